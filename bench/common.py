@@ -1,0 +1,156 @@
+"""What the parts of the benchmark share: runs, cache states, medians, tables, results as JSON."""
+
+import json
+import os
+import pathlib
+import platform
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+BUILD = pathlib.Path(os.environ.get("STOKER_BUILD", ROOT / "build")).resolve()
+STOKER = BUILD / "stoker"
+GEN = BUILD / "bench/bench_gen"
+OPEN = BUILD / "bench/bench_open"
+MIB = 1 << 20
+
+
+class Bench:
+    """One run of the benchmark: where its data lives, how big it is, what it found."""
+
+    def __init__(self, args):
+        self.quick = args.quick
+        self.repeats = args.repeats
+        self.dir = pathlib.Path(args.dir).resolve() / f"run-{os.getpid()}"
+        self.dir.mkdir(parents=True)
+        self.cold_how = find_cold_how()
+        self.results = {}
+        self.claims = []
+
+    def claim(self, text, value, met):
+        self.claims.append({"claim": text, "measured": value, "met": bool(met)})
+
+    def fresh(self, name):
+        """An empty place for output; what an earlier run left there is gone."""
+        path = self.dir / name
+        remove(path)
+        return path
+
+    def cool(self, paths):
+        """Leaves nothing of `paths` (files or trees) in the page cache, and nothing dirty."""
+        os.sync()
+        if self.cold_how == DROP_CACHES:
+            pathlib.Path("/proc/sys/vm/drop_caches").write_text("3\n")
+            return
+        for path in paths:
+            for file in files_below(path):
+                fd = os.open(file, os.O_RDONLY)
+                os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+                os.close(fd)
+
+    def warm(self, paths):
+        """Reads `paths` into the page cache, and waits until nothing is dirty."""
+        os.sync()
+        for path in paths:
+            argv = ["find", str(path), "-type", "f", "-exec", "cat", "{}", "+"]
+            subprocess.run(argv, stdout=subprocess.DEVNULL, check=True)
+
+    def in_state(self, state, paths):
+        (self.cool if state == "cold" else self.warm)(paths)
+
+
+DROP_CACHES = "drop_caches (pages, names and inodes)"
+FADVISE = "posix_fadvise(DONTNEED) on each file (names and inodes stay cached)"
+
+
+def find_cold_how():
+    try:
+        pathlib.Path("/proc/sys/vm/drop_caches").write_text("1\n")
+        return DROP_CACHES
+    except OSError:
+        return FADVISE
+
+
+def files_below(path):
+    if path.is_file():
+        yield path
+    for folder, _, names in os.walk(path):
+        for name in names:
+            yield pathlib.Path(folder) / name
+
+
+def remove(path):
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def timed(*commands, env=None):
+    """Seconds for the commands one after another; their output is shown only when one fails."""
+    start = time.monotonic()
+    for argv in commands:
+        done = subprocess.run(list(map(str, argv)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              env={**os.environ, **(env or {})})
+        if done.returncode != 0:
+            sys.stdout.buffer.write(done.stdout)
+            sys.exit(f"bench: {argv[0]} ended with status {done.returncode}: {argv}")
+    return time.monotonic() - start
+
+
+def interleaved(contestants, repeats):
+    """{name: [seconds]}: each round runs every contestant once, beginning with another each time."""
+    times = {name: [] for name in contestants}
+    names = list(contestants)
+    for i in range(repeats):
+        k = i % len(names)
+        for name in names[k:] + names[:k]:
+            times[name].append(contestants[name]())
+    return times
+
+
+def median(values):
+    return statistics.median(values)
+
+
+def table(head, rows):
+    """Prints rows under head, the first column to the left, the others to the right."""
+    cells = [head] + [[str(c) for c in row] for row in rows]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(head))]
+    for n, row in enumerate(cells):
+        left = row[0].ljust(widths[0])
+        print("  " + "  ".join([left] + [c.rjust(w) for c, w in zip(row[1:], widths[1:])]).rstrip())
+        if n == 0:
+            print("  " + "  ".join("-" * w for w in widths))
+    print(flush=True)
+
+
+def spread(values):
+    return f"{min(values):.2f}-{max(values):.2f}"
+
+
+def machine(folder):
+    """What the numbers were measured on."""
+    def first(path, key):
+        for line in pathlib.Path(path).read_text().splitlines():
+            if line.startswith(key):
+                return line.split(":", 1)[1].strip()
+        return ""
+
+    fs = subprocess.run(["findmnt", "-n", "-o", "FSTYPE", "-T", str(folder)],
+                        stdout=subprocess.PIPE, text=True).stdout.strip()
+    version = subprocess.run([STOKER, "--version"], stdout=subprocess.PIPE, text=True).stdout
+    return {"cpu": first("/proc/cpuinfo", "model name"), "cores": len(os.sched_getaffinity(0)),
+            "memory": first("/proc/meminfo", "MemTotal"), "kernel": platform.release(),
+            "file_system": fs, "stoker": version.strip().splitlines()[0] if version else ""}
+
+
+def write_results(bench, path):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({
+        "when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "quick": bench.quick,
+        "repeats": bench.repeats, "cold": bench.cold_how, "machine": machine(bench.dir),
+        "claims": bench.claims, "parts": bench.results}, indent=2) + "\n")

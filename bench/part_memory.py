@@ -1,0 +1,75 @@
+"""memory: the peak of pack and verify on datasets of 1, 4 and 16 times a size."""
+
+import os
+import pathlib
+import subprocess
+import sys
+import time
+
+from common import GEN, MIB, STOKER, remove, table, timed
+from part_pack import make_tree
+
+SCALES = (1, 4, 16)
+GROWTH_ALLOWED = 1.25  # of 16 times the data; caches of names and allocator noise are below it
+
+
+def peak(argv):
+    """(peak RSS, peak anonymous memory) in bytes, polled from /proc while it runs.
+
+    RSS also counts mapped file pages, which the kernel takes back when it wants to."""
+    proc = subprocess.Popen(list(map(str, argv)), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    status = pathlib.Path(f"/proc/{proc.pid}/status")
+    rss = anonymous = 0
+    while proc.poll() is None:
+        try:
+            fields = dict(line.split(":", 1) for line in status.read_text().splitlines())
+        except OSError:
+            break
+        if "VmHWM" in fields and os.path.samefile(f"/proc/{proc.pid}/exe", argv[0]):
+            rss = max(rss, int(fields["VmHWM"].split()[0]) << 10)
+            anonymous = max(anonymous, int(fields["RssAnon"].split()[0]) << 10)
+        time.sleep(0.002)
+    if proc.wait() != 0:
+        sys.exit(f"bench: {argv} failed: {proc.stderr.read().decode()}")
+    return rss, anonymous
+
+
+def big_records(bench, scale):
+    base = (16 if bench.quick else 128) * MIB
+    source = bench.fresh("records")
+    source.mkdir()
+    timed([GEN, source / "in.tfrecord", scale * base // (64 << 10), 32 << 10, 96 << 10])
+    return source, f"{scale * base // MIB:,} MiB of records"
+
+
+def small_files(bench, scale):
+    files = scale * (500 if bench.quick else 12500)
+    source = bench.fresh("files")
+    make_tree(source, files, 100)
+    return source, f"{files:,} files"
+
+
+def run(bench, _python):
+    print("memory: peaks in MiB; anonymous: without mapped files\n")
+    rows, result = [], []
+    for make in (big_records, small_files):
+        peaks = {"pack": [], "verify": []}
+        for scale in SCALES:
+            source, what = make(bench, scale)
+            packed = bench.fresh("packed")
+            for command, argv in (("pack", [STOKER, "pack", source, packed, "--quiet"]),
+                                  ("verify", [STOKER, "verify", packed, "--quiet"])):
+                rss, anonymous = peak(argv)
+                peaks[command].append(anonymous)
+                rows.append([f"{command}, {what}", f"{rss / MIB:.1f}", f"{anonymous / MIB:.1f}"])
+                result.append({"command": command, "source": make.__name__, "scale": scale,
+                               "peak_rss_bytes": rss, "peak_anonymous_bytes": anonymous})
+            remove(source)
+            remove(packed)
+        for command, values in peaks.items():
+            growth = values[-1] / max(values[0], 1)
+            bench.claim(f"memory of {command}, {make.__name__}: does not grow with the data",
+                        f"{values[0] / MIB:.1f} MiB to {values[-1] / MIB:.1f} MiB for 16 times the"
+                        " data", growth <= GROWTH_ALLOWED)
+    table(["memory", "peak RSS", "peak anonymous"], rows)
+    bench.results["memory"] = result

@@ -1,0 +1,177 @@
+/* buf.c - growable buffer and bump arena. */
+#include "base/buf.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+void stk_buf_release(struct stk_buf *b)
+{
+    free(b->data);
+    *b = (struct stk_buf)STK_BUF_INIT;
+}
+
+void stk_buf_reset(struct stk_buf *b)
+{
+    b->len = 0;
+    b->fail = false;
+}
+
+void *stk_buf_room(struct stk_buf *b, size_t n)
+{
+    if (b->fail)
+        return NULL;
+    if (n <= b->cap - b->len)
+        return b->data + b->len;
+    size_t want = b->len + n;
+    if (want < n) {
+        b->fail = true;
+        return NULL;
+    }
+    size_t cap = b->cap ? b->cap : 256;
+    while (cap < want)
+        cap = cap > SIZE_MAX / 2 ? want : cap * 2;
+    uint8_t *p = realloc(b->data, cap);
+    if (!p) {
+        b->fail = true;
+        return NULL;
+    }
+    b->data = p;
+    b->cap = cap;
+    return p + b->len;
+}
+
+void *stk_buf_extend(struct stk_buf *b, size_t n)
+{
+    void *p = stk_buf_room(b, n);
+    if (p)
+        b->len += n;
+    return p;
+}
+
+void stk_buf_put(struct stk_buf *b, const void *p, size_t n)
+{
+    if (!n)
+        return;
+    void *to = stk_buf_extend(b, n);
+    if (to)
+        memcpy(to, p, n);
+}
+
+void stk_buf_puts(struct stk_buf *b, const char *s)
+{
+    stk_buf_put(b, s, strlen(s));
+}
+
+void stk_buf_putc(struct stk_buf *b, char c)
+{
+    stk_buf_put(b, &c, 1);
+}
+
+void stk_buf_zeros(struct stk_buf *b, size_t n)
+{
+    void *to = n ? stk_buf_extend(b, n) : NULL;
+    if (to)
+        memset(to, 0, n);
+}
+
+void stk_buf_printf(struct stk_buf *b, const char *fmt, ...)
+{
+    va_list ap, again;
+    va_start(ap, fmt);
+    va_copy(again, ap);
+    int n = vsnprintf(NULL, 0, fmt, ap);
+    va_end(ap);
+    char *to = n < 0 ? NULL : stk_buf_room(b, (size_t)n + 1);
+    if (to) {
+        vsnprintf(to, (size_t)n + 1, fmt, again);
+        b->len += (size_t)n;
+    }
+    va_end(again);
+}
+
+int stk_buf_check(const struct stk_buf *b, struct stk_err *err)
+{
+    return b->fail ? stk_err_nomem(err, b->len) : 0;
+}
+
+const char *stk_buf_cstr(struct stk_buf *b)
+{
+    char *end = stk_buf_room(b, 1);
+    if (!end)
+        return "";
+    *end = '\0';
+    return (const char *)b->data;
+}
+
+struct stk_arena_block {
+    struct stk_arena_block *next;
+    size_t cap, len;
+    _Alignas(16) uint8_t data[];
+};
+
+#define ARENA_BLOCK (64u << 10)
+
+void stk_arena_release(struct stk_arena *a)
+{
+    for (struct stk_arena_block *b = a->first, *next; b; b = next) {
+        next = b->next;
+        free(b);
+    }
+    *a = (struct stk_arena)STK_ARENA_INIT;
+}
+
+void stk_arena_reset(struct stk_arena *a)
+{
+    a->cur = a->first;
+    if (a->cur)
+        a->cur->len = 0;
+}
+
+static struct stk_arena_block *arena_grow(struct stk_arena *a, size_t n)
+{
+    /* A block kept from before the last reset is used again when it is large enough. */
+    struct stk_arena_block *next = a->cur ? a->cur->next : a->first;
+    if (next && next->cap >= n) {
+        next->len = 0;
+        return a->cur = next;
+    }
+    size_t cap = n > ARENA_BLOCK ? n : ARENA_BLOCK;
+    struct stk_arena_block *b = malloc(sizeof *b + cap);
+    if (!b)
+        return NULL;
+    b->cap = cap;
+    b->len = 0;
+    b->next = next;
+    if (a->cur)
+        a->cur->next = b;
+    else
+        a->first = b;
+    return a->cur = b;
+}
+
+void *stk_arena_alloc(struct stk_arena *a, size_t n)
+{
+    if (n > SIZE_MAX / 2)
+        return NULL;
+    n = (n + 15) & ~(size_t)15;
+    struct stk_arena_block *b = a->cur;
+    if (!b || b->cap - b->len < n)
+        b = arena_grow(a, n);
+    if (!b)
+        return NULL;
+    void *p = b->data + b->len;
+    b->len += n;
+    return p;
+}
+
+void *stk_arena_dup(struct stk_arena *a, const void *p, size_t n)
+{
+    uint8_t *to = stk_arena_alloc(a, n + 1);
+    if (to) {
+        if (n)
+            memcpy(to, p, n);
+        to[n] = 0;
+    }
+    return to;
+}

@@ -1,0 +1,53 @@
+/*
+ * json.h - a streaming JSON writer and a strict, bounded JSON parser (both small; no DOM library).
+ */
+#ifndef STK_BASE_JSON_H
+#define STK_BASE_JSON_H
+
+#include "base/buf.h"
+
+/* ---- writing: commas, indentation and escaping are taken care of ---- */
+struct stk_jw {
+    struct stk_buf *out;
+    unsigned depth;
+    bool need_comma, after_key, pretty;
+};
+void stk_jw_init(struct stk_jw *w, struct stk_buf *out, bool pretty);
+void stk_jw_open(struct stk_jw *w, char bracket);  /* '{' or '[' */
+void stk_jw_close(struct stk_jw *w, char bracket); /* '}' or ']' */
+void stk_jw_key(struct stk_jw *w, const char *key);
+void stk_jw_str(struct stk_jw *w, const char *s); /* NULL writes null */
+/* Bytes that are not UTF-8 become U+FFFD, control characters are escaped. */
+void stk_jw_strn(struct stk_jw *w, const char *s, size_t n);
+void stk_jw_u64(struct stk_jw *w, uint64_t v);
+void stk_jw_i64(struct stk_jw *w, int64_t v);
+void stk_jw_f64(struct stk_jw *w, double v); /* shortest that reads back; NaN and inf: null */
+void stk_jw_bool(struct stk_jw *w, bool v);
+void stk_jw_null(struct stk_jw *w);
+void stk_jw_raw(struct stk_jw *w, const char *json, size_t n); /* trusted JSON text */
+
+/* ---- reading: a tree in an arena, for manifests and settings; depth <= 64 ---- */
+enum stk_jtype { STK_JNULL, STK_JBOOL, STK_JINT, STK_JFLOAT, STK_JSTR, STK_JARR, STK_JOBJ };
+struct stk_jval {
+    enum stk_jtype type;
+    bool b;
+    int64_t i; /* JINT (numbers without fraction or exponent that fit); JFLOAT otherwise */
+    double f;  /* JINT and JFLOAT */
+    const char *str; /* JSTR: unescaped, NUL-terminated, may contain NUL: use len */
+    size_t len;      /* of str; number of items or members */
+    struct stk_jval *item;            /* JARR: items; JOBJ: values */
+    struct stk_jval *name;            /* JOBJ: names (JSTR) */
+    const char *raw;                  /* the value's own text, borrowed from the input */
+    size_t raw_len;
+};
+/* Whole text must be one value. On error err->offset is the byte. All memory from the arena. */
+int stk_json_parse(struct stk_arena *a, const char *text, size_t len, struct stk_jval **out,
+                   struct stk_err *err);
+const struct stk_jval *stk_json_get(const struct stk_jval *obj, const char *name); /* or NULL */
+/* Length of the JSON value at the start of text (after white space it does not skip), without
+ * building anything: for finding element boundaries. 0: incomplete within len (a number that
+ * touches the end of text may go on); negative: bad, -1 - the byte. Checks brackets, strings and
+ * the alphabet, not the grammar: parse the value to know. */
+int64_t stk_json_skip(const char *text, size_t len);
+
+#endif

@@ -1,0 +1,92 @@
+/* opt_json.c - the effective settings of a run as JSON, with where each came from. */
+#include "base/opt.h"
+
+static void write_list(const char **list, struct stk_jw *w)
+{
+    stk_jw_open(w, '[');
+    for (; list && *list; list++)
+        stk_jw_str(w, *list);
+    stk_jw_close(w, ']');
+}
+
+static void write_value(const struct stk_opts *o, const struct stk_opt *opt, struct stk_jw *w)
+{
+    const char *field = (const char *)o->fields + opt->offset;
+    const char *text;
+    uint64_t u;
+    double d;
+    switch (opt->type) {
+    case STK_OPT_FLAG:
+        stk_jw_bool(w, *(const bool *)(const void *)field);
+        return;
+    case STK_OPT_LIST:
+        write_list(*(const char ***)(uintptr_t)field, w);
+        return;
+    default:
+        break;
+    }
+    if (o->origin[opt - o->table].from == STK_FROM_NOWHERE) {
+        stk_jw_null(w);
+    } else if (opt->type == STK_OPT_UNSIGNED || opt->type == STK_OPT_SIZE) {
+        memcpy(&u, field, sizeof u);
+        stk_jw_u64(w, u);
+    } else if (opt->type == STK_OPT_DURATION || opt->type == STK_OPT_PERCENT) {
+        memcpy(&d, field, sizeof d);
+        stk_jw_f64(w, d);
+    } else {
+        memcpy(&text, field, sizeof text);
+        stk_jw_str(w, text);
+    }
+}
+
+static void write_setting(const struct stk_opts *o, const struct stk_opt *opt, struct stk_jw *w)
+{
+    static const char *const from[] = {
+        [STK_FROM_NOWHERE] = "default",   [STK_FROM_DEFAULT] = "default",
+        [STK_FROM_CONFIG] = "config",     [STK_FROM_ENV] = "environment",
+        [STK_FROM_ARGV] = "command line",
+    };
+    static const char *const unit[] = {
+        [STK_OPT_SIZE] = "bytes",
+        [STK_OPT_DURATION] = "seconds",
+        [STK_OPT_PERCENT] = "fraction",
+        [STK_OPT_ENUM] = NULL,
+    };
+    const struct stk_opt_origin *origin = &o->origin[opt - o->table];
+    stk_jw_key(w, opt->name);
+    stk_jw_open(w, '{');
+    stk_jw_key(w, "value");
+    write_value(o, opt, w);
+    if (unit[opt->type]) {
+        stk_jw_key(w, "unit");
+        stk_jw_str(w, unit[opt->type]);
+    }
+    stk_jw_key(w, "from");
+    stk_jw_str(w, from[origin->from]);
+    if (origin->where) {
+        stk_jw_key(w, "where");
+        stk_jw_str(w, origin->where);
+    }
+    stk_jw_close(w, '}');
+}
+
+void stk_opts_write_json(const struct stk_opts *o, struct stk_jw *w)
+{
+    stk_jw_open(w, '{');
+    for (const struct stk_opt *opt = o->table; opt->name; opt++)
+        if (strcmp(opt->name, "help") != 0)
+            write_setting(o, opt, w);
+    stk_jw_close(w, '}');
+}
+
+void stk_opts_write_recipe(const struct stk_opts *o, struct stk_jw *w)
+{
+    stk_jw_open(w, '{');
+    for (const struct stk_opt *opt = o->table; opt->name; opt++) {
+        if (opt->incidental)
+            continue;
+        stk_jw_key(w, opt->name);
+        write_value(o, opt, w);
+    }
+    stk_jw_close(w, '}');
+}

@@ -1,0 +1,93 @@
+/* spool.c - tables on disk in files without a name. */
+#include "base/spool.h"
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define SPOOL_BUF (256u << 10)
+
+static int nameless_in(const char *dir)
+{
+    int fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL))
+        return fd;
+    char *name = NULL; /* NFS and others know no O_TMPFILE */
+    if (asprintf(&name, "%s/.stoker-XXXXXX", dir) < 0)
+        return -1;
+    fd = mkostemp(name, O_CLOEXEC);
+    if (fd >= 0)
+        unlink(name);
+    free(name);
+    return fd;
+}
+
+int stk_nameless_file(const char *dir, struct stk_err *err)
+{
+    const char *tmp = getenv("TMPDIR");
+    tmp = tmp && tmp[0] ? tmp : "/tmp";
+    int fd = dir ? nameless_in(dir) : -1;
+    if (fd < 0)
+        fd = nameless_in(tmp);
+    return fd < 0 ? stk_err_sys(err, tmp, "make a temporary file") : fd;
+}
+
+void stk_spool_init(struct stk_spool *s, const char *dir)
+{
+    *s = (struct stk_spool){.fd = -1, .dir = dir};
+}
+
+static void unmap(struct stk_spool *s)
+{
+    if (s->map)
+        munmap(s->map, s->mapped);
+    s->map = NULL;
+}
+
+void stk_spool_release(struct stk_spool *s)
+{
+    unmap(s);
+    if (s->fd >= 0)
+        close(s->fd);
+    stk_buf_release(&s->buf);
+    stk_spool_init(s, NULL);
+}
+
+static int flush(struct stk_spool *s, struct stk_err *err)
+{
+    if (s->fd < 0 && (s->fd = stk_nameless_file(s->dir, err)) < 0)
+        return STK_E_SYS;
+    int rc = stk_write_full(s->fd, s->buf.data, s->buf.len, "temporary file", err);
+    s->flushed += s->buf.len;
+    stk_buf_reset(&s->buf);
+    return rc;
+}
+
+int stk_spool_put(struct stk_spool *s, const void *p, size_t n, struct stk_err *err)
+{
+    stk_buf_put(&s->buf, p, n);
+    if (s->buf.len < SPOOL_BUF)
+        return stk_buf_check(&s->buf, err);
+    return s->buf.fail ? stk_buf_check(&s->buf, err) : flush(s, err);
+}
+
+int stk_spool_map(struct stk_spool *s, const void **p, struct stk_err *err)
+{
+    unmap(s);
+    *p = s->buf.data;
+    if (!s->flushed)
+        return 0;
+    int rc = s->buf.len ? flush(s, err) : 0;
+    if (rc < 0)
+        return rc;
+    s->mapped = (size_t)s->flushed;
+    void *m = mmap(NULL, s->mapped, PROT_READ, MAP_SHARED, s->fd, 0);
+    if (m == MAP_FAILED)
+        return stk_err_sys(err, NULL, "map a temporary file");
+    *p = s->map = m;
+    return 0;
+}

@@ -1,0 +1,32 @@
+/*
+ * spool.h - a table that grows on disk: appended to, then mapped. Lives in a file without a name, so
+ * nothing is left behind however the process ends, and memory does not grow with the data.
+ */
+#ifndef STK_BASE_SPOOL_H
+#define STK_BASE_SPOOL_H
+
+#include "base/buf.h"
+
+struct stk_spool {
+    int fd; /* -1 until the first flush: a small table never touches the disk */
+    struct stk_buf buf;
+    uint64_t flushed;
+    void *map;
+    size_t mapped;
+    const char *dir; /* borrowed */
+};
+
+/* dir: where the nameless file goes; NULL: $TMPDIR or /tmp. */
+void stk_spool_init(struct stk_spool *s, const char *dir);
+void stk_spool_release(struct stk_spool *s);
+int stk_spool_put(struct stk_spool *s, const void *p, size_t n, struct stk_err *err);
+static inline uint64_t stk_spool_len(const struct stk_spool *s)
+{
+    return s->flushed + s->buf.len;
+}
+/* All of it, read only. Borrowed: valid until the next put or release. */
+int stk_spool_map(struct stk_spool *s, const void **p, struct stk_err *err);
+/* A nameless file in dir (or $TMPDIR, /tmp). Returns the descriptor or a negative code. */
+int stk_nameless_file(const char *dir, struct stk_err *err);
+
+#endif

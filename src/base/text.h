@@ -1,0 +1,37 @@
+/*
+ * text.h - UTF-8 and showing text that is not ours.
+ *
+ * Names and values come out of datasets, so they may hold escape sequences that a terminal obeys,
+ * bytes that are not UTF-8, and characters two columns wide. Everything shown goes through here.
+ */
+#ifndef STK_BASE_TEXT_H
+#define STK_BASE_TEXT_H
+
+#include "base/buf.h"
+
+/* Decodes one character at p (n >= 1 bytes there). Returns its length 1..4 and sets *cp, or 0
+ * when the bytes are not UTF-8 (overlong, surrogate, past U+10FFFF, cut short). */
+size_t stk_utf8_next(const char *p, size_t n, uint32_t *cp);
+/* Writes cp to out (room for 4) and returns its length. */
+size_t stk_utf8_put(char *out, uint32_t cp);
+/* True for characters that steer a terminal or reorder a line instead of showing: C0, DEL, C1,
+ * line and paragraph separators, bidirectional controls and other invisible format characters. */
+bool stk_cp_is_control(uint32_t cp);
+/* Columns a character takes on a terminal: 0 (combining), 1 or 2. */
+unsigned stk_cp_width(uint32_t cp);
+
+/* Appends s with control characters as \n, \t, \xNN or \u{NNNN}, backslashes doubled, and bytes
+ * that are not UTF-8 as \xNN, at most max_cols columns ("..." at the end when cut; SIZE_MAX: all).
+ * Returns the columns taken. */
+size_t stk_text_escape(struct stk_buf *out, const char *s, size_t n, size_t max_cols);
+/* Columns s takes; s is already safe to show. */
+size_t stk_text_width(const char *s, size_t n);
+
+/* Damerau-Levenshtein distance (optimal string alignment), ignoring case, of words up to 63
+ * bytes; longer ones are UINT_MAX apart. */
+unsigned stk_text_distance(const char *a, const char *b);
+/* The one of words (NULL-terminated) that `word` may have been meant to be: the nearest spelling,
+ * or one that it begins. NULL when none is near. */
+const char *stk_text_nearest(const char *word, const char *const *words);
+
+#endif

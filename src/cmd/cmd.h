@@ -1,0 +1,118 @@
+/*
+ * cmd.h - what a command is, and what a run of one has at hand.
+ *
+ * A command is one const struct in the table in main.c: its words, its option table, its function.
+ * The function wires library calls together and returns an exit status, or a negative STK_E_* code
+ * with run->err filled. Everything around it (options, JSON envelope, errors, hints) is in run.c.
+ */
+#ifndef STK_CMD_CMD_H
+#define STK_CMD_CMD_H
+
+#include <stdio.h>
+
+#include "base/json.h"
+#include "base/opt.h"
+#include "cmd/progress.h"
+
+enum stk_exit {
+    STK_EXIT_DONE = 0,
+    STK_EXIT_PROBLEM = 1, /* done, and a problem was found */
+    STK_EXIT_USAGE = 2,
+    STK_EXIT_PARTLY = 3,
+    STK_EXIT_FAILED = 4,
+};
+
+/* Settings every command has: the first member of its settings struct. */
+struct stk_common {
+    const char *json;
+    double progress_every_s;
+    bool quiet, help;
+};
+
+#define STK_COMMON_OPTIONS                                                                         \
+    {.name = "json",                                                                               \
+     .type = STK_OPT_STRING,                                                                       \
+     .arg = "FILE",                                                                                \
+     .incidental = true,                                                                           \
+     .offset = offsetof(struct stk_common, json),                                                  \
+     .help = "Write the result as JSON to FILE; with - alone on standard output"},                 \
+        {.name = "progress-every",                                                                 \
+         .type = STK_OPT_DURATION,                                                                 \
+         .arg = "TIME",                                                                            \
+         .def = "10s",                                                                             \
+         .incidental = true,                                                                       \
+         .offset = offsetof(struct stk_common, progress_every_s),                                  \
+         .help = "How often to print a line of progress where there is no terminal"},              \
+        {.name = "quiet",                                                                          \
+         .letter = 'q',                                                                            \
+         .type = STK_OPT_FLAG,                                                                     \
+         .incidental = true,                                                                       \
+         .offset = offsetof(struct stk_common, quiet),                                             \
+         .help = "Print errors only"},                                                             \
+        {.name = "help",                                                                           \
+         .letter = 'h',                                                                            \
+         .type = STK_OPT_FLAG,                                                                     \
+         .incidental = true,                                                                       \
+         .offset = offsetof(struct stk_common, help),                                              \
+         .help = "Print this help"},                                                               \
+    {                                                                                              \
+        .name = NULL                                                                               \
+    }
+
+struct stk_example {
+    const char *line, *what;
+};
+
+struct stk_run;
+
+struct stk_cmd {
+    const char *name, *summary;
+    const char *args;                   /* "SRC DST"; "[COMMAND]" may be left out */
+    const char *description;            /* paragraphs, an empty line between them */
+    const struct stk_example *examples; /* .line NULL ends them */
+    const struct stk_opt *options;
+    size_t settings_size;
+    int (*run)(struct stk_run *run);
+};
+
+const struct stk_cmd *stk_cmd_at(size_t i); /* NULL past the end */
+const struct stk_cmd *stk_cmd_find(const char *name);
+/* The names, NULL-terminated. */
+const char *const *stk_cmd_names(void);
+
+/* One run of a command. */
+struct stk_run {
+    const struct stk_cmd *cmd;
+    struct stk_opts opts;
+    void *settings;
+    const struct stk_common *common; /* the start of settings */
+    struct stk_progress progress;
+    struct stk_jw json; /* inside the object "result": a command adds its members */
+    struct stk_buf json_text;
+    bool out_is_data; /* standard output carries data or JSON: text for people goes to stderr */
+    double start_s;
+    struct stk_err err;
+};
+
+/* Runs argv (without the command's name). Returns the exit status of the process. */
+int stk_run_command(const struct stk_cmd *cmd, int argc, char *const *argv);
+/* Text for people, on the right stream; nothing with --quiet. */
+void stk_say(const struct stk_run *run, const char *fmt, ...) STK_PRINTF(2, 3);
+/* Prints "stoker: pack: text" to stderr, everything escaped. cmd may be NULL. */
+void stk_complain(const char *cmd, const char *text);
+void stk_hint(const char *text);
+/* Columns to write in: the terminal's (60..120), else 80. */
+unsigned stk_columns(const struct stk_run *run);
+
+/* help.c */
+void stk_help_overview(struct stk_buf *out);
+void stk_help_command(const struct stk_cmd *cmd, struct stk_buf *out);
+/* man.c; cmd NULL: the page of stoker itself. */
+void stk_man_page(const struct stk_cmd *cmd, struct stk_buf *out);
+bool stk_opt_is_common(const struct stk_opt *opt);
+
+/* Choices shared by commands (formats.c). */
+const char *const *stk_format_names(void);
+const char *const *stk_payload_names(void);
+
+#endif

@@ -1,0 +1,189 @@
+/* help.c - `stoker help`: text made from the tables of commands and options. */
+#include "base/text.h"
+#include "cmd/cmd.h"
+#include "cmd/grid.h"
+
+#define WIDTH       79
+#define HELP_COLUMN 26
+
+/* Appends text filled to WIDTH, lines after the first indented; the cursor stands at column. */
+static void put_filled(struct stk_buf *out, const char *text, size_t column, size_t indent)
+{
+    const char *blank = "";
+    while (*text) {
+        size_t len = strcspn(text, " ");
+        if (column > indent && column + 1 + len > WIDTH) {
+            stk_buf_putc(out, '\n');
+            for (column = 0; column < indent; column++)
+                stk_buf_putc(out, ' ');
+            blank = "";
+        }
+        stk_buf_puts(out, blank);
+        stk_buf_put(out, text, len);
+        column += strlen(blank) + len;
+        blank = " ";
+        text += len;
+        text += strspn(text, " ");
+    }
+    stk_buf_putc(out, '\n');
+}
+
+/* Paragraphs: an empty line between them; a line that begins with a blank is left as it is. */
+static void put_paragraphs(struct stk_buf *out, const char *text)
+{
+    while (*text) {
+        size_t len = strcspn(text, "\n");
+        struct stk_buf line = STK_BUF_INIT;
+        stk_buf_put(&line, text, len);
+        if (*text == ' ' || !len)
+            stk_buf_printf(out, "%s\n", stk_buf_cstr(&line));
+        else
+            put_filled(out, stk_buf_cstr(&line), 0, 0);
+        stk_buf_release(&line);
+        text += len + (text[len] == '\n');
+    }
+}
+
+bool stk_opt_is_common(const struct stk_opt *opt)
+{
+    static const struct stk_opt common[] = {STK_COMMON_OPTIONS};
+    for (const struct stk_opt *c = common; c->name; c++)
+        if (strcmp(c->name, opt->name) == 0)
+            return true;
+    return false;
+}
+
+/* "What to do; one of stop, skip (default stop)" */
+static void option_text(const struct stk_opt *opt, struct stk_buf *out)
+{
+    stk_buf_puts(out, opt->help);
+    const char *const *choices = stk_opt_choices(opt);
+    for (size_t i = 0; choices && choices[i]; i++)
+        stk_buf_printf(out, "%s%s", i ? ", " : "; one of ", choices[i]);
+    if (opt->def && opt->type == STK_OPT_FLAG)
+        stk_buf_printf(out, " (default; --no-%s)", opt->name);
+    else if (opt->def)
+        stk_buf_printf(out, " (default %s)", opt->def);
+}
+
+static void put_option(const struct stk_opt *opt, struct stk_buf *out)
+{
+    size_t start = out->len;
+    if (opt->letter)
+        stk_buf_printf(out, "  -%c, --%s", opt->letter, opt->name);
+    else
+        stk_buf_printf(out, "      --%s", opt->name);
+    if (opt->arg)
+        stk_buf_printf(out, " %s", opt->arg);
+    size_t column = out->len - start;
+    if (column + 2 > HELP_COLUMN) {
+        stk_buf_putc(out, '\n');
+        column = 0;
+    }
+    for (; column < HELP_COLUMN; column++)
+        stk_buf_putc(out, ' ');
+    struct stk_buf text = STK_BUF_INIT;
+    option_text(opt, &text);
+    put_filled(out, stk_buf_cstr(&text), HELP_COLUMN, HELP_COLUMN);
+    stk_buf_release(&text);
+}
+
+static void put_options(const struct stk_cmd *cmd, bool common, struct stk_buf *out)
+{
+    bool any = false;
+    for (const struct stk_opt *opt = cmd->options; opt->name; opt++) {
+        if (stk_opt_is_common(opt) != common)
+            continue;
+        if (!any)
+            stk_buf_puts(out, common ? "\nOptions of every command:\n" : "\nOptions:\n");
+        any = true;
+        put_option(opt, out);
+    }
+}
+
+void stk_help_command(const struct stk_cmd *cmd, struct stk_buf *out)
+{
+    stk_buf_printf(out, "stoker %s - %s\n\n", cmd->name, cmd->summary);
+    stk_buf_printf(out, "Usage: stoker %s%s%s [OPTIONS]\n\n", cmd->name, *cmd->args ? " " : "",
+                   cmd->args);
+    put_paragraphs(out, cmd->description);
+    put_options(cmd, false, out);
+    put_options(cmd, true, out);
+    if (cmd->examples && cmd->examples->line)
+        stk_buf_puts(out, "\nExamples:\n");
+    for (const struct stk_example *e = cmd->examples; e && e->line; e++)
+        stk_buf_printf(out, "  # %s\n  %s\n", e->what, e->line);
+}
+
+void stk_help_overview(struct stk_buf *out)
+{
+    stk_buf_puts(out, "stoker - keeps accelerators fed: datasets inspected, packed and verified\n\n"
+                      "Usage: stoker COMMAND [ARGUMENTS] [OPTIONS]\n\nCommands:\n");
+    struct stk_grid t;
+    stk_grid_init(&t, "ll");
+    for (size_t i = 0; stk_cmd_at(i); i++)
+        stk_grid_row(&t, stk_cmd_at(i)->name, stk_cmd_at(i)->summary);
+    stk_grid_render(&t, 2, out);
+    stk_grid_release(&t);
+    stk_buf_puts(out, "\n`stoker COMMAND --help` tells more about one. Options may also be set "
+                      "as\nSTOKER_COMMAND_OPTION or STOKER_OPTION in the environment, and in\n"
+                      "~/.config/stoker/config (or $STOKER_CONFIG) as lines \"option = value\"\n"
+                      "below a line \"[command]\".\n\n"
+                      "Exit status: 0 done; 1 done, and a problem was found; 2 wrong usage;\n"
+                      "3 partly done; 4 failed; 128 + N stopped by signal N.\n");
+}
+
+struct settings {
+    struct stk_common common;
+    bool man;
+};
+
+static const struct stk_opt options[] = {
+    {.name = "man",
+     .type = STK_OPT_FLAG,
+     .offset = offsetof(struct settings, man),
+     .help = "Print the manual page instead, as roff"},
+    STK_COMMON_OPTIONS,
+};
+
+static int run_help(struct stk_run *run)
+{
+    const struct settings *s = run->settings;
+    const char *name = run->opts.nargs ? run->opts.arg[0] : NULL;
+    const struct stk_cmd *cmd = name ? stk_cmd_find(name) : NULL;
+    if (name && !cmd) {
+        const char *near = stk_text_nearest(name, stk_cmd_names());
+        return stk_err_set(&run->err, STK_E_USAGE, NULL, -1, "\"%.100s\" is not a command%s%s%s",
+                           name, near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+    }
+    struct stk_buf b = STK_BUF_INIT;
+    if (s->man)
+        stk_man_page(cmd, &b);
+    else if (cmd)
+        stk_help_command(cmd, &b);
+    else
+        stk_help_overview(&b);
+    stk_say(run, "%s", stk_buf_cstr(&b));
+    stk_jw_key(&run->json, "text");
+    stk_jw_strn(&run->json, (const char *)b.data, b.len);
+    int rc = stk_buf_check(&b, &run->err);
+    stk_buf_release(&b);
+    return rc;
+}
+
+static const struct stk_example examples[] = {
+    {"stoker help pack", "how to pack a dataset"},
+    {"stoker help --man pack | man -l -", "the same as a manual page"},
+    {NULL, NULL},
+};
+
+const struct stk_cmd stk_cmd_help = {
+    .name = "help",
+    .summary = "list the commands, or explain one",
+    .args = "[COMMAND]",
+    .description = "Explains COMMAND, or lists all commands.",
+    .examples = examples,
+    .options = options,
+    .settings_size = sizeof(struct settings),
+    .run = run_help,
+};

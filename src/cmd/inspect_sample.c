@@ -1,0 +1,432 @@
+/*
+ * inspect_sample.c - one sample: its fields as a table with previews, and its fields as files.
+ * Keys and field names come from the dataset: they are escaped before they are shown, and made
+ * plain ASCII without any way upwards before they become paths.
+ */
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/text.h"
+#include "base/units.h"
+#include "cmd/inspect.h"
+#include "cmd/sniff.h"
+#include "cmd/grid.h"
+#include "format/npyhead.h"
+#include "format/sample.h"
+
+#define FIELDS_SHOWN  64
+#define FIELDS_JSON   1000
+#define PREVIEW_ITEMS 64
+
+/* ---- showing ------------------------------------------------------------------------------ */
+
+const char *stk_shape_text(const uint64_t *dim, unsigned ndim, char *buf, size_t size)
+{
+    if (!ndim) {
+        snprintf(buf, size, "scalar");
+        return buf;
+    }
+    size_t n = 0;
+    for (unsigned d = 0; d < ndim && d < STK_MAX_NDIM && n < size; d++)
+        n += (size_t)snprintf(buf + n, size - n, "%s%llu", d ? " x " : "",
+                              (unsigned long long)dim[d]);
+    return buf;
+}
+
+static void preview_array(const struct stk_value *v, struct stk_buf *out)
+{
+    uint64_t n = stk_value_count(v);
+    bool is_float = stk_dtype_is_float(v->dtype);
+    for (uint64_t i = 0; i < n && i < PREVIEW_ITEMS; i++) {
+        stk_buf_puts(out, i ? ", " : "");
+        if (is_float)
+            stk_buf_printf(out, "%.6g", stk_value_f64(v, i));
+        else if (v->dtype == STK_BOOL)
+            stk_buf_puts(out, stk_value_i64(v, i) ? "true" : "false");
+        else if (v->dtype == STK_U64)
+            stk_buf_printf(out, "%llu", (unsigned long long)stk_value_i64(v, i));
+        else
+            stk_buf_printf(out, "%lld", (long long)stk_value_i64(v, i));
+    }
+    if (n > PREVIEW_ITEMS)
+        stk_buf_puts(out, ", ...");
+}
+
+static bool looks_like_text(const struct stk_value *v)
+{
+    return v->kind == STK_TEXT || v->kind == STK_JSON ||
+           (v->kind == STK_BYTES && v->size && v->size < (1u << 20) &&
+            stk_is_text(v->data, v->size));
+}
+
+/* What a value holds, in at most cols columns. */
+static void preview(const struct stk_value *v, size_t cols, struct stk_buf *out)
+{
+    struct stk_buf all = STK_BUF_INIT;
+    const char *p = v->data;
+    size_t n = v->size < 1024 ? v->size : 1024;
+    if (v->kind == STK_ARRAY) {
+        preview_array(v, &all);
+    } else if (v->kind == STK_LIST) {
+        stk_buf_printf(&all, "%zu items", v->nitems);
+        for (size_t i = 0; i < v->nitems && i < 4; i++) {
+            stk_buf_puts(&all, i ? "; " : ": ");
+            preview(&v->item[i], 24, &all);
+        }
+    } else if (!looks_like_text(v)) {
+        for (size_t i = 0; i < n && i < 32; i++)
+            stk_buf_printf(&all, "%s%02x", i ? " " : "", (unsigned char)p[i]);
+        if (n > 32)
+            stk_buf_puts(&all, " ...");
+    }
+    /* A list's previews are escaped already; everything else is escaped here, once. */
+    if (looks_like_text(v)) {
+        stk_text_escape(out, p, n, cols);
+    } else if (v->kind == STK_LIST) {
+        size_t fits = all.len <= cols ? all.len : cols > 3 ? cols - 3 : 0;
+        while (fits < all.len && fits && ((uint8_t)all.data[fits] & 0xc0) == 0x80)
+            fits--;
+        stk_buf_put(out, all.data, fits);
+        stk_buf_puts(out, fits < all.len ? "..." : "");
+    } else {
+        stk_text_escape(out, stk_buf_cstr(&all), all.len, cols);
+    }
+    stk_buf_release(&all);
+}
+
+/* "JPEG 640x480" for bytes, "float32" for arrays. */
+static void type_text(const struct stk_value *v, char *buf, size_t size)
+{
+    buf[0] = '\0';
+    if (v->kind == STK_ARRAY)
+        snprintf(buf, size, "%s", stk_dtype_name(v->dtype));
+    else if (v->kind == STK_BYTES && v->size)
+        stk_sniff(v->data, v->size, buf, size);
+}
+
+static void field_row(struct stk_grid *t, const struct stk_field *f, size_t preview_cols)
+{
+    struct stk_buf name = STK_BUF_INIT, seen = STK_BUF_INIT;
+    char type[64], shape[200] = "", size[32];
+    const struct stk_value *v = &f->value;
+    stk_text_escape(&name, f->name, f->name_len, 24);
+    type_text(v, type, sizeof type);
+    if (v->kind == STK_ARRAY)
+        stk_shape_text(v->dim, v->ndim, shape, sizeof shape);
+    if (preview_cols)
+        preview(v, preview_cols, &seen);
+    stk_grid_row(t, stk_buf_cstr(&name), stk_kind_name(v->kind), type, shape,
+                 stk_format_size(v->size, size, sizeof size), stk_buf_cstr(&seen));
+    stk_buf_release(&name);
+    stk_buf_release(&seen);
+}
+
+static void put_table(const struct stk_sample *s, unsigned columns, struct stk_buf *out)
+{
+    size_t n = stk_sample_nfields(s), shown = n < FIELDS_SHOWN ? n : FIELDS_SHOWN;
+    size_t room = 0;
+    /* Twice: the widths of the other columns say what is left for the preview. */
+    for (int pass = 0; pass < 2; pass++) {
+        struct stk_grid t;
+        stk_grid_init(&t, "llllrl");
+        stk_grid_row(&t, "field", "kind", "type", "shape", "size", pass ? "value" : "");
+        for (size_t i = 0; i < shown; i++)
+            field_row(&t, stk_sample_field(s, i), room);
+        size_t taken = 2;
+        for (size_t c = 0; c < 5; c++)
+            taken += t.width[c] + 2;
+        room = columns > taken + 16 ? columns - taken - 1 : 16;
+        if (pass)
+            stk_grid_render(&t, 2, out);
+        stk_grid_release(&t);
+    }
+    if (n > shown)
+        stk_buf_printf(out, "  and %zu more\n", n - shown);
+}
+
+static void field_json(const struct stk_field *f, struct stk_jw *w)
+{
+    const struct stk_value *v = &f->value;
+    char type[64];
+    struct stk_buf seen = STK_BUF_INIT;
+    stk_jw_open(w, '{');
+    stk_jw_key(w, "name");
+    stk_jw_strn(w, f->name, f->name_len);
+    stk_jw_key(w, "kind");
+    stk_jw_str(w, stk_kind_name(v->kind));
+    type_text(v, type, sizeof type);
+    stk_jw_key(w, v->kind == STK_ARRAY ? "dtype" : "looks_like");
+    stk_jw_str(w, type[0] ? type : NULL);
+    if (v->kind == STK_ARRAY) {
+        stk_jw_key(w, "shape");
+        stk_jw_open(w, '[');
+        for (unsigned d = 0; d < v->ndim && d < STK_MAX_NDIM; d++)
+            stk_jw_u64(w, v->dim[d]);
+        stk_jw_close(w, ']');
+    }
+    stk_jw_key(w, "size_bytes");
+    stk_jw_u64(w, v->size);
+    preview(v, 200, &seen);
+    stk_jw_key(w, "preview");
+    stk_jw_str(w, stk_buf_cstr(&seen));
+    stk_buf_release(&seen);
+    stk_jw_close(w, '}');
+}
+
+int stk_show_sample(struct stk_run *run, const struct stk_sample *s, uint64_t number)
+{
+    struct stk_buf b = STK_BUF_INIT;
+    struct stk_jw *w = &run->json;
+    char count[32];
+    size_t key_len = 0, n = stk_sample_nfields(s);
+    const char *key = stk_sample_key(s, &key_len);
+    stk_buf_printf(&b, "sample %s", stk_format_count(number, count, sizeof count));
+    if (key_len) {
+        stk_buf_puts(&b, ", key ");
+        stk_text_escape(&b, key, key_len, 200);
+    }
+    stk_buf_puts(&b, "\n\n");
+    put_table(s, stk_columns(run), &b);
+    stk_say(run, "%s", stk_buf_cstr(&b));
+    stk_jw_key(w, "sample");
+    stk_jw_u64(w, number);
+    stk_jw_key(w, "key");
+    stk_jw_strn(w, key ? key : "", key_len);
+    stk_jw_key(w, "fields_total");
+    stk_jw_u64(w, n);
+    stk_jw_key(w, "fields");
+    stk_jw_open(w, '[');
+    for (size_t i = 0; i < n && i < FIELDS_JSON; i++)
+        field_json(stk_sample_field(s, i), w);
+    stk_jw_close(w, ']');
+    int rc = stk_buf_check(&b, &run->err);
+    stk_buf_release(&b);
+    return rc;
+}
+
+/* ---- writing out -------------------------------------------------------------------------- */
+
+struct writer {
+    struct stk_run *run;
+    const char *root;
+    bool force;
+    struct stk_buf written; /* paths of this run, NUL-terminated one after another */
+    struct stk_buf path, bytes;
+};
+
+#define COMPONENT_MAX 200
+
+/* One component as plain ASCII: anything else becomes %XX (and % too, so no two names meet); a long
+ * one is cut and told apart by its hash. */
+static void put_component(struct stk_buf *out, const char *s, size_t n)
+{
+    static const char safe[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                               "_-.,+@=";
+    size_t start = out->len;
+    for (size_t i = 0; i < n; i++) {
+        bool hidden = i == 0 && (s[i] == '.' || s[i] == '-') && out->len == start;
+        if (s[i] && !hidden && strchr(safe, s[i]))
+            stk_buf_putc(out, s[i]);
+        else
+            stk_buf_printf(out, "%%%02X", (unsigned char)s[i]);
+    }
+    if (!out->fail && out->len - start > COMPONENT_MAX) {
+        out->len = start + COMPONENT_MAX - 17;
+        stk_buf_printf(out, "-%016llx", (unsigned long long)stk_hash64(s, n));
+    }
+}
+
+/* The key as a relative path; a number where it cannot be one. */
+static void put_key(struct stk_buf *out, const char *key, size_t n, uint64_t number)
+{
+    if (!n || !stk_key_is_safe_path(key, n)) {
+        stk_buf_printf(out, "sample-%llu", (unsigned long long)number);
+        return;
+    }
+    for (size_t i = 0; i < n;) {
+        const char *slash = memchr(key + i, '/', n - i);
+        size_t len = slash ? (size_t)(slash - key) - i : n - i;
+        put_component(out, key + i, len);
+        if (slash)
+            stk_buf_putc(out, '/');
+        i += len + (slash != NULL);
+    }
+}
+
+static bool is_label(const struct stk_field *f)
+{
+    return f->name_len == 5 && memcmp(f->name, "label", 5) == 0 && f->value.kind == STK_ARRAY &&
+           f->value.ndim == 0 && !stk_dtype_is_float(f->value.dtype);
+}
+
+static bool is_data(const struct stk_field *f)
+{
+    return f->name_len == 4 && memcmp(f->name, "data", 4) == 0;
+}
+
+/* The file of a field, as the folder format names it (docs/formats.md). */
+static void field_path(struct writer *wr, const struct stk_sample *s, uint64_t number,
+                       const struct stk_field *f)
+{
+    size_t len = 0;
+    const char *key = stk_sample_key(s, &len);
+    const struct stk_value *v = &f->value;
+    struct stk_buf *out = &wr->path;
+    char type[64];
+    stk_buf_reset(out);
+    stk_buf_printf(out, "%s/", wr->root);
+    if (is_data(f) && v->kind == STK_BYTES) {
+        put_key(out, key, len, number);
+        const char *ext = v->size ? stk_sniff(v->data, v->size, type, sizeof type) : NULL;
+        bool has_ext = len && stk_key_is_safe_path(key, len) && stk_key_stem(key, len) < len;
+        stk_buf_puts(out, has_ext ? "" : ext ? ext : ".data");
+        return;
+    }
+    size_t stem = stk_key_is_safe_path(key, len) ? stk_key_stem(key, len) : len;
+    put_key(out, key, stem, number);
+    stk_buf_putc(out, '.');
+    if (is_label(f)) {
+        stk_buf_puts(out, "cls");
+        return;
+    }
+    put_component(out, f->name, f->name_len);
+    stk_buf_puts(out, v->kind == STK_TEXT    ? ".txt"
+                      : v->kind == STK_JSON  ? ".json"
+                      : v->kind == STK_ARRAY ? ".npy"
+                                             : "");
+}
+
+/* The bytes of the file of a value. */
+static void value_bytes(const struct stk_value *v, bool label, struct stk_buf *out)
+{
+    stk_buf_reset(out);
+    if (label)
+        stk_buf_printf(out, "%lld", (long long)stk_value_i64(v, 0));
+    else if (v->kind == STK_ARRAY)
+        stk_npy_write_head(out, v->dtype, v->ndim, v->dim);
+    if (!label)
+        stk_buf_put(out, v->data, v->size);
+}
+
+static bool written_before(const struct writer *wr, const char *path)
+{
+    const char *p = (const char *)wr->written.data;
+    for (size_t i = 0; i < wr->written.len; i += strlen(p + i) + 1)
+        if (strcmp(p + i, path) == 0)
+            return true;
+    return false;
+}
+
+static int make_parents(const char *path, struct stk_err *err)
+{
+    const char *slash = strrchr(path, '/');
+    if (!slash || slash == path)
+        return 0;
+    char *folder = strndup(path, (size_t)(slash - path));
+    int rc = folder ? stk_mkdirs(folder, err) : stk_err_nomem(err, strlen(path));
+    free(folder);
+    return rc;
+}
+
+/* Writes wr->bytes to wr->path. */
+static int put_file(struct writer *wr)
+{
+    struct stk_err *err = &wr->run->err;
+    struct stat st;
+    /* Two fields whose files would have the same name (a text "a" and bytes "a.txt"). */
+    while (written_before(wr, stk_buf_cstr(&wr->path)))
+        stk_buf_puts(&wr->path, "-2");
+    const char *path = stk_buf_cstr(&wr->path);
+    if (wr->path.fail || wr->bytes.fail)
+        return stk_err_nomem(err, wr->bytes.len);
+    if (!wr->force && lstat(path, &st) == 0)
+        return stk_err_set(err, STK_E_EXISTS, path, -1, "is there already");
+    int rc = make_parents(path, err);
+    if (!rc)
+        rc = stk_write_file_atomic(path, wr->bytes.data, wr->bytes.len, err);
+    if (rc)
+        return rc;
+    struct stk_buf shown = STK_BUF_INIT;
+    char size[32];
+    stk_text_escape(&shown, path, strlen(path), SIZE_MAX);
+    stk_say(wr->run, "wrote %s, %s\n", stk_buf_cstr(&shown),
+            stk_format_size(wr->bytes.len, size, sizeof size));
+    stk_buf_release(&shown);
+    stk_jw_str(&wr->run->json, path);
+    stk_buf_put(&wr->written, path, strlen(path) + 1);
+    return stk_buf_check(&wr->written, err);
+}
+
+/* A value, or every item of a list as a file of its own with a number. */
+static int put_value(struct writer *wr, const struct stk_value *v, bool label)
+{
+    if (v->kind != STK_LIST) {
+        value_bytes(v, label, &wr->bytes);
+        return put_file(wr);
+    }
+    char *base = strdup(stk_buf_cstr(&wr->path));
+    int rc = base ? 0 : stk_err_nomem(&wr->run->err, wr->path.len);
+    for (size_t i = 0; i < v->nitems && !rc; i++) {
+        stk_buf_reset(&wr->path);
+        stk_buf_printf(&wr->path, "%s.%zu%s", base, i, v->item[i].kind == STK_ARRAY ? ".npy" : "");
+        rc = put_value(wr, &v->item[i], false);
+    }
+    free(base);
+    return rc;
+}
+
+static int write_files(struct writer *wr, const struct stk_sample *s, uint64_t number)
+{
+    size_t n = stk_sample_nfields(s);
+    struct stat st;
+    size_t len = strlen(wr->root);
+    bool folder = n != 1 || stk_sample_field(s, 0)->value.kind == STK_LIST ||
+                  (len && wr->root[len - 1] == '/') ||
+                  (stat(wr->root, &st) == 0 && S_ISDIR(st.st_mode));
+    int rc = 0;
+    for (size_t i = 0; i < n && !rc; i++) {
+        const struct stk_field *f = stk_sample_field(s, i);
+        if (folder) {
+            field_path(wr, s, number, f);
+        } else {
+            stk_buf_reset(&wr->path);
+            stk_buf_puts(&wr->path, wr->root);
+        }
+        rc = put_value(wr, &f->value, is_label(f));
+    }
+    return rc;
+}
+
+static int write_stdout(struct stk_run *run, const struct stk_sample *s)
+{
+    const struct stk_value *v = stk_sample_get(s, "data");
+    if (!v && stk_sample_nfields(s) == 1)
+        v = &stk_sample_field(s, 0)->value;
+    if (!v)
+        return stk_err_set(&run->err, STK_E_USAGE, NULL, -1,
+                           "--output -: the sample has no field \"data\"; write it to a folder");
+    if (v->kind == STK_LIST)
+        return stk_err_set(&run->err, STK_E_USAGE, NULL, -1,
+                           "--output -: the data is a list of values; write it to a folder");
+    if (fwrite(v->data, 1, v->size, stdout) != v->size || fflush(stdout) != 0)
+        return stk_err_sys(&run->err, NULL, "standard output");
+    return 0;
+}
+
+int stk_write_sample(struct stk_run *run, const struct stk_sample *s, uint64_t number,
+                     const char *path, bool force)
+{
+    if (strcmp(path, "-") == 0)
+        return write_stdout(run, s);
+    struct writer wr = {.run = run, .root = path, .force = force};
+    stk_jw_key(&run->json, "written");
+    stk_jw_open(&run->json, '[');
+    int rc = write_files(&wr, s, number);
+    stk_jw_close(&run->json, ']');
+    stk_buf_release(&wr.written);
+    stk_buf_release(&wr.path);
+    stk_buf_release(&wr.bytes);
+    return rc;
+}

@@ -1,0 +1,297 @@
+/* pack.c - `stoker pack`: writes a dataset of any format as few big files of another. */
+#include "data/pack.h"
+
+#include "base/text.h"
+#include "base/units.h"
+#include "cmd/cmd.h"
+#include "cmd/problems.h"
+#include "cmd/grid.h"
+
+struct settings {
+    struct stk_common common;
+    const char *format, *payload, *from_format, *from_payload, *name, *label_from, *compress;
+    const char *keys, *on_error;
+    const char **include, **exclude;
+    uint64_t shards, shard_size, jobs, shuffle, memory;
+    bool resume, force;
+};
+
+static const char *const label_choices[] = {"auto", "none", "dir[:LEVEL]", "csv:FILE", NULL};
+static const char *const compress_choices[] = {"none", "zstd[:LEVEL]", "lz4", "deflate[:LEVEL]",
+                                               NULL};
+static const char *const key_choices[] = {"keep", "number", NULL};
+static const char *const error_choices[] = {"stop", "skip", NULL};
+
+static const struct stk_opt options[] = {
+    {.name = "format",
+     .type = STK_OPT_ENUM,
+     .arg = "FORMAT",
+     .choices_fn = stk_format_names,
+     .offset = offsetof(struct settings, format),
+     .help = "Format to write (without it: by the ending of DST, else tfrecord)"},
+    {.name = "payload",
+     .type = STK_OPT_ENUM,
+     .arg = "PAYLOAD",
+     .choices_fn = stk_payload_names,
+     .offset = offsetof(struct settings, payload),
+     .help = "What a record written holds (without it: what suits the format)"},
+    {.name = "shards",
+     .type = STK_OPT_UNSIGNED,
+     .arg = "N",
+     .min = 1,
+     .max = 100000,
+     .offset = offsetof(struct settings, shards),
+     .help = "Write N files of about the same size"},
+    {.name = "shard-size",
+     .type = STK_OPT_SIZE,
+     .arg = "SIZE",
+     .def = "256M",
+     .min = 1,
+     .offset = offsetof(struct settings, shard_size),
+     .help = "Without --shards: begin a new file at this size"},
+    {.name = "name",
+     .type = STK_OPT_STRING,
+     .arg = "NAME",
+     .offset = offsetof(struct settings, name),
+     .help = "What the files are called (without it: as DST)"},
+    {.name = "compress",
+     .type = STK_OPT_ENUM,
+     .arg = "HOW",
+     .def = "none",
+     .choices = compress_choices,
+     .offset = offsetof(struct settings, compress),
+     .help = "Compress each sample, where the format allows it"},
+    {.name = "shuffle",
+     .type = STK_OPT_UNSIGNED,
+     .arg = "SEED",
+     .offset = offsetof(struct settings, shuffle),
+     .help = "Write the samples in a random order that SEED decides"},
+    {.name = "label-from",
+     .type = STK_OPT_ENUM,
+     .arg = "WHAT",
+     .def = "auto",
+     .choices = label_choices,
+     .offset = offsetof(struct settings, label_from),
+     .help =
+         "Where labels come from: the directory (LEVEL 1 is the topmost, else the last), or a CSV "
+         "file of key,label"},
+    {.name = "keys",
+     .type = STK_OPT_ENUM,
+     .arg = "HOW",
+     .def = "keep",
+     .choices = key_choices,
+     .offset = offsetof(struct settings, keys),
+     .help = "Keep the keys of the samples, or number them"},
+    {.name = "include",
+     .type = STK_OPT_LIST,
+     .arg = "GLOB",
+     .offset = offsetof(struct settings, include),
+     .help = "Take only samples whose key matches GLOB; may be given again"},
+    {.name = "exclude",
+     .type = STK_OPT_LIST,
+     .arg = "GLOB",
+     .offset = offsetof(struct settings, exclude),
+     .help = "Leave out samples whose key matches GLOB; may be given again"},
+    {.name = "on-error",
+     .type = STK_OPT_ENUM,
+     .arg = "WHAT",
+     .def = "stop",
+     .choices = error_choices,
+     .offset = offsetof(struct settings, on_error),
+     .help = "What to do with a sample that cannot be read or written"},
+    {.name = "resume",
+     .type = STK_OPT_FLAG,
+     .incidental = true,
+     .offset = offsetof(struct settings, resume),
+     .help = "Go on with a pack that was stopped; ends in the same bytes"},
+    {.name = "force",
+     .letter = 'f',
+     .type = STK_OPT_FLAG,
+     .incidental = true,
+     .offset = offsetof(struct settings, force),
+     .help = "Replace the packed dataset at DST"},
+    {.name = "from-format",
+     .type = STK_OPT_ENUM,
+     .arg = "FORMAT",
+     .choices_fn = stk_format_names,
+     .offset = offsetof(struct settings, from_format),
+     .help = "Read SRC as this format instead of finding out"},
+    {.name = "from-payload",
+     .type = STK_OPT_ENUM,
+     .arg = "PAYLOAD",
+     .choices_fn = stk_payload_names,
+     .offset = offsetof(struct settings, from_payload),
+     .help = "What a record of SRC holds"},
+    {.name = "jobs",
+     .letter = 'j',
+     .type = STK_OPT_UNSIGNED,
+     .arg = "N",
+     .def = "0",
+     .max = 4096,
+     .incidental = true,
+     .offset = offsetof(struct settings, jobs),
+     .help = "Threads; 0: by the number of cores. Does not change what is written"},
+    {.name = "memory",
+     .type = STK_OPT_SIZE,
+     .arg = "SIZE",
+     .incidental = true,
+     .offset = offsetof(struct settings, memory),
+     .help = "Most memory to take for buffers"},
+    STK_COMMON_OPTIONS,
+};
+
+static int on_progress(void *user, const char *phase, uint64_t bytes, uint64_t bytes_total,
+                       uint64_t samples, uint64_t samples_total)
+{
+    return stk_progress_update(user, phase, bytes, bytes_total, samples, samples_total);
+}
+
+static int check_settings(struct stk_run *run)
+{
+    if (stk_opts_given(&run->opts, "shards") && stk_opts_given(&run->opts, "shard-size"))
+        return stk_err_set(&run->err, STK_E_USAGE, NULL, -1,
+                           "--shards and --shard-size exclude each other");
+    const struct settings *s = run->settings;
+    if (s->resume && s->force)
+        return stk_err_set(&run->err, STK_E_USAGE, NULL, -1,
+                           "--resume goes on and --force begins anew: give one of them");
+    return 0;
+}
+
+static void show(const struct stk_run *run, const struct stk_pack_result *r)
+{
+    char a[32], b[32], c[32], line[200];
+    const struct stk_format *f = stk_format_find(r->format);
+    struct stk_buf out = STK_BUF_INIT, dst = STK_BUF_INIT;
+    struct stk_grid t;
+    stk_text_escape(&dst, run->opts.arg[1], strlen(run->opts.arg[1]), SIZE_MAX);
+    stk_grid_init(&t, "ll");
+    stk_grid_row(&t, "packed", stk_buf_cstr(&dst));
+    stk_grid_row(&t, "format", f ? f->title : r->format);
+    stk_grid_row(&t, "samples", stk_format_count(r->samples, a, sizeof a));
+    if (r->classes)
+        stk_grid_row(&t, "classes", stk_format_count(r->classes, a, sizeof a));
+    snprintf(line, sizeof line, "%s, %s", stk_format_count(r->shards, a, sizeof a),
+             stk_format_size(r->bytes_out, b, sizeof b));
+    if (r->shards_kept)
+        snprintf(line + strlen(line), sizeof line - strlen(line), "; %s kept from before",
+                 stk_format_count(r->shards_kept, a, sizeof a));
+    stk_grid_row(&t, "files", line);
+    double s = r->seconds_total > 0 ? r->seconds_total : 1e-9;
+    snprintf(line, sizeof line, "%s; %s/s read, %s samples/s",
+             stk_format_duration(r->seconds_total, a, sizeof a),
+             stk_format_size((uint64_t)((double)r->bytes_in / s), b, sizeof b),
+             stk_format_count((uint64_t)((double)r->samples / s), c, sizeof c));
+    stk_grid_row(&t, "time", line);
+    if (r->skipped.count)
+        stk_grid_row(&t, "skipped", stk_format_count(r->skipped.count, a, sizeof a));
+    stk_grid_render(&t, 0, &out);
+    stk_problems_text(&r->skipped, 20, &out);
+    stk_say(run, "%s", stk_buf_cstr(&out));
+    stk_grid_release(&t);
+    stk_buf_release(&out);
+    stk_buf_release(&dst);
+}
+
+static void write_json(struct stk_jw *w, const struct stk_pack_result *r)
+{
+    const struct {
+        const char *name;
+        uint64_t v;
+    } numbers[] = {{"samples", r->samples},         {"shards", r->shards},
+                   {"shards_kept", r->shards_kept}, {"classes", r->classes},
+                   {"bytes_in", r->bytes_in},       {"bytes_out", r->bytes_out}};
+    stk_jw_key(w, "format");
+    stk_jw_str(w, r->format);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        stk_jw_key(w, numbers[i].name);
+        stk_jw_u64(w, numbers[i].v);
+    }
+    stk_jw_key(w, "index_seconds");
+    stk_jw_f64(w, r->seconds_index);
+    stk_jw_key(w, "total_seconds");
+    stk_jw_f64(w, r->seconds_total);
+    stk_problems_json(&r->skipped, "skipped", w);
+}
+
+static struct stk_pack_options pack_options(struct stk_run *run, const char *recipe)
+{
+    const struct settings *s = run->settings;
+    return (struct stk_pack_options){
+        .format = s->format,
+        .src_format = s->from_format,
+        .src_payload = s->from_payload,
+        .payload = s->payload,
+        .name = s->name,
+        .shards = s->shards,
+        .shard_size_bytes = s->shard_size,
+        .jobs = (unsigned)s->jobs,
+        .shuffle = stk_opts_given(&run->opts, "shuffle"),
+        .seed = s->shuffle,
+        .resume = s->resume,
+        .force = s->force,
+        .include = s->include,
+        .exclude = s->exclude,
+        .label_from = s->label_from,
+        .number_keys = strcmp(s->keys, "number") == 0,
+        .compress = s->compress,
+        .on_error = strcmp(s->on_error, "skip") == 0 ? STK_ON_ERROR_SKIP : STK_ON_ERROR_STOP,
+        .memory_bytes = s->memory,
+        .settings_json = recipe,
+        .progress = on_progress,
+        .user = &run->progress,
+    };
+}
+
+static int run_pack(struct stk_run *run)
+{
+    int rc = check_settings(run);
+    if (rc)
+        return rc;
+    struct stk_buf recipe = STK_BUF_INIT;
+    struct stk_jw w;
+    stk_jw_init(&w, &recipe, false);
+    stk_opts_write_recipe(&run->opts, &w);
+    struct stk_pack_options o = pack_options(run, stk_buf_cstr(&recipe));
+    struct stk_pack_result r = {0};
+    rc = stk_buf_check(&recipe, &run->err);
+    if (!rc)
+        rc = stk_pack(run->opts.arg[0], run->opts.arg[1], &o, &r, &run->err);
+    stk_progress_clear(&run->progress);
+    if (!rc) {
+        show(run, &r);
+        write_json(&run->json, &r);
+        rc = r.skipped.count ? STK_EXIT_PARTLY : STK_EXIT_DONE;
+    }
+    stk_problems_release(&r.skipped);
+    stk_buf_release(&recipe);
+    return rc;
+}
+
+static const struct stk_example examples[] = {
+    {"stoker pack train/ train-packed", "a folder of images as TFRecord files of 256 MiB"},
+    {"stoker pack train/ train-wds --format tar --shards 64 --shuffle 7",
+     "as 64 WebDataset files in random order"},
+    {"stoker pack imagenet-c/ out --label-from dir:3 --include 'gaussian_noise/*'",
+     "the label is the third directory: corruption/severity/class"},
+    {"stoker pack train.rec train.h5", "one format into another"},
+    {NULL, NULL},
+};
+
+const struct stk_cmd stk_cmd_pack = {
+    .name = "pack",
+    .summary = "turn many small files, or any format, into few big files",
+    .args = "SRC DST",
+    .description =
+        "Reads the dataset SRC (a file or folder of any format stoker reads) and writes it as the "
+        "new folder DST: files of one format, an index, and a manifest with counts and "
+        "checksums, which is written last and makes the dataset complete. The same input and "
+        "options give the same bytes, whatever the number of jobs.\n"
+        "\n"
+        "DST appears whole or not at all. A pack that was stopped goes on with --resume. What "
+        "cannot be put into a format is refused, with the reason, before anything is written.",
+    .examples = examples,
+    .options = options,
+    .settings_size = sizeof(struct settings),
+    .run = run_pack,
+};

@@ -1,0 +1,45 @@
+/*
+ * progress.h - how far a long job is: a bar on a terminal, a line now and then elsewhere.
+ *
+ * The update function is what commands hand to the library as its callback; it may be called from
+ * any thread, as often as one likes, and says (non-zero) when a signal asked to stop.
+ */
+#ifndef STK_CMD_PROGRESS_H
+#define STK_CMD_PROGRESS_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#define STK_PROGRESS_WINDOW 16
+
+struct stk_progress {
+    FILE *to; /* NULL: silent */
+    bool bar, drawn, utf8;
+    const char *command;
+    char phase[24];
+    double every_s, next_s, phase_start_s;
+    /* What was done when, over the last seconds: the rate shown is of now, not of the start. */
+    struct stk_progress_mark {
+        double at_s;
+        uint64_t done;
+    } mark[STK_PROGRESS_WINDOW];
+    unsigned nmarks;
+    pthread_mutex_t lock;
+};
+
+/* to: where to draw, NULL for nowhere. */
+void stk_progress_init(struct stk_progress *p, FILE *to, const char *command, double every_s);
+/* Totals are 0 when unknown. Returns non-zero when the job should stop. */
+int stk_progress_update(struct stk_progress *p, const char *phase, uint64_t bytes_done,
+                        uint64_t bytes_total, uint64_t samples_done, uint64_t samples_total);
+/* Takes the bar away, before anything else is printed. */
+void stk_progress_clear(struct stk_progress *p);
+void stk_progress_release(struct stk_progress *p);
+
+/* SIGINT and SIGTERM ask to stop; a second one kills. */
+void stk_stop_on_signals(void);
+int stk_stop_signal(void); /* 0, or the signal that came */
+
+#endif

@@ -1,0 +1,367 @@
+/*
+ * run.c - everything around a command: options from all sources, the JSON envelope of its result,
+ * errors with hints, exit status. Only here and in the commands is anything printed.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/pool.h"
+#include "base/text.h"
+#include "cmd/cmd.h"
+
+/* ---- talking ------------------------------------------------------------------------------ */
+
+static FILE *text_stream(const struct stk_run *run)
+{
+    return run->out_is_data ? stderr : stdout;
+}
+
+void stk_say(const struct stk_run *run, const char *fmt, ...)
+{
+    if (run->common->quiet)
+        return;
+    va_list ap;
+    va_start(ap, fmt);
+    vfprintf(text_stream(run), fmt, ap);
+    va_end(ap);
+}
+
+unsigned stk_columns(const struct stk_run *run)
+{
+    struct winsize ws;
+    FILE *f = text_stream(run);
+    if (!isatty(fileno(f)) || ioctl(fileno(f), TIOCGWINSZ, &ws) != 0)
+        return 80;
+    return ws.ws_col < 60 ? 60 : ws.ws_col > 120 ? 120 : ws.ws_col;
+}
+
+void stk_complain(const char *cmd, const char *text)
+{
+    struct stk_buf b = STK_BUF_INIT;
+    stk_text_escape(&b, text, strlen(text), SIZE_MAX);
+    fflush(stdout);
+    fprintf(stderr, "stoker: %s%s%s\n", cmd ? cmd : "", cmd ? ": " : "", stk_buf_cstr(&b));
+    stk_buf_release(&b);
+}
+
+void stk_hint(const char *text)
+{
+    fprintf(stderr, "  hint: %s\n", text);
+}
+
+/* What to do about an error, NULL where we do not know better than the message. */
+static const char *hint_for(const struct stk_cmd *cmd, const struct stk_err *err)
+{
+    bool pack = strcmp(cmd->name, "pack") == 0;
+    switch (err->code) {
+    case STK_E_SYS:
+        if (err->sys_errno == ENOSPC || err->sys_errno == EDQUOT)
+            return pack ? "free some space, then run the same command with --resume"
+                        : "free some space, or point XDG_CACHE_HOME or --index elsewhere";
+        if (err->sys_errno == EMFILE || err->sys_errno == ENFILE)
+            return "too many open files: raise the limit with `ulimit -n`, or use fewer --jobs";
+        if (err->sys_errno == EACCES && pack)
+            return "--on-error skip packs the rest and lists what could not be read";
+        return NULL;
+    case STK_E_NOMEM:
+        return "fewer --jobs or a smaller --memory take less of it";
+    case STK_E_CORRUPT:
+        return pack ? "--on-error skip leaves damaged samples out; `stoker verify` lists them all"
+               : strcmp(cmd->name, "inspect") == 0 ? "`stoker verify PATH` lists every fault"
+                                                   : NULL;
+    case STK_E_EXISTS:
+        return pack ? "--force replaces a packed dataset, --resume goes on with an unfinished one"
+                    : "--force replaces it";
+    case STK_E_STALE:
+        return "`stoker inspect --rebuild-index PATH` reads the files anew";
+    default:
+        return NULL;
+    }
+}
+
+/* ---- options ------------------------------------------------------------------------------ */
+
+static int config_path(char *out, size_t size, bool *must_exist)
+{
+    const char *named = getenv("STOKER_CONFIG"), *xdg = getenv("XDG_CONFIG_HOME");
+    const char *home = getenv("HOME");
+    *must_exist = named && *named;
+    int n = 0;
+    if (named)
+        n = snprintf(out, size, "%s", named);
+    else if (xdg && *xdg)
+        n = snprintf(out, size, "%s/stoker/config", xdg);
+    else if (home && *home)
+        n = snprintf(out, size, "%s/.config/stoker/config", home);
+    return n > 0 && (size_t)n < size;
+}
+
+static int read_config(struct stk_run *run)
+{
+    char path[4096];
+    bool must_exist;
+    if (!config_path(path, sizeof path, &must_exist))
+        return 0;
+    struct stk_opt_section all[64];
+    size_t n = 0;
+    for (const struct stk_cmd *c; n < 64 && (c = stk_cmd_at(n)); n++)
+        all[n] = (struct stk_opt_section){.command = c->name, .table = c->options};
+    return stk_opts_read_config(&run->opts, path, must_exist, all, n, &run->err);
+}
+
+/* Holds the arguments against "SRC DST [MORE]". */
+static int check_args(struct stk_run *run)
+{
+    const char *p = run->cmd->args;
+    size_t n = 0;
+    while (*p) {
+        size_t len = strcspn(p, " ");
+        if (*p != '[' && n >= run->opts.nargs)
+            return stk_err_set(&run->err, STK_E_USAGE, NULL, -1, "%.*s is missing: stoker %s %s",
+                               (int)len, p, run->cmd->name, run->cmd->args);
+        n++;
+        p += len;
+        p += strspn(p, " ");
+    }
+    if (run->opts.nargs > n)
+        return stk_err_set(&run->err, STK_E_USAGE, NULL, -1, "one argument too many: \"%.200s\"",
+                           run->opts.arg[n]);
+    return 0;
+}
+
+/* An hour's work must not end in a result that cannot be written. */
+static int check_json_path(struct stk_run *run)
+{
+    const char *path = run->common->json;
+    if (!path || strcmp(path, "-") == 0)
+        return 0;
+    struct stat st;
+    bool there = stat(path, &st) == 0;
+    const char *slash = strrchr(path, '/');
+    char folder[4096] = ".";
+    if (slash)
+        snprintf(folder, sizeof folder, "%.*s", slash == path ? 1 : (int)(slash - path), path);
+    if (there && S_ISDIR(st.st_mode))
+        return stk_err_set(&run->err, STK_E_USAGE, path, -1, "--json names a folder, not a file");
+    if (access(there && !S_ISREG(st.st_mode) ? path : folder, W_OK) != 0)
+        return stk_err_sys(&run->err, path, "cannot write the file named by --json");
+    return 0;
+}
+
+static int read_options(struct stk_run *run, int argc, char *const *argv)
+{
+    int rc = stk_opts_init(&run->opts, run->cmd->name, run->cmd->options, run->settings, &run->err);
+    if (!rc)
+        rc = stk_opts_read_argv(&run->opts, argc, argv, &run->err);
+    if (rc || run->common->help)
+        return rc;
+    rc = stk_opts_read_env(&run->opts, &run->err);
+    if (!rc)
+        rc = read_config(run);
+    if (!rc)
+        rc = check_args(run);
+    if (!rc)
+        rc = check_json_path(run);
+    return rc;
+}
+
+/* ---- the result as JSON ------------------------------------------------------------------- */
+
+static void write_machine(struct stk_jw *w)
+{
+    struct utsname u = {0};
+    uname(&u);
+    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    stk_jw_key(w, "machine");
+    stk_jw_open(w, '{');
+    stk_jw_key(w, "hostname");
+    stk_jw_str(w, u.nodename);
+    stk_jw_key(w, "kernel");
+    stk_jw_str(w, u.release);
+    stk_jw_key(w, "architecture");
+    stk_jw_str(w, u.machine);
+    stk_jw_key(w, "cpus");
+    stk_jw_i64(w, sysconf(_SC_NPROCESSORS_ONLN));
+    stk_jw_key(w, "cpus_usable");
+    stk_jw_u64(w, stk_cpus());
+    stk_jw_key(w, "memory_bytes");
+    stk_jw_u64(w, pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0);
+    stk_jw_close(w, '}');
+}
+
+static void begin_json(struct stk_run *run)
+{
+    struct stk_jw *w = &run->json;
+    char when[32];
+    time_t now = time(NULL);
+    struct tm tm;
+    strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &tm));
+    stk_jw_init(w, &run->json_text, true);
+    stk_jw_open(w, '{');
+    stk_jw_key(w, "command");
+    stk_jw_str(w, run->cmd->name);
+    stk_jw_key(w, "version");
+    stk_jw_str(w, stk_version());
+    stk_jw_key(w, "start_time");
+    stk_jw_str(w, when);
+    stk_jw_key(w, "arguments");
+    stk_jw_open(w, '[');
+    for (size_t i = 0; i < run->opts.nargs; i++)
+        stk_jw_str(w, run->opts.arg[i]);
+    stk_jw_close(w, ']');
+    stk_jw_key(w, "settings");
+    stk_opts_write_json(&run->opts, w);
+    write_machine(w);
+    stk_jw_key(w, "result");
+    stk_jw_open(w, '{');
+}
+
+static void write_error(struct stk_jw *w, const struct stk_err *err)
+{
+    stk_jw_key(w, "error");
+    stk_jw_open(w, '{');
+    stk_jw_key(w, "path");
+    stk_jw_str(w, err->path[0] ? err->path : NULL);
+    stk_jw_key(w, "offset");
+    if (err->offset >= 0)
+        stk_jw_i64(w, err->offset);
+    else
+        stk_jw_null(w);
+    stk_jw_key(w, "what");
+    stk_jw_str(w, err->what);
+    stk_jw_close(w, '}');
+}
+
+static const char *outcome(int status)
+{
+    static const char *const words[] = {"done", "problem found", "usage", "partly done", "failed"};
+    return status > STK_EXIT_FAILED ? "stopped" : words[status];
+}
+
+static int put_json(const struct stk_run *run, struct stk_err *err)
+{
+    const char *path = run->common->json;
+    const struct stk_buf *b = &run->json_text;
+    struct stat st;
+    if (stk_buf_check(b, err))
+        return err->code;
+    /* A pipe or /dev/stdout cannot be renamed into place. */
+    if (strcmp(path, "-") != 0 && (stat(path, &st) != 0 || S_ISREG(st.st_mode)))
+        return stk_write_file_atomic(path, b->data, b->len, err);
+    FILE *f = strcmp(path, "-") == 0 ? stdout : fopen(path, "we");
+    if (!f)
+        return stk_err_sys(err, path, "open");
+    bool ok = fwrite(b->data, 1, b->len, f) == b->len;
+    if (f != stdout)
+        ok = fclose(f) == 0 && ok;
+    return ok ? 0 : stk_err_sys(err, path, "write");
+}
+
+static int finish_json(struct stk_run *run, int status)
+{
+    struct stk_jw *w = &run->json;
+    if (!run->common->json)
+        return status;
+    stk_jw_close(w, '}');
+    if (run->err.code)
+        write_error(w, &run->err);
+    stk_jw_key(w, "outcome");
+    stk_jw_str(w, outcome(status));
+    stk_jw_key(w, "exit_status");
+    stk_jw_i64(w, status);
+    stk_jw_key(w, "seconds");
+    stk_jw_f64(w, stk_now() - run->start_s);
+    stk_jw_close(w, '}');
+    stk_buf_putc(&run->json_text, '\n');
+    struct stk_err err = {0};
+    if (put_json(run, &err) == 0)
+        return status;
+    char text[2200];
+    stk_complain(run->cmd->name, stk_err_text(&err, text, sizeof text));
+    return status > STK_EXIT_FAILED ? status : STK_EXIT_FAILED;
+}
+
+/* ---- the run ------------------------------------------------------------------------------ */
+
+/* Says what went wrong and what to do; returns the exit status. */
+static int report_error(struct stk_run *run, int code)
+{
+    char text[2200];
+    const char *name = run->cmd->name;
+    run->err.code = run->err.code ? run->err.code : code;
+    if (code == STK_E_STOPPED && stk_stop_signal()) {
+        snprintf(text, sizeof text, "stopped by %s",
+                 stk_stop_signal() == SIGINT ? "an interrupt" : "SIGTERM");
+        stk_complain(name, text);
+        if (strcmp(name, "pack") == 0)
+            stk_hint("what is finished is kept; with --resume the same command goes on");
+        return 128 + stk_stop_signal();
+    }
+    stk_complain(name, stk_err_text(&run->err, text, sizeof text));
+    const char *hint = hint_for(run->cmd, &run->err);
+    if (hint)
+        stk_hint(hint);
+    if (code != STK_E_USAGE)
+        return STK_EXIT_FAILED;
+    snprintf(text, sizeof text, "`stoker %s --help` shows how it is used", name);
+    stk_hint(text);
+    return STK_EXIT_USAGE;
+}
+
+/* Output that did not reach its file (a full disk) is a failure, not silence. */
+static int flush_stdout(const struct stk_run *run, int status)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return status;
+    struct stk_err err = {0};
+    char text[2200];
+    stk_err_sys(&err, NULL, "standard output");
+    stk_complain(run->cmd->name, stk_err_text(&err, text, sizeof text));
+    return status > STK_EXIT_FAILED ? status : STK_EXIT_FAILED;
+}
+
+static int run_with_options(struct stk_run *run)
+{
+    if (run->common->help) {
+        struct stk_buf b = STK_BUF_INIT;
+        stk_help_command(run->cmd, &b);
+        fputs(stk_buf_cstr(&b), stdout);
+        stk_buf_release(&b);
+        return STK_EXIT_DONE;
+    }
+    run->out_is_data = run->common->json && strcmp(run->common->json, "-") == 0;
+    stk_stop_on_signals();
+    stk_progress_init(&run->progress, run->common->quiet ? NULL : stderr, run->cmd->name,
+                      run->common->progress_every_s);
+    begin_json(run);
+    int rc = run->cmd->run(run);
+    stk_progress_release(&run->progress);
+    int status = rc < 0 ? report_error(run, rc) : rc;
+    return finish_json(run, status);
+}
+
+int stk_run_command(const struct stk_cmd *cmd, int argc, char *const *argv)
+{
+    struct stk_run run = {.cmd = cmd, .start_s = stk_now()};
+    run.settings = calloc(1, cmd->settings_size);
+    if (!run.settings) {
+        stk_complain(cmd->name, "out of memory");
+        return STK_EXIT_FAILED;
+    }
+    run.common = run.settings;
+    int rc = read_options(&run, argc, argv);
+    int status = rc ? report_error(&run, rc) : run_with_options(&run);
+    status = flush_stdout(&run, status);
+    stk_opts_release(&run.opts);
+    stk_buf_release(&run.json_text);
+    free(run.settings);
+    return status;
+}

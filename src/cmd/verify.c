@@ -1,0 +1,155 @@
+/* verify.c - `stoker verify`: reads every byte of a dataset and says exactly what is wrong. */
+#include "data/verify.h"
+
+#include "base/text.h"
+#include "base/units.h"
+#include "cmd/cmd.h"
+#include "cmd/grid.h"
+#include "cmd/problems.h"
+
+struct settings {
+    struct stk_common common;
+    const char *format, *payload;
+    uint64_t jobs, memory, show;
+};
+
+static const struct stk_opt options[] = {
+    {.name = "format",
+     .type = STK_OPT_ENUM,
+     .arg = "FORMAT",
+     .choices_fn = stk_format_names,
+     .offset = offsetof(struct settings, format),
+     .help = "Read it as this format instead of finding out"},
+    {.name = "payload",
+     .type = STK_OPT_ENUM,
+     .arg = "PAYLOAD",
+     .choices_fn = stk_payload_names,
+     .offset = offsetof(struct settings, payload),
+     .help = "What a record holds"},
+    {.name = "show",
+     .type = STK_OPT_UNSIGNED,
+     .arg = "N",
+     .def = "20",
+     .max = STK_PROBLEMS_KEPT,
+     .incidental = true,
+     .offset = offsetof(struct settings, show),
+     .help = "Print at most N problems"},
+    {.name = "jobs",
+     .letter = 'j',
+     .type = STK_OPT_UNSIGNED,
+     .arg = "N",
+     .def = "0",
+     .max = 4096,
+     .incidental = true,
+     .offset = offsetof(struct settings, jobs),
+     .help = "Threads that read and check; 0: one a core"},
+    {.name = "memory",
+     .type = STK_OPT_SIZE,
+     .arg = "SIZE",
+     .incidental = true,
+     .offset = offsetof(struct settings, memory),
+     .help = "Most memory to take for buffers"},
+    STK_COMMON_OPTIONS,
+};
+
+static int on_progress(void *user, uint64_t bytes, uint64_t bytes_total, uint64_t samples)
+{
+    return stk_progress_update(user, "verify", bytes, bytes_total, samples, 0);
+}
+
+/* The problems, a line of what was read, and the verdict. */
+static void show(const struct stk_run *run, const struct stk_verify_result *r)
+{
+    const struct settings *s = run->settings;
+    char a[32], b[32], c[32], d[32];
+    struct stk_buf out = STK_BUF_INIT;
+    stk_problems_text(&r->problems, (size_t)s->show, &out);
+    stk_buf_printf(&out, "checked %s sample%s in %s file%s, %s in %s",
+                   stk_format_count(r->samples, a, sizeof a), r->samples == 1 ? "" : "s",
+                   stk_format_count(r->files, b, sizeof b), r->files == 1 ? "" : "s",
+                   stk_format_size(r->bytes, c, sizeof c),
+                   stk_format_duration(r->seconds, d, sizeof d));
+    if (r->seconds > 0)
+        stk_buf_printf(&out, " (%s/s)",
+                       stk_format_size((uint64_t)((double)r->bytes / r->seconds), d, sizeof d));
+    stk_buf_putc(&out, '\n');
+    stk_text_escape(&out, run->opts.arg[0], strlen(run->opts.arg[0]), SIZE_MAX);
+    if (r->problems.count)
+        stk_buf_printf(&out, ": damaged, %s problem%s",
+                       stk_format_count(r->problems.count, a, sizeof a),
+                       r->problems.count == 1 ? "" : "s");
+    else
+        stk_buf_puts(&out, ": whole");
+    if (r->bytes) {
+        uint64_t checked = r->checksummed_bytes < r->bytes ? r->checksummed_bytes : r->bytes;
+        stk_buf_printf(&out, "; %s of the bytes are under checksums",
+                       stk_percent_text((double)checked / (double)r->bytes, a, sizeof a));
+    }
+    stk_say(run, "%s\n", stk_buf_cstr(&out));
+    stk_buf_release(&out);
+}
+
+static void write_json(struct stk_jw *w, const struct stk_verify_result *r)
+{
+    stk_jw_key(w, "format");
+    stk_jw_str(w, r->format);
+    stk_jw_key(w, "whole");
+    stk_jw_bool(w, r->problems.count == 0);
+    stk_jw_key(w, "files");
+    stk_jw_u64(w, r->files);
+    stk_jw_key(w, "samples");
+    stk_jw_u64(w, r->samples);
+    stk_jw_key(w, "bytes");
+    stk_jw_u64(w, r->bytes);
+    stk_jw_key(w, "checksummed_bytes");
+    stk_jw_u64(w, r->checksummed_bytes);
+    stk_jw_key(w, "has_manifest");
+    stk_jw_bool(w, r->has_manifest);
+    stk_jw_key(w, "verify_seconds");
+    stk_jw_f64(w, r->seconds);
+    stk_problems_json(&r->problems, "problems", w);
+}
+
+static int run_verify(struct stk_run *run)
+{
+    const struct settings *s = run->settings;
+    struct stk_verify_options o = {
+        .format = s->format,
+        .payload = s->payload,
+        .jobs = (unsigned)s->jobs,
+        .memory_bytes = s->memory,
+        .progress = on_progress,
+        .user = &run->progress,
+    };
+    struct stk_verify_result r = {0};
+    int rc = stk_verify(run->opts.arg[0], &o, &r, &run->err);
+    stk_progress_clear(&run->progress);
+    if (!rc) {
+        show(run, &r);
+        write_json(&run->json, &r);
+        rc = r.problems.count ? STK_EXIT_PROBLEM : STK_EXIT_DONE;
+    }
+    stk_problems_release(&r.problems);
+    return rc;
+}
+
+static const struct stk_example examples[] = {
+    {"stoker verify imagenet-packed/", "is it whole?"},
+    {"stoker verify train.tfrecord --json faults.json", "keep the list of faults"},
+    {NULL, NULL},
+};
+
+const struct stk_cmd stk_cmd_verify = {
+    .name = "verify",
+    .summary = "check every checksum and structure of a dataset",
+    .args = "PATH",
+    .description =
+        "Reads every byte of the dataset PATH and checks what can be checked: checksums in the "
+        "files, lengths and structure, and, for a dataset packed by stoker, the manifest. Each "
+        "fault is printed with its file and the byte where it is. The exit status is 0 when the "
+        "dataset is whole and 1 when it is not.",
+    .examples = examples,
+    .options = options,
+    .settings_size = sizeof(struct settings),
+    .run = run_verify,
+};

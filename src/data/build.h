@@ -1,0 +1,21 @@
+/* build.h - making an index: lists every file, in parallel, and writes the tables. */
+#ifndef STK_DATA_BUILD_H
+#define STK_DATA_BUILD_H
+
+#include "data/walk.h"
+
+struct stk_build_options {
+    struct stk_list_options list;
+    unsigned jobs;                 /* 0: one a core */
+    const char *tmpdir;            /* for the tables while they grow; NULL: $TMPDIR or /tmp */
+    struct stk_problems *problems; /* NULL: stop at the first */
+    bool portable;                 /* keep no times: the index travels with the files */
+    int (*progress)(void *user, uint64_t bytes_done, uint64_t bytes_total, uint64_t samples);
+    void *user;
+};
+
+/* Writes the index of the walked files to fd (empty, open for reading and writing). */
+int stk_build_index(struct stk_walk *w, const struct stk_build_options *o, int fd,
+                    struct stk_err *err);
+
+#endif

@@ -1,0 +1,456 @@
+/*
+ * dataset.c - opening a dataset: its manifest, its files, and an index that fits them.
+ *
+ * An index of a packed dataset stands inside it; any other dataset's stands beside it as
+ * PATH.stkidx, or in the user's cache folder where that place cannot be written.
+ */
+#include "data/dataset.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "data/build.h"
+#include "data/reader.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Up to so many files are checked against the index when it is opened; more are checked one by one
+ * when they are first read. */
+#define CHECK_FILES 1024
+
+/* ---- problems ---- */
+
+void stk_problems_release(struct stk_problems *p)
+{
+    for (size_t i = 0; i < p->kept; i++) {
+        free(p->item[i].path);
+        free(p->item[i].what);
+    }
+    free(p->item);
+    *p = (struct stk_problems){0};
+}
+
+void stk_problems_add(struct stk_problems *p, const char *path, int64_t offset, const char *what)
+{
+    p->count++;
+    if (p->kept == STK_PROBLEMS_KEPT)
+        return;
+    if (!p->item && !(p->item = calloc(STK_PROBLEMS_KEPT, sizeof *p->item)))
+        return;
+    struct stk_problem x = {.path = strdup(path), .offset = offset, .what = strdup(what)};
+    if (x.path && x.what) {
+        p->item[p->kept++] = x;
+    } else {
+        free(x.path);
+        free(x.what);
+    }
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const struct stk_problem *x = a, *y = b;
+    int c = strcmp(x->path, y->path);
+    return c ? c : (x->offset > y->offset) - (x->offset < y->offset);
+}
+
+void stk_problems_sort(struct stk_problems *p)
+{
+    if (p->kept)
+        qsort(p->item, p->kept, sizeof *p->item, by_place);
+}
+
+/* ---- is an index still right? ---- */
+
+static bool same_file(const struct stat *sb, uint64_t size, int64_t mtime_ns)
+{
+    int64_t now = (int64_t)sb->st_mtim.tv_sec * 1000000000 + sb->st_mtim.tv_nsec;
+    /* No time is kept of packed shards: copying a dataset must not make its index stale. */
+    return (uint64_t)sb->st_size == size && (mtime_ns == 0 || now == mtime_ns);
+}
+
+static bool dirs_fresh(const struct stk_dataset *ds)
+{
+    const struct stk_index *idx = &ds->index;
+    const struct stk_index_dir *d = idx->table[STK_T_DIRS];
+    const char *names = idx->table[STK_T_NAMES];
+    uint64_t room = stk_index_count(idx, STK_T_NAMES);
+    for (uint64_t i = 0; i < stk_index_count(idx, STK_T_DIRS); i++) {
+        struct stat sb;
+        if (d[i].name_off >= room || d[i].name_len >= room - d[i].name_off ||
+            names[d[i].name_off + d[i].name_len])
+            return false;
+        const char *name = names + d[i].name_off;
+        if (fstatat(ds->rootfd, name[0] ? name : ".", &sb, AT_SYMLINK_NOFOLLOW) < 0 ||
+            (int64_t)sb.st_mtim.tv_sec * 1000000000 + sb.st_mtim.tv_nsec != d[i].mtime_ns)
+            return false;
+    }
+    return true;
+}
+
+static bool files_fresh(const struct stk_dataset *ds)
+{
+    const struct stk_index *idx = &ds->index;
+    bool tree = ds->format->caps & STK_CAN_TREE;
+    uint64_t n = idx->h->nfiles;
+    for (uint64_t i = 0; i < n && n <= CHECK_FILES && !tree; i++) {
+        const struct stk_index_file *f;
+        const char *name;
+        char buf[PATH_MAX];
+        struct stat sb;
+        if (stk_index_file(idx, i, &f, &name, NULL) < 0 || f->name_len >= sizeof buf)
+            return false;
+        memcpy(buf, name, f->name_len);
+        buf[f->name_len] = '\0';
+        if (fstatat(ds->rootfd, buf, &sb, 0) < 0 || !same_file(&sb, f->size, f->mtime_ns))
+            return false;
+    }
+    return true;
+}
+
+/* The index describes other settings than those asked for. */
+static bool settings_match(const struct stk_dataset *ds, const struct stk_open_options *o)
+{
+    const struct stk_index_header *h = ds->index.h;
+    if (o->format && strcmp(o->format, h->format) != 0)
+        return false;
+    if (strcmp(ds->list.payload, "auto") != 0 && strcmp(ds->list.payload, h->payload) != 0)
+        return false;
+    return h->compress == ds->list.compress;
+}
+
+/* A single file's index must be of this very file. */
+static bool same_root(const struct stk_dataset *ds, bool is_dir)
+{
+    const struct stk_index_file *f;
+    const char *name, *slash = strrchr(ds->path, '/'), *base = slash ? slash + 1 : ds->path;
+    bool index_of_dir = stk_index_count(&ds->index, STK_T_DIRS) > 0 || ds->has_manifest;
+    if (is_dir)
+        return index_of_dir;
+    return !index_of_dir && ds->index.h->nfiles == 1 &&
+           stk_index_file(&ds->index, 0, &f, &name, NULL) == 0 && f->name_len == strlen(base) &&
+           memcmp(name, base, f->name_len) == 0;
+}
+
+/* The shards of a packed dataset must be those the manifest lists. */
+static bool manifest_match(const struct stk_dataset *ds)
+{
+    const struct stk_manifest *m = &ds->manifest;
+    if (!ds->has_manifest)
+        return true;
+    if (ds->format->caps & STK_CAN_TREE)
+        return ds->index.h->nsamples == m->samples;
+    if (ds->index.h->nfiles != m->nshards || ds->index.h->nsamples != m->samples)
+        return false;
+    for (size_t i = 0; i < m->nshards; i++) {
+        const struct stk_index_file *f;
+        const char *name;
+        if (stk_index_file(&ds->index, i, &f, &name, NULL) < 0 || f->size != m->shard[i].size ||
+            f->name_len != strlen(m->shard[i].name) ||
+            memcmp(name, m->shard[i].name, f->name_len) != 0)
+            return false;
+    }
+    return true;
+}
+
+static bool try_index(struct stk_dataset *ds, const struct stk_open_options *o, const char *path,
+                      bool is_dir)
+{
+    if (stk_index_open(path, &ds->index, NULL) < 0)
+        return false;
+    const struct stk_format *f = stk_format_find(ds->index.h->format);
+    if (f && (!ds->format || ds->format == f)) {
+        const struct stk_format *before = ds->format;
+        ds->format = f;
+        if (settings_match(ds, o) && same_root(ds, is_dir) && manifest_match(ds) &&
+            dirs_fresh(ds) && files_fresh(ds) && (ds->index_path = strdup(path)))
+            return true;
+        ds->format = before;
+    }
+    stk_index_close(&ds->index);
+    return false;
+}
+
+/* ---- where an index goes ---- */
+
+/* malloc'ed places to look for an index and to put one, best first; NULL-terminated. */
+static int index_places(const struct stk_dataset *ds, const char *given, char *place[4],
+                        struct stk_err *err)
+{
+    int n = 0;
+    char *cache = NULL, *real;
+    memset(place, 0, 4 * sizeof *place);
+    if (given) {
+        place[n++] = strdup(given);
+        return place[0] ? 0 : stk_err_nomem(err, strlen(given));
+    }
+    if (ds->has_manifest)
+        place[n++] = stk_path_join(ds->path, STK_INDEX_NAME);
+    const char *slash = strrchr(ds->path, '/'), *base = slash ? slash + 1 : ds->path;
+    if (base[0] && strcmp(base, ".") != 0 && strcmp(base, "..") != 0 &&
+        asprintf(&place[n], "%s.stkidx", ds->path) >= 0)
+        n++;
+    if (stk_cache_dir(&cache, NULL) == 0 && (real = realpath(ds->path, NULL))) {
+        if (asprintf(&place[n], "%s/%016llx.stkidx", cache,
+                     (unsigned long long)stk_hash64(real, strlen(real))) >= 0)
+            n++;
+        free(real);
+    }
+    free(cache);
+    return 0;
+}
+
+static void free_places(char *place[4])
+{
+    for (int i = 0; i < 4; i++)
+        free(place[i]);
+}
+
+/* A file to build the index in: at the first place that can be written, else one without a name
+ * (then *at is NULL). */
+static int index_target(const struct stk_dataset *ds, char *const place[4], bool nameless,
+                        char **at, char **tmp, struct stk_err *err)
+{
+    *at = *tmp = NULL;
+    /* Inside a packed dataset nothing is changed: its index there was written with it. */
+    for (int i = ds->has_manifest ? 1 : 0; !nameless && i < 4 && place[i]; i++) {
+        if (asprintf(tmp, "%s.partial.%ld.%p", place[i], (long)getpid(), (const void *)ds) < 0)
+            return stk_err_nomem(err, PATH_MAX);
+        int fd = open(*tmp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (fd >= 0) {
+            *at = place[i];
+            return fd;
+        }
+        free(*tmp);
+        *tmp = NULL;
+    }
+    return stk_nameless_file(NULL, err);
+}
+
+/* ---- building ---- */
+
+static int make_walk(struct stk_dataset *ds, const struct stk_open_options *o, struct stk_walk *w,
+                     struct stk_problems *problems, struct stk_err *err)
+{
+    /* A packed folder of files is a tree: one level down, like any other. */
+    if (ds->has_manifest && !(ds->format->caps & STK_CAN_TREE)) {
+        size_t n = ds->manifest.nshards;
+        const char **names = calloc(n ? n : 1, sizeof *names);
+        if (!names)
+            return stk_err_nomem(err, n * sizeof *names);
+        for (size_t i = 0; i < n; i++)
+            names[i] = ds->manifest.shard[i].name;
+        int rc = stk_walk_shards(w, ds->path, ds->format, names, n, NULL, err);
+        free(names);
+        return rc;
+    }
+    return stk_walk(w, ds->root, ds->format ? ds->format->name : o->format, NULL, problems, err);
+}
+
+static int publish(const char *tmp, const char *at, int fd, struct stk_err *err)
+{
+    if (fsync(fd) < 0)
+        return stk_err_sys(err, tmp, "fsync");
+    return rename(tmp, at) < 0 ? stk_err_sys(err, at, "rename into place") : 0;
+}
+
+static int build(struct stk_dataset *ds, const struct stk_open_options *o, bool collect,
+                 bool nameless, char *const place[4], struct stk_err *err)
+{
+    struct stk_walk w;
+    struct stk_problems *problems = &ds->problems;
+    int rc = make_walk(ds, o, &w, problems, err);
+    ds->format = w.format;
+    if (rc == 0 && problems->count && !collect)
+        rc = stk_err_set(err, STK_E_SYS, problems->item[0].path, -1, "open folder: %s",
+                         problems->item[0].what);
+    char *at, *tmp;
+    int fd = rc < 0 ? -1 : index_target(ds, place, nameless, &at, &tmp, err);
+    if (rc < 0 || fd < 0) {
+        stk_walk_release(&w);
+        return rc < 0 ? rc : fd;
+    }
+    struct stk_build_options b = {.list = ds->list,
+                                  .jobs = o->jobs,
+                                  .problems = collect ? problems : NULL,
+                                  .progress = o->progress,
+                                  .user = o->user};
+    rc = stk_build_index(&w, &b, fd, err);
+    /* An index of damaged data is good for this run only: the next shall see the damage itself. */
+    bool publishable = tmp && problems->count == 0;
+    if (rc == 0 && publishable)
+        rc = publish(tmp, at, fd, err);
+    if (tmp && (rc < 0 || !publishable))
+        unlink(tmp);
+    if (rc == 0)
+        rc = stk_index_open_fd(fd, publishable ? at : ds->path, &ds->index, err);
+    if (rc == 0)
+        ds->index_path = strdup(publishable ? at : "");
+    ds->index_built = true;
+    free(tmp);
+    close(fd);
+    stk_walk_release(&w);
+    return rc < 0 || ds->index_path ? rc : stk_err_nomem(err, 1);
+}
+
+/* ---- opening ---- */
+
+static int find_codecs(struct stk_dataset *ds, struct stk_err *err)
+{
+    uint64_t n = stk_index_count(&ds->index, STK_T_FIELDS);
+    if (n > 65535)
+        return stk_err_set(err, STK_E_CORRUPT, ds->index_path, -1, "damaged index: too many fields");
+    ds->codec = calloc(n ? n : 1, sizeof *ds->codec);
+    if (!ds->codec)
+        return stk_err_nomem(err, n * sizeof *ds->codec);
+    for (uint64_t i = 0; i < n; i++) {
+        const char *name;
+        const struct stk_index_field *f = stk_index_field(&ds->index, i, &name);
+        if (!f || (f->codec[0] && !(ds->codec[i] = stk_codec_find(f->codec))))
+            return stk_err_set(err, STK_E_CORRUPT, ds->index_path, -1,
+                               "damaged index: a field of an unknown kind");
+    }
+    return 0;
+}
+
+static int use_manifest(struct stk_dataset *ds, const struct stk_open_options *o,
+                        struct stk_err *err)
+{
+    int rc = stk_manifest_read(ds->path, &ds->manifest, err);
+    if (rc <= 0)
+        return rc;
+    ds->has_manifest = true;
+    ds->format = stk_format_find(ds->manifest.format);
+    if (!ds->format || (ds->manifest.payload[0] && !stk_codec_find(ds->manifest.payload)))
+        return stk_err_set(err, STK_E_UNSUPPORTED, ds->path, -1,
+                           "packed as '%s' / '%s', which this stoker does not know",
+                           ds->manifest.format, ds->manifest.payload);
+    if (o->format && strcmp(o->format, ds->manifest.format) != 0)
+        return stk_err_set(err, STK_E_USAGE, ds->path, -1, "the dataset is %s, not %s",
+                           ds->manifest.format, o->format);
+    ds->list.compress = ds->manifest.compress;
+    if (ds->manifest.payload[0] && strcmp(ds->list.payload, "auto") == 0)
+        ds->list.payload = ds->manifest.payload;
+    return 0;
+}
+
+static int open_root(struct stk_dataset *ds, bool is_dir, struct stk_err *err)
+{
+    const char *slash = strrchr(ds->path, '/');
+    /* Files of a packed tree are below the one "shard". */
+    bool packed_tree = ds->has_manifest && (ds->format->caps & STK_CAN_TREE);
+    if (packed_tree)
+        ds->root = ds->manifest.nshards ? stk_path_join(ds->path, ds->manifest.shard[0].name)
+                                        : strdup(ds->path);
+    else
+        ds->root = is_dir             ? strdup(ds->path)
+                   : !slash           ? strdup(".")
+                   : slash == ds->path ? strdup("/")
+                                      : strndup(ds->path, (size_t)(slash - ds->path));
+    if (!ds->root)
+        return stk_err_nomem(err, strlen(ds->path));
+    ds->rootfd = open(ds->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return ds->rootfd < 0 ? stk_err_sys(err, ds->root, "open folder") : 0;
+}
+
+static int open_index(struct stk_dataset *ds, const struct stk_open_options *o, bool collect,
+                      bool trust, bool is_dir, struct stk_err *err)
+{
+    char *place[4];
+    int rc = index_places(ds, o->index, place, err);
+    bool found = false;
+    for (int i = 0; rc == 0 && trust && !o->rebuild_index && !found && i < 4 && place[i]; i++)
+        found = try_index(ds, o, place[i], is_dir);
+    if (rc == 0 && !found)
+        rc = build(ds, o, collect, !trust || o->no_index_write, place, err);
+    free_places(place);
+    return rc;
+}
+
+static char *trimmed(const char *path)
+{
+    size_t n = strlen(path);
+    while (n > 1 && path[n - 1] == '/')
+        n--;
+    return strndup(path, n);
+}
+
+int stk_dataset_open_with(const char *path, const struct stk_open_options *opts, bool collect,
+                          bool trust, struct stk_dataset **out, struct stk_err *err)
+{
+    static const struct stk_open_options defaults;
+    const struct stk_open_options *o = opts ? opts : &defaults;
+    struct stk_dataset *ds = calloc(1, sizeof *ds);
+    if (!ds || !(ds->path = trimmed(path))) {
+        free(ds);
+        return stk_err_nomem(err, sizeof *ds);
+    }
+    pthread_mutex_init(&ds->lock, NULL);
+    ds->rootfd = -1;
+    ds->list.payload = o->payload ? o->payload : "auto";
+    struct stat sb;
+    int rc = stat(ds->path, &sb) < 0 ? stk_err_sys(err, path, "open") : 0;
+    bool is_dir = rc == 0 && S_ISDIR(sb.st_mode);
+    if (rc == 0 && strcmp(ds->list.payload, "auto") != 0 && !stk_codec_find(ds->list.payload))
+        rc = stk_err_set(err, STK_E_USAGE, NULL, -1, "no payload is called '%s'", ds->list.payload);
+    if (rc == 0 && is_dir)
+        rc = use_manifest(ds, o, err);
+    if (rc == 0)
+        rc = open_root(ds, is_dir, err);
+    if (rc == 0)
+        rc = open_index(ds, o, collect, trust, is_dir, err);
+    if (rc == 0)
+        rc = find_codecs(ds, err);
+    if (rc < 0)
+        stk_dataset_close(ds);
+    else
+        *out = ds;
+    return rc;
+}
+
+int stk_dataset_open(const char *path, const struct stk_open_options *opts,
+                     struct stk_dataset **out, struct stk_err *err)
+{
+    return stk_dataset_open_with(path, opts, false, true, out, err);
+}
+
+void stk_dataset_close(struct stk_dataset *ds)
+{
+    if (!ds)
+        return;
+    stk_reader_free_all(ds->idle);
+    stk_index_close(&ds->index);
+    stk_manifest_release(&ds->manifest);
+    stk_problems_release(&ds->problems);
+    if (ds->rootfd >= 0)
+        close(ds->rootfd);
+    pthread_mutex_destroy(&ds->lock);
+    free(ds->codec);
+    free(ds->index_path);
+    free(ds->root);
+    free(ds->path);
+    free(ds);
+}
+
+uint64_t stk_dataset_len(const struct stk_dataset *ds)
+{
+    return ds->index.h->nsamples;
+}
+
+const char *stk_dataset_format(const struct stk_dataset *ds)
+{
+    return ds->format->name;
+}
+
+const struct stk_problems *stk_dataset_problems(const struct stk_dataset *ds)
+{
+    return &ds->problems;
+}
+
+const char *stk_version(void)
+{
+    return STK_VERSION;
+}

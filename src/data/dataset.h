@@ -1,0 +1,62 @@
+/*
+ * dataset.h - an opened dataset: its files, its index, its manifest.
+ *
+ * Opening finds the format, finds or builds the index, and maps it; nothing is read per sample.
+ */
+#ifndef STK_DATA_DATASET_H
+#define STK_DATA_DATASET_H
+
+#include <pthread.h>
+
+#include "base/err.h"
+#include "data/index.h"
+#include "data/manifest.h"
+#include "format/format.h"
+#include "format/sample.h"
+
+/* Damage found: how much, and the first of it in words. Thread-safe where said. */
+struct stk_problem {
+    char *path; /* relative to the dataset, or as given */
+    int64_t offset;
+    char *what;
+};
+struct stk_problems {
+    uint64_t count;           /* all of them */
+    struct stk_problem *item; /* the first STK_PROBLEMS_KEPT, in file order */
+    size_t kept;
+};
+#define STK_PROBLEMS_KEPT 1000
+
+void stk_problems_release(struct stk_problems *p);
+/* Copies; drops silently past STK_PROBLEMS_KEPT (count still grows). */
+void stk_problems_add(struct stk_problems *p, const char *path, int64_t offset, const char *what);
+void stk_problems_sort(struct stk_problems *p); /* by path, then offset */
+
+/* Problems met while the index was built (empty for a clean dataset). Borrowed. */
+const struct stk_problems *stk_dataset_problems(const struct stk_dataset *ds);
+
+/* The inside, for the data layer. */
+struct stk_dataset {
+    char *path; /* as given, without trailing slashes */
+    char *root; /* folder that names in the index are relative to */
+    int rootfd;
+    const struct stk_format *format;
+    struct stk_index index;
+    char *index_path;     /* "" for an index that was not published */
+    bool index_built;     /* just now */
+    bool has_manifest;
+    struct stk_manifest manifest;
+    struct stk_problems problems;
+    struct stk_list_options list;
+    const struct stk_codec **codec; /* of each field of the index; NULL: the bytes are the value */
+    pthread_mutex_t lock;           /* the idle readers */
+    struct stk_reader *idle;
+};
+
+/* As stk_dataset_open(); collect: problems are collected and the rest is opened, else the first one
+ * fails the call. trust false: an index that is there is not used
+ * and none is published (verify). */
+int stk_dataset_open_with(const char *path, const struct stk_open_options *opts, bool collect,
+                          bool trust, struct stk_dataset **out, struct stk_err *err);
+
+#endif

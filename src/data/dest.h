@@ -1,0 +1,24 @@
+/*
+ * dest.h - the folder a dataset is written into: DST.partial until it is whole, then DST.
+ */
+#ifndef STK_DATA_DEST_H
+#define STK_DATA_DEST_H
+
+#include "base/buf.h"
+
+struct stk_dest {
+    char *final, *partial;
+    int lock_fd;
+    bool resumed; /* an unfinished run with the same plan is there */
+};
+
+/* Refuses when dst holds somebody's data (STK_E_EXISTS), or a dataset and !force, or another
+ * process is at it. plan: text that two runs must share to be able to continue each other.
+ * Caller releases with stk_dest_release(). */
+int stk_dest_open(struct stk_dest *d, const char *dst, bool force, bool resume, const char *plan,
+                  struct stk_err *err);
+/* Makes partial the final dataset (replacing an old one). */
+int stk_dest_publish(struct stk_dest *d, struct stk_err *err);
+void stk_dest_release(struct stk_dest *d);
+
+#endif

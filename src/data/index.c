@@ -1,0 +1,353 @@
+/* index.c - opening an index and looking things up in it, every entry checked when it is used. */
+#include "data/index.h"
+#include "base/hash.h"
+#include "format/sample.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const uint32_t elem_size[STK_T_COUNT] = {
+    [STK_T_FILES] = sizeof(struct stk_index_file),
+    [STK_T_NAMES] = 1,
+    [STK_T_DIRS] = sizeof(struct stk_index_dir),
+    [STK_T_EXTENTS] = sizeof(struct stk_packed),
+    [STK_T_SEGMENTS] = sizeof(struct stk_segment),
+    [STK_T_COLUMNS] = sizeof(struct stk_index_column),
+    [STK_T_ROWS] = 8,
+    [STK_T_PARTS] = sizeof(struct stk_packed),
+    [STK_T_KEYOFF] = 8,
+    [STK_T_KEYS] = 1,
+    [STK_T_FIELDS] = sizeof(struct stk_index_field),
+    [STK_T_FIELDNAMES] = 1,
+    [STK_T_CHAINS] = sizeof(struct stk_chain),
+    [STK_T_POINTS] = sizeof(struct stk_index_point),
+    [STK_T_WINDOWS] = 1,
+    [STK_T_CRCS] = sizeof(struct stk_index_crc),
+    [STK_T_CONTEXT] = 1,
+};
+
+static int bad_index(const struct stk_index *idx, struct stk_err *err, const char *what)
+{
+    return stk_err_set(err, STK_E_CORRUPT, idx->path, -1, "damaged index (%s); remove it and it is "
+                       "built anew", what);
+}
+
+static int check_table(const struct stk_index *idx, int t, struct stk_err *err)
+{
+    uint64_t bytes, end, off = idx->h->table[t].off;
+    if (idx->h->table[t].elem != elem_size[t] || off % STK_INDEX_ALIGN ||
+        __builtin_mul_overflow(idx->h->table[t].count, (uint64_t)elem_size[t], &bytes) ||
+        __builtin_add_overflow(off, bytes, &end) || end > idx->mapped)
+        return bad_index(idx, err, "a table runs past its end");
+    return 0;
+}
+
+static int check_header(struct stk_index *idx, struct stk_err *err)
+{
+    struct stk_index_header copy;
+    if (idx->mapped < sizeof copy || memcmp(idx->h->magic, "STKINDX", 8) != 0)
+        return stk_err_set(err, STK_E_CORRUPT, idx->path, -1, "not a stoker index");
+    memcpy(&copy, idx->h, sizeof copy);
+    if (copy.version != STK_INDEX_VERSION || copy.ntables != STK_T_COUNT)
+        return stk_err_set(err, STK_E_CORRUPT, idx->path, -1,
+                           "an index of version %u, this stoker reads %u", copy.version,
+                           STK_INDEX_VERSION);
+    copy.header_hash = 0;
+    if (idx->h->header_hash != stk_hash64(&copy, sizeof copy) || copy.file_size != idx->mapped)
+        return bad_index(idx, err, "its header's checksum or size does not match");
+    const struct stk_index_header *h = idx->h;
+    int rc = 0;
+    for (int t = 0; rc == 0 && t < STK_T_COUNT; t++) {
+        rc = check_table(idx, t, err);
+        if (rc == 0)
+            idx->table[t] = (const uint8_t *)h + h->table[t].off;
+    }
+    uint64_t nkeys = h->table[STK_T_KEYOFF].count;
+    if (rc == 0 && (h->nfiles != h->table[STK_T_FILES].count || h->nfiles > STK_MAX_FILES ||
+                    h->nextents != h->table[STK_T_EXTENTS].count ||
+                    (nkeys && nkeys != h->nsamples + 1) ||
+                    memchr(h->format, 0, sizeof h->format) == NULL ||
+                    memchr(h->payload, 0, sizeof h->payload) == NULL))
+        rc = bad_index(idx, err, "its counts contradict each other");
+    return rc;
+}
+
+int stk_index_open_fd(int fd, const char *path, struct stk_index *idx, struct stk_err *err)
+{
+    struct stat sb;
+    *idx = (struct stk_index){0};
+    if (fstat(fd, &sb) < 0)
+        return stk_err_sys(err, path, "stat");
+    if ((uint64_t)sb.st_size < sizeof(struct stk_index_header))
+        return stk_err_set(err, STK_E_CORRUPT, path, -1, "not a stoker index");
+    void *p = mmap(NULL, (size_t)sb.st_size, PROT_READ, MAP_SHARED, fd, 0);
+    if (p == MAP_FAILED)
+        return stk_err_sys(err, path, "map");
+    idx->h = p;
+    idx->mapped = (size_t)sb.st_size;
+    idx->path = strdup(path);
+    int rc = idx->path ? check_header(idx, err) : stk_err_nomem(err, strlen(path));
+    if (rc < 0)
+        stk_index_close(idx);
+    return rc;
+}
+
+int stk_index_open(const char *path, struct stk_index *idx, struct stk_err *err)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    *idx = (struct stk_index){0};
+    if (fd < 0)
+        return stk_err_sys(err, path, "open");
+    int rc = stk_index_open_fd(fd, path, idx, err);
+    close(fd);
+    return rc;
+}
+
+void stk_index_close(struct stk_index *idx)
+{
+    if (idx->h)
+        munmap((void *)(uintptr_t)idx->h, idx->mapped);
+    free(idx->path);
+    *idx = (struct stk_index){0};
+}
+
+int stk_index_check(const struct stk_index *idx, struct stk_err *err)
+{
+    for (int t = 0; t < STK_T_COUNT; t++)
+        if (stk_hash64(idx->table[t], idx->h->table[t].count * elem_size[t]) !=
+            idx->h->table[t].hash)
+            return bad_index(idx, err, "a table's checksum does not match");
+    return 0;
+}
+
+int stk_index_extent(const struct stk_index *idx, uint64_t i, struct stk_extent *e,
+                     struct stk_err *err)
+{
+    if (i >= idx->h->nextents)
+        return bad_index(idx, err, "an extent's number is out of range");
+    *e = stk_extent_unpack(((const struct stk_packed *)idx->table[STK_T_EXTENTS])[i]);
+    if (e->file >= idx->h->nfiles || e->chain > stk_index_count(idx, STK_T_CHAINS))
+        return bad_index(idx, err, "an extent names a file or filter that is not there");
+    const struct stk_index_file *f =
+        &((const struct stk_index_file *)idx->table[STK_T_FILES])[e->file];
+    if (e->offset > f->size || e->length > f->size - e->offset)
+        return bad_index(idx, err, "an extent runs past its file");
+    return 0;
+}
+
+int stk_index_file(const struct stk_index *idx, uint64_t i, const struct stk_index_file **f,
+                   const char **name, struct stk_err *err)
+{
+    if (i >= idx->h->nfiles)
+        return bad_index(idx, err, "a file's number is out of range");
+    *f = &((const struct stk_index_file *)idx->table[STK_T_FILES])[i];
+    uint64_t room = stk_index_count(idx, STK_T_NAMES);
+    if ((*f)->name_off > room || (*f)->name_len > room - (*f)->name_off)
+        return bad_index(idx, err, "a file's name is out of range");
+    *name = (const char *)idx->table[STK_T_NAMES] + (*f)->name_off;
+    /* An index that came with somebody's data must not make us read files outside it. */
+    if (!stk_key_is_safe_path(*name, (*f)->name_len))
+        return bad_index(idx, err, "a file's name leaves the folder");
+    return 0;
+}
+
+const struct stk_index_field *stk_index_field(const struct stk_index *idx, uint64_t i,
+                                              const char **name)
+{
+    if (i >= stk_index_count(idx, STK_T_FIELDS))
+        return NULL;
+    const struct stk_index_field *f = &((const struct stk_index_field *)idx->table[STK_T_FIELDS])[i];
+    uint64_t room = stk_index_count(idx, STK_T_FIELDNAMES);
+    if (f->name_off > room || f->name_len > room - f->name_off || f->ndim > STK_MAX_NDIM ||
+        !memchr(f->codec, 0, sizeof f->codec) || f->kind < STK_BYTES || f->kind > STK_ARRAY ||
+        (f->kind == STK_ARRAY && !stk_dtype_size((enum stk_dtype)f->dtype)))
+        return NULL;
+    *name = (const char *)idx->table[STK_T_FIELDNAMES] + f->name_off;
+    return f;
+}
+
+/* Entry whose first u64 is `want` in a table sorted by it, or NULL. */
+static const void *find_u64(const struct stk_index *idx, enum stk_table t, uint64_t want)
+{
+    const uint8_t *base = idx->table[t];
+    size_t lo = 0, hi = stk_index_count(idx, t);
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        uint64_t v;
+        memcpy(&v, base + mid * elem_size[t], 8);
+        if (v == want)
+            return base + mid * elem_size[t];
+        if (v < want)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return NULL;
+}
+
+const struct stk_index_point *stk_index_point(const struct stk_index *idx, uint64_t extent,
+                                              const uint8_t **window)
+{
+    const struct stk_index_point *p = find_u64(idx, STK_T_POINTS, extent);
+    uint64_t room = stk_index_count(idx, STK_T_WINDOWS);
+    if (!p || p->window_off > room || p->window_len > room - p->window_off)
+        return NULL;
+    *window = (const uint8_t *)idx->table[STK_T_WINDOWS] + p->window_off;
+    return p;
+}
+
+const struct stk_index_crc *stk_index_crc(const struct stk_index *idx, uint64_t extent)
+{
+    return stk_index_count(idx, STK_T_CRCS) ? find_u64(idx, STK_T_CRCS, extent) : NULL;
+}
+
+const struct stk_segment *stk_index_segment(const struct stk_index *idx, uint64_t s)
+{
+    const struct stk_segment *seg = idx->table[STK_T_SEGMENTS];
+    size_t lo = 0, hi = stk_index_count(idx, STK_T_SEGMENTS);
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (s < seg[mid].first_sample)
+            hi = mid;
+        else if (s - seg[mid].first_sample >= seg[mid].nsamples)
+            lo = mid + 1;
+        else
+            return &seg[mid];
+    }
+    return NULL;
+}
+
+/* The key of a sample in a folder: the name of the file its extent is in. */
+static int file_key(const struct stk_index *idx, uint64_t s, const char **key, size_t *len,
+                    struct stk_err *err)
+{
+    const struct stk_segment *seg = stk_index_segment(idx, s);
+    struct stk_extent e;
+    const struct stk_index_file *f;
+    if (!seg || seg->kind != STK_SEG_WHOLE)
+        return bad_index(idx, err, "a sample of a folder is not a file");
+    int rc = stk_index_extent(idx, seg->first_extent + (s - seg->first_sample), &e, err);
+    if (rc == 0)
+        rc = stk_index_file(idx, e.file, &f, key, err);
+    if (rc == 0)
+        *len = f->name_len;
+    return rc;
+}
+
+int stk_index_key(const struct stk_index *idx, uint64_t s, const char **key, size_t *len,
+                  struct stk_err *err)
+{
+    *key = "";
+    *len = 0;
+    if (idx->h->flags & STK_INDEX_KEYS_ARE_FILES)
+        return file_key(idx, s, key, len, err);
+    if (!stk_index_count(idx, STK_T_KEYOFF))
+        return 0;
+    if (s >= idx->h->nsamples)
+        return bad_index(idx, err, "a sample's number is out of range");
+    const uint64_t *off = idx->table[STK_T_KEYOFF];
+    uint64_t room = stk_index_count(idx, STK_T_KEYS);
+    if (off[s] > off[s + 1] || off[s + 1] > room)
+        return bad_index(idx, err, "a key is out of range");
+    *key = (const char *)idx->table[STK_T_KEYS] + off[s];
+    *len = (size_t)(off[s + 1] - off[s]);
+    return 0;
+}
+
+/* ---- slices ---- */
+
+static int put_slice(struct stk_buf *out, const struct stk_slice *s, struct stk_err *err)
+{
+    stk_buf_put(out, s, sizeof *s);
+    return stk_buf_check(out, err);
+}
+
+static int part_slices(const struct stk_index *idx, const struct stk_segment *seg, uint64_t k,
+                       struct stk_buf *out, struct stk_err *err)
+{
+    const uint64_t *row = idx->table[STK_T_ROWS];
+    const struct stk_packed *part = idx->table[STK_T_PARTS];
+    uint64_t r = seg->first + k;
+    if (r < k || r >= stk_index_count(idx, STK_T_ROWS) ||
+        r + 1 >= stk_index_count(idx, STK_T_ROWS) || row[r] > row[r + 1] ||
+        row[r + 1] > stk_index_count(idx, STK_T_PARTS))
+        return bad_index(idx, err, "a row is out of range");
+    int rc = 0;
+    for (uint64_t i = row[r]; rc == 0 && i < row[r + 1]; i++) {
+        struct stk_slice s = stk_part_unpack(part[i]);
+        if (s.extent >= seg->nextents && s.length)
+            rc = bad_index(idx, err, "a part names an extent of another file");
+        s.extent += seg->first_extent;
+        if (rc == 0)
+            rc = put_slice(out, &s, err);
+    }
+    return rc;
+}
+
+static int column_slices(const struct stk_index *idx, const struct stk_segment *seg, uint64_t k,
+                         struct stk_buf *out, struct stk_err *err)
+{
+    const struct stk_index_column *c = idx->table[STK_T_COLUMNS];
+    uint64_t n = stk_index_count(idx, STK_T_COLUMNS);
+    if (seg->first > n || seg->ncolumns > n - seg->first)
+        return bad_index(idx, err, "a column is out of range");
+    int rc = 0;
+    for (uint64_t i = seg->first; rc == 0 && i < seg->first + seg->ncolumns; i++) {
+        struct stk_slice s = {.field = c[i].field, .length = c[i].length};
+        uint64_t per = c[i].per_extent ? c[i].per_extent : 1, extent = c[i].first_extent + k / per;
+        if (extent >= seg->nextents && s.length)
+            return bad_index(idx, err, "a column names an extent of another file");
+        if (__builtin_mul_overflow(k % per, c[i].stride, &s.offset) ||
+            __builtin_add_overflow(s.offset, c[i].base, &s.offset))
+            return bad_index(idx, err, "a column runs past any file's end");
+        s.extent = seg->first_extent + extent;
+        rc = put_slice(out, &s, err);
+    }
+    return rc;
+}
+
+int stk_index_slices(const struct stk_index *idx, uint64_t s, struct stk_buf *out,
+                     struct stk_err *err)
+{
+    const struct stk_segment *seg = stk_index_segment(idx, s);
+    if (!seg)
+        return stk_err_set(err, STK_E_USAGE, idx->path, -1, "there is no sample %llu: %llu in all",
+                           (unsigned long long)s, (unsigned long long)idx->h->nsamples);
+    uint64_t k = s - seg->first_sample;
+    struct stk_slice whole = {
+        .extent = seg->first_extent + k, .length = UINT64_MAX, .field = seg->field};
+    switch (seg->kind) {
+    case STK_SEG_WHOLE:
+        return put_slice(out, &whole, err);
+    case STK_SEG_PARTS:
+        return part_slices(idx, seg, k, out, err);
+    case STK_SEG_COLUMNS:
+        return column_slices(idx, seg, k, out, err);
+    default:
+        return bad_index(idx, err, "a segment of an unknown kind");
+    }
+}
+
+int stk_index_sample_bytes(const struct stk_index *idx, uint64_t s, uint64_t *bytes,
+                           struct stk_err *err)
+{
+    const struct stk_segment *seg = stk_index_segment(idx, s);
+    struct stk_extent e;
+    *bytes = 0;
+    if (seg && seg->kind == STK_SEG_WHOLE) { /* the common case, without the detour */
+        int rc = stk_index_extent(idx, seg->first_extent + (s - seg->first_sample), &e, err);
+        *bytes = e.length;
+        return rc;
+    }
+    struct stk_buf b = STK_BUF_INIT;
+    int rc = stk_index_slices(idx, s, &b, err);
+    const struct stk_slice *slice = (const void *)b.data;
+    for (size_t i = 0; rc == 0 && i < b.len / sizeof *slice; i++)
+        *bytes += slice[i].length;
+    stk_buf_release(&b);
+    return rc;
+}

@@ -1,0 +1,270 @@
+/* label.c - classes from directories or a CSV, numbered in byte order of their names. */
+#include "data/label.h"
+#include "base/hash.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+struct label_slot {
+    uint64_t hash; /* 0: empty */
+    int64_t label;
+    const char *name; /* DIR: the class */
+};
+
+static uint64_t hash_of(const char *p, size_t n)
+{
+    uint64_t h = stk_hash64(p, n);
+    return h ? h : 1;
+}
+
+static struct label_slot *find_slot(struct label_slot *t, uint64_t n, uint64_t hash)
+{
+    for (uint64_t i = hash & (n - 1);; i = (i + 1) & (n - 1))
+        if (t[i].hash == hash || t[i].hash == 0)
+            return &t[i];
+}
+
+static int grow(struct stk_labels *l, struct stk_err *err)
+{
+    uint64_t n = l->nslots ? l->nslots * 2 : 1024;
+    struct label_slot *t = calloc(n, sizeof *t);
+    if (!t)
+        return stk_err_nomem(err, n * sizeof *t);
+    for (uint64_t i = 0; i < l->nslots; i++)
+        if (l->slot[i].hash)
+            *find_slot(t, n, l->slot[i].hash) = l->slot[i];
+    free(l->slot);
+    l->slot = t;
+    l->nslots = n;
+    return 0;
+}
+
+/* The slot of a name, made when it is new. NULL: out of memory. */
+static struct label_slot *intern(struct stk_labels *l, const char *name, size_t len,
+                                 struct stk_err *err)
+{
+    if (l->used * 2 >= l->nslots && grow(l, err) < 0)
+        return NULL;
+    struct label_slot *s = find_slot(l->slot, l->nslots, hash_of(name, len));
+    if (!s->hash) {
+        s->hash = hash_of(name, len);
+        s->label = -1;
+        l->used++;
+    }
+    return s;
+}
+
+/* ---- directories ---- */
+
+/* Component `level` of the key's directories; false when it has no such. */
+static bool dir_at(const char *key, size_t len, int level, const char **p, size_t *n)
+{
+    int depth = 0;
+    for (size_t i = 0; i < len; i++)
+        depth += key[i] == '/';
+    int want = level < 0 ? depth + level : level - 1;
+    if (want < 0 || want >= depth)
+        return false;
+    const char *at = key;
+    for (int i = 0; i < want; i++)
+        at = (const char *)memchr(at, '/', len - (size_t)(at - key)) + 1;
+    *p = at;
+    *n = (size_t)((const char *)memchr(at, '/', len - (size_t)(at - key)) - at);
+    return true;
+}
+
+static int no_dir(const struct stk_labels *l, const char *key, size_t len, struct stk_err *err)
+{
+    return stk_err_set(err, STK_E_CORRUPT, NULL, -1,
+                       "'%.*s' has no directory at level %d to take its label from",
+                       (int)(len < 500 ? len : 500), key, l->level);
+}
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Numbers the classes collected in the slots. */
+static int number_classes(struct stk_labels *l, struct stk_err *err)
+{
+    size_t n = 0;
+    l->classes = stk_arena_alloc(&l->arena, (l->used + 1) * sizeof *l->classes);
+    if (!l->classes)
+        return stk_err_nomem(err, l->used * sizeof *l->classes);
+    for (uint64_t i = 0; i < l->nslots; i++)
+        if (l->slot[i].hash && l->slot[i].name)
+            l->classes[n++] = l->slot[i].name;
+    qsort(l->classes, n, sizeof *l->classes, by_text);
+    l->nclasses = n;
+    for (size_t i = 0; i < n; i++)
+        find_slot(l->slot, l->nslots, hash_of(l->classes[i], strlen(l->classes[i])))->label =
+            (int64_t)i;
+    return 0;
+}
+
+static int add_class(struct stk_labels *l, const char *name, size_t len, struct stk_err *err)
+{
+    struct label_slot *s = intern(l, name, len, err);
+    if (s && !s->name)
+        s->name = stk_arena_dup(&l->arena, name, len);
+    return s && s->name ? 0 : stk_err_nomem(err, len);
+}
+
+/* strict false: a key without that directory means that there are no labels at all. */
+static int collect_dirs(struct stk_labels *l, const struct stk_dataset *ds, bool strict,
+                        struct stk_err *err)
+{
+    const char *last = NULL;
+    size_t last_len = 0;
+    for (uint64_t i = 0; i < stk_dataset_len(ds); i++) {
+        const char *key, *dir;
+        size_t len, n;
+        int rc = stk_index_key(&ds->index, i, &key, &len, err);
+        if (rc < 0)
+            return rc;
+        if (!dir_at(key, len, l->level, &dir, &n)) {
+            if (strict)
+                continue; /* said when the sample is packed, where it can be skipped */
+            l->mode = STK_LABEL_NONE;
+            return 0;
+        }
+        if (last && n == last_len && memcmp(dir, last, n) == 0)
+            continue;
+        last = dir;
+        last_len = n;
+        rc = add_class(l, dir, n, err);
+        if (rc < 0)
+            return rc;
+    }
+    return number_classes(l, err);
+}
+
+/* ---- CSV ---- */
+
+static int csv_row(struct stk_labels *l, struct stk_labels *classes, const struct stk_sample *s,
+                   bool collect, struct stk_err *err)
+{
+    const struct stk_field *lab = stk_sample_find(s, "label");
+    const char *key = s->key;
+    size_t len = s->key_len, at = 0;
+    if (!len && s->nfields && s->field[0].value.kind == STK_TEXT) {
+        key = s->field[0].value.data;
+        len = s->field[0].value.size;
+        at = 1;
+    }
+    if (!lab)
+        lab = at < s->nfields ? &s->field[at] : NULL;
+    if (!lab || !len)
+        return stk_err_set(err, STK_E_CORRUPT, NULL, -1, "a row without key and label");
+    bool text = lab->value.kind == STK_TEXT;
+    if (collect)
+        return text ? add_class(classes, lab->value.data, lab->value.size, err) : 0;
+    struct label_slot *slot = intern(l, key, len, err);
+    if (!slot)
+        return STK_E_NOMEM;
+    slot->label =
+        text ? find_slot(classes->slot, classes->nslots, hash_of(lab->value.data, lab->value.size))
+                   ->label
+             : stk_value_i64(&lab->value, 0);
+    return 0;
+}
+
+/* The CSV is a dataset like any other. Twice over it: the classes, then the keys. */
+static int read_csv(struct stk_labels *l, const char *path, struct stk_err *err)
+{
+    struct stk_open_options o = {.no_index_write = true};
+    struct stk_dataset *ds = NULL;
+    struct stk_labels classes = {0};
+    struct stk_sample s;
+    stk_sample_init(&s);
+    int rc = stk_dataset_open(path, &o, &ds, err);
+    for (int pass = 0; rc == 0 && pass < 2; pass++) {
+        for (uint64_t i = 0; rc == 0 && i < stk_dataset_len(ds); i++) {
+            rc = stk_dataset_read(ds, i, &s, err);
+            if (rc == 0)
+                rc = csv_row(l, &classes, &s, pass == 0, err);
+        }
+        if (rc == 0 && pass == 0)
+            rc = number_classes(&classes, err);
+    }
+    if (rc < 0)
+        rc = stk_err_wrap(err, rc, "labels from %s", path);
+    l->classes = classes.classes;
+    l->nclasses = classes.nclasses;
+    l->arena = classes.arena;
+    free(classes.slot);
+    stk_sample_release(&s);
+    stk_dataset_close(ds);
+    return rc;
+}
+
+/* ---- both ---- */
+
+int stk_labels_init(struct stk_labels *l, const char *spec, const struct stk_dataset *ds,
+                    struct stk_err *err)
+{
+    *l = (struct stk_labels){0};
+    if (!spec || strcmp(spec, "auto") == 0) {
+        if (!(ds->format->caps & STK_CAN_TREE) || ds->has_manifest)
+            return 0;
+        l->mode = STK_LABEL_DIR;
+        l->level = 1;
+        return collect_dirs(l, ds, false, err);
+    }
+    if (strcmp(spec, "none") == 0)
+        return 0;
+    if (strncmp(spec, "csv:", 4) == 0) {
+        l->mode = STK_LABEL_CSV;
+        return read_csv(l, spec + 4, err);
+    }
+    char *end = NULL;
+    long level = strncmp(spec, "dir:", 4) == 0 ? strtol(spec + 4, &end, 10) : -1;
+    if ((strcmp(spec, "dir") != 0 && (!end || *end || end == spec + 4)) || level == 0 ||
+        level > 100 || level < -100)
+        return stk_err_set(err, STK_E_USAGE, NULL, -1,
+                           "labels come from auto, none, dir, dir:LEVEL (1 is the first directory, "
+                           "-1 the last) or csv:FILE, not from '%s'", spec);
+    l->mode = STK_LABEL_DIR;
+    l->level = (int)level;
+    return collect_dirs(l, ds, true, err);
+}
+
+void stk_labels_release(struct stk_labels *l)
+{
+    stk_arena_release(&l->arena);
+    free(l->slot);
+    *l = (struct stk_labels){0};
+}
+
+static const struct label_slot *lookup(const struct stk_labels *l, const char *p, size_t n)
+{
+    const struct label_slot *s = l->nslots ? find_slot(l->slot, l->nslots, hash_of(p, n)) : NULL;
+    return s && s->hash ? s : NULL;
+}
+
+int stk_labels_of(const struct stk_labels *l, const char *key, size_t len, int64_t *label,
+                  struct stk_err *err)
+{
+    const struct label_slot *s = NULL;
+    const char *dir;
+    size_t n;
+    if (l->mode == STK_LABEL_NONE)
+        return 0;
+    if (l->mode == STK_LABEL_DIR) {
+        if (!dir_at(key, len, l->level, &dir, &n))
+            return no_dir(l, key, len, err);
+        s = lookup(l, dir, n);
+    } else {
+        /* As written, without its extension, or by the file's name alone. */
+        const char *slash = memrchr(key, '/', len), *base = slash ? slash + 1 : key;
+        s = lookup(l, key, len);
+        s = s ? s : lookup(l, key, stk_key_stem(key, len));
+        s = s ? s : lookup(l, base, len - (size_t)(base - key));
+    }
+    if (!s)
+        return stk_err_set(err, STK_E_CORRUPT, NULL, -1, "no label is given for '%.*s'",
+                           (int)(len < 500 ? len : 500), key);
+    *label = s->label;
+    return 1;
+}

@@ -1,0 +1,30 @@
+/*
+ * label.h - labels that stand outside the samples: in the directories of the keys, or in a CSV.
+ */
+#ifndef STK_DATA_LABEL_H
+#define STK_DATA_LABEL_H
+
+#include "data/dataset.h"
+
+enum stk_label_mode { STK_LABEL_NONE, STK_LABEL_DIR, STK_LABEL_CSV };
+
+struct stk_labels {
+    enum stk_label_mode mode;
+    int level;           /* DIR: 1 is the first directory of a key, -1 the last */
+    const char **classes; /* sorted; label i is classes[i]. Empty where labels are plain numbers */
+    size_t nclasses;
+    struct stk_arena arena;
+    struct label_slot *slot; /* hash of a name or key -> label */
+    uint64_t nslots, used;
+};
+
+/* spec: NULL or "auto" (first directory when the dataset is a folder and every file is in one),
+ * "none", "dir" (the last directory), "dir:LEVEL", "csv:FILE" (key, label). Reads all keys. */
+int stk_labels_init(struct stk_labels *l, const char *spec, const struct stk_dataset *ds,
+                    struct stk_err *err);
+void stk_labels_release(struct stk_labels *l);
+/* 1: *label is the key's; 0: labels are not given this way; negative: the key has none. */
+int stk_labels_of(const struct stk_labels *l, const char *key, size_t len, int64_t *label,
+                  struct stk_err *err);
+
+#endif

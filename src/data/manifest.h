@@ -1,0 +1,41 @@
+/*
+ * manifest.h - manifest.json: what makes a packed dataset "there". Written last.
+ */
+#ifndef STK_DATA_MANIFEST_H
+#define STK_DATA_MANIFEST_H
+
+#include "base/buf.h"
+
+#define STK_MANIFEST_NAME "manifest.json"
+#define STK_INDEX_NAME    "index.stkidx"
+
+struct stk_manifest_file {
+    const char *name; /* relative to the dataset, checked to be a safe path */
+    uint64_t size, samples, xxh64;
+};
+
+struct stk_manifest {
+    const char *format, *payload; /* payload "" where the format has none */
+    int compress;                 /* enum stk_filter_id or 0 */
+    uint64_t samples, bytes;
+    struct stk_manifest_file *shard; /* files the samples are in */
+    size_t nshards;
+    struct stk_manifest_file *other; /* the index, .idx files … */
+    size_t nother;
+    const char **classes; /* label i is classes[i] */
+    size_t nclasses;
+    const char *source;        /* what was packed */
+    const char *settings_json; /* as given, or NULL */
+    struct stk_arena arena;    /* owns all of the above after a read */
+};
+
+/* 1: read; 0: there is none, or a manifest.json that is somebody else's; negative: ours but bad. */
+int stk_manifest_read(const char *dir, struct stk_manifest *m, struct stk_err *err);
+void stk_manifest_release(struct stk_manifest *m);
+int stk_manifest_write(const char *dir, const struct stk_manifest *m, struct stk_err *err);
+
+const char *stk_compress_name(int filter); /* "zstd", "lz4", "deflate" or "" */
+/* Parses "zstd:3" and the like; *filter 0 for "none". */
+int stk_compress_parse(const char *text, int *filter, int *level, struct stk_err *err);
+
+#endif

@@ -1,0 +1,240 @@
+/* out.c - writing a shard: in order, in large writes, write-back started early, fsynced, renamed. */
+#include "data/out.h"
+#include "base/file.h"
+#include "base/spool.h"
+#include "data/walk.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define WRITE_SIZE (1u << 20)
+#define SYNC_STEP  (16u << 20) /* start write-back this often, so that the fsync has little left */
+
+int stk_out_open(struct stk_out *o, const struct stk_format *f, const char *dir, const char *name,
+                 struct stk_err *err)
+{
+    *o = (struct stk_out){.fd = -1, .side_fd = -1, .format = f};
+    stk_hash_init(&o->hash);
+    o->dir = strdup(dir);
+    o->name = strdup(name);
+    char *path = stk_path_join(dir, name);
+    if (!o->dir || !o->name || !path || asprintf(&o->partial, "%s.partial", path) < 0) {
+        o->partial = NULL;
+        free(path);
+        return stk_err_nomem(err, strlen(dir));
+    }
+    free(path);
+    int rc = stk_remove_tree(o->partial, err); /* of a run that was killed */
+    if (rc < 0 || (f->caps & STK_CAN_OWN_FILE))
+        return rc;
+    o->fd = open(o->partial, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    return o->fd < 0 ? stk_err_sys(err, o->partial, "create") : 0;
+}
+
+const char *stk_out_path(const struct stk_out *o)
+{
+    return o->partial;
+}
+
+void **stk_out_state(struct stk_out *o)
+{
+    return &o->state;
+}
+
+uint64_t stk_out_tell(const struct stk_out *o)
+{
+    return o->written + o->buf.len;
+}
+
+static int write_out(struct stk_out *o, const void *p, size_t n, struct stk_err *err)
+{
+    int rc = stk_write_full(o->fd, p, n, o->partial, err);
+    if (rc < 0)
+        return rc;
+    stk_hash_update(&o->hash, p, n);
+    o->written += n;
+    if (o->written - o->started >= SYNC_STEP) {
+        (void)sync_file_range(o->fd, (off_t)o->started, (off_t)(o->written - o->started),
+                              SYNC_FILE_RANGE_WRITE);
+        o->started = o->written;
+    }
+    return 0;
+}
+
+static int flush(struct stk_out *o, struct stk_err *err)
+{
+    int rc = o->buf.len ? write_out(o, o->buf.data, o->buf.len, err) : 0;
+    stk_buf_reset(&o->buf);
+    return rc;
+}
+
+int stk_out_write(struct stk_out *o, const void *p, size_t n, struct stk_err *err)
+{
+    if (n >= WRITE_SIZE / 4) { /* large enough to go as it is */
+        int rc = flush(o, err);
+        return rc < 0 ? rc : write_out(o, p, n, err);
+    }
+    stk_buf_put(&o->buf, p, n);
+    if (o->buf.fail)
+        return stk_buf_check(&o->buf, err);
+    return o->buf.len >= WRITE_SIZE ? flush(o, err) : 0;
+}
+
+int stk_out_patch(struct stk_out *o, uint64_t off, const void *p, size_t n, struct stk_err *err)
+{
+    int rc = flush(o, err);
+    o->patched = true;
+    if (rc == 0 && pwrite(o->fd, p, n, (off_t)off) != (ssize_t)n)
+        rc = stk_err_sys(err, o->partial, "write");
+    return rc;
+}
+
+/* ---- sidecars ---- */
+
+static int side_open(struct stk_out *o, const char *suffix, struct stk_err *err)
+{
+    size_t n = strlen(o->name), k = strlen(o->format->suffix);
+    size_t stem = n > k && strcmp(o->name + n - k, o->format->suffix) == 0 ? n - k : n;
+    if (asprintf(&o->side_name, "%.*s%s", (int)stem, o->name, suffix) < 0 ||
+        asprintf(&o->side_partial, "%s/%s.partial", o->dir, o->side_name) < 0)
+        return stk_err_nomem(err, n);
+    o->side_fd = open(o->side_partial, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    return o->side_fd < 0 ? stk_err_sys(err, o->side_partial, "create") : 0;
+}
+
+static int side_flush(struct stk_out *o, struct stk_err *err)
+{
+    int rc = stk_write_full(o->side_fd, o->side.data, o->side.len, o->side_partial, err);
+    stk_buf_reset(&o->side);
+    return rc;
+}
+
+int stk_out_sidecar(struct stk_out *o, const char *suffix, const void *p, size_t n,
+                    struct stk_err *err)
+{
+    int rc = o->side_fd < 0 ? side_open(o, suffix, err) : 0;
+    if (rc < 0)
+        return rc;
+    stk_buf_put(&o->side, p, n);
+    if (o->side.fail)
+        return stk_buf_check(&o->side, err);
+    return o->side.len >= WRITE_SIZE ? side_flush(o, err) : 0;
+}
+
+/* ---- checksums ---- */
+
+/* A tree's checksum: over name, size and content checksum of every file, in walking order. */
+static int tree_checksum(const char *path, uint64_t *size, uint64_t *hash, struct stk_err *err)
+{
+    struct stk_walk w;
+    struct stk_problems problems = {0};
+    struct stk_hash h;
+    const void *files = NULL, *names = NULL;
+    stk_hash_init(&h);
+    int rc = stk_walk(&w, path, "folder", NULL, &problems, err);
+    if (rc == 0 && problems.count)
+        rc = stk_err_set(err, STK_E_SYS, problems.item[0].path, -1, "%s", problems.item[0].what);
+    if (rc == 0)
+        rc = stk_spool_map(&w.files, &files, err);
+    if (rc == 0)
+        rc = stk_spool_map(&w.names, &names, err);
+    *size = 0;
+    for (uint64_t i = 0; rc == 0 && i < w.nfiles; i++) {
+        const struct stk_index_file *f = (const struct stk_index_file *)files + i;
+        const char *name = (const char *)names + f->name_off;
+        uint64_t one[2];
+        char *full = stk_walk_path(&w, name, f->name_len);
+        rc = full ? stk_hash_file(full, &one[0], &one[1], err) : stk_err_nomem(err, f->name_len);
+        stk_hash_update(&h, name, f->name_len + 1);
+        stk_hash_update(&h, one, sizeof one);
+        *size += rc == 0 ? one[1] : 0;
+        free(full);
+    }
+    *hash = stk_hash_final(&h);
+    stk_problems_release(&problems);
+    stk_walk_release(&w);
+    return rc;
+}
+
+int stk_out_checksum(const char *path, uint64_t *size, uint64_t *hash, struct stk_err *err)
+{
+    struct stat sb;
+    if (stat(path, &sb) < 0)
+        return stk_err_sys(err, path, "stat");
+    return S_ISDIR(sb.st_mode) ? tree_checksum(path, size, hash, err)
+                               : stk_hash_file(path, hash, size, err);
+}
+
+/* ---- committing ---- */
+
+static int sync_own(const struct stk_out *o, struct stk_err *err)
+{
+    int fd = open(o->partial, O_RDONLY | O_CLOEXEC);
+    int rc = fd < 0 || fsync(fd) < 0 ? stk_err_sys(err, o->partial, "fsync") : 0;
+    if (fd >= 0)
+        close(fd);
+    return rc;
+}
+
+static int give_name(const char *partial, const char *dir, const char *name, struct stk_err *err)
+{
+    char *path = stk_path_join(dir, name);
+    int rc = path ? 0 : stk_err_nomem(err, strlen(name));
+    if (rc == 0 && rename(partial, path) < 0)
+        rc = stk_err_sys(err, path, "rename into place");
+    free(path);
+    return rc;
+}
+
+static int commit_side(struct stk_out *o, struct stk_manifest_file *side, struct stk_err *err)
+{
+    *side = (struct stk_manifest_file){0};
+    if (o->side_fd < 0)
+        return 0;
+    int rc = side_flush(o, err);
+    if (rc == 0 && fsync(o->side_fd) < 0)
+        rc = stk_err_sys(err, o->side_partial, "fsync");
+    if (rc == 0)
+        rc = stk_hash_file(o->side_partial, &side->xxh64, &side->size, err);
+    side->name = o->side_name;
+    return rc < 0 ? rc : give_name(o->side_partial, o->dir, o->side_name, err);
+}
+
+int stk_out_commit(struct stk_out *o, struct stk_manifest_file *shard,
+                   struct stk_manifest_file *side, struct stk_err *err)
+{
+    int rc = o->fd >= 0 ? flush(o, err) : sync_own(o, err);
+    if (rc == 0 && o->fd >= 0 && fsync(o->fd) < 0)
+        rc = stk_err_sys(err, o->partial, "fsync");
+    shard->name = o->name;
+    if (rc == 0 && o->fd >= 0 && !o->patched) {
+        shard->size = o->written;
+        shard->xxh64 = stk_hash_final(&o->hash);
+    } else if (rc == 0) {
+        rc = stk_out_checksum(o->partial, &shard->size, &shard->xxh64, err);
+    }
+    /* The sidecar first: a shard that has its name is wholly there. */
+    if (rc == 0)
+        rc = commit_side(o, side, err);
+    return rc < 0 ? rc : give_name(o->partial, o->dir, o->name, err);
+}
+
+void stk_out_release(struct stk_out *o)
+{
+    if (o->fd >= 0)
+        close(o->fd);
+    if (o->side_fd >= 0)
+        close(o->side_fd);
+    stk_buf_release(&o->buf);
+    stk_buf_release(&o->side);
+    free(o->dir);
+    free(o->name);
+    free(o->partial);
+    free(o->side_name);
+    free(o->side_partial);
+    *o = (struct stk_out){.fd = -1, .side_fd = -1};
+}

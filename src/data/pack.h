@@ -1,0 +1,48 @@
+/* pack.h - writing a dataset of any format from a dataset of any format. */
+#ifndef STK_DATA_PACK_H
+#define STK_DATA_PACK_H
+
+#include "data/dataset.h"
+
+enum stk_on_error { STK_ON_ERROR_STOP, STK_ON_ERROR_SKIP };
+
+struct stk_pack_options {
+    const char *format;      /* of the destination; NULL: from DST's suffix, else tfrecord */
+    const char *src_format;  /* NULL: found out */
+    const char *src_payload; /* NULL or "auto": found out */
+    const char *payload;     /* NULL: the format's default ("example" for tfrecord) */
+    const char *name;        /* of the shards; NULL: DST's base name */
+    uint64_t shards;         /* 0: by shard_size_bytes */
+    uint64_t shard_size_bytes;
+    unsigned jobs;           /* 0: by the number of cores */
+    bool shuffle;
+    uint64_t seed;
+    bool resume, force;
+    const char *const *include; /* glob patterns on keys/paths, NULL-terminated, or NULL */
+    const char *const *exclude;
+    const char *label_from;  /* NULL or "auto", "none", "dir", "dir:LEVEL", "csv:FILE" */
+    bool number_keys;        /* keys become running numbers */
+    const char *compress;    /* NULL or "none", "zstd[:LEVEL]", "lz4", "deflate[:LEVEL]" */
+    enum stk_on_error on_error;
+    uint64_t memory_bytes;   /* budget for buffers; 0: default */
+    const char *settings_json; /* the effective settings, for the manifest; may be NULL */
+    /* phase: "index", "pack", "sync". Return non-zero to stop. May be NULL. */
+    int (*progress)(void *user, const char *phase, uint64_t bytes_done, uint64_t bytes_total,
+                    uint64_t samples_done, uint64_t samples_total);
+    void *user;
+};
+
+struct stk_pack_result {
+    char format[32];
+    uint64_t samples, shards, shards_kept; /* kept: found finished by --resume */
+    uint64_t bytes_in, bytes_out;
+    uint64_t classes;
+    double seconds_index, seconds_total;
+    struct stk_problems skipped; /* release with stk_problems_release() */
+};
+
+/* Packs src into the new folder dst. On failure nothing is at dst that was not there before. */
+int stk_pack(const char *src, const char *dst, const struct stk_pack_options *o,
+             struct stk_pack_result *result, struct stk_err *err);
+
+#endif

@@ -1,0 +1,18 @@
+/*
+ * perm.h - a keyed permutation of 0..n-1, evaluated element by element: no list is ever built.
+ */
+#ifndef STK_DATA_PERM_H
+#define STK_DATA_PERM_H
+
+#include <stdint.h>
+
+struct stk_perm {
+    uint64_t n, key[4];
+    unsigned half_bits;
+};
+
+void stk_perm_init(struct stk_perm *p, uint64_t n, uint64_t seed);
+/* Where element i (< n) goes. A bijection for every seed. */
+uint64_t stk_perm_at(const struct stk_perm *p, uint64_t i);
+
+#endif

@@ -1,0 +1,31 @@
+/*
+ * reader.h - reads samples of any format from what the index says: few large reads, filters undone,
+ * frames checked, records taken apart. One reader a thread.
+ *
+ * A batch is read in one go; a sample that cannot be read fails alone when it is asked for.
+ */
+#ifndef STK_DATA_READER_H
+#define STK_DATA_READER_H
+
+#include "data/dataset.h"
+
+struct stk_reader;
+
+/* Caller frees with stk_reader_free(). */
+int stk_reader_new(struct stk_dataset *ds, struct stk_reader **out, struct stk_err *err);
+void stk_reader_free(struct stk_reader *r);
+void stk_reader_free_all(struct stk_reader *first); /* a dataset's idle ones */
+
+/* Brings in the bytes of n samples. Fails only on trouble that is not one sample's own. */
+int stk_reader_batch(struct stk_reader *r, const uint64_t *ids, size_t n, struct stk_err *err);
+/* Sample k of the batch. Its values are borrowed: valid until the next batch. */
+int stk_reader_get(struct stk_reader *r, size_t k, struct stk_sample *s, struct stk_err *err);
+/* The stored place of sample i, for messages: malloc'ed path (or NULL) and offset (or -1). */
+char *stk_reader_place(const struct stk_dataset *ds, uint64_t i, int64_t *offset);
+
+struct stk_reader_stats {
+    uint64_t bytes_read, reads, opens;
+};
+const struct stk_reader_stats *stk_reader_stats(const struct stk_reader *r);
+
+#endif

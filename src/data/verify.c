@@ -1,0 +1,340 @@
+/*
+ * verify.c - lists a dataset anew, reads and takes apart every sample, and compares what is there
+ * with what the manifest and the published index say. Trusts neither.
+ */
+#include "data/verify.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/pool.h"
+#include "data/out.h"
+#include "data/reader.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#define CHUNK_BYTES   (4u << 20)
+#define CHUNK_SAMPLES 4096u
+
+struct verify {
+    const struct stk_verify_options *o;
+    struct stk_verify_result *r;
+    struct stk_dataset *ds;
+    unsigned jobs;
+    uint64_t chunk_bytes;
+    struct worker_state *worker;
+    pthread_mutex_t lock; /* below, and the result's problems */
+    uint64_t next;        /* sample not handed out yet */
+    uint64_t bytes_done, bytes_total;
+    double last_progress;
+};
+
+struct worker_state {
+    struct stk_reader *reader;
+    struct stk_sample sample;
+    struct stk_buf ids;
+};
+
+static void problem(struct verify *v, const char *path, int64_t offset, const char *what)
+{
+    pthread_mutex_lock(&v->lock);
+    stk_problems_add(&v->r->problems, path, offset, what);
+    pthread_mutex_unlock(&v->lock);
+}
+
+/* Whether it is a finding about the data, rather than a failure of ours. */
+static bool is_finding(int rc)
+{
+    return rc == STK_E_CORRUPT || rc == STK_E_SYS || rc == STK_E_STALE || rc == STK_E_UNSUPPORTED;
+}
+
+static int progress(struct verify *v, uint64_t bytes, struct stk_err *err)
+{
+    int stop = 0;
+    pthread_mutex_lock(&v->lock);
+    v->bytes_done += bytes;
+    double now = stk_now();
+    if (v->o->progress && now - v->last_progress > 0.1) {
+        v->last_progress = now;
+        stop = v->o->progress(v->o->user, v->bytes_done, v->bytes_total, v->next);
+    }
+    pthread_mutex_unlock(&v->lock);
+    return stop ? stk_err_set(err, STK_E_STOPPED, NULL, -1, "stopped") : 0;
+}
+
+/* ---- samples ---- */
+
+static int take_chunk(struct verify *v, struct worker_state *w, uint64_t *bytes,
+                      struct stk_err *err)
+{
+    uint64_t n = stk_dataset_len(v->ds);
+    int rc = 0;
+    *bytes = 0;
+    stk_buf_reset(&w->ids);
+    pthread_mutex_lock(&v->lock);
+    while (rc == 0 && v->next < n && *bytes < v->chunk_bytes &&
+           w->ids.len / 8 < CHUNK_SAMPLES) {
+        uint64_t one;
+        rc = stk_index_sample_bytes(&v->ds->index, v->next, &one, err);
+        *bytes += one;
+        stk_buf_put(&w->ids, &v->next, sizeof v->next);
+        v->next++;
+    }
+    pthread_mutex_unlock(&v->lock);
+    return rc < 0 ? rc : stk_buf_check(&w->ids, err);
+}
+
+static int check_samples(struct verify *v, struct worker_state *w, struct stk_err *err)
+{
+    for (;;) {
+        uint64_t bytes;
+        int rc = take_chunk(v, w, &bytes, err);
+        size_t n = w->ids.len / 8;
+        if (rc < 0 || !n)
+            return rc;
+        rc = stk_reader_batch(w->reader, (const void *)w->ids.data, n, err);
+        for (size_t i = 0; rc == 0 && i < n; i++) {
+            struct stk_err why = {0};
+            int one = stk_reader_get(w->reader, i, &w->sample, &why);
+            if (one < 0 && is_finding(one))
+                problem(v, why.path, why.offset, why.what);
+            else if (one < 0) {
+                if (err)
+                    *err = why;
+                rc = one;
+            }
+        }
+        if (rc == 0)
+            rc = progress(v, bytes, err);
+        if (rc < 0)
+            return rc;
+    }
+}
+
+static int work(void *user, uint64_t item, unsigned thread, struct stk_err *err)
+{
+    struct verify *v = user;
+    struct worker_state w = {0};
+    (void)item, (void)thread;
+    stk_sample_init(&w.sample);
+    int rc = stk_reader_new(v->ds, &w.reader, err);
+    if (rc == 0)
+        rc = check_samples(v, &w, err);
+    stk_reader_free(w.reader);
+    stk_sample_release(&w.sample);
+    stk_buf_release(&w.ids);
+    return rc;
+}
+
+/* ---- checksums stored beside extents (zip) ---- */
+
+static int crc_of_range(int fd, const struct stk_extent *e, uint32_t *crc, const char *path,
+                        struct stk_err *err)
+{
+    uint8_t *buf = malloc(1u << 20);
+    int rc = buf ? 0 : stk_err_nomem(err, 1u << 20);
+    uint64_t at = 0;
+    *crc = 0;
+    while (rc == 0 && at < e->length) {
+        size_t want = e->length - at < (1u << 20) ? (size_t)(e->length - at) : 1u << 20, got;
+        rc = stk_pread_full(fd, buf, want, e->offset + at, &got, path, err);
+        if (rc == 0 && !got)
+            rc = stk_err_set(err, STK_E_CORRUPT, path, (int64_t)(e->offset + at),
+                             "the file became shorter");
+        *crc = rc == 0 ? (uint32_t)crc32(*crc, buf, (uInt)got) : 0;
+        at += rc == 0 ? got : 0;
+    }
+    free(buf);
+    return rc;
+}
+
+static int crc_of_filtered(const struct verify *v, int fd, const struct stk_extent *e,
+                           uint32_t *crc, const char *path, struct stk_err *err)
+{
+    const struct stk_chain *c = (const struct stk_chain *)v->ds->index.table[STK_T_CHAINS];
+    struct stk_buf in = STK_BUF_INIT, out = STK_BUF_INIT, scratch = STK_BUF_INIT;
+    size_t got = 0;
+    int rc = stk_buf_extend(&in, (size_t)e->length + 1) ? 0 : stk_err_nomem(err, e->length);
+    if (rc == 0)
+        rc = stk_pread_full(fd, in.data, (size_t)e->length, e->offset, &got, path, err);
+    if (rc == 0)
+        rc = stk_filter_decode(&c[e->chain - 1], in.data, got, &out, &scratch, path, e->offset,
+                               err);
+    *crc = rc == 0 ? (uint32_t)crc32_z(0, out.data, out.len) : 0;
+    stk_buf_release(&in);
+    stk_buf_release(&out);
+    stk_buf_release(&scratch);
+    return rc;
+}
+
+static int check_crc(struct verify *v, const struct stk_index_crc *c, struct stk_err *err)
+{
+    struct stk_extent e;
+    const struct stk_index_file *f;
+    const char *name;
+    uint32_t crc = 0;
+    int rc = stk_index_extent(&v->ds->index, c->extent, &e, err);
+    if (rc == 0)
+        rc = stk_index_file(&v->ds->index, e.file, &f, &name, err);
+    if (rc < 0)
+        return rc;
+    char *copy = strndup(name, f->name_len);
+    int fd = copy ? openat(v->ds->rootfd, copy, O_RDONLY | O_CLOEXEC) : -1;
+    rc = fd < 0 ? stk_err_sys(err, copy, "open") : 0;
+    if (rc == 0)
+        rc = e.chain ? crc_of_filtered(v, fd, &e, &crc, copy, err)
+                     : crc_of_range(fd, &e, &crc, copy, err);
+    if (rc == 0 && crc != c->crc32)
+        problem(v, copy, (int64_t)e.offset, "the data's checksum does not match");
+    v->r->checksummed_bytes += rc == 0 ? e.length : 0;
+    if (fd >= 0)
+        close(fd);
+    free(copy);
+    return rc;
+}
+
+static int check_crcs(struct verify *v, struct stk_err *err)
+{
+    const struct stk_index_crc *c = v->ds->index.table[STK_T_CRCS];
+    int rc = 0;
+    for (uint64_t i = 0; rc == 0 && i < stk_index_count(&v->ds->index, STK_T_CRCS); i++) {
+        struct stk_err why = {0};
+        rc = check_crc(v, &c[i], &why);
+        if (rc < 0 && is_finding(rc)) {
+            problem(v, why.path, why.offset, why.what);
+            rc = 0;
+        } else if (rc < 0 && err) {
+            *err = why;
+        }
+    }
+    return rc;
+}
+
+/* ---- manifest and index ---- */
+
+static int check_file(void *user, uint64_t item, unsigned thread, struct stk_err *err)
+{
+    struct verify *v = user;
+    const struct stk_manifest *m = &v->ds->manifest;
+    const struct stk_manifest_file *f =
+        item < m->nshards ? &m->shard[item] : &m->other[item - m->nshards];
+    struct stk_err why = {0};
+    uint64_t size = 0, hash = 0;
+    char what[160];
+    (void)thread;
+    char *path = stk_path_join(v->ds->path, f->name);
+    if (!path)
+        return stk_err_nomem(err, strlen(f->name));
+    int rc = stk_out_checksum(path, &size, &hash, &why);
+    free(path);
+    if (rc < 0) {
+        problem(v, f->name, why.offset, why.what);
+    } else if (size != f->size) {
+        snprintf(what, sizeof what, "it has %llu bytes, the manifest says %llu",
+                 (unsigned long long)size, (unsigned long long)f->size);
+        problem(v, f->name, -1, what);
+    } else if (hash != f->xxh64) {
+        problem(v, f->name, -1, "its checksum is not the one in the manifest");
+    }
+    pthread_mutex_lock(&v->lock);
+    v->r->checksummed_bytes += size;
+    pthread_mutex_unlock(&v->lock);
+    return progress(v, 0, err);
+}
+
+/* The index that was published must say what the files say. */
+static void check_published_index(struct verify *v)
+{
+    static const enum stk_table same[] = {STK_T_EXTENTS, STK_T_SEGMENTS, STK_T_COLUMNS,
+                                          STK_T_ROWS,    STK_T_PARTS,    STK_T_KEYS};
+    struct stk_index idx;
+    struct stk_err why = {0};
+    char *path = stk_path_join(v->ds->path, STK_INDEX_NAME);
+    int rc = path ? stk_index_open(path, &idx, &why) : STK_E_NOMEM;
+    free(path);
+    if (rc < 0) {
+        problem(v, STK_INDEX_NAME, -1, why.what);
+        return;
+    }
+    if (stk_index_check(&idx, &why) < 0)
+        problem(v, STK_INDEX_NAME, -1, why.what);
+    else
+        for (size_t i = 0; i < sizeof same / sizeof *same; i++)
+            if (idx.h->table[same[i]].hash != v->ds->index.h->table[same[i]].hash) {
+                problem(v, STK_INDEX_NAME, -1, "the index is not of these files");
+                break;
+            }
+    stk_index_close(&idx);
+}
+
+static int check_manifest(struct verify *v, struct stk_err *err)
+{
+    const struct stk_manifest *m = &v->ds->manifest;
+    char what[160];
+    v->r->has_manifest = v->ds->has_manifest;
+    if (!v->ds->has_manifest)
+        return 0;
+    int rc = stk_pool_run(v->jobs, m->nshards + m->nother, check_file, v, err);
+    if (rc < 0)
+        return rc;
+    if (m->samples != stk_dataset_len(v->ds)) {
+        snprintf(what, sizeof what, "%llu samples are there, the manifest says %llu",
+                 (unsigned long long)stk_dataset_len(v->ds), (unsigned long long)m->samples);
+        problem(v, STK_MANIFEST_NAME, -1, what);
+    }
+    check_published_index(v);
+    return 0;
+}
+
+/* ---- the whole ---- */
+
+static int verify_opened(struct verify *v, struct stk_err *err)
+{
+    const struct stk_index_header *h = v->ds->index.h;
+    struct stk_verify_result *r = v->r;
+    snprintf(r->format, sizeof r->format, "%s", v->ds->format->name);
+    r->files = h->nfiles;
+    r->samples = h->nsamples;
+    r->bytes = h->bytes_stored;
+    v->bytes_total = h->bytes_samples;
+    for (size_t i = 0; i < v->ds->problems.kept; i++) {
+        const struct stk_problem *x = &v->ds->problems.item[i];
+        stk_problems_add(&r->problems, x->path, x->offset, x->what);
+    }
+    r->problems.count += v->ds->problems.count - v->ds->problems.kept;
+    if (v->ds->format->check)
+        r->checksummed_bytes += h->bytes_samples;
+    int rc = check_manifest(v, err);
+    if (rc == 0)
+        rc = stk_pool_run(v->jobs, v->jobs, work, v, err);
+    return rc < 0 ? rc : check_crcs(v, err);
+}
+
+int stk_verify(const char *path, const struct stk_verify_options *o, struct stk_verify_result *r,
+               struct stk_err *err)
+{
+    struct verify v = {.o = o, .r = r, .chunk_bytes = CHUNK_BYTES};
+    struct stk_open_options oo = {.format = o->format,
+                                  .payload = o->payload,
+                                  .jobs = o->jobs,
+                                  .progress = o->progress,
+                                  .user = o->user};
+    double start = stk_now();
+    *r = (struct stk_verify_result){0};
+    pthread_mutex_init(&v.lock, NULL);
+    v.jobs = o->jobs ? o->jobs : stk_cpus();
+    if (o->memory_bytes && o->memory_bytes / (2 * v.jobs) < v.chunk_bytes)
+        v.chunk_bytes = o->memory_bytes / (2 * v.jobs);
+    int rc = stk_dataset_open_with(path, &oo, true, false, &v.ds, err);
+    if (rc == 0)
+        rc = verify_opened(&v, err);
+    stk_problems_sort(&r->problems);
+    r->seconds = stk_now() - start;
+    stk_dataset_close(v.ds);
+    pthread_mutex_destroy(&v.lock);
+    return rc;
+}

@@ -1,0 +1,455 @@
+/*
+ * walk.c - lists the files of a dataset depth first in byte order (so that the same data always
+ * has the same order), and decides whether a folder is shards of one format or a folder of files.
+ */
+#include "data/walk.h"
+#include "base/file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#define MAX_DEPTH  100
+#define HEAD_BYTES 4096
+#define BID_FILES  8  /* files looked into before names without a known suffix are believed */
+#define BID_SURE   80
+
+/* Files that may stand beside shards without being data. */
+static const char *const side_suffixes[] = {".idx", ".tfindex", ".index", ".json", ".txt", ".md",
+                                            ".yaml", ".yml", ".lst", ".log", ".crc", "-lock",
+                                            ".stkidx", NULL};
+static const char *const side_names[] = {"lock.mdb", "_SUCCESS", "LICENSE", "README", NULL};
+
+static bool ends_with(const char *name, const char *suffix)
+{
+    size_t n = strlen(name), k = strlen(suffix);
+    return n >= k && strcasecmp(name + n - k, suffix) == 0;
+}
+
+static const char *base_name(const char *name)
+{
+    const char *slash = strrchr(name, '/');
+    return slash ? slash + 1 : name;
+}
+
+static bool is_side_file(const char *name)
+{
+    for (const char *const *s = side_names; *s; s++)
+        if (strcmp(base_name(name), *s) == 0)
+            return true;
+    for (const char *const *s = side_suffixes; *s; s++)
+        if (ends_with(name, *s))
+            return true;
+    return false;
+}
+
+/* Ours, hidden, or unfinished: never data. */
+static bool is_ignored(const char *base)
+{
+    return base[0] == '.' || ends_with(base, ".stkidx") || ends_with(base, ".partial") ||
+           strstr(base, ".partial.") != NULL;
+}
+
+/* ---- bids ---- */
+
+static size_t inflate_head(const uint8_t *in, size_t n, uint8_t *out, size_t cap)
+{
+    z_stream z = {.next_in = (Bytef *)(uintptr_t)in,
+                  .avail_in = (uInt)n,
+                  .next_out = out,
+                  .avail_out = (uInt)cap};
+    if (inflateInit2(&z, 15 + 32) != Z_OK)
+        return 0;
+    (void)inflate(&z, Z_SYNC_FLUSH);
+    inflateEnd(&z);
+    return z.total_out;
+}
+
+static void best_bid(const struct stk_probe *p, const struct stk_format **best, int *bid)
+{
+    for (size_t i = 0; stk_format_at(i); i++) {
+        const struct stk_format *f = stk_format_at(i);
+        if (!f->bid || (p->gzip && !(f->caps & STK_CAN_GZIP)))
+            continue;
+        int b = f->bid(p);
+        b += b > 0 && b < 95 && stk_format_suffix_matches(f, p->name) ? 5 : 0;
+        if (b > *bid) {
+            *bid = b;
+            *best = f;
+        }
+    }
+}
+
+int stk_walk_bid(int dirfd, const char *name, const char *path, const struct stk_format **best,
+                 int *bid, struct stk_err *err)
+{
+    uint8_t head[HEAD_BYTES], plain[HEAD_BYTES];
+    struct stat sb;
+    int fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    *best = NULL;
+    *bid = 0;
+    if (fd < 0)
+        return stk_err_sys(err, path, "open");
+    struct stk_probe p = {.name = name, .head = head};
+    int rc = fstat(fd, &sb) < 0 ? stk_err_sys(err, path, "stat") : 0;
+    if (rc == 0 && !S_ISREG(sb.st_mode))
+        rc = stk_err_set(err, STK_E_UNSUPPORTED, path, -1, "not a regular file");
+    if (rc == 0)
+        rc = stk_pread_full(fd, head, sizeof head, 0, &p.head_len, path, err);
+    close(fd);
+    if (rc < 0)
+        return rc;
+    p.size = (uint64_t)sb.st_size;
+    best_bid(&p, best, bid);
+    size_t n = *bid < BID_SURE ? inflate_head(head, p.head_len, plain, sizeof plain) : 0;
+    if (n) {
+        p.head = plain;
+        p.head_len = n;
+        p.gzip = true;
+        best_bid(&p, best, bid);
+    }
+    for (size_t i = 0; !*best && stk_format_at(i); i++)
+        if (stk_format_suffix_matches(stk_format_at(i), name)) {
+            *best = stk_format_at(i);
+            *bid = 30;
+        }
+    return 0;
+}
+
+/* ---- walking ---- */
+
+struct entry {
+    char *name;
+    bool is_dir;
+};
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const struct entry *)a)->name, ((const struct entry *)b)->name);
+}
+
+/* Regular file, folder, or neither (0). Links to files count as files, links to folders do not. */
+static int entry_type(int dirfd, const struct dirent *e)
+{
+    struct stat sb;
+    if (e->d_type == DT_REG || e->d_type == DT_DIR)
+        return e->d_type;
+    if (e->d_type != DT_UNKNOWN && e->d_type != DT_LNK)
+        return 0;
+    if (fstatat(dirfd, e->d_name, &sb, AT_SYMLINK_NOFOLLOW) < 0)
+        return 0;
+    if (S_ISDIR(sb.st_mode))
+        return DT_DIR;
+    return fstatat(dirfd, e->d_name, &sb, 0) == 0 && S_ISREG(sb.st_mode) ? DT_REG : 0;
+}
+
+static int read_entries(struct stk_walk *w, DIR *d, struct entry **out, size_t *nout,
+                        struct stk_err *err)
+{
+    struct stk_buf b = STK_BUF_INIT;
+    int rc = 0;
+    for (struct dirent *e; rc == 0 && (e = readdir(d));) {
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+            continue;
+        int type = is_ignored(e->d_name) ? 0 : entry_type(dirfd(d), e);
+        if (!type) {
+            w->ignored++;
+            continue;
+        }
+        struct entry x = {.name = strdup(e->d_name), .is_dir = type == DT_DIR};
+        if (x.name)
+            stk_buf_put(&b, &x, sizeof x);
+        rc = x.name ? stk_buf_check(&b, err) : stk_err_nomem(err, 256);
+    }
+    *out = (struct entry *)(void *)b.data;
+    *nout = b.len / sizeof **out;
+    if (*nout)
+        qsort(*out, *nout, sizeof **out, by_name);
+    return rc;
+}
+
+static int add_file(struct stk_walk *w, const char *rel, size_t len, struct stk_err *err)
+{
+    struct stk_index_file f = {.name_off = stk_spool_len(&w->names), .name_len = (uint32_t)len};
+    if (w->nfiles >= STK_MAX_FILES)
+        return stk_err_set(err, STK_E_UNSUPPORTED, w->root, -1, "more than %llu files",
+                           (unsigned long long)STK_MAX_FILES);
+    w->nfiles++;
+    /* With its terminator, so that names can be used where they lie. */
+    int rc = stk_spool_put(&w->names, rel, len + 1, err);
+    return rc < 0 ? rc : stk_spool_put(&w->files, &f, sizeof f, err);
+}
+
+static int add_dir(struct stk_walk *w, int fd, const char *rel, struct stk_err *err)
+{
+    struct stat sb;
+    if (fstat(fd, &sb) < 0)
+        return stk_err_sys(err, rel, "stat");
+    struct stk_index_dir d = {.name_off = stk_spool_len(&w->names),
+                              .name_len = (uint32_t)strlen(rel),
+                              .mtime_ns = (int64_t)sb.st_mtim.tv_sec * 1000000000 +
+                                          sb.st_mtim.tv_nsec};
+    int rc = stk_spool_put(&w->names, rel, strlen(rel) + 1, err);
+    return rc < 0 ? rc : stk_spool_put(&w->dirs, &d, sizeof d, err);
+}
+
+static int walk_dir(struct stk_walk *w, int fd, struct stk_buf *rel, int depth,
+                    struct stk_problems *problems, struct stk_err *err);
+
+static int walk_entry(struct stk_walk *w, int fd, const struct entry *e, struct stk_buf *rel,
+                      int depth, struct stk_problems *problems, struct stk_err *err)
+{
+    size_t before = rel->len;
+    if (before)
+        stk_buf_putc(rel, '/');
+    stk_buf_puts(rel, e->name);
+    const char *name = stk_buf_cstr(rel);
+    int rc = stk_buf_check(rel, err);
+    if (rc == 0 && !e->is_dir) {
+        rc = add_file(w, name, rel->len, err);
+    } else if (rc == 0) {
+        int sub = openat(fd, e->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (sub < 0)
+            stk_problems_add(problems, name, -1, strerror(errno));
+        else
+            rc = walk_dir(w, sub, rel, depth + 1, problems, err);
+    }
+    rel->len = before;
+    return rc;
+}
+
+/* Takes ownership of fd, also on error. */
+static int walk_dir(struct stk_walk *w, int fd, struct stk_buf *rel, int depth,
+                    struct stk_problems *problems, struct stk_err *err)
+{
+    DIR *d = fdopendir(fd);
+    if (!d || depth > MAX_DEPTH) {
+        int rc = d ? stk_err_set(err, STK_E_UNSUPPORTED, stk_buf_cstr(rel), -1,
+                                 "folders nested more than %d deep", MAX_DEPTH)
+                   : stk_err_sys(err, stk_buf_cstr(rel), "open folder");
+        if (d)
+            closedir(d);
+        else
+            close(fd);
+        return rc;
+    }
+    struct entry *e = NULL;
+    size_t n = 0;
+    int rc = add_dir(w, fd, stk_buf_cstr(rel), err);
+    if (rc == 0)
+        rc = read_entries(w, d, &e, &n, err);
+    for (size_t i = 0; i < n; i++) {
+        if (rc == 0)
+            rc = walk_entry(w, fd, &e[i], rel, depth, problems, err);
+        free(e[i].name);
+    }
+    free(e);
+    closedir(d);
+    return rc;
+}
+
+/* ---- deciding ---- */
+
+/* Visits the names found. */
+struct names {
+    const struct stk_index_file *file;
+    const char *text;
+    uint64_t n;
+};
+
+static int names_map(struct stk_walk *w, struct names *v, struct stk_err *err)
+{
+    const void *files, *text;
+    int rc = stk_spool_map(&w->files, &files, err);
+    if (rc == 0)
+        rc = stk_spool_map(&w->names, &text, err);
+    if (rc == 0)
+        *v = (struct names){files, text, w->nfiles};
+    return rc;
+}
+
+static const char *name_at(const struct names *v, uint64_t i)
+{
+    return v->text + v->file[i].name_off;
+}
+
+/* A container format all files (but side files) bear the suffix of, or NULL. */
+static const struct stk_format *by_suffix(const struct names *v)
+{
+    for (size_t k = 0; stk_format_at(k); k++) {
+        const struct stk_format *f = stk_format_at(k);
+        uint64_t mine = 0, i = 0;
+        if (!(f->caps & STK_CAN_SHARD) && !f->missing)
+            continue;
+        if (f->caps & STK_CAN_BE_SAMPLE)
+            continue;
+        for (; i < v->n; i++) {
+            bool match = stk_format_suffix_matches(f, name_at(v, i));
+            if (!match && !is_side_file(name_at(v, i)))
+                break;
+            mine += match && !is_side_file(name_at(v, i));
+        }
+        if (i == v->n && mine)
+            return f;
+    }
+    return NULL;
+}
+
+/* The first files all say they are the same container format. */
+static const struct stk_format *by_content(struct stk_walk *w, const struct names *v)
+{
+    const struct stk_format *all = NULL;
+    unsigned seen = 0;
+    for (uint64_t i = 0; i < v->n && seen < BID_FILES; i++) {
+        const struct stk_format *f;
+        int bid;
+        if (is_side_file(name_at(v, i)))
+            continue;
+        if (stk_walk_bid(w->rootfd, name_at(v, i), name_at(v, i), &f, &bid, NULL) < 0 ||
+            bid < BID_SURE || !(f->caps & STK_CAN_SHARD) || (f->caps & STK_CAN_BE_SAMPLE) ||
+            (all && f != all))
+            return NULL;
+        all = f;
+        seen++;
+    }
+    return all;
+}
+
+/* Keeps the files that belong to a container format, in place of all. */
+static int keep_matching(struct stk_walk *w, const struct names *v, struct stk_err *err)
+{
+    struct stk_spool kept;
+    stk_spool_init(&kept, w->files.dir);
+    uint64_t n = 0, with_suffix = 0;
+    for (uint64_t i = 0; i < v->n; i++)
+        with_suffix += stk_format_suffix_matches(w->format, name_at(v, i));
+    int rc = 0;
+    for (uint64_t i = 0; rc == 0 && i < v->n; i++) {
+        const char *name = name_at(v, i);
+        if (with_suffix ? !stk_format_suffix_matches(w->format, name) ||
+                              strcmp(base_name(name), "lock.mdb") == 0
+                        : is_side_file(name)) {
+            w->ignored++;
+            continue;
+        }
+        rc = stk_spool_put(&kept, &v->file[i], sizeof v->file[i], err);
+        n++;
+    }
+    stk_spool_release(&w->files);
+    w->files = kept;
+    w->nfiles = n;
+    return rc;
+}
+
+static int decide_folder(struct stk_walk *w, struct stk_err *err)
+{
+    struct names v = {0};
+    int rc = names_map(w, &v, err);
+    if (rc < 0)
+        return rc;
+    if (!w->format)
+        w->format = by_suffix(&v);
+    if (!w->format)
+        w->format = by_content(w, &v);
+    if (!w->format)
+        w->format = stk_format_find("folder");
+    return w->format->caps & STK_CAN_TREE ? 0 : keep_matching(w, &v, err);
+}
+
+static int decide_file(struct stk_walk *w, const char *path, struct stk_err *err)
+{
+    struct names v = {0};
+    int bid, rc = names_map(w, &v, err);
+    const struct stk_format *best;
+    if (rc == 0)
+        rc = stk_walk_bid(w->rootfd, name_at(&v, 0), path, &best, &bid, err);
+    if (rc < 0)
+        return rc;
+    if (!w->format)
+        w->format = best;
+    if (!w->format)
+        rc = stk_err_set(err, STK_E_UNSUPPORTED, path, -1,
+                         "no format recognises this file; name it with --format, or give a folder");
+    return rc;
+}
+
+/* ---- opening ---- */
+
+static int open_root(struct stk_walk *w, const char *path, bool is_dir, struct stk_err *err)
+{
+    const char *slash = strrchr(path, '/');
+    w->is_dir = is_dir;
+    w->root = is_dir          ? strdup(path)
+              : !slash        ? strdup(".")
+              : slash == path ? strdup("/")
+                              : strndup(path, (size_t)(slash - path));
+    if (!w->root)
+        return stk_err_nomem(err, strlen(path));
+    w->rootfd = open(w->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return w->rootfd < 0 ? stk_err_sys(err, w->root, "open folder") : 0;
+}
+
+static void walk_init(struct stk_walk *w, const char *tmpdir)
+{
+    *w = (struct stk_walk){.rootfd = -1};
+    stk_spool_init(&w->names, tmpdir);
+    stk_spool_init(&w->files, tmpdir);
+    stk_spool_init(&w->dirs, tmpdir);
+}
+
+int stk_walk(struct stk_walk *w, const char *path, const char *want, const char *tmpdir,
+             struct stk_problems *problems, struct stk_err *err)
+{
+    struct stat sb;
+    walk_init(w, tmpdir);
+    if (want && !(w->format = stk_format_find(want)))
+        return stk_err_set(err, STK_E_USAGE, NULL, -1, "no format is called '%s'", want);
+    if (stat(path, &sb) < 0)
+        return stk_err_sys(err, path, "open");
+    int rc = open_root(w, path, S_ISDIR(sb.st_mode), err);
+    if (rc < 0)
+        return rc;
+    if (!w->is_dir) {
+        rc = add_file(w, base_name(path), strlen(base_name(path)), err);
+        return rc < 0 ? rc : decide_file(w, path, err);
+    }
+    struct stk_buf rel = STK_BUF_INIT;
+    int fd = fcntl(w->rootfd, F_DUPFD_CLOEXEC, 3);
+    rc = fd < 0 ? stk_err_sys(err, path, "open folder") : walk_dir(w, fd, &rel, 0, problems, err);
+    stk_buf_release(&rel);
+    return rc < 0 ? rc : decide_folder(w, err);
+}
+
+int stk_walk_shards(struct stk_walk *w, const char *path, const struct stk_format *format,
+                    const char *const *names, size_t n, const char *tmpdir, struct stk_err *err)
+{
+    walk_init(w, tmpdir);
+    w->format = format;
+    int rc = open_root(w, path, true, err);
+    for (size_t i = 0; rc == 0 && i < n; i++)
+        rc = add_file(w, names[i], strlen(names[i]), err);
+    return rc;
+}
+
+void stk_walk_release(struct stk_walk *w)
+{
+    stk_spool_release(&w->names);
+    stk_spool_release(&w->files);
+    stk_spool_release(&w->dirs);
+    if (w->rootfd >= 0)
+        close(w->rootfd);
+    free(w->root);
+    *w = (struct stk_walk){.rootfd = -1};
+}
+
+char *stk_walk_path(const struct stk_walk *w, const char *name, size_t len)
+{
+    char *copy = strndup(name, len), *path = copy ? stk_path_join(w->root, copy) : NULL;
+    free(copy);
+    return path;
+}

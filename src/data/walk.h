@@ -1,0 +1,34 @@
+/*
+ * walk.h - the files of a dataset, in a fixed order, and which format they are.
+ */
+#ifndef STK_DATA_WALK_H
+#define STK_DATA_WALK_H
+
+#include "base/spool.h"
+#include "data/dataset.h"
+#include "data/index.h"
+
+struct stk_walk {
+    int rootfd;       /* folder the names are relative to */
+    char *root;       /* its path */
+    bool is_dir;      /* the dataset is a folder (else a single file in root) */
+    struct stk_spool names, files, dirs; /* as in the index; sizes and times come later */
+    uint64_t nfiles, ignored;
+    const struct stk_format *format;
+};
+
+/* Finds the files below path and their format. want: NULL, or the format the user named. Unreadable
+ * folders go into problems. Caller releases with stk_walk_release(), also after an error. */
+int stk_walk(struct stk_walk *w, const char *path, const char *want, const char *tmpdir,
+             struct stk_problems *problems, struct stk_err *err);
+/* The same for the shards a manifest lists (names relative to path, checked by the caller). */
+int stk_walk_shards(struct stk_walk *w, const char *path, const struct stk_format *format,
+                    const char *const *names, size_t n, const char *tmpdir, struct stk_err *err);
+void stk_walk_release(struct stk_walk *w);
+/* malloc'ed root/name. */
+char *stk_walk_path(const struct stk_walk *w, const char *name, size_t len);
+/* Which format a single file is: the highest bid, or by suffix. NULL: none knows it. */
+int stk_walk_bid(int dirfd, const char *name, const char *path, const struct stk_format **best,
+                 int *bid, struct stk_err *err);
+
+#endif

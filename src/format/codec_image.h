@@ -1,0 +1,18 @@
+/* codec_image.h - what RecordIO wants to know about MXNet's image record header. */
+#ifndef STK_FORMAT_CODEC_IMAGE_H
+#define STK_FORMAT_CODEC_IMAGE_H
+
+#include "base/buf.h"
+
+#define STK_IRHEADER 24 /* u32 flag, f32 label, u64 id, u64 id2 */
+
+/* True when p may begin with an IRHeader. Weak evidence: 24 zeros may. For records of a format that
+ * hardly ever holds anything else. */
+bool stk_irheader_plausible(const uint8_t *p, size_t n);
+/* The id in the header of a record, or of one to be made: the key where it is a number. */
+uint64_t stk_irheader_id(const uint8_t *record);
+
+struct stk_sample;
+uint64_t stk_sample_id(const struct stk_sample *s);
+
+#endif

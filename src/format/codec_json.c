@@ -1,0 +1,410 @@
+/*
+ * codec_json.c - one JSON value into fields (json_write.c: and back).
+ *
+ * An object's members are fields: strings are text, numbers and booleans scalars, rectangular
+ * arrays of them arrays, {"$base64": "..."} bytes, and everything else stays JSON. The member
+ * `key` is the sample's key. A value that is no object is the field `data`.
+ */
+#include "format/format.h"
+#include "format/json_text.h"
+#include "format/numtext.h"
+#include "format/sample.h"
+#include "base/hash.h"
+
+#include <math.h>
+
+#define MEMBERS_MAX (1u << 20)
+
+/* ---- reading: arrays of numbers ------------------------------------------------------------ */
+
+/* Fills an array from text that is known to be JSON and to hold leaves of one sort only. */
+struct fill {
+    uint8_t *out;
+    uint8_t dtype; /* I64, F64 or BOOL */
+    unsigned ndim, level;
+    uint64_t n, dim[STK_MAX_NDIM], seen[STK_MAX_NDIM];
+    bool known[STK_MAX_NDIM];
+};
+
+static bool open_level(struct fill *f)
+{
+    if (f->level == STK_MAX_NDIM || (f->ndim && f->level >= f->ndim))
+        return false;
+    if (f->level)
+        f->seen[f->level - 1]++;
+    f->seen[f->level++] = 0;
+    return true;
+}
+
+static bool close_level(struct fill *f)
+{
+    unsigned l = --f->level;
+    if (f->known[l] ? f->dim[l] != f->seen[l] : f->seen[l] == 0)
+        return false;
+    f->known[l] = true;
+    f->dim[l] = f->seen[l];
+    return true;
+}
+
+static bool put_leaf(struct fill *f, const char *p, size_t n)
+{
+    int64_t i = 0;
+    double v = 0;
+    if (!f->ndim)
+        f->ndim = f->level;
+    if (f->level != f->ndim)
+        return false;
+    f->seen[f->level - 1]++;
+    if (f->dtype == STK_BOOL) {
+        f->out[f->n++] = *p == 't';
+        return true;
+    }
+    enum stk_num kind = stk_num_parse(p, n, &i, &v);
+    if (kind == STK_NUM_NONE || !isfinite(v))
+        return false;
+    memcpy(f->out + 8 * f->n++, f->dtype == STK_I64 ? (const void *)&i : &v, 8);
+    return true;
+}
+
+/* False: not rectangular, empty somewhere, or too many dimensions. */
+static bool fill_array(struct fill *f, const char *p, const char *end)
+{
+    while (p < end) {
+        bool good = true;
+        const char *start = p++;
+        switch (*start) {
+        case ' ':
+        case '\n':
+        case '\r':
+        case '\t':
+        case ',':
+            break;
+        case '[':
+            good = open_level(f);
+            break;
+        case ']':
+            good = close_level(f);
+            break;
+        default:
+            while (*p != ',' && *p != ']' && *p != ' ' && *p != '\n' && *p != '\r' && *p != '\t')
+                p++; /* the array's own ] comes at the latest */
+            good = put_leaf(f, start, (size_t)(p - start));
+        }
+        if (!good)
+            return false;
+    }
+    return true;
+}
+
+/* The array raw[0..n) as numbers, where it is one; 1 done, 0 it is something else. */
+static int read_array(struct stk_sample *s, const char *raw, size_t n,
+                      const struct stk_json_leaves *l, struct stk_value *v, struct stk_err *err)
+{
+    uint64_t numbers = l->ints + l->floats, count = numbers + l->bools;
+    if (!count || l->others || (numbers && l->bools) || (l->bigs && l->bigs == l->floats))
+        return 0;
+    struct fill f = {.dtype = l->bools ? STK_BOOL : l->floats ? STK_F64 : STK_I64};
+    size_t size = (size_t)count * (l->bools ? 1 : 8);
+    f.out = stk_arena_alloc(&s->arena, size);
+    if (!f.out)
+        return stk_err_nomem(err, size);
+    if (!fill_array(&f, raw, raw + n))
+        return 0;
+    *v = (struct stk_value){
+        .kind = STK_ARRAY, .dtype = f.dtype, .ndim = (uint8_t)f.ndim, .data = f.out, .size = size};
+    memcpy(v->dim, f.dim, sizeof v->dim);
+    return 1;
+}
+
+/* ---- reading: bytes ------------------------------------------------------------------------ */
+
+static int digit64(char c)
+{
+    if (c >= 'A' && c <= 'Z')
+        return c - 'A';
+    if (c >= 'a' && c <= 'z')
+        return c - 'a' + 26;
+    if (c >= '0' && c <= '9')
+        return c - '0' + 52;
+    return c == '+' ? 62 : c == '/' ? 63 : -1;
+}
+
+/* Decodes standard base64 with padding; false when it is not. */
+static bool decode64(const char *p, size_t n, uint8_t *out, size_t *len)
+{
+    size_t pad = 0;
+    while (pad < 2 && pad < n && p[n - 1 - pad] == '=')
+        pad++;
+    if (n % 4)
+        return false;
+    *len = 0;
+    for (size_t i = 0; i < n; i += 4) {
+        size_t skip = i + 4 == n ? pad : 0;
+        uint32_t word = 0;
+        for (size_t k = 0; k < 4; k++) {
+            int d = k < 4 - skip ? digit64(p[i + k]) : 0;
+            if (d < 0)
+                return false;
+            word = word << 6 | (uint32_t)d;
+        }
+        for (size_t k = 0; k < 3 - skip; k++)
+            out[(*len)++] = (uint8_t)(word >> (16 - 8 * k));
+        if (skip && (word & (skip == 2 ? 0xffff : 0xff)))
+            return false; /* bits that belong to no byte */
+    }
+    return true;
+}
+
+/* {"$base64": "..."}: 1 and v, 0 when the object is another, negative when its text is bad. */
+static int read_base64(struct stk_sample *s, const char *raw, size_t n, struct stk_value *v,
+                       struct stk_err *err)
+{
+    struct stk_json_cur c = {.start = raw, .p = raw + 1, .end = raw + n, .err = err};
+    const char *body;
+    size_t len;
+    bool escaped;
+    stk_json_space(&c);
+    if (*c.p != '"' || stk_json_string(&c, &body, &len, &escaped) < 0 ||
+        len != strlen(STK_JSON_BASE64) || memcmp(body, STK_JSON_BASE64, len) != 0)
+        return 0;
+    stk_json_space(&c);
+    c.p++; /* the colon: the text was walked before */
+    stk_json_space(&c);
+    if (*c.p != '"' || stk_json_string(&c, &body, &len, &escaped) < 0)
+        return 0;
+    stk_json_space(&c);
+    if (*c.p != '}')
+        return 0;
+    uint8_t *out = stk_arena_alloc(&s->arena, len + 1);
+    if (!out)
+        return stk_err_nomem(err, len);
+    if (escaped) { /* only \/ can be in it, which some writers use */
+        char *plain = stk_arena_alloc(&s->arena, len);
+        if (!plain)
+            return stk_err_nomem(err, len);
+        len = stk_json_unescape(body, len, plain);
+        body = plain;
+    }
+    *v = (struct stk_value){.kind = STK_BYTES, .data = out};
+    return decode64(body, len, out, &v->size) ? 1 : stk_json_bad(&c, body, "bad base64");
+}
+
+/* ---- reading: members ---------------------------------------------------------------------- */
+
+static int read_string(struct stk_sample *s, struct stk_json_cur *c, const char **p, size_t *n)
+{
+    const char *body;
+    size_t len;
+    bool escaped;
+    int rc = stk_json_string(c, &body, &len, &escaped);
+    if (rc == 0 && escaped) {
+        char *text = stk_arena_alloc(&s->arena, len);
+        if (!text)
+            return stk_err_nomem(c->err, len);
+        len = stk_json_unescape(body, len, text);
+        body = text;
+    }
+    *p = body;
+    *n = len;
+    return rc;
+}
+
+static int read_scalar(struct stk_sample *s, const char *raw, size_t n,
+                       const struct stk_json_leaves *l, struct stk_value *v, struct stk_err *err)
+{
+    int64_t i = 0;
+    double f = 0;
+    uint8_t truth = *raw == 't';
+    if (l->others || l->bigs)
+        return 0;
+    if (!l->bools && (stk_num_parse(raw, n, &i, &f) == STK_NUM_NONE || !isfinite(f)))
+        return 0;
+    const void *from = l->bools ? (const void *)&truth : l->ints ? (const void *)&i : &f;
+    *v = (struct stk_value){.kind = STK_ARRAY,
+                            .dtype = l->bools  ? STK_BOOL
+                                     : l->ints ? STK_I64
+                                               : STK_F64,
+                            .size = l->bools ? 1 : 8};
+    v->data = stk_arena_dup(&s->arena, from, v->size);
+    return v->data ? 1 : stk_err_nomem(err, 8);
+}
+
+/* The value at c->p as a field's value. */
+static int read_value(struct stk_sample *s, struct stk_json_cur *c, struct stk_value *v)
+{
+    const char *raw = c->p;
+    if (raw < c->end && *raw == '"') {
+        const char *text;
+        *v = (struct stk_value){.kind = STK_TEXT};
+        int rc = read_string(s, c, &text, &v->size);
+        v->data = text;
+        return rc;
+    }
+    struct stk_json_leaves l = {0};
+    int rc = stk_json_walk(c, 1, &l);
+    if (rc < 0)
+        return rc;
+    size_t n = (size_t)(c->p - raw);
+    if (*raw == '[')
+        rc = read_array(s, raw, n, &l, v, c->err);
+    else if (*raw == '{')
+        rc = read_base64(s, raw, n, v, c->err);
+    else
+        rc = read_scalar(s, raw, n, &l, v, c->err);
+    if (rc == 0)
+        *v = (struct stk_value){.kind = STK_JSON, .data = raw, .size = n};
+    return rc < 0 ? rc : 0;
+}
+
+/* Finds members by name: a few by looking, many through a table. */
+struct names {
+    struct stk_sample *s;
+    size_t first; /* field of the first member */
+    uint32_t *slot;
+    size_t cap; /* power of two, 0: no table */
+};
+
+static uint32_t *name_slot(const struct names *t, const char *name, size_t len)
+{
+    for (size_t i = stk_hash64(name, len) & (t->cap - 1);; i = (i + 1) & (t->cap - 1)) {
+        if (!t->slot[i])
+            return &t->slot[i];
+        const struct stk_field *f = &t->s->field[t->first + t->slot[i] - 1];
+        if (f->name_len == len && memcmp(f->name, name, len) == 0)
+            return &t->slot[i];
+    }
+}
+
+static struct stk_field *find_name(const struct names *t, const char *name, size_t len)
+{
+    if (t->cap) {
+        uint32_t at = *name_slot(t, name, len);
+        return at ? &t->s->field[t->first + at - 1] : NULL;
+    }
+    for (size_t i = t->first; i < t->s->nfields; i++) {
+        struct stk_field *f = &t->s->field[i];
+        if (f->name_len == len && memcmp(f->name, name, len) == 0)
+            return f;
+    }
+    return NULL;
+}
+
+/* After a member was added. */
+static int note_name(struct names *t, struct stk_err *err)
+{
+    size_t n = t->s->nfields - t->first;
+    if (n < 16)
+        return 0;
+    if (n * 2 <= t->cap) {
+        const struct stk_field *f = &t->s->field[t->s->nfields - 1];
+        *name_slot(t, f->name, f->name_len) = (uint32_t)n;
+        return 0;
+    }
+    t->cap = t->cap ? t->cap * 4 : 128;
+    t->slot = stk_arena_alloc(&t->s->arena, t->cap * sizeof *t->slot);
+    if (!t->slot)
+        return stk_err_nomem(err, t->cap * sizeof *t->slot);
+    memset(t->slot, 0, t->cap * sizeof *t->slot);
+    for (size_t i = 0; i < n; i++) {
+        const struct stk_field *f = &t->s->field[t->first + i];
+        *name_slot(t, f->name, f->name_len) = (uint32_t)i + 1;
+    }
+    return 0;
+}
+
+static int add_member(struct names *t, struct stk_json_cur *c, const char *name, size_t len)
+{
+    struct stk_value v;
+    const char *raw = c->p;
+    int rc = read_value(t->s, c, &v);
+    if (rc < 0)
+        return rc;
+    if (len == 3 && memcmp(name, "key", 3) == 0) {
+        bool text = v.kind == STK_TEXT;
+        t->s->key = text ? v.data : raw;
+        t->s->key_len = text ? v.size : (size_t)(c->p - raw);
+        return 0;
+    }
+    struct stk_field *old = find_name(t, name, len);
+    if (old) {
+        old->value = v; /* of members of one name the last counts, as everywhere */
+        return 0;
+    }
+    if (t->s->nfields - t->first >= MEMBERS_MAX)
+        return stk_json_bad(c, raw, "more than 1,048,576 members");
+    if (!stk_sample_add(t->s, name, len, &v))
+        return stk_err_nomem(c->err, sizeof v);
+    return note_name(t, c->err);
+}
+
+static int read_members(struct stk_sample *s, struct stk_json_cur *c)
+{
+    struct names t = {.s = s, .first = s->nfields};
+    c->p++;
+    stk_json_space(c);
+    if (c->p < c->end && *c->p == '}') {
+        c->p++;
+        return 0;
+    }
+    for (;;) {
+        const char *name;
+        size_t len;
+        stk_json_space(c);
+        if (c->p == c->end || *c->p != '"')
+            return stk_json_bad(c, c->p, "a name in quotes was expected");
+        int rc = read_string(s, c, &name, &len);
+        stk_json_space(c);
+        if (rc == 0 && (c->p == c->end || *c->p++ != ':'))
+            rc = stk_json_bad(c, c->p, "\":\" was expected");
+        stk_json_space(c);
+        if (rc == 0)
+            rc = add_member(&t, c, name, len);
+        if (rc < 0)
+            return rc;
+        stk_json_space(c);
+        if (c->p == c->end || (*c->p != ',' && *c->p != '}'))
+            return stk_json_bad(c, c->p, "\",\" or \"}\" was expected");
+        if (*c->p++ == '}')
+            return 0;
+    }
+}
+
+static int explode(const char *context, size_t context_len, const uint8_t *p, size_t n,
+                   struct stk_sample *s, struct stk_err *err)
+{
+    (void)context;
+    (void)context_len;
+    const char *text = (const char *)p;
+    struct stk_json_cur c = {.start = text, .p = text, .end = text + n, .err = err};
+    int rc = 0;
+    stk_json_space(&c);
+    if (c.p < c.end && *c.p == '{') {
+        rc = read_members(s, &c);
+    } else {
+        struct stk_value v;
+        rc = read_value(s, &c, &v);
+        if (rc == 0 && !stk_sample_add(s, "data", 4, &v))
+            rc = stk_err_nomem(err, sizeof v);
+    }
+    stk_json_space(&c);
+    if (rc == 0 && c.p < c.end)
+        rc = stk_json_bad(&c, c.p, "more text after the value");
+    return rc;
+}
+
+static int bid(const uint8_t *p, size_t n)
+{
+    const char *text = (const char *)p;
+    struct stk_json_cur c = {.start = text, .p = text, .end = text + n};
+    struct stk_json_leaves l = {0};
+    if (!n || *text != '{' || stk_json_walk(&c, 0, &l) < 0)
+        return 0;
+    stk_json_space(&c);
+    return c.p == c.end ? 80 : 0;
+}
+
+const struct stk_codec stk_codec_json = {.name = "json",
+                                         .title = "JSON value",
+                                         .bid = bid,
+                                         .explode = explode,
+                                         .implode = stk_json_implode};

@@ -1,0 +1,425 @@
+/*
+ * csv.c - CSV and TSV: rows listed as records, rows written from samples.
+ *
+ * The same code for both; they differ in the delimiter. What a row's cells are is said by the
+ * context (csv_schema.c) and read by the codec (codec_csv.c).
+ */
+#include "format/csv.h"
+#include "format/numtext.h"
+#include "format/sample.h"
+
+#include <stdlib.h>
+
+#define WINDOW  (1u << 20)
+#define ROW_MAX (256ull << 20) /* a row is held in memory whole when it is read */
+
+extern const struct stk_format stk_format_csv, stk_format_tsv;
+
+static const char *const csv_suffixes[] = {".csv", NULL};
+static const char *const tsv_suffixes[] = {".tsv", ".tab", NULL};
+
+/* ---- recognising -------------------------------------------------------------------------- */
+
+static int bid(const struct stk_format *f, const struct stk_probe *p)
+{
+    if (!stk_format_suffix_matches(f, p->name))
+        return 0;
+    /* Zero bytes are UTF-16 or no text at all; list() says so when it is asked to. */
+    return memchr(p->head, 0, p->head_len) ? 10 : 40;
+}
+
+static int csv_bid(const struct stk_probe *p)
+{
+    return bid(&stk_format_csv, p);
+}
+
+static int tsv_bid(const struct stk_probe *p)
+{
+    return bid(&stk_format_tsv, p);
+}
+
+/* ---- listing ------------------------------------------------------------------------------ */
+
+struct listing {
+    struct stk_lister *lister;
+    int field;
+    uint64_t ncolumns;
+    bool skip; /* the next row is the header */
+};
+
+static int list_row(void *user, uint64_t off, uint64_t len, uint64_t cells, struct stk_err *err)
+{
+    struct listing *g = user;
+    if (g->skip) {
+        g->skip = false;
+        return 0;
+    }
+    if (cells != g->ncolumns)
+        return stk_list_problem(g->lister, (int64_t)off, err,
+                                "the row has %llu columns, the first row has %llu",
+                                (unsigned long long)cells, (unsigned long long)g->ncolumns);
+    if (len > ROW_MAX)
+        return stk_list_problem(g->lister, (int64_t)off, err,
+                                "the row is longer than 256 MiB (is a quote not closed?)");
+    return stk_list_record(g->lister, g->field, off, len, NULL, 0, err);
+}
+
+static int list_rows(struct listing *g, struct stk_src *src, uint64_t start, char delim,
+                     struct stk_err *err)
+{
+    struct stk_csv_scan scan = {.delim = delim, .row = list_row, .user = g, .row_start = start};
+    uint64_t off = start;
+    for (;;) {
+        const uint8_t *p;
+        size_t got;
+        int rc = stk_src_peek(src, off, WINDOW, &p, &got, err);
+        if (rc == 0 && got)
+            rc = stk_csv_scan_bytes(&scan, off, (const char *)p, got, err);
+        if (rc < 0)
+            return rc;
+        if (!got)
+            break;
+        off += got;
+    }
+    int rc = stk_csv_scan_end(&scan, off, err);
+    if (rc == 0 && scan.quoted)
+        rc = stk_list_problem(g->lister, (int64_t)scan.row_start, err,
+                              "a quote that begins in this row is not closed");
+    return rc;
+}
+
+/* Text we cannot take apart, found in the first bytes; NULL when there is none. */
+static const char *foreign_text(const uint8_t *p, size_t n)
+{
+    if (n >= 2 && ((p[0] == 0xff && p[1] == 0xfe) || (p[0] == 0xfe && p[1] == 0xff)))
+        return "the file is UTF-16; convert it: iconv -f utf-16 -t utf-8";
+    const uint8_t *cr = memchr(p, '\r', n);
+    if (cr && cr + 1 < p + n && !memchr(p, '\n', n))
+        return "lines end in CR alone; convert it: tr '\\r' '\\n'";
+    return NULL;
+}
+
+static int list_context(struct stk_lister *l, const struct stk_csv_schema *sc, struct stk_err *err)
+{
+    struct stk_buf text = STK_BUF_INIT;
+    int rc = stk_csv_context_write(sc, &text, err);
+    if (rc == 0)
+        rc = stk_list_context(l, (const char *)text.data, text.len, err);
+    stk_buf_release(&text);
+    return rc;
+}
+
+static int list(struct stk_lister *l, struct stk_src *src, bool tab, struct stk_err *err)
+{
+    const uint8_t *p;
+    size_t got;
+    int rc = stk_src_peek(src, 0, STK_PEEK_MAX, &p, &got, err);
+    if (rc < 0 || !got)
+        return rc;
+    const char *foreign = foreign_text(p, got);
+    if (foreign)
+        return stk_list_problem(l, 0, err, "%s", foreign);
+    uint64_t start = got >= 3 && memcmp(p, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+    struct stk_csv_schema sc;
+    struct stk_err why;
+    rc = stk_csv_infer((const char *)p + start, got - start, got < STK_PEEK_MAX, tab, &sc, &why);
+    if (rc == STK_E_CORRUPT || rc == STK_E_UNSUPPORTED) {
+        int64_t at = why.offset < 0 ? (int64_t)start : why.offset + (int64_t)start;
+        rc = stk_list_problem(l, at, err, "%s", why.what);
+    } else if (rc < 0) {
+        stk_err_set(err, rc, stk_src_path(src), -1, "%s", why.what);
+    } else if (sc.ncolumns) {
+        struct listing g = {.lister = l, .ncolumns = sc.ncolumns, .skip = sc.header};
+        struct stk_field_spec spec = {.name = "data", .kind = STK_BYTES, .codec = "csv"};
+        g.field = stk_list_field(l, &spec, err);
+        rc = g.field < 0 ? g.field : list_context(l, &sc, err);
+        if (rc == 0)
+            rc = list_rows(&g, src, start, sc.delim, err);
+    }
+    stk_csv_schema_release(&sc);
+    return rc;
+}
+
+static int csv_list(struct stk_lister *l, struct stk_src *src, struct stk_err *err)
+{
+    return list(l, src, false, err);
+}
+
+static int tsv_list(struct stk_lister *l, struct stk_src *src, struct stk_err *err)
+{
+    return list(l, src, true, err);
+}
+
+/* ---- writing ------------------------------------------------------------------------------ */
+
+struct column {
+    char *name; /* terminated */
+    size_t name_len;
+    bool array;     /* one dimension: columns NAME_0 ... */
+    uint64_t count; /* columns it takes */
+};
+
+struct writer {
+    char delim;
+    bool key;
+    struct column *column;
+    size_t ncolumns;
+    struct stk_buf header;
+};
+
+static void free_writer(struct writer *w)
+{
+    for (size_t i = 0; w && i < w->ncolumns; i++)
+        free(w->column[i].name);
+    if (w) {
+        free(w->column);
+        stk_buf_release(&w->header);
+    }
+    free(w);
+}
+
+static void unprepare(struct stk_write_config *cfg)
+{
+    free_writer(cfg->priv);
+    cfg->priv = NULL;
+}
+
+static int refuse(const struct stk_sample *s, const struct stk_field *f, const char *what,
+                  const char *why, struct stk_err *err)
+{
+    return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1,
+                       "%s cannot go into CSV: field %.*s of sample %.*s %s", what,
+                       (int)(f->name_len < 200 ? f->name_len : 200), f->name,
+                       (int)(s->key_len < 200 ? s->key_len : 200), s->key, why);
+}
+
+/* What no cell can hold. */
+static int check_value(const struct stk_sample *s, const struct stk_field *f, struct stk_err *err)
+{
+    const struct stk_value *v = &f->value;
+    if (v->kind == STK_LIST)
+        return refuse(s, f, "a list", "has values of differing length", err);
+    if (v->kind == STK_ARRAY && v->ndim > 1)
+        return refuse(s, f, "an array of more than one dimension", "has several", err);
+    if (v->kind == STK_BYTES && !stk_is_text(v->data, v->size))
+        return refuse(s, f, "image bytes", "is not text", err);
+    if (v->kind != STK_ARRAY && !stk_is_text(v->data, v->size))
+        return refuse(s, f, "such text", "is not UTF-8 without NUL", err);
+    return 0;
+}
+
+static void put_text(struct stk_buf *out, const char *p, size_t n, char delim, bool alone)
+{
+    bool plain = (n || !alone) && !(n && (memchr(p, '"', n) || memchr(p, delim, n) ||
+                                          memchr(p, '\n', n) || memchr(p, '\r', n)));
+    if (plain) {
+        stk_buf_put(out, p, n);
+        return;
+    }
+    stk_buf_putc(out, '"');
+    for (size_t i = 0; i < n;) {
+        const char *q = memchr(p + i, '"', n - i);
+        size_t stop = q ? (size_t)(q - p) + 1 : n;
+        stk_buf_put(out, p + i, stop - i);
+        if (q)
+            stk_buf_putc(out, '"');
+        i = stop;
+    }
+    stk_buf_putc(out, '"');
+}
+
+static void put_header(struct writer *w)
+{
+    bool comma = w->key;
+    if (w->key)
+        stk_buf_puts(&w->header, "key");
+    for (size_t i = 0; i < w->ncolumns; i++) {
+        struct column *c = &w->column[i];
+        for (uint64_t k = 0; k < c->count; k++, comma = true) {
+            struct stk_buf name = STK_BUF_INIT;
+            stk_buf_put(&name, c->name, c->name_len);
+            if (c->array)
+                stk_buf_printf(&name, "_%llu", (unsigned long long)k);
+            if (comma)
+                stk_buf_putc(&w->header, w->delim);
+            put_text(&w->header, (const char *)name.data, name.len, w->delim, true);
+            w->header.fail |= name.fail;
+            stk_buf_release(&name);
+        }
+    }
+    if (comma)
+        stk_buf_putc(&w->header, '\n');
+}
+
+static int add_columns(struct writer *w, const struct stk_sample *first, struct stk_err *err)
+{
+    w->key = first->key_len != 0;
+    w->column = calloc(first->nfields + 1, sizeof *w->column);
+    if (!w->column)
+        return stk_err_nomem(err, first->nfields * sizeof *w->column);
+    for (size_t i = 0; i < first->nfields; i++) {
+        const struct stk_field *f = &first->field[i];
+        struct column *c = &w->column[i];
+        int rc = check_value(first, f, err);
+        if (rc < 0)
+            return rc;
+        if (!f->name_len || (w->key && f->name_len == 3 && memcmp(f->name, "key", 3) == 0))
+            return refuse(first, f, "this name", "would be taken for another column", err);
+        c->array = f->value.kind == STK_ARRAY && f->value.ndim == 1;
+        c->count = c->array ? f->value.dim[0] : 1;
+        c->name_len = f->name_len;
+        c->name = malloc(f->name_len + 1);
+        if (!c->name)
+            return stk_err_nomem(err, f->name_len);
+        memcpy(c->name, f->name, f->name_len);
+        c->name[f->name_len] = '\0';
+        w->ncolumns++;
+        if (c->count > STK_CSV_COLUMNS_MAX)
+            return refuse(first, f, "so many columns", "is too long", err);
+    }
+    return 0;
+}
+
+static int prepare(struct stk_write_config *cfg, struct stk_err *err)
+{
+    struct writer *w = calloc(1, sizeof *w);
+    if (!w)
+        return stk_err_nomem(err, sizeof *w);
+    w->delim = cfg->format == &stk_format_tsv ? '\t' : ',';
+    int rc = cfg->first ? add_columns(w, cfg->first, err) : 0;
+    if (rc == 0) {
+        put_header(w);
+        rc = stk_buf_check(&w->header, err);
+    }
+    if (rc == 0)
+        cfg->priv = w;
+    else
+        free_writer(w);
+    return rc;
+}
+
+/* The column's field in a sample, NULL when it has none. *at: where it is expected, since most
+ * samples have the fields of the first in its order. */
+static const struct stk_field *find_field(const struct column *c, const struct stk_sample *s,
+                                          size_t *at)
+{
+    const struct stk_field *f = *at < s->nfields ? &s->field[*at] : NULL;
+    if (!f || f->name_len != c->name_len || memcmp(f->name, c->name, c->name_len) != 0)
+        f = stk_sample_find(s, c->name);
+    if (f)
+        *at = (size_t)(f - s->field) + 1;
+    return f;
+}
+
+static int put_field(const struct writer *w, const struct column *c, const struct stk_sample *s,
+                     const struct stk_field *f, bool alone, struct stk_buf *out,
+                     struct stk_err *err)
+{
+    const struct stk_value *v = &f->value;
+    int rc = check_value(s, f, err);
+    if (rc < 0)
+        return rc;
+    bool array = v->kind == STK_ARRAY && v->ndim == 1;
+    if (array != c->array || (array && v->dim[0] != c->count))
+        return refuse(s, f, "arrays of differing length", "differs from the first sample", err);
+    if (v->kind != STK_ARRAY) {
+        put_text(out, v->data, v->size, w->delim, alone);
+        return 0;
+    }
+    for (uint64_t i = 0; i < c->count; i++) {
+        char *to = stk_buf_room(out, STK_NUM_ROOM + 1);
+        if (!to)
+            break;
+        size_t n = 0;
+        if (i)
+            to[n++] = w->delim;
+        out->len += n + stk_value_text(v, i, to + n);
+    }
+    return 0;
+}
+
+/* Fields of s that no column takes. */
+static int find_extra(const struct writer *w, const struct stk_sample *s, struct stk_err *err)
+{
+    for (size_t i = 0; i < s->nfields; i++) {
+        const struct stk_field *f = &s->field[i];
+        bool found = false;
+        for (size_t k = 0; k < w->ncolumns && !found; k++)
+            found = w->column[k].name_len == f->name_len &&
+                    memcmp(w->column[k].name, f->name, f->name_len) == 0;
+        if (!found)
+            return refuse(s, f, "more columns", "is not in the first sample", err);
+    }
+    return 0;
+}
+
+static int encode(const struct stk_write_config *cfg, const struct stk_sample *s,
+                  struct stk_buf *out, struct stk_err *err)
+{
+    const struct writer *w = cfg->priv;
+    size_t taken = 0, at = 0;
+    bool comma = w->key, alone = w->ncolumns + w->key == 1;
+    if (w->key && !stk_is_text((const uint8_t *)s->key, s->key_len))
+        return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1,
+                           "a key that is not UTF-8 text cannot go into CSV");
+    if (w->key)
+        put_text(out, s->key, s->key_len, w->delim, alone);
+    for (size_t i = 0; i < w->ncolumns; i++) {
+        const struct column *c = &w->column[i];
+        const struct stk_field *f = find_field(c, s, &at);
+        if (comma && c->count)
+            stk_buf_putc(out, w->delim);
+        comma |= c->count != 0;
+        int rc = f ? put_field(w, c, s, f, alone, out, err) : 0;
+        if (rc < 0)
+            return rc;
+        for (uint64_t k = 1; !f && k < c->count; k++)
+            stk_buf_putc(out, w->delim);
+        if (!f && alone)
+            put_text(out, NULL, 0, w->delim, true);
+        taken += f != NULL;
+    }
+    if (taken < s->nfields) {
+        int rc = find_extra(w, s, err);
+        if (rc < 0)
+            return rc;
+    }
+    stk_buf_putc(out, '\n');
+    return stk_buf_check(out, err);
+}
+
+static int begin(const struct stk_write_config *cfg, struct stk_out *o, struct stk_err *err)
+{
+    const struct writer *w = cfg->priv;
+    return stk_out_write(o, w->header.data, w->header.len, err);
+}
+
+const struct stk_format stk_format_csv = {
+    .name = "csv",
+    .title = "CSV",
+    .suffix = ".csv",
+    .suffixes = csv_suffixes,
+    .caps = STK_CAN_READ | STK_CAN_WRITE | STK_CAN_SHARD | STK_CAN_GZIP,
+    .bid = csv_bid,
+    .list = csv_list,
+    .merge_context = stk_csv_context_merge,
+    .prepare = prepare,
+    .unprepare = unprepare,
+    .encode = encode,
+    .begin = begin,
+};
+
+const struct stk_format stk_format_tsv = {
+    .name = "tsv",
+    .title = "TSV",
+    .suffix = ".tsv",
+    .suffixes = tsv_suffixes,
+    .caps = STK_CAN_READ | STK_CAN_WRITE | STK_CAN_SHARD | STK_CAN_GZIP,
+    .bid = tsv_bid,
+    .list = tsv_list,
+    .merge_context = stk_csv_context_merge,
+    .prepare = prepare,
+    .unprepare = unprepare,
+    .encode = encode,
+    .begin = begin,
+};

@@ -1,0 +1,475 @@
+/*
+ * csv_schema.c - the columns of a CSV file: delimiter, header, names and types from its first
+ * rows; kept as the dataset's context, a short text, and joined where files differ in their types.
+ */
+#include "format/csv.h"
+#include "base/num.h"
+#include "base/text.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define ROWS_LOOKED_AT 1000
+
+/* What was seen in a column's cells. */
+enum { SEEN_INT = 1, SEEN_BIG = 2, SEEN_FLOAT = 4, SEEN_TEXT = 8 };
+#define SEEN_NUMBER (SEEN_INT | SEEN_BIG | SEEN_FLOAT)
+
+struct tally {
+    uint8_t first, below; /* in the first row; in the rows after it */
+};
+
+struct look {
+    struct stk_csv_schema *schema;
+    const char *head;
+    struct tally *tally;
+    uint64_t rows;
+};
+
+/* ---- looking at cells --------------------------------------------------------------------- */
+
+static void trim(const char **p, size_t *n)
+{
+    while (*n && (**p == ' ' || **p == '\t')) {
+        ++*p;
+        --*n;
+    }
+    while (*n && ((*p)[*n - 1] == ' ' || (*p)[*n - 1] == '\t'))
+        --*n;
+}
+
+static uint8_t classify(const struct stk_csv_cell *c)
+{
+    static const uint8_t seen[] = {[STK_NUM_NONE] = SEEN_TEXT,
+                                   [STK_NUM_INT] = SEEN_INT,
+                                   [STK_NUM_BIG] = SEEN_BIG,
+                                   [STK_NUM_FLOAT] = SEEN_FLOAT};
+    const char *p = c->p;
+    size_t n = c->n;
+    int64_t i;
+    double f;
+    trim(&p, &n);
+    if (!n)
+        return 0;
+    /* 00017 is a name made of digits: as a number it would lose its zeros. */
+    size_t sign = *p == '-' || *p == '+';
+    if (n > sign + 1 && p[sign] == '0' && p[sign + 1] >= '0' && p[sign + 1] <= '9')
+        return SEEN_TEXT;
+    return seen[stk_num_parse(p, n, &i, &f)];
+}
+
+static char type_of(uint8_t seen)
+{
+    if (seen & SEEN_TEXT)
+        return STK_CSV_TEXT;
+    if (seen & SEEN_FLOAT)
+        return STK_CSV_FLOAT;
+    if (seen & SEEN_BIG)
+        return STK_CSV_TEXT; /* a double would change its digits */
+    return seen & SEEN_INT ? STK_CSV_INT : STK_CSV_UNKNOWN;
+}
+
+/* A name shown to people, kept on a line of its own: one line of UTF-8. */
+static const char *clean_name(struct stk_arena *arena, const struct stk_csv_cell *cell, size_t *len)
+{
+    char *text = stk_arena_alloc(arena, cell->n + 1);
+    if (!text)
+        return NULL;
+    size_t n = stk_csv_unquote(cell, text);
+    for (size_t i = 0; i < n;) {
+        uint32_t cp;
+        size_t step = stk_utf8_next(text + i, n - i, &cp);
+        if (!step || cp < 0x20 || cp == 0x7f)
+            text[i] = step ? ' ' : '?';
+        i += step ? step : 1;
+    }
+    const char *p = text;
+    trim(&p, &n);
+    *len = n;
+    return p;
+}
+
+static int look_at_first(struct look *k, struct stk_csv_row *row, uint64_t cells,
+                         struct stk_err *err)
+{
+    struct stk_csv_schema *sc = k->schema;
+    struct stk_csv_cell c;
+    if (cells > STK_CSV_COLUMNS_MAX)
+        return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1, "more than %u columns",
+                           STK_CSV_COLUMNS_MAX);
+    sc->column = stk_arena_alloc(&sc->arena, cells * sizeof *sc->column);
+    k->tally = calloc(cells, sizeof *k->tally);
+    if (!sc->column || !k->tally)
+        return stk_err_nomem(err, cells * sizeof *sc->column);
+    int rc = 0;
+    while (sc->ncolumns < cells && (rc = stk_csv_next(row, &c, err)) == 1) {
+        struct stk_csv_column *col = &sc->column[sc->ncolumns];
+        *col = (struct stk_csv_column){.type = STK_CSV_UNKNOWN};
+        col->name = clean_name(&sc->arena, &c, &col->name_len);
+        if (!col->name)
+            return stk_err_nomem(err, c.n);
+        k->tally[sc->ncolumns++].first = classify(&c);
+    }
+    return rc < 0 ? rc : 0;
+}
+
+static int look_at_row(void *user, uint64_t off, uint64_t len, uint64_t cells, struct stk_err *err)
+{
+    struct look *k = user;
+    struct stk_csv_row row = {
+        .p = k->head + off, .end = k->head + off + len, .delim = k->schema->delim, .more = true};
+    if (k->rows++ == 0)
+        return look_at_first(k, &row, cells, err);
+    struct stk_csv_cell c;
+    for (size_t i = 0; i < k->schema->ncolumns && stk_csv_next(&row, &c, NULL) == 1; i++)
+        k->tally[i].below |= classify(&c);
+    return k->rows > ROWS_LOOKED_AT ? STK_E_STOPPED : 0;
+}
+
+/* ---- names -------------------------------------------------------------------------------- */
+
+static int by_name(const void *a, const void *b)
+{
+    const struct stk_csv_column *x = *(struct stk_csv_column *const *)a;
+    const struct stk_csv_column *y = *(struct stk_csv_column *const *)b;
+    size_t n = x->name_len < y->name_len ? x->name_len : y->name_len;
+    int order = memcmp(x->name, y->name, n);
+    if (!order)
+        order = (x->name_len > y->name_len) - (x->name_len < y->name_len);
+    return order ? order : (x > y) - (x < y);
+}
+
+/* The columns in the order of their names. Caller frees with free(). NULL: no memory. */
+static struct stk_csv_column **sort_names(const struct stk_csv_schema *sc)
+{
+    struct stk_csv_column **order = malloc((sc->ncolumns + 1) * sizeof *order);
+    if (!order)
+        return NULL;
+    for (size_t i = 0; i < sc->ncolumns; i++)
+        order[i] = &sc->column[i];
+    qsort(order, sc->ncolumns, sizeof *order, by_name);
+    return order;
+}
+
+static bool same_name(const struct stk_csv_column *a, const struct stk_csv_column *b)
+{
+    return a->name_len == b->name_len && memcmp(a->name, b->name, a->name_len) == 0;
+}
+
+static bool names_distinct(const struct stk_csv_schema *sc, struct stk_csv_column *const *order)
+{
+    for (size_t i = 0; i < sc->ncolumns; i++)
+        if (!order[i]->name_len || (i && same_name(order[i - 1], order[i])))
+            return false;
+    return true;
+}
+
+static int rename_column(struct stk_csv_schema *sc, struct stk_csv_column *c, struct stk_err *err)
+{
+    size_t number = (size_t)(c - sc->column);
+    char *name = stk_arena_alloc(&sc->arena, c->name_len + 24);
+    if (!name)
+        return stk_err_nomem(err, c->name_len + 24);
+    int n = snprintf(name, c->name_len + 24, "%.*s%s%zu", (int)c->name_len, c->name,
+                     c->name_len ? "." : "c", number);
+    c->name = name;
+    c->name_len = (size_t)n;
+    return 0;
+}
+
+/* The rule that docs/formats.md states: no number in the first row, and either numbers below it
+ * or names that are all there and all different. */
+static bool is_header(const struct look *k, struct stk_csv_column *const *order)
+{
+    bool numbers_below = false;
+    for (size_t i = 0; i < k->schema->ncolumns; i++) {
+        if (k->tally[i].first & SEEN_NUMBER)
+            return false;
+        char type = type_of(k->tally[i].below);
+        numbers_below |= type == STK_CSV_INT || type == STK_CSV_FLOAT;
+    }
+    return numbers_below || names_distinct(k->schema, order);
+}
+
+static int settle(struct look *k, struct stk_err *err)
+{
+    struct stk_csv_schema *sc = k->schema;
+    struct stk_csv_column **order = sort_names(sc);
+    int rc = order ? 0 : stk_err_nomem(err, sc->ncolumns * sizeof *order);
+    sc->header = order && is_header(k, order);
+    for (size_t i = 0; rc == 0 && i < sc->ncolumns; i++) {
+        struct stk_csv_column *c = &sc->column[i];
+        c->type = type_of(k->tally[i].below | (sc->header ? 0 : k->tally[i].first));
+        if (!sc->header)
+            c->name_len = 0;
+        if (!c->name_len)
+            rc = rename_column(sc, c, err);
+    }
+    /* Of columns of the same name the first keeps it. Backwards: renaming changes order[i]. */
+    for (size_t i = sc->ncolumns; rc == 0 && sc->header && i-- > 1;)
+        if (same_name(order[i - 1], order[i]))
+            rc = rename_column(sc, order[i], err);
+    free(order);
+    return rc;
+}
+
+/* ---- the whole ---------------------------------------------------------------------------- */
+
+/* The one of , ; and tab there is most of in the first line, outside quotes. */
+static char guess_delim(const char *p, size_t n)
+{
+    static const char candidate[] = ",;\t";
+    size_t count[3] = {0}, best = 0;
+    bool quoted = false;
+    size_t i = 0;
+    while (i < n && (p[i] == '\n' || p[i] == '\r'))
+        i++;
+    for (; i < n && (quoted || p[i] != '\n'); i++) {
+        quoted ^= p[i] == '"';
+        const char *at = quoted || !p[i] ? NULL : strchr(candidate, p[i]);
+        if (at)
+            count[at - candidate]++;
+    }
+    for (size_t k = 1; k < 3; k++)
+        if (count[k] > count[best])
+            best = k;
+    return candidate[best];
+}
+
+int stk_csv_infer(const char *p, size_t n, bool whole, bool tab, struct stk_csv_schema *sc,
+                  struct stk_err *err)
+{
+    *sc = (struct stk_csv_schema){.delim = tab ? '\t' : guess_delim(p, n)};
+    struct look k = {.schema = sc, .head = p};
+    struct stk_csv_scan scan = {.delim = sc->delim, .row = look_at_row, .user = &k};
+    int rc = stk_csv_scan_bytes(&scan, 0, p, n, err);
+    if (rc == 0 && whole)
+        rc = stk_csv_scan_end(&scan, n, err);
+    if (rc == STK_E_STOPPED)
+        rc = 0;
+    if (rc == 0 && !k.rows && scan.quoted)
+        rc = stk_err_set(err, STK_E_CORRUPT, NULL, (int64_t)scan.row_start,
+                         "a quote that begins in this row is not closed");
+    else if (rc == 0 && !k.rows && !whole)
+        rc = stk_err_set(err, STK_E_UNSUPPORTED, NULL, (int64_t)scan.row_start,
+                         "the first row is longer than %zu bytes", n);
+    if (rc == 0 && sc->ncolumns)
+        rc = settle(&k, err);
+    free(k.tally);
+    return rc;
+}
+
+void stk_csv_schema_release(struct stk_csv_schema *sc)
+{
+    stk_arena_release(&sc->arena);
+    *sc = (struct stk_csv_schema){0};
+}
+
+/* ---- the context -------------------------------------------------------------------------- */
+
+static bool has_name(struct stk_csv_column *const *order, size_t n, const char *name, size_t len)
+{
+    size_t lo = 0, hi = n;
+    struct stk_csv_column want = {.name = name, .name_len = len}, *w = &want;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (same_name(order[mid], w))
+            return true;
+        if (by_name(&order[mid], &w) < 0)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return false;
+}
+
+static bool is_element(const struct stk_csv_column *c, const char *stem, size_t stem_len, size_t k)
+{
+    char digits[24];
+    int n = snprintf(digits, sizeof digits, "_%zu", k);
+    return c->type != STK_CSV_TEXT && c->name_len == stem_len + (size_t)n &&
+           memcmp(c->name, stem, stem_len) == 0 &&
+           memcmp(c->name + stem_len, digits, (size_t)n) == 0;
+}
+
+/* How many columns from `at` are NAME_0, NAME_1, ... and so one array; 0: none. */
+static size_t array_run(const struct stk_csv_schema *sc, struct stk_csv_column *const *order,
+                        size_t at, char *type)
+{
+    const struct stk_csv_column *c = &sc->column[at];
+    size_t stem = c->name_len < 3 ? 0 : c->name_len - 2, n = 0;
+    if (!stem || !is_element(c, c->name, stem, 0) || (stem == 3 && !memcmp(c->name, "key", 3)) ||
+        has_name(order, sc->ncolumns, c->name, stem))
+        return 0;
+    bool all_int = true, all_unknown = true;
+    for (; at + n < sc->ncolumns && is_element(&sc->column[at + n], c->name, stem, n); n++) {
+        all_int &= sc->column[at + n].type == STK_CSV_INT;
+        all_unknown &= sc->column[at + n].type == STK_CSV_UNKNOWN;
+    }
+    *type = all_unknown ? STK_CSV_UNKNOWN : all_int ? STK_CSV_INT : STK_CSV_FLOAT;
+    return n;
+}
+
+int stk_csv_context_write(const struct stk_csv_schema *sc, struct stk_buf *out, struct stk_err *err)
+{
+    struct stk_csv_column **order = sort_names(sc);
+    if (!order)
+        return stk_err_nomem(err, sc->ncolumns * sizeof *order);
+    stk_buf_printf(out, "csv %d %d %zu\n", sc->delim, sc->header, sc->ncolumns);
+    for (size_t i = 0; i < sc->ncolumns;) {
+        const struct stk_csv_column *c = &sc->column[i];
+        char type = c->type;
+        size_t run = array_run(sc, order, i, &type);
+        stk_buf_putc(out, type);
+        if (run)
+            stk_buf_printf(out, "%zu", run);
+        stk_buf_putc(out, ' ');
+        stk_buf_put(out, c->name, run ? c->name_len - 2 : c->name_len);
+        stk_buf_putc(out, '\n');
+        i += run ? run : 1;
+    }
+    free(order);
+    return stk_buf_check(out, err);
+}
+
+static int bad_context(struct stk_err *err)
+{
+    return stk_err_set(err, STK_E_CORRUPT, NULL, -1, "damaged description of the columns");
+}
+
+/* A decimal number and the byte after it. */
+static bool read_count(const char **p, const char *end, char stop, uint64_t *v)
+{
+    const char *start = *p;
+    *v = 0;
+    for (; *p < end && **p >= '0' && **p <= '9' && *v <= STK_CSV_COLUMNS_MAX; ++*p)
+        *v = *v * 10 + (uint64_t)(**p - '0');
+    bool good = *p > start && *p < end && **p == stop && *v <= STK_CSV_COLUMNS_MAX;
+    *p += good;
+    return good;
+}
+
+int stk_csv_context_open(struct stk_csv_context *c, const char *text, size_t len,
+                         struct stk_err *err)
+{
+    uint64_t delim, header;
+    *c = (struct stk_csv_context){.p = text + 4, .end = text + len};
+    if (len < 4 || memcmp(text, "csv ", 4) != 0 || !read_count(&c->p, c->end, ' ', &delim) ||
+        !read_count(&c->p, c->end, ' ', &header) ||
+        !read_count(&c->p, c->end, '\n', &c->ncolumns) || delim > 127)
+        return bad_context(err);
+    c->delim = (char)delim;
+    c->header = header != 0;
+    return 0;
+}
+
+int stk_csv_context_next(struct stk_csv_context *c, struct stk_csv_entry *e, struct stk_err *err)
+{
+    if (c->p == c->end)
+        return 0;
+    *e = (struct stk_csv_entry){.type = *c->p++, .count = 1};
+    e->array = c->p < c->end && *c->p != ' ';
+    if (e->array ? !read_count(&c->p, c->end, ' ', &e->count) : c->p++ == c->end)
+        return bad_context(err);
+    const char *stop = memchr(c->p, '\n', (size_t)(c->end - c->p));
+    if (!stop || !memchr("uift", e->type, 4))
+        return bad_context(err);
+    e->name = c->p;
+    e->name_len = (size_t)(stop - c->p);
+    c->p = stop + 1;
+    return 1;
+}
+
+/* ---- joining the contexts of two files ---------------------------------------------------- */
+
+static int expand_entry(struct stk_csv_schema *sc, const struct stk_csv_entry *e, uint64_t room,
+                        struct stk_err *err)
+{
+    if (e->count > room)
+        return bad_context(err);
+    for (uint64_t i = 0; i < e->count; i++) {
+        struct stk_csv_column *c = &sc->column[sc->ncolumns++];
+        *c = (struct stk_csv_column){.name = e->name, .name_len = e->name_len, .type = e->type};
+        if (!e->array)
+            return 0;
+        char *name = stk_arena_alloc(&sc->arena, e->name_len + 24);
+        if (!name)
+            return stk_err_nomem(err, e->name_len);
+        c->name_len = (size_t)snprintf(name, e->name_len + 24, "%.*s_%llu", (int)e->name_len,
+                                       e->name, (unsigned long long)i);
+        c->name = name;
+    }
+    return 0;
+}
+
+static int context_read(struct stk_csv_schema *sc, const char *text, size_t len,
+                        struct stk_err *err)
+{
+    struct stk_csv_context c;
+    struct stk_csv_entry e;
+    *sc = (struct stk_csv_schema){0};
+    int rc = stk_csv_context_open(&c, text, len, err);
+    if (rc < 0)
+        return rc;
+    sc->delim = c.delim;
+    sc->header = c.header;
+    sc->column = stk_arena_alloc(&sc->arena, (c.ncolumns + 1) * sizeof *sc->column);
+    if (!sc->column)
+        return stk_err_nomem(err, c.ncolumns * sizeof *sc->column);
+    while ((rc = stk_csv_context_next(&c, &e, err)) == 1) {
+        rc = expand_entry(sc, &e, c.ncolumns - sc->ncolumns, err);
+        if (rc < 0)
+            return rc;
+    }
+    return rc == 0 && sc->ncolumns != c.ncolumns ? bad_context(err) : rc;
+}
+
+static char wider(char a, char b)
+{
+    if (a == b || b == STK_CSV_UNKNOWN)
+        return a;
+    if (a == STK_CSV_UNKNOWN)
+        return b;
+    return a == STK_CSV_TEXT || b == STK_CSV_TEXT ? STK_CSV_TEXT : STK_CSV_FLOAT;
+}
+
+static int join(struct stk_csv_schema *a, const struct stk_csv_schema *b, struct stk_err *err)
+{
+    if (a->ncolumns != b->ncolumns)
+        return stk_err_set(err, STK_E_CORRUPT, NULL, -1,
+                           "it has %zu columns, the files before it have %zu", b->ncolumns,
+                           a->ncolumns);
+    if (a->delim != b->delim)
+        return stk_err_set(err, STK_E_CORRUPT, NULL, -1,
+                           "its columns are separated by %s, in the files before it by %s",
+                           b->delim == '\t' ? "tabs" : (char[]){b->delim, 0},
+                           a->delim == '\t' ? "tabs" : (char[]){a->delim, 0});
+    for (size_t i = 0; i < a->ncolumns; i++) {
+        struct stk_csv_column *x = &a->column[i];
+        const struct stk_csv_column *y = &b->column[i];
+        if (!same_name(x, y))
+            return stk_err_set(err, STK_E_CORRUPT, NULL, -1,
+                               "its column %zu is %.*s, in the files before it %.*s", i,
+                               (int)(y->name_len < 200 ? y->name_len : 200), y->name,
+                               (int)(x->name_len < 200 ? x->name_len : 200), x->name);
+        x->type = wider(x->type, y->type);
+    }
+    a->header |= b->header;
+    return 0;
+}
+
+int stk_csv_context_merge(const char *a, size_t a_len, const char *b, size_t b_len,
+                          struct stk_buf *out, struct stk_err *err)
+{
+    struct stk_csv_schema x, y = {0};
+    int rc = context_read(&x, a, a_len, err);
+    if (rc == 0)
+        rc = context_read(&y, b, b_len, err);
+    if (rc == 0)
+        rc = join(&x, &y, err);
+    if (rc == 0)
+        rc = stk_csv_context_write(&x, out, err);
+    stk_csv_schema_release(&x);
+    stk_csv_schema_release(&y);
+    return rc;
+}

@@ -1,0 +1,152 @@
+/*
+ * csv_text.c - the syntax of CSV: cells of a row, rows of a file.
+ *
+ * A quote opens a quoted cell only at the cell's beginning, as in Python's csv module; elsewhere
+ * it is a character. Finding rows costs a few memchr() a row, whatever is in the cells.
+ */
+#include "format/csv.h"
+
+#include <string.h>
+
+/* ---- cells -------------------------------------------------------------------------------- */
+
+static int next_quoted(struct stk_csv_row *r, struct stk_csv_cell *c, struct stk_err *err)
+{
+    const char *start = ++r->p;
+    c->quoted = true;
+    for (;;) {
+        const char *q = memchr(r->p, '"', (size_t)(r->end - r->p));
+        if (!q)
+            return stk_err_set(err, STK_E_CORRUPT, NULL, -1, "a quote is not closed");
+        r->p = q + 1;
+        if (r->p < r->end && *r->p == '"') {
+            c->doubled = true;
+            r->p++;
+            continue;
+        }
+        c->p = start;
+        c->n = (size_t)(q - start);
+        break;
+    }
+    if (r->p < r->end && *r->p != r->delim)
+        return stk_err_set(err, STK_E_CORRUPT, NULL, -1, "text behind a closing quote");
+    r->more = r->p < r->end;
+    r->p += r->more;
+    return 1;
+}
+
+int stk_csv_next(struct stk_csv_row *r, struct stk_csv_cell *c, struct stk_err *err)
+{
+    if (!r->more)
+        return 0;
+    *c = (struct stk_csv_cell){.p = r->p};
+    if (r->p < r->end && *r->p == '"')
+        return next_quoted(r, c, err);
+    const char *d = r->p < r->end ? memchr(r->p, r->delim, (size_t)(r->end - r->p)) : NULL;
+    r->more = d != NULL;
+    c->n = (size_t)((d ? d : r->end) - r->p);
+    r->p = d ? d + 1 : r->end;
+    return 1;
+}
+
+size_t stk_csv_unquote(const struct stk_csv_cell *c, char *out)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < c->n; i++) {
+        out[n++] = c->p[i];
+        i += c->doubled && c->p[i] == '"';
+    }
+    return n;
+}
+
+/* ---- rows --------------------------------------------------------------------------------- */
+
+static size_t find(const char *p, size_t from, size_t n, char c)
+{
+    const char *at = from < n ? memchr(p + from, c, n - from) : NULL;
+    return at ? (size_t)(at - p) : n;
+}
+
+static uint64_t count_byte(const char *p, size_t n, char c)
+{
+    uint64_t count = 0;
+    for (size_t i = 0; i < n; i++)
+        count += p[i] == c;
+    return count;
+}
+
+static int end_row(struct stk_csv_scan *sc, uint64_t end, char before, uint64_t next,
+                   struct stk_err *err)
+{
+    uint64_t start = sc->row_start, len = end - start, cells = sc->delims + 1;
+    if (len && before == '\r')
+        len--;
+    sc->row_start = next;
+    sc->delims = 0;
+    return len ? sc->row(sc->user, start, len, cells, err) : 0;
+}
+
+/* Inside quotes: moves *i to the byte behind the closing quote or to n. */
+static void pass_quoted(struct stk_csv_scan *sc, const char *p, size_t n, size_t *i)
+{
+    *i = find(p, *i, n, '"');
+    if (*i == n)
+        return;
+    *i += 1;
+    if (*i == n)
+        sc->pending = true;
+    else if (p[*i] == '"')
+        *i += 1;
+    else
+        sc->quoted = false;
+}
+
+int stk_csv_scan_bytes(struct stk_csv_scan *sc, uint64_t base, const char *p, size_t n,
+                       struct stk_err *err)
+{
+    size_t i = 0;
+    if (!n)
+        return 0;
+    if (sc->pending) {
+        sc->pending = false;
+        sc->quoted = p[0] == '"';
+        i = sc->quoted ? 1 : 0;
+    }
+    /* The next quote and line end are looked for once, not again for each other one between. */
+    size_t quote = find(p, i, n, '"'), line = find(p, i, n, '\n');
+    while (i < n) {
+        if (sc->quoted) {
+            pass_quoted(sc, p, n, &i);
+            continue;
+        }
+        if (quote < i)
+            quote = find(p, i, n, '"');
+        if (line < i)
+            line = find(p, i, n, '\n');
+        size_t stop = quote < line ? quote : line;
+        sc->delims += count_byte(p + i, stop - i, sc->delim);
+        i = stop;
+        if (stop == n)
+            break;
+        char before = stop ? p[stop - 1] : sc->prev;
+        i++;
+        if (stop == quote) {
+            sc->quoted = base + stop == sc->row_start || before == sc->delim;
+            continue;
+        }
+        int rc = end_row(sc, base + stop, before, base + i, err);
+        if (rc < 0)
+            return rc;
+    }
+    sc->prev = p[n - 1];
+    return 0;
+}
+
+int stk_csv_scan_end(struct stk_csv_scan *sc, uint64_t end, struct stk_err *err)
+{
+    if (sc->pending)
+        sc->pending = sc->quoted = false;
+    if (sc->quoted || end == sc->row_start)
+        return 0;
+    return end_row(sc, end, sc->prev, end, err);
+}

@@ -1,0 +1,81 @@
+/* format.c - the one table of formats and the one table of codecs. */
+#include "format/format.h"
+
+#include <string.h>
+#include <strings.h>
+
+extern const struct stk_format stk_format_folder, stk_format_tar, stk_format_tfrecord,
+    stk_format_recordio, stk_format_npy, stk_format_npz, stk_format_csv, stk_format_tsv,
+    stk_format_json, stk_format_jsonl, stk_format_hdf5, stk_format_lmdb, stk_format_squashfs;
+
+static const struct stk_format *const formats[] = {
+    &stk_format_folder, &stk_format_tar,      &stk_format_tfrecord, &stk_format_recordio,
+    &stk_format_npy,    &stk_format_npz,      &stk_format_csv,      &stk_format_tsv,
+    &stk_format_json,   &stk_format_jsonl,    &stk_format_hdf5,     &stk_format_lmdb,
+    &stk_format_squashfs,
+};
+
+extern const struct stk_codec stk_codec_raw, stk_codec_example, stk_codec_sequence,
+    stk_codec_image, stk_codec_datum, stk_codec_csv, stk_codec_json, stk_codec_npy, stk_codec_cls;
+
+static const struct stk_codec *const codecs[] = {
+    &stk_codec_raw,   &stk_codec_example, &stk_codec_sequence, &stk_codec_image, &stk_codec_datum,
+    &stk_codec_csv,   &stk_codec_json,    &stk_codec_npy,      &stk_codec_cls,
+};
+
+const struct stk_format *stk_format_at(size_t i)
+{
+    return i < sizeof formats / sizeof *formats ? formats[i] : NULL;
+}
+
+const struct stk_format *stk_format_find(const char *name)
+{
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
+        if (strcmp(formats[i]->name, name) == 0)
+            return formats[i];
+    return NULL;
+}
+
+static bool ends_with(const char *name, size_t len, const char *suffix)
+{
+    size_t n = strlen(suffix);
+    return n && len > n && strncasecmp(name + len - n, suffix, n) == 0;
+}
+
+bool stk_format_suffix_matches(const struct stk_format *f, const char *name)
+{
+    size_t len = strlen(name);
+    if ((f->caps & STK_CAN_GZIP) && ends_with(name, len, ".gz"))
+        len -= 3;
+    for (const char *const *s = f->suffixes; *s; s++)
+        if (ends_with(name, len, *s))
+            return true;
+    return false;
+}
+
+const struct stk_codec *stk_codec_at(size_t i)
+{
+    return i < sizeof codecs / sizeof *codecs ? codecs[i] : NULL;
+}
+
+const struct stk_codec *stk_codec_find(const char *name)
+{
+    for (size_t i = 0; i < sizeof codecs / sizeof *codecs; i++)
+        if (strcmp(codecs[i]->name, name) == 0)
+            return codecs[i];
+    return NULL;
+}
+
+const struct stk_codec *stk_codec_guess(const uint8_t *p, size_t n)
+{
+    const struct stk_codec *best = NULL;
+    int best_bid = 0;
+    for (size_t i = 0; i < sizeof codecs / sizeof *codecs; i++) {
+        int bid = codecs[i]->bid ? codecs[i]->bid(p, n) : 0;
+        if (bid > best_bid) {
+            best_bid = bid;
+            best = codecs[i];
+        }
+    }
+    return best;
+}

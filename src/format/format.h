@@ -1,0 +1,278 @@
+/*
+ * format.h - the contract between formats and the rest of stoker.
+ *
+ * A format is one const struct in one table (format.c). It knows how to recognise itself (bid),
+ * how to *list* a file (which byte ranges hold which samples), and how to *write*. It never reads
+ * samples: the reader (data/reader.c) does that for all formats from what list() reported.
+ *
+ * Listing reports, for each file, in order:
+ *   extents  a stored range of bytes and the filter chain that turns it into data;
+ *   samples  as one of: a record (one extent is one sample), a group of parts (slices of decoded
+ *            extents, each belonging to a named field), or columns (uniform slices: sample k of
+ *            the file is at a computable place, nothing is stored per sample).
+ */
+#ifndef STK_FORMAT_H
+#define STK_FORMAT_H
+
+#include "base/buf.h"
+#include "base/err.h"
+
+/* ---- the file being listed --------------------------------------------------------------- */
+
+/*
+ * A read-only file, seen through a window. A gzip- or zlib-compressed file is seen decompressed:
+ * offsets are then offsets in the decompressed bytes and may only be asked for in ascending order
+ * (anything still in the window may be asked for again). Listing code need not know which it is.
+ */
+struct stk_src;
+
+#define STK_PEEK_MAX (4u << 20) /* largest n stk_src_peek() takes */
+
+/* Makes bytes [off, off+n) visible. *got < n only where the file ends first (0 at or past the
+ * end). *p is borrowed: valid until the next peek. I/O errors and damaged compression fail. */
+int stk_src_peek(struct stk_src *s, uint64_t off, size_t n, const uint8_t **p, size_t *got,
+                 struct stk_err *err);
+/* Bytes in the file; UINT64_MAX for a compressed file (only the end tells). */
+uint64_t stk_src_size(const struct stk_src *s);
+/* True for a compressed file: the bytes passed over are decoded anyway. */
+bool stk_src_is_stream(const struct stk_src *s);
+/* Where the file is, for libraries that open it themselves and for messages. Borrowed. */
+const char *stk_src_path(const struct stk_src *s);
+/* Its name relative to the dataset ("train/a.tar"). Borrowed. */
+const char *stk_src_name(const struct stk_src *s);
+
+/* ---- filters ----------------------------------------------------------------------------- */
+
+enum stk_filter_id {
+    STK_FILTER_ZLIB = 1, /* RFC 1950 */
+    STK_FILTER_GZIP,     /* RFC 1952, all members */
+    STK_FILTER_DEFLATE,  /* RFC 1951, raw */
+    STK_FILTER_ZSTD,
+    STK_FILTER_LZ4F,     /* LZ4 frame */
+    STK_FILTER_LZ4B,     /* LZ4 block without frame (squashfs) */
+    STK_FILTER_XZ,
+    STK_FILTER_SHUFFLE,  /* HDF5 byte shuffle; arg: element size */
+    STK_FILTER_FLETCHER, /* HDF5 Fletcher-32 in the last 4 bytes; checked and removed */
+    STK_FILTER_BSWAP,    /* arg: element size; big-endian to little-endian */
+    STK_FILTER_RESUME,   /* raw deflate from an access point (window in the index) */
+    STK_FILTER_JOIN,     /* multi-part RecordIO: drops 8-byte part headers, puts the magic back */
+    STK_FILTER_ZEROS,    /* a hole (squashfs): 2^arg zero bytes, whatever is stored */
+};
+
+#define STK_CHAIN_MAX 5
+
+/* Steps in decoding order: step[0] is applied to the stored bytes first. */
+struct stk_chain {
+    uint32_t nsteps;
+    struct {
+        uint16_t id;  /* enum stk_filter_id */
+        uint16_t arg;
+    } step[STK_CHAIN_MAX];
+    uint64_t max_decoded; /* refuse to produce more than this; 0: the reader's own limit */
+};
+
+/* Decodes into out (reset first). path and offset are for messages. */
+int stk_filter_decode(const struct stk_chain *c, const uint8_t *in, size_t len,
+                      struct stk_buf *out, struct stk_buf *scratch, const char *path,
+                      uint64_t offset, struct stk_err *err);
+/* NULL when built in, else the package to install ("libzstd-dev"). */
+const char *stk_filter_missing(enum stk_filter_id id);
+/* One-shot compression for writers: ZLIB, DEFLATE, ZSTD, LZ4F; level 0: the default. Appends. */
+int stk_filter_encode(enum stk_filter_id id, int level, const uint8_t *in, size_t len,
+                      struct stk_buf *out, struct stk_err *err);
+
+/* ---- what a listing reports -------------------------------------------------------------- */
+
+struct stk_lister; /* one file's listing; made by the data layer */
+
+/* A stored range. Returns its number in this file (from 0) or a negative code. chain: NULL, or
+ * what decodes it. Not for compressed files (they have extents of their own): use
+ * stk_list_record/stk_list_part_bytes there, which work for both. */
+int64_t stk_list_extent(struct stk_lister *l, uint64_t offset, uint64_t length,
+                        const struct stk_chain *chain, struct stk_err *err);
+
+/* The file's stored checksum of the extent just listed (of its *decoded* bytes, CRC-32 as in
+ * zip); `verify` checks it, the index does not keep it. */
+int stk_list_crc32(struct stk_lister *l, uint32_t crc, struct stk_err *err);
+
+/* One sample that is one stored range, the one field of which is `field` (stk_list_field). key may
+ * be NULL. off and len are in the bytes stk_src_peek shows (so also right for compressed files). */
+int stk_list_record(struct stk_lister *l, int field, uint64_t off, uint64_t len, const char *key,
+                    size_t key_len, struct stk_err *err);
+/* The same, with a filter chain on the stored range (not in compressed files). */
+int stk_list_record_filtered(struct stk_lister *l, int field, uint64_t off, uint64_t len,
+                             const struct stk_chain *chain, const char *key, size_t key_len,
+                             struct stk_err *err);
+
+/* A sample of several parts: begin, then its parts. Consecutive parts of the same field are one
+ * value, concatenated. A field may have a zero-length part (an empty file). */
+int stk_list_sample(struct stk_lister *l, const char *key, size_t key_len, struct stk_err *err);
+int stk_list_part(struct stk_lister *l, int field, int64_t extent, uint64_t offset,
+                  uint64_t length, struct stk_err *err);
+/* A part that is a plain byte range of the file as peek shows it (also in compressed files). */
+int stk_list_part_bytes(struct stk_lister *l, int field, uint64_t off, uint64_t len,
+                        struct stk_err *err);
+
+/* Columns: the file has `count` samples, and field's value in sample k is `length` bytes at
+ * base + (k % per_extent) * stride of decoded extent first_extent + k / per_extent. Call once a
+ * field; count must agree between the fields of a file. */
+struct stk_column {
+    int field;
+    int64_t first_extent;
+    uint64_t per_extent, base, stride, length;
+};
+int stk_list_column(struct stk_lister *l, const struct stk_column *c, uint64_t count,
+                    struct stk_err *err);
+
+/* What a field's bytes are. codec: NULL (the bytes are the value) or the name of a codec that
+ * turns them into fields of its own. Same name again returns the same number. Negative: error. */
+struct stk_field_spec {
+    const char *name;
+    size_t name_len; /* 0: strlen(name) */
+    uint8_t kind;    /* enum stk_kind; BYTES for codec fields */
+    uint8_t dtype, ndim;
+    uint64_t dim[STK_MAX_NDIM];
+    const char *codec;
+};
+int stk_list_field(struct stk_lister *l, const struct stk_field_spec *spec, struct stk_err *err);
+
+/* Settings a codec needs that come from the data (the column names and types of a CSV). All files of
+ * a dataset must give the same text, or texts that the format's merge_context can join; a
+ * difference is an error the builder reports. */
+int stk_list_context(struct stk_lister *l, const char *text, size_t len, struct stk_err *err);
+
+/* Something is wrong at `offset` (-1: the whole file). Returns 0: note it and go on (skip what is
+ * damaged, return 0 from list() when nothing more can be read), or the negative code to pass up
+ * unchanged because the caller wants to stop at the first problem. */
+int stk_list_problem(struct stk_lister *l, int64_t offset, struct stk_err *err, const char *fmt,
+                     ...) STK_PRINTF(4, 5);
+
+/* What the user or the manifest said about the dataset. Borrowed, never NULL. */
+struct stk_list_options {
+    const char *payload; /* "auto" or a codec's name */
+    int compress;        /* enum stk_filter_id of per-sample compression, 0 none */
+};
+const struct stk_list_options *stk_list_opts(const struct stk_lister *l);
+
+/* ---- codecs: a record's bytes <-> fields -------------------------------------------------- */
+
+struct stk_sample; /* sample.h */
+
+struct stk_codec {
+    const char *name;  /* "example" */
+    const char *title; /* "tf.train.Example" */
+    /* 0..100: how much this looks like one of ours. May be NULL (never guessed). */
+    int (*bid)(const uint8_t *p, size_t n);
+    /* Adds fields to s. Bytes stay valid as long as s does, so values may point into them;
+     * anything made goes into the sample's arena. context: what stk_list_context gave, or "".
+     * Errors need no path or offset: the reader adds them. */
+    int (*explode)(const char *context, size_t context_len, const uint8_t *p, size_t n,
+                   struct stk_sample *s, struct stk_err *err);
+    /* Appends the sample in this encoding. May be NULL (read only). Deterministic. */
+    int (*implode)(const struct stk_sample *s, struct stk_buf *out, struct stk_err *err);
+};
+
+const struct stk_codec *stk_codec_find(const char *name);
+const struct stk_codec *stk_codec_at(size_t i); /* NULL past the end */
+/* The best bidder on a first record, or NULL for raw bytes. */
+const struct stk_codec *stk_codec_guess(const uint8_t *p, size_t n);
+
+/* ---- writing ----------------------------------------------------------------------------- */
+
+struct stk_out; /* one shard being written: buffered, checksummed, in order (data/out.c) */
+
+int stk_out_write(struct stk_out *o, const void *p, size_t n, struct stk_err *err);
+uint64_t stk_out_tell(const struct stk_out *o);
+/* Overwrites bytes already written (an NPY header whose count is known last). */
+int stk_out_patch(struct stk_out *o, uint64_t off, const void *p, size_t n, struct stk_err *err);
+/* The path being written (a *.partial), for formats that write it themselves (STK_CAN_OWN_FILE). */
+const char *stk_out_path(const struct stk_out *o);
+/* Appends to a file that stands beside the shard and is published with it: the shard's name with
+ * `suffix` in place of the format's own (NAME.rec -> NAME.idx). */
+int stk_out_sidecar(struct stk_out *o, const char *suffix, const void *p, size_t n,
+                    struct stk_err *err);
+/* A place for the format's own state of this shard, NULL at begin. */
+void **stk_out_state(struct stk_out *o);
+
+struct stk_write_config {
+    const struct stk_format *format;
+    const struct stk_codec *codec;  /* record formats: how a sample becomes a record; NULL raw */
+    const struct stk_sample *first; /* the first sample: the schema of formats that need one */
+    int compress;                   /* enum stk_filter_id or 0 */
+    int level;                      /* 0: default */
+    uint64_t total_samples;
+    bool label_in_key; /* labels are the keys' directories: a tree of files need not repeat them */
+    void *priv; /* made by prepare, freed by unprepare; read-only while packing */
+};
+
+enum stk_caps {
+    STK_CAN_READ = 1 << 0,
+    STK_CAN_WRITE = 1 << 1,
+    STK_CAN_SHARD = 1 << 2,     /* several files make one dataset */
+    STK_CAN_COMPRESS = 1 << 3,  /* per-sample zstd/lz4 */
+    STK_CAN_DEFLATE = 1 << 4,   /* its own deflate option (npz, hdf5, squashfs) */
+    STK_CAN_OWN_FILE = 1 << 5,  /* writes the shard file or folder itself, not through stk_out_write */
+    STK_CAN_CODEC = 1 << 6,     /* records: takes --payload */
+    STK_CAN_TREE = 1 << 7,      /* the dataset is a directory tree, a file a sample (folder) */
+    STK_CAN_CRASH = 1 << 8,     /* list() uses a library that dies of damaged files: run in a child */
+    STK_CAN_GZIP = 1 << 9,      /* gzip/zlib-compressed files are listed through the window */
+    STK_CAN_BE_SAMPLE = 1 << 10, /* a folder of such files is a folder of samples, not of shards,
+                                    unless the user names the format (npy, npz, json) */
+};
+
+/* What bid sees of a file. */
+struct stk_probe {
+    const char *name; /* relative name */
+    const uint8_t *head;
+    size_t head_len; /* up to 4096, decompressed where the file is gzip */
+    uint64_t size;
+    bool gzip;
+};
+
+struct stk_format {
+    const char *name;            /* "tfrecord" */
+    const char *title;           /* "TFRecord" */
+    const char *suffix;          /* of shards written, ".tfrecord" */
+    const char *const *suffixes; /* recognised, NULL-terminated, lower case */
+    const char *payload; /* STK_CAN_CODEC: what records hold unless told; NULL: "example" */
+    unsigned caps;
+    const char *missing; /* NULL, or the package without which this build only knows the name */
+
+    /* 0 (no) .. 100 (certain: magic and structure); 30: by name alone. */
+    int (*bid)(const struct stk_probe *p);
+    /* Lists one file. */
+    int (*list)(struct stk_lister *l, struct stk_src *src, struct stk_err *err);
+    /* Joins the contexts of two files (a: of those before) into out, which is empty; an error says
+     * how b differs. NULL: contexts must be equal. Called only when they are not. */
+    int (*merge_context)(const char *a, size_t a_len, const char *b, size_t b_len,
+                         struct stk_buf *out, struct stk_err *err);
+
+    /* Framing around each record extent, read and checked along with it (0, 0: none).
+     * frame = head bytes, payload, tail bytes; path/offset are of the frame's first byte. */
+    size_t head, tail;
+    int (*check)(const uint8_t *frame, uint64_t payload_len, const char *path, uint64_t offset,
+                 struct stk_err *err);
+
+    /* Refuses, with the reason, what cannot be written ("image bytes cannot go into CSV"), and
+     * sets cfg->priv. May be NULL. unprepare may be NULL when priv is. */
+    int (*prepare)(struct stk_write_config *cfg, struct stk_err *err);
+    void (*unprepare)(struct stk_write_config *cfg);
+    /* Appends the bytes of one sample to out: pure, called from several threads at once. Formats
+     * that cannot do that (a library writes) use stk_sample_flatten. */
+    int (*encode)(const struct stk_write_config *cfg, const struct stk_sample *s,
+                  struct stk_buf *out, struct stk_err *err);
+    /* One shard: begin, append encoded samples in order, finish. begin and finish may be NULL;
+     * append NULL means stk_out_write of the bytes. abort frees state after an error. */
+    int (*begin)(const struct stk_write_config *cfg, struct stk_out *o, struct stk_err *err);
+    int (*append)(const struct stk_write_config *cfg, struct stk_out *o, const uint8_t *bytes,
+                  size_t len, uint64_t nsamples, struct stk_err *err);
+    int (*finish)(const struct stk_write_config *cfg, struct stk_out *o, struct stk_err *err);
+    void (*abort)(const struct stk_write_config *cfg, struct stk_out *o);
+};
+
+const struct stk_format *stk_format_find(const char *name);
+const struct stk_format *stk_format_at(size_t i); /* NULL past the end */
+/* True when name ends in one of f's suffixes (".gz" after it allowed with STK_CAN_GZIP). */
+bool stk_format_suffix_matches(const struct stk_format *f, const char *name);
+
+#endif

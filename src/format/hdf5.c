@@ -1,0 +1,740 @@
+/*
+ * hdf5.c - HDF5: finds the datasets of a file and lists where the bytes of each sample lie.
+ *
+ * libhdf5 says what datasets there are (in a child process: jail.h), hdf5_raw.c and hdf5_chunks.c
+ * where they lie. Data is never read through libhdf5. Writing is in hdf5_write.c.
+ */
+#include "format/format.h"
+
+static const char *const suffixes[] = {".h5", ".hdf5", ".he5", NULL};
+
+/* The signature is at 0, or behind a user block of 512 bytes or a power of 2 times as much. */
+static int bid(const struct stk_probe *p)
+{
+    static const uint8_t signature[8] = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
+    for (size_t at = 0; at + sizeof signature <= p->head_len; at = at ? at * 2 : 512)
+        if (memcmp(p->head + at, signature, sizeof signature) == 0)
+            return at ? 95 : 100;
+    return 0;
+}
+
+#ifdef STK_HAVE_HDF5
+#include "format/hdf5.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "format/hdf5_write.h"
+#include "format/jail.h"
+#include "format/ragged.h"
+
+#define MAX_DATASETS 1000000u /* visited in a file */
+#define MAX_COLUMNS  1024u    /* more of one length: a dataset a sample, which is another layout */
+#define MAX_PARTS    4096u    /* a sample: chunks cut rows into more pieces */
+#define KEY_MAX      (64u << 10)
+#define MAX_STRING   (16u << 20) /* fixed size; rows are read while listing */
+#define SNIFF_ROWS   64          /* looked at to tell text from bytes */
+
+struct dataset {
+    char *name;
+    struct stk_h5_type type;
+    unsigned rank;
+    uint64_t dim[STK_H5_MAX_RANK];
+};
+
+struct visit {
+    struct stk_h5_file *f;
+    struct stk_lister *l;
+    struct dataset *set;
+    size_t n, cap;
+    struct stk_err *err;
+};
+
+/* A column that is more than uniform slices: strings, and values in the global heap. */
+struct column {
+    struct stk_h5_store store, offsets; /* offsets: of a ragged pair */
+    struct stk_h5_heap heap;
+    const struct dataset *set;
+    int64_t first_extent, empty_extent; /* empty: of no bytes, for empty values */
+    uint64_t at, len;                   /* the value located last: in the file, or in its row */
+    char *bytes;                        /* a row, or a key */
+    bool is_key;
+    bool quiet; /* only looking: problems are reported when the sample is listed */
+};
+
+struct listing {
+    struct stk_h5_file file;
+    struct stk_lister *l;
+    hid_t h5;
+    struct dataset *set;
+    struct stk_table_array *array;
+    size_t n;
+    struct column *column;
+    struct stk_table_column *table;
+    size_t ncolumns;
+    uint64_t count;
+};
+
+/* ---- what is there ---- */
+
+static void still_alive(void *user)
+{
+    stk_list_alive(user);
+}
+
+static int describe(struct visit *v, hid_t ds, struct dataset *d)
+{
+    const char *path = stk_src_path(v->f->src);
+    hid_t type = H5Dget_type(ds), space = H5Dget_space(ds);
+    hsize_t dim[H5S_MAX_RANK];
+    int rc = 0, rank = space < 0 ? -1 : H5Sget_simple_extent_dims(space, dim, NULL);
+    if (type < 0 || rank < 0 || rank > STK_H5_MAX_RANK)
+        rc = stk_h5_failed(path, "describe a dataset", v->err);
+    if (rc == 0) {
+        stk_h5_describe_type(type, v->f->addr_size, &d->type);
+        d->rank = H5Sget_simple_extent_type(space) == H5S_SIMPLE ? (unsigned)rank : 0;
+        for (unsigned i = 0; i < d->rank; i++)
+            d->dim[i] = dim[i];
+    }
+    if (type >= 0)
+        H5Tclose(type);
+    if (space >= 0)
+        H5Sclose(space);
+    return rc;
+}
+
+static int add_dataset(struct visit *v, hid_t root, const char *name)
+{
+    if (v->n >= MAX_DATASETS)
+        return stk_err_set(v->err, STK_E_UNSUPPORTED, stk_src_path(v->f->src), -1,
+                           "more than a million datasets in the file");
+    if (v->n == v->cap) {
+        size_t cap = v->cap ? v->cap * 2 : 64;
+        struct dataset *grown = realloc(v->set, cap * sizeof *grown);
+        if (!grown)
+            return stk_err_nomem(v->err, cap * sizeof *grown);
+        v->set = grown;
+        v->cap = cap;
+    }
+    struct dataset *d = &v->set[v->n];
+    *d = (struct dataset){.name = strdup(name)};
+    if (!d->name)
+        return stk_err_nomem(v->err, strlen(name));
+    v->n++;
+    hid_t ds = H5Dopen2(root, name, H5P_DEFAULT);
+    if (ds < 0)
+        return stk_h5_failed(stk_src_path(v->f->src), "open a dataset", v->err);
+    int rc = describe(v, ds, d);
+    H5Dclose(ds);
+    return rc;
+}
+
+/* Returns 1 to stop: the error is in v->err then. */
+static herr_t visit_object(hid_t root, const char *name, const H5O_info_t *info, void *user)
+{
+    struct visit *v = user;
+    stk_list_alive(v->l);
+    if (info->type != H5O_TYPE_DATASET)
+        return 0;
+    return add_dataset(v, root, name) < 0 ? 1 : 0;
+}
+
+static int find_datasets(struct listing *t, struct stk_err *err)
+{
+    struct stk_err why = {0};
+    struct visit v = {.f = &t->file, .l = t->l, .err = &why};
+    /* In the order they were made where the file keeps it, which is how we write; else by name. */
+    unsigned order = 0;
+    hid_t root = H5Gopen2(t->h5, "/", H5P_DEFAULT);
+    hid_t plist = root < 0 ? -1 : H5Gget_create_plist(root);
+    if (plist >= 0)
+        (void)H5Pget_link_creation_order(plist, &order);
+    if (plist >= 0)
+        H5Pclose(plist);
+    H5_index_t by = order & H5P_CRT_ORDER_TRACKED ? H5_INDEX_CRT_ORDER : H5_INDEX_NAME;
+    herr_t rc = root < 0 ? -1 : H5Ovisit(root, by, H5_ITER_INC, visit_object, &v);
+    t->set = v.set;
+    t->n = v.n;
+    if (root >= 0)
+        H5Gclose(root);
+    if (rc == 0)
+        return 0;
+    if (rc < 0)
+        return stk_h5_failed(stk_src_path(t->file.src), "find the datasets", err);
+    if (err)
+        *err = why;
+    return why.code;
+}
+
+/* ---- which of them are columns ---- */
+
+static void as_array(const struct dataset *d, struct stk_table_array *a)
+{
+    *a = (struct stk_table_array){.name = d->name, .name_len = strlen(d->name)};
+    a->kind = STK_ARRAY;
+    a->dtype = d->type.dtype;
+    if (d->type.what == STK_H5_STRING || d->type.what == STK_H5_VARIABLE)
+        a->kind = STK_TEXT;
+    else if (d->type.what != STK_H5_NUMBERS)
+        a->kind = STK_BYTES;
+    a->ndim = d->rank ? d->rank + d->type.ndims : 0;
+    a->bytes = d->type.size;
+    for (unsigned i = 0; i < d->rank && i < STK_MAX_NDIM + 1; i++) {
+        a->dim[i] = d->dim[i];
+        if (__builtin_mul_overflow(a->bytes, d->dim[i], &a->bytes))
+            a->bytes = UINT64_MAX / MAX_DATASETS;
+    }
+    if (a->bytes > UINT64_MAX / MAX_DATASETS)
+        a->bytes = UINT64_MAX / MAX_DATASETS;
+}
+
+static int not_read(struct listing *t, const struct dataset *d, const char *why,
+                    struct stk_err *err)
+{
+    return stk_list_problem(t->l, -1, err, "dataset '%.200s' is left out: %s", d->name, why);
+}
+
+/* Leaves out what cannot be read, and says so. Compounds count when nothing else is there. */
+static int drop_refused(struct listing *t, struct stk_err *err)
+{
+    bool other = false;
+    for (size_t i = 0; i < t->n; i++)
+        other |=
+            t->array[i].column && t->set[i].type.what != STK_H5_REFUSED && !t->set[i].type.compound;
+    for (size_t i = 0; i < t->n; i++) {
+        struct dataset *d = &t->set[i];
+        const char *why = NULL;
+        if (!t->array[i].column)
+            continue;
+        if (d->type.what == STK_H5_REFUSED)
+            why = d->type.why;
+        else if (d->type.compound && other)
+            why = "it holds compounds";
+        else if (d->type.what == STK_H5_NUMBERS && d->rank - 1 + d->type.ndims > STK_MAX_NDIM)
+            why = "it has more than 9 dimensions";
+        else if ((d->type.what == STK_H5_STRING || d->type.what == STK_H5_VARIABLE) && d->rank > 1)
+            why = "it has strings or bytes of variable length in more than one dimension";
+        t->array[i].column = !why;
+        int rc = why ? not_read(t, d, why, err) : 0;
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+static int choose_columns(struct listing *t, struct stk_err *err)
+{
+    t->array = calloc(t->n ? t->n : 1, sizeof *t->array);
+    if (!t->array)
+        return stk_err_nomem(err, t->n * sizeof *t->array);
+    for (size_t i = 0; i < t->n; i++)
+        as_array(&t->set[i], &t->array[i]);
+    t->count = stk_table_choose(t->array, t->n);
+    for (size_t i = 0; i < t->n; i++)
+        t->ncolumns += t->array[i].column;
+    if (t->ncolumns > MAX_COLUMNS)
+        return stk_err_set(err, STK_E_UNSUPPORTED, stk_src_path(t->file.src), -1,
+                           "%zu datasets of %llu elements each: it seems that every sample has a "
+                           "dataset of its own, which is not read",
+                           t->ncolumns, (unsigned long long)t->count);
+    int rc = drop_refused(t, err);
+    t->ncolumns = 0;
+    for (size_t i = 0; i < t->n; i++)
+        t->ncolumns += t->array[i].column;
+    return rc;
+}
+
+/* ---- numbers and opaque bytes: rows ---- */
+
+static uint64_t product(const uint64_t *dim, unsigned from, unsigned to)
+{
+    uint64_t n = 1;
+    for (unsigned i = from; i < to; i++)
+        n *= dim[i]; /* cannot overflow: the dataset's bytes were counted before */
+    return n;
+}
+
+/* True when a row of the dataset is one piece of a block. */
+static bool rows_are_whole(const struct stk_h5_store *s)
+{
+    for (unsigned i = 1; i < s->rank; i++)
+        if (i == 1 ? s->block_dim[i] < s->dim[i] : s->block_dim[i] != s->dim[i])
+            return false;
+    return true;
+}
+
+/*
+ * A row cut by the chunk grid: it goes along axis `cut` in steps of the chunk, everything behind
+ * that axis being whole in every chunk.
+ */
+static unsigned cut_axis(const struct stk_h5_store *s)
+{
+    unsigned cut = s->rank - 1;
+    while (cut > 1 && s->block_dim[cut] == s->dim[cut])
+        cut--;
+    return cut;
+}
+
+static uint64_t pieces_of_row(const struct stk_h5_store *s)
+{
+    unsigned cut = cut_axis(s);
+    uint64_t n = s->grid.dim[cut];
+    for (unsigned i = 1; i < cut; i++)
+        if (__builtin_mul_overflow(n, s->dim[i], &n))
+            return UINT64_MAX;
+    return n;
+}
+
+/* Lists the pieces of one row in the order of its elements. */
+static int list_pieces(void *user, struct stk_lister *l, int field, uint64_t row,
+                       struct stk_err *err)
+{
+    const struct column *c = user;
+    const struct stk_h5_store *s = &c->store;
+    unsigned cut = cut_axis(s);
+    uint64_t inner = s->element * product(s->dim, cut + 1, s->rank);
+    uint64_t coord[STK_H5_MAX_RANK] = {row};
+    uint64_t n = pieces_of_row(s);
+    int rc = 0;
+    for (uint64_t k = 0; rc == 0 && k < n; k++) {
+        uint64_t number = 0, within = 0;
+        for (unsigned i = 0; i < s->rank; i++) {
+            uint64_t block = coord[i] / s->block_dim[i];
+            number = number * s->grid.dim[i] + block;
+            within = within * s->block_dim[i] + coord[i] % s->block_dim[i];
+        }
+        uint64_t left = s->dim[cut] - coord[cut];
+        uint64_t run = left < s->block_dim[cut] ? left : s->block_dim[cut];
+        rc = stk_list_part(l, field, c->first_extent + (int64_t)number, within * s->element,
+                           run * inner, err);
+        coord[cut] += run;
+        for (unsigned i = cut; i > 1 && coord[i] >= s->dim[i]; i--) {
+            coord[i] = 0;
+            coord[i - 1]++;
+        }
+    }
+    return rc;
+}
+
+static int rows_column(struct listing *t, struct column *c, struct stk_table_column *out,
+                       struct stk_err *err)
+{
+    const struct stk_h5_store *s = &c->store;
+    const struct stk_h5_type *type = &c->set->type;
+    out->spec.kind = type->what == STK_H5_NUMBERS ? STK_ARRAY : STK_BYTES;
+    if (type->what == STK_H5_NUMBERS) {
+        out->spec.dtype = type->dtype;
+        out->spec.ndim = (uint8_t)(s->rank - 1 + type->ndims);
+        for (unsigned i = 0; i < s->rank - 1; i++)
+            out->spec.dim[i] = s->dim[i + 1];
+        for (unsigned i = 0; i < type->ndims; i++)
+            out->spec.dim[s->rank - 1 + i] = type->dim[i];
+    }
+    if (rows_are_whole(s)) {
+        out->how = STK_TABLE_UNIFORM;
+        out->place = (struct stk_column){.first_extent = c->first_extent,
+                                         .per_extent = s->block_dim[0],
+                                         .stride = s->element * product(s->block_dim, 1, s->rank),
+                                         .length = s->element * product(s->dim, 1, s->rank)};
+        return 0;
+    }
+    if (pieces_of_row(s) > MAX_PARTS)
+        return stk_err_set(err, STK_E_UNSUPPORTED, stk_src_path(t->file.src), -1,
+                           "dataset '%.200s': its chunks cut a sample into %llu pieces; h5repack "
+                           "-l CHUNK=... with chunks of whole samples makes a copy that is read",
+                           s->name, (unsigned long long)pieces_of_row(s));
+    out->how = STK_TABLE_OTHER;
+    out->parts = list_pieces;
+    out->user = c;
+    return 0;
+}
+
+/* ---- strings of fixed size: read while listing, to leave the padding out ---- */
+
+static size_t string_length(const struct stk_h5_type *type, const char *p)
+{
+    size_t n = type->size;
+    if (type->padding == H5T_STR_NULLTERM)
+        return strnlen(p, n);
+    char pad = type->padding == H5T_STR_SPACEPAD ? ' ' : '\0';
+    while (n && p[n - 1] == pad)
+        n--;
+    return n;
+}
+
+static int locate_string(void *user, struct stk_lister *l, uint64_t row, struct stk_err *err)
+{
+    (void)l;
+    struct column *c = user;
+    size_t size = c->set->type.size;
+    int rc = stk_h5_store_read(&c->store, row * size, c->bytes, size, err);
+    c->len = rc < 0 ? 0 : string_length(&c->set->type, c->bytes);
+    return rc;
+}
+
+static int list_string(void *user, struct stk_lister *l, int field, uint64_t row,
+                       struct stk_err *err)
+{
+    const struct column *c = user;
+    uint64_t per = c->store.block_dim[0];
+    return stk_list_part(l, field, c->first_extent + (int64_t)(row / per),
+                         row % per * c->store.element, c->len, err);
+}
+
+static int string_key(void *user, uint64_t row, const char **key, size_t *len, struct stk_err *err)
+{
+    (void)row, (void)err;
+    const struct column *c = user;
+    *key = c->bytes;
+    *len = (size_t)c->len;
+    return 0;
+}
+
+static int string_column(struct column *c, struct stk_table_column *out, struct stk_err *err)
+{
+    size_t size = c->set->type.size;
+    if (size > MAX_STRING)
+        return stk_err_set(err, STK_E_UNSUPPORTED, stk_src_path(c->store.file->src), -1,
+                           "dataset '%.200s': strings of %zu bytes", c->store.name, size);
+    c->bytes = malloc(size + 1);
+    if (!c->bytes)
+        return stk_err_nomem(err, size);
+    out->how = STK_TABLE_OTHER;
+    out->locate = locate_string;
+    out->parts = list_string;
+    out->key = string_key;
+    out->user = c;
+    return 0;
+}
+
+/* ---- values of variable length: references into the global heap ---- */
+
+static int heap_problem(const struct column *c, struct stk_lister *l, uint64_t row,
+                        const struct stk_err *why, struct stk_err *err)
+{
+    if (c->quiet)
+        return 1;
+    int rc = stk_list_problem(l, why->offset, err, "sample %llu of dataset '%.200s': %s",
+                              (unsigned long long)row, c->set->name, why->what);
+    return rc < 0 ? rc : 1;
+}
+
+static int locate_variable(void *user, struct stk_lister *l, uint64_t row, struct stk_err *err)
+{
+    struct column *c = user;
+    const struct stk_h5_file *f = c->store.file;
+    uint8_t ref[16];
+    struct stk_err why = {.offset = -1};
+    uint64_t size = 0;
+    int rc = stk_h5_store_read(&c->store, row * c->store.element, ref, c->store.element, err);
+    if (rc < 0)
+        return rc;
+    c->len = stk_le32(ref);
+    uint64_t addr = stk_h5_addr(f, ref + 4);
+    if (!c->len)
+        return 0;
+    rc = stk_h5_heap_find(&c->heap, addr, stk_le32(ref + 4 + f->addr_size), &c->at, &size, &why);
+    if (rc == 0 && size < c->len)
+        rc = stk_err_set(&why, STK_E_CORRUPT, NULL, (int64_t)c->at,
+                         "%llu bytes in the heap where %llu should be", (unsigned long long)size,
+                         (unsigned long long)c->len);
+    if (rc == 0 && c->is_key && c->len > KEY_MAX)
+        rc = stk_err_set(&why, STK_E_CORRUPT, NULL, (int64_t)c->at, "a key of %llu bytes",
+                         (unsigned long long)c->len);
+    return rc < 0 ? heap_problem(c, l, row, &why, err) : 0;
+}
+
+static int list_variable(void *user, struct stk_lister *l, int field, uint64_t row,
+                         struct stk_err *err)
+{
+    (void)row;
+    struct column *c = user;
+    if (!c->len)
+        return stk_list_part(l, field, c->empty_extent, 0, 0, err);
+    int64_t extent = stk_list_extent(l, c->at, c->len, NULL, err);
+    return extent < 0 ? (int)extent : stk_list_part(l, field, extent, 0, c->len, err);
+}
+
+static int variable_key(void *user, uint64_t row, const char **key, size_t *len,
+                        struct stk_err *err)
+{
+    (void)row;
+    struct column *c = user;
+    const uint8_t *p = NULL;
+    size_t got = 0;
+    *len = (size_t)c->len;
+    *key = "";
+    if (!c->len)
+        return 0;
+    int rc = stk_src_peek(c->store.file->src, c->at, (size_t)c->len, &p, &got, err);
+    if (rc < 0)
+        return rc;
+    /* Copied: what is peeked at is gone when the next column is located. */
+    *len = got;
+    *key = memcpy(c->bytes, p, got);
+    return 0;
+}
+
+static int variable_column(struct listing *t, struct column *c, struct stk_table_column *out,
+                           struct stk_err *err)
+{
+    c->heap.file = &t->file;
+    c->bytes = malloc(KEY_MAX);
+    if (!c->bytes)
+        return stk_err_nomem(err, KEY_MAX);
+    c->empty_extent = stk_list_extent(t->l, 0, 0, NULL, err);
+    out->how = STK_TABLE_OTHER;
+    out->locate = locate_variable;
+    out->parts = list_variable;
+    out->key = variable_key;
+    out->user = c;
+    return c->empty_extent < 0 ? (int)c->empty_extent : 0;
+}
+
+/* Files in C mark every string ASCII, whatever is in it: the first ones tell. */
+static bool looks_like_text(struct listing *t, struct stk_table_column *col)
+{
+    struct stk_err ignored;
+    struct column *c = col->user;
+    bool text = true;
+    c->quiet = true;
+    for (uint64_t row = 0; text && row < t->count && row < SNIFF_ROWS; row++) {
+        const char *p;
+        size_t n;
+        if (col->locate(c, t->l, row, &ignored) != 0)
+            continue;
+        text = c->len <= KEY_MAX &&
+               (col->key(c, row, &p, &n, &ignored) < 0 || stk_is_text((const uint8_t *)p, n));
+    }
+    c->quiet = false;
+    return text;
+}
+
+static int text_column(struct listing *t, struct column *c, struct stk_table_column *out,
+                       struct stk_err *err)
+{
+    int rc = c->set->type.what == STK_H5_STRING ? string_column(c, out, err)
+                                                : variable_column(t, c, out, err);
+    if (rc == 0) {
+        bool text = c->set->type.utf8 || (c->set->type.is_string && looks_like_text(t, out));
+        out->spec.kind = text ? STK_TEXT : STK_BYTES;
+    }
+    return rc;
+}
+
+/* ---- ragged pairs ---- */
+
+/* The attribute that says what the bytes are; BYTES without it. */
+static uint8_t ragged_kind(hid_t ds)
+{
+    char text[16] = "";
+    if (H5Aexists(ds, STK_RAGGED_KIND) <= 0)
+        return STK_BYTES;
+    hid_t attr = H5Aopen(ds, STK_RAGGED_KIND, H5P_DEFAULT);
+    hid_t type = H5Tcopy(H5T_C_S1);
+    hid_t stored = attr < 0 ? -1 : H5Aget_type(attr);
+    hid_t space = attr < 0 ? -1 : H5Aget_space(attr);
+    if (stored >= 0 && space >= 0 && H5Sget_simple_extent_npoints(space) == 1 &&
+        H5Tget_class(stored) == H5T_STRING && H5Tis_variable_str(stored) == 0 &&
+        H5Tset_size(type, sizeof text) >= 0)
+        (void)H5Aread(attr, type, text);
+    text[sizeof text - 1] = '\0';
+    if (space >= 0)
+        H5Sclose(space);
+    if (stored >= 0)
+        H5Tclose(stored);
+    H5Tclose(type);
+    if (attr >= 0)
+        H5Aclose(attr);
+    return stk_ragged_kind_find(text, strlen(text));
+}
+
+static int ragged_column(struct listing *t, struct column *c, const struct dataset *offsets,
+                         struct stk_table_column *out, struct stk_err *err)
+{
+    hid_t ds = H5Dopen2(t->h5, offsets->name, H5P_DEFAULT);
+    if (ds < 0)
+        return stk_h5_failed(stk_src_path(t->file.src), "open a dataset", err);
+    int rc = stk_h5_store_init(&c->offsets, &t->file, ds, offsets->name, &offsets->type, err);
+    H5Dclose(ds);
+    out->how = STK_TABLE_RAGGED;
+    out->place = (struct stk_column){
+        .first_extent = c->first_extent, .per_extent = c->store.block_dim[0], .stride = 1};
+    if (!out->place.per_extent)
+        out->place.per_extent = 1;
+    out->data_bytes = c->store.dim[0];
+    out->read_offsets = stk_h5_store_read;
+    out->read_offsets_user = &c->offsets;
+    out->read_data = stk_h5_store_read;
+    out->read_data_user = &c->store;
+    return rc;
+}
+
+/* ---- all columns ---- */
+
+static int make_column(struct listing *t, size_t i, struct column *c, struct stk_table_column *out,
+                       struct stk_err *err)
+{
+    const struct stk_table_array *a = &t->array[i];
+    c->set = &t->set[i];
+    c->is_key = a->is_key;
+    *out = (struct stk_table_column){.is_key = a->is_key};
+    out->spec.name = a->name;
+    out->spec.name_len = a->name_len;
+    hid_t ds = H5Dopen2(t->h5, c->set->name, H5P_DEFAULT);
+    if (ds < 0)
+        return stk_h5_failed(stk_src_path(t->file.src), "open a dataset", err);
+    int rc = stk_h5_store_init(&c->store, &t->file, ds, c->set->name, &c->set->type, err);
+    if (rc == 0 && a->pair != SIZE_MAX)
+        out->spec.kind = ragged_kind(ds);
+    H5Dclose(ds);
+    if (rc < 0)
+        return rc;
+    c->first_extent = stk_h5_store_list(&c->store, t->l, err);
+    if (c->first_extent < 0)
+        return (int)c->first_extent;
+    if (a->pair != SIZE_MAX)
+        return ragged_column(t, c, &t->set[a->pair], out, err);
+    if (c->set->type.what == STK_H5_STRING || c->set->type.what == STK_H5_VARIABLE)
+        return text_column(t, c, out, err);
+    out->is_key = false;
+    return rows_column(t, c, out, err);
+}
+
+static void column_release(struct column *c)
+{
+    stk_h5_store_release(&c->store);
+    stk_h5_store_release(&c->offsets);
+    stk_h5_heap_release(&c->heap);
+    free(c->bytes);
+    *c = (struct column){0};
+}
+
+static int make_columns(struct listing *t, struct stk_err *err)
+{
+    size_t n = 0;
+    t->column = calloc(t->ncolumns, sizeof *t->column);
+    t->table = calloc(t->ncolumns, sizeof *t->table);
+    if (!t->column || !t->table)
+        return stk_err_nomem(err, t->ncolumns * sizeof *t->column);
+    for (size_t i = 0; i < t->n; i++) {
+        struct stk_err why = {.offset = -1};
+        if (!t->array[i].column)
+            continue;
+        int rc = make_column(t, i, &t->column[n], &t->table[n], &why);
+        if (rc < 0)
+            column_release(&t->column[n]);
+        if (rc == STK_E_UNSUPPORTED)
+            /* One dataset that cannot be read does not hide the others. */
+            rc = stk_list_problem(t->l, why.offset, err, "%s; it is left out", why.what);
+        else if (rc == 0)
+            n++;
+        else if (err)
+            *err = why;
+        if (rc < 0)
+            return rc;
+    }
+    t->ncolumns = n;
+    return 0;
+}
+
+static bool only_a_key(const struct listing *t)
+{
+    return t->ncolumns == 1 && t->table[0].is_key;
+}
+
+static int list_datasets(struct listing *t, struct stk_err *err)
+{
+    const char *path = stk_src_path(t->file.src);
+    int rc = find_datasets(t, err);
+    if (rc == 0)
+        rc = choose_columns(t, err);
+    if (rc < 0)
+        return rc;
+    if (!t->ncolumns)
+        return stk_list_problem(t->l, -1, err, "no dataset in it can be read as samples");
+    if (!t->count)
+        return 0;
+    if ((rc = make_columns(t, err)) < 0)
+        return rc;
+    if (!t->ncolumns)
+        return 0; /* each has been reported */
+    if (only_a_key(t))
+        t->table[0].is_key = false;
+    return stk_table_list(t->l, t->table, t->ncolumns, t->count, path, err);
+}
+
+/* ---- the file ---- */
+
+static void listing_release(struct listing *t)
+{
+    for (size_t i = 0; t->column && i < t->ncolumns; i++)
+        column_release(&t->column[i]);
+    for (size_t i = 0; i < t->n; i++)
+        free(t->set[i].name);
+    free(t->column);
+    free(t->table);
+    free(t->set);
+    free(t->array);
+    if (t->h5 >= 0)
+        H5Fclose(t->h5);
+}
+
+static int describe_file(struct listing *t, struct stk_err *err)
+{
+    hid_t plist = H5Fget_create_plist(t->h5);
+    hsize_t user_block = 0;
+    size_t addr_size = 0, len_size = 0;
+    if (plist < 0 || H5Pget_userblock(plist, &user_block) < 0 ||
+        H5Pget_sizes(plist, &addr_size, &len_size) < 0 || addr_size < 2 || addr_size > 8 ||
+        len_size < 2 || len_size > 8) {
+        if (plist >= 0)
+            H5Pclose(plist);
+        return stk_h5_failed(stk_src_path(t->file.src), "describe the file", err);
+    }
+    H5Pclose(plist);
+    t->file.base = user_block;
+    t->file.addr_size = (unsigned)addr_size;
+    t->file.len_size = (unsigned)len_size;
+    return 0;
+}
+
+static int list(struct stk_lister *l, struct stk_src *src, struct stk_err *err)
+{
+    struct listing t = {.file = {.src = src, .alive = still_alive, .user = l}, .l = l, .h5 = -1};
+    /* Read-only file systems refuse locks, and we do not write. */
+    (void)setenv("HDF5_USE_FILE_LOCKING", "FALSE", 1);
+    if (H5open() < 0 || H5Eset_auto2(H5E_DEFAULT, NULL, NULL) < 0)
+        return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1, "libhdf5 cannot be started");
+    t.h5 = H5Fopen(stk_src_path(src), H5F_ACC_RDONLY, H5P_DEFAULT);
+    if (t.h5 < 0)
+        return stk_h5_failed(stk_src_path(src), "open this file", err);
+    int rc = describe_file(&t, err);
+    if (rc == 0)
+        rc = list_datasets(&t, err);
+    listing_release(&t);
+    return rc;
+}
+#endif
+
+const struct stk_format stk_format_hdf5 = {
+    .name = "hdf5",
+    .title = "HDF5",
+    .suffix = ".h5",
+    .suffixes = suffixes,
+    .bid = bid,
+#ifdef STK_HAVE_HDF5
+    .caps = STK_CAN_READ | STK_CAN_WRITE | STK_CAN_SHARD | STK_CAN_DEFLATE | STK_CAN_OWN_FILE |
+            STK_CAN_CRASH,
+    .list = list,
+    .prepare = stk_hdf5_prepare,
+    .unprepare = stk_hdf5_unprepare,
+    .encode = stk_hdf5_encode,
+    .begin = stk_hdf5_begin,
+    .append = stk_hdf5_append,
+    .finish = stk_hdf5_finish,
+    .abort = stk_hdf5_abort,
+#else
+    .missing = "libhdf5-dev",
+#endif
+};

@@ -1,0 +1,510 @@
+/*
+ * jail.c - the child process that lists a file, the pipe, and the parent's distrust of both.
+ *
+ * A message is a fixed header and a blob. The last one carries what list() returned; a child that
+ * ends without it has crashed. Nothing here knows a format.
+ */
+#include "format/jail.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/pool.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(memory_sanitizer) ||                         \
+    __has_feature(thread_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+#ifndef SANITIZED
+#define SANITIZED 0
+#endif
+
+#define BATCH_BYTES  (256u << 10) /* sent at once: a quarter of the pipe */
+#define PIPE_BYTES   (1 << 20)    /* the most an unprivileged process may ask for */
+#define CHILD_MEMORY (4ull << 30) /* address space beyond what is mapped at the fork and the file  \
+                                   */
+#define WAIT_TICK_MS    1000
+#define KILL_PATIENCE_S 5.0
+#define MSG_ALIVE       250
+#define MSG_END         251
+
+struct message {
+    uint8_t type; /* enum stk_event_type, or MSG_* */
+    uint8_t has_key;
+    uint16_t chain;
+    uint32_t field;
+    uint64_t a, b, c;
+    uint32_t blob_len;
+    uint32_t pad;
+};
+
+/* ---- the child ---- */
+
+struct child_sink {
+    struct stk_sink sink;
+    int fd;
+    time_t sent; /* when the last batch left, coarse seconds */
+    size_t len;
+    uint8_t batch[BATCH_BYTES];
+};
+
+static time_t coarse_seconds(void)
+{
+    struct timespec ts;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
+    return ts.tv_sec;
+}
+
+/* The parent is gone or does not want more when a write fails: there is nobody to tell. */
+static void send_bytes(int fd, const uint8_t *p, size_t n)
+{
+    while (n) {
+        ssize_t done = write(fd, p, n);
+        if (done < 0 && errno == EINTR)
+            continue;
+        if (done <= 0)
+            _exit(1);
+        p += done;
+        n -= (size_t)done;
+    }
+}
+
+static void child_flush(struct child_sink *s)
+{
+    send_bytes(s->fd, s->batch, s->len);
+    s->len = 0;
+    s->sent = coarse_seconds();
+}
+
+static void child_send(struct child_sink *s, const struct message *m, const void *blob)
+{
+    if (s->len + sizeof *m + m->blob_len > sizeof s->batch)
+        child_flush(s);
+    if (sizeof *m + m->blob_len > sizeof s->batch) {
+        send_bytes(s->fd, (const uint8_t *)m, sizeof *m);
+        send_bytes(s->fd, blob, m->blob_len);
+        return;
+    }
+    memcpy(s->batch + s->len, m, sizeof *m);
+    if (m->blob_len)
+        memcpy(s->batch + s->len + sizeof *m, blob, m->blob_len);
+    s->len += sizeof *m + m->blob_len;
+    /* Rare events must not sit here until the parent thinks that we hang. */
+    if (s->sent != coarse_seconds())
+        child_flush(s);
+}
+
+/* Also for problems the answer is "go on": a parent that wants to stop ends the child. */
+static int child_event(struct stk_sink *sink, const struct stk_event *e, struct stk_err *err)
+{
+    if (e->blob_len > STK_EVENT_BLOB_MAX)
+        return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1, "a name or key of %u bytes",
+                           e->blob_len);
+    struct message m = {.type = e->type,
+                        .has_key = e->has_key,
+                        .chain = e->chain,
+                        .field = e->field,
+                        .a = e->a,
+                        .b = e->b,
+                        .c = e->c,
+                        .blob_len = e->blob_len};
+    child_send((struct child_sink *)sink, &m, e->blob);
+    return 0;
+}
+
+void stk_list_alive(struct stk_lister *l)
+{
+    if (l->sink->event != child_event)
+        return;
+    struct child_sink *s = (struct child_sink *)l->sink;
+    if (s->sent == coarse_seconds())
+        return;
+    struct message m = {.type = MSG_ALIVE};
+    child_send(s, &m, NULL);
+}
+
+/* Memory a damaged length could ask for is bounded; sanitizers map terabytes and are left alone. */
+static void limit_memory(uint64_t file_bytes)
+{
+    unsigned long pages = 0;
+    FILE *f = fopen("/proc/self/statm", "re");
+    if (!f)
+        return;
+    int got = fscanf(f, "%lu", &pages);
+    fclose(f);
+    long page = sysconf(_SC_PAGESIZE);
+    rlim_t most;
+    struct rlimit now;
+    if (got != 1 || page <= 0 || getrlimit(RLIMIT_AS, &now) < 0 ||
+        __builtin_add_overflow((rlim_t)pages * (rlim_t)page + CHILD_MEMORY, file_bytes, &most) ||
+        now.rlim_cur < most)
+        return;
+    struct rlimit lim = {.rlim_cur = most, .rlim_max = now.rlim_max};
+    (void)setrlimit(RLIMIT_AS, &lim);
+}
+
+static void child_confine(pid_t parent, uint64_t file_bytes)
+{
+    static const int deadly[] = {SIGSEGV, SIGBUS,  SIGABRT, SIGFPE, SIGILL,
+                                 SIGTERM, SIGALRM, SIGTRAP, SIGSYS, SIGXCPU};
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(1);
+    /* A core file of a crash we expect helps nobody. */
+    struct rlimit none = {0, 0};
+    (void)setrlimit(RLIMIT_CORE, &none);
+    for (size_t i = 0; i < sizeof deadly / sizeof *deadly; i++)
+        (void)signal(deadly[i], SIG_DFL);
+    (void)signal(SIGPIPE, SIG_IGN);
+    /* Ctrl-C goes to the whole group; the parent decides what it means. */
+    (void)signal(SIGINT, SIG_IGN);
+    sigset_t all;
+    sigfillset(&all);
+    (void)sigprocmask(SIG_UNBLOCK, &all, NULL);
+    int quiet = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (quiet >= 0) {
+        (void)dup2(quiet, STDOUT_FILENO);
+        (void)dup2(quiet, STDERR_FILENO);
+    }
+    if (!SANITIZED)
+        limit_memory(file_bytes);
+}
+
+static _Noreturn void child_main(const struct stk_format *f, const struct stk_list_options *opts,
+                                 struct stk_src *src, int fd, pid_t parent)
+{
+    child_confine(parent, stk_src_file_size(src));
+    struct child_sink *s = malloc(sizeof *s);
+    if (!s)
+        _exit(1);
+    s->sink.event = child_event;
+    s->fd = fd;
+    s->len = 0;
+    s->sent = coarse_seconds();
+    struct stk_err err = {.offset = -1};
+    struct stk_lister l;
+    stk_lister_init(&l, &s->sink, src, opts);
+    int rc = f->list(&l, src, &err);
+    err.code = rc;
+    struct message m = {.type = MSG_END, .blob_len = rc < 0 ? sizeof err : 0};
+    child_send(s, &m, &err);
+    child_flush(s);
+    _exit(0);
+}
+
+/* ---- the parent ---- */
+
+struct parent {
+    const struct stk_format *format;
+    struct stk_lister *lister;
+    const char *path;
+    pid_t pid;
+    int fd;
+    struct stk_buf in;
+    size_t at; /* of `in` that is dealt with */
+    uint32_t nfields, nchains;
+    uint64_t nextents; /* what the child may refer to */
+    bool ended;        /* MSG_END was seen */
+};
+
+static int distrust(const struct parent *p, const char *what, struct stk_err *err)
+{
+    return stk_err_set(err, STK_E_CORRUPT, p->path, -1,
+                       "lib%s listed this file wrongly (%s): it is damaged", p->format->name, what);
+}
+
+static bool field_is_sound(const struct message *m, const uint8_t *blob)
+{
+    struct stk_field_wire w;
+    if (m->blob_len < sizeof w)
+        return false;
+    memcpy(&w, blob, sizeof w);
+    return m->blob_len - sizeof w <= 4096 && w.kind >= STK_BYTES && w.kind <= STK_LIST &&
+           w.dtype <= STK_BOOL && w.ndim <= STK_MAX_NDIM && memchr(w.codec, 0, sizeof w.codec);
+}
+
+static bool chain_is_sound(const struct message *m, const uint8_t *blob)
+{
+    struct stk_chain c;
+    if (m->blob_len != sizeof c)
+        return false;
+    memcpy(&c, blob, sizeof c);
+    return c.nsteps <= STK_CHAIN_MAX; /* an unknown step is refused where it would be decoded */
+}
+
+static bool column_is_sound(const struct parent *p, const struct message *m, const uint8_t *blob)
+{
+    struct stk_column c;
+    if (m->blob_len != sizeof c)
+        return false;
+    memcpy(&c, blob, sizeof c);
+    if (c.field < 0 || (uint32_t)c.field >= p->nfields || c.first_extent < 0 || !c.per_extent)
+        return false;
+    uint64_t last = m->a ? (m->a - 1) / c.per_extent : 0;
+    return !m->a ||
+           (!__builtin_add_overflow(last, (uint64_t)c.first_extent, &last) && last < p->nextents);
+}
+
+/* What later code takes for granted about events, which a child gone mad may have got wrong. */
+static const char *unsound(struct parent *p, const struct message *m, const uint8_t *blob)
+{
+    bool chain_ok = m->chain == STK_NO_CHAIN || m->chain < p->nchains;
+    bool field_ok = m->field < p->nfields;
+    switch (m->type) {
+    case STK_EV_FIELD:
+        p->nfields++;
+        return field_is_sound(m, blob) ? NULL : "field";
+    case STK_EV_CHAIN:
+        p->nchains++;
+        return chain_is_sound(m, blob) ? NULL : "filter chain";
+    case STK_EV_EXTENT:
+        p->nextents++;
+        return chain_ok ? NULL : "extent";
+    case STK_EV_RECORD:
+        p->nextents++;
+        return chain_ok && field_ok ? NULL : "record";
+    case STK_EV_PART:
+        return field_ok && m->c < p->nextents ? NULL : "part";
+    case STK_EV_COLUMN:
+        return column_is_sound(p, m, blob) ? NULL : "column";
+    case STK_EV_CRC:
+        return p->nextents ? NULL : "checksum";
+    case STK_EV_SAMPLE:
+    case STK_EV_CONTEXT:
+    case STK_EV_PROBLEM:
+        return NULL;
+    default:
+        return "event";
+    }
+}
+
+static int take_end(struct parent *p, const struct message *m, const uint8_t *blob,
+                    struct stk_err *err)
+{
+    p->ended = true;
+    if (!m->blob_len)
+        return 0;
+    struct stk_err e;
+    if (m->blob_len != sizeof e)
+        return distrust(p, "end", err);
+    memcpy(&e, blob, sizeof e);
+    e.path[sizeof e.path - 1] = '\0';
+    e.what[sizeof e.what - 1] = '\0';
+    if (e.code >= 0 || e.code < STK_E_STOPPED)
+        e.code = STK_E_CORRUPT;
+    if (err)
+        *err = e;
+    return e.code;
+}
+
+static int take_message(struct parent *p, const struct message *m, const uint8_t *blob,
+                        struct stk_err *err)
+{
+    if (m->type == MSG_ALIVE)
+        return 0;
+    if (m->type == MSG_END)
+        return take_end(p, m, blob, err);
+    const char *wrong = unsound(p, m, blob);
+    if (wrong)
+        return distrust(p, wrong, err);
+    struct stk_event e = {.type = m->type,
+                          .has_key = m->has_key != 0,
+                          .chain = m->chain,
+                          .field = m->field,
+                          .a = m->a,
+                          .b = m->b,
+                          .c = m->c,
+                          .blob = m->blob_len ? blob : NULL,
+                          .blob_len = m->blob_len};
+    struct stk_sink *sink = p->lister->sink;
+    return sink->event(sink, &e, err);
+}
+
+/* Deals with all whole messages in the buffer and keeps the rest. */
+static int take_messages(struct parent *p, struct stk_err *err)
+{
+    int rc = 0;
+    while (rc == 0 && !p->ended && p->in.len - p->at >= sizeof(struct message)) {
+        struct message m;
+        memcpy(&m, p->in.data + p->at, sizeof m);
+        if (m.blob_len > STK_EVENT_BLOB_MAX)
+            return distrust(p, "length", err);
+        if (p->in.len - p->at - sizeof m < m.blob_len)
+            break;
+        rc = take_message(p, &m, p->in.data + p->at + sizeof m, err);
+        p->at += sizeof m + m.blob_len;
+    }
+    memmove(p->in.data, p->in.data + p->at, p->in.len - p->at);
+    p->in.len -= p->at;
+    p->at = 0;
+    return rc;
+}
+
+/* Reads what is there. 1: something came, 0: nothing yet, negative: the end, STK_E_STOPPED. */
+static int read_some(struct parent *p)
+{
+    uint8_t *to = stk_buf_room(&p->in, BATCH_BYTES);
+    if (!to)
+        return 0;
+    ssize_t n = read(p->fd, to, BATCH_BYTES);
+    if (n > 0)
+        p->in.len += (size_t)n;
+    if (n > 0)
+        return 1;
+    return n < 0 && (errno == EINTR || errno == EAGAIN) ? 0 : STK_E_STOPPED;
+}
+
+/* Reads until the child's last message, its death (0 with !ended) or its silence. */
+static int follow(struct parent *p, double silence_s, struct stk_err *err)
+{
+    double heard = stk_now();
+    bool dying = false; /* seen dead: what is left in the pipe is all there is */
+    while (!p->ended) {
+        struct pollfd pf = {.fd = p->fd, .events = POLLIN};
+        double left_ms = (heard + silence_s - stk_now()) * 1e3;
+        int tick = left_ms < WAIT_TICK_MS ? (left_ms < 1 ? 1 : (int)left_ms) : WAIT_TICK_MS;
+        int n = poll(&pf, 1, dying ? 0 : tick);
+        int got = n > 0 ? read_some(p) : 0;
+        if (got < 0 || (n == 0 && dying))
+            return 0;
+        if (p->in.fail)
+            return stk_err_nomem(err, BATCH_BYTES);
+        int rc = got ? take_messages(p, err) : 0;
+        if (rc < 0)
+            return rc;
+        if (got)
+            heard = stk_now();
+        else if (n == 0 && stk_now() - heard >= silence_s)
+            return stk_err_set(err, STK_E_CORRUPT, p->path, -1,
+                               "lib%s did nothing for %g s on this file: it is damaged, or its "
+                               "storage hangs",
+                               p->format->name, silence_s);
+        siginfo_t si = {0};
+        if (n == 0 && waitid(P_PID, (id_t)p->pid, &si, WEXITED | WNOHANG | WNOWAIT) == 0)
+            dying = si.si_pid == p->pid;
+    }
+    return 0;
+}
+
+/* A child that hangs in the kernel does not even die of SIGKILL: after patience_s it is left for
+ * init to reap, rather than hang with it. False: how it ended is not known. */
+static bool reap(pid_t pid, double patience_s, int *status)
+{
+    double until = stk_now() + patience_s;
+    for (;;) {
+        pid_t got = waitpid(pid, status, patience_s > 0 ? WNOHANG : 0);
+        if (got == pid)
+            return true;
+        if ((got < 0 && errno != EINTR) || (patience_s > 0 && stk_now() > until))
+            return false;
+        if (got == 0)
+            (void)poll(NULL, 0, 10);
+    }
+}
+
+static const char *signal_name(int sig)
+{
+    switch (sig) {
+    case SIGSEGV:
+        return "SIGSEGV";
+    case SIGBUS:
+        return "SIGBUS";
+    case SIGABRT:
+        return "SIGABRT";
+    case SIGFPE:
+        return "SIGFPE";
+    case SIGILL:
+        return "SIGILL";
+    default:
+        return strsignal(sig);
+    }
+}
+
+static int crashed(const struct parent *p, bool known, int status, struct stk_err *err)
+{
+    const char *lib = p->format->name;
+    if (known && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
+        return stk_err_set(err, STK_E_NOMEM, p->path, -1,
+                           "lib%s was killed while it listed this file (out of memory?)", lib);
+    if (known && WIFSIGNALED(status))
+        return stk_err_set(err, STK_E_CORRUPT, p->path, -1,
+                           "lib%s crashed on this file (%s): it is damaged", lib,
+                           signal_name(WTERMSIG(status)));
+    return stk_err_set(err, STK_E_CORRUPT, p->path, -1,
+                       "lib%s gave up on this file (exit status %d): it is damaged", lib,
+                       known ? WEXITSTATUS(status) : -1);
+}
+
+/* The pipe's ends must not leak into a child another thread forks at the same time: that child
+ * would hold this pipe open after ours died. */
+static pthread_mutex_t fork_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static int start(struct parent *p, struct stk_src *src, struct stk_err *err)
+{
+    int fd[2];
+    pid_t self = getpid();
+    (void)pthread_mutex_lock(&fork_lock);
+    if (pipe2(fd, O_CLOEXEC) < 0) {
+        int saved = errno;
+        (void)pthread_mutex_unlock(&fork_lock);
+        errno = saved;
+        return stk_err_sys(err, p->path, "pipe");
+    }
+    (void)fcntl(fd[1], F_SETPIPE_SZ, PIPE_BYTES);
+    p->pid = fork();
+    if (p->pid == 0) {
+        close(fd[0]);
+        child_main(p->format, p->lister->opts, src, fd[1], self);
+    }
+    int saved = errno;
+    close(fd[1]);
+    (void)pthread_mutex_unlock(&fork_lock);
+    p->fd = fd[0];
+    errno = saved;
+    if (p->pid < 0) {
+        int rc = stk_err_sys(err, p->path, "fork");
+        close(fd[0]);
+        return rc;
+    }
+    (void)fcntl(p->fd, F_SETFL, O_NONBLOCK);
+    return 0;
+}
+
+int stk_jail_list_within(const struct stk_format *f, struct stk_lister *l, struct stk_src *src,
+                         double silence_s, struct stk_err *err)
+{
+    struct parent p = {.format = f, .lister = l, .path = stk_src_path(src)};
+    int rc = start(&p, src, err);
+    if (rc < 0)
+        return rc;
+    rc = follow(&p, silence_s, err);
+    if (rc < 0 || p.ended)
+        (void)kill(p.pid, SIGKILL);
+    int status = 0;
+    bool known = reap(p.pid, rc < 0 || p.ended ? KILL_PATIENCE_S : 0, &status);
+    if (rc == 0 && !p.ended)
+        rc = crashed(&p, known, status, err);
+    close(p.fd);
+    stk_buf_release(&p.in);
+    return rc;
+}
+
+int stk_jail_list(const struct stk_format *f, struct stk_lister *l, struct stk_src *src,
+                  struct stk_err *err)
+{
+    return stk_jail_list_within(f, l, src, STK_JAIL_SILENCE_S, err);
+}

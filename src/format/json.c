@@ -1,0 +1,399 @@
+/*
+ * json.c - JSON (the elements of one array, or one value) and JSON Lines.
+ *
+ * Listing only finds where elements begin and end, in windows, with nothing held in memory, so
+ * that a file of any size is listed; what an element says is checked when it is read
+ * (codec_json.c).
+ */
+#include "format/format.h"
+#include "format/json_text.h"
+#include "format/sample.h"
+
+#define WINDOW    (1u << 20)
+#define VALUE_MAX (256ull << 20) /* a value is held in memory whole when it is read */
+
+extern const struct stk_format stk_format_json, stk_format_jsonl;
+extern const struct stk_codec stk_codec_json;
+
+static const char *const json_suffixes[] = {".json", NULL};
+static const char *const jsonl_suffixes[] = {".jsonl", ".ndjson", NULL};
+
+static bool is_space(uint8_t c)
+{
+    return c == ' ' || c == '\n' || c == '\r' || c == '\t';
+}
+
+static size_t bom_length(const uint8_t *p, size_t n)
+{
+    return n >= 3 && memcmp(p, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+}
+
+/* ---- recognising -------------------------------------------------------------------------- */
+
+/* The first byte that is no space, 0 when there is none. */
+static uint8_t first_byte(const struct stk_probe *p, size_t *at)
+{
+    *at = bom_length(p->head, p->head_len);
+    while (*at < p->head_len && is_space(p->head[*at]))
+        ++*at;
+    return *at < p->head_len ? p->head[*at] : 0;
+}
+
+/* A whole object on the first line and another one on the next. */
+static bool looks_like_lines(const struct stk_probe *p)
+{
+    size_t at;
+    if (first_byte(p, &at) != '{')
+        return false;
+    const uint8_t *line = p->head + at, *end = p->head + p->head_len;
+    const uint8_t *stop = memchr(line, '\n', (size_t)(end - line));
+    if (!stop || stk_codec_json.bid(line, (size_t)(stop - line)) == 0)
+        return false;
+    while (stop < end && is_space(*stop))
+        stop++;
+    return stop < end && *stop == '{';
+}
+
+static int json_bid(const struct stk_probe *p)
+{
+    size_t at;
+    if (!stk_format_suffix_matches(&stk_format_json, p->name))
+        return 0;
+    uint8_t c = first_byte(p, &at);
+    return c == '[' || c == '{' ? 60 : 30;
+}
+
+static int jsonl_bid(const struct stk_probe *p)
+{
+    if (stk_format_suffix_matches(&stk_format_jsonl, p->name))
+        return 60;
+    if (!looks_like_lines(p))
+        return 0;
+    return stk_format_suffix_matches(&stk_format_json, p->name) ? 70 : 25;
+}
+
+/* ---- listing one array or value ------------------------------------------------------------ */
+
+struct scan {
+    struct stk_lister *lister;
+    int field;
+    enum { TOP, FIRST, NEXT, VALUE, AFTER, DONE, BROKEN } state;
+    bool array;          /* elements of an array; else the value itself */
+    bool string, escape; /* inside a string; behind a backslash in it */
+    unsigned depth;      /* of brackets open inside the element */
+    uint64_t objects;    /* bit d: bracket d is a { */
+    uint64_t start, end; /* of the element */
+};
+
+static int broken(struct scan *s, uint64_t at, const char *what, struct stk_err *err)
+{
+    s->state = BROKEN;
+    return stk_list_problem(s->lister, (int64_t)at, err, "bad JSON: %s", what);
+}
+
+static int emit(struct scan *s, struct stk_err *err)
+{
+    if (s->end - s->start > VALUE_MAX)
+        return stk_list_problem(s->lister, (int64_t)s->start, err,
+                                "the value is longer than 256 MiB");
+    return stk_list_record(s->lister, s->field, s->start, s->end - s->start, NULL, 0, err);
+}
+
+/* An opening or closing bracket inside a value. */
+static int bracket(struct scan *s, uint8_t c, uint64_t at, struct stk_err *err)
+{
+    bool object = c == '{' || c == '}';
+    if (c == '{' || c == '[') {
+        if (s->depth == STK_JSON_DEPTH_MAX - 1)
+            return broken(s, at, "nested too deeply", err);
+        s->objects = (s->objects & ~(1ull << s->depth)) | (uint64_t)object << s->depth;
+        s->depth++;
+        return 0;
+    }
+    if (!s->depth || (s->objects >> (s->depth - 1) & 1) != object)
+        return broken(s, at, "a bracket closes nothing or another kind", err);
+    if (--s->depth == 0) {
+        s->end = at + 1;
+        s->state = AFTER;
+    }
+    return 0;
+}
+
+/* Behind an element: what may follow it. */
+static int after_element(struct scan *s, uint8_t c, uint64_t at, struct stk_err *err)
+{
+    if (s->array && (c == ',' || c == ']')) {
+        s->state = c == ',' ? NEXT : DONE;
+        return emit(s, err);
+    }
+    int rc = emit(s, err);
+    if (rc < 0)
+        return rc;
+    return broken(s, at,
+                  s->array ? "\",\" or \"]\" was expected"
+                           : "more text after the value (if it is JSON Lines: --format jsonl)",
+                  err);
+}
+
+/* A byte outside strings that is not a space (or one right behind a number). */
+static int structure(struct scan *s, uint8_t c, uint64_t at, struct stk_err *err)
+{
+    switch (s->state) {
+    case TOP:
+        s->array = c == '[';
+        if (s->array) {
+            s->state = FIRST;
+            return 0;
+        }
+        /* fall through */
+    case FIRST:
+    case NEXT:
+        if (c == ']' && s->state == FIRST) {
+            s->state = DONE;
+            return 0;
+        }
+        if (c == ',' || c == ']' || c == '}')
+            return broken(s, at, "a value was expected", err);
+        s->state = VALUE;
+        s->start = at;
+        s->end = at + 1;
+        break;
+    case VALUE:
+        break;
+    case AFTER:
+        return after_element(s, c, at, err);
+    default:
+        return broken(s, at, "more text after the array", err);
+    }
+    if (c == '"') {
+        s->string = true;
+    } else if (c == '{' || c == '[' || (s->depth && (c == '}' || c == ']'))) {
+        return bracket(s, c, at, err);
+    } else if (!s->depth) {
+        if (c == ',' || c == ']' || is_space(c)) { /* a number or word ends */
+            s->state = AFTER;
+            return is_space(c) ? 0 : after_element(s, c, at, err);
+        }
+        s->end = at + 1;
+    }
+    return 0;
+}
+
+/* Passes over string bytes from i; returns where it stopped. */
+static size_t pass_string(struct scan *s, uint64_t base, const uint8_t *p, size_t n, size_t i)
+{
+    for (; i < n; i++) {
+        if (s->escape)
+            s->escape = false;
+        else if (p[i] == '\\')
+            s->escape = true;
+        else if (p[i] == '"')
+            break;
+    }
+    if (i == n)
+        return n;
+    s->string = false;
+    if (!s->depth) {
+        s->end = base + i + 1;
+        s->state = AFTER;
+    }
+    return i + 1;
+}
+
+static int scan_bytes(struct scan *s, uint64_t base, const uint8_t *p, size_t n,
+                      struct stk_err *err)
+{
+    /* Inside an element only these mean something. */
+    static const bool matters[256] = {['"'] = 1, ['{'] = 1, ['}'] = 1, ['['] = 1, [']'] = 1};
+    int rc = 0;
+    for (size_t i = 0; i < n && rc == 0 && s->state != BROKEN;) {
+        if (s->string) {
+            i = pass_string(s, base, p, n, i);
+            continue;
+        }
+        if (s->depth)
+            while (i < n && !matters[p[i]])
+                i++;
+        else if (s->state != VALUE)
+            while (i < n && is_space(p[i]))
+                i++;
+        if (i < n) {
+            rc = structure(s, p[i], base + i, err);
+            i++;
+        }
+    }
+    return rc;
+}
+
+static int scan_end(struct scan *s, uint64_t size, struct stk_err *err)
+{
+    if (s->state == VALUE && !s->depth && !s->string)
+        s->state = AFTER;
+    if (s->state == DONE || s->state == BROKEN)
+        return 0;
+    if (s->state == TOP)
+        return broken(s, size, "the file has no value", err);
+    int rc = s->state == AFTER ? emit(s, err) : 0;
+    if (rc < 0 || (s->state == AFTER && !s->array))
+        return rc;
+    return broken(s, size, "the file ends inside it", err);
+}
+
+static int json_list(struct stk_lister *l, struct stk_src *src, struct stk_err *err)
+{
+    struct stk_field_spec spec = {.name = "data", .kind = STK_BYTES, .codec = "json"};
+    struct scan s = {.lister = l, .field = stk_list_field(l, &spec, err)};
+    uint64_t off = 0;
+    if (s.field < 0)
+        return s.field;
+    for (;;) {
+        const uint8_t *p;
+        size_t got;
+        int rc = stk_src_peek(src, off, WINDOW, &p, &got, err);
+        if (rc < 0)
+            return rc;
+        if (!got)
+            break;
+        size_t skip = off ? 0 : bom_length(p, got);
+        rc = scan_bytes(&s, off + skip, p + skip, got - skip, err);
+        if (rc < 0 || s.state == BROKEN)
+            return rc;
+        off += got;
+    }
+    return scan_end(&s, off, err);
+}
+
+/* ---- listing lines ------------------------------------------------------------------------- */
+
+struct lines {
+    struct stk_lister *lister;
+    int field;
+    uint64_t start;
+    bool blank; /* nothing but space on the line so far */
+};
+
+static int end_line(struct lines *s, uint64_t end, struct stk_err *err)
+{
+    uint64_t start = s->start, len = end - start;
+    bool blank = s->blank;
+    s->start = end + 1;
+    s->blank = true;
+    if (blank)
+        return 0;
+    if (len > VALUE_MAX)
+        return stk_list_problem(s->lister, (int64_t)start, err, "the line is longer than 256 MiB");
+    return stk_list_record(s->lister, s->field, start, len, NULL, 0, err);
+}
+
+static int lines_bytes(struct lines *s, uint64_t base, const uint8_t *p, size_t n,
+                       struct stk_err *err)
+{
+    for (size_t i = 0; i < n;) {
+        while (s->blank && i < n && p[i] != '\n' && is_space(p[i]))
+            i++;
+        if (i < n && p[i] != '\n')
+            s->blank = false;
+        const uint8_t *stop = i < n ? memchr(p + i, '\n', n - i) : NULL;
+        if (!stop)
+            break;
+        i = (size_t)(stop - p) + 1;
+        int rc = end_line(s, base + i - 1, err);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+static int jsonl_list(struct stk_lister *l, struct stk_src *src, struct stk_err *err)
+{
+    struct stk_field_spec spec = {.name = "data", .kind = STK_BYTES, .codec = "json"};
+    struct lines s = {.lister = l, .field = stk_list_field(l, &spec, err), .blank = true};
+    uint64_t off = 0;
+    if (s.field < 0)
+        return s.field;
+    for (;;) {
+        const uint8_t *p;
+        size_t got;
+        int rc = stk_src_peek(src, off, WINDOW, &p, &got, err);
+        if (rc < 0)
+            return rc;
+        if (!got)
+            return end_line(&s, off, err);
+        size_t skip = off ? 0 : bom_length(p, got);
+        s.start += skip;
+        rc = lines_bytes(&s, off + skip, p + skip, got - skip, err);
+        if (rc < 0)
+            return rc;
+        off += got;
+    }
+}
+
+/* ---- writing ------------------------------------------------------------------------------ */
+
+static int jsonl_encode(const struct stk_write_config *cfg, const struct stk_sample *s,
+                        struct stk_buf *out, struct stk_err *err)
+{
+    (void)cfg;
+    int rc = stk_json_implode(s, out, err);
+    stk_buf_putc(out, '\n');
+    return rc < 0 ? rc : stk_buf_check(out, err);
+}
+
+/* Each element comes with the separator before it; append() leaves out the first one's. */
+#define SEPARATOR ",\n"
+#define OPENING   "[\n"
+
+static int json_encode(const struct stk_write_config *cfg, const struct stk_sample *s,
+                       struct stk_buf *out, struct stk_err *err)
+{
+    (void)cfg;
+    stk_buf_puts(out, SEPARATOR);
+    int rc = stk_json_implode(s, out, err);
+    return rc < 0 ? rc : stk_buf_check(out, err);
+}
+
+static int json_begin(const struct stk_write_config *cfg, struct stk_out *o, struct stk_err *err)
+{
+    (void)cfg;
+    return stk_out_write(o, OPENING, strlen(OPENING), err);
+}
+
+static int json_append(const struct stk_write_config *cfg, struct stk_out *o, const uint8_t *bytes,
+                       size_t len, uint64_t nsamples, struct stk_err *err)
+{
+    (void)cfg;
+    (void)nsamples;
+    size_t skip = len && stk_out_tell(o) == strlen(OPENING) ? strlen(SEPARATOR) : 0;
+    return stk_out_write(o, bytes + skip, len - skip, err);
+}
+
+static int json_finish(const struct stk_write_config *cfg, struct stk_out *o, struct stk_err *err)
+{
+    (void)cfg;
+    return stk_out_write(o, "\n]\n", 3, err);
+}
+
+const struct stk_format stk_format_json = {
+    .name = "json",
+    .title = "JSON",
+    .suffix = ".json",
+    .suffixes = json_suffixes,
+    .caps = STK_CAN_READ | STK_CAN_WRITE | STK_CAN_SHARD | STK_CAN_GZIP | STK_CAN_BE_SAMPLE,
+    .bid = json_bid,
+    .list = json_list,
+    .encode = json_encode,
+    .begin = json_begin,
+    .append = json_append,
+    .finish = json_finish,
+};
+
+const struct stk_format stk_format_jsonl = {
+    .name = "jsonl",
+    .title = "JSON Lines",
+    .suffix = ".jsonl",
+    .suffixes = jsonl_suffixes,
+    .caps = STK_CAN_READ | STK_CAN_WRITE | STK_CAN_SHARD | STK_CAN_GZIP,
+    .bid = jsonl_bid,
+    .list = jsonl_list,
+    .encode = jsonl_encode,
+};

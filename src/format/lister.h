@@ -1,0 +1,103 @@
+/*
+ * lister.h - the inside of a listing: events, the sink that takes them, and the source window.
+ *
+ * format.h's stk_list_* calls become events; a sink takes them: the index builder, or (in a child
+ * process) a pipe whose other end feeds the builder. Numbers of fields, chains and extents are local
+ * to the file, counted from 0 in the order of their events; the sink maps them to the dataset's.
+ */
+#ifndef STK_FORMAT_LISTER_H
+#define STK_FORMAT_LISTER_H
+
+#include "format/format.h"
+
+enum stk_event_type {
+    STK_EV_FIELD = 1, /* blob: struct stk_field_wire + name */
+    STK_EV_CHAIN,     /* blob: struct stk_chain */
+    STK_EV_CONTEXT,   /* blob: text */
+    STK_EV_EXTENT,    /* a: offset, b: length, chain */
+    STK_EV_CRC,       /* a: crc32 of the last extent's decoded bytes */
+    STK_EV_RECORD,    /* a sample that is the extent (a: offset, b: length, chain); blob: key */
+    STK_EV_SAMPLE,    /* blob: key; its parts follow */
+    STK_EV_PART,      /* a: offset in the decoded extent, b: length, c: extent, field. In a
+                         compressed file the extent's own event may come later. */
+    STK_EV_COLUMN,    /* blob: struct stk_column, a: count */
+    STK_EV_POINT,     /* of the last extent: a: decoded length, b: bits, blob: window (zlib) */
+    STK_EV_PROBLEM,   /* a: offset (as int64), blob: text. The sink decides whether to go on. */
+};
+
+#define STK_NO_CHAIN     0xffffu
+#define STK_EVENT_BLOB_MAX (1u << 20) /* no key, name, window or context is longer */
+
+struct stk_event {
+    uint8_t type;     /* enum stk_event_type */
+    bool has_key;     /* RECORD, SAMPLE: blob is a key (may be empty), else there is none */
+    uint16_t chain;   /* local chain number or STK_NO_CHAIN */
+    uint32_t field;   /* local field number */
+    uint64_t a, b, c;
+    const void *blob; /* Borrowed: valid during the call. */
+    uint32_t blob_len;
+};
+
+struct stk_field_wire {
+    uint8_t kind, dtype, ndim, pad;
+    char codec[16]; /* "" none */
+    uint64_t dim[STK_MAX_NDIM];
+    /* the name follows */
+};
+
+struct stk_sink {
+    /* 0, or a negative code that ends the listing. */
+    int (*event)(struct stk_sink *sink, const struct stk_event *e, struct stk_err *err);
+};
+
+struct stk_lister {
+    struct stk_sink *sink;
+    const struct stk_list_options *opts;
+    struct stk_src *src;
+    uint32_t nfields, nchains;
+    uint64_t nextents;
+    struct stk_chain *chain;        /* local chains, to give equal ones the same number */
+    struct lister_field *fields;    /* open-addressed by name; see lister.c */
+    uint32_t fields_cap;
+    int resume_chain;               /* local number of the RESUME chain, -1 not yet made */
+};
+
+/* One file's listing. src may be NULL (a child process forwards events it did not make). */
+void stk_lister_init(struct stk_lister *l, struct stk_sink *sink, struct stk_src *src,
+                     const struct stk_list_options *opts);
+void stk_lister_release(struct stk_lister *l);
+/* After list(): reports the extents of a compressed file that are still open. */
+int stk_lister_finish(struct stk_lister *l, struct stk_err *err);
+
+/* ---- the source (src.c) ---- */
+
+/* name is relative to dirfd and kept; path is for messages. stream_ok: see through gzip/zlib.
+ * Fails on anything that is not a regular file. Caller frees with stk_src_close(). */
+int stk_src_open(int dirfd, const char *name, const char *path, bool stream_ok,
+                 struct stk_src **out, struct stk_err *err);
+void stk_src_close(struct stk_src *s);
+int64_t stk_src_mtime_ns(const struct stk_src *s);
+uint64_t stk_src_file_size(const struct stk_src *s); /* stored bytes, also of a compressed file */
+
+/* An access point into a compressed file: from here `decoded_len` bytes can be inflated. */
+struct stk_point {
+    uint64_t in_off, in_len;      /* stored bytes */
+    uint64_t out_off, decoded_len;
+    unsigned bits;                /* of the byte before in_off that belong to it (inflatePrime) */
+    uint8_t *window;              /* the 32 KiB before it, zlib-compressed; NULL: none needed */
+    size_t window_len;
+};
+/* Decodes forward to `off` (as peeking would). */
+int stk_src_advance(struct stk_src *s, uint64_t off, struct stk_err *err);
+/* The number of the point whose extent holds decoded byte off, and where that extent begins.
+ * off must have been decoded already. */
+uint64_t stk_src_point_of(const struct stk_src *s, uint64_t off, uint64_t *begins, uint64_t *ends);
+/* Takes the next finished point in order (last: also the open one). False: none. Caller frees
+ * p->window with free(). */
+bool stk_src_take_point(struct stk_src *s, bool last, struct stk_point *p);
+/* Inflates exactly decoded_len bytes from a point's stored bytes. */
+int stk_point_decode(const uint8_t *in, size_t in_len, unsigned bits, const uint8_t *window,
+                     size_t window_len, uint8_t *out, size_t decoded_len, const char *path,
+                     uint64_t offset, struct stk_err *err);
+
+#endif

@@ -1,0 +1,404 @@
+/*
+ * members.c - the fields of a sample as members named after its key, and back.
+ *
+ * One rule for folder, tar and squashfs, so that a sample packed into one and read from another
+ * has the fields it began with. Does no I/O.
+ */
+#include "format/members.h"
+#include "format/npyhead.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* ---- names ---- */
+
+static size_t base_of(const char *name, size_t len)
+{
+    const char *slash = len ? memrchr(name, '/', len) : NULL;
+    return slash ? (size_t)(slash + 1 - name) : 0;
+}
+
+size_t stk_member_stem(const char *name, size_t len)
+{
+    size_t from = base_of(name, len);
+    while (from < len && name[from] == '.')
+        from++;
+    const char *dot = from < len ? memchr(name + from, '.', len - from) : NULL;
+    return dot ? (size_t)(dot - name) : len;
+}
+
+size_t stk_member_clean(char *name, size_t len)
+{
+    size_t to = 0;
+    bool absolute = len && name[0] == '/';
+    for (size_t at = 0; at < len;) {
+        const char *slash = memchr(name + at, '/', len - at);
+        size_t n = slash ? (size_t)(slash - (name + at)) : len - at;
+        if (n && !(n == 1 && name[at] == '.')) {
+            if (to || absolute)
+                name[to++] = '/'; /* never passes `at`: something stood before it */
+            memmove(name + to, name + at, n);
+            to += n;
+        }
+        at += n + 1;
+    }
+    return to;
+}
+
+bool stk_member_is_meta(const char *name, size_t len)
+{
+    const char *slash = len ? memchr(name, '/', len) : NULL;
+    size_t n = slash ? (size_t)(slash - name) : len;
+    return n >= 4 && memcmp(name, "__", 2) == 0 && memcmp(name + n - 2, "__", 2) == 0;
+}
+
+static bool ends_with(const char *p, size_t n, const char *suffix)
+{
+    size_t k = strlen(suffix);
+    return n >= k && memcmp(p + n - k, suffix, k) == 0;
+}
+
+const char *stk_member_suffix(int compress)
+{
+    return compress == STK_FILTER_ZSTD ? ".zst" : compress == STK_FILTER_LZ4F ? ".lz4" : "";
+}
+
+bool stk_member_strip(int compress, const char *name, size_t *len)
+{
+    const char *suffix = stk_member_suffix(compress);
+    size_t n = strlen(suffix);
+    if (!n || *len <= n || !ends_with(name, *len, suffix))
+        return false;
+    *len -= n;
+    return true;
+}
+
+/* A zstd frame (RFC 8878, 3.1.1.1): magic, descriptor, window unless "single segment", dictionary
+ * number, content size. */
+static bool zstd_len(const uint8_t *p, size_t n, uint64_t *len)
+{
+    if (n < 5 || stk_le32(p) != 0xfd2fb528u)
+        return false;
+    static const uint8_t dict_bytes[4] = {0, 1, 2, 4}, size_bytes[4] = {0, 2, 4, 8};
+    bool single = p[4] & 0x20;
+    size_t at = 5u + (single ? 0u : 1u) + dict_bytes[p[4] & 3], k = size_bytes[p[4] >> 6];
+    k = k == 0 && single ? 1 : k;
+    if (!k || n < at + k)
+        return false;
+    *len = k == 1   ? p[at]
+           : k == 2 ? stk_le16(p + at) + 256u
+           : k == 4 ? stk_le32(p + at)
+                    : stk_le64(p + at);
+    return true;
+}
+
+/* An LZ4 frame: magic, flags, block size, content size where flag bit 3 says so. An empty one has
+ * none, but then ends at once: a block size of 0. */
+static bool lz4_len(const uint8_t *p, size_t n, uint64_t *len)
+{
+    if (n < 11 || stk_le32(p) != 0x184d2204u)
+        return false;
+    *len = 0;
+    if (!(p[4] & 8))
+        return stk_le32(p + 7) == 0;
+    if (n < 14)
+        return false;
+    *len = stk_le64(p + 6);
+    return true;
+}
+
+bool stk_member_decoded_len(int compress, const uint8_t *p, size_t n, uint64_t *len)
+{
+    bool said = compress == STK_FILTER_ZSTD   ? zstd_len(p, n, len)
+                : compress == STK_FILTER_LZ4F ? lz4_len(p, n, len)
+                                              : false;
+    return said && *len <= INT64_MAX;
+}
+
+/* A field's name in a member's: "/" would make a directory of it. "%" is only touched where it
+ * would be taken for an escape, so that names others wrote come back as they were. */
+static bool is_escape(const char *p, size_t n)
+{
+    return n >= 3 && (memcmp(p, "%2F", 3) == 0 || memcmp(p, "%25", 3) == 0);
+}
+
+static void put_escaped(struct stk_buf *b, const char *name, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        if (name[i] == '/')
+            stk_buf_puts(b, "%2F");
+        else if (is_escape(name + i, len - i))
+            stk_buf_puts(b, "%25");
+        else
+            stk_buf_putc(b, name[i]);
+    }
+}
+
+static void put_unescaped(struct stk_buf *b, const char *name, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        bool escape = is_escape(name + i, len - i);
+        stk_buf_putc(b, !escape ? name[i] : name[i + 2] == 'F' ? '/' : '%');
+        i += escape ? 2 : 0;
+    }
+}
+
+/* The extensions that say a kind. */
+static const struct {
+    const char *ext;
+    uint8_t kind, spec_kind;
+    const char *codec;
+} kinds[] = {
+    {"npy", STK_ARRAY, STK_BYTES, "npy"},
+    {"json", STK_JSON, STK_JSON, NULL},
+    {"txt", STK_TEXT, STK_TEXT, NULL},
+};
+
+/* "npy" or "x.npy" for ext "npy". Returns the length of what stands before (all for a bare one). */
+static bool says_kind(const char *name, size_t len, const char *ext, size_t *before)
+{
+    size_t n = strlen(ext);
+    if (!ends_with(name, len, ext))
+        return false;
+    *before = len == n ? len : len - n - 1;
+    return len == n || (len > n + 1 && name[len - n - 1] == '.');
+}
+
+int stk_member_field(const char *ext, size_t len, struct stk_buf *scratch,
+                     struct stk_field_spec *spec, struct stk_err *err)
+{
+    *spec = (struct stk_field_spec){.kind = STK_BYTES};
+    if (len == 3 && memcmp(ext, "cls", 3) == 0) {
+        spec->name = "label";
+        spec->name_len = 5;
+        spec->codec = "cls";
+        return 0;
+    }
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        size_t before;
+        if (says_kind(ext, len, kinds[i].ext, &before)) {
+            len = before;
+            spec->kind = kinds[i].spec_kind;
+            spec->codec = kinds[i].codec;
+            break;
+        }
+    }
+    stk_buf_reset(scratch);
+    put_unescaped(scratch, ext, len);
+    spec->name = (const char *)scratch->data;
+    spec->name_len = scratch->len;
+    return stk_buf_check(scratch, err);
+}
+
+/* ---- members of a sample ---- */
+
+void stk_members_release(struct stk_members *m)
+{
+    free(m->item);
+    stk_buf_release(&m->text);
+    stk_buf_release(&m->packed);
+    *m = (struct stk_members)STK_MEMBERS_INIT;
+}
+
+/* A label that a decimal number says in full. */
+static bool is_class(const struct stk_field *f)
+{
+    const struct stk_value *v = &f->value;
+    return f->name_len == 5 && memcmp(f->name, "label", 5) == 0 && v->kind == STK_ARRAY &&
+           v->ndim == 0 && !stk_dtype_is_float(v->dtype) && v->dtype != STK_BOOL &&
+           v->size == stk_dtype_size(v->dtype) && (v->dtype != STK_U64 || stk_value_i64(v, 0) >= 0);
+}
+
+/* Appends the member's name. */
+static void put_name(struct stk_buf *b, const struct stk_member_rules *r,
+                     const struct stk_sample *s, const struct stk_field *f)
+{
+    size_t stem = stk_member_stem(s->key, s->key_len);
+    bool data = f->name_len == 4 && memcmp(f->name, "data", 4) == 0;
+    uint8_t kind = f->value.kind;
+    /* The key is the name of the payload's file, unless that would say another kind. */
+    if (data && stem < s->key_len &&
+        (kind != STK_ARRAY || ends_with(s->key + stem, s->key_len - stem, ".npy"))) {
+        stk_buf_put(b, s->key, s->key_len);
+        return;
+    }
+    stk_buf_put(b, s->key, stem);
+    size_t at = b->len, before;
+    if (is_class(f)) {
+        stk_buf_puts(b, ".cls");
+        return;
+    }
+    const char *name = data ? r->data_ext : f->name;
+    size_t len = data ? strlen(name) : f->name_len;
+    if (len) {
+        stk_buf_putc(b, '.');
+        put_escaped(b, name, len);
+    }
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds && !b->fail; i++)
+        if (kinds[i].kind == kind &&
+            !(len && says_kind((char *)b->data + at + 1, b->len - at - 1, kinds[i].ext, &before))) {
+            stk_buf_putc(b, '.');
+            stk_buf_puts(b, kinds[i].ext);
+        }
+}
+
+static int put_array_head(struct stk_buf *b, const struct stk_field *f, struct stk_err *err)
+{
+    const struct stk_value *v = &f->value;
+    uint64_t bytes;
+    if (!stk_dtype_size(v->dtype) ||
+        __builtin_mul_overflow(stk_value_count(v), stk_dtype_size(v->dtype), &bytes) ||
+        bytes != v->size)
+        return stk_err_set(err, STK_E_CORRUPT, NULL, -1,
+                           "the array '%.*s' has %zu bytes, not what its shape says",
+                           (int)(f->name_len < 200 ? f->name_len : 200), f->name, v->size);
+    stk_npy_write_head(b, v->dtype, v->ndim, v->dim);
+    return 0;
+}
+
+/* Compresses head and data of one member together. */
+static int pack_member(struct stk_members *m, const struct stk_member_rules *r,
+                       struct stk_member *e, const uint8_t *head, struct stk_err *err)
+{
+    struct stk_buf joined = STK_BUF_INIT;
+    const uint8_t *p = e->data;
+    size_t n = e->len, at = m->packed.len;
+    if (e->head_len) {
+        stk_buf_put(&joined, head, e->head_len);
+        stk_buf_put(&joined, e->data, e->len);
+        p = joined.data;
+        n = joined.len;
+    }
+    int rc = stk_buf_check(&joined, err);
+    if (rc == 0)
+        rc = stk_filter_encode((enum stk_filter_id)r->compress, r->level, p, n, &m->packed, err);
+    stk_buf_release(&joined);
+    e->head_len = 0;
+    e->packed_at = at;
+    e->len = m->packed.len - at;
+    return rc;
+}
+
+static int add_member(struct stk_members *m, const struct stk_member_rules *r,
+                      const struct stk_sample *s, const struct stk_field *f, struct stk_err *err)
+{
+    struct stk_member *e = &m->item[m->n++];
+    bool class = is_class(f), packed = r->compress && !class;
+    int rc = 0;
+    *e = (struct stk_member){
+        .name_at = m->text.len, .packed_at = SIZE_MAX, .data = f->value.data, .len = f->value.size};
+    put_name(&m->text, r, s, f);
+    stk_buf_puts(&m->text, packed ? stk_member_suffix(r->compress) : "");
+    e->head_at = m->text.len;
+    e->name_len = e->head_at - e->name_at;
+    if (class) { /* all of it is the head: it is made here, not in the sample */
+        stk_buf_printf(&m->text, "%lld", (long long)stk_value_i64(&f->value, 0));
+        e->len = 0;
+    } else if (f->value.kind == STK_ARRAY) {
+        rc = put_array_head(&m->text, f, err);
+    }
+    if (rc == 0)
+        rc = stk_buf_check(&m->text, err);
+    e->head_len = m->text.len - e->head_at;
+    return rc == 0 && packed ? pack_member(m, r, e, m->text.data + e->head_at, err) : rc;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const struct stk_member *x = a, *y = b;
+    size_t n = x->name_len < y->name_len ? x->name_len : y->name_len;
+    int d = memcmp(x->name, y->name, n);
+    return d ? d : (x->name_len > y->name_len) - (x->name_len < y->name_len);
+}
+
+/* The buffers stand still now. */
+static int settle(struct stk_members *m, struct stk_err *err)
+{
+    for (size_t i = 0; i < m->n; i++) {
+        struct stk_member *e = &m->item[i];
+        e->name = (const char *)m->text.data + e->name_at;
+        e->head = m->text.data + e->head_at;
+        if (e->packed_at != SIZE_MAX)
+            e->data = m->packed.data + e->packed_at;
+    }
+    if (m->n > 1)
+        qsort(m->item, m->n, sizeof *m->item, by_name);
+    for (size_t i = 1; i < m->n; i++)
+        if (by_name(&m->item[i - 1], &m->item[i]) == 0)
+            return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1,
+                               "two fields of the sample would both be called '%.*s'",
+                               (int)m->item[i].name_len, m->item[i].name);
+    return 0;
+}
+
+static int refuse_field(const struct stk_field *f, struct stk_err *err)
+{
+    int len = (int)(f->name_len < 200 ? f->name_len : 200);
+    if (f->value.kind == STK_LIST)
+        return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1,
+                           "the field '%.*s' is a list, which no file of a member can hold; "
+                           "pack into tfrecord, json or jsonl",
+                           len, f->name);
+    if (!f->name_len || memchr(f->name, '\0', f->name_len))
+        return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1,
+                           "a field whose name is empty or contains NUL cannot name a file");
+    return 0;
+}
+
+static int refuse_sample(const struct stk_sample *s, struct stk_err *err)
+{
+    int len = (int)(s->key_len < 500 ? s->key_len : 500);
+    if (!s->key_len)
+        return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1,
+                           "the sample has no key to name files after; use --keys number");
+    if (!stk_key_is_safe_path(s->key, s->key_len))
+        return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1,
+                           "the key '%.*s' is no safe path (absolute, '.', '..', empty or overlong "
+                           "component); use --keys number",
+                           len, s->key);
+    if (!s->nfields)
+        return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1, "the sample '%.*s' has no fields", len,
+                           s->key);
+    for (size_t i = 0; i < s->nfields; i++) {
+        int rc = refuse_field(&s->field[i], err);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+int stk_members_make(struct stk_members *m, const struct stk_member_rules *r,
+                     const struct stk_sample *s, struct stk_err *err)
+{
+    m->n = 0;
+    stk_buf_reset(&m->text);
+    stk_buf_reset(&m->packed);
+    int rc = refuse_sample(s, err);
+    if (rc < 0)
+        return rc;
+    if (m->cap < s->nfields) {
+        struct stk_member *grown = realloc(m->item, s->nfields * sizeof *grown);
+        if (!grown)
+            return stk_err_nomem(err, s->nfields * sizeof *grown);
+        m->item = grown;
+        m->cap = s->nfields;
+    }
+    for (size_t i = 0; i < s->nfields; i++) {
+        if (r->no_label && is_class(&s->field[i]) && s->nfields > 1)
+            continue;
+        rc = add_member(m, r, s, &s->field[i], err);
+        if (rc < 0)
+            return rc;
+    }
+    return settle(m, err);
+}
+
+int stk_members_prepare(struct stk_write_config *cfg, struct stk_err *err)
+{
+    for (size_t i = 0; cfg->first && i < cfg->first->nfields; i++) {
+        int rc = refuse_field(&cfg->first->field[i], err);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}

@@ -1,0 +1,80 @@
+/*
+ * members.h - how the fields of a sample become members (files) named after its key, and back.
+ *
+ * Shared by folder, tar and squashfs; docs/formats.md is the table this implements. A name is a
+ * stem, a dot and an extension; the extension says which field it is and of what kind:
+ *   cls label | npy array | json json | txt text | anything else bytes.
+ */
+#ifndef STK_FORMAT_MEMBERS_H
+#define STK_FORMAT_MEMBERS_H
+
+#include "format/format.h"
+#include "format/sample.h"
+
+/* ---- reading ---- */
+
+/* Length of the stem: up to the first dot of the base name that is not one it begins with
+ * (".profile" has no extension, ".a.txt" has "txt"). len when there is no such dot. */
+size_t stk_member_stem(const char *name, size_t len);
+
+/* Drops "." components and doubled slashes in place and returns the new length. */
+size_t stk_member_clean(char *name, size_t len);
+
+/* True for names WebDataset keeps for itself: the first component is "__…__". */
+bool stk_member_is_meta(const char *name, size_t len);
+
+/* What a member of that extension (no dot; len > 0) is: a spec for stk_list_field(), its name
+ * without what says the kind, "%2F" and "%25" put back. spec->name is borrowed from scratch. */
+int stk_member_field(const char *ext, size_t len, struct stk_buf *scratch,
+                     struct stk_field_spec *spec, struct stk_err *err);
+
+/* ".zst", ".lz4" or "" for what per-sample compression adds to names. */
+const char *stk_member_suffix(int compress);
+/* True when name ends in the suffix of `compress`; *len then loses it. */
+bool stk_member_strip(int compress, const char *name, size_t *len);
+
+/* The length of what compressed bytes beginning with p[0..n) decode to; false when they do not
+ * say. Ours always do. 32 bytes suffice. */
+bool stk_member_decoded_len(int compress, const uint8_t *p, size_t n, uint64_t *len);
+
+/* ---- writing ---- */
+
+struct stk_member_rules {
+    const char *data_ext; /* of `data` under a key without an extension: "data", or "" for none */
+    bool no_label;        /* the key's directory says the class already */
+    int compress, level;  /* enum stk_filter_id or 0: every member but the label */
+};
+
+struct stk_member {
+    const char *name; /* not terminated */
+    size_t name_len;
+    const void *head; /* stands before data: the header of an array. head_len may be 0. */
+    size_t head_len;
+    const void *data;
+    size_t len;
+    /* While the set is made: where in text and packed the above will be. */
+    size_t name_at, head_at, packed_at;
+};
+
+/* The members of one sample, sorted by name, no name twice. */
+struct stk_members {
+    struct stk_member *item; /* name, head, data borrowed: valid until release or the sample's */
+    size_t n, cap;
+    struct stk_buf text, packed;
+};
+
+#define STK_MEMBERS_INIT                                                                           \
+    {                                                                                              \
+        0                                                                                          \
+    }
+
+/* Fills m (initialised or used before). Refuses lists, keys that are no safe paths, and fields
+ * that would get the same name. */
+int stk_members_make(struct stk_members *m, const struct stk_member_rules *r,
+                     const struct stk_sample *s, struct stk_err *err);
+void stk_members_release(struct stk_members *m);
+
+/* prepare() of formats made of members: refuses lists with the reason. */
+int stk_members_prepare(struct stk_write_config *cfg, struct stk_err *err);
+
+#endif

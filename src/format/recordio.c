@@ -1,0 +1,390 @@
+/*
+ * recordio.c - dmlc RecordIO as MXNet uses it: u32 magic, u32 flag<<29 | length, data, zeros to a
+ * multiple of 4. A payload with the magic at a multiple of 4 is cut there into parts (flag 1, 2…,
+ * 3), so that any aligned magic is a header: after damage the next record can be found by looking
+ * for it.
+ */
+#include "format/codec_image.h"
+#include "format/format.h"
+#include "format/sample.h"
+
+#include <stdio.h>
+
+#define MAGIC      0xced7230au
+#define HEAD       8
+#define LENGTH_MAX ((1u << 29) - 1)
+#define SCAN_BYTES (256u << 10)
+
+enum part_flag { WHOLE = 0, FIRST = 1, MIDDLE = 2, LAST = 3 };
+
+static const char *const suffixes[] = {".rec", NULL};
+
+static uint64_t padded(uint64_t n)
+{
+    return (n + 3) & ~(uint64_t)3;
+}
+
+static int bid(const struct stk_probe *p)
+{
+    if (p->head_len >= HEAD && stk_le32(p->head) == MAGIC)
+        return stk_le32(p->head + 4) >> 29 <= FIRST ? 95 : 30;
+    return p->size == 0 ? 20 : 0;
+}
+
+/* ---- listing ------------------------------------------------------------------------------ */
+
+struct walk {
+    struct stk_lister *l;
+    struct stk_src *src;
+    struct stk_err *err;
+    uint64_t off, size;
+    int field; /* -1 until the first record is seen */
+};
+
+struct record {
+    uint64_t off, len; /* stored bytes from the end of the first header to the end of the data */
+    uint64_t next;     /* where the next record should begin */
+    bool parts;
+};
+
+struct header {
+    bool whole, magic; /* 8 bytes are there; they begin with the magic */
+    uint32_t flag, len;
+};
+
+static int header_at(struct walk *w, uint64_t off, struct header *h)
+{
+    const uint8_t *p;
+    size_t got;
+    int rc = stk_src_peek(w->src, off, HEAD, &p, &got, w->err);
+    *h = (struct header){.whole = got == HEAD, .magic = got >= 4 && stk_le32(p) == MAGIC};
+    if (rc == 0 && h->whole) {
+        h->flag = stk_le32(p + 4) >> 29;
+        h->len = stk_le32(p + 4) & LENGTH_MAX;
+    }
+    return rc;
+}
+
+/* The next aligned header that begins a record, at off or later; the file's size when none does. */
+static int find_head(struct walk *w, uint64_t off, uint64_t *found)
+{
+    for (off = padded(off);;) {
+        const uint8_t *p;
+        size_t got;
+        int rc = stk_src_peek(w->src, off, SCAN_BYTES, &p, &got, w->err);
+        if (rc < 0)
+            return rc;
+        *found = w->size;
+        if (got < HEAD)
+            return 0;
+        size_t at = 0;
+        for (; at + HEAD <= got; at += 4)
+            if (stk_le32(p + at) == MAGIC && stk_le32(p + at + 4) >> 29 <= FIRST) {
+                *found = off + at;
+                return 0;
+            }
+        off += at;
+    }
+}
+
+/* Reports damage in the record at `at` and goes on at the next header after `from`. */
+static int resync(struct walk *w, uint64_t at, uint64_t from, const char *what)
+{
+    int rc = find_head(w, from, &w->off);
+    if (rc < 0)
+        return rc;
+    if (w->off >= w->size)
+        return stk_list_problem(w->l, (int64_t)at, w->err, "%s; no record follows", what);
+    return stk_list_problem(w->l, (int64_t)at, w->err, "%s; the next record is at %llu", what,
+                            (unsigned long long)w->off);
+}
+
+/* Follows the parts of a record. Sets *wrong to what is the matter, NULL when it is whole. */
+static int measure(struct walk *w, struct header h, struct record *r, const char **wrong)
+{
+    uint64_t off = w->off;
+    *r = (struct record){.off = off + HEAD, .parts = h.flag == FIRST};
+    *wrong = NULL;
+    for (;;) {
+        r->len = off + HEAD + h.len - r->off;
+        r->next = off + HEAD + padded(h.len);
+        if (r->off + r->len > w->size)
+            *wrong = "truncated record: it says more bytes than the file has";
+        else if (r->parts && h.flag != LAST && h.len % 4)
+            *wrong = "a part of a multi-part record has a damaged length";
+        if (*wrong || h.flag == WHOLE || h.flag == LAST)
+            return 0;
+        off = r->next;
+        int rc = header_at(w, off, &h);
+        if (rc < 0)
+            return rc;
+        if (!h.whole || !h.magic || h.flag < MIDDLE || h.flag > LAST) {
+            *wrong = "a multi-part record is not finished";
+            return 0;
+        }
+    }
+}
+
+/* True when a record ending at off is believable: a header follows, or the file ends (or is cut
+ * off) before one could. */
+static int leads_on(struct walk *w, uint64_t off, bool *yes)
+{
+    struct header h = {0};
+    *yes = off <= w->size && w->size - off < 4;
+    if (*yes || off > w->size)
+        return 0;
+    int rc = header_at(w, off, &h);
+    *yes = h.magic;
+    return rc;
+}
+
+/*
+ * A length in the middle of the file cannot be checked by itself. When it leads to no header,
+ * either it is damaged or the magic it leads to is; the latter when the header there leads on to
+ * the next.
+ */
+static int length_is_wrong(struct walk *w, const struct record *r, bool *wrong)
+{
+    bool yes;
+    int rc = leads_on(w, r->next, &yes);
+    *wrong = !yes && r->next < w->size;
+    if (rc < 0 || !*wrong)
+        return rc;
+    struct header h;
+    rc = header_at(w, r->next, &h);
+    if (rc < 0 || !h.whole || h.flag > FIRST)
+        return rc;
+    rc = leads_on(w, r->next + HEAD + padded(h.len), &yes);
+    *wrong = !yes;
+    return rc;
+}
+
+/* What the first record holds; raw when it cannot tell. */
+static int guess_codec(struct walk *w, const struct record *r, const char **name)
+{
+    *name = "raw";
+    if (r->len > STK_PEEK_MAX)
+        return 0;
+    const uint8_t *p;
+    size_t n;
+    int rc = stk_src_peek(w->src, r->off, (size_t)r->len, &p, &n, w->err);
+    if (rc < 0)
+        return rc;
+    struct stk_buf joined = STK_BUF_INIT, scratch = STK_BUF_INIT;
+    const struct stk_chain join = {.nsteps = 1, .step[0].id = STK_FILTER_JOIN};
+    if (r->parts && stk_filter_decode(&join, p, n, &joined, &scratch, "", 0, NULL) == 0) {
+        p = joined.data;
+        n = joined.len;
+    }
+    const struct stk_codec *c = stk_codec_guess(p, n);
+    if (c)
+        *name = c->name;
+    else if (stk_irheader_plausible(p, n))
+        *name = "image";
+    stk_buf_release(&joined);
+    stk_buf_release(&scratch);
+    return 0;
+}
+
+static int record_field(struct walk *w, const struct record *r)
+{
+    const struct stk_list_options *o = stk_list_opts(w->l);
+    const char *codec = o->payload;
+    int rc = 0;
+    if (strcmp(codec, "auto") == 0 && o->compress)
+        codec = "image";
+    else if (strcmp(codec, "auto") == 0)
+        rc = guess_codec(w, r, &codec);
+    struct stk_field_spec spec = {.name = "record", .kind = STK_BYTES, .codec = codec};
+    return rc < 0 ? rc : stk_list_field(w->l, &spec, w->err);
+}
+
+static int list_one(struct walk *w, const struct record *r)
+{
+    struct stk_chain c = {0};
+    if (r->parts)
+        c.step[c.nsteps++].id = STK_FILTER_JOIN;
+    if (stk_list_opts(w->l)->compress)
+        c.step[c.nsteps++].id = (uint16_t)stk_list_opts(w->l)->compress;
+    if (w->field < 0 && (w->field = record_field(w, r)) < 0)
+        return w->field;
+    int rc = stk_list_record_filtered(w->l, w->field, r->off, r->len, c.nsteps ? &c : NULL, NULL, 0,
+                                      w->err);
+    if (rc == 0 && r->next > w->size)
+        rc = stk_list_problem(w->l, (int64_t)w->size, w->err,
+                              "the padding after the last record is cut off");
+    w->off = r->next;
+    return rc;
+}
+
+/* One record, or one report and a jump over the damage. */
+static int step(struct walk *w)
+{
+    struct header h;
+    struct record r;
+    const char *wrong = NULL;
+    bool bad_length = false;
+    int rc = header_at(w, w->off, &h);
+    if (rc < 0)
+        return rc;
+    if (!h.whole)
+        return resync(w, w->off, w->size, "truncated record header");
+    if (!h.magic)
+        return resync(w, w->off, w->off + 4, "no record begins here (the magic is missing)");
+    if (h.flag > FIRST)
+        return resync(w, w->off, w->off + 4, "a part of a record without its beginning");
+    rc = measure(w, h, &r, &wrong);
+    if (rc == 0 && !wrong)
+        rc = length_is_wrong(w, &r, &bad_length);
+    if (rc < 0)
+        return rc;
+    if (bad_length)
+        wrong = "the record's length leads to no other record";
+    return wrong ? resync(w, w->off, w->off + 4, wrong) : list_one(w, &r);
+}
+
+static int list(struct stk_lister *l, struct stk_src *src, struct stk_err *err)
+{
+    struct walk w = {.l = l, .src = src, .err = err, .size = stk_src_size(src), .field = -1};
+    int rc = 0;
+    while (rc == 0 && w.off < w.size)
+        rc = step(&w);
+    return rc;
+}
+
+/* The first header says the length of the first part, which is all of a record that is whole. */
+static int check(const uint8_t *frame, uint64_t len, const char *path, uint64_t offset,
+                 struct stk_err *err)
+{
+    uint32_t word = stk_le32(frame + 4), flag = word >> 29;
+    uint64_t said = word & LENGTH_MAX;
+    if (stk_le32(frame) == MAGIC &&
+        ((flag == WHOLE && said == len) || (flag == FIRST && said + HEAD <= len)))
+        return 0;
+    return stk_err_set(err, STK_E_CORRUPT, path, (int64_t)offset,
+                       "no record of %llu bytes begins here", (unsigned long long)len);
+}
+
+/* ---- writing ------------------------------------------------------------------------------ */
+
+/*
+ * encode gives, for each record, a note for append (u64 number for the .idx, u32 stored bytes) and
+ * the stored bytes. Only append knows where in the file a record lands.
+ */
+#define NOTE 12
+
+static int prepare(struct stk_write_config *cfg, struct stk_err *err)
+{
+    struct stk_buf b = STK_BUF_INIT;
+    int rc = cfg->first && cfg->codec ? cfg->codec->implode(cfg->first, &b, err) : 0;
+    stk_buf_release(&b);
+    return rc;
+}
+
+static void put_part(struct stk_buf *out, uint32_t flag, const uint8_t *p, size_t n)
+{
+    uint8_t head[HEAD];
+    stk_put_le32(head, MAGIC);
+    stk_put_le32(head + 4, flag << 29 | (uint32_t)n);
+    stk_buf_put(out, head, HEAD);
+    stk_buf_put(out, p, n);
+}
+
+/* Cuts where the magic stands at a multiple of 4, as dmlc's writer does. */
+static void put_record(struct stk_buf *out, const uint8_t *p, size_t n)
+{
+    size_t from = 0;
+    for (size_t at = 0; at + 4 <= n; at += 4) {
+        if (stk_le32(p + at) != MAGIC)
+            continue;
+        put_part(out, from ? MIDDLE : FIRST, p + from, at - from);
+        from = at + 4;
+    }
+    put_part(out, from ? LAST : WHOLE, p + from, n - from);
+    stk_buf_zeros(out, (size_t)(padded(n) - n));
+}
+
+/* The bytes of the record, in `raw` or borrowed from the sample. */
+static int record_bytes(const struct stk_write_config *cfg, const struct stk_sample *s,
+                        struct stk_buf *raw, const uint8_t **p, size_t *n, uint64_t *id,
+                        struct stk_err *err)
+{
+    int rc = 0;
+    *id = stk_sample_id(s);
+    *p = s->record;
+    *n = s->record_len;
+    if (!s->record || s->record_codec != cfg->codec) {
+        rc = cfg->codec->implode(s, raw, err);
+        *p = raw->data;
+        *n = raw->len;
+    } else if (strcmp(cfg->codec->name, "image") == 0 && *n >= STK_IRHEADER) {
+        *id = stk_irheader_id(*p);
+    }
+    return rc;
+}
+
+static int encode(const struct stk_write_config *cfg, const struct stk_sample *s,
+                  struct stk_buf *out, struct stk_err *err)
+{
+    struct stk_buf raw = STK_BUF_INIT, packed = STK_BUF_INIT;
+    const uint8_t *p;
+    size_t n, note = out->len;
+    uint64_t id;
+    int rc = record_bytes(cfg, s, &raw, &p, &n, &id, err);
+    if (rc == 0 && cfg->compress) {
+        rc = stk_filter_encode((enum stk_filter_id)cfg->compress, cfg->level, p, n, &packed, err);
+        p = packed.data;
+        n = packed.len;
+    }
+    if (rc == 0 && n > LENGTH_MAX)
+        rc = stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1,
+                         "a sample of %zu bytes: RecordIO takes less than 512 MiB", n);
+    if (rc == 0) {
+        stk_buf_extend(out, NOTE);
+        put_record(out, p, n);
+        rc = stk_buf_check(out, err);
+    }
+    if (rc == 0) {
+        stk_put_le64(out->data + note, id);
+        stk_put_le32(out->data + note + 8, (uint32_t)(out->len - note - NOTE));
+    }
+    stk_buf_release(&raw);
+    stk_buf_release(&packed);
+    return rc;
+}
+
+/* Writes the records, and a line "number TAB offset" for each beside them, as im2rec does. */
+static int append(const struct stk_write_config *cfg, struct stk_out *o, const uint8_t *bytes,
+                  size_t len, uint64_t nsamples, struct stk_err *err)
+{
+    (void)cfg, (void)nsamples;
+    int rc = 0;
+    while (rc == 0 && len > NOTE) {
+        size_t n = stk_le32(bytes + 8);
+        char line[48];
+        int text = snprintf(line, sizeof line, "%llu\t%llu\n", (unsigned long long)stk_le64(bytes),
+                            (unsigned long long)stk_out_tell(o));
+        rc = stk_out_write(o, bytes + NOTE, n, err);
+        if (rc == 0)
+            rc = stk_out_sidecar(o, ".idx", line, (size_t)text, err);
+        bytes += NOTE + n;
+        len -= NOTE + n;
+    }
+    return rc;
+}
+
+const struct stk_format stk_format_recordio = {
+    .name = "recordio",
+    .title = "MXNet RecordIO",
+    .suffix = ".rec",
+    .suffixes = suffixes,
+    .payload = "image",
+    .caps = STK_CAN_READ | STK_CAN_WRITE | STK_CAN_SHARD | STK_CAN_COMPRESS | STK_CAN_CODEC,
+    .bid = bid,
+    .list = list,
+    .head = HEAD,
+    .check = check,
+    .prepare = prepare,
+    .encode = encode,
+    .append = append,
+};

@@ -1,0 +1,408 @@
+/* sample.c - a sample in memory: fields, values, keys, and a neutral serialisation. */
+#include "format/sample.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+void stk_sample_init(struct stk_sample *s)
+{
+    *s = (struct stk_sample){0};
+}
+
+void stk_sample_release(struct stk_sample *s)
+{
+    free(s->field);
+    stk_arena_release(&s->arena);
+    stk_buf_release(&s->bytes);
+    stk_buf_release(&s->hold);
+    stk_sample_init(s);
+}
+
+void stk_sample_reset(struct stk_sample *s)
+{
+    s->key = "";
+    s->key_len = 0;
+    s->nfields = 0;
+    s->record = NULL;
+    s->record_len = 0;
+    s->record_codec = NULL;
+    stk_arena_reset(&s->arena);
+    stk_buf_reset(&s->bytes);
+}
+
+struct stk_sample *stk_sample_new(void)
+{
+    struct stk_sample *s = malloc(sizeof *s);
+    if (s)
+        stk_sample_init(s);
+    return s;
+}
+
+void stk_sample_free(struct stk_sample *s)
+{
+    if (s)
+        stk_sample_release(s);
+    free(s);
+}
+
+const char *stk_sample_key(const struct stk_sample *s, size_t *len)
+{
+    *len = s->key_len;
+    return s->key;
+}
+
+size_t stk_sample_nfields(const struct stk_sample *s)
+{
+    return s->nfields;
+}
+
+const struct stk_field *stk_sample_field(const struct stk_sample *s, size_t i)
+{
+    return i < s->nfields ? &s->field[i] : NULL;
+}
+
+const struct stk_value *stk_sample_get(const struct stk_sample *s, const char *name)
+{
+    const struct stk_field *f = stk_sample_find(s, name);
+    return f ? &f->value : NULL;
+}
+
+struct stk_field *stk_sample_add(struct stk_sample *s, const char *name, size_t name_len,
+                                 const struct stk_value *v)
+{
+    if (s->nfields == s->cap) {
+        size_t cap = s->cap ? s->cap * 2 : 8;
+        struct stk_field *f = realloc(s->field, cap * sizeof *f);
+        if (!f)
+            return NULL;
+        s->field = f;
+        s->cap = cap;
+    }
+    struct stk_field *f = &s->field[s->nfields++];
+    *f = (struct stk_field){.name = name, .name_len = name_len, .value = *v};
+    return f;
+}
+
+int stk_sample_add_bytes(struct stk_sample *s, const char *name, enum stk_kind kind,
+                         const void *p, size_t n, struct stk_err *err)
+{
+    struct stk_value v = {.kind = (uint8_t)kind, .data = p, .size = n};
+    return stk_sample_add(s, name, strlen(name), &v) ? 0 : stk_err_nomem(err, sizeof v);
+}
+
+static int add_scalar(struct stk_sample *s, const char *name, size_t name_len,
+                      enum stk_dtype dtype, const void *p, struct stk_err *err)
+{
+    void *copy = stk_arena_dup(&s->arena, p, 8);
+    struct stk_value v = {.kind = STK_ARRAY, .dtype = (uint8_t)dtype, .data = copy, .size = 8};
+    return copy && stk_sample_add(s, name, name_len, &v) ? 0 : stk_err_nomem(err, sizeof v);
+}
+
+int stk_sample_add_i64(struct stk_sample *s, const char *name, size_t name_len, int64_t v,
+                       struct stk_err *err)
+{
+    return add_scalar(s, name, name_len, STK_I64, &v, err);
+}
+
+int stk_sample_add_f64(struct stk_sample *s, const char *name, size_t name_len, double v,
+                       struct stk_err *err)
+{
+    return add_scalar(s, name, name_len, STK_F64, &v, err);
+}
+
+const struct stk_field *stk_sample_find(const struct stk_sample *s, const char *name)
+{
+    size_t n = strlen(name);
+    for (size_t i = 0; i < s->nfields; i++)
+        if (s->field[i].name_len == n && memcmp(s->field[i].name, name, n) == 0)
+            return &s->field[i];
+    return NULL;
+}
+
+int stk_sample_set_label(struct stk_sample *s, int64_t label, struct stk_err *err)
+{
+    const struct stk_field *old = stk_sample_find(s, "label");
+    int rc = stk_sample_add_i64(s, "label", 5, label, err);
+    if (rc == 0 && old) {
+        /* The table may have moved when the new field was added. */
+        old = stk_sample_find(s, "label");
+        s->field[old - s->field] = s->field[--s->nfields];
+    }
+    s->record = NULL;
+    return rc;
+}
+
+/* ---- values ---- */
+
+static const struct {
+    const char *name;
+    uint8_t size;
+    bool is_float;
+} dtypes[] = {
+    [STK_U8] = {"uint8", 1, false},     [STK_I8] = {"int8", 1, false},
+    [STK_U16] = {"uint16", 2, false},   [STK_I16] = {"int16", 2, false},
+    [STK_U32] = {"uint32", 4, false},   [STK_I32] = {"int32", 4, false},
+    [STK_U64] = {"uint64", 8, false},   [STK_I64] = {"int64", 8, false},
+    [STK_F16] = {"float16", 2, true},   [STK_F32] = {"float32", 4, true},
+    [STK_F64] = {"float64", 8, true},   [STK_BOOL] = {"bool", 1, false},
+};
+#define NDTYPES (sizeof dtypes / sizeof *dtypes)
+
+size_t stk_dtype_size(enum stk_dtype t)
+{
+    return t < NDTYPES ? dtypes[t].size : 0;
+}
+
+const char *stk_dtype_name(enum stk_dtype t)
+{
+    return t < NDTYPES && dtypes[t].name ? dtypes[t].name : "?";
+}
+
+bool stk_dtype_is_float(enum stk_dtype t)
+{
+    return t < NDTYPES && dtypes[t].is_float;
+}
+
+const char *stk_kind_name(enum stk_kind k)
+{
+    static const char *const names[] = {"?", "bytes", "text", "json", "array", "list"};
+    return names[k <= STK_LIST ? k : 0];
+}
+
+uint64_t stk_value_count(const struct stk_value *v)
+{
+    uint64_t n = 1;
+    for (unsigned i = 0; i < v->ndim; i++)
+        if (__builtin_mul_overflow(n, v->dim[i], &n))
+            return UINT64_MAX;
+    return n;
+}
+
+static double half_to_double(uint16_t h)
+{
+    int exponent = h >> 10 & 31, fraction = h & 1023;
+    double v = exponent == 31 ? (fraction ? (double)NAN : (double)INFINITY)
+               : exponent     ? ldexp(1024 + fraction, exponent - 25)
+                              : ldexp(fraction, -24);
+    return h & 0x8000 ? -v : v;
+}
+
+double stk_value_f64(const struct stk_value *v, uint64_t i)
+{
+    const uint8_t *p = (const uint8_t *)v->data + i * stk_dtype_size(v->dtype);
+    if (v->dtype == STK_F16)
+        return half_to_double(stk_le16(p));
+    if (v->dtype == STK_F32) {
+        uint32_t bits = stk_le32(p);
+        float f;
+        memcpy(&f, &bits, sizeof f);
+        return (double)f;
+    }
+    if (v->dtype == STK_F64) {
+        uint64_t bits = stk_le64(p);
+        double d;
+        memcpy(&d, &bits, sizeof d);
+        return d;
+    }
+    return v->dtype == STK_U64 ? (double)stk_le64(p) : (double)stk_value_i64(v, i);
+}
+
+int64_t stk_value_i64(const struct stk_value *v, uint64_t i)
+{
+    const uint8_t *p = (const uint8_t *)v->data + i * stk_dtype_size(v->dtype);
+    switch (v->dtype) {
+    case STK_U8:
+    case STK_BOOL:
+        return *p;
+    case STK_I8:
+        return (int8_t)*p;
+    case STK_U16:
+        return stk_le16(p);
+    case STK_I16:
+        return (int16_t)stk_le16(p);
+    case STK_U32:
+        return stk_le32(p);
+    case STK_I32:
+        return (int32_t)stk_le32(p);
+    case STK_U64:
+    case STK_I64:
+        return (int64_t)stk_le64(p);
+    default: {
+        double d = stk_value_f64(v, i);
+        return d >= -0x1p63 && d < 0x1p63 ? (int64_t)d : 0;
+    }
+    }
+}
+
+/* Length of the UTF-8 sequence at p (n >= 1 bytes), 0 when it is not one. */
+static size_t utf8_len(const uint8_t *p, size_t n)
+{
+    size_t len = p[0] < 0x80 ? 1 : p[0] >= 0xf0 ? 4 : p[0] >= 0xe0 ? 3 : 2;
+    if (len == 1)
+        return 1;
+    if (p[0] < 0xc2 || p[0] > 0xf4 || len > n)
+        return 0;
+    for (size_t i = 1; i < len; i++)
+        if ((p[i] & 0xc0) != 0x80)
+            return 0;
+    /* Over-long forms, surrogates, beyond U+10FFFF. */
+    if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] >= 0xa0) ||
+        (p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] >= 0x90))
+        return 0;
+    return len;
+}
+
+bool stk_is_text(const uint8_t *p, size_t n)
+{
+    while (n) {
+        size_t len = *p ? utf8_len(p, n) : 0;
+        if (!len)
+            return false;
+        p += len;
+        n -= len;
+    }
+    return true;
+}
+
+/* ---- keys ---- */
+
+bool stk_key_is_safe_path(const char *key, size_t len)
+{
+    if (!key || !len || len >= 4096 || memchr(key, '\0', len))
+        return false;
+    for (const char *p = key, *end = key + len; p <= end;) {
+        const char *slash = memchr(p, '/', (size_t)(end - p));
+        size_t n = (size_t)((slash ? slash : end) - p);
+        if (n == 0 || n > 255 || (n == 1 && p[0] == '.') || (n == 2 && p[0] == '.' && p[1] == '.'))
+            return false;
+        p += n + 1;
+    }
+    return true;
+}
+
+size_t stk_key_stem(const char *key, size_t len)
+{
+    const char *slash = len ? memrchr(key, '/', len) : NULL;
+    size_t base = slash ? (size_t)(slash + 1 - key) : 0;
+    const char *dot = len > base ? memchr(key + base, '.', len - base) : NULL;
+    return dot ? (size_t)(dot - key) : len;
+}
+
+/* ---- neutral serialisation: u32 sizes of key and fields, then values, depth first ---- */
+
+static void put_u32(struct stk_buf *b, uint32_t v)
+{
+    uint8_t le[4];
+    stk_put_le32(le, v);
+    stk_buf_put(b, le, 4);
+}
+
+static void put_u64(struct stk_buf *b, uint64_t v)
+{
+    uint8_t le[8];
+    stk_put_le64(le, v);
+    stk_buf_put(b, le, 8);
+}
+
+static void flatten_value(const struct stk_value *v, struct stk_buf *out)
+{
+    uint8_t head[4] = {v->kind, v->dtype, v->ndim, 0};
+    stk_buf_put(out, head, 4);
+    if (v->kind == STK_LIST) {
+        put_u64(out, v->nitems);
+        for (size_t i = 0; i < v->nitems; i++)
+            flatten_value(&v->item[i], out);
+        return;
+    }
+    for (unsigned i = 0; i < v->ndim; i++)
+        put_u64(out, v->dim[i]);
+    put_u64(out, v->size);
+    stk_buf_put(out, v->data, v->size);
+}
+
+int stk_sample_flatten(const struct stk_sample *s, struct stk_buf *out, struct stk_err *err)
+{
+    put_u32(out, (uint32_t)s->key_len);
+    put_u32(out, (uint32_t)s->nfields);
+    stk_buf_put(out, s->key, s->key_len);
+    for (size_t i = 0; i < s->nfields; i++) {
+        put_u32(out, (uint32_t)s->field[i].name_len);
+        stk_buf_put(out, s->field[i].name, s->field[i].name_len);
+        flatten_value(&s->field[i].value, out);
+    }
+    return stk_buf_check(out, err);
+}
+
+struct take {
+    const uint8_t *p;
+    size_t n;
+    bool bad;
+};
+
+static const uint8_t *take_bytes(struct take *t, uint64_t n)
+{
+    static const uint8_t zeros[8];
+    if (t->bad || n > t->n) {
+        t->bad = true;
+        return zeros;
+    }
+    const uint8_t *p = t->p;
+    t->p += n;
+    t->n -= (size_t)n;
+    return p;
+}
+
+static uint64_t take_u64(struct take *t)
+{
+    return stk_le64(take_bytes(t, 8));
+}
+
+static uint32_t take_u32(struct take *t)
+{
+    return stk_le32(take_bytes(t, 4));
+}
+
+static void unflatten_value(struct take *t, struct stk_sample *s, struct stk_value *v, int depth)
+{
+    const uint8_t *head = take_bytes(t, 4);
+    *v = (struct stk_value){.kind = head[0], .dtype = head[1], .ndim = head[2]};
+    if (v->ndim > STK_MAX_NDIM || depth > 8)
+        t->bad = true;
+    if (t->bad)
+        return;
+    if (v->kind == STK_LIST) {
+        v->nitems = take_u64(t);
+        /* Every item takes 4 bytes at least, so a count cannot ask for more than its share. */
+        struct stk_value *item =
+            v->nitems <= t->n / 4 ? stk_arena_alloc(&s->arena, v->nitems * sizeof *item) : NULL;
+        t->bad = t->bad || (!item && v->nitems);
+        for (size_t i = 0; !t->bad && i < v->nitems; i++)
+            unflatten_value(t, s, &item[i], depth + 1);
+        v->item = item;
+        return;
+    }
+    for (unsigned i = 0; i < v->ndim; i++)
+        v->dim[i] = take_u64(t);
+    v->size = take_u64(t);
+    v->data = take_bytes(t, v->size);
+}
+
+int stk_sample_unflatten(struct stk_sample *s, const uint8_t *p, size_t n, size_t *used,
+                         struct stk_err *err)
+{
+    struct take t = {.p = p, .n = n};
+    stk_sample_reset(s);
+    s->key_len = take_u32(&t);
+    uint32_t nfields = take_u32(&t);
+    s->key = (const char *)take_bytes(&t, s->key_len);
+    for (uint32_t i = 0; !t.bad && i < nfields; i++) {
+        struct stk_value v;
+        uint32_t name_len = take_u32(&t);
+        const char *name = (const char *)take_bytes(&t, name_len);
+        unflatten_value(&t, s, &v, 0);
+        if (!t.bad && !stk_sample_add(s, name, name_len, &v))
+            return stk_err_nomem(err, sizeof v);
+    }
+    *used = n - t.n;
+    return t.bad ? stk_err_set(err, STK_E_CORRUPT, NULL, -1, "a flattened sample is cut short") : 0;
+}

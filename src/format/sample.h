@@ -1,0 +1,70 @@
+/*
+ * sample.h - a sample in memory: key, fields, and the arena its made-up parts live in.
+ *
+ * A sample is reused: reset, fill, use. Values may point into buffers of the reader (valid until
+ * the sample is reset) or into the sample's arena.
+ */
+#ifndef STK_FORMAT_SAMPLE_H
+#define STK_FORMAT_SAMPLE_H
+
+#include "base/buf.h"
+
+struct stk_codec;
+
+struct stk_sample {
+    const char *key; /* not terminated */
+    size_t key_len;
+    uint64_t number; /* its place in the dataset being written (pack sets it) */
+    struct stk_field *field;
+    size_t nfields, cap;
+    /* The record as stored and the codec it was exploded with, when the whole sample is one record:
+     * a writer of the same codec may copy it instead of encoding again. NULL when fields were
+     * changed since. */
+    const uint8_t *record;
+    size_t record_len;
+    const struct stk_codec *record_codec;
+    struct stk_arena arena;
+    struct stk_buf bytes; /* what the reader assembled for this sample */
+    struct stk_buf hold;  /* the reader's buffer, kept alive while values point into it */
+};
+
+void stk_sample_init(struct stk_sample *s);
+void stk_sample_release(struct stk_sample *s);
+void stk_sample_reset(struct stk_sample *s);
+
+/* Adds a field; name and value are borrowed. NULL: out of memory. */
+struct stk_field *stk_sample_add(struct stk_sample *s, const char *name, size_t name_len,
+                                 const struct stk_value *v);
+int stk_sample_add_bytes(struct stk_sample *s, const char *name, enum stk_kind kind,
+                         const void *p, size_t n, struct stk_err *err);
+/* Scalars go into the arena. */
+int stk_sample_add_i64(struct stk_sample *s, const char *name, size_t name_len, int64_t v,
+                       struct stk_err *err);
+int stk_sample_add_f64(struct stk_sample *s, const char *name, size_t name_len, double v,
+                       struct stk_err *err);
+const struct stk_field *stk_sample_find(const struct stk_sample *s, const char *name);
+/* Sets or replaces "label" and forgets the stored record. */
+int stk_sample_set_label(struct stk_sample *s, int64_t label, struct stk_err *err);
+
+/* Elements of an ARRAY (product of dims; 1 for a scalar). */
+uint64_t stk_value_count(const struct stk_value *v);
+/* Element i of an ARRAY as a number. */
+double stk_value_f64(const struct stk_value *v, uint64_t i);
+int64_t stk_value_i64(const struct stk_value *v, uint64_t i);
+bool stk_dtype_is_float(enum stk_dtype t);
+/* True when p[0..n) is UTF-8 without NUL. */
+bool stk_is_text(const uint8_t *p, size_t n);
+/* True when a key can be a relative path below a folder: no empty, "." or ".." component, not
+ * absolute, no NUL, components under 256 bytes. */
+bool stk_key_is_safe_path(const char *key, size_t len);
+/* The key without the extension of its base name (from the FIRST dot, as WebDataset splits;
+ * returns len when there is none). */
+size_t stk_key_stem(const char *key, size_t len);
+
+/* A neutral serialisation, for writers that work in order with a library: self-delimiting. */
+int stk_sample_flatten(const struct stk_sample *s, struct stk_buf *out, struct stk_err *err);
+/* Reads one sample from p; values point into p. Sets *used. */
+int stk_sample_unflatten(struct stk_sample *s, const uint8_t *p, size_t n, size_t *used,
+                         struct stk_err *err);
+
+#endif

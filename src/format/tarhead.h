@@ -1,0 +1,59 @@
+/*
+ * tarhead.h - the 512-byte headers of tar, parsed and written. No I/O here, no memory of its own.
+ *
+ * Understands v7, ustar (with prefix), star, GNU and pax headers; sizes in octal and base 256.
+ */
+#ifndef STK_FORMAT_TARHEAD_H
+#define STK_FORMAT_TARHEAD_H
+
+#include "base/buf.h"
+
+struct stk_lister;
+struct stk_src;
+
+#define STK_TAR_BLOCK  512u
+#define STK_TAR_RECORD 10240u /* GNU tar and Python pad archives to this: 20 blocks */
+
+enum stk_tar_what {
+    STK_TAR_GARBAGE, /* the checksum does not match */
+    STK_TAR_ZEROS,   /* end of archive */
+    STK_TAR_HEADER,
+};
+
+struct stk_tar_head {
+    char type;      /* '0' regular also for the NUL and '7' of others, '5' also for "name/" */
+    bool has_magic; /* "ustar": not v7 */
+    bool size_ok;   /* the size field is a number below 2^63 */
+    bool more;      /* GNU sparse ('S'): blocks of the map follow the header */
+    uint64_t size;
+    size_t name_len;
+    char name[257]; /* prefix/name, not terminated */
+};
+
+enum stk_tar_what stk_tar_parse(const uint8_t block[STK_TAR_BLOCK], struct stk_tar_head *h);
+
+/* The records of a pax header that matter here. Absent ones leave what was there before, so that
+ * a global header's stay in force. */
+struct stk_tar_pax {
+    bool has_size, sparse;
+    uint64_t size;
+    const char *path; /* Borrowed from the text; NULL: none. Not terminated, may contain NUL. */
+    size_t path_len;
+};
+/* False when the text is not one of pax records. */
+bool stk_tar_pax_parse(const char *text, size_t n, struct stk_tar_pax *pax);
+
+/* Appends what stands before a regular member's data: a ustar header, behind a pax header where
+ * the name or size does not fit. Owner 0, mode 0644, time 0: the same input, the same bytes. */
+void stk_tar_put_head(struct stk_buf *out, const char *name, size_t name_len, uint64_t size);
+
+/* The list() of the format (tarlist.c). */
+int stk_tar_list(struct stk_lister *l, struct stk_src *src, struct stk_err *err);
+
+/* Bytes of padding behind `size` bytes of data. */
+static inline size_t stk_tar_padding(uint64_t size)
+{
+    return (size_t)(-size & (STK_TAR_BLOCK - 1));
+}
+
+#endif

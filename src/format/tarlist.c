@@ -1,0 +1,494 @@
+/*
+ * tarlist.c - lists tar as WebDataset reads it: neighbouring members with the same stem are a
+ * sample, the extension names the field. Hops from header to header, in compressed archives too;
+ * a damaged header costs the members up to the next good one.
+ */
+#include "format/format.h"
+#include "format/members.h"
+#include "format/sample.h"
+#include "format/tarhead.h"
+
+#include <stdlib.h>
+
+#define META_MAX   (1u << 20) /* longest pax header or GNU long name taken */
+#define EXTS_MAX   1024       /* different extensions told apart in one archive */
+#define RESYNC     (1u << 20) /* looked at in one go for the next header */
+#define AFTER_END  (1u << 20) /* looked at for an archive appended behind the end marker */
+#define SHOWN_NAME 300        /* bytes of a name in a message */
+
+struct ext {
+    char *text;
+    size_t len;
+    int field;
+    char *name; /* the field's */
+    size_t name_len;
+    uint64_t sample; /* the last sample that had it */
+};
+
+struct part {
+    int field;
+    uint64_t off, len;
+    bool packed; /* by per-sample compression, into decoded_len bytes */
+    uint64_t decoded_len;
+};
+
+/* What stands before a member's header and speaks about it. */
+struct notes {
+    bool has_path, has_size, sparse;
+    bool unusable; /* could not be read: the member's name or size is unknown */
+    uint64_t size;
+    struct stk_buf path;
+};
+
+struct tar {
+    struct stk_lister *l;
+    struct stk_src *src;
+    struct stk_err *err;
+    struct stk_chain chain; /* per-sample compression */
+    uint64_t off;           /* of the block looked at */
+    bool ended;
+    struct notes local, global;
+    struct stk_buf name, scratch;
+    /* The sample being gathered. */
+    struct stk_buf key;
+    bool open; /* the next member may still belong to it */
+    uint64_t samples;
+    struct ext *ext;
+    size_t nexts, next_ext;
+    int data_field;
+};
+
+#define SHOW(b) (int)((b)->len < SHOWN_NAME ? (b)->len : SHOWN_NAME), (const char *)(b)->data
+
+static int list_part(struct tar *t, const struct part *p)
+{
+    if (!p->packed)
+        return stk_list_part_bytes(t->l, p->field, p->off, p->len, t->err);
+    int64_t extent = stk_list_extent(t->l, p->off, p->len, &t->chain, t->err);
+    return extent < 0 ? (int)extent
+                      : stk_list_part(t->l, p->field, extent, 0, p->decoded_len, t->err);
+}
+
+static int begin_sample(struct tar *t, const char *key, size_t len)
+{
+    stk_buf_reset(&t->key);
+    stk_buf_put(&t->key, key, len);
+    t->samples++;
+    t->open = true;
+    int rc = stk_buf_check(&t->key, t->err);
+    return rc < 0 ? rc : stk_list_sample(t->l, key, len, t->err);
+}
+
+/* ---- extensions ---- */
+
+static bool same(const char *a, size_t a_len, const char *b, size_t b_len)
+{
+    return a_len == b_len && memcmp(a, b, a_len) == 0;
+}
+
+static bool name_taken(const struct tar *t, const char *name, size_t len)
+{
+    for (size_t i = 0; i < t->nexts; i++)
+        if (same(t->ext[i].name, t->ext[i].name_len, name, len))
+            return true;
+    return false;
+}
+
+static int new_ext(struct tar *t, const char *text, size_t len)
+{
+    if (!t->ext && !(t->ext = calloc(EXTS_MAX, sizeof *t->ext)))
+        return stk_err_nomem(t->err, EXTS_MAX * sizeof *t->ext);
+    struct stk_field_spec spec;
+    int rc = stk_member_field(text, len, &t->scratch, &spec, t->err);
+    if (rc < 0)
+        return rc;
+    /* "x.txt" beside "x.json": the one that came second keeps its whole extension as its name. */
+    if (name_taken(t, spec.name, spec.name_len)) {
+        spec.name = text;
+        spec.name_len = len;
+    }
+    struct ext e = {.len = len, .name_len = spec.name_len};
+    e.field = stk_list_field(t->l, &spec, t->err);
+    e.text = malloc(len + spec.name_len);
+    if (e.field < 0 || !e.text) {
+        free(e.text);
+        return e.field < 0 ? e.field : stk_err_nomem(t->err, len);
+    }
+    memcpy(e.text, text, len);
+    e.name = e.text + len;
+    memcpy(e.name, spec.name, spec.name_len);
+    t->ext[t->nexts++] = e;
+    return (int)t->nexts - 1;
+}
+
+/* The number of an extension, EXTS_MAX when there are too many to tell apart, or an error. */
+static int find_ext(struct tar *t, const char *text, size_t len)
+{
+    for (size_t k = 0; k < t->nexts; k++) {
+        size_t i = (t->next_ext + k) % t->nexts; /* they mostly come round in the same order */
+        if (same(t->ext[i].text, t->ext[i].len, text, len)) {
+            t->next_ext = i + 1;
+            return (int)i;
+        }
+    }
+    if (t->nexts == EXTS_MAX || len > 1024)
+        return EXTS_MAX;
+    return new_ext(t, text, len);
+}
+
+/* ---- members ---- */
+
+/* A member without an extension is a sample of its own. */
+static int add_lone(struct tar *t, size_t len, struct part *p)
+{
+    if (t->data_field < 0) {
+        struct stk_field_spec spec = {.name = "data", .kind = STK_BYTES};
+        t->data_field = stk_list_field(t->l, &spec, t->err);
+    }
+    if (t->data_field < 0)
+        return t->data_field;
+    p->field = t->data_field;
+    int rc = begin_sample(t, (const char *)t->name.data, len);
+    if (rc == 0)
+        rc = list_part(t, p);
+    t->open = false;
+    return rc;
+}
+
+static int add_named(struct tar *t, size_t stem, size_t len, struct part *p)
+{
+    const char *name = (const char *)t->name.data;
+    int i = find_ext(t, name + stem + 1, len - stem - 1);
+    if (i < 0)
+        return i;
+    if (i == EXTS_MAX)
+        return add_lone(t, len, p);
+    if (!t->open || !same((const char *)t->key.data, t->key.len, name, stem)) {
+        int rc = begin_sample(t, name, stem);
+        if (rc < 0)
+            return rc;
+    }
+    if (t->ext[i].sample == t->samples)
+        return stk_list_problem(t->l, (int64_t)t->off, t->err,
+                                "member '%.*s': the sample has one of that extension already",
+                                SHOW(&t->name));
+    t->ext[i].sample = t->samples;
+    p->field = t->ext[i].field;
+    return list_part(t, p);
+}
+
+/* What a compressed member decodes to stands in its first bytes. 1: it does not, and was noted. */
+static int unpacked_len(struct tar *t, struct part *p)
+{
+    const uint8_t *head;
+    size_t got;
+    if (stk_src_is_stream(t->src))
+        return stk_err_set(t->err, STK_E_UNSUPPORTED, stk_src_path(t->src), (int64_t)t->off,
+                           "compressed samples in a compressed archive");
+    int rc = stk_src_peek(t->src, p->off, p->len < 32 ? (size_t)p->len : 32, &head, &got, t->err);
+    if (rc < 0)
+        return rc;
+    if (stk_member_decoded_len((int)t->chain.step[0].id, head, got, &p->decoded_len))
+        return 0;
+    rc = stk_list_problem(t->l, (int64_t)p->off, t->err,
+                          "member '%.*s': not compressed, or damaged", SHOW(&t->name));
+    return rc < 0 ? rc : 1;
+}
+
+static int add_regular(struct tar *t, uint64_t data, uint64_t size)
+{
+    struct part p = {.off = data, .len = size};
+    bool absolute = t->name.len && t->name.data[0] == '/';
+    size_t len = stk_member_clean((char *)t->name.data, t->name.len);
+    const char *name = (const char *)t->name.data;
+    t->name.len = len;
+    if (absolute || !stk_key_is_safe_path(name, stk_member_stem(name, len)) ||
+        memchr(name, '\0', len))
+        return stk_list_problem(t->l, (int64_t)t->off, t->err,
+                                "member '%.*s': unsafe name (absolute, '..', NUL or overlong)",
+                                SHOW(&t->name));
+    if (stk_member_is_meta(name, len))
+        return 0;
+    p.packed = stk_member_strip((int)t->chain.step[0].id, name, &len);
+    if (p.packed) {
+        int rc = unpacked_len(t, &p);
+        if (rc)
+            return rc < 0 ? rc : 0;
+    }
+    size_t stem = stk_member_stem(name, len);
+    return stem + 1 >= len ? add_lone(t, len, &p) : add_named(t, stem, len, &p);
+}
+
+/* True when [off, off+size) is there. Else *rc is what list() returns: the problem was noted. */
+static bool data_is_there(struct tar *t, uint64_t off, uint64_t size, int *rc)
+{
+    uint64_t end;
+    const uint8_t *p;
+    size_t got = 1;
+    *rc = 0;
+    bool there =
+        !__builtin_add_overflow(off, size, &end) && end <= stk_src_size(t->src) && end <= INT64_MAX;
+    if (there && size && stk_src_is_stream(t->src)) {
+        *rc = stk_src_peek(t->src, end - 1, 1, &p, &got, t->err);
+        there = got == 1;
+    }
+    if (*rc == 0 && !there)
+        *rc =
+            stk_list_problem(t->l, (int64_t)t->off, t->err,
+                             "truncated: a member of %llu bytes begins here, the file ends before",
+                             (unsigned long long)size);
+    t->ended = t->ended || *rc < 0 || !there;
+    return *rc == 0 && there;
+}
+
+static void skip_data(struct tar *t, uint64_t data, uint64_t size)
+{
+    t->off = data + size + stk_tar_padding(size);
+}
+
+static int copy_name(struct tar *t, const struct stk_tar_head *h)
+{
+    stk_buf_reset(&t->name);
+    if (t->local.has_path)
+        stk_buf_put(&t->name, t->local.path.data, t->local.path.len);
+    else if (t->global.has_path)
+        stk_buf_put(&t->name, t->global.path.data, t->global.path.len);
+    else
+        stk_buf_put(&t->name, h->name, h->name_len);
+    stk_buf_putc(&t->name, '\0'); /* never empty, so that data is never NULL */
+    t->name.len -= t->name.len > 0;
+    return stk_buf_check(&t->name, t->err);
+}
+
+/* Links, devices and folders have no data, whatever the size says, in the archives of some tars,
+ * and have it in those of others: the next block tells. */
+static int without_data(struct tar *t, uint64_t *size)
+{
+    struct stk_tar_head next;
+    const uint8_t *p;
+    size_t got;
+    if (!*size)
+        return 0;
+    int rc = stk_src_peek(t->src, t->off + STK_TAR_BLOCK, STK_TAR_BLOCK, &p, &got, t->err);
+    if (rc == 0 && (got < STK_TAR_BLOCK || stk_tar_parse(p, &next) != STK_TAR_GARBAGE))
+        *size = 0;
+    return rc;
+}
+
+/* The map of a GNU sparse file goes on in blocks of its own. */
+static int skip_sparse_map(struct tar *t, const struct stk_tar_head *h, uint64_t *data)
+{
+    bool more = h->more;
+    while (more) {
+        const uint8_t *p;
+        size_t got;
+        int rc = stk_src_peek(t->src, *data, STK_TAR_BLOCK, &p, &got, t->err);
+        if (rc < 0)
+            return rc;
+        more = got == STK_TAR_BLOCK && p[504];
+        *data += STK_TAR_BLOCK;
+    }
+    return 0;
+}
+
+static int refuse_member(struct tar *t, const char *why)
+{
+    return stk_list_problem(t->l, (int64_t)t->off, t->err, "member '%.*s': %s", SHOW(&t->name),
+                            why);
+}
+
+static int take_member(struct tar *t, const struct stk_tar_head *h)
+{
+    uint64_t data = t->off + STK_TAR_BLOCK, size = h->size;
+    bool sparse = t->local.sparse || t->global.sparse || h->type == 'S';
+    int rc = copy_name(t, h);
+    if (t->local.has_size || t->global.has_size)
+        size = t->local.has_size ? t->local.size : t->global.size;
+    if (rc == 0 && h->type >= '1' && h->type <= '6')
+        rc = without_data(t, &size);
+    if (rc == 0)
+        rc = skip_sparse_map(t, h, &data);
+    if (rc < 0 || !data_is_there(t, data, size, &rc))
+        return rc;
+    if (t->local.unusable)
+        rc = refuse_member(t, "skipped, the extended header before it is damaged or too long");
+    else if (sparse)
+        rc = refuse_member(t, "a sparse file, which is not supported; use tar without --sparse");
+    else if (h->type == '1')
+        rc = refuse_member(t, "a hard link to another member; use tar --hard-dereference");
+    else if (h->type == 'M')
+        rc = refuse_member(t, "goes on from another volume");
+    else if (h->type == '0')
+        rc = add_regular(t, data, size);
+    skip_data(t, data, size);
+    return rc;
+}
+
+/* ---- headers that speak about the next one ---- */
+
+static void notes_reset(struct notes *n)
+{
+    struct stk_buf path = n->path;
+    stk_buf_reset(&path);
+    *n = (struct notes){.path = path};
+}
+
+static void set_path(struct notes *n, const char *p, size_t len)
+{
+    stk_buf_reset(&n->path);
+    stk_buf_put(&n->path, p, len);
+    n->has_path = true;
+}
+
+static void take_pax(struct notes *n, const char *text, size_t len)
+{
+    struct stk_tar_pax pax = {.has_size = n->has_size, .size = n->size, .sparse = n->sparse};
+    if (!stk_tar_pax_parse(text, len, &pax))
+        n->unusable = true;
+    n->has_size = pax.has_size;
+    n->size = pax.size;
+    n->sparse = pax.sparse;
+    if (pax.path)
+        set_path(n, pax.path, pax.path_len);
+}
+
+/* 'x', 'g': pax records; 'L': a long name; 'K': a long link target, of no interest. */
+static int take_notes(struct tar *t, const struct stk_tar_head *h)
+{
+    uint64_t data = t->off + STK_TAR_BLOCK;
+    struct notes *n = h->type == 'g' ? &t->global : &t->local;
+    int rc;
+    if (!data_is_there(t, data, h->size, &rc))
+        return rc;
+    if (h->type == 'K') {
+        /* nothing */
+    } else if (h->size > META_MAX) {
+        t->local.unusable = true;
+    } else if (h->size) {
+        const uint8_t *p;
+        size_t got, len = (size_t)h->size;
+        rc = stk_src_peek(t->src, data, len, &p, &got, t->err);
+        if (rc < 0)
+            return rc;
+        if (got < len)
+            n->unusable = true;
+        else if (h->type == 'L')
+            set_path(n, (const char *)p, strnlen((const char *)p, len));
+        else
+            take_pax(n, (const char *)p, len);
+        rc = stk_buf_check(&n->path, t->err);
+    }
+    if (rc == 0 && t->global.unusable) {
+        t->global.unusable = false;
+        rc = stk_list_problem(t->l, (int64_t)t->off, t->err, "damaged global extended header");
+    }
+    skip_data(t, data, h->size);
+    return rc;
+}
+
+/* ---- the walk ---- */
+
+/* Looks for the next header after a damaged one. Only headers with a magic count: file data that
+ * happens to sum up is too easy to find. */
+static int resync(struct tar *t)
+{
+    uint64_t from = t->off;
+    struct stk_tar_head h;
+    const uint8_t *p;
+    size_t got;
+    int rc = 0;
+    t->open = false; /* what follows may be another sample of the same key */
+    notes_reset(&t->local);
+    for (t->off += STK_TAR_BLOCK; rc == 0; t->off += got & ~(size_t)(STK_TAR_BLOCK - 1)) {
+        rc = stk_src_peek(t->src, t->off, RESYNC, &p, &got, t->err);
+        if (rc < 0)
+            return rc;
+        for (size_t i = 0; i + STK_TAR_BLOCK <= got; i += STK_TAR_BLOCK)
+            if (stk_tar_parse(p + i, &h) == STK_TAR_HEADER && h.has_magic) {
+                t->off += i;
+                return stk_list_problem(t->l, (int64_t)from, t->err,
+                                        "damaged header; the next good one is %llu bytes on",
+                                        (unsigned long long)(t->off - from));
+            }
+        if (got < RESYNC)
+            break;
+    }
+    t->ended = true;
+    return rc < 0 ? rc
+                  : stk_list_problem(t->l, (int64_t)from, t->err,
+                                     from ? "damaged header, and no good one behind it"
+                                          : "not a tar archive: no header at its beginning");
+}
+
+/* Zeros: the archive ends here. Members behind them are seen by no tar without --ignore-zeros, so
+ * that they are there is worth saying. */
+static int end_marker(struct tar *t)
+{
+    struct stk_tar_head h;
+    const uint8_t *p;
+    size_t got;
+    t->ended = true;
+    int rc = stk_src_peek(t->src, t->off, AFTER_END, &p, &got, t->err);
+    for (size_t i = 0; rc == 0 && i + STK_TAR_BLOCK <= got; i += STK_TAR_BLOCK) {
+        enum stk_tar_what what = stk_tar_parse(p + i, &h);
+        if (what == STK_TAR_HEADER && h.has_magic)
+            return stk_list_problem(t->l, (int64_t)(t->off + i), t->err,
+                                    "another archive is appended behind the end marker; "
+                                    "its members are not read");
+        if (what != STK_TAR_ZEROS)
+            break;
+    }
+    return rc;
+}
+
+static int end_of_file(struct tar *t, size_t got)
+{
+    t->ended = true;
+    if (got)
+        return stk_list_problem(t->l, (int64_t)t->off, t->err,
+                                "truncated: %zu bytes of a 512-byte header", got);
+    return stk_list_problem(t->l, (int64_t)t->off, t->err,
+                            t->off ? "no end-of-archive marker: the archive may be truncated"
+                                   : "the file is empty");
+}
+
+static int step(struct tar *t)
+{
+    struct stk_tar_head h;
+    const uint8_t *p;
+    size_t got;
+    int rc = stk_src_peek(t->src, t->off, STK_TAR_BLOCK, &p, &got, t->err);
+    if (rc < 0)
+        return rc;
+    if (got < STK_TAR_BLOCK)
+        return end_of_file(t, got);
+    enum stk_tar_what what = stk_tar_parse(p, &h);
+    if (what == STK_TAR_ZEROS)
+        return end_marker(t);
+    if (what == STK_TAR_GARBAGE || !h.size_ok)
+        return resync(t);
+    if (strchr("xXgLK", h.type))
+        return take_notes(t, &h);
+    rc = take_member(t, &h);
+    notes_reset(&t->local);
+    return rc;
+}
+
+int stk_tar_list(struct stk_lister *l, struct stk_src *src, struct stk_err *err)
+{
+    struct tar t = {.l = l, .src = src, .err = err, .data_field = -1};
+    t.chain.nsteps = 1;
+    t.chain.step[0].id = (uint16_t)stk_list_opts(l)->compress;
+    int rc = 0;
+    while (rc == 0 && !t.ended)
+        rc = step(&t);
+    for (size_t i = 0; i < t.nexts; i++)
+        free(t.ext[i].text);
+    free(t.ext);
+    stk_buf_release(&t.local.path);
+    stk_buf_release(&t.global.path);
+    stk_buf_release(&t.name);
+    stk_buf_release(&t.scratch);
+    stk_buf_release(&t.key);
+    return rc;
+}

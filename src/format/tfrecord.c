@@ -1,0 +1,155 @@
+/*
+ * tfrecord.c - TFRecord: u64 length, u32 masked CRC-32C of it, data, u32 masked CRC-32C of data.
+ *
+ * The length's checksum tells a damaged length (the rest of the file is lost: there is no marker to
+ * find the next record by) from damaged data (the next record can be found).
+ */
+#include "format/format.h"
+#include "format/sample.h"
+#include "base/crc32c.h"
+
+#include <string.h>
+
+#define HEAD 12
+#define TAIL 4
+
+static const char *const suffixes[] = {".tfrecord", ".tfrecords", ".tfrec", ".tfr", NULL};
+
+static uint32_t masked(const void *p, size_t n)
+{
+    uint32_t c = stk_crc32c(0, p, n);
+    return (c >> 15 | c << 17) + 0xa282ead8u;
+}
+
+static int bid(const struct stk_probe *p)
+{
+    if (p->head_len >= HEAD && masked(p->head, 8) == stk_le32(p->head + 8))
+        return 99;
+    return 0;
+}
+
+/* The codec of the records: as told, or by the look of the first record. */
+static int record_field(struct stk_lister *l, struct stk_src *src, uint64_t first_len,
+                        struct stk_err *err)
+{
+    const struct stk_list_options *o = stk_list_opts(l);
+    const char *codec = o->payload;
+    if (strcmp(codec, "auto") == 0) {
+        const uint8_t *p = NULL;
+        size_t got = 0;
+        const struct stk_codec *c = NULL;
+        if (!o->compress && first_len <= STK_PEEK_MAX - HEAD) {
+            int rc = stk_src_peek(src, 0, HEAD + (size_t)first_len, &p, &got, err);
+            if (rc < 0)
+                return rc;
+            if (got == HEAD + first_len)
+                c = stk_codec_guess(p + HEAD, (size_t)first_len);
+        }
+        codec = c ? c->name : o->compress ? "example" : "raw";
+    }
+    struct stk_field_spec spec = {.name = "record", .kind = STK_BYTES, .codec = codec};
+    return stk_list_field(l, &spec, err);
+}
+
+static int list(struct stk_lister *l, struct stk_src *src, struct stk_err *err)
+{
+    const struct stk_chain chain = {.nsteps = 1, .step[0].id = (uint16_t)stk_list_opts(l)->compress};
+    bool filtered = stk_list_opts(l)->compress != 0;
+    uint64_t off = 0, size = stk_src_size(src);
+    int field = -1;
+    for (;;) {
+        const uint8_t *p;
+        size_t got;
+        int rc = stk_src_peek(src, off, HEAD, &p, &got, err);
+        if (rc < 0)
+            return rc;
+        if (got == 0)
+            return 0;
+        if (got < HEAD)
+            return stk_list_problem(l, (int64_t)off, err,
+                                    "truncated record: %zu bytes of a 12-byte header", got);
+        uint64_t len = stk_le64(p), end;
+        if (masked(p, 8) != stk_le32(p + 8))
+            return stk_list_problem(l, (int64_t)off, err,
+                                    "corrupt record length (its checksum does not match); "
+                                    "the rest of the file cannot be read");
+        if (__builtin_add_overflow(off, len, &end) || __builtin_add_overflow(end, HEAD + TAIL, &end) ||
+            end > size)
+            return stk_list_problem(l, (int64_t)off, err,
+                                    "truncated record: it says %llu bytes, the file ends before",
+                                    (unsigned long long)len);
+        if (field < 0 && (field = record_field(l, src, len, err)) < 0)
+            return field;
+        rc = filtered ? stk_list_record_filtered(l, field, off + HEAD, len, &chain, NULL, 0, err)
+                      : stk_list_record(l, field, off + HEAD, len, NULL, 0, err);
+        if (rc < 0)
+            return rc;
+        off = end;
+    }
+}
+
+static int check(const uint8_t *frame, uint64_t len, const char *path, uint64_t offset,
+                 struct stk_err *err)
+{
+    if (stk_le64(frame) != len || masked(frame, 8) != stk_le32(frame + 8))
+        return stk_err_set(err, STK_E_CORRUPT, path, (int64_t)offset,
+                           "no record begins here (the length's checksum does not match)");
+    if (masked(frame + HEAD, len) != stk_le32(frame + HEAD + len))
+        return stk_err_set(err, STK_E_CORRUPT, path, (int64_t)offset,
+                           "corrupt record: the data's checksum does not match");
+    return 0;
+}
+
+static int prepare(struct stk_write_config *cfg, struct stk_err *err)
+{
+    struct stk_buf b = STK_BUF_INIT;
+    int rc = cfg->first ? cfg->codec->implode(cfg->first, &b, err) : 0;
+    stk_buf_release(&b);
+    return rc;
+}
+
+/* The record goes straight behind its header, so that data is copied once. */
+static int encode(const struct stk_write_config *cfg, const struct stk_sample *s,
+                  struct stk_buf *out, struct stk_err *err)
+{
+    size_t head = out->len;
+    int rc = 0;
+    stk_buf_extend(out, HEAD);
+    if (s->record && s->record_codec == cfg->codec && !cfg->compress)
+        stk_buf_put(out, s->record, s->record_len);
+    else
+        rc = cfg->codec->implode(s, out, err);
+    if (rc == 0 && cfg->compress) {
+        struct stk_buf packed = STK_BUF_INIT;
+        rc = stk_filter_encode((enum stk_filter_id)cfg->compress, cfg->level, out->data + head + HEAD,
+                               out->len - head - HEAD, &packed, err);
+        out->len = head + HEAD;
+        stk_buf_put(out, packed.data, packed.len);
+        stk_buf_release(&packed);
+    }
+    uint8_t *tail = stk_buf_extend(out, TAIL);
+    if (rc < 0 || !tail)
+        return rc < 0 ? rc : stk_buf_check(out, err);
+    uint8_t *p = out->data + head;
+    size_t len = out->len - head - HEAD - TAIL;
+    stk_put_le64(p, len);
+    stk_put_le32(p + 8, masked(p, 8));
+    stk_put_le32(tail, masked(p + HEAD, len));
+    return 0;
+}
+
+const struct stk_format stk_format_tfrecord = {
+    .name = "tfrecord",
+    .title = "TFRecord",
+    .suffix = ".tfrecord",
+    .suffixes = suffixes,
+    .caps = STK_CAN_READ | STK_CAN_WRITE | STK_CAN_SHARD | STK_CAN_COMPRESS | STK_CAN_CODEC |
+            STK_CAN_GZIP,
+    .bid = bid,
+    .list = list,
+    .head = HEAD,
+    .tail = TAIL,
+    .check = check,
+    .prepare = prepare,
+    .encode = encode,
+};

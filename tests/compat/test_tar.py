@@ -1,0 +1,467 @@
+"""tar / WebDataset against Python's tarfile and GNU tar, in both directions."""
+
+import base64
+import gzip
+import io
+import json
+import os
+import random
+import re
+import shutil
+import subprocess
+import tarfile
+
+import numpy
+import pytest
+
+FORMATS = {"ustar": tarfile.USTAR_FORMAT, "gnu": tarfile.GNU_FORMAT, "pax": tarfile.PAX_FORMAT}
+
+
+def write_tar(path, members, format=tarfile.PAX_FORMAT, mtime=0, mode="w"):
+    """members: (name, bytes) pairs or TarInfo, in order."""
+    with tarfile.open(path, mode, format=format, encoding="utf-8", errors="surrogateescape") as tar:
+        for m in members:
+            info, data = (m, None) if isinstance(m, tarfile.TarInfo) else (tarfile.TarInfo(m[0]), m[1])
+            if data is not None:
+                info.size, info.mtime = len(data), mtime
+            tar.addfile(info, io.BytesIO(data) if data is not None else None)
+    return path
+
+
+def unjson(value):
+    return base64.b64decode(value["$base64"]) if isinstance(value, dict) and "$base64" in value else value
+
+
+def samples(stoker, path, tmp_path, *options, rc=0):
+    """What stoker reads, as [(key, {field: value})], through a pack into JSON Lines."""
+    out = tmp_path / f"samples-{len(list(tmp_path.glob('samples-*')))}"
+    stoker("pack", path, out, "--format", "jsonl", "--shards", "1", *options, rc=rc)
+    found = []
+    for shard in sorted(out.glob("*.jsonl")):
+        for line in shard.read_text("utf-8").splitlines():
+            row = {k: unjson(v) for k, v in json.loads(line).items()}
+            found.append((row.pop("key"), row))
+    return found
+
+
+def as_bytes(value):
+    return value.encode() if isinstance(value, str) else value
+
+
+def webdataset(path):
+    """WebDataset's own reading rules in plain Python: [(key, {extension: bytes})]."""
+    found = []
+    with tarfile.open(path, "r|*") as tar:
+        for m in tar:
+            split = re.match(r"^((?:.*/|)[^.]+)[.]([^/]*)$", m.name)
+            if not m.isreg() or not split or re.match(r"__[^/]*__($|/)", m.name):
+                continue
+            key, ext = split.groups()
+            if not found or found[-1][0] != key:
+                found.append((key, {}))
+            assert ext not in found[-1][1]
+            found[-1][1][ext] = tar.extractfile(m).read()
+    return found
+
+
+def tree(root):
+    """{name below root: bytes} of every file, names as bytes."""
+    root = os.fsencode(root)
+    found = {}
+    for where, _, names in os.walk(root):
+        for name in names:
+            path = os.path.join(where, name)
+            with open(path, "rb") as f:
+                found[os.path.relpath(path, root)] = f.read()
+    return found
+
+
+def packed_tree(root):
+    """The files of a packed folder: they stand in a folder of their own, beside the manifest."""
+    [folder] = [p for p in root.iterdir() if p.is_dir()]
+    return tree(folder)
+
+
+# ---- reading what others write -----------------------------------------------------------------
+
+@pytest.mark.parametrize("mtime", [0, 1234567890, 1234567890.25])
+@pytest.mark.parametrize("name", FORMATS)
+def test_python_tarfile(stoker, tmp_path, name, mtime):
+    """A user would lose archives of Python (WebDataset's writer puts a pax header on each member)."""
+    members = [(f"{d}/{i:04d}.{e}", f"{d}{i}{e}".encode() * (i + 1))
+               for d in ("cat", "dog") for i in range(7) for e in ("jpg", "xml")]
+    tar = write_tar(tmp_path / "t.tar", members, FORMATS[name], mtime)
+    assert samples(stoker, tar, tmp_path) == [
+        (key, {e: d.decode() for e, d in fields.items()}) for key, fields in webdataset(tar)]
+    stoker("verify", tar)
+
+
+@pytest.mark.parametrize("name", ["gnu", "pax"])
+def test_long_and_odd_names(stoker, tmp_path, name):
+    """A user would lose files with long or non-ASCII names."""
+    names = ["a" * 99, "b" * 100, "c" * 101, "/".join(["d" * 60] * 5), "e" * 250,
+             "/".join(["f" * 250] * 4), "héllo wörld/ünï", "日本語/画像", "new\nline", "quo'te\"s",
+             "-dash", "sp ace", "back\\slash", "tab\there"]
+    members = [(n + ".jpg", n.encode()) for n in names]
+    tar = write_tar(tmp_path / "t.tar", members, FORMATS[name])
+    assert [(k, as_bytes(f["jpg"])) for k, f in samples(stoker, tar, tmp_path)] == [
+        (n, n.encode()) for n in names]
+    out = tmp_path / "folder"
+    stoker("pack", tar, out, "--format", "folder")
+    assert packed_tree(out) == {os.fsencode(n): d for n, d in members}
+
+
+@pytest.mark.parametrize("format", ["v7", "oldgnu", "gnu", "ustar", "pax"])
+def test_gnu_tar_reading(stoker, tmp_path, images, format):
+    """A user would lose archives of GNU tar."""
+    root, files = images
+    tar = tmp_path / "t.tar"
+    subprocess.run(["tar", f"--format={format}", "--sort=name", "-cf", tar, "-C", root, "."],
+                   check=True)
+    got = samples(stoker, tar, tmp_path)
+    assert [(k + ".jpg", f["jpg"]) for k, f in got] == list(files.items())
+    stoker("verify", tar)
+
+
+@pytest.mark.parametrize("suffix", ["tar.gz", "tgz"])
+def test_gzip(stoker, tmp_path, suffix):
+    """A user would have to unpack every .tar.gz first."""
+    rng = random.Random(7)
+    # more than one access point of the index (every few MiB), with members across them
+    members = [(f"{i:03d}.bin", rng.randbytes(rng.randrange(300_000))) for i in range(100)]
+    plain = write_tar(tmp_path / "t.tar", members)
+    packed = tmp_path / f"t.{suffix}"
+    with open(plain, "rb") as f, gzip.open(packed, "wb", compresslevel=1) as g:
+        shutil.copyfileobj(f, g)
+    out = tmp_path / "folder"
+    stoker("pack", packed, out, "--format", "folder")
+    assert packed_tree(out) == {os.fsencode(n): d for n, d in members}
+    stoker("verify", packed)
+
+
+@pytest.mark.parametrize("format", ["gnu", "pax"])
+def test_member_over_8_gib(stoker, tmp_path, format):
+    """A user would lose what stands behind a huge member (base-256 and pax sizes)."""
+    size = (8 << 30) + 1000
+    info = tarfile.TarInfo("huge.bin")
+    info.size = size
+    tar = tmp_path / "t.tar"
+    tail = write_tar(tmp_path / "tail.tar", [("last.bin", b"the last one")]).read_bytes()
+    with open(tar, "wb") as f:
+        f.write(info.tobuf(FORMATS[format]))
+        f.seek(size + -size % 512, os.SEEK_CUR)  # a hole: takes no room on disk
+        f.write(tail)
+    result = stoker("inspect", tar, "--json", "-").json()
+    assert result["samples"] == 2
+    out = tmp_path / "last"
+    stoker("inspect", tar, "--sample", "1", "-o", out)
+    assert (out.read_bytes() if out.is_file() else
+            next(p for p in out.rglob("*") if p.is_file()).read_bytes()) == b"the last one"
+
+
+def test_grouping_as_webdataset(stoker, tmp_path):
+    """A user would get samples cut differently than WebDataset cuts them."""
+    rng = random.Random(3)
+    for round in range(5):
+        members, seen = [], set()
+        for i in range(60):
+            stem = rng.choice(["", "d/", "d.x/y/", "e/"]) + rng.choice("abc") + str(i // 3)
+            for ext in rng.sample(["jpg", "png", "seg.png", "xml", "b", "tar.gz"], rng.randint(1, 3)):
+                if (stem, ext) not in seen:
+                    seen.add((stem, ext))
+                    members.append((f"{stem}.{ext}", f"{stem}|{ext}".encode()))
+            if rng.random() < 0.2:
+                folder = tarfile.TarInfo(f"dir{i}")
+                folder.type = tarfile.DIRTYPE
+                members.append(folder)
+            if rng.random() < 0.2:
+                members.append((f"__meta{i}__/x.jpg", b"not a sample"))
+        tar = write_tar(tmp_path / f"g{round}.tar", members)
+        assert samples(stoker, tar, tmp_path) == [
+            (k, {e: d.decode() for e, d in f.items()}) for k, f in webdataset(tar)]
+
+
+def npy(array):
+    b = io.BytesIO()
+    numpy.save(b, array)
+    return b.getvalue()
+
+
+def test_kinds_of_fields(stoker, tmp_path):
+    """A user would get labels, arrays, JSON and text as bytes, or wrong."""
+    array = numpy.arange(12, dtype="<f4").reshape(3, 4)
+    arrays = {"c": array, "fortran": numpy.asfortranarray(array), "big": array.astype(">f4"),
+              "scalar": numpy.array(7, "<i8"), "flags": numpy.array([True, False]),
+              "empty": numpy.zeros((0, 3), "<u2")}
+    members = [("s.cls", b"41\n"), ("s.json", b'{"a": [1, null]}'), ("s.note.txt", "größe".encode()),
+               ("s.jpg", b"\xff\xd8\xff")] + [(f"s.{n}.npy", npy(a)) for n, a in arrays.items()]
+    tar = write_tar(tmp_path / "t.tar", members)
+    [(key, fields)] = samples(stoker, tar, tmp_path)
+    assert key == "s" and fields["label"] == 41 and fields["note"] == "größe"
+    assert fields["json"] == {"a": [1, None]} and fields["jpg"] == b"\xff\xd8\xff"
+    for name, a in arrays.items():
+        assert numpy.array_equal(numpy.array(fields[name]).reshape(a.shape), a), name
+    # and through a tar of ours: numbers in C order, as numpy.save writes them
+    out = tmp_path / "out"
+    stoker("pack", tar, out, "--format", "tar", "--shards", "1")
+    [(key, again)] = webdataset(next(out.glob("*.tar")))
+    assert again["cls"] == b"41" and again["note.txt"].decode() == "größe"
+    assert again["json"] == b'{"a": [1, null]}' and again["jpg"] == b"\xff\xd8\xff"
+    for name, a in arrays.items():
+        want = npy(numpy.ascontiguousarray(a.astype(a.dtype.newbyteorder("<"))).reshape(a.shape))
+        assert again[f"{name}.npy"] == want, name
+
+
+def test_bad_values(stoker, tmp_path):
+    """A user would train on garbage: a label that is none, an array that is cut off."""
+    for bad in [("b.cls", b"cat"), ("b.x.npy", npy(numpy.arange(9))[:-1]), ("b.x.npy", b"no array")]:
+        tar = write_tar(tmp_path / "t.tar", [("a.jpg", b"1"), bad, ("c.jpg", b"3")])
+        out = tmp_path / f"out-{bad[0]}-{len(bad[1])}"
+        result = stoker("pack", tar, out, "--format", "tfrecord", rc=4)
+        assert "t.tar" in result.err and not out.exists()
+        assert [k for k, _ in samples(stoker, tar, tmp_path, "--on-error", "skip", rc=3)] == ["a", "c"]
+
+
+def test_arrays_of_no_numbers(stoker, tmp_path):
+    """Arrays of strings, structures or objects would make the whole sample unreadable (or be
+    unpickled): they stay the files they are."""
+    arrays = [numpy.array(["a", "bc"]), numpy.zeros(2, "i4,f4"), numpy.array([1j]),
+              numpy.array([None, {}], object)]
+    members = [(f"{i}.npy", npy(a)) for i, a in enumerate(arrays)]
+    tar = write_tar(tmp_path / "t.tar", members)
+    out = tmp_path / "out"
+    stoker("pack", tar, out, "--format", "folder")
+    assert packed_tree(out) == {n.encode(): d for n, d in members}
+
+
+# ---- hostile and damaged -----------------------------------------------------------------------
+
+@pytest.mark.parametrize("evil", ["../../x.jpg", "/abs/x.jpg", "a/../../x.jpg", "..", "ok/.."])
+def test_hostile_names(stoker, tmp_path, evil):
+    """A member would be written outside the destination."""
+    tar = write_tar(tmp_path / "t.tar", [("a.jpg", b"1"), (evil, b"evil"), ("b.jpg", b"2")])
+    result = stoker("verify", tar, rc=1)
+    assert "t.tar:1024" in result.out + result.err
+    before = {p for p in tmp_path.rglob("*")}
+    out = tmp_path / "deep" / "er" / "out"
+    out.parent.mkdir(parents=True)
+    stoker("pack", tar, out, "--format", "folder", rc=4)
+    assert not out.exists()
+    stoker("pack", tar, out, "--format", "folder", "--on-error", "skip", rc=3)
+    assert packed_tree(out) == {b"a.jpg": b"1", b"b.jpg": b"2"}
+    assert not [p for p in tmp_path.rglob("x.jpg")] and before
+
+
+def test_duplicate_extension(stoker, tmp_path):
+    """One of two members of the same name would be lost in silence."""
+    tar = write_tar(tmp_path / "t.tar", [("a.jpg", b"1"), ("a.jpg", b"2")])
+    result = stoker("verify", tar, rc=1)
+    assert "t.tar:1024" in result.out + result.err
+
+
+def test_hard_links_and_sparse(stoker, tmp_path):
+    """Files whose bytes are not in the archive would be samples of zeros, or missing in silence."""
+    root = tmp_path / "root"
+    root.mkdir()
+    (root / "a.jpg").write_bytes(b"1" * 600)
+    os.link(root / "a.jpg", root / "b.jpg")
+    os.symlink("a.jpg", root / "c.jpg")
+    os.mkfifo(root / "d.jpg")
+    with open(root / "e.jpg", "wb") as f:
+        f.truncate(1 << 20)
+    (root / "f.jpg").write_bytes(b"6")
+    tar = tmp_path / "t.tar"
+    for format in ("gnu", "pax"):
+        subprocess.run(["tar", f"--format={format}", "--sort=name", "--sparse", "-cf", tar, "-C", root,
+                        "."], check=True)
+        result = stoker("verify", tar, rc=1)
+        text = result.out + result.err
+        assert "hard link" in text and "sparse" in text
+        assert [k for k, _ in samples(stoker, tar, tmp_path, "--on-error", "skip", rc=3)] == ["a", "f"]
+
+
+def test_truncated(stoker, tmp_path):
+    """A cut-off archive would pass for a whole one."""
+    members = [(f"{i}.jpg", bytes([i]) * 700) for i in range(6)]
+    whole = write_tar(tmp_path / "t.tar", members).read_bytes()
+    for cut in [0, 1, 511, 512, 513, 1211, 1212, 1536, 1600, 6 * 1536 - 1, 6 * 1536]:
+        tar = tmp_path / "cut.tar"
+        tar.write_bytes(whole[:cut])
+        result = stoker("verify", tar, "--format", "tar", rc=(1, 4))
+        assert "cut.tar" in result.out + result.err, cut
+    for keep in (6 * 1536 + 512, 6 * 1536 + 1024):
+        tar.write_bytes(whole[:keep])
+        stoker("verify", tar)
+
+
+def test_damaged_header(stoker, tmp_path):
+    """One flipped bit in a header would cost the rest of the archive."""
+    members = [(f"{i}.jpg", bytes([65 + i]) * 700) for i in range(6)]
+    tar = write_tar(tmp_path / "t.tar", members)
+    data = bytearray(tar.read_bytes())
+    for at in (2 * 1536, 2 * 1536 + 124, 2 * 1536 + 150, 2 * 1536 + 156):
+        damaged = tmp_path / "d.tar"
+        data[at] ^= 4
+        damaged.write_bytes(data)
+        data[at] ^= 4
+        result = stoker("verify", damaged, rc=1)
+        assert "d.tar:3072" in result.out + result.err
+        got = samples(stoker, damaged, tmp_path, "--on-error", "skip", rc=3)
+        assert [k for k, _ in got] == ["0", "1", "3", "4", "5"]
+
+
+def test_random_damage(stoker, tmp_path):
+    """No damage may crash or hang the tool."""
+    rng = random.Random(11)
+    members = [(f"d/{'n' * rng.randrange(120)}{i}.{e}", rng.randbytes(rng.randrange(900)))
+               for i in range(8) for e in ("jpg", "x.npy")]
+    for name, format in FORMATS.items():
+        whole = write_tar(tmp_path / f"{name}.tar", members, format, 0.5 if name == "pax" else 1)
+        whole = whole.read_bytes()
+        for i in range(12):
+            data = bytearray(whole)
+            for _ in range(rng.choice([1, 3, 50])):
+                data[rng.randrange(len(data))] = rng.randrange(256)
+            damaged = tmp_path / "damaged.tar"
+            damaged.write_bytes(data if rng.random() < 0.8 else gzip.compress(data)[:-rng.randrange(1, 99)])
+            stoker("verify", damaged, "--format", "tar", rc=(0, 1, 4))
+
+
+def test_appended_archive(stoker, tmp_path):
+    """`cat a.tar b.tar` would lose b without a word."""
+    a = write_tar(tmp_path / "a.tar", [("a.jpg", b"1")]).read_bytes()
+    b = write_tar(tmp_path / "b.tar", [("b.jpg", b"2")]).read_bytes()
+    (tmp_path / "ab.tar").write_bytes(a + b)
+    result = stoker("verify", tmp_path / "ab.tar", rc=1)
+    assert "ab.tar:10240" in result.out + result.err
+    (tmp_path / "a.tar").write_bytes(a + b"trailing garbage" * 100)
+    stoker("verify", tmp_path / "a.tar")
+
+
+# ---- what we write ------------------------------------------------------------------------------
+
+def test_read_by_tarfile(stoker, tmp_path, images):
+    """Archives of ours could not be read elsewhere."""
+    root, files = images
+    out = tmp_path / "out"
+    stoker("pack", root, out, "--format", "tar", "--shards", "2", "--label-from", "none")
+    shards = sorted(out.glob("*.tar"))
+    assert len(shards) == 2
+    got = {}
+    for shard in shards:
+        assert shard.stat().st_size % 10240 == 0
+        with tarfile.open(shard, "r:") as tar:
+            for m in tar:
+                assert m.isreg() and (m.mtime, m.uid, m.gid, m.mode) == (0, 0, 0, 0o644)
+                got[m.name] = tar.extractfile(m).read()
+    assert got == files
+
+
+def test_read_by_gnu_tar(stoker, tmp_path):
+    """GNU tar would complain about or misread archives of ours."""
+    root = tmp_path / "root"
+    names = [b"plain.jpg", b"n" * 101 + b".jpg", b"/".join([b"p" * 50] * 4) + b".jpg",
+             b"/".join([b"q" * 200] * 3) + b".jpg", "grüße/日本.jpg".encode(), b"bad\xff\xfeutf8.jpg",
+             b"\xff" * 120 + b".jpg", b"new\nline.jpg", b"-rf.jpg", b"z" * 251 + b".jpg", b"empty.jpg"]
+    for name in names:
+        path = os.path.join(os.fsencode(root), name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "wb") as f:
+            f.write(b"" if b"empty" in name else name * 3)
+    out = tmp_path / "out"
+    stoker("pack", root, out, "--format", "tar", "--shards", "1", "--label-from", "none")
+    shard = next(out.glob("*.tar"))
+    unpacked = tmp_path / "unpacked"
+    unpacked.mkdir()
+    done = subprocess.run(["tar", "-xf", shard, "-C", unpacked], capture_output=True)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert tree(unpacked) == tree(root)
+    subprocess.run(["tar", "-df", shard, "-C", unpacked], capture_output=True, check=False)
+    with tarfile.open(shard, "r:", errors="surrogateescape") as tar:
+        assert {os.fsencode(m.name): tar.extractfile(m).read() for m in tar} == tree(root)
+
+
+def test_labels(stoker, tmp_path, images):
+    """The classes of a folder would be lost in a WebDataset."""
+    root, files = images
+    out = tmp_path / "out"
+    stoker("pack", root, out, "--format", "tar", "--shards", "1")
+    got = webdataset(next(out.glob("*.tar")))
+    assert [(k + ".jpg", f["jpg"]) for k, f in got] == list(files.items())
+    classes = sorted({n.split("/")[0] for n in files})
+    assert [int(f["cls"]) for _, f in got] == [classes.index(n.split("/")[0]) for n in files]
+    assert json.loads((out / "manifest.json").read_text())["classes"] == classes
+
+
+def test_files_of_one_stem_are_refused(stoker, tmp_path):
+    """Two samples would become one in silence: that is how WebDataset reads them."""
+    root = tmp_path / "root"
+    root.mkdir()
+    for name in ("a.jpg", "b.jpg", "b.json", "c.jpg"):
+        (root / name).write_bytes(b"1")
+    out = tmp_path / "out"
+    result = stoker("pack", root, out, "--format", "tar", rc=4)
+    assert "b.jpg" in result.err and "b.json" in result.err and not out.exists()
+    stoker("pack", root, out, "--format", "tar", "--keys", "number")
+    assert [k for k, _ in samples(stoker, out, tmp_path)] == [f"{i:08d}" for i in range(4)]
+
+
+def test_same_bytes_whatever_the_jobs(stoker, tmp_path, images):
+    """Two runs of the same pack could not be compared."""
+    root, _ = images
+    seen = []
+    for jobs in ("1", "4"):
+        out = tmp_path / f"out{jobs}" / "set"
+        out.parent.mkdir()
+        stoker("pack", root, out, "--format", "tar", "--shards", "3", "--jobs", jobs)
+        seen.append([p.read_bytes() for p in sorted(out.glob("*.tar"))])
+    assert seen[0] == seen[1] and len(seen[0]) == 3
+
+
+@pytest.mark.parametrize("method, suffix", [("zstd", "zst"), ("lz4", "lz4")])
+def test_compressed_samples(stoker, tmp_path, method, suffix):
+    """Samples packed with --compress could not be read back."""
+    members = [(f"{i}.{e}", d) for i in range(20)
+               for e, d in (("a.txt", b"text " * 500 * i), ("bin", os.urandom(100 * i)),
+                            ("cls", b"%d" % i), ("x.npy", npy(numpy.arange(i))))]
+    tar = write_tar(tmp_path / "t.tar", members)
+    out = tmp_path / "out"
+    result = stoker("pack", tar, out, "--format", "tar", "--shards", "1", "--compress", method,
+                    rc=(0, 2, 4))
+    if result.rc != 0 and "install" in result.err:
+        pytest.skip(result.err.strip())
+    assert result.rc == 0
+    with tarfile.open(next(out.glob("*.tar"))) as packed:
+        assert f"1.bin.{suffix}" in packed.getnames() and "1.cls" in packed.getnames()
+    stoker("verify", out)
+    back = tmp_path / "back"
+    stoker("pack", out, back, "--format", "tar", "--shards", "1")
+    assert webdataset(next(back.glob("*.tar"))) == [
+        (k, dict(sorted(f.items()))) for k, f in webdataset(tar)]
+
+
+def test_refusals(stoker, tmp_path):
+    """A key that is a path to elsewhere, or two samples of one name, would do damage."""
+    def rows(*objects):
+        path = tmp_path / "rows.jsonl"
+        path.write_text("".join(json.dumps(o) + "\n" for o in objects))
+        return path
+
+    out = tmp_path / "out"
+    for src, word in [(rows({"key": "../x", "t": "a"}), "../x"),
+                      (rows({"key": "a", "t": "1"}, {"key": "a", "t": "2"}), "'a'"),
+                      (rows({"key": "__x__", "t": "1"}), "__x__")]:
+        result = stoker("pack", src, out, "--format", "tar", rc=4)
+        assert word in result.err and not out.exists()
+        shutil.rmtree(out, ignore_errors=True)
+    stoker("pack", rows({"key": "../x", "t": "a"}), out, "--format", "tar", "--keys", "number")
+
+
+def test_read_from_tar_of_tar(stoker, tmp_path, images):
+    """tar to tar must keep every member as it is."""
+    root, files = images
+    first, second = tmp_path / "a", tmp_path / "b"
+    stoker("pack", root, first, "--format", "tar", "--shards", "1", "--name", "x")
+    stoker("pack", first, second, "--format", "tar", "--shards", "1", "--name", "x")
+    one, two = next(first.glob("*.tar")), next(second.glob("*.tar"))
+    assert one.read_bytes() == two.read_bytes()

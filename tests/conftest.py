@@ -1,0 +1,139 @@
+"""Helpers every Python test shares: run the binary under test, make small datasets.
+
+The binary is $STOKER, or build/stoker. `make test` points it at the ASan+UBSan build, and run()
+turns any sanitizer report or death by signal into a failure, whatever exit status was expected.
+"""
+
+import json
+import os
+import pathlib
+import random
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+STOKER = pathlib.Path(os.environ.get("STOKER", ROOT / "build" / "stoker")).resolve()
+
+# A status no command of ours uses, so that a sanitizer's exit is never taken for an expected one.
+SANITIZER_STATUS = 99
+SANITIZER_ENV = {
+    "ASAN_OPTIONS": f"exitcode={SANITIZER_STATUS}:abort_on_error=0:allocator_may_return_null=1",
+    "UBSAN_OPTIONS": f"halt_on_error=1:print_stacktrace=1:exitcode={SANITIZER_STATUS}",
+    "LSAN_OPTIONS": f"exitcode={SANITIZER_STATUS}",
+}
+
+
+class Result:
+    """What a run gave: rc, out and err as text, out_bytes."""
+
+    def __init__(self, argv, rc, out, err):
+        self.argv = argv
+        self.rc = rc
+        self.out_bytes = out
+        self.out = out.decode("utf-8", "replace")
+        self.err = err.decode("utf-8", "replace")
+
+    def json(self):
+        return json.loads(self.out)
+
+    def __repr__(self):
+        return f"$ {' '.join(map(str, self.argv))}\n[{self.rc}]\n{self.out}{self.err}"
+
+
+def check_sane(result):
+    """Fails the test when the run crashed or a sanitizer spoke up."""
+    spoke = any(s in result.err for s in ("Sanitizer", "runtime error:"))
+    if result.rc < 0 or result.rc == SANITIZER_STATUS or spoke:
+        pytest.fail(f"crash or sanitizer report:\n{result!r}", pytrace=False)
+
+
+def clean_env(extra=None):
+    """The caller's environment without STOKER_* settings, plus the sanitizers' and `extra`."""
+    env = {k: v for k, v in os.environ.items() if not k.startswith("STOKER")}
+    env.update({k: os.environ.get(k, v) for k, v in SANITIZER_ENV.items()})
+    env["LC_ALL"] = "C.UTF-8"
+    env.update({k: str(v) for k, v in (extra or {}).items()})
+    return env
+
+
+def run_stoker(*args, rc=0, env=None, input=None, cwd=None, timeout=300, preexec_fn=None):
+    """Runs stoker; rc is the status (or a tuple of them) expected, None for any."""
+    argv = [str(STOKER), *map(str, args)]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE if input is not None else subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=clean_env(env),
+                          cwd=cwd, preexec_fn=preexec_fn) as proc:
+        try:
+            out, err = proc.communicate(input, timeout=timeout)
+        except subprocess.TimeoutExpired:
+            proc.kill()
+            out, err = proc.communicate()
+            pytest.fail(f"still running after {timeout} s: {argv}\n{err.decode()}", pytrace=False)
+    result = Result(argv, proc.returncode, out, err)
+    check_sane(result)
+    if rc is not None:
+        want = rc if isinstance(rc, tuple) else (rc,)
+        assert result.rc in want, f"status {result.rc}, expected {want}\n{result!r}"
+    return result
+
+
+def image_bytes(rng, size):
+    """`size` bytes that look like a JPEG from both ends; incompressible in between."""
+    head, tail = b"\xff\xd8\xff\xe0\x00\x10JFIF\x00\x01\x01", b"\xff\xd9"
+    return head + rng.randbytes(max(0, size - len(head) - len(tail))) + tail
+
+
+def make_images(root, classes=3, per_class=5, sizes=(100, 3000), seed=1):
+    """A class-per-directory tree. Returns {path below root: bytes} in sorted order."""
+    rng = random.Random(seed)
+    files = {}
+    for c in range(classes):
+        for i in range(per_class):
+            name = f"class{c:02d}/img{i:04d}.jpg"
+            files[name] = image_bytes(rng, rng.randint(*sizes))
+            path = pathlib.Path(root) / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(files[name])
+    return files
+
+
+def flip_byte(path, offset, mask=0x01):
+    """Damages one byte in place; a negative offset counts from the end."""
+    with open(path, "r+b") as f:
+        f.seek(offset, os.SEEK_SET if offset >= 0 else os.SEEK_END)
+        byte = f.read(1)[0]
+        f.seek(-1, os.SEEK_CUR)
+        f.write(bytes([byte ^ mask]))
+
+
+@pytest.fixture(autouse=True)
+def private_cache(tmp_path, monkeypatch):
+    """Indexes of read-only datasets go to a cache of the test's own, not to the user's."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg-cache"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "xdg-config"))
+
+
+@pytest.fixture
+def stoker():
+    """The binary: stoker("pack", src, dst, rc=0) -> Result."""
+    return run_stoker
+
+
+@pytest.fixture
+def images(tmp_path):
+    """(folder, {name: bytes}): three classes of five image-like files."""
+    root = tmp_path / "images"
+    return root, make_images(root)
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "xdist_group(name): tests that share a slow fixture")
+
+
+def pytest_report_header(config):
+    return f"stoker under test: {STOKER}"
+
+
+def pytest_sessionstart(session):
+    if not STOKER.is_file():
+        pytest.exit(f"{STOKER} is not there: run `make`, or set STOKER", returncode=4)

@@ -1,0 +1,221 @@
+/*
+ * harness.c - see harness.h. Files stand in $TMPDIR, else in /dev/shm, in a folder of this
+ * process's own that goes away when it ends; on a crash it stays (a few KiB).
+ */
+#include "harness.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "data/verify.h"
+
+#define READ_FROM_START 48 /* samples read from either end: a hostile count may be 2^60 */
+#define TOUCH_MAX       (4u << 20)
+
+static char folder[256];
+
+static void remove_folder(void)
+{
+    stk_remove_tree(folder, NULL);
+}
+
+static void make_folder(void)
+{
+    const char *tmp = getenv("TMPDIR");
+    snprintf(folder, sizeof folder, "%s/stoker-fuzz-XXXXXX",
+             tmp                             ? tmp
+             : access("/dev/shm", W_OK) == 0 ? "/dev/shm"
+                                             : "/tmp");
+    if (!mkdtemp(folder))
+        stk_fuzz_broken("a temporary folder can be made");
+    /* Indexes go nowhere (no_index_write), but a bug in that must not touch the user's cache. */
+    setenv("XDG_CACHE_HOME", folder, 1);
+    atexit(remove_folder);
+}
+
+const char *stk_fuzz_folder(void)
+{
+    if (!folder[0])
+        make_folder();
+    return folder;
+}
+
+const char *stk_fuzz_file(const char *name, const uint8_t *data, size_t size)
+{
+    static char file[2][300]; /* the last two stay valid */
+    static unsigned turn;
+    char *path = file[turn++ % 2];
+    snprintf(path, sizeof file[0], "%s/%s", stk_fuzz_folder(), name);
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (fd < 0 || (size && write(fd, data, size) != (ssize_t)size) || close(fd) < 0)
+        stk_fuzz_broken("a temporary file can be written");
+    return path;
+}
+
+void stk_fuzz_broken(const char *promise)
+{
+    fprintf(stderr, "broken: %s\n", promise);
+    abort();
+}
+
+void stk_fuzz_touch(const void *p, size_t n)
+{
+    static volatile unsigned sink;
+    const uint8_t *b = p;
+    unsigned sum = 0;
+    /* Of what is very large both ends: its middle is the same allocation. */
+    size_t head = n < TOUCH_MAX ? n : TOUCH_MAX, tail = n - head < TOUCH_MAX ? n - head : TOUCH_MAX;
+    for (size_t i = 0; i < head; i++)
+        sum += b[i];
+    for (size_t i = n - tail; i < n; i++)
+        sum += b[i];
+    sink = sink + sum;
+}
+
+static void touch_value(const struct stk_value *v, unsigned depth)
+{
+    if (v->kind < STK_BYTES || v->kind > STK_LIST || depth > 64)
+        stk_fuzz_broken("a value has a kind, and lists do not nest for ever");
+    if (v->kind == STK_LIST) {
+        for (size_t i = 0; i < v->nitems; i++)
+            touch_value(&v->item[i], depth + 1);
+        return;
+    }
+    stk_fuzz_touch(v->data, v->size);
+    if (v->kind != STK_ARRAY)
+        return;
+    size_t each = stk_dtype_size(v->dtype);
+    uint64_t count = v->ndim <= STK_MAX_NDIM ? stk_value_count(v) : UINT64_MAX;
+    if (!each || count > SIZE_MAX / each || count * each != v->size)
+        stk_fuzz_broken("an array has as many bytes as its type and shape say");
+    for (uint64_t i = 0; i < count && i < 8; i++)
+        stk_fuzz_touch(&(double){stk_value_f64(v, i)}, 8);
+}
+
+void stk_fuzz_touch_sample(const struct stk_sample *s)
+{
+    stk_fuzz_touch(s->key, s->key_len);
+    stk_fuzz_touch(s->record, s->record_len);
+    for (size_t i = 0; i < s->nfields; i++) {
+        stk_fuzz_touch(s->field[i].name, s->field[i].name_len);
+        touch_value(&s->field[i].value, 0);
+    }
+}
+
+static void check_err(int rc, const struct stk_err *err)
+{
+    char text[2200];
+    if (rc < 0 && (err->code != rc || !err->what[0]))
+        stk_fuzz_broken("an error code comes with its message");
+    if (rc > 0)
+        stk_fuzz_broken("functions return 0 or a negative code");
+    if (rc < 0)
+        stk_fuzz_touch(stk_err_text(err, text, sizeof text), 1);
+}
+
+static void read_samples(struct stk_dataset *ds)
+{
+    struct stk_sample *s = stk_sample_new();
+    uint64_t n = stk_dataset_len(ds);
+    for (uint64_t i = 0; s && i < n; i++) {
+        struct stk_err err = {0};
+        if (i == READ_FROM_START && n > 2 * READ_FROM_START)
+            i = n - READ_FROM_START;
+        int rc = stk_dataset_read(ds, i, s, &err);
+        check_err(rc, &err);
+        if (rc == 0)
+            stk_fuzz_touch_sample(s);
+    }
+    stk_sample_free(s);
+}
+
+void stk_fuzz_dataset(const char *path, const struct stk_open_options *options)
+{
+    struct stk_open_options o = *options;
+    struct stk_dataset *ds = NULL;
+    struct stk_err err = {0};
+    o.jobs = 1;
+    int rc = stk_dataset_open(path, &o, &ds, &err);
+    check_err(rc, &err);
+    if (rc == 0)
+        read_samples(ds);
+    stk_dataset_close(ds);
+}
+
+int stk_fuzz_format(const char *format, const uint8_t *data, size_t size)
+{
+    const struct stk_format *f = stk_format_find(format);
+    if (!f || f->missing)
+        return 0;
+    char name[64];
+    snprintf(name, sizeof name, "input%s", f->suffix);
+    const char *path = stk_fuzz_file(name, data, size);
+    stk_fuzz_dataset(path, &(struct stk_open_options){.format = format, .no_index_write = true});
+
+    struct stk_verify_options vo = {.format = format, .jobs = 1};
+    struct stk_verify_result result = {0};
+    struct stk_err err = {0};
+    int rc = stk_verify(path, &vo, &result, &err);
+    check_err(rc, &err);
+    stk_problems_release(&result.problems);
+    return 0;
+}
+
+/* A copy of its own, so that one byte too far is seen. */
+static uint8_t *exact_copy(const uint8_t *data, size_t size)
+{
+    uint8_t *copy = malloc(size ? size : 1);
+    if (!copy)
+        stk_fuzz_broken("there is memory");
+    if (size)
+        memcpy(copy, data, size);
+    return copy;
+}
+
+static void implode_again(const struct stk_codec *c, const struct stk_sample *s)
+{
+    struct stk_buf once = STK_BUF_INIT, twice = STK_BUF_INIT;
+    struct stk_sample back;
+    struct stk_err err = {0};
+    stk_sample_init(&back);
+    int rc = c->implode(s, &once, &err);
+    check_err(rc, &err);
+    if (rc == 0) {
+        rc = c->explode("", 0, once.data, once.len, &back, &err);
+        if (rc)
+            stk_fuzz_broken("what a codec writes it can read");
+        rc = c->implode(&back, &twice, &err);
+        if (rc || once.len != twice.len || (once.len && memcmp(once.data, twice.data, once.len)))
+            stk_fuzz_broken("a sample read back is written as the same bytes");
+    }
+    stk_sample_release(&back);
+    stk_buf_release(&once);
+    stk_buf_release(&twice);
+}
+
+int stk_fuzz_codec(const char *codec, const uint8_t *data, size_t size)
+{
+    const struct stk_codec *c = stk_codec_find(codec);
+    if (!c || !c->explode)
+        return 0;
+    uint8_t *copy = exact_copy(data, size);
+    struct stk_sample s;
+    struct stk_err err = {0};
+    stk_sample_init(&s);
+    int bid = c->bid ? c->bid(copy, size) : 0;
+    if (bid < 0 || bid > 100)
+        stk_fuzz_broken("a bid is 0 to 100");
+    int rc = c->explode("", 0, copy, size, &s, &err);
+    check_err(rc, &err);
+    if (rc == 0) {
+        stk_fuzz_touch_sample(&s);
+        if (c->implode)
+            implode_again(c, &s);
+    }
+    stk_sample_release(&s);
+    free(copy);
+    return 0;
+}

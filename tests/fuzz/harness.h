@@ -1,0 +1,35 @@
+/*
+ * harness.h - what the fuzz targets share: a file of arbitrary bytes opened as a dataset, and
+ * samples of which every byte is looked at, so that ASan sees any that is not there.
+ */
+#ifndef STK_FUZZ_HARNESS_H
+#define STK_FUZZ_HARNESS_H
+
+#include "format/format.h"
+#include "format/sample.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* Writes data to a file with the format's suffix, opens it as a dataset of that format, reads
+ * samples, verifies it. Returns 0, as a fuzz target does. */
+int stk_fuzz_format(const char *format, const uint8_t *data, size_t size);
+
+/* Explodes data with the codec; what comes out is imploded again and must come back the same. */
+int stk_fuzz_codec(const char *codec, const uint8_t *data, size_t size);
+
+/* Opens a dataset and reads samples from either end of it. */
+void stk_fuzz_dataset(const char *path, const struct stk_open_options *options);
+
+/* This process's own folder, and a file in it with these bytes. Borrowed: the path is valid until
+ * the call after the next. */
+const char *stk_fuzz_folder(void);
+const char *stk_fuzz_file(const char *name, const uint8_t *data, size_t size);
+
+/* Looks at every byte of a sample (of a value, of a range). */
+void stk_fuzz_touch_sample(const struct stk_sample *s);
+void stk_fuzz_touch(const void *p, size_t n);
+
+/* Ends the run with a message: the code under test broke a promise of its own. */
+void stk_fuzz_broken(const char *promise) __attribute__((noreturn));
+
+#endif

@@ -1,0 +1,432 @@
+#!/usr/bin/python3
+"""Writes the seeds of the fuzz targets: tests/fuzz/corpus/TARGET/NAME.
+
+Small valid files of every format and shape we know, so that the fuzzer starts where the parsers
+are, not at their first check. Run it after a change here and commit what it writes; the same
+seeds come out every time. Inputs that once crashed something are added by hand as regress-*.
+"""
+
+import gzip
+import io
+import json
+import pathlib
+import struct
+import tarfile
+import zipfile
+import zlib
+
+import numpy as np
+
+HERE = pathlib.Path(__file__).resolve().parent
+CORPUS = HERE / "corpus"
+
+
+def seed(target, name, data):
+    path = CORPUS / target / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+
+
+# ---- TFRecord and protobuf ---------------------------------------------------------------------
+
+def crc32c_table():
+    table = []
+    for i in range(256):
+        for _ in range(8):
+            i = i >> 1 ^ (0x82F63B78 if i & 1 else 0)
+        table.append(i)
+    return table
+
+
+TABLE = crc32c_table()
+
+
+def masked(data):
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc = crc >> 8 ^ TABLE[(crc ^ byte) & 0xFF]
+    crc ^= 0xFFFFFFFF
+    return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
+
+
+def record(data, length=None):
+    head = struct.pack("<Q", len(data) if length is None else length)
+    return head + struct.pack("<I", masked(head)) + data + struct.pack("<I", masked(data))
+
+
+def varint(v):
+    v &= (1 << 64) - 1
+    out = bytearray()
+    while v >= 0x80:
+        out.append(v & 0x7F | 0x80)
+        v >>= 7
+    return bytes(out) + bytes([v])
+
+
+def field(number, data):
+    return varint(number << 3 | 2) + varint(len(data)) + data
+
+
+def feature(value):
+    if isinstance(value, bytes):
+        value = [value]
+    if not value or isinstance(value[0], bytes):
+        return field(1, b"".join(field(1, v) for v in value))
+    if isinstance(value[0], float):
+        return field(2, field(1, struct.pack(f"<{len(value)}f", *value)))
+    return field(3, field(1, b"".join(varint(v) for v in value)))
+
+
+def entry(name, message):
+    return field(1, field(1, name.encode()) + field(2, message))
+
+
+def features(**values):
+    return b"".join(entry(n.replace("__", "/"), feature(v)) for n, v in values.items())
+
+
+def example(**values):
+    return field(1, features(**values))
+
+
+def sequence(context, lists):
+    steps = b"".join(entry(n, b"".join(field(1, feature(v)) for v in vs))
+                     for n, vs in lists.items())
+    return field(1, features(**context)) + field(2, steps)
+
+
+EXAMPLES = {
+    "image": example(data=b"\xff\xd8\xff\xe0JFIF", key=b"a/b.jpg", label=[7]),
+    "numbers": example(x=[1.5, -2.0, 3.25, 0.0], x__shape=[2, 2], n=[1, -1, 1 << 40]),
+    "typed": example(img=bytes(range(12)), img__dtype=b"uint8", img__shape=[2, 2, 3],
+                     m=[1, 0], m__dtype=b"bool", s=[5], s__shape=[], s__dtype=b"int16"),
+    "json": example(j=b'{"a": [1, null]}', j__dtype=b"json"),
+    "lists": example(words=[b"one", b"", b"three"], none=[], one=b"x", one__shape=[1]),
+    "unpacked": field(1, entry("f", field(2, b"\x0d" + struct.pack("<f", 1) + b"\x0d" +
+                                          struct.pack("<f", 2))) +
+                      entry("i", field(3, b"\x08\x05\x08" + varint(-3)))),
+    "twice": field(1, entry("a", feature(b"1")) + entry("a", feature([2])) + entry("e", b"")),
+    "empty": b"",
+}
+
+SEQUENCES = {
+    "grid": sequence({"key": b"k", "label": [3]}, {"x": [[1.0, 2.0], [3.0, 4.0]]}),
+    "ragged": sequence({"y__dtype": b"int16"}, {"x": [[1], [2, 3], []], "y": [[1, 2], [3]]}),
+    "words": sequence({}, {"w": [b"one", [b"two", b"three"]], "none": []}),
+}
+
+
+def protobufs():
+    for name, data in EXAMPLES.items():
+        seed("example", name, data)
+    for name, data in SEQUENCES.items():
+        seed("sequence", name, data)
+    size = b"\x08\x01\x10\x02\x18\x03"
+    seed("datum", "pixels", size + field(4, bytes(6)) + b"\x28\x07")
+    seed("datum", "encoded", field(4, b"\xff\xd8\xff") + b"\x28\x07\x38\x01")
+    seed("datum", "floats", size + field(6, struct.pack("<6f", *range(6))))
+    seed("datum", "floats-unpacked", size + b"".join(b"\x35" + struct.pack("<f", i)
+                                                     for i in range(6)))
+
+
+def tfrecords():
+    many = b"".join(record(e) for e in EXAMPLES.values())
+    seed("tfrecord", "examples", many)
+    seed("tfrecord", "sequences", b"".join(record(e) for e in SEQUENCES.values()))
+    seed("tfrecord", "raw", record(b"hello") + record(b"") + record(b"\xff\xd8\xff\xd9"))
+    seed("tfrecord", "empty", b"")
+    seed("tfrecord", "truncated", many[:-3])
+    seed("tfrecord", "long", record(b"hello", 1 << 63) + record(b"hello", 1 << 40))
+    seed("tfrecord", "bad-data", record(b"hello")[:-1] + b"\0" + record(b"world"))
+    seed("tfrecord", "gzip", gzip.compress(many, mtime=0))
+    seed("tfrecord", "gzip-members", gzip.compress(many[:40], mtime=0) +
+         gzip.compress(many[40:], mtime=0))
+    seed("tfrecord", "zlib", zlib.compress(many))
+
+
+# ---- tar ---------------------------------------------------------------------------------------
+
+def tar_of(members, fmt):
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=fmt) as t:
+        for name, data in members:
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            t.addfile(info, io.BytesIO(data))
+    return out.getvalue().rstrip(b"\0") + bytes(1024)
+
+
+def npy_of(array):
+    out = io.BytesIO()
+    np.save(out, array)
+    return out.getvalue()
+
+
+def tars():
+    sample = [("a/1.jpg", b"\xff\xd8\xff"), ("a/1.cls", b"3"), ("a/1.json", b'{"x": 1}'),
+              ("a/2.jpg", b"\xff\xd8"), ("a/2.cls", b"-1\n"), ("a/2.x.npy", npy_of(np.arange(3)))]
+    long = [("d" * 90 + "/" + "n" * 120 + ".txt", b"long name")]
+    seed("tar", "ustar", tar_of(sample, tarfile.USTAR_FORMAT))
+    seed("tar", "pax", tar_of(long, tarfile.PAX_FORMAT))
+    seed("tar", "gnu", tar_of(long, tarfile.GNU_FORMAT))
+    seed("tar", "dotdot", tar_of([("../../x.txt", b"out")], tarfile.USTAR_FORMAT))
+    big = bytearray(tar_of([("big.bin", b"x")], tarfile.GNU_FORMAT))
+    big[124:136] = b"\x80" + bytes(3) + struct.pack(">Q", 1 << 40)
+    big[148:156] = b" " * 8
+    big[148:156] = b"%06o\0 " % sum(big[:512])
+    seed("tar", "base256", bytes(big))
+    seed("tar", "gzip", gzip.compress(tar_of(sample, tarfile.USTAR_FORMAT), mtime=0))
+
+
+# ---- RecordIO ----------------------------------------------------------------------------------
+
+MAGIC = struct.pack("<I", 0xCED7230A)
+
+
+def rec(data, flag=0):
+    return MAGIC + struct.pack("<I", flag << 29 | len(data)) + data + bytes(-len(data) % 4)
+
+
+def recordios():
+    header = struct.pack("<IfQQ", 0, 3.0, 11, 0)
+    labels = struct.pack("<IfQQ", 2, 0.0, 12, 0) + struct.pack("<2f", 1, 2)
+    seed("recordio", "image", rec(header + b"\xff\xd8\xff\xd9") + rec(labels + b"\x89PNG"))
+    seed("recordio", "raw", rec(b"hello") + rec(b"") + rec(b"abcd"))
+    seed("recordio", "parts", rec(header + b"abcd", 1) + rec(b"", 2) + rec(b"efgh", 3) + rec(b"x"))
+    seed("recordio", "damaged", rec(b"hello") + b"\0\0\0\0" + rec(b"found again"))
+    seed("recordio", "long", MAGIC + struct.pack("<I", (1 << 29) - 1) + b"short")
+
+
+# ---- arrays ------------------------------------------------------------------------------------
+
+def npy_text(text, data=b"", version=1):
+    raw = text.encode()
+    return (b"\x93NUMPY" + bytes([version, 0]) +
+            struct.pack("<H" if version == 1 else "<I", len(raw)) + raw + data)
+
+
+def npz_of(compress, **arrays):
+    out = io.BytesIO()
+    method = zipfile.ZIP_DEFLATED if compress else zipfile.ZIP_STORED
+    with zipfile.ZipFile(out, "w", method) as z:
+        for name, array in arrays.items():
+            z.writestr(zipfile.ZipInfo(f"{name}.npy"), npy_of(array), method)
+    return out.getvalue()
+
+
+def arrays():
+    for kind in ("<f4", ">i2", "|u1", "<f8", "|b1", "<f2", "|S3", "<U2"):
+        name = kind.strip("<>|")
+        seed("npy", name, npy_of(np.zeros((2, 3), kind)))
+    seed("npy", "fortran", npy_of(np.asfortranarray(np.arange(6.).reshape(2, 3))))
+    seed("npy", "scalar", npy_of(np.float32(1)))
+    seed("npy", "v2", npy_text("{'descr': '<f4', 'fortran_order': False, 'shape': (1,), }\n",
+                               bytes(4), 2))
+    seed("npy", "bomb", npy_text("{'descr': '<f8', 'fortran_order': False, "
+                                 "'shape': (4294967296, 4294967296), }\n"))
+    seed("npy", "object", npy_text("{'descr': '|O', 'fortran_order': False, 'shape': (1,), }\n"))
+    table = {"data": np.arange(6, dtype="u1"), "data.offsets": np.array([0, 2, 2, 6], "u8"),
+             "label": np.array([1, 2, 3]), "x": np.zeros((3, 2), "f4")}
+    seed("npz", "stored", npz_of(False, **table))
+    seed("npz", "deflated", npz_of(True, **table))
+    saved = io.BytesIO()
+    np.savez(saved, x=np.zeros((2, 2)))
+    seed("npz", "numpy", saved.getvalue())
+    seed("npz", "no-samples", npz_of(False, a=np.float32(1)))
+
+
+# ---- text --------------------------------------------------------------------------------------
+
+VALUES = [{"key": "a", "label": 1, "x": [1.5, 2], "t": "h\u00e9 \"q\" \\ \n"},
+          {"key": "b", "label": -2, "x": [[1], [2, 3]], "o": {"n": None, "b": [True, False]}},
+          {"data": {"$base64": "/9j/2Q=="}, "big": 12345678901234567890, "e": 1e-300}]
+
+
+def texts():
+    for target, delim in (("csv", ","), ("tsv", "\t")):
+        rows = [["key", "label", "x_0", "x_1", "t"], ["a", "1", "1.5", "2", '"q ""x"""'],
+                ["b", "-2", "", "nan", f'"two\nlines{delim}"'], ["c", "3", "1e5", "0x1", ""]]
+        text = "\r\n".join(delim.join(r) for r in rows)
+        seed(target, "header", text.encode())
+        seed(target, "plain", delim.join("123").encode() + b"\n" + delim.join("456").encode())
+        seed(target, "bom", b"\xef\xbb\xbf" + text.encode() + b"\n\n")
+        seed(target, "open-quote", f'a{delim}b\n1{delim}"never closed\n'.encode())
+        seed(target, "gzip", gzip.compress(text.encode(), mtime=0))
+    lines = "\n".join(json.dumps(v) for v in VALUES)
+    for target in ("json", "jsonparse"):
+        seed(target, "array", json.dumps(VALUES).encode())
+        seed(target, "pretty", json.dumps(VALUES, indent=1, ensure_ascii=False).encode())
+        seed(target, "single", json.dumps(VALUES[1]).encode())
+        seed(target, "scalars", b'[1, -0.5, "x", null, true, [], {}, "\\ud83d\\ude00"]')
+        seed(target, "deep", b"[" * 70 + b"]" * 70)
+    seed("json", "gzip", gzip.compress(json.dumps(VALUES).encode(), mtime=0))
+    seed("jsonl", "lines", lines.encode())
+    seed("jsonl", "blank", b"\n\n" + lines.encode() + b"\n\r\n")
+    seed("jsonl", "mixed", b'1\n"two"\n[3]\n{"four": 4}\nbroken\nnull')
+    seed("jsonl", "gzip", gzip.compress(lines.encode(), mtime=0))
+
+
+def settings():
+    seed("opt", "config", b"# comment\n[fuzz]\nsize = 64M\nwait = 1.5m\nflag = yes\nshare = 5%\n"
+                          b"choice = dir:2\nlist = a\nlist = b\ncount = 7\n")
+    seed("opt", "argv", b"--size=64MiB\0-f\0--no-flag\0--text\0x\0--choice=csv:f\0--list=a\0--\0z")
+    for i, text in enumerate(["64M", "1.5GB", "90", "250ms", "2h", "18446744073709551615", "1e3",
+                              "16E", "-1", "0.1%"]):
+        seed("opt", f"value{i}", text.encode())
+
+
+# ---- codecs, filters, samples, indexes ---------------------------------------------------------
+
+CODECS = ["raw", "example", "sequence", "image", "datum", "csv", "json", "npy", "cls"]
+
+
+def codecs():
+    def case(codec, name, data, context=b""):
+        seed("codec", f"{codec}-{name}",
+             bytes([CODECS.index(codec), len(context)]) + context + data)
+
+    case("cls", "one", b"-12\n")
+    case("image", "one", struct.pack("<IfQQ", 0, 3.0, 11, 0) + b"\xff\xd8\xff\xd9")
+    case("image", "labels", struct.pack("<IfQQ", 2, 0.0, 1, 0) + struct.pack("<2f", 1, 2) + b"x")
+    case("json", "one", json.dumps(VALUES[1]).encode())
+    case("npy", "one", npy_of(np.arange(6, dtype=">i2").reshape(2, 3)))
+    case("raw", "one", b"bytes")
+    case("example", "typed", EXAMPLES["typed"])
+    case("csv", "row", b'a,1,1.5,"x ""y"""', b"csv , header 4\nt key\ni label\nf x\nt t\n")
+
+
+def filters():
+    text = b"stoker keeps the furnace fed " * 8
+    raw = zlib.compressobj(9, zlib.DEFLATED, -15)
+    deflated = raw.compress(text) + raw.flush()
+    ids = {"zlib": 1, "gzip": 2, "deflate": 3, "zstd": 4, "lz4f": 5, "lz4b": 6, "xz": 7,
+           "shuffle": 8, "fletcher": 9, "bswap": 10, "resume": 11, "join": 12, "zeros": 13}
+
+    def case(name, data, *steps):
+        seed("filter", name, bytes([len(steps)]) + b"".join(bytes([ids[s], a]) for s, a in steps) +
+             data)
+
+    case("zlib", zlib.compress(text), ("zlib", 0))
+    case("gzip", gzip.compress(text, mtime=0) * 2, ("gzip", 0))
+    case("deflate", deflated, ("deflate", 0))
+    case("hdf5", zlib.compress(text), ("zlib", 0), ("shuffle", 4))
+    case("big-endian", text[:16], ("bswap", 8))
+    case("fletcher", text[:16] + bytes(4), ("fletcher", 0))
+    case("zstd", bytes.fromhex("28b52ffd2005290000") + b"hello", ("zstd", 0))
+    case("zstd-plain", text, ("zstd", 0))
+    case("lz4", bytes.fromhex("04224d186040820500008068656c6c6f00000000"), ("lz4f", 0))
+    case("lz4-block", b"\x50hello", ("lz4b", 0))
+    case("join", rec(b"abcd", 1) + rec(b"efgh", 3), ("join", 0))
+    case("zeros", b"", ("zeros", 12))
+
+
+def samples():
+    """As stk_sample_flatten writes: found by the fuzzer from nothing in seconds, so one is enough."""
+    seed("sample", "zeros", bytes(64))
+
+
+TABLES = ["files", "names", "dirs", "extents", "segments", "columns", "rows", "parts", "keyoff",
+          "keys", "fields", "fieldnames", "chains", "points", "windows", "crcs", "context"]
+ELEMENT = dict(files=32, names=1, dirs=24, extents=16, segments=48, columns=48, rows=8, parts=16,
+               keyoff=8, keys=1, fields=96, fieldnames=1, chains=32, points=32, windows=1, crcs=16,
+               context=1)
+
+
+def index_file(nsamples, fmt, **tables):
+    """A header (its checksum is put right by the target) and tables at multiples of 64."""
+    head = 8 + 8 + 16 + 24 + 16 + 8 + 32 + 8 + 32 * len(TABLES)
+    at, body, entries = (head + 63) // 64 * 64, b"", b""
+    start = at
+    for name in TABLES:
+        data = tables.get(name, b"")
+        entries += struct.pack("<QQQII", at + len(body), len(data) // ELEMENT[name], 0,
+                               ELEMENT[name], 0)
+        body += data + bytes(-len(data) % 64)
+    header = (b"STKINDX\0" + struct.pack("<II", 1, len(TABLES)) + bytes(16) +
+              struct.pack("<QQQ", len(tables.get("files", b"")) // 32,
+                          len(tables.get("extents", b"")) // 16, nsamples) + bytes(24) +
+              fmt.ljust(16, b"\0") + b"raw".ljust(16, b"\0") + bytes(8) + entries)
+    return header.ljust(start, b"\0") + body
+
+
+def extent(offset, length, file=0, chain=0):
+    return struct.pack("<QQ", offset | length << 48 & (1 << 64) - 1,
+                       length >> 16 | file << 28 | chain << 56)
+
+
+def indexes():
+    # The file fuzz_index.c makes: data.bin of 1000 bytes.
+    files = struct.pack("<QIIQq", 0, 8, 0, 1000, 0)
+    fields = struct.pack("<II4B16sI8Q", 0, 4, 1, 0, 0, 0, b"example", 0, *[0] * 8)
+    common = dict(files=files, names=b"data.bin\0", fields=fields, fieldnames=b"data")
+    whole = struct.pack("<QQQQQIHH", 0, 2, 0, 2, 0, 0, 0, 1)
+    keys = dict(keyoff=struct.pack("<3Q", 0, 1, 2), keys=b"ab")
+    seed("index", "framed", index_file(2, b"tfrecord", segments=whole,
+                                       extents=extent(12, 100) + extent(128, 50), **keys, **common))
+    seed("index", "whole", index_file(2, b"recordio", segments=whole,
+                                      extents=extent(0, 100) + extent(128, 872), **keys, **common))
+    seed("index", "parts", index_file(
+        1, b"tar", extents=extent(0, 100), rows=struct.pack("<2Q", 0, 2),
+        parts=struct.pack("<QQ", 0, 10 << 24) + struct.pack("<QQ", 10 << 48, 20 << 24),
+        segments=struct.pack("<QQQQQIHH", 0, 1, 0, 1, 0, 0, 0, 2), **common))
+    seed("index", "columns", index_file(
+        10, b"npy", extents=extent(0, 100, chain=1) + extent(100, 100, chain=2),
+        columns=struct.pack("<5QII", 0, 5, 0, 10, 10, 0, 0),
+        chains=struct.pack("<I2H16xQ", 1, 10, 2, 0) + struct.pack("<I2H16xQ", 1, 11, 0, 0),
+        points=struct.pack("<QQQII", 1, 100, 0, 4, 3), windows=b"wind",
+        crcs=struct.pack("<QII", 0, 7, 0),
+        segments=struct.pack("<QQQQQIHH", 0, 10, 0, 2, 0, 1, 0, 3), **common))
+
+
+def manifests():
+    shard = {"name": "data-00000-of-00001.tfrecord", "size_bytes": 100, "samples": 2,
+             "xxh64": "0123456789abcdef"}
+    m = {"stoker_manifest": 1, "stoker_version": "0.1.0", "format": "tfrecord",
+         "payload": "example", "compression": "", "samples": 2, "size_bytes": 100, "source": "src",
+         "shards": [shard], "other_files": [{**shard, "name": "index.stkidx"}],
+         "classes": ["cat", "dog"], "settings": {"shards": 1}}
+    seed("manifest", "tfrecord", json.dumps(m, indent=1).encode())
+    seed("manifest", "folder", json.dumps({**m, "format": "folder", "payload": "",
+                                           "compression": "zstd"}).encode())
+    seed("manifest", "outside", json.dumps({**m, "shards": [{**shard, "name": "../x"}]}).encode())
+    seed("manifest", "others", b'{"manifest_version": 3}')
+
+
+def hdf5s():
+    """Object headers, chunk B-trees and heaps by hand; addresses count from the file's start."""
+    head = bytes([0x0A, 0, 0, 1, 0, 0, 16, 3, 0, 0, 1, 0, 0, 0, 0, 0])
+    layout = struct.pack("<BBBQIIII", 3, 2, 2, 128, 4, 4, 0, 0)[:19]
+    message = struct.pack("<HHB3x", 8, 24, 0) + layout.ljust(24, b"\0")
+    header = struct.pack("<BBHII4x", 1, 0, 1, 1, len(message)) + message
+    key = struct.pack("<IIQQ", 16, 0, 0, 0)
+    tree = (b"TREE" + struct.pack("<BBHQQ", 1, 0, 1, (1 << 64) - 1, (1 << 64) - 1) + key +
+            struct.pack("<Q", 64) + struct.pack("<IIQQ", 0, 0, 4, 0))
+    seed("hdf5", "chunks", head + header.ljust(128, b"\0") + tree.ljust(256, b"\0"))
+    contiguous = struct.pack("<HHB3x", 8, 24, 0) + struct.pack("<BBQQ", 3, 1, 100, 50).ljust(24, b"\0")
+    seed("hdf5", "contiguous", head + struct.pack("<BBHII4x", 1, 0, 1, 1, 32) + contiguous)
+    heap = b"GCOL" + struct.pack("<B3xQ", 1, 64) + struct.pack("<HH4xQ", 1, 1, 5) + b"hello\0\0\0"
+    seed("hdf5", "heap", head + heap.ljust(64, b"\0"))
+    v2 = b"OHDR" + bytes([2, 0, 22]) + struct.pack("<BHB", 8, 18, 0) + struct.pack("<BBQQ", 4, 1, 9, 9)
+    seed("hdf5", "v2", head + v2 + bytes(4))
+
+
+def main():
+    protobufs()
+    tfrecords()
+    tars()
+    recordios()
+    arrays()
+    texts()
+    settings()
+    codecs()
+    filters()
+    samples()
+    indexes()
+    manifests()
+    hdf5s()
+    total = sum(p.stat().st_size for p in CORPUS.rglob("*") if p.is_file())
+    print(f"{total} bytes in {CORPUS}")
+
+
+if __name__ == "__main__":
+    main()

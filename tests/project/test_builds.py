@@ -1,0 +1,67 @@
+"""Other ways to build: without optional libraries, and with clang, every warning an error."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+
+
+def build(name, *options, cc="cc"):
+    env = {**os.environ, "CC": cc}
+    for argv in (["meson", "setup", "--reconfigure", name, *options], ["ninja", "-C", name, "--quiet"]):
+        if argv[0] == "meson" and not (ROOT / name / "build.ninja").exists():
+            argv.remove("--reconfigure")
+        done = subprocess.run(argv, cwd=ROOT, env=env, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True)
+        assert done.returncode == 0, done.stdout[-8000:]
+    return ROOT / name / "stoker"
+
+
+@pytest.fixture(scope="module")
+def core():
+    """A binary built without any optional library, as on a cluster's login node."""
+    return build("build-core", "-Dextras=disabled", "-Dwerror=true")
+
+
+def run(*argv):
+    return subprocess.run(list(map(str, argv)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          stdin=subprocess.DEVNULL, text=True)
+
+
+@pytest.mark.xdist_group("core")
+def test_core_only_needs_zlib_alone(core):
+    """Who has no HDF5, LMDB, zstd... still gets a binary that starts."""
+    lines = run("readelf", "-d", core).stdout.splitlines()
+    needed = {line.split("[")[1].split(".so")[0] for line in lines if "(NEEDED)" in line}
+    assert needed <= {"libc", "libz", "libm", "libpthread", "ld-linux-x86-64"}
+
+
+@pytest.mark.xdist_group("core")
+def test_core_only_packs_and_verifies(core, images, tmp_path):
+    """The main job works without any optional library."""
+    assert run(core, "pack", images[0], tmp_path / "packed").returncode == 0
+    assert run(core, "verify", tmp_path / "packed").returncode == 0
+
+
+@pytest.mark.xdist_group("core")
+@pytest.mark.parametrize("name, first_bytes, package", [
+    ("a.h5", b"\x89HDF\r\n\x1a\n", "libhdf5-dev"),
+    ("a.sqsh", b"hsqs", "libsquashfs-dev"),
+    ("data.mdb", b"\0" * 16 + b"\xde\xc0\xef\xbe", "liblmdb-dev"),
+])
+def test_core_only_says_what_it_lacks(core, tmp_path, name, first_bytes, package):
+    """Asked for a format that is not built in, it names the package to install."""
+    (tmp_path / name).write_bytes(first_bytes + b"\0" * 8192)
+    done = run(core, "inspect", tmp_path / name)
+    assert done.returncode == 4
+    assert package in done.stdout
+
+
+@pytest.mark.skipif(not shutil.which("clang"), reason="clang is not installed")
+def test_clang_has_nothing_to_warn_about():
+    """The other compiler of the field builds everything without a warning."""
+    build("build-clang", "-Dwerror=true", "-Dbuildtype=debug", "-Dtests=true", cc="clang")

@@ -1,0 +1,144 @@
+"""make install: what another program, a packager and a user of the command find afterwards."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+pytestmark = pytest.mark.xdist_group("install")
+
+PROGRAM = r"""
+#include <stdio.h>
+#include <stoker.h>
+int main(int argc, char **argv)
+{
+    struct stk_dataset *ds;
+    struct stk_err err;
+    struct stk_sample *s = stk_sample_new();
+    char text[2100];
+    size_t len;
+    if (argc < 2 || stk_dataset_open(argv[1], NULL, &ds, &err) || stk_dataset_read(ds, 1, s, &err))
+        return fprintf(stderr, "%s\n", stk_err_text(&err, text, sizeof text)), 1;
+    printf("%s %llu ", stk_dataset_format(ds), (unsigned long long)stk_dataset_len(ds));
+    printf("%.*s\n", (int)stk_sample_get(s, "name")->size, (const char *)stk_sample_get(s, "name")->data);
+    stk_sample_key(s, &len);
+    stk_dataset_close(ds);
+    stk_sample_free(s);
+    return 0;
+}
+"""
+
+
+def run(*argv, env=None, **kw):
+    done = subprocess.run(list(map(str, argv)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True, env={**os.environ, **(env or {})}, **kw)
+    assert done.returncode == 0, f"{argv}\n{done.stdout}"
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    """The prefix of a release build made with -Werror and installed with `make install`."""
+    prefix = tmp_path_factory.mktemp("prefix")
+    run("make", "install", "BUILD=build-install", f"PREFIX={prefix}", "MESON_FLAGS=-Dwerror=true",
+        cwd=ROOT)
+    return prefix
+
+
+@pytest.fixture(scope="module")
+def program(installed, tmp_path_factory):
+    """(source file of a small user of the library, a CSV for it, its environment)."""
+    work = tmp_path_factory.mktemp("program")
+    (work / "user.c").write_text(PROGRAM)
+    (work / "people.csv").write_text("name,age\nada,36\ngrace,85\n")
+    env = {"PKG_CONFIG_PATH": str(installed / "lib/pkgconfig"), "XDG_CACHE_HOME": str(work)}
+    return work, env
+
+
+def pkg_config(env, *args):
+    return run("pkg-config", *args, "stoker", env=env).split()
+
+
+def test_shared_library(installed, program):
+    """A program that follows `pkg-config --libs` links against the shared library and reads."""
+    work, env = program
+    run("cc", "user.c", "-o", "shared", *pkg_config(env, "--cflags", "--libs"), cwd=work, env=env)
+    assert "libstoker.so.0" in run("readelf", "-d", work / "shared")
+    out = run(work / "shared", work / "people.csv", env={**env, "LD_LIBRARY_PATH": installed / "lib"})
+    assert out.split() == ["csv", "2", "grace"]
+
+
+def test_static_library(installed, program):
+    """A program that follows `pkg-config --static` carries the library with it."""
+    work, env = program
+    libs = [str(installed / "lib/libstoker.a") if flag == "-lstoker" else flag
+            for flag in pkg_config(env, "--static", "--cflags", "--libs")]
+    run("cc", "user.c", "-o", "static", *libs, cwd=work, env=env)
+    assert "libstoker" not in run("readelf", "-d", work / "static")
+    assert run(work / "static", work / "people.csv", env=env).split() == ["csv", "2", "grace"]
+
+
+def test_header_alone(installed, tmp_path):
+    """stoker.h needs no other header before it, in C and in C++."""
+    source = tmp_path / "alone.c"
+    source.write_text("#include <stoker.h>\nstruct stk_err e;\n")
+    flags = [f"-I{installed}/include", "-fsyntax-only", "-Wall", "-Wextra", "-Werror"]
+    run("cc", "-std=c17", "-pedantic", *flags, source)
+    if shutil.which("clang"):
+        run("clang", "-x", "c++", "-nostdinc++", *flags, source)
+
+
+def test_command_runs_from_anywhere(installed):
+    """The installed command needs neither libstoker.so nor a search path baked in."""
+    for file in ("bin/stoker", "lib/libstoker.so"):
+        dynamic = run("readelf", "-d", installed / file)
+        assert "RUNPATH" not in dynamic and "RPATH" not in dynamic, file
+    assert "libstoker" not in run("readelf", "-d", installed / "bin/stoker")
+    version = run(installed / "bin/stoker", "--version", cwd="/")
+    assert run("pkg-config", "--modversion", installed / "lib/pkgconfig/stoker.pc").strip() in version
+
+
+def test_only_our_names_are_exported(installed):
+    """The shared library cannot clash with a user's own functions: it exports stk_* alone."""
+    lines = run("nm", "-D", "--defined-only", installed / "lib/libstoker.so").split("\n")
+    names = {line.split()[-1] for line in lines if line}
+    assert "stk_dataset_open" in names
+    assert {n for n in names if not n.startswith("stk_")} == set()
+
+
+def test_declared_is_exported(installed):
+    """What the public header declares is there to link against, and nothing else is."""
+    header = (installed / "include/stoker.h").read_text()
+    lines = run("nm", "-D", "--defined-only", installed / "lib/libstoker.so").split("\n")
+    names = {line.split()[-1] for line in lines if line}
+    assert {n for n in names if f"{n}(" not in header} == set()
+    assert header.count("STK_API ") - 1 == len(names)  # the macro's own definition
+
+
+def test_man_pages(installed):
+    """`man stoker` and `man stoker-COMMAND` work after make install, for every command."""
+    pages = {p.name for p in (installed / "share/man/man1").iterdir()}
+    assert {"stoker.1", "stoker-inspect.1", "stoker-pack.1", "stoker-verify.1"} <= pages
+    for page in pages:
+        text = (installed / "share/man/man1" / page).read_text()
+        assert ".SH" in text or ".Sh" in text
+        if shutil.which("mandoc"):
+            run("mandoc", "-Tlint", "-Werror", installed / "share/man/man1" / page)
+
+
+def test_completion(installed):
+    """The Tab key knows the commands after make install."""
+    completion = installed / "share/bash-completion/completions/stoker"
+    out = run("bash", "-c", f"source {completion}; complete -p stoker")
+    assert "stoker" in out
+
+
+def test_destdir(installed, tmp_path):
+    """A packager's DESTDIR gets the files; the prefix in stoker.pc stays the final one."""
+    run("make", "install", "BUILD=build-install", "PREFIX=/usr", f"DESTDIR={tmp_path}",
+        "MESON_FLAGS=-Dwerror=true", cwd=ROOT)
+    assert (tmp_path / "usr/bin/stoker").exists()
+    assert "prefix=/usr\n" in (tmp_path / "usr/lib/pkgconfig/stoker.pc").read_text()
