@@ -33,7 +33,7 @@ const char *const *stk_payload_names(void)
 static const char *compression(unsigned caps)
 {
     if (caps & STK_CAN_COMPRESS)
-        return "zstd, lz4";
+        return caps & STK_CAN_DEFLATE ? "zstd, lz4, deflate" : "zstd, lz4";
     return caps & STK_CAN_DEFLATE ? "deflate" : "-";
 }
 

@@ -128,30 +128,6 @@ static void put_histogram(const struct stk_inspect *in, unsigned columns, struct
     stk_grid_release(&t);
 }
 
-static void put_fields(const struct stk_inspect *in, struct stk_buf *out)
-{
-    struct stk_grid t;
-    stk_grid_init(&t, "llllr");
-    stk_grid_row(&t, "field", "kind", "type", "shape", "size");
-    for (size_t i = 0; i < in->nfields && i < STK_INSPECT_FIELDS; i++) {
-        const struct stk_inspect_field *f = &in->field[i];
-        char shape[128] = "", size[32];
-        struct stk_buf name = STK_BUF_INIT;
-        stk_text_escape(&name, f->name, strlen(f->name), 30);
-        bool array = f->kind == STK_ARRAY;
-        if (array)
-            stk_shape_text(f->dim, f->ndim, shape, sizeof shape);
-        stk_grid_row(&t, stk_buf_cstr(&name), stk_kind_name(f->kind),
-                     array ? stk_dtype_name(f->dtype) : "", shape,
-                     stk_format_size(f->size, size, sizeof size));
-        stk_buf_release(&name);
-    }
-    stk_grid_render(&t, 2, out);
-    stk_grid_release(&t);
-    if (in->nfields_total > in->nfields)
-        stk_buf_printf(out, "  and %zu more\n", in->nfields_total - in->nfields);
-}
-
 static void put_facts(const struct stk_inspect *in, struct stk_buf *out)
 {
     char a[32], b[32], c[32], line[160];
@@ -247,7 +223,8 @@ static void advise(const struct stk_inspect *in, const char *path, struct stk_bu
 }
 
 static void show_dataset(const struct stk_run *run, const struct stk_inspect *in,
-                         const struct stk_problems *problems, const char *advice)
+                         const struct stk_sample *first, const struct stk_problems *problems,
+                         const char *advice)
 {
     struct stk_buf b = STK_BUF_INIT;
     char share[16];
@@ -260,9 +237,9 @@ static void show_dataset(const struct stk_run *run, const struct stk_inspect *in
         stk_buf_putc(&b, '\n');
         put_histogram(in, stk_columns(run), &b);
     }
-    if (in->nfields) {
+    if (first) {
         stk_buf_puts(&b, "\n  The first sample:\n");
-        put_fields(in, &b);
+        stk_sample_table(first, stk_columns(run), &b);
     }
     if (*advice)
         stk_buf_printf(&b,
@@ -359,22 +336,44 @@ static void json_dataset(struct stk_jw *w, const struct stk_inspect *in,
     stk_problems_json(problems, "problems", w);
 }
 
+/* What the index knew, and the first sample when even that cannot be read. */
+static void gather_problems(const struct stk_dataset *ds, const struct stk_err *first,
+                            struct stk_problems *all)
+{
+    const struct stk_problems *known = stk_dataset_problems(ds);
+    if (first->code)
+        stk_problems_add(all, first->path, first->offset, first->what);
+    for (size_t i = 0; i < known->kept; i++)
+        stk_problems_add(all, known->item[i].path, known->item[i].offset, known->item[i].what);
+    all->count += known->count - known->kept;
+}
+
 static int inspect_dataset(struct stk_run *run, struct stk_dataset *ds)
 {
     struct stk_inspect *in = calloc(1, sizeof *in);
-    if (!in)
-        return stk_err_nomem(&run->err, sizeof *in);
-    int rc = stk_inspect_dataset(ds, in, &run->err);
+    struct stk_sample *first = stk_sample_new();
+    int rc = in && first ? 0 : stk_err_nomem(&run->err, sizeof *in);
+    struct stk_err why = {0};
+    if (!rc && stk_dataset_len(ds))
+        stk_dataset_read(ds, 0, first, &why);
+    if (!rc)
+        rc = stk_inspect_dataset(ds, in, &run->err);
     stk_progress_clear(&run->progress);
-    if (!rc) {
-        const struct stk_problems *problems = stk_dataset_problems(ds);
+    /* A first sample that cannot be read is a problem to show, not a reason to show nothing. */
+    if (!rc || (in && why.code)) {
+        run->err = (struct stk_err){0};
+        struct stk_problems problems = {0};
         struct stk_buf advice = STK_BUF_INIT;
+        gather_problems(ds, &why, &problems);
         advise(in, run->opts.arg[0], &advice);
-        show_dataset(run, in, problems, stk_buf_cstr(&advice));
-        json_dataset(&run->json, in, problems, stk_buf_cstr(&advice));
+        show_dataset(run, in, in->samples && !why.code ? first : NULL, &problems,
+                     stk_buf_cstr(&advice));
+        json_dataset(&run->json, in, &problems, stk_buf_cstr(&advice));
+        rc = problems.count ? STK_EXIT_PROBLEM : STK_EXIT_DONE;
         stk_buf_release(&advice);
-        rc = problems->count ? STK_EXIT_PROBLEM : STK_EXIT_DONE;
+        stk_problems_release(&problems);
     }
+    stk_sample_free(first);
     free(in);
     return rc;
 }
@@ -426,7 +425,7 @@ static int run_inspect(struct stk_run *run)
         .user = &run->progress,
     };
     struct stk_dataset *ds = NULL;
-    int rc = stk_dataset_open(run->opts.arg[0], &o, &ds, &run->err);
+    int rc = stk_dataset_open_with(run->opts.arg[0], &o, true, true, &ds, &run->err);
     if (rc)
         return rc;
     rc = one ? inspect_sample(run, ds) : inspect_dataset(run, ds);

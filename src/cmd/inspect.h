@@ -4,14 +4,13 @@
 
 #include "cmd/cmd.h"
 
+/* The fields of a sample as a table: kind, type, shape, size, a preview. */
+void stk_sample_table(const struct stk_sample *s, unsigned columns, struct stk_buf *out);
 /* Prints the fields of a sample as a table and adds them to the JSON result. */
 int stk_show_sample(struct stk_run *run, const struct stk_sample *s, uint64_t number);
 /* Writes a sample out: "-" the data to stdout; one field to the file `path`; several below the
  * folder `path`, named as the folder format names them. */
 int stk_write_sample(struct stk_run *run, const struct stk_sample *s, uint64_t number,
                      const char *path, bool force);
-
-/* "float32", "(3, 224, 224)", "scalar": for tables. */
-const char *stk_shape_text(const uint64_t *dim, unsigned ndim, char *buf, size_t size);
 
 #endif

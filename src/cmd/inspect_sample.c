@@ -22,7 +22,8 @@
 
 /* ---- showing ------------------------------------------------------------------------------ */
 
-const char *stk_shape_text(const uint64_t *dim, unsigned ndim, char *buf, size_t size)
+/* "3 x 224 x 224", "scalar" */
+static const char *shape_text(const uint64_t *dim, unsigned ndim, char *buf, size_t size)
 {
     if (!ndim) {
         snprintf(buf, size, "scalar");
@@ -114,7 +115,7 @@ static void field_row(struct stk_grid *t, const struct stk_field *f, size_t prev
     stk_text_escape(&name, f->name, f->name_len, 24);
     type_text(v, type, sizeof type);
     if (v->kind == STK_ARRAY)
-        stk_shape_text(v->dim, v->ndim, shape, sizeof shape);
+        shape_text(v->dim, v->ndim, shape, sizeof shape);
     if (preview_cols)
         preview(v, preview_cols, &seen);
     stk_grid_row(t, stk_buf_cstr(&name), stk_kind_name(v->kind), type, shape,
@@ -123,7 +124,7 @@ static void field_row(struct stk_grid *t, const struct stk_field *f, size_t prev
     stk_buf_release(&seen);
 }
 
-static void put_table(const struct stk_sample *s, unsigned columns, struct stk_buf *out)
+void stk_sample_table(const struct stk_sample *s, unsigned columns, struct stk_buf *out)
 {
     size_t n = stk_sample_nfields(s), shown = n < FIELDS_SHOWN ? n : FIELDS_SHOWN;
     size_t room = 0;
@@ -188,7 +189,7 @@ int stk_show_sample(struct stk_run *run, const struct stk_sample *s, uint64_t nu
         stk_text_escape(&b, key, key_len, 200);
     }
     stk_buf_puts(&b, "\n\n");
-    put_table(s, stk_columns(run), &b);
+    stk_sample_table(s, stk_columns(run), &b);
     stk_say(run, "%s", stk_buf_cstr(&b));
     stk_jw_key(w, "sample");
     stk_jw_u64(w, number);
@@ -276,7 +277,10 @@ static void field_path(struct writer *wr, const struct stk_sample *s, uint64_t n
     struct stk_buf *out = &wr->path;
     char type[64];
     stk_buf_reset(out);
-    stk_buf_printf(out, "%s/", wr->root);
+    size_t root_len = strlen(wr->root);
+    while (root_len > 1 && wr->root[root_len - 1] == '/')
+        root_len--;
+    stk_buf_printf(out, "%.*s/", (int)root_len, wr->root);
     if (is_data(f) && v->kind == STK_BYTES) {
         put_key(out, key, len, number);
         const char *ext = v->size ? stk_sniff(v->data, v->size, type, sizeof type) : NULL;

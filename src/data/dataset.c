@@ -247,7 +247,9 @@ static int make_walk(struct stk_dataset *ds, const struct stk_open_options *o, s
         free(names);
         return rc;
     }
-    return stk_walk(w, ds->root, ds->format ? ds->format->name : o->format, NULL, problems, err);
+    /* Of a single file, root is the folder it stands in: not what was asked for. */
+    return stk_walk(w, ds->has_manifest ? ds->root : ds->path,
+                    ds->format ? ds->format->name : o->format, NULL, problems, err);
 }
 
 static int publish(const char *tmp, const char *at, int fd, struct stk_err *err)

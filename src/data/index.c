@@ -298,14 +298,19 @@ static int column_slices(const struct stk_index *idx, const struct stk_segment *
     int rc = 0;
     for (uint64_t i = seg->first; rc == 0 && i < seg->first + seg->ncolumns; i++) {
         struct stk_slice s = {.field = c[i].field, .length = c[i].length};
-        uint64_t per = c[i].per_extent ? c[i].per_extent : 1, extent = c[i].first_extent + k / per;
-        if (extent >= seg->nextents && s.length)
+        uint64_t per = c[i].per_extent ? c[i].per_extent : 1, extent = k / per;
+        uint64_t tiles = c[i].tiles ? c[i].tiles : 1;
+        if (__builtin_mul_overflow(extent, tiles, &extent) ||
+            __builtin_add_overflow(extent, c[i].first_extent, &extent) ||
+            ((extent >= seg->nextents || tiles > seg->nextents - extent) &&
+             (s.length || tiles > 1)))
             return bad_index(idx, err, "a column names an extent of another file");
         if (__builtin_mul_overflow(k % per, c[i].stride, &s.offset) ||
             __builtin_add_overflow(s.offset, c[i].base, &s.offset))
             return bad_index(idx, err, "a column runs past any file's end");
         s.extent = seg->first_extent + extent;
-        rc = put_slice(out, &s, err);
+        for (uint64_t t = 0; rc == 0 && t < tiles; t++, s.extent++)
+            rc = put_slice(out, &s, err);
     }
     return rc;
 }

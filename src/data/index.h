@@ -70,7 +70,7 @@ struct stk_segment {
 struct stk_index_column {
     uint64_t first_extent; /* relative to the segment's */
     uint64_t per_extent, base, stride, length;
-    uint32_t field, pad;
+    uint32_t field, tiles; /* tiles: extents a value is cut into; 0 as 1 */
 };
 
 struct stk_index_field {

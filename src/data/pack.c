@@ -252,23 +252,30 @@ struct worker_state {
     struct stk_buf ids, out;
 };
 
-/* The next chunk of a shard: [begin, end) positions, by bytes and by number. */
-static int cut_chunk(struct pack *p, struct shard *s, uint64_t *begin, uint64_t *end,
-                     struct stk_err *err)
+/* Neighbouring positions of a shard that one worker handles in one go. */
+struct chunk {
+    uint64_t number; /* in the shard, from 0 */
+    uint64_t begin, end;
+    uint64_t bytes;   /* stored, of the source */
+    uint64_t samples; /* encoded: without those skipped */
+};
+
+/* The next chunk of a shard, cut by bytes and by number. */
+static int cut_chunk(struct pack *p, struct shard *s, struct chunk *c, struct stk_err *err)
 {
-    uint64_t bytes = 0, i = s->next;
-    *begin = i;
-    while (i < s->end && i - *begin < CHUNK_SAMPLES && (i == *begin || bytes < p->chunk_bytes)) {
+    uint64_t i = s->next;
+    *c = (struct chunk){.begin = i, .number = s->chunks++};
+    while (i < s->end && i - c->begin < CHUNK_SAMPLES) {
         uint64_t n;
         int rc = stk_index_sample_bytes(&p->ds->index, stk_select_at(&p->sel, i), &n, err);
         if (rc < 0)
             return rc;
-        bytes += n;
-        if (bytes > p->chunk_bytes && i > *begin)
+        if (c->bytes + n > p->chunk_bytes && i > c->begin)
             break;
+        c->bytes += n;
         i++;
     }
-    *end = s->next = i;
+    c->end = s->next = i;
     return 0;
 }
 
@@ -292,12 +299,12 @@ static struct shard *choose_shard(struct pack *p)
     return best;
 }
 
-static int encode_chunk(struct pack *p, struct worker_state *w, uint64_t begin, uint64_t end,
-                        uint64_t *nsamples, struct stk_err *err)
+static int encode_chunk(struct pack *p, struct worker_state *w, struct chunk *c,
+                        struct stk_err *err)
 {
+    uint64_t begin = c->begin, end = c->end;
     stk_buf_reset(&w->ids);
     stk_buf_reset(&w->out);
-    *nsamples = 0;
     for (uint64_t i = begin; i < end; i++) {
         uint64_t id = stk_select_at(&p->sel, i);
         stk_buf_put(&w->ids, &id, sizeof id);
@@ -315,7 +322,7 @@ static int encode_chunk(struct pack *p, struct worker_state *w, uint64_t begin, 
         if (rc == 0)
             rc = f->encode(&p->cfg, &w->sample, &w->out, &why);
         if (rc == 0) {
-            ++*nsamples;
+            c->samples++;
             continue;
         }
         if (!why.path[0] && rc != STK_E_NOMEM) {
@@ -394,28 +401,24 @@ static void fail(struct pack *p, int rc, const struct stk_err *why)
 
 /* Waits for this chunk's turn, appends it, and passes the turn on. Called with the lock held, which
  * is given up while bytes move. */
-static void append_in_turn(struct pack *p, struct shard *s, uint64_t chunk, struct worker_state *w,
-                           uint64_t begin, uint64_t end, uint64_t nsamples)
+static void append_in_turn(struct pack *p, struct shard *s, const struct chunk *c,
+                           struct worker_state *w)
 {
     struct stk_err why = {0};
-    while (p->rc == 0 && s->turn != chunk)
+    while (p->rc == 0 && s->turn != c->number)
         pthread_cond_wait(&p->turned, &p->lock);
     if (p->rc)
         return;
-    bool last = s->next >= s->end && chunk + 1 == s->chunks;
+    bool last = s->next >= s->end && c->number + 1 == s->chunks;
     pthread_mutex_unlock(&p->lock);
-    int rc = chunk == 0 ? shard_begin(p, s, &why) : 0;
+    int rc = c->number == 0 ? shard_begin(p, s, &why) : 0;
     if (rc == 0)
-        rc = shard_append(p, s, &w->out, nsamples, &why);
+        rc = shard_append(p, s, &w->out, c->samples, &why);
     pthread_mutex_lock(&p->lock);
     if (rc == 0) {
         s->turn++;
-        p->samples_done += nsamples;
-        for (uint64_t i = begin; i < end; i++) {
-            uint64_t n = 0;
-            (void)stk_index_sample_bytes(&p->ds->index, stk_select_at(&p->sel, i), &n, NULL);
-            p->bytes_done += n;
-        }
+        p->samples_done += c->samples;
+        p->bytes_done += c->bytes;
         rc = report(p, "pack", false, &why);
         pthread_cond_broadcast(&p->turned);
     }
@@ -455,19 +458,18 @@ static int work(void *user, uint64_t item, unsigned thread, struct stk_err *err)
     if (rc < 0)
         fail(p, rc, &why);
     for (struct shard *s; p->rc == 0 && (s = choose_shard(p));) {
-        uint64_t begin, end, nsamples = 0;
+        struct chunk c;
         s->opened = true;
-        rc = cut_chunk(p, s, &begin, &end, &why);
-        uint64_t chunk = s->chunks++;
+        rc = cut_chunk(p, s, &c, &why);
         s->in_flight++;
         pthread_mutex_unlock(&p->lock);
         if (rc == 0)
-            rc = encode_chunk(p, &w, begin, end, &nsamples, &why);
+            rc = encode_chunk(p, &w, &c, &why);
         pthread_mutex_lock(&p->lock);
         if (rc < 0)
             fail(p, rc, &why);
         else
-            append_in_turn(p, s, chunk, &w, begin, end, nsamples);
+            append_in_turn(p, s, &c, &w);
         s->in_flight--;
     }
     pthread_mutex_unlock(&p->lock);
@@ -573,8 +575,6 @@ static int keep_finished(struct pack *p, struct stk_err *err)
 
 static int write_shards(struct pack *p, struct stk_err *err)
 {
-    /* An empty selection still makes one (empty) shard, so that the dataset is a dataset. */
-    struct stk_err why = {0};
     int rc = stk_pool_run(p->jobs, p->jobs, work, p, err);
     if (rc == 0 && p->rc) {
         rc = p->rc;
@@ -587,7 +587,6 @@ static int write_shards(struct pack *p, struct stk_err *err)
             p->cfg.format->abort(&p->cfg, &s->out);
         stk_out_release(&s->out);
     }
-    (void)why;
     return rc;
 }
 

@@ -17,7 +17,7 @@
 #define MERGE_MAX   (8u << 20)
 #define OPEN_FILES  16          /* descriptors kept by a reader */
 #define DECODED_MAX (256u << 20) /* decoded extents kept, in bytes (but always the last one) */
-#define NDECODED    64
+#define NDECODED    1024 /* a value may be cut into that many extents and be read without thrashing */
 
 /* A stored range some slice of the batch needs. */
 struct want {
@@ -51,6 +51,7 @@ struct stk_reader {
     struct open_file open[OPEN_FILES];
     struct decoded decoded[NDECODED];
     size_t decoded_bytes;
+    unsigned decoded_hint; /* the one found last: the next is mostly it, or behind it */
     struct stk_buf scratch, stored;
     struct stk_err *errs; /* of failed wants, in the order they failed */
     size_t nerrs;
@@ -213,9 +214,13 @@ static int get_fd(struct stk_reader *r, uint32_t file, struct stk_err *err)
 
 static struct decoded *find_decoded(struct stk_reader *r, uint64_t extent)
 {
-    for (int i = 0; i < NDECODED; i++)
-        if (r->decoded[i].used && r->decoded[i].extent == extent)
-            return &r->decoded[i];
+    for (unsigned i = 0; i < NDECODED; i++) {
+        unsigned k = (r->decoded_hint + i) % NDECODED;
+        if (r->decoded[k].used && r->decoded[k].extent == extent) {
+            r->decoded_hint = k;
+            return &r->decoded[k];
+        }
+    }
     return NULL;
 }
 
@@ -431,17 +436,28 @@ int stk_reader_batch(struct stk_reader *r, const uint64_t *ids, size_t n, struct
 
 /* ---- decoding ---- */
 
+/* An empty place, or the one used longest ago; over the budget the oldest of those in use go. */
 static struct decoded *free_decoded(struct stk_reader *r)
 {
-    struct decoded *oldest = &r->decoded[0];
-    for (int i = 0; i < NDECODED; i++)
-        if (r->decoded[i].used < oldest->used)
-            oldest = &r->decoded[i];
-    r->decoded_bytes -= oldest->data.cap;
-    if (r->decoded_bytes > DECODED_MAX)
+    for (;;) {
+        struct decoded *empty = NULL, *oldest = NULL;
+        for (int i = 0; i < NDECODED; i++) {
+            struct decoded *d = &r->decoded[i];
+            if (!d->used)
+                empty = empty ? empty : d;
+            else if (!oldest || d->used < oldest->used)
+                oldest = d;
+        }
+        if (empty && (r->decoded_bytes <= DECODED_MAX || !oldest)) {
+            r->decoded_bytes -= empty->data.cap;
+            return empty;
+        }
+        oldest->used = 0;
+        if (r->decoded_bytes <= DECODED_MAX)
+            continue;
+        r->decoded_bytes -= oldest->data.cap;
         stk_buf_release(&oldest->data);
-    oldest->used = 0;
-    return oldest;
+    }
 }
 
 static int decode_point(struct stk_reader *r, uint64_t extent, const uint8_t *p, size_t n,
@@ -635,6 +651,23 @@ static int plain_value(const struct stk_index_field *f, const char *name, const 
     return stk_sample_add(s, name, f->name_len, &v) ? 0 : stk_err_nomem(err, sizeof v);
 }
 
+static int arranged_value(const struct stk_codec *c, const struct stk_index_field *f,
+                          const char *name, const uint8_t *p, uint64_t len, struct stk_sample *s,
+                          struct stk_err *err)
+{
+    struct stk_field_spec spec = {.name = name,
+                                  .name_len = f->name_len,
+                                  .kind = f->kind,
+                                  .dtype = f->dtype,
+                                  .ndim = f->ndim,
+                                  .codec = f->codec};
+    memcpy(spec.dim, f->dim, sizeof spec.dim);
+    const uint8_t *out = NULL;
+    size_t out_len = 0;
+    int rc = c->arrange(&spec, p, (size_t)len, s, &out, &out_len, err);
+    return rc < 0 ? rc : plain_value(f, name, out, out_len, s, err);
+}
+
 /* Codecs of single values call theirs "data"; it gets the field's own name. */
 static void rename_single(struct stk_sample *s, size_t before, const char *name, size_t len)
 {
@@ -661,6 +694,8 @@ static int add_field(struct stk_reader *r, uint32_t number, const uint8_t *p, ui
     const struct stk_codec *c = r->ds->codec[number];
     if (!c)
         return plain_value(f, name, p, len, s, err);
+    if (c->arrange)
+        return arranged_value(c, f, name, p, len, s, err);
     size_t before = s->nfields;
     int rc = c->explode(idx->table[STK_T_CONTEXT], stk_index_count(idx, STK_T_CONTEXT), p,
                         (size_t)len, s, err);

@@ -83,8 +83,9 @@ struct stk_csv_schema {
 int stk_csv_infer(const char *p, size_t n, bool whole, bool tab, struct stk_csv_schema *sc,
                   struct stk_err *err);
 void stk_csv_schema_release(struct stk_csv_schema *sc);
-/* Appends the context: one line, then a line a column, columns NAME_0, NAME_1, ... of numbers as
- * one (they are the elements of an array). */
+/* Appends the context: a line "csv DELIMITER HEADER COLUMNS", then a line a column (its type and
+ * name: "ilabel"), columns NAME_0, NAME_1, ... of numbers as one ("F784 pixel": the elements of
+ * an array). */
 int stk_csv_context_write(const struct stk_csv_schema *sc, struct stk_buf *out,
                           struct stk_err *err);
 /* The context that fits the rows of both files: the wider type where they differ. Refuses other

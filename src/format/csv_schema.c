@@ -320,10 +320,11 @@ int stk_csv_context_write(const struct stk_csv_schema *sc, struct stk_buf *out, 
         const struct stk_csv_column *c = &sc->column[i];
         char type = c->type;
         size_t run = array_run(sc, order, i, &type);
-        stk_buf_putc(out, type);
+        /* One byte a column besides its name: tables of 60,000 columns exist. */
         if (run)
-            stk_buf_printf(out, "%zu", run);
-        stk_buf_putc(out, ' ');
+            stk_buf_printf(out, "%c%zu ", type - 'a' + 'A', run);
+        else
+            stk_buf_putc(out, type);
         stk_buf_put(out, c->name, run ? c->name_len - 2 : c->name_len);
         stk_buf_putc(out, '\n');
         i += run ? run : 1;
@@ -368,8 +369,10 @@ int stk_csv_context_next(struct stk_csv_context *c, struct stk_csv_entry *e, str
     if (c->p == c->end)
         return 0;
     *e = (struct stk_csv_entry){.type = *c->p++, .count = 1};
-    e->array = c->p < c->end && *c->p != ' ';
-    if (e->array ? !read_count(&c->p, c->end, ' ', &e->count) : c->p++ == c->end)
+    e->array = e->type < 'a';
+    if (e->array)
+        e->type = (char)(e->type - 'A' + 'a');
+    if (e->array && !read_count(&c->p, c->end, ' ', &e->count))
         return bad_context(err);
     const char *stop = memchr(c->p, '\n', (size_t)(c->end - c->p));
     if (!stop || !memchr("uift", e->type, 4))

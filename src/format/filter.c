@@ -612,6 +612,34 @@ static int decode_join(struct job *j)
     return stk_buf_check(j->out, j->err);
 }
 
+/* LZF: runs of up to 32 literals, and copies of 3 to 264 bytes from at most 8 KiB back. */
+static int decode_lzf(struct job *j)
+{
+    const uint8_t *p = j->in, *end = p + j->len;
+    while (p < end) {
+        size_t ctrl = *p++, n = ctrl < 32 ? ctrl + 1 : (ctrl >> 5) + 2, back = 0;
+        if (ctrl >> 5 == 7) /* a long copy: one more byte of length */
+            n += p < end ? *p++ : 0;
+        if (ctrl >= 32 && p < end)
+            back = ((ctrl & 31) << 8 | *p++) + 1;
+        if (ctrl < 32 ? (size_t)(end - p) < n : !back || back > j->out->len)
+            return corrupt(j, "damaged lzf data");
+        if (n > j->limit - j->out->len)
+            return too_big(j);
+        uint8_t *to = stk_buf_extend(j->out, n);
+        if (!to)
+            return nomem(j);
+        if (ctrl < 32) {
+            memcpy(to, p, n);
+            p += n;
+            continue;
+        }
+        for (size_t i = 0; i < n; i++) /* it may overlap itself: that is how runs are stored */
+            to[i] = to[i - back];
+    }
+    return 0;
+}
+
 /* A hole: nothing is stored, 2^arg zeros are meant. */
 static int decode_zeros(struct job *j)
 {
@@ -655,6 +683,7 @@ static const struct filter filters[] = {
     [STK_FILTER_RESUME] = {"resume", NULL, NULL},
     [STK_FILTER_JOIN] = {"join", NULL, decode_join},
     [STK_FILTER_ZEROS] = {"zeros", NULL, decode_zeros},
+    [STK_FILTER_LZF] = {"lzf", NULL, decode_lzf},
 };
 
 #define NFILTERS (sizeof filters / sizeof *filters)

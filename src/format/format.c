@@ -16,7 +16,8 @@ static const struct stk_format *const formats[] = {
 };
 
 extern const struct stk_codec stk_codec_raw, stk_codec_example, stk_codec_sequence,
-    stk_codec_image, stk_codec_datum, stk_codec_csv, stk_codec_json, stk_codec_npy, stk_codec_cls;
+    stk_codec_image, stk_codec_datum, stk_codec_csv, stk_codec_json, stk_codec_npy, stk_codec_cls,
+    stk_codec_tile;
 
 static const struct stk_codec *const codecs[] = {
     &stk_codec_raw,   &stk_codec_example, &stk_codec_sequence, &stk_codec_image, &stk_codec_datum,
@@ -60,6 +61,9 @@ const struct stk_codec *stk_codec_at(size_t i)
 
 const struct stk_codec *stk_codec_find(const char *name)
 {
+    /* Not in the table: it describes how arrays are stored, no payload a user could ask for. */
+    if (strncmp(name, "tile:", 5) == 0)
+        return &stk_codec_tile;
     for (size_t i = 0; i < sizeof codecs / sizeof *codecs; i++)
         if (strcmp(codecs[i]->name, name) == 0)
             return codecs[i];

@@ -57,6 +57,7 @@ enum stk_filter_id {
     STK_FILTER_RESUME,   /* raw deflate from an access point (window in the index) */
     STK_FILTER_JOIN,     /* multi-part RecordIO: drops 8-byte part headers, puts the magic back */
     STK_FILTER_ZEROS,    /* a hole (squashfs): 2^arg zero bytes, whatever is stored */
+    STK_FILTER_LZF,      /* LibLZF without header, as h5py stores it */
 };
 
 #define STK_CHAIN_MAX 5
@@ -120,6 +121,10 @@ struct stk_column {
     int field;
     int64_t first_extent;
     uint64_t per_extent, base, stride, length;
+    /* A value cut into several extents (chunks of HDF5 that split more axes than the first): that many
+     * extents in a row take the place of one, and the value is `length` bytes of each, one after
+     * another, for a codec to arrange ("tile:..."). 0 and 1: the value is in one piece. */
+    uint64_t tiles;
 };
 int stk_list_column(struct stk_lister *l, const struct stk_column *c, uint64_t count,
                     struct stk_err *err);
@@ -170,8 +175,15 @@ struct stk_codec {
                    struct stk_sample *s, struct stk_err *err);
     /* Appends the sample in this encoding. May be NULL (read only). Deterministic. */
     int (*implode)(const struct stk_sample *s, struct stk_buf *out, struct stk_err *err);
+    /* Instead of explode, for stored arrays whose elements stand in another order: gives the bytes
+     * of the field in C order, in the sample's arena. spec: the field's; its codec is the whole
+     * name with the arguments behind the colon ("tile:28x28x1"). */
+    int (*arrange)(const struct stk_field_spec *spec, const uint8_t *p, size_t n,
+                   struct stk_sample *s, const uint8_t **out, size_t *out_len,
+                   struct stk_err *err);
 };
 
+/* By name, without regard to arguments behind a colon. */
 const struct stk_codec *stk_codec_find(const char *name);
 const struct stk_codec *stk_codec_at(size_t i); /* NULL past the end */
 /* The best bidder on a first record, or NULL for raw bytes. */
@@ -218,6 +230,7 @@ enum stk_caps {
     STK_CAN_GZIP = 1 << 9,      /* gzip/zlib-compressed files are listed through the window */
     STK_CAN_BE_SAMPLE = 1 << 10, /* a folder of such files is a folder of samples, not of shards,
                                     unless the user names the format (npy, npz, json) */
+    STK_CAN_PATHS = 1 << 11, /* keys are paths of files: directories are classes, as in a folder */
 };
 
 /* What bid sees of a file. */

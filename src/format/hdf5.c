@@ -58,6 +58,7 @@ struct column {
     int64_t first_extent, empty_extent; /* empty: of no bytes, for empty values */
     uint64_t at, len;                   /* the value located last: in the file, or in its row */
     char *bytes;                        /* a row, or a key */
+    char codec[16];                     /* of tiled rows */
     bool is_key;
     bool quiet; /* only looking: problems are reported when the sample is listed */
 };
@@ -316,6 +317,33 @@ static int list_pieces(void *user, struct stk_lister *l, int field, uint64_t row
     return rc;
 }
 
+/* Rows cut along several axes: all tiles of a row, put together by a codec that is told their
+ * shape. False: its name has no room for it. */
+static bool tiled_column(struct column *c, struct stk_table_column *out)
+{
+    const struct stk_h5_store *s = &c->store;
+    const struct stk_h5_type *type = &c->set->type;
+    size_t at = (size_t)snprintf(c->codec, sizeof c->codec, "tile");
+    for (unsigned i = 1; i < s->rank + type->ndims; i++) {
+        uint64_t n = i < s->rank ? s->block_dim[i] : type->dim[i - s->rank];
+        at += (size_t)snprintf(c->codec + at, sizeof c->codec - at, "%c%llu", i == 1 ? ':' : 'x',
+                               (unsigned long long)n);
+        if (at >= sizeof c->codec)
+            return false;
+    }
+    if (type->what != STK_H5_NUMBERS)
+        return false;
+    uint64_t bytes = s->element * product(s->block_dim, 1, s->rank);
+    out->spec.codec = c->codec;
+    out->how = STK_TABLE_UNIFORM;
+    out->place = (struct stk_column){.first_extent = c->first_extent,
+                                     .per_extent = s->block_dim[0],
+                                     .stride = bytes,
+                                     .length = bytes,
+                                     .tiles = product(s->grid.dim, 1, s->rank)};
+    return true;
+}
+
 static int rows_column(struct listing *t, struct column *c, struct stk_table_column *out,
                        struct stk_err *err)
 {
@@ -338,6 +366,8 @@ static int rows_column(struct listing *t, struct column *c, struct stk_table_col
                                          .length = s->element * product(s->dim, 1, s->rank)};
         return 0;
     }
+    if (tiled_column(c, out))
+        return 0;
     if (pieces_of_row(s) > MAX_PARTS)
         return stk_err_set(err, STK_E_UNSUPPORTED, stk_src_path(t->file.src), -1,
                            "dataset '%.200s': its chunks cut a sample into %llu pieces; h5repack "

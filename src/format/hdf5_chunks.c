@@ -142,8 +142,13 @@ struct array {
     unsigned unlimited; /* the axis that counts slowest, 0 unless another one is unlimited */
     unsigned entry;     /* bytes an element */
     bool filtered;
-    /* Where element k stands: an offset in the file, or STK_H5_NOWHERE. */
-    int (*locate)(struct array *a, uint64_t k, uint64_t *at, struct stk_err *err);
+    /* Where element k stands: sets run.at, or leaves it where nothing is stored, and run.left. */
+    int (*locate)(struct array *a, uint64_t k, struct stk_err *err);
+    /* Elements [first, first + left) stand one after another from `at` on (or nowhere): most are
+     * found without walking down to them again. */
+    struct {
+        uint64_t first, left, at;
+    } run;
     /* fixed */
     uint64_t first, count, page_elements, npages, bitmap;
     /* extensible */
@@ -182,18 +187,28 @@ static uint64_t element_of(const struct array *a, const uint64_t *coord)
     return k;
 }
 
+static int find_run(struct array *a, uint64_t k, struct stk_err *err)
+{
+    if (k >= a->run.first && k - a->run.first < a->run.left)
+        return 0;
+    a->run.first = k;
+    a->run.left = 1;
+    a->run.at = STK_H5_NOWHERE;
+    return a->locate(a, k, err);
+}
+
 static int list_array(struct array *a, struct stk_err *err)
 {
     const struct stk_h5_grid *g = a->w.grid;
     uint64_t coord[STK_H5_MAX_RANK] = {0};
     for (uint64_t n = 0; n < g->nchunks; n++) {
-        uint64_t k = element_of(a, coord), at = STK_H5_NOWHERE;
+        uint64_t k = element_of(a, coord);
         if (k == STK_H5_NOWHERE)
             return stk_h5_damaged(a->w.f, a->w.layout->addr, "chunk index", err);
         a->number = n;
-        int rc = a->locate(a, k, &at, err);
-        if (rc == 0 && at != STK_H5_NOWHERE)
-            rc = take_element(a, n, at, err);
+        int rc = find_run(a, k, err);
+        if (rc == 0 && a->run.at != STK_H5_NOWHERE)
+            rc = take_element(a, n, a->run.at + (k - a->run.first) * a->entry, err);
         if (rc < 0)
             return rc;
         count_step(&a->w);
@@ -229,9 +244,9 @@ static int bit_is_set(const struct array *a, uint64_t bitmap, uint64_t bit, bool
     return rc;
 }
 
-static int locate_implicit(struct array *a, uint64_t k, uint64_t *at, struct stk_err *err)
+/* Nothing is stored about chunks: no element is to be read. */
+static int locate_implicit(struct array *a, uint64_t k, struct stk_err *err)
 {
-    (void)at; /* nothing is stored about chunks */
     uint64_t addr, size = a->w.grid->chunk_bytes;
     if (__builtin_mul_overflow(k, size, &addr) ||
         __builtin_add_overflow(addr, a->w.layout->addr, &addr))
@@ -241,19 +256,21 @@ static int locate_implicit(struct array *a, uint64_t k, uint64_t *at, struct stk
 
 /* ---- fixed array ---- */
 
-static int locate_fixed(struct array *a, uint64_t k, uint64_t *at, struct stk_err *err)
+static int locate_fixed(struct array *a, uint64_t k, struct stk_err *err)
 {
     if (k >= a->count)
         return stk_h5_damaged(a->w.f, a->w.layout->addr, "fixed array of chunks", err);
     if (!a->npages) {
-        *at = a->first + k * a->entry;
+        a->run.at = a->first + k * a->entry;
+        a->run.left = a->count - k;
         return 0;
     }
-    uint64_t page = k / a->page_elements;
+    uint64_t page = k / a->page_elements, within = k % a->page_elements;
     bool set = false;
     int rc = bit_is_set(a, a->bitmap, page, &set, err);
+    a->run.left = a->page_elements - within;
     if (rc == 0 && set)
-        *at = a->first + page * (a->page_elements * a->entry + 4) + k % a->page_elements * a->entry;
+        a->run.at = a->first + page * (a->page_elements * a->entry + 4) + within * a->entry;
     return rc;
 }
 
@@ -296,7 +313,7 @@ static int list_fixed(struct array *a, struct stk_err *err)
  * blocks of min * 2^((u+1)/2) elements each. The data blocks of the first super blocks are named by
  * the index block itself, the others by super blocks in the file.
  */
-static int data_block_element(struct array *a, uint64_t block, uint64_t k, bool paged, uint64_t *at,
+static int data_block_element(struct array *a, uint64_t block, uint64_t k, bool paged,
                               struct stk_err *err)
 {
     const uint8_t *p;
@@ -309,8 +326,8 @@ static int data_block_element(struct array *a, uint64_t block, uint64_t k, bool 
         return stk_h5_damaged(a->w.f, block, "extensible array of chunks", err);
     uint64_t pages =
         paged ? k >> a->log2_page : 0; /* each ends in a checksum, as does the prefix */
-    *at = block + 6 + a->w.f->addr_size + a->offset_bytes + k * a->entry +
-          (paged ? 4 + 4 * pages : 0);
+    a->run.at = block + 6 + a->w.f->addr_size + a->offset_bytes + k * a->entry +
+                (paged ? 4 + 4 * pages : 0);
     return 0;
 }
 
@@ -323,21 +340,27 @@ static int peek_addr(const struct array *a, uint64_t at, uint64_t *addr, struct 
     return rc;
 }
 
+/* Elements from k to the end of its stretch of 2^bits. */
+static uint64_t rest_of(uint64_t k, unsigned bits)
+{
+    return (1ull << bits) - (k & ((1ull << bits) - 1));
+}
+
 /* Element k of super block u, by way of the super block in the file. */
-static int super_block_element(struct array *a, unsigned u, uint64_t k, uint64_t *at,
-                               struct stk_err *err)
+static int super_block_element(struct array *a, unsigned u, uint64_t k, struct stk_err *err)
 {
     const struct stk_h5_file *f = a->w.f;
     unsigned log2_block = a->log2_min + (u + 1) / 2;
+    bool paged = log2_block > a->log2_page;
     uint64_t nblocks = 1ull << (u / 2), d = k >> log2_block,
              within = k & ((1ull << log2_block) - 1);
     uint64_t super, block;
+    a->run.left = rest_of(k, paged ? a->log2_page : log2_block);
     int rc =
         peek_addr(a, a->supers_at + (u - a->direct_supers) * (uint64_t)f->addr_size, &super, err);
     if (rc < 0 || super == STK_H5_NOWHERE)
         return rc;
     uint64_t bitmap = super + 6 + f->addr_size + a->offset_bytes, addrs = bitmap;
-    bool paged = log2_block > a->log2_page;
     if (paged) {
         uint64_t pages = 1ull << (log2_block - a->log2_page);
         addrs += nblocks * ((pages + 7) / 8);
@@ -348,13 +371,14 @@ static int super_block_element(struct array *a, unsigned u, uint64_t k, uint64_t
     }
     if ((rc = peek_addr(a, addrs + d * f->addr_size, &block, err)) < 0)
         return rc;
-    return data_block_element(a, block, within, paged, at, err);
+    return data_block_element(a, block, within, paged, err);
 }
 
-static int locate_extensible(struct array *a, uint64_t k, uint64_t *at, struct stk_err *err)
+static int locate_extensible(struct array *a, uint64_t k, struct stk_err *err)
 {
     if (k < a->index_elements) {
-        *at = a->elements_at + k * a->entry;
+        a->run.at = a->elements_at + k * a->entry;
+        a->run.left = a->index_elements - k;
         return 0;
     }
     k -= a->index_elements;
@@ -363,17 +387,17 @@ static int locate_extensible(struct array *a, uint64_t k, uint64_t *at, struct s
     if (u >= a->direct_supers) {
         if (u - a->direct_supers >= a->nsupers)
             return stk_h5_damaged(a->w.f, a->w.layout->addr, "extensible array of chunks", err);
-        return super_block_element(a, u, k, at, err);
+        return super_block_element(a, u, k, err);
     }
     /* Data blocks before those of u: 2^(i/2) for each i < u. */
     uint64_t before = (1ull << ((u + 1) / 2)) - 1 + (1ull << (u / 2)) - 1;
     unsigned log2_block = a->log2_min + (u + 1) / 2;
     uint64_t d = before + (k >> log2_block), block;
-    int rc = d < a->ndirect
-                 ? peek_addr(a, a->direct_at + d * a->w.f->addr_size, &block, err)
-                 : stk_h5_damaged(a->w.f, a->w.layout->addr, "extensible array of chunks", err);
-    return rc < 0 ? rc
-                  : data_block_element(a, block, k & ((1ull << log2_block) - 1), false, at, err);
+    if (d >= a->ndirect)
+        return stk_h5_damaged(a->w.f, a->w.layout->addr, "extensible array of chunks", err);
+    a->run.left = rest_of(k, log2_block);
+    int rc = peek_addr(a, a->direct_at + d * a->w.f->addr_size, &block, err);
+    return rc < 0 ? rc : data_block_element(a, block, k & ((1ull << log2_block) - 1), false, err);
 }
 
 static bool is_power_of_2(unsigned v)
@@ -442,6 +466,8 @@ int stk_h5_list_chunks(const struct stk_h5_file *f, const struct stk_h5_layout *
     struct walk w = {.f = f, .layout = layout, .grid = grid, .chunk = chunk};
     if (layout->addr == STK_H5_NOWHERE || !grid->nchunks)
         return 0; /* never written */
+    if (layout->ndims != grid->rank + 1)
+        return stk_h5_damaged(f, layout->addr, "chunk index (of other dimensions)", err);
     struct array a = {.w = w, .locate = locate_implicit};
     for (unsigned i = 0; i < grid->rank; i++)
         if (!grid->max[i])

@@ -56,7 +56,6 @@ static const char *filter_name(H5Z_filter_t id, const char *given)
     } known[] = {{H5Z_FILTER_SZIP, "szip"},
                  {H5Z_FILTER_NBIT, "n-bit"},
                  {H5Z_FILTER_SCALEOFFSET, "scale-offset"},
-                 {32000, "lzf"},
                  {32001, "blosc"},
                  {32004, "lz4"},
                  {32008, "bitshuffle"},
@@ -81,6 +80,8 @@ static int add_filter(struct stk_h5_store *s, H5Z_filter_t id, unsigned arg, con
     } else if (id == H5Z_FILTER_SHUFFLE && arg >= 1 && arg <= UINT16_MAX) {
         s->filter[i].id = arg > 1 ? STK_FILTER_SHUFFLE : 0;
         s->filter[i].arg = (uint16_t)arg;
+    } else if (id == 32000) { /* h5py's own */
+        s->filter[i].id = STK_FILTER_LZF;
     } else if (id == 32015 && !stk_filter_missing(STK_FILTER_ZSTD)) {
         s->filter[i].id = STK_FILTER_ZSTD;
     } else if (id == 32015) {

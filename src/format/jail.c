@@ -254,9 +254,10 @@ static bool column_is_sound(const struct parent *p, const struct message *m, con
     memcpy(&c, blob, sizeof c);
     if (c.field < 0 || (uint32_t)c.field >= p->nfields || c.first_extent < 0 || !c.per_extent)
         return false;
-    uint64_t last = m->a ? (m->a - 1) / c.per_extent : 0;
-    return !m->a ||
-           (!__builtin_add_overflow(last, (uint64_t)c.first_extent, &last) && last < p->nextents);
+    uint64_t tiles = c.tiles ? c.tiles : 1, end = m->a ? (m->a - 1) / c.per_extent + 1 : 0;
+    return !m->a || (!__builtin_mul_overflow(end, tiles, &end) &&
+                     !__builtin_add_overflow(end, (uint64_t)c.first_extent, &end) &&
+                     end <= p->nextents);
 }
 
 /* What later code takes for granted about events, which a child gone mad may have got wrong. */

@@ -160,7 +160,7 @@ int stk_list_context(struct stk_lister *l, const char *text, size_t len, struct 
 {
     if (len > STK_EVENT_BLOB_MAX)
         return stk_err_set(err, STK_E_UNSUPPORTED, stk_src_path(l->src), -1,
-                           "the description of the columns takes more than 1 MiB");
+                           "the description of the columns takes more than 16 MiB");
     struct stk_event e = {.type = STK_EV_CONTEXT, .blob = text, .blob_len = (uint32_t)len};
     return emit(l, &e, err);
 }

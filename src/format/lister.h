@@ -26,7 +26,7 @@ enum stk_event_type {
 };
 
 #define STK_NO_CHAIN     0xffffu
-#define STK_EVENT_BLOB_MAX (1u << 20) /* no key, name, window or context is longer */
+#define STK_EVENT_BLOB_MAX (16u << 20) /* no key, name, window or context is longer */
 
 struct stk_event {
     uint8_t type;     /* enum stk_event_type */

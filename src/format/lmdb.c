@@ -519,22 +519,6 @@ static int compact(struct writer *w, const char *path, struct stk_err *err)
     return failed(path, "liblmdb cannot copy it in the order of keys", rc, err);
 }
 
-static int finish(const struct stk_write_config *cfg, struct stk_out *o, struct stk_err *err)
-{
-    (void)cfg;
-    struct writer *w = *stk_out_state(o);
-    const char *path = stk_out_path(o);
-    int rc = end_batch(w);
-    rc = rc == 0 ? 0 : failed(path, "liblmdb cannot write it", rc, err);
-    if (rc == 0 && w->unsorted)
-        rc = compact(w, path, err);
-    if (rc == 0) {
-        writer_free(w);
-        *stk_out_state(o) = NULL;
-    }
-    return rc;
-}
-
 static void abandon(const struct stk_write_config *cfg, struct stk_out *o)
 {
     (void)cfg;
@@ -542,6 +526,18 @@ static void abandon(const struct stk_write_config *cfg, struct stk_out *o)
     if (w)
         writer_free(w);
     *stk_out_state(o) = NULL;
+}
+
+static int finish(const struct stk_write_config *cfg, struct stk_out *o, struct stk_err *err)
+{
+    struct writer *w = *stk_out_state(o);
+    const char *path = stk_out_path(o);
+    int rc = end_batch(w);
+    rc = rc == 0 ? 0 : failed(path, "liblmdb cannot write it", rc, err);
+    if (rc == 0 && w->unsorted)
+        rc = compact(w, path, err);
+    abandon(cfg, o);
+    return rc;
 }
 
 const struct stk_format stk_format_lmdb = {

@@ -472,8 +472,13 @@ static int list_uniform(struct stk_lister *l, const struct stk_table_column *c, 
                         struct stk_err *err)
 {
     const struct stk_column *p = &c->place;
-    return stk_list_part(l, p->field, p->first_extent + (int64_t)(row / p->per_extent),
-                         p->base + row % p->per_extent * p->stride, p->length, err);
+    uint64_t tiles = p->tiles ? p->tiles : 1;
+    int64_t first = p->first_extent + (int64_t)(row / p->per_extent * tiles);
+    int rc = 0;
+    for (uint64_t t = 0; rc == 0 && t < tiles; t++)
+        rc = stk_list_part(l, p->field, first + (int64_t)t,
+                           p->base + row % p->per_extent * p->stride, p->length, err);
+    return rc;
 }
 
 /* The bytes [from, to) of X, one part an extent they lie in. */

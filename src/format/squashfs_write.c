@@ -299,23 +299,6 @@ int stk_squashfs_append(const struct stk_write_config *cfg, struct stk_out *o, c
     return 0;
 }
 
-int stk_squashfs_finish(const struct stk_write_config *cfg, struct stk_out *o, struct stk_err *err)
-{
-    static const uint8_t end[2 * STK_TAR_BLOCK]; /* two blocks of zeros end an archive */
-    struct tool *t = *stk_out_state(o);
-    int rc = stk_squashfs_append(cfg, o, end, sizeof end, 0, err);
-    if (rc < 0)
-        return rc;
-    close(t->in);
-    t->in = -1;
-    rc = tool_result(t, stk_out_path(o), err);
-    if (rc == 0) {
-        tool_close(t);
-        *stk_out_state(o) = NULL;
-    }
-    return rc;
-}
-
 void stk_squashfs_abort(const struct stk_write_config *cfg, struct stk_out *o)
 {
     (void)cfg;
@@ -328,4 +311,18 @@ void stk_squashfs_abort(const struct stk_write_config *cfg, struct stk_out *o)
     }
     tool_close(t);
     *stk_out_state(o) = NULL;
+}
+
+int stk_squashfs_finish(const struct stk_write_config *cfg, struct stk_out *o, struct stk_err *err)
+{
+    static const uint8_t end[2 * STK_TAR_BLOCK]; /* two blocks of zeros end an archive */
+    struct tool *t = *stk_out_state(o);
+    int rc = stk_squashfs_append(cfg, o, end, sizeof end, 0, err);
+    if (rc == 0) {
+        close(t->in);
+        t->in = -1;
+        rc = tool_result(t, stk_out_path(o), err);
+    }
+    stk_squashfs_abort(cfg, o);
+    return rc;
 }

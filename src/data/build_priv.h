@@ -1,0 +1,117 @@
+/*
+ * build_priv.h - what the parts of the index builder share: build.c deals out files and lists them,
+ * build_sink.c takes their events, build_merge.c writes the tables.
+ */
+#ifndef STK_DATA_BUILD_PRIV_H
+#define STK_DATA_BUILD_PRIV_H
+
+#include "base/spool.h"
+#include "data/build.h"
+#include "format/lister.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+enum spool_id {
+    S_FILES, /* struct file_rec */
+    S_EXTENTS,
+    S_SEGMENTS,
+    S_COLUMNS,
+    S_ROWS,
+    S_PARTS,
+    S_KEYLEN, /* u32 */
+    S_KEYS,
+    S_POINTS,
+    S_WINDOWS,
+    S_CRCS,
+    S_COUNT
+};
+
+/* What is known of a file once it is listed. */
+struct file_rec {
+    uint64_t size;
+    int64_t mtime_ns;
+    uint64_t nsamples;
+    uint64_t has_keys; /* KEYLEN has an entry for each of its samples */
+};
+
+struct worker {
+    struct stk_spool spool[S_COUNT];
+};
+
+struct group {
+    unsigned worker;
+    uint64_t begin[S_COUNT], end[S_COUNT]; /* stretches of the worker's spools */
+};
+
+struct builder {
+    struct stk_walk *walk;
+    const struct stk_build_options *o;
+    const struct stk_index_file *file; /* of the walk, mapped */
+    const char *names;
+    uint64_t files_per_group, ngroups;
+    struct group *group;
+    struct worker *worker;
+    unsigned nworkers;
+
+    pthread_mutex_t lock; /* everything below */
+    struct stk_buf fields, fieldnames, chains, context;
+    bool has_context;
+    double last_progress;
+    _Atomic bool any_keys;
+    _Atomic uint64_t bytes_done, bytes_samples, nsamples;
+    uint64_t bytes_total; /* 0: not known before the files are looked at */
+};
+
+/* Where a group is while it is listed: the segment that is still growing, and totals. */
+struct group_state {
+    struct builder *b;
+    struct worker *w;
+    struct stk_segment seg; /* kind 0: none yet */
+    uint64_t nextents, nsamples, nrows, ncolumns, nparts, windows;
+};
+
+/* Takes the events of one file. Those of a folder's files share one (and one lister). */
+struct file_sink {
+    struct stk_sink base;
+    struct group_state *g;
+    uint32_t file;
+    const char *path;
+    struct file_rec rec;
+    uint64_t first_extent; /* of the group's, this file's first */
+    unsigned mode;         /* enum stk_segment_kind of this file, 0 not known yet */
+    uint64_t progress_off;
+    struct stk_buf field_map, chain_map; /* local number -> the dataset's: u16, u8 */
+    struct stk_buf parts;                /* of the sample that is open */
+    struct stk_buf key;
+    bool open, open_has_key;
+};
+
+static inline int put(struct group_state *g, enum spool_id id, const void *p, size_t n,
+                      struct stk_err *err)
+{
+    return stk_spool_put(&g->w->spool[id], p, n, err);
+}
+
+static inline const char *file_name(const struct builder *b, uint64_t i)
+{
+    return b->names + b->file[i].name_off;
+}
+
+/* ---- build_sink.c ---- */
+
+int stk_build_event(struct stk_sink *sink, const struct stk_event *e, struct stk_err *err);
+/* After the last event of a file: the sample that is still open is complete. */
+int stk_build_close_sample(struct file_sink *f, struct stk_err *err);
+int stk_build_flush_segment(struct group_state *g, struct stk_err *err);
+/* Notes a problem of a file, or fails where the caller wants to stop at the first. */
+int stk_build_problem(struct builder *b, const char *path, const char *name, int64_t offset,
+                      const char *what, struct stk_err *err);
+/* Calls the progress function now and then. */
+int stk_build_report(struct builder *b, bool now, struct stk_err *err);
+
+/* ---- build_merge.c ---- */
+
+int stk_build_merge(struct builder *b, int fd, struct stk_err *err);
+
+#endif
