@@ -16,7 +16,8 @@
 #define BAR_EVERY_S  0.1
 #define MARK_EVERY_S 0.5 /* 16 marks: the rate of the last eight seconds */
 
-static volatile sig_atomic_t stop_signal;
+/* Lock-free, so safe in a handler; read by any thread. */
+static _Atomic int stop_signal;
 
 static void on_signal(int sig)
 {

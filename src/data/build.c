@@ -6,17 +6,57 @@
  * depend on the number of workers. Memory does not grow with the dataset.
  */
 #include "data/build_priv.h"
+#include "base/file.h"
 #include "base/pool.h"
 #include "format/jail.h"
 #include "format/members.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* ---- listing a file ---- */
 
+/* How long a compressed file is once it is decoded: its head says. */
+static int decoded_size(const struct file_sink *f, uint64_t *len, struct stk_err *err)
+{
+    struct builder *b = f->g->b;
+    uint8_t head[32];
+    size_t got = 0;
+    int fd = openat(b->walk->rootfd, file_name(b, f->file), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return stk_err_sys(err, f->path, "open");
+    int rc = stk_pread_full(fd, head, sizeof head, 0, &got, f->path, err);
+    close(fd);
+    if (rc == 0 && !stk_member_decoded_len(b->o->list.compress, head, got, len))
+        rc = stk_err_set(err, STK_E_CORRUPT, f->path, 0, "damaged compressed data");
+    return rc;
+}
+
+/* The files of one stem are a sample. It is closed with its last file, so that it counts there. */
+static int list_grouped_file(struct file_sink *f, struct stk_lister *l, struct stk_grouper *group,
+                             const struct stk_chain *chain, const char *name, size_t len,
+                             struct stk_err *err)
+{
+    struct builder *b = f->g->b;
+    uint64_t value_len = f->rec.size;
+    int field = stk_grouper_next(group, l, name, len, err);
+    int rc = field < 0 ? field : 0;
+    if (rc == 0 && chain->nsteps)
+        rc = decoded_size(f, &value_len, err);
+    int64_t extent = rc < 0 ? rc : stk_list_extent(l, 0, f->rec.size, chain, err);
+    rc = extent < 0 ? (int)extent : stk_list_part(l, field, extent, 0, value_len, err);
+    uint64_t next = (uint64_t)f->file + 1;
+    if (rc == 0 && (next == b->walk->nfiles ||
+                    stk_grouper_is_new(group, file_name(b, next), b->file[next].name_len)))
+        rc = stk_build_close_sample(f, err);
+    return rc;
+}
+
 /* A folder's file is a sample as it stands: nothing needs to be opened. */
-static int list_tree_file(struct file_sink *f, struct stk_lister *l, struct stk_err *err)
+static int list_tree_file(struct file_sink *f, struct stk_lister *l, struct stk_grouper *group,
+                          struct stk_err *err)
 {
     struct builder *b = f->g->b;
     const char *name = file_name(b, f->file), *key = NULL;
@@ -31,6 +71,8 @@ static int list_tree_file(struct file_sink *f, struct stk_lister *l, struct stk_
     int compress = b->o->list.compress;
     if (stk_member_strip(compress, name, &key_len)) /* "a.jpg.zst" holds the sample "a.jpg" */
         chain = (struct stk_chain){.nsteps = 1, .step[0].id = (uint16_t)compress};
+    if (b->o->list.grouped)
+        return list_grouped_file(f, l, group, &chain, name, key_len, err);
     if (compress)
         key = name;
     int field = stk_list_field(l, &spec, err);
@@ -80,10 +122,12 @@ static void sink_next(struct file_sink *f, uint64_t number, const char *path, bo
     f->file = (uint32_t)number;
     f->path = path;
     f->rec = (struct file_rec){0};
-    f->first_extent = f->g->nextents;
-    f->mode = 0;
     f->progress_off = 0;
-    f->open = false;
+    if (!tree || !f->g->b->o->list.grouped) {
+        f->first_extent = f->g->nextents;
+        f->mode = 0;
+        f->open = false;
+    }
     if (!tree) {
         stk_buf_reset(&f->field_map);
         stk_buf_reset(&f->chain_map);
@@ -98,8 +142,8 @@ static void sink_release(struct file_sink *f)
     stk_buf_release(&f->key);
 }
 
-static int list_file(struct file_sink *f, struct stk_lister *tree, uint64_t number,
-                     struct stk_err *err)
+static int list_file(struct file_sink *f, struct stk_lister *tree, struct stk_grouper *group,
+                     uint64_t number, struct stk_err *err)
 {
     struct builder *b = f->g->b;
     const char *name = file_name(b, number);
@@ -108,9 +152,9 @@ static int list_file(struct file_sink *f, struct stk_lister *tree, uint64_t numb
         return stk_err_nomem(err, b->file[number].name_len);
     struct stk_err why = {0};
     sink_next(f, number, path, tree != NULL);
-    int rc = tree ? list_tree_file(f, tree, &why) : list_container(f, &why);
+    int rc = tree ? list_tree_file(f, tree, group, &why) : list_container(f, &why);
     if (rc < 0 && is_file_problem(rc) && b->o->problems)
-        rc = stk_build_problem(b, path, name, why.offset, why.what, err);
+        rc = stk_build_problem(b, path, why.offset, why.what, err);
     else if (rc < 0 && err)
         *err = why;
     if (rc == 0)
@@ -129,6 +173,20 @@ static void spool_marks(const struct worker *w, uint64_t *mark)
         mark[i] = stk_spool_len(&w->spool[i]);
 }
 
+/* The first file of a group: where files of one stem belong together, not in the middle of them. */
+static uint64_t group_start(const struct builder *b, uint64_t item)
+{
+    uint64_t i = item * b->files_per_group;
+    while (b->o->list.grouped && i > 0 && i < b->walk->nfiles) {
+        const char *before = file_name(b, i - 1), *here = file_name(b, i);
+        size_t stem = stk_member_stem(before, b->file[i - 1].name_len);
+        if (stem != stk_member_stem(here, b->file[i].name_len) || memcmp(before, here, stem) != 0)
+            break;
+        i++;
+    }
+    return i < b->walk->nfiles ? i : b->walk->nfiles;
+}
+
 static int list_group(void *user, uint64_t item, unsigned thread, struct stk_err *err)
 {
     struct builder *b = user;
@@ -140,16 +198,18 @@ static int list_group(void *user, uint64_t item, unsigned thread, struct stk_err
     stk_lister_init(&l, &f.base, NULL, &b->o->list);
     grp->worker = thread;
     spool_marks(g.w, grp->begin);
-    uint64_t first = item * b->files_per_group, end = first + b->files_per_group;
+    struct stk_grouper group = {0};
+    uint64_t first = group_start(b, item), end = group_start(b, item + 1);
     int rc = 0;
-    for (uint64_t i = first; rc == 0 && i < end && i < b->walk->nfiles; i++) {
-        rc = list_file(&f, tree ? &l : NULL, i, err);
+    for (uint64_t i = first; rc == 0 && i < end; i++) {
+        rc = list_file(&f, tree ? &l : NULL, &group, i, err);
         if (rc == 0 && (!tree || i % 256 == 0))
             rc = stk_build_report(b, false, err);
     }
     if (rc == 0)
         rc = stk_build_flush_segment(&g, err);
     spool_marks(g.w, grp->end);
+    stk_grouper_release(&group);
     stk_lister_release(&l);
     sink_release(&f);
     return rc;

@@ -406,7 +406,7 @@ static void fill_header(struct merge *m)
     h->bytes_samples = atomic_load(&b->bytes_samples);
     h->files_ignored = b->walk->ignored;
     h->compress = b->o->list.compress;
-    if ((b->walk->format->caps & STK_CAN_TREE) && !b->o->list.compress)
+    if ((b->walk->format->caps & STK_CAN_TREE) && !b->o->list.compress && !b->o->list.grouped)
         h->flags |= STK_INDEX_KEYS_ARE_FILES;
     snprintf(h->format, sizeof h->format, "%s", b->walk->format->name);
     const struct stk_index_field *f = (const void *)b->fields.data;

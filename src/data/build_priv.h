@@ -105,8 +105,8 @@ int stk_build_event(struct stk_sink *sink, const struct stk_event *e, struct stk
 int stk_build_close_sample(struct file_sink *f, struct stk_err *err);
 int stk_build_flush_segment(struct group_state *g, struct stk_err *err);
 /* Notes a problem of a file, or fails where the caller wants to stop at the first. */
-int stk_build_problem(struct builder *b, const char *path, const char *name, int64_t offset,
-                      const char *what, struct stk_err *err);
+int stk_build_problem(struct builder *b, const char *path, int64_t offset, const char *what,
+                      struct stk_err *err);
 /* Calls the progress function now and then. */
 int stk_build_report(struct builder *b, bool now, struct stk_err *err);
 

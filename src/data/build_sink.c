@@ -335,13 +335,13 @@ static int on_point(struct file_sink *f, const struct stk_event *e, struct stk_e
     return rc < 0 ? rc : put(g, S_WINDOWS, e->blob, e->blob_len, err);
 }
 
-int stk_build_problem(struct builder *b, const char *path, const char *name, int64_t offset,
-                        const char *what, struct stk_err *err)
+int stk_build_problem(struct builder *b, const char *path, int64_t offset, const char *what,
+                      struct stk_err *err)
 {
     if (!b->o->problems)
         return stk_err_set(err, STK_E_CORRUPT, path, offset, "%s", what);
     pthread_mutex_lock(&b->lock);
-    stk_problems_add(b->o->problems, name, offset, what);
+    stk_problems_add(b->o->problems, path, offset, what);
     pthread_mutex_unlock(&b->lock);
     return 0;
 }
@@ -407,7 +407,7 @@ int stk_build_event(struct stk_sink *sink, const struct stk_event *e, struct stk
     }
     case STK_EV_PROBLEM:
         snprintf(what, sizeof what, "%.*s", (int)e->blob_len, (const char *)e->blob);
-        return stk_build_problem(b, f->path, file_name(b, f->file), (int64_t)e->a, what, err);
+        return stk_build_problem(b, f->path, (int64_t)e->a, what, err);
     default:
         return stk_err_set(err, STK_E_CORRUPT, f->path, -1, "unknown event reported");
     }

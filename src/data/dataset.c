@@ -334,6 +334,7 @@ static int use_manifest(struct stk_dataset *ds, const struct stk_open_options *o
         return stk_err_set(err, STK_E_USAGE, ds->path, -1, "the dataset is %s, not %s",
                            ds->manifest.format, o->format);
     ds->list.compress = ds->manifest.compress;
+    ds->list.grouped = ds->manifest.grouped;
     if (ds->manifest.payload[0] && strcmp(ds->list.payload, "auto") == 0)
         ds->list.payload = ds->manifest.payload;
     return 0;

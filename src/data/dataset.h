@@ -16,7 +16,7 @@
 
 /* Damage found: how much, and the first of it in words. Thread-safe where said. */
 struct stk_problem {
-    char *path; /* relative to the dataset, or as given */
+    char *path; /* as a message would name it */
     int64_t offset;
     char *what;
 };

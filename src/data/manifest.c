@@ -84,6 +84,8 @@ static void write_json(struct stk_jw *w, const struct stk_manifest *m)
     stk_jw_str(w, m->payload ? m->payload : "");
     stk_jw_key(w, "compression");
     stk_jw_str(w, stk_compress_name(m->compress));
+    stk_jw_key(w, "grouped");
+    stk_jw_bool(w, m->grouped);
     stk_jw_key(w, "samples");
     stk_jw_u64(w, m->samples);
     stk_jw_key(w, "size_bytes");
@@ -193,16 +195,18 @@ static int from_json(struct stk_manifest *m, const struct stk_jval *root, const 
                      struct stk_err *err)
 {
     const char *compression = get_str(root, "compression");
+    const struct stk_jval *grouped = stk_json_get(root, "grouped");
     int level;
+    m->grouped = grouped && grouped->type == STK_JBOOL && grouped->b;
     m->format = get_str(root, "format");
     m->payload = get_str(root, "payload");
     m->source = get_str(root, "source");
     if (!m->format || !m->payload || !compression || !get_u64(root, "samples", &m->samples) ||
         !get_u64(root, "size_bytes", &m->bytes))
         return bad(path, err, "format, payload, compression or counts are missing");
-    int rc = stk_compress_parse(compression, &m->compress, &level, err);
-    if (rc == 0)
-        rc = get_files(m, root, "shards", &m->shard, &m->nshards, path, err);
+    if (stk_compress_parse(compression, &m->compress, &level, NULL) < 0)
+        return bad(path, err, "a compression this stoker does not know");
+    int rc = get_files(m, root, "shards", &m->shard, &m->nshards, path, err);
     if (rc == 0)
         rc = get_files(m, root, "other_files", &m->other, &m->nother, path, err);
     return rc < 0 ? rc : get_classes(m, root, path, err);

@@ -17,6 +17,7 @@ struct stk_manifest_file {
 struct stk_manifest {
     const char *format, *payload; /* payload "" where the format has none */
     int compress;                 /* enum stk_filter_id or 0 */
+    bool grouped;                 /* a tree whose samples are several files of one stem */
     uint64_t samples, bytes;
     struct stk_manifest_file *shard; /* files the samples are in */
     size_t nshards;

@@ -500,6 +500,14 @@ static int name_shards(struct pack *p, struct stk_err *err)
     return 0;
 }
 
+/* How what is written here is listed. */
+static struct stk_list_options list_options(const struct pack *p)
+{
+    return (struct stk_list_options){.payload = p->cfg.codec ? p->cfg.codec->name : "auto",
+                                     .compress = p->cfg.compress,
+                                     .grouped = p->cfg.grouped};
+}
+
 /* Samples in a shard of an earlier run, by listing it. */
 static int count_samples(struct pack *p, const char *name, uint64_t *n, struct stk_err *err)
 {
@@ -509,8 +517,7 @@ static int count_samples(struct pack *p, const char *name, uint64_t *n, struct s
     int fd = rc < 0 ? rc : stk_nameless_file(NULL, err);
     if (fd >= 0) {
         struct stk_build_options b = {
-            .list = {.payload = p->cfg.codec ? p->cfg.codec->name : "auto",
-                     .compress = p->cfg.compress},
+            .list = list_options(p),
             .jobs = 1};
         rc = stk_build_index(&w, &b, fd, err);
         if (rc == 0)
@@ -597,8 +604,9 @@ static int check_count(const struct pack *p, uint64_t listed, struct stk_err *er
     if (listed == p->samples_done)
         return 0;
     return stk_err_set(err, STK_E_UNSUPPORTED, p->dest.final, -1,
-                       "%llu samples were written but %llu are found again: keys that differ only "
-                       "in their extension become one sample in %s; use --keys number",
+                       "%llu samples were written but %llu are found again: in %s the files of one "
+                       "sample share a name up to the first dot, and no other sample's may; "
+                       "--keys number makes names that do",
                        (unsigned long long)p->samples_done, (unsigned long long)listed,
                        p->cfg.format->title);
 }
@@ -621,9 +629,7 @@ static int write_index(struct pack *p, struct stk_manifest_file *file, struct st
     int fd = rc < 0 ? -1 : open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (rc == 0 && fd < 0)
         rc = stk_err_sys(err, path, "create");
-    struct stk_build_options b = {.list = {.payload = p->cfg.codec ? p->cfg.codec->name : "auto",
-                                           .compress = p->cfg.compress},
-                                  .portable = true};
+    struct stk_build_options b = {.list = list_options(p), .portable = true};
     if (rc == 0)
         rc = stk_build_index(&w, &b, fd, err);
     struct stk_index idx = {0};
@@ -655,6 +661,7 @@ static int write_manifest(struct pack *p, const char *src, const struct stk_mani
     struct stk_manifest m = {.format = p->cfg.format->name,
                              .payload = p->cfg.codec ? p->cfg.codec->name : "",
                              .compress = p->cfg.compress,
+                             .grouped = p->cfg.grouped,
                              .samples = p->samples_done,
                              .source = src,
                              .settings_json = p->o->settings_json,

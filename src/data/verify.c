@@ -46,6 +46,14 @@ static void problem(struct verify *v, const char *path, int64_t offset, const ch
     pthread_mutex_unlock(&v->lock);
 }
 
+/* About a file the manifest names. */
+static void manifest_problem(struct verify *v, const char *name, int64_t offset, const char *what)
+{
+    char *path = stk_path_join(v->ds->path, name);
+    problem(v, path ? path : name, offset, what);
+    free(path);
+}
+
 /* Whether it is a finding about the data, rather than a failure of ours. */
 static bool is_finding(int rc)
 {
@@ -182,8 +190,9 @@ static int check_crc(struct verify *v, const struct stk_index_crc *c, struct stk
         rc = stk_index_file(&v->ds->index, e.file, &f, &name, err);
     if (rc < 0)
         return rc;
-    char *copy = strndup(name, f->name_len);
-    int fd = copy ? openat(v->ds->rootfd, copy, O_RDONLY | O_CLOEXEC) : -1;
+    char *rel = strndup(name, f->name_len), *copy = rel ? stk_path_join(v->ds->root, rel) : NULL;
+    free(rel);
+    int fd = copy ? open(copy, O_RDONLY | O_CLOEXEC) : -1;
     rc = fd < 0 ? stk_err_sys(err, copy, "open") : 0;
     if (rc == 0)
         rc = e.chain ? crc_of_filtered(v, fd, &e, &crc, copy, err)
@@ -232,13 +241,13 @@ static int check_file(void *user, uint64_t item, unsigned thread, struct stk_err
     int rc = stk_out_checksum(path, &size, &hash, &why);
     free(path);
     if (rc < 0) {
-        problem(v, f->name, why.offset, why.what);
+        manifest_problem(v, f->name, why.offset, why.what);
     } else if (size != f->size) {
         snprintf(what, sizeof what, "it has %llu bytes, the manifest says %llu",
                  (unsigned long long)size, (unsigned long long)f->size);
-        problem(v, f->name, -1, what);
+        manifest_problem(v, f->name, -1, what);
     } else if (hash != f->xxh64) {
-        problem(v, f->name, -1, "its checksum is not the one in the manifest");
+        manifest_problem(v, f->name, -1, "its checksum is not the one in the manifest");
     }
     pthread_mutex_lock(&v->lock);
     v->r->checksummed_bytes += size;
@@ -257,15 +266,15 @@ static void check_published_index(struct verify *v)
     int rc = path ? stk_index_open(path, &idx, &why) : STK_E_NOMEM;
     free(path);
     if (rc < 0) {
-        problem(v, STK_INDEX_NAME, -1, why.what);
+        manifest_problem(v, STK_INDEX_NAME, -1, why.what);
         return;
     }
     if (stk_index_check(&idx, &why) < 0)
-        problem(v, STK_INDEX_NAME, -1, why.what);
+        manifest_problem(v, STK_INDEX_NAME, -1, why.what);
     else
         for (size_t i = 0; i < sizeof same / sizeof *same; i++)
             if (idx.h->table[same[i]].hash != v->ds->index.h->table[same[i]].hash) {
-                problem(v, STK_INDEX_NAME, -1, "the index is not of these files");
+                manifest_problem(v, STK_INDEX_NAME, -1, "the index is not of these files");
                 break;
             }
     stk_index_close(&idx);
@@ -284,7 +293,7 @@ static int check_manifest(struct verify *v, struct stk_err *err)
     if (m->samples != stk_dataset_len(v->ds)) {
         snprintf(what, sizeof what, "%llu samples are there, the manifest says %llu",
                  (unsigned long long)stk_dataset_len(v->ds), (unsigned long long)m->samples);
-        problem(v, STK_MANIFEST_NAME, -1, what);
+        manifest_problem(v, STK_MANIFEST_NAME, -1, what);
     }
     check_published_index(v);
     return 0;

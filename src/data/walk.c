@@ -201,6 +201,15 @@ static int add_dir(struct stk_walk *w, int fd, const char *rel, struct stk_err *
 static int walk_dir(struct stk_walk *w, int fd, struct stk_buf *rel, int depth,
                     struct stk_problems *problems, struct stk_err *err);
 
+static void unreadable_dir(const struct stk_walk *w, const char *name,
+                           struct stk_problems *problems)
+{
+    int saved = errno;
+    char *path = stk_path_join(w->root, name);
+    stk_problems_add(problems, path ? path : name, -1, strerror(saved));
+    free(path);
+}
+
 static int walk_entry(struct stk_walk *w, int fd, const struct entry *e, struct stk_buf *rel,
                       int depth, struct stk_problems *problems, struct stk_err *err)
 {
@@ -215,7 +224,7 @@ static int walk_entry(struct stk_walk *w, int fd, const struct entry *e, struct 
     } else if (rc == 0) {
         int sub = openat(fd, e->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (sub < 0)
-            stk_problems_add(problems, name, -1, strerror(errno));
+            unreadable_dir(w, name, problems);
         else
             rc = walk_dir(w, sub, rel, depth + 1, problems, err);
     }

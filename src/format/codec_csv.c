@@ -1,8 +1,8 @@
 /*
  * codec_csv.c - one row of CSV into fields, typed by the columns in the dataset's context.
  *
- * An empty cell is no field in a column of integers, nan in one of floats and empty text in one
- * of text. Writing is done by the format (csv.c), which knows the columns.
+ * An empty cell is nan in a column of floats (integers with empty cells among them are such a
+ * column) and empty text in one of text. Writing is done by the format (csv.c).
  */
 #include "format/csv.h"
 #include "format/sample.h"
@@ -85,8 +85,8 @@ static int explode_single(struct stk_sample *s, const struct stk_csv_entry *e,
     bool key = e->name_len == 3 && memcmp(e->name, "key", 3) == 0;
     if (e->type == STK_CSV_INT && !key) {
         int64_t v;
-        int rc = c->n ? read_int(e, c, &v, err) : 0;
-        return rc < 0 || !c->n ? rc : stk_sample_add_i64(s, e->name, e->name_len, v, err);
+        int rc = read_int(e, c, &v, err);
+        return rc < 0 ? rc : stk_sample_add_i64(s, e->name, e->name_len, v, err);
     }
     if (e->type == STK_CSV_FLOAT && !key) {
         double v;

@@ -57,7 +57,8 @@ int stk_csv_scan_end(struct stk_csv_scan *sc, uint64_t end, struct stk_err *err)
 #define STK_CSV_COLUMNS_MAX (1u << 20)
 
 enum stk_csv_type {
-    STK_CSV_UNKNOWN = 'u', /* nothing but empty cells so far */
+    STK_CSV_UNKNOWN = 'u', /* no rows yet */
+    STK_CSV_EMPTY = 'e',   /* nothing but empty cells yet: read as text */
     STK_CSV_INT = 'i',
     STK_CSV_FLOAT = 'f',
     STK_CSV_TEXT = 't',

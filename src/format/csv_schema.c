@@ -12,7 +12,7 @@
 #define ROWS_LOOKED_AT 1000
 
 /* What was seen in a column's cells. */
-enum { SEEN_INT = 1, SEEN_BIG = 2, SEEN_FLOAT = 4, SEEN_TEXT = 8 };
+enum { SEEN_INT = 1, SEEN_BIG = 2, SEEN_FLOAT = 4, SEEN_TEXT = 8, SEEN_EMPTY = 16 };
 #define SEEN_NUMBER (SEEN_INT | SEEN_BIG | SEEN_FLOAT)
 
 struct tally {
@@ -50,7 +50,7 @@ static uint8_t classify(const struct stk_csv_cell *c)
     double f;
     trim(&p, &n);
     if (!n)
-        return 0;
+        return SEEN_EMPTY;
     /* 00017 is a name made of digits: as a number it would lose its zeros. */
     size_t sign = *p == '-' || *p == '+';
     if (n > sign + 1 && p[sign] == '0' && p[sign + 1] >= '0' && p[sign + 1] <= '9')
@@ -66,7 +66,19 @@ static char type_of(uint8_t seen)
         return STK_CSV_FLOAT;
     if (seen & SEEN_BIG)
         return STK_CSV_TEXT; /* a double would change its digits */
-    return seen & SEEN_INT ? STK_CSV_INT : STK_CSV_UNKNOWN;
+    if (seen & SEEN_INT)     /* only floats have a value for "none" */
+        return seen & SEEN_EMPTY ? STK_CSV_FLOAT : STK_CSV_INT;
+    return seen & SEEN_EMPTY ? STK_CSV_EMPTY : STK_CSV_UNKNOWN;
+}
+
+/* The type for the cells of both. */
+static char wider(char a, char b)
+{
+    if (a == b || b == STK_CSV_UNKNOWN)
+        return a;
+    if (a == STK_CSV_UNKNOWN)
+        return b;
+    return a == STK_CSV_TEXT || b == STK_CSV_TEXT ? STK_CSV_TEXT : STK_CSV_FLOAT;
 }
 
 /* A name shown to people, kept on a line of its own: one line of UTF-8. */
@@ -301,12 +313,9 @@ static size_t array_run(const struct stk_csv_schema *sc, struct stk_csv_column *
     if (!stem || !is_element(c, c->name, stem, 0) || (stem == 3 && !memcmp(c->name, "key", 3)) ||
         has_name(order, sc->ncolumns, c->name, stem))
         return 0;
-    bool all_int = true, all_unknown = true;
-    for (; at + n < sc->ncolumns && is_element(&sc->column[at + n], c->name, stem, n); n++) {
-        all_int &= sc->column[at + n].type == STK_CSV_INT;
-        all_unknown &= sc->column[at + n].type == STK_CSV_UNKNOWN;
-    }
-    *type = all_unknown ? STK_CSV_UNKNOWN : all_int ? STK_CSV_INT : STK_CSV_FLOAT;
+    *type = STK_CSV_UNKNOWN;
+    for (; at + n < sc->ncolumns && is_element(&sc->column[at + n], c->name, stem, n); n++)
+        *type = wider(*type, sc->column[at + n].type);
     return n;
 }
 
@@ -375,7 +384,7 @@ int stk_csv_context_next(struct stk_csv_context *c, struct stk_csv_entry *e, str
     if (e->array && !read_count(&c->p, c->end, ' ', &e->count))
         return bad_context(err);
     const char *stop = memchr(c->p, '\n', (size_t)(c->end - c->p));
-    if (!stop || !memchr("uift", e->type, 4))
+    if (!stop || !memchr("ueift", e->type, 5))
         return bad_context(err);
     e->name = c->p;
     e->name_len = (size_t)(stop - c->p);
@@ -425,15 +434,6 @@ static int context_read(struct stk_csv_schema *sc, const char *text, size_t len,
             return rc;
     }
     return rc == 0 && sc->ncolumns != c.ncolumns ? bad_context(err) : rc;
-}
-
-static char wider(char a, char b)
-{
-    if (a == b || b == STK_CSV_UNKNOWN)
-        return a;
-    if (a == STK_CSV_UNKNOWN)
-        return b;
-    return a == STK_CSV_TEXT || b == STK_CSV_TEXT ? STK_CSV_TEXT : STK_CSV_FLOAT;
 }
 
 static int join(struct stk_csv_schema *a, const struct stk_csv_schema *b, struct stk_err *err)

@@ -156,6 +156,7 @@ int stk_list_problem(struct stk_lister *l, int64_t offset, struct stk_err *err, 
 struct stk_list_options {
     const char *payload; /* "auto" or a codec's name */
     int compress;        /* enum stk_filter_id of per-sample compression, 0 none */
+    bool grouped;        /* trees: files of one stem are one sample */
 };
 const struct stk_list_options *stk_list_opts(const struct stk_lister *l);
 
@@ -213,6 +214,7 @@ struct stk_write_config {
     int compress;                   /* enum stk_filter_id or 0 */
     int level;                      /* 0: default */
     uint64_t total_samples;
+    bool grouped;      /* set by prepare: samples take several files of a tree */
     bool label_in_key; /* labels are the keys' directories: a tree of files need not repeat them */
     void *priv; /* made by prepare, freed by unprepare; read-only while packing */
 };

@@ -270,12 +270,24 @@ static int drain_points(struct stk_lister *l, bool last, struct stk_err *err)
     return 0;
 }
 
+#define ADVANCE_STEP (1u << 20)
+
 int stk_lister_finish(struct stk_lister *l, struct stk_err *err)
 {
-    return l->src && stk_src_is_stream(l->src) ? drain_points(l, true, err) : 0;
+    if (!l->src || !stk_src_is_stream(l->src))
+        return 0;
+    /* What the format did not look at (a tar's padding) is still under the file's checksum. */
+    bool known = stk_src_is_broken(l->src); /* and so reported */
+    struct stk_err why = {0};
+    int rc = 0, more;
+    while ((more = stk_src_drain(l->src, ADVANCE_STEP, &why)) > 0 && rc == 0)
+        rc = drain_points(l, false, err);
+    if (rc == 0)
+        rc = drain_points(l, true, err);
+    if (rc == 0 && more < 0 && !known)
+        rc = stk_list_problem(l, why.offset, err, "%s", why.what);
+    return rc;
 }
-
-#define ADVANCE_STEP (1u << 20)
 
 /* Decodes up to the end of a range, so that the access points in it are known. */
 static int stream_decode(struct stk_lister *l, uint64_t off, uint64_t len, struct stk_err *err)

@@ -400,5 +400,46 @@ int stk_members_prepare(struct stk_write_config *cfg, struct stk_err *err)
         if (rc < 0)
             return rc;
     }
-    return 0;
+    struct stk_members m = STK_MEMBERS_INIT;
+    const struct stk_member_rules rules = {.data_ext = "", .no_label = cfg->label_in_key};
+    int rc = cfg->first ? stk_members_make(&m, &rules, cfg->first, err) : 0;
+    cfg->grouped = m.n > 1;
+    stk_members_release(&m);
+    return rc;
+}
+
+/* ---- files of one stem as one sample ---- */
+
+void stk_grouper_release(struct stk_grouper *g)
+{
+    stk_buf_release(&g->stem);
+    stk_buf_release(&g->scratch);
+    *g = (struct stk_grouper){0};
+}
+
+bool stk_grouper_is_new(const struct stk_grouper *g, const char *name, size_t len)
+{
+    size_t stem = stk_member_stem(name, len);
+    return !g->any || g->stem.len != stem || memcmp(g->stem.data, name, stem) != 0;
+}
+
+int stk_grouper_next(struct stk_grouper *g, struct stk_lister *l, const char *name, size_t len,
+                     struct stk_err *err)
+{
+    size_t stem = stk_member_stem(name, len);
+    if (stk_grouper_is_new(g, name, len)) {
+        g->any = true;
+        stk_buf_reset(&g->stem);
+        stk_buf_put(&g->stem, name, stem);
+        int rc = stk_buf_check(&g->stem, err);
+        if (rc == 0)
+            rc = stk_list_sample(l, name, stem, err);
+        if (rc < 0)
+            return rc;
+    }
+    struct stk_field_spec spec = {.name = "data", .kind = STK_BYTES};
+    int rc = stem + 1 < len
+                 ? stk_member_field(name + stem + 1, len - stem - 1, &g->scratch, &spec, err)
+                 : 0;
+    return rc < 0 ? rc : stk_list_field(l, &spec, err);
 }

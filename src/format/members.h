@@ -37,6 +37,19 @@ bool stk_member_strip(int compress, const char *name, size_t *len);
  * say. Ours always do. 32 bytes suffice. */
 bool stk_member_decoded_len(int compress, const uint8_t *p, size_t n, uint64_t *len);
 
+/* Makes neighbouring files of one stem one sample, as in a tar: for trees whose samples were
+ * written as several files each. */
+struct stk_grouper {
+    struct stk_buf stem, scratch;
+    bool any;
+};
+void stk_grouper_release(struct stk_grouper *g);
+/* True when the file begins another sample than the one before it. */
+bool stk_grouper_is_new(const struct stk_grouper *g, const char *name, size_t len);
+/* Begins a sample where the file does, and returns the number of its field (or a code). */
+int stk_grouper_next(struct stk_grouper *g, struct stk_lister *l, const char *name, size_t len,
+                     struct stk_err *err);
+
 /* ---- writing ---- */
 
 struct stk_member_rules {
@@ -74,7 +87,8 @@ int stk_members_make(struct stk_members *m, const struct stk_member_rules *r,
                      const struct stk_sample *s, struct stk_err *err);
 void stk_members_release(struct stk_members *m);
 
-/* prepare() of formats made of members: refuses lists with the reason. */
+/* prepare() of formats made of members: refuses lists with the reason, and notes whether samples
+ * take several members. */
 int stk_members_prepare(struct stk_write_config *cfg, struct stk_err *err);
 
 #endif

@@ -179,7 +179,10 @@ static int encode(const struct stk_write_config *cfg, const struct stk_sample *s
                   struct stk_buf *out, struct stk_err *err)
 {
     struct stk_sample bare = without_key(s);
-    return stk_schema_encode(cfg->priv, &bare, out, err);
+    int rc = stk_schema_encode(cfg->priv, &bare, out, err);
+    return rc < 0 ? stk_err_wrap(err, rc, "sample %.*s", (int)(s->key_len < 200 ? s->key_len : 200),
+                                 s->key)
+                  : 0;
 }
 
 /* The length of the header does not depend on the number of rows: it is written again at the end.

@@ -54,7 +54,10 @@ int stk_npz_prepare(struct stk_write_config *cfg, struct stk_err *err)
 int stk_npz_encode(const struct stk_write_config *cfg, const struct stk_sample *s,
                    struct stk_buf *out, struct stk_err *err)
 {
-    return stk_schema_encode(cfg->priv, s, out, err);
+    int rc = stk_schema_encode(cfg->priv, s, out, err);
+    return rc < 0 ? stk_err_wrap(err, rc, "sample %.*s", (int)(s->key_len < 200 ? s->key_len : 200),
+                                 s->key)
+                  : 0;
 }
 
 /* ---- spooling ----------------------------------------------------------------------------- */

@@ -290,67 +290,101 @@ static void put_part(struct stk_buf *out, uint32_t flag, const uint8_t *p, size_
     stk_buf_put(out, p, n);
 }
 
-/* Cuts where the magic stands at a multiple of 4, as dmlc's writer does. */
-static void put_record(struct stk_buf *out, const uint8_t *p, size_t n)
+/* The first multiple of 4 from `at` on where the magic stands; n when it does not. */
+static size_t find_magic(const uint8_t *p, size_t at, size_t n)
 {
-    size_t from = 0;
-    for (size_t at = 0; at + 4 <= n; at += 4) {
-        if (stk_le32(p + at) != MAGIC)
-            continue;
-        put_part(out, from ? MIDDLE : FIRST, p + from, at - from);
-        from = at + 4;
-    }
-    put_part(out, from ? LAST : WHOLE, p + from, n - from);
-    stk_buf_zeros(out, (size_t)(padded(n) - n));
+    for (; at + 4 <= n; at += 4)
+        if (stk_le32(p + at) == MAGIC)
+            return at;
+    return n;
 }
 
-/* The bytes of the record, in `raw` or borrowed from the sample. */
-static int record_bytes(const struct stk_write_config *cfg, const struct stk_sample *s,
-                        struct stk_buf *raw, const uint8_t **p, size_t *n, uint64_t *id,
-                        struct stk_err *err)
+/* A record with the magic in it, cut there as dmlc's writer does. */
+static void put_parts(struct stk_buf *out, const uint8_t *p, size_t n)
+{
+    size_t from = 0;
+    for (size_t at; (at = find_magic(p, from, n)) < n; from = at + 4)
+        put_part(out, from ? MIDDLE : FIRST, p + from, at - from);
+    put_part(out, from ? LAST : WHOLE, p + from, n - from);
+}
+
+static int compress_in_place(const struct stk_write_config *cfg, struct stk_buf *out, size_t data,
+                             struct stk_err *err)
+{
+    struct stk_buf packed = STK_BUF_INIT;
+    int rc = stk_filter_encode((enum stk_filter_id)cfg->compress, cfg->level, out->data + data,
+                               out->len - data, &packed, err);
+    out->len = data;
+    stk_buf_put(out, packed.data, packed.len);
+    stk_buf_release(&packed);
+    return rc < 0 ? rc : stk_buf_check(out, err);
+}
+
+/* The payload, put where it belongs if it need not be cut. */
+static int put_payload(const struct stk_write_config *cfg, const struct stk_sample *s,
+                       struct stk_buf *out, struct stk_err *err)
 {
     int rc = 0;
-    *id = stk_sample_id(s);
-    *p = s->record;
-    *n = s->record_len;
-    if (!s->record || s->record_codec != cfg->codec) {
-        rc = cfg->codec->implode(s, raw, err);
-        *p = raw->data;
-        *n = raw->len;
-    } else if (strcmp(cfg->codec->name, "image") == 0 && *n >= STK_IRHEADER) {
-        *id = stk_irheader_id(*p);
-    }
+    size_t data = out->len;
+    if (s->record && s->record_codec == cfg->codec)
+        stk_buf_put(out, s->record, s->record_len);
+    else
+        rc = cfg->codec->implode(s, out, err);
+    if (rc == 0)
+        rc = stk_buf_check(out, err);
+    if (rc == 0 && cfg->compress)
+        rc = compress_in_place(cfg, out, data, err);
+    if (rc == 0 && out->len - data > LENGTH_MAX)
+        rc =
+            stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1,
+                        "a sample of %zu bytes: RecordIO takes less than 512 MiB", out->len - data);
     return rc;
+}
+
+/* Cuts the payload at out->data[data…], which holds the magic, into parts. */
+static int cut_payload(struct stk_buf *out, size_t data, struct stk_err *err)
+{
+    struct stk_buf whole = STK_BUF_INIT;
+    stk_buf_put(&whole, out->data + data, out->len - data);
+    int rc = stk_buf_check(&whole, err);
+    out->len = data - HEAD;
+    if (rc == 0)
+        put_parts(out, whole.data, whole.len);
+    stk_buf_release(&whole);
+    return rc;
+}
+
+/* The number in the .idx is the one in the image header, which a copied record brings along. */
+static uint64_t idx_number(const struct stk_write_config *cfg, const struct stk_sample *s)
+{
+    bool copied = s->record && s->record_codec == cfg->codec && s->record_len >= STK_IRHEADER &&
+                  strcmp(cfg->codec->name, "image") == 0;
+    return copied ? stk_irheader_id(s->record) : stk_sample_id(s);
 }
 
 static int encode(const struct stk_write_config *cfg, const struct stk_sample *s,
                   struct stk_buf *out, struct stk_err *err)
 {
-    struct stk_buf raw = STK_BUF_INIT, packed = STK_BUF_INIT;
-    const uint8_t *p;
-    size_t n, note = out->len;
-    uint64_t id;
-    int rc = record_bytes(cfg, s, &raw, &p, &n, &id, err);
-    if (rc == 0 && cfg->compress) {
-        rc = stk_filter_encode((enum stk_filter_id)cfg->compress, cfg->level, p, n, &packed, err);
-        p = packed.data;
-        n = packed.len;
+    size_t note = out->len, data = note + NOTE + HEAD;
+    stk_buf_extend(out, NOTE + HEAD);
+    int rc = put_payload(cfg, s, out, err);
+    if (rc < 0)
+        return rc;
+    size_t n = out->len - data;
+    if (find_magic(out->data + data, 0, n) < n) {
+        rc = cut_payload(out, data, err);
+    } else {
+        stk_put_le32(out->data + data - HEAD, MAGIC);
+        stk_put_le32(out->data + data - 4, (uint32_t)n);
     }
-    if (rc == 0 && n > LENGTH_MAX)
-        rc = stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1,
-                         "a sample of %zu bytes: RecordIO takes less than 512 MiB", n);
-    if (rc == 0) {
-        stk_buf_extend(out, NOTE);
-        put_record(out, p, n);
+    stk_buf_zeros(out, (size_t)(padded(n) - n));
+    if (rc == 0)
         rc = stk_buf_check(out, err);
-    }
-    if (rc == 0) {
-        stk_put_le64(out->data + note, id);
-        stk_put_le32(out->data + note + 8, (uint32_t)(out->len - note - NOTE));
-    }
-    stk_buf_release(&raw);
-    stk_buf_release(&packed);
-    return rc;
+    if (rc < 0)
+        return rc;
+    stk_put_le64(out->data + note, idx_number(cfg, s));
+    stk_put_le32(out->data + note + 8, (uint32_t)(out->len - note - NOTE));
+    return 0;
 }
 
 /* Writes the records, and a line "number TAB offset" for each beside them, as im2rec does. */

@@ -6,6 +6,7 @@
  * blocks: one extent, a slice of it for each file. Writing is in squashfs_write.c.
  */
 #include "format/squashfs.h"
+#include "format/members.h"
 
 static const char *const suffixes[] = {".sqsh", ".squashfs", ".sqfs", ".sfs", NULL};
 
@@ -60,6 +61,7 @@ struct walk {
     struct pending *todo;
     size_t ntodo, cap;
     struct stk_buf key;
+    struct stk_grouper group;
 };
 
 static const char *reason(int code)
@@ -164,6 +166,7 @@ static int open_image(struct walk *w)
 
 static void walk_release(struct walk *w)
 {
+    stk_grouper_release(&w->group);
     for (size_t i = 0; i < w->ntodo; i++) {
         sqfs_free(w->todo[i].inode);
         free(w->todo[i].path);
@@ -271,12 +274,18 @@ static int list_parts(struct walk *w, const struct blocks *b, const struct stk_b
 {
     uint64_t unit = w->super.block_size;
     uint64_t n = extents->len / sizeof(int64_t);
-    int rc = stk_list_sample(w->l, (const char *)w->key.data, w->key.len, w->err);
+    const char *key = (const char *)w->key.data;
+    int rc = 0, field = w->field;
+    if (stk_list_opts(w->l)->grouped)
+        rc = field = stk_grouper_next(&w->group, w->l, key, w->key.len, w->err);
+    else
+        rc = stk_list_sample(w->l, key, w->key.len, w->err);
+    rc = rc > 0 ? 0 : rc;
     for (uint64_t i = 0; rc == 0 && i < n; i++) {
         int64_t e;
         memcpy(&e, extents->data + i * sizeof e, sizeof e);
         uint64_t left = b->size - i * unit;
-        rc = stk_list_part(w->l, w->field, e, i < b->count || !b->size ? 0 : b->frag_off,
+        rc = stk_list_part(w->l, field, e, i < b->count || !b->size ? 0 : b->frag_off,
                            left < unit ? left : unit, w->err);
     }
     return rc;

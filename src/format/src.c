@@ -417,6 +417,20 @@ int stk_src_advance(struct stk_src *s, uint64_t off, struct stk_err *err)
     return rc;
 }
 
+bool stk_src_is_broken(const struct stk_src *s)
+{
+    return s->st && s->st->broken;
+}
+
+int stk_src_drain(struct stk_src *s, uint64_t step, struct stk_err *err)
+{
+    if (!s->st || s->st->ended)
+        return 0;
+    uint64_t end = s->st->out + step;
+    int rc = stream_until(s, end, end, err);
+    return rc < 0 ? rc : !s->st->ended;
+}
+
 uint64_t stk_src_point_of(const struct stk_src *s, uint64_t off, uint64_t *begins, uint64_t *ends)
 {
     const struct stream *st = s->st;

@@ -39,8 +39,8 @@ def test_help_man_and_completion_agree(stoker, command):
     """A user who reads the manual would try options that are not there, or never find others."""
     shown = options_in_help(stoker(command, "--help").out)
     page = stoker("help", "--man", command).out
-    in_man = {m.replace("\\-", "-") for m in re.findall(r"^(?:\\fB\\-\w\\fR, )?\\fB\\-\\-(\S+?)\\fR",
-                                                         page, re.M)}
+    heads = re.findall(r"^(?:\\fB\\-\w\\fR, )?\\fB\\-\\-(\S+?)\\fR", page, re.M)
+    in_man = {head.replace("\\-", "-") for head in heads}
     script = stoker("completion", "bash").out
     words = re.search(rf'^ +{command}\) words="([^"]*)" ;;$', script, re.M).group(1).split()
     completed = {w[2:] for w in words if w.startswith("--") and not w.startswith("--no-")}

@@ -41,10 +41,9 @@ def run(*argv, env=None, **kw):
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory):
-    """The prefix of a release build made with -Werror and installed with `make install`."""
+    """The prefix of a release build installed with `make install`."""
     prefix = tmp_path_factory.mktemp("prefix")
-    run("make", "install", "BUILD=build-install", f"PREFIX={prefix}", "MESON_FLAGS=-Dwerror=true",
-        cwd=ROOT)
+    run("make", "install", "BUILD=build-install", f"PREFIX={prefix}", cwd=ROOT)
     return prefix
 
 
@@ -139,6 +138,6 @@ def test_completion(installed):
 def test_destdir(installed, tmp_path):
     """A packager's DESTDIR gets the files; the prefix in stoker.pc stays the final one."""
     run("make", "install", "BUILD=build-install", "PREFIX=/usr", f"DESTDIR={tmp_path}",
-        "MESON_FLAGS=-Dwerror=true", cwd=ROOT)
+        cwd=ROOT)
     assert (tmp_path / "usr/bin/stoker").exists()
     assert "prefix=/usr\n" in (tmp_path / "usr/lib/pkgconfig/stoker.pc").read_text()
