@@ -128,6 +128,25 @@ static void put_histogram(const struct stk_inspect *in, unsigned columns, struct
     stk_grid_release(&t);
 }
 
+#define CLASS_COLUMNS 60 /* of their names, all together */
+
+/* "1,000: apple, bear, ..." */
+static void put_classes(const struct stk_inspect *in, struct stk_grid *t)
+{
+    char count[32];
+    struct stk_buf b = STK_BUF_INIT;
+    size_t columns = 0, i = 0;
+    stk_buf_printf(&b, "%s:", stk_format_count(in->classes, count, sizeof count));
+    for (; i < in->nclass_names && columns < CLASS_COLUMNS; i++) {
+        stk_buf_puts(&b, i ? ", " : " ");
+        columns += 2 + stk_text_escape(&b, in->class_name[i], strlen(in->class_name[i]), 24);
+    }
+    if (i < in->classes)
+        stk_buf_puts(&b, ", ...");
+    stk_grid_row(t, "classes", stk_buf_cstr(&b));
+    stk_buf_release(&b);
+}
+
 static void put_facts(const struct stk_inspect *in, struct stk_buf *out)
 {
     char a[32], b[32], c[32], line[160];
@@ -148,7 +167,7 @@ static void put_facts(const struct stk_inspect *in, struct stk_buf *out)
         stk_grid_row(&t, "sample size", line);
     }
     if (in->classes)
-        stk_grid_row(&t, "classes", stk_format_count(in->classes, a, sizeof a));
+        put_classes(in, &t);
     if (in->has_manifest)
         stk_grid_row(&t, "manifest", "yes: packed by stoker");
     snprintf(line, sizeof line, "%s, %s%s", in->index_built_now ? "built now" : "found",
@@ -287,6 +306,16 @@ static void json_fields(struct stk_jw *w, const struct stk_inspect *in)
     json_u64(w, "fields_total", in->nfields_total);
 }
 
+static void json_classes(struct stk_jw *w, const struct stk_inspect *in)
+{
+    json_u64(w, "classes", in->classes);
+    stk_jw_key(w, "first_classes");
+    stk_jw_open(w, '[');
+    for (size_t i = 0; i < in->nclass_names; i++)
+        stk_jw_str(w, in->class_name[i]);
+    stk_jw_close(w, ']');
+}
+
 static void json_histogram(struct stk_jw *w, const struct stk_inspect *in)
 {
     stk_jw_key(w, "size_histogram");
@@ -314,7 +343,7 @@ static void json_dataset(struct stk_jw *w, const struct stk_inspect *in,
     json_u64(w, "files_ignored", in->files_ignored);
     json_u64(w, "samples", in->samples);
     json_u64(w, "extents", in->extents);
-    json_u64(w, "classes", in->classes);
+    json_classes(w, in);
     json_u64(w, "stored_bytes", in->bytes_stored);
     json_u64(w, "samples_bytes", in->bytes_samples);
     json_u64(w, "sample_min_bytes", in->size_min);

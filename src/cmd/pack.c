@@ -1,6 +1,8 @@
 /* pack.c - `stoker pack`: writes a dataset of any format as few big files of another. */
 #include "data/pack.h"
 
+#include <strings.h>
+
 #include "base/text.h"
 #include "base/units.h"
 #include "cmd/cmd.h"
@@ -39,16 +41,16 @@ static const struct stk_opt options[] = {
      .type = STK_OPT_UNSIGNED,
      .arg = "N",
      .min = 1,
-     .max = 100000,
+     .max = 99999,
      .offset = offsetof(struct settings, shards),
-     .help = "Write N files of about the same size"},
+     .help = "Write N files with the same number of samples, give or take one"},
     {.name = "shard-size",
      .type = STK_OPT_SIZE,
      .arg = "SIZE",
      .def = "256M",
      .min = 1,
      .offset = offsetof(struct settings, shard_size),
-     .help = "Without --shards: begin a new file at this size"},
+     .help = "Without --shards: begin a new file before one holds more of SRC than this"},
     {.name = "name",
      .type = STK_OPT_STRING,
      .arg = "NAME",
@@ -72,9 +74,9 @@ static const struct stk_opt options[] = {
      .def = "auto",
      .choices = label_choices,
      .offset = offsetof(struct settings, label_from),
-     .help =
-         "Where labels come from: the directory (LEVEL 1 is the topmost, else the last), or a CSV "
-         "file of key,label"},
+     .help = "Where labels come from: dir: the last directory of a key, dir:1 its first, and so "
+             "on; csv:FILE: rows of key,label; auto: as dir:1 when SRC is a folder whose files all "
+             "stand in one, else the labels SRC has"},
     {.name = "keys",
      .type = STK_OPT_ENUM,
      .arg = "HOW",
@@ -136,7 +138,7 @@ static const struct stk_opt options[] = {
      .arg = "SIZE",
      .incidental = true,
      .offset = offsetof(struct settings, memory),
-     .help = "Most memory to take for buffers"},
+     .help = "Memory for what all threads together read and encode (without it: 12M a thread)"},
     STK_COMMON_OPTIONS,
 };
 
@@ -214,14 +216,32 @@ static void write_json(struct stk_jw *w, const struct stk_pack_result *r)
     stk_problems_json(&r->skipped, "skipped", w);
 }
 
+/* The format whose files end as dst does (also one this build lacks: it shall be refused, not
+ * replaced by another), or NULL. */
+static const char *format_by_ending(const char *dst)
+{
+    size_t n = strlen(dst);
+    while (n > 1 && dst[n - 1] == '/')
+        n--;
+    for (size_t i = 0; stk_format_at(i); i++) {
+        const struct stk_format *f = stk_format_at(i);
+        for (const char *const *s = f->suffixes; s && *s; s++) {
+            size_t len = strlen(*s);
+            if (n > len && dst[n - len - 1] != '/' && strncasecmp(dst + n - len, *s, len) == 0)
+                return f->name;
+        }
+    }
+    return NULL;
+}
+
 static struct stk_pack_options pack_options(struct stk_run *run, const char *recipe)
 {
     const struct settings *s = run->settings;
     return (struct stk_pack_options){
-        .format = s->format,
+        .format = s->format ? s->format : format_by_ending(run->opts.arg[1]),
         .src_format = s->from_format,
         .src_payload = s->from_payload,
-        .payload = s->payload,
+        .payload = s->payload && strcmp(s->payload, "auto") != 0 ? s->payload : NULL,
         .name = s->name,
         .shards = s->shards,
         .shard_size_bytes = s->shard_size,
@@ -274,7 +294,7 @@ static const struct stk_example examples[] = {
      "as 64 WebDataset files in random order"},
     {"stoker pack imagenet-c/ out --label-from dir:3 --include 'gaussian_noise/*'",
      "the label is the third directory: corruption/severity/class"},
-    {"stoker pack train.rec train.h5", "one format into another"},
+    {"stoker pack train.rec train-h5 --format hdf5", "one format into another"},
     {NULL, NULL},
 };
 

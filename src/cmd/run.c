@@ -74,14 +74,13 @@ static const char *hint_for(const struct stk_cmd *cmd, const struct stk_err *err
     case STK_E_NOMEM:
         return "fewer --jobs or a smaller --memory take less of it";
     case STK_E_CORRUPT:
-        return pack ? "--on-error skip leaves damaged samples out; `stoker verify` lists them all"
+        return pack ? "--on-error skip leaves out what cannot be packed and lists it"
                : strcmp(cmd->name, "inspect") == 0 ? "`stoker verify PATH` lists every fault"
                                                    : NULL;
-    case STK_E_EXISTS:
-        return pack ? "--force replaces a packed dataset, --resume goes on with an unfinished one"
-                    : "--force replaces it";
+    case STK_E_EXISTS: /* pack's own words say whether --force helps */
+        return pack ? NULL : "--force replaces it";
     case STK_E_STALE:
-        return "`stoker inspect --rebuild-index PATH` reads the files anew";
+        return pack ? NULL : "`stoker inspect --rebuild-index PATH` reads the files anew";
     default:
         return NULL;
     }

@@ -48,7 +48,7 @@ static const struct stk_opt options[] = {
      .arg = "SIZE",
      .incidental = true,
      .offset = offsetof(struct settings, memory),
-     .help = "Most memory to take for buffers"},
+     .help = "Memory for what all threads together read (without it: 8M a thread)"},
     STK_COMMON_OPTIONS,
 };
 

@@ -10,6 +10,7 @@ struct stk_build_options {
     const char *tmpdir;            /* for the tables while they grow; NULL: $TMPDIR or /tmp */
     struct stk_problems *problems; /* NULL: stop at the first */
     bool portable;                 /* keep no times: the index travels with the files */
+    const char *path;              /* of the index, for messages; NULL: it has no name */
     int (*progress)(void *user, uint64_t bytes_done, uint64_t bytes_total, uint64_t samples);
     void *user;
 };

@@ -24,9 +24,14 @@ struct merge {
     const uint8_t **map;  /* [worker * S_COUNT + spool] */
 };
 
+static const char *index_name(const struct merge *m)
+{
+    return m->b->o->path ? m->b->o->path : "temporary index";
+}
+
 static int merge_flush(struct merge *m, struct stk_err *err)
 {
-    int rc = stk_write_full(m->fd, m->buf.data, m->buf.len, "index", err);
+    int rc = stk_write_full(m->fd, m->buf.data, m->buf.len, index_name(m), err);
     m->off += m->buf.len;
     stk_buf_reset(&m->buf);
     return rc;
@@ -40,7 +45,7 @@ static int merge_put(struct merge *m, const void *p, size_t n, struct stk_err *e
     if (n >= (1u << 20)) {
         int rc = merge_flush(m, err);
         m->off += n;
-        return rc < 0 ? rc : stk_write_full(m->fd, p, n, "index", err);
+        return rc < 0 ? rc : stk_write_full(m->fd, p, n, index_name(m), err);
     }
     stk_buf_put(&m->buf, p, n);
     if (m->buf.fail)
@@ -451,7 +456,7 @@ static int merge_all(struct merge *m, struct stk_err *err)
         return rc;
     fill_header(m);
     if (pwrite(m->fd, &m->h, sizeof m->h, 0) != (ssize_t)sizeof m->h)
-        return stk_err_sys(err, "index", "write");
+        return stk_err_sys(err, index_name(m), "write");
     return 0;
 }
 

@@ -9,6 +9,7 @@
 struct stk_dest {
     char *final, *partial;
     int lock_fd;
+    bool force;   /* a dataset that is there may be replaced */
     bool resumed; /* an unfinished run with the same plan is there */
 };
 

@@ -68,15 +68,22 @@ static void describe(const struct stk_sample *s, struct stk_inspect *o)
     }
 }
 
+static void name_classes(struct stk_inspect *o, const char *const *name, size_t n)
+{
+    o->classes = n;
+    for (size_t i = 0; i < n && i < STK_INSPECT_CLASSES; i++)
+        snprintf(o->class_name[o->nclass_names++], sizeof o->class_name[0], "%s", name[i]);
+}
+
 static int count_classes(struct stk_dataset *ds, struct stk_inspect *o, struct stk_err *err)
 {
     struct stk_labels l;
     if (ds->has_manifest) {
-        o->classes = ds->manifest.nclasses;
+        name_classes(o, ds->manifest.classes, ds->manifest.nclasses);
         return 0;
     }
     int rc = stk_labels_init(&l, "auto", ds, err);
-    o->classes = l.nclasses;
+    name_classes(o, l.classes, l.nclasses);
     stk_labels_release(&l);
     return rc;
 }

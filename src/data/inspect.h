@@ -6,6 +6,7 @@
 
 #define STK_INSPECT_BUCKETS 48 /* bucket b counts samples of 2^b .. 2^(b+1)-1 stored bytes; 0 and 1 in 0 */
 #define STK_INSPECT_FIELDS 64  /* most fields described */
+#define STK_INSPECT_CLASSES 8  /* most classes named */
 
 struct stk_inspect_field {
     char name[64];
@@ -18,6 +19,8 @@ struct stk_inspect {
     char format[32], payload[32]; /* payload "" where the format has none */
     uint64_t files, samples, extents, classes;
     uint64_t files_ignored;
+    size_t nclass_names; /* the first classes: label i is class_name[i]; long names are cut */
+    char class_name[STK_INSPECT_CLASSES][64];
     uint64_t bytes_stored;  /* of all files */
     uint64_t bytes_samples; /* stored bytes of the samples themselves */
     uint64_t size_min, size_max, size_median_estimate; /* of a sample, stored bytes */

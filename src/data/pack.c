@@ -508,20 +508,42 @@ static struct stk_list_options list_options(const struct pack *p)
                                      .grouped = p->cfg.grouped};
 }
 
+/* The files of shards [first, first + n) as they stand in the folder being written. */
+static int walk_output(const struct pack *p, uint64_t first, uint64_t n, struct stk_walk *w,
+                       struct stk_err *err)
+{
+    struct stk_problems none = {0};
+    if (p->cfg.format->caps & STK_CAN_TREE) {
+        char *root = stk_path_join(p->dest.partial, p->shard[first].name);
+        *w = (struct stk_walk){.rootfd = -1};
+        int rc = root ? stk_walk(w, root, "folder", NULL, &none, err) : stk_err_nomem(err, 1);
+        stk_problems_release(&none);
+        free(root);
+        return rc;
+    }
+    const char **names = calloc(n ? n : 1, sizeof *names);
+    *w = (struct stk_walk){.rootfd = -1};
+    if (!names)
+        return stk_err_nomem(err, n * sizeof *names);
+    for (uint64_t i = 0; i < n; i++)
+        names[i] = p->shard[first + i].name;
+    int rc = stk_walk_shards(w, p->dest.partial, p->cfg.format, names, n, NULL, err);
+    free(names);
+    return rc;
+}
+
 /* Samples in a shard of an earlier run, by listing it. */
-static int count_samples(struct pack *p, const char *name, uint64_t *n, struct stk_err *err)
+static int count_samples(struct pack *p, uint64_t shard, uint64_t *n, struct stk_err *err)
 {
     struct stk_walk w;
     struct stk_index idx;
-    int rc = stk_walk_shards(&w, p->dest.partial, p->cfg.format, &name, 1, NULL, err);
+    int rc = walk_output(p, shard, 1, &w, err);
     int fd = rc < 0 ? rc : stk_nameless_file(NULL, err);
     if (fd >= 0) {
-        struct stk_build_options b = {
-            .list = list_options(p),
-            .jobs = 1};
+        struct stk_build_options b = {.list = list_options(p), .jobs = p->o->jobs};
         rc = stk_build_index(&w, &b, fd, err);
         if (rc == 0)
-            rc = stk_index_open_fd(fd, name, &idx, err);
+            rc = stk_index_open_fd(fd, p->shard[shard].name, &idx, err);
         if (rc == 0) {
             *n = idx.h->nsamples;
             stk_index_close(&idx);
@@ -550,31 +572,48 @@ static int keep_side(struct pack *p, struct shard *s, struct stk_err *err)
     return rc;
 }
 
-/* Shards that have their name are whole: a shard is named last. A tree has no name to go by. */
+static void kept(struct pack *p, struct shard *s)
+{
+    s->file.name = s->name;
+    s->file.samples = s->samples;
+    s->done = true;
+    p->shards_kept++;
+    p->samples_done += s->samples;
+    for (uint64_t lost = s->end - s->begin - s->samples; lost; lost--)
+        stk_problems_add(&p->skipped, s->name, -1, "skipped by the run that was resumed");
+}
+
+/* A shard that has its name was whole when it got it. One that is not any more (a file system that
+ * lost its end in a crash) is written again. */
+static int keep_shard(struct pack *p, uint64_t i, const char *path, struct stk_err *err)
+{
+    struct shard *s = &p->shard[i];
+    struct stat sb;
+    if (lstat(path, &sb) < 0)
+        return 0;
+    int rc = stk_out_checksum(path, &s->file.size, &s->file.xxh64, err);
+    if (rc == 0)
+        rc = count_samples(p, i, &s->samples, err);
+    if (rc < 0 && rc != STK_E_CORRUPT)
+        return rc;
+    uint64_t most = s->end - s->begin;
+    bool skips = p->o->on_error == STK_ON_ERROR_SKIP;
+    if (rc < 0 || s->samples > most || (s->samples < most && !skips)) {
+        s->samples = 0;
+        return stk_remove_tree(path, err);
+    }
+    rc = keep_side(p, s, err);
+    if (rc == 0)
+        kept(p, s);
+    return rc;
+}
+
 static int keep_finished(struct pack *p, struct stk_err *err)
 {
     int rc = 0;
     for (uint64_t i = 0; rc == 0 && i < p->nshards; i++) {
-        struct shard *s = &p->shard[i];
-        struct stat sb;
-        char *path = stk_path_join(p->dest.partial, s->name);
-        if (!path)
-            return stk_err_nomem(err, 1);
-        if (stat(path, &sb) == 0 && S_ISREG(sb.st_mode)) {
-            rc = stk_out_checksum(path, &s->file.size, &s->file.xxh64, err);
-            if (rc == 0)
-                rc = count_samples(p, s->name, &s->samples, err);
-            if (rc == 0)
-                rc = keep_side(p, s, err);
-            s->file.name = s->name;
-            s->file.samples = s->samples;
-            s->done = true;
-            p->shards_kept++;
-            p->samples_done += s->samples;
-            uint64_t lost = s->end - s->begin - s->samples;
-            for (uint64_t k = 0; rc == 0 && k < lost; k++)
-                stk_problems_add(&p->skipped, s->name, -1, "skipped by the run that was resumed");
-        }
+        char *path = stk_path_join(p->dest.partial, p->shard[i].name);
+        rc = path ? keep_shard(p, i, path, err) : stk_err_nomem(err, 1);
         free(path);
     }
     return rc;
@@ -614,22 +653,15 @@ static int check_count(const struct pack *p, uint64_t listed, struct stk_err *er
 static int write_index(struct pack *p, struct stk_manifest_file *file, struct stk_err *err)
 {
     struct stk_walk w;
-    const struct stk_format *f = p->cfg.format;
-    bool tree = f->caps & STK_CAN_TREE;
     char *path = stk_path_join(p->dest.partial, STK_INDEX_NAME);
-    char *root = stk_path_join(p->dest.partial, p->shard[0].name);
-    const char **names = calloc(p->nshards, sizeof *names);
-    struct stk_problems none = {0};
-    int rc = path && root && names ? 0 : stk_err_nomem(err, p->nshards * sizeof *names);
-    for (uint64_t i = 0; rc == 0 && i < p->nshards; i++)
-        names[i] = p->shard[i].name;
-    if (rc == 0)
-        rc = tree ? stk_walk(&w, root, "folder", NULL, &none, err)
-                  : stk_walk_shards(&w, p->dest.partial, f, names, p->nshards, NULL, err);
+    if (!path)
+        return stk_err_nomem(err, 1);
+    int rc = walk_output(p, 0, p->nshards, &w, err);
     int fd = rc < 0 ? -1 : open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (rc == 0 && fd < 0)
         rc = stk_err_sys(err, path, "create");
-    struct stk_build_options b = {.list = list_options(p), .portable = true};
+    struct stk_build_options b = {
+        .list = list_options(p), .jobs = p->o->jobs, .portable = true, .path = path};
     if (rc == 0)
         rc = stk_build_index(&w, &b, fd, err);
     struct stk_index idx = {0};
@@ -646,11 +678,7 @@ static int write_index(struct pack *p, struct stk_manifest_file *file, struct st
     if (rc == 0)
         rc = stk_hash_file(path, &file->xxh64, &file->size, err);
     file->name = STK_INDEX_NAME;
-    if (names && root && path)
-        stk_walk_release(&w);
-    stk_problems_release(&none);
-    free(names);
-    free(root);
+    stk_walk_release(&w);
     free(path);
     return rc;
 }
@@ -723,6 +751,8 @@ static int open_source(struct pack *p, const char *src, struct stk_err *err)
         const struct stk_problem *x = &p->ds->problems.item[i];
         stk_problems_add(&p->skipped, x->path, x->offset, x->what);
     }
+    if (rc == 0)
+        p->skipped.count += p->ds->problems.count - p->ds->problems.kept;
     return rc;
 }
 

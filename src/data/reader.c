@@ -16,6 +16,7 @@
 #define MERGE_GAP   (32u << 10) /* bytes worth reading over to save a request */
 #define MERGE_MAX   (8u << 20)
 #define OPEN_FILES  16          /* descriptors kept by a reader */
+#define SAMPLE_MAX  (2ull << 30) /* stored bytes of a sample; what protobuf can hold, too */
 #define DECODED_MAX (256u << 20) /* decoded extents kept, in bytes (but always the last one) */
 #define NDECODED    1024 /* a value may be cut into that many extents and be read without thrashing */
 
@@ -275,6 +276,43 @@ static int by_place(const void *a, const void *b, void *user)
     return (x->slice > y->slice) - (x->slice < y->slice);
 }
 
+static void fail_want(struct stk_reader *r, struct want *w, int code, const struct stk_err *why)
+{
+    w->failed = code;
+    struct stk_err *grown = realloc(r->errs, (r->nerrs + 1) * sizeof *grown);
+    if (!grown)
+        return; /* the code alone must do */
+    r->errs = grown;
+    w->at = r->nerrs;
+    r->errs[r->nerrs++] = *why;
+}
+
+/* A length in a file is not a reason to take that much memory: a sparse file has room for any. */
+static void refuse_huge(struct stk_reader *r, size_t k)
+{
+    const uint32_t *first = (const void *)r->first.data;
+    struct want *w = (void *)r->wants.data;
+    uint64_t total = 0;
+    for (uint32_t i = first[k]; i < first[k + 1]; i++)
+        if (__builtin_add_overflow(total, w[i].len, &total))
+            total = UINT64_MAX;
+    if (total <= SAMPLE_MAX)
+        return;
+    int64_t off;
+    char *path = stk_reader_place(r->ds, ((const uint64_t *)(const void *)r->ids.data)[k], &off);
+    struct stk_err why = {0};
+    stk_err_set(&why, STK_E_UNSUPPORTED, path, off,
+                "a sample of %llu bytes; samples of more than 2 GiB are not taken into memory",
+                (unsigned long long)total);
+    fail_want(r, &w[first[k]], STK_E_UNSUPPORTED, &why);
+    for (uint32_t i = first[k]; i < first[k + 1]; i++) {
+        w[i].len = 0;
+        w[i].failed = STK_E_UNSUPPORTED;
+        w[i].at = w[first[k]].at;
+    }
+    free(path);
+}
+
 static int plan_batch(struct stk_reader *r, const uint64_t *ids, size_t n, struct stk_err *err)
 {
     stk_buf_reset(&r->slices);
@@ -307,23 +345,14 @@ static int plan_batch(struct stk_reader *r, const uint64_t *ids, size_t n, struc
     }
     if (r->wants.fail || r->order.fail || r->first.fail || r->ids.fail)
         return stk_err_nomem(err, count * sizeof last);
+    for (size_t k = 0; k < n; k++)
+        refuse_huge(r, k);
     if (!sorted)
         qsort_r(r->order.data, count, sizeof(uint32_t), by_place, r->wants.data);
     return 0;
 }
 
 /* ---- reading ---- */
-
-static void fail_want(struct stk_reader *r, struct want *w, int code, const struct stk_err *why)
-{
-    w->failed = code;
-    struct stk_err *grown = realloc(r->errs, (r->nerrs + 1) * sizeof *grown);
-    if (!grown)
-        return; /* the code alone must do */
-    r->errs = grown;
-    w->at = r->nerrs;
-    r->errs[r->nerrs++] = *why;
-}
 
 static int read_range(struct stk_reader *r, uint32_t file, uint64_t off, uint64_t len, size_t at,
                       struct stk_err *err)

@@ -295,6 +295,11 @@ static int check_manifest(struct verify *v, struct stk_err *err)
                  (unsigned long long)stk_dataset_len(v->ds), (unsigned long long)m->samples);
         manifest_problem(v, STK_MANIFEST_NAME, -1, what);
     }
+    uint64_t in_shards = 0;
+    for (size_t i = 0; i < m->nshards; i++)
+        in_shards += m->shard[i].samples;
+    if (in_shards != m->samples)
+        problem(v, STK_MANIFEST_NAME, -1, "the shards' numbers of samples do not add up");
     check_published_index(v);
     return 0;
 }

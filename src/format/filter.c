@@ -745,6 +745,9 @@ int stk_filter_decode(const struct stk_chain *c, const uint8_t *in, size_t len, 
         j.in = out->data;
         j.len = out->len;
     }
+    j.limit = limit;
+    if (j.len > limit)
+        return too_big(&j);
     if (j.in == out->data && j.in != in)
         out->len = j.len;
     else

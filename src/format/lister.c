@@ -277,7 +277,7 @@ int stk_lister_finish(struct stk_lister *l, struct stk_err *err)
     if (!l->src || !stk_src_is_stream(l->src))
         return 0;
     /* What the format did not look at (a tar's padding) is still under the file's checksum. */
-    bool known = stk_src_is_broken(l->src); /* and so reported */
+    bool known = stk_src_told_damage(l->src); /* and so reported */
     struct stk_err why = {0};
     int rc = 0, more;
     while ((more = stk_src_drain(l->src, ADVANCE_STEP, &why)) > 0 && rc == 0)

@@ -92,8 +92,8 @@ int stk_src_advance(struct stk_src *s, uint64_t off, struct stk_err *err);
 /* Decodes `step` bytes more, or to the very end, where a compressed file keeps its checksum.
  * 1: there is more; 0: that was all, and it was sound. */
 int stk_src_drain(struct stk_src *s, uint64_t step, struct stk_err *err);
-/* Damage in the compression was met already. */
-bool stk_src_is_broken(const struct stk_src *s);
+/* Damage in the compression has been an error of peek or advance already. */
+bool stk_src_told_damage(const struct stk_src *s);
 /* The number of the point whose extent holds decoded byte off, and where that extent begins.
  * off must have been decoded already. */
 uint64_t stk_src_point_of(const struct stk_src *s, uint64_t off, uint64_t *begins, uint64_t *ends);

@@ -10,6 +10,7 @@ static const char *const suffixes[] = {".mdb", ".lmdb", NULL};
 #ifdef STK_HAVE_LMDB
 
 #include <errno.h>
+#include <fcntl.h>
 #include <lmdb.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -484,6 +485,20 @@ static int put(struct writer *w, const uint8_t *key, size_t key_len, const uint8
     return rc;
 }
 
+/* liblmdb calls a write that was cut short an I/O error, whatever cut it short. The file is lost
+ * anyway: writing on at its end brings out whether the disk is full or the quota used up. */
+static int write_failed(const char *path, int code, struct stk_err *err)
+{
+    static const uint8_t zeros[64 << 10];
+    int fd = code == EIO ? open(path, O_WRONLY | O_APPEND | O_CLOEXEC) : -1;
+    for (size_t done = 0; fd >= 0 && code == EIO && done < 2 * BATCH_BYTES; done += sizeof zeros)
+        if (write(fd, zeros, sizeof zeros) < 0)
+            code = errno;
+    if (fd >= 0)
+        close(fd);
+    return failed(path, "write (liblmdb)", code, err);
+}
+
 static int append(const struct stk_write_config *cfg, struct stk_out *o, const uint8_t *bytes,
                   size_t len, uint64_t nsamples, struct stk_err *err)
 {
@@ -499,7 +514,7 @@ static int append(const struct stk_write_config *cfg, struct stk_out *o, const u
                                "--keys number gives every sample its own",
                                (int)key_len, (const char *)key);
         if (rc != 0)
-            return failed(stk_out_path(o), "liblmdb cannot write it", rc, err);
+            return write_failed(stk_out_path(o), rc, err);
         bytes += NOTE + key_len + n;
         len -= NOTE + key_len + n;
     }
@@ -533,7 +548,7 @@ static int finish(const struct stk_write_config *cfg, struct stk_out *o, struct 
     struct writer *w = *stk_out_state(o);
     const char *path = stk_out_path(o);
     int rc = end_batch(w);
-    rc = rc == 0 ? 0 : failed(path, "liblmdb cannot write it", rc, err);
+    rc = rc == 0 ? 0 : write_failed(path, rc, err);
     if (rc == 0 && w->unsorted)
         rc = compact(w, path, err);
     abandon(cfg, o);

@@ -253,7 +253,11 @@ static int tool_result(struct tool *t, const char *path, struct stk_err *err)
     if (status > 256)
         return stk_err_set(err, STK_E_SYS, path, -1, TOOL " was ended by signal %d: %s",
                            status - 256, what);
-    return stk_err_set(err, STK_E_SYS, path, -1, TOOL " failed (exit status %d): %s", status, what);
+    int rc =
+        stk_err_set(err, STK_E_SYS, path, -1, TOOL " failed (exit status %d): %s", status, what);
+    if (err && strstr(said, strerror(ENOSPC)))
+        err->sys_errno = ENOSPC; /* so that callers can tell it from the rest */
+    return rc;
 }
 
 /* ---- one image ------------------------------------------------------------------------------ */

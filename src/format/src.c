@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -34,6 +35,7 @@ struct stream {
     uint64_t in_off; /* file offset behind the bytes in `in` */
     uint64_t out;    /* decoded bytes so far */
     bool ended, broken;
+    bool told; /* a caller has been given `why` */
     bool fresh; /* no access point in this member yet */
     struct stk_err why;       /* of broken */
     struct point_mark *mark;  /* all of them: 32 bytes a point is nothing */
@@ -49,6 +51,7 @@ struct stk_src {
     struct stk_buf win;
     uint64_t win_off;
     uint64_t last_off; /* of the last peek that missed the window */
+    uint64_t gap;      /* between the last two of them */
     uint64_t advised;  /* the kernel was told to read up to here */
     unsigned peeks;    /* in the present window */
     bool dense;
@@ -178,22 +181,33 @@ void stk_src_close(struct stk_src *s)
 
 /* ---- plain files ---- */
 
-/* Dense while the last window served a peek for every 4 KiB of it; sparse reads bring in little, but
- * the kernel is told to fetch what short hops will cross, in large requests. */
+/* Dense while the last window served a peek for every 4 KiB of it. */
 static size_t choose_read(struct stk_src *s, uint64_t off)
 {
-    uint64_t gap = off > s->last_off ? off - s->last_off : 0;
+    s->gap = off > s->last_off ? off - s->last_off : 0;
     if (s->dense)
         s->dense = s->win.len == 0 || s->peeks >= s->win.len / 4096;
     else
-        s->dense = gap < 4096;
+        s->dense = s->gap < 4096;
     s->last_off = off;
-    if (!s->dense && gap < AHEAD_GAP && off + AHEAD / 2 > s->advised) {
-        uint64_t from = s->advised > off ? s->advised : off;
-        (void)posix_fadvise(s->fd, (off_t)from, AHEAD, POSIX_FADV_WILLNEED);
-        s->advised = from + AHEAD;
-    }
     return s->dense ? WINDOW_DENSE : WINDOW_SPARSE;
+}
+
+/* Reads what is in the page cache. False: something of it is not, or the kernel cannot tell. */
+static bool read_cached(const struct stk_src *s, void *p, size_t n, uint64_t off)
+{
+    struct iovec io = {.iov_base = p, .iov_len = n};
+    return preadv2(s->fd, &io, 1, (off_t)off, RWF_NOWAIT) == (ssize_t)n;
+}
+
+/* Hops that cross a file on storage: the kernel is told to fetch it in large requests, ahead. */
+static void read_ahead(struct stk_src *s, uint64_t off)
+{
+    if (s->dense || s->gap >= AHEAD_GAP || off + AHEAD / 2 <= s->advised)
+        return;
+    uint64_t from = s->advised > off ? s->advised : off;
+    (void)posix_fadvise(s->fd, (off_t)from, AHEAD, POSIX_FADV_WILLNEED);
+    s->advised = from + AHEAD;
 }
 
 static int plain_fill(struct stk_src *s, uint64_t off, size_t n, struct stk_err *err)
@@ -205,11 +219,15 @@ static int plain_fill(struct stk_src *s, uint64_t off, size_t n, struct stk_err 
     stk_buf_reset(&s->win);
     if (!stk_buf_room(&s->win, want))
         return stk_err_nomem(err, want);
+    s->win_off = off;
+    s->win.len = want;
+    if (read_cached(s, s->win.data, want, off))
+        return 0;
+    read_ahead(s, off);
     int rc = stk_pread_full(s->fd, s->win.data, want, off, &got, s->path, err);
     if (rc == 0 && got < want)
         rc = stk_err_set(err, STK_E_CORRUPT, s->path, (int64_t)(off + got),
                          "the file became shorter while it was read");
-    s->win_off = off;
     s->win.len = rc == 0 ? got : 0;
     return rc;
 }
@@ -397,8 +415,10 @@ static int stream_peek(struct stk_src *s, uint64_t off, size_t n, const uint8_t 
     if (s->st->out < end) {
         int rc = stream_until(s, off, end, err);
         /* What was decoded before the damage is still good to look at. */
-        if (rc < 0 && s->st->out <= off)
+        if (rc < 0 && s->st->out <= off) {
+            s->st->told = true;
             return rc;
+        }
     }
     uint64_t have = s->st->out > off ? s->st->out - off : 0;
     *got = have < n ? (size_t)have : n;
@@ -411,15 +431,16 @@ int stk_src_advance(struct stk_src *s, uint64_t off, struct stk_err *err)
     if (!s->st || s->st->out >= off)
         return 0;
     int rc = stream_until(s, off, off, err);
+    s->st->told = s->st->told || rc < 0;
     if (rc == 0 && s->st->out < off)
         rc = stk_err_set(err, STK_E_CORRUPT, s->path, (int64_t)s->st->out,
                          "the decompressed data ends inside a record");
     return rc;
 }
 
-bool stk_src_is_broken(const struct stk_src *s)
+bool stk_src_told_damage(const struct stk_src *s)
 {
-    return s->st && s->st->broken;
+    return s->st && s->st->told;
 }
 
 int stk_src_drain(struct stk_src *s, uint64_t step, struct stk_err *err)

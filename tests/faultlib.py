@@ -1,0 +1,115 @@
+"""What the fault tests share: stoker under strace (killed, slowed or refused at an exact system
+call), as another user, with a limit; and what a folder holds before and after."""
+
+import functools
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from conftest import STOKER, Result, check_sane, clean_env
+
+# Calls that change a file system: between any two of them nothing on disk can differ.
+CHANGING = ("mkdir", "mkdirat", "rename", "renameat", "renameat2", "link", "linkat", "unlink",
+            "unlinkat", "rmdir", "write", "pwrite64", "writev", "ftruncate", "fallocate", "fsync",
+            "fdatasync", "syncfs", "msync", "chmod", "fchmod")
+LONG = os.environ.get("STOKER_LONG") == "1"
+
+
+@functools.lru_cache(None)
+def strace_trouble():
+    """Why strace cannot be used here, or None."""
+    if not shutil.which("strace"):
+        return "strace is not installed"
+    done = subprocess.run(["strace", "-o", "/dev/null", "-e", "trace=none", "true"],
+                          capture_output=True, text=True)
+    return None if done.returncode == 0 else f"strace does not work here: {done.stderr.strip()}"
+
+
+needs_strace = pytest.mark.skipif(strace_trouble() is not None, reason=str(strace_trouble()))
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount or be somebody else")
+
+
+def traced_env(env=None):
+    """LeakSanitizer is a tracer itself and cannot work under another."""
+    env = clean_env(env)
+    env["ASAN_OPTIONS"] += ":detect_leaks=0"
+    return env
+
+
+def run_traced(*args, inject=(), log=None, follow=False, rc=None, env=None, cwd=None):
+    """stoker under strace with the given --inject expressions; its own return code in .rc."""
+    argv = ["strace", "-qq", "-o", str(log or "/dev/null")] + (["-f"] if follow else [])
+    argv += [f"--inject={i}" for i in inject]
+    argv += ["-e", "trace=" + ",".join(sorted({i.split(":")[0] for i in inject}) or
+                                       ("openat", *CHANGING))]
+    argv += [str(STOKER), *map(str, args)]
+    done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=300, cwd=cwd,
+                          env=traced_env(env))
+    result = Result(argv, done.returncode, done.stdout, done.stderr)
+    if result.rc != -9:
+        check_sane(result)
+    if rc is not None:
+        assert result.rc in (rc if isinstance(rc, tuple) else (rc,)), repr(result)
+    return result
+
+
+def change_points(*args, tmp, env=None, cwd=None):
+    """[(call, n)]: the n-th use of that call changes something; all of an unbroken run's main
+    thread, in order. With --jobs 1 that is everything but what child processes do."""
+    log = pathlib.Path(tmp) / "strace.log"
+    run_traced(*args, log=log, rc=(0, 3), env=env, cwd=cwd)
+    points, count = [], {}
+    for line in log.read_text(errors="replace").splitlines():
+        m = re.match(r"(\w+)\(", line)
+        if not m:
+            continue
+        call = m.group(1)
+        count[call] = count.get(call, 0) + 1
+        if call != "openat" or "O_CREAT" in line or "O_TMPFILE" in line:
+            points.append((call, count[call]))
+    log.unlink()
+    return points
+
+
+def ladder(points, rungs):
+    """`rungs` of the points, evenly spread, first and last included; all of them with
+    STOKER_LONG=1."""
+    if LONG or len(points) <= rungs:
+        return points
+    return [points[i * (len(points) - 1) // (rungs - 1)] for i in range(rungs)]
+
+
+def kill_at(point, *args, env=None, cwd=None):
+    """kill -9 on entering the n-th call."""
+    call, n = point
+    return run_traced(*args, inject=[f"{call}:signal=KILL:when={n}"], rc=-9, env=env, cwd=cwd)
+
+
+def tree(path):
+    """{relative name: bytes} of all files below path."""
+    path = pathlib.Path(path)
+    return {str(p.relative_to(path)): p.read_bytes() for p in sorted(path.rglob("*"))
+            if p.is_file()}
+
+
+def names(path):
+    return sorted(p.name for p in pathlib.Path(path).iterdir())
+
+
+def same_tree(a, b):
+    """Fails with names, not with megabytes of bytes."""
+    a = tree(a) if not isinstance(a, dict) else a
+    b = tree(b) if not isinstance(b, dict) else b
+    assert sorted(a) == sorted(b)
+    assert not [n for n in a if a[n] != b[n]], "files differ"
+
+
+def as_nobody():
+    """preexec_fn: drop to an unprivileged user, so that permissions mean something."""
+    os.setgroups([])
+    os.setgid(65534)
+    os.setuid(65534)
