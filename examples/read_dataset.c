@@ -69,7 +69,7 @@ static int read_all(struct stk_dataset *ds, struct stk_sample *s, struct stk_err
 
 int main(int argc, char **argv)
 {
-    struct stk_err err = {0};
+    struct stk_err err = {.offset = -1, .what = "out of memory"};
     struct stk_dataset *ds = NULL;
     if (argc != 2) {
         fprintf(stderr, "usage: read_dataset PATH\n");

@@ -81,6 +81,20 @@ static int list_tree_file(struct file_sink *f, struct stk_lister *l, struct stk_
                                                 key ? key_len : 0, err);
 }
 
+/* What is still unseen at the end was never whole in a window. */
+static int end_watching(struct file_sink *f, int rc, struct stk_err *err)
+{
+    struct stk_watcher *w = f->g->b->o->watcher;
+    if (rc == 0)
+        rc = stk_src_watch_end(f->src, err);
+    if (rc < 0 || f->seen.len)
+        w->missed(w, f->file);
+    f->src = NULL;
+    f->seen_codec = NULL;
+    stk_buf_reset(&f->seen);
+    return rc;
+}
+
 static int list_container(struct file_sink *f, struct stk_err *err)
 {
     struct builder *b = f->g->b;
@@ -92,6 +106,10 @@ static int list_container(struct file_sink *f, struct stk_err *err)
         return rc;
     f->rec.size = stk_src_file_size(src);
     f->rec.mtime_ns = stk_src_mtime_ns(src);
+    if (b->o->watcher && format->check && !stk_src_is_stream(src)) {
+        f->src = src;
+        stk_src_watch(src, stk_build_window, f);
+    }
     struct stk_lister l;
     stk_lister_init(&l, &f->base, src, &b->o->list);
     if (f->rec.size == 0)
@@ -104,6 +122,8 @@ static int list_container(struct file_sink *f, struct stk_err *err)
     int end = stk_lister_finish(&l, rc == 0 ? err : &ignored);
     if (rc == 0)
         rc = end == 0 ? stk_build_close_sample(f, err) : end;
+    if (f->src)
+        rc = end_watching(f, rc, err);
     stk_lister_release(&l);
     stk_src_close(src);
     return rc;
@@ -140,6 +160,7 @@ static void sink_release(struct file_sink *f)
     stk_buf_release(&f->chain_map);
     stk_buf_release(&f->parts);
     stk_buf_release(&f->key);
+    stk_buf_release(&f->seen);
 }
 
 static int list_file(struct file_sink *f, struct stk_lister *tree, struct stk_grouper *group,

@@ -273,6 +273,53 @@ static int on_part(struct file_sink *f, const struct stk_event *e, struct stk_er
     return stk_buf_check(&f->parts, err);
 }
 
+static const struct stk_codec *codec_of(struct builder *b, uint32_t field)
+{
+    pthread_mutex_lock(&b->lock);
+    const struct stk_index_field *f = (const struct stk_index_field *)(void *)b->fields.data + field;
+    const struct stk_codec *c = f->codec[0] ? stk_codec_find(f->codec) : NULL;
+    pthread_mutex_unlock(&b->lock);
+    return c;
+}
+
+/* Notes a record for the watcher, and has its bytes in one window. */
+static int see_record(struct file_sink *f, const struct stk_event *e, uint32_t field,
+                      struct stk_err *err)
+{
+    const struct stk_format *format = f->g->b->walk->format;
+    if (!f->seen_codec || f->seen_field != field) {
+        f->seen_codec = codec_of(f->g->b, field);
+        f->seen_field = field;
+    }
+    struct stk_seen x = {.off = e->a, .len = e->b, .codec = f->seen_codec};
+    stk_src_hold(f->src, e->a - format->head, e->a + e->b + format->tail);
+    stk_buf_put(&f->seen, &x, sizeof x);
+    return stk_buf_check(&f->seen, err);
+}
+
+int stk_build_window(void *user, struct stk_buf *win, uint64_t win_off, struct stk_err *err)
+{
+    struct file_sink *f = user;
+    const struct stk_format *format = f->g->b->walk->format;
+    struct stk_watcher *w = f->g->b->o->watcher;
+    const struct stk_seen *rec = (const void *)f->seen.data;
+    size_t n = f->seen.len / sizeof *rec, first = 0, end = 0;
+    while (first < n && rec[first].off < win_off + format->head)
+        first++;
+    if (first)
+        w->missed(w, f->file);
+    for (end = first; end < n; end++)
+        if (rec[end].off + rec[end].len + format->tail > win_off + win->len)
+            break;
+    int rc = 0;
+    if (end > first)
+        rc = w->records(w, format, f->path, win, win_off, rec + first, end - first, err);
+    if (end)
+        memmove(f->seen.data, f->seen.data + end * sizeof *rec, (n - end) * sizeof *rec);
+    f->seen.len = (n - end) * sizeof *rec;
+    return rc;
+}
+
 static int on_record(struct file_sink *f, const struct stk_event *e, struct stk_err *err)
 {
     uint32_t field = 0;
@@ -285,6 +332,8 @@ static int on_record(struct file_sink *f, const struct stk_event *e, struct stk_
         rc = put_extent(f, e, err);
     if (rc == 0)
         count_samples(f, 1);
+    if (rc == 0 && f->src && e->chain == STK_NO_CHAIN)
+        rc = see_record(f, e, field, err);
     atomic_fetch_add_explicit(&f->g->b->bytes_samples, e->b, memory_order_relaxed);
     return rc;
 }

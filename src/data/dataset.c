@@ -1,13 +1,12 @@
 /*
- * dataset.c - opening a dataset: its manifest, its files, and an index that fits them.
- *
- * An index of a packed dataset stands inside it; any other dataset's stands beside it as
- * PATH.stkidx, or in the user's cache folder where that place cannot be written.
+ * dataset.c - opening a dataset: its manifest, its files, and an index that fits them (place.c
+ * says where that stands).
  */
 #include "data/dataset.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "data/build.h"
+#include "data/place.h"
 #include "data/reader.h"
 
 #include <errno.h>
@@ -62,6 +61,15 @@ void stk_problems_sort(struct stk_problems *p)
     if (p->kept)
         qsort(p->item, p->kept, sizeof *p->item, by_place);
 }
+
+/* How a dataset is opened: the caller's options and ours. */
+struct opening {
+    const struct stk_open_options *o;
+    bool collect; /* problems, instead of failing with the first */
+    bool trust;   /* an index that is there; else none is published either */
+    bool is_dir;
+    struct stk_watcher *watcher;
+};
 
 /* ---- is an index still right? ---- */
 
@@ -174,62 +182,6 @@ static bool try_index(struct stk_dataset *ds, const struct stk_open_options *o, 
     return false;
 }
 
-/* ---- where an index goes ---- */
-
-/* malloc'ed places to look for an index and to put one, best first; NULL-terminated. */
-static int index_places(const struct stk_dataset *ds, const char *given, char *place[4],
-                        struct stk_err *err)
-{
-    int n = 0;
-    char *cache = NULL, *real;
-    memset(place, 0, 4 * sizeof *place);
-    if (given) {
-        place[n++] = strdup(given);
-        return place[0] ? 0 : stk_err_nomem(err, strlen(given));
-    }
-    if (ds->has_manifest)
-        place[n++] = stk_path_join(ds->path, STK_INDEX_NAME);
-    const char *slash = strrchr(ds->path, '/'), *base = slash ? slash + 1 : ds->path;
-    if (base[0] && strcmp(base, ".") != 0 && strcmp(base, "..") != 0 &&
-        asprintf(&place[n], "%s.stkidx", ds->path) >= 0)
-        n++;
-    if (stk_cache_dir(&cache, NULL) == 0 && (real = realpath(ds->path, NULL))) {
-        if (asprintf(&place[n], "%s/%016llx.stkidx", cache,
-                     (unsigned long long)stk_hash64(real, strlen(real))) >= 0)
-            n++;
-        free(real);
-    }
-    free(cache);
-    return 0;
-}
-
-static void free_places(char *place[4])
-{
-    for (int i = 0; i < 4; i++)
-        free(place[i]);
-}
-
-/* A file to build the index in: at the first place that can be written, else one without a name
- * (then *at is NULL). */
-static int index_target(const struct stk_dataset *ds, char *const place[4], bool nameless,
-                        char **at, char **tmp, struct stk_err *err)
-{
-    *at = *tmp = NULL;
-    /* Inside a packed dataset nothing is changed: its index there was written with it. */
-    for (int i = ds->has_manifest ? 1 : 0; !nameless && i < 4 && place[i]; i++) {
-        if (asprintf(tmp, "%s.partial.%ld.%p", place[i], (long)getpid(), (const void *)ds) < 0)
-            return stk_err_nomem(err, PATH_MAX);
-        int fd = open(*tmp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (fd >= 0) {
-            *at = place[i];
-            return fd;
-        }
-        free(*tmp);
-        *tmp = NULL;
-    }
-    return stk_nameless_file(NULL, err);
-}
-
 /* ---- building ---- */
 
 static int make_walk(struct stk_dataset *ds, const struct stk_open_options *o, struct stk_walk *w,
@@ -252,50 +204,67 @@ static int make_walk(struct stk_dataset *ds, const struct stk_open_options *o, s
                     ds->format ? ds->format->name : o->format, NULL, problems, err);
 }
 
-static int publish(const char *tmp, const char *at, int fd, struct stk_err *err)
+/* The index of the walked files, in t. */
+static int build_into(struct stk_dataset *ds, const struct opening *how, struct stk_walk *w,
+                      struct stk_target *t, struct stk_err *err)
 {
-    if (fsync(fd) < 0)
-        return stk_err_sys(err, tmp, "fsync");
-    return rename(tmp, at) < 0 ? stk_err_sys(err, at, "rename into place") : 0;
+    struct stk_build_options b = {.list = ds->list,
+                                  .jobs = how->o->jobs,
+                                  .problems = how->collect ? &ds->problems : NULL,
+                                  .watcher = how->watcher,
+                                  .path = t->tmp,
+                                  .progress = how->o->progress,
+                                  .user = how->o->user};
+    int rc = stk_build_index(w, &b, t->fd, err);
+    /* An index of damaged data is good for this run only: the next shall see the damage itself. */
+    bool published = rc == 0 && ds->problems.count == 0 && stk_target_publish(t);
+    if (rc == 0)
+        rc = stk_index_open_fd(t->fd, published ? t->at : ds->path, &ds->index, err);
+    if (rc == 0 && !(ds->index_path = strdup(published ? t->at : "")))
+        rc = stk_err_nomem(err, 1);
+    ds->index_built = true;
+    return rc;
 }
 
-static int build(struct stk_dataset *ds, const struct stk_open_options *o, bool collect,
-                 bool nameless, char *const place[4], struct stk_err *err)
+/* *first: the place to begin with; afterwards the one behind that which could not be written to
+ * the end, STK_PLACES: that was not the trouble. */
+static int build(struct stk_dataset *ds, const struct opening *how, char *const place[STK_PLACES],
+                 int *first, struct stk_err *err)
 {
     struct stk_walk w;
-    struct stk_problems *problems = &ds->problems;
-    int rc = make_walk(ds, o, &w, problems, err);
+    struct stk_target t = {.fd = -1, .number = -1};
+    int rc = make_walk(ds, how->o, &w, &ds->problems, err);
     ds->format = w.format;
-    if (rc == 0 && problems->count && !collect)
-        rc = stk_err_set(err, STK_E_SYS, problems->item[0].path, -1, "open folder: %s",
-                         problems->item[0].what);
-    char *at, *tmp;
-    int fd = rc < 0 ? -1 : index_target(ds, place, nameless, &at, &tmp, err);
-    if (rc < 0 || fd < 0) {
-        stk_walk_release(&w);
-        return rc < 0 ? rc : fd;
-    }
-    struct stk_build_options b = {.list = ds->list,
-                                  .jobs = o->jobs,
-                                  .problems = collect ? problems : NULL,
-                                  .progress = o->progress,
-                                  .user = o->user};
-    rc = stk_build_index(&w, &b, fd, err);
-    /* An index of damaged data is good for this run only: the next shall see the damage itself. */
-    bool publishable = tmp && problems->count == 0;
-    if (rc == 0 && publishable)
-        rc = publish(tmp, at, fd, err);
-    if (tmp && (rc < 0 || !publishable))
-        unlink(tmp);
+    if (rc == 0 && ds->problems.count && !how->collect)
+        rc = stk_err_set(err, STK_E_SYS, ds->problems.item[0].path, -1, "open folder: %s",
+                         ds->problems.item[0].what);
     if (rc == 0)
-        rc = stk_index_open_fd(fd, publishable ? at : ds->path, &ds->index, err);
+        rc = stk_target_open(&t, place, *first, err);
     if (rc == 0)
-        ds->index_path = strdup(publishable ? at : "");
-    ds->index_built = true;
-    free(tmp);
-    close(fd);
+        rc = build_into(ds, how, &w, &t, err);
+    bool full = rc == STK_E_SYS && t.tmp && strcmp(err->path, t.tmp) == 0;
+    *first = full ? t.number + 1 : STK_PLACES;
+    stk_target_close(&t);
     stk_walk_release(&w);
-    return rc < 0 || ds->index_path ? rc : stk_err_nomem(err, 1);
+    return rc;
+}
+
+/* A full disk at one place is no reason to fail: there are others, the last one without a name. */
+static int build_somewhere(struct stk_dataset *ds, const struct opening *how, bool nameless,
+                           char *const place[STK_PLACES], struct stk_err *err)
+{
+    const struct stk_format *format = ds->format;
+    struct stk_err why = {0};
+    int rc, first = nameless ? STK_PLACES : ds->has_manifest ? 1 : 0;
+    /* Inside a packed dataset nothing is changed: its index there was written with it. */
+    do {
+        stk_problems_release(&ds->problems);
+        ds->format = format;
+        rc = build(ds, how, place, &first, &why);
+    } while (rc < 0 && first < STK_PLACES);
+    if (rc < 0 && err)
+        *err = why;
+    return rc;
 }
 
 /* ---- opening ---- */
@@ -359,17 +328,17 @@ static int open_root(struct stk_dataset *ds, bool is_dir, struct stk_err *err)
     return ds->rootfd < 0 ? stk_err_sys(err, ds->root, "open folder") : 0;
 }
 
-static int open_index(struct stk_dataset *ds, const struct stk_open_options *o, bool collect,
-                      bool trust, bool is_dir, struct stk_err *err)
+static int open_index(struct stk_dataset *ds, const struct opening *how, struct stk_err *err)
 {
-    char *place[4];
-    int rc = index_places(ds, o->index, place, err);
-    bool found = false;
-    for (int i = 0; rc == 0 && trust && !o->rebuild_index && !found && i < 4 && place[i]; i++)
-        found = try_index(ds, o, place[i], is_dir);
+    const struct stk_open_options *o = how->o;
+    char *place[STK_PLACES];
+    int rc = stk_places(ds, o->index, place, err);
+    bool found = false, look = how->trust && !o->rebuild_index;
+    for (int i = 0; rc == 0 && look && !found && i < STK_PLACES && place[i]; i++)
+        found = try_index(ds, o, place[i], how->is_dir);
     if (rc == 0 && !found)
-        rc = build(ds, o, collect, !trust || o->no_index_write, place, err);
-    free_places(place);
+        rc = build_somewhere(ds, how, !how->trust || o->no_index_write, place, err);
+    stk_places_free(place);
     return rc;
 }
 
@@ -381,11 +350,11 @@ static char *trimmed(const char *path)
     return strndup(path, n);
 }
 
-int stk_dataset_open_with(const char *path, const struct stk_open_options *opts, bool collect,
-                          bool trust, struct stk_dataset **out, struct stk_err *err)
+static int open_how(const char *path, struct opening *how, struct stk_dataset **out,
+                    struct stk_err *err)
 {
     static const struct stk_open_options defaults;
-    const struct stk_open_options *o = opts ? opts : &defaults;
+    const struct stk_open_options *o = how->o = how->o ? how->o : &defaults;
     struct stk_dataset *ds = calloc(1, sizeof *ds);
     if (!ds || !(ds->path = trimmed(path))) {
         free(ds);
@@ -396,7 +365,7 @@ int stk_dataset_open_with(const char *path, const struct stk_open_options *opts,
     ds->list.payload = o->payload ? o->payload : "auto";
     struct stat sb;
     int rc = stat(ds->path, &sb) < 0 ? stk_err_sys(err, path, "open") : 0;
-    bool is_dir = rc == 0 && S_ISDIR(sb.st_mode);
+    bool is_dir = how->is_dir = rc == 0 && S_ISDIR(sb.st_mode);
     if (rc == 0 && strcmp(ds->list.payload, "auto") != 0 && !stk_codec_find(ds->list.payload))
         rc = stk_err_set(err, STK_E_USAGE, NULL, -1, "no payload is called '%s'", ds->list.payload);
     if (rc == 0 && is_dir)
@@ -404,7 +373,7 @@ int stk_dataset_open_with(const char *path, const struct stk_open_options *opts,
     if (rc == 0)
         rc = open_root(ds, is_dir, err);
     if (rc == 0)
-        rc = open_index(ds, o, collect, trust, is_dir, err);
+        rc = open_index(ds, how, err);
     if (rc == 0)
         rc = find_codecs(ds, err);
     if (rc < 0)
@@ -412,6 +381,21 @@ int stk_dataset_open_with(const char *path, const struct stk_open_options *opts,
     else
         *out = ds;
     return rc;
+}
+
+int stk_dataset_open_with(const char *path, const struct stk_open_options *opts, bool collect,
+                          bool trust, struct stk_dataset **out, struct stk_err *err)
+{
+    struct opening how = {.o = opts, .collect = collect, .trust = trust};
+    return open_how(path, &how, out, err);
+}
+
+int stk_dataset_open_watched(const char *path, const struct stk_open_options *opts,
+                             struct stk_watcher *watcher, struct stk_dataset **out,
+                             struct stk_err *err)
+{
+    struct opening how = {.o = opts, .collect = true, .watcher = watcher};
+    return open_how(path, &how, out, err);
 }
 
 int stk_dataset_open(const char *path, const struct stk_open_options *opts,

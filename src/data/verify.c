@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/pool.h"
+#include "data/check.h"
 #include "data/out.h"
 #include "data/reader.h"
 
@@ -24,6 +25,7 @@ struct verify {
     const struct stk_verify_options *o;
     struct stk_verify_result *r;
     struct stk_dataset *ds;
+    struct stk_checker *checker; /* of records, while they are listed */
     unsigned jobs;
     uint64_t chunk_bytes;
     struct worker_state *worker;
@@ -74,7 +76,23 @@ static int progress(struct verify *v, uint64_t bytes, struct stk_err *err)
     return stop ? stk_err_set(err, STK_E_STOPPED, NULL, -1, "stopped") : 0;
 }
 
+static void on_problem(void *user, const struct stk_err *what)
+{
+    problem(user, what->path, what->offset, what->what);
+}
+
 /* ---- samples ---- */
+
+/* True when the sample is a plain record that was checked when it was listed. */
+static bool is_checked(const struct verify *v, uint64_t i)
+{
+    const struct stk_segment *seg = stk_index_segment(&v->ds->index, i);
+    struct stk_extent e;
+    return v->ds->format->check && seg && seg->kind == STK_SEG_WHOLE &&
+           stk_index_extent(&v->ds->index, seg->first_extent + (i - seg->first_sample), &e, NULL) ==
+               0 &&
+           !e.chain && stk_checker_saw_all(v->checker, e.file);
+}
 
 static int take_chunk(struct verify *v, struct worker_state *w, uint64_t *bytes,
                       struct stk_err *err)
@@ -87,6 +105,10 @@ static int take_chunk(struct verify *v, struct worker_state *w, uint64_t *bytes,
     while (rc == 0 && v->next < n && *bytes < v->chunk_bytes &&
            w->ids.len / 8 < CHUNK_SAMPLES) {
         uint64_t one;
+        if (is_checked(v, v->next)) {
+            v->next++;
+            continue;
+        }
         rc = stk_index_sample_bytes(&v->ds->index, v->next, &one, err);
         *bytes += one;
         stk_buf_put(&w->ids, &v->next, sizeof v->next);
@@ -343,11 +365,17 @@ int stk_verify(const char *path, const struct stk_verify_options *o, struct stk_
     v.jobs = o->jobs ? o->jobs : stk_cpus();
     if (o->memory_bytes && o->memory_bytes / (2 * v.jobs) < v.chunk_bytes)
         v.chunk_bytes = o->memory_bytes / (2 * v.jobs);
-    int rc = stk_dataset_open_with(path, &oo, true, false, &v.ds, err);
+    int rc = stk_checker_new(v.jobs, on_problem, &v, &v.checker, err);
+    if (rc == 0)
+        rc = stk_dataset_open_watched(path, &oo, stk_checker_watcher(v.checker), &v.ds, err);
+    int checked = v.checker ? stk_checker_wait(v.checker, rc == 0 ? err : NULL) : 0;
+    if (rc == 0)
+        rc = checked;
     if (rc == 0)
         rc = verify_opened(&v, err);
     stk_problems_sort(&r->problems);
     r->seconds = stk_now() - start;
+    stk_checker_free(v.checker);
     stk_dataset_close(v.ds);
     pthread_mutex_destroy(&v.lock);
     return rc;

@@ -25,7 +25,7 @@ static int bid(const struct stk_format *f, const struct stk_probe *p)
     if (!stk_format_suffix_matches(f, p->name))
         return 0;
     /* Zero bytes are UTF-16 or no text at all; list() says so when it is asked to. */
-    return memchr(p->head, 0, p->head_len) ? 10 : 40;
+    return p->head_len && memchr(p->head, 0, p->head_len) ? 10 : 40;
 }
 
 static int csv_bid(const struct stk_probe *p)

@@ -703,6 +703,31 @@ static int no_decoder(const struct job *j, unsigned id)
                        "filter %u cannot be decoded by itself", id);
 }
 
+/* One step: from j->in to out, or a look at j->in. Two buffers take turns; the one written last is
+ * `out`, so that the caller finds the result there. */
+static int run_step(struct job *j, unsigned id, struct stk_buf *scratch)
+{
+    const struct filter *f = id < NFILTERS ? &filters[id] : NULL;
+    if (!f || !f->decode)
+        return no_decoder(j, id);
+    if (!f->check_only) {
+        struct stk_buf turn = *j->out;
+        *j->out = *scratch;
+        *scratch = turn;
+        stk_buf_reset(j->out);
+    }
+    int rc = f->decode(j);
+    if (rc < 0)
+        return rc;
+    if (f->check_only) {
+        j->len -= 4;
+    } else {
+        j->in = j->out->data;
+        j->len = j->out->len;
+    }
+    return 0;
+}
+
 int stk_filter_decode(const struct stk_chain *c, const uint8_t *in, size_t len, struct stk_buf *out,
                       struct stk_buf *scratch, const char *path, uint64_t offset,
                       struct stk_err *err)
@@ -720,38 +745,20 @@ int stk_filter_decode(const struct stk_chain *c, const uint8_t *in, size_t len, 
     if (limit > SIZE_MAX / 4)
         limit = SIZE_MAX / 4;
     for (uint32_t i = 0; i < c->nsteps; i++) {
-        unsigned id = c->step[i].id;
-        const struct filter *f = id < NFILTERS ? &filters[id] : NULL;
-        if (!f || !f->decode)
-            return no_decoder(&j, id);
         j.arg = c->step[i].arg;
         /* A checksum that a later step removes may make a middle result a little larger. */
         j.limit = i + 1 < c->nsteps ? limit + 4 * STK_CHAIN_MAX : limit;
-        if (f->check_only) {
-            int rc = f->decode(&j);
-            if (rc < 0)
-                return rc;
-            j.len -= 4;
-            continue;
-        }
-        /* Two buffers take turns; the caller gets the last one written as `out`. */
-        struct stk_buf turn = *out;
-        *out = *scratch;
-        *scratch = turn;
-        stk_buf_reset(out);
-        int rc = f->decode(&j);
+        int rc = run_step(&j, c->step[i].id, scratch);
         if (rc < 0)
             return rc;
-        j.in = out->data;
-        j.len = out->len;
     }
     j.limit = limit;
     if (j.len > limit)
         return too_big(&j);
-    if (j.in == out->data && j.in != in)
-        out->len = j.len;
-    else
+    if (j.in == in) /* nothing was decoded, only checked */
         stk_buf_put(out, j.in, j.len);
+    else
+        out->len = j.len;
     return stk_buf_check(out, err);
 }
 

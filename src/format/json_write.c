@@ -169,9 +169,13 @@ int stk_json_implode(const struct stk_sample *s, struct stk_buf *out, struct stk
     }
     for (size_t i = 0; i < s->nfields; i++, comma = ",") {
         const struct stk_field *f = &s->field[i];
-        if (!stk_is_text((const uint8_t *)f->name, f->name_len))
+        if (!is_utf8(f->name, f->name_len))
             return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1,
                                "a field's name is not UTF-8 text");
+        if (s->key_len && f->name_len == 3 && memcmp(f->name, "key", 3) == 0)
+            return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1,
+                               "the field key of sample %.*s would be taken for its key",
+                               (int)(s->key_len < 200 ? s->key_len : 200), s->key);
         stk_buf_puts(out, comma);
         put_string(out, f->name, f->name_len);
         stk_buf_putc(out, ':');

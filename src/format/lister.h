@@ -79,6 +79,18 @@ void stk_src_close(struct stk_src *s);
 int64_t stk_src_mtime_ns(const struct stk_src *s);
 uint64_t stk_src_file_size(const struct stk_src *s); /* stored bytes, also of a compressed file */
 
+/*
+ * Watching a plain file's bytes go by while it is listed, so that they are read once. Each window
+ * is shown before it is left; the watcher may keep its buffer by putting another in its place.
+ */
+typedef int stk_window_fn(void *user, struct stk_buf *win, uint64_t win_off, struct stk_err *err);
+void stk_src_watch(struct stk_src *s, stk_window_fn *fn, void *user);
+/* A record at [from, to) was listed: if it is not in the window whole, the next one shall hold it
+ * (unless it is too large for that). */
+void stk_src_hold(struct stk_src *s, uint64_t from, uint64_t to);
+/* After list(): shows what is left. */
+int stk_src_watch_end(struct stk_src *s, struct stk_err *err);
+
 /* An access point into a compressed file: from here `decoded_len` bytes can be inflated. */
 struct stk_point {
     uint64_t in_off, in_len;      /* stored bytes */

@@ -15,6 +15,8 @@
 #include <zlib.h>
 
 #define WINDOW_DENSE  (256u << 10) /* read size while a listing looks at nearly every page */
+#define WINDOW_WATCHED (1u << 20)  /* read size while every byte is looked at */
+#define HOLD_MAX      (16u << 20)  /* largest record a watched window grows for */
 #define WINDOW_SPARSE 1024u        /* read size while it hops from header to header */
 #define AHEAD         (8u << 20)   /* how far the kernel is told to read ahead of hops */
 #define AHEAD_GAP     (128u << 10) /* hops shorter than this read the whole file anyway */
@@ -55,6 +57,10 @@ struct stk_src {
     uint64_t advised;  /* the kernel was told to read up to here */
     unsigned peeks;    /* in the present window */
     bool dense;
+    stk_window_fn *watch; /* NULL: nobody */
+    void *watch_user;
+    struct stk_buf spare; /* the watched window before this one */
+    uint64_t hold_from, hold_to; /* the record the next window must hold; equal: none */
     struct stream *st; /* NULL: plain */
 };
 
@@ -175,6 +181,7 @@ void stk_src_close(struct stk_src *s)
     if (s->fd >= 0)
         close(s->fd);
     stk_buf_release(&s->win);
+    stk_buf_release(&s->spare);
     free(s->path);
     free(s);
 }
@@ -210,25 +217,94 @@ static void read_ahead(struct stk_src *s, uint64_t off)
     s->advised = from + AHEAD;
 }
 
-static int plain_fill(struct stk_src *s, uint64_t off, size_t n, struct stk_err *err)
+/* The window becomes `want` bytes from off on, the first `have` of which are in it already. */
+static int window_read(struct stk_src *s, uint64_t off, size_t have, size_t want,
+                       struct stk_err *err)
 {
-    size_t want = choose_read(s, off), got;
-    want = n > want ? n : want;
-    want = want < s->size - off ? want : (size_t)(s->size - off);
-    s->peeks = 0;
-    stk_buf_reset(&s->win);
-    if (!stk_buf_room(&s->win, want))
+    size_t got;
+    if (!stk_buf_room(&s->win, want - s->win.len))
         return stk_err_nomem(err, want);
+    s->peeks = 0;
     s->win_off = off;
     s->win.len = want;
-    if (read_cached(s, s->win.data, want, off))
+    if (read_cached(s, s->win.data + have, want - have, off + have))
         return 0;
     read_ahead(s, off);
-    int rc = stk_pread_full(s->fd, s->win.data, want, off, &got, s->path, err);
-    if (rc == 0 && got < want)
-        rc = stk_err_set(err, STK_E_CORRUPT, s->path, (int64_t)(off + got),
+    int rc = stk_pread_full(s->fd, s->win.data + have, want - have, off + have, &got, s->path, err);
+    if (rc == 0 && got < want - have)
+        rc = stk_err_set(err, STK_E_CORRUPT, s->path, (int64_t)(off + have + got),
                          "the file became shorter while it was read");
-    s->win.len = rc == 0 ? got : 0;
+    s->win.len = rc == 0 ? want : 0;
+    return rc;
+}
+
+static int plain_fill(struct stk_src *s, uint64_t off, size_t n, struct stk_err *err)
+{
+    size_t want = choose_read(s, off);
+    want = n > want ? n : want;
+    want = want < s->size - off ? want : (size_t)(s->size - off);
+    stk_buf_reset(&s->win);
+    return window_read(s, off, 0, want, err);
+}
+
+/* ---- watched files: every byte goes through the window, each record whole in one ---- */
+
+/* Leaves the window for one from off on that holds n bytes there and the record wanted. */
+static int watched_fill(struct stk_src *s, uint64_t off, size_t n, struct stk_err *err)
+{
+    bool hold = s->hold_to > s->hold_from && s->hold_from >= s->win_off && s->hold_from < off &&
+                s->hold_from < s->win_off + s->win.len;
+    uint64_t from = hold ? s->hold_from : off, end = off + n;
+    if (hold && s->hold_to > end)
+        end = s->hold_to;
+    uint64_t want = end - from > WINDOW_WATCHED ? end - from : WINDOW_WATCHED;
+    want = want < s->size - from ? want : s->size - from;
+    /* What both windows have is carried over, before the old one is shown (and maybe kept). */
+    struct stk_buf next = s->spare, old = s->win;
+    s->spare = (struct stk_buf)STK_BUF_INIT;
+    stk_buf_reset(&next);
+    uint64_t old_off = s->win_off, old_end = old_off + old.len;
+    size_t have = hold ? (size_t)(old_end - from) : 0;
+    if (!stk_buf_room(&next, (size_t)want)) {
+        stk_buf_release(&next);
+        return stk_err_nomem(err, want);
+    }
+    stk_buf_put(&next, hold ? old.data + (from - old_off) : NULL, have);
+    s->hold_from = s->hold_to = 0;
+    s->win = next;
+    int rc = window_read(s, from, have, (size_t)want, err);
+    if (rc == 0 && old.len)
+        rc = s->watch(s->watch_user, &old, old_off, err);
+    s->spare = old; /* or what the watcher gave for it */
+    return rc;
+}
+
+void stk_src_watch(struct stk_src *s, stk_window_fn *fn, void *user)
+{
+    if (!s->st) {
+        s->watch = fn;
+        s->watch_user = user;
+    }
+}
+
+void stk_src_hold(struct stk_src *s, uint64_t from, uint64_t to)
+{
+    bool inside = from >= s->win_off && to <= s->win_off + s->win.len;
+    bool fits = to - from <= HOLD_MAX;
+    s->hold_from = from;
+    s->hold_to = inside || !fits ? from : to;
+}
+
+int stk_src_watch_end(struct stk_src *s, struct stk_err *err)
+{
+    int rc = 0;
+    if (!s->watch)
+        return 0;
+    if (s->hold_to > s->hold_from && s->hold_to <= s->size)
+        rc = watched_fill(s, s->hold_to - 1, 1, err);
+    if (rc == 0 && s->win.len)
+        rc = s->watch(s->watch_user, &s->win, s->win_off, err);
+    stk_buf_reset(&s->win);
     return rc;
 }
 
@@ -241,7 +317,7 @@ static int plain_peek(struct stk_src *s, uint64_t off, size_t n, const uint8_t *
     }
     n = n < s->size - off ? n : (size_t)(s->size - off);
     if (off < s->win_off || off + n > s->win_off + s->win.len) {
-        int rc = plain_fill(s, off, n, err);
+        int rc = s->watch ? watched_fill(s, off, n, err) : plain_fill(s, off, n, err);
         if (rc < 0)
             return rc;
     }

@@ -1,5 +1,5 @@
-"""RecordIO and MXNet's image records against a Python implementation written from the description of
-the format (dmlc-core's recordio.h, MXNet's recordio.py): MXNet itself no longer installs."""
+"""RecordIO and MXNet's image records against a Python implementation written from the description
+of the format (dmlc-core's recordio.h, MXNet's recordio.py): MXNet itself no longer installs."""
 
 import base64
 import json

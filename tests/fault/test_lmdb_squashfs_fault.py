@@ -1,5 +1,6 @@
-"""LMDB files and squashfs images cut off and bit-flipped: a message and status 1 or 4, never a crash
-of stoker, though the libraries that read them may well crash (they are asked in a child process)."""
+"""LMDB files and squashfs images cut off and bit-flipped: a message and status 1 or 4, never a
+crash of stoker, though the libraries that read them may well crash (they are asked in a child
+process)."""
 
 import random
 import shutil
