@@ -35,9 +35,13 @@ class Bench:
 
     def fresh(self, name):
         """An empty place for output; what an earlier run left there is gone."""
-        path = self.dir / name
-        remove(path)
-        return path
+        self.forget(name)
+        return self.dir / name
+
+    def forget(self, name):
+        """Removes a dataset and its index, which stands beside it."""
+        remove(self.dir / name)
+        remove(self.dir / f"{name}.stkidx")
 
     def cool(self, paths):
         """Leaves nothing of `paths` (files or trees) in the page cache, and nothing dirty."""

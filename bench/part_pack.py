@@ -46,10 +46,11 @@ def contestants(bench, tree, python):
 def prepared(bench, state, tree, run):
     """A contestant that starts with the cache in that state and leaves no output behind."""
     def once():
+        remove(bench.dir / "tree.stkidx")  # pack starts from the bare files every time
         bench.in_state(state, [tree])
         seconds = run()
         for name in ("packed", "out.tar", "out.tfrecord"):
-            remove(bench.dir / name)
+            bench.forget(name)
         return seconds
     return once
 
@@ -87,7 +88,7 @@ def report(state, size, times, floor_s, pure_s):
 
 def run(bench, python):
     files, classes = (10000, 100) if bench.quick else (200000, 1000)
-    tree = bench.dir / "tree"
+    tree = bench.fresh("tree")
     size = make_tree(tree, files, classes)
     which = subprocess.run([python, WRITER, "--which"], stdout=subprocess.PIPE, text=True).stdout.strip()
     print(f"pack: {files:,} files of 4-16 KiB, {size / 1e6:,.0f} MB, all outputs fsynced;"
@@ -113,4 +114,5 @@ def run(bench, python):
                          "tar_over_stoker": tar_ratio, "python_over_stoker": writer_ratio,
                          "pure_python_over_stoker": pure_s / ours}
     bench.results["pack"] = result
-    remove(tree)
+    bench.forget("tree")
+    bench.forget("share")

@@ -44,8 +44,8 @@ def run_traced(*args, inject=(), log=None, follow=False, rc=None, env=None, cwd=
     """stoker under strace with the given --inject expressions; its own return code in .rc."""
     argv = ["strace", "-qq", "-o", str(log or "/dev/null")] + (["-f"] if follow else [])
     argv += [f"--inject={i}" for i in inject]
-    argv += ["-e", "trace=" + ",".join(sorted({i.split(":")[0] for i in inject}) or
-                                       ("openat", *CHANGING))]
+    calls = {i.split(":")[0] for i in inject} | ({"openat", *CHANGING} if log else set())
+    argv += ["-e", "trace=" + ",".join(sorted(calls))]
     argv += [str(STOKER), *map(str, args)]
     done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=300, cwd=cwd,
                           env=traced_env(env))
@@ -57,11 +57,11 @@ def run_traced(*args, inject=(), log=None, follow=False, rc=None, env=None, cwd=
     return result
 
 
-def change_points(*args, tmp, env=None, cwd=None):
+def change_points(*args, tmp, inject=(), env=None, cwd=None):
     """[(call, n)]: the n-th use of that call changes something; all of an unbroken run's main
     thread, in order. With --jobs 1 that is everything but what child processes do."""
     log = pathlib.Path(tmp) / "strace.log"
-    run_traced(*args, log=log, rc=(0, 3), env=env, cwd=cwd)
+    run_traced(*args, log=log, inject=inject, rc=(0, 3), env=env, cwd=cwd)
     points, count = [], {}
     for line in log.read_text(errors="replace").splitlines():
         m = re.match(r"(\w+)\(", line)
@@ -83,10 +83,12 @@ def ladder(points, rungs):
     return [points[i * (len(points) - 1) // (rungs - 1)] for i in range(rungs)]
 
 
-def kill_at(point, *args, env=None, cwd=None):
-    """kill -9 on entering the n-th call."""
+def kill_at(point, *args, inject=(), env=None, cwd=None):
+    """kill -9 on entering the n-th call. False: it ended before (how many files the sanitizers'
+    runtime opens varies)."""
     call, n = point
-    return run_traced(*args, inject=[f"{call}:signal=KILL:when={n}"], rc=-9, env=env, cwd=cwd)
+    inject = [*inject, f"{call}:signal=KILL:when={n}"]
+    return run_traced(*args, inject=inject, rc=(-9, 0), env=env, cwd=cwd).rc == -9
 
 
 def tree(path):

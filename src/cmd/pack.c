@@ -50,7 +50,8 @@ static const struct stk_opt options[] = {
      .def = "256M",
      .min = 1,
      .offset = offsetof(struct settings, shard_size),
-     .help = "Without --shards: begin a new file before one holds more of SRC than this"},
+     .help = "Without --shards: begin a new file before one holds more of SRC than this "
+             "(lmdb and squashfs: one file unless told)"},
     {.name = "name",
      .type = STK_OPT_STRING,
      .arg = "NAME",
@@ -75,8 +76,8 @@ static const struct stk_opt options[] = {
      .choices = label_choices,
      .offset = offsetof(struct settings, label_from),
      .help = "Where labels come from: dir: the last directory of a key, dir:1 its first, and so "
-             "on; csv:FILE: rows of key,label; auto: as dir:1 when SRC is a folder whose files all "
-             "stand in one, else the labels SRC has"},
+             "on; csv:FILE: rows of key,label; auto: as dir:1 when SRC is a folder or squashfs "
+             "image whose files all stand in one, else the labels SRC has"},
     {.name = "keys",
      .type = STK_OPT_ENUM,
      .arg = "HOW",
@@ -244,7 +245,8 @@ static struct stk_pack_options pack_options(struct stk_run *run, const char *rec
         .payload = s->payload && strcmp(s->payload, "auto") != 0 ? s->payload : NULL,
         .name = s->name,
         .shards = s->shards,
-        .shard_size_bytes = s->shard_size,
+        /* Not told: the format's own (lmdb and squashfs are one file). */
+        .shard_size_bytes = stk_opts_given(&run->opts, "shard-size") ? s->shard_size : 0,
         .jobs = (unsigned)s->jobs,
         .shuffle = stk_opts_given(&run->opts, "shuffle"),
         .seed = s->shuffle,

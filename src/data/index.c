@@ -296,6 +296,8 @@ static int column_slices(const struct stk_index *idx, const struct stk_segment *
     if (seg->first > n || seg->ncolumns > n - seg->first)
         return bad_index(idx, err, "a column is out of range");
     int rc = 0;
+    /* A value has an extent of its own or a share of one: no more slices than that. */
+    uint64_t room = idx->h->nextents + seg->ncolumns;
     for (uint64_t i = seg->first; rc == 0 && i < seg->first + seg->ncolumns; i++) {
         struct stk_slice s = {.field = c[i].field, .length = c[i].length};
         uint64_t per = c[i].per_extent ? c[i].per_extent : 1, extent = k / per;
@@ -305,6 +307,9 @@ static int column_slices(const struct stk_index *idx, const struct stk_segment *
             ((extent >= seg->nextents || tiles > seg->nextents - extent) &&
              (s.length || tiles > 1)))
             return bad_index(idx, err, "a column names an extent of another file");
+        if (tiles > room)
+            return bad_index(idx, err, "a column has more pieces than there are");
+        room -= tiles;
         if (__builtin_mul_overflow(k % per, c[i].stride, &s.offset) ||
             __builtin_add_overflow(s.offset, c[i].base, &s.offset))
             return bad_index(idx, err, "a column runs past any file's end");

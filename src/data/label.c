@@ -205,8 +205,12 @@ int stk_labels_init(struct stk_labels *l, const char *spec, const struct stk_dat
                     struct stk_err *err)
 {
     *l = (struct stk_labels){0};
-    if (!spec || strcmp(spec, "auto") == 0) {
-        if (!(ds->format->caps & STK_CAN_TREE) || ds->has_manifest)
+    bool told = spec && strcmp(spec, "auto") != 0;
+    if (!told && ds->has_manifest) {
+        spec = ds->manifest.label_from && ds->manifest.label_from[0] ? ds->manifest.label_from
+                                                                     : "none";
+    } else if (!told) {
+        if (!(ds->format->caps & (STK_CAN_TREE | STK_CAN_PATHS)))
             return 0;
         l->mode = STK_LABEL_DIR;
         l->level = 1;

@@ -92,6 +92,8 @@ static void write_json(struct stk_jw *w, const struct stk_manifest *m)
     stk_jw_u64(w, m->bytes);
     stk_jw_key(w, "source");
     stk_jw_str(w, m->source ? m->source : "");
+    stk_jw_key(w, "label_from");
+    stk_jw_str(w, m->label_from ? m->label_from : "");
     write_files(w, "shards", m->shard, m->nshards);
     write_files(w, "other_files", m->other, m->nother);
     stk_jw_key(w, "classes");
@@ -201,6 +203,7 @@ static int from_json(struct stk_manifest *m, const struct stk_jval *root, const 
     m->format = get_str(root, "format");
     m->payload = get_str(root, "payload");
     m->source = get_str(root, "source");
+    m->label_from = get_str(root, "label_from");
     if (!m->format || !m->payload || !compression || !get_u64(root, "samples", &m->samples) ||
         !get_u64(root, "size_bytes", &m->bytes))
         return bad(path, err, "format, payload, compression or counts are missing");

@@ -26,6 +26,7 @@ struct stk_manifest {
     const char **classes; /* label i is classes[i] */
     size_t nclasses;
     const char *source;        /* what was packed */
+    const char *label_from;    /* "dir:1" where labels are directories of the keys, else "" */
     const char *settings_json; /* as given, or NULL */
     struct stk_arena arena;    /* owns all of the above after a read */
 };

@@ -93,9 +93,10 @@ static int choose_codec(struct pack *p, struct stk_err *err)
     const char *name = p->o->payload;
     if (!(f->caps & STK_CAN_CODEC))
         return name ? stk_err_set(err, STK_E_USAGE, NULL, -1, "%s has no --payload", f->title) : 0;
-    /* Records that are Examples or sequences already stay what they are. */
+    /* Records that are Examples or sequences already stay what they are, where that is usual. */
     const struct stk_codec *from = p->first.record_codec;
-    if (!name && from && p->first.record &&
+    bool usual = !f->payload || strcmp(f->payload, "example") == 0;
+    if (!name && usual && from && p->first.record &&
         (strcmp(from->name, "sequence") == 0 || strcmp(from->name, "example") == 0))
         name = from->name;
     if (!name)
@@ -426,7 +427,7 @@ static void append_in_turn(struct pack *p, struct shard *s, const struct chunk *
         pthread_mutex_unlock(&p->lock);
         rc = shard_finish(p, s, &why);
         pthread_mutex_lock(&p->lock);
-        s->done = true;
+        s->done = rc == 0;
     }
     if (rc < 0)
         fail(p, rc, &why);
@@ -686,10 +687,15 @@ static int write_index(struct pack *p, struct stk_manifest_file *file, struct st
 static int write_manifest(struct pack *p, const char *src, const struct stk_manifest_file *index,
                           struct stk_err *err)
 {
+    char label_from[32] = "";
+    /* In a tree the directories go on to be the labels; elsewhere each sample has its own. */
+    if (p->cfg.label_in_key && (p->cfg.format->caps & (STK_CAN_TREE | STK_CAN_PATHS)))
+        snprintf(label_from, sizeof label_from, "dir:%d", p->labels.level);
     struct stk_manifest m = {.format = p->cfg.format->name,
                              .payload = p->cfg.codec ? p->cfg.codec->name : "",
                              .compress = p->cfg.compress,
                              .grouped = p->cfg.grouped,
+                             .label_from = label_from,
                              .samples = p->samples_done,
                              .source = src,
                              .settings_json = p->o->settings_json,
@@ -768,6 +774,8 @@ static int prepare(struct pack *p, const char *src, const char *dst, struct stk_
                                         o->shard_size_bytes ? o->shard_size_bytes
                                                             : DEFAULT_SHARD_SIZE};
     int rc = choose_format(p, err);
+    if (rc == 0 && !o->shards && !o->shard_size_bytes && (p->cfg.format->caps & STK_CAN_BE_ONE))
+        so.shards = 1;
     if (rc == 0)
         rc = choose_compression(p, err);
     if (rc == 0)

@@ -15,7 +15,8 @@
 #define MAX_BLOCKS   (1ull << 26) /* 1.5 GiB of struct stk_h5_chunk */
 #define MADE_BLOCK   (1u << 20)   /* bytes of the blocks contiguous data is cut into */
 #define MAX_STORED   (1ull << 30) /* of one block read while listing */
-#define MAX_HOLE_BIT 30           /* what the filter for holes can make */
+#define MANY_HOLES   (1u << 16)
+#define MAX_HOLE_BIT 30 /* what the filter for holes can make */
 
 /* ---- errors ---- */
 
@@ -321,15 +322,19 @@ static int check_fill(struct stk_h5_store *s, hid_t ds, hid_t dcpl, struct stk_e
 static int check_blocks(struct stk_h5_store *s, hid_t ds, hid_t dcpl, struct stk_err *err)
 {
     struct stk_chain c;
+    uint64_t holes = 0;
     for (uint64_t i = 0; i < s->grid.nchunks; i++) {
         const struct stk_h5_chunk *b = &s->block[i];
         if (!b->addr)
-            s->has_holes = true;
+            holes++;
         else if ((!block_chain(s, b, &c) || c.step[0].id == STK_FILTER_BSWAP) &&
                  b->size < s->block_bytes && i + 1 < s->grid.nchunks)
             return damaged(s, b->addr, "a chunk is smaller than it should be", err);
     }
-    return s->has_holes ? check_fill(s, ds, dcpl, err) : 0;
+    /* One damaged bit in a dimension makes millions of chunks that are not there. */
+    if (holes > MANY_HOLES && holes / 4 > s->grid.nchunks - holes)
+        return refuse(s, err, "nearly all of its chunks were never written");
+    return holes ? check_fill(s, ds, dcpl, err) : 0;
 }
 
 /* ---- the whole ---- */

@@ -561,7 +561,7 @@ const struct stk_format stk_format_lmdb = {
     .suffix = ".mdb",
     .suffixes = suffixes,
     .payload = "example",
-    .caps = STK_CAN_READ | STK_CAN_WRITE | STK_CAN_SHARD | STK_CAN_COMPRESS | STK_CAN_CODEC |
+    .caps = STK_CAN_READ | STK_CAN_WRITE | STK_CAN_SHARD | STK_CAN_BE_ONE | STK_CAN_COMPRESS | STK_CAN_CODEC |
             STK_CAN_OWN_FILE | STK_CAN_CRASH,
     .bid = bid,
     .list = list,

@@ -123,7 +123,7 @@ static int member_read(struct member *m, uint64_t off, void *out, size_t n, stru
         rc = damaged(m, "offsets that go backwards", err);
     while (rc == 0 && m->win_off + m->win.len < off + n)
         rc = inflate_step(m, off > 64 ? off - 64 : 0, err); /* 64: offsets are read with overlap */
-    if (rc == 0)
+    if (rc == 0 && n)
         memcpy(out, m->win.data + (off - m->win_off), n);
     return rc;
 }

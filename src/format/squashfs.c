@@ -447,7 +447,8 @@ const struct stk_format stk_format_squashfs = {
     .suffix = ".sqsh",
     .suffixes = suffixes,
     .caps = STK_CAN_READ | STK_CAN_WRITE | STK_CAN_SHARD | STK_CAN_COMPRESS | STK_CAN_DEFLATE |
-            STK_CAN_OWN_FILE | STK_CAN_CRASH | STK_CAN_PATHS,
+            STK_CAN_OWN_FILE | STK_CAN_CRASH | STK_CAN_PATHS |
+            STK_CAN_BE_ONE,
     .bid = bid,
     .list = list,
     .prepare = stk_squashfs_prepare,

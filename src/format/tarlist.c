@@ -106,6 +106,8 @@ static int new_ext(struct tar *t, const char *text, size_t len)
     if (name_taken(t, spec.name, spec.name_len)) {
         spec.name = text;
         spec.name_len = len;
+        if (name_taken(t, text, len))
+            return EXTS_MAX;
     }
     struct ext e = {.len = len, .name_len = spec.name_len};
     e.field = stk_list_field(t->l, &spec, t->err);
@@ -138,9 +140,18 @@ static int find_ext(struct tar *t, const char *text, size_t len)
 
 /* ---- members ---- */
 
-/* A member without an extension is a sample of its own. */
+static int unsafe_name(struct tar *t)
+{
+    return stk_list_problem(t->l, (int64_t)t->off, t->err,
+                            "member '%.*s': unsafe name (absolute, '..', NUL or overlong)",
+                            SHOW(&t->name));
+}
+
+/* A member without an extension (or with one too many) is a sample of its own. */
 static int add_lone(struct tar *t, size_t len, struct part *p)
 {
+    if (!stk_key_is_safe_path((const char *)t->name.data, len))
+        return unsafe_name(t);
     if (t->data_field < 0) {
         struct stk_field_spec spec = {.name = "data", .kind = STK_BYTES};
         t->data_field = stk_list_field(t->l, &spec, t->err);
@@ -204,9 +215,7 @@ static int add_regular(struct tar *t, uint64_t data, uint64_t size)
     t->name.len = len;
     if (absolute || !stk_key_is_safe_path(name, stk_member_stem(name, len)) ||
         memchr(name, '\0', len))
-        return stk_list_problem(t->l, (int64_t)t->off, t->err,
-                                "member '%.*s': unsafe name (absolute, '..', NUL or overlong)",
-                                SHOW(&t->name));
+        return unsafe_name(t);
     if (stk_member_is_meta(name, len))
         return 0;
     p.packed = stk_member_strip((int)t->chain.step[0].id, name, &len);
@@ -352,37 +361,37 @@ static void take_pax(struct notes *n, const char *text, size_t len)
         set_path(n, pax.path, pax.path_len);
 }
 
-/* 'x', 'g': pax records; 'L': a long name; 'K': a long link target, of no interest. */
+/* Reads 'x' and 'g' (pax records) and 'L' (a long name). */
+static int read_notes(struct tar *t, const struct stk_tar_head *h, const uint8_t *p, size_t len)
+{
+    struct notes *n = h->type == 'g' ? &t->global : &t->local;
+    if (h->type == 'L')
+        set_path(n, (const char *)p, strnlen((const char *)p, len));
+    else
+        take_pax(n, (const char *)p, len);
+    int rc = stk_buf_check(&n->path, t->err);
+    if (rc < 0 || !t->global.unusable)
+        return rc;
+    t->global.unusable = false;
+    return stk_list_problem(t->l, (int64_t)t->off, t->err, "damaged global extended header");
+}
+
+/* Also 'K', a long link target, which is of no interest. */
 static int take_notes(struct tar *t, const struct stk_tar_head *h)
 {
     uint64_t data = t->off + STK_TAR_BLOCK;
-    struct notes *n = h->type == 'g' ? &t->global : &t->local;
-    int rc;
-    if (!data_is_there(t, data, h->size, &rc))
-        return rc;
-    if (h->type == 'K') {
-        /* nothing */
-    } else if (h->size > META_MAX) {
-        t->local.unusable = true;
-    } else if (h->size) {
+    int rc = 0;
+    if (h->type != 'K' && h->size && h->size <= META_MAX) {
         const uint8_t *p;
-        size_t got, len = (size_t)h->size;
-        rc = stk_src_peek(t->src, data, len, &p, &got, t->err);
-        if (rc < 0)
-            return rc;
-        if (got < len)
-            n->unusable = true;
-        else if (h->type == 'L')
-            set_path(n, (const char *)p, strnlen((const char *)p, len));
-        else
-            take_pax(n, (const char *)p, len);
-        rc = stk_buf_check(&n->path, t->err);
+        size_t got;
+        rc = stk_src_peek(t->src, data, (size_t)h->size, &p, &got, t->err);
+        if (rc == 0 && got == h->size)
+            rc = read_notes(t, h, p, got);
+    } else if (h->type != 'K' && h->size) {
+        t->local.unusable = true;
     }
-    if (rc == 0 && t->global.unusable) {
-        t->global.unusable = false;
-        rc = stk_list_problem(t->l, (int64_t)t->off, t->err, "damaged global extended header");
-    }
-    skip_data(t, data, h->size);
+    if (rc == 0 && data_is_there(t, data, h->size, &rc))
+        skip_data(t, data, h->size);
     return rc;
 }
 

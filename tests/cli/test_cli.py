@@ -428,6 +428,35 @@ def test_inspect_advises_packing_of_small_files(stoker, many):
     assert f"stoker pack {many} {many}-packed" in text
 
 
+def test_inspect_names_the_first_classes(stoker, tmp_path):
+    """"1,000 classes" does not tell a user whether the right directories were taken."""
+    for i in range(12):
+        (tmp_path / f"data/k\x1b{i:02d}").mkdir(parents=True)
+        (tmp_path / f"data/k\x1b{i:02d}/x.bin").write_bytes(b"x")
+    for path in (tmp_path / "data", tmp_path / "packed"):
+        r = stoker("inspect", path)
+        assert re.search(r"classes +12: k\\x1b00, k\\x1b01, .*, \.\.\.$", r.out, re.M)
+        result = stoker("inspect", path, "--json", "-").json()["result"]
+        assert result["classes"] == 12 and result["first_classes"][:2] == ["k\x1b00", "k\x1b01"]
+        if path.name == "data":
+            stoker("pack", path, tmp_path / "packed")
+
+
+def test_format_by_the_ending_of_the_destination(stoker, images, tmp_path):
+    """`pack x out.tar` must not write TFRecord files into a folder called out.tar."""
+    for name, ending in (("out.tar", ".tar"), ("out.JSONL/", ".jsonl"), ("out", ".tfrecord")):
+        stoker("pack", images[0], f"{tmp_path}/{name}")
+        assert list((tmp_path / name.rstrip("/")).glob(f"*-00000-of-00001{ending}")), name
+
+
+def test_payload_auto_is_the_default(stoker, images, tmp_path):
+    """A choice the help offers must be taken."""
+    stoker("pack", images[0], tmp_path / "a", "--name", "n")
+    stoker("pack", images[0], tmp_path / "b", "--name", "n", "--payload", "auto")
+    shard = "n-00000-of-00001.tfrecord"
+    assert (tmp_path / "a" / shard).read_bytes() == (tmp_path / "b" / shard).read_bytes()
+
+
 def test_formats_lists_all_and_what_is_missing(stoker):
     """A user finds out which package to install before a job fails."""
     r = stoker("formats", "--json", "-")

@@ -10,11 +10,11 @@ import tempfile
 import numpy
 import pytest
 
-ODD_NAMES = [b"a.jpg", b"sub/b.jpg", b"sub/deeper/still/c.tar.gz", b"no_extension", b"dot.", b"two..dots",
-             b"new\nline.txt", b"quo'te\"s.jpg", b"-rf", b"-n.jpg", b"sp ace.jpg", b"back\\slash",
+ODD_NAMES = [b"a.jpg", b"sub/b.jpg", b"sub/deeper/still/c.tar.gz", b"no_extension", b"dot.",
+             b"two..dots", b"new\nline.txt", b"quo'te\"s.jpg", b"-rf", b"-n.jpg", b"sp ace.jpg", b"back\\slash",
              b"bad\xff\xfe.jpg", b"\xe9t\xe9/latin1.txt", "grüße/日本.jpg".encode(), b"n" * 255,
-             b"m" * 251 + b".jpg", b"empty.jpg", b"percent%2F.jpg", b"%s%n.jpg", b"$(id).jpg", b"*.jpg",
-             b"z.json", b"UPPER.JPG", b"tilde~", b"aa/b/data"]
+             b"m" * 251 + b".jpg", b"empty.jpg", b"percent%2F.jpg", b"%s%n.jpg", b"$(id).jpg",
+             b"*.jpg", b"z.json", b"UPPER.JPG", b"tilde~", b"aa/b/data"]
 
 
 def make_tree(root, names):
@@ -57,7 +57,8 @@ def test_through_tar_and_back(stoker, tmp_path):
     """A user would not get back the files that were packed."""
     root = tmp_path / "root"
     files = make_tree(root, ODD_NAMES)
-    stoker("pack", root, tmp_path / "tar", "--format", "tar", "--shards", "3", "--label-from", "none")
+    stoker("pack", root, tmp_path / "tar", "--format", "tar", "--shards", "3",
+           "--label-from", "none")
     stoker("verify", tmp_path / "tar")
     stoker("pack", tmp_path / "tar", tmp_path / "back", "--format", "folder")
     assert tree(packed_folder(tmp_path / "back")) == files
@@ -91,7 +92,8 @@ def test_what_is_a_sample(stoker, tmp_path):
     os.symlink("nowhere", root / "d" / "broken.jpg")
     os.mkfifo(root / "d" / "fifo.jpg")
     (root / "d" / ".hidden.jpg").write_bytes(b"hidden")
-    assert keys_of(stoker, root, tmp_path, "--label-from", "none") == ["d/a.jpg", "d/b.jpg", "d/link.jpg"]
+    assert keys_of(stoker, root, tmp_path, "--label-from", "none") == [
+        "d/a.jpg", "d/b.jpg", "d/link.jpg"]
 
 
 def test_unreadable_file(stoker):
@@ -112,8 +114,8 @@ def test_unreadable_file(stoker):
         out = os.path.join(scratch, "out")
         result = stoker("pack", root, out, "--format", "tar", preexec_fn=drop, env=env, rc=4)
         assert "b.jpg" in result.err and "ermission" in result.err and not os.path.exists(out)
-        result = stoker("pack", root, out, "--format", "tar", "--on-error", "skip", "--label-from", "none",
-                        preexec_fn=drop, env=env, rc=3)
+        result = stoker("pack", root, out, "--format", "tar", "--on-error", "skip",
+                        "--label-from", "none", preexec_fn=drop, env=env, rc=3)
         assert "b.jpg" in result.out + result.err
         [shard] = [n for n in os.listdir(out) if n.endswith(".tar")]
         with tarfile.open(os.path.join(out, shard)) as tar:
@@ -166,7 +168,8 @@ def test_compressed_files(stoker, tmp_path, images, method, suffix, tool):
     assert sorted(os.fsdecode(n) for n in tree(folder)) == sorted(n + suffix for n in files)
     if shutil.which(tool):
         name = next(iter(files))
-        got = subprocess.run([tool, "-dc", folder / (name + suffix)], capture_output=True, check=True)
+        got = subprocess.run([tool, "-dc", folder / (name + suffix)], capture_output=True,
+                             check=True)
         assert got.stdout == files[name]
     stoker("verify", out)
     stoker("pack", out, tmp_path / "back", "--format", "folder")

@@ -21,7 +21,8 @@ def write_tar(path, members, format=tarfile.PAX_FORMAT, mtime=0, mode="w"):
     """members: (name, bytes) pairs or TarInfo, in order."""
     with tarfile.open(path, mode, format=format, encoding="utf-8", errors="surrogateescape") as tar:
         for m in members:
-            info, data = (m, None) if isinstance(m, tarfile.TarInfo) else (tarfile.TarInfo(m[0]), m[1])
+            named = not isinstance(m, tarfile.TarInfo)
+            info, data = (tarfile.TarInfo(m[0]), m[1]) if named else (m, None)
             if data is not None:
                 info.size, info.mtime = len(data), mtime
             tar.addfile(info, io.BytesIO(data) if data is not None else None)
@@ -29,7 +30,9 @@ def write_tar(path, members, format=tarfile.PAX_FORMAT, mtime=0, mode="w"):
 
 
 def unjson(value):
-    return base64.b64decode(value["$base64"]) if isinstance(value, dict) and "$base64" in value else value
+    if isinstance(value, dict) and "$base64" in value:
+        return base64.b64decode(value["$base64"])
+    return value
 
 
 def samples(stoker, path, tmp_path, *options, rc=0):
@@ -87,7 +90,7 @@ def packed_tree(root):
 @pytest.mark.parametrize("mtime", [0, 1234567890, 1234567890.25])
 @pytest.mark.parametrize("name", FORMATS)
 def test_python_tarfile(stoker, tmp_path, name, mtime):
-    """A user would lose archives of Python (WebDataset's writer puts a pax header on each member)."""
+    """A user would lose archives of Python (WebDataset puts a pax header on each member)."""
     members = [(f"{d}/{i:04d}.{e}", f"{d}{i}{e}".encode() * (i + 1))
                for d in ("cat", "dog") for i in range(7) for e in ("jpg", "xml")]
     tar = write_tar(tmp_path / "t.tar", members, FORMATS[name], mtime)
@@ -100,8 +103,8 @@ def test_python_tarfile(stoker, tmp_path, name, mtime):
 def test_long_and_odd_names(stoker, tmp_path, name):
     """A user would lose files with long or non-ASCII names."""
     names = ["a" * 99, "b" * 100, "c" * 101, "/".join(["d" * 60] * 5), "e" * 250,
-             "/".join(["f" * 250] * 4), "héllo wörld/ünï", "日本語/画像", "new\nline", "quo'te\"s",
-             "-dash", "sp ace", "back\\slash", "tab\there"]
+             "/".join(["f" * 250] * 4), "héllo wörld/ünï", "日本語/画像", "new\nline",
+             "quo'te\"s", "-dash", "sp ace", "back\\slash", "tab\there"]
     members = [(n + ".jpg", n.encode()) for n in names]
     tar = write_tar(tmp_path / "t.tar", members, FORMATS[name])
     assert [(k, as_bytes(f["jpg"])) for k, f in samples(stoker, tar, tmp_path)] == [
@@ -139,6 +142,22 @@ def test_gzip(stoker, tmp_path, suffix):
     stoker("verify", packed)
 
 
+@pytest.mark.parametrize("zip", [False, True])
+def test_large_and_global_pax_headers(stoker, tmp_path, zip):
+    """Archives with long comments or a global header (git archive makes one) would not be read."""
+    tar = tmp_path / "t.tar"
+    comment = {"comment": "g" * 3000}
+    with tarfile.open(tar, "w", format=tarfile.PAX_FORMAT, pax_headers=comment) as t:
+        for i in range(5):
+            info = tarfile.TarInfo(f"{i}.jpg")
+            info.size, info.pax_headers = 2, {"comment": "c" * 1_000_000}
+            t.addfile(info, io.BytesIO(b"%02d" % i))
+    if zip:
+        tar.with_suffix(".tar.gz").write_bytes(gzip.compress(tar.read_bytes()))
+        tar = tar.with_suffix(".tar.gz")
+    assert samples(stoker, tar, tmp_path) == [(str(i), {"jpg": f"{i:02d}"}) for i in range(5)]
+
+
 @pytest.mark.parametrize("format", ["gnu", "pax"])
 def test_member_over_8_gib(stoker, tmp_path, format):
     """A user would lose what stands behind a huge member (base-256 and pax sizes)."""
@@ -163,7 +182,8 @@ def test_grouping_as_webdataset(stoker, tmp_path):
         members, seen = [], set()
         for i in range(60):
             stem = rng.choice(["", "d/", "d.x/y/", "e/"]) + rng.choice("abc") + str(i // 3)
-            for ext in rng.sample(["jpg", "png", "seg.png", "xml", "b", "tar.gz"], rng.randint(1, 3)):
+            exts = ["jpg", "png", "seg.png", "xml", "b", "tar.gz"]
+            for ext in rng.sample(exts, rng.randint(1, 3)):
                 if (stem, ext) not in seen:
                     seen.add((stem, ext))
                     members.append((f"{stem}.{ext}", f"{stem}|{ext}".encode()))
@@ -190,8 +210,9 @@ def test_kinds_of_fields(stoker, tmp_path):
     arrays = {"c": array, "fortran": numpy.asfortranarray(array), "big": array.astype(">f4"),
               "scalar": numpy.array(7, "<i8"), "flags": numpy.array([True, False]),
               "empty": numpy.zeros((0, 3), "<u2")}
-    members = [("s.cls", b"41\n"), ("s.json", b'{"a": [1, null]}'), ("s.note.txt", "größe".encode()),
-               ("s.jpg", b"\xff\xd8\xff")] + [(f"s.{n}.npy", npy(a)) for n, a in arrays.items()]
+    members = [("s.cls", b"41\n"), ("s.json", b'{"a": [1, null]}'), ("s.jpg", b"\xff\xd8\xff"),
+               ("s.note.txt", "größe".encode())]
+    members += [(f"s.{n}.npy", npy(a)) for n, a in arrays.items()]
     tar = write_tar(tmp_path / "t.tar", members)
     [(key, fields)] = samples(stoker, tar, tmp_path)
     assert key == "s" and fields["label"] == 41 and fields["note"] == "größe"
@@ -211,12 +232,14 @@ def test_kinds_of_fields(stoker, tmp_path):
 
 def test_bad_values(stoker, tmp_path):
     """A user would train on garbage: a label that is none, an array that is cut off."""
-    for bad in [("b.cls", b"cat"), ("b.x.npy", npy(numpy.arange(9))[:-1]), ("b.x.npy", b"no array")]:
+    for bad in [("b.cls", b"cat"), ("b.x.npy", npy(numpy.arange(9))[:-1]),
+                ("b.x.npy", b"no array")]:
         tar = write_tar(tmp_path / "t.tar", [("a.jpg", b"1"), bad, ("c.jpg", b"3")])
         out = tmp_path / f"out-{bad[0]}-{len(bad[1])}"
         result = stoker("pack", tar, out, "--format", "tfrecord", rc=4)
         assert "t.tar" in result.err and not out.exists()
-        assert [k for k, _ in samples(stoker, tar, tmp_path, "--on-error", "skip", rc=3)] == ["a", "c"]
+        got = samples(stoker, tar, tmp_path, "--on-error", "skip", rc=3)
+        assert [k for k, _ in got] == ["a", "c"]
 
 
 def test_arrays_of_no_numbers(stoker, tmp_path):
@@ -239,14 +262,13 @@ def test_hostile_names(stoker, tmp_path, evil):
     tar = write_tar(tmp_path / "t.tar", [("a.jpg", b"1"), (evil, b"evil"), ("b.jpg", b"2")])
     result = stoker("verify", tar, rc=1)
     assert "t.tar:1024" in result.out + result.err
-    before = {p for p in tmp_path.rglob("*")}
     out = tmp_path / "deep" / "er" / "out"
     out.parent.mkdir(parents=True)
     stoker("pack", tar, out, "--format", "folder", rc=4)
     assert not out.exists()
     stoker("pack", tar, out, "--format", "folder", "--on-error", "skip", rc=3)
     assert packed_tree(out) == {b"a.jpg": b"1", b"b.jpg": b"2"}
-    assert not [p for p in tmp_path.rglob("x.jpg")] and before
+    assert not list(tmp_path.rglob("x.jpg"))
 
 
 def test_duplicate_extension(stoker, tmp_path):
@@ -269,12 +291,13 @@ def test_hard_links_and_sparse(stoker, tmp_path):
     (root / "f.jpg").write_bytes(b"6")
     tar = tmp_path / "t.tar"
     for format in ("gnu", "pax"):
-        subprocess.run(["tar", f"--format={format}", "--sort=name", "--sparse", "-cf", tar, "-C", root,
-                        "."], check=True)
+        subprocess.run(["tar", f"--format={format}", "--sort=name", "--sparse", "-cf", tar,
+                        "-C", root, "."], check=True)
         result = stoker("verify", tar, rc=1)
         text = result.out + result.err
         assert "hard link" in text and "sparse" in text
-        assert [k for k, _ in samples(stoker, tar, tmp_path, "--on-error", "skip", rc=3)] == ["a", "f"]
+        got = samples(stoker, tar, tmp_path, "--on-error", "skip", rc=3)
+        assert [k for k, _ in got] == ["a", "f"]
 
 
 def test_truncated(stoker, tmp_path):
@@ -310,8 +333,8 @@ def test_damaged_header(stoker, tmp_path):
 def test_random_damage(stoker, tmp_path):
     """No damage may crash or hang the tool."""
     rng = random.Random(11)
-    members = [(f"d{'m' * rng.randrange(90)}/{'n' * rng.randrange(90)}{i}.{e}", rng.randbytes(rng.randrange(900)))
-               for i in range(8) for e in ("jpg", "x.npy")]
+    members = [(f"d{'m' * rng.randrange(90)}/{'n' * rng.randrange(90)}{i}.{e}",
+                rng.randbytes(rng.randrange(900))) for i in range(8) for e in ("jpg", "x.npy")]
     for name, format in FORMATS.items():
         whole = write_tar(tmp_path / f"{name}.tar", members, format, 0.5 if name == "pax" else 1)
         whole = whole.read_bytes()
@@ -320,7 +343,9 @@ def test_random_damage(stoker, tmp_path):
             for _ in range(rng.choice([1, 3, 50])):
                 data[rng.randrange(len(data))] = rng.randrange(256)
             damaged = tmp_path / "damaged.tar"
-            damaged.write_bytes(data if rng.random() < 0.8 else gzip.compress(data)[:-rng.randrange(1, 99)])
+            if rng.random() < 0.2:
+                data = gzip.compress(data)[:-rng.randrange(1, 99)]
+            damaged.write_bytes(data)
             stoker("verify", damaged, "--format", "tar", rc=(0, 1, 4))
 
 
@@ -358,8 +383,9 @@ def test_read_by_gnu_tar(stoker, tmp_path):
     """GNU tar would complain about or misread archives of ours."""
     root = tmp_path / "root"
     names = [b"plain.jpg", b"n" * 101 + b".jpg", b"/".join([b"p" * 50] * 4) + b".jpg",
-             b"/".join([b"q" * 200] * 3) + b".jpg", "grüße/日本.jpg".encode(), b"bad\xff\xfeutf8.jpg",
-             b"\xff" * 120 + b".jpg", b"new\nline.jpg", b"-rf.jpg", b"z" * 251 + b".jpg", b"empty.jpg"]
+             b"/".join([b"q" * 200] * 3) + b".jpg", "grüße/日本.jpg".encode(),
+             b"bad\xff\xfeutf8.jpg", b"\xff" * 120 + b".jpg", b"new\nline.jpg", b"-rf.jpg",
+             b"z" * 251 + b".jpg", b"empty.jpg"]
     for name in names:
         path = os.path.join(os.fsencode(root), name)
         os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -373,7 +399,6 @@ def test_read_by_gnu_tar(stoker, tmp_path):
     done = subprocess.run(["tar", "-xf", shard, "-C", unpacked], capture_output=True)
     assert (done.returncode, done.stderr) == (0, b"")
     assert tree(unpacked) == tree(root)
-    subprocess.run(["tar", "-df", shard, "-C", unpacked], capture_output=True, check=False)
     with tarfile.open(shard, "r:", errors="surrogateescape") as tar:
         assert {os.fsencode(m.name): tar.extractfile(m).read() for m in tar} == tree(root)
 

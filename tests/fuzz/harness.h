@@ -17,8 +17,8 @@ int stk_fuzz_format(const char *format, const uint8_t *data, size_t size);
 /* Explodes data with the codec; what comes out is imploded again and must come back the same. */
 int stk_fuzz_codec(const char *codec, const uint8_t *data, size_t size);
 
-/* Opens a dataset and reads samples from either end of it. */
-void stk_fuzz_dataset(const char *path, const struct stk_open_options *options);
+/* Opens a dataset and reads samples from either end of it. Returns how many it has. */
+uint64_t stk_fuzz_dataset(const char *path, const struct stk_open_options *options);
 
 /* This process's own folder, and a file in it with these bytes. Borrowed: the path is valid until
  * the call after the next. */

@@ -80,6 +80,18 @@ def test_static_library(installed, program):
     assert run(work / "static", work / "people.csv", env=env).split() == ["csv", "2", "grace"]
 
 
+def test_example_program(installed, program):
+    """The example people begin with builds by its own first lines and reads a dataset."""
+    work, env = program
+    source = ROOT / "examples/read_dataset.c"
+    run("cc", "-Wall", "-Wextra", "-Wconversion", "-Werror", source, "-o", "example",
+        *pkg_config(env, "--cflags", "--libs"), cwd=work, env=env)
+    (work / "label.csv").write_text("key,label\na,0\nb,1\nc,1\n")
+    out = run(work / "example", work / "label.csv",
+              env={**env, "LD_LIBRARY_PATH": installed / "lib"})
+    assert "csv, 3 samples" in out and "label 0: 1 samples\nlabel 1: 2 samples" in out
+
+
 def test_header_alone(installed, tmp_path):
     """stoker.h needs no other header before it, in C and in C++."""
     source = tmp_path / "alone.c"

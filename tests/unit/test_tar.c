@@ -158,6 +158,15 @@ static void test_same_name(void)
     CHECK(says("field 1 cap.txt text "));
     CHECK_INT(script.nfields, 2);
     CHECK_INT(script.problems, 0);
+    /* the whole extension may be another one's name: its member stands alone then */
+    stk_buf_reset(&b);
+    put(&b, "a.cap.json", "{}");
+    put(&b, "a.cap.txt.txt", "x");
+    put(&b, "a.cap.txt", "y");
+    put_end(&b);
+    list(&b);
+    CHECK(says("field 1 cap.txt text ") && says("sample a.cap.txt\n"));
+    CHECK_INT(script.problems, 0);
     stk_buf_release(&b);
 }
 

@@ -1,0 +1,626 @@
+"""pack under faults: killed, out of space, unreadable input. What is at the destination must be the
+old dataset, the new one, or nothing; what is lost must be named.
+
+strace kills or refuses at exact system calls. With STOKER_LONG=1 every one of them is tried."""
+
+import os
+import pathlib
+import random
+import resource
+import shutil
+import signal
+import subprocess
+import time
+
+import numpy as np
+import pytest
+
+import tfrecordlib as tfr
+from conftest import STOKER, clean_env, make_images, run_stoker
+from faultlib import (LONG, as_nobody, change_points, kill_at, ladder, names, needs_root,
+                      needs_strace, run_traced, same_tree, traced_env, tree)
+
+# What an image folder can be packed into.
+FORMATS = {"tfrecord": ("--shards", "3"), "tar": ("--shards", "2"), "recordio": ("--shards", "2"),
+           "jsonl": ("--shards", "2"), "npz": (), "hdf5": (), "lmdb": (), "folder": (),
+           "squashfs": ()}
+
+
+def writes(fmt):
+    done = {f["name"]: f for f in run_stoker("formats", "--json", "-", "--quiet").json()["result"]
+            ["formats"]}
+    return done[fmt].get("write") and not done[fmt].get("missing")
+
+
+@pytest.fixture(autouse=True)
+def needs_format(request):
+    fmt = request.node.callspec.params.get("fmt") if hasattr(request.node, "callspec") else None
+    if fmt and not writes(fmt):
+        pytest.skip(f"this build does not write {fmt}")
+
+
+class Site:
+    """A folder with a source `img`, a destination `d/out`, and a cache that is there already, so
+    that every run makes the same system calls."""
+
+    def __init__(self, root):
+        self.root = root
+        make_images(root / "img", classes=2, per_class=6)
+        (root / "xdg-cache/stoker").mkdir(parents=True)
+        (root / "d").mkdir()
+        self.out = root / "d/out"
+
+    def pack(self, fmt, *more):
+        return ["pack", "img", "d/out", "--format", fmt, "--jobs", "1", "--quiet", *FORMATS[fmt],
+                *more]
+
+    def clear(self):
+        shutil.rmtree(self.root / "d")
+        (self.root / "d").mkdir()
+        for path in self.root.glob("img.stkidx*"):
+            path.unlink()
+
+    def run(self, *args, **how):
+        return run_stoker(*args, cwd=self.root, **how)
+
+    def assert_tidy(self):
+        """Nothing but the source, its index and the dataset is left."""
+        assert names(self.root / "d") == ["out"]
+        assert not [n for n in names(self.root) if "partial" in n]
+
+
+@pytest.fixture
+def site(tmp_path):
+    return Site(tmp_path)
+
+
+# ---- killed ------------------------------------------------------------------------------------
+
+@needs_strace
+@pytest.mark.parametrize("fmt", FORMATS)
+def test_killed_anywhere(site, fmt):
+    """A job that ran into its time limit would leave half a dataset, or one that cannot be
+    finished."""
+    args = site.pack(fmt)
+    points = change_points(*args, tmp=site.root, cwd=site.root)
+    want = tree(site.out)
+    site.assert_tidy()
+    for i, point in enumerate(ladder(points, 9)):
+        site.clear()
+        killed = kill_at(point, *args, cwd=site.root)
+        if site.out.exists():
+            same_tree(site.out, want)
+            continue
+        assert killed, point
+        site.run(*args, *(["--resume"] if i % 3 else []))
+        same_tree(site.out, want)
+        site.assert_tidy()
+    assert site.run("verify", "d/out").rc == 0
+
+
+@needs_strace
+@pytest.mark.parametrize("exchange", [True, False])
+@pytest.mark.parametrize("fmt", ["tar", "folder"])
+def test_killed_while_replacing(site, fmt, exchange):
+    """--force would destroy the old dataset and not finish the new one. Not every file system can
+    exchange two folders: there the old one may lose its name for a moment, never its bytes."""
+    refuse = [] if exchange else ["renameat2:error=EINVAL"]
+    site.run(*site.pack(fmt, "--shuffle", "1"))
+    old = tree(site.out)
+    keep = site.root / "keep"
+    site.out.rename(keep)
+    args = site.pack(fmt, "--force", "--shuffle", "2")
+    shutil.copytree(keep, site.out)
+    points = change_points(*args, tmp=site.root, cwd=site.root, inject=refuse)
+    new = tree(site.out)
+    assert old != new and sorted(old) == sorted(new)
+    gone = 0
+    for point in points if LONG else points[-26:]:  # those before are test_killed_anywhere's
+        site.clear()
+        shutil.copytree(keep, site.out)
+        kill_at(point, *args, cwd=site.root, inject=refuse)
+        if site.out.exists():
+            assert tree(site.out) in (old, new), point
+        else:
+            gone += 1
+            assert not exchange
+            site.run(*site.pack(fmt, "--shuffle", "2"), rc=4)  # no --force: brings the old one back
+            same_tree(site.out, old)
+        site.run(*args)
+        same_tree(site.out, new)
+        site.assert_tidy()
+    assert gone == (0 if exchange else 1)
+
+
+@needs_strace
+def test_forced_run_can_be_resumed(site):
+    """Hours of a --force run that was killed would be lost: --force alone begins anew."""
+    site.run(*site.pack("tfrecord", "--shuffle", "1"))
+    old = tree(site.out)
+    args = site.pack("tfrecord", "--shuffle", "2")
+    kill_at(("rename", 4), *args, "--force", cwd=site.root)
+    same_tree(site.out, old)
+    assert len([n for n in names(site.root / "d/out.partial") if n.endswith(".tfrecord")]) == 1
+    done = site.run(*args, "--resume", "--json", "-")
+    assert done.json()["result"]["shards_kept"] == 1
+    assert tree(site.out) != old
+    site.assert_tidy()
+
+
+@pytest.mark.parametrize("fmt", ["tfrecord", "folder"])
+def test_killed_at_any_moment_with_many_jobs(tmp_path, fmt):
+    """With many threads at work a kill would find shards in states one thread never has."""
+    make_images(tmp_path / "img", classes=4, per_class=60, sizes=(1000, 60_000))
+    args = ["pack", "img", "out", "--format", fmt, "--jobs", "8", "--quiet", "--shuffle", "5"]
+    args += ["--shards", "5"] if fmt == "tfrecord" else []
+    begin = time.monotonic()
+    run_stoker(*args, cwd=tmp_path)
+    took, want = time.monotonic() - begin, tree(tmp_path / "out")
+    rng = random.Random(7)
+    for _ in range(40 if LONG else 6):
+        shutil.rmtree(tmp_path / "out")
+        proc = subprocess.Popen([STOKER, *args], cwd=tmp_path, env=clean_env())
+        try:
+            proc.wait(rng.uniform(0.05, 1.05) * took)
+        except subprocess.TimeoutExpired:
+            proc.kill()
+        proc.wait()
+        if (tmp_path / "out").exists():
+            same_tree(tmp_path / "out", want)
+            continue
+        run_stoker(*args, "--resume", cwd=tmp_path)
+        same_tree(tmp_path / "out", want)
+        assert not [n for n in names(tmp_path) if "partial" in n]
+
+
+@needs_strace
+def test_resume_rewrites_a_shard_that_is_damaged(site):
+    """A power cut may leave a shard with its name and not its bytes: it would be published."""
+    args = site.pack("tfrecord")
+    site.run(*args)
+    want = tree(site.out)
+    for damage in (b"", want["out-00000-of-00003.tfrecord"][:-7]):
+        site.clear()
+        kill_at(("rename", 5), *args, cwd=site.root)  # index, plan, three shards: two are done
+        partial = site.root / "d/out.partial"
+        assert (partial / "out-00001-of-00003.tfrecord").exists()
+        (partial / "out-00000-of-00003.tfrecord").write_bytes(damage)
+        done = site.run(*args, "--resume", "--json", "-")
+        assert done.json()["result"]["shards_kept"] == 1
+        same_tree(site.out, want)
+
+
+# ---- refused -----------------------------------------------------------------------------------
+
+def test_never_replaces_what_is_not_ours(site):
+    """A wrong destination would cost somebody's files."""
+    site.out.mkdir()
+    (site.out / "precious").write_text("mine")
+    before = tree(site.root / "d")
+    for more in ((), ("--force",), ("--resume",)):
+        result = site.run(*site.pack("tar", *more), rc=4)
+        assert "d/out" in result.err and "somebody's data" in result.err
+    (site.out / "manifest.json").write_text('{"version": 1, "files": []}')
+    result = site.run(*site.pack("tar", "--force"), rc=4)
+    (site.out / "manifest.json").unlink()
+    assert "somebody's data" in result.err and tree(site.root / "d") == before
+    shutil.rmtree(site.out)
+    site.out.write_text("a file")
+    result = site.run(*site.pack("tar", "--force"), rc=4)
+    assert "a file is there" in result.err and site.out.read_text() == "a file"
+    site.out.unlink()
+    (site.root / "d/out.partial").mkdir()
+    (site.root / "d/out.partial/precious").write_text("mine")
+    for more in ((), ("--force",), ("--resume",)):
+        assert "in the way" in site.run(*site.pack("tar", *more), rc=4).err
+    assert tree(site.root / "d") == {"out.partial/precious": b"mine"}
+
+
+def test_finished_dataset_is_not_replaced_without_force(site):
+    """A repeated command would replace a dataset that jobs are reading."""
+    site.run(*site.pack("tfrecord"))
+    before = tree(site.out)
+    for more in ((), ("--resume",), ("--shuffle", "3")):
+        assert "--force" in site.run(*site.pack("tfrecord", *more), rc=4).err
+    same_tree(site.out, before)
+    site.assert_tidy()
+
+
+@needs_strace
+def test_resume_with_other_options_or_source_is_refused(site):
+    """Shards of two different runs would be mixed into one dataset."""
+    args = site.pack("tfrecord")
+    kill_at(("rename", 4), *args, cwd=site.root)
+    partial = tree(site.root / "d/out.partial")
+    for more in (("--shuffle", "1"), ("--payload", "raw"), ("--label-from", "none"),
+                 ("--keys", "number"), ("--exclude", "*0.jpg"), ("--on-error", "skip"),
+                 ("--compress", "zstd"), ("--name", "x")):
+        result = site.run(*args, "--resume", *more, rc=4)
+        assert "other options" in result.err, more
+    (site.root / "img/class00/new.jpg").write_bytes(b"new")
+    assert "another source" in site.run(*args, "--resume", rc=4).err
+    assert tree(site.root / "d/out.partial") == partial
+    site.run(*args)
+    site.assert_tidy()
+
+
+@needs_strace
+def test_resume_notices_other_labels(site):
+    """With the label file changed in between, shards of one dataset would have different labels."""
+    rows = [f"class0{c}/img000{i}.jpg,{i % 2}\n" for c in range(2) for i in range(6)]
+    labels = site.root / "labels.csv"
+    labels.write_text("key,label\n" + "".join(rows))
+    args = site.pack("tfrecord", "--label-from", "csv:labels.csv")
+    kill_at(("rename", 4), *args, cwd=site.root)
+    labels.write_text("key,label\n" + "".join(r.replace(",0", ",5") for r in rows))
+    assert "other options" in site.run(*args, "--resume", rc=4).err
+
+
+def test_destination_behind_a_link(site):
+    """Packing to a link into scratch space would fail after hours, or replace the link."""
+    scratch = site.root / "scratch"
+    scratch.mkdir()
+    site.out.symlink_to(scratch)
+    for more in ((), ("--force",)):
+        site.run(*site.pack("tfrecord", *more))
+        assert site.out.is_symlink() and (scratch / "manifest.json").exists()
+        assert not [n for n in names(site.root) if "partial" in n]
+    site.run("verify", "d/out")
+
+
+def test_destination_inside_the_source_is_refused(site):
+    """The next run would pack its own output."""
+    for dst in ("img/packed", "img/class00/packed", "img"):
+        result = site.run("pack", "img", dst, rc=(2, 4))
+        assert not list((site.root / "img").rglob("*partial*")), result
+    assert len(tree(site.root / "img")) == 12
+
+
+@needs_root
+def test_mount_point_as_destination(site):
+    """A mounted folder cannot be renamed: that would be found out after all the work."""
+    site.out.mkdir()
+    with small_disk(site.out, "1m"):
+        assert "mounted" in site.run(*site.pack("tar"), rc=4).err
+    assert names(site.root / "d") == ["out"]
+
+
+# ---- the same bytes ----------------------------------------------------------------------------
+
+def numbers_source(root):
+    """Rows every format for numbers can hold, enough for several chunks."""
+    x = np.random.default_rng(3).normal(size=(400, 5)).round(4)
+    path = root / "x.csv"
+    path.write_text("key,label,v\n" + "".join(f"k{i:04d},{i % 7},{r[0]}\n"
+                                              for i, r in enumerate(x)))
+    np.save(root / "x.npy", x)
+    return path, root / "x.npy"
+
+
+@pytest.mark.parametrize("fmt", [*FORMATS, "json", "csv", "tsv", "npy"])
+def test_same_bytes_whatever_the_jobs(tmp_path, fmt):
+    """Two runs of the same command could not be compared, and --resume not be trusted. (A small
+    --memory makes many small chunks for the jobs to fight over.)"""
+    csv, npy = numbers_source(tmp_path)
+    if fmt in FORMATS:
+        src = tmp_path / "img"
+        make_images(src, classes=5, per_class=20, sizes=(0, 2000))
+    else:
+        src = npy if fmt == "npy" else csv
+    args = ["--format", fmt, "--quiet", "--name", "x"]
+    shards = ["--shards", "3"] if fmt not in ("folder",) else []
+    for more in ([], ["--shuffle", "11", *shards]):
+        want = None
+        for jobs in (1, 2, 5, 16):
+            dst = tmp_path / f"out{jobs}"
+            memory = ["--memory", "128K"] if jobs > 1 else []
+            run_stoker("pack", src, dst, "--jobs", jobs, *args, *more, *memory)
+            want = want or tree(dst)
+            same_tree(dst, want)
+            shutil.rmtree(dst)
+
+
+def samples_of(path, tmp):
+    """The samples as text, whatever the format."""
+    dst = pathlib.Path(tmp) / "as-jsonl"
+    run_stoker("pack", path, dst, "--format", "jsonl", "--shards", "1", "--quiet", "--force")
+    (shard,) = dst.glob("*.jsonl")
+    return shard.read_text().splitlines()
+
+
+@pytest.mark.parametrize("fmt", ["tfrecord", "tar", "npz", "hdf5"])
+def test_shuffle_is_a_permutation_that_the_seed_decides(tmp_path, fmt):
+    """Shuffling would lose or repeat samples, or give the same order for every seed."""
+    make_images(tmp_path / "img", classes=5, per_class=20, sizes=(0, 300))
+    lists = []
+    for i, more in enumerate(([], ["--shuffle", "1"], ["--shuffle", "2"])):
+        run_stoker("pack", tmp_path / "img", tmp_path / f"out{i}", "--format", fmt, *more)
+        lists.append(samples_of(tmp_path / f"out{i}", tmp_path))
+    plain, one, two = lists
+    assert len(plain) == 100 and len(set(plain)) == 100
+    assert sorted(one) == sorted(plain) == sorted(two)
+    assert len({tuple(x) for x in lists}) == 3
+
+
+# ---- full disk ---------------------------------------------------------------------------------
+
+class small_disk:
+    """A tmpfs of that size on a folder, as long as the block lasts."""
+
+    def __init__(self, path, size):
+        self.path, self.size = pathlib.Path(path), size
+
+    def __enter__(self):
+        self.path.mkdir(exist_ok=True)
+        done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={self.size}", "stoker-test",
+                               self.path], capture_output=True, text=True)
+        if done.returncode:
+            pytest.skip(f"cannot mount a tmpfs here: {done.stderr.strip()}")
+        return self
+
+    def resize(self, size):
+        subprocess.run(["mount", "-o", f"remount,size={size}", self.path], check=True)
+
+    def __exit__(self, *exc):
+        subprocess.run(["umount", self.path], check=True)
+
+
+@needs_root
+@pytest.mark.parametrize("fmt", FORMATS)
+def test_full_disk(site, fmt):
+    """A full disk would pass for a finished dataset, cost the old one, or not be named."""
+    make_images(site.root / "img", classes=2, per_class=60, sizes=(4000, 8000))
+    plain = site.pack(fmt)
+    site.run(*plain)
+    want = tree(site.out)
+    shutil.rmtree(site.root / "d")
+    with small_disk(site.root / "d", "640k") as disk:
+        site.run("pack", "img", "d/out", "--include", "*0.jpg", "--format", "tar")
+        old = tree(site.out)
+        result = site.run(*plain, "--force", rc=4)
+        assert "No space left on device" in result.err and "d/out.partial" in result.err, result
+        same_tree(site.out, old)
+        disk.resize("4m")
+        site.run(*plain, "--resume")
+        same_tree(site.out, want)
+        site.assert_tidy()
+    (site.root / "d").rmdir()
+
+
+@needs_strace
+@pytest.mark.parametrize("fmt", ["tfrecord", "recordio", "lmdb"])
+def test_no_space_at_any_call(site, fmt):
+    """The one call whose failure nobody looks at would make a dataset that is not whole."""
+    args = site.pack(fmt)
+    points = [p for p in change_points(*args, tmp=site.root, cwd=site.root) if p[0] != "openat"]
+    want = tree(site.out)
+    failed = 0
+    for call, n in ladder(points, 12):
+        site.clear()
+        result = run_traced(*args, inject=[f"{call}:error=ENOSPC:when={n}"], cwd=site.root,
+                            rc=(0, 4))
+        if result.rc == 4:
+            failed += 1
+            assert "No space left on device" in result.err and "d" in result.err, result
+            if not site.out.exists():
+                site.run(*args, "--resume")
+        same_tree(site.out, want)
+        site.assert_tidy()
+    assert failed >= 5
+
+
+def test_file_size_limit(site):
+    """Where the batch system limits the size of files, the process would die without a word."""
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192))
+    result = site.run(*site.pack("tar"), rc=4, preexec_fn=limit)
+    assert "File too large" in result.err and "d/out.partial" in result.err
+    assert not site.out.exists()
+    site.run(*site.pack("tar"), "--resume")
+    site.assert_tidy()
+
+
+@needs_root
+def test_full_disk_for_the_index(tmp_path):
+    """A dataset on a full disk could not even be looked at."""
+    src, cache = tmp_path / "full", tmp_path / "cache"
+    cache.mkdir()
+    with small_disk(src, "512k"), small_disk(cache, "64k"):
+        files = make_images(src / "img", classes=2, per_class=6)
+        (src / "fill").write_bytes(bytes(1))
+        fill(src / "fill")
+        result = run_stoker("inspect", src / "img", "--json", "-", env={"XDG_CACHE_HOME": cache})
+        assert result.json()["result"]["samples"] == len(files)
+        assert names(src) == ["fill", "img"]
+        assert len(list((cache / "stoker").iterdir())) == 1  # the next place
+        shutil.rmtree(cache / "stoker")
+        (cache / "stoker").mkdir()
+        fill(cache / "fill")
+        result = run_stoker("inspect", src / "img", "--json", "-", env={"XDG_CACHE_HOME": cache})
+        assert result.json()["result"]["samples"] == len(files)
+        assert names(cache / "stoker") == [] and names(src) == ["fill", "img"]
+        run_stoker("pack", src / "img", tmp_path / "out", env={"XDG_CACHE_HOME": cache})
+    run_stoker("verify", tmp_path / "out")
+
+
+def fill(path):
+    with open(path, "wb", buffering=0) as f:
+        try:
+            while True:
+                f.write(bytes(4096))
+        except OSError:
+            pass
+
+
+@needs_root
+def test_full_disk_for_temporary_files(tmp_path):
+    """"No space left" on /tmp would send the user looking at the wrong disk."""
+    path = tmp_path / "many.tfrecord"
+    path.write_bytes(tfr.frame(b"0123456789") * 60_000)
+    with small_disk(tmp_path / "tmp", "64k"):
+        result = run_stoker("verify", path, rc=4, env={"TMPDIR": tmp_path / "tmp"})
+        assert "No space left on device" in result.err and str(tmp_path / "tmp") in result.err
+
+
+# ---- input that cannot be read ------------------------------------------------------------------
+
+def packed_keys(out):
+    return sorted(n.removeprefix("files/") for n in tree(out) if n.startswith("files/"))
+
+
+@needs_root
+def test_unreadable_files_and_folders(site):
+    """One file without permission would cost the whole run, or be left out in silence."""
+    secret = ["class00/img0002.jpg", "class01/img0004.jpg"]
+    for name in secret:
+        (site.root / "img" / name).chmod(0)
+    closed = site.root / "img/class02"
+    closed.mkdir()
+    (closed / "x.jpg").write_bytes(b"x")
+    closed.chmod(0)
+    for path in (site.root, *site.root.parents):
+        if path.stat().st_mode & 5 != 5:
+            os.chmod(path, path.stat().st_mode | 5)
+    (site.root / "d").chmod(0o777)
+    (site.root / "xdg-cache").chmod(0o777)
+    os.chmod(site.root / "xdg-cache/stoker", 0o777)
+    shutil.rmtree(site.root / "xdg-cache/stoker")
+    args = site.pack("folder", "--on-error")
+    result = site.run(*args, "stop", rc=4, preexec_fn=as_nobody)
+    assert "Permission denied" in result.err and "img/class0" in result.err
+    assert not site.out.exists()
+    result = site.run(*args, "skip", "--force", "--json", "-", rc=3, preexec_fn=as_nobody)
+    skipped = result.json()["result"]["skipped"]
+    assert skipped["count"] == 3
+    assert sorted(p["path"] for p in skipped["items"]) == [*(f"img/{s}" for s in secret),
+                                                           "img/class02"]
+    assert len(packed_keys(site.out)) == 10 and not set(secret) & set(packed_keys(site.out))
+    site.run("verify", "d/out")
+
+
+def change_while_packing(site, *args):
+    """Runs pack and changes the source between its index and its reading: pack is held when it
+    has made its folder."""
+    before = [p for p in change_points(*args, tmp=site.root, cwd=site.root) if p[0] == "mkdir"]
+    site.clear()
+    hold = before[-1][1]
+    argv = ["strace", "-qq", "-o", "/dev/null", "-e", "trace=mkdir",
+            f"--inject=mkdir:delay_exit=1200000:when={hold}", STOKER, *args]
+    proc = subprocess.Popen(argv, cwd=site.root, env=traced_env(), stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE)
+    while not (site.root / "d/out.partial").exists() and proc.poll() is None:
+        time.sleep(0.01)
+    img = site.root / "img"
+    (img / "class00/img0003.jpg").unlink()
+    os.truncate(img / "class01/img0001.jpg", 10)
+    with open(img / "class01/img0002.jpg", "ab") as f:
+        f.write(b"more")
+    shutil.copy(img / "class01/img0003.jpg", img / "class01/img0005.jpg")
+    out, err = proc.communicate()
+    return proc.returncode, out.decode(), err.decode()
+
+
+@needs_strace
+def test_files_that_change_while_they_are_packed(site):
+    """Half-written or vanished files would be packed as they happen to be, without a word."""
+    changed = ["class00/img0003.jpg", "class01/img0001.jpg", "class01/img0002.jpg",
+               "class01/img0005.jpg"]
+    rc, out, err = change_while_packing(site, *site.pack("folder"))
+    assert rc == 4 and "img/class00/img0003.jpg" in err and "No such file" in err
+    assert not site.out.exists()
+    shutil.rmtree(site.root / "img")
+    make_images(site.root / "img", classes=2, per_class=6)
+    rc, out, err = change_while_packing(site, *site.pack("folder", "--on-error", "skip", "--json",
+                                                         "skip.json"))
+    assert rc == 3
+    import json
+    skipped = json.loads((site.root / "skip.json").read_text())["result"]["skipped"]
+    assert sorted(p["path"] for p in skipped["items"]) == [f"img/{c}" for c in changed]
+    assert len(packed_keys(site.out)) == 8 and not set(changed) & set(packed_keys(site.out))
+    site.run("verify", "d/out")
+
+
+@needs_strace
+def test_read_errors(site):
+    """A disk that fails in one place would cost everything, or give bytes that were never read."""
+    args = site.pack("folder")
+    for when, lost in (("30", 1), ("20+4", 3)):
+        site.clear()
+        inject = [f"pread64:error=EIO:when={when}"]
+        result = run_traced(*args, inject=inject, rc=4, cwd=site.root)
+        assert "Input/output error" in result.err and "img/class0" in result.err, result
+        assert not site.out.exists()
+        result = run_traced(*args, "--on-error", "skip", "--force", inject=inject, cwd=site.root,
+                            rc=3)
+        kept = packed_keys(site.out)
+        assert 12 - 2 * lost <= len(kept) < 12
+        assert all(tree(site.out)[f"files/{k}"] == (site.root / "img" / k).read_bytes()
+                   for k in kept)
+        site.run("verify", "d/out")
+
+
+@needs_strace
+@pytest.mark.parametrize("fmt", ["tfrecord", "npz", "folder"])
+def test_interrupted_calls(site, fmt):
+    """A signal (a timer of the batch system) in the middle of a read would be an I/O error."""
+    args = site.pack(fmt)
+    site.run(*args)
+    want = tree(site.out)
+    site.clear()
+    storm = [f"{call}:error=EINTR:when=1+2" for call in ("pread64", "write", "pwrite64")]
+    run_traced(*args, inject=storm, rc=0, cwd=site.root)
+    same_tree(site.out, want)
+    assert run_traced("verify", "d/out", inject=storm, cwd=site.root).rc == 0
+
+
+def test_stopped_by_a_signal(site):
+    """Ctrl-C would leave a mess, or a run that cannot go on."""
+    make_images(site.root / "img", classes=10, per_class=60, sizes=(10_000, 60_000))
+    args = site.pack("tfrecord")
+    proc = subprocess.Popen([STOKER, *args], cwd=site.root, env=clean_env(),
+                            stderr=subprocess.PIPE)
+    while not list(site.root.glob("d/out.partial/*.tfrecord*")) and proc.poll() is None:
+        time.sleep(0.001)
+    proc.send_signal(signal.SIGTERM)
+    _, err = proc.communicate()
+    if proc.returncode == 0:
+        pytest.skip("it was faster than the signal")
+    assert proc.returncode == 128 + signal.SIGTERM, err
+    assert not site.out.exists()
+    site.run(*args, "--resume")
+    site.assert_tidy()
+    site.run("verify", "d/out")
+
+
+# ---- memory ------------------------------------------------------------------------------------
+
+def peak_memory(*args):
+    """Peak resident bytes; of a sanitized build without its quarantine of freed blocks."""
+    env = clean_env()
+    env["ASAN_OPTIONS"] += ":quarantine_size_mb=0:malloc_context_size=0:detect_leaks=0"
+    binary = os.environ.get("STOKER_RELEASE", STOKER)
+    proc = subprocess.Popen([binary, *map(str, args)], env=env, stdin=subprocess.DEVNULL)
+    _, status, usage = os.wait4(proc.pid, 0)
+    proc.returncode = os.waitstatus_to_exitcode(status)
+    assert proc.returncode == 0, args
+    return usage.ru_maxrss * 1024
+
+
+@pytest.mark.parametrize("kind", ["folder", "tfrecord", "tar"])
+def test_memory_does_not_grow_with_the_dataset(tmp_path, kind):
+    """A dataset larger than the job's memory limit could not be packed."""
+    peaks = {}
+    for times in (1, 8):
+        root = tmp_path / f"x{times}"
+        make_images(root / "img", classes=4, per_class=96 * times, sizes=(65_000, 66_000))
+        src = root / "img"
+        if kind != "folder":
+            src = root / "src"
+            run_stoker("pack", root / "img", src, "--format", kind, "--quiet")
+            shutil.rmtree(root / "img")
+        out = root / "out"
+        peaks[times] = (peak_memory("pack", src, out, "--jobs", 4, "--quiet"),
+                        peak_memory("verify", out, "--jobs", 4, "--quiet"))
+        shutil.rmtree(root)
+    for one, eight, what in zip(peaks[1], peaks[8], ("pack", "verify")):
+        assert eight < one * 1.2, f"{what}: {one >> 20} MiB for 24 MiB, {eight >> 20} for 192"
