@@ -115,6 +115,7 @@ struct stk_open_options {
     unsigned jobs;       /* threads for building the index; 0: one a core */
     bool no_index_write; /* build the index in memory-backed scratch, publish nothing */
     bool rebuild_index;  /* ignore an index that is there */
+    bool group;          /* a folder's files of one stem (a.jpg, a.json) are one sample */
     /* Called now and then while an index is built; return non-zero to stop. May be NULL. */
     int (*progress)(void *user, uint64_t bytes_done, uint64_t bytes_total, uint64_t samples);
     void *user;

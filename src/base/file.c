@@ -46,6 +46,20 @@ int stk_write_full(int fd, const void *p, size_t n, const char *path, struct stk
     return 0;
 }
 
+int stk_pwrite_full(int fd, const void *p, size_t n, uint64_t off, const char *path,
+                    struct stk_err *err)
+{
+    for (size_t done = 0; done < n;) {
+        ssize_t k = pwrite(fd, (const uint8_t *)p + done, n - done, (off_t)(off + done));
+        if (k < 0 && errno == EINTR)
+            continue;
+        if (k < 0)
+            return stk_err_sys(err, path, "write");
+        done += (size_t)k;
+    }
+    return 0;
+}
+
 int stk_read_file(const char *path, size_t max, struct stk_buf *b, struct stk_err *err)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);

@@ -10,6 +10,8 @@
 int stk_pread_full(int fd, void *p, size_t n, uint64_t off, size_t *got, const char *path,
                    struct stk_err *err);
 int stk_write_full(int fd, const void *p, size_t n, const char *path, struct stk_err *err);
+int stk_pwrite_full(int fd, const void *p, size_t n, uint64_t off, const char *path,
+                    struct stk_err *err);
 /* Whole file into b; refuses more than max bytes. */
 int stk_read_file(const char *path, size_t max, struct stk_buf *b, struct stk_err *err);
 /* Writes path.partial.PID, fsyncs, renames to path, fsyncs the directory. */

@@ -26,14 +26,18 @@ static int nameless_in(const char *dir)
     return fd;
 }
 
-int stk_nameless_file(const char *dir, struct stk_err *err)
+const char *stk_tmpdir(void)
 {
     const char *tmp = getenv("TMPDIR");
-    tmp = tmp && tmp[0] ? tmp : "/tmp";
+    return tmp && tmp[0] ? tmp : "/tmp";
+}
+
+int stk_nameless_file(const char *dir, struct stk_err *err)
+{
     int fd = dir ? nameless_in(dir) : -1;
     if (fd < 0)
-        fd = nameless_in(tmp);
-    return fd < 0 ? stk_err_sys(err, tmp, "make a temporary file") : fd;
+        fd = nameless_in(stk_tmpdir());
+    return fd < 0 ? stk_err_sys(err, stk_tmpdir(), "make a temporary file") : fd;
 }
 
 void stk_spool_init(struct stk_spool *s, const char *dir)
@@ -61,7 +65,10 @@ static int flush(struct stk_spool *s, struct stk_err *err)
 {
     if (s->fd < 0 && (s->fd = stk_nameless_file(s->dir, err)) < 0)
         return STK_E_SYS;
-    int rc = stk_write_full(s->fd, s->buf.data, s->buf.len, "temporary file", err);
+    /* It has no name of its own: the folder tells which disk it is about. */
+    int rc = stk_write_full(s->fd, s->buf.data, s->buf.len, s->dir ? s->dir : stk_tmpdir(), err);
+    if (rc < 0)
+        rc = stk_err_wrap(err, rc, "temporary file");
     s->flushed += s->buf.len;
     stk_buf_reset(&s->buf);
     return rc;

@@ -26,6 +26,7 @@ static inline uint64_t stk_spool_len(const struct stk_spool *s)
 }
 /* All of it, read only. Borrowed: valid until the next put or release. */
 int stk_spool_map(struct stk_spool *s, const void **p, struct stk_err *err);
+const char *stk_tmpdir(void); /* $TMPDIR or /tmp. Borrowed. */
 /* A nameless file in dir (or $TMPDIR, /tmp). Returns the descriptor or a negative code. */
 int stk_nameless_file(const char *dir, struct stk_err *err);
 

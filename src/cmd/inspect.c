@@ -13,7 +13,7 @@ struct settings {
     struct stk_common common;
     const char *output, *format, *payload, *index;
     uint64_t sample, jobs;
-    bool force, rebuild_index, write_index;
+    bool force, group, rebuild_index, write_index;
 };
 
 static const struct stk_opt options[] = {
@@ -47,6 +47,11 @@ static const struct stk_opt options[] = {
      .choices_fn = stk_payload_names,
      .offset = offsetof(struct settings, payload),
      .help = "What a record holds"},
+    {.name = "group",
+     .type = STK_OPT_FLAG,
+     .offset = offsetof(struct settings, group),
+     .help = "A folder's files that share a name up to the first dot (a.jpg, a.json) are one "
+             "sample"},
     {.name = "index",
      .type = STK_OPT_STRING,
      .arg = "FILE",
@@ -446,6 +451,7 @@ static int run_inspect(struct stk_run *run)
     struct stk_open_options o = {
         .format = s->format,
         .payload = s->payload,
+        .group = s->group,
         .index = s->index,
         .jobs = (unsigned)s->jobs,
         .no_index_write = !s->write_index,

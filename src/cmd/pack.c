@@ -15,7 +15,7 @@ struct settings {
     const char *keys, *on_error;
     const char **include, **exclude;
     uint64_t shards, shard_size, jobs, shuffle, memory;
-    bool resume, force;
+    bool resume, force, group;
 };
 
 static const char *const label_choices[] = {"auto", "none", "dir[:LEVEL]", "csv:FILE", NULL};
@@ -125,6 +125,11 @@ static const struct stk_opt options[] = {
      .choices_fn = stk_payload_names,
      .offset = offsetof(struct settings, from_payload),
      .help = "What a record of SRC holds"},
+    {.name = "group",
+     .type = STK_OPT_FLAG,
+     .offset = offsetof(struct settings, group),
+     .help = "Of a folder SRC, files that share a name up to the first dot (a.jpg, a.json) are one "
+             "sample"},
     {.name = "jobs",
      .letter = 'j',
      .type = STK_OPT_UNSIGNED,
@@ -242,6 +247,7 @@ static struct stk_pack_options pack_options(struct stk_run *run, const char *rec
         .format = s->format ? s->format : format_by_ending(run->opts.arg[1]),
         .src_format = s->from_format,
         .src_payload = s->from_payload,
+        .src_group = s->group,
         .payload = s->payload && strcmp(s->payload, "auto") != 0 ? s->payload : NULL,
         .name = s->name,
         .shards = s->shards,

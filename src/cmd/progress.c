@@ -30,6 +30,7 @@ void stk_stop_on_signals(void)
     sigemptyset(&act.sa_mask);
     sigaction(SIGINT, &act, NULL);
     sigaction(SIGTERM, &act, NULL);
+    signal(SIGXFSZ, SIG_IGN); /* a limit on file sizes is an error of write(), with a name */
 }
 
 int stk_stop_signal(void)

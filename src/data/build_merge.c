@@ -26,7 +26,7 @@ struct merge {
 
 static const char *index_name(const struct merge *m)
 {
-    return m->b->o->path ? m->b->o->path : "temporary index";
+    return m->b->o->path ? m->b->o->path : stk_tmpdir(); /* nameless: the folder tells the disk */
 }
 
 static int merge_flush(struct merge *m, struct stk_err *err)
@@ -312,7 +312,8 @@ static int by_name(const void *a, const void *b, void *user)
     uint32_t n = x->name_len < y->name_len ? x->name_len : y->name_len;
     int c = memcmp(names + x->name_off, names + y->name_off, n);
     c = c ? c : (x->name_len > y->name_len) - (x->name_len < y->name_len);
-    return c ? c : strcmp(x->codec, y->codec);
+    c = c ? c : strcmp(x->codec, y->codec);
+    return c ? c : (int)x->kind - (int)y->kind;
 }
 
 /* Fields in the order of their names. */
@@ -413,6 +414,8 @@ static void fill_header(struct merge *m)
     h->compress = b->o->list.compress;
     if ((b->walk->format->caps & STK_CAN_TREE) && !b->o->list.compress && !b->o->list.grouped)
         h->flags |= STK_INDEX_KEYS_ARE_FILES;
+    if (b->o->list.grouped)
+        h->flags |= STK_INDEX_GROUPED;
     snprintf(h->format, sizeof h->format, "%s", b->walk->format->name);
     const struct stk_index_field *f = (const void *)b->fields.data;
     if (b->fields.len == sizeof *f) /* one kind of record: what it holds */
@@ -455,9 +458,7 @@ static int merge_all(struct merge *m, struct stk_err *err)
     if (rc < 0)
         return rc;
     fill_header(m);
-    if (pwrite(m->fd, &m->h, sizeof m->h, 0) != (ssize_t)sizeof m->h)
-        return stk_err_sys(err, index_name(m), "write");
-    return 0;
+    return stk_pwrite_full(m->fd, &m->h, sizeof m->h, 0, index_name(m), err);
 }
 
 int stk_build_merge(struct builder *b, int fd, struct stk_err *err)

@@ -99,7 +99,7 @@ static int on_chain(struct file_sink *f, const struct stk_event *e, struct stk_e
 static bool same_field(const struct builder *b, const struct stk_index_field *have,
                        const struct stk_field_wire *w, const char *name, size_t len)
 {
-    return have->name_len == len &&
+    return have->name_len == len && have->kind == w->kind &&
            memcmp(b->fieldnames.data + have->name_off, name, len) == 0 &&
            strcmp(have->codec, w->codec) == 0;
 }

@@ -127,7 +127,8 @@ static bool settings_match(const struct stk_dataset *ds, const struct stk_open_o
         return false;
     if (strcmp(ds->list.payload, "auto") != 0 && strcmp(ds->list.payload, h->payload) != 0)
         return false;
-    return h->compress == ds->list.compress;
+    return h->compress == ds->list.compress &&
+           ds->list.grouped == ((h->flags & STK_INDEX_GROUPED) != 0);
 }
 
 /* A single file's index must be of this very file. */
@@ -363,6 +364,7 @@ static int open_how(const char *path, struct opening *how, struct stk_dataset **
     pthread_mutex_init(&ds->lock, NULL);
     ds->rootfd = -1;
     ds->list.payload = o->payload ? o->payload : "auto";
+    ds->list.grouped = o->group;
     struct stat sb;
     int rc = stat(ds->path, &sb) < 0 ? stk_err_sys(err, path, "open") : 0;
     bool is_dir = how->is_dir = rc == 0 && S_ISDIR(sb.st_mode);

@@ -106,6 +106,7 @@ struct stk_index_header {
         uint32_t elem, pad;
     } table[STK_T_COUNT];
 };
+#define STK_INDEX_GROUPED        2u /* files of one stem are one sample */
 #define STK_INDEX_KEYS_ARE_FILES 1u /* a sample's key is its file's name (folder) */
 #define STK_INDEX_ALIGN          64u
 #define STK_INDEX_VERSION        1u

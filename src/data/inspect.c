@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #define SMALL_SAMPLE (64u << 10)
+#define DESCRIBE_MAX (1ull << 30) /* a larger first sample is not read just to say what it is */
 
 static unsigned bucket_of(uint64_t size)
 {
@@ -108,6 +109,10 @@ int stk_inspect_dataset(struct stk_dataset *ds, struct stk_inspect *o, struct st
     if (rc == 0)
         rc = count_classes(ds, o, err);
     if (rc < 0 || !o->samples)
+        return rc;
+    uint64_t first = 0;
+    rc = stk_index_sample_bytes(&ds->index, 0, &first, err);
+    if (rc < 0 || first > DESCRIBE_MAX)
         return rc;
     struct stk_sample s;
     stk_sample_init(&s);

@@ -205,12 +205,8 @@ int stk_labels_init(struct stk_labels *l, const char *spec, const struct stk_dat
                     struct stk_err *err)
 {
     *l = (struct stk_labels){0};
-    bool told = spec && strcmp(spec, "auto") != 0;
-    if (!told && ds->has_manifest) {
-        spec = ds->manifest.label_from && ds->manifest.label_from[0] ? ds->manifest.label_from
-                                                                     : "none";
-    } else if (!told) {
-        if (!(ds->format->caps & (STK_CAN_TREE | STK_CAN_PATHS)))
+    if (!spec || strcmp(spec, "auto") == 0) {
+        if (!(ds->format->caps & (STK_CAN_TREE | STK_CAN_PATHS)) || ds->has_manifest)
             return 0;
         l->mode = STK_LABEL_DIR;
         l->level = 1;
@@ -232,6 +228,21 @@ int stk_labels_init(struct stk_labels *l, const char *spec, const struct stk_dat
     l->mode = STK_LABEL_DIR;
     l->level = (int)level;
     return collect_dirs(l, ds, true, err);
+}
+
+int stk_labels_from_manifest(struct stk_labels *l, const struct stk_manifest *m,
+                             struct stk_err *err)
+{
+    const char *spec = m->label_from ? m->label_from : "";
+    *l = (struct stk_labels){0};
+    if (strncmp(spec, "dir:", 4) != 0)
+        return 0;
+    l->mode = STK_LABEL_DIR;
+    l->level = atoi(spec + 4);
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < m->nclasses; i++)
+        rc = add_class(l, m->classes[i], strlen(m->classes[i]), err);
+    return rc < 0 ? rc : number_classes(l, err);
 }
 
 void stk_labels_release(struct stk_labels *l)

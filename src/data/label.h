@@ -22,6 +22,9 @@ struct stk_labels {
  * "none", "dir" (the last directory), "dir:LEVEL", "csv:FILE" (key, label). Reads all keys. */
 int stk_labels_init(struct stk_labels *l, const char *spec, const struct stk_dataset *ds,
                     struct stk_err *err);
+/* Of a dataset whose manifest says that labels are directories of the keys (else: none). */
+int stk_labels_from_manifest(struct stk_labels *l, const struct stk_manifest *m,
+                             struct stk_err *err);
 void stk_labels_release(struct stk_labels *l);
 /* 1: *label is the key's; 0: labels are not given this way; negative: the key has none. */
 int stk_labels_of(const struct stk_labels *l, const char *key, size_t len, int64_t *label,

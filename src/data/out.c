@@ -88,9 +88,7 @@ int stk_out_patch(struct stk_out *o, uint64_t off, const void *p, size_t n, stru
 {
     int rc = flush(o, err);
     o->patched = true;
-    if (rc == 0 && pwrite(o->fd, p, n, (off_t)off) != (ssize_t)n)
-        rc = stk_err_sys(err, o->partial, "write");
-    return rc;
+    return rc < 0 ? rc : stk_pwrite_full(o->fd, p, n, off, o->partial, err);
 }
 
 /* ---- sidecars ---- */

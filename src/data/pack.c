@@ -167,9 +167,13 @@ static int plan_text(const struct pack *p, const char *src, struct stk_buf *b, s
                    p->cfg.format->name, p->cfg.codec ? p->cfg.codec->name : "", p->name,
                    (unsigned long long)o->shards, (unsigned long long)o->shard_size_bytes,
                    o->compress ? o->compress : "");
-    stk_buf_printf(b, "shuffle %d %llu label %s numbers %d on_error %d\n", o->shuffle,
+    stk_buf_printf(b, "shuffle %d %llu label %s numbers %d on_error %d group %d\n", o->shuffle,
                    (unsigned long long)o->seed, o->label_from ? o->label_from : "auto",
-                   o->number_keys, o->on_error);
+                   o->number_keys, o->on_error, o->src_group);
+    uint64_t hash = 0, size = 0;
+    if (o->label_from && strncmp(o->label_from, "csv:", 4) == 0 &&
+        stk_hash_file(o->label_from + 4, &hash, &size, NULL) == 0)
+        stk_buf_printf(b, "labels %016llx\n", (unsigned long long)hash);
     for (const char *const *g = o->include; g && *g; g++)
         stk_buf_printf(b, "include %s\n", *g);
     for (const char *const *g = o->exclude; g && *g; g++)
@@ -688,8 +692,7 @@ static int write_manifest(struct pack *p, const char *src, const struct stk_mani
                           struct stk_err *err)
 {
     char label_from[32] = "";
-    /* In a tree the directories go on to be the labels; elsewhere each sample has its own. */
-    if (p->cfg.label_in_key && (p->cfg.format->caps & (STK_CAN_TREE | STK_CAN_PATHS)))
+    if (p->cfg.label_in_key) /* a tree of files can be made again without label files */
         snprintf(label_from, sizeof label_from, "dir:%d", p->labels.level);
     struct stk_manifest m = {.format = p->cfg.format->name,
                              .payload = p->cfg.codec ? p->cfg.codec->name : "",
@@ -701,9 +704,11 @@ static int write_manifest(struct pack *p, const char *src, const struct stk_mani
                              .settings_json = p->o->settings_json,
                              .classes = p->labels.classes,
                              .nclasses = p->labels.nclasses};
-    if (!m.nclasses && p->ds->has_manifest && p->labels.mode == STK_LABEL_NONE) {
+    if (p->ds->has_manifest && p->labels.mode == STK_LABEL_NONE) {
         m.classes = p->ds->manifest.classes; /* labels came along, so do their names */
         m.nclasses = p->ds->manifest.nclasses;
+        if (!p->o->number_keys)
+            m.label_from = p->ds->manifest.label_from;
     }
     m.shard = calloc(p->nshards + 1, sizeof *m.shard);
     m.other = calloc(p->nshards + 1, sizeof *m.other);
@@ -741,6 +746,7 @@ static int open_source(struct pack *p, const char *src, struct stk_err *err)
     struct index_progress ip = {p->o};
     struct stk_open_options o = {.format = p->o->src_format,
                                  .payload = p->o->src_payload,
+                                 .group = p->o->src_group,
                                  .jobs = p->o->jobs,
                                  .progress = on_index,
                                  .user = &ip};
@@ -760,6 +766,53 @@ static int open_source(struct pack *p, const char *src, struct stk_err *err)
     if (rc == 0)
         p->skipped.count += p->ds->problems.count - p->ds->problems.kept;
     return rc;
+}
+
+/* The real path of dst, or of the folder it will be in. malloc'ed, NULL: cannot tell. */
+static char *real_part(const char *dst, bool *whole)
+{
+    char *copy = strdup(dst), *real = copy ? realpath(copy, NULL) : NULL;
+    *whole = real != NULL;
+    for (bool last = false; copy && !real && !last;) {
+        char *slash = strrchr(copy, '/');
+        last = !slash || slash == copy;
+        if (!last)
+            *slash = '\0';
+        real = realpath(!slash ? "." : last ? "/" : copy, NULL);
+    }
+    free(copy);
+    return real;
+}
+
+/* A dataset written into the folder it is made of would be part of it the next time. */
+static int check_apart(const char *src, const char *dst, struct stk_err *err)
+{
+    struct stat sb;
+    bool whole, inside = false;
+    char *from = stat(src, &sb) == 0 && S_ISDIR(sb.st_mode) ? realpath(src, NULL) : NULL;
+    char *to = from ? real_part(dst, &whole) : NULL;
+    if (to) {
+        size_t n = strcmp(from, "/") == 0 ? 0 : strlen(from);
+        bool same = strcmp(from, to) == 0;
+        inside = same ? !whole : strncmp(from, to, n) == 0 && to[n] == '/';
+    }
+    free(from);
+    free(to);
+    return inside ? stk_err_set(err, STK_E_USAGE, dst, -1,
+                                "the destination is inside the source; choose one beside it")
+                  : 0;
+}
+
+/* Labels of a packed dataset are in its samples already, except where files are all there is: there
+ * the directories are the labels. */
+static int choose_labels(struct pack *p, struct stk_err *err)
+{
+    const char *from = p->o->label_from;
+    unsigned caps = p->ds->format->caps | p->cfg.format->caps;
+    if ((!from || strcmp(from, "auto") == 0) && p->ds->has_manifest &&
+        (caps & (STK_CAN_TREE | STK_CAN_PATHS)))
+        return stk_labels_from_manifest(&p->labels, &p->ds->manifest, err);
+    return stk_labels_init(&p->labels, from, p->ds, err);
 }
 
 static int prepare(struct pack *p, const char *src, const char *dst, struct stk_err *err)
@@ -783,7 +836,7 @@ static int prepare(struct pack *p, const char *src, const char *dst, struct stk_
     if (rc == 0)
         rc = stk_select_init(&p->sel, p->ds, &so, err);
     if (rc == 0)
-        rc = stk_labels_init(&p->labels, o->label_from, p->ds, err);
+        rc = choose_labels(p, err);
     if (rc == 0)
         rc = find_first(p, err);
     if (rc == 0)

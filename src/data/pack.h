@@ -10,6 +10,7 @@ struct stk_pack_options {
     const char *format;      /* of the destination; NULL: from DST's suffix, else tfrecord */
     const char *src_format;  /* NULL: found out */
     const char *src_payload; /* NULL or "auto": found out */
+    bool src_group;          /* a folder's files of one stem are one sample */
     const char *payload;     /* NULL: the format's default ("example" for tfrecord) */
     const char *name;        /* of the shards; NULL: DST's base name */
     uint64_t shards;         /* 0: by shard_size_bytes */

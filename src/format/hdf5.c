@@ -157,15 +157,13 @@ static int find_datasets(struct listing *t, struct stk_err *err)
     herr_t rc = root < 0 ? -1 : H5Ovisit(root, by, H5_ITER_INC, visit_object, &v);
     t->set = v.set;
     t->n = v.n;
+    if (rc < 0) /* before the next call forgets why */
+        (void)stk_h5_failed(stk_src_path(t->file.src), "find the datasets", &why);
     if (root >= 0)
         H5Gclose(root);
-    if (rc == 0)
-        return 0;
-    if (rc < 0)
-        return stk_h5_failed(stk_src_path(t->file.src), "find the datasets", err);
-    if (err)
+    if (rc != 0 && err)
         *err = why;
-    return why.code;
+    return rc == 0 ? 0 : why.code;
 }
 
 /* ---- which of them are columns ---- */

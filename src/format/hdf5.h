@@ -47,6 +47,7 @@ struct stk_h5_store {
     uint64_t dim[STK_H5_MAX_RANK];
     uint64_t block_dim[STK_H5_MAX_RANK]; /* elements; contiguous data is one block, or a few */
     size_t element;                      /* bytes */
+    bool chunked;                        /* every block is whole in the file, also the last */
     uint64_t block_bytes;                /* decoded */
     struct stk_h5_grid grid;
     struct stk_h5_chunk *block; /* grid.nchunks of them; addr 0: a hole, reads as zeros */

@@ -281,6 +281,7 @@ static int chunked(struct stk_h5_store *s, hid_t ds, hid_t space, const hsize_t 
         return damaged(s, 0, "its chunks have another number of dimensions", err);
     if (layout->dim[s->rank] != s->element)
         return refuse(s, err, "its elements are stored in another size than they have");
+    s->chunked = true;
     memcpy(s->block_dim, layout->dim, s->rank * sizeof *s->block_dim);
     int rc = make_grid(s, max_dim, err);
     if (rc < 0)
@@ -328,7 +329,7 @@ static int check_blocks(struct stk_h5_store *s, hid_t ds, hid_t dcpl, struct stk
         if (!b->addr)
             holes++;
         else if ((!block_chain(s, b, &c) || c.step[0].id == STK_FILTER_BSWAP) &&
-                 b->size < s->block_bytes && i + 1 < s->grid.nchunks)
+                 b->size < s->block_bytes && (s->chunked || i + 1 < s->grid.nchunks))
             return damaged(s, b->addr, "a chunk is smaller than it should be", err);
     }
     /* One damaged bit in a dimension makes millions of chunks that are not there. */

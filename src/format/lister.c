@@ -14,6 +14,7 @@ struct lister_field {
     char *name; /* NULL: empty slot */
     size_t len;
     char codec[16];
+    uint8_t kind;
     int number;
 };
 
@@ -86,11 +87,11 @@ static uint32_t name_hash(const char *p, size_t n)
 }
 
 static struct lister_field *field_slot(struct lister_field *t, uint32_t cap, const char *name,
-                                       size_t len, const char *codec)
+                                       size_t len, const char *codec, uint8_t kind)
 {
     for (uint32_t i = name_hash(name, len) & (cap - 1);; i = (i + 1) & (cap - 1))
         if (!t[i].name || (t[i].len == len && memcmp(t[i].name, name, len) == 0 &&
-                           strcmp(t[i].codec, codec) == 0))
+                           t[i].kind == kind && strcmp(t[i].codec, codec) == 0))
             return &t[i];
 }
 
@@ -102,8 +103,8 @@ static int fields_grow(struct stk_lister *l, struct stk_err *err)
         return stk_err_nomem(err, cap * sizeof *t);
     for (uint32_t i = 0; i < l->fields_cap; i++)
         if (l->fields[i].name)
-            *field_slot(t, cap, l->fields[i].name, l->fields[i].len, l->fields[i].codec) =
-                l->fields[i];
+            *field_slot(t, cap, l->fields[i].name, l->fields[i].len, l->fields[i].codec,
+                        l->fields[i].kind) = l->fields[i];
     free(l->fields);
     l->fields = t;
     l->fields_cap = cap;
@@ -132,7 +133,8 @@ int stk_list_field(struct stk_lister *l, const struct stk_field_spec *spec, stru
     size_t len = spec->name_len ? spec->name_len : strlen(spec->name);
     const char *codec = spec->codec ? spec->codec : "";
     if (l->fields_cap) {
-        struct lister_field *f = field_slot(l->fields, l->fields_cap, spec->name, len, codec);
+        struct lister_field *f = field_slot(l->fields, l->fields_cap, spec->name, len, codec,
+                                            spec->kind);
         if (f->name)
             return f->number;
     }
@@ -144,7 +146,8 @@ int stk_list_field(struct stk_lister *l, const struct stk_field_spec *spec, stru
     int rc = field_emit(l, spec, len, codec, err);
     if (rc < 0)
         return rc;
-    struct lister_field *f = field_slot(l->fields, l->fields_cap, spec->name, len, codec);
+    struct lister_field *f = field_slot(l->fields, l->fields_cap, spec->name, len, codec,
+                                            spec->kind);
     f->name = malloc(len + 1);
     if (!f->name)
         return stk_err_nomem(err, len + 1);
@@ -152,6 +155,7 @@ int stk_list_field(struct stk_lister *l, const struct stk_field_spec *spec, stru
     f->name[len] = '\0';
     f->len = len;
     snprintf(f->codec, sizeof f->codec, "%s", codec);
+    f->kind = spec->kind;
     f->number = (int)l->nfields++;
     return f->number;
 }

@@ -11,10 +11,10 @@ import numpy
 import pytest
 
 ODD_NAMES = [b"a.jpg", b"sub/b.jpg", b"sub/deeper/still/c.tar.gz", b"no_extension", b"dot.",
-             b"two..dots", b"new\nline.txt", b"quo'te\"s.jpg", b"-rf", b"-n.jpg", b"sp ace.jpg", b"back\\slash",
-             b"bad\xff\xfe.jpg", b"\xe9t\xe9/latin1.txt", "grüße/日本.jpg".encode(), b"n" * 255,
-             b"m" * 251 + b".jpg", b"empty.jpg", b"percent%2F.jpg", b"%s%n.jpg", b"$(id).jpg",
-             b"*.jpg", b"z.json", b"UPPER.JPG", b"tilde~", b"aa/b/data"]
+             b"two..dots", b"new\nline.txt", b"quo'te\"s.jpg", b"-rf", b"-n.jpg", b"sp ace.jpg",
+             b"back\\slash", b"bad\xff\xfe.jpg", b"\xe9t\xe9/latin1.txt", "grüße/日本.jpg".encode(),
+             b"n" * 255, b"m" * 251 + b".jpg", b"empty.jpg", b"percent%2F.jpg", b"%s%n.jpg",
+             b"$(id).jpg", b"*.jpg", b"z.json", b"UPPER.JPG", b"tilde~", b"aa/b/data"]
 
 
 def make_tree(root, names):
@@ -136,6 +136,23 @@ def test_fields_become_files(stoker, tmp_path):
     assert json.loads((folder / "d/one.more.json").read_text()) == {"a": 1}
     assert (folder / "d/one.image%2Fraw").read_bytes() == b"\0\1\2"
     assert numpy.array_equal(numpy.load(folder / "d/one.x.npy"), [[1.5, 2], [3, 4]])
+
+
+@pytest.mark.parametrize("compress", ["none", "zstd"])
+def test_fields_come_back(stoker, tmp_path, compress):
+    """A sample of several fields would come back from a folder as several samples."""
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text("".join(json.dumps({"key": f"d/{i}", "label": i, "x": [i, 2.5], "note": "n" * i,
+                                        "more": {"a": i}}) + "\n" for i in range(12)))
+    out = tmp_path / "out"
+    result = stoker("pack", rows, out, "--format", "folder", "--compress", compress, rc=(0, 2, 4))
+    if result.rc != 0 and "install" in result.err:
+        pytest.skip(result.err.strip())
+    stoker("verify", out)
+    stoker("pack", out, tmp_path / "back", "--format", "jsonl", "--shards", "1")
+    back = next((tmp_path / "back").glob("*.jsonl")).read_text().splitlines()
+    want = {r["key"]: r for r in map(json.loads, rows.read_text().splitlines())}
+    assert {r["key"]: r for r in map(json.loads, back)} == want
 
 
 def test_conflicts(stoker, tmp_path):
