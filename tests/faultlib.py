@@ -40,9 +40,10 @@ def traced_env(env=None):
     return env
 
 
-def run_traced(*args, inject=(), log=None, follow=False, rc=None, env=None, cwd=None):
-    """stoker under strace with the given --inject expressions; its own return code in .rc."""
-    argv = ["strace", "-qq", "-o", str(log or "/dev/null")] + (["-f"] if follow else [])
+def run_traced(*args, inject=(), paths=(), log=None, rc=None, env=None, cwd=None):
+    """stoker under strace with the given --inject expressions, for all files or only those of
+    `paths`; its own return code in .rc."""
+    argv = ["strace", "-qq", "-o", str(log or "/dev/null"), *(f"--trace-path={p}" for p in paths)]
     argv += [f"--inject={i}" for i in inject]
     calls = {i.split(":")[0] for i in inject} | ({"openat", *CHANGING} if log else set())
     argv += ["-e", "trace=" + ",".join(sorted(calls))]

@@ -61,17 +61,22 @@ void stk_spool_release(struct stk_spool *s)
     stk_spool_init(s, NULL);
 }
 
+/* After a failure the table is useless, and says so again: it must not be mapped past its end. */
 static int flush(struct stk_spool *s, struct stk_err *err)
 {
     if (s->fd < 0 && (s->fd = stk_nameless_file(s->dir, err)) < 0)
         return STK_E_SYS;
     /* It has no name of its own: the folder tells which disk it is about. */
-    int rc = stk_write_full(s->fd, s->buf.data, s->buf.len, s->dir ? s->dir : stk_tmpdir(), err);
-    if (rc < 0)
-        rc = stk_err_wrap(err, rc, "temporary file");
+    const char *dir = s->dir ? s->dir : stk_tmpdir();
+    int rc = s->failed ? stk_err_set(err, STK_E_SYS, dir, -1, "write failed before")
+                       : stk_write_full(s->fd, s->buf.data, s->buf.len, dir, err);
+    if (rc < 0) {
+        s->failed = true;
+        return stk_err_wrap(err, rc, "temporary file");
+    }
     s->flushed += s->buf.len;
     stk_buf_reset(&s->buf);
-    return rc;
+    return 0;
 }
 
 int stk_spool_put(struct stk_spool *s, const void *p, size_t n, struct stk_err *err)

@@ -11,6 +11,7 @@ struct stk_spool {
     int fd; /* -1 until the first flush: a small table never touches the disk */
     struct stk_buf buf;
     uint64_t flushed;
+    bool failed;
     void *map;
     size_t mapped;
     const char *dir; /* borrowed */

@@ -174,7 +174,7 @@ static int list_file(struct file_sink *f, struct stk_lister *tree, struct stk_gr
     struct stk_err why = {0};
     sink_next(f, number, path, tree != NULL);
     int rc = tree ? list_tree_file(f, tree, group, &why) : list_container(f, &why);
-    if (rc < 0 && is_file_problem(rc) && b->o->problems)
+    if (rc < 0 && is_file_problem(rc) && b->o->problems && !f->g->lost)
         rc = stk_build_problem(b, path, why.offset, why.what, err);
     else if (rc < 0 && err)
         *err = why;

@@ -69,6 +69,7 @@ struct group_state {
     struct worker *w;
     struct stk_segment seg; /* kind 0: none yet */
     uint64_t nextents, nsamples, nrows, ncolumns, nparts, windows;
+    bool lost; /* a spool could not take something: our trouble, not the file's */
 };
 
 /* Takes the events of one file. Those of a folder's files share one (and one lister). */
@@ -94,7 +95,9 @@ struct file_sink {
 static inline int put(struct group_state *g, enum spool_id id, const void *p, size_t n,
                       struct stk_err *err)
 {
-    return stk_spool_put(&g->w->spool[id], p, n, err);
+    int rc = stk_spool_put(&g->w->spool[id], p, n, err);
+    g->lost = g->lost || rc < 0;
+    return rc;
 }
 
 static inline const char *file_name(const struct builder *b, uint64_t i)

@@ -259,6 +259,40 @@ static char *resolve(const char *dst)
     return path;
 }
 
+/* The real path of dst, or of the folder it will be in. malloc'ed, NULL: cannot tell. */
+static char *real_part(const char *dst, bool *whole)
+{
+    char *copy = strdup(dst), *real = copy ? realpath(copy, NULL) : NULL;
+    *whole = real != NULL;
+    for (bool last = false; copy && !real && !last;) {
+        char *slash = strrchr(copy, '/');
+        last = !slash || slash == copy;
+        if (!last)
+            *slash = '\0';
+        real = realpath(!slash ? "." : last ? "/" : copy, NULL);
+    }
+    free(copy);
+    return real;
+}
+
+int stk_dest_apart(const char *src, const char *dst, struct stk_err *err)
+{
+    struct stat sb;
+    bool whole, inside = false;
+    char *from = stat(src, &sb) == 0 && S_ISDIR(sb.st_mode) ? realpath(src, NULL) : NULL;
+    char *to = from ? real_part(dst, &whole) : NULL;
+    if (to) {
+        size_t n = strcmp(from, "/") == 0 ? 0 : strlen(from);
+        bool same = strcmp(from, to) == 0;
+        inside = same ? !whole : strncmp(from, to, n) == 0 && to[n] == '/';
+    }
+    free(from);
+    free(to);
+    return inside ? stk_err_set(err, STK_E_USAGE, dst, -1,
+                                "the destination is inside the source; choose one beside it")
+                  : 0;
+}
+
 static int claim(struct stk_dest *d, struct stk_err *err)
 {
     int rc = check_final(d, d->force, err);

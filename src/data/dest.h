@@ -13,6 +13,8 @@ struct stk_dest {
     bool resumed; /* an unfinished run with the same plan is there */
 };
 
+/* Refuses a dst inside the folder src: written there it would be part of src the next time. */
+int stk_dest_apart(const char *src, const char *dst, struct stk_err *err);
 /* Refuses when dst holds somebody's data (STK_E_EXISTS), or a dataset and !force, or another
  * process is at it. plan: text that two runs must share to be able to continue each other.
  * Caller releases with stk_dest_release(). */

@@ -768,41 +768,6 @@ static int open_source(struct pack *p, const char *src, struct stk_err *err)
     return rc;
 }
 
-/* The real path of dst, or of the folder it will be in. malloc'ed, NULL: cannot tell. */
-static char *real_part(const char *dst, bool *whole)
-{
-    char *copy = strdup(dst), *real = copy ? realpath(copy, NULL) : NULL;
-    *whole = real != NULL;
-    for (bool last = false; copy && !real && !last;) {
-        char *slash = strrchr(copy, '/');
-        last = !slash || slash == copy;
-        if (!last)
-            *slash = '\0';
-        real = realpath(!slash ? "." : last ? "/" : copy, NULL);
-    }
-    free(copy);
-    return real;
-}
-
-/* A dataset written into the folder it is made of would be part of it the next time. */
-static int check_apart(const char *src, const char *dst, struct stk_err *err)
-{
-    struct stat sb;
-    bool whole, inside = false;
-    char *from = stat(src, &sb) == 0 && S_ISDIR(sb.st_mode) ? realpath(src, NULL) : NULL;
-    char *to = from ? real_part(dst, &whole) : NULL;
-    if (to) {
-        size_t n = strcmp(from, "/") == 0 ? 0 : strlen(from);
-        bool same = strcmp(from, to) == 0;
-        inside = same ? !whole : strncmp(from, to, n) == 0 && to[n] == '/';
-    }
-    free(from);
-    free(to);
-    return inside ? stk_err_set(err, STK_E_USAGE, dst, -1,
-                                "the destination is inside the source; choose one beside it")
-                  : 0;
-}
-
 /* Labels of a packed dataset are in its samples already, except where files are all there is: there
  * the directories are the labels. */
 static int choose_labels(struct pack *p, struct stk_err *err)
@@ -831,6 +796,8 @@ static int prepare(struct pack *p, const char *src, const char *dst, struct stk_
         so.shards = 1;
     if (rc == 0)
         rc = choose_compression(p, err);
+    if (rc == 0)
+        rc = stk_dest_apart(src, dst, err);
     if (rc == 0)
         rc = open_source(p, src, err);
     if (rc == 0)

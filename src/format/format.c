@@ -74,7 +74,7 @@ const struct stk_codec *stk_codec_guess(const uint8_t *p, size_t n)
 {
     const struct stk_codec *best = NULL;
     int best_bid = 0;
-    for (size_t i = 0; i < sizeof codecs / sizeof *codecs; i++) {
+    for (size_t i = 0; n && i < sizeof codecs / sizeof *codecs; i++) {
         int bid = codecs[i]->bid ? codecs[i]->bid(p, n) : 0;
         if (bid > best_bid) {
             best_bid = bid;

@@ -282,7 +282,9 @@ bool stk_key_is_safe_path(const char *key, size_t len)
 
 size_t stk_key_stem(const char *key, size_t len)
 {
-    const char *slash = len ? memrchr(key, '/', len) : NULL;
+    if (!key || !len)
+        return len;
+    const char *slash = memrchr(key, '/', len);
     size_t base = slash ? (size_t)(slash + 1 - key) : 0;
     const char *dot = len > base ? memchr(key + base, '.', len - base) : NULL;
     return dot ? (size_t)(dot - key) : len;

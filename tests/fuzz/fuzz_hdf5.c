@@ -13,15 +13,15 @@
 #define MAX_CHUNKS 4096
 
 static void walk_chunks(const struct stk_h5_file *f, const struct stk_h5_layout *layout,
-                        const uint8_t *data)
+                        const uint8_t *shape)
 {
     static struct stk_h5_chunk chunk[MAX_CHUNKS];
-    struct stk_h5_grid grid = {.rank = 1 + data[4] % 3, .filtered = data[5] & 1, .nchunks = 1};
+    struct stk_h5_grid grid = {.rank = 1 + shape[0] % 3, .filtered = shape[1] & 1, .nchunks = 1};
     struct stk_err err = {0};
-    grid.chunk_bytes = 1 + data[6];
+    grid.chunk_bytes = 1 + (uint64_t)shape[2];
     for (unsigned i = 0; i < grid.rank; i++) {
-        grid.dim[i] = 1 + data[7 + i] % 16;
-        grid.max[i] = data[10 + i] & 1 ? 0 : grid.dim[i] + data[10 + i];
+        grid.dim[i] = 1 + shape[3 + i] % 16;
+        grid.max[i] = shape[6 + i] == 0xff ? 0 : grid.dim[i] + shape[6 + i];
         grid.nchunks *= grid.dim[i];
     }
     memset(chunk, 0, sizeof chunk);
@@ -29,19 +29,20 @@ static void walk_chunks(const struct stk_h5_file *f, const struct stk_h5_layout 
         stk_fuzz_touch(chunk, (size_t)grid.nchunks * sizeof *chunk);
 }
 
-static void walk(struct stk_src *src, const uint8_t *data)
+static void walk(struct stk_src *src, const uint8_t *head)
 {
     static const unsigned sizes[] = {2, 4, 8, 8};
     struct stk_h5_file f = {
-        .src = src, .addr_size = sizes[data[0] & 3], .len_size = sizes[data[0] >> 2 & 3]};
+        .src = src, .addr_size = sizes[head[0] & 3], .len_size = sizes[head[0] >> 2 & 3]};
     struct stk_h5_layout layout = {0};
     struct stk_err err = {0};
-    if (stk_h5_find_layout(&f, data[1], &layout, &err) == 0 && layout.class == STK_H5_CHUNKED)
-        walk_chunks(&f, &layout, data);
+    if (stk_h5_find_layout(&f, stk_le16(head + 1), &layout, &err) == 0 &&
+        layout.class == STK_H5_CHUNKED)
+        walk_chunks(&f, &layout, head + 6);
     struct stk_h5_heap heap = {.file = &f};
     for (uint32_t i = 0; i < 4; i++) {
         uint64_t off, size;
-        stk_h5_heap_find(&heap, data[2], i + data[3], &off, &size, &err);
+        stk_h5_heap_find(&heap, stk_le16(head + 3), i + head[5], &off, &size, &err);
     }
     stk_h5_heap_release(&heap);
 }

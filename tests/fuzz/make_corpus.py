@@ -393,21 +393,38 @@ def manifests():
 
 
 def hdf5s():
-    """Object headers, chunk B-trees and heaps by hand; addresses count from the file's start."""
-    head = bytes([0x0A, 0, 0, 1, 0, 0, 16, 3, 0, 0, 1, 0, 0, 0, 0, 0])
-    layout = struct.pack("<BBBQIIII", 3, 2, 2, 128, 4, 4, 0, 0)[:19]
-    message = struct.pack("<HHB3x", 8, 24, 0) + layout.ljust(24, b"\0")
-    header = struct.pack("<BBHII4x", 1, 0, 1, 1, len(message)) + message
-    key = struct.pack("<IIQQ", 16, 0, 0, 0)
-    tree = (b"TREE" + struct.pack("<BBHQQ", 1, 0, 1, (1 << 64) - 1, (1 << 64) - 1) + key +
-            struct.pack("<Q", 64) + struct.pack("<IIQQ", 0, 0, 4, 0))
-    seed("hdf5", "chunks", head + header.ljust(128, b"\0") + tree.ljust(256, b"\0"))
-    contiguous = struct.pack("<HHB3x", 8, 24, 0) + struct.pack("<BBQQ", 3, 1, 100, 50).ljust(24, b"\0")
-    seed("hdf5", "contiguous", head + struct.pack("<BBHII4x", 1, 0, 1, 1, 32) + contiguous)
+    """Files of libhdf5's own, one for each way it keeps chunks; heaps by hand. Needs h5py."""
+    def case(name, file, header=0, heap=0, rank=1, filtered=False, dims=(8,), grow=(0,)):
+        head = struct.pack("<BHHBBBB", 0x0A, header, heap, 1, rank - 1, filtered, 15)
+        head += bytes(d - 1 for d in dims).ljust(3, b"\0") + bytes(grow).ljust(3, b"\0")
+        seed("hdf5", name, head.ljust(16, b"\0") + file)
+
     heap = b"GCOL" + struct.pack("<B3xQ", 1, 64) + struct.pack("<HH4xQ", 1, 1, 5) + b"hello\0\0\0"
-    seed("hdf5", "heap", head + heap.ljust(64, b"\0"))
-    v2 = b"OHDR" + bytes([2, 0, 22]) + struct.pack("<BHB", 8, 18, 0) + struct.pack("<BBQQ", 4, 1, 9, 9)
-    seed("hdf5", "v2", head + v2 + bytes(4))
+    case("heap", heap.ljust(64, b"\0"))
+    try:
+        import h5py
+    except ImportError:
+        return print("no h5py: the seeds of fuzz_hdf5 stay as they are")
+    data = np.arange(32, dtype="i4")
+    deflate = dict(compression="gzip")
+    kinds = {
+        "contiguous": ("earliest", data, {}, {}),
+        "compact": ("latest", data[:2], {}, {}),
+        "btree1": ("earliest", data, dict(chunks=(4,)), {}),
+        "btree1-deflate": ("earliest", data, dict(chunks=(4,), **deflate), dict(filtered=True)),
+        "single": ("latest", data, dict(chunks=(32,)), dict(dims=(1,))),
+        "fixed": ("latest", data, dict(chunks=(4,)), {}),
+        "fixed-deflate": ("latest", data, dict(chunks=(4,), **deflate), dict(filtered=True)),
+        "extensible": ("latest", data, dict(chunks=(4,), maxshape=(None,)), dict(grow=(255,))),
+        "btree2": ("latest", data.reshape(8, 4), dict(chunks=(4, 1), maxshape=(None, None)),
+                   dict(rank=2, dims=(2, 4), grow=(255, 255))),
+    }
+    for name, (libver, array, options, grid) in kinds.items():
+        out = io.BytesIO()
+        with h5py.File(out, "w", libver=libver) as f:
+            d = f.create_dataset("x", data=array, track_times=False, **options)
+            header = h5py.h5o.get_info(d.id).addr
+        case(name, out.getvalue(), header, **grid)
 
 
 def main():
