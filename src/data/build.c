@@ -81,18 +81,30 @@ static int list_tree_file(struct file_sink *f, struct stk_lister *l, struct stk_
                                                 key ? key_len : 0, err);
 }
 
-/* What is still unseen at the end was never whole in a window. */
-static int end_watching(struct file_sink *f, int rc, struct stk_err *err)
+/* Lets the records of the file be checked while they are listed. */
+static int begin_check(struct file_sink *f, struct stk_src *src, struct stk_err *err)
 {
-    struct stk_watcher *w = f->g->b->o->watcher;
+    struct builder *b = f->g->b;
+    f->src = src;
+    f->check_codec = NULL;
+    if (!b->o->checker || !b->walk->format->check || stk_src_is_stream(src) || !f->rec.size)
+        return 0;
+    /* With fewer files than workers, some of these have time to read for others. */
+    unsigned helpers = b->walk->nfiles < b->nworkers ? b->nworkers - 1 : 0;
+    int rc = stk_check_open(b->o->checker, b->walk->format, src, f->file, helpers, &f->check, err);
     if (rc == 0)
-        rc = stk_src_watch_end(f->src, err);
-    if (rc < 0 || f->seen.len)
-        w->missed(w, f->file);
-    f->src = NULL;
-    f->seen_codec = NULL;
-    stk_buf_reset(&f->seen);
+        stk_src_set_feed(src, stk_check_feed(f->check));
     return rc;
+}
+
+static int end_check(struct file_sink *f, int rc, struct stk_err *err)
+{
+    struct stk_check *c = f->check;
+    f->check = NULL;
+    if (!c)
+        return rc;
+    int end = stk_check_close(c, rc == 0, rc == 0 ? err : NULL);
+    return rc < 0 ? rc : end;
 }
 
 static int list_container(struct file_sink *f, struct stk_err *err)
@@ -106,13 +118,12 @@ static int list_container(struct file_sink *f, struct stk_err *err)
         return rc;
     f->rec.size = stk_src_file_size(src);
     f->rec.mtime_ns = stk_src_mtime_ns(src);
-    if (b->o->watcher && format->check && !stk_src_is_stream(src)) {
-        f->src = src;
-        stk_src_watch(src, stk_build_window, f);
-    }
     struct stk_lister l;
     stk_lister_init(&l, &f->base, src, &b->o->list);
-    if (f->rec.size == 0)
+    rc = begin_check(f, src, err);
+    if (rc < 0)
+        ;
+    else if (f->rec.size == 0)
         rc = stk_list_problem(&l, 0, err, "the file is empty");
     else if (format->caps & STK_CAN_CRASH)
         rc = stk_jail_list(format, &l, src, err);
@@ -122,8 +133,7 @@ static int list_container(struct file_sink *f, struct stk_err *err)
     int end = stk_lister_finish(&l, rc == 0 ? err : &ignored);
     if (rc == 0)
         rc = end == 0 ? stk_build_close_sample(f, err) : end;
-    if (f->src)
-        rc = end_watching(f, rc, err);
+    rc = end_check(f, rc, err);
     stk_lister_release(&l);
     stk_src_close(src);
     return rc;
@@ -160,7 +170,6 @@ static void sink_release(struct file_sink *f)
     stk_buf_release(&f->chain_map);
     stk_buf_release(&f->parts);
     stk_buf_release(&f->key);
-    stk_buf_release(&f->seen);
 }
 
 static int list_file(struct file_sink *f, struct stk_lister *tree, struct stk_grouper *group,

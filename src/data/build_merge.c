@@ -22,6 +22,9 @@ struct merge {
     struct stk_index_header h;
     enum stk_table table; /* being written */
     const uint8_t **map;  /* [worker * S_COUNT + spool] */
+    struct stk_buf sums;  /* u64 of each block written */
+    struct stk_hash block;
+    uint64_t in_block;    /* bytes of the block that is not complete */
 };
 
 static const char *index_name(const struct merge *m)
@@ -29,10 +32,38 @@ static const char *index_name(const struct merge *m)
     return m->b->o->path ? m->b->o->path : stk_tmpdir(); /* nameless: the folder tells the disk */
 }
 
+static void end_block(struct merge *m)
+{
+    uint64_t sum = stk_hash_final(&m->block);
+    stk_buf_put(&m->sums, &sum, sizeof sum);
+    stk_hash_init(&m->block);
+    m->in_block = 0;
+}
+
+static void sum_up(struct merge *m, const uint8_t *p, size_t n)
+{
+    while (n) {
+        size_t take = STK_INDEX_BLOCK - m->in_block < n ? (size_t)(STK_INDEX_BLOCK - m->in_block) : n;
+        stk_hash_update(&m->block, p, take);
+        m->in_block += take;
+        p += take;
+        n -= take;
+        if (m->in_block == STK_INDEX_BLOCK)
+            end_block(m);
+    }
+}
+
+static int merge_write(struct merge *m, const void *p, size_t n, struct stk_err *err)
+{
+    if (m->off >= STK_INDEX_TABLES)
+        sum_up(m, p, n);
+    m->off += n;
+    return stk_write_full(m->fd, p, n, index_name(m), err);
+}
+
 static int merge_flush(struct merge *m, struct stk_err *err)
 {
-    int rc = stk_write_full(m->fd, m->buf.data, m->buf.len, index_name(m), err);
-    m->off += m->buf.len;
+    int rc = merge_write(m, m->buf.data, m->buf.len, err);
     stk_buf_reset(&m->buf);
     return rc;
 }
@@ -44,8 +75,7 @@ static int merge_put(struct merge *m, const void *p, size_t n, struct stk_err *e
     stk_hash_update(&m->hash, p, n);
     if (n >= (1u << 20)) {
         int rc = merge_flush(m, err);
-        m->off += n;
-        return rc < 0 ? rc : stk_write_full(m->fd, p, n, index_name(m), err);
+        return rc < 0 ? rc : merge_write(m, p, n, err);
     }
     stk_buf_put(&m->buf, p, n);
     if (m->buf.fail)
@@ -400,6 +430,24 @@ static int merge_shared(struct merge *m, struct stk_err *err)
     return rc;
 }
 
+/* The checksums of all blocks, behind them and not under them. */
+static int merge_sums(struct merge *m, struct stk_err *err)
+{
+    uint64_t at = m->off + m->buf.len;
+    stk_buf_zeros(&m->buf, (STK_INDEX_ALIGN - at % STK_INDEX_ALIGN) % STK_INDEX_ALIGN);
+    int rc = merge_flush(m, err);
+    if (m->in_block)
+        end_block(m);
+    if (rc == 0)
+        rc = stk_buf_check(&m->sums, err);
+    struct stk_buf sums = m->sums;
+    m->sums = (struct stk_buf)STK_BUF_INIT; /* what is written now is summed for nothing */
+    if (rc == 0)
+        rc = put_table(m, STK_T_SUMS, 8, sums.data, sums.len, err);
+    stk_buf_release(&sums);
+    return rc < 0 ? rc : merge_flush(m, err);
+}
+
 static void fill_header(struct merge *m)
 {
     struct builder *b = m->b;
@@ -411,6 +459,7 @@ static void fill_header(struct merge *m)
     h->nextents = h->table[STK_T_EXTENTS].count;
     h->bytes_samples = atomic_load(&b->bytes_samples);
     h->files_ignored = b->walk->ignored;
+    h->data_id = b->o->data_id;
     h->compress = b->o->list.compress;
     if ((b->walk->format->caps & STK_CAN_TREE) && !b->o->list.compress && !b->o->list.grouped)
         h->flags |= STK_INDEX_KEYS_ARE_FILES;
@@ -427,8 +476,10 @@ static void fill_header(struct merge *m)
 
 static int merge_all(struct merge *m, struct stk_err *err)
 {
-    stk_buf_zeros(&m->buf, sizeof m->h); /* the header's place */
-    int rc = order_chains(m, err);
+    stk_buf_zeros(&m->buf, STK_INDEX_TABLES); /* the header's place */
+    int rc = merge_flush(m, err);
+    if (rc == 0)
+        rc = order_chains(m, err);
     if (rc == 0)
         rc = merge_files(m, err);
     if (rc == 0)
@@ -454,7 +505,7 @@ static int merge_all(struct merge *m, struct stk_err *err)
     if (rc == 0)
         rc = merge_crcs(m, err);
     if (rc == 0)
-        rc = merge_flush(m, err);
+        rc = merge_sums(m, err);
     if (rc < 0)
         return rc;
     fill_header(m);
@@ -464,6 +515,7 @@ static int merge_all(struct merge *m, struct stk_err *err)
 int stk_build_merge(struct builder *b, int fd, struct stk_err *err)
 {
     struct merge m = {.b = b, .fd = fd};
+    stk_hash_init(&m.block);
     m.map = calloc((size_t)b->nworkers * S_COUNT, sizeof *m.map);
     int rc = m.map ? 0 : stk_err_nomem(err, b->nworkers * sizeof *m.map);
     for (unsigned w = 0; rc == 0 && w < b->nworkers; w++)
@@ -475,6 +527,7 @@ int stk_build_merge(struct builder *b, int fd, struct stk_err *err)
     if (rc == 0)
         rc = merge_all(&m, err);
     stk_buf_release(&m.buf);
+    stk_buf_release(&m.sums);
     free(m.new_field);
     free(m.new_chain);
     free(m.map);

@@ -7,6 +7,7 @@
 
 #include "base/spool.h"
 #include "data/build.h"
+#include "data/check.h"
 #include "format/lister.h"
 
 #include <pthread.h>
@@ -86,10 +87,10 @@ struct file_sink {
     struct stk_buf parts;                /* of the sample that is open */
     struct stk_buf key;
     bool open, open_has_key;
-    struct stk_src *src;  /* watched, or NULL */
-    struct stk_buf seen;  /* struct stk_seen not shown to the watcher yet */
-    const struct stk_codec *seen_codec; /* of seen_field */
-    uint32_t seen_field;
+    struct stk_src *src;
+    struct stk_check *check; /* of this file's records while they go by, or NULL */
+    const struct stk_codec *check_codec; /* of check_field */
+    uint32_t check_field;
 };
 
 static inline int put(struct group_state *g, enum spool_id id, const void *p, size_t n,
@@ -110,8 +111,6 @@ static inline const char *file_name(const struct builder *b, uint64_t i)
 int stk_build_event(struct stk_sink *sink, const struct stk_event *e, struct stk_err *err);
 /* After the last event of a file: the sample that is still open is complete. */
 int stk_build_close_sample(struct file_sink *f, struct stk_err *err);
-/* Shows the records in a window of a watched file to the watcher. */
-int stk_build_window(void *user, struct stk_buf *win, uint64_t win_off, struct stk_err *err);
 int stk_build_flush_segment(struct group_state *g, struct stk_err *err);
 /* Notes a problem of a file, or fails where the caller wants to stop at the first. */
 int stk_build_problem(struct builder *b, const char *path, int64_t offset, const char *what,

@@ -282,42 +282,22 @@ static const struct stk_codec *codec_of(struct builder *b, uint32_t field)
     return c;
 }
 
-/* Notes a record for the watcher, and has its bytes in one window. */
-static int see_record(struct file_sink *f, const struct stk_event *e, uint32_t field,
-                      struct stk_err *err)
+/* Has a record checked when its bytes have gone by. Large ones are better read by themselves: the
+ * listing then goes back to hopping over them. */
+static int check_record(struct file_sink *f, const struct stk_event *e, uint32_t field,
+                        struct stk_err *err)
 {
-    const struct stk_format *format = f->g->b->walk->format;
-    if (!f->seen_codec || f->seen_field != field) {
-        f->seen_codec = codec_of(f->g->b, field);
-        f->seen_field = field;
+    if (f->rec.nsamples <= 1 && e->b > STK_FEED_BLOCK / 2) {
+        stk_src_set_feed(f->src, NULL);
+        stk_check_close(f->check, false, NULL);
+        f->check = NULL;
+        return 0;
     }
-    struct stk_seen x = {.off = e->a, .len = e->b, .codec = f->seen_codec};
-    stk_src_hold(f->src, e->a - format->head, e->a + e->b + format->tail);
-    stk_buf_put(&f->seen, &x, sizeof x);
-    return stk_buf_check(&f->seen, err);
-}
-
-int stk_build_window(void *user, struct stk_buf *win, uint64_t win_off, struct stk_err *err)
-{
-    struct file_sink *f = user;
-    const struct stk_format *format = f->g->b->walk->format;
-    struct stk_watcher *w = f->g->b->o->watcher;
-    const struct stk_seen *rec = (const void *)f->seen.data;
-    size_t n = f->seen.len / sizeof *rec, first = 0, end = 0;
-    while (first < n && rec[first].off < win_off + format->head)
-        first++;
-    if (first)
-        w->missed(w, f->file);
-    for (end = first; end < n; end++)
-        if (rec[end].off + rec[end].len + format->tail > win_off + win->len)
-            break;
-    int rc = 0;
-    if (end > first)
-        rc = w->records(w, format, f->path, win, win_off, rec + first, end - first, err);
-    if (end)
-        memmove(f->seen.data, f->seen.data + end * sizeof *rec, (n - end) * sizeof *rec);
-    f->seen.len = (n - end) * sizeof *rec;
-    return rc;
+    if (!f->check_codec || f->check_field != field) {
+        f->check_codec = codec_of(f->g->b, field);
+        f->check_field = field;
+    }
+    return stk_check_record(f->check, e->a, e->b, f->check_codec, err);
 }
 
 static int on_record(struct file_sink *f, const struct stk_event *e, struct stk_err *err)
@@ -332,8 +312,8 @@ static int on_record(struct file_sink *f, const struct stk_event *e, struct stk_
         rc = put_extent(f, e, err);
     if (rc == 0)
         count_samples(f, 1);
-    if (rc == 0 && f->src && e->chain == STK_NO_CHAIN)
-        rc = see_record(f, e, field, err);
+    if (rc == 0 && f->check && e->chain == STK_NO_CHAIN)
+        rc = check_record(f, e, field, err);
     atomic_fetch_add_explicit(&f->g->b->bytes_samples, e->b, memory_order_relaxed);
     return rc;
 }

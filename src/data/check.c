@@ -1,164 +1,85 @@
 /*
- * check.c - windows of records go through a short queue to a few threads. Where the queue is full the
- * thread that lists checks the window itself, so that all are busy and memory stays bounded.
+ * check.c - a ring of blocks. A thread claims the next block, reads it, and when the listing is past
+ * it checks the records in it; it has two blocks at a time, so that it reads one while the listing
+ * is at the other. The thread that lists does the same while it waits for a block. Records that cross
+ * blocks are put together and checked by the thread that lists: they are few.
  */
 #include "data/check.h"
+#include "base/file.h"
+#include "format/sample.h"
 
-#include <pthread.h>
+#include <fcntl.h>
 #include <stdlib.h>
 
-#define QUEUE_MAX 8u
+#define OWN_BLOCKS  2u          /* at a time, by each thread */
+#define MAX_HELPERS 16u
+#define MAX_RING    (OWN_BLOCKS * (MAX_HELPERS + 1))
+#define JOIN_MAX    (16u << 20) /* a longer record that crosses blocks is left to be read again */
 
-struct job {
-    const struct stk_format *format;
-    char *path;
-    struct stk_buf win, rec; /* rec: struct stk_seen */
-    uint64_t win_off;
+struct record {
+    uint64_t off, len;
+    const struct stk_codec *codec;
 };
 
-struct stk_checker {
-    struct stk_watcher watcher;
-    void (*problem)(void *user, const struct stk_err *what);
-    void *user;
-    pthread_t *thread;
-    unsigned nthreads;
+enum block_state { FREE, READING, READY, PASSED };
 
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    struct job queue[QUEUE_MAX];
-    unsigned head, queued, at_work;
-    struct stk_buf spare[QUEUE_MAX]; /* window buffers to use again */
-    unsigned nspare;
-    bool closing;
-    int rc;
+struct block {
+    enum block_state state;
+    uint64_t number;
+    unsigned owner;
+    int rc; /* of the reading */
     struct stk_err err;
-    uint8_t *missed; /* a byte for each file */
-    uint64_t nmissed;
+    uint8_t *data;
+    size_t len;
+    struct stk_buf records; /* struct record, whole in the block */
 };
 
-/* ---- checking ---- */
+struct stk_check {
+    struct stk_feed feed;
+    struct stk_checker *checker;
+    const struct stk_format *format;
+    const char *path;
+    int fd;
+    uint32_t file;
+    uint64_t size, nblocks;
+    struct stk_buf listed; /* struct record reported and not yet in a block that was passed */
+    struct stk_buf joined; /* the bytes so far of the record that crosses blocks */
+    struct stk_sample sample; /* of the thread that lists */
+    bool missed;
 
-static int check_record(const struct job *j, const struct stk_seen *r, struct stk_sample *s,
-                        struct stk_err *err)
+    pthread_mutex_t lock; /* everything below */
+    pthread_cond_t changed;
+    struct block ring[MAX_RING];
+    unsigned nring;
+    uint64_t next; /* block to be claimed */
+    bool closing;
+    pthread_t thread[MAX_HELPERS];
+    unsigned nthreads, started;
+};
+
+/* ---- the dataset's part ---- */
+
+void stk_checker_init(struct stk_checker *c,
+                      void (*problem)(void *user, const struct stk_err *what), void *user)
 {
-    const struct stk_format *f = j->format;
-    const uint8_t *frame = j->win.data + (r->off - f->head - j->win_off);
-    int rc = f->check(frame, r->len, j->path, r->off - f->head, err);
-    if (rc < 0 || !r->codec)
-        return rc;
-    stk_sample_reset(s);
-    rc = r->codec->explode("", 0, frame + f->head, (size_t)r->len, s, err);
-    if (rc < 0 && err && !err->path[0]) {
-        struct stk_err why = *err;
-        stk_err_set(err, why.code, j->path, (int64_t)(r->off - f->head), "%s", why.what);
-    }
-    return rc;
+    *c = (struct stk_checker){.problem = problem, .user = user};
+    pthread_mutex_init(&c->lock, NULL);
 }
 
-static int check_job(struct stk_checker *c, const struct job *j, struct stk_err *err)
+void stk_checker_release(struct stk_checker *c)
 {
-    struct stk_sample s;
-    const struct stk_seen *rec = (const void *)j->rec.data;
+    free(c->missed);
+    pthread_mutex_destroy(&c->lock);
+}
+
+bool stk_checker_saw_all(const struct stk_checker *c, uint64_t file)
+{
+    return file >= c->nmissed || !c->missed[file];
+}
+
+static int note_missed(struct stk_checker *c, uint32_t file, struct stk_err *err)
+{
     int rc = 0;
-    stk_sample_init(&s);
-    for (size_t i = 0; rc == 0 && i < j->rec.len / sizeof *rec; i++) {
-        struct stk_err why = {0};
-        int one = check_record(j, &rec[i], &s, &why);
-        if (one == STK_E_NOMEM)
-            rc = stk_err_nomem(err, rec[i].len);
-        else if (one < 0)
-            c->problem(c->user, &why);
-    }
-    stk_sample_release(&s);
-    return rc;
-}
-
-/* ---- the queue ---- */
-
-static void job_release(struct job *j)
-{
-    free(j->path);
-    stk_buf_release(&j->win);
-    stk_buf_release(&j->rec);
-    *j = (struct job){0};
-}
-
-/* Called with the lock held. */
-static void keep_spare(struct stk_checker *c, struct job *j)
-{
-    if (c->nspare < QUEUE_MAX) {
-        c->spare[c->nspare++] = j->win;
-        j->win = (struct stk_buf)STK_BUF_INIT;
-    }
-}
-
-static void *thread_main(void *arg)
-{
-    struct stk_checker *c = arg;
-    pthread_mutex_lock(&c->lock);
-    for (;;) {
-        while (!c->queued && !c->closing)
-            pthread_cond_wait(&c->changed, &c->lock);
-        if (!c->queued)
-            break;
-        struct job j = c->queue[c->head];
-        c->head = (c->head + 1) % QUEUE_MAX;
-        c->queued--;
-        c->at_work++;
-        pthread_mutex_unlock(&c->lock);
-        struct stk_err why = {0};
-        int rc = check_job(c, &j, &why);
-        pthread_mutex_lock(&c->lock);
-        if (rc < 0 && c->rc == 0) {
-            c->rc = rc;
-            c->err = why;
-        }
-        keep_spare(c, &j);
-        job_release(&j);
-        c->at_work--;
-        pthread_cond_broadcast(&c->changed);
-    }
-    pthread_mutex_unlock(&c->lock);
-    return NULL;
-}
-
-/* Takes the window (and gives another buffer for it) and queues it; false: no room or no threads. */
-static bool enqueue(struct stk_checker *c, struct job *j, struct stk_buf *win)
-{
-    pthread_mutex_lock(&c->lock);
-    bool room = c->queued < QUEUE_MAX && c->nthreads;
-    if (room) {
-        j->win = *win;
-        *win = c->nspare ? c->spare[--c->nspare] : (struct stk_buf)STK_BUF_INIT;
-        stk_buf_reset(win);
-        c->queue[(c->head + c->queued++) % QUEUE_MAX] = *j;
-        pthread_cond_signal(&c->changed);
-    }
-    pthread_mutex_unlock(&c->lock);
-    return room;
-}
-
-static int on_records(struct stk_watcher *w, const struct stk_format *f, const char *path,
-                      struct stk_buf *win, uint64_t win_off, const struct stk_seen *rec, size_t n,
-                      struct stk_err *err)
-{
-    struct stk_checker *c = (struct stk_checker *)w;
-    struct job j = {.format = f, .path = strdup(path), .win_off = win_off};
-    stk_buf_put(&j.rec, rec, n * sizeof *rec);
-    int rc = j.path ? stk_buf_check(&j.rec, err) : stk_err_nomem(err, n * sizeof *rec);
-    if (rc == 0 && enqueue(c, &j, win))
-        return 0;
-    j.win = *win;
-    if (rc == 0)
-        rc = check_job(c, &j, err);
-    j.win = (struct stk_buf)STK_BUF_INIT; /* still the caller's */
-    job_release(&j);
-    return rc;
-}
-
-static void on_missed(struct stk_watcher *w, uint32_t file)
-{
-    struct stk_checker *c = (struct stk_checker *)w;
     pthread_mutex_lock(&c->lock);
     if (file >= c->nmissed) {
         uint64_t n = (uint64_t)file * 2 + 64;
@@ -168,74 +89,305 @@ static void on_missed(struct stk_watcher *w, uint32_t file)
             c->missed = grown;
             c->nmissed = n;
         } else {
-            c->rc = stk_err_nomem(&c->err, n);
+            rc = stk_err_nomem(err, n);
         }
     }
-    if (file < c->nmissed)
+    if (rc == 0)
         c->missed[file] = 1;
-    pthread_mutex_unlock(&c->lock);
-}
-
-bool stk_checker_saw_all(const struct stk_checker *c, uint64_t file)
-{
-    return file >= c->nmissed || !c->missed[file];
-}
-
-/* ---- life ---- */
-
-struct stk_watcher *stk_checker_watcher(struct stk_checker *c)
-{
-    return &c->watcher;
-}
-
-int stk_checker_new(unsigned jobs, void (*problem)(void *user, const struct stk_err *what),
-                    void *user, struct stk_checker **out, struct stk_err *err)
-{
-    struct stk_checker *c = calloc(1, sizeof *c);
-    if (!c || !(c->thread = calloc(jobs ? jobs : 1, sizeof *c->thread))) {
-        free(c);
-        return stk_err_nomem(err, sizeof *c);
-    }
-    c->watcher = (struct stk_watcher){.records = on_records, .missed = on_missed};
-    c->problem = problem;
-    c->user = user;
-    pthread_mutex_init(&c->lock, NULL);
-    pthread_cond_init(&c->changed, NULL);
-    /* A thread that cannot be had only makes it slower. */
-    while (c->nthreads < jobs &&
-           pthread_create(&c->thread[c->nthreads], NULL, thread_main, c) == 0)
-        c->nthreads++;
-    *out = c;
-    return 0;
-}
-
-int stk_checker_wait(struct stk_checker *c, struct stk_err *err)
-{
-    pthread_mutex_lock(&c->lock);
-    while (c->queued || c->at_work)
-        pthread_cond_wait(&c->changed, &c->lock);
-    int rc = c->rc;
-    if (rc < 0 && err)
-        *err = c->err;
     pthread_mutex_unlock(&c->lock);
     return rc;
 }
 
-void stk_checker_free(struct stk_checker *c)
+/* ---- records ---- */
+
+static void check_record(const struct stk_check *k, const struct record *r, const uint8_t *frame,
+                         struct stk_sample *s)
 {
-    if (!c)
-        return;
-    pthread_mutex_lock(&c->lock);
-    c->closing = true;
-    pthread_cond_broadcast(&c->changed);
-    pthread_mutex_unlock(&c->lock);
-    for (unsigned i = 0; i < c->nthreads; i++)
-        pthread_join(c->thread[i], NULL);
-    for (unsigned i = 0; i < c->nspare; i++)
-        stk_buf_release(&c->spare[i]);
-    pthread_mutex_destroy(&c->lock);
-    pthread_cond_destroy(&c->changed);
-    free(c->missed);
-    free(c->thread);
-    free(c);
+    const struct stk_format *f = k->format;
+    struct stk_err why = {0};
+    uint64_t at = r->off - f->head;
+    int rc = f->check(frame, r->len, k->path, at, &why);
+    if (rc == 0 && r->codec) {
+        stk_sample_reset(s);
+        rc = r->codec->explode("", 0, frame + f->head, (size_t)r->len, s, &why);
+        if (rc < 0 && !why.path[0]) {
+            struct stk_err bare = why;
+            stk_err_set(&why, bare.code, k->path, (int64_t)at, "%s", bare.what);
+        }
+    }
+    if (rc < 0)
+        k->checker->problem(k->checker->user, &why);
+}
+
+static void check_block(const struct stk_check *k, const struct block *b, struct stk_sample *s)
+{
+    const struct record *r = (const void *)b->records.data;
+    for (size_t i = 0; i < b->records.len / sizeof *r; i++)
+        check_record(k, &r[i],
+                     b->data + (r[i].off - k->format->head - b->number * STK_FEED_BLOCK), s);
+}
+
+/* ---- reading ---- */
+
+static void read_block(const struct stk_check *k, struct block *b)
+{
+    uint64_t off = b->number * STK_FEED_BLOCK;
+    size_t want = k->size - off < STK_FEED_BLOCK ? (size_t)(k->size - off) : STK_FEED_BLOCK, got;
+    b->err = (struct stk_err){0};
+    b->rc = stk_pread_full(k->fd, b->data, want, off, &got, k->path, &b->err);
+    if (b->rc == 0 && got < want)
+        b->rc = stk_err_set(&b->err, STK_E_CORRUPT, k->path, (int64_t)(off + got),
+                            "the file became shorter while it was read");
+    b->len = b->rc == 0 ? want : 0;
+}
+
+/* Claims the next block if there is one and its place in the ring is free. Lock held. */
+static struct block *claim(struct stk_check *k, unsigned owner)
+{
+    struct block *b = &k->ring[k->next % k->nring];
+    if (k->next >= k->nblocks || k->closing || b->state != FREE)
+        return NULL;
+    b->state = READING;
+    b->owner = owner;
+    b->number = k->next++;
+    stk_buf_reset(&b->records);
+    return b;
+}
+
+/* A thread's oldest block that is to be checked, and how many it has. Lock held. */
+static struct block *own_passed(struct stk_check *k, unsigned owner, unsigned *owned)
+{
+    struct block *first = NULL;
+    *owned = 0;
+    for (unsigned i = 0; i < k->nring; i++) {
+        struct block *b = &k->ring[i];
+        if (b->state == FREE || b->owner != owner)
+            continue;
+        ++*owned;
+        if (b->state == PASSED && (!first || b->number < first->number))
+            first = b;
+    }
+    return first;
+}
+
+/* Checks or reads one block, whatever is due. False: nothing is. Lock held, given up meanwhile. */
+static bool step(struct stk_check *k, unsigned me, struct stk_sample *s)
+{
+    unsigned owned;
+    struct block *b = own_passed(k, me, &owned);
+    bool passed = b != NULL;
+    if (!b && owned < OWN_BLOCKS)
+        b = claim(k, me);
+    if (!b)
+        return false;
+    pthread_mutex_unlock(&k->lock);
+    if (passed)
+        check_block(k, b, s);
+    else
+        read_block(k, b);
+    pthread_mutex_lock(&k->lock);
+    b->state = passed ? FREE : READY;
+    pthread_cond_broadcast(&k->changed);
+    return true;
+}
+
+static void *helper(void *arg)
+{
+    struct stk_check *k = arg;
+    struct stk_sample s;
+    stk_sample_init(&s);
+    pthread_mutex_lock(&k->lock);
+    unsigned me = ++k->started; /* 0 is the thread that lists */
+    for (;;) {
+        if (step(k, me, &s))
+            continue;
+        if (k->closing)
+            break;
+        pthread_cond_wait(&k->changed, &k->lock);
+    }
+    pthread_mutex_unlock(&k->lock);
+    stk_sample_release(&s);
+    return NULL;
+}
+
+/* ---- what the listing calls ---- */
+
+/* While the block is not there, the thread that lists reads and checks like the others. */
+static int feed_get(struct stk_feed *f, uint64_t number, const uint8_t **p, struct stk_err *err)
+{
+    struct stk_check *k = (struct stk_check *)f;
+    struct block *b = &k->ring[number % k->nring];
+    pthread_mutex_lock(&k->lock);
+    while (!(b->state == READY && b->number == number))
+        if (!step(k, 0, &k->sample))
+            pthread_cond_wait(&k->changed, &k->lock);
+    pthread_mutex_unlock(&k->lock);
+    *p = b->data;
+    if (b->rc < 0 && err)
+        *err = b->err;
+    return b->rc;
+}
+
+static uint64_t frame_begin(const struct stk_check *k, const struct record *r)
+{
+    return r->off - k->format->head;
+}
+
+static uint64_t frame_end(const struct stk_check *k, const struct record *r)
+{
+    return r->off + r->len + k->format->tail;
+}
+
+/* Adds a block's bytes to the record that crosses blocks, and checks it when it is whole. Returns
+ * true when it is over with. */
+static bool join(struct stk_check *k, const struct record *r, const struct block *b)
+{
+    uint64_t begin = b->number * STK_FEED_BLOCK, end = begin + b->len;
+    uint64_t from = frame_begin(k, r), to = frame_end(k, r);
+    from = from > begin ? from : begin;
+    uint64_t until = to < end ? to : end;
+    if (to - frame_begin(k, r) <= JOIN_MAX)
+        stk_buf_put(&k->joined, b->data + (from - begin), (size_t)(until - from));
+    if (to > end)
+        return false;
+    if (k->joined.fail || k->joined.len != to - frame_begin(k, r))
+        k->missed = true;
+    else
+        check_record(k, r, k->joined.data, &k->sample);
+    stk_buf_reset(&k->joined);
+    return true;
+}
+
+/* Deals the records reported so far to the block: whole ones for its owner, crossing ones joined. */
+static void deal(struct stk_check *k, struct block *b)
+{
+    struct record *r = (void *)k->listed.data;
+    size_t n = k->listed.len / sizeof *r, i = 0;
+    uint64_t begin = b->number * STK_FEED_BLOCK, end = begin + b->len;
+    for (; i < n && frame_begin(k, &r[i]) < end; i++) {
+        bool whole = frame_begin(k, &r[i]) >= begin && frame_end(k, &r[i]) <= end;
+        if (whole)
+            stk_buf_put(&b->records, &r[i], sizeof r[i]);
+        else if (!join(k, &r[i], b))
+            break; /* it goes on in the next block */
+    }
+    k->missed = k->missed || b->records.fail;
+    k->listed.len = (n - i) * sizeof *r;
+    if (i && k->listed.len)
+        memmove(r, r + i, k->listed.len);
+}
+
+static int feed_done(struct stk_feed *f, uint64_t number, struct stk_err *err)
+{
+    struct stk_check *k = (struct stk_check *)f;
+    const uint8_t *p;
+    int rc = feed_get(f, number, &p, err);
+    if (rc < 0)
+        return rc;
+    struct block *b = &k->ring[number % k->nring];
+    deal(k, b);
+    pthread_mutex_lock(&k->lock);
+    b->state = PASSED;
+    if (b->owner != 0)
+        pthread_cond_broadcast(&k->changed);
+    pthread_mutex_unlock(&k->lock);
+    return 0;
+}
+
+int stk_check_record(struct stk_check *k, uint64_t off, uint64_t len, const struct stk_codec *codec,
+                     struct stk_err *err)
+{
+    struct record r = {.off = off, .len = len, .codec = codec};
+    stk_buf_put(&k->listed, &r, sizeof r);
+    return stk_buf_check(&k->listed, err);
+}
+
+struct stk_feed *stk_check_feed(struct stk_check *k)
+{
+    return &k->feed;
+}
+
+/* ---- life ---- */
+
+static void check_free(struct stk_check *k)
+{
+    for (unsigned i = 0; i < k->nring; i++) {
+        free(k->ring[i].data);
+        stk_buf_release(&k->ring[i].records);
+    }
+    stk_buf_release(&k->listed);
+    stk_buf_release(&k->joined);
+    stk_sample_release(&k->sample);
+    pthread_mutex_destroy(&k->lock);
+    pthread_cond_destroy(&k->changed);
+    free(k);
+}
+
+int stk_check_open(struct stk_checker *c, const struct stk_format *f, const struct stk_src *src,
+                   uint32_t file, unsigned helpers, struct stk_check **out, struct stk_err *err)
+{
+    struct stk_check *k = calloc(1, sizeof *k);
+    if (!k)
+        return stk_err_nomem(err, sizeof *k);
+    k->feed = (struct stk_feed){.get = feed_get, .done = feed_done};
+    k->checker = c;
+    k->format = f;
+    k->path = stk_src_path(src);
+    k->fd = stk_src_fd(src);
+    k->file = file;
+    k->size = stk_src_size(src);
+    k->nblocks = (k->size + STK_FEED_BLOCK - 1) / STK_FEED_BLOCK;
+    stk_sample_init(&k->sample);
+    pthread_mutex_init(&k->lock, NULL);
+    pthread_cond_init(&k->changed, NULL);
+    helpers = helpers > MAX_HELPERS ? MAX_HELPERS : helpers;
+    unsigned nring = (helpers + 1) * OWN_BLOCKS;
+    for (; k->nring < nring; k->nring++)
+        if (!(k->ring[k->nring].data = malloc(STK_FEED_BLOCK))) {
+            check_free(k);
+            return stk_err_nomem(err, STK_FEED_BLOCK);
+        }
+    (void)posix_fadvise(k->fd, 0, 0, POSIX_FADV_SEQUENTIAL);
+    pthread_mutex_lock(&k->lock);
+    while (k->nthreads < helpers &&
+           pthread_create(&k->thread[k->nthreads], NULL, helper, k) == 0)
+        k->nthreads++;
+    pthread_mutex_unlock(&k->lock);
+    *out = k;
+    return 0;
+}
+
+/* The blocks the listing was in last, which no later peek told us it is past. */
+static int pass_rest(struct stk_check *k, struct stk_err *err)
+{
+    int rc = 0;
+    while (rc == 0 && k->listed.len) {
+        const struct record *r = (const void *)k->listed.data;
+        uint64_t before = k->listed.len, at = frame_begin(k, r) + k->joined.len;
+        if (frame_end(k, r) - frame_begin(k, r) > JOIN_MAX)
+            break;
+        rc = feed_done(&k->feed, at / STK_FEED_BLOCK, err);
+        if (rc == 0 && k->listed.len == before && k->joined.len == 0)
+            break; /* a record before the blocks we still have: never in order */
+    }
+    return rc;
+}
+
+int stk_check_close(struct stk_check *k, bool complete, struct stk_err *err)
+{
+    int rc = complete ? pass_rest(k, err) : 0;
+    pthread_mutex_lock(&k->lock);
+    k->closing = true;
+    pthread_cond_broadcast(&k->changed);
+    while (step(k, 0, &k->sample))
+        ; /* what this thread still has to check */
+    pthread_mutex_unlock(&k->lock);
+    for (unsigned i = 0; i < k->nthreads; i++)
+        pthread_join(k->thread[i], NULL);
+    if (!complete || rc < 0 || k->missed || k->listed.len) {
+        int noted = note_missed(k->checker, k->file, rc == 0 ? err : NULL);
+        rc = rc < 0 ? rc : noted;
+    }
+    check_free(k);
+    return rc;
 }

@@ -1,22 +1,43 @@
 /*
- * check.h - checks framed records on threads of its own, while they are listed.
+ * check.h - checks framed records while a file is listed, so that its bytes are read once.
+ *
+ * The file is read in blocks, by helper threads where there are any. The listing sees each block and
+ * says which records are in it; then whoever read the block checks them, while they are in its cache.
  */
 #ifndef STK_DATA_CHECK_H
 #define STK_DATA_CHECK_H
 
-#include "data/build.h"
+#include "format/lister.h"
 
-struct stk_checker;
+#include <pthread.h>
 
-/* problem() is called for each record that is wrong, from any thread. jobs: threads besides those that
- * list. Caller frees with stk_checker_free(). */
-int stk_checker_new(unsigned jobs, void (*problem)(void *user, const struct stk_err *what),
-                    void *user, struct stk_checker **out, struct stk_err *err);
-/* Waits until all that was shown is checked; returns what went wrong with the checking itself. */
-int stk_checker_wait(struct stk_checker *c, struct stk_err *err);
-void stk_checker_free(struct stk_checker *c);
-struct stk_watcher *stk_checker_watcher(struct stk_checker *c);
-/* True when every record of the file was shown. */
+struct stk_checker { /* of a dataset */
+    void (*problem)(void *user, const struct stk_err *what);
+    void *user;
+    pthread_mutex_t lock;
+    uint8_t *missed; /* a byte for each file: not all of its records were checked */
+    uint64_t nmissed;
+};
+
+/* problem() is called for each record that is wrong, from any thread. */
+void stk_checker_init(struct stk_checker *c,
+                      void (*problem)(void *user, const struct stk_err *what), void *user);
+void stk_checker_release(struct stk_checker *c);
+/* True when every record of the file was checked. */
 bool stk_checker_saw_all(const struct stk_checker *c, uint64_t file);
+
+struct stk_check; /* of a file */
+
+/* helpers: threads that read and check besides the caller. Caller ends it with
+ * stk_check_close(). */
+int stk_check_open(struct stk_checker *c, const struct stk_format *f, const struct stk_src *src,
+                   uint32_t file, unsigned helpers, struct stk_check **out, struct stk_err *err);
+/* What the listing reads from. Borrowed. */
+struct stk_feed *stk_check_feed(struct stk_check *k);
+/* A record is at off, behind its frame's head. In ascending order. */
+int stk_check_record(struct stk_check *k, uint64_t off, uint64_t len, const struct stk_codec *codec,
+                     struct stk_err *err);
+/* Waits for all that was begun and frees k. complete: the listing came to the file's end. */
+int stk_check_close(struct stk_check *k, bool complete, struct stk_err *err);
 
 #endif

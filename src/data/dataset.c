@@ -68,7 +68,7 @@ struct opening {
     bool collect; /* problems, instead of failing with the first */
     bool trust;   /* an index that is there; else none is published either */
     bool is_dir;
-    struct stk_watcher *watcher;
+    struct stk_checker *checker;
 };
 
 /* ---- is an index still right? ---- */
@@ -86,6 +86,8 @@ static bool dirs_fresh(const struct stk_dataset *ds)
     const struct stk_index_dir *d = idx->table[STK_T_DIRS];
     const char *names = idx->table[STK_T_NAMES];
     uint64_t room = stk_index_count(idx, STK_T_NAMES);
+    if (stk_index_touch(idx, STK_T_DIRS, NULL) < 0)
+        return false;
     for (uint64_t i = 0; i < stk_index_count(idx, STK_T_DIRS); i++) {
         struct stat sb;
         if (d[i].name_off >= room || d[i].name_len >= room - d[i].name_off ||
@@ -150,6 +152,9 @@ static bool manifest_match(const struct stk_dataset *ds)
     const struct stk_manifest *m = &ds->manifest;
     if (!ds->has_manifest)
         return true;
+    /* Another packing of the same samples may have files of the same names and sizes. */
+    if (ds->index.h->data_id != stk_manifest_id(m->shard, m->nshards))
+        return false;
     if (ds->format->caps & STK_CAN_TREE)
         return ds->index.h->nsamples == m->samples;
     if (ds->index.h->nfiles != m->nshards || ds->index.h->nsamples != m->samples)
@@ -212,8 +217,12 @@ static int build_into(struct stk_dataset *ds, const struct opening *how, struct 
     struct stk_build_options b = {.list = ds->list,
                                   .jobs = how->o->jobs,
                                   .problems = how->collect ? &ds->problems : NULL,
-                                  .watcher = how->watcher,
+                                  .checker = how->checker,
                                   .path = t->tmp,
+                                  .data_id = ds->has_manifest
+                                                 ? stk_manifest_id(ds->manifest.shard,
+                                                                   ds->manifest.nshards)
+                                                 : 0,
                                   .progress = how->o->progress,
                                   .user = how->o->user};
     int rc = stk_build_index(w, &b, t->fd, err);
@@ -392,11 +401,11 @@ int stk_dataset_open_with(const char *path, const struct stk_open_options *opts,
     return open_how(path, &how, out, err);
 }
 
-int stk_dataset_open_watched(const char *path, const struct stk_open_options *opts,
-                             struct stk_watcher *watcher, struct stk_dataset **out,
+int stk_dataset_open_checked(const char *path, const struct stk_open_options *opts,
+                             struct stk_checker *checker, struct stk_dataset **out,
                              struct stk_err *err)
 {
-    struct opening how = {.o = opts, .collect = true, .watcher = watcher};
+    struct opening how = {.o = opts, .collect = true, .checker = checker};
     return open_how(path, &how, out, err);
 }
 

@@ -58,11 +58,11 @@ struct stk_dataset {
  * and none is published (verify). */
 int stk_dataset_open_with(const char *path, const struct stk_open_options *opts, bool collect,
                           bool trust, struct stk_dataset **out, struct stk_err *err);
-/* For verify: trusts nothing, collects problems, and shows framed records to the watcher as they go
- * by (so that their bytes are read once). */
-struct stk_watcher;
-int stk_dataset_open_watched(const char *path, const struct stk_open_options *opts,
-                             struct stk_watcher *watcher, struct stk_dataset **out,
+/* For verify: trusts nothing, collects problems, and has framed records checked as they go by (so that
+ * their bytes are read once). */
+struct stk_checker;
+int stk_dataset_open_checked(const char *path, const struct stk_open_options *opts,
+                             struct stk_checker *checker, struct stk_dataset **out,
                              struct stk_err *err);
 
 #endif

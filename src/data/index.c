@@ -28,6 +28,7 @@ static const uint32_t elem_size[STK_T_COUNT] = {
     [STK_T_WINDOWS] = 1,
     [STK_T_CRCS] = sizeof(struct stk_index_crc),
     [STK_T_CONTEXT] = 1,
+    [STK_T_SUMS] = 8,
 };
 
 static int bad_index(const struct stk_index *idx, struct stk_err *err, const char *what)
@@ -39,12 +40,72 @@ static int bad_index(const struct stk_index *idx, struct stk_err *err, const cha
 static int check_table(const struct stk_index *idx, int t, struct stk_err *err)
 {
     uint64_t bytes, end, off = idx->h->table[t].off;
-    if (idx->h->table[t].elem != elem_size[t] || off % STK_INDEX_ALIGN ||
+    uint64_t limit = t == STK_T_SUMS ? idx->mapped : idx->h->table[STK_T_SUMS].off;
+    if (idx->h->table[t].elem != elem_size[t] || off % STK_INDEX_ALIGN || off < STK_INDEX_TABLES ||
         __builtin_mul_overflow(idx->h->table[t].count, (uint64_t)elem_size[t], &bytes) ||
-        __builtin_add_overflow(off, bytes, &end) || end > idx->mapped)
+        __builtin_add_overflow(off, bytes, &end) || end > limit)
         return bad_index(idx, err, "a table runs past its end");
     return 0;
 }
+
+/* ---- checksums ---- */
+
+/* Bytes under the checksums. */
+static uint64_t summed_bytes(const struct stk_index *idx)
+{
+    return idx->h->table[STK_T_SUMS].off - STK_INDEX_TABLES;
+}
+
+static int check_block(const struct stk_index *idx, uint64_t b, struct stk_err *err)
+{
+    const uint64_t *sum = idx->table[STK_T_SUMS];
+    uint64_t from = b * STK_INDEX_BLOCK, left = summed_bytes(idx) - from;
+    const uint8_t *p = (const uint8_t *)idx->h + STK_INDEX_TABLES + from;
+    if (stk_hash64(p, left < STK_INDEX_BLOCK ? (size_t)left : STK_INDEX_BLOCK) != sum[b])
+        return bad_index(idx, err, "a checksum does not match");
+    atomic_store_explicit(&idx->seen[b], 1, memory_order_relaxed);
+    return 0;
+}
+
+/* Every entry goes through here before it is believed. [p, p + n) is in a table. */
+static int touch(const struct stk_index *idx, const void *p, uint64_t n, struct stk_err *err)
+{
+    if (!n)
+        return 0;
+    uint64_t at = (uint64_t)((const uint8_t *)p - (const uint8_t *)idx->h) - STK_INDEX_TABLES;
+    for (uint64_t b = at / STK_INDEX_BLOCK; b <= (at + n - 1) / STK_INDEX_BLOCK; b++)
+        if (!atomic_load_explicit(&idx->seen[b], memory_order_relaxed)) {
+            int rc = check_block(idx, b, err);
+            if (rc < 0)
+                return rc;
+        }
+    return 0;
+}
+
+int stk_index_touch(const struct stk_index *idx, enum stk_table t, struct stk_err *err)
+{
+    return touch(idx, idx->table[t], idx->h->table[t].count * elem_size[t], err);
+}
+
+/* The checksums themselves, and the tables that do not grow with the number of samples. */
+static int check_sums(struct stk_index *idx, struct stk_err *err)
+{
+    static const enum stk_table small[] = {STK_T_SEGMENTS,   STK_T_COLUMNS, STK_T_FIELDS,
+                                           STK_T_FIELDNAMES, STK_T_CHAINS,  STK_T_CONTEXT};
+    uint64_t n = idx->h->table[STK_T_SUMS].count;
+    if (n != (summed_bytes(idx) + STK_INDEX_BLOCK - 1) / STK_INDEX_BLOCK ||
+        stk_hash64(idx->table[STK_T_SUMS], n * 8) != idx->h->table[STK_T_SUMS].hash)
+        return bad_index(idx, err, "its checksums are not right themselves");
+    idx->seen = calloc(n ? n : 1, sizeof *idx->seen);
+    if (!idx->seen)
+        return stk_err_nomem(err, n);
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < sizeof small / sizeof *small; i++)
+        rc = stk_index_touch(idx, small[i], err);
+    return rc;
+}
+
+/* ---- opening ---- */
 
 static int check_header(struct stk_index *idx, struct stk_err *err)
 {
@@ -73,7 +134,7 @@ static int check_header(struct stk_index *idx, struct stk_err *err)
                     memchr(h->format, 0, sizeof h->format) == NULL ||
                     memchr(h->payload, 0, sizeof h->payload) == NULL))
         rc = bad_index(idx, err, "its counts contradict each other");
-    return rc;
+    return rc < 0 ? rc : check_sums(idx, err);
 }
 
 int stk_index_open_fd(int fd, const char *path, struct stk_index *idx, struct stk_err *err)
@@ -111,6 +172,7 @@ void stk_index_close(struct stk_index *idx)
 {
     if (idx->h)
         munmap((void *)(uintptr_t)idx->h, idx->mapped);
+    free((void *)(uintptr_t)idx->seen);
     free(idx->path);
     *idx = (struct stk_index){0};
 }
@@ -129,11 +191,18 @@ int stk_index_extent(const struct stk_index *idx, uint64_t i, struct stk_extent 
 {
     if (i >= idx->h->nextents)
         return bad_index(idx, err, "an extent's number is out of range");
-    *e = stk_extent_unpack(((const struct stk_packed *)idx->table[STK_T_EXTENTS])[i]);
+    const struct stk_packed *packed = (const struct stk_packed *)idx->table[STK_T_EXTENTS] + i;
+    int rc = touch(idx, packed, sizeof *packed, err);
+    if (rc < 0)
+        return rc;
+    *e = stk_extent_unpack(*packed);
     if (e->file >= idx->h->nfiles || e->chain > stk_index_count(idx, STK_T_CHAINS))
         return bad_index(idx, err, "an extent names a file or filter that is not there");
     const struct stk_index_file *f =
         &((const struct stk_index_file *)idx->table[STK_T_FILES])[e->file];
+    rc = touch(idx, f, sizeof *f, err);
+    if (rc < 0)
+        return rc;
     if (e->offset > f->size || e->length > f->size - e->offset)
         return bad_index(idx, err, "an extent runs past its file");
     return 0;
@@ -145,10 +214,16 @@ int stk_index_file(const struct stk_index *idx, uint64_t i, const struct stk_ind
     if (i >= idx->h->nfiles)
         return bad_index(idx, err, "a file's number is out of range");
     *f = &((const struct stk_index_file *)idx->table[STK_T_FILES])[i];
+    int rc = touch(idx, *f, sizeof **f, err);
+    if (rc < 0)
+        return rc;
     uint64_t room = stk_index_count(idx, STK_T_NAMES);
     if ((*f)->name_off > room || (*f)->name_len > room - (*f)->name_off)
         return bad_index(idx, err, "a file's name is out of range");
     *name = (const char *)idx->table[STK_T_NAMES] + (*f)->name_off;
+    rc = touch(idx, *name, (*f)->name_len, err);
+    if (rc < 0)
+        return rc;
     /* An index that came with somebody's data must not make us read files outside it. */
     if (!stk_key_is_safe_path(*name, (*f)->name_len))
         return bad_index(idx, err, "a file's name leaves the folder");
@@ -170,7 +245,7 @@ const struct stk_index_field *stk_index_field(const struct stk_index *idx, uint6
     return f;
 }
 
-/* Entry whose first u64 is `want` in a table sorted by it, or NULL. */
+/* Entry whose first u64 is `want` in a table sorted by it, or NULL (also when it is damaged). */
 static const void *find_u64(const struct stk_index *idx, enum stk_table t, uint64_t want)
 {
     const uint8_t *base = idx->table[t];
@@ -178,6 +253,8 @@ static const void *find_u64(const struct stk_index *idx, enum stk_table t, uint6
     while (lo < hi) {
         size_t mid = lo + (hi - lo) / 2;
         uint64_t v;
+        if (touch(idx, base + mid * elem_size[t], elem_size[t], NULL) < 0)
+            return NULL;
         memcpy(&v, base + mid * elem_size[t], 8);
         if (v == want)
             return base + mid * elem_size[t];
@@ -197,7 +274,7 @@ const struct stk_index_point *stk_index_point(const struct stk_index *idx, uint6
     if (!p || p->window_off > room || p->window_len > room - p->window_off)
         return NULL;
     *window = (const uint8_t *)idx->table[STK_T_WINDOWS] + p->window_off;
-    return p;
+    return touch(idx, *window, p->window_len, NULL) < 0 ? NULL : p;
 }
 
 const struct stk_index_crc *stk_index_crc(const struct stk_index *idx, uint64_t extent)
@@ -250,12 +327,15 @@ int stk_index_key(const struct stk_index *idx, uint64_t s, const char **key, siz
     if (s >= idx->h->nsamples)
         return bad_index(idx, err, "a sample's number is out of range");
     const uint64_t *off = idx->table[STK_T_KEYOFF];
+    int rc = touch(idx, off + s, 2 * sizeof *off, err);
+    if (rc < 0)
+        return rc;
     uint64_t room = stk_index_count(idx, STK_T_KEYS);
     if (off[s] > off[s + 1] || off[s + 1] > room)
         return bad_index(idx, err, "a key is out of range");
     *key = (const char *)idx->table[STK_T_KEYS] + off[s];
     *len = (size_t)(off[s + 1] - off[s]);
-    return 0;
+    return touch(idx, *key, *len, err);
 }
 
 /* ---- slices ---- */
@@ -271,12 +351,16 @@ static int part_slices(const struct stk_index *idx, const struct stk_segment *se
 {
     const uint64_t *row = idx->table[STK_T_ROWS];
     const struct stk_packed *part = idx->table[STK_T_PARTS];
-    uint64_t r = seg->first + k;
-    if (r < k || r >= stk_index_count(idx, STK_T_ROWS) ||
-        r + 1 >= stk_index_count(idx, STK_T_ROWS) || row[r] > row[r + 1] ||
-        row[r + 1] > stk_index_count(idx, STK_T_PARTS))
+    uint64_t r = seg->first + k, nrows = stk_index_count(idx, STK_T_ROWS);
+    if (r < k || r >= nrows || r + 1 >= nrows)
         return bad_index(idx, err, "a row is out of range");
-    int rc = 0;
+    int rc = touch(idx, row + r, 2 * sizeof *row, err);
+    if (rc == 0 && (row[r] > row[r + 1] || row[r + 1] > stk_index_count(idx, STK_T_PARTS)))
+        rc = bad_index(idx, err, "a row is out of range");
+    if (rc == 0)
+        rc = touch(idx, part + row[r], (row[r + 1] - row[r]) * sizeof *part, err);
+    if (rc < 0)
+        return rc;
     for (uint64_t i = row[r]; rc == 0 && i < row[r + 1]; i++) {
         struct stk_slice s = stk_part_unpack(part[i]);
         if (s.extent >= seg->nextents && s.length)

@@ -1,8 +1,10 @@
 /*
  * index.h - the index of a dataset: tables in one file, used as they are by mapping it.
  *
- * Layout: a header page, then tables, each at a multiple of 64 bytes. Nothing in it is trusted:
- * the header is checked when it is opened, every entry when it is looked at.
+ * Layout: a header, then tables, each at a multiple of 64 bytes. Nothing in it is trusted: the header
+ * and the tables that stay small are checked when it is opened, every other entry when it is looked
+ * at: whether it makes sense, and (once for each 64 KiB) its bytes against a checksum. Of a format
+ * without checksums nothing else would tell a flipped bit in an offset from the truth.
  *
  *   extent   16 bytes: 48 bits offset, 44 bits length, 28 bits file, 8 bits filter chain
  *   segment  a stretch of samples that are stored alike (usually a file's)
@@ -15,6 +17,8 @@
 
 #include "base/err.h"
 #include "format/format.h"
+
+#include <stdatomic.h>
 
 enum stk_table {
     STK_T_FILES,    /* struct stk_index_file */
@@ -34,6 +38,7 @@ enum stk_table {
     STK_T_WINDOWS,  /* bytes */
     STK_T_CRCS,     /* struct stk_index_crc, by extent */
     STK_T_CONTEXT,  /* bytes */
+    STK_T_SUMS,     /* u64: XXH64 of each block of the tables before; last in the file */
     STK_T_COUNT
 };
 
@@ -98,6 +103,7 @@ struct stk_index_header {
     uint64_t nfiles, nextents, nsamples;
     uint64_t bytes_stored, bytes_samples;
     uint64_t files_ignored;
+    uint64_t data_id; /* stk_manifest_id() of a packed dataset, else 0 */
     char format[16], payload[16];
     int32_t compress;
     uint32_t flags;
@@ -109,7 +115,11 @@ struct stk_index_header {
 #define STK_INDEX_GROUPED        2u /* files of one stem are one sample */
 #define STK_INDEX_KEYS_ARE_FILES 1u /* a sample's key is its file's name (folder) */
 #define STK_INDEX_ALIGN          64u
-#define STK_INDEX_VERSION        1u
+#define STK_INDEX_VERSION        2u
+#define STK_INDEX_BLOCK          (64u << 10) /* bytes under one checksum */
+/* Where the tables, and so the blocks, begin. */
+#define STK_INDEX_TABLES                                                                          \
+    ((sizeof(struct stk_index_header) + STK_INDEX_ALIGN - 1) / STK_INDEX_ALIGN * STK_INDEX_ALIGN)
 
 #define STK_MAX_OFFSET ((1ull << 48) - 1)
 #define STK_MAX_EXTENT ((1ull << 44) - 1)
@@ -163,7 +173,8 @@ struct stk_index {
     const struct stk_index_header *h;
     const void *table[STK_T_COUNT];
     size_t mapped;
-    char *path; /* for messages */
+    char *path;            /* for messages */
+    _Atomic uint8_t *seen; /* for each block: its checksum was right */
 };
 
 /* Maps and checks the header. Caller releases with stk_index_close(). STK_E_CORRUPT: not an index,
@@ -172,6 +183,8 @@ int stk_index_open(const char *path, struct stk_index *idx, struct stk_err *err)
 /* The same for an open file that may have no name. */
 int stk_index_open_fd(int fd, const char *path, struct stk_index *idx, struct stk_err *err);
 void stk_index_close(struct stk_index *idx);
+/* Checks the bytes of a table that is used as a whole. */
+int stk_index_touch(const struct stk_index *idx, enum stk_table t, struct stk_err *err);
 /* Checks the checksums of all tables (reads all of it). */
 int stk_index_check(const struct stk_index *idx, struct stk_err *err);
 

@@ -121,6 +121,10 @@ static int collect_dirs(struct stk_labels *l, const struct stk_dataset *ds, bool
         const char *key, *dir;
         size_t len, n;
         int rc = stk_index_key(&ds->index, i, &key, &len, err);
+        if (rc == 0 && !len)
+            rc = stk_err_set(err, STK_E_UNSUPPORTED, ds->path, -1,
+                             "--label-from dir needs keys outside the records, which %s does not "
+                             "have", ds->format->title);
         if (rc < 0)
             return rc;
         if (!dir_at(key, len, l->level, &dir, &n)) {
@@ -188,7 +192,7 @@ static int read_csv(struct stk_labels *l, const char *path, struct stk_err *err)
         if (rc == 0 && pass == 0)
             rc = number_classes(&classes, err);
     }
-    if (rc < 0)
+    if (rc < 0 && err && !strstr(err->path, path))
         rc = stk_err_wrap(err, rc, "labels from %s", path);
     l->classes = classes.classes;
     l->nclasses = classes.nclasses;

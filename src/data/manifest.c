@@ -1,6 +1,7 @@
 /* manifest.c - reading and writing manifest.json. */
 #include "data/manifest.h"
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/json.h"
 #include "format/format.h"
 #include "format/sample.h"
@@ -242,6 +243,19 @@ int stk_manifest_read(const char *dir, struct stk_manifest *m, struct stk_err *e
     stk_buf_release(&b);
     free(path);
     return rc;
+}
+
+uint64_t stk_manifest_id(const struct stk_manifest_file *shard, size_t n)
+{
+    struct stk_hash h;
+    stk_hash_init(&h);
+    for (size_t i = 0; i < n; i++) {
+        uint64_t x[2] = {shard[i].size, shard[i].xxh64};
+        stk_hash_update(&h, shard[i].name, strlen(shard[i].name) + 1);
+        stk_hash_update(&h, x, sizeof x);
+    }
+    uint64_t id = stk_hash_final(&h);
+    return id ? id : 1;
 }
 
 void stk_manifest_release(struct stk_manifest *m)

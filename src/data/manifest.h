@@ -34,6 +34,8 @@ struct stk_manifest {
 /* 1: read; 0: there is none, or a manifest.json that is somebody else's; negative: ours but bad. */
 int stk_manifest_read(const char *dir, struct stk_manifest *m, struct stk_err *err);
 void stk_manifest_release(struct stk_manifest *m);
+/* What tells this dataset's shards from any other's: over names, sizes and checksums. Not 0. */
+uint64_t stk_manifest_id(const struct stk_manifest_file *shard, size_t n);
 int stk_manifest_write(const char *dir, const struct stk_manifest *m, struct stk_err *err);
 
 const char *stk_compress_name(int filter); /* "zstd", "lz4", "deflate" or "" */

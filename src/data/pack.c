@@ -81,7 +81,7 @@ static int choose_format(struct pack *p, struct stk_err *err)
     if (!(f->caps & STK_CAN_WRITE))
         return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1, "%s cannot be written", f->title);
     if (p->o->shards > 1 && !(f->caps & STK_CAN_SHARD))
-        return stk_err_set(err, STK_E_USAGE, NULL, -1, "%s is always one file: no --shards",
+        return stk_err_set(err, STK_E_USAGE, NULL, -1, "%s is written as one: no --shards",
                            f->title);
     p->cfg.format = f;
     return 0;
@@ -116,7 +116,7 @@ static int choose_compression(struct pack *p, struct stk_err *err)
     if (rc < 0 || !p->cfg.compress)
         return rc;
     bool deflate = p->cfg.compress == STK_FILTER_ZLIB;
-    if (!(f->caps & (deflate ? STK_CAN_DEFLATE | STK_CAN_COMPRESS : STK_CAN_COMPRESS)))
+    if (!(f->caps & (deflate ? STK_CAN_DEFLATE : STK_CAN_COMPRESS)))
         return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1, "%s cannot be compressed with %s%s",
                            f->title, stk_compress_name(p->cfg.compress),
                            f->caps & STK_CAN_DEFLATE ? "; it can with deflate" : "");
@@ -655,6 +655,18 @@ static int check_count(const struct pack *p, uint64_t listed, struct stk_err *er
                        p->cfg.format->title);
 }
 
+static int data_id(const struct pack *p, uint64_t *id, struct stk_err *err)
+{
+    struct stk_manifest_file *f = calloc(p->nshards + 1, sizeof *f);
+    if (!f)
+        return stk_err_nomem(err, p->nshards * sizeof *f);
+    for (uint64_t i = 0; i < p->nshards; i++)
+        f[i] = p->shard[i].file;
+    *id = stk_manifest_id(f, p->nshards);
+    free(f);
+    return 0;
+}
+
 static int write_index(struct pack *p, struct stk_manifest_file *file, struct stk_err *err)
 {
     struct stk_walk w;
@@ -667,6 +679,8 @@ static int write_index(struct pack *p, struct stk_manifest_file *file, struct st
         rc = stk_err_sys(err, path, "create");
     struct stk_build_options b = {
         .list = list_options(p), .jobs = p->o->jobs, .portable = true, .path = path};
+    if (rc == 0)
+        rc = data_id(p, &b.data_id, err);
     if (rc == 0)
         rc = stk_build_index(&w, &b, fd, err);
     struct stk_index idx = {0};

@@ -25,7 +25,7 @@ struct verify {
     const struct stk_verify_options *o;
     struct stk_verify_result *r;
     struct stk_dataset *ds;
-    struct stk_checker *checker; /* of records, while they are listed */
+    struct stk_checker checker; /* of records, while they are listed */
     unsigned jobs;
     uint64_t chunk_bytes;
     struct worker_state *worker;
@@ -91,7 +91,7 @@ static bool is_checked(const struct verify *v, uint64_t i)
     return v->ds->format->check && seg && seg->kind == STK_SEG_WHOLE &&
            stk_index_extent(&v->ds->index, seg->first_extent + (i - seg->first_sample), &e, NULL) ==
                0 &&
-           !e.chain && stk_checker_saw_all(v->checker, e.file);
+           !e.chain && stk_checker_saw_all(&v->checker, e.file);
 }
 
 static int take_chunk(struct verify *v, struct worker_state *w, uint64_t *bytes,
@@ -231,7 +231,7 @@ static int check_crc(struct verify *v, const struct stk_index_crc *c, struct stk
 static int check_crcs(struct verify *v, struct stk_err *err)
 {
     const struct stk_index_crc *c = v->ds->index.table[STK_T_CRCS];
-    int rc = 0;
+    int rc = stk_index_touch(&v->ds->index, STK_T_CRCS, err);
     for (uint64_t i = 0; rc == 0 && i < stk_index_count(&v->ds->index, STK_T_CRCS); i++) {
         struct stk_err why = {0};
         rc = check_crc(v, &c[i], &why);
@@ -365,17 +365,13 @@ int stk_verify(const char *path, const struct stk_verify_options *o, struct stk_
     v.jobs = o->jobs ? o->jobs : stk_cpus();
     if (o->memory_bytes && o->memory_bytes / (2 * v.jobs) < v.chunk_bytes)
         v.chunk_bytes = o->memory_bytes / (2 * v.jobs);
-    int rc = stk_checker_new(v.jobs, on_problem, &v, &v.checker, err);
-    if (rc == 0)
-        rc = stk_dataset_open_watched(path, &oo, stk_checker_watcher(v.checker), &v.ds, err);
-    int checked = v.checker ? stk_checker_wait(v.checker, rc == 0 ? err : NULL) : 0;
-    if (rc == 0)
-        rc = checked;
+    stk_checker_init(&v.checker, on_problem, &v);
+    int rc = stk_dataset_open_checked(path, &oo, &v.checker, &v.ds, err);
     if (rc == 0)
         rc = verify_opened(&v, err);
     stk_problems_sort(&r->problems);
     r->seconds = stk_now() - start;
-    stk_checker_free(v.checker);
+    stk_checker_release(&v.checker);
     stk_dataset_close(v.ds);
     pthread_mutex_destroy(&v.lock);
     return rc;

@@ -80,16 +80,19 @@ int64_t stk_src_mtime_ns(const struct stk_src *s);
 uint64_t stk_src_file_size(const struct stk_src *s); /* stored bytes, also of a compressed file */
 
 /*
- * Watching a plain file's bytes go by while it is listed, so that they are read once. Each window
- * is shown before it is left; the watcher may keep its buffer by putting another in its place.
+ * A plain file's bytes from somewhere else than its own window, for those who want to see all of
+ * them while the file is listed (verify): blocks of STK_FEED_BLOCK bytes, fewer at the end.
  */
-typedef int stk_window_fn(void *user, struct stk_buf *win, uint64_t win_off, struct stk_err *err);
-void stk_src_watch(struct stk_src *s, stk_window_fn *fn, void *user);
-/* A record at [from, to) was listed: if it is not in the window whole, the next one shall hold it
- * (unless it is too large for that). */
-void stk_src_hold(struct stk_src *s, uint64_t from, uint64_t to);
-/* After list(): shows what is left. */
-int stk_src_watch_end(struct stk_src *s, struct stk_err *err);
+#define STK_FEED_BLOCK (256u << 10) /* two of them stay in a core's own cache */
+struct stk_feed {
+    /* The bytes of a block. Borrowed until done() of it. */
+    int (*get)(struct stk_feed *f, uint64_t block, const uint8_t **p, struct stk_err *err);
+    /* The listing is past the block (called for each in order, up to the last one got). */
+    int (*done)(struct stk_feed *f, uint64_t block, struct stk_err *err);
+};
+/* From now on peeks go to the feed; NULL: to the file again. */
+void stk_src_set_feed(struct stk_src *s, struct stk_feed *f);
+int stk_src_fd(const struct stk_src *s);
 
 /* An access point into a compressed file: from here `decoded_len` bytes can be inflated. */
 struct stk_point {

@@ -15,8 +15,6 @@
 #include <zlib.h>
 
 #define WINDOW_DENSE  (256u << 10) /* read size while a listing looks at nearly every page */
-#define WINDOW_WATCHED (1u << 20)  /* read size while every byte is looked at */
-#define HOLD_MAX      (16u << 20)  /* largest record a watched window grows for */
 #define WINDOW_SPARSE 1024u        /* read size while it hops from header to header */
 #define AHEAD         (8u << 20)   /* how far the kernel is told to read ahead of hops */
 #define AHEAD_GAP     (128u << 10) /* hops shorter than this read the whole file anyway */
@@ -57,10 +55,8 @@ struct stk_src {
     uint64_t advised;  /* the kernel was told to read up to here */
     unsigned peeks;    /* in the present window */
     bool dense;
-    stk_window_fn *watch; /* NULL: nobody */
-    void *watch_user;
-    struct stk_buf spare; /* the watched window before this one */
-    uint64_t hold_from, hold_to; /* the record the next window must hold; equal: none */
+    struct stk_feed *feed; /* where the bytes come from instead, or NULL */
+    uint64_t fed;          /* blocks the listing is past */
     struct stream *st; /* NULL: plain */
 };
 
@@ -181,7 +177,6 @@ void stk_src_close(struct stk_src *s)
     if (s->fd >= 0)
         close(s->fd);
     stk_buf_release(&s->win);
-    stk_buf_release(&s->spare);
     free(s->path);
     free(s);
 }
@@ -217,95 +212,73 @@ static void read_ahead(struct stk_src *s, uint64_t off)
     s->advised = from + AHEAD;
 }
 
-/* The window becomes `want` bytes from off on, the first `have` of which are in it already. */
-static int window_read(struct stk_src *s, uint64_t off, size_t have, size_t want,
-                       struct stk_err *err)
-{
-    size_t got;
-    if (!stk_buf_room(&s->win, want - s->win.len))
-        return stk_err_nomem(err, want);
-    s->peeks = 0;
-    s->win_off = off;
-    s->win.len = want;
-    if (read_cached(s, s->win.data + have, want - have, off + have))
-        return 0;
-    read_ahead(s, off);
-    int rc = stk_pread_full(s->fd, s->win.data + have, want - have, off + have, &got, s->path, err);
-    if (rc == 0 && got < want - have)
-        rc = stk_err_set(err, STK_E_CORRUPT, s->path, (int64_t)(off + have + got),
-                         "the file became shorter while it was read");
-    s->win.len = rc == 0 ? want : 0;
-    return rc;
-}
-
 static int plain_fill(struct stk_src *s, uint64_t off, size_t n, struct stk_err *err)
 {
-    size_t want = choose_read(s, off);
+    size_t want = choose_read(s, off), got;
     want = n > want ? n : want;
     want = want < s->size - off ? want : (size_t)(s->size - off);
+    s->peeks = 0;
     stk_buf_reset(&s->win);
-    return window_read(s, off, 0, want, err);
-}
-
-/* ---- watched files: every byte goes through the window, each record whole in one ---- */
-
-/* Leaves the window for one from off on that holds n bytes there and the record wanted. */
-static int watched_fill(struct stk_src *s, uint64_t off, size_t n, struct stk_err *err)
-{
-    bool hold = s->hold_to > s->hold_from && s->hold_from >= s->win_off && s->hold_from < off &&
-                s->hold_from < s->win_off + s->win.len;
-    uint64_t from = hold ? s->hold_from : off, end = off + n;
-    if (hold && s->hold_to > end)
-        end = s->hold_to;
-    uint64_t want = end - from > WINDOW_WATCHED ? end - from : WINDOW_WATCHED;
-    want = want < s->size - from ? want : s->size - from;
-    /* What both windows have is carried over, before the old one is shown (and maybe kept). */
-    struct stk_buf next = s->spare, old = s->win;
-    s->spare = (struct stk_buf)STK_BUF_INIT;
-    stk_buf_reset(&next);
-    uint64_t old_off = s->win_off, old_end = old_off + old.len;
-    size_t have = hold ? (size_t)(old_end - from) : 0;
-    if (!stk_buf_room(&next, (size_t)want)) {
-        stk_buf_release(&next);
+    if (!stk_buf_room(&s->win, want))
         return stk_err_nomem(err, want);
-    }
-    stk_buf_put(&next, hold ? old.data + (from - old_off) : NULL, have);
-    s->hold_from = s->hold_to = 0;
-    s->win = next;
-    int rc = window_read(s, from, have, (size_t)want, err);
-    if (rc == 0 && old.len)
-        rc = s->watch(s->watch_user, &old, old_off, err);
-    s->spare = old; /* or what the watcher gave for it */
-    return rc;
-}
-
-void stk_src_watch(struct stk_src *s, stk_window_fn *fn, void *user)
-{
-    if (!s->st) {
-        s->watch = fn;
-        s->watch_user = user;
-    }
-}
-
-void stk_src_hold(struct stk_src *s, uint64_t from, uint64_t to)
-{
-    bool inside = from >= s->win_off && to <= s->win_off + s->win.len;
-    bool fits = to - from <= HOLD_MAX;
-    s->hold_from = from;
-    s->hold_to = inside || !fits ? from : to;
-}
-
-int stk_src_watch_end(struct stk_src *s, struct stk_err *err)
-{
-    int rc = 0;
-    if (!s->watch)
+    s->win_off = off;
+    s->win.len = want;
+    if (read_cached(s, s->win.data, want, off))
         return 0;
-    if (s->hold_to > s->hold_from && s->hold_to <= s->size)
-        rc = watched_fill(s, s->hold_to - 1, 1, err);
-    if (rc == 0 && s->win.len)
-        rc = s->watch(s->watch_user, &s->win, s->win_off, err);
-    stk_buf_reset(&s->win);
+    read_ahead(s, off);
+    int rc = stk_pread_full(s->fd, s->win.data, want, off, &got, s->path, err);
+    if (rc == 0 && got < want)
+        rc = stk_err_set(err, STK_E_CORRUPT, s->path, (int64_t)(off + got),
+                         "the file became shorter while it was read");
+    s->win.len = rc == 0 ? got : 0;
     return rc;
+}
+
+/* ---- files that are fed ---- */
+
+void stk_src_set_feed(struct stk_src *s, struct stk_feed *f)
+{
+    s->feed = f;
+    s->fed = 0;
+    stk_buf_reset(&s->win);
+}
+
+int stk_src_fd(const struct stk_src *s)
+{
+    return s->fd;
+}
+
+/* [off, off+n) is in the file; where it crosses blocks it is put together in the window. */
+static int fed_peek(struct stk_src *s, uint64_t off, size_t n, const uint8_t **p,
+                    struct stk_err *err)
+{
+    uint64_t block = off / STK_FEED_BLOCK;
+    size_t at = (size_t)(off % STK_FEED_BLOCK);
+    int rc = 0;
+    if (n > STK_FEED_BLOCK) { /* more blocks than may be held at once */
+        rc = plain_fill(s, off, n, err);
+        *p = s->win.data;
+        return rc;
+    }
+    while (rc == 0 && s->fed < block)
+        rc = s->feed->done(s->feed, s->fed++, err);
+    if (rc < 0 || n <= STK_FEED_BLOCK - at) {
+        rc = rc < 0 ? rc : s->feed->get(s->feed, block, p, err);
+        *p = rc < 0 ? NULL : *p + at;
+        return rc;
+    }
+    stk_buf_reset(&s->win);
+    while (rc == 0 && n) {
+        size_t k = n < STK_FEED_BLOCK - at ? n : STK_FEED_BLOCK - at;
+        rc = s->feed->get(s->feed, block, p, err);
+        if (rc == 0)
+            stk_buf_put(&s->win, *p + at, k);
+        n -= k;
+        at = 0;
+        block++;
+    }
+    *p = s->win.data;
+    return rc < 0 ? rc : stk_buf_check(&s->win, err);
 }
 
 static int plain_peek(struct stk_src *s, uint64_t off, size_t n, const uint8_t **p, size_t *got,
@@ -316,8 +289,11 @@ static int plain_peek(struct stk_src *s, uint64_t off, size_t n, const uint8_t *
         return 0;
     }
     n = n < s->size - off ? n : (size_t)(s->size - off);
+    *got = n;
+    if (s->feed)
+        return fed_peek(s, off, n, p, err);
     if (off < s->win_off || off + n > s->win_off + s->win.len) {
-        int rc = s->watch ? watched_fill(s, off, n, err) : plain_fill(s, off, n, err);
+        int rc = plain_fill(s, off, n, err);
         if (rc < 0)
             return rc;
     }

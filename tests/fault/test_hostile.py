@@ -468,7 +468,7 @@ def test_index_with_flipped_bytes(bad, stoker, tmp_path, packed, images):
         shutil.rmtree(dst, ignore_errors=True)
 
 
-@pytest.mark.parametrize("size", [0, 1, 100, 663, 664, -64, -1])
+@pytest.mark.parametrize("size", [0, 1, 100, 703, 704, -64, -1])
 def test_index_truncated(stoker, tmp_path, packed, images, size):
     """A truncated index would be mapped and read past its end (SIGBUS)."""
     out, index, _ = packed

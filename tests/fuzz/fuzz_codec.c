@@ -7,6 +7,16 @@
 
 #include <stdlib.h>
 
+#include "format/csv.h"
+
+static void merge(const char *a, size_t a_len, const char *b, size_t b_len)
+{
+    struct stk_buf out = STK_BUF_INIT;
+    struct stk_err err = {0};
+    stk_csv_context_merge(a, a_len, b, b_len, &out, &err);
+    stk_buf_release(&out);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size < 2)
@@ -25,6 +35,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     memcpy(context, data + 2, context_len);
     memcpy(record, data + 2 + context_len, n);
+    if (strcmp(c->name, "csv") == 0) /* contexts of two files of a dataset are merged */
+        merge(context, context_len, (const char *)record, n);
     struct stk_sample s;
     struct stk_buf out = STK_BUF_INIT;
     struct stk_err err = {0};

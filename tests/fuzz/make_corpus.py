@@ -9,6 +9,7 @@ seeds come out every time. Inputs that once crashed something are added by hand 
 import gzip
 import io
 import json
+import lzma
 import pathlib
 import struct
 import tarfile
@@ -229,6 +230,12 @@ def arrays():
              "label": np.array([1, 2, 3]), "x": np.zeros((3, 2), "f4")}
     seed("npz", "stored", npz_of(False, **table))
     seed("npz", "deflated", npz_of(True, **table))
+    keys = {"key": np.frombuffer(b"abbccc", "u1"), "key.offsets": np.array([0, 1, 3, 6], "u8"),
+            "t": np.frombuffer(b"xyz", "u1"), "t.offsets": np.array([0, 1, 2, 3], "u8"),
+            "t.kind": np.array(b"text")}
+    seed("npz", "keys", npz_of(False, **keys))
+    seed("npz", "keys-deflated", npz_of(True, **keys))
+    seed("npz", "fixed-keys", npz_of(False, key=np.array([b"a", b"bc"]), u=np.array(["x", "yz"])))
     saved = io.BytesIO()
     np.savez(saved, x=np.zeros((2, 2)))
     seed("npz", "numpy", saved.getvalue())
@@ -292,7 +299,14 @@ def codecs():
     case("npy", "one", npy_of(np.arange(6, dtype=">i2").reshape(2, 3)))
     case("raw", "one", b"bytes")
     case("example", "typed", EXAMPLES["typed"])
-    case("csv", "row", b'a,1,1.5,"x ""y"""', b"csv , header 4\nt key\ni label\nf x\nt t\n")
+    case("csv", "row", b'a,1,1.5,"x ""y"""', b"csv 44 1 4\ntkey\nilabel\nfx\ntt\n")
+    case("csv", "array", b" 7 ,1.5,2,\"3\"", b"csv 44 1 4\nukey\nF3 x\n")
+    case("csv", "merge", b"csv 44 1 3\nikey\nflabel\ntx\n", b"csv 44 1 3\nukey\nilabel\nfx\n")
+    case("json", "base64", json.dumps(VALUES[2]).encode())
+    case("json", "arrays", b'{"a": [[1, 2], [3, 4.5]], "b": [true, false], "c": ["x", "y"], "d": []}')
+    case("json", "names", json.dumps({f"n{i % 40}": i for i in range(60)}).encode() + b" ")
+    case("sequence", "ragged", SEQUENCES["ragged"])
+    case("datum", "encoded", field(4, b"\xff\xd8\xff") + b"\x28\x07\x38\x01")
 
 
 def filters():
@@ -300,7 +314,7 @@ def filters():
     raw = zlib.compressobj(9, zlib.DEFLATED, -15)
     deflated = raw.compress(text) + raw.flush()
     ids = {"zlib": 1, "gzip": 2, "deflate": 3, "zstd": 4, "lz4f": 5, "lz4b": 6, "xz": 7,
-           "shuffle": 8, "fletcher": 9, "bswap": 10, "resume": 11, "join": 12, "zeros": 13}
+           "shuffle": 8, "fletcher": 9, "bswap": 10, "resume": 11, "join": 12, "zeros": 13, "lzf": 14}
 
     def case(name, data, *steps):
         seed("filter", name, bytes([len(steps)]) + b"".join(bytes([ids[s], a]) for s, a in steps) +
@@ -312,9 +326,15 @@ def filters():
     case("hdf5", zlib.compress(text), ("zlib", 0), ("shuffle", 4))
     case("big-endian", text[:16], ("bswap", 8))
     case("fletcher", text[:16] + bytes(4), ("fletcher", 0))
-    case("zstd", bytes.fromhex("28b52ffd2005290000") + b"hello", ("zstd", 0))
+    # "hello hello hello hello" by the zstd and lz4 commands; from a pipe the size is not stored.
+    case("zstd", bytes.fromhex("28b52ffd24176500003068656c6c6f200100994b11175eae0d"), ("zstd", 0))
+    case("zstd-stream", bytes.fromhex("28b52ffd04586500003068656c6c6f200100994b11175eae0d"),
+         ("zstd", 0))
     case("zstd-plain", text, ("zstd", 0))
-    case("lz4", bytes.fromhex("04224d186040820500008068656c6c6f00000000"), ("lz4f", 0))
+    case("lz4", bytes.fromhex("04224d186440a70f0000006868656c6c6f2006005068656c6c6f00000000f26b940b"),
+         ("lz4f", 0))
+    case("xz", lzma.compress(text), ("xz", 0))
+    case("lzf", b"\x04hello\x20\x04\xe0\x20\x00\x00!", ("lzf", 0))
     case("lz4-block", b"\x50hello", ("lz4b", 0))
     case("join", rec(b"abcd", 1) + rec(b"efgh", 3), ("join", 0))
     case("zeros", b"", ("zeros", 12))
@@ -326,15 +346,16 @@ def samples():
 
 
 TABLES = ["files", "names", "dirs", "extents", "segments", "columns", "rows", "parts", "keyoff",
-          "keys", "fields", "fieldnames", "chains", "points", "windows", "crcs", "context"]
+          "keys", "fields", "fieldnames", "chains", "points", "windows", "crcs", "context",
+          "sums"]
 ELEMENT = dict(files=32, names=1, dirs=24, extents=16, segments=48, columns=48, rows=8, parts=16,
                keyoff=8, keys=1, fields=96, fieldnames=1, chains=32, points=32, windows=1, crcs=16,
-               context=1)
+               context=1, sums=8)
 
 
 def index_file(nsamples, fmt, **tables):
-    """A header (its checksum is put right by the target) and tables at multiples of 64."""
-    head = 8 + 8 + 16 + 24 + 16 + 8 + 32 + 8 + 32 * len(TABLES)
+    """A header and tables at multiples of 64 (the target puts checksums in and right)."""
+    head = 8 + 8 + 16 + 24 + 16 + 8 + 8 + 32 + 8 + 32 * len(TABLES)
     at, body, entries = (head + 63) // 64 * 64, b"", b""
     start = at
     for name in TABLES:
@@ -342,9 +363,9 @@ def index_file(nsamples, fmt, **tables):
         entries += struct.pack("<QQQII", at + len(body), len(data) // ELEMENT[name], 0,
                                ELEMENT[name], 0)
         body += data + bytes(-len(data) % 64)
-    header = (b"STKINDX\0" + struct.pack("<II", 1, len(TABLES)) + bytes(16) +
+    header = (b"STKINDX\0" + struct.pack("<II", 2, len(TABLES)) + bytes(16) +
               struct.pack("<QQQ", len(tables.get("files", b"")) // 32,
-                          len(tables.get("extents", b"")) // 16, nsamples) + bytes(24) +
+                          len(tables.get("extents", b"")) // 16, nsamples) + bytes(32) +
               fmt.ljust(16, b"\0") + b"raw".ljust(16, b"\0") + bytes(8) + entries)
     return header.ljust(start, b"\0") + body
 
