@@ -1,6 +1,7 @@
 /*
  * crc32c.c - CRC-32C: the crc32 instruction on three interleaved streams where the CPU has it
- * (its latency is 3 cycles, so one stream alone reaches a third of its throughput), tables elsewhere.
+ * (its latency is 3 cycles, so one stream alone reaches a third of its throughput), tables
+ * elsewhere.
  */
 #include "base/crc32c.h"
 #include "base/buf.h"
@@ -42,7 +43,8 @@ static uint32_t crc_soft(uint32_t crc, const uint8_t *p, size_t n)
 #if defined(__x86_64__)
 #include <nmmintrin.h>
 
-/* Lengths of the three streams: long blocks for big buffers, short ones for records of a few KiB. */
+/* Lengths of the three streams: long blocks for big buffers, short ones for records of a few KiB.
+ */
 #define LONG  4096u
 #define SHORT 256u
 

@@ -90,8 +90,9 @@ int stk_read_file(const char *path, size_t max, struct stk_buf *b, struct stk_er
 int stk_fsync_dir_of(const char *path, struct stk_err *err)
 {
     const char *slash = strrchr(path, '/');
-    char *dir = slash == path ? strdup("/") : slash ? strndup(path, (size_t)(slash - path))
-                                                    : strdup(".");
+    char *dir = slash == path ? strdup("/")
+                : slash       ? strndup(path, (size_t)(slash - path))
+                              : strdup(".");
     if (!dir)
         return stk_err_nomem(err, strlen(path));
     int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = 0;
@@ -135,8 +136,8 @@ int stk_mkdirs(const char *path, struct stk_err *err)
         char c = *p;
         *p = '\0';
         struct stat sb;
-        if (mkdir(copy, 0777) < 0 && !(errno == EEXIST && stat(copy, &sb) == 0 &&
-                                       S_ISDIR(sb.st_mode)))
+        if (mkdir(copy, 0777) < 0 &&
+            !(errno == EEXIST && stat(copy, &sb) == 0 && S_ISDIR(sb.st_mode)))
             rc = stk_err_sys(err, copy, "make folder");
         *p = c;
         if (!c)

@@ -1,7 +1,7 @@
 /*
  * build_merge.c - writes the tables of the index: the groups' stretches of the workers' spools, in
- * file order, counted on from the group before. Fields and chains are put into an order of their own,
- * so that the bytes do not depend on which worker met them first.
+ * file order, counted on from the group before. Fields and chains are put into an order of their
+ * own, so that the bytes do not depend on which worker met them first.
  */
 #include "data/build_priv.h"
 #include "base/file.h"
@@ -24,7 +24,7 @@ struct merge {
     const uint8_t **map;  /* [worker * S_COUNT + spool] */
     struct stk_buf sums;  /* u64 of each block written */
     struct stk_hash block;
-    uint64_t in_block;    /* bytes of the block that is not complete */
+    uint64_t in_block; /* bytes of the block that is not complete */
 };
 
 static const char *index_name(const struct merge *m)
@@ -43,7 +43,8 @@ static void end_block(struct merge *m)
 static void sum_up(struct merge *m, const uint8_t *p, size_t n)
 {
     while (n) {
-        size_t take = STK_INDEX_BLOCK - m->in_block < n ? (size_t)(STK_INDEX_BLOCK - m->in_block) : n;
+        size_t take =
+            STK_INDEX_BLOCK - m->in_block < n ? (size_t)(STK_INDEX_BLOCK - m->in_block) : n;
         stk_hash_update(&m->block, p, take);
         m->in_block += take;
         p += take;

@@ -88,7 +88,7 @@ struct file_sink {
     struct stk_buf key;
     bool open, open_has_key;
     struct stk_src *src;
-    struct stk_check *check; /* of this file's records while they go by, or NULL */
+    struct stk_check *check;             /* of this file's records while they go by, or NULL */
     const struct stk_codec *check_codec; /* of check_field */
     uint32_t check_field;
 };

@@ -1,6 +1,6 @@
 /*
- * build_sink.c - takes the events of a file's listing, checks them, and appends them to the worker's
- * spools. Fields and chains get numbers of the whole dataset.
+ * build_sink.c - takes the events of a file's listing, checks them, and appends them to the
+ * worker's spools. Fields and chains get numbers of the whole dataset.
  */
 #include "data/build_priv.h"
 #include "base/pool.h"
@@ -218,8 +218,7 @@ static int put_extent(struct file_sink *f, const struct stk_event *e, struct stk
     return put(f->g, S_EXTENTS, &p, sizeof p, err);
 }
 
-static int field_of(const struct file_sink *f, uint32_t local, uint32_t *field,
-                    struct stk_err *err)
+static int field_of(const struct file_sink *f, uint32_t local, uint32_t *field, struct stk_err *err)
 {
     const uint16_t *map = (const void *)f->field_map.data;
     if (local >= f->field_map.len / sizeof *map)
@@ -276,7 +275,8 @@ static int on_part(struct file_sink *f, const struct stk_event *e, struct stk_er
 static const struct stk_codec *codec_of(struct builder *b, uint32_t field)
 {
     pthread_mutex_lock(&b->lock);
-    const struct stk_index_field *f = (const struct stk_index_field *)(void *)b->fields.data + field;
+    const struct stk_index_field *f =
+        (const struct stk_index_field *)(void *)b->fields.data + field;
     const struct stk_codec *c = f->codec[0] ? stk_codec_find(f->codec) : NULL;
     pthread_mutex_unlock(&b->lock);
     return c;
@@ -346,8 +346,8 @@ static int on_column(struct file_sink *f, const struct stk_event *e, struct stk_
         return stk_err_set(err, STK_E_UNSUPPORTED, f->path, -1, "too many tiles in a value");
     f->g->seg.ncolumns++;
     f->g->ncolumns++;
-    atomic_fetch_add_explicit(&f->g->b->bytes_samples,
-                              c.length * e->a * (c.tiles ? c.tiles : 1), memory_order_relaxed);
+    atomic_fetch_add_explicit(&f->g->b->bytes_samples, c.length * e->a * (c.tiles ? c.tiles : 1),
+                              memory_order_relaxed);
     return put(f->g, S_COLUMNS, &x, sizeof x, err);
 }
 

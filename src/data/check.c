@@ -1,8 +1,8 @@
 /*
- * check.c - a ring of blocks. A thread claims the next block, reads it, and when the listing is past
- * it checks the records in it; it has two blocks at a time, so that it reads one while the listing
- * is at the other. The thread that lists does the same while it waits for a block. Records that cross
- * blocks are put together and checked by the thread that lists: they are few.
+ * check.c - a ring of blocks. A thread claims the next block, reads it, and when the listing is
+ * past it checks the records in it; it has two blocks at a time, so that it reads one while the
+ * listing is at the other. The thread that lists does the same while it waits for a block. Records
+ * that cross blocks are put together and checked by the thread that lists: they are few.
  */
 #include "data/check.h"
 #include "base/file.h"
@@ -11,7 +11,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 
-#define OWN_BLOCKS  2u          /* at a time, by each thread */
+#define OWN_BLOCKS  2u /* at a time, by each thread */
 #define MAX_HELPERS 16u
 #define MAX_RING    (OWN_BLOCKS * (MAX_HELPERS + 1))
 #define JOIN_MAX    (16u << 20) /* a longer record that crosses blocks is left to be read again */
@@ -42,8 +42,8 @@ struct stk_check {
     int fd;
     uint32_t file;
     uint64_t size, nblocks;
-    struct stk_buf listed; /* struct record reported and not yet in a block that was passed */
-    struct stk_buf joined; /* the bytes so far of the record that crosses blocks */
+    struct stk_buf listed;    /* struct record reported and not yet in a block that was passed */
+    struct stk_buf joined;    /* the bytes so far of the record that crosses blocks */
     struct stk_sample sample; /* of the thread that lists */
     bool missed;
 
@@ -123,8 +123,8 @@ static void check_block(const struct stk_check *k, const struct block *b, struct
 {
     const struct record *r = (const void *)b->records.data;
     for (size_t i = 0; i < b->records.len / sizeof *r; i++)
-        check_record(k, &r[i],
-                     b->data + (r[i].off - k->format->head - b->number * STK_FEED_BLOCK), s);
+        check_record(k, &r[i], b->data + (r[i].off - k->format->head - b->number * STK_FEED_BLOCK),
+                     s);
 }
 
 /* ---- reading ---- */
@@ -258,7 +258,8 @@ static bool join(struct stk_check *k, const struct record *r, const struct block
     return true;
 }
 
-/* Deals the records reported so far to the block: whole ones for its owner, crossing ones joined. */
+/* Deals the records reported so far to the block: whole ones for its owner, crossing ones joined.
+ */
 static void deal(struct stk_check *k, struct block *b)
 {
     struct record *r = (void *)k->listed.data;
@@ -349,8 +350,7 @@ int stk_check_open(struct stk_checker *c, const struct stk_format *f, const stru
         }
     (void)posix_fadvise(k->fd, 0, 0, POSIX_FADV_SEQUENTIAL);
     pthread_mutex_lock(&k->lock);
-    while (k->nthreads < helpers &&
-           pthread_create(&k->thread[k->nthreads], NULL, helper, k) == 0)
+    while (k->nthreads < helpers && pthread_create(&k->thread[k->nthreads], NULL, helper, k) == 0)
         k->nthreads++;
     pthread_mutex_unlock(&k->lock);
     *out = k;

@@ -1,8 +1,9 @@
 /*
  * check.h - checks framed records while a file is listed, so that its bytes are read once.
  *
- * The file is read in blocks, by helper threads where there are any. The listing sees each block and
- * says which records are in it; then whoever read the block checks them, while they are in its cache.
+ * The file is read in blocks, by helper threads where there are any. The listing sees each block
+ * and says which records are in it; then whoever read the block checks them, while they are in its
+ * cache.
  */
 #ifndef STK_DATA_CHECK_H
 #define STK_DATA_CHECK_H

@@ -214,17 +214,15 @@ static int make_walk(struct stk_dataset *ds, const struct stk_open_options *o, s
 static int build_into(struct stk_dataset *ds, const struct opening *how, struct stk_walk *w,
                       struct stk_target *t, struct stk_err *err)
 {
-    struct stk_build_options b = {.list = ds->list,
-                                  .jobs = how->o->jobs,
-                                  .problems = how->collect ? &ds->problems : NULL,
-                                  .checker = how->checker,
-                                  .path = t->tmp,
-                                  .data_id = ds->has_manifest
-                                                 ? stk_manifest_id(ds->manifest.shard,
-                                                                   ds->manifest.nshards)
-                                                 : 0,
-                                  .progress = how->o->progress,
-                                  .user = how->o->user};
+    struct stk_build_options b = {
+        .list = ds->list,
+        .jobs = how->o->jobs,
+        .problems = how->collect ? &ds->problems : NULL,
+        .checker = how->checker,
+        .path = t->tmp,
+        .data_id = ds->has_manifest ? stk_manifest_id(ds->manifest.shard, ds->manifest.nshards) : 0,
+        .progress = how->o->progress,
+        .user = how->o->user};
     int rc = stk_build_index(w, &b, t->fd, err);
     /* An index of damaged data is good for this run only: the next shall see the damage itself. */
     bool published = rc == 0 && ds->problems.count == 0 && stk_target_publish(t);
@@ -283,7 +281,8 @@ static int find_codecs(struct stk_dataset *ds, struct stk_err *err)
 {
     uint64_t n = stk_index_count(&ds->index, STK_T_FIELDS);
     if (n > 65535)
-        return stk_err_set(err, STK_E_CORRUPT, ds->index_path, -1, "damaged index: too many fields");
+        return stk_err_set(err, STK_E_CORRUPT, ds->index_path, -1,
+                           "damaged index: too many fields");
     ds->codec = calloc(n ? n : 1, sizeof *ds->codec);
     if (!ds->codec)
         return stk_err_nomem(err, n * sizeof *ds->codec);
@@ -328,10 +327,10 @@ static int open_root(struct stk_dataset *ds, bool is_dir, struct stk_err *err)
         ds->root = ds->manifest.nshards ? stk_path_join(ds->path, ds->manifest.shard[0].name)
                                         : strdup(ds->path);
     else
-        ds->root = is_dir             ? strdup(ds->path)
-                   : !slash           ? strdup(".")
+        ds->root = is_dir              ? strdup(ds->path)
+                   : !slash            ? strdup(".")
                    : slash == ds->path ? strdup("/")
-                                      : strndup(ds->path, (size_t)(slash - ds->path));
+                                       : strndup(ds->path, (size_t)(slash - ds->path));
     if (!ds->root)
         return stk_err_nomem(err, strlen(ds->path));
     ds->rootfd = open(ds->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -42,8 +42,8 @@ struct stk_dataset {
     int rootfd;
     const struct stk_format *format;
     struct stk_index index;
-    char *index_path;     /* "" for an index that was not published */
-    bool index_built;     /* just now */
+    char *index_path; /* "" for an index that was not published */
+    bool index_built; /* just now */
     bool has_manifest;
     struct stk_manifest manifest;
     struct stk_problems problems;
@@ -58,8 +58,8 @@ struct stk_dataset {
  * and none is published (verify). */
 int stk_dataset_open_with(const char *path, const struct stk_open_options *opts, bool collect,
                           bool trust, struct stk_dataset **out, struct stk_err *err);
-/* For verify: trusts nothing, collects problems, and has framed records checked as they go by (so that
- * their bytes are read once). */
+/* For verify: trusts nothing, collects problems, and has framed records checked as they go by (so
+ * that their bytes are read once). */
 struct stk_checker;
 int stk_dataset_open_checked(const char *path, const struct stk_open_options *opts,
                              struct stk_checker *checker, struct stk_dataset **out,

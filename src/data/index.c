@@ -33,8 +33,10 @@ static const uint32_t elem_size[STK_T_COUNT] = {
 
 static int bad_index(const struct stk_index *idx, struct stk_err *err, const char *what)
 {
-    return stk_err_set(err, STK_E_CORRUPT, idx->path, -1, "damaged index (%s); remove it and it is "
-                       "built anew", what);
+    return stk_err_set(err, STK_E_CORRUPT, idx->path, -1,
+                       "damaged index (%s); remove it and it is "
+                       "built anew",
+                       what);
 }
 
 static int check_table(const struct stk_index *idx, int t, struct stk_err *err)
@@ -128,11 +130,11 @@ static int check_header(struct stk_index *idx, struct stk_err *err)
             idx->table[t] = (const uint8_t *)h + h->table[t].off;
     }
     uint64_t nkeys = h->table[STK_T_KEYOFF].count;
-    if (rc == 0 && (h->nfiles != h->table[STK_T_FILES].count || h->nfiles > STK_MAX_FILES ||
-                    h->nextents != h->table[STK_T_EXTENTS].count ||
-                    (nkeys && nkeys != h->nsamples + 1) ||
-                    memchr(h->format, 0, sizeof h->format) == NULL ||
-                    memchr(h->payload, 0, sizeof h->payload) == NULL))
+    if (rc == 0 &&
+        (h->nfiles != h->table[STK_T_FILES].count || h->nfiles > STK_MAX_FILES ||
+         h->nextents != h->table[STK_T_EXTENTS].count || (nkeys && nkeys != h->nsamples + 1) ||
+         memchr(h->format, 0, sizeof h->format) == NULL ||
+         memchr(h->payload, 0, sizeof h->payload) == NULL))
         rc = bad_index(idx, err, "its counts contradict each other");
     return rc < 0 ? rc : check_sums(idx, err);
 }
@@ -235,7 +237,8 @@ const struct stk_index_field *stk_index_field(const struct stk_index *idx, uint6
 {
     if (i >= stk_index_count(idx, STK_T_FIELDS))
         return NULL;
-    const struct stk_index_field *f = &((const struct stk_index_field *)idx->table[STK_T_FIELDS])[i];
+    const struct stk_index_field *f =
+        &((const struct stk_index_field *)idx->table[STK_T_FIELDS])[i];
     uint64_t room = stk_index_count(idx, STK_T_FIELDNAMES);
     if (f->name_off > room || f->name_len > room - f->name_off || f->ndim > STK_MAX_NDIM ||
         !memchr(f->codec, 0, sizeof f->codec) || f->kind < STK_BYTES || f->kind > STK_ARRAY ||

@@ -1,10 +1,10 @@
 /*
  * index.h - the index of a dataset: tables in one file, used as they are by mapping it.
  *
- * Layout: a header, then tables, each at a multiple of 64 bytes. Nothing in it is trusted: the header
- * and the tables that stay small are checked when it is opened, every other entry when it is looked
- * at: whether it makes sense, and (once for each 64 KiB) its bytes against a checksum. Of a format
- * without checksums nothing else would tell a flipped bit in an offset from the truth.
+ * Layout: a header, then tables, each at a multiple of 64 bytes. Nothing in it is trusted: the
+ * header and the tables that stay small are checked when it is opened, every other entry when it is
+ * looked at: whether it makes sense, and (once for each 64 KiB) its bytes against a checksum. Of a
+ * format without checksums nothing else would tell a flipped bit in an offset from the truth.
  *
  *   extent   16 bytes: 48 bits offset, 44 bits length, 28 bits file, 8 bits filter chain
  *   segment  a stretch of samples that are stored alike (usually a file's)
@@ -21,24 +21,24 @@
 #include <stdatomic.h>
 
 enum stk_table {
-    STK_T_FILES,    /* struct stk_index_file */
-    STK_T_NAMES,    /* bytes: names of files and folders */
-    STK_T_DIRS,     /* struct stk_index_dir: folders walked, for noticing new files */
-    STK_T_EXTENTS,  /* struct stk_packed */
-    STK_T_SEGMENTS, /* struct stk_segment */
-    STK_T_COLUMNS,  /* struct stk_index_column */
-    STK_T_ROWS,     /* u64: first part of each row, and one more at the end */
-    STK_T_PARTS,    /* struct stk_packed */
-    STK_T_KEYOFF,   /* u64: nsamples + 1 offsets into KEYS, or none at all */
-    STK_T_KEYS,     /* bytes */
-    STK_T_FIELDS,   /* struct stk_index_field */
+    STK_T_FILES,      /* struct stk_index_file */
+    STK_T_NAMES,      /* bytes: names of files and folders */
+    STK_T_DIRS,       /* struct stk_index_dir: folders walked, for noticing new files */
+    STK_T_EXTENTS,    /* struct stk_packed */
+    STK_T_SEGMENTS,   /* struct stk_segment */
+    STK_T_COLUMNS,    /* struct stk_index_column */
+    STK_T_ROWS,       /* u64: first part of each row, and one more at the end */
+    STK_T_PARTS,      /* struct stk_packed */
+    STK_T_KEYOFF,     /* u64: nsamples + 1 offsets into KEYS, or none at all */
+    STK_T_KEYS,       /* bytes */
+    STK_T_FIELDS,     /* struct stk_index_field */
     STK_T_FIELDNAMES, /* bytes */
-    STK_T_CHAINS,   /* struct stk_chain */
-    STK_T_POINTS,   /* struct stk_index_point, by extent */
-    STK_T_WINDOWS,  /* bytes */
-    STK_T_CRCS,     /* struct stk_index_crc, by extent */
-    STK_T_CONTEXT,  /* bytes */
-    STK_T_SUMS,     /* u64: XXH64 of each block of the tables before; last in the file */
+    STK_T_CHAINS,     /* struct stk_chain */
+    STK_T_POINTS,     /* struct stk_index_point, by extent */
+    STK_T_WINDOWS,    /* bytes */
+    STK_T_CRCS,       /* struct stk_index_crc, by extent */
+    STK_T_CONTEXT,    /* bytes */
+    STK_T_SUMS,       /* u64: XXH64 of each block of the tables before; last in the file */
     STK_T_COUNT
 };
 
@@ -118,7 +118,7 @@ struct stk_index_header {
 #define STK_INDEX_VERSION        2u
 #define STK_INDEX_BLOCK          (64u << 10) /* bytes under one checksum */
 /* Where the tables, and so the blocks, begin. */
-#define STK_INDEX_TABLES                                                                          \
+#define STK_INDEX_TABLES                                                                           \
     ((sizeof(struct stk_index_header) + STK_INDEX_ALIGN - 1) / STK_INDEX_ALIGN * STK_INDEX_ALIGN)
 
 #define STK_MAX_OFFSET ((1ull << 48) - 1)
@@ -140,9 +140,9 @@ struct stk_slice {
 
 static inline struct stk_packed stk_extent_pack(const struct stk_extent *e)
 {
-    return (struct stk_packed){
-        .a = e->offset | e->length << 48,
-        .b = e->length >> 16 | (uint64_t)e->file << 28 | (uint64_t)e->chain << 56};
+    return (struct stk_packed){.a = e->offset | e->length << 48,
+                               .b = e->length >> 16 | (uint64_t)e->file << 28 |
+                                    (uint64_t)e->chain << 56};
 }
 
 static inline struct stk_extent stk_extent_unpack(struct stk_packed p)

@@ -4,8 +4,9 @@
 
 #include "data/dataset.h"
 
-#define STK_INSPECT_BUCKETS 48 /* bucket b counts samples of 2^b .. 2^(b+1)-1 stored bytes; 0 and 1 in 0 */
-#define STK_INSPECT_FIELDS 64  /* most fields described */
+#define STK_INSPECT_BUCKETS                                                                        \
+    48 /* bucket b counts samples of 2^b .. 2^(b+1)-1 stored bytes; 0 and 1 in 0 */
+#define STK_INSPECT_FIELDS  64 /* most fields described */
 #define STK_INSPECT_CLASSES 8  /* most classes named */
 
 struct stk_inspect_field {
@@ -21,18 +22,19 @@ struct stk_inspect {
     uint64_t files_ignored;
     size_t nclass_names; /* the first classes: label i is class_name[i]; long names are cut */
     char class_name[STK_INSPECT_CLASSES][64];
-    uint64_t bytes_stored;  /* of all files */
-    uint64_t bytes_samples; /* stored bytes of the samples themselves */
+    uint64_t bytes_stored;                             /* of all files */
+    uint64_t bytes_samples;                            /* stored bytes of the samples themselves */
     uint64_t size_min, size_max, size_median_estimate; /* of a sample, stored bytes */
     uint64_t histogram[STK_INSPECT_BUCKETS];
     bool has_manifest;
-    bool index_built_now;    /* else it was there */
+    bool index_built_now; /* else it was there */
     char index_path[1024];
     uint64_t index_bytes;
-    size_t nfields;          /* of the first sample, at most STK_INSPECT_FIELDS described */
+    size_t nfields; /* of the first sample, at most STK_INSPECT_FIELDS described */
     size_t nfields_total;
     struct stk_inspect_field field[STK_INSPECT_FIELDS];
-    double small_reads_fraction; /* share of samples under 64 KiB that stand in files of their own */
+    double
+        small_reads_fraction; /* share of samples under 64 KiB that stand in files of their own */
 };
 
 int stk_inspect_dataset(struct stk_dataset *ds, struct stk_inspect *out, struct stk_err *err);

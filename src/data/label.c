@@ -124,7 +124,8 @@ static int collect_dirs(struct stk_labels *l, const struct stk_dataset *ds, bool
         if (rc == 0 && !len)
             rc = stk_err_set(err, STK_E_UNSUPPORTED, ds->path, -1,
                              "--label-from dir needs keys outside the records, which %s does not "
-                             "have", ds->format->title);
+                             "have",
+                             ds->format->title);
         if (rc < 0)
             return rc;
         if (!dir_at(key, len, l->level, &dir, &n)) {
@@ -228,7 +229,8 @@ int stk_labels_init(struct stk_labels *l, const char *spec, const struct stk_dat
         level > 100 || level < -100)
         return stk_err_set(err, STK_E_USAGE, NULL, -1,
                            "labels come from auto, none, dir, dir:LEVEL (1 is the first directory, "
-                           "-1 the last) or csv:FILE, not from '%s'", spec);
+                           "-1 the last) or csv:FILE, not from '%s'",
+                           spec);
     l->mode = STK_LABEL_DIR;
     l->level = (int)level;
     return collect_dirs(l, ds, true, err);

@@ -10,7 +10,7 @@ enum stk_label_mode { STK_LABEL_NONE, STK_LABEL_DIR, STK_LABEL_CSV };
 
 struct stk_labels {
     enum stk_label_mode mode;
-    int level;           /* DIR: 1 is the first directory of a key, -1 the last */
+    int level;            /* DIR: 1 is the first directory of a key, -1 the last */
     const char **classes; /* sorted; label i is classes[i]. Empty where labels are plain numbers */
     size_t nclasses;
     struct stk_arena arena;

@@ -42,7 +42,8 @@ int stk_compress_parse(const char *text, int *filter, int *level, struct stk_err
     if (i == NCOMPRESSIONS || (colon && (*end || end == colon + 1 || v < 0 || v > 22)))
         return stk_err_set(err, STK_E_USAGE, NULL, -1,
                            "'%s' is no compression: none, zstd, lz4 or deflate, with a level as in "
-                           "zstd:3", text);
+                           "zstd:3",
+                           text);
     *filter = compressions[i].filter;
     *level = (int)v;
     return 0;

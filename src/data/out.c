@@ -1,4 +1,5 @@
-/* out.c - writing a shard: in order, in large writes, write-back started early, fsynced, renamed. */
+/* out.c - writing a shard: in order, in large writes, write-back started early, fsynced, renamed.
+ */
 #include "data/out.h"
 #include "base/file.h"
 #include "base/spool.h"

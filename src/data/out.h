@@ -7,16 +7,16 @@
 #include "format/format.h"
 
 struct stk_out {
-    char *dir, *name;  /* final name in dir */
-    char *partial;     /* path being written */
+    char *dir, *name; /* final name in dir */
+    char *partial;    /* path being written */
     const struct stk_format *format;
-    int fd;            /* -1 for formats that write the file themselves */
+    int fd; /* -1 for formats that write the file themselves */
     struct stk_buf buf;
-    uint64_t written;  /* without buf */
-    uint64_t started;  /* write-back was asked for up to here */
+    uint64_t written; /* without buf */
+    uint64_t started; /* write-back was asked for up to here */
     struct stk_hash hash;
-    bool patched;      /* the running checksum is void */
-    void *state;       /* the format's */
+    bool patched;                   /* the running checksum is void */
+    void *state;                    /* the format's */
     char *side_name, *side_partial; /* a sidecar, or NULL */
     int side_fd;
     struct stk_buf side;

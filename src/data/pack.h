@@ -15,17 +15,17 @@ struct stk_pack_options {
     const char *name;        /* of the shards; NULL: DST's base name */
     uint64_t shards;         /* 0: by shard_size_bytes */
     uint64_t shard_size_bytes;
-    unsigned jobs;           /* 0: by the number of cores */
+    unsigned jobs; /* 0: by the number of cores */
     bool shuffle;
     uint64_t seed;
     bool resume, force;
     const char *const *include; /* glob patterns on keys/paths, NULL-terminated, or NULL */
     const char *const *exclude;
-    const char *label_from;  /* NULL or "auto", "none", "dir", "dir:LEVEL", "csv:FILE" */
-    bool number_keys;        /* keys become running numbers */
-    const char *compress;    /* NULL or "none", "zstd[:LEVEL]", "lz4", "deflate[:LEVEL]" */
+    const char *label_from; /* NULL or "auto", "none", "dir", "dir:LEVEL", "csv:FILE" */
+    bool number_keys;       /* keys become running numbers */
+    const char *compress;   /* NULL or "none", "zstd[:LEVEL]", "lz4", "deflate[:LEVEL]" */
     enum stk_on_error on_error;
-    uint64_t memory_bytes;   /* budget for buffers; 0: default */
+    uint64_t memory_bytes;     /* budget for buffers; 0: default */
     const char *settings_json; /* the effective settings, for the manifest; may be NULL */
     /* phase: "index", "pack", "sync". Return non-zero to stop. May be NULL. */
     int (*progress)(void *user, const char *phase, uint64_t bytes_done, uint64_t bytes_total,

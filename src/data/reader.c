@@ -2,9 +2,8 @@
  * reader.c - samples from extents. Wanted ranges of a batch are sorted by place and read together
  * where they are near; a range that fails is the problem of its own samples only.
  */
-#include "data/reader.h"
+#include "data/reader_priv.h"
 #include "base/file.h"
-#include "format/lister.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,53 +12,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define MERGE_GAP   (32u << 10) /* bytes worth reading over to save a request */
-#define MERGE_MAX   (8u << 20)
-#define OPEN_FILES  16          /* descriptors kept by a reader */
-#define SAMPLE_MAX  (2ull << 30) /* stored bytes of a sample; what protobuf can hold, too */
-#define DECODED_MAX (256u << 20) /* decoded extents kept, in bytes (but always the last one) */
-#define NDECODED    1024 /* a value may be cut into that many extents and be read without thrashing */
-
-/* A stored range some slice of the batch needs. */
-struct want {
-    uint32_t file;
-    uint32_t slice;    /* index into slices */
-    uint64_t off, len; /* in the file, frame included */
-    size_t at;         /* in the batch buffer, once read */
-    int failed;        /* code, 0: read */
-};
-
-struct open_file {
-    int fd;
-    uint64_t file;
-    uint64_t used; /* clock of the last use */
-};
-
-struct decoded {
-    uint64_t extent;
-    struct stk_buf data;
-    uint64_t used; /* 0: empty */
-};
-
-struct stk_reader {
-    struct stk_dataset *ds;
-    struct stk_buf slices; /* struct stk_slice of all samples */
-    struct stk_buf first;  /* u32: where each sample's slices begin, and the end */
-    struct stk_buf ids;    /* u64 */
-    struct stk_buf wants;  /* struct want, by slice once read */
-    struct stk_buf order;  /* u32: wants by place */
-    struct stk_buf bytes;  /* what was read */
-    struct open_file open[OPEN_FILES];
-    struct decoded decoded[NDECODED];
-    size_t decoded_bytes;
-    unsigned decoded_hint; /* the one found last: the next is mostly it, or behind it */
-    struct stk_buf scratch, stored;
-    struct stk_err *errs; /* of failed wants, in the order they failed */
-    size_t nerrs;
-    uint64_t clock;
-    struct stk_reader_stats stats;
-    struct stk_reader *next; /* among the dataset's idle ones */
-};
+#define MERGE_GAP  (32u << 10) /* bytes worth reading over to save a request */
+#define MERGE_MAX  (8u << 20)
+#define SAMPLE_MAX (2ull << 30) /* stored bytes of a sample; what protobuf can hold, too */
 
 int stk_reader_new(struct stk_dataset *ds, struct stk_reader **out, struct stk_err *err)
 {
@@ -106,7 +61,7 @@ const struct stk_reader_stats *stk_reader_stats(const struct stk_reader *r)
 
 /* ---- files ---- */
 
-static char *file_path(const struct stk_dataset *ds, uint64_t file)
+char *stk_reader_file_path(const struct stk_dataset *ds, uint64_t file)
 {
     const struct stk_index_file *f;
     const char *name;
@@ -127,9 +82,9 @@ char *stk_reader_place(const struct stk_dataset *ds, uint64_t i, int64_t *offset
     if (stk_index_slices(&ds->index, i, &b, NULL) == 0 && b.len) {
         const struct stk_slice *s = (const void *)b.data;
         if (stk_index_extent(&ds->index, s->extent, &e, NULL) == 0) {
-            path = file_path(ds, e.file);
-            *offset = (int64_t)(e.offset - (s->length == UINT64_MAX && !e.chain ? ds->format->head
-                                                                               : 0));
+            path = stk_reader_file_path(ds, e.file);
+            *offset =
+                (int64_t)(e.offset - (s->length == UINT64_MAX && !e.chain ? ds->format->head : 0));
             *offset += e.chain ? 0 : (int64_t)s->offset;
         }
     }
@@ -141,7 +96,7 @@ char *stk_reader_place(const struct stk_dataset *ds, uint64_t i, int64_t *offset
 static int file_error(const struct stk_reader *r, uint32_t file, int64_t off, struct stk_err *err,
                       const char *what)
 {
-    char *path = file_path(r->ds, file);
+    char *path = stk_reader_file_path(r->ds, file);
     int rc = stk_err_set(err, STK_E_STALE, path, off, "%s", what);
     free(path);
     return rc;
@@ -177,7 +132,7 @@ static int open_file(struct stk_reader *r, uint32_t file, struct stk_err *err)
     r->stats.opens++;
     if (fd < 0) {
         int saved = errno;
-        char *path = file_path(r->ds, file);
+        char *path = stk_reader_file_path(r->ds, file);
         errno = saved;
         rc = stk_err_sys(err, path, "open");
         free(path);
@@ -213,18 +168,6 @@ static int get_fd(struct stk_reader *r, uint32_t file, struct stk_err *err)
 
 /* ---- what a batch needs ---- */
 
-static struct decoded *find_decoded(struct stk_reader *r, uint64_t extent)
-{
-    for (unsigned i = 0; i < NDECODED; i++) {
-        unsigned k = (r->decoded_hint + i) % NDECODED;
-        if (r->decoded[k].used && r->decoded[k].extent == extent) {
-            r->decoded_hint = k;
-            return &r->decoded[k];
-        }
-    }
-    return NULL;
-}
-
 /* The stored range slice i needs: of a plain extent just the slice (and the record's frame), of a
  * filtered one all of it. */
 static int want_of(struct stk_reader *r, uint32_t i, struct want *w, struct stk_err *err)
@@ -238,7 +181,7 @@ static int want_of(struct stk_reader *r, uint32_t i, struct want *w, struct stk_
     if (rc < 0)
         return rc;
     w->file = e.file;
-    if (e.chain && s->length != UINT64_MAX && find_decoded(r, s->extent))
+    if (e.chain && s->length != UINT64_MAX && stk_reader_decoded(r, s->extent))
         return 0;
     uint64_t head = 0, tail = 0;
     bool whole = s->length == UINT64_MAX;
@@ -354,8 +297,8 @@ static int plan_batch(struct stk_reader *r, const uint64_t *ids, size_t n, struc
 
 /* ---- reading ---- */
 
-static int read_range(struct stk_reader *r, uint32_t file, uint64_t off, uint64_t len, size_t at,
-                      struct stk_err *err)
+int stk_reader_range(struct stk_reader *r, uint32_t file, uint64_t off, uint64_t len, size_t at,
+                     struct stk_err *err)
 {
     int fd = get_fd(r, file, err);
     if (fd < 0)
@@ -365,7 +308,7 @@ static int read_range(struct stk_reader *r, uint32_t file, uint64_t off, uint64_
     r->stats.reads++;
     r->stats.bytes_read += rc == 0 ? got : 0;
     if (rc < 0) {
-        char *path = file_path(r->ds, file);
+        char *path = stk_reader_file_path(r->ds, file);
         struct stk_err io = err ? *err : (struct stk_err){0};
         rc = stk_err_set(err, STK_E_SYS, path, io.offset, "%s", io.what);
         if (err)
@@ -392,7 +335,7 @@ static int read_run(struct stk_reader *r, size_t i, size_t j, uint64_t from, uin
     struct stk_err why = {0};
     uint32_t file = w[order[i]].file;
     size_t at = buffer_take(r, to - from);
-    int rc = read_range(r, file, from, to - from, at, &why);
+    int rc = stk_reader_range(r, file, from, to - from, at, &why);
     for (size_t k = i; k < j; k++) {
         struct want *x = &w[order[k]];
         if (!x->len)
@@ -401,7 +344,7 @@ static int read_run(struct stk_reader *r, size_t i, size_t j, uint64_t from, uin
         if (rc == 0)
             continue;
         struct stk_err own = why;
-        int one = j - i == 1 ? rc : read_range(r, x->file, x->off, x->len, x->at, &own);
+        int one = j - i == 1 ? rc : stk_reader_range(r, x->file, x->off, x->len, x->at, &own);
         if (one < 0)
             fail_want(r, x, one, &own);
     }
@@ -461,347 +404,4 @@ int stk_reader_batch(struct stk_reader *r, const uint64_t *ids, size_t n, struct
         i = j;
     }
     return 0;
-}
-
-/* ---- decoding ---- */
-
-/* An empty place, or the one used longest ago; over the budget the oldest of those in use go. */
-static struct decoded *free_decoded(struct stk_reader *r)
-{
-    for (;;) {
-        struct decoded *empty = NULL, *oldest = NULL;
-        for (int i = 0; i < NDECODED; i++) {
-            struct decoded *d = &r->decoded[i];
-            if (!d->used)
-                empty = empty ? empty : d;
-            else if (!oldest || d->used < oldest->used)
-                oldest = d;
-        }
-        if (empty && (r->decoded_bytes <= DECODED_MAX || !oldest)) {
-            r->decoded_bytes -= empty->data.cap;
-            return empty;
-        }
-        oldest->used = 0;
-        if (r->decoded_bytes <= DECODED_MAX)
-            continue;
-        r->decoded_bytes -= oldest->data.cap;
-        stk_buf_release(&oldest->data);
-    }
-}
-
-static int decode_point(struct stk_reader *r, uint64_t extent, const uint8_t *p, size_t n,
-                        struct stk_buf *out, const char *path, uint64_t off, struct stk_err *err)
-{
-    const uint8_t *window;
-    const struct stk_index_point *pt = stk_index_point(&r->ds->index, extent, &window);
-    stk_buf_reset(out);
-    if (!pt || pt->decoded_len > (1u << 30))
-        return stk_err_set(err, STK_E_CORRUPT, r->ds->index_path, -1,
-                           "damaged index: a compressed extent without access point");
-    /* Deflate cannot expand more than 1032 times: an index that says so lies. */
-    if (pt->decoded_len / 1032 > n + 64)
-        return stk_err_set(err, STK_E_CORRUPT, r->ds->index_path, -1,
-                           "damaged index: an access point promises too much");
-    if (!stk_buf_extend(out, (size_t)pt->decoded_len + 1))
-        return stk_err_nomem(err, pt->decoded_len);
-    out->len = (size_t)pt->decoded_len;
-    return stk_point_decode(p, n, pt->bits, window, pt->window_len, out->data, out->len, path, off,
-                            err);
-}
-
-static int decode_extent(struct stk_reader *r, uint64_t extent, const struct stk_extent *e,
-                         const uint8_t *p, struct decoded **out, struct stk_err *err)
-{
-    const struct stk_chain *c = (const struct stk_chain *)r->ds->index.table[STK_T_CHAINS] +
-                                (e->chain - 1);
-    struct decoded *d = free_decoded(r);
-    char *path = file_path(r->ds, e->file);
-    int rc;
-    if (c->nsteps > STK_CHAIN_MAX)
-        rc = stk_err_set(err, STK_E_CORRUPT, r->ds->index_path, -1, "damaged index: bad filters");
-    else if (c->nsteps && c->step[0].id == STK_FILTER_RESUME)
-        rc = decode_point(r, extent, p, (size_t)e->length, &d->data, path, e->offset, err);
-    else
-        rc = stk_filter_decode(c, p, (size_t)e->length, &d->data, &r->scratch, path, e->offset,
-                               err);
-    free(path);
-    r->decoded_bytes += d->data.cap;
-    if (rc < 0)
-        return rc;
-    d->extent = extent;
-    d->used = ++r->clock;
-    *out = d;
-    return 0;
-}
-
-/* The bytes of a filtered slice: from the kept ones, else decoded now. */
-static int decoded_slice(struct stk_reader *r, const struct stk_slice *s, const struct want *w,
-                         const struct stk_extent *e, const uint8_t **p, uint64_t *len,
-                         struct stk_err *err)
-{
-    struct decoded *d = find_decoded(r, s->extent);
-    const uint8_t *stored = r->bytes.data + w->at;
-    if (!d && !w->len) { /* it was kept when the batch was planned and has been dropped since */
-        struct stk_buf keep = r->bytes;
-        r->bytes = r->stored;
-        stk_buf_reset(&r->bytes);
-        int rc = stk_buf_room(&r->bytes, (size_t)e->length + 1)
-                     ? read_range(r, e->file, e->offset, e->length, 0, err)
-                     : stk_err_nomem(err, e->length);
-        r->stored = r->bytes;
-        r->bytes = keep;
-        if (rc < 0)
-            return rc;
-        stored = r->stored.data;
-    } else if (s->length == UINT64_MAX && r->ds->format->check) {
-        stored += r->ds->format->head;
-    }
-    int rc = d ? 0 : decode_extent(r, s->extent, e, stored, &d, err);
-    if (rc < 0)
-        return rc;
-    d->used = ++r->clock;
-    *len = s->length == UINT64_MAX ? d->data.len : s->length;
-    if (s->offset > d->data.len || *len > d->data.len - s->offset) {
-        char *path = file_path(r->ds, e->file);
-        rc = stk_err_set(err, STK_E_CORRUPT, path, (int64_t)e->offset,
-                         "decoded to %zu bytes, fewer than the samples in it need", d->data.len);
-        free(path);
-        return rc;
-    }
-    *p = d->data.data + s->offset;
-    return 0;
-}
-
-static int check_frame(struct stk_reader *r, const struct stk_extent *e, const struct want *w,
-                       struct stk_err *err)
-{
-    /* The path costs an allocation: first without, and only for a failure with it. */
-    const uint8_t *frame = r->bytes.data + w->at;
-    int rc = r->ds->format->check(frame, e->length, NULL, w->off, NULL);
-    if (rc == 0)
-        return 0;
-    char *path = file_path(r->ds, e->file);
-    rc = r->ds->format->check(frame, e->length, path, w->off, err);
-    free(path);
-    return rc;
-}
-
-/* The bytes of slice i. Borrowed: until the next batch, for filtered ones until the next slice. */
-static int slice_bytes(struct stk_reader *r, uint32_t i, const uint8_t **p, uint64_t *len,
-                       bool *filtered, struct stk_err *err)
-{
-    const struct stk_slice *s = (const struct stk_slice *)(const void *)r->slices.data + i;
-    const struct want *w = (const struct want *)(const void *)r->wants.data + i;
-    struct stk_extent e;
-    *filtered = false;
-    *p = (const uint8_t *)"";
-    *len = 0;
-    if (s->length == 0)
-        return 0;
-    if (w->failed) {
-        if (err && w->at < r->nerrs)
-            *err = r->errs[w->at];
-        return w->failed;
-    }
-    int rc = stk_index_extent(&r->ds->index, s->extent, &e, err);
-    bool framed = s->length == UINT64_MAX && r->ds->format->check;
-    if (rc == 0 && framed)
-        rc = check_frame(r, &e, w, err);
-    if (rc < 0)
-        return rc;
-    *filtered = e.chain != 0;
-    if (e.chain)
-        return decoded_slice(r, s, w, &e, p, len, err);
-    *p = r->bytes.data + w->at + (framed ? r->ds->format->head : 0);
-    *len = s->length == UINT64_MAX ? e.length : s->length;
-    return 0;
-}
-
-/* ---- samples ---- */
-
-/* Room for every byte that must be copied together, so that it never moves. */
-static int reserve(struct stk_reader *r, uint32_t first, uint32_t end, struct stk_sample *s,
-                   struct stk_err *err)
-{
-    const struct stk_slice *sl = (const void *)r->slices.data;
-    uint64_t total = 0;
-    for (uint32_t i = first; i < end; i++)
-        if (sl[i].length != UINT64_MAX && __builtin_add_overflow(total, sl[i].length, &total))
-            return stk_err_nomem(err, total);
-    if (end - first > 1 && !stk_buf_room(&s->bytes, (size_t)total + 1))
-        return stk_err_nomem(err, total);
-    return 0;
-}
-
-/* The value of slices [i, j), all of one field: where it lies when it is one plain slice, else
- * copied together. */
-static int field_bytes(struct stk_reader *r, uint32_t i, uint32_t j, struct stk_sample *s,
-                       const uint8_t **p, uint64_t *len, struct stk_err *err)
-{
-    bool filtered;
-    uint64_t n;
-    int rc = slice_bytes(r, i, p, len, &filtered, err);
-    if (rc < 0 || (j - i == 1 && !filtered))
-        return rc;
-    size_t at = s->bytes.len;
-    if (j - i == 1 && !stk_buf_room(&s->bytes, (size_t)*len + 1))
-        return stk_err_nomem(err, *len);
-    stk_buf_put(&s->bytes, *p, (size_t)*len);
-    for (uint32_t k = i + 1; rc == 0 && k < j; k++) {
-        rc = slice_bytes(r, k, p, &n, &filtered, err);
-        if (rc == 0)
-            stk_buf_put(&s->bytes, *p, (size_t)n);
-    }
-    if (rc == 0)
-        rc = stk_buf_check(&s->bytes, err);
-    *p = s->bytes.data + at;
-    *len = s->bytes.len - at;
-    return rc;
-}
-
-static int plain_value(const struct stk_index_field *f, const char *name, const uint8_t *p,
-                       uint64_t len, struct stk_sample *s, struct stk_err *err)
-{
-    struct stk_value v = {.kind = f->kind,
-                          .dtype = f->dtype,
-                          .ndim = f->ndim,
-                          .data = p,
-                          .size = (size_t)len};
-    memcpy(v.dim, f->dim, sizeof v.dim);
-    uint64_t want;
-    if (f->kind == STK_ARRAY &&
-        (__builtin_mul_overflow(stk_value_count(&v), stk_dtype_size(f->dtype), &want) ||
-         want != len))
-        return stk_err_set(err, STK_E_CORRUPT, NULL, -1,
-                           "field '%.*s' has %llu bytes, its shape needs another number",
-                           (int)f->name_len, name, (unsigned long long)len);
-    if (f->kind == STK_TEXT && !stk_is_text(p, (size_t)len))
-        v.kind = STK_BYTES;
-    return stk_sample_add(s, name, f->name_len, &v) ? 0 : stk_err_nomem(err, sizeof v);
-}
-
-static int arranged_value(const struct stk_codec *c, const struct stk_index_field *f,
-                          const char *name, const uint8_t *p, uint64_t len, struct stk_sample *s,
-                          struct stk_err *err)
-{
-    struct stk_field_spec spec = {.name = name,
-                                  .name_len = f->name_len,
-                                  .kind = f->kind,
-                                  .dtype = f->dtype,
-                                  .ndim = f->ndim,
-                                  .codec = f->codec};
-    memcpy(spec.dim, f->dim, sizeof spec.dim);
-    const uint8_t *out = NULL;
-    size_t out_len = 0;
-    int rc = c->arrange(&spec, p, (size_t)len, s, &out, &out_len, err);
-    return rc < 0 ? rc : plain_value(f, name, out, out_len, s, err);
-}
-
-/* Codecs of single values call theirs "data"; it gets the field's own name. */
-static void rename_single(struct stk_sample *s, size_t before, const char *name, size_t len)
-{
-    bool record = (len == 6 && memcmp(name, "record", 6) == 0) ||
-                  (len == 3 && memcmp(name, "row", 3) == 0);
-    if (s->nfields != before + 1 || record)
-        return;
-    struct stk_field *f = &s->field[before];
-    if (f->name_len != 4 || memcmp(f->name, "data", 4) != 0)
-        return;
-    f->name = name;
-    f->name_len = len;
-}
-
-static int add_field(struct stk_reader *r, uint32_t number, const uint8_t *p, uint64_t len,
-                     bool only, struct stk_sample *s, struct stk_err *err)
-{
-    const char *name;
-    const struct stk_index *idx = &r->ds->index;
-    const struct stk_index_field *f = stk_index_field(idx, number, &name);
-    if (!f)
-        return stk_err_set(err, STK_E_CORRUPT, r->ds->index_path, -1,
-                           "damaged index: a field that is not there");
-    const struct stk_codec *c = r->ds->codec[number];
-    if (!c)
-        return plain_value(f, name, p, len, s, err);
-    if (c->arrange)
-        return arranged_value(c, f, name, p, len, s, err);
-    size_t before = s->nfields;
-    int rc = c->explode(idx->table[STK_T_CONTEXT], stk_index_count(idx, STK_T_CONTEXT), p,
-                        (size_t)len, s, err);
-    if (rc == 0)
-        rename_single(s, before, name, f->name_len);
-    if (rc == 0 && only) {
-        s->record = p;
-        s->record_len = (size_t)len;
-        s->record_codec = c;
-    }
-    return rc;
-}
-
-static int get_sample(struct stk_reader *r, size_t k, struct stk_sample *s, struct stk_err *err)
-{
-    const uint32_t *first = (const void *)r->first.data;
-    const uint64_t *ids = (const void *)r->ids.data;
-    const struct stk_slice *sl = (const void *)r->slices.data;
-    stk_sample_reset(s);
-    int rc = stk_index_key(&r->ds->index, ids[k], &s->key, &s->key_len, err);
-    if (rc == 0)
-        rc = reserve(r, first[k], first[k + 1], s, err);
-    for (uint32_t i = first[k], j; rc == 0 && i < first[k + 1]; i = j) {
-        const uint8_t *p;
-        uint64_t len;
-        for (j = i + 1; j < first[k + 1] && sl[j].field == sl[i].field;)
-            j++;
-        rc = field_bytes(r, i, j, s, &p, &len, err);
-        if (rc == 0)
-            rc = add_field(r, sl[i].field, p, len, i == first[k] && j == first[k + 1], s, err);
-    }
-    return rc;
-}
-
-int stk_reader_get(struct stk_reader *r, size_t k, struct stk_sample *s, struct stk_err *err)
-{
-    int rc = get_sample(r, k, s, err);
-    if (rc < 0 && err && !err->path[0] && rc != STK_E_NOMEM) {
-        /* Codecs do not know where the record stands. */
-        const uint64_t *ids = (const void *)r->ids.data;
-        int64_t off;
-        char *path = stk_reader_place(r->ds, ids[k], &off);
-        struct stk_err why = *err;
-        stk_err_set(err, why.code, path, off, "%s", why.what);
-        free(path);
-    }
-    return rc;
-}
-
-/* ---- one sample, from any thread ---- */
-
-static int take_idle(struct stk_dataset *ds, struct stk_reader **r, struct stk_err *err)
-{
-    pthread_mutex_lock(&ds->lock);
-    *r = ds->idle;
-    if (*r)
-        ds->idle = (*r)->next;
-    pthread_mutex_unlock(&ds->lock);
-    return *r ? 0 : stk_reader_new(ds, r, err);
-}
-
-int stk_dataset_read(struct stk_dataset *ds, uint64_t i, struct stk_sample *s, struct stk_err *err)
-{
-    struct stk_reader *r;
-    int rc = take_idle(ds, &r, err);
-    if (rc < 0)
-        return rc;
-    rc = stk_reader_batch(r, &i, 1, err);
-    if (rc == 0)
-        rc = stk_reader_get(r, 0, s, err);
-    /* The sample keeps the buffer its values point into; the reader goes on with the old one. */
-    struct stk_buf mine = r->bytes;
-    r->bytes = s->hold;
-    s->hold = mine;
-    pthread_mutex_lock(&ds->lock);
-    r->next = ds->idle;
-    ds->idle = r;
-    pthread_mutex_unlock(&ds->lock);
-    return rc;
 }

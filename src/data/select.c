@@ -26,14 +26,14 @@ static int filter(struct stk_select *s, const struct stk_select_options *o, stru
         if (rc == 0 && !len)
             rc = stk_err_set(err, STK_E_UNSUPPORTED, s->ds->path, -1,
                              "--include and --exclude need keys outside the records, which %s does "
-                             "not have", s->ds->format->title);
+                             "not have",
+                             s->ds->format->title);
         if (rc < 0)
             break;
         stk_buf_reset(&key);
         stk_buf_put(&key, p, len);
         const char *text = stk_buf_cstr(&key);
-        if ((o->include && !matches(o->include, text)) ||
-            (o->exclude && matches(o->exclude, text)))
+        if ((o->include && !matches(o->include, text)) || (o->exclude && matches(o->exclude, text)))
             continue;
         s->n++;
         rc = stk_spool_put(&s->kept, &i, sizeof i, err);

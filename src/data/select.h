@@ -11,14 +11,14 @@
 
 struct stk_select {
     const struct stk_dataset *ds;
-    uint64_t n;            /* samples selected */
-    uint64_t bytes;        /* their stored bytes */
+    uint64_t n;     /* samples selected */
+    uint64_t bytes; /* their stored bytes */
     bool shuffled;
     struct stk_perm perm;
     bool filtered;
     struct stk_spool kept; /* u64 sample numbers, when filtered */
     const uint64_t *number;
-    uint64_t *cut;         /* shard k holds positions cut[k] .. cut[k+1]-1 */
+    uint64_t *cut; /* shard k holds positions cut[k] .. cut[k+1]-1 */
     uint64_t nshards;
 };
 
@@ -26,7 +26,7 @@ struct stk_select_options {
     const char *const *include, *const *exclude; /* globs on keys, or NULL */
     bool shuffle;
     uint64_t seed;
-    uint64_t shards;           /* 0: by size */
+    uint64_t shards; /* 0: by size */
     uint64_t shard_size_bytes;
 };
 

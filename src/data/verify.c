@@ -102,8 +102,7 @@ static int take_chunk(struct verify *v, struct worker_state *w, uint64_t *bytes,
     *bytes = 0;
     stk_buf_reset(&w->ids);
     pthread_mutex_lock(&v->lock);
-    while (rc == 0 && v->next < n && *bytes < v->chunk_bytes &&
-           w->ids.len / 8 < CHUNK_SAMPLES) {
+    while (rc == 0 && v->next < n && *bytes < v->chunk_bytes && w->ids.len / 8 < CHUNK_SAMPLES) {
         uint64_t one;
         if (is_checked(v, v->next)) {
             v->next++;
@@ -192,8 +191,8 @@ static int crc_of_filtered(const struct verify *v, int fd, const struct stk_exte
     if (rc == 0)
         rc = stk_pread_full(fd, in.data, (size_t)e->length, e->offset, &got, path, err);
     if (rc == 0)
-        rc = stk_filter_decode(&c[e->chain - 1], in.data, got, &out, &scratch, path, e->offset,
-                               err);
+        rc =
+            stk_filter_decode(&c[e->chain - 1], in.data, got, &out, &scratch, path, e->offset, err);
     *crc = rc == 0 ? (uint32_t)crc32_z(0, out.data, out.len) : 0;
     stk_buf_release(&in);
     stk_buf_release(&out);

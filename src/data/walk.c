@@ -16,13 +16,13 @@
 
 #define MAX_DEPTH  100
 #define HEAD_BYTES 4096
-#define BID_FILES  8  /* files looked into before names without a known suffix are believed */
+#define BID_FILES  8 /* files looked into before names without a known suffix are believed */
 #define BID_SURE   80
 
 /* Files that may stand beside shards without being data. */
-static const char *const side_suffixes[] = {".idx", ".tfindex", ".index", ".json", ".txt", ".md",
-                                            ".yaml", ".yml", ".lst", ".log", ".crc", "-lock",
-                                            ".stkidx", NULL};
+static const char *const side_suffixes[] = {".idx", ".tfindex", ".index",  ".json", ".txt",
+                                            ".md",  ".yaml",    ".yml",    ".lst",  ".log",
+                                            ".crc", "-lock",    ".stkidx", NULL};
 static const char *const side_names[] = {"lock.mdb", "_SUCCESS", "LICENSE", "README", NULL};
 
 static bool ends_with(const char *name, const char *suffix)
@@ -192,8 +192,8 @@ static int add_dir(struct stk_walk *w, int fd, const char *rel, struct stk_err *
         return stk_err_sys(err, rel, "stat");
     struct stk_index_dir d = {.name_off = stk_spool_len(&w->names),
                               .name_len = (uint32_t)strlen(rel),
-                              .mtime_ns = (int64_t)sb.st_mtim.tv_sec * 1000000000 +
-                                          sb.st_mtim.tv_nsec};
+                              .mtime_ns =
+                                  (int64_t)sb.st_mtim.tv_sec * 1000000000 + sb.st_mtim.tv_nsec};
     int rc = stk_spool_put(&w->names, rel, strlen(rel) + 1, err);
     return rc < 0 ? rc : stk_spool_put(&w->dirs, &d, sizeof d, err);
 }

@@ -9,9 +9,9 @@
 #include "data/index.h"
 
 struct stk_walk {
-    int rootfd;       /* folder the names are relative to */
-    char *root;       /* its path */
-    bool is_dir;      /* the dataset is a folder (else a single file in root) */
+    int rootfd;                          /* folder the names are relative to */
+    char *root;                          /* its path */
+    bool is_dir;                         /* the dataset is a folder (else a single file in root) */
     struct stk_spool names, files, dirs; /* as in the index; sizes and times come later */
     uint64_t nfiles, ignored;
     const struct stk_format *format;

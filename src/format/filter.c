@@ -634,8 +634,9 @@ static int decode_lzf(struct job *j)
             p += n;
             continue;
         }
+        const uint8_t *from = to - back;
         for (size_t i = 0; i < n; i++) /* it may overlap itself: that is how runs are stored */
-            to[i] = to[i - back];
+            to[i] = from[i];
     }
     return 0;
 }

@@ -32,6 +32,57 @@ uint64_t stk_h5_addr(const struct stk_h5_file *f, const uint8_t *p)
     return v == undefined || __builtin_add_overflow(v, f->base, &at) ? STK_H5_NOWHERE : at;
 }
 
+/* ---- checksums of the newer structures: Jenkins' lookup3, as H5_checksum_metadata ---- */
+
+static inline uint32_t rotate(uint32_t v, unsigned n)
+{
+    return v << n | v >> (32 - n);
+}
+
+static uint32_t lookup3(const uint8_t *p, size_t n)
+{
+    uint32_t a = 0xdeadbeefu + (uint32_t)n, b = a, c = a;
+    for (; n > 12; n -= 12, p += 12) {
+        a += stk_le32(p);
+        b += stk_le32(p + 4);
+        c += stk_le32(p + 8);
+        a -= c, a ^= rotate(c, 4), c += b;
+        b -= a, b ^= rotate(a, 6), a += c;
+        c -= b, c ^= rotate(b, 8), b += a;
+        a -= c, a ^= rotate(c, 16), c += b;
+        b -= a, b ^= rotate(a, 19), a += c;
+        c -= b, c ^= rotate(b, 4), b += a;
+    }
+    uint8_t last[12] = {0};
+    if (!n)
+        return c;
+    memcpy(last, p, n);
+    a += stk_le32(last);
+    b += stk_le32(last + 4);
+    c += stk_le32(last + 8);
+    c ^= b, c -= rotate(b, 14);
+    a ^= c, a -= rotate(c, 11);
+    b ^= a, b -= rotate(a, 25);
+    c ^= b, c -= rotate(b, 16);
+    a ^= c, a -= rotate(c, 4);
+    b ^= a, b -= rotate(a, 14);
+    c ^= b, c -= rotate(b, 24);
+    return c;
+}
+
+/* The n bytes at `at` are followed by their checksum. */
+static int check_sum(const struct stk_h5_file *f, uint64_t at, uint64_t n, const char *what,
+                     struct stk_err *err)
+{
+    const uint8_t *p;
+    int rc =
+        stk_h5_peek(f, at, n < STK_PEEK_MAX ? (size_t)n + 4 : STK_PEEK_MAX + 1u, what, &p, err);
+    if (rc == 0 && lookup3(p, (size_t)n) != stk_le32(p + n))
+        rc = stk_err_set(err, STK_E_CORRUPT, stk_src_path(f->src), (int64_t)at,
+                         "damaged HDF5 %s: its checksum does not match", what);
+    return rc;
+}
+
 /* ---- what all of them do with a chunk they found ---- */
 
 struct walk {
@@ -154,6 +205,7 @@ struct array {
     /* extensible */
     unsigned offset_bytes, direct_supers, log2_min, log2_page;
     uint64_t index_elements, ndirect, nsupers, elements_at, direct_at, supers_at;
+    uint64_t checked_super;
 };
 
 static int take_element(struct array *a, uint64_t number, uint64_t at, struct stk_err *err)
@@ -269,9 +321,13 @@ static int locate_fixed(struct array *a, uint64_t k, struct stk_err *err)
     bool set = false;
     int rc = bit_is_set(a, a->bitmap, page, &set, err);
     a->run.left = a->page_elements - within;
-    if (rc == 0 && set)
-        a->run.at = a->first + page * (a->page_elements * a->entry + 4) + within * a->entry;
-    return rc;
+    if (rc < 0 || !set)
+        return rc;
+    uint64_t at = a->first + page * (a->page_elements * a->entry + 4);
+    uint64_t n = a->count - page * a->page_elements; /* the last page is no longer than needed */
+    n = n < a->page_elements ? n : a->page_elements;
+    a->run.at = at + within * a->entry;
+    return check_sum(a->w.f, at, n * a->entry, "fixed array of chunks", err);
 }
 
 static int list_fixed(struct array *a, struct stk_err *err)
@@ -289,8 +345,10 @@ static int list_fixed(struct array *a, struct stk_err *err)
     uint64_t block = stk_h5_addr(f, p + 8 + f->len_size);
     if ((rc = check_entry(a, p[5], p[6], err)) < 0)
         return rc;
-    if (block == STK_H5_NOWHERE)
-        return 0; /* no chunk was ever written */
+    rc = check_sum(f, a->w.layout->addr, 8 + f->len_size + f->addr_size, "fixed array of chunks",
+                   err);
+    if (rc < 0 || block == STK_H5_NOWHERE) /* no chunk was ever written */
+        return rc;
     if ((rc = stk_h5_peek(f, block, 6, "fixed array of chunks", &p, err)) < 0)
         return rc;
     uint64_t end;
@@ -303,18 +361,26 @@ static int list_fixed(struct array *a, struct stk_err *err)
         a->first += (a->npages + 7) / 8 + 4;
     }
     a->locate = locate_fixed;
-    return list_array(a, err);
+    /* Without pages the elements stand before the checksum, with them only the bitmap. */
+    uint64_t sum = a->npages ? a->first - 4 : a->first + a->count * a->entry;
+    rc = check_sum(f, block, sum - block, "fixed array of chunks", err);
+    return rc < 0 ? rc : list_array(a, err);
 }
 
 /* ---- extensible array ---- */
+
+static int check_extensible(const struct array *a, uint64_t at, uint64_t n, struct stk_err *err)
+{
+    return check_sum(a->w.f, at, n, "extensible array of chunks", err);
+}
 
 /*
  * Elements stand in the index block, then in data blocks; "super block" u stands for 2^(u/2) data
  * blocks of min * 2^((u+1)/2) elements each. The data blocks of the first super blocks are named by
  * the index block itself, the others by super blocks in the file.
  */
-static int data_block_element(struct array *a, uint64_t block, uint64_t k, bool paged,
-                              struct stk_err *err)
+static int data_block_element(struct array *a, uint64_t block, uint64_t k, unsigned log2_block,
+                              bool paged, struct stk_err *err)
 {
     const uint8_t *p;
     if (block == STK_H5_NOWHERE)
@@ -369,9 +435,15 @@ static int super_block_element(struct array *a, unsigned u, uint64_t k, struct s
         if (rc < 0 || !set)
             return rc;
     }
+    if (super != a->checked_super) { /* once: many data blocks follow from it */
+        rc = check_extensible(a, super, addrs + nblocks * f->addr_size - super, err);
+        if (rc < 0)
+            return rc;
+        a->checked_super = super;
+    }
     if ((rc = peek_addr(a, addrs + d * f->addr_size, &block, err)) < 0)
         return rc;
-    return data_block_element(a, block, within, paged, err);
+    return data_block_element(a, block, within, log2_block, paged, err);
 }
 
 static int locate_extensible(struct array *a, uint64_t k, struct stk_err *err)
@@ -397,7 +469,8 @@ static int locate_extensible(struct array *a, uint64_t k, struct stk_err *err)
         return stk_h5_damaged(a->w.f, a->w.layout->addr, "extensible array of chunks", err);
     a->run.left = rest_of(k, log2_block);
     int rc = peek_addr(a, a->direct_at + d * a->w.f->addr_size, &block, err);
-    return rc < 0 ? rc : data_block_element(a, block, k & ((1ull << log2_block) - 1), false, err);
+    uint64_t within = k & ((1ull << log2_block) - 1);
+    return rc < 0 ? rc : data_block_element(a, block, within, log2_block, false, err);
 }
 
 static bool is_power_of_2(unsigned v)
@@ -435,8 +508,9 @@ static int list_extensible(struct array *a, struct stk_err *err)
     if (rc < 0)
         return rc;
     uint64_t index = stk_h5_addr(f, p + head);
-    if (index == STK_H5_NOWHERE)
-        return 0; /* no chunk was ever written */
+    rc = check_extensible(a, a->w.layout->addr, head + f->addr_size, err);
+    if (rc < 0 || index == STK_H5_NOWHERE) /* no chunk was ever written */
+        return rc;
     if ((rc = stk_h5_peek(f, index, 6, "extensible array of chunks", &p, err)) < 0)
         return rc;
     if (memcmp(p, "EAIB", 5) != 0)
@@ -445,7 +519,8 @@ static int list_extensible(struct array *a, struct stk_err *err)
     a->direct_at = a->elements_at + a->index_elements * a->entry;
     a->supers_at = a->direct_at + a->ndirect * f->addr_size;
     a->locate = locate_extensible;
-    return list_array(a, err);
+    rc = check_extensible(a, index, a->supers_at + a->nsupers * f->addr_size - index, err);
+    return rc < 0 ? rc : list_array(a, err);
 }
 
 /* ---- all of them ---- */

@@ -133,8 +133,8 @@ int stk_list_field(struct stk_lister *l, const struct stk_field_spec *spec, stru
     size_t len = spec->name_len ? spec->name_len : strlen(spec->name);
     const char *codec = spec->codec ? spec->codec : "";
     if (l->fields_cap) {
-        struct lister_field *f = field_slot(l->fields, l->fields_cap, spec->name, len, codec,
-                                            spec->kind);
+        struct lister_field *f =
+            field_slot(l->fields, l->fields_cap, spec->name, len, codec, spec->kind);
         if (f->name)
             return f->number;
     }
@@ -146,8 +146,8 @@ int stk_list_field(struct stk_lister *l, const struct stk_field_spec *spec, stru
     int rc = field_emit(l, spec, len, codec, err);
     if (rc < 0)
         return rc;
-    struct lister_field *f = field_slot(l->fields, l->fields_cap, spec->name, len, codec,
-                                            spec->kind);
+    struct lister_field *f =
+        field_slot(l->fields, l->fields_cap, spec->name, len, codec, spec->kind);
     f->name = malloc(len + 1);
     if (!f->name)
         return stk_err_nomem(err, len + 1);
@@ -211,15 +211,13 @@ int stk_list_record_filtered(struct stk_lister *l, int field, uint64_t off, uint
 
 int stk_list_sample(struct stk_lister *l, const char *key, size_t key_len, struct stk_err *err)
 {
-    struct stk_event e = {.type = STK_EV_SAMPLE,
-                          .has_key = key != NULL,
-                          .blob = key,
-                          .blob_len = (uint32_t)key_len};
+    struct stk_event e = {
+        .type = STK_EV_SAMPLE, .has_key = key != NULL, .blob = key, .blob_len = (uint32_t)key_len};
     return emit(l, &e, err);
 }
 
-int stk_list_part(struct stk_lister *l, int field, int64_t extent, uint64_t offset,
-                  uint64_t length, struct stk_err *err)
+int stk_list_part(struct stk_lister *l, int field, int64_t extent, uint64_t offset, uint64_t length,
+                  struct stk_err *err)
 {
     struct stk_event e = {.type = STK_EV_PART,
                           .field = (uint32_t)field,
@@ -232,8 +230,7 @@ int stk_list_part(struct stk_lister *l, int field, int64_t extent, uint64_t offs
 int stk_list_column(struct stk_lister *l, const struct stk_column *c, uint64_t count,
                     struct stk_err *err)
 {
-    struct stk_event e = {
-        .type = STK_EV_COLUMN, .a = count, .blob = c, .blob_len = sizeof *c};
+    struct stk_event e = {.type = STK_EV_COLUMN, .a = count, .blob = c, .blob_len = sizeof *c};
     return emit(l, &e, err);
 }
 

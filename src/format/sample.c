@@ -83,15 +83,15 @@ struct stk_field *stk_sample_add(struct stk_sample *s, const char *name, size_t 
     return f;
 }
 
-int stk_sample_add_bytes(struct stk_sample *s, const char *name, enum stk_kind kind,
-                         const void *p, size_t n, struct stk_err *err)
+int stk_sample_add_bytes(struct stk_sample *s, const char *name, enum stk_kind kind, const void *p,
+                         size_t n, struct stk_err *err)
 {
     struct stk_value v = {.kind = (uint8_t)kind, .data = p, .size = n};
     return stk_sample_add(s, name, strlen(name), &v) ? 0 : stk_err_nomem(err, sizeof v);
 }
 
-static int add_scalar(struct stk_sample *s, const char *name, size_t name_len,
-                      enum stk_dtype dtype, const void *p, struct stk_err *err)
+static int add_scalar(struct stk_sample *s, const char *name, size_t name_len, enum stk_dtype dtype,
+                      const void *p, struct stk_err *err)
 {
     void *copy = stk_arena_dup(&s->arena, p, 8);
     struct stk_value v = {.kind = STK_ARRAY, .dtype = (uint8_t)dtype, .data = copy, .size = 8};
@@ -139,12 +139,12 @@ static const struct {
     uint8_t size;
     bool is_float;
 } dtypes[] = {
-    [STK_U8] = {"uint8", 1, false},     [STK_I8] = {"int8", 1, false},
-    [STK_U16] = {"uint16", 2, false},   [STK_I16] = {"int16", 2, false},
-    [STK_U32] = {"uint32", 4, false},   [STK_I32] = {"int32", 4, false},
-    [STK_U64] = {"uint64", 8, false},   [STK_I64] = {"int64", 8, false},
-    [STK_F16] = {"float16", 2, true},   [STK_F32] = {"float32", 4, true},
-    [STK_F64] = {"float64", 8, true},   [STK_BOOL] = {"bool", 1, false},
+    [STK_U8] = {"uint8", 1, false},   [STK_I8] = {"int8", 1, false},
+    [STK_U16] = {"uint16", 2, false}, [STK_I16] = {"int16", 2, false},
+    [STK_U32] = {"uint32", 4, false}, [STK_I32] = {"int32", 4, false},
+    [STK_U64] = {"uint64", 8, false}, [STK_I64] = {"int64", 8, false},
+    [STK_F16] = {"float16", 2, true}, [STK_F32] = {"float32", 4, true},
+    [STK_F64] = {"float64", 8, true}, [STK_BOOL] = {"bool", 1, false},
 };
 #define NDTYPES (sizeof dtypes / sizeof *dtypes)
 

@@ -35,10 +35,10 @@ struct stream {
     uint64_t in_off; /* file offset behind the bytes in `in` */
     uint64_t out;    /* decoded bytes so far */
     bool ended, broken;
-    bool told; /* a caller has been given `why` */
-    bool fresh; /* no access point in this member yet */
-    struct stk_err why;       /* of broken */
-    struct point_mark *mark;  /* all of them: 32 bytes a point is nothing */
+    bool told;               /* a caller has been given `why` */
+    bool fresh;              /* no access point in this member yet */
+    struct stk_err why;      /* of broken */
+    struct point_mark *mark; /* all of them: 32 bytes a point is nothing */
     size_t nmarks, cap, taken;
 };
 
@@ -57,7 +57,7 @@ struct stk_src {
     bool dense;
     struct stk_feed *feed; /* where the bytes come from instead, or NULL */
     uint64_t fed;          /* blocks the listing is past */
-    struct stream *st; /* NULL: plain */
+    struct stream *st;     /* NULL: plain */
 };
 
 const char *stk_src_path(const struct stk_src *s)

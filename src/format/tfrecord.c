@@ -13,12 +13,18 @@
 #define HEAD 12
 #define TAIL 4
 
+#define PASSING (1u << 20) /* of a compressed file, looked at in one go */
+
 static const char *const suffixes[] = {".tfrecord", ".tfrecords", ".tfrec", ".tfr", NULL};
+
+static uint32_t mask(uint32_t crc)
+{
+    return (crc >> 15 | crc << 17) + 0xa282ead8u;
+}
 
 static uint32_t masked(const void *p, size_t n)
 {
-    uint32_t c = stk_crc32c(0, p, n);
-    return (c >> 15 | c << 17) + 0xa282ead8u;
+    return mask(stk_crc32c(0, p, n));
 }
 
 static int bid(const struct stk_probe *p)
@@ -51,6 +57,37 @@ static int record_field(struct stk_lister *l, struct stk_src *src, uint64_t firs
     return stk_list_field(l, &spec, err);
 }
 
+/* In a compressed file the frames are only seen here: the reader gets slices of decoded blocks.
+ * 1: the record is whole; 0: it is not, which has been reported; negative: stop. */
+static int check_passing(struct stk_lister *l, struct stk_src *src, uint64_t off, uint64_t len,
+                         struct stk_err *err)
+{
+    uint32_t crc = 0;
+    const uint8_t *p;
+    size_t got;
+    int rc = 0;
+    for (uint64_t at = 0; rc == 0 && at < len; at += got) {
+        size_t want = len - at < PASSING ? (size_t)(len - at) : PASSING;
+        rc = stk_src_peek(src, off + HEAD + at, want, &p, &got, err);
+        if (rc == 0 && got < want)
+            return 1; /* the end of the file is before that of the record: told when it is listed */
+        if (rc == 0)
+            crc = stk_crc32c(crc, p, got);
+    }
+    if (rc == 0)
+        rc = stk_src_peek(src, off + HEAD + len, TAIL, &p, &got, err);
+    if (rc < 0)
+        return rc;
+    if (got < TAIL)
+        rc = stk_list_problem(l, (int64_t)off, err, "truncated record: its checksum is missing");
+    else if (mask(crc) != stk_le32(p))
+        rc = stk_list_problem(l, (int64_t)off, err,
+                              "corrupt record: the data's checksum does not match");
+    else
+        return 1;
+    return rc;
+}
+
 static int list(struct stk_lister *l, struct stk_src *src, struct stk_err *err)
 {
     const struct stk_chain chain = {.nsteps = 1, .step[0].id = (uint16_t)stk_list_opts(l)->compress};
@@ -80,8 +117,10 @@ static int list(struct stk_lister *l, struct stk_src *src, struct stk_err *err)
                                     (unsigned long long)len);
         if (field < 0 && (field = record_field(l, src, len, err)) < 0)
             return field;
-        rc = filtered ? stk_list_record_filtered(l, field, off + HEAD, len, &chain, NULL, 0, err)
-                      : stk_list_record(l, field, off + HEAD, len, NULL, 0, err);
+        rc = stk_src_is_stream(src) ? check_passing(l, src, off, len, err) : 1;
+        if (rc == 1)
+            rc = filtered ? stk_list_record_filtered(l, field, off + HEAD, len, &chain, NULL, 0, err)
+                          : stk_list_record(l, field, off + HEAD, len, NULL, 0, err);
         if (rc < 0)
             return rc;
         off = end;

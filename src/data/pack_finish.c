@@ -1,0 +1,257 @@
+/*
+ * pack_finish.c - around the shards: their names, those an earlier run finished, and the index and
+ * the manifest that make them a dataset.
+ */
+#include "data/pack_priv.h"
+#include "base/file.h"
+#include "base/hash.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- shards ---- */
+
+int stk_pack_name_shards(struct pack *p, struct stk_err *err)
+{
+    const struct stk_format *f = p->cfg.format;
+    p->nshards = f->caps & STK_CAN_SHARD ? p->sel.nshards : 1;
+    p->shard = calloc(p->nshards ? p->nshards : 1, sizeof *p->shard);
+    if (!p->shard)
+        return stk_err_nomem(err, p->nshards * sizeof *p->shard);
+    for (uint64_t i = 0; i < p->nshards; i++) {
+        struct shard *s = &p->shard[i];
+        s->out.fd = s->out.side_fd = -1;
+        s->begin = s->next = p->nshards == p->sel.nshards ? p->sel.cut[i] : 0;
+        s->end = p->nshards == p->sel.nshards ? p->sel.cut[i + 1] : p->sel.n;
+        if (f->caps & STK_CAN_TREE)
+            snprintf(s->name, sizeof s->name, "files");
+        else
+            snprintf(s->name, sizeof s->name, "%s-%05llu-of-%05llu%s", p->name,
+                     (unsigned long long)i, (unsigned long long)p->nshards, f->suffix);
+    }
+    return 0;
+}
+
+/* How what is written here is listed. */
+static struct stk_list_options list_options(const struct pack *p)
+{
+    return (struct stk_list_options){.payload = p->cfg.codec ? p->cfg.codec->name : "auto",
+                                     .compress = p->cfg.compress,
+                                     .grouped = p->cfg.grouped};
+}
+
+/* The files of shards [first, first + n) as they stand in the folder being written. */
+static int walk_output(const struct pack *p, uint64_t first, uint64_t n, struct stk_walk *w,
+                       struct stk_err *err)
+{
+    struct stk_problems none = {0};
+    if (p->cfg.format->caps & STK_CAN_TREE) {
+        char *root = stk_path_join(p->dest.partial, p->shard[first].name);
+        *w = (struct stk_walk){.rootfd = -1};
+        int rc = root ? stk_walk(w, root, "folder", NULL, &none, err) : stk_err_nomem(err, 1);
+        stk_problems_release(&none);
+        free(root);
+        return rc;
+    }
+    const char **names = calloc(n ? n : 1, sizeof *names);
+    *w = (struct stk_walk){.rootfd = -1};
+    if (!names)
+        return stk_err_nomem(err, n * sizeof *names);
+    for (uint64_t i = 0; i < n; i++)
+        names[i] = p->shard[first + i].name;
+    int rc = stk_walk_shards(w, p->dest.partial, p->cfg.format, names, n, NULL, err);
+    free(names);
+    return rc;
+}
+
+/* Samples in a shard of an earlier run, by listing it. */
+static int count_samples(struct pack *p, uint64_t shard, uint64_t *n, struct stk_err *err)
+{
+    struct stk_walk w;
+    struct stk_index idx;
+    int rc = walk_output(p, shard, 1, &w, err);
+    int fd = rc < 0 ? rc : stk_nameless_file(NULL, err);
+    if (fd >= 0) {
+        struct stk_build_options b = {.list = list_options(p), .jobs = p->o->jobs};
+        rc = stk_build_index(&w, &b, fd, err);
+        if (rc == 0)
+            rc = stk_index_open_fd(fd, p->shard[shard].name, &idx, err);
+        if (rc == 0) {
+            *n = idx.h->nsamples;
+            stk_index_close(&idx);
+        }
+        close(fd);
+    }
+    stk_walk_release(&w);
+    return fd < 0 ? fd : rc;
+}
+
+/* A sidecar of an earlier run: NAME with another suffix, e.g. .idx. */
+static int keep_side(struct pack *p, struct shard *s, struct stk_err *err)
+{
+    size_t n = strlen(s->name) - strlen(p->cfg.format->suffix);
+    char *path = NULL;
+    struct stat sb;
+    if (asprintf(&s->side_name, "%.*s.idx", (int)n, s->name) < 0)
+        return stk_err_nomem(err, n);
+    path = stk_path_join(p->dest.partial, s->side_name);
+    int rc = path ? 0 : stk_err_nomem(err, n);
+    if (rc == 0 && strcmp(p->cfg.format->suffix, ".idx") != 0 && stat(path, &sb) == 0) {
+        s->side.name = s->side_name;
+        rc = stk_hash_file(path, &s->side.xxh64, &s->side.size, err);
+    }
+    free(path);
+    return rc;
+}
+
+static void kept(struct pack *p, struct shard *s)
+{
+    s->file.name = s->name;
+    s->file.samples = s->samples;
+    s->done = true;
+    p->shards_kept++;
+    p->samples_done += s->samples;
+    for (uint64_t lost = s->end - s->begin - s->samples; lost; lost--)
+        stk_problems_add(&p->skipped, s->name, -1, "skipped by the run that was resumed");
+}
+
+/* A shard that has its name was whole when it got it. One that is not any more (a file system that
+ * lost its end in a crash) is written again. */
+static int keep_shard(struct pack *p, uint64_t i, const char *path, struct stk_err *err)
+{
+    struct shard *s = &p->shard[i];
+    struct stat sb;
+    if (lstat(path, &sb) < 0)
+        return 0;
+    int rc = stk_out_checksum(path, &s->file.size, &s->file.xxh64, err);
+    if (rc == 0)
+        rc = count_samples(p, i, &s->samples, err);
+    if (rc < 0 && rc != STK_E_CORRUPT)
+        return rc;
+    uint64_t most = s->end - s->begin;
+    bool skips = p->o->on_error == STK_ON_ERROR_SKIP;
+    if (rc < 0 || s->samples > most || (s->samples < most && !skips)) {
+        s->samples = 0;
+        return stk_remove_tree(path, err);
+    }
+    rc = keep_side(p, s, err);
+    if (rc == 0)
+        kept(p, s);
+    return rc;
+}
+
+int stk_pack_keep_finished(struct pack *p, struct stk_err *err)
+{
+    int rc = 0;
+    for (uint64_t i = 0; rc == 0 && i < p->nshards; i++) {
+        char *path = stk_path_join(p->dest.partial, p->shard[i].name);
+        rc = path ? keep_shard(p, i, path, err) : stk_err_nomem(err, 1);
+        free(path);
+    }
+    return rc;
+}
+
+/* ---- the rest of the dataset ---- */
+
+static int check_count(const struct pack *p, uint64_t listed, struct stk_err *err)
+{
+    if (listed == p->samples_done)
+        return 0;
+    return stk_err_set(err, STK_E_UNSUPPORTED, p->dest.final, -1,
+                       "%llu samples were written but %llu are found again: in %s the files of one "
+                       "sample share a name up to the first dot, and no other sample's may; "
+                       "--keys number makes names that do",
+                       (unsigned long long)p->samples_done, (unsigned long long)listed,
+                       p->cfg.format->title);
+}
+
+static int data_id(const struct pack *p, uint64_t *id, struct stk_err *err)
+{
+    struct stk_manifest_file *f = calloc(p->nshards + 1, sizeof *f);
+    if (!f)
+        return stk_err_nomem(err, p->nshards * sizeof *f);
+    for (uint64_t i = 0; i < p->nshards; i++)
+        f[i] = p->shard[i].file;
+    *id = stk_manifest_id(f, p->nshards);
+    free(f);
+    return 0;
+}
+
+int stk_pack_write_index(struct pack *p, struct stk_manifest_file *file, struct stk_err *err)
+{
+    struct stk_walk w;
+    char *path = stk_path_join(p->dest.partial, STK_INDEX_NAME);
+    if (!path)
+        return stk_err_nomem(err, 1);
+    int rc = walk_output(p, 0, p->nshards, &w, err);
+    int fd = rc < 0 ? -1 : open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (rc == 0 && fd < 0)
+        rc = stk_err_sys(err, path, "create");
+    struct stk_build_options b = {
+        .list = list_options(p), .jobs = p->o->jobs, .portable = true, .path = path};
+    if (rc == 0)
+        rc = data_id(p, &b.data_id, err);
+    if (rc == 0)
+        rc = stk_build_index(&w, &b, fd, err);
+    struct stk_index idx = {0};
+    if (rc == 0)
+        rc = stk_index_open_fd(fd, path, &idx, err);
+    if (rc == 0)
+        rc = check_count(p, idx.h->nsamples, err);
+    if (idx.h)
+        stk_index_close(&idx);
+    if (rc == 0 && fsync(fd) < 0)
+        rc = stk_err_sys(err, path, "fsync");
+    if (fd >= 0)
+        close(fd);
+    if (rc == 0)
+        rc = stk_hash_file(path, &file->xxh64, &file->size, err);
+    file->name = STK_INDEX_NAME;
+    stk_walk_release(&w);
+    free(path);
+    return rc;
+}
+
+int stk_pack_write_manifest(struct pack *p, const char *src, const struct stk_manifest_file *index,
+                            struct stk_err *err)
+{
+    char label_from[32] = "";
+    if (p->cfg.label_in_key) /* a tree of files can be made again without label files */
+        snprintf(label_from, sizeof label_from, "dir:%d", p->labels.level);
+    struct stk_manifest m = {.format = p->cfg.format->name,
+                             .payload = p->cfg.codec ? p->cfg.codec->name : "",
+                             .compress = p->cfg.compress,
+                             .grouped = p->cfg.grouped,
+                             .label_from = label_from,
+                             .samples = p->samples_done,
+                             .source = src,
+                             .settings_json = p->o->settings_json,
+                             .classes = p->labels.classes,
+                             .nclasses = p->labels.nclasses};
+    if (p->ds->has_manifest && p->labels.mode == STK_LABEL_NONE) {
+        m.classes = p->ds->manifest.classes; /* labels came along, so do their names */
+        m.nclasses = p->ds->manifest.nclasses;
+        if (!p->o->number_keys)
+            m.label_from = p->ds->manifest.label_from;
+    }
+    m.shard = calloc(p->nshards + 1, sizeof *m.shard);
+    m.other = calloc(p->nshards + 1, sizeof *m.other);
+    int rc = m.shard && m.other ? 0 : stk_err_nomem(err, p->nshards * sizeof *m.shard);
+    for (uint64_t i = 0; rc == 0 && i < p->nshards; i++) {
+        m.shard[m.nshards++] = p->shard[i].file;
+        m.bytes += p->shard[i].file.size;
+        if (p->shard[i].side.name)
+            m.other[m.nother++] = p->shard[i].side;
+    }
+    if (rc == 0) {
+        m.other[m.nother++] = *index;
+        p->bytes_out = m.bytes;
+        rc = stk_manifest_write(p->dest.partial, &m, err);
+    }
+    free(m.shard);
+    free(m.other);
+    return rc;
+}

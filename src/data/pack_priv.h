@@ -1,0 +1,76 @@
+/*
+ * pack_priv.h - what the parts of pack share: pack.c decides, pack_work.c reads, encodes and
+ * writes, pack_finish.c takes over finished shards of an earlier run and writes index and manifest.
+ */
+#ifndef STK_DATA_PACK_PRIV_H
+#define STK_DATA_PACK_PRIV_H
+
+#include "data/build.h"
+#include "data/dest.h"
+#include "data/label.h"
+#include "data/out.h"
+#include "data/pack.h"
+#include "data/reader.h"
+#include "data/select.h"
+
+#include <pthread.h>
+
+struct shard {
+    uint64_t begin, end; /* positions */
+    uint64_t next;       /* position not handed out yet */
+    uint64_t chunks;     /* handed out */
+    uint64_t turn;       /* chunk that may append now */
+    uint64_t samples;    /* appended */
+    unsigned in_flight;
+    bool opened, done;
+    struct stk_out out;
+    char name[280];
+    struct stk_manifest_file file, side;
+    char *side_name;
+};
+
+struct pack {
+    const struct stk_pack_options *o;
+    struct stk_dataset *ds;
+    struct stk_select sel;
+    struct stk_labels labels;
+    struct stk_dest dest;
+    struct stk_write_config cfg;
+    struct stk_sample first;
+    struct stk_reader *first_reader; /* keeps the first sample's bytes */
+    struct shard *shard;
+    uint64_t nshards;
+    unsigned jobs;
+    uint64_t chunk_bytes;
+    const char *name;
+
+    pthread_mutex_t lock; /* all below, and the shards' counters */
+    pthread_cond_t turned;
+    int rc; /* first failure */
+    struct stk_err err;
+    struct stk_problems skipped;
+    uint64_t samples_done, bytes_done, bytes_out, shards_kept;
+    double last_progress;
+};
+
+/* ---- pack_work.c ---- */
+
+/* Gives a sample its label, its number and a key. */
+int stk_pack_dress(const struct pack *p, uint64_t number, struct stk_sample *s,
+                   struct stk_err *err);
+/* Whether a sample that failed so is left out instead of ending the run. */
+bool stk_pack_can_skip(const struct pack *p, int rc);
+/* Calls the progress function now and then; negative when it says stop. */
+int stk_pack_report(struct pack *p, const char *phase, bool now, struct stk_err *err);
+int stk_pack_write_shards(struct pack *p, struct stk_err *err);
+
+/* ---- pack_finish.c ---- */
+
+int stk_pack_name_shards(struct pack *p, struct stk_err *err);
+/* Takes over the shards that a run before this one finished. */
+int stk_pack_keep_finished(struct pack *p, struct stk_err *err);
+int stk_pack_write_index(struct pack *p, struct stk_manifest_file *file, struct stk_err *err);
+int stk_pack_write_manifest(struct pack *p, const char *src, const struct stk_manifest_file *index,
+                            struct stk_err *err);
+
+#endif

@@ -1,0 +1,73 @@
+/*
+ * reader_priv.h - what the parts of the reader share: reader.c brings in the bytes of a batch,
+ * reader_decode.c undoes filters and checks frames, reader_sample.c makes samples of them.
+ */
+#ifndef STK_DATA_READER_PRIV_H
+#define STK_DATA_READER_PRIV_H
+
+#include "data/reader.h"
+
+#define OPEN_FILES  16           /* descriptors kept by a reader */
+#define DECODED_MAX (256u << 20) /* decoded extents kept, in bytes (but always the last one) */
+#define NDECODED    1024 /* a value may be cut into that many extents and be read without thrashing \
+                          */
+
+/* A stored range some slice of the batch needs. */
+struct want {
+    uint32_t file;
+    uint32_t slice;    /* index into slices */
+    uint64_t off, len; /* in the file, frame included */
+    size_t at;         /* in the batch buffer, once read */
+    int failed;        /* code, 0: read */
+};
+
+struct open_file {
+    int fd;
+    uint64_t file;
+    uint64_t used; /* clock of the last use */
+};
+
+struct decoded {
+    uint64_t extent;
+    struct stk_buf data;
+    uint64_t used; /* 0: empty */
+};
+
+struct stk_reader {
+    struct stk_dataset *ds;
+    struct stk_buf slices; /* struct stk_slice of all samples */
+    struct stk_buf first;  /* u32: where each sample's slices begin, and the end */
+    struct stk_buf ids;    /* u64 */
+    struct stk_buf wants;  /* struct want, by slice once read */
+    struct stk_buf order;  /* u32: wants by place */
+    struct stk_buf bytes;  /* what was read */
+    struct open_file open[OPEN_FILES];
+    struct decoded decoded[NDECODED];
+    size_t decoded_bytes;
+    unsigned decoded_hint; /* the one found last: the next is mostly it, or behind it */
+    struct stk_buf scratch, stored;
+    struct stk_err *errs; /* of failed wants, in the order they failed */
+    size_t nerrs;
+    uint64_t clock;
+    struct stk_reader_stats stats;
+    struct stk_reader *next; /* among the dataset's idle ones */
+};
+
+/* ---- reader.c ---- */
+
+/* malloc'ed path of a file, for messages; NULL: none. */
+char *stk_reader_file_path(const struct stk_dataset *ds, uint64_t file);
+/* Reads bytes of a file to r->bytes.data + at. */
+int stk_reader_range(struct stk_reader *r, uint32_t file, uint64_t off, uint64_t len, size_t at,
+                     struct stk_err *err);
+
+/* ---- reader_decode.c ---- */
+
+/* A decoded extent that is kept, or NULL. */
+struct decoded *stk_reader_decoded(struct stk_reader *r, uint64_t extent);
+/* The bytes of slice i of the batch. Borrowed: until the next batch, for filtered ones until the
+ * next slice. */
+int stk_reader_slice(struct stk_reader *r, uint32_t i, const uint8_t **p, uint64_t *len,
+                     bool *filtered, struct stk_err *err);
+
+#endif

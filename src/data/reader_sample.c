@@ -1,0 +1,191 @@
+/*
+ * reader_sample.c - from slices to samples: the parts of a field put together, records taken apart
+ * by their codec, and single samples for the public call.
+ */
+#include "data/reader_priv.h"
+
+#include <stdlib.h>
+
+/* Room for every byte that must be copied together, so that it never moves. */
+static int reserve(struct stk_reader *r, uint32_t first, uint32_t end, struct stk_sample *s,
+                   struct stk_err *err)
+{
+    const struct stk_slice *sl = (const void *)r->slices.data;
+    uint64_t total = 0;
+    for (uint32_t i = first; i < end; i++)
+        if (sl[i].length != UINT64_MAX && __builtin_add_overflow(total, sl[i].length, &total))
+            return stk_err_nomem(err, total);
+    if (end - first > 1 && !stk_buf_room(&s->bytes, (size_t)total + 1))
+        return stk_err_nomem(err, total);
+    return 0;
+}
+
+/* The value of slices [i, j), all of one field: where it lies when it is one plain slice, else
+ * copied together. */
+static int field_bytes(struct stk_reader *r, uint32_t i, uint32_t j, struct stk_sample *s,
+                       const uint8_t **p, uint64_t *len, struct stk_err *err)
+{
+    bool filtered;
+    uint64_t n;
+    int rc = stk_reader_slice(r, i, p, len, &filtered, err);
+    if (rc < 0 || (j - i == 1 && !filtered))
+        return rc;
+    size_t at = s->bytes.len;
+    if (j - i == 1 && !stk_buf_room(&s->bytes, (size_t)*len + 1))
+        return stk_err_nomem(err, *len);
+    stk_buf_put(&s->bytes, *p, (size_t)*len);
+    for (uint32_t k = i + 1; rc == 0 && k < j; k++) {
+        rc = stk_reader_slice(r, k, p, &n, &filtered, err);
+        if (rc == 0)
+            stk_buf_put(&s->bytes, *p, (size_t)n);
+    }
+    if (rc == 0)
+        rc = stk_buf_check(&s->bytes, err);
+    *p = s->bytes.data + at;
+    *len = s->bytes.len - at;
+    return rc;
+}
+
+static int plain_value(const struct stk_index_field *f, const char *name, const uint8_t *p,
+                       uint64_t len, struct stk_sample *s, struct stk_err *err)
+{
+    struct stk_value v = {
+        .kind = f->kind, .dtype = f->dtype, .ndim = f->ndim, .data = p, .size = (size_t)len};
+    memcpy(v.dim, f->dim, sizeof v.dim);
+    uint64_t want;
+    if (f->kind == STK_ARRAY &&
+        (__builtin_mul_overflow(stk_value_count(&v), stk_dtype_size(f->dtype), &want) ||
+         want != len))
+        return stk_err_set(err, STK_E_CORRUPT, NULL, -1,
+                           "field '%.*s' has %llu bytes, its shape needs another number",
+                           (int)f->name_len, name, (unsigned long long)len);
+    if (f->kind == STK_TEXT && !stk_is_text(p, (size_t)len))
+        v.kind = STK_BYTES;
+    return stk_sample_add(s, name, f->name_len, &v) ? 0 : stk_err_nomem(err, sizeof v);
+}
+
+static int arranged_value(const struct stk_codec *c, const struct stk_index_field *f,
+                          const char *name, const uint8_t *p, uint64_t len, struct stk_sample *s,
+                          struct stk_err *err)
+{
+    struct stk_field_spec spec = {.name = name,
+                                  .name_len = f->name_len,
+                                  .kind = f->kind,
+                                  .dtype = f->dtype,
+                                  .ndim = f->ndim,
+                                  .codec = f->codec};
+    memcpy(spec.dim, f->dim, sizeof spec.dim);
+    const uint8_t *out = NULL;
+    size_t out_len = 0;
+    int rc = c->arrange(&spec, p, (size_t)len, s, &out, &out_len, err);
+    return rc < 0 ? rc : plain_value(f, name, out, out_len, s, err);
+}
+
+/* Codecs of single values call theirs "data"; it gets the field's own name. */
+static void rename_single(struct stk_sample *s, size_t before, const char *name, size_t len)
+{
+    bool record =
+        (len == 6 && memcmp(name, "record", 6) == 0) || (len == 3 && memcmp(name, "row", 3) == 0);
+    if (s->nfields != before + 1 || record)
+        return;
+    struct stk_field *f = &s->field[before];
+    if (f->name_len != 4 || memcmp(f->name, "data", 4) != 0)
+        return;
+    f->name = name;
+    f->name_len = len;
+}
+
+static int add_field(struct stk_reader *r, uint32_t number, const uint8_t *p, uint64_t len,
+                     bool only, struct stk_sample *s, struct stk_err *err)
+{
+    const char *name;
+    const struct stk_index *idx = &r->ds->index;
+    const struct stk_index_field *f = stk_index_field(idx, number, &name);
+    if (!f)
+        return stk_err_set(err, STK_E_CORRUPT, r->ds->index_path, -1,
+                           "damaged index: a field that is not there");
+    const struct stk_codec *c = r->ds->codec[number];
+    if (!c)
+        return plain_value(f, name, p, len, s, err);
+    if (c->arrange)
+        return arranged_value(c, f, name, p, len, s, err);
+    size_t before = s->nfields;
+    int rc = c->explode(idx->table[STK_T_CONTEXT], stk_index_count(idx, STK_T_CONTEXT), p,
+                        (size_t)len, s, err);
+    if (rc == 0)
+        rename_single(s, before, name, f->name_len);
+    if (rc == 0 && only) {
+        s->record = p;
+        s->record_len = (size_t)len;
+        s->record_codec = c;
+    }
+    return rc;
+}
+
+static int get_sample(struct stk_reader *r, size_t k, struct stk_sample *s, struct stk_err *err)
+{
+    const uint32_t *first = (const void *)r->first.data;
+    const uint64_t *ids = (const void *)r->ids.data;
+    const struct stk_slice *sl = (const void *)r->slices.data;
+    stk_sample_reset(s);
+    int rc = stk_index_key(&r->ds->index, ids[k], &s->key, &s->key_len, err);
+    if (rc == 0)
+        rc = reserve(r, first[k], first[k + 1], s, err);
+    for (uint32_t i = first[k], j; rc == 0 && i < first[k + 1]; i = j) {
+        const uint8_t *p;
+        uint64_t len;
+        for (j = i + 1; j < first[k + 1] && sl[j].field == sl[i].field;)
+            j++;
+        rc = field_bytes(r, i, j, s, &p, &len, err);
+        if (rc == 0)
+            rc = add_field(r, sl[i].field, p, len, i == first[k] && j == first[k + 1], s, err);
+    }
+    return rc;
+}
+
+int stk_reader_get(struct stk_reader *r, size_t k, struct stk_sample *s, struct stk_err *err)
+{
+    int rc = get_sample(r, k, s, err);
+    if (rc < 0 && err && !err->path[0] && rc != STK_E_NOMEM) {
+        /* Codecs do not know where the record stands. */
+        const uint64_t *ids = (const void *)r->ids.data;
+        int64_t off;
+        char *path = stk_reader_place(r->ds, ids[k], &off);
+        struct stk_err why = *err;
+        stk_err_set(err, why.code, path, off, "%s", why.what);
+        free(path);
+    }
+    return rc;
+}
+
+/* ---- one sample, from any thread ---- */
+
+static int take_idle(struct stk_dataset *ds, struct stk_reader **r, struct stk_err *err)
+{
+    pthread_mutex_lock(&ds->lock);
+    *r = ds->idle;
+    if (*r)
+        ds->idle = (*r)->next;
+    pthread_mutex_unlock(&ds->lock);
+    return *r ? 0 : stk_reader_new(ds, r, err);
+}
+
+int stk_dataset_read(struct stk_dataset *ds, uint64_t i, struct stk_sample *s, struct stk_err *err)
+{
+    struct stk_reader *r;
+    int rc = take_idle(ds, &r, err);
+    if (rc < 0)
+        return rc;
+    rc = stk_reader_batch(r, &i, 1, err);
+    if (rc == 0)
+        rc = stk_reader_get(r, 0, s, err);
+    /* The sample keeps the buffer its values point into; the reader goes on with the old one. */
+    struct stk_buf mine = r->bytes;
+    r->bytes = s->hold;
+    s->hold = mine;
+    pthread_mutex_lock(&ds->lock);
+    r->next = ds->idle;
+    ds->idle = r;
+    pthread_mutex_unlock(&ds->lock);
+    return rc;
+}

@@ -1,0 +1,484 @@
+"""HDF5 against h5py, in both directions: layouts, filters, types, chunk indexes, ragged columns."""
+
+import json
+import os
+import random
+import shutil
+import subprocess
+
+import pytest
+
+np = pytest.importorskip("numpy")
+h5py = pytest.importorskip("h5py")
+
+from conftest import STOKER, clean_env  # noqa: E402
+
+N = 100
+
+
+def arrays(seed=1):
+    rng = np.random.default_rng(seed)
+    return {"x": rng.integers(0, 9, (N, 7, 5), dtype="u1"),
+            "y": rng.normal(size=(N, 3, 4)).astype("f4"),
+            "label": np.arange(N, dtype="i8")}
+
+
+def write(path, columns, chunks=True, libver=None, userblock_size=None, **kwargs):
+    """columns as datasets; chunks: rows a chunk of each, cut along the first axis only."""
+    with h5py.File(path, "w", libver=libver, userblock_size=userblock_size) as f:
+        for i, (name, a) in enumerate(columns.items()):
+            cut = (8 + 5 * i, *a.shape[1:]) if chunks else None
+            f.create_dataset(name, data=a, chunks=cut, **kwargs)
+
+
+def read_back(stoker, src, tmp_path, *args, rc=0):
+    """The samples as columns {name: array, or list of bytes where ragged}, through our NPZ."""
+    dst = tmp_path / f"read-back-{len(list(tmp_path.glob('read-back-*')))}"
+    result = stoker("pack", src, dst, "--format", "npz", "--shards", 1, *args, rc=rc)
+    if result.rc == 4:
+        return result
+    found = np.load(next(dst.glob("*.npz")))
+    columns = {}
+    for name in found.files:
+        if name.endswith((".offsets", ".kind")):
+            continue
+        a = found[name]
+        if name + ".offsets" in found.files:
+            ends = found[name + ".offsets"]
+            a = [a[ends[i]:ends[i + 1]].tobytes() for i in range(len(ends) - 1)]
+        columns[name] = a
+    columns.pop("key", None)
+    return columns
+
+
+def same(found, want):
+    assert sorted(found) == sorted(want)
+    for name, a in want.items():
+        if isinstance(a, list):
+            assert found[name] == a, name
+            continue
+        native = a.dtype.newbyteorder("=")
+        assert found[name].dtype == native, name
+        assert np.array_equal(found[name], a.astype(native), equal_nan=a.dtype.kind == "f"), name
+
+
+# ---- reading what h5py writes ----
+
+LAYOUTS = {
+    "contiguous": dict(chunks=False),
+    "chunked": {},
+    "gzip": dict(compression="gzip"),
+    "shuffle": dict(shuffle=True),
+    "gzip-shuffle": dict(compression="gzip", shuffle=True),
+    "fletcher32": dict(fletcher32=True),
+    "all-filters": dict(compression="gzip", shuffle=True, fletcher32=True),
+    "lzf": dict(compression="lzf"),
+    "resizable": dict(maxshape=True),
+}
+
+
+@pytest.mark.parametrize("libver", ["earliest", "latest"])
+@pytest.mark.parametrize("user_block", [0, 512])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_layouts_and_filters(stoker, tmp_path, layout, user_block, libver):
+    """Lost otherwise: the data of anyone who stores it in this (common) way."""
+    columns, kwargs = arrays(), dict(LAYOUTS[layout])
+    src = tmp_path / "a.h5"
+    if kwargs.pop("maxshape", None):
+        with h5py.File(src, "w", libver=libver, userblock_size=user_block) as f:
+            for name, a in columns.items():
+                d = f.create_dataset(name, (0, *a.shape[1:]), a.dtype, maxshape=(None, *a.shape[1:]),
+                                     chunks=(7, *a.shape[1:]))
+                for k in range(0, N, 10):
+                    d.resize(k + 10, axis=0)
+                    d[k:] = a[k:k + 10]
+    else:
+        write(src, columns, libver=libver, userblock_size=user_block, **kwargs)
+    same(read_back(stoker, src, tmp_path), columns)
+
+
+def test_types(stoker, tmp_path):
+    """Lost otherwise: the values themselves, silently, where a type is taken for another."""
+    columns = {d: (np.arange(N) - 3).astype(d) for d in
+               "u1 i1 u2 i2 u4 i4 u8 i8 f2 f4 f8".split()}
+    columns["flag"] = np.arange(N) % 3 == 0
+    columns["shaped"] = np.arange(N * 6, dtype="f4").reshape(N, 2, 3)
+    columns["colour"] = np.arange(N, dtype="u1") % 3
+    with h5py.File(tmp_path / "a.h5", "w") as f:
+        for name, a in columns.items():
+            if name == "shaped":  # an array type: the element itself has axes
+                f.create_dataset(name, (N,), np.dtype(("f4", (2, 3))))[...] = a
+            elif name == "colour":
+                kind = h5py.enum_dtype({"RED": 0, "GREEN": 1, "BLUE": 2}, basetype="u1")
+                f.create_dataset(name, (N,), kind)[...] = a
+            else:
+                f[name] = a
+    same(read_back(stoker, tmp_path / "a.h5", tmp_path), columns)
+
+
+@pytest.mark.parametrize("layout", ["contiguous", "chunked", "gzip-shuffle"])
+def test_big_endian(stoker, tmp_path, layout):
+    """Lost otherwise: numbers with their bytes the wrong way round."""
+    columns = {"a": np.linspace(-9, 9, N * 600).astype(">f4").reshape(N, 600),
+               "b": np.arange(N).astype(">i2"), "c": np.arange(N).astype(">f8") / 7,
+               "d": np.arange(N).astype(">f2")}
+    write(tmp_path / "a.h5", columns, **LAYOUTS[layout])
+    same(read_back(stoker, tmp_path / "a.h5", tmp_path), columns)
+
+
+def variable(f, n, **kwargs):
+    rng = random.Random(4)
+    images = [rng.randbytes(rng.randrange(3000)) for _ in range(n)]
+    images[5] = b""
+    captions = [f"caption é {i}" for i in range(n)]
+    d = f.create_dataset("image", (n,), h5py.vlen_dtype("u1"), **kwargs)
+    for i, b in enumerate(images):
+        d[i] = np.frombuffer(b, "u1")
+    f.create_dataset("caption", (n,), h5py.string_dtype(), **kwargs)[...] = captions
+    return {"image": images, "caption": [c.encode() for c in captions]}
+
+
+@pytest.mark.parametrize("file", [{}, dict(libver="latest"), dict(userblock_size=1024)])
+@pytest.mark.parametrize("data", [{}, dict(chunks=(7,), compression="gzip", maxshape=(None,))])
+def test_variable_length(stoker, tmp_path, file, data):
+    """Lost otherwise: images kept as bytes of variable length, the usual way to store JPEGs."""
+    with h5py.File(tmp_path / "a.h5", "w", **file) as f:
+        want = variable(f, 60, **data)
+    same(read_back(stoker, tmp_path / "a.h5", tmp_path), want)
+
+
+def test_strings_of_fixed_size_lose_their_padding(stoker, tmp_path):
+    """Lost otherwise: class names that compare equal to nothing because of NULs behind them."""
+    names = [b"a", b"bcd", b"", b"hello"]
+    with h5py.File(tmp_path / "a.h5", "w") as f:
+        f["name"] = np.array(names, "S5")
+        f.create_dataset("utf8", (4,), h5py.string_dtype("utf-8", 8))[...] = ["é", "b", "c", "dd"]
+        f["zipped"] = np.array(names, "S9")
+        f["n"] = np.arange(4)
+    found = read_back(stoker, tmp_path / "a.h5", tmp_path)
+    assert found["name"] == names and found["zipped"] == names
+    assert found["utf8"] == ["é".encode(), b"b", b"c", b"dd"]
+
+
+def test_key_dataset_gives_the_keys(stoker, tmp_path):
+    """Lost otherwise: which sample is which."""
+    with h5py.File(tmp_path / "a.h5", "w") as f:
+        f.create_dataset("key", (3,), h5py.string_dtype())[...] = ["a/1.jpg", "a/2.jpg", "b/3.jpg"]
+        f["x"] = np.arange(3)
+    stoker("pack", tmp_path / "a.h5", tmp_path / "out", "--format", "jsonl")
+    lines = [json.loads(x) for x in next((tmp_path / "out").glob("*.jsonl")).open()]
+    assert [(x["key"], x["x"]) for x in lines] == [("a/1.jpg", 0), ("a/2.jpg", 1), ("b/3.jpg", 2)]
+
+
+def test_groups_and_metadata(stoker, tmp_path):
+    """Lost otherwise: files in which not every dataset is a column (nearly all real ones)."""
+    columns = arrays()
+    with h5py.File(tmp_path / "a.h5", "w") as f:
+        f["train/x"], f["train/deep/label"] = columns["x"], columns["label"]
+        f["mean"], f["scale"] = np.zeros(3), 2.5
+        f["test/x"] = np.zeros((10, 7, 5), "u1")
+        f.attrs["author"] = "somebody"
+        f["link"] = h5py.SoftLink("/train/x")
+        f["nowhere"] = h5py.ExternalLink("other.h5", "/x")
+    found = read_back(stoker, tmp_path / "a.h5", tmp_path)
+    same(found, {"train/x": columns["x"], "train/deep/label": columns["label"]})
+
+
+@pytest.mark.parametrize("libver", ["earliest", "latest"])
+def test_parts_never_written_are_zeros(stoker, tmp_path, libver):
+    """Lost otherwise: datasets made larger than they were filled."""
+    x = np.zeros((N, 3), "f4")
+    x[30:35], x[99] = 1, 2
+    with h5py.File(tmp_path / "a.h5", "w", libver=libver) as f:
+        for name, kwargs in (("x", dict(chunks=(4, 3))), ("z", dict(chunks=(4, 3), compression="gzip")),
+                             ("r", dict(chunks=(4, 3), maxshape=(None, 3)))):
+            d = f.create_dataset(name, x.shape, "f4", **kwargs)
+            d[30:35], d[99] = 1, 2
+        f.create_dataset("never", (N, 2), "i4")
+        big = f.create_dataset("shrunk", (2 * N, 9), "i4", chunks=(8, 9), maxshape=(None, None))
+        big[...] = np.arange(18 * N).reshape(2 * N, 9)
+        big.resize((N, 4))
+    want = {n: x for n in "xzr"}
+    want["never"] = np.zeros((N, 2), "i4")
+    want["shrunk"] = np.arange(18 * N, dtype="i4").reshape(2 * N, 9)[:N, :4]
+    same(read_back(stoker, tmp_path / "a.h5", tmp_path), want)
+
+
+@pytest.mark.parametrize("libver", ["earliest", "latest"])
+def test_chunks_that_cut_samples(stoker, tmp_path, libver):
+    """Lost otherwise: everything written with h5py's chunks=True or compression= and no chunks."""
+    rng = np.random.default_rng(2)
+    columns = {"images": rng.integers(0, 99, (60, 50, 40, 3), dtype="u1"),
+               "volumes": rng.normal(size=(60, 9, 9, 9)).astype(">f4"),
+               "rows": rng.integers(0, 9, (60, 400)).astype("i8")}
+    with h5py.File(tmp_path / "a.h5", "w", libver=libver) as f:
+        f.create_dataset("images", data=columns["images"], chunks=(16, 13, 11, 1),
+                         compression="gzip")
+        f.create_dataset("volumes", data=columns["volumes"], chunks=(7, 4, 4, 4), shuffle=True)
+        f.create_dataset("rows", data=columns["rows"], compression="gzip")
+        assert f["rows"].chunks[1] < 400  # h5py's own choice
+    same(read_back(stoker, tmp_path / "a.h5", tmp_path), columns)
+    # Beside strings, samples are listed one by one: another way through the index.
+    with h5py.File(tmp_path / "a.h5", "a") as f:
+        f["name"] = np.array([b"n%d" % i for i in range(60)])
+    found = read_back(stoker, tmp_path / "a.h5", tmp_path)
+    columns["name"] = [b"n%d" % i for i in range(60)]
+    same(found, columns)
+
+
+CHUNK_INDEXES = {
+    "btree-v1": (dict(), dict()),
+    "single": (dict(libver="latest"), dict(chunks=(N, 3, 2))),
+    "fixed-array": (dict(libver="latest"), dict()),
+    "fixed-array-larger-maximum": (dict(libver="latest"), dict(maxshape=(2 * N, 30, 20))),
+    "extensible-array": (dict(libver="latest"), dict(maxshape=(None, 3, 2))),
+    "extensible-array-second-axis": (dict(libver="latest"), dict(maxshape=(N, None, 2))),
+    "btree-v2": (dict(libver="latest"), dict(maxshape=(None, None, 2))),
+    "btree-v2-user-block": (dict(libver="latest", userblock_size=512),
+                            dict(maxshape=(None, None, 2))),
+}
+
+
+@pytest.mark.parametrize("compression", [None, "gzip"])
+@pytest.mark.parametrize("index", CHUNK_INDEXES)
+def test_chunk_indexes(stoker, tmp_path, index, compression):
+    """Lost otherwise: samples read from the place of others."""
+    file, data = CHUNK_INDEXES[index]
+    x = np.arange(N * 6, dtype="i4").reshape(N, 3, 2)
+    with h5py.File(tmp_path / "a.h5", "w", **file) as f:
+        f.create_dataset("x", data=x, compression=compression, **{"chunks": (1, 2, 2), **data})
+    same(read_back(stoker, tmp_path / "a.h5", tmp_path), {"x": x})
+
+
+def test_implicit_chunk_index(stoker, tmp_path):
+    """Lost otherwise: files of simulations that allocate everything at the start."""
+    x = np.arange(N * 3, dtype="i4").reshape(N, 3)
+    with h5py.File(tmp_path / "a.h5", "w", libver="latest") as f:
+        plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        plist.set_chunk((4, 3))
+        plist.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
+        d = h5py.h5d.create(f.id, b"x", h5py.h5t.STD_I32LE, h5py.h5s.create_simple(x.shape), plist)
+        d.write(h5py.h5s.ALL, h5py.h5s.ALL, x)
+    same(read_back(stoker, tmp_path / "a.h5", tmp_path), {"x": x})
+
+
+@pytest.mark.parametrize("kwargs", [dict(), dict(libver="latest"),
+                                    dict(libver="latest", maxshape=(None, 2))])
+def test_many_chunks(stoker, tmp_path, kwargs):
+    """Lost otherwise: patience. libhdf5 1.10 needs time that grows with the square of 16,000."""
+    x = np.arange(32000, dtype="i4").reshape(16000, 2)
+    libver = kwargs.pop("libver", None)
+    with h5py.File(tmp_path / "a.h5", "w", libver=libver) as f:
+        f.create_dataset("x", data=x, chunks=(1, 2), **kwargs)
+    same(read_back(stoker, tmp_path / "a.h5", tmp_path), {"x": x})
+
+
+def test_compact(stoker, tmp_path):
+    """Lost otherwise: small columns, which h5py's low-level users store in the header."""
+    x = np.arange(20, dtype="i4").reshape(5, 4)
+    with h5py.File(tmp_path / "a.h5", "w") as f:
+        plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        plist.set_layout(h5py.h5d.COMPACT)
+        d = h5py.h5d.create(f.id, b"x", h5py.h5t.STD_I32LE, h5py.h5s.create_simple((5, 4)), plist)
+        d.write(h5py.h5s.ALL, h5py.h5s.ALL, x)
+    same(read_back(stoker, tmp_path / "a.h5", tmp_path), {"x": x})
+
+
+def test_several_files_are_one_dataset(stoker, tmp_path):
+    """Lost otherwise: datasets split over files, with chunks h5py chose for each."""
+    columns = arrays()
+    (tmp_path / "in").mkdir()
+    for k, (a, b) in enumerate(((0, 10), (10, 70), (70, N))):
+        with h5py.File(tmp_path / "in" / f"part{k}.h5", "w") as f:
+            for name, x in columns.items():
+                f.create_dataset(name, data=x[a:b], compression="gzip")
+    same(read_back(stoker, tmp_path / "in", tmp_path), columns)
+
+
+# ---- what is not read says why ----
+
+def refused(stoker, tmp_path, make, reason):
+    with h5py.File(tmp_path / "a.h5", "w") as f:
+        make(f)
+        f["y"] = np.arange(N)
+    result = stoker("inspect", tmp_path / "a.h5", rc=1)
+    assert reason in result.out + result.err
+    assert "a.h5" in result.out + result.err
+    # The others are not lost with it.
+    assert "100" in result.out
+
+
+def test_compounds_are_refused(stoker, tmp_path):
+    """Lost otherwise: the reason why a column is missing."""
+    refused(stoker, tmp_path, lambda f: f.create_dataset("c", (N,), [("a", "i4"), ("b", "f8")]),
+            "compound")
+
+
+def test_fill_values_that_are_not_zero_are_refused(stoker, tmp_path):
+    """Lost otherwise: -1 read as 0 where nothing was written."""
+    refused(stoker, tmp_path, lambda f: f.create_dataset("c", (N, 3), "i4", chunks=(10, 3),
+                                                         fillvalue=-1), "fill value")
+
+
+def test_unknown_filters_are_named(stoker, tmp_path):
+    """Lost otherwise: hours, spent on finding out what is wrong with a good file."""
+    refused(stoker, tmp_path,
+            lambda f: f.create_dataset("c", data=np.arange(N), chunks=(10,), scaleoffset=0),
+            "scale-offset")
+
+
+def test_external_and_virtual_data_is_refused(stoker, tmp_path):
+    """Lost otherwise: zeros in place of data that stands in another file."""
+    def make(f):
+        (tmp_path / "raw.bin").write_bytes(bytes(8 * N))
+        f.create_dataset("c", (N,), "i8", external=[(str(tmp_path / "raw.bin"), 0, 8 * N)])
+    refused(stoker, tmp_path, make, "external")
+    with h5py.File(tmp_path / "b.h5", "w") as f:
+        f["y"] = np.arange(N)
+        layout = h5py.VirtualLayout((N,), "i8")
+        layout[:] = h5py.VirtualSource(str(tmp_path / "a.h5"), "y", (N,))
+        f.create_virtual_dataset("v", layout)
+    result = stoker("inspect", tmp_path / "b.h5", rc=1)
+    assert "virtual" in result.out + result.err
+
+
+def test_a_lone_compound_is_bytes(stoker, tmp_path):
+    """Lost otherwise: tables of records, which can at least be moved as they are."""
+    a = np.zeros(10, [("a", "<i4"), ("b", "<f8")])
+    a["a"] = range(10)
+    with h5py.File(tmp_path / "a.h5", "w") as f:
+        f["c"] = a
+    same(read_back(stoker, tmp_path / "a.h5", tmp_path), {"c": [r.tobytes() for r in a]})
+
+
+# ---- writing what h5py reads ----
+
+def ragged(f, name):
+    ends, data = f[name + ".offsets"][...], f[name][...]
+    assert f[name].dtype == "u1" and ends.dtype == "u8" and ends[0] == 0 and ends[-1] == len(data)
+    return [data[ends[i]:ends[i + 1]].tobytes() for i in range(len(ends) - 1)]
+
+
+@pytest.mark.parametrize("compress", [None, "deflate", "deflate:9"])
+def test_packed_images(stoker, images, tmp_path, compress):
+    """Lost otherwise: training scripts that open with h5py what stoker packed."""
+    src, files = images
+    args = ["--compress", compress] if compress else []
+    stoker("pack", src, tmp_path / "out", "--format", "hdf5", "--shards", 2, *args)
+    shards = sorted((tmp_path / "out").glob("*.h5"))
+    found = {}
+    for shard in shards:
+        with h5py.File(shard) as f:
+            assert (f["data"].compression == "gzip") == bool(compress)
+            assert f["label"].dtype == "i8"
+            for key, data, label in zip(ragged(f, "key"), ragged(f, "data"), f["label"][...]):
+                found[key.decode()] = (data, int(label))
+    assert len(shards) == 2
+    assert found == {k: (v, int(k[5:7])) for k, v in files.items()}
+    stoker("verify", tmp_path / "out")
+
+
+def test_types_survive_a_round_trip(stoker, tmp_path):
+    """Lost otherwise: the types and shapes of arrays, and what is text and what bytes."""
+    columns = {d: (np.arange(N) - 3).astype(d) for d in
+               "u1 i1 u2 i2 u4 i4 u8 i8 f2 f4 f8".split()}
+    columns["flag"] = np.arange(N) % 3 == 0
+    columns["group/shaped"] = np.arange(N * 6, dtype="f4").reshape(N, 2, 3)
+    with h5py.File(tmp_path / "a.h5", "w") as f:
+        for name, a in columns.items():
+            f[name] = a
+        f.create_dataset("caption", (N,), h5py.string_dtype())[...] = [f"é{i}" for i in range(N)]
+    stoker("pack", tmp_path / "a.h5", tmp_path / "out", "--format", "hdf5", "--shards", 1,
+           "--compress", "deflate")
+    with h5py.File(next((tmp_path / "out").glob("*.h5"))) as f:
+        for name, a in columns.items():
+            assert f[name].dtype == a.dtype and np.array_equal(f[name][...], a), name
+        assert ragged(f, "caption") == [f"é{i}".encode() for i in range(N)]
+    sample = stoker("inspect", tmp_path / "out", "--sample", 1, "--json", "-").json()
+    text = json.dumps(sample)
+    assert '"text"' in text and "é1" in json.dumps(sample, ensure_ascii=False)
+
+
+def test_values_larger_than_chunks(stoker, tmp_path):
+    """Lost otherwise: the middle of large samples."""
+    rng = random.Random(3)
+    files = {f"f{i}.bin": rng.randbytes(size) for i, size in
+             enumerate((0, 1, 3 << 20, 5, (1 << 20) - 6, 1 << 20, 7))}
+    (tmp_path / "in").mkdir()
+    for name, data in files.items():
+        (tmp_path / "in" / name).write_bytes(data)
+    stoker("pack", tmp_path / "in", tmp_path / "out", "--format", "hdf5", "--shards", 1)
+    with h5py.File(next((tmp_path / "out").glob("*.h5"))) as f:
+        assert f["data"].chunks == (1 << 20,)
+        assert dict(zip((k.decode() for k in ragged(f, "key")), ragged(f, "data"))) == files
+    assert read_back(stoker, tmp_path / "out", tmp_path)["data"] == list(files.values())
+
+
+def test_same_bytes_whatever_the_jobs(stoker, tmp_path):
+    """Lost otherwise: reproducible datasets, and --resume with them."""
+    columns = arrays()
+    write(tmp_path / "a.h5", columns)
+    packed = []
+    for jobs in (1, 4):
+        dst = tmp_path / f"out{jobs}"
+        stoker("pack", tmp_path / "a.h5", dst, "--format", "hdf5", "--shards", 3, "--jobs", jobs,
+               "--compress", "deflate", "--name", "x")
+        packed.append([p.read_bytes() for p in sorted(dst.glob("*.h5"))])
+    assert packed[0] == packed[1] and len(packed[0]) == 3
+
+
+def test_samples_that_differ_are_refused_by_name(stoker, tmp_path):
+    """Lost otherwise: the name of the field that made a long pack fail."""
+    lines = [{"key": "a", "v": [1, 2]}, {"key": "b", "v": [1, 2, 3]}, {"key": "c", "v": [3, 4]}]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(x) + "\n" for x in lines))
+    result = stoker("pack", tmp_path / "a.jsonl", tmp_path / "out", "--format", "hdf5", rc=4)
+    assert "'v'" in result.err and "(3)" in result.err and "(2)" in result.err
+    assert not (tmp_path / "out").exists()
+    stoker("pack", tmp_path / "a.jsonl", tmp_path / "out", "--format", "hdf5",
+           "--on-error", "skip", rc=3)
+    with h5py.File(next((tmp_path / "out").glob("*.h5"))) as f:
+        assert f["v"][...].tolist() == [[1, 2], [3, 4]] and ragged(f, "key") == [b"a", b"c"]
+
+
+def test_whole_numbers_fit_columns_of_floats(stoker, tmp_path):
+    """Lost otherwise: JSON in which 1.0 was written as 1."""
+    (tmp_path / "a.jsonl").write_text('{"v": 0.5}\n{"v": 1}\n{"v": -2}\n')
+    stoker("pack", tmp_path / "a.jsonl", tmp_path / "out", "--format", "hdf5", "--shards", 1)
+    with h5py.File(next((tmp_path / "out").glob("*.h5"))) as f:
+        assert f["v"].dtype == "f8" and f["v"][...].tolist() == [0.5, 1, -2]
+
+
+# ---- nobody but us reads data ----
+
+def test_data_is_read_by_us_alone(tmp_path):
+    """Lost otherwise: reading in parallel. libhdf5 reads for one thread at a time."""
+    strace = shutil.which("strace")
+    if not strace:
+        pytest.skip("strace is not installed")
+    x = np.random.default_rng(1).integers(0, 99, (400, 3000), dtype="u1")
+    with h5py.File(tmp_path / "a.h5", "w") as f:
+        f.create_dataset("x", data=x, chunks=(20, 3000), compression="gzip")
+    log = tmp_path / "log"
+    env = clean_env({"LSAN_OPTIONS": "detect_leaks=0"})  # leaks cannot be looked for under strace
+    env["ASAN_OPTIONS"] += ":detect_leaks=0"
+    done = subprocess.run([strace, "-f", "-yy", "-e", "trace=read,pread64,openat,mmap,%process",
+                           "-o", str(log), str(STOKER), "pack", str(tmp_path / "a.h5"),
+                           str(tmp_path / "out"), "--format", "tfrecord", "--jobs", "1"],
+                          env=env, capture_output=True)
+    if done.returncode and b"ptrace" in done.stderr:
+        pytest.skip("strace may not trace here")
+    assert done.returncode == 0, done.stderr
+    lines = log.read_text(errors="replace").splitlines()
+    # The child that lists is the one process (not thread) that is made.
+    listers = {line.split("= ")[-1].split()[0] for line in lines
+               if "clone" in line and "CLONE_VM" not in line and "= " in line}
+    ours = [line for line in lines if line.split()[0] not in listers and "a.h5>" in line
+            and "resumed" not in line]
+    reads = [line for line in ours if "pread64(" in line]
+    assert reads
+    # Large and few: 20 chunks of 60,000 bytes, not a read a row; and no other way in.
+    assert len(reads) < 40
+    assert not [line for line in ours if " read(" in line or " mmap(" in line]
+    size = os.path.getsize(tmp_path / "a.h5")
+    asked = sum(int(line.rsplit("= ", 1)[1].split()[0]) for line in reads)
+    assert asked < 2 * size
