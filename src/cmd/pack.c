@@ -179,7 +179,7 @@ static void show(const struct stk_run *run, const struct stk_pack_result *r)
     stk_grid_row(&t, "samples", stk_format_count(r->samples, a, sizeof a));
     if (r->classes)
         stk_grid_row(&t, "classes", stk_format_count(r->classes, a, sizeof a));
-    snprintf(line, sizeof line, "%s, %s", stk_format_count(r->shards, a, sizeof a),
+    snprintf(line, sizeof line, "%s, %s", stk_format_count(r->files, a, sizeof a),
              stk_format_size(r->bytes_out, b, sizeof b));
     if (r->shards_kept)
         snprintf(line + strlen(line), sizeof line - strlen(line), "; %s kept from before",

@@ -434,6 +434,8 @@ int stk_build_event(struct stk_sink *sink, const struct stk_event *e, struct stk
         struct stk_index_crc c = {.extent = f->g->nextents - 1, .crc32 = (uint32_t)e->a};
         return put(f->g, S_CRCS, &c, sizeof c, err);
     }
+    case STK_EV_END:
+        return stk_build_close_sample(f, err);
     case STK_EV_PROBLEM:
         snprintf(what, sizeof what, "%.*s", (int)e->blob_len, (const char *)e->blob);
         return stk_build_problem(b, f->path, (int64_t)e->a, what, err);

@@ -290,6 +290,7 @@ static void fill_result(struct pack *p, struct stk_pack_result *r)
     snprintf(r->format, sizeof r->format, "%s", p->cfg.format->name);
     r->samples = p->samples_done;
     r->shards = p->nshards;
+    r->files = p->files_out;
     r->shards_kept = p->shards_kept;
     r->bytes_in = p->sel.bytes;
     r->bytes_out = p->bytes_out;

@@ -36,6 +36,7 @@ struct stk_pack_options {
 struct stk_pack_result {
     char format[32];
     uint64_t samples, shards, shards_kept; /* kept: found finished by --resume */
+    uint64_t files; /* written: the shards, or the files of a tree */
     uint64_t bytes_in, bytes_out;
     uint64_t classes;
     double seconds_index, seconds_total;

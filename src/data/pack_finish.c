@@ -180,12 +180,10 @@ static int data_id(const struct pack *p, uint64_t *id, struct stk_err *err)
     return 0;
 }
 
-int stk_pack_write_index(struct pack *p, struct stk_manifest_file *file, struct stk_err *err)
+/* The index of what was written, at path; *listed: the samples found. */
+static int build_output(struct pack *p, const char *path, uint64_t *listed, struct stk_err *err)
 {
     struct stk_walk w;
-    char *path = stk_path_join(p->dest.partial, STK_INDEX_NAME);
-    if (!path)
-        return stk_err_nomem(err, 1);
     int rc = walk_output(p, 0, p->nshards, &w, err);
     int fd = rc < 0 ? -1 : open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (rc == 0 && fd < 0)
@@ -199,18 +197,37 @@ int stk_pack_write_index(struct pack *p, struct stk_manifest_file *file, struct 
     struct stk_index idx = {0};
     if (rc == 0)
         rc = stk_index_open_fd(fd, path, &idx, err);
-    if (rc == 0)
-        rc = check_count(p, idx.h->nsamples, err);
-    if (idx.h)
+    if (rc == 0) {
+        *listed = idx.h->nsamples;
+        p->files_out = idx.h->nfiles;
         stk_index_close(&idx);
+    }
     if (rc == 0 && fsync(fd) < 0)
         rc = stk_err_sys(err, path, "fsync");
     if (fd >= 0)
         close(fd);
+    stk_walk_release(&w);
+    return rc;
+}
+
+int stk_pack_write_index(struct pack *p, struct stk_manifest_file *file, struct stk_err *err)
+{
+    uint64_t listed = 0;
+    char *path = stk_path_join(p->dest.partial, STK_INDEX_NAME);
+    if (!path)
+        return stk_err_nomem(err, 1);
+    int rc = build_output(p, path, &listed, err);
+    /* The first sample was one file, but a later one several: the files are read as groups. */
+    bool tree = p->cfg.format->caps & (STK_CAN_TREE | STK_CAN_PATHS);
+    if (rc == 0 && listed > p->samples_done && tree && !p->cfg.grouped) {
+        p->cfg.grouped = true;
+        rc = build_output(p, path, &listed, err);
+    }
+    if (rc == 0)
+        rc = check_count(p, listed, err);
     if (rc == 0)
         rc = stk_hash_file(path, &file->xxh64, &file->size, err);
     file->name = STK_INDEX_NAME;
-    stk_walk_release(&w);
     free(path);
     return rc;
 }

@@ -14,6 +14,7 @@
 
 #define MERGE_GAP  (32u << 10) /* bytes worth reading over to save a request */
 #define MERGE_MAX  (8u << 20)
+#define BATCH_MAX  (32u << 20)  /* stored bytes brought in at once, where that can be chosen */
 #define SAMPLE_MAX (2ull << 30) /* stored bytes of a sample; what protobuf can hold, too */
 
 int stk_reader_new(struct stk_dataset *ds, struct stk_reader **out, struct stk_err *err)
@@ -236,9 +237,11 @@ static void refuse_huge(struct stk_reader *r, size_t k)
     const uint32_t *first = (const void *)r->first.data;
     struct want *w = (void *)r->wants.data;
     uint64_t total = 0;
-    for (uint32_t i = first[k]; i < first[k + 1]; i++)
-        if (__builtin_add_overflow(total, w[i].len, &total))
+    for (uint32_t i = first[k]; i < first[k + 1]; i++) {
+        bool again = i > first[k] && w[i].file == w[i - 1].file && w[i].off == w[i - 1].off;
+        if (!again && __builtin_add_overflow(total, w[i].len, &total))
             total = UINT64_MAX;
+    }
     if (total <= SAMPLE_MAX)
         return;
     int64_t off;
@@ -373,27 +376,60 @@ static size_t next_run(const struct stk_reader *r, size_t i, size_t n, uint64_t 
     return j;
 }
 
-int stk_reader_batch(struct stk_reader *r, const uint64_t *ids, size_t n, struct stk_err *err)
+/* Bytes the planned reads take. */
+static int batch_bytes(const struct stk_reader *r, uint64_t *total, struct stk_err *err)
 {
-    int rc = plan_batch(r, ids, n, err);
-    if (rc < 0)
-        return rc;
     const struct want *w = (const void *)r->wants.data;
     const uint32_t *order = (const void *)r->order.data;
     size_t count = r->order.len / sizeof *order;
-    /* Twice over the same runs: once to know how much memory, once to read. */
-    uint64_t total = 0, from, to;
+    uint64_t from, to;
+    *total = 0;
     for (size_t i = 0; i < count;) {
         if (!w[order[i]].len) {
             i++;
             continue;
         }
         i = next_run(r, i, count, &from, &to);
-        if (__builtin_add_overflow(total, to - from, &total) || total > SIZE_MAX / 2)
-            return stk_err_nomem(err, total);
+        if (__builtin_add_overflow(*total, to - from, total) || *total > SIZE_MAX / 2)
+            return stk_err_nomem(err, *total);
     }
-    if (!stk_buf_room(&r->bytes, (size_t)total + 1))
-        return stk_err_nomem(err, total);
+    return 0;
+}
+
+/* Samples from all over a compressed file would bring in all of it at once: of extents they share
+ * with others, each is read when its turn comes. */
+static void postpone_shared(struct stk_reader *r)
+{
+    const struct stk_slice *s = (const void *)r->slices.data;
+    struct want *w = (void *)r->wants.data;
+    struct stk_extent e;
+    for (size_t i = 0; i < r->wants.len / sizeof *w; i++)
+        if (w[i].len && s[i].length != UINT64_MAX &&
+            stk_index_extent(&r->ds->index, s[i].extent, &e, NULL) == 0 && e.chain)
+            w[i].len = 0;
+}
+
+int stk_reader_batch(struct stk_reader *r, const uint64_t *ids, size_t n, struct stk_err *err)
+{
+    /* Who reads in batches goes through the data: what the last one did not need, none will. */
+    if (n > 1)
+        stk_reader_forget(r, r->batch_clock);
+    r->batch_clock = r->clock;
+    int rc = plan_batch(r, ids, n, err);
+    if (rc < 0)
+        return rc;
+    /* Twice over the same runs: once to know how much memory, once to read. */
+    uint64_t total, from, to;
+    rc = batch_bytes(r, &total, err);
+    if (rc == 0 && total > BATCH_MAX) {
+        postpone_shared(r);
+        rc = batch_bytes(r, &total, err);
+    }
+    if (rc < 0 || !stk_buf_room(&r->bytes, (size_t)total + 1))
+        return rc < 0 ? rc : stk_err_nomem(err, total);
+    const struct want *w = (const void *)r->wants.data;
+    const uint32_t *order = (const void *)r->order.data;
+    size_t count = r->order.len / sizeof *order;
     for (size_t i = 0; i < count;) {
         if (!w[order[i]].len) {
             i++;

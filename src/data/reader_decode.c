@@ -43,6 +43,13 @@ static struct decoded *free_decoded(struct stk_reader *r)
     }
 }
 
+void stk_reader_forget(struct stk_reader *r, uint64_t since)
+{
+    for (int i = 0; i < NDECODED; i++)
+        if (r->decoded[i].used <= since)
+            r->decoded[i].used = 0;
+}
+
 static int decode_point(struct stk_reader *r, uint64_t extent, const uint8_t *p, size_t n,
                         struct stk_buf *out, const char *path, uint64_t off, struct stk_err *err)
 {
@@ -122,7 +129,7 @@ static int decoded_slice(struct stk_reader *r, const struct stk_slice *s, const 
         free(path);
         return rc;
     }
-    *p = d->data.data + s->offset;
+    *p = *len ? d->data.data + s->offset : (const uint8_t *)""; /* nothing may have no buffer */
     return 0;
 }
 

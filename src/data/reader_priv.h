@@ -49,6 +49,7 @@ struct stk_reader {
     struct stk_err *errs; /* of failed wants, in the order they failed */
     size_t nerrs;
     uint64_t clock;
+    uint64_t batch_clock; /* when the last batch began */
     struct stk_reader_stats stats;
     struct stk_reader *next; /* among the dataset's idle ones */
 };
@@ -65,6 +66,8 @@ int stk_reader_range(struct stk_reader *r, uint32_t file, uint64_t off, uint64_t
 
 /* A decoded extent that is kept, or NULL. */
 struct decoded *stk_reader_decoded(struct stk_reader *r, uint64_t extent);
+/* Gives up the places of extents not used since then; their memory serves the next ones. */
+void stk_reader_forget(struct stk_reader *r, uint64_t since);
 /* The bytes of slice i of the batch. Borrowed: until the next batch, for filtered ones until the
  * next slice. */
 int stk_reader_slice(struct stk_reader *r, uint32_t i, const uint8_t **p, uint64_t *len,

@@ -315,18 +315,23 @@ static int name_byte(const struct entry *e, size_t i)
     return (uint8_t)(i < e->name_len ? e->name[i] : e->suffix[i - e->name_len]);
 }
 
-/* Context before feature lists, then by the bytes of the name. */
-static int entry_order(const void *x, const void *y)
+static int name_order(const struct entry *a, const struct entry *b)
 {
-    const struct entry *a = x, *b = y;
     size_t na = a->name_len + a->suffix_len, nb = b->name_len + b->suffix_len;
-    if (!a->steps != !b->steps)
-        return a->steps ? 1 : -1;
     size_t same = a->name_len < b->name_len ? a->name_len : b->name_len;
     int c = same ? memcmp(a->name, b->name, same) : 0;
     for (size_t i = same; !c && i < na && i < nb; i++)
         c = name_byte(a, i) - name_byte(b, i);
     return c ? c : (na > nb) - (na < nb);
+}
+
+/* Context before feature lists, then by the bytes of the name. */
+static int entry_order(const void *x, const void *y)
+{
+    const struct entry *a = x, *b = y;
+    if (!a->steps != !b->steps)
+        return a->steps ? 1 : -1;
+    return name_order(a, b);
 }
 
 static void sort_entries(struct plan *pl)
@@ -360,6 +365,32 @@ static void plan_close(struct plan *pl)
         free(pl->e);
 }
 
+static int twins(struct plan *pl, const struct entry *e)
+{
+    return stk_err_set(
+        pl->err, STK_E_UNSUPPORTED, NULL, -1, "two features would have the name '%.*s%s'",
+        (int)(e->name_len < NAME_MAX_SHOWN ? e->name_len : NAME_MAX_SHOWN), e->name, e->suffix);
+}
+
+/* A name stands once, also between context and feature lists: both become fields of one sample. */
+static int refuse_twins(struct plan *pl)
+{
+    size_t lists = 0;
+    while (lists < pl->n && !pl->e[lists].steps)
+        lists++;
+    for (size_t i = 1; i < pl->n; i++)
+        if (i != lists && name_order(&pl->e[i - 1], &pl->e[i]) == 0)
+            return twins(pl, &pl->e[i]);
+    for (size_t c = 0, l = lists; c < lists && l < pl->n;) {
+        int order = name_order(&pl->e[c], &pl->e[l]);
+        if (order == 0)
+            return twins(pl, &pl->e[l]);
+        c += order < 0;
+        l += order > 0;
+    }
+    return 0;
+}
+
 static int make_plan(struct plan *pl, const struct stk_sample *s)
 {
     for (size_t i = 0; i < s->nfields; i++) {
@@ -374,15 +405,7 @@ static int make_plan(struct plan *pl, const struct stk_sample *s)
         add_part(pl, &key, "", bytes_part(s->key, s->key_len));
     }
     sort_entries(pl);
-    for (size_t i = 1; i < pl->n; i++) {
-        const struct entry *e = &pl->e[i];
-        if (entry_order(e - 1, e) == 0)
-            return stk_err_set(pl->err, STK_E_UNSUPPORTED, NULL, -1,
-                               "two features would have the name '%.*s%s'",
-                               (int)(e->name_len < NAME_MAX_SHOWN ? e->name_len : NAME_MAX_SHOWN),
-                               e->name, e->suffix);
-    }
-    return 0;
+    return refuse_twins(pl);
 }
 
 /* ---- writing ------------------------------------------------------------------------------ */

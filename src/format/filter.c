@@ -615,7 +615,7 @@ static int decode_join(struct job *j)
 /* LZF: runs of up to 32 literals, and copies of 3 to 264 bytes from at most 8 KiB back. */
 static int decode_lzf(struct job *j)
 {
-    const uint8_t *p = j->in, *end = p + j->len;
+    const uint8_t *p = j->in, *end = j->len ? p + j->len : p;
     while (p < end) {
         size_t ctrl = *p++, n = ctrl < 32 ? ctrl + 1 : (ctrl >> 5) + 2, back = 0;
         if (ctrl >> 5 == 7) /* a long copy: one more byte of length */

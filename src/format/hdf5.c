@@ -31,7 +31,7 @@ static int bid(const struct stk_probe *p)
 #define MAX_DATASETS 1000000u /* visited in a file */
 #define MAX_COLUMNS  1024u    /* more of one length: a dataset a sample, which is another layout */
 #define MAX_PARTS    4096u    /* a sample: chunks cut rows into more pieces */
-#define MAX_TILES    65536u   /* a sample, where a codec puts them together */
+#define MAX_TILES    16384u   /* a sample, where a codec puts them together */
 #define KEY_MAX      (64u << 10)
 #define MAX_STRING   (16u << 20) /* fixed size; rows are read while listing */
 #define SNIFF_ROWS   64          /* looked at to tell text from bytes */

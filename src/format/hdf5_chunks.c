@@ -390,11 +390,16 @@ static int data_block_element(struct array *a, uint64_t block, uint64_t k, unsig
         return rc;
     if (memcmp(p, "EADB", 5) != 0)
         return stk_h5_damaged(a->w.f, block, "extensible array of chunks", err);
-    uint64_t pages =
-        paged ? k >> a->log2_page : 0; /* each ends in a checksum, as does the prefix */
-    a->run.at = block + 6 + a->w.f->addr_size + a->offset_bytes + k * a->entry +
-                (paged ? 4 + 4 * pages : 0);
-    return 0;
+    uint64_t head = 6u + a->w.f->addr_size + a->offset_bytes, size = (uint64_t)a->entry;
+    if (!paged) {
+        a->run.at = block + head + k * size;
+        return check_extensible(a, block, head + (size << log2_block), err);
+    }
+    /* The head and each page end in a checksum of their own. */
+    uint64_t page = block + head + 4 + (k >> a->log2_page) * ((size << a->log2_page) + 4);
+    a->run.at = page + (k & ((1ull << a->log2_page) - 1)) * size;
+    rc = check_extensible(a, block, head, err);
+    return rc < 0 ? rc : check_extensible(a, page, size << a->log2_page, err);
 }
 
 static int peek_addr(const struct array *a, uint64_t at, uint64_t *addr, struct stk_err *err)
@@ -420,7 +425,7 @@ static int super_block_element(struct array *a, unsigned u, uint64_t k, struct s
     bool paged = log2_block > a->log2_page;
     uint64_t nblocks = 1ull << (u / 2), d = k >> log2_block,
              within = k & ((1ull << log2_block) - 1);
-    uint64_t super, block;
+    uint64_t super = STK_H5_NOWHERE, block = STK_H5_NOWHERE;
     a->run.left = rest_of(k, paged ? a->log2_page : log2_block);
     int rc =
         peek_addr(a, a->supers_at + (u - a->direct_supers) * (uint64_t)f->addr_size, &super, err);
@@ -464,7 +469,7 @@ static int locate_extensible(struct array *a, uint64_t k, struct stk_err *err)
     /* Data blocks before those of u: 2^(i/2) for each i < u. */
     uint64_t before = (1ull << ((u + 1) / 2)) - 1 + (1ull << (u / 2)) - 1;
     unsigned log2_block = a->log2_min + (u + 1) / 2;
-    uint64_t d = before + (k >> log2_block), block;
+    uint64_t d = before + (k >> log2_block), block = STK_H5_NOWHERE;
     if (d >= a->ndirect)
         return stk_h5_damaged(a->w.f, a->w.layout->addr, "extensible array of chunks", err);
     a->run.left = rest_of(k, log2_block);

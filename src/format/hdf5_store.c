@@ -15,7 +15,7 @@
 #define MAX_BLOCKS   (1ull << 26) /* 1.5 GiB of struct stk_h5_chunk */
 #define MADE_BLOCK   (1u << 20)   /* bytes of the blocks contiguous data is cut into */
 #define MAX_STORED   (1ull << 30) /* of one block read while listing */
-#define MANY_HOLES   (1u << 16)
+#define MANY_HOLES   (1u << 20)
 #define MAX_HOLE_BIT 30 /* what the filter for holes can make */
 
 /* ---- errors ---- */

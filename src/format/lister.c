@@ -342,5 +342,8 @@ int stk_list_record(struct stk_lister *l, int field, uint64_t off, uint64_t len,
     int rc = stream_decode(l, off, len, err);
     if (rc == 0)
         rc = stk_list_sample(l, key, key_len, err);
-    return rc < 0 ? rc : stream_parts(l, field, off, len, err);
+    if (rc == 0)
+        rc = stream_parts(l, field, off, len, err);
+    struct stk_event end = {.type = STK_EV_END};
+    return rc < 0 ? rc : emit(l, &end, err);
 }

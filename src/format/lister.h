@@ -23,6 +23,7 @@ enum stk_event_type {
     STK_EV_COLUMN,    /* blob: struct stk_column, a: count */
     STK_EV_POINT,     /* of the last extent: a: decoded length, b: bits, blob: window (zlib) */
     STK_EV_PROBLEM,   /* a: offset (as int64), blob: text. The sink decides whether to go on. */
+    STK_EV_END,       /* the sample has all its parts: damage behind it is not its own */
 };
 
 #define STK_NO_CHAIN     0xffffu

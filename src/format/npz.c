@@ -10,6 +10,7 @@
 #include "format/ragged.h"
 #include "format/zip.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <zlib.h>
 
@@ -156,6 +157,7 @@ struct npz {
     size_t n, nragged;
     struct member *key_member; /* keys of fixed-width text */
     struct stk_buf key;        /* the one looked at, as UTF-8 */
+    char left_out[256]; /* the last array that is none of ours, and why */
 };
 
 static int refuse(const struct npz *f, const struct stk_zip_entry *e, const char *why,
@@ -212,8 +214,11 @@ static int open_array(struct npz *f, struct member *m, struct stk_err *err)
     m->win_off = m->in_at = 0;
     if (rc == 0)
         rc = stk_npy_parse(head, n, &m->h, &why);
-    if (rc == STK_E_UNSUPPORTED)
-        return 0; /* objects, structures, dates: not samples of ours */
+    if (rc == STK_E_UNSUPPORTED) { /* objects, structures, dates: not samples of ours */
+        snprintf(f->left_out, sizeof f->left_out, "member %.60s: %.170s", m->e->name,
+                 why.what);
+        return 0;
+    }
     const char *wrong = rc == 0 ? misfit(m) : why.what;
     if (rc < 0 && rc != STK_E_CORRUPT)
         return stk_err_set(err, rc, stk_src_path(f->src), (int64_t)m->e->data_off, "%s", why.what);
@@ -254,6 +259,8 @@ static int open_arrays(struct npz *f, struct stk_err *err)
                                       .bytes = m->h.data_bytes};
         memcpy(a->dim, m->h.dim, sizeof m->h.dim);
     }
+    if (!f->n && f->left_out[0])
+        return stk_list_problem(f->l, -1, err, "no array in it can be read: %s", f->left_out);
     return 0;
 }
 

@@ -331,6 +331,17 @@ static void test_keys(void)
     stk_sample_add(&s, "x/shape", 7, &shape);
     CHECK_INT(example->implode(&s, &b, &err), STK_E_UNSUPPORTED);
     CHECK(strstr(err.what, "x/shape"));
+    /* Also between the context (x/dtype, for the list x) and the feature lists. */
+    static const int16_t i[2] = {1, 2};
+    struct stk_value item = array(STK_I16, i, 2), word = bytes("w");
+    struct stk_value list = {.kind = STK_LIST, .item = &item, .nitems = 1};
+    struct stk_value words = {.kind = STK_LIST, .item = &word, .nitems = 1};
+    stk_sample_reset(&s);
+    stk_sample_add(&s, "x", 1, &list);
+    CHECK_INT(sequence->implode(&s, &b, &err), 0);
+    stk_sample_add(&s, "x/dtype", 7, &words);
+    CHECK_INT(sequence->implode(&s, &b, &err), STK_E_UNSUPPORTED);
+    CHECK(strstr(err.what, "x/dtype"));
     stk_buf_release(&b);
 }
 
