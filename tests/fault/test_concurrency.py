@@ -1,6 +1,7 @@
 """Several processes at one dataset: they build its index at once, write it at once, replace it while
 it is read. And, with STOKER_TSAN (a build with -Db_sanitize=thread), the threads of one."""
 
+import fcntl
 import os
 import random
 import shutil
@@ -28,15 +29,15 @@ def end(proc):
 
 # ---- index -------------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("kind", ["folder", "tar"])
+@pytest.mark.parametrize("kind", ["folder", "tfrecord"])
 def test_index_built_by_several_at_once(tmp_path, kind):
     """The jobs of an array all start at once: one would read what another has half written."""
     files = make_images(tmp_path / "img", classes=2, per_class=30, sizes=(10, 200))
     path = tmp_path / "img"
-    if kind == "tar":
-        run_stoker("pack", tmp_path / "img", tmp_path / "packed", "--format", "tar")
-        path = tmp_path / "x.tar"
-        shutil.copy(next((tmp_path / "packed").glob("*.tar")), path)
+    if kind == "tfrecord":
+        run_stoker("pack", tmp_path / "img", tmp_path / "packed")
+        path = tmp_path / "x.tfrecord"
+        shutil.copy(next((tmp_path / "packed").glob("*.tfrecord")), path)
     index = path.with_name(path.name + ".stkidx")
     first = files[sorted(files)[0]]
     for _ in range(60 if LONG else 20):
@@ -58,7 +59,6 @@ def test_index_left_by_a_killed_process_is_cleared_away(tmp_path):
     alive = tmp_path / "img.stkidx.partial.2.0x2"
     dead.write_bytes(b"half")
     alive.write_bytes(b"half")
-    import fcntl
     with open(alive) as f:
         fcntl.flock(f, fcntl.LOCK_EX)
         run_stoker("inspect", tmp_path / "img")
