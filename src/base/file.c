@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 int stk_pread_full(int fd, void *p, size_t n, uint64_t off, size_t *got, const char *path,
@@ -30,6 +31,12 @@ int stk_pread_full(int fd, void *p, size_t n, uint64_t off, size_t *got, const c
     }
     *got = done;
     return 0;
+}
+
+bool stk_pread_cached(int fd, void *p, size_t n, uint64_t off)
+{
+    struct iovec io = {.iov_base = p, .iov_len = n};
+    return preadv2(fd, &io, 1, (off_t)off, RWF_NOWAIT) == (ssize_t)n;
 }
 
 int stk_write_full(int fd, const void *p, size_t n, const char *path, struct stk_err *err)

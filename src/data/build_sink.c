@@ -282,12 +282,16 @@ static const struct stk_codec *codec_of(struct builder *b, uint32_t field)
     return c;
 }
 
+#define FEED_RECORD (24u << 10) /* records above this, on average, often cross blocks */
+#define FEED_SAMPLE 64u         /* records the average is taken of */
+
 /* Has a record checked when its bytes have gone by. Large ones are better read by themselves: the
  * listing then goes back to hopping over them. */
 static int check_record(struct file_sink *f, const struct stk_event *e, uint32_t field,
                         struct stk_err *err)
 {
-    if (f->rec.nsamples <= 1 && e->b > STK_FEED_BLOCK / 2) {
+    uint64_t n = f->rec.nsamples, mean = (e->a + e->b) / n;
+    if (n <= FEED_SAMPLE && mean > FEED_RECORD * (n == FEED_SAMPLE ? 1 : FEED_SAMPLE / n)) {
         stk_src_set_feed(f->src, NULL);
         stk_check_close(f->check, false, NULL);
         f->check = NULL;

@@ -7,16 +7,36 @@
 
 #include <stdlib.h>
 
+/* Kept extents are found by their number: neighbours are in different chains. */
+static uint16_t *chain_of(struct stk_reader *r, uint64_t extent)
+{
+    return &r->decoded_chain[extent % NDECODED];
+}
+
 struct decoded *stk_reader_decoded(struct stk_reader *r, uint64_t extent)
 {
-    for (unsigned i = 0; i < NDECODED; i++) {
-        unsigned k = (r->decoded_hint + i) % NDECODED;
-        if (r->decoded[k].used && r->decoded[k].extent == extent) {
-            r->decoded_hint = k;
-            return &r->decoded[k];
-        }
-    }
+    for (unsigned i = *chain_of(r, extent); i; i = r->decoded[i - 1].next)
+        if (r->decoded[i - 1].used && r->decoded[i - 1].extent == extent)
+            return &r->decoded[i - 1];
     return NULL;
+}
+
+static void link_decoded(struct stk_reader *r, struct decoded *d)
+{
+    uint16_t *chain = chain_of(r, d->extent);
+    d->next = *chain;
+    *chain = (uint16_t)(d - r->decoded + 1);
+    d->linked = true;
+}
+
+static void unlink_decoded(struct stk_reader *r, struct decoded *d)
+{
+    uint16_t *at = chain_of(r, d->extent), number = (uint16_t)(d - r->decoded + 1);
+    while (d->linked && *at != number)
+        at = &r->decoded[*at - 1].next;
+    if (d->linked)
+        *at = d->next;
+    d->linked = false;
 }
 
 /* An empty place, or the one used longest ago; over the budget the oldest of those in use go. */
@@ -33,6 +53,7 @@ static struct decoded *free_decoded(struct stk_reader *r)
         }
         if (empty && (r->decoded_bytes <= DECODED_MAX || !oldest)) {
             r->decoded_bytes -= empty->data.cap;
+            unlink_decoded(r, empty);
             return empty;
         }
         oldest->used = 0;
@@ -91,6 +112,7 @@ static int decode_extent(struct stk_reader *r, uint64_t extent, const struct stk
         return rc;
     d->extent = extent;
     d->used = ++r->clock;
+    link_decoded(r, d);
     *out = d;
     return 0;
 }

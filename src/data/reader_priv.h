@@ -31,6 +31,8 @@ struct decoded {
     uint64_t extent;
     struct stk_buf data;
     uint64_t used; /* 0: empty */
+    uint16_t next; /* in its chain: place + 1, 0: the last */
+    bool linked;   /* stands in the chain of `extent`, in use or not */
 };
 
 struct stk_reader {
@@ -44,7 +46,7 @@ struct stk_reader {
     struct open_file open[OPEN_FILES];
     struct decoded decoded[NDECODED];
     size_t decoded_bytes;
-    unsigned decoded_hint; /* the one found last: the next is mostly it, or behind it */
+    uint16_t decoded_chain[NDECODED]; /* by extent: place + 1 in decoded, 0: none */
     struct stk_buf scratch, stored;
     struct stk_err *errs; /* of failed wants, in the order they failed */
     size_t nerrs;

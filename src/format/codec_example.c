@@ -373,6 +373,22 @@ static int sort_features(struct parse *c)
     return 0;
 }
 
+static void take_key(struct parse *c)
+{
+    struct stk_sample *s = c->s;
+    struct stk_feature *f = find(c, "__key__", 7);
+    f = f ? f : find(c, "key", 3);
+    if (!f || f->kind != STK_FEATURE_BYTES || f->count != 1 || !f->run_len ||
+        !stk_is_text(f->run, f->run_len))
+        return;
+    if (!s->key_len) {
+        s->key = (const char *)f->run;
+        s->key_len = f->run_len;
+    }
+    /* A key the format itself has (LMDB) comes first; another one here stays a field. */
+    f->gone = s->key_len == f->run_len && memcmp(s->key, f->run, f->run_len) == 0;
+}
+
 /* Which companion f could be by its name and kind: 's', 'd', or 0. */
 static char companion_kind(const struct stk_feature *f)
 {
@@ -397,7 +413,7 @@ static int apply_companions(struct parse *c)
         char kind = companion_kind(f);
         struct stk_feature *base =
             kind ? find(c, f->name, f->name_len - STK_EXAMPLE_SUFFIX_LEN) : NULL;
-        if (!base || companion_kind(base))
+        if (!base || base->gone || companion_kind(base))
             continue;
         *(kind == 's' ? &base->shape : &base->dtype) = f;
         any = true;
@@ -419,22 +435,6 @@ static int apply_companions(struct parse *c)
 }
 
 /* ---- records to samples ------------------------------------------------------------------- */
-
-static void take_key(struct parse *c)
-{
-    struct stk_sample *s = c->s;
-    struct stk_feature *f = find(c, "__key__", 7);
-    f = f ? f : find(c, "key", 3);
-    if (!f || f->kind != STK_FEATURE_BYTES || f->count != 1 || !f->run_len ||
-        !stk_is_text(f->run, f->run_len))
-        return;
-    if (!s->key_len) {
-        s->key = (const char *)f->run;
-        s->key_len = f->run_len;
-    }
-    /* A key the format itself has (LMDB) comes first; another one here stays a field. */
-    f->gone = s->key_len == f->run_len && memcmp(s->key, f->run, f->run_len) == 0;
-}
 
 static int add_fields(struct parse *c)
 {
@@ -500,11 +500,11 @@ static int explode(const uint8_t *p, size_t n, bool sequence, struct stk_sample 
         return c.err->code;
     rc = scan_record(&c, p, n, sequence);
     rc = rc ? rc : sort_features(&c);
-    rc = rc ? rc : apply_companions(&c);
     if (rc)
         return rc;
     take_key(&c);
-    return add_fields(&c);
+    rc = apply_companions(&c);
+    return rc ? rc : add_fields(&c);
 }
 
 static int example_explode(const char *context, size_t context_len, const uint8_t *p, size_t n,

@@ -57,6 +57,9 @@ struct stk_feature_cursor {
 struct stk_feature_cursor stk_feature_cursor(const struct stk_feature *f);
 int stk_feature_next(struct stk_feature_cursor *c, struct stk_wire_field *v, bool *odd);
 
+/* For a record too large to look at whole: by its first n bytes and its length, "example",
+ * "sequence", or NULL. */
+const char *stk_example_guess_large(const uint8_t *p, size_t n, uint64_t total);
 int stk_example_bid(const uint8_t *p, size_t n);
 int stk_sequence_bid(const uint8_t *p, size_t n);
 int stk_example_implode(const struct stk_sample *s, struct stk_buf *out, struct stk_err *err);

@@ -188,3 +188,38 @@ int stk_sequence_bid(const uint8_t *p, size_t n)
 {
     return bid_as(p, n, true);
 }
+
+/* p is past a field's tag and length when the field is LEN with this number; *len: its length. */
+static bool take_head(struct stk_wire *w, unsigned number, uint64_t *len)
+{
+    return w->p < w->end && *w->p++ == (number << 3 | STK_WIRE_LEN) && stk_wire_varint(w, len);
+}
+
+/* An entry of a map begins here, within `room` bytes: its key is text. */
+static bool entry_begins(struct stk_wire *w, uint64_t room)
+{
+    uint64_t entry, key;
+    const uint8_t *at = w->p;
+    return take_head(w, 1, &entry) && entry <= room - (uint64_t)(w->p - at) &&
+           take_head(w, 1, &key) && key && key < entry && key <= (size_t)(w->end - w->p) &&
+           stk_is_text(w->p, (size_t)key);
+}
+
+const char *stk_example_guess_large(const uint8_t *p, size_t n, uint64_t total)
+{
+    struct stk_wire w = stk_wire_of(p, n);
+    uint64_t features, lists;
+    if (!take_head(&w, 1, &features) || features > total - (uint64_t)(w.p - p))
+        return NULL;
+    uint64_t end = (uint64_t)(w.p - p) + features;
+    if (features && !entry_begins(&w, features))
+        return NULL;
+    if (end == total)
+        return features ? "example" : NULL;
+    if (end >= n)
+        return NULL;
+    w = stk_wire_of(p + end, n - (size_t)end);
+    if (!take_head(&w, 2, &lists) || lists != total - (uint64_t)(w.p - p))
+        return NULL;
+    return entry_begins(&w, lists) ? "sequence" : NULL;
+}

@@ -293,8 +293,8 @@ static int plan_field(struct plan *pl, const struct stk_field *f)
             return plan_steps(pl, f);
         if (!all_bytes(v))
             return refuse(pl, f,
-                          "is a list of arrays of different sizes: a tf.train.Example "
-                          "cannot hold it (--payload sequence can)");
+                          "is a list of arrays or of lists: a tf.train.Example cannot "
+                          "hold it (--payload sequence can)");
         add_part(pl, f, "", list_part(v));
         if (v->nitems == 1) /* tells it from plain bytes */
             add_shape(pl, f, &one, 1);

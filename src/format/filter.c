@@ -615,7 +615,7 @@ static int decode_join(struct job *j)
 /* LZF: runs of up to 32 literals, and copies of 3 to 264 bytes from at most 8 KiB back. */
 static int decode_lzf(struct job *j)
 {
-    const uint8_t *p = j->in, *end = j->len ? p + j->len : p;
+    const uint8_t *p = j->in, *end = p + j->len;
     while (p < end) {
         size_t ctrl = *p++, n = ctrl < 32 ? ctrl + 1 : (ctrl >> 5) + 2, back = 0;
         if (ctrl >> 5 == 7) /* a long copy: one more byte of length */
@@ -733,7 +733,7 @@ int stk_filter_decode(const struct stk_chain *c, const uint8_t *in, size_t len, 
                       struct stk_buf *scratch, const char *path, uint64_t offset,
                       struct stk_err *err)
 {
-    static const uint8_t nothing[1];
+    static const uint8_t nothing[1], empty[1];
     in = len ? in : nothing;
     stk_buf_reset(out);
     struct job j = {contexts(), in, len, out, 0, 0, path, offset, err};
@@ -747,6 +747,7 @@ int stk_filter_decode(const struct stk_chain *c, const uint8_t *in, size_t len, 
         limit = SIZE_MAX / 4;
     for (uint32_t i = 0; i < c->nsteps; i++) {
         j.arg = c->step[i].arg;
+        j.in = j.in ? j.in : empty; /* a step that made nothing may have no buffer */
         /* A checksum that a later step removes may make a middle result a little larger. */
         j.limit = i + 1 < c->nsteps ? limit + 4 * STK_CHAIN_MAX : limit;
         int rc = run_step(&j, c->step[i].id, scratch);

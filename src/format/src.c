@@ -10,7 +10,6 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -195,13 +194,6 @@ static size_t choose_read(struct stk_src *s, uint64_t off)
     return s->dense ? WINDOW_DENSE : WINDOW_SPARSE;
 }
 
-/* Reads what is in the page cache. False: something of it is not, or the kernel cannot tell. */
-static bool read_cached(const struct stk_src *s, void *p, size_t n, uint64_t off)
-{
-    struct iovec io = {.iov_base = p, .iov_len = n};
-    return preadv2(s->fd, &io, 1, (off_t)off, RWF_NOWAIT) == (ssize_t)n;
-}
-
 /* Hops that cross a file on storage: the kernel is told to fetch it in large requests, ahead. */
 static void read_ahead(struct stk_src *s, uint64_t off)
 {
@@ -223,7 +215,7 @@ static int plain_fill(struct stk_src *s, uint64_t off, size_t n, struct stk_err 
         return stk_err_nomem(err, want);
     s->win_off = off;
     s->win.len = want;
-    if (read_cached(s, s->win.data, want, off))
+    if (stk_pread_cached(s->fd, s->win.data, want, off))
         return 0;
     read_ahead(s, off);
     int rc = stk_pread_full(s->fd, s->win.data, want, off, &got, s->path, err);

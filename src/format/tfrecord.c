@@ -4,6 +4,7 @@
  * The length's checksum tells a damaged length (the rest of the file is lost: there is no marker to
  * find the next record by) from damaged data (the next record can be found).
  */
+#include "format/example.h"
 #include "format/format.h"
 #include "format/sample.h"
 #include "base/crc32c.h"
@@ -44,14 +45,18 @@ static int record_field(struct stk_lister *l, struct stk_src *src, uint64_t firs
         const uint8_t *p = NULL;
         size_t got = 0;
         const struct stk_codec *c = NULL;
-        if (!o->compress && first_len <= STK_PEEK_MAX - HEAD) {
-            int rc = stk_src_peek(src, 0, HEAD + (size_t)first_len, &p, &got, err);
+        const char *large = NULL; /* a volume of 16 MiB is not looked at whole */
+        if (!o->compress) {
+            size_t n = first_len < STK_PEEK_MAX - HEAD ? (size_t)first_len : STK_PEEK_MAX - HEAD;
+            int rc = stk_src_peek(src, 0, HEAD + n, &p, &got, err);
             if (rc < 0)
                 return rc;
             if (got == HEAD + first_len)
-                c = stk_codec_guess(p + HEAD, (size_t)first_len);
+                c = stk_codec_guess(p + HEAD, n);
+            else if (got == HEAD + n)
+                large = stk_example_guess_large(p + HEAD, n, first_len);
         }
-        codec = c ? c->name : o->compress ? "example" : "raw";
+        codec = c ? c->name : large ? large : o->compress ? "example" : "raw";
     }
     struct stk_field_spec spec = {.name = "record", .kind = STK_BYTES, .codec = codec};
     return stk_list_field(l, &spec, err);

@@ -373,7 +373,7 @@ def test_npz_bombs(bad, tmp_path):
             for _ in range(128):
                 f.write(bytes(MIB))
     path.write_bytes(blob.getvalue())
-    bad("verify", path, rc=(0,), memory=512 * MIB)  # large, but just what it says
+    bad("verify", path, rc=(0,), memory=1024 * MIB)  # large, but just what it says
     forged = bytearray(blob.getvalue())
     at = forged.rfind(b"PK\x01\x02")
     forged[at + 20:at + 28] = b"\xfe\xff\xff\xff\xfe\xff\xff\xff"  # sizes in the directory

@@ -2,6 +2,7 @@
  * the same sample: everything packed into TFRecord goes through here. */
 #include <stdlib.h>
 
+#include "format/example.h"
 #include "format/format.h"
 #include "format/sample.h"
 #include "check.h"
@@ -190,6 +191,35 @@ static void test_bids_are_strict(void)
         CHECK_INT(example->bid(p, n), 0);
         CHECK_INT(sequence->bid(p, n), 0);
     }
+}
+
+/* A volume of 16 MiB in the first record must not turn a dataset into raw bytes. */
+static void test_large_records_are_recognised(void)
+{
+    enum { N = 1 << 16, SEEN = 4096 };
+    static uint8_t raw[N];
+    struct stk_value v = {.kind = STK_BYTES, .data = raw, .size = N};
+    struct stk_value grid = array(STK_F32, raw, N / 4);
+    struct stk_buf b = STK_BUF_INIT;
+    grid.ndim = 2, grid.dim[0] = 4, grid.dim[1] = N / 16;
+    stk_sample_reset(&s);
+    s.key = "k", s.key_len = 1;
+    stk_sample_add(&s, "x", 1, &v);
+    CHECK_INT(example->implode(&s, &b, &err), 0);
+    CHECK_STR(stk_example_guess_large(b.data, SEEN, b.len), "example");
+    CHECK(!stk_example_guess_large(b.data, SEEN, b.len + 1));
+    CHECK(!stk_example_guess_large(b.data, SEEN, b.len - 1));
+    for (size_t n = 0; n < 8; n++)
+        CHECK(!stk_example_guess_large(b.data, n, b.len));
+    stk_buf_reset(&b);
+    stk_sample_reset(&s);
+    s.key = "k", s.key_len = 1;
+    stk_sample_add(&s, "x", 1, &grid);
+    CHECK_INT(sequence->implode(&s, &b, &err), 0);
+    CHECK_STR(stk_example_guess_large(b.data, SEEN, b.len), "sequence");
+    CHECK(!stk_example_guess_large(b.data, SEEN, b.len + 1));
+    CHECK(!stk_example_guess_large(raw, SEEN, N));
+    stk_buf_release(&b);
 }
 
 static void test_arrays_come_back(void)
@@ -395,6 +425,7 @@ int main(void)
     test_other_writers();
     test_protobuf_rules();
     test_bids_are_strict();
+    test_large_records_are_recognised();
     test_arrays_come_back();
     test_lists_come_back();
     test_json_is_checked();
