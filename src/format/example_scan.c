@@ -189,7 +189,7 @@ int stk_sequence_bid(const uint8_t *p, size_t n)
     return bid_as(p, n, true);
 }
 
-/* p is past a field's tag and length when the field is LEN with this number; *len: its length. */
+/* Steps over tag and length of a LEN field of this number; *len: what the length says. */
 static bool take_head(struct stk_wire *w, unsigned number, uint64_t *len)
 {
     return w->p < w->end && *w->p++ == (number << 3 | STK_WIRE_LEN) && stk_wire_varint(w, len);
@@ -200,9 +200,10 @@ static bool entry_begins(struct stk_wire *w, uint64_t room)
 {
     uint64_t entry, key;
     const uint8_t *at = w->p;
-    return take_head(w, 1, &entry) && entry <= room - (uint64_t)(w->p - at) &&
-           take_head(w, 1, &key) && key && key < entry && key <= (size_t)(w->end - w->p) &&
-           stk_is_text(w->p, (size_t)key);
+    if (!take_head(w, 1, &entry) || (uint64_t)(w->p - at) > room)
+        return false;
+    return entry <= room - (uint64_t)(w->p - at) && take_head(w, 1, &key) && key && key < entry &&
+           key <= (size_t)(w->end - w->p) && stk_is_text(w->p, (size_t)key);
 }
 
 const char *stk_example_guess_large(const uint8_t *p, size_t n, uint64_t total)

@@ -73,6 +73,13 @@ static void library_enter(void)
     (void)H5Eset_auto2(H5E_DEFAULT, NULL, NULL); /* it is a thread's own setting */
 }
 
+/* What failed has been said: the words libhdf5 keeps about it would outlive this thread. */
+static void library_leave(void)
+{
+    (void)H5Eclear2(H5E_DEFAULT);
+    library_unlock();
+}
+
 /* ---- errors ---- */
 
 static herr_t find_errno(unsigned n, const H5E_error2_t *e, void *user)
@@ -219,7 +226,7 @@ static int make_arrays(const struct stk_write_config *cfg, struct stk_out *o, st
     for (size_t i = 0; rc == 0 && i < sh->narrays; i++)
         if (!make_array(sh, &sh->array[i], cfg->compress != 0, cfg->level))
             rc = write_failed(o, "make a dataset", err);
-    library_unlock();
+    library_leave();
     sh->made = rc == 0;
     return rc;
 }
@@ -268,7 +275,7 @@ static int write_chunk(const struct stk_write_config *cfg, struct stk_out *o, st
     library_enter();
     if (H5Dset_extent(a->id, a->dim) < 0 || H5Dwrite_chunk(a->id, H5P_DEFAULT, 0, at, n, p) < 0)
         rc = write_failed(o, "write", err);
-    library_unlock();
+    library_leave();
     return rc;
 }
 
@@ -319,7 +326,7 @@ static void shard_free(struct shard *sh)
             H5Dclose(sh->array[i].id);
     if (sh->file >= 0)
         H5Fclose(sh->file);
-    library_unlock();
+    library_leave();
     for (size_t i = 0; i < sh->narrays; i++) {
         stk_buf_release(&sh->array[i].buf);
         free(sh->array[i].name);
@@ -453,7 +460,7 @@ int stk_hdf5_begin(const struct stk_write_config *cfg, struct stk_out *o, struct
     sh->file = make_file(stk_out_path(o));
     if (sh->file < 0)
         rc = write_failed(o, "create", err);
-    library_unlock();
+    library_leave();
     return rc;
 }
 
@@ -524,7 +531,7 @@ int stk_hdf5_finish(const struct stk_write_config *cfg, struct stk_out *o, struc
     if (rc == 0 && H5Fclose(sh->file) < 0)
         rc = write_failed(o, "write", err);
     sh->file = -1;
-    library_unlock();
+    library_leave();
     if (rc == 0) {
         shard_free(sh);
         *stk_out_state(o) = NULL;

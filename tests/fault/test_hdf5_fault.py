@@ -1,6 +1,8 @@
 """Damaged HDF5 files: libhdf5 may die of them, stoker says what is wrong."""
 
 import random
+import resource
+import signal
 
 import pytest
 
@@ -125,3 +127,22 @@ def test_group_that_contains_itself(stoker, tmp_path):
         f["group/again"] = f["/"]
         f["soft"] = h5py.SoftLink("/soft")
     assert "5" in stoker("inspect", path).out
+
+
+def test_write_that_fails_names_file_and_cause(stoker, tmp_path):
+    """Lost otherwise: the reason (a full disk, a quota), and the rest of libhdf5's memory."""
+    rng = random.Random(1)
+    (tmp_path / "in").mkdir()
+    for i in range(40):
+        (tmp_path / "in" / f"{i}.bin").write_bytes(rng.randbytes(100_000))
+
+    def limit():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # writes fail instead, as on a full disk
+        resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, 2_000_000))
+
+    result = stoker("pack", tmp_path / "in", tmp_path / "out", "--format", "hdf5", rc=4,
+                    preexec_fn=limit)
+    assert ".h5" in result.err and "File too large" in result.err
+    assert not (tmp_path / "out").exists()
+    stoker("pack", tmp_path / "in", tmp_path / "out", "--format", "hdf5", "--resume")
+    stoker("verify", tmp_path / "out")
