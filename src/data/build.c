@@ -87,11 +87,13 @@ static int begin_check(struct file_sink *f, struct stk_src *src, struct stk_err 
     struct builder *b = f->g->b;
     f->src = src;
     f->check_codec = NULL;
-    if (!b->o->checker || !b->walk->format->check || stk_src_is_stream(src) || !f->rec.size)
+    const struct stk_format *format = b->walk->format;
+    if (!b->o->checker || !format->check || !(format->caps & STK_CAN_STREAM) ||
+        stk_src_is_stream(src) || !f->rec.size)
         return 0;
     /* With fewer files than workers, some of these have time to read for others. */
     unsigned helpers = b->walk->nfiles < b->nworkers ? b->nworkers - 1 : 0;
-    int rc = stk_check_open(b->o->checker, b->walk->format, src, f->file, helpers, &f->check, err);
+    int rc = stk_check_open(b->o->checker, format, src, f->file, helpers, &f->check, err);
     if (rc == 0)
         stk_src_set_feed(src, stk_check_feed(f->check));
     return rc;

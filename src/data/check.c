@@ -48,6 +48,7 @@ struct stk_check {
     struct stk_buf joined;    /* the bytes so far of the record that crosses blocks */
     struct stk_sample sample; /* of the thread that lists */
     bool missed;
+    uint64_t passed;          /* blocks the listing is past */
     _Atomic uint64_t advised; /* the kernel was told to read up to here */
 
     pthread_mutex_t lock; /* everything below */
@@ -306,6 +307,7 @@ static int feed_done(struct stk_feed *f, uint64_t number, struct stk_err *err)
         return rc;
     struct block *b = &k->ring[number % k->nring];
     deal(k, b);
+    k->passed = number + 1;
     pthread_mutex_lock(&k->lock);
     b->state = PASSED;
     if (b->owner != 0)
@@ -318,6 +320,10 @@ int stk_check_record(struct stk_check *k, uint64_t off, uint64_t len, const stru
                      struct stk_err *err)
 {
     struct record r = {.off = off, .len = len, .codec = codec};
+    if (frame_begin(k, &r) < k->passed * STK_FEED_BLOCK) {
+        k->missed = true; /* its first block is gone: the listing looked behind it first */
+        return 0;
+    }
     stk_buf_put(&k->listed, &r, sizeof r);
     return stk_buf_check(&k->listed, err);
 }

@@ -88,7 +88,8 @@ static bool is_checked(const struct verify *v, uint64_t i)
 {
     const struct stk_segment *seg = stk_index_segment(&v->ds->index, i);
     struct stk_extent e;
-    return v->ds->format->check && seg && seg->kind == STK_SEG_WHOLE &&
+    return v->ds->format->check && (v->ds->format->caps & STK_CAN_STREAM) && seg &&
+           seg->kind == STK_SEG_WHOLE &&
            stk_index_extent(&v->ds->index, seg->first_extent + (i - seg->first_sample), &e, NULL) ==
                0 &&
            !e.chain && stk_checker_saw_all(&v->checker, e.file);

@@ -188,7 +188,7 @@ const struct stk_format stk_format_tfrecord = {
     .suffix = ".tfrecord",
     .suffixes = suffixes,
     .caps = STK_CAN_READ | STK_CAN_WRITE | STK_CAN_SHARD | STK_CAN_COMPRESS | STK_CAN_CODEC |
-            STK_CAN_GZIP,
+            STK_CAN_GZIP | STK_CAN_STREAM,
     .bid = bid,
     .list = list,
     .head = HEAD,
