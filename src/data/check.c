@@ -6,6 +6,7 @@
  */
 #include "data/check.h"
 #include "base/file.h"
+#include "data/dataset.h"
 #include "format/sample.h"
 
 #include <fcntl.h>
@@ -48,6 +49,7 @@ struct stk_check {
     struct stk_buf joined;    /* the bytes so far of the record that crosses blocks */
     struct stk_sample sample; /* of the thread that lists */
     bool missed;
+    struct stk_problems problems; /* under the checker's lock */
     uint64_t passed;          /* blocks the listing is past */
     _Atomic uint64_t advised; /* the kernel was told to read up to here */
 
@@ -104,7 +106,7 @@ static int note_missed(struct stk_checker *c, uint32_t file, struct stk_err *err
 
 /* ---- records ---- */
 
-static void check_record(const struct stk_check *k, const struct record *r, const uint8_t *frame,
+static void check_record(struct stk_check *k, const struct record *r, const uint8_t *frame,
                          struct stk_sample *s)
 {
     const struct stk_format *f = k->format;
@@ -119,11 +121,14 @@ static void check_record(const struct stk_check *k, const struct record *r, cons
             stk_err_set(&why, bare.code, k->path, (int64_t)at, "%s", bare.what);
         }
     }
-    if (rc < 0)
-        k->checker->problem(k->checker->user, &why);
+    if (rc < 0) {
+        pthread_mutex_lock(&k->checker->lock);
+        stk_problems_add(&k->problems, k->path, why.offset, why.what);
+        pthread_mutex_unlock(&k->checker->lock);
+    }
 }
 
-static void check_block(const struct stk_check *k, const struct block *b, struct stk_sample *s)
+static void check_block(struct stk_check *k, const struct block *b, struct stk_sample *s)
 {
     const struct record *r = (const void *)b->records.data;
     for (size_t i = 0; i < b->records.len / sizeof *r; i++)
@@ -343,6 +348,7 @@ static void check_free(struct stk_check *k)
     }
     stk_buf_release(&k->listed);
     stk_buf_release(&k->joined);
+    stk_problems_release(&k->problems);
     stk_sample_release(&k->sample);
     pthread_mutex_destroy(&k->lock);
     pthread_cond_destroy(&k->changed);
@@ -381,6 +387,18 @@ int stk_check_open(struct stk_checker *c, const struct stk_format *f, const stru
     return 0;
 }
 
+/* Tells what was found; not of a file that is read again, where it will be found again. */
+static void tell(struct stk_check *k)
+{
+    for (uint64_t i = 0; i < k->problems.count; i++) {
+        const struct stk_problem *p = i < k->problems.kept ? &k->problems.item[i] : NULL;
+        struct stk_err e;
+        stk_err_set(&e, STK_E_CORRUPT, k->path, p ? p->offset : -1, "%s",
+                    p ? p->what : "more damage");
+        k->checker->problem(k->checker->user, &e);
+    }
+}
+
 /* The blocks the listing was in last, which no later peek told us it is past. */
 static int pass_rest(struct stk_check *k, struct stk_err *err)
 {
@@ -411,6 +429,8 @@ int stk_check_close(struct stk_check *k, bool complete, struct stk_err *err)
     if (!complete || rc < 0 || k->missed || k->listed.len) {
         int noted = note_missed(k->checker, k->file, rc == 0 ? err : NULL);
         rc = rc < 0 ? rc : noted;
+    } else {
+        tell(k);
     }
     check_free(k);
     return rc;

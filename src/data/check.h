@@ -20,7 +20,7 @@ struct stk_checker { /* of a dataset */
     uint64_t nmissed;
 };
 
-/* problem() is called for each record that is wrong, from any thread. */
+/* problem() is called for each record that is wrong, from the threads that list. */
 void stk_checker_init(struct stk_checker *c,
                       void (*problem)(void *user, const struct stk_err *what), void *user);
 void stk_checker_release(struct stk_checker *c);

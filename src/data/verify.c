@@ -342,7 +342,7 @@ static int verify_opened(struct verify *v, struct stk_err *err)
         stk_problems_add(&r->problems, x->path, x->offset, x->what);
     }
     r->problems.count += v->ds->problems.count - v->ds->problems.kept;
-    if (v->ds->format->check)
+    if (v->ds->format->caps & STK_CAN_SUM)
         r->checksummed_bytes += h->bytes_samples;
     int rc = check_manifest(v, err);
     if (rc == 0)

@@ -233,6 +233,7 @@ enum stk_caps {
     STK_CAN_BE_SAMPLE = 1 << 10, /* a folder of such files is a folder of samples, not of shards,
                                     unless the user names the format (npy, npz, json) */
     STK_CAN_BE_ONE = 1 << 12, /* one file whatever the size, unless the user cuts it (lmdb) */
+    STK_CAN_SUM = 1 << 14,    /* check() compares a checksum of the data, not only the frame */
     STK_CAN_STREAM = 1 << 13, /* list() reports a record before it looks behind it */
     STK_CAN_PATHS = 1 << 11, /* keys are paths of files: directories are classes, as in a folder */
 };

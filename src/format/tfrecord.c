@@ -95,7 +95,8 @@ static int check_passing(struct stk_lister *l, struct stk_src *src, uint64_t off
 
 static int list(struct stk_lister *l, struct stk_src *src, struct stk_err *err)
 {
-    const struct stk_chain chain = {.nsteps = 1, .step[0].id = (uint16_t)stk_list_opts(l)->compress};
+    const struct stk_chain chain = {.nsteps = 1,
+                                    .step[0].id = (uint16_t)stk_list_opts(l)->compress};
     bool filtered = stk_list_opts(l)->compress != 0;
     uint64_t off = 0, size = stk_src_size(src);
     int field = -1;
@@ -115,8 +116,8 @@ static int list(struct stk_lister *l, struct stk_src *src, struct stk_err *err)
             return stk_list_problem(l, (int64_t)off, err,
                                     "corrupt record length (its checksum does not match); "
                                     "the rest of the file cannot be read");
-        if (__builtin_add_overflow(off, len, &end) || __builtin_add_overflow(end, HEAD + TAIL, &end) ||
-            end > size)
+        if (__builtin_add_overflow(off, len, &end) ||
+            __builtin_add_overflow(end, HEAD + TAIL, &end) || end > size)
             return stk_list_problem(l, (int64_t)off, err,
                                     "truncated record: it says %llu bytes, the file ends before",
                                     (unsigned long long)len);
@@ -124,8 +125,9 @@ static int list(struct stk_lister *l, struct stk_src *src, struct stk_err *err)
             return field;
         rc = stk_src_is_stream(src) ? check_passing(l, src, off, len, err) : 1;
         if (rc == 1)
-            rc = filtered ? stk_list_record_filtered(l, field, off + HEAD, len, &chain, NULL, 0, err)
-                          : stk_list_record(l, field, off + HEAD, len, NULL, 0, err);
+            rc = filtered
+                     ? stk_list_record_filtered(l, field, off + HEAD, len, &chain, NULL, 0, err)
+                     : stk_list_record(l, field, off + HEAD, len, NULL, 0, err);
         if (rc < 0)
             return rc;
         off = end;
@@ -165,8 +167,8 @@ static int encode(const struct stk_write_config *cfg, const struct stk_sample *s
         rc = cfg->codec->implode(s, out, err);
     if (rc == 0 && cfg->compress) {
         struct stk_buf packed = STK_BUF_INIT;
-        rc = stk_filter_encode((enum stk_filter_id)cfg->compress, cfg->level, out->data + head + HEAD,
-                               out->len - head - HEAD, &packed, err);
+        rc = stk_filter_encode((enum stk_filter_id)cfg->compress, cfg->level,
+                               out->data + head + HEAD, out->len - head - HEAD, &packed, err);
         out->len = head + HEAD;
         stk_buf_put(out, packed.data, packed.len);
         stk_buf_release(&packed);
@@ -188,7 +190,7 @@ const struct stk_format stk_format_tfrecord = {
     .suffix = ".tfrecord",
     .suffixes = suffixes,
     .caps = STK_CAN_READ | STK_CAN_WRITE | STK_CAN_SHARD | STK_CAN_COMPRESS | STK_CAN_CODEC |
-            STK_CAN_GZIP | STK_CAN_STREAM,
+            STK_CAN_GZIP | STK_CAN_STREAM | STK_CAN_SUM,
     .bid = bid,
     .list = list,
     .head = HEAD,
