@@ -269,6 +269,10 @@ static int builder_init(struct builder *b, struct stk_err *err)
     b->file = files;
     b->names = names;
     b->nworkers = b->o->jobs ? b->o->jobs : stk_cpus();
+    /* The jail forks: from a process of one thread, so that no lock is held by a thread the child
+     * does not have. */
+    if (b->walk->format->caps & STK_CAN_CRASH)
+        b->nworkers = 1;
     plan_groups(b);
     b->group = calloc(b->ngroups ? b->ngroups : 1, sizeof *b->group);
     b->worker = calloc(b->nworkers, sizeof *b->worker);

@@ -8,7 +8,7 @@
 #include "data/reader.h"
 
 #define OPEN_FILES  16           /* descriptors kept by a reader */
-#define DECODED_MAX (256u << 20) /* decoded extents kept, in bytes (but always the last one) */
+#define DECODED_MAX (32u << 20) /* decoded extents kept, in bytes (but always the last one) */
 #define NDECODED    1024 /* a value may be cut into that many extents and be read without thrashing \
                           */
 

@@ -375,12 +375,13 @@ static int next_member(struct stk_src *s, struct stk_err *err)
     int rc = stk_pread_full(s->fd, b, 2, at, &got, s->path, err);
     if (rc < 0)
         return rc;
-    st->ended = got < 2 || b[0] != 0x1f || b[1] != 0x8b;
+    bool member = got == 2 && b[0] == 0x1f && b[1] == 0x8b;
     st->fresh = true;
-    if (!st->ended && inflateReset2(&st->z, 15 + 32) != Z_OK)
+    if (member && inflateReset2(&st->z, 15 + 32) != Z_OK)
         return stream_fail(s, "cannot begin a member", err);
-    if (st->ended && got == 2 && (b[0] || b[1]))
-        return stream_fail(s, "bytes after its end", err);
+    if (!member && got == 2 && (b[0] || b[1]))
+        return stream_fail(s, "bytes after its end", err); /* so this is not the end: it is told */
+    st->ended = !member;
     return 0;
 }
 

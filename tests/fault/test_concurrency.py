@@ -11,7 +11,7 @@ import threading
 import pytest
 
 from conftest import STOKER, Result, check_sane, clean_env, make_images, run_stoker
-from faultlib import LONG, names, needs_strace, same_tree, traced_env, tree
+from faultlib import LONG, names, needs_strace, traced_env, tree
 
 
 def start(*args, cwd=None, wrap=(), env=None):
@@ -150,11 +150,11 @@ def test_read_while_it_is_replaced(tmp_path):
 # ---- threads -----------------------------------------------------------------------------------
 
 TSAN = os.environ.get("STOKER_TSAN")
+FORMATS = ["tfrecord", "tar", "recordio", "jsonl", "npz", "hdf5", "lmdb", "folder", "squashfs"]
 
 
 @pytest.mark.skipif(not TSAN, reason="set STOKER_TSAN to a build with -Db_sanitize=thread")
-@pytest.mark.parametrize("fmt", ["tfrecord", "tar", "recordio", "jsonl", "npz", "hdf5", "lmdb",
-                                 "folder", "squashfs"])
+@pytest.mark.parametrize("fmt", FORMATS if TSAN else ["any format"])
 def test_threads_of_one_process(tmp_path, fmt):
     """Two threads at one variable: right a thousand times, wrong once, never found again."""
     make_images(tmp_path / "img", classes=8, per_class=80, sizes=(10, 9000))
@@ -179,3 +179,36 @@ def test_threads_of_one_process(tmp_path, fmt):
                 f.seek(path.stat().st_size // 2)
                 f.write(b"damage")
     run("verify", out, "--jobs", 8, rc=(0, 1, 4))
+
+
+# ---- verify ------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("fmt", FORMATS)
+def test_verify_of_many_blocks(tmp_path, fmt):
+    """Threads that pass blocks to each other would wait for one that never comes."""
+    make_images(tmp_path / "img", classes=3, per_class=100, sizes=(0, 9000))
+    out = tmp_path / "out"
+    result = run_stoker("pack", tmp_path / "img", out, "--format", fmt, "--quiet", rc=(0, 4))
+    if result.rc and "install" in result.err:
+        pytest.skip(f"this build does not write {fmt}")
+    shard = next(p for p in sorted(out.glob("out-*")) if p.suffix != ".idx") if fmt != "folder" \
+        else out / "files/class01/img0050.jpg"
+    for jobs in (1, 3, 16):
+        run_stoker("verify", out, "--jobs", jobs, timeout=60)
+    with open(shard, "r+b") as f:
+        f.seek(shard.stat().st_size // 2)
+        f.write(b"damage")
+    for jobs in (1, 16):
+        said = run_stoker("verify", out, "--jobs", jobs, rc=1, timeout=60).out
+        assert (shard.name if fmt != "folder" else "out/files") in said
+
+
+def test_verify_claims_no_checksums_that_are_not_there(tmp_path):
+    """"100 % under checksums" of a format that has none: damage would be trusted to be found."""
+    make_images(tmp_path / "img", classes=2, per_class=10)
+    for fmt, suffix, share in (("tfrecord", "tfrecord", 0.9), ("recordio", "rec", 0)):
+        run_stoker("pack", tmp_path / "img", tmp_path / fmt, "--format", fmt)
+        (shard,) = (tmp_path / fmt).glob(f"*.{suffix}")
+        shutil.copy(shard, tmp_path)
+        said = run_stoker("verify", tmp_path / shard.name, "--json", "-", "-q").json()["result"]
+        assert (said["checksummed_bytes"] > share * said["bytes"]) == (share > 0)

@@ -7,7 +7,6 @@ import csv
 import gzip
 import io
 import json
-import os
 import pathlib
 import random
 import shutil

@@ -663,6 +663,8 @@ def peak_memory(binary, *args):
 def test_memory_does_not_grow_with_the_dataset(tmp_path, plain_binary, kind):
     """A dataset larger than the job's memory limit could not be packed."""
     peaks = {}
+    # Each job holds blocks of some MiB of a compressed file: few jobs, for a small file to have all.
+    jobs = 1 if kind == "gzip" else 4
     for times in (1, 8):
         root = tmp_path / f"x{times}"
         make_images(root / "img", classes=4, per_class=96 * times, sizes=(65_000, 66_000))
@@ -677,9 +679,9 @@ def test_memory_does_not_grow_with_the_dataset(tmp_path, plain_binary, kind):
             src = root / "src.tfrecord.gz"
             src.write_bytes(gzip.compress(shard.read_bytes(), 0))
         out = root / "out"
-        peaks[times] = (peak_memory(plain_binary, "pack", src, out, "--jobs", 4, "--quiet"),
-                        peak_memory(plain_binary, "verify", src if kind == "gzip" else out, "--jobs",
-                                    4, "--quiet"))
+        whole = src if kind == "gzip" else out
+        peaks[times] = (peak_memory(plain_binary, "pack", src, out, "--jobs", jobs, "--quiet"),
+                        peak_memory(plain_binary, "verify", whole, "--jobs", jobs, "--quiet"))
         shutil.rmtree(root)
     for one, eight, what in zip(peaks[1], peaks[8], ("pack", "verify")):
         assert eight < one * 1.2 + (8 << 20), f"{what}: {one >> 20} MiB, then {eight >> 20}"

@@ -1,0 +1,76 @@
+/*
+ * scratch.h - a folder of the test's own, files in it, and TFRecords to put there. Everything is
+ * gone when scratch_done() was called.
+ */
+#ifndef SCRATCH_H
+#define SCRATCH_H
+
+#include "base/buf.h"
+#include "base/crc32c.h"
+#include "base/file.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static char scratch[256];
+
+static inline const char *scratch_begin(void)
+{
+    const char *tmp = getenv("TMPDIR");
+    snprintf(scratch, sizeof scratch, "%s/stoker-test-XXXXXX", tmp && *tmp ? tmp : "/tmp");
+    if (!mkdtemp(scratch)) {
+        perror(scratch);
+        exit(1);
+    }
+    return scratch;
+}
+
+static inline void scratch_done(void)
+{
+    (void)stk_remove_tree(scratch, NULL);
+}
+
+/* Path of a name in the folder; valid until the fourth call after it. */
+static inline const char *scratch_path(const char *name)
+{
+    static char path[4][600];
+    static unsigned n;
+    char *p = path[n++ % 4];
+    snprintf(p, sizeof path[0], "%s/%s", scratch, name);
+    return p;
+}
+
+/* Writes a file, and the folders above it. */
+static inline const char *scratch_file(const char *name, const void *data, size_t size)
+{
+    const char *path = scratch_path(name);
+    char folder[600];
+    snprintf(folder, sizeof folder, "%s", path);
+    *strrchr(folder, '/') = '\0';
+    FILE *f = stk_mkdirs(folder, NULL) == 0 ? fopen(path, "wb") : NULL;
+    if (!f || (size && fwrite(data, size, 1, f) != 1) || fclose(f) != 0) {
+        perror(path);
+        exit(1);
+    }
+    return path;
+}
+
+static inline uint32_t scratch_masked(const void *p, size_t n)
+{
+    uint32_t c = stk_crc32c(0, p, n);
+    return (c >> 15 | c << 17) + 0xa282ead8u;
+}
+
+/* Appends a TFRecord. */
+static inline void scratch_record(struct stk_buf *b, const void *data, size_t size)
+{
+    uint8_t head[12], tail[4];
+    stk_put_le64(head, size);
+    stk_put_le32(head + 8, scratch_masked(head, 8));
+    stk_put_le32(tail, scratch_masked(data, size));
+    stk_buf_put(b, head, sizeof head);
+    stk_buf_put(b, data, size);
+    stk_buf_put(b, tail, sizeof tail);
+}
+
+#endif

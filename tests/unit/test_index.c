@@ -1,0 +1,271 @@
+/* test_index.c - the index's packed entries, lookups, and what happens when any of its bytes is
+ * another: an error or the truth, never something else. */
+#include "check.h"
+#include "scratch.h"
+#include "data/build.h"
+#include "data/index.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+/* ---- packed entries ---- */
+
+static void extents_pack(void)
+{
+    static const struct stk_extent all[] = {{0, 0, 0, 0},
+                                            {STK_MAX_OFFSET, STK_MAX_EXTENT, STK_MAX_FILES, 255},
+                                            {1, STK_MAX_EXTENT, 0, 0},
+                                            {STK_MAX_OFFSET, 0, 1, 0},
+                                            {0x123456789abc, 0x9876543210f, 0x7654321, 0x42},
+                                            {1ull << 47, 1ull << 16, 1u << 27, 1}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        struct stk_extent e = stk_extent_unpack(stk_extent_pack(&all[i]));
+        CHECK_INT(e.offset, all[i].offset);
+        CHECK_INT(e.length, all[i].length);
+        CHECK_INT(e.file, all[i].file);
+        CHECK_INT(e.chain, all[i].chain);
+    }
+    CHECK_INT(sizeof(struct stk_packed), 16); /* what an extent may cost */
+}
+
+static void parts_pack(void)
+{
+    static const uint64_t values[][4] = {{0, 0, 0, 0},
+                                         {UINT32_MAX, 65535, STK_MAX_PART, STK_MAX_PART},
+                                         {1, 2, 1ull << 39, 3},
+                                         {0x12345678, 0x4321, 0x98765432ff, 0x1234567890}};
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        const uint64_t *v = values[i];
+        struct stk_slice s = stk_part_unpack(stk_part_pack(v[0], (uint32_t)v[1], v[2], v[3]));
+        CHECK_INT(s.extent, v[0]);
+        CHECK_INT(s.field, v[1]);
+        CHECK_INT(s.offset, v[2]);
+        CHECK_INT(s.length, v[3]);
+    }
+}
+
+/* ---- an index of a folder of tar-like samples and one of records ---- */
+
+static int build(const char *folder, const char *format, unsigned jobs, const char *to)
+{
+    struct stk_walk w;
+    struct stk_problems problems = {0};
+    struct stk_err err = {0};
+    int rc = stk_walk(&w, folder, format, NULL, &problems, &err);
+    int fd = open(to, O_RDWR | O_CREAT | O_TRUNC, 0600);
+    struct stk_build_options o = {.list = {.payload = "auto"}, .jobs = jobs, .data_id = 42};
+    if (rc == 0)
+        rc = stk_build_index(&w, &o, fd, &err);
+    CHECK_STR(err.what, "");
+    close(fd);
+    stk_walk_release(&w);
+    stk_problems_release(&problems);
+    return rc;
+}
+
+/* Everything an index says, as text; "error" where it says that it is damaged. */
+static const char *told(const char *path, struct stk_buf *text)
+{
+    struct stk_index idx;
+    struct stk_err err = {0};
+    struct stk_buf slices = STK_BUF_INIT;
+    stk_buf_reset(text);
+    int rc = stk_index_open(path, &idx, &err);
+    if (rc < 0) {
+        CHECK(rc == STK_E_CORRUPT && strcmp(err.path, path) == 0);
+        return "error";
+    }
+    stk_buf_printf(text, "%s %s\n", idx.h->format, idx.h->payload);
+    for (uint64_t i = 0; rc == 0 && i < idx.h->nsamples; i++) {
+        const char *key, *name;
+        size_t len;
+        uint64_t bytes;
+        stk_buf_reset(&slices);
+        rc = stk_index_key(&idx, i, &key, &len, &err);
+        if (rc == 0)
+            rc = stk_index_slices(&idx, i, &slices, &err);
+        if (rc == 0)
+            rc = stk_index_sample_bytes(&idx, i, &bytes, &err);
+        if (rc == 0)
+            stk_buf_printf(text, "%.*s %llu:", (int)len, key, (unsigned long long)bytes);
+        const struct stk_slice *s = (const void *)slices.data;
+        for (size_t k = 0; rc == 0 && k < slices.len / sizeof *s; k++) {
+            struct stk_extent e;
+            const struct stk_index_file *f;
+            const char *file;
+            const struct stk_index_field *field = stk_index_field(&idx, s[k].field, &name);
+            rc = field ? stk_index_extent(&idx, s[k].extent, &e, &err) : STK_E_CORRUPT;
+            if (rc == 0)
+                rc = stk_index_file(&idx, e.file, &f, &file, &err);
+            if (rc == 0)
+                stk_buf_printf(text, " %.*s %.*s@%llu+%llu", (int)field->name_len, name,
+                               (int)f->name_len, file, (unsigned long long)e.offset,
+                               (unsigned long long)e.length);
+        }
+        stk_buf_putc(text, '\n');
+    }
+    stk_buf_release(&slices);
+    stk_index_close(&idx);
+    return rc < 0 ? "error" : stk_buf_cstr(text);
+}
+
+static void out_of_range(const char *path)
+{
+    struct stk_index idx;
+    struct stk_extent e;
+    const struct stk_index_file *f;
+    const char *name;
+    size_t len;
+    struct stk_buf b = STK_BUF_INIT;
+    CHECK_INT(stk_index_open(path, &idx, NULL), 0);
+    uint64_t n = idx.h->nsamples;
+    CHECK_INT(idx.h->data_id, 42);
+    CHECK_INT(stk_index_check(&idx, NULL), 0);
+    CHECK(stk_index_slices(&idx, n, &b, NULL) < 0);
+    CHECK(stk_index_slices(&idx, UINT64_MAX, &b, NULL) < 0);
+    CHECK(stk_index_extent(&idx, idx.h->nextents, &e, NULL) < 0);
+    CHECK(stk_index_extent(&idx, UINT64_MAX, &e, NULL) < 0);
+    CHECK(stk_index_file(&idx, idx.h->nfiles, &f, &name, NULL) < 0);
+    CHECK(stk_index_field(&idx, stk_index_count(&idx, STK_T_FIELDS), &name) == NULL);
+    CHECK(stk_index_segment(&idx, n) == NULL);
+    CHECK(stk_index_key(&idx, n, &name, &len, NULL) < 0 || len == 0);
+    stk_index_close(&idx);
+    stk_buf_release(&b);
+}
+
+/* One bit of each byte flipped in turn. */
+static void flipped(const char *path, const char *truth)
+{
+    struct stk_buf blob = STK_BUF_INIT, text = STK_BUF_INIT;
+    const char *bad = scratch_path("flipped.stkidx");
+    unsigned noticed = 0, silent = 0, wrong = 0;
+    CHECK_INT(stk_read_file(path, 1 << 20, &blob, NULL), 0);
+    int fd = open(bad, O_RDWR | O_CREAT, 0600);
+    CHECK(write(fd, blob.data, blob.len) == (ssize_t)blob.len);
+    for (size_t i = 0; i < blob.len; i++) {
+        uint8_t other = (uint8_t)(blob.data[i] ^ 1u << i % 8);
+        CHECK(pwrite(fd, &other, 1, (off_t)i) == 1);
+        const char *says = told(bad, &text);
+        if (strcmp(says, "error") == 0)
+            noticed++;
+        else if (strcmp(says, truth) == 0)
+            silent++; /* in what was not looked at */
+        else
+            wrong++;
+        CHECK(pwrite(fd, &blob.data[i], 1, (off_t)i) == 1);
+    }
+    CHECK_INT(wrong, 0);
+    CHECK(noticed > blob.len * 9 / 10);
+    CHECK_STR(told(bad, &text), truth);
+    close(fd);
+    stk_buf_release(&blob);
+    stk_buf_release(&text);
+}
+
+static void truncated(const char *path)
+{
+    struct stk_buf blob = STK_BUF_INIT, text = STK_BUF_INIT;
+    CHECK_INT(stk_read_file(path, 1 << 20, &blob, NULL), 0);
+    for (size_t n = 0; n < blob.len; n += 1 + n / 20)
+        CHECK_STR(told(scratch_file("cut.stkidx", blob.data, n), &text), "error");
+    stk_buf_putc(&blob, 0);
+    CHECK_STR(told(scratch_file("cut.stkidx", blob.data, blob.len), &text), "error");
+    stk_buf_release(&blob);
+    stk_buf_release(&text);
+}
+
+/* The bytes of an index do not depend on the number of threads. */
+static void same_with_any_jobs(const char *folder, const char *format, const char *path)
+{
+    struct stk_buf a = STK_BUF_INIT, b = STK_BUF_INIT;
+    CHECK_INT(stk_read_file(path, 1 << 20, &a, NULL), 0);
+    for (unsigned jobs = 2; jobs < 9; jobs += 3) {
+        const char *other = scratch_path("jobs.stkidx");
+        CHECK_INT(build(folder, format, jobs, other), 0);
+        CHECK_INT(stk_read_file(other, 1 << 20, &b, NULL), 0);
+        CHECK(a.len == b.len && memcmp(a.data, b.data, a.len) == 0);
+    }
+    stk_buf_release(&a);
+    stk_buf_release(&b);
+}
+
+static void make_records(void)
+{
+    struct stk_buf b = STK_BUF_INIT;
+    for (int file = 0; file < 3; file++) {
+        char name[32];
+        stk_buf_reset(&b);
+        for (int i = 0; i < 5; i++)
+            scratch_record(&b, "some bytes of a record", (size_t)(i * 4 + file));
+        snprintf(name, sizeof name, "records/%d.tfrecord", file);
+        scratch_file(name, b.data, b.len);
+    }
+    stk_buf_release(&b);
+}
+
+static void make_files(void)
+{
+    char name[64];
+    for (int i = 0; i < 12; i++) {
+        snprintf(name, sizeof name, "files/class%d/%d.jpg", i % 3, i);
+        scratch_file(name, "0123456789abcdef", (size_t)(i + 1));
+    }
+}
+
+static void check_kind(const char *folder, const char *format, const char *first_line)
+{
+    struct stk_buf text = STK_BUF_INIT;
+    char path[600], root[600];
+    snprintf(path, sizeof path, "%s", scratch_path("x.stkidx"));
+    snprintf(root, sizeof root, "%s", scratch_path(folder));
+    CHECK_INT(build(root, format, 1, path), 0);
+    char *truth = strdup(told(path, &text));
+    const char *line = strchr(truth, '\n');
+    CHECK(line && strncmp(line + 1, first_line, strlen(first_line)) == 0);
+    out_of_range(path);
+    flipped(path, truth);
+    truncated(path);
+    same_with_any_jobs(root, format, path);
+    free(truth);
+    stk_buf_release(&text);
+}
+
+/* Names in an index that came with somebody's data. */
+static void names_that_leave(void)
+{
+    static const char *const bad[] = {"../x", "/etc/passwd", "a/../../b", "a//b", "./a", ""};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct stk_index_header h = {.nfiles = 1};
+        struct stk_index_file f = {.name_len = (uint32_t)strlen(bad[i])}, *entry;
+        const struct stk_index_file *got;
+        const char *name;
+        uint8_t *image = calloc(1, STK_INDEX_TABLES + 4096);
+        struct stk_index idx = {.h = (const void *)image};
+        _Atomic uint8_t seen[1] = {1};
+        h.table[STK_T_FILES].count = 1;
+        h.table[STK_T_NAMES].count = 100;
+        memcpy(image, &h, sizeof h);
+        entry = (void *)(image + STK_INDEX_TABLES);
+        memcpy(entry, &f, sizeof f);
+        idx.table[STK_T_FILES] = entry;
+        idx.table[STK_T_NAMES] = image + STK_INDEX_TABLES + 64;
+        memcpy(image + STK_INDEX_TABLES + 64, bad[i], strlen(bad[i]));
+        idx.seen = seen;
+        CHECK_INT(stk_index_file(&idx, 0, &got, &name, NULL), STK_E_CORRUPT);
+        free(image);
+    }
+}
+
+int main(void)
+{
+    scratch_begin();
+    extents_pack();
+    parts_pack();
+    make_records();
+    make_files();
+    check_kind("records", "tfrecord", " 0: record 0.tfrecord@12+0");
+    check_kind("files", "folder", "class0/0.jpg 1: data class0/0.jpg@0+1");
+    names_that_leave();
+    scratch_done();
+    return CHECK_DONE();
+}

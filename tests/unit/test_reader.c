@@ -1,0 +1,224 @@
+/* test_reader.c - reading by the index: the right bytes in any order and from several threads, one
+ * damaged sample without its neighbours, files that changed noticed. */
+#include "check.h"
+#include "scratch.h"
+#include "data/reader.h"
+
+#include <pthread.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#define N 500
+
+/* Sample i: some length, all bytes derived from i. */
+static size_t make_sample(uint64_t i, uint8_t *p)
+{
+    size_t n = (size_t)(i * 37 % 3000);
+    for (size_t k = 0; k < n; k++)
+        p[k] = (uint8_t)(i * 7 + k);
+    return n;
+}
+
+static bool is_sample(const struct stk_sample *s, uint64_t i)
+{
+    uint8_t want[3000];
+    size_t n = make_sample(i, want);
+    const struct stk_value *v = stk_sample_get(s, "data");
+    return v && v->size == n && (!n || memcmp(v->data, want, n) == 0);
+}
+
+/* N records in two files; gzip: compressed. */
+static const char *make_set(const char *name, bool gzip)
+{
+    struct stk_buf b = STK_BUF_INIT, z = STK_BUF_INIT;
+    uint8_t bytes[3000];
+    for (int file = 0; file < 2; file++) {
+        char path[64];
+        stk_buf_reset(&b);
+        for (uint64_t i = (uint64_t)file * N / 2; i < (uint64_t)(file + 1) * N / 2; i++)
+            scratch_record(&b, bytes, make_sample(i, bytes));
+        snprintf(path, sizeof path, "%s/%d.tfrecord%s", name, file, gzip ? ".gz" : "");
+        if (gzip) {
+            uLongf n = compressBound(b.len);
+            stk_buf_reset(&z);
+            compress2(stk_buf_extend(&z, n), &n, b.data, b.len, 1);
+            z.len = n;
+        }
+        scratch_file(path, gzip ? z.data : b.data, gzip ? z.len : b.len);
+    }
+    stk_buf_release(&b);
+    stk_buf_release(&z);
+    return scratch_path(name);
+}
+
+static struct stk_dataset *open_set(const char *path)
+{
+    struct stk_dataset *ds = NULL;
+    struct stk_err err = {0};
+    struct stk_open_options o = {.payload = "raw", .no_index_write = true};
+    CHECK_INT(stk_dataset_open(path, &o, &ds, &err), 0);
+    CHECK_STR(err.what, "");
+    CHECK_INT(ds ? stk_dataset_len(ds) : 0, N);
+    return ds;
+}
+
+static void read_batch(struct stk_reader *r, const uint64_t *ids, size_t n)
+{
+    struct stk_sample s;
+    struct stk_err err = {0};
+    stk_sample_init(&s);
+    CHECK_INT(stk_reader_batch(r, ids, n, &err), 0);
+    for (size_t k = n; k-- > 0;) { /* asked for in another order than it was read */
+        CHECK_INT(stk_reader_get(r, k, &s, &err), 0);
+        CHECK(is_sample(&s, ids[k]));
+    }
+    stk_sample_release(&s);
+}
+
+static void batches(struct stk_dataset *ds)
+{
+    struct stk_reader *r = NULL;
+    uint64_t ids[N];
+    CHECK_INT(stk_reader_new(ds, &r, NULL), 0);
+    for (uint64_t i = 0; i < N; i++)
+        ids[i] = i;
+    read_batch(r, ids, N); /* in order */
+    uint64_t reads = stk_reader_stats(r)->reads;
+    CHECK(reads < 10); /* neighbours come together */
+    for (uint64_t i = 0; i < N; i++)
+        ids[i] = i * 123 % N;
+    read_batch(r, ids, N); /* in no order */
+    read_batch(r, (uint64_t[]){7, 7, 499, 7, 0, 499}, 6);
+    read_batch(r, ids, 0);
+    for (uint64_t i = 0; i < N; i += 41)
+        read_batch(r, &i, 1);
+    CHECK(stk_reader_batch(r, (uint64_t[]){3, N}, 2, NULL) < 0);
+    read_batch(r, (uint64_t[]){3}, 1); /* goes on after that */
+    stk_reader_free(r);
+}
+
+/* ---- several threads, one dataset ---- */
+
+struct thread {
+    struct stk_dataset *ds;
+    uint64_t step;
+    unsigned wrong;
+    pthread_t id;
+};
+
+static void *read_many(void *arg)
+{
+    struct thread *t = arg;
+    struct stk_sample *s = stk_sample_new();
+    for (uint64_t i = 0; i < N; i++) {
+        uint64_t k = i * t->step % N;
+        t->wrong += stk_dataset_read(t->ds, k, s, NULL) != 0 || !is_sample(s, k);
+    }
+    stk_sample_free(s);
+    return NULL;
+}
+
+static void threads(struct stk_dataset *ds)
+{
+    struct thread t[4];
+    for (unsigned i = 0; i < 4; i++) {
+        t[i] = (struct thread){.ds = ds, .step = 3 + 2 * i};
+        CHECK_INT(pthread_create(&t[i].id, NULL, read_many, &t[i]), 0);
+    }
+    for (unsigned i = 0; i < 4; i++) {
+        pthread_join(t[i].id, NULL);
+        CHECK_INT(t[i].wrong, 0);
+    }
+}
+
+/* What a sample's values point into stays as long as the sample does. */
+static void samples_outlive_reads(struct stk_dataset *ds)
+{
+    struct stk_sample *a = stk_sample_new(), *b = stk_sample_new();
+    CHECK_INT(stk_dataset_read(ds, 10, a, NULL), 0);
+    for (uint64_t i = 0; i < 50; i++)
+        CHECK_INT(stk_dataset_read(ds, 20 + i, b, NULL), 0);
+    CHECK(is_sample(a, 10) && is_sample(b, 69));
+    CHECK(stk_dataset_read(ds, N, b, NULL) < 0);
+    CHECK(stk_dataset_read(ds, UINT64_MAX, b, NULL) < 0);
+    CHECK(is_sample(a, 10));
+    stk_sample_free(a);
+    stk_sample_free(b);
+}
+
+/* ---- damage ---- */
+
+static void one_bad_sample(const char *path)
+{
+    struct stk_dataset *ds = open_set(path);
+    struct stk_reader *r = NULL;
+    struct stk_sample s;
+    struct stk_err err = {0};
+    uint64_t ids[20];
+    int64_t off;
+    stk_sample_init(&s);
+    CHECK_INT(stk_reader_new(ds, &r, NULL), 0);
+    char *file = stk_reader_place(ds, 7, &off); /* where its frame begins */
+    FILE *f = fopen(file, "r+b");
+    struct stat before;
+    stat(file, &before);
+    fseek(f, (long)off + 12 + 5, SEEK_SET);
+    fputc('!', f);
+    fclose(f);
+    /* As bytes rot: without a new time. */
+    utimensat(0, file, (struct timespec[]){before.st_atim, before.st_mtim}, 0);
+    for (uint64_t i = 0; i < 20; i++)
+        ids[i] = i;
+    CHECK_INT(stk_reader_batch(r, ids, 20, &err), 0);
+    for (size_t i = 0; i < 20; i++) {
+        int rc = stk_reader_get(r, i, &s, &err);
+        CHECK(i == 7 ? rc == STK_E_CORRUPT : rc == 0 && is_sample(&s, i));
+    }
+    CHECK_STR(err.path, file);
+    CHECK_INT(err.offset, off);
+    free(file);
+    stk_reader_free(r);
+    stk_sample_release(&s);
+    stk_dataset_close(ds);
+}
+
+static void changed_files(const char *path)
+{
+    struct stk_dataset *ds = open_set(path);
+    struct stk_sample *s = stk_sample_new();
+    struct stk_err err = {0};
+    char file[700];
+    snprintf(file, sizeof file, "%s/1.tfrecord", path);
+    CHECK_INT(truncate(file, 1000), 0);
+    CHECK_INT(stk_dataset_read(ds, 300, s, &err), STK_E_STALE);
+    CHECK_STR(err.path, file);
+    CHECK(stk_dataset_read(ds, 3, s, &err) == 0 && is_sample(s, 3)); /* the other file's */
+    unlink(file);
+    CHECK_INT(stk_dataset_read(ds, 300, s, &err), STK_E_SYS);
+    CHECK_STR(err.path, file);
+    CHECK_INT(mkfifo(file, 0600), 0);
+    CHECK_INT(stk_dataset_read(ds, 300, s, &err), STK_E_STALE); /* and does not hang */
+    stk_sample_free(s);
+    stk_dataset_close(ds);
+}
+
+int main(void)
+{
+    scratch_begin();
+    char path[600];
+    for (int gzip = 0; gzip < 2; gzip++) {
+        snprintf(path, sizeof path, "%s", make_set(gzip ? "packed" : "plain", gzip));
+        struct stk_dataset *ds = open_set(path);
+        batches(ds);
+        threads(ds);
+        samples_outlive_reads(ds);
+        stk_dataset_close(ds);
+    }
+    snprintf(path, sizeof path, "%s", make_set("bad", false));
+    one_bad_sample(path);
+    snprintf(path, sizeof path, "%s", make_set("changed", false));
+    changed_files(path);
+    scratch_done();
+    return CHECK_DONE();
+}
