@@ -1,5 +1,5 @@
-"""Several processes at one dataset: they build its index at once, write it at once, replace it while
-it is read. And, with STOKER_TSAN (a build with -Db_sanitize=thread), the threads of one."""
+"""Several processes at one dataset: they build its index at once, write it at once, replace it
+while it is read. And, with STOKER_TSAN (a build with -Db_sanitize=thread), the threads of one."""
 
 import fcntl
 import os

@@ -649,7 +649,8 @@ def peak_memory(binary, *args):
     """Peak resident bytes. Measured from a small process: a child's peak begins with what its
     parent had when it forked."""
     code = ("import os, sys\n"
-            "_, status, usage = os.wait4(os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ), 0)\n"
+            "pid = os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ)\n"
+            "_, status, usage = os.wait4(pid, 0)\n"
             "print(usage.ru_maxrss)\n"
             "sys.exit(os.waitstatus_to_exitcode(status))")
     done = subprocess.run([sys.executable, "-ISc", code, binary, *map(str, args)], env=clean_env(),
@@ -663,7 +664,7 @@ def peak_memory(binary, *args):
 def test_memory_does_not_grow_with_the_dataset(tmp_path, plain_binary, kind):
     """A dataset larger than the job's memory limit could not be packed."""
     peaks = {}
-    # Each job holds blocks of some MiB of a compressed file: few jobs, for a small file to have all.
+    # Each job holds blocks of some MiB of a compressed file: with one, a small file has enough.
     jobs = 1 if kind == "gzip" else 4
     for times in (1, 8):
         root = tmp_path / f"x{times}"
