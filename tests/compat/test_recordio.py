@@ -208,7 +208,7 @@ def test_same_bytes_whatever_the_jobs(stoker, images, tmp_path):
                 == only(tmp_path / "j4", f"*.{suffix}").read_bytes())
 
 
-@pytest.mark.parametrize("how", ["zstd", "lz4", "deflate:9"])
+@pytest.mark.parametrize("how", ["zstd", "zstd:9", "lz4"])
 def test_compressed_records(stoker, images, tmp_path, how):
     """A dataset packed with --compress could not be read again."""
     folder, files = images
