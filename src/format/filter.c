@@ -1,28 +1,13 @@
 /*
- * filter.c - filter chains: stored bytes to data, and one-shot compression for writers.
+ * filter.c - filter chains: stored bytes to data.
  *
  * What is decoded is hostile: output grows step by step as bytes really come out, never at once
  * because a header says so, and stops at the limit. Does not decode STK_FILTER_RESUME (src.c does).
  */
-#include "format/format.h"
+#include "format/filter_priv.h"
 
 #include <pthread.h>
 #include <stdlib.h>
-#include <zlib.h>
-#ifdef STK_HAVE_LIBDEFLATE
-#include <libdeflate.h>
-#endif
-#ifdef STK_HAVE_ZSTD
-#include <zstd.h>
-#include <zstd_errors.h>
-#endif
-#ifdef STK_HAVE_LZ4
-#include <lz4.h>
-#include <lz4frame.h>
-#endif
-#ifdef STK_HAVE_LZMA
-#include <lzma.h>
-#endif
 
 #define LIMIT_DEFAULT                                                                              \
     ((size_t)1 << 30)                 /* where the chain sets none: the largest sample we take     \
@@ -30,30 +15,8 @@
 #define TRUST_BYTES ((size_t)4 << 20) /* taken at once on a header's word; above: as it comes */
 #define STEP_BYTES  ((size_t)64 << 10)
 #define XZ_MEMORY   ((uint64_t)128 << 20) /* twice what xz -9 needs */
-#define MAGIC       0xced7230au           /* RecordIO */
 
-/* ---- contexts kept a thread: making one costs more than decoding a 4 KiB sample ----------- */
-
-struct contexts {
-    z_stream inflate;
-    bool inflate_ready;
-#ifdef STK_HAVE_LIBDEFLATE
-    struct libdeflate_decompressor *inflater;
-    struct libdeflate_compressor *deflater;
-    int deflater_level;
-#endif
-#ifdef STK_HAVE_ZSTD
-    ZSTD_DCtx *unzstd;
-    ZSTD_CCtx *zstd;
-#endif
-#ifdef STK_HAVE_LZ4
-    LZ4F_dctx *unlz4;
-    LZ4F_cctx *lz4;
-#endif
-#ifdef STK_HAVE_LZMA
-    lzma_stream unxz;
-#endif
-};
+/* ---- contexts ---- */
 
 static _Thread_local struct contexts *mine;
 static pthread_once_t key_once = PTHREAD_ONCE_INIT;
@@ -102,8 +65,7 @@ __attribute__((destructor)) static void contexts_free_last(void)
         contexts_free(mine);
 }
 
-/* This thread's contexts, freed when the thread ends; NULL: no memory. */
-static struct contexts *contexts(void)
+struct contexts *stk_filter_contexts(void)
 {
     if (mine)
         return mine;
@@ -116,37 +78,7 @@ static struct contexts *contexts(void)
     return mine = c;
 }
 
-/* ---- one decoding step ------------------------------------------------------------------- */
-
-struct job {
-    struct contexts *ctx;
-    const uint8_t *in;
-    size_t len;
-    struct stk_buf *out;
-    size_t limit;
-    uint16_t arg;
-    const char *path;
-    uint64_t offset;
-    struct stk_err *err;
-};
-
-static int corrupt(const struct job *j, const char *what)
-{
-    return stk_err_set(j->err, STK_E_CORRUPT, j->path, (int64_t)j->offset, "%s (%zu stored bytes)",
-                       what, j->len);
-}
-
-static int too_big(const struct job *j)
-{
-    return stk_err_set(j->err, STK_E_CORRUPT, j->path, (int64_t)j->offset,
-                       "%zu stored bytes decode to more than the limit of %zu bytes", j->len,
-                       j->limit);
-}
-
-static int nomem(const struct job *j)
-{
-    return stk_err_nomem(j->err, j->out->len);
-}
+/* ---- output ---- */
 
 /* Room for more output: as much again as there is, but one byte past the limit at most (that byte
  * tells "too big" from "just fits"). NULL: no memory. */
@@ -456,199 +388,7 @@ static int decode_xz(struct job *j)
 
 #endif
 
-/* ---- HDF5's filters ---------------------------------------------------------------------- */
-
-/* Byte k of every element stands together: lane[k]. The loops are written so that the compiler
- * makes vector code of them. */
-static void unshuffle4(const uint8_t *in, size_t n, uint8_t *out)
-{
-    const uint8_t *a = in, *b = in + n, *c = in + 2 * n, *d = in + 3 * n;
-    for (size_t i = 0; i < n; i++)
-        stk_put_le32(out + 4 * i, (uint32_t)a[i] | (uint32_t)b[i] << 8 | (uint32_t)c[i] << 16 |
-                                      (uint32_t)d[i] << 24);
-}
-
-static void unshuffle8(const uint8_t *in, size_t n, uint8_t *out)
-{
-    for (size_t i = 0; i < n; i++) {
-        const uint8_t *p = in + i;
-        uint64_t lo = (uint64_t)p[0] | (uint64_t)p[n] << 8 | (uint64_t)p[2 * n] << 16 |
-                      (uint64_t)p[3 * n] << 24;
-        uint64_t hi = (uint64_t)p[4 * n] | (uint64_t)p[5 * n] << 8 | (uint64_t)p[6 * n] << 16 |
-                      (uint64_t)p[7 * n] << 24;
-        stk_put_le64(out + 8 * i, lo | hi << 32);
-    }
-}
-
-static void unshuffle2(const uint8_t *in, size_t n, uint8_t *out)
-{
-    for (size_t i = 0; i < n; i++)
-        stk_put_le16(out + 2 * i, (uint16_t)(in[i] | in[n + i] << 8));
-}
-
-static void unshuffle_any(const uint8_t *in, size_t n, size_t size, uint8_t *out)
-{
-    for (size_t k = 0; k < size; k++)
-        for (size_t i = 0; i < n; i++)
-            out[i * size + k] = in[k * n + i];
-}
-
-static int decode_shuffle(struct job *j)
-{
-    if (j->len > j->limit)
-        return too_big(j);
-    size_t size = j->arg ? j->arg : 1, n = j->len / size, whole = n * size;
-    uint8_t *out = stk_buf_room(j->out, j->len + 1);
-    if (!out)
-        return nomem(j);
-    if (size == 4)
-        unshuffle4(j->in, n, out);
-    else if (size == 8)
-        unshuffle8(j->in, n, out);
-    else if (size == 2)
-        unshuffle2(j->in, n, out);
-    else
-        unshuffle_any(j->in, n, size, out);
-    if (whole < j->len) /* a part of an element at the end is stored as it is */
-        memcpy(out + whole, j->in + whole, j->len - whole);
-    j->out->len += j->len;
-    return 0;
-}
-
-/* As libhdf5 computes it: big-endian 16-bit words, an odd last byte as the high half of one. */
-static uint32_t fletcher32(const uint8_t *p, size_t len)
-{
-    uint32_t sum1 = 0, sum2 = 0;
-    for (size_t words = len / 2; words;) {
-        size_t run = words > 360 ? 360 : words; /* the sums cannot overflow in 360 steps */
-        words -= run;
-        for (; run; run--, p += 2) {
-            sum1 += (uint32_t)p[0] << 8 | p[1];
-            sum2 += sum1;
-        }
-        sum1 = (sum1 & 0xffff) + (sum1 >> 16);
-        sum2 = (sum2 & 0xffff) + (sum2 >> 16);
-    }
-    if (len % 2) {
-        sum1 += (uint32_t)*p << 8;
-        sum2 += sum1;
-        sum1 = (sum1 & 0xffff) + (sum1 >> 16);
-        sum2 = (sum2 & 0xffff) + (sum2 >> 16);
-    }
-    sum1 = (sum1 & 0xffff) + (sum1 >> 16);
-    sum2 = (sum2 & 0xffff) + (sum2 >> 16);
-    return sum2 << 16 | sum1;
-}
-
-static int check_fletcher(struct job *j)
-{
-    if (j->len < 4)
-        return corrupt(j, "too short for its Fletcher-32 checksum");
-    uint32_t stored = stk_le32(j->in + j->len - 4);
-    uint32_t sum = fletcher32(j->in, j->len - 4);
-    /* libhdf5 before 1.6.3 stored the halves with their bytes exchanged, and is still read. */
-    uint32_t old = (sum & 0x00ff00ffu) << 8 | (sum >> 8 & 0x00ff00ffu);
-    if (stored != sum && stored != old)
-        return corrupt(j, "the Fletcher-32 checksum does not match the data");
-    return 0;
-}
-
-static int decode_bswap(struct job *j)
-{
-    size_t size = j->arg, len = j->len;
-    if (len > j->limit)
-        return too_big(j);
-    if (size != 2 && size != 4 && size != 8)
-        return stk_err_set(j->err, STK_E_UNSUPPORTED, j->path, (int64_t)j->offset,
-                           "big-endian elements of %zu bytes", size);
-    if (len % size)
-        return corrupt(j, "the data is not a whole number of elements");
-    uint8_t *out = stk_buf_extend(j->out, len + 1);
-    if (!out)
-        return nomem(j);
-    j->out->len--;
-    memcpy(out, j->in, len);
-    for (size_t i = 0; size == 2 && i < len; i += 2)
-        stk_put_le16(out + i, __builtin_bswap16(stk_le16(out + i)));
-    for (size_t i = 0; size == 4 && i < len; i += 4)
-        stk_put_le32(out + i, __builtin_bswap32(stk_le32(out + i)));
-    for (size_t i = 0; size == 8 && i < len; i += 8)
-        stk_put_le64(out + i, __builtin_bswap64(stk_le64(out + i)));
-    return 0;
-}
-
-/* ---- others ------------------------------------------------------------------------------ */
-
-/*
- * The bytes of a multi-part RecordIO record from the end of its first header to the end of its last
- * part. A writer cuts a payload where the magic stands at a multiple of 4 and drops it there, so
- * the first aligned magic we meet is the header of the second part; after it the headers' lengths
- * lead.
- */
-static int decode_join(struct job *j)
-{
-    size_t at = 0;
-    while (j->len - at >= 8 && stk_le32(j->in + at) != MAGIC)
-        at += 4;
-    stk_buf_put(j->out, j->in, at);
-    for (uint32_t flag = 2; flag == 2;) {
-        if (j->len - at < 8 || stk_le32(j->in + at) != MAGIC)
-            return corrupt(j, "a part of a multi-part record has no header");
-        uint32_t word = stk_le32(j->in + at + 4);
-        size_t size = word & ((1u << 29) - 1), padded = (size + 3) & ~(size_t)3;
-        flag = word >> 29;
-        if ((flag != 2 && flag != 3) || size > j->len - at - 8)
-            return corrupt(j, "a part of a multi-part record has a damaged header");
-        stk_buf_put(j->out, j->in + at, 4);
-        stk_buf_put(j->out, j->in + at + 8, size);
-        at += 8 + (flag == 3 ? size : padded);
-        if (j->out->len > j->limit)
-            return too_big(j);
-        if (at > j->len)
-            break;
-    }
-    if (at != j->len)
-        return corrupt(j, "the parts of a multi-part record do not add up");
-    return stk_buf_check(j->out, j->err);
-}
-
-/* LZF: runs of up to 32 literals, and copies of 3 to 264 bytes from at most 8 KiB back. */
-static int decode_lzf(struct job *j)
-{
-    const uint8_t *p = j->in, *end = p + j->len;
-    while (p < end) {
-        size_t ctrl = *p++, n = ctrl < 32 ? ctrl + 1 : (ctrl >> 5) + 2, back = 0;
-        if (ctrl >> 5 == 7) /* a long copy: one more byte of length */
-            n += p < end ? *p++ : 0;
-        if (ctrl >= 32 && p < end)
-            back = ((ctrl & 31) << 8 | *p++) + 1;
-        if (ctrl < 32 ? (size_t)(end - p) < n : !back || back > j->out->len)
-            return corrupt(j, "damaged lzf data");
-        if (n > j->limit - j->out->len)
-            return too_big(j);
-        uint8_t *to = stk_buf_extend(j->out, n);
-        if (!to)
-            return nomem(j);
-        if (ctrl < 32) {
-            memcpy(to, p, n);
-            p += n;
-            continue;
-        }
-        const uint8_t *from = to - back;
-        for (size_t i = 0; i < n; i++) /* it may overlap itself: that is how runs are stored */
-            to[i] = from[i];
-    }
-    return 0;
-}
-
-/* A hole: nothing is stored, 2^arg zeros are meant. */
-static int decode_zeros(struct job *j)
-{
-    if (j->arg > 30 || ((size_t)1 << j->arg) > j->limit)
-        return too_big(j);
-    stk_buf_zeros(j->out, (size_t)1 << j->arg);
-    return stk_buf_check(j->out, j->err);
-}
+/* ---- chains ---- */
 
 struct filter {
     const char *name;
@@ -678,16 +418,21 @@ static const struct filter filters[] = {
 #else
     [STK_FILTER_XZ] = {"xz", "liblzma-dev", NULL},
 #endif
-    [STK_FILTER_SHUFFLE] = {"shuffle", NULL, decode_shuffle},
-    [STK_FILTER_FLETCHER] = {"fletcher32", NULL, check_fletcher, true},
-    [STK_FILTER_BSWAP] = {"byte swap", NULL, decode_bswap},
+    [STK_FILTER_SHUFFLE] = {"shuffle", NULL, stk_filter_shuffle},
+    [STK_FILTER_FLETCHER] = {"fletcher32", NULL, stk_filter_fletcher, true},
+    [STK_FILTER_BSWAP] = {"byte swap", NULL, stk_filter_bswap},
     [STK_FILTER_RESUME] = {"resume", NULL, NULL},
-    [STK_FILTER_JOIN] = {"join", NULL, decode_join},
-    [STK_FILTER_ZEROS] = {"zeros", NULL, decode_zeros},
-    [STK_FILTER_LZF] = {"lzf", NULL, decode_lzf},
+    [STK_FILTER_JOIN] = {"join", NULL, stk_filter_join},
+    [STK_FILTER_ZEROS] = {"zeros", NULL, stk_filter_zeros},
+    [STK_FILTER_LZF] = {"lzf", NULL, stk_filter_lzf},
 };
 
 #define NFILTERS (sizeof filters / sizeof *filters)
+
+const char *stk_filter_name(enum stk_filter_id id)
+{
+    return (size_t)id < NFILTERS ? filters[id].name : "?";
+}
 
 const char *stk_filter_missing(enum stk_filter_id id)
 {
@@ -736,7 +481,7 @@ int stk_filter_decode(const struct stk_chain *c, const uint8_t *in, size_t len, 
     static const uint8_t nothing[1], empty[1];
     in = len ? in : nothing;
     stk_buf_reset(out);
-    struct job j = {contexts(), in, len, out, 0, 0, path, offset, err};
+    struct job j = {stk_filter_contexts(), in, len, out, 0, 0, path, offset, err};
     if (!j.ctx)
         return stk_err_nomem(err, sizeof *j.ctx);
     if (c->nsteps > STK_CHAIN_MAX)
@@ -762,150 +507,4 @@ int stk_filter_decode(const struct stk_chain *c, const uint8_t *in, size_t len, 
     else
         out->len = j.len;
     return stk_buf_check(out, err);
-}
-
-/* ---- compressing ------------------------------------------------------------------------- */
-
-static int bad_level(const char *name, int level, int min, int max, struct stk_err *err)
-{
-    return stk_err_set(err, STK_E_USAGE, NULL, -1, "%s level %d: from %d to %d", name, level, min,
-                       max);
-}
-
-#ifdef STK_HAVE_LIBDEFLATE
-
-static int encode_deflate(struct contexts *ctx, enum stk_filter_id id, int level, const uint8_t *in,
-                          size_t len, struct stk_buf *out, struct stk_err *err)
-{
-    level = level ? level : 6;
-    if (level < 1 || level > 12)
-        return bad_level("deflate", level, 1, 12, err);
-    if (ctx->deflater && ctx->deflater_level != level) {
-        libdeflate_free_compressor(ctx->deflater);
-        ctx->deflater = NULL;
-    }
-    if (!ctx->deflater && !(ctx->deflater = libdeflate_alloc_compressor(level)))
-        return stk_err_nomem(err, 1 << 20);
-    ctx->deflater_level = level;
-    size_t bound = libdeflate_zlib_compress_bound(ctx->deflater, len);
-    void *to = stk_buf_room(out, bound);
-    if (!to)
-        return stk_err_nomem(err, bound);
-    out->len += id == STK_FILTER_ZLIB
-                    ? libdeflate_zlib_compress(ctx->deflater, in, len, to, bound)
-                    : libdeflate_deflate_compress(ctx->deflater, in, len, to, bound);
-    return 0;
-}
-
-#else
-
-static int encode_deflate(struct contexts *ctx, enum stk_filter_id id, int level, const uint8_t *in,
-                          size_t len, struct stk_buf *out, struct stk_err *err)
-{
-    (void)ctx;
-    level = level ? level : 6;
-    if (level < 1 || level > 9)
-        return bad_level("deflate", level, 1, 9, err);
-    if (len > UINT32_MAX / 2)
-        return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1, "%zu bytes are too many to deflate",
-                           len);
-    z_stream z = {0};
-    if (deflateInit2(&z, level, Z_DEFLATED, id == STK_FILTER_ZLIB ? 15 : -15, 8,
-                     Z_DEFAULT_STRATEGY) != Z_OK)
-        return stk_err_nomem(err, 1 << 18);
-    uLong bound = deflateBound(&z, len);
-    z.next_out = stk_buf_room(out, bound);
-    z.avail_out = (uInt)bound;
-    z.next_in = (z_const Bytef *)(uintptr_t)in;
-    z.avail_in = (uInt)len;
-    int r = z.next_out ? deflate(&z, Z_FINISH) : Z_MEM_ERROR;
-    if (r == Z_STREAM_END)
-        out->len += bound - z.avail_out;
-    deflateEnd(&z);
-    return r == Z_STREAM_END ? 0 : stk_err_nomem(err, bound);
-}
-
-#endif
-
-#ifdef STK_HAVE_ZSTD
-
-/* With a checksum: most formats that hold samples compressed by us have none of their own. */
-static int encode_zstd(struct contexts *ctx, int level, const uint8_t *in, size_t len,
-                       struct stk_buf *out, struct stk_err *err)
-{
-    if (level < ZSTD_minCLevel() || level > ZSTD_maxCLevel())
-        return bad_level("zstd", level, ZSTD_minCLevel(), ZSTD_maxCLevel(), err);
-    if (!ctx->zstd && !(ctx->zstd = ZSTD_createCCtx()))
-        return stk_err_nomem(err, 1 << 20);
-    size_t bound = ZSTD_compressBound(len);
-    void *to = stk_buf_room(out, bound);
-    if (!to)
-        return stk_err_nomem(err, bound);
-    ZSTD_CCtx_setParameter(ctx->zstd, ZSTD_c_compressionLevel, level);
-    ZSTD_CCtx_setParameter(ctx->zstd, ZSTD_c_checksumFlag, 1);
-    size_t n = ZSTD_compress2(ctx->zstd, to, bound, in, len);
-    if (ZSTD_isError(n))
-        return stk_err_set(err, STK_E_NOMEM, NULL, -1, "zstd: %s", ZSTD_getErrorName(n));
-    out->len += n;
-    return 0;
-}
-
-#endif
-
-#ifdef STK_HAVE_LZ4
-
-static int encode_lz4f(struct contexts *ctx, int level, const uint8_t *in, size_t len,
-                       struct stk_buf *out, struct stk_err *err)
-{
-    if (level < -100 || level > LZ4F_compressionLevel_max())
-        return bad_level("lz4", level, -100, LZ4F_compressionLevel_max(), err);
-    LZ4F_preferences_t how = {.compressionLevel = level};
-    how.frameInfo.contentChecksumFlag = LZ4F_contentChecksumEnabled;
-    how.frameInfo.contentSize = len;
-    how.frameInfo.blockSizeID = len > 256u << 10 ? LZ4F_max1MB : LZ4F_max64KB;
-    size_t bound = LZ4F_HEADER_SIZE_MAX + LZ4F_compressBound(len, &how);
-    uint8_t *to = stk_buf_room(out, bound);
-    if (!to || (!ctx->lz4 && LZ4F_isError(LZ4F_createCompressionContext(&ctx->lz4, LZ4F_VERSION))))
-        return stk_err_nomem(err, bound);
-    size_t n = LZ4F_compressBegin(ctx->lz4, to, bound, &how), made = n;
-    if (!LZ4F_isError(n))
-        made += n = LZ4F_compressUpdate(ctx->lz4, to + made, bound - made, in, len, NULL);
-    if (!LZ4F_isError(n))
-        made += n = LZ4F_compressEnd(ctx->lz4, to + made, bound - made, NULL);
-    if (LZ4F_isError(n))
-        return stk_err_set(err, STK_E_NOMEM, NULL, -1, "lz4: %s", LZ4F_getErrorName(n));
-    out->len += made;
-    return 0;
-}
-
-#endif
-
-int stk_filter_encode(enum stk_filter_id id, int level, const uint8_t *in, size_t len,
-                      struct stk_buf *out, struct stk_err *err)
-{
-    struct contexts *ctx = contexts();
-    static const uint8_t none[1];
-    in = len ? in : none;
-    if (!ctx)
-        return stk_err_nomem(err, sizeof *ctx);
-    switch (id) {
-    case STK_FILTER_ZLIB:
-    case STK_FILTER_DEFLATE:
-        return encode_deflate(ctx, id, level, in, len, out, err);
-#ifdef STK_HAVE_ZSTD
-    case STK_FILTER_ZSTD:
-        return encode_zstd(ctx, level, in, len, out, err);
-#endif
-#ifdef STK_HAVE_LZ4
-    case STK_FILTER_LZ4F:
-        return encode_lz4f(ctx, level, in, len, out, err);
-#endif
-    default:
-        if (stk_filter_missing(id))
-            return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1,
-                               "this build cannot write %s: install %s and build again",
-                               filters[id].name, stk_filter_missing(id));
-        return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1, "filter %d is not for writing",
-                           (int)id);
-    }
 }
