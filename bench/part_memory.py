@@ -24,9 +24,10 @@ def peak(argv):
     while proc.poll() is None:
         try:
             fields = dict(line.split(":", 1) for line in status.read_text().splitlines())
+            ours = os.path.samefile(f"/proc/{proc.pid}/exe", argv[0])  # not Python before its exec
         except OSError:
-            break
-        if "VmHWM" in fields and os.path.samefile(f"/proc/{proc.pid}/exe", argv[0]):
+            continue  # it has just ended
+        if "VmHWM" in fields and ours:
             rss = max(rss, int(fields["VmHWM"].split()[0]) << 10)
             anonymous = max(anonymous, int(fields["RssAnon"].split()[0]) << 10)
         time.sleep(0.002)
