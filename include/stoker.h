@@ -132,6 +132,146 @@ STK_API const char *stk_dataset_format(const struct stk_dataset *ds);
 STK_API int stk_dataset_read(struct stk_dataset *ds, uint64_t i, struct stk_sample *s,
                              struct stk_err *err);
 
+/* The classes labels count from 0 on, sorted; 0 when labels have no names. Borrowed. */
+STK_API size_t stk_dataset_classes(const struct stk_dataset *ds, const char *const **names);
+
+/* ---- the loader: batches at the speed of the storage ------------------------------------- */
+
+/*
+ * A loader goes through a dataset epoch by epoch. Its own threads read ahead, check, decode and put
+ * batches together; the caller takes them one by one. The order is a pure function of the seed, the
+ * epoch and the shuffle settings: never of the number of ranks, threads, or the machine. Rank r of W
+ * gets the r-th of W equal stretches of that order, and all ranks get the same number of batches.
+ */
+struct stk_loader;
+
+enum stk_shuffle {
+    STK_SHUFFLE_BLOCK = 0, /* blocks of neighbours permuted, then samples mixed in a window of them */
+    STK_SHUFFLE_GLOBAL,    /* every sample can stand anywhere */
+    STK_SHUFFLE_NONE,
+};
+
+/* What happens to an incomplete last batch. Whatever it is, every rank has as many batches. */
+enum stk_last {
+    STK_LAST_DROP = 0, /* left out */
+    STK_LAST_PAD,      /* filled with samples seen before, flagged STK_REPEAT */
+    STK_LAST_SHORT,    /* given as it is (never empty: at least one STK_REPEAT) */
+};
+
+/* What happens to a sample that cannot be read or decoded. */
+enum stk_on_error {
+    STK_ON_ERROR_STOP = 0, /* stk_loader_next() fails, in its place in the order */
+    STK_ON_ERROR_SKIP,     /* the batch is filled up from the end of the rank's part */
+    STK_ON_ERROR_REPLACE,  /* another sample, drawn by the seed, stands in; flagged STK_REPLACED */
+};
+
+struct stk_loader_options { /* all zero: the defaults */
+    uint32_t batch;         /* samples a batch; 0: 32 */
+    int shuffle;            /* enum stk_shuffle */
+    int last;               /* enum stk_last */
+    int on_error;           /* enum stk_on_error */
+    uint64_t seed;
+    uint64_t epoch;         /* the first one */
+    uint64_t block_bytes;   /* BLOCK: neighbours that stay together while reading; 0: 1 MiB */
+    uint64_t window_bytes;  /* BLOCK: what samples are mixed in; 0: 64 MiB */
+    uint32_t rank, world;   /* world 0: one rank */
+    uint32_t threads;       /* that decode; 0: one a core */
+    uint32_t depth;         /* reads in flight; 0: the engine's choice */
+    uint64_t memory_bytes;  /* for reading ahead; 0: an eighth of what the job may use */
+    uint64_t read_bytes;    /* largest read; 0: 4 MiB */
+    const char *io;         /* NULL or "auto", "direct", "uring", "threads", "mmap" */
+    /* NULL or "auto": fields as the format gives them; "raw": records as stored, not taken apart;
+     * "image:WxH,…": JPEG and PNG to uint8 arrays, see docs/loader.md. */
+    const char *decode;
+    const char *const *fields; /* NULL: all; else the names wanted, NULL-terminated */
+    const char *state;         /* NULL, or what stk_loader_state() gave: go on from there */
+    bool no_check;             /* trust the records: do not compare checksums */
+    /* Memory for arrays, for callers that want it pinned or shared. NULL: the loader's own. */
+    void *(*alloc)(void *user, size_t size);
+    void (*free)(void *user, void *p, size_t size);
+    void *user;
+};
+
+enum { STK_REPEAT = 1, STK_REPLACED = 2 }; /* flags of a sample in a batch */
+
+struct stk_span {
+    const void *data;
+    size_t size;
+};
+
+enum stk_layout {
+    STK_DENSE = 1, /* one array of n x dim[...]: `data` */
+    STK_SPANS,     /* n byte strings: `span` */
+    STK_VALUES,    /* n values of any shape: `value`; kind 0 where a sample lacks the field */
+};
+
+struct stk_column {
+    const char *name; /* terminated */
+    uint8_t layout;   /* enum stk_layout */
+    uint8_t kind;     /* enum stk_kind; STK_VALUES: of the first that is there */
+    uint8_t dtype, ndim; /* DENSE: of one sample */
+    uint64_t dim[STK_MAX_NDIM];
+    void *data;
+    const struct stk_span *span;
+    const struct stk_value *value;
+};
+
+struct stk_batch {
+    uint64_t epoch, step; /* step: number of the batch in the epoch, from 0 */
+    size_t n;
+    const uint64_t *id;     /* which samples */
+    const uint8_t *flags;   /* STK_REPEAT, STK_REPLACED */
+    size_t ncolumns;
+    const struct stk_column *column;
+};
+
+/* The dataset must outlive the loader and every batch. opts may be NULL. Caller frees with
+ * stk_loader_close(). */
+STK_API int stk_loader_open(struct stk_dataset *ds, const struct stk_loader_options *opts,
+                            struct stk_loader **out, struct stk_err *err);
+/* Stops the threads. Batches still held stay valid until they are released. */
+STK_API void stk_loader_close(struct stk_loader *ld);
+/* The next batch: 1 and *out; 0 at the end of an epoch (the call after that begins the next one).
+ * Everything in the batch is borrowed: valid until stk_batch_release(). One caller at a time. After
+ * an error of STK_ON_ERROR_STOP the loader cannot go on; calls give the same error again. */
+STK_API int stk_loader_next(struct stk_loader *ld, struct stk_batch **out, struct stk_err *err);
+/* Waits until stk_loader_next() would not block; 0: not within timeout_ms. */
+STK_API int stk_loader_wait(struct stk_loader *ld, int timeout_ms);
+/* From any thread, in any order, also after stk_loader_close(). */
+STK_API void stk_batch_release(struct stk_batch *b);
+STK_API uint64_t stk_loader_steps(const struct stk_loader *ld); /* batches of this epoch, in all */
+/* Where the caller is, as a short JSON text, to go on from later: with any number of ranks, any
+ * batch size. malloc'ed. Caller frees with free(). */
+STK_API int stk_loader_state(const struct stk_loader *ld, char **out, struct stk_err *err);
+
+struct stk_loader_stats {
+    uint64_t samples, batches, repeats, replaced, skipped, corrupt;
+    uint64_t bytes_asked;  /* stored bytes of the samples given */
+    uint64_t bytes_read;   /* bytes the engine asked the file system for */
+    uint64_t reads, opens;
+    uint64_t stall_ns;     /* the caller waited in stk_loader_next() */
+    uint64_t decode_ns;    /* threads checked and decoded, all together */
+    double depth;          /* reads in flight, mean over the time there were any */
+    uint64_t memory_bytes, memory_peak_bytes; /* the budget; the most that was in use */
+    uint32_t threads;
+    const char *io;        /* the engine in use: "direct", … Borrowed. */
+};
+STK_API void stk_loader_stats(struct stk_loader *ld, struct stk_loader_stats *out);
+/* Problem i of those that on_error passed over (the first 1000 are kept): its text, or NULL past
+ * the last. Borrowed: until the loader is closed. */
+STK_API const char *stk_loader_problem(struct stk_loader *ld, size_t i);
+
+/* ---- which process of how many ------------------------------------------------------------ */
+
+struct stk_rank {
+    uint32_t rank, world;             /* of the job */
+    uint32_t local_rank, local_world; /* on this node; local_world 0: unknown */
+    const char *from; /* "torchrun", "Open MPI", "MPICH", "PMIx", "Slurm", or "" alone */
+};
+
+/* What the launcher (torchrun, mpirun, srun) says in the environment; rank 0 of 1 without one. */
+STK_API int stk_rank_detect(struct stk_rank *r, struct stk_err *err);
+
 STK_API const char *stk_version(void);
 
 #ifdef __cplusplus

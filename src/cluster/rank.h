@@ -1,0 +1,19 @@
+/*
+ * rank.h - which process of how many we are: the one place that knows what launchers say.
+ *
+ * stk_rank_detect() (stoker.h) reads the environment: torchrun (RANK, WORLD_SIZE, LOCAL_RANK,
+ * LOCAL_WORLD_SIZE), Open MPI (OMPI_COMM_WORLD_*), MPICH/Hydra and Intel MPI (PMI_RANK, PMI_SIZE,
+ * MPI_LOCALRANKID, ...), PMIx, Slurm (SLURM_PROCID, SLURM_STEP_NUM_TASKS, ...), in this order: the
+ * innermost launcher counts. A batch script that srun did not start is one process, whatever
+ * SLURM_NTASKS says. Contradictions (rank >= world, half of a pair, not a number) are errors that
+ * name the variables.
+ */
+#ifndef STK_CLUSTER_RANK_H
+#define STK_CLUSTER_RANK_H
+
+#include "base/err.h"
+
+/* "R/W". */
+int stk_rank_parse(const char *text, struct stk_rank *r, struct stk_err *err);
+
+#endif

@@ -1,0 +1,49 @@
+/*
+ * image.h - JPEG and PNG bytes to uint8 pixels: scaled while decoding where that is possible,
+ * cropped, resized, flipped, laid out as asked. One decoder a thread; nothing is allocated once its
+ * buffers have grown to the largest image.
+ */
+#ifndef STK_DATA_IMAGE_H
+#define STK_DATA_IMAGE_H
+
+#include "base/err.h"
+
+enum stk_crop {
+    STK_CROP_NONE,   /* the whole image, resized to width x height (aspect not kept) */
+    STK_CROP_CENTER, /* the shorter side resized to fit, the middle taken */
+    STK_CROP_RANDOM, /* random resized crop: area and aspect drawn as torchvision does */
+};
+
+struct stk_image_op {
+    uint32_t width, height; /* 0: as stored */
+    int crop;               /* enum stk_crop */
+    bool flip;              /* left and right, for half of the images */
+    bool nchw;              /* planes one after another; else pixels interleaved */
+    uint32_t channels;      /* 3 or 1 */
+    double scale_min, scale_max, ratio_min, ratio_max; /* RANDOM: 0.08, 1, 3/4, 4/3 */
+};
+
+/* Reads "image", "image:224", "image:WxH,crop=none|center|random,flip,layout=nhwc|nchw,gray,
+ * scale=A-B,ratio=A-B,field=NAME" (without field: the first that holds an image). *field is
+ * malloc'ed or NULL. With a size and no crop= it is crop=center. */
+int stk_image_op_parse(const char *text, struct stk_image_op *op, char **field,
+                       struct stk_err *err);
+
+struct stk_image;
+int stk_image_new(struct stk_image **out, struct stk_err *err); /* Caller frees with _free(). */
+void stk_image_free(struct stk_image *im);
+
+/* True when the bytes begin as a JPEG or PNG does. */
+bool stk_image_is(const uint8_t *p, size_t n);
+/* What decoding with op will give: height, width, and so bytes (height * width * channels). */
+int stk_image_size(struct stk_image *im, const uint8_t *p, size_t n, const struct stk_image_op *op,
+                   uint32_t *width, uint32_t *height, struct stk_err *err);
+/* Decodes into out, which has room for exactly what stk_image_size() says. key: what random choices
+ * are made from; the same key gives the same pixels, on any machine and thread. */
+int stk_image_decode(struct stk_image *im, const uint8_t *p, size_t n,
+                     const struct stk_image_op *op, uint64_t key, uint8_t *out, size_t out_size,
+                     struct stk_err *err);
+/* NULL when built in, else the package to install. */
+const char *stk_image_missing(bool png);
+
+#endif

@@ -1,0 +1,88 @@
+/*
+ * io.h - reads of a dataset's files: many at once, large, by one of several engines.
+ *
+ * One thread (the owner) submits and reaps; the engine does the rest. A request names a file of the
+ * index by number; files are opened when first needed (and checked against the index: size, mtime,
+ * a regular file), by threads, so that a slow open holds up nothing else, and closed again when too
+ * many are open. Requests complete in any order. A short file, an error, a vanished file is the
+ * result of its request, with path and offset in words; the others go on.
+ */
+#ifndef STK_DATA_IO_H
+#define STK_DATA_IO_H
+
+#include "data/dataset.h"
+
+/* For direct reads the engine rounds a range out to this; it suits every file system. */
+#define STK_IO_ALIGN 4096u
+
+enum stk_io_kind {
+    STK_IO_AUTO,
+    STK_IO_DIRECT,  /* io_uring where it may be used, else threads; O_DIRECT where it can be had */
+    STK_IO_URING,   /* io_uring through the page cache */
+    STK_IO_THREADS, /* pread in threads, through the page cache */
+    STK_IO_MMAP,    /* no copy at all; a file that shrinks gives an error, not SIGBUS */
+};
+
+struct stk_io_config {
+    enum stk_io_kind kind;
+    unsigned depth;      /* requests in flight; 0: 32, more on network file systems */
+    bool random;         /* requests come from all over: no readahead by the kernel */
+    uint64_t cache_room; /* bytes of page cache the job may fill; for STK_IO_AUTO */
+};
+
+struct stk_io_req {
+    /* Set by the owner: */
+    uint32_t file;
+    uint64_t off;
+    size_t len;     /* > 0 */
+    void *buf;      /* STK_IO_ALIGN-aligned, stk_io_room(len) bytes; unused by STK_IO_MMAP */
+    int segment;    /* which registered memory buf is in, -1: none */
+    void *user;
+    /* Set by the engine: */
+    int code;            /* 0, or negative, and *why is filled */
+    struct stk_err *why; /* malloc'ed on failure, else NULL. Caller frees with free(). */
+    const uint8_t *data; /* byte `off` of the file; in buf, or in the mapping (valid until
+                            stk_io_close) */
+    struct stk_io_req *next;   /* the engine's */
+    uint64_t submitted_ns;     /* the engine's */
+};
+
+/* Bytes a buffer must have for a read of len. */
+static inline size_t stk_io_room(size_t len)
+{
+    return (len + 3 * (size_t)STK_IO_ALIGN - 1) & ~((size_t)STK_IO_ALIGN - 1);
+}
+
+struct stk_io;
+
+/* Probes where kind is AUTO. Caller frees with stk_io_close(). */
+int stk_io_open(struct stk_dataset *ds, const struct stk_io_config *cfg, struct stk_io **out,
+                struct stk_err *err);
+/* Waits for what is in flight (after asking for its cancellation), then frees. */
+void stk_io_close(struct stk_io *io);
+/* "direct", "uring", "threads", "mmap": what it came to be. */
+const char *stk_io_name(const struct stk_io *io);
+bool stk_io_maps(const struct stk_io *io); /* true: buf is not used, so give none */
+unsigned stk_io_depth(const struct stk_io *io);
+/* Tells of memory buffers come from, so that the kernel need not pin it for each read. Returns its
+ * number for stk_io_req.segment, or -1: it is used without. */
+int stk_io_register(struct stk_io *io, void *p, size_t size);
+void stk_io_unregister(struct stk_io *io, int segment);
+
+/* Requests that can still be submitted before one must be reaped. */
+unsigned stk_io_free_slots(const struct stk_io *io);
+/* Takes the request. Never fails: trouble is its result. It may be kept back until stk_io_reap(). */
+void stk_io_submit(struct stk_io *io, struct stk_io_req *req);
+/* Gives up to max finished ones. wait: blocks until there is one, or stk_io_wake() is called, or
+ * nothing is in flight and... nothing is waited for: then until stk_io_wake(). */
+size_t stk_io_reap(struct stk_io *io, struct stk_io_req **done, size_t max, bool wait);
+/* From any thread: a waiting (or the next waiting) stk_io_reap() returns. */
+void stk_io_wake(struct stk_io *io);
+
+struct stk_io_stats {
+    uint64_t reads, bytes_read, opens;
+    double depth_integral_s, busy_s; /* their quotient: requests in flight while there were any */
+};
+void stk_io_stats(struct stk_io *io, struct stk_io_stats *out); /* from any thread */
+
+#endif

@@ -1,0 +1,1 @@
+#include "stoker.h"
