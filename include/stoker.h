@@ -133,7 +133,7 @@ STK_API int stk_dataset_read(struct stk_dataset *ds, uint64_t i, struct stk_samp
                              struct stk_err *err);
 
 /* The classes labels count from 0 on, sorted; 0 when labels have no names. Borrowed. */
-STK_API size_t stk_dataset_classes(const struct stk_dataset *ds, const char *const **names);
+STK_API size_t stk_dataset_classes(struct stk_dataset *ds, const char *const **names);
 
 /* ---- the loader: batches at the speed of the storage ------------------------------------- */
 
@@ -172,6 +172,7 @@ struct stk_loader_options { /* all zero: the defaults */
     int on_error;           /* enum stk_on_error */
     uint64_t seed;
     uint64_t epoch;         /* the first one */
+    uint64_t epochs;        /* how many; 0: not known, so none is read ahead of its first call */
     uint64_t block_bytes;   /* BLOCK: neighbours that stay together while reading; 0: 1 MiB */
     uint64_t window_bytes;  /* BLOCK: what samples are mixed in; 0: 64 MiB */
     uint32_t rank, world;   /* world 0: one rank */
@@ -185,6 +186,7 @@ struct stk_loader_options { /* all zero: the defaults */
     const char *decode;
     const char *const *fields; /* NULL: all; else the names wanted, NULL-terminated */
     const char *state;         /* NULL, or what stk_loader_state() gave: go on from there */
+    bool keys;                 /* batches have the samples' keys */
     bool no_check;             /* trust the records: do not compare checksums */
     /* Memory for arrays, for callers that want it pinned or shared. NULL: the loader's own. */
     void *(*alloc)(void *user, size_t size);
@@ -221,6 +223,7 @@ struct stk_batch {
     size_t n;
     const uint64_t *id;     /* which samples */
     const uint8_t *flags;   /* STK_REPEAT, STK_REPLACED */
+    const struct stk_span *key; /* NULL unless asked for */
     size_t ncolumns;
     const struct stk_column *column;
 };
@@ -239,7 +242,8 @@ STK_API int stk_loader_next(struct stk_loader *ld, struct stk_batch **out, struc
 STK_API int stk_loader_wait(struct stk_loader *ld, int timeout_ms);
 /* From any thread, in any order, also after stk_loader_close(). */
 STK_API void stk_batch_release(struct stk_batch *b);
-STK_API uint64_t stk_loader_steps(const struct stk_loader *ld); /* batches of this epoch, in all */
+/* Batches of this epoch, those taken included; of an epoch gone on with, from there on. */
+STK_API uint64_t stk_loader_steps(const struct stk_loader *ld);
 /* Where the caller is, as a short JSON text, to go on from later: with any number of ranks, any
  * batch size. malloc'ed. Caller frees with free(). */
 STK_API int stk_loader_state(const struct stk_loader *ld, char **out, struct stk_err *err);
@@ -254,7 +258,9 @@ struct stk_loader_stats {
     double depth;          /* reads in flight, mean over the time there were any */
     uint64_t memory_bytes, memory_peak_bytes; /* the budget; the most that was in use */
     uint32_t threads;
-    const char *io;        /* the engine in use: "direct", … Borrowed. */
+    const char *io;        /* the engine in use: "direct", … Borrowed, as the next two. */
+    const char *io_detail; /* the same in more words */
+    const char *io_reason; /* why it was chosen; "" when it was given */
 };
 STK_API void stk_loader_stats(struct stk_loader *ld, struct stk_loader_stats *out);
 /* Problem i of those that on_error passed over (the first 1000 are kept): its text, or NULL past

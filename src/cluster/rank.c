@@ -1,1 +1,203 @@
+/*
+ * rank.c - which process of how many we are, from what launchers leave in the environment.
+ *
+ * A table of launchers, innermost first. Values are taken to be wrong until they are numbers that
+ * fit together: two ranks that believe to be the same one would train on the same data in silence.
+ */
 #include "cluster/rank.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct launcher {
+    const char *from;
+    const char *rank, *world, *local_rank, *local_world;
+};
+
+/*
+ * torchrun comes first: started by srun once a node, it has ranks of its own. mpirun in a Slurm job
+ * leaves srun's variables of its daemons in place, so Slurm comes last. PMIx tells processes their
+ * rank but not how many there are; under srun, Slurm does. Slurm counts only with the variables of
+ * a step: a batch script is one process, and has SLURM_PROCID and SLURM_NTASKS too.
+ */
+static const struct launcher launchers[] = {
+    {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"},
+    {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
+     "OMPI_COMM_WORLD_LOCAL_SIZE"},
+    {"MPICH", "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_LOCAL_RANK",
+     "MV2_COMM_WORLD_LOCAL_SIZE"},
+    {"MPICH", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"},
+    {"PMIx", "PMIX_RANK", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", NULL},
+    {"Slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", NULL},
+};
+
+#define NLAUNCHERS (sizeof launchers / sizeof *launchers)
+
+/* Digits only, up to 2^32 - 1. */
+static bool parse_u32(const char *s, size_t n, uint32_t *out)
+{
+    uint64_t v = 0;
+    if (!n || n > 10)
+        return false;
+    for (size_t i = 0; i < n; i++) {
+        if (s[i] < '0' || s[i] > '9')
+            return false;
+        v = v * 10 + (uint64_t)(s[i] - '0');
+    }
+    *out = (uint32_t)v;
+    return v <= UINT32_MAX;
+}
+
+/* 1: *out is set; 0: the variable is not there, or empty; negative: it is not a number. */
+static int number(const char *name, uint32_t *out, struct stk_err *err)
+{
+    const char *text = name ? getenv(name) : NULL;
+    if (!text || !*text)
+        return 0;
+    if (!parse_u32(text, strlen(text), out))
+        return stk_err_set(err, STK_E_USAGE, NULL, -1,
+                           "%s=%.40s in the environment is not a whole number", name, text);
+    return 1;
+}
+
+static int check_pair(uint32_t rank, uint32_t world, const char *rank_name, const char *world_name,
+                      struct stk_err *err)
+{
+    if (rank < world)
+        return 0;
+    return stk_err_set(err, STK_E_USAGE, NULL, -1,
+                       "%s=%lu and %s=%lu in the environment contradict each other: ranks count "
+                       "from 0",
+                       rank_name, (unsigned long)rank, world_name, (unsigned long)world);
+}
+
+/* Tasks on node `node` of "4(x2),3": 4, 4, 3. 0: the text says nothing about it. */
+static uint32_t tasks_of_node(const char *text, uint32_t node)
+{
+    uint64_t first = 0;
+    while (text && *text) {
+        size_t digits = strspn(text, "0123456789");
+        uint32_t tasks, times = 1;
+        if (!parse_u32(text, digits, &tasks))
+            return 0;
+        text += digits;
+        if (strncmp(text, "(x", 2) == 0) {
+            digits = strspn(text + 2, "0123456789");
+            if (!parse_u32(text + 2, digits, &times) || text[2 + digits] != ')')
+                return 0;
+            text += digits + 3;
+        }
+        if (node < first + times)
+            return tasks;
+        first += times;
+        text += *text == ',';
+    }
+    return 0;
+}
+
+/* How many tasks share this node; unknown is no error. */
+static int slurm_local_world(uint32_t *out, struct stk_err *err)
+{
+    uint32_t node;
+    int rc = number("SLURM_NODEID", &node, err);
+    if (rc <= 0)
+        return rc;
+    *out = tasks_of_node(getenv("SLURM_STEP_TASKS_PER_NODE"), node);
+    return 0;
+}
+
+static int fill_local(const struct launcher *l, struct stk_rank *r, struct stk_err *err)
+{
+    int have = number(l->local_rank, &r->local_rank, err), rc = have < 0 ? have : 0;
+    if (!rc && l->local_world)
+        rc = number(l->local_world, &r->local_world, err);
+    else if (!rc)
+        rc = slurm_local_world(&r->local_world, err);
+    if (rc < 0)
+        return rc;
+    if (!have || !r->local_world) {
+        r->local_world = 0;
+        return 0;
+    }
+    return check_pair(r->local_rank, r->local_world, l->local_rank,
+                      l->local_world ? l->local_world : "SLURM_STEP_TASKS_PER_NODE", err);
+}
+
+/* What launchers said that gave only one number of two: it must agree with who gives both. */
+struct half {
+    const struct launcher *by;
+    bool has_rank;
+    uint32_t value;
+};
+
+static int check_half(const struct half *h, const struct launcher *l, const struct stk_rank *r,
+                      struct stk_err *err)
+{
+    if (!h->by || h->value == (h->has_rank ? r->rank : r->world))
+        return 0;
+    return stk_err_set(
+        err, STK_E_USAGE, NULL, -1, "%s=%lu in the environment is not what %s says (%s=%lu)",
+        h->has_rank ? h->by->rank : h->by->world, (unsigned long)h->value, l->from,
+        h->has_rank ? l->rank : l->world, (unsigned long)(h->has_rank ? r->rank : r->world));
+}
+
+static int nobody_else(const struct half *h, struct stk_err *err)
+{
+    if (!h->by)
+        return 0;
+    return stk_err_set(err, STK_E_USAGE, NULL, -1,
+                       "%s is set in the environment and %s is not: say which process of how many "
+                       "this is",
+                       h->has_rank ? h->by->rank : h->by->world,
+                       h->has_rank ? h->by->world : h->by->rank);
+}
+
+/* 1: *r is filled; 0: this launcher is not there, or gave half (kept in *h); negative: nonsense. */
+static int ask(const struct launcher *l, struct half *h, struct stk_rank *r, struct stk_err *err)
+{
+    int has_world = 0, has_rank = number(l->rank, &r->rank, err);
+    if (has_rank >= 0)
+        has_world = number(l->world, &r->world, err);
+    if (has_rank < 0 || has_world < 0)
+        return has_rank < 0 ? has_rank : has_world;
+    if (has_rank && has_world) {
+        r->from = l->from;
+        int rc = check_pair(r->rank, r->world, l->rank, l->world, err);
+        rc = rc ? rc : check_half(h, l, r, err);
+        rc = rc ? rc : fill_local(l, r, err);
+        return rc ? rc : 1;
+    }
+    /* Slurm's variables halve nobody's pair: a batch script has SLURM_PROCID alone, and a step
+     * without PMIx has its SLURM_STEP_NUM_TASKS. */
+    bool slurm = strncmp(has_rank ? l->rank : l->world, "SLURM_", 6) == 0;
+    if ((has_rank || has_world) && !h->by && !slurm)
+        *h = (struct half){.by = l, .has_rank = has_rank, .value = has_rank ? r->rank : r->world};
+    return 0;
+}
+
+int stk_rank_detect(struct stk_rank *r, struct stk_err *err)
+{
+    struct half half = {0};
+    int rc = 0;
+    *r = (struct stk_rank){.world = 1, .local_world = 1, .from = ""};
+    for (size_t i = 0; i < NLAUNCHERS && !rc; i++) {
+        struct stk_rank found = {0};
+        rc = ask(&launchers[i], &half, &found, err);
+        if (rc > 0)
+            *r = found;
+    }
+    rc = rc ? rc : nobody_else(&half, err);
+    return rc < 0 ? rc : 0;
+}
+
+int stk_rank_parse(const char *text, struct stk_rank *r, struct stk_err *err)
+{
+    const char *slash = strchr(text, '/');
+    struct stk_rank v = {.from = ""};
+    if (!slash || !parse_u32(text, (size_t)(slash - text), &v.rank) ||
+        !parse_u32(slash + 1, strlen(slash + 1), &v.world) || v.rank >= v.world)
+        return stk_err_set(err, STK_E_USAGE, NULL, -1,
+                           "\"%.40s\" is not R/W: a rank, counted from 0, of how many", text);
+    *r = v;
+    return 0;
+}

@@ -3,6 +3,7 @@
 
 #include "cmd/cmd.h"
 #include "cmd/grid.h"
+#include "data/image.h"
 
 struct settings {
     struct stk_common common;
@@ -154,6 +155,13 @@ static size_t list_parts(struct part *part, size_t max)
         if (f->missing || optional)
             part[n++] = (struct part){f->name, f->missing};
     }
+#ifdef STK_HAVE_URING
+    part[n++] = (struct part){"io_uring", NULL};
+#else
+    part[n++] = (struct part){"io_uring", "liburing-dev (threads are used instead)"};
+#endif
+    part[n++] = (struct part){"JPEG", stk_image_missing(false)};
+    part[n++] = (struct part){"PNG", stk_image_missing(true)};
     return n;
 }
 

@@ -6,11 +6,11 @@
 #include "cmd/cmd.h"
 
 extern const struct stk_cmd stk_cmd_completion, stk_cmd_formats, stk_cmd_help, stk_cmd_inspect,
-    stk_cmd_pack, stk_cmd_verify, stk_cmd_version;
+    stk_cmd_load, stk_cmd_pack, stk_cmd_verify, stk_cmd_version;
 
 static const struct stk_cmd *const commands[] = {
-    &stk_cmd_inspect, &stk_cmd_pack,    &stk_cmd_verify,     &stk_cmd_formats,
-    &stk_cmd_help,    &stk_cmd_version, &stk_cmd_completion,
+    &stk_cmd_inspect, &stk_cmd_pack, &stk_cmd_verify,  &stk_cmd_load,
+    &stk_cmd_formats, &stk_cmd_help, &stk_cmd_version, &stk_cmd_completion,
 };
 
 #define NCOMMANDS (sizeof commands / sizeof *commands)

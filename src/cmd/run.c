@@ -60,7 +60,7 @@ void stk_hint(const char *text)
 /* What to do about an error, NULL where we do not know better than the message. */
 static const char *hint_for(const struct stk_cmd *cmd, const struct stk_err *err)
 {
-    bool pack = strcmp(cmd->name, "pack") == 0;
+    bool pack = strcmp(cmd->name, "pack") == 0, load = strcmp(cmd->name, "load") == 0;
     switch (err->code) {
     case STK_E_SYS:
         if (err->sys_errno == ENOSPC || err->sys_errno == EDQUOT)
@@ -74,7 +74,8 @@ static const char *hint_for(const struct stk_cmd *cmd, const struct stk_err *err
     case STK_E_NOMEM:
         return "fewer --jobs or a smaller --memory take less of it";
     case STK_E_CORRUPT:
-        return pack ? "--on-error skip leaves out what cannot be packed and lists it"
+        return pack   ? "--on-error skip leaves out what cannot be packed and lists it"
+               : load ? "--on-error skip or replace goes on without it and lists it"
                : strcmp(cmd->name, "inspect") == 0 ? "`stoker verify PATH` lists every fault"
                                                    : NULL;
     case STK_E_EXISTS: /* pack's own words say whether --force helps */

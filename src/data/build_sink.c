@@ -324,7 +324,7 @@ static int on_record(struct file_sink *f, const struct stk_event *e, struct stk_
 
 static int on_column(struct file_sink *f, const struct stk_event *e, struct stk_err *err)
 {
-    struct stk_column c;
+    struct stk_stripe c;
     uint32_t field = 0;
     if (e->blob_len != sizeof c)
         return stk_err_set(err, STK_E_CORRUPT, f->path, -1, "bad column reported");

@@ -3,6 +3,7 @@
  * says where that stands).
  */
 #include "data/dataset.h"
+#include "data/label.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "data/build.h"
@@ -419,6 +420,9 @@ void stk_dataset_close(struct stk_dataset *ds)
     if (!ds)
         return;
     stk_reader_free_all(ds->idle);
+    if (ds->labels)
+        stk_labels_release(ds->labels);
+    free(ds->labels);
     stk_index_close(&ds->index);
     stk_manifest_release(&ds->manifest);
     stk_problems_release(&ds->problems);

@@ -49,8 +49,10 @@ struct stk_dataset {
     struct stk_problems problems;
     struct stk_list_options list;
     const struct stk_codec **codec; /* of each field of the index; NULL: the bytes are the value */
-    pthread_mutex_t lock;           /* the idle readers */
+    pthread_mutex_t lock;           /* the idle readers, the labels */
     struct stk_reader *idle;
+    bool labels_known;
+    struct stk_labels *labels; /* by directory, or NULL */
 };
 
 /* As stk_dataset_open(); collect: problems are collected and the rest is opened, else the first one

@@ -17,15 +17,17 @@ enum stk_crop {
 struct stk_image_op {
     uint32_t width, height; /* 0: as stored */
     int crop;               /* enum stk_crop */
+    uint32_t resize;        /* CENTER: what the shorter side becomes first; 0: just enough */
     bool flip;              /* left and right, for half of the images */
     bool nchw;              /* planes one after another; else pixels interleaved */
     uint32_t channels;      /* 3 or 1 */
     double scale_min, scale_max, ratio_min, ratio_max; /* RANDOM: 0.08, 1, 3/4, 4/3 */
 };
 
-/* Reads "image", "image:224", "image:WxH,crop=none|center|random,flip,layout=nhwc|nchw,gray,
- * scale=A-B,ratio=A-B,field=NAME" (without field: the first that holds an image). *field is
- * malloc'ed or NULL. With a size and no crop= it is crop=center. */
+/* Reads "image", "image:224", "image:WxH,crop=none|center|random,resize=N,flip,
+ * layout=nhwc|nchw,gray,scale=A-B,ratio=A-B,field=NAME" (without field: the first that holds an
+ * image). *field is malloc'ed or NULL. With a size and no crop= it is crop=center;
+ * "image:224,resize=256" is torchvision's Resize(256) and CenterCrop(224). */
 int stk_image_op_parse(const char *text, struct stk_image_op *op, char **field,
                        struct stk_err *err);
 

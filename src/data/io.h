@@ -26,7 +26,7 @@ enum stk_io_kind {
 struct stk_io_config {
     enum stk_io_kind kind;
     unsigned depth;      /* requests in flight; 0: 32, more on network file systems */
-    bool random;         /* requests come from all over: no readahead by the kernel */
+    bool random;         /* requests come from all over: bring in no neighbours */
     uint64_t cache_room; /* bytes of page cache the job may fill; for STK_IO_AUTO */
 };
 
@@ -34,17 +34,25 @@ struct stk_io_req {
     /* Set by the owner: */
     uint32_t file;
     uint64_t off;
-    size_t len;     /* > 0 */
-    void *buf;      /* STK_IO_ALIGN-aligned, stk_io_room(len) bytes; unused by STK_IO_MMAP */
-    int segment;    /* which registered memory buf is in, -1: none */
+    size_t len;  /* > 0 */
+    void *buf;   /* STK_IO_ALIGN-aligned, stk_io_room(len) bytes; unused by STK_IO_MMAP */
+    int segment; /* which registered memory buf is in, -1: none */
     void *user;
     /* Set by the engine: */
     int code;            /* 0, or negative, and *why is filled */
-    struct stk_err *why; /* malloc'ed on failure, else NULL. Caller frees with free(). */
+    struct stk_err *why; /* malloc'ed on failure, else NULL (also when there is no memory for it).
+                            Caller frees with free(). */
     const uint8_t *data; /* byte `off` of the file; in buf, or in the mapping (valid until
                             stk_io_close) */
-    struct stk_io_req *next;   /* the engine's */
-    uint64_t submitted_ns;     /* the engine's */
+    /* The engine's own: */
+    struct stk_io_req *next;
+    struct stk_io_file *held;            /* the open file it reads */
+    uint64_t at;                         /* place in the file of buf[0] */
+    size_t want, got;                    /* bytes to ask for from there; bytes that came */
+    uint64_t submitted_ns, completed_ns; /* CLOCK_MONOTONIC */
+    uint8_t job;
+    bool buffered; /* the rest goes through the page cache, though its file is read directly */
+    unsigned tries;
 };
 
 /* Bytes a buffer must have for a read of len. */
@@ -55,34 +63,71 @@ static inline size_t stk_io_room(size_t len)
 
 struct stk_io;
 
+/*
+ * Which thread: the owner is whichever thread submits first; from then on it alone submits, reaps
+ * and calls stk_io_stop(). The others say where they may be called from. Threads that touch mapped
+ * data must not block SIGBUS.
+ */
+
 /* Probes where kind is AUTO. Caller frees with stk_io_close(). */
 int stk_io_open(struct stk_dataset *ds, const struct stk_io_config *cfg, struct stk_io **out,
                 struct stk_err *err);
-/* Waits for what is in flight (after asking for its cancellation), then frees. */
+/* The owner's last call before its thread ends: takes back what has not begun, waits for the rest.
+ * After it every request and its buf is the caller's again, reaped or not (errors that were not
+ * reaped are freed). Mapped data stays. */
+void stk_io_stop(struct stk_io *io);
+/* Frees; mapped data goes away. Stops first where the owner did not. From any thread. */
 void stk_io_close(struct stk_io *io);
 /* "direct", "uring", "threads", "mmap": what it came to be. */
 const char *stk_io_name(const struct stk_io *io);
+/* The same in more words: "direct, io_uring", "direct, threads", "threads, io_uring is not
+ * permitted here". Borrowed. */
+const char *stk_io_detail(const struct stk_io *io);
+/* Why it was chosen: "ext4, 0 % of the data is in memory"; "" when kind was given. Borrowed. */
+const char *stk_io_reason(const struct stk_io *io);
 bool stk_io_maps(const struct stk_io *io); /* true: buf is not used, so give none */
 unsigned stk_io_depth(const struct stk_io *io);
 /* Tells of memory buffers come from, so that the kernel need not pin it for each read. Returns its
- * number for stk_io_req.segment, or -1: it is used without. */
+ * number for stk_io_req.segment, or -1: it is used without. From any thread. All of it becomes
+ * resident. No request of that segment may be in flight when it is unregistered; its memory may be
+ * unmapped right after. */
 int stk_io_register(struct stk_io *io, void *p, size_t size);
 void stk_io_unregister(struct stk_io *io, int segment);
 
 /* Requests that can still be submitted before one must be reaped. */
 unsigned stk_io_free_slots(const struct stk_io *io);
-/* Takes the request. Never fails: trouble is its result. It may be kept back until stk_io_reap(). */
+/* Takes the request. Never fails: trouble is its result. It may be kept back until stk_io_reap().
+ */
 void stk_io_submit(struct stk_io *io, struct stk_io_req *req);
-/* Gives up to max finished ones. wait: blocks until there is one, or stk_io_wake() is called, or
- * nothing is in flight and... nothing is waited for: then until stk_io_wake(). */
+/* Gives up to max finished ones. wait: blocks until there is one or stk_io_wake() was called (also
+ * when nothing is in flight). */
 size_t stk_io_reap(struct stk_io *io, struct stk_io_req **done, size_t max, bool wait);
 /* From any thread: a waiting (or the next waiting) stk_io_reap() returns. */
 void stk_io_wake(struct stk_io *io);
+/*
+ * For mapped data, after it was looked at (from any thread; always true for the other engines):
+ * false when some of [off, off + len) turned out not to be there, so that zeros were seen instead;
+ * say "the file became shorter while it was read". A file cut in the middle of a page reads as
+ * zeros up to the end of that page without anybody noticing: only checksums tell.
+ */
+bool stk_io_intact(struct stk_io *io, uint32_t file, uint64_t off, uint64_t len);
 
 struct stk_io_stats {
     uint64_t reads, bytes_read, opens;
     double depth_integral_s, busy_s; /* their quotient: requests in flight while there were any */
 };
 void stk_io_stats(struct stk_io *io, struct stk_io_stats *out); /* from any thread */
+
+/* What STK_IO_AUTO comes to for a dataset, by its file system and by how much of it is in memory
+ * already (looked up at some places, without reading). */
+struct stk_io_choice {
+    enum stk_io_kind kind;
+    bool network;    /* a file system of another machine */
+    double cached;   /* share of the places looked at that are in memory; < 0: not known */
+    char fs[16];     /* "ext4" */
+    char reason[96]; /* "ext4, 0 % of the data is in memory" */
+};
+int stk_io_probe(struct stk_dataset *ds, const struct stk_io_config *cfg, struct stk_io_choice *out,
+                 struct stk_err *err);
 
 #endif

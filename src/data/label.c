@@ -289,3 +289,45 @@ int stk_labels_of(const struct stk_labels *l, const char *key, size_t len, int64
     *label = s->label;
     return 1;
 }
+
+/* ---- of a dataset that is read ---- */
+
+static int find_labels(struct stk_dataset *ds, struct stk_err *err)
+{
+    struct stk_labels *l = calloc(1, sizeof *l);
+    if (!l)
+        return stk_err_nomem(err, sizeof *l);
+    int rc = ds->has_manifest ? stk_labels_from_manifest(l, &ds->manifest, err)
+                              : stk_labels_init(l, "auto", ds, err);
+    ds->labels_known = rc == 0;
+    if (rc == 0 && l->mode != STK_LABEL_NONE) {
+        ds->labels = l;
+        return 0;
+    }
+    stk_labels_release(l);
+    free(l);
+    return rc;
+}
+
+int stk_dataset_labels(struct stk_dataset *ds, struct stk_labels **out, struct stk_err *err)
+{
+    pthread_mutex_lock(&ds->lock);
+    int rc = ds->labels_known ? 0 : find_labels(ds, err);
+    *out = ds->labels;
+    pthread_mutex_unlock(&ds->lock);
+    return rc;
+}
+
+size_t stk_dataset_classes(struct stk_dataset *ds, const char *const **names)
+{
+    struct stk_labels *l;
+    *names = NULL;
+    if (ds->has_manifest) {
+        *names = ds->manifest.classes;
+        return ds->manifest.nclasses;
+    }
+    if (stk_dataset_labels(ds, &l, NULL) < 0 || !l)
+        return 0;
+    *names = l->classes;
+    return l->nclasses;
+}

@@ -30,4 +30,8 @@ void stk_labels_release(struct stk_labels *l);
 int stk_labels_of(const struct stk_labels *l, const char *key, size_t len, int64_t *label,
                   struct stk_err *err);
 
+/* The labels every sample of a dataset has by its key's directory, found out when first asked for;
+ * *out is NULL where they stand in the samples or nowhere. Borrowed: as long as ds. Thread-safe. */
+int stk_dataset_labels(struct stk_dataset *ds, struct stk_labels **out, struct stk_err *err);
+
 #endif

@@ -1,1 +1,547 @@
-#include "stoker.h"
+/*
+ * loader.c - the loader's calls: opened with settings or a state, asked for batch after batch.
+ */
+#include "data/loader_priv.h"
+#include "base/hash.h"
+#include "base/mem.h"
+#include "base/pool.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MIB             (1ull << 20)
+#define DEFAULT_BATCH   32
+#define DEFAULT_READ    (4 * MIB) /* Lustre's largest request; direct reads gain nothing beyond */
+#define DEFAULT_BLOCK   (1 * MIB)
+#define DEFAULT_WINDOW  (64 * MIB)
+#define MEMORY_LEAST    (64 * MIB)
+#define MEMORY_MOST     (1024 * MIB)
+#define MOST_BATCHES    1024
+#define BATCH_MOST      (1u << 20)
+
+/* ---- settings ---- */
+
+static uint64_t clamp(uint64_t v, uint64_t lo, uint64_t hi)
+{
+    return v < lo ? lo : v > hi ? hi : v;
+}
+
+static int check_options(const struct stk_loader_options *o, struct stk_err *err)
+{
+    if (o->batch > BATCH_MOST)
+        return stk_err_set(err, STK_E_USAGE, NULL, -1, "a batch of %u samples; %u at most",
+                           o->batch, BATCH_MOST);
+    if (o->world && o->rank >= o->world)
+        return stk_err_set(err, STK_E_USAGE, NULL, -1, "rank %u of %u: ranks count from 0", o->rank,
+                           o->world);
+    if (o->world > STK_PLAN_WORLD_MAX)
+        return stk_err_set(err, STK_E_USAGE, NULL, -1, "%u ranks are more than can be", o->world);
+    if (o->shuffle < STK_SHUFFLE_BLOCK || o->shuffle > STK_SHUFFLE_NONE ||
+        o->last < STK_LAST_DROP || o->last > STK_LAST_SHORT ||
+        o->on_error < STK_ON_ERROR_STOP || o->on_error > STK_ON_ERROR_REPLACE)
+        return stk_err_set(err, STK_E_USAGE, NULL, -1, "a setting that does not exist");
+    if (o->threads > 4096 || o->depth > 4096)
+        return stk_err_set(err, STK_E_USAGE, NULL, -1, "at most 4096 threads and reads in flight");
+    return 0;
+}
+
+static void fill_defaults(struct stk_loader_options *o)
+{
+    o->batch = o->batch ? o->batch : DEFAULT_BATCH;
+    o->world = o->world ? o->world : 1;
+    o->threads = o->threads ? o->threads : stk_cpus();
+    o->read_bytes = clamp(o->read_bytes ? o->read_bytes : DEFAULT_READ, 64 << 10, 1ull << 30);
+    o->block_bytes = o->block_bytes ? o->block_bytes : DEFAULT_BLOCK;
+    o->window_bytes = o->window_bytes ? o->window_bytes : DEFAULT_WINDOW;
+    if (!o->memory_bytes)
+        o->memory_bytes = clamp(stk_memory_limit() / 8, MEMORY_LEAST, MEMORY_MOST);
+    o->memory_bytes = clamp(o->memory_bytes, 1 * MIB, 1ull << 46);
+}
+
+static int parse_io(const char *text, enum stk_io_kind *kind, struct stk_err *err)
+{
+    static const char *const names[] = {[STK_IO_AUTO] = "auto",
+                                        [STK_IO_DIRECT] = "direct",
+                                        [STK_IO_URING] = "uring",
+                                        [STK_IO_THREADS] = "threads",
+                                        [STK_IO_MMAP] = "mmap"};
+    *kind = STK_IO_AUTO;
+    for (size_t i = 0; text && i <= sizeof names / sizeof *names; i++) {
+        if (i == sizeof names / sizeof *names)
+            return stk_err_set(err, STK_E_USAGE, NULL, -1,
+                               "no engine '%s'; there are auto, direct, uring, threads, mmap",
+                               text);
+        *kind = (enum stk_io_kind)i;
+        if (strcmp(text, names[i]) == 0)
+            break;
+    }
+    return 0;
+}
+
+static int parse_decode(struct stk_loader *ld, struct stk_err *err)
+{
+    const char *d = ld->o.decode;
+    if (!d || strcmp(d, "auto") == 0 || strcmp(d, "raw") == 0)
+        return 0;
+    return stk_image_op_parse(d, &ld->image, &ld->image_field, err);
+}
+
+/* What tells this dataset from another, for states: its files, not where they are. */
+static uint64_t identify(const struct stk_dataset *ds)
+{
+    const struct stk_index_header *h = ds->index.h;
+    uint64_t v[] = {h->nsamples, h->nextents, h->bytes_stored, h->bytes_samples, h->data_id};
+    return stk_hash64(v, sizeof v);
+}
+
+/* ---- opening ---- */
+
+/* The order's settings from the options; blocks are counted in samples, so that the order depends
+ * on the dataset alone. */
+static void set_order(struct stk_loader *ld)
+{
+    const struct stk_index_header *h = ld->ds->index.h;
+    uint64_t n = h->nsamples, mean = n ? h->bytes_samples / n : 0;
+    uint64_t block = ld->o.block_bytes / (mean ? mean : 1);
+    ld->order = (struct stk_order){.n = n,
+                                   .shuffle = ld->o.shuffle,
+                                   .seed = ld->o.seed,
+                                   .block = block ? block : 1,
+                                   .window = clamp(ld->o.window_bytes / ld->o.block_bytes, 1, n)};
+}
+
+static int take_state(struct stk_loader *ld, struct stk_state *st, struct stk_err *err)
+{
+    int rc = stk_state_read(ld->o.state, strlen(ld->o.state), st, err);
+    if (rc < 0)
+        return rc;
+    if (st->n != ld->order.n || st->dataset_id != ld->dataset_id) {
+        rc = stk_err_set(err, STK_E_STALE, ld->ds->path, -1,
+                         "the state is of another dataset (%llu samples, here are %llu)",
+                         (unsigned long long)st->n, (unsigned long long)ld->order.n);
+        stk_state_release(st);
+        return rc;
+    }
+    ld->order.shuffle = st->shuffle;
+    ld->order.seed = st->seed;
+    ld->order.block = st->block;
+    ld->order.window = st->window;
+    ld->o.epoch = st->epoch;
+    return 0;
+}
+
+static int plan_first(struct stk_loader *ld, struct stk_err *err)
+{
+    struct stk_state st = {0};
+    int rc = ld->o.state ? take_state(ld, &st, err) : 0;
+    if (rc < 0)
+        return rc;
+    ld->first_epoch = ld->feed_epoch = ld->take_epoch = ld->o.epoch;
+    rc = stk_loader_plan(ld, ld->o.epoch, st.stage, st.nstages, err);
+    if (ld->o.state)
+        stk_state_release(&st);
+    return rc;
+}
+
+/* How the budget is divided between reads and batches. */
+static void divide_memory(struct stk_loader *ld, uint64_t *regions)
+{
+    uint64_t dense = 0, n = ld->order.n;
+    uint64_t mean = n ? ld->ds->index.h->bytes_samples / n : 0;
+    for (size_t i = 0; i < ld->ncolumns; i++)
+        dense += ld->column[i].layout == STK_DENSE ? ld->column[i].size : 0;
+    dense *= ld->o.batch;
+    uint64_t batches = ld->o.memory_bytes / (dense + mean * ld->o.batch + 1);
+    ld->max_batches = (uint32_t)clamp(batches, 4, MOST_BATCHES);
+    uint64_t taken = dense * ld->max_batches;
+    *regions = ld->o.memory_bytes - clamp(taken, 0, ld->o.memory_bytes / 2);
+    bool block = ld->order.shuffle == STK_SHUFFLE_BLOCK;
+    uint64_t mean_window = mean * ld->order.block * ld->order.window;
+    uint64_t most = *regions / (block ? 3 : 4);
+    ld->stretch_bytes = clamp(block ? mean_window + mean_window / 8 : ld->o.read_bytes, 64 << 10,
+                              most > 64 << 10 ? most : 64 << 10);
+    uint32_t pieces = 4 * ld->o.threads; /* so that the last piece of a batch is soon done */
+    ld->item_samples = (uint32_t)clamp((ld->o.batch + pieces - 1) / pieces, 1, 256);
+}
+
+static int start_threads(struct stk_loader *ld, struct stk_err *err)
+{
+    sigset_t all, old;
+    /* Signals are the program's; but a fault in mapped data must reach its handler. */
+    sigfillset(&all);
+    sigdelset(&all, SIGBUS);
+    sigdelset(&all, SIGSEGV);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    int e = pthread_create(&ld->feeder, NULL, stk_feed_main, ld);
+    ld->feeder_started = e == 0;
+    for (uint32_t i = 0; e == 0 && i < ld->nworkers; i++) {
+        e = pthread_create(&ld->worker[i].thread, NULL, stk_work_main, &ld->worker[i]);
+        ld->worker[i].started = e == 0;
+        if (e != 0 && i > 0)
+            e = 0; /* fewer will do */
+    }
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    errno = e;
+    return e ? stk_err_sys(err, NULL, "cannot start a thread") : 0;
+}
+
+static int open_parts(struct stk_loader *ld, struct stk_err *err)
+{
+    enum stk_io_kind kind;
+    int rc = parse_io(ld->o.io, &kind, err);
+    if (rc == 0)
+        rc = parse_decode(ld, err);
+    if (rc == 0)
+        rc = stk_reader_new(ld->ds, &ld->reader, err);
+    if (rc == 0)
+        rc = stk_dataset_labels(ld->ds, &ld->labels, err);
+    if (rc == 0)
+        rc = stk_columns_find(ld, err);
+    if (rc == 0)
+        rc = plan_first(ld, err);
+    if (rc < 0)
+        return rc;
+    struct stk_io_config cfg = {.kind = kind,
+                                .depth = ld->o.depth,
+                                .random = ld->order.shuffle == STK_SHUFFLE_GLOBAL,
+                                .cache_room = stk_memory_free() / 2};
+    rc = stk_io_open(ld->ds, &cfg, &ld->io, err);
+    if (rc < 0)
+        return rc;
+    uint64_t regions;
+    divide_memory(ld, &regions);
+    stk_regions_init(&ld->regions, ld->io,
+                     (size_t)(ld->stretch_bytes + ld->stretch_bytes / 8 + 4 * STK_IO_ALIGN),
+                     (size_t)regions);
+    rc = stk_worker_init(&ld->mender, ld, err);
+    ld->worker = calloc(ld->o.threads, sizeof *ld->worker);
+    if (rc == 0 && !ld->worker)
+        rc = stk_err_nomem(err, ld->o.threads * sizeof *ld->worker);
+    for (; rc == 0 && ld->nworkers < ld->o.threads; ld->nworkers++)
+        rc = stk_worker_init(&ld->worker[ld->nworkers], ld, err);
+    return rc < 0 ? rc : start_threads(ld, err);
+}
+
+int stk_loader_open(struct stk_dataset *ds, const struct stk_loader_options *opts,
+                    struct stk_loader **out, struct stk_err *err)
+{
+    struct stk_loader_options none = {0};
+    int rc = check_options(opts ? opts : &none, err);
+    if (rc < 0)
+        return rc;
+    struct stk_loader *ld = calloc(1, sizeof *ld);
+    if (!ld)
+        return stk_err_nomem(err, sizeof *ld);
+    ld->ds = ds;
+    ld->o = opts ? *opts : none;
+    fill_defaults(&ld->o);
+    ld->pid = getpid();
+    atomic_store(&ld->refs, 1);
+    pthread_mutex_init(&ld->lock, NULL);
+    pthread_cond_init(&ld->work_cond, NULL);
+    pthread_condattr_t attr;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&ld->ready_cond, &attr);
+    pthread_condattr_destroy(&attr);
+    stk_sample_init(&ld->sample);
+    ld->work_last = &ld->work_first;
+    ld->out_last = &ld->out_first;
+    ld->submit_last = &ld->submit_first;
+    ld->dataset_id = identify(ds);
+    set_order(ld);
+    rc = open_parts(ld, err);
+    if (rc < 0) {
+        stk_loader_close(ld);
+        return rc;
+    }
+    *out = ld;
+    return 0;
+}
+
+/* ---- closing ---- */
+
+/* Stretches whose batch never came to be: with the batches they belong to. */
+static void free_queues(struct stk_loader *ld)
+{
+    struct batch *b;
+    while ((b = ld->out_first)) {
+        ld->out_first = b->next;
+        for (size_t i = 0; i < b->nheld; i++)
+            stk_stretch_drop(b->held[i]);
+        stk_batch_free(b);
+    }
+    while ((b = ld->free_batches)) {
+        ld->free_batches = b->next;
+        stk_batch_free(b);
+    }
+}
+
+static void destroy(struct stk_loader *ld)
+{
+    free_queues(ld);
+    for (struct stretch *s = ld->all_stretches, *next; s; s = next) {
+        next = s->all_next;
+        if (s->region)
+            stk_region_give(&ld->regions, s->region);
+        stk_stretch_free(s);
+    }
+    if (ld->io) {
+        stk_regions_release(&ld->regions);
+        stk_io_close(ld->io);
+    }
+    for (uint32_t i = 0; i < ld->nworkers; i++)
+        stk_worker_release(&ld->worker[i]);
+    free(ld->worker);
+    stk_worker_release(&ld->mender);
+    stk_reader_free(ld->reader);
+    stk_sample_release(&ld->sample);
+    stk_buf_release(&ld->mended_bytes);
+    stk_columns_release(ld);
+    for (int i = 0; i < 2; i++)
+        if (ld->planned[i])
+            stk_plan_release(&ld->plan[i]);
+    for (size_t i = 0; i < ld->nproblems; i++)
+        free(ld->problem[i]);
+    free(ld->problem);
+    free(ld->image_field);
+    pthread_mutex_destroy(&ld->lock);
+    pthread_cond_destroy(&ld->work_cond);
+    pthread_cond_destroy(&ld->ready_cond);
+    free(ld);
+}
+
+void stk_loader_unref(struct stk_loader *ld)
+{
+    if (atomic_fetch_sub_explicit(&ld->refs, 1, memory_order_acq_rel) == 1)
+        destroy(ld);
+}
+
+void stk_loader_close(struct stk_loader *ld)
+{
+    if (!ld || ld->pid != getpid()) /* in a forked child the threads and locks are not there */
+        return;
+    pthread_mutex_lock(&ld->lock);
+    ld->stop = true;
+    pthread_cond_broadcast(&ld->work_cond);
+    pthread_mutex_unlock(&ld->lock);
+    if (ld->feeder_started) {
+        stk_io_wake(ld->io);
+        pthread_join(ld->feeder, NULL);
+    }
+    for (uint32_t i = 0; i < ld->nworkers; i++)
+        if (ld->worker[i].started)
+            pthread_join(ld->worker[i].thread, NULL);
+    stk_loader_unref(ld);
+}
+
+/* ---- batches ---- */
+
+/* What the next call will give: 1 a batch, 0 the end of the epoch, negative an error; -100: it is
+ * not there yet. With the lock held. */
+#define NOT_YET (-100)
+static int look(struct stk_loader *ld)
+{
+    const struct batch *b = ld->out_first;
+    if (ld->take_step == ld->plan[ld->take_epoch % 2].steps && !ld->epoch_over)
+        return 0;
+    if (b && atomic_load_explicit(&b->todo, memory_order_acquire) == 0)
+        return 1;
+    return ld->fatal ? ld->fatal : NOT_YET;
+}
+
+/* After the end of an epoch: the next one. With the lock held. */
+static int begin_epoch(struct stk_loader *ld, struct stk_err *err)
+{
+    if (!ld->epoch_over)
+        return 0;
+    int rc = stk_loader_plan(ld, ld->take_epoch + 1, NULL, 0, err);
+    if (rc < 0)
+        return rc;
+    ld->take_epoch++;
+    ld->take_step = ld->take_slots = ld->refills = 0;
+    ld->epoch_over = false;
+    stk_feed_wake(ld);
+    return 0;
+}
+
+static void wait_ready(struct stk_loader *ld, const struct timespec *until)
+{
+    ld->waiting = true;
+    stk_feed_wake(ld); /* it may go beyond the budget now */
+    if (until)
+        pthread_cond_timedwait(&ld->ready_cond, &ld->lock, until);
+    else
+        pthread_cond_wait(&ld->ready_cond, &ld->lock);
+    ld->waiting = false;
+}
+
+int stk_loader_wait(struct stk_loader *ld, int timeout_ms)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += timeout_ms / 1000;
+    until.tv_nsec += timeout_ms % 1000 * 1000000l;
+    until.tv_sec += until.tv_nsec / 1000000000l;
+    until.tv_nsec %= 1000000000l;
+    double begin = stk_now();
+    if (ld->pid != getpid())
+        return 1;
+    pthread_mutex_lock(&ld->lock);
+    bool ready = begin_epoch(ld, NULL) < 0 || look(ld) != NOT_YET;
+    while (!ready) {
+        wait_ready(ld, &until);
+        struct timespec now;
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        ready = look(ld) != NOT_YET;
+        if (now.tv_sec > until.tv_sec ||
+            (now.tv_sec == until.tv_sec && now.tv_nsec >= until.tv_nsec))
+            break;
+    }
+    pthread_mutex_unlock(&ld->lock);
+    ld->stats.stall_ns += (uint64_t)((stk_now() - begin) * 1e9);
+    return ready;
+}
+
+/* Takes the next batch off the queue; NULL and *rc: none. */
+static struct batch *take_batch(struct stk_loader *ld, int *rc, struct stk_err *err)
+{
+    struct batch *b = NULL;
+    pthread_mutex_lock(&ld->lock);
+    *rc = begin_epoch(ld, err);
+    int what = *rc < 0 ? *rc : look(ld);
+    if (what == NOT_YET) {
+        double begin = stk_now();
+        while ((what = look(ld)) == NOT_YET)
+            wait_ready(ld, NULL);
+        ld->stats.stall_ns += (uint64_t)((stk_now() - begin) * 1e9);
+    }
+    if (what == 1) {
+        b = ld->out_first;
+        ld->out_first = b->next;
+        if (!b->next)
+            ld->out_last = &ld->out_first;
+    } else if (what == 0) {
+        ld->epoch_over = true;
+    } else if (*rc == 0) {
+        *rc = ld->fatal;
+        if (err)
+            *err = ld->fatal_why;
+    }
+    pthread_mutex_unlock(&ld->lock);
+    return b;
+}
+
+static void count_batch(struct stk_loader *ld, const struct batch *b)
+{
+    struct stk_loader_stats *st = &ld->stats;
+    st->batches++;
+    st->samples += b->size;
+    st->bytes_asked += b->bytes;
+    for (uint32_t k = 0; k < b->size; k++)
+        st->repeats += b->flags[k] & STK_REPEAT;
+    ld->take_step++;
+    ld->take_slots += b->size;
+}
+
+int stk_loader_next(struct stk_loader *ld, struct stk_batch **out, struct stk_err *err)
+{
+    int rc;
+    if (ld->pid != getpid())
+        return stk_err_set(err, STK_E_USAGE, ld->ds->path, -1,
+                           "the loader was opened before fork(): open one in each process");
+    struct batch *b = take_batch(ld, &rc, err);
+    if (!b)
+        return rc;
+    struct stk_err why = {0};
+    rc = stk_mend(ld, b, &why);
+    if (rc == 0)
+        rc = stk_batch_finish(b, &why);
+    atomic_fetch_add(&ld->refs, 1);
+    if (rc < 0) {
+        pthread_mutex_lock(&ld->lock);
+        ld->fatal = rc;
+        ld->fatal_why = why;
+        pthread_mutex_unlock(&ld->lock);
+        if (err)
+            *err = why;
+        stk_batch_release(&b->pub);
+        return rc;
+    }
+    count_batch(ld, b);
+    *out = &b->pub;
+    return 1;
+}
+
+/* ---- what it says of itself ---- */
+
+uint64_t stk_loader_steps(const struct stk_loader *ld)
+{
+    return ld->plan[ld->take_epoch % 2].steps;
+}
+
+int stk_loader_state(const struct stk_loader *ld, char **out, struct stk_err *err)
+{
+    const struct stk_plan *p = &ld->plan[ld->take_epoch % 2];
+    struct stk_plan fresh = {0};
+    struct stk_state st;
+    struct stk_buf b = STK_BUF_INIT;
+    uint64_t slots = ld->take_slots, refills = ld->refills;
+    int rc = 0;
+    if (ld->epoch_over) { /* nothing of the next one is done */
+        struct stk_order o;
+        stk_order_init(&o, ld->order.n, ld->order.shuffle, ld->order.seed, ld->take_epoch + 1,
+                       ld->order.block, ld->order.window);
+        rc = stk_plan_init(&fresh, &o, NULL, 0, ld->o.rank, ld->o.world, ld->o.batch, ld->o.last,
+                           err);
+        p = &fresh;
+        slots = refills = 0;
+    }
+    if (rc < 0)
+        return rc;
+    rc = stk_plan_state(p, slots, refills, ld->dataset_id, &st, err);
+    if (rc == 0) {
+        rc = stk_state_write(&st, &b, err);
+        stk_state_release(&st);
+    }
+    if (ld->epoch_over)
+        stk_plan_release(&fresh);
+    if (rc == 0) {
+        *out = strdup(stk_buf_cstr(&b));
+        rc = *out ? 0 : stk_err_nomem(err, b.len);
+    }
+    stk_buf_release(&b);
+    return rc;
+}
+
+void stk_loader_stats(struct stk_loader *ld, struct stk_loader_stats *out)
+{
+    struct stk_io_stats io;
+    stk_io_stats(ld->io, &io);
+    *out = ld->stats;
+    out->reads = io.reads;
+    out->bytes_read = io.bytes_read;
+    out->opens = io.opens;
+    out->depth = io.busy_s > 0 ? io.depth_integral_s / io.busy_s : 0;
+    out->decode_ns = atomic_load_explicit(&ld->decode_ns, memory_order_relaxed);
+    out->memory_bytes = ld->o.memory_bytes;
+    pthread_mutex_lock(&ld->lock);
+    uint64_t dense = 0;
+    for (size_t i = 0; i < ld->ncolumns; i++)
+        dense += ld->column[i].layout == STK_DENSE ? ld->column[i].size : 0;
+    dense *= ld->o.batch;
+    out->memory_peak_bytes = dense * ld->nbatches + ld->regions.peak;
+    pthread_mutex_unlock(&ld->lock);
+    out->threads = ld->nworkers;
+    out->io = stk_io_name(ld->io);
+    out->io_detail = stk_io_detail(ld->io);
+    out->io_reason = stk_io_reason(ld->io);
+}
+
+const char *stk_loader_problem(struct stk_loader *ld, size_t i)
+{
+    return i < ld->nproblems ? ld->problem[i] : NULL;
+}

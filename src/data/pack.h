@@ -4,7 +4,6 @@
 
 #include "data/dataset.h"
 
-enum stk_on_error { STK_ON_ERROR_STOP, STK_ON_ERROR_SKIP };
 
 struct stk_pack_options {
     const char *format;      /* of the destination; NULL: from DST's suffix, else tfrecord */

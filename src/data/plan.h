@@ -1,10 +1,11 @@
 /*
  * plan.h - the order of samples: a pure function of (seed, epoch, shuffle settings, what is done).
  *
- * Nothing here is stored per sample. An epoch is a sequence of n positions; `order` turns a position
- * into a sample. Rank r of W has the r-th of W contiguous parts of what is left of the sequence
- * (sizes differ by one at most). Going on with another number of ranks: what each of the W ranks
- * before had consumed of its part is cut out, and the rest is a shorter sequence to divide anew.
+ * Nothing here is stored per sample. An epoch is a sequence of n positions; `order` turns a
+ * position into a sample. Rank r of W has the r-th of W contiguous parts of what is left of the
+ * sequence (sizes differ by one at most). Going on with another number of ranks: what each of the W
+ * ranks before had consumed of its part is cut out, and the rest is a shorter sequence to divide
+ * anew.
  */
 #ifndef STK_DATA_PLAN_H
 #define STK_DATA_PLAN_H
@@ -13,17 +14,39 @@
 #include "base/err.h"
 #include "data/perm.h"
 
-struct stk_order {
-    uint64_t n;
-    int shuffle;            /* enum stk_shuffle */
-    uint64_t seed, epoch;
-    uint64_t block, window; /* BLOCK: samples a block, blocks a window */
-    /* Derived. */
-    uint64_t nblocks, short_at, deficit, rotate;
-    struct stk_perm blocks, all;
+#define STK_PLAN_SAMPLES_MAX (1ull << 62) /* no sum of the arithmetic below can overflow */
+#define STK_PLAN_WORLD_MAX   (1u << 20)
+#define STK_STAGES_MAX       64
+
+/* ---- the order of an epoch ---- */
+
+struct stk_div { /* dividing by d with a multiplication */
+    uint64_t d, reciprocal;
 };
 
-/* block and window are ignored unless shuffle is BLOCK (0: 1). */
+/*
+ * BLOCK: the samples, cut into blocks, blocks permuted; runs of up to `window` of them are a window
+ * (as few windows as there can be, equal to one block, so that none is too small to mix); the
+ * samples of a window permuted. Last, all samples are moved on by `rotate`, around the end: so the
+ * blocks' borders are others in every epoch.
+ */
+struct stk_order {
+    uint64_t n;
+    int shuffle; /* enum stk_shuffle */
+    uint64_t seed, epoch;
+    uint64_t block, window; /* BLOCK: samples a block, blocks a window at most */
+    /* Derived. */
+    uint64_t key, rotate;
+    uint64_t nblocks;
+    uint64_t short_at, deficit; /* where the last block went, and what it lacks */
+    uint64_t cut;               /* first position behind it: behind its end, places shift */
+    uint64_t big_windows;       /* the first windows: small_window + 1 blocks */
+    struct stk_div by_block, by_big, by_small; /* samples a block, blocks a big and small window */
+    struct stk_perm perm;                      /* GLOBAL: of the samples; BLOCK: of the blocks */
+};
+
+/* n <= STK_PLAN_SAMPLES_MAX. block and window are ignored unless shuffle is BLOCK (0: 1; at most
+ * the whole). */
 void stk_order_init(struct stk_order *o, uint64_t n, int shuffle, uint64_t seed, uint64_t epoch,
                     uint64_t block, uint64_t window);
 /* The sample at position p (< n). A bijection. */
@@ -31,44 +54,68 @@ uint64_t stk_order_at(const struct stk_order *o, uint64_t p);
 /* Positions [*first, *end) that share a window with p: what may be worth reading together. All of
  * it for GLOBAL and NONE. */
 void stk_order_window(const struct stk_order *o, uint64_t p, uint64_t *first, uint64_t *end);
+const char *stk_shuffle_name(int shuffle); /* "block" */
 
-/* A time the epoch was left: `world` ranks had consumed `done` samples each of their parts, and
- * rank r had used up refill[r] more from the end of its part in place of bad ones. */
+/* ---- the part of a rank ---- */
+
+/* A time the epoch was left: `world` ranks had been given `done` slots each of their parts, and
+ * rank r had used up refill[r] more from the end of its part in place of bad ones. `done` may reach
+ * past the end of a part (repeats do) or into what was refilled: that is nothing more. */
 struct stk_stage {
     uint32_t world;
     uint64_t done;
     uint64_t *refill; /* world of them, or NULL: none */
-    uint64_t n;       /* length of the sequence this stage divided (derived) */
+    /* Derived by the plan: */
+    uint64_t n;       /* length of the sequence this stage divided */
+    uint64_t *before; /* with refill: what ranks below r left, world + 1 of them */
 };
 
+/*
+ * Slots count what a rank is given from the start of this plan on. When the newest stage had as
+ * many ranks as there are now, the plan goes on inside that stage's parts: every rank gets exactly
+ * what it would have got without the break (same batch size and `last` given), repeats included,
+ * and needs nobody else's refills. `given` and `refilled` are what that stage had consumed of this
+ * rank's part.
+ */
 struct stk_plan {
     struct stk_order order;
-    struct stk_stage *stage; /* older ones first */
+    struct stk_stage *stage; /* older ones first; without the one that is gone on in */
     size_t nstages;
-    uint64_t left; /* length of the sequence that is divided now */
+    uint64_t *refill; /* of the stage that is gone on in: world of them, or NULL */
+    uint64_t left;    /* length of the sequence that is divided now */
     uint32_t rank, world, batch;
     int last; /* enum stk_last */
     /* Derived: */
-    uint64_t first, size; /* this rank's part */
-    uint64_t steps;       /* the same on every rank */
-    uint64_t slots;       /* samples this rank gives out: the sum over its batches */
+    uint64_t first, size;     /* this rank's part of that sequence */
+    uint64_t given, refilled; /* before this plan began */
+    uint64_t steps;           /* the same on every rank */
+    uint64_t slots;           /* samples this rank gives out: the sum over its batches */
 };
 
-#define STK_STAGES_MAX 64
+/* Follows stages (older ones first) from n samples on: sets their n, and *left to what the newest
+ * leaves. STK_E_CORRUPT where they contradict n or each other. */
+int stk_stages_check(struct stk_stage *stage, size_t nstages, uint64_t n, uint64_t *left,
+                     struct stk_err *err);
 
-/* Plans what is left of the epoch. stages are copied. Caller releases with stk_plan_release(). */
+/* Plans what is left of the epoch. stages (older ones first) are copied. Caller releases with
+ * stk_plan_release(), not needed after an error. */
 int stk_plan_init(struct stk_plan *p, const struct stk_order *o, const struct stk_stage *stage,
                   size_t nstages, uint32_t rank, uint32_t world, uint32_t batch, int last,
                   struct stk_err *err);
 void stk_plan_release(struct stk_plan *p);
-/* Position in the epoch of element k (< left) of what is left. */
+/* Position in the epoch of element k (< left) of the sequence that is divided now. */
 uint64_t stk_plan_position(const struct stk_plan *p, uint64_t k);
 /* The sample in slot s (< slots) of this rank; *repeat: it stands elsewhere in this epoch too. */
 uint64_t stk_plan_sample(const struct stk_plan *p, uint64_t s, bool *repeat);
-/* Samples in batch `step`. */
+/* The same when this plan has taken `refills` samples from the end of the part already: the part
+ * ends that much earlier, slots behind that are repeats. */
+uint64_t stk_plan_sample_after(const struct stk_plan *p, uint64_t s, uint64_t refills,
+                               bool *repeat);
+/* Samples in batch `step` (< steps). */
 uint64_t stk_plan_batch_size(const struct stk_plan *p, uint64_t step);
-/* Refill i (from 0) of this rank: the sample i places before the end of its part; false when that
- * would reach below slot `used` (slots given out so far). */
+/* Refill i (from 0) of this plan: the sample i places before the end of the part, or of what
+ * earlier refills left of it; false when that would reach below slot `used` (slots given out so
+ * far, those under way included). */
 bool stk_plan_refill(const struct stk_plan *p, uint64_t used, uint64_t i, uint64_t *sample);
 
 /* ---- the state a loader is resumed from ---- */
@@ -76,35 +123,43 @@ bool stk_plan_refill(const struct stk_plan *p, uint64_t used, uint64_t i, uint64
 struct stk_state {
     uint64_t n, dataset_id;
     int shuffle;
-    uint64_t seed, epoch, block, window;
+    uint64_t seed, epoch, block, window; /* block, window: 0 unless shuffle is BLOCK */
     struct stk_stage stage[STK_STAGES_MAX];
     size_t nstages;
 };
 
-/* JSON, one line. */
+/* The state of this rank after `slots` slots and `refills` refills of plan p. The other ranks'
+ * refills are those known when the plan began. To resume: stk_order_init() from the state's
+ * settings, stk_plan_init() with its stages. At the end of an epoch write the state of the next
+ * one instead: a plan without stages, 0, 0. Caller releases with stk_state_release(). */
+int stk_plan_state(const struct stk_plan *p, uint64_t slots, uint64_t refills, uint64_t dataset_id,
+                   struct stk_state *out, struct stk_err *err);
+/* JSON, one line without a newline, appended to out. */
 int stk_state_write(const struct stk_state *s, struct stk_buf *out, struct stk_err *err);
-/* Trusts nothing: every number is checked. Caller releases with stk_state_release(). */
+/* Trusts nothing: every number is checked. Caller releases with stk_state_release(), not needed
+ * after an error. */
 int stk_state_read(const char *text, size_t len, struct stk_state *s, struct stk_err *err);
 void stk_state_release(struct stk_state *s);
-/* Puts the states of all ranks of one moment together (they differ in refills only). */
+/* Puts the states of all ranks of one moment together (they differ in refills only): needed before
+ * going on with another number of ranks when samples were refilled. Caller releases out. */
 int stk_state_merge(const struct stk_state *s, size_t nstates, struct stk_state *out,
                     struct stk_err *err);
 
 /* ---- how good a shuffle is ---- */
 
 struct stk_mixing {
-    uint64_t looked_at;   /* positions */
-    double moved;         /* mean |sample - position| / n; 1/3 for a random order */
-    double moved_random;  /* what a random order has for this n */
-    double kept;          /* share of neighbours in the order that are neighbours in the data */
+    uint64_t looked_at;  /* positions */
+    double moved;        /* mean |sample - position| / n; 1/3 for a random order */
+    double moved_random; /* what a random order has for this n */
+    double kept;         /* share of neighbours in the order that are neighbours in the data */
     double kept_random;
-    double spread;        /* mean share of distinct parts of the data (64 equal ones) in a batch... */
-    double spread_random; /* ...and what random batches of that size would have */
+    double spread; /* mean share of distinct parts of the data (64 equal ones) in a batch... */
+    double spread_random;           /* ...and what random batches of that size would have */
     double classes, classes_random; /* the same for labels; 0 when there are none */
 };
 
 /* label: NULL, or gives the class of a sample (negative: unknown). Looks at `budget` positions at
- * most, in whole batches taken all over the epoch. */
+ * most, in whole batches taken all over the epoch; a batch larger than that is cut. */
 int stk_mixing_measure(const struct stk_order *o, uint64_t batch, uint64_t budget,
                        int64_t (*label)(void *user, uint64_t sample), void *user,
                        struct stk_mixing *out, struct stk_err *err);

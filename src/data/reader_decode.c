@@ -1,9 +1,8 @@
 /*
- * reader_decode.c - from stored bytes to data: frames checked, filters undone, decoded extents kept
- * for the samples that share them.
+ * reader_decode.c - the bytes of a slice, filters undone; decoded extents are kept for the samples
+ * that share them.
  */
 #include "data/reader_priv.h"
-#include "format/lister.h"
 
 #include <stdlib.h>
 
@@ -71,42 +70,11 @@ void stk_reader_forget(struct stk_reader *r, uint64_t since)
             r->decoded[i].used = 0;
 }
 
-static int decode_point(struct stk_reader *r, uint64_t extent, const uint8_t *p, size_t n,
-                        struct stk_buf *out, const char *path, uint64_t off, struct stk_err *err)
-{
-    const uint8_t *window;
-    const struct stk_index_point *pt = stk_index_point(&r->ds->index, extent, &window);
-    stk_buf_reset(out);
-    if (!pt || pt->decoded_len > (1u << 30))
-        return stk_err_set(err, STK_E_CORRUPT, r->ds->index_path, -1,
-                           "damaged index: a compressed extent without access point");
-    /* Deflate cannot expand more than 1032 times: an index that says so lies. */
-    if (pt->decoded_len / 1032 > n + 64)
-        return stk_err_set(err, STK_E_CORRUPT, r->ds->index_path, -1,
-                           "damaged index: an access point promises too much");
-    if (!stk_buf_extend(out, (size_t)pt->decoded_len + 1))
-        return stk_err_nomem(err, pt->decoded_len);
-    out->len = (size_t)pt->decoded_len;
-    return stk_point_decode(p, n, pt->bits, window, pt->window_len, out->data, out->len, path, off,
-                            err);
-}
-
 static int decode_extent(struct stk_reader *r, uint64_t extent, const struct stk_extent *e,
                          const uint8_t *p, struct decoded **out, struct stk_err *err)
 {
-    const struct stk_chain *c =
-        (const struct stk_chain *)r->ds->index.table[STK_T_CHAINS] + (e->chain - 1);
     struct decoded *d = free_decoded(r);
-    char *path = stk_reader_file_path(r->ds, e->file);
-    int rc;
-    if (c->nsteps > STK_CHAIN_MAX)
-        rc = stk_err_set(err, STK_E_CORRUPT, r->ds->index_path, -1, "damaged index: bad filters");
-    else if (c->nsteps && c->step[0].id == STK_FILTER_RESUME)
-        rc = decode_point(r, extent, p, (size_t)e->length, &d->data, path, e->offset, err);
-    else
-        rc =
-            stk_filter_decode(c, p, (size_t)e->length, &d->data, &r->scratch, path, e->offset, err);
-    free(path);
+    int rc = stk_fetch_decode(r->ds, extent, e, p, &d->data, &r->scratch, err);
     r->decoded_bytes += d->data.cap;
     if (rc < 0)
         return rc;
@@ -117,85 +85,54 @@ static int decode_extent(struct stk_reader *r, uint64_t extent, const struct stk
     return 0;
 }
 
+/* The stored bytes of an extent that was kept when the batch was planned, or put off. */
+static int read_now(struct stk_reader *r, const struct stk_extent *e, const uint8_t **p,
+                    struct stk_err *err)
+{
+    stk_buf_reset(&r->stored);
+    if (!stk_buf_room(&r->stored, (size_t)e->length + 1))
+        return stk_err_nomem(err, e->length);
+    *p = r->stored.data;
+    return stk_reader_range(r, e->file, e->offset, e->length, r->stored.data, err);
+}
+
 /* The bytes of a filtered slice: from the kept ones, else decoded now. */
-static int decoded_slice(struct stk_reader *r, const struct stk_slice *s, const struct want *w,
-                         const struct stk_extent *e, const uint8_t **p, uint64_t *len,
+static int decoded_slice(struct stk_reader *r, uint32_t i, const uint8_t **p, uint64_t *len,
                          struct stk_err *err)
 {
+    const struct stk_slice *s = stk_fetch_slice(&r->fetch, i);
+    struct stk_extent e;
+    const uint8_t *stored;
+    uint64_t n;
+    int rc = stk_index_extent(&r->ds->index, s->extent, &e, err);
     struct decoded *d = stk_reader_decoded(r, s->extent);
-    const uint8_t *stored = r->bytes.data + w->at;
-    if (!d && !w->len) { /* it was kept when the batch was planned and has been dropped since */
-        struct stk_buf keep = r->bytes;
-        r->bytes = r->stored;
-        stk_buf_reset(&r->bytes);
-        int rc = stk_buf_room(&r->bytes, (size_t)e->length + 1)
-                     ? stk_reader_range(r, e->file, e->offset, e->length, 0, err)
-                     : stk_err_nomem(err, e->length);
-        r->stored = r->bytes;
-        r->bytes = keep;
-        if (rc < 0)
-            return rc;
-        stored = r->stored.data;
-    } else if (s->length == UINT64_MAX && r->ds->format->check) {
-        stored += r->ds->format->head;
-    }
-    int rc = d ? 0 : decode_extent(r, s->extent, e, stored, &d, err);
+    if (rc == 0 && stk_fetch_want(&r->fetch, i)->len)
+        rc = stk_fetch_stored(&r->fetch, i, false, &stored, &n, err);
+    else if (rc == 0 && !d)
+        rc = read_now(r, &e, &stored, err);
+    if (rc == 0 && !d)
+        rc = decode_extent(r, s->extent, &e, stored, &d, err);
     if (rc < 0)
         return rc;
     d->used = ++r->clock;
-    *len = s->length == UINT64_MAX ? d->data.len : s->length;
-    if (s->offset > d->data.len || *len > d->data.len - s->offset) {
-        char *path = stk_reader_file_path(r->ds, e->file);
-        rc = stk_err_set(err, STK_E_CORRUPT, path, (int64_t)e->offset,
-                         "decoded to %zu bytes, fewer than the samples in it need", d->data.len);
-        free(path);
-        return rc;
-    }
-    *p = *len ? d->data.data + s->offset : (const uint8_t *)""; /* nothing may have no buffer */
-    return 0;
+    return stk_fetch_cut(r->ds, s, &e, &d->data, p, len, err);
 }
 
-static int check_frame(struct stk_reader *r, const struct stk_extent *e, const struct want *w,
-                       struct stk_err *err)
+int stk_reader_slice(void *user, uint32_t i, const uint8_t **p, uint64_t *len, bool *fleeting,
+                     struct stk_err *err)
 {
-    /* The path costs an allocation: first without, and only for a failure with it. */
-    const uint8_t *frame = r->bytes.data + w->at;
-    int rc = r->ds->format->check(frame, e->length, NULL, w->off, NULL);
-    if (rc == 0)
-        return 0;
-    char *path = stk_reader_file_path(r->ds, e->file);
-    rc = r->ds->format->check(frame, e->length, path, w->off, err);
-    free(path);
-    return rc;
-}
-
-/* The bytes of slice i. Borrowed: until the next batch, for filtered ones until the next slice. */
-int stk_reader_slice(struct stk_reader *r, uint32_t i, const uint8_t **p, uint64_t *len,
-                     bool *filtered, struct stk_err *err)
-{
-    const struct stk_slice *s = (const struct stk_slice *)(const void *)r->slices.data + i;
-    const struct want *w = (const struct want *)(const void *)r->wants.data + i;
-    struct stk_extent e;
-    *filtered = false;
+    struct stk_reader *r = user;
+    const struct stk_want *w = stk_fetch_want(&r->fetch, i);
+    *fleeting = w->chain != 0;
     *p = (const uint8_t *)"";
     *len = 0;
-    if (s->length == 0)
+    if (stk_fetch_slice(&r->fetch, i)->length == 0)
         return 0;
     if (w->failed) {
-        if (err && w->at < r->nerrs)
-            *err = r->errs[w->at];
+        if (err && w->why < r->fetch.nerrs)
+            *err = r->fetch.errs[w->why];
         return w->failed;
     }
-    int rc = stk_index_extent(&r->ds->index, s->extent, &e, err);
-    bool framed = s->length == UINT64_MAX && r->ds->format->check;
-    if (rc == 0 && framed)
-        rc = check_frame(r, &e, w, err);
-    if (rc < 0)
-        return rc;
-    *filtered = e.chain != 0;
-    if (e.chain)
-        return decoded_slice(r, s, w, &e, p, len, err);
-    *p = r->bytes.data + w->at + (framed ? r->ds->format->head : 0);
-    *len = s->length == UINT64_MAX ? e.length : s->length;
-    return 0;
+    return w->chain ? decoded_slice(r, i, p, len, err)
+                    : stk_fetch_stored(&r->fetch, i, false, p, len, err);
 }

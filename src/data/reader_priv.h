@@ -1,25 +1,17 @@
 /*
  * reader_priv.h - what the parts of the reader share: reader.c brings in the bytes of a batch,
- * reader_decode.c undoes filters and checks frames, reader_sample.c makes samples of them.
+ * reader_decode.c undoes filters and keeps what samples share, reader_one.c reads single ones.
  */
 #ifndef STK_DATA_READER_PRIV_H
 #define STK_DATA_READER_PRIV_H
 
+#include "data/assemble.h"
 #include "data/reader.h"
 
 #define OPEN_FILES  16           /* descriptors kept by a reader */
 #define DECODED_MAX (32u << 20) /* decoded extents kept, in bytes (but always the last one) */
 #define NDECODED    1024 /* a value may be cut into that many extents and be read without thrashing \
                           */
-
-/* A stored range some slice of the batch needs. */
-struct want {
-    uint32_t file;
-    uint32_t slice;    /* index into slices */
-    uint64_t off, len; /* in the file, frame included */
-    size_t at;         /* in the batch buffer, once read */
-    int failed;        /* code, 0: read */
-};
 
 struct open_file {
     int fd;
@@ -37,19 +29,13 @@ struct decoded {
 
 struct stk_reader {
     struct stk_dataset *ds;
-    struct stk_buf slices; /* struct stk_slice of all samples */
-    struct stk_buf first;  /* u32: where each sample's slices begin, and the end */
-    struct stk_buf ids;    /* u64 */
-    struct stk_buf wants;  /* struct want, by slice once read */
-    struct stk_buf order;  /* u32: wants by place */
-    struct stk_buf bytes;  /* what was read */
+    struct stk_fetch fetch;
+    struct stk_buf bytes; /* what was read */
     struct open_file open[OPEN_FILES];
     struct decoded decoded[NDECODED];
     size_t decoded_bytes;
     uint16_t decoded_chain[NDECODED]; /* by extent: place + 1 in decoded, 0: none */
     struct stk_buf scratch, stored;
-    struct stk_err *errs; /* of failed wants, in the order they failed */
-    size_t nerrs;
     uint64_t clock;
     uint64_t batch_clock; /* when the last batch began */
     struct stk_reader_stats stats;
@@ -58,10 +44,8 @@ struct stk_reader {
 
 /* ---- reader.c ---- */
 
-/* malloc'ed path of a file, for messages; NULL: none. */
-char *stk_reader_file_path(const struct stk_dataset *ds, uint64_t file);
-/* Reads bytes of a file to r->bytes.data + at. */
-int stk_reader_range(struct stk_reader *r, uint32_t file, uint64_t off, uint64_t len, size_t at,
+/* Reads bytes of a file to `to`. */
+int stk_reader_range(struct stk_reader *r, uint32_t file, uint64_t off, uint64_t len, uint8_t *to,
                      struct stk_err *err);
 
 /* ---- reader_decode.c ---- */
@@ -70,9 +54,9 @@ int stk_reader_range(struct stk_reader *r, uint32_t file, uint64_t off, uint64_t
 struct decoded *stk_reader_decoded(struct stk_reader *r, uint64_t extent);
 /* Gives up the places of extents not used since then; their memory serves the next ones. */
 void stk_reader_forget(struct stk_reader *r, uint64_t since);
-/* The bytes of slice i of the batch. Borrowed: until the next batch, for filtered ones until the
- * next slice. */
-int stk_reader_slice(struct stk_reader *r, uint32_t i, const uint8_t **p, uint64_t *len,
-                     bool *filtered, struct stk_err *err);
+/* The bytes of slice i of the batch (a stk_slice_fn; user: the reader). Borrowed: until the next
+ * batch, for filtered ones until the next slice. */
+int stk_reader_slice(void *user, uint32_t i, const uint8_t **p, uint64_t *len, bool *fleeting,
+                     struct stk_err *err);
 
 #endif

@@ -117,7 +117,7 @@ int stk_list_part_bytes(struct stk_lister *l, int field, uint64_t off, uint64_t 
 /* Columns: the file has `count` samples, and field's value in sample k is `length` bytes at
  * base + (k % per_extent) * stride of decoded extent first_extent + k / per_extent. Call once a
  * field; count must agree between the fields of a file. */
-struct stk_column {
+struct stk_stripe {
     int field;
     int64_t first_extent;
     uint64_t per_extent, base, stride, length;
@@ -126,7 +126,7 @@ struct stk_column {
      * another, for a codec to arrange ("tile:..."). 0 and 1: the value is in one piece. */
     uint64_t tiles;
 };
-int stk_list_column(struct stk_lister *l, const struct stk_column *c, uint64_t count,
+int stk_list_column(struct stk_lister *l, const struct stk_stripe *c, uint64_t count,
                     struct stk_err *err);
 
 /* What a field's bytes are. codec: NULL (the bytes are the value) or the name of a codec that

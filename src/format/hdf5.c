@@ -2,7 +2,8 @@
  * hdf5.c - HDF5: finds the datasets of a file and lists where the bytes of each sample lie.
  *
  * libhdf5 says what datasets there are (in a child process: jail.h), hdf5_raw.c and hdf5_chunks.c
- * where they lie. Data is never read through libhdf5. Writing is in hdf5_write.c.
+ * where they lie, hdf5_rows.c and hdf5_text.c how samples lie in them. Data is never read through
+ * libhdf5. Writing is in hdf5_write.c.
  */
 #include "format/format.h"
 
@@ -19,9 +20,8 @@ static int bid(const struct stk_probe *p)
 }
 
 #ifdef STK_HAVE_HDF5
-#include "format/hdf5.h"
+#include "format/hdf5_column.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "format/hdf5_write.h"
@@ -30,48 +30,23 @@ static int bid(const struct stk_probe *p)
 
 #define MAX_DATASETS 1000000u /* visited in a file */
 #define MAX_COLUMNS  1024u    /* more of one length: a dataset a sample, which is another layout */
-#define MAX_PARTS    4096u    /* a sample: chunks cut rows into more pieces */
-#define MAX_TILES    16384u   /* a sample, where a codec puts them together */
-#define KEY_MAX      (64u << 10)
-#define MAX_STRING   (16u << 20) /* fixed size; rows are read while listing */
-#define SNIFF_ROWS   64          /* looked at to tell text from bytes */
-
-struct dataset {
-    char *name;
-    struct stk_h5_type type;
-    unsigned rank;
-    uint64_t dim[STK_H5_MAX_RANK];
-};
 
 struct visit {
     struct stk_h5_file *f;
     struct stk_lister *l;
-    struct dataset *set;
+    struct stk_h5_dataset *set;
     size_t n, cap;
     struct stk_err *err;
-};
-
-/* A column that is more than uniform slices: strings, and values in the global heap. */
-struct column {
-    struct stk_h5_store store, offsets; /* offsets: of a ragged pair */
-    struct stk_h5_heap heap;
-    const struct dataset *set;
-    int64_t first_extent, empty_extent; /* empty: of no bytes, for empty values */
-    uint64_t at, len;                   /* the value located last: in the file, or in its row */
-    char *bytes;                        /* a row, or a key */
-    char codec[16];                     /* of tiled rows */
-    bool is_key;
-    bool quiet; /* only looking: problems are reported when the sample is listed */
 };
 
 struct listing {
     struct stk_h5_file file;
     struct stk_lister *l;
     hid_t h5;
-    struct dataset *set;
+    struct stk_h5_dataset *set;
     struct stk_table_array *array;
     size_t n;
-    struct column *column;
+    struct stk_h5_column *column;
     struct stk_table_column *table;
     size_t ncolumns;
     uint64_t count;
@@ -84,7 +59,7 @@ static void still_alive(void *user)
     stk_list_alive(user);
 }
 
-static int describe(struct visit *v, hid_t ds, struct dataset *d)
+static int describe(struct visit *v, hid_t ds, struct stk_h5_dataset *d)
 {
     const char *path = stk_src_path(v->f->src);
     hid_t type = H5Dget_type(ds), space = H5Dget_space(ds);
@@ -112,14 +87,14 @@ static int add_dataset(struct visit *v, hid_t root, const char *name)
                            "more than a million datasets in the file");
     if (v->n == v->cap) {
         size_t cap = v->cap ? v->cap * 2 : 64;
-        struct dataset *grown = realloc(v->set, cap * sizeof *grown);
+        struct stk_h5_dataset *grown = realloc(v->set, cap * sizeof *grown);
         if (!grown)
             return stk_err_nomem(v->err, cap * sizeof *grown);
         v->set = grown;
         v->cap = cap;
     }
-    struct dataset *d = &v->set[v->n];
-    *d = (struct dataset){.name = strdup(name)};
+    struct stk_h5_dataset *d = &v->set[v->n];
+    *d = (struct stk_h5_dataset){.name = strdup(name)};
     if (!d->name)
         return stk_err_nomem(v->err, strlen(name));
     v->n++;
@@ -168,7 +143,7 @@ static int find_datasets(struct listing *t, struct stk_err *err)
 
 /* ---- which of them are columns ---- */
 
-static void as_array(const struct dataset *d, struct stk_table_array *a)
+static void as_array(const struct stk_h5_dataset *d, struct stk_table_array *a)
 {
     *a = (struct stk_table_array){.name = d->name, .name_len = strlen(d->name)};
     a->kind = STK_ARRAY;
@@ -188,7 +163,7 @@ static void as_array(const struct dataset *d, struct stk_table_array *a)
         a->bytes = UINT64_MAX / MAX_DATASETS;
 }
 
-static int not_read(struct listing *t, const struct dataset *d, const char *why,
+static int not_read(struct listing *t, const struct stk_h5_dataset *d, const char *why,
                     struct stk_err *err)
 {
     return stk_list_problem(t->l, -1, err, "dataset '%.200s' is left out: %s", d->name, why);
@@ -202,7 +177,7 @@ static int drop_refused(struct listing *t, struct stk_err *err)
         other |=
             t->array[i].column && t->set[i].type.what != STK_H5_REFUSED && !t->set[i].type.compound;
     for (size_t i = 0; i < t->n; i++) {
-        struct dataset *d = &t->set[i];
+        struct stk_h5_dataset *d = &t->set[i];
         const char *why = NULL;
         if (!t->array[i].column)
             continue;
@@ -244,313 +219,6 @@ static int choose_columns(struct listing *t, struct stk_err *err)
     return rc;
 }
 
-/* ---- numbers and opaque bytes: rows ---- */
-
-static uint64_t product(const uint64_t *dim, unsigned from, unsigned to)
-{
-    uint64_t n = 1;
-    for (unsigned i = from; i < to; i++)
-        n *= dim[i]; /* cannot overflow: the dataset's bytes were counted before */
-    return n;
-}
-
-/* True when a row of the dataset is one piece of a block. */
-static bool rows_are_whole(const struct stk_h5_store *s)
-{
-    for (unsigned i = 1; i < s->rank; i++)
-        if (i == 1 ? s->block_dim[i] < s->dim[i] : s->block_dim[i] != s->dim[i])
-            return false;
-    return true;
-}
-
-/*
- * A row cut by the chunk grid: it goes along axis `cut` in steps of the chunk, everything behind
- * that axis being whole in every chunk.
- */
-static unsigned cut_axis(const struct stk_h5_store *s)
-{
-    unsigned cut = s->rank - 1;
-    while (cut > 1 && s->block_dim[cut] == s->dim[cut])
-        cut--;
-    return cut;
-}
-
-static uint64_t pieces_of_row(const struct stk_h5_store *s)
-{
-    unsigned cut = cut_axis(s);
-    uint64_t n = s->grid.dim[cut];
-    for (unsigned i = 1; i < cut; i++)
-        if (__builtin_mul_overflow(n, s->dim[i], &n))
-            return UINT64_MAX;
-    return n;
-}
-
-/* Lists the pieces of one row in the order of its elements. */
-static int list_pieces(void *user, struct stk_lister *l, int field, uint64_t row,
-                       struct stk_err *err)
-{
-    const struct column *c = user;
-    const struct stk_h5_store *s = &c->store;
-    unsigned cut = cut_axis(s);
-    uint64_t inner = s->element * product(s->dim, cut + 1, s->rank);
-    uint64_t coord[STK_H5_MAX_RANK] = {row};
-    uint64_t n = pieces_of_row(s);
-    int rc = 0;
-    for (uint64_t k = 0; rc == 0 && k < n; k++) {
-        uint64_t number = 0, within = 0;
-        for (unsigned i = 0; i < s->rank; i++) {
-            uint64_t block = coord[i] / s->block_dim[i];
-            number = number * s->grid.dim[i] + block;
-            within = within * s->block_dim[i] + coord[i] % s->block_dim[i];
-        }
-        uint64_t left = s->dim[cut] - coord[cut];
-        uint64_t run = left < s->block_dim[cut] ? left : s->block_dim[cut];
-        rc = stk_list_part(l, field, c->first_extent + (int64_t)number, within * s->element,
-                           run * inner, err);
-        coord[cut] += run;
-        for (unsigned i = cut; i > 1 && coord[i] >= s->dim[i]; i--) {
-            coord[i] = 0;
-            coord[i - 1]++;
-        }
-    }
-    return rc;
-}
-
-/* Rows cut along several axes: all tiles of a row, put together by a codec that is told their
- * shape. False: its name has no room for it. */
-static bool tiled_column(struct column *c, struct stk_table_column *out)
-{
-    const struct stk_h5_store *s = &c->store;
-    const struct stk_h5_type *type = &c->set->type;
-    size_t at = (size_t)snprintf(c->codec, sizeof c->codec, "tile");
-    for (unsigned i = 1; i < s->rank + type->ndims; i++) {
-        uint64_t n = i < s->rank ? s->block_dim[i] : type->dim[i - s->rank];
-        at += (size_t)snprintf(c->codec + at, sizeof c->codec - at, "%c%llu", i == 1 ? ':' : 'x',
-                               (unsigned long long)n);
-        if (at >= sizeof c->codec)
-            return false;
-    }
-    if (type->what != STK_H5_NUMBERS || product(s->grid.dim, 1, s->rank) > MAX_TILES)
-        return false;
-    uint64_t bytes = s->element * product(s->block_dim, 1, s->rank);
-    out->spec.codec = c->codec;
-    out->how = STK_TABLE_UNIFORM;
-    out->place = (struct stk_column){.first_extent = c->first_extent,
-                                     .per_extent = s->block_dim[0],
-                                     .stride = bytes,
-                                     .length = bytes,
-                                     .tiles = product(s->grid.dim, 1, s->rank)};
-    return true;
-}
-
-static int rows_column(struct listing *t, struct column *c, struct stk_table_column *out,
-                       struct stk_err *err)
-{
-    const struct stk_h5_store *s = &c->store;
-    const struct stk_h5_type *type = &c->set->type;
-    out->spec.kind = type->what == STK_H5_NUMBERS ? STK_ARRAY : STK_BYTES;
-    if (type->what == STK_H5_NUMBERS) {
-        out->spec.dtype = type->dtype;
-        out->spec.ndim = (uint8_t)(s->rank - 1 + type->ndims);
-        for (unsigned i = 0; i < s->rank - 1; i++)
-            out->spec.dim[i] = s->dim[i + 1];
-        for (unsigned i = 0; i < type->ndims; i++)
-            out->spec.dim[s->rank - 1 + i] = type->dim[i];
-    }
-    if (rows_are_whole(s)) {
-        out->how = STK_TABLE_UNIFORM;
-        out->place = (struct stk_column){.first_extent = c->first_extent,
-                                         .per_extent = s->block_dim[0],
-                                         .stride = s->element * product(s->block_dim, 1, s->rank),
-                                         .length = s->element * product(s->dim, 1, s->rank)};
-        return 0;
-    }
-    if (tiled_column(c, out))
-        return 0;
-    if (pieces_of_row(s) > MAX_PARTS)
-        return stk_err_set(err, STK_E_UNSUPPORTED, stk_src_path(t->file.src), -1,
-                           "dataset '%.200s': its chunks cut a sample into %llu pieces; h5repack "
-                           "-l CHUNK=... with chunks of whole samples makes a copy that is read",
-                           s->name, (unsigned long long)pieces_of_row(s));
-    out->how = STK_TABLE_OTHER;
-    out->parts = list_pieces;
-    out->user = c;
-    return 0;
-}
-
-/* ---- strings of fixed size: read while listing, to leave the padding out ---- */
-
-static size_t string_length(const struct stk_h5_type *type, const char *p)
-{
-    size_t n = type->size;
-    if (type->padding == H5T_STR_NULLTERM)
-        return strnlen(p, n);
-    char pad = type->padding == H5T_STR_SPACEPAD ? ' ' : '\0';
-    while (n && p[n - 1] == pad)
-        n--;
-    return n;
-}
-
-static int locate_string(void *user, struct stk_lister *l, uint64_t row, struct stk_err *err)
-{
-    (void)l;
-    struct column *c = user;
-    size_t size = c->set->type.size;
-    int rc = stk_h5_store_read(&c->store, row * size, c->bytes, size, err);
-    c->len = rc < 0 ? 0 : string_length(&c->set->type, c->bytes);
-    return rc;
-}
-
-static int list_string(void *user, struct stk_lister *l, int field, uint64_t row,
-                       struct stk_err *err)
-{
-    const struct column *c = user;
-    uint64_t per = c->store.block_dim[0];
-    return stk_list_part(l, field, c->first_extent + (int64_t)(row / per),
-                         row % per * c->store.element, c->len, err);
-}
-
-static int string_key(void *user, uint64_t row, const char **key, size_t *len, struct stk_err *err)
-{
-    (void)row, (void)err;
-    const struct column *c = user;
-    *key = c->bytes;
-    *len = (size_t)c->len;
-    return 0;
-}
-
-static int string_column(struct column *c, struct stk_table_column *out, struct stk_err *err)
-{
-    size_t size = c->set->type.size;
-    if (size > MAX_STRING)
-        return stk_err_set(err, STK_E_UNSUPPORTED, stk_src_path(c->store.file->src), -1,
-                           "dataset '%.200s': strings of %zu bytes", c->store.name, size);
-    c->bytes = malloc(size + 1);
-    if (!c->bytes)
-        return stk_err_nomem(err, size);
-    out->how = STK_TABLE_OTHER;
-    out->locate = locate_string;
-    out->parts = list_string;
-    out->key = string_key;
-    out->user = c;
-    return 0;
-}
-
-/* ---- values of variable length: references into the global heap ---- */
-
-static int heap_problem(const struct column *c, struct stk_lister *l, uint64_t row,
-                        const struct stk_err *why, struct stk_err *err)
-{
-    if (c->quiet)
-        return 1;
-    int rc = stk_list_problem(l, why->offset, err, "sample %llu of dataset '%.200s': %s",
-                              (unsigned long long)row, c->set->name, why->what);
-    return rc < 0 ? rc : 1;
-}
-
-static int locate_variable(void *user, struct stk_lister *l, uint64_t row, struct stk_err *err)
-{
-    struct column *c = user;
-    const struct stk_h5_file *f = c->store.file;
-    uint8_t ref[16];
-    struct stk_err why = {.offset = -1};
-    uint64_t size = 0;
-    int rc = stk_h5_store_read(&c->store, row * c->store.element, ref, c->store.element, err);
-    if (rc < 0)
-        return rc;
-    c->len = stk_le32(ref);
-    uint64_t addr = stk_h5_addr(f, ref + 4);
-    if (!c->len)
-        return 0;
-    rc = stk_h5_heap_find(&c->heap, addr, stk_le32(ref + 4 + f->addr_size), &c->at, &size, &why);
-    if (rc == 0 && size < c->len)
-        rc = stk_err_set(&why, STK_E_CORRUPT, NULL, (int64_t)c->at,
-                         "%llu bytes in the heap where %llu should be", (unsigned long long)size,
-                         (unsigned long long)c->len);
-    if (rc == 0 && c->is_key && c->len > KEY_MAX)
-        rc = stk_err_set(&why, STK_E_CORRUPT, NULL, (int64_t)c->at, "a key of %llu bytes",
-                         (unsigned long long)c->len);
-    return rc < 0 ? heap_problem(c, l, row, &why, err) : 0;
-}
-
-static int list_variable(void *user, struct stk_lister *l, int field, uint64_t row,
-                         struct stk_err *err)
-{
-    (void)row;
-    struct column *c = user;
-    if (!c->len)
-        return stk_list_part(l, field, c->empty_extent, 0, 0, err);
-    int64_t extent = stk_list_extent(l, c->at, c->len, NULL, err);
-    return extent < 0 ? (int)extent : stk_list_part(l, field, extent, 0, c->len, err);
-}
-
-static int variable_key(void *user, uint64_t row, const char **key, size_t *len,
-                        struct stk_err *err)
-{
-    (void)row;
-    struct column *c = user;
-    const uint8_t *p = NULL;
-    size_t got = 0;
-    *len = (size_t)c->len;
-    *key = "";
-    if (!c->len)
-        return 0;
-    int rc = stk_src_peek(c->store.file->src, c->at, (size_t)c->len, &p, &got, err);
-    if (rc < 0)
-        return rc;
-    /* Copied: what is peeked at is gone when the next column is located. */
-    *len = got;
-    *key = memcpy(c->bytes, p, got);
-    return 0;
-}
-
-static int variable_column(struct listing *t, struct column *c, struct stk_table_column *out,
-                           struct stk_err *err)
-{
-    c->heap.file = &t->file;
-    c->bytes = malloc(KEY_MAX);
-    if (!c->bytes)
-        return stk_err_nomem(err, KEY_MAX);
-    c->empty_extent = stk_list_extent(t->l, 0, 0, NULL, err);
-    out->how = STK_TABLE_OTHER;
-    out->locate = locate_variable;
-    out->parts = list_variable;
-    out->key = variable_key;
-    out->user = c;
-    return c->empty_extent < 0 ? (int)c->empty_extent : 0;
-}
-
-/* Files in C mark every string ASCII, whatever is in it: the first ones tell. */
-static bool looks_like_text(struct listing *t, struct stk_table_column *col)
-{
-    struct stk_err ignored;
-    struct column *c = col->user;
-    bool text = true;
-    c->quiet = true;
-    for (uint64_t row = 0; text && row < t->count && row < SNIFF_ROWS; row++) {
-        const char *p;
-        size_t n;
-        if (col->locate(c, t->l, row, &ignored) != 0)
-            continue;
-        text = c->len <= KEY_MAX &&
-               (col->key(c, row, &p, &n, &ignored) < 0 || stk_is_text((const uint8_t *)p, n));
-    }
-    c->quiet = false;
-    return text;
-}
-
-static int text_column(struct listing *t, struct column *c, struct stk_table_column *out,
-                       struct stk_err *err)
-{
-    int rc = c->set->type.what == STK_H5_STRING ? string_column(c, out, err)
-                                                : variable_column(t, c, out, err);
-    if (rc == 0) {
-        bool text = c->set->type.utf8 || (c->set->type.is_string && looks_like_text(t, out));
-        out->spec.kind = text ? STK_TEXT : STK_BYTES;
-    }
-    return rc;
-}
-
 /* ---- ragged pairs ---- */
 
 /* The attribute that says what the bytes are; BYTES without it. */
@@ -578,8 +246,9 @@ static uint8_t ragged_kind(hid_t ds)
     return stk_ragged_kind_find(text, strlen(text));
 }
 
-static int ragged_column(struct listing *t, struct column *c, const struct dataset *offsets,
-                         struct stk_table_column *out, struct stk_err *err)
+static int ragged_column(struct listing *t, struct stk_h5_column *c,
+                         const struct stk_h5_dataset *offsets, struct stk_table_column *out,
+                         struct stk_err *err)
 {
     hid_t ds = H5Dopen2(t->h5, offsets->name, H5P_DEFAULT);
     if (ds < 0)
@@ -587,7 +256,7 @@ static int ragged_column(struct listing *t, struct column *c, const struct datas
     int rc = stk_h5_store_init(&c->offsets, &t->file, ds, offsets->name, &offsets->type, err);
     H5Dclose(ds);
     out->how = STK_TABLE_RAGGED;
-    out->place = (struct stk_column){
+    out->place = (struct stk_stripe){
         .first_extent = c->first_extent, .per_extent = c->store.block_dim[0], .stride = 1};
     if (!out->place.per_extent)
         out->place.per_extent = 1;
@@ -601,8 +270,8 @@ static int ragged_column(struct listing *t, struct column *c, const struct datas
 
 /* ---- all columns ---- */
 
-static int make_column(struct listing *t, size_t i, struct column *c, struct stk_table_column *out,
-                       struct stk_err *err)
+static int make_column(struct listing *t, size_t i, struct stk_h5_column *c,
+                       struct stk_table_column *out, struct stk_err *err)
 {
     const struct stk_table_array *a = &t->array[i];
     c->set = &t->set[i];
@@ -625,18 +294,18 @@ static int make_column(struct listing *t, size_t i, struct column *c, struct stk
     if (a->pair != SIZE_MAX)
         return ragged_column(t, c, &t->set[a->pair], out, err);
     if (c->set->type.what == STK_H5_STRING || c->set->type.what == STK_H5_VARIABLE)
-        return text_column(t, c, out, err);
+        return stk_h5_text_column(c, t->l, t->count, out, err);
     out->is_key = false;
-    return rows_column(t, c, out, err);
+    return stk_h5_rows_column(c, out, err);
 }
 
-static void column_release(struct column *c)
+static void column_release(struct stk_h5_column *c)
 {
     stk_h5_store_release(&c->store);
     stk_h5_store_release(&c->offsets);
     stk_h5_heap_release(&c->heap);
     free(c->bytes);
-    *c = (struct column){0};
+    *c = (struct stk_h5_column){0};
 }
 
 static int make_columns(struct listing *t, struct stk_err *err)

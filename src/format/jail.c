@@ -248,7 +248,7 @@ static bool chain_is_sound(const struct message *m, const uint8_t *blob)
 
 static bool column_is_sound(const struct parent *p, const struct message *m, const uint8_t *blob)
 {
-    struct stk_column c;
+    struct stk_stripe c;
     if (m->blob_len != sizeof c)
         return false;
     memcpy(&c, blob, sizeof c);

@@ -227,7 +227,7 @@ int stk_list_part(struct stk_lister *l, int field, int64_t extent, uint64_t offs
     return emit(l, &e, err);
 }
 
-int stk_list_column(struct stk_lister *l, const struct stk_column *c, uint64_t count,
+int stk_list_column(struct stk_lister *l, const struct stk_stripe *c, uint64_t count,
                     struct stk_err *err)
 {
     struct stk_event e = {.type = STK_EV_COLUMN, .a = count, .blob = c, .blob_len = sizeof *c};

@@ -20,7 +20,7 @@ enum stk_event_type {
     STK_EV_SAMPLE,    /* blob: key; its parts follow */
     STK_EV_PART,      /* a: offset in the decoded extent, b: length, c: extent, field. In a
                          compressed file the extent's own event may come later. */
-    STK_EV_COLUMN,    /* blob: struct stk_column, a: count */
+    STK_EV_COLUMN,    /* blob: struct stk_stripe, a: count */
     STK_EV_POINT,     /* of the last extent: a: decoded length, b: bits, blob: window (zlib) */
     STK_EV_PROBLEM,   /* a: offset (as int64), blob: text. The sink decides whether to go on. */
     STK_EV_END,       /* the sample has all its parts: damage behind it is not its own */

@@ -31,7 +31,7 @@ struct rows {
 
 /* Extents for big-endian data, each a whole number of rows. */
 static int list_swapped(struct stk_lister *l, const struct stk_npy_head *h, const struct rows *r,
-                        struct stk_column *c, struct stk_err *err)
+                        struct stk_stripe *c, struct stk_err *err)
 {
     struct stk_chain chain = {.nsteps = 1,
                               .step[0] = {.id = STK_FILTER_BSWAP, .arg = (uint16_t)h->itemsize}};
@@ -56,7 +56,7 @@ static int list_rows(struct stk_lister *l, const struct stk_npy_head *h, const s
                                   .ndim = h->ndim ? (uint8_t)(h->ndim - 1) : 0};
     for (unsigned i = 1; i < h->ndim; i++)
         spec.dim[i - 1] = h->dim[i];
-    struct stk_column c = {.field = stk_list_field(l, &spec, err),
+    struct stk_stripe c = {.field = stk_list_field(l, &spec, err),
                            .per_extent = r->count ? r->count : 1,
                            .stride = r->bytes,
                            .length = r->bytes};

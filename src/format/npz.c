@@ -284,7 +284,7 @@ static struct stk_chain chain_of(const struct member *m)
 }
 
 /* The member as one extent, with its checksum where the filters leave its bytes as they were. */
-static int list_whole(struct npz *f, const struct member *m, struct stk_column *c,
+static int list_whole(struct npz *f, const struct member *m, struct stk_stripe *c,
                       struct stk_err *err)
 {
     struct stk_chain chain = chain_of(m);
@@ -296,7 +296,7 @@ static int list_whole(struct npz *f, const struct member *m, struct stk_column *
 }
 
 /* A stored big-endian member: extents of whole rows, since a filter decodes whole extents. */
-static int list_swapped(struct npz *f, const struct member *m, uint64_t count, struct stk_column *c,
+static int list_swapped(struct npz *f, const struct member *m, uint64_t count, struct stk_stripe *c,
                         struct stk_err *err)
 {
     struct stk_chain chain = chain_of(m);
@@ -316,7 +316,7 @@ static int list_swapped(struct npz *f, const struct member *m, uint64_t count, s
 static int uniform_column(struct npz *f, const struct member *m, uint64_t count,
                           struct stk_table_column *t, struct stk_err *err)
 {
-    struct stk_column *c = &t->place;
+    struct stk_stripe *c = &t->place;
     t->how = STK_TABLE_UNIFORM;
     t->spec.kind = m->h.chars ? STK_BYTES : STK_ARRAY;
     t->spec.dtype = m->h.dtype;

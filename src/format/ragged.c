@@ -471,7 +471,7 @@ static int key_of(struct listing *t, struct stk_table_column *c, uint64_t row, c
 static int list_uniform(struct stk_lister *l, const struct stk_table_column *c, uint64_t row,
                         struct stk_err *err)
 {
-    const struct stk_column *p = &c->place;
+    const struct stk_stripe *p = &c->place;
     uint64_t tiles = p->tiles ? p->tiles : 1;
     int64_t first = p->first_extent + (int64_t)(row / p->per_extent * tiles);
     int rc = 0;
@@ -485,7 +485,7 @@ static int list_uniform(struct stk_lister *l, const struct stk_table_column *c, 
 static int list_ragged(struct stk_lister *l, const struct stk_table_column *c, uint64_t from,
                        uint64_t to, struct stk_err *err)
 {
-    const struct stk_column *p = &c->place;
+    const struct stk_stripe *p = &c->place;
     int rc = 0;
     do {
         uint64_t within = from % p->per_extent, n = p->per_extent - within;

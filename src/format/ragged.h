@@ -96,7 +96,7 @@ struct stk_table_column {
     /* UNIFORM: as in format.h, the field's number apart. RAGGED: byte b of X is at
      * base + b % per_extent of extent first_extent + b / per_extent; stride and length unused.
      * first_extent must be there also when X is empty. */
-    struct stk_column place;
+    struct stk_stripe place;
 
     /* RAGGED */
     uint64_t data_bytes;             /* of X */

@@ -413,6 +413,17 @@ def manifests():
     seed("manifest", "others", b'{"manifest_version": 3}')
 
 
+def states():
+    s = {"stoker_loader": 1, "samples": 1000, "dataset": "0123456789abcdef", "seed": 7, "epoch": 2,
+         "shuffle": "block", "block": 16, "window": 8}
+    steps = [{"world": 4, "each": 100, "refill": [0, 1, 0, 3]}, {"world": 3, "each": 50},
+             {"world": 7, "each": 8}]
+    seed("state", "fresh", json.dumps({**s, "done": []}).encode())
+    seed("state", "resumed", json.dumps({**s, "done": steps}).encode())
+    seed("state", "huge", json.dumps({**s, "samples": str(1 << 62), "seed": str((1 << 64) - 1),
+                                      "shuffle": "global", "done": steps}).encode())
+
+
 def hdf5s():
     """Files of libhdf5's own, one for each way it keeps chunks; heaps by hand. Needs h5py."""
     def case(name, file, header=0, heap=0, rank=1, filtered=False, dims=(8,), grow=(0,)):
@@ -461,6 +472,7 @@ def main():
     samples()
     indexes()
     manifests()
+    states()
     hdf5s()
     total = sum(p.stat().st_size for p in CORPUS.rglob("*") if p.is_file())
     print(f"{total} bytes in {CORPUS}")

@@ -234,7 +234,7 @@ static int list_lie_column(struct stk_lister *l, struct stk_src *src, struct stk
 {
     (void)src;
     struct stk_field_spec spec = {.name = "x", .kind = STK_BYTES};
-    struct stk_column column = {.field = stk_list_field(l, &spec, err), .per_extent = 1};
+    struct stk_stripe column = {.field = stk_list_field(l, &spec, err), .per_extent = 1};
     return stk_list_column(l, &column, 5, err); /* five extents, none of them listed */
 }
 

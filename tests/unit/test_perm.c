@@ -9,16 +9,18 @@ static void is_bijection(uint64_t n, uint64_t seed)
 {
     struct stk_perm p;
     uint8_t *seen = calloc(n, 1);
-    uint64_t twice = 0, outside = 0;
+    uint64_t twice = 0, outside = 0, lost = 0;
     stk_perm_init(&p, n, seed);
     for (uint64_t i = 0; seen && i < n; i++) {
         uint64_t v = stk_perm_at(&p, i);
         outside += v >= n;
         if (v < n)
             twice += seen[v]++;
+        lost += v < n && stk_perm_inverse(&p, v) != i;
     }
     CHECK_INT(outside, 0);
     CHECK_INT(twice, 0);
+    CHECK_INT(lost, 0);
     free(seen);
 }
 
@@ -57,16 +59,35 @@ static void seeds_differ(void)
     CHECK(same < 15);
 }
 
+/* Small numbers are where a permutation of few rounds shows: blocks of large samples. */
+static void keeps_few_neighbours(uint64_t n)
+{
+    const uint64_t seeds = 2000;
+    uint64_t kept = 0;
+    for (uint64_t seed = 0; seed < seeds; seed++) {
+        struct stk_perm p;
+        stk_perm_init(&p, n, seed);
+        uint64_t a = stk_perm_at(&p, 0), b;
+        for (uint64_t i = 1; i < n; i++, a = b) {
+            b = stk_perm_at(&p, i);
+            kept += a + 1 == b || b + 1 == a;
+        }
+    }
+    /* In a random order each of the n - 1 pairs has a chance of 2/n. */
+    double expected = (double)seeds * 2 * (double)(n - 1) / (double)n;
+    CHECK((double)kept > 0.9 * expected && (double)kept < 1.1 * expected);
+}
+
 static void stays_the_same(void)
 {
-    static const uint64_t small[] = {2, 7, 9, 0, 3, 6, 1, 8, 5, 4};
+    static const uint64_t small[] = {1, 8, 4, 7, 5, 9, 2, 6, 0, 3};
     struct stk_perm p;
     stk_perm_init(&p, 10, 7);
     for (uint64_t i = 0; i < 10; i++)
         CHECK_INT(stk_perm_at(&p, i), small[i]);
     stk_perm_init(&p, 1ull << 40, 7);
-    CHECK_INT(stk_perm_at(&p, 0), 204699862733);
-    CHECK_INT(stk_perm_at(&p, (1ull << 40) - 1), 1049743443627);
+    CHECK_INT(stk_perm_at(&p, 0), 622065221355);
+    CHECK_INT(stk_perm_at(&p, (1ull << 40) - 1), 629773418808);
 }
 
 int main(void)
@@ -77,7 +98,12 @@ int main(void)
             is_bijection(sizes[i], seed * 0x9e3779b97f4a7c15u);
     struct stk_perm p; /* the largest there is */
     stk_perm_init(&p, UINT64_MAX, 3);
-    CHECK(stk_perm_at(&p, UINT64_MAX - 1) < UINT64_MAX);
+    uint64_t v = stk_perm_at(&p, UINT64_MAX - 1);
+    CHECK(v < UINT64_MAX);
+    CHECK(stk_perm_inverse(&p, v) == UINT64_MAX - 1);
+    keeps_few_neighbours(20);
+    keeps_few_neighbours(64);
+    keeps_few_neighbours(640);
     mixes();
     seeds_differ();
     stays_the_same();

@@ -1,16 +1,16 @@
 /*
- * reader_sample.c - from slices to samples: the parts of a field put together, records taken apart
- * by their codec, and single samples for the public call.
+ * assemble.c - samples from slices: fields put together, records taken apart by their codecs.
  */
-#include "data/reader_priv.h"
+#include "data/assemble.h"
+#include "data/reader.h"
 
 #include <stdlib.h>
 
 /* Room for every byte that must be copied together, so that it never moves. */
-static int reserve(struct stk_reader *r, uint32_t first, uint32_t end, struct stk_sample *s,
+static int reserve(const struct stk_fetch *f, uint32_t first, uint32_t end, struct stk_sample *s,
                    struct stk_err *err)
 {
-    const struct stk_slice *sl = (const void *)r->slices.data;
+    const struct stk_slice *sl = stk_fetch_slice(f, 0);
     uint64_t total = 0;
     for (uint32_t i = first; i < end; i++)
         if (sl[i].length != UINT64_MAX && __builtin_add_overflow(total, sl[i].length, &total))
@@ -22,20 +22,20 @@ static int reserve(struct stk_reader *r, uint32_t first, uint32_t end, struct st
 
 /* The value of slices [i, j), all of one field: where it lies when it is one plain slice, else
  * copied together. */
-static int field_bytes(struct stk_reader *r, uint32_t i, uint32_t j, struct stk_sample *s,
-                       const uint8_t **p, uint64_t *len, struct stk_err *err)
+static int field_bytes(stk_slice_fn *slice, void *user, uint32_t i, uint32_t j,
+                       struct stk_sample *s, const uint8_t **p, uint64_t *len, struct stk_err *err)
 {
-    bool filtered;
+    bool fleeting;
     uint64_t n;
-    int rc = stk_reader_slice(r, i, p, len, &filtered, err);
-    if (rc < 0 || (j - i == 1 && !filtered))
+    int rc = slice(user, i, p, len, &fleeting, err);
+    if (rc < 0 || (j - i == 1 && !fleeting))
         return rc;
     size_t at = s->bytes.len;
     if (j - i == 1 && !stk_buf_room(&s->bytes, (size_t)*len + 1))
         return stk_err_nomem(err, *len);
     stk_buf_put(&s->bytes, *p, (size_t)*len);
     for (uint32_t k = i + 1; rc == 0 && k < j; k++) {
-        rc = stk_reader_slice(r, k, p, &n, &filtered, err);
+        rc = slice(user, k, p, &n, &fleeting, err);
         if (rc == 0)
             stk_buf_put(&s->bytes, *p, (size_t)n);
     }
@@ -95,16 +95,16 @@ static void rename_single(struct stk_sample *s, size_t before, const char *name,
     f->name_len = len;
 }
 
-static int add_field(struct stk_reader *r, uint32_t number, const uint8_t *p, uint64_t len,
+static int add_field(const struct stk_dataset *ds, uint32_t number, const uint8_t *p, uint64_t len,
                      bool only, struct stk_sample *s, struct stk_err *err)
 {
     const char *name;
-    const struct stk_index *idx = &r->ds->index;
+    const struct stk_index *idx = &ds->index;
     const struct stk_index_field *f = stk_index_field(idx, number, &name);
     if (!f)
-        return stk_err_set(err, STK_E_CORRUPT, r->ds->index_path, -1,
+        return stk_err_set(err, STK_E_CORRUPT, ds->index_path, -1,
                            "damaged index: a field that is not there");
-    const struct stk_codec *c = r->ds->codec[number];
+    const struct stk_codec *c = ds->codec[number];
     if (!c)
         return plain_value(f, name, p, len, s, err);
     if (c->arrange)
@@ -122,70 +122,43 @@ static int add_field(struct stk_reader *r, uint32_t number, const uint8_t *p, ui
     return rc;
 }
 
-static int get_sample(struct stk_reader *r, size_t k, struct stk_sample *s, struct stk_err *err)
+static int get_sample(const struct stk_fetch *f, size_t k, stk_slice_fn *slice, void *user,
+                      struct stk_sample *s, struct stk_err *err)
 {
-    const uint32_t *first = (const void *)r->first.data;
-    const uint64_t *ids = (const void *)r->ids.data;
-    const struct stk_slice *sl = (const void *)r->slices.data;
+    const struct stk_slice *sl = stk_fetch_slice(f, 0);
+    uint32_t first = stk_fetch_first(f, k), end = stk_fetch_first(f, k + 1);
     stk_sample_reset(s);
-    int rc = stk_index_key(&r->ds->index, ids[k], &s->key, &s->key_len, err);
+    int rc = stk_index_key(&f->ds->index, stk_fetch_id(f, k), &s->key, &s->key_len, err);
     if (rc == 0)
-        rc = reserve(r, first[k], first[k + 1], s, err);
-    for (uint32_t i = first[k], j; rc == 0 && i < first[k + 1]; i = j) {
+        rc = reserve(f, first, end, s, err);
+    for (uint32_t i = first, j; rc == 0 && i < end; i = j) {
         const uint8_t *p;
         uint64_t len;
-        for (j = i + 1; j < first[k + 1] && sl[j].field == sl[i].field;)
+        for (j = i + 1; j < end && sl[j].field == sl[i].field;)
             j++;
-        rc = field_bytes(r, i, j, s, &p, &len, err);
+        rc = field_bytes(slice, user, i, j, s, &p, &len, err);
         if (rc == 0)
-            rc = add_field(r, sl[i].field, p, len, i == first[k] && j == first[k + 1], s, err);
+            rc = add_field(f->ds, sl[i].field, p, len, i == first && j == end, s, err);
     }
     return rc;
 }
 
-int stk_reader_get(struct stk_reader *r, size_t k, struct stk_sample *s, struct stk_err *err)
+void stk_assemble_locate(const struct stk_dataset *ds, uint64_t id, int code, struct stk_err *err)
 {
-    int rc = get_sample(r, k, s, err);
-    if (rc < 0 && err && !err->path[0] && rc != STK_E_NOMEM) {
-        /* Codecs do not know where the record stands. */
-        const uint64_t *ids = (const void *)r->ids.data;
-        int64_t off;
-        char *path = stk_reader_place(r->ds, ids[k], &off);
-        struct stk_err why = *err;
-        stk_err_set(err, why.code, path, off, "%s", why.what);
-        free(path);
-    }
-    return rc;
+    if (!err || err->path[0] || code == STK_E_NOMEM)
+        return;
+    int64_t off;
+    char *path = stk_reader_place(ds, id, &off);
+    struct stk_err why = *err;
+    stk_err_set(err, why.code, path, off, "%s", why.what);
+    free(path);
 }
 
-/* ---- one sample, from any thread ---- */
-
-static int take_idle(struct stk_dataset *ds, struct stk_reader **r, struct stk_err *err)
+int stk_assemble(const struct stk_fetch *f, size_t k, stk_slice_fn *slice, void *user,
+                 struct stk_sample *s, struct stk_err *err)
 {
-    pthread_mutex_lock(&ds->lock);
-    *r = ds->idle;
-    if (*r)
-        ds->idle = (*r)->next;
-    pthread_mutex_unlock(&ds->lock);
-    return *r ? 0 : stk_reader_new(ds, r, err);
-}
-
-int stk_dataset_read(struct stk_dataset *ds, uint64_t i, struct stk_sample *s, struct stk_err *err)
-{
-    struct stk_reader *r;
-    int rc = take_idle(ds, &r, err);
-    if (rc < 0)
-        return rc;
-    rc = stk_reader_batch(r, &i, 1, err);
-    if (rc == 0)
-        rc = stk_reader_get(r, 0, s, err);
-    /* The sample keeps the buffer its values point into; the reader goes on with the old one. */
-    struct stk_buf mine = r->bytes;
-    r->bytes = s->hold;
-    s->hold = mine;
-    pthread_mutex_lock(&ds->lock);
-    r->next = ds->idle;
-    ds->idle = r;
-    pthread_mutex_unlock(&ds->lock);
+    int rc = get_sample(f, k, slice, user, s, err);
+    if (rc < 0) /* codecs do not know where the record stands */
+        stk_assemble_locate(f->ds, stk_fetch_id(f, k), rc, err);
     return rc;
 }

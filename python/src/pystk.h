@@ -1,0 +1,108 @@
+/*
+ * pystk.h - what the files of the Python extension share. Only the stable ABI of Python 3.9 is
+ * used, so one binary serves every later version. Calls that may wait give up the GIL; the
+ * allocator of a loader may take it on the loader's threads, so no library call that takes a lock
+ * is made with it.
+ */
+#ifndef STK_PYTHON_PYSTK_H
+#define STK_PYTHON_PYSTK_H
+
+#define PY_SSIZE_T_CLEAN
+#define Py_LIMITED_API 0x03090000
+#include <Python.h>
+#include <sys/types.h>
+
+#include "stoker.h"
+
+/* Slots of a type and members of a struct want data and function pointers as void *. */
+#define SLOT(f)   ((void *)(f))
+#define METHOD(f) ((PyCFunction)(void (*)(void))(f))
+
+/* ---- module.c ---- */
+
+/* Python objects the package lends to the extension (all set before anything else is called). */
+struct stk_py_hooks {
+    PyObject *error; /* (code, errno, path, offset, text) -> an exception */
+    PyObject *array; /* (Array) -> what the caller is given */
+    PyObject *json;  /* (text) -> the value */
+};
+extern struct stk_py_hooks stk_py_hooks;
+
+/* Sets the Python exception for err. Always returns NULL. */
+PyObject *stk_py_raise(const struct stk_err *err);
+/* Makes a type of spec and adds it to the module. Borrowed; NULL with an exception. */
+PyTypeObject *stk_py_type(PyObject *module, PyType_Spec *spec, const char *name);
+/* An object of a type whose memory is zero. */
+void *stk_py_new(PyTypeObject *type);
+/* Gives the memory of an object back, and the reference it has on its type. */
+void stk_py_del(PyObject *self);
+/* Text that may not be UTF-8: what is not is kept as os.fsdecode() does. */
+PyObject *stk_py_text(const char *s, size_t n);
+
+/* ---- array.c: memory with a type and a shape ---- */
+
+struct stk_py_array {
+    PyObject_HEAD PyObject *owner; /* keeps data alive; NULL: data is our own */
+    void *data;
+    size_t size; /* bytes */
+    bool readonly;
+    uint8_t dtype;
+    int ndim;
+    Py_ssize_t dim[STK_MAX_NDIM + 1], stride[STK_MAX_NDIM + 1];
+};
+
+struct stk_py_layout {
+    uint8_t dtype;
+    int ndim;
+    uint64_t dim[STK_MAX_NDIM + 1];
+};
+
+/* A view of data, which owner keeps alive. */
+PyObject *stk_py_array_view(PyObject *owner, const void *data, const struct stk_py_layout *l,
+                            bool readonly);
+/* An array with memory of its own; data may be NULL: not filled. */
+PyObject *stk_py_array_copy(const void *data, const struct stk_py_layout *l);
+/* The array as the caller shall see it: an ndarray where there is NumPy. Takes the reference. */
+PyObject *stk_py_array_wrap(PyObject *array);
+/* A value of a sample as a Python object. Arrays are views kept alive by owner, unless their
+ * memory is not aligned. */
+PyObject *stk_py_value(const struct stk_value *v, PyObject *owner, bool readonly);
+/* One number. */
+PyObject *stk_py_scalar(const void *p, uint8_t dtype);
+int stk_py_array_init(PyObject *module);
+
+/* ---- dlpack.c ---- */
+
+PyObject *stk_py_dlpack(PyObject *self, PyObject *args, PyObject *kwargs);
+PyObject *stk_py_dlpack_device(PyObject *self, PyObject *unused);
+
+/* ---- dataset.c ---- */
+
+struct stk_py_dataset {
+    PyObject_HEAD struct stk_dataset *ds;
+    struct stk_sample *spare; /* its buffers are used again */
+    pid_t pid; /* of the process that opened it: after a fork the handle is only forgotten */
+};
+extern PyTypeObject *stk_py_dataset_type;
+int stk_py_dataset_init(PyObject *module);
+
+/* ---- pool.c: memory for arrays that somebody else gives (pinned) ---- */
+
+extern PyTypeObject *stk_py_pool_type;
+void *stk_py_pool_alloc(void *pool, size_t size);
+void stk_py_pool_free(void *pool, void *p, size_t size);
+int stk_py_pool_init(PyObject *module);
+
+/* ---- loader.c, batch.c ---- */
+
+struct stk_py_batch {
+    PyObject_HEAD struct stk_batch *b;
+    PyObject *dataset, *pool; /* must outlive the batch; pool may be NULL */
+    pid_t pid;
+};
+/* Takes b, also on error; the references are its own. */
+PyObject *stk_py_batch_new(struct stk_batch *b, PyObject *dataset, PyObject *pool);
+int stk_py_batch_init(PyObject *module);
+int stk_py_loader_init(PyObject *module);
+
+#endif

@@ -1,0 +1,58 @@
+"""stoker: datasets of any format, in batches, at the speed of the storage.
+
+    import stoker
+
+    ds = stoker.Dataset("train-packed")        # len(ds), ds[17], ds[:1000]
+    for batch in stoker.Loader("train-packed", batch=256, seed=1):
+        ...                                     # batch["data"], batch["label"], batch.ids
+
+`stoker.torch` and `stoker.tf` make the same for PyTorch and TensorFlow; they are imported when used.
+"""
+
+import collections
+import json
+
+from stoker import _errors, _stoker
+from stoker._errors import (AccessError, CorruptError, Error, ExistsError, NoMemoryError,
+                            NotFoundError, StaleError, StoppedError, SysError, UnsupportedError,
+                            UsageError)
+from stoker._stoker import Array, Column
+
+__version__ = _stoker.version
+
+
+def _first_array(array):
+    """NumPy is imported when the first array is made, and done without where it is not there."""
+    try:
+        from numpy import asarray as give
+    except ImportError:
+        def give(given):
+            return given
+    _stoker.set_hooks(array=give)
+    return give(array)
+
+
+def _from_json(text):
+    try:
+        return json.loads(text)
+    except ValueError as wrong:
+        raise CorruptError(f"a field that should be JSON is not: {wrong}") from None
+
+
+_stoker.set_hooks(error=_errors.make, array=_first_array, json=_from_json)
+
+from stoker.dataset import Dataset, View  # noqa: E402 - they need the hooks
+from stoker.loader import REPEAT, REPLACED, Batch, Loader  # noqa: E402
+
+Rank = collections.namedtuple("Rank", "rank world local_rank local_world launcher")
+
+
+def rank():
+    """Which process of how many this is, by what torchrun, mpirun or srun says; 0 of 1 without."""
+    return Rank(*_stoker.rank())
+
+
+__all__ = ["AccessError", "Array", "Batch", "Column", "CorruptError", "Dataset", "Error",
+           "ExistsError", "Loader", "NoMemoryError", "NotFoundError", "REPEAT", "REPLACED", "Rank",
+           "StaleError", "StoppedError", "SysError", "UnsupportedError", "UsageError", "View",
+           "rank", "__version__"]

@@ -1,0 +1,99 @@
+"""The exceptions: what went wrong, in which file, at which byte."""
+
+import errno as _errno
+
+
+class Error(Exception):
+    """Something stoker could not do.
+
+    `path` and `offset` say where in which file (None: nowhere in particular), `code` is the
+    number of the C library (`STK_E_*` in stoker.h).
+    """
+
+    code = 0
+    path = None
+    offset = None
+
+    def __str__(self):
+        return str(self.args[0]) if self.args else ""
+
+    def __reduce__(self):
+        return make, (self.code, getattr(self, "errno", None) or 0, self.path,
+                      -1 if self.offset is None else self.offset, str(self))
+
+
+class CorruptError(Error, ValueError):
+    """The bytes of a dataset are wrong."""
+
+    code = -3
+
+
+class UnsupportedError(Error):
+    """Not built in, or it cannot be expressed in that format."""
+
+    code = -4
+
+
+class UsageError(Error, ValueError):
+    """An option that makes no sense."""
+
+    code = -5
+
+
+class ExistsError(Error):
+    """The destination holds data that is not ours to replace."""
+
+    code = -6
+
+
+class StaleError(Error):
+    """An index, a manifest or a state no longer describes the files."""
+
+    code = -7
+
+
+class StoppedError(Error):
+    """It was asked to stop."""
+
+    code = -8
+
+
+class NoMemoryError(Error, MemoryError):
+    """Out of memory, or over the memory budget."""
+
+    code = -2
+
+
+class SysError(Error, OSError):
+    """A system call failed; `errno` says how."""
+
+    code = -1
+
+
+class NotFoundError(SysError, FileNotFoundError):
+    """There is no such file."""
+
+
+class AccessError(SysError, PermissionError):
+    """This user may not read it."""
+
+
+_CLASSES = {cls.code: cls for cls in (CorruptError, UnsupportedError, UsageError, ExistsError,
+                                      StaleError, StoppedError, NoMemoryError, SysError)}
+_ERRNO_CLASSES = {_errno.ENOENT: NotFoundError, _errno.ENOTDIR: NotFoundError,
+                  _errno.EACCES: AccessError, _errno.EPERM: AccessError}
+
+
+def make(code, errno, path, offset, text):
+    """The exception for an error of the C library."""
+    cls = _CLASSES.get(code, Error)
+    if cls is SysError:
+        cls = _ERRNO_CLASSES.get(errno, SysError)
+    error = cls(text)
+    error.code = code
+    error.path = path
+    error.offset = offset if offset >= 0 else None
+    if isinstance(error, OSError):
+        error.errno = errno
+        error.filename = path
+    return error

@@ -1,0 +1,326 @@
+"""Batches of a dataset at the speed of the storage."""
+
+import atexit
+import json
+import os
+import weakref
+
+from stoker import _stoker
+from stoker._errors import Error, UsageError
+from stoker.dataset import Dataset
+
+SHUFFLE = {"block": 0, "global": 1, "none": 2}
+LAST = {"drop": 0, "pad": 1, "short": 2}
+ON_ERROR = {"stop": 0, "skip": 1, "replace": 2}
+REPEAT, REPLACED = 1, 2
+
+_live = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all():
+    """Threads of a loader may want the interpreter; it must still be there when they stop."""
+    for loader in list(_live):
+        loader.close()
+
+
+def _choice(what, value, table):
+    try:
+        return table[value]
+    except (KeyError, TypeError):
+        raise UsageError(f"{what}={value!r}: it is one of {', '.join(table)}") from None
+
+
+class Batch:
+    """Samples of one step: a mapping of columns that are made when they are asked for.
+
+    A column is an array of shape (n, …) where all samples have one shape; a `Column` of byte strings;
+    a list of `str` for text; a list of values for everything else (None: the sample has no such
+    field). Arrays and columns keep the memory of the batch. `len(batch)` counts samples.
+    """
+
+    __slots__ = ("_held", "_columns", "__weakref__")
+
+    def __init__(self, held):
+        self._held = held
+        self._columns = {}
+
+    def _memory(self):
+        if self._held is None:
+            raise ValueError("the batch was released")
+        return self._held
+
+    def __getitem__(self, name):
+        column = self._columns.get(name)
+        if column is None:
+            column = self._columns[name] = self._memory().column(name)
+        return column
+
+    def __len__(self):
+        return len(self._memory())
+
+    def __contains__(self, name):
+        return name in self._memory().names()
+
+    def __iter__(self):
+        return iter(self._memory().names())
+
+    def keys(self):
+        return self._memory().names()
+
+    def values(self):
+        return [self[name] for name in self]
+
+    def items(self):
+        return [(name, self[name]) for name in self]
+
+    def get(self, name, default=None):
+        return self[name] if name in self else default
+
+    @property
+    def ids(self):
+        """Which samples of the dataset they are."""
+        return self._memory().ids()
+
+    @property
+    def flags(self):
+        """stoker.REPEAT and stoker.REPLACED, one byte a sample."""
+        return self._memory().flags()
+
+    @property
+    def repeats(self):
+        """Which samples fill up the last batch and were seen elsewhere (last="pad" or "short")."""
+        return self._flagged(REPEAT)
+
+    @property
+    def replaced(self):
+        """Which samples stand in for corrupt ones (on_error="replace")."""
+        return self._flagged(REPLACED)
+
+    def _flagged(self, flag):
+        flags = self.flags
+        if isinstance(flags, _stoker.Array):
+            return [bool(f & flag) for f in flags.tolist()]
+        return (flags & flag) != 0
+
+    @property
+    def epoch(self):
+        return self._memory().epoch
+
+    @property
+    def step(self):
+        """Number of the batch in the epoch, from 0."""
+        return self._memory().step
+
+    def release(self):
+        """Lets go of the memory now. Arrays taken from it before stay valid and keep it."""
+        self._held = None
+        self._columns = {}
+
+    def __repr__(self):
+        if self._held is None:
+            return "<stoker.Batch, released>"
+        return (f"<stoker.Batch epoch {self.epoch} step {self.step}: {len(self)} samples of "
+                f"{', '.join(self)}>")
+
+
+class Loader:
+    """Goes through a dataset epoch by epoch; threads of its own read ahead and decode.
+
+        for batch in stoker.Loader("train-packed", batch=256, seed=1):
+            images, labels = batch["data"], batch["label"]
+
+    A `for` gives one epoch; the next `for` gives the next one, also when the last was left by
+    `break` or an exception. The order depends on `seed`, the epoch and the shuffle alone.
+    Rank r of W gets the r-th of W equal parts of it, and every rank gets as many batches.
+
+    data      a path, or a stoker.Dataset
+    batch     samples a batch
+    shuffle   "block" (big reads, mixed in a window), "global", "none"; True, False
+    seed      of the order
+    epoch     the first one
+    epochs    how many there will be: the next one is read ahead where it is known to come
+    last      an incomplete last batch: "drop", "pad" (filled up, see Batch.repeats), "short"
+    on_error  a sample that is corrupt: "stop" (an exception), "skip", "replace"
+    rank, world   None: what torchrun, srun or mpirun says
+    decode    "raw", or "image:224,crop=random,flip" and the like
+    fields    names of the columns wanted
+    keys      batches have a column "key"
+    io        "direct", "uring", "threads", "mmap"; None: chosen for the file system
+    threads   that decode (0: one a core)
+    memory    for reading ahead, bytes or "2G" (None: an eighth of what the job may use)
+    depth     reads in flight; `read`: bytes of the largest
+    block, window   of the block shuffle, in bytes
+    check     compare checksums
+    state     what `state()` gave, to go on from there
+
+    Other names are options of stoker.Dataset.
+    """
+
+    def __init__(self, data, batch=32, *, shuffle="block", seed=0, epoch=0, epochs=None, last="drop",
+                 on_error="stop", rank=None, world=None, decode=None, fields=None, keys=False,
+                 io=None, threads=0, memory=None, depth=0, read=None, block=None,
+                 window=None, check=True, state=None, **dataset_options):
+        if batch < 1:
+            raise UsageError(f"batch={batch}: at least 1")
+        if (rank is None) != (world is None):
+            raise UsageError("rank and world: both or none")
+        if shuffle is True or shuffle is False:
+            shuffle = "block" if shuffle else "none"
+        self._options = {
+            "batch": batch, "shuffle": _choice("shuffle", shuffle, SHUFFLE), "seed": seed,
+            "last": _choice("last", last, LAST), "decode": decode, "io": io, "threads": threads,
+            "on_error": _choice("on_error", on_error, ON_ERROR), "memory": memory, "depth": depth,
+            "read": read, "block": block, "window": window, "keys": keys,
+            "trust": not check}
+        if fields is not None:
+            names = (fields,) if isinstance(fields, str) else fields
+            self._options["fields"] = tuple(n.encode("utf-8", "surrogateescape") for n in names)
+        self.batch = batch
+        self._last_epoch = None if epochs is None else epoch + epochs
+        self._rank = None if rank is None else (rank, world)
+        self._own = not isinstance(data, Dataset)
+        self.dataset = Dataset(data, **dataset_options) if self._own else data
+        if dataset_options and not self._own:
+            raise TypeError(f"options of the dataset: {', '.join(dataset_options)}")
+        self._begin(epoch, None)
+        self._running, self._pid, self._closed = None, os.getpid(), False
+        if state is not None:
+            self.load_state(state)
+
+    # -- where it is --
+
+    def _begin(self, epoch, state):
+        """The next `for` goes through `epoch`, or what `state` says is left of it."""
+        self._epoch = epoch
+        self._resume = state
+        self._given = 0  # batches of this epoch
+        self._turn = None  # the iteration that may ask for batches
+
+    @property
+    def epoch(self):
+        """The epoch under way; between two, the next one."""
+        return self._epoch
+
+    def set_epoch(self, epoch):
+        """The next `for` gives this epoch. Nothing changes where that is so already."""
+        if epoch != self._epoch or self._given:
+            self._stop()
+            self._begin(epoch, None)
+
+    def state(self):
+        """Where it is, as a short text: a loader with `state=` goes on with the next batch.
+
+        The number of ranks, the batch size and the settings for speed may be others then.
+        """
+        return self._start().state()
+
+    def load_state(self, state):
+        """Goes on from `state` at the next `for`, with the rest of that epoch."""
+        try:
+            epoch = json.loads(state)["epoch"]
+        except (ValueError, KeyError, TypeError):
+            raise UsageError("this is not the state of a loader") from None
+        self._stop()
+        self._begin(epoch, state)
+
+    def rank(self):
+        """(rank, world) this loader divides the data by."""
+        return self._rank or tuple(_stoker.rank()[:2])
+
+    # -- the C loader --
+
+    def _start(self):
+        if self._closed:
+            raise ValueError("the loader is closed")
+        if self._running is None or self._pid != os.getpid():
+            rank, world = self.rank()
+            self._pid = os.getpid()
+            left = max(0, self._last_epoch - self._epoch) if self._last_epoch is not None else 0
+            self._running = _stoker.Loader(self.dataset.handle, rank=rank, world=world,
+                                           epoch=self._epoch, epochs=left, state=self._resume,
+                                           **self._options)
+            _live.add(self)
+        return self._running
+
+    def _stop(self):
+        running, self._running, self._turn = self._running, None, None
+        if running is not None:
+            running.close()
+
+    def __len__(self):
+        """Batches of an epoch; where it goes on from a state, those that are left of it."""
+        return self._start().steps()
+
+    def __iter__(self):
+        if self._given:
+            self._stop()
+            self._begin(self._epoch + 1, None)
+        self._start()
+        self._turn = turn = _Iteration(self)
+        return turn
+
+    def _next(self, turn):
+        if turn is not self._turn:
+            raise Error("this iteration was ended: another one has begun, or the loader was closed")
+        try:
+            held = self._running.next()
+        except Error:
+            self._stop()  # it cannot go on; the next `for` tries again
+            raise
+        if held is not None:
+            self._given += 1
+            return Batch(held)
+        self._epoch += 1
+        self._given, self._resume = 0, None
+        return None
+
+    # -- how it goes --
+
+    def stats(self):
+        """Counters since it was opened: samples, bytes_read, reads, stall_ns, io, …"""
+        return self._start().stats()
+
+    def problems(self):
+        """Samples that on_error passed over, one text each (the first thousand)."""
+        return self._start().problems()
+
+    def close(self):
+        """Stops the threads. Batches that are still held stay valid."""
+        self._closed = True
+        self._stop()
+        if self._own:
+            self.dataset.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        self.close()
+
+    def __getstate__(self):
+        return {**self.__dict__, "_running": None, "_turn": None, "_given": 0}
+
+    def __repr__(self):
+        return f"<{type(self).__module__}.{type(self).__name__} of {self.dataset.path!r}, " \
+               f"batch {self.batch}, epoch {self._epoch}>"
+
+
+class _Iteration:
+    """What a `for` asks for batches."""
+
+    __slots__ = ("_loader",)
+
+    def __init__(self, loader):
+        self._loader = loader
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        if self._loader is not None:
+            batch = self._loader._next(self)
+            if batch is not None:
+                return batch
+            self._loader = None
+        raise StopIteration

@@ -1,0 +1,99 @@
+/*
+ * load.h - one run of `stoker load`: what was asked, what was measured. The parts: load.c wires,
+ * load_loop.c takes the batches, load_state.c goes on from where a run was left, load_mixing.c
+ * looks at the shuffle, load_show.c and load_json.c tell.
+ */
+#ifndef STK_CMD_LOAD_H
+#define STK_CMD_LOAD_H
+
+#include "base/histogram.h"
+#include "cmd/cmd.h"
+#include "data/io.h"
+#include "data/plan.h"
+
+struct stk_load_settings {
+    struct stk_common common;
+    const char *shuffle, *rank, *last, *on_error, *io, *decode, *fields, *consume;
+    const char *state, *ids, *format, *payload, *index;
+    const char **from;
+    uint64_t batch, seed, epochs, epoch, steps, depth, read_size, memory, threads, block, window;
+    bool check, group, mixing;
+};
+
+/* What was counted up to one moment. */
+struct stk_load_counts {
+    double at_s;
+    struct stk_loader_stats loader;
+    int64_t device_bytes; /* that the kernel says were read from storage for us; -1: not known */
+    double cpu_s;
+};
+
+struct stk_load_epoch {
+    uint64_t epoch, batches, samples, bytes_asked, bytes_read;
+    int64_t device_bytes;
+    double seconds, wait_s;
+    uint64_t p50_ns, p99_ns, max_ns;
+};
+
+struct stk_load {
+    struct stk_run *run;
+    const struct stk_load_settings *s;
+    struct stk_dataset *ds;
+    struct stk_loader *ld;
+    struct stk_rank rank;
+    struct stk_io_choice place; /* where the data is, and how much of it was in memory before */
+    const char **fields;
+    uint64_t samples_total; /* of this run, about; 0: not known */
+
+    /* load_loop.c: */
+    FILE *ids;
+    struct stk_load_counts start, end;
+    double first_batch_s; /* from the opening of the loader on; 0: there was none */
+    uint64_t wait_ns;     /* in stk_loader_wait() and stk_loader_next() */
+    uint64_t batches, samples;
+    struct stk_histogram time, epoch_time; /* between a batch and the next, ns */
+    struct stk_buf epochs;                 /* struct stk_load_epoch */
+    uint64_t content;                      /* sum of the samples' hashes */
+    double next_tick_s;
+
+    bool has_mixing;
+    struct stk_mixing mixing;
+    uint64_t block, window; /* of the order, in samples and blocks */
+};
+
+/* Counting begins: before the loader is opened. */
+void stk_load_begin(struct stk_load *l);
+/* Takes batches until what was asked for is done: 0, or a negative code with run->err filled. What
+ * was measured stands in l in any case. */
+int stk_load_loop(struct stk_load *l);
+/* Hands every byte of a batch to --consume; writes --ids. */
+int stk_load_consume(struct stk_load *l, const struct stk_batch *b);
+
+/* The state to begin with: NULL in *text when there is none. Caller frees with free(). */
+int stk_load_read_state(struct stk_load *l, char **text);
+int stk_load_write_state(struct stk_load *l);
+
+/* Fills mixing. */
+int stk_load_mix(struct stk_load *l);
+
+void stk_load_show(const struct stk_load *l);
+void stk_load_show_mixing(const struct stk_load *l, struct stk_buf *out);
+void stk_load_json(const struct stk_load *l);
+/* Samples passed over, and damage found when the dataset was listed. */
+uint64_t stk_load_nproblems(const struct stk_load *l);
+/* Problem i of those kept, NULL past the last: one of the dataset's, then the loader's. buf holds
+ * it where it must be put together. */
+const char *stk_load_problem(const struct stk_load *l, size_t i, char *buf, size_t size);
+/* What the kernel says came from storage: -1 when it does not say for this file system. */
+int64_t stk_load_device(const struct stk_load *l, int64_t bytes, uint64_t bytes_read);
+
+static inline size_t stk_load_nepochs(const struct stk_load *l)
+{
+    return l->epochs.len / sizeof(struct stk_load_epoch);
+}
+static inline const struct stk_load_epoch *stk_load_epoch(const struct stk_load *l, size_t i)
+{
+    return (const struct stk_load_epoch *)(const void *)l->epochs.data + i;
+}
+
+#endif

@@ -1,0 +1,168 @@
+/*
+ * load_loop.c - takes the loader's batches as fast as they come and measures: time between
+ * batches, time waited for them, bytes asked for, read, and read from storage, epoch by epoch.
+ */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/pool.h"
+#include "cmd/load.h"
+
+#define TICK_S 0.05 /* how often progress is told and signals are looked for */
+
+/* ---- counting ------------------------------------------------------------------------------ */
+
+/* "read_bytes: N" of /proc/self/io: what the kernel fetched from storage for this process. */
+static int64_t device_bytes(void)
+{
+    char text[512];
+    int fd = open("/proc/self/io", O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return -1;
+    ssize_t n = read(fd, text, sizeof text - 1);
+    close(fd);
+    text[n > 0 ? n : 0] = '\0';
+    const char *line = strstr(text, "\nread_bytes: ");
+    return line ? strtoll(line + strlen("\nread_bytes: "), NULL, 10) : -1;
+}
+
+static double cpu_seconds(void)
+{
+    struct rusage u;
+    if (getrusage(RUSAGE_SELF, &u) != 0)
+        return 0;
+    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+           1e-6 * (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
+}
+
+static void count(const struct stk_load *l, struct stk_load_counts *c)
+{
+    *c = (struct stk_load_counts){.at_s = stk_now(), .device_bytes = device_bytes()};
+    c->cpu_s = cpu_seconds();
+    if (l->ld)
+        stk_loader_stats(l->ld, &c->loader);
+}
+
+void stk_load_begin(struct stk_load *l)
+{
+    count(l, &l->start);
+    l->end = l->start;
+}
+
+static uint64_t nanoseconds(double s)
+{
+    return s > 0 ? (uint64_t)(s * 1e9) : 0;
+}
+
+/* ---- what becomes of the bytes ------------------------------------------------------------- */
+
+static void note_epoch(struct stk_load *l, uint64_t epoch, const struct stk_load_counts *from,
+                       uint64_t wait_from_ns)
+{
+    const struct stk_load_counts *to = &l->end;
+    const struct stk_histogram *h = &l->epoch_time;
+    struct stk_load_epoch e = {
+        .epoch = epoch,
+        .batches = to->loader.batches - from->loader.batches,
+        .samples = to->loader.samples - from->loader.samples,
+        .bytes_asked = to->loader.bytes_asked - from->loader.bytes_asked,
+        .bytes_read = to->loader.bytes_read - from->loader.bytes_read,
+        .device_bytes = to->device_bytes < 0 || from->device_bytes < 0
+                            ? -1
+                            : to->device_bytes - from->device_bytes,
+        .seconds = to->at_s - from->at_s,
+        .wait_s = 1e-9 * (double)(l->wait_ns - wait_from_ns),
+        .p50_ns = stk_histogram_percentile(h, 0.5),
+        .p99_ns = stk_histogram_percentile(h, 0.99),
+        .max_ns = h->max,
+    };
+    stk_buf_put(&l->epochs, &e, sizeof e);
+    l->epoch_time = (struct stk_histogram){0};
+}
+
+/* ---- the loop ------------------------------------------------------------------------------ */
+
+/* Progress, and whether a signal asked to stop. */
+static int tick(struct stk_load *l, double now)
+{
+    if (now < l->next_tick_s)
+        return 0;
+    l->next_tick_s = now + TICK_S;
+    struct stk_loader_stats st;
+    stk_loader_stats(l->ld, &st);
+    if (stk_progress_update(&l->run->progress, "load", st.bytes_asked, 0, l->samples,
+                            l->samples_total) == 0)
+        return 0;
+    return stk_err_set(&l->run->err, STK_E_STOPPED, NULL, -1, "stopped by a signal");
+}
+
+/* The next batch, looked for in slices of time so that a signal is seen while nothing comes. */
+static int next_batch(struct stk_load *l, struct stk_batch **b, double *now)
+{
+    double began = *now;
+    int rc = 0;
+    while (!rc && stk_loader_wait(l->ld, (int)(TICK_S * 1000)) == 0)
+        rc = tick(l, stk_now());
+    if (!rc)
+        rc = stk_loader_next(l->ld, b, &l->run->err);
+    *now = stk_now();
+    l->wait_ns += nanoseconds(*now - began);
+    return rc;
+}
+
+static void note_batch(struct stk_load *l, const struct stk_batch *b, double now, double *last)
+{
+    if (!l->batches)
+        l->first_batch_s = now - l->start.at_s;
+    else
+        stk_histogram_add(&l->time, nanoseconds(now - *last));
+    if (b->step || l->batches)
+        stk_histogram_add(&l->epoch_time, nanoseconds(now - *last));
+    *last = now;
+    l->batches++;
+    l->samples += b->n;
+}
+
+static bool enough(const struct stk_load *l)
+{
+    return l->s->steps && l->batches >= l->s->steps;
+}
+
+/* One epoch, or what is left of it: 0 at its end, 1 when --steps were done, negative: stopped. */
+static int run_epoch(struct stk_load *l, double *last, uint64_t *epoch)
+{
+    double now = stk_now();
+    for (;;) {
+        struct stk_batch *b = NULL;
+        int rc = next_batch(l, &b, &now);
+        if (rc <= 0)
+            return rc;
+        note_batch(l, b, now, last);
+        *epoch = b->epoch;
+        rc = stk_load_consume(l, b);
+        stk_batch_release(b);
+        now = stk_now();
+        rc = rc ? rc : tick(l, now);
+        if (rc || enough(l))
+            return rc ? rc : 1;
+    }
+}
+
+int stk_load_loop(struct stk_load *l)
+{
+    double last = l->start.at_s;
+    int rc = 0;
+    for (uint64_t done = 0; !rc && done < l->s->epochs; done++) {
+        struct stk_load_counts from = l->end;
+        uint64_t batches = l->batches, wait_from_ns = l->wait_ns, epoch = 0;
+        rc = run_epoch(l, &last, &epoch);
+        count(l, &l->end);
+        if (l->batches > batches)
+            note_epoch(l, epoch, &from, wait_from_ns);
+    }
+    stk_progress_clear(&l->run->progress);
+    return rc < 0 ? rc : 0;
+}

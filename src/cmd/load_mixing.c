@@ -1,0 +1,164 @@
+/*
+ * load_mixing.c - `stoker load --mixing`: how well the order mixes, held against a random one.
+ * Classes come from directories of the keys, else from the samples' own labels, some of them read.
+ */
+#include <stdlib.h>
+
+#include "base/units.h"
+#include "cmd/grid.h"
+#include "cmd/load.h"
+#include "data/label.h"
+
+#define LOOK_AT      (1u << 18) /* positions, where they cost nothing */
+#define LOOK_AT_KEYS (1u << 16)
+/* Where samples have to be read for their labels: */
+#define LOOK_AT_SAMPLES (1u << 13)
+#define LOOK_AT_BYTES   (128u << 20)
+
+struct labeller {
+    struct stk_dataset *ds;
+    struct stk_labels *by_key; /* the dataset's */
+    struct stk_sample *sample;
+};
+
+static int64_t label_in_sample(void *user, uint64_t i)
+{
+    struct labeller *by = user;
+    int64_t label = -1;
+    if (stk_dataset_read(by->ds, i, by->sample, NULL) != 0)
+        return -1;
+    const struct stk_value *v = stk_sample_get(by->sample, "label");
+    if (v && v->kind == STK_ARRAY && v->dtype == STK_I64 && v->size == sizeof label)
+        memcpy(&label, v->data, sizeof label);
+    return label;
+}
+
+static int64_t label_by_key(void *user, uint64_t i)
+{
+    struct labeller *by = user;
+    const char *key;
+    size_t len;
+    int64_t label = -1;
+    if (stk_index_key(&by->ds->index, i, &key, &len, NULL) != 0)
+        return -1;
+    return stk_labels_of(by->by_key, key, len, &label, NULL) == 1 ? label : -1;
+}
+
+static bool has_keys(const struct stk_dataset *ds)
+{
+    const char *key;
+    size_t len = 0;
+    return stk_dataset_len(ds) && stk_index_key(&ds->index, 0, &key, &len, NULL) == 0 && len;
+}
+
+typedef int64_t label_fn(void *user, uint64_t i);
+
+/* How to know a sample's class, NULL: not at all; and how many are worth asking for. */
+static label_fn *find_labels(struct labeller *by, uint64_t *budget)
+{
+    struct stk_dataset *ds = by->ds;
+    *budget = LOOK_AT_KEYS;
+    if (stk_dataset_labels(ds, &by->by_key, NULL) == 0 && by->by_key && has_keys(ds))
+        return label_by_key;
+    uint64_t n = stk_dataset_len(ds), mean = n ? ds->index.h->bytes_samples / n + 1 : 1;
+    *budget = LOOK_AT_BYTES / mean < LOOK_AT_SAMPLES ? LOOK_AT_BYTES / mean : LOOK_AT_SAMPLES;
+    if (n && label_in_sample(by, 0) >= 0)
+        return label_in_sample;
+    *budget = LOOK_AT;
+    return NULL;
+}
+
+/* The order of this run, from its state: it says how large blocks and windows came to be. */
+static int order_of(struct stk_load *l, struct stk_order *o)
+{
+    struct stk_state st;
+    char *text = NULL;
+    int rc = stk_loader_state(l->ld, &text, &l->run->err);
+    if (!rc)
+        rc = stk_state_read(text, strlen(text), &st, &l->run->err);
+    free(text);
+    if (rc)
+        return rc;
+    stk_order_init(o, st.n, st.shuffle, st.seed, st.epoch, st.block, st.window);
+    l->block = st.block;
+    l->window = st.window;
+    stk_state_release(&st);
+    return 0;
+}
+
+int stk_load_mix(struct stk_load *l)
+{
+    struct labeller by = {.ds = l->ds, .sample = stk_sample_new()};
+    struct stk_order o;
+    uint64_t budget;
+    int rc = by.sample ? order_of(l, &o) : stk_err_nomem(&l->run->err, 0);
+    if (!rc) {
+        label_fn *label = find_labels(&by, &budget);
+        /* One batch at least: a budget cut to a few large samples says nothing. */
+        budget = budget < l->s->batch ? l->s->batch : budget;
+        rc = stk_mixing_measure(&o, l->s->batch, budget, label, &by, &l->mixing, &l->run->err);
+        l->has_mixing = !rc;
+    }
+    stk_sample_free(by.sample);
+    return rc;
+}
+
+/* ---- telling ------------------------------------------------------------------------------- */
+
+static void row(struct stk_grid *t, const char *what, double here, double random)
+{
+    char a[16], b[16];
+    snprintf(a, sizeof a, "%.1f %%", 100 * here);
+    snprintf(b, sizeof b, "%.1f %%", 100 * random);
+    stk_grid_row(t, what, a, b);
+}
+
+#define AS_GOOD 0.95 /* of what random batches have: nobody's training will tell the difference */
+
+/* What the table says, in a sentence, and what to do about it. */
+static void put_verdict(const struct stk_load *l, struct stk_buf *out)
+{
+    const struct stk_mixing *m = &l->mixing;
+    bool by_class = m->classes_random > 0;
+    double here = by_class ? m->classes : m->spread;
+    double random = by_class ? m->classes_random : m->spread_random;
+    const char *what = by_class ? "classes" : "parts of the data";
+    double share = random > 0 ? here / random : 1;
+    if (share >= AS_GOOD && m->spread >= AS_GOOD * m->spread_random)
+        stk_buf_puts(out, "  Batches are as mixed as random ones.\n");
+    else if (share >= AS_GOOD)
+        stk_buf_puts(out, "  Batches have as many classes as random ones, from fewer parts of the "
+                          "data.\n");
+    else
+        stk_buf_printf(out, "  A batch has %.0f %% of the %s a random one has%s.\n", 100 * share,
+                       what,
+                       strcmp(l->s->shuffle, "block") == 0  ? ": a larger --window mixes more"
+                       : strcmp(l->s->shuffle, "none") == 0 ? ": --shuffle mixes"
+                                                            : "");
+}
+
+void stk_load_show_mixing(const struct stk_load *l, struct stk_buf *out)
+{
+    const struct stk_mixing *m = &l->mixing;
+    char count[32];
+    struct stk_grid t;
+    stk_grid_init(&t, "lrr");
+    stk_grid_row(&t, "mixing", "this order", "random");
+    row(&t, "way moved, mean, of the dataset", m->moved, m->moved_random);
+    row(&t, "neighbours still neighbours", m->kept, m->kept_random);
+    row(&t, "parts of the data in a batch, of 64", m->spread, m->spread_random);
+    if (m->classes_random > 0)
+        row(&t, "classes in a batch, of all", m->classes, m->classes_random);
+    stk_buf_putc(out, '\n');
+    stk_grid_render(&t, 2, out);
+    put_verdict(l, out);
+    stk_buf_printf(out, "  Looked at %s positions of the epoch",
+                   stk_format_count(m->looked_at, count, sizeof count));
+    if (l->block)
+        stk_buf_printf(out, "; blocks of %s samples,",
+                       stk_format_count(l->block, count, sizeof count));
+    if (l->window)
+        stk_buf_printf(out, " %s a window", stk_format_count(l->window, count, sizeof count));
+    stk_buf_puts(out, ".\n");
+    stk_grid_release(&t);
+}

@@ -1,0 +1,269 @@
+/* load_show.c - what `stoker load` measured, as one screen of text. */
+#include "base/text.h"
+#include "base/units.h"
+#include "cmd/grid.h"
+#include "cmd/load.h"
+
+#define EPOCHS_SHOWN   10
+#define PROBLEMS_SHOWN 10
+
+/* ---- problems ------------------------------------------------------------------------------ */
+
+uint64_t stk_load_nproblems(const struct stk_load *l)
+{
+    /* One that stops the run is its error, told by itself. */
+    bool stops = strcmp(l->s->on_error, "stop") == 0;
+    return stk_dataset_problems(l->ds)->count + (stops ? 0 : l->end.loader.corrupt);
+}
+
+const char *stk_load_problem(const struct stk_load *l, size_t i, char *buf, size_t size)
+{
+    const struct stk_problems *known = stk_dataset_problems(l->ds);
+    if (i >= known->kept)
+        return stk_loader_problem(l->ld, i - known->kept);
+    const struct stk_problem *p = &known->item[i];
+    if (p->offset >= 0)
+        snprintf(buf, size, "%s:%lld: %s", p->path ? p->path : "", (long long)p->offset, p->what);
+    else
+        snprintf(buf, size, "%s: %s", p->path ? p->path : "", p->what);
+    return buf;
+}
+
+static void put_problems(const struct stk_load *l, struct stk_buf *out)
+{
+    char text[2400];
+    size_t shown = 0;
+    for (const char *p; shown < PROBLEMS_SHOWN; shown++) {
+        if (!(p = stk_load_problem(l, shown, text, sizeof text)))
+            break;
+        stk_text_escape(out, p, strlen(p), SIZE_MAX);
+        stk_buf_putc(out, '\n');
+    }
+    uint64_t all = stk_load_nproblems(l);
+    if (all > shown)
+        stk_buf_printf(out, "and %s more; --json FILE lists the first 1,000\n",
+                       stk_format_count(all - shown, text, sizeof text));
+}
+
+/* ---- rates --------------------------------------------------------------------------------- */
+
+static double seconds_of(const struct stk_load *l)
+{
+    double s = l->end.at_s - l->start.at_s;
+    return s > 0 ? s : 1e-9;
+}
+
+static const char *rate(double amount, double seconds, char *buf, size_t size)
+{
+    char one[32];
+    double r = seconds > 0 ? amount / seconds : 0;
+    snprintf(buf, size, "%s/s", stk_format_size(r > 0 ? (uint64_t)r : 0, one, sizeof one));
+    return buf;
+}
+
+static const char *time_text(double s, char *buf, size_t size)
+{
+    return stk_format_duration(s, buf, size);
+}
+
+int64_t stk_load_device(const struct stk_load *l, int64_t bytes, uint64_t bytes_read)
+{
+    /* Clients of network file systems need not count what they fetch for a process. */
+    return bytes == 0 && bytes_read && l->place.network ? -1 : bytes;
+}
+
+/* Says what really came from storage: a cache hit must not pass for the storage's speed. */
+static void device_text(const struct stk_load *l, char *line, size_t size)
+{
+    char a[32], b[32], share[16];
+    uint64_t read = l->end.loader.bytes_read;
+    int64_t got = l->end.device_bytes < 0 || l->start.device_bytes < 0
+                      ? -1
+                      : l->end.device_bytes - l->start.device_bytes;
+    if (got < 0)
+        snprintf(line, size, "not known: the kernel keeps no count (/proc/self/io)");
+    else if (stk_load_device(l, got, read) < 0)
+        snprintf(line, size, "not known: %s keeps no count", l->place.fs);
+    else if (strcmp(l->place.fs, "tmpfs") == 0)
+        snprintf(line, size, "0 B: the files are in memory (tmpfs)");
+    else if (got == 0 && read)
+        snprintf(line, size, "0 B: all of it was in the page cache");
+    else if ((double)got < 0.995 * (double)read)
+        snprintf(line, size, "%s, %s; %s was read from the page cache",
+                 stk_format_size((uint64_t)got, a, sizeof a),
+                 rate((double)got, seconds_of(l), b, sizeof b),
+                 stk_percent_text(1 - (double)got / (double)read, share, sizeof share));
+    else
+        snprintf(line, size, "%s, %s", stk_format_size((uint64_t)got, a, sizeof a),
+                 rate((double)got, seconds_of(l), b, sizeof b));
+}
+
+/* ---- the facts ----------------------------------------------------------------------------- */
+
+static void put_order(const struct stk_load *l, struct stk_grid *t)
+{
+    char a[32], b[32], line[200];
+    const struct stk_load_settings *s = l->s;
+    snprintf(line, sizeof line, "%s of %s samples%s", stk_format_count(l->batches, a, sizeof a),
+             stk_format_count(s->batch, b, sizeof b),
+             l->end.loader.repeats || l->end.loader.replaced || l->end.loader.skipped ? ";" : "");
+    const struct {
+        uint64_t n;
+        const char *what;
+    } odd[] = {{l->end.loader.repeats, "repeated"},
+               {l->end.loader.skipped, "skipped"},
+               {l->end.loader.replaced, "replaced"}};
+    for (size_t i = 0; i < sizeof odd / sizeof *odd; i++)
+        if (odd[i].n)
+            snprintf(line + strlen(line), sizeof line - strlen(line), " %s %s",
+                     stk_format_count(odd[i].n, a, sizeof a), odd[i].what);
+    stk_grid_row(t, "batches", line);
+    if (l->rank.world > 1) {
+        snprintf(line, sizeof line, "%lu of %lu%s%s", (unsigned long)l->rank.rank,
+                 (unsigned long)l->rank.world, *l->rank.from ? ", as told by " : "", l->rank.from);
+        stk_grid_row(t, "rank", line);
+    }
+}
+
+static void put_rates(const struct stk_load *l, struct stk_grid *t)
+{
+    char a[40], b[40], c[40], line[200];
+    const struct stk_loader_stats *st = &l->end.loader;
+    double s = seconds_of(l);
+    snprintf(line, sizeof line, "%s; the first batch after %s", time_text(s, a, sizeof a),
+             l->batches ? time_text(l->first_batch_s, b, sizeof b) : "-");
+    stk_grid_row(t, "time", line);
+    snprintf(line, sizeof line, "%s, %s/s", stk_format_count(l->samples, a, sizeof a),
+             stk_format_count((uint64_t)((double)l->samples / s), b, sizeof b));
+    stk_grid_row(t, "samples", line);
+    snprintf(line, sizeof line, "%s, %s", stk_format_size(st->bytes_asked, a, sizeof a),
+             rate((double)st->bytes_asked, s, b, sizeof b));
+    stk_grid_row(t, "asked for", line);
+    snprintf(line, sizeof line, "%s, %s", stk_format_size(st->bytes_read, a, sizeof a),
+             rate((double)st->bytes_read, s, b, sizeof b));
+    if (st->reads)
+        snprintf(line + strlen(line), sizeof line - strlen(line), "; %s reads of %s",
+                 stk_format_count(st->reads, a, sizeof a),
+                 stk_format_size(st->bytes_read / st->reads, c, sizeof c));
+    stk_grid_row(t, "read", line);
+    device_text(l, line, sizeof line);
+    stk_grid_row(t, "from storage", line);
+}
+
+static void put_machine(const struct stk_load *l, struct stk_grid *t)
+{
+    char a[32], b[32], share[16], line[300];
+    const struct stk_loader_stats *st = &l->end.loader;
+    double s = seconds_of(l), wait_s = 1e-9 * (double)l->wait_ns;
+    snprintf(line, sizeof line, "%s, %.1f reads in flight%s%s",
+             st->io_detail ? st->io_detail : st->io, st->depth,
+             st->io_reason && *st->io_reason ? "; " : "", st->io_reason ? st->io_reason : "");
+    stk_grid_row(t, "engine", line);
+    snprintf(line, sizeof line, "%lu, busy %s of their time; %.2f cores in all",
+             (unsigned long)st->threads,
+             stk_percent_text(1e-9 * (double)st->decode_ns / (s * (st->threads ? st->threads : 1)),
+                              share, sizeof share),
+             (l->end.cpu_s - l->start.cpu_s) / s);
+    stk_grid_row(t, "threads", line);
+    snprintf(line, sizeof line, "%s at most, of %s",
+             stk_format_size(st->memory_peak_bytes, a, sizeof a),
+             stk_format_size(st->memory_bytes, b, sizeof b));
+    stk_grid_row(t, "memory", line);
+    snprintf(line, sizeof line, "%s, %s of the time", time_text(wait_s, a, sizeof a),
+             stk_percent_text(wait_s / s, share, sizeof share));
+    stk_grid_row(t, "stalls", line);
+}
+
+static void put_times(const struct stk_load *l, struct stk_grid *t)
+{
+    char a[32], b[32], c[32], line[160] = "-";
+    const struct stk_histogram *h = &l->time;
+    if (h->count)
+        snprintf(line, sizeof line, "%s p50, %s p99, %s longest",
+                 time_text(1e-9 * (double)stk_histogram_percentile(h, 0.5), a, sizeof a),
+                 time_text(1e-9 * (double)stk_histogram_percentile(h, 0.99), b, sizeof b),
+                 time_text(1e-9 * (double)h->max, c, sizeof c));
+    stk_grid_row(t, "a batch", line);
+    if (l->s->consume[0] == 'h') {
+        snprintf(line, sizeof line, "%016llx", (unsigned long long)l->content);
+        stk_grid_row(t, "content", line);
+    }
+}
+
+/* ---- epochs -------------------------------------------------------------------------------- */
+
+static void epoch_row(const struct stk_load *l, const struct stk_load_epoch *e, struct stk_grid *t)
+{
+    char n[32], sps[40], asked[40], read[40], dev[40] = "-", wait[16], p50[32], p99[32];
+    double s = e->seconds > 0 ? e->seconds : 1e-9;
+    int64_t device = stk_load_device(l, e->device_bytes, e->bytes_read);
+    if (device >= 0)
+        rate((double)device, s, dev, sizeof dev);
+    stk_grid_row(t, stk_format_count(e->epoch, n, sizeof n),
+                 stk_format_count((uint64_t)((double)e->samples / s), sps, sizeof sps),
+                 rate((double)e->bytes_asked, s, asked, sizeof asked),
+                 rate((double)e->bytes_read, s, read, sizeof read), dev,
+                 stk_percent_text(e->wait_s / s, wait, sizeof wait),
+                 time_text(1e-9 * (double)e->p50_ns, p50, sizeof p50),
+                 time_text(1e-9 * (double)e->p99_ns, p99, sizeof p99));
+}
+
+static void put_epochs(const struct stk_load *l, struct stk_buf *out)
+{
+    size_t n = stk_load_nepochs(l);
+    if (n < 2)
+        return;
+    struct stk_grid t;
+    stk_grid_init(&t, "rrrrrrrr");
+    stk_grid_row(&t, "epoch", "samples/s", "asked for", "read", "storage", "stalls", "p50", "p99");
+    for (size_t i = 0; i < n; i++) {
+        /* The first ones differ from each other (caches fill); the last ones say how it goes on. */
+        if (n > EPOCHS_SHOWN && i == EPOCHS_SHOWN / 2) {
+            stk_grid_row(&t, "...", "", "", "", "", "", "", "");
+            i = n - EPOCHS_SHOWN / 2;
+        }
+        epoch_row(l, stk_load_epoch(l, i), &t);
+    }
+    stk_buf_putc(out, '\n');
+    stk_grid_render(&t, 2, out);
+    stk_grid_release(&t);
+}
+
+/* ---- the screen ---------------------------------------------------------------------------- */
+
+static void put_title(const struct stk_load *l, struct stk_buf *out)
+{
+    char a[32];
+    const struct stk_load_settings *s = l->s;
+    const char *path = l->run->opts.arg[0];
+    stk_text_escape(out, path, strlen(path), SIZE_MAX);
+    stk_buf_printf(out, ": %s, %s samples, ", l->ds->format->title,
+                   stk_format_count(stk_dataset_len(l->ds), a, sizeof a));
+    if (strcmp(s->shuffle, "none") == 0)
+        stk_buf_puts(out, "in order\n\n");
+    else
+        stk_buf_printf(out, "%s shuffle, seed %llu\n\n", s->shuffle, (unsigned long long)s->seed);
+}
+
+void stk_load_show(const struct stk_load *l)
+{
+    struct stk_buf out = STK_BUF_INIT;
+    struct stk_grid t;
+    stk_grid_init(&t, "ll");
+    put_title(l, &out);
+    put_order(l, &t);
+    put_rates(l, &t);
+    put_machine(l, &t);
+    put_times(l, &t);
+    stk_grid_render(&t, 2, &out);
+    stk_grid_release(&t);
+    put_epochs(l, &out);
+    if (l->has_mixing)
+        stk_load_show_mixing(l, &out);
+    if (stk_load_nproblems(l)) {
+        stk_buf_putc(&out, '\n');
+        put_problems(l, &out);
+    }
+    stk_say(l->run, "%s", stk_buf_cstr(&out));
+    stk_buf_release(&out);
+}

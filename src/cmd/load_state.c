@@ -1,0 +1,123 @@
+/*
+ * load_state.c - where a run was left: read at its beginning, written at its end. States of all
+ * ranks of one moment are put together, to go on with another number of them.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "cmd/load.h"
+
+#define STATE_MAX ((size_t)64 << 20) /* a million ranks with refills have less */
+
+/* Reads one state of a file (or the several lines of it) into `all`. */
+static int read_states(const char *path, struct stk_buf *all, struct stk_err *err)
+{
+    struct stk_buf text = STK_BUF_INIT;
+    int rc = stk_read_file(path, STATE_MAX, &text, err);
+    const char *p = rc ? "" : stk_buf_cstr(&text);
+    size_t found = 0;
+    while (!rc && *p) {
+        size_t n = strcspn(p, "\n");
+        struct stk_state one;
+        if (n && p[strspn(p, " \t\r")] != '\n') {
+            rc = stk_state_read(p, n, &one, err);
+            if (!rc)
+                stk_buf_put(all, &one, sizeof one);
+            found += !rc;
+        }
+        p += n + (p[n] == '\n');
+    }
+    if (!rc && !found)
+        rc = stk_err_set(err, STK_E_CORRUPT, path, -1, "there is no state in it");
+    else if (rc && err && !err->path[0])
+        snprintf(err->path, sizeof err->path, "%s", path);
+    stk_buf_release(&text);
+    return rc ? rc : stk_buf_check(all, err);
+}
+
+static int collect(const struct stk_load *l, struct stk_buf *all, struct stk_err *err)
+{
+    const struct stk_load_settings *s = l->s;
+    if (s->state && access(s->state, F_OK) == 0)
+        return read_states(s->state, all, err);
+    if (s->state && errno != ENOENT)
+        return stk_err_sys(err, s->state, "cannot look at the state");
+    for (const char **path = s->from; path && *path; path++) {
+        int rc = read_states(*path, all, err);
+        if (rc)
+            return rc;
+    }
+    return 0;
+}
+
+/* What the user asked for must not silently give way to what the state says. */
+static int check_against(const struct stk_load *l, const struct stk_state *st)
+{
+    const struct stk_opts *o = &l->run->opts;
+    struct stk_err *err = &l->run->err;
+    if (stk_opts_given(o, "seed") && l->s->seed != st->seed)
+        return stk_err_set(err, STK_E_USAGE, NULL, -1,
+                           "--seed %llu: the state is of a run with --seed %llu",
+                           (unsigned long long)l->s->seed, (unsigned long long)st->seed);
+    if (stk_opts_given(o, "shuffle") && strcmp(l->s->shuffle, stk_shuffle_name(st->shuffle)) != 0)
+        return stk_err_set(err, STK_E_USAGE, NULL, -1,
+                           "--shuffle %s: the state is of a run with --shuffle %s", l->s->shuffle,
+                           stk_shuffle_name(st->shuffle));
+    return 0;
+}
+
+/* One text from the states of all ranks. */
+static int merge(struct stk_load *l, const struct stk_state *state, size_t n, char **text)
+{
+    struct stk_err *err = &l->run->err;
+    struct stk_buf out = STK_BUF_INIT;
+    struct stk_state merged;
+    int rc = stk_state_merge(state, n, &merged, err);
+    if (rc)
+        return rc;
+    rc = stk_state_write(&merged, &out, err);
+    stk_state_release(&merged);
+    if (!rc && !(*text = strdup(stk_buf_cstr(&out))))
+        rc = stk_err_nomem(err, out.len);
+    stk_buf_release(&out);
+    return rc;
+}
+
+int stk_load_read_state(struct stk_load *l, char **text)
+{
+    struct stk_buf all = STK_BUF_INIT;
+    *text = NULL;
+    int rc = collect(l, &all, &l->run->err);
+    struct stk_state *state = (struct stk_state *)(void *)all.data;
+    size_t n = all.len / sizeof *state;
+    if (!rc && n)
+        rc = check_against(l, &state[0]);
+    if (!rc && n)
+        rc = merge(l, state, n, text);
+    for (size_t i = 0; i < n; i++)
+        stk_state_release(&state[i]);
+    stk_buf_release(&all);
+    return rc;
+}
+
+int stk_load_write_state(struct stk_load *l)
+{
+    struct stk_err *err = &l->run->err;
+    char *text = NULL;
+    if (!l->s->state)
+        return 0;
+    int rc = stk_loader_state(l->ld, &text, err);
+    if (rc)
+        return rc;
+    struct stk_buf b = STK_BUF_INIT;
+    stk_buf_printf(&b, "%s\n", text);
+    rc = stk_buf_check(&b, err);
+    if (!rc)
+        rc = stk_write_file_atomic(l->s->state, b.data, b.len, err);
+    stk_buf_release(&b);
+    free(text);
+    return rc;
+}

@@ -1,0 +1,20 @@
+/*
+ * assemble.h - from slices to a sample: the parts of a field put together, records taken apart by
+ * their codec.
+ */
+#ifndef STK_DATA_ASSEMBLE_H
+#define STK_DATA_ASSEMBLE_H
+
+#include "data/fetch.h"
+
+/* Gives the bytes of slice i. *fleeting: they are valid until the next call only. */
+typedef int stk_slice_fn(void *user, uint32_t i, const uint8_t **p, uint64_t *len, bool *fleeting,
+                         struct stk_err *err);
+
+/* Sample k of f. Its values are borrowed: valid as long as the slices' bytes. */
+int stk_assemble(const struct stk_fetch *f, size_t k, stk_slice_fn *slice, void *user,
+                 struct stk_sample *s, struct stk_err *err);
+/* Puts the place of sample `id` into an error that names no file yet. */
+void stk_assemble_locate(const struct stk_dataset *ds, uint64_t id, int code, struct stk_err *err);
+
+#endif

@@ -1,0 +1,96 @@
+/*
+ * fetch.h - which stored bytes a set of samples needs, and how few reads can bring them.
+ *
+ * Samples are added one by one; their slices become wants (ranges of files); wants that stand near
+ * each other are one run, to be read by one request. Who reads is not known here: the reader does
+ * it at once, the loader through its engine. Then every want has its bytes, or says why not.
+ */
+#ifndef STK_DATA_FETCH_H
+#define STK_DATA_FETCH_H
+
+#include "data/dataset.h"
+
+/* The stored range of one slice. Want i belongs to slice i. */
+struct stk_want {
+    uint64_t off, len; /* in the file, frame included; len 0: nothing to read */
+    const uint8_t *p;  /* its bytes, once read */
+    uint32_t file;
+    int32_t failed;    /* 0, or the code of the error in errs[why] */
+    uint32_t why;
+    uint8_t chain;     /* filters, as in struct stk_extent */
+    bool framed;       /* a record's head and tail stand around the bytes */
+};
+
+struct stk_fetch {
+    struct stk_dataset *ds;
+    struct stk_buf ids;    /* u64: the samples */
+    struct stk_buf first;  /* u32: where each sample's slices begin, and the end */
+    struct stk_buf slices; /* struct stk_slice of all samples */
+    struct stk_buf wants;  /* struct stk_want */
+    struct stk_buf order;  /* u32: wants by place, once sorted; those without bytes left out */
+    struct stk_err *errs;  /* of failed wants, in the order they failed */
+    uint32_t nerrs;
+    bool unsorted;
+};
+
+void stk_fetch_init(struct stk_fetch *f, struct stk_dataset *ds);
+void stk_fetch_release(struct stk_fetch *f);
+void stk_fetch_reset(struct stk_fetch *f); /* keeps the memory */
+/* Adds a sample. have (may be NULL) says of a filtered extent that it need not be read. Fails only
+ * on trouble that is not the sample's own. */
+int stk_fetch_add(struct stk_fetch *f, uint64_t id, bool (*have)(void *user, uint64_t extent),
+                  void *user, struct stk_err *err);
+/* Ends adding: puts the wants in the order of their places. */
+int stk_fetch_sort(struct stk_fetch *f, struct stk_err *err);
+/* The largest run from place i of the order on that one request of `max` bytes should bring (more
+ * only where one range is larger). Returns its end; *from and *to are in the file. */
+size_t stk_fetch_run(const struct stk_fetch *f, size_t i, uint64_t max, uint64_t *from,
+                     uint64_t *to);
+void stk_fetch_fail(struct stk_fetch *f, struct stk_want *w, int code, const struct stk_err *why);
+
+static inline size_t stk_fetch_count(const struct stk_fetch *f)
+{
+    return f->ids.len / sizeof(uint64_t);
+}
+static inline size_t stk_fetch_nwants(const struct stk_fetch *f)
+{
+    return f->order.len / sizeof(uint32_t);
+}
+static inline struct stk_want *stk_fetch_want(const struct stk_fetch *f, size_t i)
+{
+    return (struct stk_want *)(void *)f->wants.data + i;
+}
+static inline struct stk_want *stk_fetch_at(const struct stk_fetch *f, size_t place)
+{
+    return stk_fetch_want(f, ((const uint32_t *)(const void *)f->order.data)[place]);
+}
+static inline const struct stk_slice *stk_fetch_slice(const struct stk_fetch *f, size_t i)
+{
+    return (const struct stk_slice *)(const void *)f->slices.data + i;
+}
+static inline uint64_t stk_fetch_id(const struct stk_fetch *f, size_t k)
+{
+    return ((const uint64_t *)(const void *)f->ids.data)[k];
+}
+/* Slices [first, end) are sample k's. */
+static inline uint32_t stk_fetch_first(const struct stk_fetch *f, size_t k)
+{
+    return ((const uint32_t *)(const void *)f->first.data)[k];
+}
+
+/* malloc'ed path of a file, for messages; NULL: none. */
+char *stk_fetch_path(const struct stk_dataset *ds, uint64_t file);
+/* The stored bytes of want i behind the frame's head, the record's checksum compared unless
+ * `trust`. Not for wants without bytes. */
+int stk_fetch_stored(const struct stk_fetch *f, size_t i, bool trust, const uint8_t **p,
+                     uint64_t *len, struct stk_err *err);
+/* Undoes the filters of extent x into out. p: its stored bytes. */
+int stk_fetch_decode(const struct stk_dataset *ds, uint64_t x, const struct stk_extent *e,
+                     const uint8_t *p, struct stk_buf *out, struct stk_buf *scratch,
+                     struct stk_err *err);
+/* The part of a decoded extent a slice is. */
+int stk_fetch_cut(const struct stk_dataset *ds, const struct stk_slice *s,
+                  const struct stk_extent *e, const struct stk_buf *decoded, const uint8_t **p,
+                  uint64_t *len, struct stk_err *err);
+
+#endif

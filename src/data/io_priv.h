@@ -1,0 +1,236 @@
+/*
+ * io_priv.h - what the engines share: the table of open files, the threads, and the way a finished
+ * request comes back to the owner.
+ *
+ * A request goes: submit -> its file is looked up; when it is not open, a thread opens it and every
+ * request that waits for it goes on from there -> the engine moves bytes -> done list -> reap.
+ */
+#ifndef STK_DATA_IO_PRIV_H
+#define STK_DATA_IO_PRIV_H
+
+#include "data/io.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/types.h>
+
+#define STK_IO_SEGMENTS 256u       /* pieces of memory that can be registered */
+#define STK_IO_MAPS     4096u      /* files that are mapped at most */
+#define STK_IO_ASK_MAX  (1u << 30) /* the kernel moves less than 2 GiB in one call */
+
+/* ---- requests in a row ---- */
+
+struct stk_io_list {
+    struct stk_io_req *first, *last;
+};
+
+static inline void stk_io_push(struct stk_io_list *l, struct stk_io_req *req)
+{
+    req->next = NULL;
+    if (l->first)
+        l->last->next = req;
+    else
+        l->first = req;
+    l->last = req;
+}
+
+static inline struct stk_io_req *stk_io_pop(struct stk_io_list *l)
+{
+    struct stk_io_req *req = l->first;
+    if (req)
+        l->first = req->next;
+    return req;
+}
+
+/* Moves all of b to the end of a. */
+static inline void stk_io_append(struct stk_io_list *a, struct stk_io_list *b)
+{
+    if (!b->first)
+        return;
+    if (a->first)
+        a->last->next = b->first;
+    else
+        a->first = b->first;
+    a->last = b->last;
+    b->first = NULL;
+}
+
+/* ---- open files (io_files.c) ---- */
+
+enum stk_io_file_state { STK_FILE_OPENING, STK_FILE_OPEN };
+
+struct stk_io_file {
+    uint32_t number;
+    unsigned refs; /* requests that hold it; it is not closed before they are done */
+    enum stk_io_file_state state;
+    int fd;               /* direct when align != 0 */
+    int plain_fd;         /* the same file through the page cache; -1 until it is needed */
+    uint32_t align;       /* offsets of direct reads; 0: read through the page cache */
+    _Atomic bool refuses; /* it has refused a direct read */
+    uint64_t size;
+    const uint8_t *map; /* STK_IO_MMAP: all of it */
+    bool seeable;       /* mincore() tells the truth about it */
+    struct stk_io_list waiting;
+    struct stk_io_file *chain;         /* in its bucket */
+    struct stk_io_file *older, *newer; /* in order of use */
+};
+
+struct stk_io_files {
+    struct stk_dataset *ds;
+    bool direct, random, map;
+    unsigned limit; /* files kept open */
+    int guard;      /* STK_IO_MMAP: the guard's number of file 0 */
+    pthread_mutex_t lock;
+    struct stk_io_file **bucket;
+    uint32_t mask;
+    unsigned count;
+    struct stk_io_file *oldest, *newest;
+    _Atomic uint64_t opens;
+};
+
+/* Files that may be kept open at once. */
+unsigned stk_io_files_limit(void);
+int stk_io_files_init(struct stk_io_files *files, struct stk_dataset *ds, struct stk_err *err);
+void stk_io_files_release(struct stk_io_files *files);
+
+enum stk_io_got {
+    STK_GOT_FILE,    /* req->held is open */
+    STK_GOT_TO_OPEN, /* the caller must have stk_io_files_open(req->held) called, in a thread */
+    STK_GOT_WAIT,    /* somebody opens it; the request will be in that call's list */
+    STK_GOT_ERROR,   /* no memory: the request failed */
+};
+enum stk_io_got stk_io_files_get(struct stk_io_files *files, struct stk_io_req *req);
+/* Opens and checks. Appends every request that waited for it to *waited: held, or failed. Closes
+ * files that have not been used for long when there are too many. */
+void stk_io_files_open(struct stk_io_files *files, struct stk_io_file *f,
+                       struct stk_io_list *waited);
+void stk_io_files_put(struct stk_io_files *files, struct stk_io_req *req);
+/* Opens file f->number. For one reading outside the table, too. */
+int stk_io_file_open(struct stk_io_files *files, struct stk_io_file *f, struct stk_err *err);
+void stk_io_file_close(struct stk_io_file *f);
+/* A descriptor of an open file that reads through the page cache; opens one when needed. */
+int stk_io_file_plain(struct stk_io_files *files, struct stk_io_file *f, struct stk_err *err);
+
+/* ---- one request's bytes (io_files.c) ---- */
+
+/* Takes ownership of nothing: copies why, with the file's path and the offset put in. */
+void stk_io_fail(const struct stk_dataset *ds, struct stk_io_req *req, const struct stk_err *why);
+/* Works out what to ask for. False: it failed. */
+bool stk_io_begin(const struct stk_dataset *ds, struct stk_io_req *req);
+
+enum stk_io_step {
+    STK_STEP_DONE,  /* finished, well or not */
+    STK_STEP_AGAIN, /* ask for the rest: want - got bytes at at + got */
+    STK_STEP_PLAIN, /* the rest cannot be had directly: ask through the page cache */
+};
+/* What follows from a read that gave result bytes or -errno. */
+enum stk_io_step stk_io_step(const struct stk_dataset *ds, struct stk_io_req *req, ssize_t result);
+
+/* ---- threads (io_threads.c) ---- */
+
+enum stk_io_job {
+    STK_JOB_OPEN, /* open req->held */
+    STK_JOB_READ, /* read it, all or the rest */
+    STK_JOB_ONCE, /* open, read, close */
+    STK_JOB_LOAD, /* bring mapped pages in */
+};
+
+struct stk_io_pool {
+    pthread_mutex_t lock;
+    pthread_cond_t work;
+    struct stk_io_list queue;
+    unsigned queued, idle, nthreads, max;
+    bool stop;
+    pthread_t *thread;
+};
+
+int stk_io_pool_init(struct stk_io_pool *pool, unsigned max, struct stk_err *err);
+/* Queues n jobs; starts threads when all are busy. Runs them here when no thread can be had. */
+void stk_io_pool_add(struct stk_io *io, struct stk_io_list *jobs, unsigned n);
+/* Joins the threads. What had not begun never will. */
+void stk_io_pool_stop(struct stk_io_pool *pool);
+void stk_io_pool_release(struct stk_io_pool *pool);
+
+/* ---- the front ---- */
+
+struct stk_io_ops {
+    /* What a thread does with a request whose file it has just opened: STK_JOB_READ, STK_JOB_LOAD;
+     * or STK_JOB_OPEN: hands it back to the owner, who starts it. */
+    enum stk_io_job threads_do;
+    /* Optional. Negative: this engine cannot be had here. */
+    int (*open)(struct stk_io *io, struct stk_err *err);
+    void (*close)(struct stk_io *io);
+    void (*stop)(struct stk_io *io); /* cancels, and waits for what cannot be cancelled */
+    /* A request whose file is open and whose range is known. */
+    void (*start)(struct stk_io *io, struct stk_io_req *req);
+    /* Collects finished ones into io->done; wait: blocks until something may have happened. */
+    void (*poll)(struct stk_io *io, bool wait);
+    /* From any thread: something was posted, or the owner is to wake up. */
+    void (*notify)(struct stk_io *io);
+    /* Optional. */
+    int (*add_memory)(struct stk_io *io, void *p, size_t size);
+    void (*drop_memory)(struct stk_io *io, int segment);
+};
+
+/* The way to wait and to be woken of engines whose owner has nothing but posts to wait for. */
+void stk_io_threads_poll(struct stk_io *io, bool wait);
+void stk_io_threads_notify(struct stk_io *io);
+
+extern const struct stk_io_ops stk_io_threads_ops, stk_io_mmap_ops;
+#ifdef STK_HAVE_URING
+extern const struct stk_io_ops stk_io_uring_ops;
+#endif
+
+struct stk_io {
+    struct stk_dataset *ds;
+    const struct stk_io_ops *ops;
+    const char *name, *detail;
+    struct stk_io_choice choice;
+    unsigned depth;
+    bool once; /* too many small files to keep any open */
+    bool stopped;
+    struct stk_io_files files;
+    struct stk_io_pool pool;
+    void *engine; /* its own state */
+
+    /* The owner's: */
+    unsigned inflight;   /* submitted and not reaped */
+    unsigned unfinished; /* submitted and not known to be finished */
+    uint64_t last_completed_ns;
+    struct stk_io_list jobs; /* for the threads, kept back until the owner polls */
+    unsigned njobs;
+    struct stk_io_list done; /* finished, to be reaped */
+
+    /* What threads hand to the owner: */
+    pthread_mutex_t post_lock;
+    pthread_cond_t post_cond;
+    struct stk_io_list post_done, post_ready; /* finished; file is open now, to be started */
+    _Atomic bool posted, woken, waiting;
+
+    _Atomic uint64_t reads, bytes_read, latency_ns, busy_ns;
+    _Atomic uint64_t busy_since_ns; /* 0: nothing is in flight */
+};
+
+uint64_t stk_io_now_ns(void);
+/* By the owner: the request is over (code, why, data are set). */
+void stk_io_finished(struct stk_io *io, struct stk_io_req *req);
+/* By a thread: hands over finished and ready ones, and lets the owner know. */
+void stk_io_post(struct stk_io *io, struct stk_io_list *done, struct stk_io_list *ready);
+/* By the owner: takes what was posted; ready ones are started. */
+void stk_io_take_posted(struct stk_io *io);
+/* By the owner: a job for the threads. */
+void stk_io_job(struct stk_io *io, struct stk_io_req *req, enum stk_io_job job);
+/* Hands the jobs kept back to the threads. */
+void stk_io_flush_jobs(struct stk_io *io);
+
+/* ---- mappings and the guard against SIGBUS (io_guard.c) ---- */
+
+/* Room for n mappings. Returns the first's number, -1: the table is full. */
+int stk_guard_reserve(unsigned n);
+void stk_guard_release(int first, unsigned n); /* after munmap */
+void stk_guard_add(int slot, const void *p, size_t size);
+/* The mapping's lowest byte that was not there when it was looked at; UINT64_MAX: all were. */
+uint64_t stk_guard_damage(int slot);
+void stk_guard_mark(int slot, uint64_t off);
+
+#endif

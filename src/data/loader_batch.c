@@ -1,0 +1,242 @@
+/*
+ * loader_batch.c - batches: their memory, their life, and the layout they are given out in.
+ */
+#include "data/loader_priv.h"
+
+#include <stdlib.h>
+
+/* ---- making and freeing ---- */
+
+static void *dense_alloc(struct stk_loader *ld, size_t size)
+{
+    if (ld->o.alloc)
+        return ld->o.alloc(ld->o.user, size);
+    return aligned_alloc(64, (size + 63) / 64 * 64);
+}
+
+static void dense_free(struct stk_loader *ld, void *p, size_t size)
+{
+    if (p && ld->o.alloc && ld->o.free)
+        ld->o.free(ld->o.user, p, size);
+    else if (!ld->o.alloc)
+        free(p);
+}
+
+static bool make_cell(struct stk_loader *ld, const struct column *c, struct cell *cell)
+{
+    size_t n = ld->o.batch;
+    cell->set = malloc(n);
+    if (c->layout == STK_DENSE)
+        cell->data = dense_alloc(ld, n * c->size + (c->size == 0));
+    if (c->layout == STK_SPANS)
+        cell->span = calloc(n, sizeof *cell->span);
+    return cell->set && (c->layout != STK_DENSE || cell->data) &&
+           (c->layout != STK_SPANS || cell->span);
+}
+
+void stk_batch_free(struct batch *b)
+{
+    struct stk_loader *ld = b->ld;
+    for (size_t i = 0; b->cell && i < ld->ncolumns; i++) {
+        struct cell *cell = &b->cell[i];
+        dense_free(ld, cell->data, ld->o.batch * ld->column[i].size);
+        free(cell->set);
+        free(cell->span);
+        free(cell->value);
+    }
+    free(b->cell);
+    free(b->column);
+    free(b->id);
+    free(b->flags);
+    free(b->key);
+    free(b->held);
+    free(b->failure);
+    stk_arena_release(&b->arena);
+    pthread_mutex_destroy(&b->lock);
+    free(b);
+}
+
+static struct batch *make_batch(struct stk_loader *ld)
+{
+    size_t n = ld->o.batch;
+    struct batch *b = calloc(1, sizeof *b);
+    if (!b)
+        return NULL;
+    b->ld = ld;
+    pthread_mutex_init(&b->lock, NULL);
+    b->id = malloc(n * sizeof *b->id);
+    b->flags = malloc(n);
+    b->key = ld->o.keys ? calloc(n, sizeof *b->key) : NULL;
+    b->column = calloc(ld->ncolumns + 1, sizeof *b->column);
+    b->cell = calloc(ld->ncolumns + 1, sizeof *b->cell);
+    bool ok = b->id && b->flags && b->column && b->cell && (!ld->o.keys || b->key);
+    for (size_t i = 0; ok && i < ld->ncolumns; i++)
+        ok = make_cell(ld, &ld->column[i], &b->cell[i]);
+    if (ok)
+        return b;
+    stk_batch_free(b);
+    return NULL;
+}
+
+struct batch *stk_batch_take(struct stk_loader *ld, bool over, bool *nomem)
+{
+    struct batch *b = ld->free_batches;
+    *nomem = false;
+    if (b) {
+        ld->free_batches = b->next;
+    } else {
+        if (ld->nbatches >= ld->max_batches && !over)
+            return NULL;
+        b = make_batch(ld);
+        *nomem = !b;
+        if (!b)
+            return NULL;
+        ld->nbatches++;
+    }
+    for (size_t i = 0; i < ld->ncolumns; i++)
+        memset(b->cell[i].set, SLOT_EMPTY, ld->o.batch);
+    stk_arena_reset(&b->arena);
+    b->next = NULL;
+    b->bytes = 0;
+    b->nfailures = b->nheld = 0;
+    return b;
+}
+
+/* ---- while it is filled ---- */
+
+int stk_batch_hold(struct batch *b, struct stretch *s)
+{
+    int rc = 0;
+    pthread_mutex_lock(&b->lock);
+    if (b->nheld && b->held[b->nheld - 1] == s) {
+        pthread_mutex_unlock(&b->lock);
+        stk_stretch_drop(s); /* one reference is enough */
+        return 0;
+    }
+    if (b->nheld == b->cap_held) {
+        size_t cap = b->cap_held ? 2 * b->cap_held : 4;
+        struct stretch **grown = realloc(b->held, cap * sizeof(struct stretch *));
+        if (grown) {
+            b->held = grown;
+            b->cap_held = cap;
+        }
+    }
+    if (b->nheld < b->cap_held)
+        b->held[b->nheld++] = s;
+    else
+        rc = STK_E_NOMEM;
+    pthread_mutex_unlock(&b->lock);
+    return rc;
+}
+
+void stk_batch_failed(struct batch *b, uint32_t slot, int code, const struct stk_err *why)
+{
+    pthread_mutex_lock(&b->lock);
+    if (b->nfailures == b->cap_failures) {
+        size_t cap = b->cap_failures ? 2 * b->cap_failures : 4;
+        struct failure *grown = realloc(b->failure, cap * sizeof *grown);
+        if (grown) {
+            b->failure = grown;
+            b->cap_failures = cap;
+        }
+    }
+    /* Without memory for the reason the slot stays empty, which is noticed as well. */
+    if (b->nfailures < b->cap_failures)
+        b->failure[b->nfailures++] = (struct failure){.slot = slot, .code = code, .why = *why};
+    pthread_mutex_unlock(&b->lock);
+}
+
+/* ---- given out ---- */
+
+/* A column where some slot has no value of the expected form: all as values. */
+static int as_values(struct batch *b, size_t i, struct stk_err *err)
+{
+    const struct column *c = &b->ld->column[i];
+    struct cell *cell = &b->cell[i];
+    if (!cell->value)
+        cell->value = calloc(b->ld->o.batch, sizeof *cell->value);
+    if (!cell->value)
+        return stk_err_nomem(err, b->ld->o.batch * sizeof *cell->value);
+    for (size_t k = 0; k < b->size; k++) {
+        struct stk_value *v = &cell->value[k];
+        if (cell->set[k] == SLOT_VALUE)
+            continue;
+        *v = (struct stk_value){0};
+        if (cell->set[k] == SLOT_EMPTY)
+            continue;
+        v->kind = c->kind;
+        v->dtype = c->dtype;
+        v->ndim = c->ndim;
+        memcpy(v->dim, c->dim, sizeof v->dim);
+        v->data = c->layout == STK_DENSE ? (const uint8_t *)cell->data + k * c->size
+                                         : cell->span[k].data;
+        v->size = c->layout == STK_DENSE ? c->size : cell->span[k].size;
+    }
+    return 0;
+}
+
+int stk_batch_finish(struct batch *b, struct stk_err *err)
+{
+    struct stk_loader *ld = b->ld;
+    for (size_t i = 0; i < ld->ncolumns; i++) {
+        const struct column *c = &ld->column[i];
+        struct cell *cell = &b->cell[i];
+        struct stk_column *out = &b->column[i];
+        *out = (struct stk_column){.name = c->name,
+                                   .layout = c->layout,
+                                   .kind = c->kind,
+                                   .dtype = c->dtype,
+                                   .ndim = c->ndim,
+                                   .data = cell->data,
+                                   .span = cell->span};
+        memcpy(out->dim, c->dim, sizeof out->dim);
+        bool native = c->layout != STK_VALUES;
+        for (size_t k = 0; native && k < b->size; k++)
+            native = cell->set[k] == SLOT_NATIVE ||
+                     (cell->set[k] == SLOT_EMPTY && c->layout == STK_SPANS);
+        for (size_t k = 0; native && c->layout == STK_SPANS && k < b->size; k++)
+            if (cell->set[k] == SLOT_EMPTY)
+                cell->span[k] = (struct stk_span){0};
+        int rc = native ? 0 : as_values(b, i, err);
+        if (rc < 0)
+            return rc;
+        if (native)
+            continue;
+        out->layout = STK_VALUES;
+        out->value = cell->value;
+        out->kind = 0;
+        for (size_t k = 0; !out->kind && k < b->size; k++)
+            out->kind = cell->value[k].kind;
+    }
+    b->pub.n = b->size;
+    b->pub.id = b->id;
+    b->pub.flags = b->flags;
+    b->pub.key = b->key;
+    b->pub.ncolumns = ld->ncolumns;
+    b->pub.column = b->column;
+    return 0;
+}
+
+void stk_batch_release(struct stk_batch *pub)
+{
+    struct batch *b = (struct batch *)pub;
+    if (!b)
+        return;
+    struct stk_loader *ld = b->ld;
+    for (size_t i = 0; i < b->nheld; i++)
+        stk_stretch_drop(b->held[i]);
+    b->nheld = 0;
+    pthread_mutex_lock(&ld->lock);
+    bool keep = ld->nbatches <= ld->max_batches && !ld->stop;
+    if (keep) {
+        b->next = ld->free_batches;
+        ld->free_batches = b;
+    } else {
+        ld->nbatches--;
+    }
+    stk_feed_wake(ld);
+    pthread_mutex_unlock(&ld->lock);
+    if (!keep)
+        stk_batch_free(b);
+    stk_loader_unref(ld);
+}

@@ -1,0 +1,500 @@
+/*
+ * loader_feed.c - one thread that walks the plan ahead of the caller: slots become stretches, their
+ * ranges become reads of the engine, finished stretches become work. It waits when the memory or
+ * the batches are used up, and goes on when some are given back.
+ */
+#include "data/loader_priv.h"
+
+#include <stdlib.h>
+
+#define REAP 64
+
+void stk_feed_wake(struct stk_loader *ld)
+{
+    if (!ld->hungry)
+        return;
+    ld->hungry = false;
+    stk_io_wake(ld->io);
+}
+
+static void set_fatal(struct stk_loader *ld, int code, const struct stk_err *why)
+{
+    pthread_mutex_lock(&ld->lock);
+    if (!ld->fatal) {
+        ld->fatal = code;
+        ld->fatal_why = *why;
+    }
+    pthread_cond_signal(&ld->ready_cond);
+    pthread_mutex_unlock(&ld->lock);
+}
+
+/* The caller waits for a batch that is not being read (`next`: the one that would be, NULL: none is
+ * begun): what it holds is more than the budget has room for. Then the budget must stretch. With
+ * the lock held. */
+static bool starved(const struct stk_loader *ld, const struct batch *next)
+{
+    return ld->waiting && ld->out_first == next;
+}
+
+int stk_loader_plan(struct stk_loader *ld, uint64_t epoch, const struct stk_stage *stage,
+                    size_t nstages, struct stk_err *err)
+{
+    struct stk_order o;
+    unsigned i = epoch % 2;
+    if (ld->planned[i] && ld->plan[i].order.epoch == epoch)
+        return 0;
+    stk_order_init(&o, ld->order.n, ld->order.shuffle, ld->order.seed, epoch, ld->order.block,
+                   ld->order.window);
+    if (ld->planned[i])
+        stk_plan_release(&ld->plan[i]);
+    int rc = stk_plan_init(&ld->plan[i], &o, stage, nstages, ld->o.rank, ld->o.world, ld->o.batch,
+                           ld->o.last, err);
+    ld->planned[i] = rc == 0;
+    return rc;
+}
+
+/* ---- stretches ---- */
+
+void stk_stretch_free(struct stretch *s)
+{
+    stk_fetch_release(&s->fetch);
+    for (size_t i = 0; i < s->cap_shared; i++) {
+        stk_buf_release(&s->shared[i].data);
+        free(s->shared[i].why);
+    }
+    free(s->shared);
+    free(s->run);
+    stk_buf_release(&s->items);
+    free(s);
+}
+
+void stk_stretch_drop(struct stretch *s)
+{
+    struct stk_loader *ld = s->ld;
+    if (atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    if (s->region)
+        stk_region_give(&ld->regions, s->region);
+    s->region = NULL;
+    pthread_mutex_lock(&ld->lock);
+    s->next = ld->free_stretches;
+    ld->free_stretches = s;
+    stk_feed_wake(ld);
+    pthread_mutex_unlock(&ld->lock);
+}
+
+void stk_stretch_reset(struct stretch *s)
+{
+    stk_fetch_reset(&s->fetch);
+    stk_buf_reset(&s->items);
+    for (size_t i = 0; i < s->nshared; i++) {
+        free(s->shared[i].why);
+        s->shared[i].why = NULL;
+    }
+    s->nruns = s->submitted = s->completed = s->nshared = 0;
+    s->need = 0;
+    s->next = NULL;
+}
+
+struct stretch *stk_stretch_take(struct stk_loader *ld)
+{
+    pthread_mutex_lock(&ld->lock);
+    struct stretch *s = ld->free_stretches;
+    if (s) {
+        ld->free_stretches = s->next;
+    } else if ((s = calloc(1, sizeof *s))) {
+        s->ld = ld;
+        s->all_next = ld->all_stretches;
+        ld->all_stretches = s;
+        stk_fetch_init(&s->fetch, ld->ds);
+    }
+    pthread_mutex_unlock(&ld->lock);
+    if (s)
+        stk_stretch_reset(s);
+    return s;
+}
+
+/* ---- slots ---- */
+
+/* Goes on to the next epoch when it may be begun. False: nothing more to feed now. With the lock
+ * held. */
+static bool next_epoch(struct stk_loader *ld, struct stk_err *err, int *rc)
+{
+    uint64_t next = ld->feed_epoch + 1;
+    bool known = ld->o.epochs && next - ld->first_epoch < ld->o.epochs;
+    uint64_t allowed = ld->take_epoch + (known ? 1 : 0);
+    if (next > allowed)
+        return false;
+    *rc = stk_loader_plan(ld, next, NULL, 0, err);
+    if (*rc < 0)
+        return false;
+    ld->feed_epoch = next;
+    ld->feed_slot = 0;
+    return true;
+}
+
+/* The batch the next slot belongs to; NULL: none can be had now. With the lock held. */
+static struct batch *batch_of_slot(struct stk_loader *ld, struct stk_err *err, int *rc)
+{
+    if (ld->feed_batch)
+        return ld->feed_batch;
+    while (ld->feed_slot == ld->plan[ld->feed_epoch % 2].slots)
+        if (!next_epoch(ld, err, rc))
+            return NULL;
+    bool nomem;
+    struct batch *b = stk_batch_take(ld, starved(ld, NULL), &nomem);
+    if (!b) {
+        *rc = nomem ? stk_err_nomem(err, ld->o.batch) : 0;
+        return NULL;
+    }
+    const struct stk_plan *p = &ld->plan[ld->feed_epoch % 2];
+    b->pub.epoch = ld->feed_epoch;
+    b->pub.step = ld->feed_slot / ld->o.batch;
+    b->first_slot = ld->feed_slot;
+    b->size = (uint32_t)stk_plan_batch_size(p, b->pub.step);
+    atomic_store_explicit(&b->todo, b->size, memory_order_relaxed);
+    *ld->out_last = b;
+    ld->out_last = &b->next;
+    ld->feed_batch = b;
+    return b;
+}
+
+/* Stored bytes of the sample added last, and how much memory reading it will take at most, given
+ * what stands before it. */
+static size_t measure_sample(const struct stretch *s, uint64_t *bytes)
+{
+    const struct stk_fetch *f = &s->fetch;
+    bool block = s->ld->order.shuffle == STK_SHUFFLE_BLOCK;
+    size_t n = stk_fetch_count(f), room = 0;
+    *bytes = 0;
+    for (uint32_t i = stk_fetch_first(f, n - 1); i < stk_fetch_first(f, n); i++) {
+        const struct stk_want *w = stk_fetch_want(f, i), *last = i ? w - 1 : NULL;
+        uint64_t length = stk_fetch_slice(f, i)->length;
+        *bytes += w->chain && length != UINT64_MAX ? length : w->len;
+        bool near = last && last->file == w->file && w->off >= last->off &&
+                    w->off <= last->off + last->len + STK_IO_ALIGN;
+        if (w->chain && length != UINT64_MAX)
+            room += (size_t)length; /* its share: others come for the rest */
+        else if (near || block)
+            room += (size_t)w->len; /* one read will bring both */
+        else
+            room += stk_io_room((size_t)w->len);
+    }
+    return room;
+}
+
+static int add_item(struct stretch *s, struct batch *b, uint32_t slot, struct stk_err *err)
+{
+    uint32_t k = (uint32_t)stk_fetch_count(&s->fetch) - 1;
+    size_t n = s->items.len / sizeof(struct item);
+    struct item *last = n ? (struct item *)(void *)s->items.data + (n - 1) : NULL;
+    if (last && last->batch == b && last->end - last->first < s->ld->item_samples) {
+        last->end++;
+        return 0;
+    }
+    struct item it = {.stretch = s, .batch = b, .first = k, .end = k + 1, .slot = slot};
+    stk_buf_put(&s->items, &it, sizeof it);
+    return stk_buf_check(&s->items, err);
+}
+
+/* Adds the next slot of the plan. 1: done; 0: nothing can be added now. */
+static int add_slot(struct stk_loader *ld, struct stretch *s, struct stk_err *err)
+{
+    int rc = 0;
+    pthread_mutex_lock(&ld->lock);
+    struct batch *b = batch_of_slot(ld, err, &rc);
+    pthread_mutex_unlock(&ld->lock);
+    if (!b)
+        return rc;
+    const struct stk_plan *p = &ld->plan[ld->feed_epoch % 2];
+    uint32_t slot = (uint32_t)(ld->feed_slot - b->first_slot);
+    bool repeat;
+    uint64_t id = stk_plan_sample(p, ld->feed_slot, &repeat), bytes;
+    b->id[slot] = id;
+    b->flags[slot] = repeat ? STK_REPEAT : 0;
+    rc = stk_fetch_add(&s->fetch, id, NULL, NULL, err);
+    if (rc == 0)
+        rc = add_item(s, b, slot, err);
+    if (rc < 0)
+        return rc;
+    s->need += measure_sample(s, &bytes);
+    b->bytes += bytes;
+    ld->feed_slot++;
+    if (slot + 1 == b->size)
+        ld->feed_batch = NULL;
+    return 1;
+}
+
+/* Slots from here to the end of the window: samples of a window are read together. */
+static uint64_t slots_of_window(const struct stk_loader *ld)
+{
+    const struct stk_plan *p = &ld->plan[ld->feed_epoch % 2];
+    uint64_t first, end, k = p->first + p->given + ld->feed_slot;
+    if (ld->order.shuffle != STK_SHUFFLE_BLOCK || k >= p->left)
+        return UINT64_MAX;
+    uint64_t at = stk_plan_position(p, k);
+    stk_order_window(&p->order, at, &first, &end);
+    return end - at;
+}
+
+/* ---- what a stretch reads ---- */
+
+static int by_extent(const void *a, const void *b)
+{
+    const struct shared *x = a, *y = b;
+    return (x->extent > y->extent) - (x->extent < y->extent);
+}
+
+/* Filtered extents that are cut into samples: each is decoded once for all of them. */
+static int find_shared_extents(struct stretch *s, struct stk_err *err)
+{
+    const struct stk_fetch *f = &s->fetch;
+    uint32_t n = (uint32_t)(f->wants.len / sizeof(struct stk_want));
+    uint64_t last = UINT64_MAX;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct stk_slice *sl = stk_fetch_slice(f, i);
+        if (!stk_fetch_want(f, i)->chain || sl->length == UINT64_MAX || sl->length == 0 ||
+            sl->extent == last)
+            continue;
+        last = sl->extent;
+        if (s->nshared == s->cap_shared) {
+            size_t cap = s->cap_shared ? 2 * s->cap_shared : 16;
+            struct shared *grown = realloc(s->shared, cap * sizeof *grown);
+            if (!grown)
+                return stk_err_nomem(err, cap * sizeof *grown);
+            memset(grown + s->cap_shared, 0, (cap - s->cap_shared) * sizeof *grown);
+            s->shared = grown;
+            s->cap_shared = cap;
+        }
+        struct shared *x = &s->shared[s->nshared++];
+        x->extent = last;
+        x->want = i;
+        x->code = 0;
+    }
+    if (s->nshared < 2)
+        return 0;
+    qsort(s->shared, s->nshared, sizeof *s->shared, by_extent);
+    size_t kept = 1;
+    for (size_t i = 1; i < s->nshared; i++) {
+        if (s->shared[i].extent == s->shared[kept - 1].extent)
+            continue;
+        struct shared swap = s->shared[kept]; /* buffers change places, none is lost */
+        s->shared[kept++] = s->shared[i];
+        s->shared[i] = swap;
+    }
+    s->nshared = kept;
+    return 0;
+}
+
+/* The shared extents come first in the queue. */
+static int prepend_shared(struct stretch *s, struct stk_err *err)
+{
+    if (!s->nshared)
+        return 0;
+    size_t size = s->nshared * sizeof(struct item), had = s->items.len;
+    if (!stk_buf_extend(&s->items, size))
+        return stk_err_nomem(err, size);
+    memmove(s->items.data + size, s->items.data, had);
+    struct item *it = (void *)s->items.data;
+    for (size_t i = 0; i < s->nshared; i++)
+        it[i] = (struct item){.stretch = s, .first = (uint32_t)i, .end = (uint32_t)i + 1};
+    atomic_store(&s->shared_left, (uint32_t)s->nshared);
+    return 0;
+}
+
+static int add_run(struct stretch *s, size_t i, size_t j, uint64_t from, uint64_t to,
+                   struct stk_err *err)
+{
+    if (s->nruns == s->cap_runs) {
+        size_t cap = s->cap_runs ? 2 * s->cap_runs : 8;
+        struct run *grown = realloc(s->run, cap * sizeof *grown);
+        if (!grown)
+            return stk_err_nomem(err, cap * sizeof *grown);
+        s->run = grown;
+        s->cap_runs = cap;
+    }
+    struct run *r = &s->run[s->nruns++];
+    *r = (struct run){.first = i, .end = j, .from = from};
+    r->req = (struct stk_io_req){.file = stk_fetch_at(&s->fetch, i)->file,
+                                 .off = from,
+                                 .len = (size_t)(to - from),
+                                 .segment = -1,
+                                 .user = s};
+    return 0;
+}
+
+int stk_stretch_plan(struct stretch *s, struct stk_err *err)
+{
+    struct stk_loader *ld = s->ld;
+    uint64_t from, to, max = ld->o.read_bytes - 2 * STK_IO_ALIGN;
+    int rc = find_shared_extents(s, err);
+    if (rc == 0)
+        rc = prepend_shared(s, err);
+    if (rc == 0)
+        rc = stk_fetch_sort(&s->fetch, err);
+    s->need = 0;
+    for (size_t i = 0, j; rc == 0 && i < stk_fetch_nwants(&s->fetch); i = j) {
+        j = stk_fetch_run(&s->fetch, i, max, &from, &to);
+        rc = add_run(s, i, j, from, to, err);
+        s->need += stk_io_room((size_t)(to - from));
+    }
+    return rc;
+}
+
+/* A stretch of slots, not larger than is good. NULL: nothing can be fed now (*rc: trouble). */
+static struct stretch *build(struct stk_loader *ld, struct stk_err *err, int *rc)
+{
+    struct stretch *s = stk_stretch_take(ld);
+    if (!s) {
+        *rc = stk_err_nomem(err, sizeof *s);
+        return NULL;
+    }
+    uint64_t n = 0, max = 0, epoch = 0;
+    do {
+        *rc = add_slot(ld, s, err);
+        if (*rc == 1 && n == 0) {
+            ld->feed_slot--; /* the window of the slot just added */
+            max = slots_of_window(ld);
+            ld->feed_slot++;
+            epoch = ld->feed_epoch;
+        }
+    } while (*rc == 1 && ++n < max && s->need < ld->stretch_bytes && epoch == ld->feed_epoch);
+    if (*rc >= 0 && n)
+        *rc = stk_stretch_plan(s, err);
+    if (*rc >= 0 && n)
+        return s;
+    pthread_mutex_lock(&ld->lock);
+    s->next = ld->free_stretches;
+    ld->free_stretches = s;
+    pthread_mutex_unlock(&ld->lock);
+    return NULL;
+}
+
+/* ---- reading ---- */
+
+/* Memory for a built stretch. 1: it has it; 0: there is none now. */
+static int give_memory(struct stk_loader *ld, struct stretch *s, struct stk_err *err)
+{
+    if (stk_io_maps(ld->io) || !s->need)
+        return 1;
+    const struct item *item = (const void *)s->items.data;
+    pthread_mutex_lock(&ld->lock);
+    bool over = starved(ld, item[s->nshared].batch), nomem;
+    pthread_mutex_unlock(&ld->lock);
+    s->region = stk_region_take(&ld->regions, s->need, over, &nomem);
+    if (!s->region)
+        return nomem ? stk_err_nomem(err, s->need) : 0;
+    uint8_t *at = s->region->p;
+    for (size_t i = 0; i < s->nruns; i++) {
+        s->run[i].req.buf = at;
+        s->run[i].req.segment = s->region->segment;
+        at += stk_io_room(s->run[i].req.len);
+    }
+    return 1;
+}
+
+/* All bytes are there: work for the threads. */
+static void dispatch(struct stk_loader *ld, struct stretch *s)
+{
+    struct item *items = (void *)s->items.data;
+    size_t n = s->items.len / sizeof *items;
+    /* One reference an item of samples; they go over to the batches, or end with the item. */
+    atomic_store(&s->refs, (uint32_t)(n - s->nshared));
+    pthread_mutex_lock(&ld->lock);
+    stk_work_push(ld, items, s->nshared ? s->nshared : n);
+    pthread_mutex_unlock(&ld->lock);
+}
+
+static void complete(struct stk_loader *ld, struct stk_io_req *req)
+{
+    struct stretch *s = req->user;
+    struct run *r = (struct run *)(void *)((char *)req - offsetof(struct run, req));
+    struct stk_err none = {.code = req->code, .offset = -1};
+    for (size_t i = r->first; i < r->end; i++) {
+        struct stk_want *w = stk_fetch_at(&s->fetch, i);
+        if (req->code < 0)
+            stk_fetch_fail(&s->fetch, w, req->code, req->why ? req->why : &none);
+        else
+            w->p = req->data + (w->off - r->from);
+    }
+    free(req->why);
+    req->why = NULL;
+    if (++s->completed == s->nruns)
+        dispatch(ld, s);
+}
+
+static void queue_reads(struct stk_loader *ld, struct stretch *s)
+{
+    if (!s->nruns) {
+        dispatch(ld, s);
+        return;
+    }
+    s->next = NULL;
+    *ld->submit_last = s;
+    ld->submit_last = &s->next;
+}
+
+static void submit_some(struct stk_loader *ld)
+{
+    while (ld->submit_first && stk_io_free_slots(ld->io)) {
+        struct stretch *s = ld->submit_first;
+        stk_io_submit(ld->io, &s->run[s->submitted++].req);
+        if (s->submitted < s->nruns)
+            continue;
+        ld->submit_first = s->next;
+        if (!s->next)
+            ld->submit_last = &ld->submit_first;
+    }
+}
+
+/* Builds stretches and queues their reads until the engine is busy or something runs out. */
+static int build_some(struct stk_loader *ld, struct stk_err *err)
+{
+    int rc = 1;
+    while (rc > 0 && !(ld->submit_first && !stk_io_free_slots(ld->io))) {
+        rc = 0;
+        if (!ld->built)
+            ld->built = build(ld, err, &rc);
+        if (!ld->built)
+            return rc < 0 ? rc : 0;
+        rc = give_memory(ld, ld->built, err);
+        if (rc > 0) {
+            queue_reads(ld, ld->built);
+            ld->built = NULL;
+            submit_some(ld);
+        }
+    }
+    return rc < 0 ? rc : 0;
+}
+
+static bool stopping(struct stk_loader *ld, bool hungry)
+{
+    pthread_mutex_lock(&ld->lock);
+    bool stop = ld->stop;
+    ld->hungry = hungry;
+    pthread_mutex_unlock(&ld->lock);
+    return stop;
+}
+
+void *stk_feed_main(void *loader)
+{
+    struct stk_loader *ld = loader;
+    struct stk_io_req *done[REAP];
+    struct stk_err why = {0};
+    int rc = 0;
+    /* Being hungry is said before looking for what there is: so nothing given back is missed. */
+    while (!stopping(ld, true)) {
+        if (rc == 0)
+            rc = build_some(ld, &why);
+        if (rc < 0 && rc != STK_E_STOPPED) {
+            set_fatal(ld, rc, &why);
+            rc = STK_E_STOPPED;
+        }
+        submit_some(ld);
+        size_t n = stk_io_reap(ld->io, done, REAP, true);
+        for (size_t i = 0; i < n; i++)
+            complete(ld, done[i]);
+    }
+    stk_io_stop(ld->io);
+    return NULL;
+}

@@ -1,0 +1,252 @@
+/*
+ * loader_priv.h - what the parts of the loader share.
+ *
+ *   loader_feed.c     one thread walks the plan: stretches of it become reads, finished stretches
+ *                     become work
+ *   loader_work.c     threads check, decode and put values into the slots of batches
+ *   loader_batch.c    batches: made, filled, finished, released
+ *   loader_columns.c  which columns a batch has, and how a value gets into one
+ *   loader_mend.c     what happens in the place of a sample that cannot be had
+ *   loader.c          the calls of stoker.h
+ *
+ * A stretch is a run of slots of the plan whose bytes are read together. It may hold part of a batch
+ * or many batches; both count references: a batch whose values point into a stretch keeps it.
+ * `lock` guards the queues and counters; slots of a batch are written without it, each by one
+ * thread, and published by the batch's count of slots to do.
+ */
+#ifndef STK_DATA_LOADER_PRIV_H
+#define STK_DATA_LOADER_PRIV_H
+
+#include "data/assemble.h"
+#include "data/image.h"
+#include "data/io.h"
+#include "data/label.h"
+#include "data/plan.h"
+#include "data/reader.h"
+#include "data/region.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+struct stretch;
+struct batch;
+
+/* Work for a thread: samples [first, end) of a stretch, for the slots of one batch from `slot` on;
+ * without a batch: a filtered extent to decode. */
+struct item {
+    struct item *next;
+    struct stretch *stretch;
+    struct batch *batch;
+    uint32_t first, end, slot;
+};
+
+/* A filtered extent that several samples of a stretch have a part of. */
+struct shared {
+    uint64_t extent;
+    uint32_t want; /* one that brings its bytes */
+    int code;      /* 0: decoded */
+    struct stk_buf data;
+    struct stk_err *why;
+};
+
+struct run {
+    struct stk_io_req req;
+    size_t first, end; /* places in the fetch's order */
+    uint64_t from;
+};
+
+struct stretch {
+    struct stretch *next;     /* in a queue */
+    struct stretch *all_next; /* of all the loader ever made */
+    struct stk_loader *ld;
+    struct stk_fetch fetch;
+    struct stk_region *region;
+    struct run *run;
+    size_t nruns, cap_runs, submitted, completed;
+    struct stk_buf items; /* struct item */
+    struct shared *shared;
+    size_t nshared, cap_shared;
+    _Atomic uint32_t shared_left;
+    _Atomic uint32_t refs;
+    size_t need; /* bytes of memory its reads take */
+};
+
+enum { SLOT_EMPTY, SLOT_NATIVE, SLOT_VALUE }; /* what a column has for a slot */
+
+/* A column of a batch. Arrays have `batch` places. */
+struct cell {
+    uint8_t *set;  /* SLOT_* */
+    void *data;    /* DENSE */
+    struct stk_span *span;
+    struct stk_value *value; /* made when first needed, then kept */
+};
+
+struct failure {
+    uint32_t slot;
+    int code;
+    struct stk_err why;
+};
+
+struct batch {
+    struct stk_batch pub; /* first: what the caller has */
+    struct batch *next;
+    struct stk_loader *ld;
+    uint64_t *id;
+    uint8_t *flags;
+    struct stk_span *key;
+    struct stk_column *column;
+    struct cell *cell;
+    uint64_t bytes; /* stored, of its samples */
+    uint64_t first_slot;
+    uint32_t size; /* slots */
+    _Atomic uint32_t todo;
+    pthread_mutex_t lock; /* the rest */
+    struct stk_arena arena;
+    struct stretch **held;
+    size_t nheld, cap_held;
+    struct failure *failure;
+    size_t nfailures, cap_failures;
+};
+
+/* A column as the dataset has it. */
+struct column {
+    char *name;
+    size_t name_len;
+    uint8_t layout, kind, dtype, ndim;
+    uint64_t dim[STK_MAX_NDIM];
+    size_t size;   /* DENSE: bytes of a sample */
+    bool image;    /* the bytes are an image to decode */
+    bool is_label; /* from the key's directory */
+};
+
+struct worker {
+    struct stk_loader *ld;
+    pthread_t thread;
+    bool started;
+    struct stk_sample sample;
+    struct stk_image *image;
+    struct stk_buf scratch, whole;
+    struct stretch *stretch; /* the one at hand */
+    bool copies;             /* it does not live as long as the batch */
+    uint32_t guess;          /* column the last field went to */
+};
+
+struct stk_loader {
+    struct stk_dataset *ds;
+    struct stk_loader_options o; /* pointers in it are not used after opening */
+    _Atomic uint32_t refs; /* itself while open, and each batch the caller has */
+    int pid;
+    struct stk_io *io;
+    struct stk_regions regions;
+    struct stk_labels *labels; /* the dataset's */
+    struct stk_image_op image;
+    char *image_field;
+    uint64_t dataset_id;
+    uint64_t stretch_bytes; /* when a stretch is large enough */
+    uint32_t item_samples;  /* samples a piece of work has at most */
+    uint32_t max_batches;   /* in use at once */
+
+    struct column *column;
+    size_t ncolumns;
+    int32_t *column_of; /* by field of the index: column, -1: not wanted */
+    bool simple;        /* no field has a codec: slices are values */
+    bool views;         /* batches point into stretches */
+
+    pthread_mutex_t lock;
+    pthread_cond_t work_cond, ready_cond;
+    struct item *work_first, **work_last;
+    uint32_t idle; /* workers that wait */
+    struct batch *out_first, **out_last; /* fed or being fed, in order */
+    struct batch *free_batches;
+    struct stretch *free_stretches, *all_stretches;
+    uint32_t nbatches; /* that exist */
+    bool stop;
+    bool waiting; /* the caller waits in stk_loader_next() */
+    bool hungry;  /* the feeder waits for something to be given back */
+    int fatal;    /* code; *fatal_why says more */
+    struct stk_err fatal_why;
+
+    pthread_t feeder;
+    bool feeder_started;
+    struct worker *worker;
+    uint32_t nworkers;
+
+    struct stk_plan plan[2]; /* of epoch e: [e % 2] */
+    bool planned[2];
+    uint64_t first_epoch;
+    struct stk_order order; /* settings of every epoch's */
+    /* The feeder's: */
+    uint64_t feed_epoch, feed_slot;
+    struct batch *feed_batch;
+    struct stretch *built; /* waits for memory */
+    struct stretch *submit_first, **submit_last;
+    /* The caller's: */
+    uint64_t take_epoch, take_step, take_slots, refills;
+    bool epoch_over; /* its end was told; the next call begins another */
+    struct stk_reader *reader; /* for mending, as the next three */
+    struct worker mender;
+    struct stretch *mended;
+    struct stk_buf mended_bytes;
+    struct stk_sample sample;
+    char **problem; /* texts, STK_PROBLEMS_KEPT at most */
+    size_t nproblems;
+    struct stk_loader_stats stats;
+    _Atomic uint64_t decode_ns;
+};
+
+/* ---- loader_feed.c ---- */
+void *stk_feed_main(void *loader);
+/* Wakes the feeder when it waits for memory or batches. With the lock held. */
+void stk_feed_wake(struct stk_loader *ld);
+struct stretch *stk_stretch_take(struct stk_loader *ld); /* an empty one; NULL: no memory */
+void stk_stretch_reset(struct stretch *s);
+/* When its samples are added: finds the few large reads that bring all of it. */
+int stk_stretch_plan(struct stretch *s, struct stk_err *err);
+void stk_stretch_drop(struct stretch *s); /* one reference */
+void stk_stretch_free(struct stretch *s);
+/* The plan of an epoch, made when needed. With the lock held. */
+int stk_loader_plan(struct stk_loader *ld, uint64_t epoch, const struct stk_stage *stage,
+                    size_t nstages, struct stk_err *err);
+
+/* ---- loader_work.c ---- */
+void *stk_work_main(void *worker);
+int stk_worker_init(struct worker *w, struct stk_loader *ld, struct stk_err *err);
+void stk_worker_release(struct worker *w);
+/* Puts the first sample of a stretch that is read into a slot, here and now, with copies of what
+ * would not last. */
+int stk_work_now(struct worker *w, struct stretch *s, struct batch *b, uint32_t slot,
+                 struct stk_err *err);
+/* Appends items to the queue. With the lock held. */
+void stk_work_push(struct stk_loader *ld, struct item *first, size_t n);
+
+/* ---- loader_batch.c ---- */
+/* A batch to fill, NULL: none is free (over: make one more all the same). With the lock held. */
+struct batch *stk_batch_take(struct stk_loader *ld, bool over, bool *nomem);
+void stk_batch_free(struct batch *b);
+/* Keeps the stretch while the batch is held. Takes over the caller's reference. */
+int stk_batch_hold(struct batch *b, struct stretch *s);
+void stk_batch_failed(struct batch *b, uint32_t slot, int code, const struct stk_err *why);
+/* Decides the layout of every column. */
+int stk_batch_finish(struct batch *b, struct stk_err *err);
+void stk_loader_unref(struct stk_loader *ld);
+
+/* ---- loader_columns.c ---- */
+/* From the first sample that can be read and the fields of the index. */
+int stk_columns_find(struct stk_loader *ld, struct stk_err *err);
+void stk_columns_release(struct stk_loader *ld);
+/* Puts a value in its place. stable: its bytes live as long as the batch. */
+int stk_column_put(struct worker *w, struct batch *b, uint32_t slot, size_t c,
+                   const struct stk_value *v, bool stable, struct stk_err *err);
+/* All fields of a sample; stable(user, p) says which bytes live as long as the batch. */
+int stk_columns_put(struct worker *w, struct batch *b, uint32_t slot, const struct stk_sample *s,
+                    bool (*stable)(const struct worker *w, const void *p, size_t n, size_t k),
+                    size_t k, struct stk_err *err);
+/* The key and the label by directory. */
+int stk_columns_put_key(struct stk_loader *ld, struct batch *b, uint32_t slot, uint64_t id,
+                        struct stk_err *err);
+
+/* ---- loader_mend.c ---- */
+/* Treats the failed slots of a batch that is to be given out. */
+int stk_mend(struct stk_loader *ld, struct batch *b, struct stk_err *err);
+
+#endif

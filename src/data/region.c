@@ -1,0 +1,127 @@
+/*
+ * region.c - read buffers: mapped memory, huge pages where the system gives them, told to the engine
+ * so that the kernel need not pin it for every read.
+ */
+#include "data/region.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#define HUGE (2u << 20)
+
+void stk_regions_init(struct stk_regions *r, struct stk_io *io, size_t size, size_t budget)
+{
+    *r = (struct stk_regions){.io = io, .size = size, .budget = budget};
+    pthread_mutex_init(&r->lock, NULL);
+}
+
+static void destroy(struct stk_regions *r, struct stk_region *g)
+{
+    if (g->segment >= 0)
+        stk_io_unregister(r->io, g->segment);
+    munmap(g->p, g->size);
+    free(g);
+}
+
+void stk_regions_release(struct stk_regions *r)
+{
+    while (r->idle) {
+        struct stk_region *g = r->idle;
+        r->idle = g->next;
+        destroy(r, g);
+    }
+    pthread_mutex_destroy(&r->lock);
+}
+
+static struct stk_region *make(struct stk_regions *r, size_t size)
+{
+    struct stk_region *g = calloc(1, sizeof *g);
+    if (!g)
+        return NULL;
+    g->size = size;
+    g->p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (g->p == MAP_FAILED) {
+        free(g);
+        return NULL;
+    }
+    if (size >= HUGE)
+        madvise(g->p, size, MADV_HUGEPAGE); /* fewer faults, fewer pages to pin; a wish */
+    g->segment = stk_io_register(r->io, g->p, size);
+    return g;
+}
+
+/* Unlinks the first idle region of at least `need` bytes; *small: some smaller one. */
+static struct stk_region *find(struct stk_regions *r, size_t need, struct stk_region **small)
+{
+    *small = NULL;
+    for (struct stk_region **at = &r->idle; *at; at = &(*at)->next) {
+        struct stk_region *g = *at;
+        if (g->size >= need) {
+            *at = g->next;
+            return g;
+        }
+        *small = g;
+    }
+    return NULL;
+}
+
+static void unlink_idle(struct stk_regions *r, struct stk_region *g)
+{
+    struct stk_region **at = &r->idle;
+    while (*at != g)
+        at = &(*at)->next;
+    *at = g->next;
+}
+
+struct stk_region *stk_region_take(struct stk_regions *r, size_t need, bool over, bool *nomem)
+{
+    struct stk_region *small, *doomed = NULL;
+    *nomem = false;
+    pthread_mutex_lock(&r->lock);
+    struct stk_region *g = find(r, need, &small);
+    if (g) {
+        pthread_mutex_unlock(&r->lock);
+        return g;
+    }
+    /* A stretch that needs more than usual gets a larger region, which stays; a smaller one makes
+     * room for it. */
+    size_t size = need > r->size ? need + need / 8 : r->size;
+    size = (size + HUGE - 1) / HUGE * HUGE;
+    if (r->total + size > r->budget && small) {
+        unlink_idle(r, small);
+        doomed = small;
+        r->total -= small->size;
+    }
+    bool allowed = over || r->total + size <= r->budget || r->total == 0;
+    if (allowed)
+        r->total += size;
+    r->peak = r->total > r->peak ? r->total : r->peak;
+    pthread_mutex_unlock(&r->lock);
+    if (doomed)
+        destroy(r, doomed);
+    if (!allowed)
+        return NULL;
+    g = make(r, size);
+    if (!g) {
+        *nomem = true;
+        pthread_mutex_lock(&r->lock);
+        r->total -= size;
+        pthread_mutex_unlock(&r->lock);
+    }
+    return g;
+}
+
+void stk_region_give(struct stk_regions *r, struct stk_region *g)
+{
+    pthread_mutex_lock(&r->lock);
+    bool keep = r->total <= r->budget || !r->idle;
+    if (keep) {
+        g->next = r->idle;
+        r->idle = g;
+    } else {
+        r->total -= g->size;
+    }
+    pthread_mutex_unlock(&r->lock);
+    if (!keep)
+        destroy(r, g);
+}

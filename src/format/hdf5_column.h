@@ -1,0 +1,39 @@
+/*
+ * hdf5_column.h - a dataset of an HDF5 file as a column of samples; for hdf5.c, hdf5_rows.c and
+ * hdf5_text.c only. Runs, as all of hdf5.h, in the child process that lists a file.
+ */
+#ifndef STK_FORMAT_HDF5_COLUMN_H
+#define STK_FORMAT_HDF5_COLUMN_H
+
+#include "format/hdf5.h"
+#include "format/ragged.h"
+
+struct stk_h5_dataset {
+    char *name;
+    struct stk_h5_type type;
+    unsigned rank;
+    uint64_t dim[STK_H5_MAX_RANK];
+};
+
+/* A column that is more than uniform slices: strings, and values in the global heap. */
+struct stk_h5_column {
+    struct stk_h5_store store, offsets; /* offsets: of a ragged pair */
+    struct stk_h5_heap heap;
+    const struct stk_h5_dataset *set;
+    int64_t first_extent, empty_extent; /* empty: of no bytes, for empty values */
+    uint64_t at, len;                   /* the value located last: in the file, or in its row */
+    char *bytes;                        /* a row, or a key */
+    char codec[16];                     /* of tiled rows */
+    bool is_key;
+    bool quiet; /* only looking: problems are reported when the sample is listed */
+};
+
+/* Both fill `out` for a column whose store is known; out->user borrows c. */
+
+/* Numbers and opaque bytes: a sample is a row. STK_E_UNSUPPORTED when chunks cut it too finely. */
+int stk_h5_rows_column(struct stk_h5_column *c, struct stk_table_column *out, struct stk_err *err);
+/* Strings, and bytes of variable length; `count` of them. */
+int stk_h5_text_column(struct stk_h5_column *c, struct stk_lister *l, uint64_t count,
+                       struct stk_table_column *out, struct stk_err *err);
+
+#endif

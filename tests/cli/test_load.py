@@ -1,0 +1,676 @@
+"""stoker load: which samples come, in which order, on which rank, what becomes of bad ones, and how
+they were read."""
+
+import json
+import re
+import shutil
+import signal
+import struct
+import subprocess
+import time
+
+import pytest
+
+from conftest import STOKER, clean_env, flip_byte, make_images
+from faultlib import needs_strace, traced_env
+from tfrecordlib import frame, make_example, messages, records
+
+CLASSES, PER_CLASS = 5, 21
+N = CLASSES * PER_CLASS  # 105: divides evenly by no batch size and number of ranks used here
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """(a packed dataset of 105 samples in three shards, what is in it as (name, bytes))."""
+    work = tmp_path_factory.mktemp("data")
+    files = make_images(work / "images", CLASSES, PER_CLASS, sizes=(200, 4000))
+    subprocess.run([STOKER, "pack", work / "images", work / "packed", "--shards", "3", "--quiet"],
+                   check=True, env=clean_env())
+    return work / "packed", sorted(files.items())
+
+
+class Given:
+    """What --ids says of a run: batches as lists of samples, in order."""
+
+    def __init__(self, text, result=None):
+        self.lines = [line.split() for line in text.splitlines()]
+        self.samples = [int(line[2]) for line in self.lines]
+        self.flags = [int(line[3]) for line in self.lines]
+        self.hashes = [line[4] for line in self.lines if len(line) > 4]
+        self.result = result
+        self.batches = {}
+        for epoch, step, sample, *_ in self.lines:
+            self.batches.setdefault((int(epoch), int(step)), []).append(int(sample))
+
+    def fresh(self):
+        """Those that are not repeats."""
+        return [s for s, f in zip(self.samples, self.flags) if not f & 1]
+
+    @property
+    def sizes(self):
+        return [len(b) for b in self.batches.values()]
+
+
+@pytest.fixture
+def load(stoker, tmp_path):
+    """load(path, *args, rc=0) -> Given, with the JSON result in .json."""
+    def run(path, *args, rc=0, **kw):
+        result = stoker("load", path, "--ids", tmp_path / "ids", "--json", "-", *args, rc=rc, **kw)
+        given = Given((tmp_path / "ids").read_text(), result)
+        given.json = result.json()
+        return given
+    return run
+
+
+# ---- order ---------------------------------------------------------------------------------
+
+
+def test_as_stored(load, data):
+    """Without a shuffle the samples come as they are stored: evaluation scripts rely on it."""
+    given = load(data[0], "--shuffle", "none", "--last", "short", "--batch", "10")
+    assert given.samples == list(range(N)) and given.sizes == [10] * 10 + [5]
+    assert list(given.batches) == [(0, i) for i in range(11)]
+
+
+@pytest.mark.parametrize("how", [["--shuffle", "global"], ["--shuffle", "block"],
+                                 ["--block", "8K", "--window", "40K"]])
+def test_shuffles_are_permutations(load, data, how):
+    """A shuffle that loses or repeats samples trains on another dataset."""
+    given = load(data[0], *how, "--last", "short")
+    assert sorted(given.samples) == list(range(N)) and given.samples != list(range(N))
+    assert set(given.flags) == {0}
+
+
+@pytest.mark.parametrize("how", ["global", "block"])
+def test_order_depends_on_seed_and_epoch_alone(load, data, how):
+    """Results cannot be reproduced when the order depends on the machine."""
+    args = ["--shuffle", how, "--last", "short", "--block", "8K", "--window", "40K"]
+    want = load(data[0], *args, "--seed", "7").samples
+    for other in (["--threads", "1"], ["--threads", "5"], ["--io", "mmap"], ["--io", "direct"],
+                  ["--io", "uring"], ["--io", "threads", "--depth", "1"], ["--memory", "1M"],
+                  ["--read-size", "64K"], ["--batch", "1"], ["--batch", "1000"], ["--no-check"],
+                  ["--consume", "none"], ["--fields", "label"], ["--decode", "raw"]):
+        assert load(data[0], *args, "--seed", "7", *other).samples == want, other
+    assert load(data[0], *args, "--seed", "8").samples != want
+    assert load(data[0], *args, "--seed", "7", "--epoch", "1").samples != want
+
+
+def test_epochs_follow_each_other(load, data):
+    """The second epoch of a run is the epoch 1 that a run beginning there has."""
+    both = load(data[0], "--epochs", "2", "--batch", "10")
+    assert [e["epoch"] for e in both.json["result"]["epochs"]] == [0, 1]
+    first, second = (load(data[0], "--epoch", e, "--batch", "10") for e in "01")
+    assert both.samples == first.samples + second.samples and first.samples != second.samples
+    assert set(both.batches) == set(first.batches) | set(second.batches)
+
+
+def test_steps_limit_a_run(load, data):
+    """A quick look at a dataset of a day's length."""
+    given = load(data[0], "--steps", "13", "--epochs", "9", "--batch", "10")
+    assert len(given.batches) == 13 and given.json["result"]["batches"] == 13
+    assert given.samples == load(data[0], "--epochs", "2", "--batch", "10").samples[:130]
+
+
+def test_an_empty_dataset(load, tmp_path):
+    """Nothing to load is an end at once, not a hang."""
+    (tmp_path / "a.csv").write_text("a,b\n")
+    for last in ("drop", "pad", "short"):
+        assert load(tmp_path / "a.csv", "--last", last, "--epochs", "2", "--mixing").samples == []
+
+
+# ---- ranks ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("world, batch", [(2, 10), (3, 16), (7, 4), (8, 13), (106, 2)])
+def test_ranks_share_the_epoch(stoker, tmp_path, data, world, batch):
+    """Samples seen by two ranks or by none; and a rank with a step more hangs all the others."""
+    order = Given(stoker("load", data[0], "--last", "short", "--ids", "-", "--quiet").out).samples
+    some = range(world) if world < 100 else (0, 1, 50, 103, 104, 105)
+    parts = {}
+    for last in ("drop", "pad", "short"):
+        ranks = {r: Given(stoker("load", data[0], "--rank", f"{r}/{world}", "--last", last, "--batch",
+                                 batch, "--ids", "-", "--quiet").out) for r in some}
+        assert len({len(g.batches) for g in ranks.values()}) == 1, last
+        for g in ranks.values():
+            full = [batch] * len(g.batches)
+            assert g.sizes == full if last != "short" else g.sizes[:-1] == full[:-1]
+            assert all(0 < size <= batch for size in g.sizes)
+            assert last != "drop" or not any(g.flags)
+        parts[last] = ranks
+    for last in ("pad", "short") if world < 100 else ():
+        assert sum((g.fresh() for g in parts[last].values()), []) == order
+        sizes = [len(g.fresh()) for g in parts[last].values()]
+        assert max(sizes) - min(sizes) <= 1
+    for r, g in parts["drop"].items():
+        assert g.samples == parts["short"][r].samples[:len(g.samples)]
+
+
+@pytest.mark.parametrize("env", [
+    {"RANK": 2, "WORLD_SIZE": 3, "LOCAL_RANK": 0, "SLURM_PROCID": 0, "SLURM_STEP_NUM_TASKS": 1},
+    {"OMPI_COMM_WORLD_RANK": 2, "OMPI_COMM_WORLD_SIZE": 3},
+    {"SLURM_PROCID": 2, "SLURM_STEP_NUM_TASKS": 3, "SLURM_LOCALID": 0},
+])
+def test_launchers_tell_the_rank(load, data, env):
+    """srun -n 3 must give three parts, not the same data three times."""
+    told = load(data[0], env=env)
+    assert told.samples == load(data[0], "--rank", "2/3").samples
+    assert told.json["result"]["rank"] == 2 and told.json["result"]["world"] == 3
+    whole = load(data[0], "--rank", "0/1", env=env)
+    assert len(whole.samples) == N // 32 * 32
+
+
+def test_contradicting_launchers_are_an_error(stoker, data):
+    """Better no training than one where all ranks read the same."""
+    r = stoker("load", data[0], rc=2, env={"RANK": 3, "WORLD_SIZE": 3})
+    assert "RANK=3" in r.err and "WORLD_SIZE=3" in r.err and "--rank" in r.err
+    assert "R/W" in stoker("load", data[0], "--rank", "3/3", rc=2).err
+
+
+# ---- going on later ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("last", ["drop", "pad", "short"])
+def test_resume_is_as_if_nothing_happened(load, data, tmp_path, last):
+    """A job that hits its time limit loses or repeats what it was at."""
+    args = ["--batch", "8", "--last", last, "--rank", "1/2", "--epochs", "2"]
+    whole = load(data[0], *args)
+    pieces = []
+    for steps in ([1], [2], [4], []):
+        more = ["--steps", steps[0]] if steps else []
+        pieces.append(load(data[0], *args, "--state", tmp_path / "state", *more))
+    assert [len(p.batches) for p in pieces[:3]] == [1, 2, 4]
+    joined = sum((p.lines for p in pieces), [])[:len(whole.lines)]
+    # All but the number of the step, which counts from where a run began.
+    assert [[a, *b] for a, _, *b in joined] == [[a, *b] for a, _, *b in whole.lines]
+
+
+def test_state_at_the_end_of_an_epoch_is_the_next(load, data, tmp_path):
+    """A job of one epoch each goes through the epochs, not through the first one for ever."""
+    one = load(data[0], "--state", tmp_path / "s")
+    two = load(data[0], "--state", tmp_path / "s")
+    assert two.samples == load(data[0], "--epoch", "1").samples != one.samples
+
+
+@pytest.mark.parametrize("worlds", [(3, 2), (2, 5), (1, 4, 2)])
+def test_resume_with_another_number_of_ranks(load, data, tmp_path, worlds):
+    """A requeued job gets other nodes than before: no sample may be lost or come twice."""
+    seen, states = [], []
+    for turn, world in enumerate(worlds):
+        rest = ["--steps", "2"] if turn + 1 < len(worlds) else []
+        before = [a for path in states for a in ("--from", path)]
+        states = [tmp_path / f"{turn}-{r}" for r in range(world)]
+        for r in range(world):
+            given = load(data[0], "--rank", f"{r}/{world}", "--batch", 7 + turn, "--last", "short",
+                         "--state", states[r], *before, *rest)
+            seen += given.fresh()
+    assert sorted(seen) == list(range(N))
+
+
+def test_states_of_something_else_are_refused(stoker, load, data, tmp_path, images):
+    """Going on in the wrong dataset, or from half a file, would skip samples in silence."""
+    state = tmp_path / "s"
+    load(data[0], "--steps", "1", "--state", state)
+    text = state.read_text()
+    assert len(text) < 1000 and json.loads(text)
+    assert "stoker: load: " in stoker("load", images[0], "--state", state, rc=4).err
+    assert "--seed 0" in stoker("load", data[0], "--state", state, "--seed", "5", rc=2).err
+    assert "--shuffle block" in stoker("load", data[0], "--state", state, "--shuffle", "none",
+                                       rc=2).err
+    for bad in (text[:-9], "", "{}", text.replace("0", "99999999999999999999", 1)):
+        state.write_text(bad)
+        r = stoker("load", data[0], "--state", state, rc=4)
+        assert str(state) in r.err
+        assert state.read_text() == bad
+
+
+# ---- bad samples ---------------------------------------------------------------------------
+
+
+@pytest.fixture
+def damaged(data, tmp_path):
+    """(a copy of the dataset with two damaged records, their numbers, their file and offsets)."""
+    copy = tmp_path / "damaged"
+    shutil.copytree(data[0], copy)
+    shard = sorted(copy.glob("*.tfrecord"))[1]
+    offset, places, first = 0, {}, len(records(sorted(copy.glob("*.tfrecord"))[0].read_bytes()))
+    for i, record in enumerate(records(shard.read_bytes())):
+        if i in (3, 20):
+            flip_byte(shard, offset + 12 + len(record) // 2)
+            places[first + i] = offset
+        offset += len(record) + 16
+    return copy, places, shard
+
+
+def test_a_bad_sample_stops(stoker, damaged, tmp_path):
+    """Bad data must not reach the training; and what came before it is good."""
+    path, places, shard = damaged
+    r = stoker("load", path, "--shuffle", "none", "--batch", "5", "--ids", tmp_path / "ids", rc=4)
+    bad = min(places)
+    assert f"{shard}:{places[bad]}" in r.err and "--on-error" in r.err
+    assert Given((tmp_path / "ids").read_text()).samples == list(range(bad // 5 * 5))
+    assert "samples" in r.out  # what was measured up to there
+
+
+@pytest.mark.parametrize("threads, io_", [(1, "threads"), (3, "mmap"), (2, "direct")])
+def test_a_bad_sample_is_skipped(load, damaged, threads, io_):
+    """One bad sample in a million must not end a job of a week, and must be named."""
+    path, places, shard = damaged
+    args = ["--batch", "5", "--threads", threads, "--io", io_]
+    given = load(path, *args, "--on-error", "skip", rc=1)
+    result = given.json["result"]
+    assert result["skipped"] == 2 and result["corrupt"] == 2 and given.json["exit_status"] == 1
+    for offset in places.values():
+        assert any(f"{shard}:{offset}" in p for p in result["problems"])
+    assert len(given.batches) == N // 5 and sorted(set(given.samples)) == sorted(given.fresh())
+    assert not set(places) & set(given.samples)
+    assert sorted(given.fresh()) == [i for i in range(N) if i not in places]
+
+
+def test_skipping_keeps_ranks_and_resumes(load, damaged, tmp_path):
+    """Refilled batches, other ranks, and a break: still every good sample once."""
+    path, places, _ = damaged
+    seen, states = [], []
+    for r in range(3):
+        args = ["--rank", f"{r}/3", "--batch", "5", "--on-error", "skip", "--last", "pad"]
+        states += ["--from", tmp_path / f"s{r}"]
+        first = load(path, *args, "--steps", "4", "--state", tmp_path / f"s{r}", rc=(0, 1))
+        assert first.sizes == [5] * 4
+        seen += first.fresh()
+    for r in range(2):
+        second = load(path, *states, "--rank", f"{r}/2", "--batch", "5", "--on-error", "skip",
+                      "--last", "pad", rc=(0, 1))
+        seen += second.fresh()
+    assert sorted(seen) == [i for i in range(N) if i not in places]
+
+
+def test_a_bad_sample_is_replaced(load, damaged):
+    """The same stand-in in every run, or results cannot be reproduced."""
+    path, places, _ = damaged
+    order = load(path, "--batch", "5", "--fields", "label", "--no-check").samples
+    given = [load(path, "--batch", "5", "--on-error", "replace", "--threads", t, rc=1) for t in (1, 4)]
+    assert given[0].samples == given[1].samples and given[0].flags == given[1].flags
+    assert given[0].json["result"]["replaced"] == 2
+    for was, now, flag in zip(order, given[0].samples, given[0].flags):
+        assert flag & 2 and now not in places if was in places else (now == was and not flag)
+
+
+def test_a_file_that_is_gone(stoker, load, data, tmp_path):
+    """A shard deleted under a running job is named; the others go on."""
+    copy = tmp_path / "copy"
+    shutil.copytree(data[0], copy)
+    gone = sorted(copy.glob("*.tfrecord"))[2]
+    gone.unlink()
+    assert str(gone) in stoker("load", copy, rc=4).err
+    given = load(copy, "--on-error", "skip", "--batch", "5", rc=1)
+    assert any(str(gone) in p for p in given.json["result"]["problems"])
+
+
+# ---- what is in the batches ----------------------------------------------------------------
+
+M64 = (1 << 64) - 1
+P1, P2, P3, P4, P5 = (0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9,
+                      0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5)
+
+
+def xxh64(data):
+    """XXH64 from its specification, seed 0."""
+    def rot(x, r):
+        return (x << r | x >> (64 - r)) & M64
+
+    def step(acc, lane):
+        return rot((acc + lane * P2) & M64, 31) * P1 & M64
+
+    n, at = len(data), 0
+    if n >= 32:
+        acc = [(P1 + P2) & M64, P2, 0, -P1 & M64]
+        while at + 32 <= n:
+            acc = [step(a, lane) for a, lane in zip(acc, struct.unpack_from("<4Q", data, at))]
+            at += 32
+        h = sum(rot(a, r) for a, r in zip(acc, (1, 7, 12, 18))) & M64
+        for a in acc:
+            h = ((h ^ step(0, a)) * P1 + P4) & M64
+    else:
+        h = P5
+    h = (h + n) & M64
+    for size, code in ((8, "<Q"), (4, "<I"), (1, "<B")):
+        while at + size <= n:
+            (lane,) = struct.unpack_from(code, data, at)
+            if size == 8:
+                h = (rot(h ^ step(0, lane), 27) * P1 + P4) & M64
+            elif size == 4:
+                h = (rot(h ^ lane * P1 & M64, 23) * P2 + P3) & M64
+            else:
+                h = rot(h ^ lane * P5 & M64, 11) * P1 & M64
+            at += size
+    h = (h ^ h >> 33) * P2 & M64
+    h = (h ^ h >> 29) * P3 & M64
+    return h ^ h >> 32
+
+
+def sample_hash(**fields):
+    """As --consume hash does it."""
+    return sum(xxh64(name.encode() + b"\0" + struct.pack("<Q", len(v)) + v)
+               for name, v in fields.items()) & M64
+
+
+def test_hash_is_the_one_documented(load, data):
+    """The hash in --ids is what a user can compute from the bytes."""
+    given = load(data[0], "--consume", "hash", "--last", "short")
+    total = 0
+    for sample, found in zip(given.samples, given.hashes):
+        name, value = data[1][sample]
+        want = sample_hash(data=value, label=struct.pack("<q", int(name[5:7])))
+        assert found == f"{want:016x}"
+        total += want
+    assert given.json["result"]["content_hash"] == f"{total & M64:016x}"
+
+
+FORMATS = ["folder", "tfrecord", "tar", "recordio", "lmdb", "squashfs", "hdf5", "npz"]
+
+
+def packed_as(stoker, name, src, dst, *args):
+    if name == "folder":
+        return src
+    formats = stoker("formats", "--json", "-").json()["result"]["formats"]
+    missing = {f["name"]: f["missing_package"] for f in formats}
+    if missing[name] or (name == "squashfs" and not shutil.which("mksquashfs")):
+        pytest.skip(f"{name} is not built in")
+    stoker("pack", src, dst, "--format", name, "--shard-size", "8M", *args)
+    return dst
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("io_", ["threads", "mmap"])
+def test_every_format_gives_the_bytes_of_the_files(stoker, load, images, tmp_path, name, io_):
+    """A format whose samples come back different trains on other data."""
+    root, files = images
+    path = packed_as(stoker, name, root, tmp_path / "p")
+    field = "jpg" if name == "tar" else "data"  # WebDataset's field is the file's ending
+    given = load(path, "--consume", "hash", "--last", "short", "--fields", field, "--batch", "4",
+                 "--io", io_)
+    assert sorted(given.samples) == list(range(len(files)))
+    for sample, found in zip(given.samples, given.hashes):
+        if name == "tar":
+            stoker("inspect", path, "--sample", sample, "-o", tmp_path / "out", "--force")
+            one = next((tmp_path / "out").rglob("*.jpg")).read_bytes()
+            shutil.rmtree(tmp_path / "out")
+        else:
+            one = stoker("inspect", path, "--sample", sample, "-o", "-").out_bytes
+        assert one in files.values()
+        assert found == f"{sample_hash(**{field: one}):016x}"
+    whole = load(path, "--consume", "hash", "--last", "short").json["result"]["content_hash"]
+    if name not in ("hdf5", "npz"):
+        want = sum(sample_hash(**{field: v, "label": struct.pack("<q", int(k[5:7]))})
+                   for k, v in files.items())
+        assert whole == f"{want & M64:016x}"
+
+
+@pytest.mark.parametrize("name", ["npy", "npz", "hdf5", "csv", "jsonl", "gzip csv"])
+def test_arrays_and_tables(stoker, load, tmp_path, name):
+    """Rows of arrays and tables as typed columns: every number as it was."""
+    np = pytest.importorskip("numpy")
+    rng = np.random.default_rng(1)
+    columns = {"x": rng.integers(0, 99, (70, 3, 5), dtype="i4"), "label": np.arange(70, dtype="i8")}
+    if name == "npy":
+        columns = {"data": columns["x"]}
+        np.save(tmp_path / "a.npy", columns["data"])
+    elif name == "npz":
+        np.savez(tmp_path / "a.npz", **columns)
+    elif name == "hdf5":
+        h5py = pytest.importorskip("h5py")
+        with h5py.File(tmp_path / "a.h5", "w") as f:
+            f.create_dataset("x", data=columns["x"], chunks=(8, 3, 5), compression="gzip")
+            f.create_dataset("label", data=columns["label"])
+    else:
+        columns = {"label": columns["label"], "y": rng.normal(size=70)}
+        rows = list(zip(*(c.tolist() for c in columns.values())))
+        if name == "jsonl":
+            text = "".join(json.dumps(dict(zip(columns, row))) + "\n" for row in rows)
+        else:
+            text = "label,y\n" + "".join(f"{a},{b!r}\n" for a, b in rows)
+        import gzip
+        raw = gzip.compress(text.encode()) if "gzip" in name else text.encode()
+        (tmp_path / {"csv": "a.csv", "jsonl": "a.jsonl", "gzip csv": "a.csv.gz"}[name]).write_bytes(raw)
+    path = next(tmp_path.glob("a.*"))
+    given = load(path, "--consume", "hash", "--last", "short", "--batch", "16")
+    assert sorted(given.samples) == list(range(70))
+    for sample, found in zip(given.samples, given.hashes):
+        want = sample_hash(**{k: c[sample].tobytes() for k, c in columns.items()})
+        assert found == f"{want:016x}", (name, sample)
+
+
+def test_features_and_fields(load, tmp_path, stoker):
+    """tf.train.Example features come as they are; those not asked for do not come."""
+    pytest.importorskip("google.protobuf")
+    example = messages()[0]
+    rows = [{"ids": [i, i + 1, i + 2], "score": [i / 2], "name": f"n{i}".encode()} for i in range(9)]
+    (tmp_path / "a.tfrecord").write_bytes(b"".join(frame(make_example(example, r)) for r in rows))
+    parts = [{"ids": struct.pack("<3q", *r["ids"]), "score": struct.pack("<f", *r["score"]),
+              "name": r["name"]} for r in rows]
+    for fields in (["ids"], ["score", "name"], ["ids", "score", "name"]):
+        given = load(tmp_path / "a.tfrecord", "--consume", "hash", "--last", "short", "--fields",
+                     ",".join(fields))
+        for sample, found in zip(given.samples, given.hashes):
+            want = sample_hash(**{f: parts[sample][f] for f in fields})
+            assert found == f"{want:016x}", fields
+    given = load(tmp_path / "a.tfrecord", "--consume", "hash", "--last", "short", "--decode", "raw")
+    raw = records((tmp_path / "a.tfrecord").read_bytes())
+    assert given.hashes == [f"{sample_hash(data=raw[s]):016x}" for s in given.samples]
+    assert "nosuch" in stoker("load", tmp_path / "a.tfrecord", "--fields", "nosuch", rc=2).err
+    assert "empty" in stoker("load", tmp_path / "a.tfrecord", "--fields", "ids,,name", rc=2).err
+
+
+@pytest.fixture
+def photos(tmp_path):
+    """Real images in two class directories: 40 JPEGs and a PNG, of several sizes."""
+    image = pytest.importorskip("PIL.Image")
+    for i in range(41):
+        path = tmp_path / f"photos/c{i % 2}/{i:02d}.{'png' if i == 40 else 'jpg'}"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        image.linear_gradient("L").resize((40 + i, 30 + i)).convert("RGB").save(path)
+    return tmp_path / "photos"
+
+
+def has_jpeg(stoker):
+    parts = stoker("version", "--json", "-").json()["result"]["parts"]
+    return not [p for p in parts if p["name"] in ("JPEG", "PNG") and p["missing_package"]]
+
+
+def test_images_are_decoded(stoker, load, photos):
+    """Pixels: one array a batch, the same whoever decodes them and wherever the sample stands."""
+    if not has_jpeg(stoker):
+        pytest.skip("JPEG or PNG is not built in")
+    spec = "image:24x16,crop=random,flip"
+    want = None
+    for args in (["--threads", "1"], ["--threads", "4", "--io", "mmap"], ["--batch", "7"],
+                 ["--rank", "0/1", "--memory", "1M"]):
+        given = load(photos, "--decode", spec, "--consume", "hash", "--last", "short", *args)
+        found = dict(zip(given.samples, given.hashes))
+        assert len(found) == 41 and (want is None or found == want), args
+        want = found
+    other = load(photos, "--decode", spec, "--consume", "hash", "--last", "short", "--epoch", "1")
+    assert dict(zip(other.samples, other.hashes)) != want
+    load(photos, "--decode", "image:gray,layout=nchw", "--last", "short")  # every size its own
+    assert "crop=" in stoker("load", photos, "--decode", "image:24,crop=middle", rc=2).err
+
+
+def test_a_cut_off_jpeg_is_a_bad_sample(stoker, load, photos):
+    """Half a picture must not pass for a picture."""
+    if not has_jpeg(stoker):
+        pytest.skip("JPEG or PNG is not built in")
+    victim = photos / "c0/02.jpg"
+    victim.write_bytes(victim.read_bytes()[:300])
+    args = ["--decode", "image:16", "--batch", "4"]
+    assert str(victim) in stoker("load", photos, *args, rc=4).err
+    given = load(photos, *args, "--on-error", "skip", rc=1)
+    assert given.json["result"]["skipped"] == 1 and str(victim) in given.json["result"]["problems"][0]
+    number = sorted(p.relative_to(photos) for p in photos.rglob("*.*")).index(victim.relative_to(photos))
+    assert number not in given.samples and len(given.samples) == 40
+    load(photos, "--batch", "4")  # the bytes can be had
+
+
+# ---- what is printed -----------------------------------------------------------------------
+
+
+def test_the_screen(stoker, data):
+    """One screen that says how fast, how, and what it waited for."""
+    out = stoker("load", data[0], "--batch", "8", "--io", "threads", "--threads", "2").out
+    labels = [line.split("  ")[1] for line in out.splitlines()[2:]]
+    assert labels == ["batches", "time", "samples", "asked for", "read", "from storage", "engine",
+                      "threads", "memory", "stalls", "a batch"]
+    assert len(out.splitlines()) < 24 and all(len(line) < 100 for line in out.splitlines())
+    assert "13 of 8 samples" in out and re.search(r"p50, .* p99, .* longest", out)
+    assert re.search(r"from storage +(0 B|not known|[\d,.]+ (B|KiB))", out)
+    epochs = stoker("load", data[0], "--epochs", "30").out
+    assert len(epochs.splitlines()) < 30 and re.search(r"^ +\.\.\.$", epochs, re.M)
+    assert stoker("load", data[0], "--quiet").out == ""
+
+
+def test_json_has_every_number(load, data):
+    """A script that compares runs would have to parse text."""
+    result = load(data[0], "--batch", "8", "--epochs", "2", "--io", "threads").json["result"]
+    assert result["samples"] == 208 and result["batches"] == 26 and result["engine"] == "threads"
+    assert result["steps_per_epoch"] == 13 and result["dataset_samples"] == N
+    assert result["problems"] == [] and result["mixing"] is None and result["content_hash"] is None
+    size = sum(p.stat().st_size for p in data[0].glob("*.tfrecord"))
+    assert 0.8 * 2 * size < result["asked_bytes"] <= 2 * size <= result["read_bytes"] * 1.2
+    assert sum(e["asked_bytes"] for e in result["epochs"]) == result["asked_bytes"]
+    assert sum(e["samples"] for e in result["epochs"]) == 208
+    for name in ("load_seconds", "first_batch_seconds", "batch_p50_seconds", "batch_p99_seconds",
+                 "batch_max_seconds", "samples_per_second", "cpu_seconds", "memory_bytes"):
+        assert result[name] > 0, name
+    assert 0 <= result["stall_fraction"] <= 1 and result["queue_depth_mean"] >= 0
+    assert result["batch_p50_seconds"] <= result["batch_p99_seconds"] <= result["batch_max_seconds"]
+
+
+def test_ids_and_json_do_not_share_stdout(stoker, data, tmp_path):
+    """Two kinds of data mixed in one stream can be read by nobody."""
+    assert "standard output" in stoker("load", data[0], "--ids", "-", "--json", "-", rc=2).err
+    assert stoker("load", data[0], "--ids", tmp_path / "no/such", rc=4).err
+    r = stoker("load", data[0], "--ids", "-", "--batch", "5")
+    assert len(r.out.splitlines()) == N and "from storage" in r.err
+
+
+def test_mixing(load, stoker, data):
+    """What a shuffle gives in numbers: none mixes nothing, global as random does."""
+    args = ["--mixing", "--steps", "1", "--batch", "20"]
+    mix = {how: load(data[0], "--shuffle", how, *args).json["result"]["mixing"]
+           for how in ("none", "global")}
+    assert mix["none"]["kept_fraction"] == 1 and mix["none"]["moved_fraction"] == 0
+    assert 0.2 < mix["global"]["moved_fraction"] < 0.45
+    assert mix["global"]["kept_fraction"] < 0.15
+    # Stored class by class: a batch of 20 neighbours has two of the five classes at most.
+    assert mix["none"]["classes_fraction"] <= 0.4 < 0.9 < mix["global"]["classes_fraction"]
+    assert mix["none"]["classes_fraction_random"] > 0.9
+    out = stoker("load", data[0], "--shuffle", "none", *args).out
+    assert re.search(r"classes in a batch.* %", out) and "--shuffle" in out.splitlines()[-2]
+    out = stoker("load", data[0], "--shuffle", "global", *args).out
+    assert "as mixed as random" in out
+
+
+# ---- stopping ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sig, status", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_stops_cleanly(data, tmp_path, sig, status):
+    """Ctrl-C and time limits: what was measured is told, and the next run goes on from there."""
+    state, out = tmp_path / "state", tmp_path / "json"
+    argv = [STOKER, "load", data[0], "--epochs", 10**9, "--state", state, "--json", out, "--ids",
+            tmp_path / "ids", "--batch", "5"]
+    with subprocess.Popen(list(map(str, argv)), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          env=clean_env(), text=True) as run:
+        while not (tmp_path / "ids").exists() or not (tmp_path / "ids").stat().st_size:
+            assert run.poll() is None
+            time.sleep(0.02)
+        run.send_signal(sig)
+        text, err = run.communicate(timeout=60)
+    assert run.returncode == status, err
+    assert "samples" in text and "stopped by" in err and "Sanitizer" not in err
+    told = json.loads(out.read_text())
+    given = Given((tmp_path / "ids").read_text())
+    assert told["outcome"] == "stopped" and told["result"]["samples"] == len(given.samples)
+    follow = [str(a) for a in (STOKER, "load", data[0], "--state", state, "--batch", 5, "--steps", 3,
+                               "--ids", "-", "--quiet")]
+    more = Given(subprocess.run(follow, env=clean_env(), capture_output=True, text=True).stdout)
+    epoch = int(given.lines[-1][0])
+    want = [str(a) for a in (STOKER, "load", data[0], "--epoch", epoch, "--epochs", 2, "--batch", 5,
+                             "--ids", "-", "--quiet")]
+    whole = Given(subprocess.run(want, env=clean_env(), capture_output=True, text=True).stdout)
+    at = len([line for line in given.lines if int(line[0]) == epoch])
+    assert more.samples == whole.samples[at:at + 15]
+
+
+# ---- how it reads --------------------------------------------------------------------------
+
+BIG = 3 << 20
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory):
+    """A folder of 300 files, 3 MiB in all, in class directories."""
+    root = tmp_path_factory.mktemp("large") / "tree"
+    make_images(root, 3, 100, sizes=(BIG // 300 - 500, BIG // 300 + 500))
+    return root
+
+
+CALL = re.compile(r"^(?P<thread>\d+) (?P<name>\w+)\(\d+<(?P<path>[^>]*)>.* = (?P<got>-?\d+)")
+
+
+def reads_of(path, tmp_path, *args):
+    """(name of the call, bytes) of every read of the dataset's files by one `stoker load`."""
+    log = tmp_path / "trace"
+    done = subprocess.run(["strace", "-f", "-y", "-qq", "-o", log, "-e",
+                           "trace=read,pread64,readv,preadv,preadv2,mmap,clone,clone3,fork,vfork",
+                           STOKER, "load", path, *map(str, args)],
+                          env=traced_env(), capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    text = log.read_text(errors="replace")
+    pieces = {}
+    lines = []
+    for line in text.splitlines():  # calls that others ran into are in two pieces
+        thread = line.split()[0]
+        if line.endswith("<unfinished ...>"):
+            pieces[thread] = line[:-len("<unfinished ...>")]
+        elif "resumed>" in line:
+            lines.append(pieces.pop(thread, "") + line.split("resumed>", 1)[1])
+        else:
+            lines.append(line)
+    forked = [line for line in lines if re.search(r"\b(fork|vfork)\(", line)
+              or ("clone" in line and "CLONE_THREAD" not in line)]
+    assert not forked, forked  # nobody lists the dataset in a child: the index is there
+    found = []
+    for line in lines:
+        call = CALL.match(line)
+        if call and str(path) in call["path"] and not call["path"].endswith((".stkidx", ".json")):
+            found.append((call["name"], int(call["got"])))
+    mapped = [line for line in lines if " mmap(" in line and str(path) in line
+              and ".stkidx" not in line]
+    assert not mapped, mapped[:3]
+    return found
+
+
+@needs_strace
+@pytest.mark.parametrize("name", ["tfrecord", "tar", "recordio", "hdf5", "lmdb", "squashfs", "npz",
+                                  "npy", "csv", "jsonl"])
+def test_reads_are_ours_large_and_few(stoker, large, tmp_path, name):
+    """Thousands of small reads by a library are what makes a shared file system slow."""
+    if name in ("npy", "csv", "jsonl"):
+        path = tmp_path / f"a.{name}"
+        if name == "npy":
+            np = pytest.importorskip("numpy")
+            np.save(path, np.zeros((300, BIG // 300), dtype="u1"))
+        else:
+            row = "x" * (BIG // 300)
+            line = '{"a": "%s"}\n' if name == "jsonl" else "%s\n"
+            path.write_text(("a\n" if name == "csv" else "") + (line % row) * 300)
+    else:
+        path = packed_as(stoker, name, large, tmp_path / "packed")
+    stoker("inspect", path)  # the index is there
+    found = reads_of(path, tmp_path, "--io", "threads", "--read-size", "512K", "--block", "256K",
+                     "--last", "short")
+    # One sample is read to see what fields there are; the rest in pieces of up to 512 KiB.
+    assert {call for call, _ in found} == {"pread64"}
+    assert len(found) <= 4 + 3 * BIG // (256 << 10), found
+    assert sum(n for _, n in found) <= 1.6 * BIG
+    large_ones = [n for _, n in found if n >= 64 << 10]
+    assert sum(large_ones) >= 0.9 * sum(n for _, n in found)

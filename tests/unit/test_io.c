@@ -1,0 +1,598 @@
+/*
+ * test_io.c - one suite for every engine: the right bytes from any range, whatever happens to the
+ * files meanwhile an error of that request only, and no call that hangs.
+ */
+#include "check.h"
+#include "scratch.h"
+#include "data/io.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct engine {
+    const char *label;
+    enum stk_io_kind kind;
+    bool no_uring;
+};
+
+static const struct engine engines[] = {
+    {"direct", STK_IO_DIRECT, false},   {"direct, no io_uring", STK_IO_DIRECT, true},
+    {"uring", STK_IO_URING, false},     {"uring, no io_uring", STK_IO_URING, true},
+    {"threads", STK_IO_THREADS, false}, {"mmap", STK_IO_MMAP, false},
+};
+
+static uint64_t rng = 1;
+
+static uint64_t next_random(uint64_t below)
+{
+    rng ^= rng << 13;
+    rng ^= rng >> 7;
+    rng ^= rng << 17;
+    return rng % below;
+}
+
+/* ---- a dataset whose files' bytes are known ---- */
+
+#define FILES_MAX 700u
+
+struct set {
+    struct stk_dataset *ds;
+    unsigned nfiles;
+    struct stk_buf bytes[FILES_MAX];
+};
+
+static void set_path(char *out, size_t room, const char *name, unsigned file)
+{
+    snprintf(out, room, "%s/%s/f-%05u.tfrecord", scratch, name, file);
+}
+
+/* File i: one record of size + i * step bytes. */
+static void make_set(struct set *s, const char *name, unsigned nfiles, size_t size, size_t step)
+{
+    struct stk_err err = {0};
+    struct stk_open_options o = {.payload = "raw", .no_index_write = true};
+    memset(s, 0, sizeof *s);
+    s->nfiles = nfiles;
+    for (unsigned i = 0; i < nfiles; i++) {
+        char file[100];
+        size_t n = size + i * step;
+        uint8_t *p = malloc(n);
+        for (size_t k = 0; k < n; k++)
+            p[k] = (uint8_t)(next_random(1u << 20) >> 5);
+        scratch_record(&s->bytes[i], p, n);
+        snprintf(file, sizeof file, "%s/f-%05u.tfrecord", name, i);
+        scratch_file(file, s->bytes[i].data, s->bytes[i].len);
+        free(p);
+    }
+    CHECK_INT(stk_dataset_open(scratch_path(name), &o, &s->ds, &err), 0);
+    CHECK_STR(err.what, "");
+    CHECK_INT(s->ds->index.h->nfiles, nfiles);
+}
+
+static void drop_set(struct set *s)
+{
+    stk_dataset_close(s->ds);
+    for (unsigned i = 0; i < s->nfiles; i++)
+        stk_buf_release(&s->bytes[i]);
+}
+
+static struct stk_io *open_io(struct stk_dataset *ds, const struct engine *e, unsigned depth)
+{
+    struct stk_io *io = NULL;
+    struct stk_err err = {0};
+    struct stk_io_config cfg = {.kind = e->kind, .depth = depth, .random = depth & 1};
+    if (e->no_uring)
+        setenv("STOKER_NO_URING", "1", 1);
+    CHECK_INT(stk_io_open(ds, &cfg, &io, &err), 0);
+    unsetenv("STOKER_NO_URING");
+    CHECK_STR(err.what, "");
+    if (!io)
+        exit(CHECK_DONE());
+    return io;
+}
+
+/* ---- requests ---- */
+
+static void init_req(struct stk_io_req *req, struct stk_io *io, uint32_t file, uint64_t off,
+                     size_t len)
+{
+    *req = (struct stk_io_req){.file = file, .off = off, .len = len, .segment = -1};
+    if (!stk_io_maps(io))
+        req->buf = aligned_alloc(STK_IO_ALIGN, stk_io_room(len));
+}
+
+static void free_req(struct stk_io_req *req)
+{
+    free(req->buf);
+    free(req->why);
+    req->buf = NULL;
+    req->why = NULL;
+}
+
+static struct stk_io_req *reap_one(struct stk_io *io)
+{
+    struct stk_io_req *done = NULL;
+    while (stk_io_reap(io, &done, 1, true) == 0)
+        ;
+    return done;
+}
+
+/* Reads one range; its code. *req is to be freed. */
+static int read_one(struct stk_io *io, uint32_t file, uint64_t off, size_t len,
+                    struct stk_io_req *req)
+{
+    init_req(req, io, file, off, len);
+    stk_io_submit(io, req);
+    CHECK(reap_one(io) == req);
+    CHECK((req->code < 0) == (req->why != NULL));
+    return req->code;
+}
+
+static bool right_bytes(const struct set *s, const struct stk_io_req *req)
+{
+    return req->code == 0 && req->data &&
+           memcmp(req->data, s->bytes[req->file].data + req->off, req->len) == 0;
+}
+
+static void pick(const struct set *s, uint32_t *file, uint64_t *off, size_t *len, size_t max)
+{
+    *file = (uint32_t)next_random(s->nfiles);
+    uint64_t size = s->bytes[*file].len;
+    *off = next_random(size);
+    *len = 1 + (size_t)next_random(size - *off < max ? size - *off : max);
+    if (next_random(4) == 0)
+        *len = (size_t)(size - *off); /* up to the very end */
+}
+
+/* Keeps the queue full with n random ranges, and compares every one. */
+static void many_reads(const struct set *s, struct stk_io *io, unsigned n, size_t max)
+{
+    unsigned depth = stk_io_depth(io), submitted = 0, reaped = 0;
+    struct stk_io_req *req = calloc(depth, sizeof *req), *done[16];
+    unsigned nidle = depth;
+    struct stk_io_req **idle = calloc(depth, sizeof(struct stk_io_req *));
+    for (unsigned i = 0; i < depth; i++)
+        idle[i] = &req[i];
+    while (reaped < n) {
+        while (submitted < n && stk_io_free_slots(io) && nidle) {
+            uint32_t file;
+            uint64_t off;
+            size_t len;
+            pick(s, &file, &off, &len, max);
+            struct stk_io_req *r = idle[--nidle];
+            init_req(r, io, file, off, len);
+            stk_io_submit(io, r);
+            submitted++;
+        }
+        CHECK_INT(stk_io_free_slots(io), depth - (submitted - reaped));
+        size_t got = stk_io_reap(io, done, 16, true);
+        for (size_t i = 0; i < got; i++) {
+            CHECK(right_bytes(s, done[i]));
+            free_req(done[i]);
+            idle[nidle++] = done[i];
+        }
+        reaped += (unsigned)got;
+    }
+    CHECK_INT(stk_io_reap(io, done, 16, false), 0);
+    free(idle);
+    free(req);
+}
+
+/* ---- the tests ---- */
+
+/* A training run would learn from the wrong bytes. */
+static void random_ranges(const struct set *s, const struct engine *e)
+{
+    struct stk_io_stats st;
+    for (unsigned depth = 1; depth <= 33; depth += 16) {
+        struct stk_io *io = open_io(s->ds, e, depth);
+        CHECK_INT(stk_io_depth(io), depth);
+        CHECK_INT(stk_io_free_slots(io), depth);
+        many_reads(s, io, 300, 200000);
+        many_reads(s, io, 300, 100);
+        stk_io_stats(io, &st);
+        CHECK(st.reads >= 600 && st.bytes_read > 0);
+        CHECK_INT(st.opens, s->nfiles);
+        CHECK(st.busy_s > 0 && st.depth_integral_s > 0);
+        CHECK(st.depth_integral_s <= st.busy_s * (depth + 0.01));
+        stk_io_close(io);
+    }
+}
+
+/* The last record of a file could not be read. */
+static void ends_of_files(const struct set *s, const struct engine *e)
+{
+    struct stk_io *io = open_io(s->ds, e, 4);
+    struct stk_io_req req;
+    for (uint32_t i = 0; i < s->nfiles; i++) {
+        uint64_t size = s->bytes[i].len;
+        uint64_t at[][2] = {
+            {0, 1},       {0, size}, {size - 1, 1}, {1, size - 1}, {size / 2, size - size / 2},
+            {0, size / 2}};
+        for (size_t k = 0; k < sizeof at / sizeof *at; k++) {
+            CHECK_INT(read_one(io, i, at[k][0], (size_t)at[k][1], &req), 0);
+            CHECK(right_bytes(s, &req));
+            free_req(&req);
+        }
+        CHECK_INT(read_one(io, i, 0, (size_t)size + 1, &req), STK_E_CORRUPT);
+        CHECK_STR(req.why->what, "a read past the end of the file");
+        free_req(&req);
+        CHECK_INT(read_one(io, i, UINT64_MAX - 5, 10, &req), STK_E_CORRUPT);
+        free_req(&req);
+    }
+    CHECK(read_one(io, s->nfiles, 0, 1, &req) < 0); /* no such file */
+    free_req(&req);
+    stk_io_close(io);
+}
+
+/* A file that vanished or changed would end the program, or give bytes of another file. */
+static void changed_files(const struct engine *e)
+{
+    struct set s;
+    struct stk_io_req req;
+    char path[4][700];
+    make_set(&s, "changed", 4, 100000, 0);
+    for (unsigned i = 0; i < 4; i++)
+        set_path(path[i], sizeof path[i], "changed", i);
+    struct stk_io *io = open_io(s.ds, e, 8);
+    CHECK_INT(unlink(path[0]), 0);
+    CHECK_INT(truncate(path[1], 5000), 0);
+    CHECK(unlink(path[2]) == 0 && mkdir(path[2], 0700) == 0);
+    CHECK_INT(read_one(io, 0, 10, 10, &req), STK_E_SYS);
+    CHECK_STR(req.why->path, path[0]);
+    CHECK_STR(req.why->what, "open: No such file or directory");
+    free_req(&req);
+    CHECK_INT(read_one(io, 1, 10, 10, &req), STK_E_STALE);
+    CHECK_STR(req.why->path, path[1]);
+    CHECK_STR(req.why->what, "the file changed since it was indexed; run again");
+    free_req(&req);
+    CHECK_INT(read_one(io, 2, 10, 10, &req), STK_E_STALE);
+    CHECK_STR(req.why->what, "not a regular file");
+    free_req(&req);
+    CHECK(rmdir(path[2]) == 0 && mkfifo(path[2], 0600) == 0);
+    CHECK_INT(read_one(io, 2, 10, 10, &req), STK_E_STALE); /* and does not hang */
+    free_req(&req);
+    CHECK_INT(read_one(io, 3, 7, 50000, &req), 0); /* the others go on */
+    CHECK(right_bytes(&s, &req));
+    free_req(&req);
+    stk_io_close(io);
+    drop_set(&s);
+    stk_remove_tree(scratch_path("changed"), NULL);
+}
+
+static void look_at_all(const struct stk_io_req *req)
+{
+    static volatile uint8_t sink;
+    for (size_t i = 0; i < req->len; i++)
+        sink = req->data[i];
+    (void)sink;
+}
+
+/* A file that shrinks while it is open would give zeros for data, or SIGBUS. */
+static void shrinking_file(const struct engine *e)
+{
+    struct set s;
+    struct stk_io_req req, kept;
+    char path[700];
+    make_set(&s, "shrink", 1, 300000, 0);
+    set_path(path, sizeof path, "shrink", 0);
+    struct stk_io *io = open_io(s.ds, e, 8);
+    CHECK_INT(read_one(io, 0, 200000, 90000, &kept), 0);
+    CHECK(stk_io_intact(io, 0, 200000, 90000));
+    CHECK_INT(truncate(path, 65536), 0);
+    int rc = read_one(io, 0, 60000, 100000, &req);
+    if (stk_io_maps(io)) {
+        /* Either the engine sees it, or whoever looks at the bytes. */
+        CHECK(rc == 0 || rc == STK_E_STALE);
+        if (rc == 0) {
+            look_at_all(&req);
+            CHECK(!stk_io_intact(io, 0, 60000, 100000));
+        }
+        look_at_all(&kept);
+        CHECK(!stk_io_intact(io, 0, 200000, 90000));
+        CHECK(stk_io_intact(io, 0, 0, 65536));
+    } else {
+        CHECK_INT(rc, STK_E_STALE);
+        CHECK_STR(req.why->what, "the file became shorter");
+        CHECK_STR(req.why->path, path);
+        CHECK_INT(req.why->offset, 65536);
+        CHECK(right_bytes(&s, &kept));
+    }
+    free_req(&req);
+    CHECK_INT(read_one(io, 0, 1000, 60000, &req), 0);
+    CHECK(right_bytes(&s, &req));
+    free_req(&req);
+    free_req(&kept);
+    stk_io_close(io);
+    drop_set(&s);
+    stk_remove_tree(scratch_path("shrink"), NULL);
+}
+
+/* ---- waking ---- */
+
+static void *wake_later(void *io)
+{
+    usleep(20000);
+    stk_io_wake(io);
+    return NULL;
+}
+
+/* Ctrl-C would not end a loader that waits. */
+static void waking(const struct set *s, const struct engine *e)
+{
+    struct stk_io *io = open_io(s->ds, e, 4);
+    struct stk_io_req *done[4], req;
+    pthread_t t;
+    CHECK_INT(stk_io_reap(io, done, 4, false), 0);
+    stk_io_wake(io);
+    stk_io_wake(io);
+    CHECK_INT(stk_io_reap(io, done, 4, true), 0); /* one that came before counts once */
+    for (int i = 0; i < 3; i++) {
+        CHECK_INT(pthread_create(&t, NULL, wake_later, io), 0);
+        CHECK_INT(stk_io_reap(io, done, 4, true), 0);
+        pthread_join(t, NULL);
+    }
+    CHECK_INT(read_one(io, 0, 5, 100, &req), 0);
+    CHECK(right_bytes(s, &req));
+    free_req(&req);
+    stk_io_close(io);
+}
+
+struct wakers {
+    struct stk_io *io;
+    _Atomic bool stop;
+};
+
+static void *wake_often(void *arg)
+{
+    struct wakers *w = arg;
+    while (!w->stop) {
+        struct stk_io_stats st;
+        stk_io_wake(w->io);
+        stk_io_stats(w->io, &st);
+        usleep(50);
+    }
+    return NULL;
+}
+
+/* The same while reads go on; the sanitizers see what goes wrong. */
+static void waking_under_load(const struct set *s, const struct engine *e)
+{
+    struct wakers w = {.io = open_io(s->ds, e, 16)};
+    pthread_t t[2];
+    for (int i = 0; i < 2; i++)
+        CHECK_INT(pthread_create(&t[i], NULL, wake_often, &w), 0);
+    many_reads(s, w.io, 500, 50000);
+    w.stop = true;
+    for (int i = 0; i < 2; i++)
+        pthread_join(t[i], NULL);
+    stk_io_close(w.io);
+}
+
+/* ---- ending ---- */
+
+struct owner {
+    struct stk_io *io;
+    const struct set *s;
+    struct stk_io_req req[16];
+    bool stop;
+};
+
+static void *submit_and_leave(void *arg)
+{
+    struct owner *o = arg;
+    for (uint32_t i = 0; i < 16; i++) {
+        init_req(&o->req[i], o->io, i % (o->s->nfiles + 1), i * 100, 50000);
+        stk_io_submit(o->io, &o->req[i]);
+        if (i == 11) {
+            struct stk_io_req *done;
+            stk_io_reap(o->io, &done, 0, false); /* so that some have begun */
+        }
+    }
+    if (o->stop)
+        stk_io_stop(o->io);
+    return NULL;
+}
+
+/* Reads would go on into memory that was freed, or the program would not end. */
+static void closing_in_flight(const struct set *s, const struct engine *e)
+{
+    for (int round = 0; round < 4; round++) {
+        struct owner o = {.io = open_io(s->ds, e, 16), .s = s, .stop = round & 1};
+        pthread_t t;
+        if (round >= 2) { /* the owner is a thread of its own */
+            CHECK_INT(pthread_create(&t, NULL, submit_and_leave, &o), 0);
+            pthread_join(t, NULL);
+        } else {
+            submit_and_leave(&o);
+        }
+        stk_io_close(o.io);
+        for (int i = 0; i < 16; i++)
+            free(o.req[i].buf);
+    }
+    stk_io_close(open_io(s->ds, e, 3)); /* nothing was done with it */
+    stk_io_close(NULL);
+}
+
+/* ---- many files ---- */
+
+static unsigned open_fds(void)
+{
+    unsigned n = 0;
+    DIR *d = opendir("/proc/self/fd");
+    while (d && readdir(d))
+        n++;
+    if (d)
+        closedir(d);
+    return n;
+}
+
+/* A dataset of more files than the process may open could not be read. */
+static void more_files_than_allowed(const struct engine *e, const struct set *s)
+{
+    struct rlimit old, few;
+    getrlimit(RLIMIT_NOFILE, &old);
+    few = (struct rlimit){.rlim_cur = 64, .rlim_max = old.rlim_max};
+    unsigned before = open_fds();
+    CHECK_INT(setrlimit(RLIMIT_NOFILE, &few), 0);
+    struct stk_io *io = open_io(s->ds, e, 8);
+    many_reads(s, io, 3 * s->nfiles, 100000);
+    CHECK(open_fds() < before + 16 + 8 + 4);
+    stk_io_close(io);
+    CHECK_INT(open_fds(), before);
+    setrlimit(RLIMIT_NOFILE, &old);
+}
+
+/* ---- registered memory ---- */
+
+/* Reads into memory the engine knows of would go to the wrong place. */
+static void registered_memory(const struct set *s, const struct engine *e)
+{
+    enum { PIECE = 1 << 20, PIECES = 3 };
+    struct stk_io *io = open_io(s->ds, e, 8);
+    uint8_t *p[PIECES];
+    int segment[PIECES];
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < PIECES; i++) {
+            p[i] = mmap(NULL, PIECE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+            segment[i] = stk_io_register(io, p[i], PIECE);
+        }
+        for (unsigned k = 0; k < 60; k++) {
+            struct stk_io_req req = {.segment = segment[k % PIECES]};
+            pick(s, &req.file, &req.off, &req.len, 200000);
+            if (req.len > PIECE / 2)
+                req.len = PIECE / 2;
+            req.buf = stk_io_maps(io) ? NULL : p[k % PIECES] + k % 7 * STK_IO_ALIGN;
+            stk_io_submit(io, &req);
+            CHECK(reap_one(io) == &req);
+            CHECK(right_bytes(s, &req));
+        }
+        for (int i = 0; i < PIECES; i++) {
+            stk_io_unregister(io, segment[i]);
+            munmap(p[i], PIECE);
+        }
+    }
+    stk_io_close(io);
+}
+
+/* ---- what is not an engine's own ---- */
+
+static void names(const struct set *s)
+{
+    struct stk_io *io =
+        open_io(s->ds, &(struct engine){.kind = STK_IO_DIRECT, .no_uring = true}, 0);
+    CHECK_STR(stk_io_name(io), "direct");
+    CHECK_STR(stk_io_detail(io), "direct, threads");
+    CHECK_INT(stk_io_depth(io), 32);
+    stk_io_close(io);
+    io = open_io(s->ds, &(struct engine){.kind = STK_IO_URING, .no_uring = true}, 0);
+    CHECK_STR(stk_io_name(io), "threads");
+    CHECK_STR(stk_io_detail(io), "threads, io_uring cannot be used here");
+    stk_io_close(io);
+    io = open_io(s->ds, &(struct engine){.kind = STK_IO_MMAP}, 0);
+    CHECK_STR(stk_io_name(io), "mmap");
+    stk_io_close(io);
+}
+
+/* A dataset in memory would be read from the disk, or the other way round. */
+static void choosing(const struct set *s)
+{
+    struct stk_io_config cfg = {.cache_room = 1 << 30};
+    struct stk_io_choice c;
+    char path[700];
+    CHECK_INT(stk_io_probe(s->ds, &cfg, &c, NULL), 0); /* just written */
+    CHECK(c.cached >= 0.9 || c.cached < 0);
+    CHECK(c.kind == (c.cached < 0 ? STK_IO_DIRECT
+                     : c.network  ? STK_IO_THREADS
+                                  : STK_IO_MMAP) ||
+          c.kind == STK_IO_THREADS);
+    CHECK(strstr(c.reason, c.fs) != NULL);
+    for (unsigned i = 0; i < s->nfiles; i++) {
+        set_path(path, sizeof path, "set", i);
+        FILE *f = fopen(path, "rb");
+        fsync(fileno(f));
+        posix_fadvise(fileno(f), 0, 0, POSIX_FADV_DONTNEED);
+        fclose(f);
+    }
+    CHECK_INT(stk_io_probe(s->ds, &cfg, &c, NULL), 0);
+    CHECK(strcmp(c.fs, "tmpfs") == 0 || c.cached < 0.9);
+    if (strcmp(c.fs, "ext4") == 0)
+        CHECK_INT(c.kind, STK_IO_DIRECT);
+    cfg.kind = STK_IO_THREADS;
+    CHECK_INT(stk_io_probe(s->ds, &cfg, &c, NULL), 0);
+    CHECK_INT(c.kind, STK_IO_THREADS);
+    CHECK_STR(c.reason, "");
+    struct stk_io *io = open_io(s->ds, &(struct engine){.kind = STK_IO_AUTO}, 0);
+    many_reads(s, io, 100, 10000);
+    stk_io_close(io);
+}
+
+static volatile sig_atomic_t others_faults;
+
+static void others_handler(int sig)
+{
+    (void)sig;
+    others_faults++;
+}
+
+/* A program's own handler of SIGBUS would be lost. */
+static void other_handlers(const struct set *s)
+{
+    struct sigaction old, now, mine = {.sa_handler = others_handler};
+    const struct engine e = {.kind = STK_IO_MMAP};
+    struct stk_io_req req;
+    sigaction(SIGBUS, &mine, &old);
+    struct stk_io *a = open_io(s->ds, &e, 2), *b = open_io(s->ds, &e, 2);
+    CHECK_INT(read_one(a, 0, 0, 10, &req), 0);
+    raise(SIGBUS);
+    CHECK_INT(others_faults, 1);
+    stk_io_close(a);
+    raise(SIGBUS);
+    CHECK_INT(others_faults, 2);
+    stk_io_close(b);
+    sigaction(SIGBUS, &old, &now);
+    CHECK(now.sa_handler == others_handler);
+}
+
+static void suite(const struct engine *e, const struct set *s, const struct set *small,
+                  const struct set *large)
+{
+    int failures = check_failures;
+    random_ranges(s, e);
+    ends_of_files(s, e);
+    changed_files(e);
+    shrinking_file(e);
+    waking(s, e);
+    waking_under_load(s, e);
+    closing_in_flight(s, e);
+    registered_memory(s, e);
+    more_files_than_allowed(e, small);
+    more_files_than_allowed(e, large);
+    if (check_failures > failures)
+        fprintf(stderr, "in engine: %s\n", e->label);
+}
+
+int main(void)
+{
+    static struct set s, small, large;
+    scratch_begin();
+    make_set(&s, "set", 5, 150000, 99991);
+    make_set(&small, "small", 400, 3, 17);     /* opened, read and closed in one go */
+    make_set(&large, "large", 24, 1100000, 3); /* the oldest is closed */
+    for (size_t i = 0; i < sizeof engines / sizeof *engines; i++)
+        suite(&engines[i], &s, &small, &large);
+    names(&s);
+    choosing(&s);
+    other_handlers(&s);
+    drop_set(&s);
+    drop_set(&small);
+    drop_set(&large);
+    scratch_done();
+    return CHECK_DONE();
+}

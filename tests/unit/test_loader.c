@@ -1,0 +1,308 @@
+/* test_loader.c - the loader: every sample once and whole, by every engine, order and number of
+ * threads; batches that outlive it; bad samples stopped at, skipped, replaced; a stop in the middle
+ * and going on from its state. */
+#include "check.h"
+#include "scratch.h"
+#include "data/dataset.h"
+#include "stoker.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#define N 1003
+
+static size_t make_sample(uint64_t i, uint8_t *p)
+{
+    size_t n = (size_t)(i * 37 % 3000);
+    for (size_t k = 0; k < n; k++)
+        p[k] = (uint8_t)(i * 7 + k);
+    return n;
+}
+
+static const char *make_set(const char *name, bool gzip)
+{
+    struct stk_buf b = STK_BUF_INIT, z = STK_BUF_INIT;
+    uint8_t bytes[3000];
+    for (int file = 0; file < 3; file++) {
+        char path[64];
+        stk_buf_reset(&b);
+        for (uint64_t i = (uint64_t)file * N / 3; i < (uint64_t)(file + 1) * N / 3; i++)
+            scratch_record(&b, bytes, make_sample(i, bytes));
+        snprintf(path, sizeof path, "%s/%d.tfrecord%s", name, file, gzip ? ".gz" : "");
+        if (gzip) {
+            uLongf n = compressBound(b.len);
+            stk_buf_reset(&z);
+            compress2(stk_buf_extend(&z, n), &n, b.data, b.len, 1);
+            z.len = n;
+        }
+        scratch_file(path, gzip ? z.data : b.data, gzip ? z.len : b.len);
+    }
+    stk_buf_release(&b);
+    stk_buf_release(&z);
+    return scratch_path(name);
+}
+
+static struct stk_dataset *open_set(const char *path)
+{
+    struct stk_dataset *ds = NULL;
+    struct stk_err err = {0};
+    char text[2200];
+    struct stk_open_options o = {.payload = "raw", .no_index_write = true};
+    if (stk_dataset_open(path, &o, &ds, &err) < 0)
+        fprintf(stderr, "%s\n", stk_err_text(&err, text, sizeof text));
+    CHECK(ds != NULL);
+    return ds;
+}
+
+static struct stk_loader *open_loader(struct stk_dataset *ds, const struct stk_loader_options *o)
+{
+    struct stk_loader *ld = NULL;
+    struct stk_err err = {0};
+    char text[2200];
+    if (stk_loader_open(ds, o, &ld, &err) < 0)
+        fprintf(stderr, "%s\n", stk_err_text(&err, text, sizeof text));
+    CHECK(ld != NULL);
+    return ld;
+}
+
+static bool right(const struct stk_batch *b, size_t k)
+{
+    uint8_t want[3000];
+    size_t n = make_sample(b->id[k], want);
+    const struct stk_column *c = b->column;
+    return b->ncolumns == 1 && c->layout == STK_SPANS && c->span[k].size == n &&
+           (!n || memcmp(c->span[k].data, want, n) == 0);
+}
+
+/* One epoch; counts how often each sample came. Returns the last code. */
+static int run_epoch(struct stk_loader *ld, unsigned *seen, uint64_t *order, size_t *n, bool *ok)
+{
+    struct stk_batch *b;
+    struct stk_err err = {0};
+    int rc;
+    while ((rc = stk_loader_next(ld, &b, &err)) == 1) {
+        for (size_t k = 0; k < b->n; k++) {
+            *ok = *ok && right(b, k);
+            if (seen && !(b->flags[k] & STK_REPEAT))
+                seen[b->id[k]]++;
+            if (order)
+                order[*n] = b->id[k];
+            ++*n;
+        }
+        stk_batch_release(b);
+    }
+    return rc;
+}
+
+static bool all_once(const unsigned *seen)
+{
+    bool ok = true;
+    for (size_t i = 0; i < N; i++)
+        ok = ok && seen[i] == 1;
+    return ok;
+}
+
+/* A user would get other samples, or none, by another engine, order or number of threads. */
+static void test_every_way(const char *path)
+{
+    static const char *const engines[] = {"threads", "direct", "uring", "mmap", "auto"};
+    struct stk_dataset *ds = open_set(path);
+    uint64_t first[3][N];
+    for (unsigned e = 0; e < 5; e++)
+        for (int shuffle = 0; shuffle < 3; shuffle++)
+            for (uint32_t threads = 1; threads <= 4; threads += 3) {
+                unsigned seen[N] = {0};
+                uint64_t order[N + 64];
+                size_t n = 0;
+                bool ok = true;
+                struct stk_loader_options o = {.batch = 16,
+                                               .shuffle = shuffle,
+                                               .last = STK_LAST_SHORT,
+                                               .seed = 5,
+                                               .threads = threads,
+                                               .io = engines[e],
+                                               .block_bytes = 20000,
+                                               .window_bytes = 100000,
+                                               .memory_bytes = threads == 1 ? 1 << 20 : 0};
+                struct stk_loader *ld = open_loader(ds, &o);
+                CHECK_INT(run_epoch(ld, seen, order, &n, &ok), 0);
+                CHECK_INT(n, N);
+                CHECK(ok && all_once(seen));
+                if (e == 0 && threads == 1)
+                    memcpy(first[shuffle], order, sizeof *first);
+                if (threads == 4)
+                    CHECK(memcmp(first[shuffle], order, sizeof *first) == 0);
+                /* The next epoch has another order and is whole as well. */
+                memset(seen, 0, sizeof seen);
+                n = 0;
+                CHECK_INT(run_epoch(ld, seen, order, &n, &ok), 0);
+                CHECK(ok && all_once(seen));
+                CHECK((memcmp(first[shuffle], order, sizeof *first) == 0) ==
+                      (shuffle == STK_SHUFFLE_NONE));
+                stk_loader_close(ld);
+            }
+    stk_dataset_close(ds);
+}
+
+/* A user keeps batches while going on, and after the loader is closed. */
+static void test_keeping(const char *path)
+{
+    struct stk_dataset *ds = open_set(path);
+    struct stk_loader_options o = {.batch = 10, .last = STK_LAST_SHORT, .memory_bytes = 1 << 20};
+    struct stk_batch *kept[200];
+    size_t n = 0;
+    struct stk_err err = {0};
+    struct stk_loader *ld = open_loader(ds, &o);
+    while (stk_loader_next(ld, &kept[n], &err) == 1)
+        n++;
+    CHECK_INT(n, (N + 9) / 10);
+    stk_loader_close(ld);
+    bool ok = true;
+    for (size_t i = 0; i < n; i++) {
+        for (size_t k = 0; k < kept[i]->n; k++)
+            ok = ok && right(kept[i], k);
+        stk_batch_release(kept[i]);
+    }
+    CHECK(ok);
+    stk_dataset_close(ds);
+}
+
+/* Four ranks that stop in the middle and are three afterwards: nothing is lost, nothing twice. */
+static void test_resume(const char *path)
+{
+    struct stk_dataset *ds = open_set(path);
+    unsigned seen[N] = {0};
+    char *state = NULL;
+    bool ok = true;
+    size_t n = 0;
+    for (uint32_t r = 0; r < 4; r++) {
+        struct stk_loader_options o = {.batch = 7, .rank = r, .world = 4, .last = STK_LAST_PAD};
+        struct stk_loader *ld = open_loader(ds, &o);
+        struct stk_batch *b;
+        for (int i = 0; i < 9; i++) {
+            CHECK_INT(stk_loader_next(ld, &b, NULL), 1);
+            for (size_t k = 0; k < b->n; k++)
+                seen[b->id[k]] += !(b->flags[k] & STK_REPEAT);
+            stk_batch_release(b);
+        }
+        free(state);
+        CHECK_INT(stk_loader_state(ld, &state, NULL), 0);
+        stk_loader_close(ld);
+    }
+    uint64_t steps = 0;
+    for (uint32_t r = 0; r < 3; r++) {
+        struct stk_loader_options o = {
+            .batch = 5, .rank = r, .world = 3, .last = STK_LAST_PAD, .state = state};
+        struct stk_loader *ld = open_loader(ds, &o);
+        CHECK(r == 0 || steps == stk_loader_steps(ld));
+        steps = stk_loader_steps(ld);
+        CHECK_INT(run_epoch(ld, seen, NULL, &n, &ok), 0);
+        stk_loader_close(ld);
+    }
+    CHECK(ok && all_once(seen));
+    free(state);
+    stk_dataset_close(ds);
+}
+
+/* Flips a byte in the middle of record i of a file of its own. */
+static const char *make_damaged(const char *name, const uint64_t *bad, size_t nbad)
+{
+    struct stk_buf b = STK_BUF_INIT;
+    uint8_t bytes[3000];
+    char path[64];
+    for (uint64_t i = 0; i < N; i++) {
+        size_t at = b.len;
+        scratch_record(&b, bytes, make_sample(i, bytes));
+        for (size_t k = 0; k < nbad; k++)
+            if (bad[k] == i)
+                b.data[at + 12 + 5] ^= 1;
+    }
+    snprintf(path, sizeof path, "%s/0.tfrecord", name);
+    scratch_file(path, b.data, b.len);
+    stk_buf_release(&b);
+    return scratch_path(name);
+}
+
+/* One bad sample must not end the training, unless the user says so; and never go unnoticed. */
+static void test_bad_samples(void)
+{
+    const uint64_t bad[] = {17, 18, 400};
+    struct stk_dataset *ds = open_set(make_damaged("damaged", bad, 3));
+    for (int how = STK_ON_ERROR_STOP; how <= STK_ON_ERROR_REPLACE; how++)
+        for (int last = STK_LAST_DROP; last <= STK_LAST_SHORT; last++) {
+            unsigned seen[N] = {0};
+            size_t n = 0;
+            bool ok = true;
+            struct stk_loader_options o = {.batch = 10, .on_error = how, .last = last};
+            struct stk_loader *ld = open_loader(ds, &o);
+            uint64_t steps = stk_loader_steps(ld);
+            int rc = run_epoch(ld, seen, NULL, &n, &ok);
+            struct stk_loader_stats st;
+            stk_loader_stats(ld, &st);
+            CHECK(ok);
+            CHECK_INT(rc, how == STK_ON_ERROR_STOP ? STK_E_CORRUPT : 0);
+            if (how != STK_ON_ERROR_STOP) {
+                CHECK_INT(st.corrupt, 3);
+                CHECK_INT(st.batches, steps);
+                CHECK(stk_loader_problem(ld, 2) && !stk_loader_problem(ld, 3));
+                CHECK(strstr(stk_loader_problem(ld, 0), "0.tfrecord:") != NULL);
+            }
+            for (size_t i = 0; how == STK_ON_ERROR_SKIP && i < N; i++) {
+                bool is_bad = i == 17 || i == 18 || i == 400;
+                CHECK(is_bad ? seen[i] == 0 : seen[i] <= 1);
+                CHECK(is_bad || last == STK_LAST_DROP || seen[i] == 1);
+            }
+            if (how == STK_ON_ERROR_REPLACE)
+                CHECK_INT(st.replaced, 3);
+            stk_loader_close(ld);
+        }
+    stk_dataset_close(ds);
+}
+
+/* A file that shrinks or goes away under the loader is an error, not a crash and not a hang. */
+static void test_vanishing(void)
+{
+    static const char *const engines[] = {"threads", "direct", "uring", "mmap"};
+    for (unsigned e = 0; e < 4; e++)
+        for (int how = 0; how < 2; how++) {
+            char name[32], file[300];
+            snprintf(name, sizeof name, "vanish%u%d", e, how);
+            const char *path = make_set(name, false);
+            snprintf(file, sizeof file, "%s/2.tfrecord", path);
+            struct stk_dataset *ds = open_set(path);
+            struct stk_loader_options o = {.batch = 4,
+                                           .shuffle = STK_SHUFFLE_NONE,
+                                           .io = engines[e],
+                                           .memory_bytes = 1 << 20,
+                                           .read_bytes = 64 << 10};
+            struct stk_loader *ld = open_loader(ds, &o);
+            struct stk_batch *b;
+            struct stk_err err = {0};
+            CHECK_INT(stk_loader_next(ld, &b, &err), 1);
+            stk_batch_release(b);
+            CHECK_INT(how ? unlink(file) : truncate(file, 100), 0);
+            int rc;
+            while ((rc = stk_loader_next(ld, &b, &err)) == 1)
+                stk_batch_release(b);
+            CHECK(how || rc < 0);                /* an open file that is unlinked can be read on */
+            CHECK(rc == 0 || err.path[0] != '\0');
+            stk_loader_close(ld);
+            stk_dataset_close(ds);
+        }
+}
+
+int main(void)
+{
+    scratch_begin();
+    const char *plain = make_set("plain", false), *gz = make_set("gz", true);
+    test_every_way(plain);
+    test_every_way(gz);
+    test_keeping(plain);
+    test_keeping(gz);
+    test_resume(plain);
+    test_bad_samples();
+    test_vanishing();
+    scratch_done();
+    return CHECK_DONE();
+}

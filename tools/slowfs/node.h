@@ -1,0 +1,61 @@
+/*
+ * node.h - the files the kernel knows: node numbers and the paths they stand for.
+ *
+ * A node is a path below the source, not an inode of it: no descriptor is held for the tens of
+ * thousands of small files a dataset may have. Hard links are therefore different nodes.
+ */
+#ifndef SLOWFS_NODE_H
+#define SLOWFS_NODE_H
+
+#include <limits.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct handle;
+
+struct node {
+    struct node *next; /* in its bucket */
+    char *path;        /* "" is the source itself, "a/b" below it */
+    uint64_t hash;
+    uint64_t lookups; /* how often the kernel was told of it and has not forgotten */
+    bool gone;        /* unlinked or replaced: reached through its handles only */
+    struct handle *handles;
+};
+
+struct nodes {
+    pthread_mutex_t lock;
+    struct node **bucket;
+    size_t nbuckets, count;
+    struct node root, control, stats;
+};
+
+int nodes_init(struct nodes *t);
+/* No handle may be left: close what nodes_any_handle() gives first. */
+void nodes_release(struct nodes *t);
+uint64_t node_number(struct nodes *t, const struct node *node);
+struct node *node_of(struct nodes *t, uint64_t number);
+/* The node of a path, made when there is none; one more lookup is counted. NULL: no memory. */
+struct node *nodes_take(struct nodes *t, const char *path);
+/* The node of a path, or NULL; the caller holds the lock. */
+struct node *nodes_find_locked(struct nodes *t, const char *path);
+void nodes_forget(struct nodes *t, struct node *node, uint64_t lookups);
+/* Copies the path as it is now; name (may be NULL) goes below it. 0, ESTALE or ENAMETOOLONG. */
+int nodes_path(struct nodes *t, struct node *node, const char *name, char out[PATH_MAX]);
+void nodes_remove(struct nodes *t, const char *path);
+/* What was at `to` is gone; `from` and all below it move. 0 or ENOMEM. */
+int nodes_rename(struct nodes *t, const char *from, const char *to);
+/* A node lives as long as the kernel knows it or somebody has it open: the two may end in either
+ * order, on different threads. */
+void nodes_add_handle(struct nodes *t, struct node *node, struct handle *h);
+void nodes_drop_handle(struct nodes *t, struct node *node, struct handle *h);
+/* Some node with a handle, and the handle; NULL when there is none left. */
+struct handle *nodes_any_handle(struct nodes *t, struct node **node);
+
+/* For the system calls that end in "at": the source itself is ".". */
+static inline const char *path_at(const char *path)
+{
+    return *path ? path : ".";
+}
+
+#endif

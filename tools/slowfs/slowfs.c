@@ -1,0 +1,349 @@
+/*
+ * slowfs.c - a stand-in for a busy parallel file system: options, mount, signals, end.
+ *
+ * Passes a directory through FUSE with latency, bandwidth and faults as set (docs/slowfs.md). Runs
+ * without privileges; nothing of it is left when it is unmounted or gets SIGTERM.
+ */
+#include "slowfs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/opt.h"
+
+/* FUSE's own default of 12 requests in flight for read-ahead and asynchronous I/O is what would be
+ * measured instead of the settings. */
+#define MAX_BACKGROUND 1024
+#define MAX_THREADS    64
+
+static const char *const caches[] = {"open", "keep", "off", NULL};
+
+#define FIELD(f) offsetof(struct settings, f)
+static const struct stk_opt options[] = {
+    {"open", 0, STK_OPT_DURATION, 0, FIELD(open_s), "TIME", "0", 0, 3600,
+     .help = "latency of an open"},
+    {"stat", 0, STK_OPT_DURATION, 0, FIELD(stat_s), "TIME", "0", 0, 3600,
+     .help = "latency of a lookup, stat, directory page or change of names"},
+    {"read", 0, STK_OPT_DURATION, 0, FIELD(read_s), "TIME", "0", 0, 3600,
+     .help = "latency of a read request; requests overlap"},
+    {"write", 0, STK_OPT_DURATION, 0, FIELD(write_s), "TIME", "0", 0, 3600,
+     .help = "latency of a write request or fsync"},
+    {"bandwidth", 0, STK_OPT_SIZE, 0, FIELD(bandwidth_Bps), "SIZE", "0",
+     .help = "bytes a second in total (500MB = 500,000,000, 500M = 524,288,000; 0: no limit)"},
+    {"client-bandwidth", 0, STK_OPT_SIZE, 0, FIELD(client_bandwidth_Bps), "SIZE", "0",
+     .help = "bytes a second for each process"},
+    {"jitter", 0, STK_OPT_PERCENT, 0, FIELD(jitter), "PERCENT", "0", 0, 100,
+     .help = "latency varies by so much either way"},
+    {"seed", 0, STK_OPT_UNSIGNED, 0, FIELD(seed), "N", "0", .help = "of the jitter"},
+    {"max-read", 0, STK_OPT_SIZE, 0, FIELD(max_read_bytes), "SIZE", "1M", 4096, 1 << 20,
+     .help = "largest read request; larger reads are split"},
+    {"readahead", 0, STK_OPT_SIZE, 0, FIELD(readahead_bytes), "SIZE", "0", 0, 1 << 30,
+     .help = "of the kernel, for buffered reads; needs root (0: the kernel's own, 128K)"},
+    {"cache", 0, STK_OPT_ENUM, 0, FIELD(cache), "WHAT", "open", .choices = caches,
+     .help = "pages are dropped when a file is opened again, kept, or never cached"},
+    {"meta-cache", 0, STK_OPT_DURATION, 0, FIELD(meta_cache_s), "TIME", "1", 0, 86400,
+     .help = "how long the kernel may remember names and attributes"},
+    {"faults", 0, STK_OPT_STRING, 0, FIELD(faults), "FILE", .help = "rules; read again on SIGHUP"},
+    {"stats", 0, STK_OPT_STRING, 0, FIELD(stats), "FILE",
+     .help = "counts as JSON, written at the end and on SIGUSR1"},
+    {"threads", 0, STK_OPT_UNSIGNED, 0, FIELD(threads), "N", "0", 0, MAX_THREADS,
+     .help = "event threads (0: one for each of up to four cores)"},
+    {"allow-other", 0, STK_OPT_FLAG, 0, FIELD(allow_other),
+     .help = "other users may use the mount"},
+    {"foreground", 'f', STK_OPT_FLAG, 0, FIELD(foreground), .help = "stay in the foreground"},
+    {"help", 'h', STK_OPT_FLAG, 0, FIELD(help), .help = "this text"},
+    {0},
+};
+
+static void print_help(void)
+{
+    puts("usage: slowfs SRC MNT [options]\n\n"
+         "Shows SRC at MNT as a slow file system would. Unmount with fusermount3 -u MNT.\n"
+         "Faults: write rules to MNT/" CONTROL_NAME "; counts: read MNT/" STATS_NAME ".\n");
+    for (const struct stk_opt *o = options; o->name; o++) {
+        char left[64];
+        snprintf(left, sizeof left, "--%s %s", o->name, o->arg ? o->arg : "");
+        printf("  %-24s %s%s%s%s\n", left, o->help, o->def ? " (default " : "",
+               o->def ? o->def : "", o->def ? ")" : "");
+    }
+}
+
+static int complain(const struct stk_err *err)
+{
+    char text[2200];
+    fprintf(stderr, "slowfs: %s\n", stk_err_text(err, text, sizeof text));
+    return err->code == STK_E_USAGE ? 2 : 4;
+}
+
+/* ---- the session --------------------------------------------------------------------------- */
+
+static void op_init(void *slowfs, struct fuse_conn_info *conn)
+{
+    struct slowfs *fs = slowfs;
+    conn->max_read = (unsigned)fs->set.max_read_bytes;
+    conn->max_background = MAX_BACKGROUND;
+    conn->congestion_threshold = MAX_BACKGROUND;
+    /* A listing that brings all attributes along would hide what a stat costs. */
+    conn->want &= ~(unsigned)(FUSE_CAP_READDIRPLUS | FUSE_CAP_READDIRPLUS_AUTO);
+    /* Nor shall reading cost a stat, except where pages live long enough to be out of date. */
+    if (strcmp(fs->set.cache, "keep") != 0)
+        conn->want &= ~(unsigned)FUSE_CAP_AUTO_INVAL_DATA;
+    conn->want |=
+        conn->capable & (FUSE_CAP_ASYNC_READ | FUSE_CAP_ASYNC_DIO | FUSE_CAP_PARALLEL_DIROPS);
+}
+
+const struct fuse_lowlevel_ops slowfs_ops = {
+    .init = op_init,
+    .lookup = op_lookup,
+    .forget = op_forget,
+    .forget_multi = op_forget_multi,
+    .getattr = op_getattr,
+    .setattr = op_setattr,
+    .readlink = op_readlink,
+    .mkdir = op_mkdir,
+    .symlink = op_symlink,
+    .link = op_link,
+    .unlink = op_unlink,
+    .rmdir = op_rmdir,
+    .rename = op_rename,
+    .opendir = op_opendir,
+    .readdir = op_readdir,
+    .releasedir = op_release,
+    .statfs = op_statfs,
+    .open = op_open,
+    .create = op_create,
+    .read = op_read,
+    .write = op_write,
+    .flush = op_flush,
+    .fsync = op_fsync,
+    .fallocate = op_fallocate,
+    .release = op_release,
+};
+
+static struct fuse_session *new_session(struct slowfs *fs)
+{
+    char mount_options[256];
+    snprintf(mount_options, sizeof mount_options, "fsname=slowfs,subtype=slowfs,max_read=%llu%s",
+             (unsigned long long)fs->set.max_read_bytes,
+             fs->set.allow_other ? ",allow_other,default_permissions" : "");
+    char *argv[] = {(char *)"slowfs", (char *)"-o", mount_options, NULL};
+    struct fuse_args args = FUSE_ARGS_INIT(3, argv);
+    struct fuse_session *session = fuse_session_new(&args, &slowfs_ops, sizeof slowfs_ops, fs);
+    fuse_opt_free_args(&args);
+    return session;
+}
+
+/* Only root may; what it was asked for is otherwise said and left. */
+static void set_readahead(const struct slowfs *fs, const char *mnt)
+{
+    struct stat st;
+    char path[128], kib[32];
+    if (!fs->set.readahead_bytes || stat(mnt, &st) != 0)
+        return;
+    snprintf(path, sizeof path, "/sys/class/bdi/%u:%u/read_ahead_kb", major(st.st_dev),
+             minor(st.st_dev));
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    int n = snprintf(kib, sizeof kib, "%llu", (unsigned long long)fs->set.readahead_bytes / 1024);
+    if (fd < 0 || write(fd, kib, (size_t)n) != n)
+        fprintf(stderr, "slowfs: --readahead: %s: %s\n", path, strerror(errno));
+    if (fd >= 0)
+        close(fd);
+}
+
+static void write_stats(struct slowfs *fs)
+{
+    struct stk_err err = {0};
+    char *text = fs->set.stats ? stats_text(fs) : NULL;
+    if (text && stk_write_file_atomic(fs->set.stats, text, strlen(text), &err) != 0)
+        complain(&err);
+    free(text);
+}
+
+static void handle_signals(struct slowfs *fs, const sigset_t *signals)
+{
+    for (;;) {
+        int number = sigwaitinfo(signals, NULL);
+        if (number == SIGUSR1)
+            write_stats(fs);
+        else if (number == SIGHUP)
+            control_reload(fs);
+        else if (number == SIGTERM || number == SIGINT)
+            return;
+    }
+}
+
+/* Signals are for the main thread alone; event threads send it SIGTERM when the mount is gone. */
+static int serve(struct slowfs *fs, const char *mnt)
+{
+    pthread_t thread[MAX_THREADS];
+    uint64_t started = 0, one = 1;
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGHUP);
+    sigaddset(&signals, SIGUSR1);
+    pthread_sigmask(SIG_BLOCK, &signals, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    int rc = control_start(fs);
+    while (rc == 0 && started < fs->set.threads &&
+           (rc = pthread_create(&thread[started], NULL, loop_run, fs)) == 0)
+        started++;
+    if (rc == 0) {
+        set_readahead(fs, mnt);
+        handle_signals(fs, &signals);
+    }
+    fuse_session_exit(fs->session);
+    if (write(fs->wake_fd, &one, sizeof one) < 0)
+        rc = errno;
+    while (started)
+        pthread_join(thread[--started], NULL);
+    control_stop(fs);
+    write_stats(fs);
+    return rc;
+}
+
+/* ---- start and end ------------------------------------------------------------------------- */
+
+static uint64_t ns_of(double seconds)
+{
+    return (uint64_t)(seconds * 1e9);
+}
+
+static int open_source(struct slowfs *fs, const char *src, struct stk_err *err)
+{
+    struct pace *p = &fs->pace;
+    const struct settings *set = &fs->set;
+    p->latency_ns[OP_OPEN] = ns_of(set->open_s);
+    p->latency_ns[OP_STAT] = ns_of(set->stat_s);
+    p->latency_ns[OP_READ] = ns_of(set->read_s);
+    p->latency_ns[OP_WRITE] = ns_of(set->write_s);
+    p->link_Bps = set->bandwidth_Bps;
+    p->client_Bps = set->client_bandwidth_Bps;
+    p->jitter = set->jitter;
+    p->seed = set->seed;
+    fs->root_fd = open(src, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fs->root_fd < 0)
+        return stk_err_sys(err, src, "open");
+    fs->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (fs->wake_fd < 0)
+        return stk_err_sys(err, NULL, "eventfd");
+    faults_init(&fs->faults);
+    if (nodes_init(&fs->nodes) != 0)
+        return stk_err_nomem(err, sizeof fs->nodes);
+    return set->faults ? control_load(fs, false, err) : 0;
+}
+
+/* Each open file of a caller is one here. */
+static void raise_file_limit(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
+static void choose_defaults(struct settings *set)
+{
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    if (!set->threads)
+        set->threads = cores < 1 ? 1 : cores > 4 ? 4 : (uint64_t)cores;
+    set->max_read_bytes &= ~(uint64_t)4095;
+}
+
+static int mount_and_serve(struct slowfs *fs, const char *mnt)
+{
+    fs->session = new_session(fs);
+    if (!fs->session)
+        return 4;
+    int rc = 4;
+    if (fuse_session_mount(fs->session, mnt) == 0) {
+        int fd = fuse_session_fd(fs->session);
+        fs->started_ns = now_ns();
+        if (fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) == 0 &&
+            fuse_daemonize(fs->set.foreground) == 0)
+            rc = serve(fs, mnt) == 0 ? 0 : 4;
+        fuse_session_unmount(fs->session);
+    }
+    fuse_session_destroy(fs->session);
+    return rc;
+}
+
+/* What somebody had open when we were told to leave. */
+static void close_all(struct slowfs *fs)
+{
+    struct node *node;
+    struct handle *h;
+    while (fs->nodes.bucket && (h = nodes_any_handle(&fs->nodes, &node)))
+        handle_close(fs, node, h);
+    nodes_release(&fs->nodes);
+}
+
+/* The daemon works in /: names given on the command line are made absolute first. */
+static char *absolute(const char *path)
+{
+    char *cwd = *path == '/' ? strdup("") : getcwd(NULL, 0);
+    char *whole = cwd ? stk_path_join(cwd, path) : NULL;
+    free(cwd);
+    return whole;
+}
+
+static int run(struct slowfs *fs, const char *src, const char *mnt)
+{
+    struct stk_err err = {0};
+    char *stats = fs->set.stats ? absolute(fs->set.stats) : NULL;
+    char *faults = fs->set.faults ? absolute(fs->set.faults) : NULL;
+    char *where = realpath(mnt, NULL);
+    fs->set.stats = stats;
+    fs->set.faults = faults;
+    fs->root_fd = fs->wake_fd = -1;
+    choose_defaults(&fs->set);
+    raise_file_limit();
+    /* The file system we stand for has cores of its own. Root may; without, it works less evenly.
+     */
+    setpriority(PRIO_PROCESS, 0, -10);
+    int rc = where ? open_source(fs, src, &err) : stk_err_sys(&err, mnt, "mount point");
+    rc = rc == 0 ? mount_and_serve(fs, where) : complain(&err);
+    close_all(fs);
+    if (fs->root_fd >= 0)
+        close(fs->root_fd);
+    if (fs->wake_fd >= 0)
+        close(fs->wake_fd);
+    free(stats);
+    free(faults);
+    free(where);
+    return rc;
+}
+
+int main(int argc, char **argv)
+{
+    static struct slowfs fs;
+    struct stk_err err = {0};
+    struct stk_opts opts;
+    if (stk_opts_init(&opts, "slowfs", options, &fs.set, &err) != 0)
+        return complain(&err);
+    int rc = 0;
+    if (stk_opts_read_argv(&opts, argc - 1, argv + 1, &err) != 0) {
+        rc = complain(&err);
+    } else if (fs.set.help) {
+        print_help();
+    } else if (opts.nargs != 2) {
+        fputs("usage: slowfs SRC MNT [options]; see slowfs --help\n", stderr);
+        rc = 2;
+    } else {
+        rc = run(&fs, opts.arg[0], opts.arg[1]);
+    }
+    stk_opts_release(&opts);
+    return rc;
+}
