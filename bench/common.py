@@ -15,6 +15,8 @@ BUILD = pathlib.Path(os.environ.get("STOKER_BUILD", ROOT / "build")).resolve()
 STOKER = BUILD / "stoker"
 GEN = BUILD / "bench/bench_gen"
 OPEN = BUILD / "bench/bench_open"
+LOAD = BUILD / "bench/bench_load"
+PREAD = BUILD / "bench/bench_pread"
 MIB = 1 << 20
 
 
@@ -103,6 +105,24 @@ def timed(*commands, env=None):
             sys.stdout.buffer.write(done.stdout)
             sys.exit(f"bench: {argv[0]} ended with status {done.returncode}: {argv}")
     return time.monotonic() - start
+
+
+def measured(*argv, env=None):
+    """The JSON object a program prints as its last line, or as all of its output."""
+    done = subprocess.run(list(map(str, argv)), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          env={**os.environ, **(env or {})})
+    text = done.stdout.decode(errors="replace").strip()
+    try:
+        if done.returncode == 0:
+            return json.loads(text if text.startswith("{") else text.splitlines()[-1])
+    except (ValueError, IndexError):
+        pass
+    raise Failed(f"{' '.join(map(str, argv))}: status {done.returncode}: "
+                 + done.stderr.decode(errors="replace").strip()[-1000:])
+
+
+class Failed(Exception):
+    """A contestant did not run; says why."""
 
 
 def interleaved(contestants, repeats):

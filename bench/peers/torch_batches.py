@@ -18,7 +18,7 @@ def version():
 def worker_counts():
     """What is tried to find the best number of workers here."""
     cores = len(os.sched_getaffinity(0))
-    return sorted({0, 1, cores // 2, cores, 2 * cores})
+    return sorted({0, max(1, cores // 2), cores, 2 * cores})
 
 
 def collate_small(samples):

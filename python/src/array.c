@@ -417,6 +417,7 @@ static PyMethodDef methods[] = {
 static PyType_Slot slots[] = {
     {Py_tp_doc, "Memory with a type and a shape. numpy.asarray(a), torch.from_dlpack(a) and\n"
                 "jax.dlpack.from_dlpack(a) use it without a copy and keep it alive."},
+    {Py_tp_new, SLOT(stk_py_refuse)},
     {Py_tp_dealloc, SLOT(array_free)},
     {Py_tp_repr, SLOT(show)},
     {Py_tp_getset, getters},

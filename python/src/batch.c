@@ -126,6 +126,7 @@ static PyMethodDef column_methods[] = {
 static PyType_Slot column_slots[] = {
     {Py_tp_doc, "Byte strings of a batch. c[i] is a view (uint8, read-only) that keeps the batch\n"
                 "alive; c.bytes(i) and c.tolist() are copies."},
+    {Py_tp_new, SLOT(stk_py_refuse)},
     {Py_tp_dealloc, SLOT(column_free)},
     {Py_tp_methods, column_methods},
     {Py_sq_length, SLOT(column_len)},
@@ -302,11 +303,9 @@ static PyMethodDef batch_methods[] = {
 };
 
 static PyType_Slot batch_slots[] = {
-    {Py_tp_dealloc, SLOT(batch_free)},
-    {Py_tp_getset, batch_getters},
-    {Py_tp_methods, batch_methods},
-    {Py_sq_length, SLOT(batch_len)},
-    {0, NULL},
+    {Py_tp_new, SLOT(stk_py_refuse)}, {Py_tp_dealloc, SLOT(batch_free)},
+    {Py_tp_getset, batch_getters},    {Py_tp_methods, batch_methods},
+    {Py_sq_length, SLOT(batch_len)},  {0, NULL},
 };
 static PyType_Spec batch_spec = {"stoker._stoker.Batch", sizeof(struct stk_py_batch), 0,
                                  Py_TPFLAGS_DEFAULT, batch_slots};

@@ -264,7 +264,8 @@ static PyType_Slot slots[] = {
 static PyType_Spec spec = {"stoker._stoker.Dataset", sizeof(struct stk_py_dataset), 0,
                            Py_TPFLAGS_DEFAULT, slots};
 
-static PyType_Slot held_slots[] = {{Py_tp_dealloc, SLOT(held_free)}, {0, NULL}};
+static PyType_Slot held_slots[] = {
+    {Py_tp_new, SLOT(stk_py_refuse)}, {Py_tp_dealloc, SLOT(held_free)}, {0, NULL}};
 static PyType_Spec held_spec = {"stoker._stoker.Sample", sizeof(struct held), 0, Py_TPFLAGS_DEFAULT,
                                 held_slots};
 

@@ -40,6 +40,15 @@ PyTypeObject *stk_py_type(PyObject *module, PyType_Spec *spec, const char *name)
     return (PyTypeObject *)type; /* the module's reference keeps it */
 }
 
+PyObject *stk_py_refuse(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    (void)type;
+    (void)args;
+    (void)kwargs;
+    PyErr_SetString(PyExc_TypeError, "only stoker makes these");
+    return NULL;
+}
+
 void *stk_py_new(PyTypeObject *type)
 {
     allocfunc alloc = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);

@@ -32,6 +32,8 @@ extern struct stk_py_hooks stk_py_hooks;
 PyObject *stk_py_raise(const struct stk_err *err);
 /* Makes a type of spec and adds it to the module. Borrowed; NULL with an exception. */
 PyTypeObject *stk_py_type(PyObject *module, PyType_Spec *spec, const char *name);
+/* tp_new of types that Python code must not make objects of. */
+PyObject *stk_py_refuse(PyTypeObject *type, PyObject *args, PyObject *kwargs);
 /* An object of a type whose memory is zero. */
 void *stk_py_new(PyTypeObject *type);
 /* Gives the memory of an object back, and the reference it has on its type. */

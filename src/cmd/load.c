@@ -117,7 +117,7 @@ static const struct stk_opt options[] = {
      .min = 1 << 20,
      .offset = SETTING(memory),
      .help =
-         "Memory for reading ahead (without it: an eighth of what the job may use, 1G at most)"},
+         "Memory for reading ahead (without it: an eighth of what the job may use, 512M at most)"},
     {.name = "threads",
      .letter = 't',
      .type = STK_OPT_UNSIGNED,
@@ -318,8 +318,10 @@ static int open_loader(struct stk_load *l, const char *state)
         .state = state,
         .no_check = !s->check,
     };
-    /* Before anything is read: afterwards all of it may be in memory. */
-    struct stk_io_config look = {.kind = STK_IO_AUTO};
+    /* Before anything is read: afterwards all of it may be in memory. What is in memory already is
+     * looked up only where an engine is chosen by it. */
+    bool choose = strcmp(s->io, "auto") == 0;
+    struct stk_io_config look = {.kind = choose ? STK_IO_AUTO : STK_IO_THREADS};
     if (stk_io_probe(l->ds, &look, &l->place, NULL) != 0)
         l->place = (struct stk_io_choice){.cached = -1};
     stk_load_begin(l);

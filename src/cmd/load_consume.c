@@ -2,8 +2,6 @@
  * load_consume.c - what `stoker load` does with a batch: looks at its bytes, so that pages mapped
  * lazily count as read, or hashes them; and notes which samples came (--ids).
  */
-#include <errno.h>
-
 #include "base/buf.h"
 #include "base/hash.h"
 #include "cmd/load.h"

@@ -7,7 +7,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "base/file.h"
 #include "base/pool.h"
 #include "cmd/load.h"
 
@@ -56,8 +55,6 @@ static uint64_t nanoseconds(double s)
 {
     return s > 0 ? (uint64_t)(s * 1e9) : 0;
 }
-
-/* ---- what becomes of the bytes ------------------------------------------------------------- */
 
 static void note_epoch(struct stk_load *l, uint64_t epoch, const struct stk_load_counts *from,
                        uint64_t wait_from_ns)
@@ -115,12 +112,12 @@ static int next_batch(struct stk_load *l, struct stk_batch **b, double *now)
 
 static void note_batch(struct stk_load *l, const struct stk_batch *b, double now, double *last)
 {
-    if (!l->batches)
-        l->first_batch_s = now - l->start.at_s;
-    else
+    if (l->batches) {
         stk_histogram_add(&l->time, nanoseconds(now - *last));
-    if (b->step || l->batches)
         stk_histogram_add(&l->epoch_time, nanoseconds(now - *last));
+    } else {
+        l->first_batch_s = now - l->start.at_s;
+    }
     *last = now;
     l->batches++;
     l->samples += b->n;

@@ -133,7 +133,7 @@ static void put_verdict(const struct stk_load *l, struct stk_buf *out)
         stk_buf_printf(out, "  A batch has %.0f %% of the %s a random one has%s.\n", 100 * share,
                        what,
                        strcmp(l->s->shuffle, "block") == 0  ? ": a larger --window mixes more"
-                       : strcmp(l->s->shuffle, "none") == 0 ? ": --shuffle mixes"
+                       : strcmp(l->s->shuffle, "none") == 0 ? ": --shuffle block or global mixes"
                                                             : "");
 }
 

@@ -104,9 +104,8 @@ static void put_order(const struct stk_load *l, struct stk_grid *t)
 {
     char a[32], b[32], line[200];
     const struct stk_load_settings *s = l->s;
-    snprintf(line, sizeof line, "%s of %s samples%s", stk_format_count(l->batches, a, sizeof a),
-             stk_format_count(s->batch, b, sizeof b),
-             l->end.loader.repeats || l->end.loader.replaced || l->end.loader.skipped ? ";" : "");
+    snprintf(line, sizeof line, "%s of %s samples", stk_format_count(l->batches, a, sizeof a),
+             stk_format_count(s->batch, b, sizeof b));
     const struct {
         uint64_t n;
         const char *what;
@@ -115,7 +114,7 @@ static void put_order(const struct stk_load *l, struct stk_grid *t)
                {l->end.loader.replaced, "replaced"}};
     for (size_t i = 0; i < sizeof odd / sizeof *odd; i++)
         if (odd[i].n)
-            snprintf(line + strlen(line), sizeof line - strlen(line), " %s %s",
+            snprintf(line + strlen(line), sizeof line - strlen(line), ", %s %s",
                      stk_format_count(odd[i].n, a, sizeof a), odd[i].what);
     stk_grid_row(t, "batches", line);
     if (l->rank.world > 1) {
@@ -155,10 +154,13 @@ static void put_machine(const struct stk_load *l, struct stk_grid *t)
     char a[32], b[32], share[16], line[300];
     const struct stk_loader_stats *st = &l->end.loader;
     double s = seconds_of(l), wait_s = 1e-9 * (double)l->wait_ns;
-    snprintf(line, sizeof line, "%s, %.1f reads in flight%s%s",
-             st->io_detail ? st->io_detail : st->io, st->depth,
-             st->io_reason && *st->io_reason ? "; " : "", st->io_reason ? st->io_reason : "");
+    snprintf(line, sizeof line, "%s, %.1f reads in flight", st->io_detail ? st->io_detail : st->io,
+             st->depth);
     stk_grid_row(t, "engine", line);
+    if (st->io_reason && *st->io_reason) {
+        snprintf(line, sizeof line, "chosen: %s", st->io_reason);
+        stk_grid_row(t, "", line);
+    }
     snprintf(line, sizeof line, "%lu, busy %s of their time; %.2f cores in all",
              (unsigned long)st->threads,
              stk_percent_text(1e-9 * (double)st->decode_ns / (s * (st->threads ? st->threads : 1)),
@@ -194,15 +196,15 @@ static void put_times(const struct stk_load *l, struct stk_grid *t)
 
 static void epoch_row(const struct stk_load *l, const struct stk_load_epoch *e, struct stk_grid *t)
 {
-    char n[32], sps[40], asked[40], read[40], dev[40] = "-", wait[16], p50[32], p99[32];
+    char n[32], time[32], sps[40], asked[40], read[40], dev[40] = "-", wait[16], p50[32], p99[32];
     double s = e->seconds > 0 ? e->seconds : 1e-9;
     int64_t device = stk_load_device(l, e->device_bytes, e->bytes_read);
     if (device >= 0)
-        rate((double)device, s, dev, sizeof dev);
-    stk_grid_row(t, stk_format_count(e->epoch, n, sizeof n),
+        stk_format_size((uint64_t)device, dev, sizeof dev);
+    stk_grid_row(t, stk_format_count(e->epoch, n, sizeof n), time_text(s, time, sizeof time),
                  stk_format_count((uint64_t)((double)e->samples / s), sps, sizeof sps),
                  rate((double)e->bytes_asked, s, asked, sizeof asked),
-                 rate((double)e->bytes_read, s, read, sizeof read), dev,
+                 stk_format_size(e->bytes_read, read, sizeof read), dev,
                  stk_percent_text(e->wait_s / s, wait, sizeof wait),
                  time_text(1e-9 * (double)e->p50_ns, p50, sizeof p50),
                  time_text(1e-9 * (double)e->p99_ns, p99, sizeof p99));
@@ -214,12 +216,13 @@ static void put_epochs(const struct stk_load *l, struct stk_buf *out)
     if (n < 2)
         return;
     struct stk_grid t;
-    stk_grid_init(&t, "rrrrrrrr");
-    stk_grid_row(&t, "epoch", "samples/s", "asked for", "read", "storage", "stalls", "p50", "p99");
+    stk_grid_init(&t, "rrrrrrrrr");
+    stk_grid_row(&t, "epoch", "time", "samples/s", "asked for", "read", "storage", "stalls", "p50",
+                 "p99");
     for (size_t i = 0; i < n; i++) {
         /* The first ones differ from each other (caches fill); the last ones say how it goes on. */
         if (n > EPOCHS_SHOWN && i == EPOCHS_SHOWN / 2) {
-            stk_grid_row(&t, "...", "", "", "", "", "", "", "");
+            stk_grid_row(&t, "...", "", "", "", "", "", "", "", "");
             i = n - EPOCHS_SHOWN / 2;
         }
         epoch_row(l, stk_load_epoch(l, i), &t);
@@ -227,6 +230,7 @@ static void put_epochs(const struct stk_load *l, struct stk_buf *out)
     stk_buf_putc(out, '\n');
     stk_grid_render(&t, 2, out);
     stk_grid_release(&t);
+    stk_buf_puts(out, "  What was read ahead counts for the epoch it was read in.\n");
 }
 
 /* ---- the screen ---------------------------------------------------------------------------- */

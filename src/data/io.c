@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 #define DEPTH_LOCAL   32u
 #define DEPTH_NETWORK 64u /* a round trip more to hide */
@@ -78,6 +79,7 @@ static int open_parts(struct stk_io *io, const struct stk_io_config *cfg, struct
     io->once = many_small_files(io->ds);
     io->files.direct = kind == STK_IO_DIRECT;
     io->files.random = cfg->random;
+    io->files.any_offset = io->choice.any_offset;
     rc = stk_io_pool_init(&io->pool, io->depth, err);
     if (rc == 0)
         rc = open_engine(io, kind, err);
@@ -91,6 +93,7 @@ int stk_io_open(struct stk_dataset *ds, const struct stk_io_config *cfg, struct 
     if (!io)
         return stk_err_nomem(err, sizeof *io);
     io->ds = ds;
+    io->pid = getpid();
     io->files.guard = -1;
     pthread_mutex_init(&io->post_lock, NULL);
     pthread_cond_init(&io->post_cond, NULL);
@@ -116,6 +119,8 @@ void stk_io_stop(struct stk_io *io)
     if (io->stopped)
         return;
     io->stopped = true;
+    if (io->pid != getpid())
+        return; /* a child after fork(): the threads and what is in flight are the parent's */
     if (io->pool.thread)
         stk_io_pool_stop(&io->pool);
     if (io->ops && io->ops->stop)
@@ -134,9 +139,11 @@ void stk_io_close(struct stk_io *io)
     stk_io_files_release(&io->files);
     if (io->ops && io->ops->close)
         io->ops->close(io);
-    stk_io_pool_release(&io->pool);
-    pthread_cond_destroy(&io->post_cond);
-    pthread_mutex_destroy(&io->post_lock);
+    if (io->pid == getpid()) { /* destroying them waits for threads a child does not have */
+        stk_io_pool_release(&io->pool);
+        pthread_cond_destroy(&io->post_cond);
+        pthread_mutex_destroy(&io->post_lock);
+    }
     free(io);
 }
 

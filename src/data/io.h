@@ -64,19 +64,18 @@ static inline size_t stk_io_room(size_t len)
 struct stk_io;
 
 /*
- * Which thread: the owner is whichever thread submits first; from then on it alone submits, reaps
- * and calls stk_io_stop(). The others say where they may be called from. Threads that touch mapped
- * data must not block SIGBUS.
+ * Submitting, reaping and stopping is for one thread at a time (the owner); the others say where
+ * they may be called from. Threads that touch mapped data must not block SIGBUS.
  */
 
 /* Probes where kind is AUTO. Caller frees with stk_io_close(). */
 int stk_io_open(struct stk_dataset *ds, const struct stk_io_config *cfg, struct stk_io **out,
                 struct stk_err *err);
-/* The owner's last call before its thread ends: takes back what has not begun, waits for the rest.
- * After it every request and its buf is the caller's again, reaped or not (errors that were not
- * reaped are freed). Mapped data stays. */
+/* The owner's last call: takes back what has not begun, waits for the rest. After it every request
+ * and its buf is the caller's again, reaped or not (errors that were not reaped are freed). Mapped
+ * data stays. */
 void stk_io_stop(struct stk_io *io);
-/* Frees; mapped data goes away. Stops first where the owner did not. From any thread. */
+/* Stops, if nobody did, and frees; mapped data goes away. From any thread. */
 void stk_io_close(struct stk_io *io);
 /* "direct", "uring", "threads", "mmap": what it came to be. */
 const char *stk_io_name(const struct stk_io *io);
@@ -106,9 +105,10 @@ size_t stk_io_reap(struct stk_io *io, struct stk_io_req **done, size_t max, bool
 void stk_io_wake(struct stk_io *io);
 /*
  * For mapped data, after it was looked at (from any thread; always true for the other engines):
- * false when some of [off, off + len) turned out not to be there, so that zeros were seen instead;
- * say "the file became shorter while it was read". A file cut in the middle of a page reads as
- * zeros up to the end of that page without anybody noticing: only checksums tell.
+ * false when some of [off, off + len) turned out not to be there (or could not be read), so that
+ * zeros were seen instead; say "the file became shorter while it was read". A file cut in the
+ * middle of a page reads as zeros up to the end of that page without anybody noticing: only
+ * checksums tell.
  */
 bool stk_io_intact(struct stk_io *io, uint32_t file, uint64_t off, uint64_t len);
 
@@ -123,6 +123,7 @@ void stk_io_stats(struct stk_io *io, struct stk_io_stats *out); /* from any thre
 struct stk_io_choice {
     enum stk_io_kind kind;
     bool network;    /* a file system of another machine */
+    bool any_offset; /* direct reads can begin and end nearly anywhere, though nobody says so */
     double cached;   /* share of the places looked at that are in memory; < 0: not known */
     char fs[16];     /* "ext4" */
     char reason[96]; /* "ext4, 0 % of the data is in memory" */

@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define MIN_ALIGN 512u  /* smaller is no use */
 #define TRIES_MAX 1000u /* EAGAIN in a row before it is an error */
 
 /* ---- one request ---- */
@@ -124,11 +125,22 @@ static uint32_t block_size(unsigned major_no, unsigned minor_no)
             size = (uint32_t)strtoul(text, NULL, 10);
         close(fd);
     }
-    return size == 512 ? 512 : STK_IO_ALIGN;
+    return size == MIN_ALIGN ? MIN_ALIGN : STK_IO_ALIGN;
+}
+
+static uint32_t cached_block_size(struct stk_io_files *files, const struct statx *sx)
+{
+    uint64_t device = (uint64_t)sx->stx_dev_major << 40 | (uint64_t)sx->stx_dev_minor << 16;
+    uint64_t known = atomic_load_explicit(&files->device, memory_order_relaxed);
+    if (known >> 16 == device >> 16)
+        return (uint32_t)(known & 0xffff);
+    uint32_t size = block_size(sx->stx_dev_major, sx->stx_dev_minor);
+    atomic_store_explicit(&files->device, device | size, memory_order_relaxed);
+    return size;
 }
 
 /* Direct reads of this file must be multiples of this; 0: they cannot be had. */
-static uint32_t direct_align(const struct statx *sx)
+static uint32_t direct_align(struct stk_io_files *files, const struct statx *sx)
 {
 #ifdef STATX_DIOALIGN
     if (sx->stx_mask & STATX_DIOALIGN) {
@@ -136,11 +148,13 @@ static uint32_t direct_align(const struct statx *sx)
         bool fits = a && a <= STK_IO_ALIGN && sx->stx_dio_mem_align <= STK_IO_ALIGN;
         if (!fits || (a & (a - 1)))
             return 0;
-        return a < 512 ? 512 : a;
+        return a < MIN_ALIGN ? MIN_ALIGN : a;
     }
 #endif
-    /* Only files of a block device can do with less than a page. */
-    return sx->stx_dev_major ? block_size(sx->stx_dev_major, sx->stx_dev_minor) : STK_IO_ALIGN;
+    if (files->any_offset)
+        return MIN_ALIGN;
+    /* Of the others only files of a block device can do with less than a page. */
+    return sx->stx_dev_major ? cached_block_size(files, sx) : STK_IO_ALIGN;
 }
 
 static int look_at(int fd, struct statx *sx, struct stk_err *err)
@@ -227,7 +241,7 @@ int stk_io_file_open(struct stk_io_files *files, struct stk_io_file *f, struct s
     if (f->fd < 0)
         return f->fd;
     f->size = sx.stx_size;
-    f->align = flags ? direct_align(&sx) : 0;
+    f->align = flags ? direct_align(files, &sx) : 0;
     /* O_NONBLOCK makes some kernels' io_uring give EAGAIN for what is not cached. */
     (void)fcntl(f->fd, F_SETFL, f->align ? O_DIRECT : 0);
     if (files->map) {

@@ -5,8 +5,10 @@
  */
 #include "data/io_priv.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define SLOTS (4 * STK_IO_MAPS)
@@ -40,15 +42,19 @@ static bool mend(uintptr_t address)
             continue;
         uintptr_t page = address & ~(page_size - 1);
         stk_guard_mark(i, page - base); /* before the zeros can be seen */
-        return mmap((void *)page, page_size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
-                    0) != MAP_FAILED;
+        /* Not mmap(): a handler calls nothing a library may have wrapped. */
+        return syscall(SYS_mmap, page, page_size, PROT_READ,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != -1;
     }
     return false;
 }
 
 static void on_fault(int sig, siginfo_t *info, void *context)
 {
-    if (info->si_code > 0 && mend((uintptr_t)info->si_addr))
+    int saved = errno;
+    bool mended = info->si_code > 0 && mend((uintptr_t)info->si_addr);
+    errno = saved;
+    if (mended)
         return;
     if (before.sa_flags & SA_SIGINFO) {
         before.sa_sigaction(sig, info, context);

@@ -78,14 +78,16 @@ struct stk_io_file {
 struct stk_io_files {
     struct stk_dataset *ds;
     bool direct, random, map;
-    unsigned limit; /* files kept open */
-    int guard;      /* STK_IO_MMAP: the guard's number of file 0 */
+    bool any_offset; /* direct reads need no alignment worth the name */
+    unsigned limit;  /* files kept open */
+    int guard;       /* STK_IO_MMAP: the guard's number of file 0 */
     pthread_mutex_t lock;
     struct stk_io_file **bucket;
     uint32_t mask;
     unsigned count;
     struct stk_io_file *oldest, *newest;
     _Atomic uint64_t opens;
+    _Atomic uint64_t device; /* the last one asked for its block size, and that */
 };
 
 /* Files that may be kept open at once. */
@@ -189,6 +191,7 @@ struct stk_io {
     unsigned depth;
     bool once; /* too many small files to keep any open */
     bool stopped;
+    pid_t pid; /* of the process that opened it */
     struct stk_io_files files;
     struct stk_io_pool pool;
     void *engine; /* its own state */

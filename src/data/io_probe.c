@@ -23,23 +23,24 @@ struct fs {
     uint32_t magic;
     const char *name;
     bool network, memory;
+    bool any_offset; /* direct reads need not be aligned: the server does not mind */
 };
 
 /* linux/magic.h and the file systems' own sources. FUSE and 9p stand for anything; what is slow
  * there is the round trip, as on a network. */
 static const struct fs known[] = {
-    {0xEF53, "ext4", false, false},         {0x58465342, "xfs", false, false},
-    {0x9123683E, "btrfs", false, false},    {0x2FC12FC1, "zfs", false, false},
-    {0xF2F52010, "f2fs", false, false},     {0x794C7630, "overlay", false, false},
-    {0x73717368, "squashfs", false, false}, {0xCA451A4E, "bcachefs", false, false},
-    {0x01021994, "tmpfs", false, true},     {0x858458F6, "ramfs", false, true},
-    {0x6969, "nfs", true, false},           {0x0BD00BD0, "lustre", true, false},
-    {0x47504653, "gpfs", true, false},      {0x19830326, "beegfs", true, false},
-    {0x00C36400, "ceph", true, false},      {0xFF534D42, "cifs", true, false},
-    {0xFE534D42, "smb", true, false},       {0x01021997, "9p", true, false},
-    {0x65735546, "fuse", true, false},      {0x5346414F, "afs", true, false},
-    {0x20030528, "orangefs", true, false},  {0x013111A8, "panfs", true, false},
-    {0xAAD7AAEA, "panfs", true, false},     {0x7461636F, "ocfs2", true, false},
+    {0xEF53, "ext4", false, false},          {0x58465342, "xfs", false, false},
+    {0x9123683E, "btrfs", false, false},     {0x2FC12FC1, "zfs", false, false},
+    {0xF2F52010, "f2fs", false, false},      {0x794C7630, "overlay", false, false},
+    {0x73717368, "squashfs", false, false},  {0xCA451A4E, "bcachefs", false, false},
+    {0x01021994, "tmpfs", false, true},      {0x858458F6, "ramfs", false, true},
+    {0x6969, "nfs", true, false, true},      {0x0BD00BD0, "lustre", true, false},
+    {0x47504653, "gpfs", true, false},       {0x19830326, "beegfs", true, false},
+    {0x00C36400, "ceph", true, false},       {0xFF534D42, "cifs", true, false},
+    {0xFE534D42, "smb", true, false},        {0x01021997, "9p", true, false},
+    {0x65735546, "fuse", true, false, true}, {0x5346414F, "afs", true, false},
+    {0x20030528, "orangefs", true, false},   {0x013111A8, "panfs", true, false},
+    {0xAAD7AAEA, "panfs", true, false},      {0x7461636F, "ocfs2", true, false},
     {0x01161970, "gfs2", true, false},
 };
 
@@ -125,8 +126,9 @@ static void look_at_file(int fd, uint64_t size, unsigned n, uint64_t *seed, unsi
         munmap(l.map, (size_t)size);
 }
 
-/* Goes through some files, evenly spread. Returns whether direct reads can be had there. */
-static bool look_around(struct stk_dataset *ds, double *cached)
+/* Goes through some files, evenly spread. Returns whether direct reads can be had there. *fs: what
+ * the first is on, which a symbolic link may have led to. */
+static bool look_around(struct stk_dataset *ds, double *cached, const struct fs **fs)
 {
     uint64_t nfiles = ds->index.h->nfiles, seed = stk_io_now_ns();
     unsigned n = nfiles < FILES ? (unsigned)nfiles : FILES, there = 0, looked = 0;
@@ -136,6 +138,8 @@ static bool look_around(struct stk_dataset *ds, double *cached)
         int fd = open_file(ds, nfiles * i / n, &size);
         if (fd < 0)
             continue;
+        if (i == 0)
+            *fs = find_fs(fd);
         look_at_file(fd, size, PLACES / n, &seed, &there, &looked);
         direct = direct || fcntl(fd, F_SETFL, O_DIRECT) == 0;
         close(fd);
@@ -153,12 +157,28 @@ static enum stk_io_kind choose(const struct stk_io_choice *c, bool direct, bool 
     return STK_IO_DIRECT;
 }
 
+static void give_reason(struct stk_io_choice *c, bool direct)
+{
+    char share[48] = "what is in memory cannot be seen";
+    const char *more = "";
+    if (c->cached >= 0)
+        snprintf(share, sizeof share, "%.0f %% of the data is in memory", c->cached * 100);
+    if (c->kind == STK_IO_THREADS && c->cached < CACHED_SHARE)
+        more = direct ? ", the rest fits" : ", no direct reads here";
+    snprintf(c->reason, sizeof c->reason, "%s, %s%s", c->fs, share, more);
+}
+
 int stk_io_probe(struct stk_dataset *ds, const struct stk_io_config *cfg, struct stk_io_choice *out,
                  struct stk_err *err)
 {
-    (void)err;
+    (void)err; /* what cannot be looked at is read all the same, and fails then if it must */
     const struct fs *fs = find_fs(ds->rootfd);
-    *out = (struct stk_io_choice){.kind = cfg->kind, .network = fs->network, .cached = -1};
+    bool direct = false;
+    *out = (struct stk_io_choice){.kind = cfg->kind, .cached = -1};
+    if (cfg->kind == STK_IO_AUTO)
+        direct = look_around(ds, &out->cached, &fs);
+    out->network = fs->network;
+    out->any_offset = fs->any_offset;
     snprintf(out->fs, sizeof out->fs, "%s", fs->name);
     if (cfg->kind != STK_IO_AUTO)
         return 0;
@@ -168,15 +188,7 @@ int stk_io_probe(struct stk_dataset *ds, const struct stk_io_config *cfg, struct
         snprintf(out->reason, sizeof out->reason, "%s is memory", fs->name);
         return 0;
     }
-    bool direct = look_around(ds, &out->cached);
-    bool fits = ds->index.h->bytes_stored <= cfg->cache_room;
-    out->kind = choose(out, direct, fits);
-    char share[48] = "what is in memory cannot be seen";
-    if (out->cached >= 0)
-        snprintf(share, sizeof share, "%.0f %% of the data is in memory", out->cached * 100);
-    const char *more = "";
-    if (out->kind == STK_IO_THREADS && out->cached < CACHED_SHARE)
-        more = direct ? ", the rest fits" : ", no direct reads here";
-    snprintf(out->reason, sizeof out->reason, "%s, %s%s", fs->name, share, more);
+    out->kind = choose(out, direct, ds->index.h->bytes_stored <= cfg->cache_room);
+    give_reason(out, direct);
     return 0;
 }

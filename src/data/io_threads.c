@@ -4,11 +4,13 @@
  * print, and take no signals of the program's.
  */
 #include "data/io_priv.h"
+#include "data/fetch.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -65,19 +67,34 @@ static void read_once(struct stk_io *io, struct stk_io_req *req)
     stk_io_file_close(&f);
 }
 
-/* Waits until the pages are there. That they are not is an error only when they cannot be. */
+/* Why pages of a mapping cannot be had: the file ends before them, or its disk fails. */
+static void load_failed(struct stk_io *io, struct stk_io_req *req)
+{
+    struct stk_err why = {0};
+    struct stat sb;
+    char *path = stk_fetch_path(io->ds, req->file);
+    bool shorter = !path || stat(path, &sb) < 0 || (uint64_t)sb.st_size < req->off + req->len;
+    free(path);
+    if (!shorter) {
+        errno = EIO;
+        stk_err_sys(&why, NULL, "read");
+        why.offset = (int64_t)req->off;
+    } else {
+        stk_err_set(&why, STK_E_STALE, NULL, (int64_t)req->off, "the file became shorter");
+    }
+    stk_io_fail(io->ds, req, &why);
+}
+
+/* Waits until the pages are there. */
 static void load_mapped(struct stk_io *io, struct stk_io_req *req)
 {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE) - 1;
     uintptr_t from = (uintptr_t)req->data & ~page;
     uintptr_t to = ((uintptr_t)req->data + req->len + page) & ~page;
-    (void)madvise((void *)from, to - from, MADV_WILLNEED);
+    (void)madvise((void *)from, to - from, MADV_WILLNEED); /* all of it at once */
     int rc = madvise((void *)from, to - from, MADV_POPULATE_READ);
-    if (rc < 0 && errno == EFAULT) {
-        struct stk_err why = {0};
-        stk_err_set(&why, STK_E_STALE, NULL, (int64_t)req->off, "the file became shorter");
-        stk_io_fail(io->ds, req, &why);
-    }
+    if (rc < 0 && (errno == EFAULT || errno == EHWPOISON))
+        load_failed(io, req);
     count_read(io, (ssize_t)req->len);
 }
 

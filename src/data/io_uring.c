@@ -13,15 +13,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #define SEGMENT_MAX (1ull << 30) /* the kernel's limit for one piece of registered memory */
 #define EXTRA       8u           /* entries for the wake-up and for cancelling */
-#define STOP_TRIES  10000u       /* each waits for a read to end, or 1 ms */
 #define EAGAINS     16u          /* then a thread reads it, waiting as long as it takes */
 
-enum segment_state { SEG_FREE, SEG_TO_ADD, SEG_ADDED, SEG_REFUSED, SEG_TO_DROP };
+/* Memory is registered after its first use: by then it is resident, which is what takes long, and
+ * nothing that comes first has waited for it. */
+enum segment_state { SEG_FREE, SEG_NEW, SEG_TO_ADD, SEG_ADDED, SEG_REFUSED, SEG_TO_DROP };
 
 struct segment {
     enum segment_state state;
@@ -31,8 +31,6 @@ struct segment {
 
 struct uring {
     struct io_uring ring;
-    bool enabled;        /* by the owner, in its thread */
-    _Atomic bool broken; /* it cannot be used after all: threads read */
     bool can_register;
     bool armed; /* a poll of wake_fd is in the ring */
     int wake_fd;
@@ -46,23 +44,14 @@ struct uring {
 
 /* ---- opening ---- */
 
-/* The ring is made disabled where it is to have one issuer: that is the thread that enables it. */
+/* Completions are worked off when the owner asks for them, not by interrupting it. The ring is not
+ * bound to one thread (SINGLE_ISSUER, DEFER_TASKRUN): that gains nothing at our sizes, and whoever
+ * closes it must be able to wait for what a thread that has ended left behind. */
 static int make_ring(struct uring *u, unsigned entries)
 {
-    static const unsigned flags[] = {
-#ifdef IORING_SETUP_DEFER_TASKRUN
-        IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_TASKRUN_FLAG |
-            IORING_SETUP_R_DISABLED,
-#endif
-        IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG,
-        0,
-    };
-    int rc = -EINVAL;
-    for (size_t i = 0; i < sizeof flags / sizeof *flags && rc == -EINVAL; i++) {
-        rc = io_uring_queue_init(entries, &u->ring, flags[i]);
-        u->enabled = rc == 0 && !(flags[i] & IORING_SETUP_R_DISABLED);
-    }
-    return rc;
+    int rc = io_uring_queue_init(entries, &u->ring,
+                                 IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG);
+    return rc == -EINVAL ? io_uring_queue_init(entries, &u->ring, 0) : rc; /* before 5.19 */
 }
 
 static bool can_read(struct io_uring *ring)
@@ -94,6 +83,10 @@ static int uring_open(struct stk_io *io, struct stk_err *err)
         errno = -rc;
         return stk_err_sys(err, NULL, "io_uring");
     }
+    /* File systems that cannot read without waiting (FUSE, most network ones) are read by workers
+     * of the kernel, by default four a CPU: too few to hide a round trip. */
+    unsigned workers[2] = {io->depth, 0};
+    (void)io_uring_register_iowq_max_workers(&u->ring, workers);
     u->can_register = io_uring_register_buffers_sparse(&u->ring, STK_IO_SEGMENTS) == 0;
     pthread_mutex_init(&u->lock, NULL);
     io->engine = u;
@@ -124,10 +117,8 @@ static int uring_add_memory(struct stk_io *io, void *p, size_t size)
     for (int i = 0; i < (int)STK_IO_SEGMENTS && found < 0; i++)
         if (u->segment[i].state == SEG_FREE)
             found = i;
-    if (found >= 0) {
-        u->segment[found] = (struct segment){.state = SEG_TO_ADD, .p = p, .size = size};
-        atomic_store(&u->changed, true);
-    }
+    if (found >= 0)
+        u->segment[found] = (struct segment){.state = SEG_NEW, .p = p, .size = size};
     pthread_mutex_unlock(&u->lock);
     return found;
 }
@@ -149,21 +140,37 @@ static bool tell_kernel(struct uring *u, int i, void *p, size_t size)
     return io_uring_register_buffers_update_tag(&u->ring, (unsigned)i, &io, &tag, 1) >= 0;
 }
 
-/* Only the ring's issuer may: so the owner does it, before it submits. Refused (RLIMIT_MEMLOCK):
- * the memory is used without. */
+/* By the owner. One is added at a time, so that completions do not wait for all of them. Refused
+ * (RLIMIT_MEMLOCK): the memory is used without. */
 static void apply_segments(struct uring *u)
 {
     if (!atomic_exchange(&u->changed, false))
         return;
+    bool added = false;
     pthread_mutex_lock(&u->lock);
     for (int i = 0; i < (int)STK_IO_SEGMENTS; i++) {
         struct segment *s = &u->segment[i];
-        if (s->state == SEG_TO_ADD) {
-            s->state = tell_kernel(u, i, s->p, s->size) ? SEG_ADDED : SEG_REFUSED;
-        } else if (s->state == SEG_TO_DROP) {
+        if (s->state == SEG_TO_DROP) {
             (void)tell_kernel(u, i, NULL, 0);
             s->state = SEG_FREE;
+        } else if (s->state == SEG_TO_ADD && added) {
+            atomic_store(&u->changed, true);
+        } else if (s->state == SEG_TO_ADD) {
+            s->state = tell_kernel(u, i, s->p, s->size) ? SEG_ADDED : SEG_REFUSED;
+            added = true;
         }
+    }
+    pthread_mutex_unlock(&u->lock);
+}
+
+static void segment_used(struct uring *u, int segment)
+{
+    if (segment < 0 || segment >= (int)STK_IO_SEGMENTS)
+        return;
+    pthread_mutex_lock(&u->lock);
+    if (u->segment[segment].state == SEG_NEW) {
+        u->segment[segment].state = SEG_TO_ADD;
+        atomic_store(&u->changed, true);
     }
     pthread_mutex_unlock(&u->lock);
 }
@@ -201,26 +208,13 @@ static bool queue_read(struct uring *u, struct stk_io_req *req)
     return true;
 }
 
-/* By the owner, first of all: from now on the ring is its thread's. */
-static void enable(struct uring *u)
-{
-    if (u->enabled || u->broken)
-        return;
-    /* liburing 2.3 declares io_uring_enable_rings() and does not export it. */
-    u->enabled = syscall(__NR_io_uring_register, u->ring.ring_fd, IORING_REGISTER_ENABLE_RINGS,
-                         NULL, 0) == 0;
-    u->broken = !u->enabled;
-}
-
 static void uring_start(struct stk_io *io, struct stk_io_req *req)
 {
     struct uring *u = io->engine;
-    enable(u);
-    if (req->buffered || u->broken) {
+    if (req->buffered) {
         stk_io_job(io, req, STK_JOB_READ);
         return;
     }
-    apply_segments(u);
     if (u->backlog.first || !queue_read(u, req))
         stk_io_push(&u->backlog, req);
 }
@@ -248,6 +242,7 @@ static void one_completion(struct stk_io *io, const struct io_uring_cqe *cqe)
         atomic_fetch_add_explicit(&io->bytes_read, (uint64_t)cqe->res, memory_order_relaxed);
     if (io->stopped)
         return;
+    segment_used(u, req->segment);
     switch (stk_io_step(io->ds, req, cqe->res)) {
     case STK_STEP_DONE:
         stk_io_finished(io, req);
@@ -301,15 +296,11 @@ static void submit(struct uring *u, bool wait)
 static void uring_poll(struct stk_io *io, bool wait)
 {
     struct uring *u = io->engine;
-    enable(u);
-    if (u->broken) {
-        stk_io_threads_poll(io, wait);
-        return;
-    }
     stk_io_take_posted(io);
     stk_io_flush_jobs(io);
     fill_ring(u);
     submit(u, false);
+    apply_segments(u);
     take_completions(io);
     if (wait && !io->done.first) {
         fill_ring(u);
@@ -328,31 +319,23 @@ static void uring_notify(struct stk_io *io)
     struct uring *u = io->engine;
     if (!atomic_load(&io->waiting))
         return;
-    if (u->broken) {
-        stk_io_threads_notify(io);
-        return;
-    }
     uint64_t one = 1;
     (void)!write(u->wake_fd, &one, sizeof one);
 }
 
-/* Reads on their way to a disk cannot be called back: they are waited for. In another thread than
- * the owner's (which must have ended then) the ring can only be watched. */
+/* Reads on their way to a disk cannot be called back: they are waited for. */
 static void uring_stop(struct stk_io *io)
 {
     struct uring *u = io->engine;
-    struct io_uring_sqe *sqe = NULL;
-    if (!u->enabled)
-        return;
     submit(u, false);
 #ifdef IORING_ASYNC_CANCEL_ANY
-    sqe = io_uring_get_sqe(&u->ring);
+    struct io_uring_sqe *sqe = io_uring_get_sqe(&u->ring);
     if (sqe) {
         io_uring_prep_cancel(sqe, NULL, IORING_ASYNC_CANCEL_ANY);
         io_uring_sqe_set_data(sqe, NULL);
     }
 #endif
-    for (unsigned tries = 0; u->inside && tries < STOP_TRIES; tries++) {
+    while (u->inside) {
         submit(u, true);
         take_completions(io);
     }

@@ -18,8 +18,9 @@
 #define DEFAULT_BLOCK   (1 * MIB)
 #define DEFAULT_WINDOW  (64 * MIB)
 #define MEMORY_LEAST    (64 * MIB)
-#define MEMORY_MOST     (1024 * MIB)
+#define MEMORY_MOST     (512 * MIB)
 #define MOST_BATCHES    1024
+#define BLOCK_MOST      1024 /* samples: tiny ones cost planning, not reading */
 #define BATCH_MOST      (1u << 20)
 
 /* ---- settings ---- */
@@ -109,7 +110,7 @@ static void set_order(struct stk_loader *ld)
     ld->order = (struct stk_order){.n = n,
                                    .shuffle = ld->o.shuffle,
                                    .seed = ld->o.seed,
-                                   .block = block ? block : 1,
+                                   .block = clamp(block, 1, BLOCK_MOST),
                                    .window = clamp(ld->o.window_bytes / ld->o.block_bytes, 1, n)};
 }
 

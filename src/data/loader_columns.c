@@ -103,6 +103,25 @@ static bool is_record(const char *name, size_t len)
     return (len == 6 && memcmp(name, "record", 6) == 0) || (len == 3 && memcmp(name, "row", 3) == 0);
 }
 
+/* Whether bytes of field i become something else. "raw" says that they do not. */
+static bool is_coded(const struct stk_loader *ld, uint64_t i)
+{
+    const struct stk_codec *c = ld->ds->codec[i];
+    return c && strcmp(c->name, "raw") != 0;
+}
+
+/* True when the sample looked at has field i: what its codec makes of it is known then. */
+static bool was_seen(const struct stk_loader *ld, uint64_t i)
+{
+    struct stk_buf b = STK_BUF_INIT;
+    bool seen = false;
+    if (stk_index_slices(&ld->ds->index, ld->looked_at, &b, NULL) == 0)
+        for (size_t k = 0; k < b.len / sizeof(struct stk_slice); k++)
+            seen = seen || ((const struct stk_slice *)(const void *)b.data)[k].field == i;
+    stk_buf_release(&b);
+    return seen;
+}
+
 /* A field of the index: its column, made where the first sample does not have it. */
 static int column_of_field(struct stk_loader *ld, uint64_t i, bool raw, struct stk_err *err)
 {
@@ -110,13 +129,13 @@ static int column_of_field(struct stk_loader *ld, uint64_t i, bool raw, struct s
     const struct stk_index_field *f = stk_index_field(&ld->ds->index, i, &name);
     if (!f)
         return 0;
-    bool coded = ld->ds->codec[i] != NULL;
+    bool coded = is_coded(ld, i);
     size_t len = f->name_len;
     struct stk_value v = {.kind = f->kind, .dtype = f->dtype, .ndim = f->ndim};
     memcpy(v.dim, f->dim, sizeof v.dim);
     v.size = (size_t)stk_value_count(&v) * stk_dtype_size(v.dtype);
-    if (coded && is_record(name, len)) {
-        if (!raw)
+    if (ld->ds->codec[i] && is_record(name, len)) {
+        if (coded && !raw)
             return 0; /* the sample's fields are its columns */
         name = "data";
         len = 4;
@@ -126,6 +145,8 @@ static int column_of_field(struct stk_loader *ld, uint64_t i, bool raw, struct s
     if (!wanted(ld, name, len))
         return 0;
     int32_t at = find_column(ld, name, len);
+    if (at < 0 && coded && !raw && was_seen(ld, i))
+        return 0; /* it goes by another name */
     if (at < 0) {
         struct column *c = add_column(ld, name, len);
         if (!c)
@@ -149,7 +170,7 @@ static int columns_of_index(struct stk_loader *ld, bool raw, struct stk_err *err
     int rc = 0;
     for (uint64_t i = 0; rc == 0 && i < n; i++) {
         ld->column_of[i] = -1;
-        ld->simple = ld->simple && (raw || !ld->ds->codec[i]);
+        ld->simple = ld->simple && (raw || !is_coded(ld, i));
         rc = column_of_field(ld, i, raw, err);
     }
     return rc;
@@ -183,6 +204,7 @@ int stk_columns_find(struct stk_loader *ld, struct stk_err *err)
     int rc = 0;
     struct stk_err why = {0};
     for (uint64_t i = 0; !raw && i < n && i < TRIES; i++) {
+        ld->looked_at = i;
         rc = stk_reader_batch(ld->reader, &i, 1, &why);
         if (rc == 0)
             rc = stk_reader_get(ld->reader, 0, &ld->sample, &why);

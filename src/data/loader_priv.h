@@ -148,6 +148,7 @@ struct stk_loader {
 
     struct column *column;
     size_t ncolumns;
+    uint64_t looked_at; /* the sample that says what they are */
     int32_t *column_of; /* by field of the index: column, -1: not wanted */
     bool simple;        /* no field has a codec: slices are values */
     bool views;         /* batches point into stretches */

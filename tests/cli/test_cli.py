@@ -11,7 +11,7 @@ import pytest
 
 from conftest import STOKER, clean_env
 
-COMMANDS = ["inspect", "pack", "verify", "formats", "help", "version", "completion"]
+COMMANDS = ["inspect", "pack", "verify", "load", "formats", "help", "version", "completion"]
 SAFE = re.compile(rb"[\x00-\x08\x0b-\x1f\x7f]")  # control bytes other than tab and newline
 
 
@@ -115,6 +115,9 @@ def test_completion_offers_what_fits(stoker):
     (["pack", "a", "b", "--no-jobs"], "not a switch"),
     (["verify", "-Z", "x"], "unknown option -Z"),
     (["inspect", "x", "-o", "y"], "needs --sample"),
+    (["load"], "PATH is missing"),
+    (["load", "x", "--shuffle", "blok"], "did you mean block?"),
+    (["load", "x", "--rank", "4"], "R/W"),
     (["version", "x"], "one argument too many"),
     (["\x1b[2Jx"], "\\x1b[2Jx"),
 ])

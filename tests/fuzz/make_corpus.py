@@ -459,6 +459,48 @@ def hdf5s():
         case(name, out.getvalue(), header, **grid)
 
 
+def images():
+    """Small images of the kinds Pillow can write, each with what is asked of it. Needs Pillow."""
+    texts = ["image", "image:224", "image:32x24,crop=random,flip,scale=0.2-1,ratio=3/4-4/3",
+             "image:24,resize=32,gray,layout=nchw,field=jpg"]
+    for i, text in enumerate(texts):
+        seed("image", f"text{i}", b"\x80\0" + text.encode())
+    try:
+        from PIL import Image
+    except ImportError:
+        return print("no Pillow: the images of fuzz_image stay as they are")
+    y, x = np.mgrid[0:21, 0:27]
+    rgb = Image.fromarray(np.stack([x * 9, y * 12, (x ^ y) * 8], -1).astype("u1"))
+
+    def save(name, image, **options):
+        out = io.BytesIO()
+        image.save(out, **options)
+        seed("image", name, bytes([len(name) % 8, 7]) + out.getvalue())
+
+    for name, options in {"444": dict(subsampling=0), "422": dict(subsampling=1), "420": {},
+                          "progressive": dict(progressive=True), "fine": dict(quality=98)}.items():
+        save(f"jpeg-{name}", rgb, format="JPEG", **options)
+    for mode in ["L", "CMYK"]:
+        save(f"jpeg-{mode.lower()}", rgb.convert(mode), format="JPEG")
+    for mode in ["1", "L", "LA", "P", "RGB", "RGBA", "I"]:
+        save(f"png-{mode.lower()}", rgb.convert(mode), format="PNG")
+    seed("image", "png-adam7", b"\1\1" + interlaced_png(np.asarray(rgb)))
+
+
+def interlaced_png(rgb):
+    """Adam7, which Pillow reads but does not write."""
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    raw = b""
+    for x, y, dx, dy in [(0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4),
+                         (1, 0, 2, 2), (0, 1, 1, 2)]:
+        raw += b"".join(b"\0" + row.tobytes() for row in rgb[y::dy, x::dx])
+    head = struct.pack(">IIBBBBB", rgb.shape[1], rgb.shape[0], 8, 2, 0, 0, 1)
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(raw)) +
+            chunk(b"IEND", b""))
+
+
 def main():
     protobufs()
     tfrecords()
@@ -474,6 +516,7 @@ def main():
     manifests()
     states()
     hdf5s()
+    images()
     total = sum(p.stat().st_size for p in CORPUS.rglob("*") if p.is_file())
     print(f"{total} bytes in {CORPUS}")
 

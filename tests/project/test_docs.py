@@ -46,7 +46,7 @@ def documented_commands():
         code = text if page.suffix != ".md" else "\n".join(
             re.findall(r"^```\n(.*?)^```", text, re.M | re.S) + re.findall(r"`([^`\n]+)`", text))
         for line in code.splitlines():
-            found = re.search(r"\bstoker (inspect|pack|verify|formats|help|version)\b(.*)", line)
+            found = re.search(r"\bstoker (inspect|pack|verify|load|formats|help|version)\b(.*)", line)
             if found:
                 words = found.group(2).split("#")[0]
                 options = re.findall(r"(?:^|\s)(--[a-z-]+|-[a-z](?=\s|$))", words)

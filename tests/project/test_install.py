@@ -92,6 +92,22 @@ def test_example_program(installed, program):
     assert "csv, 3 samples" in out and "label 0: 1 samples\nlabel 1: 2 samples" in out
 
 
+def test_loader_example_program(installed, program):
+    """The same for the loader's: three epochs, and a second run goes on behind them."""
+    work, env = program
+    run("cc", "-Wall", "-Wextra", "-Wconversion", "-Werror", ROOT / "examples/load_batches.c", "-o",
+        "load", *pkg_config(env, "--cflags", "--libs"), cwd=work, env=env)
+    (work / "many.csv").write_text("key,label\n" + "".join(f"k{i},{i % 7}\n" for i in range(200)))
+    env = {**env, "LD_LIBRARY_PATH": installed / "lib"}
+    out = run(work / "load", work / "many.csv", "3", work / "position", env=env)
+    assert [line[:24] for line in out.splitlines()[:3]] == [
+        f"epoch {e}: 3 of 3 batches," for e in range(3)]
+    assert "rank 0 of 1: 576 samples, 0 skipped" in out
+    assert "epoch 3: 3 of 3" in run(work / "load", work / "many.csv", "1", work / "position", env=env)
+    part = run(work / "load", work / "many.csv", env={**env, "RANK": "1", "WORLD_SIZE": "2"})
+    assert "rank 1 of 2: 64 samples" in part
+
+
 def test_header_alone(installed, tmp_path):
     """stoker.h needs no other header before it, in C and in C++."""
     source = tmp_path / "alone.c"
@@ -132,7 +148,7 @@ def test_declared_is_exported(installed):
 def test_man_pages(installed):
     """`man stoker` and `man stoker-COMMAND` work after make install, for every command."""
     pages = {p.name for p in (installed / "share/man/man1").iterdir()}
-    assert {"stoker.1", "stoker-inspect.1", "stoker-pack.1", "stoker-verify.1"} <= pages
+    assert {"stoker.1", "stoker-inspect.1", "stoker-pack.1", "stoker-verify.1", "stoker-load.1"} <= pages
     for page in pages:
         text = (installed / "share/man/man1" / page).read_text()
         assert ".SH" in text or ".Sh" in text

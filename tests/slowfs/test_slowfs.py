@@ -205,6 +205,16 @@ def test_requests_wait_together(tmp_path):
         assert fs.stats()["reading_peak"] >= 16
 
 
+def test_lookups_in_one_directory_wait_together(tmp_path):
+    """A DataLoader over many files would look worse than it is: its workers would queue."""
+    for i in range(32):
+        src, _ = one_file(tmp_path, 10, f"f{i:02d}")
+    with slowfs(src, tmp_path / "mnt", stat="100ms", threads=1) as fs:
+        with concurrent.futures.ThreadPoolExecutor(32) as pool:
+            took = seconds(lambda: list(pool.map(os.stat, (fs.mnt / f"f{i:02d}" for i in range(32)))))
+    assert 0.100 <= took < 32 * 0.100 / 3
+
+
 def test_jitter_stays_in_its_band(tmp_path):
     """Latency of a busy system varies; that of the stand-in must, by as much as it was told."""
     src, _ = one_file(tmp_path, 64 * 4096)
@@ -272,6 +282,7 @@ def test_settings_change_while_mounted(tmp_path):
         fs.command("set read 0\nset bandwidth 10MB\n")
         assert seconds(os.pread, fd, MIB, 0) >= MIB / 10e6
         os.close(fd)
+        assert seconds((fs.mnt / "new").write_bytes, bytes(MIB)) >= MIB / 10e6
         assert fs.stats()["settings"]["bandwidth_Bps"] == 10_000_000
 
 

@@ -110,7 +110,7 @@ static void test_partial(void)
  * keep geometry. The slopes of the picture would show it. */
 static void test_shrunk(void)
 {
-    struct picture p = picture_make(1200, 900, 3);
+    struct picture p = picture_make(800, 600, 3);
     for (size_t i = 0; i < NKINDS; i++) {
         if (kinds[i].components == 4)
             continue;
@@ -121,7 +121,7 @@ static void test_shrunk(void)
         struct stk_buf png = picture_png(&whole, false);
         for (uint64_t key = 0; key < 6; key++) {
             const char *text =
-                key % 2 ? "image:50,crop=random,flip,scale=0.5-1" : "image:150x90,crop=none";
+                key % 2 ? "image:50,crop=random,flip,scale=0.5-1" : "image:100x60,crop=none";
             uint8_t *a = decode(jpeg, n, text, key, &size, &rc);
             uint8_t *b = decode(png.data, png.len, text, key, &size, &rc);
             double shift[3] = {0};
@@ -130,7 +130,8 @@ static void test_shrunk(void)
                 far += abs(a[j] - b[j]) > 2;
                 shift[j % 3] += a[j] - b[j];
             }
-printf("%s %s far %.4f\n",kinds[i].name,text,(double)far/(double)size);
+            /* 4:1:1 has no smooth upsampling to be like. */
+            CHECK(a && b && far < size / (kinds[i].h == 4 ? 5 : 50));
             for (int c = 0; c < 3; c++)
                 CHECK(fabs(shift[c] / (double)(size / 3)) < 0.3);
             free(a);
@@ -154,9 +155,10 @@ static void test_loops(void)
             uint32_t n = (uint32_t)ceil(out * steps[t]) + 1;
             struct stk_axis a = {.n = n, .out = out, .step = n / (double)out};
             struct stk_frame f = {.x = a, .y = a, .resized = true, .channels = 3};
-            struct stk_sink s[2] = {{0}, {0}};
+            struct stk_sink s[2];
             uint8_t *pixels[2] = {malloc((size_t)out * out * 3), malloc((size_t)out * out * 3)};
             uint8_t *row = NULL;
+            memset(s, 0, sizeof s);
             for (int i = 0; i < 2; i++) {
                 f.nchw = out % 2;
                 CHECK(stk_sink_begin(&s[i], &f, pixels[i], &err) == 0);
@@ -292,7 +294,7 @@ static void test_random(void)
         flips += f.flip;
         whole += f.y.n == 375;
     }
-    CHECK(fabs(area - 0.503) < 0.005); /* below 0.54: large crops of extreme aspect do not fit */
+    CHECK(fabs(area - 0.432) < 0.005); /* of torchvision, 200,000 draws; not 0.54: not all fit */
     CHECK(fabs(x - 0.5) < 0.005 && fabs(y - 0.5) < 0.005);
     CHECK(abs(flips - N / 2) < N / 50 && whole > 0);
     struct stk_frame f;

@@ -286,13 +286,6 @@ void op_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t size, off
     job_submit(job);
 }
 
-void op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
-{
-    (void)ino;
-    (void)fi;
-    fuse_reply_err(req, 0);
-}
-
 void op_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
 {
     struct handle *h = handle_of(fi);

@@ -21,10 +21,7 @@
 #include "base/file.h"
 #include "base/opt.h"
 
-/* FUSE's own default of 12 requests in flight for read-ahead and asynchronous I/O is what would be
- * measured instead of the settings. */
-#define MAX_BACKGROUND 1024
-#define MAX_THREADS    64
+#define MAX_THREADS 64
 
 static const char *const caches[] = {"open", "keep", "off", NULL};
 
@@ -85,63 +82,7 @@ static int complain(const struct stk_err *err)
     return err->code == STK_E_USAGE ? 2 : 4;
 }
 
-/* ---- the session --------------------------------------------------------------------------- */
-
-static void op_init(void *slowfs, struct fuse_conn_info *conn)
-{
-    struct slowfs *fs = slowfs;
-    conn->max_read = (unsigned)fs->set.max_read_bytes;
-    conn->max_background = MAX_BACKGROUND;
-    conn->congestion_threshold = MAX_BACKGROUND;
-    /* A listing that brings all attributes along would hide what a stat costs. */
-    conn->want &= ~(unsigned)(FUSE_CAP_READDIRPLUS | FUSE_CAP_READDIRPLUS_AUTO);
-    /* Nor shall reading cost a stat, except where pages live long enough to be out of date. */
-    if (strcmp(fs->set.cache, "keep") != 0)
-        conn->want &= ~(unsigned)FUSE_CAP_AUTO_INVAL_DATA;
-    conn->want |=
-        conn->capable & (FUSE_CAP_ASYNC_READ | FUSE_CAP_ASYNC_DIO | FUSE_CAP_PARALLEL_DIROPS);
-}
-
-const struct fuse_lowlevel_ops slowfs_ops = {
-    .init = op_init,
-    .lookup = op_lookup,
-    .forget = op_forget,
-    .forget_multi = op_forget_multi,
-    .getattr = op_getattr,
-    .setattr = op_setattr,
-    .readlink = op_readlink,
-    .mkdir = op_mkdir,
-    .symlink = op_symlink,
-    .link = op_link,
-    .unlink = op_unlink,
-    .rmdir = op_rmdir,
-    .rename = op_rename,
-    .opendir = op_opendir,
-    .readdir = op_readdir,
-    .releasedir = op_release,
-    .statfs = op_statfs,
-    .open = op_open,
-    .create = op_create,
-    .read = op_read,
-    .write = op_write,
-    .flush = op_flush,
-    .fsync = op_fsync,
-    .fallocate = op_fallocate,
-    .release = op_release,
-};
-
-static struct fuse_session *new_session(struct slowfs *fs)
-{
-    char mount_options[256];
-    snprintf(mount_options, sizeof mount_options, "fsname=slowfs,subtype=slowfs,max_read=%llu%s",
-             (unsigned long long)fs->set.max_read_bytes,
-             fs->set.allow_other ? ",allow_other,default_permissions" : "");
-    char *argv[] = {(char *)"slowfs", (char *)"-o", mount_options, NULL};
-    struct fuse_args args = FUSE_ARGS_INIT(3, argv);
-    struct fuse_session *session = fuse_session_new(&args, &slowfs_ops, sizeof slowfs_ops, fs);
-    fuse_opt_free_args(&args);
-    return session;
-}
+/* ---- while it is mounted ------------------------------------------------------------------- */
 
 /* Only root may; what it was asked for is otherwise said and left. */
 static void set_readahead(const struct slowfs *fs, const char *mnt)
@@ -264,19 +205,11 @@ static void choose_defaults(struct settings *set)
 
 static int mount_and_serve(struct slowfs *fs, const char *mnt)
 {
-    fs->session = new_session(fs);
-    if (!fs->session)
-        return 4;
     int rc = 4;
-    if (fuse_session_mount(fs->session, mnt) == 0) {
-        int fd = fuse_session_fd(fs->session);
-        fs->started_ns = now_ns();
-        if (fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) == 0 &&
-            fuse_daemonize(fs->set.foreground) == 0)
-            rc = serve(fs, mnt) == 0 ? 0 : 4;
-        fuse_session_unmount(fs->session);
-    }
-    fuse_session_destroy(fs->session);
+    fs->started_ns = now_ns();
+    if (session_mount(fs, mnt) == 0 && fuse_daemonize(fs->set.foreground) == 0)
+        rc = serve(fs, mnt) == 0 ? 0 : 4;
+    session_unmount(fs);
     return rc;
 }
 

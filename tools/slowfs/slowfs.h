@@ -53,6 +53,7 @@ struct slowfs {
     struct counters count;
     struct client *clients; /* under nodes.lock */
     struct fuse_session *session;
+    _Atomic bool init_reply; /* the next answer is the one to FUSE_INIT */
     struct control *control;
     int root_fd; /* the source */
     int wake_fd; /* readable: time to leave */
@@ -74,8 +75,11 @@ struct handle {
 
 uint64_t now_ns(void);
 
+/* session.c. libfuse says on stderr why it cannot mount. session_unmount() after either outcome. */
+int session_mount(struct slowfs *fs, const char *mnt);
+void session_unmount(struct slowfs *fs);
+
 /* ops_*.c */
-extern const struct fuse_lowlevel_ops slowfs_ops;
 void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name);
 void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
 void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int what,
@@ -100,7 +104,6 @@ void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
 void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, struct fuse_file_info *fi);
 void op_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t size, off_t offset,
               struct fuse_file_info *fi);
-void op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
 void op_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi);
 void op_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t offset, off_t length,
                   struct fuse_file_info *fi);

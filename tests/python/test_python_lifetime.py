@@ -1,0 +1,309 @@
+"""Memory, signals, forks and threads: what must not go wrong in a training job of days."""
+
+import ctypes
+import gc
+import os
+import signal
+import threading
+import time
+
+import pytest
+
+from pythonlib import python, stoker, write_records
+
+import numpy as np
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    path = tmp_path_factory.mktemp("table") / "a.npz"
+    np.savez(path, x=np.arange(2000 * 64, dtype=np.int64).reshape(2000, 64), label=np.arange(2000))
+    return path
+
+
+@pytest.fixture(scope="module")
+def records(tmp_path_factory):
+    path = tmp_path_factory.mktemp("records") / "r.tfrecord"
+    write_records(path, [bytes([i % 251]) * 300 for i in range(2000)])
+    return path
+
+
+def churn(*paths):
+    """Uses and frees memory of the same kind, so that a view of freed memory would be seen."""
+    for path in paths:
+        for _ in stoker.Loader(path, batch=64, seed=99):
+            pass
+    gc.collect()
+
+
+def test_views_outlive_everything(table, records):
+    """Arrays and views are right after batch, loader and dataset have gone."""
+    loader = stoker.Loader(table, batch=64, shuffle=False)
+    x = next(iter(loader))["x"]
+    loader.close()
+    column = next(iter(stoker.Loader(records, batch=64, shuffle=False)))["data"]
+    view = column[5]
+    del loader, column
+    churn(table, records)
+    assert np.array_equal(x.ravel(), np.arange(64 * 64)) and view.tobytes() == bytes([5]) * 300
+    x[:] = 7  # the batch is its owner's
+
+
+def test_many_batches_held(table):
+    """Holding every batch of an epoch works: the loader goes over its budget, not into a lock."""
+    held = list(stoker.Loader(table, batch=50, shuffle=False, memory="1M"))
+    assert [b["label"][0] for b in held] == list(range(0, 2000, 50))
+
+
+def test_release(table):
+    """release() gives the memory back early; arrays taken before stay right."""
+    loader = stoker.Loader(table, batch=64, shuffle=False)
+    batches = iter(loader)
+    batch = next(batches)
+    x = batch["x"]
+    batch.release()
+    for use in (lambda: batch["label"], lambda: batch.ids, lambda: len(batch), lambda: list(batch)):
+        with pytest.raises(ValueError, match="released"):
+            use()
+    for _ in batches:
+        pass
+    assert np.array_equal(x.ravel(), np.arange(64 * 64)) and "released" in repr(batch)
+
+
+def rss():
+    with open("/proc/self/statm") as f:
+        return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def test_memory_does_not_grow(table, records):
+    """Fifty epochs, some left early, take no more memory than five."""
+    loaders = [stoker.Loader(table, batch=64, memory="16M"),
+               stoker.Loader(records, batch=64, memory="16M", shuffle="global")]
+
+    def epochs(n):
+        for i in range(n):
+            for loader in loaders:
+                for batch in loader:
+                    for column in batch.values():
+                        column[0]
+                    if i % 5 == 4 and batch.step == 9:
+                        break
+                loader.state(), loader.stats()
+        gc.collect()
+        return rss()
+    before = epochs(10)
+    assert epochs(40) - before < 24 << 20
+
+
+def test_objects_do_not_leak(table, records):
+    """Every call gives back the references it took."""
+    ds, loader = stoker.Dataset(table), stoker.Loader(records, batch=10, keys=True)
+
+    def everything():
+        ds[1], ds[-1], ds.format, ds.classes, len(ds)
+        for batch in loader:
+            column = batch["data"]
+            column[0], column.bytes(1), column.tolist(), column.sizes(), column.concat()
+            batch["key"], batch.flags, batch.ids, batch.repeats, list(batch)
+            raw = column[0].base[0]
+            raw.__array_interface__, raw.__array_struct__, raw.shape, raw.tolist(), raw.copy()
+            raw.__dlpack__(max_version=(1, 0)), repr(raw)
+            if batch.step == 20:
+                break
+        loader.stats(), loader.problems(), loader.state(), len(loader)
+        for wrong in ({"io": "tape"}, {"memory": "lots"}, {"fields": ["none"]}):
+            with pytest.raises(stoker.Error):
+                len(stoker.Loader(records, **wrong))
+        gc.collect()
+        return len(gc.get_objects())
+    everything()
+    before = everything()
+    for _ in range(5):
+        after = everything()
+    assert after - before < 50
+
+
+# ---- a loader that waits ----
+
+class Slow:
+    """Memory for a loader's arrays that is not given until `go`: next() has to wait."""
+
+    def __init__(self):
+        self.go = threading.Event()
+        self.pool = stoker._stoker.Pool(self._give)
+        self.made = 0
+
+    def _give(self, size):
+        self.go.wait(60)
+        memory = ctypes.create_string_buffer(size + 64)
+        self.made += 1
+        return (ctypes.addressof(memory) + 63) // 64 * 64, memory
+
+
+def slow_loader(path, **options):
+    slow = Slow()
+    loader = stoker.Loader(path, batch=64, shuffle=False, **options)
+    loader._options["pool"] = slow.pool
+    return loader, slow
+
+
+def test_memory_from_elsewhere(table):
+    """Arrays are made in memory that a function gives, and that memory is used again."""
+    loader, slow = slow_loader(table, memory="1M")
+    slow.go.set()
+    for _ in range(3):
+        for step, batch in enumerate(loader):
+            assert batch["x"][0, 0] == step * 64 * 64
+    x = batch["x"]
+    blocks, given = slow.pool.blocks
+    assert blocks == given == slow.made > 0
+    loader.close()
+    del loader, batch
+    assert x[0, 0] == 30 * 64 * 64
+    assert slow.pool.blocks[0] == blocks
+
+
+def test_memory_that_is_refused(table):
+    """Where the function fails, ordinary memory takes its place."""
+    loader = stoker.Loader(table, batch=64, shuffle=False)
+    for give in (lambda size: None, lambda size: 1 // 0, lambda size: "x"):
+        loader._options["pool"] = stoker._stoker.Pool(give)
+        assert next(iter(loader))["x"][0, 1] == 1
+        assert loader._options["pool"].blocks[1] == 0
+        loader.set_epoch(0)
+
+
+def test_ctrl_c_while_waiting(table):
+    """Ctrl-C interrupts a training script that waits for data, at once; it can go on."""
+    loader, slow = slow_loader(table)
+    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+    batches = iter(loader)
+    with pytest.raises(KeyboardInterrupt):
+        next(batches)
+    slow.go.set()
+    assert next(batches).step == 0
+
+
+def test_signal_handler_asks_for_the_state(table):
+    """A handler of Slurm's warning signal can save the state while the loader waits."""
+    loader, slow = slow_loader(table)
+    states = []
+
+    def handler(number, frame):
+        states.append(loader.state())
+        slow.go.set()
+    old = signal.signal(signal.SIGUSR1, handler)
+    try:
+        threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGUSR1)).start()
+        assert next(iter(loader)).step == 0
+    finally:
+        signal.signal(signal.SIGUSR1, old)
+    assert len(states) == 1 and stoker.Loader(table, state=states[0]).epoch == 0
+
+
+def test_closed_by_another_thread(table):
+    """close() ends a next() that waits in another thread."""
+    loader, slow = slow_loader(table)
+    batches, ended = iter(loader), []
+
+    def take():
+        try:
+            next(batches)
+        except Exception as e:
+            ended.append(e)
+    thread = threading.Thread(target=take)
+    thread.start()
+    time.sleep(0.2)
+    threading.Timer(0.5, slow.go.set).start()  # close() waits for threads that are at work
+    loader.close()
+    thread.join(30)
+    assert not thread.is_alive()
+    assert not ended or "closed" in str(ended[0])
+
+
+# ---- processes ----
+
+def test_fork_while_running(table):
+    """A child forked in the middle of an epoch ends by itself, and can begin an epoch of its own."""
+    out = python("""
+import os, sys
+import stoker
+loader = stoker.Loader(sys.argv[1], batch=64, shuffle=False)
+batches = iter(loader)
+first = next(batches)
+child = os.fork()
+if child == 0:
+    assert first["x"][0, 1] == 1
+    try:
+        next(batches)
+    except RuntimeError as e:
+        assert "process" in str(e), e
+    else:
+        sys.exit("the parent's iteration went on in the child")
+    print("child", sum(len(b) for b in loader), loader.epoch, flush=True)
+    del first
+    sys.exit(0)
+status = os.waitpid(child, 0)[1]
+print("parent", status, 64 + sum(len(b) for b in batches))
+""", table)
+    assert out.splitlines() == ["child 1984 2", "parent 0 1984"]
+
+
+@pytest.mark.parametrize("how", ["end", "break", "exception", "sys.exit", "thread"])
+def test_exit_in_the_middle(table, how):
+    """A program that ends in the middle of an epoch ends, with its own status."""
+    python("""
+import sys, threading
+import stoker
+loader = stoker.Loader(sys.argv[1], batch=16, memory="8M")
+how = sys.argv[2]
+def take():
+    global kept
+    for kept in loader:
+        if how == "exception":
+            1 / 0
+        if how == "sys.exit":
+            sys.exit(1)
+        if how != "end":
+            break
+if how == "thread":
+    threading.Thread(target=lambda: [None for _ in loader], daemon=True).start()
+else:
+    take()
+""", table, how, rc=1 if how in ("exception", "sys.exit") else 0)
+
+
+def test_nothing_in_shared_memory(table):
+    """Nothing is left in /dev/shm, whatever happens: there was nothing."""
+    out = python("""
+import os, sys
+import stoker
+loader = stoker.Loader(sys.argv[1], batch=16)
+batches = iter(loader)
+kept = [next(batches) for _ in range(20)]
+held = {os.path.realpath(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd")}
+held |= {line.split()[-1] for line in open("/proc/self/maps")}
+data = os.path.dirname(os.path.realpath(sys.argv[1]))
+print([name for name in held if name.startswith("/dev/shm") and not name.startswith(data)])
+os._exit(0)
+""", table)
+    assert out.strip() == "[]"
+
+
+def test_no_threads_left(table):
+    """A closed loader, and one that was dropped, leave no thread behind."""
+    out = python("""
+import os, sys, time
+import stoker
+def threads():
+    return len(os.listdir("/proc/self/task"))
+before = threads()
+loader = stoker.Loader(sys.argv[1], batch=16, threads=3)
+next(iter(loader))
+during = threads()
+loader.close()
+batch = next(iter(stoker.Loader(sys.argv[1], batch=16)))
+print(before, during > before, threads())
+""", table)
+    before, more, after = out.split()
+    assert more == "True" and before == after

@@ -1,0 +1,379 @@
+"""stoker.Loader: epochs, order, resuming, ranks, damage, from Python."""
+
+import io
+import os
+import pickle
+import threading
+
+import pytest
+
+from conftest import flip_byte
+from pythonlib import stoker, write_records
+
+import numpy as np
+
+N = 1000
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    """N rows: x of shape (3, 4), and their own number as label."""
+    path = tmp_path_factory.mktemp("table") / "a.npz"
+    np.savez(path, x=np.arange(N * 12, dtype=np.float32).reshape(N, 3, 4), label=np.arange(N))
+    return path
+
+
+@pytest.fixture
+def records(tmp_path):
+    """A hundred raw records of 100 bytes."""
+    write_records(tmp_path / "r.tfrecord", [bytes([i]) * 100 for i in range(100)])
+    return tmp_path / "r.tfrecord"
+
+
+def labels(batches):
+    return [x for b in batches for x in b["label"].tolist()]
+
+
+# ---- batches ----
+
+def test_dense_columns(table):
+    """Arrays of one shape come as one array a batch, in order when not shuffled."""
+    steps = 0
+    for step, batch in enumerate(stoker.Loader(table, batch=64, shuffle="none", last="short")):
+        first = step * 64
+        assert batch.step == step and batch.epoch == 0 and len(batch) == min(64, N - first)
+        assert np.array_equal(batch["label"], np.arange(first, first + len(batch)))
+        assert np.array_equal(batch["x"].ravel(), np.arange(first * 12, (first + len(batch)) * 12))
+        assert batch["x"].dtype == np.float32 and batch["x"].shape == (len(batch), 3, 4)
+        assert np.array_equal(batch.ids, batch["label"])
+        steps += 1
+    assert steps == 16
+
+
+def test_mapping(table):
+    """A batch is used like a dict; dict() makes one of it."""
+    batch = next(iter(stoker.Loader(table, batch=4)))
+    assert list(batch) == list(batch.keys()) == ["x", "label"] and "x" in batch and "y" not in batch
+    assert dict(batch)["label"] is batch["label"] and batch.get("y", 7) == 7
+    assert [k for k, v in batch.items()] == ["x", "label"] and len(batch.values()) == 2
+    with pytest.raises(KeyError, match="y"):
+        batch["y"]
+    assert "4 samples of x, label" in repr(batch)
+
+
+def test_byte_strings(records):
+    """Byte strings come as views, as copies, and all at once."""
+    batch = next(iter(stoker.Loader(records, batch=10, shuffle=False)))
+    column = batch["data"]
+    assert isinstance(column, stoker.Column) and len(column) == 10
+    assert column.bytes(3) == bytes([3]) * 100 and column.bytes(-1) == bytes([9]) * 100
+    assert column.tolist() == [bytes([i]) * 100 for i in range(10)]
+    assert isinstance(column[4], np.ndarray) and column[4].tobytes() == bytes([4]) * 100
+    assert not column[4].flags.writeable and [c[0] for c in column] == list(range(10))
+    assert column[-1][0] == 9
+    assert column.sizes().tolist() == [100] * 10
+    assert column.concat().tobytes() == b"".join(column.tolist())
+    for wrong in (10, -11):
+        with pytest.raises(IndexError):
+            column[wrong]
+        with pytest.raises(IndexError):
+            column.bytes(wrong)
+
+
+def test_text_and_values(tmp_path):
+    """Text is str; what has no common shape is a list of values, None where there is none."""
+    (tmp_path / "a.jsonl").write_text(
+        '{"t": "\u00e4", "v": [1, 2], "o": {"a": 1}}\n{"t": "b", "v": [1, 2, 3], "o": {}}\n{"t": "c"}\n')
+    batch = next(iter(stoker.Loader(tmp_path / "a.jsonl", batch=3, shuffle=False)))
+    assert batch["t"] == ["\u00e4", "b", "c"]
+    assert [v if v is None else v.tolist() for v in batch["v"]] == [[1, 2], [1, 2, 3], None]
+    assert batch["o"] == [{"a": 1}, {}, None]
+
+
+def test_fields_and_keys(stoker, images, tmp_path):
+    """Columns nobody wants are not made; keys come where they are asked for."""
+    stoker("pack", images[0], tmp_path / "p", "--format", "tar")
+    import stoker as package
+    batch = next(iter(package.Loader(tmp_path / "p", batch=15, shuffle=False, fields="label",
+                                     keys=True)))
+    assert list(batch) == ["key", "label"] and batch["label"].tolist() == [0] * 5 + [1] * 5 + [2] * 5
+    assert [k.split(".")[0] + ".jpg" for k in batch["key"]] == list(images[1])
+    with pytest.raises(package.UsageError, match="nothing"):
+        next(iter(package.Loader(tmp_path / "p", fields=["nothing"])))
+
+
+def test_decoded_images(tmp_path):
+    """Images are decoded into one array; the pixels are those PIL sees."""
+    image = pytest.importorskip("PIL.Image")
+    (tmp_path / "a").mkdir()
+    for i in range(6):
+        pixels = np.zeros((20, 30, 3), np.uint8)
+        pixels[:, : 5 * i, 1] = 200
+        image.fromarray(pixels).save(tmp_path / f"a/{i}.png")
+    batch = next(iter(stoker.Loader(tmp_path, batch=6, shuffle=False, decode="image:30x20")))
+    assert batch["data"].shape == (6, 20, 30, 3) and batch["data"].dtype == np.uint8
+    for i in range(6):
+        with image.open(io.BytesIO(stoker.Dataset(tmp_path)[i]["data"])) as im:
+            assert np.array_equal(batch["data"][i], np.asarray(im))
+
+
+# ---- order and epochs ----
+
+@pytest.mark.parametrize("shuffle", ["block", "global", True])
+def test_every_sample_once(table, shuffle):
+    """A shuffled epoch has every sample once, each epoch in another order, a seed in the same."""
+    loader = stoker.Loader(table, batch=50, shuffle=shuffle, seed=3)
+    epochs = [labels(loader) for _ in range(3)]
+    assert all(sorted(e) == list(range(N)) for e in epochs)
+    assert epochs[0] != epochs[1] != epochs[2] and epochs[0] != list(range(N))
+    again = stoker.Loader(table, batch=25, shuffle=shuffle, seed=3, epoch=1, threads=1, epochs=2)
+    assert [labels(again), labels(again)] == epochs[1:]
+    assert labels(stoker.Loader(table, batch=50, shuffle=shuffle, seed=4)) != epochs[0]
+
+
+def test_each_for_is_an_epoch(table):
+    """Left by break or an exception, or run to its end: the next `for` is the next epoch."""
+    loader = stoker.Loader(table, batch=100, seed=1)
+    want = [labels(stoker.Loader(table, batch=100, seed=1, epoch=e)) for e in range(4)]
+    assert loader.epoch == 0
+    for batch in loader:
+        break
+    assert batch["label"].tolist() == want[0][:100]
+    with pytest.raises(ZeroDivisionError):
+        for batch in loader:
+            assert loader.epoch == 1
+            1 / 0
+    assert batch["label"].tolist() == want[1][:100]
+    assert labels(loader) == want[2] and loader.epoch == 3
+    iter(loader)  # nothing was taken: nothing is lost
+    assert labels(loader) == want[3] and len(loader) == 10
+
+
+def test_one_iteration_at_a_time(table):
+    """An iteration that another one took over from says so instead of mixing epochs."""
+    loader = stoker.Loader(table, batch=100)
+    old = iter(loader)
+    next(old)
+    assert next(iter(loader)).epoch == 1
+    with pytest.raises(stoker.Error, match="another one has begun"):
+        next(old)
+    done = iter(stoker.Loader(table, batch=100))
+    assert len(list(done)) == 10 and list(done) == []
+
+
+def test_set_epoch(table):
+    """As with a DistributedSampler, the epoch can be set; setting what is so changes nothing."""
+    loader = stoker.Loader(table, batch=100, seed=5)
+    loader.set_epoch(7)
+    assert labels(loader) == labels(stoker.Loader(table, batch=100, seed=5, epoch=7))
+    loader.set_epoch(8)
+    assert next(iter(loader)).epoch == 8
+    loader.set_epoch(8)
+    assert next(iter(loader)).epoch == 8
+
+
+@pytest.mark.parametrize("last, sizes, repeated", [
+    ("drop", [300, 300, 300], 0), ("short", [300, 300, 300, 100], 0), ("pad", [300] * 4, 200)])
+def test_last_batch(table, last, sizes, repeated):
+    """The last batch is dropped, short, or filled up with samples that are marked."""
+    batches = list(stoker.Loader(table, batch=300, last=last))
+    assert [len(b) for b in batches] == sizes
+    assert sum(int(b.repeats.sum()) for b in batches) == repeated
+    fresh = [x for b in batches for x in b.ids[~b.repeats].tolist()]
+    assert len(set(fresh)) == len(fresh) == sum(sizes) - repeated
+
+
+# ---- ranks and states ----
+
+def test_ranks_share_the_epoch(table):
+    """Three ranks have as many batches each and together every sample."""
+    parts = [list(stoker.Loader(table, batch=64, rank=r, world=3, last="pad")) for r in range(3)]
+    assert len({len(p) for p in parts}) == 1
+    fresh = sorted(x for p in parts for b in p for x in b.ids[~b.repeats].tolist())
+    assert fresh == list(range(N))
+
+
+def test_rank_from_the_launcher(table, monkeypatch):
+    """Under torchrun or srun nothing needs to be said about ranks."""
+    for name, value in {"RANK": 1, "WORLD_SIZE": 4, "LOCAL_RANK": 1, "LOCAL_WORLD_SIZE": 4}.items():
+        monkeypatch.setenv(name, str(value))
+    assert stoker.rank() == (1, 4, 1, 4, "torchrun")
+    got = labels(stoker.Loader(table, batch=50, shuffle=False))
+    assert got == labels(stoker.Loader(table, batch=50, shuffle=False, rank=1, world=4))
+    assert stoker.Loader(table).rank() == (1, 4)
+    monkeypatch.setenv("RANK", "4")
+    with pytest.raises(stoker.Error, match="RANK"):
+        len(stoker.Loader(table))
+
+
+@pytest.mark.parametrize("taken", [0, 1, 6, 10])
+def test_resume(table, taken):
+    """A loader that goes on from a state gives what the first one had not given yet."""
+    first = stoker.Loader(table, batch=100, seed=9, epoch=2)
+    batches = iter(first)
+    for _ in range(taken):
+        next(batches)
+    state = first.state()
+    rest = labels(batches)
+    again = stoker.Loader(table, batch=100, state=state)
+    assert again.epoch == 2 and len(again) == 10 - taken and labels(again) == rest
+    assert labels(again) == labels(first) and again.epoch == 4  # and the epoch after
+
+
+def test_resume_with_more_ranks(table):
+    """A job that is given other resources goes on: nothing is lost, nothing seen twice."""
+    first = [stoker.Loader(table, batch=50, seed=1, rank=r, world=2) for r in range(2)]
+    seen = []
+    for loader in first:
+        batches = iter(loader)
+        seen += labels(next(batches) for _ in range(4))
+    for r in range(5):
+        seen += labels(stoker.Loader(table, batch=40, rank=r, world=5, state=first[0].state()))
+    assert sorted(seen) == list(range(N))
+
+
+def test_states_are_checked(table, records):
+    """A state of something else is refused before training goes wrong."""
+    for wrong in ("", "{}", "null", "[1]", '{"epoch": 3}'):
+        with pytest.raises(stoker.Error):
+            len(stoker.Loader(table, state=wrong))
+    with pytest.raises(stoker.StaleError, match="another dataset"):
+        len(stoker.Loader(table, state=stoker.Loader(records).state()))
+    loader = stoker.Loader(table, batch=100)
+    state = loader.state()
+    next(iter(loader))
+    loader.load_state(state)
+    assert next(iter(loader)).step == 0 and loader.epoch == 0
+
+
+def test_set_epoch_keeps_a_state_of_that_epoch(table):
+    """The usual loop, set_epoch() and `for`, does not throw away where it was."""
+    first = stoker.Loader(table, batch=100, seed=2)
+    batches = iter(first)
+    next(batches)
+    again = stoker.Loader(table, batch=100, state=first.state())
+    again.set_epoch(0)
+    assert labels(again) == labels(batches)
+
+
+# ---- damage ----
+
+@pytest.fixture
+def damaged(tmp_path):
+    """A hundred records; two of them are corrupt."""
+    path = tmp_path / "d.tfrecord"
+    write_records(path, [bytes([i]) * 100 for i in range(100)])
+    for i in (30, 60):
+        flip_byte(path, i * 116 + 50)
+    return path
+
+
+def test_damage_stops(damaged):
+    """By default a corrupt sample is an exception with its place; another `for` tries again."""
+    loader = stoker.Loader(damaged, batch=10, shuffle=False)
+    for _ in range(2):
+        given = 0
+        with pytest.raises(stoker.CorruptError) as e:
+            for batch in loader:
+                given += len(batch)
+        assert given == 30 and e.value.path.endswith("d.tfrecord")
+        assert 30 * 116 <= e.value.offset < 31 * 116
+
+
+@pytest.mark.parametrize("how", ["skip", "replace"])
+def test_damage_is_passed_over(damaged, how):
+    """With on_error the number of steps stays, and every corrupt sample is listed."""
+    loader = stoker.Loader(damaged, batch=10, shuffle=False, on_error=how)
+    batches = list(loader)
+    assert len(loader) == 10
+    assert len(batches) == 10 if how == "replace" else len(batches) in (9, 10)
+    assert all(len(b) == 10 for b in batches)
+    got = [b["data"].bytes(i)[0] for b in batches for i in range(10)]
+    assert not {30, 60} & set(got)
+    assert len(loader.problems()) == 2 and all("d.tfrecord:" in p for p in loader.problems())
+    if how == "replace":
+        assert sum(int(b.replaced.sum()) for b in batches) == 2
+    assert loader.stats()["corrupt"] == 2
+
+
+def test_trusting(damaged):
+    """check=False does not look at checksums."""
+    assert len(list(stoker.Loader(damaged, batch=10, check=False))) == 10
+
+
+# ---- options ----
+
+def test_options_are_checked(table):
+    """What makes no sense is refused with the choices there are."""
+    for options, said in [({"shuffle": "blok"}, "block, global, none"), ({"last": 3}, "drop, pad"),
+                          ({"on_error": "ignore"}, "stop, skip"), ({"batch": 0}, "at least 1"),
+                          ({"rank": 1}, "both or none"), ({"io": "tape"}, "no engine"),
+                          ({"decode": "image:0"}, ""), ({"memory": "lots"}, "lots"),
+                          ({"rank": 2, "world": 2}, "rank 2 of 2")]:
+        with pytest.raises(ValueError, match=said):
+            next(iter(stoker.Loader(table, **options)))
+    with pytest.raises(TypeError):
+        stoker.Loader(table, shufle=True)
+    with pytest.raises(TypeError):
+        stoker.Loader(stoker.Dataset(table), format="npz")
+    with pytest.raises(OverflowError):
+        len(stoker.Loader(table, seed=-1))
+
+
+@pytest.mark.parametrize("io_engine", ["threads", "mmap", "uring", "direct"])
+def test_settings_do_not_change_the_data(records, io_engine):
+    """Engines, threads and memory are about speed only."""
+    loader = stoker.Loader(records, batch=7, seed=1, io=io_engine, threads=2, memory="8M", depth=2,
+                           read="64K", last="short")
+    try:
+        got = [b for batch in loader for b in batch["data"].tolist()]
+    except stoker.UnsupportedError as e:
+        pytest.skip(f"{io_engine}: {e}")
+    want = stoker.Loader(records, batch=7, seed=1, last="short", check=False)
+    assert got == [b for batch in want for b in batch["data"].tolist()]
+    stats = loader.stats()
+    assert stats["samples"] == 100 and stats["bytes_asked"] >= 10000 and stats["threads"] == 2
+    assert stats["memory_bytes"] == 8 << 20 and stats["io"]
+
+
+def test_threads_share_an_iteration(table):
+    """Several threads that take from one iteration get every batch once."""
+    batches, seen, lock = iter(stoker.Loader(table, batch=10)), [], threading.Lock()
+
+    def take():
+        for batch in batches:
+            with lock:
+                seen.extend(batch["label"].tolist())
+    threads = [threading.Thread(target=take) for _ in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert sorted(seen) == list(range(N))
+
+
+def test_closed(table):
+    """After close() or `with`, use is an error that says so; the dataset of the caller stays."""
+    ds = stoker.Dataset(table)
+    with stoker.Loader(ds, batch=100) as loader:
+        batches = iter(loader)
+        next(batches)
+    with pytest.raises(stoker.Error, match="closed"):
+        next(batches)
+    with pytest.raises(ValueError, match="closed"):
+        iter(loader)
+    assert ds[3]["label"] == 3
+
+
+def test_pickle(table):
+    """A loader can be handed to another process, which begins where its epoch began."""
+    loader = stoker.Loader(table, batch=100, seed=6, epoch=2)
+    next(iter(loader))
+    again = pickle.loads(pickle.dumps(loader))
+    assert labels(again) == labels(stoker.Loader(table, batch=100, seed=6, epoch=2))
+
+
+def test_path_like(table):
+    """Paths may be str, bytes-like paths of the system, or pathlib's."""
+    for path in (str(table), table, os.fspath(table)):
+        assert len(stoker.Loader(path, batch=10)) == 100
