@@ -75,7 +75,7 @@ static int parse(PyObject *args, PyObject *kwargs, struct stk_loader_options *o,
                                      &o->on_error, &seed, &epoch, &epochs, to_size, &o->block_bytes,
                                      to_size, &o->window_bytes, &o->rank, &o->world, &o->threads,
                                      &o->depth, to_size, &o->memory_bytes, to_size, &o->read_bytes,
-                                     &o->io, &o->decode, fields, &o->state, &no_check, pool))
+                                     &o->io, &o->decode, fields, &o->state, &keys, &no_check, pool))
         return -1;
     o->seed = seed;
     o->epoch = epoch;

@@ -381,17 +381,34 @@ static int put_value(struct writer *wr, const struct stk_value *v, bool label)
     return rc;
 }
 
+/* The only field apart from the label, when it can be one file; else NULL. */
+static const struct stk_field *only_field(const struct stk_sample *s)
+{
+    const struct stk_field *only = NULL;
+    for (size_t i = 0; i < stk_sample_nfields(s); i++) {
+        const struct stk_field *f = stk_sample_field(s, i);
+        if (is_label(f) && stk_sample_nfields(s) > 1)
+            continue;
+        if (only)
+            return NULL;
+        only = f;
+    }
+    return only && only->value.kind != STK_LIST ? only : NULL;
+}
+
 static int write_files(struct writer *wr, const struct stk_sample *s, uint64_t number)
 {
     size_t n = stk_sample_nfields(s);
     struct stat st;
     size_t len = strlen(wr->root);
-    bool folder = n != 1 || stk_sample_field(s, 0)->value.kind == STK_LIST ||
-                  (len && wr->root[len - 1] == '/') ||
+    const struct stk_field *only = only_field(s);
+    bool folder = !only || (len && wr->root[len - 1] == '/') ||
                   (stat(wr->root, &st) == 0 && S_ISDIR(st.st_mode));
     int rc = 0;
     for (size_t i = 0; i < n && !rc; i++) {
         const struct stk_field *f = stk_sample_field(s, i);
+        if (!folder && f != only)
+            continue;
         if (folder) {
             field_path(wr, s, number, f);
         } else {

@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define SHORTER   "the file became shorter"
 #define MIN_ALIGN 512u  /* smaller is no use */
 #define TRIES_MAX 1000u /* EAGAIN in a row before it is an error */
 
@@ -75,6 +76,16 @@ bool stk_io_begin(const struct stk_dataset *ds, struct stk_io_req *req)
     return true;
 }
 
+/* Of a file that shrank on another machine the page cache may give zeros: the kernel learns of the
+ * new end while it reads. It knows now. */
+static void check_end(const struct stk_dataset *ds, struct stk_io_req *req)
+{
+    struct stat sb;
+    int fd = req->buffered ? req->held->plain_fd : req->held->fd;
+    if (fstat(fd, &sb) == 0 && (uint64_t)sb.st_size < req->off + req->len)
+        fail_at(ds, req, STK_E_STALE, (uint64_t)sb.st_size, SHORTER);
+}
+
 enum stk_io_step stk_io_step(const struct stk_dataset *ds, struct stk_io_req *req, ssize_t result)
 {
     bool direct = req->held->align && !req->buffered;
@@ -94,10 +105,13 @@ enum stk_io_step stk_io_step(const struct stk_dataset *ds, struct stk_io_req *re
     req->got += (size_t)result;
     /* A direct read rounded out past the end comes back short: what counts is what was asked for.
      */
-    if (req->got >= (size_t)(req->off - req->at) + req->len)
+    if (req->got >= (size_t)(req->off - req->at) + req->len) {
+        if (!direct)
+            check_end(ds, req);
         return STK_STEP_DONE;
+    }
     if (result == 0) {
-        fail_at(ds, req, STK_E_STALE, req->at + req->got, "the file became shorter");
+        fail_at(ds, req, STK_E_STALE, req->at + req->got, SHORTER);
         return STK_STEP_DONE;
     }
     if (direct && req->got % req->held->align) {
@@ -212,11 +226,23 @@ static int open_checked(struct stk_io_files *files, uint32_t number, int *flags,
     return rc < 0 ? rc : fd;
 }
 
+/* What of it is in memory mincore() tells the owner only; to others the file itself does, if it is
+ * kept open. */
+static void prepare_looking(struct stk_io_file *f, const struct statx *sx)
+{
+    uid_t me = geteuid();
+    f->seeable = me == 0 || me == sx->stx_uid;
+    if (!f->seeable && f->fd < (int)stk_io_files_limit()) {
+        (void)posix_fadvise(f->fd, 0, 0, POSIX_FADV_RANDOM); /* looking brings nothing in */
+        return;
+    }
+    close(f->fd); /* the mapping keeps the file */
+    f->fd = -1;
+}
+
 static int map_file(struct stk_io_files *files, struct stk_io_file *f, const struct statx *sx,
                     struct stk_err *err)
 {
-    uid_t me = geteuid();
-    f->seeable = me == 0 || me == sx->stx_uid; /* else mincore() calls everything resident */
     if (f->size == 0)
         return 0;
     void *p = f->size <= SIZE_MAX ? mmap(NULL, (size_t)f->size, PROT_READ, MAP_SHARED, f->fd, 0)
@@ -227,8 +253,7 @@ static int map_file(struct stk_io_files *files, struct stk_io_file *f, const str
         (void)madvise(p, (size_t)f->size, MADV_RANDOM);
     f->map = p;
     stk_guard_add(files->guard + (int)f->number, p, (size_t)f->size);
-    close(f->fd); /* the mapping keeps the file */
-    f->fd = -1;
+    prepare_looking(f, sx);
     return 0;
 }
 

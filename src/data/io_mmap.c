@@ -3,6 +3,7 @@
  * that is in memory already is given out at once; threads wait for the rest to be brought in.
  */
 #include "data/io_priv.h"
+#include "base/file.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -27,19 +28,24 @@ static void mmap_close(struct stk_io *io)
         stk_guard_release(io->files.guard, (unsigned)io->ds->index.h->nfiles);
 }
 
+static bool page_in_memory(const struct stk_io_file *f, uint64_t off, size_t page)
+{
+    unsigned char resident = 0;
+    uint8_t byte;
+    if (f->seeable)
+        return mincore((void *)(uintptr_t)(f->map + off), page, &resident) == 0 && (resident & 1);
+    return f->fd >= 0 && stk_pread_cached(f->fd, &byte, 1, off);
+}
+
 /* Whether it is, judged by some of its pages. */
 static bool in_memory(const struct stk_io_req *req)
 {
-    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-    uintptr_t from = (uintptr_t)req->data & ~(page - 1), last = (uintptr_t)req->data + req->len - 1;
-    uintptr_t npages = (last - from) / page + 1;
-    unsigned looks = npages < LOOKS ? (unsigned)npages : LOOKS;
-    if (!req->held->seeable)
-        return false;
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    uint64_t first = req->off / page, last = (req->off + req->len - 1) / page;
+    unsigned looks = last - first < LOOKS ? (unsigned)(last - first) + 1 : LOOKS;
     for (unsigned i = 0; i < looks; i++) {
-        unsigned char resident = 0;
-        uintptr_t at = from + (looks > 1 ? (npages - 1) * i / (looks - 1) : 0) * page;
-        if (mincore((void *)at, page, &resident) < 0 || !(resident & 1))
+        uint64_t at = first + (looks > 1 ? (last - first) * i / (looks - 1) : 0);
+        if (!page_in_memory(req->held, at * page, (size_t)page))
             return false;
     }
     return true;

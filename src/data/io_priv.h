@@ -63,7 +63,7 @@ struct stk_io_file {
     uint32_t number;
     unsigned refs; /* requests that hold it; it is not closed before they are done */
     enum stk_io_file_state state;
-    int fd;               /* direct when align != 0 */
+    int fd;               /* direct when align != 0; -1: mapped */
     int plain_fd;         /* the same file through the page cache; -1 until it is needed */
     uint32_t align;       /* offsets of direct reads; 0: read through the page cache */
     _Atomic bool refuses; /* it has refused a direct read */

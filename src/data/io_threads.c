@@ -67,34 +67,36 @@ static void read_once(struct stk_io *io, struct stk_io_req *req)
     stk_io_file_close(&f);
 }
 
-/* Why pages of a mapping cannot be had: the file ends before them, or its disk fails. */
-static void load_failed(struct stk_io *io, struct stk_io_req *req)
+/* Whether the file, as its name stands now, ends before the range. */
+static bool became_shorter(const struct stk_io *io, const struct stk_io_req *req)
 {
-    struct stk_err why = {0};
     struct stat sb;
     char *path = stk_fetch_path(io->ds, req->file);
     bool shorter = !path || stat(path, &sb) < 0 || (uint64_t)sb.st_size < req->off + req->len;
     free(path);
-    if (!shorter) {
-        errno = EIO;
-        stk_err_sys(&why, NULL, "read");
-        why.offset = (int64_t)req->off;
-    } else {
-        stk_err_set(&why, STK_E_STALE, NULL, (int64_t)req->off, "the file became shorter");
-    }
-    stk_io_fail(io->ds, req, &why);
+    return shorter;
 }
 
-/* Waits until the pages are there. */
+/* Waits until the pages are there. They cannot be had where the file ends before them or its disk
+ * fails; of a file that shrank on another machine they may be zeros instead. */
 static void load_mapped(struct stk_io *io, struct stk_io_req *req)
 {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE) - 1;
     uintptr_t from = (uintptr_t)req->data & ~page;
     uintptr_t to = ((uintptr_t)req->data + req->len + page) & ~page;
+    struct stk_err why = {0};
     (void)madvise((void *)from, to - from, MADV_WILLNEED); /* all of it at once */
     int rc = madvise((void *)from, to - from, MADV_POPULATE_READ);
-    if (rc < 0 && (errno == EFAULT || errno == EHWPOISON))
-        load_failed(io, req);
+    bool failed = rc < 0 && (errno == EFAULT || errno == EHWPOISON);
+    if ((failed || io->choice.network) && became_shorter(io, req)) {
+        stk_err_set(&why, STK_E_STALE, NULL, (int64_t)req->off, "the file became shorter");
+        stk_io_fail(io->ds, req, &why);
+    } else if (failed) {
+        errno = EIO;
+        stk_err_sys(&why, NULL, "read");
+        why.offset = (int64_t)req->off;
+        stk_io_fail(io->ds, req, &why);
+    }
     count_read(io, (ssize_t)req->len);
 }
 

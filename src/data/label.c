@@ -292,8 +292,18 @@ int stk_labels_of(const struct stk_labels *l, const char *key, size_t len, int64
 
 /* ---- of a dataset that is read ---- */
 
+/* Records of most formats carry key and label in themselves: then the index has no keys. */
+static bool has_keys(const struct stk_dataset *ds)
+{
+    return (ds->index.h->flags & STK_INDEX_KEYS_ARE_FILES) ||
+           stk_index_count(&ds->index, STK_T_KEYOFF);
+}
+
 static int find_labels(struct stk_dataset *ds, struct stk_err *err)
 {
+    ds->labels_known = !has_keys(ds);
+    if (ds->labels_known)
+        return 0;
     struct stk_labels *l = calloc(1, sizeof *l);
     if (!l)
         return stk_err_nomem(err, sizeof *l);

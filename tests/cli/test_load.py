@@ -391,7 +391,7 @@ def test_every_format_gives_the_bytes_of_the_files(stoker, load, images, tmp_pat
     assert sorted(given.samples) == list(range(len(files)))
     for sample, found in zip(given.samples, given.hashes):
         if name == "tar":
-            stoker("inspect", path, "--sample", sample, "-o", tmp_path / "out", "--force")
+            stoker("inspect", path, "--sample", sample, "-o", f"{tmp_path}/out/", "--force")
             one = next((tmp_path / "out").rglob("*.jpg")).read_bytes()
             shutil.rmtree(tmp_path / "out")
         else:

@@ -501,6 +501,16 @@ def interlaced_png(rgb):
             chunk(b"IEND", b""))
 
 
+def loaders():
+    """The files of the formats, two bytes before each: format, and way to load it."""
+    formats = ["tfrecord", "tar", "recordio", "npy", "csv", "json", "jsonl", "npz"]
+    for number, name in enumerate(formats):
+        for i, path in enumerate(sorted((CORPUS / name).iterdir())[:6]):
+            data = path.read_bytes()
+            if len(data) <= 4096:
+                seed("loader", f"{name}-{path.name}", bytes([number, 37 * (number + 3 * i) % 256]) + data)
+
+
 def main():
     protobufs()
     tfrecords()
@@ -517,6 +527,7 @@ def main():
     states()
     hdf5s()
     images()
+    loaders()
     total = sum(p.stat().st_size for p in CORPUS.rglob("*") if p.is_file())
     print(f"{total} bytes in {CORPUS}")
 

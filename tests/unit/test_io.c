@@ -335,7 +335,10 @@ static void refused_direct_reads(const struct set *s, const struct engine *e)
 /* What a read that gave less, or failed, leads to: the same for every engine. */
 static void short_and_failed(const struct set *s)
 {
-    struct stk_io_file f = {.align = 512, .size = 100000};
+    char path[700];
+    set_path(path, sizeof path, "set", 0);
+    int fd = open(path, O_RDONLY);
+    struct stk_io_file f = {.align = 512, .size = 100000, .fd = fd, .plain_fd = fd};
     uint8_t *buf = aligned_alloc(STK_IO_ALIGN, stk_io_room(20000));
     struct stk_io_req req = {.off = 1000, .len = 20000, .buf = buf, .held = &f};
     CHECK(stk_io_begin(s->ds, &req));
@@ -362,6 +365,7 @@ static void short_and_failed(const struct set *s)
     CHECK(strstr(req.why->path, "f-00000.tfrecord") != NULL);
     free(req.why);
     free(buf);
+    close(fd);
 }
 
 /* ---- waking ---- */

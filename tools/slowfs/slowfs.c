@@ -243,8 +243,7 @@ static int run(struct slowfs *fs, const char *src, const char *mnt)
     fs->root_fd = fs->wake_fd = -1;
     choose_defaults(&fs->set);
     raise_file_limit();
-    /* The file system we stand for has cores of its own. Root may; without, it works less evenly.
-     */
+    /* What we stand for has cores of its own. Only root may; without, it works less evenly. */
     setpriority(PRIO_PROCESS, 0, -10);
     int rc = where ? open_source(fs, src, &err) : stk_err_sys(&err, mnt, "mount point");
     rc = rc == 0 ? mount_and_serve(fs, where) : complain(&err);
