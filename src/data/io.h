@@ -79,8 +79,8 @@ void stk_io_stop(struct stk_io *io);
 void stk_io_close(struct stk_io *io);
 /* "direct", "uring", "threads", "mmap": what it came to be. */
 const char *stk_io_name(const struct stk_io *io);
-/* The same in more words: "direct, io_uring", "direct, threads", "threads, io_uring is not
- * permitted here". Borrowed. */
+/* The same in more words: "direct, io_uring", "direct, threads", "threads, io_uring cannot
+ * be used here". Borrowed. */
 const char *stk_io_detail(const struct stk_io *io);
 /* Why it was chosen: "ext4, 0 % of the data is in memory"; "" when kind was given. Borrowed. */
 const char *stk_io_reason(const struct stk_io *io);

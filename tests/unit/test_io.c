@@ -2,191 +2,21 @@
  * test_io.c - one suite for every engine: the right bytes from any range, whatever happens to the
  * files meanwhile an error of that request only, and no call that hangs.
  */
-#include "check.h"
-#include "scratch.h"
-#include "data/io_priv.h"
+#include "ioset.h"
 
 #include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
-#include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-struct engine {
-    const char *label;
-    enum stk_io_kind kind;
-    bool no_uring;
-};
-
 static const struct engine engines[] = {
     {"direct", STK_IO_DIRECT, false},   {"direct, no io_uring", STK_IO_DIRECT, true},
     {"uring", STK_IO_URING, false},     {"uring, no io_uring", STK_IO_URING, true},
     {"threads", STK_IO_THREADS, false}, {"mmap", STK_IO_MMAP, false},
 };
-
-static uint64_t rng = 1;
-
-static uint64_t next_random(uint64_t below)
-{
-    rng ^= rng << 13;
-    rng ^= rng >> 7;
-    rng ^= rng << 17;
-    return rng % below;
-}
-
-/* ---- a dataset whose files' bytes are known ---- */
-
-#define FILES_MAX 700u
-
-struct set {
-    struct stk_dataset *ds;
-    unsigned nfiles;
-    struct stk_buf bytes[FILES_MAX];
-};
-
-static void set_path(char *out, size_t room, const char *name, unsigned file)
-{
-    snprintf(out, room, "%s/%s/f-%05u.tfrecord", scratch, name, file);
-}
-
-/* File i: one record of size + i * step bytes. */
-static void make_set(struct set *s, const char *name, unsigned nfiles, size_t size, size_t step)
-{
-    struct stk_err err = {0};
-    struct stk_open_options o = {.payload = "raw", .no_index_write = true};
-    memset(s, 0, sizeof *s);
-    s->nfiles = nfiles;
-    for (unsigned i = 0; i < nfiles; i++) {
-        char file[100];
-        size_t n = size + i * step;
-        uint8_t *p = malloc(n);
-        for (size_t k = 0; k < n; k++)
-            p[k] = (uint8_t)(next_random(1u << 20) >> 5);
-        scratch_record(&s->bytes[i], p, n);
-        snprintf(file, sizeof file, "%s/f-%05u.tfrecord", name, i);
-        scratch_file(file, s->bytes[i].data, s->bytes[i].len);
-        free(p);
-    }
-    CHECK_INT(stk_dataset_open(scratch_path(name), &o, &s->ds, &err), 0);
-    CHECK_STR(err.what, "");
-    CHECK_INT(s->ds->index.h->nfiles, nfiles);
-}
-
-static void drop_set(struct set *s)
-{
-    stk_dataset_close(s->ds);
-    for (unsigned i = 0; i < s->nfiles; i++)
-        stk_buf_release(&s->bytes[i]);
-}
-
-static struct stk_io *open_io(struct stk_dataset *ds, const struct engine *e, unsigned depth)
-{
-    struct stk_io *io = NULL;
-    struct stk_err err = {0};
-    struct stk_io_config cfg = {.kind = e->kind, .depth = depth, .random = depth & 1};
-    if (e->no_uring)
-        setenv("STOKER_NO_URING", "1", 1);
-    CHECK_INT(stk_io_open(ds, &cfg, &io, &err), 0);
-    unsetenv("STOKER_NO_URING");
-    CHECK_STR(err.what, "");
-    if (!io)
-        exit(CHECK_DONE());
-    return io;
-}
-
-/* ---- requests ---- */
-
-static void init_req(struct stk_io_req *req, struct stk_io *io, uint32_t file, uint64_t off,
-                     size_t len)
-{
-    *req = (struct stk_io_req){.file = file, .off = off, .len = len, .segment = -1};
-    if (!stk_io_maps(io))
-        req->buf = aligned_alloc(STK_IO_ALIGN, stk_io_room(len));
-}
-
-static void free_req(struct stk_io_req *req)
-{
-    free(req->buf);
-    free(req->why);
-    req->buf = NULL;
-    req->why = NULL;
-}
-
-static struct stk_io_req *reap_one(struct stk_io *io)
-{
-    struct stk_io_req *done = NULL;
-    while (stk_io_reap(io, &done, 1, true) == 0)
-        ;
-    return done;
-}
-
-/* Reads one range; its code. *req is to be freed. */
-static int read_one(struct stk_io *io, uint32_t file, uint64_t off, size_t len,
-                    struct stk_io_req *req)
-{
-    init_req(req, io, file, off, len);
-    stk_io_submit(io, req);
-    CHECK(reap_one(io) == req);
-    CHECK((req->code < 0) == (req->why != NULL));
-    return req->code;
-}
-
-static bool right_bytes(const struct set *s, const struct stk_io_req *req)
-{
-    return req->code == 0 && req->data &&
-           memcmp(req->data, s->bytes[req->file].data + req->off, req->len) == 0;
-}
-
-static void pick(const struct set *s, uint32_t *file, uint64_t *off, size_t *len, size_t max)
-{
-    *file = (uint32_t)next_random(s->nfiles);
-    uint64_t size = s->bytes[*file].len;
-    *off = next_random(size);
-    *len = 1 + (size_t)next_random(size - *off < max ? size - *off : max);
-    if (next_random(4) == 0)
-        *len = (size_t)(size - *off); /* up to the very end */
-}
-
-/* Keeps the queue full with n random ranges, and compares every one. */
-static void many_reads(const struct set *s, struct stk_io *io, unsigned n, size_t max)
-{
-    unsigned depth = stk_io_depth(io), submitted = 0, reaped = 0;
-    struct stk_io_req *req = calloc(depth, sizeof *req), *done[16];
-    unsigned nidle = depth;
-    struct stk_io_req **idle = calloc(depth, sizeof(struct stk_io_req *));
-    for (unsigned i = 0; i < depth; i++)
-        idle[i] = &req[i];
-    while (reaped < n) {
-        while (submitted < n && stk_io_free_slots(io) && nidle) {
-            uint32_t file;
-            uint64_t off;
-            size_t len;
-            pick(s, &file, &off, &len, max);
-            struct stk_io_req *r = idle[--nidle];
-            init_req(r, io, file, off, len);
-            stk_io_submit(io, r);
-            submitted++;
-        }
-        CHECK_INT(stk_io_free_slots(io), depth - (submitted - reaped));
-        size_t got = stk_io_reap(io, done, 16, true);
-        for (size_t i = 0; i < got; i++) {
-            CHECK(right_bytes(s, done[i]));
-            free_req(done[i]);
-            idle[nidle++] = done[i];
-        }
-        reaped += (unsigned)got;
-    }
-    CHECK_INT(stk_io_reap(io, done, 16, false), 0);
-    free(idle);
-    free(req);
-}
-
-/* ---- the tests ---- */
 
 /* A training run would learn from the wrong bytes. */
 static void random_ranges(const struct set *s, const struct engine *e)
@@ -330,42 +160,6 @@ static void refused_direct_reads(const struct set *s, const struct engine *e)
         f->refuses = true;
     many_reads(s, io, 100, 100000);
     stk_io_close(io);
-}
-
-/* What a read that gave less, or failed, leads to: the same for every engine. */
-static void short_and_failed(const struct set *s)
-{
-    char path[700];
-    set_path(path, sizeof path, "set", 0);
-    int fd = open(path, O_RDONLY);
-    struct stk_io_file f = {.align = 512, .size = 100000, .fd = fd, .plain_fd = fd};
-    uint8_t *buf = aligned_alloc(STK_IO_ALIGN, stk_io_room(20000));
-    struct stk_io_req req = {.off = 1000, .len = 20000, .buf = buf, .held = &f};
-    CHECK(stk_io_begin(s->ds, &req));
-    CHECK_INT(req.at, 512);
-    CHECK_INT(req.want, 41 * 512);
-    CHECK(req.data == buf + 488);
-    CHECK_INT(stk_io_step(s->ds, &req, -EINTR), STK_STEP_AGAIN);
-    CHECK_INT(stk_io_step(s->ds, &req, -EAGAIN), STK_STEP_AGAIN);
-    CHECK_INT(stk_io_step(s->ds, &req, 1024), STK_STEP_AGAIN);
-    CHECK_INT(stk_io_step(s->ds, &req, 100), STK_STEP_PLAIN); /* no place for a direct read */
-    CHECK_INT(req.got, 1124);
-    CHECK_INT(stk_io_step(s->ds, &req, 77), STK_STEP_AGAIN);
-    CHECK_INT(stk_io_step(s->ds, &req, 488 + 20000 - 1201), STK_STEP_DONE);
-    CHECK_INT(req.code, 0);
-    req.got = 1024;
-    req.buffered = false;
-    CHECK_INT(stk_io_step(s->ds, &req, -EINVAL), STK_STEP_PLAIN);
-    CHECK(f.refuses);
-    CHECK_INT(stk_io_step(s->ds, &req, -EIO), STK_STEP_DONE);
-    CHECK_INT(req.code, STK_E_SYS);
-    CHECK_INT(req.why->sys_errno, EIO);
-    CHECK_INT(req.why->offset, 512 + 1024);
-    CHECK_STR(req.why->what, "read: Input/output error");
-    CHECK(strstr(req.why->path, "f-00000.tfrecord") != NULL);
-    free(req.why);
-    free(buf);
-    close(fd);
 }
 
 /* ---- waking ---- */
@@ -561,105 +355,6 @@ static void registered_memory(const struct set *s, const struct engine *e)
     stk_io_close(io);
 }
 
-/* ---- what is not an engine's own ---- */
-
-static void names(const struct set *s)
-{
-    struct stk_io *io =
-        open_io(s->ds, &(struct engine){.kind = STK_IO_DIRECT, .no_uring = true}, 0);
-    CHECK_STR(stk_io_name(io), "direct");
-    CHECK_STR(stk_io_detail(io), "direct, threads");
-    CHECK_INT(stk_io_depth(io), 32);
-    stk_io_close(io);
-    io = open_io(s->ds, &(struct engine){.kind = STK_IO_URING, .no_uring = true}, 0);
-    CHECK_STR(stk_io_name(io), "threads");
-    CHECK_STR(stk_io_detail(io), "threads, io_uring cannot be used here");
-    stk_io_close(io);
-    io = open_io(s->ds, &(struct engine){.kind = STK_IO_MMAP}, 0);
-    CHECK_STR(stk_io_name(io), "mmap");
-    stk_io_close(io);
-}
-
-/* Maps and locks a file, so that it is in memory whatever else happens on the machine. */
-static void *lock_file(const struct set *s, unsigned i)
-{
-    char path[700];
-    set_path(path, sizeof path, "set", i);
-    int fd = open(path, O_RDONLY);
-    void *p = mmap(NULL, s->bytes[i].len, PROT_READ, MAP_SHARED | MAP_POPULATE, fd, 0);
-    CHECK(p != MAP_FAILED && mlock(p, s->bytes[i].len) == 0);
-    close(fd);
-    return p;
-}
-
-static void drop_file(const struct set *s, unsigned i, void *locked)
-{
-    char path[700];
-    munmap(locked, s->bytes[i].len);
-    set_path(path, sizeof path, "set", i);
-    int fd = open(path, O_RDONLY);
-    fsync(fd);
-    posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
-    close(fd);
-}
-
-/* A dataset in memory would be read from the disk, or the other way round. */
-static void choosing(const struct set *s)
-{
-    struct stk_io_config cfg = {.cache_room = 1 << 30};
-    struct stk_io_choice c;
-    void *locked[8];
-    for (unsigned i = 0; i < s->nfiles; i++)
-        locked[i] = lock_file(s, i);
-    CHECK_INT(stk_io_probe(s->ds, &cfg, &c, NULL), 0);
-    CHECK(c.cached < 0 || c.cached >= 1);
-    if (c.cached >= 1)
-        CHECK_INT(c.kind, c.network ? STK_IO_THREADS : STK_IO_MMAP);
-    CHECK(strstr(c.reason, c.fs) != NULL);
-    for (unsigned i = 0; i < s->nfiles; i++)
-        drop_file(s, i, locked[i]);
-    CHECK_INT(stk_io_probe(s->ds, &cfg, &c, NULL), 0);
-    CHECK(strcmp(c.fs, "tmpfs") == 0 || c.cached < 0.9);
-    if (strcmp(c.fs, "ext4") == 0) {
-        CHECK_INT(c.kind, STK_IO_DIRECT);
-        CHECK_STR(c.reason, "ext4, 0 % of the data is in memory");
-    }
-    cfg.kind = STK_IO_THREADS;
-    CHECK_INT(stk_io_probe(s->ds, &cfg, &c, NULL), 0);
-    CHECK_INT(c.kind, STK_IO_THREADS);
-    CHECK_STR(c.reason, "");
-    struct stk_io *io = open_io(s->ds, &(struct engine){.kind = STK_IO_AUTO}, 0);
-    many_reads(s, io, 100, 10000);
-    stk_io_close(io);
-}
-
-static volatile sig_atomic_t others_faults;
-
-static void others_handler(int sig)
-{
-    (void)sig;
-    others_faults++;
-}
-
-/* A program's own handler of SIGBUS would be lost. */
-static void other_handlers(const struct set *s)
-{
-    struct sigaction old, now, mine = {.sa_handler = others_handler};
-    const struct engine e = {.kind = STK_IO_MMAP};
-    struct stk_io_req req;
-    sigaction(SIGBUS, &mine, &old);
-    struct stk_io *a = open_io(s->ds, &e, 2), *b = open_io(s->ds, &e, 2);
-    CHECK_INT(read_one(a, 0, 0, 10, &req), 0);
-    raise(SIGBUS);
-    CHECK_INT(others_faults, 1);
-    stk_io_close(a);
-    raise(SIGBUS);
-    CHECK_INT(others_faults, 2);
-    stk_io_close(b);
-    sigaction(SIGBUS, &old, &now);
-    CHECK(now.sa_handler == others_handler);
-}
-
 static void suite(const struct engine *e, const struct set *s, const struct set *small,
                   const struct set *large)
 {
@@ -689,10 +384,6 @@ int main(void)
     make_set(&large, "large", 24, 1100000, 3); /* the oldest is closed */
     for (size_t i = 0; i < sizeof engines / sizeof *engines; i++)
         suite(&engines[i], &s, &small, &large);
-    short_and_failed(&s);
-    names(&s);
-    choosing(&s);
-    other_handlers(&s);
     drop_set(&s);
     drop_set(&small);
     drop_set(&large);

@@ -1,0 +1,158 @@
+/*
+ * test_io_choice.c - around the I/O engines: which one is taken and what it calls itself, what a
+ * short or failed read means, and the program's own handler of SIGBUS.
+ */
+#include "ioset.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* What a read that gave less, or failed, leads to: the same for every engine. */
+static void short_and_failed(const struct set *s)
+{
+    char path[700];
+    set_path(path, sizeof path, "set", 0);
+    int fd = open(path, O_RDONLY);
+    struct stk_io_file f = {.align = 512, .size = 100000, .fd = fd, .plain_fd = fd};
+    uint8_t *buf = aligned_alloc(STK_IO_ALIGN, stk_io_room(20000));
+    struct stk_io_req req = {.off = 1000, .len = 20000, .buf = buf, .held = &f};
+    CHECK(stk_io_begin(s->ds, &req));
+    CHECK_INT(req.at, 512);
+    CHECK_INT(req.want, 41 * 512);
+    CHECK(req.data == buf + 488);
+    CHECK_INT(stk_io_step(s->ds, &req, -EINTR), STK_STEP_AGAIN);
+    CHECK_INT(stk_io_step(s->ds, &req, -EAGAIN), STK_STEP_AGAIN);
+    CHECK_INT(stk_io_step(s->ds, &req, 1024), STK_STEP_AGAIN);
+    CHECK_INT(stk_io_step(s->ds, &req, 100), STK_STEP_PLAIN); /* no place for a direct read */
+    CHECK_INT(req.got, 1124);
+    CHECK_INT(stk_io_step(s->ds, &req, 77), STK_STEP_AGAIN);
+    CHECK_INT(stk_io_step(s->ds, &req, 488 + 20000 - 1201), STK_STEP_DONE);
+    CHECK_INT(req.code, 0);
+    req.got = 1024;
+    req.buffered = false;
+    CHECK_INT(stk_io_step(s->ds, &req, -EINVAL), STK_STEP_PLAIN);
+    CHECK(f.refuses);
+    CHECK_INT(stk_io_step(s->ds, &req, -EIO), STK_STEP_DONE);
+    CHECK_INT(req.code, STK_E_SYS);
+    CHECK_INT(req.why->sys_errno, EIO);
+    CHECK_INT(req.why->offset, 512 + 1024);
+    CHECK_STR(req.why->what, "read: Input/output error");
+    CHECK(strstr(req.why->path, "f-00000.tfrecord") != NULL);
+    free(req.why);
+    free(buf);
+    close(fd);
+}
+
+static void names(const struct set *s)
+{
+    struct stk_io *io =
+        open_io(s->ds, &(struct engine){.kind = STK_IO_DIRECT, .no_uring = true}, 0);
+    CHECK_STR(stk_io_name(io), "direct");
+    CHECK_STR(stk_io_detail(io), "direct, threads");
+    CHECK_INT(stk_io_depth(io), 32);
+    stk_io_close(io);
+    io = open_io(s->ds, &(struct engine){.kind = STK_IO_URING, .no_uring = true}, 0);
+    CHECK_STR(stk_io_name(io), "threads");
+    CHECK_STR(stk_io_detail(io), "threads, io_uring cannot be used here");
+    stk_io_close(io);
+    io = open_io(s->ds, &(struct engine){.kind = STK_IO_MMAP}, 0);
+    CHECK_STR(stk_io_name(io), "mmap");
+    stk_io_close(io);
+}
+
+/* Maps and locks a file, so that it is in memory whatever else happens on the machine. */
+static void *lock_file(const struct set *s, unsigned i)
+{
+    char path[700];
+    set_path(path, sizeof path, "set", i);
+    int fd = open(path, O_RDONLY);
+    void *p = mmap(NULL, s->bytes[i].len, PROT_READ, MAP_SHARED | MAP_POPULATE, fd, 0);
+    CHECK(p != MAP_FAILED && mlock(p, s->bytes[i].len) == 0);
+    close(fd);
+    return p;
+}
+
+static void drop_file(const struct set *s, unsigned i, void *locked)
+{
+    char path[700];
+    munmap(locked, s->bytes[i].len);
+    set_path(path, sizeof path, "set", i);
+    int fd = open(path, O_RDONLY);
+    fsync(fd);
+    posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+    close(fd);
+}
+
+/* A dataset in memory would be read from the disk, or the other way round. */
+static void choosing(const struct set *s)
+{
+    struct stk_io_config cfg = {.cache_room = 1 << 30};
+    struct stk_io_choice c;
+    void *locked[8];
+    for (unsigned i = 0; i < s->nfiles; i++)
+        locked[i] = lock_file(s, i);
+    CHECK_INT(stk_io_probe(s->ds, &cfg, &c, NULL), 0);
+    CHECK(c.cached < 0 || c.cached >= 1);
+    if (c.cached >= 1)
+        CHECK_INT(c.kind, c.network ? STK_IO_THREADS : STK_IO_MMAP);
+    CHECK(strstr(c.reason, c.fs) != NULL);
+    for (unsigned i = 0; i < s->nfiles; i++)
+        drop_file(s, i, locked[i]);
+    CHECK_INT(stk_io_probe(s->ds, &cfg, &c, NULL), 0);
+    CHECK(strcmp(c.fs, "tmpfs") == 0 || c.cached < 0.9);
+    if (strcmp(c.fs, "ext4") == 0) {
+        CHECK_INT(c.kind, STK_IO_DIRECT);
+        CHECK_STR(c.reason, "ext4, 0 % of the data is in memory");
+    }
+    cfg.kind = STK_IO_THREADS;
+    CHECK_INT(stk_io_probe(s->ds, &cfg, &c, NULL), 0);
+    CHECK_INT(c.kind, STK_IO_THREADS);
+    CHECK_STR(c.reason, "");
+    struct stk_io *io = open_io(s->ds, &(struct engine){.kind = STK_IO_AUTO}, 0);
+    many_reads(s, io, 100, 10000);
+    stk_io_close(io);
+}
+
+static volatile sig_atomic_t others_faults;
+
+static void others_handler(int sig)
+{
+    (void)sig;
+    others_faults++;
+}
+
+/* A program's own handler of SIGBUS would be lost. */
+static void other_handlers(const struct set *s)
+{
+    struct sigaction old, now, mine = {.sa_handler = others_handler};
+    const struct engine e = {.kind = STK_IO_MMAP};
+    struct stk_io_req req;
+    sigaction(SIGBUS, &mine, &old);
+    struct stk_io *a = open_io(s->ds, &e, 2), *b = open_io(s->ds, &e, 2);
+    CHECK_INT(read_one(a, 0, 0, 10, &req), 0);
+    raise(SIGBUS);
+    CHECK_INT(others_faults, 1);
+    stk_io_close(a);
+    raise(SIGBUS);
+    CHECK_INT(others_faults, 2);
+    stk_io_close(b);
+    sigaction(SIGBUS, &old, &now);
+    CHECK(now.sa_handler == others_handler);
+}
+
+int main(void)
+{
+    static struct set s;
+    scratch_begin();
+    make_set(&s, "set", 5, 150000, 99991);
+    short_and_failed(&s);
+    names(&s);
+    choosing(&s);
+    other_handlers(&s);
+    drop_set(&s);
+    scratch_done();
+    return CHECK_DONE();
+}
