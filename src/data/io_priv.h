@@ -202,6 +202,7 @@ struct stk_io {
     uint64_t last_completed_ns;
     struct stk_io_list jobs; /* for the threads, kept back until the owner polls */
     unsigned njobs;
+    uint64_t resident; /* mapped requests in a row that were in memory */
     struct stk_io_list done; /* finished, to be reaped */
 
     /* What threads hand to the owner: */

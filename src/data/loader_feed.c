@@ -164,7 +164,7 @@ static struct batch *batch_of_slot(struct stk_loader *ld, struct stk_err *err, i
 static size_t measure_sample(const struct stretch *s, uint64_t *bytes)
 {
     const struct stk_fetch *f = &s->fetch;
-    bool block = s->ld->order.shuffle == STK_SHUFFLE_BLOCK;
+    bool block = s->ld->order.shuffle == STK_SHUFFLE_BLOCK || stk_io_maps(s->ld->io);
     size_t n = stk_fetch_count(f), room = 0;
     *bytes = 0;
     for (uint32_t i = stk_fetch_first(f, n - 1); i < stk_fetch_first(f, n); i++) {
