@@ -41,7 +41,17 @@ bool stk_image_is(const uint8_t *p, size_t n);
 int stk_image_size(struct stk_image *im, const uint8_t *p, size_t n, const struct stk_image_op *op,
                    uint32_t *width, uint32_t *height, struct stk_err *err);
 /* Decodes into out, which has room for exactly what stk_image_size() says. key: what random choices
- * are made from; the same key gives the same pixels, on any machine and thread. */
+ * are made from; the same key gives the same pixels, on any machine and thread.
+ *
+ * Pixels are Pillow's, to the bit where libjpeg is the same: full-quality decoding, antialiased
+ * bilinear resize, crops as torchvision makes them. Only where the part taken is at least four
+ * times as large as the result are JPEGs shrunk while they are decoded (then nearly all are within
+ * +-2). EXIF orientation, colour profiles and gamma are not applied, alpha is left out, 16 bits
+ * become the high 8 (Pillow clips 16-bit gray), CMYK is taken for inverted as Adobe writes it.
+ *
+ * STK_E_CORRUPT also for what libjpeg only warns of: data missing, cut off or replaced; whether a
+ * file was cut off is found whichever part is wanted. STK_E_UNSUPPORTED: over 2^28 pixels, 12-bit
+ * JPEG, no library. out holds anything after an error. */
 int stk_image_decode(struct stk_image *im, const uint8_t *p, size_t n,
                      const struct stk_image_op *op, uint64_t key, uint8_t *out, size_t out_size,
                      struct stk_err *err);
