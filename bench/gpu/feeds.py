@@ -130,7 +130,7 @@ class DataLoader:
         self.name = f"{self.decoder}, DataLoader, {workers} workers"
         self.loader = torch.utils.data.DataLoader(
             dataset, batch, shuffle=True, num_workers=workers, drop_last=True,
-            pin_memory=device.type == "cuda", persistent_workers=True, prefetch_factor=4)
+            pin_memory=device.type == "cuda", persistent_workers=True)
 
     def host(self):
         return iter(self.loader)

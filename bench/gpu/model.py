@@ -55,9 +55,11 @@ class Training:
         model = model.to(device, memory_format=torch.channels_last)
         self.model = torch.compile(model) if compiled else model
         self.loss = nn.CrossEntropyLoss().to(device)
-        more = {"fused": True} if device.type == "cuda" else {}
-        self.optimizer = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9, weight_decay=1e-4,
-                                         **more)
+        settings = {"lr": 0.1, "momentum": 0.9, "weight_decay": 1e-4}
+        try:
+            self.optimizer = torch.optim.SGD(model.parameters(), fused=True, **settings)
+        except (TypeError, RuntimeError):  # an older PyTorch
+            self.optimizer = torch.optim.SGD(model.parameters(), **settings)
         self.mean = torch.tensor([123.675, 116.28, 103.53], device=device).view(1, 3, 1, 1)
         self.scale = 1 / torch.tensor([58.395, 57.12, 57.375], device=device).view(1, 3, 1, 1)
 

@@ -152,8 +152,7 @@ def best_workers(args, meter, make):
     for count in counts:
         feed = make(count)
         batches = iter(feed)
-        # Workers begin with prefetch_factor batches each: past those it is steady.
-        rate, _ = meter.measure(batches, max(4, min(args.skip, 4 * count)), max(4, args.steps // 3))
+        rate, _ = meter.measure(batches, args.skip, max(1, args.steps // 3))
         say(f"{feed.name}: {rate:,.0f} images/s, to choose the number of workers")
         found.append((rate, count))
         batches.close()

@@ -2,46 +2,14 @@
  * threads; batches that outlive it; bad samples stopped at, skipped, replaced; a stop in the middle
  * and going on from its state. */
 #include "check.h"
-#include "scratch.h"
+#include "recordset.h"
 #include "data/dataset.h"
 #include "stoker.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #define N 1003
-
-static size_t make_sample(uint64_t i, uint8_t *p)
-{
-    size_t n = (size_t)(i * 37 % 3000);
-    for (size_t k = 0; k < n; k++)
-        p[k] = (uint8_t)(i * 7 + k);
-    return n;
-}
-
-static const char *make_set(const char *name, bool gzip)
-{
-    struct stk_buf b = STK_BUF_INIT, z = STK_BUF_INIT;
-    uint8_t bytes[3000];
-    for (int file = 0; file < 3; file++) {
-        char path[64];
-        stk_buf_reset(&b);
-        for (uint64_t i = (uint64_t)file * N / 3; i < (uint64_t)(file + 1) * N / 3; i++)
-            scratch_record(&b, bytes, make_sample(i, bytes));
-        snprintf(path, sizeof path, "%s/%d.tfrecord%s", name, file, gzip ? ".gz" : "");
-        if (gzip) {
-            uLongf n = compressBound(b.len);
-            stk_buf_reset(&z);
-            compress2(stk_buf_extend(&z, n), &n, b.data, b.len, 1);
-            z.len = n;
-        }
-        scratch_file(path, gzip ? z.data : b.data, gzip ? z.len : b.len);
-    }
-    stk_buf_release(&b);
-    stk_buf_release(&z);
-    return scratch_path(name);
-}
 
 static struct stk_dataset *open_set(const char *path)
 {
@@ -268,7 +236,7 @@ static void test_vanishing(void)
         for (int how = 0; how < 2; how++) {
             char name[32], file[300];
             snprintf(name, sizeof name, "vanish%u%d", e, how);
-            const char *path = make_set(name, false);
+            const char *path = make_set(name, N, 3, false);
             snprintf(file, sizeof file, "%s/2.tfrecord", path);
             struct stk_dataset *ds = open_set(path);
             struct stk_loader_options o = {.batch = 4,
@@ -295,7 +263,7 @@ static void test_vanishing(void)
 int main(void)
 {
     scratch_begin();
-    const char *plain = make_set("plain", false), *gz = make_set("gz", true);
+    const char *plain = make_set("plain", N, 3, false), *gz = make_set("gz", N, 3, true);
     test_every_way(plain);
     test_every_way(gz);
     test_keeping(plain);

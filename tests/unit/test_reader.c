@@ -1,24 +1,14 @@
 /* test_reader.c - reading by the index: the right bytes in any order and from several threads, one
  * damaged sample without its neighbours, files that changed noticed. */
 #include "check.h"
-#include "scratch.h"
+#include "recordset.h"
 #include "data/reader.h"
 
 #include <pthread.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #define N 500
-
-/* Sample i: some length, all bytes derived from i. */
-static size_t make_sample(uint64_t i, uint8_t *p)
-{
-    size_t n = (size_t)(i * 37 % 3000);
-    for (size_t k = 0; k < n; k++)
-        p[k] = (uint8_t)(i * 7 + k);
-    return n;
-}
 
 static bool is_sample(const struct stk_sample *s, uint64_t i)
 {
@@ -26,30 +16,6 @@ static bool is_sample(const struct stk_sample *s, uint64_t i)
     size_t n = make_sample(i, want);
     const struct stk_value *v = stk_sample_get(s, "data");
     return v && v->size == n && (!n || memcmp(v->data, want, n) == 0);
-}
-
-/* N records in two files; gzip: compressed. */
-static const char *make_set(const char *name, bool gzip)
-{
-    struct stk_buf b = STK_BUF_INIT, z = STK_BUF_INIT;
-    uint8_t bytes[3000];
-    for (int file = 0; file < 2; file++) {
-        char path[64];
-        stk_buf_reset(&b);
-        for (uint64_t i = (uint64_t)file * N / 2; i < (uint64_t)(file + 1) * N / 2; i++)
-            scratch_record(&b, bytes, make_sample(i, bytes));
-        snprintf(path, sizeof path, "%s/%d.tfrecord%s", name, file, gzip ? ".gz" : "");
-        if (gzip) {
-            uLongf n = compressBound(b.len);
-            stk_buf_reset(&z);
-            compress2(stk_buf_extend(&z, n), &n, b.data, b.len, 1);
-            z.len = n;
-        }
-        scratch_file(path, gzip ? z.data : b.data, gzip ? z.len : b.len);
-    }
-    stk_buf_release(&b);
-    stk_buf_release(&z);
-    return scratch_path(name);
 }
 
 static struct stk_dataset *open_set(const char *path)
@@ -208,16 +174,16 @@ int main(void)
     scratch_begin();
     char path[600];
     for (int gzip = 0; gzip < 2; gzip++) {
-        snprintf(path, sizeof path, "%s", make_set(gzip ? "packed" : "plain", gzip));
+        snprintf(path, sizeof path, "%s", make_set(gzip ? "packed" : "plain", N, 2, gzip));
         struct stk_dataset *ds = open_set(path);
         batches(ds);
         threads(ds);
         samples_outlive_reads(ds);
         stk_dataset_close(ds);
     }
-    snprintf(path, sizeof path, "%s", make_set("bad", false));
+    snprintf(path, sizeof path, "%s", make_set("bad", N, 2, false));
     one_bad_sample(path);
-    snprintf(path, sizeof path, "%s", make_set("changed", false));
+    snprintf(path, sizeof path, "%s", make_set("changed", N, 2, false));
     changed_files(path);
     scratch_done();
     return CHECK_DONE();
