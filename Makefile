@@ -18,6 +18,8 @@ MESON_FLAGS ?=
 FUZZ_SECONDS ?= 60
 ARGS ?=
 
+BENCH = gen jpeg load open pread
+
 DIRS = --prefix "$(abspath $(PREFIX))" --libdir "$(LIBDIR)"
 
 all:
@@ -42,7 +44,7 @@ fuzz:
 
 bench: all
 	@tools/setup --quiet bench
-	@ninja -C $(BUILD) --quiet bench/bench_gen bench/bench_open
+	@ninja -C $(BUILD) --quiet $(BENCH:%=bench/bench_%)
 	@STOKER_BUILD=$(BUILD) bench/run $(ARGS)
 
 install: all

@@ -80,6 +80,17 @@ def find_cold_how():
         return FADVISE
 
 
+def device_read_bytes(path):
+    """Bytes the device under `path` has given since boot, to anyone; None where there is no such
+    counter (a network or stacked file system)."""
+    device = os.stat(path).st_dev
+    try:
+        stat = pathlib.Path(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}/stat").read_text()
+    except OSError:
+        return None
+    return int(stat.split()[2]) * 512
+
+
 def files_below(path):
     if path.is_file():
         yield path

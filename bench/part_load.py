@@ -3,8 +3,8 @@
 import os
 import shutil
 
-from common import (GEN, LOAD, MIB, PREAD, STOKER, Failed, interleaved, measured, median, spread,
-                    table, timed)
+from common import (GEN, LOAD, MIB, PREAD, STOKER, Failed, device_read_bytes, interleaved, measured,
+                    median, spread, table, timed)
 
 SAMPLE_MIN, SAMPLE_MAX = 80000, 140000  # an ImageNet JPEG is about 110 KB
 FIO_SAMPLE = "112k"  # direct reads come in units of 4 KiB: the next size above
@@ -28,15 +28,24 @@ def fio_engine():
     return None
 
 
-def fio(file, engine, rw, block):
+def fio(file, engine, rw, block, fixed):
     size = file.stat().st_size
+    more = ["--fixedbufs", "--registerfiles"] if fixed else []
 
     def once():
         found = measured("fio", "--name=read", f"--filename={file}", f"--rw={rw}", f"--bs={block}",
                          f"--iodepth={DEPTH}", f"--ioengine={engine}", "--direct=1", "--readonly",
-                         "--allow_file_create=0", "--randseed=1", "--output-format=json")
+                         "--allow_file_create=0", "--randseed=1", "--output-format=json", *more)
         return size / found["jobs"][0]["read"]["bw_bytes"]
     return once
+
+
+def fios(file, engine, rw, blocks):
+    """fio's ways: registered buffers make a difference of a third, so both are tried."""
+    ways = (False, True) if engine == "io_uring" else (False,)
+    return {f"fio, {'random' if rw == 'randread' else 'in order'}, {block}"
+            + (", fixed buffers" if fixed else ""): fio(file, engine, rw, block, fixed)
+            for block in blocks for fixed in ways}
 
 
 def pread(file, read_bytes, rounds=1, pin=()):
@@ -65,22 +74,38 @@ def command(path, *options):
     return once
 
 
-def with_cache(bench, state, paths, contestants):
-    """The same contestants, the cache put into `state` before each run."""
-    def prepared(once):
+class Race:
+    """Contestants in turn, the cache put into `state` before each run; counts the device's bytes."""
+
+    def __init__(self, bench, state, paths, contestants):
+        self.bench, self.state, self.paths = bench, state, paths
+        self.device = {name: [] for name in contestants}
+        self.times = interleaved({name: self.prepared(name, once)
+                                  for name, once in contestants.items()}, bench.repeats)
+
+    def prepared(self, name, once):
         def run():
-            bench.in_state(state, paths)
-            return once()
+            self.bench.in_state(self.state, self.paths)
+            before = device_read_bytes(self.bench.dir)
+            seconds = once()
+            if before is not None:
+                self.device[name].append(device_read_bytes(self.bench.dir) - before)
+            return seconds
         return run
-    return {name: prepared(once) for name, once in contestants.items()}
 
+    def median(self, name):
+        return median(self.times[name])
 
-def show(title, size, times, against):
-    """A table of rates; the last column: the rate as a share of that of `against`."""
-    limit = median(times[against])
-    table([title, "median s", "range s", "MB/s", f"of {against}"],
-          [[name, f"{median(t):.2f}", spread(t), f"{size / median(t) / 1e6:,.0f}",
-            f"{limit / median(t):.1%}"] for name, t in times.items()])
+    def best(self, prefix):
+        return min((n for n in self.times if n.startswith(prefix)), key=self.median)
+
+    def show(self, title, size, against):
+        """A table of rates; the last column: the rate as a share of that of `against`."""
+        limit = self.median(against)
+        table([title, "median s", "range s", "MB/s", "MB from the device", f"of {against}"],
+              [[name, f"{median(t):.2f}", spread(t), f"{size / median(t) / 1e6:,.0f}",
+                f"{median(self.device[name]) / 1e6:,.0f}" if self.device[name] else "?",
+                f"{limit / median(t):.1%}"] for name, t in self.times.items()])
 
 
 def claim(bench, what, share, wanted):
@@ -103,48 +128,46 @@ def cold(bench, folder, file, result):
         print("load: fio is not installed or cannot run: nothing to compare cold reads with\n")
         return
     size = file.stat().st_size
-    # Without a seed each run has the same order; that is so for fio too.
-    sequential = Loader(folder, "-s", "none")
-    runs = {f"fio, direct, 1 MiB, depth {DEPTH}": fio(file, engine, "read", "1m"),
-            f"fio, direct, 4 MiB, depth {DEPTH}": fio(file, engine, "read", "4m"),
-            "stoker, C API, in order": sequential,
-            "stoker load, in order": command(folder, "--shuffle", "none"),
-            "stoker, C API, block shuffle": Loader(folder, "-s", "block"),
-            "pread loop, buffered, 256 KiB": pread(file, 256 << 10)}
-    times = interleaved(with_cache(bench, "cold", [folder], runs), bench.repeats)
-    best = min((n for n in times if n.startswith("fio")), key=lambda n: median(times[n]))
-    show(f"sequential, cold ({engine})", size, times, best)
+    ours, shuffled, block = (Loader(folder, "-s", how) for how in ("none", "global", "block"))
+    race = Race(bench, "cold", [folder], {
+        **fios(file, engine, "read", ("1m", "4m")), "stoker, C API, in order": ours,
+        "stoker load, in order": command(folder, "--shuffle", "none"),
+        "stoker, C API, block shuffle": block,
+        "pread loop, buffered, 256 KiB": pread(file, 256 << 10)})
+    best = race.best("fio")
+    race.show(f"in order, cold; fio: direct, {engine}, depth {DEPTH}", size, best)
     for name in ("stoker, C API, in order", "stoker load, in order"):
-        claim(bench, f"cold, sequential, of fio's best ({name})", median(times[best]) / median(times[name]),
-              0.95)
+        claim(bench, f"cold, in order, of fio's best ({name})", race.median(best) / race.median(name), 0.95)
     claim(bench, "cold, block shuffle, of in order",
-          median(times["stoker, C API, in order"]) / median(times["stoker, C API, block shuffle"]), 0.95)
+          race.median("stoker, C API, in order") / race.median("stoker, C API, block shuffle"), 0.95)
 
-    shuffled = Loader(folder, "-s", "global", "-q", DEPTH)
-    name = f"fio, direct, random {FIO_SAMPLE}, depth {DEPTH}"
-    runs = {name: fio(file, engine, "randread", FIO_SAMPLE),
-            f"stoker, C API, global shuffle, depth {DEPTH}": shuffled,
-            "stoker, C API, global shuffle, its own depth": Loader(folder, "-s", "global")}
-    random = interleaved(with_cache(bench, "cold", [folder], runs), bench.repeats)
-    show(f"random samples of about 110 KB, cold ({engine})", size, random, name)
-    ours = median(random[f"stoker, C API, global shuffle, depth {DEPTH}"])
-    claim(bench, f"cold, global shuffle, of fio random {FIO_SAMPLE}", median(random[name]) / ours, 0.9)
-    result["cold"] = {"sequential_s": times, "random_s": random, "fio_engine": engine,
-                      "sequential": sequential.said, "global": shuffled.said}
+    fixed_depth = Loader(folder, "-s", "global", "-q", DEPTH)
+    random = Race(bench, "cold", [folder], {
+        **fios(file, engine, "randread", (FIO_SAMPLE,)),
+        f"stoker, C API, global shuffle, depth {DEPTH}": fixed_depth,
+        "stoker, C API, global shuffle, its own depth": shuffled})
+    best = random.best("fio")
+    random.show(f"random samples of about 110 KB, cold; fio: direct, {engine}, depth {DEPTH}", size, best)
+    claim(bench, f"cold, global shuffle, of fio's best random {FIO_SAMPLE}",
+          random.median(best) / random.median(f"stoker, C API, global shuffle, depth {DEPTH}"), 0.9)
+    result["cold"] = {"fio_engine": engine, "in_order_s": race.times, "in_order_device_bytes": race.device,
+                      "random_s": random.times, "random_device_bytes": random.device,
+                      "in_order": ours.said, "block": block.said, "global": fixed_depth.said,
+                      "global_own_depth": shuffled.said}
 
 
 def warm(bench, folder, file, pin, result):
     rounds = 3
     loader = Loader(folder, "-s", "none", "-t", 1, epochs=rounds, pin=pin)
     unchecked = Loader(folder, "-s", "none", "-t", 1, "-u", epochs=rounds, pin=pin)
-    runs = {"pread loop, 1 MiB, one buffer": pread(file, MIB, rounds, pin),
-            "stoker, C API, CRC checked": loader,
-            "stoker, C API, CRC not checked": unchecked}
-    times = interleaved(with_cache(bench, "warm", [folder], runs), bench.repeats)
-    show("sequential, warm, one core", file.stat().st_size, times, "pread loop, 1 MiB, one buffer")
-    share = median(times["pread loop, 1 MiB, one buffer"]) / median(times["stoker, C API, CRC checked"])
-    claim(bench, "warm, CRC checked, of a pread loop on the same core", share, 0.8)
-    result["warm"] = {"seconds": times, "loader": loader.said}
+    limit = "pread loop, 1 MiB, one buffer"
+    race = Race(bench, "warm", [folder], {limit: pread(file, MIB, rounds, pin),
+                                          "stoker, C API, CRC checked": loader,
+                                          "stoker, C API, CRC not checked": unchecked})
+    race.show("in order, warm, one core", file.stat().st_size, limit)
+    claim(bench, "warm, CRC checked, of a pread loop on the same core",
+          race.median(limit) / race.median("stoker, C API, CRC checked"), 0.8)
+    result["warm"] = {"seconds": race.times, "loader": loader.said}
 
 
 def small(bench, pin, result):
@@ -155,7 +178,7 @@ def small(bench, pin, result):
                                                     epochs=4, pin=pin)
                    for batch in (32, 256)
                    for name, more in (("CRC checked", ()), ("CRC not checked", ("-u",)))}
-    times = interleaved(with_cache(bench, "warm", [folder], contestants), bench.repeats)
+    times = Race(bench, "warm", [folder], contestants).times
     for name, t in times.items():
         rate = contestants[name].said["samples"] / contestants[name].epochs / median(t)
         rows.append([name, f"{rate / 1e6:.2f}", f"{median(t):.3f}", spread(t)])

@@ -167,13 +167,18 @@ static void batch_free(PyObject *self)
     stk_py_del(self);
 }
 
+/* A sample without the field has no bytes at all. */
 static PyObject *text_of(const struct stk_span *s)
 {
+    if (!s->data)
+        return Py_BuildValue("");
     return stk_py_text(s->data, s->size);
 }
 
 static PyObject *json_of(const struct stk_span *s)
 {
+    if (!s->data)
+        return Py_BuildValue("");
     struct stk_value v = {.kind = STK_JSON, .data = s->data, .size = s->size};
     return stk_py_value(&v, NULL, true);
 }

@@ -2,7 +2,9 @@
 
 import atexit
 import json
+import operator
 import os
+import threading
 import weakref
 
 from stoker import _stoker
@@ -29,6 +31,13 @@ def _choice(what, value, table):
         return table[value]
     except (KeyError, TypeError):
         raise UsageError(f"{what}={value!r}: it is one of {', '.join(table)}") from None
+
+
+def _number(what, value, least, bits):
+    value = operator.index(value)
+    if not least <= value < 1 << bits:
+        raise UsageError(f"{what}={value}: it is {least} to 2^{bits} - 1")
+    return value
 
 
 class Batch:
@@ -161,29 +170,29 @@ class Loader:
                  on_error="stop", rank=None, world=None, decode=None, fields=None, keys=False,
                  io=None, threads=0, memory=None, depth=0, read=None, block=None,
                  window=None, check=True, state=None, **dataset_options):
-        if batch < 1:
-            raise UsageError(f"batch={batch}: at least 1")
         if (rank is None) != (world is None):
             raise UsageError("rank and world: both or none")
         if shuffle is True or shuffle is False:
             shuffle = "block" if shuffle else "none"
         self._options = {
-            "batch": batch, "shuffle": _choice("shuffle", shuffle, SHUFFLE), "seed": seed,
-            "last": _choice("last", last, LAST), "decode": decode, "io": io, "threads": threads,
-            "on_error": _choice("on_error", on_error, ON_ERROR), "memory": memory, "depth": depth,
-            "read": read, "block": block, "window": window, "keys": keys,
+            "batch": _number("batch", batch, 1, 32), "seed": _number("seed", seed, 0, 64),
+            "shuffle": _choice("shuffle", shuffle, SHUFFLE), "last": _choice("last", last, LAST),
+            "on_error": _choice("on_error", on_error, ON_ERROR), "decode": decode, "io": io,
+            "threads": _number("threads", threads, 0, 32), "depth": _number("depth", depth, 0, 32),
+            "memory": memory, "read": read, "block": block, "window": window, "keys": keys,
             "trust": not check}
         if fields is not None:
             names = (fields,) if isinstance(fields, str) else fields
             self._options["fields"] = tuple(n.encode("utf-8", "surrogateescape") for n in names)
         self.batch = batch
         self._last_epoch = None if epochs is None else epoch + epochs
-        self._rank = None if rank is None else (rank, world)
+        self._rank = None if rank is None else (_number("rank", rank, 0, 32),
+                                                _number("world", world, 1, 32))
         self._own = not isinstance(data, Dataset)
         self.dataset = Dataset(data, **dataset_options) if self._own else data
         if dataset_options and not self._own:
             raise TypeError(f"options of the dataset: {', '.join(dataset_options)}")
-        self._begin(epoch, None)
+        self._begin(_number("epoch", epoch, 0, 64), None)
         self._running, self._pid, self._closed = None, os.getpid(), False
         if state is not None:
             self.load_state(state)
@@ -195,7 +204,7 @@ class Loader:
         self._epoch = epoch
         self._resume = state
         self._given = 0  # batches of this epoch
-        self._turn = None  # the iteration that may ask for batches
+        self._turn = None  # mark of the iteration that may ask for batches
 
     @property
     def epoch(self):
@@ -204,6 +213,7 @@ class Loader:
 
     def set_epoch(self, epoch):
         """The next `for` gives this epoch. Nothing changes where that is so already."""
+        epoch = _number("epoch", epoch, 0, 64)
         if epoch != self._epoch or self._given:
             self._stop()
             self._begin(epoch, None)
@@ -257,8 +267,8 @@ class Loader:
             self._stop()
             self._begin(self._epoch + 1, None)
         self._start()
-        self._turn = turn = _Iteration(self)
-        return turn
+        self._turn = object()
+        return _Iteration(self, self._turn)
 
     def _next(self, turn):
         if turn is not self._turn:
@@ -307,20 +317,21 @@ class Loader:
 
 
 class _Iteration:
-    """What a `for` asks for batches."""
+    """What a `for` asks for batches. Threads may share one."""
 
-    __slots__ = ("_loader",)
+    __slots__ = ("_loader", "_turn", "_lock")
 
-    def __init__(self, loader):
-        self._loader = loader
+    def __init__(self, loader, turn):
+        self._loader, self._turn, self._lock = loader, turn, threading.RLock()
 
     def __iter__(self):
         return self
 
     def __next__(self):
-        if self._loader is not None:
-            batch = self._loader._next(self)
-            if batch is not None:
-                return batch
-            self._loader = None
+        with self._lock:
+            if self._loader is not None:
+                batch = self._loader._next(self._turn)
+                if batch is not None:
+                    return batch
+                self._loader = None
         raise StopIteration

@@ -159,7 +159,7 @@ static int check_whole(struct parser *p, const char *text)
 static int read_items(struct parser *p, const char *text)
 {
     const char *s = text + strlen("image");
-    if (*s != ':' && *s != '\0')
+    if (*s != ':' && *s != ',' && *s != '\0')
         return wrong(p, text, strlen(text), "unknown");
     while (*s) {
         size_t n = strcspn(++s, ",");

@@ -447,24 +447,25 @@ static void submit_some(struct stk_loader *ld)
     }
 }
 
-/* Builds stretches and queues their reads until the engine is busy or something runs out. */
+/* Builds stretches and hands their reads to the engine until it is busy or something runs out. One
+ * more is built ahead, but gets its memory only when its first read can begin. */
 static int build_some(struct stk_loader *ld, struct stk_err *err)
 {
     int rc = 1;
-    while (rc > 0 && !(ld->submit_first && !stk_io_free_slots(ld->io))) {
+    while (rc > 0) {
         rc = 0;
+        submit_some(ld);
         if (!ld->built)
             ld->built = build(ld, err, &rc);
-        if (!ld->built)
+        if (!ld->built || ld->submit_first || !stk_io_free_slots(ld->io))
             return rc < 0 ? rc : 0;
         rc = give_memory(ld, ld->built, err);
         if (rc > 0) {
             queue_reads(ld, ld->built);
             ld->built = NULL;
-            submit_some(ld);
         }
     }
-    return rc < 0 ? rc : 0;
+    return rc;
 }
 
 static bool stopping(struct stk_loader *ld, bool hungry)
