@@ -103,6 +103,7 @@ static PyObject *rank(PyObject *self, PyObject *unused)
 static PyMethodDef functions[] = {
     {"set_hooks", METHOD(set_hooks), METH_VARARGS | METH_KEYWORDS, NULL},
     {"rank", rank, METH_NOARGS, NULL},
+    {"merge_states", stk_py_merge_states, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };
 

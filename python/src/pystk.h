@@ -95,6 +95,10 @@ void *stk_py_pool_alloc(void *pool, size_t size);
 void stk_py_pool_free(void *pool, void *p, size_t size);
 int stk_py_pool_init(PyObject *module);
 
+/* ---- state.c: merge_states((text, ...)) -> text ---- */
+
+PyObject *stk_py_merge_states(PyObject *self, PyObject *texts);
+
 /* ---- loader.c, batch.c ---- */
 
 struct stk_py_batch {

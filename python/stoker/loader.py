@@ -221,12 +221,19 @@ class Loader:
     def state(self):
         """Where it is, as a short text: a loader with `state=` goes on with the next batch.
 
-        The number of ranks, the batch size and the settings for speed may be others then.
+        The number of ranks, the batch size and the settings for speed may be others then; seed
+        and shuffle are those of the state.
         """
         return self._start().state()
 
     def load_state(self, state):
-        """Goes on from `state` at the next `for`, with the rest of that epoch."""
+        """Goes on from `state` at the next `for`, with the rest of that epoch.
+
+        A list of the states of all ranks is needed only where samples were skipped
+        (on_error="skip") and the number of ranks is another now.
+        """
+        if not isinstance(state, str):
+            state = _stoker.merge_states(tuple(state))
         try:
             epoch = json.loads(state)["epoch"]
         except (ValueError, KeyError, TypeError):

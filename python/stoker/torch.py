@@ -31,10 +31,18 @@ def rank():
 def tensor(array):
     """An array as a tensor: the same memory, unless PyTorch cannot take it as it is."""
     if isinstance(array, _stoker.Array):
-        return torch.from_dlpack(array.copy() if array.readonly else array)
+        return _tensor_without_numpy(array)
     if array.dtype.name in WIDER and not hasattr(torch, array.dtype.name):
         array = array.astype(WIDER[array.dtype.name])
     return torch.from_numpy(array if array.flags.writeable else array.copy())
+
+
+def _tensor_without_numpy(array):
+    old = not hasattr(torch, "uint16")  # its DLPack knows neither these types nor bool
+    if old and (array.dtype in WIDER or array.dtype == "bool"):
+        dtype = getattr(torch, WIDER.get(array.dtype, "bool"))
+        return torch.tensor(array.tolist(), dtype=dtype).reshape(array.shape)
+    return torch.from_dlpack(array.copy() if array.readonly else array)
 
 
 def _is_array(value):

@@ -429,6 +429,29 @@ int stk_index_slices(const struct stk_index *idx, uint64_t s, struct stk_buf *ou
     }
 }
 
+bool stk_index_prefetch(const struct stk_index *idx, uint64_t s)
+{
+    const struct stk_segment *seg = stk_index_segment(idx, s);
+    if (!seg || seg->kind == STK_SEG_COLUMNS)
+        return false; /* computed, not looked up */
+    enum stk_table t = seg->kind == STK_SEG_WHOLE ? STK_T_EXTENTS : STK_T_ROWS;
+    uint64_t i = (t == STK_T_EXTENTS ? seg->first_extent : seg->first) + (s - seg->first_sample);
+    if (i >= stk_index_count(idx, t))
+        return false;
+    const uint8_t *tables = (const uint8_t *)idx->h + STK_INDEX_TABLES;
+    const uint8_t *p = (const uint8_t *)idx->table[t] + i * elem_size[t];
+    uint64_t block = (uint64_t)(p - tables) / STK_INDEX_BLOCK;
+    if (atomic_load_explicit(&idx->seen[block], memory_order_relaxed))
+        return false;
+    /* The block, from the page it begins in to that it ends in. */
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t from = (uintptr_t)(tables + block * STK_INDEX_BLOCK) & ~(page - 1);
+    uintptr_t end = (uintptr_t)(tables + (block + 1) * STK_INDEX_BLOCK);
+    uintptr_t last = (uintptr_t)idx->h + idx->mapped;
+    (void)madvise((void *)from, (end < last ? end : last) - from, MADV_WILLNEED);
+    return true;
+}
+
 int stk_index_sample_bytes(const struct stk_index *idx, uint64_t s, uint64_t *bytes,
                            struct stk_err *err)
 {

@@ -209,6 +209,9 @@ const struct stk_segment *stk_index_segment(const struct stk_index *idx, uint64_
 /* A sample's key, borrowed; length 0 when the index keeps none. */
 int stk_index_key(const struct stk_index *idx, uint64_t s, const char **key, size_t *len,
                   struct stk_err *err);
+/* Asks the system for the part of the index that tells where sample s is. True: it had not been
+ * looked at before. */
+bool stk_index_prefetch(const struct stk_index *idx, uint64_t s);
 /* Appends the slices of sample s, in order, to out (struct stk_slice each). */
 int stk_index_slices(const struct stk_index *idx, uint64_t s, struct stk_buf *out,
                      struct stk_err *err);

@@ -7,7 +7,9 @@
 
 #include <stdlib.h>
 
-#define REAP 64
+#define REAP            64
+#define PREFETCH        256 /* samples whose place in the index is asked for ahead */
+#define STRETCH_SAMPLES 4096 /* tiny ones are not planned by the ten thousand before any is read */
 
 void stk_feed_wake(struct stk_loader *ld)
 {
@@ -225,13 +227,17 @@ static int add_slot(struct stk_loader *ld, struct stretch *s, struct stk_err *er
     return 1;
 }
 
-/* Slots from here to the end of the window: samples of a window are read together. */
-static uint64_t slots_of_window(const struct stk_loader *ld)
+/* Slots a stretch may have from here on: to the end of the window, whose samples are read together;
+ * but the very first one has just the first batch, which somebody waits for, and the second is not
+ * so large that planning it takes long either. */
+static uint64_t most_slots(const struct stk_loader *ld)
 {
     const struct stk_plan *p = &ld->plan[ld->feed_epoch % 2];
     uint64_t first, end, k = p->first + p->given + ld->feed_slot;
+    if (ld->nbuilt < 2)
+        return ld->o.batch * (ld->nbuilt ? 4u : 1u);
     if (ld->order.shuffle != STK_SHUFFLE_BLOCK || k >= p->left)
-        return UINT64_MAX;
+        return STRETCH_SAMPLES;
     uint64_t at = stk_plan_position(p, k);
     stk_order_window(&p->order, at, &first, &end);
     return end - at;
@@ -341,6 +347,20 @@ int stk_stretch_plan(struct stretch *s, struct stk_err *err)
     return rc;
 }
 
+/* Has the parts of the index that the next samples need brought in all at once, not one after the
+ * other as they are looked at. Costs nothing when they are there. */
+static void prefetch_index(struct stk_loader *ld)
+{
+    const struct stk_plan *p = &ld->plan[ld->feed_epoch % 2];
+    uint64_t end = ld->feed_slot + PREFETCH < p->slots ? ld->feed_slot + PREFETCH : p->slots;
+    bool repeat, cold = false;
+    if (ld->order.shuffle == STK_SHUFFLE_NONE || ld->index_warm)
+        return;
+    for (uint64_t s = ld->feed_slot; s < end; s++)
+        cold = stk_index_prefetch(&ld->ds->index, stk_plan_sample(p, s, &repeat)) || cold;
+    ld->index_warm = !cold && ld->nbuilt > 64;
+}
+
 /* A stretch of slots, not larger than is good. NULL: nothing can be fed now (*rc: trouble). */
 static struct stretch *build(struct stk_loader *ld, struct stk_err *err, int *rc)
 {
@@ -350,15 +370,17 @@ static struct stretch *build(struct stk_loader *ld, struct stk_err *err, int *rc
         return NULL;
     }
     uint64_t n = 0, max = 0, epoch = 0;
+    prefetch_index(ld);
     do {
         *rc = add_slot(ld, s, err);
         if (*rc == 1 && n == 0) {
             ld->feed_slot--; /* the window of the slot just added */
-            max = slots_of_window(ld);
+            max = most_slots(ld);
             ld->feed_slot++;
             epoch = ld->feed_epoch;
         }
     } while (*rc == 1 && ++n < max && s->need < ld->stretch_bytes && epoch == ld->feed_epoch);
+    ld->nbuilt += n > 0;
     if (*rc >= 0 && n)
         *rc = stk_stretch_plan(s, err);
     if (*rc >= 0 && n)
@@ -447,23 +469,21 @@ static void submit_some(struct stk_loader *ld)
     }
 }
 
-/* Builds stretches and hands their reads to the engine until it is busy or something runs out. One
- * more is built ahead, but gets its memory only when its first read can begin. */
-static int build_some(struct stk_loader *ld, struct stk_err *err)
+/* Builds a stretch and hands its reads to the engine. 1: done; 0: the engine is busy, or something
+ * has run out. One is built ahead, but gets its memory only when its first read can begin. */
+static int build_one(struct stk_loader *ld, struct stk_err *err)
 {
-    int rc = 1;
-    while (rc > 0) {
-        rc = 0;
+    int rc = 0;
+    submit_some(ld);
+    if (!ld->built)
+        ld->built = build(ld, err, &rc);
+    if (!ld->built || ld->submit_first || !stk_io_free_slots(ld->io))
+        return rc < 0 ? rc : 0;
+    rc = give_memory(ld, ld->built, err);
+    if (rc > 0) {
+        queue_reads(ld, ld->built);
+        ld->built = NULL;
         submit_some(ld);
-        if (!ld->built)
-            ld->built = build(ld, err, &rc);
-        if (!ld->built || ld->submit_first || !stk_io_free_slots(ld->io))
-            return rc < 0 ? rc : 0;
-        rc = give_memory(ld, ld->built, err);
-        if (rc > 0) {
-            queue_reads(ld, ld->built);
-            ld->built = NULL;
-        }
     }
     return rc;
 }
@@ -485,14 +505,14 @@ void *stk_feed_main(void *loader)
     int rc = 0;
     /* Being hungry is said before looking for what there is: so nothing given back is missed. */
     while (!stopping(ld, true)) {
-        if (rc == 0)
-            rc = build_some(ld, &why);
+        if (rc >= 0)
+            rc = build_one(ld, &why);
         if (rc < 0 && rc != STK_E_STOPPED) {
             set_fatal(ld, rc, &why);
             rc = STK_E_STOPPED;
         }
-        submit_some(ld);
-        size_t n = stk_io_reap(ld->io, done, REAP, true);
+        /* What is finished goes on before more is planned: somebody may wait for it. */
+        size_t n = stk_io_reap(ld->io, done, REAP, rc <= 0);
         for (size_t i = 0; i < n; i++)
             complete(ld, done[i]);
     }

@@ -179,6 +179,8 @@ struct stk_loader {
     /* The feeder's: */
     uint64_t feed_epoch, feed_slot;
     struct batch *feed_batch;
+    uint64_t nbuilt; /* stretches */
+    bool index_warm; /* all of it that is asked for was looked at before */
     struct stretch *built; /* waits for memory */
     struct stretch *submit_first, **submit_last;
     /* The caller's: */

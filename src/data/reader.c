@@ -242,7 +242,7 @@ int stk_reader_batch(struct stk_reader *r, const uint64_t *ids, size_t n, struct
     if (rc == 0)
         rc = stk_fetch_sort(&r->fetch, err);
     /* Twice over the same runs: once to know how much memory, once to read. */
-    uint64_t total, from, to;
+    uint64_t total = 0, from, to;
     if (rc == 0)
         rc = batch_bytes(r, &total, err);
     if (rc == 0 && total > BATCH_MAX) {

@@ -232,6 +232,24 @@ def test_resume_with_more_ranks(table):
     assert sorted(seen) == list(range(N))
 
 
+def test_states_of_all_ranks(damaged):
+    """Where ranks skipped samples, their states together say what is left."""
+    loaders = [stoker.Loader(damaged, batch=5, seed=1, rank=r, world=2, on_error="skip")
+               for r in range(2)]
+    seen = []
+    for loader in loaders:
+        batches = iter(loader)
+        seen += [x for _ in range(8) for x in next(batches).ids.tolist()]
+    states = [loader.state() for loader in loaders]
+    for r in range(3):
+        again = stoker.Loader(damaged, batch=4, rank=r, world=3, state=states, on_error="skip",
+                              last="short")
+        seen += [int(i) for b in again for i in b.ids[~b.repeats]]
+    assert len(seen) == len(set(seen)) and set(range(100)) - set(seen) <= {30, 60}
+    with pytest.raises(stoker.Error):
+        stoker.Loader(damaged, state=[states[0], "{}"])
+
+
 def test_states_are_checked(table, records):
     """A state of something else is refused before training goes wrong."""
     for wrong in ("", "{}", "null", "[1]", '{"epoch": 3}'):

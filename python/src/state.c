@@ -1,0 +1,65 @@
+/*
+ * state.c - the states of all ranks of one moment put together, to go on with another number of
+ * them. They differ only where ranks had to skip samples.
+ */
+#include "pystk.h"
+#include "data/plan.h"
+
+#include <stdlib.h>
+
+/* Reads n states. Those that were read are the caller's to release, also on error. */
+static int read_states(PyObject *texts, struct stk_state *state, Py_ssize_t n, Py_ssize_t *done,
+                       struct stk_err *err)
+{
+    int rc = 0;
+    for (*done = 0; rc == 0 && *done < n;) {
+        PyObject *bytes = PyUnicode_AsUTF8String(PyTuple_GetItem(texts, *done));
+        char *text;
+        Py_ssize_t len;
+        if (!bytes || PyBytes_AsStringAndSize(bytes, &text, &len) < 0) {
+            Py_XDECREF(bytes);
+            return -1; /* a Python exception is set */
+        }
+        rc = stk_state_read(text, (size_t)len, &state[*done], err);
+        *done += rc == 0;
+        Py_DECREF(bytes);
+    }
+    return rc;
+}
+
+static int merge(const struct stk_state *state, size_t n, struct stk_buf *out, struct stk_err *err)
+{
+    struct stk_state merged;
+    int rc = stk_state_merge(state, n, &merged, err);
+    if (rc == 0) {
+        rc = stk_state_write(&merged, out, err);
+        stk_state_release(&merged);
+    }
+    return rc;
+}
+
+PyObject *stk_py_merge_states(PyObject *self, PyObject *texts)
+{
+    Py_ssize_t n = PyTuple_Check(texts) ? PyTuple_Size(texts) : 0, done = 0;
+    struct stk_state *state = n > 0 ? calloc((size_t)n, sizeof *state) : NULL;
+    struct stk_buf out = STK_BUF_INIT;
+    struct stk_err err = {0};
+    PyObject *text = NULL;
+    (void)self;
+    if (!state) {
+        PyErr_SetString(PyExc_TypeError, "states: a tuple of str is needed");
+        return NULL;
+    }
+    int rc = read_states(texts, state, n, &done, &err);
+    if (rc == 0)
+        rc = merge(state, (size_t)n, &out, &err);
+    if (rc == 0)
+        text = stk_py_text(stk_buf_cstr(&out), out.len);
+    else if (!PyErr_Occurred())
+        stk_py_raise(&err);
+    while (done > 0)
+        stk_state_release(&state[--done]);
+    stk_buf_release(&out);
+    free(state);
+    return text;
+}
