@@ -44,7 +44,8 @@ def loader(packed, decode, images):
 
 def run(bench, _python):
     images, cores = (300 if bench.quick else 3000), len(os.sched_getaffinity(0))
-    library, tree, packed = bench.fresh("jpeg.so"), bench.fresh("jpegs"), bench.fresh("jpegs-packed")
+    places = ("jpeg.so", "jpegs", "jpegs-packed")
+    library, tree, packed = map(bench.fresh, places)
     timed(["cc", "-O2", "-shared", "-fPIC", "-o", library, ROOT / "bench/gpu/jpeg.c", "-ljpeg"])
     make_jpegs(library, tree, images, 10)
     timed([STOKER, "pack", tree, packed, "--quiet"])
@@ -63,12 +64,14 @@ def run(bench, _python):
     for what, decode in ((LIBJPEG, "image"), (CROP, CROP)):
         ours, limit = median(rates[decode]), cores * one(what)
         rows += [[f"{what}, one thread", f"{one(what):,.0f}", ""],
-                 [f"{what}, {cores} threads at once", f"{every(what):,.0f}", f"{every(what) / limit:.1%}"],
+                 [f"{what}, {cores} threads at once", f"{every(what):,.0f}",
+                  f"{every(what) / limit:.1%}"],
                  [f"stoker loader, decode {decode}", f"{ours:,.0f}", f"{ours / limit:.1%}"]]
         if decode == "image":
-            bench.claim(f"jpeg: at least 95 % of {cores} x one thread of libjpeg", f"{ours / limit:.1%};"
-                        f" of {cores} threads at once {ours / every(what):.1%}", ours / limit >= 0.95)
+            bench.claim(f"jpeg: at least 95 % of {cores} x one thread of libjpeg",
+                        f"{ours / limit:.1%}; of {cores} threads at once {ours / every(what):.1%}",
+                        ours / limit >= 0.95)
     table(["jpeg", "images/s", f"of {cores} x one thread"], rows)
     bench.results["jpeg"] = rates
-    for name in ("jpeg.so", "jpegs", "jpegs-packed"):
+    for name in places:
         bench.forget(name)

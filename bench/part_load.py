@@ -75,7 +75,7 @@ def command(path, *options):
 
 
 class Race:
-    """Contestants in turn, the cache put into `state` before each run; counts the device's bytes."""
+    """Contestants in turn, the cache put into `state` before each; counts the device's bytes."""
 
     def __init__(self, bench, state, paths, contestants):
         self.bench, self.state, self.paths = bench, state, paths
@@ -141,9 +141,11 @@ def cold(bench, folder, file, result):
     best = race.best("fio")
     race.show(f"in order, cold; fio: direct, {engine}, depth {DEPTH}", size, best)
     for name in ("stoker, C API, in order", "stoker load, in order"):
-        claim(bench, f"cold, in order, of fio's best ({name})", race.median(best) / race.median(name), 0.95)
-    claim(bench, "cold, block shuffle, of in order",
-          race.median("stoker, C API, in order") / race.median("stoker, C API, block shuffle"), 0.95)
+        claim(bench, f"cold, in order, of fio's best ({name})",
+              race.median(best) / race.median(name), 0.95)
+    in_order, in_blocks = (race.median(f"stoker, C API, {how}")
+                           for how in ("in order", "block shuffle"))
+    claim(bench, "cold, block shuffle, of in order", in_order / in_blocks, 0.95)
 
     fixed_depth = Loader(folder, "-s", "global", "-q", DEPTH)
     random = Race(bench, "cold", [folder], {
@@ -151,13 +153,13 @@ def cold(bench, folder, file, result):
         f"stoker, C API, global shuffle, depth {DEPTH}": fixed_depth,
         "stoker, C API, global shuffle, its own depth": shuffled})
     best = random.best("fio")
-    random.show(f"random samples of about 110 KB, cold; fio: direct, {engine}, depth {DEPTH}", size, best)
+    random.show(f"random samples, cold; fio: direct, {engine}, depth {DEPTH}", size, best)
     claim(bench, f"cold, global shuffle, of fio's best random {FIO_SAMPLE}",
           random.median(best) / random.median(f"stoker, C API, global shuffle, depth {DEPTH}"), 0.9)
-    result["cold"] = {"fio_engine": engine, "in_order_s": race.times, "in_order_device_bytes": race.device,
-                      "random_s": random.times, "random_device_bytes": random.device,
-                      "in_order": ours.said, "block": block.said, "global": fixed_depth.said,
-                      "global_own_depth": shuffled.said}
+    result["cold"] = {
+        "fio_engine": engine, "in_order_s": race.times, "in_order_device_bytes": race.device,
+        "random_s": random.times, "random_device_bytes": random.device, "in_order": ours.said,
+        "block": block.said, "global": fixed_depth.said, "global_own_depth": shuffled.said}
 
 
 def warm(bench, pin, result):
@@ -169,10 +171,11 @@ def warm(bench, pin, result):
     race = Race(bench, "warm", [folder], {limit: pread(file, MIB, rounds, pin),
                                           "stoker, C API, CRC checked": loader,
                                           "stoker, C API, CRC not checked": unchecked})
-    race.show(f"in order, warm, {file.stat().st_size / MIB:,.0f} MiB, one core", file.stat().st_size, limit)
+    size = file.stat().st_size
+    race.show(f"in order, warm, {size / MIB:,.0f} MiB, one core", size, limit)
     claim(bench, "warm, CRC checked, of a pread loop on the same core",
           race.median(limit) / race.median("stoker, C API, CRC checked"), 0.8)
-    result["warm"] = {"bytes": file.stat().st_size, "seconds": race.times, "loader": loader.said}
+    result["warm"] = {"bytes": size, "seconds": race.times, "loader": loader.said}
     bench.forget("warm")
 
 
@@ -180,8 +183,8 @@ def small(bench, pin, result):
     samples = 50000 if bench.quick else 1000000
     folder, _ = make_file(bench, "small", samples, SMALL_BYTES, SMALL_BYTES)
     rows, seconds = [], {}
-    contestants = {f"{name}, batch {batch}": Loader(folder, "-s", "none", "-t", 1, "-b", batch, *more,
-                                                    epochs=4, pin=pin)
+    contestants = {f"{name}, batch {batch}": Loader(folder, "-s", "none", "-t", 1, "-b", batch,
+                                                    *more, epochs=4, pin=pin)
                    for batch in (32, 256)
                    for name, more in (("CRC checked", ()), ("CRC not checked", ("-u",)))}
     times = Race(bench, "warm", [folder], contestants).times
@@ -189,8 +192,8 @@ def small(bench, pin, result):
         rate = contestants[name].said["samples"] / contestants[name].epochs / median(t)
         rows.append([name, f"{rate / 1e6:.2f}", f"{median(t):.3f}", spread(t)])
         seconds[name] = t
-    table([f"{samples:,} samples of 2 KB as views, warm, one core", "million/s", "s an epoch", "range s"],
-          rows)
+    table([f"{samples:,} samples of 2 KB as views, warm, one core", "million/s", "s an epoch",
+           "range s"], rows)
     rate = samples / median(times["CRC checked, batch 256"])
     bench.claim("load, 2 KB samples, one core, CRC checked: at least 2.5 million/s",
                 f"{rate / 1e6:.2f} million/s", rate >= 2.5e6)
@@ -210,7 +213,8 @@ def first_batch(bench, result):
     rows = []
     result["first_batch"] = {}
     for state in ("warm", "cold"):
-        contestants = {how: Loader(folder, "-s", how, "-n", 1) for how in ("none", "block", "global")}
+        contestants = {how: Loader(folder, "-s", how, "-n", 1)
+                       for how in ("none", "block", "global")}
         found = {how: [] for how in contestants}
         for _ in range(bench.repeats):
             for how, loader in contestants.items():

@@ -70,8 +70,8 @@ class Peer:
         print(f"peers: installing {self.about.NAME} in {folder}", flush=True)
         shutil.rmtree(folder, ignore_errors=True)
         folder.parent.mkdir(parents=True, exist_ok=True)
-        self.install([self.python, "-m", "venv", *(["--system-site-packages"] if not isolated else []),
-                      folder])
+        more = [] if isolated else ["--system-site-packages"]
+        self.install([self.python, "-m", "venv", *more, folder])
         pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
         if with_deps:
             self.install([*pip, *with_deps])
@@ -81,8 +81,8 @@ class Peer:
         return python
 
     def install(self, argv):
-        done = subprocess.run(list(map(str, argv)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                              text=True, timeout=INSTALL_TIMEOUT_S)
+        done = subprocess.run(list(map(str, argv)), stdout=subprocess.PIPE, text=True,
+                              stderr=subprocess.STDOUT, timeout=INSTALL_TIMEOUT_S)
         if done.returncode != 0:
             errors = [line for line in done.stdout.splitlines() if "ERROR" in line]
             raise Failed("does not install: " + last_line(errors[0] if errors else done.stdout))
@@ -159,11 +159,13 @@ class Row:
         self.bench, self.peer, self.which, self.order, self.state = bench, peer, which, order, state
         self.expected = expected
         self.folder = bench.dir / which / getattr(peer.about, "DATA_OF", peer.name)
-        self.name, self.trouble, self.options, self.running = peer.about.NAME, peer.trouble, None, None
+        self.name, self.trouble = peer.about.NAME, peer.trouble
+        self.options = self.running = None
         self.firsts = []
 
     def open(self):
-        running = self.peer.start("read", self.folder, self.which, self.order, json.dumps(self.options))
+        running = self.peer.start("read", self.folder, self.which, self.order,
+                                  json.dumps(self.options))
         running.answer()
         return running
 
@@ -265,7 +267,8 @@ def cell(bench, peers, which, order, state, expected):
     table([f"{which} samples, {order}, {state}", "samples/s", "MB/s", "range s", "first batch s",
            "stoker is so many times as fast", "with"], shown)
     if ours:
-        claims(bench, f"{which}, {order}, {state}", [r for r in alive if not r.trouble], times, ours)
+        ran = [r for r in alive if not r.trouble]
+        claims(bench, f"{which}, {order}, {state}", ran, times, ours)
     return found
 
 
@@ -275,7 +278,8 @@ def claims(bench, where, rows, times, ours):
             continue
         wanted = WANTED.get(row.peer.name, 1)
         ratio = median(times[row.name]) / ours
-        bench.claim(f"peers, {where}: {wanted} times {row.name}", f"{ratio:.1f} times", ratio >= wanted)
+        bench.claim(f"peers, {where}: {wanted} times {row.name}", f"{ratio:.1f} times",
+                    ratio >= wanted)
 
 
 # ---- the part ----
@@ -300,8 +304,9 @@ def run(bench, python):
     for peer in peers:
         peer.prepare()
     by_name = {peer.name: peer for peer in peers}
-    print("peers: " + "; ".join(f"{p.about.NAME}: {p.version or 'NOT USED: ' + p.trouble}" for p in peers)
-          + f"; batches of {BATCH}; cold: {bench.cold_how}\n", flush=True)
+    for peer in peers:
+        print(f"peers: {peer.about.NAME}: {peer.version or 'not used: ' + peer.trouble}")
+    print(f"peers: batches of {BATCH}; cold: {bench.cold_how}\n", flush=True)
     result = {"versions": {p.name: p.version or p.trouble for p in peers}}
     for which, count in COUNTS.items():
         count //= QUICK_SHARE if bench.quick else 1
@@ -315,7 +320,8 @@ def run(bench, python):
         print(flush=True)
         for order in ("shuffled", "sequential"):
             for state in ("warm", "cold"):
-                result[f"{which} {order} {state}"] = cell(bench, peers, which, order, state, expected)
+                found = cell(bench, peers, which, order, state, expected)
+                result[f"{which} {order} {state}"] = found
         shutil.rmtree(bench.dir / which)
     for peer in peers:
         if peer.trouble:

@@ -48,7 +48,7 @@ def mounted(source, at):
 
 
 def uncached(folder):
-    """Nothing of the mount is in the page cache; what is under it stays there: it must not be slow."""
+    """Nothing of the mount stays in the page cache; what is under it does: it must not be slow."""
     for top, _, names in os.walk(folder):
         for name in names:
             fd = os.open(os.path.join(top, name), os.O_RDONLY)
@@ -74,7 +74,8 @@ class FilesRow(Row):
     """The contestant `files` of the part peers, on the mount."""
 
     def __init__(self, bench, peer, mount, count, workers):
-        super().__init__(bench, peer, "large", "shuffled", "cold", (count, *Samples("large", count).check()))
+        expected = (count, *Samples("large", count).check())
+        super().__init__(bench, peer, "large", "shuffled", "cold", expected)
         self.folder, self.options = mount / "files", {"workers": workers}
 
     def once(self):
@@ -107,14 +108,14 @@ def make(bench, python, source, samples, files):
 
 def run(bench, python):
     if not SLOWFS.exists() or not pathlib.Path("/dev/fuse").exists():
-        print("slowfs: not measured: it was not built (libfuse3-dev), or there is no /dev/fuse here\n")
+        print("slowfs: not measured: not built (libfuse3-dev), or there is no /dev/fuse here\n")
         return
     samples, files = (2500, 512) if bench.quick else (50000, 4096)
     source, mount = bench.fresh("under"), bench.dir / "mount"
     make(bench, python, source, samples, files)
     size = (source / "packed/data.tfrecord").stat().st_size
     print(f"slowfs: {' '.join(SETTINGS)}; {samples:,} packed samples of about 110 KB,"
-          f" {size / 1e6:,.0f} MB; {files:,} such samples as files; nothing of the mount in the cache\n")
+          f" {size / 1e6:,.0f} MB; {files:,} such samples as files; nothing of it cached\n")
     result, trouble = {"bytes": size}, None
     with mounted(source, mount):
         packed = packed_runs(bench, source, mount, bench.repeats)
@@ -126,13 +127,16 @@ def run(bench, python):
     for times, n, of in ((packed, samples, size), (loose, files, loose_size)):
         for name, t in times.items():
             rate = of / median(t)
-            rows.append([name, f"{n / median(t):,.0f}", f"{rate / 1e6:,.0f}", f"{rate / BANDWIDTH_BPS:.1%}",
-                         f"{samples * median(t) / n:.0f}", spread(t)])
+            rows.append([name, f"{n / median(t):,.0f}", f"{rate / 1e6:,.0f}",
+                         f"{rate / BANDWIDTH_BPS:.1%}", f"{samples * median(t) / n:.0f}",
+                         spread(t)])
     if trouble:
         rows.append([f"torch DataLoader, files: did not run: {trouble}", "-", "-", "-", "-", "-"])
-    table(["slowfs", "samples/s", "MB/s", "of the bandwidth", f"s for {samples:,}", "range s"], rows)
+    head = ["slowfs", "samples/s", "MB/s", "of the bandwidth", f"s for {samples:,}", "range s"]
+    table(head, rows)
     share = size / median(packed["stoker, packed, global shuffle"]) / BANDWIDTH_BPS
     bench.claim("slowfs, global shuffle of packed samples: at least 90 % of the bandwidth set",
                 f"{share:.1%}", share >= 0.9)
-    bench.results["slowfs"] = {**result, "packed_s": packed, "files_s": loose, "files_bytes": loose_size}
+    bench.results["slowfs"] = {**result, "packed_s": packed, "files_s": loose,
+                               "files_bytes": loose_size}
     bench.forget("under")

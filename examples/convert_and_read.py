@@ -26,8 +26,8 @@ def main():
     if len(sys.argv) not in (3, 4):
         sys.exit(__doc__)
     source, destination = sys.argv[1:3]
-    subprocess.run([STOKER, "pack", source, destination, "--format", *(sys.argv[3:] or ["tfrecord"]),
-                    "--quiet"], check=True)
+    form = sys.argv[3] if len(sys.argv) > 3 else "tfrecord"
+    subprocess.run([STOKER, "pack", source, destination, "--format", form, "--quiet"], check=True)
     for path in (source, destination):
         ds = stoker.Dataset(path)
         print(f"{path}: {ds.format}, {len(ds)} samples")

@@ -4,8 +4,8 @@
     python -m torch.distributed.run --nproc_per_node 2 pytorch_ddp.py DATASET CHECKPOINT
     srun python pytorch_ddp.py DATASET CHECKPOINT                   # see ddp.sbatch
 
-DATASET has a field of numbers ("x") and a label. Every rank gets its own part of the data and as many
-steps as the others, whatever the number of samples is: uneven parts cannot hang the job. At
+DATASET has a field of numbers ("x") and a label. Every rank gets its own part of the data and as
+many steps as the others, whatever the number of samples is: uneven parts cannot hang the job. At
 SIGUSR1 (Slurm's warning before the time limit) all ranks stop at the same step, rank 0 saves, and
 the exit status is 3; started again, training goes on with the next batch.
 """

@@ -3,8 +3,8 @@
 
     python pytorch_mnist.py [FOLDER]          # a scratch folder without one
 
-The pictures are small PNG files, one folder a class, as a dataset arrives from somewhere. `stoker pack`
-turns them into a few large files; stoker.torch.Loader reads, decodes and shuffles them on its own
+The pictures are small PNG files, one folder a class, as a dataset arrives from somewhere. `stoker
+pack` turns them into a few large files; stoker.torch.Loader reads, decodes and shuffles them on its own
 threads: there are no worker processes.
 """
 
@@ -41,10 +41,12 @@ def picture(digit, random):
 def png(pixels):
     """The bytes of a PNG file."""
     def chunk(kind, data):
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        body = kind + data
+        return struct.pack(">I", len(data)) + body + struct.pack(">I", zlib.crc32(body))
     height, width = pixels.shape
     rows = b"".join(b"\0" + row.tobytes() for row in pixels)
-    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0))
+    head = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head)
             + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
 
 

@@ -3,8 +3,8 @@
 
     python tensorflow_read.py FOLDER PACKED
 
-FOLDER has one folder a class with JPEG or PNG files in it (pytorch_mnist.py makes such ones). The shards
-in PACKED are plain TFRecord files: the second half reads them without stoker.
+FOLDER has one folder a class with JPEG or PNG files in it (pytorch_mnist.py makes such ones). The
+shards in PACKED are plain TFRecord files: the second half reads them without stoker.
 """
 
 import os

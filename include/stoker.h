@@ -173,7 +173,7 @@ struct stk_loader_options { /* all zero: the defaults */
     uint64_t seed;
     uint64_t epoch;         /* the first one */
     uint64_t epochs;        /* how many; 0: not known, so none is read ahead of its first call */
-    uint64_t block_bytes;   /* BLOCK: neighbours that stay together while reading; 0: 1 MiB */
+    uint64_t block_bytes;   /* BLOCK: neighbours that stay together while reading; 0: 2 MiB */
     uint64_t window_bytes;  /* BLOCK: what samples are mixed in; 0: 64 MiB */
     uint32_t rank, world;   /* world 0: one rank */
     uint32_t threads;       /* that decode; 0: one a core */

@@ -1,8 +1,8 @@
 """The build backend of `pip install .` (PEP 517 and 660), without anything from the network.
 
 It runs the system's Meson and Ninja in a scratch folder and puts the package, with the extension
-and the `stoker` command, into a wheel. The extension keeps to Python's stable ABI: the wheel is good
-for every Python from 3.9 on.
+and the `stoker` command, into a wheel. The extension keeps to Python's stable ABI: the wheel is
+good for every Python from 3.9 on.
 """
 
 import base64
@@ -91,7 +91,7 @@ def build(folder):
     check_headers()
     # pip's isolation hides modules from Python programs that are not pip's, Meson among them.
     env = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
-    # A Python that is not in a Meson of its own: Meson may run on another one.
+    # Meson may run on another Python than the one that is installed for.
     options = ["-Dbuildtype=release", "-Dpython=enabled", f"-Dpython_exe={sys.executable}"]
     again = ["--reconfigure"] if (folder / "build.ninja").exists() else []
     run([meson, "setup", *again, *options, folder, ROOT], env)

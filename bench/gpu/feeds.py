@@ -18,7 +18,8 @@ class Synthetic:
     name = "synthetic data on the GPU"
 
     def __init__(self, batch, classes, device):
-        self.images = torch.randint(0, 256, (batch, SIZE, SIZE, 3), dtype=torch.uint8, device=device)
+        self.images = torch.randint(0, 256, (batch, SIZE, SIZE, 3), dtype=torch.uint8,
+                                    device=device)
         self.labels = torch.randint(0, classes, (batch,), device=device)
 
     def __iter__(self):
@@ -35,7 +36,8 @@ class Stoker:
 
     def __iter__(self):
         from stoker.torch import Loader
-        loader = Loader(self.packed, self.batch, device=self.device, pin_memory=True, **self.options)
+        loader = Loader(self.packed, self.batch, device=self.device, pin_memory=True,
+                        **self.options)
         while True:
             for batch in loader:
                 yield batch["data"], batch["label"]

@@ -38,7 +38,8 @@ def resnet50(classes):
     """(model, where it is from)."""
     try:
         import torchvision
-        return torchvision.models.resnet50(num_classes=classes), f"torchvision {torchvision.__version__}"
+        model = torchvision.models.resnet50(num_classes=classes)
+        return model, f"torchvision {torchvision.__version__}"
     except (ImportError, RuntimeError):  # RuntimeError: it does not fit the torch that is there
         return plain_resnet50(classes), "plain PyTorch"
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""ResNet-50 training on a GPU, fed from packed JPEGs by stoker, against synthetic data that is on the
-GPU already (the limit) and against ImageFolder + DataLoader at its best number of workers.
+"""ResNet-50 training on a GPU, fed from packed JPEGs by stoker, against synthetic data that is on
+the GPU already (the limit) and against ImageFolder + DataLoader at its best number of workers.
 
 From a bare tree, without a network: builds stoker and its Python package, makes the JPEGs, packs
 them, trains. Needs gcc, meson, ninja, libjpeg, zlib, Python's headers and PyTorch. Prints a table,
@@ -39,7 +39,7 @@ def parse_args():
     p.add_argument("--skip", type=int, default=50,
                    help="steps before the clock starts, so that nothing counts that was read ahead")
     p.add_argument("--rounds", type=int, default=5)
-    p.add_argument("--minutes", type=float, default=8, help="no round is begun that would end later")
+    p.add_argument("--minutes", type=float, default=8, help="no round begins that would end later")
     p.add_argument("--workers", default="", help="numbers of DataLoader workers to try, as 8,12,16")
     p.add_argument("--compile", action="store_true", help="torch.compile, for all of them")
     p.add_argument("--device", default="cuda")
@@ -218,7 +218,8 @@ def measure_all(args, scratch):
     meter.wait()
     say("the model is warm")
     stoker = feeds.Stoker(packed, args.batch, device)
-    loader = best_workers(args, meter, lambda n: feeds.DataLoader(tree, library, args.batch, device, n))
+    loader = best_workers(args, meter,
+                          lambda n: feeds.DataLoader(tree, library, args.batch, device, n))
     alone = {feed.name: meter.alone(feed) for feed in (stoker, loader)}
     say("alone: " + "; ".join(f"{name} {rate:,.0f} images/s" for name, rate in alone.items()))
     results = rounds(args, meter, [synthetic, stoker, loader])

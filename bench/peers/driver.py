@@ -46,7 +46,7 @@ def read(peer, folder, which, order, options, answers):
 
 
 def main():
-    # Contestants and their workers print what they like: the answers have a descriptor of their own.
+    # Contestants and their workers print what they like: answers have a descriptor of their own.
     answers = os.dup(1)
     os.dup2(2, 1)
     name, action, *rest = sys.argv[1:]

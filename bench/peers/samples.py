@@ -1,7 +1,7 @@
 """The samples every contestant gets: the same bytes on every run and machine, made when asked for.
 
-`small`: 2048 bytes each, so a batch is one array. `large`: 80 to 140 KB, as JPEGs are, so a batch is
-a list of byte strings. Both incompressible: slices of one pool of random bytes.
+`small`: 2048 bytes each, so a batch is one array. `large`: 80 to 140 KB, as JPEGs are, so a batch
+is a list of byte strings. Both incompressible: slices of one pool of random bytes.
 """
 
 import hashlib
@@ -41,7 +41,7 @@ class Samples:
 
 
 class Consumer:
-    """What stands for the training: touches every batch, and knows afterwards whether it was all."""
+    """What stands for the training: touches every batch; knows afterwards whether it was all."""
 
     def __init__(self):
         self.samples = self.bytes = self.total = 0

@@ -6,10 +6,11 @@
     for batch in stoker.Loader("train-packed", batch=256, seed=1):
         ...                                     # batch["data"], batch["label"], batch.ids
 
-`stoker.torch` and `stoker.tf` make the same for PyTorch and TensorFlow; they are imported when used.
+`stoker.torch` and `stoker.tf` give the same to PyTorch and TensorFlow; they are imported when used.
 """
 
 import collections
+import importlib
 import json
 
 from stoker import _errors, _stoker
@@ -50,6 +51,12 @@ Rank = collections.namedtuple("Rank", "rank world local_rank local_world launche
 def rank():
     """Which process of how many this is, by what torchrun, mpirun or srun says; 0 of 1 without."""
     return Rank(*_stoker.rank())
+
+
+def __getattr__(name):
+    if name in ("torch", "tf"):
+        return importlib.import_module(f"stoker.{name}")
+    raise AttributeError(f"module 'stoker' has no attribute {name!r}")
 
 
 __all__ = ["AccessError", "Array", "Batch", "Column", "CorruptError", "Dataset", "Error",

@@ -43,9 +43,9 @@ def _number(what, value, least, bits):
 class Batch:
     """Samples of one step: a mapping of columns that are made when they are asked for.
 
-    A column is an array of shape (n, …) where all samples have one shape; a `Column` of byte strings;
-    a list of `str` for text; a list of values for everything else (None: the sample has no such
-    field). Arrays and columns keep the memory of the batch. `len(batch)` counts samples.
+    A column is an array of shape (n, …) where all samples have one shape; a `Column` of byte
+    strings; a list of `str` for text; a list of values for everything else (None: the sample has
+    no such field). Arrays and columns keep the memory of the batch. `len(batch)` counts samples.
     """
 
     __slots__ = ("_held", "_columns", "__weakref__")
@@ -166,8 +166,8 @@ class Loader:
     Other names are options of stoker.Dataset.
     """
 
-    def __init__(self, data, batch=32, *, shuffle="block", seed=0, epoch=0, epochs=None, last="drop",
-                 on_error="stop", rank=None, world=None, decode=None, fields=None, keys=False,
+    def __init__(self, data, batch=32, *, shuffle="block", seed=0, epoch=0, epochs=None,
+                 last="drop", on_error="stop", rank=None, world=None, decode=None, fields=None, keys=False,
                  io=None, threads=0, memory=None, depth=0, read=None, block=None,
                  window=None, check=True, state=None, **dataset_options):
         if (rank is None) != (world is None):
@@ -192,6 +192,7 @@ class Loader:
         self.dataset = Dataset(data, **dataset_options) if self._own else data
         if dataset_options and not self._own:
             raise TypeError(f"options of the dataset: {', '.join(dataset_options)}")
+        self._lock = threading.RLock()  # who takes batches; a signal handler may ask in between
         self._begin(_number("epoch", epoch, 0, 64), None)
         self._running, self._pid, self._closed = None, os.getpid(), False
         if state is not None:
@@ -204,6 +205,7 @@ class Loader:
         self._epoch = epoch
         self._resume = state
         self._given = 0  # batches of this epoch
+        self._over = False  # all were given, and the C loader has told the end
         self._turn = None  # mark of the iteration that may ask for batches
 
     @property
@@ -224,7 +226,10 @@ class Loader:
         The number of ranks, the batch size and the settings for speed may be others then; seed
         and shuffle are those of the state.
         """
-        return self._start().state()
+        with self._lock:
+            self._start()
+            self._settle()
+            return self._running.state()
 
     def load_state(self, state):
         """Goes on from `state` at the next `for`, with the rest of that epoch.
@@ -270,27 +275,47 @@ class Loader:
         return self._start().steps()
 
     def __iter__(self):
-        if self._given:
-            self._stop()
-            self._begin(self._epoch + 1, None)
-        self._start()
-        self._turn = object()
-        return _Iteration(self, self._turn)
+        with self._lock:
+            self._settle()
+            if self._over:
+                self._finish()
+            elif self._given:
+                self._stop()
+                self._begin(self._epoch + 1, None)
+            self._start()
+            if self._resume is not None and self._running.steps() == 0:
+                self._running.next()  # nothing was left of it
+                self._finish()
+            self._turn = object()
+            return _Iteration(self, self._turn)
 
     def _next(self, turn):
-        if turn is not self._turn:
-            raise Error("this iteration was ended: another one has begun, or the loader was closed")
-        try:
-            held = self._running.next()
-        except Error:
-            self._stop()  # it cannot go on; the next `for` tries again
-            raise
-        if held is not None:
+        """The next batch, None at the end of the epoch."""
+        with self._lock:
+            if turn is not self._turn:
+                raise Error("this iteration was ended: another one has begun, or the loader was "
+                            "closed")
+            try:
+                held = None if self._over else self._running.next()
+            except Error:
+                self._stop()  # it cannot go on; the next `for` tries again
+                raise
+            if held is None:
+                return self._finish()
             self._given += 1
             return Batch(held)
+
+    def _settle(self):
+        """Where all batches of the epoch were given, its end is taken as well: who counts batches
+        and does not ask for one more has finished the epoch all the same."""
+        if self._given and not self._over and self._running is not None \
+                and self._pid == os.getpid() and self._given == self._running.steps():
+            self._running.next()
+            self._over = True
+
+    def _finish(self):
         self._epoch += 1
-        self._given, self._resume = 0, None
-        return None
+        self._given, self._resume, self._over, self._turn = 0, None, False, None
 
     # -- how it goes --
 
@@ -316,7 +341,12 @@ class Loader:
         self.close()
 
     def __getstate__(self):
-        return {**self.__dict__, "_running": None, "_turn": None, "_given": 0}
+        left_out = ("_running", "_turn", "_lock")
+        kept = {k: v for k, v in self.__dict__.items() if k not in left_out}
+        return {**kept, "_given": 0, "_over": False}
+
+    def __setstate__(self, state):
+        self.__dict__.update(state, _running=None, _turn=None, _lock=threading.RLock())
 
     def __repr__(self):
         return f"<{type(self).__module__}.{type(self).__name__} of {self.dataset.path!r}, " \
@@ -326,19 +356,21 @@ class Loader:
 class _Iteration:
     """What a `for` asks for batches. Threads may share one."""
 
-    __slots__ = ("_loader", "_turn", "_lock")
+    __slots__ = ("_loader", "_turn")
 
     def __init__(self, loader, turn):
-        self._loader, self._turn, self._lock = loader, turn, threading.RLock()
+        self._loader, self._turn = loader, turn
 
     def __iter__(self):
         return self
 
     def __next__(self):
-        with self._lock:
-            if self._loader is not None:
-                batch = self._loader._next(self._turn)
-                if batch is not None:
-                    return batch
-                self._loader = None
+        loader = self._loader
+        if loader is not None:
+            with loader._lock:
+                if self._loader is not None:
+                    batch = loader._next(self._turn)
+                    if batch is not None:
+                        return batch
+                    self._loader = None
         raise StopIteration

@@ -72,11 +72,20 @@ class Batch(dict):
             else:
                 self[name] = tensor(column)
         self.epoch, self.step = batch.epoch, batch.step
-        self.ids = tensor(batch.ids).to(torch.int64)
-        flags = tensor(batch.flags)
-        self.repeats = (flags & loader.REPEAT) != 0
-        self.replaced = (flags & loader.REPLACED) != 0
+        self._ids, self._flags = batch.ids.copy(), batch.flags.copy()
         return self
+
+    @property
+    def ids(self):
+        return tensor(self._ids).to(torch.int64)
+
+    @property
+    def repeats(self):
+        return (tensor(self._flags) & loader.REPEAT) != 0
+
+    @property
+    def replaced(self):
+        return (tensor(self._flags) & loader.REPLACED) != 0
 
 
 # ---- the loader --------------------------------------------------------------------------------

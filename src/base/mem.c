@@ -1,6 +1,6 @@
 /*
- * mem.c - memory limits from /proc and the cgroup files. A page cache that can be dropped is counted
- * by the kernel against the cgroup, but it is room all the same.
+ * mem.c - memory limits from /proc and the cgroup files. A page cache that can be dropped is
+ * counted by the kernel against the cgroup, but it is room all the same.
  */
 #include "base/mem.h"
 

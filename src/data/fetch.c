@@ -284,9 +284,9 @@ int stk_fetch_cut(const struct stk_dataset *ds, const struct stk_slice *s,
     *len = s->length == UINT64_MAX ? decoded->len : s->length;
     if (s->offset > decoded->len || *len > decoded->len - s->offset) {
         char *path = stk_fetch_path(ds, e->file);
-        int rc = stk_err_set(err, STK_E_CORRUPT, path, (int64_t)e->offset,
-                             "decoded to %zu bytes, fewer than the samples in it need",
-                             decoded->len);
+        int rc =
+            stk_err_set(err, STK_E_CORRUPT, path, (int64_t)e->offset,
+                        "decoded to %zu bytes, fewer than the samples in it need", decoded->len);
         free(path);
         return rc;
     }

@@ -76,6 +76,7 @@ static int open_parts(struct stk_io *io, const struct stk_io_config *cfg, struct
         kind = io->choice.kind;
     io->depth = cfg->depth ? cfg->depth : io->choice.network ? DEPTH_NETWORK : DEPTH_LOCAL;
     io->depth = io->depth > DEPTH_MAX ? DEPTH_MAX : io->depth;
+    io->most_bytes = cfg->depth || !cfg->bytes ? UINT64_MAX : cfg->bytes;
     io->once = many_small_files(io->ds);
     io->files.direct = kind == STK_IO_DIRECT;
     io->files.random = cfg->random;
@@ -176,7 +177,9 @@ unsigned stk_io_depth(const struct stk_io *io)
 
 unsigned stk_io_free_slots(const struct stk_io *io)
 {
-    return io->inflight < io->depth ? io->depth - io->inflight : 0;
+    if (io->inflight >= io->depth || (io->inflight && io->inflight_bytes >= io->most_bytes))
+        return 0;
+    return io->depth - io->inflight;
 }
 
 int stk_io_register(struct stk_io *io, void *p, size_t size)
@@ -260,6 +263,7 @@ void stk_io_submit(struct stk_io *io, struct stk_io_req *req)
     req->submitted_ns = stk_io_now_ns();
     req->completed_ns = 0;
     io->inflight++;
+    io->inflight_bytes += req->len;
     if (io->unfinished++ == 0)
         atomic_store_explicit(&io->busy_since_ns, req->submitted_ns, memory_order_relaxed);
     if (io->once) {
@@ -291,8 +295,10 @@ size_t stk_io_reap(struct stk_io *io, struct stk_io_req **done, size_t max, bool
     if (wait)
         atomic_store(&io->woken, false);
     size_t n = 0;
-    while (n < max && io->done.first)
-        done[n++] = stk_io_pop(&io->done);
+    while (n < max && io->done.first) {
+        done[n] = stk_io_pop(&io->done);
+        io->inflight_bytes -= done[n++]->len;
+    }
     io->inflight -= (unsigned)n;
     return n;
 }

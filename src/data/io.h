@@ -26,6 +26,7 @@ enum stk_io_kind {
 struct stk_io_config {
     enum stk_io_kind kind;
     unsigned depth;      /* requests in flight; 0: 32, more on network file systems */
+    uint64_t bytes;      /* without a depth given: bytes in flight at most; 0: any number */
     bool random;         /* requests come from all over: bring in no neighbours */
     uint64_t cache_room; /* bytes of page cache the job may fill; for STK_IO_AUTO */
 };

@@ -198,6 +198,7 @@ struct stk_io {
 
     /* The owner's: */
     unsigned inflight;   /* submitted and not reaped */
+    uint64_t inflight_bytes, most_bytes;
     unsigned unfinished; /* submitted and not known to be finished */
     uint64_t last_completed_ns;
     struct stk_io_list jobs; /* for the threads, kept back until the owner polls */

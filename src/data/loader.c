@@ -12,16 +12,17 @@
 #include <time.h>
 #include <unistd.h>
 
-#define MIB             (1ull << 20)
-#define DEFAULT_BATCH   32
-#define DEFAULT_READ    (4 * MIB) /* Lustre's largest request; direct reads gain nothing beyond */
-#define DEFAULT_BLOCK   (1 * MIB)
-#define DEFAULT_WINDOW  (64 * MIB)
-#define MEMORY_LEAST    (64 * MIB)
-#define MEMORY_MOST     (512 * MIB)
-#define MOST_BATCHES    1024
-#define BLOCK_MOST      1024 /* samples: tiny ones cost planning, not reading */
-#define BATCH_MOST      (1u << 20)
+#define MIB            (1ull << 20)
+#define DEFAULT_BATCH  32
+#define DEFAULT_READ   (4 * MIB) /* Lustre's largest request; direct reads gain nothing beyond */
+#define DEFAULT_BLOCK  (2 * MIB) /* reads of that size in any order are as fast as in sequence */
+#define DEFAULT_WINDOW (64 * MIB)
+#define INFLIGHT_MOST  (128 * MIB) /* more than any storage needs to be busy */
+#define MEMORY_LEAST   (64 * MIB)
+#define MEMORY_MOST    (512 * MIB)
+#define MOST_BATCHES   1024
+#define BLOCK_MOST     1024 /* samples: tiny ones cost planning, not reading */
+#define BATCH_MOST     (1u << 20)
 
 /* ---- settings ---- */
 
@@ -41,8 +42,8 @@ static int check_options(const struct stk_loader_options *o, struct stk_err *err
     if (o->world > STK_PLAN_WORLD_MAX)
         return stk_err_set(err, STK_E_USAGE, NULL, -1, "%u ranks are more than can be", o->world);
     if (o->shuffle < STK_SHUFFLE_BLOCK || o->shuffle > STK_SHUFFLE_NONE ||
-        o->last < STK_LAST_DROP || o->last > STK_LAST_SHORT ||
-        o->on_error < STK_ON_ERROR_STOP || o->on_error > STK_ON_ERROR_REPLACE)
+        o->last < STK_LAST_DROP || o->last > STK_LAST_SHORT || o->on_error < STK_ON_ERROR_STOP ||
+        o->on_error > STK_ON_ERROR_REPLACE)
         return stk_err_set(err, STK_E_USAGE, NULL, -1, "a setting that does not exist");
     if (o->threads > 4096 || o->depth > 4096)
         return stk_err_set(err, STK_E_USAGE, NULL, -1, "at most 4096 threads and reads in flight");
@@ -160,10 +161,13 @@ static void divide_memory(struct stk_loader *ld, uint64_t *regions)
     uint64_t taken = dense * ld->max_batches;
     *regions = ld->o.memory_bytes - clamp(taken, 0, ld->o.memory_bytes / 2);
     bool block = ld->order.shuffle == STK_SHUFFLE_BLOCK;
-    uint64_t mean_window = mean * ld->order.block * ld->order.window;
-    uint64_t most = *regions / (block ? 3 : 4);
-    ld->stretch_bytes = clamp(block ? mean_window + mean_window / 8 : ld->o.read_bytes, 64 << 10,
-                              most > 64 << 10 ? most : 64 << 10);
+    uint64_t window = mean * ld->order.block * ld->order.window;
+    /* A stretch is cut when it is as large as wanted; a sample less, and it still fits. */
+    uint64_t spare = clamp(2 * mean + 4 * STK_IO_ALIGN, 0, ld->o.read_bytes / 2);
+    uint64_t wanted = block ? window + window / 8 : ld->o.read_bytes - spare;
+    uint64_t most = clamp(*regions / (block ? 3 : 4), 64 << 10, UINT64_MAX);
+    ld->stretch_bytes = clamp(wanted, 64 << 10, most);
+    ld->region_bytes = ld->stretch_bytes + (block ? ld->stretch_bytes / 16 : spare);
     uint32_t pieces = 4 * ld->o.threads; /* so that the last piece of a batch is soon done */
     ld->item_samples = (uint32_t)clamp((ld->o.batch + pieces - 1) / pieces, 1, 256);
 }
@@ -207,6 +211,7 @@ static int open_parts(struct stk_loader *ld, struct stk_err *err)
         return rc;
     struct stk_io_config cfg = {.kind = kind,
                                 .depth = ld->o.depth,
+                                .bytes = INFLIGHT_MOST,
                                 .random = ld->order.shuffle == STK_SHUFFLE_GLOBAL,
                                 .cache_room = stk_memory_free() / 2};
     rc = stk_io_open(ld->ds, &cfg, &ld->io, err);
@@ -214,9 +219,7 @@ static int open_parts(struct stk_loader *ld, struct stk_err *err)
         return rc;
     uint64_t regions;
     divide_memory(ld, &regions);
-    stk_regions_init(&ld->regions, ld->io,
-                     (size_t)(ld->stretch_bytes + ld->stretch_bytes / 8 + 4 * STK_IO_ALIGN),
-                     (size_t)regions);
+    stk_regions_init(&ld->regions, ld->io, (size_t)ld->region_bytes, (size_t)regions);
     rc = stk_worker_init(&ld->mender, ld, err);
     ld->worker = calloc(ld->o.threads, sizeof *ld->worker);
     if (rc == 0 && !ld->worker)

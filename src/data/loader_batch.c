@@ -168,8 +168,8 @@ static int as_values(struct batch *b, size_t i, struct stk_err *err)
         v->dtype = c->dtype;
         v->ndim = c->ndim;
         memcpy(v->dim, c->dim, sizeof v->dim);
-        v->data = c->layout == STK_DENSE ? (const uint8_t *)cell->data + k * c->size
-                                         : cell->span[k].data;
+        v->data =
+            c->layout == STK_DENSE ? (const uint8_t *)cell->data + k * c->size : cell->span[k].data;
         v->size = c->layout == STK_DENSE ? c->size : cell->span[k].size;
     }
     return 0;

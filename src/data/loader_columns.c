@@ -1,5 +1,6 @@
 /*
- * loader_columns.c - the columns of batches: found out from the first sample, filled value by value.
+ * loader_columns.c - the columns of batches: found out from the first sample, filled value by
+ * value.
  *
  * A column has the layout its first value suggests. A value that does not fit (another shape, no
  * such field) goes into a table of values of that batch, and the batch's column is given as values.
@@ -100,7 +101,8 @@ static int columns_of_sample(struct stk_loader *ld, const struct stk_sample *s, 
 /* True for the field of a record that its codec takes apart into fields of other names. */
 static bool is_record(const char *name, size_t len)
 {
-    return (len == 6 && memcmp(name, "record", 6) == 0) || (len == 3 && memcmp(name, "row", 3) == 0);
+    return (len == 6 && memcmp(name, "record", 6) == 0) ||
+           (len == 3 && memcmp(name, "row", 3) == 0);
 }
 
 /* Whether bytes of field i become something else. "raw" says that they do not. */
@@ -339,8 +341,8 @@ int stk_column_put(struct worker *w, struct batch *b, uint32_t slot, size_t c,
             memcpy((uint8_t *)cell->data + slot * col->size, v->data, col->size);
         return 0;
     }
-    if (col->layout != STK_SPANS || (v->kind != STK_BYTES && v->kind != STK_TEXT &&
-                                     v->kind != STK_JSON))
+    if (col->layout != STK_SPANS ||
+        (v->kind != STK_BYTES && v->kind != STK_TEXT && v->kind != STK_JSON))
         return put_odd(b, cell, slot, v, stable, err);
     const void *p = v->data;
     if (!stable) {

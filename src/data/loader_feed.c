@@ -8,8 +8,9 @@
 #include <stdlib.h>
 
 #define REAP            64
-#define PREFETCH        256 /* samples whose place in the index is asked for ahead */
-#define STRETCH_SAMPLES 4096 /* tiny ones are not planned by the ten thousand before any is read */
+#define PREFETCH        256  /* samples whose place in the index is asked for ahead */
+#define STRETCH_SAMPLES 4096 /* tiny ones are not planned by the ten thousand before any is read   \
+                              */
 
 void stk_feed_wake(struct stk_loader *ld)
 {

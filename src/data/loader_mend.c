@@ -123,8 +123,7 @@ static int replace(struct stk_loader *ld, struct batch *b, uint32_t slot, uint64
         return 0;
     }
     return stk_err_set(err, STK_E_CORRUPT, ld->ds->path, -1,
-                       "no sample can be read in the place of sample %llu",
-                       (unsigned long long)id);
+                       "no sample can be read in the place of sample %llu", (unsigned long long)id);
 }
 
 static int mend_slot(struct stk_loader *ld, struct batch *b, uint32_t slot, const bool *bad,

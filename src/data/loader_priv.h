@@ -143,6 +143,7 @@ struct stk_loader {
     char *image_field;
     uint64_t dataset_id;
     uint64_t stretch_bytes; /* when a stretch is large enough */
+    uint64_t region_bytes;  /* memory it takes, with room for its last sample */
     uint32_t item_samples;  /* samples a piece of work has at most */
     uint32_t max_batches;   /* in use at once */
 

@@ -97,8 +97,8 @@ static int slice_bytes(void *user, uint32_t i, const uint8_t **p, uint64_t *len,
 /* ---- samples ---- */
 
 /* The bytes of a field made of several slices, together in the batch's memory. */
-static int join_slices(struct worker *w, struct batch *b, uint32_t i, uint32_t j,
-                       const uint8_t **p, uint64_t *len, struct stk_err *err)
+static int join_slices(struct worker *w, struct batch *b, uint32_t i, uint32_t j, const uint8_t **p,
+                       uint64_t *len, struct stk_err *err)
 {
     bool fleeting;
     stk_buf_reset(&w->sample.bytes);

@@ -1,6 +1,6 @@
 /*
- * region.c - read buffers: mapped memory, huge pages where the system gives them, told to the engine
- * so that the kernel need not pin it for every read.
+ * region.c - read buffers: mapped memory, huge pages where the system gives them, told to the
+ * engine so that the kernel need not pin it for every read.
  */
 #include "data/region.h"
 
