@@ -285,7 +285,7 @@ def claims(bench, where, rows, times, ours):
 # ---- the part ----
 
 def write_all(bench, peers, which, count):
-    for peer in peers:
+    for peer in sorted(peers, key=lambda p: p.name != "files"):  # what stoker packs comes first
         if peer.trouble or hasattr(peer.about, "DATA_OF"):
             continue
         folder = bench.dir / which / peer.name
@@ -307,7 +307,8 @@ def run(bench, python):
     for peer in peers:
         print(f"peers: {peer.about.NAME}: {peer.version or 'not used: ' + peer.trouble}")
     print(f"peers: batches of {BATCH}; cold: {bench.cold_how}\n", flush=True)
-    result = {"versions": {p.name: p.version or p.trouble for p in peers}}
+    result = {"versions": {p.about.NAME: p.version or p.trouble for p in peers}, "data": {},
+              "cells": {}}
     for which, count in COUNTS.items():
         count //= QUICK_SHARE if bench.quick else 1
         (bench.dir / which).mkdir()
@@ -317,11 +318,12 @@ def run(bench, python):
             if other and other.trouble and not peer.trouble:
                 peer.trouble = f"{other.about.NAME} wrote no data"
         expected = (count, *Samples(which, count).check())
+        result["data"][which] = {"samples": count, "bytes": expected[1]}
         print(flush=True)
         for order in ("shuffled", "sequential"):
             for state in ("warm", "cold"):
                 found = cell(bench, peers, which, order, state, expected)
-                result[f"{which} {order} {state}"] = found
+                result["cells"][f"{which}, {order}, {state}"] = found
         shutil.rmtree(bench.dir / which)
     for peer in peers:
         if peer.trouble:

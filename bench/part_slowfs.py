@@ -116,7 +116,7 @@ def run(bench, python):
     size = (source / "packed/data.tfrecord").stat().st_size
     print(f"slowfs: {' '.join(SETTINGS)}; {samples:,} packed samples of about 110 KB,"
           f" {size / 1e6:,.0f} MB; {files:,} such samples as files; nothing of it cached\n")
-    result, trouble = {"bytes": size}, None
+    result, trouble = {"bytes": size, "samples": samples, "files": files}, None
     with mounted(source, mount):
         packed = packed_runs(bench, source, mount, bench.repeats)
         try:

@@ -4,8 +4,8 @@
     python pytorch_mnist.py [FOLDER]          # a scratch folder without one
 
 The pictures are small PNG files, one folder a class, as a dataset arrives from somewhere. `stoker
-pack` turns them into a few large files; stoker.torch.Loader reads, decodes and shuffles them on its own
-threads: there are no worker processes.
+pack` turns them into a few large files; stoker.torch.Loader reads, decodes and shuffles them on its
+own threads: there are no worker processes.
 """
 
 import os

@@ -23,9 +23,10 @@ STOKER = os.environ.get("STOKER", "stoker")
 def with_stoker(packed):
     """Decoded and batched by stoker's threads; TensorFlow gets uint8 tensors of (32, 28, 28, 1)."""
     batches = stoker.tf.dataset(packed, batch=32, seed=1, decode="image:28,gray")
+    classes = len(stoker.Dataset(packed).classes)
     model = tf.keras.Sequential([
         tf.keras.layers.Rescaling(1 / 255), tf.keras.layers.Flatten(),
-        tf.keras.layers.Dense(64, "relu"), tf.keras.layers.Dense(len(stoker.Dataset(packed).classes))])
+        tf.keras.layers.Dense(64, "relu"), tf.keras.layers.Dense(classes)])
     loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     model.compile(tf.keras.optimizers.Adam(2e-3), loss, metrics=["accuracy"])
     for _ in range(3):  # each pass over `batches` is the next epoch

@@ -50,7 +50,8 @@ def python(script, *args, rc=0, timeout=120, executable=sys.executable, env=None
     """Runs a script in another Python; returns what it printed."""
     argv = [executable, *(["-c", script] if "\n" in script else [script]), *map(str, args)]
     done = subprocess.run(argv, env=env or environment(), stdin=subprocess.DEVNULL, cwd=cwd,
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=timeout)
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          timeout=timeout)
     assert done.returncode == rc, f"status {done.returncode}\n{done.stdout}\n{done.stderr[-6000:]}"
     return done.stdout
 

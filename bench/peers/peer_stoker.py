@@ -20,11 +20,12 @@ def version():
 
 
 def write(samples, folder):
-    """As one would: the files one has, packed."""
-    os.mkdir(f"{folder}/files")
-    peer_files.write(samples, f"{folder}/files")
-    subprocess.run([STOKER, "pack", f"{folder}/files", f"{folder}/packed", "--quiet"], check=True)
-    subprocess.run(["rm", "-rf", f"{folder}/files", f"{folder}/files.stkidx"], check=True)
+    """As one would: the files one has (the contestant `files` wrote them), packed."""
+    files = os.path.join(os.path.dirname(folder), "files")
+    if not os.path.isdir(files):
+        os.mkdir(files)
+        peer_files.write(samples, files)
+    subprocess.run([STOKER, "pack", files, f"{folder}/packed", "--quiet"], check=True)
 
 
 def variants(_which, order):

@@ -167,8 +167,8 @@ class Loader:
     """
 
     def __init__(self, data, batch=32, *, shuffle="block", seed=0, epoch=0, epochs=None,
-                 last="drop", on_error="stop", rank=None, world=None, decode=None, fields=None, keys=False,
-                 io=None, threads=0, memory=None, depth=0, read=None, block=None,
+                 last="drop", on_error="stop", rank=None, world=None, decode=None, fields=None,
+                 keys=False, io=None, threads=0, memory=None, depth=0, read=None, block=None,
                  window=None, check=True, state=None, **dataset_options):
         if (rank is None) != (world is None):
             raise UsageError("rank and world: both or none")

@@ -80,19 +80,23 @@ static struct batch *make_batch(struct stk_loader *ld)
 
 struct batch *stk_batch_take(struct stk_loader *ld, bool over, bool *nomem)
 {
-    struct batch *b = ld->free_batches;
     *nomem = false;
-    if (b) {
+    pthread_mutex_lock(&ld->lock);
+    struct batch *b = ld->free_batches;
+    bool make = !b && (ld->nbatches < ld->max_batches || over);
+    if (b)
         ld->free_batches = b->next;
-    } else {
-        if (ld->nbatches >= ld->max_batches && !over)
-            return NULL;
-        b = make_batch(ld);
-        *nomem = !b;
-        if (!b)
-            return NULL;
-        ld->nbatches++;
+    ld->nbatches += make;
+    pthread_mutex_unlock(&ld->lock);
+    /* Made without the lock: the caller's allocator may wait for whoever gives a batch back. */
+    if (make && !(b = make_batch(ld))) {
+        *nomem = true;
+        pthread_mutex_lock(&ld->lock);
+        ld->nbatches--;
+        pthread_mutex_unlock(&ld->lock);
     }
+    if (!b)
+        return NULL;
     for (size_t i = 0; i < ld->ncolumns; i++)
         memset(b->cell[i].set, SLOT_EMPTY, ld->o.batch);
     stk_arena_reset(&b->arena);

@@ -136,16 +136,27 @@ static bool next_epoch(struct stk_loader *ld, struct stk_err *err, int *rc)
     return true;
 }
 
-/* The batch the next slot belongs to; NULL: none can be had now. With the lock held. */
+/* False: no slot can be fed now. *over: a batch must be had, whatever the budget says. */
+static bool find_slot(struct stk_loader *ld, bool *over, struct stk_err *err, int *rc)
+{
+    bool found = true;
+    pthread_mutex_lock(&ld->lock);
+    while (found && ld->feed_slot == ld->plan[ld->feed_epoch % 2].slots)
+        found = next_epoch(ld, err, rc);
+    *over = starved(ld, NULL);
+    pthread_mutex_unlock(&ld->lock);
+    return found;
+}
+
+/* The batch the next slot belongs to; NULL: none can be had now. */
 static struct batch *batch_of_slot(struct stk_loader *ld, struct stk_err *err, int *rc)
 {
+    bool over, nomem;
     if (ld->feed_batch)
         return ld->feed_batch;
-    while (ld->feed_slot == ld->plan[ld->feed_epoch % 2].slots)
-        if (!next_epoch(ld, err, rc))
-            return NULL;
-    bool nomem;
-    struct batch *b = stk_batch_take(ld, starved(ld, NULL), &nomem);
+    if (!find_slot(ld, &over, err, rc))
+        return NULL;
+    struct batch *b = stk_batch_take(ld, over, &nomem);
     if (!b) {
         *rc = nomem ? stk_err_nomem(err, ld->o.batch) : 0;
         return NULL;
@@ -156,8 +167,10 @@ static struct batch *batch_of_slot(struct stk_loader *ld, struct stk_err *err, i
     b->first_slot = ld->feed_slot;
     b->size = (uint32_t)stk_plan_batch_size(p, b->pub.step);
     atomic_store_explicit(&b->todo, b->size, memory_order_relaxed);
+    pthread_mutex_lock(&ld->lock);
     *ld->out_last = b;
     ld->out_last = &b->next;
+    pthread_mutex_unlock(&ld->lock);
     ld->feed_batch = b;
     return b;
 }
@@ -204,9 +217,7 @@ static int add_item(struct stretch *s, struct batch *b, uint32_t slot, struct st
 static int add_slot(struct stk_loader *ld, struct stretch *s, struct stk_err *err)
 {
     int rc = 0;
-    pthread_mutex_lock(&ld->lock);
     struct batch *b = batch_of_slot(ld, err, &rc);
-    pthread_mutex_unlock(&ld->lock);
     if (!b)
         return rc;
     const struct stk_plan *p = &ld->plan[ld->feed_epoch % 2];

@@ -224,7 +224,7 @@ int stk_work_now(struct worker *w, struct stretch *s, struct batch *b, uint32_t 
 void stk_work_push(struct stk_loader *ld, struct item *first, size_t n);
 
 /* ---- loader_batch.c ---- */
-/* A batch to fill, NULL: none is free (over: make one more all the same). With the lock held. */
+/* A batch to fill, NULL: none is free (over: make one more all the same). */
 struct batch *stk_batch_take(struct stk_loader *ld, bool over, bool *nomem);
 void stk_batch_free(struct batch *b);
 /* Keeps the stretch while the batch is held. Takes over the caller's reference. */

@@ -16,7 +16,8 @@ def array(tmp_path, monkeypatch):
         np.save(tmp_path / "a.npy", a)
         stoker._stoker.set_hooks(array=lambda given: given)
         try:
-            return next(iter(stoker.Loader(tmp_path / "a.npy", batch=len(a), shuffle=False)))["data"]
+            loader = stoker.Loader(tmp_path / "a.npy", batch=len(a), shuffle=False)
+            return next(iter(loader))["data"]
         finally:
             stoker._stoker.set_hooks(array=np.asarray)
     return make

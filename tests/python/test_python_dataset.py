@@ -20,8 +20,8 @@ def rows(tmp_path):
     """A JSON Lines file with a field of every kind."""
     path = tmp_path / "rows.jsonl"
     path.write_text("".join(json.dumps(
-        {"key": f"k{i}", "text": f"h\u00e4 {i}", "n": i, "x": i / 4, "ok": i % 2 == 0, "v": [1, 2, i],
-         "o": {"a": [i, None]}}) + "\n" for i in range(100)))
+        {"key": f"k{i}", "text": f"h\u00e4 {i}", "n": i, "x": i / 4, "ok": i % 2 == 0,
+         "v": [1, 2, i], "o": {"a": [i, None]}}) + "\n" for i in range(100)))
     return path
 
 

@@ -72,7 +72,7 @@ def launch(processes, *args):
 
 
 def test_ddp_stops_and_goes_on(tmp_path):
-    """Uneven data hangs nobody; after a stop another number of ranks goes on, and misses nothing."""
+    """Uneven data hangs nobody; after a stop another number of ranks misses nothing."""
     pytest.importorskip("torch", reason="python3-torch is not installed")
     rng = np.random.default_rng(0)
     y = np.arange(1003) % 10

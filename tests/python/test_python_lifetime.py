@@ -251,7 +251,7 @@ def test_closed_by_another_thread(slow):
 # ---- processes ----
 
 def test_fork_while_running(table):
-    """A child forked in the middle of an epoch ends by itself, and can begin an epoch of its own."""
+    """A child forked in the middle of an epoch ends by itself, and can begin one of its own."""
     out = python("""
 import os, sys
 import stoker

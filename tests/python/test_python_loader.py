@@ -84,7 +84,8 @@ def test_byte_strings(records):
 def test_text_and_values(tmp_path):
     """Text is str; what has no common shape is a list of values, None where there is none."""
     (tmp_path / "a.jsonl").write_text(
-        '{"t": "\u00e4", "v": [1, 2], "o": {"a": 1}}\n{"t": "b", "v": [1, 2, 3], "o": {}}\n{"t": "c"}\n')
+        '{"t": "\u00e4", "v": [1, 2], "o": {"a": 1}}\n{"t": "b", "v": [1, 2, 3], "o": {}}\n'
+        '{"t": "c"}\n')
     batch = next(iter(stoker.Loader(tmp_path / "a.jsonl", batch=3, shuffle=False)))
     assert batch["t"] == ["\u00e4", "b", "c"]
     assert [v if v is None else v.tolist() for v in batch["v"]] == [[1, 2], [1, 2, 3], None]
@@ -97,7 +98,8 @@ def test_fields_and_keys(stoker, images, tmp_path):
     import stoker as package
     batch = next(iter(package.Loader(tmp_path / "p", batch=15, shuffle=False, fields="label",
                                      keys=True)))
-    assert list(batch) == ["key", "label"] and batch["label"].tolist() == [0] * 5 + [1] * 5 + [2] * 5
+    assert list(batch) == ["key", "label"]
+    assert batch["label"].tolist() == [0] * 5 + [1] * 5 + [2] * 5
     assert [k.split(".")[0] + ".jpg" for k in batch["key"]] == list(images[1])
     with pytest.raises(package.UsageError, match="nothing"):
         next(iter(package.Loader(tmp_path / "p", fields=["nothing"])))
@@ -349,7 +351,8 @@ def test_trusting(damaged):
 def test_options_are_checked(table):
     """What makes no sense is refused with the choices there are."""
     for options, said in [({"shuffle": "blok"}, "block, global, none"), ({"last": 3}, "drop, pad"),
-                          ({"on_error": "ignore"}, "stop, skip"), ({"batch": 0}, "batch=0"), ({"batch": 1 << 32}, "batch="), ({"seed": -1}, "seed=-1"),
+                          ({"on_error": "ignore"}, "stop, skip"), ({"batch": 0}, "batch=0"),
+                          ({"batch": 1 << 32}, "batch="), ({"seed": -1}, "seed=-1"),
                           ({"rank": 1}, "both or none"), ({"io": "tape"}, "no engine"),
                           ({"decode": "image:0"}, "."), ({"memory": "lots"}, "lots"),
                           ({"rank": 2, "world": 2}, "rank 2 of 2")]:

@@ -18,7 +18,7 @@ def tensorflow():
         if candidate and subprocess.run([candidate, "-c", "import tensorflow"], env=environment(),
                                         stderr=subprocess.DEVNULL).returncode == 0:
             return lambda script, *args: python(script, *args, executable=candidate, timeout=300)
-    return pytest.skip("TensorFlow is not installed; STOKER_TF_PYTHON may name a Python that has it")
+    return pytest.skip("no TensorFlow here; STOKER_TF_PYTHON may name a Python that has it")
 
 
 def test_dense_and_ragged(tensorflow, tmp_path):

@@ -1,0 +1,146 @@
+#!/usr/bin/python3
+"""Results of bench/run and bench/gpu/resnet50.py as the tables of docs/performance.md.
+
+    bench/to_markdown.py RESULT.json...      a part that is in several is taken from the last
+"""
+
+import json
+import pathlib
+import statistics
+import sys
+
+median = statistics.median
+
+
+def table(head, rows):
+    print("| " + " | ".join(head) + " |")
+    print("|---" + "|---:" * (len(head) - 1) + "|")
+    for row in rows:
+        print("| " + " | ".join(row) + " |")
+    print()
+
+
+def number(x):
+    return f"{x:,.0f}" if x >= 100 else f"{x:.1f}" if x >= 10 else f"{x:.2f}"
+
+
+def rates(times, size, limit, device=None):
+    rows = []
+    for name, t in times.items():
+        row = [name, f"{median(t):.2f}", number(size / median(t) / 1e6),
+               f"{median(times[limit]) / median(t):.0%}"]
+        if device is not None:
+            row.insert(3, number(median(device[name]) / 1e6) if device[name] else "?")
+        rows.append(row)
+    return rows
+
+
+def best(times, prefix):
+    return min((n for n in times if n.startswith(prefix)), key=lambda n: median(times[n]))
+
+
+def load(part):
+    if "cold" in part:
+        cold = part["cold"]
+        for title, key in (("in order", "in_order"), ("random samples", "random")):
+            times = cold[f"{key}_s"]
+            limit = best(times, "fio")
+            print(f"### Cold, {title}: {part['bytes'] / 1e9:.1f} GB, samples of 80–140 KB"
+                  f" (`make bench ARGS=load`)\n")
+            table(["", "s", "MB/s", "MB from the device", "of fio's best"],
+                  rates(times, part["bytes"], limit, cold[f"{key}_device_bytes"]))
+    warm = part["warm"]
+    print(f"### Warm, in order, one core: {warm['bytes'] / 1e9:.1f} GB, samples of 80–140 KB\n")
+    table(["", "s", "MB/s", "of the pread loop"],
+          rates(warm["seconds"], warm["bytes"], next(iter(warm["seconds"]))))
+    print("### Samples of 2 KB as views, warm, one core, C API\n")
+    table(["", "million samples/s"], [[n, f"{part['small']['samples'] / median(t) / 1e6:.2f}"]
+                                      for n, t in part["small"]["seconds"].items()])
+    print("### From opening 10 million indexed samples to the first batch\n")
+    first = part["first_batch"]
+    table(["shuffle", "warm, ms", "cold, ms"],
+          [[how, *(f"{median(first[state][how]) * 1e3:.1f}" for state in ("warm", "cold"))]
+           for how in first["warm"]])
+
+
+def jpeg(part):
+    found, cores = part["images_per_s"], part["cores"]
+    print(f"### JPEG decoding, 500x375, about 110 KB, {cores} cores (`make bench ARGS=jpeg`)\n")
+    rows = []
+    for what in found["one"][0]:
+        if what == "image":
+            continue
+        one = median([r[what] for r in found["one"]])
+        together = median([r[what] for r in found["all"]])
+        ours = median(found[what] if what in found else found["image"])
+        rows.append([what, number(one), number(together), number(ours), f"{ours / cores / one:.0%}"])
+    table(["", "one thread, images/s", f"{cores} threads at once", "the loader",
+           f"loader of {cores} × one thread"], rows)
+
+
+def slowfs(part):
+    print("### A busy shared file system: 2 ms an open, 1 ms a read, 500 MB/s"
+          " (`make bench ARGS=slowfs`)\n")
+    rows = []
+    for key, n, size in (("packed_s", part["samples"], part["bytes"]),
+                         ("files_s", part["files"], part["files_bytes"])):
+        for name, t in part[key].items():
+            rows.append([name, number(n / median(t)), number(size / median(t) / 1e6),
+                         f"{size / median(t) / 500e6:.0%}", number(part["samples"] * median(t) / n)])
+    table(["", "samples/s", "MB/s", "of the bandwidth", f"s for {part['samples']:,}"], rows)
+
+
+def peers(part):
+    print("### Python: the same samples through other loaders (`make bench ARGS=peers`)\n")
+    for which, data in part["data"].items():
+        for order in ("shuffled", "sequential"):
+            cells = [part["cells"][f"{which}, {order}, {state}"] for state in ("warm", "cold")]
+            print(f"{data['samples']:,} samples of {number(data['bytes'] / data['samples'] / 1e3)} KB,"
+                  f" {order}:\n")
+            rows = []
+            for name in cells[0]:
+                row = [name]
+                for cell in cells:
+                    ours = median(next(iter(cell.values()))["seconds"])
+                    if "seconds" not in cell[name]:
+                        row += [cell[name]["trouble"], "–"]
+                        continue
+                    t = median(cell[name]["seconds"])
+                    row += [number(data["samples"] / t), f"{t / ours:.1f}"]
+                rows.append(row)
+            table(["", "warm, samples/s", "stoker is × as fast", "cold, samples/s",
+                   "stoker is × as fast"], rows)
+    print("Versions: " + "; ".join(sorted(set(part["versions"].values()))) + ".\n")
+
+
+def gpu(part):
+    print(f"### ResNet-50, bf16, channels_last, batch {part['settings']['batch']}, {part['device']},"
+          f" {part['cores']} cores (`bench/gpu/resnet50.py`)\n")
+    rounds = part["rounds"]
+    limit = median([r["images_per_s"] for r in next(iter(rounds.values()))])
+    rows = []
+    for name, runs in rounds.items():
+        rate = median([r["images_per_s"] for r in runs])
+        alone = part["alone_images_per_s"].get(name)
+        rows.append([name, number(rate), f"{rate / limit:.1%}",
+                     f"{median([r['cores_busy'] for r in runs]):.1f}", number(alone) if alone else ""])
+    table(["", "images/s", "of the limit", "cores busy", "feed alone, images/s"], rows)
+
+
+def main():
+    parts, about = {}, None
+    for path in sys.argv[1:]:
+        found = json.loads(pathlib.Path(path).read_text())
+        about = found.get("machine", about)
+        parts.update(found.get("parts") or {"gpu": found})
+    if about:
+        print(f"<!-- {about['cpu']}, {about['cores']} cores, {about['memory']}, Linux"
+              f" {about['kernel']}, {about['file_system']} -->\n")
+    for name, show in (("load", load), ("jpeg", jpeg), ("slowfs", slowfs), ("peers", peers),
+                       ("gpu", gpu)):
+        if name in parts:
+            show(parts[name])
+
+
+if __name__ == "__main__":
+    main()
