@@ -6,6 +6,7 @@
 #include "data/dataset.h"
 #include "stoker.h"
 
+#include <pthread.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -260,6 +261,81 @@ static void test_vanishing(void)
         }
 }
 
+/* ---- memory of the caller's ---- */
+
+static pthread_mutex_t interpreter = PTHREAD_MUTEX_INITIALIZER; /* as Python's GIL */
+static size_t taken;
+
+static void *take_memory(void *user, size_t size)
+{
+    (void)user;
+    pthread_mutex_lock(&interpreter);
+    void *p = malloc(size);
+    taken += p != NULL;
+    pthread_mutex_unlock(&interpreter);
+    return p;
+}
+
+static void give_memory(void *user, void *p, size_t size)
+{
+    (void)user, (void)size;
+    taken--;
+    free(p);
+}
+
+/* Rows of eight numbers: row i begins with i. */
+static const char *make_array(const char *name, int32_t rows)
+{
+    struct stk_buf b = STK_BUF_INIT;
+    char head[128];
+    memset(head, ' ', sizeof head);
+    memcpy(head, "\x93NUMPY\x01\x00\x76\x00", 10);
+    int n = snprintf(head + 10, 100, "{'descr': '<i4', 'fortran_order': False, 'shape': (%d, 8), }",
+                     rows);
+    head[10 + n] = ' ';
+    head[127] = '\n';
+    stk_buf_put(&b, head, sizeof head);
+    for (int32_t i = 0; i < rows; i++)
+        for (int32_t k = 0; k < 8; k++)
+            stk_buf_put(&b, &(int32_t){i + k}, 4);
+    const char *path = scratch_file(name, b.data, b.len);
+    stk_buf_release(&b);
+    return path;
+}
+
+/* Python gives batches back with the lock held that its allocator needs: neither may wait for the
+ * other. And what was taken is given back. */
+static void test_own_memory(void)
+{
+    struct stk_dataset *ds = open_set(make_array("rows.npy", 4000));
+    struct stk_loader_options o = {.batch = 16,
+                                   .shuffle = STK_SHUFFLE_GLOBAL,
+                                   .alloc = take_memory,
+                                   .free = give_memory,
+                                   .memory_bytes = 1 << 20};
+    struct stk_loader *ld = open_loader(ds, &o);
+    struct stk_batch *b, *last = NULL;
+    bool ok = true;
+    uint64_t steps = 0;
+    while (stk_loader_next(ld, &b, NULL) == 1) {
+        const struct stk_column *c = &b->column[0];
+        ok = ok && c->layout == STK_DENSE && c->ndim == 1 && c->dim[0] == 8;
+        for (size_t k = 0; ok && k < b->n; k++)
+            ok = (uint64_t)((const int32_t *)c->data)[8 * k] == b->id[k];
+        pthread_mutex_lock(&interpreter);
+        stk_batch_release(last);
+        pthread_mutex_unlock(&interpreter);
+        last = b;
+        steps++;
+    }
+    CHECK(ok);
+    CHECK_INT(steps, 250);
+    stk_batch_release(last);
+    stk_loader_close(ld);
+    CHECK_INT(taken, 0);
+    stk_dataset_close(ds);
+}
+
 int main(void)
 {
     scratch_begin();
@@ -271,6 +347,7 @@ int main(void)
     test_resume(plain);
     test_bad_samples();
     test_vanishing();
+    test_own_memory();
     scratch_done();
     return CHECK_DONE();
 }
