@@ -11,6 +11,7 @@ PIP = ["lightning-utilities==0.15.3", "boto3==1.44.0", "filelock", "obstore==0.1
        "tifffile==2026.3.3", "requests"]
 
 CHUNK = "64MB"
+ITEMS = 1000  # samples that one call of optimize()'s function gives: calls are what takes time
 
 
 def version():
@@ -23,18 +24,18 @@ class Make:
     """Picklable, since optimize() calls it in another process."""
 
     def __init__(self, samples):
-        self.which, self.count, self.samples = samples.which, len(samples), None
+        self.which, self.count = samples.which, len(samples)
 
-    def __call__(self, i):
-        if self.samples is None:
-            self.samples = Samples(self.which, self.count)
-        return {"x": self.samples[i]}
+    def __call__(self, first):
+        samples = Samples(self.which, self.count)
+        for i in range(first, min(first + ITEMS, self.count)):
+            yield {"x": samples[i]}
 
 
 def write(samples, folder):
     import litdata
-    litdata.optimize(fn=Make(samples), inputs=list(range(len(samples))), num_workers=1,
-                     output_dir=f"{folder}/lit", chunk_bytes=CHUNK)
+    litdata.optimize(fn=Make(samples), inputs=list(range(0, len(samples), ITEMS)),
+                     num_workers=1, output_dir=f"{folder}/lit", chunk_bytes=CHUNK)
 
 
 def variants(_which, _order):

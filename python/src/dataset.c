@@ -7,6 +7,7 @@
 #include "pystk.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
@@ -65,6 +66,19 @@ static bool wait_100ms(struct opening *o)
     return done;
 }
 
+/* Signals are for Python's threads, but faults must reach their handlers. */
+static int start_opening(struct opening *o, pthread_t *thread)
+{
+    sigset_t all, old;
+    sigfillset(&all);
+    sigdelset(&all, SIGBUS);
+    sigdelset(&all, SIGSEGV);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    int e = pthread_create(thread, NULL, open_it, o);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    return e;
+}
+
 /* 0; -1 with a Python exception. */
 static int open_dataset(struct opening *o)
 {
@@ -74,7 +88,7 @@ static int open_dataset(struct opening *o)
     o->opts.user = o;
     pthread_mutex_init(&o->lock, NULL);
     pthread_cond_init(&o->changed, NULL);
-    if (pthread_create(&thread, NULL, open_it, o) == 0) {
+    if (start_opening(o, &thread) == 0) {
         while (!done && !stopped) {
             Py_BEGIN_ALLOW_THREADS done = wait_100ms(o);
             Py_END_ALLOW_THREADS stopped = PyErr_CheckSignals() < 0;

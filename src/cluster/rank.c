@@ -143,7 +143,9 @@ static int check_half(const struct half *h, const struct launcher *l, const stru
 
 static int nobody_else(const struct half *h, struct stk_err *err)
 {
-    if (!h->by)
+    /* A program that begins MPI without a launcher is rank 0 of PMIx, and alone. */
+    bool singleton = h->by && h->has_rank && h->value == 0 && strcmp(h->by->rank, "PMIX_RANK") == 0;
+    if (!h->by || singleton)
         return 0;
     return stk_err_set(err, STK_E_USAGE, NULL, -1,
                        "%s is set in the environment and %s is not: say which process of how many "

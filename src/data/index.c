@@ -1,5 +1,6 @@
 /* index.c - opening an index and looking things up in it, every entry checked when it is used. */
 #include "data/index.h"
+#include "base/file.h"
 #include "base/hash.h"
 #include "format/sample.h"
 
@@ -139,6 +140,26 @@ static int check_header(struct stk_index *idx, struct stk_err *err)
     return rc < 0 ? rc : check_sums(idx, err);
 }
 
+/* The file's bytes: mapped, or, on file systems that map nothing, read into memory. */
+static int bring_in(int fd, size_t size, const char *path, void **out, struct stk_err *err)
+{
+    *out = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
+    if (*out != MAP_FAILED)
+        return 0;
+    if (errno != ENODEV)
+        return stk_err_sys(err, path, "map");
+    size_t got;
+    *out = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (*out == MAP_FAILED)
+        return stk_err_nomem(err, size);
+    int rc = stk_pread_full(fd, *out, size, 0, &got, path, err);
+    if (rc == 0 && got < size)
+        rc = stk_err_set(err, STK_E_CORRUPT, path, (int64_t)got, "the index became shorter");
+    if (rc < 0)
+        munmap(*out, size);
+    return rc;
+}
+
 int stk_index_open_fd(int fd, const char *path, struct stk_index *idx, struct stk_err *err)
 {
     struct stat sb;
@@ -147,13 +168,14 @@ int stk_index_open_fd(int fd, const char *path, struct stk_index *idx, struct st
         return stk_err_sys(err, path, "stat");
     if ((uint64_t)sb.st_size < sizeof(struct stk_index_header))
         return stk_err_set(err, STK_E_CORRUPT, path, -1, "not a stoker index");
-    void *p = mmap(NULL, (size_t)sb.st_size, PROT_READ, MAP_SHARED, fd, 0);
-    if (p == MAP_FAILED)
-        return stk_err_sys(err, path, "map");
+    void *p;
+    int rc = bring_in(fd, (size_t)sb.st_size, path, &p, err);
+    if (rc < 0)
+        return rc;
     idx->h = p;
     idx->mapped = (size_t)sb.st_size;
     idx->path = strdup(path);
-    int rc = idx->path ? check_header(idx, err) : stk_err_nomem(err, strlen(path));
+    rc = idx->path ? check_header(idx, err) : stk_err_nomem(err, strlen(path));
     if (rc < 0)
         stk_index_close(idx);
     return rc;

@@ -381,15 +381,32 @@ int stk_columns_put(struct worker *w, struct batch *b, uint32_t slot, const stru
     return rc;
 }
 
-int stk_columns_put_key(struct stk_loader *ld, struct batch *b, uint32_t slot, uint64_t id,
+/* A key that stands in the record, where the index has none. */
+static int record_key(struct stk_loader *ld, struct batch *b, const struct stk_sample *s,
+                      const char **key, size_t *len, struct stk_err *err)
+{
+    if (*len || ld->simple || !s->key_len)
+        return 0;
+    *key = batch_alloc(b, s->key_len);
+    if (!*key)
+        return stk_err_nomem(err, s->key_len);
+    memcpy((char *)(uintptr_t)*key, s->key, s->key_len);
+    *len = s->key_len;
+    return 0;
+}
+
+int stk_columns_put_key(struct worker *w, struct batch *b, uint32_t slot, uint64_t id,
                         struct stk_err *err)
 {
+    struct stk_loader *ld = w->ld;
     const char *key;
     size_t len;
     int64_t label;
     if (!b->key && !ld->labels)
         return 0;
     int rc = stk_index_key(&ld->ds->index, id, &key, &len, err);
+    if (rc == 0 && b->key)
+        rc = record_key(ld, b, &w->sample, &key, &len, err);
     if (rc == 0 && b->key)
         b->key[slot] = (struct stk_span){.data = key, .size = len};
     for (size_t c = ld->ncolumns; rc == 0 && c-- > 0;) {

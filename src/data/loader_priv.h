@@ -246,7 +246,7 @@ int stk_columns_put(struct worker *w, struct batch *b, uint32_t slot, const stru
                     bool (*stable)(const struct worker *w, const void *p, size_t n, size_t k),
                     size_t k, struct stk_err *err);
 /* The key and the label by directory. */
-int stk_columns_put_key(struct stk_loader *ld, struct batch *b, uint32_t slot, uint64_t id,
+int stk_columns_put_key(struct worker *w, struct batch *b, uint32_t slot, uint64_t id,
                         struct stk_err *err);
 
 /* ---- loader_mend.c ---- */

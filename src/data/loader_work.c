@@ -194,7 +194,7 @@ static int put_sample(struct worker *w, struct batch *b, uint32_t slot, size_t k
             rc = stk_columns_put(w, b, slot, &w->sample, in_slices, k, err);
     }
     if (rc == 0)
-        rc = stk_columns_put_key(ld, b, slot, stk_fetch_id(f, k), err);
+        rc = stk_columns_put_key(w, b, slot, stk_fetch_id(f, k), err);
     return rc;
 }
 

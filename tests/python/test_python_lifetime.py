@@ -253,11 +253,12 @@ def test_closed_by_another_thread(slow):
 def test_fork_while_running(table):
     """A child forked in the middle of an epoch ends by itself, and can begin one of its own."""
     out = python("""
-import os, sys
+import os, sys, time
 import stoker
 loader = stoker.Loader(sys.argv[1], batch=64, shuffle=False)
 batches = iter(loader)
 first = next(batches)
+time.sleep(0.5)  # its threads are idle then: a fork in ASan's allocator would hang the child
 child = os.fork()
 if child == 0:
     assert first["x"][0, 1] == 1

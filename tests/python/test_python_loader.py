@@ -421,3 +421,14 @@ def test_path_like(table):
     """Paths may be str, bytes-like paths of the system, or pathlib's."""
     for path in (str(table), table, os.fspath(table)):
         assert len(stoker.Loader(path, batch=10)) == 100
+
+
+def test_keys_that_stand_in_the_records(tmp_path):
+    """A user who writes predictions beside the samples needs to know which they are."""
+    source = tmp_path / "rows.jsonl"
+    source.write_text("".join(f'{{"key": "row-{i}", "x": {i}}}\n' for i in range(40)))
+    with stoker.Dataset(source) as ds, stoker.Loader(ds, batch=8, keys=True, rank=0, world=1) as loader:
+        for batch in loader:
+            keys = [k if isinstance(k, str) else bytes(k).decode() for k in batch["key"]]
+            assert keys == [ds[int(i)]["key"] for i in batch.ids]
+            assert keys == [f"row-{int(i)}" for i in batch.ids]

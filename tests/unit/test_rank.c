@@ -98,6 +98,8 @@ static void half_a_pair(void)
     REFUSES("RANK=4", "RANK", "WORLD_SIZE is not");
     REFUSES("OMPI_COMM_WORLD_SIZE=4", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK is not");
     REFUSES("PMIX_RANK=4", "PMIX_RANK", "is not");
+    /* MPI begun without a launcher, as PyTorch Lightning does to see whether it is there. */
+    IS("PMIX_RANK=0", "", 0, 1, 0, 1);
     IS("RANK= WORLD_SIZE=", "", 0, 1, 0, 1); /* empty is not set */
 }
 
