@@ -8,7 +8,9 @@
 
 #include <stdlib.h>
 
-#define MERGE_GAP  (32u << 10)  /* bytes worth reading over to save a request */
+#define MERGE_GAP  (32u << 10) /* bytes worth reading over to save a request */
+#define RADIX_BITS 10
+#define RADIX      (1u << RADIX_BITS)
 #define SAMPLE_MAX (2ull << 30) /* stored bytes of a sample; what protobuf can hold, too */
 
 void stk_fetch_init(struct stk_fetch *f, struct stk_dataset *ds)
@@ -18,7 +20,7 @@ void stk_fetch_init(struct stk_fetch *f, struct stk_dataset *ds)
 
 void stk_fetch_release(struct stk_fetch *f)
 {
-    struct stk_buf *bufs[] = {&f->ids, &f->first, &f->slices, &f->wants, &f->order};
+    struct stk_buf *bufs[] = {&f->ids, &f->first, &f->slices, &f->wants, &f->order, &f->places};
     for (size_t i = 0; i < sizeof bufs / sizeof *bufs; i++)
         stk_buf_release(bufs[i]);
     free(f->errs);
@@ -36,7 +38,6 @@ void stk_fetch_reset(struct stk_fetch *f)
     stk_buf_reset(&f->order);
     stk_buf_put(&f->first, &zero, sizeof zero);
     f->nerrs = 0;
-    f->unsorted = false;
 }
 
 char *stk_fetch_path(const struct stk_dataset *ds, uint64_t file)
@@ -170,6 +171,68 @@ static int by_place(const void *a, const void *b, void *user)
     return (i > j) - (i < j);
 }
 
+static unsigned bits_of(uint64_t v)
+{
+    return v ? 64 - (unsigned)__builtin_clzll(v) : 0;
+}
+
+struct place {
+    uint64_t key;
+    uint32_t want;
+};
+
+/* One pass of a radix sort: places by the digit at `shift`, those of equal digit as they were. */
+static void sort_digit(const struct place *from, struct place *to, size_t n, unsigned shift)
+{
+    uint32_t at[1u << RADIX_BITS] = {0};
+    for (size_t i = 0; i < n; i++)
+        at[from[i].key >> shift & (RADIX - 1)]++;
+    uint32_t sum = 0;
+    for (size_t d = 0; d < RADIX; d++) {
+        uint32_t count = at[d];
+        at[d] = sum;
+        sum += count;
+    }
+    for (size_t i = 0; i < n; i++)
+        to[at[from[i].key >> shift & (RADIX - 1)]++] = from[i];
+}
+
+/* Sorts by counting digits: a window of a hundred thousand samples would take qsort longer than
+ * reading them takes. False: it cannot be done that way. */
+static bool radix_sort(struct stk_fetch *f, uint32_t *order, size_t n)
+{
+    const struct stk_want *w = stk_fetch_want(f, 0);
+    uint32_t first = UINT32_MAX, last = 0;
+    uint64_t low = UINT64_MAX, high = 0;
+    for (size_t i = 0; i < n; i++) {
+        const struct stk_want *x = &w[order[i]];
+        first = x->file < first ? x->file : first;
+        last = x->file > last ? x->file : last;
+        low = x->off < low ? x->off : low;
+        high = x->off > high ? x->off : high;
+    }
+    unsigned off_bits = bits_of(high - low), bits = off_bits + bits_of(last - first);
+    stk_buf_reset(&f->places);
+    struct place *a = stk_buf_room(&f->places, 2 * n * sizeof *a);
+    if (bits > 63 || !a)
+        return false;
+    struct place *b = a + n;
+    for (size_t i = 0; i < n; i++) {
+        const struct stk_want *x = &w[order[i]];
+        a[i] = (struct place){.key = (uint64_t)(x->file - first) << off_bits | (x->off - low),
+                              .want = order[i]};
+    }
+    for (unsigned shift = 0; shift < bits; shift += RADIX_BITS) {
+        sort_digit(a, b, n, shift);
+        struct place *swap = a;
+        a = b;
+        b = swap;
+    }
+    for (size_t i = 0; i < n; i++)
+        order[i] = a[i].want;
+    return true;
+}
+
 int stk_fetch_sort(struct stk_fetch *f, struct stk_err *err)
 {
     const struct stk_want *w = stk_fetch_want(f, 0), *last = NULL;
@@ -188,7 +251,7 @@ int stk_fetch_sort(struct stk_fetch *f, struct stk_err *err)
         order[count++] = i;
     }
     f->order.len = count * sizeof *order;
-    if (!sorted)
+    if (!sorted && (count < RADIX || !radix_sort(f, order, count)))
         qsort_r(order, count, sizeof *order, by_place, f->wants.data);
     return 0;
 }

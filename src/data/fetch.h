@@ -28,9 +28,9 @@ struct stk_fetch {
     struct stk_buf slices; /* struct stk_slice of all samples */
     struct stk_buf wants;  /* struct stk_want */
     struct stk_buf order;  /* u32: wants by place, once sorted; those without bytes left out */
+    struct stk_buf places; /* room to sort in */
     struct stk_err *errs;  /* of failed wants, in the order they failed */
     uint32_t nerrs;
-    bool unsorted;
 };
 
 void stk_fetch_init(struct stk_fetch *f, struct stk_dataset *ds);

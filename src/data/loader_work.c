@@ -7,6 +7,8 @@
 
 #include <stdlib.h>
 
+#define PREFETCH 2048 /* bytes */
+
 int stk_worker_init(struct worker *w, struct stk_loader *ld, struct stk_err *err)
 {
     *w = (struct worker){.ld = ld};
@@ -230,14 +232,26 @@ void stk_work_push(struct stk_loader *ld, struct item *first, size_t n)
         pthread_cond_signal(&ld->work_cond);
 }
 
+/* Shuffled samples lie anywhere: the next one's bytes are on their way while this one's are worked
+ * on. Of a large one the CPU notices by itself what comes next. */
+static void prefetch_sample(const struct stretch *s, uint32_t k)
+{
+    const struct stk_want *want = stk_fetch_want(&s->fetch, stk_fetch_first(&s->fetch, k));
+    size_t n = want->len < PREFETCH ? (size_t)want->len : PREFETCH;
+    for (size_t i = 0; want->p && i < n; i += 64)
+        __builtin_prefetch(want->p + i);
+}
+
 static void do_samples(struct worker *w, struct item *it)
 {
     struct batch *b = it->batch;
     struct stk_loader *ld = w->ld;
-    bool maps = stk_io_maps(ld->io);
+    bool maps = stk_io_maps(ld->io), shuffled = ld->order.shuffle != STK_SHUFFLE_NONE;
     for (uint32_t k = it->first; k < it->end; k++) {
         struct stk_err why = {.offset = -1};
         uint32_t slot = it->slot + (k - it->first);
+        if (shuffled && k + 1 < it->end)
+            prefetch_sample(it->stretch, k + 1);
         int rc = put_sample(w, b, slot, k, &why);
         if (maps && check_intact(w, k, &why) < 0)
             rc = STK_E_STALE;
