@@ -216,10 +216,18 @@ static uint64_t bytes_there(struct handle *h, uint64_t offset, uint64_t size, ui
     return offset >= end ? 0 : end - offset < size ? end - offset : size;
 }
 
+/* From a copy: while the answer is being written its reader may have it already, and have the file
+ * closed by another thread of ours. */
 static void read_fixed(fuse_req_t req, const struct handle *h, size_t size, off_t offset)
 {
     size_t len = strlen(h->text), from = (size_t)offset < len ? (size_t)offset : len;
-    fuse_reply_buf(req, h->text + from, len - from < size ? len - from : size);
+    char *copy = strdup(h->text + from);
+    if (!copy) {
+        fuse_reply_err(req, ENOMEM);
+        return;
+    }
+    fuse_reply_buf(req, copy, len - from < size ? len - from : size);
+    free(copy);
 }
 
 void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, struct fuse_file_info *fi)
