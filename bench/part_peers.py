@@ -21,7 +21,8 @@ HERE = ROOT / "bench/peers"
 sys.path.insert(0, str(HERE))
 from samples import BATCH, Samples  # noqa: E402
 
-PEERS = ["stoker", "stoker_raw", "files", "tfdata", "webdataset", "ffcv", "mds", "litdata", "h5py"]
+PEERS = ["stoker", "stoker_raw", "files", "tfdata", "webdataset", "ffcv", "mds", "litdata", "h5py",
+         "memory"]
 COUNTS = {"small": 200000, "large": 20000}
 QUICK_SHARE = 20
 # times as fast as; everything else: at least as fast
@@ -220,9 +221,15 @@ class Row:
             self.running = None
 
 
+def is_limit(peer):
+    return getattr(peer.about, "LIMIT", False)
+
+
 def rows_of(bench, peers, which, order, state, expected):
     rows = []
     for peer in peers:
+        if state == "cold" and is_limit(peer):
+            continue
         if peer.trouble:
             rows.append(Row(bench, peer, which, order, state, expected))
             continue
@@ -274,7 +281,7 @@ def cell(bench, peers, which, order, state, expected):
 
 def claims(bench, where, rows, times, ours):
     for row in rows:
-        if row.peer.name.startswith("stoker"):
+        if row.peer.name.startswith("stoker") or is_limit(row.peer):
             continue
         wanted = WANTED.get(row.peer.name, 1)
         ratio = median(times[row.name]) / ours

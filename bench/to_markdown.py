@@ -101,6 +101,9 @@ def peers(part):
             for name in cells[0]:
                 row = [name]
                 for cell in cells:
+                    if name not in cell:
+                        row += ["–", "–"]
+                        continue
                     ours = median(next(iter(cell.values()))["seconds"])
                     if "seconds" not in cell[name]:
                         row += [cell[name]["trouble"], "–"]

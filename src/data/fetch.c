@@ -144,15 +144,16 @@ int stk_fetch_add(struct stk_fetch *f, uint64_t id, bool (*have)(void *user, uin
     if (rc < 0)
         return rc;
     uint32_t end = (uint32_t)(f->slices.len / sizeof(struct stk_slice));
-    struct stk_want *w = stk_buf_extend(&f->wants, (end - first) * sizeof *w);
-    if (!w && end > first)
+    struct stk_want *w = NULL;
+    if (end > first && !(w = stk_buf_extend(&f->wants, (end - first) * sizeof *w)))
         return stk_err_nomem(err, (end - first) * sizeof *w);
     for (uint32_t i = first; i < end; i++) {
         rc = want_of(f->ds, stk_fetch_slice(f, i), stk_fetch_want(f, i), have, user, err);
         if (rc < 0)
             return rc;
     }
-    refuse_huge(f, id, first, end);
+    if (w)
+        refuse_huge(f, id, first, end);
     stk_buf_put(&f->ids, &id, sizeof id);
     stk_buf_put(&f->first, &end, sizeof end);
     return stk_buf_check(&f->first, err);

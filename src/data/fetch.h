@@ -58,7 +58,8 @@ static inline size_t stk_fetch_nwants(const struct stk_fetch *f)
 }
 static inline struct stk_want *stk_fetch_want(const struct stk_fetch *f, size_t i)
 {
-    return (struct stk_want *)(void *)f->wants.data + i;
+    struct stk_want *w = (void *)f->wants.data;
+    return w ? w + i : NULL; /* samples may have no slices at all */
 }
 static inline struct stk_want *stk_fetch_at(const struct stk_fetch *f, size_t place)
 {
@@ -66,7 +67,8 @@ static inline struct stk_want *stk_fetch_at(const struct stk_fetch *f, size_t pl
 }
 static inline const struct stk_slice *stk_fetch_slice(const struct stk_fetch *f, size_t i)
 {
-    return (const struct stk_slice *)(const void *)f->slices.data + i;
+    const struct stk_slice *s = (const void *)f->slices.data;
+    return s ? s + i : NULL;
 }
 static inline uint64_t stk_fetch_id(const struct stk_fetch *f, size_t k)
 {

@@ -236,7 +236,10 @@ void stk_work_push(struct stk_loader *ld, struct item *first, size_t n)
  * on. Of a large one the CPU notices by itself what comes next. */
 static void prefetch_sample(const struct stretch *s, uint32_t k)
 {
-    const struct stk_want *want = stk_fetch_want(&s->fetch, stk_fetch_first(&s->fetch, k));
+    uint32_t first = stk_fetch_first(&s->fetch, k);
+    if (first == stk_fetch_first(&s->fetch, k + 1))
+        return; /* nothing is stored for it */
+    const struct stk_want *want = stk_fetch_want(&s->fetch, first);
     size_t n = want->len < PREFETCH ? (size_t)want->len : PREFETCH;
     for (size_t i = 0; want->p && i < n; i += 64)
         __builtin_prefetch(want->p + i);
