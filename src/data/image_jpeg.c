@@ -14,6 +14,10 @@
 #include <jpeglib.h>
 #include <jerror.h>
 
+/* To aligned rows libjpeg-turbo writes past the cache, and reading them back right away would wait
+ * for the memory: a row begins at an odd place. */
+#define ODD 4
+
 /* jpeg_crop_scanline() and jpeg_skip_scanlines() came with 1.5 and gave wrong rows or none for some
  * files until 1.5.3; skipping in progressive files could hang until 2.0. */
 #if defined(LIBJPEG_TURBO_VERSION_NUMBER) && LIBJPEG_TURBO_VERSION_NUMBER >= 1005003
@@ -294,14 +298,14 @@ static int read_through_sink(struct jpeg *j)
     struct stk_image *im = j->im;
     int rc = stk_sink_begin(&im->sink, &j->frame, j->job->out, j->err);
     if (rc == 0)
-        rc = stk_room_need(&im->row, (uint64_t)j->d.output_width * 4 + stk_sink_slack(&im->sink),
-                           j->err);
+        rc = stk_room_need(
+            &im->row, (uint64_t)j->d.output_width * 4 + stk_sink_slack(&im->sink) + ODD, j->err);
     if (rc != 0)
         return rc;
     jpeg_start_decompress(&j->d);
     stk_sink_columns(&im->sink, cut_columns(j));
-    skip_rows(j, im->row.p);
-    read_rows(j, im->row.p);
+    skip_rows(j, im->row.p + ODD);
+    read_rows(j, im->row.p + ODD);
     return 0;
 }
 
