@@ -11,6 +11,7 @@ FIO_SAMPLE = "112k"  # direct reads come in units of 4 KiB: the next size above
 DEPTH = 32
 SMALL_BYTES = 2048
 FIRST_PAYLOAD_BYTES = 24
+PROGRAMS_BYTES = 200e6  # contestants and their libraries come from the device too
 
 
 # ---- contestants: each gives seconds for one pass over the file ----
@@ -106,6 +107,8 @@ class Race:
               [[name, f"{median(t):.2f}", spread(t), f"{size / median(t) / 1e6:,.0f}",
                 f"{median(self.device[name]) / 1e6:,.0f}" if self.device[name] else "?",
                 f"{limit / median(t):.1%}"] for name, t in self.times.items()])
+        if any(d and median(d) > 1.1 * size + PROGRAMS_BYTES for d in self.device.values()):
+            print("  Others read from the device meanwhile: these rates are not to be trusted.\n")
 
 
 def claim(bench, what, share, wanted):
@@ -210,6 +213,7 @@ def first_batch(bench, result):
     timed([STOKER, "inspect", folder, "--quiet"])
     rows = []
     result["first_batch"] = {}
+    result["first_batch_samples"] = samples
     for state in ("warm", "cold"):
         contestants = {how: Loader(folder, "-s", how, "-n", 1)
                        for how in ("none", "block", "global")}

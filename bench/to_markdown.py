@@ -56,7 +56,7 @@ def load(part):
     print("### Samples of 2 KB as views, warm, one core, C API\n")
     table(["", "million samples/s"], [[n, f"{part['small']['samples'] / median(t) / 1e6:.2f}"]
                                       for n, t in part["small"]["seconds"].items()])
-    print("### From opening 10 million indexed samples to the first batch\n")
+    print(f"### From opening {part['first_batch_samples']:,} indexed samples to the first batch\n")
     first = part["first_batch"]
     table(["shuffle", "warm, ms", "cold, ms"],
           [[how, *(f"{median(first[state][how]) * 1e3:.1f}" for state in ("warm", "cold"))]

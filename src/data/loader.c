@@ -22,6 +22,7 @@
 #define MEMORY_MOST    (512 * MIB)
 #define MOST_BATCHES   1024
 #define BLOCK_MOST     1024 /* samples: tiny ones cost planning, not reading */
+#define IMAGE_GROWS    8    /* times: what decoding makes of an image file, about */
 #define BATCH_MOST     (1u << 20)
 
 /* ---- settings ---- */
@@ -153,8 +154,11 @@ static void divide_memory(struct stk_loader *ld, uint64_t *regions)
 {
     uint64_t dense = 0, n = ld->order.n;
     uint64_t mean = n ? ld->ds->index.h->bytes_samples / n : 0;
-    for (size_t i = 0; i < ld->ncolumns; i++)
+    for (size_t i = 0; i < ld->ncolumns; i++) {
         dense += ld->column[i].layout == STK_DENSE ? ld->column[i].size : 0;
+        if (ld->column[i].image && ld->column[i].layout != STK_DENSE)
+            dense += IMAGE_GROWS * mean; /* pixels of images of any size */
+    }
     dense *= ld->o.batch;
     uint64_t batches = ld->o.memory_bytes / (dense + mean * ld->o.batch + 1);
     ld->max_batches = (uint32_t)clamp(batches, 4, MOST_BATCHES);
