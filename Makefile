@@ -31,7 +31,9 @@ all:
 core:
 	@$(MAKE) --no-print-directory all BUILD=build-core MESON_FLAGS=-Dextras=disabled
 
-demo: all
+demo:
+	@tools/setup --quiet build demo
+	@$(MAKE) --no-print-directory all
 	@STOKER=$(BUILD)/stoker tools/demo $(ARGS)
 
 test:
