@@ -7,10 +7,11 @@
 
 #include <stdlib.h>
 
-#define REAP            64
-#define PREFETCH        256  /* samples whose place in the index is asked for ahead */
-#define STRETCH_SAMPLES 4096 /* tiny ones are not planned by the ten thousand before any is read   \
-                              */
+#define REAP     64
+#define PREFETCH 256 /* samples whose place in the index is asked for ahead */
+#define STRETCH_SAMPLES                                                                            \
+    4096 /* tiny ones are not planned by the ten thousand before any is read                       \
+          */
 
 void stk_feed_wake(struct stk_loader *ld)
 {
@@ -54,67 +55,6 @@ int stk_loader_plan(struct stk_loader *ld, uint64_t epoch, const struct stk_stag
                            ld->o.last, err);
     ld->planned[i] = rc == 0;
     return rc;
-}
-
-/* ---- stretches ---- */
-
-void stk_stretch_free(struct stretch *s)
-{
-    stk_fetch_release(&s->fetch);
-    for (size_t i = 0; i < s->cap_shared; i++) {
-        stk_buf_release(&s->shared[i].data);
-        free(s->shared[i].why);
-    }
-    free(s->shared);
-    free(s->run);
-    stk_buf_release(&s->items);
-    free(s);
-}
-
-void stk_stretch_drop(struct stretch *s)
-{
-    struct stk_loader *ld = s->ld;
-    if (atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) != 1)
-        return;
-    if (s->region)
-        stk_region_give(&ld->regions, s->region);
-    s->region = NULL;
-    pthread_mutex_lock(&ld->lock);
-    s->next = ld->free_stretches;
-    ld->free_stretches = s;
-    stk_feed_wake(ld);
-    pthread_mutex_unlock(&ld->lock);
-}
-
-void stk_stretch_reset(struct stretch *s)
-{
-    stk_fetch_reset(&s->fetch);
-    stk_buf_reset(&s->items);
-    for (size_t i = 0; i < s->nshared; i++) {
-        free(s->shared[i].why);
-        s->shared[i].why = NULL;
-    }
-    s->nruns = s->submitted = s->completed = s->nshared = 0;
-    s->need = 0;
-    s->next = NULL;
-}
-
-struct stretch *stk_stretch_take(struct stk_loader *ld)
-{
-    pthread_mutex_lock(&ld->lock);
-    struct stretch *s = ld->free_stretches;
-    if (s) {
-        ld->free_stretches = s->next;
-    } else if ((s = calloc(1, sizeof *s))) {
-        s->ld = ld;
-        s->all_next = ld->all_stretches;
-        ld->all_stretches = s;
-        stk_fetch_init(&s->fetch, ld->ds);
-    }
-    pthread_mutex_unlock(&ld->lock);
-    if (s)
-        stk_stretch_reset(s);
-    return s;
 }
 
 /* ---- slots ---- */
@@ -253,110 +193,6 @@ static uint64_t most_slots(const struct stk_loader *ld)
     uint64_t at = stk_plan_position(p, k);
     stk_order_window(&p->order, at, &first, &end);
     return end - at;
-}
-
-/* ---- what a stretch reads ---- */
-
-static int by_extent(const void *a, const void *b)
-{
-    const struct shared *x = a, *y = b;
-    return (x->extent > y->extent) - (x->extent < y->extent);
-}
-
-/* Filtered extents that are cut into samples: each is decoded once for all of them. */
-static int find_shared_extents(struct stretch *s, struct stk_err *err)
-{
-    const struct stk_fetch *f = &s->fetch;
-    uint32_t n = (uint32_t)(f->wants.len / sizeof(struct stk_want));
-    uint64_t last = UINT64_MAX;
-    for (uint32_t i = 0; i < n; i++) {
-        const struct stk_slice *sl = stk_fetch_slice(f, i);
-        if (!stk_fetch_want(f, i)->chain || sl->length == UINT64_MAX || sl->length == 0 ||
-            sl->extent == last)
-            continue;
-        last = sl->extent;
-        if (s->nshared == s->cap_shared) {
-            size_t cap = s->cap_shared ? 2 * s->cap_shared : 16;
-            struct shared *grown = realloc(s->shared, cap * sizeof *grown);
-            if (!grown)
-                return stk_err_nomem(err, cap * sizeof *grown);
-            memset(grown + s->cap_shared, 0, (cap - s->cap_shared) * sizeof *grown);
-            s->shared = grown;
-            s->cap_shared = cap;
-        }
-        struct shared *x = &s->shared[s->nshared++];
-        x->extent = last;
-        x->want = i;
-        x->code = 0;
-    }
-    if (s->nshared < 2)
-        return 0;
-    qsort(s->shared, s->nshared, sizeof *s->shared, by_extent);
-    size_t kept = 1;
-    for (size_t i = 1; i < s->nshared; i++) {
-        if (s->shared[i].extent == s->shared[kept - 1].extent)
-            continue;
-        struct shared swap = s->shared[kept]; /* buffers change places, none is lost */
-        s->shared[kept++] = s->shared[i];
-        s->shared[i] = swap;
-    }
-    s->nshared = kept;
-    return 0;
-}
-
-/* The shared extents come first in the queue. */
-static int prepend_shared(struct stretch *s, struct stk_err *err)
-{
-    if (!s->nshared)
-        return 0;
-    size_t size = s->nshared * sizeof(struct item), had = s->items.len;
-    if (!stk_buf_extend(&s->items, size))
-        return stk_err_nomem(err, size);
-    memmove(s->items.data + size, s->items.data, had);
-    struct item *it = (void *)s->items.data;
-    for (size_t i = 0; i < s->nshared; i++)
-        it[i] = (struct item){.stretch = s, .first = (uint32_t)i, .end = (uint32_t)i + 1};
-    atomic_store(&s->shared_left, (uint32_t)s->nshared);
-    return 0;
-}
-
-static int add_run(struct stretch *s, size_t i, size_t j, uint64_t from, uint64_t to,
-                   struct stk_err *err)
-{
-    if (s->nruns == s->cap_runs) {
-        size_t cap = s->cap_runs ? 2 * s->cap_runs : 8;
-        struct run *grown = realloc(s->run, cap * sizeof *grown);
-        if (!grown)
-            return stk_err_nomem(err, cap * sizeof *grown);
-        s->run = grown;
-        s->cap_runs = cap;
-    }
-    struct run *r = &s->run[s->nruns++];
-    *r = (struct run){.first = i, .end = j, .from = from};
-    r->req = (struct stk_io_req){.file = stk_fetch_at(&s->fetch, i)->file,
-                                 .off = from,
-                                 .len = (size_t)(to - from),
-                                 .segment = -1,
-                                 .user = s};
-    return 0;
-}
-
-int stk_stretch_plan(struct stretch *s, struct stk_err *err)
-{
-    struct stk_loader *ld = s->ld;
-    uint64_t from, to, max = ld->o.read_bytes - 2 * STK_IO_ALIGN;
-    int rc = find_shared_extents(s, err);
-    if (rc == 0)
-        rc = prepend_shared(s, err);
-    if (rc == 0)
-        rc = stk_fetch_sort(&s->fetch, err);
-    s->need = 0;
-    for (size_t i = 0, j; rc == 0 && i < stk_fetch_nwants(&s->fetch); i = j) {
-        j = stk_fetch_run(&s->fetch, i, max, &from, &to);
-        rc = add_run(s, i, j, from, to, err);
-        s->need += stk_io_room((size_t)(to - from));
-    }
-    return rc;
 }
 
 /* Has the parts of the index that the next samples need brought in all at once, not one after the

@@ -3,14 +3,16 @@
  *
  *   loader_feed.c     one thread walks the plan: stretches of it become reads, finished stretches
  *                     become work
+ *   loader_stretch.c  what a stretch reads
  *   loader_work.c     threads check, decode and put values into the slots of batches
  *   loader_batch.c    batches: made, filled, finished, released
  *   loader_columns.c  which columns a batch has, and how a value gets into one
  *   loader_mend.c     what happens in the place of a sample that cannot be had
+ *   loader_open.c     settings, and everything that is made from them
  *   loader.c          the calls of stoker.h
  *
- * A stretch is a run of slots of the plan whose bytes are read together. It may hold part of a batch
- * or many batches; both count references: a batch whose values point into a stretch keeps it.
+ * A stretch is a run of slots of the plan whose bytes are read together. It may hold part of a
+ * batch or many batches; both count references: a batch whose values point into a stretch keeps it.
  * `lock` guards the queues and counters; slots of a batch are written without it, each by one
  * thread, and published by the batch's count of slots to do.
  */
@@ -75,8 +77,8 @@ enum { SLOT_EMPTY, SLOT_NATIVE, SLOT_VALUE }; /* what a column has for a slot */
 
 /* A column of a batch. Arrays have `batch` places. */
 struct cell {
-    uint8_t *set;  /* SLOT_* */
-    void *data;    /* DENSE */
+    uint8_t *set; /* SLOT_* */
+    void *data;   /* DENSE */
     struct stk_span *span;
     struct stk_value *value; /* made when first needed, then kept */
 };
@@ -134,7 +136,7 @@ struct worker {
 struct stk_loader {
     struct stk_dataset *ds;
     struct stk_loader_options o; /* pointers in it are not used after opening */
-    _Atomic uint32_t refs; /* itself while open, and each batch the caller has */
+    _Atomic uint32_t refs;       /* itself while open, and each batch the caller has */
     int pid;
     struct stk_io *io;
     struct stk_regions regions;
@@ -145,6 +147,7 @@ struct stk_loader {
     uint64_t stretch_bytes; /* when a stretch is large enough */
     uint64_t region_bytes;  /* memory it takes, with room for its last sample */
     uint32_t item_samples;  /* samples a piece of work has at most */
+    uint64_t batch_bytes;   /* of the arrays of a batch */
     uint32_t max_batches;   /* in use at once */
 
     struct column *column;
@@ -157,7 +160,7 @@ struct stk_loader {
     pthread_mutex_t lock;
     pthread_cond_t work_cond, ready_cond;
     struct item *work_first, **work_last;
-    uint32_t idle; /* workers that wait */
+    uint32_t idle;                       /* workers that wait */
     struct batch *out_first, **out_last; /* fed or being fed, in order */
     struct batch *free_batches;
     struct stretch *free_stretches, *all_stretches;
@@ -180,13 +183,13 @@ struct stk_loader {
     /* The feeder's: */
     uint64_t feed_epoch, feed_slot;
     struct batch *feed_batch;
-    uint64_t nbuilt; /* stretches */
-    bool index_warm; /* all of it that is asked for was looked at before */
+    uint64_t nbuilt;       /* stretches */
+    bool index_warm;       /* all of it that is asked for was looked at before */
     struct stretch *built; /* waits for memory */
     struct stretch *submit_first, **submit_last;
     /* The caller's: */
     uint64_t take_epoch, take_step, take_slots, refills;
-    bool epoch_over; /* its end was told; the next call begins another */
+    bool epoch_over;           /* its end was told; the next call begins another */
     struct stk_reader *reader; /* for mending, as the next three */
     struct worker mender;
     struct stretch *mended;
@@ -202,15 +205,18 @@ struct stk_loader {
 void *stk_feed_main(void *loader);
 /* Wakes the feeder when it waits for memory or batches. With the lock held. */
 void stk_feed_wake(struct stk_loader *ld);
+
+/* The plan of an epoch, made when needed. With the lock held. */
+int stk_loader_plan(struct stk_loader *ld, uint64_t epoch, const struct stk_stage *stage,
+                    size_t nstages, struct stk_err *err);
+
+/* ---- loader_stretch.c ---- */
 struct stretch *stk_stretch_take(struct stk_loader *ld); /* an empty one; NULL: no memory */
 void stk_stretch_reset(struct stretch *s);
 /* When its samples are added: finds the few large reads that bring all of it. */
 int stk_stretch_plan(struct stretch *s, struct stk_err *err);
 void stk_stretch_drop(struct stretch *s); /* one reference */
 void stk_stretch_free(struct stretch *s);
-/* The plan of an epoch, made when needed. With the lock held. */
-int stk_loader_plan(struct stk_loader *ld, uint64_t epoch, const struct stk_stage *stage,
-                    size_t nstages, struct stk_err *err);
 
 /* ---- loader_work.c ---- */
 void *stk_work_main(void *worker);

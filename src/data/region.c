@@ -125,3 +125,11 @@ void stk_region_give(struct stk_regions *r, struct stk_region *g)
     if (!keep)
         destroy(r, g);
 }
+
+size_t stk_regions_peak(struct stk_regions *r)
+{
+    pthread_mutex_lock(&r->lock);
+    size_t peak = r->peak;
+    pthread_mutex_unlock(&r->lock);
+    return peak;
+}

@@ -31,6 +31,8 @@ void stk_regions_release(struct stk_regions *r);
 /* A region of at least `need` bytes; NULL: the budget is used up (over: go beyond it) or there is no
  * memory (*nomem). */
 struct stk_region *stk_region_take(struct stk_regions *r, size_t need, bool over, bool *nomem);
+/* The most bytes there ever were. */
+size_t stk_regions_peak(struct stk_regions *r);
 void stk_region_give(struct stk_regions *r, struct stk_region *g);
 
 #endif

@@ -614,7 +614,7 @@ def large(tmp_path_factory):
     return root
 
 
-CALL = re.compile(r"^(?P<thread>\d+) (?P<name>\w+)\(\d+<(?P<path>[^>]*)>.* = (?P<got>-?\d+)")
+CALL = re.compile(r"^(?P<thread>\d+) +(?P<name>\w+)\(\d+<(?P<path>[^>]*)>.* = (?P<got>-?\d+)")
 
 
 def reads_of(path, tmp_path, *args):

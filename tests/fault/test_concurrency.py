@@ -171,6 +171,9 @@ def test_threads_of_one_process(tmp_path, fmt):
         3, *(["--shards", "4"] if fmt in ("tfrecord", "tar", "recordio", "jsonl") else []))
     run("verify", out, "--jobs", 8)
     run("inspect", out, "--jobs", 8, "--rebuild-index")
+    for io in ("threads", "mmap", "direct"):
+        run("load", out, "--threads", 4, "--batch", 7, "--epochs", 3, "--io", io, "--memory", "1M")
+    run("load", out, "--threads", 4, "--batch", 64, "--shuffle", "global", "--last", "pad")
     run("pack", out, tmp_path / "back", "--format", "tar", "--jobs", 8, "--memory", "1M",
         "--on-error", "skip", "--keys", "number")
     for path in out.glob("*-00000-of-*"):
@@ -179,6 +182,7 @@ def test_threads_of_one_process(tmp_path, fmt):
                 f.seek(path.stat().st_size // 2)
                 f.write(b"damage")
     run("verify", out, "--jobs", 8, rc=(0, 1, 4))
+    run("load", out, "--threads", 4, "--on-error", "skip", rc=(0, 1, 4))
 
 
 # ---- verify ------------------------------------------------------------------------------------

@@ -3,7 +3,6 @@ old dataset, the new one, or nothing; what is lost must be named.
 
 strace kills or refuses at exact system calls. With STOKER_LONG=1 every one of them is tried."""
 
-import gzip
 import json
 import os
 import pathlib
@@ -12,7 +11,6 @@ import resource
 import shutil
 import signal
 import subprocess
-import sys
 import tarfile
 import time
 
@@ -20,7 +18,7 @@ import numpy as np
 import pytest
 
 import tfrecordlib as tfr
-from conftest import ROOT, STOKER, clean_env, make_images, run_stoker
+from conftest import STOKER, clean_env, make_images, run_stoker
 from faultlib import (LONG, as_nobody, change_points, kill_at, ladder, names, needs_root,
                       needs_strace, run_traced, same_tree, traced_env, tree)
 
@@ -623,66 +621,3 @@ def test_stopped_by_a_signal(site):
     site.run(*args, "--resume")
     site.assert_tidy()
     site.run("verify", "d/out")
-
-
-# ---- memory ------------------------------------------------------------------------------------
-
-@pytest.fixture(scope="module")
-def plain_binary(tmp_path_factory):
-    """A build without sanitizers, whose allocator would be measured: $STOKER_RELEASE, or made
-    here (unoptimised, for memory that makes no difference)."""
-    if "STOKER_RELEASE" in os.environ:
-        return os.environ["STOKER_RELEASE"]
-    if b"__asan_init" not in STOKER.read_bytes():
-        return STOKER
-    folder = tmp_path_factory.mktemp("plain-build")
-    for argv in (["meson", "setup", folder, ROOT, "-Dextras=disabled", "-Dbuildtype=plain"],
-                 ["ninja", "-C", folder, "stoker"]):
-        done = subprocess.run(argv, capture_output=True, text=True)
-        if done.returncode:
-            pytest.skip(f"no build without sanitizers: {' '.join(map(str, argv))} failed; "
-                        f"set STOKER_RELEASE\n{done.stdout[-500:]}")
-    return folder / "stoker"
-
-
-def peak_memory(binary, *args):
-    """Peak resident bytes. Measured from a small process: a child's peak begins with what its
-    parent had when it forked."""
-    code = ("import os, sys\n"
-            "pid = os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ)\n"
-            "_, status, usage = os.wait4(pid, 0)\n"
-            "print(usage.ru_maxrss)\n"
-            "sys.exit(os.waitstatus_to_exitcode(status))")
-    done = subprocess.run([sys.executable, "-ISc", code, binary, *map(str, args)], env=clean_env(),
-                          stdin=subprocess.DEVNULL, capture_output=True, text=True)
-    assert done.returncode == 0, done
-    return int(done.stdout.split()[-1]) * 1024
-
-
-@pytest.mark.xdist_group("plain-build")
-@pytest.mark.parametrize("kind", ["folder", "tfrecord", "tar", "gzip"])
-def test_memory_does_not_grow_with_the_dataset(tmp_path, plain_binary, kind):
-    """A dataset larger than the job's memory limit could not be packed."""
-    peaks = {}
-    # Each job holds blocks of some MiB of a compressed file: with one, a small file has enough.
-    jobs = 1 if kind == "gzip" else 4
-    for times in (1, 8):
-        root = tmp_path / f"x{times}"
-        make_images(root / "img", classes=4, per_class=96 * times, sizes=(65_000, 66_000))
-        src = root / "img"
-        if kind != "folder":
-            src = root / "src"
-            fmt = "tar" if kind == "tar" else "tfrecord"
-            peak_memory(plain_binary, "pack", root / "img", src, "--format", fmt, "--quiet")
-            shutil.rmtree(root / "img")
-        if kind == "gzip":
-            (shard,) = src.glob("*.tfrecord")
-            src = root / "src.tfrecord.gz"
-            src.write_bytes(gzip.compress(shard.read_bytes(), 0))
-        out = root / "out"
-        whole = src if kind == "gzip" else out
-        peaks[times] = (peak_memory(plain_binary, "pack", src, out, "--jobs", jobs, "--quiet"),
-                        peak_memory(plain_binary, "verify", whole, "--jobs", jobs, "--quiet"))
-        shutil.rmtree(root)
-    for one, eight, what in zip(peaks[1], peaks[8], ("pack", "verify")):
-        assert eight < one * 1.2 + (8 << 20), f"{what}: {one >> 20} MiB, then {eight >> 20}"

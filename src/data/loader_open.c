@@ -1,0 +1,272 @@
+/*
+ * loader_open.c - a loader from its settings or a state: defaults, the order, columns, the engine,
+ * how the memory is divided, threads.
+ */
+#include "data/loader_priv.h"
+#include "base/hash.h"
+#include "base/mem.h"
+#include "base/pool.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define MIB            (1ull << 20)
+#define DEFAULT_BATCH  32
+#define DEFAULT_READ   (4 * MIB) /* Lustre's largest request; direct reads gain nothing beyond */
+#define DEFAULT_BLOCK  (2 * MIB) /* reads of that size in any order are as fast as in sequence */
+#define DEFAULT_WINDOW (64 * MIB)
+#define INFLIGHT_MOST  (128 * MIB) /* more than any storage needs to be busy */
+#define MEMORY_LEAST   (64 * MIB)
+#define MEMORY_MOST    (512 * MIB)
+#define MOST_BATCHES   1024
+#define BLOCK_MOST     1024 /* samples: tiny ones cost planning, not reading */
+#define IMAGE_GROWS    8    /* times: what decoding makes of an image file, about */
+#define BATCH_MOST     (1u << 20)
+
+/* ---- settings ---- */
+
+static uint64_t clamp(uint64_t v, uint64_t lo, uint64_t hi)
+{
+    return v < lo ? lo : v > hi ? hi : v;
+}
+
+static int check_options(const struct stk_loader_options *o, struct stk_err *err)
+{
+    if (o->batch > BATCH_MOST)
+        return stk_err_set(err, STK_E_USAGE, NULL, -1, "a batch of %u samples; %u at most",
+                           o->batch, BATCH_MOST);
+    if (o->world && o->rank >= o->world)
+        return stk_err_set(err, STK_E_USAGE, NULL, -1, "rank %u of %u: ranks count from 0", o->rank,
+                           o->world);
+    if (o->world > STK_PLAN_WORLD_MAX)
+        return stk_err_set(err, STK_E_USAGE, NULL, -1, "%u ranks are more than can be", o->world);
+    if (o->shuffle < STK_SHUFFLE_BLOCK || o->shuffle > STK_SHUFFLE_NONE ||
+        o->last < STK_LAST_DROP || o->last > STK_LAST_SHORT || o->on_error < STK_ON_ERROR_STOP ||
+        o->on_error > STK_ON_ERROR_REPLACE)
+        return stk_err_set(err, STK_E_USAGE, NULL, -1, "a setting that does not exist");
+    if (o->threads > 4096 || o->depth > 4096)
+        return stk_err_set(err, STK_E_USAGE, NULL, -1, "at most 4096 threads and reads in flight");
+    return 0;
+}
+
+static void fill_defaults(struct stk_loader_options *o)
+{
+    o->batch = o->batch ? o->batch : DEFAULT_BATCH;
+    o->world = o->world ? o->world : 1;
+    o->threads = o->threads ? o->threads : stk_cpus();
+    o->read_bytes = clamp(o->read_bytes ? o->read_bytes : DEFAULT_READ, 64 << 10, 1ull << 30);
+    o->block_bytes = o->block_bytes ? o->block_bytes : DEFAULT_BLOCK;
+    o->window_bytes = o->window_bytes ? o->window_bytes : DEFAULT_WINDOW;
+    if (!o->memory_bytes)
+        o->memory_bytes = clamp(stk_memory_limit() / 8, MEMORY_LEAST, MEMORY_MOST);
+    o->memory_bytes = clamp(o->memory_bytes, 1 * MIB, 1ull << 46);
+}
+
+static int parse_io(const char *text, enum stk_io_kind *kind, struct stk_err *err)
+{
+    static const char *const names[] = {[STK_IO_AUTO] = "auto",
+                                        [STK_IO_DIRECT] = "direct",
+                                        [STK_IO_URING] = "uring",
+                                        [STK_IO_THREADS] = "threads",
+                                        [STK_IO_MMAP] = "mmap"};
+    *kind = STK_IO_AUTO;
+    for (size_t i = 0; text && i <= sizeof names / sizeof *names; i++) {
+        if (i == sizeof names / sizeof *names)
+            return stk_err_set(err, STK_E_USAGE, NULL, -1,
+                               "no engine '%s'; there are auto, direct, uring, threads, mmap",
+                               text);
+        *kind = (enum stk_io_kind)i;
+        if (strcmp(text, names[i]) == 0)
+            break;
+    }
+    return 0;
+}
+
+static int parse_decode(struct stk_loader *ld, struct stk_err *err)
+{
+    const char *d = ld->o.decode;
+    if (!d || strcmp(d, "auto") == 0 || strcmp(d, "raw") == 0)
+        return 0;
+    return stk_image_op_parse(d, &ld->image, &ld->image_field, err);
+}
+
+/* What tells this dataset from another, for states: its files, not where they are. */
+static uint64_t identify(const struct stk_dataset *ds)
+{
+    const struct stk_index_header *h = ds->index.h;
+    uint64_t v[] = {h->nsamples, h->nextents, h->bytes_stored, h->bytes_samples, h->data_id};
+    return stk_hash64(v, sizeof v);
+}
+
+/* ---- opening ---- */
+
+/* The order's settings from the options; blocks are counted in samples, so that the order depends
+ * on the dataset alone. */
+static void set_order(struct stk_loader *ld)
+{
+    const struct stk_index_header *h = ld->ds->index.h;
+    uint64_t n = h->nsamples, mean = n ? h->bytes_samples / n : 0;
+    uint64_t block = ld->o.block_bytes / (mean ? mean : 1);
+    ld->order = (struct stk_order){.n = n,
+                                   .shuffle = ld->o.shuffle,
+                                   .seed = ld->o.seed,
+                                   .block = clamp(block, 1, BLOCK_MOST),
+                                   .window = clamp(ld->o.window_bytes / ld->o.block_bytes, 1, n)};
+}
+
+static int take_state(struct stk_loader *ld, struct stk_state *st, struct stk_err *err)
+{
+    int rc = stk_state_read(ld->o.state, strlen(ld->o.state), st, err);
+    if (rc < 0)
+        return rc;
+    if (st->n != ld->order.n || st->dataset_id != ld->dataset_id) {
+        rc = stk_err_set(err, STK_E_STALE, ld->ds->path, -1,
+                         "the state is of another dataset (%llu samples, here are %llu)",
+                         (unsigned long long)st->n, (unsigned long long)ld->order.n);
+        stk_state_release(st);
+        return rc;
+    }
+    ld->order.shuffle = st->shuffle;
+    ld->order.seed = st->seed;
+    ld->order.block = st->block;
+    ld->order.window = st->window;
+    ld->o.epoch = st->epoch;
+    return 0;
+}
+
+static int plan_first(struct stk_loader *ld, struct stk_err *err)
+{
+    struct stk_state st = {0};
+    int rc = ld->o.state ? take_state(ld, &st, err) : 0;
+    if (rc < 0)
+        return rc;
+    ld->first_epoch = ld->feed_epoch = ld->take_epoch = ld->o.epoch;
+    rc = stk_loader_plan(ld, ld->o.epoch, st.stage, st.nstages, err);
+    if (ld->o.state)
+        stk_state_release(&st);
+    return rc;
+}
+
+/* How the budget is divided between reads and batches. */
+static void divide_memory(struct stk_loader *ld, uint64_t *regions)
+{
+    uint64_t dense = 0, n = ld->order.n;
+    uint64_t mean = n ? ld->ds->index.h->bytes_samples / n : 0;
+    for (size_t i = 0; i < ld->ncolumns; i++) {
+        dense += ld->column[i].layout == STK_DENSE ? ld->column[i].size : 0;
+        if (ld->column[i].image && ld->column[i].layout != STK_DENSE)
+            dense += IMAGE_GROWS * mean; /* pixels of images of any size */
+    }
+    dense *= ld->o.batch;
+    ld->batch_bytes = dense;
+    uint64_t batches = ld->o.memory_bytes / (dense + mean * ld->o.batch + 1);
+    ld->max_batches = (uint32_t)clamp(batches, 4, MOST_BATCHES);
+    uint64_t taken = dense * ld->max_batches;
+    *regions = ld->o.memory_bytes - clamp(taken, 0, ld->o.memory_bytes / 2);
+    bool block = ld->order.shuffle == STK_SHUFFLE_BLOCK;
+    uint64_t window = mean * ld->order.block * ld->order.window;
+    /* A stretch is cut when it is as large as wanted; a sample less, and it still fits. */
+    uint64_t spare = clamp(2 * mean + 4 * STK_IO_ALIGN, 0, ld->o.read_bytes / 2);
+    uint64_t wanted = block ? window + window / 8 : ld->o.read_bytes - spare;
+    uint64_t most = clamp(*regions / (block ? 3 : 4), 64 << 10, UINT64_MAX);
+    ld->stretch_bytes = clamp(wanted, 64 << 10, most);
+    ld->region_bytes = ld->stretch_bytes + (block ? ld->stretch_bytes / 16 : spare);
+    uint32_t pieces = 4 * ld->o.threads; /* so that the last piece of a batch is soon done */
+    ld->item_samples = (uint32_t)clamp((ld->o.batch + pieces - 1) / pieces, 1, 256);
+}
+
+static int start_threads(struct stk_loader *ld, struct stk_err *err)
+{
+    sigset_t all, old;
+    /* Signals are the program's; but a fault in mapped data must reach its handler. */
+    sigfillset(&all);
+    sigdelset(&all, SIGBUS);
+    sigdelset(&all, SIGSEGV);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    int e = pthread_create(&ld->feeder, NULL, stk_feed_main, ld);
+    ld->feeder_started = e == 0;
+    for (uint32_t i = 0; e == 0 && i < ld->nworkers; i++) {
+        e = pthread_create(&ld->worker[i].thread, NULL, stk_work_main, &ld->worker[i]);
+        ld->worker[i].started = e == 0;
+        if (e != 0 && i > 0)
+            e = 0; /* fewer will do */
+    }
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    errno = e;
+    return e ? stk_err_sys(err, NULL, "cannot start a thread") : 0;
+}
+
+static int open_parts(struct stk_loader *ld, struct stk_err *err)
+{
+    enum stk_io_kind kind;
+    int rc = parse_io(ld->o.io, &kind, err);
+    if (rc == 0)
+        rc = parse_decode(ld, err);
+    if (rc == 0)
+        rc = stk_reader_new(ld->ds, &ld->reader, err);
+    if (rc == 0)
+        rc = stk_dataset_labels(ld->ds, &ld->labels, err);
+    if (rc == 0)
+        rc = stk_columns_find(ld, err);
+    if (rc == 0)
+        rc = plan_first(ld, err);
+    if (rc < 0)
+        return rc;
+    struct stk_io_config cfg = {.kind = kind,
+                                .depth = ld->o.depth,
+                                .bytes = INFLIGHT_MOST,
+                                .random = ld->order.shuffle == STK_SHUFFLE_GLOBAL,
+                                .cache_room = stk_memory_free() / 2};
+    rc = stk_io_open(ld->ds, &cfg, &ld->io, err);
+    if (rc < 0)
+        return rc;
+    uint64_t regions;
+    divide_memory(ld, &regions);
+    stk_regions_init(&ld->regions, ld->io, (size_t)ld->region_bytes, (size_t)regions);
+    rc = stk_worker_init(&ld->mender, ld, err);
+    ld->worker = calloc(ld->o.threads, sizeof *ld->worker);
+    if (rc == 0 && !ld->worker)
+        rc = stk_err_nomem(err, ld->o.threads * sizeof *ld->worker);
+    for (; rc == 0 && ld->nworkers < ld->o.threads; ld->nworkers++)
+        rc = stk_worker_init(&ld->worker[ld->nworkers], ld, err);
+    return rc < 0 ? rc : start_threads(ld, err);
+}
+
+int stk_loader_open(struct stk_dataset *ds, const struct stk_loader_options *opts,
+                    struct stk_loader **out, struct stk_err *err)
+{
+    struct stk_loader_options none = {0};
+    int rc = check_options(opts ? opts : &none, err);
+    if (rc < 0)
+        return rc;
+    struct stk_loader *ld = calloc(1, sizeof *ld);
+    if (!ld)
+        return stk_err_nomem(err, sizeof *ld);
+    ld->ds = ds;
+    ld->o = opts ? *opts : none;
+    fill_defaults(&ld->o);
+    ld->pid = getpid();
+    atomic_store(&ld->refs, 1);
+    pthread_mutex_init(&ld->lock, NULL);
+    pthread_cond_init(&ld->work_cond, NULL);
+    pthread_condattr_t attr;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&ld->ready_cond, &attr);
+    pthread_condattr_destroy(&attr);
+    stk_sample_init(&ld->sample);
+    ld->work_last = &ld->work_first;
+    ld->out_last = &ld->out_first;
+    ld->submit_last = &ld->submit_first;
+    ld->dataset_id = identify(ds);
+    set_order(ld);
+    rc = open_parts(ld, err);
+    if (rc < 0) {
+        stk_loader_close(ld);
+        return rc;
+    }
+    *out = ld;
+    return 0;
+}

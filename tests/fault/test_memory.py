@@ -1,0 +1,90 @@
+"""Memory that does not grow: with the size of the dataset, with the number of epochs."""
+
+import gzip
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from conftest import ROOT, STOKER, clean_env, make_images
+
+@pytest.fixture(scope="module")
+def plain_binary(tmp_path_factory):
+    """A build without sanitizers, whose allocator would be measured: $STOKER_RELEASE, or made
+    here (unoptimised, for memory that makes no difference)."""
+    if "STOKER_RELEASE" in os.environ:
+        return os.environ["STOKER_RELEASE"]
+    if b"__asan_init" not in STOKER.read_bytes():
+        return STOKER
+    folder = tmp_path_factory.mktemp("plain-build")
+    for argv in (["meson", "setup", folder, ROOT, "-Dextras=disabled", "-Dbuildtype=plain"],
+                 ["ninja", "-C", folder, "stoker"]):
+        done = subprocess.run(argv, capture_output=True, text=True)
+        if done.returncode:
+            pytest.skip(f"no build without sanitizers: {' '.join(map(str, argv))} failed; "
+                        f"set STOKER_RELEASE\n{done.stdout[-500:]}")
+    return folder / "stoker"
+
+
+def peak_memory(binary, *args, rc=(0,)):
+    """Peak resident bytes. Measured from a small process: a child's peak begins with what its
+    parent had when it forked."""
+    code = ("import os, sys\n"
+            "pid = os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ)\n"
+            "_, status, usage = os.wait4(pid, 0)\n"
+            "print(usage.ru_maxrss)\n"
+            "sys.exit(os.waitstatus_to_exitcode(status))")
+    done = subprocess.run([sys.executable, "-ISc", code, binary, *map(str, args)], env=clean_env(),
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    assert done.returncode in rc, done
+    return int(done.stdout.split()[-1]) * 1024
+
+
+@pytest.mark.xdist_group("plain-build")
+@pytest.mark.parametrize("kind", ["folder", "tfrecord", "tar", "gzip"])
+def test_memory_does_not_grow_with_the_dataset(tmp_path, plain_binary, kind):
+    """A dataset larger than the job's memory limit could not be packed."""
+    peaks = {}
+    # Each job holds blocks of some MiB of a compressed file: with one, a small file has enough.
+    jobs = 1 if kind == "gzip" else 4
+    for times in (1, 8):
+        root = tmp_path / f"x{times}"
+        make_images(root / "img", classes=4, per_class=96 * times, sizes=(65_000, 66_000))
+        src = root / "img"
+        if kind != "folder":
+            src = root / "src"
+            fmt = "tar" if kind == "tar" else "tfrecord"
+            peak_memory(plain_binary, "pack", root / "img", src, "--format", fmt, "--quiet")
+            shutil.rmtree(root / "img")
+        if kind == "gzip":
+            (shard,) = src.glob("*.tfrecord")
+            src = root / "src.tfrecord.gz"
+            src.write_bytes(gzip.compress(shard.read_bytes(), 0))
+        out = root / "out"
+        whole = src if kind == "gzip" else out
+        peaks[times] = (peak_memory(plain_binary, "pack", src, out, "--jobs", jobs, "--quiet"),
+                        peak_memory(plain_binary, "verify", whole, "--jobs", jobs, "--quiet"))
+        shutil.rmtree(root)
+    for one, eight, what in zip(peaks[1], peaks[8], ("pack", "verify")):
+        assert eight < one * 1.2 + (8 << 20), f"{what}: {one >> 20} MiB, then {eight >> 20}"
+
+
+@pytest.mark.xdist_group("plain-build")
+@pytest.mark.parametrize("settings", [["--shuffle", "block"], ["--shuffle", "global", "--io", "direct"],
+                                      ["--shuffle", "none", "--io", "threads"],
+                                      ["--on-error", "skip"]], ids=" ".join)
+def test_twenty_epochs_take_no_more_than_two(tmp_path, plain_binary, settings):
+    """A training of three days would be killed in the second night."""
+    make_images(tmp_path / "img", classes=4, per_class=150, sizes=(20_000, 60_000))
+    out = tmp_path / "out"
+    peak_memory(plain_binary, "pack", tmp_path / "img", out, "--quiet")
+    if "skip" in settings:
+        (shard,) = out.glob("*.tfrecord")
+        with open(shard, "r+b") as f:
+            f.seek(5_000_000)
+            f.write(b"damage")
+    two, twenty = (peak_memory(plain_binary, "load", out, "--batch", 16, "--memory", "16M", "--quiet",
+                               "--epochs", n, *settings, rc=(0, 1)) for n in (2, 20))
+    assert twenty < two + (4 << 20), f"{two >> 10} KiB after two epochs, {twenty >> 10} after twenty"
