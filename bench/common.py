@@ -189,3 +189,14 @@ def write_results(bench, path):
         "when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "quick": bench.quick,
         "repeats": bench.repeats, "cold": bench.cold_how, "machine": machine(bench.dir),
         "claims": bench.claims, "parts": bench.results}, indent=2) + "\n")
+
+
+def many_samples(bench, name, payload_bytes):
+    """(folder, samples): ten million TFRecords in ten files, a million with --quick."""
+    samples, shards = (1000000 if bench.quick else 10000000), 10
+    folder = bench.fresh(name)
+    folder.mkdir()
+    for i in range(shards):
+        timed([GEN, folder / f"part-{i:05d}.tfrecord", samples // shards, payload_bytes,
+               payload_bytes])
+    return folder, samples

@@ -3,7 +3,7 @@
 import os
 import shutil
 
-from common import (GEN, LOAD, MIB, PREAD, STOKER, Failed, device_read_bytes, interleaved, measured,
+from common import (GEN, LOAD, MIB, PREAD, STOKER, Failed, device_read_bytes, interleaved, many_samples, measured,
                     median, spread, table, timed)
 
 SAMPLE_MIN, SAMPLE_MAX = 80000, 140000  # an ImageNet JPEG is about 110 KB
@@ -204,12 +204,7 @@ def small(bench, pin, result):
 
 def first_batch(bench, result):
     """From before the dataset is opened until the first batch is there."""
-    samples, shards = (1000000 if bench.quick else 10000000), 10
-    folder = bench.fresh("first")
-    folder.mkdir()
-    for i in range(shards):
-        timed([GEN, folder / f"part-{i:05d}.tfrecord", samples // shards, FIRST_PAYLOAD_BYTES,
-               FIRST_PAYLOAD_BYTES])
+    folder, samples = many_samples(bench, "first", FIRST_PAYLOAD_BYTES)
     timed([STOKER, "inspect", folder, "--quiet"])
     rows = []
     result["first_batch"] = {}

@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 
-from common import GEN, MIB, OPEN, median, table, timed
+from common import MIB, OPEN, many_samples, median, table
 
 PAYLOAD_BYTES = 24
 
@@ -18,17 +18,12 @@ def measure(folder, env):
 
 
 def run(bench, _python):
-    samples, shards = (1000000 if bench.quick else 10000000), 10
-    folder = bench.fresh("open")
-    folder.mkdir()
-    for i in range(shards):
-        timed([GEN, folder / f"part-{i:05d}.tfrecord", samples // shards, PAYLOAD_BYTES,
-               PAYLOAD_BYTES])
+    folder, _ = many_samples(bench, "open", PAYLOAD_BYTES)
     env = {**os.environ, "XDG_CACHE_HOME": str(bench.dir / "cache")}
     first = measure(folder, env)
     index = bench.dir / "open.stkidx"
     result = {"samples": first["samples"], "first_open_builds_index_s": first["open_s"]}
-    print(f"open: {first['samples']:,} samples in {shards} files; the first open, which builds the"
+    print(f"open: {first['samples']:,} samples in 10 files; the first open, which builds the"
           f" index, took {first['open_s']:.2f} s; cold: {bench.cold_how}\n")
     rows = []
     for state in ("warm", "cold"):

@@ -156,6 +156,24 @@ void stk_jw_raw(struct stk_jw *w, const char *json, size_t n)
     stk_buf_put(w->out, json, n);
 }
 
+void stk_jw_put_u64(struct stk_jw *w, const char *key, uint64_t v)
+{
+    stk_jw_key(w, key);
+    stk_jw_u64(w, v);
+}
+
+void stk_jw_put_f64(struct stk_jw *w, const char *key, double v)
+{
+    stk_jw_key(w, key);
+    stk_jw_f64(w, v);
+}
+
+void stk_jw_put_str(struct stk_jw *w, const char *key, const char *v)
+{
+    stk_jw_key(w, key);
+    stk_jw_str(w, v);
+}
+
 /* ---- reading ------------------------------------------------------------------------------ */
 
 /* Values of arrays and objects not yet closed stand on one stack, so that each ends up in an

@@ -25,19 +25,23 @@ void stk_jw_f64(struct stk_jw *w, double v); /* shortest that reads back; NaN an
 void stk_jw_bool(struct stk_jw *w, bool v);
 void stk_jw_null(struct stk_jw *w);
 void stk_jw_raw(struct stk_jw *w, const char *json, size_t n); /* trusted JSON text */
+/* Members: a key and its value. */
+void stk_jw_put_u64(struct stk_jw *w, const char *key, uint64_t v);
+void stk_jw_put_f64(struct stk_jw *w, const char *key, double v);
+void stk_jw_put_str(struct stk_jw *w, const char *key, const char *v);
 
 /* ---- reading: a tree in an arena, for manifests and settings; depth <= 64 ---- */
 enum stk_jtype { STK_JNULL, STK_JBOOL, STK_JINT, STK_JFLOAT, STK_JSTR, STK_JARR, STK_JOBJ };
 struct stk_jval {
     enum stk_jtype type;
     bool b;
-    int64_t i; /* JINT (numbers without fraction or exponent that fit); JFLOAT otherwise */
-    double f;  /* JINT and JFLOAT */
+    int64_t i;       /* JINT (numbers without fraction or exponent that fit); JFLOAT otherwise */
+    double f;        /* JINT and JFLOAT */
     const char *str; /* JSTR: unescaped, NUL-terminated, may contain NUL: use len */
     size_t len;      /* of str; number of items or members */
-    struct stk_jval *item;            /* JARR: items; JOBJ: values */
-    struct stk_jval *name;            /* JOBJ: names (JSTR) */
-    const char *raw;                  /* the value's own text, borrowed from the input */
+    struct stk_jval *item; /* JARR: items; JOBJ: values */
+    struct stk_jval *name; /* JOBJ: names (JSTR) */
+    const char *raw;       /* the value's own text, borrowed from the input */
     size_t raw_len;
 };
 /* Whole text must be one value. On error err->offset is the byte. All memory from the arena. */

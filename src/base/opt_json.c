@@ -58,14 +58,11 @@ static void write_setting(const struct stk_opts *o, const struct stk_opt *opt, s
     stk_jw_key(w, "value");
     write_value(o, opt, w);
     if (unit[opt->type]) {
-        stk_jw_key(w, "unit");
-        stk_jw_str(w, unit[opt->type]);
+        stk_jw_put_str(w, "unit", unit[opt->type]);
     }
-    stk_jw_key(w, "from");
-    stk_jw_str(w, from[origin->from]);
+    stk_jw_put_str(w, "from", from[origin->from]);
     if (origin->where) {
-        stk_jw_key(w, "where");
-        stk_jw_str(w, origin->where);
+        stk_jw_put_str(w, "where", origin->where);
     }
     stk_jw_close(w, '}');
 }

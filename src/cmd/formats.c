@@ -59,10 +59,8 @@ static void format_json(const struct stk_format *f, struct stk_jw *w)
                 {"deflate", STK_CAN_DEFLATE}, {"payload", STK_CAN_CODEC},
                 {"gzip_files", STK_CAN_GZIP}};
     stk_jw_open(w, '{');
-    stk_jw_key(w, "name");
-    stk_jw_str(w, f->name);
-    stk_jw_key(w, "title");
-    stk_jw_str(w, f->title);
+    stk_jw_put_str(w, "name", f->name);
+    stk_jw_put_str(w, "title", f->title);
     for (size_t i = 0; i < sizeof caps / sizeof *caps; i++) {
         stk_jw_key(w, caps[i].name);
         stk_jw_bool(w, f->caps & caps[i].cap);
@@ -72,8 +70,7 @@ static void format_json(const struct stk_format *f, struct stk_jw *w)
     for (const char *const *s = f->suffixes; s && *s; s++)
         stk_jw_str(w, *s);
     stk_jw_close(w, ']');
-    stk_jw_key(w, "missing_package");
-    stk_jw_str(w, f->missing);
+    stk_jw_put_str(w, "missing_package", f->missing);
     stk_jw_close(w, '}');
 }
 
@@ -180,10 +177,8 @@ static int run_version(struct stk_run *run)
         snprintf(lacks, sizeof lacks, "no: install %s", part[i].missing ? part[i].missing : "");
         stk_grid_row(&t, part[i].name, part[i].missing ? lacks : "yes");
         stk_jw_open(w, '{');
-        stk_jw_key(w, "name");
-        stk_jw_str(w, part[i].name);
-        stk_jw_key(w, "missing_package");
-        stk_jw_str(w, part[i].missing);
+        stk_jw_put_str(w, "name", part[i].name);
+        stk_jw_put_str(w, "missing_package", part[i].missing);
         stk_jw_close(w, '}');
     }
     stk_jw_close(w, ']');

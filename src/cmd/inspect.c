@@ -291,13 +291,10 @@ static void json_fields(struct stk_jw *w, const struct stk_inspect *in)
     for (size_t i = 0; i < in->nfields && i < STK_INSPECT_FIELDS; i++) {
         const struct stk_inspect_field *f = &in->field[i];
         stk_jw_open(w, '{');
-        stk_jw_key(w, "name");
-        stk_jw_str(w, f->name);
-        stk_jw_key(w, "kind");
-        stk_jw_str(w, stk_kind_name(f->kind));
+        stk_jw_put_str(w, "name", f->name);
+        stk_jw_put_str(w, "kind", stk_kind_name(f->kind));
         if (f->kind == STK_ARRAY) {
-            stk_jw_key(w, "dtype");
-            stk_jw_str(w, stk_dtype_name(f->dtype));
+            stk_jw_put_str(w, "dtype", stk_dtype_name(f->dtype));
             stk_jw_key(w, "shape");
             stk_jw_open(w, '[');
             for (unsigned d = 0; d < f->ndim && d < STK_MAX_NDIM; d++)
@@ -340,10 +337,8 @@ static void json_histogram(struct stk_jw *w, const struct stk_inspect *in)
 static void json_dataset(struct stk_jw *w, const struct stk_inspect *in,
                          const struct stk_problems *problems, const char *advice)
 {
-    stk_jw_key(w, "format");
-    stk_jw_str(w, in->format);
-    stk_jw_key(w, "payload");
-    stk_jw_str(w, in->payload[0] ? in->payload : NULL);
+    stk_jw_put_str(w, "format", in->format);
+    stk_jw_put_str(w, "payload", in->payload[0] ? in->payload : NULL);
     json_u64(w, "files", in->files);
     json_u64(w, "files_ignored", in->files_ignored);
     json_u64(w, "samples", in->samples);
@@ -360,13 +355,10 @@ static void json_dataset(struct stk_jw *w, const struct stk_inspect *in,
     stk_jw_bool(w, in->has_manifest);
     stk_jw_key(w, "index_built_now");
     stk_jw_bool(w, in->index_built_now);
-    stk_jw_key(w, "index_path");
-    stk_jw_str(w, in->index_path);
+    stk_jw_put_str(w, "index_path", in->index_path);
     json_u64(w, "index_bytes", in->index_bytes);
-    stk_jw_key(w, "small_reads_fraction");
-    stk_jw_f64(w, in->small_reads_fraction);
-    stk_jw_key(w, "advice");
-    stk_jw_str(w, *advice ? advice : NULL);
+    stk_jw_put_f64(w, "small_reads_fraction", in->small_reads_fraction);
+    stk_jw_put_str(w, "advice", *advice ? advice : NULL);
     stk_problems_json(problems, "problems", w);
 }
 

@@ -155,8 +155,7 @@ static void field_json(const struct stk_field *f, struct stk_jw *w)
     stk_jw_open(w, '{');
     stk_jw_key(w, "name");
     stk_jw_strn(w, f->name, f->name_len);
-    stk_jw_key(w, "kind");
-    stk_jw_str(w, stk_kind_name(v->kind));
+    stk_jw_put_str(w, "kind", stk_kind_name(v->kind));
     type_text(v, type, sizeof type);
     stk_jw_key(w, v->kind == STK_ARRAY ? "dtype" : "looks_like");
     stk_jw_str(w, type[0] ? type : NULL);
@@ -167,11 +166,9 @@ static void field_json(const struct stk_field *f, struct stk_jw *w)
             stk_jw_u64(w, v->dim[d]);
         stk_jw_close(w, ']');
     }
-    stk_jw_key(w, "size_bytes");
-    stk_jw_u64(w, v->size);
+    stk_jw_put_u64(w, "size_bytes", v->size);
     preview(v, 200, &seen);
-    stk_jw_key(w, "preview");
-    stk_jw_str(w, stk_buf_cstr(&seen));
+    stk_jw_put_str(w, "preview", stk_buf_cstr(&seen));
     stk_buf_release(&seen);
     stk_jw_close(w, '}');
 }
@@ -191,12 +188,10 @@ int stk_show_sample(struct stk_run *run, const struct stk_sample *s, uint64_t nu
     stk_buf_puts(&b, "\n\n");
     stk_sample_table(s, stk_columns(run), &b);
     stk_say(run, "%s", stk_buf_cstr(&b));
-    stk_jw_key(w, "sample");
-    stk_jw_u64(w, number);
+    stk_jw_put_u64(w, "sample", number);
     stk_jw_key(w, "key");
     stk_jw_strn(w, key ? key : "", key_len);
-    stk_jw_key(w, "fields_total");
-    stk_jw_u64(w, n);
+    stk_jw_put_u64(w, "fields_total", n);
     stk_jw_key(w, "fields");
     stk_jw_open(w, '[');
     for (size_t i = 0; i < n && i < FIELDS_JSON; i++)

@@ -209,16 +209,13 @@ static void write_json(struct stk_jw *w, const struct stk_pack_result *r)
     } numbers[] = {{"samples", r->samples},         {"shards", r->shards},
                    {"shards_kept", r->shards_kept}, {"classes", r->classes},
                    {"bytes_in", r->bytes_in},       {"bytes_out", r->bytes_out}};
-    stk_jw_key(w, "format");
-    stk_jw_str(w, r->format);
+    stk_jw_put_str(w, "format", r->format);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         stk_jw_key(w, numbers[i].name);
         stk_jw_u64(w, numbers[i].v);
     }
-    stk_jw_key(w, "index_seconds");
-    stk_jw_f64(w, r->seconds_index);
-    stk_jw_key(w, "total_seconds");
-    stk_jw_f64(w, r->seconds_total);
+    stk_jw_put_f64(w, "index_seconds", r->seconds_index);
+    stk_jw_put_f64(w, "total_seconds", r->seconds_total);
     stk_problems_json(&r->skipped, "skipped", w);
 }
 

@@ -37,15 +37,13 @@ void stk_problems_json(const struct stk_problems *p, const char *name, struct st
     stk_jw_open(w, '[');
     for (size_t i = 0; i < p->kept; i++) {
         stk_jw_open(w, '{');
-        stk_jw_key(w, "path");
-        stk_jw_str(w, p->item[i].path);
+        stk_jw_put_str(w, "path", p->item[i].path);
         stk_jw_key(w, "offset");
         if (p->item[i].offset >= 0)
             stk_jw_i64(w, p->item[i].offset);
         else
             stk_jw_null(w);
-        stk_jw_key(w, "what");
-        stk_jw_str(w, p->item[i].what);
+        stk_jw_put_str(w, "what", p->item[i].what);
         stk_jw_close(w, '}');
     }
     stk_jw_close(w, ']');

@@ -182,18 +182,13 @@ static void write_machine(struct stk_jw *w)
     long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
     stk_jw_key(w, "machine");
     stk_jw_open(w, '{');
-    stk_jw_key(w, "hostname");
-    stk_jw_str(w, u.nodename);
-    stk_jw_key(w, "kernel");
-    stk_jw_str(w, u.release);
-    stk_jw_key(w, "architecture");
-    stk_jw_str(w, u.machine);
+    stk_jw_put_str(w, "hostname", u.nodename);
+    stk_jw_put_str(w, "kernel", u.release);
+    stk_jw_put_str(w, "architecture", u.machine);
     stk_jw_key(w, "cpus");
     stk_jw_i64(w, sysconf(_SC_NPROCESSORS_ONLN));
-    stk_jw_key(w, "cpus_usable");
-    stk_jw_u64(w, stk_cpus());
-    stk_jw_key(w, "memory_bytes");
-    stk_jw_u64(w, pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0);
+    stk_jw_put_u64(w, "cpus_usable", stk_cpus());
+    stk_jw_put_u64(w, "memory_bytes", pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0);
     stk_jw_close(w, '}');
 }
 
@@ -206,12 +201,9 @@ static void begin_json(struct stk_run *run)
     strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &tm));
     stk_jw_init(w, &run->json_text, true);
     stk_jw_open(w, '{');
-    stk_jw_key(w, "command");
-    stk_jw_str(w, run->cmd->name);
-    stk_jw_key(w, "version");
-    stk_jw_str(w, stk_version());
-    stk_jw_key(w, "start_time");
-    stk_jw_str(w, when);
+    stk_jw_put_str(w, "command", run->cmd->name);
+    stk_jw_put_str(w, "version", stk_version());
+    stk_jw_put_str(w, "start_time", when);
     stk_jw_key(w, "arguments");
     stk_jw_open(w, '[');
     for (size_t i = 0; i < run->opts.nargs; i++)
@@ -228,15 +220,13 @@ static void write_error(struct stk_jw *w, const struct stk_err *err)
 {
     stk_jw_key(w, "error");
     stk_jw_open(w, '{');
-    stk_jw_key(w, "path");
-    stk_jw_str(w, err->path[0] ? err->path : NULL);
+    stk_jw_put_str(w, "path", err->path[0] ? err->path : NULL);
     stk_jw_key(w, "offset");
     if (err->offset >= 0)
         stk_jw_i64(w, err->offset);
     else
         stk_jw_null(w);
-    stk_jw_key(w, "what");
-    stk_jw_str(w, err->what);
+    stk_jw_put_str(w, "what", err->what);
     stk_jw_close(w, '}');
 }
 
@@ -273,12 +263,10 @@ static int finish_json(struct stk_run *run, int status)
     stk_jw_close(w, '}');
     if (run->err.code)
         write_error(w, &run->err);
-    stk_jw_key(w, "outcome");
-    stk_jw_str(w, outcome(status));
+    stk_jw_put_str(w, "outcome", outcome(status));
     stk_jw_key(w, "exit_status");
     stk_jw_i64(w, status);
-    stk_jw_key(w, "seconds");
-    stk_jw_f64(w, stk_now() - run->start_s);
+    stk_jw_put_f64(w, "seconds", stk_now() - run->start_s);
     stk_jw_close(w, '}');
     stk_buf_putc(&run->json_text, '\n');
     struct stk_err err = {0};

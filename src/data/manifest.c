@@ -60,14 +60,10 @@ static void write_files(struct stk_jw *w, const char *key, const struct stk_mani
     for (size_t i = 0; i < n; i++) {
         snprintf(hash, sizeof hash, "%016llx", (unsigned long long)f[i].xxh64);
         stk_jw_open(w, '{');
-        stk_jw_key(w, "name");
-        stk_jw_str(w, f[i].name);
-        stk_jw_key(w, "size_bytes");
-        stk_jw_u64(w, f[i].size);
-        stk_jw_key(w, "samples");
-        stk_jw_u64(w, f[i].samples);
-        stk_jw_key(w, "xxh64");
-        stk_jw_str(w, hash);
+        stk_jw_put_str(w, "name", f[i].name);
+        stk_jw_put_u64(w, "size_bytes", f[i].size);
+        stk_jw_put_u64(w, "samples", f[i].samples);
+        stk_jw_put_str(w, "xxh64", hash);
         stk_jw_close(w, '}');
     }
     stk_jw_close(w, ']');
@@ -76,26 +72,17 @@ static void write_files(struct stk_jw *w, const char *key, const struct stk_mani
 static void write_json(struct stk_jw *w, const struct stk_manifest *m)
 {
     stk_jw_open(w, '{');
-    stk_jw_key(w, "stoker_manifest");
-    stk_jw_u64(w, 1);
-    stk_jw_key(w, "stoker_version");
-    stk_jw_str(w, STK_VERSION);
-    stk_jw_key(w, "format");
-    stk_jw_str(w, m->format);
-    stk_jw_key(w, "payload");
-    stk_jw_str(w, m->payload ? m->payload : "");
-    stk_jw_key(w, "compression");
-    stk_jw_str(w, stk_compress_name(m->compress));
+    stk_jw_put_u64(w, "stoker_manifest", 1);
+    stk_jw_put_str(w, "stoker_version", STK_VERSION);
+    stk_jw_put_str(w, "format", m->format);
+    stk_jw_put_str(w, "payload", m->payload ? m->payload : "");
+    stk_jw_put_str(w, "compression", stk_compress_name(m->compress));
     stk_jw_key(w, "grouped");
     stk_jw_bool(w, m->grouped);
-    stk_jw_key(w, "samples");
-    stk_jw_u64(w, m->samples);
-    stk_jw_key(w, "size_bytes");
-    stk_jw_u64(w, m->bytes);
-    stk_jw_key(w, "source");
-    stk_jw_str(w, m->source ? m->source : "");
-    stk_jw_key(w, "label_from");
-    stk_jw_str(w, m->label_from ? m->label_from : "");
+    stk_jw_put_u64(w, "samples", m->samples);
+    stk_jw_put_u64(w, "size_bytes", m->bytes);
+    stk_jw_put_str(w, "source", m->source ? m->source : "");
+    stk_jw_put_str(w, "label_from", m->label_from ? m->label_from : "");
     write_files(w, "shards", m->shard, m->nshards);
     write_files(w, "other_files", m->other, m->nother);
     stk_jw_key(w, "classes");

@@ -43,18 +43,6 @@ void stats_request(struct counters *c, enum op op, uint64_t bytes)
         atomic_fetch_add_explicit(&c->read_sizes[bucket_of(bytes)], 1, memory_order_relaxed);
 }
 
-static void put_u64(struct stk_jw *w, const char *key, uint64_t v)
-{
-    stk_jw_key(w, key);
-    stk_jw_u64(w, v);
-}
-
-static void put_f64(struct stk_jw *w, const char *key, double v)
-{
-    stk_jw_key(w, key);
-    stk_jw_f64(w, v);
-}
-
 static void put_settings(struct slowfs *fs, struct stk_jw *w)
 {
     stk_jw_key(w, "settings");
@@ -62,16 +50,16 @@ static void put_settings(struct slowfs *fs, struct stk_jw *w)
     for (unsigned op = 0; op < OP_COUNT; op++) {
         char key[32];
         snprintf(key, sizeof key, "%s_s", pace_op_name((enum op)op));
-        put_f64(w, key, (double)fs->pace.latency_ns[op] / 1e9);
+        stk_jw_put_f64(w, key, (double)fs->pace.latency_ns[op] / 1e9);
     }
-    put_u64(w, "bandwidth_Bps", fs->pace.link_Bps);
-    put_u64(w, "client_bandwidth_Bps", fs->pace.client_Bps);
-    put_u64(w, "max_read_bytes", fs->set.max_read_bytes);
-    put_f64(w, "jitter", fs->set.jitter);
-    put_u64(w, "seed", fs->set.seed);
+    stk_jw_put_u64(w, "bandwidth_Bps", fs->pace.link_Bps);
+    stk_jw_put_u64(w, "client_bandwidth_Bps", fs->pace.client_Bps);
+    stk_jw_put_u64(w, "max_read_bytes", fs->set.max_read_bytes);
+    stk_jw_put_f64(w, "jitter", fs->set.jitter);
+    stk_jw_put_u64(w, "seed", fs->set.seed);
     stk_jw_key(w, "cache");
     stk_jw_str(w, fs->set.cache);
-    put_f64(w, "meta_cache_s", fs->set.meta_cache_s);
+    stk_jw_put_f64(w, "meta_cache_s", fs->set.meta_cache_s);
     stk_jw_close(w, '}');
 }
 
@@ -83,7 +71,7 @@ static void put_sizes(struct counters *c, struct stk_jw *w)
         char key[32];
         snprintf(key, sizeof key, "%llu", 1ull << b);
         if (c->read_sizes[b])
-            put_u64(w, key, c->read_sizes[b]);
+            stk_jw_put_u64(w, key, c->read_sizes[b]);
     }
     stk_jw_close(w, '}');
 }
@@ -98,7 +86,7 @@ static void put_faults(struct slowfs *fs, struct stk_jw *w)
         stk_jw_open(w, '{');
         stk_jw_key(w, "rule");
         stk_jw_str(w, rule[i].text);
-        put_u64(w, "hits", rule[i].hits);
+        stk_jw_put_u64(w, "hits", rule[i].hits);
         stk_jw_close(w, '}');
     }
     stk_jw_close(w, ']');
@@ -120,18 +108,18 @@ char *stats_text(struct slowfs *fs)
     stk_jw_init(&w, &out, true);
     stk_jw_open(&w, '{');
     put_settings(fs, &w);
-    put_f64(&w, "mounted_s", (double)(now_ns() - fs->started_ns) / 1e9);
-    put_f64(&w, "cpu_s", seconds_of(use.ru_utime) + seconds_of(use.ru_stime));
-    put_u64(&w, "opens", c->requests[OP_OPEN]);
-    put_u64(&w, "stats", c->requests[OP_STAT]);
-    put_u64(&w, "reads", c->requests[OP_READ]);
-    put_u64(&w, "writes", c->requests[OP_WRITE]);
-    put_u64(&w, "read_bytes", c->bytes[OP_READ]);
-    put_u64(&w, "written_bytes", c->bytes[OP_WRITE]);
+    stk_jw_put_f64(&w, "mounted_s", (double)(now_ns() - fs->started_ns) / 1e9);
+    stk_jw_put_f64(&w, "cpu_s", seconds_of(use.ru_utime) + seconds_of(use.ru_stime));
+    stk_jw_put_u64(&w, "opens", c->requests[OP_OPEN]);
+    stk_jw_put_u64(&w, "stats", c->requests[OP_STAT]);
+    stk_jw_put_u64(&w, "reads", c->requests[OP_READ]);
+    stk_jw_put_u64(&w, "writes", c->requests[OP_WRITE]);
+    stk_jw_put_u64(&w, "read_bytes", c->bytes[OP_READ]);
+    stk_jw_put_u64(&w, "written_bytes", c->bytes[OP_WRITE]);
     put_sizes(c, &w);
-    put_u64(&w, "waiting", c->waiting);
-    put_u64(&w, "waiting_peak", c->waiting_peak);
-    put_u64(&w, "reading_peak", c->reading_peak);
+    stk_jw_put_u64(&w, "waiting", c->waiting);
+    stk_jw_put_u64(&w, "waiting_peak", c->waiting_peak);
+    stk_jw_put_u64(&w, "reading_peak", c->reading_peak);
     put_faults(fs, &w);
     stk_jw_close(&w, '}');
     stk_buf_putc(&out, '\n');
