@@ -1,0 +1,277 @@
+/*
+ * core.c - what the wrappers call (core.h): a call begins, and is recorded. The way of a read
+ * through here is the hot path: no lock, no allocation, no system call.
+ */
+#include "preload/count.h"
+
+static struct stk_pl_watch watch; /* where the kernel knows no page that it wipes (life.c) */
+struct stk_pl_process stk_pl = {.until_ns = UINT64_MAX, .watch = &watch};
+
+bool stk_pl_begin(struct stk_pl_call *call)
+{
+    struct stk_pl_thread *t = stk_pl_self.thread;
+    if (UNLIKELY(!t || (stk_pl_self.inside | stk_pl_self.vforked) || !stk_pl.watch->alive))
+        return stk_pl_begin_slow(call);
+    call->thread = t;
+    call->start_ns = stk_pl_now(t);
+    if (UNLIKELY(call->start_ns >= __atomic_load_n(&stk_pl.watch->next_ns, __ATOMIC_RELAXED)))
+        return stk_pl_begin_slow(call);
+    return true;
+}
+
+void stk_pl_nothing(struct stk_pl_call *call)
+{
+    (void)call;
+}
+
+/* What is known of a call when it is recorded. */
+struct moved {
+    uint64_t start, end;
+    int64_t offset, n; /* offset -1: not known */
+    enum stk_api api;
+};
+
+void stk_pl_outside(const struct stk_pl_desc *d, bool write, uint64_t bytes, uint64_t ns)
+{
+    struct stk_log_header *h = stk_pl.log;
+    if (d->kind == STK_PL_STREAM) {
+        stk_pl_sum(write ? &h->stream_write_bytes : &h->stream_read_bytes, bytes);
+        return;
+    }
+    stk_pl_sum(&h->left_out_calls, 1);
+    stk_pl_sum(&h->left_out_ns, ns);
+    if (bytes)
+        stk_pl_sum(write ? &h->left_out_write_bytes : &h->left_out_read_bytes, bytes);
+}
+
+/* This thread's record of d's file is the one that s leads to; false: no room. */
+static bool choose(struct stk_pl_thread *t, const struct stk_pl_desc *d, struct stk_pl_way *w,
+                   enum stk_api api)
+{
+    struct stk_pl_rec *r = w->rec = stk_pl_rec_of(t, d->file, api);
+    if (!r)
+        return false;
+    w->log = r->log;
+    w->name = r->name;
+    w->api = r->api;
+    if (r->log->group)
+        stk_pl_group_seen(r, d->hash);
+    return true;
+}
+
+static inline struct stk_pl_way *way_of(struct stk_pl_thread *t, const struct stk_pl_desc *d,
+                                        enum stk_api api)
+{
+    struct stk_pl_stream *s = stk_pl_stream_of(t, d);
+    if (LIKELY(s && s->way.rec && s->way.api == api))
+        return &s->way;
+    return s && choose(t, d, &s->way, api) ? &s->way : NULL;
+}
+
+struct stk_pl_rec *stk_pl_rec_of_desc(struct stk_pl_thread *t, const struct stk_pl_desc *d,
+                                      enum stk_api api)
+{
+    struct stk_pl_way *w = way_of(t, d, api);
+    return w ? w->rec : NULL;
+}
+
+static inline void in_order(struct stk_pl_thread *t, struct stk_pl_way *w, int64_t from, int64_t n)
+{
+    struct stk_counts *c = &w->log->n;
+    if (LIKELY(w->read_end >= 0)) {
+        c->c[STK_C_SEQ_READS] += from >= w->read_end;
+        if (from == w->read_end)
+            c->c[STK_C_CONSEC_READS]++;
+        else
+            stk_pl_common(t, c->stride, &w->rec->stride, (uint64_t)(from - w->read_start));
+    } else {
+        c->c[STK_C_FIRST_READS]++;
+    }
+    w->read_start = from;
+    w->read_end = from + n;
+}
+
+static inline void turned(struct stk_pl_way *w, uint8_t op)
+{
+    w->log->n.c[STK_C_RW_SWITCHES] += w->last_op && w->last_op != op;
+    w->last_op = op;
+}
+
+/* A read that gave data. */
+static inline void count_read(struct stk_pl_thread *t, struct stk_pl_way *w, uint64_t hash,
+                              const struct moved *m)
+{
+    struct stk_log_record *log = w->log;
+    struct stk_counts *c = &log->n;
+    uint64_t n = (uint64_t)m->n, ns = m->end - m->start;
+    unsigned bin = stk_log2(ns);
+    c->c[STK_C_READS]++;
+    c->c[STK_C_READ_BYTES] += n;
+    c->c[STK_C_READ_NS] += ns;
+    stk_count_max(&c->c[STK_C_MAX_READ_NS], ns);
+    c->read_size[stk_size_bin(n)]++;
+    c->read_latency[bin < STK_LATENCY_BINS ? bin : STK_LATENCY_BINS - 1]++;
+    stk_pl_common(t, c->size, &w->rec->size, n);
+    stk_count_min(&c->c[STK_C_FIRST_READ_NS], m->start);
+    stk_count_max(&c->c[STK_C_LAST_READ_NS], m->end);
+    stk_count_seen(c, m->start, m->end);
+    turned(w, 1);
+    if (UNLIKELY(m->offset < 0))
+        return;
+    uint64_t from = (uint64_t)m->offset;
+    stk_count_min(&c->c[STK_C_MIN_OFFSET], from);
+    stk_count_max(&c->c[STK_C_MAX_OFFSET], from + n);
+    in_order(t, w, m->offset, m->n);
+    stk_cover_span(&log->read, from, from + n);
+    stk_cover_sketch(&log->read, stk_cover_mix(hash + from * 0x9e3779b97f4a7c15ull));
+}
+
+static void count_write(struct stk_pl_way *w, const struct moved *m)
+{
+    struct stk_counts *c = &w->log->n;
+    uint64_t n = (uint64_t)m->n, ns = m->end - m->start;
+    c->c[STK_C_WRITES]++;
+    c->c[STK_C_WRITE_BYTES] += n;
+    c->c[STK_C_WRITE_NS] += ns;
+    stk_count_max(&c->c[STK_C_MAX_WRITE_NS], ns);
+    c->write_size[stk_size_bin(n)]++;
+    stk_count_seen(c, m->start, m->end);
+    turned(w, 2);
+    if (m->offset < 0)
+        return;
+    stk_count_min(&c->c[STK_C_MIN_OFFSET], (uint64_t)m->offset);
+    stk_count_max(&c->c[STK_C_MAX_OFFSET], (uint64_t)m->offset + n);
+    if (w->write_end >= 0) {
+        c->c[STK_C_SEQ_WRITES] += m->offset >= w->write_end;
+        c->c[STK_C_CONSEC_WRITES] += m->offset == w->write_end;
+    }
+    w->write_end = m->offset + m->n;
+}
+
+/* The end of data, a write of nothing, an error. */
+static void count_none(struct stk_pl_way *w, bool write, const struct moved *m)
+{
+    struct stk_counts *c = &w->log->n;
+    stk_count_seen(c, m->start, m->end);
+    c->c[write ? STK_C_WRITE_NS : STK_C_READ_NS] += m->end - m->start;
+    if (m->n < 0) {
+        c->c[STK_C_ERRORS]++;
+    } else if (write) {
+        c->c[STK_C_WRITES]++;
+        c->write_size[0]++;
+    } else {
+        c->c[STK_C_EOF_READS]++;
+        if (c->c[STK_C_MAX_OFFSET] > c->c[STK_C_FILE_SIZE])
+            c->c[STK_C_FILE_SIZE] = c->c[STK_C_MAX_OFFSET];
+    }
+}
+
+/* What the thread did since its last read. */
+static inline void gap(struct stk_pl_thread *t, const struct moved *m)
+{
+    if (LIKELY(t->line && t->last_read_ns && m->start > t->last_read_ns)) {
+        uint64_t ns = m->start - t->last_read_ns;
+        unsigned bin = stk_log2(ns);
+        bin = bin < STK_GAP_BINS ? bin : STK_GAP_BINS - 1;
+        t->line->gap_count[bin]++;
+        t->line->gap_ns[bin] += ns;
+    }
+    t->last_read_ns = m->end;
+}
+
+static inline void record(struct stk_pl_thread *t, struct stk_pl_way *w, uint64_t hash, bool write,
+                          const struct moved *m)
+{
+    uint64_t bytes = m->n > 0 ? (uint64_t)m->n : 0;
+    if (UNLIKELY(m->n <= 0))
+        count_none(w, write, m);
+    else if (write)
+        count_write(w, m);
+    else
+        count_read(t, w, hash, m);
+    if (LIKELY(stk_pl_on_line(m->api))) {
+        if (!write && m->n > 0 && m->api != STK_API_ASYNC)
+            gap(t, m);
+        stk_pl_line(t, write ? STK_PL_WRITE : STK_PL_READ, m->start, m->end, bytes);
+    }
+    if (stk_pl.watch->trace)
+        stk_pl_trace(t, w->name, w->api, write ? STK_OP_WRITE : STK_OP_READ, m->start, m->end,
+                     m->offset < 0 ? 0 : (uint64_t)m->offset, bytes);
+}
+
+static inline void moved(struct stk_pl_thread *t, int fd, bool write, struct moved *m)
+{
+    int64_t n = m->n > 0 ? m->n : 0;
+    struct stk_pl_desc *d = stk_pl_desc_at(fd);
+    if (UNLIKELY(!d && !(d = stk_pl_desc_find(t, fd, m->api, m->offset < 0 ? n : -1)))) {
+        if (m->n >= 0) /* else a number that is not open, most likely */
+            stk_pl_dropped();
+        return;
+    }
+    if (UNLIKELY(d->kind != STK_PL_FILE)) {
+        stk_pl_outside(d, write, (uint64_t)n, m->end - m->start);
+        return;
+    }
+    if (m->offset < 0)
+        m->offset = stk_pl_position(d, fd, n, m->api, write);
+    struct stk_pl_way *w = way_of(t, d, m->api);
+    if (UNLIKELY(!w))
+        stk_pl_dropped();
+    else
+        record(t, w, d->hash, write, m);
+}
+
+void stk_pl_read(struct stk_pl_call *call, int fd, int64_t offset, int64_t got, enum stk_api api)
+{
+    uint64_t end;
+    if (UNLIKELY(!stk_pl_ended(call, &end)))
+        return;
+    struct moved m = {call->start_ns, end, offset, got, api};
+    moved(call->thread, fd, false, &m);
+    stk_pl_leave();
+}
+
+void stk_pl_write(struct stk_pl_call *call, int fd, int64_t offset, int64_t put, enum stk_api api)
+{
+    uint64_t end;
+    if (UNLIKELY(!stk_pl_ended(call, &end)))
+        return;
+    struct moved m = {call->start_ns, end, offset, put, api};
+    moved(call->thread, fd, true, &m);
+    stk_pl_leave();
+}
+
+void stk_pl_moved(struct stk_pl_thread *t, int fd, bool write, int64_t offset, int64_t n,
+                  uint64_t start, uint64_t end, enum stk_api api)
+{
+    struct moved m = {start, end, offset, n, api};
+    moved(t, fd, write, &m);
+}
+
+void stk_pl_named_data(struct stk_pl_call *call, uint32_t name, bool write, int64_t offset,
+                       int64_t n, enum stk_api api)
+{
+    struct stk_pl_thread *t = call->thread;
+    uint64_t end;
+    if (!stk_pl_ended(call, &end))
+        return;
+    struct moved m = {call->start_ns, end, offset, n, api};
+    struct stk_pl_file *f = stk_pl_file_by_id(name);
+    struct stk_pl_rec *r = f ? stk_pl_rec_of(t, f, api) : NULL;
+    if (r) {
+        record(t, &r->way, f->hash, write, &m);
+    } else if (f) {
+        stk_pl_dropped();
+    }
+    stk_pl_leave();
+}
+
+void stk_pl_async(int fd, bool write, int64_t offset, int64_t n, uint64_t start_ns, uint64_t end_ns)
+{
+    struct stk_pl_call call;
+    if (!stk_pl_begin(&call) || !stk_pl_enter_call(&call))
+        return;
+    struct moved m = {start_ns, end_ns > start_ns ? end_ns : start_ns, offset, n, STK_API_ASYNC};
+    moved(call.thread, fd, write, &m);
+    stk_pl_leave();
+}

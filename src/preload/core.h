@@ -1,0 +1,115 @@
+/*
+ * core.h - the ground the wrappers stand on, inside the user's program.
+ *
+ * A wrapper calls the real function between stk_pl_begin() and one of the recording functions:
+ *
+ *     ssize_t pread64(int fd, void *p, size_t n, off64_t offset)
+ *     {
+ *         REAL(ssize_t, pread64, (int, void *, size_t, off64_t));
+ *         struct stk_pl_call call;
+ *         if (!stk_pl_begin(&call))
+ *             return real(fd, p, n, offset);
+ *         ssize_t got = real(fd, p, n, offset);
+ *         stk_pl_read(&call, fd, offset, got, STK_API_POSIX);
+ *         return got;
+ *     }
+ *
+ * Every recording function takes the end time first, keeps errno, never blocks, allocates or fails.
+ * stk_pl_begin() is false when nothing shall be recorded: not yet set up, switched off, out of
+ * time (--for), inside our own code, inside a signal handler that interrupted it, in a vfork child.
+ * Calls nest (HDF5 calls pread): both are recorded, each in its own API.
+ *
+ * Nothing here depends on the rest of stoker.
+ */
+#ifndef STK_PRELOAD_CORE_H
+#define STK_PRELOAD_CORE_H
+
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "preload/log.h"
+
+#define STK_EXPORT __attribute__((visibility("default")))
+
+/* Declares `real`, the next definition of NAME in the order of libraries (so that other preloaded
+ * libraries keep working). Resolved once; a program cannot run without those of libc. */
+#define REAL(type, name, args)                                                                     \
+    static type(*real_##name) args;                                                                \
+    if (__builtin_expect(!__atomic_load_n(&real_##name, __ATOMIC_RELAXED), 0))                     \
+        __atomic_store_n(&real_##name, (type(*) args)stk_pl_real(#name), __ATOMIC_RELAXED);        \
+    type(*const real) args = real_##name
+
+/* dlsym(RTLD_NEXT); where that finds nothing (a library loaded by dlopen, as h5py's HDF5), from
+ * the libraries of the object that called. NULL: there is none. */
+void *stk_pl_real(const char *name);
+void *stk_pl_real_of(const char *name, const void *return_address);
+
+struct stk_pl_thread;
+struct stk_pl_call {
+    struct stk_pl_thread *thread;
+    uint64_t start_ns; /* since the process's start */
+};
+
+bool stk_pl_begin(struct stk_pl_call *call);
+/* Nothing to record after all. */
+void stk_pl_nothing(struct stk_pl_call *call);
+
+/* ---- descriptors ---- */
+/* An open of path (relative to dirfd) gave fd, or failed (fd < 0). */
+void stk_pl_opened(struct stk_pl_call *call, int dirfd, const char *path, int flags, int fd,
+                   enum stk_api api);
+/* Before a close, since the number may be used again at once by another thread; what it returns
+ * goes to stk_pl_closed(). */
+uint32_t stk_pl_closing(int fd);
+void stk_pl_closed(struct stk_pl_call *call, uint32_t what, bool ok, enum stk_api api);
+void stk_pl_duped(struct stk_pl_call *call, int from, int to); /* to < 0: failed */
+/* close_range(): forgets [first, last] without a record each of errors. */
+void stk_pl_closed_range(struct stk_pl_call *call, unsigned first, unsigned last);
+
+/* ---- data ---- */
+#define STK_AT_POSITION (-1) /* at the position of the descriptor, which moves */
+/* got: what the call returned (-1: error). Descriptors that nobody saw open (inherited, received)
+ * are looked up once. */
+void stk_pl_read(struct stk_pl_call *call, int fd, int64_t offset, int64_t got, enum stk_api api);
+void stk_pl_write(struct stk_pl_call *call, int fd, int64_t offset, int64_t put, enum stk_api api);
+/* sendfile and friends: n bytes of `from` went to `to`; either may be a pipe or socket. The time is
+ * counted once, as the read's. */
+void stk_pl_copied(struct stk_pl_call *call, int from, int64_t from_offset, int to,
+                   int64_t to_offset, int64_t n);
+/* A transfer that ended elsewhere (aio, io_uring, told by a library): its own start and end. */
+void stk_pl_async(int fd, bool write, int64_t offset, int64_t n, uint64_t start_ns,
+                  uint64_t end_ns);
+void stk_pl_sought(struct stk_pl_call *call, int fd, int64_t position, enum stk_api api);
+
+/* ---- the rest: `what` is the counter, besides META_NS and ERRORS ---- */
+void stk_pl_meta_fd(struct stk_pl_call *call, int fd, enum stk_counter what, bool ok,
+                    enum stk_api api);
+void stk_pl_meta_path(struct stk_pl_call *call, int dirfd, const char *path, enum stk_counter what,
+                      bool ok);
+void stk_pl_mapped(struct stk_pl_call *call, int fd, size_t length, bool ok);
+/* fstat() and stat() tell the size: kept when the file is known. */
+void stk_pl_size_fd(int fd, uint64_t size);
+
+/* ---- things with a name and no descriptor (HDF5 and MPI-IO files) ---- */
+/* An id for the name; 0: left out or no room. Takes a lock: for opens, not for reads. */
+uint32_t stk_pl_name(const char *path);
+void stk_pl_named_meta(struct stk_pl_call *call, uint32_t name, enum stk_counter what, bool ok,
+                       enum stk_api api);
+/* offset -1: not known; the call is then in no sequence. */
+void stk_pl_named_data(struct stk_pl_call *call, uint32_t name, bool write, int64_t offset,
+                       int64_t n, enum stk_api api);
+
+/* ---- counts of the whole process ---- */
+enum stk_pl_tally { STK_TALLY_URING_RING, STK_TALLY_URING_ENTER, STK_TALLY_KERNEL_AIO };
+void stk_pl_count(enum stk_pl_tally what);
+
+/* ---- life (life.c): called by the wrappers of _exit, exec*, abort ---- */
+/* Before exec: the log says so, and what the new program needs of us is in its environment. */
+void stk_pl_before_exec(void);
+void stk_pl_exec_failed(void);
+void stk_pl_ending(enum stk_log_end how);
+
+#endif

@@ -1,0 +1,45 @@
+/*
+ * cover.h - which bytes of a file were read, in a few hundred bytes: exact while they are few
+ * stretches, an estimate after that. Two covers merge, so that the bytes that all processes
+ * together read (and read again, or read alike) are known. Depends on nothing; no allocation.
+ *
+ * Exact: up to STK_COVER_SPANS disjoint stretches. When they are used up, `overflow` is set and the
+ * number of distinct requests (by file and start) is estimated by a HyperLogLog sketch (6.5 %
+ * standard error), which is kept from the start; distinct bytes are then that number times the mean
+ * request, at most what was read and what the file holds.
+ */
+#ifndef STK_PRELOAD_COVER_H
+#define STK_PRELOAD_COVER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define STK_COVER_SPANS     8
+#define STK_COVER_REGISTERS 256
+
+struct stk_cover {
+    uint32_t nspans, overflow;
+    struct {
+        uint64_t from, to;
+    } span[STK_COVER_SPANS]; /* sorted, disjoint, not touching */
+    uint8_t reg[STK_COVER_REGISTERS];
+};
+
+/* 64 bits in, 64 well mixed bits out (the finalizer of SplitMix64). */
+static inline uint64_t stk_cover_mix(uint64_t x)
+{
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
+    return x ^ (x >> 31);
+}
+
+/* One more distinct thing, by its hash. */
+static inline void stk_cover_sketch(struct stk_cover *c, uint64_t hash)
+{
+    uint32_t r = (uint32_t)(hash & (STK_COVER_REGISTERS - 1));
+    uint8_t rank = (uint8_t)(__builtin_clzll((hash >> 8) | 1) - 7);
+    if (c->reg[r] < rank)
+        c->reg[r] = rank;
+}
+
+#endif

@@ -1,0 +1,19 @@
+/*
+ * foreign.h - real functions of libraries that are not the C library (HDF5, MPI, liburing, libaio).
+ * A program may hold several copies of one, each loaded for itself (as Python's packages do): which
+ * one a call means depends on who calls. Looked up once for every place of call.
+ */
+#ifndef STK_PRELOAD_FOREIGN_H
+#define STK_PRELOAD_FOREIGN_H
+
+#include "preload/wrap.h"
+
+/* name: a literal (compared by address). NULL: there is none. */
+void *stk_foreign(const char *name, const void *return_address);
+
+#define CALLER __builtin_extract_return_addr(__builtin_return_address(0))
+
+/* Declares `real` as REAL() does. */
+#define FOREIGN(type, name, args) type(*const real) args = (type(*) args)stk_foreign(#name, CALLER)
+
+#endif

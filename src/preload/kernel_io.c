@@ -1,0 +1,160 @@
+/*
+ * kernel_io.c - the kernel's own count of what the process read and wrote, which ours is held
+ * against. /proc/self/io has in it what children that were waited for have moved, so threads are
+ * added up instead: those that live, and of those that have ended what they had when they did.
+ */
+#include "preload/priv.h"
+
+#define ENDED   64u  /* of those that ended last, so that none is counted twice while it goes */
+#define THREADS 256u /* with more, those beyond are not asked */
+
+struct io {
+    uint64_t value[4];
+};
+static struct stk_pl_lock ended_lock;
+static struct {
+    uint32_t tid;
+    struct io io;
+} ended[ENDED];
+static uint32_t nended;
+static struct io gone; /* of all that ended */
+
+/* The number after `key`, which begins a line. */
+static uint64_t number_after(const char *text, const char *key)
+{
+    size_t n = strlen(key);
+    uint64_t v = 0;
+    for (const char *line = text; line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
+        if (strncmp(line, key, n))
+            continue;
+        for (line += n; *line >= '0' && *line <= '9'; line++)
+            v = v * 10 + (uint64_t)(*line - '0');
+        return v;
+    }
+    return v;
+}
+
+static bool read_io(const char *path, struct io *io)
+{
+    char text[512];
+    long fd = stk_sys4(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+    if (fd < 0)
+        return false;
+    long n = stk_sys3(SYS_read, fd, text, sizeof text - 1);
+    stk_sys1(SYS_close, fd);
+    if (n <= 0)
+        return false;
+    stk_pl_sum(&stk_pl.own_read_bytes, (uint64_t)n);
+    text[n] = 0;
+    *io = (struct io){{number_after(text, "rchar: "), number_after(text, "wchar: "),
+                       number_after(text, "read_bytes: "), number_after(text, "write_bytes: ")}};
+    return true;
+}
+
+static void add(struct io *to, const struct io *from, bool less)
+{
+    for (int i = 0; i < 4; i++)
+        to->value[i] += less ? -from->value[i] : from->value[i];
+}
+
+void stk_pl_kernel_forked(void)
+{
+    memset(ended, 0, sizeof ended);
+    memset(&gone, 0, sizeof gone);
+    ended_lock.owner = 0;
+}
+
+/* A thread that said it ends does I/O after all (in another's destructor), or one of its number. */
+void stk_pl_kernel_thread_begins(void)
+{
+    uint32_t tid = (uint32_t)stk_sys0(SYS_gettid);
+    stk_pl_lock(&ended_lock);
+    for (uint32_t i = 0; i < ENDED; i++) {
+        if (ended[i].tid != tid)
+            continue;
+        struct io now;
+        bool same = read_io("/proc/thread-self/io", &now) && now.value[0] >= ended[i].io.value[0] &&
+                    now.value[1] >= ended[i].io.value[1];
+        if (same)
+            add(&gone, &ended[i].io, true);
+        ended[i].tid = 0;
+    }
+    stk_pl_unlock(&ended_lock);
+}
+
+void stk_pl_kernel_thread_ends(void)
+{
+    struct io now;
+    if (!read_io("/proc/thread-self/io", &now))
+        return;
+    stk_pl_lock(&ended_lock);
+    uint32_t i = nended++ % ENDED;
+    ended[i].tid = (uint32_t)stk_sys0(SYS_gettid);
+    ended[i].io = now;
+    add(&gone, &now, false);
+    stk_pl_unlock(&ended_lock);
+}
+
+static bool has_ended(uint32_t tid)
+{
+    for (uint32_t i = 0; i < ENDED; i++)
+        if (ended[i].tid == tid)
+            return true;
+    return false;
+}
+
+/* Of the thread called `name` in /proc/self/task. */
+static bool add_thread(struct io *sum, const char *name)
+{
+    char path[64] = "/proc/self/task/";
+    struct io one;
+    size_t at = strlen(path), n = strlen(name);
+    uint32_t tid = 0;
+    for (const char *c = name; *c; c++)
+        tid = tid * 10 + (uint32_t)(*c - '0');
+    if (name[0] < '0' || name[0] > '9' || n > 10 || has_ended(tid))
+        return false;
+    memcpy(path + at, name, n);
+    memcpy(path + at + n, "/io", 4);
+    if (!read_io(path, &one))
+        return false;
+    add(sum, &one, false);
+    return true;
+}
+
+struct entry { /* struct linux_dirent64 */
+    uint64_t ino;
+    int64_t next;
+    unsigned short length;
+    unsigned char type;
+    char name[];
+};
+
+static bool add_threads(struct io *sum)
+{
+    _Alignas(8) char list[1024];
+    uint32_t n = 0;
+    long fd =
+        stk_sys4(SYS_openat, AT_FDCWD, "/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    if (fd < 0)
+        return false;
+    for (long got; n < THREADS && (got = stk_sys3(SYS_getdents64, fd, list, sizeof list)) > 0;)
+        for (long at = 0; at < got && n < THREADS;) {
+            const struct entry *e = (const struct entry *)(list + at);
+            n += add_thread(sum, e->name);
+            at += e->length;
+        }
+    stk_sys1(SYS_close, fd);
+    return n > 0;
+}
+
+void stk_pl_kernel_io(uint64_t value[4])
+{
+    uint64_t ours = stk_pl.own_read_bytes; /* what we read below is not yet counted */
+    struct io sum = gone;
+    if (!add_threads(&sum))
+        return;
+    sum.value[0] -= ours < sum.value[0] ? ours : sum.value[0];
+    sum.value[1] -= stk_pl.own_write_bytes < sum.value[1] ? stk_pl.own_write_bytes : sum.value[1];
+    memcpy(value, sum.value, sizeof sum.value);
+}

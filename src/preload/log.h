@@ -1,0 +1,145 @@
+/*
+ * log.h - what a profiled process leaves behind: one file, mapped while the process runs, so that
+ * nothing is lost however it ends. Written by the preload library, read by the lab
+ * (lab/profile_read.c). Depends on counters.h and cover.h alone. Little-endian, natural alignment.
+ *
+ * The file HOST.PID.N.stklog (N: 0, then 1, 2, … where a process executes another program) is a row
+ * of blocks of STK_LOG_BLOCK bytes, allocated on disk (fallocate) before they are mapped: a full
+ * disk cannot raise SIGBUS. Block 0 is the header. Every other block has one kind, and belongs to
+ * one thread slot (or to the process) and says so in its head. A block's content grows; `used` is
+ * stored (release) after what it covers, so the reader of a killed process's file sees whole
+ * entries only.
+ */
+#ifndef STK_PRELOAD_LOG_H
+#define STK_PRELOAD_LOG_H
+
+#include "preload/counters.h"
+#include "preload/cover.h"
+
+#define STK_LOG_MAGIC   0x3130474f4c4b5453ull /* "STKLOG01" */
+#define STK_LOG_VERSION 1u
+#define STK_LOG_BLOCK   65536u
+#define STK_LOG_SUFFIX  ".stklog"
+
+/* NONE: killed, or it runs on. */
+enum stk_log_end { STK_END_NONE, STK_END_EXIT, STK_END_EXEC, STK_END_ABORT };
+
+/* How the process came to be. */
+enum stk_log_born {
+    STK_BORN_START, /* a program that began (also after posix_spawn, vfork + exec, fork + exec) */
+    STK_BORN_FORK,  /* forked from the process whose log is `parent`, same program */
+    STK_BORN_EXEC   /* same process as `parent`, which executed this program */
+};
+
+struct stk_log_header {
+    uint64_t magic;
+    uint32_t version, header_bytes, block_bytes, counters; /* counters: STK_C_COUNT of the writer */
+    uint32_t nblocks;                      /* in use, the header included (atomic) */
+    uint32_t pid, ppid, born, end, nparts; /* nparts: unused, 0 */
+    uint64_t start_real_ns, start_mono_ns; /* the same moment on two clocks */
+    uint64_t last_ns;                      /* since the start: of the last thing recorded */
+    uint64_t end_ns;                       /* since the start; 0: nobody saw it end */
+    uint64_t cpu_ns;                       /* of the process, as last seen */
+    char parent[128];                      /* file name of that log; "" for STK_BORN_START */
+    char host[64], exe[512], cwd[512];     /* cut where too long, terminated */
+    char command[2048];                    /* arguments, each ended by a NUL; two NULs end it */
+    char environment[2048]; /* NAME=VALUE, each ended by a NUL, two NULs end it: what says which
+                               rank of how many, which job, which worker (see core.h) */
+    /* /proc/self/io at the start, and as last seen (at the end, and now and then): rchar, wchar,
+     * read_bytes, write_bytes. */
+    uint64_t kernel0[4], kernel[4];
+    uint64_t dropped_calls, dropped_trace;   /* not recorded: no room (atomic) */
+    uint64_t left_out_files;                 /* interpreter, libraries, /proc, … and what the user
+                                                excluded: opened, not recorded one by one */
+    uint64_t left_out_calls, left_out_read_bytes, left_out_write_bytes, left_out_ns;
+    uint64_t stream_read_bytes, stream_write_bytes; /* pipes, sockets, terminals: read(), write() */
+    uint64_t uring_rings, uring_enters;      /* what they move is not seen, but see told_bytes */
+    uint64_t told_read_bytes;                /* reads that a library told of itself (ASYNC) */
+    uint64_t kernel_aio_calls;               /* io_submit: not seen either */
+    uint64_t grouped_files;                  /* opens that went to group records */
+    uint32_t trace;                          /* every operation was asked for */
+    uint32_t stopped;                        /* recording was ended early (--for) */
+    uint64_t minor_faults, major_faults;     /* of the process, as last seen (mmap shows here) */
+};
+
+enum stk_log_kind {
+    STK_BLK_NAMES = 1,
+    STK_BLK_RECORDS,
+    STK_BLK_THREAD,
+    STK_BLK_TRACE,
+    STK_BLK_MARKS
+};
+
+struct stk_log_block {
+    uint32_t kind;
+    uint32_t slot; /* the thread's slot, from 0; slots are used again after a thread has ended */
+    uint32_t used; /* bytes behind this head that are whole (atomic, release) */
+    uint32_t pad;
+};
+
+/* NAMES: entries padded to 8 bytes. Ids count from 1, unique in the log. */
+struct stk_log_name {
+    uint32_t id, length;
+    char text[]; /* no NUL */
+};
+
+/* RECORDS: one thread slot's use of one file through one API. Overwritten in place as it goes: of
+ * a running process, counters of one record may be a call apart. */
+struct stk_log_record {
+    uint32_t name; /* of a group: "DIR/" and a pattern, as "train/cats/" "*.jpg" */
+    uint8_t api, group, pad[2];
+    uint64_t dev, ino;  /* of a group: dev only */
+    uint64_t fs_type;   /* statfs f_type; 0: not asked */
+    uint32_t stripe_bytes, stripe_count; /* Lustre; 0: not known */
+    struct stk_counts n;
+    struct stk_cover read; /* group: spans unused, overflow set; the sketch is of (file, offset) */
+    uint8_t files[64];     /* group: HyperLogLog registers (13 %) over the names of its files */
+};
+
+/* THREAD: one per slot. The time line has bins of equal width that double when the run outgrows
+ * them. A call's time goes to the bins it spans. */
+#define STK_LOG_BINS 256
+#define STK_GAP_BINS 40
+struct stk_log_bin {
+    uint64_t read_bytes, write_bytes, read_ns, write_ns, meta_ns;
+    uint32_t reads, meta_calls;
+};
+struct stk_log_thread {
+    uint32_t tid, threads; /* the last thread in this slot; how many used it */
+    uint64_t cpu_ns;       /* unused, 0 */
+    uint64_t bin_ns;       /* width: 10 ms at first */
+    struct stk_log_bin bin[STK_LOG_BINS];
+    /* Time between the end of a read and the start of the thread's next one, by log2 of ns: what it
+     * did with the data. */
+    uint64_t gap_count[STK_GAP_BINS], gap_ns[STK_GAP_BINS];
+};
+
+/* TRACE: every operation, in the order it ended. */
+enum stk_log_op {
+    STK_OP_OPEN = 1, STK_OP_CLOSE, STK_OP_READ, STK_OP_WRITE, STK_OP_SEEK, STK_OP_STAT, STK_OP_MMAP,
+    STK_OP_SYNC, STK_OP_DIR, STK_OP_REMOVE, STK_OP_RENAME, STK_OP_COPY, STK_OP_HINT, STK_OP_COUNT
+};
+struct stk_log_event {
+    uint64_t start_ns; /* since the process's start */
+    uint64_t offset;
+    uint32_t length_ns, bytes; /* both saturate; an error moved 0 bytes */
+    uint32_t name;
+    uint8_t op, api;
+    uint16_t slot;
+};
+
+/* MARKS: what the program says of itself (stk_step(), stk_phase_begin(); stoker.step() …). */
+enum stk_log_mark_kind { STK_MARK_STEP = 1, STK_MARK_PHASE, STK_MARK_EPOCH };
+struct stk_log_mark {
+    uint64_t at_ns, length_ns; /* since the process's start; length 0: a step or an epoch begins, or
+                                  a phase that had not ended */
+    uint64_t number;           /* the how manyth, or what the program says */
+    uint32_t kind, name;       /* name: in the table of names, 0 none */
+    uint32_t slot, depth;      /* phases nest */
+};
+
+_Static_assert(sizeof(struct stk_log_header) <= STK_LOG_BLOCK, "the header fits its block");
+_Static_assert(sizeof(struct stk_log_thread) + sizeof(struct stk_log_block) <= STK_LOG_BLOCK,
+               "a thread fits its block");
+
+#endif

@@ -1,0 +1,368 @@
+/*
+ * priv.h - what the files of the core share: the process, its threads, descriptions, names.
+ *
+ * A thread writes its own records, trace and time line without a lock; locks are taken where a file
+ * is opened for the first time, a block of the log is needed, a thread begins or ends. They are
+ * held by code that runs with the thread's `inside` set, so that a signal handler that does I/O
+ * never waits for the code it interrupted.
+ */
+#ifndef STK_PRELOAD_PRIV_H
+#define STK_PRELOAD_PRIV_H
+
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <time.h>
+
+#include "preload/core.h"
+#include "preload/sys.h"
+
+#define LIKELY(x)   __builtin_expect(!!(x), 1)
+#define UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define HIDDEN      __attribute__((visibility("hidden")))
+#define BARRIER()   __asm__ volatile("" ::: "memory")
+
+enum stk_pl_state {
+    STK_PL_UNSET, /* before our constructor, or not asked for */
+    STK_PL_ON,
+    STK_PL_FORKED, /* a forked child that did nothing yet: it has no log, and may never need one */
+    STK_PL_OFF     /* for good: no log could be made, or time was up */
+};
+
+/* What every call looks at. In a page of its own, which the kernel wipes in a forked child. */
+struct stk_pl_watch {
+    uint64_t alive;   /* not 0 while ON */
+    uint64_t next_ns; /* when stk_pl_tick() wants to be called (atomic) */
+    uint64_t trace;
+};
+
+/* The process. */
+struct stk_pl_process {
+    uint32_t state;  /* atomic */
+    uint32_t epoch;  /* counts the logs of this process and those it was forked from */
+    uint32_t forks;  /* of us and of our parents: descriptions opened before are shared */
+    uint32_t spawns; /* the same, and programs started besides: they inherit what stays open */
+    struct stk_pl_watch *watch;
+    uint64_t until_ns; /* recording ends; UINT64_MAX never */
+    uint64_t until_real_ns;
+    uint64_t start_mono_ns;
+    uint64_t own_read_bytes, own_write_bytes; /* by our own system calls: not the program's */
+    uint64_t marks[STK_MARK_EPOCH + 1];       /* steps, epochs: where the program does not count */
+    struct stk_log_header *log;
+    bool trace;
+    uint32_t record_limit, records; /* one by one; in this process (atomic) */
+    char dir[PATH_MAX / 2];         /* of the logs, absolute */
+    char name[192];                 /* of this log, in it */
+    char host[64];
+};
+extern struct stk_pl_process stk_pl HIDDEN;
+
+/* ---- names (names.c) ---- */
+/* A file, a group of files, or a mark's name. Never moves and never ends. */
+struct stk_pl_file {
+    uint64_t hash;    /* of the path: the same in every process */
+    const char *text; /* in a block of names: of this log, or of one of a process we came from */
+    uint32_t length, id;
+    uint32_t logged; /* the epoch whose log has the name (atomic) */
+    uint32_t stripe_bytes, stripe_count;
+    bool group;
+    uint64_t dev, ino, fs_type;
+};
+struct stk_pl_path {
+    uint64_t hash;
+    uint32_t length;
+    char text[PATH_MAX]; /* absolute, terminated */
+};
+
+/* ---- descriptors (fds.c) ---- */
+enum stk_pl_kind { STK_PL_FILE = 1, STK_PL_LEFT_OUT, STK_PL_STREAM };
+/* An open file description. Its memory is used again, never given back. */
+struct stk_pl_desc {
+    uint32_t generation; /* of this use of the memory; unique */
+    uint32_t index, refs, next_free;
+    uint32_t forks; /* stk_pl.forks or .spawns when it was opened */
+    uint8_t kind;
+    bool keeps_over_exec, append, shared;
+    int64_t position; /* where we think it is (atomic) */
+    uint64_t hash;    /* of the path, also where `file` is a group */
+    struct stk_pl_file *file;
+};
+#define STK_PL_APART    0x400u /* of other memory: see struct stk_pl_thread */
+#define STK_PL_FD_PAGE  512u
+#define STK_PL_FD_PAGES 32768u
+struct stk_pl_fd_page {
+    struct stk_pl_desc *desc[STK_PL_FD_PAGE];
+};
+extern struct stk_pl_fd_page *stk_pl_fd_pages[STK_PL_FD_PAGES] HIDDEN; /* but the first */
+extern struct stk_pl_fd_page stk_pl_fd_first HIDDEN;
+
+static inline struct stk_pl_desc *stk_pl_desc_at(int fd)
+{
+    uint32_t n = (uint32_t)fd;
+    if (LIKELY(n < STK_PL_FD_PAGE))
+        return __atomic_load_n(&stk_pl_fd_first.desc[n], __ATOMIC_ACQUIRE);
+    if (UNLIKELY(n >= STK_PL_FD_PAGE * STK_PL_FD_PAGES))
+        return NULL;
+    struct stk_pl_fd_page *page =
+        __atomic_load_n(&stk_pl_fd_pages[n / STK_PL_FD_PAGE], __ATOMIC_ACQUIRE);
+    return page ? __atomic_load_n(&page->desc[n % STK_PL_FD_PAGE], __ATOMIC_ACQUIRE) : NULL;
+}
+
+/* ---- threads (thread.c) ---- */
+#define STK_PL_CONTENDERS 8
+/* Values that are not (yet) among the most common ones. */
+struct stk_pl_contenders {
+    struct {
+        uint64_t value;
+        uint32_t count, life;
+    } of[STK_PL_CONTENDERS];
+};
+
+/* One thread's way through an open file description, or a thing that has none: what the next read
+ * is held against, and where it is counted. */
+struct stk_pl_way {
+    struct stk_log_record *log;
+    struct stk_pl_rec *rec;                  /* NULL: none yet */
+    int64_t read_start, read_end, write_end; /* -1: none */
+    uint32_t name;
+    uint8_t api, last_op;
+};
+
+/* A record in the log, and what only the writer needs to know. */
+struct stk_pl_rec {
+    struct stk_log_record *log;
+    struct stk_pl_contenders *size, *stride;
+    struct stk_pl_way way; /* of a thing that has no descriptor */
+    uint32_t name;
+    uint8_t api;
+};
+
+/* In one cache line. */
+struct stk_pl_stream {
+    _Alignas(
+        64) uint64_t key; /* which thread and which description: any other, and this says nothing */
+    struct stk_pl_way way; /* its record is the last one used: the API may change */
+};
+#define STK_PL_STREAM_PAGE  64u
+#define STK_PL_STREAM_PAGES 16384u
+
+#define STK_PL_PHASES 32 /* that nest */
+struct stk_pl_thread {
+    /* Memory is given out by whole pages: what is used with every call must not all lie at their
+     * beginnings, where it would fight for the same set of the cache (100 ns a call, measured). */
+    char apart[0x200];
+    /* the clock: nanoseconds at a reading of the time stamp counter, and from there on */
+    uint64_t tsc_base, tsc_limit, ns_base, ns_mult;
+    /* the time line: the bin that the last call was in */
+    uint64_t bin_from, bin_to;
+    struct stk_log_bin *bin;
+    uint64_t last_read_ns; /* end; 0: none yet */
+    struct stk_log_thread *line;
+    struct stk_log_block *trace;
+    uint32_t slot, epoch, incarnation;
+    uint32_t next_free;
+    uint64_t retry_ns; /* no room in the log: try again then */
+    struct stk_log_block *records, *marks;
+    struct stk_pl_rec **table; /* by name and API */
+    uint32_t table_size, table_used;
+    uint32_t depth;
+    struct stk_log_mark *phase[STK_PL_PHASES];
+    char *arena, *arena_end;
+    struct stk_pl_stream *page[STK_PL_STREAM_PAGES];
+    struct stk_pl_path path; /* scratch */
+};
+
+struct stk_pl_tls {
+    struct stk_pl_thread *thread;
+    uint64_t inside;  /* the frame that is in our own code: a signal handler's I/O passes unseen */
+    uint32_t vforked; /* in a vfork child, which runs in its parent's memory */
+    uint32_t forking; /* holds all locks */
+};
+extern __thread struct stk_pl_tls stk_pl_self HIDDEN __attribute__((tls_model("initial-exec")));
+
+static inline void stk_pl_enter(void)
+{
+    stk_pl_self.inside = (uintptr_t)__builtin_frame_address(0);
+    BARRIER();
+}
+static inline void stk_pl_leave(void)
+{
+    BARRIER();
+    stk_pl_self.inside = 0;
+}
+
+/* false: the call began in the process that this one was forked from, by a handler in the middle of
+ * it. Looked at when we are inside: from here on such a fork leaves us our log. */
+static inline bool stk_pl_enter_call(const struct stk_pl_call *call)
+{
+    stk_pl_enter();
+    if (LIKELY(call->thread == stk_pl_self.thread))
+        return true;
+    stk_pl_leave();
+    return false;
+}
+
+/* ---- locks ---- */
+struct stk_pl_lock {
+    uint32_t owner; /* 0: free */
+};
+static inline uint32_t stk_pl_lock_id(void) /* of this thread */
+{
+    return (uint32_t)((uintptr_t)&stk_pl_self >> 4) | 1;
+}
+static inline void stk_pl_lock(struct stk_pl_lock *l)
+{
+    uint32_t nobody = 0;
+    while (!__atomic_compare_exchange_n(&l->owner, &nobody, stk_pl_lock_id(), false,
+                                        __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+        nobody = 0;
+        stk_sys0(SYS_sched_yield);
+    }
+}
+static inline void stk_pl_unlock(struct stk_pl_lock *l)
+{
+    __atomic_store_n(&l->owner, 0, __ATOMIC_RELEASE);
+}
+extern struct stk_pl_lock stk_pl_log_lock HIDDEN, stk_pl_names_lock HIDDEN, stk_pl_cwd_lock HIDDEN,
+    stk_pl_fds_lock HIDDEN, stk_pl_threads_lock HIDDEN;
+
+/* ---- clock.c ---- */
+void stk_pl_clock_start(void);
+uint64_t stk_pl_clock_mono(void); /* CLOCK_MONOTONIC */
+uint64_t stk_pl_clock_real(void);
+uint64_t stk_pl_clock_sync(struct stk_pl_thread *t);
+#if defined(__x86_64__)
+#define STK_PL_TICKS() __builtin_ia32_rdtsc()
+#else
+#define STK_PL_TICKS() 0ull
+#endif
+/* Nanoseconds since the process's start. */
+static inline uint64_t stk_pl_now(struct stk_pl_thread *t)
+{
+    uint64_t passed = STK_PL_TICKS() - t->tsc_base;
+    if (LIKELY(passed < t->tsc_limit))
+        return t->ns_base + (passed * t->ns_mult >> 32);
+    return stk_pl_clock_sync(t);
+}
+
+/* ---- log.c ---- */
+/* A new log file for this process; 0, or a negative error: there is none. */
+int stk_pl_log_create(enum stk_log_born born);
+/* A block of the log, its head filled in; NULL: no room. */
+struct stk_log_block *stk_pl_log_block(enum stk_log_kind kind, uint32_t slot);
+/* That block is full: it need not stay in memory. */
+void stk_pl_log_cold(struct stk_log_block *b);
+void stk_pl_log_cool(void); /* now and then */
+/* In a forked child: the parent's log is not ours. in_use: code that was interrupted will still
+ * write to it when the handler that forked returns, so it stays mapped. */
+void stk_pl_log_leave(bool in_use);
+/* Fresh zeroed memory, never given back; NULL: none. */
+void *stk_pl_memory(size_t bytes);
+void stk_pl_header_fill(struct stk_log_header *h, enum stk_log_born born);
+
+static inline void stk_pl_sum(uint64_t *counter, uint64_t n)
+{
+    __atomic_fetch_add(counter, n, __ATOMIC_RELAXED);
+}
+static inline void stk_pl_dropped(void)
+{
+    stk_pl_sum(&stk_pl.log->dropped_calls, 1);
+}
+
+/* ---- names.c ---- */
+int stk_pl_names_start(uint32_t limit);
+/* Absolute path of `path` as seen from dirfd (fd: what an open gave, or -1). false: too long. */
+bool stk_pl_path_make(struct stk_pl_thread *t, int dirfd, const char *path, int fd);
+/* What fd is open on, as the kernel says. */
+bool stk_pl_path_of_fd(struct stk_pl_thread *t, int fd);
+void stk_pl_path_moved(void); /* chdir */
+/* The file's entry, or its group's; NULL: no room. absent: the call on it failed. */
+struct stk_pl_file *stk_pl_file_of(const struct stk_pl_path *p, bool absent);
+struct stk_pl_file *stk_pl_group_of(const struct stk_pl_file *f);
+struct stk_pl_file *stk_pl_file_by_id(uint32_t id);
+/* A name that is no file's. */
+struct stk_pl_file *stk_pl_label(const char *text);
+/* The name is in this process's log. */
+bool stk_pl_file_log(struct stk_pl_file *f);
+uint64_t stk_pl_hash(const char *text, size_t n);
+
+/* ---- rules.c ---- */
+void stk_pl_rules_start(const char *include, const char *exclude, const char *log_dir);
+bool stk_pl_left_out(const char *path, size_t length);
+
+/* ---- storage.c ---- */
+/* Which file system, and how the file is striped over it. */
+void stk_pl_storage(struct stk_pl_file *f, int fd, uint64_t dev);
+
+/* ---- fds.c ---- */
+/* The description of fd, looked up where nobody saw it open; NULL: closed, or no room. */
+struct stk_pl_desc *stk_pl_desc_find(struct stk_pl_thread *t, int fd, enum stk_api api,
+                                     int64_t moved);
+struct stk_pl_desc *stk_pl_desc_open(struct stk_pl_thread *t, int dirfd, const char *path,
+                                     int flags, int fd, uint64_t *size);
+struct stk_pl_desc *stk_pl_desc_by_index(uint32_t index);
+void stk_pl_desc_release(struct stk_pl_desc *d);
+/* Forgets fd where nothing can be recorded: a forked child that closes what it does not need. */
+void stk_pl_forget(int fd);
+void stk_pl_fds_forget_range(unsigned first, unsigned last);
+void stk_pl_fds_dup(int from, int to);
+void stk_pl_fds_append(int fd, bool append);
+/* Where a read or write of `moved` bytes at the position began; moves it. */
+int64_t stk_pl_position(struct stk_pl_desc *d, int fd, int64_t moved, enum stk_api api, bool write);
+
+/* ---- thread.c ---- */
+int stk_pl_threads_start(void);
+void stk_pl_threads_forked(void);
+struct stk_pl_thread *stk_pl_thread_begin(void);
+void *stk_pl_thread_memory(struct stk_pl_thread *t, size_t bytes);
+struct stk_pl_rec *stk_pl_rec_of(struct stk_pl_thread *t, struct stk_pl_file *f, enum stk_api api);
+struct stk_pl_stream *stk_pl_stream_begin(struct stk_pl_thread *t, const struct stk_pl_desc *d);
+
+static inline struct stk_pl_stream *stk_pl_stream_of(struct stk_pl_thread *t,
+                                                     const struct stk_pl_desc *d)
+{
+    struct stk_pl_stream *page = t->page[d->index / STK_PL_STREAM_PAGE];
+    if (LIKELY(page != NULL)) {
+        struct stk_pl_stream *s = &page[d->index % STK_PL_STREAM_PAGE];
+        if (LIKELY(s->key == ((uint64_t)t->incarnation << 32 | d->generation)))
+            return s;
+    }
+    return stk_pl_stream_begin(t, d);
+}
+
+/* ---- line.c: time line, trace ---- */
+enum stk_pl_what { STK_PL_READ, STK_PL_WRITE, STK_PL_META };
+void stk_pl_line_slow(struct stk_pl_thread *t, enum stk_pl_what what, uint64_t start, uint64_t end,
+                      uint64_t bytes);
+bool stk_pl_trace_room(struct stk_pl_thread *t);
+
+/* ---- core.c ---- */
+/* A call on what is not recorded one by one. */
+void stk_pl_outside(const struct stk_pl_desc *d, bool write, uint64_t bytes, uint64_t ns);
+/* This thread's record of d's file; NULL: no room. */
+struct stk_pl_rec *stk_pl_rec_of_desc(struct stk_pl_thread *t, const struct stk_pl_desc *d,
+                                      enum stk_api api);
+/* n bytes went through fd between two times; for those who have taken the times themselves. */
+void stk_pl_moved(struct stk_pl_thread *t, int fd, bool write, int64_t offset, int64_t n,
+                  uint64_t start, uint64_t end, enum stk_api api);
+
+/* ---- snapshot.c ---- */
+/* What the kernel counts of the process, into its header. */
+void stk_pl_snapshot(struct stk_log_header *h);
+/* Program, arguments, what the environment says of ranks: once, before the program changes them. */
+void stk_pl_remember(int argc, char **argv, char **envp);
+
+/* ---- kernel_io.c ---- */
+/* rchar, wchar, read_bytes, write_bytes of this process, without its children's and our own. */
+void stk_pl_kernel_io(uint64_t value[4]);
+void stk_pl_kernel_thread_begins(void);
+void stk_pl_kernel_thread_ends(void);
+void stk_pl_kernel_forked(void);
+
+/* ---- life.c ---- */
+bool stk_pl_begin_slow(struct stk_pl_call *call);
+void stk_pl_tick(uint64_t now_ns);
+bool stk_pl_child_pending(
+    void); /* a forked child that has no log yet, and this is not our own code */
+
+#endif

@@ -1,0 +1,118 @@
+/*
+ * snapshot.c - the header of a log: who the process is, and what the kernel counts of it. The
+ * kernel's own count of bytes is what ours is held against.
+ */
+#include "preload/priv.h"
+
+#include <sys/resource.h>
+#include <sys/utsname.h>
+
+static struct {
+    char exe[512], command[2048], environment[2048];
+} self;
+
+/* What says which rank of how many, which job, which devices. */
+static const char *const wanted[] = {"RANK",
+                                     "WORLD_SIZE",
+                                     "LOCAL_RANK",
+                                     "LOCAL_WORLD_SIZE",
+                                     "GROUP_RANK",
+                                     "PMI_RANK",
+                                     "PMI_SIZE",
+                                     "PMIX_RANK",
+                                     "MPI_LOCALRANKID",
+                                     "MPI_LOCALNRANKS",
+                                     "SLURM_JOB_ID",
+                                     "SLURM_STEP_ID",
+                                     "SLURM_PROCID",
+                                     "SLURM_NTASKS",
+                                     "SLURM_STEP_NUM_TASKS",
+                                     "SLURM_LOCALID",
+                                     "SLURM_NODEID",
+                                     "CUDA_VISIBLE_DEVICES"};
+
+static bool is_wanted(const char *variable)
+{
+    if (strncmp(variable, "OMPI_COMM_WORLD_", 16) == 0)
+        return true;
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+        size_t n = strlen(wanted[i]);
+        if (strncmp(variable, wanted[i], n) == 0 && variable[n] == '=')
+            return true;
+    }
+    return false;
+}
+
+/* Appends text and its NUL, whole or (where cut is allowed) its beginning; two NULs always end
+ * what is there. */
+static size_t append(char *to, size_t at, size_t room, const char *text, bool cut)
+{
+    size_t n = strlen(text);
+    if (at + n + 2 > room) {
+        if (!cut || at + 3 > room)
+            return at;
+        n = room - at - 2;
+    }
+    memcpy(to + at, text, n);
+    to[at + n] = 0;
+    return at + n + 1;
+}
+
+void stk_pl_remember(int argc, char **argv, char **envp)
+{
+    struct utsname u;
+    size_t at = 0;
+    for (int i = 0; argv && i < argc && argv[i]; i++)
+        at = append(self.command, at, sizeof self.command, argv[i], true);
+    at = 0;
+    for (char **e = envp; e && *e; e++)
+        if (is_wanted(*e))
+            at = append(self.environment, at, sizeof self.environment, *e, false);
+    stk_sys4(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", self.exe, sizeof self.exe - 1);
+    if (stk_sys1(SYS_uname, &u) < 0 || !u.nodename[0])
+        strcpy(u.nodename, "localhost");
+    size_t n = strnlen(u.nodename, sizeof stk_pl.host - 1);
+    for (size_t i = 0; i < n; i++) /* it becomes a file's name */
+        stk_pl.host[i] = u.nodename[i] == '/' || u.nodename[i] < ' ' ? '_' : u.nodename[i];
+    stk_pl.host[n] = 0;
+}
+
+void stk_pl_snapshot(struct stk_log_header *h)
+{
+    struct rusage use;
+    struct timespec cpu;
+    stk_pl_kernel_io(h->kernel);
+    if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu) == 0)
+        h->cpu_ns = (uint64_t)cpu.tv_sec * 1000000000u + (uint64_t)cpu.tv_nsec;
+    if (stk_sys2(SYS_getrusage, RUSAGE_SELF, &use) >= 0) {
+        h->minor_faults = (uint64_t)use.ru_minflt;
+        h->major_faults = (uint64_t)use.ru_majflt;
+    }
+}
+
+void stk_pl_header_fill(struct stk_log_header *h, enum stk_log_born born)
+{
+    h->version = STK_LOG_VERSION;
+    h->header_bytes = sizeof *h;
+    h->block_bytes = STK_LOG_BLOCK;
+    h->counters = STK_C_COUNT;
+    h->pid = (uint32_t)stk_sys0(SYS_getpid);
+    h->ppid = (uint32_t)stk_sys0(SYS_getppid);
+    h->born = born;
+    h->start_mono_ns = stk_pl.start_mono_ns;
+    uint64_t passed = stk_pl_clock_mono() - stk_pl.start_mono_ns;
+    h->start_real_ns = stk_pl_clock_real() - passed;
+    h->trace = stk_pl.trace;
+    memcpy(h->host, stk_pl.host, sizeof h->host);
+    memcpy(h->exe, self.exe, sizeof h->exe);
+    memcpy(h->command, self.command, sizeof h->command);
+    memcpy(h->environment, self.environment, sizeof h->environment);
+    stk_sys2(SYS_getcwd, h->cwd, sizeof h->cwd);
+    if (h->cwd[0] != '/')
+        h->cwd[0] = 0;
+    if (born != STK_BORN_FORK) /* a forked child's counts begin at nothing */
+        stk_pl_kernel_io(h->kernel0);
+    memcpy(h->kernel, h->kernel0, sizeof h->kernel);
+    h->nblocks = 1;
+    __atomic_store_n(&h->magic, STK_LOG_MAGIC, __ATOMIC_RELEASE);
+}

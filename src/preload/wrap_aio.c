@@ -1,0 +1,165 @@
+/*
+ * wrap_aio.c - POSIX asynchronous I/O: a transfer is recorded when its result is fetched, with the
+ * time from its start until then (when it really ended, nobody says). Kernel aio (libaio) is
+ * counted only: its results come back in ways a wrapper cannot follow cheaply.
+ */
+#include <aio.h>
+#include <stdint.h>
+
+#include "preload/foreign.h"
+
+/* Transfers under way, by the address of their control block. When all slots of one are taken, the
+ * transfer is recorded with no length. */
+#define SLOTS  512
+#define PROBES 8
+static struct transfer {
+    const void *control; /* NULL: free (atomic) */
+    uint64_t start_ns;
+    bool write, counted; /* counted: lio_listio() waited and recorded it */
+} transfers[SLOTS];
+
+static unsigned slot_of(const void *control, unsigned probe)
+{
+    uint64_t key = (uint64_t)(uintptr_t)control * 0x9e3779b97f4a7c15ull;
+    return (unsigned)((key >> 32) + probe) % SLOTS;
+}
+
+static struct transfer *find(const void *control)
+{
+    for (unsigned p = 0; p < PROBES; p++) {
+        struct transfer *t = &transfers[slot_of(control, p)];
+        if (__atomic_load_n(&t->control, __ATOMIC_ACQUIRE) == control)
+            return t;
+    }
+    return NULL;
+}
+
+/* A control block that was used before without its result being fetched begins anew. */
+static void started(const void *control, bool write, uint64_t start_ns)
+{
+    struct transfer *t = find(control);
+    for (unsigned p = 0; p < PROBES && !t; p++) {
+        const void *expected = NULL;
+        struct transfer *candidate = &transfers[slot_of(control, p)];
+        if (__atomic_compare_exchange_n(&candidate->control, &expected, control, false,
+                                        __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+            t = candidate;
+    }
+    if (!t)
+        return;
+    t->start_ns = start_ns;
+    t->write = write;
+    t->counted = false;
+}
+
+static void forget(struct transfer *t)
+{
+    __atomic_store_n(&t->control, NULL, __ATOMIC_RELEASE);
+}
+
+static void ended(const struct aiocb *cb, struct transfer *t, ssize_t n)
+{
+    struct stk_pl_call now;
+    if (t->counted || !stk_pl_begin(&now))
+        return;
+    stk_pl_nothing(&now);
+    stk_pl_async(cb->aio_fildes, t->write, cb->aio_offset, n, t->start_ns, now.start_ns);
+}
+
+/* In librt before glibc 2.34, which a plugin may have brought for itself alone. */
+#define AIO(type, name, args)                                                                      \
+    FOREIGN(type, name, args);                                                                     \
+    if (!real) {                                                                                   \
+        errno = ENOSYS;                                                                            \
+        return -1;                                                                                 \
+    }                                                                                              \
+    (void)0
+
+/* Known before the call: with a fast disk it may be over when the call returns. */
+#define START(name, writes)                                                                        \
+    WRAP(int, name, (struct aiocb * cb))                                                           \
+    {                                                                                              \
+        AIO(int, name, (struct aiocb *));                                                          \
+        struct stk_pl_call call;                                                                   \
+        if (!stk_pl_begin(&call))                                                                  \
+            return real(cb);                                                                       \
+        started(cb, writes, call.start_ns);                                                        \
+        int rc = real(cb);                                                                         \
+        struct transfer *t = rc == 0 ? NULL : find(cb);                                            \
+        if (t)                                                                                     \
+            forget(t);                                                                             \
+        stk_pl_nothing(&call);                                                                     \
+        return rc;                                                                                 \
+    }
+START(aio_read, false)
+START(aio_read64, false)
+START(aio_write, true)
+START(aio_write64, true)
+
+#define RESULT(name)                                                                               \
+    WRAP(ssize_t, name, (struct aiocb * cb))                                                       \
+    {                                                                                              \
+        AIO(ssize_t, name, (struct aiocb *));                                                      \
+        struct transfer *t = find(cb);                                                             \
+        ssize_t n = real(cb);                                                                      \
+        if (t) {                                                                                   \
+            ended(cb, t, n);                                                                       \
+            forget(t);                                                                             \
+        }                                                                                          \
+        return n;                                                                                  \
+    }
+RESULT(aio_return)
+RESULT(aio_return64)
+
+static void list_started(struct aiocb *const list[], int n)
+{
+    struct stk_pl_call now;
+    if (!stk_pl_begin(&now))
+        return;
+    stk_pl_nothing(&now);
+    for (int i = 0; i < n; i++)
+        if (list[i] && list[i]->aio_lio_opcode != LIO_NOP)
+            started(list[i], list[i]->aio_lio_opcode == LIO_WRITE, now.start_ns);
+}
+
+/* All are over: many programs do not fetch the results, of which these are copies. */
+static void list_ended(struct aiocb *const list[], int n, const void *caller)
+{
+    int (*error)(const struct aiocb *) =
+        (int (*)(const struct aiocb *))stk_foreign("aio_error", caller);
+    ssize_t (*result)(struct aiocb *) =
+        (ssize_t(*)(struct aiocb *))stk_foreign("aio_return", caller);
+    for (int i = 0; error && result && i < n; i++) {
+        struct transfer *t = list[i] ? find(list[i]) : NULL;
+        if (!t || error(list[i]) == EINPROGRESS)
+            continue;
+        ended(list[i], t, result(list[i]));
+        t->counted = true;
+    }
+}
+
+#define LIST(name)                                                                                 \
+    WRAP(int, name, (int mode, struct aiocb *const list[], int n, struct sigevent *event))         \
+    {                                                                                              \
+        AIO(int, name, (int, struct aiocb *const[], int, struct sigevent *));                      \
+        list_started(list, n);                                                                     \
+        int rc = real(mode, list, n, event);                                                       \
+        int before = errno;                                                                        \
+        if (mode == LIO_WAIT)                                                                      \
+            list_ended(list, n, CALLER);                                                           \
+        errno = before;                                                                            \
+        return rc;                                                                                 \
+    }
+LIST(lio_listio)
+LIST(lio_listio64)
+
+/* libaio's functions return negative error numbers. */
+struct iocb;
+WRAP(int, io_submit, (void *context, long n, struct iocb **list))
+{
+    FOREIGN(int, io_submit, (void *, long, struct iocb **));
+    if (!real)
+        return -ENOSYS;
+    stk_pl_count(STK_TALLY_KERNEL_AIO);
+    return real(context, n, list);
+}

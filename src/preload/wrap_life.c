@@ -1,0 +1,138 @@
+/*
+ * wrap_life.c - ends of a process that run no destructor, programs executed in its place, children
+ * that share its memory for a moment.
+ */
+#include <spawn.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "preload/priv.h"
+#include "preload/wrap.h"
+
+#define END(name, how, parameters, types, arguments)                                               \
+    STK_EXPORT _Noreturn void wrap_##name parameters __asm__(#name);                               \
+    void wrap_##name parameters                                                                    \
+    {                                                                                              \
+        REAL(void, name, types);                                                                   \
+        stk_pl_ending(how);                                                                        \
+        real arguments;                                                                            \
+        __builtin_trap(); /* does not return */                                                    \
+    }
+END(_exit, STK_END_EXIT, (int status), (int), (status))
+END(_Exit, STK_END_EXIT, (int status), (int), (status))
+END(quick_exit, STK_END_EXIT, (int status), (int), (status))
+END(abort, STK_END_ABORT, (void), (void), ())
+
+typedef char *const *strings;
+
+#define EXECUTE(name, parameters, types, arguments)                                                \
+    WRAP(int, name, parameters)                                                                    \
+    {                                                                                              \
+        REAL_OR(int, name, types, -1);                                                             \
+        stk_pl_before_exec();                                                                      \
+        int rc = real arguments;                                                                   \
+        stk_pl_exec_failed();                                                                      \
+        return rc;                                                                                 \
+    }
+EXECUTE(execve, (const char *path, strings argv, strings envp), (const char *, strings, strings),
+        (path, argv, envp))
+EXECUTE(execv, (const char *path, strings argv), (const char *, strings), (path, argv))
+EXECUTE(execvp, (const char *file, strings argv), (const char *, strings), (file, argv))
+EXECUTE(execvpe, (const char *file, strings argv, strings envp), (const char *, strings, strings),
+        (file, argv, envp))
+EXECUTE(fexecve, (int fd, strings argv, strings envp), (int, strings, strings), (fd, argv, envp))
+EXECUTE(execveat, (int dirfd, const char *path, strings argv, strings envp, int flags),
+        (int, const char *, strings, strings, int), (dirfd, path, argv, envp, flags))
+
+/* Arguments of a list, the last one NULL; on the stack, as the C library does it (the caller may be
+ * a child that must not allocate). */
+#define EXECUTE_LIST(name, take_env, execute)                                                      \
+    WRAP(int, name, (const char *path, const char *first, ...))                                    \
+    {                                                                                              \
+        va_list more;                                                                              \
+        size_t n = 1;                                                                              \
+        va_start(more, first);                                                                     \
+        for (const char *a = first; a; a = va_arg(more, const char *))                             \
+            n++;                                                                                   \
+        va_end(more);                                                                              \
+        char **argv = __builtin_alloca(n * sizeof *argv);                                          \
+        argv[0] = (char *)(uintptr_t)first;                                                        \
+        va_start(more, first);                                                                     \
+        for (size_t i = 1; i < n; i++)                                                             \
+            argv[i] = va_arg(more, char *);                                                        \
+        strings envp = take_env ? va_arg(more, strings) : (strings)environ;                        \
+        va_end(more);                                                                              \
+        return execute(path, (strings)argv, envp);                                                 \
+    }
+EXECUTE_LIST(execl, false, wrap_execve)
+EXECUTE_LIST(execle, true, wrap_execve)
+EXECUTE_LIST(execlp, false, wrap_execvpe)
+
+/* The program that is started shares what stays open over exec: positions of these may move. */
+#define SPAWN(name)                                                                                \
+    WRAP(int, name,                                                                                \
+         (pid_t * pid, const char *path, const posix_spawn_file_actions_t *actions,                \
+          const posix_spawnattr_t *attributes, strings argv, strings envp))                        \
+    {                                                                                              \
+        REAL(int, name,                                                                            \
+             (pid_t *, const char *, const posix_spawn_file_actions_t *,                           \
+              const posix_spawnattr_t *, strings, strings));                                       \
+        __atomic_fetch_add(&stk_pl.spawns, 1, __ATOMIC_RELAXED);                                   \
+        return real(pid, path, actions, attributes, argv, envp);                                   \
+    }
+SPAWN(posix_spawn)
+SPAWN(posix_spawnp)
+
+#if defined(__x86_64__)
+_Static_assert(offsetof(struct stk_pl_tls, vforked) == 16, "as below");
+_Static_assert(offsetof(struct stk_pl_process, spawns) == 12, "as below");
+/*
+ * vfork() returns twice to one stack, so no function of C can stand around it. This is the C
+ * library's, plus a flag: the child runs in our memory with descriptors of its own, and must not
+ * write in our tables and log. The parent, which sleeps until the child is gone, takes the flag
+ * back. The return address waits in a register, since the child's calls overwrite the stack.
+ */
+__asm__(".text\n"
+        ".globl vfork\n"
+        ".type vfork, @function\n"
+        "vfork:\n"
+        "    .cfi_startproc\n"
+        "    endbr64\n"
+        "    movq stk_pl_self@gottpoff(%rip), %rcx\n"
+        "    movl %fs:16(%rcx), %esi\n" /* a vfork child may vfork */
+        "    movl $1, %fs:16(%rcx)\n"
+        "    lock incl stk_pl+12(%rip)\n"
+        "    popq %rdi\n"
+        "    .cfi_adjust_cfa_offset -8\n"
+        "    .cfi_register %rip, %rdi\n"
+        "    movl $58, %eax\n" /* SYS_vfork; keeps rdi and rsi */
+        "    syscall\n"
+        "    pushq %rdi\n"
+        "    .cfi_adjust_cfa_offset 8\n"
+        "    .cfi_offset %rip, -8\n"
+        "    testq %rax, %rax\n"
+        "    jz 1f\n"
+        "    movq stk_pl_self@gottpoff(%rip), %rcx\n"
+        "    movl %esi, %fs:16(%rcx)\n"
+        "    cmpq $-4095, %rax\n"
+        "    jae 2f\n"
+        "1:  ret\n"
+        "2:  pushq %rax\n"
+        "    .cfi_adjust_cfa_offset 8\n"
+        "    call __errno_location@PLT\n"
+        "    popq %rcx\n"
+        "    .cfi_adjust_cfa_offset -8\n"
+        "    negl %ecx\n"
+        "    movl %ecx, (%rax)\n"
+        "    movq $-1, %rax\n"
+        "    ret\n"
+        "    .cfi_endproc\n"
+        ".size vfork, . - vfork\n");
+#else
+/* Elsewhere a plain fork, as POSIX allows. */
+WRAP(pid_t, vfork, (void))
+{
+    return fork();
+}
+#endif
