@@ -278,6 +278,20 @@ struct stk_rank {
 /* What the launcher (torchrun, mpirun, srun) says in the environment; rank 0 of 1 without one. */
 STK_API int stk_rank_detect(struct stk_rank *r, struct stk_err *err);
 
+/* ---- marks: what a profile should know of the program ------------------------------------ */
+
+/*
+ * Under `stoker profile` these put the program's own steps, epochs and phases on the profile's time
+ * line; otherwise they do nothing, in a nanosecond. From any thread; phases nest, each thread has
+ * its own. Names are copied (up to 255 bytes).
+ */
+STK_API void stk_step(void); /* a training step begins: one more than the last */
+STK_API void stk_epoch(void);
+STK_API void stk_step_at(uint64_t number); /* the same, with the program's own number */
+STK_API void stk_epoch_at(uint64_t number);
+STK_API void stk_phase_begin(const char *name); /* "load", "forward", "checkpoint", … */
+STK_API void stk_phase_end(void);
+
 STK_API const char *stk_version(void);
 
 #ifdef __cplusplus

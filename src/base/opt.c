@@ -314,14 +314,16 @@ int stk_opts_read_argv(struct stk_opts *o, int argc, char *const *argv, struct s
     for (; r.i < argc; r.i++) {
         const char *word = argv[r.i];
         int rc = 0;
-        if (options_over || word[0] != '-' || !word[1])
+        if (options_over || word[0] != '-' || !word[1]) {
             o->arg[o->nargs++] = word;
-        else if (strcmp(word, "--") == 0)
+            options_over = options_over || o->stop_at_arg;
+        } else if (strcmp(word, "--") == 0) {
             options_over = true;
-        else if (word[1] == '-')
+        } else if (word[1] == '-') {
             rc = read_long(&r, word + 2, err);
-        else
+        } else {
             rc = read_letters(&r, word + 1, err);
+        }
         if (rc)
             return rc;
     }

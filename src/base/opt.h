@@ -61,6 +61,7 @@ struct stk_opts {
     struct stk_opt_origin *origin; /* one an option */
     const char **arg;              /* the arguments that are not options */
     size_t nargs;
+    bool stop_at_arg; /* options end at the first argument: the rest is another program's */
     struct stk_arena arena;
 };
 
@@ -70,7 +71,8 @@ int stk_opts_init(struct stk_opts *o, const char *command, const struct stk_opt 
                   void *fields, struct stk_err *err);
 void stk_opts_release(struct stk_opts *o);
 
-/* argv without the command's name. Options may follow arguments; "--" ends them. */
+/* argv without the command's name. Options may follow arguments (unless stop_at_arg); "--" ends
+ * them. */
 int stk_opts_read_argv(struct stk_opts *o, int argc, char *const *argv, struct stk_err *err);
 int stk_opts_read_env(struct stk_opts *o, struct stk_err *err);
 

@@ -48,10 +48,21 @@ static bool parse_u32(const char *s, size_t n, uint32_t *out)
     return v <= UINT32_MAX;
 }
 
-/* 1: *out is set; 0: the variable is not there, or empty; negative: it is not a number. */
-static int number(const char *name, uint32_t *out, struct stk_err *err)
+/* Where the variables are looked up: this process's environment, or one that was written down. */
+struct source {
+    const char *(*get)(void *user, const char *name);
+    void *user;
+};
+
+static const char *look_up(const struct source *s, const char *name)
 {
-    const char *text = name ? getenv(name) : NULL;
+    return name ? s->get(s->user, name) : NULL;
+}
+
+/* 1: *out is set; 0: the variable is not there, or empty; negative: it is not a number. */
+static int number(const struct source *s, const char *name, uint32_t *out, struct stk_err *err)
+{
+    const char *text = look_up(s, name);
     if (!text || !*text)
         return 0;
     if (!parse_u32(text, strlen(text), out))
@@ -96,23 +107,24 @@ static uint32_t tasks_of_node(const char *text, uint32_t node)
 }
 
 /* How many tasks share this node; unknown is no error. */
-static int slurm_local_world(uint32_t *out, struct stk_err *err)
+static int slurm_local_world(const struct source *s, uint32_t *out, struct stk_err *err)
 {
     uint32_t node;
-    int rc = number("SLURM_NODEID", &node, err);
+    int rc = number(s, "SLURM_NODEID", &node, err);
     if (rc <= 0)
         return rc;
-    *out = tasks_of_node(getenv("SLURM_STEP_TASKS_PER_NODE"), node);
+    *out = tasks_of_node(look_up(s, "SLURM_STEP_TASKS_PER_NODE"), node);
     return 0;
 }
 
-static int fill_local(const struct launcher *l, struct stk_rank *r, struct stk_err *err)
+static int fill_local(const struct source *s, const struct launcher *l, struct stk_rank *r,
+                      struct stk_err *err)
 {
-    int have = number(l->local_rank, &r->local_rank, err), rc = have < 0 ? have : 0;
+    int have = number(s, l->local_rank, &r->local_rank, err), rc = have < 0 ? have : 0;
     if (!rc && l->local_world)
-        rc = number(l->local_world, &r->local_world, err);
+        rc = number(s, l->local_world, &r->local_world, err);
     else if (!rc)
-        rc = slurm_local_world(&r->local_world, err);
+        rc = slurm_local_world(s, &r->local_world, err);
     if (rc < 0)
         return rc;
     if (!have || !r->local_world) {
@@ -155,18 +167,19 @@ static int nobody_else(const struct half *h, struct stk_err *err)
 }
 
 /* 1: *r is filled; 0: this launcher is not there, or gave half (kept in *h); negative: nonsense. */
-static int ask(const struct launcher *l, struct half *h, struct stk_rank *r, struct stk_err *err)
+static int ask(const struct source *s, const struct launcher *l, struct half *h, struct stk_rank *r,
+               struct stk_err *err)
 {
-    int has_world = 0, has_rank = number(l->rank, &r->rank, err);
+    int has_world = 0, has_rank = number(s, l->rank, &r->rank, err);
     if (has_rank >= 0)
-        has_world = number(l->world, &r->world, err);
+        has_world = number(s, l->world, &r->world, err);
     if (has_rank < 0 || has_world < 0)
         return has_rank < 0 ? has_rank : has_world;
     if (has_rank && has_world) {
         r->from = l->from;
         int rc = check_pair(r->rank, r->world, l->rank, l->world, err);
         rc = rc ? rc : check_half(h, l, r, err);
-        rc = rc ? rc : fill_local(l, r, err);
+        rc = rc ? rc : fill_local(s, l, r, err);
         return rc ? rc : 1;
     }
     /* Slurm's variables halve nobody's pair: a batch script has SLURM_PROCID alone, and a step
@@ -177,19 +190,32 @@ static int ask(const struct launcher *l, struct half *h, struct stk_rank *r, str
     return 0;
 }
 
-int stk_rank_detect(struct stk_rank *r, struct stk_err *err)
+int stk_rank_detect_from(const char *(*get)(void *user, const char *name), void *user,
+                         struct stk_rank *r, struct stk_err *err)
 {
+    const struct source source = {get, user};
     struct half half = {0};
     int rc = 0;
     *r = (struct stk_rank){.world = 1, .local_world = 1, .from = ""};
     for (size_t i = 0; i < NLAUNCHERS && !rc; i++) {
         struct stk_rank found = {0};
-        rc = ask(&launchers[i], &half, &found, err);
+        rc = ask(&source, &launchers[i], &half, &found, err);
         if (rc > 0)
             *r = found;
     }
     rc = rc ? rc : nobody_else(&half, err);
     return rc < 0 ? rc : 0;
+}
+
+static const char *of_this_process(void *user, const char *name)
+{
+    (void)user;
+    return getenv(name);
+}
+
+int stk_rank_detect(struct stk_rank *r, struct stk_err *err)
+{
+    return stk_rank_detect_from(of_this_process, NULL, r, err);
 }
 
 int stk_rank_parse(const char *text, struct stk_rank *r, struct stk_err *err)

@@ -13,6 +13,10 @@
 
 #include "base/err.h"
 
+/* stk_rank_detect() over variables that `get` looks up (NULL: not set), such as those a profiled
+ * process had. */
+int stk_rank_detect_from(const char *(*get)(void *user, const char *name), void *user,
+                         struct stk_rank *r, struct stk_err *err);
 /* "R/W". */
 int stk_rank_parse(const char *text, struct stk_rank *r, struct stk_err *err);
 

@@ -51,6 +51,7 @@ struct stk_io_req {
     uint64_t at;                         /* place in the file of buf[0] */
     size_t want, got;                    /* bytes to ask for from there; bytes that came */
     uint64_t submitted_ns, completed_ns; /* CLOCK_MONOTONIC */
+    uint64_t asked_ns;                   /* of the kernel; only while somebody profiles us */
     uint8_t job;
     bool buffered; /* the rest goes through the page cache, though its file is read directly */
     unsigned tries;

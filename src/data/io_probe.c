@@ -4,6 +4,7 @@
  */
 #include "data/io_priv.h"
 #include "base/file.h"
+#include "base/fs.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,49 +13,11 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #define PLACES       64u /* looked at in all */
 #define FILES        8u  /* opened for that */
 #define CACHED_SHARE 0.9 /* from here on the data counts as being in memory */
-
-struct fs {
-    uint32_t magic;
-    const char *name;
-    bool network, memory;
-    bool any_offset; /* direct reads need not be aligned: the server does not mind */
-};
-
-/* linux/magic.h and the file systems' own sources. FUSE and 9p stand for anything; what is slow
- * there is the round trip, as on a network. */
-static const struct fs known[] = {
-    {0xEF53, "ext4", false, false},          {0x58465342, "xfs", false, false},
-    {0x9123683E, "btrfs", false, false},     {0x2FC12FC1, "zfs", false, false},
-    {0xF2F52010, "f2fs", false, false},      {0x794C7630, "overlay", false, false},
-    {0x73717368, "squashfs", false, false},  {0xCA451A4E, "bcachefs", false, false},
-    {0x01021994, "tmpfs", false, true},      {0x858458F6, "ramfs", false, true},
-    {0x6969, "nfs", true, false, true},      {0x0BD00BD0, "lustre", true, false},
-    {0x47504653, "gpfs", true, false},       {0x19830326, "beegfs", true, false},
-    {0x00C36400, "ceph", true, false},       {0xFF534D42, "cifs", true, false},
-    {0xFE534D42, "smb", true, false},        {0x01021997, "9p", true, false},
-    {0x65735546, "fuse", true, false, true}, {0x5346414F, "afs", true, false},
-    {0x20030528, "orangefs", true, false},   {0x013111A8, "panfs", true, false},
-    {0xAAD7AAEA, "panfs", true, false},      {0x7461636F, "ocfs2", true, false},
-    {0x01161970, "gfs2", true, false},
-};
-
-static const struct fs *find_fs(int fd)
-{
-    static const struct fs other = {0, "disk", false, false};
-    struct statfs sf;
-    if (fstatfs(fd, &sf) < 0)
-        return &other;
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (known[i].magic == (uint32_t)sf.f_type)
-            return &known[i];
-    return &other;
-}
 
 static int open_file(struct stk_dataset *ds, uint64_t number, uint64_t *size)
 {
@@ -128,7 +91,7 @@ static void look_at_file(int fd, uint64_t size, unsigned n, uint64_t *seed, unsi
 
 /* Goes through some files, evenly spread. Returns whether direct reads can be had there. *fs: what
  * the first is on, which a symbolic link may have led to. */
-static bool look_around(struct stk_dataset *ds, double *cached, const struct fs **fs)
+static bool look_around(struct stk_dataset *ds, double *cached, const struct stk_fs **fs)
 {
     uint64_t nfiles = ds->index.h->nfiles, seed = stk_io_now_ns();
     unsigned n = nfiles < FILES ? (unsigned)nfiles : FILES, there = 0, looked = 0;
@@ -139,7 +102,7 @@ static bool look_around(struct stk_dataset *ds, double *cached, const struct fs 
         if (fd < 0)
             continue;
         if (i == 0)
-            *fs = find_fs(fd);
+            *fs = stk_fs_of_fd(fd);
         look_at_file(fd, size, PLACES / n, &seed, &there, &looked);
         direct = direct || fcntl(fd, F_SETFL, O_DIRECT) == 0;
         close(fd);
@@ -172,7 +135,7 @@ int stk_io_probe(struct stk_dataset *ds, const struct stk_io_config *cfg, struct
                  struct stk_err *err)
 {
     (void)err; /* what cannot be looked at is read all the same, and fails then if it must */
-    const struct fs *fs = find_fs(ds->rootfd);
+    const struct stk_fs *fs = stk_fs_of_fd(ds->rootfd);
     bool direct = false;
     *out = (struct stk_io_choice){.kind = cfg->kind, .cached = -1};
     if (cfg->kind == STK_IO_AUTO)

@@ -3,6 +3,7 @@
  * the page cache, into registered memory where that can be had. Files are opened by threads, and a
  * read the ring cannot finish is finished by one.
  */
+#include "base/mark.h"
 #include "data/io_priv.h"
 
 #ifdef STK_HAVE_URING
@@ -189,6 +190,14 @@ static bool is_registered(struct uring *u, const struct stk_io_req *req, const u
 
 /* ---- reading ---- */
 
+/* What goes through a ring is not a call that a profiler could see: it is told. */
+static void tell_profiler(const struct stk_io_req *req, int result)
+{
+    if (stk_profiled() && req->asked_ns)
+        stk_mark_read(req->held->fd, (int64_t)(req->at + req->got), result, req->asked_ns,
+                      stk_io_now_ns());
+}
+
 /* To the kernel, at the next submission. False: the ring is full. */
 static bool queue_read(struct uring *u, struct stk_io_req *req)
 {
@@ -204,6 +213,8 @@ static bool queue_read(struct uring *u, struct stk_io_req *req)
     else
         io_uring_prep_read(sqe, req->held->fd, p, n, off);
     io_uring_sqe_set_data(sqe, req);
+    if (stk_profiled())
+        req->asked_ns = stk_io_now_ns();
     u->inside++;
     return true;
 }
@@ -237,6 +248,7 @@ static void one_completion(struct stk_io *io, const struct io_uring_cqe *cqe)
         return;
     }
     u->inside--;
+    tell_profiler(req, cqe->res);
     atomic_fetch_add_explicit(&io->reads, 1, memory_order_relaxed);
     if (cqe->res > 0)
         atomic_fetch_add_explicit(&io->bytes_read, (uint64_t)cqe->res, memory_order_relaxed);

@@ -1,0 +1,45 @@
+/* fs.c - kinds of file systems, by the number statfs() gives. */
+#include "base/fs.h"
+
+#include <stddef.h>
+#include <sys/vfs.h>
+
+/* linux/magic.h and the file systems' own sources. FUSE and 9p stand for anything; what is slow
+ * there is the round trip, as on a network. */
+static const struct stk_fs known[] = {
+    {0xEF53, "ext4", false, false},          {0x58465342, "xfs", false, false},
+    {0x9123683E, "btrfs", false, false},     {0x2FC12FC1, "zfs", false, false},
+    {0xF2F52010, "f2fs", false, false},      {0x794C7630, "overlay", false, false},
+    {0x73717368, "squashfs", false, false},  {0xCA451A4E, "bcachefs", false, false},
+    {0x01021994, "tmpfs", false, true},      {0x858458F6, "ramfs", false, true},
+    {0x6969, "nfs", true, false, true},      {0x0BD00BD0, "lustre", true, false},
+    {0x47504653, "gpfs", true, false},       {0x19830326, "beegfs", true, false},
+    {0x00C36400, "ceph", true, false},       {0xFF534D42, "cifs", true, false},
+    {0xFE534D42, "smb", true, false},        {0x01021997, "9p", true, false},
+    {0x65735546, "fuse", true, false, true}, {0x5346414F, "afs", true, false},
+    {0x20030528, "orangefs", true, false},   {0x013111A8, "panfs", true, false},
+    {0xAAD7AAEA, "panfs", true, false},      {0x7461636F, "ocfs2", true, false},
+    {0x01161970, "gfs2", true, false},
+};
+
+static const struct stk_fs other = {0, "disk", false, false};
+
+const struct stk_fs *stk_fs_by_magic(uint64_t f_type)
+{
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (known[i].magic == (uint32_t)f_type)
+            return &known[i];
+    return &other;
+}
+
+const struct stk_fs *stk_fs_of_fd(int fd)
+{
+    struct statfs sf;
+    return fstatfs(fd, &sf) < 0 ? &other : stk_fs_by_magic((uint64_t)sf.f_type);
+}
+
+const struct stk_fs *stk_fs_of_path(const char *path)
+{
+    struct statfs sf;
+    return statfs(path, &sf) < 0 ? &other : stk_fs_by_magic((uint64_t)sf.f_type);
+}

@@ -1,0 +1,246 @@
+/*
+ * advice.c - the table of rules, the limits they go by, the order of findings and the verdict. What
+ * a rule looks at stands in advice_reads.c, _files.c, _memory.c, _writes.c and _balance.c.
+ */
+#include "lab/advice.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "lab/advice_priv.h"
+
+/*
+ * Order matters: a rule may stay silent where one before it said the same of the same files.
+ * The ids are stable: scripts and docs name them.
+ */
+static const struct rule rules[] = {
+    {"many-small-files", "samples lie in thousands of small files: opening costs more than reading",
+     stk_rule_many_small_files},
+    {"open-per-sample", "the same file is opened again and again", stk_rule_open_per_sample},
+    {"small-reads", "requests of kilobytes where megabytes are due", stk_rule_small_reads},
+    {"random-reads", "small reads in random order: stage, then shuffle", stk_rule_random_reads},
+    {"prefetch-depth", "a sequential stream is read one small buffer at a time, on demand",
+     stk_rule_prefetch_depth},
+    {"read-parallelism", "too few readers: each waits for its own request",
+     stk_rule_read_parallelism},
+    {"decode-parallelism", "workers are busy with decoding while cores are idle",
+     stk_rule_decode_parallelism},
+    {"stage-to-node", "data that is read again fits into the node's memory or disk",
+     stk_rule_stage_to_node},
+    {"same-data-every-rank", "every rank reads the same bytes", stk_rule_same_data_every_rank},
+    {"in-memory-hdf5", "an HDF5 file that fits into memory is read in small pieces",
+     stk_rule_in_memory_hdf5},
+    {"reread-small-file", "a small file is read many times: keep it in memory",
+     stk_rule_reread_small_file},
+    {"stats-file-reread", "a tiny file is read in many pieces: read it once, in one call",
+     stk_rule_stats_file_reread},
+    {"csv-to-records", "the dataset is text that is parsed on every run", stk_rule_csv_to_records},
+    {"too-many-files", "many record files of modest size: more samples a file",
+     stk_rule_too_many_files},
+    {"too-few-files", "fewer files, or fewer storage targets, than ranks that read",
+     stk_rule_too_few_files},
+    {"stripe-size", "Lustre stripes do not suit the requests", stk_rule_stripe_size},
+    {"metadata-load", "opening, stat and listing take a large part of the time",
+     stk_rule_metadata_load},
+    {"checkpoint-local", "checkpoints are written to shared storage while training waits",
+     stk_rule_checkpoint_local},
+    {"small-writes", "writes of kilobytes where megabytes are due", stk_rule_small_writes},
+    {"fsync-heavy", "the program waits for the disk after many writes", stk_rule_fsync_heavy},
+    {"stdio-heavy", "many small calls through C streams (fread, fgets, fwrite)",
+     stk_rule_stdio_heavy},
+    {"seek-heavy", "more seeks than reads", stk_rule_seek_heavy},
+    {"mmap-random", "a mapped file is brought in page by page", stk_rule_mmap_random},
+    {"imbalance", "one rank or worker does far more I/O than the others", stk_rule_imbalance},
+    {"slow-requests", "a few reads take very long", stk_rule_slow_requests},
+    {"accelerator-waits", "the accelerator is idle while data is read", stk_rule_accelerator_waits},
+};
+
+const struct advice_limits stk_limits = {
+    /* Shares of the run. 5 % and 20 % are where TensorFlow's input pipeline analyzer calls a job
+     * moderately and highly input-bound; below 1 % nobody would notice. A checkpoint is worth a
+     * word at 0.5 %: it grows with the model. */
+    .note_share = 0.005,
+    .low_share = 0.01,
+    .medium_share = 0.05,
+    .high_share = 0.20,
+    /* Seconds. Less than 20 ms is within the noise of a run; less than a second is no reason to
+     * change a program, whatever its share of a short test. */
+    .low_s = 0.02,
+    .medium_s = 1,
+    /* Of files on a local disk, which come from the page cache: what is gained by reading them in
+     * another order or number of threads must be felt. */
+    .local_s = 0.5,
+    /* Rules that only know that the run waits, not that the requests are bad, need this much: the
+     * jobs that experts found worth such advice wait 6 to 8 %; half of that leaves room for noise.
+     */
+    .exposed_share = 0.03,
+    /* 100 KiB: the edge of a bin; on shared storage (latency 0.5 ms, 1 GB/s) such a request is
+     * five parts waiting to one part data. 4 MiB: one part waiting to eight; Lustre's largest RPC
+     * is 4 to 16 MiB. 1 MiB: where waiting and data are equal parts. */
+    .small_read = 102400,
+    .big_read = 4u << 20,
+    .unit_read = 1u << 20,
+    /* A file of up to 1 MiB costs more to open than to read; up to 16 MiB is read "in one go". */
+    .small_file = 1u << 20,
+    .whole_file = 16u << 20,
+    .shard_bytes = 256u << 20, /* what `stoker pack` writes by default */
+    /* Numbers below which a pattern is chance. 64 files are not many; a class of 32 opens of one
+     * file is no loop over samples. Shards: 16, and four for each rank. */
+    .least_reads = 50,
+    .least_files = 64,
+    .least_shards = 16,
+    .least_opens = 32,
+    .consecutive = 0.8,
+    /* As Drishti: a fifth of the reads go back. Of a random order it is half. */
+    .random = 0.2,
+    /* 1.3: a third is read again; 1.1 is headers and the estimate's error. */
+    .reread = 1.3,
+    /* Nine tenths of all ranks read the average byte. */
+    .overlap = 0.9,
+    .imbalance = 0.3, /* Drishti's: 30 % above */
+    /* Workers busy 90 % of their life do not wait for anybody; a loader at half is ahead. */
+    .busy = 0.9,
+    .cpu_part = 0.3,
+    .idle_cores = 0.25,
+    .meta_share = 0.05,
+    .memory_share = 0.5, /* of a node's, for data: the program needs the rest */
+    /* Where the profile shows no large read. 1.2 GB/s is what ImageNet jobs were seen to get of
+     * Lustre per request; 2 GB/s a modest NVMe disk; 5 GB/s one core copying from the page cache
+     * (docs/performance.md). */
+    .local_Bps = 2e9,
+    .shared_Bps = 1.2e9,
+    .page_Bps = 5e9,
+    .local_latency_s = 100e-6,
+    .shared_latency_s = 500e-6,
+    .deep_read_s = 20e-6, /* a read of staged data: page cache, or a disk that reads ahead */
+    /* A file of a page or some, in pieces: HDF5 opens a small file in about ten. */
+    .stats_file = 65536,
+    .stats_reads = 16,
+    /* Text below 64 KiB is a configuration; requests up to 64 KiB are line by line. */
+    .text_bytes = 65536,
+    .text_read = 65536,
+    .slow_read_s = 1,
+    .least_faults = 1000,
+};
+
+#define FINDINGS_MAX 128
+
+const char *stk_rule_id(size_t i, const char **summary)
+{
+    if (i >= sizeof rules / sizeof *rules)
+        return NULL;
+    if (summary)
+        *summary = rules[i].summary;
+    return rules[i].id;
+}
+
+const char *stk_severity_name(enum stk_severity s)
+{
+    static const char *const names[] = {"note", "low", "medium", "high"};
+    return (unsigned)s < sizeof names / sizeof *names ? names[s] : "";
+}
+
+static int by_weight(const void *x, const void *y)
+{
+    const struct stk_finding *a = x, *b = y;
+    if (a->severity != b->severity)
+        return a->severity < b->severity ? 1 : -1;
+    if (a->gain_s != b->gain_s)
+        return a->gain_s < b->gain_s ? 1 : -1;
+    return strcmp(a->id, b->id);
+}
+
+/* What could not be seen belongs beside every verdict. */
+static const char *unseen(struct advisor *ad)
+{
+    double seen = ad->a->coverage_read, kernel = 0;
+    for (size_t i = 0; i < ad->p->nprocs; i++)
+        kernel += (double)ad->p->proc[i].kernel_read_bytes;
+    if (seen < 0 || seen >= 0.9 || kernel * (1 - seen) < MIB)
+        return "";
+    return stk_advice_text(ad, " (only %s of the bytes that the kernel counted were seen)",
+                           stk_advice_percent(ad, seen));
+}
+
+static const char *healthy_verdict(struct advisor *ad)
+{
+    const struct stk_usage *j = &ad->a->job;
+    double bytes = (double)(j->n.c[STK_C_READ_BYTES] + j->n.c[STK_C_WRITE_BYTES]);
+    double share = stk_advice_share(ad, ad->io_wall_s);
+    const char *not_seen = unseen(ad);
+    if (bytes < MIB && share < stk_limits.low_share)
+        return stk_advice_text(ad, "nothing to fix: the job did next to no I/O (%s)%s",
+                               stk_advice_size(ad, bytes), not_seen);
+    if (share < stk_limits.exposed_share && ad->workers && ad->hidden > 0.5)
+        return stk_advice_text(ad,
+                               "nothing to fix: reading is hidden behind computing, the run "
+                               "waits %s of its time for I/O%s",
+                               stk_advice_percent(ad, share), not_seen);
+    if (share < stk_limits.exposed_share)
+        return stk_advice_text(ad, "nothing to fix: the run waits %s of its time for I/O%s",
+                               stk_advice_percent(ad, share), not_seen);
+    if (j->meta_s > j->read_s + j->write_s)
+        return stk_advice_text(ad,
+                               "nothing to fix: I/O takes %s of the run, most of it opening and "
+                               "listing %s files%s",
+                               stk_advice_percent(ad, share),
+                               stk_advice_count(ad, (double)j->files), not_seen);
+    if (j->read_s >= j->write_s)
+        return stk_advice_text(ad,
+                               "nothing to fix: I/O takes %s of the run, in requests of %s at "
+                               "%s each; no pattern in it is bad%s",
+                               stk_advice_percent(ad, share),
+                               stk_advice_size(ad, j->mean_read_bytes),
+                               stk_advice_rate(ad, j->bandwidth_Bps), not_seen);
+    return stk_advice_text(ad, "nothing to fix: I/O takes %s of the run, most of it writes of %s%s",
+                           stk_advice_percent(ad, share), stk_advice_size(ad, j->mean_write_bytes),
+                           not_seen);
+}
+
+/* Gains do not add up: two findings may save the same seconds. The largest is what is promised. */
+static const char *make_verdict(struct advisor *ad)
+{
+    const struct stk_advice *o = ad->out;
+    double best = 0;
+    if (o->nfindings == 0)
+        return healthy_verdict(ad);
+    for (size_t i = 0; i < o->nfindings; i++)
+        best = o->finding[i].gain_s > best ? o->finding[i].gain_s : best;
+    const char *count =
+        o->nfindings == 1 ? "one finding" : stk_advice_text(ad, "%zu findings", o->nfindings);
+    if (o->finding[0].severity == STK_SEV_NOTE)
+        return stk_advice_text(ad, "nothing that costs time: %s, I/O takes %s of the run%s", count,
+                               stk_advice_percent(ad, stk_advice_share(ad, ad->io_wall_s)),
+                               unseen(ad));
+    return stk_advice_text(ad, "%s; begin with %s: the best one saves about %s of %s%s", count,
+                           o->finding[0].id, stk_advice_time(ad, best),
+                           stk_advice_time(ad, ad->run_s), unseen(ad));
+}
+
+int stk_advise(const struct stk_analysis *a, struct stk_advice *advice, struct stk_err *err)
+{
+    *advice = (struct stk_advice){.verdict = ""};
+    struct advisor ad = {
+        .a = a, .p = a->p, .out = advice, .room = FINDINGS_MAX, .run_s = a->p->run_s};
+    advice->finding = stk_arena_alloc(&advice->arena, FINDINGS_MAX * sizeof *advice->finding);
+    ad.nomem = !advice->finding;
+    if (!ad.nomem)
+        stk_advice_costs(&ad);
+    for (size_t i = 0; !ad.nomem && i < sizeof rules / sizeof *rules; i++)
+        rules[i].fire(&ad);
+    if (!ad.nomem) {
+        qsort(advice->finding, advice->nfindings, sizeof *advice->finding, by_weight);
+        advice->verdict = make_verdict(&ad);
+    }
+    stk_advice_costs_release(&ad);
+    if (!ad.nomem)
+        return 0;
+    stk_advice_release(advice);
+    return stk_err_nomem(err, FINDINGS_MAX * sizeof *advice->finding);
+}
+
+void stk_advice_release(struct stk_advice *advice)
+{
+    stk_arena_release(&advice->arena);
+    *advice = (struct stk_advice){.verdict = ""};
+}

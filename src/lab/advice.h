@@ -1,0 +1,51 @@
+/*
+ * advice.h - findings: what is wrong with a job's I/O, how we know, what to do, and what it gains.
+ *
+ * A rule is one line of the table in advice.c: id, title, function. It looks at an analysis and
+ * fires with evidence or not at all. Thresholds are in one table (advice_limits), each with the
+ * reason for its value.
+ */
+#ifndef STK_LAB_ADVICE_H
+#define STK_LAB_ADVICE_H
+
+#include "lab/analysis.h"
+
+enum stk_severity { STK_SEV_NOTE, STK_SEV_LOW, STK_SEV_MEDIUM, STK_SEV_HIGH };
+
+struct stk_evidence { /* for machines; the sentences are for people */
+    const char *name; /* "mean_read_bytes" */
+    double value;
+    const char *unit; /* "bytes", "s", "ratio", "count" */
+};
+
+struct stk_finding {
+    const char *id; /* "small-reads": stable, listed in docs/profile.md */
+    enum stk_severity severity;
+    const char *title;       /* one line: "reads of 6 KiB where megabytes are due" */
+    const char **sentence;   /* the evidence, in plain sentences with numbers */
+    size_t nsentences;
+    struct stk_evidence *evidence;
+    size_t nevidence;
+    const char **path;       /* files or directories it is about, most time first, at most 10 */
+    size_t npaths;
+    const char *what_to_do;  /* a sentence or two */
+    const char **line;       /* commands or code that do it, ready to paste */
+    size_t nlines;
+    double gain_s;           /* predicted: seconds of the run saved; 0: cannot be said */
+    const char *gain_why;    /* the reasoning, with the profile's own numbers */
+};
+
+struct stk_advice {
+    struct stk_finding *finding; /* most gain and severity first */
+    size_t nfindings;
+    const char *verdict; /* one sentence: "nothing to fix: …" when there is no finding */
+    struct stk_arena arena;
+};
+
+/* Every rule there is, for docs and --list: i-th id and summary; NULL past the end. */
+const char *stk_rule_id(size_t i, const char **summary);
+int stk_advise(const struct stk_analysis *a, struct stk_advice *advice, struct stk_err *err);
+void stk_advice_release(struct stk_advice *advice);
+const char *stk_severity_name(enum stk_severity s);
+
+#endif

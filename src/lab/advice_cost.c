@@ -1,0 +1,334 @@
+/*
+ * advice_cost.c - what I/O costs this job, from the profile's own numbers: how many seconds of the
+ * run a second in a call costs, the latency of a small read, the bandwidth of large ones. Where a
+ * profile does not show one, the limits table has an assumption, and findings say which was used.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lab/advice_priv.h"
+#include "lab/analysis_priv.h"
+
+static bool one_of(const char *s, const char *const *list)
+{
+    for (; *list; list++)
+        if (strcmp(s, *list) == 0)
+            return true;
+    return false;
+}
+
+enum reach stk_advice_reach(const char *fs)
+{
+    static const char *const memory[] = {"tmpfs", "ramfs", "hugetlbfs", NULL};
+    static const char *const local[] = {
+        "ext2",     "ext3",  "ext4",    "xfs",       "btrfs", "f2fs", "overlay", "zfs",
+        "squashfs", "erofs", "iso9660", "overlayfs", "apfs",  "ntfs", "vfat",    NULL};
+    if (!fs || !*fs)
+        return REACH_UNKNOWN;
+    return one_of(fs, memory) ? REACH_MEMORY : one_of(fs, local) ? REACH_LOCAL : REACH_SHARED;
+}
+
+/* ---- which files a usage is about ---- */
+
+static bool belongs(const struct advisor *ad, const struct stk_usage *u, const struct stk_usage *f)
+{
+    const struct stk_analysis *a = ad->a;
+    if (u >= a->dir && u < a->dir + a->ndirs) {
+        size_t n = strlen(u->name);
+        return strncmp(f->name, u->name, n) == 0 && f->name[n] == '/';
+    }
+    if (u >= a->format && u < a->format + a->nformats)
+        return strcmp(f->format, u->name) == 0;
+    return u == &a->job || u == f;
+}
+
+const struct stk_prof_file *stk_advice_file(const struct advisor *ad, const struct stk_usage *f)
+{
+    size_t i = (size_t)(f - ad->a->file);
+    return &ad->p->file[ad->prof[i]];
+}
+
+/* The first record of a file at or behind number `file`. */
+static size_t first_rec(const struct stk_profile *p, uint64_t file)
+{
+    size_t low = 0, high = p->nrecs;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        if (p->rec[mid].file < file)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+void stk_advice_recs(const struct advisor *ad, const struct stk_usage *f, size_t *from, size_t *to)
+{
+    uint32_t file = ad->prof[f - ad->a->file];
+    *from = first_rec(ad->p, file);
+    *to = first_rec(ad->p, (uint64_t)file + 1);
+}
+
+struct named {
+    const char *path;
+    size_t at;
+};
+
+static int by_pointer(const void *x, const void *y)
+{
+    uintptr_t a = (uintptr_t)((const struct named *)x)->path;
+    uintptr_t b = (uintptr_t)((const struct named *)y)->path;
+    return a < b ? -1 : a > b;
+}
+
+/* Names of usages are borrowed from the profile, which has each once: the pointer finds it. */
+static void find_files(struct advisor *ad)
+{
+    const struct stk_analysis *a = ad->a;
+    struct named *n = calloc(a->nfiles + 1, sizeof *n);
+    ad->prof = calloc(a->nfiles + 1, sizeof *ad->prof);
+    if (!n || !ad->prof) {
+        ad->nomem = true;
+        free(n);
+        return;
+    }
+    for (size_t i = 0; i < a->nfiles; i++)
+        n[i] = (struct named){a->file[i].name, i};
+    qsort(n, a->nfiles, sizeof *n, by_pointer);
+    for (uint32_t i = 0; i < ad->p->nfiles; i++) {
+        struct named key = {.path = ad->p->file[i].path};
+        const struct named *at = bsearch(&key, n, a->nfiles, sizeof *n, by_pointer);
+        if (at)
+            ad->prof[at->at] = i;
+    }
+    free(n);
+}
+
+/* Files looked at to tell where a usage lies: those with most time come first. */
+#define FILES_ASKED 32
+
+const char *stk_advice_fs_of(const struct advisor *ad, const struct stk_usage *u)
+{
+    const struct stk_analysis *a = ad->a;
+    size_t asked = 0;
+    if (u >= a->file && u < a->file + a->nfiles)
+        return stk_advice_file(ad, u)->fs ? stk_advice_file(ad, u)->fs : "";
+    for (size_t i = 0; i < a->nfiles && asked < FILES_ASKED; i++) {
+        if (!belongs(ad, u, &a->file[i]))
+            continue;
+        const struct stk_prof_file *f = stk_advice_file(ad, &a->file[i]);
+        if (f->fs && *f->fs)
+            return f->fs;
+        asked++;
+    }
+    return "";
+}
+
+enum reach stk_advice_reach_of(const struct advisor *ad, const struct stk_usage *u)
+{
+    enum reach r = stk_advice_reach(stk_advice_fs_of(ad, u));
+    /* Nobody said: a small read of 0.2 ms in the middle is no local disk with a page cache. */
+    if (r == REACH_UNKNOWN && u->latency_p50_s > 2e-4 && u->mean_read_bytes < MIB)
+        return REACH_SHARED;
+    return r;
+}
+
+/* ---- seconds ---- */
+
+double stk_advice_read_s(const struct advisor *ad, enum reach reach, double bytes, double request)
+{
+    const struct advice_limits *l = &stk_limits;
+    double latency = ad->latency_s, Bps = ad->bandwidth_Bps;
+    if (!ad->latency_measured)
+        latency = reach == REACH_SHARED ? l->shared_latency_s : l->local_latency_s;
+    if (!ad->bandwidth_measured)
+        Bps = reach == REACH_SHARED   ? l->shared_Bps
+              : reach == REACH_MEMORY ? l->page_Bps
+                                      : l->local_Bps;
+    return bytes / Bps + bytes / request * latency;
+}
+
+double stk_advice_wall(const struct advisor *ad, double io_s)
+{
+    return io_s > 0 ? io_s * ad->wall_per_io : 0;
+}
+
+double stk_advice_share(const struct advisor *ad, double wall_s)
+{
+    return ad->run_s > 0 ? wall_s / ad->run_s : 0;
+}
+
+bool stk_advice_matters(const struct advisor *ad, double wall_s)
+{
+    return wall_s >= stk_limits.low_s && stk_advice_share(ad, wall_s) >= stk_limits.low_share;
+}
+
+bool stk_advice_felt(const struct advisor *ad, enum reach reach, double wall_s)
+{
+    bool near = reach == REACH_LOCAL || reach == REACH_MEMORY;
+    return stk_advice_matters(ad, wall_s) && (!near || wall_s >= stk_limits.local_s);
+}
+
+enum stk_severity stk_advice_severity(const struct advisor *ad, double wall_s)
+{
+    double share = stk_advice_share(ad, wall_s);
+    if (!stk_advice_matters(ad, wall_s))
+        return STK_SEV_NOTE;
+    if (share < stk_limits.medium_share || wall_s < stk_limits.medium_s)
+        return STK_SEV_LOW;
+    return share < stk_limits.high_share ? STK_SEV_MEDIUM : STK_SEV_HIGH;
+}
+
+/* ---- what the job waits for ---- */
+
+struct unit_time {
+    double main_s, worker_s, worker_life, worker_cpu, from, to, sum_s;
+    double worker_from, worker_to;
+    double lanes; /* threads of the started processes that do I/O, at most */
+    uint32_t workers;
+    bool any, cpu_known;
+};
+
+static void unit_add(struct unit_time *u, const struct stk_prof_proc *q)
+{
+    double life = fmax(0, q->end_s - q->start_s);
+    if (q->io_sum_s <= 0)
+        return;
+    u->from = u->any ? fmin(u->from, q->start_s) : q->start_s;
+    u->to = fmax(u->to, q->end_s);
+    u->any = true;
+    u->sum_s += q->io_sum_s;
+    if (q->worker > 0 || q->born == STK_BORN_FORK) {
+        u->worker_from = u->workers ? fmin(u->worker_from, q->start_s) : q->start_s;
+        u->worker_to = fmax(u->worker_to, q->end_s);
+        u->workers++;
+        u->worker_s += q->io_union_s;
+        u->worker_life += life;
+        u->worker_cpu += q->cpu_s;
+        u->cpu_known = u->cpu_known || q->cpu_s > 0;
+    } else {
+        u->main_s += q->io_union_s;
+        u->lanes = fmax(u->lanes, q->threads ? q->threads : 1);
+    }
+}
+
+/* Workers that are busy all the time (CPU and I/O) are what the job waits for; workers that wait
+ * for half of it are ahead, and their I/O is hidden. In between: in proportion. */
+static double exposure(const struct advisor *ad)
+{
+    if (ad->worker_busy < 0)
+        return 1;
+    return fmin(1, fmax(0, (ad->worker_busy - 0.5) / (stk_limits.busy - 0.5)));
+}
+
+static void sum_workers(struct advisor *ad, const struct unit_time *u, uint32_t n)
+{
+    double life = 0, busy = 0, cpu = 0;
+    bool known = false;
+    for (uint32_t i = 0; i < n; i++) {
+        life += u[i].worker_life;
+        busy += u[i].worker_cpu + u[i].worker_s;
+        cpu += u[i].worker_cpu;
+        ad->workers += u[i].workers;
+        known = known || u[i].cpu_known;
+    }
+    ad->worker_busy = known && life > 0 ? fmin(1, busy / life) : -1;
+    ad->worker_cpu = known && life > 0 ? fmin(1, cpu / life) : -1;
+}
+
+/* The sum over units (ranks) of what each waits, over how many of them ran at a time: ranks wait
+ * together, programs of a script one after the other. */
+static void sum_units(struct advisor *ad, const struct unit_time *u, uint32_t n)
+{
+    double wait = 0, life = 0, sum = 0, lanes = 0, units = 0, decode = 0;
+    double part = exposure(ad);
+    for (uint32_t i = 0; i < n; i++) {
+        if (!u[i].any)
+            continue;
+        double span = fmax(u[i].to - u[i].from, 1e-9);
+        double at_once = u[i].worker_life / fmax(u[i].worker_to - u[i].worker_from, 1e-9);
+        at_once = fmax(1, at_once);
+        decode += u[i].worker_cpu / at_once;
+        wait += fmin(span, u[i].main_s + part * u[i].worker_s / at_once);
+        life += span;
+        sum += u[i].sum_s;
+        lanes += u[i].workers && u[i].worker_s > u[i].main_s ? at_once : fmax(1, u[i].lanes);
+        units++;
+    }
+    double at_once = ad->run_s > 0 ? fmax(1, life / ad->run_s) : 1;
+    ad->hidden = 1 - part;
+    ad->worker_cpu_s = decode / at_once;
+    ad->io_wall_s = fmin(wait / at_once, ad->run_s);
+    ad->readers_per_rank = units > 0 ? lanes / units : 1;
+    if (ad->a->gpu_util_mean >= 0) /* an accelerator that works does not wait */
+        ad->io_wall_s = fmin(ad->io_wall_s, (1 - fmin(1, ad->a->gpu_util_mean)) * ad->run_s);
+    ad->wall_per_io = sum > 0 ? ad->io_wall_s / sum : 0;
+}
+
+/* Latency: the mean of reads up to 100 KiB, whatever little transfer is in it. Bandwidth: of reads
+ * of a MiB and more. Of those in between latency is a part that nobody knows: they show how fast
+ * the storage is at least. */
+static void measure_storage(struct advisor *ad)
+{
+    const struct stk_profile *p = ad->p;
+    double n = 0, s = 0, big_bytes = 0, big_s = 0, least_Bps = 0;
+    for (size_t i = 0; i < p->nrecs; i++) {
+        const struct stk_prof_rec *r = &p->rec[i];
+        double reads = (double)r->n.c[STK_C_READS], bytes = (double)r->n.c[STK_C_READ_BYTES];
+        double read_s = stk_ns(r->n.c[STK_C_READ_NS]);
+        if (!stk_api_moves(r->api) || reads < 1)
+            continue;
+        if (bytes / reads <= (double)stk_limits.small_read) {
+            n += reads;
+            s += read_s;
+        } else if (bytes / reads >= (double)stk_limits.unit_read) {
+            big_bytes += bytes;
+            big_s += read_s;
+        } else if (read_s > 0.01 && bytes >= 16.0 * MIB) {
+            least_Bps = fmax(least_Bps, bytes / read_s);
+        }
+    }
+    ad->latency_measured = n >= 20 && s > 0;
+    ad->latency_s = ad->latency_measured ? s / n : stk_limits.shared_latency_s;
+    ad->bandwidth_measured = big_s > 0.01 && big_bytes >= 16.0 * MIB;
+    ad->bandwidth_Bps =
+        ad->bandwidth_measured ? big_bytes / big_s : fmax(stk_limits.shared_Bps, least_Bps);
+}
+
+void stk_advice_costs(struct advisor *ad)
+{
+    const struct stk_profile *p = ad->p;
+    uint32_t *unit = calloc(p->nprocs + 1, sizeof *unit);
+    struct unit_time *u = calloc(p->nprocs + 1, sizeof *u);
+    double cpu = 0;
+    ad->worker_busy = -1;
+    ad->nodes = p->nhosts ? (uint32_t)p->nhosts : 1;
+    ad->ranks = p->nranks ? p->nranks : 1;
+    for (size_t i = 0; i < p->nhosts; i++)
+        if (p->host[i].memory_bytes &&
+            (!ad->node_memory || p->host[i].memory_bytes < ad->node_memory))
+            ad->node_memory = p->host[i].memory_bytes;
+    if (!unit || !u) {
+        ad->nomem = true;
+    } else {
+        uint32_t n = stk_analysis_units(p, unit);
+        for (size_t i = 0; i < p->nprocs; i++) {
+            unit_add(&u[unit[i]], &p->proc[i]);
+            cpu += p->proc[i].cpu_s;
+        }
+        sum_workers(ad, u, n);
+        sum_units(ad, u, n);
+    }
+    ad->cores_used = cpu > 0 && ad->run_s > 0 ? cpu / ad->run_s : -1;
+    measure_storage(ad);
+    find_files(ad);
+    free(unit);
+    free(u);
+}
+
+void stk_advice_costs_release(struct advisor *ad)
+{
+    free(ad->prof);
+    ad->prof = NULL;
+}

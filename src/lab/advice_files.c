@@ -1,0 +1,344 @@
+/*
+ * advice_files.c - rules about how the data is cut into files: many small ones, one opened again
+ * and again, too many or too few shards, text, stripes, and the load on the metadata server.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "lab/advice_priv.h"
+#include "lab/analysis_priv.h"
+
+static double meta_calls(const struct stk_usage *u)
+{
+    const uint64_t *c = u->n.c;
+    return (double)(c[STK_C_OPENS] + c[STK_C_STATS] + c[STK_C_DIR_READS] + c[STK_C_CLOSES] +
+                    c[STK_C_REMOVES] + c[STK_C_RENAMES]);
+}
+
+/* ---- many-small-files ---- */
+
+static void pack_lines(struct advisor *ad, struct stk_finding *f, const struct stk_usage *u)
+{
+    const char *packed = stk_advice_text(ad, "%s-packed", u->name);
+    bool images = strcmp(u->format, "image") == 0;
+    stk_advice_line(ad, f, "stoker pack %s %s --format tfrecord", stk_advice_shell(ad, u->name),
+                    stk_advice_shell(ad, packed));
+    stk_advice_line(ad, f, "# then, in place of the dataset and its DataLoader:");
+    stk_advice_line(ad, f, "import stoker.torch");
+    stk_advice_line(ad, f, "loader = stoker.torch.Loader(%s, batch=32%s)",
+                    stk_advice_python(ad, packed),
+                    images ? ", decode=\"image:224,crop=random,flip\"" : "");
+    stk_advice_line(ad, f, "# or: stoker.tf.dataset(%s, batch=32)", stk_advice_python(ad, packed));
+}
+
+static void small_files_in(struct advisor *ad, const struct stk_usage *u)
+{
+    const uint64_t *c = u->n.c;
+    double bytes = (double)c[STK_C_READ_BYTES];
+    double size = stk_per((double)u->distinct_bytes, u->files_read);
+    bool whole = c[STK_C_OPENS] && c[STK_C_READS] / c[STK_C_OPENS] <= 64;
+    if (u->files_read < stk_limits.least_files || size > (double)stk_limits.small_file || !whole ||
+        stk_kind_stream(u->format) || stk_kind_model(u->format))
+        return;
+    double old = u->read_s + u->meta_s;
+    double better =
+        stk_advice_read_s(ad, stk_advice_reach_of(ad, u), bytes, (double)stk_limits.big_read);
+    double gain = stk_advice_wall(ad, old - better);
+    if (!stk_advice_matters(ad, gain))
+        return;
+    struct stk_finding *f = stk_advice_begin(
+        ad, "many-small-files", stk_advice_severity(ad, gain), "%s small files in %s",
+        stk_advice_count(ad, (double)u->files_read), stk_advice_show(ad, u->name));
+    stk_advice_say(ad, f, "%s files of %s on average were opened %s times.",
+                   stk_advice_count(ad, (double)u->files_read), stk_advice_size(ad, size),
+                   stk_advice_count(ad, (double)c[STK_C_OPENS]));
+    stk_advice_say(ad, f,
+                   "Opening, stat, listing and closing took %s, reading %s: %s for each file that "
+                   "was opened.",
+                   stk_advice_time(ad, u->meta_s), stk_advice_time(ad, u->read_s),
+                   stk_advice_time(ad, stk_per(old, c[STK_C_OPENS])));
+    stk_advice_number(ad, f, "files_read", (double)u->files_read, "count");
+    stk_advice_number(ad, f, "mean_file_bytes", size, "bytes");
+    stk_advice_number(ad, f, "opens", (double)c[STK_C_OPENS], "count");
+    stk_advice_number(ad, f, "meta_s", u->meta_s, "s");
+    stk_advice_number(ad, f, "read_s", u->read_s, "s");
+    stk_advice_path(ad, f, u->name);
+    stk_advice_do(ad, f,
+                  "Pack them, once, into a few large files that are read in requests of "
+                  "megabytes. Labels are kept: the name of a sample's folder is its class.");
+    pack_lines(ad, f, u);
+    stk_advice_gain(ad, f, gain, "%s in requests of %s take %s (%s, %s) instead of %s in calls.%s",
+                    stk_advice_size(ad, bytes), stk_advice_size(ad, (double)stk_limits.big_read),
+                    stk_advice_time(ad, better), stk_advice_rate(ad, ad->bandwidth_Bps),
+                    ad->bandwidth_measured ? "measured on its larger reads" : "assumed",
+                    stk_advice_time(ad, old), stk_advice_calls(ad));
+}
+
+void stk_rule_many_small_files(struct advisor *ad)
+{
+    for (size_t i = 0; i < ad->a->ndirs; i++)
+        small_files_in(ad, &ad->a->dir[i]);
+}
+
+/* ---- open-per-sample ---- */
+
+void stk_rule_open_per_sample(struct advisor *ad)
+{
+    double saved = 0, opens = 0;
+    const struct stk_usage *worst = NULL;
+    for (size_t i = 0; i < ad->a->nfiles; i++) {
+        const struct stk_usage *u = &ad->a->file[i];
+        const uint64_t *c = u->n.c;
+        double each = stk_per((double)c[STK_C_OPENS], u->procs ? u->procs : 1);
+        double per_open = stk_per((double)c[STK_C_READ_BYTES], c[STK_C_OPENS]);
+        if (stk_advice_file(ad, u)->group || each < (double)stk_limits.least_opens ||
+            !c[STK_C_READS] || per_open > 0.5 * (double)u->distinct_bytes ||
+            stk_kind_model(u->format))
+            continue;
+        if (!worst)
+            worst = u;
+        saved += u->meta_s * (1 - 1 / each);
+        opens += (double)c[STK_C_OPENS];
+    }
+    double gain = stk_advice_wall(ad, saved);
+    if (!worst || !stk_advice_matters(ad, gain))
+        return;
+    const char *path = stk_advice_python(ad, worst->name);
+    struct stk_finding *f =
+        stk_advice_begin(ad, "open-per-sample", stk_advice_severity(ad, gain),
+                         "the same file is opened %s times", stk_advice_count(ad, opens));
+    stk_advice_say(ad, f, "%s was opened %s times, for %s of data each time.",
+                   stk_advice_show(ad, worst->name),
+                   stk_advice_count(ad, (double)worst->n.c[STK_C_OPENS]),
+                   stk_advice_size(
+                       ad, stk_per((double)worst->n.c[STK_C_READ_BYTES], worst->n.c[STK_C_OPENS])));
+    stk_advice_say(ad, f, "Opening and closing took %s.", stk_advice_time(ad, saved));
+    stk_advice_number(ad, f, "opens", opens, "count");
+    stk_advice_number(ad, f, "meta_s", saved, "s");
+    stk_advice_path(ad, f, worst->name);
+    stk_advice_do(ad, f, "Open the file once in each worker, at the first sample, and keep it.");
+    stk_advice_line(ad, f, "def __getitem__(self, i):");
+    stk_advice_line(ad, f, "    if self.f is None:          # in the worker, not in __init__");
+    if (strcmp(worst->format, "hdf5") == 0)
+        stk_advice_line(ad, f, "        self.f = h5py.File(%s, \"r\")", path);
+    else
+        stk_advice_line(ad, f, "        self.f = open(%s, \"rb\")", path);
+    stk_advice_gain(ad, f, gain, "All but the first open of each process: %s in calls.%s",
+                    stk_advice_time(ad, saved), stk_advice_calls(ad));
+}
+
+/* ---- too-many-files ---- */
+
+void stk_rule_too_many_files(struct advisor *ad)
+{
+    for (size_t i = 0; i < ad->a->nformats; i++) {
+        const struct stk_usage *u = &ad->a->format[i];
+        double per_file = stk_per((double)u->distinct_bytes, u->files_read);
+        double io = stk_advice_wall(ad, u->io_s), meta = stk_advice_wall(ad, u->meta_s);
+        bool many =
+            u->files_read >= stk_limits.least_shards && u->files_read >= 4 * (uint64_t)ad->ranks;
+        bool costs = u->meta_s >= stk_limits.meta_share * u->io_s ||
+                     u->files_read >= 16 * stk_limits.least_shards;
+        if (!stk_kind_stream(u->name) || !many || per_file > (double)stk_limits.shard_bytes / 2 ||
+            stk_advice_share(ad, io) < stk_limits.exposed_share || !costs)
+            continue;
+        double target =
+            fmax(ad->ranks, ceil((double)u->distinct_bytes / (double)stk_limits.shard_bytes));
+        double gain = meta * (1 - fmin(1, target / (double)u->files_read));
+        struct stk_finding *f = stk_advice_begin(
+            ad, "too-many-files",
+            stk_advice_matters(ad, gain) ? stk_advice_severity(ad, gain) : STK_SEV_NOTE,
+            "%s %s files of %s: more samples a file would do",
+            stk_advice_count(ad, (double)u->files_read), u->name, stk_advice_size(ad, per_file));
+        stk_advice_say(ad, f, "%s files were opened %s times, %s of data in each.",
+                       stk_advice_count(ad, (double)u->files_read),
+                       stk_advice_count(ad, (double)u->n.c[STK_C_OPENS]),
+                       stk_advice_size(ad, per_file));
+        stk_advice_say(ad, f, "Calls that move no data took %s, %s of the I/O time.",
+                       stk_advice_time(ad, u->meta_s),
+                       stk_advice_percent(ad, u->io_s > 0 ? u->meta_s / u->io_s : 0));
+        stk_advice_number(ad, f, "files_read", (double)u->files_read, "count");
+        stk_advice_number(ad, f, "mean_file_bytes", per_file, "bytes");
+        stk_advice_number(ad, f, "meta_s", u->meta_s, "s");
+        size_t at = 0;
+        const struct stk_usage *first = stk_files_of(ad->a, u->name, &at);
+        const char *dir = first ? stk_advice_parent(ad, first->name) : ".";
+        stk_advice_path(ad, f, dir);
+        stk_advice_do(ad, f,
+                      "Put more samples into a file: shards of 256 MiB, but not fewer than there "
+                      "are ranks, or shuffling by files mixes too little.");
+        stk_advice_line(
+            ad, f, "stoker pack %s %s --format %s --shards %.0f", stk_advice_shell(ad, dir),
+            stk_advice_shell(ad, stk_advice_text(ad, "%s-packed", dir)), u->name, target);
+        stk_advice_gain(ad, f, gain, "%s files instead of %s, so as much less of %s for opening.",
+                        stk_advice_count(ad, target), stk_advice_count(ad, (double)u->files_read),
+                        stk_advice_time(ad, meta));
+    }
+}
+
+/* ---- too-few-files ---- */
+
+static bool one_target(const struct advisor *ad, const struct stk_usage *u)
+{
+    const struct stk_prof_file *f = stk_advice_file(ad, u);
+    return strcmp(f->fs, "lustre") == 0 && f->stripe_count == 1 && u->ranks >= 4 &&
+           u->n.c[STK_C_READ_BYTES] >= GIB;
+}
+
+void stk_rule_too_few_files(struct advisor *ad)
+{
+    double s = 0;
+    const struct stk_usage *u = NULL;
+    for (size_t i = 0; i < ad->a->nfiles; i++)
+        if (one_target(ad, &ad->a->file[i])) {
+            u = u ? u : &ad->a->file[i];
+            s += ad->a->file[i].read_s;
+        }
+    double wait = stk_advice_wall(ad, s);
+    if (u && stk_advice_share(ad, wait) >= stk_limits.medium_share) {
+        struct stk_finding *f =
+            stk_advice_begin(ad, "too-few-files", STK_SEV_LOW,
+                             "%u ranks read one file from one storage target", u->ranks);
+        stk_advice_say(ad, f, "%s has a stripe count of 1; %u ranks read %s of it.",
+                       stk_advice_show(ad, u->name), u->ranks,
+                       stk_advice_size(ad, (double)u->n.c[STK_C_READ_BYTES]));
+        stk_advice_number(ad, f, "stripe_count", 1, "count");
+        stk_advice_number(ad, f, "ranks", u->ranks, "count");
+        stk_advice_path(ad, f, u->name);
+        stk_advice_do(ad, f, "Spread the file over several targets, or cut it into shards.");
+        stk_advice_line(ad, f, "lfs migrate -c 8 %s", stk_advice_shell(ad, u->name));
+        stk_advice_gain(ad, f, 0, "Depends on how busy the targets are: try it.");
+        return;
+    }
+    for (size_t i = 0; i < ad->a->nformats; i++) {
+        u = &ad->a->format[i];
+        if (!stk_kind_stream(u->name) || !u->ranks || ad->p->nranks <= u->ranks ||
+            u->files_read >= ad->p->nranks || u->n.c[STK_C_READ_BYTES] < 64 * MIB)
+            continue;
+        struct stk_finding *f =
+            stk_advice_begin(ad, "too-few-files", STK_SEV_LOW, "%s files for %u ranks",
+                             stk_advice_count(ad, (double)u->files_read), ad->p->nranks);
+        stk_advice_say(ad, f, "Only %u of %u ranks read any of the %s %s files.", u->ranks,
+                       ad->p->nranks, stk_advice_count(ad, (double)u->files_read), u->name);
+        stk_advice_number(ad, f, "files_read", (double)u->files_read, "count");
+        stk_advice_number(ad, f, "ranks", ad->p->nranks, "count");
+        size_t at = 0;
+        const struct stk_usage *first = stk_files_of(ad->a, u->name, &at);
+        if (first)
+            stk_advice_path(ad, f, first->name);
+        stk_advice_do(ad, f, "Cut the data into at least as many files as there are ranks.");
+        stk_advice_line(ad, f, "stoker pack SRC DST --format %s --shards %u", u->name,
+                        ad->p->nranks * 4);
+        stk_advice_gain(ad, f, 0, "Ranks without data do not train: that is not a matter of time.");
+        return;
+    }
+}
+
+/* ---- metadata-load ---- */
+
+void stk_rule_metadata_load(struct advisor *ad)
+{
+    const struct stk_usage *j = &ad->a->job;
+    const uint64_t *c = j->n.c;
+    double wall = stk_advice_wall(ad, j->meta_s), said = 0;
+    for (size_t i = 0; i < ad->a->ndirs; i++)
+        if (stk_advice_said(ad, "many-small-files", ad->a->dir[i].name))
+            said += ad->a->dir[i].meta_s;
+    for (size_t i = 0; i < ad->a->nfiles; i++)
+        if (stk_advice_said(ad, "open-per-sample", ad->a->file[i].name))
+            said += ad->a->file[i].meta_s;
+    double left = stk_advice_wall(ad, j->meta_s - said);
+    if (stk_advice_share(ad, left) < stk_limits.medium_share || said > 0.5 * j->meta_s ||
+        !stk_advice_felt(ad, stk_advice_reach_of(ad, j), left) || meta_calls(j) < 200 ||
+        stk_advice_said(ad, "seek-heavy", NULL) || c[STK_C_FSYNCS] > c[STK_C_OPENS])
+        return;
+    struct stk_finding *f = stk_advice_begin(ad, "metadata-load", stk_advice_severity(ad, left),
+                                             "%s of the run goes to calls that move no data",
+                                             stk_advice_percent(ad, stk_advice_share(ad, wall)));
+    stk_advice_say(
+        ad, f, "%s opens, %s stats, %s calls to list directories: %s in all.",
+        stk_advice_count(ad, (double)c[STK_C_OPENS]), stk_advice_count(ad, (double)c[STK_C_STATS]),
+        stk_advice_count(ad, (double)c[STK_C_DIR_READS]), stk_advice_time(ad, j->meta_s));
+    stk_advice_number(ad, f, "opens", (double)c[STK_C_OPENS], "count");
+    stk_advice_number(ad, f, "stats", (double)c[STK_C_STATS], "count");
+    stk_advice_number(ad, f, "dir_reads", (double)c[STK_C_DIR_READS], "count");
+    stk_advice_number(ad, f, "meta_s", j->meta_s, "s");
+    for (size_t i = 0; i < ad->a->ndirs && i < 3; i++)
+        stk_advice_path(ad, f, ad->a->dir[i].name);
+    stk_advice_do(ad, f,
+                  "List the dataset once and keep the list in a file; do not stat files whose "
+                  "names come from a listing; pack small files.");
+    if (f->npaths)
+        stk_advice_line(ad, f, "find %s -type f > files.txt    # once; then read files.txt",
+                        stk_advice_shell(ad, f->path[0]));
+    stk_advice_gain(ad, f, 0.8 * left,
+                    "Four fifths of %s: a list is read in one request, the opens remain.",
+                    stk_advice_time(ad, left));
+}
+
+/* ---- stripe-size ---- */
+
+/* The stripe that divides a request among four targets, within what Lustre takes (64 KiB up). */
+static double fitting_stripe(double request)
+{
+    double s = 65536;
+    while (s * 4 < request && s < 4.0 * MIB)
+        s *= 2;
+    return s;
+}
+
+static void stripe_finding(struct advisor *ad, const struct stk_usage *u, double wait)
+{
+    const struct stk_prof_file *p = stk_advice_file(ad, u);
+    double request = u->mean_read_bytes, fit = fitting_stripe(request);
+    const char *dir = stk_advice_parent(ad, u->name);
+    struct stk_finding *f = stk_advice_begin(
+        ad, "stripe-size", p->stripe_bytes ? STK_SEV_LOW : STK_SEV_NOTE,
+        p->stripe_bytes ? "Lustre stripes of %s for requests of %s"
+                        : "Lustre stripes %sshould suit requests of %s",
+        p->stripe_bytes ? stk_advice_size(ad, p->stripe_bytes) : "", stk_advice_size(ad, request));
+    stk_advice_say(ad, f, "%s lies on Lustre; its reads are of %s and take %s of the run.",
+                   stk_advice_show(ad, u->name), stk_advice_size(ad, request),
+                   stk_advice_percent(ad, stk_advice_share(ad, wait)));
+    if (p->stripe_bytes)
+        stk_advice_say(ad, f, "Stripe size %s, stripe count %u: %s.",
+                       stk_advice_size(ad, p->stripe_bytes), p->stripe_count,
+                       p->stripe_bytes > request ? "a request is served by one target alone"
+                                                 : "a request is cut into many small parts");
+    stk_advice_number(ad, f, "stripe_bytes", p->stripe_bytes, "bytes");
+    stk_advice_number(ad, f, "stripe_count", p->stripe_count, "count");
+    stk_advice_number(ad, f, "mean_read_bytes", request, "bytes");
+    stk_advice_path(ad, f, u->name);
+    stk_advice_do(ad, f,
+                  "Let a request span some targets: a stripe of about a quarter of it. New files "
+                  "in a directory take the directory's; existing ones are moved. Try it on a copy: "
+                  "on a busy system fewer, larger requests (1 to 4 MiB) help more.");
+    if (!p->stripe_bytes)
+        stk_advice_line(ad, f, "lfs getstripe %s", stk_advice_shell(ad, u->name));
+    stk_advice_line(ad, f, "lfs setstripe -S %.0fK -c 4 %s", fit / 1024, stk_advice_shell(ad, dir));
+    stk_advice_line(ad, f, "lfs migrate -S %.0fK -c 4 %s", fit / 1024,
+                    stk_advice_shell(ad, u->name));
+    stk_advice_gain(ad, f, 0, "Depends on the load of the targets: measure it on a copy.");
+}
+
+void stk_rule_stripe_size(struct advisor *ad)
+{
+    for (size_t i = 0; i < ad->a->nformats; i++) {
+        const struct stk_usage *u;
+        size_t at = 0;
+        while ((u = stk_files_of(ad->a, ad->a->format[i].name, &at))) {
+            const struct stk_prof_file *p = stk_advice_file(ad, u);
+            double wait = stk_advice_wall(ad, ad->a->format[i].read_s);
+            double r = u->mean_read_bytes, s = p->stripe_bytes;
+            bool lustre = strcmp(p->fs, "lustre") == 0 && r > 0 && !stk_kind_whole(u);
+            bool bad = (s <= 0 && r < (double)stk_limits.unit_read) || s > 2 * r ||
+                       (p->stripe_count > 1 && s * 16 < r);
+            /* One stripe cannot be smaller than 64 KiB: nothing to be done for less. */
+            if (!lustre || !bad || (s > 0 && s <= 65536 && s > 2 * r) ||
+                stk_advice_share(ad, wait) < stk_limits.medium_share)
+                continue;
+            stripe_finding(ad, u, wait);
+            break; /* one of a format: the others lie beside it */
+        }
+    }
+}

@@ -1,0 +1,309 @@
+/*
+ * advice_lanes.c - rules about who reads: too few readers, workers that decode while cores idle;
+ * and about how: C streams, seeks, mapped files.
+ */
+#include <math.h>
+#include <string.h>
+#include <strings.h>
+
+#include "lab/advice_priv.h"
+#include "lab/analysis_priv.h"
+
+/* ---- read-parallelism ---- */
+
+/* Reads that more readers would overlap: latency-bound ones always, whole files and large requests
+ * only where the job spends much of its time in them (`much`). */
+static double parallel_read_s(const struct advisor *ad, bool much, const struct stk_usage **first)
+{
+    double s = 0;
+    *first = NULL;
+    for (size_t i = 0; i < ad->a->nfiles; i++) {
+        const struct stk_usage *u = &ad->a->file[i];
+        bool small = u->mean_read_bytes < (double)stk_limits.unit_read && !stk_kind_whole(u) &&
+                     !stk_kind_table(u->format);
+        if (!u->n.c[STK_C_READ_BYTES] || stk_kind_model(u->format) || !(small || much))
+            continue;
+        if (!*first)
+            *first = u;
+        s += u->read_s + (stk_kind_whole(u) ? u->meta_s : 0);
+    }
+    return s;
+}
+
+static bool cores_left(const struct advisor *ad)
+{
+    double cores = (double)ad->a->cores;
+    return cores <= 0 || ad->cores_used < 0 ||
+           ad->cores_used <= cores * (1 - stk_limits.idle_cores);
+}
+
+static void say_readers(struct advisor *ad, struct stk_finding *f, double wait, double per_rank)
+{
+    bool one = ad->readers_per_rank < 1.5;
+    const char *who = ad->workers ? "worker" : "thread";
+    stk_advice_say(ad, f, "%s %s%s read%s at a time, and the run waits %s (%s) for reads.",
+                   one ? (ad->ranks > 1 ? "In each rank one" : "One")
+                       : stk_advice_count(ad, ad->readers_per_rank),
+                   who,
+                   one             ? ""
+                   : ad->ranks > 1 ? "s a rank"
+                                   : "s",
+                   one ? "s" : "", stk_advice_time(ad, wait),
+                   stk_advice_percent(ad, stk_advice_share(ad, wait)));
+    if (per_rank > 0)
+        stk_advice_say(ad, f, "There are %s cores%s; %s were busy on average.",
+                       stk_advice_count(ad, (double)ad->a->cores),
+                       ad->ranks > 1 ? " for all ranks" : "",
+                       ad->cores_used >= 0 ? stk_advice_text(ad, "%.1f", ad->cores_used)
+                                           : "an unknown number");
+    stk_advice_number(ad, f, "readers_per_rank", ad->readers_per_rank, "count");
+    stk_advice_number(ad, f, "wait_s", wait, "s");
+    stk_advice_number(ad, f, "cores", (double)ad->a->cores, "count");
+    stk_advice_number(ad, f, "cores_used", ad->cores_used, "count");
+}
+
+void stk_rule_read_parallelism(struct advisor *ad)
+{
+    const struct stk_usage *first;
+    double per_rank = (double)ad->a->cores / ad->ranks;
+    bool few = ad->readers_per_rank < 1.5 ||
+               (per_rank >= 4 && ad->readers_per_rank <= 0.6 * per_rank && cores_left(ad));
+    double wait = stk_advice_wall(ad, parallel_read_s(ad, false, &first));
+    double needed = stk_limits.exposed_share;
+    if (stk_advice_share(ad, wait) < needed) {
+        /* Large requests keep a storage target busy by themselves: only a lone reader has time
+         * to gain, and only where much of the run is reading. */
+        few = ad->readers_per_rank < 1.5;
+        wait = stk_advice_wall(ad, parallel_read_s(ad, true, &first));
+        needed = stk_limits.high_share;
+    }
+    if (!few || !first || stk_advice_share(ad, wait) < needed || !stk_advice_matters(ad, wait))
+        return;
+    /* A read from memory is the CPU's work: it needs idle cores. Waiting does not. */
+    enum reach reach = stk_advice_reach_of(ad, first);
+    if (reach != REACH_SHARED && !(cores_left(ad) && per_rank >= 2))
+        return;
+    double more = fmax(4, fmin(16, 0.6 * per_rank)), k = more / fmax(1, ad->readers_per_rank);
+    double gain = wait * (1 - 1 / k);
+    if (!stk_advice_felt(ad, reach, gain))
+        return;
+    struct stk_finding *f = stk_advice_begin(ad, "read-parallelism", stk_advice_severity(ad, gain),
+                                             "too few readers: each waits for its own request");
+    say_readers(ad, f, wait, per_rank);
+    stk_advice_path(ad, f, first->name);
+    stk_advice_do(ad, f,
+                  "Read with several threads or workers at once, about as many as there are cores "
+                  "for each rank. stoker's loader keeps many reads in flight by itself.");
+    const char *n = stk_advice_count(ad, more);
+    if (stk_kind_stream(first->format))
+        stk_advice_line(ad, f, "tf.data.TFRecordDataset(files, num_parallel_reads=%s)", n);
+    stk_advice_line(ad, f, "DataLoader(dataset, num_workers=%s, persistent_workers=True)", n);
+    stk_advice_gain(ad, f, gain,
+                    "With %s readers instead of %.0f the waits overlap: %s of %s remain, as long "
+                    "as the storage can serve that many.",
+                    n, fmax(1, ad->readers_per_rank), stk_advice_time(ad, wait - gain),
+                    stk_advice_time(ad, wait));
+}
+
+/* ---- decode-parallelism ---- */
+
+static const struct stk_phase *decode_phase(const struct stk_analysis *a)
+{
+    static const char *const words[] = {"decode", "preproc", "augment", "transform", "parse"};
+    for (size_t i = 0; i < a->nphases; i++)
+        for (size_t w = 0; w < sizeof words / sizeof *words; w++)
+            if (strcasestr(a->phase[i].name, words[w]))
+                return &a->phase[i];
+    return NULL;
+}
+
+static void decode_finding(struct advisor *ad, double gain, double lanes, const char *evidence,
+                           const char *why)
+{
+    double per_rank = (double)ad->a->cores / ad->ranks;
+    double more = fmax(lanes + 1, per_rank);
+    struct stk_finding *f =
+        stk_advice_begin(ad, "decode-parallelism", stk_advice_severity(ad, gain),
+                         "decoding is done by too few workers while cores are idle");
+    stk_advice_say(ad, f, "%s", evidence);
+    stk_advice_say(ad, f, "Of %s cores, %.1f were busy on average.",
+                   stk_advice_count(ad, (double)ad->a->cores), ad->cores_used);
+    stk_advice_number(ad, f, "workers_per_rank", lanes, "count");
+    stk_advice_number(ad, f, "worker_cpu", ad->worker_cpu, "ratio");
+    stk_advice_number(ad, f, "cores", (double)ad->a->cores, "count");
+    stk_advice_number(ad, f, "cores_used", ad->cores_used, "count");
+    stk_advice_do(ad, f, "Decode with as many workers or threads as there are cores for a rank.");
+    stk_advice_line(ad, f, "DataLoader(dataset, num_workers=%s)", stk_advice_count(ad, more));
+    stk_advice_line(ad, f, "dataset.map(decode, num_parallel_calls=tf.data.AUTOTUNE)");
+    stk_advice_line(ad, f, "stoker.torch.Loader(PATH, batch=32, threads=%s)",
+                    stk_advice_count(ad, more));
+    stk_advice_gain(ad, f, gain, "%s", why);
+}
+
+/* Workers that are at work all the time, mostly with the CPU: the training loop waits for them. */
+static bool decode_workers(struct advisor *ad, double per_rank)
+{
+    double lanes = ad->readers_per_rank;
+    bool busy = ad->workers && ad->worker_busy >= stk_limits.busy - 0.1 &&
+                ad->worker_cpu >= stk_limits.cpu_part;
+    bool idle = ad->a->gpu_util_mean < 0 || ad->a->gpu_util_mean < 1 - stk_limits.medium_share;
+    if (!busy || !idle || lanes > 0.75 * per_rank)
+        return false;
+    double k = fmax(lanes + 1, per_rank) / lanes, gain = ad->worker_cpu_s * (1 - 1 / k);
+    if (!stk_advice_felt(ad, REACH_LOCAL, gain)) /* programs of a script look like workers */
+        return false;
+    decode_finding(
+        ad, gain, lanes,
+        stk_advice_text(ad,
+                        "%.0f worker%s a rank at work %s of the time: %s with the CPU, the rest in "
+                        "I/O. Workers that never wait are what the training loop waits for.",
+                        lanes, lanes < 1.5 ? "" : "s", stk_advice_percent(ad, ad->worker_busy),
+                        stk_advice_percent(ad, ad->worker_cpu)),
+        stk_advice_text(ad, "%s of CPU work of each worker is divided among %.1f times as many.",
+                        stk_advice_time(ad, ad->worker_cpu_s), k));
+    return true;
+}
+
+void stk_rule_decode_parallelism(struct advisor *ad)
+{
+    double cores = (double)ad->a->cores, per_rank = cores / ad->ranks;
+    if (cores < 2 || ad->cores_used < 0 || !cores_left(ad) || decode_workers(ad, per_rank))
+        return;
+    const struct stk_phase *ph = decode_phase(ad->a);
+    double each = ph ? ph->total_s / ad->ranks : 0;
+    if (!ph || stk_advice_share(ad, each) < stk_limits.medium_share || ad->workers)
+        return;
+    double k = fmax(2, per_rank), gain = (each - ph->io_s / ad->ranks) * (1 - 1 / k);
+    if (!stk_advice_matters(ad, gain))
+        return;
+    decode_finding(
+        ad, gain, 1,
+        stk_advice_text(ad,
+                        "The program marks a phase \"%s\": %s times, %s of the run of "
+                        "each rank, one after the other.",
+                        stk_advice_show(ad, ph->name), stk_advice_count(ad, (double)ph->count),
+                        stk_advice_percent(ad, stk_advice_share(ad, each))),
+        stk_advice_text(ad, "%s in that phase, less its I/O, divided among %.0f workers.",
+                        stk_advice_time(ad, each), k));
+}
+
+/* ---- stdio-heavy ---- */
+
+void stk_rule_stdio_heavy(struct advisor *ad)
+{
+    const struct stk_profile *p = ad->p;
+    double calls = 0, bytes = 0, s = 0, most = 0;
+    uint32_t file = 0;
+    for (size_t i = 0; i < p->nrecs; i++) {
+        const struct stk_prof_rec *r = &p->rec[i];
+        const uint64_t *c = r->n.c;
+        if (r->api != STK_API_STDIO || r->file >= p->nfiles)
+            continue;
+        double t = stk_ns(c[STK_C_READ_NS]) + stk_ns(c[STK_C_WRITE_NS]);
+        calls += (double)c[STK_C_READS] + (double)c[STK_C_WRITES];
+        bytes += (double)c[STK_C_READ_BYTES] + (double)c[STK_C_WRITE_BYTES];
+        s += t;
+        if (t > most) {
+            most = t;
+            file = r->file;
+        }
+    }
+    /* What the same bytes cost in large buffers; a call itself is some 50 ns. */
+    double better = stk_advice_read_s(ad, stk_advice_reach(most > 0 ? p->file[file].fs : ""), bytes,
+                                      (double)stk_limits.big_read);
+    double gain = stk_advice_wall(ad, s - better);
+    if (calls < 1000 || bytes / calls > 16384 || !stk_advice_matters(ad, gain) ||
+        stk_advice_share(ad, stk_advice_wall(ad, s)) < stk_limits.medium_share)
+        return;
+    struct stk_finding *f =
+        stk_advice_begin(ad, "stdio-heavy", stk_advice_severity(ad, gain),
+                         "%s small calls through C streams", stk_advice_count(ad, calls));
+    stk_advice_say(ad, f, "fread, fgets, fwrite and the like moved %s in %s calls of %s, in %s.",
+                   stk_advice_size(ad, bytes), stk_advice_count(ad, calls),
+                   stk_advice_size(ad, bytes / calls), stk_advice_time(ad, s));
+    stk_advice_number(ad, f, "stdio_calls", calls, "count");
+    stk_advice_number(ad, f, "stdio_s", s, "s");
+    stk_advice_path(ad, f, p->file[file].path);
+    stk_advice_do(ad, f,
+                  "A stream asks the file system for 4 KiB at a time: give it a buffer of "
+                  "megabytes before the first call, or read large pieces with read().");
+    stk_advice_line(ad, f, "setvbuf(stream, NULL, _IOFBF, 4 << 20);");
+    stk_advice_gain(ad, f, gain, "%s in buffers of %s would take %s instead of %s.",
+                    stk_advice_size(ad, bytes), stk_advice_size(ad, (double)stk_limits.big_read),
+                    stk_advice_time(ad, better), stk_advice_time(ad, s));
+}
+
+/* ---- seek-heavy ---- */
+
+void stk_rule_seek_heavy(struct advisor *ad)
+{
+    for (size_t i = 0; i < ad->a->nfiles; i++) {
+        const struct stk_usage *u = &ad->a->file[i];
+        const uint64_t *c = u->n.c;
+        double others = (double)(c[STK_C_OPENS] + c[STK_C_CLOSES] + c[STK_C_STATS]);
+        double part = (double)c[STK_C_SEEKS] / ((double)c[STK_C_SEEKS] + 20 * others + 1);
+        double gain = stk_advice_wall(ad, u->meta_s * part);
+        if (c[STK_C_SEEKS] < 1000 || (double)c[STK_C_SEEKS] < 1.5 * (double)c[STK_C_READS] ||
+            !stk_advice_matters(ad, gain))
+            continue;
+        struct stk_finding *f =
+            stk_advice_begin(ad, "seek-heavy", stk_advice_severity(ad, gain),
+                             "more seeks than reads in %s", stk_advice_show(ad, u->name));
+        stk_advice_say(ad, f, "%s seeks for %s reads; calls that move no data took %s.",
+                       stk_advice_count(ad, (double)c[STK_C_SEEKS]),
+                       stk_advice_count(ad, (double)c[STK_C_READS]),
+                       stk_advice_time(ad, u->meta_s));
+        stk_advice_number(ad, f, "seeks", (double)c[STK_C_SEEKS], "count");
+        stk_advice_number(ad, f, "reads", (double)c[STK_C_READS], "count");
+        stk_advice_path(ad, f, u->name);
+        stk_advice_do(ad, f, "Read with pread() at the offset, or read the file in order.");
+        stk_advice_line(ad, f, "os.pread(f.fileno(), length, offset)   # instead of seek + read");
+        stk_advice_gain(ad, f, gain, "The seeks' part of %s in calls that move no data.",
+                        stk_advice_time(ad, u->meta_s));
+        return; /* the worst one: the others are alike */
+    }
+}
+
+/* ---- mmap-random ---- */
+
+void stk_rule_mmap_random(struct advisor *ad)
+{
+    const struct stk_profile *p = ad->p;
+    double faults = 0, worst = 0;
+    const struct stk_usage *u = NULL;
+    for (size_t i = 0; i < p->nprocs; i++) {
+        faults += (double)p->proc[i].major_faults;
+        worst = fmax(worst, (double)p->proc[i].major_faults);
+    }
+    for (size_t i = 0; i < ad->a->nfiles; i++) {
+        const struct stk_usage *f = &ad->a->file[i];
+        if (f->n.c[STK_C_MMAPS] && (!u || f->n.c[STK_C_MMAP_BYTES] > u->n.c[STK_C_MMAP_BYTES]))
+            u = f;
+    }
+    if (!u || u->n.c[STK_C_MMAP_BYTES] < MIB || faults < (double)stk_limits.least_faults)
+        return;
+    enum reach reach = stk_advice_reach_of(ad, u);
+    double each = reach == REACH_SHARED ? stk_limits.shared_latency_s : stk_limits.local_latency_s;
+    double gain = fmin(worst * each, ad->run_s) * 0.9;
+    if (!stk_advice_matters(ad, gain))
+        return;
+    struct stk_finding *f = stk_advice_begin(ad, "mmap-random", stk_advice_severity(ad, gain),
+                                             "a mapped file is brought in page by page");
+    stk_advice_say(ad, f, "%s times a process waited for a page from storage (major faults).",
+                   stk_advice_count(ad, faults));
+    stk_advice_say(ad, f, "%s of %s are mapped; what was touched of them is not seen.",
+                   stk_advice_size(ad, (double)u->n.c[STK_C_MMAP_BYTES]),
+                   stk_advice_show(ad, u->name));
+    stk_advice_number(ad, f, "major_faults", faults, "count");
+    stk_advice_number(ad, f, "mmap_bytes", (double)u->n.c[STK_C_MMAP_BYTES], "bytes");
+    stk_advice_path(ad, f, u->name);
+    stk_advice_do(ad, f,
+                  "Bring the file in with large reads before it is used (on a network file system "
+                  "a fault is a request of a few KiB), or read instead of mapping.");
+    stk_advice_line(ad, f, "cat %s > /dev/null     # once a node, before training",
+                    stk_advice_shell(ad, u->name));
+    stk_advice_gain(ad, f, gain,
+                    "%s faults in the process that has most, at %s each (assumed for this kind of "
+                    "file system).",
+                    stk_advice_count(ad, worst), stk_advice_time(ad, each));
+}

@@ -1,0 +1,390 @@
+/*
+ * advice_memory.c - rules about data that is read again, or by several: stage it to the node, keep
+ * it in memory, read it once, divide it among the ranks.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "lab/advice_priv.h"
+#include "lab/analysis_priv.h"
+
+/* ---- stage-to-node ---- */
+
+struct working_set {
+    double distinct, node_bytes, read_bytes, reads, read_s, meta_s, random, of_ranks;
+    double opens, files; /* files: in a node's part */
+    const struct stk_usage *first;
+    size_t nfiles;
+};
+
+/* What was read of shared storage, and how much of it a node needs. */
+static struct working_set sum_shared(const struct advisor *ad)
+{
+    struct working_set w = {0};
+    for (size_t i = 0; i < ad->a->nfiles; i++) {
+        const struct stk_usage *u = &ad->a->file[i];
+        if (!u->n.c[STK_C_READ_BYTES] || stk_kind_model(u->format) || u->n.c[STK_C_WRITE_BYTES] ||
+            stk_kind_table(u->format) || stk_advice_reach_of(ad, u) != REACH_SHARED)
+            continue;
+        w.first = w.first ? w.first : u;
+        w.nfiles++;
+        w.distinct += (double)u->distinct_bytes;
+        w.of_ranks += (double)u->rank_distinct_bytes;
+        w.read_bytes += (double)u->n.c[STK_C_READ_BYTES];
+        w.reads += (double)u->n.c[STK_C_READS];
+        w.random += u->random * (double)u->n.c[STK_C_READS];
+        w.read_s += u->read_s;
+        w.meta_s += u->meta_s;
+        w.opens += (double)u->n.c[STK_C_OPENS];
+        w.files += (double)u->files_read;
+    }
+    w.node_bytes = fmin(w.distinct, fmax(w.of_ranks / ad->nodes, w.distinct / ad->nodes));
+    w.files *= w.distinct > 0 ? w.node_bytes / w.distinct : 0;
+    return w;
+}
+
+static const char *node_place(const struct advisor *ad, double bytes, bool *memory)
+{
+    const struct stk_profile *p = ad->p;
+    double room = (double)ad->node_memory * stk_limits.memory_share;
+    *memory = false;
+    for (size_t i = 0; i < p->nhosts; i++) {
+        const struct stk_prof_host *h = &p->host[i];
+        if (h->local_dir && *h->local_dir && bytes * 1.1 < (double)h->local_free_bytes)
+            return h->local_dir;
+    }
+    *memory = true;
+    if (ad->node_memory)
+        return bytes < room ? "/dev/shm" : NULL;
+    *memory = false;
+    return bytes < 32.0 * GIB ? "" : NULL; /* nothing known of the nodes */
+}
+
+/* The directory that holds what is read: of one file, or the directory with most time. */
+static const char *stage_source(struct advisor *ad, const struct working_set *w)
+{
+    if (w->nfiles == 1 && !stk_advice_file(ad, w->first)->group)
+        return w->first->name;
+    for (size_t i = 0; i < ad->a->ndirs; i++) {
+        const struct stk_usage *d = &ad->a->dir[i];
+        size_t n = strlen(d->name);
+        if (strncmp(w->first->name, d->name, n) == 0 && w->first->name[n] == '/')
+            return d->name;
+    }
+    return w->first->name;
+}
+
+static void stage_lines(struct advisor *ad, struct stk_finding *f, const char *source,
+                        const char *place, bool single)
+{
+    const char *to = *place ? stk_advice_shell(ad, place) : "\"${TMPDIR:?}\"";
+    const char *slash = strrchr(source, '/'), *base = slash && slash[1] ? slash + 1 : source;
+    const char *from = stk_advice_shell(ad, source);
+    stk_advice_line(ad, f, "# in the job script, before training; once a node:");
+    if (single && *ad->p->job)
+        stk_advice_line(ad, f, "sbcast %s %s/%s", from, to, stk_advice_shell(ad, base));
+    else if (*ad->p->job)
+        stk_advice_line(ad, f, "srun --ntasks-per-node=1 --ntasks=\"$SLURM_NNODES\" cp -r %s %s/",
+                        from, to);
+    else if (ad->nodes > 1)
+        stk_advice_line(ad, f, "mpirun --map-by ppr:1:node cp -r %s %s/", from, to);
+    else
+        stk_advice_line(ad, f, "cp -r %s %s/", from, to);
+    stk_advice_line(ad, f, "# then read %s/%s instead of %s", to, stk_advice_shell(ad, base), from);
+}
+
+static void stage_finding(struct advisor *ad, const struct working_set *w, const char *place,
+                          bool memory, double copy, double local, double gain)
+{
+    struct stk_finding *f = stk_advice_begin(
+        ad, "stage-to-node", stk_advice_severity(ad, gain),
+        "%s that fit on a node are read from shared storage %s", stk_advice_size(ad, w->node_bytes),
+        w->read_bytes > 1.3 * w->distinct ? "again and again" : "in random order");
+    const char *source = stage_source(ad, w);
+    double again = w->read_bytes / w->distinct;
+    stk_advice_say(ad, f, "%s were read of %s that are distinct: each byte %.1f times.",
+                   stk_advice_size(ad, w->read_bytes), stk_advice_size(ad, w->distinct), again);
+    stk_advice_say(
+        ad, f, "That took %s in calls, %s of the run, on %s.",
+        stk_advice_time(ad, w->read_s + w->meta_s),
+        stk_advice_percent(ad, stk_advice_share(ad, stk_advice_wall(ad, w->read_s + w->meta_s))),
+        *stk_advice_fs_of(ad, w->first) ? stk_advice_fs_of(ad, w->first)
+                                        : "storage that is far away");
+    if (*place)
+        stk_advice_say(ad, f, "A node needs %s of it; %s has room for that.",
+                       stk_advice_size(ad, w->node_bytes), place);
+    else
+        stk_advice_say(ad, f, "A node needs %s of it; what room nodes have is not known.",
+                       stk_advice_size(ad, w->node_bytes));
+    stk_advice_number(ad, f, "reread", again, "ratio");
+    stk_advice_number(ad, f, "node_bytes", w->node_bytes, "bytes");
+    stk_advice_number(ad, f, "random", w->reads > 0 ? w->random / w->reads : 0, "ratio");
+    stk_advice_number(ad, f, "read_s", w->read_s, "s");
+    stk_advice_path(ad, f, source);
+    stk_advice_do(ad, f, "Copy the data to each node once and read it there.%s%s",
+                  memory ? " What lies in /dev/shm counts against the job's memory." : "",
+                  stk_advice_said(ad, "many-small-files", NULL)
+                      ? " Pack the small files first: copying them one by one is slow."
+                      : "");
+    stage_lines(ad, f, source, place, w->nfiles == 1);
+    stk_advice_gain(ad, f, gain,
+                    "Copying %s takes %s at %s (%s), reading there %s; the reads now cost %s of "
+                    "the run.",
+                    stk_advice_size(ad, w->node_bytes), stk_advice_time(ad, copy),
+                    stk_advice_rate(ad, ad->bandwidth_Bps),
+                    ad->bandwidth_measured ? "measured" : "assumed", stk_advice_time(ad, local),
+                    stk_advice_time(ad, stk_advice_wall(ad, w->read_s + w->meta_s)));
+}
+
+void stk_rule_stage_to_node(struct advisor *ad)
+{
+    struct working_set w = sum_shared(ad);
+    bool memory;
+    if (!w.first || w.distinct < (double)(4 * stk_limits.stats_file)) /* nothing to carry */
+        return;
+    bool again = w.read_bytes >= stk_limits.reread * w.distinct;
+    bool random = stk_advice_said(ad, "random-reads", NULL);
+    const char *place = node_place(ad, w.node_bytes, &memory);
+    if (!(again || random) || !place)
+        return;
+    const struct advice_limits *l = &stk_limits;
+    /* cp opens one file after another, which costs what it cost the program. */
+    double copy = w.node_bytes / ad->bandwidth_Bps;
+    if (w.opens > 0)
+        copy += w.files * (w.meta_s / w.opens + (w.files > 1 ? ad->latency_s : 0));
+    double local = stk_advice_wall(ad, w.read_bytes / (memory ? l->page_Bps : l->local_Bps) +
+                                           w.reads * l->deep_read_s);
+    double gain = stk_advice_wall(ad, w.read_s + w.meta_s) - copy - local;
+    if (!stk_advice_matters(ad, gain))
+        return;
+    stage_finding(ad, &w, place, memory, copy, local, gain);
+}
+
+/* ---- same-data-every-rank ---- */
+
+/* Ranks that take turns (another part of the data in each epoch) come to read everything too. What
+ * they would have covered by then, after as many passes, is less than all unless there were many.
+ */
+static bool surely_same(const struct stk_usage *u, uint32_t ranks)
+{
+    double n = ranks, part = u->rank_overlap / n;
+    double passes = (double)u->n.c[STK_C_READ_BYTES] / fmax(1, (double)u->distinct_bytes);
+    double by_turns = 1 - pow(1 - 1 / n, passes); /* a pass of all ranks is the data once */
+    return part >= stk_limits.overlap &&
+           (part - by_turns > 0.1 || u->seq >= stk_limits.consecutive);
+}
+
+static void same_data_lines(struct advisor *ad, struct stk_finding *f, const struct stk_usage *u)
+{
+    stk_advice_line(ad, f, "sampler = torch.utils.data.DistributedSampler(dataset)   # torch");
+    if (strcmp(u->format, "tfrecord") == 0)
+        stk_advice_line(ad, f,
+                        "dataset = dataset.shard(world_size, rank)                # tf.data");
+    if (strcmp(u->format, "hdf5") == 0)
+        stk_advice_line(ad, f, "mine = range(rank, len(f[\"NAME\"]), world_size)           # h5py");
+    stk_advice_line(ad, f, "loader = stoker.torch.Loader(%s, batch=32)   # divides by rank itself",
+                    stk_advice_python(ad, u->name));
+}
+
+void stk_rule_same_data_every_rank(struct advisor *ad)
+{
+    const struct stk_usage *worst = NULL;
+    double saved = 0, total = 0;
+    for (size_t i = 0; i < ad->a->nfiles; i++) {
+        const struct stk_usage *u = &ad->a->file[i];
+        if (u->ranks < 2 || ad->ranks < 2 || u->ranks * 2 < ad->ranks ||
+            u->distinct_bytes < 65536 || stk_kind_model(u->format) || !surely_same(u, u->ranks))
+            continue;
+        worst = worst ? worst : u;
+        saved += u->read_s * (1 - 1 / u->rank_overlap);
+        total += u->read_s;
+    }
+    double gain = stk_advice_wall(ad, saved);
+    if (!worst || !stk_advice_matters(ad, gain))
+        return;
+    struct stk_finding *f =
+        stk_advice_begin(ad, "same-data-every-rank", stk_advice_severity(ad, gain),
+                         "%u ranks read the same bytes", worst->ranks);
+    stk_advice_say(ad, f, "%s: %u ranks read it, each byte by %.1f of them.",
+                   stk_advice_show(ad, worst->name), worst->ranks, worst->rank_overlap);
+    stk_advice_say(ad, f, "%s in reads, of which %s for bytes that another rank read too.",
+                   stk_advice_time(ad, total), stk_advice_time(ad, saved));
+    stk_advice_number(ad, f, "ranks", worst->ranks, "count");
+    stk_advice_number(ad, f, "rank_overlap", worst->rank_overlap, "ratio");
+    stk_advice_number(ad, f, "read_s", total, "s");
+    stk_advice_path(ad, f, worst->name);
+    stk_advice_do(ad, f,
+                  "Give each rank its own part of the data; that every rank trains on the same "
+                  "samples is rarely meant. If it is: let one rank a node read it and pass it on "
+                  "over the network (MPI_Bcast, or a cache tier that reads from other nodes' "
+                  "memory by RDMA): both are faster than the file system.");
+    same_data_lines(ad, f, worst);
+    stk_advice_gain(ad, f, gain, "With a part for each rank %s of %s in calls remain.%s",
+                    stk_advice_time(ad, total - saved), stk_advice_time(ad, total),
+                    stk_advice_calls(ad));
+}
+
+/* ---- in-memory-hdf5 ---- */
+
+static bool fits_each_rank(const struct advisor *ad, const struct stk_usage *u)
+{
+    double ranks_a_node = fmax(1, (double)ad->ranks / ad->nodes);
+    double size = fmax((double)u->size_bytes, (double)u->distinct_bytes);
+    double room = ad->node_memory ? (double)ad->node_memory * stk_limits.memory_share : 8.0 * GIB;
+    return size > 65536 && size * ranks_a_node < room;
+}
+
+void stk_rule_in_memory_hdf5(struct advisor *ad)
+{
+    const struct stk_usage *worst = NULL, *u;
+    double old = 0, better = 0, size = 0, reads = 0;
+    for (size_t at = 0; (u = stk_files_of(ad->a, "hdf5", &at));) {
+        bool pieces = u->mean_read_bytes > 0 && u->mean_read_bytes < (double)stk_limits.unit_read &&
+                      u->n.c[STK_C_READS] >= stk_limits.least_reads;
+        if (!pieces || !fits_each_rank(ad, u) || u->n.c[STK_C_WRITE_BYTES])
+            continue;
+        double whole = fmax((double)u->size_bytes, (double)u->distinct_bytes);
+        double now =
+            stk_advice_read_s(ad, stk_advice_reach_of(ad, u), whole, (double)stk_limits.big_read) *
+            fmax(1, u->procs);
+        if (u->read_s <= now)
+            continue;
+        worst = worst ? worst : u;
+        old += u->read_s;
+        better += now;
+        size += whole;
+        reads += (double)u->n.c[STK_C_READS];
+    }
+    double gain = stk_advice_wall(ad, old - better);
+    if (!worst || !stk_advice_matters(ad, gain))
+        return;
+    struct stk_finding *f =
+        stk_advice_begin(ad, "in-memory-hdf5", stk_advice_severity(ad, gain),
+                         "an HDF5 file of %s is read in %s pieces", stk_advice_size(ad, size),
+                         stk_advice_count(ad, reads));
+    stk_advice_say(ad, f, "%s has %s; it was read in %s pieces of %s, in %s.",
+                   stk_advice_show(ad, worst->name), stk_advice_size(ad, size),
+                   stk_advice_count(ad, reads), stk_advice_size(ad, worst->mean_read_bytes),
+                   stk_advice_time(ad, old));
+    if (ad->node_memory)
+        stk_advice_say(ad, f, "A node has %s of memory.",
+                       stk_advice_size(ad, (double)ad->node_memory));
+    stk_advice_number(ad, f, "size_bytes", size, "bytes");
+    stk_advice_number(ad, f, "reads", reads, "count");
+    stk_advice_number(ad, f, "read_s", old, "s");
+    stk_advice_path(ad, f, worst->name);
+    stk_advice_do(ad, f,
+                  "Let HDF5 load the whole file when it is opened: one large read, then memory. It "
+                  "takes the file's size in each process that opens it.");
+    stk_advice_line(ad, f, "f = h5py.File(%s, \"r\", driver=\"core\")",
+                    stk_advice_python(ad, worst->name));
+    stk_advice_gain(ad, f, gain, "Loading it whole takes %s in calls instead of %s.%s",
+                    stk_advice_time(ad, better), stk_advice_time(ad, old), stk_advice_calls(ad));
+}
+
+/* ---- reread-small-file ---- */
+
+static bool is_reread(const struct advisor *ad, const struct stk_usage *u)
+{
+    double size = fmax((double)u->size_bytes, (double)u->distinct_bytes);
+    double room = ad->node_memory ? 0.25 * (double)ad->node_memory : 2.0 * GIB;
+    enum reach reach = stk_advice_reach_of(ad, u);
+    double again = u->reread;
+    /* The page cache has a local file for the next process: only what one reads again counts. */
+    if (reach == REACH_LOCAL)
+        again = again / fmax(1, u->procs);
+    return again >= 2 && size > (double)stk_limits.stats_file && size <= room &&
+           reach != REACH_MEMORY && !stk_advice_file(ad, u)->group && !stk_kind_model(u->format) &&
+           !stk_kind_stream(u->format) && !u->n.c[STK_C_WRITE_BYTES] && !stk_kind_whole(u) &&
+           !stk_advice_said(ad, "random-reads", u->name);
+}
+
+void stk_rule_reread_small_file(struct advisor *ad)
+{
+    const struct stk_usage *worst = NULL;
+    double saved = 0;
+    size_t n = 0;
+    for (size_t i = 0; i < ad->a->nfiles; i++) {
+        const struct stk_usage *u = &ad->a->file[i];
+        if (!is_reread(ad, u))
+            continue;
+        worst = worst ? worst : u;
+        saved += u->read_s * (1 - 1 / u->reread);
+        n++;
+    }
+    double gain = stk_advice_wall(ad, saved);
+    if (!worst || !stk_advice_felt(ad, stk_advice_reach_of(ad, worst), gain))
+        return;
+    struct stk_finding *f =
+        stk_advice_begin(ad, "reread-small-file", stk_advice_severity(ad, gain),
+                         "%s of a file are read %.0f times over",
+                         stk_advice_size(ad, (double)worst->distinct_bytes), worst->reread);
+    stk_advice_say(ad, f, "%s: %s were read of %s that are distinct.",
+                   stk_advice_show(ad, worst->name),
+                   stk_advice_size(ad, (double)worst->n.c[STK_C_READ_BYTES]),
+                   stk_advice_size(ad, (double)worst->distinct_bytes));
+    if (n > 1)
+        stk_advice_say(ad, f, "%s more files are like it.", stk_advice_count(ad, (double)(n - 1)));
+    stk_advice_say(ad, f, "Reading again took %s.", stk_advice_time(ad, saved));
+    stk_advice_number(ad, f, "reread", worst->reread, "ratio");
+    stk_advice_number(ad, f, "distinct_bytes", (double)worst->distinct_bytes, "bytes");
+    stk_advice_number(ad, f, "again_s", saved, "s");
+    for (size_t i = 0; i < ad->a->nfiles; i++)
+        if (is_reread(ad, &ad->a->file[i]))
+            stk_advice_path(ad, f, ad->a->file[i].name);
+    stk_advice_do(ad, f, "Read it once into memory and take samples from there.");
+    if (strcmp(worst->format, "hdf5") == 0)
+        stk_advice_line(ad, f, "f = h5py.File(io.BytesIO(open(%s, \"rb\").read()), \"r\")",
+                        stk_advice_python(ad, worst->name));
+    else
+        stk_advice_line(ad, f, "data = open(%s, \"rb\").read()    # once, when the program starts",
+                        stk_advice_python(ad, worst->name));
+    stk_advice_gain(ad, f, gain, "All but the first of %.1f times: %s in calls.%s", worst->reread,
+                    stk_advice_time(ad, saved), stk_advice_calls(ad));
+}
+
+/* ---- stats-file-reread ---- */
+
+void stk_rule_stats_file_reread(struct advisor *ad)
+{
+    const struct stk_profile *p = ad->p;
+    for (size_t i = 0; i < ad->a->nfiles; i++) {
+        const struct stk_usage *u = &ad->a->file[i];
+        const uint64_t *c = u->n.c;
+        double size = fmax((double)u->size_bytes, (double)c[STK_C_MAX_OFFSET]);
+        double each = stk_per((double)c[STK_C_READS], u->procs);
+        size_t from, to;
+        bool streams = false;
+        stk_advice_recs(ad, u, &from, &to);
+        for (size_t r = from; r < to; r++)
+            streams = streams || p->rec[r].api == STK_API_STDIO;
+        if (streams || stk_advice_file(ad, u)->group || size > (double)stk_limits.stats_file ||
+            each < (double)stk_limits.stats_reads || u->mean_read_bytes * 4 > size ||
+            stk_kind_model(u->format) || strcmp(u->format, "text") == 0 || c[STK_C_WRITE_BYTES])
+            continue;
+        double gain = stk_advice_wall(ad, u->read_s * (1 - 1 / each));
+        struct stk_finding *f = stk_advice_begin(
+            ad, "stats-file-reread", stk_advice_severity(ad, gain),
+            "a file of %s is read in %.0f pieces by each process", stk_advice_size(ad, size), each);
+        stk_advice_say(ad, f, "%s (%s): %s reads of %s on average, %s of them consecutive.",
+                       stk_advice_show(ad, u->name), stk_advice_size(ad, size),
+                       stk_advice_count(ad, (double)c[STK_C_READS]),
+                       stk_advice_size(ad, u->mean_read_bytes), stk_advice_percent(ad, u->consec));
+        stk_advice_number(ad, f, "size_bytes", size, "bytes");
+        stk_advice_number(ad, f, "reads_per_process", each, "count");
+        stk_advice_number(ad, f, "mean_read_bytes", u->mean_read_bytes, "bytes");
+        stk_advice_path(ad, f, u->name);
+        stk_advice_do(ad, f, "Read it into memory in one call, and look things up there.");
+        if (strcmp(u->format, "hdf5") == 0)
+            stk_advice_line(ad, f, "f = h5py.File(%s, \"r\", driver=\"core\")",
+                            stk_advice_python(ad, u->name));
+        else
+            stk_advice_line(ad, f, "data = open(%s, \"rb\").read()",
+                            stk_advice_python(ad, u->name));
+        stk_advice_gain(ad, f, gain,
+                        "%s in reads become one: little here, more where many ranks "
+                        "start at once.",
+                        stk_advice_time(ad, u->read_s));
+        return; /* one example says it */
+    }
+}

@@ -1,0 +1,290 @@
+/*
+ * advice_reads.c - rules about requests: too small, in random order, one at a time, through C
+ * streams, with seeks, page by page.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "lab/advice_priv.h"
+#include "lab/analysis_priv.h"
+
+/* What files of one format add up to, of those that a rule is about. */
+struct tally {
+    const char *format;
+    double reads, bytes, read_s, meta_s, files, consec, random, hints;
+    const struct stk_usage *first; /* most time */
+    size_t nfiles;
+    double size;
+};
+
+static void tally_add(struct tally *t, const struct stk_usage *u)
+{
+    t->reads += (double)u->n.c[STK_C_READS];
+    t->bytes += (double)u->n.c[STK_C_READ_BYTES];
+    t->read_s += u->read_s;
+    t->meta_s += u->meta_s;
+    t->files += (double)u->files_read;
+    t->consec += u->consec * (double)u->n.c[STK_C_READS];
+    t->random += u->random * (double)u->n.c[STK_C_READS];
+    t->hints += (double)u->n.c[STK_C_HINTS];
+    t->size += (double)u->size_bytes;
+    if (!t->first)
+        t->first = u;
+    t->nfiles++;
+}
+
+typedef bool (*chosen_fn)(const struct advisor *, const struct stk_usage *);
+
+static struct tally tally_format(const struct advisor *ad, const char *format, chosen_fn chosen)
+{
+    struct tally t = {.format = format};
+    const struct stk_usage *u;
+    for (size_t at = 0; (u = stk_files_of(ad->a, format, &at));)
+        if (chosen(ad, u))
+            tally_add(&t, u);
+    return t;
+}
+
+static void name_files(struct advisor *ad, struct stk_finding *f, const char *format,
+                       chosen_fn chosen)
+{
+    const struct stk_usage *u;
+    for (size_t at = 0; (u = stk_files_of(ad->a, format, &at));)
+        if (chosen(ad, u))
+            stk_advice_path(ad, f, u->name);
+}
+
+static const char *about(struct advisor *ad, const struct tally *t)
+{
+    if (t->nfiles == 1 && t->files <= 1)
+        return stk_advice_show(ad, t->first->name);
+    return stk_advice_text(ad, "%s %s files", stk_advice_count(ad, t->files),
+                           *t->format ? t->format : "other");
+}
+
+/* ---- small-reads ---- */
+
+/* Read time through C streams is not that of the requests which storage sees. */
+static bool through_streams(const struct advisor *ad, const struct stk_usage *u)
+{
+    uint64_t stdio = 0;
+    size_t from, to;
+    stk_advice_recs(ad, u, &from, &to);
+    for (size_t i = from; i < to; i++)
+        if (ad->p->rec[i].api == STK_API_STDIO)
+            stdio += ad->p->rec[i].n.c[STK_C_READS];
+    return stdio > u->n.c[STK_C_READS] / 2;
+}
+
+static bool is_small(const struct advisor *ad, const struct stk_usage *u)
+{
+    return u->n.c[STK_C_READS] >= 4 && u->mean_read_bytes > 0 &&
+           u->mean_read_bytes <= (double)stk_limits.small_read && !stk_kind_whole(u) &&
+           !stk_kind_table(u->format) && !stk_kind_model(u->format) &&
+           stk_per((double)u->n.c[STK_C_READ_BYTES], u->files_read) > 65536 &&
+           !through_streams(ad, u);
+}
+
+static void small_reads_lines(struct advisor *ad, struct stk_finding *f, const struct tally *t)
+{
+    const char *path = t->first->name;
+    if (strcmp(t->format, "hdf5") == 0) {
+        stk_advice_do(ad, f,
+                      "Read a whole batch with one slice instead of sample by sample, or pack the "
+                      "file so that a loader can fetch megabytes at a time.");
+        stk_advice_line(ad, f,
+                        "x = f[\"NAME\"][i:i + batch]    # one request, not `batch` of them");
+    } else {
+        stk_advice_do(ad, f,
+                      "Ask for 1 to 4 MiB at a time: a larger buffer where the program has one, or "
+                      "a loader that merges neighbouring samples into large reads.");
+        stk_advice_line(ad, f, "f = open(%s, \"rb\", buffering=4 << 20)",
+                        stk_advice_python(ad, path));
+    }
+    const char *packed = stk_advice_text(ad, "%s-packed", path);
+    if (t->nfiles == 1 && !t->first->n.c[STK_C_WRITE_BYTES] && strchr("htrnl", t->format[0]))
+        stk_advice_line(ad, f, "stoker pack %s %s --format tfrecord", stk_advice_shell(ad, path),
+                        stk_advice_shell(ad, packed));
+}
+
+static void small_reads_of(struct advisor *ad, const char *format)
+{
+    struct tally t = tally_format(ad, format, is_small);
+    if (t.reads < (double)stk_limits.least_reads)
+        return;
+    enum reach reach = stk_advice_reach_of(ad, t.first);
+    double better = stk_advice_read_s(ad, reach, t.bytes, (double)stk_limits.big_read);
+    double gain = stk_advice_wall(ad, t.read_s - better);
+    if (!stk_advice_matters(ad, gain))
+        return;
+    struct stk_finding *f = stk_advice_begin(ad, "small-reads", stk_advice_severity(ad, gain),
+                                             "reads of %s where megabytes are due",
+                                             stk_advice_size(ad, t.bytes / t.reads));
+    stk_advice_say(ad, f, "%s: %s reads of %s on average.", about(ad, &t),
+                   stk_advice_count(ad, t.reads), stk_advice_size(ad, t.bytes / t.reads));
+    stk_advice_say(ad, f,
+                   "They took %s in all, %s each; that is %s a second per request, %s of the run.",
+                   stk_advice_time(ad, t.read_s), stk_advice_time(ad, t.read_s / t.reads),
+                   stk_advice_size(ad, t.bytes / t.read_s),
+                   stk_advice_percent(ad, stk_advice_share(ad, stk_advice_wall(ad, t.read_s))));
+    stk_advice_number(ad, f, "reads", t.reads, "count");
+    stk_advice_number(ad, f, "mean_read_bytes", t.bytes / t.reads, "bytes");
+    stk_advice_number(ad, f, "read_s", t.read_s, "s");
+    stk_advice_number(ad, f, "bandwidth_Bps", t.bytes / t.read_s, "bytes/s");
+    name_files(ad, f, format, is_small);
+    small_reads_lines(ad, f, &t);
+    stk_advice_gain(
+        ad, f, gain,
+        "%s in requests of %s: %s of latency each (%s) and %s (%s) make %s instead of "
+        "%s in calls.%s",
+        stk_advice_size(ad, t.bytes), stk_advice_size(ad, (double)stk_limits.big_read),
+        stk_advice_time(ad, ad->latency_s), ad->latency_measured ? "measured" : "assumed",
+        stk_advice_rate(ad, ad->bandwidth_Bps),
+        ad->bandwidth_measured ? "measured on its larger reads" : "assumed",
+        stk_advice_time(ad, better), stk_advice_time(ad, t.read_s), stk_advice_calls(ad));
+}
+
+void stk_rule_small_reads(struct advisor *ad)
+{
+    for (size_t i = 0; i < ad->a->nformats; i++)
+        small_reads_of(ad, ad->a->format[i].name);
+}
+
+/* ---- random-reads ---- */
+
+/* Interleaved streams jump too, but by few distances. */
+static bool few_strides(const struct stk_usage *u)
+{
+    uint64_t known = 0, jumps = u->n.c[STK_C_READS] - u->n.c[STK_C_CONSEC_READS];
+    for (int i = 0; i < STK_COMMON; i++)
+        known += u->n.stride[i].count;
+    return known * 2 > jumps;
+}
+
+static bool is_random(const struct advisor *ad, const struct stk_usage *u)
+{
+    (void)ad;
+    return u->n.c[STK_C_READS] >= 4 && u->mean_read_bytes < MIB && u->consec < 0.5 &&
+           u->random >= stk_limits.random && !few_strides(u) && !stk_kind_model(u->format) &&
+           stk_per((double)u->n.c[STK_C_READ_BYTES], u->files_read) > 65536 && !stk_kind_whole(u);
+}
+
+static void random_lines(struct advisor *ad, struct stk_finding *f, const struct tally *t,
+                         enum reach reach)
+{
+    const char *path = t->first->name;
+    if (reach == REACH_LOCAL || reach == REACH_MEMORY) {
+        stk_advice_do(
+            ad, f,
+            "Shuffle blocks of some MiB and mix samples within a window of blocks: nearly "
+            "as random, and the reads stay large. stoker's loader does that by default.");
+    } else {
+        stk_advice_do(ad, f,
+                      "Stage the data to each node first (finding stage-to-node has the lines) and "
+                      "shuffle there; or shuffle blocks of some MiB and mix samples within a "
+                      "window, as stoker's loader does.");
+    }
+    stk_advice_line(ad, f, "import stoker.torch");
+    stk_advice_line(ad, f, "loader = stoker.torch.Loader(%s, batch=32, shuffle=\"block\")",
+                    stk_advice_python(ad, path));
+}
+
+static void random_reads_of(struct advisor *ad, const char *format)
+{
+    struct tally t = tally_format(ad, format, is_random);
+    if (t.reads < (double)stk_limits.least_reads)
+        return;
+    enum reach reach = stk_advice_reach_of(ad, t.first);
+    double better = stk_advice_read_s(ad, reach, t.bytes, (double)stk_limits.big_read);
+    double gain = stk_advice_wall(ad, t.read_s - better);
+    if (!stk_advice_matters(ad, gain))
+        return;
+    struct stk_finding *f = stk_advice_begin(ad, "random-reads", stk_advice_severity(ad, gain),
+                                             "small reads in random order");
+    stk_advice_say(
+        ad, f,
+        "%s: of %s reads of %s, %s go back in the file and %s begin where the one "
+        "before ended.",
+        about(ad, &t), stk_advice_count(ad, t.reads), stk_advice_size(ad, t.bytes / t.reads),
+        stk_advice_percent(ad, t.random / t.reads), stk_advice_percent(ad, t.consec / t.reads));
+    stk_advice_say(ad, f, "Nothing can read ahead of such an order: each read took %s.",
+                   stk_advice_time(ad, t.read_s / t.reads));
+    stk_advice_number(ad, f, "reads", t.reads, "count");
+    stk_advice_number(ad, f, "random", t.random / t.reads, "ratio");
+    stk_advice_number(ad, f, "consecutive", t.consec / t.reads, "ratio");
+    stk_advice_number(ad, f, "read_s", t.read_s, "s");
+    name_files(ad, f, format, is_random);
+    random_lines(ad, f, &t, reach);
+    stk_advice_gain(ad, f, gain,
+                    "The same %s in large sequential reads would take %s in calls instead of %s.%s",
+                    stk_advice_size(ad, t.bytes), stk_advice_time(ad, better),
+                    stk_advice_time(ad, t.read_s), stk_advice_calls(ad));
+}
+
+void stk_rule_random_reads(struct advisor *ad)
+{
+    for (size_t i = 0; i < ad->a->nformats; i++)
+        random_reads_of(ad, ad->a->format[i].name);
+}
+
+/* ---- prefetch-depth ---- */
+
+static bool is_demand_stream(const struct advisor *ad, const struct stk_usage *u)
+{
+    (void)ad;
+    double per_open = stk_per((double)u->n.c[STK_C_READ_BYTES], u->n.c[STK_C_OPENS]);
+    bool stream = stk_kind_stream(u->format) ||
+                  (per_open >= (double)stk_limits.whole_file && !stk_kind_table(u->format));
+    return stream && u->mean_read_bytes > (double)stk_limits.small_read &&
+           u->mean_read_bytes < (double)stk_limits.unit_read &&
+           u->consec >= stk_limits.consecutive && !u->n.c[STK_C_HINTS] &&
+           !stk_kind_model(u->format);
+}
+
+static void prefetch_of(struct advisor *ad, const char *format)
+{
+    struct tally t = tally_format(ad, format, is_demand_stream);
+    double wait = stk_advice_wall(ad, t.read_s);
+    if (t.reads < (double)stk_limits.least_reads / 2 ||
+        stk_advice_share(ad, wait) < stk_limits.exposed_share ||
+        !stk_advice_felt(ad, stk_advice_reach_of(ad, t.first), wait))
+        return;
+    double compute = fmax(0, ad->run_s - ad->io_wall_s), gain = fmin(wait, compute);
+    const char *place = t.nfiles > 1 ? stk_advice_parent(ad, t.first->name) : t.first->name;
+    struct stk_finding *f = stk_advice_begin(ad, "prefetch-depth", stk_advice_severity(ad, gain),
+                                             "a sequential stream is read on demand, %s at a time",
+                                             stk_advice_size(ad, t.bytes / t.reads));
+    stk_advice_say(ad, f, "%s: %s reads of %s, %s of them exactly behind the one before.",
+                   about(ad, &t), stk_advice_count(ad, t.reads),
+                   stk_advice_size(ad, t.bytes / t.reads),
+                   stk_advice_percent(ad, t.consec / t.reads));
+    stk_advice_say(ad, f,
+                   "The readers wait %s of the run for them; such an order can be read far ahead "
+                   "while the program computes.",
+                   stk_advice_percent(ad, stk_advice_share(ad, wait)));
+    stk_advice_number(ad, f, "mean_read_bytes", t.bytes / t.reads, "bytes");
+    stk_advice_number(ad, f, "consecutive", t.consec / t.reads, "ratio");
+    stk_advice_number(ad, f, "wait_share", stk_advice_share(ad, wait), "ratio");
+    name_files(ad, f, format, is_demand_stream);
+    stk_advice_do(ad, f,
+                  "Use a buffer of megabytes and read ahead many samples, not one. stoker's loader "
+                  "reads ahead as far as its memory allows.");
+    if (strcmp(format, "tfrecord") == 0)
+        stk_advice_line(ad, f,
+                        "tf.data.TFRecordDataset(files, buffer_size=8 << 20, "
+                        "num_parallel_reads=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)");
+    else
+        stk_advice_line(ad, f, "DataLoader(dataset, num_workers=4, prefetch_factor=8)");
+    stk_advice_line(ad, f, "loader = stoker.torch.Loader(%s, batch=32)",
+                    stk_advice_python(ad, place));
+    stk_advice_gain(ad, f, gain,
+                    "Of %s that the run waits for these reads, as much is hidden as there is "
+                    "computing to hide it behind (%s).",
+                    stk_advice_time(ad, wait), stk_advice_time(ad, compute));
+}
+
+void stk_rule_prefetch_depth(struct advisor *ad)
+{
+    for (size_t i = 0; i < ad->a->nformats; i++)
+        prefetch_of(ad, ad->a->format[i].name);
+}

@@ -1,0 +1,94 @@
+/*
+ * advice_tables.c - the rule about text: a dataset kept as CSV, TSV or JSON lines that is parsed on
+ * every run. The time is that between the first and the last read of it: reading and parsing.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "lab/advice_priv.h"
+#include "lab/analysis_priv.h"
+
+struct text {
+    double bytes, distinct, reads, read_s, span_s;
+    const struct stk_usage *first;
+};
+
+/* Seconds of a process between its first and last read of the file, mean over those that read. */
+static double read_span_s(const struct advisor *ad, const struct stk_usage *u)
+{
+    size_t from, to;
+    double sum = 0, n = 0;
+    stk_advice_recs(ad, u, &from, &to);
+    for (size_t i = from; i < to; i++) {
+        const uint64_t *c = ad->p->rec[i].n.c;
+        if (!stk_api_moves(ad->p->rec[i].api) || !c[STK_C_READ_BYTES] ||
+            c[STK_C_LAST_READ_NS] < c[STK_C_FIRST_READ_NS])
+            continue;
+        sum += stk_ns(c[STK_C_LAST_READ_NS] - c[STK_C_FIRST_READ_NS]);
+        n++;
+    }
+    return n > 0 ? sum / n : 0;
+}
+
+static struct text sum_text(const struct advisor *ad, double *others)
+{
+    struct text t = {0};
+    *others = 0;
+    for (size_t i = 0; i < ad->a->nfiles; i++) {
+        const struct stk_usage *u = &ad->a->file[i];
+        if (!u->n.c[STK_C_READ_BYTES] || stk_kind_model(u->format))
+            continue;
+        bool whole_json = strcmp(u->format, "json") == 0;
+        if (!stk_kind_table(u->format) || whole_json || u->n.c[STK_C_WRITE_BYTES] ||
+            u->distinct_bytes < stk_limits.text_bytes) {
+            *others += (double)u->distinct_bytes;
+            continue;
+        }
+        t.first = t.first ? t.first : u;
+        t.bytes += (double)u->n.c[STK_C_READ_BYTES];
+        t.distinct += (double)u->distinct_bytes;
+        t.reads += (double)u->n.c[STK_C_READS];
+        t.read_s += u->read_s;
+        t.span_s += read_span_s(ad, u);
+    }
+    return t;
+}
+
+void stk_rule_csv_to_records(struct advisor *ad)
+{
+    double others;
+    struct text t = sum_text(ad, &others);
+    /* Labels or a configuration beside the real data are nothing to convert. */
+    if (!t.first || t.distinct < others)
+        return;
+    bool pieces = t.reads >= 16 && t.bytes / t.reads <= (double)stk_limits.text_read;
+    /* A file that is read all through the run is parsed as the training goes: no time of its own.
+     */
+    double span = t.span_s < 0.8 * ad->run_s ? t.span_s : stk_advice_wall(ad, t.read_s);
+    if (!pieces && stk_advice_share(ad, span) < stk_limits.medium_share)
+        return;
+    double better = t.bytes / ad->bandwidth_Bps / ad->ranks, gain = fmax(0, span - better);
+    const char *path = t.first->name;
+    const char *packed = stk_advice_text(ad, "%s-packed", path);
+    struct stk_finding *f =
+        stk_advice_begin(ad, "csv-to-records", stk_advice_severity(ad, gain),
+                         "the dataset is text (%s) that is parsed on every run", t.first->format);
+    stk_advice_say(ad, f, "%s: %s in %s reads of %s.", stk_advice_show(ad, path),
+                   stk_advice_size(ad, t.bytes), stk_advice_count(ad, t.reads),
+                   stk_advice_size(ad, t.bytes / t.reads));
+    stk_advice_say(ad, f, "From the first read to the last it took %s, of which %s in reads.",
+                   stk_advice_time(ad, t.span_s), stk_advice_time(ad, t.read_s));
+    stk_advice_number(ad, f, "read_bytes", t.bytes, "bytes");
+    stk_advice_number(ad, f, "mean_read_bytes", t.bytes / t.reads, "bytes");
+    stk_advice_number(ad, f, "parse_s", span, "s");
+    stk_advice_path(ad, f, path);
+    stk_advice_do(ad, f,
+                  "Convert it once into binary records: reading is then apart from parsing, can be "
+                  "shuffled, divided among ranks and read ahead.");
+    stk_advice_line(ad, f, "stoker pack %s %s --format tfrecord", stk_advice_shell(ad, path),
+                    stk_advice_shell(ad, packed));
+    stk_advice_line(ad, f, "loader = stoker.torch.Loader(%s, batch=32)",
+                    stk_advice_python(ad, packed));
+    stk_advice_gain(ad, f, gain, "%s of reading and parsing become a read of about %s.",
+                    stk_advice_time(ad, span), stk_advice_time(ad, better));
+}

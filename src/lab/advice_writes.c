@@ -1,0 +1,185 @@
+/*
+ * advice_writes.c - rules about writing: checkpoints that training waits for, small writes, waiting
+ * for the disk.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "lab/advice_priv.h"
+#include "lab/analysis_priv.h"
+
+/* ---- checkpoint-local ---- */
+
+struct saved {
+    double bytes, writes, s, files;
+    const struct stk_usage *first;
+    double biggest;
+};
+
+static bool is_checkpoint(const struct advisor *ad, const struct stk_usage *u)
+{
+    return strcmp(u->format, "checkpoint") == 0 && u->n.c[STK_C_WRITE_BYTES] &&
+           stk_advice_reach_of(ad, u) == REACH_SHARED;
+}
+
+static struct saved sum_saved(const struct advisor *ad)
+{
+    struct saved w = {0};
+    for (size_t i = 0; i < ad->a->nfiles; i++) {
+        const struct stk_usage *u = &ad->a->file[i];
+        if (!is_checkpoint(ad, u))
+            continue;
+        w.first = w.first ? w.first : u;
+        w.bytes += (double)u->n.c[STK_C_WRITE_BYTES];
+        w.writes += (double)u->n.c[STK_C_WRITES];
+        w.files += (double)u->files_written;
+        w.s += u->write_s + u->meta_s;
+        w.biggest = fmax(w.biggest, (double)u->n.c[STK_C_WRITE_BYTES]);
+    }
+    return w;
+}
+
+/* Times in which something was written, with at least a bin of nothing in between. */
+static unsigned count_bursts(const struct stk_profile *p)
+{
+    unsigned n = 0;
+    bool on = false;
+    for (size_t b = 0; b < STK_PROF_BINS; b++) {
+        bool now = p->bin[b].write_bytes > 0;
+        n += now && !on;
+        on = now;
+    }
+    return n;
+}
+
+static void checkpoint_lines(struct advisor *ad, struct stk_finding *f, const char *path)
+{
+    const char *dir = stk_advice_parent(ad, path);
+    const char *local = "os.environ[\"TMPDIR\"]";
+    for (size_t i = 0; i < ad->p->nhosts; i++)
+        if (*ad->p->host[i].local_dir) {
+            local = stk_advice_python(ad, ad->p->host[i].local_dir);
+            break;
+        }
+    stk_advice_line(ad, f, "import os, shutil, threading");
+    stk_advice_line(ad, f, "def save(name, write):          # write(path) writes the checkpoint");
+    stk_advice_line(ad, f, "    near, far = os.path.join(%s, name), os.path.join(%s, name)", local,
+                    stk_advice_python(ad, dir));
+    stk_advice_line(ad, f, "    write(near)");
+    stk_advice_line(ad, f, "    def copy():");
+    stk_advice_line(ad, f, "        shutil.copyfile(near, far + \".partial\")");
+    stk_advice_line(ad, f, "        os.replace(far + \".partial\", far)");
+    stk_advice_line(ad, f, "    threading.Thread(target=copy).start()   # joined when it exits");
+}
+
+void stk_rule_checkpoint_local(struct advisor *ad)
+{
+    struct saved w = sum_saved(ad);
+    double wall = stk_advice_wall(ad, w.s);
+    if (!w.first || w.bytes < MIB || stk_advice_share(ad, wall) < stk_limits.note_share)
+        return;
+    double local = stk_advice_wall(ad, w.bytes / stk_limits.local_Bps), gain = wall - local;
+    struct stk_finding *f =
+        stk_advice_begin(ad, "checkpoint-local", stk_advice_severity(ad, gain),
+                         "training waits while checkpoints go to shared storage");
+    unsigned bursts = count_bursts(ad->p);
+    stk_advice_say(ad, f, "%s in %s checkpoint files%s: %s in writes of %s.",
+                   stk_advice_size(ad, w.bytes), stk_advice_count(ad, w.files),
+                   bursts > 1 ? stk_advice_text(ad, ", in %u bursts", bursts) : "",
+                   stk_advice_time(ad, w.s),
+                   stk_advice_size(ad, w.writes > 0 ? w.bytes / w.writes : 0));
+    stk_advice_say(ad, f, "That is %s of the run, on %s.",
+                   stk_advice_percent(ad, stk_advice_share(ad, wall)),
+                   *stk_advice_fs_of(ad, w.first) ? stk_advice_fs_of(ad, w.first)
+                                                  : "storage that is far away");
+    stk_advice_number(ad, f, "write_bytes", w.bytes, "bytes");
+    stk_advice_number(ad, f, "write_s", w.s, "s");
+    stk_advice_number(ad, f, "files_written", w.files, "count");
+    stk_advice_number(ad, f, "mean_write_bytes", w.writes > 0 ? w.bytes / w.writes : 0, "bytes");
+    for (size_t i = 0; i < ad->a->nfiles; i++)
+        if (is_checkpoint(ad, &ad->a->file[i]))
+            stk_advice_path(ad, f, ad->a->file[i].name);
+    stk_advice_do(ad, f,
+                  "Write them to the node's own disk and copy them in the background. Keep the "
+                  "last one on shared storage: the node's disk ends with the job.");
+    checkpoint_lines(ad, f, w.first->name);
+    stk_advice_gain(ad, f, gain, "%s to a local disk at %s (assumed) take %s instead of %s.",
+                    stk_advice_size(ad, w.bytes), stk_advice_rate(ad, stk_limits.local_Bps),
+                    stk_advice_time(ad, local), stk_advice_time(ad, wall));
+}
+
+/* ---- small-writes ---- */
+
+void stk_rule_small_writes(struct advisor *ad)
+{
+    double writes = 0, bytes = 0, s = 0;
+    const struct stk_usage *worst = NULL;
+    for (size_t i = 0; i < ad->a->nfiles; i++) {
+        const struct stk_usage *u = &ad->a->file[i];
+        if (u->n.c[STK_C_WRITES] < 100 || u->mean_write_bytes > (double)stk_limits.small_read)
+            continue;
+        worst = worst && worst->write_s >= u->write_s ? worst : u;
+        writes += (double)u->n.c[STK_C_WRITES];
+        bytes += (double)u->n.c[STK_C_WRITE_BYTES];
+        s += u->write_s;
+    }
+    if (!worst || writes < 1000)
+        return;
+    double better =
+        bytes / stk_limits.shared_Bps + bytes / (double)stk_limits.big_read * (s / writes);
+    double gain = stk_advice_wall(ad, s - better);
+    if (!stk_advice_matters(ad, gain))
+        return;
+    struct stk_finding *f =
+        stk_advice_begin(ad, "small-writes", stk_advice_severity(ad, gain), "%s writes of %s",
+                         stk_advice_count(ad, writes), stk_advice_size(ad, bytes / writes));
+    stk_advice_say(ad, f, "%s writes of %s on average took %s, most of it for %s.",
+                   stk_advice_count(ad, writes), stk_advice_size(ad, bytes / writes),
+                   stk_advice_time(ad, s), stk_advice_show(ad, worst->name));
+    stk_advice_number(ad, f, "writes", writes, "count");
+    stk_advice_number(ad, f, "mean_write_bytes", bytes / writes, "bytes");
+    stk_advice_number(ad, f, "write_s", s, "s");
+    stk_advice_path(ad, f, worst->name);
+    stk_advice_do(ad, f, "Collect what is written and write megabytes at a time.");
+    stk_advice_line(ad, f, "f = open(%s, \"wb\", buffering=4 << 20)",
+                    stk_advice_python(ad, worst->name));
+    stk_advice_gain(ad, f, gain, "%s in writes of %s would take %s instead of %s.",
+                    stk_advice_size(ad, bytes), stk_advice_size(ad, (double)stk_limits.big_read),
+                    stk_advice_time(ad, better), stk_advice_time(ad, s));
+}
+
+/* ---- fsync-heavy ---- */
+
+void stk_rule_fsync_heavy(struct advisor *ad)
+{
+    double syncs = 0, s = 0;
+    const struct stk_usage *worst = NULL;
+    for (size_t i = 0; i < ad->a->nfiles; i++) {
+        const struct stk_usage *u = &ad->a->file[i];
+        const uint64_t *c = u->n.c;
+        double n = (double)(c[STK_C_FSYNCS] + c[STK_C_MSYNCS]);
+        /* The time is that of all calls that move no data: only where fsyncs are most of them. */
+        if (n < 1 || n < 0.3 * (double)(c[STK_C_OPENS] + c[STK_C_CLOSES] + c[STK_C_STATS]))
+            continue;
+        worst = worst && worst->meta_s >= u->meta_s ? worst : u;
+        syncs += n;
+        s += u->meta_s;
+    }
+    double gain = stk_advice_wall(ad, s);
+    if (!worst || syncs < 10 || !stk_advice_matters(ad, gain))
+        return;
+    struct stk_finding *f = stk_advice_begin(ad, "fsync-heavy", stk_advice_severity(ad, gain),
+                                             "%s times the program waits until data is on disk",
+                                             stk_advice_count(ad, syncs));
+    stk_advice_say(ad, f, "%s calls of fsync and the like; with opening and closing %s.",
+                   stk_advice_count(ad, syncs), stk_advice_time(ad, s));
+    stk_advice_number(ad, f, "fsyncs", syncs, "count");
+    stk_advice_number(ad, f, "meta_s", s, "s");
+    stk_advice_path(ad, f, worst->name);
+    stk_advice_do(ad, f,
+                  "Sync once, when a checkpoint is complete and before it is renamed into place; "
+                  "not after each write or line of a log.");
+    stk_advice_line(ad, f, "f.flush(); os.fsync(f.fileno()); os.replace(partial, final)   # once");
+    stk_advice_gain(ad, f, gain * (1 - 1 / syncs), "All but one of the syncs: %s in calls.",
+                    stk_advice_time(ad, s));
+}

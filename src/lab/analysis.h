@@ -1,0 +1,93 @@
+/*
+ * analysis.h - the numbers a person reads off a profile, each defined in docs/profile.md, computed
+ * once: rules (advice.c) and reports take them from here.
+ */
+#ifndef STK_LAB_ANALYSIS_H
+#define STK_LAB_ANALYSIS_H
+
+#include "lab/profile.h"
+
+/* What a file, a directory, a format, or the whole job came to. Data calls of POSIX, STDIO, ASYNC. */
+struct stk_usage {
+    const char *name; /* path, directory, format; "" the job */
+    const char *format; /* by suffix and name: "tfrecord", "hdf5", "csv", "image", … "" */
+    struct stk_counts n;
+    uint64_t files;          /* distinct; an estimate where groups are in it */
+    uint64_t files_read, files_written, files_read_once; /* once: about as many bytes as distinct */
+    uint64_t size_bytes;     /* of the files read, where known */
+    uint64_t distinct_bytes; /* read at least once, by anybody */
+    uint64_t rank_distinct_bytes; /* of each rank, added up */
+    bool exact;              /* distinct_bytes */
+    uint32_t ranks, procs;   /* that read */
+    double io_s;             /* read + write + metadata, threads added up */
+    double read_s, write_s, meta_s;
+    double read_share;       /* of the job's I/O time */
+    /* Ratios; 0 where there is nothing to divide. */
+    double mean_read_bytes, mean_write_bytes;
+    double bandwidth_Bps;    /* per request: read_bytes / read_s */
+    double seq, consec;      /* shares of the reads that follow another (reads - first_reads) */
+    double random;           /* share of all reads: those that go back (not first, not seq) */
+    double small;            /* share of reads under 1 MiB, by number */
+    double small_time;       /* estimate: share of read time in them */
+    double reread;           /* read_bytes / distinct_bytes */
+    double rank_overlap;     /* rank_distinct_bytes / distinct_bytes: 1 disjoint, ranks: all alike */
+    double latency_p50_s, latency_p99_s; /* of a read */
+};
+
+struct stk_rank_use { /* a rank (all its processes), or a process where nobody said */
+    uint32_t rank;
+    uint32_t procs, workers;
+    uint64_t read_bytes, write_bytes, reads, files_read;
+    double io_s, meta_s, run_s, cpu_s;
+};
+
+struct stk_epoch { /* marked, or found where reads repeat */
+    double start_s, end_s;
+    uint64_t read_bytes;
+    double io_s;
+};
+
+struct stk_phase { /* marked; all of one name, of all processes */
+    const char *name;
+    uint64_t count;
+    double total_s, mean_s, max_s;
+    double io_s; /* of the job's I/O time, what falls into it (from the time line) */
+};
+
+struct stk_steps {
+    bool marked; /* else found from the pauses between reads: an estimate */
+    uint64_t count;
+    double mean_s, p50_s, p99_s, max_s;
+    double io_s; /* mean, of a step, in the process that marks */
+};
+
+struct stk_analysis {
+    const struct stk_profile *p; /* borrowed */
+    struct stk_usage job;
+    struct stk_usage *file, *dir, *format; /* most time first */
+    size_t nfiles, ndirs, nformats;
+    struct stk_rank_use *rank;
+    size_t nranks;
+    struct stk_epoch *epoch;
+    size_t nepochs;
+    bool epochs_marked;
+    struct stk_phase *phase;
+    size_t nphases;
+    struct stk_steps steps;
+    double coverage_read, coverage_write; /* seen / kernel's; -1: not known */
+    /* Share of run time in I/O. Per thread: mean over the threads that read or wrote data (their
+     * time in calls / run time). Merged: time in which at least one of them was in a call. Main: of
+     * the processes that were started (not forked workers): what the training loop itself waits. */
+    double io_share_thread, io_share_merged, io_share_main;
+    double cpu_cores_mean, cpu_cores_max, iowait_mean; /* -1: no samples */
+    uint64_t peak_resident_bytes;
+    double gpu_util_mean, gpu_idle_share; /* idle: samples under 10 %; -1: no GPU seen */
+    uint64_t cores, memory_bytes; /* of all hosts; 0: not known */
+    uint64_t local_free_bytes;    /* smallest of the hosts'; 0: none or not known */
+    struct stk_arena arena;
+};
+
+int stk_analyze(const struct stk_profile *p, struct stk_analysis *a, struct stk_err *err);
+void stk_analysis_release(struct stk_analysis *a);
+
+#endif

@@ -1,0 +1,59 @@
+/*
+ * analysis_priv.h - the parts of the analysis: grouping (analysis_group.c), ranks
+ * (analysis_rank.c), the time axis (analysis_time.c).
+ */
+#ifndef STK_LAB_ANALYSIS_PRIV_H
+#define STK_LAB_ANALYSIS_PRIV_H
+
+#include "lab/analysis.h"
+
+#define ANALYSIS_FILES   16384 /* kept one by one, most time first; all are in the sums */
+#define ANALYSIS_DIRS    16    /* directories are rolled up until they are no more than this … */
+#define ANALYSIS_DIRSMAX 256   /* … or cannot be; the rest is "(other)" */
+#define ANALYSIS_EPOCHS  10000
+
+static inline bool stk_api_moves(uint8_t api) /* part of the totals */
+{
+    return api == STK_API_POSIX || api == STK_API_STDIO || api == STK_API_ASYNC;
+}
+
+static inline double stk_ns(uint64_t ns)
+{
+    return (double)ns * 1e-9;
+}
+
+static inline uint64_t stk_whole(double v) /* rounded down, within what fits */
+{
+    return !(v > 0) ? 0 : v >= 1.8e19 ? UINT64_MAX : (uint64_t)v;
+}
+
+static inline double stk_counts_io_s(const struct stk_counts *n)
+{
+    return stk_ns(n->c[STK_C_READ_NS]) + stk_ns(n->c[STK_C_WRITE_NS]) + stk_ns(n->c[STK_C_META_NS]);
+}
+
+/* "" when the name says nothing. */
+const char *stk_format_of_path(const char *path);
+
+struct stk_dir_name {
+    const char *path, *format; /* format: of most of its files */
+};
+/* Which directory each file is counted under: dir_of[file] indexes names[0..*n). */
+int stk_analysis_dirs(const struct stk_profile *p, uint32_t *dir_of, struct stk_dir_name **names,
+                      size_t *n, struct stk_arena *arena, struct stk_err *err);
+/* The ratios of a usage whose sums are there. */
+void stk_usage_finish(struct stk_usage *u, double job_io_s);
+
+/* Groups processes into ranks: unit[proc] numbers them from 0; returns how many. */
+uint32_t stk_analysis_units(const struct stk_profile *p, uint32_t *unit);
+int stk_analysis_ranks(struct stk_analysis *a, struct stk_err *err);
+void stk_analysis_shares(struct stk_analysis *a);
+
+int stk_analysis_epochs(struct stk_analysis *a, struct stk_err *err);
+int stk_analysis_steps(struct stk_analysis *a, struct stk_err *err);
+int stk_analysis_phases(struct stk_analysis *a, struct stk_err *err);
+/* The job's I/O seconds (threads added up) and bytes read between two times, from the time line. */
+double stk_analysis_between(const struct stk_profile *p, double from_s, double to_s,
+                            uint64_t *read_bytes);
+
+#endif

@@ -1,0 +1,222 @@
+/*
+ * analysis_rank.c - processes put together into ranks, what each did, and the shares of run time
+ * in I/O: per thread, merged, and of the processes that were started.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lab/analysis_priv.h"
+
+/* As the profile has them; every process its own where a profile was not made by the reader. */
+uint32_t stk_analysis_units(const struct stk_profile *p, uint32_t *unit)
+{
+    bool known = p->nunits > 0 && p->nunits <= p->nprocs;
+    for (uint32_t i = 0; i < p->nprocs; i++)
+        unit[i] = !known ? i : p->proc[i].unit < p->nunits ? p->proc[i].unit : 0;
+    return known ? p->nunits : (uint32_t)p->nprocs;
+}
+
+struct span {
+    double from, to;
+};
+
+static void add_process(struct stk_rank_use *r, struct span *life, const struct stk_prof_proc *q,
+                        uint32_t index)
+{
+    if (r->procs == 0) {
+        r->rank = q->world ? q->rank : index;
+        *life = (struct span){q->start_s, q->end_s};
+    }
+    r->procs++;
+    r->workers = q->worker > r->workers ? q->worker : r->workers;
+    r->cpu_s += q->cpu_s;
+    life->from = fmin(life->from, q->start_s);
+    life->to = fmax(life->to, q->end_s);
+    r->run_s = fmax(0, life->to - life->from);
+}
+
+static void add_record(struct stk_rank_use *r, const struct stk_prof_rec *rec, uint32_t *last_file)
+{
+    const uint64_t *c = rec->n.c;
+    r->read_bytes += c[STK_C_READ_BYTES];
+    r->write_bytes += c[STK_C_WRITE_BYTES];
+    r->reads += c[STK_C_READS];
+    r->io_s += stk_counts_io_s(&rec->n);
+    r->meta_s += stk_ns(c[STK_C_META_NS]);
+    if (c[STK_C_READ_BYTES] && *last_file != rec->file + 1) {
+        *last_file = rec->file + 1;
+        r->files_read++;
+    }
+}
+
+int stk_analysis_ranks(struct stk_analysis *a, struct stk_err *err)
+{
+    const struct stk_profile *p = a->p;
+    uint32_t *unit = calloc(p->nprocs + 1, sizeof *unit);
+    uint32_t *last = calloc(p->nprocs + 1, sizeof *last);
+    struct span *life = calloc(p->nprocs + 1, sizeof *life);
+    a->rank = stk_arena_alloc(&a->arena, (p->nprocs + 1) * sizeof *a->rank);
+    int rc = 0;
+    if (!unit || !last || !life || !a->rank) {
+        rc = stk_err_nomem(err, (p->nprocs + 1) * sizeof *a->rank);
+    } else {
+        uint32_t n = stk_analysis_units(p, unit);
+        memset(a->rank, 0, (p->nprocs + 1) * sizeof *a->rank);
+        for (uint32_t i = 0; i < p->nprocs; i++)
+            add_process(&a->rank[unit[i]], &life[unit[i]], &p->proc[i], i);
+        for (size_t i = 0; i < p->nrecs; i++)
+            if (stk_api_moves(p->rec[i].api) && p->rec[i].proc < p->nprocs)
+                add_record(&a->rank[unit[p->rec[i].proc]], &p->rec[i], &last[unit[p->rec[i].proc]]);
+        /* Shells and helpers that did no I/O and are nobody's rank are left out. */
+        for (uint32_t i = 0; i < n; i++)
+            if (a->rank[i].io_s > 0 || a->rank[i].read_bytes || a->rank[i].write_bytes)
+                a->rank[a->nranks++] = a->rank[i];
+    }
+    free(unit);
+    free(last);
+    free(life);
+    return rc;
+}
+
+/* ---- shares ---- */
+
+static bool does_io(const struct stk_prof_proc *q)
+{
+    return q->io_sum_s > 0;
+}
+
+static bool is_worker(const struct stk_prof_proc *q)
+{
+    return q->worker > 0 || q->born == STK_BORN_FORK;
+}
+
+/* At least one thread in a call. The time line has the calls' time of all threads in each bin; as
+ * if they fell independently, the part of a bin in which none is in a call is (1 - load/n)^n. Never
+ * less than the busiest process, never more than all of them added up. Exact with one thread. */
+static double merged_s(const struct stk_profile *p)
+{
+    double lanes = 0, sum = 0, most = 0, merged = 0;
+    for (size_t i = 0; i < p->nprocs; i++) {
+        const struct stk_prof_proc *q = &p->proc[i];
+        if (!does_io(q))
+            continue;
+        lanes += q->threads ? q->threads : 1;
+        sum += q->io_union_s;
+        most = fmax(most, q->io_union_s);
+    }
+    for (size_t b = 0; lanes > 0 && p->bin_s > 0 && b < STK_PROF_BINS; b++) {
+        const struct stk_prof_bin *at = &p->bin[b];
+        double load = stk_ns(at->read_ns) + stk_ns(at->write_ns) + stk_ns(at->meta_ns);
+        double share = fmin(1, load / p->bin_s / lanes);
+        merged += p->bin_s * (1 - pow(1 - share, lanes));
+    }
+    return fmin(fmax(merged, most), sum);
+}
+
+/* Mean over the started processes that lived through at least half of the longest one's life: a
+ * shell, or a helper that ran for a moment, says nothing of the training loop. */
+static double main_share(const struct stk_profile *p)
+{
+    double longest = 0, sum = 0;
+    size_t n = 0;
+    for (size_t i = 0; i < p->nprocs; i++)
+        if (!is_worker(&p->proc[i]) && does_io(&p->proc[i]))
+            longest = fmax(longest, p->proc[i].end_s - p->proc[i].start_s);
+    for (size_t i = 0; i < p->nprocs; i++) {
+        const struct stk_prof_proc *q = &p->proc[i];
+        if (is_worker(q) || !does_io(q) || q->end_s - q->start_s < longest / 2)
+            continue;
+        sum += fmin(q->io_union_s, p->run_s);
+        n++;
+    }
+    return n && p->run_s > 0 ? sum / (double)n / p->run_s : 0;
+}
+
+struct launcher_use {
+    double cpu_sum, cpu_max, wait_sum;
+    uint64_t n, nwait, resident;
+};
+
+static void add_sample(struct launcher_use *u, const struct stk_prof_sample *s)
+{
+    if (s->cpu_cores >= 0) {
+        u->cpu_sum += s->cpu_cores;
+        u->cpu_max = fmax(u->cpu_max, s->cpu_cores);
+        u->n++;
+    }
+    if (s->iowait_cores >= 0) {
+        u->wait_sum += s->iowait_cores;
+        u->nwait++;
+    }
+    if (s->resident_bytes > u->resident)
+        u->resident = s->resident_bytes;
+}
+
+/* CPU and memory of all launchers are added up; I/O wait, which is a node's, is their mean. */
+static void sum_launchers(struct stk_analysis *a, const struct launcher_use *u, size_t n)
+{
+    double wait = 0, waits = 0, known = 0;
+    a->cpu_cores_mean = a->cpu_cores_max = 0;
+    for (size_t l = 0; l < n; l++) {
+        a->peak_resident_bytes += u[l].resident;
+        if (u[l].n) {
+            a->cpu_cores_mean += u[l].cpu_sum / (double)u[l].n;
+            a->cpu_cores_max += u[l].cpu_max;
+            known++;
+        }
+        if (u[l].nwait) {
+            wait += u[l].wait_sum / (double)u[l].nwait;
+            waits++;
+        }
+    }
+    if (known == 0)
+        a->cpu_cores_mean = a->cpu_cores_max = -1;
+    a->iowait_mean = waits > 0 ? wait / waits : -1;
+}
+
+#define LAUNCHERS_MAX (1u << 20)
+
+static void sum_samples(struct stk_analysis *a)
+{
+    const struct stk_profile *p = a->p;
+    double util = 0, nutil = 0, idle = 0;
+    size_t launchers = 0;
+    for (size_t i = 0; i < p->nsamples; i++) {
+        const struct stk_prof_sample *s = &p->sample[i];
+        if (s->launcher < LAUNCHERS_MAX && s->launcher >= launchers)
+            launchers = s->launcher + 1;
+        if (s->gpu_util >= 0) {
+            util += s->gpu_util;
+            idle += s->gpu_util < 0.1;
+            nutil++;
+        }
+    }
+    struct launcher_use *use = calloc(launchers + 1, sizeof *use);
+    for (size_t i = 0; use && i < p->nsamples; i++)
+        if (p->sample[i].launcher < launchers)
+            add_sample(&use[p->sample[i].launcher], &p->sample[i]);
+    sum_launchers(a, use, use ? launchers : 0);
+    a->gpu_util_mean = nutil > 0 ? util / nutil : -1;
+    a->gpu_idle_share = nutil > 0 ? idle / nutil : -1;
+    free(use);
+}
+
+void stk_analysis_shares(struct stk_analysis *a)
+{
+    const struct stk_profile *p = a->p;
+    double io = 0, threads = 0;
+    for (size_t i = 0; i < p->nprocs; i++) {
+        const struct stk_prof_proc *q = &p->proc[i];
+        if (!does_io(q))
+            continue;
+        io += q->io_sum_s;
+        threads += q->threads ? q->threads : 1;
+    }
+    if (p->run_s > 0 && threads > 0) {
+        a->io_share_thread = fmin(1, io / threads / p->run_s);
+        a->io_share_merged = fmin(1, merged_s(p) / p->run_s);
+        a->io_share_main = fmin(1, main_share(p));
+    }
+    sum_samples(a);
+}

@@ -1,0 +1,206 @@
+/*
+ * darshan.c - Darshan logs as profiles, through darshan-parser, which knows every version of them.
+ * It is run with its arguments as they are, never through a shell; what it prints (or what somebody
+ * kept of that in a file) is taken line by line and trusted no more than any file.
+ */
+#include "lab/darshan_priv.h"
+
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define DARSHAN_MAGIC 6567223 /* darshan-log-format.h */
+#define MAX_LINE      65536u  /* paths have 4,096 bytes at most */
+
+extern char **environ;
+
+enum kind { NEITHER, LOG, TEXT };
+
+/* A log by its magic number; what darshan-parser prints by what it begins with. */
+static enum kind kind_of(const char *path)
+{
+    static const char begin[] = "# darshan log version:";
+    char head[4097]; /* some versions of logs get a warning before it */
+    size_t got = 0;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0)
+        return NEITHER;
+    int rc = stk_pread_full(fd, head, sizeof head - 1, 0, &got, path, NULL);
+    close(fd);
+    if (rc || got < 16)
+        return NEITHER;
+    head[got] = '\0';
+    uint64_t magic = stk_le64(head + 8); /* in the byte order of the machine that wrote it */
+    if (magic == DARSHAN_MAGIC || __builtin_bswap64(magic) == DARSHAN_MAGIC)
+        return LOG;
+    return head[0] == '#' && strstr(head, begin) ? TEXT : NEITHER;
+}
+
+bool stk_is_darshan(const char *path)
+{
+    return kind_of(path) != NEITHER;
+}
+
+/* ---- running it ---- */
+
+struct parser {
+    pid_t pid;
+    int out, errors; /* its standard output (a pipe), and where its messages are */
+};
+
+static const char *parser_name(void)
+{
+    const char *name = getenv("STOKER_DARSHAN_PARSER");
+    return name && *name ? name : "darshan-parser";
+}
+
+static int missing(const char *path, int why, struct stk_err *err)
+{
+    if (why != ENOENT)
+        return stk_err_set(err, STK_E_UNSUPPORTED, path, -1, "cannot run %s: %s", parser_name(),
+                           strerror(why));
+    return stk_err_set(err, STK_E_UNSUPPORTED, path, -1,
+                       "reading a Darshan log takes darshan-parser, which is not in PATH: it is "
+                       "part of darshan-util (`module load darshan` or `spack install "
+                       "darshan-util`); STOKER_DARSHAN_PARSER may say where it is");
+}
+
+static int start(struct parser *r, const char *path, struct stk_err *err)
+{
+    posix_spawn_file_actions_t actions;
+    int pipes[2], rc;
+    /* A name that begins with "-" is no option. */
+    char *file = path[0] == '-' ? stk_path_join("./", path) : strdup(path);
+    char *argv[] = {(char *)parser_name(), "--show-incomplete", file, NULL};
+    r->errors = memfd_create("darshan-parser", MFD_CLOEXEC);
+    if (!file || r->errors < 0 || pipe2(pipes, O_CLOEXEC) < 0) {
+        rc = file ? stk_err_sys(err, path, "darshan-parser") : stk_err_nomem(err, strlen(path));
+        free(file);
+        if (r->errors >= 0)
+            close(r->errors);
+        return rc;
+    }
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_adddup2(&actions, pipes[1], 1);
+    posix_spawn_file_actions_adddup2(&actions, r->errors, 2);
+    int why = posix_spawnp(&r->pid, argv[0], &actions, NULL, argv, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    close(pipes[1]);
+    free(file);
+    r->out = pipes[0];
+    if (!why)
+        return 0;
+    close(pipes[0]);
+    close(r->errors);
+    return missing(path, why, err);
+}
+
+/* The first line of what it complained about. */
+static void complaint(const struct parser *r, char *text, size_t size)
+{
+    ssize_t n = pread(r->errors, text, size - 1, 0);
+    text[n > 0 ? n : 0] = '\0';
+    char *from = text + strspn(text, "\n# ");
+    memmove(text, from, strlen(from) + 1);
+    text[strcspn(text, "\n")] = '\0';
+}
+
+static int finish(struct parser *r, const char *path, int rc, struct stk_err *err)
+{
+    int status = 0;
+    char text[300];
+    close(r->out); /* before waiting: where we stopped early, it ends by SIGPIPE */
+    while (waitpid(r->pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    complaint(r, text, sizeof text);
+    close(r->errors);
+    if (rc || (WIFEXITED(status) && WEXITSTATUS(status) == 0))
+        return rc;
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
+        return missing(path, ENOENT, err);
+    return stk_err_set(err, STK_E_CORRUPT, path, -1, "darshan-parser cannot read it: %s",
+                       *text ? text : "it failed and did not say why");
+}
+
+/* ---- taking what it prints ---- */
+
+/* Whole lines of b go on; what is left is moved to its beginning. Longer lines than there can be
+ * are cut. */
+static int take_lines(struct stk_darshan *d, struct stk_buf *b, bool last, struct stk_err *err)
+{
+    const char *p = (const char *)b->data, *end = p + b->len;
+    int rc = 0;
+    while (p < end && !rc) {
+        const char *line = memchr(p, '\n', (size_t)(end - p));
+        if (!line && !last && (size_t)(end - p) < MAX_LINE)
+            break;
+        const char *stop = line ? line : end;
+        rc = stk_darshan_line(d, p, (size_t)(stop - p), err);
+        p = line ? line + 1 : end;
+    }
+    b->len = (size_t)(end - p);
+    memmove(b->data, p, b->len);
+    return rc;
+}
+
+static int take_output(struct stk_darshan *d, int fd, const char *path, struct stk_err *err)
+{
+    struct stk_buf b = STK_BUF_INIT;
+    int rc = 0;
+    for (;;) {
+        char *room = stk_buf_room(&b, 1u << 18);
+        ssize_t n = room ? read(fd, room, 1u << 18) : -1;
+        if (room && n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0) {
+            rc = !room ? stk_err_nomem(err, 1u << 18) : n < 0 ? stk_err_sys(err, path, "read") : 0;
+            break;
+        }
+        b.len += (size_t)n;
+        rc = take_lines(d, &b, false, err);
+        if (rc)
+            break;
+    }
+    if (!rc && b.len)
+        rc = take_lines(d, &b, true, err);
+    stk_buf_release(&b);
+    return rc;
+}
+
+static int take_parser(struct stk_darshan *d, const char *path, struct stk_err *err)
+{
+    struct parser r;
+    int rc = start(&r, path, err);
+    if (rc)
+        return rc;
+    rc = take_output(d, r.out, path, err);
+    return finish(&r, path, rc, err);
+}
+
+static int take_file(struct stk_darshan *d, const char *path, struct stk_err *err)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return stk_err_sys(err, path, "open");
+    int rc = take_output(d, fd, path, err);
+    close(fd);
+    return rc;
+}
+
+int stk_pb_darshan(struct stk_pb *pb, const char *path, struct stk_err *err)
+{
+    struct stk_darshan d;
+    stk_darshan_begin(&d, pb, path);
+    int rc = kind_of(path) == TEXT ? take_file(&d, path, err) : take_parser(&d, path, err);
+    rc = rc ? rc : stk_darshan_end(&d, path, err);
+    stk_darshan_release(&d);
+    return rc;
+}

@@ -1,0 +1,162 @@
+/*
+ * job.c - how much of what a job had it used, arrays as one job, and what Slurm's reasons mean.
+ */
+#include "lab/job.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "lab/job_priv.h"
+
+static double share(double part, double whole)
+{
+    return part >= 0 && whole > 0 ? part / whole : -1;
+}
+
+static double waited(const struct stk_slurm_job *j, int64_t now)
+{
+    int64_t from = j->eligible > 0 ? j->eligible : j->submit;
+    bool begun = j->state != STK_SLURM_PENDING && j->start > 0;
+    int64_t to = begun ? j->start : j->end > 0 ? j->end : now;
+    return from > 0 && to >= from ? (double)(to - from) : -1;
+}
+
+void stk_job_judge(const struct stk_slurm_job *job, int64_t now, double advise_s,
+                   struct stk_job_view *v)
+{
+    *v = (struct stk_job_view){.job = job};
+    bool limited = job->limit_s > 0 && job->limit_s != INT64_MAX;
+    bool begun = job->state != STK_SLURM_PENDING && job->elapsed_s > 0;
+    v->wait_s = waited(job, now);
+    v->cpus_busy = begun ? share(job->use.cpu_s, job->elapsed_s) : -1;
+    v->cpu_share = share(v->cpus_busy, (double)job->alloc.cpus);
+    v->memory_share = share((double)job->use.memory_bytes, (double)job->alloc.memory_bytes);
+    v->time_share = begun && limited ? share(job->elapsed_s, (double)job->limit_s) : -1;
+    stk_job_advise(v, advise_s);
+}
+
+/* ---- arrays ------------------------------------------------------------------------------- */
+
+static void most(double *to, double v)
+{
+    *to = v > *to ? v : *to;
+}
+
+static void most_int(int64_t *to, int64_t v)
+{
+    *to = v > *to ? v : *to;
+}
+
+/* Of the tasks the one with most CPUs busy says how many are needed. */
+static void add_task(struct stk_slurm_job *all, const struct stk_slurm_job *j, double *busy)
+{
+    if (j->elapsed_s > 0 && j->use.cpu_s >= 0)
+        most(busy, j->use.cpu_s / j->elapsed_s);
+    most(&all->elapsed_s, j->elapsed_s);
+    most_int(&all->use.memory_bytes, j->use.memory_bytes);
+    most_int(&all->use.task_memory_bytes, j->use.task_memory_bytes);
+    most(&all->use.gpu_util, j->use.gpu_util);
+    most_int(&all->use.gpu_memory_bytes, j->use.gpu_memory_bytes);
+    if (stk_slurm_ended(j->state) && j->state > all->state)
+        all->state = j->state;
+}
+
+bool stk_job_of_array(const struct stk_slurm_jobs *jobs, uint64_t array_id,
+                      struct stk_slurm_job *all)
+{
+    bool any = false;
+    double busy = -1;
+    for (size_t i = 0; i < jobs->n; i++) {
+        const struct stk_slurm_job *j = &jobs->job[i];
+        if (j->array_id != array_id || j->state == STK_SLURM_PENDING ||
+            j->state == STK_SLURM_UNKNOWN)
+            continue;
+        if (!any)
+            *all = *j;
+        any = true;
+        add_task(all, j, &busy);
+    }
+    if (!any)
+        return false;
+    all->array_task = -1;
+    all->use.cpu_s = busy >= 0 && all->elapsed_s > 0 ? busy * all->elapsed_s : -1;
+    return true;
+}
+
+/* ---- reasons ------------------------------------------------------------------------------ */
+
+const char *stk_job_reason(const char *reason)
+{
+    static const struct {
+        const char *reason, *means;
+    } known[] = {
+        {"Priority", "jobs with a higher priority are before it"},
+        {"Resources", "it is next, and waits until enough is free"},
+        {"Dependency", "it waits for another job"},
+        {"DependencyNeverSatisfied",
+         "the job it depends on failed: it will never start; cancel it"},
+        {"JobHeldUser", "it is held by its owner: scontrol release lets it go"},
+        {"JobHeldAdmin", "it is held by an administrator: ask the site"},
+        {"BeginTime", "its time to begin has not come; a job that was requeued waits a while, too"},
+        {"JobArrayTaskLimit", "as many tasks of the array run as it allows itself (%)"},
+        {"PartitionTimeLimit",
+         "it asks for more time than the partition allows: it will never start as it is"},
+        {"PartitionNodeLimit",
+         "it asks for more nodes than the partition allows: it will never start as it is"},
+        {"PartitionConfig",
+         "it asks for more than the partition has or allows: it will never start as it is"},
+        {"PartitionDown", "the partition is closed"},
+        {"PartitionInactive", "the partition is closed"},
+        {"BadConstraints", "no node has what it asks for: it will never start as it is"},
+        {"ReqNodeNotAvail", "a node it asks for is down, drained or reserved"},
+        {"Reservation", "its reservation has not begun"},
+        {"Licenses", "it waits for a licence"},
+        {"AssocGrpBillingMinutes", "the account has used up its service units"},
+        {"AssocGrpCPUMinutesLimit", "the account has used up its CPU time"},
+        {"AssocGrpGRES", "the account uses as many GPUs as it may"},
+        {"AssocGrpCpuLimit", "the account uses as many CPUs as it may"},
+        {"AssocMaxJobsLimit", "the user runs as many jobs as the account allows"},
+        {"QOSMaxJobsPerUserLimit", "the user runs as many jobs as the QOS allows"},
+        {"QOSMaxCpuPerUserLimit", "the user uses as many CPUs as the QOS allows"},
+        {"QOSMaxGRESPerUser", "the user uses as many GPUs as the QOS allows"},
+        {"QOSGrpCpuLimit", "all CPUs of the QOS are in use"},
+        {"QOSGrpGRES", "all GPUs of the QOS are in use"},
+        {"MaxCpuPerAccount", "the account uses as many CPUs as it may"},
+        {"launch failed requeued held", "its start failed, and it is held: ask the site"},
+        {"job requeued in held state", "it was requeued and is held: scontrol release lets it go"},
+    };
+    /* "ReqNodeNotAvail, UnavailableNodes:…" */
+    size_t n = strcspn(reason, ",(");
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strlen(known[i].reason) == n && memcmp(known[i].reason, reason, n) == 0)
+            return known[i].means;
+    return NULL;
+}
+
+/* ---- what Slurm's options take -------------------------------------------------------------- */
+
+static double up(double v, double step)
+{
+    return ceil(v / step) * step;
+}
+
+void stk_job_mem_text(double bytes, char *buf, size_t size)
+{
+    double mib = fmin(fmax(bytes, 1) / 0x1p20, 1e12);
+    if (mib <= 1000)
+        snprintf(buf, size, "%.0fM", up(mib, 50));
+    else if (mib <= 10240)
+        snprintf(buf, size, "%.0fM", up(mib, 500));
+    else
+        snprintf(buf, size, "%.0fG", ceil(mib / 1024));
+}
+
+void stk_job_time_text(double seconds, char *buf, size_t size)
+{
+    double s = fmin(fmax(seconds, 1), 1e9);
+    long minutes = lround(up(s, s <= 3600 ? 300 : s <= 36000 ? 900 : 3600) / 60);
+    if (minutes >= 24 * 60)
+        snprintf(buf, size, "%ld-%02ld:%02ld:00", minutes / 1440, minutes / 60 % 24, minutes % 60);
+    else
+        snprintf(buf, size, "%02ld:%02ld:00", minutes / 60, minutes % 60);
+}

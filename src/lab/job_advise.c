@@ -1,0 +1,210 @@
+/*
+ * job_advise.c - what to write in the next batch file, from what a job used: exact lines, each with
+ * its reason. Failures that more memory or time would have prevented first; then what was asked for
+ * and not used. Nothing is said of what is not known.
+ */
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/units.h"
+#include "lab/job_priv.h"
+
+static struct stk_job_note *note(struct stk_job_view *v, const char *why, ...) STK_PRINTF(2, 3);
+
+static struct stk_job_note *note(struct stk_job_view *v, const char *why, ...)
+{
+    struct stk_job_note *n = &v->note[v->nnotes];
+    v->nnotes += v->nnotes < STK_JOB_NOTES - 1; /* there are fewer kinds than room */
+    va_list ap;
+    va_start(ap, why);
+    *n = (struct stk_job_note){0};
+    vsnprintf(n->why, sizeof n->why, why, ap);
+    va_end(ap);
+    return n;
+}
+
+static int64_t positive(int64_t v)
+{
+    return v > 0 ? v : 1;
+}
+
+/* Memory that a node needs: all of it over the nodes, or the largest task as often as there are
+ * tasks on a node, where they are not alike. */
+static double memory_per_node(const struct stk_slurm_job *j)
+{
+    double nodes = (double)positive(j->alloc.nodes), need = (double)j->use.memory_bytes / nodes;
+    for (size_t i = 0; i < j->nsteps && nodes > 1; i++) {
+        const struct stk_slurm_step *s = &j->step[i];
+        double on_node = ceil((double)positive(s->tasks) / (double)positive(s->alloc.nodes));
+        double worst =
+            fmin((double)s->use.task_memory_bytes * on_node, (double)s->use.memory_bytes);
+        need = fmax(need, worst);
+    }
+    return need;
+}
+
+/* The line in the way the job asked for memory; both where that is not known. */
+static void memory_line(struct stk_job_note *n, const struct stk_slurm_job *j, double per_node)
+{
+    char node[24], cpu[24];
+    double cpus = ceil((double)positive(j->alloc.cpus) / (double)positive(j->alloc.nodes));
+    stk_job_mem_text(per_node, node, sizeof node);
+    stk_job_mem_text(per_node / cpus, cpu, sizeof cpu);
+    bool by_cpu = j->memory_per_cpu_bytes > 0, by_node = j->memory_per_node_bytes > 0;
+    snprintf(n->line, sizeof n->line, "#SBATCH --mem%s=%s", by_cpu ? "-per-cpu" : "",
+             by_cpu ? cpu : node);
+    if (!by_cpu && !by_node)
+        snprintf(n->other, sizeof n->other, "--mem-per-cpu=%s", cpu);
+}
+
+static void advise_memory(struct stk_job_view *v, bool long_enough)
+{
+    const struct stk_slurm_job *j = v->job;
+    char a[32], b[32];
+    double had = (double)j->alloc.memory_bytes / (double)positive(j->alloc.nodes);
+    if (j->state == STK_SLURM_OUT_OF_MEMORY) {
+        double next = fmax(had, j->use.memory_bytes > 0 ? memory_per_node(j) : 0) * 1.5;
+        struct stk_job_note *n = note(v, "it was ended for memory%s%s: half as much again",
+                                      had > 0 ? ", and had a node " : "",
+                                      had > 0 ? stk_format_size((uint64_t)had, a, sizeof a) : "");
+        if (next > 0)
+            memory_line(n, j, next);
+        return;
+    }
+    if (!long_enough || j->use.memory_bytes <= 0 || v->memory_share < 0 || j->exclusive ||
+        v->memory_share >= STK_JOB_MEMORY_ROOMY)
+        return;
+    double next = memory_per_node(j) * STK_JOB_ROOM;
+    if (next + 0x1p20 * 50 >= had) /* the line rounds up to 50 MiB at least */
+        return;
+    struct stk_job_note *n =
+        note(v,
+             "its peak was %s of %s (%.0f %%): a fifth more than that leaves room, and less "
+             "memory starts sooner",
+             stk_format_size((uint64_t)j->use.memory_bytes, a, sizeof a),
+             stk_format_size((uint64_t)j->alloc.memory_bytes, b, sizeof b), v->memory_share * 100);
+    memory_line(n, j, next);
+}
+
+static void advise_time(struct stk_job_view *v, bool long_enough)
+{
+    const struct stk_slurm_job *j = v->job;
+    char next[24], a[32], b[32];
+    if (j->state == STK_SLURM_TIMEOUT && j->limit_s > 0 && j->limit_s != INT64_MAX) {
+        struct stk_job_note *n =
+            note(v,
+                 "it ran into its limit of %s: nobody knows how much was left; twice the time, "
+                 "or write checkpoints",
+                 stk_format_duration((double)j->limit_s, a, sizeof a));
+        stk_job_time_text((double)j->limit_s * 2, next, sizeof next);
+        snprintf(n->line, sizeof n->line, "#SBATCH --time=%s", next);
+        return;
+    }
+    if (!long_enough || j->state != STK_SLURM_COMPLETED || v->time_share < 0 ||
+        v->time_share > STK_JOB_TIME_ROOMY)
+        return;
+    stk_job_time_text(j->elapsed_s * STK_JOB_ROOM, next, sizeof next);
+    struct stk_job_note *n =
+        note(v, "it took %s of %s (%.0f %%): shorter jobs fit into gaps and start sooner",
+             stk_format_duration(j->elapsed_s, a, sizeof a),
+             stk_format_duration((double)j->limit_s, b, sizeof b), v->time_share * 100);
+    snprintf(n->line, sizeof n->line, "#SBATCH --time=%s", next);
+}
+
+/* Tasks that really ran at once, as far as steps say. */
+static int64_t tasks_run(const struct stk_slurm_job *j)
+{
+    int64_t most = -1;
+    for (size_t i = 0; i < j->nsteps; i++)
+        if (j->step[i].tasks > most)
+            most = j->step[i].tasks;
+    return most;
+}
+
+static bool only_batch(const struct stk_slurm_job *j)
+{
+    bool only = j->nsteps > 0;
+    for (size_t i = 0; i < j->nsteps; i++)
+        only = only &&
+               (strcmp(j->step[i].name, "batch") == 0 || strcmp(j->step[i].name, "extern") == 0);
+    return only;
+}
+
+/* The script itself ran on one node only; without srun or mpirun the others had nothing to do. */
+static bool advise_nodes(struct stk_job_view *v)
+{
+    const struct stk_slurm_job *j = v->job;
+    int64_t used = 0;
+    for (size_t i = 0; i < j->nsteps; i++)
+        if (strcmp(j->step[i].name, "extern") != 0 && j->step[i].alloc.nodes > used)
+            used = j->step[i].alloc.nodes;
+    if (used < 1 || j->alloc.nodes <= used)
+        return false;
+    struct stk_job_note *n = note(v,
+                                  "%lld of %lld nodes had no step on them: nothing but srun (or "
+                                  "mpirun) runs on more than the first",
+                                  (long long)(j->alloc.nodes - used), (long long)j->alloc.nodes);
+    snprintf(n->line, sizeof n->line, "#SBATCH --nodes=%lld", (long long)used);
+    return true;
+}
+
+static void advise_cpus(struct stk_job_view *v)
+{
+    const struct stk_slurm_job *j = v->job;
+    int64_t tasks = tasks_run(j), cpus = j->alloc.cpus;
+    if (v->cpu_share < 0 || v->cpu_share >= STK_JOB_CPU_POOR || cpus < 2 || j->exclusive)
+        return;
+    int64_t need = (int64_t)fmax(1, ceil(v->cpus_busy - 0.1));
+    if (need >= cpus)
+        return;
+    if (only_batch(j) && j->tasks > 1 && v->cpus_busy < 1.1) {
+        struct stk_job_note *n = note(v,
+                                      "%lld tasks were asked for, but no srun or mpirun started "
+                                      "them: %.1f of %lld CPUs were busy",
+                                      (long long)j->tasks, v->cpus_busy, (long long)cpus);
+        snprintf(n->line, sizeof n->line, "#SBATCH --ntasks=1");
+    } else if (tasks <= 1) {
+        struct stk_job_note *n =
+            note(v, "%.1f of %lld CPUs were busy on average%s", v->cpus_busy, (long long)cpus,
+                 v->cpus_busy < 1.1 ? ": a program that uses one CPU gains nothing from more" : "");
+        snprintf(n->line, sizeof n->line, "#SBATCH --cpus-per-task=%lld", (long long)need);
+    } else if (cpus >= 2 * tasks) {
+        double each = ceil(v->cpus_busy / (double)tasks - 0.1);
+        struct stk_job_note *n = note(v, "%.1f of %lld CPUs were busy on average, %.1f a task",
+                                      v->cpus_busy, (long long)cpus, v->cpus_busy / (double)tasks);
+        snprintf(n->line, sizeof n->line, "#SBATCH --cpus-per-task=%.0f", fmax(1, each));
+    } else
+        note(v,
+             "%.1f of %lld CPUs were busy on average: the tasks wait for something (`stoker "
+             "profile` says for what; `stoker scale` says how many pay)",
+             v->cpus_busy, (long long)cpus);
+}
+
+static void advise_gpus(struct stk_job_view *v)
+{
+    const struct stk_slurm_job *j = v->job;
+    if (j->alloc.gpus < 1)
+        return;
+    if (j->use.gpu_util >= 0 && j->use.gpu_util < STK_JOB_GPU_POOR)
+        note(v, "its GPU%s w%s busy %.0f %% of the time: `stoker profile` says what for they wait",
+             j->alloc.gpus > 1 ? "s" : "", j->alloc.gpus > 1 ? "ere" : "as", j->use.gpu_util * 100);
+    else if (j->use.gpu_util < 0 && j->state == STK_SLURM_RUNNING)
+        note(v, "this Slurm does not record how busy GPUs are: `stoker watch %s` shows it now",
+             j->label);
+    else if (j->use.gpu_util < 0)
+        note(v, "this Slurm does not record how busy GPUs are: `stoker profile` does");
+}
+
+void stk_job_advise(struct stk_job_view *v, double advise_s)
+{
+    const struct stk_slurm_job *j = v->job;
+    bool long_enough = stk_slurm_ended(j->state) && j->elapsed_s >= advise_s &&
+                       j->state != STK_SLURM_CANCELLED && j->state != STK_SLURM_NODE_FAIL;
+    advise_memory(v, long_enough);
+    advise_time(v, long_enough);
+    if (long_enough && !advise_nodes(v))
+        advise_cpus(v);
+    if (long_enough || j->state == STK_SLURM_RUNNING)
+        advise_gpus(v);
+}

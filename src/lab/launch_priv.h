@@ -1,0 +1,97 @@
+/* launch_priv.h - what the parts of the launcher share. */
+#ifndef STK_LAB_LAUNCH_PRIV_H
+#define STK_LAB_LAUNCH_PRIV_H
+
+#include <pthread.h>
+#include <sys/types.h>
+
+#include "lab/launch.h"
+#include "lab/sample.h"
+#include "preload/log.h"
+
+enum stk_linkage { STK_LINK_UNKNOWN, STK_LINK_DYNAMIC, STK_LINK_STATIC, STK_LINK_SETUID };
+
+/* What a program file is, as far as preloading goes. */
+struct stk_program {
+    enum stk_linkage linkage;
+    bool other_libc; /* of another C library or another machine: preloading would break it */
+    bool needs_asan; /* brings AddressSanitizer as a library, which insists on being first */
+};
+
+struct stk_copier; /* launch_spool.c */
+
+struct stk_launch {
+    struct stk_launch_options o;
+    struct stk_arena arena;
+    struct stk_rank rank;
+    bool ranked; /* rank.world says something */
+    char host[64];
+    char *name;         /* of the program, fit for a file name */
+    char *program_path; /* found in PATH; NULL: not found */
+    struct stk_program program;
+    char *preload; /* malloc'ed */
+    char cwd[4096];
+    char *dir; /* absolute */
+    bool made_dir;
+    const char *logs; /* dir or spool: where logs and samples are written */
+    char *spool;      /* NULL: none */
+    char *run_path, *samples_path;
+    const char *samples_name, *run_id;
+    uint64_t start_real_ns, start_mono_ns, end_real_ns, end_mono_ns;
+    const char *local_dir; /* NULL: none */
+    uint64_t local_free_bytes;
+    pid_t child;
+    bool ended;
+    int status, signal;
+    double cpu_s;
+    uint64_t max_resident_bytes; /* of one process, by the kernel */
+    uint64_t logs_found, unseen;
+    const char *spool_left;
+    struct stk_sampler *sampler;
+    struct stk_copier *copier;
+    const char **note;
+    size_t nnotes, notes_room;
+};
+
+void stk_launch_note(struct stk_launch *l, const char *fmt, ...) STK_PRINTF(2, 3);
+
+/* launch_exec.c */
+/* As execvp() looks: malloc'ed. 0, or errno (ENOENT, EACCES). */
+int stk_launch_find_program(const char *name, char **out);
+void stk_program_look(const char *path, struct stk_program *p);
+/* In the child: the environment, then the program. Returns errno. */
+int stk_launch_exec(const struct stk_launch *l);
+
+/* launch_dir.c */
+/* Letters, digits and ._- of the first max bytes of s, others as '_'. */
+void stk_launch_safe_name(const char *s, size_t max, char *out, size_t size);
+/* Says what run this is and which folder it writes to, and makes that. */
+int stk_launch_make_dir(struct stk_launch *l, struct stk_err *err);
+/* Writes the run file, unless the folder holds another run's profile; force: takes that away. */
+int stk_launch_admit(struct stk_launch *l, struct stk_err *err);
+/* run.*.json, samples.*.csv, *.stklog: files of a profile. */
+bool stk_launch_is_ours(const char *name);
+
+/* launch_unseen.c */
+struct stk_unseen {
+    pid_t pid;
+    const char *command; /* Borrowed from the sampler. */
+    uint64_t io[STK_IO_COUNTS];
+};
+/* Processes of the tree that no log tells of, most bytes first; malloc'ed, caller frees with
+ * free(). Also counts the logs. */
+int stk_launch_unseen(struct stk_launch *l, struct stk_unseen **out, size_t *n,
+                      struct stk_err *err);
+
+/* launch_spool.c */
+int stk_launch_take_spool(struct stk_launch *l, struct stk_err *err);
+/* A node-local folder with room for data, for staging; NULL: none. */
+const char *stk_launch_local_dir(uint64_t *free_bytes);
+int stk_copier_start(struct stk_launch *l, struct stk_err *err);
+/* Copies the rest and takes the spool away; where that fails, spool_left is set. */
+int stk_copier_finish(struct stk_launch *l, struct stk_err *err);
+
+/* launch_json.c */
+int stk_launch_write_run(struct stk_launch *l, struct stk_err *err);
+
+#endif

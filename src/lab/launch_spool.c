@@ -1,0 +1,391 @@
+/*
+ * launch_spool.c - logs on a node-local disk, copied to the profile's folder now and then.
+ *
+ * A log is mapped into the program and written at every call: on a network file system that would
+ * be traffic, and on some it would not be seen by others. So logs lie in a folder on the node and
+ * what has changed is copied every half minute: a node that is switched off at the time limit takes
+ * no more than that with it. Whether a file has changed is told by its content: a mapped file's
+ * time says nothing.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/fs.h"
+#include "base/hash.h"
+#include "base/pool.h"
+#include "lab/launch_priv.h"
+
+#define SPOOL_ROOM   (256ull << 20) /* that much must be free */
+#define LOCAL_ROOM   (1ull << 30)
+#define WHOLE_MAX    (8u << 20) /* larger ones (traces) are updated block by block, in place */
+#define BLOCK        STK_LOG_BLOCK
+#define BLOCKS_LIMIT (1u << 20) /* 64 GiB a log */
+
+struct copied {
+    char name[256];
+    uint64_t key;   /* of the name */
+    uint64_t *hash; /* of each block, as last copied */
+    size_t nblocks;
+    bool done; /* it has ended, and was the same twice */
+};
+
+struct stk_copier {
+    struct stk_launch *l;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    bool stop, running;
+    struct copied *file;
+    size_t n, room;
+    uint8_t *block;
+    struct stk_err err; /* the last attempt's */
+    int rc;
+};
+
+/* ---- node-local folders ------------------------------------------------------------------- */
+
+static bool room_in(const char *path, uint64_t *bytes)
+{
+    struct statvfs v;
+    if (!path || path[0] != '/' || access(path, W_OK | X_OK) != 0 || statvfs(path, &v) != 0)
+        return false;
+    *bytes = (uint64_t)v.f_bavail * v.f_frsize;
+    return true;
+}
+
+/* The first local one with enough room; disks before memory. */
+static const char *choose_local(const char *const *path, size_t n, uint64_t least,
+                                uint64_t *free_bytes)
+{
+    for (int memory = 0; memory < 2; memory++)
+        for (size_t i = 0; i < n; i++) {
+            uint64_t bytes;
+            if (!room_in(path[i], &bytes) || bytes < least)
+                continue;
+            const struct stk_fs *fs = stk_fs_of_path(path[i]);
+            if (fs->network || fs->memory != (memory == 1))
+                continue;
+            *free_bytes = bytes;
+            return path[i];
+        }
+    return NULL;
+}
+
+const char *stk_launch_local_dir(uint64_t *free_bytes)
+{
+    const char *const path[] = {getenv("SLURM_TMPDIR"),
+                                getenv("LOCAL_SCRATCH"),
+                                getenv("LOCALSCRATCH"),
+                                getenv("TMPDIR"),
+                                "/local/scratch",
+                                "/localscratch",
+                                "/local",
+                                "/scratch",
+                                "/tmp",
+                                "/dev/shm"};
+    *free_bytes = 0;
+    return choose_local(path, sizeof path / sizeof *path, LOCAL_ROOM, free_bytes);
+}
+
+static int make_spool(struct stk_launch *l, const char *in, struct stk_err *err)
+{
+    struct stk_buf b = STK_BUF_INIT;
+    int rc = stk_mkdirs(in, err);
+    char *real = rc ? NULL : realpath(in, NULL);
+    if (!rc && !real)
+        rc = stk_err_sys(err, in, "find");
+    stk_buf_printf(&b, "%s/stoker-profile-XXXXXX", real ? real : "");
+    char *path = rc ? NULL : strdup(stk_buf_cstr(&b));
+    if (!rc && !path)
+        rc = stk_err_nomem(err, b.len);
+    if (!rc && !mkdtemp(path)) /* 0700 */
+        rc = stk_err_sys(err, path, "create the spool");
+    stk_buf_release(&b);
+    free(real);
+    if (rc) {
+        free(path);
+        return rc;
+    }
+    l->spool = path;
+    l->logs = path;
+    return 0;
+}
+
+int stk_launch_take_spool(struct stk_launch *l, struct stk_err *err)
+{
+    const char *const path[] = {getenv("SLURM_TMPDIR"), getenv("TMPDIR"), "/tmp", "/dev/shm"};
+    uint64_t bytes;
+    l->logs = l->dir;
+    if (l->o.spool)
+        return make_spool(l, l->o.spool, err);
+    const struct stk_fs *fs = stk_fs_of_path(l->dir);
+    if (!fs->network)
+        return 0;
+    const char *in = choose_local(path, sizeof path / sizeof *path, SPOOL_ROOM, &bytes);
+    if (in && make_spool(l, in, NULL) == 0)
+        return 0;
+    stk_launch_note(l,
+                    "no node-local folder has room for logs (TMPDIR, /tmp, /dev/shm), so they are "
+                    "written to %s directly: every process then maps files there",
+                    fs->name);
+    return 0;
+}
+
+/* ---- copying ------------------------------------------------------------------------------ */
+
+static struct copied *find_copied(struct stk_copier *c, const char *name)
+{
+    uint64_t key = stk_hash64(name, strlen(name));
+    for (size_t i = 0; i < c->n; i++)
+        if (c->file[i].key == key && strcmp(c->file[i].name, name) == 0)
+            return &c->file[i];
+    if (c->n == c->room) {
+        size_t room = c->room ? c->room * 2 : 64;
+        struct copied *grown = realloc(c->file, room * sizeof *grown);
+        if (!grown)
+            return NULL;
+        c->file = grown;
+        c->room = room;
+    }
+    struct copied *f = &c->file[c->n++];
+    *f = (struct copied){.key = key};
+    snprintf(f->name, sizeof f->name, "%s", name);
+    return f;
+}
+
+/* Hashes of all blocks as they are now; malloc'ed. A block that changes after it was hashed is
+ * copied again next time. */
+static int hash_blocks(struct stk_copier *c, struct copied *f, int fd, uint64_t size,
+                       uint64_t **fresh, size_t *n, struct stk_err *err)
+{
+    *n = (size_t)((size + BLOCK - 1) / BLOCK);
+    if (*n > BLOCKS_LIMIT)
+        return stk_err_set(err, STK_E_UNSUPPORTED, f->name, -1, "too large to be copied");
+    *fresh = malloc((*n + 1) * sizeof **fresh);
+    if (!*fresh)
+        return stk_err_nomem(err, *n * sizeof **fresh);
+    int rc = 0;
+    for (size_t i = 0; !rc && i < *n; i++) {
+        size_t got = 0;
+        rc = stk_pread_full(fd, c->block, BLOCK, (uint64_t)i * BLOCK, &got, f->name, err);
+        (*fresh)[i] = stk_hash64(c->block, got);
+    }
+    return rc;
+}
+
+static bool same(const struct copied *f, const uint64_t *fresh, size_t n)
+{
+    return f->hash && f->nblocks == n && memcmp(f->hash, fresh, n * sizeof *fresh) == 0;
+}
+
+/* One block: its content, then its head, which says how much of that is whole. */
+static int copy_block(struct stk_copier *c, int from, int to, size_t i, const char *name,
+                      struct stk_err *err)
+{
+    size_t got = 0, head = sizeof(struct stk_log_block);
+    uint64_t at = (uint64_t)i * BLOCK;
+    int rc = stk_pread_full(from, c->block, BLOCK, at, &got, name, err);
+    head = got < head ? got : head;
+    if (!rc)
+        rc = stk_pwrite_full(to, c->block + head, got - head, at + head, name, err);
+    return rc ? rc : stk_pwrite_full(to, c->block, head, at, name, err);
+}
+
+/* Blocks that differ; the first, which counts them, last. */
+static int copy_in_place(struct stk_copier *c, const struct copied *f, int from,
+                         const uint64_t *fresh, size_t n, const char *path, struct stk_err *err)
+{
+    int to = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600), rc = 0;
+    struct stat st;
+    if (to < 0)
+        return stk_err_sys(err, path, "create");
+    /* What is there is ours up to its length: somebody may have cut or removed it. */
+    size_t there = fstat(to, &st) == 0 ? (size_t)(st.st_size / BLOCK) : 0;
+    there = there < f->nblocks ? there : f->nblocks;
+    for (size_t k = 1; !rc && k <= n; k++) {
+        size_t i = k % n;
+        if (i >= there || f->hash[i] != fresh[i])
+            rc = copy_block(c, from, to, i, path, err);
+    }
+    if (close(to) != 0 && !rc)
+        rc = stk_err_sys(err, path, "write");
+    return rc;
+}
+
+static int copy_whole(struct stk_copier *c, int from, const char *path, struct stk_err *err)
+{
+    struct stk_buf tmp = STK_BUF_INIT;
+    stk_buf_printf(&tmp, "%s.partial.%d", path, (int)getpid());
+    const char *beside = stk_buf_cstr(&tmp);
+    int to = open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600), rc = 0;
+    if (to < 0)
+        rc = stk_err_sys(err, beside, "create");
+    for (uint64_t at = 0; !rc;) {
+        size_t got = 0;
+        rc = stk_pread_full(from, c->block, BLOCK, at, &got, path, err);
+        if (!rc && got)
+            rc = stk_write_full(to, c->block, got, beside, err);
+        at += got;
+        if (got < BLOCK)
+            break;
+    }
+    if (to >= 0 && close(to) != 0 && !rc)
+        rc = stk_err_sys(err, beside, "write");
+    if (!rc && rename(beside, path) != 0)
+        rc = stk_err_sys(err, path, "rename");
+    if (rc && to >= 0)
+        unlink(beside);
+    stk_buf_release(&tmp);
+    return rc;
+}
+
+static bool has_ended(int fd)
+{
+    struct stk_log_header h;
+    size_t got = 0;
+    return stk_pread_full(fd, &h, offsetof(struct stk_log_header, nparts), 0, &got, "", NULL) ==
+               0 &&
+           h.magic == STK_LOG_MAGIC && h.end != STK_END_NONE;
+}
+
+static int copy_file(struct stk_copier *c, struct copied *f, int dirfd, struct stk_err *err)
+{
+    struct stat st;
+    uint64_t *fresh = NULL;
+    size_t n = 0;
+    int fd = openat(dirfd, f->name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0)
+        return errno == ENOENT ? 0 : stk_err_sys(err, f->name, "open");
+    int rc = fstat(fd, &st) != 0 ? stk_err_sys(err, f->name, "stat") : 0;
+    if (!rc)
+        rc = hash_blocks(c, f, fd, (uint64_t)st.st_size, &fresh, &n, err);
+    char *path = rc ? NULL : stk_path_join(c->l->dir, f->name);
+    if (!rc && !path)
+        rc = stk_err_nomem(err, strlen(f->name));
+    bool unchanged = !rc && same(f, fresh, n);
+    if (!rc && !unchanged)
+        rc = st.st_size > (off_t)WHOLE_MAX ? copy_in_place(c, f, fd, fresh, n, path, err)
+                                           : copy_whole(c, fd, path, err);
+    if (!rc) {
+        f->done = unchanged && has_ended(fd);
+        free(f->hash);
+        f->hash = fresh;
+        f->nblocks = n;
+        fresh = NULL;
+    }
+    free(fresh);
+    free(path);
+    close(fd);
+    return rc;
+}
+
+/* Everything that changed. Goes on after an error, and returns the first. */
+static int copy_all(struct stk_copier *c, bool last, struct stk_err *err)
+{
+    DIR *d = opendir(c->l->spool);
+    if (!d)
+        return stk_err_sys(err, c->l->spool, "open");
+    int first = 0;
+    for (struct dirent *e; (e = readdir(d));) {
+        if (!stk_launch_is_ours(e->d_name) || strlen(e->d_name) > 255)
+            continue;
+        struct copied *f = find_copied(c, e->d_name);
+        struct stk_err why = {0};
+        int rc = !f                 ? stk_err_nomem(&why, sizeof *f)
+                 : f->done && !last ? 0
+                                    : copy_file(c, f, dirfd(d), &why);
+        if (rc && !first) {
+            first = rc;
+            if (err)
+                *err = why;
+        }
+    }
+    closedir(d);
+    return first;
+}
+
+/* ---- the thread --------------------------------------------------------------------------- */
+
+static void *copying(void *user)
+{
+    struct stk_copier *c = user;
+    double next_s = stk_now() + c->l->o.copy_s;
+    pthread_mutex_lock(&c->lock);
+    while (!c->stop) {
+        struct timespec t = {.tv_sec = (time_t)next_s};
+        t.tv_nsec = (long)((next_s - (double)t.tv_sec) * 1e9);
+        if (pthread_cond_timedwait(&c->wake, &c->lock, &t) != ETIMEDOUT || c->stop)
+            continue;
+        pthread_mutex_unlock(&c->lock);
+        double before_s = stk_now();
+        (void)copy_all(c, false, NULL); /* tried again; what counts is the last time */
+        next_s = stk_now() + c->l->o.copy_s + 9 * (stk_now() - before_s);
+        pthread_mutex_lock(&c->lock);
+    }
+    pthread_mutex_unlock(&c->lock);
+    return NULL;
+}
+
+int stk_copier_start(struct stk_launch *l, struct stk_err *err)
+{
+    if (!l->spool)
+        return 0;
+    struct stk_copier *c = calloc(1, sizeof *c);
+    pthread_condattr_t attr;
+    if (!c || !(c->block = malloc(BLOCK))) {
+        free(c);
+        return stk_err_nomem(err, BLOCK);
+    }
+    c->l = l;
+    pthread_mutex_init(&c->lock, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&c->wake, &attr);
+    pthread_condattr_destroy(&attr);
+    c->running = pthread_create(&c->thread, NULL, copying, c) == 0; /* else only at the end */
+    l->copier = c;
+    return 0;
+}
+
+static void copier_free(struct stk_copier *c)
+{
+    for (size_t i = 0; i < c->n; i++)
+        free(c->file[i].hash);
+    free(c->file);
+    free(c->block);
+    pthread_mutex_destroy(&c->lock);
+    pthread_cond_destroy(&c->wake);
+    free(c);
+}
+
+int stk_copier_finish(struct stk_launch *l, struct stk_err *err)
+{
+    struct stk_copier *c = l->copier;
+    if (!c) {
+        l->spool_left = l->spool;
+        return l->spool ? stk_err_nomem(err, BLOCK) : 0;
+    }
+    pthread_mutex_lock(&c->lock);
+    c->stop = true;
+    pthread_cond_signal(&c->wake);
+    pthread_mutex_unlock(&c->lock);
+    if (c->running)
+        pthread_join(c->thread, NULL);
+    int rc = copy_all(c, true, err);
+    copier_free(c);
+    l->copier = NULL;
+    if (rc)
+        l->spool_left = l->spool;
+    else
+        (void)stk_remove_tree(l->spool, NULL);
+    return rc;
+}

@@ -1,0 +1,153 @@
+/*
+ * launch_unseen.c - processes that no log tells of: static programs, programs of another kind of
+ * machine, and those that a process with a log turned into. What is known of them is what the
+ * kernel counted.
+ */
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "lab/launch_priv.h"
+
+/* The last log of a process: HOST.PID.N.stklog with the largest N. */
+struct last_log {
+    pid_t pid;
+    unsigned long number;
+};
+
+struct logs {
+    struct last_log *log;
+    size_t n, room;
+    size_t all;
+};
+
+static int by_pid(const void *a, const void *b)
+{
+    const struct last_log *x = a, *y = b;
+    if (x->pid != y->pid)
+        return x->pid < y->pid ? -1 : 1;
+    return (x->number > y->number) - (x->number < y->number);
+}
+
+static bool parse_name(const char *name, const char *host, struct last_log *out)
+{
+    size_t len = strlen(host);
+    char *end;
+    if (strncmp(name, host, len) != 0 || name[len] != '.')
+        return false;
+    long pid = strtol(name + len + 1, &end, 10);
+    if (*end != '.' || pid <= 0)
+        return false;
+    out->pid = (pid_t)pid;
+    out->number = strtoul(end + 1, &end, 10);
+    return strcmp(end, STK_LOG_SUFFIX) == 0;
+}
+
+/* Of each process the last one, sorted. */
+static int list_logs(const struct stk_launch *l, struct logs *logs, struct stk_err *err)
+{
+    DIR *d = opendir(l->logs);
+    if (!d)
+        return stk_err_sys(err, l->logs, "open");
+    for (struct dirent *e; (e = readdir(d));) {
+        struct last_log one;
+        if (!parse_name(e->d_name, l->host, &one))
+            continue;
+        if (logs->n == logs->room) {
+            size_t room = logs->room ? logs->room * 2 : 64;
+            struct last_log *grown = realloc(logs->log, room * sizeof *grown);
+            if (!grown)
+                break;
+            logs->log = grown;
+            logs->room = room;
+        }
+        logs->log[logs->n++] = one;
+    }
+    closedir(d);
+    if (logs->n)
+        qsort(logs->log, logs->n, sizeof *logs->log, by_pid);
+    logs->all = logs->n;
+    size_t kept = 0;
+    for (size_t i = 0; i < logs->n; i++) {
+        if (i + 1 == logs->n || logs->log[i].pid != logs->log[i + 1].pid)
+            logs->log[kept++] = logs->log[i];
+    }
+    logs->n = kept;
+    return 0;
+}
+
+static const struct last_log *find_log(const struct logs *logs, pid_t pid)
+{
+    size_t lo = 0, hi = logs->n;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (logs->log[mid].pid < pid)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo < logs->n && logs->log[lo].pid == pid ? &logs->log[lo] : NULL;
+}
+
+/* Did the process turn into a program that has no log? Then io is only what came after. */
+static bool went_on_unseen(const struct stk_launch *l, const struct last_log *log, uint64_t *io)
+{
+    static struct stk_log_header h;
+    struct stk_buf path = STK_BUF_INIT;
+    size_t got = 0;
+    stk_buf_printf(&path, "%s/%s.%d.%lu%s", l->logs, l->host, (int)log->pid, log->number,
+                   STK_LOG_SUFFIX);
+    int fd = open(stk_buf_cstr(&path), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    stk_buf_release(&path);
+    if (fd < 0)
+        return false;
+    (void)stk_pread_full(fd, &h, sizeof h, 0, &got, "", NULL);
+    close(fd);
+    if (got != sizeof h || h.magic != STK_LOG_MAGIC || h.end != STK_END_EXEC)
+        return false;
+    for (size_t i = 0; i < STK_IO_COUNTS; i++)
+        io[i] = io[i] > h.kernel[i] ? io[i] - h.kernel[i] : 0;
+    return true;
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+    const struct stk_unseen *x = a, *y = b;
+    uint64_t m = x->io[0] + x->io[1], n = y->io[0] + y->io[1];
+    return (m < n) - (m > n);
+}
+
+static void add_unseen(const struct stk_launch *l, const struct logs *logs,
+                       const struct stk_proc *p, struct stk_unseen *out, size_t *n)
+{
+    struct stk_unseen u = {.pid = p->pid, .command = p->command ? p->command : p->comm};
+    const struct last_log *log = p->ours ? find_log(logs, p->pid) : NULL;
+    memcpy(u.io, p->io, sizeof u.io);
+    if (!p->ours || (log && !went_on_unseen(l, log, u.io)))
+        return;
+    if (u.io[0] + u.io[1] + u.io[2] + u.io[3])
+        out[(*n)++] = u;
+}
+
+int stk_launch_unseen(struct stk_launch *l, struct stk_unseen **out, size_t *n, struct stk_err *err)
+{
+    const struct stk_tree *t = stk_sampler_tree(l->sampler);
+    struct logs logs = {0};
+    *out = NULL;
+    *n = 0;
+    int rc = list_logs(l, &logs, err);
+    if (!rc && !(*out = malloc((t->n + t->ngone + 1) * sizeof **out)))
+        rc = stk_err_nomem(err, (t->n + t->ngone + 1) * sizeof **out);
+    for (size_t i = 0; !rc && i < t->n; i++)
+        add_unseen(l, &logs, &t->p[i], *out, n);
+    for (size_t i = 0; !rc && i < t->ngone; i++)
+        add_unseen(l, &logs, &t->gone[i], *out, n);
+    if (!rc && *n)
+        qsort(*out, *n, sizeof **out, by_bytes);
+    l->logs_found = logs.all;
+    free(logs.log);
+    return rc;
+}

@@ -1,0 +1,371 @@
+/*
+ * law.c - one law fitted to one curve: weighted non-negative least squares with two or three
+ * columns by trying every subset of them, then intervals by refitting noisy copies of the curve.
+ */
+#include "lab/law.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define GAUSS_NEWTON_STEPS 100
+
+const char *stk_law_name(enum stk_law_kind kind)
+{
+    static const char *const names[] = {"Amdahl's law", "Gustafson's law",
+                                        "the Universal Scalability Law"};
+    return names[kind];
+}
+
+const char *stk_law_id(enum stk_law_kind kind)
+{
+    static const char *const ids[] = {"amdahl", "gustafson", "usl"};
+    return ids[kind];
+}
+
+/* ---- least squares ------------------------------------------------------------------------ */
+
+/* Gustafson's law is linear in 1/t, the others in t. */
+static bool in_rate(enum stk_law_kind kind)
+{
+    return kind == STK_LAW_GUSTAFSON;
+}
+
+static unsigned columns_of(enum stk_law_kind kind)
+{
+    return kind == STK_LAW_USL ? 3 : 2;
+}
+
+static void design_row(enum stk_law_kind kind, bool weak, double n, double x[3])
+{
+    x[2] = 0;
+    if (kind == STK_LAW_GUSTAFSON) {
+        x[0] = 1;
+        x[1] = weak ? 1 / n : n;
+    } else if (weak) {
+        x[0] = 1;
+        x[1] = n - 1;
+        x[2] = n * (n - 1);
+    } else {
+        x[0] = 1 / n;
+        x[1] = 1;
+        x[2] = n - 1;
+    }
+}
+
+/* Normal equations with columns scaled to length 1. */
+struct gram {
+    double a[3][3], b[3], scale[3], yy;
+    unsigned p;
+};
+
+struct row {
+    double x[3], y, w; /* w: square root of the weight */
+};
+
+static void gram_of(const struct row *row, size_t n, size_t skip, unsigned p, struct gram *g)
+{
+    *g = (struct gram){.p = p};
+    for (size_t i = 0; i < n; i++) {
+        if (i == skip)
+            continue;
+        double y = row[i].y * row[i].w;
+        g->yy += y * y;
+        for (unsigned j = 0; j < p; j++) {
+            double xj = row[i].x[j] * row[i].w;
+            g->b[j] += xj * y;
+            for (unsigned k = 0; k < p; k++)
+                g->a[j][k] += xj * row[i].x[k] * row[i].w;
+        }
+    }
+    for (unsigned j = 0; j < p; j++)
+        g->scale[j] = g->a[j][j] > 0 ? 1 / sqrt(g->a[j][j]) : 0;
+    for (unsigned j = 0; j < p; j++) {
+        g->b[j] *= g->scale[j];
+        for (unsigned k = 0; k < p; k++)
+            g->a[j][k] *= g->scale[j] * g->scale[k];
+    }
+}
+
+/* Solves for the columns in `set` by Cholesky; false when they depend on each other. */
+static bool solve_subset(const struct gram *g, unsigned set, double c[3])
+{
+    double l[3][3] = {{0}}, z[3] = {0};
+    unsigned col[3], m = 0;
+    for (unsigned j = 0; j < g->p; j++)
+        if (set >> j & 1)
+            col[m++] = j;
+    for (unsigned i = 0; i < m; i++) {
+        for (unsigned j = 0; j <= i; j++) {
+            double s = g->a[col[i]][col[j]];
+            for (unsigned k = 0; k < j; k++)
+                s -= l[i][k] * l[j][k];
+            if (i == j && !(s > 1e-12))
+                return false;
+            l[i][j] = i == j ? sqrt(s) : s / l[j][j];
+        }
+        z[i] = g->b[col[i]];
+        for (unsigned k = 0; k < i; k++)
+            z[i] -= l[i][k] * z[k];
+        z[i] /= l[i][i];
+    }
+    memset(c, 0, 3 * sizeof *c);
+    for (unsigned i = m; i-- > 0;) {
+        double s = z[i];
+        for (unsigned k = i + 1; k < m; k++)
+            s -= l[k][i] * c[col[k]];
+        c[col[i]] = s / l[i][i];
+    }
+    return true;
+}
+
+/* The subset with the smallest residual whose coefficients are all non-negative is the solution of
+ * the constrained problem: with three columns there are seven. */
+static bool solve(const struct gram *g, double coef[3])
+{
+    double best = INFINITY;
+    for (unsigned set = 1; set < 1u << g->p; set++) {
+        double c[3], explained = 0;
+        if (!solve_subset(g, set, c) || c[0] < 0 || c[1] < 0 || c[2] < 0)
+            continue;
+        for (unsigned j = 0; j < g->p; j++)
+            explained += c[j] * g->b[j];
+        if (g->yy - explained < best) {
+            best = g->yy - explained;
+            for (unsigned j = 0; j < 3; j++)
+                coef[j] = j < g->p ? c[j] * g->scale[j] : 0;
+        }
+    }
+    return isfinite(best);
+}
+
+/* The time of N = 1 must come out as more than nothing. */
+static bool has_t1(enum stk_law_kind kind, bool weak, const double c[3])
+{
+    return (weak && kind != STK_LAW_GUSTAFSON ? c[0] : c[0] + c[1]) > 0;
+}
+
+double stk_law_time_of(enum stk_law_kind kind, bool weak, const double coef[3], double n)
+{
+    double x[3], y = 0;
+    design_row(kind, weak, n, x);
+    for (unsigned j = 0; j < columns_of(kind); j++)
+        y += coef[j] * x[j];
+    y = in_rate(kind) ? 1 / y : y;
+    return y > 0 && isfinite(y) ? y : NAN;
+}
+
+double stk_law_time(const struct stk_law_fit *f, double n)
+{
+    return stk_law_time_of(f->kind, f->weak, f->coef, n);
+}
+
+/* ---- one curve ---------------------------------------------------------------------------- */
+
+struct curve {
+    const struct stk_law_data *d;
+    enum stk_law_kind kind;
+    size_t skip; /* the point left out, npoints: none */
+    struct row row[STK_LAW_POINTS_MAX];
+};
+
+static void set_rows(struct curve *c, const double *time_s)
+{
+    for (size_t i = 0; i < c->d->npoints; i++) {
+        const struct stk_law_point *p = &c->d->point[i];
+        struct row *r = &c->row[i];
+        design_row(c->kind, c->d->weak, p->n, r->x);
+        r->y = in_rate(c->kind) ? 1 / time_s[i] : time_s[i];
+        r->w = sqrt(stk_runs_worth(p->runs)) / r->y;
+    }
+}
+
+/* Gauss-Newton for least squares of 1/t: with weights 1/t^2 and the working response
+ * 2t - t^2/measured it is the same linear problem again and again. */
+static bool refine(struct curve *c, const double *time_s, double coef[3])
+{
+    for (unsigned step = 0; step < GAUSS_NEWTON_STEPS; step++) {
+        struct gram g;
+        double before[3], moved = 0;
+        memcpy(before, coef, sizeof before);
+        for (size_t i = 0; i < c->d->npoints; i++) {
+            double t = stk_law_time_of(c->kind, c->d->weak, coef, c->d->point[i].n);
+            c->row[i].w = sqrt(stk_runs_worth(c->d->point[i].runs)) / (t * t);
+            c->row[i].y = 2 * t - t * t / time_s[i];
+        }
+        gram_of(c->row, c->d->npoints, c->skip, columns_of(c->kind), &g);
+        if (!solve(&g, coef))
+            return false;
+        for (unsigned j = 0; j < 3; j++)
+            moved = fmax(moved, fabs(coef[j] - before[j]) / (fabs(coef[j]) + 1e-300));
+        if (moved < 1e-12)
+            break;
+    }
+    return true;
+}
+
+static bool fit_curve(struct curve *c, const double *time_s, double coef[3])
+{
+    struct gram g;
+    set_rows(c, time_s);
+    gram_of(c->row, c->d->npoints, c->skip, columns_of(c->kind), &g);
+    if (!solve(&g, coef) || (c->d->throughput && !in_rate(c->kind) && !refine(c, time_s, coef)))
+        return false;
+    return has_t1(c->kind, c->d->weak, coef);
+}
+
+/* ---- what the coefficients mean ----------------------------------------------------------- */
+
+static void meaning(enum stk_law_kind kind, bool weak, const double c[3], double out[4])
+{
+    double t1 = c[0] + c[1], serial = c[1] / t1;
+    if (kind == STK_LAW_GUSTAFSON) {
+        serial = weak ? serial : 1 - serial;
+        t1 = 1 / t1;
+    } else if (weak) {
+        t1 = c[0];
+        serial = c[1] / c[0];
+    }
+    out[0] = t1;
+    out[1] = serial;
+    out[2] = kind == STK_LAW_USL ? c[2] / t1 : 0;
+    /* Where dt/dN is 0; throughput of weak scaling peaks where N/t does. */
+    double fast = weak ? c[0] - c[1] : c[0];
+    out[3] = kind != STK_LAW_USL || !(c[2] > 0) ? INFINITY : sqrt(fmax(fast, 0) / c[2]);
+    out[3] = fmax(out[3], 1);
+}
+
+static double residual_squares(const struct stk_law_data *d, const struct stk_law_fit *f,
+                               double *rms)
+{
+    double rss = 0, plain = 0;
+    for (size_t i = 0; i < d->npoints; i++) {
+        double off = stk_law_time(f, d->point[i].n) / d->point[i].time_s - 1;
+        rss += stk_runs_worth(d->point[i].runs) * off * off;
+        plain += off * off;
+    }
+    *rms = sqrt(plain / (double)d->npoints);
+    return rss;
+}
+
+/* Akaike's criterion, corrected for few data. With repeats every run counts; their scatter is part
+ * of every model's residual. The floor stands for the clock: no law is right to 6 digits. */
+static double aicc_of(const struct stk_law_data *d, unsigned ncoef, double rss)
+{
+    double n = (double)d->npoints + (d->noise.dof > 0 ? d->noise.dof : 0), k = ncoef + 1;
+    double scatter = d->noise.dof > 0 ? d->noise.dof * pow(d->noise.relative_sd, 2) : 0;
+    if (!(n - k - 1 > 0))
+        return NAN;
+    double mean = fmax((rss + scatter) / n, 1e-12);
+    return n * log(mean) + 2 * k + 2 * k * (k + 1) / (n - k - 1);
+}
+
+/* Symmetric relative error of each point as the others predict it. */
+static double leave_one_out(struct curve *c, const double *time_s)
+{
+    size_t n = c->d->npoints;
+    double sum = 0;
+    if (n <= columns_of(c->kind))
+        return NAN;
+    for (c->skip = 0; c->skip < n; c->skip++) {
+        double coef[3] = {0}, t = NAN, real = time_s[c->skip];
+        if (fit_curve(c, time_s, coef))
+            t = stk_law_time_of(c->kind, c->d->weak, coef, c->d->point[c->skip].n);
+        sum += isnan(t) ? 2 : 2 * fabs(t - real) / (fabs(t) + fabs(real));
+    }
+    c->skip = n;
+    return sum / (double)n;
+}
+
+/* ---- intervals ---------------------------------------------------------------------------- */
+
+/* Relative noise of one run: from the repeats and from what the law leaves over. The latter alone
+ * where it is clearly more: then the law is not quite right, and repeats cannot know. */
+static double noise_of(const struct stk_law_data *d, unsigned ncoef, double rss)
+{
+    double dof = (double)d->npoints - (double)ncoef, left = dof > 0 ? rss / dof : 0;
+    double pure_dof = d->noise.dof > 0 ? d->noise.dof : 0;
+    double pure = pure_dof > 0 ? pow(d->noise.relative_sd, 2) : 0;
+    double var = left;
+    if (pure_dof > 0 && (dof <= 0 || left < 4 * pure)) {
+        var = (pure_dof * pure + fmax(dof, 0) * left) / (pure_dof + fmax(dof, 0));
+        dof = pure_dof + fmax(dof, 0);
+    }
+    /* Few degrees of freedom: the noise itself is uncertain. */
+    return dof >= 1 ? sqrt(var) * stk_t95(dof) / 1.96 : NAN;
+}
+
+static struct stk_interval spread(double *v, size_t n)
+{
+    (void)stk_median(v, n); /* sorts */
+    return (struct stk_interval){stk_quantile_sorted(v, n, 0.025),
+                                 stk_quantile_sorted(v, n, 0.975)};
+}
+
+/* Refits copies of the fitted curve with noise on them. */
+static void bootstrap(struct curve *c, double noise, struct stk_law_fit *f)
+{
+    double time_s[STK_LAW_POINTS_MAX];
+    uint64_t state = c->d->seed;
+    for (unsigned k = 0; k < STK_LAW_REPLICATES; k++) {
+        for (size_t i = 0; i < c->d->npoints; i++) {
+            const struct stk_law_point *p = &c->d->point[i];
+            double z = noise / sqrt(stk_runs_worth(p->runs)) * stk_random_normal(&state);
+            time_s[i] = stk_law_time(f, p->n) * exp(z);
+        }
+        if (fit_curve(c, time_s, f->boot[f->nboot]))
+            f->nboot++;
+    }
+}
+
+static void fill_intervals(struct stk_law_fit *f)
+{
+    double v[4][STK_LAW_REPLICATES], m[4];
+    if (f->nboot < STK_LAW_REPLICATES / 2)
+        return;
+    for (size_t k = 0; k < f->nboot; k++) {
+        meaning(f->kind, f->weak, f->boot[k], m);
+        for (unsigned j = 0; j < 4; j++)
+            v[j][k] = m[j];
+    }
+    f->t1_ci = spread(v[0], f->nboot);
+    f->serial_ci = spread(v[1], f->nboot);
+    if (f->kind == STK_LAW_USL) {
+        f->coherence_ci = spread(v[2], f->nboot);
+        f->peak_ci = spread(v[3], f->nboot);
+    }
+}
+
+void stk_law_fit(const struct stk_law_data *d, enum stk_law_kind kind, struct stk_law_fit *f)
+{
+    static const struct stk_interval none = {NAN, NAN};
+    unsigned p = columns_of(kind);
+    double time_s[STK_LAW_POINTS_MAX], m[4];
+    *f = (struct stk_law_fit){.kind = kind, .weak = d->weak, .ncoef = p};
+    f->t1_ci = f->serial_ci = f->coherence_ci = f->peak_ci = none;
+    f->aicc = f->loo_smape = f->rms = NAN;
+    /* Three parameters from three points test nothing: the USL wants a fourth. */
+    if (d->npoints < (p == 3 ? 4 : 2) || d->npoints > STK_LAW_POINTS_MAX)
+        return;
+    struct curve *c = malloc(sizeof *c);
+    if (!c)
+        return;
+    *c = (struct curve){.d = d, .kind = kind, .skip = d->npoints};
+    for (size_t i = 0; i < d->npoints; i++)
+        time_s[i] = d->point[i].time_s;
+    f->ok = fit_curve(c, time_s, f->coef);
+    if (f->ok) {
+        meaning(kind, d->weak, f->coef, m);
+        f->t1_s = m[0];
+        f->serial = m[1];
+        f->coherence = m[2];
+        f->peak_n = m[3];
+        double rss = residual_squares(d, f, &f->rms), noise = noise_of(d, p, rss);
+        f->aicc = aicc_of(d, p, rss);
+        f->loo_smape = leave_one_out(c, time_s);
+        if (isfinite(noise))
+            bootstrap(c, noise, f);
+        fill_intervals(f);
+    }
+    free(c);
+}

@@ -1,0 +1,176 @@
+/*
+ * profile.h - what a program did, as the lab sees it: processes, files, who touched what, when. Made
+ * from the logs a run left behind (profile_read.c), or from a Darshan log (darshan.c); analysis,
+ * advice and reports know nothing else.
+ *
+ * A profile is a folder:
+ *   HOST.PID.N.stklog    what each process did (preload/log.h)
+ *   run.HOST.PID.json    what each `stoker profile` ran, and how it ended (one a task under srun)
+ *   samples.HOST.PID.csv CPU, memory, GPU of its processes, once a second
+ */
+#ifndef STK_LAB_PROFILE_H
+#define STK_LAB_PROFILE_H
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "preload/counters.h"
+#include "preload/cover.h"
+#include "preload/log.h"
+
+struct stk_prof_proc {
+    uint32_t pid, ppid;
+    int32_t parent;       /* index of the process that started or was it; -1: not known */
+    uint32_t born;        /* enum stk_log_born */
+    uint32_t rank, world; /* world 0: nobody said */
+    uint32_t unit;        /* what counts as a rank, from 0: all processes of a rank; where nobody
+                             said, a program that was started, with its forked workers */
+    uint32_t host;        /* index */
+    uint32_t worker;      /* which of its parent's workers (forked or spawned, and read data), from 1;
+                             0: none */
+    const char *exe, *command, *cwd;
+    const char *log;       /* name of its file in the profile's folder; "" none */
+    double start_s, end_s; /* seconds since the job's start */
+    const char *ended;     /* "exit", "exec", "abort", "killed" (or still running: notes say) */
+    uint64_t read_bytes, write_bytes;               /* of recorded files */
+    uint64_t seen_read_bytes, seen_write_bytes;     /* counted by us: files, left-out, streams */
+    uint64_t kernel_read_bytes, kernel_write_bytes; /* rchar, wchar of /proc/PID/io since start; 0:
+                                                       not known */
+    uint64_t storage_read_bytes, storage_write_bytes; /* read_bytes, write_bytes: from the device */
+    uint64_t left_out_files, left_out_calls, left_out_read_bytes, left_out_ns;
+    uint64_t dropped_calls, dropped_trace;
+    uint64_t uring_rings, kernel_aio_calls; /* what they move is not seen … */
+    uint64_t told_read_bytes;               /* … unless the library told */
+    uint64_t grouped_files, minor_faults, major_faults;
+    uint32_t threads;           /* slots that did I/O */
+    double cpu_s;
+    double io_sum_s;            /* in I/O calls, threads added up */
+    double io_union_s;          /* at least one thread in an I/O call: exact with one thread, else
+                                   from the time line (docs) */
+};
+
+struct stk_prof_file {
+    const char *path;    /* of a group: "dir/" "*.jpg" */
+    bool group;          /* many files folded together */
+    const char *fs;      /* "lustre", "ext4"; "" not known */
+    uint32_t stripe_bytes, stripe_count; /* Lustre; 0: not known */
+    uint64_t files;      /* 1; group: estimated number */
+    uint64_t size_bytes; /* largest seen; 0: not known. Group: mean size times files, estimate */
+    uint64_t distinct_bytes; /* read at least once by anybody */
+    bool distinct_exact;
+    uint32_t readers;    /* processes that read data of it */
+    uint32_t ranks;      /* units (ranks) that read data of it */
+    uint64_t rank_distinct_bytes; /* distinct bytes of each rank, added up: / distinct_bytes is how
+                                     many ranks read the average byte */
+};
+
+/* One process's use of one file through one API: threads merged. */
+struct stk_prof_rec {
+    uint32_t proc, file;
+    uint8_t api; /* enum stk_api */
+    struct stk_counts n;
+    struct stk_cover read;
+    uint64_t distinct_bytes; /* of this record */
+};
+
+#define STK_PROF_BINS 512 /* of the time line */
+struct stk_prof_bin {     /* of all threads and processes (POSIX, STDIO, ASYNC) */
+    uint64_t read_bytes, write_bytes, reads, meta_calls;
+    uint64_t read_ns, write_ns, meta_ns;
+};
+
+struct stk_prof_gap { /* time between reads of a thread, all threads; by log2 of ns */
+    uint64_t count, ns;
+};
+
+struct stk_prof_sample { /* once a second, of each launcher */
+    double at_s;
+    uint32_t launcher;              /* index of run file */
+    double cpu_cores, iowait_cores; /* its processes'; the node's (-1: not known) */
+    uint32_t threads, processes;
+    uint64_t resident_bytes, cache_bytes; /* its processes'; file cache of the job's cgroup or node */
+    double gpu_util, gpu_memory_bytes;    /* util 0..1, mean over its GPUs; -1: none or not known */
+};
+
+struct stk_prof_mark { /* stoker.step(), stoker.phase() */
+    uint32_t proc, kind;   /* enum stk_log_mark_kind */
+    double at_s, length_s; /* a step lasts until the next one, or the process's end */
+    const char *name;      /* "" none */
+    uint64_t number;
+    uint32_t depth;
+};
+
+struct stk_prof_event { /* --trace; read on request */
+    uint32_t proc, slot;
+    uint32_t file; /* UINT32_MAX: none of the profile's */
+    uint8_t op, api;
+    double start_s, length_s;
+    uint64_t offset, bytes;
+};
+
+struct stk_prof_host {
+    const char *name;
+    uint32_t cores;        /* the job may use; 0: not known */
+    uint64_t memory_bytes; /* the job's limit on it, else its memory; 0: not known */
+    uint32_t gpus;
+    const char *gpu_kind;  /* "" none */
+    const char *local_dir; /* a node-local directory with room ("" none), for staging */
+    uint64_t local_free_bytes;
+};
+
+struct stk_profile {
+    const char *source;        /* "stoker", "darshan" */
+    const char *path;          /* as given */
+    const char *command, *job; /* job: the scheduler's number or "" */
+    double start_real_s;       /* Unix time */
+    double run_s;
+    int exit_status; /* the worst of its launchers; -1: not known (killed) */
+    bool traced, stopped_early;
+    bool has_size_zero; /* darshan: reads of 0 bytes are among the smallest ones */
+    uint32_t nranks;    /* told by the launcher; 1 otherwise */
+    uint32_t nunits;    /* of stk_prof_proc.unit */
+    struct stk_prof_host *host;
+    size_t nhosts;
+    struct stk_prof_proc *proc;
+    size_t nprocs;
+    struct stk_prof_file *file;
+    size_t nfiles;
+    struct stk_prof_rec *rec; /* sorted by file, then process, then API */
+    size_t nrecs;
+    struct stk_prof_bin bin[STK_PROF_BINS];
+    double bin_s; /* width */
+    struct stk_prof_gap gap[STK_GAP_BINS];
+    struct stk_prof_sample *sample;
+    size_t nsamples;
+    struct stk_prof_mark *mark; /* sorted by process, then time */
+    size_t nmarks;
+    const char **note; /* what cannot be seen or was left out, in sentences */
+    size_t nnotes;
+    struct stk_arena arena; /* owns everything above … */
+    void *owned;            /* … but this, from malloc (the records, which are large) */
+};
+
+/* DIR as `stoker profile` writes it (also one that still grows), one of its logs, a Darshan log,
+ * what darshan-parser printed of one, or a folder of Darshan logs (one a process). Caller releases.
+ * Trusts nothing in the files: a damaged log is left out and noted. */
+int stk_profile_read(const char *path, struct stk_profile *p, struct stk_err *err);
+void stk_profile_release(struct stk_profile *p);
+/* Calls fn with every traced operation, by process and in the order they ended; non-zero stops. */
+int stk_profile_events(const struct stk_profile *p,
+                       int (*fn)(void *user, const struct stk_prof_event *e), void *user,
+                       struct stk_err *err);
+
+/* counts.c: adds, as the table in counters.h says; common values are merged, the largest kept. A
+ * zeroed struct is not empty (minima): init. */
+void stk_counts_init(struct stk_counts *n);
+void stk_counts_add(struct stk_counts *to, const struct stk_counts *from);
+const char *stk_counter_name(enum stk_counter c);
+const char *stk_api_name(enum stk_api api);
+
+/* cover.c */
+void stk_cover_add(struct stk_cover *to, const struct stk_cover *from);
+double stk_cover_requests(const struct stk_cover *c); /* distinct requests, estimate */
+/* Bytes read at least once, given what was read; *exact says which it is. */
+uint64_t stk_cover_bytes(const struct stk_cover *c, uint64_t reads, uint64_t read_bytes,
+                         uint64_t file_size, bool *exact);
+
+#endif

@@ -1,0 +1,278 @@
+/*
+ * profile_build.c - the growing tables of a profile: files by name, processes, records, notes. What
+ * goes in comes from files that may hold anything; numbers of things are bounded by the size of
+ * those files, and records by a budget (profile_fold.c).
+ */
+#include "lab/profile_priv.h"
+
+#include "base/hash.h"
+#include "base/mem.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define RECS_LEAST 65536u
+#define RECS_MOST  (4u << 20)
+
+int stk_pb_room(void *array, size_t *cap, size_t n, size_t size, struct stk_err *err)
+{
+    if (n < *cap)
+        return 0;
+    size_t more = *cap ? *cap * 2 : 64, bytes;
+    void **p = array;
+    void *grown = __builtin_mul_overflow(more, size, &bytes) ? NULL : realloc(*p, bytes);
+    if (!grown)
+        return stk_err_nomem(err, more);
+    *p = grown;
+    *cap = more;
+    return 0;
+}
+
+int stk_pb_init(struct stk_pb *pb, struct stk_profile *p, struct stk_err *err)
+{
+    *p = (struct stk_profile){.source = "stoker", .command = "", .job = "", .exit_status = -1};
+    *pb = (struct stk_pb){.p = p, .nslots = 1024};
+    /* A quarter of what is free, since analysis and report want some too. */
+    uint64_t fit = stk_memory_free() / 4 / sizeof(struct stk_prof_rec);
+    pb->max_recs = fit < RECS_LEAST ? RECS_LEAST : fit > RECS_MOST ? RECS_MOST : (size_t)fit;
+    pb->slot = malloc(pb->nslots * sizeof *pb->slot);
+    if (!pb->slot)
+        return stk_err_nomem(err, pb->nslots * sizeof *pb->slot);
+    memset(pb->slot, 0xff, pb->nslots * sizeof *pb->slot);
+    return 0;
+}
+
+void stk_pb_release(struct stk_pb *pb)
+{
+    free(pb->file);
+    free(pb->proc);
+    free(pb->rec);
+    free(pb->run);
+    free(pb->slot);
+    free(pb->span);
+    free(pb->span_next);
+    stk_arena_release(&pb->temp);
+    *pb = (struct stk_pb){0};
+}
+
+const char *stk_pb_text(struct stk_pb *pb, const char *text, size_t n)
+{
+    return n ? stk_arena_dup(&pb->p->arena, text, n) : "";
+}
+
+/* ---- files ---- */
+
+static void append_part(struct stk_buf *out, size_t root, const char *part, size_t n)
+{
+    if (!n || (n == 1 && part[0] == '.'))
+        return;
+    if (n == 2 && part[0] == '.' && part[1] == '.') {
+        /* By the text: where a symbolic link stands before "..", it may be another directory. */
+        while (out->len > root && out->data[out->len - 1] != '/')
+            out->len--;
+        out->len -= out->len > root;
+        return;
+    }
+    stk_buf_putc(out, '/');
+    stk_buf_put(out, part, n);
+}
+
+static void append_parts(struct stk_buf *out, const char *path, size_t n)
+{
+    const char *end = path + n;
+    while (path < end) {
+        const char *slash = memchr(path, '/', (size_t)(end - path));
+        const char *stop = slash ? slash : end;
+        append_part(out, 0, path, (size_t)(stop - path));
+        path = stop + 1;
+    }
+}
+
+int stk_pb_path(struct stk_buf *out, const char *cwd, const char *name, size_t length)
+{
+    stk_buf_reset(out);
+    bool absolute = name[0] == '/';
+    if (!absolute && cwd[0] != '/') { /* nobody knows where: as it is */
+        stk_buf_put(out, name, length);
+        return stk_buf_check(out, NULL);
+    }
+    if (!absolute)
+        append_parts(out, cwd, strlen(cwd));
+    append_parts(out, name, length);
+    if (!out->len)
+        stk_buf_putc(out, '/');
+    else if (length && name[length - 1] == '/')
+        stk_buf_putc(out, '/');
+    return stk_buf_check(out, NULL);
+}
+
+static uint64_t hash_of(const char *path, size_t n, bool group)
+{
+    return stk_hash64(path, n) + group;
+}
+
+static void enter(struct stk_pb *pb, uint32_t file)
+{
+    size_t mask = pb->nslots - 1, at = pb->file[file].hash & mask;
+    while (pb->slot[at] != STK_PB_NONE)
+        at = (at + 1) & mask;
+    pb->slot[at] = file;
+}
+
+static int more_slots(struct stk_pb *pb, struct stk_err *err)
+{
+    size_t n = pb->nslots * 2;
+    uint32_t *slot = n < SIZE_MAX / sizeof *slot ? malloc(n * sizeof *slot) : NULL;
+    if (!slot)
+        return stk_err_nomem(err, n);
+    free(pb->slot);
+    memset(slot, 0xff, n * sizeof *slot);
+    pb->slot = slot;
+    pb->nslots = n;
+    for (uint32_t i = 0; i < pb->p->nfiles; i++)
+        enter(pb, i);
+    return 0;
+}
+
+static int new_file(struct stk_pb *pb, const char *path, size_t n, bool group, uint64_t hash,
+                    struct stk_err *err)
+{
+    struct stk_profile *p = pb->p;
+    if (p->nfiles >= STK_PB_NONE || n > UINT32_MAX)
+        return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1, "more files than 32 bits can number");
+    int rc = stk_pb_room(&p->file, &pb->file_cap, p->nfiles, sizeof *p->file, err);
+    rc = rc ? rc : stk_pb_room(&pb->file, &pb->file_cap2, p->nfiles, sizeof *pb->file, err);
+    if (!rc && (p->nfiles + 1) * 2 > pb->nslots)
+        rc = more_slots(pb, err);
+    const char *copy = rc ? NULL : stk_pb_text(pb, path, n);
+    if (!rc && !copy)
+        rc = stk_err_nomem(err, n);
+    if (rc)
+        return rc;
+    struct stk_pb_file *f = &pb->file[p->nfiles];
+    p->file[p->nfiles] = (struct stk_prof_file){.path = copy, .group = group, .fs = "", .files = 1};
+    *f = (struct stk_pb_file){.hash = hash, .path_len = (uint32_t)n, .last_proc = STK_PB_NONE};
+    enter(pb, (uint32_t)p->nfiles++);
+    return 0;
+}
+
+static int find_file(struct stk_pb *pb, const char *path, size_t n, bool group, uint32_t *out,
+                     struct stk_err *err)
+{
+    uint64_t hash = hash_of(path, n, group);
+    size_t mask = pb->nslots - 1;
+    for (size_t at = hash & mask; pb->slot[at] != STK_PB_NONE; at = (at + 1) & mask) {
+        uint32_t i = pb->slot[at];
+        const struct stk_pb_file *f = &pb->file[i];
+        if (f->hash == hash && f->path_len == n && pb->p->file[i].group == group &&
+            memcmp(pb->p->file[i].path, path, n) == 0) {
+            *out = i;
+            return 0;
+        }
+    }
+    *out = (uint32_t)pb->p->nfiles;
+    return new_file(pb, path, n, group, hash, err);
+}
+
+int stk_pb_file(struct stk_pb *pb, const char *cwd, const char *name, size_t length, bool group,
+                uint32_t *out, struct stk_err *err)
+{
+    struct stk_buf path = STK_BUF_INIT;
+    const char *nul = memchr(name, '\0', length);
+    int rc = stk_pb_path(&path, cwd, name, nul ? (size_t)(nul - name) : length);
+    rc = rc ? stk_err_nomem(err, length)
+            : find_file(pb, stk_buf_cstr(&path), path.len, group, out, err);
+    stk_buf_release(&path);
+    return rc;
+}
+
+/* ---- processes, hosts, marks, notes ---- */
+
+int stk_pb_proc(struct stk_pb *pb, uint32_t *out, struct stk_err *err)
+{
+    struct stk_profile *p = pb->p;
+    if (p->nprocs >= INT32_MAX)
+        return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1, "more than 2^31 processes");
+    int rc = stk_pb_room(&p->proc, &pb->proc_cap, p->nprocs, sizeof *p->proc, err);
+    rc = rc ? rc : stk_pb_room(&pb->proc, &pb->proc_cap2, p->nprocs, sizeof *pb->proc, err);
+    if (rc)
+        return rc;
+    p->proc[p->nprocs] = (struct stk_prof_proc){
+        .parent = -1, .exe = "", .command = "", .cwd = "", .log = "", .ended = "killed"};
+    pb->proc[p->nprocs] = (struct stk_pb_proc){.parent_log = "", .job = ""};
+    *out = (uint32_t)p->nprocs++;
+    return 0;
+}
+
+int stk_pb_host(struct stk_pb *pb, const char *name, uint32_t *out, struct stk_err *err)
+{
+    struct stk_profile *p = pb->p;
+    /* From the newest: logs come sorted by host, so it is found at once. */
+    for (size_t i = p->nhosts; i-- > 0;)
+        if (strcmp(p->host[i].name, name) == 0) {
+            *out = (uint32_t)i;
+            return 0;
+        }
+    int rc = stk_pb_room(&p->host, &pb->host_cap, p->nhosts, sizeof *p->host, err);
+    const char *copy = rc ? NULL : stk_pb_text(pb, name, strlen(name));
+    if (!rc && !copy)
+        rc = stk_err_nomem(err, strlen(name));
+    if (rc)
+        return rc;
+    p->host[p->nhosts] = (struct stk_prof_host){.name = copy, .gpu_kind = "", .local_dir = ""};
+    *out = (uint32_t)p->nhosts++;
+    return 0;
+}
+
+int stk_pb_mark(struct stk_pb *pb, const struct stk_prof_mark *m, struct stk_err *err)
+{
+    struct stk_profile *p = pb->p;
+    int rc = stk_pb_room(&p->mark, &pb->mark_cap, p->nmarks, sizeof *p->mark, err);
+    if (!rc)
+        p->mark[p->nmarks++] = *m;
+    return rc;
+}
+
+int stk_pb_note(struct stk_pb *pb, struct stk_err *err, const char *fmt, ...)
+{
+    struct stk_profile *p = pb->p;
+    char text[1024];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    int rc = stk_pb_room(&p->note, &pb->note_cap, p->nnotes, sizeof *p->note, err);
+    const char *copy = rc ? NULL : stk_pb_text(pb, text, strlen(text));
+    if (!rc && !copy)
+        rc = stk_err_nomem(err, sizeof text);
+    if (!rc)
+        p->note[p->nnotes++] = copy;
+    return rc;
+}
+
+void stk_pb_tally(struct stk_pb *pb, struct stk_pb_tally *t, const char *first)
+{
+    if (!t->count++)
+        t->first = stk_pb_text(pb, first, strlen(first));
+    if (!t->first)
+        t->first = "";
+}
+
+void stk_pb_word(struct stk_buf *out, const char *word, size_t n)
+{
+    bool plain = n > 0;
+    for (size_t i = 0; i < n && plain; i++)
+        plain = word[i] && !strchr(" \t\n'\"\\$`&|;<>()*?[]#~{}!", word[i]);
+    if (out->len)
+        stk_buf_putc(out, ' ');
+    if (!plain)
+        stk_buf_putc(out, '\'');
+    for (size_t i = 0; i < n; i++)
+        if (word[i] == '\'')
+            stk_buf_puts(out, "'\\''");
+        else
+            stk_buf_putc(out, word[i]);
+    if (!plain)
+        stk_buf_putc(out, '\'');
+}

@@ -1,0 +1,229 @@
+/*
+ * profile_read.c - a profile from what a run left behind: a folder of logs and run files, one log,
+ * or Darshan logs. The folder may still grow.
+ */
+#include "lab/profile_priv.h"
+
+#include "base/file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#define MAX_FILES 4000000u /* in the folder */
+
+enum kind { OTHER, LOG, RUN, DARSHAN };
+
+struct entry {
+    enum kind kind;
+    char *name;
+};
+
+struct listing {
+    struct entry *entry;
+    size_t n, cap;
+};
+
+static bool ends_with(const char *name, const char *end)
+{
+    size_t n = strlen(name), m = strlen(end);
+    return n > m && strcmp(name + n - m, end) == 0;
+}
+
+static enum kind kind_of(const char *name)
+{
+    if (ends_with(name, STK_LOG_SUFFIX))
+        return LOG;
+    if (strncmp(name, "run.", 4) == 0 && ends_with(name, ".json"))
+        return RUN;
+    return ends_with(name, ".darshan") ? DARSHAN : OTHER;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const struct entry *x = a, *y = b;
+    if (x->kind != y->kind)
+        return x->kind < y->kind ? -1 : 1;
+    return strcmp(x->name, y->name);
+}
+
+static void listing_release(struct listing *l)
+{
+    for (size_t i = 0; i < l->n; i++)
+        free(l->entry[i].name);
+    free(l->entry);
+    *l = (struct listing){0};
+}
+
+static int list_folder(const char *path, struct listing *l, struct stk_err *err)
+{
+    DIR *dir = opendir(path);
+    if (!dir)
+        return stk_err_sys(err, path, "open");
+    int rc = 0;
+    for (struct dirent *d; !rc && (d = readdir(dir));) {
+        enum kind kind = kind_of(d->d_name);
+        if (kind == OTHER)
+            continue;
+        rc = stk_pb_room(&l->entry, &l->cap, l->n, sizeof *l->entry, err);
+        if (!rc && l->n >= MAX_FILES)
+            rc = stk_err_set(err, STK_E_UNSUPPORTED, path, -1, "more than %u files", MAX_FILES);
+        char *name = rc ? NULL : strdup(d->d_name);
+        if (!rc && !name)
+            rc = stk_err_nomem(err, strlen(d->d_name));
+        if (!rc)
+            l->entry[l->n++] = (struct entry){kind, name};
+    }
+    closedir(dir);
+    if (l->n)
+        qsort(l->entry, l->n, sizeof *l->entry, by_name);
+    return rc;
+}
+
+static int read_entry(struct stk_pb *pb, const char *dir, const struct entry *e,
+                      struct stk_err *err)
+{
+    char *path = stk_path_join(dir, e->name);
+    if (!path)
+        return stk_err_nomem(err, strlen(dir));
+    int rc = e->kind == LOG   ? stk_pb_log(pb, path, e->name, err)
+             : e->kind == RUN ? stk_pb_run(pb, dir, e->name, err)
+                              : stk_pb_darshan(pb, path, err);
+    free(path);
+    if (!rc && pb->p->nrecs > pb->max_recs)
+        rc = stk_pb_fold(pb, err);
+    return rc;
+}
+
+static int read_folder(struct stk_pb *pb, const char *path, struct stk_err *err)
+{
+    struct listing l = {0};
+    int rc = list_folder(path, &l, err);
+    size_t ours = 0;
+    for (size_t i = 0; i < l.n; i++)
+        ours += l.entry[i].kind != DARSHAN;
+    if (!rc && !l.n)
+        rc = stk_err_set(err, STK_E_USAGE, path, -1,
+                         "holds no profile: no %s, run.*.json or *.darshan in it",
+                         "*" STK_LOG_SUFFIX);
+    if (!rc && !ours)
+        pb->p->source = "darshan";
+    for (size_t i = 0; i < l.n && !rc; i++)
+        if (!ours || l.entry[i].kind != DARSHAN)
+            rc = read_entry(pb, path, &l.entry[i], err);
+    listing_release(&l);
+    return rc;
+}
+
+static int read_input(struct stk_pb *pb, const char *path, struct stk_err *err)
+{
+    struct stat sb;
+    if (stat(path, &sb) < 0)
+        return stk_err_sys(err, path, "open");
+    if (S_ISDIR(sb.st_mode))
+        return read_folder(pb, path, err);
+    if (stk_is_darshan(path)) {
+        pb->p->source = "darshan";
+        return stk_pb_darshan(pb, path, err);
+    }
+    if (!S_ISREG(sb.st_mode) || !ends_with(path, STK_LOG_SUFFIX))
+        return stk_err_set(err, STK_E_USAGE, path, -1,
+                           "neither a folder of `stoker profile` nor a Darshan log");
+    const char *slash = strrchr(path, '/');
+    return stk_pb_log(pb, path, slash ? slash + 1 : path, err);
+}
+
+/* Tables that grew by malloc become the arena's. */
+static int move(struct stk_pb *pb, void *array, size_t n, size_t size, struct stk_err *err)
+{
+    void **p = array;
+    void *copy = stk_arena_dup(&pb->p->arena, *p, n * size);
+    if (!copy)
+        return stk_err_nomem(err, n * size);
+    free(*p);
+    *p = copy;
+    return 0;
+}
+
+/* What a command line or a job number is not known of by a run file, the first process may know. */
+static void fill_gaps(struct stk_pb *pb)
+{
+    struct stk_profile *p = pb->p;
+    size_t first = 0;
+    for (size_t i = 1; i < p->nprocs; i++)
+        if (p->proc[i].start_s < p->proc[first].start_s)
+            first = i;
+    if (!*p->command && p->nprocs)
+        p->command = p->proc[first].command;
+    for (size_t i = 0; i < p->nprocs && !*p->job; i++)
+        p->job = pb->proc[i].job;
+    for (size_t i = 0; i < p->nhosts; i++)
+        p->host[i].name = *p->host[i].name ? p->host[i].name : "unknown";
+}
+
+int stk_pb_finish(struct stk_pb *pb, struct stk_err *err)
+{
+    int rc = stk_pb_clocks(pb, err);
+    rc = rc ? rc : stk_pb_who(pb, err);
+    rc = rc ? rc : stk_pb_sort(pb, err);
+    rc = rc ? rc : stk_pb_sums(pb, err);
+    rc = rc ? rc : stk_pb_kernel(pb, err);
+    if (rc)
+        return rc;
+    stk_pb_bins(pb);
+    fill_gaps(pb);
+    return stk_pb_notes(pb, err);
+}
+
+static int hand_over(struct stk_pb *pb, struct stk_err *err)
+{
+    struct stk_profile *p = pb->p;
+    const struct {
+        void *array;
+        size_t n, size;
+    } all[] = {
+        {&p->host, p->nhosts, sizeof *p->host},       {&p->proc, p->nprocs, sizeof *p->proc},
+        {&p->file, p->nfiles, sizeof *p->file},       {&p->mark, p->nmarks, sizeof *p->mark},
+        {&p->sample, p->nsamples, sizeof *p->sample}, {&p->note, p->nnotes, sizeof *p->note},
+    };
+    int rc = 0;
+    size_t done = 0;
+    for (; done < sizeof all / sizeof *all && !rc; done++)
+        rc = move(pb, all[done].array, all[done].n, all[done].size, err);
+    /* What was not moved is still from malloc. */
+    for (size_t i = rc ? done - 1 : done; i < sizeof all / sizeof *all; i++)
+        free(*(void **)all[i].array);
+    p->owned = p->rec;
+    return rc;
+}
+
+int stk_profile_read(const char *path, struct stk_profile *p, struct stk_err *err)
+{
+    return stk_profile_read_within(path, 0, p, err);
+}
+
+int stk_profile_read_within(const char *path, size_t max_recs, struct stk_profile *p,
+                            struct stk_err *err)
+{
+    struct stk_pb pb;
+    int rc = stk_pb_init(&pb, p, err);
+    pb.max_recs = max_recs ? max_recs : pb.max_recs;
+    if (!rc && !(p->path = stk_pb_text(&pb, path, strlen(path))))
+        rc = stk_err_nomem(err, strlen(path));
+    rc = rc ? rc : read_input(&pb, path, err);
+    rc = rc ? rc : stk_pb_finish(&pb, err);
+    int moved = hand_over(&pb, rc ? NULL : err);
+    stk_pb_release(&pb);
+    rc = rc ? rc : moved;
+    if (rc)
+        stk_profile_release(p);
+    return rc;
+}
+
+void stk_profile_release(struct stk_profile *p)
+{
+    free(p->owned);
+    stk_arena_release(&p->arena);
+    *p = (struct stk_profile){0};
+}

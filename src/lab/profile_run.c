@@ -1,0 +1,372 @@
+/*
+ * profile_run.c - what the launchers wrote down: run.HOST.PID.json and samples.HOST.PID.csv
+ * (fields: lab/launch.h). A field that is missing or of another type is not known; a file that
+ * cannot be read is noted.
+ */
+#include "lab/profile_priv.h"
+
+#include "base/file.h"
+#include "base/num.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define MAX_RUN_BYTES    (16u << 20)
+#define MAX_SAMPLE_BYTES (1u << 30) /* a second a line: years */
+
+static bool is_text(const struct stk_jval *v)
+{
+    return v && v->type == STK_JSTR;
+}
+
+static const char *text_of(struct stk_pb *pb, const struct stk_jval *obj, const char *name)
+{
+    const struct stk_jval *v = stk_json_get(obj, name);
+    const char *copy = is_text(v) ? stk_pb_text(pb, v->str, v->len) : "";
+    return copy ? copy : "";
+}
+
+static uint64_t whole_of(const struct stk_jval *obj, const char *name)
+{
+    const struct stk_jval *v = stk_json_get(obj, name);
+    return v && v->type == STK_JINT && v->i > 0 ? (uint64_t)v->i : 0;
+}
+
+static uint32_t small_of(const struct stk_jval *obj, const char *name)
+{
+    uint64_t v = whole_of(obj, name);
+    return v < UINT32_MAX ? (uint32_t)v : 0;
+}
+
+static bool yes(const struct stk_jval *obj, const char *name)
+{
+    const struct stk_jval *v = stk_json_get(obj, name);
+    return v && v->type == STK_JBOOL && v->b;
+}
+
+/* Words as a shell would read them. */
+static const char *command_of(struct stk_pb *pb, const struct stk_jval *run)
+{
+    const struct stk_jval *list = stk_json_get(run, "command");
+    struct stk_buf b = STK_BUF_INIT;
+    for (size_t i = 0; list && list->type == STK_JARR && i < list->len; i++) {
+        const struct stk_jval *w = &list->item[i];
+        if (w->type == STK_JSTR)
+            stk_pb_word(&b, w->str, w->len);
+    }
+    const char *text = b.fail ? NULL : stk_pb_text(pb, (const char *)b.data, b.len);
+    stk_buf_release(&b);
+    return text ? text : "";
+}
+
+/* The worst of all launchers: any that failed, else 0; -1 while one has not said. */
+static void add_status(struct stk_pb *pb, const struct stk_jval *run)
+{
+    const struct stk_jval *v = stk_json_get(run, "exit_status");
+    bool told = v && v->type == STK_JINT && v->i >= 0 && v->i <= 255;
+    int status = told ? (int)v->i : -1;
+    struct stk_profile *p = pb->p;
+    if (!pb->told_status)
+        p->exit_status = status;
+    else if (status > p->exit_status && p->exit_status >= 0)
+        p->exit_status = status;
+    else if (status < 0 && p->exit_status == 0)
+        p->exit_status = -1;
+    pb->told_status = true;
+}
+
+static void add_host(struct stk_pb *pb, const struct stk_jval *run, uint32_t host)
+{
+    struct stk_prof_host *h = &pb->p->host[host];
+    uint32_t cores = small_of(run, "cores"), gpus = small_of(run, "gpus");
+    uint64_t memory = whole_of(run, "memory_bytes"), room = whole_of(run, "local_free_bytes");
+    /* Tasks of one node each have their own part of it, or all the same: the largest is sure. */
+    h->cores = cores > h->cores ? cores : h->cores;
+    h->memory_bytes = memory > h->memory_bytes ? memory : h->memory_bytes;
+    h->gpus = gpus > h->gpus ? gpus : h->gpus;
+    if (!*h->gpu_kind)
+        h->gpu_kind = text_of(pb, run, "gpu_kind");
+    if (!*h->local_dir) {
+        h->local_dir = text_of(pb, run, "local_dir");
+        h->local_free_bytes = *h->local_dir ? room : 0;
+    }
+}
+
+static int add_own_notes(struct stk_pb *pb, const struct stk_jval *run, struct stk_err *err)
+{
+    const struct stk_jval *notes = stk_json_get(run, "notes");
+    int rc = 0;
+    for (size_t i = 0; notes && notes->type == STK_JARR && i < notes->len && !rc; i++) {
+        bool known = notes->item[i].type != STK_JSTR;
+        for (size_t k = 0; k < pb->p->nnotes && !known; k++)
+            known = strcmp(pb->p->note[k], notes->item[i].str) == 0;
+        if (!known && pb->p->nnotes < 100)
+            rc = stk_pb_note(pb, err, "%s", notes->item[i].str);
+    }
+    return rc;
+}
+
+static void add_unseen(struct stk_pb *pb, const struct stk_jval *run)
+{
+    const struct stk_jval *list = stk_json_get(run, "unseen");
+    for (size_t i = 0; list && list->type == STK_JARR && i < list->len; i++) {
+        const struct stk_jval *v = &list->item[i];
+        if (v->type != STK_JOBJ)
+            continue;
+        const struct stk_jval *command = stk_json_get(v, "command");
+        stk_pb_tally(pb, &pb->unseen, is_text(command) ? command->str : "");
+        uint64_t chars = whole_of(v, "rchar");
+        pb->unseen_read_bytes += chars < INT64_MAX - pb->unseen_read_bytes ? chars : 0;
+    }
+    pb->unseen.count += small_of(run, "unseen_more");
+}
+
+/* What the launcher started left no log: the entry of it among the unseen. NULL: it left one. */
+static const struct stk_jval *unseen_program(const struct stk_jval *run)
+{
+    const struct stk_jval *list = stk_json_get(run, "unseen");
+    uint32_t child = small_of(run, "child");
+    for (size_t i = 0; child && list && list->type == STK_JARR && i < list->len; i++)
+        if (list->item[i].type == STK_JOBJ && small_of(&list->item[i], "pid") == child)
+            return &list->item[i];
+    return NULL;
+}
+
+/* The log of the same process before it executed what cannot be seen. */
+static const struct stk_pb_proc *before_exec(const struct stk_pb *pb, uint32_t host, uint32_t pid,
+                                             const char **log)
+{
+    for (size_t i = pb->p->nprocs; i-- > 0;)
+        if (pb->p->proc[i].host == host && pb->p->proc[i].pid == pid &&
+            pb->proc[i].end == STK_END_EXEC) {
+            *log = pb->p->proc[i].log;
+            return &pb->proc[i];
+        }
+    return NULL;
+}
+
+/* A program that cannot be seen is a process all the same, of which the kernel's counts are known:
+ * what we saw of it is nothing, and the coverage says so. (Others that left no log are in the
+ * counts of the process that waited for them.) */
+static int add_program(struct stk_pb *pb, const struct stk_jval *run, const struct stk_pb_run *r,
+                       struct stk_err *err)
+{
+    static const char *const counts[4] = {"rchar", "wchar", "read_bytes", "write_bytes"};
+    const struct stk_jval *seen = unseen_program(run);
+    uint32_t pid = small_of(run, "child"), proc;
+    const char *log = "";
+    if (!seen)
+        return 0;
+    int rc = stk_pb_proc(pb, &proc, err);
+    if (rc)
+        return rc;
+    struct stk_prof_proc *p = &pb->p->proc[proc];
+    struct stk_pb_proc *x = &pb->proc[proc];
+    const struct stk_pb_proc *before = before_exec(pb, r->host, pid, &log);
+    *p = (struct stk_prof_proc){.pid = pid,
+                                .ppid = r->pid,
+                                .parent = -1,
+                                .host = r->host,
+                                .born = before ? STK_BORN_EXEC : STK_BORN_START,
+                                .exe = text_of(pb, run, "program"),
+                                .command = command_of(pb, run),
+                                .cwd = text_of(pb, run, "cwd"),
+                                .log = "",
+                                .ended = small_of(run, "signal") ? "killed" : "exit"};
+    uint64_t passed = before ? before->end_ns : 0;
+    x->start_real_ns = before ? before->start_real_ns + passed : r->start_real_ns;
+    x->start_mono_ns = before ? before->start_mono_ns + passed : r->start_mono_ns;
+    x->end = STK_END_EXIT;
+    x->end_ns = r->seconds > 0 ? (uint64_t)(r->seconds * 1e9) : 1;
+    x->end_ns -= passed < x->end_ns ? passed : 0;
+    x->parent_log = log;
+    for (size_t i = 0; i < 4; i++) {
+        x->kernel[i] = whole_of(seen, counts[i]);
+        x->kernel_start[i] = before ? before->kernel[i] : 0;
+    }
+    return 0;
+}
+
+static void add_run(struct stk_pb *pb, const struct stk_jval *run, struct stk_pb_run *r)
+{
+    struct stk_profile *p = pb->p;
+    const struct stk_jval *seconds = stk_json_get(run, "seconds");
+    const struct stk_jval *state = stk_json_get(run, "state");
+    r->pid = small_of(run, "pid");
+    r->start_real_ns = whole_of(run, "start_real_ns");
+    r->start_mono_ns = whole_of(run, "start_mono_ns");
+    r->seconds = -1;
+    if (seconds && (seconds->type == STK_JFLOAT || seconds->type == STK_JINT) && seconds->f >= 0 &&
+        seconds->f < 1e10)
+        r->seconds = seconds->f;
+    if (is_text(state) && strcmp(state->str, "running") == 0)
+        pb->running = true;
+    p->stopped_early |= yes(run, "stopped_early");
+    p->traced |= yes(stk_json_get(run, "settings"), "trace");
+    if (!*p->command)
+        p->command = command_of(pb, run);
+    if (!*p->job)
+        p->job = text_of(pb, run, "job");
+    uint32_t world = small_of(run, "world");
+    p->nranks = world > p->nranks && world <= STK_PB_MAX_WORLD ? world : p->nranks;
+    const struct stk_jval *spool = stk_json_get(run, "spool");
+    if (is_text(spool) && spool->len)
+        stk_pb_tally(pb, &pb->spooled, spool->str);
+    add_unseen(pb, run);
+    add_status(pb, run);
+}
+
+/* ---- samples ---- */
+
+enum column { AT, PROCESSES, THREADS, CPU, IOWAIT, RESIDENT, CACHE, GPU, GPU_MEMORY, NCOLUMNS };
+static const char *const column_names[NCOLUMNS] = {
+    "at_s",           "processes",   "threads",  "cpu_cores",       "iowait_cores",
+    "resident_bytes", "cache_bytes", "gpu_util", "gpu_memory_bytes"};
+
+#define MAX_FIELDS 64
+
+struct csv {
+    int column[MAX_FIELDS]; /* which one a field is; -1: none of ours */
+    size_t fields;
+};
+
+static size_t field_end(const char *p, const char *end)
+{
+    const char *at = p;
+    while (at < end && *at != ',')
+        at++;
+    return (size_t)(at - p);
+}
+
+static void read_head(struct csv *c, const char *p, const char *end)
+{
+    while (p <= end && c->fields < MAX_FIELDS) {
+        size_t n = field_end(p, end);
+        c->column[c->fields] = -1;
+        for (int i = 0; i < NCOLUMNS; i++)
+            if (strlen(column_names[i]) == n && memcmp(column_names[i], p, n) == 0)
+                c->column[c->fields] = i;
+        c->fields++;
+        p += n + 1;
+    }
+}
+
+/* False: not a whole line of numbers. */
+static bool read_line(const struct csv *c, const char *p, const char *end, double *v)
+{
+    size_t field = 0;
+    for (int i = 0; i < NCOLUMNS; i++)
+        v[i] = -1;
+    for (; p <= end && field < c->fields; field++) {
+        size_t n = field_end(p, end);
+        int64_t whole;
+        double f = -1;
+        if (n && stk_num_parse(p, n, &whole, &f) == STK_NUM_NONE && c->column[field] >= 0)
+            return false;
+        if (n && c->column[field] >= 0)
+            v[c->column[field]] = isfinite(f) ? f : -1;
+        p += n + 1;
+    }
+    return field == c->fields && v[AT] >= 0;
+}
+
+static uint64_t whole(double v)
+{
+    return v > 0 && v < 9e18 ? (uint64_t)v : 0;
+}
+
+static int add_samples(struct stk_pb *pb, const char *text, size_t size, uint32_t launcher,
+                       struct stk_err *err)
+{
+    struct stk_profile *p = pb->p;
+    struct csv c = {0};
+    const char *end = text + size;
+    int rc = 0;
+    for (const char *at = text; at < end && !rc;) {
+        const char *line = memchr(at, '\n', (size_t)(end - at));
+        double v[NCOLUMNS];
+        if (!line)
+            break; /* the last line of a killed launcher may be cut */
+        if (at == text) {
+            read_head(&c, at, line);
+        } else if (read_line(&c, at, line, v)) {
+            rc = stk_pb_room(&p->sample, &pb->sample_cap, p->nsamples, sizeof *p->sample, err);
+            if (!rc)
+                p->sample[p->nsamples++] = (struct stk_prof_sample){
+                    .at_s = v[AT],
+                    .launcher = launcher,
+                    .cpu_cores = v[CPU],
+                    .iowait_cores = v[IOWAIT],
+                    .threads = (uint32_t)(whole(v[THREADS]) & UINT32_MAX),
+                    .processes = (uint32_t)(whole(v[PROCESSES]) & UINT32_MAX),
+                    .resident_bytes = whole(v[RESIDENT]),
+                    .cache_bytes = whole(v[CACHE]),
+                    .gpu_util = v[GPU],
+                    .gpu_memory_bytes = v[GPU_MEMORY],
+                };
+        }
+        at = line + 1;
+    }
+    return rc;
+}
+
+/* samples.HOST.PID.csv beside run.HOST.PID.json: by its own name, not by what the file says. */
+static int read_samples(struct stk_pb *pb, const char *dir, const char *run_name, uint32_t launcher,
+                        struct stk_err *err)
+{
+    struct stk_buf path = STK_BUF_INIT, text = STK_BUF_INIT;
+    int rc = 0;
+    stk_buf_printf(&path, "%s/samples.%.*s.csv", dir, (int)(strlen(run_name) - strlen("run..json")),
+                   run_name + strlen("run."));
+    if (!path.fail && stk_read_file(stk_buf_cstr(&path), MAX_SAMPLE_BYTES, &text, NULL) == 0)
+        rc = add_samples(pb, (const char *)text.data, text.len, launcher, err);
+    stk_buf_release(&path);
+    stk_buf_release(&text);
+    return rc;
+}
+
+static int use_run(struct stk_pb *pb, const char *dir, const char *name, const struct stk_jval *run,
+                   struct stk_err *err)
+{
+    struct stk_pb_run r = {0};
+    const struct stk_jval *host = stk_json_get(run, "host");
+    int rc = stk_pb_host(pb, is_text(host) ? host->str : "", &r.host, err);
+    rc = rc ? rc : stk_pb_room(&pb->run, &pb->run_cap, pb->nruns, sizeof *pb->run, err);
+    if (rc)
+        return rc;
+    add_run(pb, run, &r);
+    add_host(pb, run, r.host);
+    rc = add_own_notes(pb, run, err);
+    rc = rc ? rc : add_program(pb, run, &r, err);
+    rc = rc ? rc : read_samples(pb, dir, name, (uint32_t)pb->nruns, err);
+    pb->run[pb->nruns++] = r;
+    return rc;
+}
+
+int stk_pb_run(struct stk_pb *pb, const char *dir, const char *name, struct stk_err *err)
+{
+    struct stk_buf text = STK_BUF_INIT;
+    struct stk_arena arena = STK_ARENA_INIT;
+    struct stk_jval *run;
+    struct stk_err why = {0};
+    char *path = stk_path_join(dir, name);
+    if (!path)
+        return stk_err_nomem(err, strlen(dir));
+    int rc = stk_read_file(path, MAX_RUN_BYTES, &text, &why);
+    rc = rc ? rc : stk_json_parse(&arena, (const char *)text.data, text.len, &run, &why);
+    if (!rc && run->type != STK_JOBJ)
+        rc = stk_err_set(&why, STK_E_CORRUPT, path, -1, "not a JSON object");
+    if (rc) {
+        char what[300 + sizeof why.what];
+        snprintf(what, sizeof what, "%.250s: %s", name, why.what);
+        stk_pb_tally(pb, &pb->bad_run, what);
+        rc = 0;
+    } else {
+        rc = use_run(pb, dir, name, run, err);
+    }
+    stk_arena_release(&arena);
+    stk_buf_release(&text);
+    free(path);
+    return rc;
+}

@@ -1,0 +1,127 @@
+/*
+ * run.h - running a study: a command at several N, again and again, here or as jobs of Slurm.
+ *
+ * A study lives in a folder: plan.json (what is run and how; written once), runs.jsonl (a line a
+ * run, added as it ends), study.json (all of it, for `stoker scale --from`), output/ (of runs that
+ * failed) and, with Slurm, jobs.jsonl and jobs/. Killed at any moment, it goes on from there.
+ */
+#ifndef STK_LAB_RUN_H
+#define STK_LAB_RUN_H
+
+#include "lab/study.h"
+
+#define STK_RUNS_N_MAX    128    /* different N */
+#define STK_RUNS_MAX      10000u /* runs of one N */
+#define STK_RUNS_WORD_MAX 131072 /* bytes of a word of the command, as execve() has it */
+
+/* What N sets. */
+enum stk_runs_sets {
+    STK_SETS_THREADS = 1u << 0,
+    STK_SETS_RANKS = 1u << 1,
+    STK_SETS_GPUS = 1u << 2,
+    STK_SETS_NODES = 1u << 3,
+};
+
+/* Which of several matches of the metric counts. */
+enum stk_metric_pick { STK_METRIC_LAST, STK_METRIC_FIRST, STK_METRIC_MEDIAN };
+
+/* Everything that says what is run. In texts {n}, {size} and {ranks} stand for numbers. */
+struct stk_runs_plan {
+    const char **argv;   /* the command; NULL-terminated */
+    bool shell;          /* argv[0] is a line for sh */
+    const char *prepare; /* a line for sh, before each run, not timed; NULL: none */
+    const char *cwd;     /* absolute */
+    uint64_t n[STK_RUNS_N_MAX];
+    size_t nn;
+    bool weak;
+    uint64_t size; /* {size} is this, times N when weak; 0: there is none */
+    uint64_t sets; /* enum stk_runs_sets */
+    uint64_t threads_per_rank, ranks_per_node; /* 0: not said */
+    bool pin, oversubscribe;
+    const char *launcher, *container; /* words before the command, split as a shell does; NULL */
+    uint64_t runs_min, runs_max, warmup, seed;
+    double precision, budget_s, timeout_s; /* budget, timeout: 0 is none */
+    const char *metric;                    /* a POSIX extended regular expression, or NULL */
+    uint64_t metric_pick;                  /* enum stk_metric_pick */
+    bool higher_better;
+    const char *series, *unit; /* unit NULL: by what N sets */
+    uint64_t cores_per_n;      /* where nobody else knows; 0: unknown */
+    bool slurm;
+    const char **sbatch;    /* options of sbatch; NULL-terminated, or NULL */
+    const char *batch_head; /* the text before our line in the batch file; NULL: only ours */
+    const char *gpu_type;   /* NULL: any */
+    uint64_t at_once;       /* jobs in the queue at most; 0: all */
+    bool detach;            /* submit, and do not wait */
+};
+#define STK_RUNS_PLAN_INIT                                                                         \
+    {                                                                                              \
+        .pin = true, .runs_min = 3, .runs_max = 20, .warmup = 1, .seed = 1, .precision = 0.02      \
+    }
+
+/* Parts that may be changed when a study is resumed. */
+struct stk_runs_change {
+    const uint64_t *n; /* more N; NULL: none */
+    size_t nn;
+    uint64_t runs_min, runs_max; /* runs_max 0: as it was */
+    double precision, timeout_s; /* NaN: as it was */
+    double budget_s;             /* of this call; NaN: as it was */
+    uint64_t at_once;            /* UINT64_MAX: as it was */
+    bool detach;
+};
+
+/* How far it is, several times a second. */
+struct stk_runs_state {
+    uint64_t done, planned;    /* runs; planned is an estimate */
+    uint64_t n, repeat;        /* what runs now; n 0: nothing */
+    const char *phase;         /* "warm-up", "prepare", "run", "jobs" */
+    double elapsed_s, left_s;  /* left NaN: unknown */
+    uint64_t pending, running; /* jobs */
+    const char *reason;        /* why jobs are pending; "": not known */
+};
+struct stk_runs_watch {
+    /* Non-zero: stop. May be NULL. */
+    int (*tick)(void *user, const struct stk_runs_state *state);
+    void *user;
+};
+
+/* Where it ran, and what else went on there. */
+#define STK_RUNS_NOTES 16
+struct stk_runs_conditions {
+    char host[65], cpu[128], gpu[96], governor[32];
+    unsigned cpus_usable, cores_usable; /* cores: physical ones */
+    double load;                        /* when it began; NaN: unknown, as below */
+    double others_cores, others_worst;  /* CPUs that other programs used meanwhile */
+    double steal;                       /* of the time of the CPUs: taken by other machines */
+    char note[STK_RUNS_NOTES][320];     /* sentences */
+    size_t nnotes;
+};
+
+struct stk_runs;
+
+/* Checks the plan, makes the folder (dir NULL: stoker-scale-NAME-TIME here) and writes the plan
+ * there. The plan is copied. Caller frees with stk_runs_free(). */
+int stk_runs_new(const struct stk_runs_plan *plan, const char *dir, struct stk_runs **out,
+                 struct stk_err *err);
+int stk_runs_resume(const char *dir, const struct stk_runs_change *change, struct stk_runs **out,
+                    struct stk_err *err);
+/* Runs what is missing. What has ended is kept, whatever is returned: STK_E_STOPPED when tick()
+ * said so (jobs stay in the queue then). */
+int stk_runs_go(struct stk_runs *r, const struct stk_runs_watch *watch, struct stk_err *err);
+/* What a job does: the run of that name ("n8-r2"), then *status is what the job ends with. */
+int stk_runs_inside(const char *dir, const char *name, int (*stop)(void), int *status,
+                    struct stk_err *err);
+void stk_runs_free(struct stk_runs *r); /* NULL is fine */
+
+/* Borrowed until stk_runs_free(). */
+const struct stk_study *stk_runs_study(const struct stk_runs *r);
+const struct stk_runs_plan *stk_runs_plan(const struct stk_runs *r);
+const struct stk_runs_conditions *stk_runs_conditions(const struct stk_runs *r);
+const char *stk_runs_dir(const struct stk_runs *r); /* absolute */
+uint64_t stk_runs_jobs_left(const struct stk_runs *r);
+
+/* "1,2,4", "1-8", "1-64*2" into n[0..STK_RUNS_N_MAX); rising, each once. */
+int stk_runs_parse_n(const char *text, uint64_t *n, size_t *nn, struct stk_err *err);
+/* A name for what a regular expression finds: "images/s" for "images/s: ([0-9.]+)". */
+void stk_metric_name(const char *regex, char *out, size_t size);
+
+#endif

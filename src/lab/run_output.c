@@ -1,0 +1,187 @@
+/*
+ * run_output.c - what a command has written: kept in a file without a name while it runs, searched
+ * line by line for the metric, and shown in part when something went wrong.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/num.h"
+#include "base/text.h"
+#include "lab/run_priv.h"
+#include "lab/stats.h"
+
+#define LINE_MAX_BYTES 65536 /* a longer line is searched in parts: regexec() may be quadratic */
+#define MATCHES_MAX    100000
+
+/* ---- the file ----------------------------------------------------------------------------- */
+
+int stk_output_open(int *fd, struct stk_err *err)
+{
+    const char *dir = getenv("TMPDIR");
+    dir = dir && *dir ? dir : "/tmp";
+    *fd = open(dir, O_TMPFILE | O_RDWR | O_APPEND | O_CLOEXEC, 0600);
+    if (*fd >= 0)
+        return 0;
+    /* A file system without O_TMPFILE. */
+    char *path = stk_path_join(dir, "stoker-scale-XXXXXX");
+    if (!path)
+        return stk_err_nomem(err, strlen(dir));
+    *fd = mkostemp(path, O_APPEND | O_CLOEXEC);
+    int rc = *fd < 0 ? stk_err_sys(err, path, "cannot keep the output of a run") : 0;
+    if (!rc)
+        unlink(path);
+    free(path);
+    return rc;
+}
+
+int stk_output_reset(int fd, struct stk_err *err)
+{
+    return ftruncate(fd, 0) == 0 ? 0 : stk_err_sys(err, NULL, "emptying the output of a run");
+}
+
+int stk_output_read(int fd, struct stk_buf *b, struct stk_err *err)
+{
+    struct stat st;
+    size_t got = 0;
+    stk_buf_reset(b);
+    if (fstat(fd, &st) != 0)
+        return stk_err_sys(err, NULL, "the output of a run");
+    size_t size = st.st_size > STK_OUTPUT_MAX ? STK_OUTPUT_MAX : (size_t)st.st_size;
+    void *to = stk_buf_room(b, size + 1);
+    if (!to)
+        return stk_err_nomem(err, size);
+    int rc = stk_pread_full(fd, to, size, (uint64_t)st.st_size - size, &got, "output", err);
+    b->len = rc ? 0 : got;
+    (void)stk_buf_cstr(b);
+    return rc;
+}
+
+void stk_output_last_line(const struct stk_buf *b, size_t max, char *out, size_t size)
+{
+    const char *text = (const char *)b->data;
+    size_t end = b->len;
+    out[0] = '\0';
+    while (end && strchr(" \t\r\n", text[end - 1]) && text[end - 1])
+        end--;
+    size_t start = end;
+    while (start && text[start - 1] != '\n' && text[start - 1] != '\r')
+        start--;
+    struct stk_buf shown = STK_BUF_INIT;
+    if (end > start)
+        stk_text_escape(&shown, text + start, end - start, max);
+    snprintf(out, size, "%s", stk_buf_cstr(&shown));
+    stk_buf_release(&shown);
+}
+
+/* ---- the metric --------------------------------------------------------------------------- */
+
+int stk_metric_init(struct stk_metric *m, const char *regex, enum stk_metric_pick pick,
+                    struct stk_err *err)
+{
+    char why[200];
+    *m = (struct stk_metric){.pick = pick};
+    int bad = regcomp(&m->regex, regex, REG_EXTENDED | REG_NEWLINE);
+    if (bad) {
+        regerror(bad, &m->regex, why, sizeof why);
+        return stk_err_set(err, STK_E_USAGE, NULL, -1, "--metric: %s: %.100s", why, regex);
+    }
+    m->compiled = true;
+    if (m->regex.re_nsub >= 1)
+        return 0;
+    stk_metric_release(m);
+    return stk_err_set(err, STK_E_USAGE, NULL, -1,
+                       "--metric: put the number in parentheses, as in 'images/s: ([0-9.]+)'");
+}
+
+void stk_metric_release(struct stk_metric *m)
+{
+    if (m->compiled)
+        regfree(&m->regex);
+    m->compiled = false;
+}
+
+struct matches {
+    double *v;
+    size_t n, room;
+    bool more; /* whether a further one would be of use */
+};
+
+static void keep_match(const struct stk_metric *m, struct matches *all, double value)
+{
+    if (m->pick != STK_METRIC_MEDIAN && all->n) {
+        all->v[0] = value; /* the last so far; of the first one nothing comes after it */
+        return;
+    }
+    if (all->n == all->room) {
+        size_t room = all->room ? 2 * all->room : 16;
+        double *v = room <= 2 * MATCHES_MAX ? realloc(all->v, room * sizeof *v) : NULL;
+        if (!v)
+            return;
+        all->v = v;
+        all->room = room;
+    }
+    all->v[all->n++] = value;
+    all->more = m->pick != STK_METRIC_FIRST;
+}
+
+static void search_line(const struct stk_metric *m, const char *line, struct matches *all)
+{
+    regmatch_t at[2];
+    for (int flags = 0; all->more && regexec(&m->regex, line, 2, at, flags) == 0;
+         flags = REG_NOTBOL) {
+        int64_t i;
+        double value;
+        if (at[1].rm_so >= 0 && stk_num_parse(line + at[1].rm_so, (size_t)(at[1].rm_eo - at[1].rm_so),
+                                              &i, &value) != STK_NUM_NONE)
+            keep_match(m, all, value);
+        if (at[0].rm_eo == 0)
+            return; /* an empty match: no way on */
+        line += at[0].rm_eo;
+    }
+}
+
+bool stk_metric_find(const struct stk_metric *m, char *text, size_t len, double *value)
+{
+    struct matches all = {.more = true};
+    for (size_t at = 0; at < len && all.more;) {
+        char *end = memchr(text + at, '\n', len - at);
+        size_t n = end ? (size_t)(end - (text + at)) : len - at, step = n + 1;
+        n = n > LINE_MAX_BYTES ? LINE_MAX_BYTES : n;
+        step = n == LINE_MAX_BYTES ? n : step;
+        char was = text[at + n];
+        text[at + n] = '\0';
+        search_line(m, text + at, &all);
+        text[at + n] = was;
+        at += step;
+    }
+    if (all.n)
+        *value = stk_median(all.v, all.n);
+    free(all.v);
+    return all.n > 0;
+}
+
+/* The words before the group, as far as they are plain. */
+void stk_metric_name(const char *regex, char *out, size_t size)
+{
+    const char *group = strchr(regex, '(');
+    size_t len = group ? (size_t)(group - regex) : 0, n = 0;
+    bool plain = len > 0;
+    for (size_t i = 0; i < len && n + 1 < size; i++) {
+        if (regex[i] == '\\' && i + 1 < len)
+            i++;
+        else
+            plain = plain && !strchr("[]*+?|^$.{}", regex[i]);
+        out[n++] = regex[i];
+    }
+    while (n && strchr(" \t:=~", out[n - 1]))
+        n--;
+    out[n] = '\0';
+    size_t lead = strspn(out, " \t");
+    memmove(out, out + lead, n - lead + 1);
+    if (!plain || !*out)
+        snprintf(out, size, "metric");
+}

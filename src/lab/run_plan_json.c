@@ -1,0 +1,279 @@
+/*
+ * run_plan_json.c - a plan as JSON and back, from one table of its fields, so that neither can
+ * forget one. Words of a command may be any bytes: what is not UTF-8 is written as {"hex": "…"}.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/text.h"
+#include "lab/run_priv.h"
+
+#define VERSION 1
+
+enum kind { TEXT, LIST, NUMBER, REAL, FLAG };
+
+static const struct field {
+    const char *name;
+    enum kind kind;
+    size_t offset;
+} fields[] = {
+#define F(kind, name) {#name, kind, offsetof(struct stk_runs_plan, name)}
+    F(LIST, argv),
+    F(FLAG, shell),
+    F(TEXT, prepare),
+    F(TEXT, cwd),
+    F(FLAG, weak),
+    F(NUMBER, size),
+    F(NUMBER, sets),
+    F(NUMBER, threads_per_rank),
+    F(NUMBER, ranks_per_node),
+    F(FLAG, pin),
+    F(FLAG, oversubscribe),
+    F(TEXT, launcher),
+    F(TEXT, container),
+    F(NUMBER, runs_min),
+    F(NUMBER, runs_max),
+    F(NUMBER, warmup),
+    F(NUMBER, seed),
+    F(REAL, precision),
+    F(REAL, budget_s),
+    F(REAL, timeout_s),
+    F(TEXT, metric),
+    F(NUMBER, metric_pick),
+    F(FLAG, higher_better),
+    F(TEXT, series),
+    F(TEXT, unit),
+    F(NUMBER, cores_per_n),
+    F(FLAG, slurm),
+    F(LIST, sbatch),
+    F(TEXT, batch_head),
+    F(TEXT, gpu_type),
+    F(NUMBER, at_once),
+#undef F
+};
+#define NFIELDS (sizeof fields / sizeof *fields)
+
+static void *at(const struct stk_runs_plan *p, const struct field *f)
+{
+    return (char *)(uintptr_t)p + f->offset;
+}
+
+/* ---- writing ------------------------------------------------------------------------------ */
+
+static bool is_utf8(const char *s)
+{
+    for (size_t n = strlen(s), i = 0, len; i < n; i += len) {
+        uint32_t cp;
+        len = stk_utf8_next(s + i, n - i, &cp);
+        if (!len)
+            return false;
+    }
+    return true;
+}
+
+static void put_text(struct stk_jw *w, const char *s)
+{
+    if (!s || is_utf8(s)) {
+        stk_jw_str(w, s);
+        return;
+    }
+    struct stk_buf hex = STK_BUF_INIT;
+    for (; *s; s++)
+        stk_buf_printf(&hex, "%02x", (unsigned)(unsigned char)*s);
+    stk_jw_open(w, '{');
+    stk_jw_put_str(w, "hex", stk_buf_cstr(&hex));
+    stk_jw_close(w, '}');
+    w->out->fail = w->out->fail || hex.fail;
+    stk_buf_release(&hex);
+}
+
+static void put_list(struct stk_jw *w, const char **list)
+{
+    stk_jw_open(w, '[');
+    for (; list && *list; list++)
+        put_text(w, *list);
+    stk_jw_close(w, ']');
+}
+
+static void put_field(struct stk_jw *w, const struct stk_runs_plan *p, const struct field *f)
+{
+    void *v = at(p, f);
+    stk_jw_key(w, f->name);
+    switch (f->kind) {
+    case TEXT:
+        put_text(w, *(const char **)v);
+        break;
+    case LIST:
+        put_list(w, *(const char ***)v);
+        break;
+    case NUMBER:
+        stk_jw_u64(w, *(uint64_t *)v);
+        break;
+    case REAL:
+        stk_jw_f64(w, *(double *)v);
+        break;
+    case FLAG:
+        stk_jw_bool(w, *(bool *)v);
+        break;
+    }
+}
+
+void stk_runs_write_plan(const struct stk_runs_plan *p, struct stk_buf *out)
+{
+    struct stk_jw w;
+    stk_jw_init(&w, out, true);
+    stk_jw_open(&w, '{');
+    stk_jw_put_u64(&w, "stoker_scale_plan", VERSION);
+    stk_jw_key(&w, "n");
+    stk_jw_open(&w, '[');
+    for (size_t i = 0; i < p->nn; i++)
+        stk_jw_u64(&w, p->n[i]);
+    stk_jw_close(&w, ']');
+    for (size_t i = 0; i < NFIELDS; i++)
+        put_field(&w, p, &fields[i]);
+    stk_jw_close(&w, '}');
+    stk_buf_putc(out, '\n');
+}
+
+/* ---- reading ------------------------------------------------------------------------------ */
+
+static int digit(char c)
+{
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+static bool get_hex(const struct stk_jval *v, struct stk_arena *arena, const char **out)
+{
+    char *text = v->len % 2 ? NULL : stk_arena_alloc(arena, v->len / 2 + 1);
+    for (size_t i = 0; text && i < v->len / 2; i++) {
+        int hi = digit(v->str[2 * i]), lo = digit(v->str[2 * i + 1]);
+        if (hi < 0 || lo < 0 || (!hi && !lo))
+            return false;
+        text[i] = (char)(hi * 16 + lo);
+    }
+    if (text)
+        text[v->len / 2] = '\0';
+    *out = text;
+    return text;
+}
+
+static bool get_text(const struct stk_jval *v, struct stk_arena *arena, const char **out)
+{
+    *out = NULL;
+    if (v->type == STK_JNULL)
+        return true;
+    if (v->type == STK_JOBJ) {
+        const struct stk_jval *hex = stk_json_get(v, "hex");
+        return hex && hex->type == STK_JSTR && get_hex(hex, arena, out);
+    }
+    if (v->type != STK_JSTR || memchr(v->str, '\0', v->len))
+        return false;
+    *out = stk_arena_dup(arena, v->str, v->len);
+    return *out;
+}
+
+static bool get_list(const struct stk_jval *v, struct stk_arena *arena, const char ***out)
+{
+    struct stk_words w = {.arena = arena};
+    if (v->type != STK_JARR)
+        return false;
+    for (size_t i = 0; i < v->len; i++) {
+        const char *text;
+        if (!get_text(&v->item[i], arena, &text) || !text)
+            return false;
+        stk_words_add(&w, text);
+    }
+    *out = w.v;
+    return !w.fail;
+}
+
+static bool get_field(const struct stk_jval *v, struct stk_arena *arena,
+                      const struct stk_runs_plan *p, const struct field *f)
+{
+    void *to = at(p, f);
+    bool number = v->type == STK_JINT || v->type == STK_JFLOAT;
+    switch (f->kind) {
+    case TEXT:
+        return get_text(v, arena, to);
+    case LIST:
+        return get_list(v, arena, to);
+    case NUMBER:
+        *(uint64_t *)to = (uint64_t)v->i;
+        return v->type == STK_JINT && v->i >= 0;
+    case REAL:
+        *(double *)to = v->f;
+        return number && isfinite(v->f) && v->f >= 0;
+    case FLAG:
+        *(bool *)to = v->b;
+        return v->type == STK_JBOOL;
+    }
+    return false;
+}
+
+static bool get_n(const struct stk_jval *v, struct stk_runs_plan *p)
+{
+    if (!v || v->type != STK_JARR || !v->len || v->len > STK_RUNS_N_MAX)
+        return false;
+    for (size_t i = 0; i < v->len; i++) {
+        const struct stk_jval *x = &v->item[i];
+        if (x->type != STK_JINT || x->i < 1 || x->i > STK_STUDY_N_MAX ||
+            (i && (uint64_t)x->i <= p->n[i - 1]))
+            return false;
+        p->n[i] = (uint64_t)x->i;
+    }
+    p->nn = v->len;
+    return true;
+}
+
+static const char *read_fields(const struct stk_jval *root, struct stk_arena *arena,
+                               struct stk_runs_plan *p)
+{
+    const struct stk_jval *version =
+        root->type == STK_JOBJ ? stk_json_get(root, "stoker_scale_plan") : NULL;
+    if (!version || version->type != STK_JINT)
+        return "this is not the plan of a study";
+    if (version->i != VERSION)
+        return "the plan of another version of stoker";
+    if (!get_n(stk_json_get(root, "n"), p))
+        return "n is missing or wrong";
+    for (size_t i = 0; i < NFIELDS; i++) {
+        const struct stk_jval *v = stk_json_get(root, fields[i].name);
+        if (!v || !get_field(v, arena, p, &fields[i]))
+            return fields[i].name;
+    }
+    return p->metric_pick > STK_METRIC_MEDIAN ? "metric_pick"
+           : !p->cwd || p->cwd[0] != '/'      ? "cwd"
+           : !p->argv                         ? "argv"
+                                              : NULL;
+}
+
+int stk_runs_read_plan(const char *text, size_t len, const char *path, struct stk_arena *arena,
+                       struct stk_runs_plan *p, struct stk_err *err)
+{
+    struct stk_arena tree = STK_ARENA_INIT;
+    struct stk_jval *root = NULL;
+    *p = (struct stk_runs_plan){0};
+    int rc = stk_json_parse(&tree, text, len, &root, err);
+    const char *bad = rc ? NULL : read_fields(root, arena, p);
+    stk_arena_release(&tree);
+    if (rc && err)
+        snprintf(err->path, sizeof err->path, "%s", path);
+    if (bad)
+        rc = stk_err_set(err, STK_E_CORRUPT, path, -1, "it cannot be read: %s", bad);
+    return rc;
+}
+
+/* By way of JSON: what is copied is what a later call would read. */
+int stk_runs_copy_plan(const struct stk_runs_plan *from, struct stk_arena *arena,
+                       struct stk_runs_plan *to, struct stk_err *err)
+{
+    struct stk_buf b = STK_BUF_INIT;
+    stk_runs_write_plan(from, &b);
+    int rc = stk_buf_check(&b, err);
+    if (!rc)
+        rc = stk_runs_read_plan(stk_buf_cstr(&b), b.len, "plan", arena, to, err);
+    to->detach = from->detach;
+    stk_buf_release(&b);
+    return rc;
+}

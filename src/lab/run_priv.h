@@ -1,0 +1,245 @@
+/* run_priv.h - what the parts that run a study share. For run*.c and the unit test. */
+#ifndef STK_LAB_RUN_PRIV_H
+#define STK_LAB_RUN_PRIV_H
+
+#include <regex.h>
+#include <sched.h>
+
+#include "lab/run.h"
+
+/* ---- words (run_words.c) ------------------------------------------------------------------ */
+
+/* What the marks in a text stand for. */
+struct stk_runs_at {
+    uint64_t n, ranks, size; /* size 0: there is none */
+};
+struct stk_runs_at stk_runs_at(const struct stk_runs_plan *p, uint64_t n);
+/* Appends text with {n}, {ranks} and {size} replaced; every other brace stays. */
+void stk_runs_expand(struct stk_buf *out, const char *text, const struct stk_runs_at *at);
+bool stk_runs_has_mark(const char *text, const char *mark);
+
+/* A growing list of words in an arena, NULL-terminated. fail is sticky. */
+struct stk_words {
+    const char **v;
+    size_t n, room;
+    bool fail;
+    struct stk_arena *arena;
+};
+void stk_words_add(struct stk_words *w, const char *text);
+void stk_words_addn(struct stk_words *w, const char *text, size_t len);
+/* Splits as a shell does, with '…', "…" and \, but nothing is ever replaced. */
+int stk_words_split(struct stk_words *w, const char *text, struct stk_err *err);
+/* Appends 'text' so that any POSIX shell reads exactly these bytes. */
+void stk_runs_quote(struct stk_buf *out, const char *text);
+
+/* ---- the plan (run_plan.c, run_plan_json.c) ----------------------------------------------- */
+
+int stk_runs_check(const struct stk_runs_plan *p, struct stk_err *err);
+int stk_runs_copy_plan(const struct stk_runs_plan *from, struct stk_arena *arena,
+                       struct stk_runs_plan *to, struct stk_err *err);
+void stk_runs_write_plan(const struct stk_runs_plan *p, struct stk_buf *out);
+int stk_runs_read_plan(const char *text, size_t len, const char *path, struct stk_arena *arena,
+                       struct stk_runs_plan *p, struct stk_err *err);
+
+/* ---- one process (run_exec.c) ------------------------------------------------------------- */
+
+struct stk_exec {
+    const char *path;
+    const char *const *argv, *const *envp;
+    const char *dir;       /* NULL: ours */
+    const cpu_set_t *cpus; /* NULL: as we are */
+    int out_fd;            /* its standard output and error */
+    double timeout_s;      /* 0: none */
+    int (*tick)(void *user);
+    void *user;
+};
+struct stk_exec_end {
+    double wall_s, cpu_s;
+    int64_t max_rss_bytes; /* of its largest process; -1: less than ours, which hides it */
+    int status;            /* as a shell has it */
+    int signal;            /* that ended it, or 0 */
+    bool timed_out, stopped;
+};
+/* Runs it to its end and times that: the monotonic clock before it is started and after it has
+ * ended. An error: it could not be started. */
+int stk_exec_timed(const struct stk_exec *e, struct stk_exec_end *end, struct stk_err *err);
+
+/* ---- its output (run_output.c) ------------------------------------------------------------ */
+
+#define STK_OUTPUT_MAX (16u << 20) /* bytes of the end of an output that are looked at and kept */
+
+struct stk_metric {
+    regex_t regex;
+    bool compiled;
+    enum stk_metric_pick pick;
+};
+int stk_metric_init(struct stk_metric *m, const char *regex, enum stk_metric_pick pick,
+                    struct stk_err *err);
+void stk_metric_release(struct stk_metric *m);
+/* False: it is not in it, or not a number. text[0..len] ends in a NUL; line ends are overwritten.
+ */
+bool stk_metric_find(const struct stk_metric *m, char *text, size_t len, double *value);
+
+/* A file without a name for what a command writes; a file descriptor or an error. */
+int stk_output_open(int *fd, struct stk_err *err);
+int stk_output_reset(int fd, struct stk_err *err);
+/* The end of it, NUL-terminated. */
+int stk_output_read(int fd, struct stk_buf *b, struct stk_err *err);
+/* The last line that says something, escaped, at most max columns. */
+void stk_output_last_line(const struct stk_buf *b, size_t max, char *out, size_t size);
+
+/* ---- the machine (run_cores.c, run_machine.c) --------------------------------------------- */
+
+#define STK_CORES_MAX CPU_SETSIZE
+struct stk_cores {
+    unsigned cpu[STK_CORES_MAX]; /* that we may use: one of each physical core first */
+    unsigned n, physical;
+    bool mixed; /* cores of different kinds */
+};
+void stk_cores_find(struct stk_cores *c);
+/* The first n of them. */
+void stk_cores_set(const struct stk_cores *c, uint64_t n, cpu_set_t *set);
+
+void stk_machine_look(struct stk_runs_conditions *c);
+void stk_runs_note(struct stk_runs_conditions *c, const char *fmt, ...) STK_PRINTF(2, 3);
+
+/* Who else was busy: readings of /proc/stat around runs. */
+struct stk_noise_watch {
+    bool known;
+    double at_s, busy_s, steal_s, all_s; /* at the last reading; CPU seconds */
+    double ours_s;                       /* that our runs have used since */
+    double others_s, stolen_s, total_s, watched_s, worst;
+};
+void stk_noise_begin(struct stk_noise_watch *w);
+/* cpu_s: what a run has used. */
+void stk_noise_run(struct stk_noise_watch *w, double cpu_s);
+void stk_noise_end(struct stk_noise_watch *w, struct stk_runs_conditions *c);
+
+/* ---- what a run is started as (run_command.c) --------------------------------------------- */
+
+/* The same for all N: where programs are, what comes before the command. */
+struct stk_launcher {
+    struct stk_arena arena;
+    struct stk_words prefix;    /* launcher and container, with marks */
+    const char *const *visible; /* GPUs, as CUDA_VISIBLE_DEVICES has them */
+    size_t nvisible;
+    struct stk_cores cores;
+};
+/* local: not inside a job of Slurm. */
+int stk_launcher_init(struct stk_launcher *l, const struct stk_runs_plan *p, bool local,
+                      struct stk_runs_conditions *c, struct stk_err *err);
+void stk_launcher_release(struct stk_launcher *l);
+/* One run: argv and envp live in the arena, which is reset first. */
+struct stk_command {
+    struct stk_arena arena;
+    struct stk_words argv, env;
+    char *path; /* malloc'ed */
+    cpu_set_t cpus;
+    bool pinned;
+};
+int stk_command_make(struct stk_command *c, const struct stk_launcher *l,
+                     const struct stk_runs_plan *p, uint64_t n, struct stk_err *err);
+/* A line for sh, with marks. */
+int stk_command_shell(struct stk_command *c, const struct stk_launcher *l,
+                      const struct stk_runs_plan *p, const char *line, uint64_t n,
+                      struct stk_err *err);
+void stk_command_release(struct stk_command *c);
+
+/* ---- one run (run_one.c) ------------------------------------------------------------------ */
+
+struct stk_one {
+    const struct stk_runs_plan *plan;
+    const struct stk_launcher *launcher;
+    const struct stk_metric *metric;
+    struct stk_command command;
+    int out_fd;
+    int (*tick)(void *user, const char *phase);
+    void *user;
+    const char *phase;
+    char note[STK_STUDY_TEXT_MAX + 1];
+    struct stk_buf output; /* of the last run: read only where it is needed */
+};
+int stk_one_init(struct stk_one *o, const struct stk_runs_plan *plan,
+                 const struct stk_launcher *launcher, const struct stk_metric *metric,
+                 struct stk_err *err);
+void stk_one_release(struct stk_one *o);
+/* Prepares, runs, times. Fills n, status, times, value and note (borrowed until the next run).
+ * STK_E_STOPPED: it was ended because tick said so. */
+int stk_one_run(struct stk_one *o, uint64_t n, struct stk_study_run *run, struct stk_err *err);
+
+/* ---- which run is next (run_order.c) ------------------------------------------------------ */
+
+struct stk_point {
+    uint64_t n;
+    uint64_t good, bad, timeouts;
+    uint64_t waiting;  /* jobs that have not ended */
+    double wall_s;     /* median of the good runs; NaN: none */
+    double half_width; /* of the interval, relative; NaN: unknown */
+    bool done;
+};
+
+/* ---- the study in its folder (run_folder.c) ----------------------------------------------- */
+
+struct stk_job_run; /* run_jobs.c */
+
+struct stk_runs {
+    struct stk_arena arena;
+    struct stk_runs_plan plan;
+    char *dir;
+    int journal_fd;
+    double synced_s, published_s, start_s;
+    struct stk_study study;
+    size_t series;
+    struct stk_point point[STK_RUNS_N_MAX];
+    struct stk_runs_conditions conditions;
+    struct stk_noise_watch noise;
+    struct stk_metric metric;
+    const struct stk_runs_watch *watch;
+    struct stk_runs_state state;
+    bool budget_spent;
+    struct stk_job_run *job; /* in the queue */
+    size_t njobs, jobs_room;
+    int jobs_fd;
+};
+
+/* Adds a run to the journal and to the study. */
+int stk_runs_keep(struct stk_runs *r, const struct stk_study_run *run, struct stk_err *err);
+int stk_runs_publish(struct stk_runs *r, struct stk_err *err);
+/* malloc'ed DIR/name; NULL: no memory. */
+char *stk_runs_path(const struct stk_runs *r, const char *fmt, ...) STK_PRINTF(2, 3);
+/* Reads a file of JSON lines; the part of a line that a crash has left is cut off. Calls line()
+ * for each. */
+typedef int stk_line_fn(void *user, const struct stk_jval *v, const char *text, size_t len,
+                        struct stk_err *err);
+int stk_lines_open(const char *path, int *fd, stk_line_fn *line, void *user, struct stk_err *err);
+int stk_lines_add(int fd, struct stk_buf *line, const char *path, struct stk_err *err);
+
+void stk_points_update(struct stk_runs *r);
+/* The order of a round: n[] of the plan by index, shuffled by seed and round. */
+void stk_points_order(const struct stk_runs_plan *p, uint64_t round, size_t *order);
+double stk_points_left_s(const struct stk_runs *r, uint64_t *planned);
+/* What may run under the budget: 0 in elapsed time is always allowed. */
+bool stk_points_affordable(const struct stk_runs *r, const struct stk_point *p);
+int stk_runs_tick(struct stk_runs *r, const char *phase);
+
+int stk_runs_local(struct stk_runs *r, struct stk_err *err);
+
+/* ---- Slurm (run_batch.c, run_jobs.c, run_inside.c) ---------------------------------------- */
+
+/* A job and what is known of it. */
+struct stk_job_run {
+    uint64_t id, n, repeat;
+    double seen_s, ended_s; /* when somebody last knew it; since when it is known to have ended */
+};
+/* The batch file and the options of sbatch for one run. */
+int stk_batch_make(const struct stk_runs *r, uint64_t n, uint64_t repeat, struct stk_buf *script,
+                   struct stk_words *args, struct stk_err *err);
+int stk_runs_slurm(struct stk_runs *r, struct stk_err *err);
+int stk_jobs_read(struct stk_runs *r, struct stk_err *err);
+/* The file in which a job leaves its result. */
+void stk_done_name(char *out, size_t size, uint64_t n, uint64_t repeat, uint64_t job);
+/* Its run; texts are in the arena. False: it is not there (yet), or not readable. */
+bool stk_done_read(const char *path, struct stk_arena *arena, struct stk_study_run *run);
+int stk_done_write(const char *path, const struct stk_study_run *run, struct stk_err *err);
+
+#endif

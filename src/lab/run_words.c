@@ -1,0 +1,192 @@
+/*
+ * run_words.c - texts of a plan made into words: marks such as {n} replaced, prefixes split, paths
+ * quoted for a batch file. Nothing here is ever given to a shell to make sense of.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/num.h"
+#include "lab/run_priv.h"
+
+struct stk_runs_at stk_runs_at(const struct stk_runs_plan *p, uint64_t n)
+{
+    struct stk_runs_at at = {.n = n, .ranks = n};
+    if ((p->sets & STK_SETS_NODES) && p->ranks_per_node)
+        at.ranks = n * p->ranks_per_node; /* the plan was checked: no overflow */
+    at.size = p->weak ? p->size * n : p->size;
+    return at;
+}
+
+static const char *mark_at(const char *s, const struct stk_runs_at *at, uint64_t *value)
+{
+    if (strncmp(s, "{n}", 3) == 0) {
+        *value = at->n;
+        return s + 3;
+    }
+    if (strncmp(s, "{ranks}", 7) == 0) {
+        *value = at->ranks;
+        return s + 7;
+    }
+    if (at->size && strncmp(s, "{size}", 6) == 0) {
+        *value = at->size;
+        return s + 6;
+    }
+    return NULL;
+}
+
+void stk_runs_expand(struct stk_buf *out, const char *text, const struct stk_runs_at *at)
+{
+    while (*text) {
+        uint64_t value;
+        const char *after = *text == '{' ? mark_at(text, at, &value) : NULL;
+        if (after) {
+            char digits[STK_NUM_ROOM];
+            stk_buf_put(out, digits, stk_num_u64(digits, value));
+            text = after;
+        } else {
+            size_t n = strcspn(text + 1, "{") + 1;
+            stk_buf_put(out, text, n);
+            text += n;
+        }
+    }
+}
+
+bool stk_runs_has_mark(const char *text, const char *mark)
+{
+    return text && strstr(text, mark) != NULL;
+}
+
+/* ---- lists of words ----------------------------------------------------------------------- */
+
+void stk_words_addn(struct stk_words *w, const char *text, size_t len)
+{
+    if (w->n + 2 > w->room) {
+        size_t room = w->room ? 2 * w->room : 16;
+        const char **more = stk_arena_alloc(w->arena, room * sizeof *more);
+        if (!more) {
+            w->fail = true;
+            return;
+        }
+        if (w->n)
+            memcpy(more, w->v, w->n * sizeof *more);
+        w->v = more;
+        w->room = room;
+    }
+    const char *copy = stk_arena_dup(w->arena, text, len);
+    w->fail = w->fail || !copy;
+    if (!copy)
+        return;
+    w->v[w->n++] = copy;
+    w->v[w->n] = NULL;
+}
+
+void stk_words_add(struct stk_words *w, const char *text)
+{
+    stk_words_addn(w, text, strlen(text));
+}
+
+/* One word at p into b; returns what follows, NULL when a quote is not closed. */
+static const char *take_word(const char *p, struct stk_buf *b)
+{
+    char quote = 0;
+    for (; *p && (quote || !strchr(" \t\n", *p)); p++) {
+        if (quote ? *p == quote : (*p == '\'' || *p == '"'))
+            quote = quote ? 0 : *p;
+        else if (*p == '\\' && quote != '\'' && p[1] && (!quote || strchr("\\\"$`", p[1])))
+            stk_buf_putc(b, *++p);
+        else
+            stk_buf_putc(b, *p);
+    }
+    return quote ? NULL : p;
+}
+
+int stk_words_split(struct stk_words *w, const char *text, struct stk_err *err)
+{
+    struct stk_buf b = STK_BUF_INIT;
+    int rc = 0;
+    for (const char *p = text; !rc && *(p += strspn(p, " \t\n"));) {
+        stk_buf_reset(&b);
+        p = take_word(p, &b);
+        if (!p) {
+            rc = stk_err_set(err, STK_E_USAGE, NULL, -1, "a quote is not closed in: %.200s", text);
+            break;
+        }
+        rc = stk_buf_check(&b, err);
+        stk_words_addn(w, stk_buf_cstr(&b), b.len);
+    }
+    stk_buf_release(&b);
+    return rc ? rc : w->fail ? stk_err_nomem(err, strlen(text)) : 0;
+}
+
+void stk_runs_quote(struct stk_buf *out, const char *text)
+{
+    stk_buf_putc(out, '\'');
+    for (; *text; text++) {
+        if (*text == '\'')
+            stk_buf_puts(out, "'\\''");
+        else
+            stk_buf_putc(out, *text);
+    }
+    stk_buf_putc(out, '\'');
+}
+
+/* ---- lists of N --------------------------------------------------------------------------- */
+
+static int compare_n(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static bool take_number(const char **p, uint64_t *v)
+{
+    size_t n = strspn(*p, "0123456789");
+    int64_t i;
+    double f;
+    if (!n || stk_num_parse(*p, n, &i, &f) != STK_NUM_INT || i < 1 || i > STK_STUDY_N_MAX)
+        return false;
+    *v = (uint64_t)i;
+    *p += n;
+    return true;
+}
+
+/* "4", "1-8" or "1-64*2". */
+static bool take_range(const char **p, uint64_t *n, size_t *nn)
+{
+    uint64_t from, to, factor = 1;
+    if (!take_number(p, &from))
+        return false;
+    to = from;
+    if (**p == '-' && (++*p, !take_number(p, &to) || to < from))
+        return false;
+    if (**p == '*' && (++*p, !take_number(p, &factor) || factor < 2 || factor > 1000))
+        return false;
+    for (uint64_t v = from; v <= to; v = factor > 1 ? v * factor : v + 1) {
+        if (*nn == STK_RUNS_N_MAX)
+            return false;
+        n[(*nn)++] = v;
+    }
+    return true;
+}
+
+int stk_runs_parse_n(const char *text, uint64_t *n, size_t *nn, struct stk_err *err)
+{
+    const char *p = text;
+    *nn = 0;
+    do {
+        if (!take_range(&p, n, nn))
+            break;
+    } while (*p == ',' && *++p);
+    if (*p || !*nn)
+        return stk_err_set(err, STK_E_USAGE, NULL, -1,
+                           "--n: \"%.80s\": write numbers from 1 on, as 1,2,4,8 or 1-8 or 1-64*2 "
+                           "(doubled each time), %d at most",
+                           text, STK_RUNS_N_MAX);
+    qsort(n, *nn, sizeof *n, compare_n);
+    size_t k = 0;
+    for (size_t i = 0; i < *nn; i++)
+        if (!k || n[i] != n[k - 1])
+            n[k++] = n[i];
+    *nn = k;
+    return 0;
+}

@@ -1,0 +1,298 @@
+/*
+ * sample.c - the thread that samples, and the lines it writes. It holds the lock while it looks at
+ * processes, so that none is waited for (and its CPU time moved to the launcher) in between. NVML,
+ * which may take long to begin and hang with its driver, has a thread of its own.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/pool.h"
+#include "lab/sample.h"
+
+#define STUCK_S 5 /* a thread that has not stopped after that long is given up */
+
+struct stk_sampler {
+    struct stk_sampler_options o;
+    struct stk_tree tree;
+    struct stk_node node;
+    struct stk_gpus *gpus;
+    struct stk_gpu_use gpu; /* as last seen */
+    FILE *csv;
+    bool running, watching, stop;
+    pthread_t thread, watcher;
+    pthread_mutex_t lock; /* tree, gpu, totals.gpu*, stop */
+    pthread_cond_t wake;
+    double last_s, last_iowait_s;
+    double last_cpu_s;
+    struct stk_sampler_totals totals;
+};
+
+static double at_s(const struct stk_sampler *s)
+{
+    return stk_now() - (double)s->o.start_mono_ns * 1e-9;
+}
+
+/* CPU time of what the launcher has waited for. */
+static double waited_cpu_s(void)
+{
+    struct rusage r;
+    if (getrusage(RUSAGE_CHILDREN, &r) != 0)
+        return 0;
+    return (double)(r.ru_utime.tv_sec + r.ru_stime.tv_sec) +
+           (double)(r.ru_utime.tv_usec + r.ru_stime.tv_usec) * 1e-6;
+}
+
+/* ---- a line ------------------------------------------------------------------------------- */
+
+static void put_u64(FILE *f, uint64_t v, bool known)
+{
+    if (known)
+        fprintf(f, ",%llu", (unsigned long long)v);
+    else
+        fputc(',', f);
+}
+
+static void put_real(FILE *f, int digits, double v, bool known)
+{
+    if (known)
+        fprintf(f, ",%.*f", digits, v);
+    else
+        fputc(',', f);
+}
+
+static void write_line(struct stk_sampler *s, double now_s, double cpu_s,
+                       const struct stk_tree_sum *sum, const struct stk_node_use *node,
+                       const struct stk_gpu_use *gpu)
+{
+    double span_s = now_s - s->last_s;
+    bool alive = sum->processes > 0, waits = node->iowait_s >= 0 && s->last_iowait_s >= 0;
+    double used_s = cpu_s > s->last_cpu_s ? cpu_s - s->last_cpu_s : 0;
+    double waited_s =
+        waits && node->iowait_s > s->last_iowait_s ? node->iowait_s - s->last_iowait_s : 0;
+    FILE *f = s->csv;
+    fprintf(f, "%.3f", now_s);
+    put_u64(f, sum->processes, true);
+    put_u64(f, sum->threads, true);
+    put_real(f, 3, used_s / span_s, true);
+    put_real(f, 3, waited_s / span_s, waits);
+    put_u64(f, sum->resident_bytes, alive);
+    put_u64(f, node->cache_bytes, node->cache_bytes != UINT64_MAX);
+    put_real(f, 4, gpu->util, gpu->util >= 0);
+    put_u64(f, (uint64_t)(gpu->memory_bytes > 0 ? gpu->memory_bytes : 0), gpu->memory_bytes >= 0);
+    for (size_t i = 0; i < STK_IO_COUNTS; i++)
+        put_u64(f, sum->io[i], true);
+    fputc('\n', f);
+    fflush(f); /* whole lines, and nothing lost when we are killed */
+}
+
+static void take_sample(struct stk_sampler *s, bool last)
+{
+    struct stk_tree_sum sum;
+    struct stk_node_use node;
+    struct stk_gpu_use gpu;
+    pthread_mutex_lock(&s->lock);
+    stk_tree_sample(&s->tree, &sum);
+    double cpu_s = waited_cpu_s() + (double)sum.cpu_ticks / (double)sysconf(_SC_CLK_TCK);
+    gpu = s->gpu;
+    pthread_mutex_unlock(&s->lock);
+    double now_s = at_s(s);
+    stk_node_sample(&s->node, &node);
+    if (sum.processes > 1 && node.used_bytes < sum.resident_bytes)
+        sum.resident_bytes = node.used_bytes;
+    struct stk_sampler_totals *t = &s->totals;
+    t->peak_resident_bytes =
+        sum.resident_bytes > t->peak_resident_bytes ? sum.resident_bytes : t->peak_resident_bytes;
+    t->peak_threads = sum.threads > t->peak_threads ? sum.threads : t->peak_threads;
+    t->peak_processes = sum.processes > t->peak_processes ? sum.processes : t->peak_processes;
+    /* The rest of a second at the end says little, unless it is all there is. */
+    if (last && t->samples && now_s - s->last_s < s->o.every_s / 4)
+        return;
+    if (now_s <= s->last_s)
+        return;
+    write_line(s, now_s, cpu_s, &sum, &node, &gpu);
+    t->samples++;
+    s->last_s = now_s;
+    s->last_cpu_s = cpu_s;
+    s->last_iowait_s = node.iowait_s;
+}
+
+/* ---- the thread --------------------------------------------------------------------------- */
+
+static struct timespec monotonic(double seconds)
+{
+    struct timespec t = {.tv_sec = (time_t)seconds};
+    t.tv_nsec = (long)((seconds - (double)t.tv_sec) * 1e9);
+    return t;
+}
+
+/* Waits until then. True: it is time to stop. */
+static bool wait_until(struct stk_sampler *s, double then_s)
+{
+    struct timespec t = monotonic(then_s);
+    pthread_mutex_lock(&s->lock);
+    int rc = 0;
+    while (!s->stop && rc != ETIMEDOUT)
+        rc = pthread_cond_timedwait(&s->wake, &s->lock, &t);
+    bool stop = s->stop;
+    pthread_mutex_unlock(&s->lock);
+    return stop;
+}
+
+static void *sampling(void *user)
+{
+    struct stk_sampler *s = user;
+    double start_s = (double)s->o.start_mono_ns * 1e-9, next_s = start_s + s->o.every_s;
+    struct stk_node_use node;
+    stk_node_sample(&s->node, &node);
+    s->last_iowait_s = node.iowait_s;
+    while (!wait_until(s, next_s)) {
+        double before_s = stk_thread_cpu_s();
+        take_sample(s, false);
+        /* On the grid of whole periods; never more than a twentieth of one CPU. */
+        double cost_s = stk_thread_cpu_s() - before_s, least_s = stk_now() + 19 * cost_s;
+        while (next_s <= least_s)
+            next_s += s->o.every_s;
+    }
+    take_sample(s, true);
+    return NULL;
+}
+
+static void *watching(void *user)
+{
+    struct stk_sampler *s = user;
+    struct stk_gpu_use use;
+    struct stk_gpus *g = stk_gpus_open();
+    pthread_mutex_lock(&s->lock);
+    s->gpus = g;
+    s->totals.gpus = stk_gpus_count(g);
+    snprintf(s->totals.gpu_kind, sizeof s->totals.gpu_kind, "%s", stk_gpus_kind(g));
+    pthread_mutex_unlock(&s->lock);
+    /* A sample takes the last that was seen: NVML itself averages over up to a second. */
+    double next_s = stk_now();
+    while (g && !wait_until(s, next_s)) {
+        stk_gpus_sample(g, &use);
+        pthread_mutex_lock(&s->lock);
+        s->gpu = use;
+        pthread_mutex_unlock(&s->lock);
+        next_s = stk_now() + s->o.every_s;
+    }
+    return NULL;
+}
+
+/* ---- from outside ------------------------------------------------------------------------- */
+
+static int open_csv(struct stk_sampler *s, struct stk_err *err)
+{
+    s->csv = fopen(s->o.csv_path, "we");
+    if (!s->csv)
+        return stk_err_sys(err, s->o.csv_path, "create");
+    fputs("at_s,processes,threads,cpu_cores,iowait_cores,resident_bytes,cache_bytes,gpu_util,"
+          "gpu_memory_bytes,read_chars,write_chars,storage_read_bytes,storage_write_bytes\n",
+          s->csv);
+    return fflush(s->csv) == 0 ? 0 : stk_err_sys(err, s->o.csv_path, "write");
+}
+
+static int start_thread(struct stk_sampler *s, struct stk_err *err)
+{
+    errno = pthread_create(&s->thread, NULL, sampling, s);
+    if (errno)
+        return stk_err_sys(err, NULL, "start a thread");
+    s->running = true;
+    s->watching = pthread_create(&s->watcher, NULL, watching, s) == 0;
+    return 0;
+}
+
+int stk_sampler_start(const struct stk_sampler_options *o, struct stk_sampler **out,
+                      struct stk_err *err)
+{
+    struct stk_sampler *s = calloc(1, sizeof *s);
+    pthread_condattr_t attr;
+    if (!s)
+        return stk_err_nomem(err, sizeof *s);
+    s->o = *o;
+    s->totals.gpus = UINT_MAX;
+    s->gpu = (struct stk_gpu_use){.util = -1, .memory_bytes = -1};
+    s->tree.proc_fd = -1;
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&s->wake, &attr);
+    pthread_condattr_destroy(&attr);
+    stk_node_init(&s->node);
+    int rc = stk_tree_init(&s->tree, o->root, o->logs, o->host, err);
+    if (!rc && o->every_s > 0)
+        rc = open_csv(s, err);
+    if (!rc && o->every_s > 0)
+        rc = start_thread(s, err);
+    if (rc)
+        stk_sampler_free(s);
+    else
+        *out = s;
+    return rc;
+}
+
+void stk_sampler_reap(struct stk_sampler *s, pid_t pid, int *status)
+{
+    struct timespec soon;
+    clock_gettime(CLOCK_REALTIME, &soon);
+    soon.tv_sec += 1;
+    bool locked = pthread_mutex_timedlock(&s->lock, &soon) == 0;
+    if (locked)
+        stk_tree_ended(&s->tree, pid);
+    while (waitpid(pid, status, 0) < 0 && errno == EINTR)
+        ;
+    if (locked)
+        pthread_mutex_unlock(&s->lock);
+}
+
+static bool join(pthread_t thread, unsigned seconds)
+{
+    struct timespec limit;
+    clock_gettime(CLOCK_REALTIME, &limit);
+    limit.tv_sec += seconds;
+    return pthread_timedjoin_np(thread, NULL, &limit) == 0;
+}
+
+bool stk_sampler_stop(struct stk_sampler *s)
+{
+    if (!s->running)
+        return true;
+    pthread_mutex_lock(&s->lock);
+    s->stop = true;
+    pthread_cond_broadcast(&s->wake);
+    pthread_mutex_unlock(&s->lock);
+    s->running = !join(s->thread, STUCK_S);
+    if (s->watching)
+        s->watching = !join(s->watcher, s->running ? 0 : 2);
+    return !s->running;
+}
+
+const struct stk_sampler_totals *stk_sampler_totals(const struct stk_sampler *s)
+{
+    return &s->totals;
+}
+
+const struct stk_tree *stk_sampler_tree(const struct stk_sampler *s)
+{
+    return &s->tree;
+}
+
+void stk_sampler_free(struct stk_sampler *s)
+{
+    if (!s || s->running || s->watching)
+        return; /* a thread that is stuck in a driver still holds it */
+    if (s->csv)
+        fclose(s->csv);
+    stk_gpus_close(s->gpus);
+    stk_tree_release(&s->tree);
+    pthread_mutex_destroy(&s->lock);
+    pthread_cond_destroy(&s->wake);
+    free(s);
+}

@@ -1,0 +1,24 @@
+/* scaling_priv.h - what the files of scaling share. */
+#ifndef STK_LAB_SCALING_PRIV_H
+#define STK_LAB_SCALING_PRIV_H
+
+#include "lab/scaling.h"
+
+/* How far the logarithm of the ratio of two rows' medians may be off: 95 %. NaN: noise unknown. */
+double stk_scaling_slack(const struct stk_scaling_series *s, const struct stk_scaling_row *a,
+                         const struct stk_scaling_row *b);
+/* True when a's time and b's are further apart than the noise explains; where it is unknown, when
+ * they are not the same. */
+bool stk_scaling_differ(const struct stk_scaling_series *s, const struct stk_scaling_row *a,
+                        const struct stk_scaling_row *b);
+
+void stk_scaling_plateau(struct stk_scaling_series *s); /* advise_n.c */
+void stk_scaling_choose(const struct stk_scaling *all, struct stk_scaling_series *s);
+int stk_scaling_cautions(struct stk_scaling *all, size_t series,
+                         struct stk_err *err);                         /* scaling_caution.c */
+int stk_scaling_compare(struct stk_scaling *all, struct stk_err *err); /* scaling_compare.c */
+/* Adds a caution; the text is copied. */
+int stk_scaling_warn(struct stk_scaling *all, size_t series, const char *id, struct stk_err *err,
+                     const char *fmt, ...) STK_PRINTF(5, 6);
+
+#endif

@@ -1,0 +1,185 @@
+/*
+ * study.c - runs and series kept as they were measured. Whatever is added was checked here, so that
+ * nothing later meets a time of 0, an N of 0, or a text without an end.
+ */
+#include "lab/study.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <strings.h>
+
+static const struct {
+    const char *id, *word;
+} statuses[STK_RUN_STATUSES] = {
+    [STK_RUN_OK] = {"ok", "ok"},
+    [STK_RUN_FAILED] = {"failed", "failed"},
+    [STK_RUN_TIMEOUT] = {"timeout", "time limit"},
+    [STK_RUN_CANCELLED] = {"cancelled", "cancelled"},
+    [STK_RUN_MEMORY] = {"memory", "out of memory"},
+    [STK_RUN_NODE] = {"node", "node failed"},
+    [STK_RUN_PENDING] = {"pending", "never started"},
+};
+
+const char *stk_run_status_word(enum stk_run_status s)
+{
+    return statuses[s].word;
+}
+
+const char *stk_run_status_id(enum stk_run_status s)
+{
+    return statuses[s].id;
+}
+
+int stk_run_status_find(const char *word, size_t n)
+{
+    static const struct {
+        const char *word;
+        enum stk_run_status status;
+    } known[] = {
+        {"ok", STK_RUN_OK},
+        {"done", STK_RUN_OK},
+        {"0", STK_RUN_OK},
+        {"success", STK_RUN_OK},
+        {"completed", STK_RUN_OK},
+        {"failed", STK_RUN_FAILED},
+        {"error", STK_RUN_FAILED},
+        {"deadline", STK_RUN_TIMEOUT},
+        {"timeout", STK_RUN_TIMEOUT},
+        {"cancelled", STK_RUN_CANCELLED},
+        {"preempted", STK_RUN_CANCELLED},
+        {"revoked", STK_RUN_CANCELLED},
+        {"memory", STK_RUN_MEMORY},
+        {"oom", STK_RUN_MEMORY},
+        {"out_of_memory", STK_RUN_MEMORY},
+        {"node", STK_RUN_NODE},
+        {"node_fail", STK_RUN_NODE},
+        {"boot_fail", STK_RUN_NODE},
+        {"pending", STK_RUN_PENDING},
+    };
+    const char *end = memchr(word, ' ', n); /* "CANCELLED by 1000" */
+    n = end ? (size_t)(end - word) : n;
+    n -= n && word[n - 1] == '+'; /* "CANCELLED+": sacct cut it */
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strlen(known[i].word) == n && strncasecmp(known[i].word, word, n) == 0)
+            return (int)known[i].status;
+    return -1;
+}
+
+void stk_study_release(struct stk_study *s)
+{
+    for (size_t i = 0; i < s->nseries; i++)
+        free(s->series[i].run);
+    stk_arena_release(&s->text);
+    *s = (struct stk_study)STK_STUDY_INIT;
+}
+
+/* *out is NULL for a NULL text. */
+static int copy_text(struct stk_study *s, const char *text, size_t len, const char **out,
+                     struct stk_err *err)
+{
+    *out = NULL;
+    if (!text)
+        return 0;
+    if (len > STK_STUDY_TEXT_MAX || memchr(text, '\0', len))
+        return stk_err_set(err, STK_E_USAGE, NULL, -1,
+                           "a name or note is longer than %d bytes, or has a NUL in it",
+                           STK_STUDY_TEXT_MAX);
+    *out = stk_arena_dup(&s->text, text, len);
+    return *out ? 0 : stk_err_nomem(err, len);
+}
+
+int stk_study_set_unit(struct stk_study *s, const char *unit, struct stk_err *err)
+{
+    return copy_text(s, unit, unit ? strlen(unit) : 0, &s->unit, err);
+}
+
+int stk_study_set_metric(struct stk_study *s, const char *name, bool higher_better,
+                         struct stk_err *err)
+{
+    s->higher_better = name && higher_better;
+    return copy_text(s, name, name ? strlen(name) : 0, &s->metric, err);
+}
+
+int stk_study_series(struct stk_study *s, const char *name, size_t len, size_t *index,
+                     struct stk_err *err)
+{
+    for (*index = 0; *index < s->nseries; ++*index) {
+        const char *have = s->series[*index].name;
+        if (strlen(have) == len && memcmp(have, name, len) == 0)
+            return 0;
+    }
+    if (s->nseries == STK_STUDY_SERIES_MAX)
+        return stk_err_set(err, STK_E_USAGE, NULL, -1, "more than %d series in a study",
+                           STK_STUDY_SERIES_MAX);
+    struct stk_study_series *fresh = &s->series[s->nseries];
+    *fresh = (struct stk_study_series){0};
+    int rc = copy_text(s, name, len, &fresh->name, err);
+    s->nseries += rc == 0;
+    return rc;
+}
+
+static int check_run(const struct stk_study *s, const struct stk_study_run *run,
+                     struct stk_err *err)
+{
+    if (run->n < 1 || run->n > STK_STUDY_N_MAX)
+        return stk_err_set(err, STK_E_USAGE, NULL, -1, "N must be between 1 and %d",
+                           STK_STUDY_N_MAX);
+    if ((unsigned)run->status >= STK_RUN_STATUSES)
+        return stk_err_set(err, STK_E_USAGE, NULL, -1, "unknown status of a run");
+    if (run->cores > STK_STUDY_N_MAX || run->gpus > STK_STUDY_N_MAX || run->nodes > STK_STUDY_N_MAX)
+        return stk_err_set(err, STK_E_USAGE, NULL, -1, "more than %d cores, GPUs or nodes",
+                           STK_STUDY_N_MAX);
+    double counted = s->metric ? run->value : run->wall_s;
+    /* The bounds keep squares and ratios of what is measured inside a double. */
+    if (run->status == STK_RUN_OK && !(counted >= 1e-12 && counted <= 1e12))
+        return stk_err_set(err, STK_E_USAGE, NULL, -1,
+                           "a %s must be a number between 1e-12 and 1e12, not %g",
+                           s->metric ? "value" : "time in seconds", counted);
+    if (!isnan(run->wall_s) && !(run->wall_s >= 0 && run->wall_s <= 1e12))
+        return stk_err_set(err, STK_E_USAGE, NULL, -1, "%g is not a time in seconds", run->wall_s);
+    return 0;
+}
+
+static int room_for_run(struct stk_study *s, struct stk_study_series *to, struct stk_err *err)
+{
+    if (s->nruns >= STK_STUDY_RUNS_MAX)
+        return stk_err_set(err, STK_E_USAGE, NULL, -1, "more than %d runs in a study",
+                           STK_STUDY_RUNS_MAX);
+    if (to->nruns < to->cap)
+        return 0;
+    size_t cap = to->cap ? 2 * to->cap : 16;
+    struct stk_study_run *more = realloc(to->run, cap * sizeof *more);
+    if (!more)
+        return stk_err_nomem(err, cap * sizeof *more);
+    to->run = more;
+    to->cap = cap;
+    return 0;
+}
+
+int stk_study_add(struct stk_study *s, size_t series, const struct stk_study_run *run,
+                  struct stk_err *err)
+{
+    struct stk_study_series *to = &s->series[series];
+    int rc = check_run(s, run, err);
+    if (!rc)
+        rc = room_for_run(s, to, err);
+    if (rc)
+        return rc;
+    struct stk_study_run *copy = &to->run[to->nruns];
+    *copy = *run;
+    const char **text[] = {&copy->host, &copy->kind, &copy->job, &copy->note};
+    for (size_t i = 0; i < sizeof text / sizeof *text && !rc; i++)
+        rc = copy_text(s, *text[i], *text[i] ? strlen(*text[i]) : 0, text[i], err);
+    if (rc)
+        return rc;
+    to->nruns++;
+    s->nruns++;
+    return 0;
+}
+
+double stk_study_cost(const struct stk_study *s, const struct stk_study_run *run)
+{
+    if (run->status != STK_RUN_OK)
+        return NAN;
+    return !s->metric ? run->wall_s : s->higher_better ? 1 / run->value : run->value;
+}

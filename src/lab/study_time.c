@@ -1,0 +1,60 @@
+/*
+ * study_time.c - a time as people, spreadsheets and Slurm write it: seconds, "3m20s", or a clock
+ * with days before it. Nothing here depends on the locale.
+ */
+#include <math.h>
+#include <strings.h>
+
+#include "base/num.h"
+#include "base/units.h"
+#include "lab/study.h"
+
+/* "1-02:03:04", "02:03", "03:04.5": Slurm's times. */
+static int read_clock(const char *cell, double *out)
+{
+    double total = 0, part = 0, scale = 1;
+    const char *dash = strchr(cell, '-');
+    unsigned colons = 0;
+    bool digits = false, point = false;
+    for (const char *p = cell; *p; p++) {
+        if (*p >= '0' && *p <= '9' && !point) {
+            part = part * 10 + (*p - '0');
+            digits = true;
+        } else if (*p >= '0' && *p <= '9') {
+            part += (scale /= 10) * (*p - '0');
+        } else if (*p == '.' && !point && digits && colons) {
+            point = true;
+        } else if (p == dash && digits && !colons && p > cell) {
+            total = part * 24;
+            part = 0;
+            digits = false;
+        } else if (*p == ':' && digits && !point && colons < 2) {
+            total = (total + part) * 60;
+            part = 0;
+            digits = false;
+            colons++;
+        } else {
+            return -1;
+        }
+    }
+    /* Days stand before hours: then minutes and seconds must follow. */
+    if (!digits || !colons || (dash && colons != 2))
+        return -1;
+    *out = total + part;
+    return 0;
+}
+
+int stk_study_parse_time(const char *cell, size_t len, double *out)
+{
+    int64_t i;
+    *out = NAN;
+    if (!len || strcasecmp(cell, "nan") == 0 || strcmp(cell, "-") == 0 ||
+        strcasecmp(cell, "n/a") == 0)
+        return 0;
+    if (stk_num_parse(cell, len, &i, out) != STK_NUM_NONE)
+        return *out > 0 && *out <= 1e12 ? 0 : -1;
+    struct stk_err ignored;
+    if (strchr(cell, ':') ? read_clock(cell, out) : stk_parse_duration(cell, out, &ignored))
+        return -1;
+    return *out > 0 && *out <= 1e12 ? 0 : -1;
+}

@@ -1,0 +1,74 @@
+/*
+ * watch.h - what a Slurm job does on a node right now: its processes with CPU, threads, memory and
+ * GPU, from /proc and NVML. Taken on each node of the job (watch_node.c), sent as a line of JSON a
+ * sample, read again where somebody looks (watch_json.c).
+ */
+#ifndef STK_LAB_WATCH_H
+#define STK_LAB_WATCH_H
+
+#include "base/json.h"
+
+#define STK_WATCH_PROCESSES 512 /* of a node that are named one by one, the busiest */
+#define STK_WATCH_GPUS      64
+#define STK_WATCH_LINE_MAX  ((size_t)1 << 20)
+
+struct stk_watch_process {
+    int64_t pid;
+    int64_t rank;  /* in its step; -1: none */
+    char step[16]; /* "0", "batch"; "": not known */
+    uint32_t threads;
+    double cpus; /* busy since the sample before; -1: not known yet */
+    uint64_t memory_bytes;
+    int64_t gpu_memory_bytes;         /* -1: not known, or none */
+    uint64_t read_bytes, write_bytes; /* since its start, as the kernel counts (rchar, wchar) */
+    char state;                       /* as ps: R, S, D … */
+    char command[120];
+};
+
+struct stk_watch_gpu {
+    unsigned index;
+    char kind[64];
+    double util;                       /* 0..1, -1: not known */
+    int64_t memory_bytes, total_bytes; /* -1: not known */
+};
+
+struct stk_watch_node {
+    char host[64];
+    double at_s;                 /* of CLOCK_REALTIME */
+    uint32_t processes, threads; /* all of them, also those that are not named */
+    double cpus;                 /* -1: not known yet */
+    uint64_t memory_bytes;
+    struct stk_watch_process *process; /* the busiest first */
+    size_t nprocesses;
+    struct stk_watch_gpu gpu[STK_WATCH_GPUS];
+    size_t ngpus;
+};
+
+void stk_watch_node_release(struct stk_watch_node *n);
+
+/* ---- on the node --------------------------------------------------------------------------- */
+
+struct stk_watcher;
+/* job: its number. Caller frees. */
+int stk_watcher_new(uint64_t job, struct stk_watcher **out, struct stk_err *err);
+/* The processes of the job on this node, without ourselves. out: all zero, or from an earlier call.
+ */
+int stk_watcher_sample(struct stk_watcher *w, struct stk_watch_node *out, struct stk_err *err);
+void stk_watcher_free(struct stk_watcher *w); /* NULL is fine */
+
+/* ---- between ------------------------------------------------------------------------------- */
+
+/* One line, without its end. */
+void stk_watch_write(const struct stk_watch_node *n, struct stk_buf *out);
+/* Reads such a line, whoever wrote it. out: all zero, or from an earlier call. */
+int stk_watch_read(const char *line, size_t len, struct stk_watch_node *out, struct stk_err *err);
+
+/* ---- GPUs (watch_gpu.c) --------------------------------------------------------------------- */
+
+struct stk_watch_nvml;
+struct stk_watch_nvml *stk_watch_nvml_open(void); /* NULL: no NVML, no GPU */
+void stk_watch_nvml_close(struct stk_watch_nvml *g);
+/* Fills out->gpu; adds what each of its processes has of GPU memory. */
+void stk_watch_nvml_sample(struct stk_watch_nvml *g, struct stk_watch_node *out);
+
+#endif
