@@ -1,0 +1,101 @@
+/*
+ * findings.c - findings in full: how bad, how we know, what to do, what it gains and why. Lines to
+ * paste stand unbroken, whatever their length.
+ */
+#include <stdio.h>
+
+#include "base/text.h"
+#include "base/units.h"
+#include "report/report_priv.h"
+
+/* As stk_text_escape(), but a backslash stays one: in a command it means itself. */
+static void put_command(const char *line, struct stk_buf *out)
+{
+    for (;;) {
+        size_t n = strcspn(line, "\\");
+        stk_text_escape(out, line, n, SIZE_MAX);
+        if (!line[n])
+            return;
+        stk_buf_putc(out, '\\');
+        line += n + 1;
+    }
+}
+
+static void put_gain(const struct stk_report *r, const struct stk_finding *f, struct stk_buf *out)
+{
+    char gain[40], share[16];
+    struct stk_buf text = STK_BUF_INIT;
+    if (f->gain_s > 0) {
+        stk_buf_printf(&text, "Gain: about %s", stk_format_duration(f->gain_s, gain, sizeof gain));
+        if (r->a->p->run_s > 0)
+            stk_buf_printf(&text, " of %s",
+                           stk_format_duration(r->a->p->run_s, share, sizeof share));
+        stk_buf_puts(&text, ". ");
+    } else {
+        stk_buf_puts(&text, "Gain: cannot be told from this profile. ");
+    }
+    if (f->gain_why)
+        stk_buf_puts(&text, f->gain_why);
+    stk_report_wrapped(stk_buf_cstr(&text), 3, r->columns, out);
+    stk_buf_release(&text);
+}
+
+/* "1. high: title (id)"; a second line of it stands under the first's text. */
+static void put_title(const struct stk_report *r, const struct stk_finding *f, size_t number,
+                      struct stk_buf *out)
+{
+    char head[32];
+    struct stk_buf title = STK_BUF_INIT;
+    size_t at = out->len;
+    int n = snprintf(head, sizeof head, "%zu. ", number);
+    stk_buf_printf(&title, "%s: %s (%s)", stk_severity_name(f->severity), f->title, f->id);
+    stk_report_wrapped(stk_buf_cstr(&title), (unsigned)n, r->columns, out);
+    if (!out->fail && title.len)
+        memcpy(out->data + at, head, (size_t)n); /* over the blanks of the first line */
+    stk_buf_release(&title);
+}
+
+void stk_report_finding(const struct stk_report *r, const struct stk_finding *f, size_t number,
+                        struct stk_buf *out)
+{
+    put_title(r, f, number, out);
+    for (size_t i = 0; i < f->nsentences; i++)
+        stk_report_wrapped(f->sentence[i], 3, r->columns, out);
+    for (size_t i = 0; i < f->npaths; i++) {
+        stk_buf_puts(out, i ? "          " : "   Where: ");
+        stk_text_escape(out, f->path[i], strlen(f->path[i]), SIZE_MAX);
+        stk_buf_putc(out, '\n');
+    }
+    if (f->what_to_do && *f->what_to_do) {
+        struct stk_buf text = STK_BUF_INIT;
+        stk_buf_printf(&text, "What to do: %s", f->what_to_do);
+        stk_report_wrapped(stk_buf_cstr(&text), 3, r->columns, out);
+        stk_buf_release(&text);
+    }
+    for (size_t i = 0; i < f->nlines; i++) {
+        stk_buf_puts(out, "       ");
+        put_command(f->line[i], out);
+        stk_buf_putc(out, '\n');
+    }
+    put_gain(r, f, out);
+}
+
+void stk_report_findings(const struct stk_report *r, struct stk_buf *out)
+{
+    const struct stk_advice *adv = r->advice;
+    for (size_t i = 0; i < adv->nfindings; i++) {
+        stk_report_finding(r, &adv->finding[i], i + 1, out);
+        stk_buf_putc(out, '\n');
+    }
+    stk_report_wrapped(adv->verdict, 0, r->columns, out);
+}
+
+void stk_report_notes(const struct stk_report *r, struct stk_buf *out)
+{
+    const struct stk_profile *p = r->a->p;
+    stk_report_heading("what could not be seen, or was left out", out);
+    if (!p->nnotes)
+        stk_buf_puts(out, "  nothing\n");
+    for (size_t i = 0; i < p->nnotes; i++)
+        stk_report_wrapped(p->note[i], 2, r->columns, out);
+}

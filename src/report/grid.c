@@ -1,0 +1,97 @@
+/* grid.c - aligned tables and bars, rendered into a buffer. */
+#include "report/grid.h"
+
+#include <langinfo.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/text.h"
+
+void stk_grid_init(struct stk_grid *t, const char *align)
+{
+    *t = (struct stk_grid){.align = align, .ncols = strlen(align)};
+}
+
+void stk_grid_release(struct stk_grid *t)
+{
+    stk_buf_release(&t->text);
+}
+
+void stk_grid_row(struct stk_grid *t, ...)
+{
+    va_list ap;
+    va_start(ap, t);
+    for (size_t i = 0; i < t->ncols; i++) {
+        const char *cell = va_arg(ap, const char *);
+        size_t n = strlen(cell), w = stk_text_width(cell, n);
+        stk_buf_put(&t->text, cell, n + 1);
+        t->width[i] = w > t->width[i] ? w : t->width[i];
+    }
+    va_end(ap);
+    t->nrows++;
+}
+
+static void pad(struct stk_buf *out, size_t n)
+{
+    while (n--)
+        stk_buf_putc(out, ' ');
+}
+
+void stk_grid_render(const struct stk_grid *t, unsigned indent, struct stk_buf *out)
+{
+    if (t->text.fail) {
+        out->fail = true;
+        return;
+    }
+    const char *cell = (const char *)t->text.data;
+    for (size_t r = 0; r < t->nrows; r++) {
+        pad(out, indent);
+        size_t owed = 0; /* blanks are only written before something: no line ends in them */
+        for (size_t i = 0; i < t->ncols; i++) {
+            size_t n = strlen(cell), w = stk_text_width(cell, n);
+            size_t fill = t->width[i] - w;
+            bool right = t->align[i] == 'r';
+            if (n) {
+                pad(out, owed + (right ? fill : 0));
+                stk_buf_put(out, cell, n);
+                owed = 0;
+            }
+            owed += (n ? 0 : w) + (right && n ? 0 : fill) + 2;
+            cell += n + 1;
+        }
+        stk_buf_putc(out, '\n');
+    }
+}
+
+const char *stk_percent_text(double fraction, char *buf, size_t size)
+{
+    if (fraction >= 1)
+        snprintf(buf, size, "100 %%");
+    else
+        snprintf(buf, size, "%.1f %%", floor(fraction * 1000) / 10);
+    return buf;
+}
+
+bool stk_term_utf8(void)
+{
+    return strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+}
+
+void stk_grid_bar(double fraction, unsigned width, bool utf8, struct stk_buf *out)
+{
+    /* U+2588 is a full block, U+258F a left eighth. */
+    if (!(fraction > 0))
+        return;
+    unsigned eighths = (unsigned)((fraction < 1 ? fraction : 1) * width * 8 + 0.5);
+    eighths = eighths ? eighths : 1;
+    if (!utf8) {
+        for (unsigned i = 0; i < (eighths + 7) / 8; i++)
+            stk_buf_putc(out, '#');
+        return;
+    }
+    for (; eighths; eighths -= eighths < 8 ? eighths : 8) {
+        char block[4];
+        stk_buf_put(out, block, stk_utf8_put(block, 0x2590 - (eighths < 8 ? eighths : 8)));
+    }
+}

@@ -1,0 +1,437 @@
+/*
+ * job.c - Slurm jobs as text: what was asked for, got and used, with bars, and the lines for the
+ * next batch file.
+ */
+#include "report/job.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "base/text.h"
+#include "base/units.h"
+#include "report/grid.h"
+#include "report/report.h"
+#include "report/report_priv.h"
+
+#define BAR_COLUMNS 20
+
+/* ---- words -------------------------------------------------------------------------------- */
+
+static void put_clean(struct stk_buf *out, const char *text, size_t columns)
+{
+    stk_text_escape(out, text, strlen(text), columns);
+}
+
+/* "00:05:10", "1-02:03:04": as Slurm and its options write it. */
+static const char *clock_text(double s, char *buf, size_t size)
+{
+    if (!(s >= 0) || s > 1e12)
+        return "?";
+    long long t = (long long)s;
+    if (t >= 86400)
+        snprintf(buf, size, "%lld-%02lld:%02lld:%02lld", t / 86400, t / 3600 % 24, t / 60 % 60,
+                 t % 60);
+    else
+        snprintf(buf, size, "%02lld:%02lld:%02lld", t / 3600, t / 60 % 60, t % 60);
+    return buf;
+}
+
+static const char *limit_text(int64_t limit_s, char *buf, size_t size)
+{
+    return limit_s == INT64_MAX ? "no limit" : clock_text((double)limit_s, buf, size);
+}
+
+/* "2 nodes, 8 CPUs, 16 GiB, 4 GPUs (k80)": what is known of it. */
+static void put_tres(struct stk_buf *out, const struct stk_slurm_tres *t)
+{
+    char a[48];
+    const char *comma = "";
+    const struct {
+        int64_t n;
+        const char *one;
+    } part[] = {{t->nodes, "node"}, {t->cpus, "CPU"}};
+    for (size_t i = 0; i < 2; i++)
+        if (part[i].n >= 0) {
+            stk_buf_printf(out, "%s%s", comma,
+                           stk_word_many((uint64_t)part[i].n, part[i].one, a, sizeof a));
+            comma = ", ";
+        }
+    if (t->memory_bytes >= 0) {
+        stk_buf_printf(out, "%s%s", comma, stk_format_size((uint64_t)t->memory_bytes, a, sizeof a));
+        comma = ", ";
+    }
+    if (t->gpus > 0) {
+        stk_buf_printf(out, "%s%s", comma, stk_word_many((uint64_t)t->gpus, "GPU", a, sizeof a));
+        if (t->gpu_kind[0]) {
+            stk_buf_puts(out, " (");
+            put_clean(out, t->gpu_kind, 48);
+            stk_buf_putc(out, ')');
+        }
+        comma = ", ";
+    }
+    if (!comma[0])
+        stk_buf_puts(out, "not known");
+}
+
+static void row(struct stk_buf *out, const char *name)
+{
+    stk_buf_printf(out, "  %-9s", name);
+}
+
+/* A bar and what it stands for. */
+static void put_bar(struct stk_buf *out, double part, const struct stk_job_text *t)
+{
+    char a[16];
+    if (part < 0) {
+        stk_buf_putc(out, '\n');
+        return;
+    }
+    stk_buf_puts(out, "  [");
+    size_t from = out->len;
+    stk_grid_bar(fmin(part, 1), BAR_COLUMNS, t->utf8, out);
+    size_t have = from < out->len ? stk_text_width((const char *)out->data + from, out->len - from)
+                                  : BAR_COLUMNS;
+    for (; have < BAR_COLUMNS; have++)
+        stk_buf_putc(out, ' ');
+    if (part > 1)
+        snprintf(a, sizeof a, "%.0f %%", fmin(part, 99) * 100);
+    else
+        stk_percent_text(part, a, sizeof a);
+    stk_buf_printf(out, "] %s\n", a);
+}
+
+/* ---- one job ------------------------------------------------------------------------------ */
+
+static void put_state(struct stk_buf *out, const struct stk_slurm_job *j)
+{
+    stk_buf_puts(out, stk_slurm_state_name(j->state));
+    if (j->exit_signal > 0)
+        stk_buf_printf(out, " (signal %d)", j->exit_signal);
+    else if (j->exit_code > 0)
+        stk_buf_printf(out, " (exit status %d)", j->exit_code);
+    if (j->state == STK_SLURM_OUT_OF_MEMORY && strcmp(j->state_word, "FAILED") == 0)
+        stk_buf_puts(out, ": killed when it had more memory than it asked for");
+    if (j->restarts > 0)
+        stk_buf_printf(out, ", requeued %d time%s", j->restarts, j->restarts == 1 ? "" : "s");
+}
+
+static void put_head(struct stk_buf *out, const struct stk_slurm_job *j,
+                     const struct stk_job_text *t)
+{
+    const struct {
+        const char *name, *value;
+    } who[] = {
+        {"user", j->user}, {"account", j->account}, {"partition", j->partition}, {"QOS", j->qos}};
+    const char *comma = "";
+    stk_buf_puts(out, "job ");
+    put_clean(out, j->label, 40);
+    if (j->name[0]) {
+        stk_buf_puts(out, "  ");
+        put_clean(out, j->name, t->columns > 60 ? t->columns - 30 : 30);
+    }
+    stk_buf_puts(out, "\n");
+    row(out, "state");
+    put_state(out, j);
+    stk_buf_puts(out, "\n");
+    for (size_t i = 0; i < sizeof who / sizeof *who; i++)
+        if (who[i].value[0]) {
+            if (!comma[0])
+                row(out, "whose");
+            stk_buf_printf(out, "%s%s ", comma, who[i].name);
+            put_clean(out, who[i].value, 40);
+            comma = ", ";
+        }
+    stk_buf_puts(out, comma[0] ? "\n" : "");
+}
+
+static void put_when(struct stk_buf *out, const char *name, int64_t when)
+{
+    char a[32];
+    struct tm tm;
+    time_t w = (time_t)when;
+    if (when > 0 && localtime_r(&w, &tm) && strftime(a, sizeof a, "%Y-%m-%d %H:%M:%S", &tm))
+        stk_buf_printf(out, "%s %s", name, a);
+}
+
+static void put_waiting(struct stk_buf *out, const struct stk_job_view *v,
+                        const struct stk_job_text *t)
+{
+    const struct stk_slurm_job *j = v->job;
+    char a[32];
+    if (j->state == STK_SLURM_PENDING || j->state == STK_SLURM_REQUEUED) {
+        row(out, "why");
+        put_clean(out, j->reason[0] ? j->reason : "no reason given", t->columns - 12);
+        stk_buf_putc(out, '\n');
+        const char *means = stk_job_reason(j->reason);
+        if (means)
+            stk_report_wrapped(means, 11, t->columns, out);
+        if (j->dependency[0]) {
+            row(out, "after");
+            put_clean(out, j->dependency, t->columns - 12);
+            stk_buf_putc(out, '\n');
+        }
+    }
+    if (v->wait_s >= 0) {
+        row(out, "waited");
+        stk_buf_puts(out, stk_format_duration(v->wait_s, a, sizeof a));
+        if (j->state == STK_SLURM_PENDING && j->start > t->now)
+            put_when(out, " so far; expected to start", j->start);
+        stk_buf_putc(out, '\n');
+    }
+}
+
+static void put_got(struct stk_buf *out, const struct stk_slurm_job *j,
+                    const struct stk_job_text *t)
+{
+    char a[32];
+    row(out, "asked");
+    put_tres(out, &j->asked);
+    if (j->limit_s > 0)
+        stk_buf_printf(out, ", %s", limit_text(j->limit_s, a, sizeof a));
+    stk_buf_putc(out, '\n');
+    if (j->alloc.cpus < 0 || j->state == STK_SLURM_PENDING)
+        return;
+    row(out, "got");
+    put_tres(out, &j->alloc);
+    if (j->nodelist[0]) {
+        stk_buf_puts(out, ": ");
+        put_clean(out, j->nodelist, t->columns);
+    }
+    stk_buf_putc(out, '\n');
+    for (size_t i = 0; i < j->ngpus && i < 16; i++) {
+        row(out, i ? "" : "GPUs");
+        put_clean(out, j->gpus[i].nodes, 40);
+        stk_buf_printf(out, ": %lld", (long long)j->gpus[i].count);
+        if (j->gpus[i].kind[0]) {
+            stk_buf_puts(out, " x ");
+            put_clean(out, j->gpus[i].kind, 24);
+        }
+        if (j->gpus[i].ids[0]) {
+            stk_buf_puts(out, ", id ");
+            put_clean(out, j->gpus[i].ids, 40);
+        }
+        stk_buf_putc(out, '\n');
+    }
+}
+
+/* Lines with bars; what comes before them lines up. */
+static void bar_line(struct stk_buf *out, const char *name, double part,
+                     const struct stk_job_text *t, const char *text)
+{
+    row(out, name);
+    if (part < 0)
+        stk_buf_printf(out, "%s\n", text);
+    else {
+        stk_buf_printf(out, "%-34s", text);
+        put_bar(out, part, t);
+    }
+}
+
+static void put_used(struct stk_buf *out, const struct stk_job_view *v,
+                     const struct stk_job_text *t)
+{
+    const struct stk_slurm_job *j = v->job;
+    char text[120], a[32], b[32];
+    bool running = !stk_slurm_ended(j->state);
+    if (j->elapsed_s >= 0) {
+        snprintf(text, sizeof text, "%s of %s", clock_text(j->elapsed_s, a, sizeof a),
+                 limit_text(j->limit_s, b, sizeof b));
+        bar_line(out, running ? "runs" : "ran", v->time_share, t, text);
+    }
+    if (v->cpus_busy >= 0)
+        snprintf(text, sizeof text, "%.2f of %lld CPUs busy%s", v->cpus_busy,
+                 (long long)j->alloc.cpus, running ? " so far" : "");
+    else
+        snprintf(text, sizeof text, "not recorded");
+    bar_line(out, "CPU", v->cpu_share, t, text);
+    if (j->use.memory_bytes >= 0) {
+        snprintf(text, sizeof text, "peak %s",
+                 stk_format_size((uint64_t)j->use.memory_bytes, a, sizeof a));
+        if (j->alloc.memory_bytes >= 0) {
+            size_t n = strlen(text);
+            snprintf(text + n, sizeof text - n, " of %s",
+                     stk_format_size((uint64_t)j->alloc.memory_bytes, b, sizeof b));
+        }
+    } else
+        snprintf(text, sizeof text, "not recorded%s",
+                 j->elapsed_s >= 0 && j->elapsed_s < 60 ? " (too short to be sampled)" : "");
+    bar_line(out, "memory", v->memory_share, t, text);
+    if (j->alloc.gpus > 0 && j->use.gpu_util >= 0)
+        bar_line(out, "GPU", j->use.gpu_util, t, "busy");
+    if (j->use.gpu_memory_bytes > 0)
+        stk_buf_printf(out, "  %-9s%s\n", "GPU mem",
+                       stk_format_size((uint64_t)j->use.gpu_memory_bytes, a, sizeof a));
+    if (j->use.read_bytes > 0 || j->use.write_bytes > 0)
+        stk_buf_printf(
+            out, "  %-9sread %s, wrote %s\n", "files",
+            stk_format_size(j->use.read_bytes > 0 ? (uint64_t)j->use.read_bytes : 0, a, sizeof a),
+            stk_format_size(j->use.write_bytes > 0 ? (uint64_t)j->use.write_bytes : 0, b,
+                            sizeof b));
+    if (j->use.energy_J > 0)
+        stk_buf_printf(out, "  %-9s%.4g kWh\n", "energy", j->use.energy_J / 3.6e6);
+}
+
+static void put_steps(struct stk_buf *out, const struct stk_slurm_job *j)
+{
+    struct stk_grid g;
+    struct stk_buf name = STK_BUF_INIT, title = STK_BUF_INIT;
+    char tasks[24], cpus[24], time[32], busy[24], mem[32], task_mem[32];
+    stk_grid_init(&g, "llrrrrrrl");
+    stk_grid_row(&g, "step", "program", "tasks", "CPUs", "time", "CPUs busy", "memory",
+                 "largest task", "state");
+    for (size_t i = 0; i < j->nsteps && i < 100; i++) {
+        const struct stk_slurm_step *s = &j->step[i];
+        snprintf(tasks, sizeof tasks, s->tasks >= 0 ? "%lld" : "-", (long long)s->tasks);
+        snprintf(cpus, sizeof cpus, s->alloc.cpus >= 0 ? "%lld" : "-", (long long)s->alloc.cpus);
+        double busy_v = s->use.cpu_s >= 0 && s->elapsed_s > 0 ? s->use.cpu_s / s->elapsed_s : -1;
+        snprintf(busy, sizeof busy, busy_v >= 0 ? "%.2f" : "-", busy_v);
+        stk_grid_row(
+            &g, stk_word_cut(&name, s->name, 12), stk_word_cut(&title, s->title, 20), tasks, cpus,
+            clock_text(s->elapsed_s, time, sizeof time), busy,
+            s->use.memory_bytes >= 0
+                ? stk_format_size((uint64_t)s->use.memory_bytes, mem, sizeof mem)
+                : "-",
+            s->use.task_memory_bytes >= 0
+                ? stk_format_size((uint64_t)s->use.task_memory_bytes, task_mem, sizeof task_mem)
+                : "-",
+            stk_slurm_state_name(s->state));
+    }
+    stk_buf_putc(out, '\n');
+    stk_grid_render(&g, 2, out);
+    if (j->nsteps > 100)
+        stk_buf_printf(out, "  and %zu more steps\n", j->nsteps - 100);
+    stk_grid_release(&g);
+    stk_buf_release(&name);
+    stk_buf_release(&title);
+}
+
+static void put_notes(struct stk_buf *out, const struct stk_job_view *v, unsigned columns)
+{
+    bool any = false;
+    for (size_t i = 0; i < v->nnotes; i++) {
+        const struct stk_job_note *n = &v->note[i];
+        if (!n->line[0])
+            continue;
+        stk_buf_printf(out, "%s  %s%s%s\n", any ? "" : "\nfor the next batch file\n", n->line,
+                       n->other[0] ? "   or " : "", n->other);
+        stk_report_wrapped(n->why, 6, columns, out);
+        any = true;
+    }
+    for (size_t i = 0, first = 1; i < v->nnotes; i++)
+        if (!v->note[i].line[0]) {
+            stk_buf_puts(out, first ? "\n" : "");
+            first = 0;
+            stk_report_wrapped(v->note[i].why, 2, columns, out);
+        }
+}
+
+void stk_job_text(const struct stk_slurm_job *job, const struct stk_job_text *t,
+                  struct stk_buf *out)
+{
+    struct stk_job_view v;
+    stk_job_judge(job, t->now, t->advise_s, &v);
+    put_head(out, job, t);
+    put_got(out, job, t);
+    put_waiting(out, &v, t);
+    if (job->state != STK_SLURM_PENDING && job->elapsed_s >= 0 && job->start > 0)
+        put_used(out, &v, t);
+    if (t->steps && job->nsteps)
+        put_steps(out, job);
+    put_notes(out, &v, t->columns);
+}
+
+/* ---- several jobs ------------------------------------------------------------------------- */
+
+static void cell_count(int64_t n, char *buf, size_t size)
+{
+    snprintf(buf, size, n >= 0 ? "%lld" : "-", (long long)n);
+}
+
+static void table_row(struct stk_grid *g, const struct stk_slurm_job *j,
+                      const struct stk_job_text *t)
+{
+    struct stk_job_view v;
+    struct stk_buf id = STK_BUF_INIT, name = STK_BUF_INIT, state = STK_BUF_INIT;
+    char nodes[24], cpus[24], gpus[24], time[32], a[16], b[16], c[16];
+    stk_job_judge(j, t->now, t->advise_s, &v);
+    const struct stk_slurm_tres *r = j->alloc.cpus >= 0 ? &j->alloc : &j->asked;
+    cell_count(r->nodes, nodes, sizeof nodes);
+    cell_count(r->cpus, cpus, sizeof cpus);
+    cell_count(r->gpus, gpus, sizeof gpus);
+    stk_buf_puts(&state, stk_slurm_state_name(j->state));
+    if (j->state == STK_SLURM_PENDING && j->reason[0]) {
+        stk_buf_puts(&state, ": ");
+        put_clean(&state, j->reason, 24);
+    } else if (j->exit_code > 0 && j->state == STK_SLURM_FAILED)
+        stk_buf_printf(&state, " (%d)", j->exit_code);
+    stk_grid_row(g, stk_word_cut(&id, j->label, 16), stk_word_cut(&name, j->name, 20),
+                 stk_buf_cstr(&state), nodes, cpus, gpus,
+                 j->state != STK_SLURM_PENDING ? clock_text(j->elapsed_s, time, sizeof time) : "-",
+                 stk_word_share(v.time_share, a, sizeof a),
+                 stk_word_share(v.cpu_share, b, sizeof b),
+                 stk_word_share(v.memory_share, c, sizeof c));
+    stk_buf_release(&id);
+    stk_buf_release(&name);
+    stk_buf_release(&state);
+}
+
+static bool array_seen(const struct stk_slurm_jobs *jobs, size_t i)
+{
+    for (size_t k = 0; k < i; k++)
+        if (jobs->job[k].array_id == jobs->job[i].array_id)
+            return true;
+    return false;
+}
+
+void stk_job_table(const struct stk_slurm_jobs *jobs, const struct stk_job_text *t,
+                   struct stk_buf *out)
+{
+    struct stk_grid g;
+    size_t arrays = 0;
+    stk_grid_init(&g, "lllrrrrrrr");
+    stk_grid_row(&g, "job", "name", "state", "nodes", "CPUs", "GPUs", "time", "of limit", "CPU",
+                 "memory");
+    for (size_t i = 0; i < jobs->n; i++)
+        table_row(&g, &jobs->job[i], t);
+    stk_grid_render(&g, 0, out);
+    stk_grid_release(&g);
+    for (size_t i = 0; i < jobs->n && arrays < 20; i++) {
+        struct stk_slurm_job all;
+        struct stk_job_view v;
+        if (!jobs->job[i].array_id || array_seen(jobs, i) ||
+            !stk_job_of_array(jobs, jobs->job[i].array_id, &all))
+            continue;
+        arrays++;
+        stk_job_judge(&all, t->now, t->advise_s, &v);
+        if (v.nnotes) {
+            stk_buf_printf(out, "\narray %llu, by its largest tasks",
+                           (unsigned long long)all.array_id);
+            put_notes(out, &v, t->columns);
+        }
+    }
+    if (jobs->more)
+        stk_buf_puts(out, "and more jobs, which are left out\n");
+}
+
+void stk_job_missing(const struct stk_slurm_jobs *jobs, unsigned columns, struct stk_buf *out)
+{
+    static const struct {
+        unsigned bit;
+        const char *client, *lost;
+    } parts[] = {
+        {STK_SLURM_BY_SACCT, "sacct",
+         "what jobs used, their steps, and jobs that ended more than some minutes ago"},
+        {STK_SLURM_BY_SQUEUE, "squeue", "why jobs wait"},
+        {STK_SLURM_BY_SCONTROL, "scontrol", "ids of GPUs, and how memory was asked for"},
+        {STK_SLURM_BY_SSTAT, "sstat", "what running jobs have used so far"},
+    };
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (jobs->failed & parts[i].bit) {
+            struct stk_buf b = STK_BUF_INIT;
+            stk_buf_printf(&b, "%s gave no answer (%s), so this is missing: %s.", parts[i].client,
+                           jobs->why[__builtin_ctz(parts[i].bit)], parts[i].lost);
+            stk_report_wrapped(stk_buf_cstr(&b), 0, columns, out);
+            stk_buf_release(&b);
+        }
+}

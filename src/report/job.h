@@ -1,0 +1,30 @@
+/*
+ * job.h - Slurm jobs for people and for machines: one job in full, several as a table, JSON.
+ * Everything shown was computed before (lab/job.h). Names of jobs, reasons and paths are escaped.
+ */
+#ifndef STK_REPORT_JOB_H
+#define STK_REPORT_JOB_H
+
+#include "base/json.h"
+#include "lab/job.h"
+
+struct stk_job_text {
+    unsigned columns; /* at least 60 */
+    bool utf8, steps; /* steps: a table of them */
+    int64_t now;      /* seconds since 1970 */
+    double advise_s;  /* lab/job.h */
+};
+
+/* One job: asked, got, used, why it waits, what to write next time. */
+void stk_job_text(const struct stk_slurm_job *job, const struct stk_job_text *t,
+                  struct stk_buf *out);
+/* A row a job. Arrays get a line each on what to write next time. */
+void stk_job_table(const struct stk_slurm_jobs *jobs, const struct stk_job_text *t,
+                   struct stk_buf *out);
+/* What could not be asked, in sentences; nothing when all is well. */
+void stk_job_missing(const struct stk_slurm_jobs *jobs, unsigned columns, struct stk_buf *out);
+/* Members of the open object; names as in docs/slurm.md. */
+void stk_job_json(const struct stk_slurm_jobs *jobs, const struct stk_job_text *t,
+                  struct stk_jw *w);
+
+#endif

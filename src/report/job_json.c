@@ -1,0 +1,161 @@
+/* job_json.c - Slurm jobs as JSON: everything that is known, null for what is not. */
+#include "report/job.h"
+
+#include "report/json_priv.h"
+
+static void put_text(struct stk_jw *w, const char *key, const char *text)
+{
+    stk_jw_put_str(w, key, text && text[0] ? text : NULL);
+}
+
+static void put_tres(struct stk_jw *w, const char *key, const struct stk_slurm_tres *t)
+{
+    stk_jw_key(w, key);
+    stk_jw_open(w, '{');
+    put_known_int(w, "nodes", t->nodes);
+    put_known_int(w, "cpus", t->cpus);
+    put_known_int(w, "memory_bytes", t->memory_bytes);
+    put_known_int(w, "gpus", t->gpus);
+    put_text(w, "gpu_kind", t->gpu_kind);
+    put_known_int(w, "billing", t->billing);
+    stk_jw_close(w, '}');
+}
+
+static void put_use(struct stk_jw *w, const struct stk_slurm_use *u)
+{
+    put_known(w, "cpu_s", u->cpu_s);
+    put_known_int(w, "memory_bytes", u->memory_bytes);
+    put_known_int(w, "task_memory_bytes", u->task_memory_bytes);
+    put_known(w, "gpu_util", u->gpu_util);
+    put_known_int(w, "gpu_memory_bytes", u->gpu_memory_bytes);
+    put_known(w, "energy_joules", u->energy_J);
+    put_known_int(w, "read_bytes", u->read_bytes);
+    put_known_int(w, "write_bytes", u->write_bytes);
+}
+
+static void put_steps(struct stk_jw *w, const struct stk_slurm_job *j)
+{
+    put_array(w, "steps");
+    for (size_t i = 0; i < j->nsteps; i++) {
+        const struct stk_slurm_step *s = &j->step[i];
+        bool pretty = open_row(w);
+        put_text(w, "step", s->name);
+        put_text(w, "program", s->title);
+        stk_jw_put_str(w, "state", stk_slurm_state_name(s->state));
+        put_known_int(w, "exit_status", s->exit_code);
+        put_known_int(w, "exit_signal", s->exit_signal);
+        put_known_int(w, "tasks", s->tasks);
+        put_known_int(w, "nodes", s->alloc.nodes);
+        put_known_int(w, "cpus", s->alloc.cpus);
+        put_text(w, "nodelist", s->nodelist);
+        put_text(w, "peak_node", s->peak_node);
+        put_known(w, "elapsed_s", s->elapsed_s);
+        put_use(w, &s->use);
+        close_row(w, pretty);
+    }
+    stk_jw_close(w, ']');
+}
+
+static void put_gpus(struct stk_jw *w, const struct stk_slurm_job *j)
+{
+    put_array(w, "gpu_ids");
+    for (size_t i = 0; i < j->ngpus; i++) {
+        bool pretty = open_row(w);
+        put_text(w, "nodes", j->gpus[i].nodes);
+        put_known_int(w, "count", j->gpus[i].count);
+        put_text(w, "kind", j->gpus[i].kind);
+        put_text(w, "ids", j->gpus[i].ids);
+        put_text(w, "cpu_ids", j->gpus[i].cpu_ids);
+        close_row(w, pretty);
+    }
+    stk_jw_close(w, ']');
+}
+
+static void put_times(struct stk_jw *w, const struct stk_slurm_job *j, const struct stk_job_view *v)
+{
+    put_known_int(w, "submitted", j->submit);
+    put_known_int(w, "eligible", j->eligible);
+    put_known_int(w, "started", j->start);
+    put_known_int(w, "ended", j->end);
+    put_known(w, "waited_s", v->wait_s);
+    put_known(w, "elapsed_s", j->elapsed_s);
+    put_known_int(w, "limit_s", j->limit_s == INT64_MAX ? -1 : j->limit_s);
+    put_bool(w, "unlimited", j->limit_s == INT64_MAX);
+}
+
+static void put_who(struct stk_jw *w, const struct stk_slurm_job *j)
+{
+    put_text(w, "job", j->label);
+    stk_jw_put_u64(w, "id", j->id);
+    put_known_int(w, "array", j->array_id ? (int64_t)j->array_id : -1);
+    put_known_int(w, "array_task", j->array_task);
+    put_text(w, "name", j->name);
+    put_text(w, "user", j->user);
+    put_text(w, "account", j->account);
+    put_text(w, "partition", j->partition);
+    put_text(w, "qos", j->qos);
+    stk_jw_put_str(w, "state", stk_slurm_state_name(j->state));
+    put_text(w, "slurm_state", j->state_word);
+    put_text(w, "reason", j->reason);
+    put_text(w, "dependency", j->dependency);
+    put_known_int(w, "exit_status", j->exit_code);
+    put_known_int(w, "exit_signal", j->exit_signal);
+    put_known_int(w, "restarts", j->restarts);
+    put_text(w, "workdir", j->workdir);
+    put_text(w, "nodelist", j->nodelist);
+}
+
+static void put_next(struct stk_jw *w, const struct stk_job_view *v)
+{
+    put_array(w, "next");
+    for (size_t i = 0; i < v->nnotes; i++) {
+        bool pretty = open_row(w);
+        put_text(w, "line", v->note[i].line);
+        put_text(w, "or", v->note[i].other);
+        stk_jw_put_str(w, "why", v->note[i].why);
+        close_row(w, pretty);
+    }
+    stk_jw_close(w, ']');
+}
+
+static void put_job(struct stk_jw *w, const struct stk_slurm_job *j, const struct stk_job_text *t)
+{
+    struct stk_job_view v;
+    stk_job_judge(j, t->now, t->advise_s, &v);
+    stk_jw_open(w, '{');
+    put_who(w, j);
+    put_times(w, j, &v);
+    put_tres(w, "asked", &j->asked);
+    put_tres(w, "got", &j->alloc);
+    put_gpus(w, j);
+    stk_jw_key(w, "used");
+    stk_jw_open(w, '{');
+    put_use(w, &j->use);
+    put_known(w, "cpus_busy", v.cpus_busy);
+    put_known(w, "cpu_share", v.cpu_share);
+    put_known(w, "memory_share", v.memory_share);
+    put_known(w, "time_share", v.time_share);
+    stk_jw_close(w, '}');
+    put_steps(w, j);
+    put_next(w, &v);
+    stk_jw_close(w, '}');
+}
+
+void stk_job_json(const struct stk_slurm_jobs *jobs, const struct stk_job_text *t, struct stk_jw *w)
+{
+    static const char *const client[] = {"squeue", "sacct", "scontrol", "sstat"};
+    put_array(w, "jobs");
+    for (size_t i = 0; i < jobs->n; i++)
+        put_job(w, &jobs->job[i], t);
+    stk_jw_close(w, ']');
+    put_bool(w, "more", jobs->more);
+    put_array(w, "missing");
+    for (size_t i = 0; i < 4; i++)
+        if (jobs->failed & 1u << i) {
+            bool pretty = open_row(w);
+            stk_jw_put_str(w, "client", client[i]);
+            stk_jw_put_str(w, "why", jobs->why[i]);
+            close_row(w, pretty);
+        }
+    stk_jw_close(w, ']');
+}

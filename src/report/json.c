@@ -1,0 +1,239 @@
+/*
+ * json.c - everything a profile holds, for programs. Names are those of the structs and counters
+ * and do not change; what is not known is null. Rows of long tables stand on a line each.
+ */
+#include <stdlib.h>
+
+#include "report/json_priv.h"
+
+/* ---- counts -------------------------------------------------------------------------------- */
+
+static void put_numbers(struct stk_jw *w, const char *key, const uint64_t *v, size_t n)
+{
+    put_array(w, key);
+    for (size_t i = 0; i < n; i++)
+        stk_jw_u64(w, v[i]);
+    stk_jw_close(w, ']');
+}
+
+static void put_common(struct stk_jw *w, const char *key, const struct stk_common_value *v,
+                       bool is_signed)
+{
+    put_array(w, key);
+    for (size_t i = 0; i < STK_COMMON; i++) {
+        if (!v[i].count)
+            continue;
+        stk_jw_open(w, '{');
+        stk_jw_key(w, "bytes");
+        if (is_signed)
+            stk_jw_i64(w, (int64_t)v[i].value);
+        else
+            stk_jw_u64(w, v[i].value);
+        stk_jw_put_u64(w, "count", v[i].count);
+        stk_jw_close(w, '}');
+    }
+    stk_jw_close(w, ']');
+}
+
+/* The members "counters", "read_size", …: one line each, since there are many. */
+static void put_counts(struct stk_jw *w, const struct stk_counts *n)
+{
+    uint64_t latency[STK_LATENCY_BINS];
+    stk_jw_key(w, "counters");
+    bool pretty = open_row(w);
+    for (unsigned c = 0; c < STK_C_COUNT; c++) {
+        stk_jw_key(w, stk_counter_name((enum stk_counter)c));
+        /* A minimum of nothing. */
+        if (n->c[c] == UINT64_MAX)
+            stk_jw_null(w);
+        else
+            stk_jw_u64(w, n->c[c]);
+    }
+    stk_jw_close(w, '}');
+    for (size_t i = 0; i < STK_LATENCY_BINS; i++)
+        latency[i] = n->read_latency[i];
+    put_numbers(w, "read_size", n->read_size, STK_SIZE_BINS);
+    put_numbers(w, "write_size", n->write_size, STK_SIZE_BINS);
+    put_numbers(w, "read_latency", latency, STK_LATENCY_BINS);
+    put_common(w, "common_sizes", n->size, false);
+    put_common(w, "common_strides", n->stride, true);
+    w->pretty = pretty;
+}
+
+/* ---- usages -------------------------------------------------------------------------------- */
+
+static void put_ratios(struct stk_jw *w, const struct stk_usage *u)
+{
+    stk_jw_put_f64(w, "mean_read_bytes", u->mean_read_bytes);
+    stk_jw_put_f64(w, "mean_write_bytes", u->mean_write_bytes);
+    stk_jw_put_f64(w, "bandwidth_Bps", u->bandwidth_Bps);
+    stk_jw_put_f64(w, "seq", u->seq);
+    stk_jw_put_f64(w, "consec", u->consec);
+    stk_jw_put_f64(w, "random", u->random);
+    stk_jw_put_f64(w, "small", u->small);
+    stk_jw_put_f64(w, "small_time", u->small_time);
+    stk_jw_put_f64(w, "reread", u->reread);
+    stk_jw_put_f64(w, "rank_overlap", u->rank_overlap);
+    stk_jw_put_f64(w, "latency_p50_s", u->latency_p50_s);
+    stk_jw_put_f64(w, "latency_p99_s", u->latency_p99_s);
+}
+
+static void put_usage(struct stk_jw *w, const struct stk_usage *u)
+{
+    stk_jw_put_str(w, "name", u->name);
+    stk_jw_put_str(w, "format", u->format);
+    stk_jw_put_u64(w, "files", u->files);
+    stk_jw_put_u64(w, "files_read", u->files_read);
+    stk_jw_put_u64(w, "files_written", u->files_written);
+    stk_jw_put_u64(w, "files_read_once", u->files_read_once);
+    stk_jw_put_u64(w, "size_bytes", u->size_bytes);
+    stk_jw_put_u64(w, "distinct_bytes", u->distinct_bytes);
+    put_bool(w, "distinct_exact", u->exact);
+    stk_jw_put_u64(w, "rank_distinct_bytes", u->rank_distinct_bytes);
+    stk_jw_put_u64(w, "ranks", u->ranks);
+    stk_jw_put_u64(w, "procs", u->procs);
+    stk_jw_put_f64(w, "io_s", u->io_s);
+    stk_jw_put_f64(w, "read_s", u->read_s);
+    stk_jw_put_f64(w, "write_s", u->write_s);
+    stk_jw_put_f64(w, "meta_s", u->meta_s);
+    stk_jw_put_f64(w, "read_share", u->read_share);
+    put_ratios(w, u);
+    put_counts(w, &u->n);
+}
+
+static int by_path(const void *a, const void *b)
+{
+    const struct stk_prof_file *const *x = a, *const *y = b;
+    return strcmp((*x)->path, (*y)->path);
+}
+
+/* What the profile says of the file beyond its use; an analysis knows files by their paths. */
+static void put_file_facts(struct stk_jw *w, const struct stk_prof_file **sorted, size_t n,
+                           const char *path)
+{
+    struct stk_prof_file key = {.path = path};
+    const struct stk_prof_file *k = &key;
+    const struct stk_prof_file **at =
+        sorted ? bsearch(&k, sorted, n, sizeof *sorted, by_path) : NULL;
+    if (!at)
+        return;
+    const struct stk_prof_file *f = *at;
+    put_bool(w, "group", f->group);
+    stk_jw_put_str(w, "fs", f->fs);
+    stk_jw_put_u64(w, "stripe_bytes", f->stripe_bytes);
+    stk_jw_put_u64(w, "stripe_count", f->stripe_count);
+}
+
+static void put_files(struct stk_jw *w, const struct stk_analysis *a)
+{
+    const struct stk_profile *p = a->p;
+    const struct stk_prof_file **sorted = p->nfiles ? calloc(p->nfiles, sizeof *sorted) : NULL;
+    for (size_t i = 0; sorted && i < p->nfiles; i++)
+        sorted[i] = &p->file[i];
+    if (sorted)
+        qsort(sorted, p->nfiles, sizeof *sorted, by_path);
+    put_array(w, "files");
+    for (size_t i = 0; i < a->nfiles; i++) {
+        bool pretty = open_row(w);
+        put_usage(w, &a->file[i]);
+        put_file_facts(w, sorted, p->nfiles, a->file[i].name);
+        close_row(w, pretty);
+    }
+    stk_jw_close(w, ']');
+    free(sorted);
+}
+
+static void put_usages(struct stk_jw *w, const char *key, const struct stk_usage *u, size_t n)
+{
+    put_array(w, key);
+    for (size_t i = 0; i < n; i++) {
+        bool pretty = open_row(w);
+        put_usage(w, &u[i]);
+        close_row(w, pretty);
+    }
+    stk_jw_close(w, ']');
+}
+
+/* ---- one process's use of one file through one API --------------------------------------- */
+
+static void put_records(struct stk_jw *w, const struct stk_profile *p)
+{
+    put_array(w, "records");
+    for (size_t i = 0; i < p->nrecs; i++) {
+        const struct stk_prof_rec *rec = &p->rec[i];
+        if (rec->proc >= p->nprocs || rec->file >= p->nfiles)
+            continue;
+        bool pretty = open_row(w);
+        stk_jw_put_str(w, "path", p->file[rec->file].path);
+        stk_jw_put_u64(w, "process", rec->proc);
+        stk_jw_put_u64(w, "pid", p->proc[rec->proc].pid);
+        stk_jw_put_str(w, "api", stk_api_name((enum stk_api)rec->api));
+        stk_jw_put_u64(w, "distinct_bytes", rec->distinct_bytes);
+        put_counts(w, &rec->n);
+        close_row(w, pretty);
+    }
+    stk_jw_close(w, ']');
+}
+
+/* ---- findings ------------------------------------------------------------------------------ */
+
+static void put_strings(struct stk_jw *w, const char *key, const char *const *s, size_t n)
+{
+    put_array(w, key);
+    for (size_t i = 0; i < n; i++)
+        stk_jw_str(w, s[i]);
+    stk_jw_close(w, ']');
+}
+
+void stk_report_finding_json(const struct stk_finding *f, struct stk_jw *w)
+{
+    stk_jw_open(w, '{');
+    stk_jw_put_str(w, "id", f->id);
+    stk_jw_put_str(w, "severity", stk_severity_name(f->severity));
+    stk_jw_put_str(w, "title", f->title);
+    put_strings(w, "sentences", f->sentence, f->nsentences);
+    put_array(w, "evidence");
+    for (size_t i = 0; i < f->nevidence; i++) {
+        bool pretty = open_row(w);
+        stk_jw_put_str(w, "name", f->evidence[i].name);
+        stk_jw_put_f64(w, "value", f->evidence[i].value);
+        stk_jw_put_str(w, "unit", f->evidence[i].unit);
+        close_row(w, pretty);
+    }
+    stk_jw_close(w, ']');
+    put_strings(w, "paths", f->path, f->npaths);
+    stk_jw_put_str(w, "what_to_do", f->what_to_do);
+    put_strings(w, "lines", f->line, f->nlines);
+    put_known(w, "gain_s", f->gain_s > 0 ? f->gain_s : -1);
+    stk_jw_put_str(w, "gain_why", f->gain_why);
+    stk_jw_close(w, '}');
+}
+
+static void put_findings(struct stk_jw *w, const struct stk_advice *adv)
+{
+    stk_jw_put_str(w, "verdict", adv->verdict);
+    put_array(w, "findings");
+    for (size_t i = 0; i < adv->nfindings; i++)
+        stk_report_finding_json(&adv->finding[i], w);
+    stk_jw_close(w, ']');
+}
+
+void stk_report_json(const struct stk_report *r, struct stk_jw *w)
+{
+    const struct stk_analysis *a = r->a;
+    stk_rj_profile(w, a);
+    stk_jw_key(w, "job");
+    stk_jw_open(w, '{');
+    put_usage(w, &a->job);
+    stk_jw_close(w, '}');
+    put_findings(w, r->advice);
+    stk_rj_time(w, a);
+    stk_rj_ranks(w, a);
+    stk_rj_processes(w, a->p);
+    put_usages(w, "formats", a->format, a->nformats);
+    put_usages(w, "directories", a->dir, a->ndirs);
+    stk_jw_put_u64(w, "files_total", a->p->nfiles);
+    put_files(w, a);
+    put_records(w, a->p);
+    put_strings(w, "notes", a->p->note, a->p->nnotes);
+}

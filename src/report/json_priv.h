@@ -1,0 +1,60 @@
+/* json_priv.h - what the files that write JSON share. */
+#ifndef STK_REPORT_JSON_PRIV_H
+#define STK_REPORT_JSON_PRIV_H
+
+#include "report/report_priv.h"
+
+/* json_run.c: members of the open object. */
+void stk_rj_profile(struct stk_jw *w, const struct stk_analysis *a);
+void stk_rj_processes(struct stk_jw *w, const struct stk_profile *p);
+void stk_rj_ranks(struct stk_jw *w, const struct stk_analysis *a);
+/* json_time.c */
+void stk_rj_time(struct stk_jw *w, const struct stk_analysis *a);
+
+static inline void put_bool(struct stk_jw *w, const char *key, bool v)
+{
+    stk_jw_key(w, key);
+    stk_jw_bool(w, v);
+}
+
+/* Negative: not known. */
+static inline void put_known(struct stk_jw *w, const char *key, double v)
+{
+    stk_jw_key(w, key);
+    if (v >= 0)
+        stk_jw_f64(w, v);
+    else
+        stk_jw_null(w);
+}
+
+static inline void put_known_int(struct stk_jw *w, const char *key, int64_t v)
+{
+    stk_jw_key(w, key);
+    if (v >= 0)
+        stk_jw_i64(w, v);
+    else
+        stk_jw_null(w);
+}
+
+static inline void put_array(struct stk_jw *w, const char *key)
+{
+    stk_jw_key(w, key);
+    stk_jw_open(w, '[');
+}
+
+/* An object on one line; close_row() wants what it returns. */
+static inline bool open_row(struct stk_jw *w)
+{
+    bool pretty = w->pretty;
+    stk_jw_open(w, '{');
+    w->pretty = false;
+    return pretty;
+}
+
+static inline void close_row(struct stk_jw *w, bool pretty)
+{
+    stk_jw_close(w, '}');
+    w->pretty = pretty;
+}
+
+#endif

@@ -1,0 +1,157 @@
+/*
+ * json_run.c - as JSON: what ran and where, its processes and ranks.
+ */
+#include "report/json_priv.h"
+
+/* ---- who ----------------------------------------------------------------------------------- */
+
+static void put_process(struct stk_jw *w, const struct stk_profile *p,
+                        const struct stk_prof_proc *o)
+{
+    static const char *const born[] = {"start", "fork", "exec"};
+    stk_jw_put_u64(w, "pid", o->pid);
+    stk_jw_put_u64(w, "ppid", o->ppid);
+    put_known_int(w, "parent", o->parent);
+    stk_jw_put_str(w, "born", o->born < 3 ? born[o->born] : NULL);
+    put_known_int(w, "rank", o->world ? (int64_t)o->rank : -1);
+    stk_jw_put_u64(w, "world", o->world);
+    stk_jw_put_str(w, "host", o->host < p->nhosts ? p->host[o->host].name : NULL);
+    stk_jw_put_u64(w, "worker", o->worker);
+    stk_jw_put_str(w, "exe", o->exe);
+    stk_jw_put_str(w, "command", o->command);
+    stk_jw_put_str(w, "cwd", o->cwd);
+    stk_jw_put_f64(w, "start_s", o->start_s);
+    stk_jw_put_f64(w, "end_s", o->end_s);
+    stk_jw_put_str(w, "ended", o->ended);
+    stk_jw_put_u64(w, "threads", o->threads);
+    stk_jw_put_f64(w, "cpu_s", o->cpu_s);
+    stk_jw_put_f64(w, "io_sum_s", o->io_sum_s);
+    stk_jw_put_f64(w, "io_union_s", o->io_union_s);
+    stk_jw_put_u64(w, "read_bytes", o->read_bytes);
+    stk_jw_put_u64(w, "write_bytes", o->write_bytes);
+    stk_jw_put_u64(w, "seen_read_bytes", o->seen_read_bytes);
+    stk_jw_put_u64(w, "seen_write_bytes", o->seen_write_bytes);
+    stk_jw_put_u64(w, "kernel_read_bytes", o->kernel_read_bytes);
+    stk_jw_put_u64(w, "kernel_write_bytes", o->kernel_write_bytes);
+    stk_jw_put_u64(w, "storage_read_bytes", o->storage_read_bytes);
+    stk_jw_put_u64(w, "storage_write_bytes", o->storage_write_bytes);
+    stk_jw_put_u64(w, "left_out_files", o->left_out_files);
+    stk_jw_put_u64(w, "left_out_calls", o->left_out_calls);
+    stk_jw_put_u64(w, "left_out_read_bytes", o->left_out_read_bytes);
+    stk_jw_put_u64(w, "left_out_ns", o->left_out_ns);
+    stk_jw_put_u64(w, "dropped_calls", o->dropped_calls);
+    stk_jw_put_u64(w, "dropped_trace", o->dropped_trace);
+    stk_jw_put_u64(w, "uring_rings", o->uring_rings);
+    stk_jw_put_u64(w, "kernel_aio_calls", o->kernel_aio_calls);
+    stk_jw_put_u64(w, "told_read_bytes", o->told_read_bytes);
+    stk_jw_put_u64(w, "grouped_files", o->grouped_files);
+    stk_jw_put_u64(w, "minor_faults", o->minor_faults);
+    stk_jw_put_u64(w, "major_faults", o->major_faults);
+}
+
+void stk_rj_processes(struct stk_jw *w, const struct stk_profile *p)
+{
+    put_array(w, "processes");
+    for (size_t i = 0; i < p->nprocs; i++) {
+        bool pretty = open_row(w);
+        put_process(w, p, &p->proc[i]);
+        close_row(w, pretty);
+    }
+    stk_jw_close(w, ']');
+}
+
+void stk_rj_ranks(struct stk_jw *w, const struct stk_analysis *a)
+{
+    put_array(w, "ranks");
+    for (size_t i = 0; i < a->nranks; i++) {
+        const struct stk_rank_use *u = &a->rank[i];
+        bool pretty = open_row(w);
+        stk_jw_put_u64(w, "rank", u->rank);
+        stk_jw_put_u64(w, "procs", u->procs);
+        stk_jw_put_u64(w, "workers", u->workers);
+        stk_jw_put_u64(w, "read_bytes", u->read_bytes);
+        stk_jw_put_u64(w, "write_bytes", u->write_bytes);
+        stk_jw_put_u64(w, "reads", u->reads);
+        stk_jw_put_u64(w, "files_read", u->files_read);
+        stk_jw_put_f64(w, "io_s", u->io_s);
+        stk_jw_put_f64(w, "meta_s", u->meta_s);
+        stk_jw_put_f64(w, "run_s", u->run_s);
+        stk_jw_put_f64(w, "cpu_s", u->cpu_s);
+        close_row(w, pretty);
+    }
+    stk_jw_close(w, ']');
+}
+
+static void put_hosts(struct stk_jw *w, const struct stk_profile *p)
+{
+    put_array(w, "hosts");
+    for (size_t i = 0; i < p->nhosts; i++) {
+        const struct stk_prof_host *h = &p->host[i];
+        bool pretty = open_row(w);
+        stk_jw_put_str(w, "name", h->name);
+        stk_jw_put_u64(w, "cores", h->cores);
+        stk_jw_put_u64(w, "memory_bytes", h->memory_bytes);
+        stk_jw_put_u64(w, "gpus", h->gpus);
+        stk_jw_put_str(w, "gpu_kind", h->gpu_kind);
+        stk_jw_put_str(w, "local_dir", h->local_dir);
+        stk_jw_put_u64(w, "local_free_bytes", h->local_free_bytes);
+        close_row(w, pretty);
+    }
+    stk_jw_close(w, ']');
+}
+
+/* ---- the run ------------------------------------------------------------------------------- */
+
+static void put_shares(struct stk_jw *w, const struct stk_analysis *a)
+{
+    stk_jw_key(w, "coverage");
+    bool pretty = open_row(w);
+    put_known(w, "read", a->coverage_read);
+    put_known(w, "write", a->coverage_write);
+    close_row(w, pretty);
+    stk_jw_key(w, "io_share");
+    pretty = open_row(w);
+    put_known(w, "thread", a->io_share_thread);
+    put_known(w, "merged", a->io_share_merged);
+    put_known(w, "main", a->io_share_main);
+    close_row(w, pretty);
+}
+
+static void put_machine_use(struct stk_jw *w, const struct stk_analysis *a)
+{
+    stk_jw_key(w, "use");
+    stk_jw_open(w, '{');
+    put_known(w, "cpu_cores_mean", a->cpu_cores_mean);
+    put_known(w, "cpu_cores_max", a->cpu_cores_max);
+    put_known(w, "iowait_mean", a->iowait_mean);
+    stk_jw_put_u64(w, "peak_resident_bytes", a->peak_resident_bytes);
+    put_known(w, "gpu_util_mean", a->gpu_util_mean);
+    put_known(w, "gpu_idle_share", a->gpu_idle_share);
+    stk_jw_put_u64(w, "cores", a->cores);
+    stk_jw_put_u64(w, "memory_bytes", a->memory_bytes);
+    stk_jw_put_u64(w, "local_free_bytes", a->local_free_bytes);
+    stk_jw_close(w, '}');
+}
+
+void stk_rj_profile(struct stk_jw *w, const struct stk_analysis *a)
+{
+    const struct stk_profile *p = a->p;
+    stk_jw_key(w, "profile");
+    stk_jw_open(w, '{');
+    stk_jw_put_str(w, "source", p->source);
+    stk_jw_put_str(w, "path", p->path);
+    stk_jw_put_str(w, "command", p->command);
+    stk_jw_put_str(w, "job", *p->job ? p->job : NULL);
+    stk_jw_put_f64(w, "start_real_s", p->start_real_s);
+    stk_jw_put_f64(w, "run_s", p->run_s);
+    put_known_int(w, "exit_status", p->exit_status);
+    put_bool(w, "traced", p->traced);
+    put_bool(w, "stopped_early", p->stopped_early);
+    put_bool(w, "has_size_zero", p->has_size_zero);
+    stk_jw_put_u64(w, "ranks", p->nranks);
+    stk_jw_put_u64(w, "processes", p->nprocs);
+    stk_jw_close(w, '}');
+    put_shares(w, a);
+    put_machine_use(w, a);
+    put_hosts(w, p);
+}

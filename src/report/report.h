@@ -1,0 +1,62 @@
+/*
+ * report.h - a profile's numbers for people and for machines: text, JSON, CSV, Chrome/Perfetto
+ * trace. Everything shown was computed before (lab/analysis.h, lab/advice.h); nothing here decides.
+ *
+ * Text goes into a buffer, files are written whole or not at all. Whatever comes out of a profile
+ * (paths, commands, names) is escaped on its way to a terminal.
+ */
+#ifndef STK_REPORT_REPORT_H
+#define STK_REPORT_REPORT_H
+
+#include "base/json.h"
+#include "lab/advice.h"
+
+/* Parts of the text, in the order they are written. */
+enum stk_report_part {
+    STK_PART_SCREEN = 1u << 0, /* one screen: the first look */
+    STK_PART_FILES = 1u << 1,
+    STK_PART_DIRS = 1u << 2,
+    STK_PART_FORMATS = 1u << 3,
+    STK_PART_RANKS = 1u << 4,
+    STK_PART_PROCESSES = 1u << 5,
+    STK_PART_PHASES = 1u << 6,
+    STK_PART_SIZES = 1u << 7,
+    STK_PART_LATENCY = 1u << 8,
+    STK_PART_TIMELINE = 1u << 9,
+    STK_PART_FINDINGS = 1u << 10,
+    STK_PART_NOTES = 1u << 11,
+    STK_PART_ALL = (1u << 12) - 1
+};
+
+struct stk_report {
+    const struct stk_analysis *a;    /* borrowed */
+    const struct stk_advice *advice; /* borrowed */
+    unsigned columns;                /* at least 60 */
+    bool utf8;
+    size_t top; /* rows a table has at most; 0: all */
+};
+
+void stk_report_text(const struct stk_report *r, unsigned parts, struct stk_buf *out);
+/* One finding in full, numbered `number`. */
+void stk_report_finding(const struct stk_report *r, const struct stk_finding *f, size_t number,
+                        struct stk_buf *out);
+/* Text broken at blanks into lines of `columns`, each after `indent` blanks; escaped. */
+void stk_report_wrapped(const char *text, unsigned indent, unsigned columns, struct stk_buf *out);
+
+/* Members of the open object: everything the profile holds, names as in docs/profile.md. */
+void stk_report_json(const struct stk_report *r, struct stk_jw *w);
+/* The value: an object. */
+void stk_report_finding_json(const struct stk_finding *f, struct stk_jw *w);
+
+/* The names of the tables, NULL-terminated. */
+const char *const *stk_report_csv_names(void);
+/* Writes one table, by its name, to path. */
+int stk_report_csv(const struct stk_analysis *a, const char *table, const char *path,
+                   struct stk_err *err);
+
+/* Every traced operation, marks and samples as Chrome trace JSON (ui.perfetto.dev opens it), in
+ * bounded memory. *events, *marks: what was written. */
+int stk_report_trace(const struct stk_profile *p, const char *path, uint64_t *events,
+                     uint64_t *marks, struct stk_err *err);
+
+#endif

@@ -1,0 +1,64 @@
+/* report_priv.h - what the files of the text report share. */
+#ifndef STK_REPORT_PRIV_H
+#define STK_REPORT_PRIV_H
+
+#include "report/report.h"
+
+/* Any double as a count: the conversion is only defined for those that fit. */
+uint64_t stk_whole(double v);
+/* words.c: numbers and names as cells. Each renders into buf and returns it. */
+const char *stk_word_rate(double Bps, char *buf, size_t size);     /* "1.20 GiB/s", "-" for none */
+const char *stk_word_share(double share, char *buf, size_t size);  /* "12.3 %", "-" below 0 */
+const char *stk_word_times(double factor, char *buf, size_t size); /* "1.50x", "-" for none */
+const char *stk_word_time(double s, char *buf, size_t size);       /* "1.2 s", "-" for 0 */
+const char *stk_word_moment(double s, char *buf, size_t size);     /* the same, "0" for 0 */
+const char *stk_word_size(uint64_t bytes, char *buf, size_t size); /* "1.20 MiB", "-" for 0 */
+const char *stk_word_count(uint64_t n, char *buf, size_t size);    /* "1,234", "-" for 0 */
+/* "1 file", "2 files". */
+const char *stk_word_many(uint64_t n, const char *one, char *buf, size_t size);
+/* Escapes path and, where it is wider than columns, leaves out its beginning. The text is borrowed
+ * from b, which is reset first. */
+const char *stk_word_path(struct stk_buf *b, const char *path, size_t columns);
+/* Escapes text and cuts its end. Borrowed from b. */
+const char *stk_word_cut(struct stk_buf *b, const char *text, size_t columns);
+void stk_report_heading(const char *text, struct stk_buf *out);
+void stk_report_more(size_t shown, size_t all, struct stk_buf *out); /* "and 12 more: --top 0 …" */
+size_t stk_report_rows(const struct stk_report *r, size_t all);
+
+/* A kind of record that a job's totals are made of (counters.h). */
+bool stk_report_in_total(uint8_t api);
+const char *stk_report_mark_kind(uint32_t kind); /* "step", … */
+/* chart.c */
+/* The width of the run that bins and samples are drawn over. */
+double stk_report_span_s(const struct stk_profile *p);
+/* Rates over [0, span) in n columns. */
+enum stk_series {
+    STK_SERIES_READ_BPS,
+    STK_SERIES_WRITE_BPS,
+    STK_SERIES_READS,
+    STK_SERIES_META,
+    STK_SERIES_IO,  /* threads in I/O calls, mean */
+    STK_SERIES_CPU, /* cores */
+    STK_SERIES_IOWAIT,
+    STK_SERIES_GPU /* 0..1 */
+};
+/* Fills v[n]; negative: nothing is known there. False: nothing at all. */
+bool stk_report_series(const struct stk_profile *p, enum stk_series what, double *v, size_t n);
+void stk_report_chart(const struct stk_report *r, struct stk_buf *out);
+
+/* The parts. */
+void stk_report_header(const struct stk_report *r, struct stk_buf *out); /* screen.c */
+void stk_report_screen(const struct stk_report *r, struct stk_buf *out);
+void stk_report_files(const struct stk_report *r, struct stk_buf *out); /* tables.c */
+void stk_report_dirs(const struct stk_report *r, struct stk_buf *out);
+void stk_report_formats(const struct stk_report *r, struct stk_buf *out);
+void stk_report_ranks(const struct stk_report *r, struct stk_buf *out);
+void stk_report_processes(const struct stk_report *r, struct stk_buf *out);
+void stk_report_phases(const struct stk_report *r, struct stk_buf *out); /* shape.c */
+void stk_report_sizes(const struct stk_report *r, struct stk_buf *out);
+void stk_report_latency(const struct stk_report *r, struct stk_buf *out);
+void stk_report_timeline(const struct stk_report *r, struct stk_buf *out);
+void stk_report_findings(const struct stk_report *r, struct stk_buf *out); /* findings.c */
+void stk_report_notes(const struct stk_report *r, struct stk_buf *out);
+
+#endif

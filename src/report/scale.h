@@ -1,0 +1,27 @@
+/*
+ * scale.h - a scaling study for people and for machines: table, curve, sentences, JSON, CSV.
+ * Everything shown was computed before (lab/scaling.h); nothing here decides.
+ */
+#ifndef STK_REPORT_SCALE_H
+#define STK_REPORT_SCALE_H
+
+#include "base/json.h"
+#include "lab/scaling.h"
+
+/* The whole text: a table a series, the curves, sentences, cautions. columns: at least 60. */
+void stk_scale_text(const struct stk_scaling *s, unsigned columns, bool utf8, bool plot,
+                    struct stk_buf *out);
+
+/* Its parts. */
+void stk_scale_table(const struct stk_scaling *s, size_t series, bool utf8, struct stk_buf *out);
+/* Speedup over N against the ideal diagonal, all series in one. Nothing with fewer than two N. */
+void stk_scale_plot(const struct stk_scaling *s, unsigned columns, bool utf8, struct stk_buf *out);
+void stk_scale_sentences(const struct stk_scaling *s, size_t series, unsigned columns,
+                         struct stk_buf *out);
+
+/* Members of the open object; names as in docs/scale.md. */
+void stk_scale_json(const struct stk_scaling *s, struct stk_jw *w);
+/* A row an N of each series, with a header; empty cells for what is not known. */
+void stk_scale_csv(const struct stk_scaling *s, struct stk_buf *out);
+
+#endif

@@ -1,0 +1,177 @@
+/*
+ * scale_text.c - what a study says, in sentences: the law, the plateau, the N for each wish with
+ * its reason, predictions or why there is none, comparisons, and what to be careful about.
+ */
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/units.h"
+#include "report/report.h"
+#include "report/scale.h"
+
+static void sentence(struct stk_buf *out, unsigned columns, const char *fmt, ...) STK_PRINTF(3, 4);
+static void sentence(struct stk_buf *out, unsigned columns, const char *fmt, ...)
+{
+    char text[1400];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    stk_report_wrapped(text, 2, columns, out);
+}
+
+/* " (95 %: 7.8 to 8.3 %)", nothing when there is no interval. */
+static const char *interval_text(struct stk_interval i, double factor, const char *unit, char *buf,
+                                 size_t size)
+{
+    if (stk_interval_known(i))
+        snprintf(buf, size, " (95 %%: %.3g to %.3g%s)", i.lo * factor, i.hi * factor, unit);
+    else
+        snprintf(buf, size, " (no interval: too few data)");
+    return buf;
+}
+
+/* 1/f, which a small f makes very uncertain. */
+static void say_limit(const struct stk_law_fit *f, unsigned columns, struct stk_buf *out)
+{
+    char range[60] = "";
+    if (stk_interval_known(f->serial_ci) && f->serial_ci.lo > 0)
+        snprintf(range, sizeof range, " (95 %%: %.3gx to %.3gx)", 1 / f->serial_ci.hi,
+                 1 / f->serial_ci.lo);
+    sentence(out, columns, "Limit: it cannot become more than about %.2gx as fast as N=1%s.",
+             1 / f->serial, range);
+}
+
+static void say_law(const struct stk_scaling *all, const struct stk_scaling_series *s,
+                    unsigned columns, struct stk_buf *out)
+{
+    const struct stk_laws *l = s->laws;
+    char a[80], b[80], c[80];
+    if (l->chosen < 0) {
+        sentence(out, columns, "Law: none; %s.", l->reason);
+        return;
+    }
+    const struct stk_law_fit *f = &l->fit[l->chosen];
+    interval_text(f->serial_ci, 100, " %", a, sizeof a);
+    if (l->chosen == STK_LAW_USL) {
+        interval_text(f->coherence_ci, 100, " %", b, sizeof b);
+        sentence(out, columns, "Law: %s with contention %.3g %%%s and coherence %.3g %%%s; %s.",
+                 stk_law_name((enum stk_law_kind)l->chosen), 100 * f->serial, a, 100 * f->coherence,
+                 b, l->reason);
+    } else {
+        sentence(out, columns, "Law: %s with a serial part of %.3g %%%s; %s.",
+                 stk_law_name((enum stk_law_kind)l->chosen), 100 * f->serial, a, l->reason);
+        if (l->chosen == STK_LAW_AMDAHL && f->serial > 0 && !all->study->weak && !l->poor)
+            say_limit(f, columns, out);
+    }
+    if (l->poor)
+        sentence(out, columns, "It misses the points by %.0f %%: take it for a rough picture only.",
+                 100 * f->rms);
+    else if (l->has_peak)
+        sentence(out, columns, "Peak: N=%.0f%s is the fastest; more makes it slower.", f->peak_n,
+                 stk_interval_known(f->peak_ci) ? interval_text(f->peak_ci, 1, "", c, sizeof c)
+                                                : "");
+    else
+        sentence(out, columns, "Peak: none within the data (up to twice the largest N).");
+}
+
+static void say_plateau(const struct stk_scaling *all, const struct stk_scaling_series *s,
+                        unsigned columns, struct stk_buf *out)
+{
+    const struct stk_plateau *p = &s->plateau;
+    char n[80], m[80];
+    const struct stk_scaling_row *last = &s->row[s->nrows - 1];
+    if (p->found)
+        sentence(out, columns,
+                 "Plateau: %s. No larger N measured buys a quarter of its proportional share; the "
+                 "best, %s, buys %.0f %% of it%s.",
+                 stk_scaling_n(all, p->n, n, sizeof n), stk_scaling_n(all, p->best_n, m, sizeof m),
+                 100 * fmax(p->best_share, 0),
+                 !p->noise_known ? " (noise unknown)"
+                 : p->sure       ? ", at the edge of the noise too"
+                                 : "; the noise leaves open whether it begins later");
+    else
+        sentence(out, columns, "Plateau: none up to %s%s.",
+                 stk_scaling_n(all, last->n, n, sizeof n),
+                 p->last_step_in_noise ? ", but the last step is within the noise" : "");
+}
+
+static void say_predictions(const struct stk_scaling *all, const struct stk_scaling_series *s,
+                            unsigned columns, struct stk_buf *out)
+{
+    char a[32], b[32], c[32];
+    for (size_t i = 0; i < all->o.npredict; i++) {
+        const struct stk_prediction *p = &s->prediction[i];
+        if (p->refused)
+            sentence(out, columns, "N=%.0f: not predicted; %s.", p->n, p->why);
+        else if (all->study->metric) {
+            bool rate = all->study->higher_better;
+            sentence(out, columns, "N=%.0f would give %.4g (95 %%: %.4g to %.4g), %s.", p->n,
+                     rate ? 1 / p->time_s : p->time_s, rate ? 1 / p->time_ci.hi : p->time_ci.lo,
+                     rate ? 1 / p->time_ci.lo : p->time_ci.hi, p->why);
+        } else
+            sentence(out, columns, "N=%.0f would take %s (95 %%: %s to %s), %s.", p->n,
+                     stk_format_duration(p->time_s, a, sizeof a),
+                     stk_format_duration(p->time_ci.lo, b, sizeof b),
+                     stk_format_duration(p->time_ci.hi, c, sizeof c), p->why);
+    }
+}
+
+void stk_scale_sentences(const struct stk_scaling *all, size_t series, unsigned columns,
+                         struct stk_buf *out)
+{
+    const struct stk_scaling_series *s = &all->series[series];
+    if (s->base == s->nrows)
+        return;
+    say_law(all, s, columns, out);
+    say_plateau(all, s, columns, out);
+    for (int w = 0; w < STK_WISHES; w++)
+        if (s->choice[w].asked)
+            sentence(out, columns, "%s; %s.", s->choice[w].sentence, s->choice[w].reason);
+    say_predictions(all, s, columns, out);
+}
+
+static void name_line(const struct stk_scaling *all, size_t series, struct stk_buf *out)
+{
+    const char *name = all->series[series].from->name;
+    if (*name)
+        stk_report_wrapped(name, 0, 60, out);
+}
+
+static void say_cautions(const struct stk_scaling *all, unsigned columns, struct stk_buf *out)
+{
+    if (all->ncautions)
+        stk_buf_puts(out, "\nBe careful\n");
+    for (size_t i = 0; i < all->ncautions; i++) {
+        const struct stk_caution *c = &all->caution[i];
+        const char *name = all->series[c->series].from->name;
+        sentence(out, columns, "%.60s%s%s.", *name ? name : "", *name ? ": " : "", c->text);
+    }
+}
+
+void stk_scale_text(const struct stk_scaling *all, unsigned columns, bool utf8, bool plot,
+                    struct stk_buf *out)
+{
+    for (size_t i = 0; i < all->nseries; i++) {
+        if (i)
+            stk_buf_putc(out, '\n');
+        stk_scale_table(all, i, utf8, out);
+    }
+    if (plot) {
+        size_t before = out->len;
+        stk_buf_putc(out, '\n');
+        stk_scale_plot(all, columns, utf8, out);
+        out->len = out->len == before + 1 ? before : out->len;
+    }
+    for (size_t i = 0; i < all->nseries; i++) {
+        stk_buf_putc(out, '\n');
+        name_line(all, i, out);
+        stk_scale_sentences(all, i, columns, out);
+    }
+    if (all->ncomparisons)
+        stk_buf_puts(out, "\nCompared\n");
+    for (size_t i = 0; i < all->ncomparisons; i++)
+        sentence(out, columns, "%s.", all->comparison[i].text);
+    say_cautions(all, columns, out);
+}

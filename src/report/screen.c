@@ -1,0 +1,383 @@
+/*
+ * screen.c - the first look at a profile, on one screen: what ran, where its time went, the run
+ * over time, the numbers, what should be changed, and what could not be seen.
+ */
+#include <stdio.h>
+#include <time.h>
+
+#include "base/text.h"
+#include "base/units.h"
+#include "report/grid.h"
+#include "report/report_priv.h"
+
+#define FINDINGS_SHOWN 5
+#define NOTES_SHOWN    3
+
+/* ---- what ran ------------------------------------------------------------------------------ */
+
+static void put_hosts(const struct stk_profile *p, struct stk_buf *out)
+{
+    char more[48];
+    if (strcmp(p->source, "darshan") == 0) /* its logs do not say where */
+        return;
+    for (size_t i = 0; i < p->nhosts && i < 2; i++) {
+        stk_buf_printf(out, "%s%.30s", i ? ", " : " on ", p->host[i].name);
+    }
+    if (p->nhosts > 2)
+        stk_buf_printf(out, " and %s", stk_word_many(p->nhosts - 2, "host", more, sizeof more));
+}
+
+static void put_when(const struct stk_report *r, struct stk_buf *out)
+{
+    const struct stk_profile *p = r->a->p;
+    struct stk_buf line = STK_BUF_INIT;
+    char when[40] = "", run[40];
+    struct tm tm;
+    /* A hostile log may name any time; years of four digits are shown. */
+    time_t at = p->start_real_s > 0 && p->start_real_s < 2e11 ? (time_t)p->start_real_s : 0;
+    if (at && gmtime_r(&at, &tm))
+        strftime(when, sizeof when, "%Y-%m-%d %H:%M:%S UTC, ", &tm);
+    stk_buf_printf(&line, "%sran %s", when, stk_format_duration(p->run_s, run, sizeof run));
+    if (p->exit_status >= 0)
+        stk_buf_printf(&line, ", exit status %d", p->exit_status);
+    else
+        stk_buf_puts(&line, ", exit status not known");
+    if (*p->job)
+        stk_buf_printf(&line, ", job %.30s", p->job);
+    put_hosts(p, &line);
+    stk_buf_puts(&line, p->stopped_early ? ", recording ended early" : "");
+    stk_report_wrapped(stk_buf_cstr(&line), 0, r->columns, out);
+    stk_buf_release(&line);
+}
+
+/* Workers: at a time; a loader may start them anew for every epoch. */
+static void count_processes(const struct stk_analysis *a, uint64_t *workers, uint64_t *threads)
+{
+    *workers = *threads = 0;
+    for (size_t i = 0; i < a->p->nprocs; i++)
+        *threads += a->p->proc[i].threads;
+    for (size_t i = 0; i < a->nranks; i++)
+        *workers += a->rank[i].workers;
+}
+
+static void put_where(const struct stk_report *r, struct stk_buf *out)
+{
+    const struct stk_profile *p = r->a->p;
+    char text[64];
+    uint64_t workers, threads;
+    struct stk_buf line = STK_BUF_INIT;
+    count_processes(r->a, &workers, &threads);
+    stk_buf_puts(&line, stk_word_many(p->nranks, "rank", text, sizeof text));
+    stk_buf_printf(&line, ", %s", stk_word_many(p->nprocs, "process", text, sizeof text));
+    if (workers)
+        stk_buf_printf(&line, " (%s)", stk_word_many(workers, "worker", text, sizeof text));
+    if (threads)
+        stk_buf_printf(&line, ", %s with I/O", stk_word_many(threads, "thread", text, sizeof text));
+    if (r->a->cores)
+        stk_buf_printf(&line, "; %s", stk_word_many(r->a->cores, "core", text, sizeof text));
+    uint64_t gpus = 0;
+    for (size_t i = 0; i < p->nhosts; i++)
+        gpus += p->host[i].gpus;
+    if (gpus)
+        stk_buf_printf(&line, ", %s", stk_word_many(gpus, "GPU", text, sizeof text));
+    stk_report_wrapped(stk_buf_cstr(&line), 0, r->columns, out);
+    stk_buf_release(&line);
+}
+
+static void put_coverage(const struct stk_analysis *a, struct stk_buf *out)
+{
+    char read[16], write[16];
+    if (strcmp(a->p->source, "darshan") == 0) {
+        stk_buf_puts(out, "coverage: not known (a Darshan log: see --notes)\n");
+        return;
+    }
+    if (a->coverage_read < 0 && a->coverage_write < 0) {
+        stk_buf_puts(out, "coverage: not known (the kernel's counters were not there)\n");
+        return;
+    }
+    stk_buf_puts(out, "coverage: ");
+    if (a->coverage_read >= 0)
+        stk_buf_printf(out, "%s of reads", stk_word_share(a->coverage_read, read, sizeof read));
+    if (a->coverage_write >= 0)
+        stk_buf_printf(out, "%s%s of writes", a->coverage_read >= 0 ? " and " : "",
+                       stk_word_share(a->coverage_write, write, sizeof write));
+    stk_buf_puts(out, ", in bytes, by the kernel's count\n");
+}
+
+void stk_report_header(const struct stk_report *r, struct stk_buf *out)
+{
+    const struct stk_profile *p = r->a->p;
+    struct stk_buf b = STK_BUF_INIT;
+    stk_buf_printf(out, "%s\n", stk_word_cut(&b, *p->command ? p->command : p->path, r->columns));
+    stk_buf_release(&b);
+    put_when(r, out);
+    put_where(r, out);
+    put_coverage(r->a, out);
+}
+
+/* ---- where the time goes ------------------------------------------------------------------- */
+
+struct split {
+    double read, write, meta; /* seconds, then shares */
+};
+
+/* Of the processes that were started, not forked: the training loop's own calls. */
+static struct split main_split(const struct stk_profile *p)
+{
+    struct split s = {0};
+    for (size_t i = 0; i < p->nrecs; i++) {
+        const struct stk_prof_rec *rec = &p->rec[i];
+        if (!stk_report_in_total(rec->api) || rec->proc >= p->nprocs ||
+            p->proc[rec->proc].born == STK_BORN_FORK)
+            continue;
+        s.read += (double)rec->n.c[STK_C_READ_NS];
+        s.write += (double)rec->n.c[STK_C_WRITE_NS];
+        s.meta += (double)rec->n.c[STK_C_META_NS];
+    }
+    return s;
+}
+
+static struct split scaled(struct split s, double share)
+{
+    double sum = s.read + s.write + s.meta;
+    double by = sum > 0 && share > 0 ? (share < 1 ? share : 1) / sum : 0;
+    return (struct split){s.read * by, s.write * by, s.meta * by};
+}
+
+/* Read, write, metadata and rest, one behind the other, `width` columns in all. */
+static void put_stack(struct split s, unsigned width, bool utf8, struct stk_buf *out)
+{
+    static const uint32_t block[] = {0x2588, 0x2593, 0x2592, 0x00b7};
+    static const char ascii[] = "RWM.";
+    double upto[] = {s.read, s.read + s.write, s.read + s.write + s.meta, 1};
+    unsigned at = 0;
+    for (unsigned k = 0; k < 4; k++) {
+        unsigned end = k == 3 ? width : (unsigned)(upto[k] * width + 0.5);
+        for (; at < end && at < width; at++) {
+            char one[4];
+            if (utf8)
+                stk_buf_put(out, one, stk_utf8_put(one, block[k]));
+            else
+                stk_buf_putc(out, ascii[k]);
+        }
+    }
+}
+
+static void time_row(const struct stk_report *r, const char *name, struct split seconds,
+                     double share, struct stk_grid *t)
+{
+    char read[16], write[16], meta[16], rest[16];
+    struct split s = scaled(seconds, share);
+    struct stk_buf bar = STK_BUF_INIT;
+    if (share < 0)
+        return;
+    double left = 1 - s.read - s.write - s.meta;
+    put_stack(s, r->columns - 59, r->utf8, &bar);
+    stk_grid_row(t, name, stk_buf_cstr(&bar), stk_word_share(s.read, read, sizeof read),
+                 stk_word_share(s.write, write, sizeof write),
+                 stk_word_share(s.meta, meta, sizeof meta),
+                 stk_word_share(left > 0 ? left : 0, rest, sizeof rest));
+    stk_buf_release(&bar);
+}
+
+static void put_time(const struct stk_report *r, struct stk_buf *out)
+{
+    const struct stk_analysis *a = r->a;
+    const struct stk_usage *j = &a->job;
+    struct split all = {j->read_s, j->write_s, j->meta_s};
+    struct stk_grid t;
+    stk_grid_init(&t, "llrrrr");
+    if (r->utf8)
+        stk_grid_row(&t, "share of time", "", "\u2588 read", "\u2593 write", "\u2592 metadata",
+                     "\u00b7 rest");
+    else
+        stk_grid_row(&t, "share of time", "", "R read", "W write", "M metadata", ". rest");
+    time_row(r, "each thread", all, a->io_share_thread, &t);
+    time_row(r, "any thread", all, a->io_share_merged, &t);
+    time_row(r, "main process", main_split(a->p), a->io_share_main, &t);
+    stk_grid_render(&t, 0, out);
+    stk_grid_release(&t);
+}
+
+/* ---- the numbers --------------------------------------------------------------------------- */
+
+static const char *calls(const struct stk_counts *n, enum stk_counter c, const char *one, char *buf,
+                         size_t size)
+{
+    if (!n->c[c])
+        return "";
+    return stk_word_many(n->c[c], one, buf, size);
+}
+
+static double per_request(uint64_t bytes, double s)
+{
+    return s > 0 ? (double)bytes / s : 0;
+}
+
+static void put_totals(const struct stk_usage *j, struct stk_buf *out)
+{
+    char a[40], b[40], c[40];
+    const struct stk_counts *n = &j->n;
+    struct stk_grid t;
+    stk_grid_init(&t, "lrrr");
+    stk_grid_row(&t, "", "read", "write", "metadata");
+    stk_grid_row(&t, "time, threads added", stk_word_time(j->read_s, a, sizeof a),
+                 stk_word_time(j->write_s, b, sizeof b), stk_word_time(j->meta_s, c, sizeof c));
+    stk_grid_row(&t, "bytes", stk_word_size(n->c[STK_C_READ_BYTES], a, sizeof a),
+                 stk_word_size(n->c[STK_C_WRITE_BYTES], b, sizeof b),
+                 calls(n, STK_C_OPENS, "open", c, sizeof c));
+    stk_grid_row(&t, "requests", stk_word_count(n->c[STK_C_READS], a, sizeof a),
+                 stk_word_count(n->c[STK_C_WRITES], b, sizeof b),
+                 calls(n, STK_C_STATS, "stat", c, sizeof c));
+    stk_grid_row(&t, "mean request", stk_word_size(stk_whole(j->mean_read_bytes), a, sizeof a),
+                 stk_word_size(stk_whole(j->mean_write_bytes), b, sizeof b),
+                 calls(n, STK_C_SEEKS, "seek", c, sizeof c));
+    stk_grid_row(&t, "speed of a request", stk_word_rate(j->bandwidth_Bps, a, sizeof a),
+                 stk_word_rate(per_request(n->c[STK_C_WRITE_BYTES], j->write_s), b, sizeof b),
+                 calls(n, STK_C_DIR_READS, "directory read", c, sizeof c));
+    stk_grid_render(&t, 0, out);
+    stk_grid_release(&t);
+}
+
+static void put_order(const struct stk_usage *j, struct stk_buf *out)
+{
+    char a[40], b[40], c[40], d[40];
+    stk_buf_printf(out, "a read    p50 %s, p99 %s, longest %s; %s are under 1 MiB\n",
+                   stk_word_time(j->latency_p50_s, a, sizeof a),
+                   stk_word_time(j->latency_p99_s, b, sizeof b),
+                   stk_word_time(1e-9 * (double)j->n.c[STK_C_MAX_READ_NS], c, sizeof c),
+                   stk_word_share(j->small, d, sizeof d));
+    if (j->n.c[STK_C_FIRST_READS] >= j->n.c[STK_C_READS])
+        stk_buf_puts(out, "order     none: every read is the first after an open\n");
+    else
+        stk_buf_printf(out, "order     %s sequential, %s consecutive, %s random\n",
+                       stk_word_share(j->seq, a, sizeof a), stk_word_share(j->consec, b, sizeof b),
+                       stk_word_share(j->random, c, sizeof c));
+}
+
+static void put_files(const struct stk_usage *j, struct stk_buf *out)
+{
+    char a[40], b[40], c[40];
+    if (j->distinct_bytes)
+        stk_buf_printf(out, "re-read   each byte %s on average: %s of %s%s\n",
+                       stk_word_times(j->reread, a, sizeof a),
+                       stk_word_size(j->n.c[STK_C_READ_BYTES], b, sizeof b),
+                       stk_word_size(j->distinct_bytes, c, sizeof c),
+                       j->exact ? "" : " (estimate)");
+    stk_buf_printf(out, "files     %s read, %s of them once",
+                   stk_format_count(j->files_read, a, sizeof a),
+                   stk_format_count(j->files_read_once, b, sizeof b));
+    stk_buf_printf(out, "; %s written", stk_format_count(j->files_written, a, sizeof a));
+    if (j->size_bytes)
+        stk_buf_printf(out, "; %s of data", stk_word_size(j->size_bytes, a, sizeof a));
+    stk_buf_putc(out, '\n');
+}
+
+static void put_numbers(const struct stk_report *r, struct stk_buf *out)
+{
+    const struct stk_usage *j = &r->a->job;
+    put_totals(j, out);
+    if (j->n.c[STK_C_READS])
+        put_order(j, out);
+    put_files(j, out);
+}
+
+/* ---- what to do, and what was not seen ----------------------------------------------------- */
+
+static const char *gain_text(const struct stk_finding *f, char *buf, size_t size)
+{
+    char gain[40];
+    if (!(f->gain_s > 0))
+        return "";
+    snprintf(buf, size, "-%s", stk_word_time(f->gain_s, gain, sizeof gain));
+    return buf;
+}
+
+/* A line each: how bad, which, what it would save, what it is. */
+static void put_few(const struct stk_report *r, size_t n, struct stk_buf *out)
+{
+    struct stk_buf cell = STK_BUF_INIT;
+    struct stk_grid t;
+    char gain[48];
+    size_t id_width = 0, gain_width = 0;
+    for (size_t i = 0; i < n; i++) {
+        const struct stk_finding *f = &r->advice->finding[i];
+        size_t id = strlen(f->id), saved = strlen(gain_text(f, gain, sizeof gain));
+        id_width = id > id_width ? id : id_width;
+        gain_width = saved > gain_width ? saved : gain_width;
+    }
+    size_t used = 2 + strlen("medium") + 2 + id_width + 2 + gain_width + 2;
+    size_t room = r->columns > used + 20 ? r->columns - used : 20;
+    stk_grid_init(&t, "llrl");
+    for (size_t i = 0; i < n; i++) {
+        const struct stk_finding *f = &r->advice->finding[i];
+        stk_grid_row(&t, stk_severity_name(f->severity), f->id, gain_text(f, gain, sizeof gain),
+                     stk_word_cut(&cell, f->title, room));
+    }
+    stk_grid_render(&t, 2, out);
+    stk_grid_release(&t);
+    stk_buf_release(&cell);
+}
+
+static void put_findings(const struct stk_report *r, struct stk_buf *out)
+{
+    const struct stk_advice *adv = r->advice;
+    size_t n = adv->nfindings < FINDINGS_SHOWN ? adv->nfindings : FINDINGS_SHOWN;
+    stk_report_wrapped(adv->verdict, 0, r->columns, out);
+    put_few(r, n, out);
+    if (adv->nfindings > n)
+        stk_buf_printf(out, "  and %zu more; ", adv->nfindings - n);
+    if (adv->nfindings)
+        stk_buf_printf(out, "%s--findings or `stoker advise` shows them in full\n",
+                       adv->nfindings > n ? "" : "  ");
+}
+
+static void put_notes(const struct stk_report *r, struct stk_buf *out)
+{
+    const struct stk_profile *p = r->a->p;
+    struct stk_buf b = STK_BUF_INIT;
+    bool cut = p->nnotes > NOTES_SHOWN;
+    for (size_t i = 0; i < p->nnotes && i < NOTES_SHOWN; i++) {
+        stk_buf_printf(out, "note: %s\n", stk_word_cut(&b, p->note[i], r->columns - 6));
+        cut = cut || strlen(p->note[i]) > r->columns - 6;
+    }
+    if (cut)
+        stk_buf_printf(out, "      --notes shows %s in full\n",
+                       p->nnotes > 1 ? "all of them" : "it");
+    stk_buf_release(&b);
+}
+
+void stk_report_screen(const struct stk_report *r, struct stk_buf *out)
+{
+    stk_report_header(r, out);
+    stk_buf_putc(out, '\n');
+    put_time(r, out);
+    stk_buf_putc(out, '\n');
+    size_t before = out->len;
+    stk_report_chart(r, out);
+    if (out->len > before)
+        stk_buf_putc(out, '\n');
+    put_numbers(r, out);
+    stk_buf_putc(out, '\n');
+    put_findings(r, out);
+    if (r->a->p->nnotes)
+        stk_buf_putc(out, '\n');
+    put_notes(r, out);
+}
+
+void stk_report_text(const struct stk_report *r, unsigned parts, struct stk_buf *out)
+{
+    static void (*const part[])(const struct stk_report *, struct stk_buf *) = {
+        stk_report_screen,  stk_report_files,     stk_report_dirs,     stk_report_formats,
+        stk_report_ranks,   stk_report_processes, stk_report_phases,   stk_report_sizes,
+        stk_report_latency, stk_report_timeline,  stk_report_findings, stk_report_notes};
+    bool first = true;
+    for (size_t i = 0; i < sizeof part / sizeof *part; i++) {
+        if (!(parts & 1u << i))
+            continue;
+        if (!first)
+            stk_buf_putc(out, '\n');
+        first = false;
+        part[i](r, out);
+    }
+}

@@ -1,0 +1,192 @@
+/*
+ * words.c - numbers and names as they stand in the report: short, aligned, and safe to show.
+ */
+#include <stdio.h>
+
+#include "base/text.h"
+#include "base/units.h"
+#include "report/grid.h"
+#include "report/report_priv.h"
+
+uint64_t stk_whole(double v)
+{
+    return v > 0 ? v < 1.8e19 ? (uint64_t)v : UINT64_MAX : 0;
+}
+
+static const char *none(char *buf, size_t size)
+{
+    snprintf(buf, size, "-");
+    return buf;
+}
+
+const char *stk_word_rate(double Bps, char *buf, size_t size)
+{
+    char one[32];
+    if (!(Bps > 0))
+        return none(buf, size);
+    snprintf(buf, size, "%s/s", stk_format_size(stk_whole(Bps), one, sizeof one));
+    return buf;
+}
+
+const char *stk_word_share(double share, char *buf, size_t size)
+{
+    return share >= 0 ? stk_percent_text(share, buf, size) : none(buf, size);
+}
+
+const char *stk_word_times(double factor, char *buf, size_t size)
+{
+    if (!(factor > 0))
+        return none(buf, size);
+    snprintf(buf, size, "%.*fx", factor < 9.995 ? 2 : factor < 99.95 ? 1 : 0, factor);
+    return buf;
+}
+
+const char *stk_word_time(double s, char *buf, size_t size)
+{
+    if (!(s > 0))
+        return none(buf, size);
+    /* A read from the page cache takes less than a microsecond. */
+    if (s < 0.9995e-6)
+        snprintf(buf, size, "%.0f ns", s * 1e9);
+    else if (s < 9.95e-6)
+        snprintf(buf, size, "%.1f us", s * 1e6);
+    else
+        return stk_format_duration(s, buf, size);
+    return buf;
+}
+
+const char *stk_word_moment(double s, char *buf, size_t size)
+{
+    if (s > 0)
+        return stk_format_duration(s, buf, size);
+    snprintf(buf, size, "0");
+    return buf;
+}
+
+const char *stk_word_size(uint64_t bytes, char *buf, size_t size)
+{
+    return bytes ? stk_format_size(bytes, buf, size) : none(buf, size);
+}
+
+const char *stk_word_count(uint64_t n, char *buf, size_t size)
+{
+    return n ? stk_format_count(n, buf, size) : none(buf, size);
+}
+
+const char *stk_word_many(uint64_t n, const char *one, char *buf, size_t size)
+{
+    char count[32];
+    size_t len = strlen(one);
+    bool es = n != 1 && len && one[len - 1] == 's';
+    snprintf(buf, size, "%s %s%s", stk_format_count(n, count, sizeof count), one,
+             n == 1 ? ""
+             : es   ? "es"
+                    : "s");
+    return buf;
+}
+
+const char *stk_word_cut(struct stk_buf *b, const char *text, size_t columns)
+{
+    stk_buf_reset(b);
+    stk_text_escape(b, text, strlen(text), columns);
+    return stk_buf_cstr(b);
+}
+
+const char *stk_word_path(struct stk_buf *b, const char *path, size_t columns)
+{
+    stk_buf_reset(b);
+    size_t width = stk_text_escape(b, path, strlen(path), SIZE_MAX);
+    const char *s = stk_buf_cstr(b);
+    if (width <= columns || columns < 4)
+        return s;
+    size_t at = 0, n = strlen(s);
+    if (n < 4) /* out of memory */
+        return s;
+    while (at < n && width > columns - 3) {
+        uint32_t cp = 0;
+        size_t len = stk_utf8_next(s + at, n - at, &cp);
+        at += len ? len : 1;
+        width -= len ? stk_cp_width(cp) : 1;
+    }
+    /* What was cut is at least as wide as the dots. */
+    memcpy(b->data + at - 3, "...", 3);
+    return s + at - 3;
+}
+
+void stk_report_heading(const char *text, struct stk_buf *out)
+{
+    stk_buf_printf(out, "%s\n", text);
+}
+
+size_t stk_report_rows(const struct stk_report *r, size_t all)
+{
+    return r->top && r->top < all ? r->top : all;
+}
+
+void stk_report_more(size_t shown, size_t all, struct stk_buf *out)
+{
+    char n[32];
+    if (shown < all)
+        stk_buf_printf(out, "  and %s more: --top 0 shows all\n",
+                       stk_format_count(all - shown, n, sizeof n));
+}
+
+bool stk_report_in_total(uint8_t api)
+{
+    return api == STK_API_POSIX || api == STK_API_STDIO || api == STK_API_ASYNC;
+}
+
+const char *stk_report_mark_kind(uint32_t kind)
+{
+    return kind == STK_MARK_STEP    ? "step"
+           : kind == STK_MARK_PHASE ? "phase"
+           : kind == STK_MARK_EPOCH ? "epoch"
+                                    : "mark";
+}
+
+/* "MiB", "s.", "%": what a number in front of it should not be parted from. */
+static bool is_unit(const char *s, size_t n)
+{
+    static const char *const units[] = {"ns",  "us",  "ms",  "s",   "min", "h", "d",
+                                        "KiB", "MiB", "GiB", "TiB", "PiB", "B", "%"};
+    while (n && strchr(".,;:)", s[n - 1]))
+        n--;
+    n -= n > 2 && memcmp(s + n - 2, "/s", 2) == 0 ? 2 : 0;
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+        if (strlen(units[i]) == n && memcmp(units[i], s, n) == 0)
+            return true;
+    return false;
+}
+
+/* Bytes that stay in one line: up to a blank, but a number takes its unit along. */
+static size_t word_length(const char *s)
+{
+    size_t n = strcspn(s, " ");
+    if (n && s[n] && s[n - 1] >= '0' && s[n - 1] <= '9') {
+        size_t next = strcspn(s + n + 1, " ");
+        if (is_unit(s + n + 1, next))
+            n += 1 + next;
+    }
+    return n;
+}
+
+void stk_report_wrapped(const char *text, unsigned indent, unsigned columns, struct stk_buf *out)
+{
+    struct stk_buf b = STK_BUF_INIT;
+    const char *s = stk_word_cut(&b, text, SIZE_MAX);
+    size_t at = 0; /* columns used in this line */
+    while (*(s += strspn(s, " "))) {
+        size_t n = word_length(s), w = stk_text_width(s, n);
+        if (at && at + 1 + w > columns) {
+            stk_buf_putc(out, '\n');
+            at = 0;
+        }
+        stk_buf_printf(out, "%*s", at ? 1 : (int)indent, "");
+        stk_buf_put(out, s, n);
+        at += (at ? 1 : indent) + w;
+        s += n;
+    }
+    stk_buf_putc(out, '\n');
+    out->fail = out->fail || b.fail;
+    stk_buf_release(&b);
+}
