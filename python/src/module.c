@@ -100,9 +100,61 @@ static PyObject *rank(PyObject *self, PyObject *unused)
     return Py_BuildValue("IIIIs", r.rank, r.world, r.local_rank, r.local_world, r.from);
 }
 
+/* A number, or UINT64_MAX for None: the next one. False with an exception. */
+static bool which(PyObject *arg, uint64_t *number)
+{
+    *number = UINT64_MAX;
+    if (arg == Py_None)
+        return true;
+    *number = PyLong_AsUnsignedLongLong(arg);
+    return !(*number == UINT64_MAX && PyErr_Occurred());
+}
+
+static PyObject *mark_step(PyObject *self, PyObject *arg)
+{
+    uint64_t number;
+    (void)self;
+    if (!which(arg, &number))
+        return NULL;
+    stk_step_at(number);
+    Py_RETURN_NONE;
+}
+
+static PyObject *mark_epoch(PyObject *self, PyObject *arg)
+{
+    uint64_t number;
+    (void)self;
+    if (!which(arg, &number))
+        return NULL;
+    stk_epoch_at(number);
+    Py_RETURN_NONE;
+}
+
+static PyObject *phase_begin(PyObject *self, PyObject *name)
+{
+    (void)self;
+    const char *text = PyBytes_AsString(name);
+    if (!text)
+        return NULL;
+    stk_phase_begin(text);
+    Py_RETURN_NONE;
+}
+
+static PyObject *phase_end(PyObject *self, PyObject *unused)
+{
+    (void)self;
+    (void)unused;
+    stk_phase_end();
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef functions[] = {
     {"set_hooks", METHOD(set_hooks), METH_VARARGS | METH_KEYWORDS, NULL},
     {"rank", rank, METH_NOARGS, NULL},
+    {"step", mark_step, METH_O, NULL},
+    {"epoch", mark_epoch, METH_O, NULL},
+    {"phase_begin", phase_begin, METH_O, NULL},
+    {"phase_end", phase_end, METH_NOARGS, NULL},
     {"merge_states", stk_py_merge_states, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };

@@ -18,6 +18,7 @@ from stoker._errors import (AccessError, CorruptError, Error, ExistsError, NoMem
                             NotFoundError, StaleError, StoppedError, SysError, UnsupportedError,
                             UsageError)
 from stoker._stoker import Array, Column
+from stoker._marks import epoch, phase, step
 
 __version__ = _stoker.version
 
@@ -62,4 +63,4 @@ def __getattr__(name):
 __all__ = ["AccessError", "Array", "Batch", "Column", "CorruptError", "Dataset", "Error",
            "ExistsError", "Loader", "NoMemoryError", "NotFoundError", "REPEAT", "REPLACED", "Rank",
            "StaleError", "StoppedError", "SysError", "UnsupportedError", "UsageError", "View",
-           "rank", "__version__"]
+           "epoch", "phase", "rank", "step", "__version__"]

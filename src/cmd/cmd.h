@@ -72,6 +72,10 @@ struct stk_cmd {
     const struct stk_example *examples; /* .line NULL ends them */
     const struct stk_opt *options;
     size_t settings_size;
+    /* The arguments are a program and its arguments: options end at the first, signals are the
+     * program's, and so is the exit status. */
+    bool runs_program;
+    bool own_status; /* with runs_program: signals and the exit status are stoker's all the same */
     int (*run)(struct stk_run *run);
 };
 
@@ -91,6 +95,7 @@ struct stk_run {
     struct stk_buf json_text;
     bool out_is_data; /* standard output carries data or JSON: text for people goes to stderr */
     double start_s;
+    int raise_signal; /* what ended the program that was run: ends us too, after everything else */
     struct stk_err err;
 };
 

@@ -30,7 +30,8 @@ static void put_choice_words(const struct stk_opt *opt, struct stk_buf *out)
 
 static bool takes_path(const struct stk_opt *opt)
 {
-    return strcmp(opt->arg, "FILE") == 0 || strcmp(opt->arg, "PATH") == 0;
+    return strcmp(opt->arg, "FILE") == 0 || strcmp(opt->arg, "PATH") == 0 ||
+           strcmp(opt->arg, "DIR") == 0;
 }
 
 /* What may follow each option of a command that takes a value. */
@@ -53,6 +54,19 @@ static void put_values(const struct stk_cmd *cmd, struct stk_buf *out)
     }
 }
 
+/* Behind "--" stands another program: programs and files are offered. */
+static void put_programs(struct stk_buf *out)
+{
+    for (size_t i = 0; stk_cmd_at(i); i++)
+        if (stk_cmd_at(i)->runs_program)
+            stk_buf_printf(out,
+                           "    elif [[ $cmd == %s && \" ${COMP_WORDS[*]:2:COMP_CWORD-2} \" == "
+                           "*' -- '* ]]; then\n"
+                           "        mapfile -t COMPREPLY < <(compgen -A command -A file -- "
+                           "\"$cur\")\n        return 0\n",
+                           stk_cmd_at(i)->name);
+}
+
 static void put_script(struct stk_buf *out)
 {
     stk_buf_puts(out, "# bash completion for stoker; made by `stoker completion bash`\n"
@@ -63,7 +77,9 @@ static void put_script(struct stk_buf *out)
                       "    if [[ $COMP_CWORD -eq 1 ]]; then\n        words=\"--help --version");
     for (size_t i = 0; stk_cmd_at(i); i++)
         stk_buf_printf(out, " %s", stk_cmd_at(i)->name);
-    stk_buf_puts(out, "\"\n    else\n"
+    stk_buf_puts(out, "\"\n");
+    put_programs(out);
+    stk_buf_puts(out, "    else\n"
                       "        [[ $prev == = ]] && prev=${COMP_WORDS[COMP_CWORD-2]}\n"
                       "        [[ $cur == = ]] && cur=\n"
                       "        case $cmd:$prev in\n");

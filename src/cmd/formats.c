@@ -2,7 +2,7 @@
 #include "format/format.h"
 
 #include "cmd/cmd.h"
-#include "cmd/grid.h"
+#include "report/grid.h"
 #include "data/image.h"
 
 struct settings {

@@ -1,7 +1,7 @@
 /* help.c - `stoker help`: text made from the tables of commands and options. */
 #include "base/text.h"
 #include "cmd/cmd.h"
-#include "cmd/grid.h"
+#include "report/grid.h"
 
 #define WIDTH       79
 #define HELP_COLUMN 26
@@ -104,8 +104,9 @@ static void put_options(const struct stk_cmd *cmd, bool common, struct stk_buf *
 void stk_help_command(const struct stk_cmd *cmd, struct stk_buf *out)
 {
     stk_buf_printf(out, "stoker %s - %s\n\n", cmd->name, cmd->summary);
-    stk_buf_printf(out, "Usage: stoker %s%s%s [OPTIONS]\n\n", cmd->name, *cmd->args ? " " : "",
-                   cmd->args);
+    stk_buf_printf(out, "Usage: stoker %s%s%s%s%s\n\n", cmd->name,
+                   cmd->runs_program ? " [OPTIONS] --" : "", *cmd->args ? " " : "", cmd->args,
+                   cmd->runs_program ? "" : " [OPTIONS]");
     put_paragraphs(out, cmd->description);
     put_options(cmd, false, out);
     put_options(cmd, true, out);

@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "cmd/problems.h"
-#include "cmd/grid.h"
+#include "report/grid.h"
 #include "data/inspect.h"
 
 struct settings {

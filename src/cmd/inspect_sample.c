@@ -12,7 +12,7 @@
 #include "base/units.h"
 #include "cmd/inspect.h"
 #include "cmd/sniff.h"
-#include "cmd/grid.h"
+#include "report/grid.h"
 #include "format/npyhead.h"
 #include "format/sample.h"
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/units.h"
-#include "cmd/grid.h"
+#include "report/grid.h"
 #include "cmd/load.h"
 #include "data/label.h"
 

@@ -1,7 +1,7 @@
 /* load_show.c - what `stoker load` measured, as one screen of text. */
 #include "base/text.h"
 #include "base/units.h"
-#include "cmd/grid.h"
+#include "report/grid.h"
 #include "cmd/load.h"
 
 #define EPOCHS_SHOWN   10

@@ -136,8 +136,11 @@ static void command_page(const struct stk_cmd *cmd, struct stk_buf *out)
     char name[64];
     snprintf(name, sizeof name, "stoker-%s", cmd->name);
     put_head(out, name, cmd->summary);
-    stk_buf_printf(out, ".SH SYNOPSIS\n\\fBstoker %s\\fR %s%s[\\fIOPTIONS\\fR]\n", cmd->name,
-                   cmd->args, *cmd->args ? " " : "");
+    stk_buf_printf(out, ".SH SYNOPSIS\n\\fBstoker %s\\fR ", cmd->name);
+    if (cmd->runs_program)
+        stk_buf_printf(out, "[\\fIOPTIONS\\fR] \\-\\- %s\n", cmd->args);
+    else
+        stk_buf_printf(out, "%s%s[\\fIOPTIONS\\fR]\n", cmd->args, *cmd->args ? " " : "");
     stk_buf_puts(out, ".SH DESCRIPTION\n");
     put_paragraphs(out, cmd->description);
     stk_buf_puts(out, ".SH OPTIONS\n");

@@ -7,7 +7,7 @@
 #include "base/units.h"
 #include "cmd/cmd.h"
 #include "cmd/problems.h"
-#include "cmd/grid.h"
+#include "report/grid.h"
 
 struct settings {
     struct stk_common common;

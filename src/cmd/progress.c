@@ -11,7 +11,7 @@
 #include "base/pool.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "cmd/grid.h"
+#include "report/grid.h"
 
 #define BAR_EVERY_S  0.1
 #define MARK_EVERY_S 0.5 /* 16 marks: the rate of the last eight seconds */
@@ -224,6 +224,29 @@ int stk_progress_update(struct stk_progress *p, const char *phase, uint64_t byte
             show(p, &a);
         pthread_mutex_unlock(&p->lock);
     }
+    return stop_signal;
+}
+
+int stk_progress_say(struct stk_progress *p, const char *text)
+{
+    double now = stk_now();
+    if (!p->to || pthread_mutex_trylock(&p->lock) != 0)
+        return stop_signal;
+    if (p->next_s == 0) /* the first line comes after one interval, as everywhere */
+        p->next_s = now + (p->bar ? BAR_EVERY_S : p->every_s);
+    if (now >= p->next_s) {
+        struct stk_buf b = STK_BUF_INIT;
+        stk_text_escape(&b, text, strlen(text), p->bar ? width_of(p->to) - 1 : SIZE_MAX);
+        if (p->bar)
+            fprintf(p->to, "\r%s\033[K", stk_buf_cstr(&b));
+        else
+            fprintf(p->to, "stoker: %s: %s\n", p->command, stk_buf_cstr(&b));
+        fflush(p->to);
+        p->drawn = p->bar;
+        p->next_s = now + (p->bar ? BAR_EVERY_S : p->every_s);
+        stk_buf_release(&b);
+    }
+    pthread_mutex_unlock(&p->lock);
     return stop_signal;
 }
 

@@ -34,6 +34,8 @@ void stk_progress_init(struct stk_progress *p, FILE *to, const char *command, do
 /* Totals are 0 when unknown. Returns non-zero when the job should stop. */
 int stk_progress_update(struct stk_progress *p, const char *phase, uint64_t bytes_done,
                         uint64_t bytes_total, uint64_t samples_done, uint64_t samples_total);
+/* The same for what has words of its own: shown as it is when a line is due. */
+int stk_progress_say(struct stk_progress *p, const char *text);
 /* Takes the bar away, before anything else is printed. */
 void stk_progress_clear(struct stk_progress *p);
 void stk_progress_release(struct stk_progress *p);

@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <time.h>
@@ -131,7 +132,7 @@ static int check_args(struct stk_run *run)
         p += len;
         p += strspn(p, " ");
     }
-    if (run->opts.nargs > n)
+    if (run->opts.nargs > n && !run->cmd->runs_program)
         return stk_err_set(&run->err, STK_E_USAGE, NULL, -1, "one argument too many: \"%.200s\"",
                            run->opts.arg[n]);
     return 0;
@@ -159,6 +160,7 @@ static int check_json_path(struct stk_run *run)
 static int read_options(struct stk_run *run, int argc, char *const *argv)
 {
     int rc = stk_opts_init(&run->opts, run->cmd->name, run->cmd->options, run->settings, &run->err);
+    run->opts.stop_at_arg = run->cmd->runs_program;
     if (!rc)
         rc = stk_opts_read_argv(&run->opts, argc, argv, &run->err);
     if (rc || run->common->help)
@@ -230,9 +232,17 @@ static void write_error(struct stk_jw *w, const struct stk_err *err)
     stk_jw_close(w, '}');
 }
 
-static const char *outcome(int status)
+/* Whoever waits for us sees the program's signals and status. */
+static bool is_transparent(const struct stk_cmd *cmd)
+{
+    return cmd->runs_program && !cmd->own_status;
+}
+
+static const char *outcome(const struct stk_run *run, int status)
 {
     static const char *const words[] = {"done", "problem found", "usage", "partly done", "failed"};
+    if (is_transparent(run->cmd))
+        return run->err.code ? "failed" : "done";
     return status > STK_EXIT_FAILED ? "stopped" : words[status];
 }
 
@@ -263,7 +273,7 @@ static int finish_json(struct stk_run *run, int status)
     stk_jw_close(w, '}');
     if (run->err.code)
         write_error(w, &run->err);
-    stk_jw_put_str(w, "outcome", outcome(status));
+    stk_jw_put_str(w, "outcome", outcome(run, status));
     stk_jw_key(w, "exit_status");
     stk_jw_i64(w, status);
     stk_jw_put_f64(w, "seconds", stk_now() - run->start_s);
@@ -274,7 +284,7 @@ static int finish_json(struct stk_run *run, int status)
         return status;
     char text[2200];
     stk_complain(run->cmd->name, stk_err_text(&err, text, sizeof text));
-    return status > STK_EXIT_FAILED ? status : STK_EXIT_FAILED;
+    return status > STK_EXIT_FAILED || is_transparent(run->cmd) ? status : STK_EXIT_FAILED;
 }
 
 /* ---- the run ------------------------------------------------------------------------------ */
@@ -326,7 +336,8 @@ static int run_with_options(struct stk_run *run)
         return STK_EXIT_DONE;
     }
     run->out_is_data = run->common->json && strcmp(run->common->json, "-") == 0;
-    stk_stop_on_signals();
+    if (!is_transparent(run->cmd))
+        stk_stop_on_signals();
     stk_progress_init(&run->progress, run->common->quiet ? NULL : stderr, run->cmd->name,
                       run->common->progress_every_s);
     begin_json(run);
@@ -334,6 +345,19 @@ static int run_with_options(struct stk_run *run)
     stk_progress_release(&run->progress);
     int status = rc < 0 ? report_error(run, rc) : rc;
     return finish_json(run, status);
+}
+
+/* Ends as the program did that was run, so that whoever waits for us sees the same. */
+static void die_of(int sig)
+{
+    struct rlimit none = {0, 0};
+    sigset_t set;
+    setrlimit(RLIMIT_CORE, &none); /* it has left its own */
+    sigemptyset(&set);
+    sigaddset(&set, sig);
+    signal(sig, SIG_DFL);
+    sigprocmask(SIG_UNBLOCK, &set, NULL);
+    raise(sig);
 }
 
 int stk_run_command(const struct stk_cmd *cmd, int argc, char *const *argv)
@@ -351,5 +375,7 @@ int stk_run_command(const struct stk_cmd *cmd, int argc, char *const *argv)
     stk_opts_release(&run.opts);
     stk_buf_release(&run.json_text);
     free(run.settings);
+    if (run.raise_signal)
+        die_of(run.raise_signal);
     return status;
 }

@@ -4,7 +4,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "cmd/cmd.h"
-#include "cmd/grid.h"
+#include "report/grid.h"
 #include "cmd/problems.h"
 
 struct settings {

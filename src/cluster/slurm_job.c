@@ -1,0 +1,281 @@
+/*
+ * slurm_job.c - jobs as a list that several clients add to, what their states mean, and what a job
+ * used, from what its steps used.
+ */
+#include <stdlib.h>
+
+#include "cluster/slurm_priv.h"
+
+/* ---- states ------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *word;
+    enum stk_slurm_state state;
+} words[] = {
+    {"PENDING", STK_SLURM_PENDING},
+    {"RUNNING", STK_SLURM_RUNNING},
+    {"CONFIGURING", STK_SLURM_RUNNING},
+    {"COMPLETING", STK_SLURM_RUNNING},
+    {"RESIZING", STK_SLURM_RUNNING},
+    {"SIGNALING", STK_SLURM_RUNNING},
+    {"STAGE_OUT", STK_SLURM_RUNNING},
+    {"SUSPENDED", STK_SLURM_SUSPENDED},
+    {"STOPPED", STK_SLURM_SUSPENDED},
+    {"REQUEUED", STK_SLURM_REQUEUED},
+    {"REQUEUE_FED", STK_SLURM_REQUEUED},
+    {"REQUEUE_HOLD", STK_SLURM_REQUEUED},
+    {"SPECIAL_EXIT", STK_SLURM_REQUEUED},
+    {"RESV_DEL_HOLD", STK_SLURM_PENDING},
+    {"COMPLETED", STK_SLURM_COMPLETED},
+    {"FAILED", STK_SLURM_FAILED},
+    {"LAUNCH_FAILED", STK_SLURM_FAILED},
+    {"RECONFIG_FAIL", STK_SLURM_FAILED},
+    {"CANCELLED", STK_SLURM_CANCELLED},
+    {"REVOKED", STK_SLURM_CANCELLED},
+    {"TIMEOUT", STK_SLURM_TIMEOUT},
+    {"DEADLINE", STK_SLURM_TIMEOUT},
+    {"OUT_OF_MEMORY", STK_SLURM_OUT_OF_MEMORY},
+    {"NODE_FAIL", STK_SLURM_NODE_FAIL},
+    {"BOOT_FAIL", STK_SLURM_NODE_FAIL},
+    {"PREEMPTED", STK_SLURM_PREEMPTED},
+};
+
+enum stk_slurm_state stk_slurm_state_of(const char *word, size_t len)
+{
+    size_t n = 0;
+    while (n < len && word[n] != ' ' && word[n] != '+')
+        n++;
+    bool cut = n < len && word[n] == '+' && n >= 4;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        size_t whole = strlen(words[i].word);
+        if ((n == whole || (cut && n < whole)) && memcmp(words[i].word, word, n) == 0)
+            return words[i].state;
+    }
+    return STK_SLURM_UNKNOWN;
+}
+
+const char *stk_slurm_state_name(enum stk_slurm_state state)
+{
+    static const char *const names[] = {
+        [STK_SLURM_UNKNOWN] = "unknown",     [STK_SLURM_PENDING] = "pending",
+        [STK_SLURM_RUNNING] = "running",     [STK_SLURM_SUSPENDED] = "suspended",
+        [STK_SLURM_REQUEUED] = "requeued",   [STK_SLURM_COMPLETED] = "completed",
+        [STK_SLURM_FAILED] = "failed",       [STK_SLURM_CANCELLED] = "cancelled",
+        [STK_SLURM_TIMEOUT] = "timeout",     [STK_SLURM_OUT_OF_MEMORY] = "out of memory",
+        [STK_SLURM_NODE_FAIL] = "node fail", [STK_SLURM_PREEMPTED] = "preempted",
+    };
+    return (size_t)state < sizeof names / sizeof *names ? names[state] : "unknown";
+}
+
+bool stk_slurm_ended(enum stk_slurm_state state)
+{
+    return state >= STK_SLURM_COMPLETED;
+}
+
+/* ---- the list ----------------------------------------------------------------------------- */
+
+void stk_slurm_jobs_clear(struct stk_slurm_jobs *jobs)
+{
+    for (size_t i = 0; i < jobs->n; i++) {
+        free(jobs->job[i].step);
+        free(jobs->job[i].gpus);
+    }
+    jobs->n = 0;
+    jobs->more = false;
+    jobs->asked = jobs->failed = 0;
+    memset(jobs->why, 0, sizeof jobs->why);
+    stk_arena_reset(&jobs->arena);
+}
+
+void stk_slurm_jobs_release(struct stk_slurm_jobs *jobs)
+{
+    stk_slurm_jobs_clear(jobs);
+    stk_arena_release(&jobs->arena);
+    free(jobs->job);
+    *jobs = (struct stk_slurm_jobs){0};
+}
+
+struct stk_slurm_job *stk_slurm_jobs_find(const struct stk_slurm_jobs *jobs, uint64_t id)
+{
+    /* The newest first: rows of a job follow one another. */
+    for (size_t i = jobs->n; i-- > 0;)
+        if (jobs->job[i].id == id)
+            return &jobs->job[i];
+    return NULL;
+}
+
+static void job_init(struct stk_slurm_job *j, uint64_t id)
+{
+    *j = (struct stk_slurm_job){
+        .id = id,
+        .array_task = -1,
+        .label = "",
+        .state_word = "",
+        .reason = "",
+        .exit_code = -1,
+        .exit_signal = -1,
+        .restarts = -1,
+        .name = "",
+        .user = "",
+        .account = "",
+        .partition = "",
+        .qos = "",
+        .nodelist = "",
+        .workdir = "",
+        .dependency = "",
+        .features = "",
+        .stdout_path = "",
+        .tasks = -1,
+        .cpus_per_task = -1,
+        .memory_per_cpu_bytes = -1,
+        .memory_per_node_bytes = -1,
+        .submit = -1,
+        .eligible = -1,
+        .start = -1,
+        .end = -1,
+        .elapsed_s = -1,
+        .limit_s = -1,
+    };
+    stk_slurm_tres((struct stk_slurm_word){"", 0}, &j->asked);
+    stk_slurm_tres((struct stk_slurm_word){"", 0}, &j->alloc);
+    stk_slurm_use_init(&j->use);
+}
+
+/* Room for one more of `size` bytes behind n; false: no memory. n grows by doubling. */
+static bool grow(void **p, size_t n, size_t size)
+{
+    if (n && (n & (n - 1)) != 0)
+        return true;
+    void *more = realloc(*p, (n ? 2 * n : 1) * size);
+    if (more)
+        *p = more;
+    return more != NULL;
+}
+
+struct stk_slurm_job *stk_slurm_jobs_get(struct stk_slurm_jobs *jobs, uint64_t id)
+{
+    struct stk_slurm_job *j = stk_slurm_jobs_find(jobs, id);
+    jobs->more = jobs->more || (!j && jobs->n >= (jobs->max ? jobs->max : STK_SLURM_JOBS_MAX));
+    if (j || jobs->more)
+        return j;
+    if (jobs->n == jobs->room) {
+        size_t room = jobs->room ? 2 * jobs->room : 16;
+        struct stk_slurm_job *more = realloc(jobs->job, room * sizeof *more);
+        if (!more)
+            return NULL;
+        jobs->job = more;
+        jobs->room = room;
+    }
+    j = &jobs->job[jobs->n++];
+    job_init(j, id);
+    return j;
+}
+
+const char *stk_slurm_keep(struct stk_slurm_jobs *jobs, struct stk_slurm_word w)
+{
+    return stk_slurm_word_empty(w) ? "" : stk_arena_dup(&jobs->arena, w.p, w.n);
+}
+
+bool stk_slurm_take(struct stk_slurm_jobs *jobs, const char **to, struct stk_slurm_word w)
+{
+    if (*to && stk_slurm_word_empty(w))
+        return true;
+    const char *text = stk_slurm_keep(jobs, w);
+    if (text)
+        *to = text;
+    return text != NULL;
+}
+
+struct stk_slurm_step *stk_slurm_step_get(struct stk_slurm_jobs *jobs, struct stk_slurm_job *job,
+                                          struct stk_slurm_word name)
+{
+    for (size_t i = job->nsteps; i-- > 0;)
+        if (stk_slurm_word_is(name, job->step[i].name))
+            return &job->step[i];
+    void *steps = job->step;
+    const char *text = stk_slurm_keep(jobs, name);
+    if (!text || !grow(&steps, job->nsteps, sizeof *job->step))
+        return NULL;
+    job->step = steps;
+    struct stk_slurm_step *s = &job->step[job->nsteps++];
+    *s = (struct stk_slurm_step){.name = text,
+                                 .title = "",
+                                 .nodelist = "",
+                                 .peak_node = "",
+                                 .exit_code = -1,
+                                 .exit_signal = -1,
+                                 .tasks = -1,
+                                 .start = -1,
+                                 .end = -1,
+                                 .elapsed_s = -1};
+    stk_slurm_tres((struct stk_slurm_word){"", 0}, &s->alloc);
+    stk_slurm_use_init(&s->use);
+    return s;
+}
+
+bool stk_slurm_job_name(struct stk_slurm_jobs *jobs, struct stk_slurm_job *job,
+                        const struct stk_slurm_id *id)
+{
+    if (memchr(id->label.p, '_', id->label.n)) {
+        job->array_id = id->job;
+        job->array_task = id->task;
+    }
+    return stk_slurm_take(jobs, &job->label, id->label);
+}
+
+/* ---- use ---------------------------------------------------------------------------------- */
+
+static void most(int64_t *to, int64_t v)
+{
+    *to = v > *to ? v : *to;
+}
+
+static void add(double *to, double v)
+{
+    if (v >= 0)
+        *to = *to < 0 ? v : *to + v;
+}
+
+/* Steps run one after another or side by side, nobody knows; so the peak of the job's memory is at
+ * least that of its largest step. CPU time and traffic add up. */
+static void sum_steps(struct stk_slurm_job *job)
+{
+    struct stk_slurm_use sum, *u = &job->use;
+    double reads = -1, writes = -1;
+    stk_slurm_use_init(&sum);
+    for (size_t i = 0; i < job->nsteps; i++) {
+        const struct stk_slurm_use *s = &job->step[i].use;
+        add(&sum.cpu_s, s->cpu_s);
+        most(&sum.memory_bytes, s->memory_bytes);
+        most(&sum.task_memory_bytes, s->task_memory_bytes);
+        most(&sum.gpu_memory_bytes, s->gpu_memory_bytes);
+        sum.gpu_util = s->gpu_util > sum.gpu_util ? s->gpu_util : sum.gpu_util;
+        sum.energy_J = s->energy_J > sum.energy_J ? s->energy_J : sum.energy_J;
+        add(&reads, s->read_bytes < 0 ? -1 : (double)s->read_bytes);
+        add(&writes, s->write_bytes < 0 ? -1 : (double)s->write_bytes);
+    }
+    u->cpu_s = sum.cpu_s > u->cpu_s ? sum.cpu_s : u->cpu_s;
+    u->energy_J = u->energy_J > 0 ? u->energy_J : sum.energy_J;
+    u->memory_bytes = sum.memory_bytes;
+    u->task_memory_bytes = sum.task_memory_bytes;
+    u->gpu_util = sum.gpu_util;
+    u->gpu_memory_bytes = sum.gpu_memory_bytes;
+    u->read_bytes = reads >= 0 && reads < 0x1p62 ? (int64_t)reads : -1;
+    u->write_bytes = writes >= 0 && writes < 0x1p62 ? (int64_t)writes : -1;
+}
+
+void stk_slurm_job_settle(struct stk_slurm_job *job)
+{
+    bool killed = job->exit_signal == 9, memory = false;
+    for (size_t i = 0; i < job->nsteps; i++) {
+        killed |= job->step[i].exit_signal == 9 || job->step[i].exit_code == 137;
+        memory |= job->step[i].state == STK_SLURM_OUT_OF_MEMORY;
+    }
+    sum_steps(job);
+    /* Without cgroups a job over its memory is killed by slurmstepd, and called FAILED; with them
+     * only the step may be called so. */
+    if (job->state == STK_SLURM_FAILED &&
+        (memory || (killed && job->alloc.memory_bytes > 0 &&
+                    job->use.memory_bytes >= job->alloc.memory_bytes)))
+        job->state = STK_SLURM_OUT_OF_MEMORY;
+}

@@ -1,0 +1,96 @@
+/* slurm_priv.h - what the files of the Slurm client share: parsing what clients print. For
+ * slurm*.c, the unit test and the fuzz target. */
+#ifndef STK_CLUSTER_SLURM_PRIV_H
+#define STK_CLUSTER_SLURM_PRIV_H
+
+#include <sys/types.h>
+
+#include "cluster/slurm.h"
+
+/* Starts a client with these as standard input, output and errors; environment as for
+ * stk_slurm_call(). */
+int stk_slurm_spawn(const char *const *argv, const int fd[3], pid_t *pid, struct stk_err *err);
+/* What a client has to say for itself, out of what it wrote: the last error, without its name. */
+void stk_slurm_words(const struct stk_slurm_output *out, char *to, size_t size);
+
+/* ---- words and numbers (slurm_text.c). p[0..n) need not end in NUL ------------------------- */
+
+struct stk_slurm_word {
+    const char *p;
+    size_t n;
+};
+
+bool stk_slurm_word_is(struct stk_slurm_word w, const char *text);
+/* "(null)", "N/A", "Unknown", "None", "None assigned", "": nothing was said. */
+bool stk_slurm_word_empty(struct stk_slurm_word w);
+int64_t stk_slurm_int(struct stk_slurm_word w);    /* -1: not one that fits */
+int64_t stk_slurm_bytes(struct stk_slurm_word w);  /* "2000M", "387.50M", "806821888"; -1 */
+int64_t stk_slurm_megas(struct stk_slurm_word w);  /* the same, but a bare number is MiB */
+double stk_slurm_seconds(struct stk_slurm_word w); /* "1-02:03:04", "02:03", "01:02.345"; -1 */
+/* A time limit: "UNLIMITED" is INT64_MAX; -1: not known. */
+int64_t stk_slurm_limit(struct stk_slurm_word w);
+int64_t stk_slurm_time(struct stk_slurm_word w); /* "1794740886", "2026-11-15T10:00:00"; -1 */
+void stk_slurm_exit(struct stk_slurm_word w, int *code, int *sig); /* "3:0" */
+void stk_slurm_tres(struct stk_slurm_word w, struct stk_slurm_tres *t);
+void stk_slurm_use_init(struct stk_slurm_use *u);
+/* The value of a name in "cpu=4,mem=2000M"; false: it is not in it. */
+bool stk_slurm_find(struct stk_slurm_word list, const char *name, struct stk_slurm_word *value);
+/* "12", "12_3", "12_[4-9%2]", "12+1", each with or without ".batch": the numbers and the step. */
+struct stk_slurm_id {
+    uint64_t job;
+    int64_t task;                /* -1: none, or several */
+    struct stk_slurm_word label; /* without the step */
+    struct stk_slurm_word step;  /* n 0: the job itself */
+};
+bool stk_slurm_id(struct stk_slurm_word w, struct stk_slurm_id *id);
+
+/* ---- rows (slurm_text.c) ------------------------------------------------------------------ */
+
+/* Rows of `ncols` fields with a separator between them that nobody could guess, so that no job
+ * name can end a field or a row; the last field may hold line ends. Calls row() for each; rows
+ * that are cut short are left out. */
+#define STK_SLURM_COLUMNS 32
+typedef int stk_slurm_row_fn(void *user, const struct stk_slurm_word *col);
+int stk_slurm_rows(const char *text, size_t len, const char *sep, size_t ncols,
+                   stk_slurm_row_fn *row, void *user);
+#define STK_SLURM_SEP_MAX 32
+void stk_slurm_separator(char sep[STK_SLURM_SEP_MAX]); /* a new one */
+
+/* ---- lists (slurm_job.c) ------------------------------------------------------------------ */
+
+/* The job of that number, or a new one at the end; NULL: no memory, or jobs->more. */
+struct stk_slurm_job *stk_slurm_jobs_get(struct stk_slurm_jobs *jobs, uint64_t id);
+struct stk_slurm_job *stk_slurm_jobs_find(const struct stk_slurm_jobs *jobs, uint64_t id);
+void stk_slurm_jobs_clear(struct stk_slurm_jobs *jobs); /* keeps memory */
+/* Text into the arena, "" for nothing said. NULL: no memory. */
+const char *stk_slurm_keep(struct stk_slurm_jobs *jobs, struct stk_slurm_word w);
+/* The same into *to, but only when something is said (or *to is NULL). False: no memory. */
+bool stk_slurm_take(struct stk_slurm_jobs *jobs, const char **to, struct stk_slurm_word w);
+struct stk_slurm_step *stk_slurm_step_get(struct stk_slurm_jobs *jobs, struct stk_slurm_job *job,
+                                          struct stk_slurm_word name);
+/* What the job used, from its steps; a job that was killed over its memory is told so. */
+void stk_slurm_job_settle(struct stk_slurm_job *job);
+/* Numbers and an unknown label from an id. */
+bool stk_slurm_job_name(struct stk_slurm_jobs *jobs, struct stk_slurm_job *job,
+                        const struct stk_slurm_id *id);
+
+/* ---- what each client prints (slurm_sacct.c, slurm_squeue.c, slurm_scontrol.c) -------------- */
+
+/* All of them add to what jobs holds. `only`: jobs that are not there yet are passed over. 0 or
+ * STK_E_NOMEM; whatever cannot be read is passed over. */
+extern const char stk_slurm_sacct_fields[];  /* for -o */
+extern const char stk_slurm_squeue_fields[]; /* letters, for %x */
+extern const char stk_slurm_sstat_fields[];
+int stk_slurm_read_sacct(struct stk_slurm_jobs *jobs, const char *text, size_t len, const char *sep,
+                         bool only);
+int stk_slurm_read_squeue(struct stk_slurm_jobs *jobs, const char *text, size_t len,
+                          const char *sep, bool only);
+/* want: the job, or array, that was asked for; others are passed over. 0: all. */
+int stk_slurm_read_scontrol(struct stk_slurm_jobs *jobs, const char *text, size_t len,
+                            uint64_t want, bool only);
+int stk_slurm_read_sstat(struct stk_slurm_jobs *jobs, const char *text, size_t len,
+                         const char *sep);
+/* "123" or "123;cluster", nothing else. */
+bool stk_slurm_read_sbatch(const char *text, size_t len, uint64_t *id);
+
+#endif

@@ -1,0 +1,183 @@
+/* advise.c - `stoker advise`: what is wrong with a job's I/O, how we know, and what to do. */
+#include "base/text.h"
+#include "base/units.h"
+#include "cmd/cmd.h"
+#include "report/grid.h"
+#include "report/report.h"
+
+struct settings {
+    struct stk_common common;
+    bool list;
+    const char **only;
+    const char *min;
+};
+
+/* As stk_severity_name() has them, least first. */
+static const char *const severities[] = {"note", "low", "medium", "high", NULL};
+
+static const struct stk_opt options[] = {
+    {.name = "list",
+     .type = STK_OPT_FLAG,
+     .incidental = true,
+     .offset = offsetof(struct settings, list),
+     .help = "List every rule there is and end"},
+    {.name = "only",
+     .type = STK_OPT_LIST,
+     .arg = "ID",
+     .offset = offsetof(struct settings, only),
+     .help = "Show this finding alone; may be given again"},
+    {.name = "min",
+     .type = STK_OPT_ENUM,
+     .arg = "SEVERITY",
+     .def = "note",
+     .choices = severities,
+     .offset = offsetof(struct settings, min),
+     .help = "Show findings of this severity or above"},
+    STK_COMMON_OPTIONS,
+};
+
+/* ---- the rules ----------------------------------------------------------------------------- */
+
+static int list_rules(struct stk_run *run)
+{
+    struct stk_buf out = STK_BUF_INIT;
+    struct stk_grid t;
+    const char *id, *summary;
+    stk_grid_init(&t, "ll");
+    stk_jw_key(&run->json, "rules");
+    stk_jw_open(&run->json, '[');
+    for (size_t i = 0; (id = stk_rule_id(i, &summary)); i++) {
+        stk_grid_row(&t, id, summary);
+        stk_jw_open(&run->json, '{');
+        stk_jw_put_str(&run->json, "id", id);
+        stk_jw_put_str(&run->json, "summary", summary);
+        stk_jw_close(&run->json, '}');
+    }
+    stk_jw_close(&run->json, ']');
+    stk_grid_render(&t, 0, &out);
+    stk_say(run, "%s", stk_buf_cstr(&out));
+    stk_grid_release(&t);
+    stk_buf_release(&out);
+    return STK_EXIT_DONE;
+}
+
+static int check_only(struct stk_run *run)
+{
+    const struct settings *s = run->settings;
+    for (const char **one = s->only; one && *one; one++) {
+        const char *id, *summary, *names[128] = {NULL};
+        bool found = false;
+        for (size_t i = 0; (id = stk_rule_id(i, &summary)); i++) {
+            found = found || strcmp(id, *one) == 0;
+            if (i < 127)
+                names[i] = id;
+        }
+        const char *near = stk_text_nearest(*one, names);
+        if (!found)
+            return stk_err_set(&run->err, STK_E_USAGE, NULL, -1,
+                               "--only: there is no rule \"%.60s\"%s%s%s", *one,
+                               near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+    }
+    return 0;
+}
+
+/* ---- the findings -------------------------------------------------------------------------- */
+
+static bool wanted(const struct settings *s, const struct stk_finding *f)
+{
+    if (strcmp(s->min, "note") != 0) {
+        enum stk_severity least = STK_SEV_NOTE;
+        while (severities[least] && strcmp(severities[least], s->min) != 0)
+            least++;
+        if (f->severity < least)
+            return false;
+    }
+    for (const char **one = s->only; one && *one; one++)
+        if (strcmp(*one, f->id) == 0)
+            return true;
+    return !s->only;
+}
+
+/* Exit status 1 says that there is something to fix; a note is nothing to fix. */
+static int show(struct stk_run *run, const struct stk_analysis *a, const struct stk_advice *adv)
+{
+    const struct settings *s = run->settings;
+    struct stk_report r = {
+        .a = a, .advice = adv, .columns = stk_columns(run), .utf8 = stk_term_utf8()};
+    struct stk_buf out = STK_BUF_INIT;
+    struct stk_jw *w = &run->json;
+    size_t shown = 0;
+    bool problem = false;
+    stk_jw_put_str(w, "verdict", adv->verdict);
+    stk_jw_key(w, "findings");
+    stk_jw_open(w, '[');
+    for (size_t i = 0; i < adv->nfindings; i++) {
+        const struct stk_finding *f = &adv->finding[i];
+        if (!wanted(s, f))
+            continue;
+        stk_report_finding(&r, f, ++shown, &out);
+        stk_buf_putc(&out, '\n');
+        stk_report_finding_json(f, w);
+        problem = problem || f->severity >= STK_SEV_LOW;
+    }
+    stk_jw_close(w, ']');
+    stk_jw_put_u64(w, "findings_total", adv->nfindings);
+    if (shown < adv->nfindings)
+        stk_buf_printf(&out, "%zu of %zu findings shown\n", shown, adv->nfindings);
+    stk_report_wrapped(adv->verdict, 0, r.columns, &out);
+    int rc = stk_buf_check(&out, &run->err);
+    if (!rc)
+        stk_say(run, "%s", stk_buf_cstr(&out));
+    stk_buf_release(&out);
+    return rc ? rc : problem ? STK_EXIT_PROBLEM : STK_EXIT_DONE;
+}
+
+static int run_advise(struct stk_run *run)
+{
+    const struct settings *s = run->settings;
+    struct stk_profile p = {0};
+    struct stk_analysis a = {0};
+    struct stk_advice adv = {0};
+    if (s->list)
+        return list_rules(run);
+    if (!run->opts.nargs)
+        return stk_err_set(&run->err, STK_E_USAGE, NULL, -1, "PROFILE is missing");
+    int rc = check_only(run);
+    if (rc || (rc = stk_profile_read(run->opts.arg[0], &p, &run->err)))
+        return rc;
+    rc = stk_analyze(&p, &a, &run->err);
+    if (!rc) {
+        rc = stk_advise(&a, &adv, &run->err);
+        if (!rc) {
+            rc = show(run, &a, &adv);
+            stk_advice_release(&adv);
+        }
+        stk_analysis_release(&a);
+    }
+    stk_profile_release(&p);
+    return rc;
+}
+
+static const struct stk_example examples[] = {
+    {"stoker advise train.profile", "what to change"},
+    {"stoker advise train.profile --min medium", "what matters most"},
+    {"stoker advise train.profile --only small-reads --json -", "one finding, for a program"},
+    {"stoker advise --list", "every rule there is"},
+    {NULL, NULL},
+};
+
+const struct stk_cmd stk_cmd_advise = {
+    .name = "advise",
+    .summary = "say what to change about a job's I/O, and what it gains",
+    .args = "[PROFILE]",
+    .description =
+        "Looks at the profile PROFILE (the folder that `stoker profile` wrote, or a Darshan log) "
+        "and says what is wrong with the job's I/O: the evidence, what to do, the command or the "
+        "change that does it, and what it would save, with the reasoning. Nothing is said without "
+        "evidence: a healthy job has nothing to fix. Every rule is in docs/profile.md.\n\n"
+        "The exit status is 0 when there is nothing to fix and 1 when there is.",
+    .examples = examples,
+    .options = options,
+    .settings_size = sizeof(struct settings),
+    .run = run_advise,
+};

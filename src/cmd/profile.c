@@ -1,0 +1,215 @@
+/* profile.c - `stoker profile`: run a program, record its I/O, CPU, memory and GPU use. */
+#include <signal.h>
+
+#include "base/text.h"
+#include "cmd/cmd.h"
+#include "lab/launch.h"
+
+struct settings {
+    struct stk_common common;
+    const char *output, *spool;
+    const char **include, **exclude;
+    double for_s, sample_s, copy_s;
+    uint64_t files;
+    bool trace, force;
+};
+
+static const struct stk_opt options[] = {
+    {.name = "output",
+     .letter = 'o',
+     .type = STK_OPT_STRING,
+     .arg = "DIR",
+     .offset = offsetof(struct settings, output),
+     .help = "Where the profile goes; without it a folder stoker-profile-NAME-... is made here, "
+             "the same one for all tasks of a run"},
+    {.name = "trace",
+     .type = STK_OPT_FLAG,
+     .offset = offsetof(struct settings, trace),
+     .help = "Record every operation, not only sums: 32 bytes each"},
+    {.name = "for",
+     .type = STK_OPT_DURATION,
+     .arg = "TIME",
+     .offset = offsetof(struct settings, for_s),
+     .help = "Stop recording after TIME; the program runs on"},
+    {.name = "include",
+     .type = STK_OPT_LIST,
+     .arg = "PATTERN",
+     .offset = offsetof(struct settings, include),
+     .help = "Record files below this path or of this glob, whatever is left out otherwise; may "
+             "be given again, or with commas"},
+    {.name = "exclude",
+     .type = STK_OPT_LIST,
+     .arg = "PATTERN",
+     .offset = offsetof(struct settings, exclude),
+     .help = "Leave these files out, but for their sum; --include wins"},
+    {.name = "files",
+     .type = STK_OPT_UNSIGNED,
+     .arg = "N",
+     .def = "4096",
+     .min = 1,
+     .max = 1000000,
+     .offset = offsetof(struct settings, files),
+     .help = "Files a process records one by one; more are put together by folder and suffix"},
+    {.name = "sample",
+     .type = STK_OPT_DURATION,
+     .arg = "TIME",
+     .def = "1s",
+     .max = 3600,
+     .offset = offsetof(struct settings, sample_s),
+     .help = "How often CPU, memory and GPU are looked at; 0: never"},
+    {.name = "spool",
+     .type = STK_OPT_STRING,
+     .arg = "DIR",
+     .offset = offsetof(struct settings, spool),
+     .help = "Write logs below this node-local folder first; that is done anyway, in $TMPDIR or "
+             "/tmp, where the profile goes to a network file system"},
+    {.name = "copy-every",
+     .type = STK_OPT_DURATION,
+     .arg = "TIME",
+     .def = "30s",
+     .min = 1,
+     .max = 86400,
+     .offset = offsetof(struct settings, copy_s),
+     .help = "How often logs are copied from there"},
+    {.name = "force",
+     .letter = 'f',
+     .type = STK_OPT_FLAG,
+     .offset = offsetof(struct settings, force),
+     .help = "Replace the profile of another run in DIR"},
+    STK_COMMON_OPTIONS,
+};
+
+/* Paths are shown so that they can be pasted into a shell. */
+static void put_quoted(struct stk_buf *b, const char *path)
+{
+    if (!path[strcspn(path, " \t\n\"'\\$&;|<>()[]{}*?!#~`")]) {
+        stk_text_escape(b, path, strlen(path), SIZE_MAX);
+        return;
+    }
+    stk_buf_putc(b, '\'');
+    for (const char *p = path; *p;) {
+        size_t len = strcspn(p, "'");
+        stk_text_escape(b, p, len, SIZE_MAX);
+        if (p[len])
+            stk_buf_puts(b, "'\\''");
+        p += len + (p[len] == '\'');
+    }
+    stk_buf_putc(b, '\'');
+}
+
+static void write_result(struct stk_jw *w, const struct stk_launch_result *r)
+{
+    stk_jw_put_str(w, "profile", r->dir);
+    stk_jw_put_str(w, "run", r->run);
+    stk_jw_put_u64(w, "program_status", (uint64_t)r->status);
+    stk_jw_key(w, "program_signal");
+    if (r->signal)
+        stk_jw_i64(w, r->signal);
+    else
+        stk_jw_null(w);
+    stk_jw_put_f64(w, "program_seconds", r->seconds);
+    stk_jw_put_f64(w, "cpu_s", r->cpu_s);
+    stk_jw_put_u64(w, "peak_resident_bytes", r->peak_resident_bytes);
+    stk_jw_put_u64(w, "samples", r->samples);
+    stk_jw_put_u64(w, "logs", r->logs);
+    stk_jw_put_u64(w, "unseen_processes", r->unseen);
+    stk_jw_put_str(w, "spool_left", r->spool_left);
+    stk_jw_key(w, "notes");
+    stk_jw_open(w, '[');
+    for (size_t i = 0; i < r->nnotes; i++)
+        stk_jw_str(w, r->note[i]);
+    stk_jw_close(w, ']');
+}
+
+static void say_notes(const struct stk_run *run, const struct stk_launch_result *r)
+{
+    for (size_t i = 0; i < r->nnotes && !run->common->quiet; i++)
+        stk_complain(run->cmd->name, r->note[i]);
+}
+
+/* Of many tasks the first one speaks for all. */
+static void say_where(const struct stk_run *run, const struct stk_launch_result *r)
+{
+    struct stk_rank rank;
+    struct stk_buf b = STK_BUF_INIT;
+    if (stk_rank_detect(&rank, NULL) == 0 && rank.world > 1 && rank.rank != 0)
+        return;
+    put_quoted(&b, r->dir);
+    stk_say(run, "stoker: profile in %s; read it with: stoker report %s\n", stk_buf_cstr(&b),
+            stk_buf_cstr(&b));
+    stk_buf_release(&b);
+}
+
+/* Something of ours went wrong, but the program's status stays its own. */
+static int own_trouble(struct stk_run *run, int status)
+{
+    char text[2200];
+    stk_complain(run->cmd->name, stk_err_text(&run->err, text, sizeof text));
+    return status;
+}
+
+static int run_profile(struct stk_run *run)
+{
+    const struct settings *s = run->settings;
+    struct stk_launch_options o = {
+        .argv = (char *const *)(uintptr_t)run->opts.arg,
+        .dir = s->output,
+        .force = s->force,
+        .trace = s->trace,
+        .for_s = s->for_s,
+        .sample_s = s->sample_s,
+        .copy_s = s->copy_s,
+        .files = s->files,
+        .include = (const char *const *)s->include,
+        .exclude = (const char *const *)s->exclude,
+        .spool = s->spool,
+    };
+    struct stk_launch *l = NULL;
+    struct stk_launch_result r;
+    run->out_is_data = true; /* standard output is the program's */
+    int rc = stk_launch_begin(&o, &l, &r, &run->err);
+    if (rc)
+        return r.status ? own_trouble(run, r.status) : rc;
+    rc = stk_launch_run(l, &r, &run->err);
+    write_result(&run->json, &r);
+    say_notes(run, &r);
+    if (rc)
+        own_trouble(run, r.status);
+    else
+        say_where(run, &r);
+    run->raise_signal = r.signal;
+    stk_launch_free(l);
+    return r.status;
+}
+
+static const struct stk_example examples[] = {
+    {"stoker profile -- python train.py", "see what a training run reads"},
+    {"stoker profile --for 5m -o prof -- python train.py", "record the first five minutes only"},
+    {"srun -n 8 stoker profile -- python train.py", "eight tasks, one profile"},
+    {"stoker profile --trace --include /data -- ./reader", "every operation on files below /data"},
+    {NULL, NULL},
+};
+
+const struct stk_cmd stk_cmd_profile = {
+    .name = "profile",
+    .summary = "run a program and record its I/O, CPU, memory and GPU use",
+    .args = "CMD [ARG...]",
+    .description =
+        "Runs CMD with a small library preloaded that counts what it and its children do with "
+        "files, and looks at CPU, memory and GPUs once a second. Leaves a folder that `stoker "
+        "report` and `stoker advise` read. Nothing is lost when the program is killed.\n"
+        "\n"
+        "The program's input, output, signals and exit status are its own: a program that a signal "
+        "ended ends stoker by the same signal; 127 says that it was not found, 126 that it could "
+        "not be executed. Everything after the first word that is no option belongs to CMD, with "
+        "or without --. What stoker itself has to say goes to standard error, at the end.\n"
+        "\n"
+        "Under srun or mpirun, stoker stands before the program (`srun stoker profile -- CMD`): "
+        "tasks of one run share one folder. A program that is linked statically or is setuid runs "
+        "too; of it only what the kernel counts is known.",
+    .examples = examples,
+    .options = options,
+    .settings_size = sizeof(struct settings),
+    .runs_program = true,
+    .run = run_profile,
+};

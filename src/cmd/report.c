@@ -1,0 +1,222 @@
+/* report.c - `stoker report`: what a profile says, on one screen, in tables, or as files. */
+#include "report/report.h"
+
+#include <stdlib.h>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "base/units.h"
+#include "cmd/cmd.h"
+#include "report/grid.h"
+
+struct settings {
+    struct stk_common common;
+    bool files, dirs, formats, ranks, processes, phases, sizes, latency, timeline, findings, notes,
+        all;
+    uint64_t top;
+    const char **csv;
+    const char *trace_out;
+};
+
+#define PART(option, field_, help_)                                                                \
+    {                                                                                              \
+        .name = option, .type = STK_OPT_FLAG, .incidental = true,                                  \
+        .offset = offsetof(struct settings, field_), .help = help_                                 \
+    }
+
+static const struct stk_opt options[] = {
+    PART("files", files, "Show every file: time, bytes, size of requests, order, re-reading"),
+    PART("dirs", dirs, "The same, by directory"),
+    PART("formats", formats, "The same, by format"),
+    PART("ranks", ranks, "Show what each rank did"),
+    PART("processes", processes, "Show every process: who, how it ended, how much was seen"),
+    PART("phases", phases, "Show phases, steps and epochs: time of portions of the code"),
+    PART("sizes", sizes, "Show sizes of requests, the most common ones, and strides"),
+    PART("latency", latency, "Show how long reads took, and the time between them"),
+    PART("timeline", timeline, "Show the run over time as a table"),
+    PART("findings", findings, "Show findings in full, as `stoker advise` does"),
+    PART("notes", notes, "Show what could not be seen or was left out"),
+    PART("all", all, "Show the first screen and everything above"),
+    {.name = "top",
+     .type = STK_OPT_UNSIGNED,
+     .arg = "N",
+     .def = "20",
+     .incidental = true,
+     .offset = offsetof(struct settings, top),
+     .help = "Rows a table has at most; 0: all"},
+    {.name = "csv",
+     .type = STK_OPT_LIST,
+     .arg = "TABLE=FILE",
+     .incidental = true,
+     .offset = offsetof(struct settings, csv),
+     .help = "Write a table (files, processes, ranks, samples, timeline, phases, records) to "
+             "FILE; with the name of a folder instead, all of them into it"},
+    {.name = "trace-out",
+     .type = STK_OPT_STRING,
+     .arg = "FILE",
+     .incidental = true,
+     .offset = offsetof(struct settings, trace_out),
+     .help = "Write a Chrome trace to FILE, for ui.perfetto.dev (needs `profile --trace`)"},
+    STK_COMMON_OPTIONS,
+};
+
+static unsigned parts_asked(const struct settings *s)
+{
+    const struct {
+        bool asked;
+        unsigned part;
+    } all[] = {{s->files, STK_PART_FILES},         {s->dirs, STK_PART_DIRS},
+               {s->formats, STK_PART_FORMATS},     {s->ranks, STK_PART_RANKS},
+               {s->processes, STK_PART_PROCESSES}, {s->phases, STK_PART_PHASES},
+               {s->sizes, STK_PART_SIZES},         {s->latency, STK_PART_LATENCY},
+               {s->timeline, STK_PART_TIMELINE},   {s->findings, STK_PART_FINDINGS},
+               {s->notes, STK_PART_NOTES},         {s->all, STK_PART_ALL}};
+    unsigned parts = 0;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        parts |= all[i].asked ? all[i].part : 0;
+    return parts;
+}
+
+static void say_wrote(const struct stk_run *run, const char *what, const char *path)
+{
+    struct stk_buf b = STK_BUF_INIT;
+    stk_text_escape(&b, path, strlen(path), SIZE_MAX);
+    stk_say(run, "wrote %s to %s\n", what, stk_buf_cstr(&b));
+    stk_buf_release(&b);
+}
+
+/* ---- CSV ----------------------------------------------------------------------------------- */
+
+static int write_csv_folder(struct stk_run *run, const struct stk_analysis *a, const char *folder)
+{
+    int rc = stk_mkdirs(folder, &run->err);
+    for (const char *const *t = stk_report_csv_names(); !rc && *t; t++) {
+        char name[64];
+        snprintf(name, sizeof name, "%s.csv", *t);
+        char *path = stk_path_join(folder, name);
+        rc = path ? stk_report_csv(a, *t, path, &run->err) : stk_err_nomem(&run->err, 0);
+        free(path);
+    }
+    if (!rc)
+        say_wrote(run, "tables", folder);
+    return rc;
+}
+
+static int write_csv(struct stk_run *run, const struct stk_analysis *a, const char *what)
+{
+    size_t n = strcspn(what, "=");
+    if (!what[n])
+        return write_csv_folder(run, a, what);
+    char table[64];
+    snprintf(table, sizeof table, "%.*s", n < sizeof table ? (int)n : 0, what);
+    for (const char *const *t = stk_report_csv_names(); *t; t++) {
+        if (strcmp(*t, table) != 0)
+            continue;
+        int rc = stk_report_csv(a, table, what + n + 1, &run->err);
+        if (!rc)
+            say_wrote(run, table, what + n + 1);
+        return rc;
+    }
+    const char *near = stk_text_nearest(table, stk_report_csv_names());
+    return stk_err_set(&run->err, STK_E_USAGE, NULL, -1,
+                       "--csv %.200s: \"%s\" is not a table%s%s%s", what, table,
+                       near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+}
+
+static int write_trace(struct stk_run *run, const struct stk_profile *p, const char *path)
+{
+    uint64_t events, marks;
+    char a[32], b[32], what[96];
+    int rc = stk_report_trace(p, path, &events, &marks, &run->err);
+    if (rc)
+        return rc;
+    snprintf(what, sizeof what, "%s operations and %s marks", stk_format_count(events, a, sizeof a),
+             stk_format_count(marks, b, sizeof b));
+    say_wrote(run, what, path);
+    return 0;
+}
+
+/* ---- the command --------------------------------------------------------------------------- */
+
+static int write_files(struct stk_run *run, const struct stk_analysis *a)
+{
+    const struct settings *s = run->settings;
+    int rc = 0;
+    for (const char **one = s->csv; !rc && one && *one; one++)
+        rc = write_csv(run, a, *one);
+    if (!rc && s->trace_out)
+        rc = write_trace(run, a->p, s->trace_out);
+    return rc;
+}
+
+static int show(struct stk_run *run, const struct stk_analysis *a, const struct stk_advice *adv)
+{
+    const struct settings *s = run->settings;
+    struct stk_report r = {.a = a,
+                           .advice = adv,
+                           .columns = stk_columns(run),
+                           .utf8 = stk_term_utf8(),
+                           .top = (size_t)s->top};
+    int rc = write_files(run, a);
+    if (rc)
+        return rc;
+    unsigned parts = parts_asked(s);
+    /* Who asks for a file wants that, not the screen. */
+    if (!parts && !s->csv && !s->trace_out)
+        parts = STK_PART_SCREEN;
+    struct stk_buf out = STK_BUF_INIT;
+    stk_report_text(&r, parts, &out);
+    rc = stk_buf_check(&out, &run->err);
+    if (!rc)
+        stk_say(run, "%s", stk_buf_cstr(&out));
+    stk_buf_release(&out);
+    if (!rc && run->common->json)
+        stk_report_json(&r, &run->json);
+    return rc;
+}
+
+static int run_report(struct stk_run *run)
+{
+    struct stk_profile p = {0};
+    struct stk_analysis a = {0};
+    struct stk_advice adv = {0};
+    int rc = stk_profile_read(run->opts.arg[0], &p, &run->err);
+    if (rc)
+        return rc;
+    rc = stk_analyze(&p, &a, &run->err);
+    if (!rc) {
+        rc = stk_advise(&a, &adv, &run->err);
+        if (!rc) {
+            rc = show(run, &a, &adv);
+            stk_advice_release(&adv);
+        }
+        stk_analysis_release(&a);
+    }
+    stk_profile_release(&p);
+    return rc;
+}
+
+static const struct stk_example examples[] = {
+    {"stoker report train.profile", "the first look"},
+    {"stoker report train.profile --files --top 50", "which files took the time"},
+    {"stoker report train.profile --phases", "time different portions of the code"},
+    {"stoker report train.profile --json all.json --csv tables/", "everything, for programs"},
+    {"stoker report train.profile --trace-out run.json", "open it in ui.perfetto.dev"},
+    {"stoker report job_1234.darshan", "a Darshan log"},
+    {NULL, NULL},
+};
+
+const struct stk_cmd stk_cmd_report = {
+    .name = "report",
+    .summary = "show what a profile says: one screen, then details on request",
+    .args = "PROFILE",
+    .description =
+        "Shows the profile PROFILE (the folder that `stoker profile` wrote, or a Darshan log): "
+        "where the time went, the run over time, the numbers, and what to change. One screen at "
+        "first; options ask for tables instead. Every number is defined in docs/profile.md.\n\n"
+        "A profile that is still being written can be looked at while the program runs.",
+    .examples = examples,
+    .options = options,
+    .settings_size = sizeof(struct settings),
+    .run = run_report,
+};
