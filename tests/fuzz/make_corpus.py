@@ -282,6 +282,20 @@ def settings():
         seed("opt", f"value{i}", text.encode())
 
 
+def studies():
+    curve = "".join(f"{n},{10 * (.95 / n + .05 + .002 * n):.3f},{n}\n" for n in (1, 2, 4, 8, 16, 32))
+    seed("study", "curve", b"n,time,cores\n" + curve.encode())
+    seed("study", "plain", b"1;10\n2;6\n4;4.5\n8;4\n16;4\n")
+    seed("study", "repeats", b"n,time,time,time\n1,10,11,9.5\n2,5,5.5,\n4,3,3.1,2.9\n")
+    seed("study", "rates", b"n\trate\ttime\n1\t100\t60\n2\t190\t60\n4\t300\t61\n")
+    seed("study", "full", b'# times\nn,time,repeat,series,cores,gpus,nodes,host,status,kind,note,jobid,'
+                          b'queue\n1,1:02:03,0,"a ""b""",4,1,1,h,ok,k80,,17_1,3\n'
+                          b'2,3m20s,1,cpu,8,0,1,h,COMPLETED,,,,\n4,,0,cpu,,,,,CANCELLED by 0,,why,,\n')
+    seed("study", "json", json.dumps({"stoker_study": 1, "unit": "GPUs", "metric": None, "series": [
+        {"name": "a", "runs": [{"n": n, "wall_s": 8 / n + 1, "gpus": n, "status": "ok"}
+                               for n in (1, 2, 4)]}]}).encode())
+
+
 # ---- codecs, filters, samples, indexes ---------------------------------------------------------
 
 CODECS = ["raw", "example", "sequence", "image", "datum", "csv", "json", "npy", "cls"]
@@ -501,6 +515,27 @@ def interlaced_png(rgb):
             chunk(b"IEND", b""))
 
 
+def profiles():
+    """Changes to a log (fuzz_profile_log.c: block, offset, length, bytes), Darshan's text."""
+    def change(block, offset, data):
+        return struct.pack("<BHB", block, offset, len(data)) + data
+
+    seed("profile_log", "none", b"")
+    seed("profile_log", "killed", change(0, 40, struct.pack("<I", 0)))
+    seed("profile_log", "cut", change(0, 24, struct.pack("<I", 9)) + b"\5")
+    seed("profile_log", "name", change(1, 16, struct.pack("<II", 9, 4000) + b"/a/../b//c"))
+    seed("profile_log", "record", change(2, 16, struct.pack("<IBB", 2, 4, 1)))
+    seed("profile_log", "used", change(3, 8, struct.pack("<I", 65520)))
+    seed("profile_log", "mark", change(4, 16, struct.pack("<QQQII", 5, 0, 7, 3, 2)))
+    seed("profile_log", "event", change(5, 16, struct.pack("<QQIIIBBH", 9, 4096, 5, 100, 2, 3, 0, 6)))
+    for path in sorted((HERE.parent / "data/darshan").glob("*.txt")):
+        lines = [x for x in path.read_text().split("\n") if x and not x.startswith("#  ")]
+        head = [x for x in lines if x.startswith("# ")][1:12]
+        for module in dict.fromkeys(x.split("\t")[0] for x in lines if not x.startswith("#")):
+            rows = [x for x in lines if x.startswith(module + "\t") and "\t0\t/" not in x]
+            seed("darshan", f"{path.stem}-{module}", "\n".join(head + rows[:30]).encode() + b"\n")
+
+
 def loaders():
     """The files of the formats, two bytes before each: format, and way to load it."""
     formats = ["tfrecord", "tar", "recordio", "npy", "csv", "json", "jsonl", "npz"]
@@ -519,12 +554,14 @@ def main():
     arrays()
     texts()
     settings()
+    studies()
     codecs()
     filters()
     samples()
     indexes()
     manifests()
     states()
+    profiles()
     hdf5s()
     images()
     loaders()

@@ -41,14 +41,15 @@ def test_the_table_of_formats_is_the_programs(stoker):
 
 def documented_commands():
     """(file, command, options) of every line with `stoker COMMAND` in code of pages and examples."""
-    for page in [*PAGES, *EXAMPLES.iterdir()]:
+    for page in [*PAGES, *EXAMPLES.glob("*.*"), *EXAMPLES.glob("*/*.py")]:
         text = page.read_text()
         code = text if page.suffix != ".md" else "\n".join(
             re.findall(r"^```\n(.*?)^```", text, re.M | re.S) + re.findall(r"`([^`\n]+)`", text))
         for line in code.splitlines():
-            found = re.search(r"\bstoker (inspect|pack|verify|load|formats|help|version)\b(.*)", line)
+            found = re.search(r"\bstoker (inspect|pack|verify|load|profile|report|advise|scale|formats|help|"
+                              r"version)\b(.*)", line)
             if found:
-                words = found.group(2).split("#")[0]
+                words = found.group(2).split("#")[0].split(" -- ")[0]
                 options = re.findall(r"(?:^|\s)(--[a-z-]+|-[a-z](?=\s|$))", words)
                 yield page.name, found.group(1), options
 
@@ -84,6 +85,16 @@ def test_links_to_headings_exist(page):
         other = page.parent / target if target else page
         heads = {heading_id(h) for h in other.read_text().splitlines() if h.startswith("#")}
         assert place in heads, f"{target}#{place}"
+
+
+# ---- docs/profile.md -----------------------------------------------------------------------
+
+
+def test_every_rule_is_documented(stoker):
+    """Somebody who gets a finding would not learn what it goes by."""
+    rules = [r["id"] for r in stoker("advise", "--list", "--json", "-").json()["result"]["rules"]]
+    page = (ROOT / "docs/profile.md").read_text().split("\n## Findings\n")[1].split("\n## ")[0]
+    assert sorted(rules) == sorted(re.findall(r"^\| `([a-z0-9-]+)` \|", page, re.M))
 
 
 # ---- docs/index.md -------------------------------------------------------------------------

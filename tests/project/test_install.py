@@ -169,3 +169,13 @@ def test_destdir(installed, tmp_path):
         cwd=ROOT)
     assert (tmp_path / "usr/bin/stoker").exists()
     assert "prefix=/usr\n" in (tmp_path / "usr/lib/pkgconfig/stoker.pc").read_text()
+
+
+def test_profile_finds_its_library(installed, tmp_path):
+    """`stoker profile` works where it was installed, and where the whole prefix was moved to."""
+    shutil.copytree(installed, tmp_path / "moved", symlinks=True)
+    for i, prefix in enumerate((installed, tmp_path / "moved")):
+        maps = run(prefix / "bin/stoker", "profile", "-q", "-o", tmp_path / f"p{i}", "--", "cat",
+                   "/proc/self/maps", env={"LD_PRELOAD": ""})
+        assert f"{prefix}/lib/stoker/libstoker-preload.so" in maps
+        assert list((tmp_path / f"p{i}").glob("*.stklog"))

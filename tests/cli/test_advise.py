@@ -1,0 +1,122 @@
+"""`stoker advise`: what to change, how we know, and when there is nothing to fix."""
+
+import json
+import os
+import re
+
+import pytest
+
+from conftest import run_stoker
+
+# Opens a file for each of 40,000 samples; nothing else: half of its time is in open and close.
+BAD = """
+import os, sys
+for i in range(40000):
+    fd = os.open(sys.argv[1], os.O_RDONLY)
+    os.pread(fd, 64, i * 16)
+    os.close(fd)
+"""
+
+# Reads the file in large pieces and then computes (sleeps).
+GOOD = """
+import sys, time
+with open(sys.argv[1], "rb", buffering=0) as f:
+    while f.read(4 << 20):
+        pass
+time.sleep(0.7)
+"""
+
+
+def profiled(root, name, text):
+    (root / f"{name}.py").write_text(text)
+    (root / "big.bin").write_bytes(os.urandom(8 << 20))
+    run_stoker("profile", "-q", "-o", root / name, "--", "/usr/bin/python3", root / f"{name}.py",
+               root / "big.bin")
+    return root / name
+
+
+@pytest.fixture(scope="module")
+def bad(tmp_path_factory):
+    return profiled(tmp_path_factory.mktemp("advise"), "bad", BAD)
+
+
+@pytest.fixture(scope="module")
+def good(tmp_path_factory):
+    return profiled(tmp_path_factory.mktemp("advise"), "good", GOOD)
+
+
+def test_a_finding_has_evidence_lines_and_gain(stoker, bad):
+    """A finding that only says "slow" helps nobody."""
+    text = stoker("advise", bad, rc=1).out
+    assert "(open-per-sample)" in text
+    finding = " ".join(text[text.index("(open-per-sample)"):].split("\n\n")[0].split())
+    assert "40,000 times" in finding and "big.bin" in finding
+    assert "What to do:" in finding and "self.f = open(" in finding
+    assert re.search(r"Gain: about [\d.]+ m?s of", finding)
+
+
+def test_a_healthy_job_has_nothing_to_fix(stoker, good):
+    """Advice for everybody is advice for nobody."""
+    done = stoker("advise", good)
+    assert done.out.startswith("nothing to fix") and done.rc == 0
+    assert stoker("advise", good, "--json", "-").json()["result"]["findings"] == []
+
+
+def test_json_has_the_findings(stoker, bad):
+    """For scripts that act on them."""
+    whole = stoker("advise", bad, "--json", "-", rc=1).json()
+    result = whole["result"]
+    assert whole["exit_status"] == 1 and result["findings_total"] == len(result["findings"])
+    for finding in result["findings"]:
+        assert finding["severity"] in ("note", "low", "medium", "high")
+        assert finding["sentences"] and finding["evidence"] and finding["what_to_do"]
+        assert finding["gain_why"]
+    first = next(f for f in result["findings"] if f["id"] == "open-per-sample")
+    evidence = {e["name"]: e["value"] for e in first["evidence"]}
+    assert evidence["opens"] == 40000 and 0 < first["gain_s"] < result_run_s(stoker, bad)
+
+
+def result_run_s(stoker, profile):
+    return stoker("report", profile, "--json", "-").json()["result"]["profile"]["run_s"]
+
+
+def test_report_and_advise_say_the_same(stoker, bad):
+    """Two commands that disagree are believed by nobody."""
+    advised = stoker("advise", bad, "--json", "-", rc=1).json()["result"]
+    reported = stoker("report", bad, "--json", "-").json()["result"]
+    assert reported["findings"] == advised["findings"]
+    assert reported["verdict"] == advised["verdict"]
+    assert stoker("report", bad, "--findings").out == stoker("advise", bad, rc=1).out
+    screen = stoker("report", bad).out
+    assert all(f["id"] in screen for f in advised["findings"][:5])
+
+
+def test_only_and_min_choose(stoker, bad):
+    """Who follows up one finding wants that one, and its exit status."""
+    one = stoker("advise", bad, "--only", "open-per-sample", "--json", "-", rc=1).json()["result"]
+    assert [f["id"] for f in one["findings"]] == ["open-per-sample"]
+    assert stoker("advise", bad, "--only", "imbalance", "--json", "-").json()["result"]["findings"] == []
+    high = stoker("advise", bad, "--min", "high", "--json", "-", rc=(0, 1)).json()["result"]
+    assert all(f["severity"] == "high" for f in high["findings"])
+    done = stoker("advise", bad, "--only", "open-per-samples", rc=2)
+    assert "did you mean open-per-sample?" in done.err
+
+
+def test_list_has_every_rule(stoker):
+    """So that one can see what was looked for and not found."""
+    rules = stoker("advise", "--list", "--json", "-").json()["result"]["rules"]
+    assert len({r["id"] for r in rules}) == len(rules) >= 20
+    text = stoker("advise", "--list").out
+    assert all(r["id"] in text and r["summary"] in text for r in rules)
+
+
+def test_a_profile_must_be_named(stoker, tmp_path):
+    """Not a report about nothing."""
+    assert "PROFILE is missing" in stoker("advise", rc=2).err
+    assert stoker("advise", tmp_path / "none", rc=4).err
+
+
+def test_json_is_written_with_a_finding_too(stoker, bad, tmp_path):
+    """Status 1 says that there is something to fix, not that the result is missing."""
+    stoker("advise", bad, "--quiet", "--json", tmp_path / "a.json", rc=1)
+    assert json.loads((tmp_path / "a.json").read_text())["outcome"] == "problem found"

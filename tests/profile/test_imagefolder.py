@@ -1,0 +1,79 @@
+"""A real PyTorch script with a naive image folder: profile, advise, apply the advised commands,
+profile again: faster, finding gone. The README shows the same."""
+
+import functools
+import os
+import re
+import shlex
+import subprocess
+
+import pytest
+
+from conftest import ROOT, STOKER
+from profilelib import PYTHON, bare_env, profile  # noqa: F401
+from slowfslib import slowfs
+
+TRAIN = ROOT / "examples/profile_imagefolder/train.py"
+PACKAGE = STOKER.parent / "python"
+PICTURES = 208
+
+pytestmark = pytest.mark.xdist_group("torch")
+
+
+@functools.lru_cache(None)
+def python_env():
+    """For the script, before and after alike; a package built with the sanitizers needs them loaded
+    first."""
+    extension = PACKAGE / "stoker/_stoker.abi3.so"
+    if not extension.exists():
+        pytest.skip("the Python package was not built: python3-dev is missing")
+    env = {"PYTHONPATH": str(PACKAGE)}
+    if b"__asan_init" in extension.read_bytes():
+        found = [subprocess.run([os.environ.get("CC", "cc"), f"-print-file-name={name}"],
+                                stdout=subprocess.PIPE, text=True).stdout.strip()
+                 for name in ("libasan.so", "libubsan.so")]
+        env["LD_PRELOAD"] = " ".join(found)
+        env["ASAN_OPTIONS"] = bare_env()["ASAN_OPTIONS"] + ":detect_leaks=0"
+    return env
+
+
+def epoch_seconds(p):
+    """Of the last epoch: everything has been started by then."""
+    return [float(s) for s in re.findall(rb"pictures in ([\d.]+) s", p.out)][-1]
+
+
+def apply(lines, cwd):
+    """Runs the advised commands as they stand, with the stoker under test."""
+    path = f"{STOKER.parent}:{os.environ['PATH']}"
+    commands = [line for line in lines if line.startswith("stoker ")]
+    for line in commands:
+        subprocess.run(["bash", "-ec", line], check=True, cwd=cwd, env={**bare_env(), "PATH": path},
+                       stdout=subprocess.DEVNULL)
+    return commands
+
+
+def test_profile_advise_apply(profile, tmp_path):
+    """What stoker promises, from end to end."""
+    pytest.importorskip("torch", reason="python3-torch is not installed")
+    env = python_env()
+    source = tmp_path / "source"
+    subprocess.run([PYTHON, TRAIN, "--make", str(PICTURES), source / "pictures"], check=True,
+                   env=bare_env())
+    storage = {"open": "4ms", "stat": "1ms", "read": "4ms", "bandwidth": "500MB"}
+    with slowfs(source, tmp_path / "mnt", **storage) as fs:
+        before = profile([PYTHON, TRAIN, fs.mnt / "pictures"], env=env)
+        assert before.rc == 0, before.err
+        finding = before.findings["many-small-files"]
+        commands = apply(finding["lines"], fs.mnt)
+        packed = [word for line in commands for word in shlex.split(line)[3:]
+                  if line.startswith("stoker pack") and not word.startswith("-")][0]
+        after = profile([PYTHON, TRAIN, "--packed", fs.mnt / packed], env=env)
+        assert after.rc == 0, after.err
+    said = f"{PICTURES} pictures".encode()
+    assert said in before.out and said in after.out
+    # Without the packing an epoch waits for 208 opens and reads of 4 ms each, with it for a few.
+    assert epoch_seconds(after) < epoch_seconds(before) / 2
+    assert not set(after.findings) & {"many-small-files", "metadata-load", "open-per-sample",
+                                      "small-reads", "random-reads"}
+    opens = [p.total(tmp_path / "mnt", "opens") for p in (before, after)]
+    assert opens[0] >= 2 * PICTURES and opens[1] < 50

@@ -1,0 +1,102 @@
+"""C programs whose I/O is known exactly (programs/*.c say what they do): every wrapped function is
+called, and every counter of every file equals the truth. A wrapper that forgets to count, counts
+twice or changes what a program gets shows here, and nowhere else in time."""
+
+import hashlib
+import json
+import re
+import subprocess
+
+import pytest
+
+from profilelib import HERE, compiled, needs_command, profile, zeros  # noqa: F401
+
+PROGRAMS = HERE / "programs"
+# Told by time, place or size: not by how often something was done.
+NOT_COUNTED = ("_ns", "min_offset", "max_offset", "file_size", "rw_switches")
+
+
+def truth(name):
+    text = re.search(r"/\* TRUTH\n(.*?)\*/", (PROGRAMS / f"{name}.c").read_text(), re.DOTALL)
+    return json.loads(text.group(1))
+
+
+def build(name, *flags, compiler=None):
+    header = hashlib.sha256((PROGRAMS / "truth.h").read_bytes()).hexdigest()[:8]
+    return compiled(f"programs/{name}.c", "-O2", "-std=gnu17", f"-DTRUTH_H=0x{header}",
+                    "-Wl,--no-as-needed", *flags, compiler=compiler)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """As truth.h says. The path of the temporary directory may hold links: the profile's does not."""
+    made = tmp_path.resolve() / "data"
+    zeros(made / "in.bin", 100000)
+    (made / "lines.txt").write_text("".join(f"line {i:04}\n" for i in range(1000)))
+    return made
+
+
+def counted(p, path):
+    """{api: {counter: n}} of a file, all processes together, without zeros."""
+    found = {}
+    for r in p.records:
+        if r["path"] != str(path):
+            continue
+        counters = found.setdefault(r["api"], {})
+        for name, n in r["counters"].items():
+            if n and not name.endswith(NOT_COUNTED):
+                counters[name] = counters.get(name, 0) + n
+    return found
+
+
+def check(p, folder, expected):
+    assert p.rc == 0, p.err
+    for name, apis in expected.items():
+        where = {"f0": "sub/f0"}.get(name, name)
+        found = counted(p, folder / where)
+        left_open = {api for api, counters in apis.items() if counters == "any"}
+        assert {a: c for a, c in found.items() if a not in left_open} == \
+            {a: c for a, c in apis.items() if a not in left_open}, name
+
+
+@pytest.mark.parametrize("name", ["stdio", "meta", "dirs", "mmap", "copy", "aio", "fortify"])
+def test_c_program(profile, folder, name):  # noqa: F811
+    check(profile([build(name), folder]), folder, truth(name))
+
+
+def test_hdf5_program(profile, folder):  # noqa: F811
+    """HDF5's own calls: without them, a dataset read piece by piece is only anonymous preads."""
+    found = subprocess.run(["pkg-config", "--cflags", "--libs", "hdf5-serial"], capture_output=True)
+    if found.returncode:
+        pytest.skip("libhdf5-dev is not installed")
+    program = build("hdf5io", *found.stdout.decode().split())
+    check(profile([program, folder]), folder, truth("hdf5io"))
+
+
+@pytest.mark.parametrize("how, flags, rings", [
+    ("syscall", [], 2), ("liburing", ["-DLIBRARY", "-luring"], 3)])
+def test_rings(profile, folder, how, flags, rings):  # noqa: F811
+    """What io_uring moves is not seen: a user who is not told takes a profile that lacks it for
+    whole."""
+    if how == "liburing" and subprocess.run(["pkg-config", "--exists", "liburing"]).returncode:
+        pytest.skip("liburing-dev is not installed")
+    p = profile([build("rings", *flags), folder])
+    if p.rc == 77:
+        pytest.skip("the kernel gives no rings here")
+    assert p.rc == 0, p.err
+    assert [q["uring_rings"] for q in p.processes] == [rings]
+    assert [q["kernel_aio_calls"] for q in p.processes] == [1]
+
+
+MPIRUN = {"openmpi": ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "-n", "2"],
+          "openmpi romio": ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "--mca",
+                            "io", "romio321", "-n", "2"],
+          "mpich": ["mpirun.mpich", "-n", "2"]}
+
+
+@needs_command("mpicc.openmpi", "mpirun.openmpi", "mpicc.mpich", "mpirun.mpich")
+@pytest.mark.parametrize("mpi", MPIRUN)
+def test_mpi_program(profile, folder, mpi):  # noqa: F811
+    """One library for both MPIs, whose handles differ, and for both ways Open MPI does files."""
+    program = build("mpiio", compiler=f"mpicc.{mpi.split()[0]}")
+    check(profile([*MPIRUN[mpi], program, folder]), folder, truth("mpiio"))

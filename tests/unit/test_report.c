@@ -1,0 +1,261 @@
+/* A report is read on terminals of any width and by programs: names must not steer the one, and
+ * numbers of any size must not break either. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/text.h"
+#include "check.h"
+#include "report/report.h"
+#include "scratch.h"
+
+#define EVIL "evil\x1b[2Jname\n\xff\xe2\x80\xae.h5"
+
+static struct stk_profile p;
+static struct stk_prof_proc proc[2];
+static struct stk_prof_file file[2];
+static struct stk_prof_rec rec[4];
+static struct stk_prof_mark mark[40];
+static struct stk_prof_sample sample[3];
+static struct stk_prof_host host = {.name = EVIL, .cores = 4, .gpu_kind = "", .local_dir = ""};
+static const char *notes[] = {"A note " EVIL
+                              " that is long enough to be broken into lines, twice."};
+
+static void make_records(uint64_t big)
+{
+    size_t n = 0;
+    for (uint32_t f = 0; f < 2; f++) {
+        for (uint32_t i = 0; i < 2; i++) {
+            struct stk_prof_rec *r = &rec[n++];
+            *r = (struct stk_prof_rec){.proc = i, .file = f, .api = STK_API_POSIX};
+            stk_counts_init(&r->n);
+            r->n.c[STK_C_OPENS] = 1;
+            r->n.c[STK_C_READS] = r->n.c[STK_C_SEQ_READS] = 10;
+            r->n.c[STK_C_READ_BYTES] = big;
+            r->n.c[STK_C_READ_NS] = big;
+            r->n.read_size[9] = 10;
+            r->n.read_latency[35] = 10;
+            r->n.stride[0] = (struct stk_common_value){1ull << 63, 3};
+        }
+    }
+}
+
+/* A run of two processes with names that nobody would choose; `big` is how much each record has. */
+static void make(uint64_t big, double run_s)
+{
+    p = (struct stk_profile){.source = "stoker",
+                             .path = EVIL,
+                             .command = "python " EVIL,
+                             .job = EVIL,
+                             .start_real_s = 1e9,
+                             .run_s = run_s,
+                             .exit_status = -1,
+                             .nranks = 2,
+                             .host = &host,
+                             .nhosts = 1,
+                             .proc = proc,
+                             .nprocs = 2,
+                             .file = file,
+                             .nfiles = 2,
+                             .rec = rec,
+                             .nrecs = 4,
+                             .bin_s = run_s / 400,
+                             .sample = sample,
+                             .nsamples = 3,
+                             .mark = mark,
+                             .nmarks = 40,
+                             .note = notes,
+                             .nnotes = 1};
+    for (uint32_t i = 0; i < 2; i++) {
+        proc[i] = (struct stk_prof_proc){.pid = 4194304,
+                                         .parent = (int32_t)i - 1,
+                                         .born = i ? STK_BORN_FORK : STK_BORN_START,
+                                         .worker = i,
+                                         .rank = i,
+                                         .world = 2,
+                                         .exe = EVIL,
+                                         .command = EVIL,
+                                         .cwd = EVIL,
+                                         .end_s = run_s,
+                                         .ended = "killed",
+                                         .seen_read_bytes = big,
+                                         .kernel_read_bytes = 1,
+                                         .threads = UINT32_MAX,
+                                         .io_sum_s = run_s,
+                                         .io_union_s = run_s};
+        file[i] = (struct stk_prof_file){.path = i ? EVIL : "/a/*.jpg",
+                                         .group = !i,
+                                         .fs = "",
+                                         .files = i ? 1 : 1000,
+                                         .size_bytes = big,
+                                         .distinct_bytes = big,
+                                         .readers = 2,
+                                         .ranks = 2,
+                                         .rank_distinct_bytes = big};
+    }
+    make_records(big);
+    for (size_t i = 0; i < STK_PROF_BINS; i++)
+        p.bin[i] = (struct stk_prof_bin){big, big, big / 1000, big / 1000, big, big, big};
+    for (uint32_t i = 0; i < 40; i++)
+        mark[i] = (struct stk_prof_mark){.proc = i / 20,
+                                         .kind = i % 4,
+                                         .at_s = i * run_s / 40,
+                                         .length_s = run_s / 40,
+                                         .name = i % 2 ? EVIL : "",
+                                         .number = UINT64_MAX - i,
+                                         .depth = i * 100};
+    sample[0] = (struct stk_prof_sample){.cpu_cores = 1e300, .gpu_util = 0.5};
+    sample[1] = (struct stk_prof_sample){.at_s = 1e300, .cpu_cores = -1, .gpu_util = -1};
+    sample[2] = (struct stk_prof_sample){.at_s = run_s / 2, .launcher = UINT32_MAX, .gpu_util = 1};
+}
+
+static const char *lines_to_do[] = {"echo \\", "cat '" EVIL "'"};
+static const char *sentences[] = {"A sentence about " EVIL " with many words, so that it must be "
+                                  "broken into lines that fit the width of the terminal."};
+static struct stk_evidence evidence = {"reads", NAN, "count"};
+static const char *paths[] = {EVIL};
+static struct stk_finding findings[] = {{.id = "small-reads",
+                                         .severity = STK_SEV_HIGH,
+                                         .title = "a title " EVIL,
+                                         .sentence = sentences,
+                                         .nsentences = 1,
+                                         .evidence = &evidence,
+                                         .nevidence = 1,
+                                         .path = paths,
+                                         .npaths = 1,
+                                         .what_to_do = "Do something about " EVIL ".",
+                                         .line = lines_to_do,
+                                         .nlines = 2,
+                                         .gain_s = INFINITY,
+                                         .gain_why = "Because of " EVIL "."}};
+static const struct stk_advice advice = {.finding = findings, .nfindings = 1, .verdict = "One."};
+
+static void check_lines(const char *text, unsigned columns, bool fits)
+{
+    for (const char *s = text; *s;) {
+        size_t n = strcspn(s, "\n");
+        for (size_t i = 0; i < n;) {
+            uint32_t cp = 0;
+            size_t len = stk_utf8_next(s + i, n - i, &cp);
+            CHECK(len && !stk_cp_is_control(cp));
+            i += len ? len : 1;
+        }
+        CHECK(!fits || stk_text_width(s, n) <= columns);
+        CHECK(n == 0 || s[n - 1] != ' ');
+        s += n + (s[n] == '\n');
+    }
+}
+
+static void check_parts(const struct stk_analysis *a, bool sane)
+{
+    for (unsigned columns = 60; columns <= 120; columns += 20) {
+        for (unsigned part = 0; part < 12; part++) {
+            struct stk_buf out = STK_BUF_INIT;
+            struct stk_report r = {a, &advice, columns, columns % 40 == 0, part % 2};
+            stk_report_text(&r, 1u << part, &out);
+            CHECK(!out.fail && out.len > 0);
+            /* Lines to paste are never broken; tables of 60 columns may run over. */
+            check_lines(stk_buf_cstr(&out), columns,
+                        sane && columns >= 80 && 1u << part != STK_PART_FINDINGS);
+            stk_buf_release(&out);
+        }
+    }
+}
+
+static void check_json(const struct stk_analysis *a)
+{
+    struct stk_buf out = STK_BUF_INIT;
+    struct stk_arena arena = STK_ARENA_INIT;
+    struct stk_report r = {a, &advice, 80, true, 0};
+    struct stk_jval *v = NULL;
+    struct stk_jw w;
+    stk_jw_init(&w, &out, true);
+    stk_jw_open(&w, '{');
+    stk_report_json(&r, &w);
+    stk_jw_close(&w, '}');
+    CHECK(stk_json_parse(&arena, (const char *)out.data, out.len, &v, NULL) == 0);
+    const struct stk_jval *records = stk_json_get(v, "records");
+    CHECK(records && records->len == p.nrecs);
+    if (records && records->len) {
+        const struct stk_jval *counters = stk_json_get(&records->item[0], "counters");
+        CHECK(counters && counters->len == STK_C_COUNT);
+        CHECK(stk_json_get(counters, "min_offset")->type == STK_JNULL);
+        CHECK(stk_json_get(counters, "reads")->i == 10);
+    }
+    stk_arena_release(&arena);
+    stk_buf_release(&out);
+}
+
+static void test_any_numbers(void)
+{
+    static const uint64_t big[] = {0, 1, 123456789, UINT64_MAX / 8, UINT64_MAX};
+    static const double run_s[] = {0, 1e-6, 60, 1e12};
+    for (size_t i = 0; i < 5; i++) {
+        for (size_t k = 0; k < 4; k++) {
+            struct stk_analysis a;
+            make(big[i], run_s[k]);
+            CHECK(stk_analyze(&p, &a, NULL) == 0);
+            check_parts(&a, i < 3 && k == 2);
+            check_json(&a);
+            stk_analysis_release(&a);
+        }
+    }
+}
+
+static void test_nothing(void)
+{
+    struct stk_analysis a;
+    p = (struct stk_profile){.source = "stoker", .path = "x", .command = "", .job = ""};
+    CHECK(stk_analyze(&p, &a, NULL) == 0);
+    check_parts(&a, true);
+    check_json(&a);
+    stk_analysis_release(&a);
+}
+
+static void test_files(void)
+{
+    struct stk_analysis a;
+    struct stk_err err = {0};
+    uint64_t events, marks;
+    make(1 << 20, 60);
+    CHECK(stk_analyze(&p, &a, NULL) == 0);
+    for (const char *const *t = stk_report_csv_names(); *t; t++) {
+        struct stk_buf b = STK_BUF_INIT;
+        CHECK(stk_report_csv(&a, *t, scratch_path(*t), &err) == 0);
+        CHECK(stk_read_file(scratch_path(*t), 1 << 20, &b, &err) == 0 && b.len > 10);
+        stk_buf_release(&b);
+    }
+    CHECK(stk_report_csv(&a, "files", scratch_path("no/such/folder"), &err) == STK_E_SYS);
+    /* Not traced: says so, and leaves no file. */
+    CHECK(stk_report_trace(&p, scratch_path("trace"), &events, &marks, &err) == STK_E_UNSUPPORTED);
+    CHECK(strstr(err.what, "--trace") != NULL);
+    stk_analysis_release(&a);
+}
+
+static void test_series(void)
+{
+    struct stk_analysis a;
+    struct stk_buf out = STK_BUF_INIT;
+    make(0, 100);
+    memset(p.bin, 0, sizeof p.bin);
+    p.nsamples = p.nmarks = 0;
+    p.bin[0].read_bytes = 1 << 20; /* all of it in the first quarter of a second */
+    CHECK(stk_analyze(&p, &a, NULL) == 0);
+    struct stk_report r = {&a, &advice, 80, false, 0};
+    stk_report_text(&r, STK_PART_TIMELINE, &out);
+    const char *first = strstr(stk_buf_cstr(&out), "KiB/s"); /* 1 MiB in 100 / 24 s */
+    CHECK(first && !strstr(first + 1, "KiB/s"));
+    CHECK(first && strncmp(first - 4, "246 ", 4) == 0);
+    stk_analysis_release(&a);
+    stk_buf_release(&out);
+}
+
+int main(void)
+{
+    scratch_begin();
+    test_any_numbers();
+    test_nothing();
+    test_files();
+    test_series();
+    scratch_done();
+    return CHECK_DONE();
+}
