@@ -46,24 +46,24 @@ def from_folder(root, workers):
     """The naive way: worker processes, a file a sample."""
     data = torch.utils.data.DataLoader(ImageFolder(root), batch_size=BATCH, shuffle=True,
                                        num_workers=workers)
-    return lambda: ((x.float() / 255, y) for x, y in data)
+    return lambda: data
 
 
 def from_packed(root):
     """The advised way: large reads of few files, decoded by threads of this process."""
     import stoker.torch
     loader = stoker.torch.Loader(root, batch=BATCH, decode=f"image:{SIDE},layout=nchw")
-    return lambda: ((batch["data"].float() / 255, batch["label"]) for batch in loader)
+    return lambda: ((batch["data"], batch["label"]) for batch in loader)
 
 
 def train(batches, epochs, step_s):
     net = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 5, stride=2), torch.nn.ReLU(),
                               torch.nn.Flatten(), torch.nn.Linear(8 * 14 * 14, 10))
-    optimizer = torch.optim.SGD(net.parameters(), lr=0.05)
+    optimizer = torch.optim.Adam(net.parameters())
     for epoch in range(epochs):
         start, samples, loss = time.monotonic(), 0, torch.zeros(())
         for x, y in batches():
-            loss = F.cross_entropy(net(x), y)
+            loss = F.cross_entropy(net(x.float() / 128 - 1), y)
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()

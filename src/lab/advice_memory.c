@@ -2,6 +2,7 @@
  * advice_memory.c - rules about data that is read again, or by several: stage it to the node, keep
  * it in memory, read it once, divide it among the ranks.
  */
+#include <ctype.h>
 #include <math.h>
 #include <string.h>
 
@@ -60,10 +61,17 @@ static const char *node_place(const struct advisor *ad, double bytes, bool *memo
     return bytes < 32.0 * GIB ? "" : NULL; /* nothing known of the nodes */
 }
 
+/* NAME-00000-of-00001.tfrecord: the rest of the dataset (index, manifest) lies beside it. */
+static bool is_shard(const char *path)
+{
+    const char *of = strstr(path, "-of-");
+    return of && of > path && isdigit((unsigned char)of[-1]) && isdigit((unsigned char)of[4]);
+}
+
 /* The directory that holds what is read: of one file, or the directory with most time. */
 static const char *stage_source(struct advisor *ad, const struct working_set *w)
 {
-    if (w->nfiles == 1 && !stk_advice_file(ad, w->first)->group)
+    if (w->nfiles == 1 && !stk_advice_file(ad, w->first)->group && !is_shard(w->first->name))
         return w->first->name;
     for (size_t i = 0; i < ad->a->ndirs; i++) {
         const struct stk_usage *d = &ad->a->dir[i];
@@ -126,12 +134,15 @@ static void stage_finding(struct advisor *ad, const struct working_set *w, const
                   stk_advice_said(ad, "many-small-files", NULL)
                       ? " Pack the small files first: copying them one by one is slow."
                       : "");
-    stage_lines(ad, f, source, place, w->nfiles == 1);
+    stage_lines(ad, f, source, place, source == w->first->name);
     stk_advice_gain(ad, f, gain,
-                    "Copying %s takes %s at %s (%s), reading there %s; the reads now cost %s of "
+                    "Copying %s%s takes %s at %s (%s), reading there %s; the reads now cost %s of "
                     "the run.",
-                    stk_advice_size(ad, w->node_bytes), stk_advice_time(ad, copy),
-                    stk_advice_rate(ad, ad->bandwidth_Bps),
+                    stk_advice_size(ad, w->node_bytes),
+                    w->files > 1.5 ? stk_advice_text(ad, " (and opening %s files, one by one)",
+                                                     stk_advice_count(ad, w->files))
+                                   : "",
+                    stk_advice_time(ad, copy), stk_advice_rate(ad, ad->bandwidth_Bps),
                     ad->bandwidth_measured ? "measured" : "assumed", stk_advice_time(ad, local),
                     stk_advice_time(ad, stk_advice_wall(ad, w->read_s + w->meta_s)));
 }

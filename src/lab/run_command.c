@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "lab/launch_priv.h"
 #include "lab/run_priv.h"
 
@@ -14,10 +15,9 @@
 
 /* Every library that would otherwise take all the cores it sees. */
 static const char *const thread_variables[] = {
-    "OMP_NUM_THREADS",       "MKL_NUM_THREADS",      "OPENBLAS_NUM_THREADS",
-    "BLIS_NUM_THREADS",      "NUMEXPR_NUM_THREADS",  "NUMEXPR_MAX_THREADS",
-    "VECLIB_MAXIMUM_THREADS", "NUMBA_NUM_THREADS",   "RAYON_NUM_THREADS",
-    "JULIA_NUM_THREADS",     "TF_NUM_INTRAOP_THREADS", "GOMAXPROCS",
+    "OMP_NUM_THREADS",     "MKL_NUM_THREADS",     "OPENBLAS_NUM_THREADS",   "BLIS_NUM_THREADS",
+    "NUMEXPR_NUM_THREADS", "NUMEXPR_MAX_THREADS", "VECLIB_MAXIMUM_THREADS", "NUMBA_NUM_THREADS",
+    "RAYON_NUM_THREADS",   "JULIA_NUM_THREADS",   "TF_NUM_INTRAOP_THREADS", "GOMAXPROCS",
 };
 
 /* ---- launchers of ranks ------------------------------------------------------------------- */
@@ -244,13 +244,17 @@ static void make_environment(struct stk_command *c, const struct stk_launcher *l
         set_gpus(&c->env, l, n);
 }
 
-static int finish(struct stk_command *c, struct stk_err *err)
+/* A path such as ./train is meant from where the study was begun. */
+static int finish(struct stk_command *c, const struct stk_runs_plan *p, struct stk_err *err)
 {
     free(c->path);
     c->path = NULL;
     if (c->argv.fail || c->env.fail)
         return stk_err_nomem(err, 4096);
-    int bad = stk_launch_find_program(c->argv.v[0], &c->path);
+    const char *name = c->argv.v[0];
+    char *full = strchr(name, '/') && name[0] != '/' ? stk_path_join(p->cwd, name) : NULL;
+    int bad = stk_launch_find_program(full ? full : name, &c->path);
+    free(full);
     errno = bad;
     return bad ? stk_err_sys(err, c->argv.v[0], "cannot be run") : 0;
 }
@@ -267,7 +271,7 @@ int stk_command_shell(struct stk_command *c, const struct stk_launcher *l,
     stk_words_add(&c->argv, "-c");
     add_expanded(&c->argv, line, &at);
     make_environment(c, l, p, n);
-    return finish(c, err);
+    return finish(c, p, err);
 }
 
 int stk_command_make(struct stk_command *c, const struct stk_launcher *l,
@@ -288,7 +292,7 @@ int stk_command_make(struct stk_command *c, const struct stk_launcher *l,
     c->pinned = p->pin && !p->slurm && (p->sets & STK_SETS_THREADS) && n <= l->cores.n;
     if (c->pinned)
         stk_cores_set(&l->cores, n, &c->cpus);
-    return finish(c, err);
+    return finish(c, p, err);
 }
 
 void stk_command_release(struct stk_command *c)

@@ -1,6 +1,6 @@
 /*
- * run_machine.c - where a study runs, and who else was at work there meanwhile: what /proc/stat says
- * the CPUs did, less what our own runs used.
+ * run_machine.c - where a study runs, and who else was at work there meanwhile: what /proc/stat
+ * says the CPUs did, less what our own runs used.
  */
 #include <math.h>
 #include <stdarg.h>

@@ -2,6 +2,7 @@
  * run_one.c - one run of the command at one N: prepared, started, timed, its metric found, and what
  * went wrong put into a sentence. Here and inside jobs of Slurm it is the same.
  */
+#include <fcntl.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -13,10 +14,13 @@
 
 int stk_one_init(struct stk_one *o, const struct stk_runs_plan *plan,
                  const struct stk_launcher *launcher, const struct stk_metric *metric,
-                 struct stk_err *err)
+                 const char *out_path, struct stk_err *err)
 {
     *o = (struct stk_one){.plan = plan, .launcher = launcher, .metric = metric, .out_fd = -1};
-    return stk_output_open(&o->out_fd, err);
+    if (!out_path)
+        return stk_output_open(&o->out_fd, err);
+    o->out_fd = open(out_path, O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666);
+    return o->out_fd >= 0 ? 0 : stk_err_sys(err, out_path, "open");
 }
 
 void stk_one_release(struct stk_one *o)
@@ -103,8 +107,8 @@ static int judge(struct stk_one *o, const struct stk_exec_end *end, struct stk_s
         run->status = end->timed_out ? STK_RUN_TIMEOUT : STK_RUN_FAILED;
         say_end(o, end, what, sizeof what);
         say_why(o, what);
-    } else if (o->metric && !stk_metric_find(o->metric, (char *)o->output.data, o->output.len,
-                                             &run->value)) {
+    } else if (o->metric &&
+               !stk_metric_find(o->metric, (char *)o->output.data, o->output.len, &run->value)) {
         run->status = STK_RUN_FAILED;
         say_why(o, "the metric is not in its output");
     } else if (o->metric && !(run->value >= 1e-12 && run->value <= 1e12)) {

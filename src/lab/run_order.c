@@ -106,7 +106,9 @@ double stk_points_left_s(const struct stk_runs *r, uint64_t *planned)
     }
     *planned = r->state.done + (uint64_t)llround(runs);
     double budget = r->plan.budget_s > 0 ? r->plan.budget_s - (stk_now() - r->start_s) : INFINITY;
-    return fmin(left, fmax(budget, 0)); /* NaN when nothing has been measured */
+    if (isnan(left)) /* nothing has been measured yet */
+        return isinf(budget) ? NAN : fmax(budget, 0);
+    return fmin(left, fmax(budget, 0));
 }
 
 bool stk_points_affordable(const struct stk_runs *r, const struct stk_point *p)

@@ -135,8 +135,9 @@ static void search_line(const struct stk_metric *m, const char *line, struct mat
          flags = REG_NOTBOL) {
         int64_t i;
         double value;
-        if (at[1].rm_so >= 0 && stk_num_parse(line + at[1].rm_so, (size_t)(at[1].rm_eo - at[1].rm_so),
-                                              &i, &value) != STK_NUM_NONE)
+        if (at[1].rm_so >= 0 &&
+            stk_num_parse(line + at[1].rm_so, (size_t)(at[1].rm_eo - at[1].rm_so), &i, &value) !=
+                STK_NUM_NONE)
             keep_match(m, all, value);
         if (at[0].rm_eo == 0)
             return; /* an empty match: no way on */

@@ -1,6 +1,6 @@
 /*
- * run_plan.c - a plan that makes sense: something depends on N, what is asked for goes together, and
- * the machine has it. Everything is found out here, before an hour is spent on it.
+ * run_plan.c - a plan that makes sense: something depends on N, what is asked for goes together,
+ * and the machine has it. Everything is found out here, before an hour is spent on it.
  */
 #include <stdio.h>
 
@@ -43,6 +43,9 @@ static int check_sets(const struct stk_runs_plan *p, struct stk_err *err)
     if ((p->sets & STK_SETS_RANKS) && (p->sets & STK_SETS_NODES))
         return wrong(err, "N cannot be ranks and nodes at once: with --nodes, --ranks-per-node "
                           "says how many ranks there are");
+    if ((p->sets & STK_SETS_GPUS) && (p->sets & STK_SETS_NODES))
+        return wrong(err, "N cannot be GPUs and nodes at once: --sbatch --gres=gpu:4 asks for the "
+                          "GPUs of each node");
     if (p->threads_per_rank && !ranks)
         return wrong(err, "--threads-per-rank goes with --ranks or --nodes");
     if (!p->slurm && ((p->sets & STK_SETS_NODES) || p->ranks_per_node))

@@ -18,7 +18,10 @@ static const struct field {
     enum kind kind;
     size_t offset;
 } fields[] = {
-#define F(kind, name) {#name, kind, offsetof(struct stk_runs_plan, name)}
+#define F(kind, name)                                                                              \
+    {                                                                                              \
+#name, kind, offsetof(struct stk_runs_plan, name)                                          \
+    }
     F(LIST, argv),
     F(FLAG, shell),
     F(TEXT, prepare),

@@ -159,9 +159,10 @@ struct stk_one {
     char note[STK_STUDY_TEXT_MAX + 1];
     struct stk_buf output; /* of the last run: read only where it is needed */
 };
+/* out_path: where its output goes; NULL: a file without a name. */
 int stk_one_init(struct stk_one *o, const struct stk_runs_plan *plan,
                  const struct stk_launcher *launcher, const struct stk_metric *metric,
-                 struct stk_err *err);
+                 const char *out_path, struct stk_err *err);
 void stk_one_release(struct stk_one *o);
 /* Prepares, runs, times. Fills n, status, times, value and note (borrowed until the next run).
  * STK_E_STOPPED: it was ended because tick said so. */
@@ -196,6 +197,7 @@ struct stk_runs {
     struct stk_metric metric;
     const struct stk_runs_watch *watch;
     struct stk_runs_state state;
+    char reason[64]; /* of pending jobs */
     bool budget_spent;
     struct stk_job_run *job; /* in the queue */
     size_t njobs, jobs_room;
@@ -224,22 +226,27 @@ int stk_runs_tick(struct stk_runs *r, const char *phase);
 
 int stk_runs_local(struct stk_runs *r, struct stk_err *err);
 
-/* ---- Slurm (run_batch.c, run_jobs.c, run_inside.c) ---------------------------------------- */
+/* ---- Slurm (run_batch.c, run_jobs.c, run_collect.c, run_inside.c) -------------------------- */
 
-/* A job and what is known of it. */
+/* A job that has not been collected. */
 struct stk_job_run {
     uint64_t id, n, repeat;
-    double seen_s, ended_s; /* when somebody last knew it; since when it is known to have ended */
+    double since_s; /* when it was submitted, or we began to look */
+    double gone_s;  /* since when it has ended, or nobody knows it; 0: neither */
+    bool pending;
 };
 /* The batch file and the options of sbatch for one run. */
 int stk_batch_make(const struct stk_runs *r, uint64_t n, uint64_t repeat, struct stk_buf *script,
                    struct stk_words *args, struct stk_err *err);
 int stk_runs_slurm(struct stk_runs *r, struct stk_err *err);
 int stk_jobs_read(struct stk_runs *r, struct stk_err *err);
-/* The file in which a job leaves its result. */
-void stk_done_name(char *out, size_t size, uint64_t n, uint64_t repeat, uint64_t job);
-/* Its run; texts are in the arena. False: it is not there (yet), or not readable. */
-bool stk_done_read(const char *path, struct stk_arena *arena, struct stk_study_run *run);
-int stk_done_write(const char *path, const struct stk_study_run *run, struct stk_err *err);
+/* Looks at all jobs, and keeps the runs of those that have ended. *changed: some have. */
+int stk_jobs_collect(struct stk_runs *r, bool *changed, struct stk_err *err);
+/* Keeps a run for job i that says it never ran, and forgets the job. */
+int stk_jobs_give_up(struct stk_runs *r, size_t i, const char *why, struct stk_err *err);
+bool stk_jobs_has_result(const struct stk_runs *r, const struct stk_job_run *j);
+/* malloc'ed: the file in which a job leaves its result. */
+char *stk_done_path(const char *dir, uint64_t n, uint64_t repeat, const char *job);
+int stk_runs_find_plan(struct stk_runs *r, const char *dir, struct stk_err *err);
 
 #endif

@@ -10,7 +10,8 @@
 #include "report/report_priv.h"
 
 #define LABEL      18 /* columns left of the chart */
-#define ROWS       3  /* of the chart of reads */
+#define MIB        (1u << 20)
+#define ROWS       3 /* of the chart of reads */
 #define MAX_COLUMN 120
 
 double stk_report_span_s(const struct stk_profile *p)
@@ -171,8 +172,10 @@ static void draw_data(const struct stk_report *r, struct series *s, struct stk_b
     s->name = "read";
     if (fill(p, STK_SERIES_READ_BPS, s))
         draw(s, ROWS, stk_word_rate(s->top, top, sizeof top), r->utf8, out);
+    const uint64_t *c = r->a->job.n.c;
+    bool writes = c[STK_C_WRITE_BYTES] >= MIB || c[STK_C_WRITE_BYTES] > c[STK_C_READ_BYTES] / 100;
     s->name = "write";
-    if (fill(p, STK_SERIES_WRITE_BPS, s))
+    if (writes && fill(p, STK_SERIES_WRITE_BPS, s))
         draw(s, 1, stk_word_rate(s->top, top, sizeof top), r->utf8, out);
 }
 

@@ -79,10 +79,19 @@ static void row(struct stk_buf *out, const char *name)
     stk_buf_printf(out, "  %-9s", name);
 }
 
+/* More than there was, as it is: memory of a job that was killed for it. */
+static const char *share_text(double part, char *buf, size_t size)
+{
+    if (part <= 1)
+        return stk_word_share(part, buf, size);
+    snprintf(buf, size, "%.0f %%", fmin(part, 9999) * 100);
+    return buf;
+}
+
 /* A bar and what it stands for. */
 static void put_bar(struct stk_buf *out, double part, const struct stk_job_text *t)
 {
-    char a[16];
+    char a[24];
     if (part < 0) {
         stk_buf_putc(out, '\n');
         return;
@@ -94,11 +103,7 @@ static void put_bar(struct stk_buf *out, double part, const struct stk_job_text 
                                   : BAR_COLUMNS;
     for (; have < BAR_COLUMNS; have++)
         stk_buf_putc(out, ' ');
-    if (part > 1)
-        snprintf(a, sizeof a, "%.0f %%", fmin(part, 99) * 100);
-    else
-        stk_percent_text(part, a, sizeof a);
-    stk_buf_printf(out, "] %s\n", a);
+    stk_buf_printf(out, "] %s\n", share_text(part, a, sizeof a));
 }
 
 /* ---- one job ------------------------------------------------------------------------------ */
@@ -174,7 +179,7 @@ static void put_waiting(struct stk_buf *out, const struct stk_job_view *v,
     }
     if (v->wait_s >= 0) {
         row(out, "waited");
-        stk_buf_puts(out, stk_format_duration(v->wait_s, a, sizeof a));
+        stk_buf_puts(out, v->wait_s > 0 ? stk_format_duration(v->wait_s, a, sizeof a) : "0 s");
         if (j->state == STK_SLURM_PENDING && j->start > t->now)
             put_when(out, " so far; expected to start", j->start);
         stk_buf_putc(out, '\n');
@@ -240,8 +245,8 @@ static void put_used(struct stk_buf *out, const struct stk_job_view *v,
         bar_line(out, running ? "runs" : "ran", v->time_share, t, text);
     }
     if (v->cpus_busy >= 0)
-        snprintf(text, sizeof text, "%.2f of %lld CPUs busy%s", v->cpus_busy,
-                 (long long)j->alloc.cpus, running ? " so far" : "");
+        snprintf(text, sizeof text, "%.2f of %lld CPU%s busy%s", v->cpus_busy,
+                 (long long)j->alloc.cpus, j->alloc.cpus == 1 ? "" : "s", running ? " so far" : "");
     else
         snprintf(text, sizeof text, "not recorded");
     bar_line(out, "CPU", v->cpu_share, t, text);
@@ -262,7 +267,7 @@ static void put_used(struct stk_buf *out, const struct stk_job_view *v,
     if (j->use.gpu_memory_bytes > 0)
         stk_buf_printf(out, "  %-9s%s\n", "GPU mem",
                        stk_format_size((uint64_t)j->use.gpu_memory_bytes, a, sizeof a));
-    if (j->use.read_bytes > 0 || j->use.write_bytes > 0)
+    if (j->use.read_bytes >= 1 << 20 || j->use.write_bytes >= 1 << 20)
         stk_buf_printf(
             out, "  %-9sread %s, wrote %s\n", "files",
             stk_format_size(j->use.read_bytes > 0 ? (uint64_t)j->use.read_bytes : 0, a, sizeof a),
@@ -353,7 +358,7 @@ static void table_row(struct stk_grid *g, const struct stk_slurm_job *j,
 {
     struct stk_job_view v;
     struct stk_buf id = STK_BUF_INIT, name = STK_BUF_INIT, state = STK_BUF_INIT;
-    char nodes[24], cpus[24], gpus[24], time[32], a[16], b[16], c[16];
+    char nodes[24], cpus[24], gpus[24], time[32], a[24], b[24], c[24];
     stk_job_judge(j, t->now, t->advise_s, &v);
     const struct stk_slurm_tres *r = j->alloc.cpus >= 0 ? &j->alloc : &j->asked;
     cell_count(r->nodes, nodes, sizeof nodes);
@@ -368,9 +373,8 @@ static void table_row(struct stk_grid *g, const struct stk_slurm_job *j,
     stk_grid_row(g, stk_word_cut(&id, j->label, 16), stk_word_cut(&name, j->name, 20),
                  stk_buf_cstr(&state), nodes, cpus, gpus,
                  j->state != STK_SLURM_PENDING ? clock_text(j->elapsed_s, time, sizeof time) : "-",
-                 stk_word_share(v.time_share, a, sizeof a),
-                 stk_word_share(v.cpu_share, b, sizeof b),
-                 stk_word_share(v.memory_share, c, sizeof c));
+                 share_text(v.time_share, a, sizeof a), share_text(v.cpu_share, b, sizeof b),
+                 share_text(v.memory_share, c, sizeof c));
     stk_buf_release(&id);
     stk_buf_release(&name);
     stk_buf_release(&state);

@@ -1,0 +1,340 @@
+/*
+ * run.c - a study that is run: its folder made or found again, its runs so far read, then handed to
+ * this machine or to Slurm.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/pool.h"
+#include "lab/launch_priv.h"
+#include "lab/run_priv.h"
+
+/* ---- the folder --------------------------------------------------------------------------- */
+
+static bool is_empty(const char *dir)
+{
+    DIR *d = opendir(dir);
+    bool empty = true;
+    for (struct dirent *e; d && empty && (e = readdir(d));)
+        empty = strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0;
+    if (d)
+        closedir(d);
+    return empty;
+}
+
+/* "stoker-scale-train.py-20261115-101500" */
+static void default_name(const struct stk_runs_plan *p, char *out, size_t size)
+{
+    char name[48], when[32];
+    const char *slash = strrchr(p->argv[0], '/');
+    time_t now = time(NULL);
+    struct tm tm;
+    stk_launch_safe_name(p->shell ? "sh" : slash ? slash + 1 : p->argv[0], 32, name, sizeof name);
+    strftime(when, sizeof when, "%Y%m%d-%H%M%S", localtime_r(&now, &tm));
+    snprintf(out, size, "stoker-scale-%s-%s", name, when);
+}
+
+static int make_dir(struct stk_runs *r, const char *dir, struct stk_err *err)
+{
+    char name[128], again[144];
+    if (!dir) {
+        default_name(&r->plan, name, sizeof name);
+        dir = name;
+        snprintf(again, sizeof again, "%s", name);
+        for (int i = 2; mkdir(again, 0777) != 0; i++) { /* two in one second */
+            if (errno != EEXIST || i > 100)
+                return stk_err_sys(err, again, "mkdir");
+            snprintf(again, sizeof again, "%s-%d", name, i);
+        }
+        dir = again;
+    }
+    int rc = stk_mkdirs(dir, err);
+    if (!rc && !(r->dir = realpath(dir, NULL)))
+        rc = stk_err_sys(err, dir, "realpath");
+    if (rc || is_empty(r->dir))
+        return rc;
+    return stk_err_set(err, STK_E_USAGE, dir, -1,
+                       "there is something in it already; a study that is there goes on with "
+                       "--resume");
+}
+
+static int write_plan(struct stk_runs *r, struct stk_err *err)
+{
+    struct stk_buf b = STK_BUF_INIT;
+    char *path = stk_runs_path(r, "plan.json");
+    stk_runs_write_plan(&r->plan, &b);
+    int rc = path ? stk_buf_check(&b, err) : stk_err_nomem(err, 4096);
+    rc = rc ? rc : stk_write_file_atomic(path, b.data, b.len, err);
+    free(path);
+    stk_buf_release(&b);
+    return rc;
+}
+
+/* ---- the runs so far ---------------------------------------------------------------------- */
+
+static int take_line(void *user, const struct stk_jval *v, const char *text, size_t len,
+                     struct stk_err *err)
+{
+    struct stk_buf *all = user;
+    (void)v;
+    stk_buf_puts(all, all->len ? "," : "");
+    stk_buf_put(all, text, len);
+    return stk_buf_check(all, err);
+}
+
+/* The lines, put together, are the runs of a study. */
+static int read_journal(struct stk_runs *r, struct stk_err *err)
+{
+    struct stk_buf runs = STK_BUF_INIT, study = STK_BUF_INIT;
+    char *path = stk_runs_path(r, "runs.jsonl");
+    if (!path)
+        return stk_err_nomem(err, 4096);
+    int rc = stk_lines_open(path, &r->journal_fd, take_line, &runs, err);
+    if (!rc && runs.len) {
+        struct stk_jw w;
+        stk_jw_init(&w, &study, false);
+        stk_jw_open(&w, '{');
+        stk_jw_put_u64(&w, "stoker_study", 1);
+        stk_jw_key(&w, "series");
+        stk_jw_open(&w, '[');
+        stk_jw_open(&w, '{');
+        stk_jw_put_str(&w, "name", r->plan.series ? r->plan.series : "");
+        stk_jw_key(&w, "runs");
+        stk_jw_open(&w, '[');
+        stk_jw_raw(&w, stk_buf_cstr(&runs), runs.len);
+        stk_jw_close(&w, ']');
+        stk_jw_close(&w, '}');
+        stk_jw_close(&w, ']');
+        stk_jw_close(&w, '}');
+        rc = stk_buf_check(&study, err);
+        rc = rc ? rc : stk_study_read_json(&r->study, stk_buf_cstr(&study), study.len, path, err);
+    }
+    free(path);
+    stk_buf_release(&runs);
+    stk_buf_release(&study);
+    return rc;
+}
+
+static const char *unit_of(const struct stk_runs_plan *p)
+{
+    if (p->unit)
+        return p->unit;
+    return p->sets & STK_SETS_GPUS      ? "GPUs"
+           : p->sets & STK_SETS_NODES   ? "nodes"
+           : p->sets & STK_SETS_RANKS   ? "ranks"
+           : p->sets & STK_SETS_THREADS ? "threads"
+                                        : NULL;
+}
+
+static int open_study(struct stk_runs *r, struct stk_err *err)
+{
+    const struct stk_runs_plan *p = &r->plan;
+    const char *series = p->series ? p->series : "";
+    char metric[STK_STUDY_TEXT_MAX + 1];
+    int rc = stk_study_set_unit(&r->study, unit_of(p), err);
+    if (!rc && p->metric) {
+        stk_metric_name(p->metric, metric, sizeof metric);
+        rc = stk_study_set_metric(&r->study, metric, p->higher_better, err);
+        rc = rc ? rc
+                : stk_metric_init(&r->metric, p->metric, (enum stk_metric_pick)p->metric_pick, err);
+    }
+    r->study.weak = p->weak;
+    rc = rc ? rc : read_journal(r, err);
+    rc = rc ? rc : stk_study_series(&r->study, series, strlen(series), &r->series, err);
+    if (rc)
+        return rc;
+    r->state.done = r->study.nruns;
+    stk_points_update(r);
+    return p->slurm ? stk_jobs_read(r, err) : 0;
+}
+
+/* ---- making and finding ------------------------------------------------------------------- */
+
+static int new_runs(struct stk_runs **out, struct stk_err *err)
+{
+    struct stk_runs *r = calloc(1, sizeof *r);
+    *out = NULL;
+    if (!r)
+        return stk_err_nomem(err, sizeof *r);
+    r->journal_fd = r->jobs_fd = -1;
+    stk_machine_look(&r->conditions);
+    *out = r;
+    return 0;
+}
+
+int stk_runs_new(const struct stk_runs_plan *plan, const char *dir, struct stk_runs **out,
+                 struct stk_err *err)
+{
+    char cwd[PATH_MAX];
+    struct stk_runs_plan p = *plan;
+    struct stk_runs *r;
+    int rc = new_runs(&r, err);
+    if (rc)
+        return rc;
+    p.cwd = getcwd(cwd, sizeof cwd);
+    if (!p.cwd)
+        rc = stk_err_sys(err, NULL, "getcwd");
+    rc = rc ? rc : stk_runs_check(&p, err);
+    rc = rc ? rc : stk_runs_copy_plan(&p, &r->arena, &r->plan, err);
+    rc = rc ? rc : make_dir(r, dir, err);
+    rc = rc ? rc : write_plan(r, err);
+    rc = rc ? rc : open_study(r, err);
+    if (rc) {
+        stk_runs_free(r);
+        return rc;
+    }
+    *out = r;
+    return 0;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* More N than before; runs of those that are not named stay. */
+static int add_n(struct stk_runs_plan *p, const struct stk_runs_change *c, struct stk_err *err)
+{
+    for (size_t i = 0; i < c->nn; i++) {
+        bool there = false;
+        for (size_t k = 0; k < p->nn; k++)
+            there = there || p->n[k] == c->n[i];
+        if (!there && p->nn == STK_RUNS_N_MAX)
+            return stk_err_set(err, STK_E_USAGE, NULL, -1, "more than %d different N",
+                               STK_RUNS_N_MAX);
+        if (!there)
+            p->n[p->nn++] = c->n[i];
+    }
+    qsort(p->n, p->nn, sizeof *p->n, by_value);
+    return 0;
+}
+
+static int apply(struct stk_runs *r, const struct stk_runs_change *c, struct stk_err *err)
+{
+    struct stk_runs_plan *p = &r->plan;
+    int rc = add_n(p, c, err);
+    if (c->runs_max) {
+        p->runs_min = c->runs_min;
+        p->runs_max = c->runs_max;
+    }
+    p->precision = isnan(c->precision) ? p->precision : c->precision;
+    p->timeout_s = isnan(c->timeout_s) ? p->timeout_s : c->timeout_s;
+    p->budget_s = isnan(c->budget_s) ? p->budget_s : c->budget_s;
+    p->at_once = c->at_once == UINT64_MAX ? p->at_once : c->at_once;
+    p->detach = c->detach;
+    rc = rc ? rc : stk_runs_check(p, err);
+    return rc ? rc : write_plan(r, err);
+}
+
+int stk_runs_find_plan(struct stk_runs *r, const char *dir, struct stk_err *err)
+{
+    struct stk_buf b = STK_BUF_INIT;
+    char *path = NULL;
+    int rc = 0;
+    if (!(r->dir = realpath(dir, NULL)))
+        return stk_err_sys(err, dir, "--resume");
+    path = stk_runs_path(r, "plan.json");
+    rc = path ? stk_read_file(path, STK_STUDY_FILE_MAX, &b, err) : stk_err_nomem(err, 4096);
+    if (rc == STK_E_SYS && errno == ENOENT)
+        rc = stk_err_set(err, STK_E_USAGE, dir, -1, "there is no study (no plan.json)");
+    rc = rc ? rc : stk_runs_read_plan(stk_buf_cstr(&b), b.len, path, &r->arena, &r->plan, err);
+    free(path);
+    stk_buf_release(&b);
+    return rc;
+}
+
+int stk_runs_resume(const char *dir, const struct stk_runs_change *change, struct stk_runs **out,
+                    struct stk_err *err)
+{
+    struct stk_runs *r;
+    int rc = new_runs(&r, err);
+    if (rc)
+        return rc;
+    rc = stk_runs_find_plan(r, dir, err);
+    if (!rc && change)
+        rc = apply(r, change, err);
+    rc = rc ? rc : stk_runs_check(&r->plan, err);
+    rc = rc ? rc : open_study(r, err);
+    if (rc) {
+        stk_runs_free(r);
+        return rc;
+    }
+    *out = r;
+    return 0;
+}
+
+int stk_runs_go(struct stk_runs *r, const struct stk_runs_watch *watch, struct stk_err *err)
+{
+    struct stk_err late = {0};
+    r->watch = watch;
+    r->start_s = r->synced_s = r->published_s = stk_now();
+    int rc = r->plan.slurm ? stk_runs_slurm(r, err) : stk_runs_local(r, err);
+    int bad = stk_runs_publish(r, &late); /* what there is, also when it was stopped */
+    r->watch = NULL;
+    if (bad && !rc && err)
+        *err = late;
+    return rc ? rc : bad;
+}
+
+void stk_runs_free(struct stk_runs *r)
+{
+    if (!r)
+        return;
+    if (r->journal_fd >= 0)
+        close(r->journal_fd);
+    if (r->jobs_fd >= 0)
+        close(r->jobs_fd);
+    stk_metric_release(&r->metric);
+    stk_study_release(&r->study);
+    free(r->job);
+    free(r->dir);
+    stk_arena_release(&r->arena);
+    free(r);
+}
+
+/* ---- looking ------------------------------------------------------------------------------ */
+
+int stk_runs_tick(struct stk_runs *r, const char *phase)
+{
+    if (!r->watch || !r->watch->tick)
+        return 0;
+    r->state.phase = phase;
+    r->state.elapsed_s = stk_now() - r->start_s;
+    r->state.left_s = stk_points_left_s(r, &r->state.planned);
+    return r->watch->tick(r->watch->user, &r->state);
+}
+
+const struct stk_study *stk_runs_study(const struct stk_runs *r)
+{
+    return &r->study;
+}
+
+const struct stk_runs_plan *stk_runs_plan(const struct stk_runs *r)
+{
+    return &r->plan;
+}
+
+const struct stk_runs_conditions *stk_runs_conditions(const struct stk_runs *r)
+{
+    return &r->conditions;
+}
+
+const char *stk_runs_dir(const struct stk_runs *r)
+{
+    return r->dir;
+}
+
+uint64_t stk_runs_jobs_left(const struct stk_runs *r)
+{
+    return r->njobs;
+}

@@ -1,0 +1,271 @@
+/*
+ * run_collect.c - what has become of the jobs of a study: the job's own result, Slurm's word on how
+ * it ended and what it was given, put together into a run. Each of them may be missing.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/pool.h"
+#include "cluster/slurm.h"
+#include "lab/run_priv.h"
+
+#define SETTLE_S 8.0  /* the accounting, and a shared file system, may be late by this much */
+#define LOST_S   60.0 /* a job that nobody knows for so long, and that left nothing, is lost */
+
+/* ---- the result a job has left ------------------------------------------------------------ */
+
+static char *done_path(const struct stk_runs *r, const struct stk_job_run *j)
+{
+    char id[24];
+    snprintf(id, sizeof id, "%llu", (unsigned long long)j->id);
+    return stk_done_path(r->dir, j->n, j->repeat, id);
+}
+
+bool stk_jobs_has_result(const struct stk_runs *r, const struct stk_job_run *j)
+{
+    char *path = done_path(r, j);
+    bool there = path && access(path, F_OK) == 0;
+    free(path);
+    return there;
+}
+
+/* It is read as a study of one run, with all the checks of a study. False: not there, or not
+ * readable. */
+static bool read_result(const struct stk_runs *r, const struct stk_job_run *j,
+                        struct stk_study *found)
+{
+    struct stk_buf b = STK_BUF_INIT, text = STK_BUF_INIT;
+    char *path = done_path(r, j);
+    struct stk_err err = {0};
+    bool ok = path && stk_read_file(path, 1u << 20, &b, NULL) == 0;
+    if (ok) {
+        stk_buf_puts(&text, "{\"stoker_study\":1,\"series\":[{\"name\":\"\",\"runs\":[");
+        stk_buf_put(&text, b.data, b.len);
+        stk_buf_puts(&text, "]}]}");
+        if (r->study.metric)
+            ok = stk_study_set_metric(found, r->study.metric, r->study.higher_better, NULL) == 0;
+        ok = ok && !text.fail &&
+             stk_study_read_json(found, stk_buf_cstr(&text), text.len, path, &err) == 0 &&
+             found->nruns == 1 && found->series[0].run[0].n == j->n;
+    }
+    free(path);
+    stk_buf_release(&b);
+    stk_buf_release(&text);
+    return ok;
+}
+
+/* ---- how it ended ------------------------------------------------------------------------- */
+
+static enum stk_run_status status_of(enum stk_slurm_state state)
+{
+    switch (state) {
+    case STK_SLURM_COMPLETED:
+        return STK_RUN_OK;
+    case STK_SLURM_CANCELLED:
+    case STK_SLURM_PREEMPTED:
+        return STK_RUN_CANCELLED;
+    case STK_SLURM_TIMEOUT:
+        return STK_RUN_TIMEOUT;
+    case STK_SLURM_OUT_OF_MEMORY:
+        return STK_RUN_MEMORY;
+    case STK_SLURM_NODE_FAIL:
+        return STK_RUN_NODE;
+    default:
+        return STK_RUN_FAILED;
+    }
+}
+
+/* The last line of what the job has written, or of what Slurm wrote about it. */
+static void last_words(const struct stk_runs *r, const struct stk_job_run *j, char *out,
+                       size_t size)
+{
+    static const char *const suffix[] = {"slurm", "out"};
+    out[0] = '\0';
+    for (size_t i = 0; i < 2 && !out[0]; i++) {
+        struct stk_buf b = STK_BUF_INIT;
+        char *path = stk_runs_path(r, "jobs/n%llu-r%llu.%s", (unsigned long long)j->n,
+                                   (unsigned long long)j->repeat, suffix[i]);
+        if (path && stk_read_file(path, STK_OUTPUT_MAX, &b, NULL) == 0)
+            stk_output_last_line(&b, 100, out, size);
+        stk_buf_release(&b);
+        free(path);
+    }
+}
+
+static void say_why(const struct stk_runs *r, const struct stk_job_run *j,
+                    const struct stk_slurm_job *job, const char *own, char *note, size_t size)
+{
+    char words[240] = "", code[60] = "";
+    bool begun = job->start > 0 && job->elapsed_s != 0;
+    if (!own)
+        last_words(r, j, words, sizeof words);
+    if (job->state == STK_SLURM_FAILED && job->exit_signal > 0)
+        snprintf(code, sizeof code, ", signal %d", job->exit_signal);
+    else if (job->state == STK_SLURM_FAILED && job->exit_code > 0)
+        snprintf(code, sizeof code, ", exit status %d", job->exit_code);
+    snprintf(note, size, "job %llu: %s%s%s%s%.110s", (unsigned long long)j->id,
+             job->state == STK_SLURM_UNKNOWN ? "nobody knows what became of it"
+                                             : stk_slurm_state_name(job->state),
+             code, job->state == STK_SLURM_CANCELLED && !begun ? " before it began" : "",
+             own || words[0] ? "; " : "", own ? own : words);
+}
+
+/* What Slurm has counted is what is paid for; the job's own view stands in for it. */
+static void take_accounts(const struct stk_slurm_job *job, struct stk_study_run *run)
+{
+    bool started = job->start > 0;
+    run->cores = job->alloc.cpus > 0 ? job->alloc.cpus : run->cores;
+    run->nodes = job->alloc.nodes > 0 ? job->alloc.nodes : run->nodes;
+    if (job->alloc.cpus > 0) /* no GPUs in it: there were none */
+        run->gpus = job->alloc.gpus > 0 ? job->alloc.gpus : 0;
+    if (job->elapsed_s >= 0 && stk_slurm_ended(job->state))
+        run->accounted_s = job->elapsed_s;
+    if (started && job->submit > 0 && job->start >= job->submit)
+        run->queue_s = (double)(job->start - job->submit);
+    if (job->alloc.gpu_kind[0] && run->gpus > 0)
+        run->kind = job->alloc.gpu_kind;
+    if (!run->host && job->nodelist && *job->nodelist &&
+        strlen(job->nodelist) <= STK_STUDY_TEXT_MAX)
+        run->host = job->nodelist;
+}
+
+static int keep_job(struct stk_runs *r, size_t i, const struct stk_slurm_job *job,
+                    struct stk_err *err)
+{
+    struct stk_job_run *j = &r->job[i];
+    struct stk_study *found = calloc(1, sizeof *found);
+    struct stk_study_run run = STK_STUDY_RUN_INIT;
+    char id[24], note[STK_STUDY_TEXT_MAX + 1], requeued[STK_STUDY_TEXT_MAX + 1];
+    if (!found)
+        return stk_err_nomem(err, sizeof *found);
+    bool own = read_result(r, j, found);
+    if (own)
+        run = found->series[0].run[0];
+    snprintf(id, sizeof id, "%llu", (unsigned long long)j->id);
+    run.n = j->n;
+    run.repeat = (uint32_t)j->repeat;
+    run.job = id;
+    take_accounts(job, &run);
+    if (!own || run.status != STK_RUN_OK) {
+        enum stk_run_status slurms = status_of(job->state);
+        bool says = job->state != STK_SLURM_FAILED && job->state != STK_SLURM_UNKNOWN &&
+                    slurms != STK_RUN_OK;
+        run.status = says ? slurms : own ? run.status : STK_RUN_FAILED;
+        say_why(r, j, job, own ? run.note : NULL, note, sizeof note);
+        run.note = note;
+    } else if (job->restarts > 0) {
+        snprintf(requeued, sizeof requeued, "requeued %d time%s", job->restarts,
+                 job->restarts > 1 ? "s" : "");
+        run.note = requeued;
+    }
+    int rc = stk_runs_keep(r, &run, err);
+    stk_study_release(found);
+    free(found);
+    return rc;
+}
+
+static void forget(struct stk_runs *r, size_t i)
+{
+    for (size_t k = 0; k < r->plan.nn; k++)
+        if (r->point[k].n == r->job[i].n && r->point[k].waiting)
+            r->point[k].waiting--;
+    r->job[i] = r->job[--r->njobs];
+}
+
+int stk_jobs_give_up(struct stk_runs *r, size_t i, const char *why, struct stk_err *err)
+{
+    struct stk_study_run run = STK_STUDY_RUN_INIT;
+    char id[24];
+    snprintf(id, sizeof id, "%llu", (unsigned long long)r->job[i].id);
+    run.n = r->job[i].n;
+    run.repeat = (uint32_t)r->job[i].repeat;
+    run.status = STK_RUN_PENDING;
+    run.job = id;
+    run.note = why;
+    int rc = stk_runs_keep(r, &run, err);
+    forget(r, i);
+    return rc;
+}
+
+/* ---- looking ------------------------------------------------------------------------------ */
+
+/* Whether everything that will be known is known. */
+static bool is_settled(const struct stk_runs *r, struct stk_job_run *j,
+                       const struct stk_slurm_job *job)
+{
+    double now = stk_now();
+    bool unknown = job->state == STK_SLURM_UNKNOWN;
+    if (!stk_slurm_ended(job->state) && !unknown) {
+        j->gone_s = 0;
+        return false;
+    }
+    j->gone_s = j->gone_s > 0 ? j->gone_s : now;
+    double gone = now - j->gone_s;
+    bool result = stk_jobs_has_result(r, j);
+    if (unknown) /* just submitted, or forgotten */
+        return gone >= (result ? SETTLE_S : LOST_S);
+    bool never_ran = job->start <= 0 || job->state == STK_SLURM_NODE_FAIL;
+    bool accounted = job->sources & STK_SLURM_BY_SACCT;
+    return ((result || never_ran || job->state != STK_SLURM_COMPLETED) && accounted) ||
+           gone >= SETTLE_S;
+}
+
+static void note_missing(struct stk_runs *r, const struct stk_slurm_jobs *jobs)
+{
+    static const char text[] = "No accounting";
+    for (size_t i = 0; i < r->conditions.nnotes; i++)
+        if (strncmp(r->conditions.note[i], text, sizeof text - 1) == 0)
+            return;
+    if (jobs->failed & STK_SLURM_BY_SACCT)
+        stk_runs_note(&r->conditions,
+                      "%s (sacct: %.160s): what jobs were given and how they ended is from the "
+                      "controller and the jobs themselves",
+                      text, jobs->why[1]);
+}
+
+static void count_states(struct stk_runs *r, const struct stk_slurm_jobs *jobs)
+{
+    r->state.pending = r->state.running = 0;
+    r->reason[0] = '\0';
+    for (size_t i = 0; i < jobs->n; i++) {
+        const struct stk_slurm_job *job = &jobs->job[i];
+        bool waits = job->state == STK_SLURM_PENDING || job->state == STK_SLURM_REQUEUED;
+        r->job[i].pending = waits;
+        r->state.pending += waits;
+        r->state.running += job->state == STK_SLURM_RUNNING;
+        if (waits && job->reason && *job->reason)
+            snprintf(r->reason, sizeof r->reason, "%s", job->reason);
+    }
+    r->state.reason = r->reason;
+}
+
+int stk_jobs_collect(struct stk_runs *r, bool *changed, struct stk_err *err)
+{
+    struct stk_slurm_jobs jobs = {0};
+    uint64_t *id = calloc(r->njobs ? r->njobs : 1, sizeof *id);
+    if (!id)
+        return stk_err_nomem(err, r->njobs * sizeof *id);
+    for (size_t i = 0; i < r->njobs; i++)
+        id[i] = r->job[i].id;
+    int rc = stk_slurm_look(NULL, id, r->njobs, &jobs, err);
+    if (!rc) {
+        note_missing(r, &jobs);
+        count_states(r, &jobs);
+    }
+    /* From the end: one that is forgotten gives its place to the last. */
+    for (size_t i = rc ? 0 : jobs.n; i-- > 0 && !rc;) {
+        if (!is_settled(r, &r->job[i], &jobs.job[i]))
+            continue;
+        rc = keep_job(r, i, &jobs.job[i], err);
+        if (rc)
+            break;
+        forget(r, i);
+        *changed = true;
+    }
+    stk_slurm_jobs_release(&jobs);
+    free(id);
+    return rc;
+}

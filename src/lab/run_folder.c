@@ -1,0 +1,127 @@
+/*
+ * run_folder.c - a study on disk: a line is added for each run as it ends, which costs microseconds
+ * and survives our death; the whole is published now and then and at the end.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/pool.h"
+#include "lab/run_priv.h"
+
+#define SYNC_EVERY_S    2.0 /* what a loss of power may take */
+#define PUBLISH_EVERY_S 10.0
+
+char *stk_runs_path(const struct stk_runs *r, const char *fmt, ...)
+{
+    struct stk_buf b = STK_BUF_INIT;
+    char name[128];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(name, sizeof name, fmt, ap);
+    va_end(ap);
+    stk_buf_printf(&b, "%s/%s", r->dir, name);
+    (void)stk_buf_cstr(&b);
+    if (!b.fail)
+        return (char *)b.data;
+    stk_buf_release(&b);
+    return NULL;
+}
+
+/* ---- files of lines ----------------------------------------------------------------------- */
+
+/* The whole lines of the text; a rest without a line end is what a crash has left of one. */
+static int read_lines(const char *text, size_t len, const char *path, stk_line_fn *line, void *user,
+                      size_t *whole, struct stk_err *err)
+{
+    struct stk_arena arena = STK_ARENA_INIT;
+    int rc = 0;
+    uint64_t number = 1;
+    for (*whole = 0; !rc && *whole < len; number++) {
+        const char *at = text + *whole, *end = memchr(at, '\n', len - *whole);
+        if (!end)
+            break;
+        struct stk_jval *v;
+        stk_arena_reset(&arena);
+        rc = stk_json_parse(&arena, at, (size_t)(end - at), &v, err);
+        rc = rc ? rc : line(user, v, at, (size_t)(end - at), err);
+        *whole = (size_t)(end - text) + 1;
+    }
+    stk_arena_release(&arena);
+    if (rc && rc != STK_E_NOMEM)
+        rc = stk_err_set(err, STK_E_CORRUPT, path, -1, "line %llu is damaged",
+                         (unsigned long long)number - 1);
+    return rc;
+}
+
+int stk_lines_open(const char *path, int *fd, stk_line_fn *line, void *user, struct stk_err *err)
+{
+    struct stk_buf b = STK_BUF_INIT;
+    size_t whole = 0;
+    *fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    if (*fd < 0)
+        return stk_err_sys(err, path, "open");
+    int rc = 0;
+    if (flock(*fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+        rc = stk_err_set(err, STK_E_USAGE, path, -1, "another stoker is at work on this study");
+    rc = rc ? rc : stk_read_file(path, STK_STUDY_FILE_MAX, &b, err);
+    if (!rc)
+        rc = read_lines(stk_buf_cstr(&b), b.len, path, line, user, &whole, err);
+    if (!rc && whole < b.len && ftruncate(*fd, (off_t)whole) != 0)
+        rc = stk_err_sys(err, path, "truncate");
+    stk_buf_release(&b);
+    if (rc) {
+        close(*fd);
+        *fd = -1;
+    }
+    return rc;
+}
+
+/* One write: a line is there as a whole, or what is there is cut off next time. */
+int stk_lines_add(int fd, struct stk_buf *line, const char *path, struct stk_err *err)
+{
+    stk_buf_putc(line, '\n');
+    int rc = stk_buf_check(line, err);
+    return rc ? rc : stk_write_full(fd, line->data, line->len, path, err);
+}
+
+/* ---- runs --------------------------------------------------------------------------------- */
+
+int stk_runs_publish(struct stk_runs *r, struct stk_err *err)
+{
+    char *path = stk_runs_path(r, "study.json");
+    if (!path)
+        return stk_err_nomem(err, 4096);
+    int rc = stk_study_save(&r->study, path, err);
+    free(path);
+    r->published_s = stk_now();
+    return rc;
+}
+
+int stk_runs_keep(struct stk_runs *r, const struct stk_study_run *run, struct stk_err *err)
+{
+    struct stk_buf b = STK_BUF_INIT;
+    struct stk_jw w;
+    int rc = stk_study_add(&r->study, r->series, run, err);
+    stk_jw_init(&w, &b, false);
+    stk_study_write_run(run, &w);
+    rc = rc ? rc : stk_lines_add(r->journal_fd, &b, r->dir, err);
+    stk_buf_release(&b);
+    double now = stk_now();
+    if (!rc && now - r->synced_s > SYNC_EVERY_S) {
+        rc = fdatasync(r->journal_fd) == 0 ? 0 : stk_err_sys(err, r->dir, "fdatasync");
+        r->synced_s = stk_now();
+    }
+    if (!rc && now - r->published_s > PUBLISH_EVERY_S)
+        rc = stk_runs_publish(r, err);
+    r->state.done++;
+    stk_points_update(r);
+    return rc;
+}

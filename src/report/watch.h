@@ -1,0 +1,29 @@
+/*
+ * watch.h - a running job as one screen: what it has and uses now, node by node, and its busiest
+ * processes. Names of programs are escaped on their way to the terminal.
+ */
+#ifndef STK_REPORT_WATCH_H
+#define STK_REPORT_WATCH_H
+
+#include "cluster/slurm.h"
+#include "lab/watch.h"
+
+enum stk_watch_sort { STK_WATCH_BY_CPU, STK_WATCH_BY_MEMORY };
+
+struct stk_watch_screen {
+    const struct stk_slurm_job *job;
+    const struct stk_watch_node *node;
+    size_t nnodes;
+    unsigned columns, rows; /* rows 0: all processes */
+    bool utf8;
+    enum stk_watch_sort sort;
+};
+
+/* Lines that fit the columns; at most `rows` of them. */
+void stk_watch_text(const struct stk_watch_screen *s, struct stk_buf *out);
+/* "2 nodes, 5 processes, 12 threads, 3.9 of 4 CPUs busy, 1.20 GiB of 2.00 GiB" */
+void stk_watch_sentence(const struct stk_watch_screen *s, struct stk_buf *out);
+/* Members of the open object. */
+void stk_watch_json(const struct stk_watch_screen *s, struct stk_jw *w);
+
+#endif
