@@ -150,16 +150,34 @@ static int by_weight(const void *x, const void *y)
     return strcmp(a->id, b->id);
 }
 
-/* What could not be seen belongs beside every verdict. */
-static const char *unseen(struct advisor *ad)
+/* Share of the bytes read that was seen, where much was not; else 1. */
+static double seen_share(const struct advisor *ad)
 {
     double seen = ad->a->coverage_read, kernel = 0;
     for (size_t i = 0; i < ad->p->nprocs; i++)
         kernel += (double)ad->p->proc[i].kernel_read_bytes;
-    if (seen < 0 || seen >= 0.9 || kernel * (1 - seen) < MIB)
-        return "";
-    return stk_advice_text(ad, " (only %s of the bytes that the kernel counted were seen)",
-                           stk_advice_percent(ad, seen));
+    return seen < 0 || seen >= 0.9 || kernel * (1 - seen) < MIB ? 1 : seen;
+}
+
+/* What could not be seen belongs beside every verdict: bytes that went by, and mapped files where
+ * they may well be most of what was read. */
+static const char *unseen(struct advisor *ad)
+{
+    const uint64_t *c = ad->a->job.n.c;
+    double seen = seen_share(ad), faults = 0;
+    const char *text = "";
+    if (seen < 1)
+        text = stk_advice_text(ad, " (only %s of the bytes that the kernel counted were seen)",
+                               stk_advice_percent(ad, seen));
+    for (size_t i = 0; i < ad->p->nprocs; i++)
+        faults += (double)ad->p->proc[i].major_faults;
+    if (c[STK_C_MMAP_BYTES] >= MIB && c[STK_C_MMAP_BYTES] > c[STK_C_READ_BYTES])
+        text = stk_advice_text(ad,
+                               "%s; what was read of %s of mapped files is not in that (%s page "
+                               "fault%s went to storage)",
+                               text, stk_advice_size(ad, (double)c[STK_C_MMAP_BYTES]),
+                               stk_advice_count(ad, faults), faults == 1 ? "" : "s");
+    return text;
 }
 
 static const char *healthy_verdict(struct advisor *ad)
@@ -168,6 +186,8 @@ static const char *healthy_verdict(struct advisor *ad)
     double bytes = (double)(j->n.c[STK_C_READ_BYTES] + j->n.c[STK_C_WRITE_BYTES]);
     double share = stk_advice_share(ad, ad->io_wall_s);
     const char *not_seen = unseen(ad);
+    if (seen_share(ad) < 0.5)
+        return stk_advice_text(ad, "no fault in what was seen, which is little%s", not_seen);
     if (bytes < MIB && share < stk_limits.low_share)
         return stk_advice_text(ad, "nothing to fix: the job did next to no I/O (%s)%s",
                                stk_advice_size(ad, bytes), not_seen);
@@ -188,7 +208,7 @@ static const char *healthy_verdict(struct advisor *ad)
     if (j->read_s >= j->write_s)
         return stk_advice_text(ad,
                                "nothing to fix: I/O takes %s of the run, in requests of %s at "
-                               "%s each; no pattern in it is bad%s",
+                               "%s each; no other pattern would save much%s",
                                stk_advice_percent(ad, share),
                                stk_advice_size(ad, j->mean_read_bytes),
                                stk_advice_rate(ad, j->bandwidth_Bps), not_seen);
@@ -197,13 +217,25 @@ static const char *healthy_verdict(struct advisor *ad)
                            not_seen);
 }
 
+/* An accelerator that idles while nobody is in an I/O call waits for something else. */
+static const char *idle_accelerator(struct advisor *ad)
+{
+    double idle = ad->a->gpu_idle_share;
+    if (idle < stk_limits.high_share)
+        return "";
+    return stk_advice_text(ad,
+                           "; the GPU was idle in %s of the samples, for another reason than I/O "
+                           "(starting up, too few workers, work on the CPU)",
+                           stk_advice_percent(ad, idle));
+}
+
 /* Gains do not add up: two findings may save the same seconds. The largest is what is promised. */
 static const char *make_verdict(struct advisor *ad)
 {
     const struct stk_advice *o = ad->out;
     double best = 0;
     if (o->nfindings == 0)
-        return healthy_verdict(ad);
+        return stk_advice_text(ad, "%s%s", healthy_verdict(ad), idle_accelerator(ad));
     for (size_t i = 0; i < o->nfindings; i++)
         best = o->finding[i].gain_s > best ? o->finding[i].gain_s : best;
     const char *count =

@@ -183,14 +183,35 @@ enum stk_severity stk_advice_severity(const struct advisor *ad, double wall_s)
 /* ---- what the job waits for ---- */
 
 struct unit_time {
-    double main_s, worker_s, worker_life, worker_cpu, from, to, sum_s;
+    double main_s, worker_s, alone_s, worker_life, worker_cpu, from, to, sum_s;
     double worker_from, worker_to;
     double lanes; /* threads of the started processes that do I/O, at most */
     uint32_t workers;
     bool any, cpu_known;
 };
 
-static void unit_add(struct unit_time *u, const struct stk_prof_proc *q)
+/* What came to a process through pipes and sockets, of all that was counted. */
+static uint64_t streams_read(const struct stk_prof_proc *q)
+{
+    uint64_t files = q->read_bytes + q->left_out_read_bytes;
+    return q->seen_read_bytes > files ? q->seen_read_bytes - files : 0;
+}
+
+/*
+ * A loader's worker tells its parent of every batch. A child whose parent hears next to nothing
+ * (torch.multiprocessing.spawn, a pool of ranks, a subshell) does the work itself: nobody computes
+ * behind which its I/O could hide. 64 bytes a child: that it ended, or failed, is less.
+ */
+static bool works_alone(const struct stk_profile *p, const struct stk_prof_proc *q,
+                        const uint32_t *children)
+{
+    if (q->parent < 0 || (size_t)q->parent >= p->nprocs)
+        return false;
+    const struct stk_prof_proc *to = &p->proc[q->parent];
+    return to->seen_read_bytes > 0 && streams_read(to) < (uint64_t)64 * children[q->parent];
+}
+
+static void unit_add(struct unit_time *u, const struct stk_prof_proc *q, bool alone)
 {
     double life = fmax(0, q->end_s - q->start_s);
     if (q->io_sum_s <= 0)
@@ -204,6 +225,7 @@ static void unit_add(struct unit_time *u, const struct stk_prof_proc *q)
         u->worker_to = fmax(u->worker_to, q->end_s);
         u->workers++;
         u->worker_s += q->io_union_s;
+        u->alone_s += alone ? q->io_union_s : 0;
         u->worker_life += life;
         u->worker_cpu += q->cpu_s;
         u->cpu_known = u->cpu_known || q->cpu_s > 0;
@@ -242,7 +264,7 @@ static void sum_workers(struct advisor *ad, const struct unit_time *u, uint32_t 
 static void sum_units(struct advisor *ad, const struct unit_time *u, uint32_t n)
 {
     double wait = 0, life = 0, sum = 0, lanes = 0, units = 0, decode = 0;
-    double part = exposure(ad);
+    double part = exposure(ad), alone = 0, of_workers = 0;
     for (uint32_t i = 0; i < n; i++) {
         if (!u[i].any)
             continue;
@@ -250,14 +272,17 @@ static void sum_units(struct advisor *ad, const struct unit_time *u, uint32_t n)
         double at_once = u[i].worker_life / fmax(u[i].worker_to - u[i].worker_from, 1e-9);
         at_once = fmax(1, at_once);
         decode += u[i].worker_cpu / at_once;
-        wait += fmin(span, u[i].main_s + part * u[i].worker_s / at_once);
+        alone += u[i].alone_s;
+        of_workers += u[i].worker_s;
+        double waited = part * (u[i].worker_s - u[i].alone_s) + u[i].alone_s;
+        wait += fmin(span, u[i].main_s + waited / at_once);
         life += span;
         sum += u[i].sum_s;
         lanes += u[i].workers && u[i].worker_s > u[i].main_s ? at_once : fmax(1, u[i].lanes);
         units++;
     }
     double at_once = ad->run_s > 0 ? fmax(1, life / ad->run_s) : 1;
-    ad->hidden = 1 - part;
+    ad->hidden = alone < 0.5 * of_workers ? 1 - part : 0;
     ad->worker_cpu_s = decode / at_once;
     ad->io_wall_s = fmin(wait / at_once, ad->run_s);
     ad->readers_per_rank = units > 0 ? lanes / units : 1;
@@ -301,6 +326,7 @@ void stk_advice_costs(struct advisor *ad)
     const struct stk_profile *p = ad->p;
     uint32_t *unit = calloc(p->nprocs + 1, sizeof *unit);
     struct unit_time *u = calloc(p->nprocs + 1, sizeof *u);
+    uint32_t *children = calloc(p->nprocs + 1, sizeof *children);
     double cpu = 0;
     ad->worker_busy = -1;
     ad->nodes = p->nhosts ? (uint32_t)p->nhosts : 1;
@@ -309,12 +335,15 @@ void stk_advice_costs(struct advisor *ad)
         if (p->host[i].memory_bytes &&
             (!ad->node_memory || p->host[i].memory_bytes < ad->node_memory))
             ad->node_memory = p->host[i].memory_bytes;
-    if (!unit || !u) {
+    if (!unit || !u || !children) {
         ad->nomem = true;
     } else {
         uint32_t n = stk_analysis_units(p, unit);
+        for (size_t i = 0; i < p->nprocs; i++)
+            if (p->proc[i].parent >= 0 && (size_t)p->proc[i].parent < p->nprocs)
+                children[p->proc[i].parent]++;
         for (size_t i = 0; i < p->nprocs; i++) {
-            unit_add(&u[unit[i]], &p->proc[i]);
+            unit_add(&u[unit[i]], &p->proc[i], works_alone(p, &p->proc[i], children));
             cpu += p->proc[i].cpu_s;
         }
         sum_workers(ad, u, n);
@@ -324,6 +353,7 @@ void stk_advice_costs(struct advisor *ad)
     measure_storage(ad);
     find_files(ad);
     free(unit);
+    free(children);
     free(u);
 }
 

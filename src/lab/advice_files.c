@@ -245,7 +245,8 @@ void stk_rule_metadata_load(struct advisor *ad)
         if (stk_advice_said(ad, "many-small-files", ad->a->dir[i].name))
             said += ad->a->dir[i].meta_s;
     for (size_t i = 0; i < ad->a->nfiles; i++)
-        if (stk_advice_said(ad, "open-per-sample", ad->a->file[i].name))
+        if (stk_advice_said(ad, "open-per-sample", ad->a->file[i].name) ||
+            stk_advice_syncs(&ad->a->file[i]))
             said += ad->a->file[i].meta_s;
     double left = stk_advice_wall(ad, j->meta_s - said);
     if (stk_advice_share(ad, left) < stk_limits.medium_share || said > 0.5 * j->meta_s ||

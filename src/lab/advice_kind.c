@@ -1,6 +1,7 @@
 /* advice_kind.c - how a format is read: as a stream of records, as text, a sample a file. */
 #include <string.h>
 
+#include "format/format.h"
 #include "lab/advice_priv.h"
 
 static bool one_of(const char *s, const char *const *list)
@@ -28,6 +29,14 @@ bool stk_kind_sample(const char *format)
     static const char *const list[] = {"image", "audio", "video",  "text", "npy", "npz",
                                        "json",  "zip",   "pickle", "",     NULL};
     return one_of(format, list);
+}
+
+bool stk_kind_packable(const char *format)
+{
+    for (size_t i = 0; stk_format_at(i); i++)
+        if (strcmp(stk_format_at(i)->name, format) == 0)
+            return true;
+    return false;
 }
 
 bool stk_kind_model(const char *format)

@@ -51,9 +51,9 @@ static void say_readers(struct advisor *ad, struct stk_finding *f, double wait, 
                    one ? "s" : "", stk_advice_time(ad, wait),
                    stk_advice_percent(ad, stk_advice_share(ad, wait)));
     if (per_rank > 0)
-        stk_advice_say(ad, f, "There are %s cores%s; %s were busy on average.",
-                       stk_advice_count(ad, (double)ad->a->cores),
-                       ad->ranks > 1 ? " for all ranks" : "",
+        stk_advice_say(ad, f, "There %s %s core%s%s; %s were busy on average.",
+                       ad->a->cores == 1 ? "is" : "are", stk_advice_count(ad, (double)ad->a->cores),
+                       ad->a->cores == 1 ? "" : "s", ad->ranks > 1 ? " for all ranks" : "",
                        ad->cores_used >= 0 ? stk_advice_text(ad, "%.1f", ad->cores_used)
                                            : "an unknown number");
     stk_advice_number(ad, f, "readers_per_rank", ad->readers_per_rank, "count");
@@ -90,14 +90,24 @@ void stk_rule_read_parallelism(struct advisor *ad)
     struct stk_finding *f = stk_advice_begin(ad, "read-parallelism", stk_advice_severity(ad, gain),
                                              "too few readers: each waits for its own request");
     say_readers(ad, f, wait, per_rank);
-    stk_advice_path(ad, f, first->name);
-    stk_advice_do(ad, f,
-                  "Read with several threads or workers at once, about as many as there are cores "
-                  "for each rank. stoker's loader keeps many reads in flight by itself.");
+    stk_advice_path(ad, f,
+                    stk_kind_whole(first) ? stk_advice_parent(ad, first->name) : first->name);
     const char *n = stk_advice_count(ad, more);
-    if (stk_kind_stream(first->format))
+    stk_advice_do(ad, f,
+                  "Read with several threads or workers at once%s. stoker's loader keeps many "
+                  "reads in flight by itself.",
+                  more > per_rank && per_rank > 0
+                      ? stk_advice_text(ad,
+                                        ": %s is a start, though there are fewer cores for a "
+                                        "rank, since they wait most of the time",
+                                        n)
+                      : ", about as many as there are cores for each rank");
+    if (strcmp(first->format, "tfrecord") == 0)
         stk_advice_line(ad, f, "tf.data.TFRecordDataset(files, num_parallel_reads=%s)", n);
-    stk_advice_line(ad, f, "DataLoader(dataset, num_workers=%s, persistent_workers=True)", n);
+    if (stk_advice_in_python(ad))
+        stk_advice_line(ad, f, "DataLoader(dataset, num_workers=%s, persistent_workers=True)", n);
+    else
+        stk_advice_line(ad, f, "pread(fd, part, length, offset);   // in each of %s threads", n);
     stk_advice_gain(ad, f, gain,
                     "With %s readers instead of %.0f the waits overlap: %s of %s remain, as long "
                     "as the storage can serve that many.",

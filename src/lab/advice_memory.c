@@ -12,7 +12,7 @@
 /* ---- stage-to-node ---- */
 
 struct working_set {
-    double distinct, node_bytes, read_bytes, reads, read_s, meta_s, random, of_ranks;
+    double distinct, size, node_bytes, read_bytes, reads, read_s, meta_s, random, of_ranks;
     double opens, files; /* files: in a node's part */
     const struct stk_usage *first;
     size_t nfiles;
@@ -30,6 +30,7 @@ static struct working_set sum_shared(const struct advisor *ad)
         w.first = w.first ? w.first : u;
         w.nfiles++;
         w.distinct += (double)u->distinct_bytes;
+        w.size += fmax((double)u->distinct_bytes, (double)u->size_bytes);
         w.of_ranks += (double)u->rank_distinct_bytes;
         w.read_bytes += (double)u->n.c[STK_C_READ_BYTES];
         w.reads += (double)u->n.c[STK_C_READS];
@@ -41,6 +42,9 @@ static struct working_set sum_shared(const struct advisor *ad)
     }
     w.node_bytes = fmin(w.distinct, fmax(w.of_ranks / ad->nodes, w.distinct / ad->nodes));
     w.files *= w.distinct > 0 ? w.node_bytes / w.distinct : 0;
+    /* What is copied are files, whole, however little of them is read. */
+    w.node_bytes *= w.distinct > 0 ? w.size / w.distinct : 0;
+    w.node_bytes = w.nfiles == 1 ? w.size : w.node_bytes;
     return w;
 }
 
@@ -187,14 +191,20 @@ static bool surely_same(const struct stk_usage *u, uint32_t ranks)
 
 static void same_data_lines(struct advisor *ad, struct stk_finding *f, const struct stk_usage *u)
 {
+    if (!stk_advice_in_python(ad)) {
+        stk_advice_line(ad, f, "offset = rank * (size / ranks);   // a part for each");
+        return;
+    }
     stk_advice_line(ad, f, "sampler = torch.utils.data.DistributedSampler(dataset)   # torch");
     if (strcmp(u->format, "tfrecord") == 0)
         stk_advice_line(ad, f,
                         "dataset = dataset.shard(world_size, rank)                # tf.data");
     if (strcmp(u->format, "hdf5") == 0)
         stk_advice_line(ad, f, "mine = range(rank, len(f[\"NAME\"]), world_size)           # h5py");
-    stk_advice_line(ad, f, "loader = stoker.torch.Loader(%s, batch=32)   # divides by rank itself",
-                    stk_advice_python(ad, u->name));
+    if (stk_kind_packable(u->format))
+        stk_advice_line(ad, f,
+                        "loader = stoker.torch.Loader(%s, batch=32)   # divides by rank itself",
+                        stk_advice_python(ad, u->name));
 }
 
 void stk_rule_same_data_every_rank(struct advisor *ad)
@@ -295,15 +305,22 @@ void stk_rule_in_memory_hdf5(struct advisor *ad)
 
 /* ---- reread-small-file ---- */
 
+/* How often a rank read what it read: that others read the same is another finding. */
+static double reread_by_rank(const struct stk_usage *u)
+{
+    double ranks = fmax((double)u->rank_distinct_bytes, (double)u->distinct_bytes);
+    return (double)u->n.c[STK_C_READ_BYTES] / fmax(1, ranks);
+}
+
 static bool is_reread(const struct advisor *ad, const struct stk_usage *u)
 {
     double size = fmax((double)u->size_bytes, (double)u->distinct_bytes);
     double room = ad->node_memory ? 0.25 * (double)ad->node_memory : 2.0 * GIB;
     enum reach reach = stk_advice_reach_of(ad, u);
-    double again = u->reread;
+    double again = reread_by_rank(u);
     /* The page cache has a local file for the next process: only what one reads again counts. */
     if (reach == REACH_LOCAL)
-        again = again / fmax(1, u->procs);
+        again = u->reread / fmax(1, u->procs);
     return again >= 2 && size > (double)stk_limits.stats_file && size <= room &&
            reach != REACH_MEMORY && !stk_advice_file(ad, u)->group && !stk_kind_model(u->format) &&
            !stk_kind_stream(u->format) && !u->n.c[STK_C_WRITE_BYTES] && !stk_kind_whole(u) &&
@@ -320,7 +337,7 @@ void stk_rule_reread_small_file(struct advisor *ad)
         if (!is_reread(ad, u))
             continue;
         worst = worst ? worst : u;
-        saved += u->read_s * (1 - 1 / u->reread);
+        saved += u->read_s * (1 - 1 / reread_by_rank(u));
         n++;
     }
     double gain = stk_advice_wall(ad, saved);

@@ -113,10 +113,16 @@ const char *stk_advice_parent(struct advisor *ad, const char *path); /* its dire
 /* Whether a rule before said something of that path (NULL: of any). */
 bool stk_advice_said(const struct advisor *ad, const char *id, const char *path);
 
+/* Whether any program in it is Python; also where nobody knows. */
+bool stk_advice_in_python(const struct advisor *ad);
+/* Whether the time of a file's calls that move no data is that of fsync and the like. */
+bool stk_advice_syncs(const struct stk_usage *u);
+
 /* ---- advice_kind.c: what a format is read like ---- */
 bool stk_kind_stream(const char *format); /* records one after another: TFRecord, tar, … */
 bool stk_kind_table(const char *format);  /* text that is parsed: CSV, JSON lines */
 bool stk_kind_sample(const char *format); /* one sample a file: images, NPZ, … or nobody knows */
+bool stk_kind_packable(const char *format); /* stoker reads it */
 bool stk_kind_model(const char *format);  /* checkpoints and logs: no dataset */
 /* Files that are opened, read as a whole in a few requests, and closed. */
 bool stk_kind_whole(const struct stk_usage *u);

@@ -9,25 +9,32 @@
 #include "lab/analysis_priv.h"
 
 struct text {
-    double bytes, distinct, reads, read_s, span_s;
+    double bytes, distinct, reads, read_s;
+    double span_s, parse_s; /* from the first read to the last; of that, reading and computing */
     const struct stk_usage *first;
 };
 
-/* Seconds of a process between its first and last read of the file, mean over those that read. */
-static double read_span_s(const struct advisor *ad, const struct stk_usage *u)
+/* Adds a process's seconds between its first and last read of the file, mean over those that read.
+ * Parsing is work: a program that only passes text on (cat) waits for others in that time. */
+static void add_span(const struct advisor *ad, const struct stk_usage *u, struct text *t)
 {
     size_t from, to;
-    double sum = 0, n = 0;
+    double sum = 0, work = 0, n = 0;
     stk_advice_recs(ad, u, &from, &to);
     for (size_t i = from; i < to; i++) {
-        const uint64_t *c = ad->p->rec[i].n.c;
-        if (!stk_api_moves(ad->p->rec[i].api) || !c[STK_C_READ_BYTES] ||
+        const struct stk_prof_rec *r = &ad->p->rec[i];
+        const uint64_t *c = r->n.c;
+        if (!stk_api_moves(r->api) || !c[STK_C_READ_BYTES] ||
             c[STK_C_LAST_READ_NS] < c[STK_C_FIRST_READ_NS])
             continue;
-        sum += stk_ns(c[STK_C_LAST_READ_NS] - c[STK_C_FIRST_READ_NS]);
+        double span = stk_ns(c[STK_C_LAST_READ_NS] - c[STK_C_FIRST_READ_NS]);
+        double cpu = r->proc < ad->p->nprocs ? ad->p->proc[r->proc].cpu_s : 0;
+        sum += span;
+        work += cpu > 0 ? fmin(span, stk_ns(c[STK_C_READ_NS]) + cpu) : span;
         n++;
     }
-    return n > 0 ? sum / n : 0;
+    t->span_s += n > 0 ? sum / n : 0;
+    t->parse_s += n > 0 ? work / n : 0;
 }
 
 static struct text sum_text(const struct advisor *ad, double *others)
@@ -49,7 +56,7 @@ static struct text sum_text(const struct advisor *ad, double *others)
         t.distinct += (double)u->distinct_bytes;
         t.reads += (double)u->n.c[STK_C_READS];
         t.read_s += u->read_s;
-        t.span_s += read_span_s(ad, u);
+        add_span(ad, u, &t);
     }
     return t;
 }
@@ -64,10 +71,12 @@ void stk_rule_csv_to_records(struct advisor *ad)
     bool pieces = t.reads >= 16 && t.bytes / t.reads <= (double)stk_limits.text_read;
     /* A file that is read all through the run is parsed as the training goes: no time of its own.
      */
-    double span = t.span_s < 0.8 * ad->run_s ? t.span_s : stk_advice_wall(ad, t.read_s);
+    double span = t.span_s < 0.8 * ad->run_s ? t.parse_s : stk_advice_wall(ad, t.read_s);
     if (!pieces && stk_advice_share(ad, span) < stk_limits.medium_share)
         return;
     double better = t.bytes / ad->bandwidth_Bps / ad->ranks, gain = fmax(0, span - better);
+    if (!pieces && !stk_advice_matters(ad, gain))
+        return;
     const char *path = t.first->name;
     const char *packed = stk_advice_text(ad, "%s-packed", path);
     struct stk_finding *f =
@@ -89,6 +98,11 @@ void stk_rule_csv_to_records(struct advisor *ad)
                     stk_advice_shell(ad, packed));
     stk_advice_line(ad, f, "loader = stoker.torch.Loader(%s, batch=32)",
                     stk_advice_python(ad, packed));
-    stk_advice_gain(ad, f, gain, "%s of reading and parsing become a read of about %s.",
-                    stk_advice_time(ad, span), stk_advice_time(ad, better));
+    if (gain > 0)
+        stk_advice_gain(ad, f, gain, "%s of reading and parsing become a read of about %s.",
+                        stk_advice_time(ad, span), stk_advice_time(ad, better));
+    else
+        stk_advice_gain(ad, f, 0,
+                        "It is parsed all through the run: how much of that is parsing is not "
+                        "known.");
 }

@@ -152,7 +152,7 @@ const char *stk_advice_size(struct advisor *ad, double bytes)
     char buf[64];
     if (bytes >= 1024 && bytes < 10000) /* "6.0 KiB" reads better than "6,144 B" in a sentence */
         return stk_advice_text(ad, "%.1f KiB", bytes / 1024);
-    uint64_t n = bytes > 0 && bytes < 1.8e19 ? (uint64_t)bytes : 0;
+    uint64_t n = bytes > 0 && bytes < 1.8e19 ? (uint64_t)(bytes + 0.5) : 0;
     stk_format_size(n, buf, sizeof buf);
     return keep(ad, buf, strlen(buf));
 }
@@ -212,6 +212,21 @@ const char *stk_advice_show(struct advisor *ad, const char *path)
     struct stk_buf b = STK_BUF_INIT;
     stk_text_escape(&b, path, strlen(path), 120);
     return take(ad, &b);
+}
+
+bool stk_advice_in_python(const struct advisor *ad)
+{
+    bool known = false;
+    for (size_t i = 0; i < ad->p->nprocs; i++) {
+        const struct stk_prof_proc *q = &ad->p->proc[i];
+        const char *exe = q->exe && *q->exe ? q->exe : q->command;
+        if (!exe || !*exe)
+            continue;
+        known = true;
+        if (strstr(exe, "python"))
+            return true;
+    }
+    return !known;
 }
 
 bool stk_advice_said(const struct advisor *ad, const char *id, const char *path)

@@ -83,11 +83,11 @@ void stk_rule_checkpoint_local(struct advisor *ad)
         stk_advice_begin(ad, "checkpoint-local", stk_advice_severity(ad, gain),
                          "training waits while checkpoints go to shared storage");
     unsigned bursts = count_bursts(ad->p);
-    stk_advice_say(ad, f, "%s in %s checkpoint files%s: %s in writes of %s.",
-                   stk_advice_size(ad, w.bytes), stk_advice_count(ad, w.files),
-                   bursts > 1 ? stk_advice_text(ad, ", in %u bursts", bursts) : "",
-                   stk_advice_time(ad, w.s),
-                   stk_advice_size(ad, w.writes > 0 ? w.bytes / w.writes : 0));
+    stk_advice_say(
+        ad, f, "%s in %s checkpoint file%s%s: %s in writes of %s.", stk_advice_size(ad, w.bytes),
+        stk_advice_count(ad, w.files), w.files == 1 ? "" : "s",
+        bursts > 1 ? stk_advice_text(ad, ", in %u bursts", bursts) : "", stk_advice_time(ad, w.s),
+        stk_advice_size(ad, w.writes > 0 ? w.bytes / w.writes : 0));
     stk_advice_say(ad, f, "That is %s of the run, on %s.",
                    stk_advice_percent(ad, stk_advice_share(ad, wall)),
                    *stk_advice_fs_of(ad, w.first) ? stk_advice_fs_of(ad, w.first)
@@ -141,8 +141,15 @@ void stk_rule_small_writes(struct advisor *ad)
     stk_advice_number(ad, f, "write_s", s, "s");
     stk_advice_path(ad, f, worst->name);
     stk_advice_do(ad, f, "Collect what is written and write megabytes at a time.");
-    stk_advice_line(ad, f, "f = open(%s, \"wb\", buffering=4 << 20)",
-                    stk_advice_python(ad, worst->name));
+    if (stk_advice_in_python(ad)) {
+        stk_advice_line(ad, f, "f = io.BufferedWriter(io.FileIO(%s, \"w\"), 4 << 20)   # bytes",
+                        stk_advice_python(ad, worst->name));
+        stk_advice_line(ad, f, "f = open(%s, \"w\", buffering=4 << 20)   # text; no flush=True",
+                        stk_advice_python(ad, worst->name));
+    } else {
+        stk_advice_line(ad, f, "setvbuf(stream, NULL, _IOFBF, 4 << 20);   // C; no fflush()");
+        stk_advice_line(ad, f, "out << value << '\\n';                     // C++: not std::endl");
+    }
     stk_advice_gain(ad, f, gain, "%s in writes of %s would take %s instead of %s.",
                     stk_advice_size(ad, bytes), stk_advice_size(ad, (double)stk_limits.big_read),
                     stk_advice_time(ad, better), stk_advice_time(ad, s));
@@ -150,19 +157,74 @@ void stk_rule_small_writes(struct advisor *ad)
 
 /* ---- fsync-heavy ---- */
 
+bool stk_advice_syncs(const struct stk_usage *u)
+{
+    const uint64_t *c = u->n.c;
+    double n = (double)(c[STK_C_FSYNCS] + c[STK_C_MSYNCS]);
+    return n >= 1 && n >= 0.3 * (double)(c[STK_C_OPENS] + c[STK_C_CLOSES] + c[STK_C_STATS]);
+}
+
+static bool has_end(const char *s, const char *end)
+{
+    size_t n = strlen(s), m = strlen(end);
+    return n > m && strcmp(s + n - m, end) == 0;
+}
+
+/* A database is known by the journal beside it, whatever its own name is. */
+static bool is_sqlite(const struct advisor *ad, const char *path)
+{
+    size_t n = strlen(path);
+    if (has_end(path, "-journal") || has_end(path, "-wal"))
+        return true;
+    for (size_t i = 0; i < ad->a->nfiles; i++) {
+        const char *other = ad->a->file[i].name;
+        if (strncmp(other, path, n) == 0 &&
+            (strcmp(other + n, "-journal") == 0 || strcmp(other + n, "-wal") == 0))
+            return true;
+    }
+    return false;
+}
+
+/* What helps depends on who syncs: a database at every commit, a checkpoint once when it is
+ * complete (as it should), a program after every line. */
+static const char *fsync_lines(struct advisor *ad, struct stk_finding *f, const struct stk_usage *u)
+{
+    const uint64_t *c = u->n.c;
+    if (is_sqlite(ad, u->name)) {
+        stk_advice_do(ad, f,
+                      "SQLite waits for the disk at every commit: put many rows into one "
+                      "transaction, and let it write ahead.");
+        stk_advice_line(ad, f, "with connection: connection.executemany(sql, rows)   # one commit");
+        stk_advice_line(ad, f, "connection.execute(\"PRAGMA journal_mode=WAL\")");
+        stk_advice_line(ad, f, "connection.execute(\"PRAGMA synchronous=NORMAL\")");
+        return "One commit for many rows needs a few of the syncs";
+    }
+    if (c[STK_C_FSYNCS] <= c[STK_C_WRITE_OPENS] + c[STK_C_RENAMES]) {
+        stk_advice_do(ad, f,
+                      "Each file is synced once, when it is complete: that is right. Write it less "
+                      "often, or let a thread write and sync it while the program goes on.");
+        stk_advice_line(ad, f,
+                        "threading.Thread(target=save, args=(copy.deepcopy(state),)).start()");
+        return "Nobody waits where a thread does it";
+    }
+    stk_advice_do(ad, f,
+                  "Sync once, when a checkpoint is complete and before it is renamed into place; "
+                  "not after each write or line of a log.");
+    stk_advice_line(ad, f, "f.flush(); os.fsync(f.fileno()); os.replace(partial, final)   # once");
+    return "All but one of the syncs";
+}
+
 void stk_rule_fsync_heavy(struct advisor *ad)
 {
     double syncs = 0, s = 0;
     const struct stk_usage *worst = NULL;
     for (size_t i = 0; i < ad->a->nfiles; i++) {
         const struct stk_usage *u = &ad->a->file[i];
-        const uint64_t *c = u->n.c;
-        double n = (double)(c[STK_C_FSYNCS] + c[STK_C_MSYNCS]);
         /* The time is that of all calls that move no data: only where fsyncs are most of them. */
-        if (n < 1 || n < 0.3 * (double)(c[STK_C_OPENS] + c[STK_C_CLOSES] + c[STK_C_STATS]))
+        if (!stk_advice_syncs(u) || stk_advice_said(ad, "checkpoint-local", u->name))
             continue;
         worst = worst && worst->meta_s >= u->meta_s ? worst : u;
-        syncs += n;
+        syncs += (double)(u->n.c[STK_C_FSYNCS] + u->n.c[STK_C_MSYNCS]);
         s += u->meta_s;
     }
     double gain = stk_advice_wall(ad, s);
@@ -176,10 +238,6 @@ void stk_rule_fsync_heavy(struct advisor *ad)
     stk_advice_number(ad, f, "fsyncs", syncs, "count");
     stk_advice_number(ad, f, "meta_s", s, "s");
     stk_advice_path(ad, f, worst->name);
-    stk_advice_do(ad, f,
-                  "Sync once, when a checkpoint is complete and before it is renamed into place; "
-                  "not after each write or line of a log.");
-    stk_advice_line(ad, f, "f.flush(); os.fsync(f.fileno()); os.replace(partial, final)   # once");
-    stk_advice_gain(ad, f, gain * (1 - 1 / syncs), "All but one of the syncs: %s in calls.",
-                    stk_advice_time(ad, s));
+    const char *why = fsync_lines(ad, f, worst);
+    stk_advice_gain(ad, f, gain * (1 - 1 / syncs), "%s: %s in calls.", why, stk_advice_time(ad, s));
 }

@@ -93,6 +93,16 @@ static void group_add(struct group *to, const struct group *from, const struct p
     bits_add(to->procs, from->procs, s->p->nprocs);
 }
 
+/* Reads of exactly 1 MiB, the most common request there is, share a bin with smaller ones: the
+ * common sizes tell how many there were, or at least so many. */
+static uint64_t unit_reads(const struct stk_counts *n)
+{
+    for (int i = 0; i < STK_COMMON; i++)
+        if (n->size[i].value == 1 << 20)
+            return n->size[i].count < n->read_size[4] ? n->size[i].count : n->read_size[4];
+    return 0;
+}
+
 /* Seconds of a record's read time in requests under 1 MiB, an estimate: the time is divided over
  * the size bins by number x (256 KiB + the bin's middle), that is as if latency took as long as
  * 256 KiB of transfer. */
@@ -102,8 +112,9 @@ static double small_read_s(const struct stk_counts *n)
     for (int b = 0; b < STK_SIZE_BINS; b++) {
         double low = b ? (double)stk_size_edge[b - 1] : 1;
         double high = b < STK_SIZE_BINS - 1 ? (double)stk_size_edge[b] : 2 * low;
-        double weight = (double)n->read_size[b] * (262144 + sqrt(low * high));
-        all += weight;
+        uint64_t units = b == 4 ? unit_reads(n) : 0;
+        double weight = (double)(n->read_size[b] - units) * (262144 + sqrt(low * high));
+        all += weight + (double)units * (262144 + 1048576);
         small += b <= 4 ? weight : 0;
     }
     return all > 0 ? stk_ns(n->c[STK_C_READ_NS]) * small / all : 0;
@@ -196,6 +207,7 @@ void stk_usage_finish(struct stk_usage *u, double job_io_s)
     uint64_t small = 0;
     for (int b = 0; b <= 4; b++)
         small += u->n.read_size[b];
+    small -= unit_reads(&u->n);
     u->read_s = stk_ns(c[STK_C_READ_NS]);
     u->write_s = stk_ns(c[STK_C_WRITE_NS]);
     u->meta_s = stk_ns(c[STK_C_META_NS]);

@@ -69,9 +69,20 @@ static bool is_checkpoint_name(const char *name)
            strstr(name, "checkpoint_");
 }
 
-const char *stk_format_of_path(const char *path)
+/* Written under such a name, and renamed when it is complete: "model.pt.tmp", "a.ckpt.part". */
+static bool is_unfinished(const char *name, size_t *len)
 {
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    static const char *const ends[] = {".tmp", ".temp", ".part", ".partial", ".incomplete", ".new"};
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        if (ends_with(name, ends[i])) {
+            *len = strlen(name) - strlen(ends[i]);
+            return true;
+        }
+    return false;
+}
+
+static const char *format_of_name(const char *name)
+{
     if (strstr(name, ".tfevents."))
         return "log";
     if (is_checkpoint_name(name))
@@ -83,6 +94,18 @@ const char *stk_format_of_path(const char *path)
         if (stk_format_suffix_matches(stk_format_at(i), name))
             return stk_format_at(i)->name;
     return is_shard_name(name) ? "tfrecord" : "";
+}
+
+const char *stk_format_of_path(const char *path)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    char final[256];
+    size_t len;
+    if (!is_unfinished(name, &len) || len >= sizeof final)
+        return format_of_name(name);
+    memcpy(final, name, len);
+    final[len] = '\0';
+    return format_of_name(final);
 }
 
 /* ---- directories ---- */

@@ -233,14 +233,25 @@ static int pause_bin(const struct stk_prof_gap *gap)
     return found;
 }
 
+/* Threads that read: who only looks for files has no pauses between reads. */
+static double reading_lanes(const struct stk_profile *p)
+{
+    double lanes = 0, all = 0;
+    for (size_t i = 0; i < p->nprocs; i++) {
+        if (p->proc[i].io_sum_s <= 0)
+            continue;
+        double threads = p->proc[i].threads ? p->proc[i].threads : 1;
+        all += threads;
+        lanes += p->proc[i].read_bytes ? threads : 0;
+    }
+    return lanes > 0 ? lanes : all;
+}
+
 static void found_steps(struct stk_analysis *a)
 {
     const struct stk_profile *p = a->p;
-    double lanes = 0, pause = 0, n = 0, rest = 0, short_n = 0;
+    double lanes = reading_lanes(p), pause = 0, n = 0, rest = 0, short_n = 0;
     int from = pause_bin(p->gap);
-    for (size_t i = 0; i < p->nprocs; i++)
-        if (p->proc[i].io_sum_s > 0)
-            lanes += p->proc[i].threads ? p->proc[i].threads : 1;
     for (int b = 0; b < STK_GAP_BINS; b++) {
         double count = (double)p->gap[b].count, s = stk_ns(p->gap[b].ns);
         n += b >= from ? count : 0;

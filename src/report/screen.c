@@ -50,25 +50,30 @@ static void put_when(const struct stk_report *r, struct stk_buf *out)
     stk_buf_release(&line);
 }
 
-/* Workers: at a time; a loader may start them anew for every epoch. */
-static void count_processes(const struct stk_analysis *a, uint64_t *workers, uint64_t *threads)
+/* Workers: at a time; a loader may start them anew for every epoch. A process that executes another
+ * program is listed once for each, and is one. */
+static uint64_t count_processes(const struct stk_analysis *a, uint64_t *workers, uint64_t *threads)
 {
+    uint64_t n = 0;
     *workers = *threads = 0;
-    for (size_t i = 0; i < a->p->nprocs; i++)
-        *threads += a->p->proc[i].threads;
+    for (size_t i = 0; i < a->p->nprocs; i++) {
+        const struct stk_prof_proc *q = &a->p->proc[i];
+        *threads += q->threads;
+        n += !q->ended || strcmp(q->ended, "exec") != 0;
+    }
     for (size_t i = 0; i < a->nranks; i++)
         *workers += a->rank[i].workers;
+    return n ? n : a->p->nprocs;
 }
 
 static void put_where(const struct stk_report *r, struct stk_buf *out)
 {
     const struct stk_profile *p = r->a->p;
     char text[64];
-    uint64_t workers, threads;
+    uint64_t workers, threads, processes = count_processes(r->a, &workers, &threads);
     struct stk_buf line = STK_BUF_INIT;
-    count_processes(r->a, &workers, &threads);
     stk_buf_puts(&line, stk_word_many(p->nranks, "rank", text, sizeof text));
-    stk_buf_printf(&line, ", %s", stk_word_many(p->nprocs, "process", text, sizeof text));
+    stk_buf_printf(&line, ", %s", stk_word_many(processes, "process", text, sizeof text));
     if (workers)
         stk_buf_printf(&line, " (%s)", stk_word_many(workers, "worker", text, sizeof text));
     if (threads)

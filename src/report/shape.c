@@ -63,10 +63,11 @@ static void put_common(const char *what, const struct stk_common_value *v, bool 
     for (size_t i = 0; i < STK_COMMON; i++) {
         if (!v[i].count)
             continue;
-        stk_buf_printf(out, "%s%s (%s times)", first ? what : ", ",
+        stk_buf_printf(out, "%s%s (%s%s)", first ? what : ", ",
                        stride ? stride_text(v[i].value, value, sizeof value)
                               : stk_format_count(v[i].value, value, sizeof value),
-                       stk_format_count(v[i].count, n, sizeof n));
+                       v[i].count == 1 ? "once" : stk_format_count(v[i].count, n, sizeof n),
+                       v[i].count == 1 ? "" : " times");
         first = false;
     }
 }
@@ -176,17 +177,20 @@ static void put_phases(const struct stk_report *r, struct stk_buf *out)
     stk_buf_release(&name);
 }
 
-static void put_steps(const struct stk_steps *s, struct stk_buf *out)
+static void put_steps(const struct stk_steps *s, unsigned columns, struct stk_buf *out)
 {
+    struct stk_buf line = STK_BUF_INIT;
     char n[40], mean[40], p50[40], p99[40], max[40], io[40], share[16];
     if (!s->count)
         return;
     stk_buf_printf(
-        out, "  %s (%s): mean %s, p50 %s, p99 %s, longest %s\n",
+        &line, "%s (%s): mean %s, p50 %s, p99 %s, longest %s",
         stk_word_many(s->count, "step", n, sizeof n),
         s->marked ? "marked" : "found from pauses between reads: an estimate",
         stk_word_time(s->mean_s, mean, sizeof mean), stk_word_time(s->p50_s, p50, sizeof p50),
         stk_word_time(s->p99_s, p99, sizeof p99), stk_word_time(s->max_s, max, sizeof max));
+    stk_report_wrapped(stk_buf_cstr(&line), 2, columns, out);
+    stk_buf_release(&line);
     stk_buf_printf(out, "  I/O in a step %s, %s of it\n", stk_word_time(s->io_s, io, sizeof io),
                    stk_word_share(s->mean_s > 0 ? s->io_s / s->mean_s : -1, share, sizeof share));
 }
@@ -219,7 +223,7 @@ void stk_report_phases(const struct stk_report *r, struct stk_buf *out)
     stk_report_heading("phases, steps, epochs", out);
     if (a->nphases)
         put_phases(r, out);
-    put_steps(&a->steps, out);
+    put_steps(&a->steps, r->columns, out);
     if (a->nepochs)
         put_epochs(r, out);
     if (!a->nphases)
@@ -248,8 +252,8 @@ void stk_report_timeline(const struct stk_report *r, struct stk_buf *out)
         stk_word_moment(span * (double)i / TIMELINE_ROWS, cell[0], sizeof cell[0]);
         stk_word_rate(v[0][i], cell[1], sizeof cell[1]);
         stk_word_rate(v[1][i], cell[2], sizeof cell[2]);
-        stk_word_count(stk_whole(v[2][i] + 0.5), cell[3], sizeof cell[3]);
-        stk_word_count(stk_whole(v[3][i] + 0.5), cell[4], sizeof cell[4]);
+        stk_word_count(stk_whole(v[2][i]), cell[3], sizeof cell[3]);
+        stk_word_count(stk_whole(v[3][i]), cell[4], sizeof cell[4]);
         snprintf(cell[5], sizeof cell[5], "%.2f", v[4][i]);
         snprintf(cell[6], sizeof cell[6], any[5] && v[5][i] >= 0 ? "%.2f" : "-", v[5][i]);
         stk_word_share(any[6] ? v[6][i] : -1, cell[7], sizeof cell[7]);

@@ -10,7 +10,7 @@
 
 uint64_t stk_whole(double v)
 {
-    return v > 0 ? v < 1.8e19 ? (uint64_t)v : UINT64_MAX : 0;
+    return v > 0 ? v < 1.8e19 ? (uint64_t)(v + 0.5) : UINT64_MAX : 0;
 }
 
 static const char *none(char *buf, size_t size)

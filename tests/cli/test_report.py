@@ -119,6 +119,16 @@ def test_details_come_on_request(stoker, profile, option, word):
     assert out in stoker("report", profile, "--all").out
 
 
+def test_a_process_that_executes_a_program_is_one(stoker, tmp_path):
+    """A shell forks and executes: a pipeline of three programs would look like seven processes."""
+    (tmp_path / "unit.bin").write_bytes(bytes(3 << 20))
+    script = f"cat {tmp_path}/unit.bin | tail -c 10 | wc -c; exit 7"
+    stoker("profile", "-o", tmp_path / "p", "--", "bash", "-c", script, rc=7)
+    shown = stoker("report", tmp_path / "p", "--timeline").out
+    assert "4 processes" in stoker("report", tmp_path / "p").out
+    assert not re.search(r"-  +-  +1  +1 ", shown), shown   # no calls, no calls a second
+
+
 def test_steps_and_epochs_are_on_the_axis(stoker, profile):
     """Rates over time say little when nobody knows which epoch they belong to."""
     out = stoker("report", profile).out

@@ -30,6 +30,9 @@ static void formats(void)
     CHECK_STR(stk_format_of_path("/d/events.out.tfevents.12.n"), "log");
     CHECK_STR(stk_format_of_path("/d/x.h5"), "hdf5");
     CHECK_STR(stk_format_of_path("/d/x.csv"), "csv");
+    CHECK_STR(stk_format_of_path("/d/epoch3.pt.tmp"), "checkpoint"); /* until it is renamed */
+    CHECK_STR(stk_format_of_path("/d/a.csv.partial"), "csv");
+    CHECK_STR(stk_format_of_path("/d/.tmp"), "");
     CHECK_STR(stk_format_of_path("/d.h5/noname"), "");
     CHECK_STR(stk_format_of_path(""), "");
 }
@@ -89,6 +92,25 @@ static void ratios(void)
     CHECK_INT(a.rank[1].files_read, 1);
     CHECK(a.gpu_util_mean < 0 && a.cpu_cores_mean < 0 && a.coverage_read < 0);
     CHECK_INT(a.cores, 16);
+    stk_analysis_release(&a);
+    set_release(&s);
+}
+
+/* A read of exactly 1 MiB is not under 1 MiB. */
+static void unit_reads(void)
+{
+    struct set s;
+    struct stk_analysis a;
+    set_init(&s, 10, 1);
+    struct stk_prof_rec *r =
+        set_use(&s, 0, set_file(&s, "/d/x", "ext4", 1e8),
+                (struct use){.reads = 90, .bytes = 1048576, .read_s = 1e-3, .seq = 1, .consec = 1});
+    r->n.c[STK_C_READS] += 10;
+    r->n.read_size[set_bin(200000)] += 10;
+    r->n.size[0] = (struct stk_common_value){1048576, 90};
+    CHECK_INT(stk_analyze(&s.p, &a, NULL), 0);
+    CHECK(fabs(a.job.small - 0.1) < 1e-9); /* "100 % are under 1 MiB" would be plain wrong */
+    CHECK(a.job.small_time > 0 && a.job.small_time < 0.1);
     stk_analysis_release(&a);
     set_release(&s);
 }
@@ -237,6 +259,9 @@ static void steps_found(void)
             (struct use){.reads = 1000, .bytes = 1e4, .read_s = 0.001});
     s.p.gap[12] = (struct stk_prof_gap){.count = 900, .ns = 900 * 5000};
     s.p.gap[28] = (struct stk_prof_gap){.count = 100, .ns = 100 * 500000000ull};
+    s.proc[0].read_bytes = 1;
+    s.proc[s.p.nprocs] = s.proc[0]; /* a parent that only looks for files has no steps */
+    s.proc[s.p.nprocs++].read_bytes = 0;
     CHECK_INT(stk_analyze(&s.p, &a, NULL), 0);
     CHECK(!a.steps.marked);
     CHECK_INT(a.steps.count, 100);
@@ -302,6 +327,7 @@ int main(void)
 {
     formats();
     ratios();
+    unit_reads();
     directories();
     epochs_found();
     epochs_unclear();

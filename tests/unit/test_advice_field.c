@@ -1,0 +1,223 @@
+/*
+ * test_advice_field.c - advice to programs that people brought: each was told something that was
+ * not so, or not told what was. A user would follow the advice and gain nothing.
+ */
+#include "lab/advice.h"
+
+#include "check.h"
+#include "profileset.h"
+
+#define KIB 1024.0
+#define MB  1048576.0
+
+static struct set s;
+static struct set_advice o;
+
+static const struct stk_finding *advise(const char *id)
+{
+    CHECK_INT(set_advise(&s, &o), 0);
+    return set_finding(&o, id);
+}
+
+static void done(void)
+{
+    set_advice_release(&o);
+    set_release(&s);
+}
+
+/* Whether a finding has this in what to do, its lines, or its reasons. */
+static bool says(const struct stk_finding *f, const char *words)
+{
+    bool found = f && (strstr(f->what_to_do, words) || strstr(f->gain_why, words));
+    for (size_t i = 0; f && i < f->nlines; i++)
+        found = found || strstr(f->line[i], words);
+    for (size_t i = 0; f && i < f->nsentences; i++)
+        found = found || strstr(f->sentence[i], words);
+    return found;
+}
+
+/* 16,000 reads of 8 KiB in order, of which one in 32 waits for what the kernel reads ahead. */
+static void stream_that_is_read_ahead(void)
+{
+    set_init(&s, 20, 1);
+    uint32_t f = set_file(&s, "/lus/shard-0000.tar", "lustre", 125 * MB);
+    struct stk_prof_rec *r = set_use(
+        &s, 0, f,
+        (struct use){.reads = 16000, .bytes = 8 * KIB, .read_s = 0.0006, .seq = 1, .consec = 1});
+    memset(r->n.read_latency, 0, sizeof r->n.read_latency);
+    r->n.read_latency[set_latency(1e-6)] = 15500;
+    r->n.read_latency[set_latency(0.019)] = 500;
+    /* Larger requests would wait for the same bytes: measured, they gain nothing. */
+    CHECK(!advise("small-reads"));
+    CHECK(set_finding(&o, "prefetch-depth") != NULL);
+    CHECK(!says(set_finding(&o, "read-parallelism"), "TFRecord"));
+    done();
+}
+
+static void save_often(const char *path, const char *fs, double writes, double opens, double syncs)
+{
+    set_init(&s, 10, 1);
+    struct stk_prof_rec *r = set_use(&s, 0, set_file(&s, path, fs, 8 * MB),
+                                     (struct use){.writes = writes,
+                                                  .write_bytes = 512 * KIB,
+                                                  .write_s = 1,
+                                                  .opens = opens,
+                                                  .fsyncs = syncs,
+                                                  .stats = 200,
+                                                  .meta_s = 2});
+    r->n.c[STK_C_STATS] = 0;
+    r->n.c[STK_C_WRITE_OPENS] = (uint64_t)opens;
+}
+
+/* What is written under a name of its own and renamed is a checkpoint all the same. */
+static void checkpoint_until_it_is_renamed(void)
+{
+    save_often("/lus/run/model.pt.tmp", "lustre", 320, 200, 200);
+    CHECK(advise("checkpoint-local") != NULL);
+    CHECK(!set_finding(&o, "metadata-load")); /* the time is that of fsync, not of opens */
+    CHECK(!set_finding(&o, "fsync-heavy"));   /* the same seconds */
+    done();
+    /* On a local disk, synced once each: that is what one tells people to do. */
+    save_often("/scratch/model.pt.tmp", "ext4", 320, 200, 200);
+    const struct stk_finding *f = advise("fsync-heavy");
+    CHECK(says(f, "that is right") && !says(f, "Sync once"));
+    CHECK(!set_finding(&o, "metadata-load"));
+    done();
+    /* A line, a sync. */
+    save_often("/scratch/steps.txt", "ext4", 1000, 1, 1000);
+    CHECK(says(advise("fsync-heavy"), "Sync once"));
+    done();
+    save_often("/scratch/runs.db-journal", "ext4", 1000, 300, 900);
+    CHECK(says(advise("fsync-heavy"), "transaction"));
+    done();
+}
+
+/* cat reads a table and waits for the pipe; what parses it is another. */
+static void text_that_is_passed_on(void)
+{
+    struct use u = {
+        .reads = 1000, .bytes = 128 * KIB, .read_s = 1e-5, .seq = 1, .consec = 1, .span_s = 5};
+    set_init(&s, 20, 1);
+    s.proc[0].cpu_s = 0.05;
+    set_use(&s, 0, set_file(&s, "/d/table.csv", "ext4", 125 * MB), u);
+    CHECK(!advise("csv-to-records"));
+    done();
+    set_init(&s, 20, 1);
+    s.proc[0].cpu_s = 6; /* this one parses */
+    set_use(&s, 0, set_file(&s, "/d/table.csv", "ext4", 125 * MB), u);
+    const struct stk_finding *f = advise("csv-to-records");
+    CHECK(f && f->gain_s > 4 && f->gain_s < 5);
+    done();
+}
+
+/* Every rank reads the file once: there is nothing to keep in memory. */
+static void each_rank_once(void)
+{
+    set_init(&s, 10, 4);
+    uint32_t f = set_file(&s, "/lus/mesh.bin", "lustre", 100 * MB);
+    for (uint32_t r = 0; r < 4; r++)
+        set_use(
+            &s, r, f,
+            (struct use){.reads = 1600, .bytes = 64 * KIB, .read_s = 0.002, .seq = 1, .consec = 1});
+    CHECK(!advise("reread-small-file"));
+    CHECK(set_finding(&o, "same-data-every-rank") != NULL);
+    CHECK(!says(set_finding(&o, "same-data-every-rank"), "Loader(")); /* it cannot read a .bin */
+    done();
+}
+
+/* Children that tell their parent nothing are ranks; those that do are a loader's workers. */
+static void spawned(uint64_t parent_heard)
+{
+    set_init(&s, 100, 1);
+    s.proc[0].seen_read_bytes = 5000 + parent_heard;
+    s.proc[0].left_out_read_bytes = 5000;
+    uint32_t f = set_file(&s, "/lus/data.h5", "lustre", 100 * MB);
+    for (int i = 0; i < 2; i++)
+        set_use(&s, set_worker(&s, 0, 10), f,
+                (struct use){.reads = 5000, .bytes = 16 * KIB, .read_s = 0.006, .seq = 0.5});
+}
+
+static void ranks_that_were_spawned(void)
+{
+    spawned(8);
+    CHECK(advise("small-reads") != NULL);
+    done();
+    spawned(80000);
+    advise("");
+    CHECK(o.o.nfindings == 0 && strstr(o.o.verdict, "hidden behind computing"));
+    done();
+}
+
+/* Little of a big file in random order: cp copies all of it, a buffer would be filled in vain. */
+static void little_of_much(void)
+{
+    set_init(&s, 60, 1);
+    set_nodes(&s, 8);
+    set_use(&s, 0, set_file(&s, "/lus/big.bin", "lustre", 20480 * MB),
+            (struct use){.reads = 20000, .bytes = 4 * KIB, .read_s = 0.001, .seq = 0.5});
+    const struct stk_finding *f = advise("random-reads");
+    CHECK(f && !says(f, "Loader("));
+    f = set_finding(&o, "stage-to-node");
+    CHECK(!f || says(f, "Copying 20.0 GiB"));
+    f = set_finding(&o, "small-reads");
+    CHECK(f && !says(f, "buffering") && !says(f, "stoker pack"));
+    done();
+}
+
+static void no_python(void)
+{
+    set_init(&s, 10, 1);
+    s.proc[0].exe = "/usr/bin/solver";
+    set_use(&s, 0, set_file(&s, "/d/out.dat", "ext4", 1e6),
+            (struct use){.writes = 100000, .write_bytes = 5.9, .write_s = 2});
+    const struct stk_finding *f = advise("small-writes");
+    CHECK(says(f, "setvbuf") && !says(f, "open("));
+    CHECK(f && strstr(f->title, "writes of 6 B"));
+    done();
+    set_init(&s, 10, 2);
+    s.proc[0].exe = s.proc[1].exe = "/usr/bin/solver";
+    uint32_t file = set_file(&s, "/lus/mesh.npy", "lustre", 100 * MB);
+    for (uint32_t r = 0; r < 2; r++)
+        set_use(
+            &s, r, file,
+            (struct use){.reads = 800, .bytes = 128 * KIB, .read_s = 0.005, .seq = 1, .consec = 1});
+    f = advise("same-data-every-rank");
+    CHECK(f && !says(f, "torch"));
+    f = set_finding(&o, "prefetch-depth");
+    CHECK(f && !says(f, "DataLoader("));
+    f = set_finding(&o, "read-parallelism");
+    CHECK(f && !says(f, "DataLoader("));
+    done();
+}
+
+/* What was not seen is no proof of health. */
+static void unseen(void)
+{
+    set_init(&s, 10, 1);
+    s.proc[0].kernel_read_bytes = 100u << 20;
+    advise("");
+    CHECK(strncmp(o.o.verdict, "no fault in what was seen", 25) == 0);
+    done();
+    set_init(&s, 10, 1);
+    struct stk_prof_rec *r = set_use(&s, 0, set_file(&s, "/d/data.mdb", "lustre", 125 * MB),
+                                     (struct use){.reads = 2, .bytes = 152, .read_s = 1e-5});
+    r->n.c[STK_C_MMAPS] = 1;
+    r->n.c[STK_C_MMAP_BYTES] = 125u << 20;
+    s.proc[0].major_faults = 811;
+    advise("");
+    CHECK(strstr(o.o.verdict, "125 MiB of mapped files is not in that (811 page faults") != NULL);
+    done();
+}
+
+int main(void)
+{
+    stream_that_is_read_ahead();
+    checkpoint_until_it_is_renamed();
+    text_that_is_passed_on();
+    each_rank_once();
+    ranks_that_were_spawned();
+    little_of_much();
+    no_python();
+    unseen();
+    return CHECK_DONE();
+}
