@@ -1,11 +1,14 @@
 /*
  * bench_profile - what a profiler adds to a call: THREADS threads, each with a descriptor of its
- * own, read FILE in order, 4 KiB a pread, again and again.
+ * own, read FILE, 4 KiB a pread, again and again, in blocks of 500 calls: one block as programs
+ * call it (which a preloaded library sees), one straight into the C library (which it does not),
+ * in turns. The two blocks are a millisecond apart, so whatever else the machine does falls out
+ * of their difference.
  *
- * Usage: bench_profile FILE CALLS THREADS [random]; CALLS are of all threads together. Prints one
- * JSON object: ns of a call, as one thread sees it (time of the slowest / its calls), and of its
- * CPU time, which other programs on the machine change less.
+ * Usage: bench_profile FILE CALLS THREADS [random]; CALLS of the first kind, of all threads
+ * together. Prints one JSON object: medians over the blocks, mean over the threads.
  */
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -17,93 +20,131 @@
 #include <unistd.h>
 
 #define READ_BYTES  4096
+#define BLOCK       500
 #define MAX_THREADS 64
 
+typedef ssize_t read_fn(int, void *, size_t, off_t);
+
 static pthread_barrier_t together;
+static read_fn *straight;
 
 struct reader {
     pthread_t thread;
     const char *path;
-    uint64_t calls;
+    size_t blocks;
     int random, failed;
-    double seconds, cpu_s;
+    int fd;
+    uint64_t pages, page, state;
+    double *seen, *bare, *added; /* ns a call, of each block */
 };
 
-static double now_s(clockid_t clock)
+static double now_ns(void)
 {
     struct timespec t;
-    clock_gettime(clock, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
 
-static int read_all(int fd, uint64_t pages, uint64_t calls, int random)
+static void next_page(struct reader *r)
+{
+    if (!r->random) {
+        r->page = r->page + 1 == r->pages ? 0 : r->page + 1;
+        return;
+    }
+    r->state ^= r->state << 13;
+    r->state ^= r->state >> 7;
+    r->state ^= r->state << 17;
+    r->page = r->state % r->pages;
+}
+
+/* ns a call of one block; both kinds through a pointer, so that only the way differs. */
+static double read_block(struct reader *r, read_fn *call)
 {
     static _Thread_local char buf[READ_BYTES];
-    uint64_t page = 0, state = 88172645463325252ull;
-    for (uint64_t i = 0; i < calls; i++) {
-        if (pread(fd, buf, READ_BYTES, (off_t)(page * READ_BYTES)) != READ_BYTES)
-            return -1;
-        if (!random) {
-            page = page + 1 == pages ? 0 : page + 1;
-            continue;
-        }
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        page = state % pages;
+    pthread_barrier_wait(&together); /* all threads do the same kind at the same time */
+    double start = now_ns();
+    for (int i = 0; i < BLOCK; i++) {
+        r->failed |= call(r->fd, buf, READ_BYTES, (off_t)(r->page * READ_BYTES)) != READ_BYTES;
+        next_page(r);
     }
-    return 0;
+    return (now_ns() - start) / BLOCK;
 }
 
 static void *run_reader(void *arg)
 {
     struct reader *r = arg;
     struct stat st = {0};
-    int fd = open(r->path, O_RDONLY | O_CLOEXEC);
-    uint64_t pages = fd >= 0 && fstat(fd, &st) == 0 ? (uint64_t)st.st_size / READ_BYTES : 0;
-    r->failed = pages == 0 || read_all(fd, pages, pages, 0) != 0; /* warm */
-    pthread_barrier_wait(&together);
-    double start = now_s(CLOCK_MONOTONIC), cpu = now_s(CLOCK_THREAD_CPUTIME_ID);
-    if (!r->failed)
-        r->failed = read_all(fd, pages, r->calls, r->random) != 0;
-    r->cpu_s = now_s(CLOCK_THREAD_CPUTIME_ID) - cpu;
-    r->seconds = now_s(CLOCK_MONOTONIC) - start;
-    if (fd >= 0)
-        close(fd);
+    r->fd = open(r->path, O_RDONLY | O_CLOEXEC);
+    r->pages = r->fd >= 0 && fstat(r->fd, &st) == 0 ? (uint64_t)st.st_size / READ_BYTES : 0;
+    r->failed |= r->pages == 0;
+    for (size_t i = 0; i < r->blocks && r->pages; i++) {
+        double first = read_block(r, i & 1 ? straight : pread);
+        double second = read_block(r, i & 1 ? pread : straight);
+        r->seen[i] = i & 1 ? second : first;
+        r->bare[i] = i & 1 ? first : second;
+        r->added[i] = r->seen[i] - r->bare[i];
+    }
+    if (r->fd >= 0)
+        close(r->fd);
     return NULL;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    const double *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+static double median(double *v, size_t n)
+{
+    qsort(v, n, sizeof *v, by_value);
+    return v[n / 2];
+}
+
+static int prepare(struct reader *r, const char *path, size_t blocks, int random)
+{
+    *r = (struct reader){.path = path, .blocks = blocks, .random = random};
+    r->state = 88172645463325252ull;
+    r->seen = calloc(blocks, sizeof *r->seen);
+    r->bare = calloc(blocks, sizeof *r->bare);
+    r->added = calloc(blocks, sizeof *r->added);
+    return !r->seen || !r->bare || !r->added;
 }
 
 int main(int argc, char **argv)
 {
     static struct reader reader[MAX_THREADS];
-    uint64_t calls = argc >= 4 ? strtoull(argv[2], NULL, 10) : 0;
+    unsigned long calls = argc >= 4 ? strtoul(argv[2], NULL, 10) : 0;
     unsigned long threads = argc >= 4 ? strtoul(argv[3], NULL, 10) : 0;
-    double slowest = 0, busiest = 0;
+    double seen = 0, bare = 0, added = 0;
     int failed = 0;
-    if (calls == 0 || threads == 0 || threads > MAX_THREADS) {
+    if (threads == 0 || threads > MAX_THREADS || calls < threads * BLOCK) {
         fprintf(stderr, "usage: bench_profile FILE CALLS THREADS [random]\n");
         return 2;
     }
+    void *libc = dlopen("libc.so.6", RTLD_NOW);
+    void *symbol = libc ? dlsym(libc, "pread") : NULL;
+    if (!symbol)
+        return 1;
+    memcpy(&straight, &symbol, sizeof straight);
     pthread_barrier_init(&together, NULL, (unsigned)threads);
+    size_t blocks = calls / threads / BLOCK;
     for (unsigned long i = 0; i < threads; i++) {
-        reader[i] = (struct reader){.path = argv[1],
-                                    .calls = calls / threads,
-                                    .random = argc > 4 && strcmp(argv[4], "random") == 0};
+        failed |= prepare(&reader[i], argv[1], blocks, argc > 4 && strcmp(argv[4], "random") == 0);
         failed |= pthread_create(&reader[i].thread, NULL, run_reader, &reader[i]);
     }
     for (unsigned long i = 0; i < threads && !failed; i++) {
         pthread_join(reader[i].thread, NULL);
         failed |= reader[i].failed;
-        slowest = reader[i].seconds > slowest ? reader[i].seconds : slowest;
-        busiest = reader[i].cpu_s > busiest ? reader[i].cpu_s : busiest;
+        seen += median(reader[i].seen, blocks) / (double)threads;
+        bare += median(reader[i].bare, blocks) / (double)threads;
+        added += median(reader[i].added, blocks) / (double)threads;
     }
     if (failed) {
         perror(argv[1]);
         return 1;
     }
-    double each = (double)calls / (double)threads;
-    printf("{\"calls\": %llu, \"seconds\": %.6f, \"ns_per_call\": %.2f, "
-           "\"cpu_ns_per_call\": %.2f}\n",
-           (unsigned long long)calls, slowest, slowest * 1e9 / each, busiest * 1e9 / each);
+    printf("{\"calls\": %zu, \"seen_ns\": %.2f, \"bare_ns\": %.2f, \"added_ns\": %.2f}\n",
+           blocks * BLOCK * threads, seen, bare, added);
     return 0;
 }

@@ -133,16 +133,13 @@ def gpu(part):
 def profile(part):
     print(f"### What a profiler adds to a call: {part['calls']:,} preads of 4 KiB, cached"
           " (`make bench ARGS=profile`)\n")
-    keys = list(part["ns_per_call"])
-    rows = []
-    for name in part["ns_per_call"]["1"]:
-        row = [name]
-        for key in keys:
-            row += [number(median(part["ns_per_call"][key][name])),
-                    f"{part['added_ns'][key][name]:+,.0f}" if name != "bare" else ""]
-        rows.append(row)
     how = {"1": "1 thread", "1 random": "1 thread, random", "2": "2 threads"}
-    table(["", *(cell for key in keys for cell in (f"{how[key]}, ns", "added"))], rows)
+    keys = list(part["added_ns"])
+    rows = [[name, *(f"{median(part['added_ns'][key][name]):+,.0f} ns" for key in keys)]
+            for name in part["added_ns"]["1"]]
+    rows.insert(0, ["a call by itself", *(f"{median(part['bare_ns'][key]['bare']):,.0f} ns"
+                                          for key in keys)])
+    table(["", *(how[key] for key in keys)], rows)
 
 
 def main():
