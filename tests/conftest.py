@@ -153,3 +153,6 @@ def pytest_report_header(config):
 def pytest_sessionstart(session):
     if not STOKER.is_file():
         pytest.exit(f"{STOKER} is not there: run `make`, or set STOKER", returncode=4)
+
+
+from clusterlib import shared, slurm  # noqa: E402,F401 (fixtures; it needs what stands above)

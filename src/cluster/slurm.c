@@ -13,69 +13,7 @@
 #include "cluster/slurm_priv.h"
 
 #define IDS_PER_CALL 500 /* more has made sacct and the database slow */
-#define ARGV_MAX     64
-#define DETAILS_MAX  64 /* jobs that are asked about one by one */
-#define NO_SUCH_JOB  "Invalid job id"
-
-/* ---- arguments and answers ---------------------------------------------------------------- */
-
-struct args {
-    const char *v[ARGV_MAX];
-    size_t n;
-};
-
-static void arg(struct args *a, const char *text)
-{
-    if (a->n < ARGV_MAX - 1)
-        a->v[a->n++] = text;
-}
-
-static void start(struct args *a, const struct stk_slurm *s, const char *client)
-{
-    *a = (struct args){0};
-    arg(a, client);
-    if (s && s->cluster && strcmp(client, "sstat") != 0) {
-        arg(a, "-M");
-        arg(a, s->cluster);
-    }
-}
-
-static unsigned bit_number(unsigned source)
-{
-    return (unsigned)__builtin_ctz(source);
-}
-
-/* Runs a client whose failure is noted, not returned; only a wish to stop and no memory are
- * errors. True in *said when out holds an answer. */
-static int ask(const struct stk_slurm *s, const struct args *a, unsigned source,
-               struct stk_slurm_jobs *jobs, struct stk_slurm_output *out, bool *said,
-               struct stk_err *err)
-{
-    struct stk_err why = {0};
-    char *words = jobs->why[bit_number(source)];
-    jobs->asked |= source;
-    int rc = stk_slurm_call(s, a->v, NULL, 0, out, &why);
-    *said = rc == 0 && out->status == 0;
-    if (rc == STK_E_STOPPED || rc == STK_E_NOMEM) {
-        if (err)
-            *err = why;
-        return rc;
-    }
-    if (*said)
-        return 0;
-    /* That a job is not known is an answer. */
-    if (rc == 0 && memmem(out->err.data ? (char *)out->err.data : "", out->err.len, NO_SUCH_JOB,
-                          sizeof NO_SUCH_JOB - 1)) {
-        *said = true;
-        return 0;
-    }
-    jobs->failed |= source;
-    if (rc)
-        snprintf(words, sizeof jobs->why[0], "%.239s", why.what);
-    else
-        stk_slurm_words(out, words, sizeof jobs->why[0]);
-    return 0;
-}
+#define DETAILS_MAX  64  /* jobs that are asked about one by one */
 
 /* "1,2,3" */
 static void put_ids(struct stk_buf *b, const uint64_t *id, size_t n)
@@ -84,125 +22,24 @@ static void put_ids(struct stk_buf *b, const uint64_t *id, size_t n)
         stk_buf_printf(b, "%s%llu", i ? "," : "", (unsigned long long)id[i]);
 }
 
-/* ---- the clients that report -------------------------------------------------------------- */
-
-/* who: "-j", ids or "-u", user; since: for sacct by user, or NULL. */
-static int ask_squeue(const struct stk_slurm *s, const char *who, const char *list,
-                      struct stk_slurm_jobs *jobs, bool only, struct stk_err *err)
-{
-    char sep[STK_SLURM_SEP_MAX];
-    struct stk_buf format = STK_BUF_INIT;
-    struct stk_slurm_output out = {0};
-    struct args a;
-    bool said;
-    stk_slurm_separator(sep);
-    for (const char *f = stk_slurm_squeue_fields; *f; f++)
-        stk_buf_printf(&format, "%s%%%c", f == stk_slurm_squeue_fields ? "" : sep, *f);
-    start(&a, s, "squeue");
-    arg(&a, "-h");
-    arg(&a, "-t");
-    arg(&a, "all");
-    arg(&a, "-o");
-    arg(&a, stk_buf_cstr(&format));
-    arg(&a, who);
-    arg(&a, list);
-    int rc = stk_buf_check(&format, err);
-    rc = rc ? rc : ask(s, &a, STK_SLURM_BY_SQUEUE, jobs, &out, &said, err);
-    if (!rc && said)
-        rc = stk_slurm_read_squeue(jobs, (const char *)out.out.data, out.out.len, sep, only);
-    stk_buf_release(&format);
-    stk_slurm_output_release(&out);
-    return rc;
-}
-
-static int ask_sacct(const struct stk_slurm *s, const char *who, const char *list,
-                     const char *since, struct stk_slurm_jobs *jobs, bool only, struct stk_err *err)
-{
-    char sep[STK_SLURM_SEP_MAX], delimiter[STK_SLURM_SEP_MAX + 16];
-    struct stk_slurm_output out = {0};
-    struct args a;
-    bool said;
-    stk_slurm_separator(sep);
-    snprintf(delimiter, sizeof delimiter, "--delimiter=%s", sep);
-    start(&a, s, "sacct");
-    arg(&a, "-D"); /* every life of a job that was requeued */
-    arg(&a, "-n");
-    arg(&a, "-P");
-    arg(&a, "--noconvert");
-    arg(&a, delimiter);
-    arg(&a, "-o");
-    arg(&a, stk_slurm_sacct_fields);
-    arg(&a, who);
-    arg(&a, list);
-    if (since) {
-        arg(&a, "-S");
-        arg(&a, since);
-    }
-    int rc = ask(s, &a, STK_SLURM_BY_SACCT, jobs, &out, &said, err);
-    if (!rc && said)
-        rc = stk_slurm_read_sacct(jobs, (const char *)out.out.data, out.out.len, sep, only);
-    stk_slurm_output_release(&out);
-    return rc;
-}
-
-static int ask_scontrol(const struct stk_slurm *s, const char *id, uint64_t want,
-                        struct stk_slurm_jobs *jobs, bool only, struct stk_err *err)
-{
-    struct stk_slurm_output out = {0};
-    struct args a;
-    bool said;
-    start(&a, s, "scontrol");
-    arg(&a, "-d");
-    arg(&a, "show");
-    arg(&a, "job");
-    arg(&a, id);
-    int rc = ask(s, &a, STK_SLURM_BY_SCONTROL, jobs, &out, &said, err);
-    if (!rc && said)
-        rc = stk_slurm_read_scontrol(jobs, (const char *)out.out.data, out.out.len, want, only);
-    stk_slurm_output_release(&out);
-    return rc;
-}
-
-static int ask_sstat(const struct stk_slurm *s, const char *list, struct stk_slurm_jobs *jobs,
-                     struct stk_err *err)
-{
-    struct stk_slurm_output out = {0};
-    struct args a;
-    bool said;
-    start(&a, s, "sstat");
-    arg(&a, "-a");
-    arg(&a, "-n");
-    arg(&a, "-P");
-    arg(&a, "--noconvert");
-    arg(&a, "-o");
-    arg(&a, stk_slurm_sstat_fields);
-    arg(&a, "-j");
-    arg(&a, list);
-    int rc = ask(s, &a, STK_SLURM_BY_SSTAT, jobs, &out, &said, err);
-    if (!rc && said)
-        rc = stk_slurm_read_sstat(jobs, (const char *)out.out.data, out.out.len, "|");
-    stk_slurm_output_release(&out);
-    return rc;
-}
-
 /* ---- submit and cancel -------------------------------------------------------------------- */
 
 int stk_slurm_submit(const struct stk_slurm *s, const struct stk_slurm_batch *batch, uint64_t *id,
                      struct stk_err *err)
 {
     struct stk_slurm_output out = {0};
-    struct args a;
+    struct stk_slurm_args a;
     char words[240];
-    start(&a, s, "sbatch");
-    arg(&a, "--parsable");
+    stk_slurm_args(&a, s, "sbatch");
+    stk_slurm_arg(&a, "--parsable");
     if (batch->dir) {
-        arg(&a, "-D");
-        arg(&a, batch->dir);
+        stk_slurm_arg(&a, "-D");
+        stk_slurm_arg(&a, batch->dir);
     }
     for (size_t i = 0; batch->args && batch->args[i]; i++) {
-        if (a.n >= ARGV_MAX - 1)
+        if (a.n >= STK_SLURM_ARGV_MAX - 1)
             return stk_err_set(err, STK_E_USAGE, NULL, -1, "too many options for sbatch");
-        arg(&a, batch->args[i]);
+        stk_slurm_arg(&a, batch->args[i]);
     }
     int rc = stk_slurm_call(s, a.v, batch->script, batch->len, &out, err);
     if (!rc && out.status != 0) {
@@ -220,23 +57,23 @@ int stk_slurm_cancel(const struct stk_slurm *s, const uint64_t *id, size_t n,
                      const char *signal_name, struct stk_err *err)
 {
     int rc = 0;
-    for (size_t at = 0; at < n && !rc; at += ARGV_MAX / 2) {
-        char number[ARGV_MAX / 2][24], words[240];
+    for (size_t at = 0; at < n && !rc; at += STK_SLURM_ARGV_MAX / 2) {
+        char number[STK_SLURM_ARGV_MAX / 2][24], words[240];
         struct stk_slurm_output out = {0};
-        struct args a;
-        start(&a, s, "scancel");
+        struct stk_slurm_args a;
+        stk_slurm_args(&a, s, "scancel");
         if (signal_name) {
-            arg(&a, "-s");
-            arg(&a, signal_name);
+            stk_slurm_arg(&a, "-s");
+            stk_slurm_arg(&a, signal_name);
         }
-        for (size_t i = at; i < n && i < at + ARGV_MAX / 2; i++) {
+        for (size_t i = at; i < n && i < at + STK_SLURM_ARGV_MAX / 2; i++) {
             snprintf(number[i - at], sizeof number[0], "%llu", (unsigned long long)id[i]);
-            arg(&a, number[i - at]);
+            stk_slurm_arg(&a, number[i - at]);
         }
         rc = stk_slurm_call(s, a.v, NULL, 0, &out, err);
         /* It complains of jobs that have ended, and has done the others all the same. */
-        bool gone = memmem(out.err.data ? (char *)out.err.data : "", out.err.len, NO_SUCH_JOB,
-                           sizeof NO_SUCH_JOB - 1) ||
+        bool gone = memmem(out.err.data ? (char *)out.err.data : "", out.err.len,
+                           STK_SLURM_NO_SUCH_JOB, sizeof STK_SLURM_NO_SUCH_JOB - 1) ||
                     memmem(out.err.data ? (char *)out.err.data : "", out.err.len, "already", 7);
         if (!rc && out.status != 0 && !gone) {
             stk_slurm_words(&out, words, sizeof words);
@@ -286,9 +123,9 @@ static int ask_for(const struct stk_slurm *s, struct stk_slurm_jobs *jobs,
         put_ids(&list, id, n);
         rc = stk_buf_check(&list, err);
         if (!rc && n && needs)
-            rc = ask_sacct(s, "-j", stk_buf_cstr(&list), NULL, jobs, true, err);
+            rc = stk_slurm_ask_sacct(s, "-j", stk_buf_cstr(&list), NULL, jobs, true, err);
         else if (!rc && n)
-            rc = ask_squeue(s, "-j", stk_buf_cstr(&list), jobs, true, err);
+            rc = stk_slurm_ask_squeue(s, "-j", stk_buf_cstr(&list), jobs, true, err);
         stk_buf_release(&list);
     }
     return rc;
@@ -308,7 +145,7 @@ static int nobody_answered(const struct stk_slurm_jobs *jobs, struct stk_err *er
     static const char *const names[] = {"squeue", "sacct", "scontrol", "sstat"};
     if (jobs->asked == 0 || jobs->failed != jobs->asked)
         return 0;
-    unsigned first = bit_number(jobs->failed);
+    unsigned first = stk_slurm_bit(jobs->failed);
     return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1, "Slurm does not answer: %s%s%s",
                        strncmp(jobs->why[first], "squeue", 6) ? names[first] : "",
                        strncmp(jobs->why[first], "squeue", 6) ? ": " : "", jobs->why[first]);
@@ -334,7 +171,7 @@ int stk_slurm_look(const struct stk_slurm *s, const uint64_t *id, size_t n,
         if (needs_scontrol(&out->job[i])) {
             asked++;
             snprintf(number, sizeof number, "%llu", (unsigned long long)out->job[i].id);
-            rc = ask_scontrol(s, number, out->job[i].id, out, true, err);
+            rc = stk_slurm_ask_scontrol(s, number, out->job[i].id, out, true, err);
         }
     for (size_t i = 0; i < out->n && !rc; i++)
         settle(&out->job[i]);
@@ -356,8 +193,8 @@ static int gather_by_id(const struct stk_slurm *s, const struct stk_slurm_query 
         stk_buf_printf(&list, "%s%s", i ? "," : "", q->ids[i]);
     }
     rc = rc ? rc : stk_buf_check(&list, err);
-    rc = rc ? rc : ask_sacct(s, "-j", stk_buf_cstr(&list), NULL, out, false, err);
-    rc = rc ? rc : ask_squeue(s, "-j", stk_buf_cstr(&list), out, false, err);
+    rc = rc ? rc : stk_slurm_ask_sacct(s, "-j", stk_buf_cstr(&list), NULL, out, false, err);
+    rc = rc ? rc : stk_slurm_ask_squeue(s, "-j", stk_buf_cstr(&list), out, false, err);
     stk_buf_release(&list);
     return rc;
 }
@@ -374,8 +211,8 @@ static int gather_by_user(const struct stk_slurm *s, const struct stk_slurm_quer
     const char *who = q->user ? q->user : user;
     if (who[0] == '-' || !who[0])
         return stk_err_set(err, STK_E_USAGE, NULL, -1, "\"%.80s\" is not a user", who);
-    int rc = ask_sacct(s, "-u", who, since, out, false, err);
-    return rc ? rc : ask_squeue(s, "-u", who, out, false, err);
+    int rc = stk_slurm_ask_sacct(s, "-u", who, since, out, false, err);
+    return rc ? rc : stk_slurm_ask_squeue(s, "-u", who, out, false, err);
 }
 
 /* The ids as they were given, or those of the jobs that are still with the controller. */
@@ -387,14 +224,14 @@ static int details(const struct stk_slurm *s, const struct stk_slurm_query *q,
     for (size_t i = 0; q->ids && q->ids[i] && i < DETAILS_MAX && !rc; i++) {
         bool task = stk_slurm_id((struct stk_slurm_word){q->ids[i], strlen(q->ids[i])}, &id) &&
                     id.label.n != strspn(q->ids[i], "0123456789");
-        rc = ask_scontrol(s, q->ids[i], task ? 0 : id.job, out, task && out->n > 0, err);
+        rc = stk_slurm_ask_scontrol(s, q->ids[i], task ? 0 : id.job, out, task && out->n > 0, err);
     }
     for (size_t i = 0; !q->ids && i < out->n && i < DETAILS_MAX && !rc; i++) {
         char number[24];
         const struct stk_slurm_job *j = &out->job[i];
         snprintf(number, sizeof number, "%llu", (unsigned long long)j->id);
         if (j->sources & STK_SLURM_BY_SQUEUE)
-            rc = ask_scontrol(s, number, j->id, out, true, err);
+            rc = stk_slurm_ask_scontrol(s, number, j->id, out, true, err);
     }
     return rc;
 }
@@ -408,7 +245,7 @@ static int live_use(const struct stk_slurm *s, struct stk_slurm_jobs *out, struc
             stk_buf_printf(&list, "%s%llu", n++ ? "," : "", (unsigned long long)out->job[i].id);
     int rc = stk_buf_check(&list, err);
     if (!rc && n)
-        rc = ask_sstat(s, stk_buf_cstr(&list), out, err);
+        rc = stk_slurm_ask_sstat(s, stk_buf_cstr(&list), out, err);
     stk_buf_release(&list);
     return rc;
 }

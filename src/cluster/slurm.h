@@ -181,8 +181,9 @@ int stk_slurm_submit(const struct stk_slurm *s, const struct stk_slurm_batch *ba
 
 /* What has become of n jobs: one squeue for all; then for those that have ended or are gone one
  * sacct by id (500 ids a call); then scontrol for those that neither knows. out->job[i] is id[i]'s
- * (state STK_SLURM_UNKNOWN where nobody knows it), without steps; anything in out before is
- * dropped, memory is used again. An error only when no client could be asked: look again later. */
+ * (state STK_SLURM_UNKNOWN where nobody knows it), with steps where sacct was asked; anything in
+ * out before is dropped, memory is used again. An error only when no client could be asked: look
+ * again later. */
 int stk_slurm_look(const struct stk_slurm *s, const uint64_t *id, size_t n,
                    struct stk_slurm_jobs *out, struct stk_err *err);
 /* Seconds to wait before the next look, `age_s` after the jobs were submitted (or last changed):

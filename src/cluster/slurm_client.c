@@ -270,23 +270,27 @@ int stk_slurm_call(const struct stk_slurm *s, const char *const *argv, const voi
     return rc ? rc : communicate(&c, err);
 }
 
+/* Every "error:" it made, without its name; else the first line it wrote. */
 void stk_slurm_words(const struct stk_slurm_output *out, char *to, size_t size)
 {
     const struct stk_buf *b = out->err.len ? &out->err : &out->out;
-    struct stk_slurm_word best = {"", 0};
-    for (size_t at = 0; at < b->len;) {
+    struct stk_slurm_word first = {"", 0};
+    size_t used = 0;
+    for (size_t at = 0; at < b->len && used + 1 < size;) {
         const char *p = (const char *)b->data + at;
         const char *end = memchr(p, '\n', b->len - at);
         size_t n = end ? (size_t)(end - p) : b->len - at;
         at += n + 1;
         const char *error = memmem(p, n, "error: ", 7);
-        if (error) { /* the last one says it best: the others lead to it */
-            best = (struct stk_slurm_word){error + 7, n - (size_t)(error - p) - 7};
-        } else if (!best.n)
-            best = (struct stk_slurm_word){p, n};
+        first = first.n ? first : (struct stk_slurm_word){p, n};
+        if (!error)
+            continue;
+        int len = snprintf(to + used, size - used, "%s%.*s", used ? "; " : "",
+                           (int)(n - (size_t)(error - p) - 7), error + 7);
+        used += len > 0 ? (size_t)len : 0;
     }
-    if (best.n)
-        snprintf(to, size, "%.*s", (int)(best.n < size ? best.n : size - 1), best.p);
-    else
+    if (!used && first.n)
+        snprintf(to, size, "%.*s", (int)(first.n < size ? first.n : size - 1), first.p);
+    else if (!used)
         snprintf(to, size, "it ended with status %d and said nothing", out->status);
 }

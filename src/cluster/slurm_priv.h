@@ -93,4 +93,32 @@ int stk_slurm_read_sstat(struct stk_slurm_jobs *jobs, const char *text, size_t l
 /* "123" or "123;cluster", nothing else. */
 bool stk_slurm_read_sbatch(const char *text, size_t len, uint64_t *id);
 
+/* ---- asking (slurm_ask.c) ------------------------------------------------------------------ */
+
+#define STK_SLURM_ARGV_MAX    64
+#define STK_SLURM_NO_SUCH_JOB "Invalid job id"
+
+struct stk_slurm_args {
+    const char *v[STK_SLURM_ARGV_MAX]; /* NULL-terminated */
+    size_t n;
+};
+/* Begins the arguments of a client, with -M where another cluster is meant. */
+void stk_slurm_args(struct stk_slurm_args *a, const struct stk_slurm *s, const char *client);
+void stk_slurm_arg(struct stk_slurm_args *a, const char *text); /* borrowed */
+
+unsigned stk_slurm_bit(unsigned source); /* 0..3: the place of jobs->why */
+
+/* Each asks one client and reads its answer into jobs. who: "-j" and a list of ids, or "-u" and a
+ * user. Errors: no memory, a wish to stop. */
+int stk_slurm_ask_squeue(const struct stk_slurm *s, const char *who, const char *list,
+                         struct stk_slurm_jobs *jobs, bool only, struct stk_err *err);
+/* since: for "-u"; NULL for "-j", which needs no window. */
+int stk_slurm_ask_sacct(const struct stk_slurm *s, const char *who, const char *list,
+                        const char *since, struct stk_slurm_jobs *jobs, bool only,
+                        struct stk_err *err);
+int stk_slurm_ask_scontrol(const struct stk_slurm *s, const char *id, uint64_t want,
+                           struct stk_slurm_jobs *jobs, bool only, struct stk_err *err);
+int stk_slurm_ask_sstat(const struct stk_slurm *s, const char *list, struct stk_slurm_jobs *jobs,
+                        struct stk_err *err);
+
 #endif

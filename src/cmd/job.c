@@ -175,7 +175,7 @@ static const struct stk_example examples[] = {
 
 const struct stk_cmd stk_cmd_job = {
     .name = "job",
-    .summary = "what a Slurm job asked for, got and used, and what to ask for next time",
+    .summary = "what a Slurm job asked for and used, and what to ask for next",
     .args = "[JOBID...]",
     .description =
         "Prints what Slurm knows of a job, running or finished: nodes, CPUs, GPUs with their ids, "

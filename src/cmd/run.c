@@ -118,7 +118,7 @@ static int read_config(struct stk_run *run)
     return stk_opts_read_config(&run->opts, path, must_exist, all, n, &run->err);
 }
 
-/* Holds the arguments against "SRC DST [MORE]". */
+/* Holds the arguments against "SRC DST [MORE]"; the last may be "[MORE...]". */
 static int check_args(struct stk_run *run)
 {
     const char *p = run->cmd->args;
@@ -132,7 +132,7 @@ static int check_args(struct stk_run *run)
         p += len;
         p += strspn(p, " ");
     }
-    if (run->opts.nargs > n && !run->cmd->runs_program)
+    if (run->opts.nargs > n && !run->cmd->runs_program && !strstr(run->cmd->args, "..."))
         return stk_err_set(&run->err, STK_E_USAGE, NULL, -1, "one argument too many: \"%.200s\"",
                            run->opts.arg[n]);
     return 0;

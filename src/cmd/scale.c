@@ -3,115 +3,13 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "base/num.h"
 #include "report/grid.h"
 #include "report/scale.h"
-
-#define SETTING(field) offsetof(struct stk_scale_settings, field)
-
-static const char *const better_choices[] = {"lower", "higher", NULL};
-static const char *const fit_choices[] = {"relative", "throughput", NULL};
-
-static const struct stk_opt options[] = {
-    {.name = "from",
-     .type = STK_OPT_LIST,
-     .arg = "[NAME=]FILE",
-     .offset = SETTING(from),
-     .help = "Read times that were measured elsewhere, from CSV (n, time, ...) or from a study "
-             "or result of stoker; given again, all of them are compared"},
-    {.name = "weak",
-     .type = STK_OPT_FLAG,
-     .offset = SETTING(weak),
-     .help = "The problem grew with N: weak scaling"},
-    {.name = "unit",
-     .type = STK_OPT_STRING,
-     .arg = "WORDS",
-     .offset = SETTING(unit),
-     .help = "What N counts, in the plural, as it is to be called: threads, GPUs"},
-    {.name = "better",
-     .type = STK_OPT_ENUM,
-     .arg = "WHICH",
-     .def = "lower",
-     .choices = better_choices,
-     .offset = SETTING(better),
-     .help = "Whether a lower or a higher value of a metric is better (a rate: higher)"},
-    {.name = "su-weights",
-     .type = STK_OPT_STRING,
-     .arg = "WEIGHTS",
-     .def = "core=1,gpu=2",
-     .offset = SETTING(su_weights),
-     .help = "Service units that an hour of a core, a gpu and a node costs"},
-    {.name = "site",
-     .type = STK_OPT_STRING,
-     .arg = "NAME",
-     .offset = SETTING(site),
-     .help = "Whose weights they are"},
-    {.name = "cores-per-n",
-     .type = STK_OPT_UNSIGNED,
-     .arg = "N",
-     .def = "0",
-     .max = 100000,
-     .offset = SETTING(cores_per_n),
-     .help = "Cores allocated for each of N, where the times do not say"},
-    {.name = "gpus-per-n",
-     .type = STK_OPT_UNSIGNED,
-     .arg = "N",
-     .def = "0",
-     .max = 100000,
-     .offset = SETTING(gpus_per_n),
-     .help = "GPUs allocated for each of N, where the times do not say"},
-    {.name = "deadline",
-     .type = STK_OPT_DURATION,
-     .arg = "TIME",
-     .offset = SETTING(deadline_s),
-     .help = "Recommend the cheapest N that is done within TIME, too"},
-    {.name = "max-relative-su",
-     .type = STK_OPT_STRING,
-     .arg = "X",
-     .offset = SETTING(max_relative_su),
-     .help = "Recommend the fastest N that costs at most X times the SUs of the smallest, too"},
-    {.name = "predict",
-     .type = STK_OPT_STRING,
-     .arg = "N,...",
-     .offset = SETTING(predict),
-     .help = "Predict the time of these N, where the data can carry it"},
-    {.name = "fit",
-     .type = STK_OPT_ENUM,
-     .arg = "HOW",
-     .def = "relative",
-     .choices = fit_choices,
-     .offset = SETTING(fit),
-     .help = "Fit laws by relative errors of the time, or by errors of throughput as R's usl "
-             "package does"},
-    {.name = "seed",
-     .type = STK_OPT_UNSIGNED,
-     .arg = "N",
-     .def = "1",
-     .offset = SETTING(seed),
-     .help = "What chance is drawn from: the same seed gives the same intervals"},
-    {.name = "plot",
-     .type = STK_OPT_FLAG,
-     .def = "true",
-     .incidental = true,
-     .offset = SETTING(plot),
-     .help = "Draw the curve"},
-    {.name = "csv",
-     .type = STK_OPT_STRING,
-     .arg = "FILE",
-     .incidental = true,
-     .offset = SETTING(csv),
-     .help = "Write the table as CSV to FILE"},
-    {.name = "save",
-     .type = STK_OPT_STRING,
-     .arg = "FILE",
-     .incidental = true,
-     .offset = SETTING(save),
-     .help = "Write the times themselves as a study, which --from reads"},
-    STK_COMMON_OPTIONS,
-};
 
 /* ---- settings that are lists of numbers --------------------------------------------------- */
 
@@ -259,15 +157,33 @@ static const char *split_from(const char *arg, bool several, char *name, size_t 
     return arg;
 }
 
-static int read_files(struct stk_run *run, struct stk_study *study)
+/* A folder is that of a study that was run. */
+static int read_one(struct stk_run *run, struct stk_study *study, const char *path,
+                    const char *name)
+{
+    struct stat st;
+    char *inside = NULL;
+    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode) &&
+        !(inside = stk_path_join(path, "study.json")))
+        return stk_err_nomem(&run->err, strlen(path));
+    int rc = stk_study_read(study, inside ? inside : path, name, &run->err);
+    free(inside);
+    return rc;
+}
+
+int stk_scale_read_files(struct stk_run *run, struct stk_study *study)
 {
     const struct stk_scale_settings *s = run->settings;
-    int rc = stk_study_set_unit(study, s->unit, &run->err);
-    study->weak = s->weak;
-    for (size_t i = 0; s->from[i] && !rc; i++) {
+    bool several = study->nruns || (s->from && s->from[0] && s->from[1]);
+    int rc = 0;
+    if (!study->nruns) {
+        rc = stk_study_set_unit(study, s->unit, &run->err);
+        study->weak = s->weak;
+    }
+    for (size_t i = 0; s->from && s->from[i] && !rc; i++) {
         char name[STK_STUDY_TEXT_MAX + 1];
-        const char *path = split_from(s->from[i], s->from[1] != NULL, name, sizeof name);
-        rc = stk_study_read(study, path, name, &run->err);
+        const char *path = split_from(s->from[i], several, name, sizeof name);
+        rc = read_one(run, study, path, name);
     }
     /* What a column `value` means nobody can tell from its name. */
     if (!rc && study->metric && strcmp(study->metric, "value") == 0)
@@ -278,13 +194,16 @@ static int read_files(struct stk_run *run, struct stk_study *study)
 static int run_scale(struct stk_run *run)
 {
     const struct stk_scale_settings *s = run->settings;
+    if (run->opts.nargs || s->resume)
+        return stk_scale_run(run);
     if (!s->from)
         return stk_err_set(&run->err, STK_E_USAGE, NULL, -1,
-                           "where do the times come from? --from FILE reads them");
+                           "where do the times come from? --n 1,2,4 -- CMD runs a command, --from "
+                           "FILE reads times");
     struct stk_study *study = calloc(1, sizeof *study);
     if (!study)
         return stk_err_nomem(&run->err, sizeof *study);
-    int rc = read_files(run, study);
+    int rc = stk_scale_read_files(run, study);
     if (!rc)
         rc = stk_scale_finish(run, study);
     stk_study_release(study);
@@ -293,9 +212,15 @@ static int run_scale(struct stk_run *run)
 }
 
 static const struct stk_example examples[] = {
-    {"stoker scale --from times.csv", "the table, the curve and which N to ask for"},
+    {"stoker scale --n 1,2,4,8 --threads -- ./solve input", "threads on this machine"},
+    {"stoker scale --n 1,2,4 --ranks --runs 10 -- ./mpi-solve", "MPI ranks, ten runs each"},
+    {"stoker scale --n 1-16*2 --metric 'images/s: ([0-9.]+)' -- ./train --workers {n}",
+     "a rate that the program prints, and an option of its own"},
+    {"stoker scale --via slurm --sbatch --partition=gpu --n 1,2,4 --gpus --ranks -- python ddp.py",
+     "jobs of Slurm with 1, 2 and 4 GPUs, three of each"},
+    {"stoker scale --resume stoker-scale-python-20260301-101500", "go on with that study"},
     {"stoker scale --from K80=k80.csv --from RTX=rtx.csv --gpus-per-n 1 --cores-per-n 1",
-     "two kinds of GPU in one plot, with service units"},
+     "times from elsewhere: two kinds of GPU in one plot, with service units"},
     {"stoker scale --from times.csv --deadline 2h --predict 64", "what would 64 take?"},
     {NULL, NULL},
 };
@@ -303,17 +228,26 @@ static const struct stk_example examples[] = {
 const struct stk_cmd stk_cmd_scale = {
     .name = "scale",
     .summary = "speedup, service units, plateau: how many to ask for",
-    .args = "",
+    .args = "[CMD] [ARG...]",
     .description =
-        "Tells from times at several N (cores, GPUs, nodes) how fast a job becomes, what it costs "
-        "in service units, where more brings nothing (the plateau), and which N to ask for if it "
-        "is to be fast, cheap, or both. Intervals come from the repeats of each N; where there are "
-        "none, or few, it says so and predicts nothing.\n\n"
-        "A table of times has a row a run, with the columns n and time (seconds, 3m20s or "
-        "1:02:03), and as many as are known of series, repeat, cores, gpus, nodes, host, kind and "
-        "status.",
+        "Runs CMD at several N, here or as jobs of Slurm, and tells how fast it becomes, what it "
+        "costs in service units, where more brings nothing (the plateau), and which N to ask for "
+        "if it is to be fast, cheap, or both. Intervals come from the repeats of each N; where "
+        "there are none, or few, it says so and predicts nothing.\n\n"
+        "N is put into the command where {n} stands, or sets a resource: --threads, --ranks, "
+        "--gpus, --nodes, or several of them. With --weak the problem grows: {size} is --size "
+        "times N. All N are run in rounds of random order, each until its interval is narrow. "
+        "The study is kept in a folder after every run; --resume goes on with it, also when its "
+        "jobs were left in the queue. A run that fails is marked, its output is kept, and the "
+        "rest goes on.\n\n"
+        "Times that were measured elsewhere are read by --from: a table with a row a run and the "
+        "columns n and time (seconds, 3m20s or 1:02:03), and as many as are known of series, "
+        "repeat, cores, gpus, nodes, host, kind and status; or the folder of another study, to "
+        "compare.",
     .examples = examples,
-    .options = options,
+    .options = stk_scale_options,
     .settings_size = sizeof(struct stk_scale_settings),
+    .runs_program = true,
+    .own_status = true,
     .run = run_scale,
 };

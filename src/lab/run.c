@@ -15,6 +15,7 @@
 
 #include "base/file.h"
 #include "base/pool.h"
+#include "cluster/slurm.h"
 #include "lab/launch_priv.h"
 #include "lab/run_priv.h"
 
@@ -171,6 +172,21 @@ static int new_runs(struct stk_runs **out, struct stk_err *err)
     return 0;
 }
 
+/* A command, an mpirun or an sbatch that is not there is an error at once. */
+static int precheck(struct stk_runs *r, struct stk_err *err)
+{
+    struct stk_launcher l;
+    struct stk_command c = {0};
+    struct stk_runs_conditions unused = {0};
+    if (r->plan.slurm)
+        return stk_slurm_have("sbatch", err);
+    int rc = stk_launcher_init(&l, &r->plan, true, &unused, err);
+    rc = rc ? rc : stk_command_make(&c, &l, &r->plan, r->plan.n[0], err);
+    stk_command_release(&c);
+    stk_launcher_release(&l);
+    return rc;
+}
+
 int stk_runs_new(const struct stk_runs_plan *plan, const char *dir, struct stk_runs **out,
                  struct stk_err *err)
 {
@@ -185,6 +201,7 @@ int stk_runs_new(const struct stk_runs_plan *plan, const char *dir, struct stk_r
         rc = stk_err_sys(err, NULL, "getcwd");
     rc = rc ? rc : stk_runs_check(&p, err);
     rc = rc ? rc : stk_runs_copy_plan(&p, &r->arena, &r->plan, err);
+    rc = rc ? rc : precheck(r, err);
     rc = rc ? rc : make_dir(r, dir, err);
     rc = rc ? rc : write_plan(r, err);
     rc = rc ? rc : open_study(r, err);
@@ -192,8 +209,18 @@ int stk_runs_new(const struct stk_runs_plan *plan, const char *dir, struct stk_r
         stk_runs_free(r);
         return rc;
     }
+    r->fresh = true;
     *out = r;
     return 0;
+}
+
+void stk_runs_discard(struct stk_runs *r)
+{
+    bool good = r->njobs > 0;
+    for (size_t i = 0; i < r->plan.nn; i++)
+        good = good || r->point[i].good;
+    if (r->fresh && !good)
+        (void)stk_remove_tree(r->dir, NULL);
 }
 
 static int by_value(const void *a, const void *b)

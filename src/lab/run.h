@@ -111,6 +111,9 @@ int stk_runs_go(struct stk_runs *r, const struct stk_runs_watch *watch, struct s
 int stk_runs_inside(const char *dir, const char *name, int (*stop)(void), int *status,
                     struct stk_err *err);
 void stk_runs_free(struct stk_runs *r); /* NULL is fine */
+/* Takes away the folder that stk_runs_new() has made, when nothing came of it: no job, no good run.
+ */
+void stk_runs_discard(struct stk_runs *r);
 
 /* Borrowed until stk_runs_free(). */
 const struct stk_study *stk_runs_study(const struct stk_runs *r);

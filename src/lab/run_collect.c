@@ -13,6 +13,7 @@
 #include "lab/run_priv.h"
 
 #define SETTLE_S 8.0  /* the accounting, and a shared file system, may be late by this much */
+#define STUCK_S  4.0  /* a node that comes back may make it possible after all */
 #define LOST_S   60.0 /* a job that nobody knows for so long, and that left nothing, is lost */
 
 /* ---- the result a job has left ------------------------------------------------------------ */
@@ -89,28 +90,33 @@ static void last_words(const struct stk_runs *r, const struct stk_job_run *j, ch
         char *path = stk_runs_path(r, "jobs/n%llu-r%llu.%s", (unsigned long long)j->n,
                                    (unsigned long long)j->repeat, suffix[i]);
         if (path && stk_read_file(path, STK_OUTPUT_MAX, &b, NULL) == 0)
-            stk_output_last_line(&b, 100, out, size);
+            stk_output_last_line(&b, out, size);
         stk_buf_release(&b);
         free(path);
     }
 }
 
+/* own: the job's own words about what it ran. */
 static void say_why(const struct stk_runs *r, const struct stk_job_run *j,
                     const struct stk_slurm_job *job, const char *own, char *note, size_t size)
 {
-    char words[240] = "", code[60] = "";
+    char words[100] = "", how[100];
     bool begun = job->start > 0 && job->elapsed_s != 0;
     if (!own)
         last_words(r, j, words, sizeof words);
-    if (job->state == STK_SLURM_FAILED && job->exit_signal > 0)
-        snprintf(code, sizeof code, ", signal %d", job->exit_signal);
+    if (job->state == STK_SLURM_UNKNOWN)
+        snprintf(how, sizeof how, "nobody knows what became of it");
+    else if (job->state == STK_SLURM_FAILED && job->exit_signal > 0)
+        snprintf(how, sizeof how, "failed, signal %d", job->exit_signal);
     else if (job->state == STK_SLURM_FAILED && job->exit_code > 0)
-        snprintf(code, sizeof code, ", exit status %d", job->exit_code);
-    snprintf(note, size, "job %llu: %s%s%s%s%.110s", (unsigned long long)j->id,
-             job->state == STK_SLURM_UNKNOWN ? "nobody knows what became of it"
-                                             : stk_slurm_state_name(job->state),
-             code, job->state == STK_SLURM_CANCELLED && !begun ? " before it began" : "",
-             own || words[0] ? "; " : "", own ? own : words);
+        snprintf(how, sizeof how, "failed, exit status %d", job->exit_code);
+    else
+        snprintf(how, sizeof how, "%s%s", stk_slurm_state_name(job->state),
+                 job->state == STK_SLURM_CANCELLED && !begun ? " before it began" : "");
+    bool enough = own && (job->state == STK_SLURM_FAILED || job->state == STK_SLURM_COMPLETED);
+    snprintf(note, size, "job %llu: %s%s%.120s; see jobs/n%llu-r%llu.*", (unsigned long long)j->id,
+             enough ? "" : how, !enough && (own || words[0]) ? "; " : "", own ? own : words,
+             (unsigned long long)j->n, (unsigned long long)j->repeat);
 }
 
 /* What Slurm has counted is what is paid for; the job's own view stands in for it. */
@@ -194,7 +200,7 @@ int stk_jobs_give_up(struct stk_runs *r, size_t i, const char *why, struct stk_e
 
 /* Whether everything that will be known is known. */
 static bool is_settled(const struct stk_runs *r, struct stk_job_run *j,
-                       const struct stk_slurm_job *job)
+                       const struct stk_slurm_job *job, bool no_accounts)
 {
     double now = stk_now();
     bool unknown = job->state == STK_SLURM_UNKNOWN;
@@ -208,9 +214,44 @@ static bool is_settled(const struct stk_runs *r, struct stk_job_run *j,
     if (unknown) /* just submitted, or forgotten */
         return gone >= (result ? SETTLE_S : LOST_S);
     bool never_ran = job->start <= 0 || job->state == STK_SLURM_NODE_FAIL;
-    bool accounted = job->sources & STK_SLURM_BY_SACCT;
+    bool accounted = no_accounts || (job->sources & STK_SLURM_BY_SACCT);
     return ((result || never_ran || job->state != STK_SLURM_COMPLETED) && accounted) ||
            gone >= SETTLE_S;
+}
+
+/* Reasons for which a pending job never begins, whatever others do: it asks for what the partition,
+ * the account or the machine does not have. */
+static bool is_impossible(const char *reason)
+{
+    static const char *const words[] = {
+        "PartitionConfig",   "PartitionNodeLimit", "PartitionTimeLimit",
+        "BadConstraints",    "InvalidAccount",     "InvalidQOS",
+        "AccountNotAllowed", "QOSNotAllowed",      "DependencyNeverSatisfied"};
+    for (size_t i = 0; reason && i < sizeof words / sizeof *words; i++)
+        if (strcmp(reason, words[i]) == 0)
+            return true;
+    return reason && strstr(reason, "PerJob"); /* QOSMaxCpuPerJobLimit and its like */
+}
+
+static bool is_stuck(struct stk_job_run *j, const struct stk_slurm_job *job)
+{
+    double now = stk_now();
+    if (job->state != STK_SLURM_PENDING || !is_impossible(job->reason)) {
+        j->stuck_s = 0;
+        return false;
+    }
+    j->stuck_s = j->stuck_s > 0 ? j->stuck_s : now;
+    return now - j->stuck_s >= STUCK_S;
+}
+
+static int end_stuck(struct stk_runs *r, size_t i, const struct stk_slurm_job *job,
+                     struct stk_err *err)
+{
+    char why[STK_STUDY_TEXT_MAX + 1];
+    snprintf(why, sizeof why, "job %llu could never begin: %.80s", (unsigned long long)r->job[i].id,
+             job->reason);
+    int rc = stk_slurm_cancel(NULL, &r->job[i].id, 1, NULL, err);
+    return rc ? rc : stk_jobs_give_up(r, i, why, err);
 }
 
 static void note_missing(struct stk_runs *r, const struct stk_slurm_jobs *jobs)
@@ -251,18 +292,22 @@ int stk_jobs_collect(struct stk_runs *r, bool *changed, struct stk_err *err)
     for (size_t i = 0; i < r->njobs; i++)
         id[i] = r->job[i].id;
     int rc = stk_slurm_look(NULL, id, r->njobs, &jobs, err);
+    bool no_accounts = jobs.failed & STK_SLURM_BY_SACCT;
     if (!rc) {
         note_missing(r, &jobs);
         count_states(r, &jobs);
     }
     /* From the end: one that is forgotten gives its place to the last. */
     for (size_t i = rc ? 0 : jobs.n; i-- > 0 && !rc;) {
-        if (!is_settled(r, &r->job[i], &jobs.job[i]))
+        if (is_stuck(&r->job[i], &jobs.job[i])) {
+            rc = end_stuck(r, i, &jobs.job[i], err);
+        } else if (is_settled(r, &r->job[i], &jobs.job[i], no_accounts)) {
+            rc = keep_job(r, i, &jobs.job[i], err);
+            if (!rc)
+                forget(r, i);
+        } else {
             continue;
-        rc = keep_job(r, i, &jobs.job[i], err);
-        if (rc)
-            break;
-        forget(r, i);
+        }
         *changed = true;
     }
     stk_slurm_jobs_release(&jobs);

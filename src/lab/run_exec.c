@@ -32,9 +32,7 @@ static int become(const struct stk_exec *e, int null_fd)
     sigemptyset(&none);
     for (size_t i = 0; i < sizeof defaults / sizeof *defaults; i++)
         signal(defaults[i], SIG_DFL);
-    /* A group of its own: it can be ended with all its children, and a terminal's interrupt is
-     * ours to pass on. */
-    if (setpgid(0, 0) != 0 || dup2(null_fd, 0) < 0 || dup2(e->out_fd, 1) < 0 ||
+    if ((!e->same_group && setpgid(0, 0) != 0) || dup2(null_fd, 0) < 0 || dup2(e->out_fd, 1) < 0 ||
         dup2(e->out_fd, 2) < 0)
         return errno;
     prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -97,14 +95,19 @@ static bool sleep_until(const struct waiting *w, double until_s)
     return over;
 }
 
-static void end_group(struct waiting *w, double now_s)
+static pid_t whom(const struct waiting *w)
+{
+    return w->e->same_group ? w->pid : -w->pid;
+}
+
+static void end_it(struct waiting *w, double now_s)
 {
     if (!w->kill_s) {
-        kill(-w->pid, SIGTERM);
-        kill(-w->pid, SIGCONT);
+        kill(whom(w), SIGTERM);
+        kill(whom(w), SIGCONT);
         w->kill_s = now_s + GRACE_S;
     } else if (now_s >= w->kill_s) {
-        kill(-w->pid, SIGKILL);
+        kill(whom(w), SIGKILL);
         w->kill_s = INFINITY;
     }
 }
@@ -128,7 +131,7 @@ static void await(struct waiting *w)
         if (e->tick && e->tick(e->user) != 0)
             w->end->stopped = true;
         if (w->end->timed_out || w->end->stopped)
-            end_group(w, now);
+            end_it(w, now);
     }
 }
 
@@ -144,7 +147,7 @@ static void collect(struct waiting *w)
     int status = 0;
     while (wait4(w->pid, &status, 0, &use) < 0 && errno == EINTR)
         ;
-    if (end->timed_out || end->stopped)
+    if ((end->timed_out || end->stopped) && !w->e->same_group)
         kill(-w->pid, SIGKILL); /* children that did not listen */
     end->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
     end->status = end->signal ? 128 + end->signal : WEXITSTATUS(status);

@@ -277,7 +277,6 @@ int stk_runs_slurm(struct stk_runs *r, struct stk_err *err)
     char *dir = stk_runs_path(r, "jobs");
     int rc = dir ? stk_mkdirs(dir, err) : stk_err_nomem(err, 4096);
     free(dir);
-    rc = rc ? rc : stk_slurm_have("sbatch", err);
     count_waiting(r);
     rc = rc ? rc : submit_missing(r, err);
     if (rc || r->plan.detach)

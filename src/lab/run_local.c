@@ -155,11 +155,8 @@ static void note_budget(struct stk_runs *r)
 static int run_all(struct local *l, struct stk_err *err)
 {
     struct stk_runs *r = l->r;
-    struct stk_command *c = &l->one.command;
-    /* A command that is not there is an error at once, not a study of failures. */
-    int rc = stk_command_make(c, &l->launcher, &r->plan, r->plan.n[0], err);
     stk_noise_begin(&r->noise);
-    rc = rc ? rc : warm_up(l, err);
+    int rc = warm_up(l, err);
     rc = rc ? rc : run_rounds(l, err);
     stk_noise_end(&r->noise, &r->conditions);
     if (r->budget_spent)

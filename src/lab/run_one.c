@@ -47,6 +47,7 @@ static int start(struct stk_one *o, const char *phase, struct stk_exec_end *end,
         .dir = o->plan->cwd,
         .cpus = o->command.pinned ? &o->command.cpus : NULL,
         .out_fd = o->out_fd,
+        .same_group = o->plan->slurm,
         .timeout_s = o->plan->timeout_s,
         .tick = on_tick,
         .user = o,
@@ -74,9 +75,9 @@ static void say_end(const struct stk_one *o, const struct stk_exec_end *end, cha
 /* The note of a bad run: what happened, and the program's own last words. */
 static void say_why(struct stk_one *o, const char *what)
 {
-    char line[400];
-    stk_output_last_line(&o->output, 100, line, sizeof line);
-    snprintf(o->note, sizeof o->note, "%s%s%.*s", what, line[0] ? "; it said: " : "", 120, line);
+    char line[100];
+    stk_output_last_line(&o->output, line, sizeof line);
+    snprintf(o->note, sizeof o->note, "%s%s%s", what, line[0] ? "; it said: " : "", line);
 }
 
 static int prepare(struct stk_one *o, uint64_t n, struct stk_study_run *run, struct stk_err *err)

@@ -23,7 +23,8 @@ static void gather(const struct stk_runs *r, struct stk_point *p, double *cost, 
 {
     const struct stk_study_series *s = &r->study.series[r->series];
     struct stk_summary sum;
-    p->good = p->bad = p->timeouts = 0;
+    p->good = p->bad = 0;
+    p->hopeless = false;
     for (size_t i = 0; i < s->nruns; i++) {
         const struct stk_study_run *run = &s->run[i];
         if (run->n != p->n)
@@ -33,7 +34,9 @@ static void gather(const struct stk_runs *r, struct stk_point *p, double *cost, 
             wall[p->good++] = isnan(run->wall_s) ? 0 : run->wall_s;
         } else {
             p->bad++;
-            p->timeouts += run->status == STK_RUN_TIMEOUT;
+            /* Once more would take as long, or never begin either. */
+            p->hopeless =
+                p->hopeless || run->status == STK_RUN_TIMEOUT || run->status == STK_RUN_PENDING;
         }
     }
     p->half_width = p->good > 1 && stk_summarise(cost, p->good, &sum) ? half_width(&sum) : NAN;
@@ -42,7 +45,7 @@ static void gather(const struct stk_runs *r, struct stk_point *p, double *cost, 
 
 static bool is_done(const struct stk_runs_plan *plan, const struct stk_point *p)
 {
-    if (p->good + p->bad >= plan->runs_max || p->bad >= FAILURES_MAX || p->timeouts)
+    if (p->good + p->bad >= plan->runs_max || p->bad >= FAILURES_MAX || p->hopeless)
         return true;
     if (p->good + p->bad < plan->runs_min)
         return false;

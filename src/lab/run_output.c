@@ -2,6 +2,7 @@
  * run_output.c - what a command has written: kept in a file without a name while it runs, searched
  * line by line for the metric, and shown in part when something went wrong.
  */
+#include <ctype.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,21 +61,47 @@ int stk_output_read(int fd, struct stk_buf *b, struct stk_err *err)
     return rc;
 }
 
-void stk_output_last_line(const struct stk_buf *b, size_t max, char *out, size_t size)
+/* The line that ends at *end, without what goes before it; false: there is none. */
+static bool line_before(const char *text, size_t *start, size_t *end)
+{
+    while (*end && memchr(" \t\r\n\0", text[*end - 1], 5))
+        --*end;
+    *start = *end;
+    while (*start && text[*start - 1] != '\n' && text[*start - 1] != '\r')
+        --*start;
+    return *end > 0;
+}
+
+/* A rule of dashes says nothing. */
+static bool has_word(const char *p, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (isalnum((unsigned char)p[i]) || (unsigned char)p[i] >= 0x80)
+            return true;
+    return false;
+}
+
+void stk_output_last_line(const struct stk_buf *b, char *out, size_t size)
 {
     const char *text = (const char *)b->data;
-    size_t end = b->len;
+    size_t end = b->len, start = 0;
     out[0] = '\0';
-    while (end && strchr(" \t\r\n", text[end - 1]) && text[end - 1])
-        end--;
-    size_t start = end;
-    while (start && text[start - 1] != '\n' && text[start - 1] != '\r')
-        start--;
-    struct stk_buf shown = STK_BUF_INIT;
-    if (end > start)
-        stk_text_escape(&shown, text + start, end - start, max);
-    snprintf(out, size, "%s", stk_buf_cstr(&shown));
-    stk_buf_release(&shown);
+    while (line_before(text, &start, &end) && !has_word(text + start, end - start))
+        end = start;
+    size_t n = 0;
+    for (size_t len; start < end; start += len) { /* whole characters; whoever shows it escapes */
+        uint32_t cp;
+        len = stk_utf8_next(text + start, end - start, &cp);
+        if (n + (len ? len : 1) >= size)
+            break;
+        if (len)
+            memcpy(out + n, text + start, len);
+        else
+            out[n] = '?';
+        len = len ? len : 1;
+        n += len;
+    }
+    out[n] = '\0';
 }
 
 /* ---- the metric --------------------------------------------------------------------------- */

@@ -49,7 +49,10 @@ struct stk_exec {
     const char *dir;       /* NULL: ours */
     const cpu_set_t *cpus; /* NULL: as we are */
     int out_fd;            /* its standard output and error */
-    double timeout_s;      /* 0: none */
+    /* A group of its own is ended with all its children, and a terminal's interrupt is ours to pass
+     * on. Not in a job of Slurm: where there are no cgroups, Slurm goes by the group. */
+    bool same_group;
+    double timeout_s; /* 0: none */
     int (*tick)(void *user);
     void *user;
 };
@@ -85,8 +88,8 @@ int stk_output_open(int *fd, struct stk_err *err);
 int stk_output_reset(int fd, struct stk_err *err);
 /* The end of it, NUL-terminated. */
 int stk_output_read(int fd, struct stk_buf *b, struct stk_err *err);
-/* The last line that says something, escaped, at most max columns. */
-void stk_output_last_line(const struct stk_buf *b, size_t max, char *out, size_t size);
+/* The last line that says something, as much of it as fits, in UTF-8. */
+void stk_output_last_line(const struct stk_buf *b, char *out, size_t size);
 
 /* ---- the machine (run_cores.c, run_machine.c) --------------------------------------------- */
 
@@ -172,11 +175,11 @@ int stk_one_run(struct stk_one *o, uint64_t n, struct stk_study_run *run, struct
 
 struct stk_point {
     uint64_t n;
-    uint64_t good, bad, timeouts;
+    uint64_t good, bad;
     uint64_t waiting;  /* jobs that have not ended */
     double wall_s;     /* median of the good runs; NaN: none */
     double half_width; /* of the interval, relative; NaN: unknown */
-    bool done;
+    bool hopeless, done;
 };
 
 /* ---- the study in its folder (run_folder.c) ----------------------------------------------- */
@@ -197,9 +200,9 @@ struct stk_runs {
     struct stk_metric metric;
     const struct stk_runs_watch *watch;
     struct stk_runs_state state;
-    char reason[64]; /* of pending jobs */
-    bool budget_spent;
-    struct stk_job_run *job; /* in the queue */
+    char reason[64];          /* of pending jobs */
+    bool budget_spent, fresh; /* fresh: made by this call */
+    struct stk_job_run *job;  /* in the queue */
     size_t njobs, jobs_room;
     int jobs_fd;
 };
@@ -233,6 +236,7 @@ struct stk_job_run {
     uint64_t id, n, repeat;
     double since_s; /* when it was submitted, or we began to look */
     double gone_s;  /* since when it has ended, or nobody knows it; 0: neither */
+    double stuck_s; /* since when it is known that it cannot begin; 0: it may */
     bool pending;
 };
 /* The batch file and the options of sbatch for one run. */

@@ -153,7 +153,8 @@ int stk_watch_read(const char *line, size_t len, struct stk_watch_node *out, str
     if (len > STK_WATCH_LINE_MAX)
         return stk_err_set(err, STK_E_CORRUPT, NULL, -1, "a sample of %zu bytes", len);
     int rc = stk_json_parse(&arena, line, len, &v, err);
-    if (!rc && (v->type != STK_JOBJ || !stk_json_get(v, "host")))
+    const struct stk_jval *host = rc ? NULL : stk_json_get(v, "host");
+    if (!rc && (!host || host->type != STK_JSTR || host->len == 0))
         rc = stk_err_set(err, STK_E_CORRUPT, NULL, -1, "not a sample of a node");
     if (!rc)
         rc = read_node(v, out, err);

@@ -11,8 +11,8 @@ import pytest
 
 from conftest import STOKER, clean_env
 
-COMMANDS = ["inspect", "pack", "verify", "load", "profile", "report", "advise", "scale", "formats",
-            "help", "version", "completion"]
+COMMANDS = ["inspect", "pack", "verify", "load", "profile", "report", "advise", "scale", "job",
+            "watch", "formats", "help", "version", "completion"]
 SAFE = re.compile(rb"[\x00-\x08\x0b-\x1f\x7f]")  # control bytes other than tab and newline
 
 

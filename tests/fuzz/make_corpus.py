@@ -536,6 +536,20 @@ def profiles():
             seed("darshan", f"{path.stem}-{module}", "\n".join(head + rows[:30]).encode() + b"\n")
 
 
+def slurm_answers():
+    """What Slurm's clients printed (tests/data/slurm): the first byte says who it comes from."""
+    for folder in sorted((HERE.parent / "data/slurm").iterdir()):
+        for first, client in ((0x24, "sacct"), (0x11, "squeue"), (0xAA, "scontrol"), (0xFC, "sstat")):
+            text = (folder / f"{client}.txt").read_bytes().partition(b"\n")[2]
+            seed("slurm", f"{folder.name}-{client}", bytes([first]) + text[:6000])
+    process = {"pid": 7, "step": "0", "rank": 1, "threads": 2, "cpus": 0.5, "memory_bytes": 1, "state": "R",
+               "gpu_memory_bytes": 5, "command": "perl"}
+    gpu = {"index": 0, "kind": "k80", "util": 0.1, "memory_bytes": 1, "total_bytes": 2}
+    node = {"host": "n1", "at_s": 1.5, "processes": 1, "threads": 2, "cpus": 0.5, "memory_bytes": 1,
+            "gpus": [gpu], "process": [process]}
+    seed("slurm", "node", b"\xff" + json.dumps(node).encode())
+
+
 def loaders():
     """The files of the formats, two bytes before each: format, and way to load it."""
     formats = ["tfrecord", "tar", "recordio", "npy", "csv", "json", "jsonl", "npz"]
@@ -564,6 +578,7 @@ def main():
     profiles()
     hdf5s()
     images()
+    slurm_answers()
     loaders()
     total = sum(p.stat().st_size for p in CORPUS.rglob("*") if p.is_file())
     print(f"{total} bytes in {CORPUS}")

@@ -180,6 +180,7 @@ def test_full_log_disk(watched, profile, data, tmp_path):
     try:
         p = watched([fault(), "fork64", data], out=small / "p")
         assert p.report is not None
+        shutil.rmtree(small / "p")  # a disk that is full from the start is refused, with a message
         p = watched([fault(), "manythreads", data], "--trace", out=small / "p2")
         assert p.report is not None
     finally:

@@ -41,12 +41,12 @@ def test_the_table_of_formats_is_the_programs(stoker):
 
 def documented_commands():
     """(file, command, options) of every line with `stoker COMMAND` in code of pages and examples."""
-    for page in [*PAGES, *EXAMPLES.glob("*.*"), *EXAMPLES.glob("*/*.py")]:
+    for page in [*PAGES, *EXAMPLES.glob("*.*"), *EXAMPLES.glob("*/*.py"), *EXAMPLES.glob("*/*.sbatch")]:
         text = page.read_text()
         code = text if page.suffix != ".md" else "\n".join(
             re.findall(r"^```\n(.*?)^```", text, re.M | re.S) + re.findall(r"`([^`\n]+)`", text))
         for line in code.splitlines():
-            found = re.search(r"\bstoker (inspect|pack|verify|load|profile|report|advise|scale|formats|help|"
+            found = re.search(r"\bstoker (inspect|pack|verify|load|profile|report|advise|scale|job|watch|formats|help|"
                               r"version)\b(.*)", line)
             if found:
                 words = found.group(2).split("#")[0].split(" -- ")[0]

@@ -1,0 +1,424 @@
+/* watch.c - `stoker watch`: a running Slurm job, live; watch_node.c is what runs on each node. */
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <termios.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/pool.h"
+#include "cluster/slurm.h"
+#include "cmd/watch.h"
+#include "lab/watch.h"
+#include "report/grid.h"
+#include "report/watch.h"
+
+#define NODES_MAX 4096u
+#define FIRST_S   30 /* how long the first sample may take: srun waits for a slot */
+
+struct settings {
+    struct stk_common common;
+    double every_s, timeout_s;
+    uint64_t samples;
+    bool once, node_sample;
+};
+
+static const struct stk_opt options[] = {
+    {.name = "once",
+     .type = STK_OPT_FLAG,
+     .incidental = true,
+     .offset = offsetof(struct settings, once),
+     .help = "Print one screen and end"},
+    {.name = "every",
+     .type = STK_OPT_DURATION,
+     .arg = "TIME",
+     .def = "1s",
+     .min = 0,
+     .max = 3600,
+     .incidental = true,
+     .offset = offsetof(struct settings, every_s),
+     .help = "Time between samples"},
+    {.name = "samples",
+     .type = STK_OPT_UNSIGNED,
+     .arg = "N",
+     .def = "0",
+     .incidental = true,
+     .offset = offsetof(struct settings, samples),
+     .help = "End after N samples; 0: when the job does"},
+    {.name = "node-sample",
+     .type = STK_OPT_FLAG,
+     .incidental = true,
+     .offset = offsetof(struct settings, node_sample),
+     .help = "What is started on each node: print a line of JSON a sample, of the job's processes "
+             "here"},
+    {.name = "timeout",
+     .type = STK_OPT_DURATION,
+     .arg = "TIME",
+     .def = "60s",
+     .incidental = true,
+     .offset = offsetof(struct settings, timeout_s),
+     .help = "How long one of Slurm's clients may take to answer"},
+    STK_COMMON_OPTIONS,
+};
+
+/* ---- where somebody looks ----------------------------------------------------------------- */
+
+struct view {
+    struct stk_run *run;
+    struct stk_slurm slurm;
+    struct stk_slurm_jobs jobs;
+    struct stk_slurm_job job; /* the one that is watched; what it points to is in jobs */
+    struct stk_slurm_stream *stream;
+    struct stk_watch_node *node;
+    unsigned *seen; /* samples of each node */
+    size_t nnodes, expected;
+    bool terminal, quit;
+    struct termios before;
+    enum stk_watch_sort sort;
+    double next_line_s;
+};
+
+static int stopped(void *user)
+{
+    (void)user;
+    return stk_stop_signal();
+}
+
+static int find_job(struct view *v, const char *id)
+{
+    struct stk_err *err = &v->run->err;
+    const char *ids[] = {id, NULL};
+    struct stk_slurm_query q = {.ids = ids, .max_jobs = 64};
+    int rc = stk_slurm_report(&v->slurm, &q, &v->jobs, err);
+    if (rc)
+        return rc;
+    size_t running = 0, at = 0;
+    for (size_t i = 0; i < v->jobs.n; i++)
+        if (v->jobs.job[i].state == STK_SLURM_RUNNING) {
+            running++;
+            at = i;
+        }
+    if (v->jobs.n == 0)
+        return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1, "Slurm does not know job %.60s", id);
+    if (running > 1)
+        return stk_err_set(err, STK_E_USAGE, NULL, -1,
+                           "%zu tasks of array %.60s run: name one, as in %.60s_%lld", running, id,
+                           id, (long long)v->jobs.job[at].array_task);
+    if (running == 0)
+        return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1, "job %.60s does not run: it is %s%s%s",
+                           id, stk_slurm_state_name(v->jobs.job[0].state),
+                           v->jobs.job[0].reason[0] ? ", " : "", v->jobs.job[0].reason);
+    v->job = v->jobs.job[at];
+    v->expected = v->job.alloc.nodes > 0 ? (size_t)v->job.alloc.nodes : 1;
+    v->expected = v->expected < NODES_MAX ? v->expected : NODES_MAX;
+    return 0;
+}
+
+/* One task of ours on each node, which shares what the job has and takes nothing from it. */
+static int start_helpers(struct view *v)
+{
+    const struct settings *s = v->run->settings;
+    char exe[4096], job[32], nodes[32], tasks[32], every[32], number[24], samples[32];
+    ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
+    if (n < 0)
+        return stk_err_sys(&v->run->err, "/proc/self/exe", "readlink");
+    exe[n] = '\0';
+    snprintf(job, sizeof job, "--jobid=%llu", (unsigned long long)v->job.id);
+    snprintf(nodes, sizeof nodes, "--nodes=%zu", v->expected);
+    snprintf(tasks, sizeof tasks, "--ntasks=%zu", v->expected);
+    snprintf(every, sizeof every, "--every=%gs", s->every_s);
+    snprintf(samples, sizeof samples, "--samples=%u", s->once ? 2 : 0);
+    snprintf(number, sizeof number, "%llu", (unsigned long long)v->job.id);
+    const char *const argv[] = {"srun",
+                                "--overlap",
+                                job,
+                                nodes,
+                                tasks,
+                                "--ntasks-per-node=1",
+                                "--cpus-per-task=1",
+                                "--mem=0",
+                                "--input=none",
+                                "--unbuffered",
+                                "--mpi=none",
+                                "--quiet",
+                                "--job-name=stoker-watch",
+                                exe,
+                                "watch",
+                                "--node-sample",
+                                every,
+                                samples,
+                                number,
+                                NULL};
+    return stk_slurm_stream_open(argv, &v->stream, &v->run->err);
+}
+
+/* The node of that name, or a new one in the order of names; NULL: more nodes than the job has. */
+static struct stk_watch_node *node_of(struct view *v, const char *host, unsigned **seen)
+{
+    size_t i = 0;
+    while (i < v->nnodes && strverscmp(v->node[i].host, host) < 0)
+        i++;
+    if (i == v->nnodes || strcmp(v->node[i].host, host) != 0) {
+        if (v->nnodes == v->expected)
+            return NULL;
+        memmove(&v->node[i + 1], &v->node[i], (v->nnodes - i) * sizeof *v->node);
+        memmove(&v->seen[i + 1], &v->seen[i], (v->nnodes - i) * sizeof *v->seen);
+        v->node[i] = (struct stk_watch_node){0};
+        v->seen[i] = 0;
+        v->nnodes++;
+    }
+    *seen = &v->seen[i];
+    return &v->node[i];
+}
+
+static int take_sample(struct view *v, const char *line, size_t len)
+{
+    struct stk_watch_node got = {0};
+    unsigned *seen;
+    if (stk_watch_read(line, len, &got, NULL) != 0)
+        return 0; /* a message of the site's own */
+    struct stk_watch_node *to = node_of(v, got.host, &seen);
+    if (to) {
+        stk_watch_node_release(to);
+        *to = got;
+        ++*seen;
+    } else
+        stk_watch_node_release(&got);
+    return to != NULL;
+}
+
+static bool all_seen(const struct view *v, unsigned times)
+{
+    if (v->nnodes < v->expected)
+        return false;
+    for (size_t i = 0; i < v->nnodes; i++)
+        if (v->seen[i] < times)
+            return false;
+    return true;
+}
+
+static struct stk_watch_screen screen_of(const struct view *v)
+{
+    struct winsize ws = {0};
+    struct stk_watch_screen s = {.job = &v->job,
+                                 .node = v->node,
+                                 .nnodes = v->nnodes,
+                                 .columns = stk_columns(v->run),
+                                 .utf8 = stk_term_utf8(),
+                                 .sort = v->sort};
+    if (v->terminal && ioctl(STDOUT_FILENO, TIOCGWINSZ, &ws) == 0 && ws.ws_row > 4) {
+        s.rows = ws.ws_row - 1u;
+        s.columns = ws.ws_col > 60 ? ws.ws_col : 60;
+    }
+    return s;
+}
+
+/* ---- the terminal ------------------------------------------------------------------------- */
+
+static void open_terminal(struct view *v)
+{
+    const struct settings *s = v->run->settings;
+    v->terminal = !s->once && !s->common.json && !s->common.quiet && isatty(STDIN_FILENO) &&
+                  isatty(STDOUT_FILENO) && tcgetattr(STDIN_FILENO, &v->before) == 0;
+    if (!v->terminal)
+        return;
+    struct termios raw = v->before;
+    raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
+    raw.c_cc[VMIN] = 0;
+    raw.c_cc[VTIME] = 0;
+    tcsetattr(STDIN_FILENO, TCSANOW, &raw);
+    fputs("\033[?1049h\033[?25l", stdout); /* the other screen, no cursor */
+}
+
+static void close_terminal(const struct view *v)
+{
+    if (!v->terminal)
+        return;
+    fputs("\033[?25h\033[?1049l", stdout);
+    fflush(stdout);
+    tcsetattr(STDIN_FILENO, TCSANOW, &v->before);
+}
+
+/* Every line is cleared to its end, the rest of the screen too: nothing flickers. */
+static void draw(struct view *v)
+{
+    struct stk_watch_screen s = screen_of(v);
+    struct stk_buf b = STK_BUF_INIT;
+    size_t rows = 0;
+    stk_watch_text(&s, &b);
+    fputs("\033[H", stdout);
+    for (const char *p = stk_buf_cstr(&b); *p && (!s.rows || rows < s.rows); rows++) {
+        size_t n = strcspn(p, "\n");
+        fwrite(p, 1, n, stdout);
+        fputs("\033[K\n", stdout);
+        p += n + (p[n] == '\n');
+    }
+    fputs("\033[Jq: quit  c: by CPU  m: by memory", stdout);
+    fflush(stdout);
+    stk_buf_release(&b);
+}
+
+static void read_keys(struct view *v)
+{
+    char c;
+    while (v->terminal && read(STDIN_FILENO, &c, 1) == 1) {
+        v->quit |= c == 'q' || c == 'Q';
+        v->sort = c == 'm' ? STK_WATCH_BY_MEMORY : c == 'c' ? STK_WATCH_BY_CPU : v->sort;
+    }
+}
+
+static void print_line(struct view *v)
+{
+    struct stk_watch_screen s = screen_of(v);
+    struct stk_buf b = STK_BUF_INIT;
+    if (stk_now() < v->next_line_s)
+        return;
+    v->next_line_s = stk_now() + v->run->common->progress_every_s;
+    stk_watch_sentence(&s, &b);
+    stk_say(v->run, "%s\n", stk_buf_cstr(&b));
+    fflush(stdout);
+    stk_buf_release(&b);
+}
+
+/* ---- the loop ----------------------------------------------------------------------------- */
+
+/* Time goes on without asking Slurm. */
+static void age(struct view *v)
+{
+    if (v->job.start > 0)
+        v->job.elapsed_s = (double)(time(NULL) - (time_t)v->job.start);
+}
+
+static int follow(struct view *v)
+{
+    const struct settings *s = v->run->settings;
+    double deadline = stk_now() + FIRST_S + s->every_s;
+    uint64_t drawn = 0;
+    while (!v->quit && !stk_stop_signal()) {
+        const char *line;
+        size_t len;
+        int rc = stk_slurm_stream_line(v->stream, 0.1, &line, &len, &v->run->err);
+        read_keys(v);
+        if (rc < 0)
+            return rc;
+        if (rc == 0 && v->nnodes == 0 && stk_now() > deadline)
+            return stk_err_set(&v->run->err, STK_E_UNSUPPORTED, NULL, -1,
+                               "no node of the job has answered within %d s (srun --overlap)",
+                               FIRST_S);
+        if (rc == 0 || !take_sample(v, line, len))
+            continue;
+        age(v);
+        if (s->once && all_seen(v, 2)) {
+            /* They end by themselves: a step that was killed looks bad in a report. */
+            (void)stk_slurm_stream_line(v->stream, 3, &line, &len, NULL);
+            return 0;
+        }
+        if (s->once)
+            continue;
+        if (v->terminal)
+            draw(v);
+        else if (all_seen(v, 2))
+            print_line(v);
+        if (s->samples && all_seen(v, (unsigned)(++drawn / v->expected)) &&
+            drawn >= s->samples * v->expected)
+            return 0;
+    }
+    return v->quit ? 0 : STK_E_STOPPED;
+}
+
+/* The helpers end with the job: what became of it is the last thing to say. */
+static int after(struct view *v, int rc, const char *id)
+{
+    const struct settings *s = v->run->settings;
+    struct stk_slurm_jobs now = {0};
+    uint64_t number = v->job.id;
+    char words[sizeof v->run->err.what];
+    if (rc != STK_E_STOPPED || stk_stop_signal())
+        return rc;
+    snprintf(words, sizeof words, "%s", v->run->err.what);
+    v->run->err = (struct stk_err){0};
+    if (v->nnodes == 0)
+        return stk_err_set(&v->run->err, STK_E_UNSUPPORTED, NULL, -1, "srun on the job's nodes: %s",
+                           words);
+    if (s->once)
+        return 0;
+    /* srun's step goes first: Slurm may still call the job running. */
+    for (int i = 0; i < 6 && !stk_slurm_ended(v->job.state) && !stk_stop_signal(); i++) {
+        if (i)
+            stk_nap(0.5);
+        if (stk_slurm_look(&v->slurm, &number, 1, &now, NULL) == 0)
+            v->job.state = now.job[0].state;
+    }
+    stk_say(v->run, "job %s: %s\n", id,
+            stk_slurm_ended(v->job.state) ? stk_slurm_state_name(v->job.state) : "ended");
+    stk_slurm_jobs_release(&now);
+    return 0;
+}
+
+static int watch_job(struct stk_run *run, const char *id)
+{
+    const struct settings *s = run->settings;
+    struct view v = {.run = run, .slurm = {.timeout_s = s->timeout_s, .stop = stopped}};
+    int rc = find_job(&v, id);
+    if (!rc) {
+        v.node = calloc(v.expected, sizeof *v.node);
+        v.seen = calloc(v.expected, sizeof *v.seen);
+        rc = v.node && v.seen ? start_helpers(&v) : stk_err_nomem(&run->err, 0);
+    }
+    if (!rc) {
+        open_terminal(&v);
+        rc = follow(&v);
+        close_terminal(&v);
+        rc = after(&v, rc, id);
+    }
+    if (!rc) {
+        struct stk_watch_screen screen = screen_of(&v);
+        struct stk_buf b = STK_BUF_INIT;
+        stk_watch_text(&screen, &b);
+        if (s->once)
+            stk_say(run, "%s", stk_buf_cstr(&b));
+        stk_watch_json(&screen, &run->json);
+        stk_buf_release(&b);
+    }
+    stk_slurm_stream_close(v.stream);
+    for (size_t i = 0; v.node && i < v.nnodes; i++)
+        stk_watch_node_release(&v.node[i]);
+    free(v.node);
+    free(v.seen);
+    stk_slurm_jobs_release(&v.jobs);
+    return rc;
+}
+
+static int run_watch(struct stk_run *run)
+{
+    const struct settings *s = run->settings;
+    const char *id = run->opts.arg[0];
+    if (!stk_slurm_id_ok(id))
+        return stk_err_set(&run->err, STK_E_USAGE, NULL, -1,
+                           "\"%.80s\" is not a job id (12, or 12_3 for a task of an array)", id);
+    return s->node_sample ? stk_watch_here(run, strtoull(id, NULL, 10), s->every_s, s->samples)
+                          : watch_job(run, id);
+}
+
+static const struct stk_example examples[] = {
+    {"stoker watch 123456", "live: CPU, threads, memory and GPU of each process; q quits"},
+    {"stoker watch --once 123456", "one screen, for a script or a mail"},
+    {NULL, NULL},
+};
+
+const struct stk_cmd stk_cmd_watch = {
+    .name = "watch",
+    .summary = "a running Slurm job, live: CPU, memory and GPU of processes",
+    .args = "JOBID",
+    .description =
+        "Shows what a running job does on its nodes: how many of its CPUs are busy, threads, "
+        "memory, GPUs, node by node and process by process, a sample a second. The numbers come "
+        "from /proc and NVML on the nodes, through a step of the job's own (srun --overlap), "
+        "which shares the job's CPUs and needs no ssh; stoker must be at the same path there.\n\n"
+        "On a terminal it is a screen that q ends; c and m sort by CPU and memory. Elsewhere it "
+        "is a line every --progress-every. It ends with the job.",
+    .examples = examples,
+    .options = options,
+    .settings_size = sizeof(struct settings),
+    .run = run_watch,
+};

@@ -1,0 +1,238 @@
+"""`stoker job` on answers of a real Slurm that were kept: what was asked, got and used, why a job
+waits, what to write next time; and what happens when a client fails, lies or is not there."""
+
+import pytest
+
+from slurmlib import FakeSlurm
+
+# Jobs of tests/slurm/capture.
+TWO_NODES, STATUS, SEGV, ARRAY, MEMORY, LIMIT, CANCELLED, SERIAL, AGAIN = 21, 22, 23, 24, 27, 28, 29, 30, 31
+RUNNING, HELD, AFTER, TOO_MANY, WAITS, TASKS = 33, 34, 35, 36, 37, 38
+
+
+@pytest.fixture
+def slurm(tmp_path):
+    return FakeSlurm(tmp_path)
+
+
+@pytest.fixture
+def job(stoker, slurm):
+    def run(*args, rc=0):
+        return stoker("job", *args, rc=rc, env=slurm.env(), timeout=60)
+    return run
+
+
+@pytest.fixture
+def only(job):
+    def run(*args):
+        jobs = job(*args, "--json", "-").json()["result"]["jobs"]
+        assert len(jobs) == 1
+        return jobs[0]
+    return run
+
+
+def test_memory_is_the_sum_over_tasks_of_the_largest_step(only):
+    """Somebody would take one task's memory for the job's, and ask for a quarter of what it needs."""
+    j = only(TWO_NODES)
+    step = {s["step"]: s for s in j["steps"]}["0"]
+    assert step["tasks"] == 4
+    assert step["memory_bytes"] > 3.9 * 60e6 > step["task_memory_bytes"] > 60e6
+    assert j["used"]["memory_bytes"] == step["memory_bytes"]
+    assert j["got"] == {"nodes": 2, "cpus": 4, "memory_bytes": 2000 << 20, "gpus": 4, "gpu_kind": "k80",
+                        "billing": 4}
+    assert j["used"]["memory_share"] == pytest.approx(step["memory_bytes"] / (2000 << 20))
+
+
+def test_a_name_with_line_ends_and_separators_is_one_name(only, job):
+    """A job's name could pass for other fields, other jobs, or a command."""
+    assert only(TWO_NODES)["name"] == "two\n|lines; $(reboot)"
+    assert r"two\n|lines; $(reboot)" in job(TWO_NODES).out
+
+
+@pytest.mark.parametrize("number, state, slurm_state, status, signal", [
+    (TWO_NODES, "completed", "COMPLETED", 0, 0),
+    (STATUS, "failed", "FAILED", 3, 0),
+    (SEGV, "failed", "FAILED", 0, 11),
+    (MEMORY, "out of memory", "FAILED", 0, 9),
+    (LIMIT, "timeout", "TIMEOUT", 0, 0),
+    (CANCELLED, "cancelled", "CANCELLED by 0", 0, 0),
+])
+def test_ends_are_told_apart(only, number, state, slurm_state, status, signal):
+    """A job that died of memory or time would look like any other that failed."""
+    j = only(number)
+    assert (j["state"], j["slurm_state"], j["exit_status"], j["exit_signal"]) == (
+        state, slurm_state, status, signal)
+
+
+@pytest.mark.parametrize("number, reason, words", [
+    (HELD, "JobHeldUser", "scontrol release"),
+    (AFTER, "DependencyNeverSatisfied", "never start"),
+    (TOO_MANY, "PartitionConfig", "never start"),
+    (WAITS, "Resources", "waits until enough is free"),
+])
+def test_a_pending_job_says_why_in_words(job, only, number, reason, words):
+    """The user would not learn that a job can never start."""
+    j = only(number)
+    assert (j["state"], j["reason"], j["started"] is None or number == WAITS) == ("pending", reason, True)
+    text = " ".join(job(number).out.split())
+    assert reason in text and words in text
+
+
+def test_a_requeued_job_is_not_at_its_end(only):
+    """A study would take the first life of a job for its result."""
+    j = only(AGAIN)
+    assert (j["state"], j["restarts"]) == ("requeued", 1)
+    assert j["ended"] is None
+
+
+def test_a_running_job_shows_what_it_used_so_far_and_its_gpus(only, job):
+    """sacct knows nothing of a job before its end: it would seem to use nothing."""
+    j = only(RUNNING)
+    assert j["state"] == "running"
+    assert [(g["nodes"], g["kind"], g["ids"]) for g in j["gpu_ids"]] == [("node1", "k80", "0"),
+                                                                       ("node2", "k80", "0")]
+    assert j["used"]["memory_bytes"] == 319184896 and j["used"]["cpu_s"] == 6
+    assert "so far" in job(RUNNING).out
+
+
+def test_arrays_give_a_row_a_task(job):
+    """The state of an array would be that of one of its tasks."""
+    result = job(ARRAY, "--json", "-").json()["result"]
+    tasks = {j["array_task"]: j["state"] for j in result["jobs"]}
+    assert tasks == {0: "completed", 1: "completed", 2: "failed", 3: "completed"}
+    assert all(j["array"] == ARRAY for j in result["jobs"])
+    rows = job(ARRAY).out.splitlines()
+    assert [r.split()[0] for r in rows[1:5]] == ["24_0", "24_1", "24_2", "24_3"]
+    assert job(f"{ARRAY}_2", "--json", "-").json()["result"]["jobs"][0]["state"] == "failed"
+    waiting = job(TASKS, "--json", "-").json()["result"]["jobs"][0]
+    assert (waiting["job"], waiting["state"], waiting["array"]) == ("38_[1-8]", "pending", TASKS)
+
+
+def test_the_next_batch_file(job, only):
+    """The user would have to work out the lines to change."""
+    lines = {n["line"]: n["why"] for n in only(SERIAL, "--advise-from", "1s")["next"]}
+    assert "#SBATCH --ntasks=1" in lines  # four were asked for, no srun started them
+    assert "#SBATCH --mem-per-cpu=50M" in lines and "#SBATCH --time=00:05:00" in lines
+    assert "no srun" in lines["#SBATCH --ntasks=1"]
+    assert [n["line"] for n in only(MEMORY)["next"]] == ["#SBATCH --mem=750M"]
+    assert [n["line"] for n in only(LIMIT)["next"]] == ["#SBATCH --time=00:05:00"]
+    assert only(SERIAL)["next"] == []  # five seconds are not typical
+    assert "#SBATCH --time=00:05:00" in job(LIMIT).out
+
+
+HAND = {"JobID": "90", "JobIDRaw": "90", "Submit": "1794742519", "Start": "1794742520", "End": "1794750000",
+        "ElapsedRaw": "7480", "TimelimitRaw": "240", "ReqTRES": "cpu=8,mem=64G,node=1",
+        "AllocTRES": "cpu=8,gres/gpu:a100=2,mem=64G,node=1", "ExitCode": "0:0", "State": "COMPLETED",
+        "TotalCPU": "16:00:00", "User": "u", "NodeList": "n1", "JobName": "hand"}
+BATCH = HAND | {"JobID": "90.batch", "JobIDRaw": "90.batch", "NTasks": "1", "JobName": "batch"}
+
+
+@pytest.mark.parametrize("word, state", [
+    ("OUT_OF_MEMORY", "out of memory"), ("NODE_FAIL", "node fail"), ("BOOT_FAIL", "node fail"),
+    ("PREEMPTED", "preempted"), ("DEADLINE", "timeout"), ("CANCELLED by 1000", "cancelled"),
+    ("REQUEUED", "requeued"), ("RESIZING", "running"), ("SOMETHING_NEW", "unknown"),
+])
+def test_states_that_a_small_cluster_does_not_make(only, slurm, word, state):
+    """(Made by hand.) A state of a large cluster would not be understood."""
+    slurm.add_rows("sacct", [HAND | {"State": word}])
+    assert only(90)["state"] == state
+
+
+def test_units_gpus_energy_and_time_as_other_sites_record_them(only, slurm, job):
+    """(Made by hand, after the manual.) Suffixes, GPU use and energy would be dropped."""
+    use = "cpu=15:59:00,energy=7200000,gres/gpumem=20G,gres/gpuutil=150,mem=12.50G"
+    slurm.add_rows("sacct", [HAND | {"ConsumedEnergyRaw": "7200000"},
+                             BATCH | {"TRESUsageInTot": use, "TRESUsageInAve": "gres/gpuutil=9",
+                                      "MaxRSS": "12.50G", "AllocTRES": HAND["AllocTRES"]}])
+    j = only(90)
+    assert j["used"]["memory_bytes"] == int(12.5 * 2**30)
+    assert (j["used"]["gpu_util"], j["used"]["gpu_memory_bytes"]) == (0.09, 20 << 30)
+    assert j["used"]["energy_joules"] == 7200000 and j["limit_s"] == 240 * 60
+    assert j["used"]["cpus_busy"] == pytest.approx(16 * 3600 / 7480)
+    text = job(90).out
+    assert "2 kWh" in text and "2 GPUs (a100)" in text
+    assert [n["line"] for n in j["next"]] == ["#SBATCH --mem=15G", "#SBATCH --time=02:30:00", None]
+    assert "busy 9 %" in j["next"][2]["why"]
+
+
+def test_without_accounting_the_controller_is_asked(only, job, slurm):
+    """At a site without slurmdbd there would be no report at all."""
+    slurm.fails("sacct", "Slurm accounting storage is disabled\n")
+    j = only(STATUS)
+    assert (j["state"], j["exit_status"], j["got"]["cpus"]) == ("failed", 3, 1)
+    text = " ".join(job(STATUS).out.split())
+    assert "sacct gave no answer (Slurm accounting storage is disabled)" in text
+    assert "what jobs used" in text
+    missing = job(STATUS, "--json", "-").json()["result"]["missing"]
+    assert [m["client"] for m in missing] == ["sacct"]
+
+
+def test_a_job_that_the_controller_forgot_is_in_the_accounting(only, slurm):
+    """Minutes after its end a job would be unknown."""
+    words = "slurm_load_jobs error: Invalid job id specified\n"
+    for name in ("squeue", "scontrol"):
+        slurm.fails(name, words)
+    assert only(TWO_NODES)["state"] == "completed"
+    assert only(TWO_NODES)["gpu_ids"] == []
+
+
+def test_unknown_jobs_are_named(job):
+    """A wrong number among several would be passed over in silence."""
+    r = job(STATUS, 999, rc=3)
+    assert "job 999: Slurm does not know it" in r.err and "failed" in r.out
+    assert "999" in job(999, rc=4).err
+
+
+def test_slurm_that_is_not_there_or_does_not_answer(job, slurm, stoker):
+    """The user would look for the fault in stoker."""
+    for name in ("sacct", "squeue", "scontrol"):
+        slurm.fails(name, f"{name}: error: Unable to contact slurm controller (connect failure)\n")
+    assert "Unable to contact slurm controller" in job(STATUS, rc=4).err
+    for name in ("sacct", "squeue", "scontrol", "sstat"):
+        slurm.remove(name)
+    empty = slurm.env() | {"PATH": str(slurm.bin)}
+    r = stoker("job", "1", rc=4, env=empty)
+    assert "not found" in r.err and "slurm-client" in r.err
+
+
+def test_a_client_that_hangs_is_ended(job, slurm):
+    """A dead controller would hold the user's terminal for minutes."""
+    (slurm.folder / "sacct.sleep").write_text("60")
+    r = job(STATUS, "--timeout", "1s")
+    assert "sacct gave no answer" in " ".join(r.out.split()) and "within 1 s" in " ".join(r.out.split())
+
+
+def test_arguments_reach_no_shell_and_no_option(job, slurm):
+    """A job id could be an option of sacct, or a command."""
+    for bad in ("1;reboot", "$(reboot)", "--allusers", "1 2", "", "x", "1.0", "-1"):
+        r = job("--", bad, rc=2)
+        assert "is not a job id" in r.err or "which job" in r.err
+    assert slurm.calls() == []
+    assert "either" in job("1", "--me", rc=2).err
+    assert "--since" in job("--me", "--since", "yesterday-ish", rc=2).err
+
+
+def test_my_jobs_since(job, slurm):
+    """--me would show nothing, or everybody's jobs."""
+    rows = job("--me", "--since", "2026-11-15").out.splitlines()
+    assert len(rows) > 15
+    sacct = next(c for c in slurm.calls() if c[0] == "sacct")
+    assert sacct[sacct.index("-S") + 1] == "2026-11-15T00:00:00"
+    assert sacct[sacct.index("-u") + 1].isdigit()
+
+
+def test_separators_cannot_be_guessed(job, slurm):
+    """A job's name that holds the separator could forge the fields of another job."""
+    job(STATUS)
+    job(STATUS)
+    used = [w for c in slurm.calls() if c[0] == "sacct" for w in c if w.startswith("--delimiter=")]
+    assert len(set(used)) == 2 and all(len(w) > 30 for w in used)
+
+
+def test_watch_says_that_a_job_does_not_run(stoker, slurm):
+    """Somebody would wait for a screen of a job that has ended."""
+    env = slurm.env()
+    assert "it is failed" in stoker("watch", STATUS, rc=4, env=env).err
+    assert "it is pending, JobHeldUser" in stoker("watch", HELD, rc=4, env=env).err
+    assert "does not know job 999" in stoker("watch", 999, rc=4, env=env).err
+    assert "not a job id" in stoker("watch", "x;y", rc=2, env=env).err

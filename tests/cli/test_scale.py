@@ -1,0 +1,392 @@
+"""stoker scale -- CMD: programs of known law are recovered, faults are marked and survived, and what
+is run is what was asked for."""
+
+import concurrent.futures
+import json
+import math
+import os
+import re
+import signal
+import subprocess
+import time
+
+import pytest
+
+from conftest import STOKER, clean_env
+from profilelib import compiled, needs_command
+
+SEEDS = range(20)
+LAW = ("../scale/programs/law.c", "-O2", "-static")
+ROOT_MPI = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+            "OMPI_MCA_rmaps_base_oversubscribe": "1", "OMPI_MCA_mpi_yield_when_idle": "1"}
+
+
+def scale(stoker, folder, *args, **more):
+    """(the JSON result, the run); the study goes to folder/study."""
+    run = stoker("scale", "-o", folder / "study", "--json", "-", *args, **more)
+    return run.json()["result"], run
+
+
+def sh(script):
+    return ["--", "sh", "-c", script]
+
+
+def points(result):
+    return {p["n"]: p for p in result["series"][0]["points"]}
+
+
+# ---- programs of known law -----------------------------------------------------------------
+
+
+def curve(numbers, a, b):
+    return {n: (1 - a) / n + a + b * (n - 1) for n in numbers}
+
+
+def on_time():
+    """Programs that only wait are not to be late because others compute. Needs root."""
+    try:
+        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
+    except OSError:
+        pass
+
+
+def study_of_law(stoker, folder, seed, numbers, a, b):
+    """A study of a program whose runs take what the law says, with some noise."""
+    folder.mkdir()
+    result, _ = scale(stoker, folder, "--n", ",".join(map(str, numbers)), "--runs", "4", "--seed",
+                      seed, "--", compiled(*LAW), "{n}", 1200, a, b, 0.003, seed, folder / "count",
+                      preexec_fn=on_time)
+    return result["series"][0]
+
+
+def balanced(t, within):
+    """Every N that is nearly the best compromise, from the true curve."""
+    worth = {n: (t[1] / t[n]) ** 2 / n for n in t}
+    return {n for n in worth if worth[n] > max(worth.values()) * (1 - within)}
+
+
+def near(value, truth):
+    return abs(value / truth - 1) <= 0.05
+
+
+def check_amdahl(stoker, folder, seed):
+    f = 0.15 + 0.01 * (seed % 10)
+    s = study_of_law(stoker, folder, seed, [1, 2, 4, 8, 16], f, 0)
+    fit, t = s["laws"]["amdahl"], curve([1, 2, 4, 8, 16], f, 0)
+    assert s["laws"]["chosen"] == "amdahl", s["laws"]
+    assert near(fit["serial"], f) and near(fit["t1"], 1.2), (f, fit)
+    assert s["recommended"]["fastest"]["n"] == 16
+    assert s["recommended"]["balanced"]["n"] in balanced(t, 0.04), s["recommended"]
+
+
+def check_usl(stoker, folder, seed):
+    a, b = 0.12 + 0.01 * (seed % 5), 0.008 + 0.001 * (seed % 4)
+    numbers = [1, 2, 4, 8, 16, 32]
+    s = study_of_law(stoker, folder, seed, numbers, a, b)
+    fit, t = s["laws"]["usl"], curve(numbers, a, b)
+    assert s["laws"]["chosen"] == "usl", s["laws"]
+    assert near(fit["serial"], a) and near(fit["coherence"], b), (a, b, fit)
+    peak = math.sqrt((1 - a) / b)
+    assert abs(math.log2(fit["peak_n"] / peak)) < 0.5, (peak, fit)
+    best = min(t.values())
+    assert s["recommended"]["fastest"]["n"] in {n for n in t if t[n] < best * 1.02}
+    assert s["recommended"]["balanced"]["n"] in balanced(t, 0.04), s["recommended"]
+
+
+def test_known_laws_are_recovered(stoker, tmp_path):
+    """The whole answer would be wrong: a serial part that is not there, a peak somewhere else."""
+    compiled(*LAW)  # once, not by forty at a time
+    checks = [(check, seed) for check in (check_amdahl, check_usl) for seed in SEEDS]
+    wrong = run_checks(stoker, tmp_path / "first", checks)
+    if wrong and os.geteuid() != 0:  # a busy machine makes those late who may not go first
+        wrong = run_checks(stoker, tmp_path / "again", list(wrong))
+    assert not wrong, "\n".join(f"{c.__name__}({s}): {e}" for (c, s), e in wrong.items())
+
+
+def run_checks(stoker, folder, checks):
+    """What went wrong with which."""
+    folder.mkdir()
+    with concurrent.futures.ThreadPoolExecutor(len(checks)) as pool:  # they only wait
+        done = [pool.submit(check, stoker, folder / f"{check.__name__}{seed}", seed)
+                for check, seed in checks]
+    return {c: d.exception() for c, d in zip(checks, done) if d.exception()}
+
+
+# ---- what is run ---------------------------------------------------------------------------
+
+
+def test_marks_and_threads(stoker, tmp_path):
+    """The program would run with other threads, on other cores, than the table says."""
+    log = tmp_path / "log"
+    result, run = scale(stoker, tmp_path, "--n", "1,2", "--threads", "--oversubscribe", "--runs", "2",
+                        "--warmup", "0", "--weak", "--size", "10",
+                        *sh(f"echo {{n}} {{size}} $OMP_NUM_THREADS $MKL_NUM_THREADS $(nproc) {{x}} >> {log}"))
+    cores = min(2, len(os.sched_getaffinity(0)))
+    lines = log.read_text().splitlines()
+    assert sorted(lines) == ["1 10 1 1 1 {x}"] * 2 + [f"2 20 2 2 {cores} {{x}}"] * 2
+    assert result["study"]["unit"] == "threads" and result["study"]["weak"] is True
+    assert {p["n"]: p["cores"] for p in result["series"][0]["points"]} == {1: 1, 2: 2}
+    assert "seed 1" in run.err and str(tmp_path / "study") in run.err
+
+
+def test_words_are_not_for_a_shell(stoker, tmp_path):
+    """A file name with a semicolon would be run."""
+    word = "; touch hacked $(touch hacked) '\"\\ {n}"
+    result, _ = scale(stoker, tmp_path, "--n", "3", "--runs", "1", "--metric", "words ([0-9]+)",
+                      "--", "/usr/bin/python3", "-c",
+                      "import sys; print('words', len(sys.argv)); open('argv', 'w').write(sys.argv[1])",
+                      word, cwd=tmp_path)
+    assert points(result)[3]["value"] == 2
+    assert (tmp_path / "argv").read_text() == word.replace("{n}", "3")
+    assert not (tmp_path / "hacked").exists()
+
+
+def test_gpus_are_those_that_can_be_seen(stoker, tmp_path):
+    """Two runs would share a GPU that neither was given."""
+    log = tmp_path / "log"
+    result, _ = scale(stoker, tmp_path, "--n", "1,3", "--gpus", "--runs", "1", "--warmup", "0",
+                      *sh(f"echo {{n}} $CUDA_VISIBLE_DEVICES >> {log}"),
+                      env={"CUDA_VISIBLE_DEVICES": "2,GPU-abc,0,1"})
+    assert sorted(log.read_text().splitlines()) == ["1 2", "3 2,GPU-abc,0"]
+    assert points(result)[3]["gpus"] == 3 and result["study"]["unit"] == "GPUs"
+    few = stoker("scale", "--n", "5", "--gpus", "--", "true", rc=2, cwd=tmp_path,
+                 env={"CUDA_VISIBLE_DEVICES": "2,1"})
+    assert "N=5 needs as many GPUs, and 2 can be seen" in few.err
+
+
+def test_prepare_is_not_timed(stoker, tmp_path):
+    """The download would count as training."""
+    log = tmp_path / "log"
+    result, _ = scale(stoker, tmp_path, "--n", "1,2", "--runs", "2", "--warmup", "1",
+                      "--prepare", f"echo prepare {{n}} >> {log}; sleep 0.3",
+                      *sh(f"echo run {{n}} >> {log}"))
+    lines = log.read_text().splitlines()
+    assert len(lines) == 10  # a warm-up and four runs, each prepared
+    assert all(a == b.replace("run", "prepare") for a, b in zip(lines[::2], lines[1::2]))
+    assert all(p["time_s"] < 0.25 for p in points(result).values())
+
+
+def test_metric(stoker, tmp_path):
+    """A rate would be taken for a time, or the first line of the log for the last."""
+    script = "echo warming up, images/s: 1; echo images/s: $(({n} * 100)); echo done"
+    result, run = scale(stoker, tmp_path, "--n", "1,2,4", "--metric", "images/s: ([0-9.]+)", *sh(script))
+    assert result["study"]["metric"] == "images/s" and result["study"]["higher_is_better"] is True
+    assert [p["speedup"] for p in points(result).values()] == [1, 2, 4]
+    assert "images/s, higher is better" in run.err
+    (tmp_path / "b").mkdir()
+    result, _ = scale(stoker, tmp_path / "b", "--n", "1,2", "--runs", "1", "--metric", "t=([0-9.]+)",
+                      "--match", "median", *sh("echo t=1 t=5 t={n}0"))
+    assert {n: p["value"] for n, p in points(result).items()} == {1: 5, 2: 5}
+    (tmp_path / "c").mkdir()
+    result, _ = scale(stoker, tmp_path / "c", "--n", "1,2", "--runs", "1", "--metric", "t=([a-z0-9]+)",
+                      *sh("[ {n} = 1 ] && echo t=7 || echo t=never"), rc=3)
+    assert points(result)[2]["runs"] == 0
+    assert "the metric is not in its output" in points(result)[2]["failure_note"]
+
+
+# ---- faults --------------------------------------------------------------------------------
+
+
+def test_an_n_that_fails_is_marked_and_the_rest_goes_on(stoker, tmp_path):
+    """Hours of runs would be lost to one N that does not fit into memory."""
+    result, run = scale(stoker, tmp_path, "--n", "1,2,4", "--runs", "3",
+                        *sh("[ {n} = 2 ] && { echo no memory for {n}; exit 3; }; sleep 0.05"), rc=3)
+    p = points(result)
+    assert (p[1]["runs"], p[2]["runs"], p[4]["runs"]) == (3, 0, 3)
+    assert p[2]["failed_runs"] == 2  # twice is enough
+    assert "exit status 3; it said: no memory for 2" in p[2]["failure_note"]
+    assert (tmp_path / "study/output/n2-r0.txt").read_text() == "no memory for 2\n"
+    assert "output/n2-r0.txt" in run.err
+
+
+def test_a_run_that_hangs(stoker, tmp_path):
+    """The study would hang with it, or leave its children behind."""
+    pid = tmp_path / "pid"
+    result, _ = scale(stoker, tmp_path, "--n", "1,2", "--runs", "2", "--timeout", "0.4", "--warmup", "0",
+                      *sh(f"[ {{n}} = 1 ] || {{ sleep 98765 & echo $! > {pid}; wait; }}"), rc=3)
+    p = points(result)
+    assert p[1]["runs"] == 2 and (p[2]["runs"], p[2]["failed_runs"]) == (0, 1)
+    assert "400 ms" in p[2]["failure_note"]
+    stat = f"/proc/{pid.read_text().strip()}/stat"
+    assert not os.path.exists(stat) or open(stat).read().split()[2] == "Z"
+
+
+def test_what_makes_no_sense_is_refused_before_anything_runs(stoker, tmp_path):
+    """An hour later would be too late."""
+    cases = [(["--n", "1,2", "--", "true"], "nothing depends on N"),
+             (["--", "true", "{n}"], "--n says at which N"),
+             (["--n", "0,1", "--", "true", "{n}"], "--n: \"0,1\""),
+             (["--n", "4-2", "--", "true", "{n}"], "--n: \"4-2\""),
+             (["--n", "1", "--", "true", "{size}", "{n}"], "--size says it"),
+             (["--n", "1", "--threads", "--ranks", "--", "true"], "--threads-per-rank"),
+             (["--n", "1", "--nodes", "--", "true"], "for --via slurm"),
+             (["--n", "1,100000", "--threads", "--", "true"], "--oversubscribe"),
+             (["--n", "1", "--metric", "x([0-9]", "--", "true", "{n}"], "--metric"),
+             (["--n", "1", "--metric", "x", "--", "true", "{n}"], "in parentheses"),
+             (["--n", "1", "--runs", "5..2", "--", "true", "{n}"], "--runs"),
+             (["--n", "1", "--shell", "--", "true", "{n}"], "in quotes"),
+             (["--n", "1", "--container", "a 'b", "--", "true", "{n}"], "a quote is not closed"),
+             (["--n", "1", "--sbatch", "-x", "--", "true", "{n}"], "go with --via slurm"),
+             (["--resume", "nowhere"], "nowhere"),
+             ([], "where do the times come from?")]
+    for args, words in cases:
+        run = stoker("scale", *args, rc=(2, 4), cwd=tmp_path)
+        assert words in run.err, run
+    run = stoker("scale", "--n", "1", "--", "no-such-program", "{n}", rc=4, cwd=tmp_path)
+    assert "no-such-program: cannot be run: No such file" in run.err
+    assert list(tmp_path.glob("stoker-scale*")) == []
+
+
+def test_a_folder_that_is_somebodys(stoker, tmp_path):
+    """Somebody's data would be mixed with a study."""
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data/file").write_text("mine")
+    run = stoker("scale", "--n", "1", "-o", tmp_path / "data", "--", "true", "{n}", rc=2)
+    assert "something in it already" in run.err and os.listdir(tmp_path / "data") == ["file"]
+
+
+# ---- stopping and going on -----------------------------------------------------------------
+
+
+def lines(study):
+    return [json.loads(line) for line in (study / "runs.jsonl").read_text().splitlines()]
+
+
+def start(folder, *args):
+    return subprocess.Popen([STOKER, "scale", "-o", folder, *map(str, args)], env=clean_env(),
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def wait_for_runs(study, count):
+    until = time.monotonic() + 30
+    while not (study / "runs.jsonl").exists() or len(lines(study)) < count:
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
+def test_an_interrupt_reports_and_resume_goes_on(stoker, tmp_path):
+    """Everything measured so far would be lost with a Ctrl-C."""
+    study = tmp_path / "study"
+    proc = start(study, "--n", "1,2", "--runs", "6", "--json", tmp_path / "json", *sh("sleep 0.1{n}"))
+    wait_for_runs(study, 3)
+    proc.send_signal(signal.SIGINT)
+    out, err = proc.communicate(timeout=20)
+    assert proc.returncode == 130, err
+    assert b"against N=1" in out and b"--resume" in err and b"stopped by an interrupt" in err
+    had = lines(study)
+    assert json.loads((tmp_path / "json").read_text())["result"]["run"]["complete"] is False
+    result = stoker("scale", "--resume", study, "--json", "-").json()["result"]
+    assert lines(study)[:len(had)] == had
+    assert sorted((r["n"], r["repeat"]) for r in lines(study)) == [(n, r) for n in (1, 2) for r in range(6)]
+    assert result["run"]["complete"] is True and result["study"] == json.loads(
+        (study / "study.json").read_text())
+
+
+def test_killed_at_any_moment(stoker, tmp_path):
+    """A node that dies would take the study with it."""
+    study = tmp_path / "study"
+    proc = start(study, "--n", "1,2", "--runs", "4", *sh("sleep 0.05"))
+    # Something must depend on N for the plan; the script need not.
+    out, err = proc.communicate(timeout=20)
+    assert proc.returncode == 2
+    proc = start(study, "--n", "1,2", "--runs", "4", *sh("sleep 0.0{n}"))
+    wait_for_runs(study, 2)
+    proc.kill()
+    proc.communicate()
+    with open(study / "runs.jsonl", "a") as f:
+        f.write('{"n":1,"repeat":9,"sta')  # half of a line
+    stoker("scale", "--resume", study)
+    assert sorted((r["n"], r["repeat"]) for r in lines(study)) == [(n, r) for n in (1, 2) for r in range(4)]
+
+
+def test_resume_adds_and_two_cannot_work_on_one(stoker, tmp_path):
+    """A second look at larger N would mean to begin again."""
+    scale(stoker, tmp_path, "--n", "1,2", "--runs", "2", *sh("sleep 0.01"), "{n}")
+    study = tmp_path / "study"
+    stoker("scale", "--resume", study, "--n", "3", "--runs", "3", cwd="/")
+    assert sorted(r["n"] for r in lines(study)) == [1] * 3 + [2] * 3 + [3] * 3
+    stoker("scale", "--from", study, "--from", f"again={study}/study.json", "--no-plot")
+    proc = start(tmp_path / "other", "--n", "1", "--runs", "1", *sh("sleep 5"), "{n}")
+    until = time.monotonic() + 10
+    while not (tmp_path / "other/runs.jsonl").exists() and time.monotonic() < until:
+        time.sleep(0.02)
+    run = stoker("scale", "--resume", tmp_path / "other", rc=2)
+    assert "another stoker is at work" in run.err
+    proc.send_signal(signal.SIGTERM)
+    proc.communicate(timeout=20)
+    assert proc.returncode == 143
+
+
+def test_a_damaged_study_is_named(stoker, tmp_path):
+    """A wrong byte would give wrong answers in silence."""
+    scale(stoker, tmp_path, "--n", "1", "--runs", "1", *sh("true"), "{n}")
+    study = tmp_path / "study"
+    (study / "runs.jsonl").write_text('{"n":1,"status":"ok","wall_s":1}\nnonsense\n')
+    assert "runs.jsonl: line 2 is damaged" in stoker("scale", "--resume", study, rc=4).err
+    (study / "plan.json").write_text((study / "plan.json").read_text().replace('"pin": true', '"pin": 7'))
+    assert "plan.json: it cannot be read: pin" in stoker("scale", "--resume", study, rc=4).err
+
+
+def test_budget_and_precision(stoker, tmp_path):
+    """A study would go on for ever, or stop when nothing is known."""
+    result, run = scale(stoker, tmp_path, "--n", "1,2", "--runs", "3..1000", "--precision", "0.0001%",
+                        "--budget", "1.5", *sh("sleep 0.05"), "{n}")
+    assert 3 <= points(result)[1]["runs"] < 40 and "The budget was spent" in run.err
+    (tmp_path / "b").mkdir()
+    result, _ = scale(stoker, tmp_path / "b", "--n", "1,2", "--runs", "3..50", "--precision", "60%",
+                      *sh("sleep 0.05"), "{n}")
+    assert points(result)[1]["runs"] == 3
+
+
+def test_rounds_are_shuffled_and_the_seed_tells_how(stoker, tmp_path):
+    """A machine that grows warm would look like bad scaling."""
+    orders = []
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        (tmp_path / name).mkdir()
+        scale(stoker, tmp_path / name, "--n", "1-8", "--runs", "2", "--seed", seed, "--", "true", "{n}")
+        orders.append([r["n"] for r in lines(tmp_path / name / "study")])
+    assert orders[0] == orders[1] != orders[2]
+    assert all(sorted(o[:8]) == list(range(1, 9)) == sorted(o[8:]) for o in orders)
+    assert orders[0][:8] != orders[0][8:] and orders[0][:8] != list(range(1, 9))
+
+
+# ---- real programs -------------------------------------------------------------------------
+
+
+def test_an_openmp_program(stoker, tmp_path):
+    """Threads would be counted that are not there."""
+    program = compiled("../scale/programs/omp.c", "-O2", "-fopenmp")
+    result, _ = scale(stoker, tmp_path, "--n", "1,2", "--threads", "--oversubscribe", "--runs", "2",
+                      "--metric", "threads ([0-9]+) pi 3.141592654", "--", program, 2000000)
+    assert {n: p["value"] for n, p in points(result).items()} == {1: 1, 2: 2}
+    (tmp_path / "b").mkdir()
+    result, _ = scale(stoker, tmp_path / "b", "--n", "1,2", "--threads", "--oversubscribe", "--runs", "3",
+                      "--", program, 40000000, 4000000)
+    runs = result["study"]["series"][0]["runs"]
+    assert all(r["cpu_s"] > 0 and r["status"] == "ok" for r in runs)
+
+
+@pytest.mark.parametrize("mpi", [pytest.param("openmpi", marks=needs_command("mpicc.openmpi")),
+                                 pytest.param("mpich", marks=needs_command("mpicc.mpich"))])
+def test_an_mpi_program(stoker, tmp_path, mpi):
+    """Ranks would each do all of the work, and nobody would see it in the times."""
+    program = compiled("../scale/programs/mpi.c", "-O2", compiler=f"mpicc.{mpi}")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/mpirun").write_text(f'#!/bin/sh\nexec mpirun.{mpi} "$@"\n')
+    (tmp_path / "bin/mpirun").chmod(0o755)
+    env = {**ROOT_MPI, "PATH": f"{tmp_path}/bin:{os.environ['PATH']}"}
+    result, _ = scale(stoker, tmp_path, "--n", "1,2", "--ranks", "--oversubscribe", "--runs", "1",
+                      "--warmup", "0", "--metric", "ranks ([0-9]+) pi 3.141592654", "--", program,
+                      2000000, env=env)
+    assert {n: p["value"] for n, p in points(result).items()} == {1: 1, 2: 2}
+    assert points(result)[2]["cores"] == 2 and result["study"]["unit"] == "ranks"
+
+
+def test_two_curves_in_one_plot(stoker, tmp_path):
+    """Whether the accelerator pays would need a spreadsheet again."""
+    (tmp_path / "cpu.csv").write_text("n,time,cores\n1,0.4,1\n2,0.2,2\n")
+    result, run = scale(stoker, tmp_path, "--n", "1,2", "--gpus", "--cores-per-n", "1", "--name", "GPU",
+                        "--from", f"CPU={tmp_path}/cpu.csv", "--runs", "2", *sh("sleep 0.05"),
+                        env={"CUDA_VISIBLE_DEVICES": "0,1"})
+    assert {s["name"] for s in result["series"]} == {"CPU", "GPU"}
+    assert len(result["comparisons"]) == 1 and re.search("pays|faster", run.err)

@@ -1,0 +1,136 @@
+"""`stoker watch` without Slurm: the helper that runs on a node finds the processes of a job there,
+and what comes from other nodes is shown whatever it says."""
+
+import json
+import os
+import subprocess
+import time
+
+import pytest
+
+from conftest import STOKER, clean_env
+from slurmlib import FakeSlurm
+
+JOB = 777000 + os.getpid() % 1000  # nobody else's, when tests run side by side
+RUNNING = 33  # of tests/slurm/capture
+
+FAKE_NVML = """
+#include <stdio.h>
+#include <stdlib.h>
+struct process { unsigned pid; unsigned long long used; unsigned gi, ci; };
+int nvmlInit_v2(void) { return 0; }
+int nvmlShutdown(void) { return 0; }
+int nvmlDeviceGetCount_v2(unsigned *n) { *n = 3; return 0; }
+int nvmlDeviceGetHandleByIndex_v2(unsigned i, void **d) { *d = (void *)(long)(i + 1); return 0; }
+int nvmlDeviceGetName(void *d, char *s, unsigned n) { (void)d; snprintf(s, n, "Fake"); return 0; }
+int nvmlDeviceGetUtilizationRates(void *d, unsigned *u) { u[0] = 10 * (unsigned)(long)d; return 0; }
+int nvmlDeviceGetMemoryInfo(void *d, unsigned long long *m)
+{ m[0] = 1000; m[2] = 100 * (unsigned long)d; return 0; }
+int nvmlDeviceGetComputeRunningProcesses_v3(void *d, unsigned *n, struct process *p)
+{ (void)d; *n = 1; p[0].pid = (unsigned)atoi(getenv("GPU_PID")); p[0].used = 50; return 0; }
+"""
+
+
+@pytest.fixture
+def start():
+    """Starts a process of a job; all of them are ended."""
+    started = []
+
+    def run(argv, **variables):
+        env = clean_env({"SLURM_JOB_ID": JOB, "SLURMD_NODENAME": "n1", **variables})
+        started.append(subprocess.Popen(argv, env=env, stdin=subprocess.DEVNULL))
+        return started[-1]
+
+    yield run
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+def sample(stoker, **env):
+    """What the helper says of each process in the last of its samples, and of the node."""
+    out = stoker("watch", "--node-sample", "--samples", "2", "--every", "0.3s", JOB,
+                 env={"SLURMD_NODENAME": "n1", **env}).out
+    node = json.loads(out.splitlines()[-1])
+    return {p["pid"]: p for p in node["process"]}, node
+
+
+def test_the_jobs_processes_are_found(stoker, start):
+    """A process with an environment of its own would be missing, one of another node counted twice."""
+    spin = start(["perl", "-e", "$x = q(x) x 5e7; 1 while 1"], SLURM_STEP_ID="3", SLURM_PROCID="5")
+    shell = start(["sh", "-c", "env -i sleep 60 & wait"])
+    elsewhere = start(["sleep", "60"], SLURMD_NODENAME="n2")
+    another = start(["sleep", "60"], SLURM_JOB_ID=str(JOB + 1))
+    for _ in range(100):
+        found, node = sample(stoker)
+        if len(found) == 3 and found[spin.pid]["memory_bytes"] > 1e8:
+            break
+        time.sleep(0.1)
+    assert elsewhere.pid not in found and another.pid not in found
+    assert (found[spin.pid]["step"], found[spin.pid]["rank"], found[spin.pid]["state"]) == ("3", 5, "R")
+    assert found[spin.pid]["cpus"] > 0.05 and found[spin.pid]["memory_bytes"] > 1e8
+    assert (found[shell.pid]["step"], found[shell.pid]["rank"]) == ("batch", None)
+    assert [p["command"] for p in found.values() if p["pid"] not in (spin.pid, shell.pid)] == ["sleep 60"]
+    assert node["host"] == "n1" and node["processes"] == 3
+
+
+@pytest.mark.parametrize("visible, indexes", [(None, [0, 1, 2]), ("2,0", [0, 2]), ("1", [1])])
+def test_gpus_of_the_job_and_of_its_processes(stoker, start, tmp_path, visible, indexes):
+    """Another user's GPU on the same node would be shown as the job's."""
+    source = tmp_path / "nvml.c"
+    source.write_text(FAKE_NVML)
+    subprocess.run(["cc", "-shared", "-fPIC", source, "-o", tmp_path / "libnvidia-ml.so.1"], check=True)
+    process = start(["sleep", "60"])
+    env = {"LD_LIBRARY_PATH": str(tmp_path), "GPU_PID": str(process.pid)}
+    found, node = sample(stoker, **env, **({"CUDA_VISIBLE_DEVICES": visible} if visible else {}))
+    assert [g["index"] for g in node["gpus"]] == indexes
+    assert [g["util"] for g in node["gpus"]] == [pytest.approx((i + 1) / 10) for i in indexes]
+    assert node["gpus"][0] == {"index": indexes[0], "kind": "Fake", "util": (indexes[0] + 1) / 10,
+                               "memory_bytes": 100 * (indexes[0] + 1), "total_bytes": 1000}
+    assert found[process.pid]["gpu_memory_bytes"] == 50 * len(indexes)
+
+
+def fake_srun(slurm, lines, status=0):
+    path = slurm.bin / "srun"
+    (slurm.folder / "lines").write_bytes(b"".join(line + b"\n" for line in lines))
+    path.write_text(f"#!/bin/sh\ncat {slurm.folder}/lines\nexit {status}\n")
+    path.chmod(0o755)
+
+
+def test_what_nodes_send_is_not_trusted(stoker, tmp_path):
+    """A program's name could steer the terminal of whoever watches the job."""
+    slurm = FakeSlurm(tmp_path)
+    process = {"pid": 1, "command": "x\x1b]0;owned\x07\n\x1b[2J", "threads": 1, "cpus": 1e300,
+               "memory_bytes": 2**62, "state": "\x1b", "step": "\x1b[1m", "rank": -5}
+    node = {"host": "node1", "at_s": 1, "processes": 1, "threads": 1, "cpus": 0.5, "memory_bytes": 1,
+            "gpus": [{"index": 0, "kind": "\x1b[31m", "util": 9}], "process": [process, 7, None]}
+    good = json.dumps(node).encode()
+    fake_srun(slurm, [b"welcome to the site", b"{", b"[]", b"null", b'{"host": 5}', b"\xff\xfe", good, good,
+                      good.replace(b"node1", b"node2"), good.replace(b"node1", b"node2"),
+                      *(good.replace(b"node1", b"fake%d" % i) for i in range(50))])
+    r = stoker("watch", "--once", RUNNING, env=slurm.env())
+    assert "\x1b" not in r.out and "\x07" not in r.out and "node1" in r.out
+    assert "fake" not in r.out  # the job has two nodes
+    result = stoker("watch", "--once", "--json", "-", RUNNING, env=slurm.env()).json()["result"]
+    assert [n["host"] for n in result["nodes"]] == ["node1", "node2"]
+
+
+def test_srun_that_fails_is_quoted(stoker, tmp_path):
+    """The user would not learn why there is no screen."""
+    slurm = FakeSlurm(tmp_path)
+    (slurm.bin / "srun").write_text("#!/bin/sh\necho 'srun: error: Unable to create step for job 33: "
+                                    "Job/step already completing or completed' >&2\nexit 1\n")
+    (slurm.bin / "srun").chmod(0o755)
+    r = stoker("watch", "--once", RUNNING, env=slurm.env(), rc=4)
+    assert "Unable to create step for job 33" in r.err
+
+
+def test_the_helper_ends_when_nobody_reads(start):
+    """A watch that was killed would leave a process on every node."""
+    start(["sleep", "60"])
+    with subprocess.Popen([STOKER, "watch", "--node-sample", "--every", "0.1s", str(JOB)],
+                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                          env=clean_env({"SLURMD_NODENAME": "n1"})) as helper:
+        helper.stdout.readline()
+        helper.stdout.close()
+        helper.wait(timeout=30)

@@ -1,0 +1,172 @@
+"""stoker scale --via slurm on a real Slurm: threads, ranks, nodes and pretend GPUs, and jobs that are
+refused, cancelled, killed, left in the queue or can never begin."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+
+from clusterlib import CLUSTER
+from conftest import STOKER
+from profilelib import compiled, needs_command
+
+pytestmark = pytest.mark.xdist_group("slurm")
+
+
+def scale(slurm, folder, *args, **more):
+    run = slurm.stoker("scale", "--via", "slurm", "-o", folder / "study", "--json", "-", *args,
+                       cwd=folder, **more)
+    return run.json()["result"], run
+
+
+def resume(slurm, folder, *args, **more):
+    run = slurm.stoker("scale", "--resume", folder / "study", "--json", "-", *args, **more)
+    return run.json()["result"], run
+
+
+def sh(script):
+    return ["--", "sh", "-c", script]
+
+
+def points(result):
+    return {p["n"]: p for p in result["series"][0]["points"]}
+
+
+def runs(folder):
+    return [json.loads(line) for line in (folder / "study/runs.jsonl").read_text().splitlines()]
+
+
+def jobs(folder):
+    return [json.loads(line) for line in (folder / "study/jobs.jsonl").read_text().splitlines()]
+
+
+def test_threads(slurm, shared):
+    """Service units would be counted of what was asked for, not of what was given."""
+    script = "echo $OMP_NUM_THREADS of $SLURM_CPUS_PER_TASK; sleep 0.$((4 / {n}))"
+    result, run = scale(slurm, shared, "--n", "1,2,4", "--threads", *sh(script))
+    p = points(result)
+    assert {n: (v["runs"], v["cores"], v["nodes"], v["gpus"]) for n, v in p.items()} == {
+        n: (3, n, 1, 0) for n in (1, 2, 4)}
+    assert 0.4 <= p[1]["time_s"] < p[4]["time_s"] + 0.35 and p[1]["su"] > 0
+    for r in runs(shared):
+        assert r["accounted_s"] >= 0 and r["queue_s"] >= 0 and r["host"].startswith("node")
+        assert abs(r["accounted_s"] - r["wall_s"]) < 3  # Slurm counts whole seconds, and the start
+        assert (shared / f"study/jobs/n{r['n']}-r{r['repeat']}.out").read_text() == f"{r['n']} of {r['n']}\n"
+    assert len({r["job"] for r in runs(shared)}) == 9
+    assert result["run"] == {**result["run"], "complete": True, "jobs_left": 0, "via": "slurm"}
+    assert "in random order" in run.err
+
+
+@needs_command("mpicc.openmpi")
+def test_ranks_on_nodes(slurm, shared):
+    """Ranks would all be on one node, or each alone."""
+    program = compiled("../scale/programs/mpi.c", "-O2", compiler="mpicc.openmpi")
+    result, _ = scale(slurm, shared, "--n", "1,2,4", "--ranks", "--ranks-per-node", "2", "--runs", "1",
+                      "--launcher", "srun --mpi=pmix", "--container", "env X='a b'",
+                      "--metric", "ranks ([0-9]+) pi 3.141592654", "--", program, 1000000)
+    assert {n: (p["value"], p["cores"], p["nodes"]) for n, p in points(result).items()} == {
+        1: (1, 1, 1), 2: (2, 2, 1), 4: (4, 4, 2)}
+
+
+def test_nodes_and_gpus(slurm, shared):
+    """A study of GPUs would be one of CPUs."""
+    for name in "ab":
+        (shared / name).mkdir()
+    result, _ = scale(slurm, shared / "a", "--n", "1,2,4", "--gpus", "--gpu-type", "k80", "--runs", "1",
+                      "--sbatch", "--partition=gpu", "--sbatch", "--comment=n{n}",
+                      *sh("echo $CUDA_VISIBLE_DEVICES $SLURM_JOB_PARTITION"))
+    assert {n: (p["gpus"], p["cores"]) for n, p in points(result).items()} == {1: (1, 1), 2: (2, 1), 4: (4, 1)}
+    assert (shared / "a/study/jobs/n2-r0.out").read_text() == "0,1 gpu\n"
+    assert {r["kind"] for r in runs(shared / "a")} == {"k80"}
+    result, _ = scale(slurm, shared / "b", "--n", "1,3", "--nodes", "--runs", "1", "--", "hostname")
+    assert {n: p["nodes"] for n, p in points(result).items()} == {1: 1, 3: 3}
+    assert len(set((shared / "b/study/jobs/n3-r0.out").read_text().split())) == 3
+
+
+def test_the_users_own_batch_file(slurm, shared):
+    """Modules would not be loaded, or the shell would see a path unquoted."""
+    folder = shared / "it's; $(touch hacked) 100% \"x\""
+    folder.mkdir()
+    head = shared / "head.sh"
+    head.write_text("#!/bin/bash\n#SBATCH --partition=gpu\n#SBATCH --comment=for-{n}\nmodule() { :; }\n"
+                    "module load x\nexport FROM_HEAD=\"{n} $BASH_VERSION\"\n")
+    result, _ = scale(slurm, folder, "--n", "1,2", "--threads", "--runs", "1", "--sbatch-file", head,
+                      "--prepare", "echo {n} >> prepared", "--weak", "--size", "5",
+                      *sh("echo $SLURM_JOB_PARTITION $FROM_HEAD {size}"))
+    out = (folder / "study/jobs/n2-r0.out").read_text()
+    assert out.startswith("gpu {n} ") and out.endswith(" 10\n")
+    assert sorted((folder / "prepared").read_text().split()) == ["1", "2"]
+    assert not list(shared.rglob("hacked")) and points(result)[2]["runs"] == 1
+
+
+def test_refused(slurm, shared):
+    """Somebody would wait for jobs that were never taken."""
+    run = slurm.stoker("scale", "--via", "slurm", "--sbatch", "--partition=nowhere", "--n", "1,2", "--threads",
+                       "--", "true", rc=4, cwd=shared)
+    assert "sbatch refused the job" in run.err and "nowhere" in run.err
+    assert list(shared.iterdir()) == []
+
+
+def test_jobs_end_in_every_way(slurm, shared):
+    """A job over its memory, one that was cancelled and one that failed would look alike."""
+    script = """case {n} in
+1) sleep 0.3 ;;
+2) echo no such file: x; exit 7 ;;
+3) exec perl -e '$x = q(x) x 4e8; sleep 60' ;;
+4) sleep 60 ;;
+esac"""
+    scale(slurm, shared, "--detach", "--n", "1,2,3,4,99", "--threads", "--runs", "1", "--timeout", "50",
+          "--sbatch", "--mem=100M", *sh(script), rc=(0, 3))
+    job = {j["n"]: j["job"] for j in jobs(shared)}
+    slurm.wait(str(job[4]), running=True)
+    time.sleep(0.5)
+    slurm.run("scancel", job[4])
+    result, run = resume(slurm, shared, rc=3)
+    p = points(result)
+    assert {n: v["failure"] for n, v in p.items()} == {
+        1: None, 2: "failed", 3: "memory", 4: "cancelled", 99: p[99]["failure"]}
+    assert "exit status 7; it said: no such file: x" in p[2]["failure_note"]
+    assert p[99]["runs"] == 0 and p[99]["failure"] in ("failed", "pending")
+    assert p[1]["runs"] == 1 and "did not end well" in run.err
+
+
+def test_a_closed_laptop(slurm, shared):
+    """The jobs of a long study would be orphans after a broken connection."""
+    argv = [CLUSTER, "exec", STOKER, "scale", "--via", "slurm", "-o", shared / "study", "--n", "1,2",
+            "--threads", "--runs", "2", *sh("sleep 2.{n}")]
+    proc = subprocess.Popen(list(map(str, argv)), env=slurm.env, cwd=shared, stdin=subprocess.DEVNULL,
+                            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True)
+    until = time.monotonic() + 30
+    while not (shared / "study/jobs.jsonl").exists() or len(jobs(shared)) < 4:
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    os.killpg(proc.pid, signal.SIGKILL)
+    proc.communicate()
+    had = jobs(shared)
+    result, _ = resume(slurm, shared)
+    assert jobs(shared) == had  # collected, not submitted again
+    assert {n: p["runs"] for n, p in points(result).items()} == {1: 2, 2: 2}
+    result, _ = resume(slurm, shared, "--runs", "3", "--jobs-at-once", "1")
+    assert {n: p["runs"] for n, p in points(result).items()} == {1: 3, 2: 3}
+
+
+def test_without_accounting(slurm, shared):
+    """On a cluster without slurmdbd there would be no studies."""
+    (shared / "bin").mkdir()
+    (shared / "bin/sacct").write_text("#!/bin/sh\necho 'Slurm accounting storage is disabled' >&2\nexit 1\n")
+    (shared / "bin/sacct").chmod(0o755)
+    result, run = scale(slurm, shared, "--n", "1,2", "--threads", "--runs", "1", *sh("sleep 0.2"), "{n}",
+                        env={"PATH": f"{shared}/bin:{slurm.env['PATH']}"})
+    assert {n: (p["runs"], p["cores"]) for n, p in points(result).items()} == {1: (1, 1), 2: (1, 2)}
+    assert "No accounting (sacct: Slurm accounting storage is disabled)" in run.err
+
+
+def test_what_cannot_begin_is_not_waited_for(slurm, shared):
+    """A study would wait for ever for a job that asks for more nodes than there are."""
+    result, _ = scale(slurm, shared, "--n", "1,40", "--nodes", "--runs", "1", "--", "hostname", rc=3)
+    assert points(result)[40]["failure"] in ("pending", "failed")
+    left = slurm.run("squeue", "-h", "-t", "pending", "-o", "%j").out.split()
+    assert not [name for name in left if name.startswith("stoker-")]
