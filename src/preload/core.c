@@ -110,7 +110,8 @@ static inline void count_read(struct stk_pl_thread *t, struct stk_pl_way *w, uin
     c->c[STK_C_READ_NS] += ns;
     stk_count_max(&c->c[STK_C_MAX_READ_NS], ns);
     c->read_size[stk_size_bin(n)]++;
-    c->read_latency[bin < STK_LATENCY_BINS ? bin : STK_LATENCY_BINS - 1]++;
+    uint32_t *latency = &c->read_latency[bin < STK_LATENCY_BINS ? bin : STK_LATENCY_BINS - 1];
+    *latency += *latency != UINT32_MAX; /* an hour of a million reads a second */
     stk_pl_common(t, c->size, &w->rec->size, n);
     stk_count_min(&c->c[STK_C_FIRST_READ_NS], m->start);
     stk_count_max(&c->c[STK_C_LAST_READ_NS], m->end);

@@ -34,10 +34,21 @@
 
 #define STK_EXPORT __attribute__((visibility("default")))
 
+/* A function that a wrapper stands in front of, and where its address goes. All are looked up
+ * before the program begins (real.c): dlsym() takes the loader's lock, which a thread may hold that
+ * waits for the caller, and forgets what dlerror() had to say. */
+struct stk_pl_wanted {
+    const char *name;
+    void *at;
+};
+
 /* Declares `real`, the next definition of NAME in the order of libraries (so that other preloaded
- * libraries keep working). Resolved once; a program cannot run without those of libc. */
+ * libraries keep working). Resolved once; a program cannot run without those of libc. Looked up
+ * here only where other libraries' constructors run before ours. */
 #define REAL(type, name, args)                                                                     \
     static type(*real_##name) args;                                                                \
+    static struct stk_pl_wanted wanted_##name                                                      \
+        __attribute__((used, section("stk_wanted"))) = {#name, &real_##name};                      \
     if (__builtin_expect(!__atomic_load_n(&real_##name, __ATOMIC_RELAXED), 0))                     \
         __atomic_store_n(&real_##name, (type(*) args)stk_pl_real(#name), __ATOMIC_RELAXED);        \
     type(*const real) args = real_##name

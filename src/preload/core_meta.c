@@ -79,7 +79,7 @@ static struct stk_pl_rec *rec_of_path(struct stk_pl_thread *t, int dirfd, const 
         stk_pl_outside(&nobody, false, 0, ns);
         return NULL;
     }
-    struct stk_pl_file *f = stk_pl_file_of(&t->path, absent);
+    struct stk_pl_file *f = stk_pl_file_of(&t->path, absent ? STK_PL_ABSENT : STK_PL_ASKED);
     struct stk_pl_rec *r = f ? stk_pl_rec_of(t, f, api) : NULL;
     if (!r)
         stk_pl_dropped();
@@ -259,7 +259,7 @@ uint32_t stk_pl_name(const char *path)
         return 0;
     struct stk_pl_thread *t = call.thread;
     if (stk_pl_path_make(t, AT_FDCWD, path, -1) && !stk_pl_left_out(t->path.text, t->path.length)) {
-        struct stk_pl_file *f = stk_pl_file_of(&t->path, false);
+        struct stk_pl_file *f = stk_pl_file_of(&t->path, STK_PL_OPENED);
         id = f ? f->id : 0;
     }
     stk_pl_leave();

@@ -50,15 +50,22 @@ static struct stk_pl_desc *take_memory(void)
     return d;
 }
 
+/* Another thread may still look at what the memory was before, where a program closes a descriptor
+ * that is being read: what it finds may be of two files, but a file always. */
 static struct stk_pl_desc *new_desc(const struct stk_pl_desc *as)
 {
     stk_pl_lock(&stk_pl_fds_lock);
     struct stk_pl_desc *d = take_memory();
     if (d) {
-        uint32_t index = d->index;
-        *d = *as;
-        d->index = index;
-        d->refs = 1;
+        if (as->file)
+            __atomic_store_n(&d->file, as->file, __ATOMIC_RELEASE);
+        d->keeps_over_exec = as->keeps_over_exec;
+        d->append = as->append;
+        d->shared = as->shared;
+        d->position = as->position;
+        d->hash = as->hash;
+        __atomic_store_n(&d->kind, as->kind, __ATOMIC_RELEASE);
+        __atomic_store_n(&d->refs, 1, __ATOMIC_RELAXED);
         d->generation = ++generations ? generations : ++generations;
         d->forks = d->keeps_over_exec ? stk_pl.spawns : stk_pl.forks;
     }
@@ -137,7 +144,7 @@ static bool classify(struct stk_pl_thread *t, int fd, const struct facts *f, str
     }
     d->kind = STK_PL_FILE;
     d->hash = t->path.hash;
-    d->file = stk_pl_file_of(&t->path, false);
+    d->file = stk_pl_file_of(&t->path, STK_PL_OPENED);
     if (!d->file)
         return false;
     d->file->dev = f->dev;
@@ -145,7 +152,7 @@ static bool classify(struct stk_pl_thread *t, int fd, const struct facts *f, str
         stk_pl_sum(&stk_pl.log->grouped_files, 1);
     else
         d->file->ino = f->ino;
-    stk_pl_storage(d->file, fd, f->dev);
+    stk_pl_storage(d->file, fd, f->dev, t->path.text, sizeof t->path.text); /* of no use any more */
     return true;
 }
 
@@ -242,9 +249,11 @@ void stk_pl_fds_dup(int from, int to)
     struct stk_pl_desc *d = stk_pl_desc_at(from);
     if (from == to)
         return;
-    if (d)
-        __atomic_fetch_add(&d->refs, 1, __ATOMIC_ACQ_REL);
-    stk_pl_desc_release(put(to, d));
+    uint32_t refs = d ? __atomic_load_n(&d->refs, __ATOMIC_ACQUIRE) : 0;
+    while (refs && !__atomic_compare_exchange_n(&d->refs, &refs, refs + 1, false, __ATOMIC_ACQ_REL,
+                                                __ATOMIC_ACQUIRE))
+        ;
+    stk_pl_desc_release(put(to, refs ? d : NULL)); /* 0: another thread closes it this moment */
 }
 
 /* fcntl(F_SETFL) */

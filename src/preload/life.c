@@ -22,6 +22,13 @@
 
 static struct stk_pl_lock life_lock;
 
+/* Nothing more is recorded, in any thread. */
+static void fall_silent(void)
+{
+    __atomic_store_n(&stk_pl.state, STK_PL_OFF, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&stk_pl.watch->alive, 0, __ATOMIC_SEQ_CST);
+}
+
 /* ---- forks ---- */
 static void locks(void (*fn)(struct stk_pl_lock *))
 {
@@ -30,6 +37,48 @@ static void locks(void (*fn)(struct stk_pl_lock *))
     fn(&stk_pl_fds_lock);
     fn(&stk_pl_cwd_lock);
     fn(&stk_pl_log_lock);
+}
+
+#define SPINS    64u
+#define SLEEP_NS 100000u
+#define WAIT_NS  2000000000u
+
+/* Someone else has the lock. After some turns it is waited for asleep: the owner may be of lower
+ * priority, on this very processor. Where it stays taken (a handler left our code by longjmp() with
+ * it, and its thread did no I/O since; a disk that hangs) the program is worth more than its
+ * profile: recording ends, and the lock counts for nothing. */
+void stk_pl_lock_wait(struct stk_pl_lock *l)
+{
+    static const struct timespec pause = {.tv_nsec = SLEEP_NS};
+    uint64_t since = 0;
+    for (uint32_t turn = 0; !stk_pl_lock_try(l); turn++) {
+        if (__atomic_load_n(&l->owner, __ATOMIC_RELAXED) == stk_pl_lock_id())
+            return; /* cancelled, or jumped out, with it: nobody else is there */
+        if (turn < SPINS) {
+            stk_sys0(SYS_sched_yield);
+            continue;
+        }
+        uint64_t now = stk_pl_clock_mono();
+        since = since ? since : now;
+        if (now - since > WAIT_NS) {
+            fall_silent();
+            __atomic_store_n(&l->owner, stk_pl_lock_id(), __ATOMIC_RELAXED);
+            return;
+        }
+        stk_sys2(SYS_nanosleep, &pause, 0);
+    }
+}
+
+static void give_up(struct stk_pl_lock *l)
+{
+    uintptr_t mine = stk_pl_lock_id();
+    __atomic_compare_exchange_n(&l->owner, &mine, 0, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+}
+
+void stk_pl_locks_give_up(void)
+{
+    locks(give_up);
+    give_up(&life_lock);
 }
 
 static void before_fork(void)
@@ -41,6 +90,8 @@ static void before_fork(void)
     if (stk_pl_self.inside) /* a signal handler that forks: what it interrupted may hold them */
         return;
     stk_pl_enter();
+    if (__atomic_load_n(&stk_pl.state, __ATOMIC_SEQ_CST) == STK_PL_ON && stk_pl.watch->alive)
+        stk_pl_kernel_child_comes();
     locks(stk_pl_lock);
     stk_pl_self.forking = 1;
 }
@@ -82,6 +133,16 @@ static void become_child(void)
         stk_pl_self.inside = frame;
 }
 
+void stk_pl_spawning(void)
+{
+    if (stk_pl_self.vforked || stk_pl_self.inside ||
+        __atomic_load_n(&stk_pl.state, __ATOMIC_SEQ_CST) != STK_PL_ON || !stk_pl.watch->alive)
+        return;
+    stk_pl_enter();
+    stk_pl_kernel_child_comes();
+    stk_pl_leave();
+}
+
 bool stk_pl_child_pending(void)
 {
     return !stk_pl_self.inside && !stk_pl_self.vforked &&
@@ -104,8 +165,7 @@ static void stop(void)
 {
     stk_pl_snapshot(stk_pl.log);
     stk_pl.log->stopped = 1;
-    __atomic_store_n(&stk_pl.state, STK_PL_OFF, __ATOMIC_SEQ_CST);
-    __atomic_store_n(&stk_pl.watch->alive, 0, __ATOMIC_SEQ_CST);
+    fall_silent();
 }
 
 void stk_pl_tick(uint64_t now_ns)
@@ -145,12 +205,6 @@ static void child_begin(void)
     stk_pl_unlock(&life_lock);
 }
 
-static void give_up(struct stk_pl_lock *l)
-{
-    uint32_t mine = stk_pl_lock_id();
-    __atomic_compare_exchange_n(&l->owner, &mine, 0, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
-}
-
 /* In our own code: it was interrupted by a signal's handler, whose call passes uncounted. Unless an
  * earlier handler left our code by longjmp(): its frame is gone then, and the stack above it in use
  * again. Stacks grow downwards, `call` is on it; a handler on a stack of its own says nothing. */
@@ -162,8 +216,7 @@ static bool still_inside(const struct stk_pl_call *call)
     if ((uintptr_t)call <= stk_pl_self.inside || stk_sys2(SYS_sigaltstack, 0, &other) < 0 ||
         other.ss_flags & SS_ONSTACK)
         return true;
-    locks(give_up);
-    give_up(&life_lock);
+    stk_pl_locks_give_up();
     stk_pl_leave();
     return false;
 }
@@ -259,13 +312,46 @@ __attribute__((constructor)) static void begin(int argc, char **argv, char **env
     stk_pl_leave();
 }
 
+/* ---- sandboxes ---- */
+/* The program is about to forbid itself system calls (seccomp), or to read the time stamp counter,
+ * at the price of its life: from here on we do neither. Returns what stk_pl_no_sandbox() needs,
+ * where that fails: programs try. */
+uint32_t stk_pl_sandbox(void)
+{
+    uint32_t state = __atomic_load_n(&stk_pl.state, __ATOMIC_SEQ_CST);
+    if (stk_pl_self.vforked)
+        return state;
+    if (state == STK_PL_ON && !stk_pl_self.inside && stk_pl.watch->alive) {
+        stk_pl_enter();
+        stk_pl_snapshot(stk_pl.log);
+        stk_pl.log->stopped = 1;
+        stk_pl_leave();
+    }
+    stk_pl.sandboxed = true;
+    fall_silent();
+    return state;
+}
+
+void stk_pl_no_sandbox(uint32_t state)
+{
+    if (stk_pl_self.vforked)
+        return;
+    stk_pl.sandboxed = false;
+    if (state == STK_PL_ON) {
+        stk_pl.log->stopped = 0;
+        __atomic_store_n(&stk_pl.watch->alive, 1, __ATOMIC_SEQ_CST);
+    }
+    __atomic_store_n(&stk_pl.state, state, __ATOMIC_SEQ_CST);
+}
+
 /* ---- end ---- */
 /* This process's own log: not that of a process whose memory we share for a moment. */
 static struct stk_log_header *own_log(void)
 {
     uint32_t state = __atomic_load_n(&stk_pl.state, __ATOMIC_SEQ_CST);
     struct stk_log_header *h = stk_pl.log;
-    bool mine = !stk_pl_self.vforked && h && (state == STK_PL_ON || state == STK_PL_OFF) &&
+    bool mine = !stk_pl_self.vforked && !stk_pl.sandboxed && h &&
+                (state == STK_PL_ON || state == STK_PL_OFF) &&
                 h->pid == (uint32_t)stk_sys0(SYS_getpid);
     return mine && (state == STK_PL_OFF || stk_pl.watch->alive) ? h : NULL;
 }

@@ -84,6 +84,8 @@ void stk_pl_line_slow(struct stk_pl_thread *t, enum stk_pl_what what, uint64_t s
 bool stk_pl_trace_room(struct stk_pl_thread *t)
 {
     struct stk_log_block *b = stk_pl_log_block(STK_BLK_TRACE, t->slot);
+    if (b && b->room && !stk_pl_log_widen(b)) /* never: a log of operations has whole blocks */
+        b = NULL;
     if (!b) {
         stk_pl_sum(&stk_pl.log->dropped_trace, 1);
         return false;

@@ -2,6 +2,9 @@
  * log.c - the log file: made, grown by whole blocks that are allocated on disk before they are
  * mapped, and left behind. No descriptor stays open: a program that closes all it finds (daemons,
  * subprocess) cannot close ours, nor write to it by a number it believes its own.
+ *
+ * Of a block its beginning is allocated first, the rest when it is needed, and of a process that
+ * does no I/O the header alone: a script starts thousands of programs, and so many logs there are.
  */
 #include "preload/priv.h"
 
@@ -10,10 +13,12 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
-#define COOL_BLOCKS  16u  /* a log may be in memory whole; 1 MiB */
-#define FIRST_BLOCKS 4u   /* header, names, time line, records of one thread */
-#define MOST_BLOCKS  64u  /* that the file grows by at once; 4 MiB */
-#define TRACE_BLOCKS 256u /* with every operation; 16 MiB */
+#define COOL_BLOCKS  16u /* a log may be in memory whole; 1 MiB */
+#define HEADER_BYTES 8192u
+#define FIRST_BLOCKS 3u     /* with the first I/O: names, time line, records of one thread */
+#define FIRST_BYTES  16384u /* of every block; the time line needs no more */
+#define MOST_BLOCKS  64u    /* that the file grows by at once; 4 MiB */
+#define TRACE_BLOCKS 256u   /* with every operation; 16 MiB */
 #define CHUNKS       8192u
 #define NAME_BLOCKS  1024u
 #define LOGS_OF_PID  10000u
@@ -21,9 +26,10 @@
 
 struct stk_pl_lock stk_pl_log_lock;
 
-static struct {
+static struct chunk {
     char *at;
-    uint32_t blocks;
+    uint32_t blocks, first;     /* how many, and the number of the first in the file */
+    uint32_t room;              /* as in struct stk_log_block */
 } chunk[CHUNKS];                /* what is mapped; the last may have free blocks */
 static uint32_t nchunks, given; /* blocks of the last chunk in use */
 static uint32_t total;          /* blocks of the file */
@@ -31,6 +37,12 @@ static uint64_t full_until_ns;  /* on the monotonic clock */
 static uint64_t file_dev, file_ino;
 static const struct stk_log_block *name_block[NAME_BLOCKS];
 static uint32_t name_blocks;
+static char path_room[PATH_MAX]; /* guarded by the log's lock, or by life.c's where there is no log:
+                                    threads may have little stack */
+
+_Static_assert(sizeof(struct stk_log_header) <= HEADER_BYTES, "the header fits");
+_Static_assert(sizeof(struct stk_log_thread) + sizeof(struct stk_log_block) <= FIRST_BYTES,
+               "a thread's time line fits");
 
 void *stk_pl_memory(size_t bytes)
 {
@@ -49,16 +61,35 @@ static bool identity(long fd, uint64_t *dev, uint64_t *ino)
     return true;
 }
 
-/* Path of a log in the folder. */
-static bool path_of(char *to, size_t room, const char *name)
+/* Path of a log in the folder; NULL: too long. */
+static const char *path_of(const char *name)
 {
     size_t d = strlen(stk_pl.dir), n = strlen(name);
-    if (d + n + 2 > room)
-        return false;
-    memcpy(to, stk_pl.dir, d);
-    to[d] = '/';
-    memcpy(to + d + 1, name, n + 1);
-    return true;
+    if (d + n + 2 > sizeof path_room)
+        return NULL;
+    memcpy(path_room, stk_pl.dir, d);
+    path_room[d] = '/';
+    memcpy(path_room + d + 1, name, n + 1);
+    return path_room;
+}
+
+static long open_log(const char *name, int flags)
+{
+    const char *path = path_of(name);
+    if (!path)
+        return -ENAMETOOLONG;
+    return stk_sys4(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC | O_NOFOLLOW, 0600);
+}
+
+/* This process's log, if it is still the file that was made. */
+static long open_own(void)
+{
+    uint64_t dev, ino;
+    long fd = open_log(stk_pl.name, O_RDWR);
+    if (fd < 0 || (identity(fd, &dev, &ino) && dev == file_dev && ino == file_ino))
+        return fd;
+    stk_sys1(SYS_close, fd);
+    return -ESTALE;
 }
 
 /* Where the file system cannot allocate (NFS 3, some FUSE ones), zeros are written. */
@@ -84,15 +115,28 @@ static bool within_limit(uint64_t bytes)
     return limit.rlim_cur == RLIM_INFINITY || bytes <= limit.rlim_cur;
 }
 
-/* Adds and maps n blocks; the lock is held (or nobody else is there). */
-static int extend(long fd, uint32_t n)
+static long allocate(long fd, uint64_t from, uint64_t bytes)
+{
+    long rc = stk_sys4(SYS_fallocate, fd, 0, from, bytes);
+    if (rc == -EOPNOTSUPP || rc == -ENOSYS || rc == -EINVAL)
+        rc = write_zeros(fd, from, bytes);
+    return rc;
+}
+
+/* Adds and maps n blocks, of each of which `room` bytes are allocated; the lock is held (or nobody
+ * else is there). */
+static int extend(long fd, uint32_t n, uint32_t room)
 {
     uint64_t from = (uint64_t)total * STK_LOG_BLOCK, bytes = (uint64_t)n * STK_LOG_BLOCK;
     if (nchunks == CHUNKS || !within_limit(from + bytes))
         return -EFBIG;
-    long rc = stk_sys4(SYS_fallocate, fd, 0, from, bytes);
-    if (rc == -EOPNOTSUPP || rc == -ENOSYS || rc == -EINVAL)
-        rc = write_zeros(fd, from, bytes);
+    long rc = 0;
+    if (room == STK_LOG_BLOCK)
+        rc = allocate(fd, from, bytes);
+    for (uint32_t i = 0; i < n && !rc && room < STK_LOG_BLOCK; i++)
+        rc = allocate(fd, from + (uint64_t)i * STK_LOG_BLOCK, room);
+    if (!rc && room < STK_LOG_BLOCK)
+        rc = stk_sys2(SYS_ftruncate, fd, from + bytes);
     if (rc < 0)
         return (int)rc;
     long at =
@@ -100,8 +144,8 @@ static int extend(long fd, uint32_t n)
     if (at < 0 && at > -4096)
         return (int)at;
     stk_sys3(SYS_madvise, at, bytes, MADV_DONTDUMP);
-    chunk[nchunks].at = (char *)at;
-    chunk[nchunks++].blocks = n;
+    chunk[nchunks] = (struct chunk){(char *)at, n, total, room < STK_LOG_BLOCK ? room : 0};
+    nchunks++;
     given = 0;
     total += n;
     return 0;
@@ -109,27 +153,56 @@ static int extend(long fd, uint32_t n)
 
 static int grow(void)
 {
-    char path[PATH_MAX];
-    uint64_t dev, ino, now = stk_pl_clock_mono();
-    if (now < full_until_ns || !path_of(path, sizeof path, stk_pl.name))
+    uint64_t now = stk_pl_clock_mono();
+    if (now < full_until_ns)
         return -ENOSPC;
-    long fd = stk_sys4(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0);
+    long fd = open_own();
     if (fd < 0) {
         full_until_ns = now + FULL_NS;
         return (int)fd;
     }
-    int rc = -ESTALE;
-    if (identity(fd, &dev, &ino) && dev == file_dev && ino == file_ino) {
-        uint32_t most = stk_pl.trace ? TRACE_BLOCKS : MOST_BLOCKS;
-        uint32_t n = total < most ? total : most;
-        rc = extend(fd, n);
-        if (rc < 0 && n > 1)
-            rc = extend(fd, 1);
-    }
+    uint32_t most = stk_pl.trace ? TRACE_BLOCKS : MOST_BLOCKS;
+    uint32_t n = total < FIRST_BLOCKS ? FIRST_BLOCKS : total < most ? total : most;
+    uint32_t room = stk_pl.trace ? STK_LOG_BLOCK : FIRST_BYTES;
+    int rc = extend(fd, n, room);
+    if (rc < 0)
+        rc = extend(fd, 1, room);
     stk_sys1(SYS_close, fd);
     if (rc < 0)
         full_until_ns = now + FULL_NS;
     return rc;
+}
+
+/* The chunk that a block lies in. */
+static const struct chunk *chunk_of(const void *block)
+{
+    for (uint32_t i = nchunks; i > 0; i--) {
+        const struct chunk *c = &chunk[i - 1];
+        if ((const char *)block >= c->at &&
+            (const char *)block < c->at + (size_t)c->blocks * STK_LOG_BLOCK)
+            return c;
+    }
+    return NULL;
+}
+
+bool stk_pl_log_widen(struct stk_log_block *b)
+{
+    if (!b->room)
+        return false;
+    stk_pl_lock(&stk_pl_log_lock);
+    const struct chunk *c = chunk_of(b);
+    uint64_t now = stk_pl_clock_mono();
+    long fd = c && now >= full_until_ns ? open_own() : -1;
+    if (fd >= 0) {
+        uint64_t at = (uint64_t)c->first * STK_LOG_BLOCK + (uint64_t)((char *)b - c->at);
+        if (allocate(fd, at + b->room, STK_LOG_BLOCK - b->room) >= 0)
+            b->room = 0;
+        else
+            full_until_ns = now + FULL_NS;
+        stk_sys1(SYS_close, fd);
+    }
+    stk_pl_unlock(&stk_pl_log_lock);
+    return !b->room;
 }
 
 struct stk_log_block *stk_pl_log_block(enum stk_log_kind kind, uint32_t slot)
@@ -141,6 +214,7 @@ struct stk_log_block *stk_pl_log_block(enum stk_log_kind kind, uint32_t slot)
         b = (struct stk_log_block *)(chunk[nchunks - 1].at + (size_t)given * STK_LOG_BLOCK);
         b->kind = kind;
         b->slot = slot;
+        b->room = chunk[nchunks - 1].room;
         given++;
         __atomic_store_n(&stk_pl.log->nblocks, stk_pl.log->nblocks + 1, __ATOMIC_RELEASE);
         if (kind == STK_BLK_NAMES)
@@ -191,32 +265,31 @@ static bool name_of(char *to, size_t room, uint32_t n)
  * this one. */
 static bool executed_us(const char *name)
 {
-    char path[PATH_MAX];
-    struct stk_log_header h; /* 8 KiB, once, before the program's own code runs */
-    if (!path_of(path, sizeof path, name))
-        return false;
-    long fd = stk_sys4(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW, 0);
+    uint64_t magic = 0;
+    uint32_t end = STK_END_NONE;
+    long fd = open_log(name, O_RDONLY);
     if (fd < 0)
         return false;
-    long n = stk_sys4(SYS_pread64, fd, &h, sizeof h, 0);
+    bool whole = stk_sys4(SYS_pread64, fd, &magic, sizeof magic,
+                          offsetof(struct stk_log_header, magic)) == (long)sizeof magic &&
+                 stk_sys4(SYS_pread64, fd, &end, sizeof end,
+                          offsetof(struct stk_log_header, end)) == (long)sizeof end;
     stk_sys1(SYS_close, fd);
-    return n == (long)sizeof h && h.magic == STK_LOG_MAGIC && h.end == STK_END_EXEC;
+    stk_pl_sum(&stk_pl.own_read_bytes, sizeof magic + sizeof end);
+    return whole && magic == STK_LOG_MAGIC && end == STK_END_EXEC;
 }
 
 /* Opens a file that was not there; its name is in stk_pl.name, the one before in `before`. */
 static long create(char *before, size_t room)
 {
-    char path[PATH_MAX];
     long fd = -EEXIST;
     before[0] = 0;
     for (uint32_t n = 0; n < LOGS_OF_PID && fd == -EEXIST; n++) {
         if (n)
             memcpy(before, stk_pl.name, room);
-        if (!name_of(stk_pl.name, sizeof stk_pl.name, n) ||
-            !path_of(path, sizeof path, stk_pl.name))
+        if (!name_of(stk_pl.name, sizeof stk_pl.name, n))
             return -ENAMETOOLONG;
-        fd = stk_sys4(SYS_openat, AT_FDCWD, path,
-                      O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+        fd = open_log(stk_pl.name, O_RDWR | O_CREAT | O_EXCL);
     }
     return fd;
 }
@@ -232,12 +305,11 @@ int stk_pl_log_create(enum stk_log_born born)
     total = nchunks = 0;
     full_until_ns = 0;
     if (!rc)
-        rc = extend(fd, FIRST_BLOCKS);
+        rc = extend(fd, 1, HEADER_BYTES);
     stk_sys1(SYS_close, fd);
     if (rc < 0) {
-        char path[PATH_MAX];
-        if (path_of(path, sizeof path, stk_pl.name))
-            stk_sys3(SYS_unlinkat, AT_FDCWD, path, 0);
+        if (path_of(stk_pl.name))
+            stk_sys3(SYS_unlinkat, AT_FDCWD, path_room, 0);
         return rc;
     }
     if (born == STK_BORN_START && before[0] && executed_us(before)) {

@@ -74,7 +74,7 @@ struct stk_log_block {
     uint32_t kind;
     uint32_t slot; /* the thread's slot, from 0; slots are used again after a thread has ended */
     uint32_t used; /* bytes behind this head that are whole (atomic, release) */
-    uint32_t pad;
+    uint32_t room; /* the writer's: bytes of the block that are allocated on disk; 0 all */
 };
 
 /* NAMES: entries padded to 8 bytes. Ids count from 1, unique in the log. */

@@ -16,7 +16,7 @@ static struct stk_log_mark *put(struct stk_pl_thread *t, uint32_t kind, const ch
 {
     struct stk_log_block *b = t->marks;
     struct stk_pl_file *label = name && name[0] ? stk_pl_label(name) : NULL;
-    if (!b || b->used + sizeof(struct stk_log_mark) > STK_LOG_BLOCK - sizeof *b) {
+    if (!b || !stk_pl_log_fits(b, sizeof(struct stk_log_mark))) {
         b = stk_pl_log_block(STK_BLK_MARKS, t->slot);
         if (!b) {
             stk_pl_dropped();
@@ -83,7 +83,8 @@ void stoker_preload_told(int fd, int is_write, int64_t offset, int64_t bytes,
                          uint64_t start_mono_ns, uint64_t end_mono_ns)
 {
     struct stk_pl_call call;
-    if (offset < 0 || !stk_pl_begin(&call) || !stk_pl_enter_call(&call))
+    if (offset < 0 || bytes > INT64_MAX - offset || !stk_pl_begin(&call) ||
+        !stk_pl_enter_call(&call))
         return;
     if (!is_write && bytes > 0)
         stk_pl_sum(&stk_pl.log->told_read_bytes, (uint64_t)bytes);

@@ -22,7 +22,8 @@ static struct slot *table;
 static uint32_t table_mask;
 static struct stk_pl_file *file; /* by id, from 1 */
 static uint32_t nfiles, file_room;
-static uint32_t limit, single, absentees, groups, endings, labels;
+static uint32_t limit, single, groups, endings, labels;
+static uint32_t named_why[STK_PL_ABSENT + 1];
 static struct stk_log_block *block; /* of names; epoch says whose */
 static uint32_t block_epoch;
 
@@ -77,8 +78,7 @@ static struct stk_pl_file *find(uint64_t hash)
 static bool write_text(struct stk_pl_file *f, const char *text)
 {
     uint32_t bytes = (uint32_t)(sizeof(struct stk_log_name) + f->length + 7) & ~7u;
-    uint32_t room = STK_LOG_BLOCK - (uint32_t)sizeof *block;
-    if (!block || block_epoch != stk_pl.epoch || block->used + bytes > room) {
+    if (!block || block_epoch != stk_pl.epoch || !stk_pl_log_fits(block, bytes)) {
         struct stk_log_block *b = stk_pl_log_block(STK_BLK_NAMES, 0);
         if (!b)
             return false;
@@ -175,19 +175,21 @@ struct stk_pl_file *stk_pl_group_of(const struct stk_pl_file *f)
 }
 
 /* Names that are only looked for and not found (an interpreter's search) get an eighth of the
- * room, lest they crowd out the files that are read. */
-struct stk_pl_file *stk_pl_file_of(const struct stk_pl_path *p, bool absent)
+ * room, those of files that are there but only asked about (a tree that is listed) a quarter, lest
+ * they crowd out the files that are read. */
+struct stk_pl_file *stk_pl_file_of(const struct stk_pl_path *p, enum stk_pl_why why)
 {
     struct stk_pl_file *f = find(p->hash);
     if (f)
         return f;
     stk_pl_lock(&stk_pl_names_lock);
     f = find(p->hash);
-    if (!f && single < limit && (!absent || absentees < limit / 8 + 1)) {
+    const uint32_t most[] = {limit, limit / 4 + 1, limit / 8 + 1};
+    if (!f && single < limit && named_why[why] < most[why]) {
         f = add(p->hash, p->text, p->length, false);
         if (f) {
             single++;
-            absentees += absent;
+            named_why[why]++;
         }
     } else if (!f) {
         f = group(p->text, p->length);

@@ -21,6 +21,15 @@
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define HIDDEN      __attribute__((visibility("hidden")))
 #define BARRIER()   __asm__ volatile("" ::: "memory")
+/* A function of the C library by its oldest version, whatever the one that we are built with has.
+ */
+#if defined(__x86_64__) && defined(__GLIBC__)
+#define STK_OLD_GLIBC(name) __asm__(".symver " #name "," #name "@GLIBC_2.2.5")
+#elif defined(__aarch64__) && defined(__GLIBC__)
+#define STK_OLD_GLIBC(name) __asm__(".symver " #name "," #name "@GLIBC_2.17")
+#else
+#define STK_OLD_GLIBC(name) _Static_assert(1, #name)
+#endif
 
 enum stk_pl_state {
     STK_PL_UNSET, /* before our constructor, or not asked for */
@@ -49,7 +58,7 @@ struct stk_pl_process {
     uint64_t own_read_bytes, own_write_bytes; /* by our own system calls: not the program's */
     uint64_t marks[STK_MARK_EPOCH + 1];       /* steps, epochs: where the program does not count */
     struct stk_log_header *log;
-    bool trace;
+    bool trace, sandboxed;
     uint32_t record_limit, records; /* one by one; in this process (atomic) */
     char dir[PATH_MAX / 2];         /* of the logs, absolute */
     char name[192];                 /* of this log, in it */
@@ -161,7 +170,9 @@ struct stk_pl_thread {
     struct stk_log_block *trace;
     uint32_t slot, epoch, incarnation;
     uint32_t next_free;
+    uint32_t tid;      /* where a thread's end must be looked for; 0: the slot is free */
     uint64_t retry_ns; /* no room in the log: try again then */
+    uint64_t born_ns;  /* of the thread, on the monotonic clock */
     struct stk_log_block *records, *marks;
     struct stk_pl_rec **table; /* by name and API */
     uint32_t table_size, table_used;
@@ -178,7 +189,8 @@ struct stk_pl_tls {
     uint32_t vforked; /* in a vfork child, which runs in its parent's memory */
     uint32_t forking; /* holds all locks */
 };
-extern __thread struct stk_pl_tls stk_pl_self HIDDEN __attribute__((tls_model("initial-exec")));
+#define STK_PL_TLS __attribute__((tls_model("initial-exec")))
+extern __thread struct stk_pl_tls stk_pl_self HIDDEN STK_PL_TLS;
 
 static inline void stk_pl_enter(void)
 {
@@ -204,20 +216,23 @@ static inline bool stk_pl_enter_call(const struct stk_pl_call *call)
 
 /* ---- locks ---- */
 struct stk_pl_lock {
-    uint32_t owner; /* 0: free */
+    uintptr_t owner; /* 0: free */
 };
-static inline uint32_t stk_pl_lock_id(void) /* of this thread */
+static inline uintptr_t stk_pl_lock_id(void) /* of this thread */
 {
-    return (uint32_t)((uintptr_t)&stk_pl_self >> 4) | 1;
+    return (uintptr_t)&stk_pl_self;
 }
+static inline bool stk_pl_lock_try(struct stk_pl_lock *l)
+{
+    uintptr_t nobody = 0;
+    return __atomic_compare_exchange_n(&l->owner, &nobody, stk_pl_lock_id(), false,
+                                       __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+void stk_pl_lock_wait(struct stk_pl_lock *l);
 static inline void stk_pl_lock(struct stk_pl_lock *l)
 {
-    uint32_t nobody = 0;
-    while (!__atomic_compare_exchange_n(&l->owner, &nobody, stk_pl_lock_id(), false,
-                                        __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
-        nobody = 0;
-        stk_sys0(SYS_sched_yield);
-    }
+    if (UNLIKELY(!stk_pl_lock_try(l)))
+        stk_pl_lock_wait(l);
 }
 static inline void stk_pl_unlock(struct stk_pl_lock *l)
 {
@@ -225,6 +240,8 @@ static inline void stk_pl_unlock(struct stk_pl_lock *l)
 }
 extern struct stk_pl_lock stk_pl_log_lock HIDDEN, stk_pl_names_lock HIDDEN, stk_pl_cwd_lock HIDDEN,
     stk_pl_fds_lock HIDDEN, stk_pl_threads_lock HIDDEN;
+/* Those that this thread holds, where it left our code in the middle. */
+void stk_pl_locks_give_up(void);
 
 /* ---- clock.c ---- */
 void stk_pl_clock_start(void);
@@ -250,6 +267,19 @@ static inline uint64_t stk_pl_now(struct stk_pl_thread *t)
 int stk_pl_log_create(enum stk_log_born born);
 /* A block of the log, its head filled in; NULL: no room. */
 struct stk_log_block *stk_pl_log_block(enum stk_log_kind kind, uint32_t slot);
+/* Bytes behind its head that may be written. */
+static inline uint32_t stk_pl_log_room(const struct stk_log_block *b)
+{
+    return (b->room ? b->room : STK_LOG_BLOCK) - (uint32_t)sizeof *b;
+}
+/* All of the block may be written from now on; false: it could already, or the disk is full. */
+bool stk_pl_log_widen(struct stk_log_block *b);
+/* `bytes` more fit into the block. */
+static inline bool stk_pl_log_fits(struct stk_log_block *b, uint32_t bytes)
+{
+    return b->used + bytes <= stk_pl_log_room(b) ||
+           (stk_pl_log_widen(b) && b->used + bytes <= stk_pl_log_room(b));
+}
 /* That block is full: it need not stay in memory. */
 void stk_pl_log_cold(struct stk_log_block *b);
 void stk_pl_log_cool(void); /* now and then */
@@ -276,8 +306,9 @@ bool stk_pl_path_make(struct stk_pl_thread *t, int dirfd, const char *path, int 
 /* What fd is open on, as the kernel says. */
 bool stk_pl_path_of_fd(struct stk_pl_thread *t, int fd);
 void stk_pl_path_moved(void); /* chdir */
-/* The file's entry, or its group's; NULL: no room. absent: the call on it failed. */
-struct stk_pl_file *stk_pl_file_of(const struct stk_pl_path *p, bool absent);
+/* The file's entry, or its group's; NULL: no room. */
+enum stk_pl_why { STK_PL_OPENED, STK_PL_ASKED, STK_PL_ABSENT /* the call on it failed */ };
+struct stk_pl_file *stk_pl_file_of(const struct stk_pl_path *p, enum stk_pl_why why);
 struct stk_pl_file *stk_pl_group_of(const struct stk_pl_file *f);
 struct stk_pl_file *stk_pl_file_by_id(uint32_t id);
 /* A name that is no file's. */
@@ -291,8 +322,9 @@ void stk_pl_rules_start(const char *include, const char *exclude, const char *lo
 bool stk_pl_left_out(const char *path, size_t length);
 
 /* ---- storage.c ---- */
-/* Which file system, and how the file is striped over it. */
-void stk_pl_storage(struct stk_pl_file *f, int fd, uint64_t dev);
+/* Which file system, and how the file is striped over it. scratch: for what the file system says.
+ */
+void stk_pl_storage(struct stk_pl_file *f, int fd, uint64_t dev, void *scratch, size_t room);
 
 /* ---- fds.c ---- */
 /* The description of fd, looked up where nobody saw it open; NULL: closed, or no room. */
@@ -356,13 +388,18 @@ void stk_pl_remember(int argc, char **argv, char **envp);
 /* rchar, wchar, read_bytes, write_bytes of this process, without its children's and our own. */
 void stk_pl_kernel_io(uint64_t value[4]);
 void stk_pl_kernel_thread_begins(void);
-void stk_pl_kernel_thread_ends(void);
+void stk_pl_kernel_thread_ends(const struct stk_pl_thread *t);
 void stk_pl_kernel_forked(void);
+void stk_pl_kernel_child_comes(void); /* before a child is made */
 
 /* ---- life.c ---- */
 bool stk_pl_begin_slow(struct stk_pl_call *call);
 void stk_pl_tick(uint64_t now_ns);
-bool stk_pl_child_pending(
-    void); /* a forked child that has no log yet, and this is not our own code */
+/* A forked child that has no log yet, and this is not our own code. */
+bool stk_pl_child_pending(void);
+void stk_pl_spawning(void) HIDDEN;             /* before a child that is not forked */
+bool stk_pl_sandbox_begins(long what, long a); /* prctl() that forbids what we do all the time */
+uint32_t stk_pl_sandbox(void);
+void stk_pl_no_sandbox(uint32_t state);
 
 #endif

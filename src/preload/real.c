@@ -3,6 +3,14 @@
  */
 #include "preload/priv.h"
 
+/* These moved into libc.so.6 with glibc 2.34 and have a new version there. Asked for by the old
+ * one, they are found in older C libraries, too: in a container, where a library that asks for what
+ * is not there would keep every program from starting. */
+STK_OLD_GLIBC(dlsym);
+STK_OLD_GLIBC(dlopen);
+STK_OLD_GLIBC(dladdr);
+STK_OLD_GLIBC(dlerror);
+
 #if !defined(__x86_64__) && !defined(__aarch64__)
 #include <errno.h>
 
@@ -31,13 +39,31 @@ void *stk_pl_real(const char *name)
     return dlsym(RTLD_NEXT, name);
 }
 
+extern const struct stk_pl_wanted __start_stk_wanted[] HIDDEN, __stop_stk_wanted[] HIDDEN;
+
+__attribute__((constructor(101))) static void find_all(void)
+{
+    bool all = true;
+    for (const struct stk_pl_wanted *w = __start_stk_wanted; w < __stop_stk_wanted; w++) {
+        void *found = dlsym(RTLD_NEXT, w->name);
+        if (found)
+            memcpy(w->at, &found, sizeof found);
+        all = all && found;
+    }
+    if (!all)
+        dlerror(); /* what a C library does not have is not the program's error */
+}
+
 void *stk_pl_real_of(const char *name, const void *return_address)
 {
     void *p = dlsym(RTLD_NEXT, name);
     Dl_info caller;
-    if (p || !return_address || !dladdr(return_address, &caller) || !caller.dli_fname)
+    if (p)
         return p;
-    void *library = dlopen(caller.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
-    p = library ? dlsym(library, name) : NULL; /* never closed: the pointer is kept */
+    if (return_address && dladdr(return_address, &caller) && caller.dli_fname) {
+        void *library = dlopen(caller.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+        p = library ? dlsym(library, name) : NULL; /* never closed: the pointer is kept */
+    }
+    dlerror(); /* that we had to ask twice, too */
     return p && ours(p) ? NULL : p;
 }

@@ -58,6 +58,8 @@ static bool plain(const unsigned char *p, size_t n, struct stk_pl_file *f)
 /* Of a progressive layout the last part is said, since the bulk of a large file lies there. */
 static void composite(const unsigned char *p, size_t n, struct stk_pl_file *f)
 {
+    if (n < COMP_HEAD)
+        return;
     uint32_t entries = (uint32_t)p[14] | (uint32_t)p[15] << 8;
     for (uint32_t i = 0; i < entries; i++) {
         size_t at = COMP_HEAD + (size_t)i * COMP_ENTRY;
@@ -69,18 +71,24 @@ static void composite(const unsigned char *p, size_t n, struct stk_pl_file *f)
     }
 }
 
-void stk_pl_storage(struct stk_pl_file *f, int fd, uint64_t dev)
+/* The attribute "lustre.lov", in p[0..n). */
+static void layout(const unsigned char *p, size_t n, struct stk_pl_file *f)
+{
+    if (n >= 4 && u32_at(p) == LAYOUT_COMP)
+        composite(p, n, f);
+    else
+        plain(p, n, f);
+}
+
+void stk_pl_storage(struct stk_pl_file *f, int fd, uint64_t dev, void *scratch, size_t room)
 {
     if (f->fs_type)
         return;
     uint64_t type = type_of(fd, dev);
     if (type == LUSTRE && !f->group) {
-        unsigned char layout[2048];
-        long n = stk_sys4(SYS_fgetxattr, fd, "lustre.lov", layout, sizeof layout);
-        if (n >= (long)COMP_HEAD && u32_at(layout) == LAYOUT_COMP)
-            composite(layout, (size_t)n, f);
-        else if (n > 0)
-            plain(layout, (size_t)n, f);
+        long n = stk_sys4(SYS_fgetxattr, fd, "lustre.lov", scratch, room);
+        if (n > 0)
+            layout(scratch, (size_t)n, f);
     }
     f->fs_type = type;
 }

@@ -5,6 +5,7 @@
  */
 #include "preload/priv.h"
 
+#include <errno.h>
 #include <pthread.h>
 
 #define SLOTS       16384u
@@ -14,22 +15,36 @@
 
 _Static_assert(sizeof(struct stk_pl_stream) == 64, "a line");
 
-__thread struct stk_pl_tls stk_pl_self;
+/* Older C libraries have these in libpthread, which a program without threads does not load. */
+STK_OLD_GLIBC(pthread_key_create);
+STK_OLD_GLIBC(pthread_setspecific);
+#pragma weak pthread_key_create
+#pragma weak pthread_setspecific
+/* Of more keys than these the C library allocates memory in the thread that sets one; we may be in
+ * that thread's malloc(), or in a handler that interrupted it. (PTHREAD_KEY_2NDLEVEL_SIZE) */
+#define PLAIN_KEYS 32
+
+__thread struct stk_pl_tls stk_pl_self STK_PL_TLS;
 struct stk_pl_lock stk_pl_threads_lock;
 
 static struct stk_pl_thread *slot[SLOTS];
 static uint32_t nslots, first_free; /* first_free: slot + 1, 0 none */
 static pthread_key_t key;
+static bool key_set;         /* else nobody tells of a thread's end, and we look for ourselves: */
+static uint32_t look_at = 8; /* as soon as there are so many slots */
 
 /* The thread ends: its slot is free. Others' destructors may still do I/O; that takes a slot again.
  */
 static void thread_end(void *p)
 {
     struct stk_pl_thread *t = p;
+    if (stk_pl_self.inside) /* cancelled in our own code (PTHREAD_CANCEL_ASYNCHRONOUS) */
+        stk_pl_locks_give_up();
     if (stk_pl_self.thread != t || t->epoch != stk_pl.epoch)
         return;
     stk_pl_enter();
-    stk_pl_kernel_thread_ends();
+    if (__atomic_load_n(&stk_pl.state, __ATOMIC_SEQ_CST) == STK_PL_ON)
+        stk_pl_kernel_thread_ends(t);
     stk_pl_self.thread = NULL;
     stk_pl_lock(&stk_pl_threads_lock);
     t->next_free = first_free;
@@ -40,7 +55,8 @@ static void thread_end(void *p)
 
 int stk_pl_threads_start(void)
 {
-    return pthread_key_create(&key, thread_end);
+    key_set = &pthread_key_create && pthread_key_create(&key, thread_end) == 0 && key < PLAIN_KEYS;
+    return 0;
 }
 
 /* In a forked child: one thread is there, and no slot is taken. The memory of the others' is used
@@ -49,11 +65,13 @@ void stk_pl_threads_forked(void)
 {
     first_free = 0;
     for (uint32_t i = nslots; i > 0; i--) {
+        slot[i - 1]->tid = 0;
         slot[i - 1]->next_free = first_free;
         first_free = i;
     }
     stk_pl_self.thread = NULL;
-    pthread_setspecific(key, NULL);
+    if (key_set)
+        pthread_setspecific(key, NULL);
 }
 
 /* Takes over a slot's memory that a log before this one (of the process we were forked from) used.
@@ -83,10 +101,32 @@ static void way_begin(struct stk_pl_rec *r)
                                  .api = r->api};
 }
 
+/* Frees the slots of threads that are no more; the lock is held. Half of them being free, or else
+ * twice as many, is when we look again: so it costs little. */
+static void look_for_ends(uint32_t self)
+{
+    long pid = stk_sys0(SYS_getpid);
+    uint32_t found = 0;
+    for (uint32_t i = 0; i < nslots; i++) {
+        struct stk_pl_thread *t = slot[i];
+        bool ended = t->tid == self || stk_sys3(SYS_tgkill, pid, t->tid, 0) == -ESRCH;
+        if (!t->tid || !ended)
+            continue;
+        t->tid = 0;
+        t->next_free = first_free;
+        first_free = i + 1;
+        found++;
+    }
+    look_at = 2 * (nslots - found) + 8;
+}
+
 struct stk_pl_thread *stk_pl_thread_begin(void)
 {
     struct stk_pl_thread *t = NULL;
+    uint32_t tid = key_set ? 0 : (uint32_t)stk_sys0(SYS_gettid);
     stk_pl_lock(&stk_pl_threads_lock);
+    if (!key_set && !first_free && nslots >= look_at)
+        look_for_ends(tid);
     if (first_free) {
         t = slot[first_free - 1];
         first_free = t->next_free;
@@ -94,6 +134,8 @@ struct stk_pl_thread *stk_pl_thread_begin(void)
         t->slot = nslots;
         slot[nslots++] = t;
     }
+    if (t)
+        t->tid = tid;
     stk_pl_unlock(&stk_pl_threads_lock);
     if (!t)
         return NULL;
@@ -111,8 +153,10 @@ struct stk_pl_thread *stk_pl_thread_begin(void)
         if (t->table[i])
             way_begin(t->table[i]);
     stk_pl_kernel_thread_begins();
+    t->born_ns = stk_pl_clock_mono();
     stk_pl_self.thread = t;
-    pthread_setspecific(key, t);
+    if (key_set)
+        pthread_setspecific(key, t);
     return t;
 }
 
@@ -178,7 +222,7 @@ static struct stk_log_record *log_record(struct stk_pl_thread *t)
 {
     const uint32_t bytes = sizeof(struct stk_log_record);
     struct stk_log_block *b = t->records;
-    if (!b || b->used + bytes > STK_LOG_BLOCK - sizeof *b) {
+    if (!b || !stk_pl_log_fits(b, bytes)) {
         struct stk_log_block *more = stk_pl_log_block(STK_BLK_RECORDS, t->slot);
         if (!more)
             return NULL;

@@ -10,6 +10,7 @@
 #include "preload/stream.h"
 
 struct stk_stream_run stk_stream_runs[STK_STREAMS];
+static bool some; /* runs there were (atomic) */
 
 void stk_stream_end_run(FILE *f, int fd, struct stk_stream_run *run)
 {
@@ -42,7 +43,8 @@ void stk_stream_end_all(void)
 /* The runs that a child inherits are its parent's. */
 static void forget_runs(void)
 {
-    memset(stk_stream_runs, 0, sizeof(stk_stream_runs));
+    if (__atomic_exchange_n(&some, false, __ATOMIC_RELAXED)) /* else it would cost ten pages */
+        memset(stk_stream_runs, 0, sizeof(stk_stream_runs));
 }
 
 __attribute__((constructor)) static void watch_forks(void)
@@ -61,6 +63,8 @@ static void begin_run(struct stk_stream_run *run, FILE *f, bool write, const cha
     run->mark = mark;
     run->ns = ns;
     run->write = write;
+    if (!__atomic_load_n(&some, __ATOMIC_RELAXED))
+        __atomic_store_n(&some, true, __ATOMIC_RELAXED);
     __atomic_store_n(&run->stream, f, __ATOMIC_RELEASE);
 }
 

@@ -5,6 +5,7 @@
 #include <spawn.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "preload/priv.h"
@@ -79,10 +80,29 @@ EXECUTE_LIST(execlp, false, wrap_execvpe)
              (pid_t *, const char *, const posix_spawn_file_actions_t *,                           \
               const posix_spawnattr_t *, strings, strings));                                       \
         __atomic_fetch_add(&stk_pl.spawns, 1, __ATOMIC_RELAXED);                                   \
+        stk_pl_spawning();                                                                         \
         return real(pid, path, actions, attributes, argv, envp);                                   \
     }
 SPAWN(posix_spawn)
 SPAWN(posix_spawnp)
+
+/* Sandboxes are entered by this, or by syscall(). */
+bool stk_pl_sandbox_begins(long what, long a)
+{
+    return what == PR_SET_SECCOMP || (what == PR_SET_TSC && a == PR_TSC_SIGSEGV);
+}
+
+WRAP(int, prctl, (int what, long a, long b, long c, long d))
+{
+    REAL(int, prctl, (int, ...));
+    if (__builtin_expect(!stk_pl_sandbox_begins(what, a), 1))
+        return real(what, a, b, c, d);
+    uint32_t before = stk_pl_sandbox();
+    int rc = real(what, a, b, c, d);
+    if (rc)
+        stk_pl_no_sandbox(before);
+    return rc;
+}
 
 #if defined(__x86_64__)
 _Static_assert(offsetof(struct stk_pl_tls, vforked) == 16, "as below");
@@ -99,6 +119,11 @@ __asm__(".text\n"
         "vfork:\n"
         "    .cfi_startproc\n"
         "    endbr64\n"
+        "    subq $8, %rsp\n"
+        "    .cfi_adjust_cfa_offset 8\n"
+        "    call stk_pl_spawning\n"
+        "    addq $8, %rsp\n"
+        "    .cfi_adjust_cfa_offset -8\n"
         "    movq stk_pl_self@gottpoff(%rip), %rcx\n"
         "    movl %fs:16(%rcx), %esi\n" /* a vfork child may vfork */
         "    movl $1, %fs:16(%rcx)\n"
@@ -108,16 +133,16 @@ __asm__(".text\n"
         "    .cfi_register %rip, %rdi\n"
         "    movl $58, %eax\n" /* SYS_vfork; keeps rdi and rsi */
         "    syscall\n"
+        "    testq %rax, %rax\n"
+        "    jz 1f\n"
         "    pushq %rdi\n"
         "    .cfi_adjust_cfa_offset 8\n"
         "    .cfi_offset %rip, -8\n"
-        "    testq %rax, %rax\n"
-        "    jz 1f\n"
         "    movq stk_pl_self@gottpoff(%rip), %rcx\n"
         "    movl %esi, %fs:16(%rcx)\n"
         "    cmpq $-4095, %rax\n"
         "    jae 2f\n"
-        "1:  ret\n"
+        "    ret\n"
         "2:  pushq %rax\n"
         "    .cfi_adjust_cfa_offset 8\n"
         "    call __errno_location@PLT\n"
@@ -127,6 +152,10 @@ __asm__(".text\n"
         "    movl %ecx, (%rax)\n"
         "    movq $-1, %rax\n"
         "    ret\n"
+        /* The child jumps: its return would take the parent's off a shadow stack. */
+        "1:  .cfi_adjust_cfa_offset -8\n"
+        "    .cfi_register %rip, %rdi\n"
+        "    jmp *%rdi\n"
         "    .cfi_endproc\n"
         ".size vfork, . - vfork\n");
 #else

@@ -182,7 +182,7 @@ static int control(int (*real)(int, int, ...), int fd, int what, void *argument)
 #define CONTROL(name)                                                                              \
     WRAP(int, name, (int fd, int what, ...))                                                       \
     {                                                                                              \
-        REAL(int, name, (int, int, ...));                                                          \
+        REAL_OR(int, name, (int, int, ...), -1);                                                   \
         va_list more;                                                                              \
         va_start(more, what);                                                                      \
         void *argument = va_arg(more, void *); /* or nothing: what it is then is not looked at */  \

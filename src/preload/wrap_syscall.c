@@ -4,16 +4,17 @@
  * submissions are counted, by syscall() and by liburing's functions.
  */
 #include <fcntl.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "preload/foreign.h"
-#include "preload/sys.h"
+#include "preload/priv.h"
 
 /* ---- io_uring ---- */
 
 /* liburing's functions call each other, and old ones call syscall(): the outermost counts. */
-static __thread int inside __attribute__((tls_model("initial-exec")));
+static __thread int inside STK_PL_TLS;
 
 static void count_outermost(enum stk_pl_tally what)
 {
@@ -84,7 +85,8 @@ enum kind {
     DIR_READ,
     SYNC,
     COPY,
-    COUNTED
+    COUNTED,
+    SANDBOX
 };
 
 static inline enum kind kind_of(long n)
@@ -135,6 +137,9 @@ static inline enum kind kind_of(long n)
 #endif
     case SYS_io_submit:
         return COUNTED;
+    case SYS_seccomp:
+    case SYS_prctl:
+        return SANDBOX;
     default:
         return OTHER;
     }
@@ -221,6 +226,18 @@ __attribute__((noinline)) static long record(enum kind kind, long n, long a, lon
     return got;
 }
 
+/* What forbids system calls from here on: see prctl() in wrap_life.c. */
+__attribute__((noinline)) static long sandbox(long n, long a, long b, long c, long d, long e,
+                                              long f)
+{
+    bool begins = n == SYS_prctl ? stk_pl_sandbox_begins(a, b) : a == 0 || a == 1; /* mode */
+    uint32_t before = begins ? stk_pl_sandbox() : 0;
+    long rc = real_syscall(n, a, b, c, d, e, f);
+    if (begins && rc < 0)
+        stk_pl_no_sandbox(before);
+    return rc;
+}
+
 static void count(long n)
 {
 #ifdef SYS_io_uring_setup
@@ -246,6 +263,8 @@ WRAP(long, syscall, (long n, long a, long b, long c, long d, long e, long f))
         got = call_directly(n, a, b, c, d, e, f);
     else if (kind == OTHER || kind == COUNTED)
         got = real(n, a, b, c, d, e, f);
+    else if (kind == SANDBOX)
+        got = sandbox(n, a, b, c, d, e, f);
     else
         got = record(kind, n, a, b, c, d, e, f);
     if (kind == COUNTED && got >= 0)
