@@ -95,7 +95,8 @@ static int ended(struct stk_slurm_stream *s, struct stk_err *err)
     }
     out.status = s->status;
     if (s->status == 0 && !s->errors.len)
-        return stk_err_set(err, STK_E_STOPPED, NULL, -1, "it has ended");
+        return stk_err_set(err, STK_E_STOPPED, NULL, -1,
+                           "it ended without a word: the job has just begun, or just ended");
     stk_slurm_words(&out, words, sizeof words);
     return stk_err_set(err, STK_E_STOPPED, NULL, -1, "%s", words);
 }

@@ -118,8 +118,9 @@ void stk_help_command(const struct stk_cmd *cmd, struct stk_buf *out)
 
 void stk_help_overview(struct stk_buf *out)
 {
-    stk_buf_puts(out, "stoker - keeps accelerators fed: datasets inspected, packed and verified\n\n"
-                      "Usage: stoker COMMAND [ARGUMENTS] [OPTIONS]\n\nCommands:\n");
+    stk_buf_puts(
+        out, "stoker - keeps accelerators fed: finds out why a job waits for data, and fixes it\n\n"
+             "Usage: stoker COMMAND [ARGUMENTS] [OPTIONS]\n\nCommands:\n");
     struct stk_grid t;
     stk_grid_init(&t, "ll");
     for (size_t i = 0; stk_cmd_at(i); i++)

@@ -168,7 +168,8 @@ void stk_man_page(const struct stk_cmd *cmd, struct stk_buf *out)
         command_page(cmd, out);
         return;
     }
-    put_head(out, "stoker", "keeps accelerators fed: datasets inspected, packed and verified");
+    put_head(out, "stoker",
+             "keeps accelerators fed: finds out why a job waits for data, and fixes it");
     stk_buf_puts(out, ".SH SYNOPSIS\n\\fBstoker\\fR \\fICOMMAND\\fR [\\fIARGUMENTS\\fR] "
                       "[\\fIOPTIONS\\fR]\n.SH COMMANDS\n");
     for (size_t i = 0; stk_cmd_at(i); i++) {

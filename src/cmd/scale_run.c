@@ -302,6 +302,8 @@ static int report(struct stk_run *run, const struct stk_runs *r, int rc)
         say_where(run, r);
         status = compare(run, r);
     }
+    if (!rc && stk_runs_jobs_left(r))
+        stk_say(run, "%llu jobs are in the queue\n", (unsigned long long)stk_runs_jobs_left(r));
     if (left)
         hint_resume(run, r);
     if (!rc)

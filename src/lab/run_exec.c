@@ -102,7 +102,7 @@ static pid_t whom(const struct waiting *w)
 
 static void end_it(struct waiting *w, double now_s)
 {
-    if (!w->kill_s) {
+    if (w->kill_s == 0) {
         kill(whom(w), SIGTERM);
         kill(whom(w), SIGCONT);
         w->kill_s = now_s + GRACE_S;
@@ -118,8 +118,8 @@ static void await(struct waiting *w)
     double limit_s = e->timeout_s > 0 ? w->start_s + e->timeout_s : INFINITY;
     for (;;) {
         double now = stk_now(), until = now + TICK_S;
-        until = limit_s < until && !w->kill_s ? limit_s : until;
-        until = w->kill_s && w->kill_s < until ? w->kill_s : until;
+        until = limit_s < until && w->kill_s == 0 ? limit_s : until;
+        until = w->kill_s > 0 && w->kill_s < until ? w->kill_s : until;
         bool over = sleep_until(w, until);
         now = stk_now();
         if (over) {

@@ -3,6 +3,7 @@
  * the result left in a file that appears as a whole. Slurm may forget the job; the file stays.
  */
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -128,8 +129,11 @@ static int run_and_tell(struct inside *in, const char *done, int *status, struct
     run.repeat = (uint32_t)in->repeat;
     describe(in->r, &run);
     *status = run.status == STK_RUN_OK ? 0 : 1;
-    int late = write_done(done, &run, rc ? NULL : err);
-    return rc ? rc : late;
+    bool stopped = rc == STK_E_STOPPED; /* Slurm's own words about that are enough */
+    if (stopped)
+        *status = 128 + SIGTERM;
+    int late = write_done(done, &run, rc && !stopped ? NULL : err);
+    return rc && !stopped ? rc : late;
 }
 
 static bool read_name(const char *name, uint64_t *n, uint64_t *repeat)

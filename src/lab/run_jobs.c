@@ -194,7 +194,7 @@ static int submit_missing(struct stk_runs *r, struct stk_err *err)
 static bool new_result(const struct stk_runs *r)
 {
     for (size_t i = 0; i < r->njobs && i < RESULTS_A_TICK; i++)
-        if (!r->job[i].gone_s && stk_jobs_has_result(r, &r->job[i]))
+        if (r->job[i].gone_s == 0 && stk_jobs_has_result(r, &r->job[i]))
             return true;
     return false;
 }

@@ -195,8 +195,9 @@ bool stk_metric_find(const struct stk_metric *m, char *text, size_t len, double 
 /* The words before the group, as far as they are plain. */
 void stk_metric_name(const char *regex, char *out, size_t size)
 {
-    const char *group = strchr(regex, '(');
-    size_t len = group ? (size_t)(group - regex) : 0, n = 0;
+    size_t len = 0, n = 0;
+    while (regex[len] && regex[len] != '(')
+        len += regex[len] == '\\' && regex[len + 1] ? 2 : 1;
     bool plain = len > 0;
     for (size_t i = 0; i < len && n + 1 < size; i++) {
         if (regex[i] == '\\' && i + 1 < len)

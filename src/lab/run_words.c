@@ -172,12 +172,12 @@ static bool take_range(const char **p, uint64_t *n, size_t *nn)
 int stk_runs_parse_n(const char *text, uint64_t *n, size_t *nn, struct stk_err *err)
 {
     const char *p = text;
+    bool good;
     *nn = 0;
     do {
-        if (!take_range(&p, n, nn))
-            break;
-    } while (*p == ',' && *++p);
-    if (*p || !*nn)
+        good = take_range(&p, n, nn);
+    } while (good && *p == ',' && *++p);
+    if (!good || *p)
         return stk_err_set(err, STK_E_USAGE, NULL, -1,
                            "--n: \"%.80s\": write numbers from 1 on, as 1,2,4,8 or 1-8 or 1-64*2 "
                            "(doubled each time), %d at most",

@@ -294,6 +294,18 @@ def studies():
     seed("study", "json", json.dumps({"stoker_study": 1, "unit": "GPUs", "metric": None, "series": [
         {"name": "a", "runs": [{"n": n, "wall_s": 8 / n + 1, "gpus": n, "status": "ok"}
                                for n in (1, 2, 4)]}]}).encode())
+    plan = {"stoker_scale_plan": 1, "n": [1, 2, 4], "argv": ["./train", {"hex": "ff01"}, "{n}"],
+            "shell": False, "prepare": None, "cwd": "/tmp", "weak": True, "size": 10, "sets": 4,
+            "threads_per_rank": 0, "ranks_per_node": 0, "pin": True, "oversubscribe": False,
+            "launcher": "srun --mpi=pmix", "container": None, "runs_min": 3, "runs_max": 20, "warmup": 1,
+            "seed": 1, "precision": 0.02, "budget_s": 0, "timeout_s": 1.5, "metric": "x ([0-9]+)",
+            "metric_pick": 2, "higher_better": True, "series": None, "unit": None, "cores_per_n": 0,
+            "slurm": True, "sbatch": ["--partition=gpu"], "batch_head": None, "gpu_type": "k80",
+            "at_once": 0}
+    seed("run", "plan", json.dumps(plan).encode())
+    seed("run", "words", b"mpirun -n {n} 'a b' \"c\" \\d{size}")
+    seed("run", "numbers", b"1-8,16-64*2")
+    seed("run", "output", b"epoch 1: 120.5 images/s\nepoch 2: 130 images/s\n-----\n")
 
 
 # ---- codecs, filters, samples, indexes ---------------------------------------------------------

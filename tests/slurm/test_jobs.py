@@ -164,7 +164,8 @@ def busy(slurm, tmp_path_factory):
 
 def perls(slurm, job):
     """(node, process) of each of its tasks that hold their memory."""
-    nodes = slurm.stoker("watch", "--once", "--every", "0.5s", "--json", "-", job).json()["result"]["nodes"]
+    done = slurm.stoker("watch", "--once", "--every", "0.5s", "--json", "-", job, rc=(0, 4))
+    nodes = done.json()["result"].get("nodes", [])  # none: its steps are just being started
     return [(n["host"], p) for n in nodes for p in n["process"]
             if p["command"].startswith("perl") and p["memory_bytes"] > MEMORY]
 

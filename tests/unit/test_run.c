@@ -1,0 +1,243 @@
+/* test_run.c - the parts of running a study: words, plans, metrics, one timed process, and a batch
+ * file that quotes what it must. A wrong word runs a wrong command, or somebody else's. */
+#include "check.h"
+#include "lab/run_priv.h"
+#include "scratch.h"
+
+#include <fcntl.h>
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char *expand(const char *text, struct stk_runs_at at)
+{
+    static struct stk_buf b;
+    stk_buf_reset(&b);
+    stk_runs_expand(&b, text, &at);
+    static char out[256];
+    snprintf(out, sizeof out, "%s", stk_buf_cstr(&b));
+    stk_buf_release(&b);
+    return out;
+}
+
+static void marks(void)
+{
+    struct stk_runs_at at = {.n = 8, .ranks = 16, .size = 4000000000u};
+    CHECK_STR(expand("--workers={n}", at), "--workers=8");
+    CHECK_STR(expand("{n}{n}/{size}/{ranks}", at), "88/4000000000/16");
+    CHECK_STR(expand("{x} {{n}} {} { {n", at), "{x} {8} {} { {n");
+    at.size = 0;
+    CHECK_STR(expand("{size}", at), "{size}");
+    CHECK_STR(expand("", at), "");
+}
+
+static void splitting(void)
+{
+    struct stk_arena arena = STK_ARENA_INIT;
+    struct stk_words w = {.arena = &arena};
+    CHECK_INT(stk_words_split(&w, "  a 'b c'\"d $x\" e\\ f '' \"\\\"\" $(x)\t`y`", NULL), 0);
+    const char *const want[] = {"a", "b cd $x", "e f", "", "\"", "$(x)", "`y`"};
+    CHECK_INT(w.n, sizeof want / sizeof *want);
+    for (size_t i = 0; i < w.n && i < sizeof want / sizeof *want; i++)
+        CHECK_STR(w.v[i], want[i]);
+    CHECK(w.v[w.n] == NULL);
+    CHECK_INT(stk_words_split(&w, "a 'b", NULL), STK_E_USAGE);
+    for (int i = 0; i < 100; i++)
+        stk_words_add(&w, "more");
+    CHECK_INT(w.n, 108);
+    stk_arena_release(&arena);
+}
+
+static void numbers(void)
+{
+    uint64_t n[STK_RUNS_N_MAX];
+    size_t nn;
+    CHECK_INT(stk_runs_parse_n("8,1,2,1,4", n, &nn, NULL), 0);
+    CHECK(nn == 4 && n[0] == 1 && n[3] == 8);
+    CHECK_INT(stk_runs_parse_n("1-4,16-64*2", n, &nn, NULL), 0);
+    CHECK(nn == 7 && n[3] == 4 && n[4] == 16 && n[6] == 64);
+    static const char *const bad[] = {"",    "0",   "1,x", "-3",    "3-", "4-2",        "1-8*1",
+                                      "1 2", "1.5", ",",   "1-999", "*2", "9999999999", "1-4*0"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        CHECK_INT(stk_runs_parse_n(bad[i], n, &nn, NULL), STK_E_USAGE);
+}
+
+static double find(const char *regex, enum stk_metric_pick pick, const char *text)
+{
+    struct stk_metric m;
+    char copy[512];
+    double value = -1;
+    CHECK_INT(stk_metric_init(&m, regex, pick, NULL), 0);
+    snprintf(copy, sizeof copy, "%s", text);
+    if (!stk_metric_find(&m, copy, strlen(copy), &value))
+        value = -1;
+    CHECK_STR(copy, text);
+    stk_metric_release(&m);
+    return value;
+}
+
+static void metrics(void)
+{
+    static const char log[] = "step 1 images/s: 10\nstep 2 images/s: 20.5 images/s: 30\nend";
+    char name[64];
+    struct stk_metric m;
+    CHECK(find("images/s: ([0-9.]+)", STK_METRIC_LAST, log) == 30);
+    CHECK(find("images/s: ([0-9.]+)", STK_METRIC_FIRST, log) == 10);
+    CHECK(find("images/s: ([0-9.]+)", STK_METRIC_MEDIAN, log) == 20.5);
+    CHECK(find("^step ([0-9]+)", STK_METRIC_LAST, log) == 2);
+    CHECK(find("loss ([0-9.e+-]+)$", STK_METRIC_LAST, "loss 1.5e-3\n") == 1.5e-3);
+    CHECK(find("(x*)", STK_METRIC_LAST, "abc") == -1);
+    CHECK(find("t=([a-z]+)", STK_METRIC_LAST, "t=never") == -1);
+    CHECK(find("t=([0-9]+)", STK_METRIC_LAST, "") == -1);
+    CHECK_INT(stk_metric_init(&m, "a([0-9]", STK_METRIC_LAST, NULL), STK_E_USAGE);
+    CHECK_INT(stk_metric_init(&m, "a[0-9]", STK_METRIC_LAST, NULL), STK_E_USAGE);
+    stk_metric_name("images/s: ([0-9.]+)", name, sizeof name);
+    CHECK_STR(name, "images/s");
+    stk_metric_name("Time \\(s\\) = ([0-9.]+)", name, sizeof name);
+    CHECK_STR(name, "Time (s)");
+    stk_metric_name("[a-z]+ ([0-9.]+)", name, sizeof name);
+    CHECK_STR(name, "metric");
+}
+
+/* What a plan says is what a later call reads, whatever bytes are in it. */
+static void plans(void)
+{
+    const char *argv[] = {"./a b", "\xff\xfe\x01'\"$", "{n}", "", NULL}, *sbatch[] = {"-p x", NULL};
+    struct stk_runs_plan p = STK_RUNS_PLAN_INIT, q;
+    struct stk_arena arena = STK_ARENA_INIT;
+    struct stk_buf b = STK_BUF_INIT;
+    p.argv = argv;
+    p.sbatch = sbatch;
+    p.cwd = "/tmp";
+    p.n[0] = 1;
+    p.n[1] = 1000000000;
+    p.nn = 2;
+    p.metric = "x ([0-9]+)\n";
+    p.sets = STK_SETS_GPUS;
+    p.timeout_s = 0.25;
+    CHECK_INT(stk_runs_check(&p, NULL), 0);
+    CHECK_INT(stk_runs_copy_plan(&p, &arena, &q, NULL), 0);
+    CHECK_STR(q.argv[0], argv[0]);
+    CHECK_STR(q.argv[1], argv[1]);
+    CHECK_STR(q.argv[3], "");
+    CHECK(!q.argv[4] && q.prepare == NULL && q.nn == 2 && q.n[1] == p.n[1]);
+    CHECK(q.timeout_s == 0.25 && q.precision == p.precision && q.pin && q.sets == p.sets);
+    CHECK_STR(q.sbatch[0], "-p x");
+    CHECK_STR(q.metric, p.metric);
+    stk_runs_write_plan(&p, &b);
+    for (size_t i = 0; i + 1 < b.len; i += 7) /* cut anywhere: an error, not a crash */
+        CHECK(stk_runs_read_plan((const char *)b.data, i, "p", &arena, &q, NULL) != 0);
+    stk_buf_release(&b);
+    stk_arena_release(&arena);
+}
+
+/* A shell reads the two paths as they are. */
+static void batch_file(void)
+{
+    const char *argv[] = {"true", NULL};
+    struct stk_runs r = {.dir = (char *)(uintptr_t) "/d/it's $(x) 50%"};
+    struct stk_buf script = STK_BUF_INIT;
+    struct stk_words args = {.arena = &r.arena};
+    r.plan = (struct stk_runs_plan){.argv = argv,
+                                    .sets = STK_SETS_RANKS | STK_SETS_GPUS,
+                                    .ranks_per_node = 4,
+                                    .threads_per_rank = 2,
+                                    .gpu_type = "k80",
+                                    .batch_head = "#SBATCH -t {n}\nmodule load {n}"};
+    CHECK_INT(stk_batch_make(&r, 6, 1, &script, &args, NULL), 0);
+    const char *text = stk_buf_cstr(&script);
+    CHECK(strncmp(text, "#!/bin/sh\n#SBATCH -t 6\nmodule load {n}\nexec '", 45) == 0);
+    CHECK(strstr(text, " --resume '/d/it'\\''s $(x) 50%' --inside n6-r1\n") != NULL);
+    static const char *const want[] = {"--job-name=stoker-n6-r1",
+                                       "--output=/d/it's $(x) 50%%/jobs/n6-r1.slurm",
+                                       "--ntasks=6",
+                                       "--ntasks-per-node=4",
+                                       "--cpus-per-task=2",
+                                       "--gres=gpu:k80:4"};
+    CHECK_INT(args.n, 6);
+    for (size_t i = 0; i < args.n && i < 6; i++)
+        CHECK_STR(args.v[i], want[i]);
+    r.dir = (char *)(uintptr_t) "/d/a\nb";
+    CHECK_INT(stk_batch_make(&r, 6, 1, &script, &args, NULL), STK_E_USAGE);
+    stk_buf_release(&script);
+    stk_arena_release(&r.arena);
+}
+
+static int stop_now(void *user)
+{
+    return ++*(int *)user > 1;
+}
+
+static void processes(void)
+{
+    const char *env[] = {"A=b", NULL};
+    const char *ok[] = {"sh", "-c", "echo out; echo err >&2; exit 3", NULL};
+    const char *hang[] = {"sh", "-c", "trap '' TERM; sleep 100 & wait; sleep 100", NULL};
+    struct stk_exec e = {.path = "/bin/sh", .argv = ok, .envp = env, .dir = "/"};
+    struct stk_exec_end end;
+    struct stk_buf b = STK_BUF_INIT;
+    char line[32];
+    int ticks = 0;
+    CHECK_INT(stk_output_open(&e.out_fd, NULL), 0);
+    CHECK_INT(stk_exec_timed(&e, &end, NULL), 0);
+    CHECK(end.status == 3 && !end.signal && end.wall_s > 0 && end.wall_s < 60 && end.cpu_s >= 0);
+    CHECK_INT(stk_output_read(e.out_fd, &b, NULL), 0);
+    CHECK_STR(stk_buf_cstr(&b), "out\nerr\n");
+    stk_output_last_line(&b, line, sizeof line);
+    CHECK_STR(line, "err");
+    e.argv = hang;
+    e.timeout_s = 0.05;
+    CHECK_INT(stk_exec_timed(&e, &end, NULL), 0);
+    CHECK(end.timed_out && !end.stopped && end.signal == SIGKILL && end.wall_s >= 0.05);
+    e.argv = (const char *[]){"sh", "-c", "sleep 100", NULL};
+    e.timeout_s = 0;
+    e.tick = stop_now;
+    e.user = &ticks;
+    CHECK_INT(stk_exec_timed(&e, &end, NULL), 0);
+    CHECK(end.stopped && !end.timed_out);
+    e.path = "/nowhere/at/all";
+    CHECK_INT(stk_exec_timed(&e, &end, NULL), STK_E_SYS);
+    close(e.out_fd);
+    stk_buf_release(&b);
+}
+
+static void last_lines(void)
+{
+    struct stk_buf b = STK_BUF_INIT;
+    char line[8];
+    stk_output_last_line(&b, line, sizeof line);
+    CHECK_STR(line, "");
+    stk_buf_puts(&b, "one\ntwo \xc3\xa4\xff\n-----\n\r\n \n");
+    stk_output_last_line(&b, line, sizeof line);
+    CHECK_STR(line, "two \xc3\xa4?");
+    stk_buf_release(&b);
+}
+
+static void cores(void)
+{
+    struct stk_cores c;
+    cpu_set_t set, ours;
+    stk_cores_find(&c);
+    CHECK(c.n >= 1 && c.physical >= 1 && c.physical <= c.n);
+    CHECK(sched_getaffinity(0, sizeof ours, &ours) == 0 && CPU_COUNT(&ours) == (int)c.n);
+    stk_cores_set(&c, 1, &set);
+    CHECK_INT(CPU_COUNT(&set), 1);
+    stk_cores_set(&c, UINT64_MAX, &set);
+    CHECK(CPU_EQUAL(&set, &ours));
+}
+
+int main(void)
+{
+    marks();
+    splitting();
+    numbers();
+    metrics();
+    plans();
+    batch_file();
+    processes();
+    last_lines();
+    cores();
+    return CHECK_DONE();
+}
