@@ -113,7 +113,7 @@ static void stage_finding(struct advisor *ad, const struct working_set *w, const
         "%s that fit on a node are read from shared storage %s", stk_advice_size(ad, w->node_bytes),
         w->read_bytes > 1.3 * w->distinct ? "again and again" : "in random order");
     const char *source = stage_source(ad, w);
-    double again = w->read_bytes / w->distinct;
+    double again = w->read_bytes / w->distinct, now = stk_advice_wall(ad, w->read_s + w->meta_s);
     stk_advice_say(ad, f, "%s were read of %s that are distinct: each byte %.1f times.",
                    stk_advice_size(ad, w->read_bytes), stk_advice_size(ad, w->distinct), again);
     stk_advice_say(
@@ -141,14 +141,20 @@ static void stage_finding(struct advisor *ad, const struct working_set *w, const
     stage_lines(ad, f, source, place, source == w->first->name);
     stk_advice_gain(ad, f, gain,
                     "Copying %s%s takes %s at %s (%s), reading there %s; the reads now cost %s of "
-                    "the run.",
+                    "the run.%s",
                     stk_advice_size(ad, w->node_bytes),
                     w->files > 1.5 ? stk_advice_text(ad, " (and opening %s files, one by one)",
                                                      stk_advice_count(ad, w->files))
                                    : "",
                     stk_advice_time(ad, copy), stk_advice_rate(ad, ad->bandwidth_Bps),
                     ad->bandwidth_measured ? "measured" : "assumed", stk_advice_time(ad, local),
-                    stk_advice_time(ad, stk_advice_wall(ad, w->read_s + w->meta_s)));
+                    stk_advice_time(ad, now),
+                    stk_advice_matters(ad, gain)
+                        ? ""
+                        : stk_advice_text(ad,
+                                          " It pays when the data is read %.1f times as often "
+                                          "as here, or the copy serves several runs.",
+                                          fmax(1.1, copy / fmax(now - local, 1e-9))));
 }
 
 void stk_rule_stage_to_node(struct advisor *ad)
@@ -169,10 +175,12 @@ void stk_rule_stage_to_node(struct advisor *ad)
         copy += w.files * (w.meta_s / w.opens + (w.files > 1 ? ad->latency_s : 0));
     double local = stk_advice_wall(ad, w.read_bytes / (memory ? l->page_Bps : l->local_Bps) +
                                            w.reads * l->deep_read_s);
-    double gain = stk_advice_wall(ad, w.read_s + w.meta_s) - copy - local;
-    if (!stk_advice_matters(ad, gain))
+    /* The copy is made once, and a profile is often a short piece of a training: what counts is
+     * what reading costs now. Whether this run would have paid for the copy is said besides. */
+    double save = stk_advice_wall(ad, w.read_s + w.meta_s) - local;
+    if (!stk_advice_matters(ad, save) || copy > 10 * save)
         return;
-    stage_finding(ad, &w, place, memory, copy, local, gain);
+    stage_finding(ad, &w, place, memory, copy, local, fmax(0, save - copy));
 }
 
 /* ---- same-data-every-rank ---- */

@@ -458,6 +458,7 @@ static void decode_workers(void)
         set_use(&s, q, f,
                 (struct use){.reads = 200, .bytes = 4 * MB, .read_s = 0.01, .seq = 1, .consec = 1});
     }
+    s.file[f].distinct_bytes = (uint64_t)(400 * 4 * MB); /* each a part of its own */
     EXPECT(&s, "workers that decode", "decode-parallelism");
 }
 
