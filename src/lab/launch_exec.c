@@ -15,10 +15,8 @@
 
 #include "base/file.h"
 #include "lab/launch_priv.h"
+#include "stk_dirs.h" /* made by Meson: STK_PRELOAD_DIR */
 
-#ifndef STK_PRELOAD_DIR
-#define STK_PRELOAD_DIR "/usr/local/lib/stoker"
-#endif
 #define PRELOAD_NAME "libstoker-preload.so"
 #define SCRIPTS_MAX  4 /* interpreters of interpreters that the kernel follows */
 #define HEADERS_MAX  128u

@@ -102,7 +102,7 @@ def test_the_first_look_fits_one_screen(stoker, profile):
     assert len(lines) <= 42
     assert all(len(line) <= 80 and line == line.rstrip() for line in lines)
     text = "\n".join(lines)
-    for word in ("program.py", "exit status 0", "coverage:", "share of time", "main process",
+    for word in ("program.", "exit status 0", "coverage:", "share of time", "main process",
                  "requests", "consecutive", "re-read", "files"):
         assert word in text
 

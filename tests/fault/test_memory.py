@@ -8,24 +8,17 @@ import sys
 
 import pytest
 
-from conftest import ROOT, STOKER, clean_env, make_images
+from conftest import ROOT, STOKER, clean_env, make_images, release_build
 
 @pytest.fixture(scope="module")
-def plain_binary(tmp_path_factory):
-    """A build without sanitizers, whose allocator would be measured: $STOKER_RELEASE, or made
-    here (unoptimised, for memory that makes no difference)."""
+def plain_binary():
+    """A build without sanitizers, whose allocator would be measured: $STOKER_RELEASE, or made here."""
     if "STOKER_RELEASE" in os.environ:
         return os.environ["STOKER_RELEASE"]
     if b"__asan_init" not in STOKER.read_bytes():
         return STOKER
-    folder = tmp_path_factory.mktemp("plain-build")
-    for argv in (["meson", "setup", folder, ROOT, "-Dextras=disabled", "-Dbuildtype=plain"],
-                 ["ninja", "-C", folder, "stoker"]):
-        done = subprocess.run(argv, capture_output=True, text=True)
-        if done.returncode:
-            pytest.skip(f"no build without sanitizers: {' '.join(map(str, argv))} failed; "
-                        f"set STOKER_RELEASE\n{done.stdout[-500:]}")
-    return folder / "stoker"
+    release_build()
+    return ROOT / "build-release/stoker"
 
 
 def peak_memory(binary, *args, rc=(0,)):
@@ -42,7 +35,7 @@ def peak_memory(binary, *args, rc=(0,)):
     return int(done.stdout.split()[-1]) * 1024
 
 
-@pytest.mark.xdist_group("plain-build")
+@pytest.mark.xdist_group("install")
 @pytest.mark.parametrize("kind", ["folder", "tfrecord", "tar", "gzip"])
 def test_memory_does_not_grow_with_the_dataset(tmp_path, plain_binary, kind):
     """A dataset larger than the job's memory limit could not be packed."""
@@ -71,7 +64,7 @@ def test_memory_does_not_grow_with_the_dataset(tmp_path, plain_binary, kind):
         assert eight < one * 1.2 + (8 << 20), f"{what}: {one >> 20} MiB, then {eight >> 20}"
 
 
-@pytest.mark.xdist_group("plain-build")
+@pytest.mark.xdist_group("install")
 @pytest.mark.parametrize("settings", [["--shuffle", "block"], ["--shuffle", "global", "--io", "direct"],
                                       ["--shuffle", "none", "--io", "threads"],
                                       ["--on-error", "skip"]], ids=" ".join)

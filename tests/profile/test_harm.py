@@ -11,7 +11,8 @@ import subprocess
 
 import pytest
 
-from profilelib import LIBRARY, bare, bare_env, compiled, needs_command, profile, zeros  # noqa: F401
+from profilelib import (LIBRARY, bare, bare_env, compiled, needs_command,  # noqa: F401
+                        profile, zeros)
 
 PAGE, PAGES = 4096, 10
 
@@ -112,12 +113,13 @@ def test_logs_of_many_threads_are_small(profile, data):  # noqa: F811
 
 
 def test_names_that_are_asked_for_leave_room(profile, tmp_path):  # noqa: F811
-    """A tree of a million files is listed, a hundred of them are read: these are seen one by one."""
+    """A tree of a million files is listed, a hundred are read: these are seen one by one."""
     folder = tmp_path.resolve() / "tree"
     for i in range(200):
         zeros(folder / f"{i:03d}.jpg", 100)
     script = (f"import os\nfor i in range(200): os.stat('{folder}/%03d.jpg' % i)\n"
-              f"for i in range(150, 160): os.read(os.open('{folder}/%03d.jpg' % i, os.O_RDONLY), 9)")
+              f"for i in range(150, 160):\n    fd = os.open('{folder}/%03d.jpg' % i, os.O_RDONLY)\n"
+              "    os.read(fd, 9)")
     p = profile(["/usr/bin/python3", "-c", script], "--include", folder,
                 env={"STOKER_PROFILE_FILES": "100"})
     assert p.rc == 0, p.err

@@ -7,6 +7,8 @@ import subprocess
 
 import pytest
 
+from conftest import release_build
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 pytestmark = pytest.mark.xdist_group("install")
 
@@ -43,7 +45,7 @@ def run(*argv, env=None, **kw):
 def installed(tmp_path_factory):
     """The prefix of a release build installed with `make install`."""
     prefix = tmp_path_factory.mktemp("prefix")
-    run("make", "install", "BUILD=build-install", f"PREFIX={prefix}", cwd=ROOT)
+    run("make", "install", *release_build(), f"PREFIX={prefix}", cwd=ROOT)
     return prefix
 
 
@@ -165,7 +167,7 @@ def test_completion(installed):
 
 def test_destdir(installed, tmp_path):
     """A packager's DESTDIR gets the files; the prefix in stoker.pc stays the final one."""
-    run("make", "install", "BUILD=build-install", "PREFIX=/usr", f"DESTDIR={tmp_path}",
+    run("make", "install", *release_build(), "PREFIX=/usr", f"DESTDIR={tmp_path}",
         cwd=ROOT)
     assert (tmp_path / "usr/bin/stoker").exists()
     assert "prefix=/usr\n" in (tmp_path / "usr/lib/pkgconfig/stoker.pc").read_text()

@@ -2,17 +2,22 @@
 
 import json
 import os
+import pathlib
+import shutil
 import subprocess
 import sys
+import tempfile
 
 from conftest import STOKER, clean_env
 from slowfslib import slowfs
 
 
-def test_logs_are_written_on_the_node_and_copied(tmp_path):
+def test_logs_are_written_on_the_node_and_copied(tmp_path, request):
     """Every call of the program would become traffic, or the logs would never be complete."""
-    src, mnt, local = tmp_path / "src", tmp_path / "mnt", tmp_path / "local"
-    for folder in (src, mnt, local):
+    src, mnt = tmp_path / "src", tmp_path / "mnt"
+    local = pathlib.Path(tempfile.mkdtemp(dir="/var/tmp"))  # on a disk: memory is the last choice
+    request.addfinalizer(lambda: shutil.rmtree(local))
+    for folder in (src, mnt):
         folder.mkdir()
     (tmp_path / "data").write_bytes(bytes(1_000_000))
     code = (f"import os; open({str(tmp_path / 'data')!r}, 'rb').read()\n"
