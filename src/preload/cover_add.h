@@ -12,6 +12,8 @@
 static inline void stk_cover_span_slow(struct stk_cover *c, uint32_t i, uint64_t from, uint64_t to)
 {
     uint32_t n = c->nspans, past = i;
+    if (n > STK_COVER_SPANS)
+        return; /* cannot be; the compiler does not know */
     while (past < n && c->span[past].from <= to) {
         if (c->span[past].from < from)
             from = c->span[past].from;
