@@ -2,6 +2,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "cmd/cmd.h"
+#include "cmd/judge.h"
 #include "report/grid.h"
 #include "report/report.h"
 
@@ -135,27 +136,12 @@ static int show(struct stk_run *run, const struct stk_analysis *a, const struct 
 static int run_advise(struct stk_run *run)
 {
     const struct settings *s = run->settings;
-    struct stk_profile p = {0};
-    struct stk_analysis a = {0};
-    struct stk_advice adv = {0};
     if (s->list)
         return list_rules(run);
     if (!run->opts.nargs)
         return stk_err_set(&run->err, STK_E_USAGE, NULL, -1, "PROFILE is missing");
     int rc = check_only(run);
-    if (rc || (rc = stk_profile_read(run->opts.arg[0], &p, &run->err)))
-        return rc;
-    rc = stk_analyze(&p, &a, &run->err);
-    if (!rc) {
-        rc = stk_advise(&a, &adv, &run->err);
-        if (!rc) {
-            rc = show(run, &a, &adv);
-            stk_advice_release(&adv);
-        }
-        stk_analysis_release(&a);
-    }
-    stk_profile_release(&p);
-    return rc;
+    return rc ? rc : stk_judge(run, run->opts.arg[0], show);
 }
 
 static const struct stk_example examples[] = {

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "cmd/cmd.h"
+#include "cmd/judge.h"
 #include "report/grid.h"
 
 struct settings {
@@ -177,23 +178,7 @@ static int show(struct stk_run *run, const struct stk_analysis *a, const struct 
 
 static int run_report(struct stk_run *run)
 {
-    struct stk_profile p = {0};
-    struct stk_analysis a = {0};
-    struct stk_advice adv = {0};
-    int rc = stk_profile_read(run->opts.arg[0], &p, &run->err);
-    if (rc)
-        return rc;
-    rc = stk_analyze(&p, &a, &run->err);
-    if (!rc) {
-        rc = stk_advise(&a, &adv, &run->err);
-        if (!rc) {
-            rc = show(run, &a, &adv);
-            stk_advice_release(&adv);
-        }
-        stk_analysis_release(&a);
-    }
-    stk_profile_release(&p);
-    return rc;
+    return stk_judge(run, run->opts.arg[0], show);
 }
 
 static const struct stk_example examples[] = {
