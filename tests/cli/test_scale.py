@@ -98,7 +98,7 @@ def test_known_laws_are_recovered(stoker, tmp_path):
     compiled(*LAW)  # once, not by forty at a time
     checks = [(check, seed) for check in (check_amdahl, check_usl) for seed in SEEDS]
     wrong = run_checks(stoker, tmp_path / "first", checks)
-    if wrong and os.geteuid() != 0:  # a busy machine makes those late who may not go first
+    if wrong:  # a busy machine makes some late, at times even those that may go first
         wrong = run_checks(stoker, tmp_path / "again", list(wrong))
     assert not wrong, "\n".join(f"{c.__name__}({s}): {e}" for (c, s), e in wrong.items())
 
@@ -267,7 +267,7 @@ def wait_for_runs(study, count):
 def test_an_interrupt_reports_and_resume_goes_on(stoker, tmp_path):
     """Everything measured so far would be lost with a Ctrl-C."""
     study = tmp_path / "study"
-    proc = start(study, "--n", "1,2", "--runs", "6", "--json", tmp_path / "json", *sh("sleep 0.1{n}"))
+    proc = start(study, "--n", "1,2", "--runs", "6", "--json", tmp_path / "json", *sh("sleep 0.4{n}"))
     wait_for_runs(study, 3)
     proc.send_signal(signal.SIGINT)
     out, err = proc.communicate(timeout=20)
