@@ -174,6 +174,21 @@ void stk_jw_put_str(struct stk_jw *w, const char *key, const char *v)
     stk_jw_str(w, v);
 }
 
+void stk_jw_put_bool(struct stk_jw *w, const char *key, bool v)
+{
+    stk_jw_key(w, key);
+    stk_jw_bool(w, v);
+}
+
+void stk_jw_put_strs(struct stk_jw *w, const char *key, const char *const *v, size_t n)
+{
+    stk_jw_key(w, key);
+    stk_jw_open(w, '[');
+    for (size_t i = 0; i < n; i++)
+        stk_jw_str(w, v[i]);
+    stk_jw_close(w, ']');
+}
+
 /* ---- reading ------------------------------------------------------------------------------ */
 
 /* Values of arrays and objects not yet closed stand on one stack, so that each ends up in an

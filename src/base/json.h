@@ -29,6 +29,8 @@ void stk_jw_raw(struct stk_jw *w, const char *json, size_t n); /* trusted JSON t
 void stk_jw_put_u64(struct stk_jw *w, const char *key, uint64_t v);
 void stk_jw_put_f64(struct stk_jw *w, const char *key, double v);
 void stk_jw_put_str(struct stk_jw *w, const char *key, const char *v);
+void stk_jw_put_bool(struct stk_jw *w, const char *key, bool v);
+void stk_jw_put_strs(struct stk_jw *w, const char *key, const char *const *v, size_t n); /* array */
 
 /* ---- reading: a tree in an arena, for manifests and settings; depth <= 64 ---- */
 enum stk_jtype { STK_JNULL, STK_JBOOL, STK_JINT, STK_JFLOAT, STK_JSTR, STK_JARR, STK_JOBJ };

@@ -311,11 +311,7 @@ static void json_fields(struct stk_jw *w, const struct stk_inspect *in)
 static void json_classes(struct stk_jw *w, const struct stk_inspect *in)
 {
     json_u64(w, "classes", in->classes);
-    stk_jw_key(w, "first_classes");
-    stk_jw_open(w, '[');
-    for (size_t i = 0; i < in->nclass_names; i++)
-        stk_jw_str(w, in->class_name[i]);
-    stk_jw_close(w, ']');
+    stk_jw_put_strs(w, "first_classes", (const char *const *)in->class_name, in->nclass_names);
 }
 
 static void json_histogram(struct stk_jw *w, const struct stk_inspect *in)
@@ -351,10 +347,8 @@ static void json_dataset(struct stk_jw *w, const struct stk_inspect *in,
     json_u64(w, "sample_max_bytes", in->size_max);
     json_histogram(w, in);
     json_fields(w, in);
-    stk_jw_key(w, "has_manifest");
-    stk_jw_bool(w, in->has_manifest);
-    stk_jw_key(w, "index_built_now");
-    stk_jw_bool(w, in->index_built_now);
+    stk_jw_put_bool(w, "has_manifest", in->has_manifest);
+    stk_jw_put_bool(w, "index_built_now", in->index_built_now);
     stk_jw_put_str(w, "index_path", in->index_path);
     json_u64(w, "index_bytes", in->index_bytes);
     stk_jw_put_f64(w, "small_reads_fraction", in->small_reads_fraction);

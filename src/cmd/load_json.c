@@ -22,8 +22,7 @@ static void put_dataset(const struct stk_load *l, struct stk_jw *w)
     stk_jw_put_str(w, "rank_from", *l->rank.from ? l->rank.from : NULL);
     stk_jw_put_u64(w, "steps_per_epoch", stk_loader_steps(l->ld));
     stk_jw_put_str(w, "file_system", l->place.fs[0] ? l->place.fs : NULL);
-    stk_jw_key(w, "network");
-    stk_jw_bool(w, l->place.network);
+    stk_jw_put_bool(w, "network", l->place.network);
     stk_jw_key(w, "in_memory_before_fraction");
     if (l->place.cached >= 0)
         stk_jw_f64(w, l->place.cached);

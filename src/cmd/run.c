@@ -206,11 +206,7 @@ static void begin_json(struct stk_run *run)
     stk_jw_put_str(w, "command", run->cmd->name);
     stk_jw_put_str(w, "version", stk_version());
     stk_jw_put_str(w, "start_time", when);
-    stk_jw_key(w, "arguments");
-    stk_jw_open(w, '[');
-    for (size_t i = 0; i < run->opts.nargs; i++)
-        stk_jw_str(w, run->opts.arg[i]);
-    stk_jw_close(w, ']');
+    stk_jw_put_strs(w, "arguments", (const char *const *)run->opts.arg, run->opts.nargs);
     stk_jw_key(w, "settings");
     stk_opts_write_json(&run->opts, w);
     write_machine(w);

@@ -196,11 +196,7 @@ static void write_conditions(struct stk_jw *w, const struct stk_runs_conditions 
     put_known(w, "others_cpus", c->others_cores);
     put_known(w, "others_cpus_worst", c->others_worst);
     put_known(w, "steal", c->steal);
-    stk_jw_key(w, "notes");
-    stk_jw_open(w, '[');
-    for (size_t i = 0; i < c->nnotes; i++)
-        stk_jw_str(w, c->note[i]);
-    stk_jw_close(w, ']');
+    stk_jw_put_strs(w, "notes", (const char *const *)c->note, c->nnotes);
     stk_jw_close(w, '}');
 }
 
@@ -215,8 +211,7 @@ static void write_run(struct stk_run *run, const struct stk_runs *r, bool comple
     stk_jw_put_u64(w, "seed", p->seed);
     stk_jw_put_u64(w, "runs", stk_runs_study(r)->nruns);
     stk_jw_put_u64(w, "jobs_left", stk_runs_jobs_left(r));
-    stk_jw_key(w, "complete");
-    stk_jw_bool(w, complete);
+    stk_jw_put_bool(w, "complete", complete);
     write_conditions(w, stk_runs_conditions(r));
     stk_jw_close(w, '}');
 }

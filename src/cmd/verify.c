@@ -92,14 +92,12 @@ static void show(const struct stk_run *run, const struct stk_verify_result *r)
 static void write_json(struct stk_jw *w, const struct stk_verify_result *r)
 {
     stk_jw_put_str(w, "format", r->format);
-    stk_jw_key(w, "whole");
-    stk_jw_bool(w, r->problems.count == 0);
+    stk_jw_put_bool(w, "whole", r->problems.count == 0);
     stk_jw_put_u64(w, "files", r->files);
     stk_jw_put_u64(w, "samples", r->samples);
     stk_jw_put_u64(w, "bytes", r->bytes);
     stk_jw_put_u64(w, "checksummed_bytes", r->checksummed_bytes);
-    stk_jw_key(w, "has_manifest");
-    stk_jw_bool(w, r->has_manifest);
+    stk_jw_put_bool(w, "has_manifest", r->has_manifest);
     stk_jw_put_f64(w, "verify_seconds", r->seconds);
     stk_problems_json(&r->problems, "problems", w);
 }

@@ -77,19 +77,14 @@ static void write_json(struct stk_jw *w, const struct stk_manifest *m)
     stk_jw_put_str(w, "format", m->format);
     stk_jw_put_str(w, "payload", m->payload ? m->payload : "");
     stk_jw_put_str(w, "compression", stk_compress_name(m->compress));
-    stk_jw_key(w, "grouped");
-    stk_jw_bool(w, m->grouped);
+    stk_jw_put_bool(w, "grouped", m->grouped);
     stk_jw_put_u64(w, "samples", m->samples);
     stk_jw_put_u64(w, "size_bytes", m->bytes);
     stk_jw_put_str(w, "source", m->source ? m->source : "");
     stk_jw_put_str(w, "label_from", m->label_from ? m->label_from : "");
     write_files(w, "shards", m->shard, m->nshards);
     write_files(w, "other_files", m->other, m->nother);
-    stk_jw_key(w, "classes");
-    stk_jw_open(w, '[');
-    for (size_t i = 0; i < m->nclasses; i++)
-        stk_jw_str(w, m->classes[i]);
-    stk_jw_close(w, ']');
+    stk_jw_put_strs(w, "classes", (const char *const *)m->classes, m->nclasses);
     stk_jw_key(w, "settings");
     if (m->settings_json)
         stk_jw_raw(w, m->settings_json, strlen(m->settings_json));

@@ -382,6 +382,10 @@ static int finish(struct stk_launch *l, struct stk_err *err)
         l->sampler = NULL; /* its thread still has it */
     }
     /* First what the logs say, then copy and take them away. */
+    const struct stk_sampler_totals *t = l->sampler ? stk_sampler_totals(l->sampler) : NULL;
+    if (t && *t->trouble)
+        stk_launch_note(l, "samples of CPU and memory end after %llu of them: %s",
+                        (unsigned long long)t->samples, t->trouble);
     int rc = stk_launch_write_run(l, err);
     int copied = stk_copier_finish(l, &why);
     if (!copied)

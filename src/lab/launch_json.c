@@ -21,12 +21,6 @@ static void put_i64(struct stk_jw *w, const char *key, int64_t v, bool known)
         stk_jw_null(w);
 }
 
-static void put_bool(struct stk_jw *w, const char *key, bool v)
-{
-    stk_jw_key(w, key);
-    stk_jw_bool(w, v);
-}
-
 static void put_texts(struct stk_jw *w, const char *key, const char *const *text)
 {
     stk_jw_key(w, key);
@@ -66,7 +60,7 @@ static void put_times(const struct stk_launch *l, struct stk_jw *w)
         stk_jw_null(w);
     put_i64(w, "exit_status", l->status, l->ended);
     put_i64(w, "signal", l->signal, l->ended && l->signal);
-    put_bool(w, "stopped_early", l->ended && l->o.for_s > 0 && seconds > l->o.for_s);
+    stk_jw_put_bool(w, "stopped_early", l->ended && l->o.for_s > 0 && seconds > l->o.for_s);
 }
 
 static void put_job(const struct stk_launch *l, struct stk_jw *w)
@@ -103,7 +97,7 @@ static void put_settings(const struct stk_launch *l, struct stk_jw *w)
 {
     stk_jw_key(w, "settings");
     stk_jw_open(w, '{');
-    put_bool(w, "trace", l->o.trace);
+    stk_jw_put_bool(w, "trace", l->o.trace);
     stk_jw_key(w, "for_s");
     if (l->o.for_s > 0)
         stk_jw_f64(w, l->o.for_s);

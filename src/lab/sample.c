@@ -4,6 +4,7 @@
  * which may take long to begin and hang with its driver, has a thread of its own.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -13,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/pool.h"
 #include "lab/sample.h"
 
@@ -24,7 +26,8 @@ struct stk_sampler {
     struct stk_node node;
     struct stk_gpus *gpus;
     struct stk_gpu_use gpu; /* as last seen */
-    FILE *csv;
+    int csv;                /* -1: not open, or it could not be written */
+    struct stk_buf line;    /* being made */
     bool running, watching, stop;
     pthread_t thread, watcher;
     pthread_mutex_t lock; /* tree, gpu, totals.gpu*, stop */
@@ -51,20 +54,32 @@ static double waited_cpu_s(void)
 
 /* ---- a line ------------------------------------------------------------------------------- */
 
-static void put_u64(FILE *f, uint64_t v, bool known)
+static void put_u64(struct stk_buf *b, uint64_t v, bool known)
 {
+    stk_buf_putc(b, ',');
     if (known)
-        fprintf(f, ",%llu", (unsigned long long)v);
-    else
-        fputc(',', f);
+        stk_buf_printf(b, "%llu", (unsigned long long)v);
 }
 
-static void put_real(FILE *f, int digits, double v, bool known)
+static void put_real(struct stk_buf *b, int digits, double v, bool known)
 {
+    stk_buf_putc(b, ',');
     if (known)
-        fprintf(f, ",%.*f", digits, v);
-    else
-        fputc(',', f);
+        stk_buf_printf(b, "%.*f", digits, v);
+}
+
+/* A whole line in one write: nothing is lost when we are killed. A disk that is full ends the file,
+ * not the program; what went wrong is in the totals. */
+static int flush_line(struct stk_sampler *s, struct stk_err *err)
+{
+    int rc = stk_buf_check(&s->line, err);
+    if (!rc)
+        rc = stk_write_full(s->csv, s->line.data, s->line.len, s->o.csv_path, err);
+    if (rc) {
+        close(s->csv);
+        s->csv = -1;
+    }
+    return rc;
 }
 
 static void write_line(struct stk_sampler *s, double now_s, double cpu_s,
@@ -76,8 +91,12 @@ static void write_line(struct stk_sampler *s, double now_s, double cpu_s,
     double used_s = cpu_s > s->last_cpu_s ? cpu_s - s->last_cpu_s : 0;
     double waited_s =
         waits && node->iowait_s > s->last_iowait_s ? node->iowait_s - s->last_iowait_s : 0;
-    FILE *f = s->csv;
-    fprintf(f, "%.3f", now_s);
+    struct stk_buf *f = &s->line;
+    struct stk_err err;
+    if (s->csv < 0)
+        return;
+    stk_buf_reset(f);
+    stk_buf_printf(f, "%.3f", now_s);
     put_u64(f, sum->processes, true);
     put_u64(f, sum->threads, true);
     put_real(f, 3, used_s / span_s, true);
@@ -88,8 +107,11 @@ static void write_line(struct stk_sampler *s, double now_s, double cpu_s,
     put_u64(f, (uint64_t)(gpu->memory_bytes > 0 ? gpu->memory_bytes : 0), gpu->memory_bytes >= 0);
     for (size_t i = 0; i < STK_IO_COUNTS; i++)
         put_u64(f, sum->io[i], true);
-    fputc('\n', f);
-    fflush(f); /* whole lines, and nothing lost when we are killed */
+    stk_buf_putc(f, '\n');
+    if (flush_line(s, &err))
+        snprintf(s->totals.trouble, sizeof s->totals.trouble, "%.127s", err.what);
+    else
+        s->totals.samples++;
 }
 
 static void take_sample(struct stk_sampler *s, bool last)
@@ -117,7 +139,6 @@ static void take_sample(struct stk_sampler *s, bool last)
     if (now_s <= s->last_s)
         return;
     write_line(s, now_s, cpu_s, &sum, &node, &gpu);
-    t->samples++;
     s->last_s = now_s;
     s->last_cpu_s = cpu_s;
     s->last_iowait_s = node.iowait_s;
@@ -190,13 +211,14 @@ static void *watching(void *user)
 
 static int open_csv(struct stk_sampler *s, struct stk_err *err)
 {
-    s->csv = fopen(s->o.csv_path, "we");
-    if (!s->csv)
+    s->csv = open(s->o.csv_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (s->csv < 0)
         return stk_err_sys(err, s->o.csv_path, "create");
-    fputs("at_s,processes,threads,cpu_cores,iowait_cores,resident_bytes,cache_bytes,gpu_util,"
-          "gpu_memory_bytes,read_chars,write_chars,storage_read_bytes,storage_write_bytes\n",
-          s->csv);
-    return fflush(s->csv) == 0 ? 0 : stk_err_sys(err, s->o.csv_path, "write");
+    stk_buf_puts(
+        &s->line,
+        "at_s,processes,threads,cpu_cores,iowait_cores,resident_bytes,cache_bytes,gpu_util,"
+        "gpu_memory_bytes,read_chars,write_chars,storage_read_bytes,storage_write_bytes\n");
+    return flush_line(s, err);
 }
 
 static int start_thread(struct stk_sampler *s, struct stk_err *err)
@@ -219,7 +241,7 @@ int stk_sampler_start(const struct stk_sampler_options *o, struct stk_sampler **
     s->o = *o;
     s->totals.gpus = UINT_MAX;
     s->gpu = (struct stk_gpu_use){.util = -1, .memory_bytes = -1};
-    s->tree.proc_fd = -1;
+    s->tree.proc_fd = s->csv = -1;
     pthread_mutex_init(&s->lock, NULL);
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -288,8 +310,9 @@ void stk_sampler_free(struct stk_sampler *s)
 {
     if (!s || s->running || s->watching)
         return; /* a thread that is stuck in a driver still holds it */
-    if (s->csv)
-        fclose(s->csv);
+    if (s->csv >= 0)
+        close(s->csv);
+    stk_buf_release(&s->line);
     stk_gpus_close(s->gpus);
     stk_tree_release(&s->tree);
     pthread_mutex_destroy(&s->lock);

@@ -102,6 +102,7 @@ struct stk_sampler_totals {
     uint32_t peak_threads, peak_processes;
     unsigned gpus; /* UINT_MAX: never asked */
     char gpu_kind[96];
+    char trouble[128]; /* why samples are missing in the file; "" none are */
 };
 /* Options are borrowed until stop. Caller stops and frees. */
 int stk_sampler_start(const struct stk_sampler_options *o, struct stk_sampler **out,

@@ -58,10 +58,8 @@ void stk_study_write_json(const struct stk_study *s, struct stk_jw *w)
     stk_jw_put_u64(w, "stoker_study", VERSION);
     stk_jw_put_str(w, "unit", s->unit);
     stk_jw_put_str(w, "metric", s->metric);
-    stk_jw_key(w, "higher_is_better");
-    stk_jw_bool(w, s->higher_better);
-    stk_jw_key(w, "weak");
-    stk_jw_bool(w, s->weak);
+    stk_jw_put_bool(w, "higher_is_better", s->higher_better);
+    stk_jw_put_bool(w, "weak", s->weak);
     stk_jw_key(w, "series");
     stk_jw_open(w, '[');
     for (size_t i = 0; i < s->nseries; i++) {

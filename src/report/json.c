@@ -177,21 +177,13 @@ static void put_records(struct stk_jw *w, const struct stk_profile *p)
 
 /* ---- findings ------------------------------------------------------------------------------ */
 
-static void put_strings(struct stk_jw *w, const char *key, const char *const *s, size_t n)
-{
-    put_array(w, key);
-    for (size_t i = 0; i < n; i++)
-        stk_jw_str(w, s[i]);
-    stk_jw_close(w, ']');
-}
-
 void stk_report_finding_json(const struct stk_finding *f, struct stk_jw *w)
 {
     stk_jw_open(w, '{');
     stk_jw_put_str(w, "id", f->id);
     stk_jw_put_str(w, "severity", stk_severity_name(f->severity));
     stk_jw_put_str(w, "title", f->title);
-    put_strings(w, "sentences", f->sentence, f->nsentences);
+    stk_jw_put_strs(w, "sentences", f->sentence, f->nsentences);
     put_array(w, "evidence");
     for (size_t i = 0; i < f->nevidence; i++) {
         bool pretty = open_row(w);
@@ -201,9 +193,9 @@ void stk_report_finding_json(const struct stk_finding *f, struct stk_jw *w)
         close_row(w, pretty);
     }
     stk_jw_close(w, ']');
-    put_strings(w, "paths", f->path, f->npaths);
+    stk_jw_put_strs(w, "paths", f->path, f->npaths);
     stk_jw_put_str(w, "what_to_do", f->what_to_do);
-    put_strings(w, "lines", f->line, f->nlines);
+    stk_jw_put_strs(w, "lines", f->line, f->nlines);
     put_known(w, "gain_s", f->gain_s > 0 ? f->gain_s : -1);
     stk_jw_put_str(w, "gain_why", f->gain_why);
     stk_jw_close(w, '}');
@@ -235,5 +227,5 @@ void stk_report_json(const struct stk_report *r, struct stk_jw *w)
     stk_jw_put_u64(w, "files_total", a->p->nfiles);
     put_files(w, a);
     put_records(w, a->p);
-    put_strings(w, "notes", a->p->note, a->p->nnotes);
+    stk_jw_put_strs(w, "notes", a->p->note, a->p->nnotes);
 }

@@ -20,12 +20,6 @@ static void put_interval(struct stk_jw *w, const char *key, struct stk_interval 
     stk_jw_close(w, ']');
 }
 
-static void put_bool(struct stk_jw *w, const char *key, bool v)
-{
-    stk_jw_key(w, key);
-    stk_jw_bool(w, v);
-}
-
 static void put_n(struct stk_jw *w, const char *key, bool known, uint64_t n)
 {
     stk_jw_key(w, key);
@@ -45,8 +39,7 @@ static void write_row(const struct stk_scaling_row *r, struct stk_jw *w)
     stk_jw_put_str(w, "failure_note", r->note);
     stk_jw_put_f64(w, "value", r->value);
     put_interval(w, "value_interval", r->value_ci);
-    stk_jw_key(w, "interval_is_range");
-    stk_jw_bool(w, r->cost.ci_is_range);
+    stk_jw_put_bool(w, "interval_is_range", r->cost.ci_is_range);
     stk_jw_put_f64(w, "interval_coverage", r->runs ? r->cost.coverage : NAN);
     stk_jw_put_f64(w, "time_s", r->wall_s);
     stk_jw_put_f64(w, "speedup", r->speedup);
@@ -94,7 +87,7 @@ static void write_laws(const struct stk_laws *l, struct stk_jw *w)
     stk_jw_put_str(w, "chosen", l->chosen < 0 ? NULL : stk_law_id((enum stk_law_kind)l->chosen));
     stk_jw_put_str(w, "rival", l->rival < 0 ? NULL : stk_law_id((enum stk_law_kind)l->rival));
     stk_jw_put_str(w, "reason", l->reason);
-    put_bool(w, "poor_fit", l->poor);
+    stk_jw_put_bool(w, "poor_fit", l->poor);
     stk_jw_put_f64(w, "peak_n", l->has_peak ? l->fit[l->chosen].peak_n : NAN);
     stk_jw_close(w, '}');
 }
@@ -106,9 +99,9 @@ static void write_plateau(const struct stk_plateau *p, struct stk_jw *w)
     put_n(w, "n", p->found, p->n);
     stk_jw_put_f64(w, "best_share_beyond", p->found ? p->best_share : NAN);
     put_n(w, "best_share_at", p->found, p->best_n);
-    put_bool(w, "noise_known", p->noise_known);
-    put_bool(w, "sure", p->found && p->sure);
-    put_bool(w, "last_step_within_noise", p->last_step_in_noise);
+    stk_jw_put_bool(w, "noise_known", p->noise_known);
+    stk_jw_put_bool(w, "sure", p->found && p->sure);
+    stk_jw_put_bool(w, "last_step_within_noise", p->last_step_in_noise);
     stk_jw_close(w, '}');
 }
 
@@ -139,7 +132,7 @@ static void write_predictions(const struct stk_scaling *all, const struct stk_sc
         const struct stk_prediction *p = &s->prediction[i];
         stk_jw_open(w, '{');
         stk_jw_put_f64(w, "n", p->n);
-        put_bool(w, "refused", p->refused);
+        stk_jw_put_bool(w, "refused", p->refused);
         stk_jw_put_str(w, "why", p->why);
         stk_jw_put_f64(w, "cost", p->time_s);
         put_interval(w, "cost_interval", p->time_ci);
@@ -156,8 +149,8 @@ static void write_series(const struct stk_scaling *all, size_t index, struct stk
     put_n(w, "base_n", s->base < s->nrows, s->base < s->nrows ? s->row[s->base].n : 0);
     stk_jw_put_str(w, "noise", stk_noise_word(stk_noise_verdict(&s->noise)));
     stk_jw_put_f64(w, "noise_relative_sd", s->noise.relative_sd);
-    put_bool(w, "relative_su_from_allocation", s->su_known);
-    put_bool(w, "superlinear", s->superlinear);
+    stk_jw_put_bool(w, "relative_su_from_allocation", s->su_known);
+    stk_jw_put_bool(w, "superlinear", s->superlinear);
     stk_jw_key(w, "points");
     stk_jw_open(w, '[');
     for (size_t i = 0; i < s->nrows; i++)
@@ -175,7 +168,7 @@ static void write_comparison(const struct stk_comparison *c, struct stk_jw *w)
     stk_jw_open(w, '{');
     stk_jw_put_u64(w, "a", c->a);
     stk_jw_put_u64(w, "b", c->b);
-    put_bool(w, "accelerator", c->accelerator);
+    stk_jw_put_bool(w, "accelerator", c->accelerator);
     stk_jw_key(w, "pays");
     if (c->accelerator && isfinite(c->su))
         stk_jw_bool(w, c->pays);
