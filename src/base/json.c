@@ -189,6 +189,16 @@ void stk_jw_put_strs(struct stk_jw *w, const char *key, const char *const *v, si
     stk_jw_close(w, ']');
 }
 
+void stk_jw_put_rows(struct stk_jw *w, const char *key, const void *v, size_t width, size_t n)
+{
+    const char *row = v;
+    stk_jw_key(w, key);
+    stk_jw_open(w, '[');
+    for (size_t i = 0; i < n; i++)
+        stk_jw_str(w, row + i * width);
+    stk_jw_close(w, ']');
+}
+
 /* ---- reading ------------------------------------------------------------------------------ */
 
 /* Values of arrays and objects not yet closed stand on one stack, so that each ends up in an

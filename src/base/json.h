@@ -31,6 +31,8 @@ void stk_jw_put_f64(struct stk_jw *w, const char *key, double v);
 void stk_jw_put_str(struct stk_jw *w, const char *key, const char *v);
 void stk_jw_put_bool(struct stk_jw *w, const char *key, bool v);
 void stk_jw_put_strs(struct stk_jw *w, const char *key, const char *const *v, size_t n); /* array */
+/* The same of n texts that stand in one block, width bytes apart: char v[n][width]. */
+void stk_jw_put_rows(struct stk_jw *w, const char *key, const void *v, size_t width, size_t n);
 
 /* ---- reading: a tree in an arena, for manifests and settings; depth <= 64 ---- */
 enum stk_jtype { STK_JNULL, STK_JBOOL, STK_JINT, STK_JFLOAT, STK_JSTR, STK_JARR, STK_JOBJ };

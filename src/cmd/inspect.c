@@ -311,7 +311,7 @@ static void json_fields(struct stk_jw *w, const struct stk_inspect *in)
 static void json_classes(struct stk_jw *w, const struct stk_inspect *in)
 {
     json_u64(w, "classes", in->classes);
-    stk_jw_put_strs(w, "first_classes", (const char *const *)in->class_name, in->nclass_names);
+    stk_jw_put_rows(w, "first_classes", in->class_name, sizeof(in->class_name[0]), in->nclass_names);
 }
 
 static void json_histogram(struct stk_jw *w, const struct stk_inspect *in)

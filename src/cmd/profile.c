@@ -114,7 +114,7 @@ static void write_result(struct stk_jw *w, const struct stk_launch_result *r)
     stk_jw_put_u64(w, "logs", r->logs);
     stk_jw_put_u64(w, "unseen_processes", r->unseen);
     stk_jw_put_str(w, "spool_left", r->spool_left);
-    stk_jw_put_strs(w, "notes", (const char *const *)r->note, r->nnotes);
+    stk_jw_put_strs(w, "notes", r->note, r->nnotes);
 }
 
 static void say_notes(const struct stk_run *run, const struct stk_launch_result *r)

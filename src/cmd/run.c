@@ -206,7 +206,7 @@ static void begin_json(struct stk_run *run)
     stk_jw_put_str(w, "command", run->cmd->name);
     stk_jw_put_str(w, "version", stk_version());
     stk_jw_put_str(w, "start_time", when);
-    stk_jw_put_strs(w, "arguments", (const char *const *)run->opts.arg, run->opts.nargs);
+    stk_jw_put_strs(w, "arguments", run->opts.arg, run->opts.nargs);
     stk_jw_key(w, "settings");
     stk_opts_write_json(&run->opts, w);
     write_machine(w);

@@ -196,7 +196,7 @@ static void write_conditions(struct stk_jw *w, const struct stk_runs_conditions 
     put_known(w, "others_cpus", c->others_cores);
     put_known(w, "others_cpus_worst", c->others_worst);
     put_known(w, "steal", c->steal);
-    stk_jw_put_strs(w, "notes", (const char *const *)c->note, c->nnotes);
+    stk_jw_put_rows(w, "notes", c->note, sizeof(c->note[0]), c->nnotes);
     stk_jw_close(w, '}');
 }
 

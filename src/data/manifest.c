@@ -84,7 +84,7 @@ static void write_json(struct stk_jw *w, const struct stk_manifest *m)
     stk_jw_put_str(w, "label_from", m->label_from ? m->label_from : "");
     write_files(w, "shards", m->shard, m->nshards);
     write_files(w, "other_files", m->other, m->nother);
-    stk_jw_put_strs(w, "classes", (const char *const *)m->classes, m->nclasses);
+    stk_jw_put_strs(w, "classes", m->classes, m->nclasses);
     stk_jw_key(w, "settings");
     if (m->settings_json)
         stk_jw_raw(w, m->settings_json, strlen(m->settings_json));

@@ -47,6 +47,17 @@ static void test_writing(void)
     stk_jw_close(&w, ']');
     stk_jw_close(&w, '}');
     CHECK_STR(stk_buf_cstr(&b), "{\n  \"x\": [\n    1,\n    2\n  ],\n  \"y\": []\n}");
+    stk_buf_reset(&b);
+    static const char *const text[] = {"one", "two"};
+    static const char row[2][8] = {"three", "four"};
+    stk_jw_init(&w, &b, false);
+    stk_jw_open(&w, '{');
+    stk_jw_put_strs(&w, "texts", text, 2);
+    stk_jw_put_rows(&w, "rows", row, sizeof(row[0]), 2);
+    stk_jw_put_strs(&w, "none", NULL, 0);
+    stk_jw_close(&w, '}');
+    CHECK_STR(stk_buf_cstr(&b),
+              "{\"texts\":[\"one\",\"two\"],\"rows\":[\"three\",\"four\"],\"none\":[]}");
     stk_buf_release(&b);
 }
 
