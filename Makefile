@@ -25,7 +25,7 @@ DIRS = --prefix "$(abspath $(PREFIX))" --libdir "$(LIBDIR)"
 all:
 	@tools/setup --quiet build
 	@test -f $(BUILD)/build.ninja || meson setup $(BUILD) $(DIRS) $(MESON_FLAGS)
-	@ninja -C $(BUILD) --quiet
+	@if [ -t 1 ]; then ninja -C $(BUILD); else echo "building $(BUILD)/stoker"; ninja -C $(BUILD) --quiet; fi
 	@echo "built $(BUILD)/stoker"
 
 core:

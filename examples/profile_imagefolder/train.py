@@ -2,7 +2,7 @@
 """Trains on a folder of pictures, one folder a class: first as nearly everybody writes it, then as
 `stoker advise` says.
 
-    python train.py --make pictures            # some pictures to try it with
+    python train.py --make 2000 pictures       # some pictures to try it with
     stoker profile -o before -- python train.py pictures
     stoker advise before                       # says what to change, with the command
     stoker pack pictures pictures-packed --format tfrecord       # that command

@@ -1,17 +1,24 @@
-/* fs.c - kinds of file systems, by the number statfs() gives. */
+/* fs.c - kinds of file systems, by the number statfs() gives, and by name. */
 #include "base/fs.h"
 
 #include <stddef.h>
+#include <string.h>
 #include <sys/vfs.h>
 
 /* linux/magic.h and the file systems' own sources. FUSE and 9p stand for anything; what is slow
- * there is the round trip, as on a network. */
+ * there is the round trip, as on a network. Of several names for a number the first one is told. */
 static const struct stk_fs known[] = {
-    {0xEF53, "ext4", false, false},          {0x58465342, "xfs", false, false},
+    {0xEF53, "ext4", false, false},          {0xEF53, "ext3", false, false},
+    {0xEF53, "ext2", false, false},          {0x58465342, "xfs", false, false},
     {0x9123683E, "btrfs", false, false},     {0x2FC12FC1, "zfs", false, false},
     {0xF2F52010, "f2fs", false, false},      {0x794C7630, "overlay", false, false},
-    {0x73717368, "squashfs", false, false},  {0xCA451A4E, "bcachefs", false, false},
-    {0x01021994, "tmpfs", false, true},      {0x858458F6, "ramfs", false, true},
+    {0x794C7630, "overlayfs", false, false}, {0xCA451A4E, "bcachefs", false, false},
+    {0x73717368, "squashfs", false, false},  {0xE0F5E1E2, "erofs", false, false},
+    {0x9660, "iso9660", false, false},       {0x4D44, "vfat", false, false},
+    {0x2011BAB0, "exfat", false, false},     {0x5346544E, "ntfs", false, false},
+    {0x3153464A, "jfs", false, false},       {0x52654973, "reiserfs", false, false},
+    {0x01021994, "tmpfs", false, true},      {0x01021994, "devtmpfs", false, true},
+    {0x858458F6, "ramfs", false, true},      {0x958458F6, "hugetlbfs", false, true},
     {0x6969, "nfs", true, false, true},      {0x0BD00BD0, "lustre", true, false},
     {0x47504653, "gpfs", true, false},       {0x19830326, "beegfs", true, false},
     {0x00C36400, "ceph", true, false},       {0xFF534D42, "cifs", true, false},
@@ -30,6 +37,14 @@ const struct stk_fs *stk_fs_by_magic(uint64_t f_type)
         if (known[i].magic == (uint32_t)f_type)
             return &known[i];
     return &other;
+}
+
+const struct stk_fs *stk_fs_by_name(const char *name)
+{
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strcmp(known[i].name, name) == 0)
+            return &known[i];
+    return strcmp(name, other.name) == 0 ? &other : NULL;
 }
 
 const struct stk_fs *stk_fs_of_fd(int fd)

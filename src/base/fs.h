@@ -12,8 +12,10 @@ struct stk_fs {
     bool any_offset; /* direct reads need not be aligned: the server does not mind */
 };
 
-/* Never NULL. Borrowed: valid for ever. */
+/* Borrowed: valid for ever. By number never NULL. */
 const struct stk_fs *stk_fs_by_magic(uint64_t f_type);
+/* The same name, as mount and Darshan write it; NULL: not in the table. */
+const struct stk_fs *stk_fs_by_name(const char *name);
 const struct stk_fs *stk_fs_of_fd(int fd);
 const struct stk_fs *stk_fs_of_path(const char *path);
 

@@ -180,6 +180,24 @@ void stk_jw_put_bool(struct stk_jw *w, const char *key, bool v)
     stk_jw_bool(w, v);
 }
 
+void stk_jw_put_known_f64(struct stk_jw *w, const char *key, double v)
+{
+    stk_jw_key(w, key);
+    if (v >= 0)
+        stk_jw_f64(w, v);
+    else
+        stk_jw_null(w);
+}
+
+void stk_jw_put_known_i64(struct stk_jw *w, const char *key, int64_t v)
+{
+    stk_jw_key(w, key);
+    if (v >= 0)
+        stk_jw_i64(w, v);
+    else
+        stk_jw_null(w);
+}
+
 void stk_jw_put_strs(struct stk_jw *w, const char *key, const char *const *v, size_t n)
 {
     stk_jw_key(w, key);

@@ -30,6 +30,9 @@ void stk_jw_put_u64(struct stk_jw *w, const char *key, uint64_t v);
 void stk_jw_put_f64(struct stk_jw *w, const char *key, double v);
 void stk_jw_put_str(struct stk_jw *w, const char *key, const char *v);
 void stk_jw_put_bool(struct stk_jw *w, const char *key, bool v);
+/* The same, and null where v is negative or NaN: not known. */
+void stk_jw_put_known_f64(struct stk_jw *w, const char *key, double v);
+void stk_jw_put_known_i64(struct stk_jw *w, const char *key, int64_t v);
 void stk_jw_put_strs(struct stk_jw *w, const char *key, const char *const *v, size_t n); /* array */
 /* The same of n texts that stand in one block, width bytes apart: char v[n][width]. */
 void stk_jw_put_rows(struct stk_jw *w, const char *key, const void *v, size_t width, size_t n);

@@ -501,3 +501,9 @@ bool stk_opts_given(const struct stk_opts *o, const char *name)
     const struct stk_opt *opt = find_name(o->table, name, strlen(name));
     return opt && o->origin[opt - o->table].from > STK_FROM_DEFAULT;
 }
+
+bool stk_opts_typed(const struct stk_opts *o, const char *name)
+{
+    const struct stk_opt *opt = find_name(o->table, name, strlen(name));
+    return opt && o->origin[opt - o->table].from == STK_FROM_ARGV;
+}

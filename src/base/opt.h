@@ -28,6 +28,7 @@ struct stk_opt {
     char letter;       /* 'j', or 0 */
     uint8_t type;      /* enum stk_opt_type */
     bool incidental;   /* cannot change what is written (jobs, quiet): not part of a recipe */
+    bool hidden;       /* for stoker's own use: not in help, man page and completion */
     size_t offset;     /* of the field in the command's settings struct */
     const char *arg;   /* what stands for the value in the help, "SIZE"; NULL for flags */
     const char *def;   /* the default as a user would write it; NULL: unset */
@@ -36,6 +37,7 @@ struct stk_opt {
     const char *const *choices;
     const char *const *(*choices_fn)(void); /* or made at run time */
     const char *help;                       /* a sentence without a full stop */
+    const char *group; /* the heading from this option on; NULL: that of the one before it */
 };
 
 const char *const *stk_opt_choices(const struct stk_opt *opt); /* NULL when not an ENUM */
@@ -87,6 +89,8 @@ int stk_opts_read_config(struct stk_opts *o, const char *path, bool must_exist,
 
 /* True when somebody asked for it, i.e. it is not the default. */
 bool stk_opts_given(const struct stk_opts *o, const char *name);
+/* True when it was typed for this very run. */
+bool stk_opts_typed(const struct stk_opts *o, const char *name);
 /* {"jobs": {"value": 4, "from": "environment", "where": "STOKER_JOBS"}, …} */
 void stk_opts_write_json(const struct stk_opts *o, struct stk_jw *w);
 /* {"shards": 4, …}: only what can change the result, the same for the same recipe. */

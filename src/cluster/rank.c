@@ -9,26 +9,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cluster/rank_vars.h"
+#include "cluster/slurm.h"
+
 struct launcher {
     const char *from;
     const char *rank, *world, *local_rank, *local_world;
 };
 
-/*
- * torchrun comes first: started by srun once a node, it has ranks of its own. mpirun in a Slurm job
- * leaves srun's variables of its daemons in place, so Slurm comes last. PMIx tells processes their
- * rank but not how many there are; under srun, Slurm does. Slurm counts only with the variables of
- * a step: a batch script is one process, and has SLURM_PROCID and SLURM_NTASKS too.
- */
 static const struct launcher launchers[] = {
-    {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"},
-    {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
-     "OMPI_COMM_WORLD_LOCAL_SIZE"},
-    {"MPICH", "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_LOCAL_RANK",
-     "MV2_COMM_WORLD_LOCAL_SIZE"},
-    {"MPICH", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"},
-    {"PMIx", "PMIX_RANK", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", NULL},
-    {"Slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", NULL},
+#define X(from, rank, world, local_rank, local_world) {from, rank, world, local_rank, local_world},
+    STK_RANK_LAUNCHERS(X)
+#undef X
 };
 
 #define NLAUNCHERS (sizeof launchers / sizeof *launchers)
@@ -86,23 +78,10 @@ static int check_pair(uint32_t rank, uint32_t world, const char *rank_name, cons
 static uint32_t tasks_of_node(const char *text, uint32_t node)
 {
     uint64_t first = 0;
-    while (text && *text) {
-        size_t digits = strspn(text, "0123456789");
-        uint32_t tasks, times = 1;
-        if (!parse_u32(text, digits, &tasks))
-            return 0;
-        text += digits;
-        if (strncmp(text, "(x", 2) == 0) {
-            digits = strspn(text + 2, "0123456789");
-            if (!parse_u32(text + 2, digits, &times) || text[2 + digits] != ')')
-                return 0;
-            text += digits + 3;
-        }
-        if (node < first + times)
+    uint32_t tasks, nodes;
+    for (; text && stk_slurm_per_node(&text, &tasks, &nodes); first += nodes)
+        if (node < first + nodes)
             return tasks;
-        first += times;
-        text += *text == ',';
-    }
     return 0;
 }
 
@@ -110,10 +89,10 @@ static uint32_t tasks_of_node(const char *text, uint32_t node)
 static int slurm_local_world(const struct source *s, uint32_t *out, struct stk_err *err)
 {
     uint32_t node;
-    int rc = number(s, "SLURM_NODEID", &node, err);
+    int rc = number(s, STK_RANK_NODE, &node, err);
     if (rc <= 0)
         return rc;
-    *out = tasks_of_node(look_up(s, "SLURM_STEP_TASKS_PER_NODE"), node);
+    *out = tasks_of_node(look_up(s, STK_RANK_NODE_TASKS), node);
     return 0;
 }
 
@@ -132,7 +111,7 @@ static int fill_local(const struct source *s, const struct launcher *l, struct s
         return 0;
     }
     return check_pair(r->local_rank, r->local_world, l->local_rank,
-                      l->local_world ? l->local_world : "SLURM_STEP_TASKS_PER_NODE", err);
+                      l->local_world ? l->local_world : STK_RANK_NODE_TASKS, err);
 }
 
 /* What launchers said that gave only one number of two: it must agree with who gives both. */

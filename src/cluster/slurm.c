@@ -7,13 +7,15 @@
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "cluster/slurm_priv.h"
 
-#define IDS_PER_CALL 500 /* more has made sacct and the database slow */
-#define DETAILS_MAX  64  /* jobs that are asked about one by one */
+#define IDS_PER_CALL 500         /* more has made sacct and the database slow */
+#define DETAILS_MAX  64          /* jobs that are asked about one by one */
+#define NAMED_S      (7 * 86400) /* how far back the accounting is asked for a name */
 
 /* "1,2,3" */
 static void put_ids(struct stk_buf *b, const uint64_t *id, size_t n)
@@ -146,9 +148,10 @@ static int nobody_answered(const struct stk_slurm_jobs *jobs, struct stk_err *er
     if (jobs->asked == 0 || jobs->failed != jobs->asked)
         return 0;
     unsigned first = stk_slurm_bit(jobs->failed);
+    const char *why = jobs->why[first], *name = names[first];
+    bool named = strncmp(why, name, strlen(name)) == 0; /* it begins with it already */
     return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1, "Slurm does not answer: %s%s%s",
-                       strncmp(jobs->why[first], "squeue", 6) ? names[first] : "",
-                       strncmp(jobs->why[first], "squeue", 6) ? ": " : "", jobs->why[first]);
+                       named ? "" : name, named ? "" : ": ", why);
 }
 
 int stk_slurm_look(const struct stk_slurm *s, const uint64_t *id, size_t n,
@@ -180,38 +183,90 @@ int stk_slurm_look(const struct stk_slurm *s, const uint64_t *id, size_t n,
 
 /* ---- everything about some ---------------------------------------------------------------- */
 
+struct asking {
+    const struct stk_slurm *s;
+    struct stk_slurm_jobs *out;
+    struct stk_err *err;
+    struct stk_buf list;
+    size_t n;
+};
+
+static int ask_listed(struct asking *a)
+{
+    int rc = stk_buf_check(&a->list, a->err);
+    if (!rc && a->n) {
+        const char *list = stk_buf_cstr(&a->list);
+        rc = stk_slurm_ask_sacct(a->s, "-j", list, NULL, a->out, false, a->err);
+        rc = rc ? rc : stk_slurm_ask_squeue(a->s, "-j", list, a->out, false, a->err);
+    }
+    stk_buf_reset(&a->list);
+    a->n = 0;
+    return rc;
+}
+
+static int list_id(void *user, const char *id, size_t len)
+{
+    struct asking *a = user;
+    stk_buf_printf(&a->list, "%s%.*s", a->n ? "," : "", (int)len, id);
+    return ++a->n < IDS_PER_CALL ? 0 : ask_listed(a);
+}
+
 static int gather_by_id(const struct stk_slurm *s, const struct stk_slurm_query *q,
                         struct stk_slurm_jobs *out, struct stk_err *err)
 {
-    struct stk_buf list = STK_BUF_INIT;
+    struct asking a = {.s = s, .out = out, .err = err};
     int rc = 0;
-    for (size_t i = 0; q->ids[i] && !rc; i++) {
+    for (size_t i = 0; q->ids[i] && !rc; i++)
         if (!stk_slurm_id_ok(q->ids[i]))
             rc = stk_err_set(err, STK_E_USAGE, NULL, -1,
                              "\"%.80s\" is not a job id (12, or 12_3 for a task of an array)",
                              q->ids[i]);
-        stk_buf_printf(&list, "%s%s", i ? "," : "", q->ids[i]);
-    }
-    rc = rc ? rc : stk_buf_check(&list, err);
-    rc = rc ? rc : stk_slurm_ask_sacct(s, "-j", stk_buf_cstr(&list), NULL, out, false, err);
-    rc = rc ? rc : stk_slurm_ask_squeue(s, "-j", stk_buf_cstr(&list), out, false, err);
-    stk_buf_release(&list);
+    for (size_t i = 0; q->ids[i] && !rc; i++)
+        rc = stk_slurm_id_each(q->ids[i], list_id, &a);
+    rc = rc ? rc : ask_listed(&a);
+    stk_buf_release(&a.list);
     return rc;
+}
+
+/* squeue gives all parts of a heterogeneous job where one is asked for: those go. */
+static void drop_other_parts(const struct stk_slurm_query *q, struct stk_slurm_jobs *out)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < out->n; i++) {
+        const char *label = out->job[i].label, *plus = strchr(label, '+');
+        bool wanted = !plus;
+        for (size_t k = 0; q->ids[k] && !wanted; k++)
+            wanted = !strchr(q->ids[k], '+') || strcmp(q->ids[k], label) == 0;
+        if (wanted)
+            out->job[kept++] = out->job[i];
+        else
+            stk_slurm_job_release(&out->job[i]);
+    }
+    out->n = kept;
+}
+
+/* As sacct takes it. */
+static int since_text(int64_t since, char *text, size_t size, struct stk_err *err)
+{
+    struct tm tm;
+    time_t when = (time_t)since;
+    if (!localtime_r(&when, &tm) || !strftime(text, size, "%Y-%m-%dT%H:%M:%S", &tm))
+        return stk_err_set(err, STK_E_USAGE, NULL, -1, "since when?");
+    return 0;
 }
 
 static int gather_by_user(const struct stk_slurm *s, const struct stk_slurm_query *q,
                           struct stk_slurm_jobs *out, struct stk_err *err)
 {
     char since[32], user[64];
-    struct tm tm;
-    time_t when = (time_t)q->since;
-    if (!localtime_r(&when, &tm) || !strftime(since, sizeof since, "%Y-%m-%dT%H:%M:%S", &tm))
-        return stk_err_set(err, STK_E_USAGE, NULL, -1, "since when?");
+    int rc = since_text(q->since, since, sizeof since, err);
+    if (rc)
+        return rc;
     snprintf(user, sizeof user, "%u", (unsigned)getuid());
     const char *who = q->user ? q->user : user;
     if (who[0] == '-' || !who[0])
         return stk_err_set(err, STK_E_USAGE, NULL, -1, "\"%.80s\" is not a user", who);
-    int rc = stk_slurm_ask_sacct(s, "-u", who, since, out, false, err);
+    rc = stk_slurm_ask_sacct(s, "-u", who, since, out, false, err);
     return rc ? rc : stk_slurm_ask_squeue(s, "-u", who, out, false, err);
 }
 
@@ -222,9 +277,14 @@ static int details(const struct stk_slurm *s, const struct stk_slurm_query *q,
     struct stk_slurm_id id;
     int rc = 0;
     for (size_t i = 0; q->ids && q->ids[i] && i < DETAILS_MAX && !rc; i++) {
-        bool task = stk_slurm_id((struct stk_slurm_word){q->ids[i], strlen(q->ids[i])}, &id) &&
-                    id.label.n != strspn(q->ids[i], "0123456789");
-        rc = stk_slurm_ask_scontrol(s, q->ids[i], task ? 0 : id.job, out, task && out->n > 0, err);
+        const char *text = q->ids[i], *list = strchr(text, '[');
+        struct stk_slurm_word whole = {text, list ? (size_t)(list - text) - 1 : strlen(text)};
+        char one[32];
+        if (!stk_slurm_id(whole, &id))
+            continue;
+        bool part = list || id.label.n != strspn(text, "0123456789");
+        snprintf(one, sizeof one, "%.*s", (int)whole.n, text);
+        rc = stk_slurm_ask_scontrol(s, one, id.job, out, part && out->n > 0, err);
     }
     for (size_t i = 0; !q->ids && i < out->n && i < DETAILS_MAX && !rc; i++) {
         char number[24];
@@ -256,9 +316,32 @@ int stk_slurm_report(const struct stk_slurm *s, const struct stk_slurm_query *q,
     stk_slurm_jobs_clear(out);
     out->max = q->max_jobs;
     int rc = q->ids ? gather_by_id(s, q, out, err) : gather_by_user(s, q, out, err);
+    if (q->ids && !rc)
+        drop_other_parts(q, out);
     rc = rc ? rc : details(s, q, out, err);
     rc = rc ? rc : live_use(s, out, err);
     for (size_t i = 0; i < out->n && !rc; i++)
         settle(&out->job[i]);
     return rc ? no_memory(rc, err) : nobody_answered(out, err);
+}
+
+/* ---- by name ------------------------------------------------------------------------------ */
+
+int stk_slurm_named(const struct stk_slurm *s, const char *name, uint64_t *id, struct stk_err *err)
+{
+    struct stk_slurm_jobs jobs = {0};
+    char since[32];
+    int rc = since_text((int64_t)time(NULL) - NAMED_S, since, sizeof since, err);
+    rc = rc ? rc : stk_slurm_ask_squeue(s, "--name", name, &jobs, false, err);
+    if (!rc && !jobs.n)
+        rc = stk_slurm_ask_sacct(s, "--name", name, since, &jobs, false, err);
+    if (!rc && (jobs.failed & STK_SLURM_BY_SQUEUE))
+        rc = stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1, "squeue: %s", jobs.why[0]);
+    *id = 0;
+    for (size_t i = 0; i < jobs.n && !rc; i++)
+        if (strcmp(jobs.job[i].name, name) == 0)
+            *id = jobs.job[i].id;
+    rc = no_memory(rc, err);
+    stk_slurm_jobs_release(&jobs);
+    return rc;
 }

@@ -43,10 +43,9 @@ int stk_slurm_stream_open(const char *const *argv, struct stk_slurm_stream **out
                           struct stk_err *err);
 /* The next line, without its end. 1: there is one, borrowed until the next call; 0: none within
  * wait_s; negative: it has ended (STK_E_STOPPED; err says how, in its own words) or a line is
- * longer than 1 MiB. fd: of its output, to poll. */
+ * longer than 1 MiB. */
 int stk_slurm_stream_line(struct stk_slurm_stream *s, double wait_s, const char **line, size_t *len,
                           struct stk_err *err);
-int stk_slurm_stream_fd(const struct stk_slurm_stream *s);
 /* Ends it: SIGTERM, and SIGKILL when that is not heard within 5 s. NULL is fine. */
 void stk_slurm_stream_close(struct stk_slurm_stream *s);
 
@@ -120,7 +119,7 @@ enum stk_slurm_source {
 struct stk_slurm_gpus {      /* on one node (or nodes that look alike) */
     const char *nodes, *ids; /* "node[1-2]", "0-1" */
     const char *kind;        /* "k80" or "" */
-    int64_t count, cpus;
+    int64_t count;
     const char *cpu_ids;
 };
 
@@ -137,7 +136,6 @@ struct stk_slurm_job {
     int exit_code, exit_signal; /* -1: not known */
     int restarts;               /* times it was requeued; -1: not known */
     const char *name, *user, *account, *partition, *qos, *nodelist, *workdir, *dependency;
-    const char *features, *stdout_path;
     struct stk_slurm_tres asked, alloc; /* alloc.cpus -1 while pending */
     int64_t tasks;                      /* asked for */
     int64_t cpus_per_task;
@@ -149,9 +147,12 @@ struct stk_slurm_job {
     bool exclusive;
     struct stk_slurm_step *step;
     size_t nsteps;
+    uint32_t *slot; /* steps by name (slurm_job.c) */
+    size_t nslots;
     struct stk_slurm_gpus *gpus; /* only while the controller remembers the job */
     size_t ngpus;
-    struct stk_slurm_use use; /* of the job: CPU time added up, memory the largest step's */
+    /* Of the job, without our own steps: CPU time added up, memory of steps that ran at once. */
+    struct stk_slurm_use use;
 };
 
 #define STK_SLURM_JOBS_MAX 10000
@@ -166,6 +167,17 @@ struct stk_slurm_jobs { /* all zero: empty */
 
 void stk_slurm_jobs_release(struct stk_slurm_jobs *jobs);
 
+/* It waits for its turn: pending, or put back into the queue. */
+bool stk_slurm_waits(enum stk_slurm_state state);
+/* The step of `stoker watch`, by the name it is started with: it is in the job, and not the job's.
+ */
+#define STK_SLURM_WATCH_STEP "stoker-watch"
+bool stk_slurm_step_is_ours(const struct stk_slurm_step *step);
+/* The most that `of` adds up to at any time, over the steps that ran at that time; values below 0
+ * and our own steps do not count. -1: no step has one. */
+double stk_slurm_at_once(const struct stk_slurm_job *job,
+                         double (*of)(const struct stk_slurm_step *step));
+
 /* ---- what to do (slurm.c) ----------------------------------------------------------------- */
 
 struct stk_slurm_batch {
@@ -178,6 +190,12 @@ struct stk_slurm_batch {
 /* *id: the job's number. Refused: STK_E_UNSUPPORTED with Slurm's own words. */
 int stk_slurm_submit(const struct stk_slurm *s, const struct stk_slurm_batch *batch, uint64_t *id,
                      struct stk_err *err);
+
+/* Text for a name that nobody else's job has. */
+void stk_slurm_token(char *text, size_t size);
+/* The job of this name, which must be nobody else's: *id 0 when there is none. An error: the
+ * controller could not be asked, so nobody knows. */
+int stk_slurm_named(const struct stk_slurm *s, const char *name, uint64_t *id, struct stk_err *err);
 
 /* What has become of n jobs: one squeue for all; then for those that have ended or are gone one
  * sacct by id (500 ids a call); then scontrol for those that neither knows. out->job[i] is id[i]'s
@@ -206,6 +224,14 @@ struct stk_slurm_query {
 };
 int stk_slurm_report(const struct stk_slurm *s, const struct stk_slurm_query *q,
                      struct stk_slurm_jobs *out, struct stk_err *err);
+/* What a reason of squeue means and what to do; NULL: nothing is known of it (slurm_reason.c). */
+const char *stk_slurm_reason_text(const char *reason);
+/* It asks for what the partition, the account or the machine does not have: whatever others do, the
+ * job never begins. */
+bool stk_slurm_reason_is_final(const char *reason);
+/* "4(x2),2": a number of each node, as Slurm tells a job. Takes the next one off *text: of how many
+ * nodes it is. False: the end, or it is not such a text (**text is not NUL then). */
+bool stk_slurm_per_node(const char **text, uint32_t *number, uint32_t *nodes);
 /* "12", "12_3", "12_[1-4]", "12+0": what may be given to a client. */
 bool stk_slurm_id_ok(const char *text);
 

@@ -29,6 +29,24 @@ unsigned stk_slurm_bit(unsigned source)
     return (unsigned)__builtin_ctz(source);
 }
 
+/* One that keeps us waiting for a minute will do so each time, job by job: who has failed is not
+ * asked again, nor the others that ask the same controller. */
+static bool in_vain(struct stk_slurm_jobs *jobs, unsigned source)
+{
+    const unsigned controllers = STK_SLURM_BY_SQUEUE | STK_SLURM_BY_SCONTROL | STK_SLURM_BY_SSTAT;
+    unsigned silent = 0, alike = source & controllers ? controllers : source;
+    for (unsigned b = 0; b < 4; b++)
+        if (strstr(jobs->why[b], STK_SLURM_NO_ANSWER))
+            silent |= 1u << b;
+    if (!(silent & alike))
+        return false;
+    if (!(jobs->failed & source))
+        snprintf(jobs->why[stk_slurm_bit(source)], sizeof jobs->why[0],
+                 "not asked: the controller is silent");
+    jobs->failed |= source;
+    return true;
+}
+
 /* Runs a client whose failure is noted, not returned; only a wish to stop and no memory are
  * errors. True in *said when out holds an answer. */
 static int ask(const struct stk_slurm *s, const struct stk_slurm_args *a, unsigned source,
@@ -38,6 +56,9 @@ static int ask(const struct stk_slurm *s, const struct stk_slurm_args *a, unsign
     struct stk_err why = {0};
     char *words = jobs->why[stk_slurm_bit(source)];
     jobs->asked |= source;
+    *said = false;
+    if (in_vain(jobs, source))
+        return 0;
     int rc = stk_slurm_call(s, a->v, NULL, 0, out, &why);
     *said = rc == 0 && out->status == 0;
     if (rc == STK_E_STOPPED || rc == STK_E_NOMEM) {

@@ -7,7 +7,6 @@
 #include <math.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -16,6 +15,7 @@
 
 #include "base/file.h"
 #include "base/pool.h"
+#include "base/spawn.h"
 #include "cluster/slurm_priv.h"
 
 #define OUT_MAX ((size_t)64 << 20)
@@ -105,54 +105,30 @@ static int input_fd(const void *input, size_t len, struct stk_err *err)
     return fd;
 }
 
-static const char *package_of(const char *client)
-{
-    return starts_with(client, "s") ? "slurm-client" : client;
-}
-
 static int not_there(const char *client, struct stk_err *err)
 {
     return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1,
-                       "%s: not found: Slurm's clients are not in PATH (package %s)", client,
-                       package_of(client));
+                       "%s: not found: Slurm's clients are not in PATH (package slurm-client)",
+                       client);
 }
 
 int stk_slurm_have(const char *client, struct stk_err *err)
 {
-    const char *path = getenv("PATH");
-    char full[4096];
-    for (const char *p = path ? path : ""; *p;) {
-        size_t n = strcspn(p, ":");
-        int len = snprintf(full, sizeof full, "%.*s/%s", (int)n, p, client);
-        if (n && len > 0 && (size_t)len < sizeof full && access(full, X_OK) == 0)
-            return 0;
-        p += n;
-        p += *p == ':';
-    }
-    return not_there(client, err);
+    char *path;
+    int e = stk_find_program(client, &path);
+    free(path);
+    return e ? not_there(client, err) : 0;
 }
 
-/* Signals as a program expects them; ours may be blocked or ignored. */
 int stk_slurm_spawn(const char *const *argv, const int fd[3], pid_t *pid, struct stk_err *err)
 {
-    posix_spawn_file_actions_t fa;
-    posix_spawnattr_t attr;
-    sigset_t none, all;
-    char **env = make_environment(strcmp(argv[0], "sbatch") == 0 || strcmp(argv[0], "srun") == 0);
+    bool sbatch = strcmp(argv[0], "sbatch") == 0;
+    char **env = make_environment(sbatch || strcmp(argv[0], "srun") == 0);
     if (!env)
         return stk_err_nomem(err, 0);
-    sigemptyset(&none);
-    sigfillset(&all);
-    posix_spawn_file_actions_init(&fa);
-    posix_spawnattr_init(&attr);
-    posix_spawnattr_setsigmask(&attr, &none);
-    posix_spawnattr_setsigdefault(&attr, &all);
-    posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-    for (int i = 0; i < 3; i++)
-        posix_spawn_file_actions_adddup2(&fa, fd[i], i);
-    int e = posix_spawnp(pid, argv[0], &fa, &attr, (char *const *)(uintptr_t)argv, env);
-    posix_spawnattr_destroy(&attr);
-    posix_spawn_file_actions_destroy(&fa);
+    /* Ctrl-C reaches everybody in the terminal's group: an sbatch that died of it may have
+     * submitted a job that nobody knows of. */
+    int e = stk_spawn(argv, env, fd, sbatch, pid);
     free(env);
     if (e == ENOENT)
         return not_there(argv[0], err);
@@ -192,7 +168,7 @@ static int patience(const struct call *c, struct stk_err *err)
 {
     double limit_s = c->s && c->s->timeout_s > 0 ? c->s->timeout_s : 30;
     if (stk_now() > c->until_s)
-        return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1, "%s did not answer within %.0f s",
+        return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1, "%s " STK_SLURM_NO_ANSWER " %.0f s",
                            c->name, limit_s);
     if (c->s && c->s->stop && c->s->stop(c->s->user))
         return stk_err_set(err, STK_E_STOPPED, NULL, -1, "%s: stopped", c->name);

@@ -4,6 +4,7 @@
  */
 #include <stdlib.h>
 
+#include "base/hash.h"
 #include "cluster/slurm_priv.h"
 
 /* ---- states ------------------------------------------------------------------------------- */
@@ -72,14 +73,24 @@ bool stk_slurm_ended(enum stk_slurm_state state)
     return state >= STK_SLURM_COMPLETED;
 }
 
+bool stk_slurm_waits(enum stk_slurm_state state)
+{
+    return state == STK_SLURM_PENDING || state == STK_SLURM_REQUEUED;
+}
+
 /* ---- the list ----------------------------------------------------------------------------- */
+
+void stk_slurm_job_release(struct stk_slurm_job *job)
+{
+    free(job->step);
+    free(job->slot);
+    free(job->gpus);
+}
 
 void stk_slurm_jobs_clear(struct stk_slurm_jobs *jobs)
 {
-    for (size_t i = 0; i < jobs->n; i++) {
-        free(jobs->job[i].step);
-        free(jobs->job[i].gpus);
-    }
+    for (size_t i = 0; i < jobs->n; i++)
+        stk_slurm_job_release(&jobs->job[i]);
     jobs->n = 0;
     jobs->more = false;
     jobs->asked = jobs->failed = 0;
@@ -123,8 +134,6 @@ static void job_init(struct stk_slurm_job *j, uint64_t id)
         .nodelist = "",
         .workdir = "",
         .dependency = "",
-        .features = "",
-        .stdout_path = "",
         .tasks = -1,
         .cpus_per_task = -1,
         .memory_per_cpu_bytes = -1,
@@ -186,16 +195,55 @@ bool stk_slurm_take(struct stk_slurm_jobs *jobs, const char **to, struct stk_slu
     return text != NULL;
 }
 
+/* Where the number (from 1) of the step of this name is in job->slot, or is to be: a job may have
+ * tens of thousands of steps. */
+static uint32_t *slot_of(const struct stk_slurm_job *job, struct stk_slurm_word name)
+{
+    size_t i = (size_t)stk_hash64(name.p, name.n) & (job->nslots - 1);
+    while (job->slot[i] && !stk_slurm_word_is(name, job->step[job->slot[i] - 1].name))
+        i = (i + 1) & (job->nslots - 1);
+    return &job->slot[i];
+}
+
+/* Half of the places stay free. */
+static bool grow_slots(struct stk_slurm_job *job)
+{
+    if (2 * (job->nsteps + 1) <= job->nslots)
+        return true;
+    struct stk_slurm_job bigger = *job;
+    bigger.nslots = job->nslots ? 2 * job->nslots : 16;
+    bigger.slot = job->nsteps < UINT32_MAX / 4 ? calloc(bigger.nslots, sizeof *bigger.slot) : NULL;
+    if (!bigger.slot)
+        return false;
+    for (size_t i = 0; i < job->nsteps; i++) {
+        const char *name = job->step[i].name;
+        *slot_of(&bigger, (struct stk_slurm_word){name, strlen(name)}) = (uint32_t)(i + 1);
+    }
+    free(job->slot);
+    *job = bigger;
+    return true;
+}
+
+void stk_slurm_steps_drop(struct stk_slurm_job *job)
+{
+    job->nsteps = 0;
+    if (job->slot)
+        memset(job->slot, 0, job->nslots * sizeof *job->slot);
+}
+
 struct stk_slurm_step *stk_slurm_step_get(struct stk_slurm_jobs *jobs, struct stk_slurm_job *job,
                                           struct stk_slurm_word name)
 {
-    for (size_t i = job->nsteps; i-- > 0;)
-        if (stk_slurm_word_is(name, job->step[i].name))
-            return &job->step[i];
+    if (!grow_slots(job))
+        return NULL;
+    uint32_t *slot = slot_of(job, name);
+    if (*slot)
+        return &job->step[*slot - 1];
     void *steps = job->step;
-    const char *text = stk_slurm_keep(jobs, name);
+    const char *text = stk_arena_dup(&jobs->arena, name.p, name.n);
     if (!text || !grow(&steps, job->nsteps, sizeof *job->step))
         return NULL;
+    *slot = (uint32_t)(job->nsteps + 1);
     job->step = steps;
     struct stk_slurm_step *s = &job->step[job->nsteps++];
     *s = (struct stk_slurm_step){.name = text,
@@ -236,17 +284,73 @@ static void add(double *to, double v)
         *to = *to < 0 ? v : *to + v;
 }
 
-/* Steps run one after another or side by side, nobody knows; so the peak of the job's memory is at
- * least that of its largest step. CPU time and traffic add up. */
+bool stk_slurm_step_is_ours(const struct stk_slurm_step *step)
+{
+    return step->title && strcmp(step->title, STK_SLURM_WATCH_STEP) == 0;
+}
+
+struct change {
+    int64_t when;
+    double by;
+};
+
+static int by_time(const void *a, const void *b)
+{
+    const struct change *x = a, *y = b;
+    if (x->when != y->when)
+        return x->when < y->when ? -1 : 1;
+    return (x->by > y->by) - (x->by < y->by); /* what ends goes before what begins */
+}
+
+/* Of steps that follow one another the next may be on record a second before the last one's end:
+ * they begin a second later here. */
+double stk_slurm_at_once(const struct stk_slurm_job *job,
+                         double (*of)(const struct stk_slurm_step *step))
+{
+    struct change *c = malloc((2 * job->nsteps + 1) * sizeof *c);
+    double now = 0, peak = -1;
+    size_t n = 0;
+    for (size_t i = 0; i < job->nsteps; i++) {
+        const struct stk_slurm_step *s = &job->step[i];
+        double v = stk_slurm_step_is_ours(s) ? -1 : of(s);
+        if (v < 0)
+            continue;
+        peak = v > peak ? v : peak;
+        if (!c)
+            continue;
+        c[n++] = (struct change){s->start > 0 ? s->start + 1 : INT64_MIN, v};
+        c[n++] = (struct change){s->end > 0 ? s->end : INT64_MAX, -v};
+        if (c[n - 1].when <= c[n - 2].when) /* too short to have met another */
+            n -= 2;
+    }
+    if (n)
+        qsort(c, n, sizeof *c, by_time);
+    for (size_t i = 0; i < n; i++) {
+        now += c[i].by;
+        peak = now > peak ? now : peak;
+    }
+    free(c);
+    return peak;
+}
+
+static double memory_of(const struct stk_slurm_step *s)
+{
+    return (double)s->use.memory_bytes;
+}
+
+/* The job's memory is that of the steps that ran at once; CPU time and traffic add up. */
 static void sum_steps(struct stk_slurm_job *job)
 {
     struct stk_slurm_use sum, *u = &job->use;
-    double reads = -1, writes = -1;
+    double reads = -1, writes = -1, ours_s = 0;
     stk_slurm_use_init(&sum);
     for (size_t i = 0; i < job->nsteps; i++) {
         const struct stk_slurm_use *s = &job->step[i].use;
+        if (stk_slurm_step_is_ours(&job->step[i])) {
+            ours_s += s->cpu_s > 0 ? s->cpu_s : 0;
+            continue;
+        }
         add(&sum.cpu_s, s->cpu_s);
-        most(&sum.memory_bytes, s->memory_bytes);
         most(&sum.task_memory_bytes, s->task_memory_bytes);
         most(&sum.gpu_memory_bytes, s->gpu_memory_bytes);
         sum.gpu_util = s->gpu_util > sum.gpu_util ? s->gpu_util : sum.gpu_util;
@@ -254,9 +358,10 @@ static void sum_steps(struct stk_slurm_job *job)
         add(&reads, s->read_bytes < 0 ? -1 : (double)s->read_bytes);
         add(&writes, s->write_bytes < 0 ? -1 : (double)s->write_bytes);
     }
-    u->cpu_s = sum.cpu_s > u->cpu_s ? sum.cpu_s : u->cpu_s;
+    u->cpu_s = sum.cpu_s > u->cpu_s - ours_s ? sum.cpu_s : u->cpu_s - ours_s;
     u->energy_J = u->energy_J > 0 ? u->energy_J : sum.energy_J;
-    u->memory_bytes = sum.memory_bytes;
+    double memory = stk_slurm_at_once(job, memory_of);
+    u->memory_bytes = memory < 0x1p62 ? (int64_t)memory : -1;
     u->task_memory_bytes = sum.task_memory_bytes;
     u->gpu_util = sum.gpu_util;
     u->gpu_memory_bytes = sum.gpu_memory_bytes;
@@ -269,8 +374,12 @@ void stk_slurm_job_settle(struct stk_slurm_job *job)
     bool killed = job->exit_signal == 9, memory = false;
     for (size_t i = 0; i < job->nsteps; i++) {
         killed |= job->step[i].exit_signal == 9 || job->step[i].exit_code == 137;
+        if (job->step[i].use.cpu_s == 0 && job->step[i].use.memory_bytes < 0)
+            job->step[i].use.cpu_s = -1; /* its end was never told: node lost, or no accounting */
         memory |= job->step[i].state == STK_SLURM_OUT_OF_MEMORY;
     }
+    if (job->use.cpu_s == 0)
+        job->use.cpu_s = -1; /* a program that ran has used some */
     sum_steps(job);
     /* Without cgroups a job over its memory is killed by slurmstepd, and called FAILED; with them
      * only the step may be called so. */

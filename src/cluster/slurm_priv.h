@@ -43,6 +43,10 @@ struct stk_slurm_id {
     struct stk_slurm_word step;  /* n 0: the job itself */
 };
 bool stk_slurm_id(struct stk_slurm_word w, struct stk_slurm_id *id);
+/* Calls f for "12" and "12_3" as they are, and for each task of "12_[1-5:2,9%2]", which sacct does
+ * not take. Ends with what f returns where that is not 0. */
+int stk_slurm_id_each(const char *text, int (*f)(void *user, const char *id, size_t len),
+                      void *user);
 
 /* ---- rows (slurm_text.c) ------------------------------------------------------------------ */
 
@@ -66,6 +70,10 @@ void stk_slurm_jobs_clear(struct stk_slurm_jobs *jobs); /* keeps memory */
 const char *stk_slurm_keep(struct stk_slurm_jobs *jobs, struct stk_slurm_word w);
 /* The same into *to, but only when something is said (or *to is NULL). False: no memory. */
 bool stk_slurm_take(struct stk_slurm_jobs *jobs, const char **to, struct stk_slurm_word w);
+/* Frees what it has of its own. */
+void stk_slurm_job_release(struct stk_slurm_job *job);
+void stk_slurm_steps_drop(struct stk_slurm_job *job); /* keeps memory */
+/* The step of that name, or a new one. NULL: no memory. */
 struct stk_slurm_step *stk_slurm_step_get(struct stk_slurm_jobs *jobs, struct stk_slurm_job *job,
                                           struct stk_slurm_word name);
 /* What the job used, from its steps; a job that was killed over its memory is told so. */
@@ -97,6 +105,7 @@ bool stk_slurm_read_sbatch(const char *text, size_t len, uint64_t *id);
 
 #define STK_SLURM_ARGV_MAX    64
 #define STK_SLURM_NO_SUCH_JOB "Invalid job id"
+#define STK_SLURM_NO_ANSWER   "did not answer within" /* of our own making */
 
 struct stk_slurm_args {
     const char *v[STK_SLURM_ARGV_MAX]; /* NULL-terminated */
@@ -108,11 +117,11 @@ void stk_slurm_arg(struct stk_slurm_args *a, const char *text); /* borrowed */
 
 unsigned stk_slurm_bit(unsigned source); /* 0..3: the place of jobs->why */
 
-/* Each asks one client and reads its answer into jobs. who: "-j" and a list of ids, or "-u" and a
- * user. Errors: no memory, a wish to stop. */
+/* Each asks one client and reads its answer into jobs. who: "-j" and a list of ids, "-u" and a
+ * user, or "--name" and a job's name. Errors: no memory, a wish to stop. */
 int stk_slurm_ask_squeue(const struct stk_slurm *s, const char *who, const char *list,
                          struct stk_slurm_jobs *jobs, bool only, struct stk_err *err);
-/* since: for "-u"; NULL for "-j", which needs no window. */
+/* since: for "-u" and "--name"; NULL for "-j", which needs no window. */
 int stk_slurm_ask_sacct(const struct stk_slurm *s, const char *who, const char *list,
                         const char *since, struct stk_slurm_jobs *jobs, bool only,
                         struct stk_err *err);

@@ -105,10 +105,14 @@ static void begin_life(struct stk_slurm_job *j)
 {
     bool again = j->sources & STK_SLURM_BY_SACCT;
     j->restarts = again ? j->restarts + 1 : 0;
-    if (again)
+    if (again) {
         j->start = j->end = -1;
+        j->exit_code = j->exit_signal = -1;
+        j->nodelist = "";
+        stk_slurm_tres((struct stk_slurm_word){"", 0}, &j->alloc);
+    }
     j->sources |= STK_SLURM_BY_SACCT;
-    j->nsteps = 0;
+    stk_slurm_steps_drop(j);
     stk_slurm_use_init(&j->use);
 }
 

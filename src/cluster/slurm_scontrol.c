@@ -74,8 +74,7 @@ static bool read_node(struct record *r, struct stk_slurm_word line)
     j->gpus = more;
     struct stk_slurm_gpus *g = &more[j->ngpus];
     *g = (struct stk_slurm_gpus){
-        .count = stk_slurm_int((struct stk_slurm_word){last + 1, head - (size_t)(last - gpu) - 1}),
-        .cpus = -1};
+        .count = stk_slurm_int((struct stk_slurm_word){last + 1, head - (size_t)(last - gpu) - 1})};
     j->ngpus++;
     return stk_slurm_take(r->jobs, &g->nodes, nodes) && stk_slurm_take(r->jobs, &g->ids, ids) &&
            stk_slurm_take(r->jobs, &g->kind, kind) && stk_slurm_take(r->jobs, &g->cpu_ids, cpus);
@@ -129,12 +128,14 @@ static void read_numbers(struct stk_slurm_job *j, struct stk_slurm_word line)
         j->exclusive = stk_slurm_word_is(v, "NO");
 }
 
-/* A pending job has none of it yet; where the two differ, newer versions name both. */
+/* A job that has not begun has none of it (its nodes are told before); where the two differ, newer
+ * versions name both. */
 static void read_tres(struct stk_slurm_job *j, struct stk_slurm_word line)
 {
     struct stk_slurm_word v;
     if (value_of(line, "TRES", &v) || value_of(line, "AllocTRES", &v)) {
-        struct stk_slurm_tres *t = j->state == STK_SLURM_PENDING ? &j->asked : &j->alloc, got;
+        bool given = !stk_slurm_waits(j->state) && j->nodelist[0];
+        struct stk_slurm_tres *t = given ? &j->alloc : &j->asked, got;
         stk_slurm_tres(v, &got);
         if (got.cpus >= 0 && (t->cpus < 0 || t->memory_bytes < 0))
             *t = got;
@@ -160,35 +161,34 @@ static bool read_texts(struct record *r, struct stk_slurm_word line)
     } else if (begins(line, "Partition")) {
         ok = !value_of(line, "Partition", &v) || stk_slurm_take(r->jobs, &j->partition, v);
     } else if (begins(line, "NodeList")) {
-        ok = stk_slurm_take(r->jobs, &j->nodelist, rest);
-    } else if (begins(line, "Features")) {
-        ok = !value_of(line, "Features", &v) || stk_slurm_take(r->jobs, &j->features, v);
+        /* "NodeList= SchedNodeList=node[1-4]": where it would have begun */
+        ok = !value_of(line, "NodeList", &v) || stk_slurm_take(r->jobs, &j->nodelist, v);
     } else if (begins(line, "WorkDir")) {
         ok = stk_slurm_take(r->jobs, &j->workdir, rest);
-    } else if (begins(line, "StdOut")) {
-        ok = stk_slurm_take(r->jobs, &j->stdout_path, rest);
     }
     return ok;
 }
 
 /* ---- records ------------------------------------------------------------------------------ */
 
-/* "JobId=9 ArrayJobId=5 ArrayTaskId=2 JobName=arr" */
+/* "JobId=9 ArrayJobId=5 ArrayTaskId=2 JobName=arr", "JobId=9 HetJobId=8 HetJobOffset=1 …". What
+ * was not asked for is not another job but a line of a job's name. */
 static int begin_record(struct record *r, struct stk_slurm_word line, uint64_t want, bool only)
 {
     struct stk_slurm_word v, head = line;
     const char *name = memmem(line.p, line.n, "JobName=", 8);
-    r->job = NULL;
-    r->past_command = false;
     if (!name)
         return 0;
     head.n = (size_t)(name - line.p);
-    r->name = (struct stk_slurm_word){name + 8, line.n - head.n - 8};
     int64_t id = value_of(head, "JobId", &v) ? stk_slurm_int(v) : -1;
     int64_t array = value_of(head, "ArrayJobId", &v) ? stk_slurm_int(v) : -1;
     int64_t task = value_of(head, "ArrayTaskId", &v) ? stk_slurm_int(v) : -1;
-    if (id < 1 || id > UINT32_MAX || (want && (uint64_t)id != want && (uint64_t)array != want))
+    int64_t het = value_of(head, "HetJobId", &v) ? stk_slurm_int(v) : -1;
+    if (id < 1 || id > UINT32_MAX ||
+        (want && (uint64_t)id != want && (uint64_t)array != want && (uint64_t)het != want))
         return 0;
+    r->past_command = false;
+    r->name = (struct stk_slurm_word){name + 8, line.n - head.n - 8};
     r->job = only ? stk_slurm_jobs_find(r->jobs, (uint64_t)id)
                   : stk_slurm_jobs_get(r->jobs, (uint64_t)id);
     if (!r->job)

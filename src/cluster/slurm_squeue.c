@@ -34,7 +34,7 @@ struct reading {
     bool only;
 };
 
-/* "gres:gpu:k80:2", "gres/gpu:2", "gpu:2": per node. -1: no GPU in it. */
+/* "gres:gpu:k80:2", "gres/gpu:2", "gres/gpu:k80=2": per node. -1: no GPU in it. */
 static int64_t gpus_of(struct stk_slurm_word w, char *kind, size_t size)
 {
     static const char gpu[] = "gpu";
@@ -43,7 +43,8 @@ static int64_t gpus_of(struct stk_slurm_word w, char *kind, size_t size)
         return -1;
     const char *end = memchr(at, ',', w.n - (size_t)(at - w.p));
     end = end ? end : w.p + w.n;
-    const char *last = memrchr(at, ':', (size_t)(end - at));
+    const char *last = memrchr(at, '=', (size_t)(end - at));
+    last = last ? last : memrchr(at, ':', (size_t)(end - at));
     if (!last)
         return 1;
     if (last > at + 4 && (size_t)(last - at) - 4 < size) {
@@ -53,10 +54,11 @@ static int64_t gpus_of(struct stk_slurm_word w, char *kind, size_t size)
     return stk_slurm_int((struct stk_slurm_word){last + 1, (size_t)(end - last) - 1});
 }
 
-/* What it has while it runs, else what it wants. */
+/* What it has or had, else what it wants: one that never began was given no node. */
 static void read_size(struct stk_slurm_job *j, const struct stk_slurm_word *c)
 {
-    struct stk_slurm_tres *t = j->state == STK_SLURM_PENDING ? &j->asked : &j->alloc;
+    bool given = !stk_slurm_waits(j->state) && !stk_slurm_word_empty(c[NODELIST]);
+    struct stk_slurm_tres *t = given ? &j->alloc : &j->asked;
     char kind[sizeof t->gpu_kind] = "";
     int64_t gpus = gpus_of(c[GRES], kind, sizeof kind), nodes = stk_slurm_int(c[NODES]);
     t->cpus = t->cpus < 0 ? stk_slurm_int(c[CPUS]) : t->cpus;

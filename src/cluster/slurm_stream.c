@@ -51,11 +51,6 @@ int stk_slurm_stream_open(const char *const *argv, struct stk_slurm_stream **out
     return 0;
 }
 
-int stk_slurm_stream_fd(const struct stk_slurm_stream *s)
-{
-    return s->out;
-}
-
 /* Takes what is there, at most `room` bytes; the rest of errors is dropped. */
 static void drain(int *fd, struct stk_buf *b, size_t max)
 {

@@ -14,6 +14,8 @@
 #include "base/pool.h"
 #include "cluster/slurm_priv.h"
 
+#define TASKS_MAX 10000 /* of one array that is asked for: as many jobs are told at most */
+
 bool stk_slurm_word_is(struct stk_slurm_word w, const char *text)
 {
     return strlen(text) == w.n && memcmp(w.p, text, w.n) == 0;
@@ -238,6 +240,57 @@ static bool id_bytes_ok(struct stk_slurm_word w)
     return w.n > 0 && w.n <= 4096 && isdigit((unsigned char)w.p[0]);
 }
 
+struct tasks {
+    const char *text;
+    size_t head; /* of text: the number and the "_" */
+    int (*f)(void *user, const char *id, size_t len);
+    void *user;
+};
+
+static int give_task(const struct tasks *t, double task)
+{
+    char one[64];
+    int n = snprintf(one, sizeof one, "%.*s%.0f", (int)t->head, t->text, task);
+    return t->f(t->user, one, (size_t)n);
+}
+
+/* "1-5:2,9%2]": calls t->f for each (t NULL: only looks), or -1: not such a list, or more tasks
+ * than an array can have. Slurm itself cuts a long list short: "1-3,7,...]". */
+static int each_task(const char *p, const char *end, const struct tasks *t)
+{
+    double first, last, step, limit, count = 0;
+    int rc = 0;
+    for (bool more = true; more && !rc; more = p < end && *p++ == ',') {
+        if (count > 0 && end - p == 4 && memcmp(p, "...]", 4) == 0)
+            return 0;
+        if (!digits(&p, end, &first))
+            return -1;
+        last = first;
+        step = 1;
+        if (p < end && *p == '-' && (p++, !digits(&p, end, &last)))
+            return -1;
+        if (p < end && *p == ':' && (p++, !digits(&p, end, &step)))
+            return -1;
+        if (last < first || step < 1 || (count += (last - first) / step + 1) > TASKS_MAX)
+            return -1;
+        for (double task = first; t && task <= last && !rc; task += step)
+            rc = give_task(t, task);
+        if (p < end && *p == '%' && (p++, !digits(&p, end, &limit)))
+            return -1;
+        if (p + 1 == end && *p == ']')
+            return rc;
+    }
+    return rc ? rc : -1;
+}
+
+int stk_slurm_id_each(const char *text, int (*f)(void *user, const char *id, size_t len),
+                      void *user)
+{
+    const char *list = strchr(text, '['), *end = text + strlen(text);
+    struct tasks t = {text, list ? (size_t)(list - text) : 0, f, user};
+    return list ? each_task(list + 1, end, &t) : f(user, text, (size_t)(end - text));
+}
+
 bool stk_slurm_id(struct stk_slurm_word w, struct stk_slurm_id *id)
 {
     const char *p = w.p, *end = w.p + w.n, *dot;
@@ -245,7 +298,9 @@ bool stk_slurm_id(struct stk_slurm_word w, struct stk_slurm_id *id)
     if (!id_bytes_ok(w) || !digits(&p, end, &job) || job < 1 || job > UINT32_MAX)
         return false;
     *id = (struct stk_slurm_id){.job = (uint64_t)job, .task = -1, .label = w};
-    dot = memchr(p, '.', (size_t)(end - p));
+    /* "12_[1,3,...]": there Slurm has cut a long list, and no step follows. */
+    const char *list = memrchr(p, ']', (size_t)(end - p));
+    dot = memchr(list ? list : p, '.', (size_t)(end - (list ? list : p)));
     if (dot) {
         id->label.n = (size_t)(dot - w.p);
         id->step = (struct stk_slurm_word){dot + 1, (size_t)(end - dot) - 1};
@@ -268,7 +323,9 @@ bool stk_slurm_id(struct stk_slurm_word w, struct stk_slurm_id *id)
 bool stk_slurm_id_ok(const char *text)
 {
     struct stk_slurm_id id;
-    return stk_slurm_id((struct stk_slurm_word){text, strlen(text)}, &id) && id.step.n == 0;
+    const char *list = strchr(text, '[');
+    return stk_slurm_id((struct stk_slurm_word){text, strlen(text)}, &id) && id.step.n == 0 &&
+           (!list || each_task(list + 1, text + strlen(text), NULL) == 0);
 }
 
 bool stk_slurm_read_sbatch(const char *text, size_t len, uint64_t *id)
@@ -291,13 +348,25 @@ bool stk_slurm_read_sbatch(const char *text, size_t len, uint64_t *id)
 
 /* ---- rows --------------------------------------------------------------------------------- */
 
+static void random_numbers(uint64_t r[2])
+{
+    if (getrandom(r, 2 * sizeof *r, 0) == (ssize_t)(2 * sizeof *r))
+        return;
+    r[0] = (uint64_t)(stk_now() * 1e9) * 0x9e3779b97f4a7c15u;
+    r[1] = (uint64_t)getpid();
+}
+
+void stk_slurm_token(char *text, size_t size)
+{
+    uint64_t r[2];
+    random_numbers(r);
+    snprintf(text, size, "%08llx", (unsigned long long)(r[0] >> 32));
+}
+
 void stk_slurm_separator(char sep[STK_SLURM_SEP_MAX])
 {
     uint64_t r[2];
-    if (getrandom(r, sizeof r, 0) != (ssize_t)sizeof r) {
-        r[0] = (uint64_t)(stk_now() * 1e9) * 0x9e3779b97f4a7c15u;
-        r[1] = (uint64_t)getpid();
-    }
+    random_numbers(r);
     snprintf(sep, STK_SLURM_SEP_MAX, "|%012llx%012llx|", (unsigned long long)(r[0] >> 16),
              (unsigned long long)(r[1] >> 16));
 }
@@ -336,4 +405,32 @@ int stk_slurm_rows(const char *text, size_t len, const char *sep, size_t ncols,
             col[n++] = line ? (struct stk_slurm_word){line + 1, w.n - mine - 1} : w;
     }
     return rc;
+}
+
+/* ---- what a job is told in its environment ------------------------------------------------- */
+
+static bool take_number(const char **text, uint32_t *v)
+{
+    size_t n = strspn(*text, "0123456789");
+    int64_t got = stk_slurm_int((struct stk_slurm_word){*text, n});
+    *text += n;
+    *v = (uint32_t)got;
+    return n && got >= 0 && got <= UINT32_MAX;
+}
+
+bool stk_slurm_per_node(const char **text, uint32_t *number, uint32_t *nodes)
+{
+    const char *p = *text;
+    *nodes = 1;
+    if (!take_number(&p, number))
+        return false;
+    if (strncmp(p, "(x", 2) == 0) {
+        p += 2;
+        if (!take_number(&p, nodes) || *p++ != ')')
+            return false;
+    }
+    if (*p && *p++ != ',')
+        return false;
+    *text = p;
+    return true;
 }

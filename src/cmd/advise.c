@@ -86,20 +86,19 @@ static int check_only(struct stk_run *run)
 
 static bool wanted(const struct settings *s, const struct stk_finding *f)
 {
-    if (strcmp(s->min, "note") != 0) {
-        enum stk_severity least = STK_SEV_NOTE;
-        while (severities[least] && strcmp(severities[least], s->min) != 0)
-            least++;
-        if (f->severity < least)
-            return false;
-    }
+    size_t least = 0;
+    while (severities[least] && strcmp(severities[least], s->min) != 0)
+        least++;
+    if ((size_t)f->severity < least)
+        return false;
     for (const char **one = s->only; one && *one; one++)
         if (strcmp(*one, f->id) == 0)
             return true;
     return !s->only;
 }
 
-/* Exit status 1 says that there is something to fix; a note is nothing to fix. */
+/* Exit status 1 says that there is something to fix; a note is nothing to fix. Of a program that
+ * nobody saw neither can be said. */
 static int show(struct stk_run *run, const struct stk_analysis *a, const struct stk_advice *adv)
 {
     const struct settings *s = run->settings;
@@ -130,7 +129,7 @@ static int show(struct stk_run *run, const struct stk_analysis *a, const struct 
     if (!rc)
         stk_say(run, "%s", stk_buf_cstr(&out));
     stk_buf_release(&out);
-    return rc ? rc : problem ? STK_EXIT_PROBLEM : STK_EXIT_DONE;
+    return rc ? rc : adv->blind ? STK_EXIT_PARTLY : problem ? STK_EXIT_PROBLEM : STK_EXIT_DONE;
 }
 
 static int run_advise(struct stk_run *run)
@@ -141,7 +140,14 @@ static int run_advise(struct stk_run *run)
     if (!run->opts.nargs)
         return stk_err_set(&run->err, STK_E_USAGE, NULL, -1, "PROFILE is missing");
     int rc = check_only(run);
-    return rc ? rc : stk_judge(run, run->opts.arg[0], show);
+    struct stk_judged j;
+    if (!rc)
+        rc = stk_judge(run->opts.arg[0], &j, &run->err);
+    if (rc)
+        return rc;
+    rc = show(run, &j.analysis, &j.advice);
+    stk_judged_release(&j);
+    return rc;
 }
 
 static const struct stk_example examples[] = {
@@ -161,7 +167,9 @@ const struct stk_cmd stk_cmd_advise = {
         "and says what is wrong with the job's I/O: the evidence, what to do, the command or the "
         "change that does it, and what it would save, with the reasoning. Nothing is said without "
         "evidence: a healthy job has nothing to fix. Every rule is in docs/profile.md.\n\n"
-        "The exit status is 0 when there is nothing to fix and 1 when there is.",
+        "The exit status is 0 when there is nothing to fix, 1 when there is, and 3 when nothing "
+        "was "
+        "recorded.",
     .examples = examples,
     .options = options,
     .settings_size = sizeof(struct settings),

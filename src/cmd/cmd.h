@@ -97,6 +97,7 @@ struct stk_run {
     double start_s;
     int raise_signal; /* what ended the program that was run: ends us too, after everything else */
     struct stk_err err;
+    struct stk_buf hint; /* what to do about err, where the command knows: said after it */
 };
 
 /* Runs argv (without the command's name). Returns the exit status of the process. */
@@ -109,9 +110,17 @@ void stk_hint(const char *text);
 /* Columns to write in: the terminal's (60..120), else 80. */
 unsigned stk_columns(const struct stk_run *run);
 
+/* Refuses a file of --option that could not be written, before the work for it is done. NULL and
+ * "-" are fine. */
+int stk_check_output(struct stk_run *run, const char *option, const char *path);
+/* Writes such a file, as a whole or not at all; "-" is standard output. */
+int stk_put_output(const char *path, const struct stk_buf *b, struct stk_err *err);
+
 /* help.c */
 void stk_help_overview(struct stk_buf *out);
 void stk_help_command(const struct stk_cmd *cmd, struct stk_buf *out);
+/* "stoker pack SRC DST [OPTIONS]" */
+void stk_help_usage(const struct stk_cmd *cmd, struct stk_buf *out);
 /* man.c; cmd NULL: the page of stoker itself. */
 void stk_man_page(const struct stk_cmd *cmd, struct stk_buf *out);
 bool stk_opt_is_common(const struct stk_opt *opt);

@@ -10,6 +10,8 @@ static const struct stk_opt options[] = {STK_COMMON_OPTIONS};
 static void put_option_words(const struct stk_cmd *cmd, struct stk_buf *out)
 {
     for (const struct stk_opt *opt = cmd->options; opt->name; opt++) {
+        if (opt->hidden)
+            continue;
         stk_buf_printf(out, " --%s", opt->name);
         if (opt->type == STK_OPT_FLAG && opt->def)
             stk_buf_printf(out, " --no-%s", opt->name);
@@ -38,7 +40,7 @@ static bool takes_path(const struct stk_opt *opt)
 static void put_values(const struct stk_cmd *cmd, struct stk_buf *out)
 {
     for (const struct stk_opt *opt = cmd->options; opt->name; opt++) {
-        if (opt->type == STK_OPT_FLAG)
+        if (opt->type == STK_OPT_FLAG || opt->hidden)
             continue;
         stk_buf_printf(out, "        %s:--%s", cmd->name, opt->name);
         if (opt->letter)

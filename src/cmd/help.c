@@ -90,23 +90,35 @@ static void put_option(const struct stk_opt *opt, struct stk_buf *out)
 
 static void put_options(const struct stk_cmd *cmd, bool common, struct stk_buf *out)
 {
-    bool any = false;
+    const char *heading = common ? "Options of every command" : "Options";
     for (const struct stk_opt *opt = cmd->options; opt->name; opt++) {
-        if (stk_opt_is_common(opt) != common)
+        if (stk_opt_is_common(opt) != common || opt->hidden)
             continue;
-        if (!any)
-            stk_buf_puts(out, common ? "\nOptions of every command:\n" : "\nOptions:\n");
-        any = true;
+        heading = opt->group ? opt->group : heading;
+        if (heading)
+            stk_buf_printf(out, "\n%s:\n", heading);
+        heading = NULL;
         put_option(opt, out);
     }
+}
+
+void stk_help_usage(const struct stk_cmd *cmd, struct stk_buf *out)
+{
+    stk_buf_printf(out, "stoker %s", cmd->name);
+    if (!cmd->runs_program)
+        stk_buf_printf(out, "%s%s [OPTIONS]", *cmd->args ? " " : "", cmd->args);
+    else if (cmd->args[0] == '[') /* a command that may be left out, and its "--" with it */
+        stk_buf_printf(out, " [OPTIONS] [-- %s", cmd->args + 1);
+    else
+        stk_buf_printf(out, " [OPTIONS] -- %s", cmd->args);
 }
 
 void stk_help_command(const struct stk_cmd *cmd, struct stk_buf *out)
 {
     stk_buf_printf(out, "stoker %s - %s\n\n", cmd->name, cmd->summary);
-    stk_buf_printf(out, "Usage: stoker %s%s%s%s%s\n\n", cmd->name,
-                   cmd->runs_program ? " [OPTIONS] --" : "", *cmd->args ? " " : "", cmd->args,
-                   cmd->runs_program ? "" : " [OPTIONS]");
+    stk_buf_puts(out, "Usage: ");
+    stk_help_usage(cmd, out);
+    stk_buf_puts(out, "\n\n");
     put_paragraphs(out, cmd->description);
     put_options(cmd, false, out);
     put_options(cmd, true, out);

@@ -1,23 +1,26 @@
 /* judge.c - a profile read, analysed and judged, for the commands that show it. */
 #include "cmd/judge.h"
 
-int stk_judge(struct stk_run *run, const char *path, stk_show_fn *show)
+int stk_judge(const char *path, struct stk_judged *j, struct stk_err *err)
 {
-    struct stk_profile p = {0};
-    struct stk_analysis a = {0};
-    struct stk_advice advice = {0};
-    int rc = stk_profile_read(path, &p, &run->err);
+    *j = (struct stk_judged){0};
+    int rc = stk_profile_read(path, &j->profile, err);
     if (rc)
         return rc;
-    rc = stk_analyze(&p, &a, &run->err);
+    rc = stk_analyze(&j->profile, &j->analysis, err);
     if (!rc) {
-        rc = stk_advise(&a, &advice, &run->err);
-        if (!rc) {
-            rc = show(run, &a, &advice);
-            stk_advice_release(&advice);
-        }
-        stk_analysis_release(&a);
+        rc = stk_advise(&j->analysis, &j->advice, err);
+        if (rc)
+            stk_analysis_release(&j->analysis);
     }
-    stk_profile_release(&p);
+    if (rc)
+        stk_profile_release(&j->profile);
     return rc;
+}
+
+void stk_judged_release(struct stk_judged *j)
+{
+    stk_advice_release(&j->advice);
+    stk_analysis_release(&j->analysis);
+    stk_profile_release(&j->profile);
 }

@@ -5,9 +5,13 @@
 #include "cmd/cmd.h"
 #include "lab/advice.h"
 
-typedef int stk_show_fn(struct stk_run *run, const struct stk_analysis *a,
-                        const struct stk_advice *advice);
-/* Calls show() with what the profile at path comes to, and returns what it does. */
-int stk_judge(struct stk_run *run, const char *path, stk_show_fn *show);
+struct stk_judged { /* stays where it is: the analysis points at the profile */
+    struct stk_profile profile;
+    struct stk_analysis analysis;
+    struct stk_advice advice;
+};
+
+int stk_judge(const char *path, struct stk_judged *j, struct stk_err *err);
+void stk_judged_release(struct stk_judged *j);
 
 #endif

@@ -136,16 +136,24 @@ static void command_page(const struct stk_cmd *cmd, struct stk_buf *out)
     char name[64];
     snprintf(name, sizeof name, "stoker-%s", cmd->name);
     put_head(out, name, cmd->summary);
-    stk_buf_printf(out, ".SH SYNOPSIS\n\\fBstoker %s\\fR ", cmd->name);
-    if (cmd->runs_program)
-        stk_buf_printf(out, "[\\fIOPTIONS\\fR] \\-\\- %s\n", cmd->args);
-    else
-        stk_buf_printf(out, "%s%s[\\fIOPTIONS\\fR]\n", cmd->args, *cmd->args ? " " : "");
-    stk_buf_puts(out, ".SH DESCRIPTION\n");
+    struct stk_buf usage = STK_BUF_INIT;
+    stk_help_usage(cmd, &usage);
+    stk_buf_puts(out, ".SH SYNOPSIS\n");
+    put_text(out, stk_buf_cstr(&usage));
+    stk_buf_puts(out, "\n.SH DESCRIPTION\n");
+    stk_buf_release(&usage);
     put_paragraphs(out, cmd->description);
     stk_buf_puts(out, ".SH OPTIONS\n");
-    for (const struct stk_opt *opt = cmd->options; opt->name; opt++)
+    for (const struct stk_opt *opt = cmd->options; opt->name; opt++) {
+        if (opt->hidden)
+            continue;
+        if (opt->group) {
+            stk_buf_puts(out, ".SS ");
+            put_text(out, opt->group);
+            stk_buf_putc(out, '\n');
+        }
         put_option(opt, out);
+    }
     stk_buf_puts(out, ".PP\n");
     put_text(out, sizes);
     stk_buf_putc(out, '\n');

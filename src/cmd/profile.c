@@ -1,7 +1,5 @@
 /* profile.c - `stoker profile`: run a program, record its I/O, CPU, memory and GPU use. */
-#include <signal.h>
-
-#include "base/text.h"
+#include "base/quote.h"
 #include "cmd/cmd.h"
 #include "lab/launch.h"
 
@@ -20,8 +18,9 @@ static const struct stk_opt options[] = {
      .type = STK_OPT_STRING,
      .arg = "DIR",
      .offset = offsetof(struct settings, output),
-     .help = "Where the profile goes; without it a folder stoker-profile-NAME-... is made here, "
-             "the same one for all tasks of a run"},
+     .help =
+         "Where the profile goes, or DIR-2, DIR-3 ... where DIR holds another run's; without it "
+         "a folder stoker-profile-NAME-... is made here, the same one for all tasks of a run"},
     {.name = "trace",
      .type = STK_OPT_FLAG,
      .offset = offsetof(struct settings, trace),
@@ -29,6 +28,7 @@ static const struct stk_opt options[] = {
     {.name = "for",
      .type = STK_OPT_DURATION,
      .arg = "TIME",
+     .max = 3650ull * 86400,
      .offset = offsetof(struct settings, for_s),
      .help = "Stop recording after TIME; the program runs on"},
     {.name = "include",
@@ -56,7 +56,7 @@ static const struct stk_opt options[] = {
      .def = "1s",
      .max = 3600,
      .offset = offsetof(struct settings, sample_s),
-     .help = "How often CPU, memory and GPU are looked at; 0: never"},
+     .help = "How often CPU, memory and GPU are looked at, 10ms or more; 0: never"},
     {.name = "spool",
      .type = STK_OPT_STRING,
      .arg = "DIR",
@@ -75,38 +75,16 @@ static const struct stk_opt options[] = {
      .letter = 'f',
      .type = STK_OPT_FLAG,
      .offset = offsetof(struct settings, force),
-     .help = "Replace the profile of another run in DIR"},
+     .help = "Replace the profile of another run in DIR, rather than take DIR-2"},
     STK_COMMON_OPTIONS,
 };
-
-/* Paths are shown so that they can be pasted into a shell. */
-static void put_quoted(struct stk_buf *b, const char *path)
-{
-    if (!path[strcspn(path, " \t\n\"'\\$&;|<>()[]{}*?!#~`")]) {
-        stk_text_escape(b, path, strlen(path), SIZE_MAX);
-        return;
-    }
-    stk_buf_putc(b, '\'');
-    for (const char *p = path; *p;) {
-        size_t len = strcspn(p, "'");
-        stk_text_escape(b, p, len, SIZE_MAX);
-        if (p[len])
-            stk_buf_puts(b, "'\\''");
-        p += len + (p[len] == '\'');
-    }
-    stk_buf_putc(b, '\'');
-}
 
 static void write_result(struct stk_jw *w, const struct stk_launch_result *r)
 {
     stk_jw_put_str(w, "profile", r->dir);
     stk_jw_put_str(w, "run", r->run);
     stk_jw_put_u64(w, "program_status", (uint64_t)r->status);
-    stk_jw_key(w, "program_signal");
-    if (r->signal)
-        stk_jw_i64(w, r->signal);
-    else
-        stk_jw_null(w);
+    stk_jw_put_known_i64(w, "program_signal", r->signal ? r->signal : -1);
     stk_jw_put_f64(w, "program_seconds", r->seconds);
     stk_jw_put_f64(w, "cpu_s", r->cpu_s);
     stk_jw_put_u64(w, "peak_resident_bytes", r->peak_resident_bytes);
@@ -130,7 +108,7 @@ static void say_where(const struct stk_run *run, const struct stk_launch_result 
     struct stk_buf b = STK_BUF_INIT;
     if (stk_rank_detect(&rank, NULL) == 0 && rank.world > 1 && rank.rank != 0)
         return;
-    put_quoted(&b, r->dir);
+    stk_quote_shell(&b, r->dir);
     stk_say(run, "stoker: profile in %s; read it with: stoker report %s\n", stk_buf_cstr(&b),
             stk_buf_cstr(&b));
     stk_buf_release(&b);
@@ -166,12 +144,14 @@ static int run_profile(struct stk_run *run)
     int rc = stk_launch_begin(&o, &l, &r, &run->err);
     if (rc)
         return r.status ? own_trouble(run, r.status) : rc;
+    if (r.warning)
+        stk_complain(run->cmd->name, r.warning);
     rc = stk_launch_run(l, &r, &run->err);
     write_result(&run->json, &r);
     say_notes(run, &r);
     if (rc)
         own_trouble(run, r.status);
-    else
+    else if (r.dir)
         say_where(run, &r);
     run->raise_signal = r.signal;
     stk_launch_free(l);

@@ -150,15 +150,31 @@ static int write_files(struct stk_run *run, const struct stk_analysis *a)
     return rc;
 }
 
-static int show(struct stk_run *run, const struct stk_analysis *a, const struct stk_advice *adv)
+static struct stk_report report_of(const struct stk_run *run, const struct stk_judged *j)
 {
     const struct settings *s = run->settings;
-    struct stk_report r = {.a = a,
-                           .advice = adv,
-                           .columns = stk_columns(run),
-                           .utf8 = stk_term_utf8(),
-                           .top = (size_t)s->top};
-    int rc = write_files(run, a);
+    return (struct stk_report){.a = &j->analysis,
+                               .advice = &j->advice,
+                               .columns = stk_columns(run),
+                               .utf8 = stk_term_utf8(),
+                               .top = (size_t)s->top};
+}
+
+/* Shows the text and releases it. */
+static int say_text(struct stk_run *run, struct stk_buf *out)
+{
+    int rc = stk_buf_check(out, &run->err);
+    if (!rc)
+        stk_say(run, "%s", stk_buf_cstr(out));
+    stk_buf_release(out);
+    return rc;
+}
+
+static int show(struct stk_run *run, const struct stk_judged *j)
+{
+    const struct settings *s = run->settings;
+    struct stk_report r = report_of(run, j);
+    int rc = write_files(run, &j->analysis);
     if (rc)
         return rc;
     unsigned parts = parts_asked(s);
@@ -167,22 +183,47 @@ static int show(struct stk_run *run, const struct stk_analysis *a, const struct 
         parts = STK_PART_SCREEN;
     struct stk_buf out = STK_BUF_INIT;
     stk_report_text(&r, parts, &out);
-    rc = stk_buf_check(&out, &run->err);
-    if (!rc)
-        stk_say(run, "%s", stk_buf_cstr(&out));
-    stk_buf_release(&out);
+    rc = say_text(run, &out);
     if (!rc && run->common->json)
         stk_report_json(&r, &run->json);
     return rc;
 }
 
+static int compare(struct stk_run *run, const struct stk_judged *before)
+{
+    struct stk_judged after;
+    int rc = stk_judge(run->opts.arg[1], &after, &run->err);
+    if (rc)
+        return rc;
+    struct stk_report x = report_of(run, before), y = report_of(run, &after);
+    struct stk_buf out = STK_BUF_INIT;
+    stk_report_compare(&x, &y, &out);
+    rc = say_text(run, &out);
+    if (!rc && run->common->json)
+        stk_report_compare_json(&x, &y, &run->json);
+    stk_judged_release(&after);
+    return rc;
+}
+
 static int run_report(struct stk_run *run)
 {
-    return stk_judge(run, run->opts.arg[0], show);
+    const struct settings *s = run->settings;
+    bool two = run->opts.nargs > 1;
+    if (two && (parts_asked(s) || s->csv || s->trace_out))
+        return stk_err_set(&run->err, STK_E_USAGE, NULL, -1,
+                           "tables and files are of one profile; two are only compared");
+    struct stk_judged j;
+    int rc = stk_judge(run->opts.arg[0], &j, &run->err);
+    if (rc)
+        return rc;
+    rc = two ? compare(run, &j) : show(run, &j);
+    stk_judged_release(&j);
+    return rc;
 }
 
 static const struct stk_example examples[] = {
     {"stoker report train.profile", "the first look"},
+    {"stoker report before.profile after.profile", "what a change has done"},
     {"stoker report train.profile --files --top 50", "which files took the time"},
     {"stoker report train.profile --phases", "time different portions of the code"},
     {"stoker report train.profile --json all.json --csv tables/", "everything, for programs"},
@@ -194,11 +235,13 @@ static const struct stk_example examples[] = {
 const struct stk_cmd stk_cmd_report = {
     .name = "report",
     .summary = "show what a profile says: one screen, then details on request",
-    .args = "PROFILE",
+    .args = "PROFILE [AFTER]",
     .description =
         "Shows the profile PROFILE (the folder that `stoker profile` wrote, or a Darshan log): "
         "where the time went, the run over time, the numbers, and what to change. One screen at "
         "first; options ask for tables instead. Every number is defined in docs/profile.md.\n\n"
+        "With a second profile the two stand side by side: times, requests, bytes, and which "
+        "findings are gone, left and new.\n\n"
         "A profile that is still being written can be looked at while the program runs.",
     .examples = examples,
     .options = options,

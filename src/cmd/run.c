@@ -25,9 +25,15 @@ static FILE *text_stream(const struct stk_run *run)
     return run->out_is_data ? stderr : stdout;
 }
 
+static bool json_to_stdout(const struct stk_run *run)
+{
+    return run->common->json && strcmp(run->common->json, "-") == 0;
+}
+
+/* Who asks for JSON on standard output pipes it into a program: the text would say it twice. */
 void stk_say(const struct stk_run *run, const char *fmt, ...)
 {
-    if (run->common->quiet)
+    if (run->common->quiet || json_to_stdout(run))
         return;
     va_list ap;
     va_start(ap, fmt);
@@ -58,18 +64,44 @@ void stk_hint(const char *text)
     fprintf(stderr, "  hint: %s\n", text);
 }
 
-/* What to do about an error, NULL where we do not know better than the message. */
-static const char *hint_for(const struct stk_cmd *cmd, const struct stk_err *err)
+static bool is_below(const char *path, const char *dir)
 {
+    size_t n = strlen(dir);
+    return strncmp(path, dir, n) == 0 && (path[n] == '/' || path[n] == '\0');
+}
+
+static bool has_option(const struct stk_cmd *cmd, const char *name)
+{
+    for (const struct stk_opt *opt = cmd->options; opt->name; opt++)
+        if (strcmp(opt->name, name) == 0)
+            return true;
+    return false;
+}
+
+/* A full disk: where else this command could write. */
+static const char *space_hint(const struct stk_cmd *cmd)
+{
+    return has_option(cmd, "resume") && !cmd->runs_program
+               ? "free some space, then run the same command with --resume"
+           : has_option(cmd, "index")
+               ? "free some space, or point XDG_CACHE_HOME or --index elsewhere"
+           : has_option(cmd, "output") ? "free some space, or write elsewhere: -o names the place"
+                                       : "free some space";
+}
+
+/* What to do about an error, NULL where we do not know better than the message. */
+static const char *hint_for(const struct stk_run *run)
+{
+    const struct stk_cmd *cmd = run->cmd;
+    const struct stk_err *err = &run->err;
     bool pack = strcmp(cmd->name, "pack") == 0, load = strcmp(cmd->name, "load") == 0;
     switch (err->code) {
     case STK_E_SYS:
         if (err->sys_errno == ENOSPC || err->sys_errno == EDQUOT)
-            return pack ? "free some space, then run the same command with --resume"
-                        : "free some space, or point XDG_CACHE_HOME or --index elsewhere";
+            return space_hint(cmd);
         if (err->sys_errno == EMFILE || err->sys_errno == ENFILE)
             return "too many open files: raise the limit with `ulimit -n`, or use fewer --jobs";
-        if (err->sys_errno == EACCES && pack)
+        if (err->sys_errno == EACCES && pack && is_below(err->path, run->opts.arg[0]))
             return "--on-error skip packs the rest and lists what could not be read";
         return NULL;
     case STK_E_NOMEM:
@@ -118,6 +150,16 @@ static int read_config(struct stk_run *run)
     return stk_opts_read_config(&run->opts, path, must_exist, all, n, &run->err);
 }
 
+static int missing(struct stk_run *run, const char *what, size_t len)
+{
+    struct stk_buf usage = STK_BUF_INIT;
+    stk_help_usage(run->cmd, &usage);
+    int rc = stk_err_set(&run->err, STK_E_USAGE, NULL, -1, "%.*s is missing: %s", (int)len, what,
+                         stk_buf_cstr(&usage));
+    stk_buf_release(&usage);
+    return rc;
+}
+
 /* Holds the arguments against "SRC DST [MORE]"; the last may be "[MORE...]". */
 static int check_args(struct stk_run *run)
 {
@@ -126,8 +168,7 @@ static int check_args(struct stk_run *run)
     while (*p) {
         size_t len = strcspn(p, " ");
         if (*p != '[' && n >= run->opts.nargs)
-            return stk_err_set(&run->err, STK_E_USAGE, NULL, -1, "%.*s is missing: stoker %s %s",
-                               (int)len, p, run->cmd->name, run->cmd->args);
+            return missing(run, p, len);
         n++;
         p += len;
         p += strspn(p, " ");
@@ -139,9 +180,8 @@ static int check_args(struct stk_run *run)
 }
 
 /* An hour's work must not end in a result that cannot be written. */
-static int check_json_path(struct stk_run *run)
+int stk_check_output(struct stk_run *run, const char *option, const char *path)
 {
-    const char *path = run->common->json;
     if (!path || strcmp(path, "-") == 0)
         return 0;
     struct stat st;
@@ -151,10 +191,11 @@ static int check_json_path(struct stk_run *run)
     if (slash)
         snprintf(folder, sizeof folder, "%.*s", slash == path ? 1 : (int)(slash - path), path);
     if (there && S_ISDIR(st.st_mode))
-        return stk_err_set(&run->err, STK_E_USAGE, path, -1, "--json names a folder, not a file");
-    if (access(there && !S_ISREG(st.st_mode) ? path : folder, W_OK) != 0)
-        return stk_err_sys(&run->err, path, "cannot write the file named by --json");
-    return 0;
+        return stk_err_set(&run->err, STK_E_USAGE, path, -1, "--%s names a folder, not a file",
+                           option);
+    if (access(there && !S_ISREG(st.st_mode) ? path : folder, W_OK) == 0)
+        return 0;
+    return stk_err_sys(&run->err, path, "cannot write the file named by --%s", option);
 }
 
 static int read_options(struct stk_run *run, int argc, char *const *argv)
@@ -171,7 +212,7 @@ static int read_options(struct stk_run *run, int argc, char *const *argv)
     if (!rc)
         rc = check_args(run);
     if (!rc)
-        rc = check_json_path(run);
+        rc = stk_check_output(run, "json", run->common->json);
     return rc;
 }
 
@@ -242,10 +283,8 @@ static const char *outcome(const struct stk_run *run, int status)
     return status > STK_EXIT_FAILED ? "stopped" : words[status];
 }
 
-static int put_json(const struct stk_run *run, struct stk_err *err)
+int stk_put_output(const char *path, const struct stk_buf *b, struct stk_err *err)
 {
-    const char *path = run->common->json;
-    const struct stk_buf *b = &run->json_text;
     struct stat st;
     if (stk_buf_check(b, err))
         return err->code;
@@ -276,7 +315,7 @@ static int finish_json(struct stk_run *run, int status)
     stk_jw_close(w, '}');
     stk_buf_putc(&run->json_text, '\n');
     struct stk_err err = {0};
-    if (put_json(run, &err) == 0)
+    if (stk_put_output(run->common->json, &run->json_text, &err) == 0)
         return status;
     char text[2200];
     stk_complain(run->cmd->name, stk_err_text(&err, text, sizeof text));
@@ -284,6 +323,12 @@ static int finish_json(struct stk_run *run, int status)
 }
 
 /* ---- the run ------------------------------------------------------------------------------ */
+
+static void say_own_hint(struct stk_run *run)
+{
+    if (run->hint.len && !run->common->quiet)
+        stk_hint(stk_buf_cstr(&run->hint));
+}
 
 /* Says what went wrong and what to do; returns the exit status. */
 static int report_error(struct stk_run *run, int code)
@@ -297,12 +342,14 @@ static int report_error(struct stk_run *run, int code)
         stk_complain(name, text);
         if (strcmp(name, "pack") == 0)
             stk_hint("what is finished is kept; with --resume the same command goes on");
+        say_own_hint(run);
         return 128 + stk_stop_signal();
     }
     stk_complain(name, stk_err_text(&run->err, text, sizeof text));
-    const char *hint = hint_for(run->cmd, &run->err);
+    const char *hint = hint_for(run);
     if (hint)
         stk_hint(hint);
+    say_own_hint(run);
     if (code != STK_E_USAGE)
         return STK_EXIT_FAILED;
     snprintf(text, sizeof text, "`stoker %s --help` shows how it is used", name);
@@ -331,7 +378,7 @@ static int run_with_options(struct stk_run *run)
         stk_buf_release(&b);
         return STK_EXIT_DONE;
     }
-    run->out_is_data = run->common->json && strcmp(run->common->json, "-") == 0;
+    run->out_is_data = json_to_stdout(run);
     if (!is_transparent(run->cmd))
         stk_stop_on_signals();
     stk_progress_init(&run->progress, run->common->quiet ? NULL : stderr, run->cmd->name,
@@ -370,6 +417,7 @@ int stk_run_command(const struct stk_cmd *cmd, int argc, char *const *argv)
     status = flush_stdout(&run, status);
     stk_opts_release(&run.opts);
     stk_buf_release(&run.json_text);
+    stk_buf_release(&run.hint);
     free(run.settings);
     if (run.raise_signal)
         die_of(run.raise_signal);

@@ -63,12 +63,12 @@ static int read_settings(struct stk_run *run, struct stk_scaling_options *o, dou
 {
     const struct stk_scale_settings *s = run->settings;
     *o = (struct stk_scaling_options){
-        .cores_per_n = (int64_t)s->cores_per_n,
+        .cores_per_n = (int64_t)s->plan.cores_per_n,
         .gpus_per_n = (int64_t)s->gpus_per_n,
         .deadline_s = s->deadline_s,
         .predict = predict,
         .throughput = strcmp(s->fit, "throughput") == 0,
-        .seed = s->seed,
+        .seed = s->plan.seed,
     };
     int rc = read_weights(run, s->su_weights, &o->su);
     o->su.site = s->site;
@@ -88,9 +88,22 @@ static int write_csv(struct stk_run *run, const struct stk_scaling *all)
     if (!s->csv)
         return 0;
     stk_scale_csv(all, &b);
-    int rc = stk_buf_check(&b, &run->err);
-    if (!rc)
-        rc = stk_write_file_atomic(s->csv, b.data, b.len, &run->err);
+    int rc = stk_put_output(s->csv, &b, &run->err);
+    stk_buf_release(&b);
+    return rc;
+}
+
+static int write_study(struct stk_run *run, const struct stk_study *study)
+{
+    const struct stk_scale_settings *s = run->settings;
+    struct stk_buf b = STK_BUF_INIT;
+    struct stk_jw w;
+    if (!s->save)
+        return 0;
+    stk_jw_init(&w, &b, true);
+    stk_study_write_json(study, &w);
+    stk_buf_putc(&b, '\n');
+    int rc = stk_put_output(s->save, &b, &run->err);
     stk_buf_release(&b);
     return rc;
 }
@@ -113,15 +126,18 @@ static int status_of(const struct stk_scaling *all)
     return STK_EXIT_DONE;
 }
 
-int stk_scale_finish(struct stk_run *run, const struct stk_study *study)
+int stk_scale_finish(struct stk_run *run, const struct stk_study *study,
+                     const struct stk_runs_conditions *where)
 {
-    const struct stk_scale_settings *s = run->settings;
     struct stk_scaling_options o;
     double predict[STK_SCALING_PREDICTIONS];
     struct stk_scaling *all = calloc(1, sizeof *all);
     if (!all)
         return stk_err_nomem(&run->err, sizeof *all);
     int rc = read_settings(run, &o, predict);
+    o.note = where ? where->note[0] : NULL;
+    o.note_size = where ? sizeof where->note[0] : 0;
+    o.nnotes = where ? where->nnotes : 0;
     if (!rc)
         rc = stk_scaling_compute(study, &o, all, &run->err);
     if (!rc) {
@@ -129,8 +145,7 @@ int stk_scale_finish(struct stk_run *run, const struct stk_study *study)
         stk_scale_json(all, &run->json);
         rc = write_csv(run, all);
     }
-    if (!rc && s->save)
-        rc = stk_study_save(study, s->save, &run->err);
+    rc = rc ? rc : write_study(run, study);
     rc = rc ? rc : status_of(all);
     stk_scaling_release(all);
     free(all);
@@ -177,8 +192,8 @@ int stk_scale_read_files(struct stk_run *run, struct stk_study *study)
     bool several = study->nruns || (s->from && s->from[0] && s->from[1]);
     int rc = 0;
     if (!study->nruns) {
-        rc = stk_study_set_unit(study, s->unit, &run->err);
-        study->weak = s->weak;
+        rc = stk_study_set_unit(study, s->plan.unit, &run->err);
+        study->weak = s->plan.weak;
     }
     for (size_t i = 0; s->from && s->from[i] && !rc; i++) {
         char name[STK_STUDY_TEXT_MAX + 1];
@@ -187,25 +202,106 @@ int stk_scale_read_files(struct stk_run *run, struct stk_study *study)
     }
     /* What a column `value` means nobody can tell from its name. */
     if (!rc && study->metric && strcmp(study->metric, "value") == 0)
-        study->higher_better = strcmp(s->better, "higher") == 0;
+        study->higher_better = s->better && strcmp(s->better, "higher") == 0;
     return rc;
+}
+
+/* ---- before anything is done -------------------------------------------------------------- */
+
+/* An option that was typed, and that would be ignored, is a mistake: better now than in an hour. */
+static int check_fit(struct stk_run *run, bool runs)
+{
+    enum { RUN = 1, RESUME = 2, READ = 4 }; /* what each of them goes with */
+    static const struct {
+        const char *name;
+        unsigned with;
+    } some[] = {
+        {"n", RUN | RESUME},
+        {"runs", RUN | RESUME},
+        {"precision", RUN | RESUME},
+        {"budget", RUN | RESUME},
+        {"timeout", RUN | RESUME},
+        {"jobs-at-once", RUN | RESUME},
+        {"detach", RUN | RESUME},
+        {"name", RUN | RESUME},
+        {"weak", RUN | READ},
+        {"unit", RUN | READ},
+        {"threads", RUN},
+        {"ranks", RUN},
+        {"gpus", RUN},
+        {"nodes", RUN},
+        {"threads-per-rank", RUN},
+        {"size", RUN},
+        {"shell", RUN},
+        {"ranks-per-node", RUN},
+        {"prepare", RUN},
+        {"launcher", RUN},
+        {"container", RUN},
+        {"pin", RUN},
+        {"oversubscribe", RUN},
+        {"metric", RUN},
+        {"match", RUN},
+        {"warmup", RUN},
+        {"via", RUN},
+        {"sbatch", RUN},
+        {"sbatch-file", RUN},
+        {"gpu-type", RUN},
+        {"output", RUN},
+    };
+    const struct stk_scale_settings *s = run->settings;
+    unsigned now = s->resume ? RESUME : runs ? RUN : READ;
+    for (size_t i = 0; i < sizeof some / sizeof *some; i++)
+        if (!(some[i].with & now) && stk_opts_typed(&run->opts, some[i].name))
+            return stk_err_set(&run->err, STK_E_USAGE, NULL, -1,
+                               now == RESUME
+                                   ? "--resume goes on as it was planned: --%s cannot be said again"
+                                   : "--%s is about a command that is run, and there is none: put "
+                                     "it behind --",
+                               some[i].name);
+    return 0;
+}
+
+/* Files that cannot be read would be found out only when everything has been run. */
+static int check_files(struct stk_run *run)
+{
+    struct stk_study *scratch = calloc(1, sizeof *scratch);
+    if (!scratch)
+        return stk_err_nomem(&run->err, sizeof *scratch);
+    int rc = stk_scale_read_files(run, scratch);
+    stk_study_release(scratch);
+    free(scratch);
+    return rc;
+}
+
+static int check_all(struct stk_run *run, bool runs)
+{
+    const struct stk_scale_settings *s = run->settings;
+    struct stk_scaling_options o;
+    double predict[STK_SCALING_PREDICTIONS];
+    int rc = check_fit(run, runs);
+    rc = rc ? rc : read_settings(run, &o, predict);
+    rc = rc ? rc : stk_check_output(run, "csv", s->csv);
+    rc = rc ? rc : stk_check_output(run, "save", s->save);
+    return rc || !runs || !s->from ? rc : check_files(run);
 }
 
 static int run_scale(struct stk_run *run)
 {
     const struct stk_scale_settings *s = run->settings;
-    if (run->opts.nargs || s->resume)
-        return stk_scale_run(run);
-    if (!s->from)
+    bool runs = run->opts.nargs || s->resume;
+    if (!runs && !s->from)
         return stk_err_set(&run->err, STK_E_USAGE, NULL, -1,
                            "where do the times come from? --n 1,2,4 -- CMD runs a command, --from "
                            "FILE reads times");
+    int rc = s->inside ? 0 : check_all(run, runs);
+    if (rc || runs)
+        return rc ? rc : stk_scale_run(run);
     struct stk_study *study = calloc(1, sizeof *study);
     if (!study)
         return stk_err_nomem(&run->err, sizeof *study);
-    int rc = stk_scale_read_files(run, study);
+    rc = stk_scale_read_files(run, study);
     if (!rc)
-        rc = stk_scale_finish(run, study);
+        rc = stk_scale_finish(run, study, NULL);
     stk_study_release(study);
     free(study);
     return rc;
@@ -228,7 +324,7 @@ static const struct stk_example examples[] = {
 const struct stk_cmd stk_cmd_scale = {
     .name = "scale",
     .summary = "speedup, service units, plateau: how many to ask for",
-    .args = "[CMD] [ARG...]",
+    .args = "[CMD [ARG...]]",
     .description =
         "Runs CMD at several N, here or as jobs of Slurm, and tells how fast it becomes, what it "
         "costs in service units, where more brings nothing (the plateau), and which N to ask for "

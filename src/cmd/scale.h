@@ -5,33 +5,28 @@
 #define STK_CMD_SCALE_H
 
 #include "cmd/cmd.h"
+#include "lab/run.h"
 #include "lab/scaling.h"
 
 struct stk_scale_settings {
     struct stk_common common;
     const char **from;
-    const char *unit, *better, *su_weights, *site, *max_relative_su, *predict, *fit, *csv, *save;
+    const char *better, *su_weights, *site, *max_relative_su, *predict, *fit, *csv, *save;
     double deadline_s;
-    uint64_t cores_per_n, gpus_per_n, seed;
-    bool weak, plot;
-    /* What is run. */
-    const char *n, *via, *output, *resume, *inside, *name;
-    const char *prepare, *launcher, *container, *runs, *metric, *match;
-    bool shell, threads, ranks, gpus, nodes, pin, oversubscribe;
-    uint64_t threads_per_rank, ranks_per_node, size, warmup;
-    double precision, budget_s, timeout_s;
-    /* As jobs of Slurm. */
-    const char **sbatch;
-    const char *sbatch_file, *gpu_type;
-    uint64_t jobs_at_once;
-    bool detach;
+    uint64_t gpus_per_n;
+    bool plot;
+    /* What is run: what an option can say as it is stands in the plan. */
+    struct stk_runs_plan plan;
+    const char *n, *via, *output, *resume, *inside, *runs, *match, *sbatch_file;
+    bool threads, ranks, gpus, nodes;
 };
 
 extern const struct stk_opt stk_scale_options[]; /* scale_options.c */
 
-/* Computes the study, says what it says, writes JSON, CSV and the study file. Returns an exit
- * status or a negative code. */
-int stk_scale_finish(struct stk_run *run, const struct stk_study *study);
+/* Computes the study, says what it says, writes JSON, CSV and the study file. where: what was noted
+ * while it was run; NULL: it was not run by us. Returns an exit status or a negative code. */
+int stk_scale_finish(struct stk_run *run, const struct stk_study *study,
+                     const struct stk_runs_conditions *where);
 /* Adds the times of --from to the study. */
 int stk_scale_read_files(struct stk_run *run, struct stk_study *study);
 

@@ -7,9 +7,9 @@
 
 #include "base/file.h"
 #include "base/num.h"
+#include "base/quote.h"
 #include "base/units.h"
 #include "cmd/scale.h"
-#include "lab/quote.h"
 #include "lab/run.h"
 
 #define BATCH_HEAD_MAX (1u << 20)
@@ -47,15 +47,23 @@ static uint64_t sets_of(const struct stk_scale_settings *s)
            (s->gpus ? STK_SETS_GPUS : 0u) | (s->nodes ? STK_SETS_NODES : 0u);
 }
 
-/* A rate is better the higher it is; nobody should have to say so of "images/s". */
-static bool is_higher_better(const struct stk_run *run)
+/* Which way is better is not guessed at: a recommendation would be upside down. */
+static int set_better(struct stk_run *run, struct stk_runs_plan *p)
 {
     const struct stk_scale_settings *s = run->settings;
-    char name[STK_STUDY_TEXT_MAX + 1];
-    if (!s->metric || stk_opts_given(&run->opts, "better"))
-        return strcmp(s->better, "higher") == 0;
-    stk_metric_name(s->metric, name, sizeof name);
-    return strstr(name, "/s") || strstr(name, "per s") || strstr(name, "hroughput");
+    int rc = p->metric ? stk_metric_check(p->metric, &run->err) : 0;
+    if (rc || !p->metric)
+        return rc;
+    int told =
+        s->better ? (strcmp(s->better, "higher") == 0 ? 1 : -1) : stk_metric_sense(p->metric);
+    p->higher_better = told > 0;
+    if (told)
+        return 0;
+    return stk_err_set(
+        &run->err, STK_E_USAGE, NULL, -1,
+        "--metric: is more of \"%.80s\" better, or less? --better higher or --better "
+        "lower says it",
+        p->metric);
 }
 
 static uint64_t pick_of(const char *word)
@@ -65,54 +73,36 @@ static uint64_t pick_of(const char *word)
                                          : STK_METRIC_LAST;
 }
 
-static void set_plan(struct stk_run *run, struct stk_runs_plan *p)
+/* What takes more than to stand where its option put it. */
+static int set_plan(struct stk_run *run, struct stk_runs_plan *p)
 {
     const struct stk_scale_settings *s = run->settings;
+    const struct stk_runs_plan usual = STK_RUNS_PLAN_INIT;
+    *p = s->plan;
     p->argv = run->opts.arg;
-    p->shell = s->shell;
-    p->prepare = s->prepare;
-    p->weak = s->weak;
-    p->size = s->size;
     p->sets = sets_of(s);
-    p->threads_per_rank = s->threads_per_rank;
-    p->ranks_per_node = s->ranks_per_node;
-    p->pin = s->pin;
-    p->oversubscribe = s->oversubscribe;
-    p->launcher = s->launcher;
-    p->container = s->container;
     p->slurm = strcmp(s->via, "slurm") == 0;
-    p->runs_max = p->slurm ? p->runs_min : p->runs_max;
-    p->warmup = stk_opts_given(&run->opts, "warmup") ? s->warmup : !p->slurm;
-    p->seed = s->seed & INT64_MAX;
-    p->precision = s->precision;
-    p->budget_s = s->budget_s;
-    p->timeout_s = s->timeout_s;
-    p->metric = s->metric;
+    p->runs_min = usual.runs_min;
+    p->runs_max = p->slurm ? usual.runs_min : usual.runs_max;
+    if (!stk_opts_given(&run->opts, "warmup"))
+        p->warmup = !p->slurm;
+    p->seed &= INT64_MAX;
     p->metric_pick = pick_of(s->match);
-    p->higher_better = is_higher_better(run);
-    p->series = s->name;
-    p->unit = s->unit;
-    p->cores_per_n = s->cores_per_n;
-    p->sbatch = s->sbatch;
-    p->gpu_type = s->gpu_type;
-    p->at_once = s->jobs_at_once;
-    p->detach = s->detach;
+    int rc = s->n ? stk_runs_parse_n(s->n, p->n, &p->nn, &run->err) : 0;
+    if (!rc && s->runs)
+        rc = read_runs(run, s->runs, &p->runs_min, &p->runs_max);
+    if (!rc && !p->slurm && (p->sbatch || s->sbatch_file || p->gpu_type || p->detach))
+        rc = stk_err_set(&run->err, STK_E_USAGE, NULL, -1,
+                         "--sbatch, --sbatch-file, --gpu-type and --detach go with --via slurm");
+    return rc ? rc : set_better(run, p);
 }
 
 static int make_runs(struct stk_run *run, struct stk_runs **out)
 {
     const struct stk_scale_settings *s = run->settings;
-    struct stk_runs_plan p = STK_RUNS_PLAN_INIT;
+    struct stk_runs_plan p;
     struct stk_buf head = STK_BUF_INIT;
-    int rc = 0;
-    set_plan(run, &p);
-    if (s->n)
-        rc = stk_runs_parse_n(s->n, p.n, &p.nn, &run->err);
-    if (!rc && s->runs)
-        rc = read_runs(run, s->runs, &p.runs_min, &p.runs_max);
-    if (!rc && !p.slurm && (s->sbatch || s->sbatch_file || s->gpu_type || s->detach))
-        rc = stk_err_set(&run->err, STK_E_USAGE, NULL, -1,
-                         "--sbatch, --sbatch-file, --gpu-type and --detach go with --via slurm");
+    int rc = set_plan(run, &p);
     if (!rc && s->sbatch_file) {
         rc = stk_read_file(s->sbatch_file, BATCH_HEAD_MAX, &head, &run->err);
         p.batch_head = stk_buf_cstr(&head);
@@ -129,16 +119,16 @@ static int find_runs(struct stk_run *run, struct stk_runs **out)
     uint64_t n[STK_RUNS_N_MAX];
     struct stk_runs_change c = {
         .n = n,
-        .precision = stk_opts_given(o, "precision") ? s->precision : NAN,
-        .timeout_s = stk_opts_given(o, "timeout") ? s->timeout_s : NAN,
-        .budget_s = stk_opts_given(o, "budget") ? s->budget_s : NAN,
-        .at_once = stk_opts_given(o, "jobs-at-once") ? s->jobs_at_once : UINT64_MAX,
-        .detach = s->detach,
+        .precision = stk_opts_given(o, "precision") ? s->plan.precision : NAN,
+        .timeout_s = stk_opts_given(o, "timeout") ? s->plan.timeout_s : NAN,
+        .budget_s = stk_opts_given(o, "budget") ? s->plan.budget_s : NAN,
+        .at_once = stk_opts_given(o, "jobs-at-once") ? s->plan.at_once : UINT64_MAX,
+        .detach = s->plan.detach,
     };
     int rc = 0;
-    if (o->nargs || s->output)
+    if (o->nargs)
         return stk_err_set(&run->err, STK_E_USAGE, NULL, -1,
-                           "--resume knows the command and the folder: leave them out");
+                           "--resume knows the command: leave it out");
     if (s->n)
         rc = stk_runs_parse_n(s->n, n, &c.nn, &run->err);
     if (!rc && s->runs)
@@ -177,11 +167,6 @@ static int on_tick(void *user, const struct stk_runs_state *st)
 
 /* ---- afterwards --------------------------------------------------------------------------- */
 
-static void put_known(struct stk_jw *w, const char *key, double v)
-{
-    stk_jw_put_f64(w, key, v); /* NaN is written as null */
-}
-
 static void write_conditions(struct stk_jw *w, const struct stk_runs_conditions *c)
 {
     stk_jw_key(w, "conditions");
@@ -192,10 +177,10 @@ static void write_conditions(struct stk_jw *w, const struct stk_runs_conditions 
     stk_jw_put_str(w, "governor", c->governor[0] ? c->governor : NULL);
     stk_jw_put_u64(w, "cpus_usable", c->cpus_usable);
     stk_jw_put_u64(w, "cores_usable", c->cores_usable);
-    put_known(w, "load_before", c->load);
-    put_known(w, "others_cpus", c->others_cores);
-    put_known(w, "others_cpus_worst", c->others_worst);
-    put_known(w, "steal", c->steal);
+    stk_jw_put_f64(w, "load_before", c->load);
+    stk_jw_put_f64(w, "others_cpus", c->others_cores);
+    stk_jw_put_f64(w, "others_cpus_worst", c->others_worst);
+    stk_jw_put_f64(w, "steal", c->steal);
     stk_jw_put_rows(w, "notes", c->note, sizeof(c->note[0]), c->nnotes);
     stk_jw_close(w, '}');
 }
@@ -216,10 +201,16 @@ static void write_run(struct stk_run *run, const struct stk_runs *r, bool comple
     stk_jw_close(w, '}');
 }
 
+static void say_notes(const struct stk_run *run, const struct stk_runs *r)
+{
+    const struct stk_runs_conditions *c = stk_runs_conditions(r);
+    for (size_t i = 0; i < c->nnotes && !run->common->quiet; i++)
+        stk_complain(run->cmd->name, c->note[i]);
+}
+
 static void say_where(struct stk_run *run, const struct stk_runs *r)
 {
     struct stk_buf b = STK_BUF_INIT;
-    const struct stk_runs_conditions *c = stk_runs_conditions(r);
     const struct stk_runs_plan *p = stk_runs_plan(r);
     stk_quote_shell(&b, stk_runs_dir(r));
     stk_say(run, "%zu runs in random order (seed %llu), kept in %s\n", stk_runs_study(r)->nruns,
@@ -228,33 +219,29 @@ static void say_where(struct stk_run *run, const struct stk_runs *r)
         stk_say(run, "Compared: %s, %s is better\n", stk_runs_study(r)->metric,
                 p->higher_better ? "higher" : "lower");
     stk_buf_release(&b);
-    for (size_t i = 0; i < c->nnotes && !run->common->quiet; i++)
-        stk_complain(run->cmd->name, c->note[i]);
 }
 
-static void hint_resume(const struct stk_run *run, const struct stk_runs *r)
+static void hint_resume(struct stk_run *run, const struct stk_runs *r)
 {
-    struct stk_buf b = STK_BUF_INIT;
-    stk_buf_puts(&b, "stoker scale --resume ");
-    stk_quote_shell(&b, stk_runs_dir(r));
-    stk_buf_puts(&b, stk_runs_jobs_left(r) ? " collects the jobs and goes on" : " goes on");
-    if (!run->common->quiet)
-        stk_hint(stk_buf_cstr(&b));
-    stk_buf_release(&b);
+    struct stk_buf *b = &run->hint;
+    stk_buf_puts(b, "stoker scale --resume ");
+    stk_quote_shell(b, stk_runs_dir(r));
+    stk_buf_puts(b, stk_runs_jobs_left(r) ? " collects the jobs and goes on" : " goes on");
 }
 
 /* The study that was run, and beside it those of --from. */
 static int compare(struct stk_run *run, const struct stk_runs *r)
 {
     const struct stk_scale_settings *s = run->settings;
+    const struct stk_runs_conditions *where = stk_runs_conditions(r);
     if (!s->from)
-        return stk_scale_finish(run, stk_runs_study(r));
+        return stk_scale_finish(run, stk_runs_study(r), where);
     struct stk_study *both = calloc(1, sizeof *both);
     char *own = stk_path_join(stk_runs_dir(r), "study.json");
     int rc = both && own ? 0 : stk_err_nomem(&run->err, sizeof *both);
-    rc = rc ? rc : stk_study_read(both, own, s->name ? s->name : "this", &run->err);
+    rc = rc ? rc : stk_study_read(both, own, s->plan.series ? s->plan.series : "this", &run->err);
     rc = rc ? rc : stk_scale_read_files(run, both);
-    rc = rc ? rc : stk_scale_finish(run, both);
+    rc = rc ? rc : stk_scale_finish(run, both, where);
     if (both)
         stk_study_release(both);
     free(both);
@@ -286,9 +273,10 @@ static int status_of(const struct stk_runs *r, int status)
     return status;
 }
 
+/* rc: how running it ended. That is what is returned then; what goes wrong after it is said. */
 static int report(struct stk_run *run, const struct stk_runs *r, int rc)
 {
-    bool any = stk_runs_study(r)->nruns > 0, left = rc == STK_E_STOPPED || stk_runs_jobs_left(r);
+    bool any = stk_runs_study(r)->nruns > 0, left = rc || stk_runs_jobs_left(r);
     struct stk_err why = run->err;
     stk_progress_clear(&run->progress);
     write_run(run, r, rc == 0 && !left);
@@ -296,13 +284,21 @@ static int report(struct stk_run *run, const struct stk_runs *r, int rc)
     if (any) {
         say_where(run, r);
         status = compare(run, r);
+    } else if (!rc && !left) { /* a budget that is spent before anything was run */
+        say_notes(run, r);
+        status = STK_EXIT_PROBLEM;
     }
     if (!rc && stk_runs_jobs_left(r))
         stk_say(run, "%llu jobs are in the queue\n", (unsigned long long)stk_runs_jobs_left(r));
     if (left)
         hint_resume(run, r);
+    if (!rc && left && status >= 0 && !run->common->quiet)
+        stk_hint(stk_buf_cstr(&run->hint));
     if (!rc)
         return status < 0 || left ? status : status_of(r, status);
+    char text[2200];
+    if (status < 0)
+        stk_complain(run->cmd->name, stk_err_text(&run->err, text, sizeof text));
     run->err = why;
     return rc;
 }

@@ -1,5 +1,5 @@
 /* watch.c - `stoker watch`: a running Slurm job, live; watch_node.c is what runs on each node. */
-#include <poll.h>
+#include <math.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <termios.h>
@@ -14,6 +14,7 @@
 #include "report/watch.h"
 
 #define NODES_MAX 4096u
+#define SILENT_S  10 /* no sample for so long, and three times --every: a node that is lost */
 #define FIRST_S   30 /* how long the first sample may take: srun waits for a slot */
 
 struct settings {
@@ -48,6 +49,7 @@ static const struct stk_opt options[] = {
     {.name = "node-sample",
      .type = STK_OPT_FLAG,
      .incidental = true,
+     .hidden = true,
      .offset = offsetof(struct settings, node_sample),
      .help = "What is started on each node: print a line of JSON a sample, of the job's processes "
              "here"},
@@ -70,12 +72,16 @@ struct view {
     struct stk_slurm_job job; /* the one that is watched; what it points to is in jobs */
     struct stk_slurm_stream *stream;
     struct stk_watch_node *node;
-    unsigned *seen; /* samples of each node */
+    struct heard {
+        uint64_t samples;
+        double last_s;
+    } * seen; /* of each node */
     size_t nnodes, expected;
     bool terminal, quit;
     struct termios before;
     enum stk_watch_sort sort;
-    double next_line_s;
+    double next_line_s, drawn_s;
+    double first_until_s; /* how long all nodes are waited for */
 };
 
 static int stopped(void *user)
@@ -127,7 +133,7 @@ static int start_helpers(struct view *v)
     snprintf(nodes, sizeof nodes, "--nodes=%zu", v->expected);
     snprintf(tasks, sizeof tasks, "--ntasks=%zu", v->expected);
     snprintf(every, sizeof every, "--every=%gs", s->every_s);
-    snprintf(samples, sizeof samples, "--samples=%u", s->once ? 2 : 0);
+    snprintf(samples, sizeof samples, "--samples=%u", s->once ? 2u : 0u);
     snprintf(number, sizeof number, "%llu", (unsigned long long)v->job.id);
     const char *const argv[] = {"srun",
                                 "--overlap",
@@ -141,7 +147,7 @@ static int start_helpers(struct view *v)
                                 "--unbuffered",
                                 "--mpi=none",
                                 "--quiet",
-                                "--job-name=stoker-watch",
+                                "--job-name=" STK_SLURM_WATCH_STEP,
                                 exe,
                                 "watch",
                                 "--node-sample",
@@ -153,7 +159,7 @@ static int start_helpers(struct view *v)
 }
 
 /* The node of that name, or a new one in the order of names; NULL: more nodes than the job has. */
-static struct stk_watch_node *node_of(struct view *v, const char *host, unsigned **seen)
+static struct stk_watch_node *node_of(struct view *v, const char *host, struct heard **seen)
 {
     size_t i = 0;
     while (i < v->nnodes && strverscmp(v->node[i].host, host) < 0)
@@ -164,7 +170,7 @@ static struct stk_watch_node *node_of(struct view *v, const char *host, unsigned
         memmove(&v->node[i + 1], &v->node[i], (v->nnodes - i) * sizeof *v->node);
         memmove(&v->seen[i + 1], &v->seen[i], (v->nnodes - i) * sizeof *v->seen);
         v->node[i] = (struct stk_watch_node){0};
-        v->seen[i] = 0;
+        v->seen[i] = (struct heard){0};
         v->nnodes++;
     }
     *seen = &v->seen[i];
@@ -174,32 +180,42 @@ static struct stk_watch_node *node_of(struct view *v, const char *host, unsigned
 static int take_sample(struct view *v, const char *line, size_t len)
 {
     struct stk_watch_node got = {0};
-    unsigned *seen;
+    struct heard *seen;
     if (stk_watch_read(line, len, &got, NULL) != 0)
         return 0; /* a message of the site's own */
     struct stk_watch_node *to = node_of(v, got.host, &seen);
     if (to) {
         stk_watch_node_release(to);
         *to = got;
-        ++*seen;
+        seen->samples++;
+        seen->last_s = stk_now();
     } else
         stk_watch_node_release(&got);
     return to != NULL;
 }
 
-static bool all_seen(const struct view *v, unsigned times)
+static bool is_silent(const struct view *v, size_t i)
 {
-    if (v->nnodes < v->expected)
-        return false;
+    const struct settings *s = v->run->settings;
+    return stk_now() - v->seen[i].last_s > fmax(SILENT_S, 3 * s->every_s);
+}
+
+/* Samples that every node has sent which still sends any. */
+static uint64_t rounds(const struct view *v)
+{
+    uint64_t least = UINT64_MAX;
     for (size_t i = 0; i < v->nnodes; i++)
-        if (v->seen[i] < times)
-            return false;
-    return true;
+        if (v->seen[i].samples < least && !is_silent(v, i))
+            least = v->seen[i].samples;
+    bool all = v->nnodes == v->expected || stk_now() > v->first_until_s;
+    return all && least != UINT64_MAX ? least : 0;
 }
 
 static struct stk_watch_screen screen_of(const struct view *v)
 {
     struct winsize ws = {0};
+    for (size_t i = 0; i < v->nnodes; i++)
+        v->node[i].silent = is_silent(v, i);
     struct stk_watch_screen s = {.job = &v->job,
                                  .node = v->node,
                                  .nnodes = v->nnodes,
@@ -227,14 +243,14 @@ static void open_terminal(struct view *v)
     raw.c_cc[VMIN] = 0;
     raw.c_cc[VTIME] = 0;
     tcsetattr(STDIN_FILENO, TCSANOW, &raw);
-    fputs("\033[?1049h\033[?25l", stdout); /* the other screen, no cursor */
+    fputs("\033[?1049h\033[?25l\033[?7l", stdout); /* the other screen, no cursor, no wrapping */
 }
 
 static void close_terminal(const struct view *v)
 {
     if (!v->terminal)
         return;
-    fputs("\033[?25h\033[?1049l", stdout);
+    fputs("\033[?7h\033[?25h\033[?1049l", stdout);
     fflush(stdout);
     tcsetattr(STDIN_FILENO, TCSANOW, &v->before);
 }
@@ -269,15 +285,26 @@ static void read_keys(struct view *v)
 
 static void print_line(struct view *v)
 {
+    const struct settings *settings = v->run->settings;
     struct stk_watch_screen s = screen_of(v);
     struct stk_buf b = STK_BUF_INIT;
-    if (stk_now() < v->next_line_s)
+    /* Samples do not come to the millisecond: one that is a little early is the one that is due. */
+    if (stk_now() < v->next_line_s - settings->every_s / 2)
         return;
     v->next_line_s = stk_now() + v->run->common->progress_every_s;
     stk_watch_sentence(&s, &b);
     stk_say(v->run, "%s\n", stk_buf_cstr(&b));
     fflush(stdout);
     stk_buf_release(&b);
+}
+
+static void show(struct view *v)
+{
+    v->drawn_s = stk_now();
+    if (v->terminal && v->nnodes)
+        draw(v);
+    else if (!v->terminal && rounds(v) >= 2)
+        print_line(v);
 }
 
 /* ---- the loop ----------------------------------------------------------------------------- */
@@ -292,8 +319,7 @@ static void age(struct view *v)
 static int follow(struct view *v)
 {
     const struct settings *s = v->run->settings;
-    double deadline = stk_now() + FIRST_S + s->every_s;
-    uint64_t drawn = 0;
+    v->first_until_s = stk_now() + FIRST_S + s->every_s;
     while (!v->quit && !stk_stop_signal()) {
         const char *line;
         size_t len;
@@ -301,26 +327,28 @@ static int follow(struct view *v)
         read_keys(v);
         if (rc < 0)
             return rc;
-        if (rc == 0 && v->nnodes == 0 && stk_now() > deadline)
+        if (rc == 0 && v->nnodes == 0 && stk_now() > v->first_until_s)
             return stk_err_set(&v->run->err, STK_E_UNSUPPORTED, NULL, -1,
                                "no node of the job has answered within %d s (srun --overlap)",
                                FIRST_S);
-        if (rc == 0 || !take_sample(v, line, len))
+        if (rc != 0 && !take_sample(v, line, len))
             continue;
         age(v);
-        if (s->once && all_seen(v, 2)) {
+        if (rc == 0) { /* so that a job whose nodes are all lost does not look alive */
+            if (!s->once && stk_now() > v->drawn_s + fmax(s->every_s, 2))
+                show(v);
+            continue;
+        }
+        if (s->once && rounds(v) >= 2) {
             /* They end by themselves: a step that was killed looks bad in a report. */
             (void)stk_slurm_stream_line(v->stream, 3, &line, &len, NULL);
             return 0;
         }
         if (s->once)
             continue;
-        if (v->terminal)
-            draw(v);
-        else if (all_seen(v, 2))
-            print_line(v);
-        if (s->samples && all_seen(v, (unsigned)(++drawn / v->expected)) &&
-            drawn >= s->samples * v->expected)
+        show(v);
+        /* The first one of a node says nothing of its CPUs, and is not shown. */
+        if (s->samples && rounds(v) > s->samples)
             return 0;
     }
     return v->quit ? 0 : STK_E_STOPPED;

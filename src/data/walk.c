@@ -383,7 +383,8 @@ static int decide_file(struct stk_walk *w, const char *path, struct stk_err *err
         w->format = best;
     if (!w->format)
         rc = stk_err_set(err, STK_E_UNSUPPORTED, path, -1,
-                         "no format recognises this file; name it with --format, or give a folder");
+                         "no format recognises this file; name it (pack: --from-format, others: "
+                         "--format), or give a folder");
     return rc;
 }
 

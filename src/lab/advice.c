@@ -1,6 +1,7 @@
 /*
- * advice.c - the table of rules, the limits they go by, the order of findings and the verdict. What
- * a rule looks at stands in advice_reads.c, _files.c, _memory.c, _writes.c and _balance.c.
+ * advice.c - the table of rules, the order of findings and the verdict. What a rule looks at stands
+ * in advice_reads.c, _lanes.c, _files.c, _meta.c, _memory.c, _tables.c, _writes.c and _balance.c,
+ * the limits they go by in advice_limits.c.
  */
 #include "lab/advice.h"
 
@@ -55,74 +56,6 @@ static const struct rule rules[] = {
     {"accelerator-waits", "the accelerator is idle while data is read", stk_rule_accelerator_waits},
 };
 
-const struct advice_limits stk_limits = {
-    /* Shares of the run. 5 % and 20 % are where TensorFlow's input pipeline analyzer calls a job
-     * moderately and highly input-bound; below 1 % nobody would notice. A checkpoint is worth a
-     * word at 0.5 %: it grows with the model. */
-    .note_share = 0.005,
-    .low_share = 0.01,
-    .medium_share = 0.05,
-    .high_share = 0.20,
-    /* Seconds. Less than 20 ms is within the noise of a run; less than a second is no reason to
-     * change a program, whatever its share of a short test. */
-    .low_s = 0.02,
-    .medium_s = 1,
-    /* Of files on a local disk, which come from the page cache: what is gained by reading them in
-     * another order or number of threads must be felt. */
-    .local_s = 0.5,
-    /* Rules that only know that the run waits, not that the requests are bad, need this much: the
-     * jobs that experts found worth such advice wait 6 to 8 %; half of that leaves room for noise.
-     */
-    .exposed_share = 0.03,
-    /* 100 KiB: the edge of a bin; on shared storage (latency 0.5 ms, 1 GB/s) such a request is
-     * five parts waiting to one part data. 4 MiB: one part waiting to eight; Lustre's largest RPC
-     * is 4 to 16 MiB. 1 MiB: where waiting and data are equal parts. */
-    .small_read = 102400,
-    .big_read = 4u << 20,
-    .unit_read = 1u << 20,
-    /* A file of up to 1 MiB costs more to open than to read; up to 16 MiB is read "in one go". */
-    .small_file = 1u << 20,
-    .whole_file = 16u << 20,
-    .shard_bytes = 256u << 20, /* what `stoker pack` writes by default */
-    /* Numbers below which a pattern is chance. 64 files are not many; a class of 32 opens of one
-     * file is no loop over samples. Shards: 16, and four for each rank. */
-    .least_reads = 50,
-    .least_files = 64,
-    .least_shards = 16,
-    .least_opens = 32,
-    .consecutive = 0.8,
-    /* As Drishti: a fifth of the reads go back. Of a random order it is half. */
-    .random = 0.2,
-    /* 1.3: a third is read again; 1.1 is headers and the estimate's error. */
-    .reread = 1.3,
-    /* Nine tenths of all ranks read the average byte. */
-    .overlap = 0.9,
-    .imbalance = 0.3, /* Drishti's: 30 % above */
-    /* Workers busy 90 % of their life do not wait for anybody; a loader at half is ahead. */
-    .busy = 0.9,
-    .cpu_part = 0.3,
-    .idle_cores = 0.25,
-    .meta_share = 0.05,
-    .memory_share = 0.5, /* of a node's, for data: the program needs the rest */
-    /* Where the profile shows no large read. 1.2 GB/s is what ImageNet jobs were seen to get of
-     * Lustre per request; 2 GB/s a modest NVMe disk; 5 GB/s one core copying from the page cache
-     * (docs/performance.md). */
-    .local_Bps = 2e9,
-    .shared_Bps = 1.2e9,
-    .page_Bps = 5e9,
-    .local_latency_s = 100e-6,
-    .shared_latency_s = 500e-6,
-    .deep_read_s = 20e-6, /* a read of staged data: page cache, or a disk that reads ahead */
-    /* A file of a page or some, in pieces: HDF5 opens a small file in about ten. */
-    .stats_file = 65536,
-    .stats_reads = 16,
-    /* Text below 64 KiB is a configuration; requests up to 64 KiB are line by line. */
-    .text_bytes = 65536,
-    .text_read = 65536,
-    .slow_read_s = 1,
-    .least_faults = 1000,
-};
-
 #define FINDINGS_MAX 128
 
 const char *stk_rule_id(size_t i, const char **summary)
@@ -156,7 +89,9 @@ static double seen_share(const struct advisor *ad)
     double seen = ad->a->coverage_read, kernel = 0;
     for (size_t i = 0; i < ad->p->nprocs; i++)
         kernel += (double)ad->p->proc[i].kernel_read_bytes;
-    return seen < 0 || seen >= 0.9 || kernel * (1 - seen) < MIB ? 1 : seen;
+    return seen < 0 || seen >= stk_limits.seen || kernel * (1 - seen) < (double)stk_limits.little
+               ? 1
+               : seen;
 }
 
 /* What could not be seen belongs beside every verdict: bytes that went by, and mapped files where
@@ -171,7 +106,7 @@ static const char *unseen(struct advisor *ad)
                                stk_advice_percent(ad, seen));
     for (size_t i = 0; i < ad->p->nprocs; i++)
         faults += (double)ad->p->proc[i].major_faults;
-    if (c[STK_C_MMAP_BYTES] >= MIB && c[STK_C_MMAP_BYTES] > c[STK_C_READ_BYTES])
+    if (c[STK_C_MMAP_BYTES] >= stk_limits.little && c[STK_C_MMAP_BYTES] > c[STK_C_READ_BYTES])
         text = stk_advice_text(ad,
                                "%s; what was read of %s of mapped files is not in that (%s page "
                                "fault%s went to storage)",
@@ -180,18 +115,36 @@ static const char *unseen(struct advisor *ad)
     return text;
 }
 
+/* No process left a log: a healthy program and one that nobody saw look alike. */
+static bool saw_nothing(const struct stk_profile *p)
+{
+    bool log = strcmp(p->source, "stoker") != 0 || p->nrecs > 0;
+    for (size_t i = 0; i < p->nprocs; i++)
+        log = log || (p->proc[i].log && *p->proc[i].log);
+    return !log;
+}
+
 static const char *healthy_verdict(struct advisor *ad)
 {
     const struct stk_usage *j = &ad->a->job;
     double bytes = (double)(j->n.c[STK_C_READ_BYTES] + j->n.c[STK_C_WRITE_BYTES]);
     double share = stk_advice_share(ad, ad->io_wall_s);
     const char *not_seen = unseen(ad);
-    if (seen_share(ad) < 0.5)
+    if (seen_share(ad) < stk_limits.most)
         return stk_advice_text(ad, "no fault in what was seen, which is little%s", not_seen);
-    if (bytes < MIB && share < stk_limits.low_share)
+    if (ad->ranks > 1 && ad->longest_s > stk_limits.far_from_mean * ad->io_wall_s &&
+        stk_advice_share(ad, ad->longest_s) >= stk_limits.medium_share)
+        return stk_advice_text(
+            ad,
+            "nothing to fix: no pattern that costs time, though %s is in I/O for "
+            "%s of the run (the mean of all: %s)%s",
+            stk_advice_rank(ad, ad->longest),
+            stk_advice_percent(ad, stk_advice_share(ad, ad->longest_s)),
+            stk_advice_percent(ad, share), not_seen);
+    if (bytes < (double)stk_limits.little && share < stk_limits.low_share)
         return stk_advice_text(ad, "nothing to fix: the job did next to no I/O (%s)%s",
                                stk_advice_size(ad, bytes), not_seen);
-    if (share < stk_limits.exposed_share && ad->workers && ad->hidden > 0.5)
+    if (share < stk_limits.exposed_share && ad->workers && ad->hidden > stk_limits.most)
         return stk_advice_text(ad,
                                "nothing to fix: reading is hidden behind computing, the run "
                                "waits %s of its time for I/O%s",
@@ -200,11 +153,12 @@ static const char *healthy_verdict(struct advisor *ad)
         return stk_advice_text(ad, "nothing to fix: the run waits %s of its time for I/O%s",
                                stk_advice_percent(ad, share), not_seen);
     if (j->meta_s > j->read_s + j->write_s)
-        return stk_advice_text(ad,
-                               "nothing to fix: I/O takes %s of the run, most of it opening and "
-                               "listing %s files%s",
-                               stk_advice_percent(ad, share),
-                               stk_advice_count(ad, (double)j->files), not_seen);
+        return stk_advice_text(
+            ad,
+            "nothing to fix: I/O takes %s of the run, most of it calls that move "
+            "no data, of %s file%s%s",
+            stk_advice_percent(ad, share), stk_advice_count(ad, (double)j->files),
+            j->files == 1 ? "" : "s", not_seen);
     if (j->read_s >= j->write_s)
         return stk_advice_text(ad,
                                "nothing to fix: I/O takes %s of the run, in requests of %s at "
@@ -232,8 +186,15 @@ static const char *idle_accelerator(struct advisor *ad)
 /* Gains do not add up: two findings may save the same seconds. The largest is what is promised. */
 static const char *make_verdict(struct advisor *ad)
 {
-    const struct stk_advice *o = ad->out;
+    struct stk_advice *o = ad->out;
     double best = 0;
+    o->blind = saw_nothing(ad->p);
+    if (o->blind)
+        return stk_advice_text(ad,
+                               "nothing is known of this program's I/O%s: no process left a log. "
+                               "It is linked statically, setuid or of another C library, was "
+                               "started without LD_PRELOAD, or has only begun",
+                               unseen(ad));
     if (o->nfindings == 0)
         return stk_advice_text(ad, "%s%s", healthy_verdict(ad), idle_accelerator(ad));
     for (size_t i = 0; i < o->nfindings; i++)
@@ -241,9 +202,11 @@ static const char *make_verdict(struct advisor *ad)
     const char *count =
         o->nfindings == 1 ? "one finding" : stk_advice_text(ad, "%zu findings", o->nfindings);
     if (o->finding[0].severity == STK_SEV_NOTE)
-        return stk_advice_text(ad, "nothing that costs time: %s, I/O takes %s of the run%s", count,
-                               stk_advice_percent(ad, stk_advice_share(ad, ad->io_wall_s)),
-                               unseen(ad));
+        return stk_advice_text(
+            ad, "nothing that is known to cost time: %s, I/O takes %s of the run%s", count,
+            stk_advice_percent(ad, stk_advice_share(ad, ad->io_wall_s)), unseen(ad));
+    if (best <= 0)
+        return stk_advice_text(ad, "%s; begin with %s%s", count, o->finding[0].id, unseen(ad));
     return stk_advice_text(ad, "%s; begin with %s: the best one saves about %s of %s%s", count,
                            o->finding[0].id, stk_advice_time(ad, best),
                            stk_advice_time(ad, ad->run_s), unseen(ad));

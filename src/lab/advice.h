@@ -2,7 +2,7 @@
  * advice.h - findings: what is wrong with a job's I/O, how we know, what to do, and what it gains.
  *
  * A rule is one line of the table in advice.c: id, title, function. It looks at an analysis and
- * fires with evidence or not at all. Thresholds are in one table (advice_limits), each with the
+ * fires with evidence or not at all. Thresholds are in one table (advice_limits.c), each with the
  * reason for its value.
  */
 #ifndef STK_LAB_ADVICE_H
@@ -21,24 +21,25 @@ struct stk_evidence { /* for machines; the sentences are for people */
 struct stk_finding {
     const char *id; /* "small-reads": stable, listed in docs/profile.md */
     enum stk_severity severity;
-    const char *title;       /* one line: "reads of 6 KiB where megabytes are due" */
-    const char **sentence;   /* the evidence, in plain sentences with numbers */
+    const char *title;     /* one line: "reads of 6 KiB where megabytes are due" */
+    const char **sentence; /* the evidence, in plain sentences with numbers */
     size_t nsentences;
     struct stk_evidence *evidence;
     size_t nevidence;
-    const char **path;       /* files or directories it is about, most time first, at most 10 */
+    const char **path; /* files or directories it is about, most time first, at most 10 */
     size_t npaths;
-    const char *what_to_do;  /* a sentence or two */
-    const char **line;       /* commands or code that do it, ready to paste */
+    const char *what_to_do; /* a sentence or two */
+    const char **line;      /* commands or code that do it, ready to paste */
     size_t nlines;
-    double gain_s;           /* predicted: seconds of the run saved; 0: cannot be said */
-    const char *gain_why;    /* the reasoning, with the profile's own numbers */
+    double gain_s;        /* predicted: seconds of the run saved; 0: cannot be said */
+    const char *gain_why; /* the reasoning, with the profile's own numbers */
 };
 
 struct stk_advice {
     struct stk_finding *finding; /* most gain and severity first */
     size_t nfindings;
     const char *verdict; /* one sentence: "nothing to fix: …" when there is no finding */
+    bool blind;          /* nothing was recorded: no verdict on the program */
     struct stk_arena arena;
 };
 

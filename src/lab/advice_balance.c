@@ -17,17 +17,24 @@ static int ascending(const void *x, const void *y)
     return a < b ? -1 : a > b;
 }
 
+struct lanes { /* ranks, or workers: seconds and bytes of each */
+    double *s, *bytes;
+    uint32_t *unit, *who, n;
+};
+
 struct spread {
     double max, median, bytes_max, bytes_median;
     size_t at; /* of the largest */
     size_t n;
+    bool writes;
 };
 
-static bool spread_of(const double *s, const double *bytes, size_t n, struct spread *out)
+static bool spread_of(struct advisor *ad, const double *s, const double *bytes, size_t n,
+                      struct spread *out)
 {
-    double *t = calloc(2 * n + 1, sizeof *t);
-    if (!t || n < 2) {
-        free(t);
+    double *t = n < 2 ? NULL : calloc(2 * n + 1, sizeof *t);
+    if (!t) {
+        ad->nomem = ad->nomem || n >= 2;
         return false;
     }
     *out = (struct spread){.n = n};
@@ -47,37 +54,86 @@ static bool spread_of(const double *s, const double *bytes, size_t n, struct spr
     return true;
 }
 
-/* Time in reads and calls that move no data: a rank that writes the checkpoints is another matter.
- */
-static double read_time(const struct advisor *ad, double *s, double *bytes, const uint32_t *unit)
+/* Whether MPI-IO reads the file whose records begin here: which rank does so is then the library's
+ * choice (aggregators). */
+static bool is_collective(const struct stk_profile *p, size_t at)
 {
+    uint32_t file = p->rec[at].file;
+    for (; at < p->nrecs && p->rec[at].file == file; at++)
+        if (p->rec[at].api == STK_API_MPIIO)
+            return true;
+    return false;
+}
+
+/* Time in reads, or in writes, and calls that move no data. */
+static double time_of(const struct advisor *ad, const struct lanes *l, bool writes)
+{
+    enum stk_counter moved = writes ? STK_C_WRITE_BYTES : STK_C_READ_BYTES;
+    enum stk_counter ns = writes ? STK_C_WRITE_NS : STK_C_READ_NS;
     const struct stk_profile *p = ad->p;
     double sum = 0;
+    bool collective = false;
     for (size_t i = 0; i < p->nrecs; i++) {
         const struct stk_prof_rec *r = &p->rec[i];
-        if (!stk_api_moves(r->api) || r->proc >= p->nprocs || !r->n.c[STK_C_READ_BYTES])
+        if (i == 0 || r->file != p->rec[i - 1].file)
+            collective = is_collective(p, i);
+        if (!stk_api_moves(r->api) || r->proc >= p->nprocs || !r->n.c[moved] ||
+            (collective && !writes))
             continue;
-        double t = stk_ns(r->n.c[STK_C_READ_NS]) + stk_ns(r->n.c[STK_C_META_NS]);
-        s[unit[r->proc]] += t;
-        bytes[unit[r->proc]] += (double)r->n.c[STK_C_READ_BYTES];
+        double t = stk_ns(r->n.c[ns]) + stk_ns(r->n.c[STK_C_META_NS]);
+        l->s[l->unit[r->proc]] += t;
+        l->bytes[l->unit[r->proc]] += (double)r->n.c[moved];
         sum += t;
     }
     return sum;
 }
 
+/* Most ranks read nothing but a configuration: one that reads for all is a design, no accident. */
+static void alone_finding(struct advisor *ad, const struct spread *d, uint32_t rank, double gain)
+{
+    gain *= 1 - 1 / (double)d->n;
+    struct stk_finding *f = stk_advice_begin(ad, "imbalance", stk_advice_severity(ad, gain),
+                                             "rank %u reads, most of %zu ranks do not", rank, d->n);
+    stk_advice_say(ad, f, "Rank %u read %s in %s; the middle one of %zu ranks %s.", rank,
+                   stk_advice_size(ad, d->bytes_max), stk_advice_time(ad, d->max), d->n,
+                   stk_advice_size(ad, d->bytes_median));
+    stk_advice_number(ad, f, "max_s", d->max, "s");
+    stk_advice_number(ad, f, "max_bytes", d->bytes_max, "bytes");
+    stk_advice_do(ad, f,
+                  "If it passes the data on (MPI_Bcast, MPI_Scatter), let each rank read a part "
+                  "and exchange the parts, or let it read the next part while the others compute. "
+                  "If it does not, the data is badly divided: give each rank its own.");
+    stk_advice_line(ad, f, "MPI_Allgather(part, n, MPI_BYTE, whole, n, MPI_BYTE, comm);");
+    stk_advice_gain(ad, f, gain, "%s in the reads of one rank, divided among %zu.",
+                    stk_advice_time(ad, d->max), d->n);
+}
+
+/* How to look at a node, where the scheduler is known. */
+static void look_line(struct advisor *ad, struct stk_finding *f)
+{
+    static const struct {
+        const char *scheduler, *line;
+    } known[] = {{"slurm", "scontrol show node NODE; sacct -N NODE -S now-1hour"},
+                 {"pbs", "pbsnodes NODE"},
+                 {"lsf", "bhosts -l NODE"},
+                 {"sge", "qhost -h NODE -j"}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strcmp(ad->p->scheduler, known[i].scheduler) == 0)
+            stk_advice_line(ad, f, "%s", known[i].line);
+}
+
 static void imbalance_finding(struct advisor *ad, const struct spread *d, const char *what,
                               uint32_t number, double gain)
 {
-    struct stk_finding *f =
-        stk_advice_begin(ad, "imbalance", stk_advice_severity(ad, gain),
-                         "%s %u reads %.1f times as long as the others", what, number,
-                         d->median > 0 ? d->max / d->median : (double)d->n);
-    stk_advice_say(ad, f, "%s %u was in reads for %s, the middle one of %s for %s.", what, number,
-                   stk_advice_time(ad, d->max), stk_advice_count(ad, (double)d->n),
-                   stk_advice_time(ad, d->median));
-    bool more = d->bytes_max > 1.3 * d->bytes_median;
-    stk_advice_say(ad, f, "It read %s, the middle one %s: %s.", stk_advice_size(ad, d->bytes_max),
-                   stk_advice_size(ad, d->bytes_median),
+    struct stk_finding *f = stk_advice_begin(
+        ad, "imbalance", stk_advice_severity(ad, gain), "%s %u %s %.1f times as long as the others",
+        what, number, d->writes ? "writes" : "reads", d->max / d->median);
+    stk_advice_say(ad, f, "%s %u was in %s for %s, the middle one of %s for %s.", what, number,
+                   d->writes ? "writes" : "reads", stk_advice_time(ad, d->max),
+                   stk_advice_count(ad, (double)d->n), stk_advice_time(ad, d->median));
+    bool more = d->bytes_max > (1 + stk_limits.imbalance) * d->bytes_median;
+    stk_advice_say(ad, f, "It %s %s, the middle one %s: %s.", d->writes ? "wrote" : "read",
+                   stk_advice_size(ad, d->bytes_max), stk_advice_size(ad, d->bytes_median),
                    more ? "it has more to do" : "as much, but slower");
     stk_advice_number(ad, f, "max_s", d->max, "s");
     stk_advice_number(ad, f, "median_s", d->median, "s");
@@ -92,18 +148,13 @@ static void imbalance_finding(struct advisor *ad, const struct spread *d, const 
         stk_advice_do(ad, f,
                       "The same work takes longer there: look at that node (other jobs, network, "
                       "storage targets), or leave it out.");
-        stk_advice_line(ad, f, "scontrol show node NODE; sacct -N NODE -S now-1hour");
+        look_line(ad, f);
     }
     stk_advice_gain(ad, f, gain,
                     "All wait for the slowest: %s less in it where it is as quick as "
                     "the middle one.",
                     stk_advice_time(ad, d->max - d->median));
 }
-
-struct lanes { /* ranks, or workers: seconds and bytes of each */
-    double *s, *bytes;
-    uint32_t *unit, *who, n;
-};
 
 /* Ranks come first among the units, by number; the rest is shells and helpers. */
 static void ranks_as_lanes(const struct stk_profile *p, struct lanes *l)
@@ -135,41 +186,136 @@ static void workers_as_lanes(const struct stk_profile *p, struct lanes *l)
         }
 }
 
-static void compare_lanes(struct advisor *ad, struct lanes *l, bool workers)
+static void compare_lanes(struct advisor *ad, struct lanes *l, bool workers, bool writes)
 {
     struct spread d;
-    double sum = read_time(ad, l->s, l->bytes, l->unit);
-    if (sum <= 0 || !spread_of(l->s, l->bytes, l->n, &d))
+    double sum = time_of(ad, l, writes);
+    if (sum <= 0 || !spread_of(ad, l->s, l->bytes, l->n, &d))
+        return;
+    d.writes = writes;
+    /* A rank that writes the checkpoints is another matter: only the same work, done slower. */
+    bool more = d.bytes_max > (1 + stk_limits.imbalance) * d.bytes_median;
+    if (writes && (more || d.median <= 0))
         return;
     /* Of ranks: as much of the run as its calls are worth. Of workers: where they are waited for.
      */
     double scale = workers ? 1 - ad->hidden : stk_advice_wall(ad, sum) * l->n / sum;
     double gain = (d.max - d.median) * fmin(1, scale);
-    if (d.max > (1 + stk_limits.imbalance) * d.median &&
-        stk_advice_share(ad, gain) >= stk_limits.medium_share && stk_advice_matters(ad, gain))
+    if (d.max <= (more ? 1 + stk_limits.imbalance : stk_limits.straggler) * d.median ||
+        stk_advice_share(ad, gain) < stk_limits.medium_share || !stk_advice_matters(ad, gain))
+        return;
+    if (d.median > 0 && d.bytes_median >= stk_limits.alone * d.bytes_max)
         imbalance_finding(ad, &d, workers ? "worker" : "rank", l->who[d.at], gain);
+    else if (!workers)
+        alone_finding(ad, &d, l->who[d.at], gain);
+}
+
+/* Ranks with a tenth or more of the longest one's time in I/O, but not fewer than it takes to move
+ * all bytes when each moves as much as the one that moves most: of a shared file Darshan names only
+ * the slowest and the fastest rank. */
+static size_t count_busy(struct advisor *ad, double *longest)
+{
+    const struct stk_profile *p = ad->p;
+    double *s = calloc(p->nunits + 1, sizeof *s), *bytes = calloc(p->nunits + 1, sizeof *bytes);
+    double all = 0, most = 0;
+    size_t n = 0;
+    *longest = 0;
+    ad->nomem = ad->nomem || !s || !bytes;
+    for (size_t i = 0; s && bytes && i < p->nprocs; i++) {
+        const struct stk_prof_proc *q = &p->proc[i];
+        if (!q->world || q->unit >= p->nunits)
+            continue;
+        s[q->unit] += q->io_union_s;
+        bytes[q->unit] += (double)q->read_bytes + (double)q->write_bytes;
+        all += (double)q->read_bytes + (double)q->write_bytes;
+        *longest = fmax(*longest, s[q->unit]);
+        most = fmax(most, bytes[q->unit]);
+    }
+    for (size_t i = 0; s && i < p->nunits; i++)
+        n += s[i] > stk_limits.busy_rank * *longest;
+    free(s);
+    free(bytes);
+    return most > 0
+               ? (size_t)fmax((double)n, fmin(ad->ranks, ceil(all / most - stk_limits.busy_rank)))
+               : n;
+}
+
+static void few_lines(struct advisor *ad, struct stk_finding *f, const struct stk_usage *u)
+{
+    bool collective = false;
+    for (size_t i = 0; i < ad->p->nrecs; i++)
+        collective = collective || ad->p->rec[i].api == STK_API_MPIIO;
+    if (!collective) {
+        stk_advice_do(ad, f,
+                      "Let each rank, or one on each node, read and write its own part instead of "
+                      "sending everything through a few.");
+        stk_advice_line(ad, f, "MPI_File_write_at_all(file, offset, part, n, MPI_BYTE, &status);");
+        return;
+    }
+    stk_advice_do(ad, f,
+                  "MPI-IO lets a few ranks (aggregators) do the I/O of all; on Lustre as many as "
+                  "the file has stripes. Give it more of both.");
+    stk_advice_line(ad, f, "MPI_Info_set(info, \"cb_nodes\", \"8\");   // aggregators");
+    if (strcmp(stk_advice_fs_of(ad, u), "lustre") == 0)
+        stk_advice_line(ad, f, "lfs setstripe -c 8 %s    # for files that are made there",
+                        stk_advice_shell(ad, stk_advice_parent(ad, u->name)));
+}
+
+/* A few of many ranks do the I/O: what the mean rank waits says nothing then. */
+static void few_ranks(struct advisor *ad)
+{
+    double longest;
+    size_t n = count_busy(ad, &longest);
+    if ((double)n > stk_limits.few_ranks * ad->ranks || !ad->a->nfiles ||
+        !stk_advice_matters(ad, longest) ||
+        stk_advice_share(ad, longest) < stk_limits.medium_share ||
+        stk_advice_said(ad, "checkpoint-local", NULL))
+        return;
+    const struct stk_usage *u = &ad->a->file[0];
+    struct stk_finding *f = stk_advice_begin(ad, "imbalance", STK_SEV_LOW,
+                                             n == 1 ? "%zu of %u ranks does the I/O of all"
+                                                    : "about %zu of %u ranks do the I/O of all",
+                                             n, ad->ranks);
+    stk_advice_say(ad, f, "Longest in I/O is %s: %s, %s of the run; the mean of all is %s.",
+                   stk_advice_rank(ad, ad->longest), stk_advice_time(ad, longest),
+                   stk_advice_percent(ad, stk_advice_share(ad, longest)),
+                   stk_advice_time(ad, ad->io_wall_s));
+    stk_advice_say(ad, f, "Most of the time goes to %s.", stk_advice_show(ad, u->name));
+    stk_advice_number(ad, f, "busy_ranks", (double)n, "count");
+    stk_advice_number(ad, f, "ranks", ad->ranks, "count");
+    stk_advice_number(ad, f, "max_s", longest, "s");
+    stk_advice_path(ad, f, u->name);
+    few_lines(ad, f, u);
+    stk_advice_gain(ad, f, 0, "Depends on how many the storage can serve at once: try it.");
 }
 
 void stk_rule_imbalance(struct advisor *ad)
 {
+    size_t before = ad->out->nfindings;
     size_t n = ad->p->nprocs + 1;
-    for (int workers = 0; workers < 2; workers++) {
+    for (int turn = 0; turn < 3; turn++) { /* reads of ranks, of workers; writes of ranks */
+        bool workers = turn == 1, writes = turn == 2;
+        if (writes && ad->out->nfindings > before)
+            break;
         struct lanes l = {.s = calloc(n, sizeof(double)),
                           .bytes = calloc(n, sizeof(double)),
                           .unit = calloc(n, sizeof(uint32_t)),
                           .who = calloc(n, sizeof(uint32_t))};
-        if (l.s && l.bytes && l.unit && l.who && (workers || ad->ranks >= 2)) {
+        ad->nomem = ad->nomem || !l.s || !l.bytes || !l.unit || !l.who;
+        if (!ad->nomem && (workers || ad->ranks >= 2)) {
             if (workers)
                 workers_as_lanes(ad->p, &l);
             else
                 ranks_as_lanes(ad->p, &l);
-            compare_lanes(ad, &l, workers);
+            compare_lanes(ad, &l, workers, writes);
         }
         free(l.s);
         free(l.bytes);
         free(l.unit);
         free(l.who);
     }
+    if (ad->out->nfindings == before && ad->ranks > 1)
+        few_ranks(ad);
 }
 
 /* ---- slow-requests ---- */
@@ -183,13 +329,15 @@ void stk_rule_slow_requests(struct advisor *ad)
         if (stk_ns(u->n.c[STK_C_MAX_READ_NS]) < stk_limits.slow_read_s)
             continue;
         /* Large requests may take long; these took long for their size. */
-        double due = 10 * (ad->latency_s + (double)stk_size_edge[7] / ad->bandwidth_Bps);
-        if (stk_ns(u->n.c[STK_C_MAX_READ_NS]) < due && u->mean_read_bytes > 10.0 * MIB)
+        double due = stk_limits.slow_for_size *
+                     (ad->latency_s + (double)stk_size_edge[7] / ad->bandwidth_Bps);
+        if (stk_ns(u->n.c[STK_C_MAX_READ_NS]) < due &&
+            u->mean_read_bytes > (double)stk_size_edge[6])
             continue;
         double here = 0;
         for (int b = 30; b < STK_LATENCY_BINS; b++) { /* 2^30 ns: from a second on */
             slow += u->n.read_latency[b];
-            here += u->n.read_latency[b] * exp2(b) * 1.4e-9;
+            here += u->n.read_latency[b] * exp2(b + 0.5) * 1e-9; /* the middle of the bin */
         }
         slow_s += fmin(here, u->read_s);
         if (here > 0 && (!worst || u->n.c[STK_C_MAX_READ_NS] > worst->n.c[STK_C_MAX_READ_NS]))
@@ -197,8 +345,8 @@ void stk_rule_slow_requests(struct advisor *ad)
     }
     double gain = stk_advice_wall(ad, slow_s);
     double reads = (double)ad->a->job.n.c[STK_C_READS];
-    if (!worst || slow > 0.1 * reads || stk_advice_share(ad, gain) < stk_limits.medium_share ||
-        !stk_advice_matters(ad, gain))
+    if (!worst || slow > stk_limits.slow_reads * reads ||
+        stk_advice_share(ad, gain) < stk_limits.medium_share || !stk_advice_matters(ad, gain))
         return;
     struct stk_finding *f =
         stk_advice_begin(ad, "slow-requests", stk_advice_severity(ad, gain),
@@ -237,15 +385,15 @@ static struct idle watch_gpu(const struct advisor *ad)
         const struct stk_prof_sample *s = &p->sample[i];
         if (s->gpu_util < 0)
             continue;
-        worked = worked || s->gpu_util >= 0.1;
+        worked = worked || s->gpu_util >= STK_GPU_IDLE;
         if (!worked)
             continue;
         w.all++;
-        if (s->gpu_util >= 0.1)
+        if (s->gpu_util >= STK_GPU_IDLE)
             continue;
         w.idle++;
         /* In the second before the sample: someone was in a call for a tenth of it at least. */
-        if (stk_analysis_between(p, s->at_s - 1, s->at_s, NULL) < 0.1)
+        if (stk_analysis_between(p, s->at_s - 1, s->at_s, NULL) < STK_GPU_IDLE)
             continue;
         w.with_io++;
         w.first_s = w.first_s < 0 ? s->at_s : w.first_s;
@@ -258,7 +406,8 @@ void stk_rule_accelerator_waits(struct advisor *ad)
 {
     struct idle w = watch_gpu(ad);
     double share = w.all > 0 ? w.with_io / w.all : 0, gain = share * ad->run_s;
-    if (w.with_io < 3 || share < stk_limits.medium_share || !stk_advice_matters(ad, gain))
+    if (w.with_io < (double)stk_limits.least_idle || share < stk_limits.medium_share ||
+        !stk_advice_matters(ad, gain))
         return;
     struct stk_finding *f = stk_advice_begin(ad, "accelerator-waits", stk_advice_severity(ad, gain),
                                              "the accelerator is idle %s of the time while data is "

@@ -7,26 +7,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/fs.h"
 #include "lab/advice_priv.h"
 #include "lab/analysis_priv.h"
 
-static bool one_of(const char *s, const char *const *list)
-{
-    for (; *list; list++)
-        if (strcmp(s, *list) == 0)
-            return true;
-    return false;
-}
-
+/* A name that nobody knows is a site's own shared storage more often than not ("dvs", "pvfs2"). */
 enum reach stk_advice_reach(const char *fs)
 {
-    static const char *const memory[] = {"tmpfs", "ramfs", "hugetlbfs", NULL};
-    static const char *const local[] = {
-        "ext2",     "ext3",  "ext4",    "xfs",       "btrfs", "f2fs", "overlay", "zfs",
-        "squashfs", "erofs", "iso9660", "overlayfs", "apfs",  "ntfs", "vfat",    NULL};
     if (!fs || !*fs)
         return REACH_UNKNOWN;
-    return one_of(fs, memory) ? REACH_MEMORY : one_of(fs, local) ? REACH_LOCAL : REACH_SHARED;
+    const struct stk_fs *known = stk_fs_by_name(fs);
+    return !known || known->network ? REACH_SHARED : known->memory ? REACH_MEMORY : REACH_LOCAL;
 }
 
 /* ---- which files a usage is about ---- */
@@ -128,8 +119,8 @@ const char *stk_advice_fs_of(const struct advisor *ad, const struct stk_usage *u
 enum reach stk_advice_reach_of(const struct advisor *ad, const struct stk_usage *u)
 {
     enum reach r = stk_advice_reach(stk_advice_fs_of(ad, u));
-    /* Nobody said: a small read of 0.2 ms in the middle is no local disk with a page cache. */
-    if (r == REACH_UNKNOWN && u->latency_p50_s > 2e-4 && u->mean_read_bytes < MIB)
+    if (r == REACH_UNKNOWN && u->latency_p50_s > stk_limits.far_read_s &&
+        u->mean_read_bytes < (double)stk_limits.unit_read)
         return REACH_SHARED;
     return r;
 }
@@ -190,6 +181,11 @@ struct unit_time {
     bool any, cpu_known;
 };
 
+struct proc_more { /* beside each process */
+    uint32_t children;
+    double async_s; /* of its asynchronous calls, from submission to completion */
+};
+
 /* What came to a process through pipes and sockets, of all that was counted. */
 static uint64_t streams_read(const struct stk_prof_proc *q)
 {
@@ -200,20 +196,30 @@ static uint64_t streams_read(const struct stk_prof_proc *q)
 /*
  * A loader's worker tells its parent of every batch. A child whose parent hears next to nothing
  * (torch.multiprocessing.spawn, a pool of ranks, a subshell) does the work itself: nobody computes
- * behind which its I/O could hide. 64 bytes a child: that it ended, or failed, is less.
+ * behind which its I/O could hide.
  */
 static bool works_alone(const struct stk_profile *p, const struct stk_prof_proc *q,
-                        const uint32_t *children)
+                        const struct proc_more *more)
 {
     if (q->parent < 0 || (size_t)q->parent >= p->nprocs)
         return false;
     const struct stk_prof_proc *to = &p->proc[q->parent];
-    return to->seen_read_bytes > 0 && streams_read(to) < (uint64_t)64 * children[q->parent];
+    return to->seen_read_bytes > 0 &&
+           streams_read(to) < stk_limits.told_bytes * more[q->parent].children;
 }
 
-static void unit_add(struct unit_time *u, const struct stk_prof_proc *q, bool alone)
+/* Asynchronous requests are in flight while the program computes: it waits for them in the time
+ * that is left of its life, at most. */
+static double waited_s(const struct stk_prof_proc *q, const struct proc_more *more, double life)
 {
-    double life = fmax(0, q->end_s - q->start_s);
+    bool async = more->async_s > stk_limits.most * q->io_sum_s && q->cpu_s > 0;
+    return async ? fmin(q->io_union_s, fmax(0, life - q->cpu_s)) : q->io_union_s;
+}
+
+static void unit_add(struct unit_time *u, const struct stk_prof_proc *q,
+                     const struct proc_more *more, bool alone)
+{
+    double life = fmax(0, q->end_s - q->start_s), waited = waited_s(q, more, life);
     if (q->io_sum_s <= 0)
         return;
     u->from = u->any ? fmin(u->from, q->start_s) : q->start_s;
@@ -224,14 +230,16 @@ static void unit_add(struct unit_time *u, const struct stk_prof_proc *q, bool al
         u->worker_from = u->workers ? fmin(u->worker_from, q->start_s) : q->start_s;
         u->worker_to = fmax(u->worker_to, q->end_s);
         u->workers++;
-        u->worker_s += q->io_union_s;
-        u->alone_s += alone ? q->io_union_s : 0;
+        u->worker_s += waited;
+        u->alone_s += alone ? waited : 0;
         u->worker_life += life;
         u->worker_cpu += q->cpu_s;
         u->cpu_known = u->cpu_known || q->cpu_s > 0;
     } else {
-        u->main_s += q->io_union_s;
+        u->main_s += waited;
+        /* Calls that overlap in one thread are asynchronous ones, in flight at once. */
         u->lanes = fmax(u->lanes, q->threads ? q->threads : 1);
+        u->lanes = fmax(u->lanes, q->io_union_s > 0 ? q->io_sum_s / q->io_union_s : 1);
     }
 }
 
@@ -241,7 +249,8 @@ static double exposure(const struct advisor *ad)
 {
     if (ad->worker_busy < 0)
         return 1;
-    return fmin(1, fmax(0, (ad->worker_busy - 0.5) / (stk_limits.busy - 0.5)));
+    return fmin(
+        1, fmax(0, (ad->worker_busy - stk_limits.ahead) / (stk_limits.busy - stk_limits.ahead)));
 }
 
 static void sum_workers(struct advisor *ad, const struct unit_time *u, uint32_t n)
@@ -275,14 +284,19 @@ static void sum_units(struct advisor *ad, const struct unit_time *u, uint32_t n)
         alone += u[i].alone_s;
         of_workers += u[i].worker_s;
         double waited = part * (u[i].worker_s - u[i].alone_s) + u[i].alone_s;
-        wait += fmin(span, u[i].main_s + waited / at_once);
+        waited = fmin(span, u[i].main_s + waited / at_once);
+        wait += waited;
+        if (waited > ad->longest_s) {
+            ad->longest_s = waited;
+            ad->longest = i;
+        }
         life += span;
         sum += u[i].sum_s;
         lanes += u[i].workers && u[i].worker_s > u[i].main_s ? at_once : fmax(1, u[i].lanes);
         units++;
     }
     double at_once = ad->run_s > 0 ? fmax(1, life / ad->run_s) : 1;
-    ad->hidden = alone < 0.5 * of_workers ? 1 - part : 0;
+    ad->hidden = alone < stk_limits.most * of_workers ? 1 - part : 0;
     ad->worker_cpu_s = decode / at_once;
     ad->io_wall_s = fmin(wait / at_once, ad->run_s);
     ad->readers_per_rank = units > 0 ? lanes / units : 1;
@@ -290,6 +304,12 @@ static void sum_units(struct advisor *ad, const struct unit_time *u, uint32_t n)
         ad->io_wall_s = fmin(ad->io_wall_s, (1 - fmin(1, ad->a->gpu_util_mean)) * ad->run_s);
     ad->wall_per_io = sum > 0 ? ad->io_wall_s / sum : 0;
 }
+
+/* Less than this of something measures nothing: a few reads are the first ones (cold), 10 ms is as
+ * much as a stall of its own, 16 MiB what a disk's own cache swallows. */
+#define MEASURED_READS 20
+#define MEASURED_S     0.01
+#define MEASURED_BYTES (16.0 * MIB)
 
 /* Latency: the mean of reads up to 100 KiB, whatever little transfer is in it. Bandwidth: of reads
  * of a MiB and more. Of those in between latency is a part that nobody knows: they show how fast
@@ -310,15 +330,41 @@ static void measure_storage(struct advisor *ad)
         } else if (bytes / reads >= (double)stk_limits.unit_read) {
             big_bytes += bytes;
             big_s += read_s;
-        } else if (read_s > 0.01 && bytes >= 16.0 * MIB) {
+        } else if (read_s > MEASURED_S && bytes >= MEASURED_BYTES) {
             least_Bps = fmax(least_Bps, bytes / read_s);
         }
     }
-    ad->latency_measured = n >= 20 && s > 0;
+    ad->latency_measured = n >= MEASURED_READS && s > 0;
     ad->latency_s = ad->latency_measured ? s / n : stk_limits.shared_latency_s;
-    ad->bandwidth_measured = big_s > 0.01 && big_bytes >= 16.0 * MIB;
+    ad->bandwidth_measured = big_s > MEASURED_S && big_bytes >= MEASURED_BYTES;
     ad->bandwidth_Bps =
         ad->bandwidth_measured ? big_bytes / big_s : fmax(stk_limits.shared_Bps, least_Bps);
+}
+
+uint64_t stk_advice_memory(const struct advisor *ad)
+{
+    return ad->node_memory ? ad->node_memory : stk_limits.assumed_memory;
+}
+
+static void sum_procs(struct advisor *ad, uint32_t *unit, struct unit_time *u,
+                      struct proc_more *more)
+{
+    const struct stk_profile *p = ad->p;
+    uint32_t n = stk_analysis_units(p, unit);
+    double cpu = 0;
+    for (size_t i = 0; i < p->nprocs; i++)
+        if (p->proc[i].parent >= 0 && (size_t)p->proc[i].parent < p->nprocs)
+            more[p->proc[i].parent].children++;
+    for (size_t i = 0; i < p->nrecs; i++)
+        if (p->rec[i].api == STK_API_ASYNC && p->rec[i].proc < p->nprocs)
+            more[p->rec[i].proc].async_s += stk_counts_io_s(&p->rec[i].n);
+    for (size_t i = 0; i < p->nprocs; i++) {
+        unit_add(&u[unit[i]], &p->proc[i], &more[i], works_alone(p, &p->proc[i], more));
+        cpu += p->proc[i].cpu_s;
+    }
+    ad->cores_used = cpu > 0 && ad->run_s > 0 ? cpu / ad->run_s : -1;
+    sum_workers(ad, u, n);
+    sum_units(ad, u, n);
 }
 
 void stk_advice_costs(struct advisor *ad)
@@ -326,34 +372,22 @@ void stk_advice_costs(struct advisor *ad)
     const struct stk_profile *p = ad->p;
     uint32_t *unit = calloc(p->nprocs + 1, sizeof *unit);
     struct unit_time *u = calloc(p->nprocs + 1, sizeof *u);
-    uint32_t *children = calloc(p->nprocs + 1, sizeof *children);
-    double cpu = 0;
-    ad->worker_busy = -1;
+    struct proc_more *more = calloc(p->nprocs + 1, sizeof *more);
+    ad->worker_busy = ad->cores_used = -1;
     ad->nodes = p->nhosts ? (uint32_t)p->nhosts : 1;
     ad->ranks = p->nranks ? p->nranks : 1;
     for (size_t i = 0; i < p->nhosts; i++)
         if (p->host[i].memory_bytes &&
             (!ad->node_memory || p->host[i].memory_bytes < ad->node_memory))
             ad->node_memory = p->host[i].memory_bytes;
-    if (!unit || !u || !children) {
+    if (unit && u && more)
+        sum_procs(ad, unit, u, more);
+    else
         ad->nomem = true;
-    } else {
-        uint32_t n = stk_analysis_units(p, unit);
-        for (size_t i = 0; i < p->nprocs; i++)
-            if (p->proc[i].parent >= 0 && (size_t)p->proc[i].parent < p->nprocs)
-                children[p->proc[i].parent]++;
-        for (size_t i = 0; i < p->nprocs; i++) {
-            unit_add(&u[unit[i]], &p->proc[i], works_alone(p, &p->proc[i], children));
-            cpu += p->proc[i].cpu_s;
-        }
-        sum_workers(ad, u, n);
-        sum_units(ad, u, n);
-    }
-    ad->cores_used = cpu > 0 && ad->run_s > 0 ? cpu / ad->run_s : -1;
     measure_storage(ad);
     find_files(ad);
     free(unit);
-    free(children);
+    free(more);
     free(u);
 }
 

@@ -1,19 +1,12 @@
 /*
- * advice_files.c - rules about how the data is cut into files: many small ones, one opened again
- * and again, too many or too few shards, text, stripes, and the load on the metadata server.
+ * advice_files.c - rules about how the data is cut into files: many small ones, too many or too few
+ * shards, stripes.
  */
 #include <math.h>
 #include <string.h>
 
 #include "lab/advice_priv.h"
 #include "lab/analysis_priv.h"
-
-static double meta_calls(const struct stk_usage *u)
-{
-    const uint64_t *c = u->n.c;
-    return (double)(c[STK_C_OPENS] + c[STK_C_STATS] + c[STK_C_DIR_READS] + c[STK_C_CLOSES] +
-                    c[STK_C_REMOVES] + c[STK_C_RENAMES]);
-}
 
 /* ---- many-small-files ---- */
 
@@ -36,22 +29,24 @@ static void small_files_in(struct advisor *ad, const struct stk_usage *u)
     const uint64_t *c = u->n.c;
     double bytes = (double)c[STK_C_READ_BYTES];
     double size = stk_per((double)u->distinct_bytes, u->files_read);
-    bool whole = c[STK_C_OPENS] && c[STK_C_READS] / c[STK_C_OPENS] <= 64;
+    bool whole = c[STK_C_OPENS] && c[STK_C_READS] / c[STK_C_OPENS] <= stk_limits.whole_reads;
     if (u->files_read < stk_limits.least_files || size > (double)stk_limits.small_file || !whole ||
-        stk_kind_stream(u->format) || stk_kind_model(u->format))
+        stk_kind_stream(u->format) || stk_kind_model(u->format) || stk_kind_blocks(u))
         return;
     double old = u->read_s + u->meta_s;
     double better =
         stk_advice_read_s(ad, stk_advice_reach_of(ad, u), bytes, (double)stk_limits.big_read);
     double gain = stk_advice_wall(ad, old - better);
-    if (!stk_advice_matters(ad, gain))
+    enum reach reach = stk_advice_reach_of(ad, u);
+    /* What lies in memory was put there: opening it is all that is left. */
+    if (reach == REACH_MEMORY ? !stk_advice_felt(ad, reach, gain) : !stk_advice_matters(ad, gain))
         return;
-    struct stk_finding *f = stk_advice_begin(
-        ad, "many-small-files", stk_advice_severity(ad, gain), "%s small files in %s",
-        stk_advice_count(ad, (double)u->files_read), stk_advice_show(ad, u->name));
-    stk_advice_say(ad, f, "%s files of %s on average were opened %s times.",
-                   stk_advice_count(ad, (double)u->files_read), stk_advice_size(ad, size),
-                   stk_advice_count(ad, (double)c[STK_C_OPENS]));
+    struct stk_finding *f = stk_advice_begin(ad, "many-small-files", stk_advice_severity(ad, gain),
+                                             "%s small files in %s", stk_advice_files(ad, u),
+                                             stk_advice_show(ad, u->name));
+    const char *n = stk_advice_files(ad, u);
+    stk_advice_say(ad, f, "%c%s files of %s on average were opened %s times.", *n == 'a' ? 'A' : *n,
+                   n + 1, stk_advice_size(ad, size), stk_advice_count(ad, (double)c[STK_C_OPENS]));
     stk_advice_say(ad, f,
                    "Opening, stat, listing and closing took %s, reading %s: %s for each file that "
                    "was opened.",
@@ -65,7 +60,7 @@ static void small_files_in(struct advisor *ad, const struct stk_usage *u)
     stk_advice_path(ad, f, u->name);
     stk_advice_do(ad, f,
                   "Pack them, once, into a few large files that are read in requests of "
-                  "megabytes. Labels are kept: the name of a sample's folder is its class.");
+                  "megabytes. Where folders are classes, the labels are kept.");
     pack_lines(ad, f, u);
     stk_advice_gain(ad, f, gain, "%s in requests of %s take %s (%s, %s) instead of %s in calls.%s",
                     stk_advice_size(ad, bytes), stk_advice_size(ad, (double)stk_limits.big_read),
@@ -80,53 +75,6 @@ void stk_rule_many_small_files(struct advisor *ad)
         small_files_in(ad, &ad->a->dir[i]);
 }
 
-/* ---- open-per-sample ---- */
-
-void stk_rule_open_per_sample(struct advisor *ad)
-{
-    double saved = 0, opens = 0;
-    const struct stk_usage *worst = NULL;
-    for (size_t i = 0; i < ad->a->nfiles; i++) {
-        const struct stk_usage *u = &ad->a->file[i];
-        const uint64_t *c = u->n.c;
-        double each = stk_per((double)c[STK_C_OPENS], u->procs ? u->procs : 1);
-        double per_open = stk_per((double)c[STK_C_READ_BYTES], c[STK_C_OPENS]);
-        if (stk_advice_file(ad, u)->group || each < (double)stk_limits.least_opens ||
-            !c[STK_C_READS] || per_open > 0.5 * (double)u->distinct_bytes ||
-            stk_kind_model(u->format))
-            continue;
-        if (!worst)
-            worst = u;
-        saved += u->meta_s * (1 - 1 / each);
-        opens += (double)c[STK_C_OPENS];
-    }
-    double gain = stk_advice_wall(ad, saved);
-    if (!worst || !stk_advice_matters(ad, gain))
-        return;
-    const char *path = stk_advice_python(ad, worst->name);
-    struct stk_finding *f =
-        stk_advice_begin(ad, "open-per-sample", stk_advice_severity(ad, gain),
-                         "the same file is opened %s times", stk_advice_count(ad, opens));
-    stk_advice_say(ad, f, "%s was opened %s times, for %s of data each time.",
-                   stk_advice_show(ad, worst->name),
-                   stk_advice_count(ad, (double)worst->n.c[STK_C_OPENS]),
-                   stk_advice_size(
-                       ad, stk_per((double)worst->n.c[STK_C_READ_BYTES], worst->n.c[STK_C_OPENS])));
-    stk_advice_say(ad, f, "Opening and closing took %s.", stk_advice_time(ad, saved));
-    stk_advice_number(ad, f, "opens", opens, "count");
-    stk_advice_number(ad, f, "meta_s", saved, "s");
-    stk_advice_path(ad, f, worst->name);
-    stk_advice_do(ad, f, "Open the file once in each worker, at the first sample, and keep it.");
-    stk_advice_line(ad, f, "def __getitem__(self, i):");
-    stk_advice_line(ad, f, "    if self.f is None:          # in the worker, not in __init__");
-    if (strcmp(worst->format, "hdf5") == 0)
-        stk_advice_line(ad, f, "        self.f = h5py.File(%s, \"r\")", path);
-    else
-        stk_advice_line(ad, f, "        self.f = open(%s, \"rb\")", path);
-    stk_advice_gain(ad, f, gain, "All but the first open of each process: %s in calls.%s",
-                    stk_advice_time(ad, saved), stk_advice_calls(ad));
-}
-
 /* ---- too-many-files ---- */
 
 void stk_rule_too_many_files(struct advisor *ad)
@@ -135,10 +83,11 @@ void stk_rule_too_many_files(struct advisor *ad)
         const struct stk_usage *u = &ad->a->format[i];
         double per_file = stk_per((double)u->distinct_bytes, u->files_read);
         double io = stk_advice_wall(ad, u->io_s), meta = stk_advice_wall(ad, u->meta_s);
-        bool many =
-            u->files_read >= stk_limits.least_shards && u->files_read >= 4 * (uint64_t)ad->ranks;
-        bool costs = u->meta_s >= stk_limits.meta_share * u->io_s ||
-                     u->files_read >= 16 * stk_limits.least_shards;
+        bool many = u->files_read >= stk_limits.least_shards &&
+                    (double)u->files_read >= stk_limits.shards_per_rank * ad->ranks;
+        bool costs =
+            u->meta_s >= stk_limits.meta_share * u->io_s ||
+            (double)u->files_read >= stk_limits.plenty_of_shards * (double)stk_limits.least_shards;
         if (!stk_kind_stream(u->name) || !many || per_file > (double)stk_limits.shard_bytes / 2 ||
             stk_advice_share(ad, io) < stk_limits.exposed_share || !costs)
             continue;
@@ -181,8 +130,9 @@ void stk_rule_too_many_files(struct advisor *ad)
 static bool one_target(const struct advisor *ad, const struct stk_usage *u)
 {
     const struct stk_prof_file *f = stk_advice_file(ad, u);
-    return strcmp(f->fs, "lustre") == 0 && f->stripe_count == 1 && u->ranks >= 4 &&
-           u->n.c[STK_C_READ_BYTES] >= GIB;
+    return strcmp(f->fs, "lustre") == 0 && f->stripe_count == 1 &&
+           u->ranks >= stk_limits.stripe_ranks &&
+           u->n.c[STK_C_READ_BYTES] >= stk_limits.target_bytes;
 }
 
 void stk_rule_too_few_files(struct advisor *ad)
@@ -213,7 +163,7 @@ void stk_rule_too_few_files(struct advisor *ad)
     for (size_t i = 0; i < ad->a->nformats; i++) {
         u = &ad->a->format[i];
         if (!stk_kind_stream(u->name) || !u->ranks || ad->p->nranks <= u->ranks ||
-            u->files_read >= ad->p->nranks || u->n.c[STK_C_READ_BYTES] < 64 * MIB)
+            u->files_read >= ad->p->nranks || u->n.c[STK_C_READ_BYTES] < stk_limits.shared_out)
             continue;
         struct stk_finding *f =
             stk_advice_begin(ad, "too-few-files", STK_SEV_LOW, "%s files for %u ranks",
@@ -227,63 +177,22 @@ void stk_rule_too_few_files(struct advisor *ad)
         if (first)
             stk_advice_path(ad, f, first->name);
         stk_advice_do(ad, f, "Cut the data into at least as many files as there are ranks.");
-        stk_advice_line(ad, f, "stoker pack SRC DST --format %s --shards %u", u->name,
-                        ad->p->nranks * 4);
+        stk_advice_line(ad, f, "stoker pack SRC DST --format %s --shards %.0f", u->name,
+                        stk_limits.shards_per_rank * ad->p->nranks);
         stk_advice_gain(ad, f, 0, "Ranks without data do not train: that is not a matter of time.");
         return;
     }
 }
 
-/* ---- metadata-load ---- */
-
-void stk_rule_metadata_load(struct advisor *ad)
-{
-    const struct stk_usage *j = &ad->a->job;
-    const uint64_t *c = j->n.c;
-    double wall = stk_advice_wall(ad, j->meta_s), said = 0;
-    for (size_t i = 0; i < ad->a->ndirs; i++)
-        if (stk_advice_said(ad, "many-small-files", ad->a->dir[i].name))
-            said += ad->a->dir[i].meta_s;
-    for (size_t i = 0; i < ad->a->nfiles; i++)
-        if (stk_advice_said(ad, "open-per-sample", ad->a->file[i].name) ||
-            stk_advice_syncs(&ad->a->file[i]))
-            said += ad->a->file[i].meta_s;
-    double left = stk_advice_wall(ad, j->meta_s - said);
-    if (stk_advice_share(ad, left) < stk_limits.medium_share || said > 0.5 * j->meta_s ||
-        !stk_advice_felt(ad, stk_advice_reach_of(ad, j), left) || meta_calls(j) < 200 ||
-        stk_advice_said(ad, "seek-heavy", NULL) || c[STK_C_FSYNCS] > c[STK_C_OPENS])
-        return;
-    struct stk_finding *f = stk_advice_begin(ad, "metadata-load", stk_advice_severity(ad, left),
-                                             "%s of the run goes to calls that move no data",
-                                             stk_advice_percent(ad, stk_advice_share(ad, wall)));
-    stk_advice_say(
-        ad, f, "%s opens, %s stats, %s calls to list directories: %s in all.",
-        stk_advice_count(ad, (double)c[STK_C_OPENS]), stk_advice_count(ad, (double)c[STK_C_STATS]),
-        stk_advice_count(ad, (double)c[STK_C_DIR_READS]), stk_advice_time(ad, j->meta_s));
-    stk_advice_number(ad, f, "opens", (double)c[STK_C_OPENS], "count");
-    stk_advice_number(ad, f, "stats", (double)c[STK_C_STATS], "count");
-    stk_advice_number(ad, f, "dir_reads", (double)c[STK_C_DIR_READS], "count");
-    stk_advice_number(ad, f, "meta_s", j->meta_s, "s");
-    for (size_t i = 0; i < ad->a->ndirs && i < 3; i++)
-        stk_advice_path(ad, f, ad->a->dir[i].name);
-    stk_advice_do(ad, f,
-                  "List the dataset once and keep the list in a file; do not stat files whose "
-                  "names come from a listing; pack small files.");
-    if (f->npaths)
-        stk_advice_line(ad, f, "find %s -type f > files.txt    # once; then read files.txt",
-                        stk_advice_shell(ad, f->path[0]));
-    stk_advice_gain(ad, f, 0.8 * left,
-                    "Four fifths of %s: a list is read in one request, the opens remain.",
-                    stk_advice_time(ad, left));
-}
-
 /* ---- stripe-size ---- */
 
-/* The stripe that divides a request among four targets, within what Lustre takes (64 KiB up). */
+#define LEAST_STRIPE 65536 /* that Lustre takes */
+
+/* The stripe that divides a request among some targets, within what Lustre takes. */
 static double fitting_stripe(double request)
 {
-    double s = 65536;
-    while (s * 4 < request && s < 4.0 * MIB)
+    double s = LEAST_STRIPE;
+    while (s * stk_limits.stripe_parts < request && s < (double)stk_limits.big_read)
         s *= 2;
     return s;
 }
@@ -332,11 +241,12 @@ void stk_rule_stripe_size(struct advisor *ad)
             double wait = stk_advice_wall(ad, ad->a->format[i].read_s);
             double r = u->mean_read_bytes, s = p->stripe_bytes;
             bool lustre = strcmp(p->fs, "lustre") == 0 && r > 0 && !stk_kind_whole(u);
-            bool bad = (s <= 0 && r < (double)stk_limits.unit_read) || s > 2 * r ||
-                       (p->stripe_count > 1 && s * 16 < r);
-            /* One stripe cannot be smaller than 64 KiB: nothing to be done for less. */
-            if (!lustre || !bad || (s > 0 && s <= 65536 && s > 2 * r) ||
-                stk_advice_share(ad, wait) < stk_limits.medium_share)
+            bool bad = (s <= 0 && r < (double)stk_limits.unit_read) ||
+                       s > stk_limits.stripe_over * r ||
+                       (p->stripe_count > 1 && s * stk_limits.stripe_under < r);
+            /* No stripe can be smaller: nothing to be done for less. */
+            bool least = s > 0 && s <= LEAST_STRIPE && s > stk_limits.stripe_over * r;
+            if (!lustre || !bad || least || stk_advice_share(ad, wait) < stk_limits.medium_share)
                 continue;
             stripe_finding(ad, u, wait);
             break; /* one of a format: the others lie beside it */

@@ -4,31 +4,45 @@
 #include "format/format.h"
 #include "lab/advice_priv.h"
 
-static bool one_of(const char *s, const char *const *list)
+enum { STREAM = 1, TABLE = 2, SAMPLE = 4, MODEL = 8 };
+
+static const struct {
+    const char *format;
+    unsigned kind;
+} kinds[] = {
+    {"tfrecord", STREAM}, {"recordio", STREAM}, {"tar", STREAM},       {"csv", TABLE},
+    {"tsv", TABLE},       {"jsonl", TABLE},     {"image", SAMPLE},     {"audio", SAMPLE},
+    {"video", SAMPLE},    {"text", SAMPLE},     {"npy", SAMPLE},       {"npz", SAMPLE},
+    {"zip", SAMPLE},      {"pickle", SAMPLE},   {"", SAMPLE},          {"json", TABLE | SAMPLE},
+    {"log", MODEL},       {"library", MODEL},   {"checkpoint", MODEL},
+};
+
+static bool is_kind(const char *format, unsigned kind)
 {
-    for (; *list; list++)
-        if (strcmp(s, *list) == 0)
-            return true;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (strcmp(kinds[i].format, format) == 0)
+            return kinds[i].kind & kind;
     return false;
 }
 
 bool stk_kind_stream(const char *format)
 {
-    static const char *const list[] = {"tfrecord", "recordio", "tar", NULL};
-    return one_of(format, list);
+    return is_kind(format, STREAM);
 }
 
 bool stk_kind_table(const char *format)
 {
-    static const char *const list[] = {"csv", "tsv", "json", "jsonl", NULL};
-    return one_of(format, list);
+    return is_kind(format, TABLE);
 }
 
 bool stk_kind_sample(const char *format)
 {
-    static const char *const list[] = {"image", "audio", "video",  "text", "npy", "npz",
-                                       "json",  "zip",   "pickle", "",     NULL};
-    return one_of(format, list);
+    return is_kind(format, SAMPLE);
+}
+
+bool stk_kind_model(const char *format)
+{
+    return is_kind(format, MODEL);
 }
 
 bool stk_kind_packable(const char *format)
@@ -37,12 +51,6 @@ bool stk_kind_packable(const char *format)
         if (strcmp(stk_format_at(i)->name, format) == 0)
             return true;
     return false;
-}
-
-bool stk_kind_model(const char *format)
-{
-    static const char *const list[] = {"checkpoint", "log", NULL};
-    return one_of(format, list);
 }
 
 double stk_per(double a, uint64_t b)
@@ -55,8 +63,49 @@ bool stk_kind_whole(const struct stk_usage *u)
     const uint64_t *c = u->n.c;
     double size = stk_per((double)u->distinct_bytes, u->files_read);
     return stk_kind_sample(u->format) && c[STK_C_OPENS] && size > 0 &&
-           size <= (double)stk_limits.whole_file && c[STK_C_READS] / c[STK_C_OPENS] <= 64 &&
-           stk_per((double)c[STK_C_READ_BYTES], c[STK_C_OPENS]) >= 0.5 * size;
+           size <= (double)stk_limits.whole_file &&
+           c[STK_C_READS] / c[STK_C_OPENS] <= stk_limits.whole_reads &&
+           stk_per((double)c[STK_C_READ_BYTES], c[STK_C_OPENS]) >= stk_limits.most * size;
+}
+
+double stk_kind_request(const struct stk_usage *u)
+{
+    uint64_t reads = u->n.c[STK_C_READS], opens = u->n.c[STK_C_OPENS];
+    return reads > 2 * opens ? stk_per((double)u->n.c[STK_C_READ_BYTES], reads - opens)
+                             : u->mean_read_bytes;
+}
+
+double stk_kind_jumps(const struct stk_usage *u)
+{
+    const uint64_t *c = u->n.c;
+    uint64_t first = c[STK_C_FIRST_READS] > c[STK_C_OPENS] ? c[STK_C_FIRST_READS] : c[STK_C_OPENS];
+    uint64_t on = first + c[STK_C_CONSEC_READS];
+    return c[STK_C_READS] > on ? (double)(c[STK_C_READS] - on) : 0;
+}
+
+bool stk_kind_read_ahead(const struct stk_usage *u)
+{
+    double mean = stk_per(u->read_s, u->n.c[STK_C_READS]);
+    return u->consec >= stk_limits.consecutive && u->latency_p50_s > 0 &&
+           stk_limits.read_ahead * u->latency_p50_s < mean;
+}
+
+bool stk_kind_blocks(const struct stk_usage *u)
+{
+    const uint64_t *c = u->n.c;
+    uint64_t calls = c[STK_C_OPENS] + c[STK_C_CLOSES] + c[STK_C_STATS] + c[STK_C_DIR_READS] +
+                     c[STK_C_RENAMES] + c[STK_C_REMOVES] + c[STK_C_FSYNCS] + c[STK_C_ERRORS];
+    return u->meta_s > stk_limits.slow_read_s * (double)calls;
+}
+
+bool stk_kind_again(const struct stk_usage *u)
+{
+    const uint64_t *c = u->n.c;
+    double each = stk_per((double)c[STK_C_OPENS], u->procs ? u->procs : 1);
+    return each >= (double)stk_limits.least_opens && !c[STK_C_WRITE_BYTES] && u->files <= 1 &&
+           u->distinct_bytes && u->distinct_bytes <= stk_limits.whole_file &&
+           stk_per((double)c[STK_C_READ_BYTES], c[STK_C_OPENS]) >
+               stk_limits.most * (double)u->distinct_bytes;
 }
 
 const struct stk_usage *stk_files_of(const struct stk_analysis *a, const char *format, size_t *at)

@@ -19,9 +19,10 @@ static double parallel_read_s(const struct advisor *ad, bool much, const struct 
     *first = NULL;
     for (size_t i = 0; i < ad->a->nfiles; i++) {
         const struct stk_usage *u = &ad->a->file[i];
-        bool small = u->mean_read_bytes < (double)stk_limits.unit_read && !stk_kind_whole(u) &&
+        bool small = stk_kind_request(u) < (double)stk_limits.unit_read && !stk_kind_whole(u) &&
                      !stk_kind_table(u->format);
-        if (!u->n.c[STK_C_READ_BYTES] || stk_kind_model(u->format) || !(small || much))
+        if (!u->n.c[STK_C_READ_BYTES] || stk_kind_model(u->format) || stk_kind_again(u) ||
+            !(small || much))
             continue;
         if (!*first)
             *first = u;
@@ -37,11 +38,12 @@ static bool cores_left(const struct advisor *ad)
            ad->cores_used <= cores * (1 - stk_limits.idle_cores);
 }
 
-static void say_readers(struct advisor *ad, struct stk_finding *f, double wait, double per_rank)
+static void say_readers(struct advisor *ad, struct stk_finding *f, double wait, double per_rank,
+                        bool opens)
 {
-    bool one = ad->readers_per_rank < 1.5;
+    bool one = ad->readers_per_rank < stk_limits.lone_reader;
     const char *who = ad->workers ? "worker" : "thread";
-    stk_advice_say(ad, f, "%s %s%s read%s at a time, and the run waits %s (%s) for reads.",
+    stk_advice_say(ad, f, "%s %s%s read%s at a time, and the run waits %s (%s) for %s.",
                    one ? (ad->ranks > 1 ? "In each rank one" : "One")
                        : stk_advice_count(ad, ad->readers_per_rank),
                    who,
@@ -49,13 +51,15 @@ static void say_readers(struct advisor *ad, struct stk_finding *f, double wait, 
                    : ad->ranks > 1 ? "s a rank"
                                    : "s",
                    one ? "s" : "", stk_advice_time(ad, wait),
-                   stk_advice_percent(ad, stk_advice_share(ad, wait)));
+                   stk_advice_percent(ad, stk_advice_share(ad, wait)),
+                   opens ? "reads and for opening what they read" : "reads");
     if (per_rank > 0)
         stk_advice_say(ad, f, "There %s %s core%s%s; %s were busy on average.",
                        ad->a->cores == 1 ? "is" : "are", stk_advice_count(ad, (double)ad->a->cores),
                        ad->a->cores == 1 ? "" : "s", ad->ranks > 1 ? " for all ranks" : "",
-                       ad->cores_used >= 0 ? stk_advice_text(ad, "%.1f", ad->cores_used)
-                                           : "an unknown number");
+                       ad->cores_used < 0      ? "an unknown number"
+                       : ad->cores_used < 0.05 ? "next to none"
+                                               : stk_advice_text(ad, "%.1f", ad->cores_used));
     stk_advice_number(ad, f, "readers_per_rank", ad->readers_per_rank, "count");
     stk_advice_number(ad, f, "wait_s", wait, "s");
     stk_advice_number(ad, f, "cores", (double)ad->a->cores, "count");
@@ -66,14 +70,15 @@ void stk_rule_read_parallelism(struct advisor *ad)
 {
     const struct stk_usage *first;
     double per_rank = (double)ad->a->cores / ad->ranks;
-    bool few = ad->readers_per_rank < 1.5 ||
-               (per_rank >= 4 && ad->readers_per_rank <= 0.6 * per_rank && cores_left(ad));
+    bool few = ad->readers_per_rank < stk_limits.lone_reader ||
+               (per_rank >= stk_limits.least_readers &&
+                ad->readers_per_rank <= stk_limits.reader_part * per_rank && cores_left(ad));
     double wait = stk_advice_wall(ad, parallel_read_s(ad, false, &first));
     double needed = stk_limits.exposed_share;
     if (stk_advice_share(ad, wait) < needed) {
         /* Large requests keep a storage target busy by themselves: only a lone reader has time
          * to gain, and only where much of the run is reading. */
-        few = ad->readers_per_rank < 1.5;
+        few = ad->readers_per_rank < stk_limits.lone_reader;
         wait = stk_advice_wall(ad, parallel_read_s(ad, true, &first));
         needed = stk_limits.high_share;
     }
@@ -83,15 +88,16 @@ void stk_rule_read_parallelism(struct advisor *ad)
     enum reach reach = stk_advice_reach_of(ad, first);
     if (reach != REACH_SHARED && !(cores_left(ad) && per_rank >= 2))
         return;
-    double more = fmax(4, fmin(16, 0.6 * per_rank)), k = more / fmax(1, ad->readers_per_rank);
+    double more = fmin(stk_limits.most_readers, stk_limits.reader_part * per_rank);
+    more = fmax(stk_limits.least_readers, more);
+    double k = more / fmax(1, ad->readers_per_rank);
     double gain = wait * (1 - 1 / k);
     if (!stk_advice_felt(ad, reach, gain))
         return;
     struct stk_finding *f = stk_advice_begin(ad, "read-parallelism", stk_advice_severity(ad, gain),
                                              "too few readers: each waits for its own request");
-    say_readers(ad, f, wait, per_rank);
-    stk_advice_path(ad, f,
-                    stk_kind_whole(first) ? stk_advice_parent(ad, first->name) : first->name);
+    say_readers(ad, f, wait, per_rank, stk_kind_whole(first));
+    stk_advice_path(ad, f, stk_kind_whole(first) ? stk_advice_tree(ad, first->name) : first->name);
     const char *n = stk_advice_count(ad, more);
     stk_advice_do(ad, f,
                   "Read with several threads or workers at once%s. stoker's loader keeps many "
@@ -154,10 +160,10 @@ static void decode_finding(struct advisor *ad, double gain, double lanes, const 
 static bool decode_workers(struct advisor *ad, double per_rank)
 {
     double lanes = ad->readers_per_rank;
-    bool busy = ad->workers && ad->worker_busy >= stk_limits.busy - 0.1 &&
+    bool busy = ad->workers && ad->worker_busy >= stk_limits.busy_decode &&
                 ad->worker_cpu >= stk_limits.cpu_part;
     bool idle = ad->a->gpu_util_mean < 0 || ad->a->gpu_util_mean < 1 - stk_limits.medium_share;
-    if (!busy || !idle || lanes > 0.75 * per_rank)
+    if (!busy || !idle || lanes > stk_limits.decode_part * per_rank)
         return false;
     double k = fmax(lanes + 1, per_rank) / lanes, gain = ad->worker_cpu_s * (1 - 1 / k);
     if (!stk_advice_felt(ad, REACH_LOCAL, gain)) /* programs of a script look like workers */
@@ -167,7 +173,8 @@ static bool decode_workers(struct advisor *ad, double per_rank)
         stk_advice_text(ad,
                         "%.0f worker%s a rank at work %s of the time: %s with the CPU, the rest in "
                         "I/O. Workers that never wait are what the training loop waits for.",
-                        lanes, lanes < 1.5 ? "" : "s", stk_advice_percent(ad, ad->worker_busy),
+                        lanes, lanes < stk_limits.lone_reader ? "" : "s",
+                        stk_advice_percent(ad, ad->worker_busy),
                         stk_advice_percent(ad, ad->worker_cpu)),
         stk_advice_text(ad, "%s of CPU work of each worker is divided among %.1f times as many.",
                         stk_advice_time(ad, ad->worker_cpu_s), k));
@@ -199,48 +206,77 @@ void stk_rule_decode_parallelism(struct advisor *ad)
 
 /* ---- stdio-heavy ---- */
 
-void stk_rule_stdio_heavy(struct advisor *ad)
+struct streams {
+    double calls, bytes, s;
+    double calls_s; /* of s, what larger buffers could save at most */
+    double most;
+    const struct stk_usage *first;
+};
+
+/* A large buffer would be filled anew after each jump, and is of no use for a call or two: only
+ * what is read or written in order, in many calls. */
+static struct streams sum_streams(const struct advisor *ad)
 {
-    const struct stk_profile *p = ad->p;
-    double calls = 0, bytes = 0, s = 0, most = 0;
-    uint32_t file = 0;
-    for (size_t i = 0; i < p->nrecs; i++) {
-        const struct stk_prof_rec *r = &p->rec[i];
-        const uint64_t *c = r->n.c;
-        if (r->api != STK_API_STDIO || r->file >= p->nfiles)
+    struct streams t = {0};
+    for (size_t i = 0; i < ad->a->nfiles; i++) {
+        const struct stk_usage *u = &ad->a->file[i];
+        double s = 0, calls = 0;
+        uint64_t reads = u->n.c[STK_C_READS], writes = u->n.c[STK_C_WRITES];
+        size_t from, to;
+        if (fmax(stk_kind_jumps(u), (double)u->n.c[STK_C_SEEKS]) >
+                stk_limits.most * (double)(reads + writes) ||
+            reads + writes < stk_limits.least_stdio_per_open * u->n.c[STK_C_OPENS])
             continue;
-        double t = stk_ns(c[STK_C_READ_NS]) + stk_ns(c[STK_C_WRITE_NS]);
-        calls += (double)c[STK_C_READS] + (double)c[STK_C_WRITES];
-        bytes += (double)c[STK_C_READ_BYTES] + (double)c[STK_C_WRITE_BYTES];
-        s += t;
-        if (t > most) {
-            most = t;
-            file = r->file;
+        stk_advice_recs(ad, u, &from, &to);
+        for (size_t r = from; r < to; r++) {
+            const uint64_t *c = ad->p->rec[r].n.c;
+            if (ad->p->rec[r].api != STK_API_STDIO)
+                continue;
+            s += stk_ns(c[STK_C_READ_NS]) + stk_ns(c[STK_C_WRITE_NS]);
+            calls += (double)c[STK_C_READS] + (double)c[STK_C_WRITES];
+            t.bytes += (double)c[STK_C_READ_BYTES] + (double)c[STK_C_WRITE_BYTES];
+        }
+        t.s += s;
+        t.calls += calls;
+        t.calls_s += stk_kind_read_ahead(u) ? fmin(s, u->latency_p50_s * calls) : s;
+        if (s > t.most) {
+            t.most = s;
+            t.first = u;
         }
     }
+    return t;
+}
+
+void stk_rule_stdio_heavy(struct advisor *ad)
+{
+    struct streams t = sum_streams(ad);
+    if (!t.first || t.calls < (double)stk_limits.least_calls ||
+        t.bytes / t.calls > (double)stk_limits.stream_call)
+        return;
     /* What the same bytes cost in large buffers; a call itself is some 50 ns. */
-    double better = stk_advice_read_s(ad, stk_advice_reach(most > 0 ? p->file[file].fs : ""), bytes,
+    double better = stk_advice_read_s(ad, stk_advice_reach_of(ad, t.first), t.bytes,
                                       (double)stk_limits.big_read);
-    double gain = stk_advice_wall(ad, s - better);
-    if (calls < 1000 || bytes / calls > 16384 || !stk_advice_matters(ad, gain) ||
-        stk_advice_share(ad, stk_advice_wall(ad, s)) < stk_limits.medium_share)
+    better = fmax(better, t.s - t.calls_s);
+    double gain = stk_advice_wall(ad, t.s - better);
+    if (!stk_advice_matters(ad, gain) ||
+        stk_advice_share(ad, stk_advice_wall(ad, t.s)) < stk_limits.medium_share)
         return;
     struct stk_finding *f =
         stk_advice_begin(ad, "stdio-heavy", stk_advice_severity(ad, gain),
-                         "%s small calls through C streams", stk_advice_count(ad, calls));
+                         "%s small calls through C streams", stk_advice_count(ad, t.calls));
     stk_advice_say(ad, f, "fread, fgets, fwrite and the like moved %s in %s calls of %s, in %s.",
-                   stk_advice_size(ad, bytes), stk_advice_count(ad, calls),
-                   stk_advice_size(ad, bytes / calls), stk_advice_time(ad, s));
-    stk_advice_number(ad, f, "stdio_calls", calls, "count");
-    stk_advice_number(ad, f, "stdio_s", s, "s");
-    stk_advice_path(ad, f, p->file[file].path);
+                   stk_advice_size(ad, t.bytes), stk_advice_count(ad, t.calls),
+                   stk_advice_size(ad, t.bytes / t.calls), stk_advice_time(ad, t.s));
+    stk_advice_number(ad, f, "stdio_calls", t.calls, "count");
+    stk_advice_number(ad, f, "stdio_s", t.s, "s");
+    stk_advice_path(ad, f, t.first->name);
     stk_advice_do(ad, f,
                   "A stream asks the file system for 4 KiB at a time: give it a buffer of "
                   "megabytes before the first call, or read large pieces with read().");
     stk_advice_line(ad, f, "setvbuf(stream, NULL, _IOFBF, 4 << 20);");
     stk_advice_gain(ad, f, gain, "%s in buffers of %s would take %s instead of %s.",
-                    stk_advice_size(ad, bytes), stk_advice_size(ad, (double)stk_limits.big_read),
-                    stk_advice_time(ad, better), stk_advice_time(ad, s));
+                    stk_advice_size(ad, t.bytes), stk_advice_size(ad, (double)stk_limits.big_read),
+                    stk_advice_time(ad, better), stk_advice_time(ad, t.s));
 }
 
 /* ---- seek-heavy ---- */
@@ -250,10 +286,10 @@ void stk_rule_seek_heavy(struct advisor *ad)
     for (size_t i = 0; i < ad->a->nfiles; i++) {
         const struct stk_usage *u = &ad->a->file[i];
         const uint64_t *c = u->n.c;
-        double others = (double)(c[STK_C_OPENS] + c[STK_C_CLOSES] + c[STK_C_STATS]);
-        double part = (double)c[STK_C_SEEKS] / ((double)c[STK_C_SEEKS] + 20 * others + 1);
-        double gain = stk_advice_wall(ad, u->meta_s * part);
-        if (c[STK_C_SEEKS] < 1000 || (double)c[STK_C_SEEKS] < 1.5 * (double)c[STK_C_READS] ||
+        double seeks_s = fmin(u->meta_s, (double)c[STK_C_SEEKS] * stk_limits.call_s);
+        double gain = stk_advice_wall(ad, seeks_s);
+        if (c[STK_C_SEEKS] < stk_limits.least_calls ||
+            (double)c[STK_C_SEEKS] < stk_limits.seeks_per_read * (double)c[STK_C_READS] ||
             !stk_advice_matters(ad, gain))
             continue;
         struct stk_finding *f =
@@ -268,8 +304,9 @@ void stk_rule_seek_heavy(struct advisor *ad)
         stk_advice_path(ad, f, u->name);
         stk_advice_do(ad, f, "Read with pread() at the offset, or read the file in order.");
         stk_advice_line(ad, f, "os.pread(f.fileno(), length, offset)   # instead of seek + read");
-        stk_advice_gain(ad, f, gain, "The seeks' part of %s in calls that move no data.",
-                        stk_advice_time(ad, u->meta_s));
+        stk_advice_gain(ad, f, gain, "%s seeks at %s each (assumed).",
+                        stk_advice_count(ad, (double)c[STK_C_SEEKS]),
+                        stk_advice_time(ad, stk_limits.call_s));
         return; /* the worst one: the others are alike */
     }
 }
@@ -290,15 +327,18 @@ void stk_rule_mmap_random(struct advisor *ad)
         if (f->n.c[STK_C_MMAPS] && (!u || f->n.c[STK_C_MMAP_BYTES] > u->n.c[STK_C_MMAP_BYTES]))
             u = f;
     }
-    if (!u || u->n.c[STK_C_MMAP_BYTES] < MIB || faults < (double)stk_limits.least_faults)
+    if (!u || u->n.c[STK_C_MMAP_BYTES] < stk_limits.little ||
+        faults < (double)stk_limits.least_faults)
         return;
     enum reach reach = stk_advice_reach_of(ad, u);
     double each = reach == REACH_SHARED ? stk_limits.shared_latency_s : stk_limits.local_latency_s;
-    double gain = fmin(worst * each, ad->run_s) * 0.9;
-    if (!stk_advice_matters(ad, gain))
+    double gain = fmin(worst * each, ad->run_s) * stk_limits.faults_saved;
+    /* A program that starts with nothing in the page cache waits for its libraries, too. */
+    if (!stk_advice_felt(ad, reach, gain))
         return;
     struct stk_finding *f = stk_advice_begin(ad, "mmap-random", stk_advice_severity(ad, gain),
-                                             "a mapped file is brought in page by page");
+                                             "a mapped file comes in piece by piece, as it is "
+                                             "touched");
     stk_advice_say(ad, f, "%s times a process waited for a page from storage (major faults).",
                    stk_advice_count(ad, faults));
     stk_advice_say(ad, f, "%s of %s are mapped; what was touched of them is not seen.",

@@ -13,7 +13,7 @@
 
 struct working_set {
     double distinct, size, node_bytes, read_bytes, reads, read_s, meta_s, random, of_ranks;
-    double opens, files; /* files: in a node's part */
+    double meta_calls, files; /* files: in a node's part */
     const struct stk_usage *first;
     size_t nfiles;
 };
@@ -37,7 +37,7 @@ static struct working_set sum_shared(const struct advisor *ad)
         w.random += u->random * (double)u->n.c[STK_C_READS];
         w.read_s += u->read_s;
         w.meta_s += u->meta_s;
-        w.opens += (double)u->n.c[STK_C_OPENS];
+        w.meta_calls += (double)(u->n.c[STK_C_OPENS] + u->n.c[STK_C_CLOSES] + u->n.c[STK_C_STATS]);
         w.files += (double)u->files_read;
     }
     w.node_bytes = fmin(w.distinct, fmax(w.of_ranks / ad->nodes, w.distinct / ad->nodes));
@@ -55,14 +55,14 @@ static const char *node_place(const struct advisor *ad, double bytes, bool *memo
     *memory = false;
     for (size_t i = 0; i < p->nhosts; i++) {
         const struct stk_prof_host *h = &p->host[i];
-        if (h->local_dir && *h->local_dir && bytes * 1.1 < (double)h->local_free_bytes)
+        if (h->local_dir && *h->local_dir && bytes * stk_limits.spare < (double)h->local_free_bytes)
             return h->local_dir;
     }
     *memory = true;
     if (ad->node_memory)
         return bytes < room ? "/dev/shm" : NULL;
     *memory = false;
-    return bytes < 32.0 * GIB ? "" : NULL; /* nothing known of the nodes */
+    return bytes < (double)stk_limits.assumed_disk ? "" : NULL; /* nothing known of the nodes */
 }
 
 /* NAME-00000-of-00001.tfrecord: the rest of the dataset (index, manifest) lies beside it. */
@@ -72,18 +72,12 @@ static bool is_shard(const char *path)
     return of && of > path && isdigit((unsigned char)of[-1]) && isdigit((unsigned char)of[4]);
 }
 
-/* The directory that holds what is read: of one file, or the directory with most time. */
+/* What to copy: one file, or the tree that it lies in. */
 static const char *stage_source(struct advisor *ad, const struct working_set *w)
 {
     if (w->nfiles == 1 && !stk_advice_file(ad, w->first)->group && !is_shard(w->first->name))
         return w->first->name;
-    for (size_t i = 0; i < ad->a->ndirs; i++) {
-        const struct stk_usage *d = &ad->a->dir[i];
-        size_t n = strlen(d->name);
-        if (strncmp(w->first->name, d->name, n) == 0 && w->first->name[n] == '/')
-            return d->name;
-    }
-    return w->first->name;
+    return stk_advice_tree(ad, w->first->name);
 }
 
 static void stage_lines(struct advisor *ad, struct stk_finding *f, const char *source,
@@ -93,9 +87,10 @@ static void stage_lines(struct advisor *ad, struct stk_finding *f, const char *s
     const char *slash = strrchr(source, '/'), *base = slash && slash[1] ? slash + 1 : source;
     const char *from = stk_advice_shell(ad, source);
     stk_advice_line(ad, f, "# in the job script, before training; once a node:");
-    if (single && *ad->p->job)
+    bool slurm = strcmp(ad->p->scheduler, "slurm") == 0;
+    if (single && slurm)
         stk_advice_line(ad, f, "sbcast %s %s/%s", from, to, stk_advice_shell(ad, base));
-    else if (*ad->p->job)
+    else if (slurm)
         stk_advice_line(ad, f, "srun --ntasks-per-node=1 --ntasks=\"$SLURM_NNODES\" cp -r %s %s/",
                         from, to);
     else if (ad->nodes > 1)
@@ -111,7 +106,7 @@ static void stage_finding(struct advisor *ad, const struct working_set *w, const
     struct stk_finding *f = stk_advice_begin(
         ad, "stage-to-node", stk_advice_severity(ad, gain),
         "%s that fit on a node are read from shared storage %s", stk_advice_size(ad, w->node_bytes),
-        w->read_bytes > 1.3 * w->distinct ? "again and again" : "in random order");
+        w->read_bytes > stk_limits.reread * w->distinct ? "again and again" : "in random order");
     const char *source = stage_source(ad, w);
     double again = w->read_bytes / w->distinct, now = stk_advice_wall(ad, w->read_s + w->meta_s);
     stk_advice_say(ad, f, "%s were read of %s that are distinct: each byte %.1f times.",
@@ -161,7 +156,7 @@ void stk_rule_stage_to_node(struct advisor *ad)
 {
     struct working_set w = sum_shared(ad);
     bool memory;
-    if (!w.first || w.distinct < (double)(4 * stk_limits.stats_file)) /* nothing to carry */
+    if (!w.first || w.distinct < (double)stk_limits.least_to_carry)
         return;
     bool again = w.read_bytes >= stk_limits.reread * w.distinct;
     bool random = stk_advice_said(ad, "random-reads", NULL);
@@ -169,16 +164,17 @@ void stk_rule_stage_to_node(struct advisor *ad)
     if (!(again || random) || !place)
         return;
     const struct advice_limits *l = &stk_limits;
-    /* cp opens one file after another, which costs what it cost the program. */
+    /* cp opens, asks for and closes one file after another, which costs what it cost the program.
+     */
     double copy = w.node_bytes / ad->bandwidth_Bps;
-    if (w.opens > 0)
-        copy += w.files * (w.meta_s / w.opens + (w.files > 1 ? ad->latency_s : 0));
+    if (w.meta_calls > 0)
+        copy += w.files * (3 * w.meta_s / w.meta_calls + (w.files > 1 ? ad->latency_s : 0));
     double local = stk_advice_wall(ad, w.read_bytes / (memory ? l->page_Bps : l->local_Bps) +
                                            w.reads * l->deep_read_s);
     /* The copy is made once, and a profile is often a short piece of a training: what counts is
      * what reading costs now. Whether this run would have paid for the copy is said besides. */
     double save = stk_advice_wall(ad, w.read_s + w.meta_s) - local;
-    if (!stk_advice_matters(ad, save) || copy > 10 * save)
+    if (!stk_advice_matters(ad, save) || copy > stk_limits.copy_pays * save)
         return;
     stage_finding(ad, &w, place, memory, copy, local, fmax(0, save - copy));
 }
@@ -194,7 +190,7 @@ static bool surely_same(const struct stk_usage *u, uint32_t ranks)
     double passes = (double)u->n.c[STK_C_READ_BYTES] / fmax(1, (double)u->distinct_bytes);
     double by_turns = 1 - pow(1 - 1 / n, passes); /* a pass of all ranks is the data once */
     return part >= stk_limits.overlap &&
-           (part - by_turns > 0.1 || u->seq >= stk_limits.consecutive);
+           (part - by_turns > stk_limits.turns || u->seq >= stk_limits.consecutive);
 }
 
 static void same_data_lines(struct advisor *ad, struct stk_finding *f, const struct stk_usage *u)
@@ -221,8 +217,9 @@ void stk_rule_same_data_every_rank(struct advisor *ad)
     double saved = 0, total = 0;
     for (size_t i = 0; i < ad->a->nfiles; i++) {
         const struct stk_usage *u = &ad->a->file[i];
-        if (u->ranks < 2 || ad->ranks < 2 || u->ranks * 2 < ad->ranks ||
-            u->distinct_bytes < 65536 || stk_kind_model(u->format) || !surely_same(u, u->ranks))
+        if (u->ranks < 2 || ad->ranks < 2 || u->ranks < stk_limits.most * ad->ranks ||
+            u->distinct_bytes < stk_limits.stats_file || stk_kind_model(u->format) ||
+            !surely_same(u, u->ranks))
             continue;
         worst = worst ? worst : u;
         saved += u->read_s * (1 - 1 / u->rank_overlap);
@@ -259,56 +256,78 @@ static bool fits_each_rank(const struct advisor *ad, const struct stk_usage *u)
 {
     double ranks_a_node = fmax(1, (double)ad->ranks / ad->nodes);
     double size = fmax((double)u->size_bytes, (double)u->distinct_bytes);
-    double room = ad->node_memory ? (double)ad->node_memory * stk_limits.memory_share : 8.0 * GIB;
-    return size > 65536 && size * ranks_a_node < room;
+    double room = (double)stk_advice_memory(ad) * stk_limits.memory_share;
+    return size > (double)stk_limits.stats_file && size * ranks_a_node < room;
+}
+
+/* Seconds in calls when the file is loaded whole at every open. A file that is opened for each
+ * sample would be loaded for each sample. */
+static double loading_s(const struct advisor *ad, const struct stk_usage *u, double whole)
+{
+    double loads = fmax(fmax(1, u->procs), (double)u->n.c[STK_C_OPENS]);
+    double s = loads * stk_advice_read_s(ad, stk_advice_reach_of(ad, u), whole,
+                                         (double)stk_limits.big_read);
+    if (stk_kind_read_ahead(u)) /* the bytes come no faster than they came */
+        s = fmax(s, whole * stk_per(u->read_s, u->n.c[STK_C_READ_BYTES]));
+    return s;
+}
+
+static double whole_size(const struct stk_usage *u)
+{
+    return fmax((double)u->size_bytes, (double)u->distinct_bytes);
+}
+
+static void in_memory_finding(struct advisor *ad, const struct stk_usage *u, size_t more,
+                              double old, double better)
+{
+    double gain = stk_advice_wall(ad, old - better), reads = (double)u->n.c[STK_C_READS];
+    struct stk_finding *f =
+        stk_advice_begin(ad, "in-memory-hdf5", stk_advice_severity(ad, gain),
+                         "an HDF5 file of %s is read in %s pieces",
+                         stk_advice_size(ad, whole_size(u)), stk_advice_count(ad, reads));
+    stk_advice_say(ad, f, "%s has %s; it was read in %s pieces of %s, in %s.",
+                   stk_advice_show(ad, u->name), stk_advice_size(ad, whole_size(u)),
+                   stk_advice_count(ad, reads), stk_advice_size(ad, u->mean_read_bytes),
+                   stk_advice_time(ad, u->read_s));
+    if (more)
+        stk_advice_say(ad, f, "%zu more are like it: %s in all.", more, stk_advice_time(ad, old));
+    if (ad->node_memory)
+        stk_advice_say(ad, f, "A node has %s of memory.",
+                       stk_advice_size(ad, (double)ad->node_memory));
+    stk_advice_number(ad, f, "size_bytes", whole_size(u), "bytes");
+    stk_advice_number(ad, f, "reads", reads, "count");
+    stk_advice_number(ad, f, "read_s", old, "s");
+    stk_advice_path(ad, f, u->name);
+    stk_advice_do(ad, f,
+                  "Let HDF5 load the whole file when it is opened: one large read, then memory. It "
+                  "takes the file's size in each process that opens it.");
+    stk_advice_line(ad, f, "f = h5py.File(%s, \"r\", driver=\"core\")",
+                    stk_advice_python(ad, u->name));
+    stk_advice_gain(ad, f, gain, "Loading %s whole takes %s in calls instead of %s.%s",
+                    more ? "them" : "it", stk_advice_time(ad, better), stk_advice_time(ad, old),
+                    stk_advice_calls(ad));
 }
 
 void stk_rule_in_memory_hdf5(struct advisor *ad)
 {
     const struct stk_usage *worst = NULL, *u;
-    double old = 0, better = 0, size = 0, reads = 0;
+    double old = 0, better = 0;
+    size_t n = 0;
     for (size_t at = 0; (u = stk_files_of(ad->a, "hdf5", &at));) {
         bool pieces = u->mean_read_bytes > 0 && u->mean_read_bytes < (double)stk_limits.unit_read &&
                       u->n.c[STK_C_READS] >= stk_limits.least_reads;
         if (!pieces || !fits_each_rank(ad, u) || u->n.c[STK_C_WRITE_BYTES])
             continue;
-        double whole = fmax((double)u->size_bytes, (double)u->distinct_bytes);
-        double now =
-            stk_advice_read_s(ad, stk_advice_reach_of(ad, u), whole, (double)stk_limits.big_read) *
-            fmax(1, u->procs);
-        if (u->read_s <= now)
+        double loading = loading_s(ad, u, whole_size(u));
+        if (u->read_s <= loading)
             continue;
         worst = worst ? worst : u;
         old += u->read_s;
-        better += now;
-        size += whole;
-        reads += (double)u->n.c[STK_C_READS];
+        better += loading;
+        n++;
     }
-    double gain = stk_advice_wall(ad, old - better);
-    if (!worst || !stk_advice_matters(ad, gain))
-        return;
-    struct stk_finding *f =
-        stk_advice_begin(ad, "in-memory-hdf5", stk_advice_severity(ad, gain),
-                         "an HDF5 file of %s is read in %s pieces", stk_advice_size(ad, size),
-                         stk_advice_count(ad, reads));
-    stk_advice_say(ad, f, "%s has %s; it was read in %s pieces of %s, in %s.",
-                   stk_advice_show(ad, worst->name), stk_advice_size(ad, size),
-                   stk_advice_count(ad, reads), stk_advice_size(ad, worst->mean_read_bytes),
-                   stk_advice_time(ad, old));
-    if (ad->node_memory)
-        stk_advice_say(ad, f, "A node has %s of memory.",
-                       stk_advice_size(ad, (double)ad->node_memory));
-    stk_advice_number(ad, f, "size_bytes", size, "bytes");
-    stk_advice_number(ad, f, "reads", reads, "count");
-    stk_advice_number(ad, f, "read_s", old, "s");
-    stk_advice_path(ad, f, worst->name);
-    stk_advice_do(ad, f,
-                  "Let HDF5 load the whole file when it is opened: one large read, then memory. It "
-                  "takes the file's size in each process that opens it.");
-    stk_advice_line(ad, f, "f = h5py.File(%s, \"r\", driver=\"core\")",
-                    stk_advice_python(ad, worst->name));
-    stk_advice_gain(ad, f, gain, "Loading it whole takes %s in calls instead of %s.%s",
-                    stk_advice_time(ad, better), stk_advice_time(ad, old), stk_advice_calls(ad));
+    if (worst && stk_advice_matters(ad, stk_advice_wall(ad, old - better)))
+        in_memory_finding(ad, worst, n - 1, old, better);
 }
 
 /* ---- reread-small-file ---- */
@@ -323,13 +342,12 @@ static double reread_by_rank(const struct stk_usage *u)
 static bool is_reread(const struct advisor *ad, const struct stk_usage *u)
 {
     double size = fmax((double)u->size_bytes, (double)u->distinct_bytes);
-    double room = ad->node_memory ? 0.25 * (double)ad->node_memory : 2.0 * GIB;
     enum reach reach = stk_advice_reach_of(ad, u);
     double again = reread_by_rank(u);
     /* The page cache has a local file for the next process: only what one reads again counts. */
     if (reach == REACH_LOCAL)
         again = u->reread / fmax(1, u->procs);
-    return again >= 2 && size > (double)stk_limits.stats_file && size <= room &&
+    return again >= stk_limits.kept_again && size > (double)stk_limits.stats_file &&
            reach != REACH_MEMORY && !stk_advice_file(ad, u)->group && !stk_kind_model(u->format) &&
            !stk_kind_stream(u->format) && !u->n.c[STK_C_WRITE_BYTES] && !stk_kind_whole(u) &&
            !stk_advice_said(ad, "random-reads", u->name);
@@ -338,18 +356,21 @@ static bool is_reread(const struct advisor *ad, const struct stk_usage *u)
 void stk_rule_reread_small_file(struct advisor *ad)
 {
     const struct stk_usage *worst = NULL;
-    double saved = 0;
+    double saved = 0, size = 0;
+    double room = (double)stk_advice_memory(ad) * stk_limits.keep_share;
     size_t n = 0;
     for (size_t i = 0; i < ad->a->nfiles; i++) {
         const struct stk_usage *u = &ad->a->file[i];
         if (!is_reread(ad, u))
             continue;
+        size += fmax((double)u->size_bytes, (double)u->distinct_bytes);
         worst = worst ? worst : u;
         saved += u->read_s * (1 - 1 / reread_by_rank(u));
         n++;
     }
     double gain = stk_advice_wall(ad, saved);
-    if (!worst || !stk_advice_felt(ad, stk_advice_reach_of(ad, worst), gain))
+    /* All of them are to be kept: a dataset of many files is another matter (staging). */
+    if (!worst || size > room || !stk_advice_felt(ad, stk_advice_reach_of(ad, worst), gain))
         return;
     struct stk_finding *f =
         stk_advice_begin(ad, "reread-small-file", stk_advice_severity(ad, gain),
@@ -388,14 +409,16 @@ void stk_rule_stats_file_reread(struct advisor *ad)
         const struct stk_usage *u = &ad->a->file[i];
         const uint64_t *c = u->n.c;
         double size = fmax((double)u->size_bytes, (double)c[STK_C_MAX_OFFSET]);
+        /* Each time it is opened: one sample of many, read over epochs, is no such file. */
         double each = stk_per((double)c[STK_C_READS], u->procs);
+        each = fmin(each, stk_per((double)c[STK_C_READS], c[STK_C_OPENS] ? c[STK_C_OPENS] : 1));
         size_t from, to;
         bool streams = false;
         stk_advice_recs(ad, u, &from, &to);
         for (size_t r = from; r < to; r++)
             streams = streams || p->rec[r].api == STK_API_STDIO;
         if (streams || stk_advice_file(ad, u)->group || size > (double)stk_limits.stats_file ||
-            each < (double)stk_limits.stats_reads || u->mean_read_bytes * 4 > size ||
+            each < (double)stk_limits.stats_reads || u->mean_read_bytes > stk_limits.piece * size ||
             stk_kind_model(u->format) || strcmp(u->format, "text") == 0 || c[STK_C_WRITE_BYTES])
             continue;
         double gain = stk_advice_wall(ad, u->read_s * (1 - 1 / each));

@@ -8,25 +8,35 @@
 #include "lab/advice.h"
 
 #define MIB (1u << 20)
-#define GIB (1u << 30)
 
-/* Every threshold there is. The reason for each value: advice.c. */
+/* Every threshold there is. The reason for each value: advice_limits.c. */
 struct advice_limits {
     double note_share, low_share, medium_share, high_share;
     double low_s, medium_s, local_s;
     double exposed_share;
-    uint64_t small_read, big_read, unit_read, small_file, whole_file, shard_bytes;
-    uint64_t least_reads, least_files, least_shards, least_opens;
-    double consecutive, random, reread, overlap, imbalance;
-    double busy, cpu_part, idle_cores;
-    double meta_share;
-    double memory_share;
+    uint64_t small_read, big_read, unit_read, small_file, whole_file, shard_bytes, stream_call;
+    uint64_t least_reads, least_files, least_shards, least_opens, least_of_file;
+    uint64_t least_calls, least_meta, least_syncs, least_stdio_per_open, whole_reads;
+    double shards_per_rank, plenty_of_shards;
+    double consecutive, random, reread, overlap, turns, imbalance, straggler;
+    double read_ahead, seeks_per_read, sync_part, most;
+    double few_ranks, busy_rank, alone;
+    double busy, ahead, busy_decode, cpu_part, idle_cores, lone_reader, reader_part, decode_part;
+    double least_readers, most_readers;
+    double meta_share, meta_saved, faults_saved;
+    double memory_share, keep_share, spare, copy_pays;
+    uint64_t assumed_memory, assumed_disk;
     double local_Bps, shared_Bps, page_Bps;
-    double local_latency_s, shared_latency_s, deep_read_s;
+    double local_latency_s, shared_latency_s, far_read_s, deep_read_s, call_s;
+    uint64_t told_bytes;
     uint64_t stats_file, stats_reads;
-    uint64_t text_bytes, text_read;
-    double slow_read_s;
-    uint64_t least_faults;
+    uint64_t text_bytes, text_read, text_reads;
+    double text_through;
+    double slow_read_s, slow_for_size, slow_reads;
+    uint64_t least_faults, least_idle;
+    uint64_t little, least_to_carry, target_bytes, shared_out;
+    double seen, far_from_mean, kept_again, piece, many_fail;
+    double stripe_over, stripe_under, stripe_parts, stripe_ranks;
 };
 extern const struct advice_limits stk_limits;
 
@@ -42,12 +52,14 @@ struct advisor {
     double run_s;
     uint32_t ranks, nodes; /* at least 1 */
     double io_wall_s;      /* what the job waits for I/O: see advice_cost.c */
+    double longest_s;      /* what the rank waits that waits longest … */
+    uint32_t longest;      /* … and which unit that is */
     double wall_per_io;    /* seconds of the run that a second in an I/O call costs */
     double hidden;         /* share of the workers' I/O that computing hides */
     double worker_busy;    /* CPU + I/O of the workers' life; -1: no workers or not known */
     double worker_cpu;     /* CPU of it */
     double worker_cpu_s;   /* CPU of one worker after another in the same place */
-    uint32_t workers; /* that read, of all ranks */
+    uint32_t workers;      /* that read, of all ranks */
     double readers_per_rank;
     double cores_used;    /* CPU time / run time, -1: not known */
     double latency_s;     /* of a small read */
@@ -66,6 +78,7 @@ struct rule {
 void stk_advice_costs(struct advisor *ad);
 void stk_advice_costs_release(struct advisor *ad);
 enum reach stk_advice_reach(const char *fs);
+uint64_t stk_advice_memory(const struct advisor *ad); /* of a node, or what is assumed */
 /* Where most of the time of this usage's files is spent. */
 enum reach stk_advice_reach_of(const struct advisor *ad, const struct stk_usage *u);
 const char *stk_advice_fs_of(const struct advisor *ad, const struct stk_usage *u);
@@ -110,6 +123,10 @@ const char *stk_advice_text(struct advisor *ad, const char *fmt, ...) STK_PRINTF
 /* How seconds in calls become seconds of the run, as a sentence with a space before; or "". */
 const char *stk_advice_calls(struct advisor *ad);
 const char *stk_advice_parent(struct advisor *ad, const char *path); /* its directory */
+/* The directory it is counted under: of class folders, the one that holds them. */
+const char *stk_advice_tree(struct advisor *ad, const char *path);
+const char *stk_advice_files(struct advisor *ad, const struct stk_usage *u); /* "about 5,000" */
+const char *stk_advice_rank(struct advisor *ad, uint32_t unit);              /* "rank 3" */
 /* Whether a rule before said something of that path (NULL: of any). */
 bool stk_advice_said(const struct advisor *ad, const char *id, const char *path);
 
@@ -117,15 +134,32 @@ bool stk_advice_said(const struct advisor *ad, const char *id, const char *path)
 bool stk_advice_in_python(const struct advisor *ad);
 /* Whether the time of a file's calls that move no data is that of fsync and the like. */
 bool stk_advice_syncs(const struct stk_usage *u);
+/* A database is known by the journal beside it, whatever its own name is. */
+bool stk_advice_sqlite(const struct advisor *ad, const char *path);
 
 /* ---- advice_kind.c: what a format is read like ---- */
 bool stk_kind_stream(const char *format); /* records one after another: TFRecord, tar, … */
 bool stk_kind_table(const char *format);  /* text that is parsed: CSV, JSON lines */
 bool stk_kind_sample(const char *format); /* one sample a file: images, NPZ, … or nobody knows */
 bool stk_kind_packable(const char *format); /* stoker reads it */
-bool stk_kind_model(const char *format);  /* checkpoints and logs: no dataset */
+bool stk_kind_model(const char *format);    /* checkpoints, logs, libraries: no dataset */
 /* Files that are opened, read as a whole in a few requests, and closed. */
 bool stk_kind_whole(const struct stk_usage *u);
+/* Bytes of a request, without the short one that each file ends with. */
+double stk_kind_request(const struct stk_usage *u);
+/* Reads that do not begin where the one before ended; bytes / jumps is what lies together. */
+double stk_kind_jumps(const struct stk_usage *u);
+/*
+ * Read in order, and half of the reads are answered far faster than the mean one: what storage was
+ * asked for is what the kernel read ahead, not these requests. Larger ones save the calls alone
+ * (measured: a stream in 8 KiB and in 4 MiB requests waits as long).
+ */
+bool stk_kind_read_ahead(const struct stk_usage *u);
+/* Calls that move no data take a second each: they wait for somebody (a named pipe's other end, a
+ * lock), not for storage. */
+bool stk_kind_blocks(const struct stk_usage *u);
+/* One small file that a process opens and reads as a whole, over and over. */
+bool stk_kind_again(const struct stk_usage *u);
 double stk_per(double a, uint64_t b); /* a / b, 0 when b is 0 */
 
 /* The file usages of one format, most time first; *at goes through them. NULL: no more. */

@@ -1,6 +1,5 @@
 /*
- * advice_reads.c - rules about requests: too small, in random order, one at a time, through C
- * streams, with seeks, page by page.
+ * advice_reads.c - rules about requests: too small, in random order, one at a time.
  */
 #include <math.h>
 #include <string.h>
@@ -8,22 +7,10 @@
 #include "lab/advice_priv.h"
 #include "lab/analysis_priv.h"
 
-/*
- * Read in order, and half of the reads are answered far faster than the mean one: what storage was
- * asked for is what the kernel read ahead, not these requests. Larger ones save the calls alone
- * (measured: a stream in 8 KiB and in 4 MiB requests waits as long).
- */
-static bool is_read_ahead(const struct stk_usage *u)
-{
-    double mean = stk_per(u->read_s, u->n.c[STK_C_READS]);
-    return u->consec >= stk_limits.consecutive && u->latency_p50_s > 0 &&
-           8 * u->latency_p50_s < mean;
-}
-
 /* What files of one format add up to, of those that a rule is about. */
 struct tally {
     const char *format;
-    double reads, bytes, read_s, meta_s, files, consec, random, hints;
+    double reads, bytes, read_s, meta_s, files, consec, random, jumps;
     double calls_s;                /* of read_s, what larger requests could save at most */
     const struct stk_usage *first; /* most time */
     size_t nfiles;
@@ -35,12 +22,13 @@ static void tally_add(struct tally *t, const struct stk_usage *u)
     t->reads += (double)u->n.c[STK_C_READS];
     t->bytes += (double)u->n.c[STK_C_READ_BYTES];
     t->read_s += u->read_s;
-    t->calls_s += is_read_ahead(u) ? u->latency_p50_s * (double)u->n.c[STK_C_READS] : u->read_s;
+    t->calls_s +=
+        stk_kind_read_ahead(u) ? u->latency_p50_s * (double)u->n.c[STK_C_READS] : u->read_s;
     t->meta_s += u->meta_s;
     t->files += (double)u->files_read;
     t->consec += u->consec * (double)u->n.c[STK_C_READS];
     t->random += u->random * (double)u->n.c[STK_C_READS];
-    t->hints += (double)u->n.c[STK_C_HINTS];
+    t->jumps += stk_kind_jumps(u);
     t->size += (double)u->size_bytes;
     if (!t->first)
         t->first = u;
@@ -76,6 +64,31 @@ static const char *about(struct advisor *ad, const struct tally *t)
                            *t->format ? t->format : "other");
 }
 
+/* ---- in what order ---- */
+
+/* Interleaved streams jump too, but by few distances. */
+static bool few_strides(const struct stk_usage *u)
+{
+    uint64_t known = 0, jumps = u->n.c[STK_C_READS] - u->n.c[STK_C_CONSEC_READS];
+    for (int i = 0; i < STK_COMMON; i++)
+        known += u->n.stride[i].count;
+    return known * 2 > jumps;
+}
+
+/* Pieces (what is read without a jump; a sample may take a few reads, as of a zip) lie apart, and a
+ * part of the jumps goes back. Of a random order half of them do. */
+static bool is_random(const struct advisor *ad, const struct stk_usage *u)
+{
+    (void)ad;
+    double jumps = stk_kind_jumps(u), back = u->random * (double)u->n.c[STK_C_READS];
+    return jumps >= (double)stk_limits.least_of_file && u->random >= stk_limits.random / 2 &&
+           (double)u->n.c[STK_C_READ_BYTES] / jumps < (double)stk_limits.unit_read &&
+           back >= stk_limits.random * jumps && !few_strides(u) && !stk_kind_model(u->format) &&
+           stk_per((double)u->n.c[STK_C_READ_BYTES], u->files_read) >
+               (double)stk_limits.stats_file &&
+           !stk_kind_whole(u);
+}
+
 /* ---- small-reads ---- */
 
 /* Read time through C streams is not that of the requests which storage sees. */
@@ -92,10 +105,11 @@ static bool through_streams(const struct advisor *ad, const struct stk_usage *u)
 
 static bool is_small(const struct advisor *ad, const struct stk_usage *u)
 {
-    return u->n.c[STK_C_READS] >= 4 && u->mean_read_bytes > 0 &&
+    return u->n.c[STK_C_READS] >= stk_limits.least_of_file && u->mean_read_bytes > 0 &&
            u->mean_read_bytes <= (double)stk_limits.small_read && !stk_kind_whole(u) &&
            !stk_kind_table(u->format) && !stk_kind_model(u->format) &&
-           stk_per((double)u->n.c[STK_C_READ_BYTES], u->files_read) > 65536 &&
+           stk_per((double)u->n.c[STK_C_READ_BYTES], u->files_read) >
+               (double)stk_limits.stats_file &&
            !through_streams(ad, u);
 }
 
@@ -108,7 +122,14 @@ static void small_reads_lines(struct advisor *ad, struct stk_finding *f, const s
                       "file so that a loader can fetch megabytes at a time.");
         stk_advice_line(ad, f,
                         "x = f[\"NAME\"][i:i + batch]    # one request, not `batch` of them");
-    } else if (t->random >= stk_limits.random * t->reads) {
+    } else if (t->first->ranks > 1 && few_strides(t->first)) {
+        stk_advice_do(ad, f,
+                      "Every rank takes each n-th record: give each a part of the file that lies "
+                      "together, and read that in requests of megabytes; or read collectively.");
+        stk_advice_line(ad, f, "offset = rank * (size / ranks);   // a part for each");
+        if (!stk_advice_in_python(ad))
+            stk_advice_line(ad, f, "MPI_File_read_all(file, buffer, n, MPI_BYTE, &status);");
+    } else if (is_random(ad, t->first) || t->random >= stk_limits.random * t->reads) {
         /* A large buffer would be filled anew for each of them. */
         stk_advice_do(ad, f,
                       "Take the samples of a batch in the order of their offsets and fetch "
@@ -177,23 +198,6 @@ void stk_rule_small_reads(struct advisor *ad)
 
 /* ---- random-reads ---- */
 
-/* Interleaved streams jump too, but by few distances. */
-static bool few_strides(const struct stk_usage *u)
-{
-    uint64_t known = 0, jumps = u->n.c[STK_C_READS] - u->n.c[STK_C_CONSEC_READS];
-    for (int i = 0; i < STK_COMMON; i++)
-        known += u->n.stride[i].count;
-    return known * 2 > jumps;
-}
-
-static bool is_random(const struct advisor *ad, const struct stk_usage *u)
-{
-    (void)ad;
-    return u->n.c[STK_C_READS] >= 4 && u->mean_read_bytes < MIB && u->consec < 0.5 &&
-           u->random >= stk_limits.random && !few_strides(u) && !stk_kind_model(u->format) &&
-           stk_per((double)u->n.c[STK_C_READ_BYTES], u->files_read) > 65536 && !stk_kind_whole(u);
-}
-
 static void random_lines(struct advisor *ad, struct stk_finding *f, const struct tally *t,
                          enum reach reach)
 {
@@ -222,24 +226,26 @@ static void random_lines(struct advisor *ad, struct stk_finding *f, const struct
 static void random_reads_of(struct advisor *ad, const char *format)
 {
     struct tally t = tally_format(ad, format, is_random);
-    if (t.reads < (double)stk_limits.least_reads)
+    if (t.reads < (double)stk_limits.least_reads ||
+        t.jumps < stk_limits.random * (double)stk_limits.least_reads)
         return;
     enum reach reach = stk_advice_reach_of(ad, t.first);
     double better = stk_advice_read_s(ad, reach, t.bytes, (double)stk_limits.big_read);
     double gain = stk_advice_wall(ad, t.read_s - better);
-    if (!stk_advice_matters(ad, gain))
+    /* In the page cache no order is worse than another. */
+    if (!stk_advice_felt(ad, reach, gain))
         return;
     struct stk_finding *f = stk_advice_begin(ad, "random-reads", stk_advice_severity(ad, gain),
                                              "small reads in random order");
     stk_advice_say(
         ad, f,
-        "%s: of %s reads of %s, %s go back in the file and %s begin where the one "
-        "before ended.",
-        about(ad, &t), stk_advice_count(ad, t.reads), stk_advice_size(ad, t.bytes / t.reads),
-        stk_advice_percent(ad, t.random / t.reads), stk_advice_percent(ad, t.consec / t.reads));
-    stk_advice_say(ad, f, "Nothing can read ahead of such an order: each read took %s.",
-                   stk_advice_time(ad, t.read_s / t.reads));
+        "%s: %s reads, in pieces of %s that lie apart; %s of the jumps between them go back.",
+        about(ad, &t), stk_advice_count(ad, t.reads), stk_advice_size(ad, t.bytes / t.jumps),
+        stk_advice_percent(ad, fmin(1, t.random / t.jumps)));
+    stk_advice_say(ad, f, "Nothing can read ahead of such an order: each piece took %s.",
+                   stk_advice_time(ad, t.read_s / t.jumps));
     stk_advice_number(ad, f, "reads", t.reads, "count");
+    stk_advice_number(ad, f, "piece_bytes", t.bytes / t.jumps, "bytes");
     stk_advice_number(ad, f, "random", t.random / t.reads, "ratio");
     stk_advice_number(ad, f, "consecutive", t.consec / t.reads, "ratio");
     stk_advice_number(ad, f, "read_s", t.read_s, "s");
@@ -265,9 +271,11 @@ static bool is_demand_stream(const struct advisor *ad, const struct stk_usage *u
     double per_open = stk_per((double)u->n.c[STK_C_READ_BYTES], u->n.c[STK_C_OPENS]);
     bool stream = stk_kind_stream(u->format) ||
                   (per_open >= (double)stk_limits.whole_file && !stk_kind_table(u->format));
-    return stream && (u->mean_read_bytes > (double)stk_limits.small_read || is_read_ahead(u)) &&
-           u->mean_read_bytes < (double)stk_limits.unit_read &&
+    return stream &&
+           (u->mean_read_bytes > (double)stk_limits.small_read || stk_kind_read_ahead(u)) &&
+           stk_kind_request(u) < (double)stk_limits.unit_read &&
            u->consec >= stk_limits.consecutive && !u->n.c[STK_C_HINTS] &&
+           (double)u->n.c[STK_C_READ_BYTES] >= stk_kind_jumps(u) * (double)stk_limits.big_read &&
            !stk_kind_model(u->format);
 }
 

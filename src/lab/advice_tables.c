@@ -68,10 +68,12 @@ void stk_rule_csv_to_records(struct advisor *ad)
     /* Labels or a configuration beside the real data are nothing to convert. */
     if (!t.first || t.distinct < others)
         return;
-    bool pieces = t.reads >= 16 && t.bytes / t.reads <= (double)stk_limits.text_read;
-    /* A file that is read all through the run is parsed as the training goes: no time of its own.
-     */
-    double span = t.span_s < 0.8 * ad->run_s ? t.parse_s : stk_advice_wall(ad, t.read_s);
+    bool pieces = t.reads >= (double)stk_limits.text_reads &&
+                  t.bytes / t.reads <= (double)stk_limits.text_read;
+    /* A file that is read all through the run is parsed as the training goes: no time of its own,
+     * and only its reads are known. */
+    bool through = t.span_s >= stk_limits.text_through * ad->run_s;
+    double span = through ? stk_advice_wall(ad, t.read_s) : t.parse_s;
     if (!pieces && stk_advice_share(ad, span) < stk_limits.medium_share)
         return;
     double better = t.bytes / ad->bandwidth_Bps / ad->ranks, gain = fmax(0, span - better);
@@ -89,7 +91,7 @@ void stk_rule_csv_to_records(struct advisor *ad)
                    stk_advice_time(ad, t.span_s), stk_advice_time(ad, t.read_s));
     stk_advice_number(ad, f, "read_bytes", t.bytes, "bytes");
     stk_advice_number(ad, f, "mean_read_bytes", t.bytes / t.reads, "bytes");
-    stk_advice_number(ad, f, "parse_s", span, "s");
+    stk_advice_number(ad, f, through ? "read_s" : "parse_s", span, "s");
     stk_advice_path(ad, f, path);
     stk_advice_do(ad, f,
                   "Convert it once into binary records: reading is then apart from parsing, can be "
@@ -98,7 +100,7 @@ void stk_rule_csv_to_records(struct advisor *ad)
                     stk_advice_shell(ad, packed));
     stk_advice_line(ad, f, "loader = stoker.torch.Loader(%s, batch=32)",
                     stk_advice_python(ad, packed));
-    if (gain > 0)
+    if (gain > 0 && !through)
         stk_advice_gain(ad, f, gain, "%s of reading and parsing become a read of about %s.",
                         stk_advice_time(ad, span), stk_advice_time(ad, better));
     else

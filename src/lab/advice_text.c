@@ -2,15 +2,16 @@
  * advice_text.c - building a finding: sentences, numbers, commands. Everything lies in the advice's
  * arena and is safe to show: names of files are escaped in sentences, quoted in commands.
  */
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/quote.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "lab/advice_priv.h"
-#include "lab/quote.h"
 
 #define SENTENCES 12
 #define NUMBERS   20
@@ -62,13 +63,13 @@ static void *room(struct advisor *ad, size_t n)
     return p;
 }
 
-/* Never NULL: when memory runs out the finding goes to a place that nobody looks at. */
+/* Never NULL: without room the finding goes to a place that nobody looks at. */
 struct stk_finding *stk_advice_begin(struct advisor *ad, const char *id, enum stk_severity s,
                                      const char *fmt, ...)
 {
-    static struct stk_finding lost; /* has no room for anything, so nothing is written to it */
-    if (ad->out->nfindings == ad->room)
-        ad->nomem = true;
+    static struct stk_finding lost;     /* has no room for anything, so nothing is written to it */
+    if (ad->out->nfindings == ad->room) /* there are enough */
+        return &lost;
     const char **sentence = room(ad, SENTENCES * sizeof *sentence);
     const char **path = room(ad, PATHS * sizeof *path);
     const char **line = room(ad, LINES * sizeof *line);
@@ -229,6 +230,14 @@ bool stk_advice_in_python(const struct advisor *ad)
     return !known;
 }
 
+const char *stk_advice_rank(struct advisor *ad, uint32_t unit)
+{
+    for (size_t i = 0; i < ad->p->nprocs; i++)
+        if (ad->p->proc[i].unit == unit && ad->p->proc[i].world)
+            return stk_advice_text(ad, "rank %u", ad->p->proc[i].rank);
+    return "one process";
+}
+
 bool stk_advice_said(const struct advisor *ad, const char *id, const char *path)
 {
     for (size_t i = 0; i < ad->out->nfindings; i++) {
@@ -258,4 +267,26 @@ const char *stk_advice_parent(struct advisor *ad, const char *path)
     if (!slash)
         return ".";
     return slash == path ? "/" : keep(ad, path, (size_t)(slash - path));
+}
+
+const char *stk_advice_tree(struct advisor *ad, const char *path)
+{
+    for (size_t i = 0; i < ad->a->ndirs; i++) {
+        const char *dir = ad->a->dir[i].name;
+        size_t n = strlen(dir);
+        if (strncmp(path, dir, n) == 0 && path[n] == '/')
+            return dir;
+    }
+    return stk_advice_parent(ad, path);
+}
+
+/* As many digits as the estimate has. */
+const char *stk_advice_files(struct advisor *ad, const struct stk_usage *u)
+{
+    double unit = 1, n = (double)u->files_read;
+    if (u->files_exact || n < 10)
+        return stk_advice_count(ad, n);
+    while (n / unit >= 100)
+        unit *= 10;
+    return stk_advice_text(ad, "about %s", stk_advice_count(ad, round(n / unit) * unit));
 }

@@ -3,6 +3,7 @@
  * for the disk.
  */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "lab/advice_priv.h"
@@ -13,7 +14,6 @@
 struct saved {
     double bytes, writes, s, files;
     const struct stk_usage *first;
-    double biggest;
 };
 
 static bool is_checkpoint(const struct advisor *ad, const struct stk_usage *u)
@@ -34,22 +34,45 @@ static struct saved sum_saved(const struct advisor *ad)
         w.writes += (double)u->n.c[STK_C_WRITES];
         w.files += (double)u->files_written;
         w.s += u->write_s + u->meta_s;
-        w.biggest = fmax(w.biggest, (double)u->n.c[STK_C_WRITE_BYTES]);
     }
     return w;
 }
 
-/* Times in which something was written, with at least a bin of nothing in between. */
+/* All ranks wait for the one that takes longest, mostly rank 0 that writes for all. */
+static double longest_save(struct advisor *ad)
+{
+    const struct stk_profile *p = ad->p;
+    double longest = 0, *s = calloc(p->nunits + 1, sizeof *s);
+    ad->nomem = ad->nomem || !s;
+    for (size_t i = 0; s && i < ad->a->nfiles; i++) {
+        size_t from, to;
+        if (!is_checkpoint(ad, &ad->a->file[i]))
+            continue;
+        stk_advice_recs(ad, &ad->a->file[i], &from, &to);
+        for (size_t r = from; r < to; r++) {
+            const struct stk_prof_rec *rec = &p->rec[r];
+            const struct stk_prof_proc *q = rec->proc < p->nprocs ? &p->proc[rec->proc] : NULL;
+            if (!q || !q->world || q->born == STK_BORN_FORK || q->threads > 1 ||
+                q->unit >= p->nunits || !stk_api_moves(rec->api))
+                continue;
+            s[q->unit] += stk_counts_io_s(&rec->n);
+            longest = fmax(longest, s[q->unit]);
+        }
+    }
+    free(s);
+    return fmin(longest, ad->run_s);
+}
+
+/* Times in which something was written, with a hundredth of the run of nothing in between. */
 static unsigned count_bursts(const struct stk_profile *p)
 {
-    unsigned n = 0;
-    bool on = false;
+    size_t n = 0, quiet = STK_PROF_BINS;
     for (size_t b = 0; b < STK_PROF_BINS; b++) {
         bool now = p->bin[b].write_bytes > 0;
-        n += now && !on;
-        on = now;
+        n += now && quiet >= STK_PROF_BINS / 100;
+        quiet = now ? 0 : quiet + 1;
     }
-    return n;
+    return (unsigned)n;
 }
 
 static void checkpoint_lines(struct advisor *ad, struct stk_finding *f, const char *path)
@@ -75,10 +98,11 @@ static void checkpoint_lines(struct advisor *ad, struct stk_finding *f, const ch
 void stk_rule_checkpoint_local(struct advisor *ad)
 {
     struct saved w = sum_saved(ad);
-    double wall = stk_advice_wall(ad, w.s);
-    if (!w.first || w.bytes < MIB || stk_advice_share(ad, wall) < stk_limits.note_share)
+    double wall = fmax(stk_advice_wall(ad, w.s), longest_save(ad));
+    if (!w.first || w.bytes < (double)stk_limits.little ||
+        stk_advice_share(ad, wall) < stk_limits.note_share)
         return;
-    double local = stk_advice_wall(ad, w.bytes / stk_limits.local_Bps), gain = wall - local;
+    double local = w.bytes / stk_limits.local_Bps * (w.s > 0 ? wall / w.s : 0), gain = wall - local;
     struct stk_finding *f =
         stk_advice_begin(ad, "checkpoint-local", stk_advice_severity(ad, gain),
                          "training waits while checkpoints go to shared storage");
@@ -110,20 +134,54 @@ void stk_rule_checkpoint_local(struct advisor *ad)
 
 /* ---- small-writes ---- */
 
+static void small_writes_lines(struct advisor *ad, struct stk_finding *f, const struct stk_usage *u)
+{
+    const uint64_t *c = u->n.c;
+    if (strcmp(u->format, "hdf5") == 0) {
+        stk_advice_do(ad, f,
+                      "Write many rows with one slice, into chunks of about a MiB (chunks= when "
+                      "the dataset is made).");
+        stk_advice_line(ad, f, "d[i:i + rows] = block    # one write, not `rows` of them");
+        return;
+    }
+    /* Of a random order half go forward; where none does, the order is not known. */
+    if (c[STK_C_SEQ_WRITES] && 2 * c[STK_C_CONSEC_WRITES] < c[STK_C_WRITES]) {
+        stk_advice_do(ad, f,
+                      "They go here and there, so no buffer can collect them: change the data in "
+                      "memory and write it out in order, in megabytes.");
+        stk_advice_line(ad, f,
+                        stk_advice_in_python(ad)
+                            ? "f.seek(0); f.write(data)    # all of it, when it is complete"
+                            : "pwrite(fd, data, size, 0);   // all of it, when it is complete");
+        return;
+    }
+    stk_advice_do(ad, f, "Collect what is written and write megabytes at a time.");
+    if (stk_advice_in_python(ad)) {
+        stk_advice_line(ad, f, "f = io.BufferedWriter(io.FileIO(%s, \"w\"), 4 << 20)   # bytes",
+                        stk_advice_python(ad, u->name));
+        stk_advice_line(ad, f, "f = open(%s, \"w\", buffering=4 << 20)   # text; no flush=True",
+                        stk_advice_python(ad, u->name));
+    } else {
+        stk_advice_line(ad, f, "setvbuf(stream, NULL, _IOFBF, 4 << 20);   // C; no fflush()");
+        stk_advice_line(ad, f, "out << value << '\\n';                     // C++: not std::endl");
+    }
+}
+
 void stk_rule_small_writes(struct advisor *ad)
 {
     double writes = 0, bytes = 0, s = 0;
     const struct stk_usage *worst = NULL;
     for (size_t i = 0; i < ad->a->nfiles; i++) {
         const struct stk_usage *u = &ad->a->file[i];
-        if (u->n.c[STK_C_WRITES] < 100 || u->mean_write_bytes > (double)stk_limits.small_read)
+        if (u->n.c[STK_C_WRITES] < stk_limits.least_calls / 10 ||
+            u->mean_write_bytes > (double)stk_limits.small_read)
             continue;
         worst = worst && worst->write_s >= u->write_s ? worst : u;
         writes += (double)u->n.c[STK_C_WRITES];
         bytes += (double)u->n.c[STK_C_WRITE_BYTES];
         s += u->write_s;
     }
-    if (!worst || writes < 1000)
+    if (!worst || writes < (double)stk_limits.least_calls)
         return;
     double better =
         bytes / stk_limits.shared_Bps + bytes / (double)stk_limits.big_read * (s / writes);
@@ -140,16 +198,7 @@ void stk_rule_small_writes(struct advisor *ad)
     stk_advice_number(ad, f, "mean_write_bytes", bytes / writes, "bytes");
     stk_advice_number(ad, f, "write_s", s, "s");
     stk_advice_path(ad, f, worst->name);
-    stk_advice_do(ad, f, "Collect what is written and write megabytes at a time.");
-    if (stk_advice_in_python(ad)) {
-        stk_advice_line(ad, f, "f = io.BufferedWriter(io.FileIO(%s, \"w\"), 4 << 20)   # bytes",
-                        stk_advice_python(ad, worst->name));
-        stk_advice_line(ad, f, "f = open(%s, \"w\", buffering=4 << 20)   # text; no flush=True",
-                        stk_advice_python(ad, worst->name));
-    } else {
-        stk_advice_line(ad, f, "setvbuf(stream, NULL, _IOFBF, 4 << 20);   // C; no fflush()");
-        stk_advice_line(ad, f, "out << value << '\\n';                     // C++: not std::endl");
-    }
+    small_writes_lines(ad, f, worst);
     stk_advice_gain(ad, f, gain, "%s in writes of %s would take %s instead of %s.",
                     stk_advice_size(ad, bytes), stk_advice_size(ad, (double)stk_limits.big_read),
                     stk_advice_time(ad, better), stk_advice_time(ad, s));
@@ -161,7 +210,8 @@ bool stk_advice_syncs(const struct stk_usage *u)
 {
     const uint64_t *c = u->n.c;
     double n = (double)(c[STK_C_FSYNCS] + c[STK_C_MSYNCS]);
-    return n >= 1 && n >= 0.3 * (double)(c[STK_C_OPENS] + c[STK_C_CLOSES] + c[STK_C_STATS]);
+    return n >= 1 &&
+           n >= stk_limits.sync_part * (double)(c[STK_C_OPENS] + c[STK_C_CLOSES] + c[STK_C_STATS]);
 }
 
 static bool has_end(const char *s, const char *end)
@@ -170,8 +220,7 @@ static bool has_end(const char *s, const char *end)
     return n > m && strcmp(s + n - m, end) == 0;
 }
 
-/* A database is known by the journal beside it, whatever its own name is. */
-static bool is_sqlite(const struct advisor *ad, const char *path)
+bool stk_advice_sqlite(const struct advisor *ad, const char *path)
 {
     size_t n = strlen(path);
     if (has_end(path, "-journal") || has_end(path, "-wal"))
@@ -190,7 +239,7 @@ static bool is_sqlite(const struct advisor *ad, const char *path)
 static const char *fsync_lines(struct advisor *ad, struct stk_finding *f, const struct stk_usage *u)
 {
     const uint64_t *c = u->n.c;
-    if (is_sqlite(ad, u->name)) {
+    if (stk_advice_sqlite(ad, u->name)) {
         stk_advice_do(ad, f,
                       "SQLite waits for the disk at every commit: put many rows into one "
                       "transaction, and let it write ahead.");
@@ -228,7 +277,7 @@ void stk_rule_fsync_heavy(struct advisor *ad)
         s += u->meta_s;
     }
     double gain = stk_advice_wall(ad, s);
-    if (!worst || syncs < 10 || !stk_advice_matters(ad, gain))
+    if (!worst || syncs < (double)stk_limits.least_syncs || !stk_advice_matters(ad, gain))
         return;
     struct stk_finding *f = stk_advice_begin(ad, "fsync-heavy", stk_advice_severity(ad, gain),
                                              "%s times the program waits until data is on disk",

@@ -139,8 +139,8 @@ static void choose_fastest(const struct stk_scaling *all, const struct stk_scali
     size_t first = best_row(s, by_speed, UINT64_MAX);
     char n[80];
     c->row = s->base;
-    while (c->row < first && (!s->row[c->row].runs || s->row[c->row].n > s->row[first].n ||
-                              stk_scaling_differ(s, &s->row[c->row], &s->row[first])))
+    while (c->row < first &&
+           (!s->row[c->row].runs || stk_scaling_differ(s, &s->row[c->row], &s->row[first])))
         c->row++;
     describe(all, s, "Fastest", c);
     if (c->row != first)
@@ -158,19 +158,19 @@ static void choose_cheapest(const struct stk_scaling *all, const struct stk_scal
 {
     size_t first = best_row(s, by_price, UINT64_MAX);
     c->row = first;
-    /* As cheap within the noise, but faster. */
+    /* As cheap within the noise, but clearly faster: chance must not decide, here neither. */
     for (size_t i = s->base; i < s->nrows; i++) {
         const struct stk_scaling_row *r = &s->row[i];
         double slack = r->runs ? stk_scaling_slack(s, &s->row[first], r) : NAN;
         if (!isnan(slack) && log(r->relative_su / s->row[first].relative_su) <= slack &&
-            r->work_cost < s->row[c->row].work_cost)
+            r->work_cost < s->row[c->row].work_cost && stk_scaling_differ(s, &s->row[c->row], r))
             c->row = i;
     }
     describe(all, s, "Cheapest", c);
     if (c->row != first)
         because(c, "its SUs are within the noise of the least, and it is faster");
     else if (c->row == s->base)
-        because(c, "every larger N costs more SUs for the same work");
+        because(c, "no larger N costs fewer SUs for the same work");
     else
         because(c, "no N that was measured costs fewer SUs");
 }
@@ -217,9 +217,7 @@ static void choose_deadline(const struct stk_scaling *all, const struct stk_scal
     stk_format_duration(limit, d, sizeof d);
     for (size_t i = s->base; i < s->nrows; i++) {
         const struct stk_scaling_row *r = &s->row[i];
-        double late = r->runs ? r->wall_s : NAN;
-        if (!all->study->metric && stk_interval_known(r->value_ci))
-            late = r->value_ci.hi;
+        double late = !r->runs ? NAN : all->study->metric ? r->wall_s : r->cost.max;
         quickest = fmin(quickest, isnan(late) ? INFINITY : late);
         if (late <= limit && (c->row == s->nrows || r->relative_su < s->row[c->row].relative_su))
             c->row = i;
@@ -227,7 +225,8 @@ static void choose_deadline(const struct stk_scaling *all, const struct stk_scal
     c->found = c->row < s->nrows;
     if (c->found) {
         describe(all, s, "Deadline", c);
-        because(c, "it is the cheapest N that was done within %s, slow runs included", d);
+        because(c, "it is the cheapest N that was done within %s%s", d,
+                all->study->metric ? "" : ", slow runs included");
         return;
     }
     snprintf(c->sentence, sizeof c->sentence, "Deadline: no N that was measured is done within %s",

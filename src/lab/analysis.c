@@ -42,7 +42,7 @@ static int group_init(struct group *g, const struct pass *s, struct stk_arena *a
                       struct stk_err *err)
 {
     size_t nr = words(s->nunits) * 8, np = words(s->p->nprocs) * 8;
-    *g = (struct group){.u = {.name = "", .format = "", .exact = true}};
+    *g = (struct group){.u = {.name = "", .format = "", .exact = true, .files_exact = true}};
     stk_counts_init(&g->u.n);
     g->ranks = stk_arena_alloc(arena, nr);
     g->procs = stk_arena_alloc(arena, np);
@@ -55,7 +55,7 @@ static int group_init(struct group *g, const struct pass *s, struct stk_arena *a
 
 static void group_clear(struct group *g, const struct pass *s)
 {
-    g->u = (struct stk_usage){.name = "", .format = "", .exact = true};
+    g->u = (struct stk_usage){.name = "", .format = "", .exact = true, .files_exact = true};
     stk_counts_init(&g->u.n);
     memset(g->ranks, 0, words(s->nunits) * 8);
     memset(g->procs, 0, words(s->p->nprocs) * 8);
@@ -88,6 +88,7 @@ static void group_add(struct group *to, const struct group *from, const struct p
     u->distinct_bytes = saturating(u->distinct_bytes, f->distinct_bytes);
     u->rank_distinct_bytes = saturating(u->rank_distinct_bytes, f->rank_distinct_bytes);
     u->exact = u->exact && f->exact;
+    u->files_exact = u->files_exact && f->files_exact;
     u->small_time += f->small_time; /* seconds, until stk_usage_finish() */
     bits_add(to->ranks, from->ranks, s->nunits);
     bits_add(to->procs, from->procs, s->p->nprocs);
@@ -103,9 +104,11 @@ static uint64_t unit_reads(const struct stk_counts *n)
     return 0;
 }
 
+/* What a request costs beside its bytes, as bytes: 0.5 ms of latency at 0.5 GB/s. */
+#define REQUEST_BYTES 262144.0
+
 /* Seconds of a record's read time in requests under 1 MiB, an estimate: the time is divided over
- * the size bins by number x (256 KiB + the bin's middle), that is as if latency took as long as
- * 256 KiB of transfer. */
+ * the size bins by number x (REQUEST_BYTES + the bin's middle). */
 static double small_read_s(const struct stk_counts *n)
 {
     double small = 0, all = 0;
@@ -113,8 +116,8 @@ static double small_read_s(const struct stk_counts *n)
         double low = b ? (double)stk_size_edge[b - 1] : 1;
         double high = b < STK_SIZE_BINS - 1 ? (double)stk_size_edge[b] : 2 * low;
         uint64_t units = b == 4 ? unit_reads(n) : 0;
-        double weight = (double)(n->read_size[b] - units) * (262144 + sqrt(low * high));
-        all += weight + (double)units * (262144 + 1048576);
+        double weight = (double)(n->read_size[b] - units) * (REQUEST_BYTES + sqrt(low * high));
+        all += weight + (double)units * (REQUEST_BYTES + 1048576);
         small += b <= 4 ? weight : 0;
     }
     return all > 0 ? stk_ns(n->c[STK_C_READ_NS]) * small / all : 0;
@@ -139,10 +142,11 @@ static void sum_file(struct pass *s, const struct stk_prof_file *f, size_t from,
         }
     }
     u->name = f->path;
-    u->format = stk_format_of_path(f->path);
+    u->format = stk_analysis_format(s->p, f->path);
     if (hdf5 && !*u->format)
         u->format = "hdf5";
     u->files = f->files ? f->files : 1;
+    u->files_exact = !f->group;
     bool reads = u->n.c[STK_C_READ_BYTES] > 0;
     u->files_read = reads ? u->files : 0;
     u->files_written = u->n.c[STK_C_WRITE_BYTES] > 0 ? u->files : 0;
@@ -184,16 +188,19 @@ static double ratio(double a, double b)
     return b > 0 ? a / b : 0;
 }
 
-/* Latency below which `share` of the reads stay; bins are halved evenly (log2). */
+/* Latency below which `share` of the reads stay; bins are halved evenly (log2). The longest read is
+ * known exactly, and where it lies in its bin is not where the bin ends. */
 static double latency_at(const struct stk_counts *n, double share)
 {
-    double all = 0, seen = 0;
+    double all = 0, seen = 0, longest = stk_ns(n->c[STK_C_MAX_READ_NS]);
     for (int b = 0; b < STK_LATENCY_BINS; b++)
         all += n->read_latency[b];
     for (int b = 0; b < STK_LATENCY_BINS && all > 0; b++) {
         double here = n->read_latency[b];
-        if (here > 0 && seen + here >= share * all)
-            return exp2(b + (share * all - seen) / here) * 1e-9;
+        if (here > 0 && seen + here >= share * all) {
+            double at = exp2(b + (share * all - seen) / here) * 1e-9;
+            return longest > 0 ? fmin(at, longest) : at;
+        }
         seen += here;
     }
     return 0;
@@ -212,7 +219,7 @@ void stk_usage_finish(struct stk_usage *u, double job_io_s)
     u->write_s = stk_ns(c[STK_C_WRITE_NS]);
     u->meta_s = stk_ns(c[STK_C_META_NS]);
     u->io_s = u->read_s + u->write_s + u->meta_s;
-    u->read_share = ratio(u->io_s, job_io_s);
+    u->io_share = ratio(u->io_s, job_io_s);
     u->mean_read_bytes = ratio(read_bytes, reads);
     u->mean_write_bytes = ratio((double)c[STK_C_WRITE_BYTES], (double)c[STK_C_WRITES]);
     u->bandwidth_Bps = ratio(read_bytes, u->read_s);
@@ -333,7 +340,7 @@ static int pass_run(struct pass *s, struct stk_arena *scratch, struct stk_err *e
     count_readers(&s->job, s);
     stk_usage_finish(&s->job.u, 0);
     a->job = s->job.u;
-    a->job.read_share = a->job.io_s > 0 ? 1 : 0;
+    a->job.io_share = a->job.io_s > 0 ? 1 : 0;
     for (size_t i = 0; i < a->nfiles; i++)
         stk_usage_finish(&a->file[i], a->job.io_s);
     qsort(a->file, a->nfiles, sizeof *a->file, by_time);
@@ -370,10 +377,14 @@ static int pass_init(struct pass *s, struct stk_arena *scratch, struct stk_err *
     return rc ? rc : group_init(&s->one, s, scratch, err);
 }
 
+/* libc reads some KiB of its own in every process (locales, name services), which goes by unseen:
+ * a share of so few bytes says nothing of the program. Of writes there are none. */
+#define COVERAGE_LEAST 65536u /* bytes a process */
+
 static void sum_machines(struct stk_analysis *a)
 {
     const struct stk_profile *p = a->p;
-    uint64_t seen_r = 0, seen_w = 0, kernel_r = 0, kernel_w = 0;
+    uint64_t seen_r = 0, seen_w = 0, kernel_r = 0, kernel_w = 0, procs = 0;
     for (size_t i = 0; i < p->nhosts; i++) {
         const struct stk_prof_host *h = &p->host[i];
         a->cores += h->cores;
@@ -386,12 +397,14 @@ static void sum_machines(struct stk_analysis *a)
         const struct stk_prof_proc *q = &p->proc[i];
         if (!q->kernel_read_bytes && !q->kernel_write_bytes)
             continue;
+        procs++;
         kernel_r = saturating(kernel_r, q->kernel_read_bytes);
         kernel_w = saturating(kernel_w, q->kernel_write_bytes);
         seen_r = saturating(seen_r, q->seen_read_bytes);
         seen_w = saturating(seen_w, q->seen_write_bytes);
     }
-    a->coverage_read = kernel_r ? (double)seen_r / (double)kernel_r : -1;
+    a->coverage_little = kernel_r < procs * COVERAGE_LEAST && seen_r < kernel_r;
+    a->coverage_read = kernel_r && !a->coverage_little ? (double)seen_r / (double)kernel_r : -1;
     a->coverage_write = kernel_w ? (double)seen_w / (double)kernel_w : -1;
 }
 
@@ -407,10 +420,10 @@ int stk_analyze(const struct stk_profile *p, struct stk_analysis *a, struct stk_
     sum_machines(a);
     if (rc == 0)
         rc = stk_analysis_ranks(a, err);
-    if (rc == 0) {
-        stk_analysis_shares(a);
+    if (rc == 0)
+        rc = stk_analysis_shares(a, err);
+    if (rc == 0)
         rc = stk_analysis_epochs(a, err);
-    }
     if (rc == 0)
         rc = stk_analysis_steps(a, err);
     if (rc == 0)

@@ -7,41 +7,46 @@
 
 #include "lab/profile.h"
 
-/* What a file, a directory, a format, or the whole job came to. Data calls of POSIX, STDIO, ASYNC. */
+/* What a file, a directory, a format, or the whole job came to. Data calls of POSIX, STDIO, ASYNC.
+ */
 struct stk_usage {
-    const char *name; /* path, directory, format; "" the job */
+    const char *name;   /* path, directory, format; "" the job */
     const char *format; /* by suffix and name: "tfrecord", "hdf5", "csv", "image", … "" */
     struct stk_counts n;
-    uint64_t files;          /* distinct; an estimate where groups are in it */
+    uint64_t files;   /* distinct */
+    bool files_exact; /* false: groups are in it, whose number of files is an estimate */
     uint64_t files_read, files_written, files_read_once; /* once: about as many bytes as distinct */
-    uint64_t size_bytes;     /* of the files read, where known */
-    uint64_t distinct_bytes; /* read at least once, by anybody */
-    uint64_t rank_distinct_bytes; /* of each rank, added up */
-    bool exact;              /* distinct_bytes */
-    uint32_t ranks, procs;   /* that read */
-    double io_s;             /* read + write + metadata, threads added up */
+    uint64_t size_bytes;                                 /* of the files read, where known */
+    uint64_t distinct_bytes;                             /* read at least once, by anybody */
+    uint64_t rank_distinct_bytes;                        /* of each rank, added up */
+    bool exact;                                          /* distinct_bytes */
+    uint32_t ranks, procs;                               /* that read */
+    double io_s; /* read + write + metadata, threads added up */
     double read_s, write_s, meta_s;
-    double read_share;       /* of the job's I/O time */
+    double io_share; /* io_s of the job's */
     /* Ratios; 0 where there is nothing to divide. */
     double mean_read_bytes, mean_write_bytes;
-    double bandwidth_Bps;    /* per request: read_bytes / read_s */
-    double seq, consec;      /* shares of the reads that follow another (reads - first_reads) */
-    double random;           /* share of all reads: those that go back (not first, not seq) */
-    double small;            /* share of reads under 1 MiB, by number */
-    double small_time;       /* estimate: share of read time in them */
-    double reread;           /* read_bytes / distinct_bytes */
-    double rank_overlap;     /* rank_distinct_bytes / distinct_bytes: 1 disjoint, ranks: all alike */
-    double latency_p50_s, latency_p99_s; /* of a read */
+    double bandwidth_Bps; /* per request: read_bytes / read_s */
+    double seq, consec;   /* shares of the reads that follow another (reads - first_reads) */
+    double random;        /* share of all reads: those that go back (not first, not seq) */
+    double small;         /* share of reads under 1 MiB, by number */
+    double small_time;    /* estimate: share of read time in them */
+    double reread;        /* read_bytes / distinct_bytes */
+    double rank_overlap;  /* rank_distinct_bytes / distinct_bytes: 1 disjoint, ranks: all alike */
+    double latency_p50_s, latency_p99_s; /* of a read; never above the longest */
 };
 
-struct stk_rank_use { /* a rank (all its processes), or a process where nobody said */
+/* A rank with all its processes. Where nobody told of ranks there is one, with everything in it. */
+struct stk_rank_use {
     uint32_t rank;
+    bool known; /* false: what ran beside the ranks (a job script's other programs), together */
     uint32_t procs, workers;
     uint64_t read_bytes, write_bytes, reads, files_read;
     double io_s, meta_s, run_s, cpu_s;
 };
 
-struct stk_epoch { /* marked, or found where reads repeat */
+struct stk_epoch {   /* marked, or found where reads repeat */
+    uint64_t number; /* as the program counts; found ones from 0 */
     double start_s, end_s;
     uint64_t read_bytes;
     double io_s;
@@ -51,7 +56,7 @@ struct stk_phase { /* marked; all of one name, of all processes */
     const char *name;
     uint64_t count;
     double total_s, mean_s, max_s;
-    double io_s; /* of the job's I/O time, what falls into it (from the time line) */
+    double io_s; /* of the job's I/O time, what falls into it (from the time line): an estimate */
 };
 
 struct stk_steps {
@@ -74,7 +79,8 @@ struct stk_analysis {
     struct stk_phase *phase;
     size_t nphases;
     struct stk_steps steps;
-    double coverage_read, coverage_write; /* seen / kernel's; -1: not known */
+    double coverage_read, coverage_write; /* seen / kernel's; -1: not known … */
+    bool coverage_little;                 /* … since the kernel counted too little to tell */
     /* Share of run time in I/O. Per thread: mean over the threads that read or wrote data (their
      * time in calls / run time). Merged: time in which at least one of them was in a call. Main: of
      * the processes that were started (not forked workers): what the training loop itself waits. */
@@ -82,8 +88,8 @@ struct stk_analysis {
     double cpu_cores_mean, cpu_cores_max, iowait_mean; /* -1: no samples */
     uint64_t peak_resident_bytes;
     double gpu_util_mean, gpu_idle_share; /* idle: samples under 10 %; -1: no GPU seen */
-    uint64_t cores, memory_bytes; /* of all hosts; 0: not known */
-    uint64_t local_free_bytes;    /* smallest of the hosts'; 0: none or not known */
+    uint64_t cores, memory_bytes;         /* of all hosts; 0: not known */
+    uint64_t local_free_bytes;            /* smallest of the hosts'; 0: none or not known */
     struct stk_arena arena;
 };
 

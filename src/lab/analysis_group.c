@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "format/format.h"
 #include "lab/analysis_priv.h"
+#include "preload/system_files.h"
 
 /* What stoker does not pack or load itself, but knows by name. */
 static const struct {
@@ -63,10 +64,19 @@ static bool is_shard_name(const char *name)
 
 static bool is_checkpoint_name(const char *name)
 {
-    return strstr(name, ".ckpt") || strcmp(name, "checkpoint") == 0 ||
+    return strcasestr(name, "ckpt") || strcasestr(name, "checkpoint") ||
            strstr(name, "model_states") || strstr(name, "optim_states") ||
-           strncmp(name, "pytorch_model", 13) == 0 || strstr(name, "checkpoint-") ||
-           strstr(name, "checkpoint_");
+           strncmp(name, "pytorch_model", 13) == 0;
+}
+
+/* "checkpoints/epoch_3.npz", "checkpoint-500/optimizer.bin". */
+static bool in_checkpoints(const char *path, const char *slash)
+{
+    const char *dir = slash;
+    while (dir && dir > path && dir[-1] != '/')
+        dir--;
+    return dir && dir < slash &&
+           (strncasecmp(dir, "checkpoint", 10) == 0 || strncasecmp(dir, "ckpt", 4) == 0);
 }
 
 /* Written under such a name, and renamed when it is complete: "model.pt.tmp", "a.ckpt.part". */
@@ -101,11 +111,21 @@ const char *stk_format_of_path(const char *path)
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     char final[256];
     size_t len;
+    if (in_checkpoints(path, slash))
+        return "checkpoint";
     if (!is_unfinished(name, &len) || len >= sizeof final)
         return format_of_name(name);
     memcpy(final, name, len);
     final[len] = '\0';
     return format_of_name(final);
+}
+
+const char *stk_analysis_format(const struct stk_profile *p, const char *path)
+{
+    /* stoker's own profiles have none of these but where the user asked for them. */
+    if (strcmp(p->source, "darshan") == 0 && stk_system_file(path, strlen(path)))
+        return "library";
+    return stk_format_of_path(path);
 }
 
 /* ---- directories ---- */
@@ -334,7 +354,8 @@ static void plant(struct tree *t, const struct stk_profile *p, uint32_t *dir_of)
             len--;
         size_t at = tree_node(t, path, dir ? len : parent_len(path, len));
         if (!dir)
-            vote(&t->node[at], stk_format_of_path(path), p->file[i].files ? p->file[i].files : 1);
+            vote(&t->node[at], stk_analysis_format(p, path),
+                 p->file[i].files ? p->file[i].files : 1);
         t->node[at].records++;
         dir_of[i] = (uint32_t)at;
     }

@@ -12,10 +12,7 @@
 #define ANALYSIS_DIRSMAX 256   /* … or cannot be; the rest is "(other)" */
 #define ANALYSIS_EPOCHS  10000
 
-static inline bool stk_api_moves(uint8_t api) /* part of the totals */
-{
-    return api == STK_API_POSIX || api == STK_API_STDIO || api == STK_API_ASYNC;
-}
+#define STK_GPU_IDLE 0.1 /* used less than that it does nothing to speak of */
 
 static inline double stk_ns(uint64_t ns)
 {
@@ -34,6 +31,8 @@ static inline double stk_counts_io_s(const struct stk_counts *n)
 
 /* "" when the name says nothing. */
 const char *stk_format_of_path(const char *path);
+/* The same, and "library": files of the system and of interpreters, in other profilers' logs. */
+const char *stk_analysis_format(const struct stk_profile *p, const char *path);
 
 struct stk_dir_name {
     const char *path, *format; /* format: of most of its files */
@@ -47,7 +46,7 @@ void stk_usage_finish(struct stk_usage *u, double job_io_s);
 /* Groups processes into ranks: unit[proc] numbers them from 0; returns how many. */
 uint32_t stk_analysis_units(const struct stk_profile *p, uint32_t *unit);
 int stk_analysis_ranks(struct stk_analysis *a, struct stk_err *err);
-void stk_analysis_shares(struct stk_analysis *a);
+int stk_analysis_shares(struct stk_analysis *a, struct stk_err *err);
 
 int stk_analysis_epochs(struct stk_analysis *a, struct stk_err *err);
 int stk_analysis_steps(struct stk_analysis *a, struct stk_err *err);

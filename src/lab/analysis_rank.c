@@ -21,22 +21,44 @@ struct span {
     double from, to;
 };
 
-static void add_process(struct stk_rank_use *r, struct span *life, const struct stk_prof_proc *q,
-                        uint32_t index)
+/* One of the rows in the making. */
+struct row {
+    struct span life;
+    uint32_t last_file; /* + 1: records come file by file */
+};
+
+/* Which row a process is counted in: its rank's; behind them what is nobody's rank. Where nobody
+ * told of ranks all of it is one. */
+static uint32_t rows_of(const struct stk_profile *p, uint32_t *row, uint32_t *ranks)
 {
-    if (r->procs == 0) {
-        r->rank = q->world ? q->rank : index;
-        *life = (struct span){q->start_s, q->end_s};
-    }
-    r->procs++;
-    r->workers = q->worker > r->workers ? q->worker : r->workers;
-    r->cpu_s += q->cpu_s;
-    life->from = fmin(life->from, q->start_s);
-    life->to = fmax(life->to, q->end_s);
-    r->run_s = fmax(0, life->to - life->from);
+    uint32_t others = 0, n = 0;
+    stk_analysis_units(p, row);
+    for (size_t i = 0; i < p->nprocs; i++)
+        if (p->proc[i].world && row[i] >= n)
+            n = row[i] + 1;
+    *ranks = n ? n : 1;
+    for (size_t i = 0; i < p->nprocs; i++)
+        if (!p->proc[i].world) {
+            row[i] = n; /* 0 where there are no ranks: the only one */
+            others = 1;
+        }
+    return n ? n + others : 1;
 }
 
-static void add_record(struct stk_rank_use *r, const struct stk_prof_rec *rec, uint32_t *last_file)
+static void add_process(struct stk_rank_use *r, struct row *row, const struct stk_prof_proc *q)
+{
+    if (r->procs == 0) {
+        r->rank = q->world ? q->rank : 0;
+        row->life = (struct span){q->start_s, q->end_s};
+    }
+    r->procs++;
+    r->cpu_s += q->cpu_s;
+    row->life.from = fmin(row->life.from, q->start_s);
+    row->life.to = fmax(row->life.to, q->end_s);
+    r->run_s = fmax(0, row->life.to - row->life.from);
+}
+
+static void add_record(struct stk_rank_use *r, struct row *row, const struct stk_prof_rec *rec)
 {
     const uint64_t *c = rec->n.c;
     r->read_bytes += c[STK_C_READ_BYTES];
@@ -44,38 +66,59 @@ static void add_record(struct stk_rank_use *r, const struct stk_prof_rec *rec, u
     r->reads += c[STK_C_READS];
     r->io_s += stk_counts_io_s(&rec->n);
     r->meta_s += stk_ns(c[STK_C_META_NS]);
-    if (c[STK_C_READ_BYTES] && *last_file != rec->file + 1) {
-        *last_file = rec->file + 1;
+    if (c[STK_C_READ_BYTES] && row->last_file != rec->file + 1) {
+        row->last_file = rec->file + 1;
         r->files_read++;
+    }
+}
+
+/* The most workers that each of a row's programs has at a time, added up. */
+static void add_workers(const struct stk_analysis *a, const uint32_t *row, uint32_t *unit,
+                        uint32_t *most)
+{
+    const struct stk_profile *p = a->p;
+    stk_analysis_units(p, unit);
+    for (size_t i = 0; i < p->nprocs; i++) {
+        uint32_t n = p->proc[i].worker, *had = &most[unit[i]];
+        if (n > *had) {
+            a->rank[row[i]].workers += n - *had;
+            *had = n;
+        }
     }
 }
 
 int stk_analysis_ranks(struct stk_analysis *a, struct stk_err *err)
 {
     const struct stk_profile *p = a->p;
-    uint32_t *unit = calloc(p->nprocs + 1, sizeof *unit);
-    uint32_t *last = calloc(p->nprocs + 1, sizeof *last);
-    struct span *life = calloc(p->nprocs + 1, sizeof *life);
-    a->rank = stk_arena_alloc(&a->arena, (p->nprocs + 1) * sizeof *a->rank);
+    size_t room = p->nprocs + 1;
+    uint32_t *of = calloc(room, sizeof *of), *unit = calloc(room, sizeof *unit);
+    uint32_t *most = calloc(room, sizeof *most), ranks;
+    struct row *row = calloc(room, sizeof *row);
+    a->rank = stk_arena_alloc(&a->arena, room * sizeof *a->rank);
     int rc = 0;
-    if (!unit || !last || !life || !a->rank) {
-        rc = stk_err_nomem(err, (p->nprocs + 1) * sizeof *a->rank);
+    if (!of || !unit || !most || !row || !a->rank) {
+        rc = stk_err_nomem(err, room * sizeof *a->rank);
     } else {
-        uint32_t n = stk_analysis_units(p, unit);
-        memset(a->rank, 0, (p->nprocs + 1) * sizeof *a->rank);
-        for (uint32_t i = 0; i < p->nprocs; i++)
-            add_process(&a->rank[unit[i]], &life[unit[i]], &p->proc[i], i);
-        for (size_t i = 0; i < p->nrecs; i++)
-            if (stk_api_moves(p->rec[i].api) && p->rec[i].proc < p->nprocs)
-                add_record(&a->rank[unit[p->rec[i].proc]], &p->rec[i], &last[unit[p->rec[i].proc]]);
-        /* Shells and helpers that did no I/O and are nobody's rank are left out. */
-        for (uint32_t i = 0; i < n; i++)
+        uint32_t n = rows_of(p, of, &ranks);
+        memset(a->rank, 0, room * sizeof *a->rank);
+        for (size_t i = 0; i < p->nprocs; i++)
+            add_process(&a->rank[of[i]], &row[of[i]], &p->proc[i]);
+        for (size_t i = 0; i < p->nrecs; i++) {
+            uint32_t proc = p->rec[i].proc;
+            if (stk_api_moves(p->rec[i].api) && proc < p->nprocs)
+                add_record(&a->rank[of[proc]], &row[of[proc]], &p->rec[i]);
+        }
+        add_workers(a, of, unit, most);
+        for (uint32_t i = 0; i < n; i++) {
+            a->rank[i].known = i < ranks;
             if (a->rank[i].io_s > 0 || a->rank[i].read_bytes || a->rank[i].write_bytes)
                 a->rank[a->nranks++] = a->rank[i];
+        }
     }
+    free(of);
     free(unit);
-    free(last);
-    free(life);
+    free(most);
+    free(row);
     return rc;
 }
 
@@ -177,7 +220,7 @@ static void sum_launchers(struct stk_analysis *a, const struct launcher_use *u, 
 
 #define LAUNCHERS_MAX (1u << 20)
 
-static void sum_samples(struct stk_analysis *a)
+static int sum_samples(struct stk_analysis *a, struct stk_err *err)
 {
     const struct stk_profile *p = a->p;
     double util = 0, nutil = 0, idle = 0;
@@ -188,21 +231,24 @@ static void sum_samples(struct stk_analysis *a)
             launchers = s->launcher + 1;
         if (s->gpu_util >= 0) {
             util += s->gpu_util;
-            idle += s->gpu_util < 0.1;
+            idle += s->gpu_util < STK_GPU_IDLE;
             nutil++;
         }
     }
     struct launcher_use *use = calloc(launchers + 1, sizeof *use);
-    for (size_t i = 0; use && i < p->nsamples; i++)
+    if (!use)
+        return stk_err_nomem(err, (launchers + 1) * sizeof *use);
+    for (size_t i = 0; i < p->nsamples; i++)
         if (p->sample[i].launcher < launchers)
             add_sample(&use[p->sample[i].launcher], &p->sample[i]);
-    sum_launchers(a, use, use ? launchers : 0);
+    sum_launchers(a, use, launchers);
     a->gpu_util_mean = nutil > 0 ? util / nutil : -1;
     a->gpu_idle_share = nutil > 0 ? idle / nutil : -1;
     free(use);
+    return 0;
 }
 
-void stk_analysis_shares(struct stk_analysis *a)
+int stk_analysis_shares(struct stk_analysis *a, struct stk_err *err)
 {
     const struct stk_profile *p = a->p;
     double io = 0, threads = 0;
@@ -218,5 +264,5 @@ void stk_analysis_shares(struct stk_analysis *a)
         a->io_share_merged = fmin(1, merged_s(p) / p->run_s);
         a->io_share_main = fmin(1, main_share(p));
     }
-    sum_samples(a);
+    return sum_samples(a, err);
 }

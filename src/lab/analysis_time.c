@@ -31,12 +31,11 @@ double stk_analysis_between(const struct stk_profile *p, double from_s, double t
     return io;
 }
 
-static int put_epoch(struct stk_analysis *a, double from_s, double to_s)
+static void put_epoch(struct stk_analysis *a, uint64_t number, double from_s, double to_s)
 {
     struct stk_epoch *e = &a->epoch[a->nepochs++];
-    *e = (struct stk_epoch){.start_s = from_s, .end_s = to_s};
+    *e = (struct stk_epoch){.number = number, .start_s = from_s, .end_s = to_s};
     e->io_s = stk_analysis_between(a->p, from_s, to_s, &e->read_bytes);
-    return 0;
 }
 
 static int epochs_room(struct stk_analysis *a, size_t n, struct stk_err *err)
@@ -78,16 +77,18 @@ static int marked_epochs(struct stk_analysis *a, struct stk_err *err)
     n = n < ANALYSIS_EPOCHS ? n : ANALYSIS_EPOCHS;
     int rc = epochs_room(a, n, err);
     double open = -1;
+    uint64_t number = 0;
     for (size_t i = 0; rc == 0 && i < p->nmarks && a->nepochs < n; i++) {
         const struct stk_prof_mark *m = &p->mark[i];
         if (m->proc != proc || m->kind != STK_MARK_EPOCH)
             continue;
         if (open >= 0)
-            put_epoch(a, open, m->at_s);
+            put_epoch(a, number, open, m->at_s);
         open = m->at_s;
+        number = m->number;
     }
     if (rc == 0 && open >= 0 && a->nepochs < n)
-        put_epoch(a, open, proc_end(p, proc));
+        put_epoch(a, number, open, proc_end(p, proc));
     a->epochs_marked = a->nepochs > 0;
     return rc;
 }
@@ -146,7 +147,7 @@ static int found_epochs(struct stk_analysis *a, struct stk_err *err)
     int rc = epochs_room(a, n, err);
     for (size_t i = 0; rc == 0 && i < n; i++) {
         double to = i + 1 == n ? 1 : (double)(i + 1) / passes;
-        put_epoch(a, time_of_share(a->p, (double)i / passes), time_of_share(a->p, to));
+        put_epoch(a, i, time_of_share(a->p, (double)i / passes), time_of_share(a->p, to));
     }
     return rc;
 }

@@ -6,10 +6,10 @@
 #include "lab/darshan_priv.h"
 
 #include "base/file.h"
+#include "base/spawn.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -19,9 +19,15 @@
 #define DARSHAN_MAGIC 6567223 /* darshan-log-format.h */
 #define MAX_LINE      65536u  /* paths have 4,096 bytes at most */
 
-extern char **environ;
+enum kind { NEITHER, LOG, TEXT, OLD };
 
-enum kind { NEITHER, LOG, TEXT };
+/* Darshan 1 and 2 compressed their logs as a whole, and there is nothing else to know them by. */
+static bool is_old(const char *path, const char *head)
+{
+    const char *slash = strrchr(path, '/');
+    return (memcmp(head, "\x1f\x8b", 2) == 0 || memcmp(head, "BZh", 3) == 0) &&
+           strstr(slash ? slash : path, ".darshan");
+}
 
 /* A log by its magic number; what darshan-parser prints by what it begins with. */
 static enum kind kind_of(const char *path)
@@ -40,6 +46,8 @@ static enum kind kind_of(const char *path)
     uint64_t magic = stk_le64(head + 8); /* in the byte order of the machine that wrote it */
     if (magic == DARSHAN_MAGIC || __builtin_bswap64(magic) == DARSHAN_MAGIC)
         return LOG;
+    if (is_old(path, head))
+        return OLD;
     return head[0] == '#' && strstr(head, begin) ? TEXT : NEITHER;
 }
 
@@ -74,60 +82,67 @@ static int missing(const char *path, int why, struct stk_err *err)
 
 static int start(struct parser *r, const char *path, struct stk_err *err)
 {
-    posix_spawn_file_actions_t actions;
-    int pipes[2], rc;
+    int pipes[2] = {-1, -1}, null = open("/dev/null", O_RDONLY | O_CLOEXEC), rc = 0;
     /* A name that begins with "-" is no option. */
     char *file = path[0] == '-' ? stk_path_join("./", path) : strdup(path);
-    char *argv[] = {(char *)parser_name(), "--show-incomplete", file, NULL};
+    const char *const argv[] = {parser_name(), "--show-incomplete", file, NULL};
     r->errors = memfd_create("darshan-parser", MFD_CLOEXEC);
-    if (!file || r->errors < 0 || pipe2(pipes, O_CLOEXEC) < 0) {
-        rc = file ? stk_err_sys(err, path, "darshan-parser") : stk_err_nomem(err, strlen(path));
-        free(file);
-        if (r->errors >= 0)
-            close(r->errors);
-        return rc;
+    if (!file)
+        rc = stk_err_nomem(err, strlen(path));
+    else if (null < 0 || r->errors < 0 || pipe2(pipes, O_CLOEXEC) < 0)
+        rc = stk_err_sys(err, path, "darshan-parser");
+    if (!rc) {
+        int why = stk_spawn(argv, NULL, (const int[3]){null, pipes[1], r->errors}, false, &r->pid);
+        rc = why ? missing(path, why, err) : 0;
     }
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_adddup2(&actions, pipes[1], 1);
-    posix_spawn_file_actions_adddup2(&actions, r->errors, 2);
-    int why = posix_spawnp(&r->pid, argv[0], &actions, NULL, argv, environ);
-    posix_spawn_file_actions_destroy(&actions);
-    close(pipes[1]);
-    free(file);
     r->out = pipes[0];
-    if (!why)
-        return 0;
-    close(pipes[0]);
-    close(r->errors);
-    return missing(path, why, err);
+    const int ours[] = {null, pipes[1], rc ? pipes[0] : -1, rc ? r->errors : -1};
+    for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
+        if (ours[i] >= 0)
+            close(ours[i]);
+    free(file);
+    return rc;
 }
 
-/* The first line of what it complained about. */
+/* The first error it complained about; without one, the first line. */
 static void complaint(const struct parser *r, char *text, size_t size)
 {
     ssize_t n = pread(r->errors, text, size - 1, 0);
     text[n > 0 ? n : 0] = '\0';
-    char *from = text + strspn(text, "\n# ");
+    char *from = strstr(text, "Error: ");
+    from = from ? from : text + strspn(text, "\n# ");
     memmove(text, from, strlen(from) + 1);
-    text[strcspn(text, "\n")] = '\0';
+    size_t length = strcspn(text, "\n");
+    length = length < 300 ? length : 300;
+    while (length && text[length - 1] == '.')
+        length--;
+    text[length] = '\0';
 }
 
-static int finish(struct parser *r, const char *path, int rc, struct stk_err *err)
+/* It ends well, too, where modules cannot be read: what it complained about says so. */
+static int finish(struct parser *r, struct stk_darshan *d, const char *path, int rc,
+                  struct stk_err *err)
 {
     int status = 0;
-    char text[300];
+    char text[4096];
     close(r->out); /* before waiting: where we stopped early, it ends by SIGPIPE */
     while (waitpid(r->pid, &status, 0) < 0 && errno == EINTR)
         ;
     complaint(r, text, sizeof text);
     close(r->errors);
-    if (rc || (WIFEXITED(status) && WEXITSTATUS(status) == 0))
+    if (rc)
         return rc;
     if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
         return missing(path, ENOENT, err);
-    return stk_err_set(err, STK_E_CORRUPT, path, -1, "darshan-parser cannot read it: %s",
-                       *text ? text : "it failed and did not say why");
+    bool failed = !WIFEXITED(status) || WEXITSTATUS(status) != 0;
+    bool partly = strncmp(text, "Error: ", 7) == 0;
+    if (failed || (partly && !d->nrecs && d->module == STK_DM_NONE))
+        return stk_err_set(err, STK_E_CORRUPT, path, -1, "darshan-parser cannot read it: %s",
+                           *text ? text : "it failed and did not say why");
+    const char *slash = strrchr(path, '/');
+    return partly ? stk_pb_note(d->pb, err, "Of %s not all can be read (darshan-parser: %s).",
+                                slash ? slash + 1 : path, text)
+                  : 0;
 }
 
 /* ---- taking what it prints ---- */
@@ -182,7 +197,7 @@ static int take_parser(struct stk_darshan *d, const char *path, struct stk_err *
     if (rc)
         return rc;
     rc = take_output(d, r.out, path, err);
-    return finish(&r, path, rc, err);
+    return finish(&r, d, path, rc, err);
 }
 
 static int take_file(struct stk_darshan *d, const char *path, struct stk_err *err)
@@ -198,8 +213,11 @@ static int take_file(struct stk_darshan *d, const char *path, struct stk_err *er
 int stk_pb_darshan(struct stk_pb *pb, const char *path, struct stk_err *err)
 {
     struct stk_darshan d;
+    enum kind kind = kind_of(path);
+    if (kind == OLD)
+        return stk_darshan_old(path, err);
     stk_darshan_begin(&d, pb, path);
-    int rc = kind_of(path) == TEXT ? take_file(&d, path, err) : take_parser(&d, path, err);
+    int rc = kind == TEXT ? take_file(&d, path, err) : take_parser(&d, path, err);
     rc = rc ? rc : stk_darshan_end(&d, path, err);
     stk_darshan_release(&d);
     return rc;

@@ -98,14 +98,16 @@ static void end_of_file_reads(struct stk_darshan *d, struct stk_counts *n)
     for (unsigned i = 0; i < STK_COMMON; i++)
         common += whole(d, STK_D_ACCESS1_COUNT + i);
     uint64_t calls = c[STK_C_READS] + c[STK_C_WRITES];
+    uint64_t none = calls - at_most(common, calls);
     if (!smallest)
         return;
-    if (whole(d, STK_D_ACCESS4_COUNT) || !d->trusted_common || common > calls ||
-        calls - common > smallest) {
+    if (d->value[STK_D_BYTES_READ] == 0) {
+        none = at_most(smallest, c[STK_C_READS]);
+    } else if (whole(d, STK_D_ACCESS4_COUNT) || !d->trusted_common || common > calls ||
+               none > at_most(smallest, c[STK_C_READS])) {
         d->zeros = true;
         return;
     }
-    uint64_t none = calls - common;
     c[STK_C_EOF_READS] = none;
     c[STK_C_READS] -= none;
     n->read_size[0] -= none;
@@ -190,6 +192,21 @@ static void hdf5(struct stk_darshan *d, struct stk_counts *n)
     common_sizes(d, n);
 }
 
+/* DAOS without a mount point: files all the same. In what order they are read is not known. */
+static void dfs(struct stk_darshan *d, struct stk_counts *n)
+{
+    uint64_t *c = n->c;
+    moved(d, n);
+    sizes(d, n);
+    c[STK_C_OPENS] = whole(d, STK_D_OPENS) + whole(d, STK_D_GLOBAL_OPENS) + whole(d, STK_D_LOOKUPS);
+    c[STK_C_DUPS] = whole(d, STK_D_DUPS);
+    c[STK_C_STATS] = whole(d, STK_D_STATS);
+    c[STK_C_READS] += whole(d, STK_D_READXS); /* those that do not block are in both */
+    c[STK_C_WRITES] += whole(d, STK_D_WRITEXS);
+    c[STK_C_FIRST_READS] = c[STK_C_READS];
+    common_sizes(d, n);
+}
+
 /* "FILE.h5:DATASET" is FILE.h5. */
 static size_t name_length(const struct stk_darshan *d)
 {
@@ -241,6 +258,9 @@ static int keep(struct stk_darshan *d, uint32_t file, struct stk_err *err)
     } else if (d->module == STK_DM_STDIO) {
         r->api = STK_API_STDIO;
         stdio(d, &r->n);
+    } else if (d->module == STK_DM_DFS) {
+        r->api = STK_API_POSIX;
+        dfs(d, &r->n);
     } else if (d->module == STK_DM_MPIIO) {
         r->api = STK_API_MPIIO;
         mpiio(d, &r->n);
@@ -259,6 +279,10 @@ int stk_darshan_map(struct stk_darshan *d, struct stk_err *err)
 {
     uint32_t file;
     if (d->module == STK_DM_NONE || !is_file(d))
+        return 0;
+    d->dfs |= d->module == STK_DM_DFS;
+    d->daos |= d->module == STK_DM_DAOS;
+    if (d->module == STK_DM_DAOS) /* objects, not files: what DFS keeps its files in */
         return 0;
     int rc = stk_pb_file(d->pb, "", (const char *)d->name.data, name_length(d), false, &file, err);
     if (rc)

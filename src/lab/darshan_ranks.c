@@ -23,87 +23,112 @@ static int heat_by_rank(const void *a, const void *b)
 
 /* ---- shares ---- */
 
-/* How much of the whole belongs to the ranks before and up to this one: v is cut at both, so that
- * the parts of all ranks add up to v. */
-struct share {
-    double from, to;
+/* Of n ranks two are known, the slowest and the fastest, and what part of the whole each has. */
+struct known {
+    uint64_t n;
+    int64_t slowest, fastest; /* -1: neither is known, all have the same */
+    double slow, fast;
 };
+
+/* How much of the whole belongs to the ranks before this one. */
+static double before(const struct known *k, uint64_t rank)
+{
+    if (rank >= k->n)
+        return 1;
+    if (k->slowest < 0)
+        return (double)rank / (double)k->n;
+    bool slowest = (uint64_t)k->slowest < rank, fastest = (uint64_t)k->fastest < rank;
+    double other = (1 - k->slow - k->fast) / (double)(k->n - 2);
+    return (slowest ? k->slow : 0) + (fastest ? k->fast : 0) +
+           (double)(rank - slowest - fastest) * other;
+}
 
 static uint64_t cut(uint64_t v, double at)
 {
     double n = (double)v * at + 0.5;
-    return n < 1 ? 0 : n >= (double)v ? v : (uint64_t)n;
+    return n < 1 ? 0 : at >= 1 || n >= (double)v ? v : (uint64_t)n;
 }
 
-static uint64_t part(uint64_t v, struct share s)
+/* v is cut where this rank begins and where the next one does: all parts add up to v. */
+static uint64_t part(uint64_t v, const struct known *k, uint64_t rank)
 {
-    uint64_t from = cut(v, s.from), to = s.to >= 1 ? v : cut(v, s.to);
+    uint64_t from = cut(v, before(k, rank)), to = cut(v, before(k, rank + 1));
     return to > from ? to - from : 0;
 }
 
-/* Of n ranks, with two that are known; known parts that make no sense: evenly. */
-static struct share share_of(uint64_t rank, uint64_t n, int64_t slowest, int64_t fastest,
-                             double slow, double fast)
+/* Known parts that make no sense: evenly. */
+static struct known known(const struct stk_darshan_rec *all, uint64_t n, double slow, double fast)
 {
-    struct share even = {(double)rank / (double)n, (double)(rank + 1) / (double)n};
-    if (n < 3 || slowest < 0 || fastest < 0 || slowest == fastest || !(slow >= 0) || !(fast >= 0) ||
-        slow + fast > 1 || (uint64_t)slowest >= n || (uint64_t)fastest >= n)
+    struct known even = {.n = n, .slowest = -1, .fastest = -1};
+    if (n < 3 || all->slowest < 0 || all->fastest < 0 || all->slowest == all->fastest ||
+        !(slow >= 0) || !(fast >= 0) || slow + fast > 1 || (uint64_t)all->slowest >= n ||
+        (uint64_t)all->fastest >= n)
         return even;
-    double other = (1 - slow - fast) / (double)(n - 2), from = 0, mine = other;
-    uint64_t before = rank;
-    if ((uint64_t)slowest < rank)
-        from += slow, before--;
-    if ((uint64_t)fastest < rank)
-        from += fast, before--;
-    from += (double)before * other;
-    if ((uint64_t)slowest == rank)
-        mine = slow;
-    if ((uint64_t)fastest == rank)
-        mine = fast;
-    return (struct share){from, rank + 1 == n ? 1 : from + mine};
+    return (struct known){n, all->slowest, all->fastest, slow, fast};
+}
+
+/* What of a rank's `own` time (or bytes) were reads, when all ranks have `reads` and `rest`:
+ * Darshan does not say. As near to the mean as it can have been, so that no rank is blamed for
+ * reads that were perhaps writes. */
+static double least(double own, double reads, double rest, uint64_t n)
+{
+    double mean = reads / (double)n;
+    if (mean < own - rest)
+        mean = own - rest;
+    return mean < own ? mean : own;
+}
+
+/* Of reads, and of the rest. */
+static void divide(const struct stk_darshan_rec *all, uint64_t n, double slow, double fast,
+                   double reads, double rest, struct known out[2])
+{
+    double s = least(slow, reads, rest, n), f = least(fast, reads, rest, n);
+    out[0] = out[1] = known(all, n, -1, -1);
+    if (slow < 0 || fast < 0)
+        return;
+    if (reads > 0)
+        out[0] = known(all, n, s / reads, f / reads);
+    if (rest > 0)
+        out[1] = known(all, n, (slow - s) / rest, (fast - f) / rest);
 }
 
 static void counts_of_rank(const struct stk_darshan_rec *all, uint64_t rank, uint64_t n,
                            struct stk_counts *out)
 {
-    static const enum stk_counter timed[] = {STK_C_READ_NS, STK_C_WRITE_NS, STK_C_META_NS};
     /* Who moved most made most of the calls that move. */
-    static const enum stk_counter bytes[] = {
-        STK_C_READ_BYTES, STK_C_WRITE_BYTES, STK_C_READS,        STK_C_EOF_READS,
-        STK_C_WRITES,     STK_C_FIRST_READS, STK_C_SEQ_READS,    STK_C_CONSEC_READS,
-        STK_C_SEQ_WRITES, STK_C_WRITE_OPENS, STK_C_CONSEC_WRITES};
+    static const enum stk_counter reads[] = {STK_C_READ_BYTES, STK_C_READS,
+                                             STK_C_EOF_READS,  STK_C_FIRST_READS,
+                                             STK_C_SEQ_READS,  STK_C_CONSEC_READS};
+    static const enum stk_counter writes[] = {STK_C_WRITE_BYTES, STK_C_WRITES, STK_C_SEQ_WRITES,
+                                              STK_C_WRITE_OPENS, STK_C_CONSEC_WRITES};
     static const enum stk_counter kept[] = {
         STK_C_MAX_READ_NS,  STK_C_MAX_WRITE_NS, STK_C_MIN_OFFSET, STK_C_MAX_OFFSET,
         STK_C_FILE_SIZE,    STK_C_FIRST_NS,     STK_C_LAST_NS,    STK_C_FIRST_READ_NS,
         STK_C_LAST_READ_NS, STK_C_OPEN_NS,      STK_C_CLOSE_NS};
     const uint64_t *c = all->n.c;
-    double time_s = 0, moved = 0;
-    for (size_t i = 0; i < 3; i++)
-        time_s += (double)c[timed[i]] / 1e9;
-    for (size_t i = 0; i < 2; i++)
-        moved += (double)c[bytes[i]];
-    struct share even = share_of(rank, n, -1, -1, 0, 0), by_time = even, by_bytes = even;
-    if (time_s > 0)
-        by_time = share_of(rank, n, all->slowest, all->fastest, all->slowest_s / time_s,
-                           all->fastest_s / time_s);
-    if (moved > 0)
-        by_bytes = share_of(rank, n, all->slowest, all->fastest, (double)all->slowest_bytes / moved,
-                            (double)all->fastest_bytes / moved);
+    struct known even = known(all, n, -1, -1), time[2], bytes[2];
+    divide(all, n, all->slowest_s, all->fastest_s, (double)c[STK_C_READ_NS] / 1e9,
+           ((double)c[STK_C_WRITE_NS] + (double)c[STK_C_META_NS]) / 1e9, time);
+    divide(all, n, (double)all->slowest_bytes, (double)all->fastest_bytes,
+           (double)c[STK_C_READ_BYTES], (double)c[STK_C_WRITE_BYTES], bytes);
     for (size_t i = 0; i < STK_C_COUNT; i++)
-        out->c[i] = part(c[i], even);
+        out->c[i] = part(c[i], &even, rank);
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
         out->c[kept[i]] = c[kept[i]];
-    for (size_t i = 0; i < 3; i++)
-        out->c[timed[i]] = part(c[timed[i]], by_time);
-    for (size_t i = 0; i < sizeof bytes / sizeof *bytes; i++)
-        out->c[bytes[i]] = part(c[bytes[i]], by_bytes);
+    out->c[STK_C_READ_NS] = part(c[STK_C_READ_NS], &time[0], rank);
+    out->c[STK_C_WRITE_NS] = part(c[STK_C_WRITE_NS], &time[1], rank);
+    out->c[STK_C_META_NS] = part(c[STK_C_META_NS], &time[1], rank);
+    for (size_t i = 0; i < sizeof reads / sizeof *reads; i++)
+        out->c[reads[i]] = part(c[reads[i]], &bytes[0], rank);
+    for (size_t i = 0; i < sizeof writes / sizeof *writes; i++)
+        out->c[writes[i]] = part(c[writes[i]], &bytes[1], rank);
     for (size_t i = 0; i < STK_SIZE_BINS; i++) {
-        out->read_size[i] = part(all->n.read_size[i], by_bytes);
-        out->write_size[i] = part(all->n.write_size[i], by_bytes);
+        out->read_size[i] = part(all->n.read_size[i], &bytes[0], rank);
+        out->write_size[i] = part(all->n.write_size[i], &bytes[1], rank);
     }
     for (size_t i = 0; i < STK_COMMON; i++)
-        out->size[i] =
-            (struct stk_common_value){all->n.size[i].value, part(all->n.size[i].count, by_bytes)};
+        out->size[i] = (struct stk_common_value){all->n.size[i].value,
+                                                 part(all->n.size[i].count, &bytes[0], rank)};
 }
 
 /* ---- one process a rank ---- */
@@ -168,7 +193,7 @@ static int add_line(struct ranks *k, int64_t rank, uint32_t proc, struct stk_err
         return 0;
     for (size_t i = d->pb->p->nrecs; i-- > 0 && d->pb->p->rec[i].proc == proc;) {
         const struct stk_prof_rec *r = &d->pb->p->rec[i];
-        if (!stk_moves_data(r->api))
+        if (!stk_api_moves(r->api))
             continue;
         time[0] += r->n.c[STK_C_READ_NS];
         time[1] += r->n.c[STK_C_WRITE_NS];
@@ -211,7 +236,6 @@ static int begin_rank(struct stk_darshan *d, int64_t rank, uint32_t *proc, struc
     p->pid = d->pid < UINT32_MAX ? (uint32_t)d->pid : 0;
     p->ppid = d->fork_parent < UINT32_MAX ? (uint32_t)d->fork_parent : 0;
     p->born = d->fork_parent ? STK_BORN_FORK : STK_BORN_START;
-    p->threads = 1;
     x->end = STK_END_EXIT;
     x->no_line = true;
     x->end_ns = d->run_s > 0 && d->run_s < 1e8 ? (uint64_t)(d->run_s * 1e9) : 1;
@@ -226,6 +250,9 @@ static int add_rank(struct ranks *k, int64_t rank, bool first, struct stk_err *e
     uint32_t proc;
     int rc = begin_rank(d, rank, &proc, err);
     rc = rc ? rc : add_shared(k, (uint64_t)rank, first, err);
+    if (!rc) /* with I/O: what all ranks opened, or a file of its own */
+        d->pb->p->proc[proc].threads =
+            k->shared > 0 || (k->rec < d->nrecs && d->rec[k->rec].rank == rank);
     for (; !rc && k->rec < d->nrecs && d->rec[k->rec].rank == rank; k->rec++)
         rc = add_record(d, &d->rec[k->rec], &d->rec[k->rec].n, d->rec[k->rec].distinct_bytes, err);
     return rc ? rc : add_line(k, rank, proc, err);

@@ -23,6 +23,7 @@ static const struct {
     {"POSIX", "POSIX_", STK_DM_POSIX},    {"STDIO", "STDIO_", STK_DM_STDIO},
     {"MPI-IO", "MPIIO_", STK_DM_MPIIO},   {"MPIIO", "MPIIO_", STK_DM_MPIIO},
     {"H5F", "H5F_", STK_DM_H5F},          {"H5D", "H5D_", STK_DM_H5D},
+    {"DFS", "DFS_", STK_DM_DFS},          {"DAOS", "DAOS_", STK_DM_DAOS},
     {"LUSTRE", "LUSTRE_", STK_DM_LUSTRE}, {"HEATMAP", "HEATMAP_", STK_DM_HEATMAP},
 };
 
@@ -77,22 +78,35 @@ static uint64_t whole(const char *p, size_t n)
     return f > 0 ? (uint64_t)f : 0;
 }
 
+/* The logs of a folder have the same to say, mostly: once is enough. */
+static int note_once(struct stk_darshan *d, const char *text, struct stk_err *err)
+{
+    const struct stk_profile *p = d->pb->p;
+    for (size_t i = 0; i < p->nnotes && i < 64; i++)
+        if (strcmp(p->note[i], text) == 0)
+            return 0;
+    return stk_pb_note(d->pb, err, "%s", text);
+}
+
 /* "# *WARNING*: The POSIX module contains incomplete data!" */
 static int incomplete(struct stk_darshan *d, const char *p, size_t n, struct stk_err *err)
 {
+    char text[200];
     size_t length = 0;
     while (length < n && p[length] != ' ' && length < 32)
         length++;
-    return stk_pb_note(d->pb, err,
-                       "Darshan ran out of memory for its %.*s records (files beyond the first "
-                       "1,024, mostly): what came after is missing.",
-                       (int)length, p);
+    snprintf(text, sizeof text,
+             "Darshan ran out of memory for its %.*s records (files beyond the first 1,024, "
+             "mostly): what came after is missing.",
+             (int)length, p);
+    return note_once(d, text, err);
 }
 
 static int head_line(struct stk_darshan *d, const char *p, size_t n, struct stk_err *err)
 {
-    if (begins(&p, &n, "darshan log version:")) {
+    if (begins(&p, &n, "darshan log version: ")) {
         d->any = true;
+        d->old = number(p, n) >= 0 && number(p, n) < 3;
     } else if (begins(&p, &n, "exe: ")) {
         while (n && p[n - 1] == ' ')
             n--;
@@ -110,6 +124,8 @@ static int head_line(struct stk_darshan *d, const char *p, size_t n, struct stk_
         d->fork_parent = whole(p, n);
     } else if (begins(&p, &n, "metadata: lib_ver = 3.2.0")) {
         d->trusted_common = n > 0; /* 3.2.0-pre and the like are not it */
+    } else if (begins(&p, &n, "DXT_POSIX module: ") || begins(&p, &n, "DXT_MPIIO module: ")) {
+        d->dxt = true;
     } else if (begins(&p, &n, "*WARNING*: The ")) {
         return incomplete(d, p, n, err);
     }
@@ -175,10 +191,33 @@ static int start_record(struct stk_darshan *d, enum stk_darshan_module module, i
         d->value[i] = -1;
     stk_buf_reset(&d->name);
     stk_buf_put(&d->name, c->at[5], c->n[5]);
-    size_t n = is(c, 7, "UNKNOWN") || c->n[7] >= sizeof d->fs ? 0 : c->n[7];
-    memcpy(d->fs, c->at[7], n);
+    if (module == STK_DM_DFS && !c->n[5]) /* pool, container, number: it has names of few files */
+        stk_buf_printf(&d->name, "daos://%.*s/%.*s", (int)c->n[6], c->at[6], (int)c->n[2],
+                       c->at[2]);
+    /* rootfs: what no mount point was known for. */
+    bool known = !is(c, 7, "UNKNOWN") && !is(c, 7, "rootfs") && !is(c, 7, "N/A");
+    const char *fs = module == STK_DM_DFS ? "daos" : c->at[7];
+    size_t n = module == STK_DM_DFS ? 4 : known && c->n[7] < sizeof d->fs ? c->n[7] : 0;
+    memcpy(d->fs, fs, n);
     d->fs[n] = '\0';
     return stk_buf_check(&d->name, err);
+}
+
+/* "COMP3_STRIPE_COUNT": of the parts of a file's layout, the first ones narrow mostly, the widest
+ * stands for all. */
+static double widest(struct stk_darshan *d, char *name, double value)
+{
+    unsigned part;
+    char rest[20];
+    if (sscanf(name, "COMP%3u_STRIPE_%19s", &part, rest) != 2)
+        return value;
+    enum stk_darshan_field f = STK_D_COMP1_STRIPE_SIZE;
+    if (strcmp(rest, "COUNT") == 0)
+        f = STK_D_COMP1_STRIPE_COUNT;
+    else if (strcmp(rest, "SIZE") != 0)
+        return value;
+    memcpy(name, field_name[f], strlen(field_name[f]) + 1); /* no longer than what was there */
+    return d->value[f] > value ? d->value[f] : value;
 }
 
 static void set_field(struct stk_darshan *d, const char *name, size_t n, double value)
@@ -192,6 +231,8 @@ static void set_field(struct stk_darshan *d, const char *name, size_t n, double 
     char *agg = strstr(plain, "_AGG_");
     if (agg)
         memmove(agg, agg + 4, strlen(agg + 4) + 1);
+    if (d->module == STK_DM_LUSTRE)
+        value = widest(d, plain, value);
     for (uint32_t i = 0; i < STK_D_COUNT; i++) {
         uint32_t k = d->next + i < STK_D_COUNT ? d->next + i : d->next + i - STK_D_COUNT;
         if (strcmp(field_name[k], plain) == 0) {
@@ -202,14 +243,14 @@ static void set_field(struct stk_darshan *d, const char *name, size_t n, double 
     }
 }
 
-/* HEATMAP_READ_BIN_12 and its width; "heatmap:POSIX" and "heatmap:STDIO" count. */
+/* HEATMAP_READ_BIN_12 and its width; of the modules whose bytes count. */
 static int heat_line(struct stk_darshan *d, const struct columns *c, int64_t rank,
                      struct stk_err *err)
 {
     const char *p = c->at[3];
     size_t n = c->n[3];
     double value = number(c->at[4], c->n[4]);
-    if (!is(c, 5, "heatmap:POSIX") && !is(c, 5, "heatmap:STDIO"))
+    if (!is(c, 5, "heatmap:POSIX") && !is(c, 5, "heatmap:STDIO") && !is(c, 5, "heatmap:DFS"))
         return 0;
     if (begins(&p, &n, "HEATMAP_F_BIN_WIDTH_SECONDS")) {
         d->heat_width_s = value;
@@ -277,23 +318,32 @@ int stk_darshan_line(struct stk_darshan *d, const char *line, size_t n, struct s
 
 static int notes(struct stk_darshan *d, struct stk_err *err)
 {
+    const struct {
+        bool is;
+        const char *text;
+    } note[] = {
+        {d->mmaps, "Darshan does not see mmap(): what was read through it is in no number here."},
+        {true, "A Darshan log has no distinct bytes, latencies, steps, CPU, memory or GPU use: "
+               "distinct bytes are estimated from the last byte read, the rest is not known; stat "
+               "calls of programs built for glibc 2.33 or later, fortified reads and io_uring are "
+               "not in it."},
+        {d->daos && !d->dfs, "The log has objects of DAOS, which are no files: what was read and "
+                             "written there is in no number here."},
+        {d->dxt, "The log has every operation, too (DXT): darshan-dxt-parser shows them, this "
+                 "report does not."},
+        {d->stdio_sizes,
+         "Darshan has no sizes of STDIO requests: all of a file count as its mean."},
+    };
     int rc = 0;
-    if (d->mmaps)
-        rc = stk_pb_note(d->pb, err,
-                         "Darshan does not see mmap(): what was read through it is in no "
-                         "number here.");
-    if (!rc)
-        rc =
-            stk_pb_note(d->pb, err,
-                        "A Darshan log has no distinct bytes, latencies, steps, CPU, memory or GPU "
-                        "use: distinct bytes are estimated from the last byte read, the rest is "
-                        "not known; stat calls of programs built for glibc 2.33 or later, "
-                        "fortified reads and io_uring are not in it.");
-    if (!rc && d->stdio_sizes)
-        rc = stk_pb_note(d->pb, err,
-                         "Darshan has no sizes of STDIO requests: all of a file count as "
-                         "its mean.");
+    for (size_t i = 0; i < sizeof note / sizeof *note && !rc; i++)
+        rc = note[i].is ? note_once(d, note[i].text, err) : 0;
     return rc;
+}
+
+int stk_darshan_old(const char *path, struct stk_err *err)
+{
+    return stk_err_set(err, STK_E_UNSUPPORTED, path, -1,
+                       "a log of Darshan 1 or 2: those of 3.0 and later are read");
 }
 
 int stk_darshan_end(struct stk_darshan *d, const char *path, struct stk_err *err)
@@ -302,6 +352,8 @@ int stk_darshan_end(struct stk_darshan *d, const char *path, struct stk_err *err
     int rc = stk_darshan_map(d, err);
     if (!rc && !d->any)
         rc = stk_err_set(err, STK_E_CORRUPT, path, -1, "not what darshan-parser prints");
+    if (!rc && d->old)
+        rc = stk_darshan_old(path, err);
     if (rc)
         return rc;
     p->has_size_zero |= d->zeros;
@@ -312,8 +364,5 @@ int stk_darshan_end(struct stk_darshan *d, const char *path, struct stk_err *err
         p->job = p->job ? p->job : "";
     }
     rc = stk_darshan_ranks(d, err);
-    if (rc || d->pb->noted_darshan)
-        return rc;
-    d->pb->noted_darshan = true;
-    return notes(d, err);
+    return rc ? rc : notes(d, err);
 }

@@ -1,5 +1,5 @@
 /*
- * job.c - how much of what a job had it used, arrays as one job, and what Slurm's reasons mean.
+ * job.c - how much of what a job had it used, arrays as one job, and what --mem and --time take.
  */
 #include "lab/job.h"
 
@@ -16,7 +16,7 @@ static double share(double part, double whole)
 static double waited(const struct stk_slurm_job *j, int64_t now)
 {
     int64_t from = j->eligible > 0 ? j->eligible : j->submit;
-    bool begun = j->state != STK_SLURM_PENDING && j->start > 0;
+    bool begun = !stk_slurm_waits(j->state) && j->start > 0;
     int64_t to = begun ? j->start : j->end > 0 ? j->end : now;
     return from > 0 && to >= from ? (double)(to - from) : -1;
 }
@@ -26,7 +26,7 @@ void stk_job_judge(const struct stk_slurm_job *job, int64_t now, double advise_s
 {
     *v = (struct stk_job_view){.job = job};
     bool limited = job->limit_s > 0 && job->limit_s != INT64_MAX;
-    bool begun = job->state != STK_SLURM_PENDING && job->elapsed_s > 0;
+    bool begun = !stk_slurm_waits(job->state) && job->elapsed_s > 0;
     v->wait_s = waited(job, now);
     v->cpus_busy = begun ? share(job->use.cpu_s, job->elapsed_s) : -1;
     v->cpu_share = share(v->cpus_busy, (double)job->alloc.cpus);
@@ -68,8 +68,7 @@ bool stk_job_of_array(const struct stk_slurm_jobs *jobs, uint64_t array_id,
     double busy = -1;
     for (size_t i = 0; i < jobs->n; i++) {
         const struct stk_slurm_job *j = &jobs->job[i];
-        if (j->array_id != array_id || j->state == STK_SLURM_PENDING ||
-            j->state == STK_SLURM_UNKNOWN)
+        if (j->array_id != array_id || stk_slurm_waits(j->state) || j->state == STK_SLURM_UNKNOWN)
             continue;
         if (!any)
             *all = *j;
@@ -81,56 +80,6 @@ bool stk_job_of_array(const struct stk_slurm_jobs *jobs, uint64_t array_id,
     all->array_task = -1;
     all->use.cpu_s = busy >= 0 && all->elapsed_s > 0 ? busy * all->elapsed_s : -1;
     return true;
-}
-
-/* ---- reasons ------------------------------------------------------------------------------ */
-
-const char *stk_job_reason(const char *reason)
-{
-    static const struct {
-        const char *reason, *means;
-    } known[] = {
-        {"Priority", "jobs with a higher priority are before it"},
-        {"Resources", "it is next, and waits until enough is free"},
-        {"Dependency", "it waits for another job"},
-        {"DependencyNeverSatisfied",
-         "the job it depends on failed: it will never start; cancel it"},
-        {"JobHeldUser", "it is held by its owner: scontrol release lets it go"},
-        {"JobHeldAdmin", "it is held by an administrator: ask the site"},
-        {"BeginTime", "its time to begin has not come; a job that was requeued waits a while, too"},
-        {"JobArrayTaskLimit", "as many tasks of the array run as it allows itself (%)"},
-        {"PartitionTimeLimit",
-         "it asks for more time than the partition allows: it will never start as it is"},
-        {"PartitionNodeLimit",
-         "it asks for more nodes than the partition allows: it will never start as it is"},
-        {"PartitionConfig",
-         "it asks for more than the partition has or allows: it will never start as it is"},
-        {"PartitionDown", "the partition is closed"},
-        {"PartitionInactive", "the partition is closed"},
-        {"BadConstraints", "no node has what it asks for: it will never start as it is"},
-        {"ReqNodeNotAvail", "a node it asks for is down, drained or reserved"},
-        {"Reservation", "its reservation has not begun"},
-        {"Licenses", "it waits for a licence"},
-        {"AssocGrpBillingMinutes", "the account has used up its service units"},
-        {"AssocGrpCPUMinutesLimit", "the account has used up its CPU time"},
-        {"AssocGrpGRES", "the account uses as many GPUs as it may"},
-        {"AssocGrpCpuLimit", "the account uses as many CPUs as it may"},
-        {"AssocMaxJobsLimit", "the user runs as many jobs as the account allows"},
-        {"QOSMaxJobsPerUserLimit", "the user runs as many jobs as the QOS allows"},
-        {"QOSMaxCpuPerUserLimit", "the user uses as many CPUs as the QOS allows"},
-        {"QOSMaxGRESPerUser", "the user uses as many GPUs as the QOS allows"},
-        {"QOSGrpCpuLimit", "all CPUs of the QOS are in use"},
-        {"QOSGrpGRES", "all GPUs of the QOS are in use"},
-        {"MaxCpuPerAccount", "the account uses as many CPUs as it may"},
-        {"launch failed requeued held", "its start failed, and it is held: ask the site"},
-        {"job requeued in held state", "it was requeued and is held: scontrol release lets it go"},
-    };
-    /* "ReqNodeNotAvail, UnavailableNodes:…" */
-    size_t n = strcspn(reason, ",(");
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (strlen(known[i].reason) == n && memcmp(known[i].reason, reason, n) == 0)
-            return known[i].means;
-    return NULL;
 }
 
 /* ---- what Slurm's options take -------------------------------------------------------------- */
@@ -151,10 +100,15 @@ void stk_job_mem_text(double bytes, char *buf, size_t size)
         snprintf(buf, size, "%.0fG", ceil(mib / 1024));
 }
 
-void stk_job_time_text(double seconds, char *buf, size_t size)
+double stk_job_time_up(double seconds)
 {
     double s = fmin(fmax(seconds, 1), 1e9);
-    long minutes = lround(up(s, s <= 3600 ? 300 : s <= 36000 ? 900 : 3600) / 60);
+    return up(s, s <= 3600 ? 300 : s <= 36000 ? 900 : 3600);
+}
+
+void stk_job_time_text(double seconds, char *buf, size_t size)
+{
+    long minutes = lround(stk_job_time_up(seconds) / 60);
     if (minutes >= 24 * 60)
         snprintf(buf, size, "%ld-%02ld:%02ld:00", minutes / 1440, minutes / 60 % 24, minutes % 60);
     else

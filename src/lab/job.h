@@ -13,7 +13,6 @@
 #define STK_JOB_TIME_ROOMY   0.60 /* at or below: ask for less time */
 #define STK_JOB_GPU_POOR     0.15
 #define STK_JOB_ROOM         1.2 /* what is asked for next: this much more than was used */
-#define STK_JOB_ADVISE_S     300 /* shorter jobs: nothing of it is typical */
 
 struct stk_job_note {
     char line[96];  /* "#SBATCH --mem=1500M"; "": no line, only a remark */
@@ -43,11 +42,9 @@ void stk_job_judge(const struct stk_slurm_job *job, int64_t now, double advise_s
 bool stk_job_of_array(const struct stk_slurm_jobs *jobs, uint64_t array_id,
                       struct stk_slurm_job *all);
 
-/* What a reason of squeue means and what to do; NULL: nothing is known of it. */
-const char *stk_job_reason(const char *reason);
-
 /* "1500M", "12G": rounded up, as --mem takes it. "1-02:30:00": rounded up, as --time takes it. */
 void stk_job_mem_text(double bytes, char *buf, size_t size);
 void stk_job_time_text(double seconds, char *buf, size_t size);
+double stk_job_time_up(double seconds); /* what that stands for */
 
 #endif

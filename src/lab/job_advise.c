@@ -24,31 +24,52 @@ static struct stk_job_note *note(struct stk_job_view *v, const char *why, ...)
     return n;
 }
 
+static void note_more(struct stk_job_note *n, const char *fmt, ...) STK_PRINTF(2, 3);
+
+static void note_more(struct stk_job_note *n, const char *fmt, ...)
+{
+    size_t len = strlen(n->why);
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(n->why + len, sizeof n->why - len, fmt, ap);
+    va_end(ap);
+}
+
 static int64_t positive(int64_t v)
 {
     return v > 0 ? v : 1;
 }
 
-/* Memory that a node needs: all of it over the nodes, or the largest task as often as there are
- * tasks on a node, where they are not alike. */
-static double memory_per_node(const struct stk_slurm_job *j)
+/* What a step may have had on one node: its share, or its largest task as often as there are tasks
+ * on a node, where they are not alike. */
+static double on_a_node(const struct stk_slurm_step *s)
 {
-    double nodes = (double)positive(j->alloc.nodes), need = (double)j->use.memory_bytes / nodes;
-    for (size_t i = 0; i < j->nsteps && nodes > 1; i++) {
-        const struct stk_slurm_step *s = &j->step[i];
-        double on_node = ceil((double)positive(s->tasks) / (double)positive(s->alloc.nodes));
-        double worst =
-            fmin((double)s->use.task_memory_bytes * on_node, (double)s->use.memory_bytes);
-        need = fmax(need, worst);
-    }
-    return need;
+    double nodes = (double)positive(s->alloc.nodes), all = (double)s->use.memory_bytes;
+    double tasks = ceil((double)positive(s->tasks) / nodes);
+    return fmax(all / nodes, fmin((double)s->use.task_memory_bytes * tasks, all));
 }
 
-/* The line in the way the job asked for memory; both where that is not known. */
-static void memory_line(struct stk_job_note *n, const struct stk_slurm_job *j, double per_node)
+/* Memory that a node needs, where any of the steps may have been on the same one. */
+static double memory_per_node(const struct stk_slurm_job *j)
+{
+    double nodes = (double)positive(j->alloc.nodes), all = (double)j->use.memory_bytes;
+    return nodes > 1 ? fmax(all / nodes, fmin(stk_slurm_at_once(j, on_a_node), all)) : all;
+}
+
+/* CPUs on a node, as it asked for them: whole cores and whole nodes are the site's gift. */
+static double cpus_on_a_node(const struct stk_slurm_job *j)
+{
+    int64_t cpus = positive(j->alloc.cpus);
+    cpus = j->asked.cpus > 0 && j->asked.cpus < cpus ? j->asked.cpus : cpus;
+    return fmax(1, floor((double)cpus / (double)positive(j->alloc.nodes)));
+}
+
+/* The line in the way the job asked for memory; both where that is not known. cpus: that the next
+ * job has on a node, which may be fewer than this one had. */
+static void memory_line(struct stk_job_note *n, const struct stk_slurm_job *j, double per_node,
+                        double cpus)
 {
     char node[24], cpu[24];
-    double cpus = ceil((double)positive(j->alloc.cpus) / (double)positive(j->alloc.nodes));
     stk_job_mem_text(per_node, node, sizeof node);
     stk_job_mem_text(per_node / cpus, cpu, sizeof cpu);
     bool by_cpu = j->memory_per_cpu_bytes > 0, by_node = j->memory_per_node_bytes > 0;
@@ -58,18 +79,22 @@ static void memory_line(struct stk_job_note *n, const struct stk_slurm_job *j, d
         snprintf(n->other, sizeof n->other, "--mem-per-cpu=%s", cpu);
 }
 
-static void advise_memory(struct stk_job_view *v, bool long_enough)
+static void advise_memory(struct stk_job_view *v, bool long_enough, double cpus)
 {
     const struct stk_slurm_job *j = v->job;
     char a[32], b[32];
     double had = (double)j->alloc.memory_bytes / (double)positive(j->alloc.nodes);
     if (j->state == STK_SLURM_OUT_OF_MEMORY) {
-        double next = fmax(had, j->use.memory_bytes > 0 ? memory_per_node(j) : 0) * 1.5;
-        struct stk_job_note *n = note(v, "it was ended for memory%s%s: half as much again",
-                                      had > 0 ? ", and had a node " : "",
-                                      had > 0 ? stk_format_size((uint64_t)had, a, sizeof a) : "");
+        double used = j->use.memory_bytes > 0 ? memory_per_node(j) : 0,
+               next = fmax(had, used) * 1.5;
+        struct stk_job_note *n = note(v, "it was ended for memory");
         if (next > 0)
-            memory_line(n, j, next);
+            note_more(n, ", and %s %s a node: half as much again%s, rounded up",
+                      used > had ? "used" : "had",
+                      stk_format_size((uint64_t)fmax(used, had), a, sizeof a),
+                      j->memory_per_cpu_bytes > 0 && cpus > 1 ? ", over its CPUs there" : "");
+        if (next > 0)
+            memory_line(n, j, next, cpus);
         return;
     }
     if (!long_enough || j->use.memory_bytes <= 0 || v->memory_share < 0 || j->exclusive ||
@@ -84,13 +109,15 @@ static void advise_memory(struct stk_job_view *v, bool long_enough)
              "memory starts sooner",
              stk_format_size((uint64_t)j->use.memory_bytes, a, sizeof a),
              stk_format_size((uint64_t)j->alloc.memory_bytes, b, sizeof b), v->memory_share * 100);
-    memory_line(n, j, next);
+    memory_line(n, j, next, cpus);
 }
 
 static void advise_time(struct stk_job_view *v, bool long_enough)
 {
     const struct stk_slurm_job *j = v->job;
     char next[24], a[32], b[32];
+    if (strncmp(j->state_word, "DEADLINE", 8) == 0) /* more time would have ended no sooner */
+        return;
     if (j->state == STK_SLURM_TIMEOUT && j->limit_s > 0 && j->limit_s != INT64_MAX) {
         struct stk_job_note *n =
             note(v,
@@ -104,6 +131,8 @@ static void advise_time(struct stk_job_view *v, bool long_enough)
     if (!long_enough || j->state != STK_SLURM_COMPLETED || v->time_share < 0 ||
         v->time_share > STK_JOB_TIME_ROOMY)
         return;
+    if (stk_job_time_up(j->elapsed_s * STK_JOB_ROOM) >= (double)j->limit_s)
+        return;
     stk_job_time_text(j->elapsed_s * STK_JOB_ROOM, next, sizeof next);
     struct stk_job_note *n =
         note(v, "it took %s of %s (%.0f %%): shorter jobs fit into gaps and start sooner",
@@ -112,22 +141,22 @@ static void advise_time(struct stk_job_view *v, bool long_enough)
     snprintf(n->line, sizeof n->line, "#SBATCH --time=%s", next);
 }
 
-/* Tasks that really ran at once, as far as steps say. */
-static int64_t tasks_run(const struct stk_slurm_job *j)
+static bool is_program(const struct stk_slurm_step *s)
 {
-    int64_t most = -1;
-    for (size_t i = 0; i < j->nsteps; i++)
-        if (j->step[i].tasks > most)
-            most = j->step[i].tasks;
-    return most;
+    return strcmp(s->name, "batch") != 0 && strcmp(s->name, "extern") != 0 &&
+           !stk_slurm_step_is_ours(s);
+}
+
+static double tasks_of(const struct stk_slurm_step *s)
+{
+    return is_program(s) ? (double)s->tasks : -1;
 }
 
 static bool only_batch(const struct stk_slurm_job *j)
 {
     bool only = j->nsteps > 0;
     for (size_t i = 0; i < j->nsteps; i++)
-        only = only &&
-               (strcmp(j->step[i].name, "batch") == 0 || strcmp(j->step[i].name, "extern") == 0);
+        only = only && !is_program(&j->step[i]);
     return only;
 }
 
@@ -137,7 +166,8 @@ static bool advise_nodes(struct stk_job_view *v)
     const struct stk_slurm_job *j = v->job;
     int64_t used = 0;
     for (size_t i = 0; i < j->nsteps; i++)
-        if (strcmp(j->step[i].name, "extern") != 0 && j->step[i].alloc.nodes > used)
+        if (strcmp(j->step[i].name, "extern") != 0 && !stk_slurm_step_is_ours(&j->step[i]) &&
+            j->step[i].alloc.nodes > used)
             used = j->step[i].alloc.nodes;
     if (used < 1 || j->alloc.nodes <= used)
         return false;
@@ -149,36 +179,57 @@ static bool advise_nodes(struct stk_job_view *v)
     return true;
 }
 
-static void advise_cpus(struct stk_job_view *v)
+/* One program that is not started by srun, or by an srun of one task. Returns the CPUs it is to
+ * have. */
+static double advise_one_task(struct stk_job_view *v, int64_t need)
 {
     const struct stk_slurm_job *j = v->job;
-    int64_t tasks = tasks_run(j), cpus = j->alloc.cpus;
-    if (v->cpu_share < 0 || v->cpu_share >= STK_JOB_CPU_POOR || cpus < 2 || j->exclusive)
-        return;
-    int64_t need = (int64_t)fmax(1, ceil(v->cpus_busy - 0.1));
-    if (need >= cpus)
-        return;
-    if (only_batch(j) && j->tasks > 1 && v->cpus_busy < 1.1) {
-        struct stk_job_note *n = note(v,
-                                      "%lld tasks were asked for, but no srun or mpirun started "
-                                      "them: %.1f of %lld CPUs were busy",
-                                      (long long)j->tasks, v->cpus_busy, (long long)cpus);
+    bool one = v->cpus_busy < 1.1;
+    struct stk_job_note *n;
+    if (only_batch(j) && j->tasks > 1)
+        n = note(v,
+                 "%lld tasks were asked for, but no srun or mpirun started them: %.1f of %lld CPUs "
+                 "were busy",
+                 (long long)j->tasks, v->cpus_busy, (long long)j->alloc.cpus);
+    else
+        n = note(v, "%.1f of %lld CPUs were busy on average%s", v->cpus_busy,
+                 (long long)j->alloc.cpus,
+                 one ? ": a program that uses one CPU gains nothing from more" : "");
+    /* Whether its CPUs were asked for as tasks is forgotten some minutes after its end. */
+    if (j->tasks != 1 && need == j->cpus_per_task)
         snprintf(n->line, sizeof n->line, "#SBATCH --ntasks=1");
-    } else if (tasks <= 1) {
-        struct stk_job_note *n =
-            note(v, "%.1f of %lld CPUs were busy on average%s", v->cpus_busy, (long long)cpus,
-                 v->cpus_busy < 1.1 ? ": a program that uses one CPU gains nothing from more" : "");
-        snprintf(n->line, sizeof n->line, "#SBATCH --cpus-per-task=%lld", (long long)need);
-    } else if (cpus >= 2 * tasks) {
-        double each = ceil(v->cpus_busy / (double)tasks - 0.1);
-        struct stk_job_note *n = note(v, "%.1f of %lld CPUs were busy on average, %.1f a task",
-                                      v->cpus_busy, (long long)cpus, v->cpus_busy / (double)tasks);
-        snprintf(n->line, sizeof n->line, "#SBATCH --cpus-per-task=%.0f", fmax(1, each));
-    } else
+    else
+        snprintf(n->line, sizeof n->line, "#SBATCH %s--cpus-per-task=%lld",
+                 j->tasks != 1 ? "--ntasks=1 " : "", (long long)need);
+    return (double)need;
+}
+
+/* Returns how many CPUs the next job has on a node, if this is followed. */
+static double advise_cpus(struct stk_job_view *v)
+{
+    const struct stk_slurm_job *j = v->job;
+    int64_t cpus = j->alloc.cpus, asked = j->asked.cpus > 0 ? j->asked.cpus : cpus;
+    double nodes = (double)positive(j->alloc.nodes), had = cpus_on_a_node(j);
+    double tasks = stk_slurm_at_once(j, tasks_of);
+    if (v->cpu_share < 0 || v->cpu_share >= STK_JOB_CPU_POOR || cpus < 2 || j->exclusive)
+        return had;
+    int64_t need = (int64_t)fmax(1, ceil(v->cpus_busy - 0.1));
+    if (need >= cpus || need >= asked) /* whole cores, or whole nodes: the site gives more */
+        return had;
+    if (tasks <= 1)
+        return advise_one_task(v, need);
+    double each = fmax(1, ceil(v->cpus_busy / tasks - 0.1));
+    if ((double)asked < 2 * tasks || each * tasks >= (double)asked) {
         note(v,
              "%.1f of %lld CPUs were busy on average: the tasks wait for something (`stoker "
              "profile` says for what; `stoker scale` says how many pay)",
              v->cpus_busy, (long long)cpus);
+        return had;
+    }
+    struct stk_job_note *n = note(v, "%.1f of %lld CPUs were busy on average, %.1f a task",
+                                  v->cpus_busy, (long long)cpus, v->cpus_busy / tasks);
+    snprintf(n->line, sizeof n->line, "#SBATCH --cpus-per-task=%.0f", each);
+    return fmax(1, floor(each * tasks / nodes));
 }
 
 static void advise_gpus(struct stk_job_view *v)
@@ -201,10 +252,14 @@ void stk_job_advise(struct stk_job_view *v, double advise_s)
     const struct stk_slurm_job *j = v->job;
     bool long_enough = stk_slurm_ended(j->state) && j->elapsed_s >= advise_s &&
                        j->state != STK_SLURM_CANCELLED && j->state != STK_SLURM_NODE_FAIL;
-    advise_memory(v, long_enough);
+    struct stk_job_view shape = *v; /* said last, but memory by CPU goes by it */
+    double cpus = cpus_on_a_node(j);
+    if (long_enough && !advise_nodes(&shape))
+        cpus = advise_cpus(&shape);
+    advise_memory(v, long_enough, cpus);
     advise_time(v, long_enough);
-    if (long_enough && !advise_nodes(v))
-        advise_cpus(v);
+    for (size_t i = 0; i < shape.nnotes; i++)
+        v->note[v->nnotes++] = shape.note[i];
     if (long_enough || j->state == STK_SLURM_RUNNING)
         advise_gpus(v);
 }

@@ -10,13 +10,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -24,184 +22,11 @@
 #include "base/file.h"
 #include "lab/launch_priv.h"
 
-/* ---- small things ------------------------------------------------------------------------- */
-
-static uint64_t clock_ns(clockid_t clock)
+uint64_t stk_launch_clock(clockid_t clock)
 {
     struct timespec t;
     clock_gettime(clock, &t);
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
-void stk_launch_note(struct stk_launch *l, const char *fmt, ...)
-{
-    char text[2048];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
-    va_end(ap);
-    if (l->nnotes == l->notes_room) {
-        size_t room = l->notes_room ? l->notes_room * 2 : 8;
-        const char **grown = stk_arena_alloc(&l->arena, room * sizeof *grown);
-        if (!grown)
-            return;
-        if (l->nnotes)
-            memcpy(grown, l->note, l->nnotes * sizeof *grown);
-        l->note = grown;
-        l->notes_room = room;
-    }
-    const char *kept = stk_arena_dup(&l->arena, text, strlen(text));
-    if (kept)
-        l->note[l->nnotes++] = kept;
-}
-
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
-/* "train" of `python3 -u train.py`: what people call it. */
-static int name_program(struct stk_launch *l, struct stk_err *err)
-{
-    char name[64];
-    const char *base = base_name(l->o.argv[0]), *dot;
-    if (strncmp(base, "python", 6) == 0)
-        for (char *const *a = l->o.argv + 1; *a; a++) {
-            size_t len = strlen(*a);
-            if (**a != '-' && len > 3 && strcmp(*a + len - 3, ".py") == 0) {
-                base = base_name(*a);
-                break;
-            }
-        }
-    stk_launch_safe_name(base, 40, name, sizeof name);
-    if ((dot = strrchr(name, '.')) && dot > name)
-        name[dot - name] = '\0';
-    l->name =
-        stk_arena_dup(&l->arena, name[0] ? name : "program", strlen(name[0] ? name : "program"));
-    return l->name ? 0 : stk_err_nomem(err, 64);
-}
-
-/* ---- before ------------------------------------------------------------------------------- */
-
-static int find_program(struct stk_launch *l, struct stk_launch_result *r, struct stk_err *err)
-{
-    const char *name = l->o.argv[0];
-    int wrong = stk_launch_find_program(name, &l->program_path);
-    if (!wrong) {
-        stk_program_look(l->program_path, &l->program);
-        return 0;
-    }
-    r->status = wrong == ENOENT || wrong == ENOTDIR ? 127 : 126;
-    return stk_err_set(err, STK_E_USAGE, name, -1, "%s",
-                       r->status == 126    ? "cannot be executed"
-                       : strchr(name, '/') ? "there is no such program"
-                                           : "no such program is found in PATH");
-}
-
-static int find_preload(struct stk_launch *l, struct stk_err *err)
-{
-    const struct stk_program *p = &l->program;
-    if (p->linkage == STK_LINK_STATIC || p->linkage == STK_LINK_SETUID)
-        stk_launch_note(l,
-                        "%s is %s: no library can be preloaded into it, so only what the kernel "
-                        "counts and the samples are known of it (not of programs it starts)",
-                        base_name(l->program_path),
-                        p->linkage == STK_LINK_STATIC ? "linked statically" : "setuid");
-    if (p->other_libc) {
-        stk_launch_note(l,
-                        "%s is for another C library or machine than stoker: only what the kernel "
-                        "counts and the samples are known of it and of what it starts",
-                        base_name(l->program_path));
-        return 0;
-    }
-    int rc = l->o.preload ? (l->preload = realpath(l->o.preload, NULL))
-                                ? 0
-                                : stk_err_sys(err, l->o.preload, "find the library to preload")
-                          : stk_launch_find_preload(&l->preload, err);
-    if (!rc && strpbrk(l->preload, " :"))
-        rc = stk_err_set(err, STK_E_UNSUPPORTED, l->preload, -1,
-                         "a library whose path has a blank or a colon cannot be preloaded");
-    return rc;
-}
-
-static int find_self(struct stk_launch *l, struct stk_err *err)
-{
-    char host[256] = "";
-    struct stk_err why = {0};
-    if (gethostname(host, sizeof host - 1) != 0 || !host[0])
-        snprintf(host, sizeof host, "node");
-    stk_launch_safe_name(host, 63, l->host, sizeof l->host);
-    if (!getcwd(l->cwd, sizeof l->cwd))
-        l->cwd[0] = '\0';
-    l->start_real_ns = clock_ns(CLOCK_REALTIME);
-    l->start_mono_ns = clock_ns(CLOCK_MONOTONIC);
-    if (stk_rank_detect(&l->rank, &why) != 0) {
-        l->rank = (struct stk_rank){.from = ""};
-        stk_launch_note(l, "which rank this is is not known: %s", why.what);
-    }
-    l->ranked = l->rank.world > 1;
-    l->local_dir = stk_launch_local_dir(&l->local_free_bytes);
-    return name_program(l, err);
-}
-
-static int name_samples(struct stk_launch *l, struct stk_err *err)
-{
-    char name[128];
-    int n = snprintf(name, sizeof name, "samples.%s.%d.csv", l->host, (int)getpid());
-    l->samples_name = stk_arena_dup(&l->arena, name, (size_t)n);
-    l->samples_path = l->samples_name ? stk_path_join(l->logs, name) : NULL;
-    return l->samples_path ? 0 : stk_err_nomem(err, sizeof name);
-}
-
-int stk_launch_begin(const struct stk_launch_options *o, struct stk_launch **out,
-                     struct stk_launch_result *r, struct stk_err *err)
-{
-    struct stk_launch *l = calloc(1, sizeof *l);
-    *r = (struct stk_launch_result){0};
-    if (!l)
-        return stk_err_nomem(err, sizeof *l);
-    l->o = *o;
-    int rc = find_self(l, err);
-    if (!rc)
-        rc = find_program(l, r, err);
-    if (!rc)
-        rc = find_preload(l, err);
-    if (!rc)
-        rc = stk_launch_make_dir(l, err);
-    if (!rc)
-        rc = stk_launch_take_spool(l, err);
-    if (!rc)
-        rc = name_samples(l, err);
-    if (!rc)
-        rc = stk_launch_admit(l, err);
-    if (rc) {
-        if (l->made_dir && l->dir)
-            rmdir(l->dir);
-        if (l->spool)
-            rmdir(l->spool);
-        stk_launch_free(l);
-        return rc;
-    }
-    r->dir = l->dir;
-    r->run = l->run_id;
-    *out = l;
-    return 0;
-}
-
-void stk_launch_free(struct stk_launch *l)
-{
-    if (!l)
-        return;
-    stk_sampler_free(l->sampler);
-    free(l->program_path);
-    free(l->preload);
-    free(l->dir);
-    free(l->spool);
-    free(l->run_path);
-    free(l->samples_path);
-    stk_arena_release(&l->arena);
-    free(l);
 }
 
 /* ---- signals ------------------------------------------------------------------------------ */
@@ -273,6 +98,7 @@ static void pass_on(const struct stk_launch *l, const siginfo_t *info)
 static void become_program(const struct stk_launch *l, const struct signals *was, int pipe_fd)
 {
     give_signals(was);
+    sigaction(SIGXFSZ, &l->size, NULL);
     int wrong = stk_launch_exec(l);
     (void)!write(pipe_fd, &wrong, sizeof wrong);
     _exit(wrong == ENOENT ? 127 : 126);
@@ -301,8 +127,8 @@ static int start_program(struct stk_launch *l, const struct signals *was)
 static void note_end(struct stk_launch *l, int status)
 {
     struct rusage r;
-    l->end_mono_ns = clock_ns(CLOCK_MONOTONIC);
-    l->end_real_ns = clock_ns(CLOCK_REALTIME);
+    l->end_mono_ns = stk_launch_clock(CLOCK_MONOTONIC);
+    l->end_real_ns = stk_launch_clock(CLOCK_REALTIME);
     l->ended = true;
     l->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
     l->status = l->signal ? 128 + l->signal : WEXITSTATUS(status);
@@ -313,6 +139,12 @@ static void note_end(struct stk_launch *l, int status)
     l->max_resident_bytes = (uint64_t)r.ru_maxrss * 1024;
 }
 
+static void wait_for(pid_t pid, int *status)
+{
+    while (waitpid(pid, status, 0) < 0 && errno == EINTR)
+        ;
+}
+
 /* Children, and orphans of theirs that came to us. */
 static void reap(struct stk_launch *l)
 {
@@ -320,7 +152,10 @@ static void reap(struct stk_launch *l)
     int status;
     while (!l->ended && waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid) {
         pid_t pid = info.si_pid;
-        stk_sampler_reap(l->sampler, pid, &status);
+        if (l->sampler)
+            stk_sampler_reap(l->sampler, pid, &status);
+        else
+            wait_for(pid, &status);
         if (pid == l->child)
             note_end(l, status);
         info.si_pid = 0;
@@ -364,11 +199,10 @@ static void start_watching(struct stk_launch *l)
 static int not_started(struct stk_launch *l, int wrong, struct stk_launch_result *r,
                        struct stk_err *err)
 {
-    unlink(l->run_path);
     if (l->spool)
         (void)stk_remove_tree(l->spool, NULL);
-    if (l->made_dir)
-        rmdir(l->dir);
+    stk_launch_drop_dir(l);
+    r->dir = NULL;
     errno = wrong;
     r->status = wrong == ENOENT ? 127 : 126;
     return stk_err_sys(err, l->o.argv[0], "execute");
@@ -379,7 +213,8 @@ static int finish(struct stk_launch *l, struct stk_err *err)
     struct stk_err why = {0};
     if (l->sampler && !stk_sampler_stop(l->sampler)) {
         stk_launch_note(l, "the sampler did not stop: what it knew of processes is not kept");
-        l->sampler = NULL; /* its thread still has it */
+        l->sampler = NULL; /* its thread still has it, and texts of ours */
+        l->stuck = true;
     }
     /* First what the logs say, then copy and take them away. */
     const struct stk_sampler_totals *t = l->sampler ? stk_sampler_totals(l->sampler) : NULL;
@@ -419,25 +254,19 @@ static void fill_result(const struct stk_launch *l, struct stk_launch_result *r)
 int stk_launch_run(struct stk_launch *l, struct stk_launch_result *r, struct stk_err *err)
 {
     struct signals was;
-    int status = 0;
     take_signals(&was);
-    l->start_real_ns = clock_ns(CLOCK_REALTIME); /* not of the preparations */
-    l->start_mono_ns = clock_ns(CLOCK_MONOTONIC);
+    l->start_real_ns = stk_launch_clock(CLOCK_REALTIME); /* not of the preparations */
+    l->start_mono_ns = stk_launch_clock(CLOCK_MONOTONIC);
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
     int wrong = start_program(l, &was);
     if (wrong) {
         give_signals(&was);
         return not_started(l, wrong, r, err);
     }
-    start_watching(l);
-    if (l->sampler) {
-        wait_for_end(l);
-    } else { /* no memory for it: the program is waited for all the same */
-        while (waitpid(l->child, &status, 0) < 0 && errno == EINTR)
-            ;
-        note_end(l, status);
-    }
-    int rc = finish(l, err);
+    if (l->dir)
+        start_watching(l);
+    wait_for_end(l);
+    int rc = l->dir ? finish(l, err) : 0;
     give_signals(&was);
     fill_result(l, r);
     return rc;

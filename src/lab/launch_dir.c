@@ -2,8 +2,9 @@
  * launch_dir.c - which run this is, and the folder its profile goes to.
  *
  * All tasks that srun or mpirun started together are one run and share one folder, by an id that
- * their launcher gave to all of them. A folder that holds another run is not touched without force.
- * Nobody waits for anybody: a task looks at a few of the files that are there and adds its own.
+ * their launcher gave to all of them. Who comes first writes that into the folder (run.id). Where
+ * it holds another run, all go on to DIR-2, DIR-3 ...: nothing is replaced without force, and a job
+ * that was requeued runs. Nobody waits for anybody.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -11,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -19,22 +21,19 @@
 #include "base/hash.h"
 #include "lab/launch_priv.h"
 
-#define RUN_FILES_READ 8u /* a thousand tasks must not read a thousand files each */
-#define RUN_FILE_MAX   (1u << 20)
-#define TOGETHER_S     600 /* ranks without a common id that begin within this are one run */
-#define LOCK_NAME      ".stoker-profile.lock"
-#define LOCK_OLD_S     60
+#define TOGETHER_S 600 /* ranks without a common id that begin within this are one run */
+#define LOCK_NAME  ".stoker-profile.lock"
+#define ID_NAME    "run.id"
+#define ID_MAX     256u
+#define DIRS_MAX   1000u
 
 /* ---- which run ---------------------------------------------------------------------------- */
 
 void stk_launch_safe_name(const char *s, size_t max, char *out, size_t size)
 {
     size_t n = 0;
-    for (; s[n] && n < max && n + 1 < size; n++) {
-        bool fine = (s[n] >= 'a' && s[n] <= 'z') || (s[n] >= 'A' && s[n] <= 'Z') ||
-                    (s[n] >= '0' && s[n] <= '9') || strchr("._-", s[n]);
-        out[n] = fine ? s[n] : '_';
-    }
+    for (; s[n] && n < max && n + 1 < size; n++)
+        out[n] = stk_name_char(s[n]);
     out[n] = '\0';
 }
 
@@ -106,213 +105,275 @@ static int name_run(struct stk_launch *l, struct stk_buf *folder, struct stk_err
     struct tm tm;
     strftime(when, sizeof when, "%Y%m%d-%H%M%S", localtime_r(&now, &tm));
     stk_buf_printf(folder, "stoker-profile-%s-", l->name);
-    int rc = 0;
     if (!l->ranked) {
         stk_buf_printf(&id, "%s-%d-%llu", l->host, (int)getpid(),
                        (unsigned long long)l->start_real_ns);
         stk_buf_puts(folder, when);
     } else if (launchers_id(l, &id)) {
         stk_buf_puts(folder, stk_buf_cstr(&id));
-    } else if (l->o.dir) {
-        commands_id(l, &id);
     } else {
-        rc = stk_err_set(err, STK_E_USAGE, NULL, -1,
-                         "%u ranks run together, but %s gives no name that all of them know: say "
-                         "with -o which folder they share",
-                         l->rank.world, l->rank.from);
+        l->by_command = true;
+        commands_id(l, &id);
+        stk_buf_puts(folder, stk_buf_cstr(&id));
     }
-    l->run_id = rc ? NULL : stk_arena_dup(&l->arena, stk_buf_cstr(&id), id.len);
+    int n = snprintf(l->stem, sizeof l->stem, "%s.%d", l->host, (int)getpid());
+    if (l->ranked)
+        snprintf(l->stem + n, sizeof l->stem - (size_t)n, ".r%u", l->rank.rank);
+    l->run_id = stk_arena_dup(&l->arena, stk_buf_cstr(&id), id.len);
     stk_buf_release(&id);
-    return rc || l->run_id ? rc : stk_err_nomem(err, 64);
+    return l->run_id ? 0 : stk_err_nomem(err, 64);
 }
 
 /* ---- the folder --------------------------------------------------------------------------- */
 
-/* Alone, a folder of that name is somebody else's (an array job's twin): another name is taken. */
-static int make_new(struct stk_buf *folder, struct stk_err *err)
+static int not_a_folder(const char *path, bool first, struct stk_err *err)
 {
-    size_t len = folder->len;
-    for (unsigned i = 2; mkdir(stk_buf_cstr(folder), 0777) != 0; i++) {
-        if (errno != EEXIST || i > 1000)
-            return stk_err_sys(err, stk_buf_cstr(folder), "create the folder");
-        folder->len = len;
-        stk_buf_printf(folder, "-%u", i);
-    }
-    return 0;
+    return stk_err_set(err, first ? STK_E_UNSUPPORTED : STK_E_EXISTS, path, -1,
+                       "is a file, not a folder");
 }
 
-int stk_launch_make_dir(struct stk_launch *l, struct stk_err *err)
+/* Makes the folder and says what is written there. */
+static int open_dir(struct stk_launch *l, const char *path, bool first, struct stk_err *err)
 {
-    struct stk_buf folder = STK_BUF_INIT;
     struct stat st;
-    int rc = name_run(l, &folder, err);
-    if (!rc && l->o.dir) {
-        stk_buf_reset(&folder);
-        stk_buf_puts(&folder, l->o.dir);
-    }
-    const char *path = stk_buf_cstr(&folder);
-    if (!rc && !l->o.dir && !l->ranked) {
-        rc = make_new(&folder, err);
-        path = stk_buf_cstr(&folder);
-        l->made_dir = rc == 0;
-    } else if (!rc) {
-        l->made_dir = stat(path, &st) != 0;
-        rc = stk_mkdirs(path, err);
-    }
+    l->made_dir = stat(path, &st) != 0;
+    if (!l->made_dir && !S_ISDIR(st.st_mode))
+        return not_a_folder(path, first, err);
+    int rc = stk_mkdirs(path, err);
     if (!rc && !(l->dir = realpath(path, NULL)))
         rc = stk_err_sys(err, path, "find");
     if (!rc && access(l->dir, W_OK | X_OK) != 0)
         rc = stk_err_sys(err, l->dir, "write to the folder");
-    stk_buf_release(&folder);
     if (rc)
         return rc;
     struct stk_buf b = STK_BUF_INIT;
-    stk_buf_printf(&b, "%s/run.%s.%d.json", l->dir, l->host, (int)getpid());
+    stk_buf_printf(&b, "%s/run.%s.json", l->dir, l->stem);
     l->run_path = strdup(stk_buf_cstr(&b));
     stk_buf_release(&b);
     return l->run_path ? 0 : stk_err_nomem(err, strlen(l->dir));
 }
 
+static void leave_dir(struct stk_launch *l)
+{
+    if (l->dir && l->made_dir)
+        rmdir(l->dir);
+    free(l->dir);
+    free(l->run_path);
+    l->dir = l->run_path = NULL;
+    l->made_dir = false;
+}
+
 bool stk_launch_is_ours(const char *name)
 {
-    const char *dot = strrchr(name, '.');
-    if (strstr(name, ".partial.") && (strncmp(name, "run.", 4) == 0 || strstr(name, ".stklog")))
-        return true;
+    const char *dot = strrchr(name, '.'), *partial = strstr(name, ".partial.");
+    bool run = strncmp(name, "run.", 4) == 0, samples = strncmp(name, "samples.", 8) == 0;
+    if (partial)
+        return run || samples || strstr(name, STK_LOG_SUFFIX);
     if (!dot)
         return false;
-    return strcmp(dot, STK_LOG_SUFFIX) == 0 ||
-           (strncmp(name, "run.", 4) == 0 && strcmp(dot, ".json") == 0) ||
-           (strncmp(name, "samples.", 8) == 0 && strcmp(dot, ".csv") == 0);
+    return strcmp(dot, STK_LOG_SUFFIX) == 0 || (run && strcmp(dot, ".json") == 0) ||
+           (samples && strcmp(dot, ".csv") == 0) || strcmp(name, ID_NAME) == 0;
 }
 
 /* ---- who is there already ----------------------------------------------------------------- */
 
 enum found { NOBODY, OUR_RUN, ANOTHER };
 
-static bool is_our_run(const struct stk_launch *l, const struct stk_jval *v)
-{
-    const struct stk_jval *run = stk_json_get(v, "run"), *rank = stk_json_get(v, "rank");
-    const struct stk_jval *start = stk_json_get(v, "start_real_ns");
-    if (!l->ranked || !run || run->type != STK_JSTR || strcmp(run->str, l->run_id) != 0)
-        return false;
-    if (!rank || rank->type != STK_JINT || rank->i == l->rank.rank)
-        return false; /* the same task a second time is another run */
-    if (strncmp(l->run_id, "ranks-", 6) != 0)
-        return true;
-    double apart_s = start && start->type == STK_JINT
-                         ? ((double)l->start_real_ns - (double)start->i) * 1e-9
-                         : TOGETHER_S;
-    return apart_s < TOGETHER_S && apart_s > -TOGETHER_S;
-}
+/* What a look through the folder shows. */
+struct sight {
+    bool profile; /* files of one */
+    bool myself;  /* also one of this rank: the same task a second time is another run */
+};
 
-/* Whose run file is it? Its writer may replace it just now, which a network file system may show
- * as a file that cannot be read: tried again. */
-static enum found whose(const struct stk_launch *l, const char *name)
+/* remove: takes files of profiles away. */
+static int look_through(struct stk_launch *l, bool remove, struct sight *seen, struct stk_err *err)
 {
-    enum found found = ANOTHER;
-    char *path = stk_path_join(l->dir, name);
-    for (unsigned i = 0; path && i < 3; i++) {
-        struct stk_buf text = STK_BUF_INIT;
-        struct stk_arena a = STK_ARENA_INIT;
-        struct stk_jval *v = NULL;
-        bool read = stk_read_file(path, RUN_FILE_MAX, &text, NULL) == 0 &&
-                    stk_json_parse(&a, (const char *)text.data, text.len, &v, NULL) == 0;
-        found = read && is_our_run(l, v) ? OUR_RUN : ANOTHER;
-        stk_arena_release(&a);
-        stk_buf_release(&text);
-        if (read || !l->ranked)
-            break;
-        usleep(50000);
-    }
-    free(path);
-    return found;
-}
-
-/* Looks at files of profiles in the folder; remove: takes them away. *found is NOBODY and *logs
- * set where there are logs, but no run file. */
-static int look_through(struct stk_launch *l, bool remove, enum found *found, bool *logs,
-                        struct stk_err *err)
-{
+    char mine[32];
     DIR *d = opendir(l->dir);
     if (!d)
         return stk_err_sys(err, l->dir, "open");
-    unsigned read = 0;
-    int rc = 0;
-    *found = NOBODY;
-    *logs = false;
+    int rc = 0, n = snprintf(mine, sizeof mine, ".r%u.json", l->rank.rank);
+    *seen = (struct sight){0};
     for (struct dirent *e; !rc && (e = readdir(d));) {
-        bool partial = strstr(e->d_name, ".partial.");
+        size_t len = strlen(e->d_name);
         if (!stk_launch_is_ours(e->d_name))
             continue;
-        *logs = *logs || !partial;
+        seen->profile = seen->profile || strcmp(e->d_name, ID_NAME) != 0;
+        seen->myself = seen->myself || (len > (size_t)n && strncmp(e->d_name, "run.", 4) == 0 &&
+                                        strcmp(e->d_name + len - (size_t)n, mine) == 0);
         if (remove && unlinkat(dirfd(d), e->d_name, 0) != 0 && errno != ENOENT)
             rc = stk_err_sys(err, l->dir, "remove %.200s", e->d_name);
-        if (!remove && !partial && *found != ANOTHER && strncmp(e->d_name, "run.", 4) == 0 &&
-            read++ < RUN_FILES_READ)
-            *found = whose(l, e->d_name);
     }
     closedir(d);
     return rc;
 }
 
-static int who_is_there(struct stk_launch *l, enum found *found, struct stk_err *err)
+/* Is the run that holds the folder ours? Its first task may have made the file, and not yet said
+ * whose it is. */
+static enum found whose(const struct stk_launch *l, const char *path)
 {
-    bool logs = false;
-    int rc = look_through(l, false, found, &logs, err);
-    /* A file that came while we looked may be seen before one that came earlier: once more. */
-    if (!rc && *found == NOBODY && logs && l->ranked)
-        rc = look_through(l, false, found, &logs, err);
-    if (!rc && *found == NOBODY && logs)
-        *found = ANOTHER; /* of a launcher whose file is gone */
+    enum found found = NOBODY;
+    for (unsigned i = 0; i < 20; i++) {
+        struct stk_buf text = STK_BUF_INIT;
+        struct stat st;
+        int rc = stk_read_file(path, ID_MAX, &text, NULL);
+        bool whole = !rc && text.len && text.data[text.len - 1] == '\n';
+        bool same = whole && text.len == strlen(l->run_id) + 1 &&
+                    memcmp(text.data, l->run_id, text.len - 1) == 0;
+        bool young =
+            !l->by_command || (stat(path, &st) == 0 && st.st_mtime + TOGETHER_S > time(NULL));
+        stk_buf_release(&text);
+        found = rc && access(path, F_OK) != 0 ? NOBODY
+                : same && young && l->ranked  ? OUR_RUN
+                                              : ANOTHER;
+        if (found != ANOTHER || whole || !l->ranked)
+            break;
+        usleep(50000);
+    }
+    return found;
+}
+
+/* The folder is ours from here on, where nobody was faster. */
+static int claim(struct stk_launch *l, const char *path, enum found *found, struct stk_err *err)
+{
+    int fd = open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0666), rc = 0;
+    if (fd < 0 && errno == EEXIST) {
+        *found = whose(l, path);
+        return 0;
+    }
+    if (fd < 0)
+        return stk_err_sys(err, path, "create");
+    char text[ID_MAX];
+    int n = snprintf(text, sizeof text, "%s\n", l->run_id);
+    rc = stk_write_full(fd, text, (size_t)n, path, err);
+    if (close(fd) != 0 && !rc)
+        rc = stk_err_sys(err, path, "write");
+    if (rc)
+        unlink(path);
+    *found = OUR_RUN;
     return rc;
 }
 
-/* One task of the run at a time; an old lock's owner was killed. The descriptor, or negative. */
-static int take_lock(const char *path, struct stk_err *err)
+/* Files of a run come after its claim. So where there are files, who holds the folder is known
+ * already; and where nobody does they are of a launcher whose claim is gone. */
+static int who_is_there(struct stk_launch *l, bool take, enum found *found, struct stk_err *err)
 {
-    struct stat st;
-    for (unsigned i = 0; i < 600; i++) {
-        int fd = open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
-        if (fd >= 0 || errno != EEXIST)
-            return fd >= 0 ? fd : stk_err_sys(err, path, "create");
-        if (stat(path, &st) == 0 && st.st_mtime + LOCK_OLD_S < time(NULL))
-            unlink(path);
-        usleep(100000);
-    }
-    return stk_err_set(err, STK_E_EXISTS, path, -1, "another task holds this file for a minute");
-}
-
-static int force_in(struct stk_launch *l, struct stk_err *err)
-{
-    char *path = stk_path_join(l->dir, LOCK_NAME);
-    int fd = path ? take_lock(path, err) : stk_err_nomem(err, 64);
-    int rc = fd < 0 ? fd : 0;
-    enum found found = NOBODY;
-    bool logs;
-    if (!rc)
-        rc = who_is_there(l, &found, err);
-    if (!rc && found == ANOTHER)
-        rc = look_through(l, true, &found, &logs, err);
-    if (!rc)
-        rc = stk_launch_write_run(l, err);
-    if (fd >= 0) {
-        close(fd);
-        unlink(path);
+    struct sight seen;
+    char *path = stk_path_join(l->dir, ID_NAME);
+    int rc = path ? look_through(l, false, &seen, err) : stk_err_nomem(err, strlen(l->dir));
+    if (!rc) {
+        *found = whose(l, path);
+        if (*found == NOBODY && seen.profile)
+            *found = ANOTHER;
+        if (*found == OUR_RUN && seen.myself)
+            *found = ANOTHER;
+        if (*found == NOBODY && take)
+            rc = claim(l, path, found, err);
     }
     free(path);
     return rc;
 }
 
-int stk_launch_admit(struct stk_launch *l, struct stk_err *err)
+/* One task of the run at a time. Whoever had the lock takes the file away: then it is another file
+ * that counts. The descriptor, or negative. Where a file system has no locks, none is held. */
+static int take_lock(const char *path, struct stk_err *err)
+{
+    for (unsigned i = 0; i < 600; i++) {
+        struct stat held, there;
+        int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0600);
+        if (fd < 0)
+            return stk_err_sys(err, path, "create");
+        bool locked = flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+        if (locked && fstat(fd, &held) == 0 && stat(path, &there) == 0 &&
+            held.st_ino == there.st_ino)
+            return fd;
+        close(fd);
+        if (!locked)
+            usleep(100000);
+    }
+    return stk_err_set(err, STK_E_EXISTS, path, -1, "another task holds this file for a minute");
+}
+
+static int force_in(struct stk_launch *l, enum found *found, struct stk_err *err)
+{
+    char *path = stk_path_join(l->dir, LOCK_NAME);
+    int fd = path ? take_lock(path, err) : stk_err_nomem(err, 64);
+    int rc = fd < 0 ? fd : 0;
+    struct sight seen;
+    if (!rc)
+        rc = who_is_there(l, false, found, err);
+    if (!rc && *found == ANOTHER)
+        rc = look_through(l, true, &seen, err);
+    if (!rc && *found != OUR_RUN)
+        rc = who_is_there(l, true, found, err);
+    if (!rc && *found == OUR_RUN)
+        rc = stk_launch_write_run(l, err);
+    if (fd >= 0) {
+        unlink(path);
+        close(fd);
+    }
+    free(path);
+    return rc;
+}
+
+/* 0: the folder is ours, and the run file written. STK_E_EXISTS: it holds another run's profile. */
+static int admit(struct stk_launch *l, struct stk_err *err)
 {
     enum found found = NOBODY;
-    int rc = l->made_dir && !l->ranked ? 0 : who_is_there(l, &found, err);
-    if (rc)
+    int rc = who_is_there(l, true, &found, err);
+    if (!rc && found == OUR_RUN)
+        return stk_launch_write_run(l, err);
+    if (!rc && l->o.force)
+        rc = force_in(l, &found, err);
+    if (rc || found == OUR_RUN)
         return rc;
-    if (found == ANOTHER && l->o.force)
-        return force_in(l, err);
-    if (found == ANOTHER)
-        return stk_err_set(err, STK_E_EXISTS, l->dir, -1,
-                           "this folder holds the profile of another run; choose another with -o");
-    return stk_launch_write_run(l, err);
+    return stk_err_set(err, STK_E_EXISTS, l->dir, -1, "this folder holds another run's profile");
+}
+
+/* All tasks of a run come to the same folder: of each they all find that it holds another run. */
+int stk_launch_take_dir(struct stk_launch *l, struct stk_err *err)
+{
+    struct stk_buf folder = STK_BUF_INIT;
+    int rc = name_run(l, &folder, err);
+    if (!rc && l->o.dir) {
+        stk_buf_reset(&folder);
+        stk_buf_puts(&folder, l->o.dir);
+        while (folder.len > 1 && folder.data[folder.len - 1] == '/')
+            folder.len--;
+    }
+    size_t len = folder.len;
+    char *held = NULL; /* the folder that was asked for, where another run has it */
+    for (unsigned i = 1; !rc && i <= DIRS_MAX; i++) {
+        folder.len = len;
+        if (i > 1)
+            stk_buf_printf(&folder, "-%u", i);
+        rc = open_dir(l, stk_buf_cstr(&folder), i == 1, err);
+        if (!rc)
+            rc = admit(l, err);
+        if (rc != STK_E_EXISTS || i == DIRS_MAX)
+            break;
+        if (i == 1)
+            held = strdup(l->dir);
+        leave_dir(l);
+        rc = 0;
+    }
+    if (!rc && held && (l->o.dir || l->ranked))
+        stk_launch_warn(l,
+                        "%s holds the profile of another run; this one goes to %s (--force would "
+                        "have replaced the other)",
+                        held, l->dir);
+    free(held);
+    stk_buf_release(&folder);
+    return rc;
+}
+
+void stk_launch_drop_dir(struct stk_launch *l)
+{
+    char *path = l->dir && !l->ranked ? stk_path_join(l->dir, ID_NAME) : NULL;
+    if (l->run_path)
+        unlink(l->run_path);
+    if (path)
+        unlink(path); /* of a run of many tasks, others may have come */
+    free(path);
+    leave_dir(l);
 }

@@ -1,5 +1,5 @@
 /*
- * launch_exec.c - the program to run: where it is, whether a library can be preloaded into it, and
+ * launch_exec.c - the program to run: whether a library can be preloaded into it, and
  * the environment it gets.
  */
 #include <elf.h>
@@ -15,52 +15,13 @@
 
 #include "base/file.h"
 #include "lab/launch_priv.h"
+#include "preload/rules.h"
 #include "stk_dirs.h" /* made by Meson: STK_PRELOAD_DIR */
 
 #define PRELOAD_NAME "libstoker-preload.so"
 #define SCRIPTS_MAX  4 /* interpreters of interpreters that the kernel follows */
 #define HEADERS_MAX  128u
 #define DYNAMIC_MAX  4096u
-
-/* ---- where it is -------------------------------------------------------------------------- */
-
-static int may_run(const char *path)
-{
-    struct stat st;
-    if (stat(path, &st) != 0)
-        return errno;
-    if (!S_ISREG(st.st_mode))
-        return EACCES;
-    return access(path, X_OK) == 0 ? 0 : EACCES;
-}
-
-int stk_launch_find_program(const char *name, char **out)
-{
-    const char *path = getenv("PATH");
-    int worst = ENOENT, rc;
-    *out = NULL;
-    if (strchr(name, '/')) {
-        rc = may_run(name);
-        *out = rc ? NULL : strdup(name);
-        return rc ? rc : *out ? 0 : ENOMEM;
-    }
-    path = path ? path : "/usr/local/bin:/bin:/usr/bin";
-    for (bool more = *name; more;) {
-        size_t len = strcspn(path, ":");
-        struct stk_buf b = STK_BUF_INIT;
-        stk_buf_printf(&b, "%.*s%s%s", (int)len, path, len ? "/" : "./", name);
-        rc = may_run(stk_buf_cstr(&b));
-        if (rc == 0)
-            *out = strdup(stk_buf_cstr(&b));
-        stk_buf_release(&b);
-        if (*out)
-            return 0;
-        worst = rc == EACCES ? EACCES : worst;
-        more = path[len];
-        path += len + 1;
-    }
-    return worst;
-}
 
 /* ---- what it is --------------------------------------------------------------------------- */
 
@@ -251,22 +212,65 @@ static int set_preload(const struct stk_launch *l)
     return rc;
 }
 
-/* Items with ':' between them; "a,b" is two, and a path that is not absolute begins here. */
-static int set_list(const char *name, const char *const *list, const char *cwd)
+/* Items with ':' between them; "a,b" is two, and a path that is not absolute begins here. How many
+ * they are. */
+static size_t put_list(struct stk_buf *b, const char *const *list, const char *cwd)
 {
-    struct stk_buf b = STK_BUF_INIT;
+    size_t n = 0;
     for (; list && *list; list++) {
         for (const char *p = *list; *p;) {
             size_t len = strcspn(p, ",");
             bool path = memchr(p, '/', len) && *p != '/' && *p != '*';
             size_t dots = path && strncmp(p, "./", 2) == 0 ? 2 : 0;
             if (len)
-                stk_buf_printf(&b, "%s%s%s%.*s", b.len ? ":" : "", path ? cwd : "", path ? "/" : "",
+                stk_buf_printf(b, "%s%s%s%.*s", n++ ? ":" : "", path ? cwd : "", path ? "/" : "",
                                (int)(len - dots), p + dots);
             p += len + (p[len] == ',');
         }
     }
-    int rc = b.len ? setenv(name, stk_buf_cstr(&b), 1) : unsetenv(name);
+    return n;
+}
+
+static int check_list(const char *option, const char *const *list, const char *cwd,
+                      struct stk_err *err)
+{
+    struct stk_buf b = STK_BUF_INIT;
+    size_t n = put_list(&b, list, cwd), bytes = b.len;
+    int rc = stk_buf_check(&b, err);
+    stk_buf_release(&b);
+    if (rc || (n <= STK_RULES_MAX && bytes < STK_RULES_BYTES))
+        return rc;
+    return stk_err_set(err, STK_E_USAGE, NULL, -1,
+                       "%s takes %u patterns of %u bytes together at most; these are %zu, of %zu "
+                       "bytes",
+                       option, STK_RULES_MAX, STK_RULES_BYTES - 1, n, bytes);
+}
+
+int stk_launch_check_rules(const struct stk_launch_options *o, const char *cwd, struct stk_err *err)
+{
+    int rc = check_list("--include", o->include, cwd, err);
+    return rc ? rc : check_list("--exclude", o->exclude, cwd, err);
+}
+
+static int set_list(const char *name, const char *const *list, const char *cwd)
+{
+    struct stk_buf b = STK_BUF_INIT;
+    int rc = put_list(&b, list, cwd) ? setenv(name, stk_buf_cstr(&b), 1) : unsetenv(name);
+    stk_buf_release(&b);
+    return rc;
+}
+
+/* Files that our own output goes to: what is printed there is no data. */
+static int set_outputs(void)
+{
+    struct stk_buf b = STK_BUF_INIT;
+    struct stat st;
+    for (int fd = 1; fd <= 2; fd++)
+        if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+            stk_buf_printf(&b, "%s%llu:%llu", b.len ? "," : "", (unsigned long long)st.st_dev,
+                           (unsigned long long)st.st_ino);
+    int rc = b.len ? setenv("STOKER_PROFILE_OUTPUTS", stk_buf_cstr(&b), 1)
+                   : unsetenv("STOKER_PROFILE_OUTPUTS");
     stk_buf_release(&b);
     return rc;
 }
@@ -278,7 +282,7 @@ static int set_number(const char *name, uint64_t v, bool given)
     return given ? setenv(name, text, 1) : unsetenv(name);
 }
 
-int stk_launch_exec(const struct stk_launch *l)
+static bool set_environment(const struct stk_launch *l)
 {
     const struct stk_launch_options *o = &l->o;
     uint64_t until_ns = l->start_real_ns + (uint64_t)(o->for_s * 1e9);
@@ -289,8 +293,13 @@ int stk_launch_exec(const struct stk_launch *l)
     bad = bad || set_number("STOKER_PROFILE_FILES", o->files, o->files > 0) != 0;
     bad = bad || set_list("STOKER_PROFILE_INCLUDE", o->include, l->cwd) != 0;
     bad = bad || set_list("STOKER_PROFILE_EXCLUDE", o->exclude, l->cwd) != 0;
-    bad = bad || unsetenv("STOKER_PROFILE_PARENT") != 0;
-    if (!bad)
-        execvp(o->argv[0], o->argv);
+    bad = bad || set_outputs() != 0;
+    return !bad && unsetenv("STOKER_PROFILE_PARENT") == 0;
+}
+
+int stk_launch_exec(const struct stk_launch *l)
+{
+    if (!l->dir || set_environment(l))
+        execvp(l->o.argv[0], l->o.argv);
     return errno;
 }

@@ -2,6 +2,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -11,15 +12,6 @@
 
 #define UNSEEN_MAX 256u
 #define URING_MAX  1024u
-
-static void put_i64(struct stk_jw *w, const char *key, int64_t v, bool known)
-{
-    stk_jw_key(w, key);
-    if (known)
-        stk_jw_i64(w, v);
-    else
-        stk_jw_null(w);
-}
 
 static void put_texts(struct stk_jw *w, const char *key, const char *const *text)
 {
@@ -33,6 +25,7 @@ static void put_texts(struct stk_jw *w, const char *key, const char *const *text
 static void put_what(const struct stk_launch *l, struct stk_jw *w)
 {
     static const char *const linkage[] = {"unknown", "dynamic", "static", "setuid"};
+    struct stat st;
     stk_jw_put_str(w, "kind", "stoker-run");
     stk_jw_put_u64(w, "version", 1);
     stk_jw_put_str(w, "stoker", stk_version());
@@ -40,7 +33,8 @@ static void put_what(const struct stk_launch *l, struct stk_jw *w)
     stk_jw_put_str(w, "state", l->ended ? "ended" : "running");
     stk_jw_put_str(w, "host", l->host);
     stk_jw_put_u64(w, "pid", (uint64_t)getpid());
-    put_i64(w, "child", l->child, l->child > 0);
+    stk_jw_put_u64(w, "pid_space", stat("/proc/self/ns/pid", &st) == 0 ? st.st_ino : 0);
+    stk_jw_put_known_i64(w, "child", l->child > 0 ? (int64_t)l->child : -1);
     put_texts(w, "command", (const char *const *)l->o.argv);
     stk_jw_put_str(w, "program", l->program_path);
     stk_jw_put_str(w, "linkage", linkage[l->program.linkage]);
@@ -52,26 +46,28 @@ static void put_times(const struct stk_launch *l, struct stk_jw *w)
     double seconds = (double)(l->end_mono_ns - l->start_mono_ns) * 1e-9;
     stk_jw_put_u64(w, "start_real_ns", l->start_real_ns);
     stk_jw_put_u64(w, "start_mono_ns", l->start_mono_ns);
-    put_i64(w, "end_real_ns", (int64_t)l->end_real_ns, l->ended);
-    stk_jw_key(w, "seconds");
-    if (l->ended)
-        stk_jw_f64(w, seconds);
-    else
-        stk_jw_null(w);
-    put_i64(w, "exit_status", l->status, l->ended);
-    put_i64(w, "signal", l->signal, l->ended && l->signal);
+    stk_jw_put_known_i64(w, "end_real_ns", l->ended ? (int64_t)l->end_real_ns : -1);
+    stk_jw_put_known_f64(w, "seconds", l->ended ? seconds : -1);
+    stk_jw_put_known_i64(w, "exit_status", l->ended ? (int64_t)l->status : -1);
+    stk_jw_put_known_i64(w, "signal", l->ended && l->signal ? (int64_t)l->signal : -1);
     stk_jw_put_bool(w, "stopped_early", l->ended && l->o.for_s > 0 && seconds > l->o.for_s);
 }
 
 static void put_job(const struct stk_launch *l, struct stk_jw *w)
 {
-    const char *job = getenv("SLURM_JOB_ID");
-    const char *const other[] = {"PBS_JOBID", "LSB_JOBID", "JOB_ID"};
-    for (size_t i = 0; !job && i < sizeof other / sizeof *other; i++)
-        job = getenv(other[i]);
-    put_i64(w, "rank", l->rank.rank, l->ranked);
-    put_i64(w, "world", l->rank.world, l->ranked);
+    static const struct {
+        const char *name, *variable;
+    } known[] = {
+        {"slurm", "SLURM_JOB_ID"}, {"pbs", "PBS_JOBID"}, {"lsf", "LSB_JOBID"}, {"sge", "JOB_ID"}};
+    const char *job = NULL, *scheduler = NULL;
+    for (size_t i = 0; !job && i < sizeof known / sizeof *known; i++) {
+        job = getenv(known[i].variable);
+        scheduler = job ? known[i].name : NULL;
+    }
+    stk_jw_put_known_i64(w, "rank", l->ranked ? (int64_t)l->rank.rank : -1);
+    stk_jw_put_known_i64(w, "world", l->ranked ? (int64_t)l->rank.world : -1);
     stk_jw_put_str(w, "job", job);
+    stk_jw_put_str(w, "scheduler", scheduler);
     stk_jw_put_str(w, "step", getenv("SLURM_STEP_ID"));
     stk_jw_put_str(w, "launcher", l->rank.from && *l->rank.from ? l->rank.from : NULL);
 }
@@ -98,11 +94,7 @@ static void put_settings(const struct stk_launch *l, struct stk_jw *w)
     stk_jw_key(w, "settings");
     stk_jw_open(w, '{');
     stk_jw_put_bool(w, "trace", l->o.trace);
-    stk_jw_key(w, "for_s");
-    if (l->o.for_s > 0)
-        stk_jw_f64(w, l->o.for_s);
-    else
-        stk_jw_null(w);
+    stk_jw_put_known_f64(w, "for_s", l->o.for_s > 0 ? l->o.for_s : -1);
     stk_jw_put_f64(w, "sample_s", l->o.sample_s);
     stk_jw_put_u64(w, "files", l->o.files);
     put_texts(w, "include", l->o.include);
@@ -121,6 +113,22 @@ static void put_pids(struct stk_jw *w, const struct stk_tree *t)
             stk_jw_i64(w, p->pid);
     }
     stk_jw_close(w, ']');
+}
+
+/* What the kernel counted for the program itself, when it was waited for. */
+static void put_child(const struct stk_launch *l, struct stk_jw *w)
+{
+    const struct stk_tree *t = stk_sampler_tree(l->sampler);
+    for (size_t i = t->ngone; i-- > 0;) {
+        if (t->gone[i].pid != l->child)
+            continue;
+        stk_jw_key(w, "child_io");
+        stk_jw_open(w, '[');
+        for (size_t k = 0; k < STK_IO_COUNTS; k++)
+            stk_jw_i64(w, (int64_t)t->gone[i].io[k]);
+        stk_jw_close(w, ']');
+        return;
+    }
 }
 
 static int put_unseen(struct stk_launch *l, struct stk_jw *w, struct stk_err *err)
@@ -156,6 +164,7 @@ static int put_outcome(struct stk_launch *l, struct stk_jw *w, struct stk_err *e
     stk_jw_put_u64(w, "peak_threads", t->peak_threads);
     stk_jw_put_u64(w, "peak_processes", t->peak_processes);
     put_pids(w, stk_sampler_tree(l->sampler));
+    put_child(l, w);
     int rc = put_unseen(l, w, err);
     stk_jw_put_u64(w, "logs", l->logs_found);
     stk_jw_put_str(w, "spool", l->spool_left);

@@ -3,7 +3,9 @@
 #define STK_LAB_LAUNCH_PRIV_H
 
 #include <pthread.h>
+#include <signal.h>
 #include <sys/types.h>
+#include <time.h>
 
 #include "lab/launch.h"
 #include "lab/sample.h"
@@ -31,10 +33,13 @@ struct stk_launch {
     struct stk_program program;
     char *preload; /* malloc'ed */
     char cwd[4096];
-    char *dir; /* absolute */
+    char *dir; /* absolute; NULL: nothing is recorded */
     bool made_dir;
-    const char *logs; /* dir or spool: where logs and samples are written */
-    char *spool;      /* NULL: none */
+    bool by_command;       /* run_id is of the command: another run of it has the same */
+    char stem[96];         /* HOST.PID or, of one of many tasks, HOST.PID.rRANK */
+    struct sigaction size; /* SIGXFSZ as it was when we came, for the program */
+    const char *logs;      /* dir or spool: where logs and samples are written */
+    char *spool;           /* NULL: none */
     char *run_path, *samples_path;
     const char *samples_name, *run_id;
     uint64_t start_real_ns, start_mono_ns, end_real_ns, end_mono_ns;
@@ -46,29 +51,36 @@ struct stk_launch {
     double cpu_s;
     uint64_t max_resident_bytes; /* of one process, by the kernel */
     uint64_t logs_found, unseen;
-    const char *spool_left;
+    const char *spool_left, *warning;
     struct stk_sampler *sampler;
+    bool stuck; /* the sampler's thread, which uses what is here */
     struct stk_copier *copier;
     const char **note;
     size_t nnotes, notes_room;
 };
 
+/* launch_begin.c */
 void stk_launch_note(struct stk_launch *l, const char *fmt, ...) STK_PRINTF(2, 3);
+void stk_launch_warn(struct stk_launch *l, const char *fmt, ...) STK_PRINTF(2, 3);
+
+/* launch.c */
+uint64_t stk_launch_clock(clockid_t clock); /* ns */
 
 /* launch_exec.c */
-/* As execvp() looks: malloc'ed. 0, or errno (ENOENT, EACCES). */
-int stk_launch_find_program(const char *name, char **out);
 void stk_program_look(const char *path, struct stk_program *p);
+/* The options' patterns fit what the library takes. */
+int stk_launch_check_rules(const struct stk_launch_options *o, const char *cwd,
+                           struct stk_err *err);
 /* In the child: the environment, then the program. Returns errno. */
 int stk_launch_exec(const struct stk_launch *l);
 
 /* launch_dir.c */
 /* Letters, digits and ._- of the first max bytes of s, others as '_'. */
 void stk_launch_safe_name(const char *s, size_t max, char *out, size_t size);
-/* Says what run this is and which folder it writes to, and makes that. */
-int stk_launch_make_dir(struct stk_launch *l, struct stk_err *err);
-/* Writes the run file, unless the folder holds another run's profile; force: takes that away. */
-int stk_launch_admit(struct stk_launch *l, struct stk_err *err);
+/* Says what run this is, finds or makes the folder it writes to, and writes the run file there. */
+int stk_launch_take_dir(struct stk_launch *l, struct stk_err *err);
+/* This run leaves nothing there after all. */
+void stk_launch_drop_dir(struct stk_launch *l);
 /* run.*.json, samples.*.csv, *.stklog: files of a profile. */
 bool stk_launch_is_ours(const char *name);
 

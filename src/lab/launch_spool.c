@@ -29,6 +29,7 @@
 #define WHOLE_MAX    (8u << 20) /* larger ones (traces) are updated block by block, in place */
 #define BLOCK        STK_LOG_BLOCK
 #define BLOCKS_LIMIT (1u << 20) /* 64 GiB a log */
+#define COPY_REST    9          /* that many times as long as copying took, none is done */
 
 struct copied {
     char name[256];
@@ -47,8 +48,6 @@ struct stk_copier {
     struct copied *file;
     size_t n, room;
     uint8_t *block;
-    struct stk_err err; /* the last attempt's */
-    int rc;
 };
 
 /* ---- node-local folders ------------------------------------------------------------------- */
@@ -251,9 +250,8 @@ static int copy_whole(struct stk_copier *c, int from, const char *path, struct s
 static bool has_ended(int fd)
 {
     struct stk_log_header h;
-    size_t got = 0;
-    return stk_pread_full(fd, &h, offsetof(struct stk_log_header, nparts), 0, &got, "", NULL) ==
-               0 &&
+    size_t got = 0, want = offsetof(struct stk_log_header, pid_space);
+    return stk_pread_full(fd, &h, want, 0, &got, "", NULL) == 0 && got == want &&
            h.magic == STK_LOG_MAGIC && h.end != STK_END_NONE;
 }
 
@@ -296,7 +294,7 @@ static int copy_all(struct stk_copier *c, bool last, struct stk_err *err)
         return stk_err_sys(err, c->l->spool, "open");
     int first = 0;
     for (struct dirent *e; (e = readdir(d));) {
-        if (!stk_launch_is_ours(e->d_name) || strlen(e->d_name) > 255)
+        if (!stk_launch_is_ours(e->d_name))
             continue;
         struct copied *f = find_copied(c, e->d_name);
         struct stk_err why = {0};
@@ -328,7 +326,7 @@ static void *copying(void *user)
         pthread_mutex_unlock(&c->lock);
         double before_s = stk_now();
         (void)copy_all(c, false, NULL); /* tried again; what counts is the last time */
-        next_s = stk_now() + c->l->o.copy_s + 9 * (stk_now() - before_s);
+        next_s = stk_now() + c->l->o.copy_s + COPY_REST * (stk_now() - before_s);
         pthread_mutex_lock(&c->lock);
     }
     pthread_mutex_unlock(&c->lock);

@@ -14,7 +14,8 @@
 
 /* The last log of a process: HOST.PID.N.stklog with the largest N. */
 struct last_log {
-    pid_t pid;
+    bool here; /* HOST is the launcher's; in a container it may be another */
+    pid_t pid; /* in a container that container's */
     unsigned long number;
 };
 
@@ -27,6 +28,8 @@ struct logs {
 static int by_pid(const void *a, const void *b)
 {
     const struct last_log *x = a, *y = b;
+    if (x->here != y->here)
+        return x->here ? 1 : -1;
     if (x->pid != y->pid)
         return x->pid < y->pid ? -1 : 1;
     return (x->number > y->number) - (x->number < y->number);
@@ -34,13 +37,19 @@ static int by_pid(const void *a, const void *b)
 
 static bool parse_name(const char *name, const char *host, struct last_log *out)
 {
-    size_t len = strlen(host);
+    size_t len = strlen(name), tail = sizeof STK_LOG_SUFFIX - 1;
     char *end;
-    if (strncmp(name, host, len) != 0 || name[len] != '.')
+    if (len <= tail || strcmp(name + len - tail, STK_LOG_SUFFIX) != 0)
         return false;
-    long pid = strtol(name + len + 1, &end, 10);
+    len -= tail;
+    for (int dots = 0; len && (dots += name[len - 1] == '.') < 2;)
+        len--; /* HOST may have dots too: PID and N are the last */
+    if (!len)
+        return false;
+    long pid = strtol(name + len, &end, 10);
     if (*end != '.' || pid <= 0)
         return false;
+    out->here = len - 1 == strlen(host) && memcmp(name, host, len - 1) == 0;
     out->pid = (pid_t)pid;
     out->number = strtoul(end + 1, &end, 10);
     return strcmp(end, STK_LOG_SUFFIX) == 0;
@@ -59,37 +68,49 @@ static int list_logs(const struct stk_launch *l, struct logs *logs, struct stk_e
         if (logs->n == logs->room) {
             size_t room = logs->room ? logs->room * 2 : 64;
             struct last_log *grown = realloc(logs->log, room * sizeof *grown);
-            if (!grown)
-                break;
+            if (!grown) {
+                closedir(d);
+                return stk_err_nomem(err, room * sizeof *grown);
+            }
             logs->log = grown;
             logs->room = room;
         }
         logs->log[logs->n++] = one;
+        logs->all += one.here;
     }
     closedir(d);
     if (logs->n)
         qsort(logs->log, logs->n, sizeof *logs->log, by_pid);
-    logs->all = logs->n;
     size_t kept = 0;
     for (size_t i = 0; i < logs->n; i++) {
-        if (i + 1 == logs->n || logs->log[i].pid != logs->log[i + 1].pid)
-            logs->log[kept++] = logs->log[i];
+        const struct last_log *one = &logs->log[i];
+        if (i + 1 == logs->n || one->pid != one[1].pid || one->here != one[1].here)
+            logs->log[kept++] = *one;
     }
     logs->n = kept;
     return 0;
 }
 
-static const struct last_log *find_log(const struct logs *logs, pid_t pid)
+static const struct last_log *find_log(const struct logs *logs, bool here, pid_t pid)
 {
+    struct last_log first = {.here = here, .pid = pid};
     size_t lo = 0, hi = logs->n;
     while (lo < hi) {
         size_t mid = lo + (hi - lo) / 2;
-        if (logs->log[mid].pid < pid)
+        if (by_pid(&logs->log[mid], &first) < 0)
             lo = mid + 1;
         else
             hi = mid;
     }
-    return lo < logs->n && logs->log[lo].pid == pid ? &logs->log[lo] : NULL;
+    const struct last_log *found = lo < logs->n ? &logs->log[lo] : NULL;
+    return found && found->here == here && found->pid == pid ? found : NULL;
+}
+
+/* A container may have a host name of its own; who is not in one has the node's. */
+static const struct last_log *log_of(const struct logs *logs, const struct stk_proc *p)
+{
+    const struct last_log *log = find_log(logs, true, p->own_pid);
+    return log || p->own_pid == p->pid ? log : find_log(logs, false, p->own_pid);
 }
 
 /* Did the process turn into a program that has no log? Then io is only what came after. */
@@ -124,9 +145,9 @@ static void add_unseen(const struct stk_launch *l, const struct logs *logs,
                        const struct stk_proc *p, struct stk_unseen *out, size_t *n)
 {
     struct stk_unseen u = {.pid = p->pid, .command = p->command ? p->command : p->comm};
-    const struct last_log *log = p->ours ? find_log(logs, p->pid) : NULL;
+    const struct last_log *log = p->ours ? log_of(logs, p) : NULL;
     memcpy(u.io, p->io, sizeof u.io);
-    if (!p->ours || (log && !went_on_unseen(l, log, u.io)))
+    if (!p->ours || (log && (!log->here || !went_on_unseen(l, log, u.io))))
         return;
     if (u.io[0] + u.io[1] + u.io[2] + u.io[3])
         out[(*n)++] = u;

@@ -9,6 +9,8 @@
 #include <string.h>
 
 #define GAUSS_NEWTON_STEPS 100
+#define FLOOR_SINGLE       1e-3 /* no machine repeats a run better: a lucky fit is not exact */
+#define FLOOR              1e-6 /* the clock */
 
 const char *stk_law_name(enum stk_law_kind kind)
 {
@@ -180,28 +182,60 @@ static void set_rows(struct curve *c, const double *time_s)
     }
 }
 
-/* Gauss-Newton for least squares of 1/t: with weights 1/t^2 and the working response
- * 2t - t^2/measured it is the same linear problem again and again. */
-static bool refine(struct curve *c, const double *time_s, double coef[3])
+/* What the law is linear in: the time, or its inverse. */
+static double predictor(const struct row *r, const double coef[3])
 {
-    for (unsigned step = 0; step < GAUSS_NEWTON_STEPS; step++) {
-        struct gram g;
-        double before[3], moved = 0;
-        memcpy(before, coef, sizeof before);
-        for (size_t i = 0; i < c->d->npoints; i++) {
-            double t = stk_law_time_of(c->kind, c->d->weak, coef, c->d->point[i].n);
-            c->row[i].w = sqrt(stk_runs_worth(c->d->point[i].runs)) / (t * t);
-            c->row[i].y = 2 * t - t * t / time_s[i];
-        }
-        gram_of(c->row, c->d->npoints, c->skip, columns_of(c->kind), &g);
-        if (!solve(&g, coef))
-            return false;
-        for (unsigned j = 0; j < 3; j++)
-            moved = fmax(moved, fabs(coef[j] - before[j]) / (fabs(coef[j]) + 1e-300));
-        if (moved < 1e-12)
-            break;
+    return coef[0] * r->x[0] + coef[1] * r->x[1] + coef[2] * r->x[2];
+}
+
+/* Sum of squares of log(measured / fitted); infinite where the law gives no time. */
+static double log_squares(const struct curve *c, const double *time_s, const double coef[3])
+{
+    double sum = 0;
+    for (size_t i = 0; i < c->d->npoints; i++) {
+        double off = log(time_s[i] / stk_law_time_of(c->kind, c->d->weak, coef, c->d->point[i].n));
+        if (i != c->skip)
+            sum += stk_runs_worth(c->d->point[i].runs) * off * off;
     }
-    return true;
+    return isnan(sum) ? INFINITY : sum;
+}
+
+/* The working responses and weights of one step of Gauss-Newton from coef: it makes least squares
+ * of log(t), or of 1/t, the same linear problem again and again. */
+static void working_rows(struct curve *c, const double *time_s, const double coef[3])
+{
+    for (size_t i = 0; i < c->d->npoints; i++) {
+        struct row *r = &c->row[i];
+        double m = predictor(r, coef), y = in_rate(c->kind) ? 1 / time_s[i] : time_s[i];
+        bool throughput = c->d->throughput && !in_rate(c->kind);
+        r->w = sqrt(stk_runs_worth(c->d->point[i].runs)) / (throughput ? m * m : m);
+        r->y = throughput ? 2 * m - m * m / y : m * (1 + log(y / m));
+    }
+}
+
+/* Weights from measured times favour those that came out too short, so that the first fit lies too
+ * low where there is noise. Steps that do not help are not taken. */
+static void refine(struct curve *c, const double *time_s, double coef[3])
+{
+    bool by_log = !c->d->throughput || in_rate(c->kind);
+    double now = by_log ? log_squares(c, time_s, coef) : 0;
+    for (unsigned step = 0; step < GAUSS_NEWTON_STEPS && isfinite(now); step++) {
+        struct gram g;
+        double next[3] = {0}, moved = 0;
+        working_rows(c, time_s, coef);
+        gram_of(c->row, c->d->npoints, c->skip, columns_of(c->kind), &g);
+        if (!solve(&g, next))
+            return;
+        double then = by_log ? log_squares(c, time_s, next) : 0;
+        if (then > now)
+            return;
+        for (unsigned j = 0; j < 3; j++)
+            moved = fmax(moved, fabs(next[j] - coef[j]) / (fabs(next[j]) + 1e-300));
+        memcpy(coef, next, sizeof next);
+        now = then;
+        if (moved < 1e-9)
+            return;
+    }
 }
 
 static bool fit_curve(struct curve *c, const double *time_s, double coef[3])
@@ -209,8 +243,9 @@ static bool fit_curve(struct curve *c, const double *time_s, double coef[3])
     struct gram g;
     set_rows(c, time_s);
     gram_of(c->row, c->d->npoints, c->skip, columns_of(c->kind), &g);
-    if (!solve(&g, coef) || (c->d->throughput && !in_rate(c->kind) && !refine(c, time_s, coef)))
+    if (!solve(&g, coef))
         return false;
+    refine(c, time_s, coef);
     return has_t1(c->kind, c->d->weak, coef);
 }
 
@@ -240,7 +275,7 @@ static double residual_squares(const struct stk_law_data *d, const struct stk_la
 {
     double rss = 0, plain = 0;
     for (size_t i = 0; i < d->npoints; i++) {
-        double off = stk_law_time(f, d->point[i].n) / d->point[i].time_s - 1;
+        double off = log(stk_law_time(f, d->point[i].n) / d->point[i].time_s);
         rss += stk_runs_worth(d->point[i].runs) * off * off;
         plain += off * off;
     }
@@ -256,7 +291,7 @@ static double aicc_of(const struct stk_law_data *d, unsigned ncoef, double rss)
     double scatter = d->noise.dof > 0 ? d->noise.dof * pow(d->noise.relative_sd, 2) : 0;
     if (!(n - k - 1 > 0))
         return NAN;
-    double mean = fmax((rss + scatter) / n, 1e-12);
+    double mean = fmax((rss + scatter) / n, FLOOR * FLOOR);
     return n * log(mean) + 2 * k + 2 * k * (k + 1) / (n - k - 1);
 }
 
@@ -279,27 +314,20 @@ static double leave_one_out(struct curve *c, const double *time_s)
 
 /* ---- intervals ---------------------------------------------------------------------------- */
 
-/* Relative noise of one run: from the repeats and from what the law leaves over. The latter alone
- * where it is clearly more: then the law is not quite right, and repeats cannot know. */
-static double noise_of(const struct stk_law_data *d, unsigned ncoef, double rss)
+/* Variance of one run, relative: from the repeats and from what the law leaves over. The latter
+ * alone where it is clearly more: then the law is not quite right, and repeats cannot know. */
+static void fill_noise(const struct stk_law_data *d, struct stk_law_fit *f)
 {
-    double dof = (double)d->npoints - (double)ncoef, left = dof > 0 ? rss / dof : 0;
+    double dof = fmax((double)d->npoints - (double)f->ncoef, 0), left = dof > 0 ? f->rss / dof : 0;
     double pure_dof = d->noise.dof > 0 ? d->noise.dof : 0;
     double pure = pure_dof > 0 ? pow(d->noise.relative_sd, 2) : 0;
-    double var = left;
+    f->run_variance = left;
+    f->dof = dof;
     if (pure_dof > 0 && (dof <= 0 || left < 4 * pure)) {
-        var = (pure_dof * pure + fmax(dof, 0) * left) / (pure_dof + fmax(dof, 0));
-        dof = pure_dof + fmax(dof, 0);
+        f->run_variance = (pure_dof * pure + dof * left) / (pure_dof + dof);
+        f->dof = pure_dof + dof;
     }
-    /* Few degrees of freedom: the noise itself is uncertain. */
-    return dof >= 1 ? sqrt(var) * stk_t95(dof) / 1.96 : NAN;
-}
-
-static struct stk_interval spread(double *v, size_t n)
-{
-    (void)stk_median(v, n); /* sorts */
-    return (struct stk_interval){stk_quantile_sorted(v, n, 0.025),
-                                 stk_quantile_sorted(v, n, 0.975)};
+    f->run_variance = fmax(f->run_variance, pow(pure_dof > 0 ? FLOOR : FLOOR_SINGLE, 2));
 }
 
 /* Refits copies of the fitted curve with noise on them. */
@@ -328,11 +356,11 @@ static void fill_intervals(struct stk_law_fit *f)
         for (unsigned j = 0; j < 4; j++)
             v[j][k] = m[j];
     }
-    f->t1_ci = spread(v[0], f->nboot);
-    f->serial_ci = spread(v[1], f->nboot);
+    f->t1_ci = stk_middle95(v[0], f->nboot);
+    f->serial_ci = stk_middle95(v[1], f->nboot);
     if (f->kind == STK_LAW_USL) {
-        f->coherence_ci = spread(v[2], f->nboot);
-        f->peak_ci = spread(v[3], f->nboot);
+        f->coherence_ci = stk_middle95(v[2], f->nboot);
+        f->peak_ci = stk_middle95(v[3], f->nboot);
     }
 }
 
@@ -360,11 +388,12 @@ void stk_law_fit(const struct stk_law_data *d, enum stk_law_kind kind, struct st
         f->serial = m[1];
         f->coherence = m[2];
         f->peak_n = m[3];
-        double rss = residual_squares(d, f, &f->rms), noise = noise_of(d, p, rss);
-        f->aicc = aicc_of(d, p, rss);
+        f->rss = residual_squares(d, f, &f->rms);
+        fill_noise(d, f);
+        f->aicc = aicc_of(d, p, f->rss);
         f->loo_smape = leave_one_out(c, time_s);
-        if (isfinite(noise))
-            bootstrap(c, noise, f);
+        if (f->dof >= 1) /* few degrees of freedom: the noise itself is uncertain */
+            bootstrap(c, sqrt(f->run_variance) * stk_t95(f->dof) / 1.96, f);
         fill_intervals(f);
     }
     free(c);

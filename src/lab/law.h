@@ -10,7 +10,8 @@
  *   Amdahl     t = T1 (1 + f (N - 1))
  *   USL        t = T1 (1 + a (N - 1) + b N (N - 1))
  * All are linear in the time or in its inverse, so that a fit is non-negative least squares with
- * two or three columns: no starting values, nothing that diverges. Residuals are relative.
+ * two or three columns: no starting values. From there a few steps of Gauss-Newton, none of which
+ * may make it worse, lead to least squares of log(t).
  */
 #ifndef STK_LAB_LAW_H
 #define STK_LAB_LAW_H
@@ -49,10 +50,13 @@ struct stk_law_fit {
     double serial;    /* f or a: the part that does not become faster */
     double coherence; /* b; 0 for two-parameter laws */
     struct stk_interval t1_ci, serial_ci, coherence_ci; /* 95 %; NaN: the data give none */
-    double rms;                                         /* relative residual, root mean square */
-    double aicc;                                        /* NaN: too few data */
-    double loo_smape;                                   /* leave-one-out, 0..2; NaN: too few */
-    double peak_n;                                      /* fastest N of the law; infinite: none */
+    double rms;          /* residual of log(t), root mean square: about relative */
+    double rss;          /* its sum of squares, each times the runs a median is worth */
+    double run_variance; /* of log(t) of one run: what the repeats and the residuals say */
+    double dof;          /* of run_variance; below 1: nothing is known */
+    double aicc;         /* NaN: too few data */
+    double loo_smape;    /* leave-one-out, 0..2; NaN: too few */
+    double peak_n;       /* fastest N of the law; infinite: none */
     struct stk_interval peak_ci;
     size_t nboot;
     double boot[STK_LAW_REPLICATES][3]; /* coefficients of the refits */
@@ -62,10 +66,11 @@ struct stk_law_fit {
 struct stk_laws {
     struct stk_law_fit fit[STK_LAWS];
     int chosen;    /* enum stk_law_kind, -1: none */
-    int rival;     /* one that the data do not rule out, -1: none */
+    int rival;     /* a richer law, which the data cannot rule out, -1: none */
     bool poor;     /* the chosen law misses the points by more than STK_LAW_POOR */
     bool has_peak; /* the chosen law is fastest at an N up to twice the largest measured */
-    double n_min, n_max;
+    double n_max;
+    struct stk_interval serial_ci; /* of the chosen law, or of the rival where that reaches on */
     double edge_miss; /* logarithm: how far the chosen law misses the largest N measured */
     size_t npoints;
     char reason[240]; /* of the choice: a sentence */
@@ -85,10 +90,12 @@ double stk_law_time_of(enum stk_law_kind kind, bool weak, const double coef[3], 
 
 struct stk_prediction {
     double n, time_s;
-    struct stk_interval time_ci; /* 95 %, of the median; covers the rival law's time too */
+    struct stk_interval time_ci; /* 95 %, of the median; covers the rival law's too */
     bool refused;
     char why[240]; /* refused: the reason; else where the number comes from */
 };
 void stk_laws_predict(const struct stk_laws *l, double n, struct stk_prediction *out);
+/* Whether the chosen law was tested well enough to speak of N that are larger than any measured. */
+bool stk_laws_reach_beyond(const struct stk_laws *l);
 
 #endif

@@ -4,14 +4,10 @@
  */
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "lab/law.h"
 
-#define AICC_CLEARLY 2   /* the usual reading: less is no difference */
-#define AICC_RIVAL   6   /* a law this near is not ruled out */
-#define LOO_CLEARLY  0.5 /* without repeats: half the error of prediction */
-#define WIDEST       0.5 /* an interval wider than this part of the value says nothing */
+#define WIDEST 0.5 /* an interval wider than this part of the value says nothing */
 
 static void say(struct stk_laws *l, const char *text)
 {
@@ -27,11 +23,11 @@ static int choose_simple(struct stk_laws *l, bool weak)
     return a->ok && a->rms < g->rms ? STK_LAW_AMDAHL : STK_LAW_GUSTAFSON;
 }
 
-/* True when the data call for the third parameter. */
+/* True when the data call for the third parameter: an F test of what it explains against the noise,
+ * which knows how little four or five single runs can tell. */
 static bool wants_usl(struct stk_laws *l, const struct stk_law_fit *simple)
 {
     const struct stk_law_fit *u = &l->fit[STK_LAW_USL];
-    bool predicts = l->npoints >= 5;
     if (!u->ok) {
         say(l, l->npoints < 4 ? "the Universal Scalability Law needs four different N"
                               : "the Universal Scalability Law could not be fitted");
@@ -41,36 +37,26 @@ static bool wants_usl(struct stk_laws *l, const struct stk_law_fit *simple)
         say(l, "the data show no slowing down by coherence");
         return false;
     }
-    if (isnan(u->aicc)) {
-        bool better = predicts && u->loo_smape < LOO_CLEARLY * simple->loo_smape;
-        say(l, better     ? "it predicts each point from the others at least twice as well"
-               : predicts ? "a third parameter does not predict left-out points much better"
-                          : "so few single runs cannot carry a third parameter");
-        return better;
-    }
-    if (!(u->aicc < simple->aicc - AICC_CLEARLY)) {
-        say(l, "a third parameter does not pay for itself (AICc)");
-        return false;
-    }
-    if (predicts && !(u->loo_smape < simple->loo_smape)) {
-        say(l, "a third parameter fits better but predicts left-out points worse");
-        return false;
-    }
-    say(l, "it fits clearly better than two parameters do (AICc, leave-one-out)");
-    return true;
+    double by = sqrt(fmax(simple->rss - u->rss, 0) / u->run_variance);
+    bool wanted = by > stk_t95(u->dof);
+    say(l, wanted ? "it fits better than two parameters do, by more than chance explains (F test)"
+                  : "a third parameter does not fit better than chance explains (F test)");
+    return wanted;
 }
 
-static int find_rival(const struct stk_laws *l, int simple)
+/* The USL has Amdahl's law in it: where that was chosen, a little coherence is always possible. */
+static int find_rival(const struct stk_laws *l)
 {
-    int other = l->chosen == STK_LAW_USL ? simple : STK_LAW_USL;
-    const struct stk_law_fit *c = &l->fit[l->chosen], *o = &l->fit[other];
-    if (other == l->chosen || !o->ok || o->rms > STK_LAW_POOR)
-        return -1;
-    if (other == STK_LAW_USL && !(o->coherence > 0))
-        return -1;
-    bool near = isnan(o->aicc) || isnan(c->aicc) ? o->loo_smape < 2 * c->loo_smape
-                                                 : o->aicc < c->aicc + AICC_RIVAL;
-    return near ? other : -1;
+    const struct stk_law_fit *u = &l->fit[STK_LAW_USL];
+    return l->chosen != STK_LAW_USL && u->ok && u->rms <= STK_LAW_POOR ? STK_LAW_USL : -1;
+}
+
+/* From the smallest to the largest of both; b may be unknown. */
+static struct stk_interval both(struct stk_interval a, struct stk_interval b)
+{
+    if (!stk_interval_known(a) || !stk_interval_known(b))
+        return a;
+    return (struct stk_interval){fmin(a.lo, b.lo), fmax(a.hi, b.hi)};
 }
 
 void stk_laws_fit(const struct stk_law_data *d, struct stk_laws *l)
@@ -78,8 +64,8 @@ void stk_laws_fit(const struct stk_law_data *d, struct stk_laws *l)
     l->chosen = l->rival = -1;
     l->poor = l->has_peak = false;
     l->edge_miss = NAN;
+    l->serial_ci = (struct stk_interval){NAN, NAN};
     l->npoints = d->npoints;
-    l->n_min = d->npoints ? d->point[0].n : NAN;
     l->n_max = d->npoints ? d->point[d->npoints - 1].n : NAN;
     l->reason[0] = '\0';
     for (int k = 0; k < STK_LAWS; k++)
@@ -92,20 +78,17 @@ void stk_laws_fit(const struct stk_law_data *d, struct stk_laws *l)
     l->chosen = wants_usl(l, &l->fit[simple]) ? STK_LAW_USL : simple;
     if (d->npoints == 2)
         say(l, "two points fix a law but cannot test it");
-    l->rival = find_rival(l, simple);
+    l->rival = find_rival(l);
     const struct stk_law_fit *f = &l->fit[l->chosen];
+    l->serial_ci = f->serial_ci;
+    if (l->rival >= 0 && l->fit[l->rival].coherence > 0) /* the data lean to it */
+        l->serial_ci = both(l->serial_ci, l->fit[l->rival].serial_ci);
     l->poor = f->rms > STK_LAW_POOR;
     l->has_peak = !l->poor && f->peak_n <= 2 * l->n_max;
     l->edge_miss = fabs(log(stk_law_time(f, l->n_max) / d->point[d->npoints - 1].time_s));
 }
 
 /* ---- prediction --------------------------------------------------------------------------- */
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 static struct stk_interval time_interval(const struct stk_law_fit *f, double n)
 {
@@ -117,9 +100,7 @@ static struct stk_interval time_interval(const struct stk_law_fit *f, double n)
     }
     if (k < STK_LAW_REPLICATES / 2)
         return (struct stk_interval){NAN, NAN};
-    qsort(v, k, sizeof *v, by_value);
-    return (struct stk_interval){stk_quantile_sorted(v, k, 0.025),
-                                 stk_quantile_sorted(v, k, 0.975)};
+    return stk_middle95(v, k);
 }
 
 static const char *why_not(const struct stk_laws *l, double n)
@@ -132,11 +113,20 @@ static const char *why_not(const struct stk_laws *l, double n)
         return "no law could be fitted";
     if (l->poor)
         return "no law fits the points: the best one misses them by more than 15 %";
+    if (n > l->n_max && l->npoints < 4)
+        return "three N cannot show whether it slows down beyond them; measure a fourth";
+    if (n > l->n_max && l->fit[l->rival >= 0 ? l->rival : l->chosen].dof < 2)
+        return "so few single runs say too little of the noise to go beyond them; repeat them";
     if (n > STK_LAW_FAR * l->n_max)
         return "it is more than four times the largest N measured";
     if (n > l->n_max && !(l->edge_miss <= STK_LAW_EDGE))
         return "the law misses the largest N measured by more than 5 %, so it cannot go beyond it";
     return NULL;
+}
+
+bool stk_laws_reach_beyond(const struct stk_laws *l)
+{
+    return !why_not(l, nextafter(l->n_max, INFINITY));
 }
 
 static void refuse(struct stk_prediction *out, const char *why)
@@ -160,11 +150,8 @@ void stk_laws_predict(const struct stk_laws *l, double n, struct stk_prediction 
         ci.lo *= exp(-l->edge_miss);
         ci.hi *= exp(l->edge_miss);
     }
-    if (l->rival >= 0 && stk_interval_known(ci)) {
-        double other = stk_law_time(&l->fit[l->rival], n);
-        ci.lo = fmin(ci.lo, other);
-        ci.hi = fmax(ci.hi, other);
-    }
+    if (l->rival >= 0)
+        ci = both(ci, time_interval(&l->fit[l->rival], n));
     if (isnan(t) || !stk_interval_known(ci)) {
         refuse(out, "the data give no idea of its uncertainty");
         return;
@@ -181,6 +168,6 @@ void stk_laws_predict(const struct stk_laws *l, double n, struct stk_prediction 
     out->time_s = t;
     out->time_ci = ci;
     snprintf(out->why, sizeof out->why, "by %s%s%s", stk_law_name((enum stk_law_kind)l->chosen),
-             l->rival >= 0 ? "; the interval reaches to the answer of " : "",
+             l->rival >= 0 ? "; the interval is also that of " : "",
              l->rival >= 0 ? stk_law_name((enum stk_law_kind)l->rival) : "");
 }

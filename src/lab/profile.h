@@ -1,7 +1,7 @@
 /*
- * profile.h - what a program did, as the lab sees it: processes, files, who touched what, when. Made
- * from the logs a run left behind (profile_read.c), or from a Darshan log (darshan.c); analysis,
- * advice and reports know nothing else.
+ * profile.h - what a program did, as the lab sees it: processes, files, who touched what, when.
+ * Made from the logs a run left behind (profile_read.c), or from a Darshan log (darshan.c);
+ * analysis, advice and reports know nothing else.
  *
  * A profile is a folder:
  *   HOST.PID.N.stklog    what each process did (preload/log.h)
@@ -25,8 +25,8 @@ struct stk_prof_proc {
     uint32_t unit;        /* what counts as a rank, from 0: all processes of a rank; where nobody
                              said, a program that was started, with its forked workers */
     uint32_t host;        /* index */
-    uint32_t worker;      /* which of its parent's workers (forked or spawned, and read data), from 1;
-                             0: none */
+    uint32_t worker; /* which of its parent's workers (forked or spawned, and read data), from 1;
+                        0: none */
     const char *exe, *command, *cwd;
     const char *log;       /* name of its file in the profile's folder; "" none */
     double start_s, end_s; /* seconds since the job's start */
@@ -41,27 +41,32 @@ struct stk_prof_proc {
     uint64_t uring_rings, kernel_aio_calls; /* what they move is not seen … */
     uint64_t told_read_bytes;               /* … unless the library told */
     uint64_t grouped_files, minor_faults, major_faults;
-    uint32_t threads;           /* slots that did I/O */
+    uint32_t threads; /* slots that did I/O */
     double cpu_s;
-    double io_sum_s;            /* in I/O calls, threads added up */
-    double io_union_s;          /* at least one thread in an I/O call: exact with one thread, else
-                                   from the time line (docs) */
+    double io_sum_s;   /* in I/O calls, threads added up */
+    double io_union_s; /* at least one thread in an I/O call: exact with one thread, else
+                          from the time line (docs) */
 };
 
 struct stk_prof_file {
-    const char *path;    /* of a group: "dir/" "*.jpg" */
-    bool group;          /* many files folded together */
-    const char *fs;      /* "lustre", "ext4"; "" not known */
+    const char *path;                    /* of a group: "dir/" "*.jpg" */
+    bool group;                          /* many files folded together */
+    const char *fs;                      /* "lustre", "ext4"; "" not known */
     uint32_t stripe_bytes, stripe_count; /* Lustre; 0: not known */
-    uint64_t files;      /* 1; group: estimated number */
+    uint64_t files;                      /* 1; group: estimated number */
     uint64_t size_bytes; /* largest seen; 0: not known. Group: mean size times files, estimate */
     uint64_t distinct_bytes; /* read at least once by anybody */
     bool distinct_exact;
-    uint32_t readers;    /* processes that read data of it */
-    uint32_t ranks;      /* units (ranks) that read data of it */
+    uint32_t ranks;               /* units (ranks) that read data of it */
     uint64_t rank_distinct_bytes; /* distinct bytes of each rank, added up: / distinct_bytes is how
                                      many ranks read the average byte */
 };
+
+/* Records a job's totals are made of; HDF5 and MPI-IO lie above them (preload/counters.h). */
+static inline bool stk_api_moves(uint8_t api)
+{
+    return api == STK_API_POSIX || api == STK_API_STDIO || api == STK_API_ASYNC;
+}
 
 /* One process's use of one file through one API: threads merged. */
 struct stk_prof_rec {
@@ -87,11 +92,12 @@ struct stk_prof_sample { /* once a second, of each launcher */
     uint32_t launcher;              /* index of run file */
     double cpu_cores, iowait_cores; /* its processes'; the node's (-1: not known) */
     uint32_t threads, processes;
-    uint64_t resident_bytes, cache_bytes; /* its processes'; file cache of the job's cgroup or node */
-    double gpu_util, gpu_memory_bytes;    /* util 0..1, mean over its GPUs; -1: none or not known */
+    uint64_t resident_bytes,
+        cache_bytes;                   /* its processes'; file cache of the job's cgroup or node */
+    double gpu_util, gpu_memory_bytes; /* util 0..1, mean over its GPUs; -1: none or not known */
 };
 
-struct stk_prof_mark { /* stoker.step(), stoker.phase() */
+struct stk_prof_mark {     /* stoker.step(), stoker.phase() */
     uint32_t proc, kind;   /* enum stk_log_mark_kind */
     double at_s, length_s; /* a step lasts until the next one, or the process's end */
     const char *name;      /* "" none */
@@ -118,12 +124,16 @@ struct stk_prof_host {
 };
 
 struct stk_profile {
-    const char *source;        /* "stoker", "darshan" */
-    const char *path;          /* as given */
-    const char *command, *job; /* job: the scheduler's number or "" */
-    double start_real_s;       /* Unix time */
+    const char *source;    /* "stoker", "darshan" */
+    const char *path;      /* as given */
+    const char *command;   /* its words as a shell would read them */
+    const char *job;       /* the scheduler's number, or "" … */
+    const char *scheduler; /* … and which that is: "slurm", "pbs", "lsf", "sge"; "" not known */
+    double start_real_s;   /* Unix time */
     double run_s;
     int exit_status; /* the worst of its launchers; -1: not known (killed) */
+    int exit_signal; /* that ended the one whose status this is; 0: none */
+    bool running;    /* a launcher has not ended: still at work, or killed */
     bool traced, stopped_early;
     bool has_size_zero; /* darshan: reads of 0 bytes are among the smallest ones */
     uint32_t nranks;    /* told by the launcher; 1 otherwise */

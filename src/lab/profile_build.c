@@ -7,6 +7,7 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
+#include "base/quote.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -31,7 +32,8 @@ int stk_pb_room(void *array, size_t *cap, size_t n, size_t size, struct stk_err 
 
 int stk_pb_init(struct stk_pb *pb, struct stk_profile *p, struct stk_err *err)
 {
-    *p = (struct stk_profile){.source = "stoker", .command = "", .job = "", .exit_status = -1};
+    *p = (struct stk_profile){
+        .source = "stoker", .command = "", .job = "", .scheduler = "", .exit_status = -1};
     *pb = (struct stk_pb){.p = p, .nslots = 1024};
     /* A quarter of what is free, since analysis and report want some too. */
     uint64_t fit = stk_memory_free() / 4 / sizeof(struct stk_prof_rec);
@@ -63,15 +65,15 @@ const char *stk_pb_text(struct stk_pb *pb, const char *text, size_t n)
 
 /* ---- files ---- */
 
-static void append_part(struct stk_buf *out, size_t root, const char *part, size_t n)
+static void append_part(struct stk_buf *out, const char *part, size_t n)
 {
     if (!n || (n == 1 && part[0] == '.'))
         return;
     if (n == 2 && part[0] == '.' && part[1] == '.') {
         /* By the text: where a symbolic link stands before "..", it may be another directory. */
-        while (out->len > root && out->data[out->len - 1] != '/')
+        while (out->len && out->data[out->len - 1] != '/')
             out->len--;
-        out->len -= out->len > root;
+        out->len -= out->len > 0;
         return;
     }
     stk_buf_putc(out, '/');
@@ -84,7 +86,7 @@ static void append_parts(struct stk_buf *out, const char *path, size_t n)
     while (path < end) {
         const char *slash = memchr(path, '/', (size_t)(end - path));
         const char *stop = slash ? slash : end;
-        append_part(out, 0, path, (size_t)(stop - path));
+        append_part(out, path, (size_t)(stop - path));
         path = stop + 1;
     }
 }
@@ -261,18 +263,7 @@ void stk_pb_tally(struct stk_pb *pb, struct stk_pb_tally *t, const char *first)
 
 void stk_pb_word(struct stk_buf *out, const char *word, size_t n)
 {
-    bool plain = n > 0;
-    for (size_t i = 0; i < n && plain; i++)
-        plain = word[i] && !strchr(" \t\n'\"\\$`&|;<>()*?[]#~{}!", word[i]);
     if (out->len)
         stk_buf_putc(out, ' ');
-    if (!plain)
-        stk_buf_putc(out, '\'');
-    for (size_t i = 0; i < n; i++)
-        if (word[i] == '\'')
-            stk_buf_puts(out, "'\\''");
-        else
-            stk_buf_putc(out, word[i]);
-    if (!plain)
-        stk_buf_putc(out, '\'');
+    stk_quote_word(out, word, n);
 }

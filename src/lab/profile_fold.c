@@ -136,6 +136,11 @@ static void forget_stretches(struct stk_pb *pb, size_t rec)
     pb->rec[rec].wide = 0;
 }
 
+/* A key is file, API (three bits) and the record's place among its process's: of those there are no
+ * more than RECS_MOST. */
+#define PLACE_BITS 29
+#define PLACE      ((1ull << PLACE_BITS) - 1)
+
 /* Records are in order of process; within one, those that are now of one file become one. */
 static size_t merge_process(struct stk_pb *pb, size_t from, size_t end, size_t out, uint64_t *key,
                             const uint32_t *to)
@@ -144,21 +149,21 @@ static size_t merge_process(struct stk_pb *pb, size_t from, size_t end, size_t o
     size_t n = end - from;
     for (size_t i = 0; i < n; i++) {
         const struct stk_prof_rec *r = &rec[from + i];
-        key[i] = (uint64_t)to[r->file] << 32 | (uint64_t)r->api << 29 | (i & 0x1fffffff);
+        key[i] = (uint64_t)to[r->file] << 32 | (uint64_t)r->api << PLACE_BITS | (i & PLACE);
     }
     qsort(key, n, sizeof *key, by_target);
     /* The first of each (file, API) stays, the others are added to it. */
     for (size_t i = 0; i < n; i++) {
-        size_t at = from + (key[i] & 0x1fffffff);
+        size_t at = from + (key[i] & PLACE);
         bool folded = rec[at].file != to[rec[at].file];
         rec[at].file = to[rec[at].file];
         if (folded)
             forget_stretches(pb, at);
-        if (i && key[i] >> 29 == key[i - 1] >> 29) {
-            size_t head = from + (key[i - 1] & 0x1fffffff);
+        if (i && key[i] >> PLACE_BITS == key[i - 1] >> PLACE_BITS) {
+            size_t head = from + (key[i - 1] & PLACE);
             merge(pb, head, at);
-            rec[at].proc = STK_PB_NONE;                         /* gone */
-            key[i] = (key[i] & ~0x1fffffffull) | (head - from); /* the head goes on */
+            rec[at].proc = STK_PB_NONE;                 /* gone */
+            key[i] = (key[i] & ~PLACE) | (head - from); /* the head goes on */
         }
     }
     for (size_t i = from; i < end; i++) {

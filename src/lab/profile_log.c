@@ -331,6 +331,7 @@ static void fill_numbers(struct stk_pb *pb, uint32_t proc, const struct stk_log_
     x->last_ns = h->last_ns;
     x->end_ns = h->end_ns;
     x->end = h->end <= STK_END_ABORT ? h->end : STK_END_NONE;
+    x->pid_space = h->pid_space;
     memcpy(x->kernel, h->kernel, sizeof x->kernel);
     memcpy(x->kernel_start, h->kernel0, sizeof x->kernel_start);
     pb->p->traced |= h->trace != 0;

@@ -7,8 +7,8 @@
 #include "base/units.h"
 
 struct totals {
-    uint64_t dropped, dropped_trace, rings, told, ring_procs, aio, aio_procs, killed, mapped;
-    uint64_t faults, inherited;
+    uint64_t dropped, dropped_trace, rings, ring_procs, aio, aio_procs, killed, mapped;
+    uint64_t faults;
     const char *killed_name, *ring_name;
 };
 
@@ -45,7 +45,6 @@ static void total(const struct stk_pb *pb, struct totals *t)
         const struct stk_prof_proc *c = &p->proc[i];
         t->dropped = add(t->dropped, c->dropped_calls);
         t->dropped_trace = add(t->dropped_trace, c->dropped_trace);
-        t->told = add(t->told, c->told_read_bytes);
         t->aio = add(t->aio, c->kernel_aio_calls);
         t->aio_procs += c->kernel_aio_calls > 0;
         t->faults = add(t->faults, c->major_faults);
@@ -87,8 +86,10 @@ static int of_calls(struct stk_pb *pb, const struct totals *t, struct stk_err *e
                          size(t->mapped), count(t->faults), plural(t->faults));
     if (!rc && t->dropped)
         rc = stk_pb_note(pb, err,
-                         "%s call%s could not be recorded (the log had no room, as on a full disk "
-                         "or a read-only directory): counts are too low by them.",
+                         "%s call%s could not be recorded: the log had no room (a full disk, a "
+                         "directory that is read-only or not seen from a container), or a "
+                         "signal's handler made them while one was being recorded. Counts are too "
+                         "low by them.",
                          count(t->dropped), plural(t->dropped));
     if (!rc && t->dropped_trace)
         rc = stk_pb_note(pb, err, "%s operation%s are missing in the trace: no room on disk.",
@@ -104,12 +105,13 @@ static int of_processes(struct stk_pb *pb, const struct totals *t, struct stk_er
                          "%s process%s not seen to end (first: %.200s): %s; what it did until then "
                          "is here.",
                          count(t->killed), t->killed == 1 ? " was" : "es were", t->killed_name,
-                         pb->running ? "still running when this was read, or killed"
-                                     : "killed, or still running");
+                         pb->p->running ? "still running when this was read, or killed"
+                                        : "killed, or still running");
     if (!rc && pb->unseen.count)
         rc = stk_pb_note(pb, err,
                          "%s process%s left no log (first: %.200s; the kernel counted %s read): "
-                         "static programs, setuid ones, or started without LD_PRELOAD.",
+                         "static programs, setuid ones, of another C library (musl), or started "
+                         "without LD_PRELOAD or where its path is not there (in a container).",
                          count(pb->unseen.count), pb->unseen.count == 1 ? "" : "es",
                          pb->unseen.first, size(pb->unseen_read_bytes));
     if (!rc && !pb->p->nprocs && strcmp(pb->p->source, "stoker") == 0 && !pb->logs)

@@ -44,6 +44,8 @@ struct stk_pb_proc {
     uint64_t last_ns, end_ns;              /* since its start; end 0: nobody saw it */
     uint64_t kernel[4], kernel_start[4];   /* as in the log's header */
     uint32_t end;                          /* enum stk_log_end */
+    bool with_children;                    /* kernel[] has those in it that it waited for */
+    uint32_t pid_space;                    /* as in the log's header */
     const char *parent_log;
     const char *job; /* the scheduler's number; "" */
     bool read_data;
@@ -95,9 +97,7 @@ struct stk_pb {
     uint64_t logs; /* seen, whole or not */
     struct stk_pb_tally damaged, other_version, bad_rank, bad_run, unseen, spooled;
     uint64_t unseen_read_bytes;
-    bool running;     /* a launcher has not ended */
-    bool told_status; /* exit_status is set */
-    bool noted_darshan;
+    bool told_status;    /* exit_status is set */
     double start_real_s; /* of the job */
 };
 
@@ -195,10 +195,5 @@ int stk_pb_finish(struct stk_pb *pb, struct stk_err *err);
 /* darshan.c */
 bool stk_is_darshan(const char *path);
 int stk_pb_darshan(struct stk_pb *pb, const char *path, struct stk_err *err);
-
-static inline bool stk_moves_data(uint8_t api) /* counts in a job's totals */
-{
-    return api == STK_API_POSIX || api == STK_API_STDIO || api == STK_API_ASYNC;
-}
 
 #endif

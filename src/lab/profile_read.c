@@ -100,7 +100,7 @@ static int read_folder(struct stk_pb *pb, const char *path, struct stk_err *err)
 {
     struct listing l = {0};
     int rc = list_folder(path, &l, err);
-    size_t ours = 0;
+    size_t ours = 0, damaged = 0;
     for (size_t i = 0; i < l.n; i++)
         ours += l.entry[i].kind != DARSHAN;
     if (!rc && !l.n)
@@ -109,9 +109,13 @@ static int read_folder(struct stk_pb *pb, const char *path, struct stk_err *err)
                          "*" STK_LOG_SUFFIX);
     if (!rc && !ours)
         pb->p->source = "darshan";
-    for (size_t i = 0; i < l.n && !rc; i++)
+    for (size_t i = 0; i < l.n && !rc; i++) {
         if (!ours || l.entry[i].kind != DARSHAN)
             rc = read_entry(pb, path, &l.entry[i], err);
+        if (rc == STK_E_CORRUPT && !ours && ++damaged < l.n) /* not the only one */
+            rc = stk_pb_note(pb, err, "%s is left out: %s.", l.entry[i].name,
+                             err ? err->what : "it is damaged");
+    }
     listing_release(&l);
     return rc;
 }

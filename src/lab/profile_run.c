@@ -67,12 +67,11 @@ static void add_status(struct stk_pb *pb, const struct stk_jval *run)
     bool told = v && v->type == STK_JINT && v->i >= 0 && v->i <= 255;
     int status = told ? (int)v->i : -1;
     struct stk_profile *p = pb->p;
-    if (!pb->told_status)
+    bool worse = status < 0 ? p->exit_status == 0 : p->exit_status >= 0 && status > p->exit_status;
+    if (!pb->told_status || worse) {
         p->exit_status = status;
-    else if (status > p->exit_status && p->exit_status >= 0)
-        p->exit_status = status;
-    else if (status < 0 && p->exit_status == 0)
-        p->exit_status = -1;
+        p->exit_signal = (int)(small_of(run, "signal") & 127);
+    }
     pb->told_status = true;
 }
 
@@ -146,6 +145,32 @@ static const struct stk_pb_proc *before_exec(const struct stk_pb *pb, uint32_t h
     return NULL;
 }
 
+/* The program's own log does not say how it ended: it was killed, or its runtime leaves the C
+ * library out (Go with C in it), and then much of what it read, too. The launcher saw it end. */
+static void settle_child(struct stk_pb *pb, const struct stk_jval *run, const struct stk_pb_run *r)
+{
+    const struct stk_jval *io = stk_json_get(run, "child_io");
+    uint32_t child = small_of(run, "child");
+    size_t i = child ? pb->p->nprocs : 0;
+    while (i > 0 && (pb->p->proc[i - 1].host != r->host || pb->p->proc[i - 1].pid != child ||
+                     pb->p->proc[i - 1].ppid != r->pid || pb->proc[i - 1].end != STK_END_NONE))
+        i--;
+    if (!i || r->seconds < 0 || !io || io->type != STK_JARR || io->len != 4)
+        return;
+    struct stk_pb_proc *x = &pb->proc[i - 1];
+    for (size_t k = 0; k < 4; k++)
+        if (io->item[k].type == STK_JINT && io->item[k].i > 0 &&
+            (uint64_t)io->item[k].i > x->kernel[k])
+            x->kernel[k] = (uint64_t)io->item[k].i;
+    x->with_children = true;
+    if (small_of(run, "signal"))
+        return;
+    uint64_t end_ns = r->start_mono_ns + (uint64_t)(r->seconds * 1e9);
+    x->end = STK_END_EXIT;
+    x->end_ns = end_ns > x->start_mono_ns ? end_ns - x->start_mono_ns : 1;
+    pb->p->proc[i - 1].ended = "exit";
+}
+
 /* A program that cannot be seen is a process all the same, of which the kernel's counts are known:
  * what we saw of it is nothing, and the coverage says so. (Others that left no log are in the
  * counts of the process that waited for them.) */
@@ -156,8 +181,10 @@ static int add_program(struct stk_pb *pb, const struct stk_jval *run, const stru
     const struct stk_jval *seen = unseen_program(run);
     uint32_t pid = small_of(run, "child"), proc;
     const char *log = "";
-    if (!seen)
+    if (!seen) {
+        settle_child(pb, run, r);
         return 0;
+    }
     int rc = stk_pb_proc(pb, &proc, err);
     if (rc)
         return rc;
@@ -178,6 +205,8 @@ static int add_program(struct stk_pb *pb, const struct stk_jval *run, const stru
     x->start_real_ns = before ? before->start_real_ns + passed : r->start_real_ns;
     x->start_mono_ns = before ? before->start_mono_ns + passed : r->start_mono_ns;
     x->end = STK_END_EXIT;
+    x->with_children = true;
+    x->pid_space = small_of(run, "pid_space");
     x->end_ns = r->seconds > 0 ? (uint64_t)(r->seconds * 1e9) : 1;
     x->end_ns -= passed < x->end_ns ? passed : 0;
     x->parent_log = log;
@@ -201,13 +230,15 @@ static void add_run(struct stk_pb *pb, const struct stk_jval *run, struct stk_pb
         seconds->f < 1e10)
         r->seconds = seconds->f;
     if (is_text(state) && strcmp(state->str, "running") == 0)
-        pb->running = true;
+        pb->p->running = true;
     p->stopped_early |= yes(run, "stopped_early");
     p->traced |= yes(stk_json_get(run, "settings"), "trace");
     if (!*p->command)
         p->command = command_of(pb, run);
-    if (!*p->job)
+    if (!*p->job) {
         p->job = text_of(pb, run, "job");
+        p->scheduler = text_of(pb, run, "scheduler");
+    }
     uint32_t world = small_of(run, "world");
     p->nranks = world > p->nranks && world <= STK_PB_MAX_WORLD ? world : p->nranks;
     const struct stk_jval *spool = stk_json_get(run, "spool");

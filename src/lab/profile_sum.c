@@ -173,7 +173,7 @@ static int list_readers(struct stk_pb *pb, struct work *w, size_t from, size_t t
     int rc = 0;
     w->nreaders = 0;
     for (size_t i = from; i < to && !rc; i++) {
-        if (!stk_moves_data(p->rec[i].api) || !p->rec[i].n.c[STK_C_READS])
+        if (!stk_api_moves(p->rec[i].api) || !p->rec[i].n.c[STK_C_READS])
             continue;
         rc = stk_pb_room(&w->reader, &w->reader_cap, w->nreaders, sizeof *w->reader, err);
         if (!rc)
@@ -182,19 +182,10 @@ static int list_readers(struct stk_pb *pb, struct work *w, size_t from, size_t t
     return rc;
 }
 
-static uint32_t processes(const struct stk_profile *p, const struct work *w)
-{
-    uint32_t n = 0;
-    for (size_t i = 0; i < w->nreaders; i++) /* still in the order of records: by process */
-        n += !i || p->rec[w->reader[i].rec].proc != p->rec[w->reader[i - 1].rec].proc;
-    return n;
-}
-
 static int read_of_file(struct stk_pb *pb, struct work *w, struct stk_prof_file *f, uint64_t size,
                         struct stk_err *err)
 {
     bool exact;
-    f->readers = processes(pb->p, w);
     int rc = distinct(pb, w, 0, w->nreaders, size, &f->distinct_bytes, &f->distinct_exact, err);
     if (w->nreaders)
         qsort(w->reader, w->nreaders, sizeof *w->reader, by_unit);
@@ -218,7 +209,7 @@ static void read_by_all(const struct stk_pb *pb, const struct work *w, uint32_t 
         read = add(read, pb->p->rec[w->reader[i].rec].n.c[STK_C_READ_BYTES]);
     if (__builtin_mul_overflow(f->distinct_bytes, ranks, &most))
         most = UINT64_MAX;
-    f->ranks = f->readers = ranks;
+    f->ranks = ranks;
     f->rank_distinct_bytes = read < most ? read : most;
 }
 
@@ -280,7 +271,7 @@ static int sum_record(struct stk_pb *pb, struct work *w, uint32_t rec, struct st
         r->distinct_bytes =
             stk_cover_bytes(&r->read, c[STK_C_READS], c[STK_C_READ_BYTES], size, &exact);
     }
-    if (!stk_moves_data(r->api))
+    if (!stk_api_moves(r->api))
         return 0;
     proc->read_bytes = add(proc->read_bytes, c[STK_C_READ_BYTES]);
     proc->write_bytes = add(proc->write_bytes, c[STK_C_WRITE_BYTES]);

@@ -65,14 +65,17 @@ static int by_start(const void *a, const void *b, void *user)
 
 static int by_pid(const void *a, const void *b, void *user)
 {
-    const struct stk_profile *p = user;
+    const struct stk_pb *pb = user;
     const uint32_t *x = a, *y = b;
-    const struct stk_prof_proc *u = &p->proc[*x], *v = &p->proc[*y];
+    const struct stk_prof_proc *u = &pb->p->proc[*x], *v = &pb->p->proc[*y];
+    uint32_t in_u = pb->proc[*x].pid_space, in_v = pb->proc[*y].pid_space;
     if (u->host != v->host)
         return u->host < v->host ? -1 : 1;
+    if (in_u != in_v)
+        return in_u < in_v ? -1 : 1;
     if (u->pid != v->pid)
         return u->pid < v->pid ? -1 : 1;
-    return by_start(a, b, user);
+    return by_start(a, b, pb->p);
 }
 
 /* Logs were read in the order of their names; what has none came after them. */
@@ -97,14 +100,18 @@ static int32_t by_log(const struct stk_profile *p, const char *log)
 }
 
 /* The newest process with that number on that host that began before `child`. */
-static int32_t by_ppid(const struct stk_profile *p, const uint32_t *sorted, uint32_t child)
+static int32_t by_ppid(const struct stk_pb *pb, const uint32_t *sorted, uint32_t child)
 {
+    const struct stk_profile *p = pb->p;
     const struct stk_prof_proc *c = &p->proc[child];
+    uint32_t space = pb->proc[child].pid_space;
     size_t low = 0, high = c->ppid ? p->nprocs : 0;
-    while (low < high) { /* the first behind all (host, ppid) that began before */
+    while (low < high) { /* the first behind all (host, space, ppid) that began before */
         size_t middle = low + (high - low) / 2;
         const struct stk_prof_proc *m = &p->proc[sorted[middle]];
+        uint32_t in = pb->proc[sorted[middle]].pid_space;
         bool before = m->host != c->host  ? m->host < c->host
+                      : in != space       ? in < space
                       : m->pid != c->ppid ? m->pid < c->ppid
                                           : earlier(p, sorted[middle], child);
         if (before)
@@ -115,7 +122,8 @@ static int32_t by_ppid(const struct stk_profile *p, const uint32_t *sorted, uint
     if (!low)
         return -1;
     const struct stk_prof_proc *m = &p->proc[sorted[low - 1]];
-    return m->host == c->host && m->pid == c->ppid ? (int32_t)sorted[low - 1] : -1;
+    bool same = m->host == c->host && pb->proc[sorted[low - 1]].pid_space == space;
+    return same && m->pid == c->ppid ? (int32_t)sorted[low - 1] : -1;
 }
 
 static void find_parents(struct stk_pb *pb, const uint32_t *by_number)
@@ -125,7 +133,7 @@ static void find_parents(struct stk_pb *pb, const uint32_t *by_number)
         int32_t parent = by_log(p, pb->proc[i].parent_log);
         if (parent >= 0 && !earlier(p, (size_t)parent, i))
             parent = -1;
-        p->proc[i].parent = parent >= 0 ? parent : by_ppid(p, by_number, i);
+        p->proc[i].parent = parent >= 0 ? parent : by_ppid(pb, by_number, i);
     }
 }
 
@@ -227,7 +235,7 @@ static int number_workers(struct stk_pb *pb, const uint32_t *by_time, struct stk
         return stk_err_nomem(err, n * sizeof *last);
     memset(last, 0xff, n * sizeof *last);
     for (size_t i = 0; i < p->nrecs; i++)
-        if (stk_moves_data(p->rec[i].api) && p->rec[i].n.c[STK_C_READS])
+        if (stk_api_moves(p->rec[i].api) && p->rec[i].n.c[STK_C_READS])
             pb->proc[p->rec[i].proc].read_data = true;
     for (size_t i = 0; i < p->nprocs; i++) {
         uint32_t at = by_time[i];
@@ -253,7 +261,7 @@ int stk_pb_who(struct stk_pb *pb, struct stk_err *err)
     for (uint32_t i = 0; i < p->nprocs; i++)
         by_time[i] = by_number[i] = i;
     qsort_r(by_time, p->nprocs, sizeof *by_time, by_start, p);
-    qsort_r(by_number, p->nprocs, sizeof *by_number, by_pid, p);
+    qsort_r(by_number, p->nprocs, sizeof *by_number, by_pid, pb);
     find_parents(pb, by_number);
     settle_world(pb, by_time);
     int rc = number_units(pb, by_time, err);
@@ -268,11 +276,12 @@ static uint64_t grown(const struct stk_pb_proc *x, size_t i)
 }
 
 /* The kernel's count since the start. A killed process's is as old as the last look, which was up
- * to a second before: where we saw more ourselves it is not known. */
+ * to a second before: where we saw more ourselves it is not known. Of others it may lack what short
+ * threads moved, who are not asked (preload/kernel_io.c): it is not less than what we saw. */
 static uint64_t known(const struct stk_pb_proc *x, size_t i, uint64_t seen)
 {
     uint64_t n = grown(x, i);
-    return x->end == STK_END_NONE && n < seen ? 0 : n;
+    return n >= seen ? n : x->end == STK_END_NONE ? 0 : seen;
 }
 
 /* What a process (and the programs it then executed) came to in the end. */
@@ -307,8 +316,9 @@ static void take_off(struct stk_prof_proc *w, const uint64_t *child)
 
 /*
  * /proc/PID/io of a process has the counts of the children it waited for in it (the kernel adds
- * them when it reaps; kernel/exit.c). Each byte shall count once, in the process that moved it.
- * Children that left no log stay in their parent's counts: what they moved is not covered.
+ * them when it reaps; kernel/exit.c). Logs have theirs without them; of a program that left none
+ * the launcher's are all there is. Each byte shall count once, in the process that moved it.
+ * Children that left no log stay in such a parent's counts: what they moved is not covered.
  */
 int stk_pb_kernel(struct stk_pb *pb, struct stk_err *err)
 {
@@ -337,7 +347,7 @@ int stk_pb_kernel(struct stk_pb *pb, struct stk_err *err)
         uint32_t waiter = (uint32_t)c->parent;
         while (next[waiter] != STK_PB_NONE && p->proc[waiter].end_s < end_s)
             waiter = next[waiter];
-        if (end_s <= p->proc[waiter].end_s)
+        if (pb->proc[waiter].with_children && end_s <= p->proc[waiter].end_s)
             take_off(&p->proc[waiter], counts);
     }
     return 0;

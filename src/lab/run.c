@@ -18,6 +18,7 @@
 #include "cluster/slurm.h"
 #include "lab/launch_priv.h"
 #include "lab/run_priv.h"
+#include "lab/stats.h"
 
 /* ---- the folder --------------------------------------------------------------------------- */
 
@@ -49,7 +50,6 @@ static int make_dir(struct stk_runs *r, const char *dir, struct stk_err *err)
     char name[128], again[144];
     if (!dir) {
         default_name(&r->plan, name, sizeof name);
-        dir = name;
         snprintf(again, sizeof again, "%s", name);
         for (int i = 2; mkdir(again, 0777) != 0; i++) { /* two in one second */
             if (errno != EEXIST || i > 100)
@@ -223,12 +223,6 @@ void stk_runs_discard(struct stk_runs *r)
         (void)stk_remove_tree(r->dir, NULL);
 }
 
-static int by_value(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
-}
-
 /* More N than before; runs of those that are not named stay. */
 static int add_n(struct stk_runs_plan *p, const struct stk_runs_change *c, struct stk_err *err)
 {
@@ -242,13 +236,12 @@ static int add_n(struct stk_runs_plan *p, const struct stk_runs_change *c, struc
         if (!there)
             p->n[p->nn++] = c->n[i];
     }
-    qsort(p->n, p->nn, sizeof *p->n, by_value);
+    qsort(p->n, p->nn, sizeof *p->n, stk_by_u64);
     return 0;
 }
 
-static int apply(struct stk_runs *r, const struct stk_runs_change *c, struct stk_err *err)
+static int apply(struct stk_runs_plan *p, const struct stk_runs_change *c, struct stk_err *err)
 {
-    struct stk_runs_plan *p = &r->plan;
     int rc = add_n(p, c, err);
     if (c->runs_max) {
         p->runs_min = c->runs_min;
@@ -259,8 +252,7 @@ static int apply(struct stk_runs *r, const struct stk_runs_change *c, struct stk
     p->budget_s = isnan(c->budget_s) ? p->budget_s : c->budget_s;
     p->at_once = c->at_once == UINT64_MAX ? p->at_once : c->at_once;
     p->detach = c->detach;
-    rc = rc ? rc : stk_runs_check(p, err);
-    return rc ? rc : write_plan(r, err);
+    return rc;
 }
 
 int stk_runs_find_plan(struct stk_runs *r, const char *dir, struct stk_err *err)
@@ -289,9 +281,11 @@ int stk_runs_resume(const char *dir, const struct stk_runs_change *change, struc
         return rc;
     rc = stk_runs_find_plan(r, dir, err);
     if (!rc && change)
-        rc = apply(r, change, err);
+        rc = apply(&r->plan, change, err);
     rc = rc ? rc : stk_runs_check(&r->plan, err);
     rc = rc ? rc : open_study(r, err);
+    if (!rc && change) /* it is ours now: nobody else runs by it */
+        rc = write_plan(r, err);
     if (rc) {
         stk_runs_free(r);
         return rc;
@@ -305,6 +299,10 @@ int stk_runs_go(struct stk_runs *r, const struct stk_runs_watch *watch, struct s
     struct stk_err late = {0};
     r->watch = watch;
     r->start_s = r->synced_s = r->published_s = stk_now();
+    if (r->plan.weak && !stk_runs_grows(&r->plan))
+        stk_runs_note(&r->conditions,
+                      "Nothing in the command makes the problem grow with N ({size}, {n}): --weak "
+                      "takes it that the program does so by itself");
     int rc = r->plan.slurm ? stk_runs_slurm(r, err) : stk_runs_local(r, err);
     int bad = stk_runs_publish(r, &late); /* what there is, also when it was stopped */
     r->watch = NULL;
@@ -336,7 +334,6 @@ int stk_runs_tick(struct stk_runs *r, const char *phase)
     if (!r->watch || !r->watch->tick)
         return 0;
     r->state.phase = phase;
-    r->state.elapsed_s = stk_now() - r->start_s;
     r->state.left_s = stk_points_left_s(r, &r->state.planned);
     return r->watch->tick(r->watch->user, &r->state);
 }

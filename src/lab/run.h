@@ -1,9 +1,10 @@
 /*
  * run.h - running a study: a command at several N, again and again, here or as jobs of Slurm.
  *
- * A study lives in a folder: plan.json (what is run and how; written once), runs.jsonl (a line a
- * run, added as it ends), study.json (all of it, for `stoker scale --from`), output/ (of runs that
- * failed) and, with Slurm, jobs.jsonl and jobs/. Killed at any moment, it goes on from there.
+ * A study lives in a folder: plan.json (what is run and how; a resume may change it), runs.jsonl (a
+ * line a run, added as it ends; whoever works on the study holds its lock), study.json (all of it,
+ * for `stoker scale --from`), output/ (of runs that failed) and, with Slurm, jobs.jsonl and jobs/.
+ * Killed at any moment, it goes on from there.
  */
 #ifndef STK_LAB_RUN_H
 #define STK_LAB_RUN_H
@@ -74,7 +75,7 @@ struct stk_runs_state {
     uint64_t done, planned;    /* runs; planned is an estimate */
     uint64_t n, repeat;        /* what runs now; n 0: nothing */
     const char *phase;         /* "warm-up", "prepare", "run", "jobs" */
-    double elapsed_s, left_s;  /* left NaN: unknown */
+    double left_s;             /* NaN: unknown */
     uint64_t pending, running; /* jobs */
     const char *reason;        /* why jobs are pending; "": not known */
 };
@@ -124,7 +125,12 @@ uint64_t stk_runs_jobs_left(const struct stk_runs *r);
 
 /* "1,2,4", "1-8", "1-64*2" into n[0..STK_RUNS_N_MAX); rising, each once. */
 int stk_runs_parse_n(const char *text, uint64_t *n, size_t *nn, struct stk_err *err);
+/* Whether it is a regular expression with a group. */
+int stk_metric_check(const char *regex, struct stk_err *err);
 /* A name for what a regular expression finds: "images/s" for "images/s: ([0-9.]+)". */
 void stk_metric_name(const char *regex, char *out, size_t size);
+/* Which way is better, by the words and units around the group: 1 more ("images/s"), -1 less
+ * ("seconds"), 0 it does not tell. */
+int stk_metric_sense(const char *regex);
 
 #endif

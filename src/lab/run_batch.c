@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/quote.h"
 #include "lab/run_priv.h"
 
 static void add(struct stk_words *w, const char *fmt, ...) STK_PRINTF(2, 3);
@@ -62,15 +63,6 @@ static void add_resources(const struct stk_runs_plan *p, uint64_t n, struct stk_
         add_gpus(p, n, w);
 }
 
-static void add_expanded(struct stk_words *w, const char *text, const struct stk_runs_at *at)
-{
-    struct stk_buf b = STK_BUF_INIT;
-    stk_runs_expand(&b, text, at);
-    w->fail = w->fail || b.fail;
-    stk_words_addn(w, stk_buf_cstr(&b), b.len);
-    stk_buf_release(&b);
-}
-
 /* Slurm replaces %j and its like in the name of the output: a % of the path stands for itself. */
 static void add_output(const struct stk_runs *r, const char *name, struct stk_words *w)
 {
@@ -116,12 +108,18 @@ static int check_path(const char *path, struct stk_err *err)
                        "Slurm cannot name files in a folder with a backslash or a line end in it");
 }
 
-int stk_batch_make(const struct stk_runs *r, uint64_t n, uint64_t repeat, struct stk_buf *script,
+void stk_job_name(const struct stk_job_run *j, char *name, size_t size)
+{
+    snprintf(name, size, "stoker-n%llu-r%llu%s%s", (unsigned long long)j->n,
+             (unsigned long long)j->repeat, j->token[0] ? "-" : "", j->token);
+}
+
+int stk_batch_make(const struct stk_runs *r, const struct stk_job_run *j, struct stk_buf *script,
                    struct stk_words *args, struct stk_err *err)
 {
     const struct stk_runs_plan *p = &r->plan;
-    struct stk_runs_at at = stk_runs_at(p, n);
-    char exe[PATH_MAX], name[64];
+    struct stk_runs_at at = stk_runs_at(p, j->n);
+    char exe[PATH_MAX], name[64], job_name[96];
     ssize_t len = readlink("/proc/self/exe", exe, sizeof exe - 1);
     if (len <= 0)
         return stk_err_sys(err, "/proc/self/exe", "readlink");
@@ -129,17 +127,19 @@ int stk_batch_make(const struct stk_runs *r, uint64_t n, uint64_t repeat, struct
     int rc = check_path(r->dir, err);
     if (rc)
         return rc;
-    snprintf(name, sizeof name, "n%llu-r%llu", (unsigned long long)n, (unsigned long long)repeat);
-    add(args, "--job-name=stoker-%s", name);
+    snprintf(name, sizeof name, "n%llu-r%llu", (unsigned long long)j->n,
+             (unsigned long long)j->repeat);
+    stk_job_name(j, job_name, sizeof job_name);
+    add(args, "--job-name=%s", job_name);
     add_output(r, name, args);
-    add_resources(p, n, args);
+    add_resources(p, j->n, args);
     for (size_t i = 0; p->sbatch && p->sbatch[i]; i++)
-        add_expanded(args, p->sbatch[i], &at);
+        stk_words_add_expanded(args, p->sbatch[i], &at);
     put_head(p->batch_head, &at, script);
     stk_buf_puts(script, "exec ");
-    stk_runs_quote(script, exe);
+    stk_quote_raw(script, exe, strlen(exe));
     stk_buf_puts(script, " scale --quiet --resume ");
-    stk_runs_quote(script, r->dir);
+    stk_quote_raw(script, r->dir, strlen(r->dir));
     stk_buf_printf(script, " --inside %s\n", name);
     rc = stk_buf_check(script, err);
     return rc ? rc : args->fail ? stk_err_nomem(err, 4096) : 0;

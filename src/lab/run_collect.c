@@ -60,25 +60,6 @@ static bool read_result(const struct stk_runs *r, const struct stk_job_run *j,
 
 /* ---- how it ended ------------------------------------------------------------------------- */
 
-static enum stk_run_status status_of(enum stk_slurm_state state)
-{
-    switch (state) {
-    case STK_SLURM_COMPLETED:
-        return STK_RUN_OK;
-    case STK_SLURM_CANCELLED:
-    case STK_SLURM_PREEMPTED:
-        return STK_RUN_CANCELLED;
-    case STK_SLURM_TIMEOUT:
-        return STK_RUN_TIMEOUT;
-    case STK_SLURM_OUT_OF_MEMORY:
-        return STK_RUN_MEMORY;
-    case STK_SLURM_NODE_FAIL:
-        return STK_RUN_NODE;
-    default:
-        return STK_RUN_FAILED;
-    }
-}
-
 /* The last line of what the job has written, or of what Slurm wrote about it. */
 static void last_words(const struct stk_runs *r, const struct stk_job_run *j, char *out,
                        size_t size)
@@ -156,7 +137,7 @@ static int keep_job(struct stk_runs *r, size_t i, const struct stk_slurm_job *jo
     run.job = id;
     take_accounts(job, &run);
     if (!own || run.status != STK_RUN_OK) {
-        enum stk_run_status slurms = status_of(job->state);
+        enum stk_run_status slurms = stk_run_status_of(job->state);
         bool says = job->state != STK_SLURM_FAILED && job->state != STK_SLURM_UNKNOWN &&
                     slurms != STK_RUN_OK;
         run.status = says ? slurms : own ? run.status : STK_RUN_FAILED;
@@ -200,11 +181,12 @@ int stk_jobs_give_up(struct stk_runs *r, size_t i, const char *why, struct stk_e
 
 /* Whether everything that will be known is known. */
 static bool is_settled(const struct stk_runs *r, struct stk_job_run *j,
-                       const struct stk_slurm_job *job, bool no_accounts)
+                       const struct stk_slurm_job *job, unsigned failed)
 {
     double now = stk_now();
     bool unknown = job->state == STK_SLURM_UNKNOWN;
-    if (!stk_slurm_ended(job->state) && !unknown) {
+    bool nobody_asked = unknown && (failed & STK_SLURM_BY_SQUEUE); /* the controller is away */
+    if ((!stk_slurm_ended(job->state) && !unknown) || nobody_asked) {
         j->gone_s = 0;
         return false;
     }
@@ -214,29 +196,15 @@ static bool is_settled(const struct stk_runs *r, struct stk_job_run *j,
     if (unknown) /* just submitted, or forgotten */
         return gone >= (result ? SETTLE_S : LOST_S);
     bool never_ran = job->start <= 0 || job->state == STK_SLURM_NODE_FAIL;
-    bool accounted = no_accounts || (job->sources & STK_SLURM_BY_SACCT);
+    bool accounted = (failed & STK_SLURM_BY_SACCT) || (job->sources & STK_SLURM_BY_SACCT);
     return ((result || never_ran || job->state != STK_SLURM_COMPLETED) && accounted) ||
            gone >= SETTLE_S;
-}
-
-/* Reasons for which a pending job never begins, whatever others do: it asks for what the partition,
- * the account or the machine does not have. */
-static bool is_impossible(const char *reason)
-{
-    static const char *const words[] = {
-        "PartitionConfig",   "PartitionNodeLimit", "PartitionTimeLimit",
-        "BadConstraints",    "InvalidAccount",     "InvalidQOS",
-        "AccountNotAllowed", "QOSNotAllowed",      "DependencyNeverSatisfied"};
-    for (size_t i = 0; reason && i < sizeof words / sizeof *words; i++)
-        if (strcmp(reason, words[i]) == 0)
-            return true;
-    return reason && strstr(reason, "PerJob"); /* QOSMaxCpuPerJobLimit and its like */
 }
 
 static bool is_stuck(struct stk_job_run *j, const struct stk_slurm_job *job)
 {
     double now = stk_now();
-    if (job->state != STK_SLURM_PENDING || !is_impossible(job->reason)) {
+    if (job->state != STK_SLURM_PENDING || !stk_slurm_reason_is_final(job->reason)) {
         j->stuck_s = 0;
         return false;
     }
@@ -250,7 +218,8 @@ static int end_stuck(struct stk_runs *r, size_t i, const struct stk_slurm_job *j
     char why[STK_STUDY_TEXT_MAX + 1];
     snprintf(why, sizeof why, "job %llu could never begin: %.80s", (unsigned long long)r->job[i].id,
              job->reason);
-    int rc = stk_slurm_cancel(NULL, &r->job[i].id, 1, NULL, err);
+    const struct stk_slurm slurm = stk_jobs_slurm(r);
+    int rc = stk_slurm_cancel(&slurm, &r->job[i].id, 1, NULL, err);
     return rc ? rc : stk_jobs_give_up(r, i, why, err);
 }
 
@@ -273,7 +242,7 @@ static void count_states(struct stk_runs *r, const struct stk_slurm_jobs *jobs)
     r->reason[0] = '\0';
     for (size_t i = 0; i < jobs->n; i++) {
         const struct stk_slurm_job *job = &jobs->job[i];
-        bool waits = job->state == STK_SLURM_PENDING || job->state == STK_SLURM_REQUEUED;
+        bool waits = stk_slurm_waits(job->state);
         r->job[i].pending = waits;
         r->state.pending += waits;
         r->state.running += job->state == STK_SLURM_RUNNING;
@@ -283,16 +252,59 @@ static void count_states(struct stk_runs *r, const struct stk_slurm_jobs *jobs)
     r->state.reason = r->reason;
 }
 
+/* A job whose sbatch gave no answer: by its name it is found, or, after a while, is not there and
+ * will be submitted again. */
+static int find_unsure(struct stk_runs *r, size_t i, bool *changed, struct stk_err *err)
+{
+    const struct stk_slurm slurm = stk_jobs_slurm(r);
+    struct stk_job_run *j = &r->job[i];
+    char name[96];
+    stk_job_name(j, name, sizeof name);
+    int rc = stk_slurm_named(&slurm, name, &j->id, err);
+    if (rc || j->id) {
+        j->gone_s = 0;
+        return rc ? rc : stk_jobs_write(r, j, err);
+    }
+    j->gone_s = j->gone_s > 0 ? j->gone_s : stk_now();
+    if (stk_now() - j->gone_s < LOST_S)
+        return 0;
+    forget(r, i);
+    *changed = true;
+    return 0;
+}
+
+/* The jobs that have a number come first: *n of them. */
+static int find_all(struct stk_runs *r, size_t *n, bool *changed, struct stk_err *err)
+{
+    int rc = 0;
+    for (size_t i = r->njobs; i-- > 0 && !rc;)
+        if (!r->job[i].id)
+            rc = find_unsure(r, i, changed, err);
+    *n = 0;
+    for (size_t i = 0; i < r->njobs; i++)
+        if (r->job[i].id) {
+            struct stk_job_run first = r->job[*n];
+            r->job[(*n)++] = r->job[i];
+            r->job[i] = *n == i + 1 ? r->job[i] : first;
+        }
+    return rc;
+}
+
+/* A controller that hangs must not keep us from being stopped, nor look like us hanging. */
 int stk_jobs_collect(struct stk_runs *r, bool *changed, struct stk_err *err)
 {
+    const struct stk_slurm slurm = stk_jobs_slurm(r);
     struct stk_slurm_jobs jobs = {0};
-    uint64_t *id = calloc(r->njobs ? r->njobs : 1, sizeof *id);
+    size_t n;
+    int rc = find_all(r, &n, changed, err);
+    if (rc || !n)
+        return rc;
+    uint64_t *id = calloc(n, sizeof *id);
     if (!id)
-        return stk_err_nomem(err, r->njobs * sizeof *id);
-    for (size_t i = 0; i < r->njobs; i++)
+        return stk_err_nomem(err, n * sizeof *id);
+    for (size_t i = 0; i < n; i++)
         id[i] = r->job[i].id;
-    int rc = stk_slurm_look(NULL, id, r->njobs, &jobs, err);
-    bool no_accounts = jobs.failed & STK_SLURM_BY_SACCT;
+    rc = stk_slurm_look(&slurm, id, n, &jobs, err);
     if (!rc) {
         note_missing(r, &jobs);
         count_states(r, &jobs);
@@ -301,7 +313,7 @@ int stk_jobs_collect(struct stk_runs *r, bool *changed, struct stk_err *err)
     for (size_t i = rc ? 0 : jobs.n; i-- > 0 && !rc;) {
         if (is_stuck(&r->job[i], &jobs.job[i])) {
             rc = end_stuck(r, i, &jobs.job[i], err);
-        } else if (is_settled(r, &r->job[i], &jobs.job[i], no_accounts)) {
+        } else if (is_settled(r, &r->job[i], &jobs.job[i], jobs.failed)) {
             rc = keep_job(r, i, &jobs.job[i], err);
             if (!rc)
                 forget(r, i);

@@ -8,7 +8,9 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/spawn.h"
 #include "lab/launch_priv.h"
+#include "lab/nvml.h"
 #include "lab/run_priv.h"
 
 #define GPUS_MAX 1024
@@ -39,7 +41,7 @@ static enum mpi mpi_kind(const char *path)
                          .envp = (const char *const *)environ,
                          .out_fd = fd,
                          .timeout_s = 10};
-    if (stk_exec_timed(&e, &end, NULL) == 0 && stk_output_read(fd, &b, NULL) == 0) {
+    if (stk_exec_timed(&e, &end, NULL) == 0 && stk_output_read(fd, false, &b, NULL) == 0) {
         const char *text = stk_buf_cstr(&b);
         if (strstr(text, "Open MPI") || strstr(text, "OpenRTE") || strstr(text, "PRRTE"))
             kind = MPI_OPEN;
@@ -55,7 +57,7 @@ static int find_mpirun(char **path, struct stk_err *err)
 {
     static const char *const names[] = {"mpirun", "mpiexec"};
     for (size_t i = 0; i < 2; i++)
-        if (stk_launch_find_program(names[i], path) == 0)
+        if (stk_find_program(names[i], path) == 0)
             return 0;
     return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1,
                        "mpirun is not in PATH: install openmpi-bin or mpich, load your MPI's "
@@ -95,14 +97,12 @@ static int find_gpus(struct stk_launcher *l, const struct stk_runs_plan *p,
                      struct stk_runs_conditions *c, struct stk_err *err)
 {
     struct stk_words w = {.arena = &l->arena};
-    const char *text = getenv("CUDA_VISIBLE_DEVICES");
+    const char *list = stk_gpus_list();
     uint64_t want = p->n[p->nn - 1];
-    if (text) {
-        while (*text && *text != '-' && w.n < GPUS_MAX) {
-            size_t n = strcspn(text, ",");
-            stk_words_addn(&w, text, n);
-            text += n + (text[n] == ',');
-        }
+    if (list) {
+        struct stk_gpu_word word;
+        while (w.n < GPUS_MAX && stk_gpus_next(&list, &word))
+            stk_words_addn(&w, word.p, word.n);
     } else {
         unsigned n = stk_gpus_glance(c->gpu, sizeof c->gpu);
         for (unsigned i = 0; i < n && i < GPUS_MAX; i++) {
@@ -178,15 +178,6 @@ void stk_launcher_release(struct stk_launcher *l)
 
 /* ---- one command -------------------------------------------------------------------------- */
 
-static void add_expanded(struct stk_words *w, const char *text, const struct stk_runs_at *at)
-{
-    struct stk_buf b = STK_BUF_INIT;
-    stk_runs_expand(&b, text, at);
-    w->fail = w->fail || b.fail;
-    stk_words_addn(w, stk_buf_cstr(&b), b.len);
-    stk_buf_release(&b);
-}
-
 static void set_variable(struct stk_words *env, const char *name, const char *value)
 {
     size_t len = strlen(name);
@@ -253,7 +244,7 @@ static int finish(struct stk_command *c, const struct stk_runs_plan *p, struct s
         return stk_err_nomem(err, 4096);
     const char *name = c->argv.v[0];
     char *full = strchr(name, '/') && name[0] != '/' ? stk_path_join(p->cwd, name) : NULL;
-    int bad = stk_launch_find_program(full ? full : name, &c->path);
+    int bad = stk_find_program(full ? full : name, &c->path);
     free(full);
     errno = bad;
     return bad ? stk_err_sys(err, c->argv.v[0], "cannot be run") : 0;
@@ -269,7 +260,7 @@ int stk_command_shell(struct stk_command *c, const struct stk_launcher *l,
     c->pinned = false;
     stk_words_add(&c->argv, "/bin/sh");
     stk_words_add(&c->argv, "-c");
-    add_expanded(&c->argv, line, &at);
+    stk_words_add_expanded(&c->argv, line, &at);
     make_environment(c, l, p, n);
     return finish(c, p, err);
 }
@@ -281,13 +272,13 @@ int stk_command_make(struct stk_command *c, const struct stk_launcher *l,
     stk_arena_reset(&c->arena);
     c->argv = (struct stk_words){.arena = &c->arena};
     for (size_t i = 0; i < l->prefix.n; i++)
-        add_expanded(&c->argv, l->prefix.v[i], &at);
+        stk_words_add_expanded(&c->argv, l->prefix.v[i], &at);
     if (p->shell) {
         stk_words_add(&c->argv, "/bin/sh");
         stk_words_add(&c->argv, "-c");
     }
     for (size_t i = 0; p->argv[i]; i++)
-        add_expanded(&c->argv, p->argv[i], &at);
+        stk_words_add_expanded(&c->argv, p->argv[i], &at);
     make_environment(c, l, p, n);
     c->pinned = p->pin && !p->slurm && (p->sets & STK_SETS_THREADS) && n <= l->cores.n;
     if (c->pinned)

@@ -8,7 +8,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -135,9 +134,10 @@ static void await(struct waiting *w)
     }
 }
 
-static double seconds_of(struct timeval t)
+double stk_cpu_seconds(const struct rusage *use)
 {
-    return (double)t.tv_sec + (double)t.tv_usec * 1e-6;
+    return (double)(use->ru_utime.tv_sec + use->ru_stime.tv_sec) +
+           (double)(use->ru_utime.tv_usec + use->ru_stime.tv_usec) * 1e-6;
 }
 
 static void collect(struct waiting *w)
@@ -151,7 +151,7 @@ static void collect(struct waiting *w)
         kill(-w->pid, SIGKILL); /* children that did not listen */
     end->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
     end->status = end->signal ? 128 + end->signal : WEXITSTATUS(status);
-    end->cpu_s = seconds_of(use.ru_utime) + seconds_of(use.ru_stime);
+    end->cpu_s = stk_cpu_seconds(&use);
     /* Between vfork and exec it had our memory, and that counts as its own. */
     getrusage(RUSAGE_SELF, &ours);
     end->max_rss_bytes = use.ru_maxrss > ours.ru_maxrss ? (int64_t)use.ru_maxrss * 1024 : -1;

@@ -11,6 +11,8 @@
 #include "base/file.h"
 #include "base/num.h"
 #include "base/units.h"
+#include "cluster/slurm.h"
+#include "lab/nvml.h"
 #include "lab/run_priv.h"
 
 char *stk_done_path(const char *dir, uint64_t n, uint64_t repeat, const char *job)
@@ -32,22 +34,15 @@ static int64_t env_number(const char *name)
                : -1;
 }
 
-/* "4", "4(x2),2": CPUs of each node, as Slurm tells a job. */
-static int64_t job_cpus(const char *p)
+/* CPUs of all nodes, as Slurm tells a job. */
+static int64_t job_cpus(const char *text)
 {
     int64_t sum = 0;
-    while (p && *p >= '0' && *p <= '9') {
-        char *end;
-        unsigned long cpus = strtoul(p, &end, 10), times = 1;
-        if (strncmp(end, "(x", 2) == 0) {
-            times = strtoul(end + 2, &end, 10);
-            end += *end == ')';
-        }
-        if (cpus > STK_STUDY_N_MAX || times > STK_STUDY_N_MAX ||
-            sum > STK_STUDY_N_MAX - (int64_t)(cpus * times))
+    uint32_t cpus, nodes;
+    while (text && stk_slurm_per_node(&text, &cpus, &nodes)) {
+        if ((uint64_t)cpus * nodes > (uint64_t)(STK_STUDY_N_MAX - sum))
             return -1;
-        sum += (int64_t)(cpus * times);
-        p = *end == ',' ? end + 1 : end;
+        sum += (int64_t)cpus * nodes;
     }
     return sum > 0 ? sum : -1;
 }
@@ -55,10 +50,10 @@ static int64_t job_cpus(const char *p)
 static int64_t job_gpus(int64_t nodes)
 {
     int64_t here = env_number("SLURM_GPUS_ON_NODE");
-    const char *list = getenv("CUDA_VISIBLE_DEVICES");
-    if (here < 0 && list && *list) {
-        here = 1;
-        for (const char *p = list; (p = strchr(p, ',')); p++)
+    const char *list = stk_gpus_list();
+    if (here < 0 && list) {
+        struct stk_gpu_word w;
+        for (here = 0; stk_gpus_next(&list, &w);)
             here++;
     }
     return here >= 0 && nodes > 0 && here <= STK_STUDY_N_MAX / nodes ? here * nodes : here;

@@ -31,7 +31,7 @@ static int keep_output(struct local *l, struct stk_study_run *run, char *note, s
 {
     struct stk_runs *r = l->r;
     char name[96];
-    int rc = l->one.output.data ? 0 : stk_output_read(l->one.out_fd, &l->one.output, err);
+    int rc = l->one.output.data ? 0 : stk_output_read(l->one.out_fd, false, &l->one.output, err);
     snprintf(name, sizeof name, "output/n%llu-r%u.txt", (unsigned long long)run->n, run->repeat);
     char *dir = stk_runs_path(r, "output"), *path = stk_runs_path(r, "%s", name);
     if (!dir || !path)
@@ -65,6 +65,19 @@ static void allocate(const struct stk_runs *r, struct stk_study_run *run)
                                                                 : NULL;
 }
 
+/* One run, and what a budget has to know of it. */
+static int run_timed(struct local *l, uint64_t n, struct stk_study_run *run, struct stk_err *err)
+{
+    struct stk_runs *r = l->r;
+    double start = stk_now();
+    int rc = stk_one_run(&l->one, n, run, err);
+    if (rc || isnan(run->wall_s))
+        return rc;
+    r->shortest_s = r->shortest_s > 0 ? fmin(r->shortest_s, run->wall_s) : run->wall_s;
+    r->around_s = fmax(r->around_s, stk_now() - start - run->wall_s);
+    return 0;
+}
+
 static int run_point(struct local *l, struct stk_point *p, struct stk_err *err)
 {
     struct stk_runs *r = l->r;
@@ -72,7 +85,7 @@ static int run_point(struct local *l, struct stk_point *p, struct stk_err *err)
     char note[STK_STUDY_TEXT_MAX + 1];
     r->state.n = p->n;
     r->state.repeat = p->good + p->bad;
-    int rc = stk_one_run(&l->one, p->n, &run, err);
+    int rc = run_timed(l, p->n, &run, err);
     if (rc)
         return rc;
     stk_noise_run(&r->noise, run.cpu_s);
@@ -94,7 +107,7 @@ static int warm_up(struct local *l, struct stk_err *err)
     for (uint64_t i = 0; i < r->plan.warmup && !rc && !r->study.nruns; i++) {
         r->state.n = r->plan.n[r->plan.nn - 1];
         r->state.repeat = i;
-        rc = stk_one_run(&l->one, r->state.n, &run, err);
+        rc = run_timed(l, r->state.n, &run, err);
         stk_noise_run(&r->noise, rc ? NAN : run.cpu_s);
     }
     l->warming = false;

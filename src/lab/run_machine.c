@@ -6,7 +6,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/pool.h"
@@ -76,8 +75,7 @@ static double own_cpu_s(void)
 {
     struct rusage u;
     getrusage(RUSAGE_SELF, &u);
-    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
-           (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1e-6;
+    return stk_cpu_seconds(&u);
 }
 
 static bool read_stat(double *busy_s, double *steal_s, double *all_s)

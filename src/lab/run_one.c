@@ -88,7 +88,7 @@ static int prepare(struct stk_one *o, uint64_t n, struct stk_study_run *run, str
     rc = rc ? rc : start(o, "prepare", &end, err);
     if (rc || (!end.status && !end.timed_out))
         return rc;
-    rc = stk_output_read(o->out_fd, &o->output, err);
+    rc = stk_output_read(o->out_fd, false, &o->output, err);
     say_end(o, &end, how, sizeof how);
     snprintf(what, sizeof what, "--prepare failed: %s", how);
     say_why(o, what);
@@ -101,7 +101,8 @@ static int judge(struct stk_one *o, const struct stk_exec_end *end, struct stk_s
 {
     char what[120];
     bool bad = end->status != 0 || end->timed_out;
-    int rc = bad || o->metric ? stk_output_read(o->out_fd, &o->output, err) : 0;
+    bool head = !bad && o->metric && o->metric->pick == STK_METRIC_FIRST;
+    int rc = bad || o->metric ? stk_output_read(o->out_fd, head, &o->output, err) : 0;
     if (rc)
         return rc;
     if (bad) {

@@ -119,5 +119,7 @@ bool stk_points_affordable(const struct stk_runs *r, const struct stk_point *p)
     double spent = stk_now() - r->start_s;
     if (r->plan.budget_s <= 0)
         return true;
-    return spent + (isnan(p->wall_s) ? 0 : p->wall_s) <= r->plan.budget_s;
+    /* An N that was not run yet takes at least what the quickest did. */
+    double run = isnan(p->wall_s) ? r->shortest_s : p->wall_s;
+    return spent + run + r->around_s <= r->plan.budget_s;
 }

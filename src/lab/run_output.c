@@ -44,7 +44,7 @@ int stk_output_reset(int fd, struct stk_err *err)
     return ftruncate(fd, 0) == 0 ? 0 : stk_err_sys(err, NULL, "emptying the output of a run");
 }
 
-int stk_output_read(int fd, struct stk_buf *b, struct stk_err *err)
+int stk_output_read(int fd, bool head, struct stk_buf *b, struct stk_err *err)
 {
     struct stat st;
     size_t got = 0;
@@ -55,7 +55,8 @@ int stk_output_read(int fd, struct stk_buf *b, struct stk_err *err)
     void *to = stk_buf_room(b, size + 1);
     if (!to)
         return stk_err_nomem(err, size);
-    int rc = stk_pread_full(fd, to, size, (uint64_t)st.st_size - size, &got, "output", err);
+    uint64_t from = head ? 0 : (uint64_t)st.st_size - size;
+    int rc = stk_pread_full(fd, to, size, from, &got, "output", err);
     b->len = rc ? 0 : got;
     (void)stk_buf_cstr(b);
     return rc;
@@ -131,6 +132,14 @@ void stk_metric_release(struct stk_metric *m)
     m->compiled = false;
 }
 
+int stk_metric_check(const char *regex, struct stk_err *err)
+{
+    struct stk_metric m;
+    int rc = stk_metric_init(&m, regex, STK_METRIC_LAST, err);
+    stk_metric_release(&m);
+    return rc;
+}
+
 struct matches {
     double *v;
     size_t n, room;
@@ -190,27 +199,4 @@ bool stk_metric_find(const struct stk_metric *m, char *text, size_t len, double 
         *value = stk_median(all.v, all.n);
     free(all.v);
     return all.n > 0;
-}
-
-/* The words before the group, as far as they are plain. */
-void stk_metric_name(const char *regex, char *out, size_t size)
-{
-    size_t len = 0, n = 0;
-    while (regex[len] && regex[len] != '(')
-        len += regex[len] == '\\' && regex[len + 1] ? 2 : 1;
-    bool plain = len > 0;
-    for (size_t i = 0; i < len && n + 1 < size; i++) {
-        if (regex[i] == '\\' && i + 1 < len)
-            i++;
-        else
-            plain = plain && !strchr("[]*+?|^$.{}", regex[i]);
-        out[n++] = regex[i];
-    }
-    while (n && strchr(" \t:=~", out[n - 1]))
-        n--;
-    out[n] = '\0';
-    size_t lead = strspn(out, " \t");
-    memmove(out, out + lead, n - lead + 1);
-    if (!plain || !*out)
-        snprintf(out, size, "metric");
 }

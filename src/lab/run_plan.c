@@ -22,6 +22,12 @@ static bool anywhere(const struct stk_runs_plan *p, const char *mark)
     return found || stk_runs_has_mark(p->batch_head, mark);
 }
 
+bool stk_runs_grows(const struct stk_runs_plan *p)
+{
+    return anywhere(p, "{size}") || anywhere(p, "{n}") || stk_runs_has_mark(p->prepare, "{size}") ||
+           stk_runs_has_mark(p->prepare, "{n}");
+}
+
 static int check_depends(const struct stk_runs_plan *p, struct stk_err *err)
 {
     bool marked = anywhere(p, "{n}") || anywhere(p, "{ranks}");
@@ -31,6 +37,9 @@ static int check_depends(const struct stk_runs_plan *p, struct stk_err *err)
                           "--threads, --ranks, --gpus");
     if (sized && !p->size)
         return wrong(err, "{size} is in the command, but how large? --size says it");
+    if (p->size && !sized)
+        return wrong(err,
+                     "--size says what {size} stands for, and {size} is nowhere in the command");
     return 0;
 }
 
@@ -116,10 +125,5 @@ int stk_runs_check(const struct stk_runs_plan *p, struct stk_err *err)
     rc = rc ? rc : check_sets(p, err);
     rc = rc ? rc : check_numbers(p, err);
     rc = rc ? rc : check_cpus(p, err);
-    struct stk_metric m = {0};
-    if (!rc && p->metric) {
-        rc = stk_metric_init(&m, p->metric, STK_METRIC_LAST, err);
-        stk_metric_release(&m);
-    }
-    return rc;
+    return rc || !p->metric ? rc : stk_metric_check(p->metric, err);
 }

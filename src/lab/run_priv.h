@@ -4,7 +4,9 @@
 
 #include <regex.h>
 #include <sched.h>
+#include <sys/resource.h>
 
+#include "cluster/slurm.h"
 #include "lab/run.h"
 
 /* ---- words (run_words.c) ------------------------------------------------------------------ */
@@ -27,14 +29,16 @@ struct stk_words {
 };
 void stk_words_add(struct stk_words *w, const char *text);
 void stk_words_addn(struct stk_words *w, const char *text, size_t len);
+/* With marks replaced. */
+void stk_words_add_expanded(struct stk_words *w, const char *text, const struct stk_runs_at *at);
 /* Splits as a shell does, with '…', "…" and \, but nothing is ever replaced. */
 int stk_words_split(struct stk_words *w, const char *text, struct stk_err *err);
-/* Appends 'text' so that any POSIX shell reads exactly these bytes. */
-void stk_runs_quote(struct stk_buf *out, const char *text);
 
 /* ---- the plan (run_plan.c, run_plan_json.c) ----------------------------------------------- */
 
 int stk_runs_check(const struct stk_runs_plan *p, struct stk_err *err);
+/* Whether a size of its problem can depend on N, as far as we can see. */
+bool stk_runs_grows(const struct stk_runs_plan *p);
 int stk_runs_copy_plan(const struct stk_runs_plan *from, struct stk_arena *arena,
                        struct stk_runs_plan *to, struct stk_err *err);
 void stk_runs_write_plan(const struct stk_runs_plan *p, struct stk_buf *out);
@@ -66,6 +70,7 @@ struct stk_exec_end {
 /* Runs it to its end and times that: the monotonic clock before it is started and after it has
  * ended. An error: it could not be started. */
 int stk_exec_timed(const struct stk_exec *e, struct stk_exec_end *end, struct stk_err *err);
+double stk_cpu_seconds(const struct rusage *use); /* user and system */
 
 /* ---- its output (run_output.c) ------------------------------------------------------------ */
 
@@ -86,8 +91,8 @@ bool stk_metric_find(const struct stk_metric *m, char *text, size_t len, double 
 /* A file without a name for what a command writes; a file descriptor or an error. */
 int stk_output_open(int *fd, struct stk_err *err);
 int stk_output_reset(int fd, struct stk_err *err);
-/* The end of it, NUL-terminated. */
-int stk_output_read(int fd, struct stk_buf *b, struct stk_err *err);
+/* The end of it, or the beginning, NUL-terminated. */
+int stk_output_read(int fd, bool head, struct stk_buf *b, struct stk_err *err);
 /* The last line that says something, as much of it as fits, in UTF-8. */
 void stk_output_last_line(const struct stk_buf *b, char *out, size_t size);
 
@@ -185,6 +190,7 @@ struct stk_point {
 /* ---- the study in its folder (run_folder.c) ----------------------------------------------- */
 
 struct stk_job_run; /* run_jobs.c */
+#define STK_TOKEN_SIZE 12
 
 struct stk_runs {
     struct stk_arena arena;
@@ -202,9 +208,13 @@ struct stk_runs {
     struct stk_runs_state state;
     char reason[64];          /* of pending jobs */
     bool budget_spent, fresh; /* fresh: made by this call */
+    double shortest_s;        /* of all runs and warm-ups of this call; 0: none yet */
+    double around_s;          /* the longest that came with a run beside it: --prepare */
+    bool later;               /* Slurm takes no more jobs at the moment */
     struct stk_job_run *job;  /* in the queue */
     size_t njobs, jobs_room;
     int jobs_fd;
+    char token[STK_TOKEN_SIZE]; /* of the jobs of this call; nobody else's have it in their name */
 };
 
 /* Adds a run to the journal and to the study. */
@@ -233,17 +243,23 @@ int stk_runs_local(struct stk_runs *r, struct stk_err *err);
 
 /* A job that has not been collected. */
 struct stk_job_run {
-    uint64_t id, n, repeat;
-    double since_s; /* when it was submitted, or we began to look */
-    double gone_s;  /* since when it has ended, or nobody knows it; 0: neither */
-    double stuck_s; /* since when it is known that it cannot begin; 0: it may */
+    uint64_t id; /* 0: sbatch gave no answer, and the job may be there, under its name */
+    uint64_t n, repeat;
+    char token[STK_TOKEN_SIZE]; /* the end of its name */
+    double gone_s;              /* since when it has ended, or nobody knows it; 0: neither */
+    double stuck_s;             /* since when it is known that it cannot begin; 0: it may */
     bool pending;
 };
+/* "stoker-n8-r2-5f3a9c1e" */
+void stk_job_name(const struct stk_job_run *j, char *name, size_t size);
+/* For clients of Slurm that may take long: they end when tick() says so. */
+struct stk_slurm stk_jobs_slurm(struct stk_runs *r);
 /* The batch file and the options of sbatch for one run. */
-int stk_batch_make(const struct stk_runs *r, uint64_t n, uint64_t repeat, struct stk_buf *script,
+int stk_batch_make(const struct stk_runs *r, const struct stk_job_run *j, struct stk_buf *script,
                    struct stk_words *args, struct stk_err *err);
 int stk_runs_slurm(struct stk_runs *r, struct stk_err *err);
 int stk_jobs_read(struct stk_runs *r, struct stk_err *err);
+int stk_jobs_write(struct stk_runs *r, const struct stk_job_run *j, struct stk_err *err);
 /* Looks at all jobs, and keeps the runs of those that have ended. *changed: some have. */
 int stk_jobs_collect(struct stk_runs *r, bool *changed, struct stk_err *err);
 /* Keeps a run for job i that says it never ran, and forgets the job. */

@@ -7,6 +7,7 @@
 
 #include "base/num.h"
 #include "lab/run_priv.h"
+#include "lab/stats.h"
 
 struct stk_runs_at stk_runs_at(const struct stk_runs_plan *p, uint64_t n)
 {
@@ -118,25 +119,16 @@ int stk_words_split(struct stk_words *w, const char *text, struct stk_err *err)
     return rc ? rc : w->fail ? stk_err_nomem(err, strlen(text)) : 0;
 }
 
-void stk_runs_quote(struct stk_buf *out, const char *text)
+void stk_words_add_expanded(struct stk_words *w, const char *text, const struct stk_runs_at *at)
 {
-    stk_buf_putc(out, '\'');
-    for (; *text; text++) {
-        if (*text == '\'')
-            stk_buf_puts(out, "'\\''");
-        else
-            stk_buf_putc(out, *text);
-    }
-    stk_buf_putc(out, '\'');
+    struct stk_buf b = STK_BUF_INIT;
+    stk_runs_expand(&b, text, at);
+    w->fail = w->fail || b.fail;
+    stk_words_addn(w, stk_buf_cstr(&b), b.len);
+    stk_buf_release(&b);
 }
 
 /* ---- lists of N --------------------------------------------------------------------------- */
-
-static int compare_n(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
-}
 
 static bool take_number(const char **p, uint64_t *v)
 {
@@ -182,7 +174,7 @@ int stk_runs_parse_n(const char *text, uint64_t *n, size_t *nn, struct stk_err *
                            "--n: \"%.80s\": write numbers from 1 on, as 1,2,4,8 or 1-8 or 1-64*2 "
                            "(doubled each time), %d at most",
                            text, STK_RUNS_N_MAX);
-    qsort(n, *nn, sizeof *n, compare_n);
+    qsort(n, *nn, sizeof *n, stk_by_u64);
     size_t k = 0;
     for (size_t i = 0; i < *nn; i++)
         if (!k || n[i] != n[k - 1])

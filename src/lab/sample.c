@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +19,8 @@
 #include "base/pool.h"
 #include "lab/sample.h"
 
-#define STUCK_S 5 /* a thread that has not stopped after that long is given up */
+#define STUCK_S  5  /* a thread that has not stopped after that long is given up */
+#define CPU_REST 19 /* that many times what a sample took of the CPU, none is taken: 5 % of one */
 
 struct stk_sampler {
     struct stk_sampler_options o;
@@ -176,10 +178,9 @@ static void *sampling(void *user)
     while (!wait_until(s, next_s)) {
         double before_s = stk_thread_cpu_s();
         take_sample(s, false);
-        /* On the grid of whole periods; never more than a twentieth of one CPU. */
-        double cost_s = stk_thread_cpu_s() - before_s, least_s = stk_now() + 19 * cost_s;
-        while (next_s <= least_s)
-            next_s += s->o.every_s;
+        /* On the grid of whole periods. */
+        double cost_s = stk_thread_cpu_s() - before_s, least_s = stk_now() + CPU_REST * cost_s;
+        next_s = start_s + (floor((least_s - start_s) / s->o.every_s) + 1) * s->o.every_s;
     }
     take_sample(s, true);
     return NULL;
@@ -260,12 +261,24 @@ int stk_sampler_start(const struct stk_sampler_options *o, struct stk_sampler **
     return rc;
 }
 
+static struct timespec in_seconds(unsigned seconds)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    t.tv_sec += seconds;
+    return t;
+}
+
+/* The thread holds the lock while it reads /proc, which may hang with a process's memory. */
+static bool lock_within(struct stk_sampler *s, unsigned seconds)
+{
+    struct timespec limit = in_seconds(seconds);
+    return pthread_mutex_timedlock(&s->lock, &limit) == 0;
+}
+
 void stk_sampler_reap(struct stk_sampler *s, pid_t pid, int *status)
 {
-    struct timespec soon;
-    clock_gettime(CLOCK_REALTIME, &soon);
-    soon.tv_sec += 1;
-    bool locked = pthread_mutex_timedlock(&s->lock, &soon) == 0;
+    bool locked = lock_within(s, 1);
     if (locked)
         stk_tree_ended(&s->tree, pid);
     while (waitpid(pid, status, 0) < 0 && errno == EINTR)
@@ -276,9 +289,7 @@ void stk_sampler_reap(struct stk_sampler *s, pid_t pid, int *status)
 
 static bool join(pthread_t thread, unsigned seconds)
 {
-    struct timespec limit;
-    clock_gettime(CLOCK_REALTIME, &limit);
-    limit.tv_sec += seconds;
+    struct timespec limit = in_seconds(seconds);
     return pthread_timedjoin_np(thread, NULL, &limit) == 0;
 }
 
@@ -286,7 +297,8 @@ bool stk_sampler_stop(struct stk_sampler *s)
 {
     if (!s->running)
         return true;
-    pthread_mutex_lock(&s->lock);
+    if (!lock_within(s, STUCK_S))
+        return false;
     s->stop = true;
     pthread_cond_broadcast(&s->wake);
     pthread_mutex_unlock(&s->lock);

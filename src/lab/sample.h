@@ -9,14 +9,13 @@
 #include <sys/types.h>
 
 #include "base/buf.h"
-
-/* What /proc/PID/io says: rchar, wchar, read_bytes, write_bytes. */
-#define STK_IO_COUNTS 4
+#include "lab/proc.h"
 
 /* ---- processes (sample_tree.c) ---- */
 
 struct stk_proc {
     pid_t pid, ppid;
+    pid_t own_pid;  /* what it knows itself by: in a container another number; 0: not asked */
     uint64_t start; /* of the kernel's clock: tells a number that is used again */
     bool ours, undecided, alive, uring, examined;
     uint16_t age; /* samples it was seen in */
@@ -89,6 +88,8 @@ const char *stk_gpus_kind(const struct stk_gpus *g);
 unsigned stk_gpus_glance(char *kind, size_t size);
 
 /* ---- the thread (sample.c) ---- */
+
+#define STK_SAMPLE_LEAST_S 0.01 /* shortest time between samples */
 
 struct stk_sampler;
 struct stk_sampler_options {

@@ -1,142 +1,36 @@
-/*
- * sample_gpu.c - how busy the GPUs are that the program may use, by NVML, which is loaded at run
- * time: no driver, no GPU, no error. Which ones: CUDA_VISIBLE_DEVICES, read as CUDA reads it.
- */
-#include <ctype.h>
+/* sample_gpu.c - how busy the GPUs are that the program may use, and how much of their memory is
+ * taken. */
 #include <dirent.h>
-#include <dlfcn.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "lab/nvml.h"
 #include "lab/sample.h"
 
-#define GPUS_MAX 64u
-
-/* The few of NVML's declarations that are needed; its ABI is stable since 2013. */
-typedef struct nvml_device *nvml_device;
-struct nvml_use {
-    unsigned gpu, memory; /* percent */
-};
-struct nvml_memory {
-    unsigned long long total, free, used;
-};
-
-struct nvml {
-    int (*init)(void);
-    int (*shutdown)(void);
-    int (*count)(unsigned *);
-    int (*by_index)(unsigned, nvml_device *);
-    int (*by_uuid)(const char *, nvml_device *);
-    int (*uuid)(nvml_device, char *, unsigned);
-    int (*name)(nvml_device, char *, unsigned);
-    int (*use)(nvml_device, struct nvml_use *);
-    int (*memory)(nvml_device, struct nvml_memory *);
-};
-
 struct stk_gpus {
-    void *library;
-    struct nvml api;
-    nvml_device device[GPUS_MAX];
+    struct stk_nvml api;
+    struct stk_nvml_gpu gpu[STK_NVML_GPUS];
     unsigned n;
     char kind[96];
 };
 
-static bool find(void *library, const char *name, void *to)
-{
-    void *p = dlsym(library, name);
-    memcpy(to, &p, sizeof p);
-    return p != NULL;
-}
-
-static bool load(struct stk_gpus *g)
-{
-    struct nvml *a = &g->api;
-    void *l = g->library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (!l)
-        return false;
-    (void)find(l, "nvmlDeviceGetHandleByUUID", &a->by_uuid);
-    (void)find(l, "nvmlDeviceGetUUID", &a->uuid);
-    (void)find(l, "nvmlDeviceGetName", &a->name);
-    return find(l, "nvmlInit_v2", &a->init) && find(l, "nvmlShutdown", &a->shutdown) &&
-           find(l, "nvmlDeviceGetCount_v2", &a->count) &&
-           find(l, "nvmlDeviceGetHandleByIndex_v2", &a->by_index) &&
-           find(l, "nvmlDeviceGetUtilizationRates", &a->use) &&
-           find(l, "nvmlDeviceGetMemoryInfo", &a->memory);
-}
-
-/* A UUID may be cut short, as long as one device begins so. */
-static bool by_uuid(const struct nvml *a, const char *word, unsigned total, nvml_device *out)
-{
-    char uuid[96];
-    if (a->by_uuid && a->by_uuid(word, out) == 0)
-        return true;
-    for (unsigned i = 0; a->uuid && i < total; i++)
-        if (a->by_index(i, out) == 0 && a->uuid(*out, uuid, sizeof uuid) == 0 &&
-            strncmp(uuid, word, strlen(word)) == 0)
-            return true;
-    return false;
-}
-
-static bool by_word(const struct nvml *a, const char *word, unsigned total, nvml_device *out)
-{
-    char *end;
-    if (strncmp(word, "GPU-", 4) == 0 || strncmp(word, "MIG-", 4) == 0)
-        return by_uuid(a, word, total, out);
-    unsigned long i = strtoul(word, &end, 10);
-    return isdigit((unsigned char)*word) && !*end && i < total &&
-           a->by_index((unsigned)i, out) == 0;
-}
-
-/* As CUDA does it: unset means all; devices behind the first that is not there are not seen. */
-static void choose(struct stk_gpus *g, unsigned total)
-{
-    const char *text = getenv("CUDA_VISIBLE_DEVICES");
-    if (!text) {
-        for (unsigned i = 0; i < total && g->n < GPUS_MAX; i++)
-            if (g->api.by_index(i, &g->device[g->n]) == 0)
-                g->n++;
-        return;
-    }
-    char list[4096], *rest = list;
-    snprintf(list, sizeof list, "%s", text);
-    for (char *word; g->n < GPUS_MAX && (word = strsep(&rest, ","));) {
-        word += strspn(word, " ");
-        if (!by_word(&g->api, word, total, &g->device[g->n]))
-            return;
-        g->n++;
-    }
-}
-
 struct stk_gpus *stk_gpus_open(void)
 {
     struct stk_gpus *g = calloc(1, sizeof *g);
-    unsigned total = 0;
-    if (!g)
-        return NULL;
-    if (load(g) && g->api.init() == 0) {
-        if (g->api.count(&total) == 0)
-            choose(g, total);
-        if (g->n) {
-            if (!g->api.name || g->api.name(g->device[0], g->kind, sizeof g->kind) != 0)
-                g->kind[0] = '\0';
-            g->kind[sizeof g->kind - 1] = '\0';
-            return g;
-        }
-        g->api.shutdown();
+    if (g && stk_nvml_open(&g->api) && (g->n = stk_nvml_visible(&g->api, g->gpu)) > 0) {
+        stk_nvml_name(&g->api, g->gpu[0].device, g->kind, sizeof g->kind);
+        return g;
     }
-    if (g->library)
-        dlclose(g->library);
-    free(g);
+    stk_gpus_close(g);
     return NULL;
 }
 
 void stk_gpus_close(struct stk_gpus *g)
 {
-    if (!g)
-        return;
-    g->api.shutdown();
-    dlclose(g->library);
+    if (g)
+        stk_nvml_close(&g->api);
     free(g);
 }
 
@@ -145,13 +39,13 @@ void stk_gpus_sample(struct stk_gpus *g, struct stk_gpu_use *use)
     double util = 0, bytes = 0;
     unsigned nutil = 0, nmemory = 0;
     for (unsigned i = 0; g && i < g->n; i++) {
-        struct nvml_use u;
-        struct nvml_memory m;
-        if (g->api.use(g->device[i], &u) == 0 && u.gpu <= 100) {
+        struct stk_nvml_use u;
+        struct stk_nvml_memory m;
+        if (g->api.use(g->gpu[i].device, &u) == 0 && u.gpu <= 100) {
             util += u.gpu / 100.0;
             nutil++;
         }
-        if (g->api.memory(g->device[i], &m) == 0) {
+        if (g->api.memory(g->gpu[i].device, &m) == 0) {
             bytes += (double)m.used;
             nmemory++;
         }
@@ -189,15 +83,15 @@ static void read_model(const char *name, char *kind, size_t size)
 /* How many of `total` CUDA_VISIBLE_DEVICES lets be seen, without asking what they are. */
 static unsigned visible(unsigned total)
 {
-    const char *text = getenv("CUDA_VISIBLE_DEVICES");
+    const char *list = stk_gpus_list();
+    struct stk_gpu_word w;
     unsigned n = 0;
-    if (!text)
+    if (!list || !total)
         return total;
-    for (; *text && *text != '-'; n++) {
-        text += strcspn(text, ",");
-        text += *text == ',';
-    }
-    return n < total ? n : total;
+    while (n < STK_NVML_GPUS && stk_gpus_next(&list, &w) &&
+           (w.index == UINT_MAX || w.index < total))
+        n++;
+    return n;
 }
 
 unsigned stk_gpus_glance(char *kind, size_t size)

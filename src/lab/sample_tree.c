@@ -25,72 +25,41 @@
 
 /* ---- reading /proc ------------------------------------------------------------------------ */
 
-static size_t slurp(const struct stk_tree *t, pid_t pid, const char *file, char *buf, size_t size)
-{
-    char path[64];
-    snprintf(path, sizeof path, "%d/%s", (int)pid, file);
-    int fd = openat(t->proc_fd, path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd >= 0 ? read(fd, buf, size - 1) : 0;
-    if (fd >= 0)
-        close(fd);
-    n = n > 0 ? n : 0;
-    buf[n] = '\0';
-    return (size_t)n;
-}
-
-/* "pid (any) thing)) S ppid …": the name may hold blanks and brackets. False: gone. */
+/* False: gone. */
 static bool read_stat(const struct stk_tree *t, struct stk_proc *p)
 {
-    char buf[1024];
-    if (!slurp(t, p->pid, "stat", buf, sizeof buf))
+    struct stk_proc_stat now;
+    if (!stk_proc_stat(t->proc_fd, p->pid, &now))
         return false;
-    char *open = strchr(buf, '('), *close = strrchr(buf, ')');
-    int ppid;
-    unsigned long long u, s, cu, cs, threads, start;
-    long long pages;
-    if (!open || !close || close < open ||
-        sscanf(close + 1,
-               " %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %llu %llu %*d %*d %llu %*d "
-               "%llu %*u %lld",
-               &ppid, &u, &s, &cu, &cs, &threads, &start, &pages) != 8)
-        return false;
-    *close = '\0';
-    snprintf(p->comm, sizeof p->comm, "%.15s", open + 1);
-    p->ppid = ppid;
-    p->start = start;
-    p->threads = (uint32_t)threads;
+    memcpy(p->comm, now.comm, sizeof p->comm);
+    p->ppid = now.ppid;
+    p->start = now.start;
+    p->threads = now.threads;
     /* With children it has waited for: what a child used moves to its parent, never gets lost. */
-    p->cpu_ticks = u + s + cu + cs;
-    p->resident_bytes = pages > 0 ? (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE) : 0;
+    p->cpu_ticks = now.ticks + now.children_ticks;
+    p->resident_bytes = now.resident_bytes;
     return true;
-}
-
-static void read_io(const struct stk_tree *t, struct stk_proc *p)
-{
-    static const char *const name[STK_IO_COUNTS] = {
-        "rchar: ", "wchar: ", "read_bytes: ", "\nwrite_bytes: "};
-    char buf[512];
-    if (!slurp(t, p->pid, "io", buf, sizeof buf))
-        return;
-    for (size_t i = 0; i < STK_IO_COUNTS; i++) {
-        const char *at = strstr(buf, name[i]);
-        if (at)
-            p->io[i] = strtoull(at + strlen(name[i]), NULL, 10);
-    }
 }
 
 static void read_command(const struct stk_tree *t, struct stk_proc *p)
 {
     char buf[COMMAND_MAX];
-    size_t n = slurp(t, p->pid, "cmdline", buf, sizeof buf);
-    while (n && !buf[n - 1])
-        n--;
-    for (size_t i = 0; i < n; i++)
-        if (!buf[i])
-            buf[i] = ' ';
-    buf[n] = '\0';
+    size_t n = stk_proc_command(t->proc_fd, p->pid, buf, sizeof buf);
     free(p->command);
     p->command = strdup(n ? buf : p->comm);
+}
+
+/* "NSpid: 4711 2": the last is that of the innermost namespace. */
+static void read_own_pid(const struct stk_tree *t, struct stk_proc *p)
+{
+    char buf[4096];
+    p->own_pid = p->pid;
+    stk_proc_read(t->proc_fd, p->pid, "status", buf, sizeof buf);
+    char *at = strstr(buf, "\nNSpid:");
+    for (at = at ? at + 7 : NULL; at && (*at == '\t' || *at == ' ');)
+        p->own_pid = (pid_t)strtol(at, &at, 10);
+    if (p->own_pid <= 0)
+        p->own_pid = p->pid;
 }
 
 static bool has_uring(const struct stk_tree *t, pid_t pid)
@@ -118,9 +87,18 @@ static bool has_uring(const struct stk_tree *t, pid_t pid)
 int stk_tree_init(struct stk_tree *t, pid_t root, const char *logs, const char *host,
                   struct stk_err *err)
 {
+    char self[32] = "";
     *t = (struct stk_tree){.root = root, .logs = logs, .host = host};
     t->proc_fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return t->proc_fd < 0 ? stk_err_sys(err, "/proc", "open") : 0;
+    if (t->proc_fd < 0)
+        return stk_err_sys(err, "/proc", "open");
+    /* In a container that shows the node's: numbers there are not ours. */
+    if (readlinkat(t->proc_fd, "self", self, sizeof self - 1) > 0 &&
+        strtol(self, NULL, 10) == getpid())
+        return 0;
+    stk_tree_release(t);
+    return stk_err_set(err, STK_E_UNSUPPORTED, "/proc", -1,
+                       "/proc does not show the processes of this container");
 }
 
 void stk_tree_release(struct stk_tree *t)
@@ -224,7 +202,8 @@ static void walk(struct stk_tree *t)
     }
     if (d)
         closedir(d);
-    qsort(t->p, t->n, sizeof *t->p, by_pid);
+    if (t->n)
+        qsort(t->p, t->n, sizeof *t->p, by_pid);
     decide(t);
 }
 
@@ -246,7 +225,7 @@ static void examine(struct stk_tree *t, struct stk_proc *p)
     if (p->age < 2 || p->examined)
         return;
     p->examined = true;
-    snprintf(path, sizeof path, "%s/%s.%d.0.stklog", t->logs, t->host, (int)p->pid);
+    snprintf(path, sizeof path, "%s/%s.%d.0.stklog", t->logs, t->host, (int)p->own_pid);
     if (access(path, F_OK) != 0)
         read_command(t, p);
 }
@@ -266,7 +245,9 @@ static void sample_one(struct stk_tree *t, struct stk_proc *p)
     p->cpu_ticks = now.cpu_ticks;
     p->resident_bytes = now.resident_bytes;
     p->age = (uint16_t)(p->age < UINT16_MAX ? p->age + 1 : 1024);
-    read_io(t, p);
+    stk_proc_io(t->proc_fd, p->pid, p->io);
+    if (!p->own_pid)
+        read_own_pid(t, p);
     examine(t, p);
 }
 
@@ -321,7 +302,9 @@ void stk_tree_ended(struct stk_tree *t, pid_t pid)
             *p = new;
         p = p ? p : &new;
     }
-    read_io(t, p);
+    stk_proc_io(t->proc_fd, p->pid, p->io);
+    if (!p->own_pid)
+        read_own_pid(t, p);
     for (size_t k = 0; k < STK_IO_COUNTS; k++)
         t->reaped_io[k] += p->io[k];
     p->alive = false;

@@ -5,7 +5,6 @@
 #include "lab/scaling.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -39,12 +38,6 @@ static struct stk_scaling_row *find_row(struct stk_scaling_series *s, uint64_t n
     return s->nrows ? bsearch(&key, s->row, s->nrows, sizeof key, by_n) : NULL;
 }
 
-static int distinct(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
-}
-
 /* A row for each N there is, in order. */
 static int make_rows(struct stk_scaling_series *s, struct stk_err *err)
 {
@@ -54,7 +47,7 @@ static int make_rows(struct stk_scaling_series *s, struct stk_err *err)
         return stk_err_nomem(err, n * sizeof *all);
     for (size_t i = 0; i < n; i++)
         all[i] = s->from->run[i].n;
-    qsort(all, n, sizeof *all, distinct);
+    qsort(all, n, sizeof *all, stk_by_u64);
     for (size_t i = 0; i < n; i++)
         if (!k || all[i] != all[k - 1])
             all[k++] = all[i];
@@ -213,6 +206,11 @@ static struct stk_interval ratio_interval(double ratio, const struct stk_summary
     return (struct stk_interval){ratio * fmax(1 - down, 0), ratio * (1 + up)};
 }
 
+double stk_scaling_price(const struct stk_scaling_row *r)
+{
+    return r->su / r->wall_s * r->work_cost;
+}
+
 static void relate(const struct stk_scaling *all, struct stk_scaling_series *s,
                    struct stk_scaling_row *r)
 {
@@ -224,9 +222,7 @@ static void relate(const struct stk_scaling *all, struct stk_scaling_series *s,
     r->efficiency = r->speedup / n;
     if (n > n0 && !all->study->weak)
         r->karp_flatt = (1 / r->speedup - 1 / n) / (1 - 1 / n);
-    /* SUs per hour times cost of the work: also right for a metric that is not the wall clock. */
-    double rate = r->su / r->wall_s, rate0 = base->su / base->wall_s;
-    r->relative_su = s->su_known ? rate * r->work_cost / (rate0 * base->work_cost)
+    r->relative_su = s->su_known ? stk_scaling_price(r) / stk_scaling_price(base)
                                  : n * r->work_cost / (n0 * base->work_cost);
 }
 
@@ -242,8 +238,8 @@ static void relate_rows(const struct stk_scaling *all, struct stk_scaling_series
             continue;
         relate(all, s, r);
         double slack = stk_scaling_slack(s, &s->row[s->base], r);
-        if (r->efficiency * exp(isnan(slack) ? 0 : -slack) > SUPERLINEAR)
-            s->superlinear = true;
+        if (!s->superlinear && r->efficiency * exp(isnan(slack) ? 0 : -slack) > SUPERLINEAR)
+            s->superlinear = r;
     }
 }
 
@@ -337,6 +333,8 @@ int stk_scaling_compute(const struct stk_study *study, const struct stk_scaling_
     int rc = 0;
     for (size_t i = 0; i < study->nseries && !rc; i++)
         rc = compute_series(out, i, err);
+    for (size_t i = 0; i < o->nnotes && out->nseries && !rc; i++)
+        rc = stk_scaling_warn(out, 0, "conditions", err, "%s", o->note + i * o->note_size);
     return rc ? rc : stk_scaling_compare(out, err);
 }
 

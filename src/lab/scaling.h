@@ -33,6 +33,10 @@ struct stk_scaling_options {
     size_t npredict;                 /* <= STK_SCALING_PREDICTIONS */
     bool throughput;                 /* how laws are fitted: law.h */
     uint64_t seed;                   /* of the bootstrap */
+    /* What was noted while the first series was run: nnotes sentences without a full stop, each
+     * in note_size bytes. Borrowed while it is computed. */
+    const char *note;
+    size_t note_size, nnotes;
 };
 
 /* One N. What is unknown is NaN. */
@@ -90,8 +94,8 @@ struct stk_scaling_series {
     struct stk_scaling_row *row;         /* n rising */
     size_t nrows, base;                  /* base: the row speedups refer to; nrows: no good run */
     struct stk_noise noise;
-    bool su_known;    /* relative SUs come from what was allocated, else they are N / s */
-    bool superlinear; /* clearly more than N times as fast */
+    bool su_known; /* relative SUs come from what was allocated, else they are N / s */
+    const struct stk_scaling_row *superlinear; /* clearly more than N times as fast; NULL: none */
     struct stk_laws *laws;
     struct stk_plateau plateau;
     struct stk_choice choice[STK_WISHES];

@@ -10,6 +10,8 @@
 #include "lab/scaling_priv.h"
 
 #define SPREAD       0.10 /* (max - min) / median of an N: more repeats would help */
+#define UNUSUAL      6    /* times the noise of other N: chance seldom spreads few runs so far */
+#define FAR_OUT      5    /* times the noise of other N: an outlier of few runs may be chance */
 #define SHORT_S      0.01 /* shorter runs measure how a program starts */
 #define CAUTIONS_MAX 1000
 
@@ -72,6 +74,15 @@ static int look_at_noise(struct stk_scaling *all, size_t index, struct stk_err *
     return 0;
 }
 
+/* Relative standard deviation of the runs of all N but this one; NaN: they say nothing. */
+static double noise_of_others(const struct stk_scaling_series *s, const struct stk_summary *own)
+{
+    double own_dof = (double)own->n - 1, dof = s->noise.dof - own_dof;
+    double squares =
+        s->noise.dof * pow(s->noise.relative_sd, 2) - own_dof * pow(own->sd / own->mean, 2);
+    return dof >= 1 ? sqrt(fmax(squares, 0) / dof) : NAN;
+}
+
 static int look_at_spread(struct stk_scaling *all, size_t index, struct stk_err *err)
 {
     const struct stk_scaling_series *s = &all->series[index];
@@ -80,17 +91,19 @@ static int look_at_spread(struct stk_scaling *all, size_t index, struct stk_err 
     for (size_t i = 0; i < s->nrows && !rc; i++) {
         const struct stk_scaling_row *r = &s->row[i];
         const struct stk_summary *c = &r->cost;
+        double far_out = fmax(c->max - c->median, c->median - c->min) / c->median;
+        double range = (c->max - c->min) / c->median, noise = noise_of_others(s, c);
         stk_scaling_n(all, r->n, n, sizeof n);
-        if (c->outliers)
+        if (c->outliers && !(far_out <= FAR_OUT * noise))
             rc = stk_scaling_warn(
                 all, index, "outliers", err, "%s: %zu of %zu runs %s far from the others%s", n,
                 c->outliers, r->runs, c->outliers == 1 ? "is" : "are",
                 c->first_is_outlier ? ", the first among them: a warm-up run helps" : "");
-        else if (r->runs > 1 && r->runs < 6 && (c->max - c->min) > SPREAD * c->median)
+        else if (r->runs > 1 && r->runs < 6 && range > fmax(SPREAD, UNUSUAL * noise))
             rc = stk_scaling_warn(all, index, "spread", err,
                                   "%s: its %zu runs are spread over %.0f %%: more repeats would "
                                   "tell",
-                                  n, r->runs, 100 * (c->max - c->min) / c->median);
+                                  n, r->runs, 100 * range);
     }
     return rc;
 }
@@ -125,21 +138,24 @@ static int look_at_kinds(struct stk_scaling *all, size_t index, struct stk_err *
         kind[0], kind[1], k > 2 ? ", and others" : "");
 }
 
+/* Runs of one N are seldom next to each other: a study runs in random order. */
 static int look_at_allocation(struct stk_scaling *all, size_t index, struct stk_err *err)
 {
-    const struct stk_study_series *s = all->series[index].from;
+    const struct stk_scaling_series *s = &all->series[index];
     char n[80];
-    const struct stk_study_run *first = NULL;
-    for (size_t i = 0; i < s->nruns; i++) {
-        const struct stk_study_run *r = &s->run[i];
-        if (r->status != STK_RUN_OK)
-            continue;
-        if (first && first->n == r->n &&
-            (first->cores != r->cores || first->gpus != r->gpus || first->nodes != r->nodes))
-            return stk_scaling_warn(all, index, "mixed-allocation", err,
-                                    "%s: runs were given different numbers of cores, GPUs or nodes",
-                                    stk_scaling_n(all, r->n, n, sizeof n));
-        first = r;
+    for (size_t i = 0; i < s->nrows; i++) {
+        const struct stk_study_run *first = NULL;
+        for (size_t k = 0; k < s->from->nruns; k++) {
+            const struct stk_study_run *r = &s->from->run[k];
+            if (r->n != s->row[i].n || r->status != STK_RUN_OK)
+                continue;
+            first = first ? first : r;
+            if (first->cores != r->cores || first->gpus != r->gpus || first->nodes != r->nodes)
+                return stk_scaling_warn(
+                    all, index, "mixed-allocation", err,
+                    "%s: runs were given different numbers of cores, GPUs or nodes",
+                    stk_scaling_n(all, r->n, n, sizeof n));
+        }
     }
     return 0;
 }
@@ -157,14 +173,14 @@ static int look_at_base(struct stk_scaling *all, size_t index, struct stk_err *e
         rc = stk_scaling_warn(all, index, "base", err,
                               "N=1 has no time: speedups take %s to be %llu times as fast as 1", n0,
                               (unsigned long long)base->n);
-    for (size_t i = s->base; i < s->nrows && !rc && s->superlinear; i++)
-        if (s->row[i].efficiency > 1.05)
-            return stk_scaling_warn(all, index, "superlinear", err,
-                                    "%s is more than proportionally faster than %s (%.0f %% "
-                                    "efficient): %s may have been slowed down by a cold file "
-                                    "cache or by memory; nothing is predicted from it",
-                                    stk_scaling_n(all, s->row[i].n, n, sizeof n), n0,
-                                    100 * s->row[i].efficiency, n0);
+    if (!rc && s->superlinear)
+        return stk_scaling_warn(all, index, "superlinear", err,
+                                "%s is more than proportionally faster than %s (%.0f %% "
+                                "efficient): %s may have been slowed down by a cold file "
+                                "cache or by memory%s; nothing is predicted from it",
+                                stk_scaling_n(all, s->superlinear->n, n, sizeof n), n0,
+                                100 * s->superlinear->efficiency, n0,
+                                s->noise.dof >= 1 ? "" : ", or it is chance");
     if (!rc && !all->study->metric && base->cost.median < SHORT_S)
         rc = stk_scaling_warn(all, index, "short", err,
                               "runs take less than 10 ms: starting the program may be most of it");

@@ -35,7 +35,7 @@ static const struct stk_scaling_row *cheapest(const struct stk_scaling_series *s
 {
     const struct stk_scaling_row *best = NULL;
     for (size_t i = s->base; i < s->nrows; i++)
-        if (s->row[i].runs && (!best || s->row[i].su < best->su))
+        if (s->row[i].runs && (!best || stk_scaling_price(&s->row[i]) < stk_scaling_price(best)))
             best = &s->row[i];
     return best;
 }
@@ -67,15 +67,10 @@ static void say_pays(const struct stk_scaling *all, struct stk_comparison *c)
     else
         snprintf(price, sizeof price,
                  "but even at its cheapest it takes %.2fx the SUs of the CPU's", c->su);
-    const char *verdict = isnan(c->su)              ? "faster"
-                          : c->pays && c->speed > 1 ? "pays"
-                          : c->pays                 ? "saves SUs but is slower"
-                          : c->speed > 1            ? "is faster but dearer"
-                                                    : "does not pay";
-    if (isnan(c->su) && !(c->speed > 1))
-        verdict = "is not faster";
-    else if (isnan(c->su))
-        verdict = "is faster";
+    bool faster = c->speed > 1;
+    const char *verdict = isnan(c->su) ? (faster ? "is faster" : "is not faster")
+                          : c->pays    ? (faster ? "pays" : "saves SUs but is slower")
+                                       : (faster ? "is faster but dearer" : "does not pay");
     snprintf(c->text, sizeof c->text,
              "The accelerator %s: %.60s is %.2fx as fast at its best (%s with N=%llu) as %.60s (%s "
              "with N=%llu); %s",
@@ -126,10 +121,8 @@ static void compare_two(const struct stk_scaling *all, struct stk_comparison *c)
     const struct stk_scaling_series *a = &all->series[c->a], *b = &all->series[c->b];
     c->speed = fastest(a)->work_cost / fastest(b)->work_cost;
     c->su = NAN;
-    if (a->su_known && b->su_known) {
-        const struct stk_scaling_row *ca = cheapest(a), *cb = cheapest(b);
-        c->su = cb->su / cb->wall_s * cb->work_cost / (ca->su / ca->wall_s * ca->work_cost);
-    }
+    if (a->su_known && b->su_known)
+        c->su = stk_scaling_price(cheapest(b)) / stk_scaling_price(cheapest(a));
     c->accelerator = has_no_gpus(a) && uses_gpus(b);
     if (c->accelerator)
         say_pays(all, c);

@@ -12,6 +12,10 @@ double stk_scaling_slack(const struct stk_scaling_series *s, const struct stk_sc
 bool stk_scaling_differ(const struct stk_scaling_series *s, const struct stk_scaling_row *a,
                         const struct stk_scaling_row *b);
 
+/* SUs of the same work: SUs per hour times what the work costs, so that it is right for a metric
+ * that is not the wall clock and for work that grows, too. */
+double stk_scaling_price(const struct stk_scaling_row *r);
+
 void stk_scaling_plateau(struct stk_scaling_series *s); /* advise_n.c */
 void stk_scaling_choose(const struct stk_scaling *all, struct stk_scaling_series *s);
 int stk_scaling_cautions(struct stk_scaling *all, size_t series,

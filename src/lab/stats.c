@@ -17,9 +17,15 @@ bool stk_interval_known(struct stk_interval i)
     return isfinite(i.lo) && isfinite(i.hi);
 }
 
-static int by_value(const void *a, const void *b)
+int stk_by_f64(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+int stk_by_u64(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
     return (x > y) - (x < y);
 }
 
@@ -37,8 +43,15 @@ double stk_quantile_sorted(const double *v, size_t n, double q)
 
 double stk_median(double *v, size_t n)
 {
-    qsort(v, n, sizeof *v, by_value);
+    qsort(v, n, sizeof *v, stk_by_f64);
     return stk_quantile_sorted(v, n, 0.5);
+}
+
+struct stk_interval stk_middle95(double *v, size_t n)
+{
+    qsort(v, n, sizeof *v, stk_by_f64);
+    return (struct stk_interval){stk_quantile_sorted(v, n, 0.025),
+                                 stk_quantile_sorted(v, n, 0.975)};
 }
 
 double stk_t95(double dof)

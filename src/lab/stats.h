@@ -37,9 +37,15 @@ bool stk_summarise(const double *v, size_t n, struct stk_summary *out);
  * modified z-score above 14.826) and more than 5 % of the median. Fewer than 5 values: none. */
 bool stk_is_outlier(const struct stk_summary *s, double value);
 
+/* For qsort(). */
+int stk_by_f64(const void *a, const void *b);
+int stk_by_u64(const void *a, const void *b);
+
 /* Sorts v. */
 double stk_median(double *v, size_t n);
 double stk_quantile_sorted(const double *v, size_t n, double q);
+/* The middle 95 % of v, which is sorted. */
+struct stk_interval stk_middle95(double *v, size_t n);
 /* Two-sided 95 % quantile of Student's t; dof may be a fraction. NaN below 1. */
 double stk_t95(double dof);
 

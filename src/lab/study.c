@@ -30,39 +30,50 @@ const char *stk_run_status_id(enum stk_run_status s)
     return statuses[s].id;
 }
 
+enum stk_run_status stk_run_status_of(enum stk_slurm_state state)
+{
+    switch (state) {
+    case STK_SLURM_COMPLETED:
+        return STK_RUN_OK;
+    case STK_SLURM_PENDING:
+        return STK_RUN_PENDING;
+    case STK_SLURM_CANCELLED:
+    case STK_SLURM_PREEMPTED:
+        return STK_RUN_CANCELLED;
+    case STK_SLURM_TIMEOUT:
+        return STK_RUN_TIMEOUT;
+    case STK_SLURM_OUT_OF_MEMORY:
+        return STK_RUN_MEMORY;
+    case STK_SLURM_NODE_FAIL:
+        return STK_RUN_NODE;
+    default:
+        return STK_RUN_FAILED;
+    }
+}
+
 int stk_run_status_find(const char *word, size_t n)
 {
     static const struct {
         const char *word;
         enum stk_run_status status;
-    } known[] = {
-        {"ok", STK_RUN_OK},
-        {"done", STK_RUN_OK},
-        {"0", STK_RUN_OK},
-        {"success", STK_RUN_OK},
-        {"completed", STK_RUN_OK},
-        {"failed", STK_RUN_FAILED},
-        {"error", STK_RUN_FAILED},
-        {"deadline", STK_RUN_TIMEOUT},
-        {"timeout", STK_RUN_TIMEOUT},
-        {"cancelled", STK_RUN_CANCELLED},
-        {"preempted", STK_RUN_CANCELLED},
-        {"revoked", STK_RUN_CANCELLED},
-        {"memory", STK_RUN_MEMORY},
-        {"oom", STK_RUN_MEMORY},
-        {"out_of_memory", STK_RUN_MEMORY},
-        {"node", STK_RUN_NODE},
-        {"node_fail", STK_RUN_NODE},
-        {"boot_fail", STK_RUN_NODE},
-        {"pending", STK_RUN_PENDING},
-    };
-    const char *end = memchr(word, ' ', n); /* "CANCELLED by 1000" */
-    n = end ? (size_t)(end - word) : n;
-    n -= n && word[n - 1] == '+'; /* "CANCELLED+": sacct cut it */
+    } known[] = {{"done", STK_RUN_OK},
+                 {"0", STK_RUN_OK},
+                 {"success", STK_RUN_OK},
+                 {"error", STK_RUN_FAILED},
+                 {"oom", STK_RUN_MEMORY}};
+    for (int i = 0; i < STK_RUN_STATUSES; i++)
+        if (strlen(statuses[i].id) == n && strncasecmp(statuses[i].id, word, n) == 0)
+            return i;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (strlen(known[i].word) == n && strncasecmp(known[i].word, word, n) == 0)
             return (int)known[i].status;
-    return -1;
+    char slurms[64];
+    size_t len = n < sizeof slurms ? n : sizeof slurms;
+    for (size_t i = 0; i < len; i++)
+        slurms[i] = word[i] >= 'a' && word[i] <= 'z' ? (char)(word[i] - 32) : word[i];
+    enum stk_slurm_state state = stk_slurm_state_of(slurms, len);
+    return state == STK_SLURM_PENDING || stk_slurm_ended(state) ? (int)stk_run_status_of(state)
+                                                                : -1;
 }
 
 void stk_study_release(struct stk_study *s)

@@ -9,6 +9,7 @@
 
 #include "base/buf.h"
 #include "base/json.h"
+#include "cluster/slurm.h"
 
 #define STK_STUDY_SERIES_MAX 64
 #define STK_STUDY_RUNS_MAX   20000 /* in all series */
@@ -30,6 +31,7 @@ const char *stk_run_status_id(enum stk_run_status s);   /* "failed", "memory": i
 /* The status a word of ours, of Slurm (COMPLETED, OUT_OF_MEMORY, "CANCELLED by 0") or of a person
  * stands for; -1: none. */
 int stk_run_status_find(const char *word, size_t n);
+enum stk_run_status stk_run_status_of(enum stk_slurm_state state);
 
 /* One run. */
 struct stk_study_run {
@@ -105,7 +107,12 @@ int stk_study_read_csv(struct stk_study *s, const char *text, size_t len, const 
                        const char *series, struct stk_err *err);
 /* Seconds above 0 from "12.5", "3m20s", or Slurm's "1-02:03:04" and "03:04.5" (text[0..len), then a
  * NUL). NaN for an empty text, "-", "n/a", "nan". -1: it is none of these. */
+/* The same for a number that is no time. */
+int stk_study_parse_value(const char *cell, size_t len, double *out);
 int stk_study_parse_time(const char *text, size_t len, double *seconds);
+/* What stands between the cells of a table; ' ': blanks, which stk_study_squeeze() makes one. */
+char stk_study_delimiter(const char *text, size_t len);
+void stk_study_squeeze(const char *text, size_t len, struct stk_buf *out);
 /* The study itself as the value of a JSON member, and back: a study, or a result of `stoker scale`
  * with one inside. */
 void stk_study_write_json(const struct stk_study *s, struct stk_jw *w);

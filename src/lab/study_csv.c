@@ -31,7 +31,8 @@ enum column {
     C_JOB,
     C_QUEUE,
     C_VALUE,
-    C_RATE
+    C_RATE,
+    C_COUNT /* threads, ranks: N where no column is called that */
 };
 
 static const struct {
@@ -56,6 +57,8 @@ static const struct {
     /* other words for the same; sacct's among them */
     {"time_s", C_TIME},
     {"time (s)", C_TIME},
+    {"time [s]", C_TIME},
+    {"t", C_TIME},
     {"seconds", C_TIME},
     {"wall", C_TIME},
     {"wall_s", C_TIME},
@@ -78,6 +81,11 @@ static const struct {
     {"queue_s", C_QUEUE},
     {"metric", C_VALUE},
     {"throughput", C_RATE},
+    {"threads", C_COUNT},
+    {"ranks", C_COUNT},
+    {"processes", C_COUNT},
+    {"ntasks", C_COUNT},
+    {"workers", C_COUNT},
 };
 #define POSITIONAL 9 /* without a header: the first nine, in this order */
 
@@ -88,6 +96,7 @@ struct reader {
     char delim;
     enum column column[COLUMNS_MAX];
     size_t ncolumns;
+    enum column n_from;   /* the column that is N */
     size_t line_at, line; /* the line of the byte line_at, from 1 */
     bool started;         /* the first row was seen */
 };
@@ -135,18 +144,19 @@ static int take_number(struct reader *r, struct fields *f, enum column c, const 
                        size_t len, struct stk_err *err)
 {
     int64_t v = -1;
-    if (!len && c != C_N)
+    bool is_n = c == r->n_from;
+    if (!len && !is_n)
         return 0;
-    if (read_count(cell, len, &v) || (c == C_N && v < 1))
+    if (read_count(cell, len, &v) || (is_n && v < 1))
         return bad(r, err,
-                   c == C_N ? "\"%s\" is not an N: a whole number of 1 or more is"
-                            : "\"%s\" is not a whole number",
+                   is_n ? "\"%s\" is not an N: a whole number of 1 or more is"
+                        : "\"%s\" is not a whole number",
                    cell);
-    switch (c) {
-    case C_N:
+    if (is_n) {
         f->run.n = (uint64_t)v;
         f->has_n = true;
-        break;
+    }
+    switch (c) {
     case C_REPEAT:
         f->run.repeat = (uint32_t)v;
         f->has_repeat = true;
@@ -157,8 +167,11 @@ static int take_number(struct reader *r, struct fields *f, enum column c, const 
     case C_GPUS:
         f->run.gpus = v;
         break;
-    default:
+    case C_NODES:
         f->run.nodes = v;
+        break;
+    default:
+        break;
     }
     return 0;
 }
@@ -173,6 +186,7 @@ static int take_cell(struct reader *r, struct fields *f, enum column c, const ch
     case C_NONE:
         return 0;
     case C_N:
+    case C_COUNT:
     case C_REPEAT:
     case C_CORES:
     case C_GPUS:
@@ -189,7 +203,7 @@ static int take_cell(struct reader *r, struct fields *f, enum column c, const ch
         return 0;
     case C_VALUE:
     case C_RATE:
-        if (stk_study_parse_time(cell, len, &f->run.value))
+        if (stk_study_parse_value(cell, len, &f->run.value))
             return bad(r, err, "\"%s\" is not a number above 0", cell);
         return 0;
     default:
@@ -276,6 +290,21 @@ static bool has_column(const struct reader *r, enum column c)
     return false;
 }
 
+/* N is the column of that name, or else the only one that counts something. */
+static bool find_n(struct reader *r)
+{
+    static const enum column counts[] = {C_COUNT, C_CORES, C_GPUS, C_NODES};
+    size_t found = 0;
+    r->n_from = C_N;
+    for (size_t i = 0; i < r->ncolumns; i++)
+        for (size_t k = 0; k < sizeof counts / sizeof *counts && !has_column(r, C_N); k++)
+            if (r->column[i] == counts[k]) {
+                r->n_from = counts[k];
+                found++;
+            }
+    return has_column(r, C_N) || found == 1;
+}
+
 static int read_header(struct reader *r, struct stk_csv_row *row, struct stk_err *err)
 {
     struct stk_csv_cell c;
@@ -293,7 +322,7 @@ static int read_header(struct reader *r, struct stk_csv_row *row, struct stk_err
     if (rc)
         return rc;
     bool rate = has_column(r, C_RATE), value = has_column(r, C_VALUE);
-    if (!has_column(r, C_N) || !(has_column(r, C_TIME) || rate || value))
+    if (!find_n(r) || !(has_column(r, C_TIME) || rate || value))
         return bad(r, err, "the header needs a column `n` and a column `time`%s", "");
     /* What is compared is the rate or value where there is one; times then only count SUs. */
     if (!r->study->metric && (rate || value))
@@ -317,6 +346,7 @@ static int first_row(struct reader *r, struct stk_csv_row row, bool *is_header, 
     *is_header = stk_num_parse(cell, len, &i, &f) == STK_NUM_NONE;
     if (*is_header)
         return read_header(r, &row, err);
+    r->n_from = C_N;
     for (r->ncolumns = 0; r->ncolumns < POSITIONAL; r->ncolumns++)
         r->column[r->ncolumns] = names[r->ncolumns].column;
     return 0;
@@ -349,6 +379,16 @@ static int read_cells(struct reader *r, struct stk_csv_row *row, struct fields *
     return f->has_n ? 0 : bad(r, err, "a row without an N%s", "");
 }
 
+/* Blank, or the line below the head of a table as Markdown has it. */
+static bool says_nothing(const struct reader *r, const char *p, size_t len)
+{
+    const char *set = r->delim == '|' ? "|-: \t" : " \t";
+    for (size_t i = 0; i < len; i++)
+        if (!p[i] || !strchr(set, p[i]))
+            return false;
+    return true;
+}
+
 static int on_row(void *user, uint64_t off, uint64_t len, uint64_t cells, struct stk_err *err)
 {
     struct reader *r = user;
@@ -356,7 +396,7 @@ static int on_row(void *user, uint64_t off, uint64_t len, uint64_t cells, struct
     struct fields *f;
     (void)cells;
     count_lines(r, (size_t)off);
-    if (*row.p == '#' || strspn(row.p, " \t") >= len)
+    if (*row.p == '#' || says_nothing(r, row.p, (size_t)len))
         return 0;
     bool header = false;
     int rc = r->started ? 0 : first_row(r, row, &header, err);
@@ -371,44 +411,40 @@ static int on_row(void *user, uint64_t off, uint64_t len, uint64_t cells, struct
     return rc;
 }
 
-/* The most frequent of the three on the first line that is not a comment. */
-static char find_delimiter(const char *p, size_t n)
+static int read_rows(struct reader *r, struct stk_err *err)
 {
-    static const char choices[] = ",;\t|";
-    size_t count[4] = {0}, best = 0;
-    const char *end = p + n;
-    while (p < end && (*p == '#' || *p == '\n' || *p == '\r')) {
-        const char *line = memchr(p, '\n', (size_t)(end - p));
-        p = line ? line + 1 : end;
+    size_t mark = r->len >= 3 && memcmp(r->text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+    struct stk_csv_scan sc = {.delim = r->delim, .row = on_row, .user = r, .row_start = mark};
+    int rc = stk_csv_scan_bytes(&sc, mark, r->text + mark, r->len - mark, err);
+    if (!rc)
+        rc = stk_csv_scan_end(&sc, r->len, err);
+    if (!rc && sc.quoted) {
+        count_lines(r, (size_t)sc.row_start);
+        rc = bad(r, err, "a quote is not closed%s", "");
     }
-    for (; p < end && *p != '\n'; p++) {
-        const char *at = *p ? strchr(choices, *p) : NULL;
-        if (at)
-            count[at - choices]++;
-    }
-    for (size_t i = 1; i < 4; i++)
-        best = count[i] > count[best] ? i : best;
-    return choices[best];
+    return rc;
 }
 
 int stk_study_read_csv(struct stk_study *s, const char *text, size_t len, const char *path,
                        const char *series, struct stk_err *err)
 {
-    size_t mark = len >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
     struct reader r = {.study = s, .text = text, .len = len, .path = path, .line = 1};
+    struct stk_buf plain = STK_BUF_INIT;
+    size_t before = s->nruns;
+    int rc = 0;
     r.series = series ? series : "";
-    r.delim = find_delimiter(text + mark, len - mark);
-    struct stk_csv_scan sc = {.delim = r.delim, .row = on_row, .user = &r, .row_start = mark};
-    int rc = stk_csv_scan_bytes(&sc, mark, text + mark, len - mark, err);
-    if (!rc)
-        rc = stk_csv_scan_end(&sc, len, err);
-    if (!rc && sc.quoted) {
-        count_lines(&r, (size_t)sc.row_start);
-        rc = bad(&r, err, "a quote is not closed%s", "");
+    r.delim = stk_study_delimiter(text, len);
+    if (r.delim == ' ') {
+        stk_study_squeeze(text, len, &plain);
+        rc = stk_buf_check(&plain, err);
+        r.text = stk_buf_cstr(&plain);
+        r.len = plain.len;
     }
-    if (!rc && !s->nruns)
+    rc = rc ? rc : read_rows(&r, err);
+    if (!rc && s->nruns == before)
         rc = stk_err_set(err, STK_E_CORRUPT, path, -1, "there are no times in it");
     if (rc && err && !err->path[0] && path)
         snprintf(err->path, sizeof err->path, "%s", path);
+    stk_buf_release(&plain);
     return rc;
 }

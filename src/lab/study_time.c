@@ -44,16 +44,46 @@ static int read_clock(const char *cell, double *out)
     return 0;
 }
 
-int stk_study_parse_time(const char *cell, size_t len, double *out)
+/* "10,5" as 10.5, for readers of half the world. "1,250" may be either, and is not guessed at. */
+static bool decimal_comma(const char *cell, size_t len, char *out, size_t size)
+{
+    const char *comma = memchr(cell, ',', len);
+    if (!comma || len >= size || strspn(cell, "0123456789,") != len || strchr(comma + 1, ','))
+        return false;
+    if (len - (size_t)(comma - cell) == 4 && strspn(cell, "0") != (size_t)(comma - cell))
+        return false;
+    memcpy(out, cell, len + 1);
+    out[comma - cell] = '.';
+    return true;
+}
+
+/* 1: it is a number, or a word for none, in *out; 0: something else; -1: a number out of range. */
+static int read_plain(const char *cell, size_t len, double *out)
 {
     int64_t i;
+    char point[64];
     *out = NAN;
+    if (decimal_comma(cell, len, point, sizeof point))
+        cell = point;
     if (!len || strcasecmp(cell, "nan") == 0 || strcmp(cell, "-") == 0 ||
         strcasecmp(cell, "n/a") == 0)
+        return 1;
+    if (stk_num_parse(cell, len, &i, out) == STK_NUM_NONE)
         return 0;
-    if (stk_num_parse(cell, len, &i, out) != STK_NUM_NONE)
-        return *out > 0 && *out <= 1e12 ? 0 : -1;
+    return *out > 0 && *out <= 1e12 ? 1 : -1;
+}
+
+int stk_study_parse_value(const char *cell, size_t len, double *out)
+{
+    return read_plain(cell, len, out) > 0 ? 0 : -1;
+}
+
+int stk_study_parse_time(const char *cell, size_t len, double *out)
+{
     struct stk_err ignored;
+    int plain = read_plain(cell, len, out);
+    if (plain)
+        return plain > 0 ? 0 : -1;
     if (strchr(cell, ':') ? read_clock(cell, out) : stk_parse_duration(cell, out, &ignored))
         return -1;
     return *out > 0 && *out <= 1e12 ? 0 : -1;

@@ -42,6 +42,7 @@ struct stk_watch_node {
     size_t nprocesses;
     struct stk_watch_gpu gpu[STK_WATCH_GPUS];
     size_t ngpus;
+    bool silent; /* where samples arrive: none has come for a while, and these numbers are old */
 };
 
 void stk_watch_node_release(struct stk_watch_node *n);

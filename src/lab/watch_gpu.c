@@ -1,100 +1,37 @@
 /*
- * watch_gpu.c - every GPU of the node that we may see, and which process has how much of its
- * memory, by NVML, which is loaded at run time: no driver, no GPU, no error.
+ * watch_gpu.c - every GPU of the node that the job may see, and which process has how much of its
+ * memory. Slurm names the job's GPUs in the environment; where it does not hide the others, they
+ * are not the job's.
  */
-#include <dlfcn.h>
 #include <stdlib.h>
-#include <string.h>
 
+#include "lab/nvml.h"
 #include "lab/watch.h"
 
 #define PROCESSES_MAX 1024u
 
-/* The few of NVML's declarations that are needed. */
-typedef struct nvml_device *nvml_device;
-struct nvml_use {
-    unsigned gpu, memory; /* percent */
-};
-struct nvml_memory {
-    unsigned long long total, free, used;
-};
-struct nvml_process { /* as of _v2 and _v3 */
-    unsigned pid;
-    unsigned long long used;
-    unsigned gpu_instance, compute_instance;
-};
-
 struct stk_watch_nvml {
-    void *library;
-    int (*init)(void);
-    int (*shutdown)(void);
-    int (*count)(unsigned *);
-    int (*by_index)(unsigned, nvml_device *);
-    int (*name)(nvml_device, char *, unsigned);
-    int (*use)(nvml_device, struct nvml_use *);
-    int (*memory)(nvml_device, struct nvml_memory *);
-    int (*processes)(nvml_device, unsigned *, struct nvml_process *);
-    struct nvml_process list[PROCESSES_MAX];
+    struct stk_nvml api;
+    struct stk_nvml_process list[PROCESSES_MAX];
 };
-
-static bool find(void *library, const char *name, void *to)
-{
-    void *p = dlsym(library, name);
-    memcpy(to, &p, sizeof p);
-    return p != NULL;
-}
-
-static bool load(struct stk_watch_nvml *g)
-{
-    void *l = g->library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (!l)
-        return false;
-    (void)find(l, "nvmlDeviceGetName", &g->name);
-    (void)(find(l, "nvmlDeviceGetComputeRunningProcesses_v3", &g->processes) ||
-           find(l, "nvmlDeviceGetComputeRunningProcesses_v2", &g->processes));
-    return find(l, "nvmlInit_v2", &g->init) && find(l, "nvmlShutdown", &g->shutdown) &&
-           find(l, "nvmlDeviceGetCount_v2", &g->count) &&
-           find(l, "nvmlDeviceGetHandleByIndex_v2", &g->by_index) &&
-           find(l, "nvmlDeviceGetUtilizationRates", &g->use) &&
-           find(l, "nvmlDeviceGetMemoryInfo", &g->memory);
-}
 
 struct stk_watch_nvml *stk_watch_nvml_open(void)
 {
     struct stk_watch_nvml *g = calloc(1, sizeof *g);
-    if (g && load(g) && g->init() == 0)
+    if (g && stk_nvml_open(&g->api))
         return g;
-    if (g && g->library)
-        dlclose(g->library);
     free(g);
     return NULL;
 }
 
 void stk_watch_nvml_close(struct stk_watch_nvml *g)
 {
-    if (!g)
-        return;
-    g->shutdown();
-    dlclose(g->library);
+    if (g)
+        stk_nvml_close(&g->api);
     free(g);
 }
 
-/* Slurm names the job's GPUs in the environment; where it does not hide the others, they are not
- * the job's. Names other than numbers: all that can be seen. */
-static bool visible(unsigned index)
-{
-    const char *p = getenv("CUDA_VISIBLE_DEVICES");
-    if (!p || !*p || strspn(p, "0123456789,") != strlen(p))
-        return true;
-    for (char *end; *p; p = *end == ',' ? end + 1 : end)
-        if (strtoul(p, &end, 10) == index && end != p)
-            return true;
-        else if (end == p)
-            return false;
-    return false;
-}
-
-static void add_process(struct stk_watch_node *out, const struct nvml_process *p)
+static void add_process(struct stk_watch_node *out, const struct stk_nvml_process *p)
 {
     for (size_t i = 0; i < out->nprocesses; i++) {
         struct stk_watch_process *q = &out->process[i];
@@ -105,33 +42,43 @@ static void add_process(struct stk_watch_node *out, const struct nvml_process *p
     }
 }
 
+static int by_index(const void *a, const void *b)
+{
+    unsigned x = ((const struct stk_nvml_gpu *)a)->index,
+             y = ((const struct stk_nvml_gpu *)b)->index;
+    return (x > y) - (x < y);
+}
+
+static void sample_one(struct stk_watch_nvml *g, const struct stk_nvml_gpu *gpu,
+                       struct stk_watch_node *out)
+{
+    struct stk_watch_gpu *o = &out->gpu[out->ngpus++];
+    struct stk_nvml_use u;
+    struct stk_nvml_memory m;
+    unsigned n = PROCESSES_MAX;
+    *o = (struct stk_watch_gpu){
+        .index = gpu->index, .util = -1, .memory_bytes = -1, .total_bytes = -1};
+    stk_nvml_name(&g->api, gpu->device, o->kind, sizeof o->kind);
+    if (g->api.use(gpu->device, &u) == 0 && u.gpu <= 100)
+        o->util = u.gpu / 100.0;
+    if (g->api.memory(gpu->device, &m) == 0 && m.total <= INT64_MAX && m.used <= m.total) {
+        o->memory_bytes = (int64_t)m.used;
+        o->total_bytes = (int64_t)m.total;
+    }
+    if (g->api.processes && g->api.processes(gpu->device, &n, g->list) == 0)
+        for (unsigned k = 0; k < n && k < PROCESSES_MAX; k++)
+            add_process(out, &g->list[k]);
+}
+
 void stk_watch_nvml_sample(struct stk_watch_nvml *g, struct stk_watch_node *out)
 {
-    unsigned total = 0;
+    struct stk_nvml_gpu gpu[STK_NVML_GPUS];
+    _Static_assert(STK_NVML_GPUS <= STK_WATCH_GPUS, "room for all of them");
+    unsigned n = g ? stk_nvml_visible(&g->api, gpu) : 0;
     out->ngpus = 0;
-    if (!g || g->count(&total) != 0)
-        return;
-    for (unsigned i = 0; i < total && out->ngpus < STK_WATCH_GPUS; i++) {
-        struct stk_watch_gpu *o = &out->gpu[out->ngpus];
-        struct nvml_use u;
-        struct nvml_memory m;
-        nvml_device d;
-        unsigned n = PROCESSES_MAX;
-        if (!visible(i) || g->by_index(i, &d) != 0)
-            continue;
-        *o = (struct stk_watch_gpu){.index = i, .util = -1, .memory_bytes = -1, .total_bytes = -1};
-        if (!g->name || g->name(d, o->kind, sizeof o->kind) != 0)
-            o->kind[0] = '\0';
-        o->kind[sizeof o->kind - 1] = '\0';
-        if (g->use(d, &u) == 0 && u.gpu <= 100)
-            o->util = u.gpu / 100.0;
-        if (g->memory(d, &m) == 0 && m.total <= INT64_MAX && m.used <= m.total) {
-            o->memory_bytes = (int64_t)m.used;
-            o->total_bytes = (int64_t)m.total;
-        }
-        if (g->processes && g->processes(d, &n, g->list) == 0)
-            for (unsigned k = 0; k < n && k < PROCESSES_MAX; k++)
-                add_process(out, &g->list[k]);
-        out->ngpus++;
-    }
+    if (n)
+        qsort(gpu, n, sizeof *gpu, by_index);
+    for (unsigned i = 0; i < n; i++)
+        if (i == 0 || gpu[i].device != gpu[i - 1].device)
+            sample_one(g, &gpu[i], out);
 }

@@ -6,26 +6,17 @@
 
 /* ---- writing ------------------------------------------------------------------------------ */
 
-static void put_known(struct stk_jw *w, const char *key, int64_t v)
-{
-    stk_jw_key(w, key);
-    if (v >= 0)
-        stk_jw_i64(w, v);
-    else
-        stk_jw_null(w);
-}
-
 static void put_process(struct stk_jw *w, const struct stk_watch_process *p)
 {
     char state[2] = {p->state, '\0'};
     stk_jw_open(w, '{');
-    put_known(w, "pid", p->pid);
+    stk_jw_put_known_i64(w, "pid", p->pid);
     stk_jw_put_str(w, "step", p->step);
-    put_known(w, "rank", p->rank);
+    stk_jw_put_known_i64(w, "rank", p->rank);
     stk_jw_put_u64(w, "threads", p->threads);
-    stk_jw_put_f64(w, "cpus", p->cpus);
+    stk_jw_put_known_f64(w, "cpus", p->cpus);
     stk_jw_put_u64(w, "memory_bytes", p->memory_bytes);
-    put_known(w, "gpu_memory_bytes", p->gpu_memory_bytes);
+    stk_jw_put_known_i64(w, "gpu_memory_bytes", p->gpu_memory_bytes);
     stk_jw_put_u64(w, "read_bytes", p->read_bytes);
     stk_jw_put_u64(w, "write_bytes", p->write_bytes);
     stk_jw_put_str(w, "state", state);
@@ -39,20 +30,21 @@ void stk_watch_write(const struct stk_watch_node *n, struct stk_buf *out)
     stk_jw_init(&w, out, false);
     stk_jw_open(&w, '{');
     stk_jw_put_str(&w, "host", n->host);
-    stk_jw_put_f64(&w, "at_s", n->at_s);
+    stk_jw_put_known_f64(&w, "at_s", n->at_s);
     stk_jw_put_u64(&w, "processes", n->processes);
     stk_jw_put_u64(&w, "threads", n->threads);
-    stk_jw_put_f64(&w, "cpus", n->cpus);
+    stk_jw_put_known_f64(&w, "cpus", n->cpus);
     stk_jw_put_u64(&w, "memory_bytes", n->memory_bytes);
     stk_jw_key(&w, "gpus");
     stk_jw_open(&w, '[');
     for (size_t i = 0; i < n->ngpus; i++) {
         stk_jw_open(&w, '{');
-        stk_jw_put_u64(&w, "index", n->gpu[i].index);
+        stk_jw_put_known_i64(&w, "index",
+                             n->gpu[i].index == UINT32_MAX ? -1 : (int64_t)n->gpu[i].index);
         stk_jw_put_str(&w, "kind", n->gpu[i].kind);
-        stk_jw_put_f64(&w, "util", n->gpu[i].util);
-        put_known(&w, "memory_bytes", n->gpu[i].memory_bytes);
-        put_known(&w, "total_bytes", n->gpu[i].total_bytes);
+        stk_jw_put_known_f64(&w, "util", n->gpu[i].util);
+        stk_jw_put_known_i64(&w, "memory_bytes", n->gpu[i].memory_bytes);
+        stk_jw_put_known_i64(&w, "total_bytes", n->gpu[i].total_bytes);
         stk_jw_close(&w, '}');
     }
     stk_jw_close(&w, ']');
@@ -117,7 +109,8 @@ static void read_process(const struct stk_jval *o, struct stk_watch_process *p)
 
 static void read_gpu(const struct stk_jval *o, struct stk_watch_gpu *g)
 {
-    *g = (struct stk_watch_gpu){.index = small(count(o, "index")),
+    *g = (struct stk_watch_gpu){.index =
+                                    integer(o, "index") < 0 ? UINT32_MAX : small(count(o, "index")),
                                 .util = number(o, "util", 1),
                                 .memory_bytes = integer(o, "memory_bytes"),
                                 .total_bytes = integer(o, "total_bytes")};

@@ -13,20 +13,20 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "lab/proc.h"
 #include "lab/watch.h"
 
-#define ENVIRON_MAX 32768u
+#define ENVIRON_MAX ((size_t)8 << 20) /* larger than any: a quarter of the stack's limit */
 #define PIDS_MAX    65536u
 #define BATCH_STEP  "4294967291" /* SLURM_BATCH_SCRIPT */
 
 struct seen {
-    int64_t pid, ppid;
-    uint64_t start, ticks, rss_bytes, read_bytes, write_bytes;
-    uint32_t threads;
+    pid_t pid;
+    struct stk_proc_stat stat;
     int64_t rank;
     bool examined, ours, foreign; /* foreign: of another node of the job */
     bool stepd;                   /* the job's slurmstepd: not its process, but those below are */
-    char state, comm[16], step[16];
+    char step[16];
 };
 
 struct stk_watcher {
@@ -37,60 +37,9 @@ struct stk_watcher {
     size_t n, nbefore;
     double now_s, before_s;
     struct stk_watch_nvml *gpus;
-    char environ[ENVIRON_MAX];
+    char *environ; /* of the process that is looked at */
+    size_t environ_room;
 };
-
-/* ---- reading /proc ------------------------------------------------------------------------ */
-
-static size_t slurp(const struct stk_watcher *w, int64_t pid, const char *file, char *buf,
-                    size_t size)
-{
-    char path[64];
-    snprintf(path, sizeof path, "%lld/%s", (long long)pid, file);
-    int fd = openat(w->proc_fd, path, O_RDONLY | O_CLOEXEC);
-    size_t n = 0;
-    for (ssize_t got; fd >= 0 && n < size - 1; n += (size_t)got)
-        if ((got = read(fd, buf + n, size - 1 - n)) <= 0)
-            break;
-    if (fd >= 0)
-        close(fd);
-    buf[n] = '\0';
-    return n;
-}
-
-/* "pid (any) thing)) S ppid …": the name may hold blanks and brackets. False: gone. */
-static bool read_stat(const struct stk_watcher *w, struct seen *p)
-{
-    char buf[1024];
-    slurp(w, p->pid, "stat", buf, sizeof buf);
-    char *open = strchr(buf, '('), *close = strrchr(buf, ')');
-    int ppid;
-    unsigned long long u, s, threads, start;
-    long long pages;
-    if (!open || !close || close < open ||
-        sscanf(close + 1,
-               " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %*u %*u %*d %*d %llu %*d "
-               "%llu %*u %lld",
-               &p->state, &ppid, &u, &s, &threads, &start, &pages) != 7)
-        return false;
-    *close = '\0';
-    snprintf(p->comm, sizeof p->comm, "%.15s", open + 1);
-    p->ppid = ppid;
-    p->start = start;
-    p->threads = (uint32_t)threads;
-    p->ticks = u + s;
-    p->rss_bytes = pages > 0 ? (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE) : 0;
-    return true;
-}
-
-static void read_io(const struct stk_watcher *w, struct seen *p)
-{
-    char buf[512];
-    slurp(w, p->pid, "io", buf, sizeof buf);
-    const char *r = strstr(buf, "rchar: "), *c = strstr(buf, "wchar: ");
-    p->read_bytes = r ? strtoull(r + 7, NULL, 10) : 0;
-    p->write_bytes = c ? strtoull(c + 7, NULL, 10) : 0;
-}
 
 /* ---- whose is it? ------------------------------------------------------------------------- */
 
@@ -135,9 +84,26 @@ static bool is_stepd(const char *title, uint64_t job, char *step, size_t size)
     return true;
 }
 
+/* All of it: what Slurm has set may be behind much else. */
+static size_t read_environment(struct stk_watcher *w, pid_t pid)
+{
+    for (;;) {
+        size_t n =
+            w->environ ? stk_proc_read(w->proc_fd, pid, "environ", w->environ, w->environ_room) : 0;
+        size_t room = w->environ_room ? 2 * w->environ_room : 32768;
+        if ((w->environ && n + 1 < w->environ_room) || room > ENVIRON_MAX)
+            return n;
+        char *more = realloc(w->environ, room);
+        if (!more)
+            return n;
+        w->environ = more;
+        w->environ_room = room;
+    }
+}
+
 static void take_environment(struct stk_watcher *w, struct seen *p)
 {
-    size_t n = slurp(w, p->pid, "environ", w->environ, sizeof w->environ);
+    size_t n = read_environment(w, p->pid);
     const char *job = variable(w->environ, n, "SLURM_JOB_ID");
     const char *node = variable(w->environ, n, "SLURMD_NODENAME");
     const char *step = variable(w->environ, n, "SLURM_STEP_ID");
@@ -157,17 +123,17 @@ static void examine(struct stk_watcher *w, struct seen *p)
     char text[4096];
     p->examined = true;
     p->rank = -1;
-    if (strcmp(p->comm, "slurmstepd") == 0) {
-        slurp(w, p->pid, "cmdline", text, sizeof text);
+    if (strcmp(p->stat.comm, "slurmstepd") == 0) {
+        stk_proc_read(w->proc_fd, p->pid, "cmdline", text, sizeof text);
         p->stepd = is_stepd(text, w->job, p->step, sizeof p->step);
         return;
     }
-    slurp(w, p->pid, "cgroup", text, sizeof text);
+    stk_proc_read(w->proc_fd, p->pid, "cgroup", text, sizeof text);
     p->ours = cgroup_is(text, w->job, p->step, sizeof p->step);
     take_environment(w, p);
 }
 
-static struct seen *find(struct seen *list, size_t n, int64_t pid)
+static struct seen *find(struct seen *list, size_t n, pid_t pid)
 {
     size_t lo = 0, hi = n;
     while (lo < hi) {
@@ -187,7 +153,7 @@ static void inherit(struct stk_watcher *w)
     for (int depth = 0; again && depth < 64; depth++) {
         again = false;
         for (size_t i = 0; i < w->n; i++) {
-            struct seen *p = &w->now[i], *parent = find(w->now, w->n, p->ppid);
+            struct seen *p = &w->now[i], *parent = find(w->now, w->n, p->stat.ppid);
             if (p->ours || p->stepd || !parent || !(parent->ours || parent->stepd))
                 continue;
             p->ours = again = true;
@@ -202,7 +168,7 @@ static void inherit(struct stk_watcher *w)
 
 static int by_pid(const void *a, const void *b)
 {
-    int64_t x = ((const struct seen *)a)->pid, y = ((const struct seen *)b)->pid;
+    pid_t x = ((const struct seen *)a)->pid, y = ((const struct seen *)b)->pid;
     return (x > y) - (x < y);
 }
 
@@ -219,12 +185,13 @@ static int walk(struct stk_watcher *w, struct stk_err *err)
     rewinddir(d);
     w->n = 0;
     for (struct dirent *e; w->n < PIDS_MAX && (e = readdir(d));) {
-        struct seen p = {.pid = strtoll(e->d_name, NULL, 10), .rank = -1};
-        if (p.pid > 0 && p.pid != getpid() && read_stat(w, &p))
+        struct seen p = {.pid = (pid_t)strtol(e->d_name, NULL, 10), .rank = -1};
+        if (p.pid > 0 && p.pid != getpid() && stk_proc_stat(w->proc_fd, p.pid, &p.stat))
             w->now[w->n++] = p;
     }
     closedir(d);
-    qsort(w->now, w->n, sizeof *w->now, by_pid);
+    if (w->n)
+        qsort(w->now, w->n, sizeof *w->now, by_pid);
     return 0;
 }
 
@@ -234,7 +201,8 @@ static void identify(struct stk_watcher *w)
     for (size_t i = 0; i < w->n; i++) {
         struct seen *p = &w->now[i];
         const struct seen *old = find(w->before, w->nbefore, p->pid);
-        if (old && old->start == p->start && old->examined && strcmp(old->comm, p->comm) == 0) {
+        if (old && old->stat.start == p->stat.start && old->examined &&
+            strcmp(old->stat.comm, p->stat.comm) == 0) {
             p->examined = true;
             p->ours = old->ours;
             p->foreign = old->foreign;
@@ -247,26 +215,14 @@ static void identify(struct stk_watcher *w)
     inherit(w);
 }
 
-static void title_of(const struct stk_watcher *w, const struct seen *p, char *to, size_t size)
-{
-    char text[512];
-    size_t n = slurp(w, p->pid, "cmdline", text, sizeof text);
-    while (n && !text[n - 1])
-        n--;
-    for (size_t i = 0; i < n; i++)
-        text[i] = text[i] ? text[i] : ' ';
-    text[n] = '\0';
-    snprintf(to, size, "%.*s", (int)size - 1, n ? text : p->comm);
-}
-
 static double busy(const struct stk_watcher *w, const struct seen *p)
 {
     const struct seen *old = find(w->before, w->nbefore, p->pid);
     double span = w->now_s - w->before_s, hz = (double)sysconf(_SC_CLK_TCK);
     if (w->nbefore == 0 || span <= 0)
         return -1;
-    uint64_t from = old && old->start == p->start ? old->ticks : 0;
-    return p->ticks >= from ? (double)(p->ticks - from) / hz / span : 0;
+    uint64_t from = old && old->stat.start == p->stat.start ? old->stat.ticks : 0;
+    return p->stat.ticks >= from ? (double)(p->stat.ticks - from) / hz / span : 0;
 }
 
 static int by_use(const void *a, const void *b)
@@ -292,18 +248,20 @@ static int collect(struct stk_watcher *w, struct stk_watch_node *out, struct stk
         if (!p->ours || p->foreign)
             continue;
         struct stk_watch_process *o = &list[out->nprocesses++];
-        read_io(w, p);
+        uint64_t io[STK_IO_COUNTS] = {0};
+        stk_proc_io(w->proc_fd, p->pid, io);
         *o = (struct stk_watch_process){.pid = p->pid,
                                         .rank = p->rank,
-                                        .threads = p->threads,
+                                        .threads = p->stat.threads,
                                         .cpus = busy(w, p),
-                                        .memory_bytes = p->rss_bytes,
+                                        .memory_bytes = p->stat.resident_bytes,
                                         .gpu_memory_bytes = -1,
-                                        .read_bytes = p->read_bytes,
-                                        .write_bytes = p->write_bytes,
-                                        .state = p->state};
+                                        .read_bytes = io[0],
+                                        .write_bytes = io[1],
+                                        .state = p->stat.state};
         memcpy(o->step, p->step, sizeof o->step);
-        title_of(w, p, o->command, sizeof o->command);
+        if (!stk_proc_command(w->proc_fd, p->pid, o->command, sizeof o->command))
+            memcpy(o->command, p->stat.comm, sizeof p->stat.comm);
         out->processes++;
         out->threads += o->threads;
         out->memory_bytes += o->memory_bytes;
@@ -375,6 +333,7 @@ void stk_watcher_free(struct stk_watcher *w)
     stk_watch_nvml_close(w->gpus);
     free(w->now);
     free(w->before);
+    free(w->environ);
     free(w);
 }
 

@@ -7,6 +7,21 @@
 static struct stk_pl_watch watch; /* where the kernel knows no page that it wipes (life.c) */
 struct stk_pl_process stk_pl = {.until_ns = UINT64_MAX, .watch = &watch};
 
+void stk_pl_ahead(int fd)
+{
+    struct stk_pl_thread *t = stk_pl_self.thread;
+    const struct stk_pl_desc *d = t ? stk_pl_desc_at(fd) : NULL;
+    const struct stk_pl_stream *page = d ? t->page[d->index / STK_PL_STREAM_PAGE] : NULL;
+    if (!page)
+        return;
+    const struct stk_log_record *log = page[d->index % STK_PL_STREAM_PAGE].way.log;
+    __builtin_prefetch(&log->n, 1); /* of an address that is none, nothing happens */
+    __builtin_prefetch(&log->n.c[STK_C_MAX_OFFSET], 1);
+    __builtin_prefetch(&log->n.read_latency[STK_LATENCY_BINS / 3], 1);
+    __builtin_prefetch(&log->n.size, 1);
+    __builtin_prefetch(&log->n.stride, 1);
+}
+
 bool stk_pl_begin(struct stk_pl_call *call)
 {
     struct stk_pl_thread *t = stk_pl_self.thread;
@@ -19,10 +34,8 @@ bool stk_pl_begin(struct stk_pl_call *call)
     return true;
 }
 
-void stk_pl_nothing(struct stk_pl_call *call)
-{
-    (void)call;
-}
+#define ALL_STRIDES   256u /* reads of a record whose strides are all looked at */
+#define STRIDES_APART 16u
 
 /* What is known of a call when it is recorded. */
 struct moved {
@@ -54,6 +67,7 @@ static bool choose(struct stk_pl_thread *t, const struct stk_pl_desc *d, struct 
     w->log = r->log;
     w->name = r->name;
     w->api = r->api;
+    w->begun = w->scattered = false;
     if (r->log->group)
         stk_pl_group_seen(r, d->hash);
     return true;
@@ -75,6 +89,16 @@ struct stk_pl_rec *stk_pl_rec_of_desc(struct stk_pl_thread *t, const struct stk_
     return w ? w->rec : NULL;
 }
 
+/* A stride that is none of the four. Where reads jump about every one is, and finding a fifth that
+ * is common would take more memory into the cache than all the rest: one in so many is enough then.
+ */
+static inline void stray(struct stk_pl_thread *t, struct stk_pl_way *w, uint64_t stride)
+{
+    struct stk_counts *c = &w->log->n;
+    if (c->c[STK_C_READS] < ALL_STRIDES || t->strays++ % STRIDES_APART == 0)
+        stk_pl_contend(t, c->stride, &w->rec->stride, stride);
+}
+
 static inline void in_order(struct stk_pl_thread *t, struct stk_pl_way *w, int64_t from, int64_t n)
 {
     struct stk_counts *c = &w->log->n;
@@ -82,8 +106,8 @@ static inline void in_order(struct stk_pl_thread *t, struct stk_pl_way *w, int64
         c->c[STK_C_SEQ_READS] += from >= w->read_end;
         if (from == w->read_end)
             c->c[STK_C_CONSEC_READS]++;
-        else
-            stk_pl_common(t, c->stride, &w->rec->stride, (uint64_t)(from - w->read_start));
+        else if (!stk_pl_common(c->stride, (uint64_t)(from - w->read_start)))
+            stray(t, w, (uint64_t)(from - w->read_start));
     } else {
         c->c[STK_C_FIRST_READS]++;
     }
@@ -91,9 +115,12 @@ static inline void in_order(struct stk_pl_thread *t, struct stk_pl_way *w, int64
     w->read_end = from + n;
 }
 
+enum { OP_READ = 1, OP_WRITE };
+
 static inline void turned(struct stk_pl_way *w, uint8_t op)
 {
-    w->log->n.c[STK_C_RW_SWITCHES] += w->last_op && w->last_op != op;
+    if (w->last_op && w->last_op != op)
+        w->log->n.c[STK_C_RW_SWITCHES]++;
     w->last_op = op;
 }
 
@@ -112,18 +139,24 @@ static inline void count_read(struct stk_pl_thread *t, struct stk_pl_way *w, uin
     c->read_size[stk_size_bin(n)]++;
     uint32_t *latency = &c->read_latency[bin < STK_LATENCY_BINS ? bin : STK_LATENCY_BINS - 1];
     *latency += *latency != UINT32_MAX; /* an hour of a million reads a second */
-    stk_pl_common(t, c->size, &w->rec->size, n);
-    stk_count_min(&c->c[STK_C_FIRST_READ_NS], m->start);
+    if (UNLIKELY(!stk_pl_common(c->size, n)))
+        stk_pl_contend(t, c->size, &w->rec->size, n);
     stk_count_max(&c->c[STK_C_LAST_READ_NS], m->end);
-    stk_count_seen(c, m->start, m->end);
-    turned(w, 1);
+    stk_count_max(&c->c[STK_C_LAST_NS], m->end);
+    if (UNLIKELY(!w->begun || m->api == STK_API_ASYNC)) { /* else one came before */
+        stk_count_min(&c->c[STK_C_FIRST_READ_NS], m->start);
+        stk_count_min(&c->c[STK_C_FIRST_NS], m->start);
+        w->begun = true;
+    }
+    turned(w, OP_READ);
     if (UNLIKELY(m->offset < 0))
         return;
     uint64_t from = (uint64_t)m->offset;
     stk_count_min(&c->c[STK_C_MIN_OFFSET], from);
     stk_count_max(&c->c[STK_C_MAX_OFFSET], from + n);
     in_order(t, w, m->offset, m->n);
-    stk_cover_span(&log->read, from, from + n);
+    if (!w->scattered)
+        w->scattered = !stk_cover_span(&log->read, from, from + n);
     stk_cover_sketch(&log->read, stk_cover_mix(hash + from * 0x9e3779b97f4a7c15ull));
 }
 
@@ -137,7 +170,7 @@ static void count_write(struct stk_pl_way *w, const struct moved *m)
     stk_count_max(&c->c[STK_C_MAX_WRITE_NS], ns);
     c->write_size[stk_size_bin(n)]++;
     stk_count_seen(c, m->start, m->end);
-    turned(w, 2);
+    turned(w, OP_WRITE);
     if (m->offset < 0)
         return;
     stk_count_min(&c->c[STK_C_MIN_OFFSET], (uint64_t)m->offset);
@@ -260,7 +293,7 @@ void stk_pl_named_data(struct stk_pl_call *call, uint32_t name, bool write, int6
     struct stk_pl_file *f = stk_pl_file_by_id(name);
     struct stk_pl_rec *r = f ? stk_pl_rec_of(t, f, api) : NULL;
     if (r) {
-        record(t, &r->way, f->hash, write, &m);
+        record(t, r->way, f->hash, write, &m);
     } else if (f) {
         stk_pl_dropped();
     }

@@ -64,9 +64,10 @@ struct stk_pl_call {
     uint64_t start_ns; /* since the process's start */
 };
 
+/* fd will be read or written: what that changes comes into the cache while the kernel is at work.
+ * Of one in thousands of open files it is not there. Before stk_pl_begin(), which takes the time. */
+void stk_pl_ahead(int fd);
 bool stk_pl_begin(struct stk_pl_call *call);
-/* Nothing to record after all. */
-void stk_pl_nothing(struct stk_pl_call *call);
 
 /* ---- descriptors ---- */
 /* An open of path (relative to dirfd) gave fd, or failed (fd < 0). */

@@ -36,17 +36,17 @@ static inline unsigned stk_size_bin(uint64_t n)
 void stk_pl_contend(struct stk_pl_thread *t, struct stk_common_value *top,
                     struct stk_pl_contenders **more, uint64_t value);
 
-/* Exact while there are four values or less: they have the four places. */
-static inline void stk_pl_common(struct stk_pl_thread *t, struct stk_common_value *top,
-                                 struct stk_pl_contenders **more, uint64_t value)
+/* Exact while there are four values or less: they have the four places. false: it is none of them.
+ */
+static inline bool stk_pl_common(struct stk_common_value *top, uint64_t value)
 {
     for (unsigned i = 0; i < STK_COMMON; i++) {
         if (top[i].value == value) { /* also a free place, of value 0 */
             top[i].count++;
-            return;
+            return true;
         }
     }
-    stk_pl_contend(t, top, more, value);
+    return false;
 }
 
 static inline void stk_count_min(uint64_t *c, uint64_t v)

@@ -39,23 +39,24 @@ static inline void stk_cover_span_slow(struct stk_cover *c, uint32_t i, uint64_t
 }
 
 /* [from, to) was read, from < to. Exact until more than STK_COVER_SPANS stretches lie apart: then
- * `overflow` is set and stretches say nothing any more. */
-static inline void stk_cover_span(struct stk_cover *c, uint64_t from, uint64_t to)
+ * `overflow` is set and stretches say nothing any more: false. */
+static inline bool stk_cover_span(struct stk_cover *c, uint64_t from, uint64_t to)
 {
     if (c->overflow)
-        return;
+        return false;
     uint32_t i = 0;
     while (i < c->nspans && c->span[i].to < from)
         i++;
     if (i < c->nspans && c->span[i].from <= from) {
         if (to <= c->span[i].to)
-            return;
+            return true;
         if (i + 1 == c->nspans || to < c->span[i + 1].from) {
             c->span[i].to = to;
-            return;
+            return true;
         }
     }
     stk_cover_span_slow(c, i, from, to);
+    return !c->overflow;
 }
 
 #endif

@@ -112,6 +112,24 @@ static struct stk_pl_desc *put(int fd, struct stk_pl_desc *d)
     return place ? __atomic_exchange_n(place, d, __ATOMIC_ACQ_REL) : NULL;
 }
 
+/* Files that the launcher's own output goes to, as it said in the environment. */
+static struct {
+    uint64_t dev, ino;
+} output[2];
+
+void stk_pl_fds_start(const char *outputs)
+{
+    for (size_t i = 0; outputs && i < sizeof output / sizeof *output; i++) {
+        const char *ino = strchr(outputs, ':');
+        if (!ino)
+            return;
+        output[i].dev = stk_pl_number(outputs);
+        output[i].ino = stk_pl_number(ino + 1);
+        outputs = strchr(ino, ',');
+        outputs += outputs != NULL;
+    }
+}
+
 struct facts {
     uint64_t dev, ino, size;
     uint32_t mode;
@@ -175,6 +193,16 @@ struct stk_pl_desc *stk_pl_desc_open(struct stk_pl_thread *t, int dirfd, const c
     return d;
 }
 
+/* What a job prints is no data, though its output may go to a file. One that a shell has opened for
+ * a program is. */
+static bool is_output(const struct facts *f)
+{
+    bool is = false;
+    for (size_t i = 0; i < sizeof output / sizeof *output; i++)
+        is = is || (output[i].ino && output[i].ino == f->ino && output[i].dev == f->dev);
+    return is;
+}
+
 /* The position before the call that made us look: stdio has read ahead of its caller. */
 static int64_t position_before(int fd, int64_t moved, enum stk_api api)
 {
@@ -194,8 +222,7 @@ struct stk_pl_desc *stk_pl_desc_find(struct stk_pl_thread *t, int fd, enum stk_a
     if (LIKELY(d != NULL) || fd < 0 || !ask(fd, &facts))
         return d;
     struct stk_pl_desc as = {.kind = STK_PL_STREAM, .shared = true, .keeps_over_exec = true};
-    /* What a job prints is no data, though its output may go to a file. */
-    bool known = S_ISDIR(facts.mode) || (S_ISREG(facts.mode) && fd != 1 && fd != 2);
+    bool known = S_ISDIR(facts.mode) || (S_ISREG(facts.mode) && !is_output(&facts));
     if (known && stk_pl_path_of_fd(t, fd) && t->path.text[0] == '/') {
         if (!classify(t, fd, &facts, &as))
             return NULL;

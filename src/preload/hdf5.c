@@ -144,7 +144,6 @@ static void asked(struct stk_pl_call *call, const struct stk_pl_call *since)
     struct stk_pl_call now;
     if (!stk_pl_begin(&now))
         return;
-    stk_pl_nothing(&now);
     call->start_ns += now.start_ns - since->start_ns;
 }
 
@@ -155,10 +154,9 @@ static void moved(struct stk_pl_call *call, bool write, hid dataset, hid memory_
     struct object o;
     int64_t bytes;
     if (!stk_pl_begin(&since))
-        return stk_pl_nothing(call);
-    stk_pl_nothing(&since);
+        return;
     if (!find(dataset, caller, &o) || !o.name)
-        return stk_pl_nothing(call);
+        return;
     if (!o.type_bytes)
         ask_type(&o, caller);
     if (__builtin_mul_overflow(selected(dataset, memory_space, file_space, caller), o.type_bytes,
@@ -174,8 +172,6 @@ static void failed(struct stk_pl_call *call, bool write, hid id, const void *cal
     struct object o;
     if (recall(id, library_of(caller), &o) && o.name)
         stk_pl_named_data(call, o.name, write, -1, -1, STK_API_HDF5);
-    else
-        stk_pl_nothing(call);
 }
 
 #define TRANSFER(function, pointer, writes)                                                        \
@@ -217,8 +213,6 @@ TRANSFER(H5Dwrite, const void *, true)
             moved(&call, writes, dataset[i], memory_space[i], file_space[i], caller);              \
             record = stk_pl_begin(&call);                                                          \
         }                                                                                          \
-        if (record)                                                                                \
-            stk_pl_nothing(&call);                                                                 \
         return rc;                                                                                 \
     }
 TRANSFER_MANY(H5Dread_multi, void *, false)
@@ -234,8 +228,6 @@ static hid opened_file(struct stk_pl_call *call, const char *path, hid file, con
         remember(&(struct object){.id = file, .library = library, .name = name, .file = true});
     if (name)
         stk_pl_named_meta(call, name, STK_C_OPENS, file >= 0, STK_API_HDF5);
-    else
-        stk_pl_nothing(call);
     return file;
 }
 
@@ -318,14 +310,11 @@ static hid opened_dataset(struct stk_pl_call *call, hid dataset, const void *cal
     struct object o;
     bool known = false;
     if (dataset >= 0 && stk_pl_begin(&since)) {
-        stk_pl_nothing(&since);
         known = find(dataset, caller, &o);
         asked(call, &since);
     }
     if (known && o.name)
         stk_pl_named_meta(call, o.name, STK_TIME_ONLY, true, STK_API_HDF5);
-    else
-        stk_pl_nothing(call);
     return dataset;
 }
 

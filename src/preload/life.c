@@ -20,6 +20,19 @@
 #define MADV_WIPEONFORK 18
 #endif
 
+/* What pthread_atfork() is in the GNU C library. Weak: in a container of another one (musl) the
+ * loader would end the program for want of it. There it is missing, and we only stand aside. */
+#if defined(__GLIBC__)
+extern int __register_atfork(void (*)(void), void (*)(void), void (*)(void), void *)
+    __attribute__((weak));
+extern void *__dso_handle HIDDEN;
+#define AT_FORK(before, parent, child) __register_atfork(before, parent, child, __dso_handle)
+#define STRANGE_LIBC                   (!&__register_atfork)
+#else
+#define AT_FORK(before, parent, child) pthread_atfork(before, parent, child)
+#define STRANGE_LIBC                   false
+#endif
+
 static struct stk_pl_lock life_lock;
 
 /* Nothing more is recorded, in any thread. */
@@ -114,6 +127,7 @@ static void become_child(void)
     stk_pl_self.forking = 0;
     life_lock.owner = 0;
     locks(stk_pl_unlock);
+    stk_stream_forked();
     if (stk_pl.state == STK_PL_ON || stk_pl.state == STK_PL_FORKED) {
         stk_pl.watch->alive = 0; /* the kernel has done it, where it knows how to */
         stk_pl.state = STK_PL_FORKED;
@@ -183,7 +197,7 @@ void stk_pl_tick(uint64_t now_ns)
     uint64_t before = stk_pl_clock_mono();
     stk_pl_snapshot(stk_pl.log);
     stk_pl.log->last_ns = now_ns;
-    if (wait == TICK_NS)
+    if (wait >= TICK_NS / 4) /* after a second */
         stk_pl_log_cool();
     uint64_t rest = (stk_pl_clock_mono() - before) * TICK_SHARE; /* of many threads it takes long */
     if (rest > wait && now_ns + rest < stk_pl.until_ns)
@@ -254,7 +268,7 @@ bool stk_pl_begin_slow(struct stk_pl_call *call)
     return on && t;
 }
 
-static uint64_t number(const char *text)
+uint64_t stk_pl_number(const char *text)
 {
     uint64_t v = 0;
     for (; text && *text >= '0' && *text <= '9'; text++)
@@ -274,13 +288,15 @@ static bool settings(void)
         return false;
     memcpy(stk_pl.dir, dir, n);
     stk_pl.trace = trace && trace[0] == '1';
-    stk_pl.until_real_ns = number(getenv("STOKER_PROFILE_UNTIL_NS"));
-    uint64_t files = number(getenv("STOKER_PROFILE_FILES"));
+    stk_pl.until_real_ns = stk_pl_number(getenv("STOKER_PROFILE_UNTIL_NS"));
+    uint64_t files = stk_pl_number(getenv("STOKER_PROFILE_FILES"));
     uint32_t limit = !files ? FILES_DEFAULT : files > FILES_MOST ? FILES_MOST : (uint32_t)files;
     stk_pl.record_limit = limit * RECORDS_OF;
     stk_pl_rules_start(getenv("STOKER_PROFILE_INCLUDE"), getenv("STOKER_PROFILE_EXCLUDE"),
                        stk_pl.dir);
-    return stk_pl_names_start(limit) == 0 && stk_pl_threads_start() == 0;
+    stk_pl_fds_start(getenv("STOKER_PROFILE_OUTPUTS"));
+    stk_pl_threads_start();
+    return stk_pl_names_start(limit) == 0;
 }
 
 /* Words that the kernel sets to 0 in any child that does not share our memory, however it was
@@ -290,12 +306,12 @@ static void watch_forks(void)
     char *page = stk_pl_memory(4096);
     if (page && stk_sys3(SYS_madvise, page, 4096, MADV_WIPEONFORK) >= 0)
         stk_pl.watch = (struct stk_pl_watch *)(page + 3 * STK_PL_APART);
-    pthread_atfork(before_fork, after_fork, become_child);
+    AT_FORK(before_fork, after_fork, become_child);
 }
 
 __attribute__((constructor)) static void begin(int argc, char **argv, char **envp)
 {
-    if (!getenv("STOKER_PROFILE_DIR"))
+    if (STRANGE_LIBC || !getenv("STOKER_PROFILE_DIR"))
         return;
     stk_pl_enter();
     stk_pl_clock_start();

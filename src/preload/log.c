@@ -41,6 +41,9 @@ static char path_room[PATH_MAX]; /* guarded by the log's lock, or by life.c's wh
                                     threads may have little stack */
 
 _Static_assert(sizeof(struct stk_log_header) <= HEADER_BYTES, "the header fits");
+_Static_assert(offsetof(struct stk_log_header, pid_space) ==
+                   offsetof(struct stk_log_header, end) + sizeof(uint32_t),
+               "executed_us() reads both at once");
 _Static_assert(sizeof(struct stk_log_thread) + sizeof(struct stk_log_block) <= FIRST_BYTES,
                "a thread's time line fits");
 
@@ -224,6 +227,16 @@ struct stk_log_block *stk_pl_log_block(enum stk_log_kind kind, uint32_t slot)
     return b;
 }
 
+void stk_pl_log_ahead(void)
+{
+    stk_pl_enter();
+    stk_pl_lock(&stk_pl_log_lock);
+    if (nchunks && given == chunk[nchunks - 1].blocks)
+        (void)grow();
+    stk_pl_unlock(&stk_pl_log_lock);
+    stk_pl_leave();
+}
+
 void stk_pl_log_cold(struct stk_log_block *b)
 {
     stk_sys3(SYS_madvise, b, STK_LOG_BLOCK, MADV_DONTNEED); /* shared: the file keeps it */
@@ -266,17 +279,18 @@ static bool name_of(char *to, size_t room, uint32_t n)
 static bool executed_us(const char *name)
 {
     uint64_t magic = 0;
-    uint32_t end = STK_END_NONE;
+    uint32_t end[2] = {STK_END_NONE, 0}; /* and pid_space */
     long fd = open_log(name, O_RDONLY);
     if (fd < 0)
         return false;
     bool whole = stk_sys4(SYS_pread64, fd, &magic, sizeof magic,
                           offsetof(struct stk_log_header, magic)) == (long)sizeof magic &&
-                 stk_sys4(SYS_pread64, fd, &end, sizeof end,
-                          offsetof(struct stk_log_header, end)) == (long)sizeof end;
+                 stk_sys4(SYS_pread64, fd, end, sizeof end, offsetof(struct stk_log_header, end)) ==
+                     (long)sizeof end;
     stk_sys1(SYS_close, fd);
     stk_pl_sum(&stk_pl.own_read_bytes, sizeof magic + sizeof end);
-    return whole && magic == STK_LOG_MAGIC && end == STK_END_EXEC;
+    return whole && magic == STK_LOG_MAGIC && end[0] == STK_END_EXEC &&
+           end[1] == stk_pl_pid_space();
 }
 
 /* Opens a file that was not there; its name is in stk_pl.name, the one before in `before`. */

@@ -13,13 +13,24 @@
 #ifndef STK_PRELOAD_LOG_H
 #define STK_PRELOAD_LOG_H
 
+#include <stddef.h>
+
 #include "preload/counters.h"
 #include "preload/cover.h"
 
 #define STK_LOG_MAGIC   0x3130474f4c4b5453ull /* "STKLOG01" */
-#define STK_LOG_VERSION 1u
+#define STK_LOG_VERSION 2u
 #define STK_LOG_BLOCK   65536u
 #define STK_LOG_SUFFIX  ".stklog"
+
+/* Of the names of hosts and programs in file names: others are '_'. */
+static inline char stk_name_char(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+                   c == '_' || c == '-'
+               ? c
+               : '_';
+}
 
 /* NONE: killed, or it runs on. */
 enum stk_log_end { STK_END_NONE, STK_END_EXIT, STK_END_EXEC, STK_END_ABORT };
@@ -34,8 +45,9 @@ enum stk_log_born {
 struct stk_log_header {
     uint64_t magic;
     uint32_t version, header_bytes, block_bytes, counters; /* counters: STK_C_COUNT of the writer */
-    uint32_t nblocks;                      /* in use, the header included (atomic) */
-    uint32_t pid, ppid, born, end, nparts; /* nparts: unused, 0 */
+    uint32_t nblocks; /* in use, the header included (atomic) */
+    uint32_t pid, ppid, born, end;
+    uint32_t pid_space; /* which namespace the numbers are of, by its inode; 0: not known */
     uint64_t start_real_ns, start_mono_ns; /* the same moment on two clocks */
     uint64_t last_ns;                      /* since the start: of the last thing recorded */
     uint64_t end_ns;                       /* since the start; 0: nobody saw it end */
@@ -48,18 +60,18 @@ struct stk_log_header {
     /* /proc/self/io at the start, and as last seen (at the end, and now and then): rchar, wchar,
      * read_bytes, write_bytes. */
     uint64_t kernel0[4], kernel[4];
-    uint64_t dropped_calls, dropped_trace;   /* not recorded: no room (atomic) */
-    uint64_t left_out_files;                 /* interpreter, libraries, /proc, … and what the user
-                                                excluded: opened, not recorded one by one */
+    uint64_t dropped_calls, dropped_trace; /* not recorded: no room (atomic) */
+    uint64_t left_out_files;               /* interpreter, libraries, /proc, … and what the user
+                                              excluded: opened, not recorded one by one */
     uint64_t left_out_calls, left_out_read_bytes, left_out_write_bytes, left_out_ns;
     uint64_t stream_read_bytes, stream_write_bytes; /* pipes, sockets, terminals: read(), write() */
-    uint64_t uring_rings, uring_enters;      /* what they move is not seen, but see told_bytes */
-    uint64_t told_read_bytes;                /* reads that a library told of itself (ASYNC) */
-    uint64_t kernel_aio_calls;               /* io_submit: not seen either */
-    uint64_t grouped_files;                  /* opens that went to group records */
-    uint32_t trace;                          /* every operation was asked for */
-    uint32_t stopped;                        /* recording was ended early (--for) */
-    uint64_t minor_faults, major_faults;     /* of the process, as last seen (mmap shows here) */
+    uint64_t uring_rings, uring_enters;  /* what they move is not seen, but see told_bytes */
+    uint64_t told_read_bytes;            /* reads that a library told of itself (ASYNC) */
+    uint64_t kernel_aio_calls;           /* io_submit: not seen either */
+    uint64_t grouped_files;              /* opens that went to group records */
+    uint32_t trace;                      /* every operation was asked for */
+    uint32_t stopped;                    /* recording was ended early (--for) */
+    uint64_t minor_faults, major_faults; /* of the process, as last seen (mmap shows here) */
 };
 
 enum stk_log_kind {
@@ -72,9 +84,10 @@ enum stk_log_kind {
 
 struct stk_log_block {
     uint32_t kind;
-    uint32_t slot; /* the thread's slot, from 0; slots are used again after a thread has ended */
-    uint32_t used; /* bytes behind this head that are whole (atomic, release) */
-    uint32_t room; /* the writer's: bytes of the block that are allocated on disk; 0 all */
+    uint32_t slot;    /* the thread's slot, from 0; slots are used again after a thread has ended */
+    uint32_t used;    /* bytes behind this head that are whole (atomic, release) */
+    uint32_t room;    /* the writer's: bytes of the block that are allocated on disk; 0 all */
+    uint32_t pad[12]; /* what follows begins a cache line */
 };
 
 /* NAMES: entries padded to 8 bytes. Ids count from 1, unique in the log. */
@@ -86,14 +99,15 @@ struct stk_log_name {
 /* RECORDS: one thread slot's use of one file through one API. Overwritten in place as it goes: of
  * a running process, counters of one record may be a call apart. */
 struct stk_log_record {
+    struct stk_counts n;   /* first: a cache line begins here */
+    struct stk_cover read; /* group: spans unused, overflow set; the sketch is of (file, offset) */
+    uint64_t dev, ino;     /* of a group: dev only */
+    uint64_t fs_type;      /* statfs f_type; 0: not asked */
+    uint32_t stripe_bytes, stripe_count; /* Lustre; 0: not known */
     uint32_t name; /* of a group: "DIR/" and a pattern, as "train/cats/" "*.jpg" */
     uint8_t api, group, pad[2];
-    uint64_t dev, ino;  /* of a group: dev only */
-    uint64_t fs_type;   /* statfs f_type; 0: not asked */
-    uint32_t stripe_bytes, stripe_count; /* Lustre; 0: not known */
-    struct stk_counts n;
-    struct stk_cover read; /* group: spans unused, overflow set; the sketch is of (file, offset) */
-    uint8_t files[64];     /* group: HyperLogLog registers (13 %) over the names of its files */
+    uint8_t files[64]; /* group: HyperLogLog registers (13 %) over the names of its files */
+    uint8_t more[16];
 };
 
 /* THREAD: one per slot. The time line has bins of equal width that double when the run outgrows
@@ -116,8 +130,20 @@ struct stk_log_thread {
 
 /* TRACE: every operation, in the order it ended. */
 enum stk_log_op {
-    STK_OP_OPEN = 1, STK_OP_CLOSE, STK_OP_READ, STK_OP_WRITE, STK_OP_SEEK, STK_OP_STAT, STK_OP_MMAP,
-    STK_OP_SYNC, STK_OP_DIR, STK_OP_REMOVE, STK_OP_RENAME, STK_OP_COPY, STK_OP_HINT, STK_OP_COUNT
+    STK_OP_OPEN = 1,
+    STK_OP_CLOSE,
+    STK_OP_READ,
+    STK_OP_WRITE,
+    STK_OP_SEEK,
+    STK_OP_STAT,
+    STK_OP_MMAP,
+    STK_OP_SYNC,
+    STK_OP_DIR,
+    STK_OP_REMOVE,
+    STK_OP_RENAME,
+    STK_OP_COPY,
+    STK_OP_HINT,
+    STK_OP_COUNT
 };
 struct stk_log_event {
     uint64_t start_ns; /* since the process's start */
@@ -139,6 +165,12 @@ struct stk_log_mark {
 };
 
 _Static_assert(sizeof(struct stk_log_header) <= STK_LOG_BLOCK, "the header fits its block");
+_Static_assert(sizeof(struct stk_log_block) % 64 == 0 && sizeof(struct stk_log_record) % 64 == 0 &&
+                   offsetof(struct stk_log_record, n.c[STK_C_MIN_OFFSET]) / 64 ==
+                       offsetof(struct stk_log_record, n.read_size[5]) / 64 &&
+                   offsetof(struct stk_log_record, n.size) % 64 == 0 &&
+                   offsetof(struct stk_log_record, n.stride) % 64 == 0,
+               "a read of up to 4 MiB touches as few cache lines as can be");
 _Static_assert(sizeof(struct stk_log_thread) + sizeof(struct stk_log_block) <= STK_LOG_BLOCK,
                "a thread fits its block");
 

@@ -69,8 +69,6 @@ WRAP(int, MPI_File_open, (handle comm, const char *name, int mode, handle info, 
         remember(*fh, id, !(mode & MODE_SEQUENTIAL));
     if (id)
         stk_pl_named_meta(&call, id, STK_C_OPENS, rc == 0, STK_API_MPIIO);
-    else
-        stk_pl_nothing(&call);
     return rc;
 }
 
@@ -184,10 +182,8 @@ static int end(struct transfer *t, int rc, bool write, const void *status, long 
     int64_t bytes = -1;
     if (rc == 0 && stk_pl_begin(&since)) {
         bytes = bytes_moved(status, count, type, t->caller);
-        stk_pl_nothing(&since);
         if (stk_pl_begin(&now)) { /* time that we ask is not the program's */
             t->call.start_ns += now.start_ns - since.start_ns;
-            stk_pl_nothing(&now);
         }
     }
     stk_pl_named_data(&t->call, t->name, write, t->offset, bytes, STK_API_MPIIO);

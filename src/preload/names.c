@@ -12,13 +12,8 @@
 #define PROC_FD "/proc/self/fd/"
 #define DELETED " (deleted)"
 
-struct slot {
-    uint64_t hash;
-    uint32_t id; /* 0 free (atomic) */
-};
-
 struct stk_pl_lock stk_pl_names_lock;
-static struct slot *table;
+static uint32_t *table; /* ids by hash: 0 free (atomic). Small, since it is touched all over */
 static uint32_t table_mask;
 static struct stk_pl_file *file; /* by id, from 1 */
 static uint32_t nfiles, file_room;
@@ -66,10 +61,10 @@ struct stk_pl_file *stk_pl_file_by_id(uint32_t id)
 static struct stk_pl_file *find(uint64_t hash)
 {
     for (uint32_t i = (uint32_t)hash & table_mask;; i = (i + 1) & table_mask) {
-        uint32_t id = __atomic_load_n(&table[i].id, __ATOMIC_ACQUIRE);
+        uint32_t id = __atomic_load_n(&table[i], __ATOMIC_ACQUIRE);
         if (!id)
             return NULL;
-        if (table[i].hash == hash)
+        if (file[id].hash == hash)
             return &file[id];
     }
 }
@@ -116,10 +111,9 @@ static struct stk_pl_file *add(uint64_t hash, const char *text, uint32_t length,
         return NULL;
     __atomic_store_n(&nfiles, nfiles + 1, __ATOMIC_RELEASE);
     uint32_t i = (uint32_t)hash & table_mask;
-    while (table[i].id)
+    while (table[i])
         i = (i + 1) & table_mask;
-    table[i].hash = hash;
-    __atomic_store_n(&table[i].id, f->id, __ATOMIC_RELEASE);
+    __atomic_store_n(&table[i], f->id, __ATOMIC_RELEASE);
     return f;
 }
 
@@ -166,8 +160,6 @@ static struct stk_pl_file *group(const char *path, size_t length)
 
 struct stk_pl_file *stk_pl_group_of(const struct stk_pl_file *f)
 {
-    if (f->group)
-        return (struct stk_pl_file *)f;
     stk_pl_lock(&stk_pl_names_lock);
     struct stk_pl_file *g = group(f->text, f->length);
     stk_pl_unlock(&stk_pl_names_lock);

@@ -87,7 +87,7 @@ struct stk_pl_path {
 enum stk_pl_kind { STK_PL_FILE = 1, STK_PL_LEFT_OUT, STK_PL_STREAM };
 /* An open file description. Its memory is used again, never given back. */
 struct stk_pl_desc {
-    uint32_t generation; /* of this use of the memory; unique */
+    _Alignas(64) uint32_t generation; /* of this use of the memory; unique */
     uint32_t index, refs, next_free;
     uint32_t forks; /* stk_pl.forks or .spawns when it was opened */
     uint8_t kind;
@@ -135,13 +135,15 @@ struct stk_pl_way {
     int64_t read_start, read_end, write_end; /* -1: none */
     uint32_t name;
     uint8_t api, last_op;
+    bool begun;     /* the record has a read of this way */
+    bool scattered; /* the record's stretches say nothing any more: they need not be looked at */
 };
 
 /* A record in the log, and what only the writer needs to know. */
 struct stk_pl_rec {
     struct stk_log_record *log;
     struct stk_pl_contenders *size, *stride;
-    struct stk_pl_way way; /* of a thing that has no descriptor */
+    struct stk_pl_way *way; /* of a thing that has no descriptor; else NULL */
     uint32_t name;
     uint8_t api;
 };
@@ -166,6 +168,7 @@ struct stk_pl_thread {
     uint64_t bin_from, bin_to;
     struct stk_log_bin *bin;
     uint64_t last_read_ns; /* end; 0: none yet */
+    uint32_t strays;       /* strides that were none of the most common */
     struct stk_log_thread *line;
     struct stk_log_block *trace;
     uint32_t slot, epoch, incarnation;
@@ -267,6 +270,8 @@ static inline uint64_t stk_pl_now(struct stk_pl_thread *t)
 int stk_pl_log_create(enum stk_log_born born);
 /* A block of the log, its head filled in; NULL: no room. */
 struct stk_log_block *stk_pl_log_block(enum stk_log_kind kind, uint32_t slot);
+/* Room for the next blocks, of a log that may not grow later. */
+void stk_pl_log_ahead(void);
 /* Bytes behind its head that may be written. */
 static inline uint32_t stk_pl_log_room(const struct stk_log_block *b)
 {
@@ -327,6 +332,8 @@ bool stk_pl_left_out(const char *path, size_t length);
 void stk_pl_storage(struct stk_pl_file *f, int fd, uint64_t dev, void *scratch, size_t room);
 
 /* ---- fds.c ---- */
+/* "DEV:INO" or "DEV:INO,DEV:INO": where the launcher's own output goes; NULL: to no file. */
+void stk_pl_fds_start(const char *outputs);
 /* The description of fd, looked up where nobody saw it open; NULL: closed, or no room. */
 struct stk_pl_desc *stk_pl_desc_find(struct stk_pl_thread *t, int fd, enum stk_api api,
                                      int64_t moved);
@@ -343,7 +350,7 @@ void stk_pl_fds_append(int fd, bool append);
 int64_t stk_pl_position(struct stk_pl_desc *d, int fd, int64_t moved, enum stk_api api, bool write);
 
 /* ---- thread.c ---- */
-int stk_pl_threads_start(void);
+void stk_pl_threads_start(void);
 void stk_pl_threads_forked(void);
 struct stk_pl_thread *stk_pl_thread_begin(void);
 void *stk_pl_thread_memory(struct stk_pl_thread *t, size_t bytes);
@@ -378,9 +385,14 @@ struct stk_pl_rec *stk_pl_rec_of_desc(struct stk_pl_thread *t, const struct stk_
 void stk_pl_moved(struct stk_pl_thread *t, int fd, bool write, int64_t offset, int64_t n,
                   uint64_t start, uint64_t end, enum stk_api api);
 
+/* ---- wrap_char.c ---- */
+void stk_stream_forked(void);
+
 /* ---- snapshot.c ---- */
 /* What the kernel counts of the process, into its header. */
 void stk_pl_snapshot(struct stk_log_header *h);
+/* Containers have process numbers of their own: whose ours is. 0: not known. */
+uint32_t stk_pl_pid_space(void);
 /* Program, arguments, what the environment says of ranks: once, before the program changes them. */
 void stk_pl_remember(int argc, char **argv, char **envp);
 
@@ -394,6 +406,7 @@ void stk_pl_kernel_child_comes(void); /* before a child is made */
 
 /* ---- life.c ---- */
 bool stk_pl_begin_slow(struct stk_pl_call *call);
+uint64_t stk_pl_number(const char *text); /* digits at its beginning; NULL: 0 */
 void stk_pl_tick(uint64_t now_ns);
 /* A forked child that has no log yet, and this is not our own code. */
 bool stk_pl_child_pending(void);

@@ -3,9 +3,10 @@
  * and of the rest not what belongs to the system, the interpreter or a library. What is left out
  * is still counted, in sum.
  */
-#include "preload/priv.h"
+#include "preload/rules.h"
 
-#define PATTERNS 64
+#include "preload/priv.h"
+#include "preload/system_files.h"
 
 struct pattern {
     const char *text;
@@ -13,9 +14,9 @@ struct pattern {
     bool glob, path; /* has wildcards; has a slash */
 };
 struct rules {
-    struct pattern of[PATTERNS];
+    struct pattern of[STK_RULES_MAX];
     uint32_t n;
-    char text[4096];
+    char text[STK_RULES_BYTES];
 };
 static struct rules included, excluded;
 static struct pattern log_folder;
@@ -29,7 +30,7 @@ static void take(struct rules *r, const char *list)
     if (n)
         memcpy(r->text, list, n);
     r->text[n] = 0;
-    for (char *at = r->text; *at && r->n < PATTERNS;) {
+    for (char *at = r->text; *at && r->n < STK_RULES_MAX;) {
         size_t length = strcspn(at, ":");
         bool last = !at[length];
         at[length] = 0;
@@ -96,90 +97,22 @@ static bool glob(const char *p, const char *s)
     return !*p;
 }
 
-static bool below(const char *path, size_t length, const char *folder, size_t n)
-{
-    return length >= n && memcmp(path, folder, n) == 0 &&
-           (length == n || path[n] == '/' || (n == 1 && folder[0] == '/'));
-}
-
-static const char *last_part(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 static bool matches(const struct rules *r, const char *path, size_t length)
 {
     for (uint32_t i = 0; i < r->n; i++) {
         const struct pattern *p = &r->of[i];
-        if (p->glob ? glob(p->text, p->path ? path : last_part(path))
-                    : below(path, length, p->text, p->length))
+        if (p->glob ? glob(p->text, p->path ? path : stk_path_last(path))
+                    : stk_path_below(path, length, p->text, p->length))
             return true;
     }
     return false;
 }
 
-static bool ends_with(const char *path, size_t length, const char *end)
-{
-    size_t n = strlen(end);
-    return length >= n && memcmp(path + length - n, end, n) == 0;
-}
-
-/* "libc.so.6", "x.so": digits and dots may follow. */
-static bool shared_object(const char *name)
-{
-    const char *so = strstr(name, ".so");
-    return so && so > name && strspn(so + 3, ".0123456789") == strlen(so + 3);
-}
-
-/* Parts of paths that are an interpreter's own, wherever it is installed. */
-static bool interpreters(const char *path)
-{
-    static const char *const part[] = {"/__pycache__", "/site-packages", "/dist-packages",
-                                       "/lib/python",  "/lib64/python",  "/.pyenv/",
-                                       "/conda-meta/", "/.local/lib/",   "/lib/jvm/"};
-    for (size_t i = 0; i < sizeof part / sizeof *part; i++)
-        if (strstr(path, part[i]))
-            return true;
-    return false;
-}
-
-static bool systems(const char *path, size_t length)
-{
-    static const char *const folder[] = {"/usr",  "/lib", "/lib32", "/lib64", "/libx32", "/bin",
-                                         "/sbin", "/etc", "/proc",  "/sys",   "/dev"};
-    for (size_t i = 0; i < sizeof folder / sizeof *folder; i++)
-        if (below(path, length, folder[i], strlen(folder[i])))
-            return !below(path, length, "/dev/shm", 8);
-    return false;
-}
-
-/* Shared memory that is no file to its user: PyTorch's tensors, semaphores, MPI's and Python's. */
-static bool shared_memory(const char *path, size_t length)
-{
-    static const char *const start[] = {"/memfd:",          "/dev/shm/torch_", "/dev/shm/sem.",
-                                        "/dev/shm/psm_",    "/dev/shm/pym-",   "/dev/shm/vader_",
-                                        "/dev/shm/nccl-",   "/SYSV",           "/dev/shm/sm_",
-                                        "/dev/shm/cuda.shm"};
-    for (size_t i = 0; i < sizeof start / sizeof *start; i++)
-        if (length >= strlen(start[i]) && memcmp(path, start[i], strlen(start[i])) == 0)
-            return true;
-    return false;
-}
-
 bool stk_pl_left_out(const char *path, size_t length)
 {
-    static const char *const end[] = {".py",  ".pyc",   ".pyo",       ".pyi",
-                                      ".jar", ".class", "/pyvenv.cfg"};
-    if (below(path, length, log_folder.text, log_folder.length))
+    if (stk_path_below(path, length, log_folder.text, log_folder.length))
         return true;
     if (matches(&included, path, length))
         return false;
-    if (matches(&excluded, path, length) || systems(path, length) || shared_memory(path, length) ||
-        interpreters(path) || shared_object(last_part(path)))
-        return true;
-    for (size_t i = 0; i < sizeof end / sizeof *end; i++)
-        if (ends_with(path, length, end[i]))
-            return true;
-    return false;
+    return matches(&excluded, path, length) || stk_system_file(path, length);
 }

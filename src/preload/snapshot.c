@@ -2,9 +2,11 @@
  * snapshot.c - the header of a log: who the process is, and what the kernel counts of it. The
  * kernel's own count of bytes is what ours is held against.
  */
+#include "cluster/rank_vars.h"
 #include "preload/priv.h"
 
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
 
 static struct {
@@ -12,32 +14,23 @@ static struct {
 } self;
 
 /* What says which rank of how many, which job, which devices. */
-static const char *const wanted[] = {"RANK",
-                                     "WORLD_SIZE",
-                                     "LOCAL_RANK",
-                                     "LOCAL_WORLD_SIZE",
-                                     "GROUP_RANK",
-                                     "PMI_RANK",
-                                     "PMI_SIZE",
-                                     "PMIX_RANK",
-                                     "MPI_LOCALRANKID",
-                                     "MPI_LOCALNRANKS",
-                                     "SLURM_JOB_ID",
-                                     "SLURM_STEP_ID",
-                                     "SLURM_PROCID",
-                                     "SLURM_NTASKS",
-                                     "SLURM_STEP_NUM_TASKS",
-                                     "SLURM_LOCALID",
-                                     "SLURM_NODEID",
-                                     "CUDA_VISIBLE_DEVICES"};
+static const char *const wanted[] = {
+#define X(from, rank, world, local_rank, local_world) rank, world, local_rank, local_world,
+    STK_RANK_LAUNCHERS(X)
+#undef X
+        STK_RANK_NODE,
+    STK_RANK_NODE_TASKS,
+    "GROUP_RANK",
+    "SLURM_JOB_ID",
+    "SLURM_STEP_ID",
+    "SLURM_NTASKS",
+    "CUDA_VISIBLE_DEVICES"};
 
 static bool is_wanted(const char *variable)
 {
-    if (strncmp(variable, "OMPI_COMM_WORLD_", 16) == 0)
-        return true;
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
-        size_t n = strlen(wanted[i]);
-        if (strncmp(variable, wanted[i], n) == 0 && variable[n] == '=')
+        size_t n = wanted[i] ? strlen(wanted[i]) : 0;
+        if (n && strncmp(variable, wanted[i], n) == 0 && variable[n] == '=')
             return true;
     }
     return false;
@@ -73,7 +66,7 @@ void stk_pl_remember(int argc, char **argv, char **envp)
         strcpy(u.nodename, "localhost");
     size_t n = strnlen(u.nodename, sizeof stk_pl.host - 1);
     for (size_t i = 0; i < n; i++) /* it becomes a file's name */
-        stk_pl.host[i] = u.nodename[i] == '/' || u.nodename[i] < ' ' ? '_' : u.nodename[i];
+        stk_pl.host[i] = stk_name_char(u.nodename[i]);
     stk_pl.host[n] = 0;
 }
 
@@ -90,6 +83,14 @@ void stk_pl_snapshot(struct stk_log_header *h)
     }
 }
 
+uint32_t stk_pl_pid_space(void)
+{
+    struct stat st;
+    if (stk_sys4(SYS_newfstatat, AT_FDCWD, "/proc/self/ns/pid", &st, 0) < 0)
+        return 0;
+    return (uint32_t)st.st_ino;
+}
+
 void stk_pl_header_fill(struct stk_log_header *h, enum stk_log_born born)
 {
     h->version = STK_LOG_VERSION;
@@ -98,6 +99,7 @@ void stk_pl_header_fill(struct stk_log_header *h, enum stk_log_born born)
     h->counters = STK_C_COUNT;
     h->pid = (uint32_t)stk_sys0(SYS_getpid);
     h->ppid = (uint32_t)stk_sys0(SYS_getppid);
+    h->pid_space = stk_pl_pid_space();
     h->born = born;
     h->start_mono_ns = stk_pl.start_mono_ns;
     uint64_t passed = stk_pl_clock_mono() - stk_pl.start_mono_ns;

@@ -53,10 +53,9 @@ static void thread_end(void *p)
     stk_pl_leave();
 }
 
-int stk_pl_threads_start(void)
+void stk_pl_threads_start(void)
 {
     key_set = &pthread_key_create && pthread_key_create(&key, thread_end) == 0 && key < PLAIN_KEYS;
-    return 0;
 }
 
 /* In a forked child: one thread is there, and no slot is taken. The memory of the others' is used
@@ -92,13 +91,13 @@ static void renew(struct stk_pl_thread *t)
 /* The way through a thing that has no descriptor, from its beginning. */
 static void way_begin(struct stk_pl_rec *r)
 {
-    r->way = (struct stk_pl_way){.log = r->log,
-                                 .rec = r,
-                                 .read_start = -1,
-                                 .read_end = -1,
-                                 .write_end = -1,
-                                 .name = r->name,
-                                 .api = r->api};
+    *r->way = (struct stk_pl_way){.log = r->log,
+                                  .rec = r,
+                                  .read_start = -1,
+                                  .read_end = -1,
+                                  .write_end = -1,
+                                  .name = r->name,
+                                  .api = r->api};
 }
 
 /* Frees the slots of threads that are no more; the lock is held. Half of them being free, or else
@@ -150,7 +149,7 @@ struct stk_pl_thread *stk_pl_thread_begin(void)
         t->line->threads++;
     }
     for (uint32_t i = 0; i < t->table_size; i++) /* HDF5's and MPI's ways through their files */
-        if (t->table[i])
+        if (t->table[i] && t->table[i]->way)
             way_begin(t->table[i]);
     stk_pl_kernel_thread_begins();
     t->born_ns = stk_pl_clock_mono();
@@ -237,10 +236,14 @@ static struct stk_pl_rec *new_record(struct stk_pl_thread *t, struct stk_pl_file
 {
     struct stk_log_record *log = stk_pl_file_log(f) ? log_record(t) : NULL;
     struct stk_pl_rec *r = log ? stk_pl_thread_memory(t, sizeof *r) : NULL;
+    bool no_descriptor = api > STK_API_ASYNC;
     if (!r)
         return NULL;
     *r = (struct stk_pl_rec){.log = log, .name = f->id, .api = api};
-    way_begin(r);
+    if (no_descriptor && !(r->way = stk_pl_thread_memory(t, sizeof *r->way)))
+        return NULL;
+    if (no_descriptor)
+        way_begin(r);
     log->name = f->id;
     log->api = api;
     log->group = f->group;

@@ -62,7 +62,6 @@ static void ended(const struct aiocb *cb, struct transfer *t, ssize_t n)
     struct stk_pl_call now;
     if (t->counted || !stk_pl_begin(&now))
         return;
-    stk_pl_nothing(&now);
     stk_pl_async(cb->aio_fildes, t->write, cb->aio_offset, n, t->start_ns, now.start_ns);
 }
 
@@ -88,7 +87,6 @@ static void ended(const struct aiocb *cb, struct transfer *t, ssize_t n)
         struct transfer *t = rc == 0 ? NULL : find(cb);                                            \
         if (t)                                                                                     \
             forget(t);                                                                             \
-        stk_pl_nothing(&call);                                                                     \
         return rc;                                                                                 \
     }
 START(aio_read, false)
@@ -116,7 +114,6 @@ static void list_started(struct aiocb *const list[], int n)
     struct stk_pl_call now;
     if (!stk_pl_begin(&now))
         return;
-    stk_pl_nothing(&now);
     for (int i = 0; i < n; i++)
         if (list[i] && list[i]->aio_lio_opcode != LIO_NOP)
             started(list[i], list[i]->aio_lio_opcode == LIO_WRITE, now.start_ns);

@@ -3,10 +3,10 @@
  * __overflow() are what the inlined getc_unlocked() and putc_unlocked() call when the buffer is
  * empty, or full. Of glibc's FILE it reads the pointers that those inlined functions use.
  */
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "preload/priv.h"
 #include "preload/stream.h"
 
 struct stk_stream_run stk_stream_runs[STK_STREAMS];
@@ -41,15 +41,10 @@ void stk_stream_end_all(void)
 }
 
 /* The runs that a child inherits are its parent's. */
-static void forget_runs(void)
+void stk_stream_forked(void)
 {
     if (__atomic_exchange_n(&some, false, __ATOMIC_RELAXED)) /* else it would cost ten pages */
         memset(stk_stream_runs, 0, sizeof(stk_stream_runs));
-}
-
-__attribute__((constructor)) static void watch_forks(void)
-{
-    pthread_atfork(NULL, NULL, forget_runs);
 }
 
 __attribute__((destructor)) static void end_runs(void)
@@ -80,9 +75,7 @@ static uint64_t end_fill(struct stk_pl_call *call)
     uint64_t ns = 0;
     if (stk_pl_begin(&now)) {
         ns = now.start_ns > call->start_ns ? now.start_ns - call->start_ns : 0;
-        stk_pl_nothing(&now);
     }
-    stk_pl_nothing(call);
     return ns;
 }
 

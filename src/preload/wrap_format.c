@@ -10,9 +10,7 @@
 
 static int printed(struct stk_pl_call *call, int fd, int n)
 {
-    if (n == 0)
-        stk_pl_nothing(call);
-    else
+    if (n)
         stk_pl_write(call, fd, STK_AT_POSITION, n, STK_API_STDIO);
     return n;
 }
@@ -168,8 +166,6 @@ static int scan(scan_fn *real, FILE *f, const char *format, va_list args)
         stk_stream_got(&call, f, fd, (uint64_t)(to - from));
     else if (n == EOF)
         stk_stream_got(&call, f, fd, 0);
-    else
-        stk_pl_nothing(&call);
     return n;
 }
 

@@ -86,6 +86,24 @@ EXECUTE_LIST(execlp, false, wrap_execvpe)
 SPAWN(posix_spawn)
 SPAWN(posix_spawnp)
 
+/* From here on the folder of the logs may be out of reach: a forked child's log is made before, and
+ * has room for a few files. */
+#define WITHDRAW(name, parameters, types, arguments)                                               \
+    WRAP(int, name, parameters)                                                                    \
+    {                                                                                              \
+        REAL(int, name, types);                                                                    \
+        struct stk_pl_call call;                                                                   \
+        if (stk_pl_child_pending() && stk_pl_begin(&call))                                         \
+            stk_pl_log_ahead();                                                                    \
+        return real arguments;                                                                     \
+    }
+WITHDRAW(chroot, (const char *path), (const char *), (path))
+WITHDRAW(setuid, (uid_t user), (uid_t), (user))
+WITHDRAW(seteuid, (uid_t user), (uid_t), (user))
+WITHDRAW(setreuid, (uid_t user, uid_t effective), (uid_t, uid_t), (user, effective))
+WITHDRAW(setresuid, (uid_t user, uid_t effective, uid_t saved), (uid_t, uid_t, uid_t),
+         (user, effective, saved))
+
 /* Sandboxes are entered by this, or by syscall(). */
 bool stk_pl_sandbox_begins(long what, long a)
 {

@@ -14,6 +14,7 @@ typedef const struct iovec *iovecs;
     {                                                                                              \
         REAL_OR(ssize_t, name, types, -1);                                                         \
         struct stk_pl_call call;                                                                   \
+        stk_pl_ahead(fd);                                                                          \
         if (!stk_pl_begin(&call))                                                                  \
             return real arguments;                                                                 \
         ssize_t n = real arguments;                                                                \

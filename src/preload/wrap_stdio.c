@@ -64,7 +64,6 @@ WRAP(FILE *, fdopen, (int fd, const char *mode))
         FILE *f = real();                                                                          \
         if (f)                                                                                     \
             return opened_fd(&call, f, stk_stream_fd(f));                                          \
-        stk_pl_nothing(&call);                                                                     \
         return NULL;                                                                               \
     }
 TMPFILE(tmpfile)
@@ -90,7 +89,6 @@ static FILE *reopen(reopen_fn *real, const char *path, const char *mode, FILE *f
         return opened(&opening, path, mode, again);
     if (again)
         return opened_fd(&opening, again, stk_stream_fd(again));
-    stk_pl_nothing(&opening);
     return NULL;
 }
 
@@ -258,9 +256,7 @@ WRAP(ssize_t, getline, (char **line, size_t *room, FILE *f))
 
 static int put_text(struct stk_pl_call *call, int fd, int rc, size_t length)
 {
-    if (rc >= 0 && length == 0)
-        stk_pl_nothing(call);
-    else
+    if (rc < 0 || length)
         stk_pl_write(call, fd, STK_AT_POSITION, rc < 0 ? -1 : (int64_t)length, STK_API_STDIO);
     return rc;
 }

@@ -86,7 +86,8 @@ enum kind {
     SYNC,
     COPY,
     COUNTED,
-    SANDBOX
+    SANDBOX,
+    LIFE
 };
 
 static inline enum kind kind_of(long n)
@@ -140,6 +141,10 @@ static inline enum kind kind_of(long n)
     case SYS_seccomp:
     case SYS_prctl:
         return SANDBOX;
+    case SYS_exit_group:
+    case SYS_execve:
+    case SYS_execveat:
+        return LIFE;
     default:
         return OTHER;
     }
@@ -205,7 +210,7 @@ static void done(struct stk_pl_call *call, enum kind kind, long n, const long ar
     case COPY:
         return copied(call, n, arg, got);
     default:
-        return stk_pl_nothing(call);
+        return;
     }
 }
 
@@ -238,6 +243,15 @@ __attribute__((noinline)) static long sandbox(long n, long a, long b, long c, lo
     return rc;
 }
 
+/* As _exit() and execve(), wrap_life.c. */
+__attribute__((noinline)) static long life(long n, long a, long b, long c, long d, long e, long f)
+{
+    stk_pl_ending(n == SYS_exit_group ? STK_END_EXIT : STK_END_EXEC);
+    long rc = real_syscall(n, a, b, c, d, e, f);
+    stk_pl_exec_failed();
+    return rc;
+}
+
 static void count(long n)
 {
 #ifdef SYS_io_uring_setup
@@ -265,6 +279,8 @@ WRAP(long, syscall, (long n, long a, long b, long c, long d, long e, long f))
         got = real(n, a, b, c, d, e, f);
     else if (kind == SANDBOX)
         got = sandbox(n, a, b, c, d, e, f);
+    else if (kind == LIFE)
+        got = life(n, a, b, c, d, e, f);
     else
         got = record(kind, n, a, b, c, d, e, f);
     if (kind == COUNTED && got >= 0)

@@ -1,15 +1,17 @@
 /*
  * chart.c - the run over time: how fast data came, what the processors and the GPU did meanwhile,
- * and where steps and epochs began. Bins and samples are resampled to the columns there are.
+ * and where steps and epochs began. Bins and samples are resampled to the columns there are. And
+ * the shares of the run's time that went into I/O.
  */
 #include <math.h>
 #include <stdio.h>
 
 #include "base/text.h"
 #include "base/units.h"
+#include "report/grid.h"
 #include "report/report_priv.h"
 
-#define LABEL      18 /* columns left of the chart */
+#define LABEL      24 /* columns left of the chart */
 #define MIB        (1u << 20)
 #define ROWS       3 /* of the chart of reads */
 #define MAX_COLUMN 120
@@ -140,11 +142,17 @@ struct series {
     size_t n;
 };
 
-static void draw(const struct series *s, unsigned rows, const char *top, bool utf8,
+/* What stands left of the rows: "read  peak 1.20 GiB/s" and below it "mean 210 MiB/s". */
+struct label {
+    char peak[48], mean[48];
+};
+
+static void draw(const struct series *s, unsigned rows, const struct label *l, bool utf8,
                  struct stk_buf *out)
 {
     for (unsigned row = rows; row-- > 0;) {
-        put_label(row + 1 == rows ? s->name : "", row + 1 == rows ? top : "", out);
+        bool first = row + 1 == rows, second = row + 2 == rows;
+        put_label(first ? s->name : "", first ? l->peak : second ? l->mean : "", out);
         for (size_t c = 0; c < s->n; c++) {
             double eighths = s->top > 0 ? s->v[c] / s->top * rows * 8 : 0;
             /* Anything above nothing shows. */
@@ -154,6 +162,24 @@ static void draw(const struct series *s, unsigned rows, const char *top, bool ut
         }
         end_line(out);
     }
+}
+
+/* Of the bins as they are, not of the columns that there happen to be. */
+static struct label rates(const struct stk_profile *p, enum stk_series what)
+{
+    struct label l = {.mean = ""};
+    char text[40];
+    double all = 0, peak = 0, span = stk_report_span_s(p);
+    for (size_t i = 0; i < STK_PROF_BINS; i++) {
+        double amount = bin_value(&p->bin[i], what), from = (double)i * p->bin_s;
+        double width = from < span ? fmin(p->bin_s, span - from) : p->bin_s;
+        all += amount;
+        /* The last bin may hold a call that ended in its first moment. */
+        peak = fmax(peak, amount / fmax(width, p->bin_s / 2));
+    }
+    snprintf(l.peak, sizeof l.peak, "peak %s", stk_word_rate(peak, text, sizeof text));
+    snprintf(l.mean, sizeof l.mean, "mean %s", stk_word_rate(all / span, text, sizeof text));
+    return l;
 }
 
 static bool fill(const struct stk_profile *p, enum stk_series what, struct series *s)
@@ -167,30 +193,39 @@ static bool fill(const struct stk_profile *p, enum stk_series what, struct serie
 
 static void draw_data(const struct stk_report *r, struct series *s, struct stk_buf *out)
 {
-    char top[40];
     const struct stk_profile *p = r->a->p;
+    struct label l;
     s->name = "read";
-    if (fill(p, STK_SERIES_READ_BPS, s))
-        draw(s, ROWS, stk_word_rate(s->top, top, sizeof top), r->utf8, out);
+    if (fill(p, STK_SERIES_READ_BPS, s)) {
+        l = rates(p, STK_SERIES_READ_BPS);
+        draw(s, ROWS, &l, r->utf8, out);
+    }
     const uint64_t *c = r->a->job.n.c;
     bool writes = c[STK_C_WRITE_BYTES] >= MIB || c[STK_C_WRITE_BYTES] > c[STK_C_READ_BYTES] / 100;
     s->name = "write";
-    if (writes && fill(p, STK_SERIES_WRITE_BPS, s))
-        draw(s, 1, stk_word_rate(s->top, top, sizeof top), r->utf8, out);
+    if (writes && fill(p, STK_SERIES_WRITE_BPS, s)) {
+        l = rates(p, STK_SERIES_WRITE_BPS);
+        draw(s, 2, &l, r->utf8, out);
+    }
 }
 
 static void draw_samples(const struct stk_report *r, struct series *s, struct stk_buf *out)
 {
-    char top[40];
+    const struct stk_analysis *a = r->a;
+    struct label l = {.mean = ""};
     s->name = "CPU";
-    if (fill(r->a->p, STK_SERIES_CPU, s)) {
-        snprintf(top, sizeof top, "%.1f cores", s->top);
-        draw(s, 1, top, r->utf8, out);
+    if (fill(a->p, STK_SERIES_CPU, s)) {
+        snprintf(l.peak, sizeof l.peak, "peak %.1f cores", a->cpu_cores_max);
+        snprintf(l.mean, sizeof l.mean, "mean %.1f cores", a->cpu_cores_mean);
+        draw(s, 2, &l, r->utf8, out);
     }
     s->name = "GPU";
-    if (fill(r->a->p, STK_SERIES_GPU, s)) {
+    if (fill(a->p, STK_SERIES_GPU, s)) {
+        char text[16];
         s->top = 1;
-        draw(s, 1, "100 %", r->utf8, out);
+        snprintf(l.peak, sizeof l.peak, "mean %s",
+                 stk_word_share(a->gpu_util_mean, text, sizeof text));
+        draw(s, 1, &l, r->utf8, out);
     }
 }
 
@@ -232,7 +267,7 @@ static void draw_epochs(const struct stk_analysis *a, size_t n, struct stk_buf *
     struct axis x = axis_of(n);
     double span = stk_report_span_s(a->p);
     for (size_t i = 0; i < a->nepochs; i++)
-        put_tick(&x, a->epoch[i].start_s / span, i + 1, 1);
+        put_tick(&x, a->epoch[i].start_s / span, a->epoch[i].number, 1);
     put_axis(&x, "epoch", a->epochs_marked ? "" : "(found)", out);
 }
 
@@ -279,4 +314,118 @@ void stk_report_chart(const struct stk_report *r, struct stk_buf *out)
     if (a->steps.marked)
         draw_steps(a, s.n, out);
     draw_time(a->p, s.n, out);
+}
+
+/* ---- where the time goes ------------------------------------------------------------------- */
+
+struct split {
+    double read, write, meta; /* seconds, then shares */
+};
+
+/* Of the processes that were started, not forked: the training loop's own calls. */
+static struct split main_split(const struct stk_profile *p)
+{
+    struct split s = {0};
+    for (size_t i = 0; i < p->nrecs; i++) {
+        const struct stk_prof_rec *rec = &p->rec[i];
+        if (!stk_api_moves(rec->api) || rec->proc >= p->nprocs ||
+            p->proc[rec->proc].born == STK_BORN_FORK)
+            continue;
+        s.read += (double)rec->n.c[STK_C_READ_NS];
+        s.write += (double)rec->n.c[STK_C_WRITE_NS];
+        s.meta += (double)rec->n.c[STK_C_META_NS];
+    }
+    return s;
+}
+
+static struct split scaled(struct split s, double share)
+{
+    double sum = s.read + s.write + s.meta;
+    double by = sum > 0 && share > 0 ? (share < 1 ? share : 1) / sum : 0;
+    return (struct split){s.read * by, s.write * by, s.meta * by};
+}
+
+/* Read, write, metadata and rest, one behind the other, `width` columns in all. */
+static void put_stack(struct split s, unsigned width, bool utf8, struct stk_buf *out)
+{
+    static const uint32_t block[] = {0x2588, 0x2593, 0x2592, 0x00b7};
+    static const char ascii[] = "RWM.";
+    double upto[] = {s.read, s.read + s.write, s.read + s.write + s.meta, 1};
+    unsigned at = 0;
+    for (unsigned k = 0; k < 4; k++) {
+        unsigned end = k == 3 ? width : (unsigned)(upto[k] * width + 0.5);
+        for (; at < end && at < width; at++) {
+            char one[4];
+            if (utf8)
+                stk_buf_put(out, one, stk_utf8_put(one, block[k]));
+            else
+                stk_buf_putc(out, ascii[k]);
+        }
+    }
+}
+
+#define PARTS 4
+
+/* Tenths of a percent of parts that are 1 together: they add up to 1000, and only a part that is
+ * all of it has 1000. What cutting leaves over goes to those that lost most. */
+static void share_out(const double part[PARTS], unsigned tenth[PARTS])
+{
+    double lost[PARTS];
+    unsigned left = 1000;
+    for (size_t i = 0; i < PARTS; i++) {
+        double exact = part[i] > 0 ? part[i] * 1000 : 0;
+        tenth[i] = part[i] >= 1 ? 1000 : (unsigned)exact;
+        lost[i] = part[i] >= 1 || tenth[i] == 999 ? -1 : exact - tenth[i];
+        left -= tenth[i] < left ? tenth[i] : left;
+    }
+    for (; left; left--) {
+        size_t most = 0;
+        for (size_t i = 1; i < PARTS; i++)
+            most = lost[i] > lost[most] ? i : most;
+        tenth[most]++;
+        lost[most] -= 1;
+    }
+}
+
+static const char *tenths_text(unsigned tenth, char *buf, size_t size)
+{
+    snprintf(buf, size, tenth == 1000 ? "100 %%" : "%u.%u %%", tenth / 10, tenth % 10);
+    return buf;
+}
+
+static void time_row(const struct stk_report *r, const char *name, struct split seconds,
+                     double share, struct stk_grid *t)
+{
+    char read[16], write[16], meta[16], rest[16];
+    struct split s = scaled(seconds, share);
+    struct stk_buf bar = STK_BUF_INIT;
+    if (share < 0)
+        return;
+    unsigned tenth[PARTS];
+    share_out((double[PARTS]){s.read, s.write, s.meta, 1 - s.read - s.write - s.meta}, tenth);
+    put_stack(s, r->columns - 59, r->utf8, &bar);
+    stk_grid_row(t, name, stk_buf_cstr(&bar), tenths_text(tenth[0], read, sizeof read),
+                 tenths_text(tenth[1], write, sizeof write),
+                 tenths_text(tenth[2], meta, sizeof meta),
+                 tenths_text(tenth[3], rest, sizeof rest));
+    stk_buf_release(&bar);
+}
+
+void stk_report_time(const struct stk_report *r, struct stk_buf *out)
+{
+    const struct stk_analysis *a = r->a;
+    const struct stk_usage *j = &a->job;
+    struct split all = {j->read_s, j->write_s, j->meta_s};
+    struct stk_grid t;
+    stk_grid_init(&t, "llrrrr");
+    if (r->utf8)
+        stk_grid_row(&t, "share of time", "", "\u2588 read", "\u2593 write", "\u2592 metadata",
+                     "\u00b7 rest");
+    else
+        stk_grid_row(&t, "share of time", "", "R read", "W write", "M metadata", ". rest");
+    time_row(r, "each thread", all, a->io_share_thread, &t);
+    time_row(r, "any thread", all, a->io_share_merged, &t);
+    time_row(r, "main process", main_split(a->p), a->io_share_main, &t);
+    stk_grid_render(&t, 0, out);
+    stk_grid_release(&t);
 }

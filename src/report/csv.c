@@ -25,20 +25,26 @@ static void end_row(struct row *r)
     r->begun = false;
 }
 
+void stk_csv_cell(struct stk_buf *out, const char *s)
+{
+    bool formula = *s && strchr("=+-@", *s);
+    if (!formula && !s[strcspn(s, ",\"\r\n")]) {
+        stk_buf_puts(out, s);
+        return;
+    }
+    stk_buf_puts(out, formula ? "\"'" : "\"");
+    for (; *s; s++) {
+        if (*s == '"')
+            stk_buf_putc(out, '"');
+        stk_buf_putc(out, *s);
+    }
+    stk_buf_putc(out, '"');
+}
+
 static void text(struct row *r, const char *s)
 {
     next_cell(r);
-    if (!s[strcspn(s, ",\"\r\n")]) {
-        stk_buf_puts(r->out, s);
-        return;
-    }
-    stk_buf_putc(r->out, '"');
-    for (; *s; s++) {
-        if (*s == '"')
-            stk_buf_putc(r->out, '"');
-        stk_buf_putc(r->out, *s);
-    }
-    stk_buf_putc(r->out, '"');
+    stk_csv_cell(r->out, s);
 }
 
 static void count(struct row *r, uint64_t v)
@@ -197,7 +203,7 @@ static void put_ranks(const struct stk_analysis *a, struct row *r)
     end_row(r);
     for (size_t i = 0; i < a->nranks; i++) {
         const struct stk_rank_use *u = &a->rank[i];
-        count(r, u->rank);
+        count(r, u->known ? u->rank : UINT64_MAX);
         count(r, u->procs);
         count(r, u->workers);
         count(r, u->read_bytes);

@@ -8,19 +8,6 @@
 #include "base/units.h"
 #include "report/report_priv.h"
 
-/* As stk_text_escape(), but a backslash stays one: in a command it means itself. */
-static void put_command(const char *line, struct stk_buf *out)
-{
-    for (;;) {
-        size_t n = strcspn(line, "\\");
-        stk_text_escape(out, line, n, SIZE_MAX);
-        if (!line[n])
-            return;
-        stk_buf_putc(out, '\\');
-        line += n + 1;
-    }
-}
-
 static void put_gain(const struct stk_report *r, const struct stk_finding *f, struct stk_buf *out)
 {
     char gain[40], share[16];
@@ -72,11 +59,11 @@ void stk_report_finding(const struct stk_report *r, const struct stk_finding *f,
         stk_report_wrapped(stk_buf_cstr(&text), 3, r->columns, out);
         stk_buf_release(&text);
     }
-    for (size_t i = 0; i < f->nlines; i++) {
-        stk_buf_puts(out, "       ");
-        put_command(f->line[i], out);
-        stk_buf_putc(out, '\n');
-    }
+    struct stk_buf line = STK_BUF_INIT;
+    for (size_t i = 0; i < f->nlines; i++)
+        stk_buf_printf(out, "       %s\n", stk_word_command(&line, f->line[i], SIZE_MAX));
+    out->fail = out->fail || line.fail;
+    stk_buf_release(&line);
     put_gain(r, f, out);
 }
 

@@ -8,6 +8,8 @@
 
 #include "base/text.h"
 
+#define NARROWEST 6u
+
 void stk_grid_init(struct stk_grid *t, const char *align)
 {
     *t = (struct stk_grid){.align = align, .ncols = strlen(align)};
@@ -38,6 +40,50 @@ static void pad(struct stk_buf *out, size_t n)
         stk_buf_putc(out, ' ');
 }
 
+void stk_grid_fit(struct stk_grid *t, unsigned indent, unsigned columns)
+{
+    size_t all = indent;
+    for (size_t i = 0; i < t->ncols; i++)
+        all += t->width[i] + (i ? 2 : 0);
+    for (; all > columns; all--) {
+        size_t widest = t->ncols;
+        for (size_t i = 0; i < t->ncols; i++)
+            if (strchr("eb", t->align[i]) && t->width[i] > NARROWEST &&
+                (widest == t->ncols || t->width[i] > t->width[widest]))
+                widest = i;
+        if (widest == t->ncols)
+            return;
+        t->width[widest]--;
+    }
+}
+
+/* What is left out is "...". Returns the columns it takes. */
+static size_t put_cut(const char *cell, size_t n, size_t columns, bool end, struct stk_buf *out)
+{
+    size_t all = stk_text_width(cell, n), room = columns > 3 ? columns - 3 : 0, at = 0, used = 0;
+    size_t skip = end ? 0 : all - room, shown = 0;
+    if (end)
+        shown = room;
+    else
+        stk_buf_puts(out, "...");
+    while (at < n) {
+        uint32_t cp = 0;
+        size_t len = stk_utf8_next(cell + at, n - at, &cp), w = len ? stk_cp_width(cp) : 1;
+        len = len ? len : 1;
+        if (end ? used + w > shown : used >= skip)
+            break;
+        if (end)
+            stk_buf_put(out, cell + at, len);
+        used += w;
+        at += len;
+    }
+    if (end)
+        stk_buf_puts(out, "...");
+    else
+        stk_buf_put(out, cell + at, n - at);
+    return 3 + (end ? used : all - used);
+}
+
 void stk_grid_render(const struct stk_grid *t, unsigned indent, struct stk_buf *out)
 {
     if (t->text.fail) {
@@ -50,12 +96,15 @@ void stk_grid_render(const struct stk_grid *t, unsigned indent, struct stk_buf *
         size_t owed = 0; /* blanks are only written before something: no line ends in them */
         for (size_t i = 0; i < t->ncols; i++) {
             size_t n = strlen(cell), w = stk_text_width(cell, n);
-            size_t fill = t->width[i] - w;
-            bool right = t->align[i] == 'r';
+            bool right = t->align[i] == 'r', cut = w > t->width[i];
+            size_t fill = cut ? 0 : t->width[i] - w;
             if (n) {
                 pad(out, owed + (right ? fill : 0));
-                stk_buf_put(out, cell, n);
                 owed = 0;
+                if (cut)
+                    fill = t->width[i] - put_cut(cell, n, t->width[i], t->align[i] != 'b', out);
+                else
+                    stk_buf_put(out, cell, n);
             }
             owed += (n ? 0 : w) + (right && n ? 0 : fill) + 2;
             cell += n + 1;
@@ -69,7 +118,7 @@ const char *stk_percent_text(double fraction, char *buf, size_t size)
     if (fraction >= 1)
         snprintf(buf, size, "100 %%");
     else
-        snprintf(buf, size, "%.1f %%", floor(fraction * 1000) / 10);
+        snprintf(buf, size, "%.1f %%", fmin(fraction * 100, 99.9));
     return buf;
 }
 
@@ -94,4 +143,15 @@ void stk_grid_bar(double fraction, unsigned width, bool utf8, struct stk_buf *ou
         char block[4];
         stk_buf_put(out, block, stk_utf8_put(block, 0x2590 - (eighths < 8 ? eighths : 8)));
     }
+}
+
+void stk_grid_box(double fraction, unsigned width, bool utf8, struct stk_buf *out)
+{
+    stk_buf_putc(out, '[');
+    size_t from = out->len;
+    stk_grid_bar(fraction, width, utf8, out);
+    size_t have =
+        from < out->len ? stk_text_width((const char *)out->data + from, out->len - from) : 0;
+    pad(out, have < width ? width - have : 0);
+    stk_buf_putc(out, ']');
 }

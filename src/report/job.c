@@ -14,7 +14,9 @@
 #include "report/report.h"
 #include "report/report_priv.h"
 
-#define BAR_COLUMNS 20
+#define BAR_COLUMNS  20
+#define NAME_COLUMNS 10  /* of a job in a table on a terminal */
+#define ROOMY        100 /* columns from which on there is room for twice as much */
 
 /* ---- words -------------------------------------------------------------------------------- */
 
@@ -23,23 +25,9 @@ static void put_clean(struct stk_buf *out, const char *text, size_t columns)
     stk_text_escape(out, text, strlen(text), columns);
 }
 
-/* "00:05:10", "1-02:03:04": as Slurm and its options write it. */
-static const char *clock_text(double s, char *buf, size_t size)
-{
-    if (!(s >= 0) || s > 1e12)
-        return "?";
-    long long t = (long long)s;
-    if (t >= 86400)
-        snprintf(buf, size, "%lld-%02lld:%02lld:%02lld", t / 86400, t / 3600 % 24, t / 60 % 60,
-                 t % 60);
-    else
-        snprintf(buf, size, "%02lld:%02lld:%02lld", t / 3600, t / 60 % 60, t % 60);
-    return buf;
-}
-
 static const char *limit_text(int64_t limit_s, char *buf, size_t size)
 {
-    return limit_s == INT64_MAX ? "no limit" : clock_text((double)limit_s, buf, size);
+    return limit_s == INT64_MAX ? "no limit" : stk_word_clock((double)limit_s, buf, size);
 }
 
 /* "2 nodes, 8 CPUs, 16 GiB, 4 GPUs (k80)": what is known of it. */
@@ -88,22 +76,23 @@ static const char *share_text(double part, char *buf, size_t size)
     return buf;
 }
 
-/* A bar and what it stands for. */
-static void put_bar(struct stk_buf *out, double part, const struct stk_job_text *t)
+/* In a table: whole percent. */
+static const char *share_cell(double part, char *buf, size_t size)
 {
-    char a[24];
-    if (part < 0) {
-        stk_buf_putc(out, '\n');
-        return;
-    }
-    stk_buf_puts(out, "  [");
-    size_t from = out->len;
-    stk_grid_bar(fmin(part, 1), BAR_COLUMNS, t->utf8, out);
-    size_t have = from < out->len ? stk_text_width((const char *)out->data + from, out->len - from)
-                                  : BAR_COLUMNS;
-    for (; have < BAR_COLUMNS; have++)
-        stk_buf_putc(out, ' ');
-    stk_buf_printf(out, "] %s\n", share_text(part, a, sizeof a));
+    if (part < 0)
+        return "-";
+    if (part > 0 && part < 0.01)
+        return "<1 %";
+    snprintf(buf, size, "%.0f %%", floor(fmin(part, 9999) * 100));
+    return buf;
+}
+
+/* Columns that are left of a line which began there. */
+static size_t room_after(const struct stk_buf *out, size_t from, unsigned columns)
+{
+    size_t used =
+        out->len > from ? stk_text_width((const char *)out->data + from, out->len - from) : 0;
+    return used + 8 < columns ? columns - used : 8;
 }
 
 /* ---- one job ------------------------------------------------------------------------------ */
@@ -117,7 +106,9 @@ static void put_state(struct stk_buf *out, const struct stk_slurm_job *j)
         stk_buf_printf(out, " (exit status %d)", j->exit_code);
     if (j->state == STK_SLURM_OUT_OF_MEMORY && strcmp(j->state_word, "FAILED") == 0)
         stk_buf_puts(out, ": killed when it had more memory than it asked for");
-    if (j->restarts > 0)
+    if (strncmp(j->state_word, "DEADLINE", 8) == 0)
+        stk_buf_puts(out, ": its deadline came first");
+    if (j->restarts > (j->state == STK_SLURM_REQUEUED))
         stk_buf_printf(out, ", requeued %d time%s", j->restarts, j->restarts == 1 ? "" : "s");
 }
 
@@ -129,11 +120,12 @@ static void put_head(struct stk_buf *out, const struct stk_slurm_job *j,
     } who[] = {
         {"user", j->user}, {"account", j->account}, {"partition", j->partition}, {"QOS", j->qos}};
     const char *comma = "";
+    size_t from = out->len;
     stk_buf_puts(out, "job ");
     put_clean(out, j->label, 40);
     if (j->name[0]) {
         stk_buf_puts(out, "  ");
-        put_clean(out, j->name, t->columns > 60 ? t->columns - 30 : 30);
+        put_clean(out, j->name, room_after(out, from, t->columns));
     }
     stk_buf_puts(out, "\n");
     row(out, "state");
@@ -164,11 +156,11 @@ static void put_waiting(struct stk_buf *out, const struct stk_job_view *v,
 {
     const struct stk_slurm_job *j = v->job;
     char a[32];
-    if (j->state == STK_SLURM_PENDING || j->state == STK_SLURM_REQUEUED) {
+    if (stk_slurm_waits(j->state)) {
         row(out, "why");
         put_clean(out, j->reason[0] ? j->reason : "no reason given", t->columns - 12);
         stk_buf_putc(out, '\n');
-        const char *means = stk_job_reason(j->reason);
+        const char *means = stk_slurm_reason_text(j->reason);
         if (means)
             stk_report_wrapped(means, 11, t->columns, out);
         if (j->dependency[0]) {
@@ -180,7 +172,7 @@ static void put_waiting(struct stk_buf *out, const struct stk_job_view *v,
     if (v->wait_s >= 0) {
         row(out, "waited");
         stk_buf_puts(out, v->wait_s > 0 ? stk_format_duration(v->wait_s, a, sizeof a) : "0 s");
-        if (j->state == STK_SLURM_PENDING && j->start > t->now)
+        if (stk_slurm_waits(j->state) && j->start > t->now)
             put_when(out, " so far; expected to start", j->start);
         stk_buf_putc(out, '\n');
     }
@@ -195,13 +187,14 @@ static void put_got(struct stk_buf *out, const struct stk_slurm_job *j,
     if (j->limit_s > 0)
         stk_buf_printf(out, ", %s", limit_text(j->limit_s, a, sizeof a));
     stk_buf_putc(out, '\n');
-    if (j->alloc.cpus < 0 || j->state == STK_SLURM_PENDING)
+    if (j->alloc.cpus < 0 || stk_slurm_waits(j->state))
         return;
+    size_t from = out->len;
     row(out, "got");
     put_tres(out, &j->alloc);
     if (j->nodelist[0]) {
         stk_buf_puts(out, ": ");
-        put_clean(out, j->nodelist, t->columns);
+        put_clean(out, j->nodelist, room_after(out, from, t->columns));
     }
     stk_buf_putc(out, '\n');
     for (size_t i = 0; i < j->ngpus && i < 16; i++) {
@@ -224,13 +217,15 @@ static void put_got(struct stk_buf *out, const struct stk_slurm_job *j,
 static void bar_line(struct stk_buf *out, const char *name, double part,
                      const struct stk_job_text *t, const char *text)
 {
+    char a[24];
     row(out, name);
-    if (part < 0)
+    if (part < 0) {
         stk_buf_printf(out, "%s\n", text);
-    else {
-        stk_buf_printf(out, "%-34s", text);
-        put_bar(out, part, t);
+        return;
     }
+    stk_buf_printf(out, "%-34s  ", text);
+    stk_grid_box(fmin(part, 1), BAR_COLUMNS, t->utf8, out);
+    stk_buf_printf(out, " %s\n", share_text(part, a, sizeof a));
 }
 
 static void put_used(struct stk_buf *out, const struct stk_job_view *v,
@@ -240,7 +235,7 @@ static void put_used(struct stk_buf *out, const struct stk_job_view *v,
     char text[120], a[32], b[32];
     bool running = !stk_slurm_ended(j->state);
     if (j->elapsed_s >= 0) {
-        snprintf(text, sizeof text, "%s of %s", clock_text(j->elapsed_s, a, sizeof a),
+        snprintf(text, sizeof text, "%s of %s", stk_word_clock(j->elapsed_s, a, sizeof a),
                  limit_text(j->limit_s, b, sizeof b));
         bar_line(out, running ? "runs" : "ran", v->time_share, t, text);
     }
@@ -277,14 +272,14 @@ static void put_used(struct stk_buf *out, const struct stk_job_view *v,
         stk_buf_printf(out, "  %-9s%.4g kWh\n", "energy", j->use.energy_J / 3.6e6);
 }
 
-static void put_steps(struct stk_buf *out, const struct stk_slurm_job *j)
+static void put_steps(struct stk_buf *out, const struct stk_slurm_job *j, unsigned columns)
 {
     struct stk_grid g;
     struct stk_buf name = STK_BUF_INIT, title = STK_BUF_INIT;
     char tasks[24], cpus[24], time[32], busy[24], mem[32], task_mem[32];
-    stk_grid_init(&g, "llrrrrrrl");
-    stk_grid_row(&g, "step", "program", "tasks", "CPUs", "time", "CPUs busy", "memory",
-                 "largest task", "state");
+    stk_grid_init(&g, "lerrrrrre");
+    stk_grid_row(&g, "step", "program", "tasks", "CPUs", "time", "busy", "memory", "largest",
+                 "state");
     for (size_t i = 0; i < j->nsteps && i < 100; i++) {
         const struct stk_slurm_step *s = &j->step[i];
         snprintf(tasks, sizeof tasks, s->tasks >= 0 ? "%lld" : "-", (long long)s->tasks);
@@ -293,7 +288,7 @@ static void put_steps(struct stk_buf *out, const struct stk_slurm_job *j)
         snprintf(busy, sizeof busy, busy_v >= 0 ? "%.2f" : "-", busy_v);
         stk_grid_row(
             &g, stk_word_cut(&name, s->name, 12), stk_word_cut(&title, s->title, 20), tasks, cpus,
-            clock_text(s->elapsed_s, time, sizeof time), busy,
+            stk_word_clock(s->elapsed_s, time, sizeof time), busy,
             s->use.memory_bytes >= 0
                 ? stk_format_size((uint64_t)s->use.memory_bytes, mem, sizeof mem)
                 : "-",
@@ -303,6 +298,7 @@ static void put_steps(struct stk_buf *out, const struct stk_slurm_job *j)
             stk_slurm_state_name(s->state));
     }
     stk_buf_putc(out, '\n');
+    stk_grid_fit(&g, 2, columns);
     stk_grid_render(&g, 2, out);
     if (j->nsteps > 100)
         stk_buf_printf(out, "  and %zu more steps\n", j->nsteps - 100);
@@ -339,10 +335,12 @@ void stk_job_text(const struct stk_slurm_job *job, const struct stk_job_text *t,
     put_head(out, job, t);
     put_got(out, job, t);
     put_waiting(out, &v, t);
-    if (job->state != STK_SLURM_PENDING && job->elapsed_s >= 0 && job->start > 0)
+    /* One that was cancelled in the queue has a start, but never had a node. */
+    bool begun = job->elapsed_s > 0 || (job->elapsed_s == 0 && job->nodelist[0]);
+    if (begun && !stk_slurm_waits(job->state) && job->start > 0)
         put_used(out, &v, t);
     if (t->steps && job->nsteps)
-        put_steps(out, job);
+        put_steps(out, job, t->columns);
     put_notes(out, &v, t->columns);
 }
 
@@ -354,7 +352,7 @@ static void cell_count(int64_t n, char *buf, size_t size)
 }
 
 static void table_row(struct stk_grid *g, const struct stk_slurm_job *j,
-                      const struct stk_job_text *t)
+                      const struct stk_job_text *t, bool any_gpus)
 {
     struct stk_job_view v;
     struct stk_buf id = STK_BUF_INIT, name = STK_BUF_INIT, state = STK_BUF_INIT;
@@ -365,16 +363,24 @@ static void table_row(struct stk_grid *g, const struct stk_slurm_job *j,
     cell_count(r->cpus, cpus, sizeof cpus);
     cell_count(r->gpus, gpus, sizeof gpus);
     stk_buf_puts(&state, stk_slurm_state_name(j->state));
-    if (j->state == STK_SLURM_PENDING && j->reason[0]) {
+    if (stk_slurm_waits(j->state) && j->reason[0]) {
         stk_buf_puts(&state, ": ");
         put_clean(&state, j->reason, 24);
     } else if (j->exit_code > 0 && j->state == STK_SLURM_FAILED)
         stk_buf_printf(&state, " (%d)", j->exit_code);
-    stk_grid_row(g, stk_word_cut(&id, j->label, 16), stk_word_cut(&name, j->name, 20),
-                 stk_buf_cstr(&state), nodes, cpus, gpus,
-                 j->state != STK_SLURM_PENDING ? clock_text(j->elapsed_s, time, sizeof time) : "-",
-                 share_text(v.time_share, a, sizeof a), share_text(v.cpu_share, b, sizeof b),
-                 share_text(v.memory_share, c, sizeof c));
+    const char *took =
+        !stk_slurm_waits(j->state) ? stk_word_clock(j->elapsed_s, time, sizeof time) : "-";
+    const char *limit = share_cell(v.time_share, a, sizeof a),
+               *cpu = share_cell(v.cpu_share, b, sizeof b),
+               *memory = share_cell(v.memory_share, c, sizeof c);
+    stk_word_cut(&id, j->label, 16);
+    stk_word_cut(&name, j->name, t->columns < ROOMY ? NAME_COLUMNS : 2 * NAME_COLUMNS);
+    if (any_gpus)
+        stk_grid_row(g, stk_buf_cstr(&id), stk_buf_cstr(&name), stk_buf_cstr(&state), nodes, cpus,
+                     gpus, took, limit, cpu, memory);
+    else
+        stk_grid_row(g, stk_buf_cstr(&id), stk_buf_cstr(&name), stk_buf_cstr(&state), nodes, cpus,
+                     took, limit, cpu, memory);
     stk_buf_release(&id);
     stk_buf_release(&name);
     stk_buf_release(&state);
@@ -393,11 +399,18 @@ void stk_job_table(const struct stk_slurm_jobs *jobs, const struct stk_job_text 
 {
     struct stk_grid g;
     size_t arrays = 0;
-    stk_grid_init(&g, "lllrrrrrrr");
-    stk_grid_row(&g, "job", "name", "state", "nodes", "CPUs", "GPUs", "time", "of limit", "CPU",
-                 "memory");
+    bool any_gpus = false;
     for (size_t i = 0; i < jobs->n; i++)
-        table_row(&g, &jobs->job[i], t);
+        any_gpus = any_gpus || jobs->job[i].alloc.gpus > 0 || jobs->job[i].asked.gpus > 0;
+    stk_grid_init(&g, any_gpus ? "leerrrrrrr" : "leerrrrrr");
+    if (any_gpus)
+        stk_grid_row(&g, "job", "name", "state", "nodes", "CPUs", "GPUs", "time", "limit", "CPU",
+                     "memory");
+    else
+        stk_grid_row(&g, "job", "name", "state", "nodes", "CPUs", "time", "limit", "CPU", "memory");
+    for (size_t i = 0; i < jobs->n; i++)
+        table_row(&g, &jobs->job[i], t, any_gpus);
+    stk_grid_fit(&g, 0, t->columns);
     stk_grid_render(&g, 0, out);
     stk_grid_release(&g);
     for (size_t i = 0; i < jobs->n && arrays < 20; i++) {

@@ -12,25 +12,25 @@ static void put_tres(struct stk_jw *w, const char *key, const struct stk_slurm_t
 {
     stk_jw_key(w, key);
     stk_jw_open(w, '{');
-    put_known_int(w, "nodes", t->nodes);
-    put_known_int(w, "cpus", t->cpus);
-    put_known_int(w, "memory_bytes", t->memory_bytes);
-    put_known_int(w, "gpus", t->gpus);
+    stk_jw_put_known_i64(w, "nodes", t->nodes);
+    stk_jw_put_known_i64(w, "cpus", t->cpus);
+    stk_jw_put_known_i64(w, "memory_bytes", t->memory_bytes);
+    stk_jw_put_known_i64(w, "gpus", t->gpus);
     put_text(w, "gpu_kind", t->gpu_kind);
-    put_known_int(w, "billing", t->billing);
+    stk_jw_put_known_i64(w, "billing", t->billing);
     stk_jw_close(w, '}');
 }
 
 static void put_use(struct stk_jw *w, const struct stk_slurm_use *u)
 {
-    put_known(w, "cpu_s", u->cpu_s);
-    put_known_int(w, "memory_bytes", u->memory_bytes);
-    put_known_int(w, "task_memory_bytes", u->task_memory_bytes);
-    put_known(w, "gpu_util", u->gpu_util);
-    put_known_int(w, "gpu_memory_bytes", u->gpu_memory_bytes);
-    put_known(w, "energy_joules", u->energy_J);
-    put_known_int(w, "read_bytes", u->read_bytes);
-    put_known_int(w, "write_bytes", u->write_bytes);
+    stk_jw_put_known_f64(w, "cpu_s", u->cpu_s);
+    stk_jw_put_known_i64(w, "memory_bytes", u->memory_bytes);
+    stk_jw_put_known_i64(w, "task_memory_bytes", u->task_memory_bytes);
+    stk_jw_put_known_f64(w, "gpu_util", u->gpu_util);
+    stk_jw_put_known_i64(w, "gpu_memory_bytes", u->gpu_memory_bytes);
+    stk_jw_put_known_f64(w, "energy_joules", u->energy_J);
+    stk_jw_put_known_i64(w, "read_bytes", u->read_bytes);
+    stk_jw_put_known_i64(w, "write_bytes", u->write_bytes);
 }
 
 static void put_steps(struct stk_jw *w, const struct stk_slurm_job *j)
@@ -42,14 +42,14 @@ static void put_steps(struct stk_jw *w, const struct stk_slurm_job *j)
         put_text(w, "step", s->name);
         put_text(w, "program", s->title);
         stk_jw_put_str(w, "state", stk_slurm_state_name(s->state));
-        put_known_int(w, "exit_status", s->exit_code);
-        put_known_int(w, "exit_signal", s->exit_signal);
-        put_known_int(w, "tasks", s->tasks);
-        put_known_int(w, "nodes", s->alloc.nodes);
-        put_known_int(w, "cpus", s->alloc.cpus);
+        stk_jw_put_known_i64(w, "exit_status", s->exit_code);
+        stk_jw_put_known_i64(w, "exit_signal", s->exit_signal);
+        stk_jw_put_known_i64(w, "tasks", s->tasks);
+        stk_jw_put_known_i64(w, "nodes", s->alloc.nodes);
+        stk_jw_put_known_i64(w, "cpus", s->alloc.cpus);
         put_text(w, "nodelist", s->nodelist);
         put_text(w, "peak_node", s->peak_node);
-        put_known(w, "elapsed_s", s->elapsed_s);
+        stk_jw_put_known_f64(w, "elapsed_s", s->elapsed_s);
         put_use(w, &s->use);
         close_row(w, pretty);
     }
@@ -62,7 +62,7 @@ static void put_gpus(struct stk_jw *w, const struct stk_slurm_job *j)
     for (size_t i = 0; i < j->ngpus; i++) {
         bool pretty = open_row(w);
         put_text(w, "nodes", j->gpus[i].nodes);
-        put_known_int(w, "count", j->gpus[i].count);
+        stk_jw_put_known_i64(w, "count", j->gpus[i].count);
         put_text(w, "kind", j->gpus[i].kind);
         put_text(w, "ids", j->gpus[i].ids);
         put_text(w, "cpu_ids", j->gpus[i].cpu_ids);
@@ -73,22 +73,22 @@ static void put_gpus(struct stk_jw *w, const struct stk_slurm_job *j)
 
 static void put_times(struct stk_jw *w, const struct stk_slurm_job *j, const struct stk_job_view *v)
 {
-    put_known_int(w, "submitted", j->submit);
-    put_known_int(w, "eligible", j->eligible);
-    put_known_int(w, "started", j->start);
-    put_known_int(w, "ended", j->end);
-    put_known(w, "waited_s", v->wait_s);
-    put_known(w, "elapsed_s", j->elapsed_s);
-    put_known_int(w, "limit_s", j->limit_s == INT64_MAX ? -1 : j->limit_s);
-    put_bool(w, "unlimited", j->limit_s == INT64_MAX);
+    stk_jw_put_known_i64(w, "submitted", j->submit);
+    stk_jw_put_known_i64(w, "eligible", j->eligible);
+    stk_jw_put_known_i64(w, "started", j->start);
+    stk_jw_put_known_i64(w, "ended", j->end);
+    stk_jw_put_known_f64(w, "waited_s", v->wait_s);
+    stk_jw_put_known_f64(w, "elapsed_s", j->elapsed_s);
+    stk_jw_put_known_i64(w, "limit_s", j->limit_s == INT64_MAX ? -1 : j->limit_s);
+    stk_jw_put_bool(w, "unlimited", j->limit_s == INT64_MAX);
 }
 
 static void put_who(struct stk_jw *w, const struct stk_slurm_job *j)
 {
     put_text(w, "job", j->label);
     stk_jw_put_u64(w, "id", j->id);
-    put_known_int(w, "array", j->array_id ? (int64_t)j->array_id : -1);
-    put_known_int(w, "array_task", j->array_task);
+    stk_jw_put_known_i64(w, "array", j->array_id ? (int64_t)j->array_id : -1);
+    stk_jw_put_known_i64(w, "array_task", j->array_task);
     put_text(w, "name", j->name);
     put_text(w, "user", j->user);
     put_text(w, "account", j->account);
@@ -98,9 +98,9 @@ static void put_who(struct stk_jw *w, const struct stk_slurm_job *j)
     put_text(w, "slurm_state", j->state_word);
     put_text(w, "reason", j->reason);
     put_text(w, "dependency", j->dependency);
-    put_known_int(w, "exit_status", j->exit_code);
-    put_known_int(w, "exit_signal", j->exit_signal);
-    put_known_int(w, "restarts", j->restarts);
+    stk_jw_put_known_i64(w, "exit_status", j->exit_code);
+    stk_jw_put_known_i64(w, "exit_signal", j->exit_signal);
+    stk_jw_put_known_i64(w, "restarts", j->restarts);
     put_text(w, "workdir", j->workdir);
     put_text(w, "nodelist", j->nodelist);
 }
@@ -131,10 +131,10 @@ static void put_job(struct stk_jw *w, const struct stk_slurm_job *j, const struc
     stk_jw_key(w, "used");
     stk_jw_open(w, '{');
     put_use(w, &j->use);
-    put_known(w, "cpus_busy", v.cpus_busy);
-    put_known(w, "cpu_share", v.cpu_share);
-    put_known(w, "memory_share", v.memory_share);
-    put_known(w, "time_share", v.time_share);
+    stk_jw_put_known_f64(w, "cpus_busy", v.cpus_busy);
+    stk_jw_put_known_f64(w, "cpu_share", v.cpu_share);
+    stk_jw_put_known_f64(w, "memory_share", v.memory_share);
+    stk_jw_put_known_f64(w, "time_share", v.time_share);
     stk_jw_close(w, '}');
     put_steps(w, j);
     put_next(w, &v);
@@ -148,7 +148,7 @@ void stk_job_json(const struct stk_slurm_jobs *jobs, const struct stk_job_text *
     for (size_t i = 0; i < jobs->n; i++)
         put_job(w, &jobs->job[i], t);
     stk_jw_close(w, ']');
-    put_bool(w, "more", jobs->more);
+    stk_jw_put_bool(w, "more", jobs->more);
     put_array(w, "missing");
     for (size_t i = 0; i < 4; i++)
         if (jobs->failed & 1u << i) {

@@ -83,12 +83,13 @@ static void put_usage(struct stk_jw *w, const struct stk_usage *u)
     stk_jw_put_str(w, "name", u->name);
     stk_jw_put_str(w, "format", u->format);
     stk_jw_put_u64(w, "files", u->files);
+    stk_jw_put_bool(w, "files_exact", u->files_exact);
     stk_jw_put_u64(w, "files_read", u->files_read);
     stk_jw_put_u64(w, "files_written", u->files_written);
     stk_jw_put_u64(w, "files_read_once", u->files_read_once);
     stk_jw_put_u64(w, "size_bytes", u->size_bytes);
     stk_jw_put_u64(w, "distinct_bytes", u->distinct_bytes);
-    put_bool(w, "distinct_exact", u->exact);
+    stk_jw_put_bool(w, "distinct_exact", u->exact);
     stk_jw_put_u64(w, "rank_distinct_bytes", u->rank_distinct_bytes);
     stk_jw_put_u64(w, "ranks", u->ranks);
     stk_jw_put_u64(w, "procs", u->procs);
@@ -96,7 +97,7 @@ static void put_usage(struct stk_jw *w, const struct stk_usage *u)
     stk_jw_put_f64(w, "read_s", u->read_s);
     stk_jw_put_f64(w, "write_s", u->write_s);
     stk_jw_put_f64(w, "meta_s", u->meta_s);
-    stk_jw_put_f64(w, "read_share", u->read_share);
+    stk_jw_put_f64(w, "io_share", u->io_share);
     put_ratios(w, u);
     put_counts(w, &u->n);
 }
@@ -118,7 +119,7 @@ static void put_file_facts(struct stk_jw *w, const struct stk_prof_file **sorted
     if (!at)
         return;
     const struct stk_prof_file *f = *at;
-    put_bool(w, "group", f->group);
+    stk_jw_put_bool(w, "group", f->group);
     stk_jw_put_str(w, "fs", f->fs);
     stk_jw_put_u64(w, "stripe_bytes", f->stripe_bytes);
     stk_jw_put_u64(w, "stripe_count", f->stripe_count);
@@ -196,7 +197,7 @@ void stk_report_finding_json(const struct stk_finding *f, struct stk_jw *w)
     stk_jw_put_strs(w, "paths", f->path, f->npaths);
     stk_jw_put_str(w, "what_to_do", f->what_to_do);
     stk_jw_put_strs(w, "lines", f->line, f->nlines);
-    put_known(w, "gain_s", f->gain_s > 0 ? f->gain_s : -1);
+    stk_jw_put_known_f64(w, "gain_s", f->gain_s > 0 ? f->gain_s : -1);
     stk_jw_put_str(w, "gain_why", f->gain_why);
     stk_jw_close(w, '}');
 }

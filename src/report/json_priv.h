@@ -11,31 +11,6 @@ void stk_rj_ranks(struct stk_jw *w, const struct stk_analysis *a);
 /* json_time.c */
 void stk_rj_time(struct stk_jw *w, const struct stk_analysis *a);
 
-static inline void put_bool(struct stk_jw *w, const char *key, bool v)
-{
-    stk_jw_key(w, key);
-    stk_jw_bool(w, v);
-}
-
-/* Negative: not known. */
-static inline void put_known(struct stk_jw *w, const char *key, double v)
-{
-    stk_jw_key(w, key);
-    if (v >= 0)
-        stk_jw_f64(w, v);
-    else
-        stk_jw_null(w);
-}
-
-static inline void put_known_int(struct stk_jw *w, const char *key, int64_t v)
-{
-    stk_jw_key(w, key);
-    if (v >= 0)
-        stk_jw_i64(w, v);
-    else
-        stk_jw_null(w);
-}
-
 static inline void put_array(struct stk_jw *w, const char *key)
 {
     stk_jw_key(w, key);

@@ -11,9 +11,9 @@ static void put_process(struct stk_jw *w, const struct stk_profile *p,
     static const char *const born[] = {"start", "fork", "exec"};
     stk_jw_put_u64(w, "pid", o->pid);
     stk_jw_put_u64(w, "ppid", o->ppid);
-    put_known_int(w, "parent", o->parent);
+    stk_jw_put_known_i64(w, "parent", o->parent);
     stk_jw_put_str(w, "born", o->born < 3 ? born[o->born] : NULL);
-    put_known_int(w, "rank", o->world ? (int64_t)o->rank : -1);
+    stk_jw_put_known_i64(w, "rank", o->world ? (int64_t)o->rank : -1);
     stk_jw_put_u64(w, "world", o->world);
     stk_jw_put_str(w, "host", o->host < p->nhosts ? p->host[o->host].name : NULL);
     stk_jw_put_u64(w, "worker", o->worker);
@@ -66,7 +66,7 @@ void stk_rj_ranks(struct stk_jw *w, const struct stk_analysis *a)
     for (size_t i = 0; i < a->nranks; i++) {
         const struct stk_rank_use *u = &a->rank[i];
         bool pretty = open_row(w);
-        stk_jw_put_u64(w, "rank", u->rank);
+        stk_jw_put_known_i64(w, "rank", u->known ? (int64_t)u->rank : -1);
         stk_jw_put_u64(w, "procs", u->procs);
         stk_jw_put_u64(w, "workers", u->workers);
         stk_jw_put_u64(w, "read_bytes", u->read_bytes);
@@ -106,14 +106,14 @@ static void put_shares(struct stk_jw *w, const struct stk_analysis *a)
 {
     stk_jw_key(w, "coverage");
     bool pretty = open_row(w);
-    put_known(w, "read", a->coverage_read);
-    put_known(w, "write", a->coverage_write);
+    stk_jw_put_known_f64(w, "read", a->coverage_read);
+    stk_jw_put_known_f64(w, "write", a->coverage_write);
     close_row(w, pretty);
     stk_jw_key(w, "io_share");
     pretty = open_row(w);
-    put_known(w, "thread", a->io_share_thread);
-    put_known(w, "merged", a->io_share_merged);
-    put_known(w, "main", a->io_share_main);
+    stk_jw_put_known_f64(w, "thread", a->io_share_thread);
+    stk_jw_put_known_f64(w, "merged", a->io_share_merged);
+    stk_jw_put_known_f64(w, "main", a->io_share_main);
     close_row(w, pretty);
 }
 
@@ -121,12 +121,12 @@ static void put_machine_use(struct stk_jw *w, const struct stk_analysis *a)
 {
     stk_jw_key(w, "use");
     stk_jw_open(w, '{');
-    put_known(w, "cpu_cores_mean", a->cpu_cores_mean);
-    put_known(w, "cpu_cores_max", a->cpu_cores_max);
-    put_known(w, "iowait_mean", a->iowait_mean);
+    stk_jw_put_known_f64(w, "cpu_cores_mean", a->cpu_cores_mean);
+    stk_jw_put_known_f64(w, "cpu_cores_max", a->cpu_cores_max);
+    stk_jw_put_known_f64(w, "iowait_mean", a->iowait_mean);
     stk_jw_put_u64(w, "peak_resident_bytes", a->peak_resident_bytes);
-    put_known(w, "gpu_util_mean", a->gpu_util_mean);
-    put_known(w, "gpu_idle_share", a->gpu_idle_share);
+    stk_jw_put_known_f64(w, "gpu_util_mean", a->gpu_util_mean);
+    stk_jw_put_known_f64(w, "gpu_idle_share", a->gpu_idle_share);
     stk_jw_put_u64(w, "cores", a->cores);
     stk_jw_put_u64(w, "memory_bytes", a->memory_bytes);
     stk_jw_put_u64(w, "local_free_bytes", a->local_free_bytes);
@@ -142,12 +142,15 @@ void stk_rj_profile(struct stk_jw *w, const struct stk_analysis *a)
     stk_jw_put_str(w, "path", p->path);
     stk_jw_put_str(w, "command", p->command);
     stk_jw_put_str(w, "job", *p->job ? p->job : NULL);
+    stk_jw_put_str(w, "scheduler", *p->scheduler ? p->scheduler : NULL);
     stk_jw_put_f64(w, "start_real_s", p->start_real_s);
     stk_jw_put_f64(w, "run_s", p->run_s);
-    put_known_int(w, "exit_status", p->exit_status);
-    put_bool(w, "traced", p->traced);
-    put_bool(w, "stopped_early", p->stopped_early);
-    put_bool(w, "has_size_zero", p->has_size_zero);
+    stk_jw_put_known_i64(w, "exit_status", p->exit_status);
+    stk_jw_put_known_i64(w, "exit_signal", p->exit_signal ? p->exit_signal : -1);
+    stk_jw_put_bool(w, "running", p->running);
+    stk_jw_put_bool(w, "traced", p->traced);
+    stk_jw_put_bool(w, "stopped_early", p->stopped_early);
+    stk_jw_put_bool(w, "has_size_zero", p->has_size_zero);
     stk_jw_put_u64(w, "ranks", p->nranks);
     stk_jw_put_u64(w, "processes", p->nprocs);
     stk_jw_close(w, '}');

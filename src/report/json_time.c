@@ -46,14 +46,14 @@ static void put_samples(struct stk_jw *w, const struct stk_profile *p)
         bool pretty = open_row(w);
         stk_jw_put_f64(w, "at_s", s->at_s);
         stk_jw_put_u64(w, "launcher", s->launcher);
-        put_known(w, "cpu_cores", s->cpu_cores);
-        put_known(w, "iowait_cores", s->iowait_cores);
+        stk_jw_put_known_f64(w, "cpu_cores", s->cpu_cores);
+        stk_jw_put_known_f64(w, "iowait_cores", s->iowait_cores);
         stk_jw_put_u64(w, "threads", s->threads);
         stk_jw_put_u64(w, "processes", s->processes);
         stk_jw_put_u64(w, "resident_bytes", s->resident_bytes);
         stk_jw_put_u64(w, "cache_bytes", s->cache_bytes);
-        put_known(w, "gpu_util", s->gpu_util);
-        put_known(w, "gpu_memory_bytes", s->gpu_memory_bytes);
+        stk_jw_put_known_f64(w, "gpu_util", s->gpu_util);
+        stk_jw_put_known_f64(w, "gpu_memory_bytes", s->gpu_memory_bytes);
         close_row(w, pretty);
     }
     stk_jw_close(w, ']');
@@ -63,7 +63,7 @@ static void put_steps(struct stk_jw *w, const struct stk_steps *s)
 {
     stk_jw_key(w, "steps");
     bool pretty = open_row(w);
-    put_bool(w, "marked", s->marked);
+    stk_jw_put_bool(w, "marked", s->marked);
     stk_jw_put_u64(w, "count", s->count);
     stk_jw_put_f64(w, "mean_s", s->mean_s);
     stk_jw_put_f64(w, "p50_s", s->p50_s);
@@ -75,10 +75,11 @@ static void put_steps(struct stk_jw *w, const struct stk_steps *s)
 
 static void put_epochs(struct stk_jw *w, const struct stk_analysis *a)
 {
-    put_bool(w, "epochs_marked", a->epochs_marked);
+    stk_jw_put_bool(w, "epochs_marked", a->epochs_marked);
     put_array(w, "epochs");
     for (size_t i = 0; i < a->nepochs; i++) {
         bool pretty = open_row(w);
+        stk_jw_put_u64(w, "number", a->epoch[i].number);
         stk_jw_put_f64(w, "start_s", a->epoch[i].start_s);
         stk_jw_put_f64(w, "end_s", a->epoch[i].end_s);
         stk_jw_put_u64(w, "read_bytes", a->epoch[i].read_bytes);

@@ -37,6 +37,11 @@ struct stk_report {
 };
 
 void stk_report_text(const struct stk_report *r, unsigned parts, struct stk_buf *out);
+/* Two profiles side by side; the findings of the first that are gone, left, new. */
+void stk_report_compare(const struct stk_report *before, const struct stk_report *after,
+                        struct stk_buf *out);
+void stk_report_compare_json(const struct stk_report *before, const struct stk_report *after,
+                             struct stk_jw *w);
 /* One finding in full, numbered `number`. */
 void stk_report_finding(const struct stk_report *r, const struct stk_finding *f, size_t number,
                         struct stk_buf *out);

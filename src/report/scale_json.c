@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "base/num.h"
+#include "report/report_priv.h"
 #include "report/scale.h"
 
 static void put_interval(struct stk_jw *w, const char *key, struct stk_interval i)
@@ -223,23 +224,6 @@ static void put_cell(struct stk_buf *out, double v)
         stk_buf_put(out, text, stk_num_f64(text, v));
 }
 
-/* Quoted where it must be; a text that a spreadsheet would run as a formula gets a quote mark. */
-static void put_text(struct stk_buf *out, const char *s)
-{
-    bool formula = *s && strchr("=+-@", *s);
-    if (!formula && !s[strcspn(s, ",\"\r\n")]) {
-        stk_buf_puts(out, s);
-        return;
-    }
-    stk_buf_puts(out, formula ? "\"'" : "\"");
-    for (; *s; s++) {
-        if (*s == '"')
-            stk_buf_putc(out, '"');
-        stk_buf_putc(out, *s);
-    }
-    stk_buf_putc(out, '"');
-}
-
 void stk_scale_csv(const struct stk_scaling *all, struct stk_buf *out)
 {
     stk_buf_puts(out, "series,n,runs,failed_runs,value,value_low,value_high,time_s,speedup,"
@@ -248,7 +232,7 @@ void stk_scale_csv(const struct stk_scaling *all, struct stk_buf *out)
     for (size_t k = 0; k < all->nseries; k++)
         for (size_t i = 0; i < all->series[k].nrows; i++) {
             const struct stk_scaling_row *r = &all->series[k].row[i];
-            put_text(out, all->series[k].from->name);
+            stk_csv_cell(out, all->series[k].from->name);
             stk_buf_printf(out, ",%llu,%zu,%zu", (unsigned long long)r->n, r->runs, r->bad);
             const double v[] = {r->value,   r->value_ci.lo,   r->value_ci.hi,   r->wall_s,
                                 r->speedup, r->speedup_ci.lo, r->speedup_ci.hi, r->efficiency,

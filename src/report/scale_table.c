@@ -47,7 +47,9 @@ static struct style style_of(const struct stk_scaling *all, const struct stk_sca
 
 static const char *number(char *buf, double v, int decimals, const char *unit)
 {
-    if (isfinite(v))
+    if (fabs(v) >= 1e7 && isfinite(v)) /* digits that nobody reads, and a table that is too wide */
+        snprintf(buf, CELL, "%.3g%s", v, unit);
+    else if (isfinite(v))
         snprintf(buf, CELL, "%.*f%s", decimals, v, unit);
     else
         snprintf(buf, CELL, "-");
@@ -80,7 +82,10 @@ static void add_row(struct stk_grid *g, const struct stk_scaling_row *r, const s
     number(c[2], half_width(r) * st->factor, st->decimals, "");
     number(c[3], r->speedup, 2, "");
     number(c[4], 100 * r->efficiency, 0, " %");
-    number(c[5], r->su, r->su < 10 ? 3 : r->su < 1000 ? 1 : 0, "");
+    if (r->su < 0.1) /* a short run: three digits all the same */
+        snprintf(c[5], CELL, "%.3g", r->su);
+    else
+        number(c[5], r->su, r->su < 10 ? 3 : r->su < 1000 ? 1 : 0, "");
     number(c[6], r->relative_su, 2, "");
     number(c[7], r->karp_flatt, 3, "");
     runs_text(r, c[8]);

@@ -10,6 +10,8 @@
 #include "report/report.h"
 #include "report/scale.h"
 
+#define UNDECIDED 0.5 /* a serial part that is known no better is not known */
+
 static void sentence(struct stk_buf *out, unsigned columns, const char *fmt, ...) STK_PRINTF(3, 4);
 static void sentence(struct stk_buf *out, unsigned columns, const char *fmt, ...)
 {
@@ -27,53 +29,72 @@ static const char *interval_text(struct stk_interval i, double factor, const cha
 {
     if (stk_interval_known(i))
         snprintf(buf, size, " (95 %%: %.3g to %.3g%s)", i.lo * factor, i.hi * factor, unit);
+    else if (isfinite(i.lo))
+        snprintf(buf, size, " (95 %%: %.3g%s or more)", i.lo * factor, unit);
     else
         snprintf(buf, size, " (no interval: too few data)");
     return buf;
 }
 
-/* 1/f, which a small f makes very uncertain. */
-static void say_limit(const struct stk_law_fit *f, unsigned columns, struct stk_buf *out)
+/* 1/f, which a small f makes very uncertain: said only where the law may speak of larger N than
+ * were measured, and the data bound it. */
+static void say_limit(const struct stk_scaling *all, const struct stk_scaling_series *s,
+                      unsigned columns, struct stk_buf *out)
 {
-    char range[60] = "";
-    if (stk_interval_known(f->serial_ci) && f->serial_ci.lo > 0)
-        snprintf(range, sizeof range, " (95 %%: %.3gx to %.3gx)", 1 / f->serial_ci.hi,
-                 1 / f->serial_ci.lo);
-    sentence(out, columns, "Limit: it cannot become more than about %.2gx as fast as N=1%s.",
-             1 / f->serial, range);
+    struct stk_interval ci = s->laws->serial_ci;
+    if (s->laws->chosen != STK_LAW_AMDAHL || all->study->weak || s->superlinear ||
+        !stk_interval_known(ci) || !(ci.lo > 0) || !stk_laws_reach_beyond(s->laws))
+        return;
+    sentence(
+        out, columns,
+        "Limit: it cannot become more than about %.2gx as fast as N=1 (95 %%: %.3gx to %.3gx).",
+        1 / s->laws->fit[STK_LAW_AMDAHL].serial, 1 / ci.hi, 1 / ci.lo);
+}
+
+static void say_peak(const struct stk_laws *l, unsigned columns, struct stk_buf *out)
+{
+    const struct stk_law_fit *f = &l->fit[l->chosen];
+    char text[80];
+    if (l->has_peak)
+        sentence(out, columns, "Peak: N=%.0f%s %s.", f->peak_n,
+                 interval_text(f->peak_ci, 1, "", text, sizeof text),
+                 f->peak_n > l->n_max ? "would be the fastest by the law; it was not measured"
+                                      : "is the fastest; more makes it slower");
+    else if (l->npoints > 2)
+        sentence(out, columns, "Peak: none within the data (up to twice the largest N).");
 }
 
 static void say_law(const struct stk_scaling *all, const struct stk_scaling_series *s,
                     unsigned columns, struct stk_buf *out)
 {
     const struct stk_laws *l = s->laws;
-    char a[80], b[80], c[80];
+    char a[80], b[80];
     if (l->chosen < 0) {
         sentence(out, columns, "Law: none; %s.", l->reason);
         return;
     }
     const struct stk_law_fit *f = &l->fit[l->chosen];
-    interval_text(f->serial_ci, 100, " %", a, sizeof a);
-    if (l->chosen == STK_LAW_USL) {
-        interval_text(f->coherence_ci, 100, " %", b, sizeof b);
-        sentence(out, columns, "Law: %s with contention %.3g %%%s and coherence %.3g %%%s; %s.",
-                 stk_law_name((enum stk_law_kind)l->chosen), 100 * f->serial, a, 100 * f->coherence,
-                 b, l->reason);
-    } else {
-        sentence(out, columns, "Law: %s with a serial part of %.3g %%%s; %s.",
-                 stk_law_name((enum stk_law_kind)l->chosen), 100 * f->serial, a, l->reason);
-        if (l->chosen == STK_LAW_AMDAHL && f->serial > 0 && !all->study->weak && !l->poor)
-            say_limit(f, columns, out);
-    }
-    if (l->poor)
-        sentence(out, columns, "It misses the points by %.0f %%: take it for a rough picture only.",
+    const char *name = stk_law_name((enum stk_law_kind)l->chosen);
+    struct stk_interval ci = l->serial_ci;
+    if (l->poor) { /* what does not fit has no parameters either */
+        sentence(out, columns, "Law: none fits; the best, %s, misses the points by %.0f %%.", name,
                  100 * f->rms);
-    else if (l->has_peak)
-        sentence(out, columns, "Peak: N=%.0f%s is the fastest; more makes it slower.", f->peak_n,
-                 stk_interval_known(f->peak_ci) ? interval_text(f->peak_ci, 1, "", c, sizeof c)
-                                                : "");
+        return;
+    }
+    interval_text(ci, 100, " %", a, sizeof a);
+    if (l->chosen == STK_LAW_USL)
+        sentence(out, columns, "Law: %s with contention %.3g %%%s and coherence %.3g %%%s; %s.",
+                 name, 100 * f->serial, a, 100 * f->coherence,
+                 interval_text(f->coherence_ci, 100, " %", b, sizeof b), l->reason);
+    else if (stk_interval_known(ci) && ci.hi - ci.lo > UNDECIDED)
+        sentence(out, columns,
+                 "Law: %s, but its serial part could be anything from %.3g to %.3g %%; %s.", name,
+                 100 * ci.lo, 100 * ci.hi, l->reason);
     else
-        sentence(out, columns, "Peak: none within the data (up to twice the largest N).");
+        sentence(out, columns, "Law: %s with a serial part of %.3g %%%s; %s.", name,
+                 100 * f->serial, a, l->reason);
+    say_limit(all, s, columns, out);
+    say_peak(l, columns, out);
 }
 
 static void say_plateau(const struct stk_scaling *all, const struct stk_scaling_series *s,

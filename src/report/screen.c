@@ -27,6 +27,22 @@ static void put_hosts(const struct stk_profile *p, struct stk_buf *out)
         stk_buf_printf(out, " and %s", stk_word_many(p->nhosts - 2, "host", more, sizeof more));
 }
 
+/* A shell tells of a signal that ended its program by a status above 128; the launcher knows. */
+static void put_status(const struct stk_profile *p, struct stk_buf *out)
+{
+    if (p->exit_signal)
+        stk_buf_printf(out, ", ended by signal %d", p->exit_signal);
+    else if (p->exit_status > 128 && p->exit_status <= 128 + 64)
+        stk_buf_printf(out, ", exit status %d (of a shell: signal %d)", p->exit_status,
+                       p->exit_status - 128);
+    else if (p->exit_status >= 0)
+        stk_buf_printf(out, ", exit status %d", p->exit_status);
+    else if (p->running)
+        stk_buf_puts(out, ", still running (or stoker was killed)");
+    else
+        stk_buf_puts(out, ", exit status not known");
+}
+
 static void put_when(const struct stk_report *r, struct stk_buf *out)
 {
     const struct stk_profile *p = r->a->p;
@@ -38,10 +54,7 @@ static void put_when(const struct stk_report *r, struct stk_buf *out)
     if (at && gmtime_r(&at, &tm))
         strftime(when, sizeof when, "%Y-%m-%d %H:%M:%S UTC, ", &tm);
     stk_buf_printf(&line, "%sran %s", when, stk_format_duration(p->run_s, run, sizeof run));
-    if (p->exit_status >= 0)
-        stk_buf_printf(&line, ", exit status %d", p->exit_status);
-    else
-        stk_buf_puts(&line, ", exit status not known");
+    put_status(p, &line);
     if (*p->job)
         stk_buf_printf(&line, ", job %.30s", p->job);
     put_hosts(p, &line);
@@ -89,129 +102,76 @@ static void put_where(const struct stk_report *r, struct stk_buf *out)
     stk_buf_release(&line);
 }
 
-static void put_coverage(const struct stk_analysis *a, struct stk_buf *out)
+static void coverage_text(const struct stk_analysis *a, struct stk_buf *out)
 {
-    char read[16], write[16];
+    char text[16];
+    const char *little = a->coverage_little ? "too little was read to tell" : "";
+    bool read = a->coverage_read >= 0, write = a->coverage_write >= 0;
     if (strcmp(a->p->source, "darshan") == 0) {
-        stk_buf_puts(out, "coverage: not known (a Darshan log: see --notes)\n");
+        stk_buf_puts(out, "not known (a Darshan log: see --notes)");
         return;
     }
-    if (a->coverage_read < 0 && a->coverage_write < 0) {
-        stk_buf_puts(out, "coverage: not known (the kernel's counters were not there)\n");
+    if (!read && !write) {
+        stk_buf_puts(out, *little ? little : "not known (the kernel's counters were not there)");
         return;
     }
-    stk_buf_puts(out, "coverage: ");
-    if (a->coverage_read >= 0)
-        stk_buf_printf(out, "%s of reads", stk_word_share(a->coverage_read, read, sizeof read));
-    if (a->coverage_write >= 0)
-        stk_buf_printf(out, "%s%s of writes", a->coverage_read >= 0 ? " and " : "",
-                       stk_word_share(a->coverage_write, write, sizeof write));
-    stk_buf_puts(out, ", in bytes, by the kernel's count\n");
+    if (read)
+        stk_buf_printf(out, "%s of reads", stk_word_share(a->coverage_read, text, sizeof text));
+    if (write)
+        stk_buf_printf(out, "%s%s of writes", read ? " and " : "",
+                       stk_word_share(a->coverage_write, text, sizeof text));
+    stk_buf_printf(out, ", in bytes, by the kernel's count%s%s", *little ? "; " : "", little);
+}
+
+static void put_coverage(const struct stk_report *r, struct stk_buf *out)
+{
+    struct stk_buf line = STK_BUF_INIT;
+    stk_buf_puts(&line, "coverage: ");
+    coverage_text(r->a, &line);
+    stk_report_wrapped(stk_buf_cstr(&line), 0, r->columns, out);
+    stk_buf_release(&line);
 }
 
 void stk_report_header(const struct stk_report *r, struct stk_buf *out)
 {
     const struct stk_profile *p = r->a->p;
     struct stk_buf b = STK_BUF_INIT;
-    stk_buf_printf(out, "%s\n", stk_word_cut(&b, *p->command ? p->command : p->path, r->columns));
+    stk_buf_printf(out, "%s\n",
+                   stk_word_command(&b, *p->command ? p->command : p->path, r->columns));
     stk_buf_release(&b);
     put_when(r, out);
     put_where(r, out);
-    put_coverage(r->a, out);
-}
-
-/* ---- where the time goes ------------------------------------------------------------------- */
-
-struct split {
-    double read, write, meta; /* seconds, then shares */
-};
-
-/* Of the processes that were started, not forked: the training loop's own calls. */
-static struct split main_split(const struct stk_profile *p)
-{
-    struct split s = {0};
-    for (size_t i = 0; i < p->nrecs; i++) {
-        const struct stk_prof_rec *rec = &p->rec[i];
-        if (!stk_report_in_total(rec->api) || rec->proc >= p->nprocs ||
-            p->proc[rec->proc].born == STK_BORN_FORK)
-            continue;
-        s.read += (double)rec->n.c[STK_C_READ_NS];
-        s.write += (double)rec->n.c[STK_C_WRITE_NS];
-        s.meta += (double)rec->n.c[STK_C_META_NS];
-    }
-    return s;
-}
-
-static struct split scaled(struct split s, double share)
-{
-    double sum = s.read + s.write + s.meta;
-    double by = sum > 0 && share > 0 ? (share < 1 ? share : 1) / sum : 0;
-    return (struct split){s.read * by, s.write * by, s.meta * by};
-}
-
-/* Read, write, metadata and rest, one behind the other, `width` columns in all. */
-static void put_stack(struct split s, unsigned width, bool utf8, struct stk_buf *out)
-{
-    static const uint32_t block[] = {0x2588, 0x2593, 0x2592, 0x00b7};
-    static const char ascii[] = "RWM.";
-    double upto[] = {s.read, s.read + s.write, s.read + s.write + s.meta, 1};
-    unsigned at = 0;
-    for (unsigned k = 0; k < 4; k++) {
-        unsigned end = k == 3 ? width : (unsigned)(upto[k] * width + 0.5);
-        for (; at < end && at < width; at++) {
-            char one[4];
-            if (utf8)
-                stk_buf_put(out, one, stk_utf8_put(one, block[k]));
-            else
-                stk_buf_putc(out, ascii[k]);
-        }
-    }
-}
-
-static void time_row(const struct stk_report *r, const char *name, struct split seconds,
-                     double share, struct stk_grid *t)
-{
-    char read[16], write[16], meta[16], rest[16];
-    struct split s = scaled(seconds, share);
-    struct stk_buf bar = STK_BUF_INIT;
-    if (share < 0)
-        return;
-    double left = 1 - s.read - s.write - s.meta;
-    put_stack(s, r->columns - 59, r->utf8, &bar);
-    stk_grid_row(t, name, stk_buf_cstr(&bar), stk_word_share(s.read, read, sizeof read),
-                 stk_word_share(s.write, write, sizeof write),
-                 stk_word_share(s.meta, meta, sizeof meta),
-                 stk_word_share(left > 0 ? left : 0, rest, sizeof rest));
-    stk_buf_release(&bar);
-}
-
-static void put_time(const struct stk_report *r, struct stk_buf *out)
-{
-    const struct stk_analysis *a = r->a;
-    const struct stk_usage *j = &a->job;
-    struct split all = {j->read_s, j->write_s, j->meta_s};
-    struct stk_grid t;
-    stk_grid_init(&t, "llrrrr");
-    if (r->utf8)
-        stk_grid_row(&t, "share of time", "", "\u2588 read", "\u2593 write", "\u2592 metadata",
-                     "\u00b7 rest");
-    else
-        stk_grid_row(&t, "share of time", "", "R read", "W write", "M metadata", ". rest");
-    time_row(r, "each thread", all, a->io_share_thread, &t);
-    time_row(r, "any thread", all, a->io_share_merged, &t);
-    time_row(r, "main process", main_split(a->p), a->io_share_main, &t);
-    stk_grid_render(&t, 0, out);
-    stk_grid_release(&t);
+    put_coverage(r, out);
 }
 
 /* ---- the numbers --------------------------------------------------------------------------- */
 
-static const char *calls(const struct stk_counts *n, enum stk_counter c, const char *one, char *buf,
-                         size_t size)
+#define KINDS 8
+
+/* Calls that move no data, as cells: those there were, one below the other. */
+struct kinds {
+    char text[KINDS][48];
+    size_t n;
+};
+
+static struct kinds count_kinds(const uint64_t *c)
 {
-    if (!n->c[c])
-        return "";
-    return stk_word_many(n->c[c], one, buf, size);
+    const struct {
+        uint64_t n;
+        const char *one;
+    } all[KINDS] = {{c[STK_C_OPENS], "open"},
+                    {c[STK_C_STATS], "stat"},
+                    {c[STK_C_SEEKS], "seek"},
+                    {c[STK_C_DIR_READS], "directory read"},
+                    {c[STK_C_FSYNCS] + c[STK_C_MSYNCS], "sync"},
+                    {c[STK_C_RENAMES], "rename"},
+                    {c[STK_C_REMOVES], "remove"},
+                    {c[STK_C_ERRORS], "failed call"}};
+    struct kinds k = {.n = 0};
+    for (size_t i = 0; i < KINDS; i++)
+        if (all[i].n)
+            stk_word_many(all[i].n, all[i].one, k.text[k.n++], sizeof k.text[0]);
+    return k;
 }
 
 static double per_request(uint64_t bytes, double s)
@@ -223,23 +183,23 @@ static void put_totals(const struct stk_usage *j, struct stk_buf *out)
 {
     char a[40], b[40], c[40];
     const struct stk_counts *n = &j->n;
+    struct kinds k = count_kinds(n->c); /* what is not there is "" */
     struct stk_grid t;
     stk_grid_init(&t, "lrrr");
     stk_grid_row(&t, "", "read", "write", "metadata");
     stk_grid_row(&t, "time, threads added", stk_word_time(j->read_s, a, sizeof a),
                  stk_word_time(j->write_s, b, sizeof b), stk_word_time(j->meta_s, c, sizeof c));
     stk_grid_row(&t, "bytes", stk_word_size(n->c[STK_C_READ_BYTES], a, sizeof a),
-                 stk_word_size(n->c[STK_C_WRITE_BYTES], b, sizeof b),
-                 calls(n, STK_C_OPENS, "open", c, sizeof c));
+                 stk_word_size(n->c[STK_C_WRITE_BYTES], b, sizeof b), k.text[0]);
     stk_grid_row(&t, "requests", stk_word_count(n->c[STK_C_READS], a, sizeof a),
-                 stk_word_count(n->c[STK_C_WRITES], b, sizeof b),
-                 calls(n, STK_C_STATS, "stat", c, sizeof c));
-    stk_grid_row(&t, "mean request", stk_word_size(stk_whole(j->mean_read_bytes), a, sizeof a),
-                 stk_word_size(stk_whole(j->mean_write_bytes), b, sizeof b),
-                 calls(n, STK_C_SEEKS, "seek", c, sizeof c));
+                 stk_word_count(n->c[STK_C_WRITES], b, sizeof b), k.text[1]);
+    stk_grid_row(&t, "mean request", stk_word_size(stk_nearest(j->mean_read_bytes), a, sizeof a),
+                 stk_word_size(stk_nearest(j->mean_write_bytes), b, sizeof b), k.text[2]);
     stk_grid_row(&t, "speed of a request", stk_word_rate(j->bandwidth_Bps, a, sizeof a),
                  stk_word_rate(per_request(n->c[STK_C_WRITE_BYTES], j->write_s), b, sizeof b),
-                 calls(n, STK_C_DIR_READS, "directory read", c, sizeof c));
+                 k.text[3]);
+    for (size_t i = 4; i < k.n; i++)
+        stk_grid_row(&t, "", "", "", k.text[i]);
     stk_grid_render(&t, 0, out);
     stk_grid_release(&t);
 }
@@ -253,7 +213,9 @@ static void put_order(const struct stk_usage *j, struct stk_buf *out)
                    stk_word_time(1e-9 * (double)j->n.c[STK_C_MAX_READ_NS], c, sizeof c),
                    stk_word_share(j->small, d, sizeof d));
     if (j->n.c[STK_C_FIRST_READS] >= j->n.c[STK_C_READS])
-        stk_buf_puts(out, "order     none: every read is the first after an open\n");
+        stk_buf_puts(out, j->n.c[STK_C_READS] > j->n.c[STK_C_OPENS]
+                              ? "order     not known\n" /* Darshan has none of C streams */
+                              : "order     none: every read is the first after an open\n");
     else
         stk_buf_printf(out, "order     %s sequential, %s consecutive, %s random\n",
                        stk_word_share(j->seq, a, sizeof a), stk_word_share(j->consec, b, sizeof b),
@@ -270,9 +232,10 @@ static void put_files(const struct stk_usage *j, struct stk_buf *out)
                        stk_word_size(j->distinct_bytes, c, sizeof c),
                        j->exact ? "" : " (estimate)");
     stk_buf_printf(out, "files     %s read, %s of them once",
-                   stk_format_count(j->files_read, a, sizeof a),
-                   stk_format_count(j->files_read_once, b, sizeof b));
-    stk_buf_printf(out, "; %s written", stk_format_count(j->files_written, a, sizeof a));
+                   stk_word_about(j->files_read, j->files_exact, a, sizeof a),
+                   stk_word_about(j->files_read_once, j->files_exact, b, sizeof b));
+    stk_buf_printf(out, "; %s written",
+                   stk_word_about(j->files_written, j->files_exact, a, sizeof a));
     if (j->size_bytes)
         stk_buf_printf(out, "; %s of data", stk_word_size(j->size_bytes, a, sizeof a));
     stk_buf_putc(out, '\n');
@@ -356,7 +319,7 @@ void stk_report_screen(const struct stk_report *r, struct stk_buf *out)
 {
     stk_report_header(r, out);
     stk_buf_putc(out, '\n');
-    put_time(r, out);
+    stk_report_time(r, out);
     stk_buf_putc(out, '\n');
     size_t before = out->len;
     stk_report_chart(r, out);

@@ -36,7 +36,7 @@ static void put_histogram(const struct stk_report *r, const char *what, const ui
         char n[32], share[16];
         struct stk_buf bar = STK_BUF_INIT;
         double part = (double)count[i] / (double)all;
-        stk_grid_bar(part, r->columns - 40, r->utf8, &bar);
+        stk_grid_bar(part, (unsigned)stk_report_room(r, 40), r->utf8, &bar);
         stk_grid_row(&t, size_name[i], stk_word_count(count[i], n, sizeof n),
                      count[i] ? stk_word_share(part, share, sizeof share) : "", stk_buf_cstr(&bar));
         stk_buf_release(&bar);
@@ -117,7 +117,7 @@ static void log2_rows(const struct stk_report *r, const uint64_t *count, unsigne
         double part = (double)count[b] / (double)all;
         snprintf(label, sizeof label, "%s%s", b + 1 == nbins ? "over " : "from ",
                  log2_text(b, from, sizeof from));
-        stk_grid_bar(part, r->columns - 42, r->utf8, &bar);
+        stk_grid_bar(part, (unsigned)stk_report_room(r, 42), r->utf8, &bar);
         stk_grid_row(&t, label, stk_word_count(count[b], n, sizeof n),
                      count[b] ? stk_word_share(part, share, sizeof share) : "", stk_buf_cstr(&bar));
         stk_buf_release(&bar);
@@ -159,12 +159,12 @@ static void put_phases(const struct stk_report *r, struct stk_buf *out)
     struct stk_buf name = STK_BUF_INIT;
     struct stk_grid t;
     stk_grid_init(&t, "lrrrrrr");
-    stk_grid_row(&t, "phase", "times", "in all", "share", "mean", "longest", "I/O in it");
+    stk_grid_row(&t, "phase", "times", "in all", "share", "mean", "longest", "I/O, about");
     for (size_t i = 0; i < n; i++) {
         const struct stk_phase *ph = &a->phase[i];
         char times[32], total[40], share[16], mean[40], max[40], io[40];
         stk_grid_row(
-            &t, stk_word_cut(&name, ph->name, r->columns - 60),
+            &t, stk_word_cut(&name, ph->name, stk_report_room(r, 60)),
             stk_word_count(ph->count, times, sizeof times),
             stk_word_time(ph->total_s, total, sizeof total),
             stk_word_share(a->p->run_s > 0 ? ph->total_s / a->p->run_s : -1, share, sizeof share),
@@ -191,7 +191,8 @@ static void put_steps(const struct stk_steps *s, unsigned columns, struct stk_bu
         stk_word_time(s->p99_s, p99, sizeof p99), stk_word_time(s->max_s, max, sizeof max));
     stk_report_wrapped(stk_buf_cstr(&line), 2, columns, out);
     stk_buf_release(&line);
-    stk_buf_printf(out, "  I/O in a step %s, %s of it\n", stk_word_time(s->io_s, io, sizeof io),
+    stk_buf_printf(out, "  I/O in a step about %s, %s of it\n",
+                   stk_word_time(s->io_s, io, sizeof io),
                    stk_word_share(s->mean_s > 0 ? s->io_s / s->mean_s : -1, share, sizeof share));
 }
 
@@ -202,11 +203,11 @@ static void put_epochs(const struct stk_report *r, struct stk_buf *out)
     struct stk_grid t;
     stk_grid_init(&t, "rrrrr");
     stk_grid_row(&t, a->epochs_marked ? "epoch" : "epoch, found", "begins", "lasts", "read",
-                 "I/O time");
+                 "I/O, about");
     for (size_t i = 0; i < n; i++) {
         const struct stk_epoch *e = &a->epoch[i];
         char number[24], begins[40], lasts[40], read[40], io[40];
-        snprintf(number, sizeof number, "%zu", i + 1);
+        snprintf(number, sizeof number, "%llu", (unsigned long long)e->number);
         stk_grid_row(&t, number, stk_word_moment(e->start_s, begins, sizeof begins),
                      stk_word_time(e->end_s - e->start_s, lasts, sizeof lasts),
                      stk_word_size(e->read_bytes, read, sizeof read),
@@ -252,8 +253,8 @@ void stk_report_timeline(const struct stk_report *r, struct stk_buf *out)
         stk_word_moment(span * (double)i / TIMELINE_ROWS, cell[0], sizeof cell[0]);
         stk_word_rate(v[0][i], cell[1], sizeof cell[1]);
         stk_word_rate(v[1][i], cell[2], sizeof cell[2]);
-        stk_word_count(stk_whole(v[2][i]), cell[3], sizeof cell[3]);
-        stk_word_count(stk_whole(v[3][i]), cell[4], sizeof cell[4]);
+        stk_word_count(stk_nearest(v[2][i]), cell[3], sizeof cell[3]);
+        stk_word_count(stk_nearest(v[3][i]), cell[4], sizeof cell[4]);
         snprintf(cell[5], sizeof cell[5], "%.2f", v[4][i]);
         snprintf(cell[6], sizeof cell[6], any[5] && v[5][i] >= 0 ? "%.2f" : "-", v[5][i]);
         stk_word_share(any[6] ? v[6][i] : -1, cell[7], sizeof cell[7]);

@@ -29,12 +29,12 @@ static void usage_row(const struct stk_usage *u, bool files, const char *name, s
 {
     char n[32], time[40], read[40], mean[40], again[32], written[40], speed[48], p99[40];
     if (files)
-        stk_word_count(u->files, n, sizeof n);
+        stk_word_about(u->files, u->files_exact, n, sizeof n);
     else
         stk_word_share(u->random, n, sizeof n);
     stk_grid_row(t, name, stk_word_time(u->io_s, time, sizeof time),
                  stk_word_size(u->n.c[STK_C_READ_BYTES], read, sizeof read),
-                 stk_word_size(stk_whole(u->mean_read_bytes), mean, sizeof mean), n,
+                 stk_word_size(stk_nearest(u->mean_read_bytes), mean, sizeof mean), n,
                  stk_word_times(u->reread, again, sizeof again),
                  stk_word_size(u->n.c[STK_C_WRITE_BYTES], written, sizeof written),
                  stk_word_rate(u->bandwidth_Bps, speed, sizeof speed),
@@ -44,7 +44,7 @@ static void usage_row(const struct stk_usage *u, bool files, const char *name, s
 static void put_usage(const struct stk_report *r, const struct stk_usage *u, size_t all,
                       const char *what, bool files, struct stk_buf *out)
 {
-    size_t n = stk_report_rows(r, all), room = r->columns - (wide(r) ? 90 : 56);
+    size_t n = stk_report_rows(r, all), room = stk_report_room(r, wide(r) ? 92 : 58);
     struct stk_buf name = STK_BUF_INIT;
     struct stk_grid t;
     stk_grid_init(&t, wide(r) ? "lrrrrrrrr" : "lrrrrr");
@@ -82,7 +82,7 @@ static void rank_row(const struct stk_rank_use *u, struct stk_grid *t)
     char rank[16], workers[32], read[40], files[32], io[40], meta[40], cpu[40], run[40], reads[32],
         written[40];
     snprintf(rank, sizeof rank, "%lu", (unsigned long)u->rank);
-    stk_grid_row(t, rank, stk_word_count(u->workers, workers, sizeof workers),
+    stk_grid_row(t, u->known ? rank : "none", stk_word_count(u->workers, workers, sizeof workers),
                  stk_word_size(u->read_bytes, read, sizeof read),
                  stk_word_count(u->files_read, files, sizeof files),
                  stk_word_time(u->io_s, io, sizeof io), stk_word_time(u->meta_s, meta, sizeof meta),
@@ -133,19 +133,19 @@ static void process_row(const struct stk_profile *p, const struct stk_prof_proc 
     snprintf(pid, sizeof pid, "%lu", (unsigned long)one->pid);
     struct stk_buf host = STK_BUF_INIT;
     const char *at = one->host < p->nhosts ? p->host[one->host].name : "";
-    stk_grid_row(
-        t, stk_word_cut(name, *one->command ? one->command : one->exe, room), pid,
-        who(one, label, sizeof label), stk_word_size(one->read_bytes, read, sizeof read),
-        stk_word_time(one->io_union_s, io, sizeof io), stk_word_time(one->cpu_s, cpu, sizeof cpu),
-        one->ended, stk_word_time(ran_s, ran, sizeof ran),
-        stk_word_share(seen(one), covered, sizeof covered), stk_word_cut(&host, at, 20));
+    stk_grid_row(t, stk_word_command(name, *one->command ? one->command : one->exe, room), pid,
+                 who(one, label, sizeof label), stk_word_size(one->read_bytes, read, sizeof read),
+                 stk_word_time(one->io_union_s, io, sizeof io),
+                 stk_word_time(one->cpu_s, cpu, sizeof cpu), one->ended,
+                 stk_word_time(ran_s, ran, sizeof ran),
+                 stk_word_share(seen(one), covered, sizeof covered), stk_word_cut(&host, at, 20));
     stk_buf_release(&host);
 }
 
 void stk_report_processes(const struct stk_report *r, struct stk_buf *out)
 {
     const struct stk_profile *p = r->a->p;
-    size_t n = stk_report_rows(r, p->nprocs), room = r->columns - (wide(r) ? 94 : 64);
+    size_t n = stk_report_rows(r, p->nprocs), room = stk_report_room(r, wide(r) ? 94 : 64);
     struct stk_buf name = STK_BUF_INIT;
     struct stk_grid t;
     stk_report_heading("processes", out);

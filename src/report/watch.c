@@ -26,6 +26,8 @@ static struct totals add_up(const struct stk_watch_screen *s)
     double util = 0;
     for (size_t i = 0; i < s->nnodes; i++) {
         const struct stk_watch_node *n = &s->node[i];
+        if (n->silent)
+            continue;
         t.processes += n->processes;
         t.threads += n->threads;
         t.memory_bytes += n->memory_bytes;
@@ -50,45 +52,41 @@ static struct totals add_up(const struct stk_watch_screen *s)
 
 /* ---- the head ----------------------------------------------------------------------------- */
 
-static void clock_text(double s, char *buf, size_t size)
-{
-    long long t = s >= 0 && s < 1e12 ? (long long)s : 0;
-    snprintf(buf, size, "%lld:%02lld:%02lld", t / 3600, t / 60 % 60, t % 60);
-}
-
+/* What the line has no room for is cut off the nodes' names, then the job's. */
 static void put_head(const struct stk_watch_screen *s, struct stk_buf *out)
 {
     const struct stk_slurm_job *j = s->job;
-    char a[32], b[32];
-    clock_text(j->elapsed_s, a, sizeof a);
-    clock_text(j->limit_s == INT64_MAX ? -1 : (double)j->limit_s, b, sizeof b);
-    stk_buf_puts(out, "job ");
-    stk_text_escape(out, j->label, strlen(j->label), 20);
-    stk_buf_puts(out, "  ");
-    stk_text_escape(out, j->name, strlen(j->name), 24);
-    stk_buf_printf(out, "  %s %s", stk_slurm_state_name(j->state), a);
-    if (j->limit_s > 0 && j->limit_s != INT64_MAX)
-        stk_buf_printf(out, " of %s", b);
-    stk_buf_puts(out, "  ");
-    stk_text_escape(out, j->nodelist, strlen(j->nodelist), 24);
-    stk_buf_putc(out, '\n');
+    struct stk_grid g;
+    struct stk_buf label = STK_BUF_INIT, name = STK_BUF_INIT, nodes = STK_BUF_INIT;
+    char state[96], a[32], b[32];
+    snprintf(state, sizeof state, "%s %s%s%s", stk_slurm_state_name(j->state),
+             stk_word_clock(j->elapsed_s, a, sizeof a),
+             j->limit_s > 0 && j->limit_s != INT64_MAX ? " of " : "",
+             j->limit_s > 0 && j->limit_s != INT64_MAX
+                 ? stk_word_clock((double)j->limit_s, b, sizeof b)
+                 : "");
+    stk_buf_puts(&label, "job ");
+    stk_text_escape(&label, j->label, strlen(j->label), 20);
+    stk_grid_init(&g, "lele");
+    stk_grid_row(&g, stk_buf_cstr(&label), stk_word_cut(&name, j->name, 24), state,
+                 stk_word_cut(&nodes, j->nodelist, 40));
+    stk_grid_fit(&g, 0, s->columns);
+    stk_grid_render(&g, 0, out);
+    stk_grid_release(&g);
+    stk_buf_release(&label);
+    stk_buf_release(&name);
+    stk_buf_release(&nodes);
 }
 
 static void put_bar(const struct stk_watch_screen *s, const char *name, double part,
                     const char *text, struct stk_buf *out)
 {
     char a[24];
-    stk_buf_printf(out, "%-8s%-36s", name, text);
+    stk_buf_printf(out, "%-8s%-*s", name, part >= 0 ? 36 : 0, text);
     if (part >= 0) {
-        stk_buf_puts(out, "[");
-        size_t from = out->len;
-        stk_grid_bar(fmin(part, 1), BAR_COLUMNS, s->utf8, out);
-        size_t have =
-            out->len > from ? stk_text_width((const char *)out->data + from, out->len - from) : 0;
-        for (; have < BAR_COLUMNS && !out->fail; have++)
-            stk_buf_putc(out, ' ');
+        stk_grid_box(fmin(part, 1), BAR_COLUMNS, s->utf8, out);
         snprintf(a, sizeof a, "%.0f %%", fmin(part, 99) * 100);
-        stk_buf_printf(out, "] %s", a);
+        stk_buf_printf(out, " %s", a);
     }
     stk_buf_putc(out, '\n');
 }
@@ -129,9 +127,7 @@ static void put_totals(const struct stk_watch_screen *s, const struct totals *t,
 
 static const char *busy_text(double v, char *buf, size_t size)
 {
-    if (v < 0)
-        return "-";
-    snprintf(buf, size, "%.2f", v);
+    snprintf(buf, size, v >= 0 ? "%.2f" : "-", v);
     return buf;
 }
 
@@ -139,11 +135,18 @@ static void put_nodes(const struct stk_watch_screen *s, struct stk_buf *out)
 {
     struct stk_grid g;
     struct stk_buf name = STK_BUF_INIT;
-    stk_grid_init(&g, "lrrrrrr");
+    stk_grid_init(&g, "brrrrrr");
     stk_grid_row(&g, "node", "processes", "threads", "CPUs busy", "memory", "GPU busy",
                  "GPU memory");
-    for (size_t i = 0; i < s->nnodes; i++) {
+    /* On a terminal half of the lines are for processes. */
+    size_t shown = s->rows && s->nnodes > s->rows / 2 ? s->rows / 2 : s->nnodes;
+    for (size_t i = 0; i < shown; i++) {
         const struct stk_watch_node *n = &s->node[i];
+        if (n->silent) {
+            stk_grid_row(&g, stk_word_cut(&name, n->host, sizeof n->host), "no answer", "-", "-",
+                         "-", "-", "-");
+            continue;
+        }
         struct stk_watch_screen one = *s;
         char p[24], t[24], c[24], m[32], u[24], gm[32];
         one.node = n;
@@ -151,16 +154,24 @@ static void put_nodes(const struct stk_watch_screen *s, struct stk_buf *out)
         struct totals sum = add_up(&one);
         snprintf(p, sizeof p, "%u", n->processes);
         snprintf(t, sizeof t, "%u", n->threads);
-        stk_grid_row(&g, stk_word_cut(&name, n->host, 24), p, t, busy_text(n->cpus, c, sizeof c),
-                     stk_format_size(n->memory_bytes, m, sizeof m),
+        stk_grid_row(&g, stk_word_cut(&name, n->host, sizeof n->host), p, t,
+                     busy_text(n->cpus, c, sizeof c), stk_format_size(n->memory_bytes, m, sizeof m),
                      stk_word_share(sum.gpu_util, u, sizeof u),
                      sum.gpu_total_bytes > 0
                          ? stk_format_size((uint64_t)sum.gpu_memory_bytes, gm, sizeof gm)
                          : "-");
     }
+    stk_grid_fit(&g, 0, s->columns);
     stk_grid_render(&g, 0, out);
+    if (shown < s->nnodes)
+        stk_buf_printf(out, "and %zu more nodes\n", s->nnodes - shown);
     stk_grid_release(&g);
     stk_buf_release(&name);
+}
+
+static size_t processes_of(const struct stk_watch_node *n)
+{
+    return n->silent ? 0 : n->nprocesses;
 }
 
 struct line {
@@ -182,7 +193,7 @@ static int by_memory(const void *a, const void *b)
     return (x->memory_bytes < y->memory_bytes) - (x->memory_bytes > y->memory_bytes);
 }
 
-static void process_row(struct stk_grid *g, const struct line *l, size_t command_columns)
+static void process_row(struct stk_grid *g, const struct line *l, bool gpus)
 {
     struct stk_buf host = STK_BUF_INIT, step = STK_BUF_INIT, command = STK_BUF_INIT;
     const struct stk_watch_process *p = l->p;
@@ -191,13 +202,17 @@ static void process_row(struct stk_grid *g, const struct line *l, size_t command
     snprintf(pid, sizeof pid, "%lld", (long long)p->pid);
     snprintf(rank, sizeof rank, p->rank >= 0 ? "%lld" : "-", (long long)p->rank);
     snprintf(threads, sizeof threads, "%u", p->threads);
-    stk_grid_row(
-        g, stk_word_cut(&host, l->node->host, 16), pid,
-        stk_word_cut(&step, p->step[0] ? p->step : "-", 12), rank, threads,
-        busy_text(p->cpus, cpus, sizeof cpus), stk_format_size(p->memory_bytes, mem, sizeof mem),
-        p->gpu_memory_bytes >= 0 ? stk_format_size((uint64_t)p->gpu_memory_bytes, gpu, sizeof gpu)
-                                 : "-",
-        state, stk_word_cut(&command, p->command, command_columns));
+    stk_word_cut(&host, l->node->host, sizeof l->node->host);
+    stk_word_cut(&step, p->step[0] ? p->step : "-", 12);
+    stk_word_cut(&command, p->command, sizeof p->command);
+    busy_text(p->cpus, cpus, sizeof cpus);
+    stk_format_size(p->memory_bytes, mem, sizeof mem);
+    snprintf(gpu, sizeof gpu, "-");
+    if (p->gpu_memory_bytes >= 0)
+        stk_format_size((uint64_t)p->gpu_memory_bytes, gpu, sizeof gpu);
+    /* A grid without the column for GPUs does not see what comes after its last. */
+    stk_grid_row(g, stk_buf_cstr(&host), pid, stk_buf_cstr(&step), rank, threads, cpus, mem,
+                 gpus ? gpu : state, gpus ? state : stk_buf_cstr(&command), stk_buf_cstr(&command));
     stk_buf_release(&host);
     stk_buf_release(&step);
     stk_buf_release(&command);
@@ -208,21 +223,25 @@ static void put_processes(const struct stk_watch_screen *s, size_t rows, struct 
     size_t n = 0, k = 0;
     struct stk_grid g;
     for (size_t i = 0; i < s->nnodes; i++)
-        n += s->node[i].nprocesses;
+        n += processes_of(&s->node[i]);
     struct line *line = malloc((n ? n : 1) * sizeof *line);
     if (!line) {
         out->fail = true;
         return;
     }
     for (size_t i = 0; i < s->nnodes; i++)
-        for (size_t j = 0; j < s->node[i].nprocesses; j++)
+        for (size_t j = 0; j < processes_of(&s->node[i]); j++)
             line[k++] = (struct line){&s->node[i], &s->node[i].process[j]};
     qsort(line, n, sizeof *line, s->sort == STK_WATCH_BY_MEMORY ? by_memory : by_cpu);
-    stk_grid_init(&g, "lrlrrrrrll");
-    stk_grid_row(&g, "node", "pid", "step", "rank", "threads", "CPUs", "memory", "GPU mem", "",
-                 "command");
+    bool gpus = false;
+    for (size_t i = 0; i < n; i++)
+        gpus = gpus || line[i].p->gpu_memory_bytes >= 0;
+    stk_grid_init(&g, gpus ? "brlrrrrrle" : "brlrrrrle");
+    stk_grid_row(&g, "node", "pid", "step", "rank", "threads", "CPUs", "memory",
+                 gpus ? "GPU mem" : "", gpus ? "" : "command", "command");
     for (size_t i = 0; i < n && (!rows || i < rows); i++)
-        process_row(&g, &line[i], s->columns > 90 ? s->columns - 65 : 25);
+        process_row(&g, &line[i], gpus);
+    stk_grid_fit(&g, 0, s->columns);
     stk_grid_render(&g, 0, out);
     stk_grid_release(&g);
     free(line);
@@ -236,17 +255,22 @@ void stk_watch_text(const struct stk_watch_screen *s, struct stk_buf *out)
     stk_buf_putc(out, '\n');
     put_nodes(s, out);
     stk_buf_putc(out, '\n');
-    size_t used = s->nnodes + 8;
+    size_t used = (s->rows && s->nnodes > s->rows / 2 ? s->rows / 2 + 1 : s->nnodes) + 8;
     put_processes(s, !s->rows ? 0 : s->rows > used + 1 ? s->rows - used : 1, out);
 }
 
 void stk_watch_sentence(const struct stk_watch_screen *s, struct stk_buf *out)
 {
     struct totals t = add_up(s);
-    char a[48], b[48], c[32];
-    stk_buf_printf(out, "%s, %s, %llu threads", stk_word_many(s->nnodes, "node", a, sizeof a),
-                   stk_word_many(t.processes, "process", b, sizeof b),
-                   (unsigned long long)t.threads);
+    char a[48], b[48], c[48];
+    size_t silent = 0;
+    for (size_t i = 0; i < s->nnodes; i++)
+        silent += s->node[i].silent;
+    stk_buf_puts(out, stk_word_many(s->nnodes, "node", a, sizeof a));
+    if (silent)
+        stk_buf_printf(out, " (%zu without an answer)", silent);
+    stk_buf_printf(out, ", %s, %s", stk_word_many(t.processes, "process", b, sizeof b),
+                   stk_word_many(t.threads, "thread", c, sizeof c));
     if (t.cpus >= 0)
         stk_buf_printf(out, ", %.2f of %lld CPUs busy", t.cpus, (long long)s->job->alloc.cpus);
     stk_buf_printf(out, ", %s", stk_format_size(t.memory_bytes, c, sizeof c));
@@ -262,14 +286,19 @@ void stk_watch_json(const struct stk_watch_screen *s, struct stk_jw *w)
     struct totals t = add_up(s);
     stk_jw_put_str(w, "job", s->job->label);
     stk_jw_put_str(w, "state", stk_slurm_state_name(s->job->state));
-    put_known(w, "elapsed_s", s->job->elapsed_s);
-    put_known_int(w, "cpus_got", s->job->alloc.cpus);
-    put_known_int(w, "memory_got_bytes", s->job->alloc.memory_bytes);
+    stk_jw_put_known_f64(w, "elapsed_s", s->job->elapsed_s);
+    stk_jw_put_known_i64(w, "cpus_got", s->job->alloc.cpus);
+    stk_jw_put_known_i64(w, "memory_got_bytes", s->job->alloc.memory_bytes);
     stk_jw_put_u64(w, "processes", t.processes);
     stk_jw_put_u64(w, "threads", t.threads);
-    put_known(w, "cpus_busy", t.cpus);
+    stk_jw_put_known_f64(w, "cpus_busy", t.cpus);
     stk_jw_put_u64(w, "memory_bytes", t.memory_bytes);
-    put_known(w, "gpu_util", t.gpu_util);
+    stk_jw_put_known_f64(w, "gpu_util", t.gpu_util);
+    put_array(w, "silent_nodes"); /* what stands under "nodes" is old */
+    for (size_t i = 0; i < s->nnodes; i++)
+        if (s->node[i].silent)
+            stk_jw_str(w, s->node[i].host);
+    stk_jw_close(w, ']');
     put_array(w, "nodes");
     for (size_t i = 0; i < s->nnodes; i++) {
         struct stk_buf b = STK_BUF_INIT;

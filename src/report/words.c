@@ -8,7 +8,9 @@
 #include "report/grid.h"
 #include "report/report_priv.h"
 
-uint64_t stk_whole(double v)
+#define LEAST_ROOM 12 /* columns of a name, however narrow the terminal is */
+
+uint64_t stk_nearest(double v)
 {
     return v > 0 ? v < 1.8e19 ? (uint64_t)(v + 0.5) : UINT64_MAX : 0;
 }
@@ -24,7 +26,7 @@ const char *stk_word_rate(double Bps, char *buf, size_t size)
     char one[32];
     if (!(Bps > 0))
         return none(buf, size);
-    snprintf(buf, size, "%s/s", stk_format_size(stk_whole(Bps), one, sizeof one));
+    snprintf(buf, size, "%s/s", stk_format_size(stk_nearest(Bps), one, sizeof one));
     return buf;
 }
 
@@ -73,6 +75,25 @@ const char *stk_word_count(uint64_t n, char *buf, size_t size)
     return n ? stk_format_count(n, buf, size) : none(buf, size);
 }
 
+/* Two digits are as many as the estimate has. */
+const char *stk_word_about(uint64_t n, bool exact, char *buf, size_t size)
+{
+    char text[40];
+    uint64_t unit = 1;
+    if (exact || n < 10)
+        return stk_format_count(n, buf, size);
+    for (; n / unit >= 100; unit *= 10)
+        ;
+    stk_format_count((n / unit + (n % unit >= unit / 2 && unit > 1)) * unit, text, sizeof text);
+    snprintf(buf, size, "about %s", text);
+    return buf;
+}
+
+size_t stk_report_room(const struct stk_report *r, size_t used)
+{
+    return r->columns > used + LEAST_ROOM ? r->columns - used : LEAST_ROOM;
+}
+
 const char *stk_word_many(uint64_t n, const char *one, char *buf, size_t size)
 {
     char count[32];
@@ -90,6 +111,89 @@ const char *stk_word_cut(struct stk_buf *b, const char *text, size_t columns)
     stk_buf_reset(b);
     stk_text_escape(b, text, strlen(text), columns);
     return stk_buf_cstr(b);
+}
+
+/* As stk_text_escape(), but a backslash stays one: in a command it means itself. */
+static size_t put_command(struct stk_buf *out, const char *s, size_t n)
+{
+    size_t width = 0;
+    for (const char *end = s + n; s < end;) {
+        const char *slash = memchr(s, '\\', (size_t)(end - s));
+        size_t plain = (size_t)((slash ? slash : end) - s);
+        width += stk_text_escape(out, s, plain, SIZE_MAX) + (slash != NULL);
+        if (slash)
+            stk_buf_putc(out, '\\');
+        s += plain + (slash != NULL);
+    }
+    return width;
+}
+
+/* Behind the directory of a word that is an absolute path; s of any other. */
+static const char *base_of(const char *s, size_t n)
+{
+    const char *base = s;
+    for (size_t i = 0; *s == '/' && i + 1 < n; i++)
+        base = s[i] == '/' ? s + i + 1 : base;
+    return base;
+}
+
+/* Bytes of s that take at most so many columns. */
+static size_t fitting(const char *s, size_t columns)
+{
+    size_t at = 0, n = strlen(s);
+    while (at < n) {
+        uint32_t cp = 0;
+        size_t len = stk_utf8_next(s + at, n - at, &cp), width = len ? stk_cp_width(cp) : 1;
+        if (width > columns)
+            break;
+        columns -= width;
+        at += len ? len : 1;
+    }
+    return at;
+}
+
+const char *stk_word_command(struct stk_buf *b, const char *command, size_t columns)
+{
+    stk_buf_reset(b);
+    struct stk_buf whole = STK_BUF_INIT;
+    size_t width = put_command(&whole, command, strlen(command));
+    size_t over = width > columns ? width - columns : 0;
+    /* What tells programs apart are their names and arguments: directories go first. Behind a
+     * quote nobody knows which blanks part words. */
+    bool quoted = false;
+    for (const char *s = command; *s;) {
+        size_t n = strcspn(s, " "), blank = s[n] == ' ';
+        quoted = quoted || strcspn(s, "'\"\\$") < n;
+        const char *base = over && !quoted ? base_of(s, n) : s;
+        size_t cut = stk_text_width(s, (size_t)(base - s));
+        over -= cut < over ? cut : over;
+        put_command(b, base, (size_t)(s + n - base));
+        stk_buf_put(b, " ", blank);
+        s += n + blank;
+    }
+    if (over) {
+        stk_buf_reset(&whole);
+        stk_buf_puts(&whole, stk_buf_cstr(b));
+        stk_buf_reset(b);
+        stk_buf_put(b, whole.data, fitting(stk_buf_cstr(&whole), columns > 3 ? columns - 3 : 0));
+        stk_buf_puts(b, "...");
+    }
+    b->fail = b->fail || whole.fail;
+    stk_buf_release(&whole);
+    return stk_buf_cstr(b);
+}
+
+const char *stk_word_clock(double s, char *buf, size_t size)
+{
+    if (!(s >= 0) || s > 1e12)
+        return "?";
+    long long t = (long long)s;
+    if (t >= 86400)
+        snprintf(buf, size, "%lld-%02lld:%02lld:%02lld", t / 86400, t / 3600 % 24, t / 60 % 60,
+                 t % 60);
+    else
+        snprintf(buf, size, "%02lld:%02lld:%02lld", t / 3600, t / 60 % 60, t % 60);
+    return buf;
 }
 
 const char *stk_word_path(struct stk_buf *b, const char *path, size_t columns)
@@ -129,11 +233,6 @@ void stk_report_more(size_t shown, size_t all, struct stk_buf *out)
     if (shown < all)
         stk_buf_printf(out, "  and %s more: --top 0 shows all\n",
                        stk_format_count(all - shown, n, sizeof n));
-}
-
-bool stk_report_in_total(uint8_t api)
-{
-    return api == STK_API_POSIX || api == STK_API_STDIO || api == STK_API_ASYNC;
 }
 
 const char *stk_report_mark_kind(uint32_t kind)

@@ -62,6 +62,15 @@ def test_a_healthy_job_has_nothing_to_fix(stoker, good):
     assert stoker("advise", good, "--json", "-").json()["result"]["findings"] == []
 
 
+def test_nothing_recorded_is_not_healthy(stoker, tmp_path):
+    """A script that waits for status 0 would take a program that nobody saw for a good one."""
+    stoker("profile", "-q", "-o", tmp_path / "p", "--", "true")
+    for log in (tmp_path / "p").glob("*.stklog"):
+        log.unlink()
+    done = stoker("advise", tmp_path / "p", rc=3)
+    assert done.out.startswith("nothing is known") and "nothing to fix" not in done.out
+
+
 def test_json_has_the_findings(stoker, bad):
     """For scripts that act on them."""
     whole = stoker("advise", bad, "--json", "-", rc=1).json()

@@ -73,6 +73,15 @@ def test_hdf5_module():
     assert result["job"]["counters"]["read_bytes"] == sum(below)
 
 
+def test_order_of_streams_is_not_known(tmp_path):
+    """A job that reads through C streams alone must not seem to open files for every read."""
+    text = tmp_path / "stdio.txt"
+    lines = (DATA / "posix_stdio.txt").read_text().splitlines(keepends=True)
+    text.write_text("".join(line for line in lines if not line.startswith("POSIX\t")))
+    out = str(run_stoker("report", text).out)
+    assert "order     not known" in out and "every read is the first" not in out
+
+
 def test_through_the_parser(parser, tmp_path):
     """A log itself goes through darshan-parser, whatever its name holds."""
     text = read(DATA / "posix_stdio.txt")

@@ -31,16 +31,17 @@ def only(job):
     return run
 
 
-def test_memory_is_the_sum_over_tasks_of_the_largest_step(only):
+def test_memory_is_the_sum_over_tasks_and_steps_at_once(only):
     """Somebody would take one task's memory for the job's, and ask for a quarter of what it needs."""
     j = only(TWO_NODES)
-    step = {s["step"]: s for s in j["steps"]}["0"]
+    batch, step = ({s["step"]: s for s in j["steps"]}[name] for name in ("batch", "0"))
     assert step["tasks"] == 4
     assert step["memory_bytes"] > 3.9 * 60e6 > step["task_memory_bytes"] > 60e6
-    assert j["used"]["memory_bytes"] == step["memory_bytes"]
+    both = step["memory_bytes"] + batch["memory_bytes"]
+    assert j["used"]["memory_bytes"] == both
     assert j["got"] == {"nodes": 2, "cpus": 4, "memory_bytes": 2000 << 20, "gpus": 4, "gpu_kind": "k80",
                         "billing": 4}
-    assert j["used"]["memory_share"] == pytest.approx(step["memory_bytes"] / (2000 << 20))
+    assert j["used"]["memory_share"] == pytest.approx(both / (2000 << 20))
 
 
 def test_a_name_with_line_ends_and_separators_is_one_name(only, job):
@@ -78,11 +79,13 @@ def test_a_pending_job_says_why_in_words(job, only, number, reason, words):
     assert reason in text and words in text
 
 
-def test_a_requeued_job_is_not_at_its_end(only):
+def test_a_requeued_job_is_not_at_its_end(only, job):
     """A study would take the first life of a job for its result."""
     j = only(AGAIN)
     assert (j["state"], j["restarts"]) == ("requeued", 1)
     assert j["ended"] is None
+    text = job(AGAIN).out
+    assert "BeginTime" in text and "\n  got " not in text and "\n  runs " not in text
 
 
 def test_a_running_job_shows_what_it_used_so_far_and_its_gpus(only, job):
@@ -91,7 +94,7 @@ def test_a_running_job_shows_what_it_used_so_far_and_its_gpus(only, job):
     assert j["state"] == "running"
     assert [(g["nodes"], g["kind"], g["ids"]) for g in j["gpu_ids"]] == [("node1", "k80", "0"),
                                                                        ("node2", "k80", "0")]
-    assert j["used"]["memory_bytes"] == 319184896 and j["used"]["cpu_s"] == 6
+    assert {s["step"]: s["memory_bytes"] for s in j["steps"]}["0"] == 319184896 and j["used"]["cpu_s"] == 6
     assert "so far" in job(RUNNING).out
 
 
@@ -104,6 +107,9 @@ def test_arrays_give_a_row_a_task(job):
     rows = job(ARRAY).out.splitlines()
     assert [r.split()[0] for r in rows[1:5]] == ["24_0", "24_1", "24_2", "24_3"]
     assert job(f"{ARRAY}_2", "--json", "-").json()["result"]["jobs"][0]["state"] == "failed"
+    some = job(f"{ARRAY}_[1-3:2,0%2]", "--json", "-").json()["result"]["jobs"]
+    assert sorted(j["array_task"] for j in some) == [0, 1, 3]  # sacct itself takes no such list
+    assert "not a job id" in job(f"{ARRAY}_[1-", rc=2).err
     waiting = job(TASKS, "--json", "-").json()["result"]["jobs"][0]
     assert (waiting["job"], waiting["state"], waiting["array"]) == ("38_[1-8]", "pending", TASKS)
 
@@ -112,9 +118,11 @@ def test_the_next_batch_file(job, only):
     """The user would have to work out the lines to change."""
     lines = {n["line"]: n["why"] for n in only(SERIAL, "--advise-from", "1s")["next"]}
     assert "#SBATCH --ntasks=1" in lines  # four were asked for, no srun started them
-    assert "#SBATCH --mem-per-cpu=50M" in lines and "#SBATCH --time=00:05:00" in lines
+    assert "#SBATCH --mem-per-cpu=150M" in lines  # for the one CPU that is left
+    assert "#SBATCH --time=00:05:00" in lines
     assert "no srun" in lines["#SBATCH --ntasks=1"]
     assert [n["line"] for n in only(MEMORY)["next"]] == ["#SBATCH --mem=750M"]
+    assert "half as much again, rounded up" in only(MEMORY)["next"][0]["why"]
     assert [n["line"] for n in only(LIMIT)["next"]] == ["#SBATCH --time=00:05:00"]
     assert only(SERIAL)["next"] == []  # five seconds are not typical
     assert "#SBATCH --time=00:05:00" in job(LIMIT).out
@@ -136,6 +144,41 @@ def test_states_that_a_small_cluster_does_not_make(only, slurm, word, state):
     """(Made by hand.) A state of a large cluster would not be understood."""
     slurm.add_rows("sacct", [HAND | {"State": word}])
     assert only(90)["state"] == state
+
+
+def test_what_was_not_recorded_is_not_zero(only, slurm):
+    """(Made by hand.) Where Slurm counts no CPU time a job would be told to ask for one CPU."""
+    slurm.add_rows("sacct", [HAND | {"TotalCPU": "00:00:00"}, BATCH | {"TotalCPU": "00:00:00"}])
+    j = only(90)
+    assert (j["used"]["cpu_s"], j["used"]["cpus_busy"], j["steps"][0]["cpu_s"]) == (None, None, None)
+    assert not [n for n in j["next"] if "cpus" in (n["line"] or "")]
+
+
+def test_a_job_that_never_began_got_nothing(job, slurm):
+    """Nodes that a job would have begun on would be told as those it had."""
+    slurm.fails("sacct", "Slurm accounting storage is disabled\n")
+    slurm.fails("squeue", "slurm_load_jobs error: Invalid job id specified\n")
+    with open(slurm.folder / "scontrol.txt", "a") as file:
+        file.write("JobId=91 JobName=x\n   UserId=u(1) GroupId=u(1) MCS_label=N/A\n"
+                   "   JobState=DEADLINE Reason=DeadLine Dependency=(null)\n   RunTime=00:00:00\n   StartTime=1794742519\n   NodeList= SchedNodeList=n[1-4]\n"
+                   "   TRES=cpu=16,mem=8000M,node=4\n")
+    out = job(91).out
+    assert "\n  ran " not in out
+    assert "asked    4 nodes, 16 CPUs, 7.81 GiB" in out and "\n  got " not in out
+
+
+def test_one_part_of_a_heterogeneous_job(job, slurm):
+    """(Made by hand.) squeue names all parts where one is asked for: a line would stand for the wrong one."""
+    slurm.add_rows("sacct", [HAND | {"JobID": f"90+{i}", "JobIDRaw": str(90 + i)} for i in range(2)])
+    assert "job 90+1 " in job("90+1").out
+    assert [row.split()[0] for row in job("90+1", "90+0").out.splitlines()[1:3]] == ["90+0", "90+1"]
+
+
+def test_many_ids_are_asked_for_in_parts(job, slurm):
+    """A list of thousands would stall the database, or be too long for a command line."""
+    job(*range(1000, 1999), TWO_NODES, "200_[1-300]", rc=3)
+    lists = [c[c.index("-j") + 1].split(",") for c in slurm.calls() if c[0] == "sacct"]
+    assert [len(ids) for ids in lists] == [500, 500, 300]
 
 
 def test_units_gpus_energy_and_time_as_other_sites_record_them(only, slurm, job):
@@ -219,6 +262,27 @@ def test_my_jobs_since(job, slurm):
     sacct = next(c for c in slurm.calls() if c[0] == "sacct")
     assert sacct[sacct.index("-S") + 1] == "2026-11-15T00:00:00"
     assert sacct[sacct.index("-u") + 1].isdigit()
+
+
+def test_tables_fit_a_terminal_of_80_columns(job, slurm):
+    """Every second line would be the rest of the one before."""
+    slurm.add_rows("sacct", [HAND | {"JobName": "a-name-that-is-much-longer-than-a-column-may-be",
+                                     "State": "OUT_OF_MEMORY"},
+                             BATCH | {"JobName": "a-program-with-a-long-name", "State": "OUT_OF_MEMORY"}])
+    for out in (job(90).out, job(90, TWO_NODES, AFTER, TOO_MANY).out):
+        assert max(map(len, out.splitlines())) <= 80
+    assert "a-name-" in out and "pending" in out
+
+
+def test_our_own_step_is_not_the_jobs(only, slurm):
+    """A job that was watched would be told that it used what `stoker watch` did."""
+    step = BATCH | {"NTasks": "1", "AllocTRES": "cpu=1,node=1", "TotalCPU": "01:00:00"}
+    slurm.add_rows("sacct", [HAND | {"TotalCPU": "02:00:00"}, step | {"TRESUsageInTot": "mem=1G"},
+                             step | {"JobID": "90.0", "JobIDRaw": "90.0", "JobName": "stoker-watch",
+                                     "TRESUsageInTot": "mem=5G"}])
+    j = only(90)
+    assert (j["used"]["memory_bytes"], j["used"]["cpu_s"]) == (1 << 30, 3600)
+    assert [s["program"] for s in j["steps"]] == ["batch", "stoker-watch"]
 
 
 def test_separators_cannot_be_guessed(job, slurm):

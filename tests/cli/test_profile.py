@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import pty
+import resource
 import shutil
 import signal
 import subprocess
@@ -226,9 +227,12 @@ def test_another_runs_profile_is_not_touched(tmp_path):
     (folder / "notes.txt").write_text("mine")
     assert profile("-q", "-o", folder, "true").returncode == 0
     first = sorted(folder.iterdir())
-    done = profile("-o", folder, "sh", "-c", "echo ran")
-    assert done.returncode == 4 and done.stdout == b"" and b"another run" in done.stderr
-    assert b"--force" in done.stderr and sorted(folder.iterdir()) == first
+    for number in (2, 3):  # a requeued job, or one of an array, must run
+        done = profile("-o", f"{folder}/", "sh", "-c", "echo ran; exit 7")
+        assert (done.returncode, done.stdout) == (7, b"ran\n")
+        assert done.stderr.count(b"another run") == 1 and b"--force" in done.stderr
+        assert run_file(f"{folder}-{number}")["exit_status"] == 7
+    assert sorted(folder.iterdir()) == first
     assert profile("-q", "--force", "-o", folder, "false").returncode == 1
     assert run_file(folder)["command"] == ["false"]
     assert (folder / "notes.txt").read_text() == "mine"
@@ -254,18 +258,55 @@ def test_tasks_of_a_run_share_a_folder(tmp_path, env, rank, name):
     runs = [json.loads(p.read_text()) for p in (tmp_path / name).glob("run.*.json")]
     assert sorted(r["rank"] for r in runs) == list(range(6))
     assert {(r["world"], r["run"]) for r in runs} == {(6, runs[0]["run"])}
-    again = profile("true", env={**env, rank: 1}, cwd=tmp_path)
-    assert again.returncode == 4 and b"another run" in again.stderr
+    procs = [subprocess.Popen([STOKER, "profile", "-q", "true"], cwd=tmp_path,
+                              env=environment({**env, rank: task})) for task in range(6)]
+    assert [p.wait(60) for p in procs] == [0] * 6  # the same tasks again are another run
+    assert sorted(p.name for p in tmp_path.iterdir()) == [name, name + "-2"]
+    assert [len(list(p.glob("run.*.json"))) for p in tmp_path.iterdir()] == [6, 6]
 
 
-def test_ranks_without_a_common_name_need_a_folder(tmp_path):
-    """MPICH's mpiexec tells ranks nothing they share: guessing would split a profile."""
-    ranks = [{"PMI_RANK": str(r), "PMI_SIZE": "2"} for r in range(2)]
-    done = profile("true", env=ranks[0], cwd=tmp_path)
-    assert done.returncode == 2 and b"-o" in done.stderr
-    for env in ranks:
-        assert profile("-q", "-o", "p", "true", env=env, cwd=tmp_path).returncode == 0
-    assert len(list((tmp_path / "p").glob("run.*.json"))) == 2
+def test_ranks_without_a_common_name_share_a_folder(tmp_path):
+    """MPICH's mpiexec tells ranks nothing they share but their command."""
+    ranks = [{"PMI_RANK": str(r), "PMI_SIZE": "10"} for r in range(10)]
+    for times in (1, 2):
+        for env in ranks:
+            done = profile("true", env=env, cwd=tmp_path)
+            assert done.returncode == 0 and (b"another run" in done.stderr) == (times == 2)
+        assert [len(list(p.glob("run.*.json"))) for p in tmp_path.iterdir()] == [10] * times
+
+
+def test_runs_that_begin_together_do_not_mix(tmp_path):
+    """Tasks of an array job all have the same -o, and start within a millisecond."""
+    procs = [subprocess.Popen([STOKER, "profile", "-q", "-o", tmp_path / "p", "true"],
+                              env=environment(), stderr=subprocess.PIPE) for _ in range(8)]
+    assert [p.wait(60) for p in procs] == [0] * 8
+    assert [len(list(p.glob("run.*.json"))) for p in tmp_path.iterdir()] == [1] * 8
+    assert sum(b"another run" in p.stderr.read() for p in procs) == 7
+
+
+@pytest.mark.parametrize("where, why", [
+    ("file", b"is a file, not a folder"), ("/proc/x", b"/proc/x"), ("file/p", b"file"),
+    ("p", b"File too large")])
+def test_without_a_folder_the_program_runs_unrecorded(tmp_path, where, why):
+    """A job that waited a day in the queue would not run for want of a place for its profile."""
+    (tmp_path / "file").write_text("mine")
+    limit = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))}
+    done = profile("-o", where, "--", "sh", "-c", "echo $LD_PRELOAD; echo ran >&2; exit 9",
+                   cwd=tmp_path, **(limit if where == "p" else {}))
+    assert (done.returncode, done.stdout) == (9, b"\n"), done
+    said, ran = done.stderr.splitlines()  # before the program runs, so that it can be stopped
+    assert b"nothing is recorded" in said and why in said and ran == b"ran"
+    assert [p.name for p in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize("options", [
+    ["--for", "300000d"], ["--sample", "0.0001ns"], ["--exclude", ",".join("abcdefgh" * 9)],
+    ["--include", "x" * 4200]])
+def test_what_would_be_dropped_in_silence_is_refused(tmp_path, options):
+    """Files would be recorded that were excluded, or nothing at all."""
+    done = profile(*options, "-o", tmp_path / "p", "echo", "ran")
+    assert (done.returncode, done.stdout) == (2, b""), done
+    assert not (tmp_path / "p").exists()
 
 
 def test_force_by_many_tasks_removes_the_old_run_once(tmp_path):

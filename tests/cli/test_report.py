@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import re
+import shlex
 import shutil
 import struct
 import subprocess
@@ -129,10 +130,39 @@ def test_a_process_that_executes_a_program_is_one(stoker, tmp_path):
     assert not re.search(r"-  +-  +1  +1 ", shown), shown   # no calls, no calls a second
 
 
+def test_a_script_is_one_rank_and_its_calls_are_shown(stoker, tmp_path):
+    """Ranks that are made up, syncs that nobody sees, and a command that cannot be pasted."""
+    script = f"cd {tmp_path}; dd if=/dev/zero of=a bs=1k count=1 conv=fsync; mv a b; rm b; cat 'p'"
+    stoker("profile", "-o", tmp_path / "p", "--", "sh", "-c", script, rc=1)
+    out = stoker("report", tmp_path / "p").out
+    assert "1 sync" in out and "1 rename" in out and "1 remove" in out
+    shown = stoker("report", tmp_path / "p", "--json", "-").json()["result"]
+    assert [r["rank"] for r in shown["ranks"]] == [0] and shown["profile"]["ranks"] == 1
+    assert shlex.split(shown["profile"]["command"]) == ["sh", "-c", script]
+    commands = stoker("report", tmp_path / "p", "--processes").out
+    assert re.search(r"^  mv a b ", commands, re.M), commands
+    for line in out.splitlines():
+        shares = re.findall(r"([\d.]+) %", line)
+        if line.startswith(("each thread", "any thread", "main process")):
+            assert len(shares) == 4 and round(sum(map(float, shares)), 1) == 100
+
+
+def test_how_it_ended_is_said(stoker, tmp_path):
+    """137 is a number to look up; too little to tell is no alarm."""
+    subprocess.run([STOKER, "profile", "-q", "-o", tmp_path / "p", "--", "sh", "-c", "kill -9 $$"],
+                   env=clean_env(), check=False)
+    out = stoker("report", tmp_path / "p").out
+    assert "ended by signal 9" in out and "too little was read to tell" in out
+    run = next((tmp_path / "p").glob("run.*.json"))
+    run.write_text(json.dumps(json.loads(run.read_text()) | {
+        "state": "running", "exit_status": None, "signal": None, "seconds": None}))
+    assert "still running" in stoker("report", tmp_path / "p").out
+
+
 def test_steps_and_epochs_are_on_the_axis(stoker, profile):
     """Rates over time say little when nobody knows which epoch they belong to."""
     out = stoker("report", profile).out
-    assert re.search(r"^epoch +\|1", out, re.M) and re.search(r"^step +\|", out, re.M)
+    assert re.search(r"^epoch +\|0", out, re.M) and re.search(r"^step +\|", out, re.M)
     assert "8 steps (marked)" in stoker("report", profile, "--phases").out
 
 
@@ -314,3 +344,19 @@ def test_a_damaged_log_is_left_out_and_named(stoker, profile, tmp_path):
     log = sorted(copy.glob("*.stklog"))[0]
     log.write_bytes(b"rubbish" * 100)
     assert "damaged" in stoker("report", copy, "--notes").out
+
+
+def test_two_profiles_side_by_side(profile, tmp_path):
+    """Who changed something wants to see what it did, not to hold two screens beside each other."""
+    run_stoker("profile", "-o", tmp_path / "after", "--", "cat", tmp_path / "none", rc=1)
+    result = run_stoker("report", profile, tmp_path / "after", "--json", "-").json()["result"]
+    assert result["before"]["reads"] == 4 * 8 * 2 + 16 + 1 and result["after"]["reads"] == 0
+    assert result["before"]["write_bytes"] == 300000 and result["after"]["command"].startswith("cat")
+    mine = run_stoker("report", profile, profile, "--json", "-").json()["result"]
+    assert mine["before"]["run_s"] == mine["after"]["run_s"] > 0
+    assert not mine["findings_gone"] and not mine["findings_new"]
+    shown = run_stoker("report", profile, profile).out
+    assert "about the same" in shown and re.search(r"reads +81 +81 +same", shown)
+    shown = run_stoker("report", profile, tmp_path / "after").out
+    assert "the run after failed" in " ".join(shown.split())   # quick for another reason
+    run_stoker("report", profile, profile, "--files", rc=2)

@@ -3,6 +3,7 @@
 import csv
 import json
 import math
+import pathlib
 import random
 import re
 
@@ -29,8 +30,9 @@ def series_of(result, name):
 
 def test_published_tables_to_the_digit(stoker, ddp):
     """A student who checks the tool against the course's tables would stop trusting it."""
-    run = stoker("scale", "--from", ddp, "--json", "-")
-    result = run.json()["result"]
+    file = ddp.with_suffix(".json")
+    text = stoker("scale", "--from", ddp, "--json", file).out
+    result = json.loads(file.read_text())["result"]
     printed = {"K80": [(1.00, 1.00), (1.69, 1.18), (2.38, 1.26), (2.97, 1.35)],
                "RTX 2080 Ti": [(1.00, 1.00), (1.58, 1.26), (2.16, 1.39), (2.67, 1.50), (3.00, 1.67),
                                (3.29, 1.82), (3.35, 2.09), (3.49, 2.29), (3.49, 2.58), (3.49, 2.87)]}
@@ -42,9 +44,12 @@ def test_published_tables_to_the_digit(stoker, ddp):
     rtx = series_of(result, "RTX 2080 Ti")
     assert rtx["plateau"]["n"] == 6 and rtx["recommended"]["balanced"]["n"] == 6
     assert round(result["comparisons"][0]["speed_of_b"], 2) == round(76 / 49, 2)
-    # The same words for people, on the other stream.
-    assert "Plateau: N=6." in run.err and "Plateau: none up to N=4." in run.err
-    assert "1.32x as fast as K80 with N=1" in run.err
+    assert "Plateau: N=6." in text and "Plateau: none up to N=4." in text
+    assert "1.32x as fast as K80 with N=1" in text
+    # The table as the course prints it, pasted into a file, is a table.
+    page = ddp.with_name("page.md")
+    page.write_text("|N|Time (s)|Speedup|\n|---|---|---|\n" + "".join(f"|{n}|{t} |x|\n" for n, t in RTX))
+    assert "Plateau: N=6." in stoker("scale", "--from", page, "--no-plot").out
 
 
 def tables_in(text):
@@ -137,12 +142,12 @@ def test_service_units_and_wishes(stoker, tmp_path):
     path = write(tmp_path / "t.csv", rows, "n,time,cores,gpus")
     args = ["scale", "--from", path, "--su-weights", "core=0.5,gpu=10", "--site", "Tetralith", "--unit", "GPUs",
             "--deadline", "40m", "--max-relative-su", "1.2", "--csv", tmp_path / "out.csv"]
-    run = stoker(*args, "--json", "-")
-    series = run.json()["result"]["series"][0]
+    text = stoker(*args, "--json", tmp_path / "json").out
+    series = json.loads((tmp_path / "json").read_text())["result"]["series"][0]
     assert [p["su"] for p in series["points"]] == pytest.approx([15, 30 * 2000 / 3600, 20])
     assert series["recommended"]["deadline"]["n"] == 2
     assert series["recommended"]["max-relative-su"]["n"] == 2
-    assert "Tetralith" in run.err and "2 GPUs take 33 min 20 s" in run.err
+    assert "Tetralith" in text and "2 GPUs take 33 min 20 s" in text
     table = list(csv.DictReader((tmp_path / "out.csv").open()))
     assert [float(r["relative_su"]) for r in table] == pytest.approx([1, 30 * 2000 / 54000, 72000 / 54000])
     assert table[0]["value_low"] == "" and table[0]["n"] == "1"
@@ -205,6 +210,25 @@ def test_wrong_usage(stoker, ddp, args, words):
     """A typo must not end in numbers."""
     given = ["--from", ddp, *args] if args else []
     assert words in stoker("scale", *given, rc=2).err
+
+
+def test_a_full_disk_and_a_device(stoker, ddp):
+    """The hint would name options that the command has not; and a device would be replaced by a file."""
+    run = stoker("scale", "--from", ddp, "--csv", "/dev/full", rc=4)
+    assert "No space left" in run.err and "hint: free some space" in run.err and "--index" not in run.err
+    assert not pathlib.Path("/dev/full").is_file()
+
+
+def test_help_is_in_groups_and_for_people(stoker):
+    """Forty options in a block, some of them for stoker's own jobs, hide those that one needs."""
+    text = stoker("scale", "--help").out
+    assert "Usage: stoker scale [OPTIONS] [-- CMD [ARG...]]" in text
+    assert re.findall(r"^(What is run|How often|Where|Options of every command):$", text, re.M) == [
+        "What is run", "How often", "Where", "Options of every command"]
+    for page in (text, stoker("watch", "--help").out, stoker("help", "--man", "scale").out,
+                 stoker("completion", "bash").out):
+        assert "--inside" not in page and "node-sample" not in page and "\\-inside" not in page
+    assert "stoker profile [OPTIONS] -- CMD" in stoker("profile", rc=2).err
 
 
 def test_hostile_names_reach_no_terminal(stoker, tmp_path):

@@ -74,7 +74,19 @@ def test_the_jobs_processes_are_found(stoker, start):
     assert node["host"] == "n1" and node["processes"] == 3
 
 
-@pytest.mark.parametrize("visible, indexes", [(None, [0, 1, 2]), ("2,0", [0, 2]), ("1", [1])])
+def test_a_large_environment(stoker, start):
+    """Where a module has set many variables, what Slurm has set behind them would not be found."""
+    process = start(["env", "-u", "SLURM_JOB_ID", *(f"A{i}={'x' * 1000}" for i in range(100)),
+                     f"SLURM_JOB_ID={JOB}", "sleep", "60"])
+    for _ in range(100):
+        found, _ = sample(stoker)
+        if process.pid in found:
+            break
+    assert process.pid in found
+
+
+@pytest.mark.parametrize("visible, indexes", [(None, [0, 1, 2]), ("2,0", [0, 2]), ("1", [1]), ("", []),
+                                              ("1,-1,0", [1]), ("NoDevFiles", [])])
 def test_gpus_of_the_job_and_of_its_processes(stoker, start, tmp_path, visible, indexes):
     """Another user's GPU on the same node would be shown as the job's."""
     source = tmp_path / "nvml.c"
@@ -82,9 +94,11 @@ def test_gpus_of_the_job_and_of_its_processes(stoker, start, tmp_path, visible, 
     subprocess.run(["cc", "-shared", "-fPIC", source, "-o", tmp_path / "libnvidia-ml.so.1"], check=True)
     process = start(["sleep", "60"])
     env = {"LD_LIBRARY_PATH": str(tmp_path), "GPU_PID": str(process.pid)}
-    found, node = sample(stoker, **env, **({"CUDA_VISIBLE_DEVICES": visible} if visible else {}))
+    found, node = sample(stoker, **env, **({} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}))
     assert [g["index"] for g in node["gpus"]] == indexes
     assert [g["util"] for g in node["gpus"]] == [pytest.approx((i + 1) / 10) for i in indexes]
+    if not indexes:
+        return
     assert node["gpus"][0] == {"index": indexes[0], "kind": "Fake", "util": (indexes[0] + 1) / 10,
                                "memory_bytes": 100 * (indexes[0] + 1), "total_bytes": 1000}
     assert found[process.pid]["gpu_memory_bytes"] == 50 * len(indexes)
@@ -113,6 +127,19 @@ def test_what_nodes_send_is_not_trusted(stoker, tmp_path):
     assert "fake" not in r.out  # the job has two nodes
     result = stoker("watch", "--once", "--json", "-", RUNNING, env=slurm.env()).json()["result"]
     assert [n["host"] for n in result["nodes"]] == ["node1", "node2"]
+
+
+def test_a_line_a_sample(stoker, tmp_path):
+    """A sample that is a little early would have no line: of three, one or two would be seen."""
+    slurm = FakeSlurm(tmp_path)
+    lines = [json.dumps({"host": f"node{i}", "processes": 1, "threads": 1, "cpus": 1}) for i in (1, 2)]
+    (slurm.bin / "srun").write_text("#!/bin/sh\nfor i in 1 2 3 4 5 6; do\n" +
+                                    "".join(f"echo '{line}'\n" for line in lines) +
+                                    "sleep 0.25\ndone\nexec sleep 60\n")
+    (slurm.bin / "srun").chmod(0o755)
+    out = stoker("watch", "--every", "0.3s", "--progress-every", "0.3s", "--samples", "3", RUNNING,
+                 env=slurm.env()).out
+    assert out.count("2 nodes, 2 processes") == 3
 
 
 def test_srun_that_fails_is_quoted(stoker, tmp_path):

@@ -112,6 +112,21 @@ def test_logs_of_many_threads_are_small(profile, data):  # noqa: F811
     assert disk_usage(p.dir) <= 2 << 20
 
 
+def test_memory_of_many_files(tmp_path, profile):  # noqa: F811
+    """A node runs a hundred workers, each of which opens a thousand files: memory that is theirs
+    must not be ours."""
+    folder = tmp_path.resolve() / "files"
+    for i in range(1000):
+        zeros(folder / str(i), 10)
+    script = (f"import os\nfor i in range(1000):\n    fd = os.open('{folder}/%d' % i, 0)\n"
+              "    os.read(fd, 5)\n    os.close(fd)\n"
+              "print([x.split()[1] for x in open('/proc/self/status') if 'RssAnon' in x][0])")
+    alone = bare(["/usr/bin/python3", "-c", script])
+    p = profile(["/usr/bin/python3", "-c", script])
+    assert p.total(folder, "read_bytes") == 5000
+    assert int(p.out) - int(alone[1]) < 460, "kB of its own memory"
+
+
 def test_names_that_are_asked_for_leave_room(profile, tmp_path):  # noqa: F811
     """A tree of a million files is listed, a hundred are read: these are seen one by one."""
     folder = tmp_path.resolve() / "tree"

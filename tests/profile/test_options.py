@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from conftest import STOKER
+from conftest import STOKER, run_stoker
 from profilelib import PYTHON, bare_env, compiled, profile, zeros  # noqa: F401
 
 READ = "import sys\nfor path in sys.argv[1:]: open(path, 'rb').read()"
@@ -61,10 +61,39 @@ def test_trace(profile, files, tmp_path):
 
 
 def test_profiles_of_two_runs_do_not_mix(profile, files, tmp_path):
-    """A second run into the same folder is refused, or its own."""
+    """A second run into the same folder has its own."""
     first = profile([PYTHON, "-c", READ, files[0]], out=tmp_path / "p")
     again = profile([PYTHON, "-c", READ, files[1]], out=tmp_path / "p")
-    paths = {r["path"] for r in again.records}
-    assert first.rc == 0
-    assert (again.rc != 0 and paths == {str(files[0])}) or (again.rc == 0
-                                                            and paths == {str(files[1])})
+    again.dir = tmp_path / "p-2"
+    assert (first.rc, again.rc) == (0, 0)
+    assert [{r["path"] for r in p.records} for p in (first, again)] == [{str(files[0])},
+                                                                        {str(files[1])}]
+
+
+def test_files_that_a_shell_opens_are_counted(profile, tmp_path):
+    """`program > file` is how many programs write, and `< file` how they read."""
+    a, b = tmp_path / "a.bin", tmp_path / "b.bin"
+    script = 'head -c 3000000 /dev/zero > "$0"; cat < "$0" > "$1"; echo done; echo x >&2'
+    p = profile(["sh", "-c", script, a, b])
+    assert (p.count(a, "write_bytes"), p.count(a, "read_bytes")) == (3000000, 3000000)
+    assert p.count(b, "write_bytes") == 3000000 and p.out == b"done\n"
+    assert p.report["coverage"]["write"] > 0.999
+
+
+def test_what_the_program_prints_is_no_data(profile, tmp_path):
+    """A job's output goes to a file, and is none that it made."""
+    out, data = tmp_path / "slurm-1.out", tmp_path / "data.bin"
+    script = 'cat "$0" & wait; cat "$0" >&2; exec 3>&1; cat "$0" >&3'
+    zeros(data, 5000)
+    with open(out, "wb") as f:
+        subprocess.run([STOKER, "profile", "-o", tmp_path / "p", "sh", "-c", script, data],
+                       check=True, env=bare_env(), stdout=f, stderr=f)
+    report = run_stoker("report", tmp_path / "p", "--json", "-").json()["result"]
+    paths = {r["path"] for r in report["records"]}
+    assert str(data) in paths and str(out) not in paths and out.read_bytes()[:15000] == bytes(15000)
+
+
+def test_ranks_of_every_launcher_are_known(profile, files):
+    """MVAPICH2's processes would all be rank 0."""
+    p = profile(["cat", files[0]], env={"MV2_COMM_WORLD_RANK": "3", "MV2_COMM_WORLD_SIZE": "4"})
+    assert (p.processes[0]["rank"], p.processes[0]["world"]) == (3, 4)

@@ -31,7 +31,7 @@ def build(name, *options, cc="cc", target="all"):
 @pytest.fixture(scope="module")
 def core():
     """A binary built without any optional library, as on a cluster's login node."""
-    return build("build-core", "-Dextras=disabled", "-Doptimization=1", target="stoker")
+    return build("build-core", "-Dextras=disabled", "-Doptimization=0", target="stoker")
 
 
 def run(*argv, cwd=None):

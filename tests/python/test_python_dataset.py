@@ -179,10 +179,16 @@ def test_interrupt_while_opening(tmp_path):
     path = tmp_path / "long.jsonl"
     path.write_bytes(b'{"n": 1, "text": "some words to take a little time"}\n' * 200000)
     python("""
-import os, signal, sys, threading
+import os, signal, sys, threading, time
 import stoker
-threading.Timer(0.002, os.kill, (os.getpid(), signal.SIGINT)).start()
+opening = threading.Event()
+def interrupt():
+    opening.wait()
+    time.sleep(0.002)
+    os.kill(os.getpid(), signal.SIGINT)
+threading.Thread(target=interrupt).start()
 try:
+    opening.set()
     ds = stoker.Dataset(sys.argv[1], write_index=False)
 except KeyboardInterrupt:
     sys.exit(0)

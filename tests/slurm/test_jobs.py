@@ -27,7 +27,7 @@ def spin(seconds):
 def jobs(slurm, tmp_path_factory):
     """Jobs of every kind, submitted together and all at their end."""
     folder = tmp_path_factory.mktemp("jobs")
-    (folder / "task.sh").write_text(f"#!/bin/sh\n{spin(4)}\n")
+    (folder / "task.sh").write_text(f"#!/bin/sh\n{spin(3)}\n")
     (folder / "task.sh").chmod(0o755)
 
     def submit(name, *args, wrap):
@@ -41,7 +41,7 @@ def jobs(slurm, tmp_path_factory):
         "memory": submit("memory", "--mem=100", wrap="perl -e '$x = q(x) x 4e8; sleep 60'"),
         "array": submit("array", "--array=0-2", wrap="exit $SLURM_ARRAY_TASK_ID"),
         "cancelled": submit("cancelled", wrap="sleep 100"),
-        "idle": submit("idle", "-N2", "-n2", "-t5", wrap=spin(4)),
+        "idle": submit("idle", "-N2", "-n2", "-t5", wrap=spin(3)),
     }
     slurm.wait(made["cancelled"], running=True)
     slurm.run("scancel", made["cancelled"])
@@ -61,7 +61,7 @@ def test_what_a_job_asked_got_and_used(slurm, jobs):
     assert 2 * MEMORY < step["task_memory_bytes"] < 2.2 * MEMORY
     assert 6 * MEMORY < j["used"]["memory_bytes"] < 6.6 * MEMORY
     assert 0 < j["used"]["cpu_s"] <= 1.1 * 3 * j["elapsed_s"]
-    assert 4 <= j["elapsed_s"] < 60 and j["limit_s"] == 300
+    assert 3 <= j["elapsed_s"] < 60 and j["limit_s"] == 300
 
 
 def test_how_jobs_ended(slurm, jobs):
@@ -98,7 +98,7 @@ def test_the_line_for_the_next_batch_file_works(slurm, jobs, shared):
     assert "#SBATCH --nodes=1" in lines  # nothing ran on the second
     assert any(line.startswith("#SBATCH --mem") for line in lines)
     script = shared / "next.sh"
-    script.write_text("#!/bin/sh\n" + "\n".join(sorted(lines)) + f"\n{spin(3)}\n")
+    script.write_text("#!/bin/sh\n" + "\n".join(sorted(lines)) + f"\n{spin(2)}\n")
     again = slurm.submit(shared, str(script))
     slurm.wait(again)
     assert slurm.report(again)["state"] == "completed"

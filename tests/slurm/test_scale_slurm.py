@@ -17,14 +17,16 @@ pytestmark = pytest.mark.xdist_group("slurm")
 
 
 def scale(slurm, folder, *args, **more):
-    run = slurm.stoker("scale", "--via", "slurm", "-o", folder / "study", "--json", "-", *args,
+    file = folder / "result.json"
+    run = slurm.stoker("scale", "--via", "slurm", "-o", folder / "study", "--json", file, *args,
                        cwd=folder, **more)
-    return run.json()["result"], run
+    return json.loads(file.read_text())["result"], run
 
 
 def resume(slurm, folder, *args, **more):
-    run = slurm.stoker("scale", "--resume", folder / "study", "--json", "-", *args, **more)
-    return run.json()["result"], run
+    file = folder / "result.json"
+    run = slurm.stoker("scale", "--resume", folder / "study", "--json", file, *args, **more)
+    return json.loads(file.read_text())["result"], run
 
 
 def sh(script):
@@ -57,7 +59,7 @@ def test_threads(slurm, shared):
         assert (shared / f"study/jobs/n{r['n']}-r{r['repeat']}.out").read_text() == f"{r['n']} of {r['n']}\n"
     assert len({r["job"] for r in runs(shared)}) == 9
     assert result["run"] == {**result["run"], "complete": True, "jobs_left": 0, "via": "slurm"}
-    assert "in random order" in run.err
+    assert "in random order" in run.out
 
 
 @needs_command("mpicc.openmpi")
@@ -66,7 +68,8 @@ def test_ranks_on_nodes(slurm, shared):
     program = compiled("../scale/programs/mpi.c", "-O2", compiler="mpicc.openmpi")
     result, _ = scale(slurm, shared, "--n", "1,2,4", "--ranks", "--ranks-per-node", "2", "--runs", "1",
                       "--launcher", "srun --mpi=pmix", "--container", "env X='a b'",
-                      "--metric", "ranks ([0-9]+) pi 3.141592654", "--", program, 1000000)
+                      "--metric", "ranks ([0-9]+) pi 3.141592654", "--better", "higher", "--",
+                      program, 1000000)
     assert {n: (p["value"], p["cores"], p["nodes"]) for n, p in points(result).items()} == {
         1: (1, 1, 1), 2: (2, 2, 1), 4: (4, 4, 2)}
 
@@ -130,13 +133,13 @@ esac"""
         1: None, 2: "failed", 3: "memory", 4: "cancelled", 99: p[99]["failure"]}
     assert "exit status 7; it said: no such file: x" in p[2]["failure_note"]
     assert p[99]["runs"] == 0 and p[99]["failure"] in ("failed", "pending")
-    assert p[1]["runs"] == 1 and "did not end well" in run.err
+    assert p[1]["runs"] == 1 and "did not end well" in run.out
 
 
 def test_a_closed_laptop(slurm, shared):
     """The jobs of a long study would be orphans after a broken connection."""
     argv = [CLUSTER, "exec", STOKER, "scale", "--via", "slurm", "-o", shared / "study", "--n", "1,2",
-            "--threads", "--runs", "2", *sh("sleep 2.{n}")]
+            "--threads", "--runs", "2", *sh("sleep 1.{n}")]
     proc = subprocess.Popen(list(map(str, argv)), env=slurm.env, cwd=shared, stdin=subprocess.DEVNULL,
                             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True)
     until = time.monotonic() + 30
@@ -153,15 +156,24 @@ def test_a_closed_laptop(slurm, shared):
     assert {n: p["runs"] for n, p in points(result).items()} == {1: 3, 2: 3}
 
 
-def test_without_accounting(slurm, shared):
-    """On a cluster without slurmdbd there would be no studies."""
-    (shared / "bin").mkdir()
-    (shared / "bin/sacct").write_text("#!/bin/sh\necho 'Slurm accounting storage is disabled' >&2\nexit 1\n")
-    (shared / "bin/sacct").chmod(0o755)
+def client(folder, name, script):
+    folder.mkdir(exist_ok=True)
+    (folder / name).write_text(f"#!/bin/sh\n{script}\n")
+    (folder / name).chmod(0o755)
+
+
+def test_without_accounting_and_with_few_jobs_at_a_time(slurm, shared):
+    """On a cluster without slurmdbd there would be no studies; and where a user may have one job in the
+    queue, all others would be failures."""
+    client(shared / "bin", "sacct", "echo 'Slurm accounting storage is disabled' >&2; exit 1")
+    client(shared / "bin", "sbatch", f"""echo x >> {shared}/asked
+[ $(wc -l < {shared}/asked) = 2 ] && echo 'sbatch: error: AssocMaxSubmitJobLimit' >&2 && exit 1
+exec /usr/bin/sbatch "$@\"""")
     result, run = scale(slurm, shared, "--n", "1,2", "--threads", "--runs", "1", *sh("sleep 0.2"), "{n}",
                         env={"PATH": f"{shared}/bin:{slurm.env['PATH']}"})
     assert {n: (p["runs"], p["cores"]) for n, p in points(result).items()} == {1: (1, 1), 2: (1, 2)}
-    assert "No accounting (sacct: Slurm accounting storage is disabled)" in run.err
+    assert "No accounting (sacct: Slurm accounting storage is disabled)" in run.out
+    assert len(runs(shared)) == 2 and len((shared / "asked").read_text()) == 6  # three lines
 
 
 def test_what_cannot_begin_is_not_waited_for(slurm, shared):
@@ -170,3 +182,26 @@ def test_what_cannot_begin_is_not_waited_for(slurm, shared):
     assert points(result)[40]["failure"] in ("pending", "failed")
     left = slurm.run("squeue", "-h", "-t", "pending", "-o", "%j").out.split()
     assert not [name for name in left if name.startswith("stoker-")]
+
+
+def test_an_sbatch_that_gave_no_answer(slurm, shared):
+    """A job that Slurm has taken all the same would run twice, and nobody would look at the first."""
+    real = slurm.run("sh", "-c", "command -v sbatch").out.strip()
+    (shared / "bin").mkdir()
+    (shared / "bin/sbatch").write_text(f"""#!/bin/sh
+id=$({real} "$@") || exit
+[ -e {shared}/once ] && exec echo "$id"
+touch {shared}/once
+echo 'sbatch: error: Batch job submission failed: Socket timed out on send/recv operation' >&2
+exit 1
+""")
+    (shared / "bin/sbatch").chmod(0o755)
+    path = f"{shared}/bin:{slurm.env['PATH']}"
+    result, _ = scale(slurm, shared, "--n", "1", "--threads", "--runs", "2", *sh("sleep 0.1"),
+                      env={"PATH": path})
+    assert points(result)[1]["runs"] == 2
+    assert len({r["job"] for r in runs(shared)}) == 2
+    lines = jobs(shared)
+    assert lines[0]["job"] == 0 and sum(j["job"] > 0 for j in lines) == 2
+    name = f"stoker-n1-r0-{lines[0]['token']}"
+    assert len(slurm.run("squeue", "-h", "-t", "all", "-o", "%A", f"--name={name}").out.split()) == 1

@@ -41,6 +41,7 @@ struct use {
     double seeks, stats, fsyncs;
     double span_s; /* from the first read to the last */
     double max_read_s;
+    bool scattered; /* the writes: here and there, not one behind the other */
 };
 
 static inline void set_init(struct set *s, double run_s, uint32_t ranks)
@@ -59,6 +60,7 @@ static inline void set_init(struct set *s, double run_s, uint32_t ranks)
                                 .path = "p",
                                 .command = "train",
                                 .job = "",
+                                .scheduler = "",
                                 .run_s = run_s,
                                 .nranks = ranks,
                                 .host = s->host,
@@ -80,6 +82,7 @@ static inline void set_init(struct set *s, double run_s, uint32_t ranks)
                                             .exe = "python3",
                                             .command = "train",
                                             .cwd = "/",
+                                            .log = "n.100.0.stklog",
                                             .end_s = run_s,
                                             .ended = "exit",
                                             .threads = 1,
@@ -176,6 +179,8 @@ static inline struct stk_prof_rec *set_use(struct set *s, uint32_t proc, uint32_
     c[STK_C_MAX_READ_NS] = (uint64_t)((u.max_read_s > 0 ? u.max_read_s : u.read_s) * 1e9);
     c[STK_C_WRITES] = (uint64_t)u.writes;
     c[STK_C_WRITE_BYTES] = (uint64_t)(u.writes * u.write_bytes);
+    c[STK_C_SEQ_WRITES] = c[STK_C_WRITES] / (u.scattered ? 2 : 1);
+    c[STK_C_CONSEC_WRITES] = u.scattered ? 0 : c[STK_C_WRITES];
     c[STK_C_WRITE_NS] = (uint64_t)(u.write_s * 1e9);
     c[STK_C_SEEKS] = (uint64_t)u.seeks;
     c[STK_C_STATS] = (uint64_t)u.stats;
@@ -189,8 +194,7 @@ static inline struct stk_prof_rec *set_use(struct set *s, uint32_t proc, uint32_
     f->rank_distinct_bytes += r->distinct_bytes;
     if (r->distinct_bytes > f->distinct_bytes)
         f->distinct_bytes = r->distinct_bytes; /* as if all read the same; else set it */
-    f->readers += u.reads > 0;
-    f->ranks = f->readers;
+    f->ranks += u.reads > 0;
     double io = u.reads * u.read_s + u.meta_s + u.write_s;
     s->proc[proc].io_sum_s += io;
     s->proc[proc].io_union_s += io;

@@ -4,7 +4,7 @@
  * day to wrong advice.
  */
 #include "lab/advice.h"
-#include "lab/quote.h"
+#include "base/quote.h"
 
 #include <math.h>
 

@@ -2,7 +2,7 @@
  * test_advice_field.c - advice to programs that people brought: each was told something that was
  * not so, or not told what was. A user would follow the advice and gain nothing.
  */
-#include "lab/advice.h"
+#include "lab/advice_priv.h"
 
 #include "check.h"
 #include "profileset.h"
@@ -190,6 +190,116 @@ static void no_python(void)
     done();
 }
 
+/* An HDF5 file that is opened for each sample would be loaded for each sample: 13 times slower. */
+static void load_at_every_open(void)
+{
+    for (int once = 0; once < 2; once++) {
+        set_init(&s, 10, 1);
+        set_use(&s, 0, set_file(&s, "/lus/a.h5", "lustre", 20 * MB),
+                (struct use){.reads = 12000,
+                             .bytes = 1600,
+                             .read_s = 0.0002,
+                             .opens = once ? 1 : 12000,
+                             .seq = 1,
+                             .distinct = 19e6,
+                             .meta_s = 1});
+        const struct stk_finding *f = advise("in-memory-hdf5");
+        CHECK(!!f == !!once);
+        CHECK(once || set_finding(&o, "open-per-sample"));
+        done();
+    }
+}
+
+/* Numbers of a finding that names one file are that file's. */
+static void one_files_numbers(void)
+{
+    set_init(&s, 10, 1);
+    for (int i = 0; i < 3; i++)
+        set_use(&s, 0,
+                set_file(&s, i ? i > 1 ? "/lus/c.h5" : "/lus/b.h5" : "/lus/a.h5", "lustre", MB),
+                (struct use){.reads = 1000, .bytes = 1000, .read_s = 0.001, .seq = 1});
+    const struct stk_finding *f = advise("in-memory-hdf5");
+    CHECK(f && strstr(f->title, "1.00 MiB is read in 1,000 pieces"));
+    CHECK(f && strstr(f->sentence[1], "2 more are like it"));
+    done();
+}
+
+/* Whoever runs under PBS has no sbcast. */
+static void schedulers(void)
+{
+    static const char *const name[] = {"slurm", "pbs", ""};
+    for (int i = 0; i < 3; i++) {
+        set_init(&s, 10, 2);
+        set_nodes(&s, 8);
+        s.p.job = "7";
+        s.p.scheduler = name[i];
+        uint32_t file = set_file(&s, "/lus/a.bin", "lustre", 64 * MB);
+        for (uint32_t r = 0; r < 2; r++)
+            set_use(&s, r, file,
+                    (struct use){
+                        .reads = 3000, .bytes = 64 * KIB, .read_s = 0.001, .distinct = 64 * MB});
+        const struct stk_finding *f = advise("stage-to-node");
+        CHECK(f && says(f, "sbcast") == (i == 0) && !says(f, "srun"));
+        CHECK(f && (i == 0 || says(f, "mpirun")));
+        done();
+    }
+}
+
+/* Requests in flight while the program computes are not waited for. */
+static void in_flight(void)
+{
+    for (int busy = 0; busy < 2; busy++) {
+        set_init(&s, 10, 1);
+        set_use(&s, 0, set_file(&s, "/lus/a.bin", "lustre", 64 * MB),
+                (struct use){.reads = 9000, .bytes = 4096, .read_s = 0.001, .api = STK_API_ASYNC});
+        s.proc[0].cpu_s = busy ? 9.9 : 0.5;
+        const struct stk_finding *f = advise("small-reads");
+        CHECK(busy ? !f || f->gain_s <= 0.1 : f && f->gain_s > 5);
+        done();
+    }
+}
+
+/* Pictures of many class folders: the tree is named, and that opening is in the time. */
+static void classes(void)
+{
+    char name[64];
+    set_init(&s, 10, 1);
+    s.host[0].cores = 8;
+    for (int i = 0; i < 400; i++) {
+        snprintf(name, sizeof name, "/lus/train/n%02d/%d.jpg", i % 40, i);
+        set_use(&s, 0, set_file(&s, name, "lustre", 9000),
+                (struct use){.reads = 1, .bytes = 9000, .read_s = 0.004, .meta_s = 0.016});
+    }
+    const struct stk_finding *f = advise("read-parallelism");
+    CHECK(f && strcmp(f->path[0], "/lus/train") == 0);
+    CHECK(f && strstr(f->sentence[0], "opening"));
+    done();
+}
+
+/* Parsing that goes on all through the run: what it takes is not known, and no gain is made up. */
+static void parsed_throughout(void)
+{
+    set_init(&s, 10, 1);
+    s.proc[0].cpu_s = 9.5;
+    set_use(
+        &s, 0, set_file(&s, "/lus/a.csv", "lustre", 40 * MB),
+        (struct use){
+            .reads = 5000, .bytes = 8192, .read_s = 1e-5, .seq = 1, .consec = 1, .span_s = 9.9});
+    const struct stk_finding *f = advise("csv-to-records");
+    CHECK(f && !(f->gain_s > 0) && strstr(f->gain_why, "not known"));
+    done();
+}
+
+/* bcachefs is a local disk for the loader, so it is for the advice; a site's own name is shared. */
+static void one_table_of_file_systems(void)
+{
+    CHECK_INT(stk_advice_reach("bcachefs"), REACH_LOCAL);
+    CHECK_INT(stk_advice_reach("disk"), REACH_LOCAL);
+    CHECK_INT(stk_advice_reach("devtmpfs"), REACH_MEMORY);
+    CHECK_INT(stk_advice_reach("dvs"), REACH_SHARED);
+    CHECK_INT(stk_advice_reach(""), REACH_UNKNOWN);
+}
+
 /* What was not seen is no proof of health. */
 static void unseen(void)
 {
@@ -197,6 +307,11 @@ static void unseen(void)
     s.proc[0].kernel_read_bytes = 100u << 20;
     advise("");
     CHECK(strncmp(o.o.verdict, "no fault in what was seen", 25) == 0);
+    done();
+    set_init(&s, 10, 1); /* nothing at all was recorded */
+    s.proc[0].log = "";
+    advise("");
+    CHECK(o.o.blind && strncmp(o.o.verdict, "nothing is known", 16) == 0);
     done();
     set_init(&s, 10, 1);
     struct stk_prof_rec *r = set_use(&s, 0, set_file(&s, "/d/data.mdb", "lustre", 125 * MB),
@@ -219,5 +334,12 @@ int main(void)
     little_of_much();
     no_python();
     unseen();
+    load_at_every_open();
+    one_files_numbers();
+    schedulers();
+    in_flight();
+    classes();
+    parsed_throughout();
+    one_table_of_file_systems();
     return CHECK_DONE();
 }

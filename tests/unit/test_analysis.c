@@ -27,6 +27,10 @@ static void formats(void)
     CHECK_STR(stk_format_of_path("train/*.jpg"), "image");
     CHECK_STR(stk_format_of_path("/d/model.ckpt-50.data-00000-of-00001"), "checkpoint");
     CHECK_STR(stk_format_of_path("/d/epoch3.pt"), "checkpoint");
+    CHECK_STR(stk_format_of_path("/d/ckpt_3.npz"), "checkpoint");
+    CHECK_STR(stk_format_of_path("/d/checkpoint-500/optimizer.bin"), "checkpoint");
+    CHECK_STR(stk_format_of_path("checkpoints/1.h5"), "checkpoint");
+    CHECK_STR(stk_format_of_path("/d/checkpoints/x/1.h5"), "hdf5");
     CHECK_STR(stk_format_of_path("/d/events.out.tfevents.12.n"), "log");
     CHECK_STR(stk_format_of_path("/d/x.h5"), "hdf5");
     CHECK_STR(stk_format_of_path("/d/x.csv"), "csv");
@@ -323,6 +327,81 @@ static void odd(void)
     set_release(&s);
 }
 
+/* One read of 70 us lies in a bin that ends at 131 us: no percentile is above the longest. */
+static void latency(void)
+{
+    struct set s;
+    struct stk_analysis a;
+    set_init(&s, 1, 1);
+    set_use(&s, 0, set_file(&s, "/d/x", "nfs", 1e6),
+            (struct use){.reads = 1, .bytes = 1e6, .read_s = 70e-6});
+    CHECK_INT(stk_analyze(&s.p, &a, NULL), 0);
+    CHECK(near(a.job.latency_p99_s, 70e-6) && a.job.latency_p50_s <= a.job.read_s);
+    stk_analysis_release(&a);
+    set_release(&s);
+}
+
+/* Programs of a script are no ranks; beside real ranks they are nobody's. */
+static void script(void)
+{
+    for (uint32_t ranks = 1; ranks <= 2; ranks++) {
+        struct set s;
+        struct stk_analysis a;
+        set_init(&s, 10, ranks);
+        uint32_t f = set_file(&s, "/d/x", "nfs", 1e6);
+        for (uint32_t r = 0; r < ranks; r++)
+            set_use(&s, r, f, (struct use){.reads = 10, .bytes = 1e4, .read_s = 0.01});
+        for (uint32_t other = 0; other < 2; other++) {
+            uint32_t i = (uint32_t)s.p.nprocs++;
+            s.proc[i] = s.proc[0];
+            s.proc[i].world = s.proc[i].rank = 0;
+            s.proc[i].unit = s.p.nunits++;
+            set_use(&s, i, f, (struct use){.reads = 10, .bytes = 1e4, .read_s = 0.01});
+        }
+        CHECK_INT(stk_analyze(&s.p, &a, NULL), 0);
+        CHECK_INT(a.nranks, ranks == 1 ? 1 : 3);
+        CHECK(a.rank[0].known && a.rank[0].rank == 0);
+        CHECK(ranks == 1 ? a.rank[0].procs == 3 : !a.rank[2].known && a.rank[2].procs == 2);
+        stk_analysis_release(&a);
+        set_release(&s);
+    }
+}
+
+/* libc's own few KiB are no share to worry about; a MiB that went by is. */
+static void coverage(void)
+{
+    for (int much = 0; much < 2; much++) {
+        struct set s;
+        struct stk_analysis a;
+        set_init(&s, 10, 1);
+        s.proc[0].kernel_read_bytes = much ? 1u << 20 : 4096;
+        s.proc[0].seen_read_bytes = 700;
+        CHECK_INT(stk_analyze(&s.p, &a, NULL), 0);
+        CHECK(much ? a.coverage_read >= 0 && !a.coverage_little
+                   : a.coverage_read < 0 && a.coverage_little);
+        stk_analysis_release(&a);
+        set_release(&s);
+    }
+}
+
+/* A group's number of files is an estimate, and so is every sum that it is in. */
+static void estimates(void)
+{
+    struct set s;
+    struct stk_analysis a;
+    set_init(&s, 10, 1);
+    for (int g = 0; g < 2; g++) {
+        uint32_t f = set_file(&s, g ? "/d/*.jpg" : "/e/x.jpg", "nfs", 1e6);
+        s.file[f].group = g;
+        s.file[f].files = g ? 4956 : 1;
+        set_use(&s, 0, f, (struct use){.reads = 10, .bytes = 1e4, .read_s = 0.01});
+    }
+    CHECK_INT(stk_analyze(&s.p, &a, NULL), 0);
+    CHECK(!a.job.files_exact && a.file[0].files_exact != a.file[1].files_exact);
+    stk_analysis_release(&a);
+    set_release(&s);
+}
+
 int main(void)
 {
     formats();
@@ -335,5 +414,9 @@ int main(void)
     steps_found();
     shares();
     odd();
+    latency();
+    script();
+    coverage();
+    estimates();
     return CHECK_DONE();
 }

@@ -140,6 +140,40 @@ static void shared_files(void)
     stk_profile_release(&p);
 }
 
+/* What a rank's time and bytes were is not known where a file is read and written: no rank is
+ * blamed for reads that were perhaps writes. And however they are cut, nothing is lost. */
+static void shares(void)
+{
+    CHECK_INT(READ("# nprocs: 4", "POSIX -1 /d/s", "OPENS 4", "READS 40", "WRITES 40",
+                   "BYTES_READ 4000", "BYTES_WRITTEN 4000", "FASTEST_RANK 1",
+                   "FASTEST_RANK_BYTES 1500", "SLOWEST_RANK 3", "SLOWEST_RANK_BYTES 4000",
+                   "F_READ_TIME 4.0", "F_WRITE_TIME 5.0", "F_META_TIME 1.0",
+                   "F_FASTEST_RANK_TIME 0.5", "F_SLOWEST_RANK_TIME 6.5"),
+              0);
+    CHECK_INT(p.rec[3].n.c[STK_C_READ_NS], 1000000000); /* 6.5 s, of which 5.5 may be others */
+    CHECK_INT(p.rec[3].n.c[STK_C_WRITE_NS] + p.rec[3].n.c[STK_C_META_NS], 5500000000);
+    CHECK_INT(p.rec[1].n.c[STK_C_READ_NS], 500000000);
+    CHECK_INT(p.rec[3].n.c[STK_C_READ_BYTES], 1000);
+    CHECK_INT(p.rec[3].n.c[STK_C_WRITE_BYTES], 3000);
+    stk_profile_release(&p);
+    CHECK_INT(READ("# nprocs: 512", "STDIO -1 /d/s", "READS 199687", "BYTES_READ 1812408359",
+                   "FASTEST_RANK 1", "FASTEST_RANK_BYTES 3539808", "SLOWEST_RANK 127",
+                   "SLOWEST_RANK_BYTES 3539808", "F_READ_TIME 28.5", "STDIO 7 /d/own", "READS 1"),
+              0);
+    uint64_t bytes = 0, reads = 0;
+    for (size_t i = 0; i < p.nrecs; i++) {
+        bytes += p.rec[i].n.c[STK_C_READ_BYTES];
+        reads += p.rec[i].n.c[STK_C_READS];
+    }
+    CHECK_INT(bytes, 1812408359);
+    CHECK_INT(reads, 199688);
+    stk_profile_release(&p);
+    CHECK_INT(READ("# nprocs: 3", "POSIX 1 /d/own", "READS 7"), 0);
+    CHECK_INT(p.proc[0].threads, 0); /* with I/O */
+    CHECK_INT(p.proc[1].threads, 1);
+    stk_profile_release(&p);
+}
+
 /* STDIO has no sizes and no order, MPI-IO and HDF5 lie above POSIX, Lustre tells stripes. */
 static void other_modules(void)
 {
@@ -167,6 +201,46 @@ static void other_modules(void)
     CHECK_INT(r[2].n.c[STK_C_READS], 6);
     CHECK_INT(p.proc[0].seen_read_bytes, 400000); /* HDF5's bytes are POSIX's: not twice */
     CHECK(noted("STDIO"));
+    stk_profile_release(&p);
+}
+
+/* DAOS: files without a name, and objects that are none. A layout in parts, narrow only at first;
+ * "rootfs" says nothing of where a file lies. Reads that found nothing, between writes. */
+static void storage(void)
+{
+#define AT_ROOT(counter, value) "POSIX\t0\t9\tPOSIX_" counter "\t" value "\t/d/x\t/\trootfs"
+    CHECK_INT(READ("# nprocs: 1", "# DXT_POSIX module: 82 bytes (compressed), ver=1",
+                   "DFS\t0\t5\tDFS_OPENS\t1\t\tpool:box\tN/A",
+                   "DFS\t0\t5\tDFS_GLOBAL_OPENS\t2\t\tpool:box\tN/A",
+                   "DFS\t0\t5\tDFS_READS\t64\t\tpool:box\tN/A",
+                   "DFS\t0\t5\tDFS_READXS\t6\t\tpool:box\tN/A",
+                   "DFS\t0\t5\tDFS_NB_READS\t30\t\tpool:box\tN/A",
+                   "DFS\t0\t5\tDFS_BYTES_READ\t7000\t\tpool:box\tN/A",
+                   "DAOS\t0\t6\tDAOS_BYTES_READ\t7000\t9.1\tpool:box\tN/A", "POSIX 0 /d/p",
+                   "READS 1", "LUSTRE 0 /d/p", "COMP1_STRIPE_SIZE 65536", "COMP1_STRIPE_COUNT 1",
+                   "COMP2_STRIPE_SIZE 1048576", "COMP2_STRIPE_COUNT 16", "COMP12_STRIPE_COUNT 4",
+                   AT_ROOT("READS", "50"), AT_ROOT("WRITES", "90"), AT_ROOT("BYTES_READ", "0"),
+                   AT_ROOT("SIZE_READ_0_100", "50"), AT_ROOT("ACCESS4_COUNT", "3")),
+              0);
+    CHECK_INT(p.nfiles, 3);
+    CHECK_STR(p.file[0].fs, "daos");
+    CHECK(strstr(p.file[0].path, "pool:box/5") != NULL);
+    CHECK_INT(p.rec[0].api, STK_API_POSIX);
+    CHECK_INT(p.rec[0].n.c[STK_C_OPENS], 3);
+    CHECK_INT(p.rec[0].n.c[STK_C_READS], 70);
+    CHECK_INT(p.rec[0].n.c[STK_C_FIRST_READS], 70);
+    CHECK_INT(p.proc[0].seen_read_bytes, 7000); /* the objects below are the same bytes */
+    CHECK_INT(p.file[1].stripe_count, 16);
+    CHECK_INT(p.file[1].stripe_bytes, 1048576);
+    CHECK_STR(p.file[2].fs, "");
+    CHECK_INT(p.rec[2].n.c[STK_C_READS], 0);
+    CHECK_INT(p.rec[2].n.c[STK_C_EOF_READS], 50);
+    CHECK_INT(p.rec[2].n.read_size[0], 0);
+    CHECK(!p.has_size_zero);
+    CHECK(noted("darshan-dxt-parser"));
+    stk_profile_release(&p);
+    CHECK_INT(READ("DAOS\t0\t6\tDAOS_BYTES_READ\t7000\t9.1\tpool:box\tN/A"), 0);
+    CHECK(noted("objects of DAOS"));
     stk_profile_release(&p);
 }
 
@@ -222,6 +296,16 @@ static void runs_the_parser(void)
     play("#!/bin/sh\necho '# Error: bad log' >&2\nexit 1\n");
     CHECK_INT(read_log("a.darshan"), STK_E_CORRUPT);
     CHECK(strstr(err.what, "Error: bad log") != NULL);
+    /* It ends well where it could read only part of a log, or nothing of one. */
+    snprintf(script, sizeof script,
+             "#!/bin/sh\necho 'Warning: x' >&2\necho 'Error: cut short.' >&2\ncat '%s'\n",
+             scratch_path("text"));
+    play(script);
+    CHECK_INT(read_log("a.darshan"), 0);
+    CHECK(noted("a.darshan not all can be read (darshan-parser: Error: cut short)"));
+    stk_profile_release(&p);
+    play("#!/bin/sh\necho '# darshan log version: 3.41'\necho 'Error: cut short.' >&2\n");
+    CHECK_INT(read_log("a.darshan"), STK_E_CORRUPT);
     play("#!/bin/sh\necho hello\n");
     CHECK_INT(read_log("a.darshan"), STK_E_CORRUPT);
     setenv("STOKER_DARSHAN_PARSER", scratch_path("absent"), 1);
@@ -247,11 +331,33 @@ static void folder_of_logs(void)
     CHECK_STR(p.source, "darshan");
     CHECK_INT(p.nprocs, 2);
     CHECK_INT(p.nfiles, 1);
-    CHECK_INT(p.file[0].readers, 2);
     CHECK_INT(p.proc[1].parent, 0);
     CHECK_INT(p.proc[1].worker, 1);
     CHECK_INT(p.nunits, 1);
+    CHECK_INT(p.nnotes, 1); /* what both say is said once */
     stk_profile_release(&p);
+    scratch_file("many/cut.darshan", log, 3); /* one of many is damaged */
+    snprintf(script, sizeof script, "#!/bin/sh\ncase \"$2\" in *cut*) exit 1;; esac\ncat '%s'\n",
+             scratch_path("text"));
+    play(script);
+    CHECK_INT(stk_profile_read(scratch_path("many"), &p, &err), 0);
+    CHECK_INT(p.nprocs, 2);
+    CHECK(noted("cut.darshan is left out"));
+    stk_profile_release(&p);
+    play("#!/bin/sh\nexit 1\n"); /* all are */
+    CHECK_INT(stk_profile_read(scratch_path("many"), &p, &err), STK_E_CORRUPT);
+}
+
+/* Logs of Darshan 1 and 2 are not taken for something else, nor for a run without I/O. */
+static void old_logs(void)
+{
+    static const char text[] =
+        "# darshan log version: 2.05\n# nprocs: 1\n0\t1\tCP_POSIX_READS\t9\n";
+    scratch_file("a.darshan.gz", "\x1f\x8b\x08 and so on, and on", 22);
+    CHECK_INT(stk_profile_read(scratch_path("a.darshan.gz"), &p, &err), STK_E_UNSUPPORTED);
+    CHECK(strstr(err.what, "Darshan 1 or 2") != NULL);
+    scratch_file("old.txt", text, sizeof text - 1);
+    CHECK_INT(stk_profile_read(scratch_path("old.txt"), &p, &err), STK_E_UNSUPPORTED);
 }
 
 int main(void)
@@ -260,10 +366,13 @@ int main(void)
     whole_file_reader();
     small_or_nothing();
     shared_files();
+    shares();
+    storage();
     other_modules();
     heat_map_and_gaps();
     runs_the_parser();
     folder_of_logs();
+    old_logs();
     scratch_done();
     return CHECK_DONE();
 }

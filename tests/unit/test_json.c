@@ -1,4 +1,6 @@
 /* Manifests and results are JSON: what we write must be read the same by us and by everyone. */
+#include <math.h>
+
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -214,6 +216,23 @@ static void test_round_trip(void)
     }
 }
 
+/* -1 for "not known" would be taken for a number. */
+static void known_or_null(void)
+{
+    struct stk_buf out = STK_BUF_INIT;
+    struct stk_jw w;
+    stk_jw_init(&w, &out, false);
+    stk_jw_open(&w, '{');
+    stk_jw_put_known_f64(&w, "a", -1);
+    stk_jw_put_known_f64(&w, "b", 0.5);
+    stk_jw_put_known_f64(&w, "c", NAN);
+    stk_jw_put_known_i64(&w, "d", -1);
+    stk_jw_put_known_i64(&w, "e", 0);
+    stk_jw_close(&w, '}');
+    CHECK_STR(stk_buf_cstr(&out), "{\"a\":null,\"b\":0.5,\"c\":null,\"d\":null,\"e\":0}");
+    stk_buf_release(&out);
+}
+
 int main(void)
 {
     test_writing();
@@ -222,5 +241,6 @@ int main(void)
     test_depth();
     test_skipping();
     test_round_trip();
+    known_or_null();
     return CHECK_DONE();
 }

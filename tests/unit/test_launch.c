@@ -3,6 +3,7 @@
  * copied is a part of the run that nobody sees. */
 #include "check.h"
 #include "scratch.h"
+#include "base/spawn.h"
 #include "lab/launch_priv.h"
 
 #include <elf.h>
@@ -113,14 +114,14 @@ static void programs_are_found(void)
     char *path = NULL, list[600];
     snprintf(list, sizeof list, "/nonexistent:%s:/bin", scratch);
     setenv("PATH", list, 1);
-    CHECK_INT(stk_launch_find_program("sh", &path), 0);
+    CHECK_INT(stk_find_program("sh", &path), 0);
     CHECK_STR(path, "/bin/sh");
     free(path);
     scratch_file("data", "x", 1);
-    CHECK_INT(stk_launch_find_program("data", &path), EACCES);
-    CHECK_INT(stk_launch_find_program("no-such-thing", &path), ENOENT);
-    CHECK_INT(stk_launch_find_program("", &path), ENOENT);
-    CHECK_INT(stk_launch_find_program("/bin", &path), EACCES);
+    CHECK_INT(stk_find_program("data", &path), EACCES);
+    CHECK_INT(stk_find_program("no-such-thing", &path), ENOENT);
+    CHECK_INT(stk_find_program("", &path), ENOENT);
+    CHECK_INT(stk_find_program("/bin", &path), EACCES);
     CHECK(path == NULL);
 }
 
@@ -128,6 +129,8 @@ static void our_files_are_known(void)
 {
     CHECK(stk_launch_is_ours("run.n1.7.json") && stk_launch_is_ours("samples.n1.7.csv"));
     CHECK(stk_launch_is_ours("n1.7.0.stklog") && stk_launch_is_ours("n1.7.0.stklog.partial.9"));
+    CHECK(stk_launch_is_ours("run.id") && stk_launch_is_ours("samples.n1.7.csv.partial.9"));
+    CHECK(stk_launch_is_ours("run.n1.7.r3.json") && !stk_launch_is_ours("run.idea"));
     CHECK(!stk_launch_is_ours("runs.json") && !stk_launch_is_ours("samples.txt"));
     CHECK(!stk_launch_is_ours("train.csv") && !stk_launch_is_ours("") && !stk_launch_is_ours("."));
 }

@@ -177,6 +177,7 @@ static void test_precedence(void)
     CHECK_INT(stk_opts_read_env(&o, &err), 0);
     CHECK_INT(read_config(&o), 0);
     CHECK(s.wait_s == 7 && s.jobs == 4 && s.size == 1024 && !s.keep);
+    CHECK(stk_opts_typed(&o, "wait") && !stk_opts_typed(&o, "jobs") && stk_opts_given(&o, "jobs"));
     CHECK_STR(s.name, "everywhere");
     CHECK(s.include && strcmp(s.include[0], "x y") == 0 && strcmp(s.include[1], "z") == 0);
     struct stk_buf b = STK_BUF_INIT;

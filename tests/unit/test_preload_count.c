@@ -32,6 +32,12 @@ static uint64_t count_of(const struct stk_common_value *top, uint64_t value)
     return 0;
 }
 
+static void common(struct stk_common_value *top, struct stk_pl_contenders **more, uint64_t value)
+{
+    if (!stk_pl_common(top, value))
+        stk_pl_contend(NULL, top, more, value);
+}
+
 /* Four values or less, 0 among them: exact. */
 static void few_are_exact(void)
 {
@@ -42,7 +48,7 @@ static void few_are_exact(void)
     for (int i = 0; i < 10000; i++) {
         uint64_t k = draw(4);
         want[k]++;
-        stk_pl_common(NULL, top, &more, value[k]);
+        common(top, &more, value[k]);
     }
     for (int k = 0; k < 4; k++)
         CHECK_INT(count_of(top, value[k]), want[k]);
@@ -56,12 +62,12 @@ static void late_ones_get_in(void)
     struct stk_pl_contenders *more = NULL;
     uint64_t large = 0, small = 0;
     for (uint64_t i = 0; i < 200; i++)
-        stk_pl_common(NULL, top, &more, 1000000 + i);
+        common(top, &more, 1000000 + i);
     for (uint64_t i = 0; i < 100000; i++) {
         uint64_t k = draw(10);
         large += k < 5;
         small += k >= 5 && k < 7;
-        stk_pl_common(NULL, top, &more, k < 5 ? 4096 : k < 7 ? 512 : 2000000 + i);
+        common(top, &more, k < 5 ? 4096 : k < 7 ? 512 : 2000000 + i);
     }
     CHECK(count_of(top, 4096) <= large && count_of(top, 4096) > large - large / 50);
     CHECK(count_of(top, 512) <= small && count_of(top, 512) > small - small / 50);
@@ -73,7 +79,7 @@ static void nothing_common(void)
     struct stk_common_value top[STK_COMMON] = {{0, 0}};
     struct stk_pl_contenders *more = NULL;
     for (uint64_t i = 0; i < 100000; i++)
-        stk_pl_common(NULL, top, &more, draw(UINT64_MAX >> 33));
+        common(top, &more, draw(UINT64_MAX >> 33));
     for (int i = 0; i < STK_COMMON; i++)
         CHECK(top[i].count < 10);
 }

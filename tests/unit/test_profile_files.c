@@ -83,6 +83,36 @@ static void unseen_program(void)
     stk_profile_release(&p);
 }
 
+/* A Go program with C in it reads most files past the C library and ends past it: what the launcher
+ * saw says how little of it the log has. */
+static void ended_unseen(void)
+{
+    struct proflog l;
+    struct stk_profile p;
+    const char *dir = folder("ended");
+    const char *run =
+        "{\"host\": \"n1\", \"pid\": 50, \"child\": 60, \"seconds\": 4, \"exit_status\": 3,"
+        " \"start_real_ns\": 1700000000000000000, \"start_mono_ns\": 5000000000,"
+        " \"child_io\": [9000000, 0, 0, 0], \"unseen\": []}";
+    scratch_file("ended/run.n1.50.json", run, strlen(run));
+    proflog_init(&l, 60, 50, 0);
+    l.head.end = STK_END_NONE;
+    struct stk_log_record r = proflog_record(proflog_name(&l, "/d/x"), STK_API_POSIX);
+    proflog_read(&r, 0, 1000);
+    proflog_put(&l, &r);
+    proflog_write(&l, "ended/n1.60.0.stklog");
+    proflog_init(&l, 61, 60, 1); /* it waited for this one, whose bytes are in its count */
+    l.head.end = STK_END_EXIT;
+    l.head.kernel[0] = 4000000;
+    proflog_write(&l, "ended/n1.61.0.stklog");
+    CHECK_INT(read_it(dir, &p), 0);
+    CHECK_INT(p.nprocs, 2);
+    CHECK_STR(p.proc[0].ended, "exit");
+    CHECK_INT(p.proc[0].kernel_read_bytes, 5000000);
+    CHECK(!noted(&p, "not seen to end"));
+    stk_profile_release(&p);
+}
+
 /* Any byte of a log may be wrong: nothing breaks, and what is whole is used. */
 static void damaged_logs(void)
 {
@@ -252,6 +282,7 @@ int main(void)
     scratch_begin();
     run_files();
     unseen_program();
+    ended_unseen();
     damaged_logs();
     nothing_there();
     traces();

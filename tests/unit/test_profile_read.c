@@ -41,7 +41,6 @@ static void threads_are_merged(void)
     CHECK_INT(p.rec[1].api, STK_API_HDF5);
     CHECK_INT(p.file[0].distinct_bytes, 700);
     CHECK(p.file[0].distinct_exact);
-    CHECK_INT(p.file[0].readers, 1);
     CHECK_INT(p.proc[0].seen_read_bytes, 1000); /* HDF5 lies above POSIX: not twice */
     CHECK_INT(p.proc[0].kernel_read_bytes, 1000);
     CHECK(close_to(p.proc[0].io_sum_s, 2e-6));
@@ -79,7 +78,6 @@ static void many_stretches(void)
     CHECK_INT(p.file[0].distinct_bytes, 3000);
     CHECK_INT(p.file[0].rank_distinct_bytes, 5000);
     CHECK_INT(p.file[0].ranks, 2);
-    CHECK_INT(p.file[0].readers, 2);
     stk_profile_release(&p);
 }
 
@@ -130,7 +128,6 @@ static void ranks_and_workers(void)
     }
     const struct stk_prof_file *shared = file_of(&p, "/d/shared"), *own = file_of(&p, "/d/own2");
     CHECK_INT(shared->ranks, 4);
-    CHECK_INT(shared->readers, 8);
     CHECK_INT(shared->distinct_bytes, 1000);
     CHECK_INT(shared->rank_distinct_bytes, 4000);
     CHECK_INT(own->ranks, 1);
@@ -176,8 +173,30 @@ static void workers_without_ranks(void)
     stk_profile_release(&p);
 }
 
-/* The kernel's count of a process has the children in it that it waited for. */
-static void waited_for_children(void)
+/* Two containers, each with its own process 1: whose child process 2 is, is not a matter of which
+ * began last. */
+static void numbers_of_containers(void)
+{
+    struct proflog l;
+    struct stk_profile p;
+    char name[60];
+    const char *dir = folder("containers");
+    for (uint32_t i = 0; i < 4; i++) {
+        proflog_init(&l, 1 + i / 2, i / 2, i);
+        l.head.pid_space = 7000 + i % 2;
+        snprintf(name, sizeof name, "containers/n1.%u.%u.stklog", 1 + i / 2, i % 2);
+        proflog_write(&l, name);
+    }
+    CHECK_INT(read_it(dir, &p), 0);
+    CHECK_INT(p.nprocs, 4);
+    CHECK_INT(p.proc[2].parent, 0);
+    CHECK_INT(p.proc[3].parent, 1);
+    stk_profile_release(&p);
+}
+
+/* A log has the kernel's count of its own process: children are not taken off it, or a shell with
+ * many small ones would seem to have read nothing. What short threads read may be missing in it. */
+static void kernel_counts(void)
 {
     struct proflog l;
     struct stk_profile p;
@@ -187,17 +206,17 @@ static void waited_for_children(void)
         proflog_init(&l, 100 + i, i ? 100 : 1, i * 0.1);
         l.head.born = i ? STK_BORN_FORK : STK_BORN_START;
         l.head.end_ns = i ? 500000000 : 2000000000;
-        /* The second child was left alone: its bytes are in nobody's count but its own. */
-        l.head.kernel[0] = i == 0 ? 1000000 + 8000000 : i == 1 ? 8000000 : 9000000;
+        l.head.end = STK_END_EXIT;
+        l.head.kernel[0] = i == 0 ? 1000000 : i == 1 ? 60000 : 700;
         struct stk_log_record r = proflog_record(proflog_name(&l, "/d/x"), STK_API_POSIX);
-        proflog_read(&r, 0, i == 0 ? 1000000 : i == 1 ? 8000000 : 9000000);
+        proflog_read(&r, 0, i == 0 ? 990000 : i == 1 ? 50000 : 9000000);
         proflog_put(&l, &r);
         snprintf(name, sizeof name, "kernel/n1.%u.0.stklog", 100 + i);
         proflog_write(&l, name);
     }
     CHECK_INT(read_it(dir, &p), 0);
     CHECK_INT(p.proc[0].kernel_read_bytes, 1000000);
-    CHECK_INT(p.proc[1].kernel_read_bytes, 8000000);
+    CHECK_INT(p.proc[1].kernel_read_bytes, 60000);
     CHECK_INT(p.proc[2].kernel_read_bytes, 9000000);
     stk_profile_release(&p);
 }
@@ -353,7 +372,8 @@ int main(void)
     many_stretches();
     ranks_and_workers();
     workers_without_ranks();
-    waited_for_children();
+    numbers_of_containers();
+    kernel_counts();
     time_lines();
     one_axis();
     groups();

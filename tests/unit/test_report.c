@@ -5,7 +5,7 @@
 
 #include "base/text.h"
 #include "check.h"
-#include "report/report.h"
+#include "report/report_priv.h"
 #include "scratch.h"
 
 #define EVIL "evil\x1b[2Jname\n\xff\xe2\x80\xae.h5"
@@ -46,6 +46,7 @@ static void make(uint64_t big, double run_s)
                              .path = EVIL,
                              .command = "python " EVIL,
                              .job = EVIL,
+                             .scheduler = EVIL,
                              .start_real_s = 1e9,
                              .run_s = run_s,
                              .exit_status = -1,
@@ -88,7 +89,6 @@ static void make(uint64_t big, double run_s)
                                          .files = i ? 1 : 1000,
                                          .size_bytes = big,
                                          .distinct_bytes = big,
-                                         .readers = 2,
                                          .ranks = 2,
                                          .rank_distinct_bytes = big};
     }
@@ -204,7 +204,8 @@ static void test_any_numbers(void)
 static void test_nothing(void)
 {
     struct stk_analysis a;
-    p = (struct stk_profile){.source = "stoker", .path = "x", .command = "", .job = ""};
+    p = (struct stk_profile){
+        .source = "stoker", .path = "x", .command = "", .job = "", .scheduler = ""};
     CHECK(stk_analyze(&p, &a, NULL) == 0);
     check_parts(&a, true);
     check_json(&a);
@@ -249,13 +250,112 @@ static void test_series(void)
     stk_buf_release(&out);
 }
 
+/* A command is read to know which program it was, and pasted to run it again. */
+static void test_commands(void)
+{
+    struct stk_buf b = STK_BUF_INIT;
+    const char *paste = "python -c 'open('\\''big'\\'')'";
+    CHECK_STR(stk_word_command(&b, paste, 80), paste);
+    CHECK_STR(stk_word_command(&b, "/usr/bin/python3 /home/me/train.py --epochs 9", 30),
+              "python3 train.py --epochs 9");
+    CHECK_STR(stk_word_command(&b, "/usr/bin/dd if=/dev/zero of=/tmp/x", 28),
+              "dd if=/dev/zero of=/tmp/x");
+    CHECK_STR(stk_word_command(&b, "/usr/bin/dd if=/dev/zero of=/tmp/x", 12), "dd if=/de...");
+    CHECK_STR(stk_word_command(&b, "x\x1b[2J", 80), "x\\x1b[2J");
+    stk_buf_release(&b);
+}
+
+static void test_about(void)
+{
+    char buf[40];
+    CHECK_STR(stk_word_about(4956, false, buf, sizeof buf), "about 5,000");
+    CHECK_STR(stk_word_about(4956, true, buf, sizeof buf), "4,956");
+    CHECK_STR(stk_word_about(99, false, buf, sizeof buf), "about 99");
+    CHECK_STR(stk_word_about(UINT64_MAX, false, buf, sizeof buf),
+              "about 18,000,000,000,000,000,000");
+}
+
+/* A file's name could be a formula that a spreadsheet runs. */
+static void test_csv_cells(void)
+{
+    static const char *const all[][2] = {
+        {"a b", "a b"},    {"=1+1", "\"'=1+1\""},          {"-x", "\"'-x\""},
+        {"@A", "\"'@A\""}, {"a,\"b\"", "\"a,\"\"b\"\"\""}, {"", ""}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        struct stk_buf b = STK_BUF_INIT;
+        stk_csv_cell(&b, all[i][0]);
+        CHECK_STR(stk_buf_cstr(&b), all[i][1]);
+        stk_buf_release(&b);
+    }
+}
+
+/* A narrow terminal: a long command must not take the whole screen. */
+static void test_narrow(void)
+{
+    static char command[2000];
+    struct stk_analysis a;
+    struct stk_buf out = STK_BUF_INIT;
+    memset(command, 'x', sizeof command - 1);
+    make(1 << 20, 60);
+    proc[0].command = proc[1].command = command;
+    CHECK(stk_analyze(&p, &a, NULL) == 0);
+    struct stk_report r = {&a, &advice, 60, false, 0};
+    stk_report_text(&r, STK_PART_PROCESSES | STK_PART_PHASES, &out);
+    check_lines(stk_buf_cstr(&out), 100, true);
+    stk_analysis_release(&a);
+    stk_buf_release(&out);
+}
+
+/* The numbers beside a chart are the run's, not the terminal's. */
+static void test_peak(void)
+{
+    make(0, 100);
+    memset(p.bin, 0, sizeof p.bin);
+    p.nsamples = p.nmarks = 0;
+    p.bin[7].read_bytes = 1 << 20; /* in a bin of a quarter of a second */
+    for (unsigned columns = 60; columns <= 120; columns += 60) {
+        struct stk_analysis a;
+        struct stk_buf out = STK_BUF_INIT;
+        CHECK(stk_analyze(&p, &a, NULL) == 0);
+        struct stk_report r = {&a, &advice, columns, false, 0};
+        stk_report_chart(&r, &out);
+        CHECK(strstr(stk_buf_cstr(&out), "read   peak 4.00 MiB/s"));
+        CHECK(strstr(stk_buf_cstr(&out), "mean 10.2 KiB/s"));
+        stk_analysis_release(&a);
+        stk_buf_release(&out);
+    }
+}
+
+/* A rule that fires for two folders, and then for one, is left, not left and gone. */
+static void test_compare(void)
+{
+    struct stk_finding two[] = {findings[0], findings[0]};
+    struct stk_advice was = {.finding = two, .nfindings = 2, .verdict = ""};
+    struct stk_analysis a;
+    struct stk_buf out = STK_BUF_INIT;
+    make(1 << 20, 60);
+    CHECK(stk_analyze(&p, &a, NULL) == 0);
+    struct stk_report before = {&a, &was, 80, false, 0}, after = {&a, &advice, 80, false, 0};
+    stk_report_compare(&before, &after, &out);
+    const char *left = strstr(stk_buf_cstr(&out), "left");
+    CHECK(left && !strstr(left + 1, "\nleft") && !strstr(stk_buf_cstr(&out), "gone"));
+    stk_analysis_release(&a);
+    stk_buf_release(&out);
+}
+
 int main(void)
 {
     scratch_begin();
+    test_csv_cells();
     test_any_numbers();
     test_nothing();
     test_files();
     test_series();
+    test_narrow();
+    test_peak();
+    test_compare();
+    test_commands();
+    test_about();
     scratch_done();
     return CHECK_DONE();
 }

@@ -99,6 +99,50 @@ static void metrics(void)
     CHECK_STR(name, "Time (s)");
     stk_metric_name("[a-z]+ ([0-9.]+)", name, sizeof name);
     CHECK_STR(name, "metric");
+    stk_metric_name("([0-9.]+) images/s", name, sizeof name);
+    CHECK_STR(name, "images/s");
+}
+
+/* The wrong way round, the slowest N would be recommended as the fastest. */
+static void better_ways(void)
+{
+    static const struct {
+        const char *regex;
+        int sense;
+    } cases[] = {
+        {"([0-9.]+) images/s", 1},
+        {"images/s: ([0-9.]+)", 1},
+        {"([0-9.]+)it/s", 1},
+        {"samples/sec ([0-9.]+)", 1},
+        {"img\\/s(ec)? *= *([0-9.]+)", 1},
+        {"([0-9.]+) tokens per second", 1},
+        {"images_per_s=([0-9.]+)", 1},
+        {"rate: ([0-9.]+) Mterms/s", 1},
+        {"rate ([0-9.]+)", 1},
+        {"([0-9.eE+]+) *GFLOPS", 1},
+        {"Throughput \\([a-z/]+\\): ([0-9.]+)", 1},
+        {"time: ([0-9.]+)", -1},
+        {"([0-9.]+) s$", -1},
+        {"([0-9.]+)s/it", -1},
+        {"step took ([0-9.]+)\\s*ms", -1},
+        {"ms/step: ([0-9]+)", -1},
+        {"seconds per epoch ([0-9.]+)", -1},
+        {"t=([0-9.]+)", 0},
+        {"words ([0-9]+)", 0},
+        {"error rate ([0-9.]+)", 0}, /* either */
+        {"[time]+ ([[:space:]rate0-9]+)", 0},
+        {"iterated ([0-9]+)", 0},
+        {"[", 0},
+        {"[[:s", 0},
+        {"\\", 0},
+        {"", 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int sense = stk_metric_sense(cases[i].regex);
+        if (sense != cases[i].sense)
+            fprintf(stderr, "%s\n", cases[i].regex);
+        CHECK_INT(sense, cases[i].sense);
+    }
 }
 
 /* What a plan says is what a later call reads, whatever bytes are in it. */
@@ -140,17 +184,18 @@ static void batch_file(void)
     struct stk_runs r = {.dir = (char *)(uintptr_t) "/d/it's $(x) 50%"};
     struct stk_buf script = STK_BUF_INIT;
     struct stk_words args = {.arena = &r.arena};
+    const struct stk_job_run job = {.n = 6, .repeat = 1, .token = "5f3a9c1e"};
     r.plan = (struct stk_runs_plan){.argv = argv,
                                     .sets = STK_SETS_RANKS | STK_SETS_GPUS,
                                     .ranks_per_node = 4,
                                     .threads_per_rank = 2,
                                     .gpu_type = "k80",
                                     .batch_head = "#SBATCH -t {n}\nmodule load {n}"};
-    CHECK_INT(stk_batch_make(&r, 6, 1, &script, &args, NULL), 0);
+    CHECK_INT(stk_batch_make(&r, &job, &script, &args, NULL), 0);
     const char *text = stk_buf_cstr(&script);
     CHECK(strncmp(text, "#!/bin/sh\n#SBATCH -t 6\nmodule load {n}\nexec '", 45) == 0);
     CHECK(strstr(text, " --resume '/d/it'\\''s $(x) 50%' --inside n6-r1\n") != NULL);
-    static const char *const want[] = {"--job-name=stoker-n6-r1",
+    static const char *const want[] = {"--job-name=stoker-n6-r1-5f3a9c1e",
                                        "--output=/d/it's $(x) 50%%/jobs/n6-r1.slurm",
                                        "--ntasks=6",
                                        "--ntasks-per-node=4",
@@ -160,7 +205,7 @@ static void batch_file(void)
     for (size_t i = 0; i < args.n && i < 6; i++)
         CHECK_STR(args.v[i], want[i]);
     r.dir = (char *)(uintptr_t) "/d/a\nb";
-    CHECK_INT(stk_batch_make(&r, 6, 1, &script, &args, NULL), STK_E_USAGE);
+    CHECK_INT(stk_batch_make(&r, &job, &script, &args, NULL), STK_E_USAGE);
     stk_buf_release(&script);
     stk_arena_release(&r.arena);
 }
@@ -183,7 +228,7 @@ static void processes(void)
     CHECK_INT(stk_output_open(&e.out_fd, NULL), 0);
     CHECK_INT(stk_exec_timed(&e, &end, NULL), 0);
     CHECK(end.status == 3 && !end.signal && end.wall_s > 0 && end.wall_s < 60 && end.cpu_s >= 0);
-    CHECK_INT(stk_output_read(e.out_fd, &b, NULL), 0);
+    CHECK_INT(stk_output_read(e.out_fd, false, &b, NULL), 0);
     CHECK_STR(stk_buf_cstr(&b), "out\nerr\n");
     stk_output_last_line(&b, line, sizeof line);
     CHECK_STR(line, "err");
@@ -234,6 +279,7 @@ int main(void)
     splitting();
     numbers();
     metrics();
+    better_ways();
     plans();
     batch_file();
     processes();

@@ -2,6 +2,7 @@
  * even when they end between two samples. Advice on cores and memory rests on it. */
 #include "check.h"
 #include "scratch.h"
+#include "lab/nvml.h"
 #include "lab/sample.h"
 
 #include <signal.h>
@@ -157,9 +158,42 @@ static void the_node_says_something(void)
     CHECK(use.iowait_s >= 0);
 }
 
+/* As CUDA reads it: with one GPU too many or too few a run is told to be what it is not. */
+static void gpus_that_may_be_seen(void)
+{
+    static const struct {
+        const char *text;
+        unsigned n;
+    } all[] = {{"", 0},
+               {"-1", 0},
+               {"NoDevFiles", 0},
+               {"0", 1},
+               {"2,0", 2},
+               {"0,-1,1", 1},
+               {"0,,1", 1},
+               {" 1 , 2", 2},
+               {"GPU-8f", 1},
+               {"0,MIG-1/2/3", 2},
+               {"99999999999999999999", 0},
+               {"1x", 0}};
+    struct stk_gpu_word w;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        unsigned n = 0;
+        for (const char *list = all[i].text; stk_gpus_next(&list, &w);)
+            n++;
+        CHECK_INT(n, all[i].n);
+    }
+    setenv("CUDA_VISIBLE_DEVICES", "NoDevFiles", 1);
+    char kind[96];
+    CHECK_INT(stk_gpus_glance(kind, sizeof kind), 0);
+    unsetenv("CUDA_VISIBLE_DEVICES");
+    CHECK(!stk_gpus_list());
+}
+
 int main(void)
 {
     scratch_begin();
+    gpus_that_may_be_seen();
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     finds_the_whole_tree();
     counts_what_has_ended();

@@ -91,6 +91,11 @@ static void ids(void)
     CHECK(stk_slurm_id(word("12+1"), &id) && id.job == 12);
     CHECK(!stk_slurm_id_ok("12.0") && stk_slurm_id_ok("12") && stk_slurm_id_ok("12_3"));
     CHECK(!stk_slurm_id_ok("-12") && !stk_slurm_id_ok("12;x") && !stk_slurm_id_ok("0"));
+    /* Slurm cuts a long list of tasks short. */
+    CHECK(stk_slurm_id(word("12_[1,3,5,...]"), &id) && id.step.n == 0 && id.label.n == 14);
+    CHECK(stk_slurm_id_ok("12_[1,3,5,...]") && stk_slurm_id_ok("12_[1-5:2,9%2]"));
+    CHECK(!stk_slurm_id_ok("12_[]") && !stk_slurm_id_ok("12_[3-1]") && !stk_slurm_id_ok("12_[1"));
+    CHECK(!stk_slurm_id_ok("12_[1-99999999]") && !stk_slurm_id_ok("12_[1:0]"));
     CHECK(!stk_slurm_id_ok("12_") && !stk_slurm_id_ok("99999999999"));
     CHECK(stk_slurm_read_sbatch("123\n", 4, &n) && n == 123);
     CHECK(stk_slurm_read_sbatch("welcome to the site\n124;other\n", 30, &n) && n == 124);
@@ -126,6 +131,55 @@ static void lives(void)
     stk_slurm_jobs_release(&jobs);
 }
 
+/* Steps are found by their names, however many there are, and ours are not the job's. */
+static void steps(void)
+{
+    static const char row[] = "%s#%s#COMPLETED#0:0#1#1#100#200#100#10#cpu=2#cpu=2,mem=1G#1#%s#10M#"
+                              "n1#mem=20M###0#u#a#p#q#n1#/w#%s\n";
+    struct stk_slurm_jobs jobs = {0};
+    struct stk_buf b = STK_BUF_INIT;
+    char id[24];
+    stk_buf_printf(&b, row, "7", "7", "00:50.000", "x");
+    stk_buf_printf(&b, row, "7.0", "7.0", "00:40.000", "prog");
+    stk_buf_printf(&b, row, "7.1", "7.1", "00:08.000", STK_SLURM_WATCH_STEP);
+    CHECK_INT(stk_slurm_read_sacct(&jobs, (const char *)b.data, b.len, "#", false), 0);
+    stk_slurm_job_settle(&jobs.job[0]);
+    CHECK_INT(jobs.job[0].nsteps, 2);
+    CHECK_INT(jobs.job[0].use.memory_bytes, 20 << 20);
+    CHECK(jobs.job[0].use.cpu_s == 42);
+    CHECK(!stk_slurm_step_is_ours(&jobs.job[0].step[0]));
+    CHECK(stk_slurm_step_is_ours(&jobs.job[0].step[1]));
+    stk_buf_reset(&b);
+    for (int i = 0; i < 4000; i++) {
+        snprintf(id, sizeof id, "7.%d", i % 3000);
+        stk_buf_printf(&b, row, id, id, "00:01.000", "prog");
+    }
+    CHECK_INT(stk_slurm_read_sacct(&jobs, (const char *)b.data, b.len, "#", false), 0);
+    CHECK_INT(jobs.job[0].nsteps, 3000);
+    CHECK_STR(jobs.job[0].step[2999].name, "2999");
+    stk_buf_release(&b);
+    stk_slurm_jobs_release(&jobs);
+}
+
+/* What Slurm tells a job, and what it tells of one that waits. */
+static void words(void)
+{
+    const char *text = "4(x2),2";
+    uint32_t number, nodes;
+    CHECK(stk_slurm_per_node(&text, &number, &nodes) && number == 4 && nodes == 2);
+    CHECK(stk_slurm_per_node(&text, &number, &nodes) && number == 2 && nodes == 1);
+    CHECK(!stk_slurm_per_node(&text, &number, &nodes) && !*text);
+    for (size_t i = 0; i < 5; i++) {
+        text = ((const char *[]){"x", "4(x", "4(x2", "4;", "99999999999"})[i];
+        CHECK(!stk_slurm_per_node(&text, &number, &nodes));
+    }
+    CHECK(stk_slurm_reason_is_final("PartitionConfig"));
+    CHECK(stk_slurm_reason_is_final("QOSMaxCpuPerJobLimit"));
+    CHECK(!stk_slurm_reason_is_final("Priority") && !stk_slurm_reason_is_final(""));
+    CHECK(strstr(stk_slurm_reason_text("ReqNodeNotAvail, UnavailableNodes:n1"), "drained") != NULL);
+    CHECK(!stk_slurm_reason_text("Something"));
+}
+
 /* The name of a job cannot make fields of its own. */
 static void forged(void)
 {
@@ -142,6 +196,42 @@ static void forged(void)
     CHECK_INT(stk_slurm_read_scontrol(&jobs, text, strlen(text), 8, false), 0);
     CHECK_INT(jobs.job[0].state, STK_SLURM_FAILED);
     CHECK_INT(jobs.job[0].exit_code, 3);
+    stk_slurm_jobs_clear(&jobs);
+    /* Nor end its record, nor begin one of a job that nobody has asked for. */
+    static const char task[] = "JobId=9 ArrayJobId=5 ArrayTaskId=2 JobName=x\nJobId=1 JobName=z\n"
+                               "   UserId=u(1) GroupId=u(1)\n   JobState=PENDING Reason=Priority\n"
+                               "   NodeList=\n   TRES=cpu=2,mem=500M,node=1\n";
+    CHECK_INT(stk_slurm_read_scontrol(&jobs, task, strlen(task), 5, false), 0);
+    CHECK(jobs.n == 1 && jobs.job[0].id == 9);
+    CHECK_INT(jobs.job[0].asked.memory_bytes, 500LL << 20);
+    CHECK_INT(jobs.job[0].alloc.cpus, -1);
+    stk_slurm_jobs_release(&jobs);
+}
+
+/* Forms that newer versions may print (made by hand, not kept from one): both kinds of TRES, GPUs
+ * with "=", "N/A". */
+static void newer(void)
+{
+    static const char queue[] =
+        "9#9#RUNNING#None#2#4#gres/gpu:k80=2#30:00#0:10#1794742519#1794742520#"
+        "1794744320#u#a#p#q#n[1-2]##/w#x\n";
+    static const char shown[] =
+        "JobId=9 JobName=x\n   UserId=u(1) GroupId=u(1) MCS_label=N/A\n"
+        "   JobState=PENDING Reason=Priority Dependency=(null)\n   NodeList=\n   "
+        "StepMgrEnabled=Yes\n"
+        "   NumNodes=2-2 NumCPUs=4 NumTasks=4 CPUs/Task=N/A ReqB:S:C:T=0:0:*:*\n"
+        "   ReqTRES=cpu=4,mem=2G,node=2,billing=4,gres/gpu=4\n   AllocTRES=(null)\n"
+        "   OverSubscribe=OK Contiguous=0 Licenses=(null) LicensesAlloc=(null) Network=(null)\n";
+    struct stk_slurm_jobs jobs = {0};
+    CHECK_INT(stk_slurm_read_squeue(&jobs, queue, strlen(queue), "#", false), 0);
+    CHECK(jobs.n == 1 && jobs.job[0].alloc.gpus == 4 && jobs.job[0].asked.gpus == -1);
+    CHECK_STR(jobs.job[0].alloc.gpu_kind, "k80");
+    stk_slurm_jobs_clear(&jobs);
+    CHECK_INT(stk_slurm_read_scontrol(&jobs, shown, strlen(shown), 9, false), 0);
+    CHECK_INT(jobs.job[0].asked.gpus, 4);
+    CHECK_INT(jobs.job[0].asked.memory_bytes, 2LL << 30);
+    CHECK(jobs.job[0].alloc.cpus == -1 && jobs.job[0].cpus_per_task == -1);
+    CHECK_INT(jobs.job[0].tasks, 4);
     stk_slurm_jobs_release(&jobs);
 }
 
@@ -202,7 +292,9 @@ static void submits(void)
     struct stk_err err = {0};
     struct stk_buf got = STK_BUF_INIT;
     uint64_t id = 0;
-    client("sbatch", "#!/bin/sh\necho \"$@\" >args\ncat >script\necho 42\n");
+    /* Field 5 is the group: Ctrl-C in a terminal is not for it. */
+    client("sbatch", "#!/bin/sh\necho \"$@\" >args\ncat >script\nset -- $(cat /proc/$$/stat)\n"
+                     "[ $5 = $$ ] && echo 42\n");
     CHECK_INT(chdir(scratch), 0);
     CHECK_INT(stk_slurm_submit(NULL, &batch, &id, &err), 0);
     CHECK_INT(id, 42);
@@ -259,6 +351,14 @@ static void looks(void)
     CHECK_INT(stk_read_file(scratch_path("asked"), 1000, &got, &err), 0);
     CHECK_STR(stk_buf_cstr(&got), "squeue 11,12,13,14\nsacct 13,14\nscontrol 14\n");
     stk_buf_release(&got);
+    /* A controller that is silent is not asked again for each job. */
+    CHECK_INT(unlink(scratch_path("asked")), 0);
+    client("squeue", "#!/bin/sh\necho 'squeue " STK_SLURM_NO_ANSWER " 1 s' >&2\nexit 1\n");
+    CHECK_INT(stk_slurm_look(NULL, id, 4, &jobs, &err), 0);
+    CHECK_INT(stk_read_file(scratch_path("asked"), 1000, &got, &err), 0);
+    CHECK_STR(stk_buf_cstr(&got), "sacct 11,12,13,14\n");
+    CHECK_INT(jobs.failed, STK_SLURM_BY_SQUEUE | STK_SLURM_BY_SCONTROL);
+    stk_buf_release(&got);
     for (int i = 0; i < 3; i++)
         client(((const char *[]){"squeue", "sacct", "scontrol"})[i],
                "#!/bin/sh\necho 'x: error: Unable to contact slurm controller' >&2\nexit 1\n");
@@ -303,6 +403,9 @@ int main(void)
     ids();
     lives();
     forged();
+    steps();
+    words();
+    newer();
     calls();
     submits();
     looks();

@@ -1,12 +1,12 @@
 /* quote.c - see quote.h. */
-#include "lab/quote.h"
+#include "base/quote.h"
 
 #include "base/text.h"
 
 static bool is_plain(unsigned char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           strchr("/._-+,:=@%", c) != NULL;
+           (c && strchr("/._-+,:=@%", c));
 }
 
 /* The length of the character at s (n bytes left) when it can be shown as it is, else 0. */
@@ -34,29 +34,38 @@ static void put_ansi(struct stk_buf *out, const char *s, size_t n)
     stk_buf_putc(out, '\'');
 }
 
-void stk_quote_shell(struct stk_buf *out, const char *s)
+void stk_quote_raw(struct stk_buf *out, const char *s, size_t n)
 {
-    size_t n = strlen(s), plain = 0, shown = 0;
+    stk_buf_putc(out, '\'');
+    for (size_t i = 0; i < n; i++) {
+        if (s[i] == '\'')
+            stk_buf_puts(out, "'\\''");
+        else
+            stk_buf_putc(out, s[i]);
+    }
+    stk_buf_putc(out, '\'');
+}
+
+void stk_quote_word(struct stk_buf *out, const char *s, size_t n)
+{
+    size_t plain = 0, shown = 0;
     while (plain < n && is_plain((unsigned char)s[plain]))
         plain++;
     for (size_t len; shown < n && (len = showable(s + shown, n - shown)) > 0; shown += len)
         ;
-    if (n && s[0] == '-')
-        stk_buf_puts(out, "./");
-    if (n && plain == n) {
-        stk_buf_puts(out, s);
-    } else if (shown < n) {
+    if (n && plain == n)
+        stk_buf_put(out, s, n);
+    else if (shown < n)
         put_ansi(out, s, n);
-    } else {
-        stk_buf_putc(out, '\'');
-        for (size_t i = 0; i < n; i++) {
-            if (s[i] == '\'')
-                stk_buf_puts(out, "'\\''");
-            else
-                stk_buf_putc(out, s[i]);
-        }
-        stk_buf_putc(out, '\'');
-    }
+    else
+        stk_quote_raw(out, s, n);
+}
+
+void stk_quote_shell(struct stk_buf *out, const char *path)
+{
+    if (path[0] == '-')
+        stk_buf_puts(out, "./");
+    stk_quote_word(out, path, strlen(path));
 }
 
 void stk_quote_python(struct stk_buf *out, const char *s)

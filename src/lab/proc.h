@@ -1,0 +1,36 @@
+/*
+ * proc.h - what /proc says of one process. Any of it may be gone, hidden, or cut short.
+ */
+#ifndef STK_LAB_PROC_H
+#define STK_LAB_PROC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* What /proc/PID/io says: rchar, wchar, read_bytes, write_bytes. */
+#define STK_IO_COUNTS 4
+
+struct stk_proc_stat {
+    pid_t ppid;
+    uint64_t start; /* of the kernel's clock: tells a number that is used again */
+    uint32_t threads;
+    uint64_t ticks;          /* its own CPU time */
+    uint64_t children_ticks; /* of children it has waited for */
+    uint64_t resident_bytes;
+    char state; /* as ps: R, S, D … */
+    char comm[16];
+};
+
+/* proc_fd: of /proc. */
+/* A file of a process, NUL-terminated; as much of it as fits. Returns its length, 0: gone. */
+size_t stk_proc_read(int proc_fd, pid_t pid, const char *file, char *buf, size_t size);
+/* False: gone. */
+bool stk_proc_stat(int proc_fd, pid_t pid, struct stk_proc_stat *out);
+/* What is not told stays as it is. */
+void stk_proc_io(int proc_fd, pid_t pid, uint64_t io[STK_IO_COUNTS]);
+/* Its words with blanks between them. Returns their length, 0: it has none. */
+size_t stk_proc_command(int proc_fd, pid_t pid, char *buf, size_t size);
+
+#endif

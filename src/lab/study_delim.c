@@ -1,0 +1,47 @@
+/*
+ * study_delim.c - what stands between the cells of a table: a comma, a semicolon, a tab, a bar, or,
+ * in what people write with echo and plot with gnuplot, any number of blanks.
+ */
+#include <string.h>
+
+#include "lab/study.h"
+
+/* The most frequent on the first line that is not a comment. */
+char stk_study_delimiter(const char *p, size_t n)
+{
+    static const char choices[] = ",;\t|";
+    size_t count[4] = {0}, best = 0, inner = 0;
+    const char *end = p + n;
+    if (n >= 3 && memcmp(p, "\xef\xbb\xbf", 3) == 0)
+        p += 3;
+    while (p < end && (*p == '#' || *p == '\n' || *p == '\r')) {
+        const char *line = memchr(p, '\n', (size_t)(end - p));
+        p = line ? line + 1 : end;
+    }
+    for (; p < end && *p != '\n'; p++) {
+        const char *at = *p ? strchr(choices, *p) : NULL;
+        if (at)
+            count[at - choices]++;
+        inner += *p == ' ';
+    }
+    for (size_t i = 1; i < 4; i++)
+        best = count[i] > count[best] ? i : best;
+    return count[best] || !inner ? choices[best] : ' ';
+}
+
+/* Copies text with one blank between cells and none at the ends of lines. */
+void stk_study_squeeze(const char *p, size_t n, struct stk_buf *out)
+{
+    bool start = true, owed = false;
+    for (size_t i = 0; i < n; i++) {
+        if (p[i] == ' ' || p[i] == '\t') {
+            owed = !start;
+            continue;
+        }
+        if (owed && p[i] != '\n' && p[i] != '\r')
+            stk_buf_putc(out, ' ');
+        owed = false;
+        stk_buf_putc(out, p[i]);
+        start = p[i] == '\n';
+    }
+}

@@ -1,0 +1,99 @@
+"""Programs that others start: container runtimes, with process numbers and host names of their
+own, and torchrun. A user would get a profile in which processes are mixed up, or none."""
+
+import subprocess
+
+import pytest
+
+from conftest import STOKER
+from profilelib import (LIBRARY, PYTHON, Profile, bare, bare_env, compiled,  # noqa: F401
+                        needs_command, profile, zeros)
+
+READS = """import os, sys
+fd = os.open(sys.argv[1], os.O_RDONLY)
+os.read(fd, 1000 + int(sys.argv[2]))
+if os.fork() == 0:
+    os.pread(fd, 10, 0)
+    os._exit(0)
+os.wait()
+"""
+
+
+@pytest.fixture
+def data(tmp_path):
+    return zeros(tmp_path.resolve() / "data/a.bin", 40960)
+
+
+@pytest.fixture
+def container():
+    """The words that run a program in a container that shares the node's files."""
+    words = ["bwrap", "--dev-bind", "/", "/", "--proc", "/proc", "--unshare-pid"]
+    if bare([*words, "true"])[0] != 0:
+        pytest.skip("this machine lets no user make namespaces")
+    return words
+
+
+@needs_command("bwrap")
+def test_containers_at_the_same_time(profile, data, tmp_path, container):  # noqa: F811
+    """All have a process 1 and 2: each is its own, and none is said to have left no log."""
+    (tmp_path / "reads.py").write_text(READS)
+    one = " ".join([*container, "{}", PYTHON, f"{tmp_path}/reads.py", str(data)])
+    p = profile(["sh", "-c", " & ".join([one.format("") + " 1", one.format("") + " 2",
+                                         one.format("--unshare-uts --hostname box") + " 3"])
+                 + " & wait"])
+    assert p.rc == 0, p.err
+    readers = [i for i, x in enumerate(p.processes) if x["command"].startswith(PYTHON)
+               and x["born"] != "fork"]
+    assert len({p.processes[i]["parent"] for i in readers}) == 3
+    for i in readers:
+        extra = int(p.processes[i]["command"].split()[-1])
+        assert p.count(data, "read_bytes", process=i) == 1000 + extra
+        forked = [k for k, x in enumerate(p.processes) if x["parent"] == i]
+        assert [p.processes[k]["worker"] for k in forked] == [1]
+        assert p.count(data, "read_bytes", process=forked[0]) == 10
+    assert not any("left no log" in note for note in p.report["notes"])
+
+
+@needs_command("bwrap")
+def test_a_container_that_shows_the_nodes_processes(data, tmp_path, container):
+    """stoker inside, with numbers of its own: what has the same numbers outside is not the job's."""
+    words = [w for w in container if w not in ("--proc", "/proc")]
+    done = subprocess.run([*words, STOKER, "profile", "-o", tmp_path / "p", "--sample", "20ms", "--",
+                           PYTHON, "-c", READS + "import time; time.sleep(0.1)", data, "5"],
+                          capture_output=True, env=bare_env())
+    p = Profile(tmp_path / "p", done)
+    assert p.rc == 0, p.err
+    assert p.count(data, "read_bytes") == 1015
+    assert not p.report["samples"] and any("no samples" in n for n in p.report["notes"])
+
+
+@needs_command("musl-gcc")
+def test_another_c_library(profile, tmp_path):  # noqa: F811
+    """Alpine's loader ends a program when a preloaded library asks for what musl does not have."""
+    program = compiled("programs/stdio.c", "-O1", "-w", compiler="musl-gcc")
+    zeros(tmp_path / "in.bin", 100000)
+    (tmp_path / "lines.txt").write_text("".join(f"line {i:04d}\n" for i in range(1000)))
+    alone = bare([program, tmp_path])
+    direct = subprocess.run([program, tmp_path], capture_output=True, env=bare_env(
+        {"LD_PRELOAD": str(LIBRARY), "STOKER_PROFILE_DIR": str(tmp_path)}))
+    assert (direct.returncode, direct.stdout, direct.stderr) == alone
+    p = profile(["sh", "-c", '"$0" "$1"; echo $?', program, tmp_path])
+    assert (p.rc, p.out) == (0, b"%s%d\n" % (alone[1], alone[0])), p.err
+
+
+def test_torchrun(profile, data, tmp_path):  # noqa: F811
+    """Which process is which rank, and which of its workers."""
+    pytest.importorskip("torch.distributed.run")
+    (tmp_path / "train.py").write_text(READS.replace("sys.argv[2]", "os.environ['RANK']"))
+    # Redirections of a rank 9, which is not there: the default ones need an older Python.
+    p = profile([PYTHON, "-m", "torch.distributed.run", "-r", "9:1", "-t", "9:1",
+                 "--monitor_interval", "0.1", "--nproc_per_node", "2", tmp_path / "train.py", data])
+    if b"torch/distributed" in p.err and p.rc != 0:
+        pytest.skip("this torchrun does not start with this Python")
+    assert p.rc == 0, p.err
+    for rank in (0, 1):
+        ours = {x["worker"] or 0: i for i, x in enumerate(p.processes)
+                if x["world"] == 2 and x["rank"] == rank}
+        assert sorted(ours) == [0, 1]
+        assert p.count(data, "read_bytes", process=ours[0]) == 1000 + rank
+        assert p.count(data, "read_bytes", process=ours[1]) == 10
