@@ -29,7 +29,7 @@ def test_logs_are_written_on_the_node_and_copied(tmp_path, request):
                               env=env, capture_output=True, text=True, check=True)
         assert done.stdout.startswith(f"{local}/stoker-profile-") and done.stderr == ""
         files = sorted(os.listdir(mnt / "p"))
-        [run] = [json.loads((mnt / "p" / f).read_text()) for f in files if f.startswith("run.")]
+        [run] = [json.loads((mnt / "p" / f).read_text()) for f in files if f.endswith(".json")]
     assert run["state"] == "ended" and run["logs"] == 1 and run["unseen"] == []
-    assert [f.split(".")[-1] for f in files] == ["json", "csv", "stklog"]
+    assert [f.split(".")[-1] for f in files] == ["id", "json", "csv", "stklog"]
     assert list(local.iterdir()) == []
