@@ -69,8 +69,9 @@ int stk_err_wrap(struct stk_err *err, int code, const char *fmt, ...)
     va_start(ap, fmt);
     int n = vsnprintf(err->what, sizeof err->what, fmt, ap);
     va_end(ap);
-    if (n >= 0 && (size_t)n < sizeof err->what)
-        snprintf(err->what + n, sizeof err->what - (size_t)n, ": %s", old);
+    size_t room = n >= 0 && (size_t)n < sizeof err->what ? sizeof err->what - (size_t)n : 0;
+    if (room > 2) /* what does not fit is cut */
+        snprintf(err->what + n, room, ": %.*s", (int)(room - 3), old);
     return err->code ? err->code : code;
 }
 

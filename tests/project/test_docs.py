@@ -1,5 +1,6 @@
 """The documentation says what is there: tables, options, links, the index layout, the examples."""
 
+import functools
 import os
 import pathlib
 import re
@@ -57,8 +58,9 @@ def documented_commands():
 def test_options_in_the_documentation_exist(stoker):
     """Lines that people copy would fail."""
     seen = 0
+    help_of = functools.cache(lambda command: stoker("help", command).out)
     for page, command, options in documented_commands():
-        text = stoker("help", command).out
+        text = help_of(command)
         for option in options:
             seen += 1
             plain = option.replace("--no-", "--")
