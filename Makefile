@@ -18,7 +18,7 @@ MESON_FLAGS ?=
 FUZZ_SECONDS ?= 60
 ARGS ?=
 
-BENCH = gen jpeg load open pread
+BENCH = gen jpeg load open pread profile
 
 DIRS = --prefix "$(abspath $(PREFIX))" --libdir "$(LIBDIR)"
 

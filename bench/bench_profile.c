@@ -5,9 +5,11 @@
  * in turns. The two blocks are a millisecond apart, so whatever else the machine does falls out
  * of their difference.
  *
- * Usage: bench_profile FILE CALLS THREADS [random]; CALLS of the first kind, of all threads
- * together. Prints one JSON object: medians over the blocks, mean over the threads.
+ * Usage: bench_profile PATH CALLS THREADS [random]; CALLS of the first kind, of all threads
+ * together. Where PATH is a folder, every file in it is open and each call reads another, at
+ * random. Prints one JSON object: medians over the blocks, mean over the threads.
  */
+#include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -15,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -33,8 +36,9 @@ struct reader {
     const char *path;
     size_t blocks;
     int random, failed;
-    int fd;
-    uint64_t pages, page, state;
+    int *fd;
+    size_t nfds, at;
+    uint64_t pages, page, state; /* pages: of the smallest file */
     double *seen, *bare, *added; /* ns a call, of each block */
 };
 
@@ -55,6 +59,7 @@ static void next_page(struct reader *r)
     r->state ^= r->state >> 7;
     r->state ^= r->state << 17;
     r->page = r->state % r->pages;
+    r->at = (r->state >> 32) % r->nfds;
 }
 
 /* ns a call of one block; both kinds through a pointer, so that only the way differs. */
@@ -64,19 +69,50 @@ static double read_block(struct reader *r, read_fn *call)
     pthread_barrier_wait(&together); /* all threads do the same kind at the same time */
     double start = now_ns();
     for (int i = 0; i < BLOCK; i++) {
-        r->failed |= call(r->fd, buf, READ_BYTES, (off_t)(r->page * READ_BYTES)) != READ_BYTES;
+        r->failed |=
+            call(r->fd[r->at], buf, READ_BYTES, (off_t)(r->page * READ_BYTES)) != READ_BYTES;
         next_page(r);
     }
     return (now_ns() - start) / BLOCK;
 }
 
+static void open_one(struct reader *r, int folder, const char *name)
+{
+    struct stat st = {0};
+    int fd = openat(folder, name, O_RDONLY | O_CLOEXEC);
+    uint64_t pages = fd >= 0 && fstat(fd, &st) == 0 ? (uint64_t)st.st_size / READ_BYTES : 0;
+    int *more = realloc(r->fd, (r->nfds + 1) * sizeof *more);
+    if (!pages || !more) {
+        r->failed = 1;
+        return;
+    }
+    r->fd = more;
+    r->fd[r->nfds++] = fd;
+    r->pages = r->nfds > 1 && r->pages < pages ? r->pages : pages;
+}
+
+static void open_all(struct reader *r)
+{
+    DIR *d = opendir(r->path);
+    if (!d) {
+        open_one(r, AT_FDCWD, r->path);
+        return;
+    }
+    r->random = 1;
+    for (struct dirent *e; (e = readdir(d)) && !r->failed;)
+        if (e->d_name[0] != '.')
+            open_one(r, dirfd(d), e->d_name);
+    closedir(d);
+}
+
 static void *run_reader(void *arg)
 {
     struct reader *r = arg;
-    struct stat st = {0};
-    r->fd = open(r->path, O_RDONLY | O_CLOEXEC);
-    r->pages = r->fd >= 0 && fstat(r->fd, &st) == 0 ? (uint64_t)st.st_size / READ_BYTES : 0;
-    r->failed |= r->pages == 0;
+    open_all(r);
+    if (r->failed || !r->nfds) {
+        r->failed = 1;
+        r->pages = 0;
+    }
     for (size_t i = 0; i < r->blocks && r->pages; i++) {
         double first = read_block(r, i & 1 ? straight : pread);
         double second = read_block(r, i & 1 ? pread : straight);
@@ -84,8 +120,9 @@ static void *run_reader(void *arg)
         r->bare[i] = i & 1 ? first : second;
         r->added[i] = r->seen[i] - r->bare[i];
     }
-    if (r->fd >= 0)
-        close(r->fd);
+    for (size_t i = 0; i < r->nfds; i++)
+        close(r->fd[i]);
+    free(r->fd);
     return NULL;
 }
 
@@ -119,7 +156,7 @@ int main(int argc, char **argv)
     double seen = 0, bare = 0, added = 0;
     int failed = 0;
     if (threads == 0 || threads > MAX_THREADS || calls < threads * BLOCK) {
-        fprintf(stderr, "usage: bench_profile FILE CALLS THREADS [random]\n");
+        fprintf(stderr, "usage: bench_profile PATH CALLS THREADS [random]\n");
         return 2;
     }
     void *libc = dlopen("libc.so.6", RTLD_NOW);
@@ -127,6 +164,11 @@ int main(int argc, char **argv)
     if (!symbol)
         return 1;
     memcpy(&straight, &symbol, sizeof straight);
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+        files.rlim_cur = files.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &files);
+    }
     pthread_barrier_init(&together, NULL, (unsigned)threads);
     size_t blocks = calls / threads / BLOCK;
     for (unsigned long i = 0; i < threads; i++) {

@@ -14,6 +14,7 @@ PROGRAM = BUILD / "bench/bench_profile"
 FILE_BYTES = 64 * MIB
 STRACE_CALLS = 100000
 LIMIT_NS, TRACE_LIMIT_NS = 100, 150
+MANY = (1000, 4000)  # files that are open at once
 NOISE_NS = 30  # medians of the same program differ by this much
 
 
@@ -48,7 +49,7 @@ class Contestant:
         found = json.loads(done.stdout)["result"]
         self.dropped += sum(p["dropped_calls"] + p["dropped_trace"] for p in found["processes"])
         seen = sum(r["counters"]["reads"] for r in found["records"]
-                   if r["path"] == str(file) and r["api"] == "posix")
+                   if r["path"].startswith(str(file)) and r["api"] == "posix")
         self.missed = (self.missed or 0) + calls - seen
 
 
@@ -91,6 +92,8 @@ def race(bench, file, calls, threads, order):
             runner.bare = bare.bare
             runner.added = [a - b for a, b in zip(runner.seen_ns, bare.bare)]
     how = f"{threads} thread{'s' if threads > 1 else ''}, {order[0] if order else 'in order'}"
+    if file.is_dir():
+        how += f", {len(list(file.iterdir())):,} files"
     table([f"{calls:,} preads of 4 KiB, {how}", "bare ns", "added ns", "range", "missed",
            "dropped"],
           [[r.name, f"{median(r.bare):,.0f}", f"{median(r.added):+,.0f}",
@@ -98,6 +101,15 @@ def race(bench, file, calls, threads, order):
             f"{r.missed:,}" if r.folder else "", f"{r.dropped:,}" if r.folder else ""]
            for r in runners])
     return {r.name: r for r in runners}
+
+
+def many_files(bench, count):
+    """A folder of files that are all open at once: what is kept of each leaves the cache."""
+    folder = bench.fresh(f"profile-{count}")
+    folder.mkdir()
+    for i in range(count):
+        (folder / str(i)).write_bytes(bytes(16384))
+    return folder
 
 
 def run(bench, _python):
@@ -108,9 +120,11 @@ def run(bench, _python):
     print("profile: what watching adds to a call; the file is in the page cache\n")
     result = {"calls": calls, "bare_ns": {}, "added_ns": {}, "dropped": {}}
     missed, plain, trace = 0, "stoker profile", "stoker profile --trace"
-    for threads, order in ((1, []), (1, ["random"]), (2, [])):
-        key = f"{threads}{' random' if order else ''}"
-        found = race(bench, file, calls, threads, order)
+    cases = [(file, 1, []), (file, 1, ["random"]), (file, 2, [])]
+    cases += [(many_files(bench, n), 1, ["random"]) for n in MANY]
+    for path, threads, order in cases:
+        key = f"{threads}{' random' if order else ''}{' ' + path.name if path.is_dir() else ''}"
+        found = race(bench, path, calls, threads, order)
         result["bare_ns"][key] = {n: r.bare for n, r in found.items()}
         result["added_ns"][key] = {n: r.added for n, r in found.items()}
         result["dropped"][key] = {n: r.dropped for n, r in found.items() if r.folder}
@@ -127,3 +141,5 @@ def run(bench, _python):
                 f"{missed:,} missed, {dropped:,} dropped", missed == 0 and dropped == 0)
     bench.results["profile"] = result
     bench.forget("profile.bin")
+    for n in MANY:
+        bench.forget(f"profile-{n}")

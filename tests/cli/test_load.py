@@ -590,8 +590,8 @@ def test_a_signal_stops_cleanly(data, tmp_path, sig, status):
     told = json.loads(out.read_text())
     given = Given((tmp_path / "ids").read_text())
     assert told["outcome"] == "stopped" and told["result"]["samples"] == len(given.samples)
-    follow = [str(a) for a in (STOKER, "load", data[0], "--state", state, "--batch", 5, "--steps", 3,
-                               "--ids", "-", "--quiet")]
+    follow = [str(a) for a in (STOKER, "load", data[0], "--state", state, "--epochs", 2, "--batch", 5,
+                               "--steps", 3, "--ids", "-", "--quiet")]
     more = Given(subprocess.run(follow, env=clean_env(), capture_output=True, text=True).stdout)
     epoch = int(given.lines[-1][0])
     want = [str(a) for a in (STOKER, "load", data[0], "--epoch", epoch, "--epochs", 2, "--batch", 5,
