@@ -75,11 +75,13 @@ def test_nothing_to_warn_about():
 
 
 def test_nothing_for_clang_to_warn_about():
-    """The same with the other compiler, which only has to look: its warnings need no code."""
+    """The same with the other compiler, which only has to look: its warnings need no code. The library
+    itself is left to the fuzz targets: they are built with clang, and a warning ends that too."""
     if not shutil.which("clang"):
         pytest.skip("clang is not installed")
     build("build-clang", "-Dwerror=true", "-Dtests=true", cc="clang", target=None)
-    commands = json.loads((ROOT / "build-clang/compile_commands.json").read_text())
+    commands = [entry for entry in json.loads((ROOT / "build-clang/compile_commands.json").read_text())
+                if not entry["output"].startswith("libstoker.so")]
 
     def look(entry):
         argv = shlex.split(entry["command"])
@@ -88,4 +90,4 @@ def test_nothing_for_clang_to_warn_about():
 
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         trouble = [done.stdout for done in pool.map(look, commands) if done.returncode]
-    assert len(commands) > 200 and not trouble, "".join(trouble)[:8000]
+    assert len(commands) > 100 and not trouble, "".join(trouble)[:8000]
