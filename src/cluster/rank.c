@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cluster/rank_vars.h"
+#include "base/rank_vars.h"
 #include "cluster/slurm.h"
 
 struct launcher {

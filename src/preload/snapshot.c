@@ -2,7 +2,7 @@
  * snapshot.c - the header of a log: who the process is, and what the kernel counts of it. The
  * kernel's own count of bytes is what ours is held against.
  */
-#include "cluster/rank_vars.h"
+#include "base/rank_vars.h"
 #include "preload/priv.h"
 
 #include <sys/resource.h>

@@ -4,37 +4,7 @@
  */
 #include "lab/advice_priv.h"
 
-#include "check.h"
-#include "profileset.h"
-
-#define KIB 1024.0
-#define MB  1048576.0
-
-static struct set s;
-static struct set_advice o;
-
-static const struct stk_finding *advise(const char *id)
-{
-    CHECK_INT(set_advise(&s, &o), 0);
-    return set_finding(&o, id);
-}
-
-static void done(void)
-{
-    set_advice_release(&o);
-    set_release(&s);
-}
-
-/* Whether a finding has this in what to do, its lines, or its reasons. */
-static bool says(const struct stk_finding *f, const char *words)
-{
-    bool found = f && (strstr(f->what_to_do, words) || strstr(f->gain_why, words));
-    for (size_t i = 0; f && i < f->nlines; i++)
-        found = found || strstr(f->line[i], words);
-    for (size_t i = 0; f && i < f->nsentences; i++)
-        found = found || strstr(f->sentence[i], words);
-    return found;
-}
+#include "adviceset.h"
 
 /* 16,000 reads of 8 KiB in order, of which one in 32 waits for what the kernel reads ahead. */
 static void stream_that_is_read_ahead(void)

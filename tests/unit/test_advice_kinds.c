@@ -4,36 +4,7 @@
  */
 #include "lab/advice.h"
 
-#include "check.h"
-#include "profileset.h"
-
-#define KIB 1024.0
-#define MB  1048576.0
-
-static struct set s;
-static struct set_advice o;
-
-static const struct stk_finding *advise(const char *id)
-{
-    CHECK_INT(set_advise(&s, &o), 0);
-    return set_finding(&o, id);
-}
-
-static void done(void)
-{
-    set_advice_release(&o);
-    set_release(&s);
-}
-
-static bool says(const struct stk_finding *f, const char *words)
-{
-    bool found = f && (strstr(f->what_to_do, words) || strstr(f->title, words));
-    for (size_t i = 0; f && i < f->nlines; i++)
-        found = found || strstr(f->line[i], words);
-    for (size_t i = 0; f && i < f->nsentences; i++)
-        found = found || strstr(f->sentence[i], words);
-    return found;
-}
+#include "adviceset.h"
 
 /* As the kernel answers a stream that it reads ahead of: most reads at once, a few late. */
 static void read_ahead(struct stk_prof_rec *r)

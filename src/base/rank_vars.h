@@ -8,8 +8,8 @@
  * how many there are; under srun, Slurm does. Slurm counts only with the variables of a step: a
  * batch script is one process, and has SLURM_PROCID and SLURM_NTASKS too.
  */
-#ifndef STK_CLUSTER_RANK_VARS_H
-#define STK_CLUSTER_RANK_VARS_H
+#ifndef STK_BASE_RANK_VARS_H
+#define STK_BASE_RANK_VARS_H
 
 #define STK_RANK_LAUNCHERS(X)                                                                      \
     X("torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")                          \
