@@ -215,6 +215,7 @@ static void draw_samples(const struct stk_report *r, struct series *s, struct st
     struct label l = {.mean = ""};
     s->name = "CPU";
     if (fill(a->p, STK_SERIES_CPU, s)) {
+        s->top = fmax(s->top, 1); /* a hundredth of a core is not to look busy */
         snprintf(l.peak, sizeof l.peak, "peak %.1f cores", a->cpu_cores_max);
         snprintf(l.mean, sizeof l.mean, "mean %.1f cores", a->cpu_cores_mean);
         draw(s, 2, &l, r->utf8, out);
