@@ -167,9 +167,8 @@ const struct stk_cmd stk_cmd_advise = {
         "and says what is wrong with the job's I/O: the evidence, what to do, the command or the "
         "change that does it, and what it would save, with the reasoning. Nothing is said without "
         "evidence: a healthy job has nothing to fix. Every rule is in docs/profile.md.\n\n"
-        "The exit status is 0 when there is nothing to fix, 1 when there is, and 3 when nothing "
-        "was "
-        "recorded.",
+        "The exit status is 0 when there is nothing to fix, 1 when there is, and 3 when nothing, or "
+        "too little, was recorded to tell.",
     .examples = examples,
     .options = options,
     .settings_size = sizeof(struct settings),

@@ -86,9 +86,7 @@ static int by_weight(const void *x, const void *y)
 /* Share of the bytes read that was seen, where much was not; else 1. */
 static double seen_share(const struct advisor *ad)
 {
-    double seen = ad->a->coverage_read, kernel = 0;
-    for (size_t i = 0; i < ad->p->nprocs; i++)
-        kernel += (double)ad->p->proc[i].kernel_read_bytes;
+    double seen = ad->a->coverage_read, kernel = (double)ad->a->kernel_read_bytes;
     return seen < 0 || seen >= stk_limits.seen || kernel * (1 - seen) < (double)stk_limits.little
                ? 1
                : seen;
@@ -188,8 +186,9 @@ static const char *make_verdict(struct advisor *ad)
 {
     struct stk_advice *o = ad->out;
     double best = 0;
-    o->blind = saw_nothing(ad->p);
-    if (o->blind)
+    bool nothing = saw_nothing(ad->p);
+    o->blind = nothing || (!o->nfindings && seen_share(ad) < stk_limits.most);
+    if (nothing)
         return stk_advice_text(ad,
                                "nothing is known of this program's I/O%s: no process left a log. "
                                "It is linked statically, setuid or of another C library, was "

@@ -39,7 +39,7 @@ struct stk_advice {
     struct stk_finding *finding; /* most gain and severity first */
     size_t nfindings;
     const char *verdict; /* one sentence: "nothing to fix: …" when there is no finding */
-    bool blind;          /* nothing was recorded: no verdict on the program */
+    bool blind;          /* nothing was recorded, or little and no fault in it: no verdict */
     struct stk_arena arena;
 };
 

@@ -381,6 +381,14 @@ static int pass_init(struct pass *s, struct stk_arena *scratch, struct stk_err *
  * a share of so few bytes says nothing of the program. Of writes there are none. */
 #define COVERAGE_LEAST 65536u /* bytes a process */
 
+/* What the launchers counted is all processes together, those too that left no log; each of them
+ * has read some KiB, at its start, that its own count leaves out. */
+static uint64_t with_unseen(uint64_t counted, uint64_t launchers, uint64_t procs)
+{
+    uint64_t starts = (procs + 1) * COVERAGE_LEAST;
+    return launchers > starts && launchers - starts > counted ? launchers : counted;
+}
+
 static void sum_machines(struct stk_analysis *a)
 {
     const struct stk_profile *p = a->p;
@@ -403,6 +411,9 @@ static void sum_machines(struct stk_analysis *a)
         seen_r = saturating(seen_r, q->seen_read_bytes);
         seen_w = saturating(seen_w, q->seen_write_bytes);
     }
+    kernel_r = with_unseen(kernel_r, p->kernel_read_bytes, procs);
+    kernel_w = with_unseen(kernel_w, p->kernel_write_bytes, procs);
+    a->kernel_read_bytes = kernel_r;
     a->coverage_little = kernel_r < procs * COVERAGE_LEAST && seen_r < kernel_r;
     a->coverage_read = kernel_r && !a->coverage_little ? (double)seen_r / (double)kernel_r : -1;
     a->coverage_write = kernel_w ? (double)seen_w / (double)kernel_w : -1;

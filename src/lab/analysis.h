@@ -80,6 +80,7 @@ struct stk_analysis {
     size_t nphases;
     struct stk_steps steps;
     double coverage_read, coverage_write; /* seen / kernel's; -1: not known … */
+    uint64_t kernel_read_bytes;           /* what coverage_read is a share of */
     bool coverage_little;                 /* … since the kernel counted too little to tell */
     /* Share of run time in I/O. Per thread: mean over the threads that read or wrote data (their
      * time in calls / run time). Merged: time in which at least one of them was in a call. Main: of

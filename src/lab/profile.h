@@ -136,8 +136,10 @@ struct stk_profile {
     bool running;    /* a launcher has not ended: still at work, or killed */
     bool traced, stopped_early;
     bool has_size_zero; /* darshan: reads of 0 bytes are among the smallest ones */
-    uint32_t nranks;    /* told by the launcher; 1 otherwise */
-    uint32_t nunits;    /* of stk_prof_proc.unit */
+    /* rchar, wchar of all that the launchers started and that was waited for; 0: not known. */
+    uint64_t kernel_read_bytes, kernel_write_bytes;
+    uint32_t nranks; /* told by the launcher; 1 otherwise */
+    uint32_t nunits; /* of stk_prof_proc.unit */
     struct stk_prof_host *host;
     size_t nhosts;
     struct stk_prof_proc *proc;

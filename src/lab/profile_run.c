@@ -145,6 +145,20 @@ static const struct stk_pb_proc *before_exec(const struct stk_pb *pb, uint32_t h
     return NULL;
 }
 
+/* The launcher saw its program end, and what the kernel had counted by then for it and all below it
+ * that was waited for: those that left no log are in it. (After --for nobody looks any more.) */
+static void add_kernel(struct stk_pb *pb, const struct stk_jval *run)
+{
+    const struct stk_jval *io = stk_json_get(run, "child_io");
+    uint64_t *total[2] = {&pb->p->kernel_read_bytes, &pb->p->kernel_write_bytes};
+    if (yes(run, "stopped_early") || !io || io->type != STK_JARR || io->len != 4)
+        return;
+    for (size_t k = 0; k < 2; k++)
+        if (io->item[k].type == STK_JINT && io->item[k].i > 0 &&
+            (uint64_t)io->item[k].i < INT64_MAX - *total[k])
+            *total[k] += (uint64_t)io->item[k].i;
+}
+
 /* The program's own log does not say how it ended: it was killed, or its runtime leaves the C
  * library out (Go with C in it), and then much of what it read, too. The launcher saw it end. */
 static void settle_child(struct stk_pb *pb, const struct stk_jval *run, const struct stk_pb_run *r)
@@ -172,8 +186,8 @@ static void settle_child(struct stk_pb *pb, const struct stk_jval *run, const st
 }
 
 /* A program that cannot be seen is a process all the same, of which the kernel's counts are known:
- * what we saw of it is nothing, and the coverage says so. (Others that left no log are in the
- * counts of the process that waited for them.) */
+ * what we saw of it is nothing, and the coverage says so. (Others that left no log are in what the
+ * launcher counted: add_kernel.) */
 static int add_program(struct stk_pb *pb, const struct stk_jval *run, const struct stk_pb_run *r,
                        struct stk_err *err)
 {
@@ -245,6 +259,7 @@ static void add_run(struct stk_pb *pb, const struct stk_jval *run, struct stk_pb
     if (is_text(spool) && spool->len)
         stk_pb_tally(pb, &pb->spooled, spool->str);
     add_unseen(pb, run);
+    add_kernel(pb, run);
     add_status(pb, run);
 }
 

@@ -112,7 +112,7 @@ static void coverage_text(const struct stk_analysis *a, struct stk_buf *out)
         return;
     }
     if (!read && !write) {
-        stk_buf_puts(out, *little ? little : "not known (the kernel's counters were not there)");
+        stk_buf_puts(out, *little ? little : "not known (the kernel counted nothing, or nobody could ask it)");
         return;
     }
     if (read)

@@ -270,6 +270,23 @@ def test_static_binary(watched, data):
     assert any("static" in note for note in p.report["notes"]), p.report["notes"]
 
 
+def test_static_binary_of_a_script(profile, stoker, tmp_path):
+    """Whoever starts it, what it read by itself is no healthy program's silence."""
+    big = zeros(tmp_path / "big.bin", 4 << 20)
+    (tmp_path / "reader.c").write_text(
+        "#include <fcntl.h>\n#include <unistd.h>\nint main(int c, char **v)\n{ static char b[4096]; "
+        "int f = open(v[c - 1], O_RDONLY); while (read(f, b, sizeof b) > 0) {} return 0; }\n")
+    try:
+        static = compiled(tmp_path / "reader.c", "-O1", "-static")
+    except subprocess.CalledProcessError:
+        pytest.skip("no static C library here")
+    p = profile(["sh", "-c", '"$0" "$1"; "$0" "$1"; cat "$1" > /dev/null; true', static, big])
+    assert p.report["coverage"]["read"] == pytest.approx(1 / 3, abs=0.05)
+    assert "which is little" in stoker("advise", p.dir, rc=3).out
+    p = profile([PYTHON, "-c", "import subprocess, sys; subprocess.run(sys.argv[1:])", static, big])
+    assert p.report["coverage"]["read"] < 0.5
+
+
 def test_program_that_does_not_exist(stoker, tmp_path):
     done = stoker("profile", "-o", tmp_path / "p", "--", tmp_path / "nobody", rc=None)
     assert done.rc == 127 and "nobody" in done.err
