@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -78,4 +79,20 @@ int stk_spawn(const char *const *argv, char *const *env, const int fd[3], bool a
     posix_spawnattr_destroy(&attr);
     posix_spawn_file_actions_destroy(&actions);
     return e;
+}
+
+struct stk_ending stk_ending_of(int wait_status)
+{
+    int signal = WIFSIGNALED(wait_status) ? WTERMSIG(wait_status) : 0;
+    return (struct stk_ending){.status = signal ? 128 + signal : WEXITSTATUS(wait_status),
+                             .signal = signal};
+}
+
+int stk_self_path(char *out, size_t size, struct stk_err *err)
+{
+    ssize_t n = readlink("/proc/self/exe", out, size - 1);
+    if (n < 0)
+        return stk_err_sys(err, "/proc/self/exe", "readlink");
+    out[n] = '\0';
+    return 0;
 }

@@ -3,6 +3,7 @@
 
 #include <limits.h>
 #include <stdio.h>
+#include <strings.h>
 
 size_t stk_utf8_next(const char *p, size_t n, uint32_t *cp)
 {
@@ -200,4 +201,16 @@ const char *stk_text_nearest(const char *word, const char *const *words)
         }
     }
     return found;
+}
+
+bool stk_text_ends(const char *s, size_t n, const char *end)
+{
+    size_t k = strlen(end);
+    return n >= k && memcmp(s + n - k, end, k) == 0;
+}
+
+bool stk_name_has_suffix(const char *name, size_t n, const char *suffix)
+{
+    size_t k = strlen(suffix);
+    return k && n > k && strncasecmp(name + n - k, suffix, k) == 0;
 }

@@ -27,6 +27,11 @@ size_t stk_text_escape(struct stk_buf *out, const char *s, size_t n, size_t max_
 /* Columns s takes; s is already safe to show. */
 size_t stk_text_width(const char *s, size_t n);
 
+/* Whether the n bytes at s end in `end`, to the letter. */
+bool stk_text_ends(const char *s, size_t n, const char *end);
+/* Whether a file's name ends in suffix, upper or lower case, with something before it. */
+bool stk_name_has_suffix(const char *name, size_t n, const char *suffix);
+
 /* Damerau-Levenshtein distance (optimal string alignment), ignoring case, of words up to 63
  * bytes; longer ones are UINT_MAX apart. */
 unsigned stk_text_distance(const char *a, const char *b);

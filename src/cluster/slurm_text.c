@@ -12,6 +12,7 @@
 
 #include "base/num.h"
 #include "base/pool.h"
+#include "base/random.h"
 #include "cluster/slurm_priv.h"
 
 #define TASKS_MAX 10000 /* of one array that is asked for: as many jobs are told at most */
@@ -352,7 +353,7 @@ static void random_numbers(uint64_t r[2])
 {
     if (getrandom(r, 2 * sizeof *r, 0) == (ssize_t)(2 * sizeof *r))
         return;
-    r[0] = (uint64_t)(stk_now() * 1e9) * 0x9e3779b97f4a7c15u;
+    r[0] = (uint64_t)(stk_now() * 1e9) * STK_GOLDEN64;
     r[1] = (uint64_t)getpid();
 }
 

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/pool.h"
+#include "base/spawn.h"
 #include "cluster/slurm.h"
 #include "cmd/watch.h"
 #include "lab/watch.h"
@@ -125,10 +126,9 @@ static int start_helpers(struct view *v)
 {
     const struct settings *s = v->run->settings;
     char exe[4096], job[32], nodes[32], tasks[32], every[32], number[24], samples[32];
-    ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
-    if (n < 0)
-        return stk_err_sys(&v->run->err, "/proc/self/exe", "readlink");
-    exe[n] = '\0';
+    int rc = stk_self_path(exe, sizeof exe, &v->run->err);
+    if (rc)
+        return rc;
     snprintf(job, sizeof job, "--jobid=%llu", (unsigned long long)v->job.id);
     snprintf(nodes, sizeof nodes, "--nodes=%zu", v->expected);
     snprintf(tasks, sizeof tasks, "--ntasks=%zu", v->expected);

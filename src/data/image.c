@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/random.h"
+
 static const uint8_t png_magic[8] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
 
 static bool is_jpeg(const uint8_t *p, size_t n)
@@ -42,23 +44,14 @@ const char *stk_image_missing(bool png)
 
 /* ---- randomness -------------------------------------------------------------------------- */
 
-/* splitmix64: one 64-bit key is the whole state, and neighbouring keys share nothing. */
-static uint64_t draw(uint64_t *state)
-{
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
-
 static double draw_between(uint64_t *state, double low, double high)
 {
-    return low + (high - low) * ((double)(draw(state) >> 11) * 0x1p-53);
+    return low + (high - low) * ((double)(stk_random_next(state) >> 11) * 0x1p-53);
 }
 
 static uint32_t draw_below(uint64_t *state, uint64_t n)
 {
-    return (uint32_t)(((draw(state) >> 32) * n) >> 32);
+    return (uint32_t)(((stk_random_next(state) >> 32) * n) >> 32);
 }
 
 /* ---- frames ------------------------------------------------------------------------------ */
@@ -137,8 +130,8 @@ void stk_image_frame(const struct stk_image_op *op, uint64_t key, uint32_t width
                      struct stk_frame *f)
 {
     uint64_t state = key;
-    state = draw(&state); /* keys may be mere counters */
-    bool heads = draw(&state) >> 63;
+    state = stk_random_next(&state); /* keys may be mere counters */
+    bool heads = stk_random_next(&state) >> 63;
     *f = (struct stk_frame){.resized = op->width != 0,
                             .flip = op->flip && heads,
                             .nchw = op->nchw,

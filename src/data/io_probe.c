@@ -5,6 +5,7 @@
 #include "data/io_priv.h"
 #include "base/file.h"
 #include "base/fs.h"
+#include "base/random.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -36,14 +37,6 @@ static int open_file(struct stk_dataset *ds, uint64_t number, uint64_t *size)
     }
     *size = fd >= 0 ? (uint64_t)sb.st_size : 0;
     return fd;
-}
-
-static uint64_t next_random(uint64_t *state)
-{
-    uint64_t z = (*state += 0x9E3779B97F4A7C15u); /* splitmix64 */
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-    return z ^ (z >> 31);
 }
 
 /* mincore() tells the truth to the owner only, and starts no reading; a read that must not wait
@@ -81,7 +74,7 @@ static void look_at_file(int fd, uint64_t size, unsigned n, uint64_t *seed, unsi
     if (!l.map)
         (void)posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM); /* no more than the page itself */
     for (unsigned i = 0; i < n && npages; i++) {
-        int rc = look(&l, next_random(seed) % npages * l.page);
+        int rc = look(&l, stk_random_next(seed) % npages * l.page);
         *looked += rc >= 0;
         *there += rc > 0;
     }

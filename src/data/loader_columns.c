@@ -9,6 +9,8 @@
 
 #include <stdlib.h>
 
+#include "base/random.h"
+
 #define TRIES 16 /* samples looked at for one that can be read */
 
 /* ---- which columns ---- */
@@ -294,7 +296,7 @@ static int put_image(struct worker *w, struct batch *b, uint32_t slot, size_t c,
     const struct column *col = &ld->column[c];
     struct cell *cell = &b->cell[c];
     /* Which random choices: by what the sample is and when, never by who decodes it. */
-    uint64_t key = ld->order.seed * 0x9e3779b97f4a7c15u ^ b->pub.epoch * 0xd1b54a32d192ed03u ^
+    uint64_t key = ld->order.seed * STK_GOLDEN64 ^ b->pub.epoch * 0xd1b54a32d192ed03u ^
                    b->id[slot] * 0x8cb92ba72f3d8dd7u;
     if (v->kind != STK_BYTES)
         return stk_err_set(err, STK_E_CORRUPT, NULL, -1, "field '%s' is not an image", col->name);

@@ -6,6 +6,7 @@
  * rare.
  */
 #include "data/loader_priv.h"
+#include "base/random.h"
 #include "data/perm.h"
 #include "data/reader_priv.h"
 
@@ -113,7 +114,7 @@ static int replace(struct stk_loader *ld, struct batch *b, uint32_t slot, uint64
     struct stk_perm draw;
     struct stk_err why = {0};
     uint64_t n = stk_dataset_len(ld->ds);
-    stk_perm_init(&draw, n, ld->order.seed ^ b->pub.epoch << 32 ^ id * 0x9e3779b97f4a7c15u);
+    stk_perm_init(&draw, n, ld->order.seed ^ b->pub.epoch << 32 ^ id * STK_GOLDEN64);
     for (uint64_t i = 0; i < n && i < DRAWS; i++) {
         uint64_t other = stk_perm_at(&draw, i);
         if (other == id || put_now(ld, b, slot, other, &why) < 0)

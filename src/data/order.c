@@ -5,6 +5,8 @@
  */
 #include "data/plan.h"
 
+#include "base/random.h"
+
 static struct stk_div divisor(uint64_t d)
 {
     return (struct stk_div){.d = d, .reciprocal = UINT64_MAX / d};
@@ -43,7 +45,7 @@ void stk_order_init(struct stk_order *o, uint64_t n, int shuffle, uint64_t seed,
                     uint64_t block, uint64_t window)
 {
     *o = (struct stk_order){.n = n, .shuffle = shuffle, .seed = seed, .epoch = epoch};
-    o->key = stk_mix64(stk_mix64(seed + 0x9e3779b97f4a7c15u) + epoch);
+    o->key = stk_mix64(stk_mix64(seed + STK_GOLDEN64) + epoch);
     if (shuffle == STK_SHUFFLE_BLOCK && n)
         init_blocks(o, block, window);
     else

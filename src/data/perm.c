@@ -5,6 +5,8 @@
  */
 #include "data/perm.h"
 
+#include "base/random.h"
+
 /* Four rounds look random only where halves are not tiny: below this number, counted over many
  * seeds, too many neighbours stay neighbours (40 % at 640). Two more rounds mend that. */
 #define SMALL 4096
@@ -16,14 +18,14 @@ void stk_perm_init(struct stk_perm *p, uint64_t n, uint64_t seed)
     p->column_bits = bits / 2;
     p->rounds = n < SMALL ? 6 : 4;
     p->rows = n ? ((n - 1) >> p->column_bits) + 1 : 0;
-    p->key = stk_mix64(seed + 0x9e3779b97f4a7c15u);
+    p->key = stk_mix64(seed + STK_GOLDEN64);
 }
 
 /* Rounds look at the same hash in places far apart. Its high bits are the good ones: all of x is in
  * them. */
 static inline uint64_t hash(const struct stk_perm *p, uint64_t x, uint64_t round)
 {
-    x = (x + p->key + round * 0x9e3779b97f4a7c15u) * 0xbf58476d1ce4e5b9ull;
+    x = (x + p->key + round * STK_GOLDEN64) * 0xbf58476d1ce4e5b9ull;
     return (x ^ x >> 32) * 0x94d049bb133111ebull;
 }
 

@@ -6,6 +6,8 @@
 
 #include <stdint.h>
 
+#include "base/random.h"
+
 struct stk_perm {
     uint64_t n, key;
     uint64_t rows; /* elements are taken as (row, column), 2^column_bits columns */
@@ -18,13 +20,5 @@ void stk_perm_init(struct stk_perm *p, uint64_t n, uint64_t seed);
 uint64_t stk_perm_at(const struct stk_perm *p, uint64_t i);
 /* The element that goes to v (< n). */
 uint64_t stk_perm_inverse(const struct stk_perm *p, uint64_t v);
-
-/* splitmix64's finaliser: a bijection of 64 bits without visible structure, for making keys. */
-static inline uint64_t stk_mix64(uint64_t x)
-{
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
-    x = (x ^ x >> 27) * 0x94d049bb133111ebull;
-    return x ^ x >> 31;
-}
 
 #endif

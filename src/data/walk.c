@@ -4,6 +4,7 @@
  */
 #include "data/walk.h"
 #include "base/file.h"
+#include "base/text.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -25,12 +26,6 @@ static const char *const side_suffixes[] = {".idx", ".tfindex", ".index",  ".jso
                                             ".crc", "-lock",    ".stkidx", NULL};
 static const char *const side_names[] = {"lock.mdb", "_SUCCESS", "LICENSE", "README", NULL};
 
-static bool ends_with(const char *name, const char *suffix)
-{
-    size_t n = strlen(name), k = strlen(suffix);
-    return n >= k && strcasecmp(name + n - k, suffix) == 0;
-}
-
 static const char *base_name(const char *name)
 {
     const char *slash = strrchr(name, '/');
@@ -43,7 +38,7 @@ static bool is_side_file(const char *name)
         if (strcmp(base_name(name), *s) == 0)
             return true;
     for (const char *const *s = side_suffixes; *s; s++)
-        if (ends_with(name, *s))
+        if (stk_name_has_suffix(name, strlen(name), *s))
             return true;
     return false;
 }
@@ -51,8 +46,9 @@ static bool is_side_file(const char *name)
 /* Ours, hidden, or unfinished: never data. */
 static bool is_ignored(const char *base)
 {
-    return base[0] == '.' || ends_with(base, ".stkidx") || ends_with(base, ".partial") ||
-           strstr(base, ".partial.") != NULL;
+    size_t n = strlen(base);
+    return base[0] == '.' || stk_name_has_suffix(base, n, ".stkidx") ||
+           stk_name_has_suffix(base, n, ".partial") || strstr(base, ".partial.") != NULL;
 }
 
 /* ---- bids ---- */

@@ -4,6 +4,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/text.h"
+
 extern const struct stk_format stk_format_folder, stk_format_tar, stk_format_tfrecord,
     stk_format_recordio, stk_format_npy, stk_format_npz, stk_format_csv, stk_format_tsv,
     stk_format_json, stk_format_jsonl, stk_format_hdf5, stk_format_lmdb, stk_format_squashfs;
@@ -37,19 +39,13 @@ const struct stk_format *stk_format_find(const char *name)
     return NULL;
 }
 
-static bool ends_with(const char *name, size_t len, const char *suffix)
-{
-    size_t n = strlen(suffix);
-    return n && len > n && strncasecmp(name + len - n, suffix, n) == 0;
-}
-
 bool stk_format_suffix_matches(const struct stk_format *f, const char *name)
 {
     size_t len = strlen(name);
-    if ((f->caps & STK_CAN_GZIP) && ends_with(name, len, ".gz"))
+    if ((f->caps & STK_CAN_GZIP) && stk_name_has_suffix(name, len, ".gz"))
         len -= 3;
     for (const char *const *s = f->suffixes; *s; s++)
-        if (ends_with(name, len, *s))
+        if (stk_name_has_suffix(name, len, *s))
             return true;
     return false;
 }

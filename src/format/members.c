@@ -5,6 +5,7 @@
  * has the fields it began with. Does no I/O.
  */
 #include "format/members.h"
+#include "base/text.h"
 #include "format/npyhead.h"
 
 #include <stdio.h>
@@ -52,12 +53,6 @@ bool stk_member_is_meta(const char *name, size_t len)
     return n >= 4 && memcmp(name, "__", 2) == 0 && memcmp(name + n - 2, "__", 2) == 0;
 }
 
-static bool ends_with(const char *p, size_t n, const char *suffix)
-{
-    size_t k = strlen(suffix);
-    return n >= k && memcmp(p + n - k, suffix, k) == 0;
-}
-
 const char *stk_member_suffix(int compress)
 {
     return compress == STK_FILTER_ZSTD ? ".zst" : compress == STK_FILTER_LZ4F ? ".lz4" : "";
@@ -67,7 +62,7 @@ bool stk_member_strip(int compress, const char *name, size_t *len)
 {
     const char *suffix = stk_member_suffix(compress);
     size_t n = strlen(suffix);
-    if (!n || *len <= n || !ends_with(name, *len, suffix))
+    if (!n || *len <= n || !stk_text_ends(name, *len, suffix))
         return false;
     *len -= n;
     return true;
@@ -158,7 +153,7 @@ static const struct {
 static bool says_kind(const char *name, size_t len, const char *ext, size_t *before)
 {
     size_t n = strlen(ext);
-    if (!ends_with(name, len, ext))
+    if (!stk_text_ends(name, len, ext))
         return false;
     *before = len == n ? len : len - n - 1;
     return len == n || (len > n + 1 && name[len - n - 1] == '.');
@@ -218,7 +213,7 @@ static void put_name(struct stk_buf *b, const struct stk_member_rules *r,
     uint8_t kind = f->value.kind;
     /* The key is the name of the payload's file, unless that would say another kind. */
     if (data && stem < s->key_len &&
-        (kind != STK_ARRAY || ends_with(s->key + stem, s->key_len - stem, ".npy"))) {
+        (kind != STK_ARRAY || stk_text_ends(s->key + stem, s->key_len - stem, ".npy"))) {
         stk_buf_put(b, s->key, s->key_len);
         return;
     }

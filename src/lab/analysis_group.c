@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "base/hash.h"
+#include "base/text.h"
 #include "format/format.h"
 #include "lab/analysis_priv.h"
 #include "preload/system_files.h"
@@ -39,12 +40,6 @@ static const struct {
     {"checkpoint", ".distcp"}, {"log", ".log"},
     {"log", ".out"},           {"log", ".err"},
 };
-
-static bool ends_with(const char *s, const char *end)
-{
-    size_t n = strlen(s), m = strlen(end);
-    return n > m && strcasecmp(s + n - m, end) == 0;
-}
 
 static bool has_digits(const char *s, size_t n)
 {
@@ -84,7 +79,7 @@ static bool is_unfinished(const char *name, size_t *len)
 {
     static const char *const ends[] = {".tmp", ".temp", ".part", ".partial", ".incomplete", ".new"};
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
-        if (ends_with(name, ends[i])) {
+        if (stk_name_has_suffix(name, strlen(name), ends[i])) {
             *len = strlen(name) - strlen(ends[i]);
             return true;
         }
@@ -98,7 +93,7 @@ static const char *format_of_name(const char *name)
     if (is_checkpoint_name(name))
         return "checkpoint";
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (ends_with(name, others[i].suffix))
+        if (stk_name_has_suffix(name, strlen(name), others[i].suffix))
             return others[i].format;
     for (size_t i = 0; stk_format_at(i); i++)
         if (stk_format_suffix_matches(stk_format_at(i), name))

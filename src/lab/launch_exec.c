@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/spawn.h"
 #include "lab/launch_priv.h"
 #include "preload/rules.h"
 #include "stk_dirs.h" /* made by Meson: STK_PRELOAD_DIR */
@@ -173,9 +174,7 @@ int stk_launch_find_preload(char **out, struct stk_err *err)
         return *out ? 0 : stk_err_sys(err, given, "STOKER_PRELOAD");
     }
     char exe[PATH_MAX];
-    ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
-    exe[n > 0 ? n : 0] = '\0';
-    char *slash = strrchr(exe, '/');
+    char *slash = stk_self_path(exe, sizeof exe, NULL) == 0 ? strrchr(exe, '/') : NULL;
     if (slash)
         *slash = '\0';
     *out = slash ? try_path(exe, "") : NULL;

@@ -89,7 +89,7 @@ static int join_members(struct stk_pb *pb, const struct stk_pb_file *f, struct s
             return stk_err_nomem(err, STK_PB_MEMBERS);
         memset(g->members, 0, STK_PB_MEMBERS);
     }
-    uint64_t hash = stk_cover_mix(f->hash);
+    uint64_t hash = stk_mix64(f->hash);
     uint8_t rank = (uint8_t)(__builtin_clzll((hash >> 6) | 1) - 5);
     uint8_t *mine = &g->members[hash % STK_PB_MEMBERS];
     if (!f->members)

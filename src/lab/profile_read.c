@@ -5,6 +5,7 @@
 #include "lab/profile_priv.h"
 
 #include "base/file.h"
+#include "base/text.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -25,19 +26,14 @@ struct listing {
     size_t n, cap;
 };
 
-static bool ends_with(const char *name, const char *end)
-{
-    size_t n = strlen(name), m = strlen(end);
-    return n > m && strcmp(name + n - m, end) == 0;
-}
-
 static enum kind kind_of(const char *name)
 {
-    if (ends_with(name, STK_LOG_SUFFIX))
+    size_t n = strlen(name);
+    if (stk_text_ends(name, n, STK_LOG_SUFFIX))
         return LOG;
-    if (strncmp(name, "run.", 4) == 0 && ends_with(name, ".json"))
+    if (strncmp(name, "run.", 4) == 0 && stk_text_ends(name, n, ".json"))
         return RUN;
-    return ends_with(name, ".darshan") ? DARSHAN : OTHER;
+    return stk_text_ends(name, n, ".darshan") ? DARSHAN : OTHER;
 }
 
 static int by_name(const void *a, const void *b)
@@ -131,7 +127,7 @@ static int read_input(struct stk_pb *pb, const char *path, struct stk_err *err)
         pb->p->source = "darshan";
         return stk_pb_darshan(pb, path, err);
     }
-    if (!S_ISREG(sb.st_mode) || !ends_with(path, STK_LOG_SUFFIX))
+    if (!S_ISREG(sb.st_mode) || !stk_text_ends(path, strlen(path), STK_LOG_SUFFIX))
         return stk_err_set(err, STK_E_USAGE, path, -1,
                            "neither a folder of `stoker profile` nor a Darshan log");
     const char *slash = strrchr(path, '/');

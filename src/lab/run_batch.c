@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/quote.h"
+#include "base/spawn.h"
 #include "lab/run_priv.h"
 
 static void add(struct stk_words *w, const char *fmt, ...) STK_PRINTF(2, 3);
@@ -120,11 +121,9 @@ int stk_batch_make(const struct stk_runs *r, const struct stk_job_run *j, struct
     const struct stk_runs_plan *p = &r->plan;
     struct stk_runs_at at = stk_runs_at(p, j->n);
     char exe[PATH_MAX], name[64], job_name[96];
-    ssize_t len = readlink("/proc/self/exe", exe, sizeof exe - 1);
-    if (len <= 0)
-        return stk_err_sys(err, "/proc/self/exe", "readlink");
-    exe[len] = '\0';
-    int rc = check_path(r->dir, err);
+    int rc = stk_self_path(exe, sizeof exe, err);
+    if (rc == 0)
+        rc = check_path(r->dir, err);
     if (rc)
         return rc;
     snprintf(name, sizeof name, "n%llu-r%llu", (unsigned long long)j->n,

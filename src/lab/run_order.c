@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/pool.h"
+#include "base/random.h"
 #include "lab/run_priv.h"
 #include "lab/stats.h"
 
@@ -69,7 +70,7 @@ void stk_points_update(struct stk_runs *r)
 
 void stk_points_order(const struct stk_runs_plan *p, uint64_t round, size_t *order)
 {
-    uint64_t state = p->seed * 0x9e3779b97f4a7c15u + round;
+    uint64_t state = p->seed * STK_GOLDEN64 + round;
     (void)stk_random_next(&state);
     for (size_t i = 0; i < p->nn; i++)
         order[i] = i;

@@ -200,19 +200,6 @@ const char *stk_noise_word(enum stk_noise_verdict v)
 
 /* ---- random numbers ----------------------------------------------------------------------- */
 
-uint64_t stk_random_next(uint64_t *state)
-{
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
-}
-
-double stk_random_unit(uint64_t *state)
-{
-    return (double)(stk_random_next(state) >> 11) * 0x1p-53;
-}
-
 double stk_random_normal(uint64_t *state)
 {
     double u = 1 - stk_random_unit(state), v = stk_random_unit(state);

@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/random.h"
+
 /* Both NaN: nothing is known. */
 struct stk_interval {
     double lo, hi;
@@ -72,9 +74,6 @@ void stk_noise_finish(struct stk_noise *pool);
 enum stk_noise_verdict stk_noise_verdict(const struct stk_noise *noise);
 const char *stk_noise_word(enum stk_noise_verdict v);
 
-/* A random generator of our own (splitmix64), so that a seed gives the same numbers everywhere. */
-uint64_t stk_random_next(uint64_t *state);
-double stk_random_unit(uint64_t *state);   /* 0 <= x < 1 */
 double stk_random_normal(uint64_t *state); /* mean 0, sd 1 */
 
 #endif

@@ -4,6 +4,8 @@
  */
 #include "preload/count.h"
 
+#include "base/random.h"
+
 static struct stk_pl_watch watch; /* where the kernel knows no page that it wipes (life.c) */
 struct stk_pl_process stk_pl = {.until_ns = UINT64_MAX, .watch = &watch};
 
@@ -157,7 +159,7 @@ static inline void count_read(struct stk_pl_thread *t, struct stk_pl_way *w, uin
     in_order(t, w, m->offset, m->n);
     if (!w->scattered)
         w->scattered = !stk_cover_span(&log->read, from, from + n);
-    stk_cover_sketch(&log->read, stk_cover_mix(hash + from * 0x9e3779b97f4a7c15ull));
+    stk_cover_sketch(&log->read, stk_mix64(hash + from * STK_GOLDEN64));
 }
 
 static void count_write(struct stk_pl_way *w, const struct moved *m)

@@ -14,6 +14,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/random.h"
+
 #define STK_COVER_SPANS     8
 #define STK_COVER_REGISTERS 256
 
@@ -24,14 +26,6 @@ struct stk_cover {
     } span[STK_COVER_SPANS]; /* sorted, disjoint, not touching */
     uint8_t reg[STK_COVER_REGISTERS];
 };
-
-/* 64 bits in, 64 well mixed bits out (the finalizer of SplitMix64). */
-static inline uint64_t stk_cover_mix(uint64_t x)
-{
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
-    return x ^ (x >> 31);
-}
 
 /* One more distinct thing, by its hash. */
 static inline void stk_cover_sketch(struct stk_cover *c, uint64_t hash)

@@ -34,7 +34,7 @@ static void *look_up(const char *name, const void *caller, struct entry *e)
 void *stk_foreign(const char *name, const void *return_address)
 {
     uint64_t key = (uint64_t)(uintptr_t)return_address ^ (uint64_t)(uintptr_t)name << 20;
-    unsigned first = (unsigned)(stk_cover_mix(key) % SLOTS);
+    unsigned first = (unsigned)(stk_mix64(key) % SLOTS);
     for (unsigned p = 0; p < PROBES; p++) {
         struct entry *e = &entries[(first + p) % SLOTS];
         int state = __atomic_load_n(&e->state, __ATOMIC_ACQUIRE);

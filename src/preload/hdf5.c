@@ -39,7 +39,7 @@ static void leave(void)
 
 static struct object *slot_of(hid id)
 {
-    return &objects[stk_cover_mix((uint64_t)id) % OBJECTS];
+    return &objects[stk_mix64((uint64_t)id) % OBJECTS];
 }
 
 static bool recall(hid id, const void *library, struct object *to)

@@ -36,7 +36,7 @@ uint64_t stk_pl_hash(const char *text, size_t n)
     uint64_t h = 0xcbf29ce484222325ull;
     for (size_t i = 0; i < n; i++)
         h = (h ^ (unsigned char)text[i]) * 0x100000001b3ull;
-    h = stk_cover_mix(h);
+    h = stk_mix64(h);
     return h ? h : 1;
 }
 
@@ -139,7 +139,7 @@ static struct stk_pl_file *group_entry(const char *folder, size_t n, const char 
     text[n] = '*';
     memcpy(text + n + 1, ending, m);
     uint32_t length = (uint32_t)(n + 1 + m);
-    uint64_t hash = stk_cover_mix(stk_pl_hash(text, length) ^ 0x67726f7570ull); /* no file's */
+    uint64_t hash = stk_mix64(stk_pl_hash(text, length) ^ 0x67726f7570ull); /* no file's */
     struct stk_pl_file *f = find(hash);
     if (!f && *count < most && (f = add(hash, text, length, true)))
         ++*count;
@@ -193,7 +193,7 @@ struct stk_pl_file *stk_pl_file_of(const struct stk_pl_path *p, enum stk_pl_why 
 struct stk_pl_file *stk_pl_label(const char *text)
 {
     size_t length = strnlen(text, 255);
-    uint64_t hash = stk_cover_mix(stk_pl_hash(text, length) ^ 0x6c6162656cull);
+    uint64_t hash = stk_mix64(stk_pl_hash(text, length) ^ 0x6c6162656cull);
     struct stk_pl_file *f = find(hash);
     if (!f) {
         stk_pl_lock(&stk_pl_names_lock);

@@ -194,7 +194,7 @@ struct stk_pl_stream *stk_pl_stream_begin(struct stk_pl_thread *t, const struct 
 static struct stk_pl_rec **seat(struct stk_pl_thread *t, uint32_t name, uint8_t api)
 {
     uint32_t mask = t->table_size - 1;
-    uint32_t i = (uint32_t)stk_cover_mix((uint64_t)name << 8 | api) & mask;
+    uint32_t i = (uint32_t)stk_mix64((uint64_t)name << 8 | api) & mask;
     while (t->table[i] && (t->table[i]->name != name || t->table[i]->api != api))
         i = (i + 1) & mask;
     return &t->table[i];

@@ -8,6 +8,8 @@
 
 #include "preload/foreign.h"
 
+#include "base/random.h"
+
 /* Transfers under way, by the address of their control block. When all slots of one are taken, the
  * transfer is recorded with no length. */
 #define SLOTS  512
@@ -20,7 +22,7 @@ static struct transfer {
 
 static unsigned slot_of(const void *control, unsigned probe)
 {
-    uint64_t key = (uint64_t)(uintptr_t)control * 0x9e3779b97f4a7c15ull;
+    uint64_t key = (uint64_t)(uintptr_t)control * STK_GOLDEN64;
     return (unsigned)((key >> 32) + probe) % SLOTS;
 }
 

@@ -514,7 +514,7 @@ static uint64_t noise_state = 1;
 
 static uint64_t noise(void)
 {
-    noise_state = stk_cover_mix(noise_state + 0x9e3779b97f4a7c15ull);
+    noise_state = stk_mix64(noise_state + 0x9e3779b97f4a7c15ull);
     uint64_t v = noise_state >> 3;
     return v % 5 == 0 ? 0 : v % 7 == 0 ? UINT64_MAX : v >> (v % 61);
 }

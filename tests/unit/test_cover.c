@@ -12,7 +12,7 @@ static uint64_t state = 7;
 static uint64_t rnd(uint64_t below)
 {
     state = state * 6364136223846793005u + 1442695040888963407u;
-    return stk_cover_mix(state) % below;
+    return stk_mix64(state) % below;
 }
 
 /* A cover of a few stretches, and the same in a bitmap. */
@@ -69,7 +69,7 @@ static double estimate(uint64_t n, uint64_t seed)
 {
     struct stk_cover c = {0};
     for (uint64_t i = 0; i < n; i++)
-        stk_cover_sketch(&c, stk_cover_mix(seed * 1000000007 + i));
+        stk_cover_sketch(&c, stk_mix64(seed * 1000000007 + i));
     return stk_cover_requests(&c);
 }
 
@@ -97,7 +97,7 @@ static void bounds(void)
     struct stk_cover c = {.overflow = 1};
     bool exact;
     for (uint64_t i = 0; i < 10000; i++)
-        stk_cover_sketch(&c, stk_cover_mix(i));
+        stk_cover_sketch(&c, stk_mix64(i));
     /* Each of 10,000 requests of 100 bytes twice. */
     uint64_t bytes = stk_cover_bytes(&c, 20000, 2000000, 0, &exact);
     CHECK(!exact && bytes > 800000 && bytes < 1200000);

@@ -240,7 +240,7 @@ static void folded(void)
             r.fs_type = 0x6969;
             proflog_read(&r, 0, 100);
             struct stk_cover of_file = {.overflow = 0};
-            stk_cover_sketch(&of_file, stk_cover_mix(i * 77777)); /* as the library does it */
+            stk_cover_sketch(&of_file, stk_mix64(i * 77777)); /* as the library does it */
             memcpy(r.read.reg, of_file.reg, sizeof of_file.reg);
             proflog_put(&l, &r);
         }
