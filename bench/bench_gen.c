@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/crc32c.h"
+#include "base/random.h"
 
 #define POOL_BYTES (8u << 20) /* payloads are slices of this: past any compressor's window */
 #define BUF_BYTES  (4u << 20)
@@ -19,15 +20,6 @@ struct gen {
     uint8_t *pool;
     uint64_t state;
 };
-
-/* splitmix64: small, and good enough to make bytes no compressor likes. */
-static uint64_t next_random(uint64_t *state)
-{
-    uint64_t z = (*state += 0x9e3779b97f4a7c15u);
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
 
 static uint32_t masked_crc(const void *p, size_t n)
 {
@@ -54,8 +46,8 @@ static int put_record(struct gen *g, const uint8_t *data, uint64_t len)
 static int put_records(struct gen *g, uint64_t count, uint64_t min, uint64_t max)
 {
     for (uint64_t i = 0; i < count; i++) {
-        uint64_t len = min + next_random(&g->state) % (max - min + 1);
-        uint64_t at = next_random(&g->state) % (POOL_BYTES - max);
+        uint64_t len = min + stk_random_next(&g->state) % (max - min + 1);
+        uint64_t at = stk_random_next(&g->state) % (POOL_BYTES - max);
         if (put_record(g, g->pool + at, len) != 0)
             return -1;
     }
@@ -84,7 +76,7 @@ int main(int argc, char **argv)
     if (g.pool && g.file) {
         setvbuf(g.file, NULL, _IOFBF, BUF_BYTES);
         for (size_t i = 0; i < POOL_BYTES; i += 8)
-            memcpy(g.pool + i, &(uint64_t){next_random(&g.state)}, 8);
+            memcpy(g.pool + i, &(uint64_t){stk_random_next(&g.state)}, 8);
         rc = put_records(&g, count, min, max) == 0 ? 0 : 1;
     }
     if (rc != 0)
