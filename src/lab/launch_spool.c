@@ -19,9 +19,9 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/fs.h"
 #include "base/hash.h"
 #include "base/pool.h"
+#include "host/fs.h"
 #include "lab/launch_priv.h"
 
 #define SPOOL_ROOM   (256ull << 20) /* that much must be free */

@@ -1,6 +1,6 @@
 /* fs.h - kinds of file systems, by the number statfs() gives: the one table of them. */
-#ifndef STK_BASE_FS_H
-#define STK_BASE_FS_H
+#ifndef STK_HOST_FS_H
+#define STK_HOST_FS_H
 
 #include <stdbool.h>
 #include <stdint.h>

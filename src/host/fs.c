@@ -1,5 +1,5 @@
 /* fs.c - kinds of file systems, by the number statfs() gives, and by name. */
-#include "base/fs.h"
+#include "host/fs.h"
 
 #include <stddef.h>
 #include <string.h>
