@@ -3,6 +3,7 @@
 #include "check.h"
 #include "hostset.h"
 #include "host/cpus.h"
+#include "host/fs.h"
 #include "host/gpu.h"
 #include "host/tree.h"
 
@@ -338,9 +339,23 @@ static void gpus(void)
     unsetenv("CUDA_VISIBLE_DEVICES");
 }
 
+/* A folder on a server, or one that is full, would make every process wait for it. */
+static void local_folders(void)
+{
+    const char *const path[] = {NULL, "relative", "/nonexistent", scratch};
+    uint64_t bytes = 0;
+    CHECK(!stk_fs_choose_local(path, 3, 0, &bytes));
+    CHECK(!stk_fs_choose_local(path, 4, UINT64_MAX, &bytes));
+    if (!stk_fs_of_path(scratch)->network) {
+        CHECK_STR(stk_fs_choose_local(path, 4, 1, &bytes), scratch);
+        CHECK(bytes > 0);
+    }
+}
+
 int main(void)
 {
     scratch_begin();
+    local_folders();
     a_process();
     damaged_files();
     environments();
