@@ -1,10 +1,8 @@
-/* pool.c - numbered work on a few threads, CPUs we may use, and the clock. */
+/* pool.c - numbered work on a few threads, and the clock. */
 #include "base/pool.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -76,30 +74,6 @@ int stk_pool_run(unsigned nthreads, uint64_t nitems, stk_work_fn *work, void *us
     free(w);
     pthread_mutex_destroy(&r.lock);
     return rc;
-}
-
-/* cgroup v2 quota in whole CPUs, 0 when there is none. */
-static unsigned cgroup_cpus(void)
-{
-    FILE *f = fopen("/sys/fs/cgroup/cpu.max", "re");
-    unsigned long long quota, period;
-    unsigned cpus = 0;
-    if (f && fscanf(f, "%llu %llu", &quota, &period) == 2 && period)
-        cpus = (unsigned)((quota + period - 1) / period);
-    if (f)
-        fclose(f);
-    return cpus;
-}
-
-unsigned stk_cpus(void)
-{
-    cpu_set_t set;
-    unsigned n = 1, quota = cgroup_cpus();
-    if (sched_getaffinity(0, sizeof set, &set) == 0)
-        n = (unsigned)CPU_COUNT(&set);
-    if (quota && quota < n)
-        n = quota;
-    return n ? n : 1;
 }
 
 double stk_now(void)

@@ -14,8 +14,6 @@ typedef int stk_work_fn(void *user, uint64_t item, unsigned thread, struct stk_e
 
 int stk_pool_run(unsigned nthreads, uint64_t nitems, stk_work_fn *work, void *user,
                  struct stk_err *err);
-/* CPUs this process may use (affinity and cgroup quota). */
-unsigned stk_cpus(void);
 double stk_now(void); /* monotonic seconds */
 
 #endif

@@ -2,13 +2,12 @@
  * load_loop.c - takes the loader's batches as fast as they come and measures: time between
  * batches, time waited for them, bytes asked for, read, and read from storage, epoch by epoch.
  */
-#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include "base/pool.h"
 #include "cmd/load.h"
+#include "host/root.h"
 
 #define TICK_S 0.05 /* how often progress is told and signals are looked for */
 
@@ -18,14 +17,9 @@
 static int64_t device_bytes(void)
 {
     char text[512];
-    int fd = open("/proc/self/io", O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return -1;
-    ssize_t n = read(fd, text, sizeof text - 1);
-    close(fd);
-    text[n > 0 ? n : 0] = '\0';
-    const char *line = strstr(text, "\nread_bytes: ");
-    return line ? strtoll(line + strlen("\nread_bytes: "), NULL, 10) : -1;
+    stk_host_read("/proc/self/io", text, sizeof text);
+    uint64_t bytes = stk_host_number_of(text, "read_bytes:");
+    return bytes <= INT64_MAX ? (int64_t)bytes : -1;
 }
 
 static double cpu_seconds(void)

@@ -16,6 +16,7 @@
 #include "base/file.h"
 #include "base/pool.h"
 #include "base/text.h"
+#include "host/cpus.h"
 #include "cmd/cmd.h"
 
 /* ---- talking ------------------------------------------------------------------------------ */

@@ -8,6 +8,7 @@
 #include "data/build_priv.h"
 #include "base/file.h"
 #include "base/pool.h"
+#include "host/cpus.h"
 #include "format/jail.h"
 #include "format/members.h"
 

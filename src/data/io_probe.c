@@ -4,8 +4,8 @@
  */
 #include "data/io_priv.h"
 #include "base/file.h"
-#include "base/fs.h"
 #include "base/random.h"
+#include "host/fs.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -4,8 +4,8 @@
  */
 #include "data/loader_priv.h"
 #include "base/hash.h"
-#include "base/mem.h"
-#include "base/pool.h"
+#include "host/cpus.h"
+#include "host/memory.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -6,6 +6,7 @@
 #include "data/pack_priv.h"
 #include "base/file.h"
 #include "base/pool.h"
+#include "host/cpus.h"
 
 #include <stdio.h>
 #include <stdlib.h>

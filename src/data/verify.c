@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/pool.h"
+#include "host/cpus.h"
 #include "data/check.h"
 #include "data/out.h"
 #include "data/reader.h"

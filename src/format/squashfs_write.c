@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/pool.h"
+#include "host/cpus.h"
 #include "format/members.h"
 #include "format/sample.h"
 #include "format/tarhead.h"

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/fs.h"
+#include "host/fs.h"
 #include "lab/advice_priv.h"
 #include "lab/analysis_priv.h"
 

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "host/root.h"
 #include "lab/launch_priv.h"
 
 uint64_t stk_launch_clock(clockid_t clock)
@@ -68,16 +69,12 @@ static void give_signals(const struct signals *was)
 /* slurmstepd signals every process of a step; so the program has it already. */
 static bool from_slurm(const siginfo_t *info)
 {
-    char path[64], comm[32] = "";
+    char path[64], comm[32];
     if (!getenv("SLURM_JOB_ID"))
         return false;
     snprintf(path, sizeof path, "/proc/%d/comm", (int)info->si_pid);
-    FILE *f = fopen(path, "re");
-    if (!f)
-        return info->si_uid == 0;
-    bool read = fgets(comm, sizeof comm, f) != NULL;
-    fclose(f);
-    return read && strncmp(comm, "slurmstepd", 10) == 0;
+    stk_host_line(path, comm, sizeof comm);
+    return comm[0] ? strncmp(comm, "slurmstepd", 10) == 0 : info->si_uid == 0;
 }
 
 static void pass_on(const struct stk_launch *l, const siginfo_t *info)

@@ -6,8 +6,9 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/mem.h"
-#include "base/pool.h"
+#include "host/cpus.h"
+#include "host/gpu.h"
+#include "host/memory.h"
 #include "lab/launch_priv.h"
 
 #define UNSEEN_MAX 256u

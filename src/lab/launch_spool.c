@@ -14,14 +14,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/fs.h"
 #include "base/hash.h"
 #include "base/pool.h"
+#include "host/fs.h"
 #include "lab/launch_priv.h"
 
 #define SPOOL_ROOM   (256ull << 20) /* that much must be free */
@@ -52,33 +51,6 @@ struct stk_copier {
 
 /* ---- node-local folders ------------------------------------------------------------------- */
 
-static bool room_in(const char *path, uint64_t *bytes)
-{
-    struct statvfs v;
-    if (!path || path[0] != '/' || access(path, W_OK | X_OK) != 0 || statvfs(path, &v) != 0)
-        return false;
-    *bytes = (uint64_t)v.f_bavail * v.f_frsize;
-    return true;
-}
-
-/* The first local one with enough room; disks before memory. */
-static const char *choose_local(const char *const *path, size_t n, uint64_t least,
-                                uint64_t *free_bytes)
-{
-    for (int memory = 0; memory < 2; memory++)
-        for (size_t i = 0; i < n; i++) {
-            uint64_t bytes;
-            if (!room_in(path[i], &bytes) || bytes < least)
-                continue;
-            const struct stk_fs *fs = stk_fs_of_path(path[i]);
-            if (fs->network || fs->memory != (memory == 1))
-                continue;
-            *free_bytes = bytes;
-            return path[i];
-        }
-    return NULL;
-}
-
 const char *stk_launch_local_dir(uint64_t *free_bytes)
 {
     const char *const path[] = {getenv("SLURM_TMPDIR"),
@@ -92,7 +64,7 @@ const char *stk_launch_local_dir(uint64_t *free_bytes)
                                 "/tmp",
                                 "/dev/shm"};
     *free_bytes = 0;
-    return choose_local(path, sizeof path / sizeof *path, LOCAL_ROOM, free_bytes);
+    return stk_fs_choose_local(path, sizeof path / sizeof *path, LOCAL_ROOM, free_bytes);
 }
 
 static int make_spool(struct stk_launch *l, const char *in, struct stk_err *err)
@@ -129,7 +101,7 @@ int stk_launch_take_spool(struct stk_launch *l, struct stk_err *err)
     const struct stk_fs *fs = stk_fs_of_path(l->dir);
     if (!fs->network)
         return 0;
-    const char *in = choose_local(path, sizeof path / sizeof *path, SPOOL_ROOM, &bytes);
+    const char *in = stk_fs_choose_local(path, sizeof path / sizeof *path, SPOOL_ROOM, &bytes);
     if (in && make_spool(l, in, NULL) == 0)
         return 0;
     stk_launch_note(l,

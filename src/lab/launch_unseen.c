@@ -144,7 +144,7 @@ static int by_bytes(const void *a, const void *b)
 static void add_unseen(const struct stk_launch *l, const struct logs *logs,
                        const struct stk_proc *p, struct stk_unseen *out, size_t *n)
 {
-    struct stk_unseen u = {.pid = p->pid, .command = p->command ? p->command : p->comm};
+    struct stk_unseen u = {.pid = p->pid, .command = p->command ? p->command : p->stat.comm};
     const struct last_log *log = p->ours ? log_of(logs, p) : NULL;
     memcpy(u.io, p->io, sizeof u.io);
     if (!p->ours || (log && (!log->here || !went_on_unseen(l, log, u.io))))

@@ -6,8 +6,8 @@
 #include "lab/profile_priv.h"
 
 #include "base/hash.h"
-#include "base/mem.h"
 #include "base/quote.h"
+#include "host/memory.h"
 
 #include <stdarg.h>
 #include <stdio.h>

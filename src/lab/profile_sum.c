@@ -4,9 +4,9 @@
  */
 #include "lab/profile_priv.h"
 
-#include "base/fs.h"
-
 #include <stdlib.h>
+
+#include "host/fs.h"
 
 /* ---- order ---- */
 

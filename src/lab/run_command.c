@@ -9,8 +9,8 @@
 
 #include "base/file.h"
 #include "base/spawn.h"
+#include "host/gpu.h"
 #include "lab/launch_priv.h"
-#include "lab/nvml.h"
 #include "lab/run_priv.h"
 
 #define GPUS_MAX 1024

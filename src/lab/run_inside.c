@@ -12,7 +12,7 @@
 #include "base/num.h"
 #include "base/units.h"
 #include "cluster/slurm.h"
-#include "lab/nvml.h"
+#include "host/gpu.h"
 #include "lab/run_priv.h"
 
 char *stk_done_path(const char *dir, uint64_t n, uint64_t repeat, const char *job)

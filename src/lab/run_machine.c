@@ -5,12 +5,12 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/pool.h"
+#include "host/cpus.h"
+#include "host/gpu.h"
 #include "lab/run_priv.h"
-#include "lab/sample.h"
 
 #define LOOK_EVERY_S 0.3  /* on many cores reading /proc/stat takes milliseconds */
 #define BUSY_CORES   0.25 /* others that use less are not worth a word */
@@ -28,43 +28,13 @@ void stk_runs_note(struct stk_runs_conditions *c, const char *fmt, ...)
 
 /* ---- what it is --------------------------------------------------------------------------- */
 
-static void first_line(const char *path, char *out, size_t size)
-{
-    FILE *f = fopen(path, "re");
-    if (!f || !fgets(out, (int)size, f))
-        out[0] = '\0';
-    out[strcspn(out, "\n")] = '\0';
-    if (f)
-        fclose(f);
-}
-
-/* "model name      : AMD EPYC 7742 64-Core Processor" */
-static void cpu_model(char *out, size_t size)
-{
-    char line[512];
-    FILE *f = fopen("/proc/cpuinfo", "re");
-    out[0] = '\0';
-    while (f && !out[0] && fgets(line, sizeof line, f)) {
-        const char *colon = strchr(line, ':');
-        if (!colon || (strncmp(line, "model name", 10) != 0 && strncmp(line, "cpu\t", 4) != 0))
-            continue;
-        colon += 1 + strspn(colon + 1, " \t");
-        snprintf(out, size, "%.*s", (int)strcspn(colon, "\n"), colon);
-    }
-    if (f)
-        fclose(f);
-}
-
 void stk_machine_look(struct stk_runs_conditions *c)
 {
-    char text[128];
     gethostname(c->host, sizeof c->host - 1);
-    cpu_model(c->cpu, sizeof c->cpu);
+    stk_cpu_model(c->cpu, sizeof c->cpu);
     (void)stk_gpus_glance(c->gpu, sizeof c->gpu);
-    first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", c->governor,
-               sizeof c->governor);
-    first_line("/proc/loadavg", text, sizeof text);
-    c->load = text[0] ? atof(text) : NAN;
+    stk_cpu_governor(c->governor, sizeof c->governor);
+    c->load = stk_load_average();
     c->cpus_usable = stk_cpus();
     c->others_cores = c->others_worst = c->steal = NAN;
 }
@@ -80,17 +50,12 @@ static double own_cpu_s(void)
 
 static bool read_stat(double *busy_s, double *steal_s, double *all_s)
 {
-    char line[512];
-    unsigned long long v[8] = {0};
-    first_line("/proc/stat", line, sizeof line);
-    /* user nice system idle iowait irq softirq steal; guests are counted in user */
-    if (sscanf(line, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", &v[0], &v[1], &v[2], &v[3],
-               &v[4], &v[5], &v[6], &v[7]) < 8)
+    struct stk_cpu_times t;
+    if (!stk_cpu_times(&t))
         return false;
-    double tick = (double)sysconf(_SC_CLK_TCK);
-    *busy_s = (double)(v[0] + v[1] + v[2] + v[5] + v[6]) / tick - own_cpu_s();
-    *steal_s = (double)v[7] / tick;
-    *all_s = *busy_s + *steal_s + (double)(v[3] + v[4]) / tick;
+    *busy_s = t.busy_s - own_cpu_s();
+    *steal_s = t.steal_s;
+    *all_s = *busy_s + t.steal_s + t.idle_s;
     return true;
 }
 

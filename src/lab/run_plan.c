@@ -4,7 +4,7 @@
  */
 #include <stdio.h>
 
-#include "base/pool.h"
+#include "host/cpus.h"
 #include "lab/run_priv.h"
 
 static int wrong(struct stk_err *err, const char *what)

@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 
 #include "cluster/slurm.h"
+#include "host/cpus.h"
 #include "lab/run.h"
 
 /* ---- words (run_words.c) ------------------------------------------------------------------ */
@@ -96,17 +97,7 @@ int stk_output_read(int fd, bool head, struct stk_buf *b, struct stk_err *err);
 /* The last line that says something, as much of it as fits, in UTF-8. */
 void stk_output_last_line(const struct stk_buf *b, char *out, size_t size);
 
-/* ---- the machine (run_cores.c, run_machine.c) --------------------------------------------- */
-
-#define STK_CORES_MAX CPU_SETSIZE
-struct stk_cores {
-    unsigned cpu[STK_CORES_MAX]; /* that we may use: one of each physical core first */
-    unsigned n, physical;
-    bool mixed; /* cores of different kinds */
-};
-void stk_cores_find(struct stk_cores *c);
-/* The first n of them. */
-void stk_cores_set(const struct stk_cores *c, uint64_t n, cpu_set_t *set);
+/* ---- the machine (run_machine.c) ----------------------------------------------------------- */
 
 void stk_machine_look(struct stk_runs_conditions *c);
 void stk_runs_note(struct stk_runs_conditions *c, const char *fmt, ...) STK_PRINTF(2, 3);

@@ -17,19 +17,31 @@
 
 #include "base/file.h"
 #include "base/pool.h"
+#include "host/cpus.h"
+#include "host/gpu.h"
+#include "host/memory.h"
 #include "lab/sample.h"
 
 #define STUCK_S  5  /* a thread that has not stopped after that long is given up */
 #define CPU_REST 19 /* that many times what a sample took of the CPU, none is taken: 5 % of one */
 
+struct node_use {
+    struct stk_memory_use memory;
+    double iowait_s; /* so far; -1: not known */
+};
+struct gpu_use {
+    double util;         /* 0..1, mean; -1: not known */
+    double memory_bytes; /* added up; -1: not known */
+};
+
 struct stk_sampler {
     struct stk_sampler_options o;
     struct stk_tree tree;
-    struct stk_node node;
+    struct stk_memory_meter memory;
     struct stk_gpus *gpus;
-    struct stk_gpu_use gpu; /* as last seen */
-    int csv;                /* -1: not open, or it could not be written */
-    struct stk_buf line;    /* being made */
+    struct gpu_use gpu;  /* as last seen */
+    int csv;             /* -1: not open, or it could not be written */
+    struct stk_buf line; /* being made */
     bool running, watching, stop;
     pthread_t thread, watcher;
     pthread_mutex_t lock; /* tree, gpu, totals.gpu*, stop */
@@ -52,6 +64,28 @@ static double waited_cpu_s(void)
         return 0;
     return (double)(r.ru_utime.tv_sec + r.ru_stime.tv_sec) +
            (double)(r.ru_utime.tv_usec + r.ru_stime.tv_usec) * 1e-6;
+}
+
+static void look_at_node(const struct stk_sampler *s, struct node_use *use)
+{
+    stk_memory_meter_read(&s->memory, &use->memory);
+    use->iowait_s = stk_cpu_iowait_s();
+}
+
+static void look_at_gpus(const struct stk_gpus *g, struct gpu_use *use)
+{
+    double util = 0, bytes = 0;
+    unsigned nutil = 0, nmemory = 0;
+    for (unsigned i = 0; i < stk_gpus_count(g); i++) {
+        struct stk_gpu one;
+        stk_gpus_read(g, i, &one);
+        util += one.util >= 0 ? one.util : 0;
+        nutil += one.util >= 0;
+        bytes += one.memory_bytes >= 0 ? (double)one.memory_bytes : 0;
+        nmemory += one.memory_bytes >= 0;
+    }
+    use->util = nutil ? util / nutil : -1;
+    use->memory_bytes = nmemory ? bytes : -1;
 }
 
 /* ---- a line ------------------------------------------------------------------------------- */
@@ -85,8 +119,8 @@ static int flush_line(struct stk_sampler *s, struct stk_err *err)
 }
 
 static void write_line(struct stk_sampler *s, double now_s, double cpu_s,
-                       const struct stk_tree_sum *sum, const struct stk_node_use *node,
-                       const struct stk_gpu_use *gpu)
+                       const struct stk_tree_sum *sum, const struct node_use *node,
+                       const struct gpu_use *gpu)
 {
     double span_s = now_s - s->last_s;
     bool alive = sum->processes > 0, waits = node->iowait_s >= 0 && s->last_iowait_s >= 0;
@@ -104,7 +138,7 @@ static void write_line(struct stk_sampler *s, double now_s, double cpu_s,
     put_real(f, 3, used_s / span_s, true);
     put_real(f, 3, waited_s / span_s, waits);
     put_u64(f, sum->resident_bytes, alive);
-    put_u64(f, node->cache_bytes, node->cache_bytes != UINT64_MAX);
+    put_u64(f, node->memory.cache_bytes, node->memory.cache_bytes != UINT64_MAX);
     put_real(f, 4, gpu->util, gpu->util >= 0);
     put_u64(f, (uint64_t)(gpu->memory_bytes > 0 ? gpu->memory_bytes : 0), gpu->memory_bytes >= 0);
     for (size_t i = 0; i < STK_IO_COUNTS; i++)
@@ -119,17 +153,17 @@ static void write_line(struct stk_sampler *s, double now_s, double cpu_s,
 static void take_sample(struct stk_sampler *s, bool last)
 {
     struct stk_tree_sum sum;
-    struct stk_node_use node;
-    struct stk_gpu_use gpu;
+    struct node_use node;
+    struct gpu_use gpu;
     pthread_mutex_lock(&s->lock);
-    stk_tree_sample(&s->tree, &sum);
+    stk_sample_tree(&s->tree, s->o.logs, s->o.host, &sum);
     double cpu_s = waited_cpu_s() + (double)sum.cpu_ticks / (double)sysconf(_SC_CLK_TCK);
     gpu = s->gpu;
     pthread_mutex_unlock(&s->lock);
     double now_s = at_s(s);
-    stk_node_sample(&s->node, &node);
-    if (sum.processes > 1 && node.used_bytes < sum.resident_bytes)
-        sum.resident_bytes = node.used_bytes;
+    look_at_node(s, &node);
+    if (sum.processes > 1 && node.memory.used_bytes < sum.resident_bytes)
+        sum.resident_bytes = node.memory.used_bytes;
     struct stk_sampler_totals *t = &s->totals;
     t->peak_resident_bytes =
         sum.resident_bytes > t->peak_resident_bytes ? sum.resident_bytes : t->peak_resident_bytes;
@@ -172,9 +206,7 @@ static void *sampling(void *user)
 {
     struct stk_sampler *s = user;
     double start_s = (double)s->o.start_mono_ns * 1e-9, next_s = start_s + s->o.every_s;
-    struct stk_node_use node;
-    stk_node_sample(&s->node, &node);
-    s->last_iowait_s = node.iowait_s;
+    s->last_iowait_s = stk_cpu_iowait_s();
     while (!wait_until(s, next_s)) {
         double before_s = stk_thread_cpu_s();
         take_sample(s, false);
@@ -189,7 +221,7 @@ static void *sampling(void *user)
 static void *watching(void *user)
 {
     struct stk_sampler *s = user;
-    struct stk_gpu_use use;
+    struct gpu_use use;
     struct stk_gpus *g = stk_gpus_open();
     pthread_mutex_lock(&s->lock);
     s->gpus = g;
@@ -199,7 +231,7 @@ static void *watching(void *user)
     /* A sample takes the last that was seen: NVML itself averages over up to a second. */
     double next_s = stk_now();
     while (g && !wait_until(s, next_s)) {
-        stk_gpus_sample(g, &use);
+        look_at_gpus(g, &use);
         pthread_mutex_lock(&s->lock);
         s->gpu = use;
         pthread_mutex_unlock(&s->lock);
@@ -241,15 +273,15 @@ int stk_sampler_start(const struct stk_sampler_options *o, struct stk_sampler **
         return stk_err_nomem(err, sizeof *s);
     s->o = *o;
     s->totals.gpus = UINT_MAX;
-    s->gpu = (struct stk_gpu_use){.util = -1, .memory_bytes = -1};
+    s->gpu = (struct gpu_use){.util = -1, .memory_bytes = -1};
     s->tree.proc_fd = s->csv = -1;
     pthread_mutex_init(&s->lock, NULL);
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_cond_init(&s->wake, &attr);
     pthread_condattr_destroy(&attr);
-    stk_node_init(&s->node);
-    int rc = stk_tree_init(&s->tree, o->root, o->logs, o->host, err);
+    stk_memory_meter_init(&s->memory);
+    int rc = stk_sample_tree_open(&s->tree, o->root, err);
     if (!rc && o->every_s > 0)
         rc = open_csv(s, err);
     if (!rc && o->every_s > 0)

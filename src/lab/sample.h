@@ -6,38 +6,9 @@
 #ifndef STK_LAB_SAMPLE_H
 #define STK_LAB_SAMPLE_H
 
-#include <sys/types.h>
-
-#include "base/buf.h"
-#include "lab/proc.h"
+#include "host/tree.h"
 
 /* ---- processes (sample_tree.c) ---- */
-
-struct stk_proc {
-    pid_t pid, ppid;
-    pid_t own_pid;  /* what it knows itself by: in a container another number; 0: not asked */
-    uint64_t start; /* of the kernel's clock: tells a number that is used again */
-    bool ours, undecided, alive, uring, examined;
-    uint16_t age; /* samples it was seen in */
-    uint32_t threads;
-    uint64_t cpu_ticks, resident_bytes;
-    uint64_t io[STK_IO_COUNTS];
-    char *command; /* malloc'ed; NULL: not asked for */
-    char comm[16];
-};
-
-struct stk_tree {
-    pid_t root;         /* everything below it, not itself */
-    int proc_fd;        /* of /proc */
-    struct stk_proc *p; /* everybody on the node we may see, sorted by pid */
-    size_t n, room;
-    struct stk_proc *gone; /* ours that have ended */
-    size_t ngone, gone_room;
-    double next_scan_s;
-    unsigned scans;
-    const char *logs, *host;           /* where its processes write logs. Borrowed */
-    uint64_t reaped_io[STK_IO_COUNTS]; /* of those the root has waited for */
-};
 
 struct stk_tree_sum {
     uint32_t processes, threads;
@@ -45,47 +16,11 @@ struct stk_tree_sum {
     uint64_t io[STK_IO_COUNTS];
 };
 
-int stk_tree_init(struct stk_tree *t, pid_t root, const char *logs, const char *host,
-                  struct stk_err *err);
-void stk_tree_release(struct stk_tree *t);
-/* Looks at every process again, finds new ones. */
-void stk_tree_sample(struct stk_tree *t, struct stk_tree_sum *sum);
-/* What this thread has used: what sampling may cost is a share of that, however busy the node. */
-double stk_thread_cpu_s(void);
-/* A child of the root has ended and is not yet waited for: its last counts. */
-void stk_tree_ended(struct stk_tree *t, pid_t pid);
-
-/* ---- the node (sample_node.c) ---- */
-
-struct stk_node_use {
-    double iowait_s;      /* so far, of the CPUs we may use; -1: not known */
-    uint64_t cache_bytes; /* UINT64_MAX: not known */
-    uint64_t used_bytes;  /* by processes of the cgroup: their own, shared and mapped memory, each
-                             page once; UINT64_MAX: not known */
-};
-struct stk_node {
-    char stat_path[4400]; /* memory.stat of the cgroup; "": none */
-    bool v2;
-};
-void stk_node_init(struct stk_node *n);
-void stk_node_sample(const struct stk_node *n, struct stk_node_use *use);
-
-/* ---- GPUs (sample_gpu.c) ---- */
-
-struct stk_gpus;
-struct stk_gpu_use {
-    double util;         /* 0..1, mean; -1: not known */
-    double memory_bytes; /* added up; -1: not known */
-};
-/* Loads NVML; NULL where there is none or no GPU that CUDA_VISIBLE_DEVICES lets be seen. May take
- * seconds. */
-struct stk_gpus *stk_gpus_open(void);
-void stk_gpus_close(struct stk_gpus *g);
-void stk_gpus_sample(struct stk_gpus *g, struct stk_gpu_use *use);
-unsigned stk_gpus_count(const struct stk_gpus *g);
-const char *stk_gpus_kind(const struct stk_gpus *g);
-/* Without NVML, by what the driver shows in /proc: number and kind; at once. */
-unsigned stk_gpus_glance(char *kind, size_t size);
+/* The tree below root, in the numbers it has itself. */
+int stk_sample_tree_open(struct stk_tree *t, pid_t root, struct stk_err *err);
+/* Looks at every process again, finds new ones. logs: where they write theirs, of this host. */
+void stk_sample_tree(struct stk_tree *t, const char *logs, const char *host,
+                     struct stk_tree_sum *sum);
 
 /* ---- the thread (sample.c) ---- */
 

@@ -7,9 +7,9 @@
 #define STK_LAB_WATCH_H
 
 #include "base/json.h"
+#include "host/gpu.h"
 
 #define STK_WATCH_PROCESSES 512 /* of a node that are named one by one, the busiest */
-#define STK_WATCH_GPUS      64
 #define STK_WATCH_LINE_MAX  ((size_t)1 << 20)
 
 struct stk_watch_process {
@@ -25,13 +25,6 @@ struct stk_watch_process {
     char command[120];
 };
 
-struct stk_watch_gpu {
-    unsigned index;
-    char kind[64];
-    double util;                       /* 0..1, -1: not known */
-    int64_t memory_bytes, total_bytes; /* -1: not known */
-};
-
 struct stk_watch_node {
     char host[64];
     double at_s;                 /* of CLOCK_REALTIME */
@@ -40,7 +33,7 @@ struct stk_watch_node {
     uint64_t memory_bytes;
     struct stk_watch_process *process; /* the busiest first */
     size_t nprocesses;
-    struct stk_watch_gpu gpu[STK_WATCH_GPUS];
+    struct stk_gpu gpu[STK_GPUS_MAX];
     size_t ngpus;
     bool silent; /* where samples arrive: none has come for a while, and these numbers are old */
 };
@@ -63,13 +56,5 @@ void stk_watcher_free(struct stk_watcher *w); /* NULL is fine */
 void stk_watch_write(const struct stk_watch_node *n, struct stk_buf *out);
 /* Reads such a line, whoever wrote it. out: all zero, or from an earlier call. */
 int stk_watch_read(const char *line, size_t len, struct stk_watch_node *out, struct stk_err *err);
-
-/* ---- GPUs (watch_gpu.c) --------------------------------------------------------------------- */
-
-struct stk_watch_nvml;
-struct stk_watch_nvml *stk_watch_nvml_open(void); /* NULL: no NVML, no GPU */
-void stk_watch_nvml_close(struct stk_watch_nvml *g);
-/* Fills out->gpu; adds what each of its processes has of GPU memory. */
-void stk_watch_nvml_sample(struct stk_watch_nvml *g, struct stk_watch_node *out);
 
 #endif

@@ -107,13 +107,12 @@ static void read_process(const struct stk_jval *o, struct stk_watch_process *p)
     text(o, "command", p->command, sizeof p->command);
 }
 
-static void read_gpu(const struct stk_jval *o, struct stk_watch_gpu *g)
+static void read_gpu(const struct stk_jval *o, struct stk_gpu *g)
 {
-    *g = (struct stk_watch_gpu){.index =
-                                    integer(o, "index") < 0 ? UINT32_MAX : small(count(o, "index")),
-                                .util = number(o, "util", 1),
-                                .memory_bytes = integer(o, "memory_bytes"),
-                                .total_bytes = integer(o, "total_bytes")};
+    *g = (struct stk_gpu){.index = integer(o, "index") < 0 ? UINT32_MAX : small(count(o, "index")),
+                          .util = number(o, "util", 1),
+                          .memory_bytes = integer(o, "memory_bytes"),
+                          .total_bytes = integer(o, "total_bytes")};
     text(o, "kind", g->kind, sizeof g->kind);
 }
 
@@ -134,7 +133,7 @@ static int read_node(const struct stk_jval *o, struct stk_watch_node *out, struc
     out->memory_bytes = count(o, "memory_bytes");
     for (size_t i = 0; i < n; i++)
         read_process(&list->item[i], &p[i]);
-    for (size_t i = 0; gpus && gpus->type == STK_JARR && i < gpus->len && i < STK_WATCH_GPUS; i++)
+    for (size_t i = 0; gpus && gpus->type == STK_JARR && i < gpus->len && i < STK_GPUS_MAX; i++)
         read_gpu(&gpus->item[i], &out->gpu[out->ngpus++]);
     return 0;
 }

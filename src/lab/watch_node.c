@@ -6,52 +6,28 @@
  * closed somewhere: sites without cgroups, programs with an environment of their own, /proc that
  * hides root's processes. Where several "nodes" are one machine, the environment tells them apart.
  */
-#include <dirent.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "lab/proc.h"
+#include "base/array.h"
+#include "base/pool.h"
+#include "host/tree.h"
 #include "lab/watch.h"
 
-#define ENVIRON_MAX ((size_t)8 << 20) /* larger than any: a quarter of the stack's limit */
-#define PIDS_MAX    65536u
-#define BATCH_STEP  "4294967291" /* SLURM_BATCH_SCRIPT */
-
-struct seen {
-    pid_t pid;
-    struct stk_proc_stat stat;
-    int64_t rank;
-    bool examined, ours, foreign; /* foreign: of another node of the job */
-    bool stepd;                   /* the job's slurmstepd: not its process, but those below are */
-    char step[16];
-};
+#define BATCH_STEP "4294967291" /* SLURM_BATCH_SCRIPT */
 
 struct stk_watcher {
     uint64_t job;
-    int proc_fd;
     char node[64]; /* SLURMD_NODENAME; "": not known */
-    struct seen *now, *before;
-    size_t n, nbefore;
-    double now_s, before_s;
-    struct stk_watch_nvml *gpus;
-    char *environ; /* of the process that is looked at */
-    size_t environ_room;
+    struct stk_tree tree;
+    double now_s, before_s; /* of this look and the one before; 0: none */
+    struct stk_gpus *gpus;
+    struct stk_buf environ; /* of the process that is looked at */
 };
 
 /* ---- whose is it? ------------------------------------------------------------------------- */
-
-/* A variable in what /proc/PID/environ gave. NULL: not set. */
-static const char *variable(const char *env, size_t n, const char *name)
-{
-    size_t len = strlen(name);
-    for (size_t at = 0; at < n; at += strlen(env + at) + 1)
-        if (strncmp(env + at, name, len) == 0 && env[at + len] == '=')
-            return env + at + len + 1;
-    return NULL;
-}
 
 static bool is_number(const char *text, uint64_t number)
 {
@@ -84,144 +60,48 @@ static bool is_stepd(const char *title, uint64_t job, char *step, size_t size)
     return true;
 }
 
-/* All of it: what Slurm has set may be behind much else. */
-static size_t read_environment(struct stk_watcher *w, pid_t pid)
+static void take_environment(struct stk_watcher *w, int proc_fd, struct stk_proc *p)
 {
-    for (;;) {
-        size_t n =
-            w->environ ? stk_proc_read(w->proc_fd, pid, "environ", w->environ, w->environ_room) : 0;
-        size_t room = w->environ_room ? 2 * w->environ_room : 32768;
-        if ((w->environ && n + 1 < w->environ_room) || room > ENVIRON_MAX)
-            return n;
-        char *more = realloc(w->environ, room);
-        if (!more)
-            return n;
-        w->environ = more;
-        w->environ_room = room;
-    }
-}
-
-static void take_environment(struct stk_watcher *w, struct seen *p)
-{
-    size_t n = read_environment(w, p->pid);
-    const char *job = variable(w->environ, n, "SLURM_JOB_ID");
-    const char *node = variable(w->environ, n, "SLURMD_NODENAME");
-    const char *step = variable(w->environ, n, "SLURM_STEP_ID");
-    const char *rank = variable(w->environ, n, "SLURM_PROCID");
+    size_t n = stk_proc_environ(proc_fd, p->pid, &w->environ);
+    const char *env = (const char *)w->environ.data;
+    const char *job = stk_proc_variable(env, n, "SLURM_JOB_ID");
+    const char *node = stk_proc_variable(env, n, "SLURMD_NODENAME");
+    const char *step = stk_proc_variable(env, n, "SLURM_STEP_ID");
+    const char *rank = stk_proc_variable(env, n, "SLURM_PROCID");
+    struct stk_member *m = &p->member;
     if (!is_number(job, w->job))
         return;
     p->ours = true;
-    p->foreign = node && w->node[0] && strcmp(node, w->node) != 0;
+    m->elsewhere = node && w->node[0] && strcmp(node, w->node) != 0;
     bool batch = !step || strcmp(step, BATCH_STEP) == 0;
-    if (!p->step[0])
-        snprintf(p->step, sizeof p->step, "%.15s", batch ? "batch" : step);
-    p->rank = !batch && rank && *rank >= '0' && *rank <= '9' ? strtoll(rank, NULL, 10) : -1;
+    if (!m->step[0])
+        snprintf(m->step, sizeof m->step, "%.15s", batch ? "batch" : step);
+    m->rank = !batch && rank && *rank >= '0' && *rank <= '9' ? strtoll(rank, NULL, 10) : -1;
 }
 
-static void examine(struct stk_watcher *w, struct seen *p)
+static void ask(void *user, int proc_fd, struct stk_proc *p)
 {
+    struct stk_watcher *w = user;
+    struct stk_member *m = &p->member;
     char text[4096];
-    p->examined = true;
-    p->rank = -1;
     if (strcmp(p->stat.comm, "slurmstepd") == 0) {
-        stk_proc_read(w->proc_fd, p->pid, "cmdline", text, sizeof text);
-        p->stepd = is_stepd(text, w->job, p->step, sizeof p->step);
+        stk_proc_read(proc_fd, p->pid, "cmdline", text, sizeof text);
+        p->above = is_stepd(text, w->job, m->step, sizeof m->step);
         return;
     }
-    stk_proc_read(w->proc_fd, p->pid, "cgroup", text, sizeof text);
-    p->ours = cgroup_is(text, w->job, p->step, sizeof p->step);
-    take_environment(w, p);
-}
-
-static struct seen *find(struct seen *list, size_t n, pid_t pid)
-{
-    size_t lo = 0, hi = n;
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-        if (list[mid].pid < pid)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return lo < n && list[lo].pid == pid ? &list[lo] : NULL;
-}
-
-/* Children of the job's processes are the job's, whatever they did to their environment. */
-static void inherit(struct stk_watcher *w)
-{
-    bool again = true;
-    for (int depth = 0; again && depth < 64; depth++) {
-        again = false;
-        for (size_t i = 0; i < w->n; i++) {
-            struct seen *p = &w->now[i], *parent = find(w->now, w->n, p->stat.ppid);
-            if (p->ours || p->stepd || !parent || !(parent->ours || parent->stepd))
-                continue;
-            p->ours = again = true;
-            p->foreign = parent->foreign;
-            p->rank = parent->rank;
-            memcpy(p->step, parent->step, sizeof p->step);
-        }
-    }
+    stk_proc_read(proc_fd, p->pid, "cgroup", text, sizeof text);
+    p->ours = cgroup_is(text, w->job, m->step, sizeof m->step);
+    take_environment(w, proc_fd, p);
 }
 
 /* ---- a sample ----------------------------------------------------------------------------- */
 
-static int by_pid(const void *a, const void *b)
+static double busy(const struct stk_watcher *w, const struct stk_proc *p)
 {
-    pid_t x = ((const struct seen *)a)->pid, y = ((const struct seen *)b)->pid;
-    return (x > y) - (x < y);
-}
-
-static int walk(struct stk_watcher *w, struct stk_err *err)
-{
-    int fd = dup(w->proc_fd);
-    DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
-    if (!d) {
-        int rc = stk_err_sys(err, "/proc", "open");
-        if (fd >= 0)
-            close(fd);
-        return rc;
-    }
-    rewinddir(d);
-    w->n = 0;
-    for (struct dirent *e; w->n < PIDS_MAX && (e = readdir(d));) {
-        struct seen p = {.pid = (pid_t)strtol(e->d_name, NULL, 10), .rank = -1};
-        if (p.pid > 0 && p.pid != getpid() && stk_proc_stat(w->proc_fd, p.pid, &p.stat))
-            w->now[w->n++] = p;
-    }
-    closedir(d);
-    if (w->n)
-        qsort(w->now, w->n, sizeof *w->now, by_pid);
-    return 0;
-}
-
-/* What is known of a process from the sample before is not asked again. */
-static void identify(struct stk_watcher *w)
-{
-    for (size_t i = 0; i < w->n; i++) {
-        struct seen *p = &w->now[i];
-        const struct seen *old = find(w->before, w->nbefore, p->pid);
-        if (old && old->stat.start == p->stat.start && old->examined &&
-            strcmp(old->stat.comm, p->stat.comm) == 0) {
-            p->examined = true;
-            p->ours = old->ours;
-            p->foreign = old->foreign;
-            p->stepd = old->stepd;
-            p->rank = old->rank;
-            memcpy(p->step, old->step, sizeof p->step);
-        } else
-            examine(w, p);
-    }
-    inherit(w);
-}
-
-static double busy(const struct stk_watcher *w, const struct seen *p)
-{
-    const struct seen *old = find(w->before, w->nbefore, p->pid);
     double span = w->now_s - w->before_s, hz = (double)sysconf(_SC_CLK_TCK);
-    if (w->nbefore == 0 || span <= 0)
+    if (w->before_s <= 0 || span <= 0)
         return -1;
-    uint64_t from = old && old->stat.start == p->stat.start ? old->stat.ticks : 0;
+    uint64_t from = p->ticks_before;
     return p->stat.ticks >= from ? (double)(p->stat.ticks - from) / hz / span : 0;
 }
 
@@ -233,69 +113,101 @@ static int by_use(const void *a, const void *b)
     return (x->memory_bytes < y->memory_bytes) - (x->memory_bytes > y->memory_bytes);
 }
 
-static int collect(struct stk_watcher *w, struct stk_watch_node *out, struct stk_err *err)
+static void describe(const struct stk_watcher *w, const struct stk_proc *p,
+                     struct stk_watch_process *o)
 {
-    size_t n = 0;
-    for (size_t i = 0; i < w->n; i++)
-        n += w->now[i].ours && !w->now[i].foreign;
-    struct stk_watch_process *list = realloc(out->process, (n ? n : 1) * sizeof *list);
-    if (!list)
-        return stk_err_nomem(err, n * sizeof *list);
-    out->process = list;
-    out->nprocesses = 0;
-    for (size_t i = 0; i < w->n; i++) {
-        struct seen *p = &w->now[i];
-        if (!p->ours || p->foreign)
+    uint64_t io[STK_IO_COUNTS] = {0};
+    stk_proc_io(w->tree.proc_fd, p->pid, io);
+    *o = (struct stk_watch_process){.pid = p->pid,
+                                    .rank = p->member.rank,
+                                    .threads = p->stat.threads,
+                                    .cpus = busy(w, p),
+                                    .memory_bytes = p->stat.resident_bytes,
+                                    .gpu_memory_bytes = -1,
+                                    .read_bytes = io[0],
+                                    .write_bytes = io[1],
+                                    .state = p->stat.state};
+    memcpy(o->step, p->member.step, sizeof o->step);
+    if (!stk_proc_command(w->tree.proc_fd, p->pid, o->command, sizeof o->command))
+        memcpy(o->command, p->stat.comm, sizeof p->stat.comm);
+}
+
+static int collect(const struct stk_watcher *w, struct stk_watch_node *out, struct stk_err *err)
+{
+    for (size_t i = 0; i < w->tree.n; i++) {
+        const struct stk_proc *p = &w->tree.p[i];
+        if (!p->ours || p->member.elsewhere)
             continue;
-        struct stk_watch_process *o = &list[out->nprocesses++];
-        uint64_t io[STK_IO_COUNTS] = {0};
-        stk_proc_io(w->proc_fd, p->pid, io);
-        *o = (struct stk_watch_process){.pid = p->pid,
-                                        .rank = p->rank,
-                                        .threads = p->stat.threads,
-                                        .cpus = busy(w, p),
-                                        .memory_bytes = p->stat.resident_bytes,
-                                        .gpu_memory_bytes = -1,
-                                        .read_bytes = io[0],
-                                        .write_bytes = io[1],
-                                        .state = p->stat.state};
-        memcpy(o->step, p->step, sizeof o->step);
-        if (!stk_proc_command(w->proc_fd, p->pid, o->command, sizeof o->command))
-            memcpy(o->command, p->stat.comm, sizeof p->stat.comm);
+        if (STK_ARRAY_MORE(out->process, out->nprocesses, err))
+            return STK_E_NOMEM;
+        struct stk_watch_process *o = &out->process[out->nprocesses++];
+        describe(w, p, o);
         out->processes++;
         out->threads += o->threads;
         out->memory_bytes += o->memory_bytes;
         if (o->cpus >= 0)
             out->cpus = (out->cpus > 0 ? out->cpus : 0) + o->cpus;
     }
-    qsort(list, out->nprocesses, sizeof *list, by_use);
+    if (out->nprocesses)
+        qsort(out->process, out->nprocesses, sizeof *out->process, by_use);
     return 0;
 }
 
+/* ---- GPUs --------------------------------------------------------------------------------- */
+
+static void add_gpu_process(const struct stk_gpu_process *p, struct stk_watch_node *out)
+{
+    for (size_t i = 0; i < out->nprocesses; i++) {
+        struct stk_watch_process *q = &out->process[i];
+        if (q->pid != (int64_t)p->pid || p->memory_bytes > INT64_MAX / 2)
+            continue;
+        q->gpu_memory_bytes =
+            (q->gpu_memory_bytes > 0 ? q->gpu_memory_bytes : 0) + (int64_t)p->memory_bytes;
+    }
+}
+
+static int by_index(const void *a, const void *b)
+{
+    unsigned x = ((const struct stk_gpu *)a)->index, y = ((const struct stk_gpu *)b)->index;
+    return (x > y) - (x < y);
+}
+
+/* Slurm names the job's GPUs in the environment; where it does not hide the others, they are not
+ * the job's. */
+static void collect_gpus(struct stk_gpus *g, struct stk_watch_node *out)
+{
+    const struct stk_gpu_process *list;
+    out->ngpus = stk_gpus_count(g);
+    for (unsigned i = 0; i < out->ngpus; i++) {
+        stk_gpus_read(g, i, &out->gpu[i]);
+        unsigned n = stk_gpus_processes(g, i, &list);
+        for (unsigned k = 0; k < n; k++)
+            add_gpu_process(&list[k], out);
+    }
+    if (out->ngpus)
+        qsort(out->gpu, out->ngpus, sizeof *out->gpu, by_index);
+}
+
+/* ---- from outside ------------------------------------------------------------------------- */
+
 int stk_watcher_sample(struct stk_watcher *w, struct stk_watch_node *out, struct stk_err *err)
 {
-    struct timespec mono, real;
-    struct seen *swap = w->before;
-    w->before = w->now;
-    w->now = swap;
-    w->nbefore = w->n;
-    w->before_s = w->now_s;
-    clock_gettime(CLOCK_MONOTONIC, &mono);
+    struct timespec real;
     clock_gettime(CLOCK_REALTIME, &real);
-    w->now_s = (double)mono.tv_sec + (double)mono.tv_nsec / 1e9;
-    int rc = walk(w, err);
+    w->before_s = w->now_s;
+    w->now_s = stk_now();
+    int rc = stk_tree_look(&w->tree, err);
     if (rc)
         return rc;
-    identify(w);
-    struct stk_watch_process *list = out->process;
-    *out = (struct stk_watch_node){.process = list, .cpus = -1};
+    free(out->process);
+    *out = (struct stk_watch_node){.cpus = -1};
     out->at_s = (double)real.tv_sec + (double)real.tv_nsec / 1e9;
     if (w->node[0] || gethostname(out->host, sizeof out->host) != 0)
         snprintf(out->host, sizeof out->host, "%s", w->node);
     out->host[sizeof out->host - 1] = '\0';
     rc = collect(w, out, err);
     if (!rc)
-        stk_watch_nvml_sample(w->gpus, out);
+        collect_gpus(w->gpus, out);
     if (out->nprocesses > STK_WATCH_PROCESSES)
         out->nprocesses = STK_WATCH_PROCESSES;
     return rc;
@@ -309,17 +221,13 @@ int stk_watcher_new(uint64_t job, struct stk_watcher **out, struct stk_err *err)
         return stk_err_nomem(err, sizeof *w);
     w->job = job;
     snprintf(w->node, sizeof w->node, "%.63s", node ? node : "");
-    w->now = calloc(PIDS_MAX, sizeof *w->now);
-    w->before = calloc(PIDS_MAX, sizeof *w->before);
-    w->proc_fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int rc = !w->now || !w->before ? stk_err_nomem(err, PIDS_MAX * sizeof *w->now)
-             : w->proc_fd < 0      ? stk_err_sys(err, "/proc", "open")
-                                   : 0;
+    const struct stk_tree_rules rules = {.skip = getpid(), .ask = ask, .user = w};
+    int rc = stk_tree_open(&w->tree, &rules, err);
     if (rc) {
         stk_watcher_free(w);
         return rc;
     }
-    w->gpus = stk_watch_nvml_open();
+    w->gpus = stk_gpus_open();
     *out = w;
     return 0;
 }
@@ -328,12 +236,9 @@ void stk_watcher_free(struct stk_watcher *w)
 {
     if (!w)
         return;
-    if (w->proc_fd >= 0)
-        close(w->proc_fd);
-    stk_watch_nvml_close(w->gpus);
-    free(w->now);
-    free(w->before);
-    free(w->environ);
+    stk_gpus_close(w->gpus);
+    stk_tree_release(&w->tree);
+    stk_buf_release(&w->environ);
     free(w);
 }
 

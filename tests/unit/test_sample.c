@@ -2,7 +2,9 @@
  * even when they end between two samples. Advice on cores and memory rests on it. */
 #include "check.h"
 #include "scratch.h"
-#include "lab/nvml.h"
+#include "host/cpus.h"
+#include "host/gpu.h"
+#include "host/memory.h"
 #include "lab/sample.h"
 
 #include <signal.h>
@@ -58,8 +60,8 @@ static void finds_the_whole_tree(void)
     int fd[2], status;
     CHECK(pipe(fd) == 0);
     other_end = fd[1];
-    CHECK_INT(stk_tree_init(&t, getpid(), scratch, "host", NULL), 0);
-    stk_tree_sample(&t, &sum);
+    CHECK_INT(stk_sample_tree_open(&t, getpid(), NULL), 0);
+    stk_sample_tree(&t, scratch, "host", &sum);
     CHECK_INT(sum.processes, 0);
     CHECK(t.n > 0); /* others are there, and not ours */
     pid_t a = start(with_child, fd[0]), b = start(orphan_maker, fd[0]);
@@ -70,7 +72,7 @@ static void finds_the_whole_tree(void)
     for (int i = 0; i < 200 && sum.processes < 3; i++) {
         usleep(10000);
         t.next_scan_s = 0;
-        stk_tree_sample(&t, &sum);
+        stk_sample_tree(&t, scratch, "host", &sum);
     }
     CHECK_INT(sum.processes, 3); /* a, its child, and b's orphan */
     CHECK(sum.threads >= 3);     /* a sanitizer has its own */
@@ -81,7 +83,7 @@ static void finds_the_whole_tree(void)
     while (waitpid(-1, &status, 0) > 0)
         ;
     t.next_scan_s = 0;
-    stk_tree_sample(&t, &sum);
+    stk_sample_tree(&t, scratch, "host", &sum);
     CHECK_INT(sum.processes, 0);
     CHECK_INT(t.ngone, 4);
     bool found = false;
@@ -150,12 +152,12 @@ static void counts_what_has_ended(void)
 
 static void the_node_says_something(void)
 {
-    struct stk_node n;
-    struct stk_node_use use;
-    stk_node_init(&n);
-    stk_node_sample(&n, &use);
+    struct stk_memory_meter m;
+    struct stk_memory_use use;
+    stk_memory_meter_init(&m);
+    stk_memory_meter_read(&m, &use);
     CHECK(use.cache_bytes != UINT64_MAX);
-    CHECK(use.iowait_s >= 0);
+    CHECK(stk_cpu_iowait_s() >= 0);
 }
 
 /* As CUDA reads it: with one GPU too many or too few a run is told to be what it is not. */

@@ -47,7 +47,7 @@ static void what_is_not_known_is_null(const struct stk_watch_node *node, struct 
     struct stk_watch_process p = node->process[0];
     n.cpus = p.cpus = -1;
     n.process = &p;
-    n.gpu[0] = (struct stk_watch_gpu){
+    n.gpu[0] = (struct stk_gpu){
         .index = UINT32_MAX, .util = -1, .memory_bytes = -1, .total_bytes = -1};
     n.ngpus = 1;
     stk_buf_reset(b);

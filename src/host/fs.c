@@ -1,9 +1,10 @@
 /* fs.c - kinds of file systems, by the number statfs() gives, and by name. */
-#include "base/fs.h"
+#include "host/fs.h"
 
-#include <stddef.h>
 #include <string.h>
+#include <sys/statvfs.h>
 #include <sys/vfs.h>
+#include <unistd.h>
 
 /* linux/magic.h and the file systems' own sources. FUSE and 9p stand for anything; what is slow
  * there is the round trip, as on a network. Of several names for a number the first one is told. */
@@ -57,4 +58,30 @@ const struct stk_fs *stk_fs_of_path(const char *path)
 {
     struct statfs sf;
     return statfs(path, &sf) < 0 ? &other : stk_fs_by_magic((uint64_t)sf.f_type);
+}
+
+static bool room_in(const char *path, uint64_t *bytes)
+{
+    struct statvfs v;
+    if (!path || path[0] != '/' || access(path, W_OK | X_OK) != 0 || statvfs(path, &v) != 0)
+        return false;
+    *bytes = (uint64_t)v.f_bavail * v.f_frsize;
+    return true;
+}
+
+const char *stk_fs_choose_local(const char *const *path, size_t n, uint64_t least,
+                                uint64_t *free_bytes)
+{
+    for (int memory = 0; memory < 2; memory++)
+        for (size_t i = 0; i < n; i++) {
+            uint64_t bytes;
+            if (!room_in(path[i], &bytes) || bytes < least)
+                continue;
+            const struct stk_fs *fs = stk_fs_of_path(path[i]);
+            if (fs->network || fs->memory != (memory == 1))
+                continue;
+            *free_bytes = bytes;
+            return path[i];
+        }
+    return NULL;
 }

@@ -1,8 +1,10 @@
-/* fs.h - kinds of file systems, by the number statfs() gives: the one table of them. */
-#ifndef STK_BASE_FS_H
-#define STK_BASE_FS_H
+/* fs.h - kinds of file systems, by the number statfs() gives: the one table of them. And folders on
+ * this node's own. */
+#ifndef STK_HOST_FS_H
+#define STK_HOST_FS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct stk_fs {
@@ -18,5 +20,10 @@ const struct stk_fs *stk_fs_by_magic(uint64_t f_type);
 const struct stk_fs *stk_fs_by_name(const char *name);
 const struct stk_fs *stk_fs_of_fd(int fd);
 const struct stk_fs *stk_fs_of_path(const char *path);
+
+/* The first of these folders (NULLs are passed over) that is on this node, can be written to and
+ * has `least` bytes free; those on disks before those in memory. NULL: none. Borrowed from path. */
+const char *stk_fs_choose_local(const char *const *path, size_t n, uint64_t least,
+                                uint64_t *free_bytes);
 
 #endif

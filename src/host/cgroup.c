@@ -1,0 +1,270 @@
+/* cgroup.c - finds the control group of a process, and walks from it up to the mount. */
+#include "host/cgroup.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host/root.h"
+
+#define PATH_ROOM 4096
+#define NO_LIMIT  (UINT64_C(1) << 62) /* v1 has no "max" but a number no machine reaches */
+
+/* ---- where it is -------------------------------------------------------------------------- */
+
+/* "cpu" in "rw,cpu,cpuacct" */
+static bool has_word(const char *list, const char *word)
+{
+    size_t n = strlen(word);
+    for (; list; list = strchr(list, ',')) {
+        list += *list == ',';
+        if (strncmp(list, word, n) == 0 && (list[n] == ',' || !list[n]))
+            return true;
+    }
+    return false;
+}
+
+/* Lines "4:cpu,cpuacct:/job_7/step_0" of v1 and "0::/job_7/step_0" of v2. */
+static void read_paths(pid_t pid, const char *controller, char *v1, char *v2)
+{
+    char name[40] = "/proc/self/cgroup", *line = NULL;
+    size_t room = 0;
+    if (pid)
+        snprintf(name, sizeof name, "/proc/%d/cgroup", (int)pid);
+    FILE *f = stk_host_fopen(name);
+    while (f && getline(&line, &room, f) > 0) {
+        line[strcspn(line, "\n")] = '\0';
+        char *list = strchr(line, ':'), *path = list ? strchr(list + 1, ':') : NULL;
+        if (!path || path[1] != '/')
+            continue;
+        *path++ = '\0';
+        if (!list[1])
+            snprintf(v2, PATH_ROOM, "%s", path);
+        else if (has_word(list + 1, controller))
+            snprintf(v1, PATH_ROOM, "%s", path);
+    }
+    free(line);
+    if (f)
+        fclose(f);
+}
+
+/* A line of mountinfo: "31 24 0:27 ROOT POINT OPTIONS [TAGS…] - TYPE SOURCE OPTIONS". */
+struct mount {
+    char *root, *point, *type, *options;
+};
+
+static char *next_word(char **at)
+{
+    char *word = *at;
+    size_t n = strcspn(word, " ");
+    *at = word + n + (word[n] == ' ');
+    word[n] = '\0';
+    return word;
+}
+
+/* "\040" is a blank. */
+static char *unescape(char *text)
+{
+    char *to = text;
+    for (const char *from = text; *from; to++) {
+        bool octal = from[0] == '\\' && strspn(from + 1, "01234567") >= 3;
+        *to = *from;
+        if (octal)
+            *to = (char)((from[1] - '0') * 64 + (from[2] - '0') * 8 + (from[3] - '0'));
+        from += octal ? 4 : 1;
+    }
+    *to = '\0';
+    return text;
+}
+
+static bool parse_mount(char *line, struct mount *m)
+{
+    line[strcspn(line, "\n")] = '\0';
+    char *dash = strstr(line, " - ");
+    if (!dash)
+        return false;
+    *dash = '\0';
+    dash += 3;
+    for (int i = 0; i < 3; i++)
+        (void)next_word(&line);
+    m->root = unescape(next_word(&line));
+    m->point = unescape(next_word(&line));
+    m->type = next_word(&dash);
+    (void)next_word(&dash);
+    m->options = next_word(&dash);
+    return m->root[0] == '/' && m->point[0] == '/' && m->point[1];
+}
+
+static bool climbs(const char *path)
+{
+    for (const char *p = path; (p = strstr(p, "/..")); p += 3)
+        if (p[3] == '/' || !p[3])
+            return true;
+    return false;
+}
+
+/* Where the group is below what is mounted. NULL: outside of it, as in a container that is shown
+ * another part of the hierarchy, or in a namespace the process was not started in ("/../x"). */
+static const char *path_below(const char *path, const char *mount_root)
+{
+    size_t n = strcmp(mount_root, "/") == 0 ? 0 : strlen(mount_root);
+    if (strncmp(path, mount_root, n) != 0 || (path[n] != '/' && path[n]) || climbs(path + n))
+        return NULL;
+    return strcmp(path + n, "/") == 0 ? "" : path + n;
+}
+
+static bool take_mount(const struct mount *m, const char *below, struct stk_cgroup *g)
+{
+    int n = snprintf(g->dir, sizeof g->dir, "%s%s", m->point, below);
+    g->top = strlen(m->point);
+    g->v2 = strcmp(m->type, "cgroup2") == 0;
+    g->machine = strcmp(m->root, "/") == 0;
+    return n > 0 && (size_t)n < sizeof g->dir;
+}
+
+/* The mount that holds the group; else any of that kind, of which the top is nearest. */
+static bool find_mount(const char *type, const char *controller, const char *path,
+                       struct stk_cgroup *g)
+{
+    FILE *f = stk_host_fopen("/proc/self/mountinfo");
+    char *line = NULL;
+    size_t room = 0;
+    bool found = false, holds = false;
+    while (f && !holds && getline(&line, &room, f) > 0) {
+        struct mount m;
+        if (!parse_mount(line, &m) || strcmp(m.type, type) != 0 ||
+            (controller && !has_word(m.options, controller)))
+            continue;
+        const char *below = path_below(path, m.root);
+        holds = below != NULL;
+        if (holds || !found)
+            found = take_mount(&m, holds ? below : "", g);
+    }
+    free(line);
+    if (f)
+        fclose(f);
+    return found;
+}
+
+bool stk_cgroup_find(pid_t pid, const char *controller, struct stk_cgroup *g)
+{
+    char v1[PATH_ROOM] = "", v2[PATH_ROOM] = "";
+    read_paths(pid, controller, v1, v2);
+    if ((v1[0] && find_mount("cgroup", controller, v1, g)) ||
+        (v2[0] && find_mount("cgroup2", NULL, v2, g)))
+        return true;
+    *g = (struct stk_cgroup){0};
+    return false;
+}
+
+bool stk_cgroup_is_top(const struct stk_cgroup *g)
+{
+    return strlen(g->dir) <= g->top;
+}
+
+bool stk_cgroup_up(struct stk_cgroup *g)
+{
+    if (stk_cgroup_is_top(g))
+        return false;
+    *strrchr(g->dir, '/') = '\0';
+    return true;
+}
+
+size_t stk_cgroup_read(const struct stk_cgroup *g, const char *file, char *buf, size_t size)
+{
+    char path[sizeof g->dir + 64];
+    snprintf(path, sizeof path, "%s/%s", g->dir, file);
+    return stk_host_read(path, buf, size);
+}
+
+/* The number a file begins with. UINT64_MAX: none. */
+static uint64_t read_number(const struct stk_cgroup *g, const char *file)
+{
+    char text[64];
+    stk_cgroup_read(g, file, text, sizeof text);
+    return stk_host_number(text);
+}
+
+/* ---- memory ------------------------------------------------------------------------------- */
+
+bool stk_cgroup_stat(const struct stk_cgroup *g, struct stk_cgroup_stat *s)
+{
+    static const char *const name[2][4] = {
+        {"total_cache ", "total_rss ", "total_shmem ", "total_mapped_file "},
+        {"file ", "anon ", "shmem ", "file_mapped "}};
+    char text[8192]; /* about 2 KiB are usual */
+    if (!stk_cgroup_read(g, "memory.stat", text, sizeof text))
+        return false;
+    s->cache_bytes = stk_host_number_of(text, name[g->v2][0]);
+    s->anon_bytes = stk_host_number_of(text, name[g->v2][1]);
+    s->shmem_bytes = stk_host_number_of(text, name[g->v2][2]);
+    s->mapped_bytes = stk_host_number_of(text, name[g->v2][3]);
+    return true;
+}
+
+/* The page cache is counted against the group, but what can be dropped of it is room. */
+static uint64_t droppable(const struct stk_cgroup *g)
+{
+    struct stk_cgroup_stat s;
+    if (!stk_cgroup_stat(g, &s) || s.cache_bytes == UINT64_MAX)
+        return 0;
+    uint64_t stays = s.shmem_bytes == UINT64_MAX ? 0 : s.shmem_bytes;
+    return s.cache_bytes > stays ? s.cache_bytes - stays : 0;
+}
+
+static void take_memory(const struct stk_cgroup *g, struct stk_cgroup_memory *m)
+{
+    uint64_t limit = read_number(g, g->v2 ? "memory.max" : "memory.limit_in_bytes");
+    if (limit >= NO_LIMIT)
+        return;
+    m->limit_bytes = limit < m->limit_bytes ? limit : m->limit_bytes;
+    uint64_t used = read_number(g, g->v2 ? "memory.current" : "memory.usage_in_bytes");
+    if (used == UINT64_MAX)
+        return;
+    uint64_t cache = droppable(g), held = used > cache ? used - cache : 0;
+    uint64_t left = limit > held ? limit - held : 0;
+    m->free_bytes = left < m->free_bytes ? left : m->free_bytes;
+}
+
+void stk_cgroup_memory(pid_t pid, struct stk_cgroup_memory *m)
+{
+    struct stk_cgroup g;
+    *m = (struct stk_cgroup_memory){UINT64_MAX, UINT64_MAX};
+    if (!stk_cgroup_find(pid, "memory", &g))
+        return;
+    do
+        take_memory(&g, m);
+    while (stk_cgroup_up(&g));
+}
+
+/* ---- CPU ---------------------------------------------------------------------------------- */
+
+/* v2: "150000 100000" or "max 100000"; v1: a file for each, -1 is no quota. */
+static double read_quota(const struct stk_cgroup *g)
+{
+    char text[64];
+    uint64_t quota, period;
+    if (g->v2) {
+        stk_cgroup_read(g, "cpu.max", text, sizeof text);
+        quota = stk_host_number(text);
+        period = stk_host_number(text + strcspn(text, " "));
+    } else {
+        quota = read_number(g, "cpu.cfs_quota_us");
+        period = read_number(g, "cpu.cfs_period_us");
+    }
+    bool told = quota != UINT64_MAX && period != UINT64_MAX && quota && period;
+    return told ? (double)quota / (double)period : INFINITY;
+}
+
+double stk_cgroup_cpus(pid_t pid)
+{
+    struct stk_cgroup g;
+    double cpus = INFINITY;
+    if (!stk_cgroup_find(pid, "cpu", &g))
+        return cpus;
+    do
+        cpus = fmin(cpus, read_quota(&g));
+    while (stk_cgroup_up(&g));
+    return cpus;
+}

@@ -1,0 +1,42 @@
+/*
+ * cpus.h - the CPUs: which of them this process may use, what they are, and what they did so far.
+ */
+#ifndef STK_HOST_CPUS_H
+#define STK_HOST_CPUS_H
+
+#include <sched.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* CPUs this process may use: affinity, and the tightest cgroup quota rounded up. At least 1. */
+unsigned stk_cpus(void);
+
+#define STK_CORES_MAX CPU_SETSIZE
+/* Those of the affinity, in the order in which a study takes them. */
+struct stk_cores {
+    unsigned cpu[STK_CORES_MAX]; /* one of each physical core first */
+    unsigned n, physical;
+    bool mixed; /* cores of different kinds */
+};
+void stk_cores_find(struct stk_cores *c);
+/* The first n of them. */
+void stk_cores_set(const struct stk_cores *c, uint64_t n, cpu_set_t *set);
+
+/* "AMD EPYC 7742 64-Core Processor"; "": not known. */
+void stk_cpu_model(char *out, size_t size);
+/* Of cpufreq, "performance"; "": not known. */
+void stk_cpu_governor(char *out, size_t size);
+/* Over the last minute; NAN: not known. */
+double stk_load_average(void);
+
+/* CPU seconds of all CPUs since the machine was started. */
+struct stk_cpu_times {
+    double busy_s, steal_s, idle_s; /* idle: with I/O outstanding too */
+};
+/* False: not known. */
+bool stk_cpu_times(struct stk_cpu_times *t);
+/* Seconds that the CPUs we may use stood idle with I/O outstanding; -1: not known. */
+double stk_cpu_iowait_s(void);
+
+#endif

@@ -1,0 +1,159 @@
+/* proc.c - reads what /proc says of one process. */
+#include "host/proc.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "host/root.h"
+
+#define FDS_MAX       1024
+#define ENVIRON_LEAST ((size_t)32 << 10)
+#define ENVIRON_MAX   ((size_t)8 << 20) /* larger than any: a quarter of the stack's limit */
+
+int stk_proc_open(int *proc_fd, struct stk_err *err)
+{
+    *proc_fd = stk_host_open("/proc", O_RDONLY | O_DIRECTORY);
+    return *proc_fd < 0 ? stk_err_sys(err, "/proc", "open") : 0;
+}
+
+bool stk_proc_is_own(int proc_fd)
+{
+    char self[32] = "";
+    return readlinkat(proc_fd, "self", self, sizeof self - 1) > 0 &&
+           strtol(self, NULL, 10) == getpid();
+}
+
+size_t stk_proc_read(int proc_fd, pid_t pid, const char *file, char *buf, size_t size)
+{
+    char path[64];
+    snprintf(path, sizeof path, "%d/%s", (int)pid, file);
+    return stk_host_read_at(proc_fd, path, buf, size);
+}
+
+/* ---- stat and io -------------------------------------------------------------------------- */
+
+/* As proc(5) counts them, from the third on. */
+enum { STATE, PPID, UTIME = 11, STIME, CUTIME, CSTIME, THREADS = 17, START = 19, RSS = 21, FIELDS };
+
+/* By hand: sscanf would take longer than the kernel does to write the line. */
+static bool parse_fields(const char *at, unsigned long long v[FIELDS])
+{
+    char *end;
+    for (size_t i = PPID; i < FIELDS; i++, at = end) {
+        v[i] = strtoull(at, &end, 10);
+        if (end == at)
+            return false;
+    }
+    return true;
+}
+
+/* "pid (any) thing)) S ppid …": the name may hold blanks and brackets. */
+bool stk_proc_stat(int proc_fd, pid_t pid, struct stk_proc_stat *out)
+{
+    char buf[1024];
+    unsigned long long v[FIELDS];
+    stk_proc_read(proc_fd, pid, "stat", buf, sizeof buf);
+    char *open = strchr(buf, '('), *close = strrchr(buf, ')');
+    if (!open || !close || close < open || close[1] != ' ' || !close[2] ||
+        !parse_fields(close + 3, v))
+        return false;
+    *close = '\0';
+    *out = (struct stk_proc_stat){
+        .ppid = (pid_t)v[PPID],
+        .start = v[START],
+        .threads = (uint32_t)v[THREADS],
+        .ticks = v[UTIME] + v[STIME],
+        .children_ticks = v[CUTIME] + v[CSTIME],
+        .resident_bytes = (long long)v[RSS] > 0 ? v[RSS] * (uint64_t)sysconf(_SC_PAGESIZE) : 0,
+        .state = close[2]};
+    snprintf(out->comm, sizeof out->comm, "%.15s", open + 1);
+    return true;
+}
+
+void stk_proc_io(int proc_fd, pid_t pid, uint64_t io[STK_IO_COUNTS])
+{
+    static const char *const name[STK_IO_COUNTS] = {
+        "rchar: ", "wchar: ", "read_bytes: ", "write_bytes: "};
+    char buf[512];
+    if (!stk_proc_read(proc_fd, pid, "io", buf, sizeof buf))
+        return;
+    for (size_t i = 0; i < STK_IO_COUNTS; i++) {
+        uint64_t v = stk_host_number_of(buf, name[i]);
+        io[i] = v == UINT64_MAX ? io[i] : v;
+    }
+}
+
+/* ---- what it is --------------------------------------------------------------------------- */
+
+size_t stk_proc_command(int proc_fd, pid_t pid, char *buf, size_t size)
+{
+    size_t n = stk_proc_read(proc_fd, pid, "cmdline", buf, size);
+    while (n && !buf[n - 1])
+        n--;
+    for (size_t i = 0; i < n; i++)
+        if (!buf[i])
+            buf[i] = ' ';
+    buf[n] = '\0';
+    return n;
+}
+
+/* "NSpid: 4711 2": the last is that of the innermost namespace. */
+pid_t stk_proc_own_pid(int proc_fd, pid_t pid)
+{
+    char buf[4096];
+    pid_t own = pid;
+    stk_proc_read(proc_fd, pid, "status", buf, sizeof buf);
+    char *at = strstr(buf, "\nNSpid:");
+    for (at = at ? at + 7 : NULL; at && (*at == '\t' || *at == ' ');)
+        own = (pid_t)strtol(at, &at, 10);
+    return own > 0 ? own : pid;
+}
+
+bool stk_proc_has_uring(int proc_fd, pid_t pid)
+{
+    char path[64], link[32];
+    snprintf(path, sizeof path, "%d/fd", (int)pid);
+    int fd = openat(proc_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+    if (!d && fd >= 0)
+        close(fd);
+    bool found = false;
+    int left = FDS_MAX;
+    for (struct dirent *e; d && !found && left-- && (e = readdir(d));) {
+        ssize_t n = readlinkat(fd, e->d_name, link, sizeof link - 1);
+        link[n > 0 ? n : 0] = '\0';
+        found = strcmp(link, "anon_inode:[io_uring]") == 0;
+    }
+    if (d)
+        closedir(d);
+    return found;
+}
+
+/* ---- environment -------------------------------------------------------------------------- */
+
+size_t stk_proc_environ(int proc_fd, pid_t pid, struct stk_buf *buf)
+{
+    size_t n = 0;
+    for (size_t size = ENVIRON_LEAST; size <= ENVIRON_MAX; size *= 2) {
+        size = buf->cap > size ? buf->cap : size;
+        stk_buf_reset(buf);
+        char *to = stk_buf_room(buf, size);
+        n = to ? stk_proc_read(proc_fd, pid, "environ", to, size) : 0;
+        if (n + 1 < size)
+            break;
+    }
+    return n;
+}
+
+const char *stk_proc_variable(const char *env, size_t n, const char *name)
+{
+    size_t len = strlen(name);
+    for (size_t at = 0; at < n; at += strlen(env + at) + 1)
+        if (strncmp(env + at, name, len) == 0 && env[at + len] == '=')
+            return env + at + len + 1;
+    return NULL;
+}
