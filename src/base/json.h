@@ -55,10 +55,5 @@ struct stk_jval {
 int stk_json_parse(struct stk_arena *a, const char *text, size_t len, struct stk_jval **out,
                    struct stk_err *err);
 const struct stk_jval *stk_json_get(const struct stk_jval *obj, const char *name); /* or NULL */
-/* Length of the JSON value at the start of text (after white space it does not skip), without
- * building anything: for finding element boundaries. 0: incomplete within len (a number that
- * touches the end of text may go on); negative: bad, -1 - the byte. Checks brackets, strings and
- * the alphabet, not the grammar: parse the value to know. */
-int64_t stk_json_skip(const char *text, size_t len);
 
 #endif

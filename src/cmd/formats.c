@@ -21,11 +21,12 @@ const char *const *stk_format_names(void)
     return names;
 }
 
-/* The codecs a whole record may be in; the others belong to one format each. */
 const char *const *stk_payload_names(void)
 {
-    static const char *const names[] = {"auto",  "raw",   "example", "sequence",
-                                        "image", "datum", NULL};
+    static const char *names[64] = {"auto"};
+    for (size_t i = 0, n = 1; n < 63 && stk_codec_at(i); i++)
+        if (stk_codec_at(i)->payload)
+            names[n++] = stk_codec_at(i)->name;
     return names;
 }
 
@@ -70,14 +71,14 @@ static void format_json(const struct stk_format *f, struct stk_jw *w)
     for (const char *const *s = f->suffixes; s && *s; s++)
         stk_jw_str(w, *s);
     stk_jw_close(w, ']');
-    stk_jw_put_str(w, "missing_package", f->missing);
+    stk_jw_put_str(w, "missing_package", f->missing ? f->package : NULL);
     stk_jw_close(w, '}');
 }
 
 static void format_row(const struct stk_format *f, struct stk_grid *t, struct stk_buf *suffixes)
 {
     char missing[64];
-    snprintf(missing, sizeof missing, "needs %s", f->missing ? f->missing : "");
+    snprintf(missing, sizeof missing, "needs %s", f->missing ? f->package : "");
     suffix_list(f, suffixes);
     stk_grid_row(t, f->name, f->caps & STK_CAN_READ ? "yes" : "no",
                  f->caps & STK_CAN_WRITE ? "yes" : "no", f->caps & STK_CAN_SHARD ? "yes" : "no",
@@ -147,10 +148,8 @@ static size_t list_parts(struct part *part, size_t max)
 #endif
     for (size_t i = 0; stk_format_at(i) && n < max; i++) {
         const struct stk_format *f = stk_format_at(i);
-        bool optional = strcmp(f->name, "hdf5") == 0 || strcmp(f->name, "lmdb") == 0 ||
-                        strcmp(f->name, "squashfs") == 0;
-        if (f->missing || optional)
-            part[n++] = (struct part){f->name, f->missing};
+        if (f->package)
+            part[n++] = (struct part){f->name, f->missing ? f->package : NULL};
     }
 #ifdef STK_HAVE_URING
     part[n++] = (struct part){"io_uring", NULL};

@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "base/units.h"
+#include "cmd/dataset_options.h"
 #include "cmd/problems.h"
 #include "report/grid.h"
 #include "data/inspect.h"
@@ -35,28 +36,8 @@ static const struct stk_opt options[] = {
      .type = STK_OPT_FLAG,
      .offset = offsetof(struct settings, force),
      .help = "Let --output replace files"},
-    {.name = "format",
-     .type = STK_OPT_ENUM,
-     .arg = "FORMAT",
-     .choices_fn = stk_format_names,
-     .offset = offsetof(struct settings, format),
-     .help = "Read it as this format instead of finding out"},
-    {.name = "payload",
-     .type = STK_OPT_ENUM,
-     .arg = "PAYLOAD",
-     .choices_fn = stk_payload_names,
-     .offset = offsetof(struct settings, payload),
-     .help = "What a record holds"},
-    {.name = "group",
-     .type = STK_OPT_FLAG,
-     .offset = offsetof(struct settings, group),
-     .help = "A folder's files that share a name up to the first dot (a.jpg, a.json) are one "
-             "sample"},
-    {.name = "index",
-     .type = STK_OPT_STRING,
-     .arg = "FILE",
-     .offset = offsetof(struct settings, index),
-     .help = "Keep the index here instead of beside the data or in the cache"},
+    STK_READ_OPTIONS(struct settings),
+    STK_INDEX_OPTIONS(struct settings),
     {.name = "rebuild-index",
      .type = STK_OPT_FLAG,
      .offset = offsetof(struct settings, rebuild_index),
@@ -66,15 +47,7 @@ static const struct stk_opt options[] = {
      .def = "yes",
      .offset = offsetof(struct settings, write_index),
      .help = "Keep the index for next time"},
-    {.name = "jobs",
-     .letter = 'j',
-     .type = STK_OPT_UNSIGNED,
-     .arg = "N",
-     .def = "0",
-     .max = 4096,
-     .incidental = true,
-     .offset = offsetof(struct settings, jobs),
-     .help = "Threads that build the index; 0: one a core"},
+    STK_JOBS_OPTION(struct settings, "Threads that build the index; 0: one a core"),
     STK_COMMON_OPTIONS,
 };
 
@@ -241,7 +214,7 @@ static void advise(const struct stk_inspect *in, const char *path, struct stk_bu
     put_shell_word(path, out);
     stk_buf_putc(out, ' ');
     put_shell_word(stk_buf_cstr(&target), out);
-    stk_buf_puts(out, " --format tfrecord");
+    stk_buf_puts(out, " --format " STK_DEFAULT_FORMAT);
     stk_buf_release(&target);
     free(real);
 }

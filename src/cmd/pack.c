@@ -5,7 +5,7 @@
 
 #include "base/text.h"
 #include "base/units.h"
-#include "cmd/cmd.h"
+#include "cmd/dataset_options.h"
 #include "cmd/problems.h"
 #include "report/grid.h"
 
@@ -25,18 +25,11 @@ static const char *const key_choices[] = {"keep", "number", NULL};
 static const char *const error_choices[] = {"stop", "skip", NULL};
 
 static const struct stk_opt options[] = {
-    {.name = "format",
-     .type = STK_OPT_ENUM,
-     .arg = "FORMAT",
-     .choices_fn = stk_format_names,
-     .offset = offsetof(struct settings, format),
-     .help = "Format to write (without it: by the ending of DST, else tfrecord)"},
-    {.name = "payload",
-     .type = STK_OPT_ENUM,
-     .arg = "PAYLOAD",
-     .choices_fn = stk_payload_names,
-     .offset = offsetof(struct settings, payload),
-     .help = "What a record written holds (without it: what suits the format)"},
+    STK_FORMAT_OPTION("format", offsetof(struct settings, format),
+                      "Format to write (without it: by the ending of DST, else " STK_DEFAULT_FORMAT
+                      ")"),
+    STK_PAYLOAD_OPTION("payload", offsetof(struct settings, payload),
+                       "What a record written holds (without it: what suits the format)"),
     {.name = "shards",
      .type = STK_OPT_UNSIGNED,
      .arg = "N",
@@ -113,38 +106,20 @@ static const struct stk_opt options[] = {
      .incidental = true,
      .offset = offsetof(struct settings, force),
      .help = "Replace the packed dataset at DST"},
-    {.name = "from-format",
-     .type = STK_OPT_ENUM,
-     .arg = "FORMAT",
-     .choices_fn = stk_format_names,
-     .offset = offsetof(struct settings, from_format),
-     .help = "Read SRC as this format instead of finding out"},
-    {.name = "from-payload",
-     .type = STK_OPT_ENUM,
-     .arg = "PAYLOAD",
-     .choices_fn = stk_payload_names,
-     .offset = offsetof(struct settings, from_payload),
-     .help = "What a record of SRC holds"},
+    STK_FORMAT_OPTION("from-format", offsetof(struct settings, from_format),
+                      "Read SRC as this format instead of finding out"),
+    STK_PAYLOAD_OPTION("from-payload", offsetof(struct settings, from_payload),
+                       "What a record of SRC holds"),
     {.name = "group",
      .type = STK_OPT_FLAG,
      .offset = offsetof(struct settings, group),
      .help = "Of a folder SRC, files that share a name up to the first dot (a.jpg, a.json) are one "
              "sample"},
-    {.name = "jobs",
-     .letter = 'j',
-     .type = STK_OPT_UNSIGNED,
-     .arg = "N",
-     .def = "0",
-     .max = 4096,
-     .incidental = true,
-     .offset = offsetof(struct settings, jobs),
-     .help = "Threads; 0: by the number of cores. Does not change what is written"},
-    {.name = "memory",
-     .type = STK_OPT_SIZE,
-     .arg = "SIZE",
-     .incidental = true,
-     .offset = offsetof(struct settings, memory),
-     .help = "Memory for what all threads together read and encode (without it: 12M a thread)"},
+    STK_JOBS_OPTION(struct settings,
+                    "Threads; 0: by the number of cores. Does not change what is written"),
+    STK_MEMORY_OPTION(
+        struct settings,
+        "Memory for what all threads together read and encode (without it: 12M a thread)"),
     STK_COMMON_OPTIONS,
 };
 

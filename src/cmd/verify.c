@@ -3,7 +3,7 @@
 
 #include "base/text.h"
 #include "base/units.h"
-#include "cmd/cmd.h"
+#include "cmd/dataset_options.h"
 #include "report/grid.h"
 #include "cmd/problems.h"
 
@@ -14,18 +14,7 @@ struct settings {
 };
 
 static const struct stk_opt options[] = {
-    {.name = "format",
-     .type = STK_OPT_ENUM,
-     .arg = "FORMAT",
-     .choices_fn = stk_format_names,
-     .offset = offsetof(struct settings, format),
-     .help = "Read it as this format instead of finding out"},
-    {.name = "payload",
-     .type = STK_OPT_ENUM,
-     .arg = "PAYLOAD",
-     .choices_fn = stk_payload_names,
-     .offset = offsetof(struct settings, payload),
-     .help = "What a record holds"},
+    STK_READ_OPTIONS(struct settings),
     {.name = "show",
      .type = STK_OPT_UNSIGNED,
      .arg = "N",
@@ -34,21 +23,9 @@ static const struct stk_opt options[] = {
      .incidental = true,
      .offset = offsetof(struct settings, show),
      .help = "Print at most N problems"},
-    {.name = "jobs",
-     .letter = 'j',
-     .type = STK_OPT_UNSIGNED,
-     .arg = "N",
-     .def = "0",
-     .max = 4096,
-     .incidental = true,
-     .offset = offsetof(struct settings, jobs),
-     .help = "Threads that read and check; 0: one a core"},
-    {.name = "memory",
-     .type = STK_OPT_SIZE,
-     .arg = "SIZE",
-     .incidental = true,
-     .offset = offsetof(struct settings, memory),
-     .help = "Memory for what all threads together read (without it: 8M a thread)"},
+    STK_JOBS_OPTION(struct settings, "Threads that read and check; 0: one a core"),
+    STK_MEMORY_OPTION(struct settings,
+                      "Memory for what all threads together read (without it: 8M a thread)"),
     STK_COMMON_OPTIONS,
 };
 

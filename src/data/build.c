@@ -306,7 +306,7 @@ int stk_build_index(struct stk_walk *w, const struct stk_build_options *o, int f
     if (f->missing)
         return stk_err_set(err, STK_E_UNSUPPORTED, w->root, -1,
                            "%s is not in this build of stoker: install %s and build again",
-                           f->title, f->missing);
+                           f->title, f->package);
     if (!(f->caps & STK_CAN_READ))
         return stk_err_set(err, STK_E_UNSUPPORTED, w->root, -1, "%s cannot be read", f->title);
     struct builder b = {.walk = w, .o = o};

@@ -5,6 +5,7 @@
  * that cross blocks are put together and checked by the thread that lists: they are few.
  */
 #include "data/check.h"
+#include "base/array.h"
 #include "base/file.h"
 #include "data/dataset.h"
 #include "format/sample.h"
@@ -88,15 +89,10 @@ static int note_missed(struct stk_checker *c, uint32_t file, struct stk_err *err
     int rc = 0;
     pthread_mutex_lock(&c->lock);
     if (file >= c->nmissed) {
-        uint64_t n = (uint64_t)file * 2 + 64;
-        uint8_t *grown = realloc(c->missed, n);
-        if (grown) {
-            memset(grown + c->nmissed, 0, n - c->nmissed);
-            c->missed = grown;
-            c->nmissed = n;
-        } else {
-            rc = stk_err_nomem(err, n);
-        }
+        size_t before = c->nmissed;
+        rc = STK_ARRAY_ROOM(c->missed, c->nmissed, (size_t)file + 1, err);
+        if (rc == 0)
+            memset(c->missed + before, 0, c->nmissed - before);
     }
     if (rc == 0)
         c->missed[file] = 1;

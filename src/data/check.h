@@ -17,7 +17,7 @@ struct stk_checker { /* of a dataset */
     void *user;
     pthread_mutex_t lock;
     uint8_t *missed; /* a byte for each file: not all of its records were checked */
-    uint64_t nmissed;
+    size_t nmissed;
 };
 
 /* problem() is called for each record that is wrong, from the threads that list. */

@@ -3,6 +3,7 @@
 #include "data/out.h"
 #include "base/file.h"
 #include "base/spool.h"
+#include "base/text.h"
 #include "data/walk.h"
 
 #include <errno.h>
@@ -15,43 +16,7 @@
 #define WRITE_SIZE (1u << 20)
 #define SYNC_STEP  (16u << 20) /* start write-back this often, so that the fsync has little left */
 
-int stk_out_open(struct stk_out *o, const struct stk_format *f, const char *dir, const char *name,
-                 struct stk_err *err)
-{
-    *o = (struct stk_out){.fd = -1, .side_fd = -1, .format = f};
-    stk_hash_init(&o->hash);
-    o->dir = strdup(dir);
-    o->name = strdup(name);
-    char *path = stk_path_join(dir, name);
-    if (!o->dir || !o->name || !path || asprintf(&o->partial, "%s.partial", path) < 0) {
-        o->partial = NULL;
-        free(path);
-        return stk_err_nomem(err, strlen(dir));
-    }
-    free(path);
-    int rc = stk_remove_tree(o->partial, err); /* of a run that was killed */
-    if (rc < 0 || (f->caps & STK_CAN_OWN_FILE))
-        return rc;
-    o->fd = open(o->partial, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    return o->fd < 0 ? stk_err_sys(err, o->partial, "create") : 0;
-}
-
-const char *stk_out_path(const struct stk_out *o)
-{
-    return o->partial;
-}
-
-void **stk_out_state(struct stk_out *o)
-{
-    return &o->state;
-}
-
-uint64_t stk_out_tell(const struct stk_out *o)
-{
-    return o->written + o->buf.len;
-}
-
-static int write_out(struct stk_out *o, const void *p, size_t n, struct stk_err *err)
+static int write_out(struct stk_out_file *o, const void *p, size_t n, struct stk_err *err)
 {
     int rc = stk_write_full(o->fd, p, n, o->partial, err);
     if (rc < 0)
@@ -66,15 +31,16 @@ static int write_out(struct stk_out *o, const void *p, size_t n, struct stk_err 
     return 0;
 }
 
-static int flush(struct stk_out *o, struct stk_err *err)
+static int flush(struct stk_out_file *o, struct stk_err *err)
 {
     int rc = o->buf.len ? write_out(o, o->buf.data, o->buf.len, err) : 0;
     stk_buf_reset(&o->buf);
     return rc;
 }
 
-int stk_out_write(struct stk_out *o, const void *p, size_t n, struct stk_err *err)
+static int out_write(struct stk_out *out, const void *p, size_t n, struct stk_err *err)
 {
+    struct stk_out_file *o = (struct stk_out_file *)out;
     if (n >= WRITE_SIZE / 4) { /* large enough to go as it is */
         int rc = flush(o, err);
         return rc < 0 ? rc : write_out(o, p, n, err);
@@ -85,8 +51,16 @@ int stk_out_write(struct stk_out *o, const void *p, size_t n, struct stk_err *er
     return o->buf.len >= WRITE_SIZE ? flush(o, err) : 0;
 }
 
-int stk_out_patch(struct stk_out *o, uint64_t off, const void *p, size_t n, struct stk_err *err)
+static uint64_t out_tell(const struct stk_out *out)
 {
+    const struct stk_out_file *o = (const struct stk_out_file *)out;
+    return o->written + o->buf.len;
+}
+
+static int out_patch(struct stk_out *out, uint64_t off, const void *p, size_t n,
+                     struct stk_err *err)
+{
+    struct stk_out_file *o = (struct stk_out_file *)out;
     int rc = flush(o, err);
     o->patched = true;
     return rc < 0 ? rc : stk_pwrite_full(o->fd, p, n, off, o->partial, err);
@@ -94,34 +68,66 @@ int stk_out_patch(struct stk_out *o, uint64_t off, const void *p, size_t n, stru
 
 /* ---- sidecars ---- */
 
-static int side_open(struct stk_out *o, const char *suffix, struct stk_err *err)
+char *stk_out_side_name(const struct stk_format *f, const char *name)
 {
-    size_t n = strlen(o->name), k = strlen(o->format->suffix);
-    size_t stem = n > k && strcmp(o->name + n - k, o->format->suffix) == 0 ? n - k : n;
-    if (asprintf(&o->side_name, "%.*s%s", (int)stem, o->name, suffix) < 0 ||
-        asprintf(&o->side_partial, "%s/%s.partial", o->dir, o->side_name) < 0)
-        return stk_err_nomem(err, n);
+    size_t n = strlen(name), stem = stk_text_ends(name, n, f->suffix) ? n - strlen(f->suffix) : n;
+    char *side = NULL;
+    return asprintf(&side, "%.*s%s", (int)stem, name, f->sidecar) < 0 ? NULL : side;
+}
+
+static int side_open(struct stk_out_file *o, struct stk_err *err)
+{
+    o->side_name = stk_out_side_name(o->format, o->name);
+    if (!o->side_name || asprintf(&o->side_partial, "%s/%s.partial", o->dir, o->side_name) < 0)
+        return stk_err_nomem(err, strlen(o->name));
     o->side_fd = open(o->side_partial, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     return o->side_fd < 0 ? stk_err_sys(err, o->side_partial, "create") : 0;
 }
 
-static int side_flush(struct stk_out *o, struct stk_err *err)
+static int side_flush(struct stk_out_file *o, struct stk_err *err)
 {
     int rc = stk_write_full(o->side_fd, o->side.data, o->side.len, o->side_partial, err);
     stk_buf_reset(&o->side);
     return rc;
 }
 
-int stk_out_sidecar(struct stk_out *o, const char *suffix, const void *p, size_t n,
-                    struct stk_err *err)
+static int out_sidecar(struct stk_out *out, const void *p, size_t n, struct stk_err *err)
 {
-    int rc = o->side_fd < 0 ? side_open(o, suffix, err) : 0;
+    struct stk_out_file *o = (struct stk_out_file *)out;
+    int rc = o->side_fd < 0 ? side_open(o, err) : 0;
     if (rc < 0)
         return rc;
     stk_buf_put(&o->side, p, n);
     if (o->side.fail)
         return stk_buf_check(&o->side, err);
     return o->side.len >= WRITE_SIZE ? side_flush(o, err) : 0;
+}
+
+/* ---- opening ---- */
+
+static const struct stk_out_ops ops = {
+    .write = out_write, .tell = out_tell, .patch = out_patch, .sidecar = out_sidecar};
+
+int stk_out_open(struct stk_out_file *o, const struct stk_format *f, const char *dir,
+                 const char *name, struct stk_err *err)
+{
+    *o = (struct stk_out_file){.out.ops = &ops, .fd = -1, .side_fd = -1, .format = f};
+    stk_hash_init(&o->hash);
+    o->dir = strdup(dir);
+    o->name = strdup(name);
+    char *path = stk_path_join(dir, name);
+    if (!o->dir || !o->name || !path || asprintf(&o->partial, "%s.partial", path) < 0) {
+        o->partial = NULL;
+        free(path);
+        return stk_err_nomem(err, strlen(dir));
+    }
+    free(path);
+    o->out.path = o->partial;
+    int rc = stk_remove_tree(o->partial, err); /* of a run that was killed */
+    if (rc < 0 || (f->caps & STK_CAN_OWN_FILE))
+        return rc;
+    o->fd = open(o->partial, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    return o->fd < 0 ? stk_err_sys(err, o->partial, "create") : 0;
 }
 
 /* ---- checksums ---- */
@@ -134,7 +140,7 @@ static int tree_checksum(const char *path, uint64_t *size, uint64_t *hash, struc
     struct stk_hash h;
     const void *files = NULL, *names = NULL;
     stk_hash_init(&h);
-    int rc = stk_walk(&w, path, "folder", NULL, &problems, err);
+    int rc = stk_walk(&w, path, stk_format_tree()->name, NULL, &problems, err);
     if (rc == 0 && problems.count)
         rc = stk_err_set(err, STK_E_SYS, problems.item[0].path, -1, "%s", problems.item[0].what);
     if (rc == 0)
@@ -170,7 +176,7 @@ int stk_out_checksum(const char *path, uint64_t *size, uint64_t *hash, struct st
 
 /* ---- committing ---- */
 
-static int sync_own(const struct stk_out *o, struct stk_err *err)
+static int sync_own(const struct stk_out_file *o, struct stk_err *err)
 {
     int fd = open(o->partial, O_RDONLY | O_CLOEXEC);
     int rc = fd < 0 || fsync(fd) < 0 ? stk_err_sys(err, o->partial, "fsync") : 0;
@@ -189,7 +195,7 @@ static int give_name(const char *partial, const char *dir, const char *name, str
     return rc;
 }
 
-static int commit_side(struct stk_out *o, struct stk_manifest_file *side, struct stk_err *err)
+static int commit_side(struct stk_out_file *o, struct stk_manifest_file *side, struct stk_err *err)
 {
     *side = (struct stk_manifest_file){0};
     if (o->side_fd < 0)
@@ -203,7 +209,7 @@ static int commit_side(struct stk_out *o, struct stk_manifest_file *side, struct
     return rc < 0 ? rc : give_name(o->side_partial, o->dir, o->side_name, err);
 }
 
-int stk_out_commit(struct stk_out *o, struct stk_manifest_file *shard,
+int stk_out_commit(struct stk_out_file *o, struct stk_manifest_file *shard,
                    struct stk_manifest_file *side, struct stk_err *err)
 {
     int rc = o->fd >= 0 ? flush(o, err) : sync_own(o, err);
@@ -222,7 +228,7 @@ int stk_out_commit(struct stk_out *o, struct stk_manifest_file *shard,
     return rc < 0 ? rc : give_name(o->partial, o->dir, o->name, err);
 }
 
-void stk_out_release(struct stk_out *o)
+void stk_out_release(struct stk_out_file *o)
 {
     if (o->fd >= 0)
         close(o->fd);
@@ -235,5 +241,5 @@ void stk_out_release(struct stk_out *o)
     free(o->partial);
     free(o->side_name);
     free(o->side_partial);
-    *o = (struct stk_out){.fd = -1, .side_fd = -1};
+    *o = (struct stk_out_file){.fd = -1, .side_fd = -1};
 }

@@ -6,9 +6,10 @@
 #include "data/manifest.h"
 #include "format/format.h"
 
-struct stk_out {
-    char *dir, *name; /* final name in dir */
-    char *partial;    /* path being written */
+struct stk_out_file {
+    struct stk_out out; /* first: what the format sees */
+    char *dir, *name;   /* final name in dir */
+    char *partial;      /* path being written */
     const struct stk_format *format;
     int fd; /* -1 for formats that write the file themselves */
     struct stk_buf buf;
@@ -16,19 +17,20 @@ struct stk_out {
     uint64_t started; /* write-back was asked for up to here */
     struct stk_hash hash;
     bool patched;                   /* the running checksum is void */
-    void *state;                    /* the format's */
     char *side_name, *side_partial; /* a sidecar, or NULL */
     int side_fd;
     struct stk_buf side;
 };
 
 /* Caller releases with stk_out_release() in any case. */
-int stk_out_open(struct stk_out *o, const struct stk_format *f, const char *dir, const char *name,
-                 struct stk_err *err);
+int stk_out_open(struct stk_out_file *o, const struct stk_format *f, const char *dir,
+                 const char *name, struct stk_err *err);
 /* Makes it durable and gives it its name. Fills name (borrowed from o), size and checksum. */
-int stk_out_commit(struct stk_out *o, struct stk_manifest_file *shard,
+int stk_out_commit(struct stk_out_file *o, struct stk_manifest_file *shard,
                    struct stk_manifest_file *side, struct stk_err *err);
-void stk_out_release(struct stk_out *o);
+void stk_out_release(struct stk_out_file *o);
+/* The name of the file beside the shard `name`, malloc'ed; f has a sidecar. NULL: no memory. */
+char *stk_out_side_name(const struct stk_format *f, const char *name);
 /* Size and checksum of what is at path: a file's, or of a tree (names, sizes and contents). */
 int stk_out_checksum(const char *path, uint64_t *size, uint64_t *hash, struct stk_err *err);
 

@@ -19,14 +19,14 @@
 
 static int choose_format(struct pack *p, struct stk_err *err)
 {
-    const char *name = p->o->format ? p->o->format : "tfrecord";
+    const char *name = p->o->format ? p->o->format : STK_DEFAULT_FORMAT;
     const struct stk_format *f = stk_format_find(name);
     if (!f)
         return stk_err_set(err, STK_E_USAGE, NULL, -1, "no format is called '%s'", name);
     if (f->missing)
         return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1,
                            "%s is not in this build of stoker: install %s and build again",
-                           f->title, f->missing);
+                           f->title, f->package);
     if (!(f->caps & STK_CAN_WRITE))
         return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1, "%s cannot be written", f->title);
     if (p->o->shards > 1 && !(f->caps & STK_CAN_SHARD))
@@ -42,14 +42,11 @@ static int choose_codec(struct pack *p, struct stk_err *err)
     const char *name = p->o->payload;
     if (!(f->caps & STK_CAN_CODEC))
         return name ? stk_err_set(err, STK_E_USAGE, NULL, -1, "%s has no --payload", f->title) : 0;
-    /* Records that are Examples or sequences already stay what they are, where that is usual. */
-    const struct stk_codec *from = p->first.record_codec;
-    bool usual = !f->payload || strcmp(f->payload, "example") == 0;
-    if (!name && usual && from && p->first.record &&
-        (strcmp(from->name, "sequence") == 0 || strcmp(from->name, "example") == 0))
+    const struct stk_codec *from = p->first.record ? p->first.record_codec : NULL;
+    if (!name && from && from->widens && strcmp(from->widens, f->payload) == 0)
         name = from->name;
     if (!name)
-        name = f->payload ? f->payload : "example";
+        name = f->payload;
     p->cfg.codec = stk_codec_find(name);
     if (!p->cfg.codec)
         return stk_err_set(err, STK_E_USAGE, NULL, -1, "no payload is called '%s'", name);

@@ -51,7 +51,8 @@ static int walk_output(const struct pack *p, uint64_t first, uint64_t n, struct 
     if (p->cfg.format->caps & STK_CAN_TREE) {
         char *root = stk_path_join(p->dest.partial, p->shard[first].name);
         *w = (struct stk_walk){.rootfd = -1};
-        int rc = root ? stk_walk(w, root, "folder", NULL, &none, err) : stk_err_nomem(err, 1);
+        int rc =
+            root ? stk_walk(w, root, p->cfg.format->name, NULL, &none, err) : stk_err_nomem(err, 1);
         stk_problems_release(&none);
         free(root);
         return rc;
@@ -89,17 +90,16 @@ static int count_samples(struct pack *p, uint64_t shard, uint64_t *n, struct stk
     return fd < 0 ? fd : rc;
 }
 
-/* A sidecar of an earlier run: NAME with another suffix, e.g. .idx. */
+/* The sidecar of a shard of an earlier run. */
 static int keep_side(struct pack *p, struct shard *s, struct stk_err *err)
 {
-    size_t n = strlen(s->name) - strlen(p->cfg.format->suffix);
-    char *path = NULL;
     struct stat sb;
-    if (asprintf(&s->side_name, "%.*s.idx", (int)n, s->name) < 0)
-        return stk_err_nomem(err, n);
-    path = stk_path_join(p->dest.partial, s->side_name);
-    int rc = path ? 0 : stk_err_nomem(err, n);
-    if (rc == 0 && strcmp(p->cfg.format->suffix, ".idx") != 0 && stat(path, &sb) == 0) {
+    if (!p->cfg.format->sidecar)
+        return 0;
+    s->side_name = stk_out_side_name(p->cfg.format, s->name);
+    char *path = s->side_name ? stk_path_join(p->dest.partial, s->side_name) : NULL;
+    int rc = path ? 0 : stk_err_nomem(err, strlen(s->name));
+    if (rc == 0 && stat(path, &sb) == 0) {
         s->side.name = s->side_name;
         rc = stk_hash_file(path, &s->side.xxh64, &s->side.size, err);
     }

@@ -23,7 +23,7 @@ struct shard {
     uint64_t samples;    /* appended */
     unsigned in_flight;
     bool opened, done;
-    struct stk_out out;
+    struct stk_out_file out;
     char name[280];
     struct stk_manifest_file file, side;
     char *side_name;

@@ -155,7 +155,7 @@ static int shard_begin(struct pack *p, struct shard *s, struct stk_err *err)
 {
     const struct stk_format *f = p->cfg.format;
     int rc = stk_out_open(&s->out, f, p->dest.partial, s->name, err);
-    return rc == 0 && f->begin ? f->begin(&p->cfg, &s->out, err) : rc;
+    return rc == 0 && f->begin ? f->begin(&p->cfg, &s->out.out, err) : rc;
 }
 
 static int shard_append(struct pack *p, struct shard *s, const struct stk_buf *b, uint64_t n,
@@ -163,14 +163,14 @@ static int shard_append(struct pack *p, struct shard *s, const struct stk_buf *b
 {
     const struct stk_format *f = p->cfg.format;
     s->samples += n;
-    return f->append ? f->append(&p->cfg, &s->out, b->data, b->len, n, err)
-                     : stk_out_write(&s->out, b->data, b->len, err);
+    return f->append ? f->append(&p->cfg, &s->out.out, b->data, b->len, n, err)
+                     : stk_out_write(&s->out.out, b->data, b->len, err);
 }
 
 static int shard_finish(struct pack *p, struct shard *s, struct stk_err *err)
 {
     const struct stk_format *f = p->cfg.format;
-    int rc = f->finish ? f->finish(&p->cfg, &s->out, err) : 0;
+    int rc = f->finish ? f->finish(&p->cfg, &s->out.out, err) : 0;
     if (rc == 0)
         rc = stk_out_commit(&s->out, &s->file, &s->side, err);
     s->file.name = s->name;
@@ -294,8 +294,8 @@ int stk_pack_write_shards(struct pack *p, struct stk_err *err)
     }
     for (uint64_t i = 0; i < p->nshards; i++) {
         struct shard *s = &p->shard[i];
-        if (!s->done && s->out.state && p->cfg.format->abort)
-            p->cfg.format->abort(&p->cfg, &s->out);
+        if (!s->done && s->out.out.state && p->cfg.format->abort)
+            p->cfg.format->abort(&p->cfg, &s->out.out);
         stk_out_release(&s->out);
     }
     return rc;

@@ -1,5 +1,6 @@
 /* select.c - globs on keys, the order, and the cuts between shards. */
 #include "data/select.h"
+#include "base/array.h"
 
 #include <fnmatch.h>
 #include <stdlib.h>
@@ -55,10 +56,8 @@ uint64_t stk_select_at(const struct stk_select *s, uint64_t i)
 
 static int add_cut(struct stk_select *s, uint64_t at, struct stk_err *err)
 {
-    uint64_t *grown = realloc(s->cut, (s->nshards + 2) * sizeof *grown);
-    if (!grown)
-        return stk_err_nomem(err, s->nshards * sizeof *grown);
-    s->cut = grown;
+    if (STK_ARRAY_MORE(s->cut, s->nshards + 1, err)) /* the end of the last one stands behind */
+        return STK_E_NOMEM;
     s->cut[s->nshards++] = at;
     s->cut[s->nshards] = s->n;
     return 0;

@@ -20,11 +20,10 @@
 #define BID_FILES  8 /* files looked into before names without a known suffix are believed */
 #define BID_SURE   80
 
-/* Files that may stand beside shards without being data. */
-static const char *const side_suffixes[] = {".idx", ".tfindex", ".index",  ".json", ".txt",
-                                            ".md",  ".yaml",    ".yml",    ".lst",  ".log",
-                                            ".crc", "-lock",    ".stkidx", NULL};
-static const char *const side_names[] = {"lock.mdb", "_SUCCESS", "LICENSE", "README", NULL};
+/* Files that may stand beside shards of any format without being data; what belongs to one format
+ * is in its own list. */
+static const char *const notes[] = {"*.json", "*.txt",    "*.md",    "*.yaml", "*.yml", "*.log",
+                                    "*.crc",  "_SUCCESS", "LICENSE", "README", NULL};
 
 static const char *base_name(const char *name)
 {
@@ -34,13 +33,10 @@ static const char *base_name(const char *name)
 
 static bool is_side_file(const char *name)
 {
-    for (const char *const *s = side_names; *s; s++)
-        if (strcmp(base_name(name), *s) == 0)
+    for (size_t i = 0; stk_format_at(i); i++)
+        if (stk_side_matches(stk_format_at(i)->side, name))
             return true;
-    for (const char *const *s = side_suffixes; *s; s++)
-        if (stk_name_has_suffix(name, strlen(name), *s))
-            return true;
-    return false;
+    return stk_side_matches(notes, name);
 }
 
 /* Ours, hidden, or unfinished: never data. */
@@ -337,7 +333,7 @@ static int keep_matching(struct stk_walk *w, const struct names *v, struct stk_e
     for (uint64_t i = 0; rc == 0 && i < v->n; i++) {
         const char *name = name_at(v, i);
         if (with_suffix ? !stk_format_suffix_matches(w->format, name) ||
-                              strcmp(base_name(name), "lock.mdb") == 0
+                              stk_side_matches(w->format->side, name)
                         : is_side_file(name)) {
             w->ignored++;
             continue;
@@ -362,7 +358,7 @@ static int decide_folder(struct stk_walk *w, struct stk_err *err)
     if (!w->format)
         w->format = by_content(w, &v);
     if (!w->format)
-        w->format = stk_format_find("folder");
+        w->format = stk_format_tree();
     return w->format->caps & STK_CAN_TREE ? 0 : keep_matching(w, &v, err);
 }
 

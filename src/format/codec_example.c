@@ -524,6 +524,7 @@ static int sequence_explode(const char *context, size_t context_len, const uint8
 const struct stk_codec stk_codec_example = {
     .name = "example",
     .title = "tf.train.Example",
+    .payload = true,
     .bid = stk_example_bid,
     .explode = example_explode,
     .implode = stk_example_implode,
@@ -532,6 +533,8 @@ const struct stk_codec stk_codec_example = {
 const struct stk_codec stk_codec_sequence = {
     .name = "sequence",
     .title = "tf.train.SequenceExample",
+    .payload = true,
+    .widens = "example",
     .bid = stk_sequence_bid,
     .explode = sequence_explode,
     .implode = stk_sequence_implode,

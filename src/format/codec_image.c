@@ -204,6 +204,7 @@ static int implode(const struct stk_sample *s, struct stk_buf *out, struct stk_e
 const struct stk_codec stk_codec_image = {
     .name = "image",
     .title = "MXNet IRHeader",
+    .payload = true,
     .bid = bid,
     .explode = explode,
     .implode = implode,

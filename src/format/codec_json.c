@@ -116,7 +116,21 @@ static int read_array(struct stk_sample *s, const char *raw, size_t n,
     return 1;
 }
 
-/* ---- reading: bytes ------------------------------------------------------------------------ */
+/* ---- reading: text and bytes ---------------------------------------------------------------- */
+
+/* A string's body, or what it stands for. */
+static int plain_text(struct stk_sample *s, const char **body, size_t *len, bool escaped,
+                      struct stk_err *err)
+{
+    if (!escaped)
+        return 0;
+    char *text = stk_arena_alloc(&s->arena, *len);
+    if (!text)
+        return stk_err_nomem(err, *len);
+    *len = stk_json_unescape(*body, *len, text);
+    *body = text;
+    return 0;
+}
 
 static int digit64(char c)
 {
@@ -159,55 +173,30 @@ static bool decode64(const char *p, size_t n, uint8_t *out, size_t *len)
 static int read_base64(struct stk_sample *s, const char *raw, size_t n, struct stk_value *v,
                        struct stk_err *err)
 {
-    struct stk_json_cur c = {.start = raw, .p = raw + 1, .end = raw + n, .err = err};
+    struct stk_json_cur c = stk_json_record(raw, n, err);
     const char *body;
     size_t len;
     bool escaped;
-    stk_json_space(&c);
-    if (*c.p != '"' || stk_json_string(&c, &body, &len, &escaped) < 0 ||
+    /* The text was walked before: its grammar is sound. */
+    if (stk_json_open(&c, 1) != 1 || stk_json_name(&c, &body, &len, &escaped) < 0 ||
         len != strlen(STK_JSON_BASE64) || memcmp(body, STK_JSON_BASE64, len) != 0)
         return 0;
-    stk_json_space(&c);
-    c.p++; /* the colon: the text was walked before */
-    stk_json_space(&c);
-    if (*c.p != '"' || stk_json_string(&c, &body, &len, &escaped) < 0)
-        return 0;
-    stk_json_space(&c);
-    if (*c.p != '}')
+    if (*c.p != '"' || stk_json_string(&c, &body, &len, &escaped) < 0 ||
+        stk_json_more(&c, raw) != 0)
         return 0;
     uint8_t *out = stk_arena_alloc(&s->arena, len + 1);
     if (!out)
         return stk_err_nomem(err, len);
-    if (escaped) { /* only \/ can be in it, which some writers use */
-        char *plain = stk_arena_alloc(&s->arena, len);
-        if (!plain)
-            return stk_err_nomem(err, len);
-        len = stk_json_unescape(body, len, plain);
-        body = plain;
-    }
+    /* Only \/ can be escaped in it, which some writers do. */
+    const char *at = body;
+    int rc = plain_text(s, &body, &len, escaped, err);
+    if (rc < 0)
+        return rc;
     *v = (struct stk_value){.kind = STK_BYTES, .data = out};
-    return decode64(body, len, out, &v->size) ? 1 : stk_json_bad(&c, body, "bad base64");
+    return decode64(body, len, out, &v->size) ? 1 : stk_json_bad(&c, at, "bad base64");
 }
 
 /* ---- reading: members ---------------------------------------------------------------------- */
-
-static int read_string(struct stk_sample *s, struct stk_json_cur *c, const char **p, size_t *n)
-{
-    const char *body;
-    size_t len;
-    bool escaped;
-    int rc = stk_json_string(c, &body, &len, &escaped);
-    if (rc == 0 && escaped) {
-        char *text = stk_arena_alloc(&s->arena, len);
-        if (!text)
-            return stk_err_nomem(c->err, len);
-        len = stk_json_unescape(body, len, text);
-        body = text;
-    }
-    *p = body;
-    *n = len;
-    return rc;
-}
 
 static int read_scalar(struct stk_sample *s, const char *raw, size_t n,
                        const struct stk_json_leaves *l, struct stk_value *v, struct stk_err *err)
@@ -235,9 +224,12 @@ static int read_value(struct stk_sample *s, struct stk_json_cur *c, struct stk_v
     const char *raw = c->p;
     if (raw < c->end && *raw == '"') {
         const char *text;
+        bool escaped;
         *v = (struct stk_value){.kind = STK_TEXT};
-        int rc = read_string(s, c, &text, &v->size);
-        v->data = text;
+        int rc = stk_json_string(c, &text, &v->size, &escaped);
+        if (rc == 0)
+            rc = plain_text(s, &text, &v->size, escaped, c->err);
+        v->data = rc == 0 ? text : NULL;
         return rc;
     }
     struct stk_json_leaves l = {0};
@@ -340,33 +332,20 @@ static int add_member(struct names *t, struct stk_json_cur *c, const char *name,
 static int read_members(struct stk_sample *s, struct stk_json_cur *c)
 {
     struct names t = {.s = s, .first = s->nfields};
-    c->p++;
-    stk_json_space(c);
-    if (c->p < c->end && *c->p == '}') {
-        c->p++;
-        return 0;
-    }
-    for (;;) {
+    const char *open = c->p;
+    int more = stk_json_open(c, 0);
+    while (more > 0) {
         const char *name;
         size_t len;
-        stk_json_space(c);
-        if (c->p == c->end || *c->p != '"')
-            return stk_json_bad(c, c->p, "a name in quotes was expected");
-        int rc = read_string(s, c, &name, &len);
-        stk_json_space(c);
-        if (rc == 0 && (c->p == c->end || *c->p++ != ':'))
-            rc = stk_json_bad(c, c->p, "\":\" was expected");
-        stk_json_space(c);
+        bool escaped;
+        int rc = stk_json_name(c, &name, &len, &escaped);
+        if (rc == 0)
+            rc = plain_text(s, &name, &len, escaped, c->err);
         if (rc == 0)
             rc = add_member(&t, c, name, len);
-        if (rc < 0)
-            return rc;
-        stk_json_space(c);
-        if (c->p == c->end || (*c->p != ',' && *c->p != '}'))
-            return stk_json_bad(c, c->p, "\",\" or \"}\" was expected");
-        if (*c->p++ == '}')
-            return 0;
+        more = rc < 0 ? rc : stk_json_more(c, open);
     }
+    return more;
 }
 
 static int explode(const char *context, size_t context_len, const uint8_t *p, size_t n,
@@ -374,8 +353,7 @@ static int explode(const char *context, size_t context_len, const uint8_t *p, si
 {
     (void)context;
     (void)context_len;
-    const char *text = (const char *)p;
-    struct stk_json_cur c = {.start = text, .p = text, .end = text + n, .err = err};
+    struct stk_json_cur c = stk_json_record((const char *)p, n, err);
     int rc = 0;
     stk_json_space(&c);
     if (c.p < c.end && *c.p == '{') {
@@ -386,21 +364,15 @@ static int explode(const char *context, size_t context_len, const uint8_t *p, si
         if (rc == 0 && !stk_sample_add(s, "data", 4, &v))
             rc = stk_err_nomem(err, sizeof v);
     }
-    stk_json_space(&c);
-    if (rc == 0 && c.p < c.end)
-        rc = stk_json_bad(&c, c.p, "more text after the value");
-    return rc;
+    return rc < 0 ? rc : stk_json_end(&c);
 }
 
 static int bid(const uint8_t *p, size_t n)
 {
-    const char *text = (const char *)p;
-    struct stk_json_cur c = {.start = text, .p = text, .end = text + n};
+    struct stk_json_cur c = stk_json_record((const char *)p, n, NULL);
     struct stk_json_leaves l = {0};
-    if (!n || *text != '{' || stk_json_walk(&c, 0, &l) < 0)
-        return 0;
-    stk_json_space(&c);
-    return c.p == c.end ? 80 : 0;
+    bool sound = n && *p == '{' && stk_json_walk(&c, 0, &l) == 0 && stk_json_end(&c) == 0;
+    return sound ? 80 : 0;
 }
 
 const struct stk_codec stk_codec_json = {.name = "json",

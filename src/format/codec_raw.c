@@ -26,7 +26,12 @@ static int raw_implode(const struct stk_sample *s, struct stk_buf *out, struct s
 }
 
 const struct stk_codec stk_codec_raw = {
-    .name = "raw", .title = "bytes", .explode = raw_explode, .implode = raw_implode};
+    .name = "raw",
+    .title = "bytes",
+    .payload = true,
+    .explode = raw_explode,
+    .implode = raw_implode,
+};
 
 #define CLS_MAX 24 /* a 64-bit integer in decimal, with room for white space */
 

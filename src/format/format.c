@@ -2,7 +2,6 @@
 #include "format/format.h"
 
 #include <string.h>
-#include <strings.h>
 
 #include "base/text.h"
 
@@ -37,6 +36,24 @@ const struct stk_format *stk_format_find(const char *name)
         if (strcmp(formats[i]->name, name) == 0)
             return formats[i];
     return NULL;
+}
+
+const struct stk_format *stk_format_tree(void)
+{
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
+        if (formats[i]->caps & STK_CAN_TREE)
+            return formats[i];
+    return NULL;
+}
+
+bool stk_side_matches(const char *const *side, const char *name)
+{
+    const char *slash = strrchr(name, '/'), *base = slash ? slash + 1 : name;
+    for (; side && *side; side++)
+        if (**side == '*' ? stk_name_has_suffix(base, strlen(base), *side + 1)
+                          : strcmp(base, *side) == 0)
+            return true;
+    return false;
 }
 
 bool stk_format_suffix_matches(const struct stk_format *f, const char *name)

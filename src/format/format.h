@@ -167,6 +167,10 @@ struct stk_sample; /* sample.h */
 struct stk_codec {
     const char *name;  /* "example" */
     const char *title; /* "tf.train.Example" */
+    bool payload; /* a whole record may be in it (--payload); the others belong to one format each */
+    /* Another codec of which this is a wider form: records that are in this one stay so where that
+     * one is usual. NULL: none. */
+    const char *widens;
     /* 0..100: how much this looks like one of ours. May be NULL (never guessed). */
     int (*bid)(const uint8_t *p, size_t n);
     /* Adds fields to s. Bytes stay valid as long as s does, so values may point into them;
@@ -192,20 +196,59 @@ const struct stk_codec *stk_codec_guess(const uint8_t *p, size_t n);
 
 /* ---- writing ----------------------------------------------------------------------------- */
 
-struct stk_out; /* one shard being written: buffered, checksummed, in order (data/out.c) */
+/*
+ * One shard being written. Whoever has it written (data/out.c) embeds this in a struct of its own
+ * and says how; formats know no more of it than this.
+ */
+struct stk_out {
+    const struct stk_out_ops *ops;
+    const char *path; /* being written (a *.partial) */
+    void *state;      /* the format's own of this shard, NULL at begin */
+};
 
-int stk_out_write(struct stk_out *o, const void *p, size_t n, struct stk_err *err);
-uint64_t stk_out_tell(const struct stk_out *o);
+struct stk_out_ops {
+    int (*write)(struct stk_out *o, const void *p, size_t n, struct stk_err *err);
+    uint64_t (*tell)(const struct stk_out *o);
+    int (*patch)(struct stk_out *o, uint64_t off, const void *p, size_t n, struct stk_err *err);
+    int (*sidecar)(struct stk_out *o, const void *p, size_t n, struct stk_err *err);
+};
+
+/* In order; what was written before is not touched. */
+static inline int stk_out_write(struct stk_out *o, const void *p, size_t n, struct stk_err *err)
+{
+    return o->ops->write(o, p, n, err);
+}
+
+/* Bytes written so far. */
+static inline uint64_t stk_out_tell(const struct stk_out *o)
+{
+    return o->ops->tell(o);
+}
+
 /* Overwrites bytes already written (an NPY header whose count is known last). */
-int stk_out_patch(struct stk_out *o, uint64_t off, const void *p, size_t n, struct stk_err *err);
-/* The path being written (a *.partial), for formats that write it themselves (STK_CAN_OWN_FILE). */
-const char *stk_out_path(const struct stk_out *o);
-/* Appends to a file that stands beside the shard and is published with it: the shard's name with
- * `suffix` in place of the format's own (NAME.rec -> NAME.idx). */
-int stk_out_sidecar(struct stk_out *o, const char *suffix, const void *p, size_t n,
-                    struct stk_err *err);
-/* A place for the format's own state of this shard, NULL at begin. */
-void **stk_out_state(struct stk_out *o);
+static inline int stk_out_patch(struct stk_out *o, uint64_t off, const void *p, size_t n,
+                                struct stk_err *err)
+{
+    return o->ops->patch(o, off, p, n, err);
+}
+
+/* Appends to the file that stands beside the shard and is published with it: the shard's name with
+ * the format's `sidecar` in place of its suffix (NAME.rec -> NAME.idx). */
+static inline int stk_out_sidecar(struct stk_out *o, const void *p, size_t n, struct stk_err *err)
+{
+    return o->ops->sidecar(o, p, n, err);
+}
+
+/* For formats that write the path themselves (STK_CAN_OWN_FILE). */
+static inline const char *stk_out_path(const struct stk_out *o)
+{
+    return o->path;
+}
+
+static inline void **stk_out_state(struct stk_out *o)
+{
+    return &o->state;
+}
 
 struct stk_write_config {
     const struct stk_format *format;
@@ -252,9 +295,14 @@ struct stk_format {
     const char *title;           /* "TFRecord" */
     const char *suffix;          /* of shards written, ".tfrecord" */
     const char *const *suffixes; /* recognised, NULL-terminated, lower case */
-    const char *payload; /* STK_CAN_CODEC: what records hold unless told; NULL: "example" */
+    const char *payload; /* STK_CAN_CODEC: what records hold unless told */
     unsigned caps;
-    const char *missing; /* NULL, or the package without which this build only knows the name */
+    bool missing; /* this build was made without the package below and only knows the name */
+    const char *package; /* what to install to build it in; NULL: always built in */
+    const char *sidecar; /* ending of the file written beside each shard (".idx"), or NULL */
+    /* Files that stand beside its files and hold no samples, NULL or NULL-terminated: "*.idx" is an
+     * ending, "lock.mdb" a whole name. */
+    const char *const *side;
 
     /* 0 (no) .. 100 (certain: magic and structure); 30: by name alone. */
     int (*bid)(const struct stk_probe *p);
@@ -288,9 +336,15 @@ struct stk_format {
     void (*abort)(const struct stk_write_config *cfg, struct stk_out *o);
 };
 
+#define STK_DEFAULT_FORMAT "tfrecord" /* what is written unless told */
+
 const struct stk_format *stk_format_find(const char *name);
 const struct stk_format *stk_format_at(size_t i); /* NULL past the end */
+/* The one whose dataset is a tree of files (STK_CAN_TREE): what a folder is when nothing else. */
+const struct stk_format *stk_format_tree(void);
 /* True when name ends in one of f's suffixes (".gz" after it allowed with STK_CAN_GZIP). */
 bool stk_format_suffix_matches(const struct stk_format *f, const char *name);
+/* True when name, a path or not, is one of a list such as `side`. */
+bool stk_side_matches(const char *const *side, const char *name);
 
 #endif

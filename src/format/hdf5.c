@@ -24,6 +24,7 @@ static int bid(const struct stk_probe *p)
 
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "format/hdf5_write.h"
 #include "format/jail.h"
 #include "format/ragged.h"
@@ -35,7 +36,7 @@ struct visit {
     struct stk_h5_file *f;
     struct stk_lister *l;
     struct stk_h5_dataset *set;
-    size_t n, cap;
+    size_t n;
     struct stk_err *err;
 };
 
@@ -85,14 +86,8 @@ static int add_dataset(struct visit *v, hid_t root, const char *name)
     if (v->n >= MAX_DATASETS)
         return stk_err_set(v->err, STK_E_UNSUPPORTED, stk_src_path(v->f->src), -1,
                            "more than a million datasets in the file");
-    if (v->n == v->cap) {
-        size_t cap = v->cap ? v->cap * 2 : 64;
-        struct stk_h5_dataset *grown = realloc(v->set, cap * sizeof *grown);
-        if (!grown)
-            return stk_err_nomem(v->err, cap * sizeof *grown);
-        v->set = grown;
-        v->cap = cap;
-    }
+    if (STK_ARRAY_MORE(v->set, v->n, v->err))
+        return STK_E_NOMEM;
     struct stk_h5_dataset *d = &v->set[v->n];
     *d = (struct stk_h5_dataset){.name = strdup(name)};
     if (!d->name)
@@ -420,6 +415,7 @@ const struct stk_format stk_format_hdf5 = {
     .title = "HDF5",
     .suffix = ".h5",
     .suffixes = suffixes,
+    .package = "libhdf5-dev",
     .bid = bid,
 #ifdef STK_HAVE_HDF5
     .caps = STK_CAN_READ | STK_CAN_WRITE | STK_CAN_SHARD | STK_CAN_DEFLATE | STK_CAN_OWN_FILE |
@@ -433,6 +429,6 @@ const struct stk_format stk_format_hdf5 = {
     .finish = stk_hdf5_finish,
     .abort = stk_hdf5_abort,
 #else
-    .missing = "libhdf5-dev",
+    .missing = true,
 #endif
 };

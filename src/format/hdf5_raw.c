@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "format/hdf5_bytes.h"
 
 /* ---- object headers ---- */
@@ -33,10 +34,8 @@ static int add_block(struct header_walk *w, uint64_t at, uint64_t end, struct st
 {
     if (w->nblocks >= MAX_BLOCKS || end < at)
         return stk_h5_damaged(w->f, at, "object header", err);
-    struct block *grown = realloc(w->block, (w->nblocks + 1) * sizeof *grown);
-    if (!grown)
-        return stk_err_nomem(err, sizeof *grown);
-    w->block = grown;
+    if (STK_ARRAY_MORE(w->block, w->nblocks, err))
+        return STK_E_NOMEM;
     w->block[w->nblocks++] = (struct block){at, end};
     return 0;
 }
@@ -291,13 +290,10 @@ static int add_object(struct stk_h5_collection *c, unsigned index, uint64_t offs
                       struct stk_err *err)
 {
     if (index >= c->nobjects) {
-        size_t n = index < 64 ? 64 : ((size_t)index + 1) * 2;
-        void *grown = realloc(c->object, n * sizeof *c->object);
-        if (!grown)
-            return stk_err_nomem(err, n * sizeof *c->object);
-        c->object = grown;
-        memset(c->object + c->nobjects, 0, (n - c->nobjects) * sizeof *c->object);
-        c->nobjects = n;
+        size_t before = c->nobjects;
+        if (STK_ARRAY_ROOM(c->object, c->nobjects, (size_t)index + 1, err))
+            return STK_E_NOMEM;
+        memset(c->object + before, 0, (c->nobjects - before) * sizeof *c->object);
     }
     c->object[index].offset = offset;
     c->object[index].size = size;

@@ -1,22 +1,15 @@
 /*
- * json_text.h - walking JSON text strictly (RFC 8259, UTF-8) without building anything.
+ * json_text.h - what a sample's JSON consists of, without building anything.
  *
  * base/json.h parses settings into a tree; a sample's JSON may be 100 MiB of numbers, so it is
- * walked in place and numbers go straight into arrays.
+ * walked in place (base/json_token.h) and numbers go straight into arrays.
  */
 #ifndef STK_FORMAT_JSON_TEXT_H
 #define STK_FORMAT_JSON_TEXT_H
 
-#include "base/buf.h"
+#include "base/json_token.h"
 
-#define STK_JSON_DEPTH_MAX 64
-#define STK_JSON_BASE64    "$base64" /* the one member of an object that stands for bytes */
-
-/* Where the walk stands. Errors are STK_E_CORRUPT and say the byte of the text. */
-struct stk_json_cur {
-    const char *start, *p, *end;
-    struct stk_err *err;
-};
+#define STK_JSON_BASE64 "$base64" /* the one member of an object that stands for bytes */
 
 /* What a value consists of, nested ones included. */
 struct stk_json_leaves {
@@ -27,14 +20,14 @@ struct stk_json_leaves {
     uint64_t others; /* strings, nulls, objects */
 };
 
-int stk_json_bad(const struct stk_json_cur *c, const char *at, const char *what);
-void stk_json_space(struct stk_json_cur *c);
-/* A string at c->p ('"'): its body between the quotes. escaped: has a backslash. */
-int stk_json_string(struct stk_json_cur *c, const char **body, size_t *len, bool *escaped);
+/* A cursor over a sample's text: errors get the place in the file from whoever reads it. */
+static inline struct stk_json_cur stk_json_record(const char *p, size_t n, struct stk_err *err)
+{
+    return (struct stk_json_cur){.start = p, .p = p, .end = p + n, .err = err, .record = true};
+}
+
 /* Walks over the value at c->p, counting into leaves. */
 int stk_json_walk(struct stk_json_cur *c, unsigned depth, struct stk_json_leaves *leaves);
-/* Writes a body that stk_json_string() took to out (room for len) unescaped; returns its length. */
-size_t stk_json_unescape(const char *body, size_t len, char *out);
 
 /* The codec's implode (json_write.c). */
 struct stk_sample;

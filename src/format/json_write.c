@@ -67,13 +67,12 @@ static void put_base64(struct stk_buf *out, const uint8_t *p, size_t n)
 /* JSON from elsewhere: checked, and brought onto one line. */
 static int put_json(struct stk_buf *out, const char *p, size_t n, struct stk_err *err)
 {
-    struct stk_json_cur c = {.start = p, .p = p, .end = p + n, .err = err};
+    struct stk_json_cur c = stk_json_record(p, n, err);
     struct stk_json_leaves l = {0};
     stk_json_space(&c);
     int rc = stk_json_walk(&c, 1, &l);
-    stk_json_space(&c);
-    if (rc == 0 && c.p < c.end)
-        rc = stk_json_bad(&c, c.p, "more text after the value");
+    if (rc == 0)
+        rc = stk_json_end(&c);
     char *o = rc == 0 ? stk_buf_room(out, n) : NULL;
     if (!o)
         return rc;

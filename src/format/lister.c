@@ -5,6 +5,7 @@
  * compressed files with the code they list plain ones with.
  */
 #include "format/lister.h"
+#include "base/array.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -66,10 +67,8 @@ static int chain_number(struct stk_lister *l, const struct stk_chain *c, struct 
     if (l->nchains >= 250)
         return stk_err_set(err, STK_E_UNSUPPORTED, l->src ? stk_src_path(l->src) : NULL, -1,
                            "more than 250 different filter chains in one file");
-    struct stk_chain *grown = realloc(l->chain, (l->nchains + 1) * sizeof *grown);
-    if (!grown)
-        return stk_err_nomem(err, (l->nchains + 1) * sizeof *grown);
-    l->chain = grown;
+    if (STK_ARRAY_MORE(l->chain, l->nchains, err))
+        return STK_E_NOMEM;
     l->chain[l->nchains] = *c;
     struct stk_event e = {.type = STK_EV_CHAIN, .blob = c, .blob_len = sizeof *c};
     int rc = emit(l, &e, err);

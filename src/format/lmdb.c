@@ -6,6 +6,7 @@
 #include "format/format.h"
 
 static const char *const suffixes[] = {".mdb", ".lmdb", NULL};
+static const char *const side[] = {"lock.mdb", "*-lock", NULL};
 
 #ifdef STK_HAVE_LMDB
 
@@ -555,14 +556,19 @@ static int finish(const struct stk_write_config *cfg, struct stk_out *o, struct 
     return rc;
 }
 
+#endif
+
 const struct stk_format stk_format_lmdb = {
     .name = "lmdb",
     .title = "LMDB",
     .suffix = ".mdb",
     .suffixes = suffixes,
     .payload = "example",
-    .caps = STK_CAN_READ | STK_CAN_WRITE | STK_CAN_SHARD | STK_CAN_BE_ONE | STK_CAN_COMPRESS | STK_CAN_CODEC |
-            STK_CAN_OWN_FILE | STK_CAN_CRASH,
+    .package = "liblmdb-dev",
+    .side = side,
+#ifdef STK_HAVE_LMDB
+    .caps = STK_CAN_READ | STK_CAN_WRITE | STK_CAN_SHARD | STK_CAN_BE_ONE | STK_CAN_COMPRESS |
+            STK_CAN_CODEC | STK_CAN_OWN_FILE | STK_CAN_CRASH,
     .bid = bid,
     .list = list,
     .prepare = prepare,
@@ -571,16 +577,7 @@ const struct stk_format stk_format_lmdb = {
     .append = append,
     .finish = finish,
     .abort = abandon,
-};
-
 #else
-
-const struct stk_format stk_format_lmdb = {
-    .name = "lmdb",
-    .title = "LMDB",
-    .suffix = ".mdb",
-    .suffixes = suffixes,
-    .missing = "liblmdb-dev",
-};
-
+    .missing = true,
 #endif
+};

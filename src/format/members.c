@@ -5,6 +5,7 @@
  * has the fields it began with. Does no I/O.
  */
 #include "format/members.h"
+#include "base/array.h"
 #include "base/text.h"
 #include "format/npyhead.h"
 
@@ -371,13 +372,8 @@ int stk_members_make(struct stk_members *m, const struct stk_member_rules *r,
     int rc = refuse_sample(s, err);
     if (rc < 0)
         return rc;
-    if (m->cap < s->nfields) {
-        struct stk_member *grown = realloc(m->item, s->nfields * sizeof *grown);
-        if (!grown)
-            return stk_err_nomem(err, s->nfields * sizeof *grown);
-        m->item = grown;
-        m->cap = s->nfields;
-    }
+    if (STK_ARRAY_ROOM(m->item, m->cap, s->nfields, err))
+        return STK_E_NOMEM;
     for (size_t i = 0; i < s->nfields; i++) {
         if (r->no_label && is_class(&s->field[i]) && s->nfields > 1)
             continue;

@@ -6,6 +6,7 @@
  * out of it in order.
  */
 #include "format/npz.h"
+#include "base/array.h"
 #include "base/file.h"
 #include "base/spool.h"
 #include "format/npyhead.h"
@@ -71,7 +72,7 @@ struct piece {
 struct stream {
     struct stk_buf buf;
     struct piece *piece; /* in the scratch file, in order */
-    size_t npieces, cap;
+    size_t npieces;
     uint64_t bytes;
     uint32_t crc;
 };
@@ -111,14 +112,8 @@ static int spool(struct shard *h, struct stream *s, struct stk_err *err)
 {
     if (!s->buf.len)
         return 0;
-    if (s->npieces == s->cap) {
-        size_t cap = s->cap ? s->cap * 2 : 16;
-        struct piece *p = realloc(s->piece, cap * sizeof *p);
-        if (!p)
-            return stk_err_nomem(err, cap * sizeof *p);
-        s->piece = p;
-        s->cap = cap;
-    }
+    if (STK_ARRAY_MORE(s->piece, s->npieces, err))
+        return STK_E_NOMEM;
     int rc = stk_write_full(h->fd, s->buf.data, s->buf.len, h->dir, err);
     if (rc < 0)
         return rc;

@@ -18,6 +18,7 @@
 enum part_flag { WHOLE = 0, FIRST = 1, MIDDLE = 2, LAST = 3 };
 
 static const char *const suffixes[] = {".rec", NULL};
+static const char *const side[] = {"*.idx", "*.lst", NULL};
 
 static uint64_t padded(uint64_t n)
 {
@@ -400,7 +401,7 @@ static int append(const struct stk_write_config *cfg, struct stk_out *o, const u
                             (unsigned long long)stk_out_tell(o));
         rc = stk_out_write(o, bytes + NOTE, n, err);
         if (rc == 0)
-            rc = stk_out_sidecar(o, ".idx", line, (size_t)text, err);
+            rc = stk_out_sidecar(o, line, (size_t)text, err);
         bytes += NOTE + n;
         len -= NOTE + n;
     }
@@ -414,6 +415,8 @@ const struct stk_format stk_format_recordio = {
     .suffixes = suffixes,
     .payload = "image",
     .caps = STK_CAN_READ | STK_CAN_WRITE | STK_CAN_SHARD | STK_CAN_COMPRESS | STK_CAN_CODEC,
+    .sidecar = ".idx",
+    .side = side,
     .bid = bid,
     .list = list,
     .head = HEAD,

@@ -1,5 +1,6 @@
 /* sample.c - a sample in memory: fields, values, keys, and a neutral serialisation. */
 #include "format/sample.h"
+#include "base/array.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -70,14 +71,8 @@ const struct stk_value *stk_sample_get(const struct stk_sample *s, const char *n
 struct stk_field *stk_sample_add(struct stk_sample *s, const char *name, size_t name_len,
                                  const struct stk_value *v)
 {
-    if (s->nfields == s->cap) {
-        size_t cap = s->cap ? s->cap * 2 : 8;
-        struct stk_field *f = realloc(s->field, cap * sizeof *f);
-        if (!f)
-            return NULL;
-        s->field = f;
-        s->cap = cap;
-    }
+    if (s->nfields == s->cap && STK_ARRAY_ROOM(s->field, s->cap, s->nfields + 1, NULL))
+        return NULL;
     struct stk_field *f = &s->field[s->nfields++];
     *f = (struct stk_field){.name = name, .name_len = name_len, .value = *v};
     return f;

@@ -24,6 +24,7 @@ static const char *const suffixes[] = {".sqsh", ".squashfs", ".sqfs", ".sfs", NU
 #include <sqfs/io.h>
 #include <sqfs/super.h>
 
+#include "base/array.h"
 #include "format/jail.h"
 #include "format/sample.h"
 
@@ -334,15 +335,8 @@ static int push(struct walk *w, sqfs_inode_generic_t *inode, const char *path, s
         return stk_list_problem(w->l, -1, w->err, "'%.*s': a directory that was met before",
                                 (int)len, path);
     }
-    if (w->ntodo == w->cap) {
-        size_t cap = w->cap ? w->cap * 2 : 64;
-        struct pending *grown = realloc(w->todo, cap * sizeof *grown);
-        if (grown) {
-            w->todo = grown;
-            w->cap = cap;
-        }
-    }
-    char *copy = w->ntodo < w->cap ? strndup(path, len) : NULL;
+    bool room = STK_ARRAY_ROOM(w->todo, w->cap, w->ntodo + 1, w->err) == 0;
+    char *copy = room ? strndup(path, len) : NULL;
     if (!copy) {
         sqfs_free(inode);
         return stk_err_nomem(w->err, len);
@@ -441,14 +435,17 @@ static int list(struct stk_lister *l, struct stk_src *src, struct stk_err *err)
     return rc;
 }
 
+#endif
+
 const struct stk_format stk_format_squashfs = {
     .name = "squashfs",
     .title = "squashfs image",
     .suffix = ".sqsh",
     .suffixes = suffixes,
+    .package = "libsquashfs-dev",
+#ifdef STK_HAVE_SQUASHFS
     .caps = STK_CAN_READ | STK_CAN_WRITE | STK_CAN_SHARD | STK_CAN_COMPRESS | STK_CAN_DEFLATE |
-            STK_CAN_OWN_FILE | STK_CAN_CRASH | STK_CAN_PATHS |
-            STK_CAN_BE_ONE,
+            STK_CAN_OWN_FILE | STK_CAN_CRASH | STK_CAN_PATHS | STK_CAN_BE_ONE,
     .bid = bid,
     .list = list,
     .prepare = stk_squashfs_prepare,
@@ -457,16 +454,7 @@ const struct stk_format stk_format_squashfs = {
     .append = stk_squashfs_append,
     .finish = stk_squashfs_finish,
     .abort = stk_squashfs_abort,
-};
-
 #else
-
-const struct stk_format stk_format_squashfs = {
-    .name = "squashfs",
-    .title = "squashfs image",
-    .suffix = ".sqsh",
-    .suffixes = suffixes,
-    .missing = "libsquashfs-dev",
-};
-
+    .missing = true,
 #endif
+};

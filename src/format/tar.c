@@ -14,6 +14,7 @@
 #define SHOW(p, n) (int)((n) < 300 ? (n) : 300), (p)
 
 static const char *const suffixes[] = {".tar", ".tgz", NULL};
+static const char *const side[] = {"*.idx", NULL}; /* of DALI */
 
 static int bid(const struct stk_probe *p)
 {
@@ -148,6 +149,7 @@ const struct stk_format stk_format_tar = {
     .suffix = ".tar",
     .suffixes = suffixes,
     .caps = STK_CAN_READ | STK_CAN_WRITE | STK_CAN_SHARD | STK_CAN_COMPRESS | STK_CAN_GZIP,
+    .side = side,
     .bid = bid,
     .list = stk_tar_list,
     .prepare = stk_members_prepare,

@@ -17,6 +17,7 @@
 #define PASSING (1u << 20) /* of a compressed file, looked at in one go */
 
 static const char *const suffixes[] = {".tfrecord", ".tfrecords", ".tfrec", ".tfr", NULL};
+static const char *const side[] = {"*.idx", "*.tfindex", "*.index", NULL};
 
 static uint32_t mask(uint32_t crc)
 {
@@ -189,8 +190,10 @@ const struct stk_format stk_format_tfrecord = {
     .title = "TFRecord",
     .suffix = ".tfrecord",
     .suffixes = suffixes,
+    .payload = "example",
     .caps = STK_CAN_READ | STK_CAN_WRITE | STK_CAN_SHARD | STK_CAN_COMPRESS | STK_CAN_CODEC |
             STK_CAN_GZIP | STK_CAN_STREAM | STK_CAN_SUM,
+    .side = side,
     .bid = bid,
     .list = list,
     .head = HEAD,

@@ -161,37 +161,10 @@ static void test_depth(void)
     struct stk_arena a = STK_ARENA_INIT;
     struct stk_jval *v = NULL;
     CHECK_INT(stk_json_parse(&a, text, n, &v, NULL), STK_E_CORRUPT);
-    CHECK(stk_json_skip(text, n) < 0);
     memset(text + 64, ']', 64);
     CHECK_INT(stk_json_parse(&a, text, 128, &v, NULL), 0);
-    CHECK_INT(stk_json_skip(text, n), 128);
     stk_arena_release(&a);
     free(text);
-}
-
-static void test_skipping(void)
-{
-    static const struct {
-        const char *text;
-        int64_t want;
-    } cases[] = {
-        {"{\"a\": [1, \"]}\\\"\"]} , 2", 18},
-        {"12, ", 2},
-        {"12", 0},
-        {"\"abc\"x", 5},
-        {"\"abc", 0},
-        {"\"a\\", 0},
-        {"[1, 2", 0},
-        {"true]", 4},
-        {"[1}", -3},
-        {"]", -1},
-        {",", -1},
-        {"\"a\nb\"", -3},
-        {"", 0},
-        {"[]", 2},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        CHECK_INT(stk_json_skip(cases[i].text, strlen(cases[i].text)), cases[i].want);
 }
 
 /* Random documents written and read back agree in every double. */
@@ -239,7 +212,6 @@ int main(void)
     test_reading();
     test_refusing();
     test_depth();
-    test_skipping();
     test_round_trip();
     known_or_null();
     return CHECK_DONE();

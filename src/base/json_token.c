@@ -1,0 +1,227 @@
+/* json_token.c - the tokens of JSON text. */
+#include "base/json_token.h"
+
+#include "base/text.h"
+
+int stk_json_bad(const struct stk_json_cur *c, const char *at, const char *what)
+{
+    if (!c->record)
+        return stk_err_set(c->err, STK_E_CORRUPT, NULL, at - c->start, "bad JSON: %s", what);
+    return stk_err_set(c->err, STK_E_CORRUPT, NULL, -1, "bad JSON: %s at byte %zu of the value",
+                       what, (size_t)(at - c->start));
+}
+
+/* ---- strings ------------------------------------------------------------------------------ */
+
+/* What stands behind a backslash, and what it means. */
+static const char meaning[256] = {['b'] = '\b', ['f'] = '\f', ['n'] = '\n',  ['r'] = '\r',
+                                  ['t'] = '\t', ['"'] = '"',  ['\\'] = '\\', ['/'] = '/'};
+
+/* Four hex digits at p, -1 when they are not. */
+static int32_t hex4(const char *p, const char *end)
+{
+    if (end - p < 4)
+        return -1;
+    int32_t v = 0;
+    for (int i = 0; i < 4; i++) {
+        int c = (unsigned char)p[i], letter = c | 0x20;
+        if (c >= '0' && c <= '9')
+            v = v << 4 | (c - '0');
+        else if (letter >= 'a' && letter <= 'f')
+            v = v << 4 | (letter - 'a' + 10);
+        else
+            return -1;
+    }
+    return v;
+}
+
+/* The character of the \u escape whose digits are at p (a pair of surrogates is one); *used: bytes
+ * from p. -1: bad. */
+static int32_t read_unicode(const char *p, const char *end, size_t *used)
+{
+    int32_t hi = hex4(p, end);
+    *used = 4;
+    if (hi < 0xd800 || hi > 0xdfff)
+        return hi;
+    if (hi >= 0xdc00 || end - p < 10 || p[4] != '\\' || p[5] != 'u')
+        return -1;
+    int32_t lo = hex4(p + 6, end);
+    *used = 10;
+    if (lo < 0xdc00 || lo > 0xdfff)
+        return -1;
+    return 0x10000 + ((hi - 0xd800) << 10) + (lo - 0xdc00);
+}
+
+static int pass_escape(struct stk_json_cur *c)
+{
+    const char *at = c->p++;
+    if (c->p == c->end)
+        return stk_json_bad(c, at, "text ends inside a string");
+    unsigned char kind = (unsigned char)*c->p++;
+    if (kind != 'u')
+        return meaning[kind] ? 0 : stk_json_bad(c, at, "unknown escape in a string");
+    size_t used;
+    if (read_unicode(c->p, c->end, &used) < 0)
+        return stk_json_bad(c, at, "bad \\u escape or half a surrogate pair");
+    c->p += used;
+    return 0;
+}
+
+/* Past those of a string's bytes that are a character each and nothing else. */
+static const char *pass_plain(const char *p, const char *end)
+{
+    static const bool plain[256] = {
+        [0x20 ... '"' - 1] = true, ['"' + 1 ... '\\' - 1] = true, ['\\' + 1 ... 0x7f] = true};
+    while (p < end && plain[(unsigned char)*p])
+        p++;
+    return p;
+}
+
+/* A character that is not ASCII. */
+static int pass_wide(struct stk_json_cur *c)
+{
+    uint32_t cp;
+    size_t step = stk_utf8_next(c->p, (size_t)(c->end - c->p), &cp);
+    if (!step || cp < 0x20)
+        return stk_json_bad(c, c->p,
+                            step ? "control character in a string" : "a string is not UTF-8");
+    c->p += step;
+    return 0;
+}
+
+int stk_json_string(struct stk_json_cur *c, const char **body, size_t *len, bool *escaped)
+{
+    const char *open = c->p++;
+    *escaped = false;
+    while ((c->p = pass_plain(c->p, c->end)) < c->end && *c->p != '"') {
+        *escaped |= *c->p == '\\';
+        int rc = *c->p == '\\' ? pass_escape(c) : pass_wide(c);
+        if (rc < 0)
+            return rc;
+    }
+    if (c->p == c->end)
+        return stk_json_bad(c, open, "text ends inside a string");
+    *body = open + 1;
+    *len = (size_t)(c->p++ - *body);
+    return 0;
+}
+
+size_t stk_json_unescape(const char *body, size_t len, char *out)
+{
+    const char *end = body + len;
+    char *o = out;
+    for (const char *p = body; p < end;) {
+        if (*p != '\\') {
+            *o++ = *p++;
+        } else if (p[1] != 'u') {
+            *o++ = meaning[(unsigned char)p[1]];
+            p += 2;
+        } else {
+            size_t used;
+            int32_t cp = read_unicode(p + 2, end, &used);
+            o += stk_utf8_put(o, (uint32_t)cp);
+            p += 2 + used;
+        }
+    }
+    return (size_t)(o - out);
+}
+
+/* ---- numbers and words -------------------------------------------------------------------- */
+
+/* Past the digits at p, of which there must be one: else NULL. */
+static const char *pass_digits(const char *p, const char *end)
+{
+    const char *first = p;
+    while (p < end && *p >= '0' && *p <= '9')
+        p++;
+    return p > first ? p : NULL;
+}
+
+int stk_json_number(struct stk_json_cur *c, bool *whole)
+{
+    const char *digits = c->p + (*c->p == '-'), *end = c->end;
+    const char *p = pass_digits(digits, end);
+    *whole = true;
+    if (p && *digits == '0' && p - digits > 1)
+        p = NULL;
+    if (p && p < end && *p == '.') {
+        *whole = false;
+        p = pass_digits(p + 1, end);
+    }
+    if (p && p < end && (*p | 0x20) == 'e') {
+        *whole = false;
+        p++;
+        p = pass_digits(p + (p < end && (*p == '+' || *p == '-')), end);
+    }
+    if (!p)
+        return stk_json_bad(c, c->p, "not a number");
+    c->p = p;
+    return 0;
+}
+
+int stk_json_word(struct stk_json_cur *c)
+{
+    static const char *const words[] = {"true", "false", "null"};
+    for (size_t i = 0; i < 3; i++) {
+        size_t n = strlen(words[i]);
+        if ((size_t)(c->end - c->p) >= n && memcmp(c->p, words[i], n) == 0) {
+            c->p += n;
+            return *words[i];
+        }
+    }
+    return stk_json_bad(
+        c, c->p, c->p == c->end ? "text ends where a value was expected" : "a value was expected");
+}
+
+/* ---- arrays and objects ------------------------------------------------------------------- */
+
+int stk_json_open(struct stk_json_cur *c, unsigned depth)
+{
+    char close = *c->p == '{' ? '}' : ']';
+    if (depth >= STK_JSON_DEPTH_MAX)
+        return stk_json_bad(c, c->p, "nested too deeply");
+    c->p++;
+    stk_json_space(c);
+    if (c->p == c->end || *c->p != close)
+        return 1;
+    c->p++;
+    return 0;
+}
+
+int stk_json_more(struct stk_json_cur *c, const char *open)
+{
+    bool object = *open == '{';
+    stk_json_space(c);
+    if (c->p == c->end)
+        return stk_json_bad(c, open, object ? "\"{\" without \"}\"" : "\"[\" without \"]\"");
+    char at = *c->p;
+    if (at != ',' && at != (object ? '}' : ']'))
+        return stk_json_bad(c, c->p,
+                            object ? "\",\" or \"}\" was expected" : "\",\" or \"]\" was expected");
+    c->p++;
+    if (at != ',')
+        return 0;
+    stk_json_space(c);
+    return 1;
+}
+
+int stk_json_name(struct stk_json_cur *c, const char **body, size_t *len, bool *escaped)
+{
+    if (c->p == c->end || *c->p != '"')
+        return stk_json_bad(c, c->p, "a name in quotes was expected");
+    int rc = stk_json_string(c, body, len, escaped);
+    if (rc < 0)
+        return rc;
+    stk_json_space(c);
+    if (c->p == c->end || *c->p != ':')
+        return stk_json_bad(c, c->p, "\":\" was expected after a name");
+    c->p++;
+    stk_json_space(c);
+    return 0;
+}
+
+int stk_json_end(struct stk_json_cur *c)
+{
+    stk_json_space(c);
+    return c->p < c->end ? stk_json_bad(c, c->p, "more text after the value") : 0;
+}
