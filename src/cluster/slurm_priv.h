@@ -5,6 +5,7 @@
 
 #include <sys/types.h>
 
+#include "base/array.h"
 #include "base/spawn.h"
 #include "cluster/slurm.h"
 

@@ -262,7 +262,7 @@ static int heat_line(struct stk_darshan *d, const struct columns *c, int64_t ran
     double bin = number(p, n);
     if (value <= 0 || bin < 0 || bin >= STK_DARSHAN_BINS || !(d->heat_width_s > 0))
         return 0;
-    int rc = stk_pb_room(&d->heat, &d->heat_cap, d->nheat, sizeof *d->heat, err);
+    int rc = STK_ARRAY_MORE(d->heat, d->nheat, err);
     if (!rc)
         d->heat[d->nheat++] = (struct stk_darshan_heat){.rank = rank,
                                                         .width_s = d->heat_width_s,

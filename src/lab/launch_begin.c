@@ -35,16 +35,8 @@ void stk_launch_note(struct stk_launch *l, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    if (l->nnotes == l->notes_room) {
-        size_t room = l->notes_room ? l->notes_room * 2 : 8;
-        const char **grown = stk_arena_alloc(&l->arena, room * sizeof *grown);
-        if (!grown)
-            return;
-        if (l->nnotes)
-            memcpy(grown, l->note, l->nnotes * sizeof *grown);
-        l->note = grown;
-        l->notes_room = room;
-    }
+    if (STK_ARRAY_MORE(l->note, l->nnotes, NULL))
+        return;
     const char *kept = stk_arena_dup(&l->arena, text, strlen(text));
     if (kept)
         l->note[l->nnotes++] = kept;
@@ -218,6 +210,7 @@ void stk_launch_free(struct stk_launch *l)
     free(l->spool);
     free(l->run_path);
     free(l->samples_path);
+    free(l->note);
     stk_arena_release(&l->arena);
     free(l);
 }

@@ -7,6 +7,7 @@
 #include <sys/types.h>
 #include <time.h>
 
+#include "base/array.h"
 #include "base/spawn.h"
 #include "lab/launch.h"
 #include "lab/sample.h"
@@ -56,8 +57,8 @@ struct stk_launch {
     struct stk_sampler *sampler;
     bool stuck; /* the sampler's thread, which uses what is here */
     struct stk_copier *copier;
-    const char **note;
-    size_t nnotes, notes_room;
+    const char **note; /* malloc'ed; the texts are of the arena */
+    size_t nnotes;
 };
 
 /* launch_begin.c */

@@ -21,7 +21,7 @@ struct last_log {
 
 struct logs {
     struct last_log *log;
-    size_t n, room;
+    size_t n;
     size_t all;
 };
 
@@ -65,15 +65,9 @@ static int list_logs(const struct stk_launch *l, struct logs *logs, struct stk_e
         struct last_log one;
         if (!parse_name(e->d_name, l->host, &one))
             continue;
-        if (logs->n == logs->room) {
-            size_t room = logs->room ? logs->room * 2 : 64;
-            struct last_log *grown = realloc(logs->log, room * sizeof *grown);
-            if (!grown) {
-                closedir(d);
-                return stk_err_nomem(err, room * sizeof *grown);
-            }
-            logs->log = grown;
-            logs->room = room;
+        if (STK_ARRAY_MORE(logs->log, logs->n, err)) {
+            closedir(d);
+            return STK_E_NOMEM;
         }
         logs->log[logs->n++] = one;
         logs->all += one.here;

@@ -23,7 +23,7 @@ struct entry {
 
 struct listing {
     struct entry *entry;
-    size_t n, cap;
+    size_t n;
 };
 
 static enum kind kind_of(const char *name)
@@ -62,7 +62,7 @@ static int list_folder(const char *path, struct listing *l, struct stk_err *err)
         enum kind kind = kind_of(d->d_name);
         if (kind == OTHER)
             continue;
-        rc = stk_pb_room(&l->entry, &l->cap, l->n, sizeof *l->entry, err);
+        rc = STK_ARRAY_MORE(l->entry, l->n, err);
         if (!rc && l->n >= MAX_FILES)
             rc = stk_err_set(err, STK_E_UNSUPPORTED, path, -1, "more than %u files", MAX_FILES);
         char *name = rc ? NULL : strdup(d->d_name);
