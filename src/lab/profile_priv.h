@@ -162,7 +162,8 @@ int stk_pb_line(struct stk_pb *pb, const struct stk_log_thread *thread, size_t n
                 struct stk_err *err);
 /* start_s, end_s of all processes, run_s. */
 int stk_pb_clocks(struct stk_pb *pb, struct stk_err *err);
-void stk_pb_bins(struct stk_pb *pb);
+/* The profile's own time line. */
+int stk_pb_bins(struct stk_pb *pb, struct stk_err *err);
 
 /* profile_who.c */
 int stk_pb_who(struct stk_pb *pb, struct stk_err *err); /* parents, workers, units */
@@ -186,8 +187,6 @@ int stk_pb_notes(struct stk_pb *pb, struct stk_err *err);
 /* stk_profile_read() with room for so many records (0: as memory allows), for tests. */
 int stk_profile_read_within(const char *path, size_t max_recs, struct stk_profile *p,
                             struct stk_err *err);
-/* Everything after the input is in. */
-int stk_pb_finish(struct stk_pb *pb, struct stk_err *err);
 
 /* darshan.c */
 bool stk_is_darshan(const char *path);
