@@ -42,6 +42,9 @@ struct stk_ending {
 };
 /* From what waitpid() says. */
 struct stk_ending stk_ending_of(int wait_status);
+/* waitpid() for one that was not started as a struct stk_child: an orphan that came to us, say. use
+ * may be NULL. 0 or errno, then the status is 0. */
+int stk_reap(pid_t pid, int *wait_status, struct rusage *use);
 /* User and system time. */
 double stk_cpu_seconds(const struct rusage *use);
 

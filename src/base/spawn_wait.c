@@ -31,6 +31,15 @@ struct stk_ending stk_ending_of(int wait_status)
                                .signal = signal};
 }
 
+int stk_reap(pid_t pid, int *wait_status, struct rusage *use)
+{
+    *wait_status = 0;
+    while (wait4(pid, wait_status, 0, use) < 0)
+        if (errno != EINTR)
+            return errno;
+    return 0;
+}
+
 double stk_cpu_seconds(const struct rusage *use)
 {
     return (double)(use->ru_utime.tv_sec + use->ru_stime.tv_sec) +
@@ -87,13 +96,10 @@ static void note_wall(struct stk_child *c)
 
 int stk_child_wait(struct stk_child *c)
 {
-    int status = 0;
-    pid_t got;
+    int status;
     if (!c->pid)
         return ECHILD;
-    while ((got = wait4(c->pid, &status, 0, &c->use)) < 0 && errno == EINTR)
-        ;
-    int wrong = got < 0 ? errno : 0;
+    int wrong = stk_reap(c->pid, &status, &c->use);
     note_wall(c);
     c->pid = 0;
     c->ending = stk_ending_of(status);

@@ -134,12 +134,6 @@ static void note_end(struct stk_launch *l, int status)
     l->max_resident_bytes = (uint64_t)r.ru_maxrss * 1024;
 }
 
-static void wait_for(pid_t pid, int *status)
-{
-    while (waitpid(pid, status, 0) < 0 && errno == EINTR)
-        ;
-}
-
 /* Children, and orphans of theirs that came to us. */
 static void reap(struct stk_launch *l)
 {
@@ -150,7 +144,7 @@ static void reap(struct stk_launch *l)
         if (l->sampler)
             stk_sampler_reap(l->sampler, pid, &status);
         else
-            wait_for(pid, &status);
+            (void)stk_reap(pid, &status, NULL);
         if (pid == l->child)
             note_end(l, status);
         info.si_pid = 0;
