@@ -23,9 +23,8 @@ enum kind { NEITHER, LOG, TEXT, OLD };
 /* Darshan 1 and 2 compressed their logs as a whole, and there is nothing else to know them by. */
 static bool is_old(const char *path, const char *head)
 {
-    const char *slash = strrchr(path, '/');
     return (memcmp(head, "\x1f\x8b", 2) == 0 || memcmp(head, "BZh", 3) == 0) &&
-           strstr(slash ? slash : path, ".darshan");
+           strstr(stk_base_name(path), ".darshan");
 }
 
 /* A log by its magic number; what darshan-parser prints by what it begins with. */
@@ -132,9 +131,8 @@ static int finish(struct parser *r, struct stk_darshan *d, const char *path, int
     if (failed || (partly && !d->nrecs && d->module == STK_DM_NONE))
         return stk_err_set(err, STK_E_CORRUPT, path, -1, "darshan-parser cannot read it: %s",
                            *text ? text : "it failed and did not say why");
-    const char *slash = strrchr(path, '/');
     return partly ? stk_pb_note(d->pb, err, "Of %s not all can be read (darshan-parser: %s).",
-                                slash ? slash + 1 : path, text)
+                                stk_base_name(path), text)
                   : 0;
 }
 

@@ -5,6 +5,7 @@
  */
 #include "lab/darshan_priv.h"
 
+#include "base/file.h"
 #include "base/num.h"
 
 #include <stdio.h>
@@ -31,7 +32,7 @@ static const struct {
  */
 static uint64_t pid_of(const char *path)
 {
-    const char *slash = strrchr(path, '/'), *at = strstr(slash ? slash : path, "_id");
+    const char *at = strstr(stk_base_name(path), "_id");
     unsigned long long job, pid;
     return at && sscanf(at, "_id%19llu-%19llu_", &job, &pid) == 2 ? pid : 0;
 }

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/text.h"
 #include "lab/launch_priv.h"
 
 /* The last log of a process: HOST.PID.N.stklog with the largest N. */
@@ -37,11 +38,11 @@ static int by_pid(const void *a, const void *b)
 
 static bool parse_name(const char *name, const char *host, struct last_log *out)
 {
-    size_t len = strlen(name), tail = sizeof STK_LOG_SUFFIX - 1;
+    size_t len = strlen(name);
     char *end;
-    if (len <= tail || strcmp(name + len - tail, STK_LOG_SUFFIX) != 0)
+    if (!stk_text_ends(name, len, STK_LOG_SUFFIX))
         return false;
-    len -= tail;
+    len -= sizeof STK_LOG_SUFFIX - 1;
     for (int dots = 0; len && (dots += name[len - 1] == '.') < 2;)
         len--; /* HOST may have dots too: PID and N are the last */
     if (!len)

@@ -130,8 +130,7 @@ static int read_input(struct stk_pb *pb, const char *path, struct stk_err *err)
     if (!S_ISREG(sb.st_mode) || !stk_text_ends(path, strlen(path), STK_LOG_SUFFIX))
         return stk_err_set(err, STK_E_USAGE, path, -1,
                            "neither a folder of `stoker profile` nor a Darshan log");
-    const char *slash = strrchr(path, '/');
-    return stk_pb_log(pb, path, slash ? slash + 1 : path, err);
+    return stk_pb_log(pb, path, stk_base_name(path), err);
 }
 
 /* Tables that grew by malloc become the arena's. */
