@@ -94,6 +94,12 @@ int stk_read_file(const char *path, size_t max, struct stk_buf *b, struct stk_er
     return rc;
 }
 
+const char *stk_base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
 int stk_fsync_dir_of(const char *path, struct stk_err *err)
 {
     const char *slash = strrchr(path, '/');

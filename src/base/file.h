@@ -25,6 +25,8 @@ int stk_remove_tree(const char *path, struct stk_err *err);
 int stk_hash_file(const char *path, uint64_t *hash, uint64_t *size, struct stk_err *err);
 /* malloc'ed "a/b"; a == "" or "." gives b. Caller frees with free(). NULL: no memory. */
 char *stk_path_join(const char *a, const char *b);
+/* What stands after the last "/" of a path. Borrowed from it. */
+const char *stk_base_name(const char *path);
 /* $XDG_CACHE_HOME/stoker or ~/.cache/stoker, or /tmp/stoker-UID; made private (0700) when missing.
  * malloc'ed. */
 int stk_cache_dir(char **out, struct stk_err *err);

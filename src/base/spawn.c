@@ -1,16 +1,20 @@
-/* spawn.c - finds programs as execvp() does, and starts them. */
+/*
+ * spawn.c - finds programs as execvp() does, and starts children. What happens to them then is in
+ * spawn_wait.c.
+ */
 #include "base/spawn.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/buf.h"
+#include "base/pool.h"
 
 extern char **environ;
 
@@ -52,42 +56,6 @@ int stk_find_program(const char *name, char **out)
     return worst;
 }
 
-int stk_spawn(const char *const *argv, char *const *env, const int fd[3], bool alone, pid_t *pid)
-{
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attr;
-    sigset_t none, all;
-    int e = posix_spawn_file_actions_init(&actions);
-    if (e)
-        return e;
-    if ((e = posix_spawnattr_init(&attr)) != 0) {
-        posix_spawn_file_actions_destroy(&actions);
-        return e;
-    }
-    sigemptyset(&none);
-    sigfillset(&all);
-    posix_spawnattr_setsigmask(&attr, &none);
-    posix_spawnattr_setsigdefault(&attr, &all);
-    posix_spawnattr_setpgroup(&attr, 0);
-    posix_spawnattr_setflags(&attr, (short)(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
-                                            (alone ? POSIX_SPAWN_SETPGROUP : 0)));
-    for (int i = 0; i < 3 && !e; i++)
-        e = posix_spawn_file_actions_adddup2(&actions, fd[i], i);
-    if (!e)
-        e = posix_spawnp(pid, argv[0], &actions, &attr, (char *const *)(uintptr_t)argv,
-                         env ? env : environ);
-    posix_spawnattr_destroy(&attr);
-    posix_spawn_file_actions_destroy(&actions);
-    return e;
-}
-
-struct stk_ending stk_ending_of(int wait_status)
-{
-    int signal = WIFSIGNALED(wait_status) ? WTERMSIG(wait_status) : 0;
-    return (struct stk_ending){.status = signal ? 128 + signal : WEXITSTATUS(wait_status),
-                             .signal = signal};
-}
-
 int stk_self_path(char *out, size_t size, struct stk_err *err)
 {
     ssize_t n = readlink("/proc/self/exe", out, size - 1);
@@ -95,4 +63,241 @@ int stk_self_path(char *out, size_t size, struct stk_err *err)
         return stk_err_sys(err, "/proc/self/exe", "readlink");
     out[n] = '\0';
     return 0;
+}
+
+const char **stk_environment(bool (*keep)(const char *var, const void *user), const void *user,
+                             const char *const *more)
+{
+    size_t n = 0, nmore = 0, k = 0;
+    while (environ && environ[n])
+        n++;
+    while (more && more[nmore])
+        nmore++;
+    const char **env = malloc((n + nmore + 1) * sizeof *env);
+    for (size_t i = 0; env && i < n; i++)
+        if (keep(environ[i], user))
+            env[k++] = environ[i];
+    for (size_t i = 0; env && i < nmore; i++)
+        env[k++] = more[i];
+    if (env)
+        env[k] = NULL;
+    return env;
+}
+
+/* ---- in the child --------------------------------------------------------------------------- */
+
+/* What the child needs to know, and what we keep until it runs. */
+struct starting {
+    struct stk_child *c;
+    int end[3];    /* what becomes its 0, 1 and 2; -1: stays */
+    int null_fd;   /* -1: not needed */
+    int report[2]; /* tells errno when inside() or the program failed; -1: not needed */
+    sigset_t mask; /* as it was before */
+    pid_t parent;
+};
+
+/* After vfork() a handler of ours would run in our memory; so at least these go. */
+static void reset_signals(bool keep_ignored)
+{
+    const struct sigaction usual = {.sa_handler = SIG_DFL};
+    for (int sig = 1; sig < NSIG; sig++) {
+        struct sigaction now;
+        if (sigaction(sig, NULL, &now) == 0 && now.sa_handler != SIG_DFL &&
+            !(keep_ignored && now.sa_handler == SIG_IGN))
+            (void)sigaction(sig, &usual, NULL);
+    }
+}
+
+/* Where standard descriptors are closed with us, ours lie among 0, 1 and 2: out of the way first,
+ * or one would be overwritten before its turn, or be closed when the program starts. */
+static int out_of_the_way(int *fd)
+{
+    if (*fd >= 0 && *fd < 3)
+        *fd = fcntl(*fd, F_DUPFD_CLOEXEC, 3);
+    return *fd;
+}
+
+static int take_descriptors(struct starting *s)
+{
+    for (int i = 0; i < 3; i++)
+        if (s->end[i] >= 0 && out_of_the_way(&s->end[i]) < 0)
+            return errno;
+    if (s->report[1] >= 0 && out_of_the_way(&s->report[1]) < 0)
+        return errno;
+    for (int i = 0; i < 3; i++)
+        if (s->c->pipe[i] >= 0)
+            close(s->c->pipe[i]);
+    for (int i = 0; i < 3; i++)
+        if (s->end[i] >= 0 && dup2(s->end[i], i) < 0)
+            return errno;
+    return 0;
+}
+
+static int run_program(const struct stk_child *c)
+{
+    char *const *argv = (char *const *)(uintptr_t)c->argv;
+    char *const *env = c->env ? (char *const *)(uintptr_t)c->env : environ;
+    if (c->path)
+        execve(c->path, argv, env);
+    else
+        execvpe(argv[0], argv, env);
+    return errno;
+}
+
+/* Returns errno. After vfork() it shares our memory: calls that touch nothing of it. */
+static int become(struct starting *s)
+{
+    const struct stk_child *c = s->c;
+    sigset_t none;
+    sigemptyset(&none);
+    if (!c->inside || !c->keep_signals)
+        reset_signals(c->keep_signals);
+    int wrong = take_descriptors(s);
+    if (wrong)
+        return wrong;
+    if ((c->own_group && setpgid(0, 0) != 0) || (c->dir && chdir(c->dir) != 0) ||
+        (c->cpus && sched_setaffinity(0, sizeof *c->cpus, c->cpus) != 0))
+        return errno;
+    if (c->death_signal) {
+        (void)prctl(PR_SET_PDEATHSIG, c->death_signal);
+        if (getppid() != s->parent)
+            return ESRCH; /* too late for a signal */
+    }
+    sigprocmask(SIG_SETMASK, c->keep_signals ? &s->mask : &none, NULL);
+    if (c->inside && !c->argv)
+        _exit(c->inside(c->user));
+    wrong = c->inside ? c->inside(c->user) : 0;
+    return wrong ? wrong : run_program(c);
+}
+
+/* ---- in the parent -------------------------------------------------------------------------- */
+
+/* The other end of a pipe must not leak into a child that another thread forks at the same time:
+ * one that starts no program would keep it open. */
+static pthread_mutex_t fork_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static int make_pipe(struct starting *s, int i)
+{
+    int fd[2], ours = i == 0 ? 1 : 0; /* it reads its input and writes the others */
+    if (pipe2(fd, O_CLOEXEC) != 0)
+        return errno;
+    s->c->pipe[i] = fd[ours];
+    s->end[i] = fd[!ours];
+    return 0;
+}
+
+static int make_descriptors(struct starting *s)
+{
+    struct stk_child *c = s->c;
+    int wrong = 0;
+    for (int i = 0; i < 3 && !wrong; i++) {
+        if (c->fd[i] == STK_FD_PIPE)
+            wrong = make_pipe(s, i);
+        else if (c->fd[i] == STK_FD_NULL && s->null_fd < 0 &&
+                 (s->null_fd = open("/dev/null", O_RDWR | O_CLOEXEC)) < 0)
+            wrong = errno;
+        else if (c->fd[i] != STK_FD_KEEP)
+            s->end[i] = c->fd[i] == STK_FD_NULL ? s->null_fd : c->fd[i];
+    }
+    if (!wrong && c->inside && c->argv && pipe2(s->report, O_CLOEXEC) != 0)
+        wrong = errno;
+    return wrong;
+}
+
+static void drop(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
+/* Those that only the child needs. */
+static void drop_descriptors(struct starting *s)
+{
+    for (int i = 0; i < 3; i++)
+        if (s->c->fd[i] == STK_FD_PIPE)
+            drop(&s->end[i]);
+    drop(&s->null_fd);
+    drop(&s->report[1]);
+}
+
+static int fork_child(struct starting *s)
+{
+    pid_t pid = fork();
+    if (pid == 0) {
+        (void)pthread_mutex_unlock(&fork_lock);
+        int wrong = become(s);
+        if (s->report[1] >= 0)
+            (void)!write(s->report[1], &wrong, sizeof wrong);
+        _exit(127);
+    }
+    int wrong = pid < 0 ? errno : 0;
+    s->c->pid = pid > 0 ? pid : 0;
+    if (pid > 0 && s->c->own_group)
+        (void)setpgid(pid, pid); /* whoever of us two comes first */
+    return wrong;
+}
+
+__attribute__((noinline)) static int vfork_child(struct starting *s)
+{
+    /* A copy: what the child moves out of the way is not moved here. */
+    struct starting theirs = *s;
+    volatile int wrong = 0;
+    pid_t pid = vfork();
+    if (pid == 0) {
+        wrong = become(&theirs);
+        _exit(127);
+    }
+    s->c->pid = pid > 0 ? pid : 0;
+    return pid < 0 ? errno : wrong;
+}
+
+/* The pipe closes by itself when the program begins. */
+static int hear_report(struct starting *s)
+{
+    int wrong = 0;
+    while (read(s->report[0], &wrong, sizeof wrong) < 0 && errno == EINTR)
+        ;
+    drop(&s->report[0]);
+    return wrong;
+}
+
+/* What an earlier start may have left. */
+static void forget(struct stk_child *c)
+{
+    c->pid = 0;
+    for (int i = 0; i < 3; i++)
+        c->pipe[i] = -1;
+    c->ending = (struct stk_ending){0};
+    c->use = (struct rusage){0};
+    c->wall_s = 0;
+    c->timed_out = c->stopped = false;
+}
+
+int stk_child_start(struct stk_child *c)
+{
+    struct starting s = {.c = c, .end = {-1, -1, -1}, .null_fd = -1, .report = {-1, -1}};
+    sigset_t all;
+    sigfillset(&all);
+    s.parent = getpid();
+    forget(c);
+    (void)pthread_mutex_lock(&fork_lock);
+    int wrong = make_descriptors(&s);
+    if (!wrong) {
+        /* Signals wait until the child is the program: our handlers must not run in it. */
+        pthread_sigmask(SIG_SETMASK, &all, &s.mask);
+        c->start_s = stk_now();
+        wrong = c->inside ? fork_child(&s) : vfork_child(&s);
+        pthread_sigmask(SIG_SETMASK, &s.mask, NULL);
+    }
+    drop_descriptors(&s);
+    (void)pthread_mutex_unlock(&fork_lock);
+    if (s.report[0] >= 0 && !wrong)
+        wrong = hear_report(&s);
+    drop(&s.report[0]);
+    if (wrong && c->pid)
+        (void)stk_child_wait(c);
+    if (wrong)
+        stk_child_hang_up(c);
+    return wrong;
 }

@@ -158,7 +158,7 @@ struct stk_slurm_job {
 #define STK_SLURM_JOBS_MAX 10000
 struct stk_slurm_jobs { /* all zero: empty */
     struct stk_slurm_job *job;
-    size_t n, room, max; /* max 0: STK_SLURM_JOBS_MAX */
+    size_t n, max; /* max 0: STK_SLURM_JOBS_MAX */
     bool more;           /* there were more than max */
     struct stk_arena arena;
     unsigned asked, failed; /* enum stk_slurm_source: which clients were asked, and failed */

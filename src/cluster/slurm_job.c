@@ -150,31 +150,14 @@ static void job_init(struct stk_slurm_job *j, uint64_t id)
     stk_slurm_use_init(&j->use);
 }
 
-/* Room for one more of `size` bytes behind n; false: no memory. n grows by doubling. */
-static bool grow(void **p, size_t n, size_t size)
-{
-    if (n && (n & (n - 1)) != 0)
-        return true;
-    void *more = realloc(*p, (n ? 2 * n : 1) * size);
-    if (more)
-        *p = more;
-    return more != NULL;
-}
-
 struct stk_slurm_job *stk_slurm_jobs_get(struct stk_slurm_jobs *jobs, uint64_t id)
 {
     struct stk_slurm_job *j = stk_slurm_jobs_find(jobs, id);
     jobs->more = jobs->more || (!j && jobs->n >= (jobs->max ? jobs->max : STK_SLURM_JOBS_MAX));
     if (j || jobs->more)
         return j;
-    if (jobs->n == jobs->room) {
-        size_t room = jobs->room ? 2 * jobs->room : 16;
-        struct stk_slurm_job *more = realloc(jobs->job, room * sizeof *more);
-        if (!more)
-            return NULL;
-        jobs->job = more;
-        jobs->room = room;
-    }
+    if (STK_ARRAY_MORE(jobs->job, jobs->n, NULL))
+        return NULL;
     j = &jobs->job[jobs->n++];
     job_init(j, id);
     return j;
@@ -239,12 +222,10 @@ struct stk_slurm_step *stk_slurm_step_get(struct stk_slurm_jobs *jobs, struct st
     uint32_t *slot = slot_of(job, name);
     if (*slot)
         return &job->step[*slot - 1];
-    void *steps = job->step;
     const char *text = stk_arena_dup(&jobs->arena, name.p, name.n);
-    if (!text || !grow(&steps, job->nsteps, sizeof *job->step))
+    if (!text || STK_ARRAY_MORE(job->step, job->nsteps, NULL))
         return NULL;
     *slot = (uint32_t)(job->nsteps + 1);
-    job->step = steps;
     struct stk_slurm_step *s = &job->step[job->nsteps++];
     *s = (struct stk_slurm_step){.name = text,
                                  .title = "",

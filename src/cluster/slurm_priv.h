@@ -5,11 +5,13 @@
 
 #include <sys/types.h>
 
+#include "base/array.h"
+#include "base/spawn.h"
 #include "cluster/slurm.h"
 
-/* Starts a client with these as standard input, output and errors; environment as for
+/* Starts the client argv[0]; its environment and group are settled here, as for
  * stk_slurm_call(). */
-int stk_slurm_spawn(const char *const *argv, const int fd[3], pid_t *pid, struct stk_err *err);
+int stk_slurm_start(struct stk_child *c, struct stk_err *err);
 /* What a client has to say for itself, out of what it wrote: the last error, without its name. */
 void stk_slurm_words(const struct stk_slurm_output *out, char *to, size_t size);
 

@@ -68,11 +68,9 @@ static bool read_node(struct record *r, struct stk_slurm_word line)
         kind = (struct stk_slurm_word){gpu + 4, (size_t)(last - gpu) - 4};
     if (close)
         ids = (struct stk_slurm_word){open + 5, (size_t)(close - open) - 5};
-    struct stk_slurm_gpus *more = realloc(j->gpus, (j->ngpus + 1) * sizeof *more);
-    if (!more)
+    if (STK_ARRAY_MORE(j->gpus, j->ngpus, NULL))
         return false;
-    j->gpus = more;
-    struct stk_slurm_gpus *g = &more[j->ngpus];
+    struct stk_slurm_gpus *g = &j->gpus[j->ngpus];
     *g = (struct stk_slurm_gpus){
         .count = stk_slurm_int((struct stk_slurm_word){last + 1, head - (size_t)(last - gpu) - 1})};
     j->ngpus++;

@@ -3,66 +3,48 @@
  * standard error is kept for the end.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "base/pool.h"
 #include "cluster/slurm_priv.h"
 
 #define LINE_MAX_BYTES ((size_t)1 << 20)
 #define ERRORS_MAX     ((size_t)64 << 10)
+#define PATIENCE_S     5.0 /* after SIGTERM */
+
+#define OUT 1
+#define ERR 2
 
 struct stk_slurm_stream {
-    int out, err; /* -1: at its end */
-    pid_t pid;    /* -1: waited for */
+    struct stk_child child;
     struct stk_buf text, errors;
     size_t taken; /* of text: given out */
-    int status;
 };
 
 int stk_slurm_stream_open(const char *const *argv, struct stk_slurm_stream **out,
                           struct stk_err *err)
 {
     struct stk_slurm_stream *s = calloc(1, sizeof *s);
-    int o[2] = {-1, -1}, e[2] = {-1, -1}, null = open("/dev/null", O_RDONLY | O_CLOEXEC), rc = 0;
     if (!s)
-        rc = stk_err_nomem(err, sizeof *s);
-    else if (null < 0 || pipe2(o, O_CLOEXEC) != 0 || pipe2(e, O_CLOEXEC) != 0 ||
-             fcntl(o[0], F_SETFL, O_NONBLOCK) != 0 || fcntl(e[0], F_SETFL, O_NONBLOCK) != 0)
-        rc = stk_err_sys(err, NULL, "pipe");
-    else
-        rc = stk_slurm_spawn(argv, (const int[3]){null, o[1], e[1]}, &s->pid, err);
-    const int ours[] = {null, o[1], e[1], rc ? o[0] : -1, rc ? e[0] : -1};
-    for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
-        if (ours[i] >= 0)
-            close(ours[i]);
+        return stk_err_nomem(err, sizeof *s);
+    s->child.argv = argv;
+    for (int i = 0; i < 3; i++)
+        s->child.fd[i] = i == 0 ? STK_FD_NULL : STK_FD_PIPE;
+    int rc = stk_slurm_start(&s->child, err);
     if (rc) {
         free(s);
         return rc;
     }
-    s->out = o[0];
-    s->err = e[0];
     *out = s;
     return 0;
 }
 
-/* Takes what is there, at most `room` bytes; the rest of errors is dropped. */
-static void drain(int *fd, struct stk_buf *b, size_t max)
+/* The rest of errors is dropped. */
+static void read_errors(struct stk_slurm_stream *s)
 {
-    char chunk[16384];
-    ssize_t got = read(*fd, chunk, sizeof chunk);
-    if (got > 0) {
-        size_t room = max > b->len ? max - b->len : 0;
-        stk_buf_put(b, chunk, (size_t)got < room ? (size_t)got : room);
-    } else if (got == 0 || (errno != EAGAIN && errno != EINTR)) {
-        close(*fd);
-        *fd = -1;
-    }
+    (void)stk_child_read(&s->child, ERR, &s->errors, ERRORS_MAX);
 }
 
 /* 1: a line; 0: none yet. */
@@ -83,13 +65,9 @@ static int ended(struct stk_slurm_stream *s, struct stk_err *err)
 {
     struct stk_slurm_output out = {.err = s->errors};
     char words[240];
-    int status = 0;
-    if (s->pid > 0 && waitpid(s->pid, &status, 0) == s->pid) {
-        s->pid = -1;
-        s->status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-    }
-    out.status = s->status;
-    if (s->status == 0 && !s->errors.len)
+    (void)stk_child_wait(&s->child);
+    out.status = s->child.ending.status;
+    if (out.status == 0 && !s->errors.len)
         return stk_err_set(err, STK_E_STOPPED, NULL, -1,
                            "it ended without a word: the job has just begun, or just ended");
     stk_slurm_words(&out, words, sizeof words);
@@ -108,14 +86,15 @@ int stk_slurm_stream_line(struct stk_slurm_stream *s, double wait_s, const char 
         s->text.len -= s->taken;
         s->taken = 0;
     }
-    while (s->out >= 0) {
+    while (s->child.pipe[OUT] >= 0) {
         double left = until - stk_now();
-        struct pollfd p[2] = {{.fd = s->out, .events = POLLIN}, {.fd = s->err, .events = POLLIN}};
+        struct pollfd p[2] = {{.fd = s->child.pipe[OUT], .events = POLLIN},
+                              {.fd = s->child.pipe[ERR], .events = POLLIN}};
         int got = poll(p, 2, left > 0 ? (int)(left * 1000) + 1 : 0);
         if (got > 0 && p[1].revents)
-            drain(&s->err, &s->errors, ERRORS_MAX);
+            read_errors(s);
         if (got > 0 && p[0].revents)
-            drain(&s->out, &s->text, LINE_MAX_BYTES + 65536);
+            (void)stk_child_read(&s->child, OUT, &s->text, LINE_MAX_BYTES + 65536);
         if (take_line(s, line, len))
             return 1;
         if (s->text.len > LINE_MAX_BYTES || s->text.fail)
@@ -123,10 +102,10 @@ int stk_slurm_stream_line(struct stk_slurm_stream *s, double wait_s, const char 
         if (got < 0 || (got == 0 && left <= 0))
             return 0;
     }
-    while (s->err >= 0 && stk_now() < until + 1) {
-        struct pollfd p = {.fd = s->err, .events = POLLIN};
+    while (s->child.pipe[ERR] >= 0 && stk_now() < until + 1) {
+        struct pollfd p = {.fd = s->child.pipe[ERR], .events = POLLIN};
         if (poll(&p, 1, 100) > 0)
-            drain(&s->err, &s->errors, ERRORS_MAX);
+            read_errors(s);
     }
     return ended(s, err);
 }
@@ -135,24 +114,12 @@ void stk_slurm_stream_close(struct stk_slurm_stream *s)
 {
     if (!s)
         return;
-    double until = stk_now() + 5;
-    struct timespec nap = {0, 20 * 1000000};
-    int status;
-    if (s->pid > 0)
-        kill(s->pid, SIGTERM);
-    while (s->pid > 0) {
-        pid_t got = waitpid(s->pid, &status, WNOHANG);
-        if (got == s->pid || (got < 0 && errno != EINTR))
-            s->pid = -1;
-        else if (stk_now() > until)
-            kill(s->pid, SIGKILL);
-        if (s->pid > 0)
-            nanosleep(&nap, NULL);
+    stk_child_kill(&s->child, SIGTERM);
+    if (stk_child_wait_for(&s->child, PATIENCE_S) == ETIMEDOUT) {
+        stk_child_kill(&s->child, SIGKILL);
+        (void)stk_child_wait(&s->child);
     }
-    if (s->out >= 0)
-        close(s->out);
-    if (s->err >= 0)
-        close(s->err);
+    stk_child_hang_up(&s->child);
     stk_buf_release(&s->text);
     stk_buf_release(&s->errors);
     free(s);

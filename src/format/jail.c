@@ -9,17 +9,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/pool.h"
+#include "base/spawn.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1
@@ -33,10 +31,11 @@
 #define SANITIZED 0
 #endif
 
-#define BATCH_BYTES  (256u << 10) /* sent at once: a quarter of the pipe */
-#define PIPE_BYTES   (1 << 20)    /* the most an unprivileged process may ask for */
-#define CHILD_MEMORY (4ull << 30) /* address space beyond what is mapped at the fork and the file  \
-                                   */
+#define BATCH_BYTES (256u << 10) /* sent at once: a quarter of the pipe */
+#define PIPE_BYTES  (1 << 20)    /* the most an unprivileged process may ask for */
+#define CHILD_MEMORY                                                                               \
+    (4ull << 30) /* address space beyond what is mapped at the fork and the file                   \
+                  */
 #define WAIT_TICK_MS    1000
 #define KILL_PATIENCE_S 5.0
 #define MSG_ALIVE       250
@@ -157,13 +156,11 @@ static void limit_memory(uint64_t file_bytes)
     (void)setrlimit(RLIMIT_AS, &lim);
 }
 
-static void child_confine(pid_t parent, uint64_t file_bytes)
+/* Returns where the messages go: standard output, out of reach of what the library prints there. */
+static int child_confine(uint64_t file_bytes)
 {
     static const int deadly[] = {SIGSEGV, SIGBUS,  SIGABRT, SIGFPE, SIGILL,
                                  SIGTERM, SIGALRM, SIGTRAP, SIGSYS, SIGXCPU};
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent)
-        _exit(1);
     /* A core file of a crash we expect helps nobody. */
     struct rlimit none = {0, 0};
     (void)setrlimit(RLIMIT_CORE, &none);
@@ -175,35 +172,39 @@ static void child_confine(pid_t parent, uint64_t file_bytes)
     sigset_t all;
     sigfillset(&all);
     (void)sigprocmask(SIG_UNBLOCK, &all, NULL);
-    int quiet = open("/dev/null", O_RDWR | O_CLOEXEC);
-    if (quiet >= 0) {
-        (void)dup2(quiet, STDOUT_FILENO);
-        (void)dup2(quiet, STDERR_FILENO);
-    }
+    int fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    (void)dup2(STDERR_FILENO, STDOUT_FILENO);
     if (!SANITIZED)
         limit_memory(file_bytes);
+    return fd;
 }
 
-static _Noreturn void child_main(const struct stk_format *f, const struct stk_list_options *opts,
-                                 struct stk_src *src, int fd, pid_t parent)
+/* What it is to do. */
+struct task {
+    const struct stk_format *format;
+    const struct stk_list_options *opts;
+    struct stk_src *src;
+};
+
+static int child_main(void *user)
 {
-    child_confine(parent, stk_src_file_size(src));
+    const struct task *t = user;
     struct child_sink *s = malloc(sizeof *s);
     if (!s)
-        _exit(1);
+        return 1;
     s->sink.event = child_event;
-    s->fd = fd;
+    s->fd = child_confine(stk_src_file_size(t->src));
     s->len = 0;
     s->sent = coarse_seconds();
     struct stk_err err = {.offset = -1};
     struct stk_lister l;
-    stk_lister_init(&l, &s->sink, src, opts);
-    int rc = f->list(&l, src, &err);
+    stk_lister_init(&l, &s->sink, t->src, t->opts);
+    int rc = t->format->list(&l, t->src, &err);
     err.code = rc;
     struct message m = {.type = MSG_END, .blob_len = rc < 0 ? sizeof err : 0};
     child_send(s, &m, &err);
     child_flush(s);
-    _exit(0);
+    return 0; /* straight to _exit(): nothing of the parent's is flushed or torn down */
 }
 
 /* ---- the parent ---- */
@@ -212,8 +213,7 @@ struct parent {
     const struct stk_format *format;
     struct stk_lister *lister;
     const char *path;
-    pid_t pid;
-    int fd;
+    struct stk_child child;
     struct stk_buf in;
     size_t at; /* of `in` that is dealt with */
     uint32_t nfields, nchains;
@@ -255,9 +255,9 @@ static bool column_is_sound(const struct parent *p, const struct message *m, con
     if (c.field < 0 || (uint32_t)c.field >= p->nfields || c.first_extent < 0 || !c.per_extent)
         return false;
     uint64_t tiles = c.tiles ? c.tiles : 1, end = m->a ? (m->a - 1) / c.per_extent + 1 : 0;
-    return !m->a || (!__builtin_mul_overflow(end, tiles, &end) &&
-                     !__builtin_add_overflow(end, (uint64_t)c.first_extent, &end) &&
-                     end <= p->nextents);
+    return !m->a ||
+           (!__builtin_mul_overflow(end, tiles, &end) &&
+            !__builtin_add_overflow(end, (uint64_t)c.first_extent, &end) && end <= p->nextents);
 }
 
 /* What later code takes for granted about events, which a child gone mad may have got wrong. */
@@ -361,12 +361,12 @@ static int read_some(struct parent *p)
     uint8_t *to = stk_buf_room(&p->in, BATCH_BYTES);
     if (!to)
         return 0;
-    ssize_t n = read(p->fd, to, BATCH_BYTES);
+    ssize_t n = read(p->child.pipe[1], to, BATCH_BYTES);
     if (n > 0)
         p->in.len += (size_t)n;
     if (n > 0)
         return 1;
-    return n < 0 && (errno == EINTR || errno == EAGAIN) ? 0 : STK_E_STOPPED;
+    return n < 0 && errno == EINTR ? 0 : STK_E_STOPPED;
 }
 
 /* Reads until the child's last message, its death (0 with !ended) or its silence. */
@@ -375,7 +375,7 @@ static int follow(struct parent *p, double silence_s, struct stk_err *err)
     double heard = stk_now();
     bool dying = false; /* seen dead: what is left in the pipe is all there is */
     while (!p->ended) {
-        struct pollfd pf = {.fd = p->fd, .events = POLLIN};
+        struct pollfd pf = {.fd = p->child.pipe[1], .events = POLLIN};
         double left_ms = (heard + silence_s - stk_now()) * 1e3;
         int tick = left_ms < WAIT_TICK_MS ? (left_ms < 1 ? 1 : (int)left_ms) : WAIT_TICK_MS;
         int n = poll(&pf, 1, dying ? 0 : tick);
@@ -394,27 +394,10 @@ static int follow(struct parent *p, double silence_s, struct stk_err *err)
                                "lib%s did nothing for %g s on this file: it is damaged, or its "
                                "storage hangs",
                                p->format->name, silence_s);
-        siginfo_t si = {0};
-        if (n == 0 && waitid(P_PID, (id_t)p->pid, &si, WEXITED | WNOHANG | WNOWAIT) == 0)
-            dying = si.si_pid == p->pid;
+        if (n == 0)
+            dying = stk_child_has_ended(&p->child);
     }
     return 0;
-}
-
-/* A child that hangs in the kernel does not even die of SIGKILL: after patience_s it is left for
- * init to reap, rather than hang with it. False: how it ended is not known. */
-static bool reap(pid_t pid, double patience_s, int *status)
-{
-    double until = stk_now() + patience_s;
-    for (;;) {
-        pid_t got = waitpid(pid, status, patience_s > 0 ? WNOHANG : 0);
-        if (got == pid)
-            return true;
-        if ((got < 0 && errno != EINTR) || (patience_s > 0 && stk_now() > until))
-            return false;
-        if (got == 0)
-            (void)poll(NULL, 0, 10);
-    }
 }
 
 static const char *signal_name(int sig)
@@ -435,54 +418,43 @@ static const char *signal_name(int sig)
     }
 }
 
-static int crashed(const struct parent *p, bool known, int status, struct stk_err *err)
+static int crashed(const struct parent *p, bool known, struct stk_err *err)
 {
     const char *lib = p->format->name;
-    if (known && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
+    const struct stk_ending *e = &p->child.ending;
+    if (e->signal == SIGKILL)
         return stk_err_set(err, STK_E_NOMEM, p->path, -1,
                            "lib%s was killed while it listed this file (out of memory?)", lib);
-    if (known && WIFSIGNALED(status))
+    if (e->signal)
         return stk_err_set(err, STK_E_CORRUPT, p->path, -1,
                            "lib%s crashed on this file (%s): it is damaged", lib,
-                           signal_name(WTERMSIG(status)));
+                           signal_name(e->signal));
     return stk_err_set(err, STK_E_CORRUPT, p->path, -1,
                        "lib%s gave up on this file (exit status %d): it is damaged", lib,
-                       known ? WEXITSTATUS(status) : -1);
+                       known ? e->status : -1);
 }
-
-/* The pipe's ends must not leak into a child another thread forks at the same time: that child
- * would hold this pipe open after ours died. */
-static pthread_mutex_t fork_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static int start(struct parent *p, struct stk_src *src, struct stk_err *err)
 {
-    int fd[2];
-    pid_t self = getpid();
-    (void)pthread_mutex_lock(&fork_lock);
-    if (pipe2(fd, O_CLOEXEC) < 0) {
-        int saved = errno;
-        (void)pthread_mutex_unlock(&fork_lock);
-        errno = saved;
-        return stk_err_sys(err, p->path, "pipe");
-    }
-    (void)fcntl(fd[1], F_SETPIPE_SZ, PIPE_BYTES);
-    p->pid = fork();
-    if (p->pid == 0) {
-        close(fd[0]);
-        child_main(p->format, p->lister->opts, src, fd[1], self);
-    }
-    int saved = errno;
-    close(fd[1]);
-    (void)pthread_mutex_unlock(&fork_lock);
-    p->fd = fd[0];
-    errno = saved;
-    if (p->pid < 0) {
-        int rc = stk_err_sys(err, p->path, "fork");
-        close(fd[0]);
-        return rc;
-    }
-    (void)fcntl(p->fd, F_SETFL, O_NONBLOCK);
+    struct task t = {.format = p->format, .opts = p->lister->opts, .src = src};
+    p->child = (struct stk_child){.inside = child_main,
+                                  .user = &t,
+                                  .fd = {STK_FD_KEEP, STK_FD_PIPE, STK_FD_NULL},
+                                  .keep_signals = true,
+                                  .death_signal = SIGKILL};
+    errno = stk_child_start(&p->child);
+    if (errno)
+        return stk_err_sys(err, p->path, "fork");
+    (void)fcntl(p->child.pipe[1], F_SETPIPE_SZ, PIPE_BYTES);
     return 0;
+}
+
+/* A child that hangs in the kernel does not even die of SIGKILL: it is left for init to reap then,
+ * rather than hang with it. */
+static void end(struct stk_child *c)
+{
+    stk_child_kill(c, SIGKILL);
+    (void)stk_child_wait_for(c, KILL_PATIENCE_S);
 }
 
 int stk_jail_list_within(const struct stk_format *f, struct stk_lister *l, struct stk_src *src,
@@ -494,12 +466,10 @@ int stk_jail_list_within(const struct stk_format *f, struct stk_lister *l, struc
         return rc;
     rc = follow(&p, silence_s, err);
     if (rc < 0 || p.ended)
-        (void)kill(p.pid, SIGKILL);
-    int status = 0;
-    bool known = reap(p.pid, rc < 0 || p.ended ? KILL_PATIENCE_S : 0, &status);
-    if (rc == 0 && !p.ended)
-        rc = crashed(&p, known, status, err);
-    close(p.fd);
+        end(&p.child);
+    else
+        rc = crashed(&p, stk_child_wait(&p.child) == 0, err);
+    stk_child_hang_up(&p.child);
     stk_buf_release(&p.in);
     return rc;
 }

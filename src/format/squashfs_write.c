@@ -6,21 +6,19 @@
 #include "format/squashfs.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/file.h"
-#include "host/cpus.h"
+#include "base/spawn.h"
 #include "format/members.h"
 #include "format/sample.h"
 #include "format/tarhead.h"
+#include "host/cpus.h"
 
 #define TOOL     "mksquashfs"
 #define PRINTED  700 /* bytes of what it printed that go into a message */
@@ -28,28 +26,14 @@
 /* mksquashfs's own (gzip 9, zstd 15) packs images ten times slower and hardly smaller. */
 #define LEVEL_DEFAULT 3
 
-extern char **environ;
-
 /* ---- before anything is written ------------------------------------------------------------ */
-
-static bool on_path(const char *program)
-{
-    const char *dirs = getenv("PATH");
-    for (const char *p = dirs ? dirs : "/bin:/usr/bin"; *p;) {
-        size_t n = strcspn(p, ":");
-        char file[4096];
-        if (snprintf(file, sizeof file, "%.*s%s%s", (int)n, p, n ? "/" : "", program) <
-                (int)sizeof file &&
-            access(file, X_OK) == 0)
-            return true;
-        p += n + (p[n] == ':');
-    }
-    return false;
-}
 
 int stk_squashfs_prepare(struct stk_write_config *cfg, struct stk_err *err)
 {
-    if (!on_path(TOOL))
+    char *found;
+    int missing = stk_find_program(TOOL, &found);
+    free(found);
+    if (missing)
         return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1,
                            "squashfs images are made by " TOOL ", which is not here: install "
                            "squashfs-tools (4.5 or newer)");
@@ -78,20 +62,20 @@ int stk_squashfs_encode(const struct stk_write_config *cfg, const struct stk_sam
 /* ---- the program ---------------------------------------------------------------------------- */
 
 struct tool {
-    pid_t pid;   /* 0: not running */
+    struct stk_child child;
     int in;      /* our end of its standard input */
     int printed; /* a file without a name that takes its output */
 };
 
 struct arguments {
-    char *arg[ARGS_MAX];
+    const char *arg[ARGS_MAX];
     size_t n;
     char level[16], processors[16];
 };
 
 static void add(struct arguments *a, const char *arg)
 {
-    a->arg[a->n++] = (char *)(uintptr_t)arg;
+    a->arg[a->n++] = arg;
 }
 
 static int add_compressor(struct arguments *a, const struct stk_write_config *cfg,
@@ -137,62 +121,35 @@ static int make_arguments(struct arguments *a, const struct stk_write_config *cf
     return rc;
 }
 
-/* The environment without SOURCE_DATE_EPOCH, which mksquashfs refuses beside its time options.
- * malloc'ed; the strings are not copies. */
-static char **make_environment(void)
+/* mksquashfs refuses it beside its time options. */
+static bool is_kept(const char *var, const void *user)
 {
-    size_t n = 0, kept = 0;
-    while (environ && environ[n])
-        n++;
-    char **env = malloc((n + 1) * sizeof *env);
-    for (size_t i = 0; env && i < n; i++)
-        if (strncmp(environ[i], "SOURCE_DATE_EPOCH=", 18) != 0)
-            env[kept++] = environ[i];
-    if (env)
-        env[kept] = NULL;
-    return env;
+    (void)user;
+    return strncmp(var, "SOURCE_DATE_EPOCH=", 18) != 0;
 }
 
-static int spawn(struct tool *t, int their_in, char *const *arg, char *const *env)
+static int start(struct tool *t, const char *const *arg, const char *path, struct stk_err *err)
 {
-    posix_spawn_file_actions_t fa;
-    int rc = posix_spawn_file_actions_init(&fa);
-    if (rc != 0)
-        return rc;
-    rc = posix_spawn_file_actions_adddup2(&fa, their_in, STDIN_FILENO);
-    if (rc == 0)
-        rc = posix_spawn_file_actions_adddup2(&fa, t->printed, STDOUT_FILENO);
-    if (rc == 0)
-        rc = posix_spawn_file_actions_adddup2(&fa, t->printed, STDERR_FILENO);
-    pid_t pid = 0;
-    if (rc == 0)
-        rc = posix_spawnp(&pid, TOOL, &fa, NULL, arg, env);
-    posix_spawn_file_actions_destroy(&fa);
-    if (rc == 0)
-        t->pid = pid;
-    return rc;
-}
-
-static int start(struct tool *t, char *const *arg, const char *path, struct stk_err *err)
-{
-    char **env = make_environment();
-    int pair[2];
+    const char **env = stk_environment(is_kept, NULL, NULL);
+    int pair[2], rc = 0;
     if (!env)
         return stk_err_nomem(err, sizeof *env);
     t->printed = memfd_create("stoker-" TOOL, MFD_CLOEXEC);
     /* A socket, not a pipe: writing to one whose reader died can be told not to raise SIGPIPE. */
-    int rc =
-        t->printed < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0 ? errno : 0;
+    if (t->printed < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+        rc = errno;
     if (rc == 0) {
         t->in = pair[0];
-        rc = spawn(t, pair[1], arg, env);
+        t->child = (struct stk_child){.argv = arg,
+                                      .env = env,
+                                      .fd = {pair[1], t->printed, t->printed},
+                                      .keep_signals = true}; /* it ends when we do, not before */
+        rc = stk_child_start(&t->child);
         close(pair[1]);
     }
     free(env);
-    if (rc == 0)
-        return 0;
     errno = rc;
-    return stk_err_sys(err, path, "start " TOOL " (of squashfs-tools)");
+    return rc ? stk_err_sys(err, path, "start " TOOL " (of squashfs-tools)") : 0;
 }
 
 static void tool_close(struct tool *t)
@@ -202,20 +159,6 @@ static void tool_close(struct tool *t)
     if (t->printed >= 0)
         close(t->printed);
     free(t);
-}
-
-/* Its exit status (0..255), 256 + the signal that ended it, or -1 when nobody can tell. */
-static int tool_wait(struct tool *t)
-{
-    int status;
-    pid_t got;
-    do
-        got = waitpid(t->pid, &status, 0);
-    while (got < 0 && errno == EINTR);
-    t->pid = 0;
-    if (got < 0)
-        return -1;
-    return WIFSIGNALED(status) ? 256 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
 /* The end of what it printed, on one line; "" when nothing. */
@@ -238,9 +181,10 @@ static const char *tool_said(const struct tool *t, char text[PRINTED + 1])
 static int tool_result(struct tool *t, const char *path, struct stk_err *err)
 {
     char text[PRINTED + 1];
-    int status = tool_wait(t);
+    (void)stk_child_wait(&t->child); /* where nobody can tell how it ended, it ended well */
+    const struct stk_ending *e = &t->child.ending;
     const char *said = tool_said(t, text);
-    if (status == 0 || status == -1) {
+    if (e->status == 0) {
         const char *twice = strstr(said, " already exists in the tar file");
         if (!twice)
             return 0;
@@ -250,11 +194,11 @@ static int tool_result(struct tool *t, const char *path, struct stk_err *err)
                            (int)(twice - said), said);
     }
     const char *what = *said ? said : "it said nothing";
-    if (status > 256)
-        return stk_err_set(err, STK_E_SYS, path, -1, TOOL " was ended by signal %d: %s",
-                           status - 256, what);
+    if (e->signal)
+        return stk_err_set(err, STK_E_SYS, path, -1, TOOL " was ended by signal %d: %s", e->signal,
+                           what);
     int rc =
-        stk_err_set(err, STK_E_SYS, path, -1, TOOL " failed (exit status %d): %s", status, what);
+        stk_err_set(err, STK_E_SYS, path, -1, TOOL " failed (exit status %d): %s", e->status, what);
     if (err && strstr(said, strerror(ENOSPC)))
         err->sys_errno = ENOSPC; /* so that callers can tell it from the rest */
     return rc;
@@ -312,10 +256,8 @@ void stk_squashfs_abort(const struct stk_write_config *cfg, struct stk_out *o)
     struct tool *t = *stk_out_state(o);
     if (!t)
         return;
-    if (t->pid > 0) {
-        (void)kill(t->pid, SIGKILL);
-        (void)tool_wait(t);
-    }
+    stk_child_kill(&t->child, SIGKILL);
+    (void)stk_child_wait(&t->child);
     tool_close(t);
     *stk_out_state(o) = NULL;
 }

@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #define DARSHAN_MAGIC 6567223 /* darshan-log-format.h */
@@ -24,9 +23,8 @@ enum kind { NEITHER, LOG, TEXT, OLD };
 /* Darshan 1 and 2 compressed their logs as a whole, and there is nothing else to know them by. */
 static bool is_old(const char *path, const char *head)
 {
-    const char *slash = strrchr(path, '/');
     return (memcmp(head, "\x1f\x8b", 2) == 0 || memcmp(head, "BZh", 3) == 0) &&
-           strstr(slash ? slash : path, ".darshan");
+           strstr(stk_base_name(path), ".darshan");
 }
 
 /* A log by its magic number; what darshan-parser prints by what it begins with. */
@@ -59,8 +57,8 @@ bool stk_is_darshan(const char *path)
 /* ---- running it ---- */
 
 struct parser {
-    pid_t pid;
-    int out, errors; /* its standard output (a pipe), and where its messages are */
+    struct stk_child child;
+    int errors; /* where its messages are */
 };
 
 static const char *parser_name(void)
@@ -82,24 +80,20 @@ static int missing(const char *path, int why, struct stk_err *err)
 
 static int start(struct parser *r, const char *path, struct stk_err *err)
 {
-    int pipes[2] = {-1, -1}, null = open("/dev/null", O_RDONLY | O_CLOEXEC), rc = 0;
     /* A name that begins with "-" is no option. */
     char *file = path[0] == '-' ? stk_path_join("./", path) : strdup(path);
     const char *const argv[] = {parser_name(), "--show-incomplete", file, NULL};
-    r->errors = memfd_create("darshan-parser", MFD_CLOEXEC);
     if (!file)
-        rc = stk_err_nomem(err, strlen(path));
-    else if (null < 0 || r->errors < 0 || pipe2(pipes, O_CLOEXEC) < 0)
-        rc = stk_err_sys(err, path, "darshan-parser");
+        return stk_err_nomem(err, strlen(path));
+    r->errors = memfd_create("darshan-parser", MFD_CLOEXEC);
+    int rc = r->errors < 0 ? stk_err_sys(err, path, "darshan-parser") : 0;
     if (!rc) {
-        int why = stk_spawn(argv, NULL, (const int[3]){null, pipes[1], r->errors}, false, &r->pid);
+        r->child = (struct stk_child){.argv = argv, .fd = {STK_FD_NULL, STK_FD_PIPE, r->errors}};
+        int why = stk_child_start(&r->child);
         rc = why ? missing(path, why, err) : 0;
     }
-    r->out = pipes[0];
-    const int ours[] = {null, pipes[1], rc ? pipes[0] : -1, rc ? r->errors : -1};
-    for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
-        if (ours[i] >= 0)
-            close(ours[i]);
+    if (rc && r->errors >= 0)
+        close(r->errors);
     free(file);
     return rc;
 }
@@ -123,25 +117,22 @@ static void complaint(const struct parser *r, char *text, size_t size)
 static int finish(struct parser *r, struct stk_darshan *d, const char *path, int rc,
                   struct stk_err *err)
 {
-    int status = 0;
     char text[4096];
-    close(r->out); /* before waiting: where we stopped early, it ends by SIGPIPE */
-    while (waitpid(r->pid, &status, 0) < 0 && errno == EINTR)
-        ;
+    stk_child_hang_up(&r->child); /* before waiting: where we stopped early, it ends by SIGPIPE */
+    (void)stk_child_wait(&r->child);
     complaint(r, text, sizeof text);
     close(r->errors);
     if (rc)
         return rc;
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
+    if (r->child.ending.status == 127)
         return missing(path, ENOENT, err);
-    bool failed = !WIFEXITED(status) || WEXITSTATUS(status) != 0;
+    bool failed = r->child.ending.status != 0;
     bool partly = strncmp(text, "Error: ", 7) == 0;
     if (failed || (partly && !d->nrecs && d->module == STK_DM_NONE))
         return stk_err_set(err, STK_E_CORRUPT, path, -1, "darshan-parser cannot read it: %s",
                            *text ? text : "it failed and did not say why");
-    const char *slash = strrchr(path, '/');
     return partly ? stk_pb_note(d->pb, err, "Of %s not all can be read (darshan-parser: %s).",
-                                slash ? slash + 1 : path, text)
+                                stk_base_name(path), text)
                   : 0;
 }
 
@@ -196,7 +187,7 @@ static int take_parser(struct stk_darshan *d, const char *path, struct stk_err *
     int rc = start(&r, path, err);
     if (rc)
         return rc;
-    rc = take_output(d, r.out, path, err);
+    rc = take_output(d, r.child.pipe[1], path, err);
     return finish(&r, d, path, rc, err);
 }
 

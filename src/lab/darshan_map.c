@@ -246,7 +246,7 @@ static bool is_file(const struct stk_darshan *d)
 
 static int keep(struct stk_darshan *d, uint32_t file, struct stk_err *err)
 {
-    int rc = stk_pb_room(&d->rec, &d->rec_cap, d->nrecs, sizeof *d->rec, err);
+    int rc = STK_ARRAY_MORE(d->rec, d->nrecs, err);
     if (rc)
         return rc;
     struct stk_darshan_rec *r = &d->rec[d->nrecs++];

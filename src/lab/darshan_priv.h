@@ -102,9 +102,9 @@ struct stk_darshan {
     uint32_t next;             /* the field that comes next, most likely */
     double heat_width_s;
     struct stk_darshan_rec *rec;
-    size_t nrecs, rec_cap;
+    size_t nrecs;
     struct stk_darshan_heat *heat;
-    size_t nheat, heat_cap;
+    size_t nheat;
 };
 
 /* darshan_text.c */

@@ -5,6 +5,7 @@
  */
 #include "lab/darshan_priv.h"
 
+#include "base/file.h"
 #include "base/num.h"
 
 #include <stdio.h>
@@ -31,7 +32,7 @@ static const struct {
  */
 static uint64_t pid_of(const char *path)
 {
-    const char *slash = strrchr(path, '/'), *at = strstr(slash ? slash : path, "_id");
+    const char *at = strstr(stk_base_name(path), "_id");
     unsigned long long job, pid;
     return at && sscanf(at, "_id%19llu-%19llu_", &job, &pid) == 2 ? pid : 0;
 }
@@ -262,7 +263,7 @@ static int heat_line(struct stk_darshan *d, const struct columns *c, int64_t ran
     double bin = number(p, n);
     if (value <= 0 || bin < 0 || bin >= STK_DARSHAN_BINS || !(d->heat_width_s > 0))
         return 0;
-    int rc = stk_pb_room(&d->heat, &d->heat_cap, d->nheat, sizeof *d->heat, err);
+    int rc = STK_ARRAY_MORE(d->heat, d->nheat, err);
     if (!rc)
         d->heat[d->nheat++] = (struct stk_darshan_heat){.rank = rank,
                                                         .width_s = d->heat_width_s,

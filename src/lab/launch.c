@@ -8,18 +8,17 @@
 #include "lab/launch.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/spawn.h"
 #include "host/root.h"
 #include "lab/launch_priv.h"
 
@@ -91,33 +90,31 @@ static void pass_on(const struct stk_launch *l, const siginfo_t *info)
 
 /* ---- the run ------------------------------------------------------------------------------ */
 
-/* In the new process: never returns. Says through the pipe when the program cannot be run. */
-static void become_program(const struct stk_launch *l, const struct signals *was, int pipe_fd)
+/* In the new process: signals as they were, and the environment. */
+struct entry {
+    const struct stk_launch *l;
+    const struct signals *was;
+};
+
+static int enter(void *user)
 {
-    give_signals(was);
-    sigaction(SIGXFSZ, &l->size, NULL);
-    int wrong = stk_launch_exec(l);
-    (void)!write(pipe_fd, &wrong, sizeof wrong);
-    _exit(wrong == ENOENT ? 127 : 126);
+    const struct entry *e = user;
+    give_signals(e->was);
+    sigaction(SIGXFSZ, &e->l->size, NULL);
+    return e->l->dir ? stk_launch_environment(e->l) : 0;
 }
 
-/* 0: it runs; else errno. The pipe closes by itself when the program begins. */
+/* 0: it runs; else errno. */
 static int start_program(struct stk_launch *l, const struct signals *was)
 {
-    int fd[2], wrong = 0;
-    if (pipe2(fd, O_CLOEXEC) != 0)
-        return errno;
-    l->child = fork();
-    if (l->child == 0)
-        become_program(l, was, fd[1]);
-    wrong = l->child < 0 ? errno : 0;
-    close(fd[1]);
-    ssize_t n = 0;
-    while (!wrong && (n = read(fd[0], &wrong, sizeof wrong)) < 0 && errno == EINTR)
-        ;
-    close(fd[0]);
-    if (l->child > 0 && wrong)
-        waitpid(l->child, NULL, 0);
+    struct entry e = {.l = l, .was = was};
+    struct stk_child c = {.argv = (const char *const *)(uintptr_t)l->o.argv,
+                          .fd = {STK_FD_KEEP, STK_FD_KEEP, STK_FD_KEEP},
+                          .keep_signals = true,
+                          .inside = enter,
+                          .user = &e};
+    int wrong = stk_child_start(&c);
+    l->child = c.pid;
     return wrong;
 }
 
@@ -127,19 +124,11 @@ static void note_end(struct stk_launch *l, int status)
     l->end_mono_ns = stk_launch_clock(CLOCK_MONOTONIC);
     l->end_real_ns = stk_launch_clock(CLOCK_REALTIME);
     l->ended = true;
-    l->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-    l->status = l->signal ? 128 + l->signal : WEXITSTATUS(status);
+    l->ending = stk_ending_of(status);
     if (getrusage(RUSAGE_CHILDREN, &r) != 0)
         return;
-    l->cpu_s = (double)(r.ru_utime.tv_sec + r.ru_stime.tv_sec) +
-               (double)(r.ru_utime.tv_usec + r.ru_stime.tv_usec) * 1e-6;
+    l->cpu_s = stk_cpu_seconds(&r);
     l->max_resident_bytes = (uint64_t)r.ru_maxrss * 1024;
-}
-
-static void wait_for(pid_t pid, int *status)
-{
-    while (waitpid(pid, status, 0) < 0 && errno == EINTR)
-        ;
 }
 
 /* Children, and orphans of theirs that came to us. */
@@ -152,7 +141,7 @@ static void reap(struct stk_launch *l)
         if (l->sampler)
             stk_sampler_reap(l->sampler, pid, &status);
         else
-            wait_for(pid, &status);
+            (void)stk_reap(pid, &status, NULL);
         if (pid == l->child)
             note_end(l, status);
         info.si_pid = 0;
@@ -233,8 +222,8 @@ static int finish(struct stk_launch *l, struct stk_err *err)
 static void fill_result(const struct stk_launch *l, struct stk_launch_result *r)
 {
     const struct stk_sampler_totals *t = l->sampler ? stk_sampler_totals(l->sampler) : NULL;
-    r->status = l->status;
-    r->signal = l->signal;
+    r->status = l->ending.status;
+    r->signal = l->ending.signal;
     r->seconds = (double)(l->end_mono_ns - l->start_mono_ns) * 1e-9;
     r->cpu_s = l->cpu_s;
     r->peak_resident_bytes = l->max_resident_bytes;

@@ -12,6 +12,7 @@
 
 #include "base/file.h"
 #include "base/spawn.h"
+#include "base/text.h"
 #include "lab/launch_priv.h"
 
 #define TEXT_MAX 2048
@@ -35,37 +36,22 @@ void stk_launch_note(struct stk_launch *l, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    if (l->nnotes == l->notes_room) {
-        size_t room = l->notes_room ? l->notes_room * 2 : 8;
-        const char **grown = stk_arena_alloc(&l->arena, room * sizeof *grown);
-        if (!grown)
-            return;
-        if (l->nnotes)
-            memcpy(grown, l->note, l->nnotes * sizeof *grown);
-        l->note = grown;
-        l->notes_room = room;
-    }
+    if (STK_ARRAY_MORE(l->note, l->nnotes, NULL))
+        return;
     const char *kept = stk_arena_dup(&l->arena, text, strlen(text));
     if (kept)
         l->note[l->nnotes++] = kept;
-}
-
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
 }
 
 /* "train" of `python3 -u train.py`: what people call it. */
 static int name_program(struct stk_launch *l, struct stk_err *err)
 {
     char name[64];
-    const char *base = base_name(l->o.argv[0]), *dot;
+    const char *base = stk_base_name(l->o.argv[0]), *dot;
     if (strncmp(base, "python", 6) == 0)
         for (char *const *a = l->o.argv + 1; *a; a++) {
-            size_t len = strlen(*a);
-            if (**a != '-' && len > 3 && strcmp(*a + len - 3, ".py") == 0) {
-                base = base_name(*a);
+            if (**a != '-' && stk_text_ends(*a, strlen(*a), ".py")) {
+                base = stk_base_name(*a);
                 break;
             }
         }
@@ -101,13 +87,13 @@ static int find_preload(struct stk_launch *l, struct stk_err *err)
         stk_launch_note(l,
                         "%s is %s: no library can be preloaded into it, so only what the kernel "
                         "counts and the samples are known of it (not of programs it starts)",
-                        base_name(l->program_path),
+                        stk_base_name(l->program_path),
                         p->linkage == STK_LINK_STATIC ? "linked statically" : "setuid");
     if (p->other_libc) {
         stk_launch_note(l,
                         "%s is for another C library or machine than stoker: only what the kernel "
                         "counts and the samples are known of it and of what it starts",
-                        base_name(l->program_path));
+                        stk_base_name(l->program_path));
         return 0;
     }
     int rc = l->o.preload ? (l->preload = realpath(l->o.preload, NULL))
@@ -218,6 +204,7 @@ void stk_launch_free(struct stk_launch *l)
     free(l->spool);
     free(l->run_path);
     free(l->samples_path);
+    free(l->note);
     stk_arena_release(&l->arena);
     free(l);
 }

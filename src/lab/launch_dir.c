@@ -19,6 +19,7 @@
 
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/text.h"
 #include "lab/launch_priv.h"
 
 #define TOGETHER_S 600 /* ranks without a common id that begin within this are one run */
@@ -192,15 +193,15 @@ static int look_through(struct stk_launch *l, bool remove, struct sight *seen, s
     DIR *d = opendir(l->dir);
     if (!d)
         return stk_err_sys(err, l->dir, "open");
-    int rc = 0, n = snprintf(mine, sizeof mine, ".r%u.json", l->rank.rank);
+    int rc = 0;
+    snprintf(mine, sizeof mine, ".r%u.json", l->rank.rank);
     *seen = (struct sight){0};
     for (struct dirent *e; !rc && (e = readdir(d));) {
-        size_t len = strlen(e->d_name);
         if (!stk_launch_is_ours(e->d_name))
             continue;
         seen->profile = seen->profile || strcmp(e->d_name, ID_NAME) != 0;
-        seen->myself = seen->myself || (len > (size_t)n && strncmp(e->d_name, "run.", 4) == 0 &&
-                                        strcmp(e->d_name + len - (size_t)n, mine) == 0);
+        seen->myself = seen->myself || (strncmp(e->d_name, "run.", 4) == 0 &&
+                                        stk_text_ends(e->d_name, strlen(e->d_name), mine));
         if (remove && unlinkat(dirfd(d), e->d_name, 0) != 0 && errno != ENOENT)
             rc = stk_err_sys(err, l->dir, "remove %.200s", e->d_name);
     }

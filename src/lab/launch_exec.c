@@ -281,7 +281,7 @@ static int set_number(const char *name, uint64_t v, bool given)
     return given ? setenv(name, text, 1) : unsetenv(name);
 }
 
-static bool set_environment(const struct stk_launch *l)
+int stk_launch_environment(const struct stk_launch *l)
 {
     const struct stk_launch_options *o = &l->o;
     uint64_t until_ns = l->start_real_ns + (uint64_t)(o->for_s * 1e9);
@@ -293,12 +293,5 @@ static bool set_environment(const struct stk_launch *l)
     bad = bad || set_list("STOKER_PROFILE_INCLUDE", o->include, l->cwd) != 0;
     bad = bad || set_list("STOKER_PROFILE_EXCLUDE", o->exclude, l->cwd) != 0;
     bad = bad || set_outputs() != 0;
-    return !bad && unsetenv("STOKER_PROFILE_PARENT") == 0;
-}
-
-int stk_launch_exec(const struct stk_launch *l)
-{
-    if (!l->dir || set_environment(l))
-        execvp(l->o.argv[0], l->o.argv);
-    return errno;
+    return bad || unsetenv("STOKER_PROFILE_PARENT") != 0 ? errno : 0;
 }

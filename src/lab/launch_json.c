@@ -49,8 +49,9 @@ static void put_times(const struct stk_launch *l, struct stk_jw *w)
     stk_jw_put_u64(w, "start_mono_ns", l->start_mono_ns);
     stk_jw_put_known_i64(w, "end_real_ns", l->ended ? (int64_t)l->end_real_ns : -1);
     stk_jw_put_known_f64(w, "seconds", l->ended ? seconds : -1);
-    stk_jw_put_known_i64(w, "exit_status", l->ended ? (int64_t)l->status : -1);
-    stk_jw_put_known_i64(w, "signal", l->ended && l->signal ? (int64_t)l->signal : -1);
+    stk_jw_put_known_i64(w, "exit_status", l->ended ? (int64_t)l->ending.status : -1);
+    stk_jw_put_known_i64(w, "signal",
+                         l->ended && l->ending.signal ? (int64_t)l->ending.signal : -1);
     stk_jw_put_bool(w, "stopped_early", l->ended && l->o.for_s > 0 && seconds > l->o.for_s);
 }
 

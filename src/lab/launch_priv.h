@@ -7,6 +7,8 @@
 #include <sys/types.h>
 #include <time.h>
 
+#include "base/array.h"
+#include "base/spawn.h"
 #include "lab/launch.h"
 #include "lab/sample.h"
 #include "preload/log.h"
@@ -47,7 +49,7 @@ struct stk_launch {
     uint64_t local_free_bytes;
     pid_t child;
     bool ended;
-    int status, signal;
+    struct stk_ending ending;
     double cpu_s;
     uint64_t max_resident_bytes; /* of one process, by the kernel */
     uint64_t logs_found, unseen;
@@ -55,8 +57,8 @@ struct stk_launch {
     struct stk_sampler *sampler;
     bool stuck; /* the sampler's thread, which uses what is here */
     struct stk_copier *copier;
-    const char **note;
-    size_t nnotes, notes_room;
+    const char **note; /* malloc'ed; the texts are of the arena */
+    size_t nnotes;
 };
 
 /* launch_begin.c */
@@ -71,8 +73,8 @@ void stk_program_look(const char *path, struct stk_program *p);
 /* The options' patterns fit what the library takes. */
 int stk_launch_check_rules(const struct stk_launch_options *o, const char *cwd,
                            struct stk_err *err);
-/* In the child: the environment, then the program. Returns errno. */
-int stk_launch_exec(const struct stk_launch *l);
+/* Sets the environment that the program gets. For the child. 0 or errno. */
+int stk_launch_environment(const struct stk_launch *l);
 
 /* launch_dir.c */
 /* Letters, digits and ._- of the first max bytes of s, others as '_'. */

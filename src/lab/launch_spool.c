@@ -45,7 +45,7 @@ struct stk_copier {
     pthread_cond_t wake;
     bool stop, running;
     struct copied *file;
-    size_t n, room;
+    size_t n;
     uint8_t *block;
 };
 
@@ -119,14 +119,8 @@ static struct copied *find_copied(struct stk_copier *c, const char *name)
     for (size_t i = 0; i < c->n; i++)
         if (c->file[i].key == key && strcmp(c->file[i].name, name) == 0)
             return &c->file[i];
-    if (c->n == c->room) {
-        size_t room = c->room ? c->room * 2 : 64;
-        struct copied *grown = realloc(c->file, room * sizeof *grown);
-        if (!grown)
-            return NULL;
-        c->file = grown;
-        c->room = room;
-    }
+    if (STK_ARRAY_MORE(c->file, c->n, NULL))
+        return NULL;
     struct copied *f = &c->file[c->n++];
     *f = (struct copied){.key = key};
     snprintf(f->name, sizeof f->name, "%s", name);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/text.h"
 #include "lab/launch_priv.h"
 
 /* The last log of a process: HOST.PID.N.stklog with the largest N. */
@@ -21,7 +22,7 @@ struct last_log {
 
 struct logs {
     struct last_log *log;
-    size_t n, room;
+    size_t n;
     size_t all;
 };
 
@@ -37,11 +38,11 @@ static int by_pid(const void *a, const void *b)
 
 static bool parse_name(const char *name, const char *host, struct last_log *out)
 {
-    size_t len = strlen(name), tail = sizeof STK_LOG_SUFFIX - 1;
+    size_t len = strlen(name);
     char *end;
-    if (len <= tail || strcmp(name + len - tail, STK_LOG_SUFFIX) != 0)
+    if (!stk_text_ends(name, len, STK_LOG_SUFFIX))
         return false;
-    len -= tail;
+    len -= sizeof STK_LOG_SUFFIX - 1;
     for (int dots = 0; len && (dots += name[len - 1] == '.') < 2;)
         len--; /* HOST may have dots too: PID and N are the last */
     if (!len)
@@ -65,15 +66,9 @@ static int list_logs(const struct stk_launch *l, struct logs *logs, struct stk_e
         struct last_log one;
         if (!parse_name(e->d_name, l->host, &one))
             continue;
-        if (logs->n == logs->room) {
-            size_t room = logs->room ? logs->room * 2 : 64;
-            struct last_log *grown = realloc(logs->log, room * sizeof *grown);
-            if (!grown) {
-                closedir(d);
-                return stk_err_nomem(err, room * sizeof *grown);
-            }
-            logs->log = grown;
-            logs->room = room;
+        if (STK_ARRAY_MORE(logs->log, logs->n, err)) {
+            closedir(d);
+            return STK_E_NOMEM;
         }
         logs->log[logs->n++] = one;
         logs->all += one.here;

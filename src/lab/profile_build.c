@@ -16,20 +16,6 @@
 #define RECS_LEAST 65536u
 #define RECS_MOST  (4u << 20)
 
-int stk_pb_room(void *array, size_t *cap, size_t n, size_t size, struct stk_err *err)
-{
-    if (n < *cap)
-        return 0;
-    size_t more = *cap ? *cap * 2 : 64, bytes;
-    void **p = array;
-    void *grown = __builtin_mul_overflow(more, size, &bytes) ? NULL : realloc(*p, bytes);
-    if (!grown)
-        return stk_err_nomem(err, more);
-    *p = grown;
-    *cap = more;
-    return 0;
-}
-
 int stk_pb_init(struct stk_pb *pb, struct stk_profile *p, struct stk_err *err)
 {
     *p = (struct stk_profile){
@@ -143,8 +129,8 @@ static int new_file(struct stk_pb *pb, const char *path, size_t n, bool group, u
     struct stk_profile *p = pb->p;
     if (p->nfiles >= STK_PB_NONE || n > UINT32_MAX)
         return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1, "more files than 32 bits can number");
-    int rc = stk_pb_room(&p->file, &pb->file_cap, p->nfiles, sizeof *p->file, err);
-    rc = rc ? rc : stk_pb_room(&pb->file, &pb->file_cap2, p->nfiles, sizeof *pb->file, err);
+    int rc = STK_ARRAY_MORE(p->file, p->nfiles, err);
+    rc = rc ? rc : STK_ARRAY_MORE(pb->file, p->nfiles, err);
     if (!rc && (p->nfiles + 1) * 2 > pb->nslots)
         rc = more_slots(pb, err);
     const char *copy = rc ? NULL : stk_pb_text(pb, path, n);
@@ -196,8 +182,8 @@ int stk_pb_proc(struct stk_pb *pb, uint32_t *out, struct stk_err *err)
     struct stk_profile *p = pb->p;
     if (p->nprocs >= INT32_MAX)
         return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1, "more than 2^31 processes");
-    int rc = stk_pb_room(&p->proc, &pb->proc_cap, p->nprocs, sizeof *p->proc, err);
-    rc = rc ? rc : stk_pb_room(&pb->proc, &pb->proc_cap2, p->nprocs, sizeof *pb->proc, err);
+    int rc = STK_ARRAY_MORE(p->proc, p->nprocs, err);
+    rc = rc ? rc : STK_ARRAY_MORE(pb->proc, p->nprocs, err);
     if (rc)
         return rc;
     p->proc[p->nprocs] = (struct stk_prof_proc){
@@ -216,7 +202,7 @@ int stk_pb_host(struct stk_pb *pb, const char *name, uint32_t *out, struct stk_e
             *out = (uint32_t)i;
             return 0;
         }
-    int rc = stk_pb_room(&p->host, &pb->host_cap, p->nhosts, sizeof *p->host, err);
+    int rc = STK_ARRAY_MORE(p->host, p->nhosts, err);
     const char *copy = rc ? NULL : stk_pb_text(pb, name, strlen(name));
     if (!rc && !copy)
         rc = stk_err_nomem(err, strlen(name));
@@ -230,7 +216,7 @@ int stk_pb_host(struct stk_pb *pb, const char *name, uint32_t *out, struct stk_e
 int stk_pb_mark(struct stk_pb *pb, const struct stk_prof_mark *m, struct stk_err *err)
 {
     struct stk_profile *p = pb->p;
-    int rc = stk_pb_room(&p->mark, &pb->mark_cap, p->nmarks, sizeof *p->mark, err);
+    int rc = STK_ARRAY_MORE(p->mark, p->nmarks, err);
     if (!rc)
         p->mark[p->nmarks++] = *m;
     return rc;
@@ -244,7 +230,7 @@ int stk_pb_note(struct stk_pb *pb, struct stk_err *err, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    int rc = stk_pb_room(&p->note, &pb->note_cap, p->nnotes, sizeof *p->note, err);
+    int rc = STK_ARRAY_MORE(p->note, p->nnotes, err);
     const char *copy = rc ? NULL : stk_pb_text(pb, text, strlen(text));
     if (!rc && !copy)
         rc = stk_err_nomem(err, sizeof text);

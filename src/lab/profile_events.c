@@ -72,7 +72,7 @@ static uint32_t find_any(const struct lookup *t, const char *path)
 
 struct stream { /* the trace of one thread slot */
     uint32_t slot, *block;
-    size_t nblocks, cap, next;
+    size_t nblocks, next;
     struct stk_log_event *event; /* of the block that is being read */
     size_t n, at;
 };
@@ -83,7 +83,7 @@ struct merge {
     struct stk_log_file file;
     struct stk_log_names names;
     struct stream *stream;
-    size_t nstreams, cap;
+    size_t nstreams;
     uint32_t proc;
     int (*fn)(void *user, const struct stk_prof_event *e);
     void *user;
@@ -95,13 +95,13 @@ static int add_block(struct merge *m, uint32_t slot, uint32_t block, struct stk_
     while (i < m->nstreams && m->stream[i].slot != slot && i + 1 < MAX_SLOTS)
         i++;
     if (i == m->nstreams) {
-        int rc = stk_pb_room(&m->stream, &m->cap, m->nstreams, sizeof *m->stream, err);
+        int rc = STK_ARRAY_MORE(m->stream, m->nstreams, err);
         if (rc)
             return rc;
         m->stream[m->nstreams++] = (struct stream){.slot = slot};
     }
     struct stream *s = &m->stream[i];
-    int rc = stk_pb_room(&s->block, &s->cap, s->nblocks, sizeof *s->block, err);
+    int rc = STK_ARRAY_MORE(s->block, s->nblocks, err);
     if (!rc)
         s->block[s->nblocks++] = block;
     return rc;

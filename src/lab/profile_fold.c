@@ -182,13 +182,12 @@ static int fold_records(struct stk_pb *pb, const uint32_t *to, struct stk_err *e
 {
     struct stk_profile *p = pb->p;
     uint64_t *key = NULL;
-    size_t cap = 0, out = 0;
+    size_t room = 0, out = 0;
     int rc = 0;
     for (size_t from = 0, end; from < p->nrecs && !rc; from = end) {
         for (end = from + 1; end < p->nrecs && p->rec[end].proc == p->rec[from].proc;)
             end++;
-        while (cap < end - from && !rc)
-            rc = stk_pb_room(&key, &cap, cap, sizeof *key, err);
+        rc = STK_ARRAY_ROOM(key, room, end - from, err);
         if (!rc)
             out = merge_process(pb, from, end, out, key, to);
     }

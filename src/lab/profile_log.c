@@ -103,12 +103,11 @@ void stk_log_names_release(struct stk_log_names *names)
     *names = (struct stk_log_names){0};
 }
 
-static int add_name(struct stk_log_names *t, size_t *cap, uint32_t id, const char *text,
+static int add_name(struct stk_log_names *t, size_t *room, uint32_t id, const char *text,
                     uint32_t length, struct stk_err *err)
 {
-    while (id >= *cap)
-        if (stk_pb_room(&t->name, cap, *cap, sizeof *t->name, err) < 0)
-            return STK_E_NOMEM;
+    if (STK_ARRAY_ROOM(t->name, *room, (size_t)id + 1, err))
+        return STK_E_NOMEM;
     for (; t->count <= id; t->count++) {
         t->name[t->count].length = 0;
         t->name[t->count].file = STK_PB_NONE;
@@ -119,7 +118,7 @@ static int add_name(struct stk_log_names *t, size_t *cap, uint32_t id, const cha
     return stk_buf_check(&t->text, err);
 }
 
-static int names_of_block(struct stk_log_names *t, size_t *cap, const struct stk_log_block *b,
+static int names_of_block(struct stk_log_names *t, size_t *room, const struct stk_log_block *b,
                           uint32_t max_id, bool *damaged, struct stk_err *err)
 {
     const uint8_t *data = (const uint8_t *)(b + 1);
@@ -132,7 +131,7 @@ static int names_of_block(struct stk_log_names *t, size_t *cap, const struct stk
             *damaged = true;
             return 0;
         }
-        rc = add_name(t, cap, n.id, (const char *)data + at, n.length, err);
+        rc = add_name(t, room, n.id, (const char *)data + at, n.length, err);
         at += (n.length + 7u) & ~7u;
     }
     return rc;
@@ -146,7 +145,7 @@ int stk_log_names(struct stk_log_file *f, struct stk_log_names *names, bool *dam
     uint64_t most = (uint64_t)f->nblocks * (STK_LOG_BLOCK / sizeof(struct stk_log_name));
     most = most > IDS_AT_LEAST ? most : IDS_AT_LEAST;
     uint32_t max_id = most < UINT32_MAX - 1 ? (uint32_t)most : UINT32_MAX - 1;
-    size_t cap = 0;
+    size_t room = 0;
     int rc = 0;
     *names = (struct stk_log_names){0};
     for (uint32_t i = 1; i < f->nblocks && !rc; i++) {
@@ -154,7 +153,7 @@ int stk_log_names(struct stk_log_file *f, struct stk_log_names *names, bool *dam
         if (!b)
             *damaged = true;
         else if (b->kind == STK_BLK_NAMES)
-            rc = names_of_block(names, &cap, b, max_id, damaged, err);
+            rc = names_of_block(names, &room, b, max_id, damaged, err);
     }
     return rc;
 }
@@ -167,7 +166,7 @@ struct reading {
     struct stk_log_names names;
     uint32_t proc;
     struct stk_log_thread *thread;
-    size_t nthreads, thread_cap;
+    size_t nthreads;
     bool damaged;
 };
 
@@ -242,7 +241,7 @@ static int thread_of_block(struct reading *r, const struct stk_log_block *b, str
         r->damaged = r->damaged || b->used >= sizeof *t;
         return 0;
     }
-    int rc = stk_pb_room(&r->thread, &r->thread_cap, r->nthreads, sizeof *t, err);
+    int rc = STK_ARRAY_MORE(r->thread, r->nthreads, err);
     if (!rc)
         r->thread[r->nthreads++] = *t;
     return rc;

@@ -6,6 +6,7 @@
 #ifndef STK_LAB_PROFILE_PRIV_H
 #define STK_LAB_PROFILE_PRIV_H
 
+#include "base/array.h"
 #include "base/json.h"
 #include "lab/profile.h"
 
@@ -84,13 +85,11 @@ struct stk_pb {
     struct stk_pb_rec *rec;
     struct stk_pb_run *run;
     size_t nruns;
-    size_t file_cap, file_cap2, proc_cap, proc_cap2, rec_cap, rec_cap2, host_cap, mark_cap,
-        sample_cap, note_cap, run_cap;
     uint32_t *slot; /* files by hash; STK_PB_NONE: free */
     size_t nslots;  /* a power of two */
     struct stk_stretch *span;
     uint32_t *span_next;
-    size_t nspans, span_cap, span_cap2;
+    size_t nspans;
     size_t max_recs; /* then files are folded into groups */
     enum stk_pb_fold { STK_FOLD_DIRECTORY, STK_FOLD_SUFFIX, STK_FOLD_ALL } level;
     bool folded;
@@ -104,8 +103,6 @@ struct stk_pb {
 /* profile_build.c. All: 0 or negative and err. */
 int stk_pb_init(struct stk_pb *pb, struct stk_profile *p, struct stk_err *err);
 void stk_pb_release(struct stk_pb *pb); /* the profile stays */
-/* Makes room for one more of `size` bytes behind n; arrays are malloc'ed. */
-int stk_pb_room(void *array, size_t *cap, size_t n, size_t size, struct stk_err *err);
 /* The file of that name, which is made absolute against cwd ("" when not known). */
 int stk_pb_file(struct stk_pb *pb, const char *cwd, const char *name, size_t length, bool group,
                 uint32_t *out, struct stk_err *err);
@@ -165,7 +162,8 @@ int stk_pb_line(struct stk_pb *pb, const struct stk_log_thread *thread, size_t n
                 struct stk_err *err);
 /* start_s, end_s of all processes, run_s. */
 int stk_pb_clocks(struct stk_pb *pb, struct stk_err *err);
-void stk_pb_bins(struct stk_pb *pb);
+/* The profile's own time line. */
+int stk_pb_bins(struct stk_pb *pb, struct stk_err *err);
 
 /* profile_who.c */
 int stk_pb_who(struct stk_pb *pb, struct stk_err *err); /* parents, workers, units */
@@ -189,8 +187,6 @@ int stk_pb_notes(struct stk_pb *pb, struct stk_err *err);
 /* stk_profile_read() with room for so many records (0: as memory allows), for tests. */
 int stk_profile_read_within(const char *path, size_t max_recs, struct stk_profile *p,
                             struct stk_err *err);
-/* Everything after the input is in. */
-int stk_pb_finish(struct stk_pb *pb, struct stk_err *err);
 
 /* darshan.c */
 bool stk_is_darshan(const char *path);

@@ -23,7 +23,7 @@ struct entry {
 
 struct listing {
     struct entry *entry;
-    size_t n, cap;
+    size_t n;
 };
 
 static enum kind kind_of(const char *name)
@@ -62,7 +62,7 @@ static int list_folder(const char *path, struct listing *l, struct stk_err *err)
         enum kind kind = kind_of(d->d_name);
         if (kind == OTHER)
             continue;
-        rc = stk_pb_room(&l->entry, &l->cap, l->n, sizeof *l->entry, err);
+        rc = STK_ARRAY_MORE(l->entry, l->n, err);
         if (!rc && l->n >= MAX_FILES)
             rc = stk_err_set(err, STK_E_UNSUPPORTED, path, -1, "more than %u files", MAX_FILES);
         char *name = rc ? NULL : strdup(d->d_name);
@@ -130,8 +130,7 @@ static int read_input(struct stk_pb *pb, const char *path, struct stk_err *err)
     if (!S_ISREG(sb.st_mode) || !stk_text_ends(path, strlen(path), STK_LOG_SUFFIX))
         return stk_err_set(err, STK_E_USAGE, path, -1,
                            "neither a folder of `stoker profile` nor a Darshan log");
-    const char *slash = strrchr(path, '/');
-    return stk_pb_log(pb, path, slash ? slash + 1 : path, err);
+    return stk_pb_log(pb, path, stk_base_name(path), err);
 }
 
 /* Tables that grew by malloc become the arena's. */
@@ -147,8 +146,9 @@ static int move(struct stk_pb *pb, void *array, size_t n, size_t size, struct st
 }
 
 /* What a command line or a job number is not known of by a run file, the first process may know. */
-static void fill_gaps(struct stk_pb *pb)
+static int fill_gaps(struct stk_pb *pb, struct stk_err *err)
 {
+    (void)err;
     struct stk_profile *p = pb->p;
     size_t first = 0;
     for (size_t i = 1; i < p->nprocs; i++)
@@ -160,20 +160,31 @@ static void fill_gaps(struct stk_pb *pb)
         p->job = pb->proc[i].job;
     for (size_t i = 0; i < p->nhosts; i++)
         p->host[i].name = *p->host[i].name ? p->host[i].name : "unknown";
+    return 0;
 }
 
-int stk_pb_finish(struct stk_pb *pb, struct stk_err *err)
+/* Everything that is worked out once the input is in, in this order. */
+static const struct {
+    const char *name;
+    int (*run)(struct stk_pb *pb, struct stk_err *err);
+    const char *why; /* it stands here */
+} passes[] = {
+    {"clocks", stk_pb_clocks, "first: all others go by the common time axis"},
+    {"who", stk_pb_who, "parents start before their children: after clocks"},
+    {"sort", stk_pb_sort, "sums take the records file by file; drops files nobody used"},
+    {"sums", stk_pb_sums, "what a rank and its workers read is read once: after who"},
+    {"kernel", stk_pb_kernel, "is compared with what we saw: after sums; by parents: after who"},
+    {"bins", stk_pb_bins, "divides the run, whose length clocks gave"},
+    {"gaps", fill_gaps, "the command of the process that started first: after clocks"},
+    {"notes", stk_pb_notes, "last: tells of everything above"},
+};
+
+static int run_passes(struct stk_pb *pb, struct stk_err *err)
 {
-    int rc = stk_pb_clocks(pb, err);
-    rc = rc ? rc : stk_pb_who(pb, err);
-    rc = rc ? rc : stk_pb_sort(pb, err);
-    rc = rc ? rc : stk_pb_sums(pb, err);
-    rc = rc ? rc : stk_pb_kernel(pb, err);
-    if (rc)
-        return rc;
-    stk_pb_bins(pb);
-    fill_gaps(pb);
-    return stk_pb_notes(pb, err);
+    int rc = 0;
+    for (size_t i = 0; i < sizeof passes / sizeof *passes && !rc; i++)
+        rc = passes[i].run(pb, err);
+    return rc;
 }
 
 static int hand_over(struct stk_pb *pb, struct stk_err *err)
@@ -212,7 +223,7 @@ int stk_profile_read_within(const char *path, size_t max_recs, struct stk_profil
     if (!rc && !(p->path = stk_pb_text(&pb, path, strlen(path))))
         rc = stk_err_nomem(err, strlen(path));
     rc = rc ? rc : read_input(&pb, path, err);
-    rc = rc ? rc : stk_pb_finish(&pb, err);
+    rc = rc ? rc : run_passes(&pb, err);
     int moved = hand_over(&pb, rc ? NULL : err);
     stk_pb_release(&pb);
     rc = rc ? rc : moved;

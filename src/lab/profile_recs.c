@@ -21,8 +21,8 @@ int stk_pb_rec(struct stk_pb *pb, uint32_t file, uint8_t api, uint32_t *out, str
     }
     if (p->nrecs >= STK_PB_NONE)
         return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1, "more than 2^32 records");
-    int rc = stk_pb_room(&p->rec, &pb->rec_cap, p->nrecs, sizeof *p->rec, err);
-    rc = rc ? rc : stk_pb_room(&pb->rec, &pb->rec_cap2, p->nrecs, sizeof *pb->rec, err);
+    int rc = STK_ARRAY_MORE(p->rec, p->nrecs, err);
+    rc = rc ? rc : STK_ARRAY_MORE(pb->rec, p->nrecs, err);
     if (rc)
         return rc;
     struct stk_prof_rec *r = &p->rec[p->nrecs];
@@ -36,8 +36,8 @@ int stk_pb_rec(struct stk_pb *pb, uint32_t file, uint8_t api, uint32_t *out, str
 static int keep_span(struct stk_pb *pb, struct stk_pb_rec *x, struct stk_stretch s,
                      struct stk_err *err)
 {
-    int rc = stk_pb_room(&pb->span, &pb->span_cap, pb->nspans, sizeof *pb->span, err);
-    rc = rc ? rc : stk_pb_room(&pb->span_next, &pb->span_cap2, pb->nspans, sizeof(uint32_t), err);
+    int rc = STK_ARRAY_MORE(pb->span, pb->nspans, err);
+    rc = rc ? rc : STK_ARRAY_MORE(pb->span_next, pb->nspans, err);
     if (rc)
         return rc;
     pb->span[pb->nspans] = s;

@@ -337,7 +337,7 @@ static int add_samples(struct stk_pb *pb, const char *text, size_t size, uint32_
         if (at == text) {
             read_head(&c, at, line);
         } else if (read_line(&c, at, line, v)) {
-            rc = stk_pb_room(&p->sample, &pb->sample_cap, p->nsamples, sizeof *p->sample, err);
+            rc = STK_ARRAY_MORE(p->sample, p->nsamples, err);
             if (!rc)
                 p->sample[p->nsamples++] = (struct stk_prof_sample){
                     .at_s = v[AT],
@@ -378,7 +378,7 @@ static int use_run(struct stk_pb *pb, const char *dir, const char *name, const s
     struct stk_pb_run r = {0};
     const struct stk_jval *host = stk_json_get(run, "host");
     int rc = stk_pb_host(pb, is_text(host) ? host->str : "", &r.host, err);
-    rc = rc ? rc : stk_pb_room(&pb->run, &pb->run_cap, pb->nruns, sizeof *pb->run, err);
+    rc = rc ? rc : STK_ARRAY_MORE(pb->run, pb->nruns, err);
     if (rc)
         return rc;
     add_run(pb, run, &r);

@@ -89,7 +89,7 @@ struct reader {
 struct work { /* used again for every file */
     struct reader *reader;
     struct stk_stretch *span;
-    size_t nreaders, nspans, reader_cap, span_cap;
+    size_t nreaders, nspans, reader_room, span_room;
 };
 
 static int by_unit(const void *a, const void *b)
@@ -111,7 +111,7 @@ static int gather(struct stk_pb *pb, struct work *w, uint32_t rec, struct stk_er
     if (!x->wide) {
         size_t n = stk_cover_spans(&pb->p->rec[rec].read, few);
         for (size_t i = 0; i < n && !rc; i++) {
-            rc = stk_pb_room(&w->span, &w->span_cap, w->nspans, sizeof *w->span, err);
+            rc = STK_ARRAY_ROOM(w->span, w->span_room, w->nspans + 1, err);
             if (!rc)
                 w->span[w->nspans++] = few[i];
         }
@@ -119,7 +119,7 @@ static int gather(struct stk_pb *pb, struct work *w, uint32_t rec, struct stk_er
     }
     uint32_t at = x->first;
     for (uint32_t i = 0; i < x->wide && at != STK_PB_NONE && !rc; i++, at = pb->span_next[at]) {
-        rc = stk_pb_room(&w->span, &w->span_cap, w->nspans, sizeof *w->span, err);
+        rc = STK_ARRAY_ROOM(w->span, w->span_room, w->nspans + 1, err);
         if (!rc)
             w->span[w->nspans++] = pb->span[at];
     }
@@ -175,7 +175,7 @@ static int list_readers(struct stk_pb *pb, struct work *w, size_t from, size_t t
     for (size_t i = from; i < to && !rc; i++) {
         if (!stk_api_moves(p->rec[i].api) || !p->rec[i].n.c[STK_C_READS])
             continue;
-        rc = stk_pb_room(&w->reader, &w->reader_cap, w->nreaders, sizeof *w->reader, err);
+        rc = STK_ARRAY_ROOM(w->reader, w->reader_room, w->nreaders + 1, err);
         if (!rc)
             w->reader[w->nreaders++] = (struct reader){p->proc[p->rec[i].proc].unit, (uint32_t)i};
     }

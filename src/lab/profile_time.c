@@ -282,8 +282,9 @@ static void spread_bin(struct stk_profile *p, const struct stk_log_bin *b, doubl
     spread(p, FIELD(meta_ns), b->meta_ns, from, to);
 }
 
-void stk_pb_bins(struct stk_pb *pb)
+int stk_pb_bins(struct stk_pb *pb, struct stk_err *err)
 {
+    (void)err;
     struct stk_profile *p = pb->p;
     p->bin_s = p->run_s > 0 ? p->run_s / STK_PROF_BINS : 1e-6;
     for (size_t i = 0; i < p->nprocs; i++) {
@@ -297,4 +298,5 @@ void stk_pb_bins(struct stk_pb *pb)
             spread_bin(p, &x->line[k], from, to);
         }
     }
+    return 0;
 }

@@ -36,12 +36,12 @@ static enum mpi mpi_kind(const char *path)
     int fd;
     if (stk_output_open(&fd, NULL) != 0)
         return kind;
-    struct stk_exec e = {.path = path,
-                         .argv = argv,
-                         .envp = (const char *const *)environ,
-                         .out_fd = fd,
-                         .timeout_s = 10};
-    if (stk_exec_timed(&e, &end, NULL) == 0 && stk_output_read(fd, false, &b, NULL) == 0) {
+    struct stk_child c = {.path = path,
+                          .argv = argv,
+                          .fd = {STK_FD_NULL, fd, fd},
+                          .own_group = true,
+                          .timeout_s = 10};
+    if (stk_exec_timed(&c, &end, NULL) == 0 && stk_output_read(fd, false, &b, NULL) == 0) {
         const char *text = stk_buf_cstr(&b);
         if (strstr(text, "Open MPI") || strstr(text, "OpenRTE") || strstr(text, "PRRTE"))
             kind = MPI_OPEN;

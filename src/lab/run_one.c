@@ -40,20 +40,22 @@ static int on_tick(void *user)
 static int start(struct stk_one *o, const char *phase, struct stk_exec_end *end,
                  struct stk_err *err)
 {
-    struct stk_exec e = {
+    struct stk_child c = {
         .path = o->command.path,
         .argv = o->command.argv.v,
-        .envp = o->command.env.v,
+        .env = o->command.env.v,
         .dir = o->plan->cwd,
         .cpus = o->command.pinned ? &o->command.cpus : NULL,
-        .out_fd = o->out_fd,
-        .same_group = o->plan->slurm,
+        .fd = {STK_FD_NULL, o->out_fd, o->out_fd},
+        /* With its group, all its children are ended. Not in a job of Slurm: where there are no
+         * cgroups, Slurm goes by the group. */
+        .own_group = !o->plan->slurm,
         .timeout_s = o->plan->timeout_s,
         .tick = on_tick,
         .user = o,
     };
     o->phase = phase;
-    int rc = stk_exec_timed(&e, end, err);
+    int rc = stk_exec_timed(&c, end, err);
     if (!rc && end->stopped)
         rc = stk_err_set(err, STK_E_STOPPED, NULL, -1, "stopped");
     return rc;

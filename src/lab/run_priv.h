@@ -4,8 +4,8 @@
 
 #include <regex.h>
 #include <sched.h>
-#include <sys/resource.h>
 
+#include "base/spawn.h"
 #include "cluster/slurm.h"
 #include "host/cpus.h"
 #include "lab/run.h"
@@ -48,19 +48,6 @@ int stk_runs_read_plan(const char *text, size_t len, const char *path, struct st
 
 /* ---- one process (run_exec.c) ------------------------------------------------------------- */
 
-struct stk_exec {
-    const char *path;
-    const char *const *argv, *const *envp;
-    const char *dir;       /* NULL: ours */
-    const cpu_set_t *cpus; /* NULL: as we are */
-    int out_fd;            /* its standard output and error */
-    /* A group of its own is ended with all its children, and a terminal's interrupt is ours to pass
-     * on. Not in a job of Slurm: where there are no cgroups, Slurm goes by the group. */
-    bool same_group;
-    double timeout_s; /* 0: none */
-    int (*tick)(void *user);
-    void *user;
-};
 struct stk_exec_end {
     double wall_s, cpu_s;
     int64_t max_rss_bytes; /* of its largest process; -1: less than ours, which hides it */
@@ -69,9 +56,9 @@ struct stk_exec_end {
     bool timed_out, stopped;
 };
 /* Runs it to its end and times that: the monotonic clock before it is started and after it has
- * ended. An error: it could not be started. */
-int stk_exec_timed(const struct stk_exec *e, struct stk_exec_end *end, struct stk_err *err);
-double stk_cpu_seconds(const struct rusage *use); /* user and system */
+ * ended. c says what to run, from its path on, and how long it may take; it is asked to end before
+ * it is ended, and does not outlive us. An error: it could not be started. */
+int stk_exec_timed(struct stk_child *c, struct stk_exec_end *end, struct stk_err *err);
 
 /* ---- its output (run_output.c) ------------------------------------------------------------ */
 
