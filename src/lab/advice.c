@@ -226,7 +226,6 @@ int stk_advise(const struct stk_analysis *a, struct stk_advice *advice, struct s
         qsort(advice->finding, advice->nfindings, sizeof *advice->finding, by_weight);
         advice->verdict = make_verdict(&ad);
     }
-    stk_advice_costs_release(&ad);
     if (!ad.nomem)
         return 0;
     stk_advice_release(advice);

@@ -256,7 +256,7 @@ static void few_lines(struct advisor *ad, struct stk_finding *f, const struct st
                   "MPI-IO lets a few ranks (aggregators) do the I/O of all; on Lustre as many as "
                   "the file has stripes. Give it more of both.");
     stk_advice_line(ad, f, "MPI_Info_set(info, \"cb_nodes\", \"8\");   // aggregators");
-    if (strcmp(stk_advice_fs_of(ad, u), "lustre") == 0)
+    if (strcmp(u->fs, "lustre") == 0)
         stk_advice_line(ad, f, "lfs setstripe -c 8 %s    # for files that are made there",
                         stk_advice_shell(ad, stk_advice_parent(ad, u->name)));
 }

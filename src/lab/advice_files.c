@@ -35,9 +35,9 @@ static void small_files_in(struct advisor *ad, const struct stk_usage *u)
         return;
     double old = u->read_s + u->meta_s;
     double better =
-        stk_advice_read_s(ad, stk_advice_reach_of(ad, u), bytes, (double)stk_limits.big_read);
+        stk_advice_read_s(ad, stk_advice_reach_of(u), bytes, (double)stk_limits.big_read);
     double gain = stk_advice_wall(ad, old - better);
-    enum reach reach = stk_advice_reach_of(ad, u);
+    enum reach reach = stk_advice_reach_of(u);
     /* What lies in memory was put there: opening it is all that is left. */
     if (reach == REACH_MEMORY ? !stk_advice_felt(ad, reach, gain) : !stk_advice_matters(ad, gain))
         return;
@@ -127,10 +127,9 @@ void stk_rule_too_many_files(struct advisor *ad)
 
 /* ---- too-few-files ---- */
 
-static bool one_target(const struct advisor *ad, const struct stk_usage *u)
+static bool one_target(const struct stk_usage *u)
 {
-    const struct stk_prof_file *f = stk_advice_file(ad, u);
-    return strcmp(f->fs, "lustre") == 0 && f->stripe_count == 1 &&
+    return strcmp(u->fs, "lustre") == 0 && u->file->stripe_count == 1 &&
            u->ranks >= stk_limits.stripe_ranks &&
            u->n.c[STK_C_READ_BYTES] >= stk_limits.target_bytes;
 }
@@ -140,7 +139,7 @@ void stk_rule_too_few_files(struct advisor *ad)
     double s = 0;
     const struct stk_usage *u = NULL;
     for (size_t i = 0; i < ad->a->nfiles; i++)
-        if (one_target(ad, &ad->a->file[i])) {
+        if (one_target(&ad->a->file[i])) {
             u = u ? u : &ad->a->file[i];
             s += ad->a->file[i].read_s;
         }
@@ -199,7 +198,7 @@ static double fitting_stripe(double request)
 
 static void stripe_finding(struct advisor *ad, const struct stk_usage *u, double wait)
 {
-    const struct stk_prof_file *p = stk_advice_file(ad, u);
+    const struct stk_prof_file *p = u->file;
     double request = u->mean_read_bytes, fit = fitting_stripe(request);
     const char *dir = stk_advice_parent(ad, u->name);
     struct stk_finding *f = stk_advice_begin(
@@ -237,10 +236,10 @@ void stk_rule_stripe_size(struct advisor *ad)
         const struct stk_usage *u;
         size_t at = 0;
         while ((u = stk_files_of(ad->a, ad->a->format[i].name, &at))) {
-            const struct stk_prof_file *p = stk_advice_file(ad, u);
+            const struct stk_prof_file *p = u->file;
             double wait = stk_advice_wall(ad, ad->a->format[i].read_s);
             double r = u->mean_read_bytes, s = p->stripe_bytes;
-            bool lustre = strcmp(p->fs, "lustre") == 0 && r > 0 && !stk_kind_whole(u);
+            bool lustre = strcmp(u->fs, "lustre") == 0 && r > 0 && !stk_kind_whole(u);
             bool bad = (s <= 0 && r < (double)stk_limits.unit_read) ||
                        s > stk_limits.stripe_over * r ||
                        (p->stripe_count > 1 && s * stk_limits.stripe_under < r);

@@ -85,7 +85,7 @@ void stk_rule_read_parallelism(struct advisor *ad)
     if (!few || !first || stk_advice_share(ad, wait) < needed || !stk_advice_matters(ad, wait))
         return;
     /* A read from memory is the CPU's work: it needs idle cores. Waiting does not. */
-    enum reach reach = stk_advice_reach_of(ad, first);
+    enum reach reach = stk_advice_reach_of(first);
     if (reach != REACH_SHARED && !(cores_left(ad) && per_rank >= 2))
         return;
     double more = fmin(stk_limits.most_readers, stk_limits.reader_part * per_rank);
@@ -97,7 +97,7 @@ void stk_rule_read_parallelism(struct advisor *ad)
     struct stk_finding *f = stk_advice_begin(ad, "read-parallelism", stk_advice_severity(ad, gain),
                                              "too few readers: each waits for its own request");
     say_readers(ad, f, wait, per_rank, stk_kind_whole(first));
-    stk_advice_path(ad, f, stk_kind_whole(first) ? stk_advice_tree(ad, first->name) : first->name);
+    stk_advice_path(ad, f, stk_kind_whole(first) ? stk_advice_tree(ad, first) : first->name);
     const char *n = stk_advice_count(ad, more);
     stk_advice_do(ad, f,
                   "Read with several threads or workers at once%s. stoker's loader keeps many "
@@ -222,13 +222,11 @@ static struct streams sum_streams(const struct advisor *ad)
         const struct stk_usage *u = &ad->a->file[i];
         double s = 0, calls = 0;
         uint64_t reads = u->n.c[STK_C_READS], writes = u->n.c[STK_C_WRITES];
-        size_t from, to;
         if (fmax(stk_kind_jumps(u), (double)u->n.c[STK_C_SEEKS]) >
                 stk_limits.most * (double)(reads + writes) ||
             reads + writes < stk_limits.least_stdio_per_open * u->n.c[STK_C_OPENS])
             continue;
-        stk_advice_recs(ad, u, &from, &to);
-        for (size_t r = from; r < to; r++) {
+        for (size_t r = u->rec_from; r < u->rec_to; r++) {
             const uint64_t *c = ad->p->rec[r].n.c;
             if (ad->p->rec[r].api != STK_API_STDIO)
                 continue;
@@ -254,8 +252,8 @@ void stk_rule_stdio_heavy(struct advisor *ad)
         t.bytes / t.calls > (double)stk_limits.stream_call)
         return;
     /* What the same bytes cost in large buffers; a call itself is some 50 ns. */
-    double better = stk_advice_read_s(ad, stk_advice_reach_of(ad, t.first), t.bytes,
-                                      (double)stk_limits.big_read);
+    double better =
+        stk_advice_read_s(ad, stk_advice_reach_of(t.first), t.bytes, (double)stk_limits.big_read);
     better = fmax(better, t.s - t.calls_s);
     double gain = stk_advice_wall(ad, t.s - better);
     if (!stk_advice_matters(ad, gain) ||
@@ -330,7 +328,7 @@ void stk_rule_mmap_random(struct advisor *ad)
     if (!u || u->n.c[STK_C_MMAP_BYTES] < stk_limits.little ||
         faults < (double)stk_limits.least_faults)
         return;
-    enum reach reach = stk_advice_reach_of(ad, u);
+    enum reach reach = stk_advice_reach_of(u);
     double each = reach == REACH_SHARED ? stk_limits.shared_latency_s : stk_limits.local_latency_s;
     double gain = fmin(worst * each, ad->run_s) * stk_limits.faults_saved;
     /* A program that starts with nothing in the page cache waits for its libraries, too. */

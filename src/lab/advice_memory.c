@@ -25,7 +25,7 @@ static struct working_set sum_shared(const struct advisor *ad)
     for (size_t i = 0; i < ad->a->nfiles; i++) {
         const struct stk_usage *u = &ad->a->file[i];
         if (!u->n.c[STK_C_READ_BYTES] || stk_kind_model(u->format) || u->n.c[STK_C_WRITE_BYTES] ||
-            stk_kind_table(u->format) || stk_advice_reach_of(ad, u) != REACH_SHARED)
+            stk_kind_table(u->format) || stk_advice_reach_of(u) != REACH_SHARED)
             continue;
         w.first = w.first ? w.first : u;
         w.nfiles++;
@@ -75,9 +75,9 @@ static bool is_shard(const char *path)
 /* What to copy: one file, or the tree that it lies in. */
 static const char *stage_source(struct advisor *ad, const struct working_set *w)
 {
-    if (w->nfiles == 1 && !stk_advice_file(ad, w->first)->group && !is_shard(w->first->name))
+    if (w->nfiles == 1 && !w->first->file->group && !is_shard(w->first->name))
         return w->first->name;
-    return stk_advice_tree(ad, w->first->name);
+    return stk_advice_tree(ad, w->first);
 }
 
 static void stage_lines(struct advisor *ad, struct stk_finding *f, const char *source,
@@ -115,8 +115,7 @@ static void stage_finding(struct advisor *ad, const struct working_set *w, const
         ad, f, "That took %s in calls, %s of the run, on %s.",
         stk_advice_time(ad, w->read_s + w->meta_s),
         stk_advice_percent(ad, stk_advice_share(ad, stk_advice_wall(ad, w->read_s + w->meta_s))),
-        *stk_advice_fs_of(ad, w->first) ? stk_advice_fs_of(ad, w->first)
-                                        : "storage that is far away");
+        *w->first->fs ? w->first->fs : "storage that is far away");
     if (*place)
         stk_advice_say(ad, f, "A node needs %s of it; %s has room for that.",
                        stk_advice_size(ad, w->node_bytes), place);
@@ -265,8 +264,8 @@ static bool fits_each_rank(const struct advisor *ad, const struct stk_usage *u)
 static double loading_s(const struct advisor *ad, const struct stk_usage *u, double whole)
 {
     double loads = fmax(fmax(1, u->procs), (double)u->n.c[STK_C_OPENS]);
-    double s = loads * stk_advice_read_s(ad, stk_advice_reach_of(ad, u), whole,
-                                         (double)stk_limits.big_read);
+    double s =
+        loads * stk_advice_read_s(ad, stk_advice_reach_of(u), whole, (double)stk_limits.big_read);
     if (stk_kind_read_ahead(u)) /* the bytes come no faster than they came */
         s = fmax(s, whole * stk_per(u->read_s, u->n.c[STK_C_READ_BYTES]));
     return s;
@@ -342,13 +341,13 @@ static double reread_by_rank(const struct stk_usage *u)
 static bool is_reread(const struct advisor *ad, const struct stk_usage *u)
 {
     double size = fmax((double)u->size_bytes, (double)u->distinct_bytes);
-    enum reach reach = stk_advice_reach_of(ad, u);
+    enum reach reach = stk_advice_reach_of(u);
     double again = reread_by_rank(u);
     /* The page cache has a local file for the next process: only what one reads again counts. */
     if (reach == REACH_LOCAL)
         again = u->reread / fmax(1, u->procs);
     return again >= stk_limits.kept_again && size > (double)stk_limits.stats_file &&
-           reach != REACH_MEMORY && !stk_advice_file(ad, u)->group && !stk_kind_model(u->format) &&
+           reach != REACH_MEMORY && !u->file->group && !stk_kind_model(u->format) &&
            !stk_kind_stream(u->format) && !u->n.c[STK_C_WRITE_BYTES] && !stk_kind_whole(u) &&
            !stk_advice_said(ad, "random-reads", u->name);
 }
@@ -370,7 +369,7 @@ void stk_rule_reread_small_file(struct advisor *ad)
     }
     double gain = stk_advice_wall(ad, saved);
     /* All of them are to be kept: a dataset of many files is another matter (staging). */
-    if (!worst || size > room || !stk_advice_felt(ad, stk_advice_reach_of(ad, worst), gain))
+    if (!worst || size > room || !stk_advice_felt(ad, stk_advice_reach_of(worst), gain))
         return;
     struct stk_finding *f =
         stk_advice_begin(ad, "reread-small-file", stk_advice_severity(ad, gain),
@@ -412,12 +411,10 @@ void stk_rule_stats_file_reread(struct advisor *ad)
         /* Each time it is opened: one sample of many, read over epochs, is no such file. */
         double each = stk_per((double)c[STK_C_READS], u->procs);
         each = fmin(each, stk_per((double)c[STK_C_READS], c[STK_C_OPENS] ? c[STK_C_OPENS] : 1));
-        size_t from, to;
         bool streams = false;
-        stk_advice_recs(ad, u, &from, &to);
-        for (size_t r = from; r < to; r++)
+        for (size_t r = u->rec_from; r < u->rec_to; r++)
             streams = streams || p->rec[r].api == STK_API_STDIO;
-        if (streams || stk_advice_file(ad, u)->group || size > (double)stk_limits.stats_file ||
+        if (streams || u->file->group || size > (double)stk_limits.stats_file ||
             each < (double)stk_limits.stats_reads || u->mean_read_bytes > stk_limits.piece * size ||
             stk_kind_model(u->format) || strcmp(u->format, "text") == 0 || c[STK_C_WRITE_BYTES])
             continue;

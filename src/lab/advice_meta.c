@@ -11,13 +11,13 @@
 /* ---- open-per-sample ---- */
 
 /* A file that is opened for a piece of it each time, or read as a whole each time. */
-static bool is_reopened(const struct advisor *ad, const struct stk_usage *u)
+static bool is_reopened(const struct stk_usage *u)
 {
     const uint64_t *c = u->n.c;
     double each = stk_per((double)c[STK_C_OPENS], u->procs ? u->procs : 1);
     double per_open = stk_per((double)c[STK_C_READ_BYTES], c[STK_C_OPENS]);
-    return !stk_advice_file(ad, u)->group && each >= (double)stk_limits.least_opens &&
-           c[STK_C_READS] && !stk_kind_model(u->format) && !stk_kind_blocks(u) &&
+    return !u->file->group && each >= (double)stk_limits.least_opens && c[STK_C_READS] &&
+           !stk_kind_model(u->format) && !stk_kind_blocks(u) &&
            (per_open <= stk_limits.most * (double)u->distinct_bytes || stk_kind_again(u));
 }
 
@@ -54,7 +54,7 @@ void stk_rule_open_per_sample(struct advisor *ad)
     for (size_t i = 0; i < ad->a->nfiles; i++) {
         const struct stk_usage *u = &ad->a->file[i];
         double each = stk_per((double)u->n.c[STK_C_OPENS], u->procs ? u->procs : 1);
-        if (!is_reopened(ad, u))
+        if (!is_reopened(u))
             continue;
         worst = worst ? worst : u;
         saved += (u->meta_s + (stk_kind_again(u) ? u->read_s : 0)) * (1 - 1 / each);
@@ -79,7 +79,7 @@ void stk_rule_open_per_sample(struct advisor *ad)
     stk_advice_number(ad, f, "opens", (double)c[STK_C_OPENS], "count");
     stk_advice_number(ad, f, "meta_s", saved, "s");
     for (size_t i = 0; i < ad->a->nfiles; i++)
-        if (is_reopened(ad, &ad->a->file[i]))
+        if (is_reopened(&ad->a->file[i]))
             stk_advice_path(ad, f, ad->a->file[i].name);
     reopened_lines(ad, f, worst);
     stk_advice_gain(ad, f, gain, "All but the first open of each process: %s in calls.%s",
@@ -113,7 +113,7 @@ static struct asked sum_asked(const struct advisor *ad)
         if (stk_advice_said(ad, "open-per-sample", u->name) || stk_advice_syncs(u) ||
             stk_kind_blocks(u) || strcmp(u->format, "library") == 0) {
             m.said_s += u->meta_s;
-        } else if (!stk_advice_file(ad, u)->group && calls >= (double)stk_limits.least_opens) {
+        } else if (!u->file->group && calls >= (double)stk_limits.least_opens) {
             m.few_s += u->meta_s;
             m.few_calls += calls;
             m.few++;
@@ -187,7 +187,7 @@ void stk_rule_metadata_load(struct advisor *ad)
     double left = stk_advice_wall(ad, j->meta_s - m.said_s);
     if (stk_advice_share(ad, left) < stk_limits.medium_share ||
         m.said_s > stk_limits.most * j->meta_s ||
-        !stk_advice_felt(ad, stk_advice_reach_of(ad, j), left) ||
+        !stk_advice_felt(ad, stk_advice_reach_of(j), left) ||
         meta_calls(j) < (double)stk_limits.least_meta || c[STK_C_FSYNCS] > c[STK_C_OPENS])
         return;
     bool few =

@@ -66,7 +66,6 @@ struct advisor {
     double bandwidth_Bps; /* of one stream of large reads */
     bool latency_measured, bandwidth_measured;
     uint64_t node_memory; /* of the smallest node; 0: not known */
-    uint32_t *prof;       /* of each of a->file: its number in the profile */
 };
 
 struct rule {
@@ -76,15 +75,10 @@ struct rule {
 
 /* ---- advice_cost.c ---- */
 void stk_advice_costs(struct advisor *ad);
-void stk_advice_costs_release(struct advisor *ad);
 enum reach stk_advice_reach(const char *fs);
 uint64_t stk_advice_memory(const struct advisor *ad); /* of a node, or what is assumed */
 /* Where most of the time of this usage's files is spent. */
-enum reach stk_advice_reach_of(const struct advisor *ad, const struct stk_usage *u);
-const char *stk_advice_fs_of(const struct advisor *ad, const struct stk_usage *u);
-/* The profile's entry of one of a->file, and its records [from, to). */
-const struct stk_prof_file *stk_advice_file(const struct advisor *ad, const struct stk_usage *f);
-void stk_advice_recs(const struct advisor *ad, const struct stk_usage *f, size_t *from, size_t *to);
+enum reach stk_advice_reach_of(const struct stk_usage *u);
 /* Seconds a thread needs to read that much in requests of `request` bytes, on this storage. */
 double stk_advice_read_s(const struct advisor *ad, enum reach reach, double bytes, double request);
 /* Seconds of the run, of seconds in calls. */
@@ -124,7 +118,7 @@ const char *stk_advice_text(struct advisor *ad, const char *fmt, ...) STK_PRINTF
 const char *stk_advice_calls(struct advisor *ad);
 const char *stk_advice_parent(struct advisor *ad, const char *path); /* its directory */
 /* The directory it is counted under: of class folders, the one that holds them. */
-const char *stk_advice_tree(struct advisor *ad, const char *path);
+const char *stk_advice_tree(struct advisor *ad, const struct stk_usage *u);
 const char *stk_advice_files(struct advisor *ad, const struct stk_usage *u); /* "about 5,000" */
 const char *stk_advice_rank(struct advisor *ad, uint32_t unit);              /* "rank 3" */
 /* Whether a rule before said something of that path (NULL: of any). */

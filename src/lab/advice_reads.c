@@ -95,9 +95,7 @@ static bool is_random(const struct advisor *ad, const struct stk_usage *u)
 static bool through_streams(const struct advisor *ad, const struct stk_usage *u)
 {
     uint64_t stdio = 0;
-    size_t from, to;
-    stk_advice_recs(ad, u, &from, &to);
-    for (size_t i = from; i < to; i++)
+    for (size_t i = u->rec_from; i < u->rec_to; i++)
         if (ad->p->rec[i].api == STK_API_STDIO)
             stdio += ad->p->rec[i].n.c[STK_C_READS];
     return stdio > u->n.c[STK_C_READS] / 2;
@@ -158,7 +156,7 @@ static void small_reads_of(struct advisor *ad, const char *format)
     struct tally t = tally_format(ad, format, is_small);
     if (t.reads < (double)stk_limits.least_reads)
         return;
-    enum reach reach = stk_advice_reach_of(ad, t.first);
+    enum reach reach = stk_advice_reach_of(t.first);
     double better = stk_advice_read_s(ad, reach, t.bytes, (double)stk_limits.big_read);
     double gain = stk_advice_wall(ad, fmin(t.read_s - better, t.calls_s));
     if (!stk_advice_matters(ad, gain))
@@ -229,7 +227,7 @@ static void random_reads_of(struct advisor *ad, const char *format)
     if (t.reads < (double)stk_limits.least_reads ||
         t.jumps < stk_limits.random * (double)stk_limits.least_reads)
         return;
-    enum reach reach = stk_advice_reach_of(ad, t.first);
+    enum reach reach = stk_advice_reach_of(t.first);
     double better = stk_advice_read_s(ad, reach, t.bytes, (double)stk_limits.big_read);
     double gain = stk_advice_wall(ad, t.read_s - better);
     /* In the page cache no order is worse than another. */
@@ -285,7 +283,7 @@ static void prefetch_of(struct advisor *ad, const char *format)
     double wait = stk_advice_wall(ad, t.read_s);
     if (t.reads < (double)stk_limits.least_reads / 2 ||
         stk_advice_share(ad, wait) < stk_limits.exposed_share ||
-        !stk_advice_felt(ad, stk_advice_reach_of(ad, t.first), wait))
+        !stk_advice_felt(ad, stk_advice_reach_of(t.first), wait))
         return;
     double compute = fmax(0, ad->run_s - ad->io_wall_s), gain = fmin(wait, compute);
     const char *place = t.nfiles > 1 ? stk_advice_parent(ad, t.first->name) : t.first->name;

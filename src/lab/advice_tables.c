@@ -18,10 +18,8 @@ struct text {
  * Parsing is work: a program that only passes text on (cat) waits for others in that time. */
 static void add_span(const struct advisor *ad, const struct stk_usage *u, struct text *t)
 {
-    size_t from, to;
     double sum = 0, work = 0, n = 0;
-    stk_advice_recs(ad, u, &from, &to);
-    for (size_t i = from; i < to; i++) {
+    for (size_t i = u->rec_from; i < u->rec_to; i++) {
         const struct stk_prof_rec *r = &ad->p->rec[i];
         const uint64_t *c = r->n.c;
         if (!stk_api_moves(r->api) || !c[STK_C_READ_BYTES] ||

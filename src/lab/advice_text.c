@@ -269,15 +269,11 @@ const char *stk_advice_parent(struct advisor *ad, const char *path)
     return slash == path ? "/" : keep(ad, path, (size_t)(slash - path));
 }
 
-const char *stk_advice_tree(struct advisor *ad, const char *path)
+const char *stk_advice_tree(struct advisor *ad, const struct stk_usage *u)
 {
-    for (size_t i = 0; i < ad->a->ndirs; i++) {
-        const char *dir = ad->a->dir[i].name;
-        size_t n = strlen(dir);
-        if (strncmp(path, dir, n) == 0 && path[n] == '/')
-            return dir;
-    }
-    return stk_advice_parent(ad, path);
+    size_t n = strlen(u->dir);
+    bool above = strncmp(u->name, u->dir, n) == 0 && u->name[n] == '/'; /* not "(other)" */
+    return n && above ? u->dir : stk_advice_parent(ad, u->name);
 }
 
 /* As many digits as the estimate has. */

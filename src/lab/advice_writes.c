@@ -16,10 +16,10 @@ struct saved {
     const struct stk_usage *first;
 };
 
-static bool is_checkpoint(const struct advisor *ad, const struct stk_usage *u)
+static bool is_checkpoint(const struct stk_usage *u)
 {
     return strcmp(u->format, "checkpoint") == 0 && u->n.c[STK_C_WRITE_BYTES] &&
-           stk_advice_reach_of(ad, u) == REACH_SHARED;
+           stk_advice_reach_of(u) == REACH_SHARED;
 }
 
 static struct saved sum_saved(const struct advisor *ad)
@@ -27,7 +27,7 @@ static struct saved sum_saved(const struct advisor *ad)
     struct saved w = {0};
     for (size_t i = 0; i < ad->a->nfiles; i++) {
         const struct stk_usage *u = &ad->a->file[i];
-        if (!is_checkpoint(ad, u))
+        if (!is_checkpoint(u))
             continue;
         w.first = w.first ? w.first : u;
         w.bytes += (double)u->n.c[STK_C_WRITE_BYTES];
@@ -45,11 +45,10 @@ static double longest_save(struct advisor *ad)
     double longest = 0, *s = calloc(p->nunits + 1, sizeof *s);
     ad->nomem = ad->nomem || !s;
     for (size_t i = 0; s && i < ad->a->nfiles; i++) {
-        size_t from, to;
-        if (!is_checkpoint(ad, &ad->a->file[i]))
+        const struct stk_usage *u = &ad->a->file[i];
+        if (!is_checkpoint(u))
             continue;
-        stk_advice_recs(ad, &ad->a->file[i], &from, &to);
-        for (size_t r = from; r < to; r++) {
+        for (size_t r = u->rec_from; r < u->rec_to; r++) {
             const struct stk_prof_rec *rec = &p->rec[r];
             const struct stk_prof_proc *q = rec->proc < p->nprocs ? &p->proc[rec->proc] : NULL;
             if (!q || !q->world || q->born == STK_BORN_FORK || q->threads > 1 ||
@@ -114,14 +113,13 @@ void stk_rule_checkpoint_local(struct advisor *ad)
         stk_advice_size(ad, w.writes > 0 ? w.bytes / w.writes : 0));
     stk_advice_say(ad, f, "That is %s of the run, on %s.",
                    stk_advice_percent(ad, stk_advice_share(ad, wall)),
-                   *stk_advice_fs_of(ad, w.first) ? stk_advice_fs_of(ad, w.first)
-                                                  : "storage that is far away");
+                   *w.first->fs ? w.first->fs : "storage that is far away");
     stk_advice_number(ad, f, "write_bytes", w.bytes, "bytes");
     stk_advice_number(ad, f, "write_s", w.s, "s");
     stk_advice_number(ad, f, "files_written", w.files, "count");
     stk_advice_number(ad, f, "mean_write_bytes", w.writes > 0 ? w.bytes / w.writes : 0, "bytes");
     for (size_t i = 0; i < ad->a->nfiles; i++)
-        if (is_checkpoint(ad, &ad->a->file[i]))
+        if (is_checkpoint(&ad->a->file[i]))
             stk_advice_path(ad, f, ad->a->file[i].name);
     stk_advice_do(ad, f,
                   "Write them to the node's own disk and copy them in the background. Keep the "

@@ -12,6 +12,10 @@
 struct stk_usage {
     const char *name;   /* path, directory, format; "" the job */
     const char *format; /* by suffix and name: "tfrecord", "hdf5", "csv", "image", … "" */
+    const char *fs;     /* file system of the file with most time, of those where it is known */
+    const struct stk_prof_file *file; /* the profile's entry; NULL: it is not one file … */
+    size_t rec_from, rec_to;          /* … and its records, [from, to) */
+    const char *dir;                  /* name of the usage of directories it is counted under */
     struct stk_counts n;
     uint64_t files;   /* distinct */
     bool files_exact; /* false: groups are in it, whose number of files is an estimate */

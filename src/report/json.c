@@ -2,8 +2,6 @@
  * json.c - everything a profile holds, for programs. Names are those of the structs and counters
  * and do not change; what is not known is null. Rows of long tables stand on a line each.
  */
-#include <stdlib.h>
-
 #include "report/json_priv.h"
 
 /* ---- counts -------------------------------------------------------------------------------- */
@@ -102,46 +100,20 @@ static void put_usage(struct stk_jw *w, const struct stk_usage *u)
     put_counts(w, &u->n);
 }
 
-static int by_path(const void *a, const void *b)
-{
-    const struct stk_prof_file *const *x = a, *const *y = b;
-    return strcmp((*x)->path, (*y)->path);
-}
-
-/* What the profile says of the file beyond its use; an analysis knows files by their paths. */
-static void put_file_facts(struct stk_jw *w, const struct stk_prof_file **sorted, size_t n,
-                           const char *path)
-{
-    struct stk_prof_file key = {.path = path};
-    const struct stk_prof_file *k = &key;
-    const struct stk_prof_file **at =
-        sorted ? bsearch(&k, sorted, n, sizeof *sorted, by_path) : NULL;
-    if (!at)
-        return;
-    const struct stk_prof_file *f = *at;
-    stk_jw_put_bool(w, "group", f->group);
-    stk_jw_put_str(w, "fs", f->fs);
-    stk_jw_put_u64(w, "stripe_bytes", f->stripe_bytes);
-    stk_jw_put_u64(w, "stripe_count", f->stripe_count);
-}
-
 static void put_files(struct stk_jw *w, const struct stk_analysis *a)
 {
-    const struct stk_profile *p = a->p;
-    const struct stk_prof_file **sorted = p->nfiles ? calloc(p->nfiles, sizeof *sorted) : NULL;
-    for (size_t i = 0; sorted && i < p->nfiles; i++)
-        sorted[i] = &p->file[i];
-    if (sorted)
-        qsort(sorted, p->nfiles, sizeof *sorted, by_path);
     put_array(w, "files");
     for (size_t i = 0; i < a->nfiles; i++) {
+        const struct stk_prof_file *f = a->file[i].file;
         bool pretty = open_row(w);
         put_usage(w, &a->file[i]);
-        put_file_facts(w, sorted, p->nfiles, a->file[i].name);
+        stk_jw_put_bool(w, "group", f->group);
+        stk_jw_put_str(w, "fs", f->fs);
+        stk_jw_put_u64(w, "stripe_bytes", f->stripe_bytes);
+        stk_jw_put_u64(w, "stripe_count", f->stripe_count);
         close_row(w, pretty);
     }
     stk_jw_close(w, ']');
-    free(sorted);
 }
 
 static void put_usages(struct stk_jw *w, const char *key, const struct stk_usage *u, size_t n)
