@@ -31,7 +31,7 @@ static void small_files_in(struct advisor *ad, const struct stk_usage *u)
     double size = stk_per((double)u->distinct_bytes, u->files_read);
     bool whole = c[STK_C_OPENS] && c[STK_C_READS] / c[STK_C_OPENS] <= stk_limits.whole_reads;
     if (u->files_read < stk_limits.least_files || size > (double)stk_limits.small_file || !whole ||
-        stk_kind_stream(u->format) || stk_kind_model(u->format) || stk_kind_blocks(u))
+        stk_kind_stream(u) || stk_kind_model(u) || stk_kind_blocks(u))
         return;
     double old = u->read_s + u->meta_s;
     double better =
@@ -88,7 +88,7 @@ void stk_rule_too_many_files(struct advisor *ad)
         bool costs =
             u->meta_s >= stk_limits.meta_share * u->io_s ||
             (double)u->files_read >= stk_limits.plenty_of_shards * (double)stk_limits.least_shards;
-        if (!stk_kind_stream(u->name) || !many || per_file > (double)stk_limits.shard_bytes / 2 ||
+        if (!stk_kind_stream(u) || !many || per_file > (double)stk_limits.shard_bytes / 2 ||
             stk_advice_share(ad, io) < stk_limits.exposed_share || !costs)
             continue;
         double target =
@@ -161,7 +161,7 @@ void stk_rule_too_few_files(struct advisor *ad)
     }
     for (size_t i = 0; i < ad->a->nformats; i++) {
         u = &ad->a->format[i];
-        if (!stk_kind_stream(u->name) || !u->ranks || ad->p->nranks <= u->ranks ||
+        if (!stk_kind_stream(u) || !u->ranks || ad->p->nranks <= u->ranks ||
             u->files_read >= ad->p->nranks || u->n.c[STK_C_READ_BYTES] < stk_limits.shared_out)
             continue;
         struct stk_finding *f =

@@ -20,9 +20,8 @@ static double parallel_read_s(const struct advisor *ad, bool much, const struct 
     for (size_t i = 0; i < ad->a->nfiles; i++) {
         const struct stk_usage *u = &ad->a->file[i];
         bool small = stk_kind_request(u) < (double)stk_limits.unit_read && !stk_kind_whole(u) &&
-                     !stk_kind_table(u->format);
-        if (!u->n.c[STK_C_READ_BYTES] || stk_kind_model(u->format) || stk_kind_again(u) ||
-            !(small || much))
+                     !stk_kind_table(u);
+        if (!u->n.c[STK_C_READ_BYTES] || stk_kind_model(u) || stk_kind_again(u) || !(small || much))
             continue;
         if (!*first)
             *first = u;

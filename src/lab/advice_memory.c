@@ -24,8 +24,8 @@ static struct working_set sum_shared(const struct advisor *ad)
     struct working_set w = {0};
     for (size_t i = 0; i < ad->a->nfiles; i++) {
         const struct stk_usage *u = &ad->a->file[i];
-        if (!u->n.c[STK_C_READ_BYTES] || stk_kind_model(u->format) || u->n.c[STK_C_WRITE_BYTES] ||
-            stk_kind_table(u->format) || stk_advice_reach_of(u) != REACH_SHARED)
+        if (!u->n.c[STK_C_READ_BYTES] || stk_kind_model(u) || u->n.c[STK_C_WRITE_BYTES] ||
+            stk_kind_table(u) || stk_advice_reach_of(u) != REACH_SHARED)
             continue;
         w.first = w.first ? w.first : u;
         w.nfiles++;
@@ -204,7 +204,7 @@ static void same_data_lines(struct advisor *ad, struct stk_finding *f, const str
                         "dataset = dataset.shard(world_size, rank)                # tf.data");
     if (strcmp(u->format, "hdf5") == 0)
         stk_advice_line(ad, f, "mine = range(rank, len(f[\"NAME\"]), world_size)           # h5py");
-    if (stk_kind_packable(u->format))
+    if (stk_kind_packable(u))
         stk_advice_line(ad, f,
                         "loader = stoker.torch.Loader(%s, batch=32)   # divides by rank itself",
                         stk_advice_python(ad, u->name));
@@ -217,7 +217,7 @@ void stk_rule_same_data_every_rank(struct advisor *ad)
     for (size_t i = 0; i < ad->a->nfiles; i++) {
         const struct stk_usage *u = &ad->a->file[i];
         if (u->ranks < 2 || ad->ranks < 2 || u->ranks < stk_limits.most * ad->ranks ||
-            u->distinct_bytes < stk_limits.stats_file || stk_kind_model(u->format) ||
+            u->distinct_bytes < stk_limits.stats_file || stk_kind_model(u) ||
             !surely_same(u, u->ranks))
             continue;
         worst = worst ? worst : u;
@@ -347,8 +347,8 @@ static bool is_reread(const struct advisor *ad, const struct stk_usage *u)
     if (reach == REACH_LOCAL)
         again = u->reread / fmax(1, u->procs);
     return again >= stk_limits.kept_again && size > (double)stk_limits.stats_file &&
-           reach != REACH_MEMORY && !u->file->group && !stk_kind_model(u->format) &&
-           !stk_kind_stream(u->format) && !u->n.c[STK_C_WRITE_BYTES] && !stk_kind_whole(u) &&
+           reach != REACH_MEMORY && !u->file->group && !stk_kind_model(u) && !stk_kind_stream(u) &&
+           !u->n.c[STK_C_WRITE_BYTES] && !stk_kind_whole(u) &&
            !stk_advice_said(ad, "random-reads", u->name);
 }
 
@@ -416,7 +416,7 @@ void stk_rule_stats_file_reread(struct advisor *ad)
             streams = streams || p->rec[r].api == STK_API_STDIO;
         if (streams || u->file->group || size > (double)stk_limits.stats_file ||
             each < (double)stk_limits.stats_reads || u->mean_read_bytes > stk_limits.piece * size ||
-            stk_kind_model(u->format) || strcmp(u->format, "text") == 0 || c[STK_C_WRITE_BYTES])
+            stk_kind_model(u) || (u->use->how & STK_USE_LINES) || c[STK_C_WRITE_BYTES])
             continue;
         double gain = stk_advice_wall(ad, u->read_s * (1 - 1 / each));
         struct stk_finding *f = stk_advice_begin(

@@ -17,7 +17,7 @@ static bool is_reopened(const struct stk_usage *u)
     double each = stk_per((double)c[STK_C_OPENS], u->procs ? u->procs : 1);
     double per_open = stk_per((double)c[STK_C_READ_BYTES], c[STK_C_OPENS]);
     return !u->file->group && each >= (double)stk_limits.least_opens && c[STK_C_READS] &&
-           !stk_kind_model(u->format) && !stk_kind_blocks(u) &&
+           !stk_kind_model(u) && !stk_kind_blocks(u) &&
            (per_open <= stk_limits.most * (double)u->distinct_bytes || stk_kind_again(u));
 }
 
@@ -111,7 +111,7 @@ static struct asked sum_asked(const struct advisor *ad)
         const struct stk_usage *u = &ad->a->file[i];
         double calls = meta_calls(u) - (double)u->n.c[STK_C_DIR_READS];
         if (stk_advice_said(ad, "open-per-sample", u->name) || stk_advice_syncs(u) ||
-            stk_kind_blocks(u) || strcmp(u->format, "library") == 0) {
+            stk_kind_blocks(u) || (u->use->how & STK_USE_SYSTEM)) {
             m.said_s += u->meta_s;
         } else if (!u->file->group && calls >= (double)stk_limits.least_opens) {
             m.few_s += u->meta_s;

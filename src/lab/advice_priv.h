@@ -131,12 +131,24 @@ bool stk_advice_syncs(const struct stk_usage *u);
 /* A database is known by the journal beside it, whatever its own name is. */
 bool stk_advice_sqlite(const struct advisor *ad, const char *path);
 
-/* ---- advice_kind.c: what a format is read like ---- */
-bool stk_kind_stream(const char *format); /* records one after another: TFRecord, tar, … */
-bool stk_kind_table(const char *format);  /* text that is parsed: CSV, JSON lines */
-bool stk_kind_sample(const char *format); /* one sample a file: images, NPZ, … or nobody knows */
-bool stk_kind_packable(const char *format); /* stoker reads it */
-bool stk_kind_model(const char *format);    /* checkpoints, logs, libraries: no dataset */
+/* ---- advice_kind.c: how a file is read, by its format and by what was seen ---- */
+static inline bool stk_kind_stream(const struct stk_usage *u)
+{
+    return u->use->how & STK_USE_STREAM;
+}
+static inline bool stk_kind_table(const struct stk_usage *u)
+{
+    return u->use->how & STK_USE_TABLE;
+}
+static inline bool stk_kind_sample(const struct stk_usage *u)
+{
+    return u->use->how & STK_USE_SAMPLE;
+}
+static inline bool stk_kind_model(const struct stk_usage *u)
+{
+    return u->use->how & STK_USE_MODEL;
+}
+bool stk_kind_packable(const struct stk_usage *u); /* stoker reads it */
 /* Files that are opened, read as a whole in a few requests, and closed. */
 bool stk_kind_whole(const struct stk_usage *u);
 /* Bytes of a request, without the short one that each file ends with. */

@@ -83,7 +83,7 @@ static bool is_random(const struct advisor *ad, const struct stk_usage *u)
     double jumps = stk_kind_jumps(u), back = u->random * (double)u->n.c[STK_C_READS];
     return jumps >= (double)stk_limits.least_of_file && u->random >= stk_limits.random / 2 &&
            (double)u->n.c[STK_C_READ_BYTES] / jumps < (double)stk_limits.unit_read &&
-           back >= stk_limits.random * jumps && !few_strides(u) && !stk_kind_model(u->format) &&
+           back >= stk_limits.random * jumps && !few_strides(u) && !stk_kind_model(u) &&
            stk_per((double)u->n.c[STK_C_READ_BYTES], u->files_read) >
                (double)stk_limits.stats_file &&
            !stk_kind_whole(u);
@@ -105,7 +105,7 @@ static bool is_small(const struct advisor *ad, const struct stk_usage *u)
 {
     return u->n.c[STK_C_READS] >= stk_limits.least_of_file && u->mean_read_bytes > 0 &&
            u->mean_read_bytes <= (double)stk_limits.small_read && !stk_kind_whole(u) &&
-           !stk_kind_table(u->format) && !stk_kind_model(u->format) &&
+           !stk_kind_table(u) && !stk_kind_model(u) &&
            stk_per((double)u->n.c[STK_C_READ_BYTES], u->files_read) >
                (double)stk_limits.stats_file &&
            !through_streams(ad, u);
@@ -146,7 +146,7 @@ static void small_reads_lines(struct advisor *ad, struct stk_finding *f, const s
             stk_advice_line(ad, f, "n = read(fd, buffer, 4 << 20);");
     }
     const char *packed = stk_advice_text(ad, "%s-packed", path);
-    if (t->nfiles == 1 && !t->first->n.c[STK_C_WRITE_BYTES] && stk_kind_packable(t->format))
+    if (t->nfiles == 1 && !t->first->n.c[STK_C_WRITE_BYTES] && stk_kind_packable(t->first))
         stk_advice_line(ad, f, "stoker pack %s %s --format tfrecord", stk_advice_shell(ad, path),
                         stk_advice_shell(ad, packed));
 }
@@ -211,7 +211,7 @@ static void random_lines(struct advisor *ad, struct stk_finding *f, const struct
                       "shuffle there; or shuffle blocks of some MiB and mix samples within a "
                       "window, as stoker's loader does.");
     }
-    if (!stk_kind_packable(t->format)) {
+    if (!stk_kind_packable(t->first)) {
         stk_advice_line(ad, f,
                         "batch = sorted(batch)    # by offset; then read what lies together");
         return;
@@ -267,14 +267,14 @@ static bool is_demand_stream(const struct advisor *ad, const struct stk_usage *u
 {
     (void)ad;
     double per_open = stk_per((double)u->n.c[STK_C_READ_BYTES], u->n.c[STK_C_OPENS]);
-    bool stream = stk_kind_stream(u->format) ||
-                  (per_open >= (double)stk_limits.whole_file && !stk_kind_table(u->format));
+    bool stream =
+        stk_kind_stream(u) || (per_open >= (double)stk_limits.whole_file && !stk_kind_table(u));
     return stream &&
            (u->mean_read_bytes > (double)stk_limits.small_read || stk_kind_read_ahead(u)) &&
            stk_kind_request(u) < (double)stk_limits.unit_read &&
            u->consec >= stk_limits.consecutive && !u->n.c[STK_C_HINTS] &&
            (double)u->n.c[STK_C_READ_BYTES] >= stk_kind_jumps(u) * (double)stk_limits.big_read &&
-           !stk_kind_model(u->format);
+           !stk_kind_model(u);
 }
 
 static void prefetch_of(struct advisor *ad, const char *format)
@@ -313,7 +313,7 @@ static void prefetch_of(struct advisor *ad, const char *format)
         stk_advice_line(ad, f, "DataLoader(dataset, num_workers=4, prefetch_factor=8)");
     else
         stk_advice_line(ad, f, "readahead(fd, offset, 64 << 20);   // of what comes next");
-    if (stk_kind_packable(format))
+    if (stk_kind_packable(t.first))
         stk_advice_line(ad, f, "loader = stoker.torch.Loader(%s, batch=32)",
                         stk_advice_python(ad, place));
     stk_advice_gain(ad, f, gain,

@@ -41,10 +41,10 @@ static struct text sum_text(const struct advisor *ad, double *others)
     *others = 0;
     for (size_t i = 0; i < ad->a->nfiles; i++) {
         const struct stk_usage *u = &ad->a->file[i];
-        if (!u->n.c[STK_C_READ_BYTES] || stk_kind_model(u->format))
+        if (!u->n.c[STK_C_READ_BYTES] || stk_kind_model(u))
             continue;
-        bool whole_json = strcmp(u->format, "json") == 0;
-        if (!stk_kind_table(u->format) || whole_json || u->n.c[STK_C_WRITE_BYTES] ||
+        bool one_value = stk_kind_sample(u); /* a JSON file */
+        if (!stk_kind_table(u) || one_value || u->n.c[STK_C_WRITE_BYTES] ||
             u->distinct_bytes < stk_limits.text_bytes) {
             *others += (double)u->distinct_bytes;
             continue;

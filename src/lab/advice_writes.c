@@ -18,7 +18,7 @@ struct saved {
 
 static bool is_checkpoint(const struct stk_usage *u)
 {
-    return strcmp(u->format, "checkpoint") == 0 && u->n.c[STK_C_WRITE_BYTES] &&
+    return (u->use->how & STK_USE_CHECKPOINT) && u->n.c[STK_C_WRITE_BYTES] &&
            stk_advice_reach_of(u) == REACH_SHARED;
 }
 

@@ -41,8 +41,13 @@ static size_t words(size_t bits)
 
 static struct stk_usage empty_usage(void)
 {
-    struct stk_usage u = {
-        .name = "", .format = "", .fs = "", .dir = "", .exact = true, .files_exact = true};
+    struct stk_usage u = {.name = "",
+                          .format = "",
+                          .use = stk_use_of(""),
+                          .fs = "",
+                          .dir = "",
+                          .exact = true,
+                          .files_exact = true};
     stk_counts_init(&u.n);
     return u;
 }
@@ -163,6 +168,7 @@ static void sum_file(struct pass *s, uint32_t file, size_t from, size_t to)
     u->format = stk_analysis_format(s->p, f->path);
     if (hdf5 && !*u->format)
         u->format = "hdf5";
+    u->use = stk_use_of(u->format);
     u->files = f->files ? f->files : 1;
     u->files_exact = !f->group;
     bool reads = u->n.c[STK_C_READ_BYTES] > 0;
@@ -189,6 +195,7 @@ static int add_to_format(struct pass *s, struct stk_arena *arena, struct stk_err
         if (rc)
             return rc;
         s->format[i].u.name = s->format[i].u.format = s->one.u.format;
+        s->format[i].u.use = s->one.u.use;
         s->nformats++;
     }
     group_add(&s->format[i], &s->one, s);
@@ -389,6 +396,7 @@ static int pass_init(struct pass *s, struct stk_arena *scratch, struct stk_err *
         rc = group_init(&s->dir[i], s, scratch, err);
         s->dir[i].u.name = names[i].path;
         s->dir[i].u.format = names[i].format;
+        s->dir[i].u.use = stk_use_of(names[i].format);
     }
     if (rc == 0)
         rc = group_init(&s->job, s, scratch, err);
