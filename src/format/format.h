@@ -266,7 +266,7 @@ enum stk_use_how {
  */
 struct stk_format_use {
     unsigned how;            /* enum stk_use_how */
-    const char *library;     /* that reads it piece by piece; NULL: none to speak of */
+    const char *library;     /* that reads it piece by piece; there where `load` is */
     const char *open;        /* an expression that opens it, to be kept open */
     const char *parse;       /* reads all of it into what a program works with */
     const char *load;        /* opens it so that the library reads all of it at once */

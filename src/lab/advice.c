@@ -222,6 +222,8 @@ int stk_advise(const struct stk_analysis *a, struct stk_advice *advice, struct s
         stk_advice_costs(&ad);
     for (size_t i = 0; !ad.nomem && i < sizeof rules / sizeof *rules; i++)
         rules[i].fire(&ad);
+    for (size_t i = 0; !ad.nomem && i < advice->nfindings; i++)
+        stk_advice_lines(&ad, &advice->finding[i]);
     if (!ad.nomem) {
         qsort(advice->finding, advice->nfindings, sizeof *advice->finding, by_weight);
         advice->verdict = make_verdict(&ad);

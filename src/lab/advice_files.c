@@ -10,18 +10,16 @@
 
 /* ---- many-small-files ---- */
 
-static void pack_lines(struct advisor *ad, struct stk_finding *f, const struct stk_usage *u)
+static void pack_actions(struct advisor *ad, struct stk_finding *f, const struct stk_usage *u)
 {
-    const char *packed = stk_advice_text(ad, "%s-packed", u->name);
-    bool images = strcmp(u->format, "image") == 0;
-    stk_advice_line(ad, f, "stoker pack %s %s --format tfrecord", stk_advice_shell(ad, u->name),
-                    stk_advice_shell(ad, packed));
-    stk_advice_line(ad, f, "# then, in place of the dataset and its DataLoader:");
-    stk_advice_line(ad, f, "import stoker.torch");
-    stk_advice_line(ad, f, "loader = stoker.torch.Loader(%s, batch=32%s)",
-                    stk_advice_python(ad, packed),
-                    images ? ", decode=\"image:224,crop=random,flip\"" : "");
-    stk_advice_line(ad, f, "# or: stoker.tf.dataset(%s, batch=32)", stk_advice_python(ad, packed));
+    struct stk_action pack = stk_advice_pack(ad, u->name);
+    struct stk_action torch = stk_advice_loader(pack.to), tf = torch;
+    torch.loader.decode = u->use->decode;
+    tf.loader.framework = "tf";
+    tf.instead = true;
+    stk_advice_act(ad, f, pack);
+    stk_advice_act(ad, f, torch);
+    stk_advice_act(ad, f, tf);
 }
 
 static void small_files_in(struct advisor *ad, const struct stk_usage *u)
@@ -61,7 +59,7 @@ static void small_files_in(struct advisor *ad, const struct stk_usage *u)
     stk_advice_do(ad, f,
                   "Pack them, once, into a few large files that are read in requests of "
                   "megabytes. Where folders are classes, the labels are kept.");
-    pack_lines(ad, f, u);
+    pack_actions(ad, f, u);
     stk_advice_gain(ad, f, gain, "%s in requests of %s take %s (%s, %s) instead of %s in calls.%s",
                     stk_advice_size(ad, bytes), stk_advice_size(ad, (double)stk_limits.big_read),
                     stk_advice_time(ad, better), stk_advice_rate(ad, ad->bandwidth_Bps),
@@ -116,9 +114,10 @@ void stk_rule_too_many_files(struct advisor *ad)
         stk_advice_do(ad, f,
                       "Put more samples into a file: shards of 256 MiB, but not fewer than there "
                       "are ranks, or shuffling by files mixes too little.");
-        stk_advice_line(
-            ad, f, "stoker pack %s %s --format %s --shards %.0f", stk_advice_shell(ad, dir),
-            stk_advice_shell(ad, stk_advice_text(ad, "%s-packed", dir)), u->name, target);
+        struct stk_action pack = stk_advice_pack(ad, dir);
+        pack.format = u->name;
+        pack.count = stk_whole(target);
+        stk_advice_act(ad, f, pack);
         stk_advice_gain(ad, f, gain, "%s files instead of %s, so as much less of %s for opening.",
                         stk_advice_count(ad, target), stk_advice_count(ad, (double)u->files_read),
                         stk_advice_time(ad, meta));
@@ -155,7 +154,10 @@ void stk_rule_too_few_files(struct advisor *ad)
         stk_advice_number(ad, f, "ranks", u->ranks, "count");
         stk_advice_path(ad, f, u->name);
         stk_advice_do(ad, f, "Spread the file over several targets, or cut it into shards.");
-        stk_advice_line(ad, f, "lfs migrate -c 8 %s", stk_advice_shell(ad, u->name));
+        stk_advice_act(ad, f,
+                       (struct stk_action){.kind = STK_ACT_STRIPE_FILE,
+                                           .path = u->name,
+                                           .count = stk_limits.spread});
         stk_advice_gain(ad, f, 0, "Depends on how busy the targets are: try it.");
         return;
     }
@@ -176,8 +178,14 @@ void stk_rule_too_few_files(struct advisor *ad)
         if (first)
             stk_advice_path(ad, f, first->name);
         stk_advice_do(ad, f, "Cut the data into at least as many files as there are ranks.");
-        stk_advice_line(ad, f, "stoker pack SRC DST --format %s --shards %.0f", u->name,
-                        stk_limits.shards_per_rank * ad->p->nranks);
+        if (first) {
+            const char *source =
+                u->files_read > 1 ? stk_advice_parent(ad, first->name) : first->name;
+            struct stk_action pack = stk_advice_pack(ad, source);
+            pack.format = u->name;
+            pack.count = stk_whole(stk_limits.shards_per_rank * ad->p->nranks);
+            stk_advice_act(ad, f, pack);
+        }
         stk_advice_gain(ad, f, 0, "Ranks without data do not train: that is not a matter of time.");
         return;
     }
@@ -222,11 +230,16 @@ static void stripe_finding(struct advisor *ad, const struct stk_usage *u, double
                   "Let a request span some targets: a stripe of about a quarter of it. New files "
                   "in a directory take the directory's; existing ones are moved. Try it on a copy: "
                   "on a busy system fewer, larger requests (1 to 4 MiB) help more.");
+    uint64_t targets = stk_whole(stk_limits.stripe_parts);
+    struct stk_action show = {.kind = STK_ACT_SHOW_STRIPES, .path = u->name};
+    struct stk_action new = {
+        .kind = STK_ACT_STRIPE_NEW, .path = dir, .count = targets, .bytes = stk_whole(fit)};
+    struct stk_action old = {
+        .kind = STK_ACT_STRIPE_FILE, .path = u->name, .count = targets, .bytes = stk_whole(fit)};
     if (!p->stripe_bytes)
-        stk_advice_line(ad, f, "lfs getstripe %s", stk_advice_shell(ad, u->name));
-    stk_advice_line(ad, f, "lfs setstripe -S %.0fK -c 4 %s", fit / 1024, stk_advice_shell(ad, dir));
-    stk_advice_line(ad, f, "lfs migrate -S %.0fK -c 4 %s", fit / 1024,
-                    stk_advice_shell(ad, u->name));
+        stk_advice_act(ad, f, show);
+    stk_advice_act(ad, f, new);
+    stk_advice_act(ad, f, old);
     stk_advice_gain(ad, f, 0, "Depends on the load of the targets: measure it on a copy.");
 }
 

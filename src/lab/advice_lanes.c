@@ -107,12 +107,10 @@ void stk_rule_read_parallelism(struct advisor *ad)
                                         "rank, since they wait most of the time",
                                         n)
                       : ", about as many as there are cores for each rank");
-    if (strcmp(first->format, "tfrecord") == 0)
-        stk_advice_line(ad, f, "tf.data.TFRecordDataset(files, num_parallel_reads=%s)", n);
-    if (stk_advice_in_python(ad))
-        stk_advice_line(ad, f, "DataLoader(dataset, num_workers=%s, persistent_workers=True)", n);
-    else
-        stk_advice_line(ad, f, "pread(fd, part, length, offset);   // in each of %s threads", n);
+    stk_advice_act_all(ad, f,
+                       (struct stk_action){.kind = STK_ACT_READERS,
+                                           .count = stk_whole(more + 0.5),
+                                           .use = first->use});
     stk_advice_gain(ad, f, gain,
                     "With %s readers instead of %.0f the waits overlap: %s of %s remain, as long "
                     "as the storage can serve that many.",
@@ -148,10 +146,12 @@ static void decode_finding(struct advisor *ad, double gain, double lanes, const 
     stk_advice_number(ad, f, "cores", (double)ad->a->cores, "count");
     stk_advice_number(ad, f, "cores_used", ad->cores_used, "count");
     stk_advice_do(ad, f, "Decode with as many workers or threads as there are cores for a rank.");
-    stk_advice_line(ad, f, "DataLoader(dataset, num_workers=%s)", stk_advice_count(ad, more));
-    stk_advice_line(ad, f, "dataset.map(decode, num_parallel_calls=tf.data.AUTOTUNE)");
-    stk_advice_line(ad, f, "stoker.torch.Loader(PATH, batch=32, threads=%s)",
-                    stk_advice_count(ad, more));
+    struct stk_action workers = {.kind = STK_ACT_DECODERS, .count = stk_whole(more + 0.5)};
+    struct stk_action loader = stk_advice_loader(NULL);
+    loader.loader.threads = workers.count;
+    loader.instead = true;
+    stk_advice_act(ad, f, workers);
+    stk_advice_act(ad, f, loader);
     stk_advice_gain(ad, f, gain, "%s", why);
 }
 
@@ -270,7 +270,8 @@ void stk_rule_stdio_heavy(struct advisor *ad)
     stk_advice_do(ad, f,
                   "A stream asks the file system for 4 KiB at a time: give it a buffer of "
                   "megabytes before the first call, or read large pieces with read().");
-    stk_advice_line(ad, f, "setvbuf(stream, NULL, _IOFBF, 4 << 20);");
+    stk_advice_act_all(
+        ad, f, (struct stk_action){.kind = STK_ACT_STREAM_BUFFER, .bytes = stk_limits.big_read});
     stk_advice_gain(ad, f, gain, "%s in buffers of %s would take %s instead of %s.",
                     stk_advice_size(ad, t.bytes), stk_advice_size(ad, (double)stk_limits.big_read),
                     stk_advice_time(ad, better), stk_advice_time(ad, t.s));
@@ -300,7 +301,7 @@ void stk_rule_seek_heavy(struct advisor *ad)
         stk_advice_number(ad, f, "reads", (double)c[STK_C_READS], "count");
         stk_advice_path(ad, f, u->name);
         stk_advice_do(ad, f, "Read with pread() at the offset, or read the file in order.");
-        stk_advice_line(ad, f, "os.pread(f.fileno(), length, offset)   # instead of seek + read");
+        stk_advice_act_all(ad, f, (struct stk_action){.kind = STK_ACT_PREAD});
         stk_advice_gain(ad, f, gain, "%s seeks at %s each (assumed).",
                         stk_advice_count(ad, (double)c[STK_C_SEEKS]),
                         stk_advice_time(ad, stk_limits.call_s));
@@ -347,8 +348,8 @@ void stk_rule_mmap_random(struct advisor *ad)
     stk_advice_do(ad, f,
                   "Bring the file in with large reads before it is used (on a network file system "
                   "a fault is a request of a few KiB), or read instead of mapping.");
-    stk_advice_line(ad, f, "cat %s > /dev/null     # once a node, before training",
-                    stk_advice_shell(ad, u->name));
+    stk_advice_act_all(
+        ad, f, (struct stk_action){.kind = STK_ACT_WARM_UP, .bytes = u->n.c[STK_C_MMAP_BYTES]});
     stk_advice_gain(ad, f, gain,
                     "%s faults in the process that has most, at %s each (assumed for this kind of "
                     "file system).",

@@ -37,6 +37,7 @@ struct advice_limits {
     uint64_t little, least_to_carry, target_bytes, shared_out;
     double seen, far_from_mean, kept_again, piece, many_fail;
     double stripe_over, stripe_under, stripe_parts, stripe_ranks;
+    uint64_t spread, ahead_workers, feed_workers, ahead_batches, ahead_bytes;
 };
 extern const struct advice_limits stk_limits;
 
@@ -96,21 +97,26 @@ void stk_advice_say(struct advisor *ad, struct stk_finding *f, const char *fmt, 
     STK_PRINTF(3, 4);
 void stk_advice_do(struct advisor *ad, struct stk_finding *f, const char *fmt, ...)
     STK_PRINTF(3, 4);
-void stk_advice_line(struct advisor *ad, struct stk_finding *f, const char *fmt, ...)
-    STK_PRINTF(3, 4);
+/* Keeps a copy of the action, with its paths. */
+void stk_advice_act(struct advisor *ad, struct stk_finding *f, struct stk_action a);
+/* The same for all files that the finding names. */
+void stk_advice_act_all(struct advisor *ad, struct stk_finding *f, struct stk_action a);
+/* The loader that reads this path; the caller changes what it likes. */
+struct stk_action stk_advice_loader(const char *path);
+/* Packing into records, beside the source. */
+struct stk_action stk_advice_pack(struct advisor *ad, const char *path);
+void stk_advice_lines(struct advisor *ad, struct stk_finding *f); /* from its actions */
 void stk_advice_gain(struct advisor *ad, struct stk_finding *f, double seconds, const char *fmt,
                      ...) STK_PRINTF(4, 5);
 void stk_advice_number(struct advisor *ad, struct stk_finding *f, const char *name, double value,
                        const char *unit);
 void stk_advice_path(struct advisor *ad, struct stk_finding *f, const char *path);
 /* For sentences, all in the arena, "" when memory ran out: */
-const char *stk_advice_size(struct advisor *ad, double bytes);    /* "6.0 KiB" */
-const char *stk_advice_rate(struct advisor *ad, double Bps);      /* "9.0 MiB/s" */
-const char *stk_advice_time(struct advisor *ad, double seconds);  /* "12.3 s", "850 us" */
-const char *stk_advice_count(struct advisor *ad, double n);       /* "1,234" */
-const char *stk_advice_percent(struct advisor *ad, double share); /* "6.2 %" */
-const char *stk_advice_shell(struct advisor *ad, const char *path);
-const char *stk_advice_python(struct advisor *ad, const char *path);
+const char *stk_advice_size(struct advisor *ad, double bytes);     /* "6.0 KiB" */
+const char *stk_advice_rate(struct advisor *ad, double Bps);       /* "9.0 MiB/s" */
+const char *stk_advice_time(struct advisor *ad, double seconds);   /* "12.3 s", "850 us" */
+const char *stk_advice_count(struct advisor *ad, double n);        /* "1,234" */
+const char *stk_advice_percent(struct advisor *ad, double share);  /* "6.2 %" */
 const char *stk_advice_show(struct advisor *ad, const char *path); /* safe on a terminal */
 const char *stk_advice_text(struct advisor *ad, const char *fmt, ...) STK_PRINTF(2, 3);
 
@@ -128,8 +134,9 @@ bool stk_advice_said(const struct advisor *ad, const char *id, const char *path)
 bool stk_advice_in_python(const struct advisor *ad);
 /* Whether the time of a file's calls that move no data is that of fsync and the like. */
 bool stk_advice_syncs(const struct stk_usage *u);
-/* A database is known by the journal beside it, whatever its own name is. */
-bool stk_advice_sqlite(const struct advisor *ad, const char *path);
+/* A database is known by the journal beside it, whatever its own name is: the path of the database
+ * that this is, or is the journal of; NULL: none. */
+const char *stk_advice_sqlite(struct advisor *ad, const char *path);
 
 /* ---- advice_kind.c: how a file is read, by its format and by what was seen ---- */
 static inline bool stk_kind_stream(const struct stk_usage *u)

@@ -78,7 +78,7 @@ void stk_rule_csv_to_records(struct advisor *ad)
     if (!pieces && !stk_advice_matters(ad, gain))
         return;
     const char *path = t.first->name;
-    const char *packed = stk_advice_text(ad, "%s-packed", path);
+    struct stk_action pack = stk_advice_pack(ad, path);
     struct stk_finding *f =
         stk_advice_begin(ad, "csv-to-records", stk_advice_severity(ad, gain),
                          "the dataset is text (%s) that is parsed on every run", t.first->format);
@@ -94,10 +94,8 @@ void stk_rule_csv_to_records(struct advisor *ad)
     stk_advice_do(ad, f,
                   "Convert it once into binary records: reading is then apart from parsing, can be "
                   "shuffled, divided among ranks and read ahead.");
-    stk_advice_line(ad, f, "stoker pack %s %s --format tfrecord", stk_advice_shell(ad, path),
-                    stk_advice_shell(ad, packed));
-    stk_advice_line(ad, f, "loader = stoker.torch.Loader(%s, batch=32)",
-                    stk_advice_python(ad, packed));
+    stk_advice_act(ad, f, pack);
+    stk_advice_act(ad, f, stk_advice_loader(pack.to));
     if (gain > 0 && !through)
         stk_advice_gain(ad, f, gain, "%s of reading and parsing become a read of about %s.",
                         stk_advice_time(ad, span), stk_advice_time(ad, better));

@@ -150,6 +150,45 @@ static void put_records(struct stk_jw *w, const struct stk_profile *p)
 
 /* ---- findings ------------------------------------------------------------------------------ */
 
+static void put_number(struct stk_jw *w, const char *key, uint64_t v)
+{
+    if (key && v)
+        stk_jw_put_u64(w, key, v);
+}
+
+static void put_word(struct stk_jw *w, const char *key, const char *v)
+{
+    if (key && v)
+        stk_jw_put_str(w, key, v);
+}
+
+/* What is not set is left out; a place that only the node knows is null. */
+static void put_action(struct stk_jw *w, const struct stk_action *a)
+{
+    const struct stk_action_info *i = stk_action_info(a->kind);
+    bool pretty = open_row(w);
+    stk_jw_put_str(w, "kind", i->name);
+    put_word(w, i->path, a->path);
+    if (a->npaths > 1)
+        stk_jw_put_strs(w, "paths", a->paths, a->npaths);
+    if (i->to && a->to)
+        stk_jw_put_str(w, i->to, *a->to ? a->to : NULL);
+    put_word(w, "format", a->format);
+    put_word(w, "framework", a->loader.framework);
+    put_number(w, "batch", a->loader.batch);
+    put_number(w, "threads", a->loader.threads);
+    put_word(w, "shuffle", a->loader.shuffle);
+    put_word(w, "decode", a->loader.decode);
+    put_number(w, i->count, a->count);
+    put_number(w, i->bytes, a->bytes);
+    put_number(w, i->depth, a->depth);
+    if (a->pinned)
+        stk_jw_put_bool(w, "pinned", true);
+    if (a->instead)
+        stk_jw_put_bool(w, "instead", true);
+    close_row(w, pretty);
+}
+
 void stk_report_finding_json(const struct stk_finding *f, struct stk_jw *w)
 {
     stk_jw_open(w, '{');
@@ -168,6 +207,10 @@ void stk_report_finding_json(const struct stk_finding *f, struct stk_jw *w)
     stk_jw_close(w, ']');
     stk_jw_put_strs(w, "paths", f->path, f->npaths);
     stk_jw_put_str(w, "what_to_do", f->what_to_do);
+    put_array(w, "actions");
+    for (size_t i = 0; i < f->nactions; i++)
+        put_action(w, &f->action[i]);
+    stk_jw_close(w, ']');
     stk_jw_put_strs(w, "lines", f->line, f->nlines);
     stk_jw_put_known_f64(w, "gain_s", f->gain_s > 0 ? f->gain_s : -1);
     stk_jw_put_str(w, "gain_why", f->gain_why);
