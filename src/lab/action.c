@@ -4,8 +4,6 @@
  */
 #include "lab/action.h"
 
-#include <stdio.h>
-
 #include "base/quote.h"
 
 struct rendering {                       /* an action on its way to lines */

@@ -133,7 +133,8 @@ static bool one_target(const struct stk_usage *u)
            u->n.c[STK_C_READ_BYTES] >= stk_limits.target_bytes;
 }
 
-void stk_rule_too_few_files(struct advisor *ad)
+/* Many ranks read files that lie on one storage target each. Whether that is worth a finding. */
+static bool few_targets(struct advisor *ad)
 {
     double s = 0;
     const struct stk_usage *u = NULL;
@@ -142,51 +143,57 @@ void stk_rule_too_few_files(struct advisor *ad)
             u = u ? u : &ad->a->file[i];
             s += ad->a->file[i].read_s;
         }
-    double wait = stk_advice_wall(ad, s);
-    if (u && stk_advice_share(ad, wait) >= stk_limits.medium_share) {
-        struct stk_finding *f =
-            stk_advice_begin(ad, "too-few-files", STK_SEV_LOW,
-                             "%u ranks read one file from one storage target", u->ranks);
-        stk_advice_say(ad, f, "%s has a stripe count of 1; %u ranks read %s of it.",
-                       stk_advice_show(ad, u->name), u->ranks,
-                       stk_advice_size(ad, (double)u->n.c[STK_C_READ_BYTES]));
-        stk_advice_number(ad, f, "stripe_count", 1, "count");
-        stk_advice_number(ad, f, "ranks", u->ranks, "count");
-        stk_advice_path(ad, f, u->name);
-        stk_advice_do(ad, f, "Spread the file over several targets, or cut it into shards.");
-        stk_advice_act(ad, f,
-                       (struct stk_action){.kind = STK_ACT_STRIPE_FILE,
-                                           .path = u->name,
-                                           .count = stk_limits.spread});
-        stk_advice_gain(ad, f, 0, "Depends on how busy the targets are: try it.");
-        return;
+    if (!u || stk_advice_share(ad, stk_advice_wall(ad, s)) < stk_limits.medium_share)
+        return false;
+    struct stk_finding *f =
+        stk_advice_begin(ad, "too-few-files", STK_SEV_LOW,
+                         "%u ranks read one file from one storage target", u->ranks);
+    stk_advice_say(ad, f, "%s has a stripe count of 1; %u ranks read %s of it.",
+                   stk_advice_show(ad, u->name), u->ranks,
+                   stk_advice_size(ad, (double)u->n.c[STK_C_READ_BYTES]));
+    stk_advice_number(ad, f, "stripe_count", 1, "count");
+    stk_advice_number(ad, f, "ranks", u->ranks, "count");
+    stk_advice_path(ad, f, u->name);
+    stk_advice_do(ad, f, "Spread the file over several targets, or cut it into shards.");
+    stk_advice_act_all(
+        ad, f, (struct stk_action){.kind = STK_ACT_STRIPE_FILE, .count = stk_limits.spread});
+    stk_advice_gain(ad, f, 0, "Depends on how busy the targets are: try it.");
+    return true;
+}
+
+static void few_shards(struct advisor *ad, const struct stk_usage *u)
+{
+    struct stk_finding *f =
+        stk_advice_begin(ad, "too-few-files", STK_SEV_LOW, "%s files for %u ranks",
+                         stk_advice_count(ad, (double)u->files_read), ad->p->nranks);
+    stk_advice_say(ad, f, "Only %u of %u ranks read any of the %s %s files.", u->ranks,
+                   ad->p->nranks, stk_advice_count(ad, (double)u->files_read), u->name);
+    stk_advice_number(ad, f, "files_read", (double)u->files_read, "count");
+    stk_advice_number(ad, f, "ranks", ad->p->nranks, "count");
+    size_t at = 0;
+    const struct stk_usage *first = stk_files_of(ad->a, u->name, &at);
+    if (first) { /* not where all of them are among the many files that are not kept one by one */
+        struct stk_action pack = stk_advice_pack(
+            ad, u->files_read > 1 ? stk_advice_parent(ad, first->name) : first->name);
+        pack.format = u->name;
+        pack.count = stk_whole(stk_limits.shards_per_rank * ad->p->nranks);
+        stk_advice_path(ad, f, first->name);
+        stk_advice_act(ad, f, pack);
     }
+    stk_advice_do(ad, f, "Cut the data into at least as many files as there are ranks.");
+    stk_advice_gain(ad, f, 0, "Ranks without data do not train: that is not a matter of time.");
+}
+
+void stk_rule_too_few_files(struct advisor *ad)
+{
+    if (few_targets(ad))
+        return;
     for (size_t i = 0; i < ad->a->nformats; i++) {
-        u = &ad->a->format[i];
+        const struct stk_usage *u = &ad->a->format[i];
         if (!stk_kind_stream(u) || !u->ranks || ad->p->nranks <= u->ranks ||
             u->files_read >= ad->p->nranks || u->n.c[STK_C_READ_BYTES] < stk_limits.shared_out)
             continue;
-        struct stk_finding *f =
-            stk_advice_begin(ad, "too-few-files", STK_SEV_LOW, "%s files for %u ranks",
-                             stk_advice_count(ad, (double)u->files_read), ad->p->nranks);
-        stk_advice_say(ad, f, "Only %u of %u ranks read any of the %s %s files.", u->ranks,
-                       ad->p->nranks, stk_advice_count(ad, (double)u->files_read), u->name);
-        stk_advice_number(ad, f, "files_read", (double)u->files_read, "count");
-        stk_advice_number(ad, f, "ranks", ad->p->nranks, "count");
-        size_t at = 0;
-        const struct stk_usage *first = stk_files_of(ad->a, u->name, &at);
-        if (first)
-            stk_advice_path(ad, f, first->name);
-        stk_advice_do(ad, f, "Cut the data into at least as many files as there are ranks.");
-        if (first) {
-            const char *source =
-                u->files_read > 1 ? stk_advice_parent(ad, first->name) : first->name;
-            struct stk_action pack = stk_advice_pack(ad, source);
-            pack.format = u->name;
-            pack.count = stk_whole(stk_limits.shards_per_rank * ad->p->nranks);
-            stk_advice_act(ad, f, pack);
-        }
-        stk_advice_gain(ad, f, 0, "Ranks without data do not train: that is not a matter of time.");
+        few_shards(ad, u);
         return;
     }
 }
