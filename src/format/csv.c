@@ -394,6 +394,8 @@ static int begin(const struct stk_write_config *cfg, struct stk_out *o, struct s
     return stk_out_write(o, w->header.data, w->header.len, err);
 }
 
+static const struct stk_format_use table_use = {.how = STK_USE_TABLE};
+
 const struct stk_format stk_format_csv = {
     .name = "csv",
     .title = "CSV",
@@ -407,6 +409,7 @@ const struct stk_format stk_format_csv = {
     .unprepare = unprepare,
     .encode = encode,
     .begin = begin,
+    .use = &table_use,
 };
 
 const struct stk_format stk_format_tsv = {
@@ -422,4 +425,5 @@ const struct stk_format stk_format_tsv = {
     .unprepare = unprepare,
     .encode = encode,
     .begin = begin,
+    .use = &table_use,
 };

@@ -290,6 +290,38 @@ struct stk_probe {
     bool gzip;
 };
 
+/* How programs read files of a format; several may hold. */
+enum stk_use_how {
+    STK_USE_STREAM = 1 << 0,     /* records, one after another */
+    STK_USE_TABLE = 1 << 1,      /* text that is parsed */
+    STK_USE_SAMPLE = 1 << 2,     /* a file is a sample, and read as a whole */
+    STK_USE_LINES = 1 << 3,      /* text that is read in small pieces by nature */
+    STK_USE_BARE = 1 << 4,       /* shards go without a suffix, too: NAME-00000-of-00010 */
+    STK_USE_MODEL = 1 << 5,      /* no dataset: what a program saves, logs or is made of */
+    STK_USE_CHECKPOINT = 1 << 6, /* of those: the state of a training */
+    STK_USE_SYSTEM = 1 << 7,     /* of those: libraries and interpreters */
+};
+
+/*
+ * What advice on I/O needs to know of a format: how programs read it with the libraries they have,
+ * and the line of code that does what is advised. In a line {path} stands for a quoted path, {count}
+ * for a number. A line that is NULL: what holds for any file will do, or it cannot be done.
+ */
+struct stk_format_use {
+    unsigned how;            /* enum stk_use_how */
+    const char *library;     /* that reads it piece by piece; there where `load` is */
+    const char *open;        /* an expression that opens it, to be kept open */
+    const char *parse;       /* reads all of it into what a program works with */
+    const char *load;        /* opens it so that the library reads all of it at once */
+    const char *keep;        /* opens a copy that the program holds in memory */
+    const char *batch_read;  /* many samples in one request */
+    const char *batch_write; /* the same of writing */
+    const char *readers;     /* {count} files at a time */
+    const char *ahead;       /* large buffers, filled before they are asked for */
+    const char *divide;      /* a part for each rank */
+    const char *decode;      /* how stoker's loader should decode samples */
+};
+
 struct stk_format {
     const char *name;            /* "tfrecord" */
     const char *title;           /* "TFRecord" */
@@ -334,6 +366,8 @@ struct stk_format {
                   size_t len, uint64_t nsamples, struct stk_err *err);
     int (*finish)(const struct stk_write_config *cfg, struct stk_out *o, struct stk_err *err);
     void (*abort)(const struct stk_write_config *cfg, struct stk_out *o);
+
+    const struct stk_format_use *use; /* NULL: nothing is known */
 };
 
 #define STK_DEFAULT_FORMAT "tfrecord" /* what is written unless told */

@@ -410,6 +410,16 @@ static int list(struct stk_lister *l, struct stk_src *src, struct stk_err *err)
 }
 #endif
 
+static const struct stk_format_use use = {
+    .library = "HDF5",
+    .open = "h5py.File({path}, \"r\")",
+    .load = "f = h5py.File({path}, \"r\", driver=\"core\")",
+    .keep = "f = h5py.File(io.BytesIO(open({path}, \"rb\").read()), \"r\")",
+    .batch_read = "x = f[\"NAME\"][i:i + batch]    # one request, not `batch` of them",
+    .batch_write = "d[i:i + rows] = block    # one write, not `rows` of them",
+    .divide = "mine = range(rank, len(f[\"NAME\"]), world_size)           # h5py",
+};
+
 const struct stk_format stk_format_hdf5 = {
     .name = "hdf5",
     .title = "HDF5",
@@ -431,4 +441,5 @@ const struct stk_format stk_format_hdf5 = {
 #else
     .missing = true,
 #endif
+    .use = &use,
 };

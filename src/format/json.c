@@ -373,6 +373,12 @@ static int json_finish(const struct stk_write_config *cfg, struct stk_out *o, st
     return stk_out_write(o, "\n]\n", 3, err);
 }
 
+/* One value, or a sample. */
+static const struct stk_format_use json_use = {
+    .how = STK_USE_TABLE | STK_USE_SAMPLE,
+    .parse = "config = json.load(open({path}))   # once, before the loop",
+};
+
 const struct stk_format stk_format_json = {
     .name = "json",
     .title = "JSON",
@@ -385,7 +391,10 @@ const struct stk_format stk_format_json = {
     .begin = json_begin,
     .append = json_append,
     .finish = json_finish,
+    .use = &json_use,
 };
+
+static const struct stk_format_use jsonl_use = {.how = STK_USE_TABLE};
 
 const struct stk_format stk_format_jsonl = {
     .name = "jsonl",
@@ -396,4 +405,5 @@ const struct stk_format stk_format_jsonl = {
     .bid = jsonl_bid,
     .list = jsonl_list,
     .encode = jsonl_encode,
+    .use = &jsonl_use,
 };

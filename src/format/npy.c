@@ -233,6 +233,8 @@ static void abandon(const struct stk_write_config *cfg, struct stk_out *o)
     *stk_out_state(o) = NULL;
 }
 
+static const struct stk_format_use use = {.how = STK_USE_SAMPLE};
+
 const struct stk_format stk_format_npy = {
     .name = "npy",
     .title = "NPY",
@@ -248,4 +250,5 @@ const struct stk_format stk_format_npy = {
     .append = append,
     .finish = finish,
     .abort = abandon,
+    .use = &use,
 };

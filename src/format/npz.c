@@ -466,6 +466,8 @@ static int list(struct stk_lister *l, struct stk_src *src, struct stk_err *err)
     return rc;
 }
 
+static const struct stk_format_use use = {.how = STK_USE_SAMPLE};
+
 const struct stk_format stk_format_npz = {
     .name = "npz",
     .title = "NPZ",
@@ -481,4 +483,5 @@ const struct stk_format stk_format_npz = {
     .append = stk_npz_append,
     .finish = stk_npz_finish,
     .abort = stk_npz_abort,
+    .use = &use,
 };

@@ -408,6 +408,8 @@ static int append(const struct stk_write_config *cfg, struct stk_out *o, const u
     return rc;
 }
 
+static const struct stk_format_use use = {.how = STK_USE_STREAM};
+
 const struct stk_format stk_format_recordio = {
     .name = "recordio",
     .title = "MXNet RecordIO",
@@ -424,4 +426,5 @@ const struct stk_format stk_format_recordio = {
     .prepare = prepare,
     .encode = encode,
     .append = append,
+    .use = &use,
 };

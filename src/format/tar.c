@@ -143,6 +143,8 @@ static void abort_shard(const struct stk_write_config *cfg, struct stk_out *o)
     writer_free(o);
 }
 
+static const struct stk_format_use use = {.how = STK_USE_STREAM};
+
 const struct stk_format stk_format_tar = {
     .name = "tar",
     .title = "tar / WebDataset",
@@ -158,4 +160,5 @@ const struct stk_format stk_format_tar = {
     .append = append,
     .finish = finish,
     .abort = abort_shard,
+    .use = &use,
 };

@@ -185,6 +185,14 @@ static int encode(const struct stk_write_config *cfg, const struct stk_sample *s
     return 0;
 }
 
+static const struct stk_format_use use = {
+    .how = STK_USE_STREAM | STK_USE_BARE,
+    .readers = "tf.data.TFRecordDataset(files, num_parallel_reads={count})",
+    .ahead = "tf.data.TFRecordDataset(files, buffer_size=8 << 20, "
+             "num_parallel_reads=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)",
+    .divide = "dataset = dataset.shard(world_size, rank)                # tf.data",
+};
+
 const struct stk_format stk_format_tfrecord = {
     .name = "tfrecord",
     .title = "TFRecord",
@@ -201,4 +209,5 @@ const struct stk_format stk_format_tfrecord = {
     .check = check,
     .prepare = prepare,
     .encode = encode,
+    .use = &use,
 };

@@ -222,11 +222,12 @@ int stk_advise(const struct stk_analysis *a, struct stk_advice *advice, struct s
         stk_advice_costs(&ad);
     for (size_t i = 0; !ad.nomem && i < sizeof rules / sizeof *rules; i++)
         rules[i].fire(&ad);
+    for (size_t i = 0; !ad.nomem && i < advice->nfindings; i++)
+        stk_advice_lines(&ad, &advice->finding[i]);
     if (!ad.nomem) {
         qsort(advice->finding, advice->nfindings, sizeof *advice->finding, by_weight);
         advice->verdict = make_verdict(&ad);
     }
-    stk_advice_costs_release(&ad);
     if (!ad.nomem)
         return 0;
     stk_advice_release(advice);

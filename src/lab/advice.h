@@ -8,6 +8,7 @@
 #ifndef STK_LAB_ADVICE_H
 #define STK_LAB_ADVICE_H
 
+#include "lab/action.h"
 #include "lab/analysis.h"
 
 enum stk_severity { STK_SEV_NOTE, STK_SEV_LOW, STK_SEV_MEDIUM, STK_SEV_HIGH };
@@ -28,8 +29,10 @@ struct stk_finding {
     size_t nevidence;
     const char **path; /* files or directories it is about, most time first, at most 10 */
     size_t npaths;
-    const char *what_to_do; /* a sentence or two */
-    const char **line;      /* commands or code that do it, ready to paste */
+    const char *what_to_do;    /* a sentence or two */
+    struct stk_action *action; /* the same for programs, in order */
+    size_t nactions;
+    const char **line; /* commands or code that do it, ready to paste: made of the actions */
     size_t nlines;
     double gain_s;        /* predicted: seconds of the run saved; 0: cannot be said */
     const char *gain_why; /* the reasoning, with the profile's own numbers */

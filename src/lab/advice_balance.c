@@ -26,7 +26,7 @@ struct spread {
     double max, median, bytes_max, bytes_median;
     size_t at; /* of the largest */
     size_t n;
-    bool writes;
+    bool writes, workers;
 };
 
 static bool spread_of(struct advisor *ad, const double *s, const double *bytes, size_t n,
@@ -103,28 +103,26 @@ static void alone_finding(struct advisor *ad, const struct spread *d, uint32_t r
                   "If it passes the data on (MPI_Bcast, MPI_Scatter), let each rank read a part "
                   "and exchange the parts, or let it read the next part while the others compute. "
                   "If it does not, the data is badly divided: give each rank its own.");
-    stk_advice_line(ad, f, "MPI_Allgather(part, n, MPI_BYTE, whole, n, MPI_BYTE, comm);");
+    stk_advice_act(ad, f, (struct stk_action){.kind = STK_ACT_EXCHANGE, .count = d->n});
     stk_advice_gain(ad, f, gain, "%s in the reads of one rank, divided among %zu.",
                     stk_advice_time(ad, d->max), d->n);
 }
 
-/* How to look at a node, where the scheduler is known. */
-static void look_line(struct advisor *ad, struct stk_finding *f)
+/* The node that a rank ran on; NULL: not known. */
+static const char *node_of(const struct stk_profile *p, uint32_t rank)
 {
-    static const struct {
-        const char *scheduler, *line;
-    } known[] = {{"slurm", "scontrol show node NODE; sacct -N NODE -S now-1hour"},
-                 {"pbs", "pbsnodes NODE"},
-                 {"lsf", "bhosts -l NODE"},
-                 {"sge", "qhost -h NODE -j"}};
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (strcmp(ad->p->scheduler, known[i].scheduler) == 0)
-            stk_advice_line(ad, f, "%s", known[i].line);
+    for (size_t i = 0; i < p->nprocs; i++) {
+        const struct stk_prof_proc *q = &p->proc[i];
+        if (q->world && q->rank == rank && q->host < p->nhosts && *p->host[q->host].name)
+            return p->host[q->host].name;
+    }
+    return NULL;
 }
 
-static void imbalance_finding(struct advisor *ad, const struct spread *d, const char *what,
-                              uint32_t number, double gain)
+static void imbalance_finding(struct advisor *ad, const struct spread *d, uint32_t number,
+                              double gain)
 {
+    const char *what = d->workers ? "worker" : "rank";
     struct stk_finding *f = stk_advice_begin(
         ad, "imbalance", stk_advice_severity(ad, gain), "%s %u %s %.1f times as long as the others",
         what, number, d->writes ? "writes" : "reads", d->max / d->median);
@@ -143,12 +141,14 @@ static void imbalance_finding(struct advisor *ad, const struct spread *d, const 
         stk_advice_do(ad, f,
                       "Divide the data by samples or bytes, not by files. stoker's loader gives "
                       "every rank the same number of batches.");
-        stk_advice_line(ad, f, "loader = stoker.torch.Loader(PATH, batch=32)");
+        stk_advice_act(ad, f, stk_advice_loader(NULL));
     } else {
         stk_advice_do(ad, f,
                       "The same work takes longer there: look at that node (other jobs, network, "
                       "storage targets), or leave it out.");
-        look_line(ad, f);
+        stk_advice_act(ad, f,
+                       (struct stk_action){.kind = STK_ACT_CHECK_NODE,
+                                           .path = d->workers ? NULL : node_of(ad->p, number)});
     }
     stk_advice_gain(ad, f, gain,
                     "All wait for the slowest: %s less in it where it is as quick as "
@@ -193,6 +193,7 @@ static void compare_lanes(struct advisor *ad, struct lanes *l, bool workers, boo
     if (sum <= 0 || !spread_of(ad, l->s, l->bytes, l->n, &d))
         return;
     d.writes = writes;
+    d.workers = workers;
     /* A rank that writes the checkpoints is another matter: only the same work, done slower. */
     bool more = d.bytes_max > (1 + stk_limits.imbalance) * d.bytes_median;
     if (writes && (more || d.median <= 0))
@@ -205,7 +206,7 @@ static void compare_lanes(struct advisor *ad, struct lanes *l, bool workers, boo
         stk_advice_share(ad, gain) < stk_limits.medium_share || !stk_advice_matters(ad, gain))
         return;
     if (d.median > 0 && d.bytes_median >= stk_limits.alone * d.bytes_max)
-        imbalance_finding(ad, &d, workers ? "worker" : "rank", l->who[d.at], gain);
+        imbalance_finding(ad, &d, l->who[d.at], gain);
     else if (!workers)
         alone_finding(ad, &d, l->who[d.at], gain);
 }
@@ -240,7 +241,7 @@ static size_t count_busy(struct advisor *ad, double *longest)
                : n;
 }
 
-static void few_lines(struct advisor *ad, struct stk_finding *f, const struct stk_usage *u)
+static void few_actions(struct advisor *ad, struct stk_finding *f, const struct stk_usage *u)
 {
     bool collective = false;
     for (size_t i = 0; i < ad->p->nrecs; i++)
@@ -249,16 +250,20 @@ static void few_lines(struct advisor *ad, struct stk_finding *f, const struct st
         stk_advice_do(ad, f,
                       "Let each rank, or one on each node, read and write its own part instead of "
                       "sending everything through a few.");
-        stk_advice_line(ad, f, "MPI_File_write_at_all(file, offset, part, n, MPI_BYTE, &status);");
+        stk_advice_act_all(ad, f,
+                           (struct stk_action){.kind = STK_ACT_WRITE_ALL, .count = ad->ranks});
         return;
     }
     stk_advice_do(ad, f,
                   "MPI-IO lets a few ranks (aggregators) do the I/O of all; on Lustre as many as "
                   "the file has stripes. Give it more of both.");
-    stk_advice_line(ad, f, "MPI_Info_set(info, \"cb_nodes\", \"8\");   // aggregators");
-    if (strcmp(stk_advice_fs_of(ad, u), "lustre") == 0)
-        stk_advice_line(ad, f, "lfs setstripe -c 8 %s    # for files that are made there",
-                        stk_advice_shell(ad, stk_advice_parent(ad, u->name)));
+    stk_advice_act_all(
+        ad, f, (struct stk_action){.kind = STK_ACT_AGGREGATORS, .count = stk_limits.spread});
+    if (strcmp(u->fs, "lustre") == 0)
+        stk_advice_act(ad, f,
+                       (struct stk_action){.kind = STK_ACT_STRIPE_NEW,
+                                           .path = stk_advice_parent(ad, u->name),
+                                           .count = stk_limits.spread});
 }
 
 /* A few of many ranks do the I/O: what the mean rank waits says nothing then. */
@@ -285,7 +290,7 @@ static void few_ranks(struct advisor *ad)
     stk_advice_number(ad, f, "ranks", ad->ranks, "count");
     stk_advice_number(ad, f, "max_s", longest, "s");
     stk_advice_path(ad, f, u->name);
-    few_lines(ad, f, u);
+    few_actions(ad, f, u);
     stk_advice_gain(ad, f, 0, "Depends on how many the storage can serve at once: try it.");
 }
 
@@ -364,8 +369,7 @@ void stk_rule_slow_requests(struct advisor *ad)
     stk_advice_do(ad, f,
                   "Storage stalls now and then: read further ahead so that a stall is not felt, "
                   "and tell the site which file and time it was.");
-    stk_advice_line(ad, f, "lfs getstripe -v %s    # on Lustre: which targets hold it",
-                    stk_advice_shell(ad, worst->name));
+    stk_advice_act_all(ad, f, (struct stk_action){.kind = STK_ACT_SHOW_STRIPES});
     stk_advice_gain(ad, f, gain, "The time in reads of a second and more.");
 }
 
@@ -428,9 +432,12 @@ void stk_rule_accelerator_waits(struct advisor *ad)
         stk_advice_do(ad, f,
                       "Read ahead and in parallel, so that data is there when it is asked "
                       "for: more workers, a larger prefetch_factor, or stoker's loader.");
-    stk_advice_line(ad, f,
-                    "DataLoader(dataset, num_workers=8, prefetch_factor=4, "
-                    "persistent_workers=True, pin_memory=True)");
+    stk_advice_act(ad, f,
+                   (struct stk_action){.kind = STK_ACT_PREFETCH,
+                                       .count = stk_limits.feed_workers,
+                                       .depth = stk_limits.ahead_batches / stk_limits.feed_workers,
+                                       .bytes = stk_limits.ahead_bytes,
+                                       .pinned = true});
     stk_advice_gain(ad, f, gain, "If the accelerator never waited for data, %s of the run.",
                     stk_advice_percent(ad, share));
 }

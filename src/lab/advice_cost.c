@@ -20,105 +20,9 @@ enum reach stk_advice_reach(const char *fs)
     return !known || known->network ? REACH_SHARED : known->memory ? REACH_MEMORY : REACH_LOCAL;
 }
 
-/* ---- which files a usage is about ---- */
-
-static bool belongs(const struct advisor *ad, const struct stk_usage *u, const struct stk_usage *f)
+enum reach stk_advice_reach_of(const struct stk_usage *u)
 {
-    const struct stk_analysis *a = ad->a;
-    if (u >= a->dir && u < a->dir + a->ndirs) {
-        size_t n = strlen(u->name);
-        return strncmp(f->name, u->name, n) == 0 && f->name[n] == '/';
-    }
-    if (u >= a->format && u < a->format + a->nformats)
-        return strcmp(f->format, u->name) == 0;
-    return u == &a->job || u == f;
-}
-
-const struct stk_prof_file *stk_advice_file(const struct advisor *ad, const struct stk_usage *f)
-{
-    size_t i = (size_t)(f - ad->a->file);
-    return &ad->p->file[ad->prof[i]];
-}
-
-/* The first record of a file at or behind number `file`. */
-static size_t first_rec(const struct stk_profile *p, uint64_t file)
-{
-    size_t low = 0, high = p->nrecs;
-    while (low < high) {
-        size_t mid = low + (high - low) / 2;
-        if (p->rec[mid].file < file)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return low;
-}
-
-void stk_advice_recs(const struct advisor *ad, const struct stk_usage *f, size_t *from, size_t *to)
-{
-    uint32_t file = ad->prof[f - ad->a->file];
-    *from = first_rec(ad->p, file);
-    *to = first_rec(ad->p, (uint64_t)file + 1);
-}
-
-struct named {
-    const char *path;
-    size_t at;
-};
-
-static int by_pointer(const void *x, const void *y)
-{
-    uintptr_t a = (uintptr_t)((const struct named *)x)->path;
-    uintptr_t b = (uintptr_t)((const struct named *)y)->path;
-    return a < b ? -1 : a > b;
-}
-
-/* Names of usages are borrowed from the profile, which has each once: the pointer finds it. */
-static void find_files(struct advisor *ad)
-{
-    const struct stk_analysis *a = ad->a;
-    struct named *n = calloc(a->nfiles + 1, sizeof *n);
-    ad->prof = calloc(a->nfiles + 1, sizeof *ad->prof);
-    if (!n || !ad->prof) {
-        ad->nomem = true;
-        free(n);
-        return;
-    }
-    for (size_t i = 0; i < a->nfiles; i++)
-        n[i] = (struct named){a->file[i].name, i};
-    qsort(n, a->nfiles, sizeof *n, by_pointer);
-    for (uint32_t i = 0; i < ad->p->nfiles; i++) {
-        struct named key = {.path = ad->p->file[i].path};
-        const struct named *at = bsearch(&key, n, a->nfiles, sizeof *n, by_pointer);
-        if (at)
-            ad->prof[at->at] = i;
-    }
-    free(n);
-}
-
-/* Files looked at to tell where a usage lies: those with most time come first. */
-#define FILES_ASKED 32
-
-const char *stk_advice_fs_of(const struct advisor *ad, const struct stk_usage *u)
-{
-    const struct stk_analysis *a = ad->a;
-    size_t asked = 0;
-    if (u >= a->file && u < a->file + a->nfiles)
-        return stk_advice_file(ad, u)->fs ? stk_advice_file(ad, u)->fs : "";
-    for (size_t i = 0; i < a->nfiles && asked < FILES_ASKED; i++) {
-        if (!belongs(ad, u, &a->file[i]))
-            continue;
-        const struct stk_prof_file *f = stk_advice_file(ad, &a->file[i]);
-        if (f->fs && *f->fs)
-            return f->fs;
-        asked++;
-    }
-    return "";
-}
-
-enum reach stk_advice_reach_of(const struct advisor *ad, const struct stk_usage *u)
-{
-    enum reach r = stk_advice_reach(stk_advice_fs_of(ad, u));
+    enum reach r = stk_advice_reach(u->fs);
     if (r == REACH_UNKNOWN && u->latency_p50_s > stk_limits.far_read_s &&
         u->mean_read_bytes < (double)stk_limits.unit_read)
         return REACH_SHARED;
@@ -385,14 +289,7 @@ void stk_advice_costs(struct advisor *ad)
     else
         ad->nomem = true;
     measure_storage(ad);
-    find_files(ad);
     free(unit);
     free(more);
     free(u);
-}
-
-void stk_advice_costs_release(struct advisor *ad)
-{
-    free(ad->prof);
-    ad->prof = NULL;
 }

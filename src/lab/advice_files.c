@@ -10,18 +10,16 @@
 
 /* ---- many-small-files ---- */
 
-static void pack_lines(struct advisor *ad, struct stk_finding *f, const struct stk_usage *u)
+static void pack_actions(struct advisor *ad, struct stk_finding *f, const struct stk_usage *u)
 {
-    const char *packed = stk_advice_text(ad, "%s-packed", u->name);
-    bool images = strcmp(u->format, "image") == 0;
-    stk_advice_line(ad, f, "stoker pack %s %s --format tfrecord", stk_advice_shell(ad, u->name),
-                    stk_advice_shell(ad, packed));
-    stk_advice_line(ad, f, "# then, in place of the dataset and its DataLoader:");
-    stk_advice_line(ad, f, "import stoker.torch");
-    stk_advice_line(ad, f, "loader = stoker.torch.Loader(%s, batch=32%s)",
-                    stk_advice_python(ad, packed),
-                    images ? ", decode=\"image:224,crop=random,flip\"" : "");
-    stk_advice_line(ad, f, "# or: stoker.tf.dataset(%s, batch=32)", stk_advice_python(ad, packed));
+    struct stk_action pack = stk_advice_pack(ad, u->name);
+    struct stk_action torch = stk_advice_loader(pack.to), tf = torch;
+    torch.loader.decode = u->use->decode;
+    tf.loader.framework = "tf";
+    tf.instead = true;
+    stk_advice_act(ad, f, pack);
+    stk_advice_act(ad, f, torch);
+    stk_advice_act(ad, f, tf);
 }
 
 static void small_files_in(struct advisor *ad, const struct stk_usage *u)
@@ -31,13 +29,13 @@ static void small_files_in(struct advisor *ad, const struct stk_usage *u)
     double size = stk_per((double)u->distinct_bytes, u->files_read);
     bool whole = c[STK_C_OPENS] && c[STK_C_READS] / c[STK_C_OPENS] <= stk_limits.whole_reads;
     if (u->files_read < stk_limits.least_files || size > (double)stk_limits.small_file || !whole ||
-        stk_kind_stream(u->format) || stk_kind_model(u->format) || stk_kind_blocks(u))
+        stk_kind_stream(u) || stk_kind_model(u) || stk_kind_blocks(u))
         return;
     double old = u->read_s + u->meta_s;
     double better =
-        stk_advice_read_s(ad, stk_advice_reach_of(ad, u), bytes, (double)stk_limits.big_read);
+        stk_advice_read_s(ad, stk_advice_reach_of(u), bytes, (double)stk_limits.big_read);
     double gain = stk_advice_wall(ad, old - better);
-    enum reach reach = stk_advice_reach_of(ad, u);
+    enum reach reach = stk_advice_reach_of(u);
     /* What lies in memory was put there: opening it is all that is left. */
     if (reach == REACH_MEMORY ? !stk_advice_felt(ad, reach, gain) : !stk_advice_matters(ad, gain))
         return;
@@ -61,7 +59,7 @@ static void small_files_in(struct advisor *ad, const struct stk_usage *u)
     stk_advice_do(ad, f,
                   "Pack them, once, into a few large files that are read in requests of "
                   "megabytes. Where folders are classes, the labels are kept.");
-    pack_lines(ad, f, u);
+    pack_actions(ad, f, u);
     stk_advice_gain(ad, f, gain, "%s in requests of %s take %s (%s, %s) instead of %s in calls.%s",
                     stk_advice_size(ad, bytes), stk_advice_size(ad, (double)stk_limits.big_read),
                     stk_advice_time(ad, better), stk_advice_rate(ad, ad->bandwidth_Bps),
@@ -88,7 +86,7 @@ void stk_rule_too_many_files(struct advisor *ad)
         bool costs =
             u->meta_s >= stk_limits.meta_share * u->io_s ||
             (double)u->files_read >= stk_limits.plenty_of_shards * (double)stk_limits.least_shards;
-        if (!stk_kind_stream(u->name) || !many || per_file > (double)stk_limits.shard_bytes / 2 ||
+        if (!stk_kind_stream(u) || !many || per_file > (double)stk_limits.shard_bytes / 2 ||
             stk_advice_share(ad, io) < stk_limits.exposed_share || !costs)
             continue;
         double target =
@@ -116,9 +114,10 @@ void stk_rule_too_many_files(struct advisor *ad)
         stk_advice_do(ad, f,
                       "Put more samples into a file: shards of 256 MiB, but not fewer than there "
                       "are ranks, or shuffling by files mixes too little.");
-        stk_advice_line(
-            ad, f, "stoker pack %s %s --format %s --shards %.0f", stk_advice_shell(ad, dir),
-            stk_advice_shell(ad, stk_advice_text(ad, "%s-packed", dir)), u->name, target);
+        struct stk_action pack = stk_advice_pack(ad, dir);
+        pack.format = u->name;
+        pack.count = stk_whole(target);
+        stk_advice_act(ad, f, pack);
         stk_advice_gain(ad, f, gain, "%s files instead of %s, so as much less of %s for opening.",
                         stk_advice_count(ad, target), stk_advice_count(ad, (double)u->files_read),
                         stk_advice_time(ad, meta));
@@ -127,59 +126,74 @@ void stk_rule_too_many_files(struct advisor *ad)
 
 /* ---- too-few-files ---- */
 
-static bool one_target(const struct advisor *ad, const struct stk_usage *u)
+static bool one_target(const struct stk_usage *u)
 {
-    const struct stk_prof_file *f = stk_advice_file(ad, u);
-    return strcmp(f->fs, "lustre") == 0 && f->stripe_count == 1 &&
+    return strcmp(u->fs, "lustre") == 0 && u->file->stripe_count == 1 &&
            u->ranks >= stk_limits.stripe_ranks &&
            u->n.c[STK_C_READ_BYTES] >= stk_limits.target_bytes;
 }
 
-void stk_rule_too_few_files(struct advisor *ad)
+/* Many ranks read files that lie on one storage target each. Whether that is worth a finding. */
+static bool few_targets(struct advisor *ad)
 {
     double s = 0;
     const struct stk_usage *u = NULL;
     for (size_t i = 0; i < ad->a->nfiles; i++)
-        if (one_target(ad, &ad->a->file[i])) {
+        if (one_target(&ad->a->file[i])) {
             u = u ? u : &ad->a->file[i];
             s += ad->a->file[i].read_s;
         }
-    double wait = stk_advice_wall(ad, s);
-    if (u && stk_advice_share(ad, wait) >= stk_limits.medium_share) {
-        struct stk_finding *f =
-            stk_advice_begin(ad, "too-few-files", STK_SEV_LOW,
-                             "%u ranks read one file from one storage target", u->ranks);
-        stk_advice_say(ad, f, "%s has a stripe count of 1; %u ranks read %s of it.",
-                       stk_advice_show(ad, u->name), u->ranks,
-                       stk_advice_size(ad, (double)u->n.c[STK_C_READ_BYTES]));
-        stk_advice_number(ad, f, "stripe_count", 1, "count");
-        stk_advice_number(ad, f, "ranks", u->ranks, "count");
-        stk_advice_path(ad, f, u->name);
-        stk_advice_do(ad, f, "Spread the file over several targets, or cut it into shards.");
-        stk_advice_line(ad, f, "lfs migrate -c 8 %s", stk_advice_shell(ad, u->name));
-        stk_advice_gain(ad, f, 0, "Depends on how busy the targets are: try it.");
-        return;
+    if (!u || stk_advice_share(ad, stk_advice_wall(ad, s)) < stk_limits.medium_share)
+        return false;
+    struct stk_finding *f =
+        stk_advice_begin(ad, "too-few-files", STK_SEV_LOW,
+                         "%u ranks read one file from one storage target", u->ranks);
+    stk_advice_say(ad, f, "%s has a stripe count of 1; %u ranks read %s of it.",
+                   stk_advice_show(ad, u->name), u->ranks,
+                   stk_advice_size(ad, (double)u->n.c[STK_C_READ_BYTES]));
+    stk_advice_number(ad, f, "stripe_count", 1, "count");
+    stk_advice_number(ad, f, "ranks", u->ranks, "count");
+    stk_advice_path(ad, f, u->name);
+    stk_advice_do(ad, f, "Spread the file over several targets, or cut it into shards.");
+    stk_advice_act_all(
+        ad, f, (struct stk_action){.kind = STK_ACT_STRIPE_FILE, .count = stk_limits.spread});
+    stk_advice_gain(ad, f, 0, "Depends on how busy the targets are: try it.");
+    return true;
+}
+
+static void few_shards(struct advisor *ad, const struct stk_usage *u)
+{
+    struct stk_finding *f =
+        stk_advice_begin(ad, "too-few-files", STK_SEV_LOW, "%s files for %u ranks",
+                         stk_advice_count(ad, (double)u->files_read), ad->p->nranks);
+    stk_advice_say(ad, f, "Only %u of %u ranks read any of the %s %s files.", u->ranks,
+                   ad->p->nranks, stk_advice_count(ad, (double)u->files_read), u->name);
+    stk_advice_number(ad, f, "files_read", (double)u->files_read, "count");
+    stk_advice_number(ad, f, "ranks", ad->p->nranks, "count");
+    size_t at = 0;
+    const struct stk_usage *first = stk_files_of(ad->a, u->name, &at);
+    if (first) { /* not where all of them are among the many files that are not kept one by one */
+        struct stk_action pack = stk_advice_pack(
+            ad, u->files_read > 1 ? stk_advice_parent(ad, first->name) : first->name);
+        pack.format = u->name;
+        pack.count = stk_whole(stk_limits.shards_per_rank * ad->p->nranks);
+        stk_advice_path(ad, f, first->name);
+        stk_advice_act(ad, f, pack);
     }
+    stk_advice_do(ad, f, "Cut the data into at least as many files as there are ranks.");
+    stk_advice_gain(ad, f, 0, "Ranks without data do not train: that is not a matter of time.");
+}
+
+void stk_rule_too_few_files(struct advisor *ad)
+{
+    if (few_targets(ad))
+        return;
     for (size_t i = 0; i < ad->a->nformats; i++) {
-        u = &ad->a->format[i];
-        if (!stk_kind_stream(u->name) || !u->ranks || ad->p->nranks <= u->ranks ||
+        const struct stk_usage *u = &ad->a->format[i];
+        if (!stk_kind_stream(u) || !u->ranks || ad->p->nranks <= u->ranks ||
             u->files_read >= ad->p->nranks || u->n.c[STK_C_READ_BYTES] < stk_limits.shared_out)
             continue;
-        struct stk_finding *f =
-            stk_advice_begin(ad, "too-few-files", STK_SEV_LOW, "%s files for %u ranks",
-                             stk_advice_count(ad, (double)u->files_read), ad->p->nranks);
-        stk_advice_say(ad, f, "Only %u of %u ranks read any of the %s %s files.", u->ranks,
-                       ad->p->nranks, stk_advice_count(ad, (double)u->files_read), u->name);
-        stk_advice_number(ad, f, "files_read", (double)u->files_read, "count");
-        stk_advice_number(ad, f, "ranks", ad->p->nranks, "count");
-        size_t at = 0;
-        const struct stk_usage *first = stk_files_of(ad->a, u->name, &at);
-        if (first)
-            stk_advice_path(ad, f, first->name);
-        stk_advice_do(ad, f, "Cut the data into at least as many files as there are ranks.");
-        stk_advice_line(ad, f, "stoker pack SRC DST --format %s --shards %.0f", u->name,
-                        stk_limits.shards_per_rank * ad->p->nranks);
-        stk_advice_gain(ad, f, 0, "Ranks without data do not train: that is not a matter of time.");
+        few_shards(ad, u);
         return;
     }
 }
@@ -199,7 +213,7 @@ static double fitting_stripe(double request)
 
 static void stripe_finding(struct advisor *ad, const struct stk_usage *u, double wait)
 {
-    const struct stk_prof_file *p = stk_advice_file(ad, u);
+    const struct stk_prof_file *p = u->file;
     double request = u->mean_read_bytes, fit = fitting_stripe(request);
     const char *dir = stk_advice_parent(ad, u->name);
     struct stk_finding *f = stk_advice_begin(
@@ -223,11 +237,16 @@ static void stripe_finding(struct advisor *ad, const struct stk_usage *u, double
                   "Let a request span some targets: a stripe of about a quarter of it. New files "
                   "in a directory take the directory's; existing ones are moved. Try it on a copy: "
                   "on a busy system fewer, larger requests (1 to 4 MiB) help more.");
+    uint64_t targets = stk_whole(stk_limits.stripe_parts);
+    struct stk_action show = {.kind = STK_ACT_SHOW_STRIPES, .path = u->name};
+    struct stk_action new = {
+        .kind = STK_ACT_STRIPE_NEW, .path = dir, .count = targets, .bytes = stk_whole(fit)};
+    struct stk_action old = {
+        .kind = STK_ACT_STRIPE_FILE, .path = u->name, .count = targets, .bytes = stk_whole(fit)};
     if (!p->stripe_bytes)
-        stk_advice_line(ad, f, "lfs getstripe %s", stk_advice_shell(ad, u->name));
-    stk_advice_line(ad, f, "lfs setstripe -S %.0fK -c 4 %s", fit / 1024, stk_advice_shell(ad, dir));
-    stk_advice_line(ad, f, "lfs migrate -S %.0fK -c 4 %s", fit / 1024,
-                    stk_advice_shell(ad, u->name));
+        stk_advice_act(ad, f, show);
+    stk_advice_act(ad, f, new);
+    stk_advice_act(ad, f, old);
     stk_advice_gain(ad, f, 0, "Depends on the load of the targets: measure it on a copy.");
 }
 
@@ -237,10 +256,10 @@ void stk_rule_stripe_size(struct advisor *ad)
         const struct stk_usage *u;
         size_t at = 0;
         while ((u = stk_files_of(ad->a, ad->a->format[i].name, &at))) {
-            const struct stk_prof_file *p = stk_advice_file(ad, u);
+            const struct stk_prof_file *p = u->file;
             double wait = stk_advice_wall(ad, ad->a->format[i].read_s);
             double r = u->mean_read_bytes, s = p->stripe_bytes;
-            bool lustre = strcmp(p->fs, "lustre") == 0 && r > 0 && !stk_kind_whole(u);
+            bool lustre = strcmp(u->fs, "lustre") == 0 && r > 0 && !stk_kind_whole(u);
             bool bad = (s <= 0 && r < (double)stk_limits.unit_read) ||
                        s > stk_limits.stripe_over * r ||
                        (p->stripe_count > 1 && s * stk_limits.stripe_under < r);

@@ -1,56 +1,13 @@
-/* advice_kind.c - how a format is read: as a stream of records, as text, a sample a file. */
+/* advice_kind.c - how a file was read, as far as rules ask. */
 #include <string.h>
 
 #include "format/format.h"
 #include "lab/advice_priv.h"
 
-enum { STREAM = 1, TABLE = 2, SAMPLE = 4, MODEL = 8 };
-
-static const struct {
-    const char *format;
-    unsigned kind;
-} kinds[] = {
-    {"tfrecord", STREAM}, {"recordio", STREAM}, {"tar", STREAM},       {"csv", TABLE},
-    {"tsv", TABLE},       {"jsonl", TABLE},     {"image", SAMPLE},     {"audio", SAMPLE},
-    {"video", SAMPLE},    {"text", SAMPLE},     {"npy", SAMPLE},       {"npz", SAMPLE},
-    {"zip", SAMPLE},      {"pickle", SAMPLE},   {"", SAMPLE},          {"json", TABLE | SAMPLE},
-    {"log", MODEL},       {"library", MODEL},   {"checkpoint", MODEL},
-};
-
-static bool is_kind(const char *format, unsigned kind)
+bool stk_kind_packable(const struct stk_usage *u)
 {
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (strcmp(kinds[i].format, format) == 0)
-            return kinds[i].kind & kind;
-    return false;
-}
-
-bool stk_kind_stream(const char *format)
-{
-    return is_kind(format, STREAM);
-}
-
-bool stk_kind_table(const char *format)
-{
-    return is_kind(format, TABLE);
-}
-
-bool stk_kind_sample(const char *format)
-{
-    return is_kind(format, SAMPLE);
-}
-
-bool stk_kind_model(const char *format)
-{
-    return is_kind(format, MODEL);
-}
-
-bool stk_kind_packable(const char *format)
-{
-    for (size_t i = 0; stk_format_at(i); i++)
-        if (strcmp(stk_format_at(i)->name, format) == 0)
-            return true;
-    return false;
+    const struct stk_format *f = stk_format_find(u->format);
+    return f && (f->caps & STK_CAN_READ);
 }
 
 double stk_per(double a, uint64_t b)
@@ -62,7 +19,7 @@ bool stk_kind_whole(const struct stk_usage *u)
 {
     const uint64_t *c = u->n.c;
     double size = stk_per((double)u->distinct_bytes, u->files_read);
-    return stk_kind_sample(u->format) && c[STK_C_OPENS] && size > 0 &&
+    return stk_kind_sample(u) && c[STK_C_OPENS] && size > 0 &&
            size <= (double)stk_limits.whole_file &&
            c[STK_C_READS] / c[STK_C_OPENS] <= stk_limits.whole_reads &&
            stk_per((double)c[STK_C_READ_BYTES], c[STK_C_OPENS]) >= stk_limits.most * size;

@@ -20,9 +20,8 @@ static double parallel_read_s(const struct advisor *ad, bool much, const struct 
     for (size_t i = 0; i < ad->a->nfiles; i++) {
         const struct stk_usage *u = &ad->a->file[i];
         bool small = stk_kind_request(u) < (double)stk_limits.unit_read && !stk_kind_whole(u) &&
-                     !stk_kind_table(u->format);
-        if (!u->n.c[STK_C_READ_BYTES] || stk_kind_model(u->format) || stk_kind_again(u) ||
-            !(small || much))
+                     !stk_kind_table(u);
+        if (!u->n.c[STK_C_READ_BYTES] || stk_kind_model(u) || stk_kind_again(u) || !(small || much))
             continue;
         if (!*first)
             *first = u;
@@ -85,7 +84,7 @@ void stk_rule_read_parallelism(struct advisor *ad)
     if (!few || !first || stk_advice_share(ad, wait) < needed || !stk_advice_matters(ad, wait))
         return;
     /* A read from memory is the CPU's work: it needs idle cores. Waiting does not. */
-    enum reach reach = stk_advice_reach_of(ad, first);
+    enum reach reach = stk_advice_reach_of(first);
     if (reach != REACH_SHARED && !(cores_left(ad) && per_rank >= 2))
         return;
     double more = fmin(stk_limits.most_readers, stk_limits.reader_part * per_rank);
@@ -97,7 +96,7 @@ void stk_rule_read_parallelism(struct advisor *ad)
     struct stk_finding *f = stk_advice_begin(ad, "read-parallelism", stk_advice_severity(ad, gain),
                                              "too few readers: each waits for its own request");
     say_readers(ad, f, wait, per_rank, stk_kind_whole(first));
-    stk_advice_path(ad, f, stk_kind_whole(first) ? stk_advice_tree(ad, first->name) : first->name);
+    stk_advice_path(ad, f, stk_kind_whole(first) ? stk_advice_tree(ad, first) : first->name);
     const char *n = stk_advice_count(ad, more);
     stk_advice_do(ad, f,
                   "Read with several threads or workers at once%s. stoker's loader keeps many "
@@ -108,12 +107,10 @@ void stk_rule_read_parallelism(struct advisor *ad)
                                         "rank, since they wait most of the time",
                                         n)
                       : ", about as many as there are cores for each rank");
-    if (strcmp(first->format, "tfrecord") == 0)
-        stk_advice_line(ad, f, "tf.data.TFRecordDataset(files, num_parallel_reads=%s)", n);
-    if (stk_advice_in_python(ad))
-        stk_advice_line(ad, f, "DataLoader(dataset, num_workers=%s, persistent_workers=True)", n);
-    else
-        stk_advice_line(ad, f, "pread(fd, part, length, offset);   // in each of %s threads", n);
+    stk_advice_act_all(ad, f,
+                       (struct stk_action){.kind = STK_ACT_READERS,
+                                           .count = stk_whole(more + 0.5),
+                                           .use = first->use});
     stk_advice_gain(ad, f, gain,
                     "With %s readers instead of %.0f the waits overlap: %s of %s remain, as long "
                     "as the storage can serve that many.",
@@ -149,10 +146,12 @@ static void decode_finding(struct advisor *ad, double gain, double lanes, const 
     stk_advice_number(ad, f, "cores", (double)ad->a->cores, "count");
     stk_advice_number(ad, f, "cores_used", ad->cores_used, "count");
     stk_advice_do(ad, f, "Decode with as many workers or threads as there are cores for a rank.");
-    stk_advice_line(ad, f, "DataLoader(dataset, num_workers=%s)", stk_advice_count(ad, more));
-    stk_advice_line(ad, f, "dataset.map(decode, num_parallel_calls=tf.data.AUTOTUNE)");
-    stk_advice_line(ad, f, "stoker.torch.Loader(PATH, batch=32, threads=%s)",
-                    stk_advice_count(ad, more));
+    struct stk_action workers = {.kind = STK_ACT_DECODERS, .count = stk_whole(more + 0.5)};
+    struct stk_action loader = stk_advice_loader(NULL);
+    loader.loader.threads = workers.count;
+    loader.instead = true;
+    stk_advice_act(ad, f, workers);
+    stk_advice_act(ad, f, loader);
     stk_advice_gain(ad, f, gain, "%s", why);
 }
 
@@ -222,13 +221,11 @@ static struct streams sum_streams(const struct advisor *ad)
         const struct stk_usage *u = &ad->a->file[i];
         double s = 0, calls = 0;
         uint64_t reads = u->n.c[STK_C_READS], writes = u->n.c[STK_C_WRITES];
-        size_t from, to;
         if (fmax(stk_kind_jumps(u), (double)u->n.c[STK_C_SEEKS]) >
                 stk_limits.most * (double)(reads + writes) ||
             reads + writes < stk_limits.least_stdio_per_open * u->n.c[STK_C_OPENS])
             continue;
-        stk_advice_recs(ad, u, &from, &to);
-        for (size_t r = from; r < to; r++) {
+        for (size_t r = u->rec_from; r < u->rec_to; r++) {
             const uint64_t *c = ad->p->rec[r].n.c;
             if (ad->p->rec[r].api != STK_API_STDIO)
                 continue;
@@ -254,8 +251,8 @@ void stk_rule_stdio_heavy(struct advisor *ad)
         t.bytes / t.calls > (double)stk_limits.stream_call)
         return;
     /* What the same bytes cost in large buffers; a call itself is some 50 ns. */
-    double better = stk_advice_read_s(ad, stk_advice_reach_of(ad, t.first), t.bytes,
-                                      (double)stk_limits.big_read);
+    double better =
+        stk_advice_read_s(ad, stk_advice_reach_of(t.first), t.bytes, (double)stk_limits.big_read);
     better = fmax(better, t.s - t.calls_s);
     double gain = stk_advice_wall(ad, t.s - better);
     if (!stk_advice_matters(ad, gain) ||
@@ -273,7 +270,8 @@ void stk_rule_stdio_heavy(struct advisor *ad)
     stk_advice_do(ad, f,
                   "A stream asks the file system for 4 KiB at a time: give it a buffer of "
                   "megabytes before the first call, or read large pieces with read().");
-    stk_advice_line(ad, f, "setvbuf(stream, NULL, _IOFBF, 4 << 20);");
+    stk_advice_act_all(
+        ad, f, (struct stk_action){.kind = STK_ACT_STREAM_BUFFER, .bytes = stk_limits.big_read});
     stk_advice_gain(ad, f, gain, "%s in buffers of %s would take %s instead of %s.",
                     stk_advice_size(ad, t.bytes), stk_advice_size(ad, (double)stk_limits.big_read),
                     stk_advice_time(ad, better), stk_advice_time(ad, t.s));
@@ -303,7 +301,7 @@ void stk_rule_seek_heavy(struct advisor *ad)
         stk_advice_number(ad, f, "reads", (double)c[STK_C_READS], "count");
         stk_advice_path(ad, f, u->name);
         stk_advice_do(ad, f, "Read with pread() at the offset, or read the file in order.");
-        stk_advice_line(ad, f, "os.pread(f.fileno(), length, offset)   # instead of seek + read");
+        stk_advice_act_all(ad, f, (struct stk_action){.kind = STK_ACT_PREAD});
         stk_advice_gain(ad, f, gain, "%s seeks at %s each (assumed).",
                         stk_advice_count(ad, (double)c[STK_C_SEEKS]),
                         stk_advice_time(ad, stk_limits.call_s));
@@ -330,7 +328,7 @@ void stk_rule_mmap_random(struct advisor *ad)
     if (!u || u->n.c[STK_C_MMAP_BYTES] < stk_limits.little ||
         faults < (double)stk_limits.least_faults)
         return;
-    enum reach reach = stk_advice_reach_of(ad, u);
+    enum reach reach = stk_advice_reach_of(u);
     double each = reach == REACH_SHARED ? stk_limits.shared_latency_s : stk_limits.local_latency_s;
     double gain = fmin(worst * each, ad->run_s) * stk_limits.faults_saved;
     /* A program that starts with nothing in the page cache waits for its libraries, too. */
@@ -350,8 +348,8 @@ void stk_rule_mmap_random(struct advisor *ad)
     stk_advice_do(ad, f,
                   "Bring the file in with large reads before it is used (on a network file system "
                   "a fault is a request of a few KiB), or read instead of mapping.");
-    stk_advice_line(ad, f, "cat %s > /dev/null     # once a node, before training",
-                    stk_advice_shell(ad, u->name));
+    stk_advice_act_all(
+        ad, f, (struct stk_action){.kind = STK_ACT_WARM_UP, .bytes = u->n.c[STK_C_MMAP_BYTES]});
     stk_advice_gain(ad, f, gain,
                     "%s faults in the process that has most, at %s each (assumed for this kind of "
                     "file system).",

@@ -142,4 +142,12 @@ const struct advice_limits stk_limits = {
     .stripe_under = 16,
     .stripe_parts = 4,
     .stripe_ranks = 4,
+    /* To begin with. Eight targets, or aggregators: of a file that many ranks share. Batches in
+     * flight for a rank: 32, whether four workers read ahead or eight feed an accelerator, which
+     * takes decoding too. 64 MiB: some tens of requests of a reader of its own. */
+    .spread = 8,
+    .ahead_workers = 4,
+    .feed_workers = 8,
+    .ahead_batches = 32,
+    .ahead_bytes = 64u << 20,
 };

@@ -24,8 +24,8 @@ static struct working_set sum_shared(const struct advisor *ad)
     struct working_set w = {0};
     for (size_t i = 0; i < ad->a->nfiles; i++) {
         const struct stk_usage *u = &ad->a->file[i];
-        if (!u->n.c[STK_C_READ_BYTES] || stk_kind_model(u->format) || u->n.c[STK_C_WRITE_BYTES] ||
-            stk_kind_table(u->format) || stk_advice_reach_of(ad, u) != REACH_SHARED)
+        if (!u->n.c[STK_C_READ_BYTES] || stk_kind_model(u) || u->n.c[STK_C_WRITE_BYTES] ||
+            stk_kind_table(u) || stk_advice_reach_of(u) != REACH_SHARED)
             continue;
         w.first = w.first ? w.first : u;
         w.nfiles++;
@@ -75,29 +75,9 @@ static bool is_shard(const char *path)
 /* What to copy: one file, or the tree that it lies in. */
 static const char *stage_source(struct advisor *ad, const struct working_set *w)
 {
-    if (w->nfiles == 1 && !stk_advice_file(ad, w->first)->group && !is_shard(w->first->name))
+    if (w->nfiles == 1 && !w->first->file->group && !is_shard(w->first->name))
         return w->first->name;
-    return stk_advice_tree(ad, w->first->name);
-}
-
-static void stage_lines(struct advisor *ad, struct stk_finding *f, const char *source,
-                        const char *place, bool single)
-{
-    const char *to = *place ? stk_advice_shell(ad, place) : "\"${TMPDIR:?}\"";
-    const char *slash = strrchr(source, '/'), *base = slash && slash[1] ? slash + 1 : source;
-    const char *from = stk_advice_shell(ad, source);
-    stk_advice_line(ad, f, "# in the job script, before training; once a node:");
-    bool slurm = strcmp(ad->p->scheduler, "slurm") == 0;
-    if (single && slurm)
-        stk_advice_line(ad, f, "sbcast %s %s/%s", from, to, stk_advice_shell(ad, base));
-    else if (slurm)
-        stk_advice_line(ad, f, "srun --ntasks-per-node=1 --ntasks=\"$SLURM_NNODES\" cp -r %s %s/",
-                        from, to);
-    else if (ad->nodes > 1)
-        stk_advice_line(ad, f, "mpirun --map-by ppr:1:node cp -r %s %s/", from, to);
-    else
-        stk_advice_line(ad, f, "cp -r %s %s/", from, to);
-    stk_advice_line(ad, f, "# then read %s/%s instead of %s", to, stk_advice_shell(ad, base), from);
+    return stk_advice_tree(ad, w->first);
 }
 
 static void stage_finding(struct advisor *ad, const struct working_set *w, const char *place,
@@ -115,8 +95,7 @@ static void stage_finding(struct advisor *ad, const struct working_set *w, const
         ad, f, "That took %s in calls, %s of the run, on %s.",
         stk_advice_time(ad, w->read_s + w->meta_s),
         stk_advice_percent(ad, stk_advice_share(ad, stk_advice_wall(ad, w->read_s + w->meta_s))),
-        *stk_advice_fs_of(ad, w->first) ? stk_advice_fs_of(ad, w->first)
-                                        : "storage that is far away");
+        *w->first->fs ? w->first->fs : "storage that is far away");
     if (*place)
         stk_advice_say(ad, f, "A node needs %s of it; %s has room for that.",
                        stk_advice_size(ad, w->node_bytes), place);
@@ -133,7 +112,13 @@ static void stage_finding(struct advisor *ad, const struct working_set *w, const
                   stk_advice_said(ad, "many-small-files", NULL)
                       ? " Pack the small files first: copying them one by one is slow."
                       : "");
-    stage_lines(ad, f, source, place, source == w->first->name);
+    stk_advice_act(ad, f,
+                   (struct stk_action){.kind = STK_ACT_STAGE,
+                                       .path = source,
+                                       .is_file = source == w->first->name,
+                                       .to = place,
+                                       .count = ad->nodes,
+                                       .bytes = stk_whole(w->node_bytes)});
     stk_advice_gain(ad, f, gain,
                     "Copying %s%s takes %s at %s (%s), reading there %s; the reads now cost %s of "
                     "the run.%s",
@@ -193,22 +178,18 @@ static bool surely_same(const struct stk_usage *u, uint32_t ranks)
            (part - by_turns > stk_limits.turns || u->seq >= stk_limits.consecutive);
 }
 
-static void same_data_lines(struct advisor *ad, struct stk_finding *f, const struct stk_usage *u)
+static void same_data_actions(struct advisor *ad, struct stk_finding *f, const struct stk_usage *u)
 {
-    if (!stk_advice_in_python(ad)) {
-        stk_advice_line(ad, f, "offset = rank * (size / ranks);   // a part for each");
-        return;
-    }
-    stk_advice_line(ad, f, "sampler = torch.utils.data.DistributedSampler(dataset)   # torch");
-    if (strcmp(u->format, "tfrecord") == 0)
-        stk_advice_line(ad, f,
-                        "dataset = dataset.shard(world_size, rank)                # tf.data");
-    if (strcmp(u->format, "hdf5") == 0)
-        stk_advice_line(ad, f, "mine = range(rank, len(f[\"NAME\"]), world_size)           # h5py");
-    if (stk_kind_packable(u->format))
-        stk_advice_line(ad, f,
-                        "loader = stoker.torch.Loader(%s, batch=32)   # divides by rank itself",
-                        stk_advice_python(ad, u->name));
+    bool python = stk_advice_in_python(ad);
+    struct stk_action loader = stk_advice_loader(u->name);
+    loader.count = u->ranks;
+    loader.instead = true;
+    stk_advice_act_all(ad, f,
+                       (struct stk_action){.kind = python ? STK_ACT_DIVIDE : STK_ACT_PARTS,
+                                           .count = u->ranks,
+                                           .use = u->use});
+    if (python && stk_kind_packable(u))
+        stk_advice_act(ad, f, loader);
 }
 
 void stk_rule_same_data_every_rank(struct advisor *ad)
@@ -218,7 +199,7 @@ void stk_rule_same_data_every_rank(struct advisor *ad)
     for (size_t i = 0; i < ad->a->nfiles; i++) {
         const struct stk_usage *u = &ad->a->file[i];
         if (u->ranks < 2 || ad->ranks < 2 || u->ranks < stk_limits.most * ad->ranks ||
-            u->distinct_bytes < stk_limits.stats_file || stk_kind_model(u->format) ||
+            u->distinct_bytes < stk_limits.stats_file || stk_kind_model(u) ||
             !surely_same(u, u->ranks))
             continue;
         worst = worst ? worst : u;
@@ -244,7 +225,7 @@ void stk_rule_same_data_every_rank(struct advisor *ad)
                   "samples is rarely meant. If it is: let one rank a node read it and pass it on "
                   "over the network (MPI_Bcast, or a cache tier that reads from other nodes' "
                   "memory by RDMA): both are faster than the file system.");
-    same_data_lines(ad, f, worst);
+    same_data_actions(ad, f, worst);
     stk_advice_gain(ad, f, gain, "With a part for each rank %s of %s in calls remain.%s",
                     stk_advice_time(ad, total - saved), stk_advice_time(ad, total),
                     stk_advice_calls(ad));
@@ -265,8 +246,8 @@ static bool fits_each_rank(const struct advisor *ad, const struct stk_usage *u)
 static double loading_s(const struct advisor *ad, const struct stk_usage *u, double whole)
 {
     double loads = fmax(fmax(1, u->procs), (double)u->n.c[STK_C_OPENS]);
-    double s = loads * stk_advice_read_s(ad, stk_advice_reach_of(ad, u), whole,
-                                         (double)stk_limits.big_read);
+    double s =
+        loads * stk_advice_read_s(ad, stk_advice_reach_of(u), whole, (double)stk_limits.big_read);
     if (stk_kind_read_ahead(u)) /* the bytes come no faster than they came */
         s = fmax(s, whole * stk_per(u->read_s, u->n.c[STK_C_READ_BYTES]));
     return s;
@@ -277,14 +258,20 @@ static double whole_size(const struct stk_usage *u)
     return fmax((double)u->size_bytes, (double)u->distinct_bytes);
 }
 
+/* Libraries go by initials: "an HDF5 file". */
+static const char *article(const char *library)
+{
+    return strchr("AEFHILMNORSX", *library) ? "an" : "a";
+}
+
 static void in_memory_finding(struct advisor *ad, const struct stk_usage *u, size_t more,
                               double old, double better)
 {
     double gain = stk_advice_wall(ad, old - better), reads = (double)u->n.c[STK_C_READS];
-    struct stk_finding *f =
-        stk_advice_begin(ad, "in-memory-hdf5", stk_advice_severity(ad, gain),
-                         "an HDF5 file of %s is read in %s pieces",
-                         stk_advice_size(ad, whole_size(u)), stk_advice_count(ad, reads));
+    struct stk_finding *f = stk_advice_begin(
+        ad, "in-memory-hdf5", stk_advice_severity(ad, gain),
+        "%s %s file of %s is read in %s pieces", article(u->use->library), u->use->library,
+        stk_advice_size(ad, whole_size(u)), stk_advice_count(ad, reads));
     stk_advice_say(ad, f, "%s has %s; it was read in %s pieces of %s, in %s.",
                    stk_advice_show(ad, u->name), stk_advice_size(ad, whole_size(u)),
                    stk_advice_count(ad, reads), stk_advice_size(ad, u->mean_read_bytes),
@@ -299,10 +286,13 @@ static void in_memory_finding(struct advisor *ad, const struct stk_usage *u, siz
     stk_advice_number(ad, f, "read_s", old, "s");
     stk_advice_path(ad, f, u->name);
     stk_advice_do(ad, f,
-                  "Let HDF5 load the whole file when it is opened: one large read, then memory. It "
-                  "takes the file's size in each process that opens it.");
-    stk_advice_line(ad, f, "f = h5py.File(%s, \"r\", driver=\"core\")",
-                    stk_advice_python(ad, u->name));
+                  "Let %s load the whole file when it is opened: one large read, then memory. It "
+                  "takes the file's size in each process that opens it.",
+                  u->use->library);
+    stk_advice_act_all(ad, f,
+                       (struct stk_action){.kind = STK_ACT_READ_WHOLE,
+                                           .bytes = stk_whole(whole_size(u)),
+                                           .use = u->use});
     stk_advice_gain(ad, f, gain, "Loading %s whole takes %s in calls instead of %s.%s",
                     more ? "them" : "it", stk_advice_time(ad, better), stk_advice_time(ad, old),
                     stk_advice_calls(ad));
@@ -310,13 +300,14 @@ static void in_memory_finding(struct advisor *ad, const struct stk_usage *u, siz
 
 void stk_rule_in_memory_hdf5(struct advisor *ad)
 {
-    const struct stk_usage *worst = NULL, *u;
+    const struct stk_usage *worst = NULL;
     double old = 0, better = 0;
     size_t n = 0;
-    for (size_t at = 0; (u = stk_files_of(ad->a, "hdf5", &at));) {
+    for (size_t i = 0; i < ad->a->nfiles; i++) {
+        const struct stk_usage *u = &ad->a->file[i];
         bool pieces = u->mean_read_bytes > 0 && u->mean_read_bytes < (double)stk_limits.unit_read &&
                       u->n.c[STK_C_READS] >= stk_limits.least_reads;
-        if (!pieces || !fits_each_rank(ad, u) || u->n.c[STK_C_WRITE_BYTES])
+        if (!u->use->load || !pieces || !fits_each_rank(ad, u) || u->n.c[STK_C_WRITE_BYTES])
             continue;
         double loading = loading_s(ad, u, whole_size(u));
         if (u->read_s <= loading)
@@ -342,14 +333,14 @@ static double reread_by_rank(const struct stk_usage *u)
 static bool is_reread(const struct advisor *ad, const struct stk_usage *u)
 {
     double size = fmax((double)u->size_bytes, (double)u->distinct_bytes);
-    enum reach reach = stk_advice_reach_of(ad, u);
+    enum reach reach = stk_advice_reach_of(u);
     double again = reread_by_rank(u);
     /* The page cache has a local file for the next process: only what one reads again counts. */
     if (reach == REACH_LOCAL)
         again = u->reread / fmax(1, u->procs);
     return again >= stk_limits.kept_again && size > (double)stk_limits.stats_file &&
-           reach != REACH_MEMORY && !stk_advice_file(ad, u)->group && !stk_kind_model(u->format) &&
-           !stk_kind_stream(u->format) && !u->n.c[STK_C_WRITE_BYTES] && !stk_kind_whole(u) &&
+           reach != REACH_MEMORY && !u->file->group && !stk_kind_model(u) && !stk_kind_stream(u) &&
+           !u->n.c[STK_C_WRITE_BYTES] && !stk_kind_whole(u) &&
            !stk_advice_said(ad, "random-reads", u->name);
 }
 
@@ -370,7 +361,7 @@ void stk_rule_reread_small_file(struct advisor *ad)
     }
     double gain = stk_advice_wall(ad, saved);
     /* All of them are to be kept: a dataset of many files is another matter (staging). */
-    if (!worst || size > room || !stk_advice_felt(ad, stk_advice_reach_of(ad, worst), gain))
+    if (!worst || size > room || !stk_advice_felt(ad, stk_advice_reach_of(worst), gain))
         return;
     struct stk_finding *f =
         stk_advice_begin(ad, "reread-small-file", stk_advice_severity(ad, gain),
@@ -390,12 +381,9 @@ void stk_rule_reread_small_file(struct advisor *ad)
         if (is_reread(ad, &ad->a->file[i]))
             stk_advice_path(ad, f, ad->a->file[i].name);
     stk_advice_do(ad, f, "Read it once into memory and take samples from there.");
-    if (strcmp(worst->format, "hdf5") == 0)
-        stk_advice_line(ad, f, "f = h5py.File(io.BytesIO(open(%s, \"rb\").read()), \"r\")",
-                        stk_advice_python(ad, worst->name));
-    else
-        stk_advice_line(ad, f, "data = open(%s, \"rb\").read()    # once, when the program starts",
-                        stk_advice_python(ad, worst->name));
+    stk_advice_act_all(ad, f,
+                       (struct stk_action){
+                           .kind = STK_ACT_KEEP_DATA, .bytes = stk_whole(size), .use = worst->use});
     stk_advice_gain(ad, f, gain, "All but the first of %.1f times: %s in calls.%s", worst->reread,
                     stk_advice_time(ad, saved), stk_advice_calls(ad));
 }
@@ -412,14 +400,12 @@ void stk_rule_stats_file_reread(struct advisor *ad)
         /* Each time it is opened: one sample of many, read over epochs, is no such file. */
         double each = stk_per((double)c[STK_C_READS], u->procs);
         each = fmin(each, stk_per((double)c[STK_C_READS], c[STK_C_OPENS] ? c[STK_C_OPENS] : 1));
-        size_t from, to;
         bool streams = false;
-        stk_advice_recs(ad, u, &from, &to);
-        for (size_t r = from; r < to; r++)
+        for (size_t r = u->rec_from; r < u->rec_to; r++)
             streams = streams || p->rec[r].api == STK_API_STDIO;
-        if (streams || stk_advice_file(ad, u)->group || size > (double)stk_limits.stats_file ||
+        if (streams || u->file->group || size > (double)stk_limits.stats_file ||
             each < (double)stk_limits.stats_reads || u->mean_read_bytes > stk_limits.piece * size ||
-            stk_kind_model(u->format) || strcmp(u->format, "text") == 0 || c[STK_C_WRITE_BYTES])
+            stk_kind_model(u) || (u->use->how & STK_USE_LINES) || c[STK_C_WRITE_BYTES])
             continue;
         double gain = stk_advice_wall(ad, u->read_s * (1 - 1 / each));
         struct stk_finding *f = stk_advice_begin(
@@ -434,12 +420,10 @@ void stk_rule_stats_file_reread(struct advisor *ad)
         stk_advice_number(ad, f, "mean_read_bytes", u->mean_read_bytes, "bytes");
         stk_advice_path(ad, f, u->name);
         stk_advice_do(ad, f, "Read it into memory in one call, and look things up there.");
-        if (strcmp(u->format, "hdf5") == 0)
-            stk_advice_line(ad, f, "f = h5py.File(%s, \"r\", driver=\"core\")",
-                            stk_advice_python(ad, u->name));
-        else
-            stk_advice_line(ad, f, "data = open(%s, \"rb\").read()",
-                            stk_advice_python(ad, u->name));
+        stk_advice_act_all(ad, f,
+                           (struct stk_action){.kind = STK_ACT_READ_WHOLE,
+                                               .bytes = stk_whole(size),
+                                               .use = u->use});
         stk_advice_gain(ad, f, gain,
                         "%s in reads become one: little here, more where many ranks "
                         "start at once.",

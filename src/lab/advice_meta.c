@@ -11,39 +11,27 @@
 /* ---- open-per-sample ---- */
 
 /* A file that is opened for a piece of it each time, or read as a whole each time. */
-static bool is_reopened(const struct advisor *ad, const struct stk_usage *u)
+static bool is_reopened(const struct stk_usage *u)
 {
     const uint64_t *c = u->n.c;
     double each = stk_per((double)c[STK_C_OPENS], u->procs ? u->procs : 1);
     double per_open = stk_per((double)c[STK_C_READ_BYTES], c[STK_C_OPENS]);
-    return !stk_advice_file(ad, u)->group && each >= (double)stk_limits.least_opens &&
-           c[STK_C_READS] && !stk_kind_model(u->format) && !stk_kind_blocks(u) &&
+    return !u->file->group && each >= (double)stk_limits.least_opens && c[STK_C_READS] &&
+           !stk_kind_model(u) && !stk_kind_blocks(u) &&
            (per_open <= stk_limits.most * (double)u->distinct_bytes || stk_kind_again(u));
 }
 
-static void reopened_lines(struct advisor *ad, struct stk_finding *f, const struct stk_usage *u)
+static void reopened_actions(struct advisor *ad, struct stk_finding *f, const struct stk_usage *u)
 {
-    const char *path = stk_advice_python(ad, u->name);
-    if (stk_kind_again(u)) {
-        stk_advice_do(ad, f,
-                      "It is read as a whole each time: read it once, when the program or the "
-                      "worker starts, and keep what it says.");
-        if (strcmp(u->format, "json") == 0)
-            stk_advice_line(ad, f, "config = json.load(open(%s))   # once, before the loop", path);
-        else
-            stk_advice_line(ad, f, "data = open(%s, \"rb\").read()   # once, before the loop",
-                            path);
-        return;
-    }
-    stk_advice_do(ad, f, "Open the file once in each worker, at the first sample, and keep it.");
-    stk_advice_line(ad, f, "def __getitem__(self, i):");
-    stk_advice_line(ad, f, "    if self.f is None:          # in the worker, not in __init__");
-    if (strcmp(u->format, "hdf5") == 0)
-        stk_advice_line(ad, f, "        self.f = h5py.File(%s, \"r\")", path);
-    else if (strcmp(u->format, "zip") == 0)
-        stk_advice_line(ad, f, "        self.f = zipfile.ZipFile(%s)", path);
-    else
-        stk_advice_line(ad, f, "        self.f = open(%s, \"rb\")", path);
+    bool whole = stk_kind_again(u);
+    stk_advice_do(ad, f, "%s",
+                  whole ? "It is read as a whole each time: read it once, when the program or the "
+                          "worker starts, and keep what it says."
+                        : "Open the file once in each worker, at the first sample, and keep it.");
+    stk_advice_act_all(ad, f,
+                       (struct stk_action){.kind = whole ? STK_ACT_READ_ONCE : STK_ACT_KEEP_OPEN,
+                                           .bytes = whole ? u->distinct_bytes : 0,
+                                           .use = u->use});
 }
 
 void stk_rule_open_per_sample(struct advisor *ad)
@@ -54,7 +42,7 @@ void stk_rule_open_per_sample(struct advisor *ad)
     for (size_t i = 0; i < ad->a->nfiles; i++) {
         const struct stk_usage *u = &ad->a->file[i];
         double each = stk_per((double)u->n.c[STK_C_OPENS], u->procs ? u->procs : 1);
-        if (!is_reopened(ad, u))
+        if (!is_reopened(u))
             continue;
         worst = worst ? worst : u;
         saved += (u->meta_s + (stk_kind_again(u) ? u->read_s : 0)) * (1 - 1 / each);
@@ -79,9 +67,9 @@ void stk_rule_open_per_sample(struct advisor *ad)
     stk_advice_number(ad, f, "opens", (double)c[STK_C_OPENS], "count");
     stk_advice_number(ad, f, "meta_s", saved, "s");
     for (size_t i = 0; i < ad->a->nfiles; i++)
-        if (is_reopened(ad, &ad->a->file[i]))
+        if (is_reopened(&ad->a->file[i]))
             stk_advice_path(ad, f, ad->a->file[i].name);
-    reopened_lines(ad, f, worst);
+    reopened_actions(ad, f, worst);
     stk_advice_gain(ad, f, gain, "All but the first open of each process: %s in calls.%s",
                     stk_advice_time(ad, saved), stk_advice_calls(ad));
 }
@@ -111,9 +99,9 @@ static struct asked sum_asked(const struct advisor *ad)
         const struct stk_usage *u = &ad->a->file[i];
         double calls = meta_calls(u) - (double)u->n.c[STK_C_DIR_READS];
         if (stk_advice_said(ad, "open-per-sample", u->name) || stk_advice_syncs(u) ||
-            stk_kind_blocks(u) || strcmp(u->format, "library") == 0) {
+            stk_kind_blocks(u) || (u->use->how & STK_USE_SYSTEM)) {
             m.said_s += u->meta_s;
-        } else if (!stk_advice_file(ad, u)->group && calls >= (double)stk_limits.least_opens) {
+        } else if (!u->file->group && calls >= (double)stk_limits.least_opens) {
             m.few_s += u->meta_s;
             m.few_calls += calls;
             m.few++;
@@ -131,26 +119,16 @@ static void asked_paths(struct advisor *ad, struct stk_finding *f, bool few)
         stk_advice_path(ad, f, ad->a->dir[i].name);
 }
 
-/* The database itself, of it or of a journal beside it. */
-static const char *database_uri(struct advisor *ad, const char *path)
-{
-    size_t n = strlen(path);
-    n -= n > 8 && strcmp(path + n - 8, "-journal") == 0 ? 8 : 0;
-    n -= n > 4 && strcmp(path + n - 4, "-wal") == 0 ? 4 : 0;
-    return stk_advice_text(ad, "file:%.*s?immutable=1", (int)n, path);
-}
-
-static const char *asked_lines(struct advisor *ad, struct stk_finding *f, const struct asked *m,
-                               bool few)
+static const char *asked_actions(struct advisor *ad, struct stk_finding *f, const struct asked *m,
+                                 bool few)
 {
     const struct stk_usage *j = &ad->a->job;
-    if (few && f->npaths && stk_advice_sqlite(ad, f->path[0])) {
+    const char *database = few && f->npaths ? stk_advice_sqlite(ad, f->path[0]) : NULL;
+    if (database) {
         stk_advice_do(ad, f,
                       "SQLite looks for a journal and asks whether the file has changed at every "
                       "query: put many queries into one transaction, or say that nobody writes.");
-        stk_advice_line(ad, f, "connection.execute(\"BEGIN\")   # before a batch of queries");
-        stk_advice_line(ad, f, "connection = sqlite3.connect(%s, uri=True)",
-                        stk_advice_python(ad, database_uri(ad, f->path[0])));
+        stk_advice_act(ad, f, (struct stk_action){.kind = STK_ACT_SQLITE_READ, .path = database});
         return "the answers are kept";
     }
     if (few) {
@@ -159,22 +137,22 @@ static const char *asked_lines(struct advisor *ad, struct stk_finding *f, const 
                       "keep it open.",
                       m->few == 1 ? "One file is" : stk_advice_text(ad, "%zu files are", m->few),
                       stk_advice_count(ad, m->few_calls));
-        stk_advice_line(ad, f, "found = os.stat(path)   # once, before the loop");
+        stk_advice_act_all(ad, f, (struct stk_action){.kind = STK_ACT_KEEP_STAT});
         return "the answers are kept";
     }
     if (j->files_written >= stk_limits.least_files && j->files_written > j->files_read) {
         stk_advice_do(ad, f,
                       "Write fewer, larger files: many results in one (records, HDF5, tar), or "
                       "write them to the node's own disk and move them as one archive.");
-        stk_advice_line(ad, f, "with tarfile.open(\"results.tar\", \"w\") as t: t.add(part)");
+        stk_advice_act_all(
+            ad, f, (struct stk_action){.kind = STK_ACT_WRITE_ARCHIVE, .count = j->files_written});
         return "a few files are made in a few calls";
     }
     stk_advice_do(ad, f,
                   "List the dataset once and keep the list in a file; do not stat files whose "
                   "names come from a listing; pack small files.");
     if (f->npaths)
-        stk_advice_line(ad, f, "find %s -type f > files.txt    # once; then read files.txt",
-                        stk_advice_shell(ad, f->path[0]));
+        stk_advice_act_all(ad, f, (struct stk_action){.kind = STK_ACT_LIST_ONCE});
     return "a list is read in one request, the opens remain";
 }
 
@@ -187,7 +165,7 @@ void stk_rule_metadata_load(struct advisor *ad)
     double left = stk_advice_wall(ad, j->meta_s - m.said_s);
     if (stk_advice_share(ad, left) < stk_limits.medium_share ||
         m.said_s > stk_limits.most * j->meta_s ||
-        !stk_advice_felt(ad, stk_advice_reach_of(ad, j), left) ||
+        !stk_advice_felt(ad, stk_advice_reach_of(j), left) ||
         meta_calls(j) < (double)stk_limits.least_meta || c[STK_C_FSYNCS] > c[STK_C_OPENS])
         return;
     bool few =
@@ -210,7 +188,7 @@ void stk_rule_metadata_load(struct advisor *ad)
     stk_advice_number(ad, f, "errors", (double)c[STK_C_ERRORS], "count");
     stk_advice_number(ad, f, "meta_s", j->meta_s, "s");
     asked_paths(ad, f, few);
-    const char *why = asked_lines(ad, f, &m, few);
+    const char *why = asked_actions(ad, f, &m, few);
     stk_advice_gain(ad, f, stk_limits.meta_saved * left, "%s of %s: %s.",
                     stk_advice_percent(ad, stk_limits.meta_saved), stk_advice_time(ad, left), why);
 }

@@ -37,6 +37,7 @@ struct advice_limits {
     uint64_t little, least_to_carry, target_bytes, shared_out;
     double seen, far_from_mean, kept_again, piece, many_fail;
     double stripe_over, stripe_under, stripe_parts, stripe_ranks;
+    uint64_t spread, ahead_workers, feed_workers, ahead_batches, ahead_bytes;
 };
 extern const struct advice_limits stk_limits;
 
@@ -66,7 +67,6 @@ struct advisor {
     double bandwidth_Bps; /* of one stream of large reads */
     bool latency_measured, bandwidth_measured;
     uint64_t node_memory; /* of the smallest node; 0: not known */
-    uint32_t *prof;       /* of each of a->file: its number in the profile */
 };
 
 struct rule {
@@ -76,15 +76,10 @@ struct rule {
 
 /* ---- advice_cost.c ---- */
 void stk_advice_costs(struct advisor *ad);
-void stk_advice_costs_release(struct advisor *ad);
 enum reach stk_advice_reach(const char *fs);
 uint64_t stk_advice_memory(const struct advisor *ad); /* of a node, or what is assumed */
 /* Where most of the time of this usage's files is spent. */
-enum reach stk_advice_reach_of(const struct advisor *ad, const struct stk_usage *u);
-const char *stk_advice_fs_of(const struct advisor *ad, const struct stk_usage *u);
-/* The profile's entry of one of a->file, and its records [from, to). */
-const struct stk_prof_file *stk_advice_file(const struct advisor *ad, const struct stk_usage *f);
-void stk_advice_recs(const struct advisor *ad, const struct stk_usage *f, size_t *from, size_t *to);
+enum reach stk_advice_reach_of(const struct stk_usage *u);
 /* Seconds a thread needs to read that much in requests of `request` bytes, on this storage. */
 double stk_advice_read_s(const struct advisor *ad, enum reach reach, double bytes, double request);
 /* Seconds of the run, of seconds in calls. */
@@ -102,21 +97,26 @@ void stk_advice_say(struct advisor *ad, struct stk_finding *f, const char *fmt, 
     STK_PRINTF(3, 4);
 void stk_advice_do(struct advisor *ad, struct stk_finding *f, const char *fmt, ...)
     STK_PRINTF(3, 4);
-void stk_advice_line(struct advisor *ad, struct stk_finding *f, const char *fmt, ...)
-    STK_PRINTF(3, 4);
+/* Keeps a copy of the action, with its paths. */
+void stk_advice_act(struct advisor *ad, struct stk_finding *f, struct stk_action a);
+/* The same for all files that the finding names. */
+void stk_advice_act_all(struct advisor *ad, struct stk_finding *f, struct stk_action a);
+/* The loader that reads this path; the caller changes what it likes. */
+struct stk_action stk_advice_loader(const char *path);
+/* Packing into records, beside the source. */
+struct stk_action stk_advice_pack(struct advisor *ad, const char *path);
+void stk_advice_lines(struct advisor *ad, struct stk_finding *f); /* from its actions */
 void stk_advice_gain(struct advisor *ad, struct stk_finding *f, double seconds, const char *fmt,
                      ...) STK_PRINTF(4, 5);
 void stk_advice_number(struct advisor *ad, struct stk_finding *f, const char *name, double value,
                        const char *unit);
 void stk_advice_path(struct advisor *ad, struct stk_finding *f, const char *path);
 /* For sentences, all in the arena, "" when memory ran out: */
-const char *stk_advice_size(struct advisor *ad, double bytes);    /* "6.0 KiB" */
-const char *stk_advice_rate(struct advisor *ad, double Bps);      /* "9.0 MiB/s" */
-const char *stk_advice_time(struct advisor *ad, double seconds);  /* "12.3 s", "850 us" */
-const char *stk_advice_count(struct advisor *ad, double n);       /* "1,234" */
-const char *stk_advice_percent(struct advisor *ad, double share); /* "6.2 %" */
-const char *stk_advice_shell(struct advisor *ad, const char *path);
-const char *stk_advice_python(struct advisor *ad, const char *path);
+const char *stk_advice_size(struct advisor *ad, double bytes);     /* "6.0 KiB" */
+const char *stk_advice_rate(struct advisor *ad, double Bps);       /* "9.0 MiB/s" */
+const char *stk_advice_time(struct advisor *ad, double seconds);   /* "12.3 s", "850 us" */
+const char *stk_advice_count(struct advisor *ad, double n);        /* "1,234" */
+const char *stk_advice_percent(struct advisor *ad, double share);  /* "6.2 %" */
 const char *stk_advice_show(struct advisor *ad, const char *path); /* safe on a terminal */
 const char *stk_advice_text(struct advisor *ad, const char *fmt, ...) STK_PRINTF(2, 3);
 
@@ -124,7 +124,7 @@ const char *stk_advice_text(struct advisor *ad, const char *fmt, ...) STK_PRINTF
 const char *stk_advice_calls(struct advisor *ad);
 const char *stk_advice_parent(struct advisor *ad, const char *path); /* its directory */
 /* The directory it is counted under: of class folders, the one that holds them. */
-const char *stk_advice_tree(struct advisor *ad, const char *path);
+const char *stk_advice_tree(struct advisor *ad, const struct stk_usage *u);
 const char *stk_advice_files(struct advisor *ad, const struct stk_usage *u); /* "about 5,000" */
 const char *stk_advice_rank(struct advisor *ad, uint32_t unit);              /* "rank 3" */
 /* Whether a rule before said something of that path (NULL: of any). */
@@ -134,15 +134,28 @@ bool stk_advice_said(const struct advisor *ad, const char *id, const char *path)
 bool stk_advice_in_python(const struct advisor *ad);
 /* Whether the time of a file's calls that move no data is that of fsync and the like. */
 bool stk_advice_syncs(const struct stk_usage *u);
-/* A database is known by the journal beside it, whatever its own name is. */
-bool stk_advice_sqlite(const struct advisor *ad, const char *path);
+/* A database is known by the journal beside it, whatever its own name is: the path of the database
+ * that this is, or is the journal of; NULL: none. */
+const char *stk_advice_sqlite(struct advisor *ad, const char *path);
 
-/* ---- advice_kind.c: what a format is read like ---- */
-bool stk_kind_stream(const char *format); /* records one after another: TFRecord, tar, … */
-bool stk_kind_table(const char *format);  /* text that is parsed: CSV, JSON lines */
-bool stk_kind_sample(const char *format); /* one sample a file: images, NPZ, … or nobody knows */
-bool stk_kind_packable(const char *format); /* stoker reads it */
-bool stk_kind_model(const char *format);    /* checkpoints, logs, libraries: no dataset */
+/* ---- advice_kind.c: how a file is read, by its format and by what was seen ---- */
+static inline bool stk_kind_stream(const struct stk_usage *u)
+{
+    return u->use->how & STK_USE_STREAM;
+}
+static inline bool stk_kind_table(const struct stk_usage *u)
+{
+    return u->use->how & STK_USE_TABLE;
+}
+static inline bool stk_kind_sample(const struct stk_usage *u)
+{
+    return u->use->how & STK_USE_SAMPLE;
+}
+static inline bool stk_kind_model(const struct stk_usage *u)
+{
+    return u->use->how & STK_USE_MODEL;
+}
+bool stk_kind_packable(const struct stk_usage *u); /* stoker reads it */
 /* Files that are opened, read as a whole in a few requests, and closed. */
 bool stk_kind_whole(const struct stk_usage *u);
 /* Bytes of a request, without the short one that each file ends with. */

@@ -83,7 +83,7 @@ static bool is_random(const struct advisor *ad, const struct stk_usage *u)
     double jumps = stk_kind_jumps(u), back = u->random * (double)u->n.c[STK_C_READS];
     return jumps >= (double)stk_limits.least_of_file && u->random >= stk_limits.random / 2 &&
            (double)u->n.c[STK_C_READ_BYTES] / jumps < (double)stk_limits.unit_read &&
-           back >= stk_limits.random * jumps && !few_strides(u) && !stk_kind_model(u->format) &&
+           back >= stk_limits.random * jumps && !few_strides(u) && !stk_kind_model(u) &&
            stk_per((double)u->n.c[STK_C_READ_BYTES], u->files_read) >
                (double)stk_limits.stats_file &&
            !stk_kind_whole(u);
@@ -95,9 +95,7 @@ static bool is_random(const struct advisor *ad, const struct stk_usage *u)
 static bool through_streams(const struct advisor *ad, const struct stk_usage *u)
 {
     uint64_t stdio = 0;
-    size_t from, to;
-    stk_advice_recs(ad, u, &from, &to);
-    for (size_t i = from; i < to; i++)
+    for (size_t i = u->rec_from; i < u->rec_to; i++)
         if (ad->p->rec[i].api == STK_API_STDIO)
             stdio += ad->p->rec[i].n.c[STK_C_READS];
     return stdio > u->n.c[STK_C_READS] / 2;
@@ -107,50 +105,50 @@ static bool is_small(const struct advisor *ad, const struct stk_usage *u)
 {
     return u->n.c[STK_C_READS] >= stk_limits.least_of_file && u->mean_read_bytes > 0 &&
            u->mean_read_bytes <= (double)stk_limits.small_read && !stk_kind_whole(u) &&
-           !stk_kind_table(u->format) && !stk_kind_model(u->format) &&
+           !stk_kind_table(u) && !stk_kind_model(u) &&
            stk_per((double)u->n.c[STK_C_READ_BYTES], u->files_read) >
                (double)stk_limits.stats_file &&
            !through_streams(ad, u);
 }
 
-static void small_reads_lines(struct advisor *ad, struct stk_finding *f, const struct tally *t)
+static void small_reads_actions(struct advisor *ad, struct stk_finding *f, const struct tally *t)
 {
-    const char *path = t->first->name;
-    if (strcmp(t->format, "hdf5") == 0) {
+    struct stk_action a = {.use = t->first->use};
+    if (a.use->batch_read) {
+        a.kind = STK_ACT_BATCH_READS;
         stk_advice_do(ad, f,
                       "Read a whole batch with one slice instead of sample by sample, or pack the "
                       "file so that a loader can fetch megabytes at a time.");
-        stk_advice_line(ad, f,
-                        "x = f[\"NAME\"][i:i + batch]    # one request, not `batch` of them");
     } else if (t->first->ranks > 1 && few_strides(t->first)) {
+        a.kind = STK_ACT_PARTS;
+        a.count = t->first->ranks;
         stk_advice_do(ad, f,
                       "Every rank takes each n-th record: give each a part of the file that lies "
                       "together, and read that in requests of megabytes; or read collectively.");
-        stk_advice_line(ad, f, "offset = rank * (size / ranks);   // a part for each");
-        if (!stk_advice_in_python(ad))
-            stk_advice_line(ad, f, "MPI_File_read_all(file, buffer, n, MPI_BYTE, &status);");
     } else if (is_random(ad, t->first) || t->random >= stk_limits.random * t->reads) {
         /* A large buffer would be filled anew for each of them. */
+        a.kind = STK_ACT_SORT_READS;
         stk_advice_do(ad, f,
                       "Take the samples of a batch in the order of their offsets and fetch "
                       "neighbours with one read of megabytes, as a loader that shuffles blocks "
                       "does.");
-        stk_advice_line(ad, f,
-                        "batch = sorted(batch)    # by offset; then read what lies together");
     } else {
+        a.kind = STK_ACT_LARGER_READS;
+        a.bytes = stk_limits.big_read;
         stk_advice_do(ad, f,
                       "Ask for 1 to 4 MiB at a time: a larger buffer where the program has one, or "
                       "a loader that merges neighbouring samples into large reads.");
-        if (stk_advice_in_python(ad))
-            stk_advice_line(ad, f, "f = open(%s, \"rb\", buffering=4 << 20)",
-                            stk_advice_python(ad, path));
-        else
-            stk_advice_line(ad, f, "n = read(fd, buffer, 4 << 20);");
     }
-    const char *packed = stk_advice_text(ad, "%s-packed", path);
-    if (t->nfiles == 1 && !t->first->n.c[STK_C_WRITE_BYTES] && stk_kind_packable(t->format))
-        stk_advice_line(ad, f, "stoker pack %s %s --format tfrecord", stk_advice_shell(ad, path),
-                        stk_advice_shell(ad, packed));
+    stk_advice_act_all(ad, f, a);
+    if (a.kind == STK_ACT_PARTS && !stk_advice_in_python(ad)) {
+        a.kind = STK_ACT_READ_ALL;
+        a.instead = true;
+        stk_advice_act_all(ad, f, a);
+    }
+    struct stk_action pack = stk_advice_pack(ad, t->first->name);
+    pack.instead = true;
+    if (t->nfiles == 1 && !t->first->n.c[STK_C_WRITE_BYTES] && stk_kind_packable(t->first))
+        stk_advice_act(ad, f, pack);
 }
 
 static void small_reads_of(struct advisor *ad, const char *format)
@@ -158,7 +156,7 @@ static void small_reads_of(struct advisor *ad, const char *format)
     struct tally t = tally_format(ad, format, is_small);
     if (t.reads < (double)stk_limits.least_reads)
         return;
-    enum reach reach = stk_advice_reach_of(ad, t.first);
+    enum reach reach = stk_advice_reach_of(t.first);
     double better = stk_advice_read_s(ad, reach, t.bytes, (double)stk_limits.big_read);
     double gain = stk_advice_wall(ad, fmin(t.read_s - better, t.calls_s));
     if (!stk_advice_matters(ad, gain))
@@ -178,7 +176,7 @@ static void small_reads_of(struct advisor *ad, const char *format)
     stk_advice_number(ad, f, "read_s", t.read_s, "s");
     stk_advice_number(ad, f, "bandwidth_Bps", t.bytes / t.read_s, "bytes/s");
     name_files(ad, f, format, is_small);
-    small_reads_lines(ad, f, &t);
+    small_reads_actions(ad, f, &t);
     stk_advice_gain(
         ad, f, gain,
         "%s in requests of %s: %s of latency each (%s) and %s (%s) make %s instead of "
@@ -198,10 +196,11 @@ void stk_rule_small_reads(struct advisor *ad)
 
 /* ---- random-reads ---- */
 
-static void random_lines(struct advisor *ad, struct stk_finding *f, const struct tally *t,
-                         enum reach reach)
+static void random_actions(struct advisor *ad, struct stk_finding *f, const struct tally *t,
+                           enum reach reach)
 {
-    const char *path = t->first->name;
+    struct stk_action loader = stk_advice_loader(t->first->name);
+    loader.loader.shuffle = "block";
     if (reach == REACH_LOCAL || reach == REACH_MEMORY) {
         stk_advice_do(
             ad, f,
@@ -213,14 +212,10 @@ static void random_lines(struct advisor *ad, struct stk_finding *f, const struct
                       "shuffle there; or shuffle blocks of some MiB and mix samples within a "
                       "window, as stoker's loader does.");
     }
-    if (!stk_kind_packable(t->format)) {
-        stk_advice_line(ad, f,
-                        "batch = sorted(batch)    # by offset; then read what lies together");
-        return;
-    }
-    stk_advice_line(ad, f, "import stoker.torch");
-    stk_advice_line(ad, f, "loader = stoker.torch.Loader(%s, batch=32, shuffle=\"block\")",
-                    stk_advice_python(ad, path));
+    if (stk_kind_packable(t->first))
+        stk_advice_act(ad, f, loader);
+    else
+        stk_advice_act_all(ad, f, (struct stk_action){.kind = STK_ACT_SORT_READS});
 }
 
 static void random_reads_of(struct advisor *ad, const char *format)
@@ -229,7 +224,7 @@ static void random_reads_of(struct advisor *ad, const char *format)
     if (t.reads < (double)stk_limits.least_reads ||
         t.jumps < stk_limits.random * (double)stk_limits.least_reads)
         return;
-    enum reach reach = stk_advice_reach_of(ad, t.first);
+    enum reach reach = stk_advice_reach_of(t.first);
     double better = stk_advice_read_s(ad, reach, t.bytes, (double)stk_limits.big_read);
     double gain = stk_advice_wall(ad, t.read_s - better);
     /* In the page cache no order is worse than another. */
@@ -250,7 +245,7 @@ static void random_reads_of(struct advisor *ad, const char *format)
     stk_advice_number(ad, f, "consecutive", t.consec / t.reads, "ratio");
     stk_advice_number(ad, f, "read_s", t.read_s, "s");
     name_files(ad, f, format, is_random);
-    random_lines(ad, f, &t, reach);
+    random_actions(ad, f, &t, reach);
     stk_advice_gain(ad, f, gain,
                     "The same %s in large sequential reads would take %s in calls instead of %s.%s",
                     stk_advice_size(ad, t.bytes), stk_advice_time(ad, better),
@@ -269,14 +264,14 @@ static bool is_demand_stream(const struct advisor *ad, const struct stk_usage *u
 {
     (void)ad;
     double per_open = stk_per((double)u->n.c[STK_C_READ_BYTES], u->n.c[STK_C_OPENS]);
-    bool stream = stk_kind_stream(u->format) ||
-                  (per_open >= (double)stk_limits.whole_file && !stk_kind_table(u->format));
+    bool stream =
+        stk_kind_stream(u) || (per_open >= (double)stk_limits.whole_file && !stk_kind_table(u));
     return stream &&
            (u->mean_read_bytes > (double)stk_limits.small_read || stk_kind_read_ahead(u)) &&
            stk_kind_request(u) < (double)stk_limits.unit_read &&
            u->consec >= stk_limits.consecutive && !u->n.c[STK_C_HINTS] &&
            (double)u->n.c[STK_C_READ_BYTES] >= stk_kind_jumps(u) * (double)stk_limits.big_read &&
-           !stk_kind_model(u->format);
+           !stk_kind_model(u);
 }
 
 static void prefetch_of(struct advisor *ad, const char *format)
@@ -285,7 +280,7 @@ static void prefetch_of(struct advisor *ad, const char *format)
     double wait = stk_advice_wall(ad, t.read_s);
     if (t.reads < (double)stk_limits.least_reads / 2 ||
         stk_advice_share(ad, wait) < stk_limits.exposed_share ||
-        !stk_advice_felt(ad, stk_advice_reach_of(ad, t.first), wait))
+        !stk_advice_felt(ad, stk_advice_reach_of(t.first), wait))
         return;
     double compute = fmax(0, ad->run_s - ad->io_wall_s), gain = fmin(wait, compute);
     const char *place = t.nfiles > 1 ? stk_advice_parent(ad, t.first->name) : t.first->name;
@@ -307,17 +302,17 @@ static void prefetch_of(struct advisor *ad, const char *format)
     stk_advice_do(ad, f,
                   "Use a buffer of megabytes and read ahead many samples, not one. stoker's loader "
                   "reads ahead as far as its memory allows.");
-    if (strcmp(format, "tfrecord") == 0)
-        stk_advice_line(ad, f,
-                        "tf.data.TFRecordDataset(files, buffer_size=8 << 20, "
-                        "num_parallel_reads=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)");
-    else if (stk_advice_in_python(ad))
-        stk_advice_line(ad, f, "DataLoader(dataset, num_workers=4, prefetch_factor=8)");
-    else
-        stk_advice_line(ad, f, "readahead(fd, offset, 64 << 20);   // of what comes next");
-    if (stk_kind_packable(format))
-        stk_advice_line(ad, f, "loader = stoker.torch.Loader(%s, batch=32)",
-                        stk_advice_python(ad, place));
+    stk_advice_act(ad, f,
+                   (struct stk_action){.kind = STK_ACT_PREFETCH,
+                                       .path = place,
+                                       .count = stk_limits.ahead_workers,
+                                       .depth = stk_limits.ahead_batches / stk_limits.ahead_workers,
+                                       .bytes = stk_limits.ahead_bytes,
+                                       .use = t.first->use});
+    struct stk_action loader = stk_advice_loader(place);
+    loader.instead = true;
+    if (stk_kind_packable(t.first))
+        stk_advice_act(ad, f, loader);
     stk_advice_gain(ad, f, gain,
                     "Of %s that the run waits for these reads, as much is hidden as there is "
                     "computing to hide it behind (%s).",

@@ -18,10 +18,8 @@ struct text {
  * Parsing is work: a program that only passes text on (cat) waits for others in that time. */
 static void add_span(const struct advisor *ad, const struct stk_usage *u, struct text *t)
 {
-    size_t from, to;
     double sum = 0, work = 0, n = 0;
-    stk_advice_recs(ad, u, &from, &to);
-    for (size_t i = from; i < to; i++) {
+    for (size_t i = u->rec_from; i < u->rec_to; i++) {
         const struct stk_prof_rec *r = &ad->p->rec[i];
         const uint64_t *c = r->n.c;
         if (!stk_api_moves(r->api) || !c[STK_C_READ_BYTES] ||
@@ -43,10 +41,10 @@ static struct text sum_text(const struct advisor *ad, double *others)
     *others = 0;
     for (size_t i = 0; i < ad->a->nfiles; i++) {
         const struct stk_usage *u = &ad->a->file[i];
-        if (!u->n.c[STK_C_READ_BYTES] || stk_kind_model(u->format))
+        if (!u->n.c[STK_C_READ_BYTES] || stk_kind_model(u))
             continue;
-        bool whole_json = strcmp(u->format, "json") == 0;
-        if (!stk_kind_table(u->format) || whole_json || u->n.c[STK_C_WRITE_BYTES] ||
+        bool one_value = stk_kind_sample(u); /* a JSON file */
+        if (!stk_kind_table(u) || one_value || u->n.c[STK_C_WRITE_BYTES] ||
             u->distinct_bytes < stk_limits.text_bytes) {
             *others += (double)u->distinct_bytes;
             continue;
@@ -80,7 +78,7 @@ void stk_rule_csv_to_records(struct advisor *ad)
     if (!pieces && !stk_advice_matters(ad, gain))
         return;
     const char *path = t.first->name;
-    const char *packed = stk_advice_text(ad, "%s-packed", path);
+    struct stk_action pack = stk_advice_pack(ad, path);
     struct stk_finding *f =
         stk_advice_begin(ad, "csv-to-records", stk_advice_severity(ad, gain),
                          "the dataset is text (%s) that is parsed on every run", t.first->format);
@@ -96,10 +94,8 @@ void stk_rule_csv_to_records(struct advisor *ad)
     stk_advice_do(ad, f,
                   "Convert it once into binary records: reading is then apart from parsing, can be "
                   "shuffled, divided among ranks and read ahead.");
-    stk_advice_line(ad, f, "stoker pack %s %s --format tfrecord", stk_advice_shell(ad, path),
-                    stk_advice_shell(ad, packed));
-    stk_advice_line(ad, f, "loader = stoker.torch.Loader(%s, batch=32)",
-                    stk_advice_python(ad, packed));
+    stk_advice_act(ad, f, pack);
+    stk_advice_act(ad, f, stk_advice_loader(pack.to));
     if (gain > 0 && !through)
         stk_advice_gain(ad, f, gain, "%s of reading and parsing become a read of about %s.",
                         stk_advice_time(ad, span), stk_advice_time(ad, better));

@@ -1,6 +1,6 @@
 /*
- * advice_text.c - building a finding: sentences, numbers, commands. Everything lies in the advice's
- * arena and is safe to show: names of files are escaped in sentences, quoted in commands.
+ * advice_text.c - building a finding: sentences, numbers, actions. Everything lies in the advice's
+ * arena and is safe to show: names of files are escaped in sentences, quoted in lines (action.c).
  */
 #include <math.h>
 #include <stdarg.h>
@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/quote.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "lab/advice_priv.h"
@@ -16,7 +15,7 @@
 #define SENTENCES 12
 #define NUMBERS   20
 #define PATHS     10
-#define LINES     24
+#define ACTIONS   4
 
 static const char *keep(struct advisor *ad, const char *s, size_t n)
 {
@@ -53,6 +52,15 @@ const char *stk_advice_text(struct advisor *ad, const char *fmt, ...)
     return s;
 }
 
+static const char *take(struct advisor *ad, struct stk_buf *b)
+{
+    if (b->fail)
+        ad->nomem = true;
+    const char *s = keep(ad, stk_buf_cstr(b), strlen(stk_buf_cstr(b)));
+    stk_buf_release(b);
+    return s;
+}
+
 static void *room(struct advisor *ad, size_t n)
 {
     void *p = stk_arena_alloc(&ad->out->arena, n);
@@ -72,7 +80,7 @@ struct stk_finding *stk_advice_begin(struct advisor *ad, const char *id, enum st
         return &lost;
     const char **sentence = room(ad, SENTENCES * sizeof *sentence);
     const char **path = room(ad, PATHS * sizeof *path);
-    const char **line = room(ad, LINES * sizeof *line);
+    struct stk_action *action = room(ad, ACTIONS * sizeof *action);
     struct stk_evidence *evidence = room(ad, NUMBERS * sizeof *evidence);
     va_list args;
     va_start(args, fmt);
@@ -87,7 +95,7 @@ struct stk_finding *stk_advice_begin(struct advisor *ad, const char *id, enum st
                               .sentence = sentence,
                               .evidence = evidence,
                               .path = path,
-                              .line = line,
+                              .action = action,
                               .what_to_do = "",
                               .gain_why = ""};
     return f;
@@ -111,13 +119,60 @@ void stk_advice_do(struct advisor *ad, struct stk_finding *f, const char *fmt, .
     va_end(args);
 }
 
-void stk_advice_line(struct advisor *ad, struct stk_finding *f, const char *fmt, ...)
+static const char *keep_path(struct advisor *ad, const char *path)
 {
-    va_list args;
-    va_start(args, fmt);
-    if (f->line && f->nlines < LINES)
-        f->line[f->nlines++] = vtext(ad, fmt, args);
-    va_end(args);
+    return path ? keep(ad, path, strlen(path)) : NULL;
+}
+
+void stk_advice_act(struct advisor *ad, struct stk_finding *f, struct stk_action a)
+{
+    if (!f->action || f->nactions == ACTIONS)
+        return;
+    struct stk_action *to = &f->action[f->nactions++];
+    *to = a;
+    to->path = keep_path(ad, a.path);
+    to->to = keep_path(ad, a.to);
+    if (!a.paths && a.path) {
+        to->paths = &to->path;
+        to->npaths = 1;
+    }
+}
+
+void stk_advice_act_all(struct advisor *ad, struct stk_finding *f, struct stk_action a)
+{
+    a.path = f->npaths ? f->path[0] : NULL;
+    a.paths = f->path;
+    a.npaths = f->npaths;
+    stk_advice_act(ad, f, a);
+}
+
+struct stk_action stk_advice_loader(const char *path)
+{
+    return (struct stk_action){
+        .kind = STK_ACT_LOADER, .path = path, .loader = {.framework = "torch", .batch = 32}};
+}
+
+struct stk_action stk_advice_pack(struct advisor *ad, const char *path)
+{
+    return (struct stk_action){.kind = STK_ACT_PACK,
+                               .path = path,
+                               .to = stk_advice_text(ad, "%s-packed", path),
+                               .format = "tfrecord"};
+}
+
+void stk_advice_lines(struct advisor *ad, struct stk_finding *f)
+{
+    struct stk_action_scene scene = {
+        .scheduler = ad->p->scheduler, .nodes = ad->nodes, .python = stk_advice_in_python(ad)};
+    struct stk_buf b = STK_BUF_INIT;
+    stk_actions_render(f->action, f->nactions, &scene, &b);
+    const char *text = take(ad, &b);
+    size_t n = 0;
+    for (const char *c = text; *c; c++)
+        n += *c == '\n';
+    f->line = room(ad, (n + 1) * sizeof *f->line);
+    for (const char *end; f->line && (end = strchr(text, '\n')); text = end + 1)
+        f->line[f->nlines++] = keep(ad, text, (size_t)(end - text));
 }
 
 void stk_advice_gain(struct advisor *ad, struct stk_finding *f, double seconds, const char *fmt,
@@ -185,29 +240,6 @@ const char *stk_advice_percent(struct advisor *ad, double share)
     return stk_advice_text(ad, "%.*f %%", v >= 10 ? 0 : v >= 0.1 || v <= 0 ? 1 : 2, v);
 }
 
-static const char *take(struct advisor *ad, struct stk_buf *b)
-{
-    if (b->fail)
-        ad->nomem = true;
-    const char *s = keep(ad, stk_buf_cstr(b), strlen(stk_buf_cstr(b)));
-    stk_buf_release(b);
-    return s;
-}
-
-const char *stk_advice_shell(struct advisor *ad, const char *path)
-{
-    struct stk_buf b = STK_BUF_INIT;
-    stk_quote_shell(&b, path);
-    return take(ad, &b);
-}
-
-const char *stk_advice_python(struct advisor *ad, const char *path)
-{
-    struct stk_buf b = STK_BUF_INIT;
-    stk_quote_python(&b, path);
-    return take(ad, &b);
-}
-
 const char *stk_advice_show(struct advisor *ad, const char *path)
 {
     struct stk_buf b = STK_BUF_INIT;
@@ -269,15 +301,11 @@ const char *stk_advice_parent(struct advisor *ad, const char *path)
     return slash == path ? "/" : keep(ad, path, (size_t)(slash - path));
 }
 
-const char *stk_advice_tree(struct advisor *ad, const char *path)
+const char *stk_advice_tree(struct advisor *ad, const struct stk_usage *u)
 {
-    for (size_t i = 0; i < ad->a->ndirs; i++) {
-        const char *dir = ad->a->dir[i].name;
-        size_t n = strlen(dir);
-        if (strncmp(path, dir, n) == 0 && path[n] == '/')
-            return dir;
-    }
-    return stk_advice_parent(ad, path);
+    size_t n = strlen(u->dir);
+    bool above = strncmp(u->name, u->dir, n) == 0 && u->name[n] == '/'; /* not "(other)" */
+    return n && above ? u->dir : stk_advice_parent(ad, u->name);
 }
 
 /* As many digits as the estimate has. */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "lab/advice_priv.h"
 #include "lab/analysis_priv.h"
 
@@ -16,10 +17,10 @@ struct saved {
     const struct stk_usage *first;
 };
 
-static bool is_checkpoint(const struct advisor *ad, const struct stk_usage *u)
+static bool is_checkpoint(const struct stk_usage *u)
 {
-    return strcmp(u->format, "checkpoint") == 0 && u->n.c[STK_C_WRITE_BYTES] &&
-           stk_advice_reach_of(ad, u) == REACH_SHARED;
+    return (u->use->how & STK_USE_CHECKPOINT) && u->n.c[STK_C_WRITE_BYTES] &&
+           stk_advice_reach_of(u) == REACH_SHARED;
 }
 
 static struct saved sum_saved(const struct advisor *ad)
@@ -27,7 +28,7 @@ static struct saved sum_saved(const struct advisor *ad)
     struct saved w = {0};
     for (size_t i = 0; i < ad->a->nfiles; i++) {
         const struct stk_usage *u = &ad->a->file[i];
-        if (!is_checkpoint(ad, u))
+        if (!is_checkpoint(u))
             continue;
         w.first = w.first ? w.first : u;
         w.bytes += (double)u->n.c[STK_C_WRITE_BYTES];
@@ -45,11 +46,10 @@ static double longest_save(struct advisor *ad)
     double longest = 0, *s = calloc(p->nunits + 1, sizeof *s);
     ad->nomem = ad->nomem || !s;
     for (size_t i = 0; s && i < ad->a->nfiles; i++) {
-        size_t from, to;
-        if (!is_checkpoint(ad, &ad->a->file[i]))
+        const struct stk_usage *u = &ad->a->file[i];
+        if (!is_checkpoint(u))
             continue;
-        stk_advice_recs(ad, &ad->a->file[i], &from, &to);
-        for (size_t r = from; r < to; r++) {
+        for (size_t r = u->rec_from; r < u->rec_to; r++) {
             const struct stk_prof_rec *rec = &p->rec[r];
             const struct stk_prof_proc *q = rec->proc < p->nprocs ? &p->proc[rec->proc] : NULL;
             if (!q || !q->world || q->born == STK_BORN_FORK || q->threads > 1 ||
@@ -75,24 +75,13 @@ static unsigned count_bursts(const struct stk_profile *p)
     return (unsigned)n;
 }
 
-static void checkpoint_lines(struct advisor *ad, struct stk_finding *f, const char *path)
+/* A disk of a node's own; "": none is known. */
+static const char *local_dir(const struct stk_profile *p)
 {
-    const char *dir = stk_advice_parent(ad, path);
-    const char *local = "os.environ[\"TMPDIR\"]";
-    for (size_t i = 0; i < ad->p->nhosts; i++)
-        if (*ad->p->host[i].local_dir) {
-            local = stk_advice_python(ad, ad->p->host[i].local_dir);
-            break;
-        }
-    stk_advice_line(ad, f, "import os, shutil, threading");
-    stk_advice_line(ad, f, "def save(name, write):          # write(path) writes the checkpoint");
-    stk_advice_line(ad, f, "    near, far = os.path.join(%s, name), os.path.join(%s, name)", local,
-                    stk_advice_python(ad, dir));
-    stk_advice_line(ad, f, "    write(near)");
-    stk_advice_line(ad, f, "    def copy():");
-    stk_advice_line(ad, f, "        shutil.copyfile(near, far + \".partial\")");
-    stk_advice_line(ad, f, "        os.replace(far + \".partial\", far)");
-    stk_advice_line(ad, f, "    threading.Thread(target=copy).start()   # joined when it exits");
+    for (size_t i = 0; i < p->nhosts; i++)
+        if (*p->host[i].local_dir)
+            return p->host[i].local_dir;
+    return "";
 }
 
 void stk_rule_checkpoint_local(struct advisor *ad)
@@ -114,19 +103,22 @@ void stk_rule_checkpoint_local(struct advisor *ad)
         stk_advice_size(ad, w.writes > 0 ? w.bytes / w.writes : 0));
     stk_advice_say(ad, f, "That is %s of the run, on %s.",
                    stk_advice_percent(ad, stk_advice_share(ad, wall)),
-                   *stk_advice_fs_of(ad, w.first) ? stk_advice_fs_of(ad, w.first)
-                                                  : "storage that is far away");
+                   *w.first->fs ? w.first->fs : "storage that is far away");
     stk_advice_number(ad, f, "write_bytes", w.bytes, "bytes");
     stk_advice_number(ad, f, "write_s", w.s, "s");
     stk_advice_number(ad, f, "files_written", w.files, "count");
     stk_advice_number(ad, f, "mean_write_bytes", w.writes > 0 ? w.bytes / w.writes : 0, "bytes");
     for (size_t i = 0; i < ad->a->nfiles; i++)
-        if (is_checkpoint(ad, &ad->a->file[i]))
+        if (is_checkpoint(&ad->a->file[i]))
             stk_advice_path(ad, f, ad->a->file[i].name);
     stk_advice_do(ad, f,
                   "Write them to the node's own disk and copy them in the background. Keep the "
                   "last one on shared storage: the node's disk ends with the job.");
-    checkpoint_lines(ad, f, w.first->name);
+    stk_advice_act(ad, f,
+                   (struct stk_action){.kind = STK_ACT_LOCAL_SAVE,
+                                       .path = stk_advice_parent(ad, w.first->name),
+                                       .to = local_dir(ad->p),
+                                       .bytes = stk_whole(w.bytes)});
     stk_advice_gain(ad, f, gain, "%s to a local disk at %s (assumed) take %s instead of %s.",
                     stk_advice_size(ad, w.bytes), stk_advice_rate(ad, stk_limits.local_Bps),
                     stk_advice_time(ad, local), stk_advice_time(ad, wall));
@@ -134,37 +126,27 @@ void stk_rule_checkpoint_local(struct advisor *ad)
 
 /* ---- small-writes ---- */
 
-static void small_writes_lines(struct advisor *ad, struct stk_finding *f, const struct stk_usage *u)
+static void small_writes_actions(struct advisor *ad, struct stk_finding *f,
+                                 const struct stk_usage *u)
 {
     const uint64_t *c = u->n.c;
-    if (strcmp(u->format, "hdf5") == 0) {
+    struct stk_action a = {.kind = STK_ACT_LARGER_WRITES, .use = u->use};
+    if (u->use->batch_write) {
+        a.kind = STK_ACT_BATCH_WRITES;
         stk_advice_do(ad, f,
                       "Write many rows with one slice, into chunks of about a MiB (chunks= when "
                       "the dataset is made).");
-        stk_advice_line(ad, f, "d[i:i + rows] = block    # one write, not `rows` of them");
-        return;
-    }
-    /* Of a random order half go forward; where none does, the order is not known. */
-    if (c[STK_C_SEQ_WRITES] && 2 * c[STK_C_CONSEC_WRITES] < c[STK_C_WRITES]) {
+    } else if (c[STK_C_SEQ_WRITES] && 2 * c[STK_C_CONSEC_WRITES] < c[STK_C_WRITES]) {
+        /* Of a random order half go forward; where none does, the order is not known. */
+        a.kind = STK_ACT_SORT_WRITES;
         stk_advice_do(ad, f,
                       "They go here and there, so no buffer can collect them: change the data in "
                       "memory and write it out in order, in megabytes.");
-        stk_advice_line(ad, f,
-                        stk_advice_in_python(ad)
-                            ? "f.seek(0); f.write(data)    # all of it, when it is complete"
-                            : "pwrite(fd, data, size, 0);   // all of it, when it is complete");
-        return;
-    }
-    stk_advice_do(ad, f, "Collect what is written and write megabytes at a time.");
-    if (stk_advice_in_python(ad)) {
-        stk_advice_line(ad, f, "f = io.BufferedWriter(io.FileIO(%s, \"w\"), 4 << 20)   # bytes",
-                        stk_advice_python(ad, u->name));
-        stk_advice_line(ad, f, "f = open(%s, \"w\", buffering=4 << 20)   # text; no flush=True",
-                        stk_advice_python(ad, u->name));
     } else {
-        stk_advice_line(ad, f, "setvbuf(stream, NULL, _IOFBF, 4 << 20);   // C; no fflush()");
-        stk_advice_line(ad, f, "out << value << '\\n';                     // C++: not std::endl");
+        a.bytes = stk_limits.big_read;
+        stk_advice_do(ad, f, "Collect what is written and write megabytes at a time.");
     }
+    stk_advice_act_all(ad, f, a);
 }
 
 void stk_rule_small_writes(struct advisor *ad)
@@ -198,7 +180,7 @@ void stk_rule_small_writes(struct advisor *ad)
     stk_advice_number(ad, f, "mean_write_bytes", bytes / writes, "bytes");
     stk_advice_number(ad, f, "write_s", s, "s");
     stk_advice_path(ad, f, worst->name);
-    small_writes_lines(ad, f, worst);
+    small_writes_actions(ad, f, worst);
     stk_advice_gain(ad, f, gain, "%s in writes of %s would take %s instead of %s.",
                     stk_advice_size(ad, bytes), stk_advice_size(ad, (double)stk_limits.big_read),
                     stk_advice_time(ad, better), stk_advice_time(ad, s));
@@ -214,52 +196,47 @@ bool stk_advice_syncs(const struct stk_usage *u)
            n >= stk_limits.sync_part * (double)(c[STK_C_OPENS] + c[STK_C_CLOSES] + c[STK_C_STATS]);
 }
 
-static bool has_end(const char *s, const char *end)
+const char *stk_advice_sqlite(struct advisor *ad, const char *path)
 {
-    size_t n = strlen(s), m = strlen(end);
-    return n > m && strcmp(s + n - m, end) == 0;
-}
-
-bool stk_advice_sqlite(const struct advisor *ad, const char *path)
-{
+    static const char *const beside[] = {"-journal", "-wal"};
     size_t n = strlen(path);
-    if (has_end(path, "-journal") || has_end(path, "-wal"))
-        return true;
+    for (size_t k = 0; k < 2; k++)
+        if (stk_text_ends(path, n, beside[k]) && n > strlen(beside[k]))
+            return stk_advice_text(ad, "%.*s", (int)(n - strlen(beside[k])), path);
     for (size_t i = 0; i < ad->a->nfiles; i++) {
         const char *other = ad->a->file[i].name;
-        if (strncmp(other, path, n) == 0 &&
-            (strcmp(other + n, "-journal") == 0 || strcmp(other + n, "-wal") == 0))
-            return true;
+        for (size_t k = 0; k < 2; k++)
+            if (strncmp(other, path, n) == 0 && strcmp(other + n, beside[k]) == 0)
+                return path;
     }
-    return false;
+    return NULL;
 }
 
 /* What helps depends on who syncs: a database at every commit, a checkpoint once when it is
  * complete (as it should), a program after every line. */
-static const char *fsync_lines(struct advisor *ad, struct stk_finding *f, const struct stk_usage *u)
+static const char *fsync_actions(struct advisor *ad, struct stk_finding *f,
+                                 const struct stk_usage *u)
 {
     const uint64_t *c = u->n.c;
-    if (stk_advice_sqlite(ad, u->name)) {
+    const char *database = stk_advice_sqlite(ad, u->name);
+    if (database) {
         stk_advice_do(ad, f,
                       "SQLite waits for the disk at every commit: put many rows into one "
                       "transaction, and let it write ahead.");
-        stk_advice_line(ad, f, "with connection: connection.executemany(sql, rows)   # one commit");
-        stk_advice_line(ad, f, "connection.execute(\"PRAGMA journal_mode=WAL\")");
-        stk_advice_line(ad, f, "connection.execute(\"PRAGMA synchronous=NORMAL\")");
+        stk_advice_act(ad, f, (struct stk_action){.kind = STK_ACT_SQLITE_COMMIT, .path = database});
         return "One commit for many rows needs a few of the syncs";
     }
     if (c[STK_C_FSYNCS] <= c[STK_C_WRITE_OPENS] + c[STK_C_RENAMES]) {
         stk_advice_do(ad, f,
                       "Each file is synced once, when it is complete: that is right. Write it less "
                       "often, or let a thread write and sync it while the program goes on.");
-        stk_advice_line(ad, f,
-                        "threading.Thread(target=save, args=(copy.deepcopy(state),)).start()");
+        stk_advice_act_all(ad, f, (struct stk_action){.kind = STK_ACT_SAVE_ASIDE});
         return "Nobody waits where a thread does it";
     }
     stk_advice_do(ad, f,
                   "Sync once, when a checkpoint is complete and before it is renamed into place; "
                   "not after each write or line of a log.");
-    stk_advice_line(ad, f, "f.flush(); os.fsync(f.fileno()); os.replace(partial, final)   # once");
+    stk_advice_act_all(ad, f, (struct stk_action){.kind = STK_ACT_SYNC_ONCE});
     return "All but one of the syncs";
 }
 
@@ -287,6 +264,6 @@ void stk_rule_fsync_heavy(struct advisor *ad)
     stk_advice_number(ad, f, "fsyncs", syncs, "count");
     stk_advice_number(ad, f, "meta_s", s, "s");
     stk_advice_path(ad, f, worst->name);
-    const char *why = fsync_lines(ad, f, worst);
+    const char *why = fsync_actions(ad, f, worst);
     stk_advice_gain(ad, f, gain * (1 - 1 / syncs), "%s: %s in calls.", why, stk_advice_time(ad, s));
 }

@@ -14,6 +14,7 @@
 struct group {
     struct stk_usage u;
     uint64_t *ranks, *procs; /* bit sets */
+    double fs_s;             /* time of the file that u.fs is from */
 };
 
 struct pass {
@@ -38,12 +39,24 @@ static size_t words(size_t bits)
     return bits / 64 + 1;
 }
 
+static struct stk_usage empty_usage(void)
+{
+    struct stk_usage u = {.name = "",
+                          .format = "",
+                          .use = stk_use_of(""),
+                          .fs = "",
+                          .dir = "",
+                          .exact = true,
+                          .files_exact = true};
+    stk_counts_init(&u.n);
+    return u;
+}
+
 static int group_init(struct group *g, const struct pass *s, struct stk_arena *arena,
                       struct stk_err *err)
 {
     size_t nr = words(s->nunits) * 8, np = words(s->p->nprocs) * 8;
-    *g = (struct group){.u = {.name = "", .format = "", .exact = true, .files_exact = true}};
-    stk_counts_init(&g->u.n);
+    *g = (struct group){.u = empty_usage()};
     g->ranks = stk_arena_alloc(arena, nr);
     g->procs = stk_arena_alloc(arena, np);
     if (!g->ranks || !g->procs)
@@ -55,8 +68,7 @@ static int group_init(struct group *g, const struct pass *s, struct stk_arena *a
 
 static void group_clear(struct group *g, const struct pass *s)
 {
-    g->u = (struct stk_usage){.name = "", .format = "", .exact = true, .files_exact = true};
-    stk_counts_init(&g->u.n);
+    g->u = empty_usage();
     memset(g->ranks, 0, words(s->nunits) * 8);
     memset(g->procs, 0, words(s->p->nprocs) * 8);
 }
@@ -90,6 +102,10 @@ static void group_add(struct group *to, const struct group *from, const struct p
     u->exact = u->exact && f->exact;
     u->files_exact = u->files_exact && f->files_exact;
     u->small_time += f->small_time; /* seconds, until stk_usage_finish() */
+    if (*f->fs && (!*u->fs || from->fs_s > to->fs_s)) {
+        u->fs = f->fs;
+        to->fs_s = from->fs_s;
+    }
     bits_add(to->ranks, from->ranks, s->nunits);
     bits_add(to->procs, from->procs, s->p->nprocs);
 }
@@ -124,8 +140,9 @@ static double small_read_s(const struct stk_counts *n)
 }
 
 /* Everything that records [from, to) say of one file. */
-static void sum_file(struct pass *s, const struct stk_prof_file *f, size_t from, size_t to)
+static void sum_file(struct pass *s, uint32_t file, size_t from, size_t to)
 {
+    const struct stk_prof_file *f = &s->p->file[file];
     struct stk_usage *u = &s->one.u;
     bool hdf5 = false;
     group_clear(&s->one, s);
@@ -141,10 +158,17 @@ static void sum_file(struct pass *s, const struct stk_prof_file *f, size_t from,
             s->one.ranks[s->unit[r->proc] / 64] |= 1ull << (s->unit[r->proc] % 64);
         }
     }
+    s->one.fs_s = stk_counts_io_s(&u->n);
     u->name = f->path;
+    u->fs = f->fs ? f->fs : "";
+    u->file = f;
+    u->rec_from = from;
+    u->rec_to = to;
+    u->dir = s->dir[s->dir_of[file]].u.name;
     u->format = stk_analysis_format(s->p, f->path);
     if (hdf5 && !*u->format)
         u->format = "hdf5";
+    u->use = stk_use_of(u->format);
     u->files = f->files ? f->files : 1;
     u->files_exact = !f->group;
     bool reads = u->n.c[STK_C_READ_BYTES] > 0;
@@ -171,6 +195,7 @@ static int add_to_format(struct pass *s, struct stk_arena *arena, struct stk_err
         if (rc)
             return rc;
         s->format[i].u.name = s->format[i].u.format = s->one.u.format;
+        s->format[i].u.use = s->one.u.use;
         s->nformats++;
     }
     group_add(&s->format[i], &s->one, s);
@@ -319,7 +344,7 @@ static int pass_files(struct pass *s, struct stk_arena *scratch, struct stk_err 
         uint32_t file = p->rec[i].file;
         if (file >= p->nfiles)
             continue;
-        sum_file(s, &p->file[file], i, end);
+        sum_file(s, file, i, end);
         group_add(&s->job, &s->one, s);
         group_add(&s->dir[s->dir_of[file]], &s->one, s);
         rc = add_to_format(s, scratch, err);
@@ -371,6 +396,7 @@ static int pass_init(struct pass *s, struct stk_arena *scratch, struct stk_err *
         rc = group_init(&s->dir[i], s, scratch, err);
         s->dir[i].u.name = names[i].path;
         s->dir[i].u.format = names[i].format;
+        s->dir[i].u.use = stk_use_of(names[i].format);
     }
     if (rc == 0)
         rc = group_init(&s->job, s, scratch, err);

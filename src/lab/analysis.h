@@ -5,6 +5,7 @@
 #ifndef STK_LAB_ANALYSIS_H
 #define STK_LAB_ANALYSIS_H
 
+#include "format/format.h"
 #include "lab/profile.h"
 
 /* What a file, a directory, a format, or the whole job came to. Data calls of POSIX, STDIO, ASYNC.
@@ -12,6 +13,11 @@
 struct stk_usage {
     const char *name;   /* path, directory, format; "" the job */
     const char *format; /* by suffix and name: "tfrecord", "hdf5", "csv", "image", … "" */
+    const struct stk_format_use *use; /* how files of that format are read; never NULL */
+    const char *fs; /* file system of the file with most time, of those where it is known */
+    const struct stk_prof_file *file; /* the profile's entry; NULL: it is not one file … */
+    size_t rec_from, rec_to;          /* … and its records, [from, to) */
+    const char *dir;                  /* name of the usage of directories it is counted under */
     struct stk_counts n;
     uint64_t files;   /* distinct */
     bool files_exact; /* false: groups are in it, whose number of files is an estimate */

@@ -1,129 +1,13 @@
 /*
- * analysis_group.c - what a file is, by its name, and under which directory it is counted: a folder
- * with a folder for each class is one dataset, not a thousand directories.
+ * analysis_group.c - under which directory a file is counted: a folder with a folder for each class
+ * is one dataset, not a thousand directories.
  */
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "base/hash.h"
-#include "base/text.h"
-#include "format/format.h"
 #include "lab/analysis_priv.h"
-#include "preload/system_files.h"
-
-/* What stoker does not pack or load itself, but knows by name. */
-static const struct {
-    const char *format, *suffix;
-} others[] = {
-    {"image", ".jpg"},         {"image", ".jpeg"},
-    {"image", ".png"},         {"image", ".bmp"},
-    {"image", ".gif"},         {"image", ".tif"},
-    {"image", ".tiff"},        {"image", ".webp"},
-    {"image", ".ppm"},         {"image", ".pgm"},
-    {"image", ".jp2"},         {"image", ".dcm"},
-    {"image", ".nii"},         {"image", ".nii.gz"},
-    {"audio", ".wav"},         {"audio", ".flac"},
-    {"audio", ".mp3"},         {"audio", ".ogg"},
-    {"audio", ".opus"},        {"video", ".mp4"},
-    {"video", ".avi"},         {"video", ".mkv"},
-    {"video", ".webm"},        {"video", ".mov"},
-    {"text", ".txt"},          {"text", ".xml"},
-    {"netcdf", ".nc"},         {"netcdf", ".nc4"},
-    {"parquet", ".parquet"},   {"arrow", ".arrow"},
-    {"arrow", ".feather"},     {"zip", ".zip"},
-    {"beton", ".beton"},       {"pickle", ".pkl"},
-    {"pickle", ".pickle"},     {"checkpoint", ".pt"},
-    {"checkpoint", ".pth"},    {"checkpoint", ".ckpt"},
-    {"checkpoint", ".keras"},  {"checkpoint", ".safetensors"},
-    {"checkpoint", ".pbtxt"},  {"checkpoint", ".orbax"},
-    {"checkpoint", ".distcp"}, {"log", ".log"},
-    {"log", ".out"},           {"log", ".err"},
-};
-
-static bool has_digits(const char *s, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (s[i] < '0' || s[i] > '9')
-            return false;
-    return true;
-}
-
-/* "train-00001-of-01024": how TensorFlow's tools name TFRecord files. */
-static bool is_shard_name(const char *name)
-{
-    size_t n = strlen(name);
-    return n > 15 && name[n - 15] == '-' && has_digits(name + n - 14, 5) &&
-           memcmp(name + n - 9, "-of-", 4) == 0 && has_digits(name + n - 5, 5);
-}
-
-static bool is_checkpoint_name(const char *name)
-{
-    return strcasestr(name, "ckpt") || strcasestr(name, "checkpoint") ||
-           strstr(name, "model_states") || strstr(name, "optim_states") ||
-           strncmp(name, "pytorch_model", 13) == 0;
-}
-
-/* "checkpoints/epoch_3.npz", "checkpoint-500/optimizer.bin". */
-static bool in_checkpoints(const char *path, const char *slash)
-{
-    const char *dir = slash;
-    while (dir && dir > path && dir[-1] != '/')
-        dir--;
-    return dir && dir < slash &&
-           (strncasecmp(dir, "checkpoint", 10) == 0 || strncasecmp(dir, "ckpt", 4) == 0);
-}
-
-/* Written under such a name, and renamed when it is complete: "model.pt.tmp", "a.ckpt.part". */
-static bool is_unfinished(const char *name, size_t *len)
-{
-    static const char *const ends[] = {".tmp", ".temp", ".part", ".partial", ".incomplete", ".new"};
-    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
-        if (stk_name_has_suffix(name, strlen(name), ends[i])) {
-            *len = strlen(name) - strlen(ends[i]);
-            return true;
-        }
-    return false;
-}
-
-static const char *format_of_name(const char *name)
-{
-    if (strstr(name, ".tfevents."))
-        return "log";
-    if (is_checkpoint_name(name))
-        return "checkpoint";
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (stk_name_has_suffix(name, strlen(name), others[i].suffix))
-            return others[i].format;
-    for (size_t i = 0; stk_format_at(i); i++)
-        if (stk_format_suffix_matches(stk_format_at(i), name))
-            return stk_format_at(i)->name;
-    return is_shard_name(name) ? "tfrecord" : "";
-}
-
-const char *stk_format_of_path(const char *path)
-{
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-    char final[256];
-    size_t len;
-    if (in_checkpoints(path, slash))
-        return "checkpoint";
-    if (!is_unfinished(name, &len) || len >= sizeof final)
-        return format_of_name(name);
-    memcpy(final, name, len);
-    final[len] = '\0';
-    return format_of_name(final);
-}
-
-const char *stk_analysis_format(const struct stk_profile *p, const char *path)
-{
-    /* stoker's own profiles have none of these but where the user asked for them. */
-    if (strcmp(p->source, "darshan") == 0 && stk_system_file(path, strlen(path)))
-        return "library";
-    return stk_format_of_path(path);
-}
-
-/* ---- directories ---- */
 
 struct node {
     const char *path; /* without the slash at its end; not terminated */

@@ -1,6 +1,6 @@
 /*
- * analysis_priv.h - the parts of the analysis: grouping (analysis_group.c), ranks
- * (analysis_rank.c), the time axis (analysis_time.c).
+ * analysis_priv.h - the parts of the analysis: what a file is (analysis_kind.c), grouping
+ * (analysis_group.c), ranks (analysis_rank.c), the time axis (analysis_time.c).
  */
 #ifndef STK_LAB_ANALYSIS_PRIV_H
 #define STK_LAB_ANALYSIS_PRIV_H
@@ -29,10 +29,13 @@ static inline double stk_counts_io_s(const struct stk_counts *n)
     return stk_ns(n->c[STK_C_READ_NS]) + stk_ns(n->c[STK_C_WRITE_NS]) + stk_ns(n->c[STK_C_META_NS]);
 }
 
+/* ---- analysis_kind.c ---- */
 /* "" when the name says nothing. */
 const char *stk_format_of_path(const char *path);
 /* The same, and "library": files of the system and of interpreters, in other profilers' logs. */
 const char *stk_analysis_format(const struct stk_profile *p, const char *path);
+/* How files of a format are used, by the name that the two above give. Never NULL. */
+const struct stk_format_use *stk_use_of(const char *format);
 
 struct stk_dir_name {
     const char *path, *format; /* format: of most of its files */

@@ -2,8 +2,6 @@
  * json.c - everything a profile holds, for programs. Names are those of the structs and counters
  * and do not change; what is not known is null. Rows of long tables stand on a line each.
  */
-#include <stdlib.h>
-
 #include "report/json_priv.h"
 
 /* ---- counts -------------------------------------------------------------------------------- */
@@ -102,46 +100,20 @@ static void put_usage(struct stk_jw *w, const struct stk_usage *u)
     put_counts(w, &u->n);
 }
 
-static int by_path(const void *a, const void *b)
-{
-    const struct stk_prof_file *const *x = a, *const *y = b;
-    return strcmp((*x)->path, (*y)->path);
-}
-
-/* What the profile says of the file beyond its use; an analysis knows files by their paths. */
-static void put_file_facts(struct stk_jw *w, const struct stk_prof_file **sorted, size_t n,
-                           const char *path)
-{
-    struct stk_prof_file key = {.path = path};
-    const struct stk_prof_file *k = &key;
-    const struct stk_prof_file **at =
-        sorted ? bsearch(&k, sorted, n, sizeof *sorted, by_path) : NULL;
-    if (!at)
-        return;
-    const struct stk_prof_file *f = *at;
-    stk_jw_put_bool(w, "group", f->group);
-    stk_jw_put_str(w, "fs", f->fs);
-    stk_jw_put_u64(w, "stripe_bytes", f->stripe_bytes);
-    stk_jw_put_u64(w, "stripe_count", f->stripe_count);
-}
-
 static void put_files(struct stk_jw *w, const struct stk_analysis *a)
 {
-    const struct stk_profile *p = a->p;
-    const struct stk_prof_file **sorted = p->nfiles ? calloc(p->nfiles, sizeof *sorted) : NULL;
-    for (size_t i = 0; sorted && i < p->nfiles; i++)
-        sorted[i] = &p->file[i];
-    if (sorted)
-        qsort(sorted, p->nfiles, sizeof *sorted, by_path);
     put_array(w, "files");
     for (size_t i = 0; i < a->nfiles; i++) {
+        const struct stk_prof_file *f = a->file[i].file;
         bool pretty = open_row(w);
         put_usage(w, &a->file[i]);
-        put_file_facts(w, sorted, p->nfiles, a->file[i].name);
+        stk_jw_put_bool(w, "group", f->group);
+        stk_jw_put_str(w, "fs", f->fs);
+        stk_jw_put_u64(w, "stripe_bytes", f->stripe_bytes);
+        stk_jw_put_u64(w, "stripe_count", f->stripe_count);
         close_row(w, pretty);
     }
     stk_jw_close(w, ']');
-    free(sorted);
 }
 
 static void put_usages(struct stk_jw *w, const char *key, const struct stk_usage *u, size_t n)
@@ -178,6 +150,45 @@ static void put_records(struct stk_jw *w, const struct stk_profile *p)
 
 /* ---- findings ------------------------------------------------------------------------------ */
 
+static void put_number(struct stk_jw *w, const char *key, uint64_t v)
+{
+    if (key && v)
+        stk_jw_put_u64(w, key, v);
+}
+
+static void put_word(struct stk_jw *w, const char *key, const char *v)
+{
+    if (key && v)
+        stk_jw_put_str(w, key, v);
+}
+
+/* What is not set is left out; a place that only the node knows is null. */
+static void put_action(struct stk_jw *w, const struct stk_action *a)
+{
+    const struct stk_action_info *i = stk_action_info(a->kind);
+    bool pretty = open_row(w);
+    stk_jw_put_str(w, "kind", i->name);
+    put_word(w, i->path, a->path);
+    if (a->npaths > 1)
+        stk_jw_put_strs(w, "paths", a->paths, a->npaths);
+    if (i->to && a->to)
+        stk_jw_put_str(w, i->to, *a->to ? a->to : NULL);
+    put_word(w, "format", a->format);
+    put_word(w, "framework", a->loader.framework);
+    put_number(w, "batch", a->loader.batch);
+    put_number(w, "threads", a->loader.threads);
+    put_word(w, "shuffle", a->loader.shuffle);
+    put_word(w, "decode", a->loader.decode);
+    put_number(w, i->count, a->count);
+    put_number(w, i->bytes, a->bytes);
+    put_number(w, i->depth, a->depth);
+    if (a->pinned)
+        stk_jw_put_bool(w, "pinned", true);
+    if (a->instead)
+        stk_jw_put_bool(w, "instead", true);
+    close_row(w, pretty);
+}
+
 void stk_report_finding_json(const struct stk_finding *f, struct stk_jw *w)
 {
     stk_jw_open(w, '{');
@@ -196,6 +207,10 @@ void stk_report_finding_json(const struct stk_finding *f, struct stk_jw *w)
     stk_jw_close(w, ']');
     stk_jw_put_strs(w, "paths", f->path, f->npaths);
     stk_jw_put_str(w, "what_to_do", f->what_to_do);
+    put_array(w, "actions");
+    for (size_t i = 0; i < f->nactions; i++)
+        put_action(w, &f->action[i]);
+    stk_jw_close(w, ']');
     stk_jw_put_strs(w, "lines", f->line, f->nlines);
     stk_jw_put_known_f64(w, "gain_s", f->gain_s > 0 ? f->gain_s : -1);
     stk_jw_put_str(w, "gain_why", f->gain_why);

@@ -80,6 +80,7 @@ def test_json_has_the_findings(stoker, bad):
         assert finding["severity"] in ("note", "low", "medium", "high")
         assert finding["sentences"] and finding["evidence"] and finding["what_to_do"]
         assert finding["gain_why"]
+        assert finding["actions"] and all(a["kind"] for a in finding["actions"])
     first = next(f for f in result["findings"] if f["id"] == "open-per-sample")
     evidence = {e["name"]: e["value"] for e in first["evidence"]}
     assert evidence["opens"] == 40000 and 0 < first["gain_s"] < result_run_s(stoker, bad)

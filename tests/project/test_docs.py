@@ -99,6 +99,17 @@ def test_every_rule_is_documented(stoker):
     assert sorted(rules) == sorted(re.findall(r"^\| `([a-z0-9-]+)` \|", page, re.M))
 
 
+def test_every_action_is_documented():
+    """A script that acts on findings knows their kinds and parameters from this page alone."""
+    table = (ROOT / "src/lab/action.c").read_text().split("static const struct row rows")[1]
+    page = (ROOT / "docs/profile.md").read_text().split("\n### Actions\n")[1].split("\n### ")[0]
+    infos = re.findall(r"=\s+\{\{(.*?)\}", table, re.DOTALL)
+    assert len(infos) > 30
+    for info in infos:
+        for word in re.findall(r'"([^"]+)"', info):
+            assert f"`{word}`" in page, word
+
+
 # ---- docs/index.md -------------------------------------------------------------------------
 
 

@@ -24,7 +24,7 @@ static void check_whole(const struct set_advice *o)
 {
     for (size_t i = 0; i < o->o.nfindings; i++) {
         const struct stk_finding *f = &o->o.finding[i];
-        CHECK(f->nsentences > 0 && f->nevidence > 0 && f->nlines > 0);
+        CHECK(f->nsentences > 0 && f->nevidence > 0 && f->nlines > 0 && f->nactions > 0);
         CHECK(*f->title && *f->what_to_do && *f->gain_why);
         CHECK(f->gain_s >= 0 && f->gain_s <= o->a.p->run_s + 1e-6);
         CHECK(isfinite(f->gain_s));
@@ -299,6 +299,11 @@ static void image_folder(void)
     CHECK(f != NULL);
     if (f) {
         CHECK_STR(f->line[0], "stoker pack /data/train /data/train-packed --format tfrecord");
+        CHECK_INT(f->nactions, 3); /* pack, then one loader or the other */
+        CHECK_INT(f->action[0].kind, STK_ACT_PACK);
+        CHECK_STR(f->action[0].path, "/data/train");
+        CHECK_STR(f->action[0].to, f->action[1].path);
+        CHECK(f->action[1].kind == STK_ACT_LOADER && f->action[2].instead);
         CHECK_STR(f->path[0], "/data/train");
         CHECK_INT(f->severity, STK_SEV_HIGH);
         /* 30 s in calls; 550 MB at 1.2 GB/s and a few requests remain. */
@@ -563,7 +568,8 @@ static void nonsense(void)
         struct set_advice o;
         CHECK_INT(set_advise(&s, &o), 0);
         for (size_t i = 0; i < o.o.nfindings; i++)
-            CHECK(o.o.finding[i].gain_s >= 0 && o.o.finding[i].gain_s <= s.p.run_s);
+            CHECK(o.o.finding[i].gain_s >= 0 && o.o.finding[i].gain_s <= s.p.run_s &&
+                  o.o.finding[i].nactions > 0);
         CHECK(*o.o.verdict);
         set_advice_release(&o);
         set_release(&s);

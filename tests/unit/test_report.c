@@ -113,6 +113,12 @@ static const char *sentences[] = {"A sentence about " EVIL " with many words, so
                                   "broken into lines that fit the width of the terminal."};
 static struct stk_evidence evidence = {"reads", NAN, "count"};
 static const char *paths[] = {EVIL};
+static struct stk_action action = {.kind = STK_ACT_STAGE,
+                                   .path = EVIL,
+                                   .paths = paths,
+                                   .npaths = 1,
+                                   .to = "",
+                                   .count = UINT64_MAX};
 static struct stk_finding findings[] = {{.id = "small-reads",
                                          .severity = STK_SEV_HIGH,
                                          .title = "a title " EVIL,
@@ -123,6 +129,8 @@ static struct stk_finding findings[] = {{.id = "small-reads",
                                          .path = paths,
                                          .npaths = 1,
                                          .what_to_do = "Do something about " EVIL ".",
+                                         .action = &action,
+                                         .nactions = 1,
                                          .line = lines_to_do,
                                          .nlines = 2,
                                          .gain_s = INFINITY,

@@ -1,20 +1,16 @@
-/* judge.c - a profile read, analysed and judged, for the commands that show it. */
-#include "cmd/judge.h"
+/* judge.c - see judge.h. */
+#include "lab/judge.h"
 
 int stk_judge(const char *path, struct stk_judged *j, struct stk_err *err)
 {
     *j = (struct stk_judged){0};
     int rc = stk_profile_read(path, &j->profile, err);
-    if (rc)
-        return rc;
-    rc = stk_analyze(&j->profile, &j->analysis, err);
-    if (!rc) {
+    if (!rc)
+        rc = stk_analyze(&j->profile, &j->analysis, err);
+    if (!rc)
         rc = stk_advise(&j->analysis, &j->advice, err);
-        if (rc)
-            stk_analysis_release(&j->analysis);
-    }
     if (rc)
-        stk_profile_release(&j->profile);
+        stk_judged_release(j);
     return rc;
 }
 

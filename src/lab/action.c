@@ -1,0 +1,383 @@
+/*
+ * action.c - the table of actions: names for programs, and how each becomes lines to paste. Names
+ * of files are quoted for the language of the line they stand in.
+ */
+#include "lab/action.h"
+
+#include "base/quote.h"
+
+struct rendering {                       /* an action on its way to lines */
+    const struct stk_action *a, *before; /* before: NULL, it is the first */
+    const struct stk_action_scene *scene;
+    struct stk_buf *out;
+};
+
+typedef void (*put_fn)(const struct rendering *);
+typedef void (*quote_fn)(struct stk_buf *out, const char *path);
+
+/*
+ * A kind's lines. Those with fixed words are templates: {path}, {to}, {count}, {bytes}, {depth} and
+ * {open} (the format's way to open a file) are filled in. `shell` comes first; then what the format
+ * has to say (`of_format`); then `code`, or `c` where there is one and the program is not Python.
+ */
+struct row {
+    struct stk_action_info info;
+    const char *shell, *code, *c;
+    size_t of_format; /* offset of the line in struct stk_format_use; 0: none */
+    bool besides;     /* the format's line is not all: the others follow */
+    put_fn put;       /* instead of all that */
+};
+
+/* ---- templates ------------------------------------------------------------------------------ */
+
+/* As people write it: "4 << 20". */
+static void put_bytes(struct stk_buf *out, uint64_t bytes)
+{
+    if (bytes && bytes % (1u << 20) == 0)
+        stk_buf_printf(out, "%llu << 20", (unsigned long long)(bytes >> 20));
+    else
+        stk_buf_printf(out, "%llu", (unsigned long long)bytes);
+}
+
+static void put_path(struct stk_buf *out, const char *path, quote_fn quote)
+{
+    if (path)
+        quote(out, path);
+    else
+        stk_buf_puts(out, "PATH");
+}
+
+/* Where `to` is empty only the node knows: $TMPDIR, which must be set. */
+static void put_place(struct stk_buf *out, const char *to, quote_fn quote)
+{
+    if (to && *to)
+        quote(out, to);
+    else
+        stk_buf_puts(out, quote == stk_quote_shell ? "\"${TMPDIR:?}\"" : "os.environ[\"TMPDIR\"]");
+}
+
+static void fill(const struct rendering *s, const char *line, quote_fn quote);
+
+static void put_value(const struct rendering *s, const char *name, size_t n, quote_fn quote)
+{
+    const struct stk_action *a = s->a;
+    if (n == 4 && memcmp(name, "path", n) == 0)
+        put_path(s->out, a->path, quote);
+    else if (n == 2 && memcmp(name, "to", n) == 0)
+        put_place(s->out, a->to, quote);
+    else if (n == 5 && memcmp(name, "bytes", n) == 0)
+        put_bytes(s->out, a->bytes);
+    else if (n == 5 && memcmp(name, "count", n) == 0)
+        stk_buf_printf(s->out, "%llu", (unsigned long long)a->count);
+    else if (n == 5 && memcmp(name, "depth", n) == 0)
+        stk_buf_printf(s->out, "%llu", (unsigned long long)a->depth);
+    else if (n == 4 && memcmp(name, "open", n) == 0)
+        fill(s, a->use && a->use->open ? a->use->open : "open({path}, \"rb\")", quote);
+}
+
+static void fill(const struct rendering *s, const char *line, quote_fn quote)
+{
+    for (const char *open, *close; *line; line = close + 1) {
+        open = strchr(line, '{');
+        close = open ? strchr(open, '}') : NULL;
+        if (!close) {
+            stk_buf_puts(s->out, line);
+            return;
+        }
+        stk_buf_put(s->out, line, (size_t)(open - line));
+        put_value(s, open + 1, (size_t)(close - open - 1), quote);
+    }
+}
+
+static void put_line(const struct rendering *s, const char *line, quote_fn quote)
+{
+    if (!line)
+        return;
+    fill(s, line, quote);
+    stk_buf_putc(s->out, '\n');
+}
+
+static const char *line_of_format(const struct stk_action *a, size_t offset)
+{
+    return a->use && offset ? *(const char *const *)((const char *)a->use + offset) : NULL;
+}
+
+static void put_templates(const struct rendering *s, const struct row *r)
+{
+    const char *known = line_of_format(s->a, r->of_format);
+    put_line(s, r->shell, stk_quote_shell);
+    put_line(s, known, stk_quote_python);
+    if (!known || r->besides)
+        put_line(s, s->scene->python || !r->c ? r->code : r->c, stk_quote_python);
+}
+
+/* ---- actions whose lines depend on more ----------------------------------------------------- */
+
+static void put_pack(const struct rendering *s)
+{
+    fill(s, "stoker pack {path} {to} --format ", stk_quote_shell);
+    stk_buf_puts(s->out, s->a->format);
+    if (s->a->count)
+        fill(s, " --shards {count}", stk_quote_shell);
+    else if (s->a->bytes)
+        stk_buf_printf(s->out, " --shard-size %llu", (unsigned long long)s->a->bytes);
+    stk_buf_putc(s->out, '\n');
+}
+
+static void put_loader_options(const struct rendering *s)
+{
+    const struct stk_action *a = s->a;
+    stk_buf_printf(s->out, ", batch=%llu", (unsigned long long)a->loader.batch);
+    if (a->loader.threads)
+        stk_buf_printf(s->out, ", threads=%llu", (unsigned long long)a->loader.threads);
+    if (a->loader.shuffle)
+        stk_buf_printf(s->out, ", shuffle=\"%s\"", a->loader.shuffle);
+    if (a->loader.decode)
+        stk_buf_printf(s->out, ", decode=\"%s\"", a->loader.decode);
+    stk_buf_puts(s->out, a->count > 1 ? ")   # divides by rank itself\n" : ")\n");
+}
+
+static void put_loader(const struct rendering *s)
+{
+    if (strcmp(s->a->loader.framework, "tf") == 0) {
+        stk_buf_puts(s->out, s->a->instead ? "# or: stoker.tf.dataset(" : "stoker.tf.dataset(");
+    } else {
+        if (s->before && s->before->kind == STK_ACT_PACK)
+            stk_buf_puts(s->out, "# then, in place of the dataset and its DataLoader:\n");
+        stk_buf_puts(s->out, "import stoker.torch\nloader = stoker.torch.Loader(");
+    }
+    put_path(s->out, s->a->path, stk_quote_python);
+    put_loader_options(s);
+}
+
+static void put_stage(const struct rendering *s)
+{
+    const struct stk_action *a = s->a;
+    const char *slash = strrchr(a->path, '/');
+    struct stk_action base = {.path = slash && slash[1] ? slash + 1 : a->path, .to = a->to};
+    struct rendering near = {.a = &base, .scene = s->scene, .out = s->out};
+    bool slurm = strcmp(s->scene->scheduler, "slurm") == 0;
+    stk_buf_puts(s->out, "# in the job script, before training; once a node:\n");
+    if (slurm && a->is_file) {
+        fill(s, "sbcast {path} {to}/", stk_quote_shell);
+        put_line(&near, "{path}", stk_quote_shell);
+    } else if (slurm) {
+        put_line(s, "srun --ntasks-per-node=1 --ntasks=\"$SLURM_NNODES\" cp -r {path} {to}/",
+                 stk_quote_shell);
+    } else {
+        put_line(s,
+                 s->scene->nodes > 1 ? "mpirun --map-by ppr:1:node cp -r {path} {to}/"
+                                     : "cp -r {path} {to}/",
+                 stk_quote_shell);
+    }
+    fill(&near, "# then read {to}/{path}", stk_quote_shell);
+    put_line(s, " instead of {path}", stk_quote_shell);
+}
+
+static void put_stripes(const struct rendering *s, const char *command, const char *behind)
+{
+    stk_buf_puts(s->out, command);
+    if (s->a->bytes)
+        stk_buf_printf(s->out, " -S %lluK", (unsigned long long)(s->a->bytes >> 10));
+    fill(s, " -c {count} {path}", stk_quote_shell);
+    stk_buf_puts(s->out, behind);
+}
+
+static void put_stripe_new(const struct rendering *s)
+{
+    put_stripes(s, "lfs setstripe", "    # for files that are made there\n");
+}
+
+static void put_stripe_file(const struct rendering *s)
+{
+    put_stripes(s, "lfs migrate", "\n");
+}
+
+static void put_prefetch(const struct rendering *s)
+{
+    if (s->a->use && s->a->use->ahead)
+        put_line(s, s->a->use->ahead, stk_quote_python);
+    else if (!s->scene->python)
+        put_line(s, "readahead(fd, offset, {bytes});   // of what comes next", stk_quote_python);
+    else
+        put_line(s,
+                 s->a->pinned ? "DataLoader(dataset, num_workers={count}, prefetch_factor={depth}, "
+                                "persistent_workers=True, pin_memory=True)"
+                              : "DataLoader(dataset, num_workers={count}, prefetch_factor={depth})",
+                 stk_quote_python);
+}
+
+/* How to look at a node, where the scheduler is known. */
+static void put_check_node(const struct rendering *s)
+{
+    static const struct {
+        const char *scheduler, *line;
+    } known[] = {{"slurm", "scontrol show node {path}; sacct -N {path} -S now-1hour"},
+                 {"pbs", "pbsnodes {path}"},
+                 {"lsf", "bhosts -l {path}"},
+                 {"sge", "qhost -h {path} -j"}};
+    struct stk_action node = {.path = s->a->path ? s->a->path : "NODE"};
+    struct rendering there = {.a = &node, .scene = s->scene, .out = s->out};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strcmp(s->scene->scheduler, known[i].scheduler) == 0)
+            put_line(&there, known[i].line, stk_quote_shell);
+}
+
+/* A database nobody writes, as SQLite takes it: a path in which some characters are special. */
+static void put_sqlite_read(const struct rendering *s)
+{
+    struct stk_buf uri = STK_BUF_INIT;
+    stk_buf_puts(&uri, "file:");
+    for (const char *c = s->a->path; *c; c++) {
+        if (strchr("?#%", *c))
+            stk_buf_printf(&uri, "%%%02X", (unsigned)(unsigned char)*c);
+        else
+            stk_buf_putc(&uri, *c);
+    }
+    stk_buf_puts(&uri, "?immutable=1");
+    stk_buf_puts(s->out, "connection.execute(\"BEGIN\")   # before a batch of queries\n"
+                         "connection = sqlite3.connect(");
+    stk_quote_python(s->out, stk_buf_cstr(&uri));
+    stk_buf_puts(s->out, ", uri=True)\n");
+    s->out->fail = s->out->fail || uri.fail;
+    stk_buf_release(&uri);
+}
+
+/* ---- the table ------------------------------------------------------------------------------ */
+
+#define OF_FORMAT(line) .of_format = offsetof(struct stk_format_use, line)
+
+static const struct row rows[STK_ACT_COUNT] = {
+    [STK_ACT_PACK] = {{"pack", "source", "destination", "shards", "shard_bytes", NULL},
+                      .put = put_pack},
+    [STK_ACT_STAGE] = {{"stage", "source", "where", "nodes", "bytes", NULL}, .put = put_stage},
+    [STK_ACT_STRIPE_NEW] = {{"stripe-new-files", "directory", NULL, "stripe_count", "stripe_bytes",
+                             NULL},
+                            .put = put_stripe_new},
+    [STK_ACT_STRIPE_FILE] = {{"stripe-file", "file", NULL, "stripe_count", "stripe_bytes", NULL},
+                             .put = put_stripe_file},
+    [STK_ACT_SHOW_STRIPES] = {{"show-stripes", .path = "file"},
+                              .shell =
+                                  "lfs getstripe -v {path}    # on Lustre: which targets hold it"},
+    [STK_ACT_LIST_ONCE] = {{"list-once", .path = "directory"},
+                           .shell =
+                               "find {path} -type f > files.txt    # once; then read files.txt"},
+    [STK_ACT_WARM_UP] = {{"warm-up", .path = "file", .bytes = "bytes"},
+                         .shell = "cat {path} > /dev/null     # once a node, before training"},
+    [STK_ACT_WRITE_ARCHIVE] = {{"write-archive", .path = "directory", .count = "files"},
+                               .code = "with tarfile.open(\"results.tar\", \"w\") as t: "
+                                       "t.add(part)"},
+    [STK_ACT_LOCAL_SAVE] =
+        {{"local-checkpoint", .path = "directory", .to = "where", .bytes = "bytes"},
+         .code = "import os, shutil, threading\n"
+                 "def save(name, write):          # write(path) writes the checkpoint\n"
+                 "    near, far = os.path.join({to}, name), os.path.join({path}, name)\n"
+                 "    write(near)\n"
+                 "    def copy():\n"
+                 "        shutil.copyfile(near, far + \".partial\")\n"
+                 "        os.replace(far + \".partial\", far)\n"
+                 "    threading.Thread(target=copy).start()   # joined when it exits"},
+
+    [STK_ACT_LOADER] = {{"use-loader", .path = "dataset", .count = "ranks"}, .put = put_loader},
+    [STK_ACT_READERS] = {{"more-readers", .path = "dataset", .count = "readers"},
+                         .code =
+                             "DataLoader(dataset, num_workers={count}, persistent_workers=True)",
+                         .c = "pread(fd, part, length, offset);   // in each of {count} threads",
+                         OF_FORMAT(readers),
+                         .besides = true},
+    [STK_ACT_PREFETCH] = {{"prefetch", "dataset", NULL, "workers", "ahead_bytes",
+                           "batches_per_worker"},
+                          .put = put_prefetch},
+    [STK_ACT_DECODERS] = {{"more-decoders", .count = "workers"},
+                          .code = "DataLoader(dataset, num_workers={count})\n"
+                                  "dataset.map(decode, num_parallel_calls=tf.data.AUTOTUNE)"},
+    [STK_ACT_DIVIDE] = {{"divide-by-rank", .path = "dataset", .count = "ranks"},
+                        .code = "sampler = torch.utils.data.DistributedSampler(dataset)   # torch",
+                        OF_FORMAT(divide),
+                        .besides = true},
+    [STK_ACT_PARTS] = {{"parts-by-rank", .path = "file", .count = "ranks"},
+                       .code = "offset = rank * (size / ranks);   // a part for each"},
+    [STK_ACT_EXCHANGE] = {{"exchange-parts", .count = "ranks"},
+                          .code = "MPI_Allgather(part, n, MPI_BYTE, whole, n, MPI_BYTE, comm);"},
+    [STK_ACT_READ_ALL] = {{"collective-reads", .path = "file", .count = "ranks"},
+                          .code = "MPI_File_read_all(file, buffer, n, MPI_BYTE, &status);"},
+    [STK_ACT_WRITE_ALL] = {{"collective-writes", .path = "file", .count = "ranks"},
+                           .code = "MPI_File_write_at_all(file, offset, part, n, MPI_BYTE, "
+                                   "&status);"},
+    [STK_ACT_AGGREGATORS] = {{"more-aggregators", .path = "file", .count = "aggregators"},
+                             .code = "MPI_Info_set(info, \"cb_nodes\", \"{count}\");   "
+                                     "// aggregators"},
+    [STK_ACT_CHECK_NODE] = {{"check-node", .path = "node"}, .put = put_check_node},
+
+    [STK_ACT_LARGER_READS] = {{"larger-reads", .path = "file", .bytes = "request_bytes"},
+                              .code = "f = open({path}, \"rb\", buffering={bytes})",
+                              .c = "n = read(fd, buffer, {bytes});"},
+    [STK_ACT_STREAM_BUFFER] = {{"stream-buffer", .path = "file", .bytes = "buffer_bytes"},
+                               .code = "setvbuf(stream, NULL, _IOFBF, {bytes});"},
+    [STK_ACT_BATCH_READS] = {{"batch-reads", .path = "file"}, OF_FORMAT(batch_read)},
+    [STK_ACT_SORT_READS] = {{"sort-reads", .path = "file"},
+                            .code = "batch = sorted(batch)    # by offset; then read what lies "
+                                    "together"},
+    [STK_ACT_PREAD] = {{"positioned-reads", .path = "file"},
+                       .code = "os.pread(f.fileno(), length, offset)   # instead of seek + read"},
+    [STK_ACT_READ_WHOLE] = {{"read-whole", .path = "file", .bytes = "bytes"},
+                            .code = "data = open({path}, \"rb\").read()",
+                            OF_FORMAT(load)},
+    [STK_ACT_READ_ONCE] = {{"read-once", .path = "file", .bytes = "bytes"},
+                           .code = "data = open({path}, \"rb\").read()   # once, before the loop",
+                           OF_FORMAT(parse)},
+    [STK_ACT_KEEP_DATA] = {{"keep-in-memory", .path = "file", .bytes = "bytes"},
+                           .code = "data = open({path}, \"rb\").read()    # once, when the "
+                                   "program starts",
+                           OF_FORMAT(keep)},
+    [STK_ACT_KEEP_OPEN] = {{"keep-open", .path = "file"},
+                           .code =
+                               "def __getitem__(self, i):\n"
+                               "    if self.f is None:          # in the worker, not in __init__\n"
+                               "        self.f = {open}"},
+    [STK_ACT_KEEP_STAT] = {{"keep-stat", .path = "file"},
+                           .code = "found = os.stat(path)   # once, before the loop"},
+    [STK_ACT_SQLITE_READ] = {{"sqlite-read-only", .path = "database"}, .put = put_sqlite_read},
+
+    [STK_ACT_LARGER_WRITES] =
+        {{"larger-writes", .path = "file", .bytes = "request_bytes"},
+         .code = "f = io.BufferedWriter(io.FileIO({path}, \"w\"), {bytes})   # bytes\n"
+                 "f = open({path}, \"w\", buffering={bytes})   # text; no flush=True",
+         .c = "setvbuf(stream, NULL, _IOFBF, {bytes});   // C; no fflush()\n"
+              "out << value << '\\n';                     // C++: not std::endl"},
+    [STK_ACT_BATCH_WRITES] = {{"batch-writes", .path = "file"}, OF_FORMAT(batch_write)},
+    [STK_ACT_SORT_WRITES] = {{"sort-writes", .path = "file"},
+                             .code = "f.seek(0); f.write(data)    # all of it, when it is "
+                                     "complete",
+                             .c = "pwrite(fd, data, size, 0);   // all of it, when it is complete"},
+    [STK_ACT_SYNC_ONCE] = {{"sync-once", .path = "file"},
+                           .code = "f.flush(); os.fsync(f.fileno()); os.replace(partial, final) "
+                                   "  # once"},
+    [STK_ACT_SAVE_ASIDE] = {{"save-in-background", .path = "file"},
+                            .code = "threading.Thread(target=save, "
+                                    "args=(copy.deepcopy(state),)).start()"},
+    [STK_ACT_SQLITE_COMMIT] =
+        {{"sqlite-transactions", .path = "database"},
+         .code = "with connection: connection.executemany(sql, rows)   # one commit\n"
+                 "connection.execute(\"PRAGMA journal_mode=WAL\")\n"
+                 "connection.execute(\"PRAGMA synchronous=NORMAL\")"},
+};
+
+const struct stk_action_info *stk_action_info(enum stk_action_kind kind)
+{
+    return &rows[kind].info;
+}
+
+void stk_actions_render(const struct stk_action *a, size_t n, const struct stk_action_scene *scene,
+                        struct stk_buf *out)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct rendering s = {
+            .a = &a[i], .before = i ? &a[i - 1] : NULL, .scene = scene, .out = out};
+        const struct row *r = &rows[a[i].kind];
+        if (r->put)
+            r->put(&s);
+        else
+            put_templates(&s, r);
+    }
+}
