@@ -155,6 +155,7 @@ static PyMethodDef functions[] = {
     {"epoch", mark_epoch, METH_O, NULL},
     {"phase_begin", phase_begin, METH_O, NULL},
     {"phase_end", phase_end, METH_NOARGS, NULL},
+    {"check_options", METHOD(stk_py_check_options), METH_VARARGS | METH_KEYWORDS, NULL},
     {"merge_states", stk_py_merge_states, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };
@@ -168,7 +169,7 @@ PyMODINIT_FUNC PyInit__stoker(void)
     PyObject *m = PyModule_Create(&definition);
     if (m && PyModule_AddStringConstant(m, "version", stk_version()) == 0 &&
         stk_py_array_init(m) == 0 && stk_py_dataset_init(m) == 0 && stk_py_pool_init(m) == 0 &&
-        stk_py_batch_init(m) == 0 && stk_py_loader_init(m) == 0)
+        stk_py_batch_init(m) == 0 && stk_py_loader_init(m) == 0 && stk_py_options_init(m) == 0)
         return m;
     Py_XDECREF(m);
     return NULL;

@@ -183,7 +183,7 @@ static int store_number(const struct stk_opt *opt, void *fields, const char *tex
 
 static int store_flag(const struct stk_opt *opt, bool *field, const char *text, struct stk_err *err)
 {
-    bool v;
+    bool v = false;
     int rc = parse_flag(text, &v, err);
     if (!rc)
         *field = v != opt->opposite;
