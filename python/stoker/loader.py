@@ -12,7 +12,7 @@ from stoker._errors import Error, UsageError
 from stoker._options import OPTIONS, document, refuse_unknown
 from stoker.dataset import Dataset
 
-REPEAT, REPLACED = 1, 2
+REPEAT, REPLACED = _stoker.REPEAT, _stoker.REPLACED
 
 _live = weakref.WeakSet()
 

@@ -73,12 +73,7 @@ static int merge(struct stk_load *l, const struct stk_state *state, size_t n, ch
 {
     struct stk_err *err = &l->run->err;
     struct stk_buf out = STK_BUF_INIT;
-    struct stk_state merged;
-    int rc = stk_state_merge(state, n, &merged, err);
-    if (rc)
-        return rc;
-    rc = stk_state_write(&merged, &out, err);
-    stk_state_release(&merged);
+    int rc = stk_state_write_merged(state, n, &out, err);
     if (!rc && !(*text = strdup(stk_buf_cstr(&out))))
         rc = stk_err_nomem(err, out.len);
     stk_buf_release(&out);

@@ -145,6 +145,9 @@ void stk_state_release(struct stk_state *s);
  * going on with another number of ranks when samples were refilled. Caller releases out. */
 int stk_state_merge(const struct stk_state *s, size_t nstates, struct stk_state *out,
                     struct stk_err *err);
+/* The same, written to out. */
+int stk_state_write_merged(const struct stk_state *s, size_t nstates, struct stk_buf *out,
+                           struct stk_err *err);
 
 /* ---- how good a shuffle is ---- */
 
