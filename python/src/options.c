@@ -26,11 +26,12 @@ static int refuse(const char *name, PyObject *value, const char *what)
 }
 
 /* The bytes of a str, kept as long as the options. NULL with an exception. */
-static const char *keep(struct stk_py_options *t, PyObject *text, const char *errors)
+static const char *keep(struct stk_py_options *t, const char *name, PyObject *text,
+                        const char *errors)
 {
     char *s = NULL;
     if (!PyUnicode_Check(text)) {
-        PyErr_Format(PyExc_TypeError, "a str is needed, not %R", text);
+        PyErr_Format(PyExc_TypeError, "%s: a str is needed, not %R", name, text);
         return NULL;
     }
     PyObject *bytes = PyUnicode_AsEncodedString(text, "utf-8", errors);
@@ -65,12 +66,13 @@ static int take_number(struct stk_py_options *t, const struct stk_opt *opt, cons
 }
 
 /* A number of bytes, or text as "512M". */
-static int take_size(struct stk_py_options *t, const struct stk_opt *opt, PyObject *value)
+static int take_size(struct stk_py_options *t, const struct stk_opt *opt, const char *name,
+                     PyObject *value)
 {
     struct stk_err err = {0};
     uint64_t bytes = 0;
     if (PyUnicode_Check(value)) {
-        const char *text = keep(t, value, NULL);
+        const char *text = keep(t, name, value, NULL);
         if (text && stk_parse_size(text, &bytes, &err) < 0)
             stk_py_raise(&err);
     } else {
@@ -101,7 +103,7 @@ static int take_text(struct stk_py_options *t, const struct stk_opt *opt, const 
     bool number = opt->field == STK_FIELD_NUMBER;
     if (number && !PyUnicode_Check(value))
         return refuse_choice(opt, name, value);
-    const char *text = keep(t, value, NULL);
+    const char *text = keep(t, name, value, NULL);
     if (!text)
         return -1;
     if (number) {
@@ -116,7 +118,8 @@ static int take_text(struct stk_py_options *t, const struct stk_opt *opt, const 
 }
 
 /* A name, or several. */
-static int take_names(struct stk_py_options *t, const struct stk_opt *opt, PyObject *value)
+static int take_names(struct stk_py_options *t, const struct stk_opt *opt, const char *name,
+                      PyObject *value)
 {
     PyObject *all = PyUnicode_Check(value) ? PyTuple_Pack(1, value) : PySequence_Tuple(value);
     Py_ssize_t n = all ? PyTuple_Size(all) : 0;
@@ -124,7 +127,7 @@ static int take_names(struct stk_py_options *t, const struct stk_opt *opt, PyObj
     if (all && !t->names)
         PyErr_NoMemory();
     for (Py_ssize_t i = 0; t->names && i < n; i++)
-        if (!(t->names[i] = keep(t, PyTuple_GetItem(all, i), "surrogateescape")))
+        if (!(t->names[i] = keep(t, name, PyTuple_GetItem(all, i), "surrogateescape")))
             break;
     Py_XDECREF(all);
     memcpy((char *)&t->o + opt->offset, &t->names, sizeof t->names);
@@ -152,9 +155,9 @@ static int take(struct stk_py_options *t, const struct stk_opt *opt, const char 
     case STK_OPT_UNSIGNED:
         return take_number(t, opt, name, value);
     case STK_OPT_SIZE:
-        return take_size(t, opt, value);
+        return take_size(t, opt, name, value);
     case STK_OPT_NAMES:
-        return take_names(t, opt, value);
+        return take_names(t, opt, name, value);
     default:
         return take_text(t, opt, name, value);
     }

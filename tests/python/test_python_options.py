@@ -97,7 +97,7 @@ def test_errors_of_values(tmp_path):
         with pytest.raises(stoker.UsageError, match=said):
             stoker.Loader(tmp_path / "none", **options)
     for options in ({"decode": 3}, {"fields": [3]}, {"batch": "7"}, {"seed": 1.5}, {"io": b"mmap"}):
-        with pytest.raises(TypeError):
+        with pytest.raises(TypeError, match="is needed|as an integer"):
             stoker.Loader(tmp_path / "none", **options)
     with pytest.raises(ValueError, match="null"):
         stoker.Loader(tmp_path / "none", decode="raw\0")
