@@ -180,7 +180,7 @@ struct stk_loader_options { /* all zero: the defaults */
     uint32_t depth;         /* reads in flight; 0: the engine's choice */
     uint64_t memory_bytes;  /* for reading ahead; 0: an eighth of what the job may use */
     uint64_t read_bytes;    /* largest read; 0: 4 MiB */
-    const char *io;         /* NULL or "auto", "direct", "uring", "threads", "mmap" */
+    const char *io;         /* the engine, by its name in `stoker load --help`; NULL: "auto" */
     /* NULL or "auto": fields as the format gives them; "raw": records as stored, not taken apart;
      * "image:WxH,…": JPEG and PNG to uint8 arrays, see docs/loader.md. */
     const char *decode;

@@ -4,7 +4,6 @@
  * threads are its parent's.
  */
 #include "pystk.h"
-#include "base/units.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -19,111 +18,54 @@ struct loader {
 
 enum { SLICE_MS = 100, PROBLEMS = 1000 };
 
-/* ---- options ---- */
+/* ---- opening ---- */
 
-/* None: 0. A number, or text as "512M". */
-static int to_size(PyObject *value, void *out)
+static int use_pool(PyObject *pool, struct stk_loader_options *o)
 {
-    uint64_t *bytes = out;
-    if (value == Py_None)
-        return 1;
-    if (PyUnicode_Check(value)) {
-        struct stk_err err = {0};
-        PyObject *text = PyUnicode_AsUTF8String(value);
-        int rc = text ? stk_parse_size(PyBytes_AsString(text), bytes, &err) : 0;
-        if (rc < 0)
-            stk_py_raise(&err);
-        Py_XDECREF(text);
-        return text && rc == 0;
-    }
-    *bytes = PyLong_AsUnsignedLongLong(value);
-    return !PyErr_Occurred();
-}
-
-/* Names of fields as C wants them; *out is malloc'ed and borrows from value. */
-static int to_names(PyObject *value, const char ***out)
-{
-    if (!value || value == Py_None)
-        return 0;
-    Py_ssize_t n = PyTuple_Check(value) ? PyTuple_Size(value) : -1;
-    const char **names = n < 0 ? NULL : calloc((size_t)n + 1, sizeof *names);
-    if (!names) {
-        PyErr_SetString(PyExc_TypeError, "fields: a tuple of bytes is needed");
-        return -1;
-    }
-    for (Py_ssize_t i = 0; i < n; i++)
-        if (!(names[i] = PyBytes_AsString(PyTuple_GetItem(value, i)))) {
-            free(names);
-            return -1;
-        }
-    *out = names;
-    return 0;
-}
-
-/* How Python gives the options, in the order of struct stk_loader_options. */
-static int parse(PyObject *args, PyObject *kwargs, struct stk_loader_options *o, PyObject **dataset,
-                 PyObject **fields, PyObject **pool)
-{
-    static char *names[] = {"dataset", "batch",  "shuffle", "last",   "on_error", "seed",
-                            "epoch",   "epochs", "block",   "window", "rank",     "world",
-                            "threads", "depth",  "memory",  "read",   "io",       "decode",
-                            "fields",  "state",  "keys",    "trust",  "pool",     NULL};
-    int keys = 0, no_check = 0;
-    unsigned long long seed = 0, epoch = 0, epochs = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!|$IiiiKKKO&O&IIIIO&O&zzOzppO", names,
-                                     stk_py_dataset_type, dataset, &o->batch, &o->shuffle, &o->last,
-                                     &o->on_error, &seed, &epoch, &epochs, to_size, &o->block_bytes,
-                                     to_size, &o->window_bytes, &o->rank, &o->world, &o->threads,
-                                     &o->depth, to_size, &o->memory_bytes, to_size, &o->read_bytes,
-                                     &o->io, &o->decode, fields, &o->state, &keys, &no_check, pool))
-        return -1;
-    o->seed = seed;
-    o->epoch = epoch;
-    o->epochs = epochs;
-    o->keys = keys;
-    o->no_check = no_check;
-    if (*pool == Py_None)
-        *pool = NULL;
-    if (*pool && !PyObject_TypeCheck(*pool, stk_py_pool_type)) {
+    if (!PyObject_TypeCheck(pool, stk_py_pool_type)) {
         PyErr_SetString(PyExc_TypeError, "pool: not a Pool");
         return -1;
     }
-    if (*pool) {
-        o->alloc = stk_py_pool_alloc;
-        o->free = stk_py_pool_free;
-        o->user = *pool;
-    }
+    o->alloc = stk_py_pool_alloc;
+    o->free = stk_py_pool_free;
+    o->user = pool;
     return 0;
 }
 
+static int open_loader(struct loader *l, const struct stk_loader_options *o)
+{
+    struct stk_dataset *ds = ((struct stk_py_dataset *)l->dataset)->ds;
+    struct stk_err err = {0};
+    int rc;
+    if (!(l->lock = PyThread_allocate_lock())) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    l->pid = getpid();
+    Py_BEGIN_ALLOW_THREADS rc = stk_loader_open(ds, o, &l->ld, &err);
+    Py_END_ALLOW_THREADS if (rc < 0) stk_py_raise(&err);
+    return rc;
+}
+
+/* Loader(dataset, pool, **options); pool: None, or what memory for arrays comes from */
 static PyObject *loader_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    struct stk_loader_options o = {0};
-    PyObject *dataset = NULL, *fields = NULL, *pool = NULL;
-    const char **names = NULL;
-    struct stk_err err = {0};
-    int rc = 0;
-    if (parse(args, kwargs, &o, &dataset, &fields, &pool) < 0 || to_names(fields, &names) < 0)
+    struct stk_py_options t;
+    PyObject *dataset, *pool;
+    if (!PyArg_ParseTuple(args, "O!O", stk_py_dataset_type, &dataset, &pool) ||
+        stk_py_options_take(&t, kwargs) < 0)
         return NULL;
-    o.fields = names;
-    struct loader *l = stk_py_new(type);
-    if (l && (l->lock = PyThread_allocate_lock())) {
-        l->pid = getpid();
+    pool = pool == Py_None ? NULL : pool;
+    struct loader *l = pool && use_pool(pool, &t.o) < 0 ? NULL : stk_py_new(type);
+    if (l) {
         Py_INCREF(dataset);
         l->dataset = dataset;
         Py_XINCREF(pool);
         l->pool = pool;
-        struct stk_dataset *ds = ((struct stk_py_dataset *)dataset)->ds;
-        Py_BEGIN_ALLOW_THREADS rc = stk_loader_open(ds, &o, &l->ld, &err);
-        Py_END_ALLOW_THREADS
-    } else if (!PyErr_Occurred()) {
-        PyErr_NoMemory();
+        if (open_loader(l, &t.o) < 0)
+            Py_CLEAR(l);
     }
-    free(names);
-    if (rc < 0)
-        stk_py_raise(&err);
-    if (l && !l->ld)
-        Py_CLEAR(l);
+    stk_py_options_release(&t);
     return (PyObject *)l;
 }
 

@@ -155,6 +155,7 @@ static PyMethodDef functions[] = {
     {"epoch", mark_epoch, METH_O, NULL},
     {"phase_begin", phase_begin, METH_O, NULL},
     {"phase_end", phase_end, METH_NOARGS, NULL},
+    {"check_options", METHOD(stk_py_check_options), METH_VARARGS | METH_KEYWORDS, NULL},
     {"merge_states", stk_py_merge_states, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };
@@ -162,13 +163,32 @@ static PyMethodDef functions[] = {
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, .m_name = "_stoker", .m_size = -1,
                                         .m_methods = functions};
 
+/* Numbers of stoker.h that the package needs. */
+static int add_constants(PyObject *m)
+{
+    static const struct {
+        const char *name;
+        long value;
+    } all[] = {
+        {"E_SYS", STK_E_SYS},         {"E_NOMEM", STK_E_NOMEM},
+        {"E_CORRUPT", STK_E_CORRUPT}, {"E_UNSUPPORTED", STK_E_UNSUPPORTED},
+        {"E_USAGE", STK_E_USAGE},     {"E_EXISTS", STK_E_EXISTS},
+        {"E_STALE", STK_E_STALE},     {"E_STOPPED", STK_E_STOPPED},
+        {"REPEAT", STK_REPEAT},       {"REPLACED", STK_REPLACED},
+    };
+    int rc = PyModule_AddStringConstant(m, "version", stk_version());
+    for (size_t i = 0; rc == 0 && i < sizeof all / sizeof *all; i++)
+        rc = PyModule_AddIntConstant(m, all[i].name, all[i].value);
+    return rc;
+}
+
 PyMODINIT_FUNC PyInit__stoker(void);
 PyMODINIT_FUNC PyInit__stoker(void)
 {
     PyObject *m = PyModule_Create(&definition);
-    if (m && PyModule_AddStringConstant(m, "version", stk_version()) == 0 &&
-        stk_py_array_init(m) == 0 && stk_py_dataset_init(m) == 0 && stk_py_pool_init(m) == 0 &&
-        stk_py_batch_init(m) == 0 && stk_py_loader_init(m) == 0)
+    if (m && add_constants(m) == 0 && stk_py_array_init(m) == 0 && stk_py_dataset_init(m) == 0 &&
+        stk_py_pool_init(m) == 0 && stk_py_batch_init(m) == 0 && stk_py_loader_init(m) == 0 &&
+        stk_py_options_init(m) == 0)
         return m;
     Py_XDECREF(m);
     return NULL;

@@ -99,6 +99,20 @@ int stk_py_pool_init(PyObject *module);
 
 PyObject *stk_py_merge_states(PyObject *self, PyObject *texts);
 
+/* ---- options.c: a loader's options ---- */
+
+struct stk_py_options {
+    struct stk_loader_options o;
+    PyObject *kept; /* what texts in o borrow from */
+    const char **names;
+};
+/* By name; None is the default. 0, or -1 with an exception and nothing to release. */
+int stk_py_options_take(struct stk_py_options *t, PyObject *kwargs);
+void stk_py_options_release(struct stk_py_options *t);
+/* check_options(**options): takes them, and lets go of them. */
+PyObject *stk_py_check_options(PyObject *self, PyObject *args, PyObject *kwargs);
+int stk_py_options_init(PyObject *module);
+
 /* ---- loader.c, batch.c ---- */
 
 struct stk_py_batch {

@@ -27,17 +27,6 @@ static int read_states(PyObject *texts, struct stk_state *state, Py_ssize_t n, P
     return rc;
 }
 
-static int merge(const struct stk_state *state, size_t n, struct stk_buf *out, struct stk_err *err)
-{
-    struct stk_state merged;
-    int rc = stk_state_merge(state, n, &merged, err);
-    if (rc == 0) {
-        rc = stk_state_write(&merged, out, err);
-        stk_state_release(&merged);
-    }
-    return rc;
-}
-
 PyObject *stk_py_merge_states(PyObject *self, PyObject *texts)
 {
     Py_ssize_t n = PyTuple_Check(texts) ? PyTuple_Size(texts) : 0, done = 0;
@@ -52,7 +41,7 @@ PyObject *stk_py_merge_states(PyObject *self, PyObject *texts)
     }
     int rc = read_states(texts, state, n, &done, &err);
     if (rc == 0)
-        rc = merge(state, (size_t)n, &out, &err);
+        rc = stk_state_write_merged(state, (size_t)n, &out, &err);
     if (rc == 0)
         text = stk_py_text(stk_buf_cstr(&out), out.len);
     else if (!PyErr_Occurred())

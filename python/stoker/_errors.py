@@ -2,6 +2,8 @@
 
 import errno as _errno
 
+from stoker import _stoker
+
 
 class Error(Exception):
     """Something stoker could not do.
@@ -25,49 +27,49 @@ class Error(Exception):
 class CorruptError(Error, ValueError):
     """The bytes of a dataset are wrong."""
 
-    code = -3
+    code = _stoker.E_CORRUPT
 
 
 class UnsupportedError(Error):
     """Not built in, or it cannot be expressed in that format."""
 
-    code = -4
+    code = _stoker.E_UNSUPPORTED
 
 
 class UsageError(Error, ValueError):
     """An option that makes no sense."""
 
-    code = -5
+    code = _stoker.E_USAGE
 
 
 class ExistsError(Error):
     """The destination holds data that is not ours to replace."""
 
-    code = -6
+    code = _stoker.E_EXISTS
 
 
 class StaleError(Error):
     """An index, a manifest or a state no longer describes the files."""
 
-    code = -7
+    code = _stoker.E_STALE
 
 
 class StoppedError(Error):
     """It was asked to stop."""
 
-    code = -8
+    code = _stoker.E_STOPPED
 
 
 class NoMemoryError(Error, MemoryError):
     """Out of memory, or over the memory budget."""
 
-    code = -2
+    code = _stoker.E_NOMEM
 
 
 class SysError(Error, OSError):
     """A system call failed; `errno` says how."""
 
-    code = -1
+    code = _stoker.E_SYS
 
 
 class NotFoundError(SysError, FileNotFoundError):

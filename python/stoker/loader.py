@@ -9,12 +9,10 @@ import weakref
 
 from stoker import _stoker
 from stoker._errors import Error, UsageError
+from stoker._options import OPTIONS, document, refuse_unknown
 from stoker.dataset import Dataset
 
-SHUFFLE = {"block": 0, "global": 1, "none": 2}
-LAST = {"drop": 0, "pad": 1, "short": 2}
-ON_ERROR = {"stop": 0, "skip": 1, "replace": 2}
-REPEAT, REPLACED = 1, 2
+REPEAT, REPLACED = _stoker.REPEAT, _stoker.REPLACED
 
 _live = weakref.WeakSet()
 
@@ -24,20 +22,6 @@ def _close_all():
     """Threads of a loader may want the interpreter; it must still be there when they stop."""
     for loader in list(_live):
         loader.close()
-
-
-def _choice(what, value, table):
-    try:
-        return table[value]
-    except (KeyError, TypeError):
-        raise UsageError(f"{what}={value!r}: it is one of {', '.join(table)}") from None
-
-
-def _number(what, value, least, bits):
-    value = operator.index(value)
-    if not least <= value < 1 << bits:
-        raise UsageError(f"{what}={value}: it is {least} to 2^{bits} - 1")
-    return value
 
 
 class Batch:
@@ -144,56 +128,38 @@ class Loader:
     Rank r of W gets the r-th of W equal parts of it, and every rank gets as many batches.
 
     data      a path, or a stoker.Dataset
-    batch     samples a batch
-    shuffle   "block" (big reads, mixed in a window), "global", "none"; True, False
-    seed      of the order
-    epoch     the first one
-    epochs    how many there will be: the next one is read ahead where it is known to come
-    last      an incomplete last batch: "drop", "pad" (filled up, see Batch.repeats), "short"
-    on_error  a sample that is corrupt: "stop" (an exception), "skip", "replace"
-    rank, world   None: what torchrun, srun or mpirun says
-    decode    "raw", or "image:224,crop=random,flip" and the like
-    fields    names of the columns wanted
-    keys      batches have a column "key"
-    io        "direct", "uring", "threads", "mmap"; None: chosen for the file system
-    threads   that decode (0: one a core)
-    memory    for reading ahead, bytes or "2G" (None: an eighth of what the job may use)
-    depth     reads in flight; `read`: bytes of the largest
-    block, window   of the block shuffle, in bytes
-    check     compare checksums
-    state     what `state()` gave, to go on from there
+    {options}
 
-    Other names are options of stoker.Dataset.
+    Sizes are bytes, or text as "64M". `shuffle` may be True or False, too; `fields` is a name or
+    several. `rank` and `world`: both or none; without them, what torchrun, srun or mpirun says.
+    `state` is what `state()` gave. Other names are options of stoker.Dataset.
     """
 
-    def __init__(self, data, batch=32, *, shuffle="block", seed=0, epoch=0, epochs=None,
-                 last="drop", on_error="stop", rank=None, world=None, decode=None, fields=None,
-                 keys=False, io=None, threads=0, memory=None, depth=0, read=None, block=None,
-                 window=None, check=True, state=None, **dataset_options):
+    def __init__(self, data, batch=OPTIONS["batch"].default, **options):
+        options["batch"] = batch
+        dataset_options = {name: options.pop(name) for name in [*options] if name not in OPTIONS}
+        refuse_unknown("Loader", dataset_options, [*OPTIONS, *Dataset.__init__.__kwdefaults__])
+        if isinstance(options.get("shuffle"), bool):
+            options["shuffle"] = "block" if options["shuffle"] else "none"
+        if options.get("fields") is not None and not isinstance(options["fields"], str):
+            options["fields"] = tuple(options["fields"])
+        state = options.pop("state", None)
+        _stoker.check_options(**options)
+        # What depends on where it is. The rest is the same each time it begins.
+        epoch, epochs = options.pop("epoch", 0) or 0, options.pop("epochs", None)
+        rank, world = options.pop("rank", None), options.pop("world", None)
         if (rank is None) != (world is None):
             raise UsageError("rank and world: both or none")
-        if shuffle is True or shuffle is False:
-            shuffle = "block" if shuffle else "none"
-        self._options = {
-            "batch": _number("batch", batch, 1, 32), "seed": _number("seed", seed, 0, 64),
-            "shuffle": _choice("shuffle", shuffle, SHUFFLE), "last": _choice("last", last, LAST),
-            "on_error": _choice("on_error", on_error, ON_ERROR), "decode": decode, "io": io,
-            "threads": _number("threads", threads, 0, 32), "depth": _number("depth", depth, 0, 32),
-            "memory": memory, "read": read, "block": block, "window": window, "keys": keys,
-            "trust": not check}
-        if fields is not None:
-            names = (fields,) if isinstance(fields, str) else fields
-            self._options["fields"] = tuple(n.encode("utf-8", "surrogateescape") for n in names)
         self.batch = batch
+        self._options, self._pool = options, None
         self._last_epoch = None if epochs is None else epoch + epochs
-        self._rank = None if rank is None else (_number("rank", rank, 0, 32),
-                                                _number("world", world, 1, 32))
+        self._rank = None if rank is None else (operator.index(rank), operator.index(world))
         self._own = not isinstance(data, Dataset)
         self.dataset = Dataset(data, **dataset_options) if self._own else data
         if dataset_options and not self._own:
             raise TypeError(f"options of the dataset: {', '.join(dataset_options)}")
         self._lock = threading.RLock()  # who takes batches; a signal handler may ask in between
-        self._begin(_number("epoch", epoch, 0, 64), None)
+        self._begin(operator.index(epoch), None)
         self._running, self._pid, self._closed = None, os.getpid(), False
         if state is not None:
             self.load_state(state)
@@ -215,7 +181,8 @@ class Loader:
 
     def set_epoch(self, epoch):
         """The next `for` gives this epoch. Nothing changes where that is so already."""
-        epoch = _number("epoch", epoch, 0, 64)
+        _stoker.check_options(epoch=epoch)
+        epoch = operator.index(epoch)
         if epoch != self._epoch or self._given:
             self._stop()
             self._begin(epoch, None)
@@ -259,7 +226,7 @@ class Loader:
             rank, world = self.rank()
             self._pid = os.getpid()
             left = max(0, self._last_epoch - self._epoch) if self._last_epoch is not None else 0
-            self._running = _stoker.Loader(self.dataset.handle, rank=rank, world=world,
+            self._running = _stoker.Loader(self.dataset.handle, self._pool, rank=rank, world=world,
                                            epoch=self._epoch, epochs=left, state=self._resume,
                                            **self._options)
             _live.add(self)
@@ -341,16 +308,19 @@ class Loader:
         self.close()
 
     def __getstate__(self):
-        left_out = ("_running", "_turn", "_lock")
+        left_out = ("_running", "_turn", "_lock", "_pool")
         kept = {k: v for k, v in self.__dict__.items() if k not in left_out}
         return {**kept, "_given": 0, "_over": False}
 
     def __setstate__(self, state):
-        self.__dict__.update(state, _running=None, _turn=None, _lock=threading.RLock())
+        self.__dict__.update(state, _running=None, _turn=None, _lock=threading.RLock(), _pool=None)
 
     def __repr__(self):
         return f"<{type(self).__module__}.{type(self).__name__} of {self.dataset.path!r}, " \
                f"batch {self.batch}, epoch {self._epoch}>"
+
+
+document(Loader)
 
 
 class _Iteration:

@@ -30,8 +30,8 @@ def dataset(data, batch=32, *, ragged=(), **options):
 
 def _signature(source, n, ragged):
     """What the columns are is known from a batch: the first, taken by a loader of its own."""
-    options = {**source._options, "threads": 1, "last": loader.LAST["pad"]}
-    probe = _stoker.Loader(source.dataset.handle, rank=0, world=1, **options)
+    options = {**source._options, "threads": 1, "last": "pad"}
+    probe = _stoker.Loader(source.dataset.handle, None, **options)
     try:
         held = probe.next()
         if held is None:

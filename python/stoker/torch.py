@@ -106,7 +106,9 @@ class Loader(loader.Loader):
     def __init__(self, data, batch=32, *, transform=None, bytes_as="bytes", pin_memory=False,
                  device=None, **options):
         self.transform = transform
-        self._as_tensors = loader._choice("bytes_as", bytes_as, {"bytes": False, "tensor": True})
+        if bytes_as not in ("bytes", "tensor"):
+            raise loader.UsageError(f"bytes_as={bytes_as!r}: it is one of bytes, tensor")
+        self._as_tensors = bytes_as == "tensor"
         self.device = None if device is None else torch.device(device)
         self.pin_memory = bool(pin_memory) and torch.cuda.is_available()
         self._shown = None  # (epoch, state) at the batch given last, where more were taken
@@ -118,7 +120,7 @@ class Loader(loader.Loader):
     def _start(self):
         if self.pin_memory and (self._running is None or self._pid != os.getpid()):
             torch.cuda.init()  # here, not on a thread of the loader
-            self._options["pool"] = _stoker.Pool(_pinned)
+            self._pool = _stoker.Pool(_pinned)
         return super()._start()
 
     def _begin(self, epoch, state):
@@ -126,9 +128,7 @@ class Loader(loader.Loader):
         super()._begin(epoch, state)
 
     def __getstate__(self):
-        state = super().__getstate__()
-        state["_options"] = {k: v for k, v in state["_options"].items() if k != "pool"}
-        return {**state, "_shown": None, "_rank": self.rank()}
+        return {**super().__getstate__(), "_shown": None, "_rank": self.rank()}
 
     def __iter__(self):
         batches = super().__iter__()

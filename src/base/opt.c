@@ -99,13 +99,13 @@ static int parse_flag(const char *text, bool *v, struct stk_err *err)
     return stk_err_set(err, STK_E_USAGE, NULL, -1, "\"%s\" is neither yes nor no", text);
 }
 
-static int append_list(struct stk_opts *o, const char ***list, const char *text, bool fresh,
+static int append_list(struct stk_arena *arena, const char ***list, const char *text, bool fresh,
                        struct stk_err *err)
 {
     size_t n = 0;
     while (!fresh && *list && (*list)[n])
         n++;
-    const char **grown = stk_arena_alloc(&o->arena, (n + 2) * sizeof *grown);
+    const char **grown = stk_arena_alloc(arena, (n + 2) * sizeof *grown);
     if (!grown)
         return stk_err_nomem(err, (n + 2) * sizeof *grown);
     if (n)
@@ -116,30 +116,99 @@ static int append_list(struct stk_opts *o, const char ***list, const char *text,
     return 0;
 }
 
-/* Reads text by the option's type into its field. fresh: a list starts anew. */
-static int store(struct stk_opts *o, const struct stk_opt *opt, const char *text, bool fresh,
-                 struct stk_err *err)
+int stk_opt_choice(const struct stk_opt *opt, const char *text)
 {
-    char *field = (char *)o->fields + opt->offset;
+    const char *const *choices = stk_opt_choices(opt);
+    for (int i = 0; choices && choices[i]; i++)
+        if (strcmp(choices[i], text) == 0)
+            return i;
+    return -1;
+}
+
+/* "a,b" to names, in one allocation with their bytes. */
+static int split_names(const char *text, const char *const **out, struct stk_arena *arena,
+                       struct stk_err *err)
+{
+    size_t n = 1, len = strlen(text);
+    for (const char *p = text; *p; p++)
+        n += *p == ',';
+    const char **names = stk_arena_alloc(arena, (n + 1) * sizeof *names);
+    char *copy = stk_arena_dup(arena, text, len);
+    if (!names || !copy)
+        return stk_err_nomem(err, len);
+    for (size_t i = 0; i < n; i++) {
+        names[i] = strsep(&copy, ",");
+        if (!*names[i])
+            return stk_err_set(err, STK_E_USAGE, NULL, -1, "%.100s: a name is empty", text);
+    }
+    names[n] = NULL;
+    *out = names;
+    return 0;
+}
+
+uint64_t stk_opt_number(const struct stk_opt *opt, const void *fields)
+{
+    const char *field = (const char *)fields + opt->offset;
+    uint64_t u;
+    uint32_t half; /* an int that is a choice is not negative, and looks the same */
+    if (opt->field == STK_FIELD_OWN) {
+        memcpy(&u, field, sizeof u);
+        return u;
+    }
+    memcpy(&half, field, sizeof half);
+    return half;
+}
+
+void stk_opt_set_number(const struct stk_opt *opt, void *fields, uint64_t v)
+{
+    char *field = (char *)fields + opt->offset;
+    uint32_t half = (uint32_t)v;
+    if (opt->field == STK_FIELD_OWN)
+        memcpy(field, &v, sizeof v);
+    else
+        memcpy(field, &half, sizeof half);
+}
+
+static int store_number(const struct stk_opt *opt, void *fields, const char *text,
+                        struct stk_err *err)
+{
     uint64_t u = 0;
+    int rc =
+        opt->type == STK_OPT_SIZE ? stk_parse_size(text, &u, err) : stk_parse_u64(text, &u, err);
+    rc = rc ? rc : check_range(opt, text, (double)u, (double)opt->min, (double)opt->max, err);
+    if (!rc)
+        stk_opt_set_number(opt, fields, u);
+    return rc;
+}
+
+static int store_flag(const struct stk_opt *opt, bool *field, const char *text, struct stk_err *err)
+{
+    bool v = false;
+    int rc = parse_flag(text, &v, err);
+    if (!rc)
+        *field = v != opt->opposite;
+    return rc;
+}
+
+int stk_opt_store(const struct stk_opt *opt, void *fields, const char *text, bool fresh,
+                  struct stk_arena *arena, struct stk_err *err)
+{
+    void *field = (char *)fields + opt->offset;
     double d = 0;
     int rc = 0;
     switch (opt->type) {
     case STK_OPT_FLAG:
-        return parse_flag(text, (bool *)(void *)field, err);
+        return store_flag(opt, field, text, err);
     case STK_OPT_LIST:
-        return append_list(o, (const char ***)(void *)field, text, fresh, err);
+        return append_list(arena, field, text, fresh, err);
+    case STK_OPT_NAMES:
+        return split_names(text, field, arena, err);
+    case STK_OPT_UNSIGNED:
+    case STK_OPT_SIZE:
+        return store_number(opt, fields, text, err);
     case STK_OPT_ENUM:
         rc = check_choice(opt, text, err);
         break;
-    case STK_OPT_UNSIGNED:
-    case STK_OPT_SIZE:
-        rc = opt->type == STK_OPT_SIZE ? stk_parse_size(text, &u, err)
-                                       : stk_parse_u64(text, &u, err);
-        rc = rc ? rc : check_range(opt, text, (double)u, (double)opt->min, (double)opt->max, err);
-        if (!rc)
-            memcpy(field, &u, sizeof u);
-        return rc;
     case STK_OPT_DURATION:
         rc = stk_parse_duration(text, &d, err);
         rc = rc ? rc : check_range(opt, text, d, (double)opt->min, (double)opt->max, err);
@@ -151,6 +220,8 @@ static int store(struct stk_opts *o, const struct stk_opt *opt, const char *text
     }
     if (!rc && (opt->type == STK_OPT_DURATION || opt->type == STK_OPT_PERCENT))
         memcpy(field, &d, sizeof d);
+    else if (!rc && opt->field == STK_FIELD_NUMBER)
+        stk_opt_set_number(opt, fields, (uint64_t)stk_opt_choice(opt, text));
     else if (!rc)
         memcpy(field, &text, sizeof text);
     return rc;
@@ -163,7 +234,7 @@ static int assign(struct stk_opts *o, const struct stk_opt *opt, const char *tex
     struct stk_opt_origin *origin = &o->origin[opt - o->table];
     if (origin->from > from)
         return 0;
-    int rc = store(o, opt, text, origin->from < from, err);
+    int rc = stk_opt_store(opt, o->fields, text, origin->from < from, &o->arena, err);
     if (!rc)
         *origin = (struct stk_opt_origin){.from = (uint8_t)from, .where = where};
     return rc;
@@ -202,6 +273,11 @@ static const struct stk_opt *find_name(const struct stk_opt *table, const char *
     return NULL;
 }
 
+const struct stk_opt *stk_opt_find(const struct stk_opt *table, const char *name)
+{
+    return find_name(table, name, strlen(name));
+}
+
 static const struct stk_opt *find_letter(const struct stk_opt *table, char letter)
 {
     for (; table->name; table++)
@@ -210,9 +286,8 @@ static const struct stk_opt *find_letter(const struct stk_opt *table, char lette
     return NULL;
 }
 
-/* "unknown option --shrads; did you mean --shards?" */
-static int unknown_name(const struct stk_opt *table, const char *kind, const char *dashes,
-                        const char *name, size_t len, struct stk_err *err)
+int stk_opt_unknown(const struct stk_opt *table, const char *kind, const char *dashes,
+                    const char *name, size_t len, struct stk_err *err)
 {
     size_t n = table_len(table);
     const char **names = calloc(n + 1, sizeof *names);
@@ -260,7 +335,7 @@ static int read_long(struct argv_reader *r, const char *word, struct stk_err *er
         negated = true;
     }
     if (!opt)
-        return unknown_name(table, "option", "--", word, len, err);
+        return stk_opt_unknown(table, "option", "--", word, len, err);
     if (opt->type == STK_OPT_FLAG || negated) {
         if (opt->type != STK_OPT_FLAG)
             return stk_err_set(err, STK_E_USAGE, NULL, -1,
@@ -432,7 +507,7 @@ static int config_section(struct config_reader *r, char *s, struct stk_err *err)
 static bool known_somewhere(const struct config_reader *r, const char *name)
 {
     for (size_t i = 0; i < r->nall; i++)
-        if (find_name(r->all[i].table, name, strlen(name)))
+        if (stk_opt_find(r->all[i].table, name))
             return true;
     return false;
 }
@@ -446,9 +521,9 @@ static int config_setting(struct config_reader *r, char *s, struct stk_err *err)
     *equals = '\0';
     const char *name = trim(s), *text = trim(equals + 1);
     const struct stk_opt *table = r->section ? r->section->table : o->table;
-    const struct stk_opt *opt = find_name(table, name, strlen(name));
+    const struct stk_opt *opt = stk_opt_find(table, name);
     if (!opt && !(!r->section && known_somewhere(r, name))) {
-        int rc = unknown_name(table, "setting", "", name, strlen(name), err);
+        int rc = stk_opt_unknown(table, "setting", "", name, strlen(name), err);
         return config_error(r, rc, err);
     }
     if (!opt || table != o->table)
@@ -498,12 +573,12 @@ int stk_opts_read_config(struct stk_opts *o, const char *path, bool must_exist,
 
 bool stk_opts_given(const struct stk_opts *o, const char *name)
 {
-    const struct stk_opt *opt = find_name(o->table, name, strlen(name));
+    const struct stk_opt *opt = stk_opt_find(o->table, name);
     return opt && o->origin[opt - o->table].from > STK_FROM_DEFAULT;
 }
 
 bool stk_opts_typed(const struct stk_opts *o, const char *name)
 {
-    const struct stk_opt *opt = find_name(o->table, name, strlen(name));
+    const struct stk_opt *opt = stk_opt_find(o->table, name);
     return opt && o->origin[opt - o->table].from == STK_FROM_ARGV;
 }

@@ -21,12 +21,22 @@ enum stk_opt_type {
     STK_OPT_DURATION, /* double seconds */
     STK_OPT_PERCENT,  /* double, a fraction */
     STK_OPT_ENUM,     /* const char *, one of choices */
+    STK_OPT_NAMES,    /* const char *const *, NULL-terminated, NULL when not given: "a,b" */
+};
+
+/* A field of a struct that is not made for options (the library's own) may hold it otherwise. */
+enum stk_opt_field {
+    STK_FIELD_OWN,    /* as the type says */
+    STK_FIELD_U32,    /* UNSIGNED: uint32_t; max must fit */
+    STK_FIELD_NUMBER, /* ENUM: int, which of the choices it is */
 };
 
 struct stk_opt {
     const char *name;  /* "shard-size"; NULL ends a table */
     char letter;       /* 'j', or 0 */
     uint8_t type;      /* enum stk_opt_type */
+    uint8_t field;     /* enum stk_opt_field */
+    bool opposite;     /* FLAG: the field is true where the option is not */
     bool incidental;   /* cannot change what is written (jobs, quiet): not part of a recipe */
     bool hidden;       /* for stoker's own use: not in help, man page and completion */
     size_t offset;     /* of the field in the command's settings struct */
@@ -38,9 +48,23 @@ struct stk_opt {
     const char *const *(*choices_fn)(void); /* or made at run time */
     const char *help;                       /* a sentence without a full stop */
     const char *group; /* the heading from this option on; NULL: that of the one before it */
+    /* What programs call it (an argument in Python); NULL: its name, with '_' for '-'. */
+    const char *keyword;
 };
 
-const char *const *stk_opt_choices(const struct stk_opt *opt); /* NULL when not an ENUM */
+const struct stk_opt *stk_opt_find(const struct stk_opt *table, const char *name); /* or NULL */
+/* Refuses a name: "unknown option --shrads; did you mean --shards?" */
+int stk_opt_unknown(const struct stk_opt *table, const char *kind, const char *dashes,
+                    const char *name, size_t len, struct stk_err *err);
+const char *const *stk_opt_choices(const struct stk_opt *opt);   /* NULL when not an ENUM */
+int stk_opt_choice(const struct stk_opt *opt, const char *text); /* which of them; -1: none */
+/* Reads text by the option's type into its field of `fields`. Lists, names and their like are made
+ * in the arena; text itself is borrowed. fresh: a list starts anew. */
+int stk_opt_store(const struct stk_opt *opt, void *fields, const char *text, bool fresh,
+                  struct stk_arena *arena, struct stk_err *err);
+/* The number in a field: UNSIGNED, SIZE, and ENUM where it is one. */
+uint64_t stk_opt_number(const struct stk_opt *opt, const void *fields);
+void stk_opt_set_number(const struct stk_opt *opt, void *fields, uint64_t v);
 
 enum stk_opt_from {
     STK_FROM_NOWHERE,

@@ -9,15 +9,24 @@ static void write_list(const char **list, struct stk_jw *w)
     stk_jw_close(w, ']');
 }
 
+/* As it was written: with commas. */
+static void write_names(const char *const *names, struct stk_jw *w)
+{
+    struct stk_buf text = STK_BUF_INIT;
+    for (size_t i = 0; names[i]; i++)
+        stk_buf_printf(&text, "%s%s", i ? "," : "", names[i]);
+    stk_jw_str(w, stk_buf_cstr(&text));
+    stk_buf_release(&text);
+}
+
 static void write_value(const struct stk_opts *o, const struct stk_opt *opt, struct stk_jw *w)
 {
     const char *field = (const char *)o->fields + opt->offset;
-    const char *text;
-    uint64_t u;
+    const char *text, *const *names;
     double d;
     switch (opt->type) {
     case STK_OPT_FLAG:
-        stk_jw_bool(w, *(const bool *)(const void *)field);
+        stk_jw_bool(w, *(const bool *)(const void *)field != opt->opposite);
         return;
     case STK_OPT_LIST:
         write_list(*(const char ***)(uintptr_t)field, w);
@@ -28,11 +37,15 @@ static void write_value(const struct stk_opts *o, const struct stk_opt *opt, str
     if (o->origin[opt - o->table].from == STK_FROM_NOWHERE) {
         stk_jw_null(w);
     } else if (opt->type == STK_OPT_UNSIGNED || opt->type == STK_OPT_SIZE) {
-        memcpy(&u, field, sizeof u);
-        stk_jw_u64(w, u);
+        stk_jw_u64(w, stk_opt_number(opt, o->fields));
     } else if (opt->type == STK_OPT_DURATION || opt->type == STK_OPT_PERCENT) {
         memcpy(&d, field, sizeof d);
         stk_jw_f64(w, d);
+    } else if (opt->type == STK_OPT_NAMES) {
+        memcpy(&names, field, sizeof names);
+        write_names(names, w);
+    } else if (opt->field == STK_FIELD_NUMBER) {
+        stk_jw_str(w, stk_opt_choices(opt)[stk_opt_number(opt, o->fields)]);
     } else {
         memcpy(&text, field, sizeof text);
         stk_jw_str(w, text);
@@ -50,7 +63,7 @@ static void write_setting(const struct stk_opts *o, const struct stk_opt *opt, s
         [STK_OPT_SIZE] = "bytes",
         [STK_OPT_DURATION] = "seconds",
         [STK_OPT_PERCENT] = "fraction",
-        [STK_OPT_ENUM] = NULL,
+        [STK_OPT_NAMES] = NULL,
     };
     const struct stk_opt_origin *origin = &o->origin[opt - o->table];
     stk_jw_key(w, opt->name);

@@ -57,6 +57,8 @@ bool stk_opt_is_common(const struct stk_opt *opt)
 static void option_text(const struct stk_opt *opt, struct stk_buf *out)
 {
     stk_buf_puts(out, opt->help);
+    if (opt->type == STK_OPT_NAMES)
+        stk_buf_puts(out, ", with commas between them");
     const char *const *choices = stk_opt_choices(opt);
     for (size_t i = 0; choices && choices[i]; i++)
         stk_buf_printf(out, "%s%s", i ? ", " : "; one of ", choices[i]);

@@ -5,52 +5,21 @@
 
 #include "base/text.h"
 #include "cluster/rank.h"
+#include "data/loader_options.h"
 
 #define SETTING(field) offsetof(struct stk_load_settings, field)
 
-static const char *const shuffle_choices[] = {"block", "global", "none", NULL};
-static const char *const last_choices[] = {"drop", "pad", "short", NULL};
-static const char *const error_choices[] = {"stop", "skip", "replace", NULL};
-static const char *const io_choices[] = {"auto", "direct", "uring", "threads", "mmap", NULL};
 static const char *const consume_choices[] = {"none", "touch", "hash", NULL};
 
 static const struct stk_opt options[] = {
-    {.name = "batch",
-     .letter = 'b',
-     .type = STK_OPT_UNSIGNED,
-     .arg = "N",
-     .def = "32",
-     .min = 1,
-     .max = 1u << 20,
-     .offset = SETTING(batch),
-     .help = "Samples a batch"},
-    {.name = "shuffle",
-     .type = STK_OPT_ENUM,
-     .arg = "HOW",
-     .def = "block",
-     .choices = shuffle_choices,
-     .offset = SETTING(shuffle),
-     .help = "The order: block (neighbours are read together, then mixed in a window), global "
-             "(any sample anywhere), or as stored"},
-    {.name = "seed",
-     .type = STK_OPT_UNSIGNED,
-     .arg = "N",
-     .def = "0",
-     .offset = SETTING(seed),
-     .help = "What the order is drawn from"},
+    STK_LOADER_ORDER_OPTIONS(SETTING(loader)),
     {.name = "epochs",
      .type = STK_OPT_UNSIGNED,
      .arg = "N",
      .def = "1",
      .min = 1,
-     .offset = SETTING(epochs),
+     .offset = SETTING(loader.epochs),
      .help = "How often to go through the dataset"},
-    {.name = "epoch",
-     .type = STK_OPT_UNSIGNED,
-     .arg = "N",
-     .def = "0",
-     .offset = SETTING(epoch),
-     .help = "The first epoch: each has an order of its own"},
     {.name = "steps",
      .type = STK_OPT_UNSIGNED,
      .arg = "N",
@@ -62,89 +31,7 @@ static const struct stk_opt options[] = {
      .offset = SETTING(rank),
      .help = "Load the part of rank R, counted from 0, of W (without it: what torchrun, mpirun or "
              "srun say)"},
-    {.name = "last",
-     .type = STK_OPT_ENUM,
-     .arg = "HOW",
-     .def = "drop",
-     .choices = last_choices,
-     .offset = SETTING(last),
-     .help = "An incomplete last batch is left out, filled with repeats, or given as it is"},
-    {.name = "on-error",
-     .type = STK_OPT_ENUM,
-     .arg = "WHAT",
-     .def = "stop",
-     .choices = error_choices,
-     .offset = SETTING(on_error),
-     .help = "What to do with a sample that cannot be read or decoded"},
-    {.name = "decode",
-     .type = STK_OPT_STRING,
-     .arg = "SPEC",
-     .def = "auto",
-     .offset = SETTING(decode),
-     .help = "auto: fields as the format gives them; raw: records as stored; image:WxH,...: JPEG "
-             "and PNG to arrays, as image:224,crop=random,flip"},
-    {.name = "fields",
-     .type = STK_OPT_STRING,
-     .arg = "NAMES",
-     .offset = SETTING(fields),
-     .help = "Load these fields only, with commas between them"},
-    {.name = "io",
-     .type = STK_OPT_ENUM,
-     .arg = "ENGINE",
-     .def = "auto",
-     .choices = io_choices,
-     .offset = SETTING(io),
-     .help = "How to read: direct (past the page cache), uring or threads (through it), mmap; "
-             "auto: by the file system and what is in memory already"},
-    {.name = "depth",
-     .type = STK_OPT_UNSIGNED,
-     .arg = "N",
-     .def = "0",
-     .max = 4096,
-     .offset = SETTING(depth),
-     .help = "Reads in flight; 0: what suits the engine"},
-    {.name = "read-size",
-     .type = STK_OPT_SIZE,
-     .arg = "SIZE",
-     .def = "4M",
-     .min = 64 << 10,
-     .max = 1 << 30,
-     .offset = SETTING(read_size),
-     .help = "The largest read (a single larger sample is read whole)"},
-    {.name = "memory",
-     .type = STK_OPT_SIZE,
-     .arg = "SIZE",
-     .min = 1 << 20,
-     .offset = SETTING(memory),
-     .help =
-         "Memory for reading ahead (without it: an eighth of what the job may use, 512M at most)"},
-    {.name = "threads",
-     .letter = 't',
-     .type = STK_OPT_UNSIGNED,
-     .arg = "N",
-     .def = "0",
-     .max = 4096,
-     .offset = SETTING(threads),
-     .help = "Threads that check and decode; 0: one a core"},
-    {.name = "block",
-     .type = STK_OPT_SIZE,
-     .arg = "SIZE",
-     .def = "2M",
-     .min = 1,
-     .offset = SETTING(block),
-     .help = "For block shuffle: how much is read together"},
-    {.name = "window",
-     .type = STK_OPT_SIZE,
-     .arg = "SIZE",
-     .def = "64M",
-     .min = 1,
-     .offset = SETTING(window),
-     .help = "For block shuffle: how much is mixed together"},
-    {.name = "check",
-     .type = STK_OPT_FLAG,
-     .def = "yes",
-     .offset = SETTING(check),
-     .help = "Compare the checksums of records"},
+    STK_LOADER_READ_OPTIONS(SETTING(loader)),
     {.name = "mixing",
      .type = STK_OPT_FLAG,
      .offset = SETTING(mixing),
@@ -199,15 +86,6 @@ static const struct stk_opt options[] = {
     STK_COMMON_OPTIONS,
 };
 
-/* Which of `choices` a word is. The option table lets no other through. */
-static int choice(const char *const *choices, const char *word)
-{
-    int i = 0;
-    while (choices[i] && strcmp(choices[i], word) != 0)
-        i++;
-    return i;
-}
-
 static int find_rank(struct stk_load *l)
 {
     struct stk_err *err = &l->run->err;
@@ -215,33 +93,6 @@ static int find_rank(struct stk_load *l)
         return stk_rank_parse(l->s->rank, &l->rank, err);
     int rc = stk_rank_detect(&l->rank, err);
     return rc ? stk_err_wrap(err, rc, "--rank R/W is not given, and") : 0;
-}
-
-/* "a,b" to names, NULL at the end; in one allocation with their bytes. */
-static int split_fields(struct stk_load *l)
-{
-    const char *text = l->s->fields;
-    if (!text)
-        return 0;
-    size_t n = 1, len = strlen(text);
-    for (const char *p = text; *p; p++)
-        n += *p == ',';
-    l->fields = calloc(1, (n + 1) * sizeof *l->fields + len + 1);
-    if (!l->fields)
-        return stk_err_nomem(&l->run->err, len);
-    char *copy = (char *)(l->fields + n + 1);
-    memcpy(copy, text, len + 1);
-    for (size_t i = 0; i < n; i++) {
-        char *comma = strchr(copy, ',');
-        if (comma)
-            *comma = '\0';
-        if (!*copy)
-            return stk_err_set(&l->run->err, STK_E_USAGE, NULL, -1,
-                               "--fields %.100s: a name is empty", text);
-        l->fields[i] = copy;
-        copy = comma ? comma + 1 : copy;
-    }
-    return 0;
 }
 
 static int open_ids(struct stk_load *l)
@@ -287,7 +138,7 @@ static int open_dataset(struct stk_load *l)
         .user = &l->run->progress,
     };
     /* With a policy for bad samples, damage found while listing is passed over as well. */
-    bool collect = strcmp(l->s->on_error, "stop") != 0;
+    bool collect = l->s->loader.on_error != STK_ON_ERROR_STOP;
     int rc = stk_dataset_open_with(l->run->opts.arg[0], &o, collect, true, &l->ds, &l->run->err);
     stk_progress_clear(&l->run->progress);
     return rc;
@@ -296,31 +147,13 @@ static int open_dataset(struct stk_load *l)
 static int open_loader(struct stk_load *l, const char *state)
 {
     const struct stk_load_settings *s = l->s;
-    struct stk_loader_options o = {
-        .batch = (uint32_t)s->batch,
-        .shuffle = choice(shuffle_choices, s->shuffle),
-        .last = choice(last_choices, s->last),
-        .on_error = choice(error_choices, s->on_error),
-        .seed = s->seed,
-        .epoch = s->epoch,
-        .epochs = s->epochs,
-        .block_bytes = s->block,
-        .window_bytes = s->window,
-        .rank = l->rank.rank,
-        .world = l->rank.world,
-        .threads = (uint32_t)s->threads,
-        .depth = (uint32_t)s->depth,
-        .memory_bytes = s->memory,
-        .read_bytes = s->read_size,
-        .io = s->io,
-        .decode = s->decode,
-        .fields = l->fields,
-        .state = state,
-        .no_check = !s->check,
-    };
+    struct stk_loader_options o = s->loader;
+    o.rank = l->rank.rank;
+    o.world = l->rank.world;
+    o.state = state;
     /* Before anything is read: afterwards all of it may be in memory. What is in memory already is
      * looked up only where an engine is chosen by it. */
-    bool choose = strcmp(s->io, "auto") == 0;
+    bool choose = strcmp(o.io, "auto") == 0;
     struct stk_io_config look = {.kind = choose ? STK_IO_AUTO : STK_IO_THREADS};
     if (stk_io_probe(l->ds, &look, &l->place, NULL) != 0)
         l->place = (struct stk_io_choice){.cached = -1};
@@ -329,10 +162,10 @@ static int open_loader(struct stk_load *l, const char *state)
     if (rc)
         return rc;
     uint64_t steps = stk_loader_steps(l->ld), most;
-    if (__builtin_mul_overflow(steps, s->epochs, &most))
+    if (__builtin_mul_overflow(steps, o.epochs, &most))
         most = UINT64_MAX;
     most = s->steps && s->steps < most ? s->steps : most;
-    if (__builtin_mul_overflow(most, s->batch, &l->samples_total))
+    if (__builtin_mul_overflow(most, o.batch, &l->samples_total))
         l->samples_total = 0;
     return 0;
 }
@@ -364,7 +197,6 @@ static int run_load(struct stk_run *run)
     l->run = run;
     l->s = run->settings;
     int rc = find_rank(l);
-    rc = rc ? rc : split_fields(l);
     rc = rc ? rc : stk_load_read_state(l, &state);
     rc = rc ? rc : open_ids(l);
     rc = rc ? rc : open_dataset(l);
@@ -374,7 +206,6 @@ static int run_load(struct stk_run *run)
     stk_loader_close(l->ld);
     stk_dataset_close(l->ds);
     stk_buf_release(&l->epochs);
-    free(l->fields);
     free(state);
     free(l);
     return rc;

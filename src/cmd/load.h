@@ -13,11 +13,11 @@
 
 struct stk_load_settings {
     struct stk_common common;
-    const char *shuffle, *rank, *last, *on_error, *io, *decode, *fields, *consume;
-    const char *state, *ids, *format, *payload, *index;
+    struct stk_loader_options loader; /* without what this run finds out: rank, state */
+    const char *rank, *consume, *state, *ids, *format, *payload, *index;
     const char **from;
-    uint64_t batch, seed, epochs, epoch, steps, depth, read_size, memory, threads, block, window;
-    bool check, group, mixing;
+    uint64_t steps;
+    bool group, mixing;
 };
 
 /* What was counted up to one moment. */
@@ -42,8 +42,7 @@ struct stk_load {
     struct stk_loader *ld;
     struct stk_rank rank;
     struct stk_io_choice place; /* where the data is, and how much of it was in memory before */
-    const char **fields;
-    uint64_t samples_total; /* of this run, about; 0: not known */
+    uint64_t samples_total;     /* of this run, about; 0: not known */
 
     /* load_loop.c: */
     FILE *ids;

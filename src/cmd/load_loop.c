@@ -146,7 +146,7 @@ int stk_load_loop(struct stk_load *l)
 {
     double last = l->start.at_s;
     int rc = 0;
-    for (uint64_t done = 0; !rc && done < l->s->epochs; done++) {
+    for (uint64_t done = 0; !rc && done < l->s->loader.epochs; done++) {
         struct stk_load_counts from = l->end;
         uint64_t batches = l->batches, wait_from_ns = l->wait_ns, epoch = 0;
         rc = run_epoch(l, &last, &epoch);

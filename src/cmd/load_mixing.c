@@ -95,8 +95,9 @@ int stk_load_mix(struct stk_load *l)
     if (!rc) {
         label_fn *label = find_labels(&by, &budget);
         /* One batch at least: a budget cut to a few large samples says nothing. */
-        budget = budget < l->s->batch ? l->s->batch : budget;
-        rc = stk_mixing_measure(&o, l->s->batch, budget, label, &by, &l->mixing, &l->run->err);
+        budget = budget < l->s->loader.batch ? l->s->loader.batch : budget;
+        rc = stk_mixing_measure(&o, l->s->loader.batch, budget, label, &by, &l->mixing,
+                                &l->run->err);
         l->has_mixing = !rc;
     }
     stk_sample_free(by.sample);
@@ -130,11 +131,11 @@ static void put_verdict(const struct stk_load *l, struct stk_buf *out)
         stk_buf_puts(out, "  Batches have as many classes as random ones, from fewer parts of the "
                           "data.\n");
     else
-        stk_buf_printf(out, "  A batch has %.0f %% of the %s a random one has%s.\n", 100 * share,
-                       what,
-                       strcmp(l->s->shuffle, "block") == 0  ? ": a larger --window mixes more"
-                       : strcmp(l->s->shuffle, "none") == 0 ? ": --shuffle block or global mixes"
-                                                            : "");
+        stk_buf_printf(
+            out, "  A batch has %.0f %% of the %s a random one has%s.\n", 100 * share, what,
+            l->s->loader.shuffle == STK_SHUFFLE_BLOCK  ? ": a larger --window mixes more"
+            : l->s->loader.shuffle == STK_SHUFFLE_NONE ? ": --shuffle block or global mixes"
+                                                       : "");
 }
 
 void stk_load_show_mixing(const struct stk_load *l, struct stk_buf *out)

@@ -12,7 +12,7 @@
 uint64_t stk_load_nproblems(const struct stk_load *l)
 {
     /* One that stops the run is its error, told by itself. */
-    bool stops = strcmp(l->s->on_error, "stop") == 0;
+    bool stops = l->s->loader.on_error == STK_ON_ERROR_STOP;
     return stk_dataset_problems(l->ds)->count + (stops ? 0 : l->end.loader.corrupt);
 }
 
@@ -105,7 +105,7 @@ static void put_order(const struct stk_load *l, struct stk_grid *t)
     char a[32], b[32], line[200];
     const struct stk_load_settings *s = l->s;
     snprintf(line, sizeof line, "%s of %s samples", stk_format_count(l->batches, a, sizeof a),
-             stk_format_count(s->batch, b, sizeof b));
+             stk_format_count(s->loader.batch, b, sizeof b));
     const struct {
         uint64_t n;
         const char *what;
@@ -243,10 +243,11 @@ static void put_title(const struct stk_load *l, struct stk_buf *out)
     stk_text_escape(out, path, strlen(path), SIZE_MAX);
     stk_buf_printf(out, ": %s, %s samples, ", l->ds->format->title,
                    stk_format_count(stk_dataset_len(l->ds), a, sizeof a));
-    if (strcmp(s->shuffle, "none") == 0)
+    if (s->loader.shuffle == STK_SHUFFLE_NONE)
         stk_buf_puts(out, "in order\n\n");
     else
-        stk_buf_printf(out, "%s shuffle, seed %llu\n\n", s->shuffle, (unsigned long long)s->seed);
+        stk_buf_printf(out, "%s shuffle, seed %llu\n\n", stk_shuffle_name(s->loader.shuffle),
+                       (unsigned long long)s->loader.seed);
 }
 
 void stk_load_show(const struct stk_load *l)

@@ -57,14 +57,14 @@ static int check_against(const struct stk_load *l, const struct stk_state *st)
 {
     const struct stk_opts *o = &l->run->opts;
     struct stk_err *err = &l->run->err;
-    if (stk_opts_given(o, "seed") && l->s->seed != st->seed)
+    if (stk_opts_given(o, "seed") && l->s->loader.seed != st->seed)
         return stk_err_set(err, STK_E_USAGE, NULL, -1,
                            "--seed %llu: the state is of a run with --seed %llu",
-                           (unsigned long long)l->s->seed, (unsigned long long)st->seed);
-    if (stk_opts_given(o, "shuffle") && strcmp(l->s->shuffle, stk_shuffle_name(st->shuffle)) != 0)
+                           (unsigned long long)l->s->loader.seed, (unsigned long long)st->seed);
+    if (stk_opts_given(o, "shuffle") && l->s->loader.shuffle != st->shuffle)
         return stk_err_set(err, STK_E_USAGE, NULL, -1,
-                           "--shuffle %s: the state is of a run with --shuffle %s", l->s->shuffle,
-                           stk_shuffle_name(st->shuffle));
+                           "--shuffle %s: the state is of a run with --shuffle %s",
+                           stk_shuffle_name(l->s->loader.shuffle), stk_shuffle_name(st->shuffle));
     return 0;
 }
 
@@ -73,12 +73,7 @@ static int merge(struct stk_load *l, const struct stk_state *state, size_t n, ch
 {
     struct stk_err *err = &l->run->err;
     struct stk_buf out = STK_BUF_INIT;
-    struct stk_state merged;
-    int rc = stk_state_merge(state, n, &merged, err);
-    if (rc)
-        return rc;
-    rc = stk_state_write(&merged, &out, err);
-    stk_state_release(&merged);
+    int rc = stk_state_write_merged(state, n, &out, err);
     if (!rc && !(*text = strdup(stk_buf_cstr(&out))))
         rc = stk_err_nomem(err, out.len);
     stk_buf_release(&out);

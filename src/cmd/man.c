@@ -58,6 +58,8 @@ static void put_option(const struct stk_opt *opt, struct stk_buf *out)
     }
     stk_buf_putc(out, '\n');
     put_text(out, opt->help);
+    if (opt->type == STK_OPT_NAMES)
+        stk_buf_puts(out, ", with commas between them");
     const char *const *choices = stk_opt_choices(opt);
     for (size_t i = 0; choices && choices[i]; i++) {
         stk_buf_puts(out, i ? ", " : "; one of ");

@@ -2,6 +2,7 @@
  * fetch.c - from samples to ranges of files, and from ranges to runs that one request brings.
  */
 #include "data/fetch.h"
+#include "base/array.h"
 #include "base/file.h"
 #include "data/reader.h"
 #include "format/lister.h"
@@ -101,10 +102,8 @@ void stk_fetch_fail(struct stk_fetch *f, struct stk_want *w, int code, const str
 {
     w->failed = code;
     w->why = UINT32_MAX;
-    struct stk_err *grown = realloc(f->errs, (f->nerrs + 1) * sizeof *grown);
-    if (!grown)
+    if (STK_ARRAY_MORE(f->errs, f->nerrs, NULL))
         return; /* the code alone must do */
-    f->errs = grown;
     w->why = f->nerrs;
     f->errs[f->nerrs++] = *why;
 }

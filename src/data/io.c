@@ -1,6 +1,6 @@
 /*
- * io.c - the front of the engines: which one, requests counted in and out, what threads hand back,
- * statistics. It moves no bytes itself.
+ * io.c - the front of the engines: requests counted in and out, what threads hand back, statistics.
+ * It moves no bytes itself.
  */
 #include "data/io_priv.h"
 
@@ -20,50 +20,13 @@ uint64_t stk_io_now_ns(void)
     return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-/* ---- which engine ---- */
-
-struct engine {
-    enum stk_io_kind kind;
-    const struct stk_io_ops *ops;
-    const char *name, *detail;
-};
-
-/* The first of its kind that opens is taken; after those of the kind asked for, threads. */
-static const struct engine engines[] = {
-#ifdef STK_HAVE_URING
-    {STK_IO_DIRECT, &stk_io_uring_ops, "direct", "direct, io_uring"},
-    {STK_IO_URING, &stk_io_uring_ops, "uring", "uring, through the page cache"},
-#endif
-    {STK_IO_DIRECT, &stk_io_threads_ops, "direct", "direct, threads"},
-    {STK_IO_URING, &stk_io_threads_ops, "threads", "threads, io_uring cannot be used here"},
-    {STK_IO_MMAP, &stk_io_mmap_ops, "mmap", "mmap"},
-    {STK_IO_MMAP, &stk_io_threads_ops, "threads", "threads, too many files to map"},
-    {STK_IO_THREADS, &stk_io_threads_ops, "threads", "threads, through the page cache"},
-};
+/* ---- opening ---- */
 
 /* A folder of small files: the ring has nothing to gain, and keeping some open gains nothing. */
 static bool many_small_files(const struct stk_dataset *ds)
 {
     const struct stk_index_header *h = ds->index.h;
     return h->nfiles > stk_io_files_limit() && h->bytes_stored / h->nfiles < SMALL_FILE;
-}
-
-static int open_engine(struct stk_io *io, enum stk_io_kind kind, struct stk_err *err)
-{
-    struct stk_err why = {0};
-    int rc = stk_err_set(&why, STK_E_USAGE, NULL, -1, "no such I/O engine");
-    for (size_t i = 0; i < sizeof engines / sizeof *engines && rc < 0; i++) {
-        const struct engine *e = &engines[i];
-        if (e->kind != kind || (io->once && e->ops != &stk_io_threads_ops))
-            continue;
-        io->ops = e->ops;
-        io->name = e->name;
-        io->detail = e->detail;
-        rc = e->ops->open ? e->ops->open(io, &why) : 0;
-    }
-    if (rc < 0 && err)
-        *err = why;
-    return rc;
 }
 
 static int open_parts(struct stk_io *io, const struct stk_io_config *cfg, struct stk_err *err)
@@ -83,7 +46,7 @@ static int open_parts(struct stk_io *io, const struct stk_io_config *cfg, struct
     io->files.any_offset = io->choice.any_offset;
     rc = stk_io_pool_init(&io->pool, io->depth, err);
     if (rc == 0)
-        rc = open_engine(io, kind, err);
+        rc = stk_io_take_engine(io, kind, err);
     return rc < 0 ? rc : stk_io_files_init(&io->files, io->ds, err);
 }
 

@@ -23,6 +23,10 @@ enum stk_io_kind {
     STK_IO_MMAP,    /* no copy at all; a file that shrinks gives an error, not SIGBUS */
 };
 
+/* What users call them: "auto", "direct", and the engines there are; NULL ends them. */
+const char *const *stk_io_names(void);
+int stk_io_find(const char *name, enum stk_io_kind *kind, struct stk_err *err);
+
 struct stk_io_config {
     enum stk_io_kind kind;
     unsigned depth;      /* requests in flight; 0: 32, more on network file systems */
@@ -79,7 +83,7 @@ int stk_io_open(struct stk_dataset *ds, const struct stk_io_config *cfg, struct 
 void stk_io_stop(struct stk_io *io);
 /* Stops, if nobody did, and frees; mapped data goes away. From any thread. */
 void stk_io_close(struct stk_io *io);
-/* "direct", "uring", "threads", "mmap": what it came to be. */
+/* What it came to be: one of stk_io_names(). */
 const char *stk_io_name(const struct stk_io *io);
 /* The same in more words: "direct, io_uring", "direct, threads", "threads, io_uring cannot
  * be used here". Borrowed. */

@@ -67,6 +67,10 @@ static void mmap_start(struct stk_io *io, struct stk_io_req *req)
 }
 
 const struct stk_io_ops stk_io_mmap_ops = {
+    .kind = STK_IO_MMAP,
+    .name = "mmap",
+    .title = "mappings",
+    .lacking = "too many files to map",
     .threads_do = STK_JOB_LOAD,
     .open = mmap_open,
     .close = mmap_close,

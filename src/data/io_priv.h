@@ -155,7 +155,19 @@ void stk_io_pool_release(struct stk_io_pool *pool);
 
 /* ---- the front ---- */
 
+enum stk_io_caps {
+    STK_IO_CAN_DIRECT = 1, /* reads past the page cache too */
+    STK_IO_CAN_ONCE = 2,   /* opens, reads and closes a file in one go: for folders of small files */
+};
+
+/* All that is known of an engine. A new one is a file with one of these, a line in the table of
+ * io_engine.c and a stk_io_kind. */
 struct stk_io_ops {
+    enum stk_io_kind kind;
+    const char *name;    /* "uring": what users ask for it by */
+    const char *title;   /* "io_uring" */
+    const char *lacking; /* "io_uring cannot be used here": said where threads stand in for it */
+    unsigned caps;       /* enum stk_io_caps */
     /* What a thread does with a request whose file it has just opened: STK_JOB_READ, STK_JOB_LOAD;
      * or STK_JOB_OPEN: hands it back to the owner, who starts it. */
     enum stk_io_job threads_do;
@@ -178,15 +190,16 @@ struct stk_io_ops {
 void stk_io_threads_poll(struct stk_io *io, bool wait);
 void stk_io_threads_notify(struct stk_io *io);
 
-extern const struct stk_io_ops stk_io_threads_ops, stk_io_mmap_ops;
-#ifdef STK_HAVE_URING
-extern const struct stk_io_ops stk_io_uring_ops;
-#endif
+extern const struct stk_io_ops stk_io_threads_ops, stk_io_mmap_ops, stk_io_uring_ops;
+
+/* Opens the engine for a kind that is not AUTO; threads where it cannot be had (io_engine.c). */
+int stk_io_take_engine(struct stk_io *io, enum stk_io_kind kind, struct stk_err *err);
 
 struct stk_io {
     struct stk_dataset *ds;
     const struct stk_io_ops *ops;
-    const char *name, *detail;
+    const char *name;
+    char detail[96];
     struct stk_io_choice choice;
     unsigned depth;
     bool once; /* too many small files to keep any open */

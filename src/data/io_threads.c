@@ -287,6 +287,10 @@ void stk_io_threads_notify(struct stk_io *io)
 }
 
 const struct stk_io_ops stk_io_threads_ops = {
+    .kind = STK_IO_THREADS,
+    .name = "threads",
+    .title = "threads",
+    .caps = STK_IO_CAN_DIRECT | STK_IO_CAN_ONCE,
     .threads_do = STK_JOB_READ,
     .start = start,
     .poll = stk_io_threads_poll,

@@ -6,6 +6,10 @@
 #include "base/mark.h"
 #include "data/io_priv.h"
 
+#define ABOUT                                                                                      \
+    .kind = STK_IO_URING, .name = "uring", .title = "io_uring",                                    \
+    .lacking = "io_uring cannot be used here", .caps = STK_IO_CAN_DIRECT
+
 #ifdef STK_HAVE_URING
 
 #include <errno.h>
@@ -354,6 +358,7 @@ static void uring_stop(struct stk_io *io)
 }
 
 const struct stk_io_ops stk_io_uring_ops = {
+    ABOUT,
     .threads_do = STK_JOB_OPEN,
     .open = uring_open,
     .close = uring_close,
@@ -364,5 +369,15 @@ const struct stk_io_ops stk_io_uring_ops = {
     .add_memory = uring_add_memory,
     .drop_memory = uring_drop_memory,
 };
+
+#else
+
+static int uring_open(struct stk_io *io, struct stk_err *err)
+{
+    (void)io;
+    return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1, "built without liburing");
+}
+
+const struct stk_io_ops stk_io_uring_ops = {ABOUT, .open = uring_open};
 
 #endif

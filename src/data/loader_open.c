@@ -2,6 +2,7 @@
  * loader_open.c - a loader from its settings or a state: defaults, the order, columns, the engine,
  * how the memory is divided, threads.
  */
+#include "data/loader_options.h"
 #include "data/loader_priv.h"
 #include "base/hash.h"
 #include "host/cpus.h"
@@ -12,18 +13,14 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define MIB            (1ull << 20)
-#define DEFAULT_BATCH  32
-#define DEFAULT_READ   (4 * MIB) /* Lustre's largest request; direct reads gain nothing beyond */
-#define DEFAULT_BLOCK  (2 * MIB) /* reads of that size in any order are as fast as in sequence */
-#define DEFAULT_WINDOW (64 * MIB)
-#define INFLIGHT_MOST  (128 * MIB) /* more than any storage needs to be busy */
-#define MEMORY_LEAST   (64 * MIB)
-#define MEMORY_MOST    (512 * MIB)
-#define MOST_BATCHES   1024
-#define BLOCK_MOST     1024 /* samples: tiny ones cost planning, not reading */
-#define IMAGE_GROWS    8    /* times: what decoding makes of an image file, about */
-#define BATCH_MOST     (1u << 20)
+#define MIB           (1ull << 20)
+#define INFLIGHT_MOST (128 * MIB) /* more than any storage needs to be busy */
+#define MEMORY_LEAST  (64 * MIB)
+#define MEMORY_MOST   (512 * MIB)
+#define MEMORY_SANE   (1ull << 46) /* sums of it do not overflow */
+#define MOST_BATCHES  1024
+#define BLOCK_MOST    1024 /* samples: tiny ones cost planning, not reading */
+#define IMAGE_GROWS   8    /* times: what decoding makes of an image file, about */
 
 /* ---- settings ---- */
 
@@ -32,56 +29,19 @@ static uint64_t clamp(uint64_t v, uint64_t lo, uint64_t hi)
     return v < lo ? lo : v > hi ? hi : v;
 }
 
-static int check_options(const struct stk_loader_options *o, struct stk_err *err)
+/* What 0 stands for that no table can say, and what makes no sense together. */
+static int check_options(struct stk_loader_options *o, struct stk_err *err)
 {
-    if (o->batch > BATCH_MOST)
-        return stk_err_set(err, STK_E_USAGE, NULL, -1, "a batch of %u samples; %u at most",
-                           o->batch, BATCH_MOST);
-    if (o->world && o->rank >= o->world)
-        return stk_err_set(err, STK_E_USAGE, NULL, -1, "rank %u of %u: ranks count from 0", o->rank,
-                           o->world);
-    if (o->world > STK_PLAN_WORLD_MAX)
-        return stk_err_set(err, STK_E_USAGE, NULL, -1, "%u ranks are more than can be", o->world);
-    if (o->shuffle < STK_SHUFFLE_BLOCK || o->shuffle > STK_SHUFFLE_NONE ||
-        o->last < STK_LAST_DROP || o->last > STK_LAST_SHORT || o->on_error < STK_ON_ERROR_STOP ||
-        o->on_error > STK_ON_ERROR_REPLACE)
-        return stk_err_set(err, STK_E_USAGE, NULL, -1, "a setting that does not exist");
-    if (o->threads > 4096 || o->depth > 4096)
-        return stk_err_set(err, STK_E_USAGE, NULL, -1, "at most 4096 threads and reads in flight");
-    return 0;
-}
-
-static void fill_defaults(struct stk_loader_options *o)
-{
-    o->batch = o->batch ? o->batch : DEFAULT_BATCH;
+    int rc = stk_loader_options_check(o, err);
     o->world = o->world ? o->world : 1;
     o->threads = o->threads ? o->threads : stk_cpus();
-    o->read_bytes = clamp(o->read_bytes ? o->read_bytes : DEFAULT_READ, 64 << 10, 1ull << 30);
-    o->block_bytes = o->block_bytes ? o->block_bytes : DEFAULT_BLOCK;
-    o->window_bytes = o->window_bytes ? o->window_bytes : DEFAULT_WINDOW;
     if (!o->memory_bytes)
         o->memory_bytes = clamp(stk_memory_limit() / 8, MEMORY_LEAST, MEMORY_MOST);
-    o->memory_bytes = clamp(o->memory_bytes, 1 * MIB, 1ull << 46);
-}
-
-static int parse_io(const char *text, enum stk_io_kind *kind, struct stk_err *err)
-{
-    static const char *const names[] = {[STK_IO_AUTO] = "auto",
-                                        [STK_IO_DIRECT] = "direct",
-                                        [STK_IO_URING] = "uring",
-                                        [STK_IO_THREADS] = "threads",
-                                        [STK_IO_MMAP] = "mmap"};
-    *kind = STK_IO_AUTO;
-    for (size_t i = 0; text && i <= sizeof names / sizeof *names; i++) {
-        if (i == sizeof names / sizeof *names)
-            return stk_err_set(err, STK_E_USAGE, NULL, -1,
-                               "no engine '%s'; there are auto, direct, uring, threads, mmap",
-                               text);
-        *kind = (enum stk_io_kind)i;
-        if (strcmp(text, names[i]) == 0)
-            break;
-    }
-    return 0;
+    o->memory_bytes = clamp(o->memory_bytes, 0, MEMORY_SANE);
+    if (rc == 0 && o->rank >= o->world)
+        rc = stk_err_set(err, STK_E_USAGE, NULL, -1, "rank %u of %u: ranks count from 0", o->rank,
+                         o->world);
+    return rc;
 }
 
 static int parse_decode(struct stk_loader *ld, struct stk_err *err)
@@ -200,8 +160,8 @@ static int start_threads(struct stk_loader *ld, struct stk_err *err)
 
 static int open_parts(struct stk_loader *ld, struct stk_err *err)
 {
-    enum stk_io_kind kind;
-    int rc = parse_io(ld->o.io, &kind, err);
+    enum stk_io_kind kind = STK_IO_AUTO;
+    int rc = ld->o.io ? stk_io_find(ld->o.io, &kind, err) : 0;
     if (rc == 0)
         rc = parse_decode(ld, err);
     if (rc == 0)
@@ -237,16 +197,15 @@ static int open_parts(struct stk_loader *ld, struct stk_err *err)
 int stk_loader_open(struct stk_dataset *ds, const struct stk_loader_options *opts,
                     struct stk_loader **out, struct stk_err *err)
 {
-    struct stk_loader_options none = {0};
-    int rc = check_options(opts ? opts : &none, err);
+    struct stk_loader_options o = opts ? *opts : (struct stk_loader_options){0};
+    int rc = check_options(&o, err);
     if (rc < 0)
         return rc;
     struct stk_loader *ld = calloc(1, sizeof *ld);
     if (!ld)
         return stk_err_nomem(err, sizeof *ld);
     ld->ds = ds;
-    ld->o = opts ? *opts : none;
-    fill_defaults(&ld->o);
+    ld->o = o;
     ld->pid = getpid();
     atomic_store(&ld->refs, 1);
     pthread_mutex_init(&ld->lock, NULL);

@@ -3,6 +3,7 @@
  * reads that bring all of it.
  */
 #include "data/loader_priv.h"
+#include "base/array.h"
 
 #include <stdlib.h>
 
@@ -73,6 +74,16 @@ static int by_extent(const void *a, const void *b)
     return (x->extent > y->extent) - (x->extent < y->extent);
 }
 
+/* One more; its buffers may have been used before. */
+static struct shared *add_shared(struct stretch *s, struct stk_err *err)
+{
+    size_t had = s->cap_shared;
+    if (STK_ARRAY_ROOM(s->shared, s->cap_shared, s->nshared + 1, err))
+        return NULL;
+    memset(s->shared + had, 0, (s->cap_shared - had) * sizeof *s->shared);
+    return &s->shared[s->nshared++];
+}
+
 /* Filtered extents that are cut into samples: each is decoded once for all of them. */
 static int find_shared_extents(struct stretch *s, struct stk_err *err)
 {
@@ -85,16 +96,9 @@ static int find_shared_extents(struct stretch *s, struct stk_err *err)
             sl->extent == last)
             continue;
         last = sl->extent;
-        if (s->nshared == s->cap_shared) {
-            size_t cap = s->cap_shared ? 2 * s->cap_shared : 16;
-            struct shared *grown = realloc(s->shared, cap * sizeof *grown);
-            if (!grown)
-                return stk_err_nomem(err, cap * sizeof *grown);
-            memset(grown + s->cap_shared, 0, (cap - s->cap_shared) * sizeof *grown);
-            s->shared = grown;
-            s->cap_shared = cap;
-        }
-        struct shared *x = &s->shared[s->nshared++];
+        struct shared *x = add_shared(s, err);
+        if (!x)
+            return STK_E_NOMEM;
         x->extent = last;
         x->want = i;
         x->code = 0;
@@ -133,14 +137,8 @@ static int prepend_shared(struct stretch *s, struct stk_err *err)
 static int add_run(struct stretch *s, size_t i, size_t j, uint64_t from, uint64_t to,
                    struct stk_err *err)
 {
-    if (s->nruns == s->cap_runs) {
-        size_t cap = s->cap_runs ? 2 * s->cap_runs : 8;
-        struct run *grown = realloc(s->run, cap * sizeof *grown);
-        if (!grown)
-            return stk_err_nomem(err, cap * sizeof *grown);
-        s->run = grown;
-        s->cap_runs = cap;
-    }
+    if (STK_ARRAY_ROOM(s->run, s->cap_runs, s->nruns + 1, err))
+        return STK_E_NOMEM;
     struct run *r = &s->run[s->nruns++];
     *r = (struct run){.first = i, .end = j, .from = from};
     r->req = (struct stk_io_req){.file = stk_fetch_at(&s->fetch, i)->file,

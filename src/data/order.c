@@ -116,10 +116,12 @@ void stk_order_window(const struct stk_order *o, uint64_t p, uint64_t *first, ui
         window_of(o, p, first, end);
 }
 
+const char *const stk_shuffle_names[] = {[STK_SHUFFLE_BLOCK] = "block",
+                                         [STK_SHUFFLE_GLOBAL] = "global",
+                                         [STK_SHUFFLE_NONE] = "none",
+                                         NULL};
+
 const char *stk_shuffle_name(int shuffle)
 {
-    static const char *const name[] = {[STK_SHUFFLE_BLOCK] = "block",
-                                       [STK_SHUFFLE_GLOBAL] = "global",
-                                       [STK_SHUFFLE_NONE] = "none"};
-    return shuffle >= 0 && shuffle <= STK_SHUFFLE_NONE ? name[shuffle] : "";
+    return shuffle >= 0 && shuffle <= STK_SHUFFLE_NONE ? stk_shuffle_names[shuffle] : "";
 }

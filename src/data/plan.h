@@ -54,7 +54,8 @@ uint64_t stk_order_at(const struct stk_order *o, uint64_t p);
 /* Positions [*first, *end) that share a window with p: what may be worth reading together. All of
  * it for GLOBAL and NONE. */
 void stk_order_window(const struct stk_order *o, uint64_t p, uint64_t *first, uint64_t *end);
-const char *stk_shuffle_name(int shuffle); /* "block" */
+extern const char *const stk_shuffle_names[]; /* by enum stk_shuffle, NULL at the end */
+const char *stk_shuffle_name(int shuffle);    /* "block" */
 
 /* ---- the part of a rank ---- */
 
@@ -144,6 +145,9 @@ void stk_state_release(struct stk_state *s);
  * going on with another number of ranks when samples were refilled. Caller releases out. */
 int stk_state_merge(const struct stk_state *s, size_t nstates, struct stk_state *out,
                     struct stk_err *err);
+/* The same, written to out. */
+int stk_state_write_merged(const struct stk_state *s, size_t nstates, struct stk_buf *out,
+                           struct stk_err *err);
 
 /* ---- how good a shuffle is ---- */
 

@@ -343,3 +343,15 @@ int stk_state_merge(const struct stk_state *s, size_t nstates, struct stk_state 
         stk_state_release(out);
     return rc;
 }
+
+int stk_state_write_merged(const struct stk_state *s, size_t nstates, struct stk_buf *out,
+                           struct stk_err *err)
+{
+    struct stk_state merged;
+    int rc = stk_state_merge(s, nstates, &merged, err);
+    if (rc)
+        return rc;
+    rc = stk_state_write(&merged, out, err);
+    stk_state_release(&merged);
+    return rc;
+}

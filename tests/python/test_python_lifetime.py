@@ -144,7 +144,7 @@ def test_memory_from_elsewhere(table):
     """Arrays are made in memory that a function gives, and that memory is used again."""
     giver = Giver()
     loader = stoker.Loader(table, batch=64, shuffle=False, memory="1M")
-    loader._options["pool"] = giver.pool
+    loader._pool = giver.pool
     for _ in range(3):
         for step, batch in enumerate(loader):
             assert batch["x"][0, 0] == step * 64 * 64
@@ -161,9 +161,9 @@ def test_memory_that_is_refused(table):
     """Where the function fails, ordinary memory takes its place."""
     loader = stoker.Loader(table, batch=64, shuffle=False)
     for give in (lambda size: None, lambda size: 1 // 0, lambda size: "x"):
-        loader._options["pool"] = stoker._stoker.Pool(give)
+        loader._pool = stoker._stoker.Pool(give)
         assert next(iter(loader))["x"][0, 1] == 1
-        assert loader._options["pool"].blocks[1] == 0
+        assert loader._pool.blocks[1] == 0
         loader.set_epoch(0)
 
 

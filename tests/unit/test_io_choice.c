@@ -61,6 +61,18 @@ static void names(const struct set *s)
     io = open_io(s->ds, &(struct engine){.kind = STK_IO_MMAP}, 0);
     CHECK_STR(stk_io_name(io), "mmap");
     stk_io_close(io);
+    /* Every name that users are offered is one of an engine that can be had. */
+    struct stk_err err = {0};
+    enum stk_io_kind kind;
+    for (const char *const *name = stk_io_names(); *name; name++) {
+        CHECK_INT(stk_io_find(*name, &kind, &err), 0);
+        io = open_io(s->ds, &(struct engine){.label = *name, .kind = kind}, 0);
+        CHECK(strncmp(stk_io_detail(io), stk_io_name(io), strlen(stk_io_name(io))) == 0);
+        many_reads(s, io, 10, 10000);
+        stk_io_close(io);
+    }
+    CHECK_INT(stk_io_find("tape", &kind, &err), STK_E_USAGE);
+    CHECK_STR(err.what, "no engine 'tape'; there are auto, direct, uring, threads, mmap");
 }
 
 /* Maps and locks a file, so that it is in memory whatever else happens on the machine. */

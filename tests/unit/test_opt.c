@@ -12,9 +12,16 @@ struct settings {
     const char **include;
     uint64_t jobs, size;
     double wait_s, share;
+    /* As the library's own structs have them: */
+    const char *const *fields;
+    uint32_t batch;
+    int order;
+    bool no_check;
 };
 
 static const char *const modes[] = {"stop", "skip", "dir[:LEVEL]", "csv:FILE", NULL};
+
+static const char *const orders[] = {"block", "global", "none", NULL};
 
 static const struct stk_opt table[] = {
     {.name = "force",
@@ -60,6 +67,29 @@ static const struct stk_opt table[] = {
      .arg = "PERCENT",
      .max = 100,
      .offset = offsetof(struct settings, share)},
+    {.name = "fields",
+     .type = STK_OPT_NAMES,
+     .arg = "NAMES",
+     .offset = offsetof(struct settings, fields)},
+    {.name = "batch",
+     .type = STK_OPT_UNSIGNED,
+     .field = STK_FIELD_U32,
+     .arg = "N",
+     .def = "32",
+     .max = UINT32_MAX,
+     .offset = offsetof(struct settings, batch)},
+    {.name = "order",
+     .type = STK_OPT_ENUM,
+     .field = STK_FIELD_NUMBER,
+     .arg = "HOW",
+     .def = "global",
+     .choices = orders,
+     .offset = offsetof(struct settings, order)},
+    {.name = "check",
+     .type = STK_OPT_FLAG,
+     .def = "yes",
+     .opposite = true,
+     .offset = offsetof(struct settings, no_check)},
     {.name = NULL},
 };
 
@@ -110,6 +140,29 @@ static void test_argv(void)
     stk_opts_release(&o);
 }
 
+/* Fields of a struct that was not made for options hold what was meant, and JSON shows it. */
+static void check_fields(void)
+{
+    struct stk_opts o;
+    CHECK_INT(read_argv(&o, ARGV("x")), 0);
+    CHECK(!s.fields && s.batch == 32 && s.order == 1 && !s.no_check);
+    stk_opts_release(&o);
+    CHECK_INT(read_argv(&o, ARGV("--fields=a,bc", "--batch", "4294967295", "--order", "none",
+                                 "--no-check")),
+              0);
+    CHECK(s.batch == UINT32_MAX && s.order == 2 && s.no_check);
+    CHECK(s.fields && strcmp(s.fields[0], "a") == 0 && strcmp(s.fields[1], "bc") == 0 &&
+          !s.fields[2]);
+    struct stk_buf b = STK_BUF_INIT;
+    struct stk_jw w;
+    stk_jw_init(&w, &b, false);
+    stk_opts_write_recipe(&o, &w);
+    CHECK(strstr(stk_buf_cstr(&b), "\"fields\":\"a,bc\",\"batch\":4294967295,\"order\":\"none\","
+                                   "\"check\":false"));
+    stk_buf_release(&b);
+    stk_opts_release(&o);
+}
+
 static void refused(const char *part, int argc, const char *const *argv)
 {
     struct stk_opts o;
@@ -122,6 +175,10 @@ static void refused(const char *part, int argc, const char *const *argv)
 
 static void test_refusing(void)
 {
+    check_fields();
+    refused("a name is empty", ARGV("--fields", "a,,b"));
+    refused("within 0 and 4294967295", ARGV("--batch", "4294967296"));
+    refused("block, global, none", ARGV("--order", "random"));
     refused("did you mean --shard-size?", ARGV("--shrad-size", "1"));
     refused("did you mean --no-keep?", ARGV("--no-kep"));
     refused("did you mean skip?", ARGV("--mode", "skpi"));

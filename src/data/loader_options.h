@@ -1,0 +1,114 @@
+/*
+ * loader_options.h - the options of a loader, each stated once. What follows from a row: its
+ * default and range for a struct stk_loader_options that has 0 there (loader_options.c), the option
+ * of `stoker load` (src/cmd/load.c takes the rows into its own table), and the argument of
+ * stoker.Loader with its signature, documentation and errors (python/src/options.c).
+ *
+ * A row names the field of struct stk_loader_options (include/stoker.h) and says all the rest of
+ * it; what the field is in C is found out. A new option is a new field there and a row here.
+ */
+#ifndef STK_DATA_LOADER_OPTIONS_H
+#define STK_DATA_LOADER_OPTIONS_H
+
+#include "base/opt.h"
+#include "data/io.h"
+#include "data/plan.h"
+
+/* clang-format off */
+#define STK_LOADER_FIELD(field_)                                                                   \
+    _Generic(((struct stk_loader_options *)0)->field_,                                             \
+        uint32_t: STK_FIELD_U32,                                                                   \
+        int: STK_FIELD_NUMBER,                                                                     \
+        default: STK_FIELD_OWN)
+/* clang-format on */
+
+/* at: where in the table's struct the struct stk_loader_options is. */
+#define STK_LOADER_OPTION(at, name_, field_, type_, ...)                                           \
+    {                                                                                              \
+        .name = name_, .type = STK_OPT_##type_, .field = STK_LOADER_FIELD(field_),                 \
+        .offset = (at) + offsetof(struct stk_loader_options, field_), __VA_ARGS__                  \
+    }
+
+/* Which samples, in which order. */
+#define STK_LOADER_ORDER_OPTIONS(at)                                                               \
+    STK_LOADER_OPTION(at, "batch", batch, UNSIGNED, .letter = 'b', .arg = "N", .def = "32",        \
+                      .min = 1, .max = 1u << 20, .help = "Samples a batch"),                       \
+        STK_LOADER_OPTION(at, "shuffle", shuffle, ENUM, .arg = "HOW", .def = "block",              \
+                          .choices = stk_shuffle_names,                                            \
+                          .help =                                                                  \
+                              "The order: block (neighbours are read together, then mixed in a "   \
+                              "window), global (any sample anywhere), or as stored"),              \
+        STK_LOADER_OPTION(at, "seed", seed, UNSIGNED, .arg = "N", .def = "0",                      \
+                          .help = "What the order is drawn from"),                                 \
+        STK_LOADER_OPTION(at, "epoch", epoch, UNSIGNED, .arg = "N", .def = "0",                    \
+                          .help = "The first epoch: each has an order of its own")
+
+/* What becomes of them, and how they are read. 4 MiB: Lustre's largest request, direct reads gain
+ * nothing beyond. 2 MiB: reads of that size in any order are as fast as in sequence. */
+#define STK_LOADER_READ_OPTIONS(at)                                                                \
+    STK_LOADER_OPTION(at, "last", last, ENUM, .arg = "HOW", .def = "drop",                         \
+                      .choices = stk_last_names,                                                   \
+                      .help = "An incomplete last batch is left out, filled with repeats, or "     \
+                              "given as it is"),                                                   \
+        STK_LOADER_OPTION(at, "on-error", on_error, ENUM, .arg = "WHAT", .def = "stop",            \
+                          .choices = stk_on_error_names,                                           \
+                          .help = "What to do with a sample that cannot be read or decoded"),      \
+        STK_LOADER_OPTION(at, "decode", decode, STRING, .arg = "SPEC", .def = "auto",              \
+                          .help =                                                                  \
+                              "auto: fields as the format gives them; raw: records as stored; "    \
+                              "image:WxH,...: JPEG and PNG to arrays, as "                         \
+                              "image:224,crop=random,flip"),                                       \
+        STK_LOADER_OPTION(at, "fields", fields, NAMES, .arg = "NAMES",                             \
+                          .help = "Load these fields only"),                                       \
+        STK_LOADER_OPTION(at, "io", io, ENUM, .arg = "ENGINE", .def = "auto",                      \
+                          .choices_fn = stk_io_names,                                              \
+                          .help = "How to read: direct (past the page cache), uring or threads "   \
+                                  "(through it), mmap; auto: by the file system and what is in "   \
+                                  "memory already"),                                               \
+        STK_LOADER_OPTION(at, "depth", depth, UNSIGNED, .arg = "N", .def = "0", .max = 4096,       \
+                          .help = "Reads in flight; 0: what suits the engine"),                    \
+        STK_LOADER_OPTION(at, "read-size", read_bytes, SIZE, .arg = "SIZE", .def = "4M",           \
+                          .min = 64 << 10, .max = 1 << 30, .keyword = "read",                      \
+                          .help = "The largest read (a single larger sample is read whole)"),      \
+        STK_LOADER_OPTION(at, "memory", memory_bytes, SIZE, .arg = "SIZE", .min = 1 << 20,         \
+                          .help =                                                                  \
+                              "Memory for reading ahead (without it: an eighth of what the job "   \
+                              "may use, 512M at most)"),                                           \
+        STK_LOADER_OPTION(at, "threads", threads, UNSIGNED, .letter = 't', .arg = "N", .def = "0", \
+                          .max = 4096, .help = "Threads that check and decode; 0: one a core"),    \
+        STK_LOADER_OPTION(at, "block", block_bytes, SIZE, .arg = "SIZE", .def = "2M", .min = 1,    \
+                          .help = "For block shuffle: how much is read together"),                 \
+        STK_LOADER_OPTION(at, "window", window_bytes, SIZE, .arg = "SIZE", .def = "64M", .min = 1, \
+                          .help = "For block shuffle: how much is mixed together"),                \
+        STK_LOADER_OPTION(at, "check", no_check, FLAG, .def = "yes", .opposite = true,             \
+                          .help = "Compare the checksums of records")
+
+/* Those that only programs give; `stoker load` says the same in its own way, or not at all. */
+#define STK_LOADER_PROGRAM_OPTIONS(at)                                                             \
+    STK_LOADER_OPTION(at, "epochs", epochs, UNSIGNED,                                              \
+                      .help = "How many epochs there will be: the next one is read ahead where "   \
+                              "it is known to come"),                                              \
+        STK_LOADER_OPTION(at, "rank", rank, UNSIGNED, .max = STK_PLAN_WORLD_MAX - 1,               \
+                          .help = "Which of the ranks this is, counted from 0"),                   \
+        STK_LOADER_OPTION(at, "world", world, UNSIGNED, .min = 1, .max = STK_PLAN_WORLD_MAX,       \
+                          .help = "How many ranks there are"),                                     \
+        STK_LOADER_OPTION(at, "keys", keys, FLAG,                                                  \
+                          .help = "Batches have the keys of their samples"),                       \
+        STK_LOADER_OPTION(at, "state", state, STRING,                                              \
+                          .help = "Where to go on from: the state of a loader")
+
+extern const char *const stk_last_names[], *const stk_on_error_names[]; /* NULL at the end */
+
+/* All of them, for fields at 0; .name NULL ends them. */
+extern const struct stk_opt stk_loader_opts[];
+
+/* Its name in programs, "on_error", into buf. Returns buf. */
+const char *stk_loader_keyword(const struct stk_opt *opt, char *buf, size_t size);
+/* Sets the option of that name ("read-size") as `stoker load` would. Strings in o borrow
+ * from text; names are made in the arena. */
+int stk_loader_option_set(struct stk_loader_options *o, const char *name, const char *text,
+                          struct stk_arena *arena, struct stk_err *err);
+/* Puts the default where 0 stands for it, and sizes within their range. Refuses what cannot be. */
+int stk_loader_options_check(struct stk_loader_options *o, struct stk_err *err);
+
+#endif

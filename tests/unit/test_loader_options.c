@@ -1,0 +1,103 @@
+/* An option of the loader would be known to one front and not to another, or mean something else
+ * there. */
+#include "check.h"
+#include "data/loader_options.h"
+
+#include <stdio.h>
+
+static struct stk_err err;
+
+/* Text that the option takes, and that is not its default. */
+static const char *some_text(const struct stk_opt *opt)
+{
+    static char text[32];
+    const char *const *choices = stk_opt_choices(opt);
+    if (choices)
+        return choices[1];
+    if (opt->type == STK_OPT_FLAG)
+        return opt->def ? "no" : "yes";
+    if (opt->type == STK_OPT_STRING || opt->type == STK_OPT_NAMES)
+        return "raw";
+    snprintf(text, sizeof text, "%llu", (unsigned long long)opt->min + 1);
+    return text;
+}
+
+/* Every row can be set by its name and changes a field of its own. */
+static void every_row(void)
+{
+    struct stk_arena arena = {0};
+    static uint8_t taken[sizeof(struct stk_loader_options)];
+    for (const struct stk_opt *opt = stk_loader_opts; opt->name; opt++) {
+        struct stk_loader_options o = {0};
+        size_t changed = 0;
+        CHECK(opt->help && stk_opt_find(stk_loader_opts, opt->name) == opt);
+        CHECK(opt->field != STK_FIELD_U32 || (opt->max && opt->max <= UINT32_MAX));
+        CHECK_INT(stk_loader_option_set(&o, opt->name, some_text(opt), &arena, &err), 0);
+        for (size_t i = 0; i < sizeof o; i++)
+            if (((const uint8_t *)&o)[i]) {
+                CHECK(!taken[i]);
+                taken[i] = 1;
+                changed++;
+            }
+        CHECK(changed > 0);
+        if (!changed || opt->type == STK_OPT_STRING || opt->type == STK_OPT_NAMES)
+            continue;
+        CHECK_INT(stk_loader_options_check(&o, &err), 0);
+    }
+    stk_arena_release(&arena);
+}
+
+/* All zero is what `stoker load` calls the defaults. */
+static void defaults(void)
+{
+    struct stk_arena arena = {0};
+    struct stk_loader_options zero = {0}, set = {0};
+    CHECK_INT(stk_loader_options_check(&zero, &err), 0);
+    CHECK(zero.batch == 32 && zero.read_bytes == 4 << 20 && zero.block_bytes == 2 << 20 &&
+          zero.window_bytes == 64 << 20);
+    for (const struct stk_opt *opt = stk_loader_opts; opt->name; opt++)
+        if (opt->def)
+            CHECK_INT(stk_opt_store(opt, &set, opt->def, true, &arena, &err), 0);
+    CHECK_STR(set.io, "auto");
+    CHECK_STR(set.decode, "auto");
+    set.io = set.decode = NULL; /* NULL says the same */
+    CHECK(memcmp(&set, &zero, sizeof set) == 0);
+    stk_arena_release(&arena);
+}
+
+static void refuses(struct stk_loader_options o, const char *says)
+{
+    CHECK_INT(stk_loader_options_check(&o, &err), STK_E_USAGE);
+    CHECK_STR(err.what, says);
+}
+
+static void limits(void)
+{
+    struct stk_loader_options o = {.read_bytes = 1, .memory_bytes = 1, .depth = 4096};
+    CHECK_INT(stk_loader_options_check(&o, &err), 0);
+    CHECK(o.read_bytes == 64 << 10 && o.memory_bytes == 1 << 20);
+    refuses((struct stk_loader_options){.batch = 2 << 20}, "batch: 2097152 is more than 1048576");
+    refuses((struct stk_loader_options){.threads = 5000}, "threads: 5000 is more than 4096");
+    refuses((struct stk_loader_options){.last = 3}, "last: 3 is more than 2");
+    refuses((struct stk_loader_options){.shuffle = -1}, "shuffle: 4294967295 is more than 2");
+    CHECK_INT(stk_loader_option_set(&o, "bacth", "1", NULL, &err), STK_E_USAGE);
+    CHECK(strstr(err.what, "did you mean batch?"));
+    CHECK_INT(stk_loader_option_set(&o, "batch", "0", NULL, &err), STK_E_USAGE);
+}
+
+static void keywords(void)
+{
+    char name[32];
+    const struct stk_opt *t = stk_loader_opts;
+    CHECK_STR(stk_loader_keyword(stk_opt_find(t, "on-error"), name, sizeof name), "on_error");
+    CHECK_STR(stk_loader_keyword(stk_opt_find(t, "read-size"), name, sizeof name), "read");
+}
+
+int main(void)
+{
+    every_row();
+    defaults();
+    limits();
+    keywords();
+    return CHECK_DONE();
+}
