@@ -9,6 +9,7 @@
 #include <pthread.h>
 
 #include "base/err.h"
+#include "data/files.h"
 #include "data/index.h"
 #include "data/manifest.h"
 #include "format/format.h"
@@ -39,7 +40,7 @@ const struct stk_problems *stk_dataset_problems(const struct stk_dataset *ds);
 struct stk_dataset {
     char *path; /* as given, without trailing slashes */
     char *root; /* folder that names in the index are relative to */
-    int rootfd;
+    struct stk_files files;
     const struct stk_format *format;
     struct stk_index index;
     char *index_path; /* "" for an index that was not published */

@@ -219,7 +219,7 @@ static int open_parts(struct stk_loader *ld, struct stk_err *err)
                                 .bytes = INFLIGHT_MOST,
                                 .random = ld->order.shuffle == STK_SHUFFLE_GLOBAL,
                                 .cache_room = stk_memory_free() / 2};
-    rc = stk_io_open(ld->ds, &cfg, &ld->io, err);
+    rc = stk_io_open(&ld->ds->files, &cfg, &ld->io, err);
     if (rc < 0)
         return rc;
     uint64_t regions;
