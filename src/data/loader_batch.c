@@ -2,6 +2,7 @@
  * loader_batch.c - batches: their memory, their life, and the layout they are given out in.
  */
 #include "data/loader_priv.h"
+#include "base/array.h"
 
 #include <stdlib.h>
 
@@ -110,25 +111,15 @@ struct batch *stk_batch_take(struct stk_loader *ld, bool over, bool *nomem)
 
 int stk_batch_hold(struct batch *b, struct stretch *s)
 {
-    int rc = 0;
     pthread_mutex_lock(&b->lock);
     if (b->nheld && b->held[b->nheld - 1] == s) {
         pthread_mutex_unlock(&b->lock);
         stk_stretch_drop(s); /* one reference is enough */
         return 0;
     }
-    if (b->nheld == b->cap_held) {
-        size_t cap = b->cap_held ? 2 * b->cap_held : 4;
-        struct stretch **grown = realloc(b->held, cap * sizeof(struct stretch *));
-        if (grown) {
-            b->held = grown;
-            b->cap_held = cap;
-        }
-    }
-    if (b->nheld < b->cap_held)
+    int rc = STK_ARRAY_ROOM(b->held, b->cap_held, b->nheld + 1, NULL);
+    if (rc == 0)
         b->held[b->nheld++] = s;
-    else
-        rc = STK_E_NOMEM;
     pthread_mutex_unlock(&b->lock);
     return rc;
 }
@@ -136,16 +127,8 @@ int stk_batch_hold(struct batch *b, struct stretch *s)
 void stk_batch_failed(struct batch *b, uint32_t slot, int code, const struct stk_err *why)
 {
     pthread_mutex_lock(&b->lock);
-    if (b->nfailures == b->cap_failures) {
-        size_t cap = b->cap_failures ? 2 * b->cap_failures : 4;
-        struct failure *grown = realloc(b->failure, cap * sizeof *grown);
-        if (grown) {
-            b->failure = grown;
-            b->cap_failures = cap;
-        }
-    }
     /* Without memory for the reason the slot stays empty, which is noticed as well. */
-    if (b->nfailures < b->cap_failures)
+    if (STK_ARRAY_ROOM(b->failure, b->cap_failures, b->nfailures + 1, NULL) == 0)
         b->failure[b->nfailures++] = (struct failure){.slot = slot, .code = code, .why = *why};
     pthread_mutex_unlock(&b->lock);
 }

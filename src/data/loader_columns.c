@@ -6,6 +6,7 @@
  * such field) goes into a table of values of that batch, and the batch's column is given as values.
  */
 #include "data/loader_priv.h"
+#include "base/array.h"
 
 #include <stdlib.h>
 
@@ -34,15 +35,12 @@ static int32_t find_column(const struct stk_loader *ld, const char *name, size_t
 
 static struct column *add_column(struct stk_loader *ld, const char *name, size_t len)
 {
-    struct column *grown = realloc(ld->column, (ld->ncolumns + 1) * sizeof *grown);
-    char *copy = grown ? malloc(len + 1) : NULL;
-    if (grown)
-        ld->column = grown;
+    char *copy = STK_ARRAY_MORE(ld->column, ld->ncolumns, NULL) ? NULL : malloc(len + 1);
     if (!copy)
         return NULL;
     memcpy(copy, name, len);
     copy[len] = '\0';
-    grown[ld->ncolumns] = (struct column){.name = copy, .name_len = len};
+    ld->column[ld->ncolumns] = (struct column){.name = copy, .name_len = len};
     return &ld->column[ld->ncolumns++];
 }
 

@@ -6,6 +6,7 @@
  * rare.
  */
 #include "data/loader_priv.h"
+#include "base/array.h"
 #include "base/random.h"
 #include "data/perm.h"
 #include "data/reader_priv.h"
@@ -64,10 +65,8 @@ static void note_problem(struct stk_loader *ld, uint64_t id, const struct stk_er
     ld->stats.corrupt++;
     if (ld->nproblems == STK_PROBLEMS_KEPT)
         return;
-    char **grown = realloc(ld->problem, (ld->nproblems + 1) * sizeof(char *));
-    if (!grown)
+    if (STK_ARRAY_MORE(ld->problem, ld->nproblems, NULL))
         return;
-    ld->problem = grown;
     stk_err_text(why, text, sizeof text);
     snprintf(line, sizeof line, "%s (sample %llu)", text, (unsigned long long)id);
     ld->problem[ld->nproblems] = strdup(line);

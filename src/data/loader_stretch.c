@@ -3,6 +3,7 @@
  * reads that bring all of it.
  */
 #include "data/loader_priv.h"
+#include "base/array.h"
 
 #include <stdlib.h>
 
@@ -85,15 +86,11 @@ static int find_shared_extents(struct stretch *s, struct stk_err *err)
             sl->extent == last)
             continue;
         last = sl->extent;
-        if (s->nshared == s->cap_shared) {
-            size_t cap = s->cap_shared ? 2 * s->cap_shared : 16;
-            struct shared *grown = realloc(s->shared, cap * sizeof *grown);
-            if (!grown)
-                return stk_err_nomem(err, cap * sizeof *grown);
-            memset(grown + s->cap_shared, 0, (cap - s->cap_shared) * sizeof *grown);
-            s->shared = grown;
-            s->cap_shared = cap;
-        }
+        size_t had = s->cap_shared;
+        if (STK_ARRAY_ROOM(s->shared, s->cap_shared, s->nshared + 1, err))
+            return STK_E_NOMEM;
+        if (s->cap_shared > had)
+            memset(s->shared + had, 0, (s->cap_shared - had) * sizeof *s->shared);
         struct shared *x = &s->shared[s->nshared++];
         x->extent = last;
         x->want = i;
@@ -133,14 +130,8 @@ static int prepend_shared(struct stretch *s, struct stk_err *err)
 static int add_run(struct stretch *s, size_t i, size_t j, uint64_t from, uint64_t to,
                    struct stk_err *err)
 {
-    if (s->nruns == s->cap_runs) {
-        size_t cap = s->cap_runs ? 2 * s->cap_runs : 8;
-        struct run *grown = realloc(s->run, cap * sizeof *grown);
-        if (!grown)
-            return stk_err_nomem(err, cap * sizeof *grown);
-        s->run = grown;
-        s->cap_runs = cap;
-    }
+    if (STK_ARRAY_ROOM(s->run, s->cap_runs, s->nruns + 1, err))
+        return STK_E_NOMEM;
     struct run *r = &s->run[s->nruns++];
     *r = (struct run){.first = i, .end = j, .from = from};
     r->req = (struct stk_io_req){.file = stk_fetch_at(&s->fetch, i)->file,
