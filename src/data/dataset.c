@@ -154,13 +154,13 @@ static bool same_root(const struct stk_dataset *ds, bool is_dir)
 }
 
 /* The shards of a packed dataset must be those the manifest lists. */
-static bool manifest_match(const struct stk_dataset *ds)
+static bool manifest_match(struct stk_dataset *ds)
 {
     const struct stk_manifest *m = &ds->manifest;
     if (!ds->has_manifest)
         return true;
     /* Another packing of the same samples may have files of the same names and sizes. */
-    if (ds->index.h->data_id != stk_manifest_id(m->shard, m->nshards))
+    if (ds->index.h->data_id != stk_dataset_identity(ds))
         return false;
     if (ds->format->caps & STK_CAN_TREE)
         return ds->index.h->nsamples == m->samples;
@@ -222,15 +222,14 @@ static int make_walk(struct stk_dataset *ds, const struct stk_open_options *o, s
 static int build_into(struct stk_dataset *ds, const struct opening *how, struct stk_walk *w,
                       struct stk_target *t, struct stk_err *err)
 {
-    struct stk_build_options b = {
-        .list = ds->list,
-        .jobs = how->o->jobs,
-        .problems = how->collect ? &ds->problems : NULL,
-        .checker = how->checker,
-        .path = t->tmp,
-        .data_id = ds->has_manifest ? stk_manifest_id(ds->manifest.shard, ds->manifest.nshards) : 0,
-        .progress = how->o->progress,
-        .user = how->o->user};
+    struct stk_build_options b = {.list = ds->list,
+                                  .jobs = how->o->jobs,
+                                  .problems = how->collect ? &ds->problems : NULL,
+                                  .checker = how->checker,
+                                  .path = t->tmp,
+                                  .data_id = ds->has_manifest ? stk_dataset_identity(ds) : 0,
+                                  .progress = how->o->progress,
+                                  .user = how->o->user};
     int rc = stk_build_index(w, &b, t->fd, err);
     /* An index of damaged data is good for this run only: the next shall see the damage itself. */
     bool published = rc == 0 && ds->problems.count == 0 && stk_target_publish(t);

@@ -47,6 +47,7 @@ struct stk_dataset {
     bool index_built; /* just now */
     bool has_manifest;
     struct stk_manifest manifest;
+    _Atomic uint64_t identity; /* 0: not known yet */
     struct stk_problems problems;
     struct stk_list_options list;
     const struct stk_codec **codec; /* of each field of the index; NULL: the bytes are the value */
@@ -55,6 +56,10 @@ struct stk_dataset {
     bool labels_known;
     struct stk_labels *labels; /* by directory, or NULL */
 };
+
+/* What tells this dataset from any other: its content, not where it stands or when it came there,
+ * so that copies have the same. Never 0. Looks into some files the first time. From any thread. */
+uint64_t stk_dataset_identity(struct stk_dataset *ds);
 
 /* As stk_dataset_open(); collect: problems are collected and the rest is opened, else the first one
  * fails the call. trust false: an index that is there is not used

@@ -72,6 +72,22 @@ char *stk_files_path(const struct stk_files *files, uint64_t number)
     return find_copy(files, number, copy) ? strdup(copy) : stk_path_join(files->root, name);
 }
 
+/* The same error, of that path. */
+static void set_path(struct stk_err *err, const char *path)
+{
+    const struct stk_err was = *err;
+    stk_err_set(err, was.code, path, was.offset, "%s", was.what);
+    err->sys_errno = was.sys_errno;
+}
+
+void stk_files_blame(const struct stk_files *files, uint64_t number, struct stk_err *err)
+{
+    char *path = err->path[0] ? NULL : stk_files_path(files, number);
+    if (path)
+        set_path(err, path);
+    free(path);
+}
+
 /* ---- is it still that? ---- */
 
 static int look_at(int dirfd, const char *name, unsigned more, struct statx *sx,
@@ -159,30 +175,20 @@ static int open_copy(const struct stk_files *files, uint64_t number,
     return fd;
 }
 
-/* The error of an opening, with the name of what was opened. */
-static int tell(const struct stk_err *why, const char *path, struct stk_err *err)
-{
-    stk_err_set(err, why->code, path, why->offset, "%s", why->what);
-    if (err)
-        err->sys_errno = why->sys_errno;
-    return why->code;
-}
-
 static int open_checked(const struct stk_files *files, uint64_t number, int *flags,
                         struct statx *sx, struct stk_err *err)
 {
     struct stk_files_entry e;
-    struct stk_err why = {0};
     char name[PATH_MAX];
     int rc = entry_of(files, number, &e, name, err);
     if (rc < 0)
         return rc;
     int fd = open_copy(files, number, &e, flags, sx);
     if (fd < 0)
-        fd = open_checked_at(files->rootfd, name, &e, flags, sx, &why);
-    if (fd < 0) {
+        fd = open_checked_at(files->rootfd, name, &e, flags, sx, err);
+    if (fd < 0 && err) {
         char *path = stk_path_join(files->root, name);
-        tell(&why, path, err);
+        set_path(err, path);
         free(path);
     }
     return fd;
@@ -192,11 +198,10 @@ int stk_open_regular(int dirfd, const char *name, const char *path, uint64_t *si
                      struct stk_err *err)
 {
     struct stk_files_entry any = {.size = STK_SIZE_ANY};
-    struct stk_err why = {0};
     struct statx sx;
-    int flags = 0, fd = open_checked_at(dirfd, name, &any, &flags, &sx, &why);
-    if (fd < 0)
-        tell(&why, path, err);
+    int flags = 0, fd = open_checked_at(dirfd, name, &any, &flags, &sx, err);
+    if (fd < 0 && err)
+        set_path(err, path);
     *size = fd < 0 ? 0 : sx.stx_size;
     return fd;
 }

@@ -65,6 +65,8 @@ struct stk_files stk_files_list(const struct stk_files_item *item, uint64_t n);
 
 /* malloc'ed path the file is read from, for messages; NULL: none. */
 char *stk_files_path(const struct stk_files *files, uint64_t number);
+/* Puts that path into an error that has none. */
+void stk_files_blame(const struct stk_files *files, uint64_t number, struct stk_err *err);
 /* Whether the source is still as recorded; does not open it. */
 bool stk_files_unchanged(const struct stk_files *files, uint64_t number);
 

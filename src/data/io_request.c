@@ -20,12 +20,7 @@ void stk_io_fail(const struct stk_files *files, struct stk_io_req *req, const st
     if (!req->why)
         return;
     *req->why = *why;
-    if (!why->path[0]) {
-        char *path = stk_files_path(files, req->file);
-        stk_err_set(req->why, why->code, path, why->offset, "%s", why->what);
-        req->why->sys_errno = why->sys_errno;
-        free(path);
-    }
+    stk_files_blame(files, req->file, req->why);
 }
 
 static void fail_at(const struct stk_files *files, struct stk_io_req *req, int code, uint64_t off,

@@ -5,7 +5,6 @@
 #include "data/reader_priv.h"
 #include "base/file.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #define MERGE_MAX (8u << 20)
@@ -97,14 +96,10 @@ int stk_reader_range(struct stk_reader *r, uint32_t file, uint64_t off, uint64_t
         return rc;
     rc = stk_pread_full(r->held->fd, to, (size_t)len, off, &got, NULL, err);
     r->reads++;
-    if (rc == 0 && got == len)
-        return 0;
-    char *path = stk_files_path(&r->ds->files, file);
+    if (rc == 0 && got < len)
+        rc = stk_err_set(err, STK_E_STALE, NULL, (int64_t)(off + got), "the file became shorter");
     if (rc < 0 && err)
-        snprintf(err->path, sizeof err->path, "%s", path ? path : "");
-    if (rc == 0)
-        rc = stk_err_set(err, STK_E_STALE, path, (int64_t)(off + got), "the file became shorter");
-    free(path);
+        stk_files_blame(&r->ds->files, file, err);
     return rc;
 }
 
