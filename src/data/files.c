@@ -276,7 +276,7 @@ int stk_file_open(const struct stk_files *files, uint64_t number, enum stk_file_
     if (f->fd < 0)
         return f->fd;
     f->size = sx.stx_size;
-    f->seeable = geteuid() == 0 || geteuid() == sx.stx_uid;
+    f->owner = sx.stx_uid;
     if (mode == STK_FILE_PLAIN)
         return 0;
     f->align = flags ? direct_align(f->fd, &sx) : 0;
@@ -287,6 +287,12 @@ int stk_file_open(const struct stk_files *files, uint64_t number, enum stk_file_
     if (!f->align)
         (void)posix_fadvise(f->fd, 0, 0, POSIX_FADV_RANDOM);
     return 0;
+}
+
+bool stk_file_seeable(const struct stk_file *f)
+{
+    uid_t me = geteuid();
+    return me == 0 || me == f->owner;
 }
 
 void stk_file_close(struct stk_file *f)

@@ -84,7 +84,7 @@ struct stk_file {
     int plain_fd;         /* the same file through the page cache; -1 until it is needed */
     uint32_t align;       /* offsets of direct reads; 0: read through the page cache */
     _Atomic bool refuses; /* it has refused a direct read */
-    bool seeable;         /* mincore() tells us the truth about it: it is our own */
+    uid_t owner;
     uint64_t size;
     /* Those of struct stk_handles: */
     unsigned refs;
@@ -97,6 +97,8 @@ struct stk_file {
 int stk_file_open(const struct stk_files *files, uint64_t number, enum stk_file_mode mode,
                   struct stk_file *f, struct stk_err *err);
 void stk_file_close(struct stk_file *f);
+/* Whether mincore() tells us the truth about it: the owner only. */
+bool stk_file_seeable(const struct stk_file *f);
 /* Another descriptor of the same open file, through the page cache. Caller closes. */
 int stk_file_open_plain(const struct stk_file *f, struct stk_err *err);
 /* The same for a file that belongs to no list yet: a descriptor of a regular file, or negative. */

@@ -45,9 +45,9 @@ static void mmap_close(struct stk_io *io)
 
 /* What of it is in memory mincore() tells the owner only; to others the file itself does, if it is
  * kept open. */
-static int descriptor_to_look(const struct stk_file *f)
+static int descriptor_to_look(const struct stk_file *f, bool seeable)
 {
-    if (f->seeable || f->fd >= (int)stk_handles_limit())
+    if (seeable || f->fd >= (int)stk_handles_limit())
         return -1;                                       /* the mapping keeps the file */
     (void)posix_fadvise(f->fd, 0, 0, POSIX_FADV_RANDOM); /* looking brings nothing in */
     return f->fd;
@@ -56,7 +56,7 @@ static int descriptor_to_look(const struct stk_file *f)
 static int map_it(struct stk_io *io, struct stk_file *f, struct stk_io_map *m, struct stk_err *err)
 {
     m->size = f->size;
-    m->seeable = f->seeable;
+    m->seeable = stk_file_seeable(f);
     m->fd = -1;
     if (f->size == 0)
         return 0;
@@ -68,7 +68,7 @@ static int map_it(struct stk_io *io, struct stk_file *f, struct stk_io_map *m, s
         (void)madvise(p, (size_t)f->size, MADV_RANDOM);
     stk_guard_add(io->guard + (int)f->number, p, (size_t)f->size);
     m->p = p;
-    m->fd = descriptor_to_look(f);
+    m->fd = descriptor_to_look(f, m->seeable);
     if (m->fd >= 0)
         f->fd = -1; /* the mapping's from now on */
     return 0;

@@ -43,7 +43,7 @@ static void look_at_file(const struct stk_file *f, unsigned n, uint64_t *seed, u
 {
     struct looker l = {.fd = f->fd, .page = (size_t)sysconf(_SC_PAGESIZE)};
     uint64_t npages = (f->size + l.page - 1) / l.page;
-    if (f->seeable && f->size && f->size <= SIZE_MAX / 2) {
+    if (stk_file_seeable(f) && f->size && f->size <= SIZE_MAX / 2) {
         void *p = mmap(NULL, (size_t)f->size, PROT_READ, MAP_SHARED, f->fd, 0);
         l.map = p == MAP_FAILED ? NULL : p;
     }
