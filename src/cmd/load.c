@@ -155,8 +155,7 @@ static int open_loader(struct stk_load *l, const char *state)
      * looked up only where an engine is chosen by it. */
     bool choose = strcmp(o.io, "auto") == 0;
     struct stk_io_config look = {.kind = choose ? STK_IO_AUTO : STK_IO_THREADS};
-    if (stk_io_probe(l->ds, &look, &l->place, NULL) != 0)
-        l->place = (struct stk_io_choice){.cached = -1};
+    stk_io_probe(&l->ds->files, &look, &l->place);
     stk_load_begin(l);
     int rc = stk_loader_open(l->ds, &o, &l->ld, &l->run->err);
     if (rc)

@@ -8,6 +8,7 @@
 
 #include "base/histogram.h"
 #include "cmd/cmd.h"
+#include "data/dataset.h"
 #include "data/io.h"
 #include "data/plan.h"
 

@@ -12,10 +12,8 @@
 #include "format/jail.h"
 #include "format/members.h"
 
-#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 /* ---- listing a file ---- */
 
@@ -23,13 +21,14 @@
 static int decoded_size(const struct file_sink *f, uint64_t *len, struct stk_err *err)
 {
     struct builder *b = f->g->b;
+    struct stk_file file;
     uint8_t head[32];
     size_t got = 0;
-    int fd = openat(b->walk->rootfd, file_name(b, f->file), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0)
-        return stk_err_sys(err, f->path, "open");
-    int rc = stk_pread_full(fd, head, sizeof head, 0, &got, f->path, err);
-    close(fd);
+    int rc = stk_file_open(&b->files, f->file, STK_FILE_PLAIN, &file, err);
+    if (rc < 0)
+        return rc;
+    rc = stk_pread_full(file.fd, head, sizeof head, 0, &got, f->path, err);
+    stk_file_close(&file);
     if (rc == 0 && !stk_member_decoded_len(b->o->list.compress, head, got, len))
         rc = stk_err_set(err, STK_E_CORRUPT, f->path, 0, "damaged compressed data");
     return rc;
@@ -114,9 +113,12 @@ static int list_container(struct file_sink *f, struct stk_err *err)
 {
     struct builder *b = f->g->b;
     const struct stk_format *format = b->walk->format;
+    struct stk_file file;
     struct stk_src *src;
-    int rc = stk_src_open(b->walk->rootfd, file_name(b, f->file), f->path,
-                          format->caps & STK_CAN_GZIP, &src, err);
+    int rc = stk_file_open(&b->files, f->file, STK_FILE_PLAIN, &file, err);
+    if (rc == 0) /* the descriptor is the source's from now on */
+        rc = stk_src_open(file.fd, file_name(b, f->file), f->path, format->caps & STK_CAN_GZIP,
+                          &src, err);
     if (rc < 0)
         return rc;
     f->rec.size = stk_src_file_size(src);
@@ -259,6 +261,17 @@ static void plan_groups(struct builder *b)
     b->ngroups = (nfiles + b->files_per_group - 1) / b->files_per_group;
 }
 
+/* Nothing is on record of them yet. */
+static int file_entry(const void *list, uint64_t number, struct stk_files_entry *e,
+                      struct stk_err *err)
+{
+    (void)err;
+    const struct builder *b = list;
+    *e = (struct stk_files_entry){
+        .name = file_name(b, number), .name_len = b->file[number].name_len, .size = STK_SIZE_ANY};
+    return 0;
+}
+
 static int builder_init(struct builder *b, struct stk_err *err)
 {
     const void *files, *names;
@@ -269,6 +282,11 @@ static int builder_init(struct builder *b, struct stk_err *err)
         return rc;
     b->file = files;
     b->names = names;
+    b->files = (struct stk_files){.rootfd = b->walk->rootfd,
+                                  .root = b->walk->root,
+                                  .count = b->walk->nfiles,
+                                  .entry = file_entry,
+                                  .list = b};
     b->nworkers = b->o->jobs ? b->o->jobs : stk_cpus();
     /* The jail forks: from a process of one thread, so that no lock is held by a thread the child
      * does not have. */

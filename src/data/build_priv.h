@@ -50,6 +50,7 @@ struct builder {
     const struct stk_build_options *o;
     const struct stk_index_file *file; /* of the walk, mapped */
     const char *names;
+    struct stk_files files; /* the same, for opening them */
     uint64_t files_per_group, ngroups;
     struct group *group;
     struct worker *worker;

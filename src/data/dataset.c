@@ -12,7 +12,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -72,14 +71,31 @@ struct opening {
     struct stk_checker *checker;
 };
 
-/* ---- is an index still right? ---- */
+/* ---- its files ---- */
 
-static bool same_file(const struct stat *sb, uint64_t size, int64_t mtime_ns)
+static int file_entry(const void *list, uint64_t number, struct stk_files_entry *e,
+                      struct stk_err *err)
 {
-    int64_t now = (int64_t)sb->st_mtim.tv_sec * 1000000000 + sb->st_mtim.tv_nsec;
-    /* No time is kept of packed shards: copying a dataset must not make its index stale. */
-    return (uint64_t)sb->st_size == size && (mtime_ns == 0 || now == mtime_ns);
+    const struct stk_index_file *f;
+    int rc = stk_index_file(list, number, &f, &e->name, err);
+    if (rc < 0)
+        return rc;
+    e->name_len = f->name_len;
+    e->size = f->size;
+    e->mtime_ns = f->mtime_ns;
+    return 0;
 }
+
+/* The files are those of the index that is open. */
+static void list_files(struct stk_dataset *ds)
+{
+    ds->files.count = ds->index.h->nfiles;
+    ds->files.bytes = ds->index.h->bytes_stored;
+    ds->files.entry = file_entry;
+    ds->files.list = &ds->index;
+}
+
+/* ---- is an index still right? ---- */
 
 static bool dirs_fresh(const struct stk_dataset *ds)
 {
@@ -95,7 +111,7 @@ static bool dirs_fresh(const struct stk_dataset *ds)
             names[d[i].name_off + d[i].name_len])
             return false;
         const char *name = names + d[i].name_off;
-        if (fstatat(ds->rootfd, name[0] ? name : ".", &sb, AT_SYMLINK_NOFOLLOW) < 0 ||
+        if (fstatat(ds->files.rootfd, name[0] ? name : ".", &sb, AT_SYMLINK_NOFOLLOW) < 0 ||
             (int64_t)sb.st_mtim.tv_sec * 1000000000 + sb.st_mtim.tv_nsec != d[i].mtime_ns)
             return false;
     }
@@ -104,21 +120,11 @@ static bool dirs_fresh(const struct stk_dataset *ds)
 
 static bool files_fresh(const struct stk_dataset *ds)
 {
-    const struct stk_index *idx = &ds->index;
     bool tree = ds->format->caps & STK_CAN_TREE;
-    uint64_t n = idx->h->nfiles;
-    for (uint64_t i = 0; i < n && n <= CHECK_FILES && !tree; i++) {
-        const struct stk_index_file *f;
-        const char *name;
-        char buf[PATH_MAX];
-        struct stat sb;
-        if (stk_index_file(idx, i, &f, &name, NULL) < 0 || f->name_len >= sizeof buf)
+    uint64_t n = ds->files.count;
+    for (uint64_t i = 0; i < n && n <= CHECK_FILES && !tree; i++)
+        if (!stk_files_unchanged(&ds->files, i))
             return false;
-        memcpy(buf, name, f->name_len);
-        buf[f->name_len] = '\0';
-        if (fstatat(ds->rootfd, buf, &sb, 0) < 0 || !same_file(&sb, f->size, f->mtime_ns))
-            return false;
-    }
     return true;
 }
 
@@ -148,13 +154,13 @@ static bool same_root(const struct stk_dataset *ds, bool is_dir)
 }
 
 /* The shards of a packed dataset must be those the manifest lists. */
-static bool manifest_match(const struct stk_dataset *ds)
+static bool manifest_match(struct stk_dataset *ds)
 {
     const struct stk_manifest *m = &ds->manifest;
     if (!ds->has_manifest)
         return true;
     /* Another packing of the same samples may have files of the same names and sizes. */
-    if (ds->index.h->data_id != stk_manifest_id(m->shard, m->nshards))
+    if (ds->index.h->data_id != stk_dataset_identity(ds))
         return false;
     if (ds->format->caps & STK_CAN_TREE)
         return ds->index.h->nsamples == m->samples;
@@ -176,6 +182,7 @@ static bool try_index(struct stk_dataset *ds, const struct stk_open_options *o, 
 {
     if (stk_index_open(path, &ds->index, NULL) < 0)
         return false;
+    list_files(ds);
     const struct stk_format *f = stk_format_find(ds->index.h->format);
     if (f && (!ds->format || ds->format == f)) {
         const struct stk_format *before = ds->format;
@@ -215,15 +222,14 @@ static int make_walk(struct stk_dataset *ds, const struct stk_open_options *o, s
 static int build_into(struct stk_dataset *ds, const struct opening *how, struct stk_walk *w,
                       struct stk_target *t, struct stk_err *err)
 {
-    struct stk_build_options b = {
-        .list = ds->list,
-        .jobs = how->o->jobs,
-        .problems = how->collect ? &ds->problems : NULL,
-        .checker = how->checker,
-        .path = t->tmp,
-        .data_id = ds->has_manifest ? stk_manifest_id(ds->manifest.shard, ds->manifest.nshards) : 0,
-        .progress = how->o->progress,
-        .user = how->o->user};
+    struct stk_build_options b = {.list = ds->list,
+                                  .jobs = how->o->jobs,
+                                  .problems = how->collect ? &ds->problems : NULL,
+                                  .checker = how->checker,
+                                  .path = t->tmp,
+                                  .data_id = ds->has_manifest ? stk_dataset_identity(ds) : 0,
+                                  .progress = how->o->progress,
+                                  .user = how->o->user};
     int rc = stk_build_index(w, &b, t->fd, err);
     /* An index of damaged data is good for this run only: the next shall see the damage itself. */
     bool published = rc == 0 && ds->problems.count == 0 && stk_target_publish(t);
@@ -334,8 +340,9 @@ static int open_root(struct stk_dataset *ds, bool is_dir, struct stk_err *err)
                                        : strndup(ds->path, (size_t)(slash - ds->path));
     if (!ds->root)
         return stk_err_nomem(err, strlen(ds->path));
-    ds->rootfd = open(ds->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return ds->rootfd < 0 ? stk_err_sys(err, ds->root, "open folder") : 0;
+    ds->files.root = ds->root;
+    ds->files.rootfd = open(ds->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return ds->files.rootfd < 0 ? stk_err_sys(err, ds->root, "open folder") : 0;
 }
 
 static int open_index(struct stk_dataset *ds, const struct opening *how, struct stk_err *err)
@@ -371,7 +378,7 @@ static int open_how(const char *path, struct opening *how, struct stk_dataset **
         return stk_err_nomem(err, sizeof *ds);
     }
     pthread_mutex_init(&ds->lock, NULL);
-    ds->rootfd = -1;
+    ds->files.rootfd = -1;
     ds->list.payload = o->payload ? o->payload : "auto";
     ds->list.grouped = o->group;
     struct stat sb;
@@ -387,6 +394,8 @@ static int open_how(const char *path, struct opening *how, struct stk_dataset **
         rc = open_index(ds, how, err);
     if (rc == 0)
         rc = find_codecs(ds, err);
+    if (rc == 0)
+        list_files(ds);
     if (rc < 0)
         stk_dataset_close(ds);
     else
@@ -426,8 +435,8 @@ void stk_dataset_close(struct stk_dataset *ds)
     stk_index_close(&ds->index);
     stk_manifest_release(&ds->manifest);
     stk_problems_release(&ds->problems);
-    if (ds->rootfd >= 0)
-        close(ds->rootfd);
+    if (ds->files.rootfd >= 0)
+        close(ds->files.rootfd);
     pthread_mutex_destroy(&ds->lock);
     free(ds->codec);
     free(ds->index_path);

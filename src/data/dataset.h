@@ -9,6 +9,7 @@
 #include <pthread.h>
 
 #include "base/err.h"
+#include "data/files.h"
 #include "data/index.h"
 #include "data/manifest.h"
 #include "format/format.h"
@@ -39,13 +40,14 @@ const struct stk_problems *stk_dataset_problems(const struct stk_dataset *ds);
 struct stk_dataset {
     char *path; /* as given, without trailing slashes */
     char *root; /* folder that names in the index are relative to */
-    int rootfd;
+    struct stk_files files;
     const struct stk_format *format;
     struct stk_index index;
     char *index_path; /* "" for an index that was not published */
     bool index_built; /* just now */
     bool has_manifest;
     struct stk_manifest manifest;
+    _Atomic uint64_t identity; /* 0: not known yet */
     struct stk_problems problems;
     struct stk_list_options list;
     const struct stk_codec **codec; /* of each field of the index; NULL: the bytes are the value */
@@ -54,6 +56,10 @@ struct stk_dataset {
     bool labels_known;
     struct stk_labels *labels; /* by directory, or NULL */
 };
+
+/* What tells this dataset from any other: its content, not where it stands or when it came there,
+ * so that copies have the same. Never 0. Looks into some files the first time. From any thread. */
+uint64_t stk_dataset_identity(struct stk_dataset *ds);
 
 /* As stk_dataset_open(); collect: problems are collected and the rest is opened, else the first one
  * fails the call. trust false: an index that is there is not used

@@ -3,7 +3,6 @@
  */
 #include "data/fetch.h"
 #include "base/array.h"
-#include "base/file.h"
 #include "data/reader.h"
 #include "format/lister.h"
 
@@ -26,6 +25,7 @@ void stk_fetch_release(struct stk_fetch *f)
         stk_buf_release(bufs[i]);
     free(f->errs);
     f->errs = NULL;
+    f->errs_room = 0;
     f->nerrs = 0;
 }
 
@@ -39,18 +39,6 @@ void stk_fetch_reset(struct stk_fetch *f)
     stk_buf_reset(&f->order);
     stk_buf_put(&f->first, &zero, sizeof zero);
     f->nerrs = 0;
-}
-
-char *stk_fetch_path(const struct stk_dataset *ds, uint64_t file)
-{
-    const struct stk_index_file *f;
-    const char *name;
-    if (stk_index_file(&ds->index, file, &f, &name, NULL) < 0)
-        return NULL;
-    char *copy = strndup(name, f->name_len);
-    char *path = copy ? stk_path_join(ds->root, copy) : NULL;
-    free(copy);
-    return path;
 }
 
 /* ---- what samples need ---- */
@@ -102,7 +90,7 @@ void stk_fetch_fail(struct stk_fetch *f, struct stk_want *w, int code, const str
 {
     w->failed = code;
     w->why = UINT32_MAX;
-    if (STK_ARRAY_MORE(f->errs, f->nerrs, NULL))
+    if (STK_ARRAY_ROOM(f->errs, f->errs_room, f->nerrs + 1, NULL))
         return; /* the code alone must do */
     w->why = f->nerrs;
     f->errs[f->nerrs++] = *why;
@@ -280,7 +268,7 @@ size_t stk_fetch_run(const struct stk_fetch *f, size_t i, uint64_t max, uint64_t
 static int frame_error(const struct stk_fetch *f, const struct stk_want *w, uint64_t len,
                        struct stk_err *err)
 {
-    char *path = stk_fetch_path(f->ds, w->file);
+    char *path = stk_files_path(&f->ds->files, w->file);
     int rc = f->ds->format->check(w->p, len, path, w->off, err);
     free(path);
     return rc;
@@ -330,7 +318,7 @@ int stk_fetch_decode(const struct stk_dataset *ds, uint64_t x, const struct stk_
         (const struct stk_chain *)ds->index.table[STK_T_CHAINS] + (e->chain - 1);
     if (c->nsteps > STK_CHAIN_MAX)
         return stk_err_set(err, STK_E_CORRUPT, ds->index_path, -1, "damaged index: bad filters");
-    char *path = stk_fetch_path(ds, e->file);
+    char *path = stk_files_path(&ds->files, e->file);
     int rc;
     if (c->nsteps && c->step[0].id == STK_FILTER_RESUME)
         rc = decode_point(ds, x, p, (size_t)e->length, out, path, e->offset, err);
@@ -346,7 +334,7 @@ int stk_fetch_cut(const struct stk_dataset *ds, const struct stk_slice *s,
 {
     *len = s->length == UINT64_MAX ? decoded->len : s->length;
     if (s->offset > decoded->len || *len > decoded->len - s->offset) {
-        char *path = stk_fetch_path(ds, e->file);
+        char *path = stk_files_path(&ds->files, e->file);
         int rc =
             stk_err_set(err, STK_E_CORRUPT, path, (int64_t)e->offset,
                         "decoded to %zu bytes, fewer than the samples in it need", decoded->len);

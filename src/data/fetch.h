@@ -30,6 +30,7 @@ struct stk_fetch {
     struct stk_buf order;  /* u32: wants by place, once sorted; those without bytes left out */
     struct stk_buf places; /* room to sort in */
     struct stk_err *errs;  /* of failed wants, in the order they failed */
+    size_t errs_room;
     uint32_t nerrs;
 };
 
@@ -80,8 +81,6 @@ static inline uint32_t stk_fetch_first(const struct stk_fetch *f, size_t k)
     return ((const uint32_t *)(const void *)f->first.data)[k];
 }
 
-/* malloc'ed path of a file, for messages; NULL: none. */
-char *stk_fetch_path(const struct stk_dataset *ds, uint64_t file);
 /* The stored bytes of want i behind the frame's head, the record's checksum compared unless
  * `trust`. Not for wants without bytes. */
 int stk_fetch_stored(const struct stk_fetch *f, size_t i, bool trust, const uint8_t **p,

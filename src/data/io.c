@@ -23,42 +23,41 @@ uint64_t stk_io_now_ns(void)
 /* ---- opening ---- */
 
 /* A folder of small files: the ring has nothing to gain, and keeping some open gains nothing. */
-static bool many_small_files(const struct stk_dataset *ds)
+static bool many_small_files(const struct stk_files *files)
 {
-    const struct stk_index_header *h = ds->index.h;
-    return h->nfiles > stk_io_files_limit() && h->bytes_stored / h->nfiles < SMALL_FILE;
+    return files->count > stk_handles_limit() && files->bytes / files->count < SMALL_FILE;
 }
 
 static int open_parts(struct stk_io *io, const struct stk_io_config *cfg, struct stk_err *err)
 {
     enum stk_io_kind kind = cfg->kind;
-    int rc = stk_io_probe(io->ds, cfg, &io->choice, err);
-    if (rc < 0)
-        return rc;
+    stk_io_probe(io->files, cfg, &io->choice);
     if (kind == STK_IO_AUTO)
         kind = io->choice.kind;
     io->depth = cfg->depth ? cfg->depth : io->choice.network ? DEPTH_NETWORK : DEPTH_LOCAL;
     io->depth = io->depth > DEPTH_MAX ? DEPTH_MAX : io->depth;
     io->most_bytes = cfg->depth || !cfg->bytes ? UINT64_MAX : cfg->bytes;
-    io->once = many_small_files(io->ds);
-    io->files.direct = kind == STK_IO_DIRECT;
-    io->files.random = cfg->random;
-    io->files.any_offset = io->choice.any_offset;
-    rc = stk_io_pool_init(&io->pool, io->depth, err);
+    io->once = many_small_files(io->files);
+    io->random = cfg->random;
+    int rc = stk_io_pool_init(&io->pool, io->depth, err);
     if (rc == 0)
         rc = stk_io_take_engine(io, kind, err);
-    return rc < 0 ? rc : stk_io_files_init(&io->files, io->ds, err);
+    if (rc < 0)
+        return rc;
+    enum stk_file_mode mode = kind == STK_IO_DIRECT ? STK_FILE_DIRECT : STK_FILE_SCATTERED;
+    return stk_handles_init(&io->handles, io->files, mode, stk_handles_limit(), err);
 }
 
-int stk_io_open(struct stk_dataset *ds, const struct stk_io_config *cfg, struct stk_io **out,
+int stk_io_open(const struct stk_files *files, const struct stk_io_config *cfg, struct stk_io **out,
                 struct stk_err *err)
 {
     struct stk_io *io = calloc(1, sizeof *io);
     if (!io)
         return stk_err_nomem(err, sizeof *io);
-    io->ds = ds;
+    io->files = files;
     io->pid = getpid();
-    io->files.guard = -1;
+    io->guard = -1;
+    pthread_mutex_init(&io->open_lock, NULL);
     pthread_mutex_init(&io->post_lock, NULL);
     pthread_cond_init(&io->post_cond, NULL);
     int rc = open_parts(io, cfg, err);
@@ -91,7 +90,7 @@ void stk_io_stop(struct stk_io *io)
         io->ops->stop(io);
     drop_errors(&io->done);
     drop_errors(&io->post_done);
-    io->jobs.first = io->post_ready.first = NULL;
+    io->jobs.first = io->post_ready.first = io->opening = NULL;
     io->inflight = io->unfinished = 0;
 }
 
@@ -100,13 +99,14 @@ void stk_io_close(struct stk_io *io)
     if (!io)
         return;
     stk_io_stop(io);
-    stk_io_files_release(&io->files);
+    stk_handles_release(&io->handles);
     if (io->ops && io->ops->close)
         io->ops->close(io);
     if (io->pid == getpid()) { /* destroying them waits for threads a child does not have */
         stk_io_pool_release(&io->pool);
         pthread_cond_destroy(&io->post_cond);
         pthread_mutex_destroy(&io->post_lock);
+        pthread_mutex_destroy(&io->open_lock);
     }
     free(io);
 }
@@ -130,7 +130,7 @@ const char *stk_io_reason(const struct stk_io *io)
 
 bool stk_io_maps(const struct stk_io *io)
 {
-    return io->files.map;
+    return io->map != NULL;
 }
 
 unsigned stk_io_depth(const struct stk_io *io)
@@ -158,9 +158,9 @@ void stk_io_unregister(struct stk_io *io, int segment)
 
 bool stk_io_intact(struct stk_io *io, uint32_t file, uint64_t off, uint64_t len)
 {
-    if (!io->files.map || file >= io->ds->index.h->nfiles)
+    if (!io->map || file >= io->files->count)
         return true;
-    return off + len <= stk_guard_damage(io->files.guard + (int)file);
+    return off + len <= stk_guard_damage(io->guard + (int)file);
 }
 
 /* ---- requests ---- */
@@ -193,7 +193,7 @@ static void add(_Atomic uint64_t *counter, uint64_t n)
 /* The sum of the latencies is the integral of the requests in flight over time. */
 void stk_io_finished(struct stk_io *io, struct stk_io_req *req)
 {
-    stk_io_files_put(&io->files, req);
+    stk_io_put_file(io, req);
     if (!req->completed_ns)
         req->completed_ns = stk_io_now_ns();
     if (req->completed_ns > io->last_completed_ns)
@@ -208,7 +208,7 @@ void stk_io_finished(struct stk_io *io, struct stk_io_req *req)
 
 static void start_request(struct stk_io *io, struct stk_io_req *req)
 {
-    if (stk_io_begin(io->ds, req))
+    if (stk_io_begin(io->files, req))
         io->ops->start(io, req);
     else
         stk_io_finished(io, req);
@@ -220,6 +220,7 @@ void stk_io_submit(struct stk_io *io, struct stk_io_req *req)
     req->why = NULL;
     req->data = NULL;
     req->held = NULL;
+    req->map = NULL;
     req->got = 0;
     req->tries = 0;
     req->buffered = false;
@@ -233,7 +234,7 @@ void stk_io_submit(struct stk_io *io, struct stk_io_req *req)
         stk_io_job(io, req, STK_JOB_ONCE);
         return;
     }
-    switch (stk_io_files_get(&io->files, req)) {
+    switch (stk_io_get_file(io, req)) {
     case STK_GOT_FILE:
         start_request(io, req);
         break;
@@ -241,9 +242,6 @@ void stk_io_submit(struct stk_io *io, struct stk_io_req *req)
         stk_io_job(io, req, STK_JOB_OPEN);
         break;
     case STK_GOT_WAIT:
-        break;
-    case STK_GOT_ERROR:
-        stk_io_finished(io, req);
         break;
     }
 }
@@ -308,7 +306,8 @@ void stk_io_stats(struct stk_io *io, struct stk_io_stats *out)
     *out = (struct stk_io_stats){
         .reads = atomic_load_explicit(&io->reads, memory_order_relaxed),
         .bytes_read = atomic_load_explicit(&io->bytes_read, memory_order_relaxed),
-        .opens = atomic_load_explicit(&io->files.opens, memory_order_relaxed),
+        .opens = atomic_load_explicit(&io->opens, memory_order_relaxed) +
+                 atomic_load_explicit(&io->handles.opens, memory_order_relaxed),
         .depth_integral_s =
             (double)atomic_load_explicit(&io->latency_ns, memory_order_relaxed) * 1e-9,
         .busy_s = (double)(busy + (now > since ? now - since : 0)) * 1e-9,

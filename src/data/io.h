@@ -1,19 +1,20 @@
 /*
- * io.h - reads of a dataset's files: many at once, large, by one of several engines.
+ * io.h - reads of files: many at once, large, by one of several engines. Of a dataset's files, or
+ * of any list: all an engine knows is a struct stk_files.
  *
- * One thread (the owner) submits and reaps; the engine does the rest. A request names a file of the
- * index by number; files are opened when first needed (and checked against the index: size, mtime,
- * a regular file), by threads, so that a slow open holds up nothing else, and closed again when too
- * many are open. Requests complete in any order. A short file, an error, a vanished file is the
- * result of its request, with path and offset in words; the others go on.
+ * One thread (the owner) submits and reaps; the engine does the rest. A request names a file by its
+ * number; files are opened when first needed (and checked as files.h says), by threads, so that a
+ * slow open holds up nothing else, and closed again when too many are open. Requests complete in
+ * any order. A short file, an error, a vanished file is the result of its request, with path and
+ * offset in words; the others go on.
  */
 #ifndef STK_DATA_IO_H
 #define STK_DATA_IO_H
 
-#include "data/dataset.h"
+#include "data/files.h"
 
-/* For direct reads the engine rounds a range out to this; it suits every file system. */
-#define STK_IO_ALIGN 4096u
+/* For direct reads the engine rounds a range out to this at most. */
+#define STK_IO_ALIGN STK_FILE_ALIGN
 
 enum stk_io_kind {
     STK_IO_AUTO,
@@ -51,7 +52,10 @@ struct stk_io_req {
                             stk_io_close) */
     /* The engine's own: */
     struct stk_io_req *next;
-    struct stk_io_file *held;            /* the open file it reads */
+    struct stk_file *held;               /* the open file it reads, pinned */
+    const struct stk_io_map *map;        /* or the mapped one */
+    struct stk_io_req *opening;          /* the next that has its file opened... */
+    struct stk_io_req *waits, *last;     /* ...and the requests waiting for that */
     uint64_t at;                         /* place in the file of buf[0] */
     size_t want, got;                    /* bytes to ask for from there; bytes that came */
     uint64_t submitted_ns, completed_ns; /* CLOCK_MONOTONIC */
@@ -74,8 +78,8 @@ struct stk_io;
  * they may be called from. Threads that touch mapped data must not block SIGBUS.
  */
 
-/* Probes where kind is AUTO. Caller frees with stk_io_close(). */
-int stk_io_open(struct stk_dataset *ds, const struct stk_io_config *cfg, struct stk_io **out,
+/* Probes where kind is AUTO. Borrows files. Caller frees with stk_io_close(). */
+int stk_io_open(const struct stk_files *files, const struct stk_io_config *cfg, struct stk_io **out,
                 struct stk_err *err);
 /* The owner's last call: takes back what has not begun, waits for the rest. After it every request
  * and its buf is the caller's again, reaped or not (errors that were not reaped are freed). Mapped
@@ -124,17 +128,16 @@ struct stk_io_stats {
 };
 void stk_io_stats(struct stk_io *io, struct stk_io_stats *out); /* from any thread */
 
-/* What STK_IO_AUTO comes to for a dataset, by its file system and by how much of it is in memory
- * already (looked up at some places, without reading). */
+/* What STK_IO_AUTO comes to for some files, by their file system and by how much of them is in
+ * memory already (looked up at some places, without reading). */
 struct stk_io_choice {
     enum stk_io_kind kind;
     bool network;    /* a file system of another machine */
-    bool any_offset; /* direct reads can begin and end nearly anywhere, though nobody says so */
     double cached;   /* share of the places looked at that are in memory; < 0: not known */
     char fs[16];     /* "ext4" */
     char reason[96]; /* "ext4, 0 % of the data is in memory" */
 };
-int stk_io_probe(struct stk_dataset *ds, const struct stk_io_config *cfg, struct stk_io_choice *out,
-                 struct stk_err *err);
+void stk_io_probe(const struct stk_files *files, const struct stk_io_config *cfg,
+                  struct stk_io_choice *out);
 
 #endif

@@ -5,6 +5,7 @@
 #include "data/io_priv.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* Those that can read directly are tried in this order. */
 static const struct stk_io_ops *const engines[] = {

@@ -5,6 +5,7 @@
 #include "data/io_priv.h"
 #include "base/file.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -15,28 +16,88 @@
 
 static int mmap_open(struct stk_io *io, struct stk_err *err)
 {
-    uint64_t nfiles = io->ds->index.h->nfiles;
+    uint64_t nfiles = io->files->count;
     int guard = nfiles && nfiles <= STK_IO_MAPS ? stk_guard_reserve((unsigned)nfiles) : -1;
     if (guard < 0)
         return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1, "too many files to map");
-    io->files.guard = guard;
-    io->files.map = true;
-    return 0;
+    io->guard = guard;
+    io->map = calloc(nfiles, sizeof *io->map);
+    return io->map ? 0 : stk_err_nomem(err, nfiles * sizeof *io->map);
 }
 
 static void mmap_close(struct stk_io *io)
 {
-    if (io->files.guard >= 0)
-        stk_guard_release(io->files.guard, (unsigned)io->ds->index.h->nfiles);
+    for (uint64_t i = 0; io->map && i < io->files->count; i++) {
+        struct stk_io_map *m = &io->map[i];
+        if (!atomic_load(&m->ready))
+            continue;
+        if (m->size)
+            (void)munmap((void *)(uintptr_t)m->p, (size_t)m->size);
+        if (m->fd >= 0)
+            close(m->fd);
+    }
+    free(io->map);
+    io->map = NULL;
+    if (io->guard >= 0)
+        stk_guard_release(io->guard, (unsigned)io->files->count);
+    io->guard = -1;
 }
 
-static bool page_in_memory(const struct stk_io_file *f, uint64_t off, size_t page)
+/* What of it is in memory mincore() tells the owner only; to others the file itself does, if it is
+ * kept open. */
+static int descriptor_to_look(const struct stk_file *f, bool seeable)
+{
+    if (seeable || f->fd >= (int)stk_handles_limit())
+        return -1;                                       /* the mapping keeps the file */
+    (void)posix_fadvise(f->fd, 0, 0, POSIX_FADV_RANDOM); /* looking brings nothing in */
+    return f->fd;
+}
+
+static int map_it(struct stk_io *io, struct stk_file *f, struct stk_io_map *m, struct stk_err *err)
+{
+    m->size = f->size;
+    m->seeable = stk_file_seeable(f);
+    m->fd = -1;
+    if (f->size == 0)
+        return 0;
+    void *p = f->size <= SIZE_MAX ? mmap(NULL, (size_t)f->size, PROT_READ, MAP_SHARED, f->fd, 0)
+                                  : MAP_FAILED;
+    if (p == MAP_FAILED)
+        return stk_err_sys(err, NULL, "mmap");
+    if (io->random)
+        (void)madvise(p, (size_t)f->size, MADV_RANDOM);
+    stk_guard_add(io->guard + (int)f->number, p, (size_t)f->size);
+    m->p = p;
+    m->fd = descriptor_to_look(f, m->seeable);
+    if (m->fd >= 0)
+        f->fd = -1; /* the mapping's from now on */
+    return 0;
+}
+
+int stk_io_map_file(struct stk_io *io, uint32_t number, struct stk_err *err)
+{
+    struct stk_file f;
+    struct stk_io_map *m = number < io->files->count ? &io->map[number] : NULL;
+    if (m && atomic_load(&m->ready))
+        return 0; /* since the request was submitted */
+    atomic_fetch_add_explicit(&io->opens, 1, memory_order_relaxed);
+    int rc = stk_file_open(io->files, number, STK_FILE_PLAIN, &f, err);
+    if (rc < 0)
+        return rc;
+    rc = map_it(io, &f, m, err);
+    stk_file_close(&f);
+    if (rc == 0)
+        atomic_store_explicit(&m->ready, true, memory_order_release);
+    return rc;
+}
+
+static bool page_in_memory(const struct stk_io_map *m, uint64_t off, size_t page)
 {
     unsigned char resident = 0;
     uint8_t byte;
-    if (f->seeable)
-        return mincore((void *)(uintptr_t)(f->map + off), page, &resident) == 0 && (resident & 1);
-    return f->fd >= 0 && stk_pread_cached(f->fd, &byte, 1, off);
+    if (m->seeable)
+        return mincore((void *)(uintptr_t)(m->p + off), page, &resident) == 0 && (resident & 1);
+    return m->fd >= 0 && stk_pread_cached(m->fd, &byte, 1, off);
 }
 
 /* Whether it is, judged by some of its pages. */
@@ -47,7 +108,7 @@ static bool in_memory(const struct stk_io_req *req)
     unsigned looks = last - first < LOOKS ? (unsigned)(last - first) + 1 : LOOKS;
     for (unsigned i = 0; i < looks; i++) {
         uint64_t at = first + (looks > 1 ? (last - first) * i / (looks - 1) : 0);
-        if (!page_in_memory(req->held, at * page, (size_t)page))
+        if (!page_in_memory(req->map, at * page, (size_t)page))
             return false;
     }
     return true;

@@ -1,6 +1,6 @@
 /*
- * io_priv.h - what the engines share: the table of open files, the threads, and the way a finished
- * request comes back to the owner.
+ * io_priv.h - what the engines share: open files, the threads, and the way a finished request comes
+ * back to the owner.
  *
  * A request goes: submit -> its file is looked up; when it is not open, a thread opens it and every
  * request that waits for it goes on from there -> the engine moves bytes -> done list -> reap.
@@ -55,70 +55,23 @@ static inline void stk_io_append(struct stk_io_list *a, struct stk_io_list *b)
     b->first = NULL;
 }
 
-/* ---- open files (io_files.c) ---- */
-
-enum stk_io_file_state { STK_FILE_OPENING, STK_FILE_OPEN };
-
-struct stk_io_file {
-    uint32_t number;
-    unsigned refs; /* requests that hold it; it is not closed before they are done */
-    enum stk_io_file_state state;
-    int fd;               /* direct when align != 0; -1: mapped */
-    int plain_fd;         /* the same file through the page cache; -1 until it is needed */
-    uint32_t align;       /* offsets of direct reads; 0: read through the page cache */
-    _Atomic bool refuses; /* it has refused a direct read */
-    uint64_t size;
-    const uint8_t *map; /* STK_IO_MMAP: all of it */
-    bool seeable;       /* mincore() tells the truth about it */
-    struct stk_io_list waiting;
-    struct stk_io_file *chain;         /* in its bucket */
-    struct stk_io_file *older, *newer; /* in order of use */
-};
-
-struct stk_io_files {
-    struct stk_dataset *ds;
-    bool direct, random, map;
-    bool any_offset; /* direct reads need no alignment worth the name */
-    unsigned limit;  /* files kept open */
-    int guard;       /* STK_IO_MMAP: the guard's number of file 0 */
-    pthread_mutex_t lock;
-    struct stk_io_file **bucket;
-    uint32_t mask;
-    unsigned count;
-    struct stk_io_file *oldest, *newest;
-    _Atomic uint64_t opens;
-    _Atomic uint64_t device; /* the last one asked for its block size, and that */
-};
-
-/* Files that may be kept open at once. */
-unsigned stk_io_files_limit(void);
-int stk_io_files_init(struct stk_io_files *files, struct stk_dataset *ds, struct stk_err *err);
-void stk_io_files_release(struct stk_io_files *files);
+/* ---- requests and their files (io_request.c) ---- */
 
 enum stk_io_got {
-    STK_GOT_FILE,    /* req->held is open */
-    STK_GOT_TO_OPEN, /* the caller must have stk_io_files_open(req->held) called, in a thread */
-    STK_GOT_WAIT,    /* somebody opens it; the request will be in that call's list */
-    STK_GOT_ERROR,   /* no memory: the request failed */
+    STK_GOT_FILE,    /* req->held or req->map is there */
+    STK_GOT_TO_OPEN, /* a thread must call stk_io_open_file() for it */
+    STK_GOT_WAIT,    /* its file is being opened; it will be in that call's list */
 };
-enum stk_io_got stk_io_files_get(struct stk_io_files *files, struct stk_io_req *req);
-/* Opens and checks. Appends every request that waited for it to *waited: held, or failed. Closes
- * files that have not been used for long when there are too many. */
-void stk_io_files_open(struct stk_io_files *files, struct stk_io_file *f,
-                       struct stk_io_list *waited);
-void stk_io_files_put(struct stk_io_files *files, struct stk_io_req *req);
-/* Opens file f->number. For one reading outside the table, too. */
-int stk_io_file_open(struct stk_io_files *files, struct stk_io_file *f, struct stk_err *err);
-void stk_io_file_close(struct stk_io_file *f);
-/* A descriptor of an open file that reads through the page cache; opens one when needed. */
-int stk_io_file_plain(struct stk_io_files *files, struct stk_io_file *f, struct stk_err *err);
-
-/* ---- one request's bytes (io_files.c) ---- */
+enum stk_io_got stk_io_get_file(struct stk_io *io, struct stk_io_req *req);
+/* Opens the request's file. Appends it and every request that waited for it to *waited: holding the
+ * file, or failed. */
+void stk_io_open_file(struct stk_io *io, struct stk_io_req *req, struct stk_io_list *waited);
+void stk_io_put_file(struct stk_io *io, struct stk_io_req *req);
 
 /* Takes ownership of nothing: copies why, with the file's path and the offset put in. */
-void stk_io_fail(const struct stk_dataset *ds, struct stk_io_req *req, const struct stk_err *why);
+void stk_io_fail(const struct stk_files *files, struct stk_io_req *req, const struct stk_err *why);
 /* Works out what to ask for. False: it failed. */
-bool stk_io_begin(const struct stk_dataset *ds, struct stk_io_req *req);
+bool stk_io_begin(const struct stk_files *files, struct stk_io_req *req);
 
 enum stk_io_step {
     STK_STEP_DONE,  /* finished, well or not */
@@ -126,12 +79,12 @@ enum stk_io_step {
     STK_STEP_PLAIN, /* the rest cannot be had directly: ask through the page cache */
 };
 /* What follows from a read that gave result bytes or -errno. */
-enum stk_io_step stk_io_step(const struct stk_dataset *ds, struct stk_io_req *req, ssize_t result);
+enum stk_io_step stk_io_step(const struct stk_files *files, struct stk_io_req *req, ssize_t result);
 
 /* ---- threads (io_threads.c) ---- */
 
 enum stk_io_job {
-    STK_JOB_OPEN, /* open req->held */
+    STK_JOB_OPEN, /* open its file */
     STK_JOB_READ, /* read it, all or the rest */
     STK_JOB_ONCE, /* open, read, close */
     STK_JOB_LOAD, /* bring mapped pages in */
@@ -196,7 +149,7 @@ extern const struct stk_io_ops stk_io_threads_ops, stk_io_mmap_ops, stk_io_uring
 int stk_io_take_engine(struct stk_io *io, enum stk_io_kind kind, struct stk_err *err);
 
 struct stk_io {
-    struct stk_dataset *ds;
+    const struct stk_files *files;
     const struct stk_io_ops *ops;
     const char *name;
     char detail[96];
@@ -205,7 +158,12 @@ struct stk_io {
     bool once; /* too many small files to keep any open */
     bool stopped;
     pid_t pid; /* of the process that opened it */
-    struct stk_io_files files;
+    bool random;
+    struct stk_handles handles;
+    struct stk_io_map *map; /* by number; NULL: this engine maps nothing */
+    int guard;              /* of map: the guard's number of file 0 */
+    pthread_mutex_t open_lock;
+    struct stk_io_req *opening; /* requests whose file is being opened, one for each file */
     struct stk_io_pool pool;
     void *engine; /* its own state */
 
@@ -226,6 +184,7 @@ struct stk_io {
     _Atomic bool posted, woken, waiting;
 
     _Atomic uint64_t reads, bytes_read, latency_ns, busy_ns;
+    _Atomic uint64_t opens; /* without those of handles */
     _Atomic uint64_t busy_since_ns; /* 0: nothing is in flight */
 };
 
@@ -241,7 +200,19 @@ void stk_io_job(struct stk_io *io, struct stk_io_req *req, enum stk_io_job job);
 /* Hands the jobs kept back to the threads. */
 void stk_io_flush_jobs(struct stk_io *io);
 
-/* ---- mappings and the guard against SIGBUS (io_guard.c) ---- */
+/* ---- mappings (io_mmap.c) and the guard against SIGBUS (io_guard.c) ---- */
+
+/* A file that is mapped, all of it. */
+struct stk_io_map {
+    _Atomic bool ready; /* set after the rest */
+    const uint8_t *p;
+    uint64_t size;
+    bool seeable; /* mincore() tells the truth about it */
+    int fd;       /* to look where it does not; -1: not kept */
+};
+
+/* By a thread. */
+int stk_io_map_file(struct stk_io *io, uint32_t number, struct stk_err *err);
 
 /* Room for n mappings. Returns the first's number, -1: the table is full. */
 int stk_guard_reserve(unsigned n);

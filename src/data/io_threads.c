@@ -4,7 +4,6 @@
  * print, and take no signals of the program's.
  */
 #include "data/io_priv.h"
-#include "data/fetch.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -33,11 +32,10 @@ static void read_request(struct stk_io *io, struct stk_io_req *req)
 {
     enum stk_io_step step = STK_STEP_AGAIN;
     while (step != STK_STEP_DONE) {
-        struct stk_io_file *f = req->held;
         struct stk_err why = {0};
-        int fd = req->buffered ? stk_io_file_plain(&io->files, f, &why) : f->fd;
+        int fd = req->buffered ? stk_handles_plain(&io->handles, req->held, &why) : req->held->fd;
         if (fd < 0) {
-            stk_io_fail(io->ds, req, &why);
+            stk_io_fail(io->files, req, &why);
             return;
         }
         if (req->tries)
@@ -47,31 +45,32 @@ static void read_request(struct stk_io *io, struct stk_io_req *req)
             ask = STK_IO_ASK_MAX;
         ssize_t n = pread(fd, (uint8_t *)req->buf + req->got, ask, (off_t)(req->at + req->got));
         count_read(io, n);
-        step = stk_io_step(io->ds, req, n < 0 ? -errno : n);
+        step = stk_io_step(io->files, req, n < 0 ? -errno : n);
     }
 }
 
 /* One of very many small files: not worth keeping open. */
 static void read_once(struct stk_io *io, struct stk_io_req *req)
 {
-    struct stk_io_file f = {.number = req->file};
+    struct stk_file f;
     struct stk_err why = {0};
-    if (stk_io_file_open(&io->files, &f, &why) < 0) {
-        stk_io_fail(io->ds, req, &why);
+    atomic_fetch_add_explicit(&io->opens, 1, memory_order_relaxed);
+    if (stk_file_open(io->files, req->file, io->handles.mode, &f, &why) < 0) {
+        stk_io_fail(io->files, req, &why);
         return;
     }
     req->held = &f;
-    if (stk_io_begin(io->ds, req))
+    if (stk_io_begin(io->files, req))
         read_request(io, req);
     req->held = NULL;
-    stk_io_file_close(&f);
+    stk_file_close(&f);
 }
 
 /* Whether the file, as its name stands now, ends before the range. */
 static bool became_shorter(const struct stk_io *io, const struct stk_io_req *req)
 {
     struct stat sb;
-    char *path = stk_fetch_path(io->ds, req->file);
+    char *path = stk_files_path(io->files, req->file);
     bool shorter = !path || stat(path, &sb) < 0 || (uint64_t)sb.st_size < req->off + req->len;
     free(path);
     return shorter;
@@ -90,12 +89,12 @@ static void load_mapped(struct stk_io *io, struct stk_io_req *req)
     bool failed = rc < 0 && (errno == EFAULT || errno == EHWPOISON);
     if ((failed || io->choice.network) && became_shorter(io, req)) {
         stk_err_set(&why, STK_E_STALE, NULL, (int64_t)req->off, "the file became shorter");
-        stk_io_fail(io->ds, req, &why);
+        stk_io_fail(io->files, req, &why);
     } else if (failed) {
         errno = EIO;
         stk_err_sys(&why, NULL, "read");
         why.offset = (int64_t)req->off;
-        stk_io_fail(io->ds, req, &why);
+        stk_io_fail(io->files, req, &why);
     }
     count_read(io, (ssize_t)req->len);
 }
@@ -120,12 +119,11 @@ static void open_file(struct stk_io *io, struct stk_io_req *req)
     struct stk_io_list opened = {0}, done = {0}, ready = {0};
     unsigned nready = 0;
     struct stk_io_req *mine = NULL;
-    stk_io_push(&opened, req);
-    stk_io_files_open(&io->files, req->held, &opened);
+    stk_io_open_file(io, req, &opened);
     bool hand_back = io->ops->threads_do == STK_JOB_OPEN;
     while ((req = stk_io_pop(&opened))) {
         req->job = (uint8_t)io->ops->threads_do;
-        if (!req->held || (!hand_back && !stk_io_begin(io->ds, req))) {
+        if (req->code < 0 || (!hand_back && !stk_io_begin(io->files, req))) {
             req->completed_ns = stk_io_now_ns();
             stk_io_push(&done, req);
         } else if (!hand_back && !mine) {

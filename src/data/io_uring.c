@@ -259,7 +259,7 @@ static void one_completion(struct stk_io *io, const struct io_uring_cqe *cqe)
     if (io->stopped)
         return;
     segment_used(u, req->segment);
-    switch (stk_io_step(io->ds, req, cqe->res)) {
+    switch (stk_io_step(io->files, req, cqe->res)) {
     case STK_STEP_DONE:
         stk_io_finished(io, req);
         break;

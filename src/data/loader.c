@@ -249,7 +249,7 @@ int stk_loader_state(const struct stk_loader *ld, char **out, struct stk_err *er
     }
     if (rc < 0)
         return rc;
-    rc = stk_plan_state(p, slots, refills, ld->dataset_id, &st, err);
+    rc = stk_plan_state(p, slots, refills, stk_dataset_identity(ld->ds), &st, err);
     if (rc == 0) {
         rc = stk_state_write(&st, &b, err);
         stk_state_release(&st);

@@ -111,14 +111,13 @@ struct batch *stk_batch_take(struct stk_loader *ld, bool over, bool *nomem)
 
 int stk_batch_hold(struct batch *b, struct stretch *s)
 {
-    int rc;
     pthread_mutex_lock(&b->lock);
     if (b->nheld && b->held[b->nheld - 1] == s) {
         pthread_mutex_unlock(&b->lock);
         stk_stretch_drop(s); /* one reference is enough */
         return 0;
     }
-    rc = STK_ARRAY_ROOM(b->held, b->cap_held, b->nheld + 1, NULL);
+    int rc = STK_ARRAY_ROOM(b->held, b->cap_held, b->nheld + 1, NULL);
     if (rc == 0)
         b->held[b->nheld++] = s;
     pthread_mutex_unlock(&b->lock);

@@ -52,8 +52,9 @@ static int parse_decode(struct stk_loader *ld, struct stk_err *err)
     return stk_image_op_parse(d, &ld->image, &ld->image_field, err);
 }
 
-/* What tells this dataset from another, for states: its files, not where they are. */
-static uint64_t identify(const struct stk_dataset *ds)
+/* What stood in states for the dataset before stk_dataset_identity(): its shape. Such states are
+ * still taken. */
+static uint64_t former_identity(const struct stk_dataset *ds)
 {
     const struct stk_index_header *h = ds->index.h;
     uint64_t v[] = {h->nsamples, h->nextents, h->bytes_stored, h->bytes_samples, h->data_id};
@@ -76,15 +77,25 @@ static void set_order(struct stk_loader *ld)
                                    .window = clamp(ld->o.window_bytes / ld->o.block_bytes, 1, n)};
 }
 
+static int check_dataset(struct stk_loader *ld, const struct stk_state *st, struct stk_err *err)
+{
+    if (st->n != ld->order.n)
+        return stk_err_set(err, STK_E_STALE, ld->ds->path, -1,
+                           "the state is of another dataset (%llu samples, here are %llu)",
+                           (unsigned long long)st->n, (unsigned long long)ld->order.n);
+    if (st->dataset_id != stk_dataset_identity(ld->ds) && st->dataset_id != former_identity(ld->ds))
+        return stk_err_set(err, STK_E_STALE, ld->ds->path, -1,
+                           "the state is of another dataset: as many samples, but other files");
+    return 0;
+}
+
 static int take_state(struct stk_loader *ld, struct stk_state *st, struct stk_err *err)
 {
     int rc = stk_state_read(ld->o.state, strlen(ld->o.state), st, err);
     if (rc < 0)
         return rc;
-    if (st->n != ld->order.n || st->dataset_id != ld->dataset_id) {
-        rc = stk_err_set(err, STK_E_STALE, ld->ds->path, -1,
-                         "the state is of another dataset (%llu samples, here are %llu)",
-                         (unsigned long long)st->n, (unsigned long long)ld->order.n);
+    rc = check_dataset(ld, st, err);
+    if (rc < 0) {
         stk_state_release(st);
         return rc;
     }
@@ -179,7 +190,7 @@ static int open_parts(struct stk_loader *ld, struct stk_err *err)
                                 .bytes = INFLIGHT_MOST,
                                 .random = ld->order.shuffle == STK_SHUFFLE_GLOBAL,
                                 .cache_room = stk_memory_free() / 2};
-    rc = stk_io_open(ld->ds, &cfg, &ld->io, err);
+    rc = stk_io_open(&ld->ds->files, &cfg, &ld->io, err);
     if (rc < 0)
         return rc;
     uint64_t regions;
@@ -219,7 +230,6 @@ int stk_loader_open(struct stk_dataset *ds, const struct stk_loader_options *opt
     ld->work_last = &ld->work_first;
     ld->out_last = &ld->out_first;
     ld->submit_last = &ld->submit_first;
-    ld->dataset_id = identify(ds);
     set_order(ld);
     rc = open_parts(ld, err);
     if (rc < 0) {

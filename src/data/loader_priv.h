@@ -143,7 +143,6 @@ struct stk_loader {
     struct stk_labels *labels; /* the dataset's */
     struct stk_image_op image;
     char *image_field;
-    uint64_t dataset_id;
     uint64_t stretch_bytes; /* when a stretch is large enough */
     uint64_t region_bytes;  /* memory it takes, with room for its last sample */
     uint32_t item_samples;  /* samples a piece of work has at most */

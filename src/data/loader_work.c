@@ -208,7 +208,7 @@ static int check_intact(struct worker *w, size_t k, struct stk_err *err)
         const struct stk_want *want = stk_fetch_want(f, i);
         if (!want->len || stk_io_intact(w->ld->io, want->file, want->off, want->len))
             continue;
-        char *path = stk_fetch_path(f->ds, want->file);
+        char *path = stk_files_path(&f->ds->files, want->file);
         int rc = stk_err_set(err, STK_E_STALE, path, (int64_t)want->off,
                              "the file became shorter while it was read");
         free(path);

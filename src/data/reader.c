@@ -5,12 +5,7 @@
 #include "data/reader_priv.h"
 #include "base/file.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <stdlib.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #define MERGE_MAX (8u << 20)
 #define BATCH_MAX (32u << 20) /* stored bytes brought in at once, where that can be chosen */
@@ -22,19 +17,19 @@ int stk_reader_new(struct stk_dataset *ds, struct stk_reader **out, struct stk_e
         return stk_err_nomem(err, sizeof *r);
     r->ds = ds;
     stk_fetch_init(&r->fetch, ds);
-    for (int i = 0; i < OPEN_FILES; i++)
-        r->open[i].fd = -1;
-    *out = r;
-    return 0;
+    int rc = stk_handles_init(&r->handles, &ds->files, STK_FILE_PLAIN, OPEN_FILES, err);
+    if (rc < 0)
+        stk_reader_free(r);
+    else
+        *out = r;
+    return rc;
 }
 
 void stk_reader_free(struct stk_reader *r)
 {
     if (!r)
         return;
-    for (int i = 0; i < OPEN_FILES; i++)
-        if (r->open[i].fd >= 0)
-            close(r->open[i].fd);
+    stk_handles_release(&r->handles);
     for (int i = 0; i < NDECODED; i++)
         stk_buf_release(&r->decoded[i].data);
     stk_fetch_release(&r->fetch);
@@ -53,12 +48,12 @@ void stk_reader_free_all(struct stk_reader *first)
     }
 }
 
-const struct stk_reader_stats *stk_reader_stats(const struct stk_reader *r)
+uint64_t stk_reader_reads(const struct stk_reader *r)
 {
-    return &r->stats;
+    return r->reads;
 }
 
-/* ---- files ---- */
+/* ---- places ---- */
 
 char *stk_reader_place(const struct stk_dataset *ds, uint64_t i, int64_t *offset)
 {
@@ -69,7 +64,7 @@ char *stk_reader_place(const struct stk_dataset *ds, uint64_t i, int64_t *offset
     if (stk_index_slices(&ds->index, i, &b, NULL) == 0 && b.len) {
         const struct stk_slice *s = (const void *)b.data;
         if (stk_index_extent(&ds->index, s->extent, &e, NULL) == 0) {
-            path = stk_fetch_path(ds, e.file);
+            path = stk_files_path(&ds->files, e.file);
             *offset =
                 (int64_t)(e.offset - (s->length == UINT64_MAX && !e.chain ? ds->format->head : 0));
             *offset += e.chain ? 0 : (int64_t)s->offset;
@@ -79,78 +74,15 @@ char *stk_reader_place(const struct stk_dataset *ds, uint64_t i, int64_t *offset
     return path;
 }
 
-/* An error that names the file, for want w. */
-static int file_error(const struct stk_reader *r, uint32_t file, int64_t off, struct stk_err *err,
-                      const char *what)
+/* The file is held until another one is wanted: reading on in it takes no lock. */
+static int hold_file(struct stk_reader *r, uint32_t file, struct stk_err *err)
 {
-    char *path = stk_fetch_path(r->ds, file);
-    int rc = stk_err_set(err, STK_E_STALE, path, off, "%s", what);
-    free(path);
-    return rc;
-}
-
-static int check_unchanged(const struct stk_reader *r, int fd, const struct stk_index_file *f,
-                           uint32_t file, struct stk_err *err)
-{
-    struct stat sb;
-    if (fstat(fd, &sb) < 0)
-        return stk_err_sys(err, NULL, "stat");
-    int64_t mtime = (int64_t)sb.st_mtim.tv_sec * 1000000000 + sb.st_mtim.tv_nsec;
-    if (!S_ISREG(sb.st_mode))
-        return file_error(r, file, -1, err, "not a regular file");
-    if ((uint64_t)sb.st_size != f->size || (f->mtime_ns && mtime != f->mtime_ns))
-        return file_error(r, file, -1, err, "the file changed since it was indexed; run again");
-    return 0;
-}
-
-static int open_file(struct stk_reader *r, uint32_t file, struct stk_err *err)
-{
-    const struct stk_index_file *f;
-    const char *name;
-    char buf[PATH_MAX];
-    int rc = stk_index_file(&r->ds->index, file, &f, &name, err);
-    if (rc < 0)
-        return rc;
-    if (f->name_len >= sizeof buf)
-        return stk_err_set(err, STK_E_CORRUPT, NULL, -1, "a file's name is too long");
-    memcpy(buf, name, f->name_len);
-    buf[f->name_len] = '\0';
-    int fd = openat(r->ds->rootfd, buf, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    r->stats.opens++;
-    if (fd < 0) {
-        int saved = errno;
-        char *path = stk_fetch_path(r->ds, file);
-        errno = saved;
-        rc = stk_err_sys(err, path, "open");
-        free(path);
-        return rc;
-    }
-    rc = check_unchanged(r, fd, f, file, err);
-    if (rc < 0)
-        close(fd);
-    return rc < 0 ? rc : fd;
-}
-
-/* A descriptor for the file, kept for the next time. Borrowed. */
-static int get_fd(struct stk_reader *r, uint32_t file, struct stk_err *err)
-{
-    struct open_file *oldest = &r->open[0];
-    r->clock++;
-    for (int i = 0; i < OPEN_FILES; i++) {
-        if (r->open[i].fd >= 0 && r->open[i].file == file) {
-            r->open[i].used = r->clock;
-            return r->open[i].fd;
-        }
-        if (r->open[i].used < oldest->used)
-            oldest = &r->open[i];
-    }
-    int fd = open_file(r, file, err);
-    if (fd < 0)
-        return fd;
-    if (oldest->fd >= 0)
-        close(oldest->fd);
-    *oldest = (struct open_file){.fd = fd, .file = file, .used = r->clock};
-    return fd;
+    if (r->held && r->held->number == file)
+        return 0;
+    if (r->held)
+        stk_handles_put(&r->handles, r->held);
+    r->held = NULL;
+    return stk_handles_get(&r->handles, file, &r->held, err);
 }
 
 /* ---- reading ---- */
@@ -158,23 +90,16 @@ static int get_fd(struct stk_reader *r, uint32_t file, struct stk_err *err)
 int stk_reader_range(struct stk_reader *r, uint32_t file, uint64_t off, uint64_t len, uint8_t *to,
                      struct stk_err *err)
 {
-    int fd = get_fd(r, file, err);
-    if (fd < 0)
-        return fd;
     size_t got;
-    int rc = stk_pread_full(fd, to, (size_t)len, off, &got, NULL, err);
-    r->stats.reads++;
-    r->stats.bytes_read += rc == 0 ? got : 0;
-    if (rc < 0) {
-        char *path = stk_fetch_path(r->ds, file);
-        struct stk_err io = err ? *err : (struct stk_err){0};
-        rc = stk_err_set(err, STK_E_SYS, path, io.offset, "%s", io.what);
-        if (err)
-            err->sys_errno = io.sys_errno;
-        free(path);
-    } else if (got < len) {
-        rc = file_error(r, file, (int64_t)(off + got), err, "the file became shorter");
-    }
+    int rc = hold_file(r, file, err);
+    if (rc < 0)
+        return rc;
+    rc = stk_pread_full(r->held->fd, to, (size_t)len, off, &got, NULL, err);
+    r->reads++;
+    if (rc == 0 && got < len)
+        rc = stk_err_set(err, STK_E_STALE, NULL, (int64_t)(off + got), "the file became shorter");
+    if (rc < 0 && err)
+        stk_files_blame(&r->ds->files, file, err);
     return rc;
 }
 

@@ -22,10 +22,6 @@ int stk_reader_batch(struct stk_reader *r, const uint64_t *ids, size_t n, struct
 int stk_reader_get(struct stk_reader *r, size_t k, struct stk_sample *s, struct stk_err *err);
 /* The stored place of sample i, for messages: malloc'ed path (or NULL) and offset (or -1). */
 char *stk_reader_place(const struct stk_dataset *ds, uint64_t i, int64_t *offset);
-
-struct stk_reader_stats {
-    uint64_t bytes_read, reads, opens;
-};
-const struct stk_reader_stats *stk_reader_stats(const struct stk_reader *r);
+uint64_t stk_reader_reads(const struct stk_reader *r); /* so far */
 
 #endif

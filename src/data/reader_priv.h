@@ -13,12 +13,6 @@
 #define NDECODED    1024 /* a value may be cut into that many extents and be read without thrashing \
                           */
 
-struct open_file {
-    int fd;
-    uint64_t file;
-    uint64_t used; /* clock of the last use */
-};
-
 struct decoded {
     uint64_t extent;
     struct stk_buf data;
@@ -31,14 +25,15 @@ struct stk_reader {
     struct stk_dataset *ds;
     struct stk_fetch fetch;
     struct stk_buf bytes; /* what was read */
-    struct open_file open[OPEN_FILES];
+    struct stk_handles handles;
+    struct stk_file *held; /* the one read last, or NULL */
     struct decoded decoded[NDECODED];
     size_t decoded_bytes;
     uint16_t decoded_chain[NDECODED]; /* by extent: place + 1 in decoded, 0: none */
     struct stk_buf scratch, stored;
     uint64_t clock;
     uint64_t batch_clock; /* when the last batch began */
-    struct stk_reader_stats stats;
+    uint64_t reads;
     struct stk_reader *next; /* among the dataset's idle ones */
 };
 

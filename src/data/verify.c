@@ -11,7 +11,6 @@
 #include "data/out.h"
 #include "data/reader.h"
 
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -205,27 +204,21 @@ static int crc_of_filtered(const struct verify *v, int fd, const struct stk_exte
 static int check_crc(struct verify *v, const struct stk_index_crc *c, struct stk_err *err)
 {
     struct stk_extent e;
-    const struct stk_index_file *f;
-    const char *name;
+    struct stk_file f;
     uint32_t crc = 0;
     int rc = stk_index_extent(&v->ds->index, c->extent, &e, err);
     if (rc == 0)
-        rc = stk_index_file(&v->ds->index, e.file, &f, &name, err);
+        rc = stk_file_open(&v->ds->files, e.file, STK_FILE_PLAIN, &f, err);
     if (rc < 0)
         return rc;
-    char *rel = strndup(name, f->name_len), *copy = rel ? stk_path_join(v->ds->root, rel) : NULL;
-    free(rel);
-    int fd = copy ? open(copy, O_RDONLY | O_CLOEXEC) : -1;
-    rc = fd < 0 ? stk_err_sys(err, copy, "open") : 0;
-    if (rc == 0)
-        rc = e.chain ? crc_of_filtered(v, fd, &e, &crc, copy, err)
-                     : crc_of_range(fd, &e, &crc, copy, err);
+    char *path = stk_files_path(&v->ds->files, e.file);
+    rc = e.chain ? crc_of_filtered(v, f.fd, &e, &crc, path, err)
+                 : crc_of_range(f.fd, &e, &crc, path, err);
+    stk_file_close(&f);
     if (rc == 0 && crc != c->crc32)
-        problem(v, copy, (int64_t)e.offset, "the data's checksum does not match");
+        problem(v, path, (int64_t)e.offset, "the data's checksum does not match");
     v->r->checksummed_bytes += rc == 0 ? e.length : 0;
-    if (fd >= 0)
-        close(fd);
-    free(copy);
+    free(path);
     return rc;
 }
 

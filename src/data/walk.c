@@ -81,22 +81,16 @@ int stk_walk_bid(int dirfd, const char *name, const char *path, const struct stk
                  int *bid, struct stk_err *err)
 {
     uint8_t head[HEAD_BYTES], plain[HEAD_BYTES];
-    struct stat sb;
-    int fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    struct stk_probe p = {.name = name, .head = head};
+    int fd = stk_open_regular(dirfd, name, path, &p.size, err);
     *best = NULL;
     *bid = 0;
     if (fd < 0)
-        return stk_err_sys(err, path, "open");
-    struct stk_probe p = {.name = name, .head = head};
-    int rc = fstat(fd, &sb) < 0 ? stk_err_sys(err, path, "stat") : 0;
-    if (rc == 0 && !S_ISREG(sb.st_mode))
-        rc = stk_err_set(err, STK_E_UNSUPPORTED, path, -1, "not a regular file");
-    if (rc == 0)
-        rc = stk_pread_full(fd, head, sizeof head, 0, &p.head_len, path, err);
+        return fd;
+    int rc = stk_pread_full(fd, head, sizeof head, 0, &p.head_len, path, err);
     close(fd);
     if (rc < 0)
         return rc;
-    p.size = (uint64_t)sb.st_size;
     best_bid(&p, best, bid);
     size_t n = *bid < BID_SURE ? inflate_head(head, p.head_len, plain, sizeof plain) : 0;
     if (n) {

@@ -72,10 +72,11 @@ int stk_lister_finish(struct stk_lister *l, struct stk_err *err);
 
 /* ---- the source (src.c) ---- */
 
-/* name is relative to dirfd and kept; path is for messages. stream_ok: see through gzip/zlib.
- * Fails on anything that is not a regular file. Caller frees with stk_src_close(). */
-int stk_src_open(int dirfd, const char *name, const char *path, bool stream_ok,
-                 struct stk_src **out, struct stk_err *err);
+/* fd: a regular file; it is closed with the source, or now if this fails. name is kept; path is for
+ * messages, and for libraries that open files themselves. stream_ok: see through gzip/zlib. Caller
+ * frees with stk_src_close(). */
+int stk_src_open(int fd, const char *name, const char *path, bool stream_ok, struct stk_src **out,
+                 struct stk_err *err);
 void stk_src_close(struct stk_src *s);
 int64_t stk_src_mtime_ns(const struct stk_src *s);
 uint64_t stk_src_file_size(const struct stk_src *s); /* stored bytes, also of a compressed file */

@@ -4,6 +4,7 @@
  * the middle (the method of zlib's own example zran.c). Knows nothing of formats.
  */
 #include "format/lister.h"
+#include "base/array.h"
 #include "base/file.h"
 
 #include <errno.h>
@@ -38,7 +39,7 @@ struct stream {
     bool fresh;              /* no access point in this member yet */
     struct stk_err why;      /* of broken */
     struct point_mark *mark; /* all of them: 32 bytes a point is nothing */
-    size_t nmarks, cap, taken;
+    size_t nmarks, taken;
 };
 
 struct stk_src {
@@ -131,24 +132,20 @@ static int detect_stream(struct stk_src *s, struct stk_err *err)
     return gzip || is_zlib(head, got) ? stream_start(s, err) : 0;
 }
 
-int stk_src_open(int dirfd, const char *name, const char *path, bool stream_ok,
-                 struct stk_src **out, struct stk_err *err)
+int stk_src_open(int fd, const char *name, const char *path, bool stream_ok, struct stk_src **out,
+                 struct stk_err *err)
 {
     struct stk_src *s = calloc(1, sizeof *s);
     if (!s || !(s->path = strdup(path))) {
+        close(fd);
         free(s);
         return stk_err_nomem(err, sizeof *s);
     }
+    s->fd = fd;
     s->name = name;
     s->dense = true;
-    /* O_NONBLOCK: a FIFO in the folder must not hang us; it means nothing for regular files. */
-    s->fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     struct stat sb;
-    int rc = 0;
-    if (s->fd < 0 || fstat(s->fd, &sb) < 0)
-        rc = stk_err_sys(err, path, "open");
-    else if (!S_ISREG(sb.st_mode))
-        rc = stk_err_set(err, STK_E_UNSUPPORTED, path, -1, "not a regular file");
+    int rc = fstat(fd, &sb) < 0 ? stk_err_sys(err, path, "stat") : 0;
     if (rc == 0) {
         s->size = (uint64_t)sb.st_size;
         s->mtime_ns = (int64_t)sb.st_mtim.tv_sec * 1000000000 + sb.st_mtim.tv_nsec;
@@ -333,14 +330,8 @@ static int save_window(struct stk_src *s, struct point_mark *m, struct stk_err *
 static int add_point(struct stk_src *s, bool fresh, struct stk_err *err)
 {
     struct stream *st = s->st;
-    if (st->nmarks == st->cap) {
-        size_t cap = st->cap ? st->cap * 2 : 16;
-        struct point_mark *m = realloc(st->mark, cap * sizeof *m);
-        if (!m)
-            return stk_err_nomem(err, cap * sizeof *m);
-        st->mark = m;
-        st->cap = cap;
-    }
+    if (STK_ARRAY_MORE(st->mark, st->nmarks, err))
+        return STK_E_NOMEM;
     struct point_mark *m = &st->mark[st->nmarks];
     *m = (struct point_mark){.in_off = st->in_off - st->z.avail_in,
                              .out_off = st->out,

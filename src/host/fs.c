@@ -1,10 +1,13 @@
 /* fs.c - kinds of file systems, by the number statfs() gives, and by name. */
 #include "host/fs.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <sys/statvfs.h>
 #include <sys/vfs.h>
 #include <unistd.h>
+
+#include "host/root.h"
 
 /* linux/magic.h and the file systems' own sources. FUSE and 9p stand for anything; what is slow
  * there is the round trip, as on a network. Of several names for a number the first one is told. */
@@ -84,4 +87,17 @@ const char *stk_fs_choose_local(const char *const *path, size_t n, uint64_t leas
             return path[i];
         }
     return NULL;
+}
+
+uint64_t stk_fs_block_size(unsigned major_no, unsigned minor_no)
+{
+    char path[96], text[24];
+    snprintf(path, sizeof path, "/sys/dev/block/%u:%u/queue/logical_block_size", major_no, minor_no);
+    if (!stk_host_read(path, text, sizeof text)) { /* a partition: its disk knows */
+        snprintf(path, sizeof path, "/sys/dev/block/%u:%u/../queue/logical_block_size", major_no,
+                 minor_no);
+        stk_host_read(path, text, sizeof text);
+    }
+    uint64_t size = stk_host_number(text);
+    return size == UINT64_MAX ? 0 : size;
 }

@@ -21,6 +21,9 @@ const struct stk_fs *stk_fs_by_name(const char *name);
 const struct stk_fs *stk_fs_of_fd(int fd);
 const struct stk_fs *stk_fs_of_path(const char *path);
 
+/* Of the block device with these numbers: its logical block size; 0: not known. */
+uint64_t stk_fs_block_size(unsigned major_no, unsigned minor_no);
+
 /* The first of these folders (NULLs are passed over) that is on this node, can be written to and
  * has `least` bytes free; those on disks before those in memory. NULL: none. Borrowed from path. */
 const char *stk_fs_choose_local(const char *const *path, size_t n, uint64_t least,

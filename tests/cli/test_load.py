@@ -223,6 +223,35 @@ def test_states_of_something_else_are_refused(stoker, load, data, tmp_path, imag
         assert state.read_text() == bad
 
 
+def test_a_state_survives_staging(load, data, tmp_path):
+    """A job requeued on a node with its own copy of the data could not go on."""
+    args = ["--batch", "8", "--last", "short"]
+    whole = load(data[0], *args)
+    load(data[0], *args, "--steps", "3", "--state", tmp_path / "s")
+    copy = tmp_path / "staged"
+    shutil.copytree(data[0], copy, copy_function=shutil.copyfile)  # with other times
+    rest = load(copy, *args, "--state", tmp_path / "s")
+    assert rest.samples == whole.samples[3 * 8:]
+
+
+def test_a_state_of_equal_shape_is_refused(stoker, load, tmp_path):
+    """Arrays of the same shape, or files of the same sizes, are not the same dataset."""
+    np = pytest.importorskip("numpy")
+    for name, values in ("a", np.arange(4000)), ("b", np.arange(4000)[::-1]):
+        (tmp_path / name).mkdir()
+        np.save(tmp_path / name / "x.npy", values)
+        for i in range(4):
+            (tmp_path / f"f{name}").mkdir(exist_ok=True)
+            (tmp_path / f"f{name}" / f"{name}{i}.bin").write_bytes(b"same" * 100)
+    for one, other in ("a/x.npy", "b/x.npy"), ("fa", "fb"):
+        state = tmp_path / "s"
+        state.unlink(missing_ok=True)
+        load(tmp_path / one, "--batch", "1", "--steps", "1", "--state", state)
+        r = stoker("load", tmp_path / other, "--state", state, rc=4)
+        assert "another dataset: as many samples, but other files" in r.err
+        load(tmp_path / one, "--batch", "1", "--steps", "1", "--state", state)
+
+
 # ---- bad samples ---------------------------------------------------------------------------
 
 

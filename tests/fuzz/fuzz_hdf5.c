@@ -54,7 +54,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size < HEAD)
         return 0;
     const char *path = stk_fuzz_file("input.h5", data + HEAD, size - HEAD);
-    if (stk_src_open(AT_FDCWD, path, path, false, &src, &err))
+    if (stk_src_open(open(path, O_RDONLY | O_CLOEXEC), path, path, false, &src, &err))
         return 0;
     walk(src, data);
     stk_src_close(src);

@@ -1,12 +1,13 @@
 /*
- * ioset.h - for the tests of the I/O engines: a dataset whose files' bytes are known, and requests
- * that are compared with them.
+ * ioset.h - for the tests of the I/O engines: files whose bytes are known, of a dataset or not, and
+ * requests that are compared with them.
  */
 #ifndef IOSET_H
 #define IOSET_H
 
 #include "check.h"
 #include "scratch.h"
+#include "data/dataset.h"
 #include "data/io_priv.h"
 
 #include <stdlib.h>
@@ -15,6 +16,13 @@ struct engine {
     const char *label;
     enum stk_io_kind kind;
     bool no_uring;
+};
+
+#define NENGINES 6
+static const struct engine all_engines[NENGINES] = {
+    {"direct", STK_IO_DIRECT, false},   {"direct, no io_uring", STK_IO_DIRECT, true},
+    {"uring", STK_IO_URING, false},     {"uring, no io_uring", STK_IO_URING, true},
+    {"threads", STK_IO_THREADS, false}, {"mmap", STK_IO_MMAP, false},
 };
 
 static uint64_t rng = 1;
@@ -27,12 +35,13 @@ static inline uint64_t next_random(uint64_t below)
     return rng % below;
 }
 
-/* ---- a dataset whose files' bytes are known ---- */
+/* ---- files whose bytes are known ---- */
 
 #define FILES_MAX 700u
 
 struct set {
-    struct stk_dataset *ds;
+    struct stk_dataset *ds; /* NULL: a plain list of files */
+    const struct stk_files *files;
     unsigned nfiles;
     struct stk_buf bytes[FILES_MAX];
 };
@@ -64,6 +73,7 @@ static inline void make_set(struct set *s, const char *name, unsigned nfiles, si
     CHECK_INT(stk_dataset_open(scratch_path(name), &o, &s->ds, &err), 0);
     CHECK_STR(err.what, "");
     CHECK_INT(s->ds->index.h->nfiles, nfiles);
+    s->files = &s->ds->files;
 }
 
 static inline void drop_set(struct set *s)
@@ -73,14 +83,15 @@ static inline void drop_set(struct set *s)
         stk_buf_release(&s->bytes[i]);
 }
 
-static inline struct stk_io *open_io(struct stk_dataset *ds, const struct engine *e, unsigned depth)
+static inline struct stk_io *open_io(const struct stk_files *files, const struct engine *e,
+                                     unsigned depth)
 {
     struct stk_io *io = NULL;
     struct stk_err err = {0};
     struct stk_io_config cfg = {.kind = e->kind, .depth = depth, .random = depth & 1};
     if (e->no_uring)
         setenv("STOKER_NO_URING", "1", 1);
-    CHECK_INT(stk_io_open(ds, &cfg, &io, &err), 0);
+    CHECK_INT(stk_io_open(files, &cfg, &io, &err), 0);
     unsetenv("STOKER_NO_URING");
     CHECK_STR(err.what, "");
     if (!io)

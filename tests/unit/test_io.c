@@ -12,18 +12,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const struct engine engines[] = {
-    {"direct", STK_IO_DIRECT, false},   {"direct, no io_uring", STK_IO_DIRECT, true},
-    {"uring", STK_IO_URING, false},     {"uring, no io_uring", STK_IO_URING, true},
-    {"threads", STK_IO_THREADS, false}, {"mmap", STK_IO_MMAP, false},
-};
-
 /* A training run would learn from the wrong bytes. */
 static void random_ranges(const struct set *s, const struct engine *e)
 {
     struct stk_io_stats st;
     for (unsigned depth = 1; depth <= 33; depth += 16) {
-        struct stk_io *io = open_io(s->ds, e, depth);
+        struct stk_io *io = open_io(s->files, e, depth);
         CHECK_INT(stk_io_depth(io), depth);
         CHECK_INT(stk_io_free_slots(io), depth);
         many_reads(s, io, 100, 200000);
@@ -40,7 +34,7 @@ static void random_ranges(const struct set *s, const struct engine *e)
 /* The last record of a file could not be read. */
 static void ends_of_files(const struct set *s, const struct engine *e)
 {
-    struct stk_io *io = open_io(s->ds, e, 4);
+    struct stk_io *io = open_io(s->files, e, 4);
     struct stk_io_req req;
     for (uint32_t i = 0; i < s->nfiles; i++) {
         uint64_t size = s->bytes[i].len;
@@ -72,7 +66,7 @@ static void changed_files(const struct engine *e)
     make_set(&s, "changed", 4, 100000, 0);
     for (unsigned i = 0; i < 4; i++)
         set_path(path[i], sizeof path[i], "changed", i);
-    struct stk_io *io = open_io(s.ds, e, 8);
+    struct stk_io *io = open_io(s.files, e, 8);
     CHECK_INT(unlink(path[0]), 0);
     CHECK_INT(truncate(path[1], 5000), 0);
     CHECK(unlink(path[2]) == 0 && mkdir(path[2], 0700) == 0);
@@ -114,7 +108,7 @@ static void shrinking_file(const struct engine *e)
     char path[700];
     make_set(&s, "shrink", 1, 300000, 0);
     set_path(path, sizeof path, "shrink", 0);
-    struct stk_io *io = open_io(s.ds, e, 8);
+    struct stk_io *io = open_io(s.files, e, 8);
     CHECK_INT(read_one(io, 0, 200000, 90000, &kept), 0);
     CHECK(stk_io_intact(io, 0, 200000, 90000));
     CHECK_INT(truncate(path, 65536), 0);
@@ -150,13 +144,13 @@ static void shrinking_file(const struct engine *e)
  * would stop the training. */
 static void refused_direct_reads(const struct set *s, const struct engine *e)
 {
-    struct stk_io *io = open_io(s->ds, e, 8);
+    struct stk_io *io = open_io(s->files, e, 8);
     struct stk_io_req req;
     for (uint32_t i = 0; i < s->nfiles; i++) {
         CHECK_INT(read_one(io, i, 3, 1000, &req), 0);
         free_req(&req);
     }
-    for (struct stk_io_file *f = io->files.newest; f; f = f->older)
+    for (struct stk_file *f = io->handles.newest; f; f = f->older)
         f->refuses = true;
     many_reads(s, io, 100, 100000);
     stk_io_close(io);
@@ -174,7 +168,7 @@ static void *wake_later(void *io)
 /* Ctrl-C would not end a loader that waits. */
 static void waking(const struct set *s, const struct engine *e)
 {
-    struct stk_io *io = open_io(s->ds, e, 4);
+    struct stk_io *io = open_io(s->files, e, 4);
     struct stk_io_req *done[4], req;
     pthread_t t;
     CHECK_INT(stk_io_reap(io, done, 4, false), 0);
@@ -212,7 +206,7 @@ static void *wake_often(void *arg)
 /* The same while reads go on; the sanitizers see what goes wrong. */
 static void waking_under_load(const struct set *s, const struct engine *e)
 {
-    struct wakers w = {.io = open_io(s->ds, e, 16)};
+    struct wakers w = {.io = open_io(s->files, e, 16)};
     pthread_t t[2];
     for (int i = 0; i < 2; i++)
         CHECK_INT(pthread_create(&t[i], NULL, wake_often, &w), 0);
@@ -252,7 +246,7 @@ static void *submit_and_leave(void *arg)
 static void closing_in_flight(const struct set *s, const struct engine *e)
 {
     for (int round = 0; round < 4; round++) {
-        struct owner o = {.io = open_io(s->ds, e, 16), .s = s, .stop = round & 1};
+        struct owner o = {.io = open_io(s->files, e, 16), .s = s, .stop = round & 1};
         pthread_t t;
         if (round >= 2) { /* the owner is a thread of its own */
             CHECK_INT(pthread_create(&t, NULL, submit_and_leave, &o), 0);
@@ -264,7 +258,7 @@ static void closing_in_flight(const struct set *s, const struct engine *e)
         for (int i = 0; i < 16; i++)
             free(o.req[i].buf);
     }
-    stk_io_close(open_io(s->ds, e, 3)); /* nothing was done with it */
+    stk_io_close(open_io(s->files, e, 3)); /* nothing was done with it */
     stk_io_close(NULL);
 }
 
@@ -272,7 +266,7 @@ static void closing_in_flight(const struct set *s, const struct engine *e)
  * reads with it. */
 static void closing_after_fork(const struct set *s, const struct engine *e)
 {
-    struct stk_io *io = open_io(s->ds, e, 8);
+    struct stk_io *io = open_io(s->files, e, 8);
     struct stk_io_req req[8];
     int status = -1;
     for (uint32_t i = 0; i < 8; i++) {
@@ -315,7 +309,7 @@ static void more_files_than_allowed(const struct engine *e, const struct set *s)
     few = (struct rlimit){.rlim_cur = 64, .rlim_max = old.rlim_max};
     unsigned before = open_fds();
     CHECK_INT(setrlimit(RLIMIT_NOFILE, &few), 0);
-    struct stk_io *io = open_io(s->ds, e, 8);
+    struct stk_io *io = open_io(s->files, e, 8);
     many_reads(s, io, 3 * s->nfiles, 100000);
     CHECK(open_fds() < before + 16 + 8 + 4);
     stk_io_close(io);
@@ -329,7 +323,7 @@ static void more_files_than_allowed(const struct engine *e, const struct set *s)
 static void registered_memory(const struct set *s, const struct engine *e)
 {
     enum { PIECE = 1 << 20, PIECES = 3 };
-    struct stk_io *io = open_io(s->ds, e, 8);
+    struct stk_io *io = open_io(s->files, e, 8);
     uint8_t *p[PIECES];
     int segment[PIECES];
     for (int round = 0; round < 3; round++) {
@@ -382,8 +376,8 @@ int main(void)
     make_set(&s, "set", 5, 150000, 99991);
     make_set(&small, "small", 400, 3, 17);     /* opened, read and closed in one go */
     make_set(&large, "large", 24, 1100000, 3); /* the oldest is closed */
-    for (size_t i = 0; i < sizeof engines / sizeof *engines; i++)
-        suite(&engines[i], &s, &small, &large);
+    for (size_t i = 0; i < NENGINES; i++)
+        suite(&all_engines[i], &s, &small, &large);
     drop_set(&s);
     drop_set(&small);
     drop_set(&large);

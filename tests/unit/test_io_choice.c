@@ -16,26 +16,26 @@ static void short_and_failed(const struct set *s)
     char path[700];
     set_path(path, sizeof path, "set", 0);
     int fd = open(path, O_RDONLY);
-    struct stk_io_file f = {.align = 512, .size = 100000, .fd = fd, .plain_fd = fd};
+    struct stk_file f = {.align = 512, .size = 100000, .fd = fd, .plain_fd = fd};
     uint8_t *buf = aligned_alloc(STK_IO_ALIGN, stk_io_room(20000));
     struct stk_io_req req = {.off = 1000, .len = 20000, .buf = buf, .held = &f};
-    CHECK(stk_io_begin(s->ds, &req));
+    CHECK(stk_io_begin(s->files, &req));
     CHECK_INT(req.at, 512);
     CHECK_INT(req.want, 41 * 512);
     CHECK(req.data == buf + 488);
-    CHECK_INT(stk_io_step(s->ds, &req, -EINTR), STK_STEP_AGAIN);
-    CHECK_INT(stk_io_step(s->ds, &req, -EAGAIN), STK_STEP_AGAIN);
-    CHECK_INT(stk_io_step(s->ds, &req, 1024), STK_STEP_AGAIN);
-    CHECK_INT(stk_io_step(s->ds, &req, 100), STK_STEP_PLAIN); /* no place for a direct read */
+    CHECK_INT(stk_io_step(s->files, &req, -EINTR), STK_STEP_AGAIN);
+    CHECK_INT(stk_io_step(s->files, &req, -EAGAIN), STK_STEP_AGAIN);
+    CHECK_INT(stk_io_step(s->files, &req, 1024), STK_STEP_AGAIN);
+    CHECK_INT(stk_io_step(s->files, &req, 100), STK_STEP_PLAIN); /* no place for a direct read */
     CHECK_INT(req.got, 1124);
-    CHECK_INT(stk_io_step(s->ds, &req, 77), STK_STEP_AGAIN);
-    CHECK_INT(stk_io_step(s->ds, &req, 488 + 20000 - 1201), STK_STEP_DONE);
+    CHECK_INT(stk_io_step(s->files, &req, 77), STK_STEP_AGAIN);
+    CHECK_INT(stk_io_step(s->files, &req, 488 + 20000 - 1201), STK_STEP_DONE);
     CHECK_INT(req.code, 0);
     req.got = 1024;
     req.buffered = false;
-    CHECK_INT(stk_io_step(s->ds, &req, -EINVAL), STK_STEP_PLAIN);
+    CHECK_INT(stk_io_step(s->files, &req, -EINVAL), STK_STEP_PLAIN);
     CHECK(f.refuses);
-    CHECK_INT(stk_io_step(s->ds, &req, -EIO), STK_STEP_DONE);
+    CHECK_INT(stk_io_step(s->files, &req, -EIO), STK_STEP_DONE);
     CHECK_INT(req.code, STK_E_SYS);
     CHECK_INT(req.why->sys_errno, EIO);
     CHECK_INT(req.why->offset, 512 + 1024);
@@ -49,16 +49,16 @@ static void short_and_failed(const struct set *s)
 static void names(const struct set *s)
 {
     struct stk_io *io =
-        open_io(s->ds, &(struct engine){.kind = STK_IO_DIRECT, .no_uring = true}, 0);
+        open_io(s->files, &(struct engine){.kind = STK_IO_DIRECT, .no_uring = true}, 0);
     CHECK_STR(stk_io_name(io), "direct");
     CHECK_STR(stk_io_detail(io), "direct, threads");
     CHECK_INT(stk_io_depth(io), 32);
     stk_io_close(io);
-    io = open_io(s->ds, &(struct engine){.kind = STK_IO_URING, .no_uring = true}, 0);
+    io = open_io(s->files, &(struct engine){.kind = STK_IO_URING, .no_uring = true}, 0);
     CHECK_STR(stk_io_name(io), "threads");
     CHECK_STR(stk_io_detail(io), "threads, io_uring cannot be used here");
     stk_io_close(io);
-    io = open_io(s->ds, &(struct engine){.kind = STK_IO_MMAP}, 0);
+    io = open_io(s->files, &(struct engine){.kind = STK_IO_MMAP}, 0);
     CHECK_STR(stk_io_name(io), "mmap");
     stk_io_close(io);
     /* Every name that users are offered is one of an engine that can be had. */
@@ -106,24 +106,24 @@ static void choosing(const struct set *s)
     void *locked[8];
     for (unsigned i = 0; i < s->nfiles; i++)
         locked[i] = lock_file(s, i);
-    CHECK_INT(stk_io_probe(s->ds, &cfg, &c, NULL), 0);
+    stk_io_probe(s->files, &cfg, &c);
     CHECK(c.cached < 0 || c.cached >= 1);
     if (c.cached >= 1)
         CHECK_INT(c.kind, c.network ? STK_IO_THREADS : STK_IO_MMAP);
     CHECK(strstr(c.reason, c.fs) != NULL);
     for (unsigned i = 0; i < s->nfiles; i++)
         drop_file(s, i, locked[i]);
-    CHECK_INT(stk_io_probe(s->ds, &cfg, &c, NULL), 0);
+    stk_io_probe(s->files, &cfg, &c);
     CHECK(strcmp(c.fs, "tmpfs") == 0 || c.cached < 0.9);
     if (strcmp(c.fs, "ext4") == 0) {
         CHECK_INT(c.kind, STK_IO_DIRECT);
         CHECK_STR(c.reason, "ext4, 0 % of the data is in memory");
     }
     cfg.kind = STK_IO_THREADS;
-    CHECK_INT(stk_io_probe(s->ds, &cfg, &c, NULL), 0);
+    stk_io_probe(s->files, &cfg, &c);
     CHECK_INT(c.kind, STK_IO_THREADS);
     CHECK_STR(c.reason, "");
-    struct stk_io *io = open_io(s->ds, &(struct engine){.kind = STK_IO_AUTO}, 0);
+    struct stk_io *io = open_io(s->files, &(struct engine){.kind = STK_IO_AUTO}, 0);
     many_reads(s, io, 100, 10000);
     stk_io_close(io);
 }
@@ -143,7 +143,7 @@ static void other_handlers(const struct set *s)
     const struct engine e = {.kind = STK_IO_MMAP};
     struct stk_io_req req;
     sigaction(SIGBUS, &mine, &old);
-    struct stk_io *a = open_io(s->ds, &e, 2), *b = open_io(s->ds, &e, 2);
+    struct stk_io *a = open_io(s->files, &e, 2), *b = open_io(s->files, &e, 2);
     CHECK_INT(read_one(a, 0, 0, 10, &req), 0);
     raise(SIGBUS);
     CHECK_INT(others_faults, 1);

@@ -47,7 +47,9 @@ static int count_event(struct stk_sink *sink, const struct stk_event *e, struct 
 static struct stk_src *open_self(void)
 {
     struct stk_src *src = NULL;
-    CHECK_INT(stk_src_open(AT_FDCWD, "/proc/self/exe", "self", false, &src, NULL), 0);
+    CHECK_INT(stk_src_open(open("/proc/self/exe", O_RDONLY | O_CLOEXEC), "/proc/self/exe", "self",
+                           false, &src, NULL),
+              0);
     return src;
 }
 

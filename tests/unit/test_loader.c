@@ -3,6 +3,7 @@
  * and going on from its state. */
 #include "check.h"
 #include "recordset.h"
+#include "base/hash.h"
 #include "data/dataset.h"
 #include "stoker.h"
 
@@ -174,6 +175,34 @@ static void test_resume(const char *path)
     stk_dataset_close(ds);
 }
 
+/* A training begun with an earlier version could not be resumed; or one of another dataset could.
+ */
+static void test_former_states(const char *path)
+{
+    struct stk_dataset *ds = open_set(path);
+    const struct stk_index_header *h = ds->index.h;
+    uint64_t shape[] = {h->nsamples, h->nextents, h->bytes_stored, h->bytes_samples, h->data_id};
+    struct stk_loader *ld = open_loader(ds, NULL);
+    char *state = NULL, id[20];
+    CHECK_INT(stk_loader_state(ld, &state, NULL), 0);
+    stk_loader_close(ld);
+    snprintf(id, sizeof id, "%016llx", (unsigned long long)stk_dataset_identity(ds));
+    char *at = strstr(state, id);
+    CHECK(at != NULL);
+    for (int other = 0; at && other < 2; other++) {
+        snprintf(id, sizeof id, "%016llx",
+                 (unsigned long long)stk_hash64(shape, sizeof shape) + (unsigned)other);
+        memcpy(at, id, 16);
+        struct stk_loader_options o = {.state = state};
+        struct stk_err err = {0};
+        CHECK_INT(stk_loader_open(ds, &o, &ld, &err), other ? STK_E_STALE : 0);
+        if (!other)
+            stk_loader_close(ld);
+    }
+    free(state);
+    stk_dataset_close(ds);
+}
+
 /* Flips a byte in the middle of record i of a file of its own. */
 static const char *make_damaged(const char *name, const uint64_t *bad, size_t nbad)
 {
@@ -254,7 +283,7 @@ static void test_vanishing(void)
             int rc;
             while ((rc = stk_loader_next(ld, &b, &err)) == 1)
                 stk_batch_release(b);
-            CHECK(how || rc < 0);                /* an open file that is unlinked can be read on */
+            CHECK(how || rc < 0); /* an open file that is unlinked can be read on */
             CHECK(rc == 0 || err.path[0] != '\0');
             stk_loader_close(ld);
             stk_dataset_close(ds);
@@ -345,6 +374,7 @@ int main(void)
     test_keeping(plain);
     test_keeping(gz);
     test_resume(plain);
+    test_former_states(plain);
     test_bad_samples();
     test_vanishing();
     test_own_memory();

@@ -53,7 +53,7 @@ static int list(const struct stk_buf *file, struct seen *s)
     struct stk_src *src = NULL;
     struct stk_err err = {0};
     struct stk_lister l;
-    int rc = stk_src_open(AT_FDCWD, path, path, false, &src, &err);
+    int rc = stk_src_open(open(path, O_RDONLY | O_CLOEXEC), path, path, false, &src, &err);
     CHECK_INT(rc, 0);
     stk_lister_init(&l, &s->sink, src, &opts);
     rc = stk_format_find("recordio")->list(&l, src, &err);

@@ -65,7 +65,8 @@ static const char *list(const struct stk_buf *b)
     script.sink.event = note;
     script.nfields = script.problems = 0;
     err = (struct stk_err){0};
-    CHECK_INT(stk_src_open(AT_FDCWD, "t.tar", "t.tar", true, &src, &err), 0);
+    CHECK_INT(stk_src_open(open("t.tar", O_RDONLY | O_CLOEXEC), "t.tar", "t.tar", true, &src, &err),
+              0);
     stk_lister_init(&l, &script.sink, src, &opts);
     CHECK_INT(stk_format_tar.list(&l, src, &err), 0);
     CHECK_INT(stk_lister_finish(&l, &err), 0);
