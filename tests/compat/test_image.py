@@ -35,7 +35,7 @@ class Frame:
 
 
 def decode(path, text="image", key=0, rc=0):
-    run = subprocess.run([PROGRAM, path, text, str(key)], stdout=subprocess.PIPE,
+    run = subprocess.run([PROGRAM, "--pixels", path, text, str(key)], stdout=subprocess.PIPE,
                          stderr=subprocess.PIPE, env=clean_env(), timeout=60)
     result = Result([PROGRAM, path, text, key], run.returncode, run.stdout, run.stderr)
     check_sane(result)

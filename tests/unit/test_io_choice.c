@@ -143,15 +143,16 @@ static void other_handlers(const struct set *s)
     CHECK(now.sa_handler == others_handler);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    CHECK_BEGIN(argc, argv);
     static struct set s;
     scratch_begin();
     make_set(&s, "set", 5, 150000, 99991);
-    short_and_failed(&s);
-    names(&s);
-    choosing(&s);
-    other_handlers(&s);
+    CHECK_CASE("short_and_failed", NULL, short_and_failed(&s));
+    CHECK_CASE("names", NULL, names(&s));
+    CHECK_CASE("choosing", NULL, choosing(&s));
+    CHECK_CASE("other_handlers", NULL, other_handlers(&s));
     drop_set(&s);
     scratch_done();
     return CHECK_DONE();

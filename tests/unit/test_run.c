@@ -273,17 +273,18 @@ static void cores(void)
     CHECK(CPU_EQUAL(&set, &ours));
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-    marks();
-    splitting();
-    numbers();
-    metrics();
-    better_ways();
-    plans();
-    batch_file();
-    processes();
-    last_lines();
-    cores();
+    CHECK_BEGIN(argc, argv);
+    CHECK_RUN(marks);
+    CHECK_RUN(splitting);
+    CHECK_RUN(numbers);
+    CHECK_RUN(metrics);
+    CHECK_RUN(better_ways);
+    CHECK_RUN(plans);
+    CHECK_RUN(batch_file);
+    CHECK_RUN(processes);
+    CHECK_RUN(last_lines);
+    CHECK_RUN(cores);
     return CHECK_DONE();
 }

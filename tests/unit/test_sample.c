@@ -190,14 +190,15 @@ static void gpus_that_may_be_seen(void)
     CHECK(!stk_gpus_list());
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    CHECK_BEGIN(argc, argv);
     scratch_begin();
-    gpus_that_may_be_seen();
+    CHECK_RUN(gpus_that_may_be_seen);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
-    finds_the_whole_tree();
-    counts_what_has_ended();
-    the_node_says_something();
+    CHECK_RUN(finds_the_whole_tree);
+    CHECK_RUN(counts_what_has_ended);
+    CHECK_RUN(the_node_says_something);
     scratch_done();
     return CHECK_DONE();
 }

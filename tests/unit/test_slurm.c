@@ -391,25 +391,26 @@ static void streams(void)
     stk_slurm_stream_close(s);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    CHECK_BEGIN(argc, argv);
     char path[600];
     scratch_begin();
     snprintf(path, sizeof path, "%s/bin:/usr/bin:/bin", scratch);
     setenv("PATH", path, 1);
-    numbers();
-    states();
-    tres();
-    ids();
-    lives();
-    forged();
-    steps();
-    words();
-    newer();
-    calls();
-    submits();
-    looks();
-    streams();
+    CHECK_RUN(numbers);
+    CHECK_RUN(states);
+    CHECK_RUN(tres);
+    CHECK_RUN(ids);
+    CHECK_RUN(lives);
+    CHECK_RUN(forged);
+    CHECK_RUN(steps);
+    CHECK_RUN(words);
+    CHECK_RUN(newer);
+    CHECK_RUN(calls);
+    CHECK_RUN(submits);
+    CHECK_RUN(looks);
+    CHECK_RUN(streams);
     scratch_done();
     return CHECK_DONE();
 }
