@@ -160,6 +160,7 @@ def images(tmp_path):
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "xdist_group(name): tests that share a slow fixture")
+    config.addinivalue_line("markers", "builds: needs a build of its own; `make check-builds` runs it")
 
 
 def pytest_report_header(config):
