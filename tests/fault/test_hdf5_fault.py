@@ -32,7 +32,7 @@ FILES = {"old": {}, "latest": dict(libver="latest"), "user-block": dict(userbloc
 
 
 def check(stoker, path, statuses):
-    result = stoker("verify", path, rc=statuses, timeout=120)
+    result = stoker("verify", path, rc=statuses)
     said = result.out + result.err
     # A sanitizer's report about our own code in the child that lists.
     assert "exit status 99" not in said, said

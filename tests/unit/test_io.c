@@ -282,7 +282,7 @@ static void closing_after_fork(const struct set *s, const struct engine *e)
     stk_io_reap(io, NULL, 0, false);
     pid_t child = fork();
     if (child == 0) {
-        alarm(20);
+        alarm(300);
         stk_io_close(io);
         _exit(0);
     }

@@ -227,15 +227,15 @@ static void processes(void)
     int ticks = 0;
     CHECK_INT(stk_output_open(&e.out_fd, NULL), 0);
     CHECK_INT(stk_exec_timed(&e, &end, NULL), 0);
-    CHECK(end.status == 3 && !end.signal && end.wall_s > 0 && end.wall_s < 60 && end.cpu_s >= 0);
+    CHECK(end.status == 3 && !end.signal && end.wall_s > 0 && end.cpu_s >= 0);
     CHECK_INT(stk_output_read(e.out_fd, false, &b, NULL), 0);
     CHECK_STR(stk_buf_cstr(&b), "out\nerr\n");
     stk_output_last_line(&b, line, sizeof line);
     CHECK_STR(line, "err");
     e.argv = hang;
-    e.timeout_s = 0.05;
+    e.timeout_s = 2; /* long enough for the shell to set its trap */
     CHECK_INT(stk_exec_timed(&e, &end, NULL), 0);
-    CHECK(end.timed_out && !end.stopped && end.signal == SIGKILL && end.wall_s >= 0.05);
+    CHECK(end.timed_out && !end.stopped && end.signal == SIGKILL && end.wall_s >= 2);
     e.argv = (const char *[]){"sh", "-c", "sleep 100", NULL};
     e.timeout_s = 0;
     e.tick = stop_now;
