@@ -69,6 +69,8 @@ def until(fact, patience_s=PATIENCE_S):
     return answer
 
 
+# More of the same: every byte flipped, every call killed at (make check-stress).
+LONG = os.environ.get("STOKER_LONG") == "1"
 # What is said about time holds on a machine that has nothing else to do: `make check-timing`.
 IDLE = os.environ.get("STOKER_IDLE") == "1"
 
@@ -177,6 +179,7 @@ def images(tmp_path):
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "xdist_group(name): tests that share a slow fixture")
+    config.addinivalue_line("markers", "long: more of the same; `make check-stress` runs it")
     config.addinivalue_line("markers", "idle: needs an idle machine; `make check-timing` runs it")
     config.addinivalue_line("markers", "builds: needs a build of its own; `make check-builds` runs it")
 

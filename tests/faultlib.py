@@ -11,13 +11,12 @@ import subprocess
 
 import pytest
 
-from conftest import PATIENCE_S, STOKER, Result, check_sane, clean_env, until
+from conftest import LONG, PATIENCE_S, STOKER, Result, check_sane, clean_env, until
 
 # Calls that change a file system: between any two of them nothing on disk can differ.
 CHANGING = ("mkdir", "mkdirat", "rename", "renameat", "renameat2", "link", "linkat", "unlink",
             "unlinkat", "rmdir", "write", "pwrite64", "writev", "ftruncate", "fallocate", "fsync",
             "fdatasync", "syncfs", "msync", "chmod", "fchmod")
-LONG = os.environ.get("STOKER_LONG") == "1"
 
 
 @functools.lru_cache(None)

@@ -206,7 +206,7 @@ def test_a_run_that_hangs(stoker, tmp_path):
                       *sh(f"[ {{n}} = 1 ] || {{ sleep 98765 & echo $! > {pid}; wait; }}"), rc=3)
     p = points(result)
     assert p[1]["runs"] == 2 and (p[2]["runs"], p[2]["failed_runs"]) == (0, 1)
-    assert "3 s" in p[2]["failure_note"]
+    assert "3.00 s" in p[2]["failure_note"]
     stat = f"/proc/{pid.read_text().strip()}/stat"
     assert not os.path.exists(stat) or open(stat).read().split()[2] == "Z"
 

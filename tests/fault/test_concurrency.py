@@ -40,7 +40,7 @@ def test_index_built_by_several_at_once(tmp_path, kind):
         shutil.copy(next((tmp_path / "packed").glob("*.tfrecord")), path)
     index = path.with_name(path.name + ".stkidx")
     first = files[sorted(files)[0]]
-    for _ in range(60 if LONG else 20):
+    for _ in range(60 if LONG else 8):
         index.unlink(missing_ok=True)
         procs = [start("inspect", path, "--sample", 0, "-o", "-") for _ in range(3)]
         for proc in procs:
@@ -127,7 +127,7 @@ def test_read_while_it_is_replaced(tmp_path):
 
     writer = threading.Thread(target=replace)
     writer.start()
-    rng, good, tries = random.Random(1), 0, 150 if LONG else 40
+    rng, good, tries = random.Random(1), 0, 150 if LONG else 25
     try:
         for _ in range(tries):
             result = run_stoker("inspect", tmp_path / "out", "--sample", rng.randrange(12), "-o",
@@ -155,7 +155,7 @@ FORMATS = ["tfrecord", "tar", "recordio", "jsonl", "npz", "hdf5", "lmdb", "folde
 @pytest.mark.parametrize("fmt", FORMATS if TSAN else ["any format"])
 def test_threads_of_one_process(tmp_path, fmt):
     """Two threads at one variable: right a thousand times, wrong once, never found again."""
-    make_images(tmp_path / "img", classes=8, per_class=80, sizes=(10, 9000))
+    make_images(tmp_path / "img", classes=8, per_class=80 if LONG else 30, sizes=(10, 9000))
     env = clean_env({"TSAN_OPTIONS": "exitcode=99:halt_on_error=0"})
 
     def run(*args, rc=(0,)):

@@ -87,7 +87,7 @@ def test_killed_anywhere(site, fmt):
     points = change_points(*args, tmp=site.root, cwd=site.root)
     want = tree(site.out)
     site.assert_tidy()
-    for i, point in enumerate(ladder(points, 9)):
+    for i, point in enumerate(ladder(points, 7)):
         site.clear()
         killed = kill_at(point, *args, cwd=site.root)
         if site.out.exists():
@@ -117,7 +117,8 @@ def test_killed_while_replacing(site, fmt, exchange):
     new = tree(site.out)
     assert old != new and sorted(old) == sorted(new)
     gone = 0
-    for point in points if LONG else points[-26:]:  # those before are test_killed_anywhere's
+    last = points[-26::2] if exchange else points[-26:]
+    for point in points if LONG else last:  # those before are test_killed_anywhere's
         site.clear()
         shutil.copytree(keep, site.out)
         kill_at(point, *args, cwd=site.root, inject=refuse)
@@ -159,7 +160,7 @@ def test_killed_at_any_moment_with_many_jobs(tmp_path, fmt):
     run_stoker(*args, cwd=tmp_path)
     took, want = time.monotonic() - begin, tree(tmp_path / "out")
     rng = random.Random(7)
-    for _ in range(40 if LONG else 6):
+    for _ in range(40 if LONG else 4):
         shutil.rmtree(tmp_path / "out")
         proc = subprocess.Popen([STOKER, *args], cwd=tmp_path, env=clean_env())
         try:
@@ -397,7 +398,7 @@ def test_no_space_at_any_call(site, fmt):
     points = [p for p in change_points(*args, tmp=site.root, cwd=site.root) if p[0] != "openat"]
     want = tree(site.out)
     failed = 0
-    for call, n in ladder(points, 12):
+    for call, n in ladder(points, 8):
         site.clear()
         result = run_traced(*args, inject=[f"{call}:error=ENOSPC:when={n}"], cwd=site.root,
                             rc=(0, 4))

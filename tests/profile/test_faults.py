@@ -217,8 +217,10 @@ def test_limit_on_the_size_of_files_meets_the_launcher(profile, tmp_path):
     """Its samples outgrow the limit of a long job: that must not end it, and the job with it."""
     def limited():
         resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000))
-    full = f"until [ $(cat {tmp_path}/p/samples.*.csv | wc -c) = 3000 ]; do sleep 0.05; done"
-    p = profile(["sh", "-c", f"{full}; exit 3"], "--sample", "10ms", preexec_fn=limited, out=tmp_path / "p")
+    script = ("import glob, os, sys, time\n"
+              "while sum(map(os.path.getsize, glob.glob(sys.argv[1]))) < 3000: time.sleep(0.05)\nsys.exit(3)")
+    p = profile([PYTHON, "-c", script, tmp_path / "p/samples.*.csv"], "--sample", "10ms", preexec_fn=limited,
+                out=tmp_path / "p")
     assert p.rc == 3, p.err
     assert any("samples of CPU and memory end" in note for note in p.report["notes"])
 
