@@ -2,9 +2,14 @@
 #
 #   make            build/stoker (installs missing packages where it may)
 #   make demo       the main job, start to end, on data it makes itself
-#   make test       every test, with the sanitizers; ends in "N passed, N failed"
+#   make test       the tests, with the sanitizers; ends in "N passed, N failed"
 #   make bench      the speed claims, measured here (ARGS="--quick" for a small run)
-#   make fuzz       every parser fuzzed for longer (FUZZ_SECONDS=60 each)
+#   make fuzz       every parser with libFuzzer (FUZZ_SECONDS=60 each)
+#   make check-builds   other ways to build, to install, to package; memory of the release build
+#   make check-timing   what is said about time: on a machine that has nothing else to do
+#   make check-stress   more rounds of what depends on the moment: races, kills, faults
+#   make check-bare     demo and tests in a bare Debian, with nothing but make and git
+#   make check-all      all of these
 #   make core       build-core/stoker without optional libraries
 #   make install    PREFIX=/usr/local DESTDIR=
 #   make format     clang-format over the C files
@@ -42,7 +47,25 @@ test:
 
 fuzz:
 	@tools/setup --quiet test
-	@tests/run --only fuzz --fuzz-seconds $(FUZZ_SECONDS) $(ARGS)
+	@tests/run --only libfuzzer --fuzz-seconds $(FUZZ_SECONDS) $(ARGS)
+
+check-builds:
+	@tools/setup --quiet test
+	@tests/run --only builds $(ARGS)
+
+check-timing:
+	@tools/setup --quiet test
+	@tests/run --only timing $(ARGS)
+
+check-stress:
+	@tools/setup --quiet test
+	@STOKER_LONG=1 tests/run --fuzz-changes 100000 $(ARGS)
+
+check-bare:
+	@tools/setup --quiet bare
+	@tools/check-bare $(ARGS)
+
+check-all: test check-builds check-timing fuzz check-stress check-bare
 
 bench: all
 	@tools/setup --quiet bench
@@ -62,4 +85,4 @@ format:
 clean:
 	rm -rf build build-*
 
-.PHONY: all core demo test fuzz bench install format clean
+.PHONY: all core demo test fuzz check-builds check-timing check-stress check-bare check-all bench install format clean

@@ -9,7 +9,6 @@ import os
 import pathlib
 import shutil
 import subprocess
-import time
 
 import pytest
 
@@ -28,11 +27,11 @@ class Slurm:
         self.env = conftest.clean_env({"STOKER_SLURM_DIR": folder, "TZ": "UTC",
                               "PATH": f"{conftest.STOKER.parent}:{os.environ['PATH']}:/usr/sbin"})
 
-    def control(self, *args, timeout=120):
+    def control(self, *args, timeout=conftest.PATIENCE_S):
         return subprocess.run([CLUSTER, *map(str, args)], env=self.env, timeout=timeout, text=True,
                               stdin=subprocess.DEVNULL, capture_output=True)
 
-    def run(self, *argv, rc=0, cwd=None, env=None, timeout=120, input=None):
+    def run(self, *argv, rc=0, cwd=None, env=None, timeout=conftest.PATIENCE_S, input=None):
         """A program on the login node; rc as in run_stoker()."""
         done = subprocess.run([CLUSTER, "exec", *map(str, argv)], cwd=cwd, timeout=timeout,
                               env={**self.env, **(env or {})}, input=input or b"", capture_output=True)
@@ -53,29 +52,26 @@ class Slurm:
         """What the queue calls it, of all tasks of an array."""
         return set(self.run("squeue", "-h", "-t", "all", "-o", "%T", "-j", job, rc=None).out.split())
 
-    def wait(self, *jobs, running=False, patience_s=90):
-        """Until all of them have ended (or one runs, with everything of it started)."""
-        until = time.monotonic() + patience_s
+    def wait(self, *jobs, running=False):
+        """Until all of them have ended (or run, with everything of them started)."""
+        def there(job):
+            states = self.state(job)
+            waiting = states & {"PENDING", "CONFIGURING", "COMPLETING", "RUNNING", "SUSPENDED"}
+            return "RUNNING" in states if running else states and not waiting
+
         for job in jobs:
-            while time.monotonic() < until:
-                states = self.state(job)
-                waiting = states & {"PENDING", "CONFIGURING", "COMPLETING", "RUNNING", "SUSPENDED"}
-                if ("RUNNING" in states) if running else (states and not waiting):
-                    break
-                time.sleep(0.2)
-            else:
-                pytest.fail(f"job {job} is {states} after {patience_s} s")
+            conftest.until(lambda: there(job))
         return jobs[0]
 
     def report(self, job, *args):
         """Its object in the result of `stoker job`, when the accounting has its end, too."""
-        for _ in range(50):
-            jobs = self.stoker("job", *args, "--json", "-", job).json()["result"]["jobs"]
-            if all(j["ended"] is None or j["exit_status"] is not None for j in jobs):
-                break
-            time.sleep(0.1)
-        assert len(jobs) == 1, jobs
-        return jobs[0]
+        def jobs():
+            found = self.stoker("job", *args, "--json", "-", job).json()["result"]["jobs"]
+            settled = all(j["ended"] is None or j["exit_status"] is not None for j in found)
+            return found if settled else None
+
+        (found,) = conftest.until(jobs)
+        return found
 
 
 @pytest.fixture(scope="session")

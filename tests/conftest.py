@@ -11,6 +11,7 @@ import pathlib
 import random
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -56,6 +57,24 @@ def release_build():
     return ["BUILD=build-release", flags]
 
 
+PATIENCE_S = 300  # against hanging for ever; no test is to depend on how fast a machine is
+
+
+def until(fact, patience_s=PATIENCE_S):
+    """Asks until the answer is true, and gives that answer."""
+    deadline = time.monotonic() + patience_s
+    while not (answer := fact()):
+        assert time.monotonic() < deadline, "it never came"
+        time.sleep(0.02)
+    return answer
+
+
+# More of the same: every byte flipped, every call killed at (make check-stress).
+LONG = os.environ.get("STOKER_LONG") == "1"
+# What is said about time holds on a machine that has nothing else to do: `make check-timing`.
+IDLE = os.environ.get("STOKER_IDLE") == "1"
+
+
 class Result:
     """What a run gave: rc, out and err as text, out_bytes."""
 
@@ -89,7 +108,7 @@ def clean_env(extra=None):
     return env
 
 
-def run_stoker(*args, rc=0, env=None, input=None, cwd=None, timeout=300, preexec_fn=None):
+def run_stoker(*args, rc=0, env=None, input=None, cwd=None, timeout=PATIENCE_S, preexec_fn=None):
     """Runs stoker; rc is the status (or a tuple of them) expected, None for any."""
     argv = [str(STOKER), *map(str, args)]
     with subprocess.Popen(argv, stdin=subprocess.PIPE if input is not None else subprocess.DEVNULL,
@@ -160,6 +179,9 @@ def images(tmp_path):
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "xdist_group(name): tests that share a slow fixture")
+    config.addinivalue_line("markers", "long: more of the same; `make check-stress` runs it")
+    config.addinivalue_line("markers", "idle: needs an idle machine; `make check-timing` runs it")
+    config.addinivalue_line("markers", "builds: needs a build of its own; `make check-builds` runs it")
 
 
 def pytest_report_header(config):

@@ -6,17 +6,17 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 
 import pytest
 
-from conftest import STOKER, Result, check_sane, clean_env
+from conftest import LONG, PATIENCE_S, STOKER, Result, check_sane, clean_env, until
 
 # Calls that change a file system: between any two of them nothing on disk can differ.
 CHANGING = ("mkdir", "mkdirat", "rename", "renameat", "renameat2", "link", "linkat", "unlink",
             "unlinkat", "rmdir", "write", "pwrite64", "writev", "ftruncate", "fallocate", "fsync",
             "fdatasync", "syncfs", "msync", "chmod", "fchmod")
-LONG = os.environ.get("STOKER_LONG") == "1"
 
 
 @functools.lru_cache(None)
@@ -48,7 +48,7 @@ def run_traced(*args, inject=(), paths=(), log=None, rc=None, env=None, cwd=None
     calls = {i.split(":")[0] for i in inject} | ({"openat", *CHANGING} if log else set())
     argv += ["-e", "trace=" + ",".join(sorted(calls))]
     argv += [str(STOKER), *map(str, args)]
-    done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=300, cwd=cwd,
+    done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE_S, cwd=cwd,
                           env=traced_env(env))
     result = Result(argv, done.returncode, done.stdout, done.stderr)
     if result.rc != -9:
@@ -90,6 +90,31 @@ def kill_at(point, *args, inject=(), env=None, cwd=None):
     call, n = point
     inject = [*inject, f"{call}:signal=KILL:when={n}"]
     return run_traced(*args, inject=inject, rc=(-9, 0), env=env, cwd=cwd).rc == -9
+
+
+def held_at(point, *args, log, cwd=None):
+    """stoker under strace, standing still behind the n-th call, until let_go()."""
+    call, n = point
+    argv = ["strace", "-qq", "-o", log, "-e", f"trace={call}", f"--inject={call}:signal=STOP:when={n}",
+            STOKER, *map(str, args)]
+    pathlib.Path(log).write_text("")
+    proc = subprocess.Popen(argv, cwd=cwd, env=traced_env(), stdin=subprocess.DEVNULL,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    until(lambda: "stopped by SIGSTOP" in pathlib.Path(log).read_text() or proc.poll() is not None)
+    assert proc.poll() is None, proc.communicate()
+    return proc
+
+
+def let_go(strace, also=None):
+    """It goes on; with a signal, that is the first thing it sees."""
+    for status in pathlib.Path("/proc").glob("[0-9]*/status"):
+        try:
+            traced = f"\nTracerPid:\t{strace.pid}\n" in status.read_text()
+        except OSError:
+            continue
+        if traced:
+            for number in filter(None, (also, signal.SIGCONT)):
+                os.kill(int(status.parent.name), number)
 
 
 def tree(path):

@@ -19,7 +19,7 @@ import tempfile
 
 import pytest
 
-from conftest import ROOT, STOKER, clean_env, run_stoker
+from conftest import PATIENCE_S, ROOT, STOKER, clean_env, run_stoker
 
 PYTHON = sys.executable
 HERE = ROOT / "tests/profile"
@@ -39,7 +39,7 @@ def bare_env(extra=None):
     return env
 
 
-def bare(argv, env=None, cwd=None, timeout=120, preexec_fn=None):
+def bare(argv, env=None, cwd=None, timeout=PATIENCE_S, preexec_fn=None):
     """(status, stdout, stderr) of the program by itself."""
     done = subprocess.run(list(map(str, argv)), stdin=subprocess.DEVNULL, capture_output=True,
                           env=bare_env(env), cwd=cwd, timeout=timeout, preexec_fn=preexec_fn)
@@ -106,7 +106,7 @@ def profile(tmp_path):
     test."""
     number = iter(range(1000))
 
-    def run(argv, *options, env=None, cwd=None, timeout=120, preexec_fn=None, out=None):
+    def run(argv, *options, env=None, cwd=None, timeout=PATIENCE_S, preexec_fn=None, out=None):
         folder = out or tmp_path / f"profile-{next(number)}"
         done = subprocess.run([str(STOKER), "profile", "-o", str(folder), *map(str, options), "--",
                                *map(str, argv)], stdin=subprocess.DEVNULL, capture_output=True,

@@ -11,7 +11,7 @@ import sys
 
 import pytest
 
-from conftest import STOKER, clean_env
+from conftest import PATIENCE_S, STOKER, clean_env
 
 PACKAGE = STOKER.parent / "python"
 EXTENSION = PACKAGE / "stoker/_stoker.abi3.so"
@@ -46,7 +46,7 @@ def plain_environment(**extra):
     return env
 
 
-def python(script, *args, rc=0, timeout=120, executable=sys.executable, env=None, cwd=None):
+def python(script, *args, rc=0, timeout=PATIENCE_S, executable=sys.executable, env=None, cwd=None):
     """Runs a script in another Python; returns what it printed."""
     argv = [executable, *(["-c", script] if "\n" in script else [script]), *map(str, args)]
     done = subprocess.run(argv, env=env or environment(), stdin=subprocess.DEVNULL, cwd=cwd,

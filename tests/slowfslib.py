@@ -66,7 +66,7 @@ class SlowFs:
             self.argv += [option] if value is True else [option, str(value)]
         self.proc, self.err, self.said = None, "", None
 
-    def start(self, patience_s=30):
+    def start(self, patience_s=300):
         self.said = tempfile.TemporaryFile()
         self.proc = subprocess.Popen(self.argv, stdin=subprocess.DEVNULL, stdout=self.said,
                                      stderr=self.said)
@@ -96,7 +96,7 @@ class SlowFs:
         """As a user does; files may still be open."""
         subprocess.run(["fusermount3", "-u", "-z", "-q", str(self.mnt)], check=False)
 
-    def stop(self, patience_s=30):
+    def stop(self, patience_s=300):
         """Unmounts and waits for the server's end; returns its status. What does not go is killed."""
         if self.proc.poll() is None:
             self.unmount()

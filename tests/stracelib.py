@@ -169,7 +169,7 @@ class Replay:
         what.read_end[pid] = offset + got
 
 
-def strace_truth(argv, root, env=None, cwd=None, timeout=120):
+def strace_truth(argv, root, env=None, cwd=None, timeout=300):
     """Runs the program under strace; what it did below root."""
     with tempfile.NamedTemporaryFile(prefix="strace-", mode="r", errors="replace") as log:
         subprocess.run(["strace", "-f", "-qq", "-y", "-s", "0", "-o", log.name, "-e",

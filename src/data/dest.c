@@ -115,6 +115,8 @@ static int check_partial(const struct stk_dest *d, struct stk_err *err)
     if (has_entry(d->partial, PLAN_NAME) || has_entry(d->partial, STK_MANIFEST_NAME) ||
         only_temporary(d->partial))
         return 0;
+    if (access(d->partial, F_OK) < 0)
+        return 0; /* it got its final name while we looked: check_final() sees it */
     return stk_err_set(err, STK_E_EXISTS, d->partial, -1,
                        "in the way, and not left by an unfinished pack; move it away");
 }

@@ -23,7 +23,7 @@ import sys, time
 with open(sys.argv[1], "rb", buffering=0) as f:
     while f.read(4 << 20):
         pass
-time.sleep(0.7)
+time.sleep(3)
 """
 
 

@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from conftest import STOKER, clean_env, flip_byte, make_images
+from conftest import PATIENCE_S, STOKER, clean_env, flip_byte, make_images
 from faultlib import needs_strace, traced_env
 from tfrecordlib import frame, make_example, messages, records
 
@@ -613,7 +613,7 @@ def test_a_signal_stops_cleanly(data, tmp_path, sig, status):
             assert run.poll() is None
             time.sleep(0.02)
         run.send_signal(sig)
-        text, err = run.communicate(timeout=60)
+        text, err = run.communicate()
     assert run.returncode == status, err
     assert "samples" in text and "stopped by" in err and "Sanitizer" not in err
     told = json.loads(out.read_text())
@@ -652,7 +652,7 @@ def reads_of(path, tmp_path, *args):
     done = subprocess.run(["strace", "-f", "-y", "-qq", "-o", log, "-e",
                            "trace=read,pread64,readv,preadv,preadv2,mmap,clone,clone3,fork,vfork",
                            STOKER, "load", path, *map(str, args)],
-                          env=traced_env(), capture_output=True, text=True, timeout=120)
+                          env=traced_env(), capture_output=True, text=True, timeout=PATIENCE_S)
     assert done.returncode == 0, done.stderr
     text = log.read_text(errors="replace")
     pieces = {}

@@ -15,7 +15,7 @@ import time
 
 import pytest
 
-from conftest import STOKER, clean_env
+from conftest import PATIENCE_S, STOKER, clean_env, until
 
 PYTHON = sys.executable
 
@@ -31,7 +31,7 @@ def environment(extra=None):
     return env
 
 
-def profile(*args, env=None, input=None, cwd=None, timeout=120, **more):
+def profile(*args, env=None, input=None, cwd=None, timeout=PATIENCE_S, **more):
     """The finished process; a crash of ours shows as a sanitizer's words."""
     done = subprocess.run([STOKER, "profile", *map(str, args)], capture_output=True, input=input,
                           stdin=None if input is not None else subprocess.DEVNULL, cwd=cwd,
@@ -63,11 +63,16 @@ def build(folder, name, text, *flags):
     return out
 
 
-def wait_for(what, seconds=60):
-    end = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < end, "it never came"
-        time.sleep(0.02)
+# A program that ends when its profile has a sample of which this is true: of rows, a list of dicts.
+AWAIT = textwrap.dedent("""
+    import csv, glob, os, sys, time
+    def rows():
+        names = glob.glob(sys.argv[1] + "/samples.*.csv")
+        return [r for n in names for r in csv.DictReader(open(n, newline="")) if None not in r.values()]
+    def sampled(fact):
+        while not fact(rows()):
+            time.sleep(0.02)
+""")
 
 
 # ---- the program's own -----------------------------------------------------------------------
@@ -138,15 +143,14 @@ def test_a_signal_to_the_launcher_reaches_the_program_once(tmp_path):
             "for name in ('USR1', 'USR2', 'TERM', 'HUP', 'INT'):\n"
             "    signal.signal(getattr(signal, 'SIG' + name), lambda n, f: got.append(n))\n"
             "print('ready', flush=True)\n"
-            "while signal.SIGTERM not in got: time.sleep(0.01)\n"
-            "time.sleep(0.3); print(sorted(map(int, got)))\n")
+            "while len(set(got)) < 5: time.sleep(0.01)\n"
+            "time.sleep(0.3); print(sorted(map(int, got)))\n")  # time for more of them
     with subprocess.Popen([STOKER, "profile", "-q", "-o", tmp_path / "p", PYTHON, "-c", code],
                           stdout=subprocess.PIPE, env=environment()) as proc:
         assert proc.stdout.readline() == b"ready\n"
         sent = [signal.SIGUSR1, signal.SIGUSR2, signal.SIGHUP, signal.SIGINT, signal.SIGTERM]
         for number in sent:
             proc.send_signal(number)
-            time.sleep(0.05)
         assert proc.stdout.read().decode().strip() == str(sorted(map(int, sent)))
     assert proc.returncode == 0
 
@@ -179,7 +183,7 @@ def test_interrupt_from_the_terminal_reaches_the_program_once(tmp_path):
 def test_daemons_are_not_waited_for(tmp_path):
     """A job that leaves a server behind would never end."""
     done = profile("-q", "-o", tmp_path / "p", "--", "sh", "-c",
-                   "sleep 1000 >/dev/null 2>&1 </dev/null & echo $!; exit 3", timeout=60)
+                   "sleep 1000 >/dev/null 2>&1 </dev/null & echo $!; exit 3")
     assert done.returncode == 3
     os.kill(int(done.stdout), signal.SIGKILL)
 
@@ -251,7 +255,7 @@ def test_tasks_of_a_run_share_a_folder(tmp_path, env, rank, name):
     """Eight tasks would give eight profiles that nobody can put together."""
     procs = [subprocess.Popen([STOKER, "profile", "true"], env=environment({**env, rank: task}),
                               cwd=tmp_path, stderr=subprocess.PIPE) for task in range(6)]
-    said = [p.communicate(timeout=60)[1] for p in procs]
+    said = [p.communicate(timeout=PATIENCE_S)[1] for p in procs]
     assert [p.returncode for p in procs] == [0] * 6, said
     assert b"stoker report" in said[0] and not any(said[1:])
     assert [p.name for p in tmp_path.iterdir()] == [name]
@@ -260,7 +264,7 @@ def test_tasks_of_a_run_share_a_folder(tmp_path, env, rank, name):
     assert {(r["world"], r["run"]) for r in runs} == {(6, runs[0]["run"])}
     procs = [subprocess.Popen([STOKER, "profile", "-q", "true"], cwd=tmp_path,
                               env=environment({**env, rank: task})) for task in range(6)]
-    assert [p.wait(60) for p in procs] == [0] * 6  # the same tasks again are another run
+    assert [p.wait(PATIENCE_S) for p in procs] == [0] * 6  # the same tasks again are another run
     assert sorted(p.name for p in tmp_path.iterdir()) == [name, name + "-2"]
     assert [len(list(p.glob("run.*.json"))) for p in tmp_path.iterdir()] == [6, 6]
 
@@ -279,7 +283,7 @@ def test_runs_that_begin_together_do_not_mix(tmp_path):
     """Tasks of an array job all have the same -o, and start within a millisecond."""
     procs = [subprocess.Popen([STOKER, "profile", "-q", "-o", tmp_path / "p", "true"],
                               env=environment(), stderr=subprocess.PIPE) for _ in range(8)]
-    assert [p.wait(60) for p in procs] == [0] * 8
+    assert [p.wait(PATIENCE_S) for p in procs] == [0] * 8
     assert [len(list(p.glob("run.*.json"))) for p in tmp_path.iterdir()] == [1] * 8
     assert sum(b"another run" in p.stderr.read() for p in procs) == 7
 
@@ -313,9 +317,11 @@ def test_force_by_many_tasks_removes_the_old_run_once(tmp_path):
     """A task that comes late must not take away what the first ones wrote."""
     assert profile("-q", "-o", tmp_path / "p", "true").returncode == 0
     procs = [subprocess.Popen([STOKER, "profile", "-q", "--force", "-o", tmp_path / "p", "sh", "-c",
-                               "sleep 0.5"], env=environment({**SLURM, "SLURM_PROCID": str(task)}))
+                               f"cd {tmp_path}; touch here.$SLURM_PROCID; "
+                               "until [ -e here.0 ] && [ -e here.1 ] && [ -e here.2 ]; do sleep 0.05; done"],
+                              env=environment({**SLURM, "SLURM_PROCID": str(task)}))
              for task in range(3)]
-    assert [p.wait(60) for p in procs] == [0, 0, 0]
+    assert [p.wait(PATIENCE_S) for p in procs] == [0, 0, 0]
     runs = [json.loads(p.read_text()) for p in (tmp_path / "p").glob("run.*.json")]
     assert sorted(r["rank"] for r in runs) == [0, 1, 2]
 
@@ -325,6 +331,7 @@ def test_force_by_many_tasks_removes_the_old_run_once(tmp_path):
 
 def test_run_file_and_json_say_what_ran(tmp_path):
     """A profile without its circumstances cannot be compared with another."""
+    before = time.time()
     done = profile("--json", tmp_path / "r.json", "-o", tmp_path / "p", "--for", "2h", "--exclude",
                    "a,b", "--exclude", "/c", "sh", "-c", "exit 5", "näme\n")
     assert done.returncode == 5
@@ -332,8 +339,8 @@ def test_run_file_and_json_say_what_ran(tmp_path):
     assert run["command"] == ["sh", "-c", "exit 5", "näme\n"] and run["state"] == "ended"
     assert run["linkage"] == "dynamic" and run["cores"] >= 1 and run["memory_bytes"] > 1 << 20
     assert run["settings"]["exclude"] == ["a,b", "/c"] and run["settings"]["for_s"] == 7200
-    assert not run["stopped_early"] and 0 <= run["seconds"] < 60
-    assert abs(run["start_real_ns"] / 1e9 - time.time()) < 120
+    assert not run["stopped_early"] and run["seconds"] >= 0
+    assert before <= run["start_real_ns"] / 1e9 <= time.time()
     assert result["result"]["program_status"] == result["exit_status"] == 5
     assert result["result"]["profile"] == str(tmp_path / "p")
     assert result["result"]["run"] == run["run"] and result["outcome"] == "done"
@@ -341,26 +348,35 @@ def test_run_file_and_json_say_what_ran(tmp_path):
 
 def test_samples_are_the_programs_cpu_and_memory(tmp_path):
     """Advice on cores and memory would rest on wrong numbers."""
-    code = ("import os, threading, time\n"
-            "block = bytearray(os.urandom(1) * 200_000_000)\n"
-            "t = [threading.Thread(target=time.sleep, args=(1.5,)) for _ in range(5)]\n"
-            "[x.start() for x in t]\n"
-            "pid = os.fork()\n"
-            "end = time.process_time() + (0.6 if pid else 0.4)\n"
-            "while time.process_time() < end: pass\n"
-            "if not pid: os._exit(0)\n"
-            "os.waitpid(pid, 0)\n"
-            "[x.join() for x in t]\n"
-            "t = os.times(); print(t.user + t.system + t.children_user + t.children_system)\n")
-    done = profile("-q", "-o", tmp_path / "p", "--sample", "100ms", PYTHON, "-c", code)
+    code = AWAIT + textwrap.dedent("""
+        import threading
+        block = bytearray(os.urandom(1) * 200_000_000)
+        seen, ends = threading.Event(), os.pipe()
+        threads = [threading.Thread(target=seen.wait) for _ in range(5)]
+        pid = os.fork()
+        end = time.process_time() + (0.6 if pid else 0.4)
+        while time.process_time() < end: pass
+        if not pid:
+            os.close(ends[1])
+            os.read(ends[0], 1)
+            os._exit(0)
+        [x.start() for x in threads]
+        sampled(lambda rows: any(int(r["threads"]) >= 7 and int(r["processes"]) >= 2 and
+                                 int(r["resident_bytes"] or 0) > 200e6 for r in rows))
+        seen.set()
+        os.close(ends[1])
+        os.waitpid(pid, 0)
+        t = os.times(); print(t.user + t.system + t.children_user + t.children_system)
+    """)
+    done = profile("-q", "-o", tmp_path / "p", "--sample", "100ms", PYTHON, "-c", code, tmp_path / "p")
     used, lines, run = float(done.stdout), samples(tmp_path / "p"), run_file(tmp_path / "p")
     before, seen = 0, 0
     for line in lines:
         seen += float(line["cpu_cores"]) * (float(line["at_s"]) - before)
         before = float(line["at_s"])
-    assert len(lines) > 5 and abs(seen - used) < 0.1 + used / 5
+    assert abs(seen - used) < 0.1 + used / 5
     assert abs(run["cpu_s"] - used) < 0.1 + used / 5
-    assert max(int(line["threads"]) for line in lines) >= 6 and run["peak_processes"] >= 2
+    assert run["peak_processes"] >= 2
     most = max(int(line["resident_bytes"] or 0) for line in lines)
     assert 200e6 < most < 900e6 and 200e6 < run["peak_resident_bytes"] < 900e6
     assert all(int(line["cache_bytes"]) > 0 for line in lines)
@@ -437,7 +453,8 @@ def test_gpus_that_the_program_may_use_are_sampled(tmp_path, visible, gpus, util
     env = {"LD_LIBRARY_PATH": tmp_path}
     if visible is not None:
         env["CUDA_VISIBLE_DEVICES"] = visible
-    done = profile("-q", "-o", tmp_path / "p", "--sample", "50ms", "sleep", "0.5", env=env)
+    code = AWAIT + f"sampled(lambda rows: rows and bool(rows[-1]['gpu_util']) == {gpus > 0})"
+    done = profile("-q", "-o", tmp_path / "p", "--sample", "50ms", PYTHON, "-c", code, tmp_path / "p", env=env)
     assert done.returncode == 0
     last, run = samples(tmp_path / "p")[-1], run_file(tmp_path / "p")
     if gpus:
@@ -451,7 +468,8 @@ def test_gpus_that_the_program_may_use_are_sampled(tmp_path, visible, gpus, util
 def test_a_driver_that_hangs_stops_nobody(tmp_path):
     """A broken GPU would keep the job from ending."""
     build(tmp_path, "libnvidia-ml.so.1", FAKE_NVML, "-shared", "-fPIC")
-    done = profile("-q", "-o", tmp_path / "p", "--sample", "50ms", "sh", "-c", "sleep 0.3; exit 9",
+    code = AWAIT + "sampled(lambda rows: len(rows) > 1); sys.exit(9)"
+    done = profile("-q", "-o", tmp_path / "p", "--sample", "50ms", PYTHON, "-c", code, tmp_path / "p",
                    env={"LD_LIBRARY_PATH": tmp_path, "NVML_HANGS": "1",
                         "LSAN_OPTIONS": "detect_leaks=0", "ASAN_OPTIONS": "detect_leaks=0"})
     assert done.returncode == 9
@@ -500,7 +518,7 @@ def test_logs_in_a_spool_are_copied_while_the_program_runs(tmp_path):
             f"while not os.path.exists({str(go)!r}): time.sleep(0.02)")
     with subprocess.Popen([STOKER, "profile", "-q", "-o", folder, "--spool", spool, "--copy-every",
                            "1s", "--sample", "100ms", PYTHON, "-c", code], env=environment()) as proc:
-        wait_for(lambda: list(folder.glob("*.stklog")) and list(folder.glob("samples.*.csv")))
+        until(lambda: list(folder.glob("*.stklog")) and list(folder.glob("samples.*.csv")))
         [inside] = spool.iterdir()
         assert inside.stat().st_mode & 0o777 == 0o700
         assert {p.name for p in folder.glob("*.stklog")} <= {p.name for p in inside.iterdir()}
@@ -529,7 +547,7 @@ def test_killed_launcher_leaves_a_run_file_and_logs(tmp_path):
                            "-c", code], env=environment(), stdout=subprocess.PIPE,
                           start_new_session=True) as proc:
         proc.stdout.readline()
-        wait_for(lambda: len(samples(tmp_path / "p")) > 2)
+        until(lambda: len(samples(tmp_path / "p")) > 2)
         os.killpg(proc.pid, signal.SIGKILL)
     assert run_file(tmp_path / "p")["state"] == "running"
     assert list((tmp_path / "p").glob("*.stklog"))

@@ -10,6 +10,7 @@ import random
 import numpy
 import pytest
 
+from conftest import LONG
 from tablelib import cut_everywhere, flipped, packed, read_samples, verify
 
 CELLS = ['ab', ',', ';', '"', '\n', '\r\n', '\t', 'é', '😀', ' ', "1", "''"]
@@ -196,9 +197,9 @@ def test_damaged(stoker, tmp_path):
     """No damage may crash us or take memory without bound."""
     whole = b'key,label,x,t\na,1,2.5,"q""x"\nb,2,3,"l\nm"\n'
     cut_everywhere(whole, tmp_path / "cut", ".csv")
-    for path in sorted((tmp_path / "cut").iterdir()):
+    for path in sorted((tmp_path / "cut").iterdir())[::1 if LONG else 4]:
         assert verify(stoker, path, "csv")[0] in (0, 1, 4)
-    for i, damaged in enumerate(flipped(whole, 60)):
+    for i, damaged in enumerate(flipped(whole, 60 if LONG else 12)):
         path = tmp_path / f"flip{i}.csv"
         path.write_bytes(damaged)
         verify(stoker, path, "csv")

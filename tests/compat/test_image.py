@@ -35,8 +35,8 @@ class Frame:
 
 
 def decode(path, text="image", key=0, rc=0):
-    run = subprocess.run([PROGRAM, path, text, str(key)], stdout=subprocess.PIPE,
-                         stderr=subprocess.PIPE, env=clean_env(), timeout=60)
+    run = subprocess.run([PROGRAM, "--pixels", path, text, str(key)], stdout=subprocess.PIPE,
+                         stderr=subprocess.PIPE, env=clean_env(), timeout=300)
     result = Result([PROGRAM, path, text, key], run.returncode, run.stdout, run.stderr)
     check_sane(result)
     if run.returncode == 77 or b"built without" in run.stdout:

@@ -8,7 +8,7 @@ import zipfile
 import numpy
 import pytest
 
-from conftest import flip_byte, make_images
+from conftest import LONG, flip_byte, make_images
 from tablelib import cut_everywhere, flipped, packed, read_samples, verify
 
 DTYPES = ["|u1", "|i1", "|b1", "<u2", "<i2", "<u4", "<i4", "<u8", "<i8", "<f2", "<f4", "<f8",
@@ -163,7 +163,7 @@ def test_npy_damaged(stoker, tmp_path):
     (tmp_path / "long.npy").write_bytes(whole + b"more")
     rc, problems = verify(stoker, tmp_path / "long.npy", "npy", rc=1)
     assert problems[0]["offset"] == len(whole)
-    for i, damaged in enumerate(flipped(whole[:140], 60)):
+    for i, damaged in enumerate(flipped(whole[:140], 60 if LONG else 12)):
         path = tmp_path / f"flip{i}.npy"
         path.write_bytes(damaged + whole[140:])
         verify(stoker, path, "npy")
@@ -339,7 +339,7 @@ def test_npz_damaged(stoker, tmp_path):
         lengths = cut_everywhere(whole, tmp_path / f"cut-{source}", ".npz")
         rc, problems = verify(stoker, tmp_path / f"cut-{source}", "npz", rc=1)
         assert len({p["path"] for p in problems}) == len(lengths)
-        for i, damaged in enumerate(flipped(whole, 80)):
+        for i, damaged in enumerate(flipped(whole, 80 if LONG else 12)):
             path = tmp_path / f"{source}{i}-flip.npz"
             path.write_bytes(damaged)
             verify(stoker, path, "npz")

@@ -10,18 +10,18 @@ import threading
 
 import pytest
 
-from conftest import STOKER, Result, check_sane, clean_env, make_images, run_stoker
-from faultlib import LONG, names, needs_strace, traced_env, tree
+from conftest import PATIENCE_S, STOKER, Result, check_sane, clean_env, make_images, run_stoker
+from faultlib import LONG, held_at, let_go, names, needs_strace, tree
 
 
-def start(*args, cwd=None, wrap=(), env=None):
-    return subprocess.Popen([*wrap, STOKER, *map(str, args)], cwd=cwd, env=env or clean_env(),
+def start(*args, cwd=None):
+    return subprocess.Popen([STOKER, *map(str, args)], cwd=cwd, env=clean_env(),
                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                             stderr=subprocess.PIPE)
 
 
 def end(proc):
-    out, err = proc.communicate(timeout=300)
+    out, err = proc.communicate(timeout=PATIENCE_S)
     result = Result(proc.args, proc.returncode, out, err)
     check_sane(result)
     return result
@@ -40,7 +40,7 @@ def test_index_built_by_several_at_once(tmp_path, kind):
         shutil.copy(next((tmp_path / "packed").glob("*.tfrecord")), path)
     index = path.with_name(path.name + ".stkidx")
     first = files[sorted(files)[0]]
-    for _ in range(60 if LONG else 20):
+    for _ in range(60 if LONG else 8):
         index.unlink(missing_ok=True)
         procs = [start("inspect", path, "--sample", 0, "-o", "-") for _ in range(3)]
         for proc in procs:
@@ -73,14 +73,12 @@ def test_second_pack_at_the_same_place_is_refused(tmp_path):
     make_images(tmp_path / "img", classes=2, per_class=6)
     args = ["pack", "img", "out", "--jobs", "1", "--quiet", "--shards", "2"]
     run_stoker("inspect", tmp_path / "img")
-    hold = ["strace", "-qq", "-o", "/dev/null", "-e", "trace=fsync",
-            "--inject=fsync:delay_enter=1500000:when=3"]  # when the plan is written
-    first = start(*args, cwd=tmp_path, wrap=hold, env=traced_env())
-    while not (tmp_path / "out.partial/pack.plan").exists() and first.poll() is None:
-        pass
+    first = held_at(("fsync", 3), *args, log=tmp_path / "strace.log", cwd=tmp_path)
+    assert (tmp_path / "out.partial/pack.plan").exists()
     for more in ((), ("--resume",), ("--force",), ("--shuffle", "3")):
         result = run_stoker(*args, *more, cwd=tmp_path, rc=4)
         assert "another stoker is writing this dataset" in result.err
+    let_go(first)
     assert end(first).rc == 0
     run_stoker("verify", tmp_path / "out")
     assert not [n for n in names(tmp_path) if "partial" in n]
@@ -129,7 +127,7 @@ def test_read_while_it_is_replaced(tmp_path):
 
     writer = threading.Thread(target=replace)
     writer.start()
-    rng, good, tries = random.Random(1), 0, 150 if LONG else 40
+    rng, good, tries = random.Random(1), 0, 150 if LONG else 25
     try:
         for _ in range(tries):
             result = run_stoker("inspect", tmp_path / "out", "--sample", rng.randrange(12), "-o",
@@ -157,7 +155,7 @@ FORMATS = ["tfrecord", "tar", "recordio", "jsonl", "npz", "hdf5", "lmdb", "folde
 @pytest.mark.parametrize("fmt", FORMATS if TSAN else ["any format"])
 def test_threads_of_one_process(tmp_path, fmt):
     """Two threads at one variable: right a thousand times, wrong once, never found again."""
-    make_images(tmp_path / "img", classes=8, per_class=80, sizes=(10, 9000))
+    make_images(tmp_path / "img", classes=8, per_class=80 if LONG else 30, sizes=(10, 9000))
     env = clean_env({"TSAN_OPTIONS": "exitcode=99:halt_on_error=0"})
 
     def run(*args, rc=(0,)):
@@ -198,12 +196,12 @@ def test_verify_of_many_blocks(tmp_path, fmt):
     shard = next(p for p in sorted(out.glob("out-*")) if p.suffix != ".idx") if fmt != "folder" \
         else out / "files/class01/img0050.jpg"
     for jobs in (1, 3, 16):
-        run_stoker("verify", out, "--jobs", jobs, timeout=60)
+        run_stoker("verify", out, "--jobs", jobs)
     with open(shard, "r+b") as f:
         f.seek(shard.stat().st_size // 2)
         f.write(b"damage")
     for jobs in (1, 16):
-        said = run_stoker("verify", out, "--jobs", jobs, rc=1, timeout=60).out
+        said = run_stoker("verify", out, "--jobs", jobs, rc=1).out
         assert (shard.name if fmt != "folder" else "out/files") in said
 
 

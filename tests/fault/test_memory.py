@@ -10,6 +10,10 @@ import pytest
 
 from conftest import ROOT, STOKER, clean_env, make_images, release_build
 
+pytestmark = [pytest.mark.builds, pytest.mark.xdist_group("install")]
+MIB = 1 << 20
+
+
 @pytest.fixture(scope="module")
 def plain_binary():
     """A build without sanitizers, whose allocator would be measured: $STOKER_RELEASE, or made here."""
@@ -35,7 +39,6 @@ def peak_memory(binary, *args, rc=(0,)):
     return int(done.stdout.split()[-1]) * 1024
 
 
-@pytest.mark.xdist_group("install")
 @pytest.mark.parametrize("kind", ["folder", "tfrecord", "tar", "gzip"])
 def test_memory_does_not_grow_with_the_dataset(tmp_path, plain_binary, kind):
     """A dataset larger than the job's memory limit could not be packed."""
@@ -60,11 +63,12 @@ def test_memory_does_not_grow_with_the_dataset(tmp_path, plain_binary, kind):
         peaks[times] = (peak_memory(plain_binary, "pack", src, out, "--jobs", jobs, "--quiet"),
                         peak_memory(plain_binary, "verify", whole, "--jobs", jobs, "--quiet"))
         shutil.rmtree(root)
+    # With little data some thread may never have got a block to hold; 176 MiB more data are there
+    # the second time.
     for one, eight, what in zip(peaks[1], peaks[8], ("pack", "verify")):
-        assert eight < one * 1.2 + (8 << 20), f"{what}: {one >> 20} MiB, then {eight >> 20}"
+        assert eight < one + (jobs + 1) * 8 * MIB, f"{what}: {one >> 20} MiB, then {eight >> 20}"
 
 
-@pytest.mark.xdist_group("install")
 @pytest.mark.parametrize("settings", [["--shuffle", "block"], ["--shuffle", "global", "--io", "direct"],
                                       ["--shuffle", "none", "--io", "threads"],
                                       ["--on-error", "skip"]], ids=" ".join)
@@ -80,4 +84,5 @@ def test_twenty_epochs_take_no_more_than_two(tmp_path, plain_binary, settings):
             f.write(b"damage")
     two, twenty = (peak_memory(plain_binary, "load", out, "--batch", 16, "--memory", "16M", "--quiet",
                                "--epochs", n, *settings, rc=(0, 1)) for n in (2, 20))
-    assert twenty < two + (4 << 20), f"{two >> 10} KiB after two epochs, {twenty >> 10} after twenty"
+    # Two epochs, of 48 MiB, need not have filled the memory the loader may use.
+    assert twenty < two + 16 * MIB, f"{two >> 10} KiB after two epochs, {twenty >> 10} after twenty"

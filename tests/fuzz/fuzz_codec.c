@@ -17,7 +17,7 @@ static void merge(const char *a, size_t a_len, const char *b, size_t b_len)
     stk_buf_release(&out);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+int fuzz_codec(const uint8_t *data, size_t size)
 {
     if (size < 2)
         return 0;

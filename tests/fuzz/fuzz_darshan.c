@@ -30,7 +30,7 @@ static void touch(const struct stk_profile *p)
         stk_fuzz_touch(p->note[i], strlen(p->note[i]));
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+int fuzz_darshan(const uint8_t *data, size_t size)
 {
     struct stk_buf text = STK_BUF_INIT;
     struct stk_profile p;

@@ -1,7 +1,7 @@
 /* fuzz_datum.c - an arbitrary record taken for a Caffe Datum. */
 #include "harness.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+int fuzz_datum(const uint8_t *data, size_t size)
 {
     return stk_fuzz_codec("datum", data, size);
 }

@@ -3,7 +3,7 @@
 
 #include "format/example.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+int fuzz_example(const uint8_t *data, size_t size)
 {
     stk_example_guess_large(data, size, size);
     stk_example_guess_large(data, size, size + 100);

@@ -36,7 +36,7 @@ static void round_trip(uint16_t id, const uint8_t *in, size_t n)
     stk_buf_release(&scratch);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+int fuzz_filter(const uint8_t *data, size_t size)
 {
     struct stk_chain c = {.max_decoded = MAX_DECODED};
     if (!size)

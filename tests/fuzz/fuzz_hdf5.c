@@ -47,7 +47,7 @@ static void walk(struct stk_src *src, const uint8_t *head)
     stk_h5_heap_release(&heap);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+int fuzz_hdf5(const uint8_t *data, size_t size)
 {
     struct stk_src *src;
     struct stk_err err = {0};

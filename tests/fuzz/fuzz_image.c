@@ -54,7 +54,7 @@ static uint8_t *decode(struct stk_image *im, const uint8_t *data, size_t size,
     return NULL;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+int fuzz_image(const uint8_t *data, size_t size)
 {
     static const char *const texts[] = {
         "image",

@@ -103,7 +103,7 @@ static void put_right(struct stk_buf *b)
     memcpy(b->data, &h, sizeof h);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+int fuzz_index(const uint8_t *data, size_t size)
 {
     struct stk_buf copy = STK_BUF_INIT;
     struct stk_index idx;

@@ -69,7 +69,7 @@ static void read_again(const struct stk_jval *v)
     stk_buf_release(&b);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+int fuzz_jsonparse(const uint8_t *data, size_t size)
 {
     char *text = malloc(size + 1);
     struct stk_arena a = STK_ARENA_INIT;

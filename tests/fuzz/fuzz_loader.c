@@ -50,7 +50,7 @@ static void load(struct stk_dataset *ds, uint8_t how)
     stk_loader_close(ld);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+int fuzz_loader(const uint8_t *data, size_t size)
 {
     static const char *const formats[] = {"tfrecord", "tar",  "recordio", "npy",
                                           "csv",      "json", "jsonl",    "npz"};

@@ -12,7 +12,7 @@ static void touch_files(const struct stk_manifest_file *f, size_t n)
     }
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+int fuzz_manifest(const uint8_t *data, size_t size)
 {
     struct stk_manifest m, back;
     struct stk_err err = {0};

@@ -1,7 +1,7 @@
 /* fuzz_npz.c - an arbitrary file opened as NPZ. */
 #include "harness.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+int fuzz_npz(const uint8_t *data, size_t size)
 {
     return stk_fuzz_format("npz", data, size);
 }

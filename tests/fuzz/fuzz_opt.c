@@ -98,7 +98,7 @@ static void read_argv(const char *text, size_t size)
     stk_opts_release(&o);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+int fuzz_opt(const uint8_t *data, size_t size)
 {
     char *text = malloc(size + 1), shown[64];
     struct stk_err err = {0};

@@ -100,7 +100,7 @@ static void touch(const struct stk_profile *p)
     (void)stk_profile_events(p, touch_event, (void *)p, NULL);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+int fuzz_profile_log(const uint8_t *data, size_t size)
 {
     static uint8_t log[BLOCKS * STK_LOG_BLOCK];
     struct stk_profile p;

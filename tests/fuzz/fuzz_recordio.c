@@ -1,7 +1,7 @@
 /* fuzz_recordio.c - an arbitrary file opened as MXNet RecordIO. */
 #include "harness.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+int fuzz_recordio(const uint8_t *data, size_t size)
 {
     return stk_fuzz_format("recordio", data, size);
 }

@@ -53,7 +53,7 @@ static void output(char *text, size_t size)
     stk_buf_release(&b);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+int fuzz_run(const uint8_t *data, size_t size)
 {
     char *text = malloc(size + 1);
     if (!text)

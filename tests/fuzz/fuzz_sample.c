@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+int fuzz_sample(const uint8_t *data, size_t size)
 {
     uint8_t *copy = malloc(size + 1);
     struct stk_sample s, back;

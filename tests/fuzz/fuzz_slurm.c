@@ -61,7 +61,7 @@ static void show(const struct stk_slurm_jobs *jobs)
 }
 
 /* The first byte says which clients have printed it, in which order. */
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+int fuzz_slurm(const uint8_t *data, size_t size)
 {
     struct stk_slurm_jobs jobs = {.max = 100};
     uint64_t id;

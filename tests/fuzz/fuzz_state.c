@@ -55,7 +55,7 @@ static void write_again(const struct stk_state *s)
     stk_buf_release(&twice);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+int fuzz_state(const uint8_t *data, size_t size)
 {
     struct stk_state s;
     struct stk_err err = {0};

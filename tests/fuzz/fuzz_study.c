@@ -61,7 +61,7 @@ static void compute(const struct stk_study *s)
     stk_buf_release(&b);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+int fuzz_study(const uint8_t *data, size_t size)
 {
     struct stk_study *s = calloc(1, sizeof *s);
     struct stk_err err = {0};

@@ -1,7 +1,7 @@
 /* fuzz_tfrecord.c - an arbitrary file opened as TFRecord. */
 #include "harness.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+int fuzz_tfrecord(const uint8_t *data, size_t size)
 {
     return stk_fuzz_format("tfrecord", data, size);
 }

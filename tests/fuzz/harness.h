@@ -8,7 +8,11 @@
 #include "format/format.h"
 #include "format/sample.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "fuzz_targets.h" /* made by Meson: FUZZ_TARGETS(X) is X(codec) X(csv) ..., one per file */
+
+/* A target: the only function of its file that others see, and named like it. Returns 0. */
+#define FUZZ_DECLARE(name) int fuzz_##name(const uint8_t *data, size_t size);
+FUZZ_TARGETS(FUZZ_DECLARE)
 
 /* Writes data to a file with the format's suffix, opens it as a dataset of that format, reads
  * samples, verifies it. Returns 0, as a fuzz target does. */

@@ -14,6 +14,8 @@ from profilelib import HERE, PYTHON, bare_env, compiled, profile  # noqa: F401
 from slowfslib import slowfs
 
 APPS = HERE / "apps"
+# Findings weigh times against each other; those of made profiles are in the unit tests of the rules.
+pytestmark = pytest.mark.idle
 
 # I/O takes a little more of the time than in the study (6 to 8 %), since starting Python takes a
 # part of so short a run, and a machine under load makes that part larger.

@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from conftest import STOKER
+from conftest import PATIENCE_S, STOKER, until
 from faultlib import as_nobody, needs_root
 from profilelib import (LIBRARY, PYTHON, Profile, bare, bare_env, compiled,  # noqa: F401
                         profile, zeros)
@@ -80,7 +80,7 @@ def test_python_os_exit(watched, data):
 def test_the_launcher_is_killed_with_it(data, tmp_path):
     """scancel and the out-of-memory killer take the launcher too: the logs are there."""
     script = (f"import os, time\nfd = os.open('{data}/f00.bin', os.O_RDONLY)\nos.read(fd, 4096)\n"
-              "print('now', flush=True)\ntime.sleep(60)")
+              "print('now', flush=True)\ntime.sleep(10000)")
     with subprocess.Popen([STOKER, "profile", "-o", tmp_path / "p", "--", PYTHON, "-c", script],
                           stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=bare_env(),
                           start_new_session=True) as running:
@@ -95,14 +95,14 @@ def test_a_signal_to_the_launcher_reaches_the_program(data, tmp_path):
     """Slurm warns by a signal: a program that saves its state on it must get it."""
     script = ("import signal, sys, time\ndef save(*_):\n    print('saved', flush=True)\n"
               "    sys.exit(3)\nsignal.signal(signal.SIGTERM, save)\nprint('now', flush=True)\n"
-              "time.sleep(60)")
+              "time.sleep(10000)")
     with subprocess.Popen([STOKER, "profile", "-o", tmp_path / "p", "--", PYTHON, "-c", script],
                           stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                           env=bare_env()) as running:
         assert running.stdout.readline() == b"now\n"
         running.send_signal(signal.SIGTERM)
         assert running.stdout.readline() == b"saved\n"
-        assert running.wait(30) == 3
+        assert running.wait(PATIENCE_S) == 3
 
 
 # ---- processes ----
@@ -213,11 +213,14 @@ def test_limit_on_the_size_of_files(watched, data):
     assert (done.returncode, done.stdout, done.stderr) == alone
 
 
-def test_limit_on_the_size_of_files_meets_the_launcher(profile):
+def test_limit_on_the_size_of_files_meets_the_launcher(profile, tmp_path):
     """Its samples outgrow the limit of a long job: that must not end it, and the job with it."""
     def limited():
         resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000))
-    p = profile(["sh", "-c", "sleep 0.7; exit 3"], "--sample", "10ms", preexec_fn=limited)
+    script = ("import glob, os, sys, time\n"
+              "while sum(map(os.path.getsize, glob.glob(sys.argv[1]))) < 3000: time.sleep(0.05)\nsys.exit(3)")
+    p = profile([PYTHON, "-c", script, tmp_path / "p/samples.*.csv"], "--sample", "10ms", preexec_fn=limited,
+                out=tmp_path / "p")
     assert p.rc == 3, p.err
     assert any("samples of CPU and memory end" in note for note in p.report["notes"])
 
@@ -429,10 +432,7 @@ def test_a_daemon_is_not_waited_for(watched, profile, data):
     """It outlives the launcher, and what it does later is in its log."""
     p = profile([fault(), "daemon", data])
     assert p.rc == 0
-    deadline = time.monotonic() + 20
-    while not (data / "done").exists() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    time.sleep(0.1)
+    until((data / "done").exists)
     assert p.count(data / "f00.bin", "read_bytes") == FILE
 
 

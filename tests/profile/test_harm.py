@@ -11,6 +11,7 @@ import subprocess
 
 import pytest
 
+from conftest import PATIENCE_S
 from profilelib import (LIBRARY, bare, bare_env, compiled, needs_command,  # noqa: F401
                         profile, zeros)
 
@@ -83,7 +84,7 @@ def test_little_address_space(profile, data):  # noqa: F811
         resource.setrlimit(resource.RLIMIT_AS, (24 << 20, 24 << 20))
     argv = [harm(), "many_threads", data]
     alone = bare(argv, preexec_fn=limited)
-    done = subprocess.run(argv, capture_output=True, preexec_fn=limited, timeout=60, env=bare_env(
+    done = subprocess.run(argv, capture_output=True, preexec_fn=limited, timeout=PATIENCE_S, env=bare_env(
         {"LD_PRELOAD": str(LIBRARY), "STOKER_PROFILE_DIR": str(data.parent)}))
     assert (done.returncode, done.stdout, done.stderr) == alone
 

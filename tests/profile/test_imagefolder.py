@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from conftest import ROOT, STOKER
+from conftest import IDLE, ROOT, STOKER
 from profilelib import PYTHON, bare_env, profile  # noqa: F401
 from slowfslib import slowfs
 
@@ -72,7 +72,7 @@ def test_profile_advise_apply(profile, tmp_path):
     said = f"{PICTURES} pictures".encode()
     assert said in before.out and said in after.out
     # Without the packing an epoch waits for 208 opens and reads of 4 ms each, with it for a few.
-    assert epoch_seconds(after) < epoch_seconds(before) / 2
+    assert not IDLE or epoch_seconds(after) < epoch_seconds(before) / 2
     assert not set(after.findings) & {"many-small-files", "metadata-load", "open-per-sample",
                                       "small-reads", "random-reads"}
     opens = [p.total(tmp_path / "mnt", "opens") for p in (before, after)]

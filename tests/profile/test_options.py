@@ -38,9 +38,9 @@ def test_exclude_and_include(profile, files):
 
 def test_for(profile, files):
     """--for ends the recording, not the program."""
-    script = ("import sys, time\nopen(sys.argv[1], 'rb').read()\ntime.sleep(1.2)\n"
+    script = ("import sys, time\nopen(sys.argv[1], 'rb').read()\ntime.sleep(4.2)\n"
               "open(sys.argv[2], 'rb').read()\nprint('done')")
-    p = profile([PYTHON, "-c", script, *files[:2]], "--for", "600ms")
+    p = profile([PYTHON, "-c", script, *files[:2]], "--for", "4s")
     assert (p.rc, p.out) == (0, b"done\n")
     assert p.count(files[0], "read_bytes") == 5000 and p.count(files[1], "read_bytes") == 0
     assert p.report["profile"]["stopped_early"]

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 import datasets
-from conftest import STOKER
+from conftest import PATIENCE_S, STOKER
 from faultlib import needs_strace
 from profilelib import (HERE, PYTHON, Profile, bare_env, compiled, profile, zeros)  # noqa: F401
 from stracelib import COUNTED, strace_truth
@@ -244,7 +244,7 @@ def profile_under(launcher, argv, folder, env):
     """One `stoker profile` a rank, all into one folder, as under srun."""
     done = subprocess.run([*map(str, launcher), str(STOKER), "profile", "-o", str(folder), "--",
                            *map(str, argv)], stdin=subprocess.DEVNULL, capture_output=True,
-                          env=bare_env(env), timeout=120)
+                          env=bare_env(env), timeout=PATIENCE_S)
     return Profile(folder, done)
 
 

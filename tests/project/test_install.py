@@ -10,7 +10,7 @@ import pytest
 from conftest import release_build
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-pytestmark = pytest.mark.xdist_group("install")
+pytestmark = [pytest.mark.builds, pytest.mark.xdist_group("install")]
 
 PROGRAM = r"""
 #include <stdio.h>

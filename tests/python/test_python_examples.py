@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from conftest import ROOT, STOKER
+from conftest import PATIENCE_S, ROOT, STOKER
 from pythonlib import environment, plain_environment, python
 
 import numpy as np
@@ -63,7 +63,7 @@ def launch(processes, *args):
                         MASTER_ADDR="127.0.0.1", MASTER_PORT=port),
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for r in range(processes)]
     try:
-        said = [p.communicate(timeout=200) for p in running]
+        said = [p.communicate(timeout=PATIENCE_S) for p in running]
     finally:
         for p in running:
             p.kill()

@@ -105,6 +105,7 @@ def other_pythons():
     return sorted(str(p) for p in found - {this})
 
 
+@pytest.mark.builds
 def test_wheel_contents(wheel):
     """The wheel has the package, the command and a name that says what it is good for."""
     platform = re.sub("[-.]", "_", sysconfig.get_platform())
@@ -137,6 +138,7 @@ def test_metadata_agrees():
     assert project["requires-python"] == f">={backend.OLDEST[0]}.{backend.OLDEST[1]}"
 
 
+@pytest.mark.builds
 def test_only_the_stable_abi(wheel, tmp_path):
     """The extension asks Python for nothing that is not promised to stay, and exports its init."""
     with zipfile.ZipFile(wheel) as z:
@@ -147,6 +149,7 @@ def test_only_the_stable_abi(wheel, tmp_path):
     assert "libpython" not in run("readelf", "-d", module)
 
 
+@pytest.mark.builds
 def test_install_offline(wheel, data, tmp_path):
     """Into a fresh environment; then Dataset, Loader and the command work."""
     run(sys.executable, "-m", "venv", tmp_path / "venv")
@@ -156,6 +159,7 @@ def test_install_offline(wheel, data, tmp_path):
     assert version() in run(tmp_path / "venv/bin/stoker", "--version")
 
 
+@pytest.mark.builds
 def test_every_python(wheel, data, tmp_path):
     """The same file works in every later and earlier Python of this machine, from 3.9 on."""
     others = other_pythons()
@@ -168,6 +172,7 @@ def test_every_python(wheel, data, tmp_path):
         assert out.strip() == EXPECT % version(), python
 
 
+@pytest.mark.builds
 def test_editable(wheel, source, settings, data, tmp_path):
     """pip install -e: the Python files are those of the source."""
     run(sys.executable, "-m", "venv", tmp_path / "venv")

@@ -143,7 +143,8 @@ def test_map_dataset_batched(table):
     assert dataset.__getitems__([5, 3, 5, 0]) == [5, 3, 5, 0]
 
 
-@pytest.mark.parametrize("workers, context", [(0, None), (2, "fork"), (2, "spawn")])
+@pytest.mark.parametrize("workers, context", [
+    (0, None), (2, "fork"), pytest.param(2, "spawn", marks=pytest.mark.long)])
 def test_iter_dataset_in_workers(table, monkeypatch, workers, context):
     """A DataLoader of batches divides the data between its workers, without repeats."""
     monkeypatch.setenv("PYTHONPATH", environment()["PYTHONPATH"])

@@ -3,11 +3,10 @@ and nothing hangs. Each engine, since each meets the failure in another place.""
 
 import signal
 import subprocess
-import time
 
 import pytest
 
-from conftest import STOKER, clean_env, make_images, run_stoker
+from conftest import PATIENCE_S, STOKER, clean_env, make_images, run_stoker, until
 from slowfslib import slowfs
 
 ENGINES = ["threads", "direct", "uring", "mmap"]
@@ -56,10 +55,7 @@ def start(path, *args):
 
 
 def wait_for_reads(fs):
-    deadline = time.monotonic() + 30
-    while fs.stats()["reads"] == 0 and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert fs.stats()["reads"] > 0
+    until(lambda: fs.stats()["reads"])
 
 
 @pytest.mark.parametrize("what", ["vanish *.tfrecord", "shrink *.tfrecord to=50000"])
@@ -71,7 +67,7 @@ def test_files_that_go_away_in_the_middle_are_named(packed, io, what):
         run = start(mnt / "set", "--io", io, "--epochs", "100")
         wait_for_reads(fs)
         fs.command(what)
-        _, said = run.communicate(timeout=120)
+        _, said = run.communicate(timeout=PATIENCE_S)
         assert run.returncode == 4 and "-of-00004.tfrecord" in said, said
 
 
@@ -93,5 +89,5 @@ def test_interrupted_while_the_file_system_hangs(packed, io):
         run = start(mnt / "set", "--io", io, "--epochs", "50")
         wait_for_reads(fs)
         run.send_signal(signal.SIGINT)
-        run.communicate(timeout=120)
+        run.communicate(timeout=PATIENCE_S)
         assert run.returncode not in (0, None)

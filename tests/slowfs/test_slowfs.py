@@ -1,7 +1,7 @@
 """slowfs against its settings: it must pass data through unchanged, be as slow as it was told to be,
 no slower, and break what it was told to break. Every figure measured on it rests on that.
 
-Times have strict lower bounds; upper bounds are wide, or the best of some tries: machines are busy.
+Times have strict lower bounds. Upper bounds are for a machine that is idle (make check-timing).
 """
 
 import concurrent.futures
@@ -20,6 +20,7 @@ import time
 
 import pytest
 
+from conftest import IDLE, PATIENCE_S, until
 from slowfslib import SlowFs, slowfs, slowfs_binary, slowfs_trouble
 
 MIB = 1 << 20
@@ -189,30 +190,35 @@ def test_latency_of_each_operation_is_as_set(tmp_path):
 
         first = {}
         wide = {"stat": 0.08, "open": 0.12, "read": 0.2}
-        result = best_of(3, middle, lambda r: all(r[op] < wide[op] for op in wide))
+        result = best_of(3 if IDLE else 1, middle, lambda r: all(r[op] < wide[op] for op in wide))
     assert first["stat"] >= 0.008 and first["open"] >= 0.012 and first["read"] >= 0.020
-    assert all(result[op] < wide[op] for op in wide), result
+    assert not IDLE or all(result[op] < wide[op] for op in wide), result
 
 
 def test_requests_wait_together(tmp_path):
     """Deep queues would gain nothing here, and the loader's would look useless."""
     src, _ = one_file(tmp_path, 256 * 4096)
-    with slowfs(src, tmp_path / "mnt", read="150ms", threads=1) as fs:
+    with slowfs(src, tmp_path / "mnt", threads=1) as fs:
+        fs.command("stall x.rec 9999s")
         with concurrent.futures.ThreadPoolExecutor(32) as pool:
-            took = seconds(lambda: list(pool.map(
-                lambda i: read_direct(fs.mnt / "x.rec", 4096, i * 4096), range(32))))
-        assert 0.150 <= took < 32 * 0.150 / 4
-        assert fs.stats()["reading_peak"] >= 16
+            reads = [pool.submit(read_direct, fs.mnt / "x.rec", 4096, i * 4096) for i in range(32)]
+            until(lambda: fs.stats()["waiting"] >= 32)
+            fs.command("clear")
+            assert all(len(r.result()) == 4096 for r in reads)
+        assert fs.stats()["reading_peak"] == 32
 
 
 def test_lookups_in_one_directory_wait_together(tmp_path):
     """A DataLoader over many files would look worse than it is: its workers would queue."""
     for i in range(32):
         src, _ = one_file(tmp_path, 10, f"f{i:02d}")
-    with slowfs(src, tmp_path / "mnt", stat="100ms", threads=1) as fs:
+    with slowfs(src, tmp_path / "mnt", threads=1) as fs:
+        fs.command("stall f* 9999s op=stat")
         with concurrent.futures.ThreadPoolExecutor(32) as pool:
-            took = seconds(lambda: list(pool.map(os.stat, (fs.mnt / f"f{i:02d}" for i in range(32)))))
-    assert 0.100 <= took < 32 * 0.100 / 3
+            stats = [pool.submit(os.stat, fs.mnt / f"f{i:02d}") for i in range(32)]
+            until(lambda: fs.stats()["waiting"] >= 32)
+            fs.command("clear")
+            assert all(s.result().st_size == 10 for s in stats)
 
 
 def test_jitter_stays_in_its_band(tmp_path):
@@ -223,7 +229,7 @@ def test_jitter_stays_in_its_band(tmp_path):
         took = [seconds(os.pread, fd, 4096, i * 4096) for i in range(24)]
         os.close(fd)
     assert min(took) >= 0.010
-    assert min(took) < 0.018 and max(took) > 0.022, took
+    assert max(took) > 0.022 and (not IDLE or min(took) < 0.018), took
 
 
 def parallel_read(path, size, readers):
@@ -250,7 +256,8 @@ def test_bandwidth_is_as_set(tmp_path):
             assert size / rate / took <= 1.02
             return size / rate / took
 
-        assert best_of(4, share, lambda s: s >= 0.9) >= 0.9
+        best = best_of(4 if IDLE else 1, share, lambda s: s >= 0.9)
+        assert not IDLE or best >= 0.9
 
 
 def test_a_process_has_its_own_bandwidth(tmp_path):
@@ -269,7 +276,8 @@ def test_a_process_has_its_own_bandwidth(tmp_path):
             assert min(took) >= size / rate * 0.98
             return max(took)
 
-        assert best_of(3, slowest, lambda t: t < 1.6 * size / rate) < 1.6 * size / rate
+        best = best_of(3 if IDLE else 1, slowest, lambda t: t < 1.6 * size / rate)
+        assert not IDLE or best < 1.6 * size / rate
 
 
 def test_settings_change_while_mounted(tmp_path):
@@ -358,13 +366,13 @@ def test_stall_and_its_end(tmp_path):
         fd = os.open(fs.mnt / "x.rec", os.O_RDONLY)
         fs.command("stall x.rec 300ms count=1\n")
         assert seconds(os.pread, fd, 4096, 0) >= 0.3
-        fs.command("clear\nstall x.rec 60s\n")
+        fs.command("clear\nstall x.rec 9999s\n")
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
             waiting = pool.submit(os.pread, fd, 4096, 0)
-            time.sleep(0.2)
+            until(lambda: fs.stats()["waiting"])
             assert not waiting.done()
             fs.command("clear\n")
-            assert waiting.result(timeout=20) == data[:4096]
+            assert waiting.result() == data[:4096]
         os.close(fd)
 
 
@@ -372,12 +380,11 @@ def test_a_stalled_process_can_be_killed(tmp_path):
     """Ctrl-C in the middle of a hang must be testable, and end the test."""
     src, _ = one_file(tmp_path, MIB)
     with slowfs(src, tmp_path / "mnt", cache="off") as fs:
-        fs.command("stall x.rec 60s\n")
+        fs.command("stall x.rec 9999s\n")
         proc = subprocess.Popen(["cat", fs.mnt / "x.rec"], stdout=subprocess.DEVNULL)
-        while not fs.stats()["waiting"]:
-            time.sleep(0.01)
+        until(lambda: fs.stats()["waiting"])
         proc.send_signal(signal.SIGINT)
-        assert proc.wait(timeout=20) == -signal.SIGINT
+        assert proc.wait(PATIENCE_S) == -signal.SIGINT
 
 
 def test_vanish(tree, tmp_path):
@@ -441,11 +448,8 @@ def test_rules_from_a_file(tmp_path):
         assert (fs.mnt / "x.rec").read_bytes() != data
         rules.write_text("")
         fs.proc.send_signal(signal.SIGHUP)
-        deadline = time.monotonic() + 20
-        while fs.rules() and time.monotonic() < deadline:
-            time.sleep(0.01)
-        time.sleep(0.05)
-        assert (fs.mnt / "x.rec").read_bytes() == data
+        until(lambda: not fs.rules())
+        until(lambda: (fs.mnt / "x.rec").read_bytes() == data)
 
 
 BAD_LINES = ["eio", "flop x", "eio x after=oops", "flip x bit=9", "stall x", "stall x 1s op=run",
@@ -483,9 +487,7 @@ def test_counts(tmp_path):
         assert len(read_direct(fs.mnt / "x.rec", 4096)) == 4096
         live = fs.stats()
         fs.proc.send_signal(signal.SIGUSR1)
-        deadline = time.monotonic() + 20
-        while not (tmp_path / "stats.json").exists() and time.monotonic() < deadline:
-            time.sleep(0.01)
+        until((tmp_path / "stats.json").exists)
         assert json.loads((tmp_path / "stats.json").read_text())["reads"] == 4
     last = json.loads((tmp_path / "stats.json").read_text())
     for counts in (live, last):
@@ -569,13 +571,6 @@ def running_on(mnt):
     return found
 
 
-def wait_until(condition, patience_s=20):
-    deadline = time.monotonic() + patience_s
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    return condition()
-
-
 def test_daemon_is_gone_after_unmount(tmp_path):
     """A benchmark that left servers behind would disturb the next."""
     src, data = one_file(tmp_path, 5000)
@@ -583,10 +578,11 @@ def test_daemon_is_gone_after_unmount(tmp_path):
         pass  # skips where it cannot run
     mnt, stats = (tmp_path / "mnt").resolve(), tmp_path / "s.json"
     subprocess.run([slowfs_binary(), "src", "mnt", "--stats", "s.json"], cwd=tmp_path, check=True,
-                   stdin=subprocess.DEVNULL, timeout=60)
+                   stdin=subprocess.DEVNULL, timeout=PATIENCE_S)
     assert (mnt / "x.rec").read_bytes() == data  # mounted when the command returns
     subprocess.run(["fusermount3", "-u", mnt], check=True)
-    assert wait_until(stats.exists) and wait_until(lambda: not running_on("mnt"))
+    until(stats.exists)
+    until(lambda: not running_on("mnt"))
     assert json.loads(stats.read_text())["opens"] == 1
     assert not os.path.ismount(mnt)
 
@@ -597,18 +593,17 @@ def test_signal_ends_it_with_requests_waiting(tmp_path, number):
     src, _ = one_file(tmp_path, MIB)
     with slowfs(src, tmp_path / "mnt"):
         pass
-    fs = SlowFs(src, tmp_path / "mnt", slowfs_binary(), {"read": "60s"}).start()
+    fs = SlowFs(src, tmp_path / "mnt", slowfs_binary(), {"read": "3000s"}).start()
     fd = os.open(fs.mnt / "x.rec", os.O_RDONLY | os.O_DIRECT)
     listing = os.scandir(fs.mnt)
     next(listing)
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         with mmap.mmap(-1, 4096) as room:
             waiting = pool.submit(errno_of, os.preadv, fd, [room], 0)
-            while not fs.stats()["waiting"]:
-                time.sleep(0.01)
+            until(lambda: fs.stats()["waiting"])
             fs.proc.send_signal(number)
-            assert waiting.result(timeout=20) != 0
-    assert fs.proc.wait(timeout=20) == 0, fs.stop()
+            assert waiting.result(PATIENCE_S) != 0
+    assert fs.proc.wait(PATIENCE_S) == 0, fs.stop()
     errno_of(os.close, fd)
     listing.close()
     assert fs.stop() == 0 and fs.err == ""
@@ -623,6 +618,6 @@ def test_usage(args, status):
     """A mistyped option must not mount something else than was meant."""
     if slowfs_trouble():
         pytest.skip(slowfs_trouble())
-    done = subprocess.run([slowfs_binary(), *args], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([slowfs_binary(), *args], capture_output=True, text=True, timeout=PATIENCE_S)
     assert done.returncode == status
     assert "--bandwidth" in done.stdout if status == 0 else done.stderr.startswith(("slowfs:", "usage:"))

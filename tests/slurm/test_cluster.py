@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from conftest import clean_env
+from conftest import PATIENCE_S, clean_env
 
 pytestmark = pytest.mark.xdist_group("slurm")
 
@@ -38,7 +38,7 @@ def test_two_clusters_and_a_clean_end(slurm, tmp_path):
     env = clean_env({"STOKER_SLURM_DIR": folder})
 
     def second(*args):
-        return subprocess.run([CLUSTER, *args], env=env, capture_output=True, text=True, timeout=120)
+        return subprocess.run([CLUSTER, *args], env=env, capture_output=True, text=True, timeout=PATIENCE_S)
 
     try:
         started = second("start", "1")

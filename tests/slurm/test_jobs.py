@@ -5,13 +5,11 @@ import os
 import pathlib
 import pty
 import re
-import select
 import subprocess
-import time
 
 import pytest
 
-from conftest import STOKER
+from conftest import STOKER, until
 
 pytestmark = pytest.mark.xdist_group("slurm")
 
@@ -38,9 +36,9 @@ def jobs(slurm, tmp_path_factory):
                         wrap="srun ./task.sh"),
         "status": submit("sta|tus\n$(x)", wrap="exit 3"),
         "signal": submit("signal", wrap="kill -SEGV $$"),
-        "memory": submit("memory", "--mem=100", wrap="perl -e '$x = q(x) x 4e8; sleep 60'"),
+        "memory": submit("memory", "--mem=100", wrap="perl -e '$x = q(x) x 4e8; sleep 10000'"),
         "array": submit("array", "--array=0-2", wrap="exit $SLURM_ARRAY_TASK_ID"),
-        "cancelled": submit("cancelled", wrap="sleep 100"),
+        "cancelled": submit("cancelled", wrap="sleep 10000"),
         "idle": submit("idle", "-N2", "-n2", "-t5", wrap=spin(3)),
     }
     slurm.wait(made["cancelled"], running=True)
@@ -60,8 +58,9 @@ def test_what_a_job_asked_got_and_used(slurm, jobs):
     # Perl holds the string twice; each task has its own.
     assert 2 * MEMORY < step["task_memory_bytes"] < 2.2 * MEMORY
     assert 6 * MEMORY < j["used"]["memory_bytes"] < 6.6 * MEMORY
-    assert 0 < j["used"]["cpu_s"] <= 1.1 * 3 * j["elapsed_s"]
-    assert 3 <= j["elapsed_s"] < 60 and j["limit_s"] == 300
+    # Slurm counts whole seconds of time, and CPU time to the end of the last process.
+    assert 0 < j["used"]["cpu_s"] <= 3 * (j["elapsed_s"] + 2)
+    assert 3 <= j["elapsed_s"] and j["limit_s"] == 300
 
 
 def test_how_jobs_ended(slurm, jobs):
@@ -109,9 +108,8 @@ def test_jobs_that_wait_and_what_the_limit_ends(slurm, shared):
     held = slurm.submit(shared, "-H", wrap="true")
     never = slurm.submit(shared, "-n1000", wrap="true")
     after = slurm.submit(shared, f"--dependency=afterok:{held}", wrap="true")
-    deadline = time.monotonic() + 20
-    while slurm.report(never)["reason"] in (None, "None", "Priority") and time.monotonic() < deadline:
-        time.sleep(0.3)
+    until(lambda: slurm.report(never)["reason"] not in (None, "None", "Priority"))
+    until(lambda: slurm.report(after)["reason"] not in (None, "None", "Priority"))
     assert (slurm.report(held)["state"], slurm.report(held)["reason"]) == ("pending", "JobHeldUser")
     assert slurm.report(never)["reason"] == "PartitionConfig"
     waiting = slurm.report(after)
@@ -121,14 +119,15 @@ def test_jobs_that_wait_and_what_the_limit_ends(slurm, shared):
 
 def test_a_requeued_job(slurm, shared):
     """A job that was put back would count as ended."""
-    job = slurm.submit(shared, "--requeue", wrap="sleep 100")
+    job = slurm.submit(shared, "--requeue", wrap="sleep 10000")
     slurm.wait(job, running=True)
     slurm.run("scontrol", "requeue", job)
-    deadline = time.monotonic() + 20
-    while slurm.report(job)["state"] != "requeued" and time.monotonic() < deadline:
-        time.sleep(0.3)
-    j = slurm.report(job)
-    assert (j["state"], j["restarts"], j["ended"]) == ("requeued", 1, None)
+    def requeued():
+        j = slurm.report(job)
+        return j if j["state"] == "requeued" else None
+
+    j = until(requeued)
+    assert (j["restarts"], j["ended"]) == (1, None)
     slurm.run("scancel", job)
 
 
@@ -151,40 +150,41 @@ def test_without_slurmdbd_there_is_still_a_report(slurm, jobs, tmp_path):
 def busy(slurm, tmp_path_factory):
     """A job on two nodes that holds and burns what is known."""
     folder = tmp_path_factory.mktemp("busy")
-    (folder / "task.sh").write_text(f"#!/bin/sh\n{spin(200)}\n")
+    (folder / "task.sh").write_text(f"#!/bin/sh\n{spin(10000)}\n")
     (folder / "task.sh").chmod(0o755)
     job = slurm.submit(folder, "-J", "bu|sy", "-N2", "-n3", "--mem-per-cpu=400", wrap="srun ./task.sh")
-    slurm.wait(job, running=True)
-    deadline = time.monotonic() + 30
-    while len(perls(slurm, job)) < 3 and time.monotonic() < deadline:
-        time.sleep(0.2)
     yield job
     slurm.run("scancel", job, rc=None)
 
 
-def perls(slurm, job):
-    """(node, process) of each of its tasks that hold their memory."""
+def at_work(slurm, job):
+    """(node, process) of its three tasks, when all of them hold their memory and had some CPU time.
+    Until then, and when a step ends without a word, there is nothing to say about them."""
     done = slurm.stoker("watch", "--once", "--every", "0.5s", "--json", "-", job, rc=(0, 4))
-    nodes = done.json()["result"].get("nodes", [])  # none: its steps are just being started
-    return [(n["host"], p) for n in nodes for p in n["process"]
-            if p["command"].startswith("perl") and p["memory_bytes"] > MEMORY]
+    nodes = done.json()["result"].get("nodes", [])
+    tasks = [(n["host"], p) for n in nodes for p in n["process"] if p["command"].startswith("perl")]
+    ready = [t for _, t in tasks if t["memory_bytes"] > 2 * MEMORY and t["cpus"] and t["rank"] is not None]
+    return tasks if len(ready) == len(tasks) == 3 else None
 
 
 def test_watch_once(slurm, busy):
     """Processes would be missing, or counted on the wrong node."""
-    seen = perls(slurm, busy)
+    seen = until(lambda: at_work(slurm, busy))
     assert sorted(p["rank"] for _, p in seen) == [0, 1, 2]
     assert len({host for host, _ in seen}) == 2
     for _, p in seen:
         assert p["step"] == "0" and p["threads"] == 1 and p["state"] == "R"
         assert 2 * MEMORY < p["memory_bytes"] < 2.2 * MEMORY
         assert 0 < p["cpus"] <= 1.2
-    screen = slurm.stoker("watch", "--once", busy).out
+    # rc 4: the step that was to look found its end before it had begun.
+    screens = (slurm.stoker("watch", "--once", busy, rc=(0, 4)) for _ in range(100))
+    screen = next(s for s in screens if s.rc == 0).out
     assert "bu|sy" in screen and screen.count("perl -e") == 3
 
 
 def test_watch_ends_with_the_job(slurm, busy):
     """A script that watches a job would hang after its end."""
+    until(lambda: at_work(slurm, busy))
     argv = [slurm_exec(slurm), "exec", STOKER, "watch", "--every", "0.5s", "--progress-every", "1s", busy]
     with subprocess.Popen(list(map(str, argv)), env=slurm.env, stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, text=True) as watch:
@@ -202,7 +202,7 @@ def slurm_exec(slurm):
 
 def test_the_screen_ends_with_q(slurm, shared):
     """The terminal would be left unusable, or the helpers on the nodes running."""
-    job = slurm.submit(shared, "-N2", "-n2", wrap="srun sleep 100")
+    job = slurm.submit(shared, "-N2", "-n2", wrap="srun sleep 10000")
     slurm.wait(job, running=True)
     leader, follower = pty.openpty()
     argv = [slurm_exec(slurm), "exec", STOKER, "watch", "--every", "0.3s", job]
@@ -210,13 +210,11 @@ def test_the_screen_ends_with_q(slurm, shared):
                           stderr=follower) as watch:
         os.close(follower)
         shown = b""
-        deadline = time.monotonic() + 40
-        while b"q: quit" not in shown and time.monotonic() < deadline:
-            if select.select([leader], [], [], 0.2)[0]:
-                shown += os.read(leader, 65536)
+        while b"q: quit" not in shown or b"running" not in shown:
+            shown += os.read(leader, 65536)
         os.write(leader, b"mq")
         try:
-            while time.monotonic() < deadline:
+            while True:
                 shown += os.read(leader, 65536)
         except OSError:
             pass  # the terminal's other end is closed
@@ -225,7 +223,5 @@ def test_the_screen_ends_with_q(slurm, shared):
     assert b"running" in shown and b"\x1b[?1049h" in shown
     assert shown.rstrip().endswith(b"\x1b[?1049l")
     helpers = ["pgrep", "-f", f"watch --node-sample .* {job}$"]
-    while subprocess.run(helpers, capture_output=True).stdout and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert not subprocess.run(helpers, capture_output=True).stdout
+    until(lambda: not subprocess.run(helpers, capture_output=True).stdout)
     slurm.run("scancel", job)

@@ -4,11 +4,10 @@ nodes, a job that is cancelled in the middle, and the batch files of examples/."
 import json
 import shutil
 import subprocess
-import time
 
 import pytest
 
-from conftest import ROOT, make_images
+from conftest import ROOT, make_images, until
 from profilelib import Profile, compiled
 
 pytestmark = pytest.mark.xdist_group("slurm")
@@ -80,12 +79,10 @@ for i in range(10):
     with open("data.bin", "rb", buffering=0) as f:
         f.read(100000)
 open("ready" + os.environ["SLURM_PROCID"], "w").close()
-time.sleep(100)
+time.sleep(10000)
 """)
     job = slurm.submit(shared, "-N2", "-n2", wrap="srun stoker profile -o p -- /usr/bin/python3 prog.py")
-    deadline = time.monotonic() + 60
-    while len(list(shared.glob("ready*"))) < 2 and time.monotonic() < deadline:
-        time.sleep(0.1)
+    until(lambda: len(list(shared.glob("ready*"))) == 2)
     slurm.run("scancel", job)
     slurm.wait(job)
     assert slurm.report(job)["state"] == "cancelled"
@@ -98,14 +95,12 @@ def test_a_pack_that_is_cancelled_goes_on(slurm, shared):
     if not shutil.which("strace"):
         pytest.skip("strace is not installed")
     make_images(shared / "images", classes=5, per_class=60)
-    # Every shard takes a fifth of a second to reach the disk, so that there is a middle.
+    # After three shards it stops on its way to the disk: that is the middle.
     slow = ("ASAN_OPTIONS=detect_leaks=0 strace -f -qq -o trace -e trace=fsync,fdatasync "
-            "-e inject=fsync,fdatasync:delay_enter=200000 stoker pack images packed --shards 30 "
-            "--jobs 1 --quiet")
+            "-e inject=fsync,fdatasync:delay_enter=1000000000:when=8+ stoker pack images packed "
+            "--shards 30 --jobs 1 --quiet")
     job = slurm.submit(shared, "-n1", wrap=slow)
-    deadline = time.monotonic() + 60
-    while len(list(shared.glob("packed*/*-of-*"))) < 3 and time.monotonic() < deadline:
-        time.sleep(0.05)
+    until(lambda: len(list(shared.glob("packed*/*-of-*"))) >= 3)
     slurm.run("scancel", job)
     slurm.wait(job)
     assert slurm.report(job)["state"] == "cancelled"

@@ -5,12 +5,11 @@ import json
 import os
 import signal
 import subprocess
-import time
 
 import pytest
 
 from clusterlib import CLUSTER
-from conftest import STOKER
+from conftest import STOKER, until
 from profilelib import compiled, needs_command
 
 pytestmark = pytest.mark.xdist_group("slurm")
@@ -47,15 +46,15 @@ def jobs(folder):
 
 def test_threads(slurm, shared):
     """Service units would be counted of what was asked for, not of what was given."""
-    script = "echo $OMP_NUM_THREADS of $SLURM_CPUS_PER_TASK; sleep 0.$((4 / {n}))"
+    script = "echo $OMP_NUM_THREADS of $SLURM_CPUS_PER_TASK; sleep 0.4"
     result, run = scale(slurm, shared, "--n", "1,2,4", "--threads", *sh(script))
     p = points(result)
     assert {n: (v["runs"], v["cores"], v["nodes"], v["gpus"]) for n, v in p.items()} == {
         n: (3, n, 1, 0) for n in (1, 2, 4)}
-    assert 0.4 <= p[1]["time_s"] < p[4]["time_s"] + 0.35 and p[1]["su"] > 0
+    assert all(v["time_s"] >= 0.4 and v["su"] > 0 for v in p.values())
     for r in runs(shared):
         assert r["accounted_s"] >= 0 and r["queue_s"] >= 0 and r["host"].startswith("node")
-        assert abs(r["accounted_s"] - r["wall_s"]) < 3  # Slurm counts whole seconds, and the start
+        assert r["accounted_s"] > r["wall_s"] - 2  # Slurm counts whole seconds, and the start
         assert (shared / f"study/jobs/n{r['n']}-r{r['repeat']}.out").read_text() == f"{r['n']} of {r['n']}\n"
     assert len({r["job"] for r in runs(shared)}) == 9
     assert result["run"] == {**result["run"], "complete": True, "jobs_left": 0, "via": "slurm"}
@@ -116,16 +115,15 @@ def test_refused(slurm, shared):
 def test_jobs_end_in_every_way(slurm, shared):
     """A job over its memory, one that was cancelled and one that failed would look alike."""
     script = """case {n} in
-1) sleep 0.3 ;;
+1) true ;;
 2) echo no such file: x; exit 7 ;;
-3) exec perl -e '$x = q(x) x 4e8; sleep 60' ;;
-4) sleep 60 ;;
+3) exec perl -e '$x = q(x) x 4e8; sleep 10000' ;;
+4) touch at-work; sleep 10000 ;;
 esac"""
-    scale(slurm, shared, "--detach", "--n", "1,2,3,4,99", "--threads", "--runs", "1", "--timeout", "50",
+    scale(slurm, shared, "--detach", "--n", "1,2,3,4,99", "--threads", "--runs", "1", "--timeout", "3000",
           "--sbatch", "--mem=100M", *sh(script), rc=(0, 3))
     job = {j["n"]: j["job"] for j in jobs(shared)}
-    slurm.wait(str(job[4]), running=True)
-    time.sleep(0.5)
+    until((shared / "at-work").exists)
     slurm.run("scancel", job[4])
     result, run = resume(slurm, shared, rc=3)
     p = points(result)
@@ -139,15 +137,13 @@ esac"""
 def test_a_closed_laptop(slurm, shared):
     """The jobs of a long study would be orphans after a broken connection."""
     argv = [CLUSTER, "exec", STOKER, "scale", "--via", "slurm", "-o", shared / "study", "--n", "1,2",
-            "--threads", "--runs", "2", *sh("sleep 1.{n}")]
+            "--threads", "--runs", "2", *sh("until [ -e go ]; do sleep 0.1; done; true {n}")]
     proc = subprocess.Popen(list(map(str, argv)), env=slurm.env, cwd=shared, stdin=subprocess.DEVNULL,
                             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True)
-    until = time.monotonic() + 30
-    while not (shared / "study/jobs.jsonl").exists() or len(jobs(shared)) < 4:
-        assert time.monotonic() < until
-        time.sleep(0.05)
+    until(lambda: (shared / "study/jobs.jsonl").exists() and len(jobs(shared)) == 4)
     os.killpg(proc.pid, signal.SIGKILL)
     proc.communicate()
+    (shared / "go").touch()
     had = jobs(shared)
     result, _ = resume(slurm, shared)
     assert jobs(shared) == had  # collected, not submitted again

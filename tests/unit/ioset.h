@@ -20,8 +20,8 @@ struct engine {
 
 #define NENGINES 6
 static const struct engine all_engines[NENGINES] = {
-    {"direct", STK_IO_DIRECT, false},   {"direct, no io_uring", STK_IO_DIRECT, true},
-    {"uring", STK_IO_URING, false},     {"uring, no io_uring", STK_IO_URING, true},
+    {"direct", STK_IO_DIRECT, false},   {"direct-without-uring", STK_IO_DIRECT, true},
+    {"uring", STK_IO_URING, false},     {"uring-without-uring", STK_IO_URING, true},
     {"threads", STK_IO_THREADS, false}, {"mmap", STK_IO_MMAP, false},
 };
 

@@ -139,13 +139,14 @@ static void databases(void)
     CHECK(strstr(line(a, plain), "sqlite3.connect(\"file:/d/50%25%3F.db?immutable=1\", uri=True)"));
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-    table();
-    any_path();
-    packing();
-    staging();
-    of_formats();
-    databases();
+    CHECK_BEGIN(argc, argv);
+    CHECK_RUN(table);
+    CHECK_RUN(any_path);
+    CHECK_RUN(packing);
+    CHECK_RUN(staging);
+    CHECK_RUN(of_formats);
+    CHECK_RUN(databases);
     return CHECK_DONE();
 }

@@ -589,27 +589,28 @@ static void table(void)
     CHECK_STR(stk_severity_name(STK_SEV_HIGH), "high");
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-    imagenet();
-    cosmic_tagger();
-    flood_filling();
-    climate();
-    cosmoflow();
-    candle();
-    l2hmc();
-    bert();
-    no_io();
-    frnn();
-    image_folder();
-    laptop_folder();
-    healthy();
-    harmless();
-    others();
-    decode_workers();
-    accelerator();
-    quoting();
-    nonsense();
-    table();
+    CHECK_BEGIN(argc, argv);
+    CHECK_RUN(imagenet);
+    CHECK_RUN(cosmic_tagger);
+    CHECK_RUN(flood_filling);
+    CHECK_RUN(climate);
+    CHECK_RUN(cosmoflow);
+    CHECK_RUN(candle);
+    CHECK_RUN(l2hmc);
+    CHECK_RUN(bert);
+    CHECK_RUN(no_io);
+    CHECK_RUN(frnn);
+    CHECK_RUN(image_folder);
+    CHECK_RUN(laptop_folder);
+    CHECK_RUN(healthy);
+    CHECK_RUN(harmless);
+    CHECK_RUN(others);
+    CHECK_RUN(decode_workers);
+    CHECK_RUN(accelerator);
+    CHECK_RUN(quoting);
+    CHECK_RUN(nonsense);
+    CHECK_RUN(table);
     return CHECK_DONE();
 }

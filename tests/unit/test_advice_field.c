@@ -294,22 +294,23 @@ static void unseen(void)
     done();
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-    stream_that_is_read_ahead();
-    checkpoint_until_it_is_renamed();
-    text_that_is_passed_on();
-    each_rank_once();
-    ranks_that_were_spawned();
-    little_of_much();
-    no_python();
-    unseen();
-    load_at_every_open();
-    one_files_numbers();
-    schedulers();
-    in_flight();
-    classes();
-    parsed_throughout();
-    one_table_of_file_systems();
+    CHECK_BEGIN(argc, argv);
+    CHECK_RUN(stream_that_is_read_ahead);
+    CHECK_RUN(checkpoint_until_it_is_renamed);
+    CHECK_RUN(text_that_is_passed_on);
+    CHECK_RUN(each_rank_once);
+    CHECK_RUN(ranks_that_were_spawned);
+    CHECK_RUN(little_of_much);
+    CHECK_RUN(no_python);
+    CHECK_RUN(unseen);
+    CHECK_RUN(load_at_every_open);
+    CHECK_RUN(one_files_numbers);
+    CHECK_RUN(schedulers);
+    CHECK_RUN(in_flight);
+    CHECK_RUN(classes);
+    CHECK_RUN(parsed_throughout);
+    CHECK_RUN(one_table_of_file_systems);
     return CHECK_DONE();
 }

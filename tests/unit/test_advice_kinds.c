@@ -416,28 +416,29 @@ static void tokens_that_are_mapped(void)
     }
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-    tokens_that_are_mapped();
-    writes_that_no_buffer_collects();
-    one_rank_saves();
-    the_rank_that_waits_longest();
-    one_rank_writes_slowly();
-    too_much_to_keep();
-    read_whole_in_every_step();
-    archive_in_random_order();
-    short_runs_are_no_stream();
-    stream_of_hdf5();
-    the_last_one_is_short();
-    buffers_of_c_streams();
-    seeks_are_cheap();
-    asynchronous();
-    one_reads_for_all();
-    records_in_turn();
-    sample_in_pieces();
-    what_is_asked_for();
-    named_pipes();
-    libraries_are_no_data();
-    what_a_copy_costs();
+    CHECK_BEGIN(argc, argv);
+    CHECK_RUN(tokens_that_are_mapped);
+    CHECK_RUN(writes_that_no_buffer_collects);
+    CHECK_RUN(one_rank_saves);
+    CHECK_RUN(the_rank_that_waits_longest);
+    CHECK_RUN(one_rank_writes_slowly);
+    CHECK_RUN(too_much_to_keep);
+    CHECK_RUN(read_whole_in_every_step);
+    CHECK_RUN(archive_in_random_order);
+    CHECK_RUN(short_runs_are_no_stream);
+    CHECK_RUN(stream_of_hdf5);
+    CHECK_RUN(the_last_one_is_short);
+    CHECK_RUN(buffers_of_c_streams);
+    CHECK_RUN(seeks_are_cheap);
+    CHECK_RUN(asynchronous);
+    CHECK_RUN(one_reads_for_all);
+    CHECK_RUN(records_in_turn);
+    CHECK_RUN(sample_in_pieces);
+    CHECK_RUN(what_is_asked_for);
+    CHECK_RUN(named_pipes);
+    CHECK_RUN(libraries_are_no_data);
+    CHECK_RUN(what_a_copy_costs);
     return CHECK_DONE();
 }

@@ -402,21 +402,22 @@ static void estimates(void)
     set_release(&s);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-    formats();
-    ratios();
-    unit_reads();
-    directories();
-    epochs_found();
-    epochs_unclear();
-    marks();
-    steps_found();
-    shares();
-    odd();
-    latency();
-    script();
-    coverage();
-    estimates();
+    CHECK_BEGIN(argc, argv);
+    CHECK_RUN(formats);
+    CHECK_RUN(ratios);
+    CHECK_RUN(unit_reads);
+    CHECK_RUN(directories);
+    CHECK_RUN(epochs_found);
+    CHECK_RUN(epochs_unclear);
+    CHECK_RUN(marks);
+    CHECK_RUN(steps_found);
+    CHECK_RUN(shares);
+    CHECK_RUN(odd);
+    CHECK_RUN(latency);
+    CHECK_RUN(script);
+    CHECK_RUN(coverage);
+    CHECK_RUN(estimates);
     return CHECK_DONE();
 }

@@ -46,10 +46,11 @@ static void too_much(void)
     free(v);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-    one_by_one();
-    in_bulk();
-    too_much();
+    CHECK_BEGIN(argc, argv);
+    CHECK_RUN(one_by_one);
+    CHECK_RUN(in_bulk);
+    CHECK_RUN(too_much);
     return CHECK_DONE();
 }

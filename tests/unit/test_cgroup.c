@@ -235,22 +235,28 @@ static void too_long(void)
     CHECK(isinf(stk_cgroup_cpus(0)));
 }
 
-int main(void)
+static void this_machine(void)
 {
-    scratch_begin();
-    nested_quotas();
-    affinity_and_quota();
-    first_version();
-    nested_limits();
-    first_version_memory();
-    the_machine_is_no_group();
-    places();
-    nothing_there();
-    malformed();
-    of_another_process();
-    too_long();
     stk_host_set_root(NULL);
     CHECK(stk_cpus() >= 1 && stk_memory_limit() >= stk_memory_free());
+}
+
+int main(int argc, char **argv)
+{
+    CHECK_BEGIN(argc, argv);
+    scratch_begin();
+    CHECK_RUN(nested_quotas);
+    CHECK_RUN(affinity_and_quota);
+    CHECK_RUN(first_version);
+    CHECK_RUN(nested_limits);
+    CHECK_RUN(first_version_memory);
+    CHECK_RUN(the_machine_is_no_group);
+    CHECK_RUN(places);
+    CHECK_RUN(nothing_there);
+    CHECK_RUN(malformed);
+    CHECK_RUN(of_another_process);
+    CHECK_RUN(too_long);
+    CHECK_RUN(this_machine);
     scratch_done();
     return CHECK_DONE();
 }

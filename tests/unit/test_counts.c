@@ -69,11 +69,12 @@ static void names(void)
         CHECK(stk_counter_name((enum stk_counter)i)[0] != '\0');
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-    sums_and_limits();
-    stops_at_the_top();
-    common_values();
-    names();
+    CHECK_BEGIN(argc, argv);
+    CHECK_RUN(sums_and_limits);
+    CHECK_RUN(stops_at_the_top);
+    CHECK_RUN(common_values);
+    CHECK_RUN(names);
     return CHECK_DONE();
 }

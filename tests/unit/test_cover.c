@@ -123,12 +123,13 @@ static void nonsense(void)
     }
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-    merge_is_union();
-    touching_become_one();
-    sketch_error();
-    bounds();
-    nonsense();
+    CHECK_BEGIN(argc, argv);
+    CHECK_RUN(merge_is_union);
+    CHECK_RUN(touching_become_one);
+    CHECK_RUN(sketch_error);
+    CHECK_RUN(bounds);
+    CHECK_RUN(nonsense);
     return CHECK_DONE();
 }

@@ -153,23 +153,21 @@ static void powers(void)
               stk_crc32c_power(1077));
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-    first_use();
-    powers();
+    CHECK_BEGIN(argc, argv);
+    CHECK_RUN(first_use);
+    CHECK_RUN(powers);
     static uint8_t data[ALIGNED + LONGEST + 1];
     fill(data, sizeof data);
     struct stk_crc32c_way ways[STK_CRC32C_WAYS];
     size_t n = stk_crc32c_ways(ways);
     for (size_t i = 0; i < n; i++) {
-        int before = check_failures;
-        known_values(ways[i].extend);
-        lengths(&ways[i], data);
-        splits(&ways[i], data);
-        bounds(&ways[i], data);
-        large(&ways[i]);
-        if (check_failures > before)
-            fprintf(stderr, "the way that fails: %s\n", ways[i].name);
+        CHECK_FOR(ways[i].name, known_values, ways[i].extend);
+        CHECK_FOR(ways[i].name, lengths, &ways[i], data);
+        CHECK_FOR(ways[i].name, splits, &ways[i], data);
+        CHECK_FOR(ways[i].name, bounds, &ways[i], data);
+        CHECK_FOR(ways[i].name, large, &ways[i]);
     }
     return CHECK_DONE();
 }

@@ -264,15 +264,16 @@ static void test_round_trip(void)
     }
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-    test_rows();
-    test_cells();
-    test_infer();
-    test_arrays();
-    test_merge();
-    test_explode();
-    test_numbers();
-    test_round_trip();
+    CHECK_BEGIN(argc, argv);
+    CHECK_RUN(test_rows);
+    CHECK_RUN(test_cells);
+    CHECK_RUN(test_infer);
+    CHECK_RUN(test_arrays);
+    CHECK_RUN(test_merge);
+    CHECK_RUN(test_explode);
+    CHECK_RUN(test_numbers);
+    CHECK_RUN(test_round_trip);
     return CHECK_DONE();
 }

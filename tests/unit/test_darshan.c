@@ -360,19 +360,20 @@ static void old_logs(void)
     CHECK_INT(stk_profile_read(scratch_path("old.txt"), &p, &err), STK_E_UNSUPPORTED);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    CHECK_BEGIN(argc, argv);
     scratch_begin();
-    whole_file_reader();
-    small_or_nothing();
-    shared_files();
-    shares();
-    storage();
-    other_modules();
-    heat_map_and_gaps();
-    runs_the_parser();
-    folder_of_logs();
-    old_logs();
+    CHECK_RUN(whole_file_reader);
+    CHECK_RUN(small_or_nothing);
+    CHECK_RUN(shared_files);
+    CHECK_RUN(shares);
+    CHECK_RUN(storage);
+    CHECK_RUN(other_modules);
+    CHECK_RUN(heat_map_and_gaps);
+    CHECK_RUN(runs_the_parser);
+    CHECK_RUN(folder_of_logs);
+    CHECK_RUN(old_logs);
     scratch_done();
     return CHECK_DONE();
 }

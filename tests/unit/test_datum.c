@@ -105,14 +105,15 @@ static void test_refusals(void)
     stk_buf_release(&b);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    CHECK_BEGIN(argc, argv);
     codec = stk_codec_find("datum");
     stk_sample_init(&s);
-    test_kinds();
-    test_guess();
-    test_damage();
-    test_refusals();
+    CHECK_RUN(test_kinds);
+    CHECK_RUN(test_guess);
+    CHECK_RUN(test_damage);
+    CHECK_RUN(test_refusals);
     stk_sample_release(&s);
     return CHECK_DONE();
 }

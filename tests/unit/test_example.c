@@ -415,24 +415,25 @@ static void test_many_empty_strings(void)
     stk_buf_release(&b);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    CHECK_BEGIN(argc, argv);
     example = stk_codec_find("example");
     sequence = stk_codec_find("sequence");
     stk_sample_init(&s);
-    test_known_bytes();
-    test_damage();
-    test_other_writers();
-    test_protobuf_rules();
-    test_bids_are_strict();
-    test_large_records_are_recognised();
-    test_arrays_come_back();
-    test_lists_come_back();
-    test_json_is_checked();
-    test_companions_that_do_not_fit();
-    test_keys();
-    test_order_does_not_matter();
-    test_many_empty_strings();
+    CHECK_RUN(test_known_bytes);
+    CHECK_RUN(test_damage);
+    CHECK_RUN(test_other_writers);
+    CHECK_RUN(test_protobuf_rules);
+    CHECK_RUN(test_bids_are_strict);
+    CHECK_RUN(test_large_records_are_recognised);
+    CHECK_RUN(test_arrays_come_back);
+    CHECK_RUN(test_lists_come_back);
+    CHECK_RUN(test_json_is_checked);
+    CHECK_RUN(test_companions_that_do_not_fit);
+    CHECK_RUN(test_keys);
+    CHECK_RUN(test_order_does_not_matter);
+    CHECK_RUN(test_many_empty_strings);
     stk_sample_release(&s);
     return CHECK_DONE();
 }

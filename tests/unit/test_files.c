@@ -261,18 +261,19 @@ static void same_file_again(const struct stk_files *files)
     stk_handles_release(&h);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    CHECK_BEGIN(argc, argv);
     struct stk_files files;
     scratch_begin();
-    not_a_file();
-    on_record();
-    engines_over_a_list();
-    another_place();
+    CHECK_RUN(not_a_file);
+    CHECK_RUN(on_record);
+    CHECK_RUN(engines_over_a_list);
+    CHECK_RUN(another_place);
     files = stk_files_list(item, LIST);
-    bounded(&files);
-    from_many_threads(&files);
-    same_file_again(&files);
+    CHECK_CASE("bounded", NULL, bounded(&files));
+    CHECK_CASE("from_many_threads", NULL, from_many_threads(&files));
+    CHECK_CASE("same_file_again", NULL, same_file_again(&files));
     scratch_done();
     return CHECK_DONE();
 }

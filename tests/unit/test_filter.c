@@ -319,19 +319,20 @@ static void test_refusals(void)
     stk_buf_release(&z);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-    test_round_trips();
-    test_damage();
-    test_bombs();
-    test_gzip_members();
-    test_lz4_block_and_xz();
-    test_shuffle();
-    test_fletcher();
-    test_bswap();
-    test_chain();
-    test_join();
-    test_refusals();
+    CHECK_BEGIN(argc, argv);
+    CHECK_RUN(test_round_trips);
+    CHECK_RUN(test_damage);
+    CHECK_RUN(test_bombs);
+    CHECK_RUN(test_gzip_members);
+    CHECK_RUN(test_lz4_block_and_xz);
+    CHECK_RUN(test_shuffle);
+    CHECK_RUN(test_fletcher);
+    CHECK_RUN(test_bswap);
+    CHECK_RUN(test_chain);
+    CHECK_RUN(test_join);
+    CHECK_RUN(test_refusals);
     stk_buf_release(&out);
     stk_buf_release(&scratch);
     return CHECK_DONE();

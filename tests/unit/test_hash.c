@@ -46,9 +46,10 @@ static void pieces(void)
     CHECK(stk_hash_final(&h) == stk_hash64(NULL, 0));
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-    known_values();
-    pieces();
+    CHECK_BEGIN(argc, argv);
+    CHECK_RUN(known_values);
+    CHECK_RUN(pieces);
     return CHECK_DONE();
 }

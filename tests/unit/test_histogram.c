@@ -75,9 +75,10 @@ static void edges(void)
     free(h);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-    any_spread();
-    edges();
+    CHECK_BEGIN(argc, argv);
+    CHECK_RUN(any_spread);
+    CHECK_RUN(edges);
     return CHECK_DONE();
 }

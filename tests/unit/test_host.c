@@ -352,20 +352,21 @@ static void local_folders(void)
     }
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    CHECK_BEGIN(argc, argv);
     scratch_begin();
-    local_folders();
-    a_process();
-    damaged_files();
-    environments();
-    below_a_process();
-    the_end_of_a_child();
-    of_a_job();
-    no_proc();
-    cores();
-    what_cpus_did();
-    gpus();
+    CHECK_RUN(local_folders);
+    CHECK_RUN(a_process);
+    CHECK_RUN(damaged_files);
+    CHECK_RUN(environments);
+    CHECK_RUN(below_a_process);
+    CHECK_RUN(the_end_of_a_child);
+    CHECK_RUN(of_a_job);
+    CHECK_RUN(no_proc);
+    CHECK_RUN(cores);
+    CHECK_RUN(what_cpus_did);
+    CHECK_RUN(gpus);
     scratch_done();
     return CHECK_DONE();
 }

@@ -104,15 +104,16 @@ static void many_files(void)
     CHECK(identity("many") != id);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    CHECK_BEGIN(argc, argv);
     scratch_begin();
     for (size_t i = 0; i < SIZE; i++)
         bytes[i] = (uint8_t)(i * i >> 7);
-    copies_are_the_same();
-    others_are_not();
-    unreadable_files();
-    many_files();
+    CHECK_RUN(copies_are_the_same);
+    CHECK_RUN(others_are_not);
+    CHECK_RUN(unreadable_files);
+    CHECK_RUN(many_files);
     scratch_done();
     return CHECK_DONE();
 }

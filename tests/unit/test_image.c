@@ -8,9 +8,16 @@
 #include "data/image_priv.h"
 
 #if !defined(STK_HAVE_JPEG) || !defined(STK_HAVE_PNG)
-int main(void)
+static void pictures(void)
 {
-    return CHECK_SKIP("built without libjpeg or libpng");
+    CHECK_SKIP("built without libjpeg or libpng");
+}
+
+int main(int argc, char **argv)
+{
+    CHECK_BEGIN(argc, argv);
+    CHECK_RUN(pictures);
+    return CHECK_DONE();
 }
 #else
 
@@ -384,16 +391,17 @@ int main(int argc, char **argv)
 {
     if (stk_image_new(&im, &err) != 0)
         return 1;
-    if (argc == 4)
-        return print_pixels(argv);
-    test_parse();
-    test_random();
-    test_loops();
-    test_partial();
-    test_shrunk();
-    test_cut();
-    test_damage();
-    test_liars();
+    if (argc == 5 && strcmp(argv[1], "--pixels") == 0)
+        return print_pixels(argv + 1);
+    CHECK_BEGIN(argc, argv);
+    CHECK_RUN(test_parse);
+    CHECK_RUN(test_random);
+    CHECK_RUN(test_loops);
+    CHECK_RUN(test_partial);
+    CHECK_RUN(test_shrunk);
+    CHECK_RUN(test_cut);
+    CHECK_RUN(test_damage);
+    CHECK_RUN(test_liars);
     stk_image_free(im);
     return CHECK_DONE();
 }

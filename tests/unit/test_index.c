@@ -254,16 +254,17 @@ static void names_that_leave(void)
     }
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    CHECK_BEGIN(argc, argv);
     scratch_begin();
-    extents_pack();
-    parts_pack();
+    CHECK_RUN(extents_pack);
+    CHECK_RUN(parts_pack);
     make_records();
     make_files();
-    check_kind("records", "tfrecord", " 0: record 0.tfrecord@12+0");
-    check_kind("files", "folder", "class0/0.jpg 1: data class0/0.jpg@0+1");
-    names_that_leave();
+    CHECK_FOR("records", check_kind, "records", "tfrecord", " 0: record 0.tfrecord@12+0");
+    CHECK_FOR("files", check_kind, "files", "folder", "class0/0.jpg 1: data class0/0.jpg@0+1");
+    CHECK_RUN(names_that_leave);
     scratch_done();
     return CHECK_DONE();
 }

@@ -276,7 +276,7 @@ static void closing_after_fork(const struct set *s, const struct engine *e)
     stk_io_reap(io, NULL, 0, false);
     pid_t child = fork();
     if (child == 0) {
-        alarm(20);
+        alarm(300);
         stk_io_close(io);
         _exit(0);
     }
@@ -352,25 +352,23 @@ static void registered_memory(const struct set *s, const struct engine *e)
 static void suite(const struct engine *e, const struct set *s, const struct set *small,
                   const struct set *large)
 {
-    int failures = check_failures;
-    random_ranges(s, e);
-    ends_of_files(s, e);
-    changed_files(e);
-    shrinking_file(e);
-    refused_direct_reads(s, e);
-    waking(s, e);
-    waking_under_load(s, e);
-    closing_in_flight(s, e);
-    closing_after_fork(s, e);
-    registered_memory(s, e);
-    more_files_than_allowed(e, small);
-    more_files_than_allowed(e, large);
-    if (check_failures > failures)
-        fprintf(stderr, "in engine: %s\n", e->label);
+    CHECK_FOR(e->label, random_ranges, s, e);
+    CHECK_FOR(e->label, ends_of_files, s, e);
+    CHECK_FOR(e->label, changed_files, e);
+    CHECK_FOR(e->label, shrinking_file, e);
+    CHECK_FOR(e->label, refused_direct_reads, s, e);
+    CHECK_FOR(e->label, waking, s, e);
+    CHECK_FOR(e->label, waking_under_load, s, e);
+    CHECK_FOR(e->label, closing_in_flight, s, e);
+    CHECK_FOR(e->label, closing_after_fork, s, e);
+    CHECK_FOR(e->label, registered_memory, s, e);
+    CHECK_FOR(e->label, more_files_than_allowed, e, small);
+    CHECK_CASE("more_large_files_than_allowed", e->label, more_files_than_allowed(e, large));
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    CHECK_BEGIN(argc, argv);
     static struct set s, small, large;
     scratch_begin();
     make_set(&s, "set", 5, 150000, 99991);

@@ -66,7 +66,7 @@ static void names(const struct set *s)
     enum stk_io_kind kind;
     for (const char *const *name = stk_io_names(); *name; name++) {
         CHECK_INT(stk_io_find(*name, &kind, &err), 0);
-        io = open_io(s->ds, &(struct engine){.label = *name, .kind = kind}, 0);
+        io = open_io(s->files, &(struct engine){.label = *name, .kind = kind}, 0);
         CHECK(strncmp(stk_io_detail(io), stk_io_name(io), strlen(stk_io_name(io))) == 0);
         many_reads(s, io, 10, 10000);
         stk_io_close(io);
@@ -155,15 +155,16 @@ static void other_handlers(const struct set *s)
     CHECK(now.sa_handler == others_handler);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    CHECK_BEGIN(argc, argv);
     static struct set s;
     scratch_begin();
     make_set(&s, "set", 5, 150000, 99991);
-    short_and_failed(&s);
-    names(&s);
-    choosing(&s);
-    other_handlers(&s);
+    CHECK_CASE("short_and_failed", NULL, short_and_failed(&s));
+    CHECK_CASE("names", NULL, names(&s));
+    CHECK_CASE("choosing", NULL, choosing(&s));
+    CHECK_CASE("other_handlers", NULL, other_handlers(&s));
     drop_set(&s);
     scratch_done();
     return CHECK_DONE();

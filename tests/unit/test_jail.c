@@ -339,17 +339,18 @@ static void test_threads_and_signals(void)
     no_children_left();
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-    test_events_arrive();
-    test_millions_of_events_in_order();
-    test_childs_error_comes_through();
-    test_crashes_are_messages();
-    test_hanging_child_is_killed();
-    test_slow_child_that_says_so_is_not();
-    test_lies_are_found_out();
-    test_rubbish_in_the_pipe();
-    test_sink_that_stops_ends_the_child();
-    test_threads_and_signals();
+    CHECK_BEGIN(argc, argv);
+    CHECK_RUN(test_events_arrive);
+    CHECK_RUN(test_millions_of_events_in_order);
+    CHECK_RUN(test_childs_error_comes_through);
+    CHECK_RUN(test_crashes_are_messages);
+    CHECK_RUN(test_hanging_child_is_killed);
+    CHECK_RUN(test_slow_child_that_says_so_is_not);
+    CHECK_RUN(test_lies_are_found_out);
+    CHECK_RUN(test_rubbish_in_the_pipe);
+    CHECK_RUN(test_sink_that_stops_ends_the_child);
+    CHECK_RUN(test_threads_and_signals);
     return CHECK_DONE();
 }

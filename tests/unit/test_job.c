@@ -133,11 +133,12 @@ static void time_is_never_more(void)
     CHECK_STR(lines(&j), "");
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-    at_once();
-    memory_goes_with_cpus();
-    steps_side_by_side();
-    time_is_never_more();
+    CHECK_BEGIN(argc, argv);
+    CHECK_RUN(at_once);
+    CHECK_RUN(memory_goes_with_cpus);
+    CHECK_RUN(steps_side_by_side);
+    CHECK_RUN(time_is_never_more);
     return CHECK_DONE();
 }

@@ -206,13 +206,14 @@ static void known_or_null(void)
     stk_buf_release(&out);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-    test_writing();
-    test_reading();
-    test_refusing();
-    test_depth();
-    test_round_trip();
-    known_or_null();
+    CHECK_BEGIN(argc, argv);
+    CHECK_RUN(test_writing);
+    CHECK_RUN(test_reading);
+    CHECK_RUN(test_refusing);
+    CHECK_RUN(test_depth);
+    CHECK_RUN(test_round_trip);
+    CHECK_RUN(known_or_null);
     return CHECK_DONE();
 }

@@ -141,13 +141,14 @@ static void csv(void)
     stk_dataset_close(ds);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    CHECK_BEGIN(argc, argv);
     scratch_begin();
-    directories();
-    a_file_beside_the_classes();
-    many_classes();
-    csv();
+    CHECK_RUN(directories);
+    CHECK_RUN(a_file_beside_the_classes);
+    CHECK_RUN(many_classes);
+    CHECK_RUN(csv);
     scratch_done();
     return CHECK_DONE();
 }

@@ -198,15 +198,16 @@ static void copies_what_changed(void)
     free(l.spool);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    CHECK_BEGIN(argc, argv);
     scratch_begin();
-    kinds_of_programs();
-    scripts_lead_to_their_interpreter();
-    damaged_programs();
-    programs_are_found();
-    our_files_are_known();
-    copies_what_changed();
+    CHECK_RUN(kinds_of_programs);
+    CHECK_RUN(scripts_lead_to_their_interpreter);
+    CHECK_RUN(damaged_programs);
+    CHECK_RUN(programs_are_found);
+    CHECK_RUN(our_files_are_known);
+    CHECK_RUN(copies_what_changed);
     scratch_done();
     return CHECK_DONE();
 }

@@ -281,18 +281,19 @@ static void no_law_for_a_zigzag(void)
     CHECK(p.refused && strstr(p.why, "no law fits"));
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-    intervals_of_medians();
-    outliers_are_far_out();
-    noise_is_pooled();
-    exact_curves_are_recovered();
-    spec_sdm91_is_what_r_says();
-    noisy_curves_are_recovered_for_every_seed();
-    weak_scaling_is_gustafson();
-    predictions_hold_or_are_refused();
-    intervals_hold_what_they_say();
-    few_points_are_modest();
-    no_law_for_a_zigzag();
+    CHECK_BEGIN(argc, argv);
+    CHECK_RUN(intervals_of_medians);
+    CHECK_RUN(outliers_are_far_out);
+    CHECK_RUN(noise_is_pooled);
+    CHECK_RUN(exact_curves_are_recovered);
+    CHECK_RUN(spec_sdm91_is_what_r_says);
+    CHECK_RUN(noisy_curves_are_recovered_for_every_seed);
+    CHECK_RUN(weak_scaling_is_gustafson);
+    CHECK_RUN(predictions_hold_or_are_refused);
+    CHECK_RUN(intervals_hold_what_they_say);
+    CHECK_RUN(few_points_are_modest);
+    CHECK_RUN(no_law_for_a_zigzag);
     return CHECK_DONE();
 }

@@ -365,19 +365,20 @@ static void test_own_memory(void)
     stk_dataset_close(ds);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    CHECK_BEGIN(argc, argv);
     scratch_begin();
     const char *plain = make_set("plain", N, 3, false), *gz = make_set("gz", N, 3, true);
-    test_every_way(plain);
-    test_every_way(gz);
-    test_keeping(plain);
-    test_keeping(gz);
-    test_resume(plain);
-    test_former_states(plain);
-    test_bad_samples();
-    test_vanishing();
-    test_own_memory();
+    CHECK_FOR("plain", test_every_way, plain);
+    CHECK_FOR("gz", test_every_way, gz);
+    CHECK_FOR("plain", test_keeping, plain);
+    CHECK_FOR("gz", test_keeping, gz);
+    CHECK_FOR("plain", test_resume, plain);
+    CHECK_FOR("plain", test_former_states, plain);
+    CHECK_RUN(test_bad_samples);
+    CHECK_RUN(test_vanishing);
+    CHECK_RUN(test_own_memory);
     scratch_done();
     return CHECK_DONE();
 }

@@ -93,11 +93,12 @@ static void keywords(void)
     CHECK_STR(stk_loader_keyword(stk_opt_find(t, "read-size"), name, sizeof name), "read");
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-    every_row();
-    defaults();
-    limits();
-    keywords();
+    CHECK_BEGIN(argc, argv);
+    CHECK_RUN(every_row);
+    CHECK_RUN(defaults);
+    CHECK_RUN(limits);
+    CHECK_RUN(keywords);
     return CHECK_DONE();
 }

@@ -124,12 +124,13 @@ static void tiny_and_empty(void)
     CHECK_INT(stk_mixing_measure(&o, 0, 100, NULL, NULL, &m, NULL), STK_E_USAGE);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-    known_orders();
-    kept_is_what_chance_keeps();
-    with_a_budget();
-    labels_may_be_missing();
-    tiny_and_empty();
+    CHECK_BEGIN(argc, argv);
+    CHECK_RUN(known_orders);
+    CHECK_RUN(kept_is_what_chance_keeps);
+    CHECK_RUN(with_a_budget);
+    CHECK_RUN(labels_may_be_missing);
+    CHECK_RUN(tiny_and_empty);
     return CHECK_DONE();
 }

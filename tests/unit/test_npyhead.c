@@ -245,13 +245,14 @@ static void test_codec(void)
     stk_sample_release(&back);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-    test_reads();
-    test_refuses();
-    test_bounds();
-    test_writes();
-    test_normalise();
-    test_codec();
+    CHECK_BEGIN(argc, argv);
+    CHECK_RUN(test_reads);
+    CHECK_RUN(test_refuses);
+    CHECK_RUN(test_bounds);
+    CHECK_RUN(test_writes);
+    CHECK_RUN(test_normalise);
+    CHECK_RUN(test_codec);
     return CHECK_DONE();
 }

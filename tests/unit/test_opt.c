@@ -299,13 +299,14 @@ static void test_bad_config(void)
     stk_opts_release(&o);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    CHECK_BEGIN(argc, argv);
     snprintf(config_path, sizeof config_path, "/tmp/stoker-test-opt.%d", (int)getpid());
-    test_argv();
-    test_refusing();
-    test_precedence();
-    test_bad_config();
+    CHECK_RUN(test_argv);
+    CHECK_RUN(test_refusing);
+    CHECK_RUN(test_precedence);
+    CHECK_RUN(test_bad_config);
     unlink(config_path);
     return CHECK_DONE();
 }

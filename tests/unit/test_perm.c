@@ -90,22 +90,33 @@ static void stays_the_same(void)
     CHECK_INT(stk_perm_at(&p, (1ull << 40) - 1), 629773418808);
 }
 
-int main(void)
+static void bijections(void)
 {
     static const uint64_t sizes[] = {1, 2, 3, 4, 5, 7, 8, 15, 16, 17, 100, 255, 256, 257, 65537};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         for (uint64_t seed = 0; seed < 20; seed += 1 + seed / 4)
             is_bijection(sizes[i], seed * 0x9e3779b97f4a7c15u);
-    struct stk_perm p; /* the largest there is */
+}
+
+static void largest(void)
+{
+    struct stk_perm p;
     stk_perm_init(&p, UINT64_MAX, 3);
     uint64_t v = stk_perm_at(&p, UINT64_MAX - 1);
     CHECK(v < UINT64_MAX);
     CHECK(stk_perm_inverse(&p, v) == UINT64_MAX - 1);
-    keeps_few_neighbours(20);
-    keeps_few_neighbours(64);
-    keeps_few_neighbours(640);
-    mixes();
-    seeds_differ();
-    stays_the_same();
+}
+
+int main(int argc, char **argv)
+{
+    CHECK_BEGIN(argc, argv);
+    CHECK_RUN(bijections);
+    CHECK_RUN(largest);
+    CHECK_FOR("20", keeps_few_neighbours, 20);
+    CHECK_FOR("64", keeps_few_neighbours, 64);
+    CHECK_FOR("640", keeps_few_neighbours, 640);
+    CHECK_RUN(mixes);
+    CHECK_RUN(seeds_differ);
+    CHECK_RUN(stays_the_same);
     return CHECK_DONE();
 }

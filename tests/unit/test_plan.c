@@ -378,20 +378,31 @@ static void huge_plan(void)
     }
 }
 
-int main(void)
+static void chains_of_sessions(void)
 {
-    orders();
-    windows_are_few_stretches();
-    seeds_and_epochs_differ();
-    orders_stay_the_same();
-    huge_orders();
     for (int i = 0; i < 3000; i++)
         chain_of_sessions(0);
+}
+
+static void chains_with_bad_samples(void)
+{
     for (int i = 0; i < 3000; i++)
         chain_of_sessions(dice(30));
-    ranks_divide_one_order();
-    same_ranks_go_on_exactly();
-    refuses();
-    huge_plan();
+}
+
+int main(int argc, char **argv)
+{
+    CHECK_BEGIN(argc, argv);
+    CHECK_RUN(orders);
+    CHECK_RUN(windows_are_few_stretches);
+    CHECK_RUN(seeds_and_epochs_differ);
+    CHECK_RUN(orders_stay_the_same);
+    CHECK_RUN(huge_orders);
+    CHECK_RUN(chains_of_sessions);
+    CHECK_RUN(chains_with_bad_samples);
+    CHECK_RUN(ranks_divide_one_order);
+    CHECK_RUN(same_ranks_go_on_exactly);
+    CHECK_RUN(refuses);
+    CHECK_RUN(huge_plan);
     return CHECK_DONE();
 }

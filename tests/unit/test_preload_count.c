@@ -105,11 +105,12 @@ static void bins(void)
                       slow_bin(stk_size_edge[b] + (uint64_t)d));
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-    few_are_exact();
-    late_ones_get_in();
-    nothing_common();
-    bins();
+    CHECK_BEGIN(argc, argv);
+    CHECK_RUN(few_are_exact);
+    CHECK_RUN(late_ones_get_in);
+    CHECK_RUN(nothing_common);
+    CHECK_RUN(bins);
     return CHECK_DONE();
 }

@@ -93,10 +93,11 @@ static void readers_side_by_side(void)
     CHECK_INT(c.nspans, 1); /* the last reads closed the gaps */
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-    as_a_map_of_bytes();
-    ends_of_the_range();
-    readers_side_by_side();
+    CHECK_BEGIN(argc, argv);
+    CHECK_RUN(as_a_map_of_bytes);
+    CHECK_RUN(ends_of_the_range);
+    CHECK_RUN(readers_side_by_side);
     return CHECK_DONE();
 }

@@ -73,10 +73,11 @@ static void hostile(void)
     CHECK(out("/a[b") && !out("/ab"));
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-    by_default();
-    as_the_user_says();
-    hostile();
+    CHECK_BEGIN(argc, argv);
+    CHECK_RUN(by_default);
+    CHECK_RUN(as_the_user_says);
+    CHECK_RUN(hostile);
     return CHECK_DONE();
 }

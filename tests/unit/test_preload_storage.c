@@ -114,10 +114,11 @@ static void damaged_ones(void)
     }
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-    plain_ones();
-    composite_ones();
-    damaged_ones();
+    CHECK_BEGIN(argc, argv);
+    CHECK_RUN(plain_ones);
+    CHECK_RUN(composite_ones);
+    CHECK_RUN(damaged_ones);
     return CHECK_DONE();
 }

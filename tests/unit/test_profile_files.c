@@ -277,16 +277,17 @@ static void folded(void)
     stk_profile_release(&p);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    CHECK_BEGIN(argc, argv);
     scratch_begin();
-    run_files();
-    unseen_program();
-    ended_unseen();
-    damaged_logs();
-    nothing_there();
-    traces();
-    folded();
+    CHECK_RUN(run_files);
+    CHECK_RUN(unseen_program);
+    CHECK_RUN(ended_unseen);
+    CHECK_RUN(damaged_logs);
+    CHECK_RUN(nothing_there);
+    CHECK_RUN(traces);
+    CHECK_RUN(folded);
     scratch_done();
     return CHECK_DONE();
 }

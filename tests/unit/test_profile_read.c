@@ -365,19 +365,20 @@ static void blind_spots(void)
     stk_profile_release(&p);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    CHECK_BEGIN(argc, argv);
     scratch_begin();
-    threads_are_merged();
-    many_stretches();
-    ranks_and_workers();
-    workers_without_ranks();
-    numbers_of_containers();
-    kernel_counts();
-    time_lines();
-    one_axis();
-    groups();
-    blind_spots();
+    CHECK_RUN(threads_are_merged);
+    CHECK_RUN(many_stretches);
+    CHECK_RUN(ranks_and_workers);
+    CHECK_RUN(workers_without_ranks);
+    CHECK_RUN(numbers_of_containers);
+    CHECK_RUN(kernel_counts);
+    CHECK_RUN(time_lines);
+    CHECK_RUN(one_axis);
+    CHECK_RUN(groups);
+    CHECK_RUN(blind_spots);
     scratch_done();
     return CHECK_DONE();
 }

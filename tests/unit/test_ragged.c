@@ -280,14 +280,15 @@ static void test_uniform_columns_store_nothing_per_sample(void)
     CHECK_INT(s.samples + s.parts, 0);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-    test_names_that_collide_are_refused();
-    test_samples_are_checked_and_come_back();
-    test_most_arrays_of_a_length_are_the_columns();
-    test_ragged_pairs_count_as_one();
-    test_ragged_values_cross_extents();
-    test_damaged_offsets_cost_their_samples();
-    test_uniform_columns_store_nothing_per_sample();
+    CHECK_BEGIN(argc, argv);
+    CHECK_RUN(test_names_that_collide_are_refused);
+    CHECK_RUN(test_samples_are_checked_and_come_back);
+    CHECK_RUN(test_most_arrays_of_a_length_are_the_columns);
+    CHECK_RUN(test_ragged_pairs_count_as_one);
+    CHECK_RUN(test_ragged_values_cross_extents);
+    CHECK_RUN(test_damaged_offsets_cost_their_samples);
+    CHECK_RUN(test_uniform_columns_store_nothing_per_sample);
     return CHECK_DONE();
 }

@@ -151,14 +151,15 @@ static void by_hand(void)
     CHECK(r.rank == 0 && r.world == 1); /* untouched */
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-    each_launcher();
-    inner_launchers_count();
-    a_batch_script_is_one_process();
-    half_a_pair();
-    contradictions();
-    tasks_a_node();
-    by_hand();
+    CHECK_BEGIN(argc, argv);
+    CHECK_RUN(each_launcher);
+    CHECK_RUN(inner_launchers_count);
+    CHECK_RUN(a_batch_script_is_one_process);
+    CHECK_RUN(half_a_pair);
+    CHECK_RUN(contradictions);
+    CHECK_RUN(tasks_a_node);
+    CHECK_RUN(by_hand);
     return CHECK_DONE();
 }

@@ -168,22 +168,24 @@ static void changed_files(const char *path)
     stk_dataset_close(ds);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    CHECK_BEGIN(argc, argv);
     scratch_begin();
     char path[600];
     for (int gzip = 0; gzip < 2; gzip++) {
-        snprintf(path, sizeof path, "%s", make_set(gzip ? "packed" : "plain", N, 2, gzip));
+        const char *kind = gzip ? "packed" : "plain";
+        snprintf(path, sizeof path, "%s", make_set(kind, N, 2, gzip));
         struct stk_dataset *ds = open_set(path);
-        batches(ds);
-        threads(ds);
-        samples_outlive_reads(ds);
+        CHECK_FOR(kind, batches, ds);
+        CHECK_FOR(kind, threads, ds);
+        CHECK_FOR(kind, samples_outlive_reads, ds);
         stk_dataset_close(ds);
     }
     snprintf(path, sizeof path, "%s", make_set("bad", N, 2, false));
-    one_bad_sample(path);
+    CHECK_CASE("one_bad_sample", NULL, one_bad_sample(path));
     snprintf(path, sizeof path, "%s", make_set("changed", N, 2, false));
-    changed_files(path);
+    CHECK_CASE("changed_files", NULL, changed_files(path));
     scratch_done();
     return CHECK_DONE();
 }

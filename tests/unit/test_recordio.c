@@ -320,14 +320,15 @@ static void test_image_refusals(void)
     stk_buf_release(&b);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-    test_whole();
-    test_resync();
-    test_truncated();
-    test_parts();
-    test_hostile();
-    test_image();
-    test_image_refusals();
+    CHECK_BEGIN(argc, argv);
+    CHECK_RUN(test_whole);
+    CHECK_RUN(test_resync);
+    CHECK_RUN(test_truncated);
+    CHECK_RUN(test_parts);
+    CHECK_RUN(test_hostile);
+    CHECK_RUN(test_image);
+    CHECK_RUN(test_image_refusals);
     return CHECK_DONE();
 }

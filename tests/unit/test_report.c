@@ -351,19 +351,20 @@ static void test_compare(void)
     stk_buf_release(&out);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    CHECK_BEGIN(argc, argv);
     scratch_begin();
-    test_csv_cells();
-    test_any_numbers();
-    test_nothing();
-    test_files();
-    test_series();
-    test_narrow();
-    test_peak();
-    test_compare();
-    test_commands();
-    test_about();
+    CHECK_RUN(test_csv_cells);
+    CHECK_RUN(test_any_numbers);
+    CHECK_RUN(test_nothing);
+    CHECK_RUN(test_files);
+    CHECK_RUN(test_series);
+    CHECK_RUN(test_narrow);
+    CHECK_RUN(test_peak);
+    CHECK_RUN(test_compare);
+    CHECK_RUN(test_commands);
+    CHECK_RUN(test_about);
     scratch_done();
     return CHECK_DONE();
 }

@@ -69,7 +69,7 @@ static void finds_the_whole_tree(void)
     CHECK(waitid(P_PID, (id_t)b, &info, WEXITED | WNOWAIT) == 0);
     stk_tree_ended(&t, b);
     CHECK_INT(waitpid(b, &status, 0), b);
-    for (int i = 0; i < 200 && sum.processes < 3; i++) {
+    for (int i = 0; i < 30000 && sum.processes < 3; i++) {
         usleep(10000);
         t.next_scan_s = 0;
         stk_sample_tree(&t, scratch, "host", &sum);
@@ -94,9 +94,12 @@ static void finds_the_whole_tree(void)
     close(fd[0]);
 }
 
+static int begin[2]; /* a pipe: the child waits until somebody looks */
+
 static void burn_and_write(int fd)
 {
-    char block[4096] = {0};
+    char block[4096] = {0}, go;
+    (void)!read(begin[0], &go, 1);
     for (int i = 0; i < 100; i++)
         (void)!write(fd, block, sizeof block);
     burn(0.3);
@@ -117,8 +120,10 @@ static void counts_what_has_ended(void)
                                     .start_mono_ns =
                                         (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec};
     struct stk_sampler *s = NULL;
+    CHECK(pipe(begin) == 0);
     pid_t pid = start(burn_and_write, fileno(sink));
     CHECK_INT(stk_sampler_start(&o, &s, NULL), 0);
+    CHECK(write(begin[1], "x", 1) == 1);
     siginfo_t info;
     int status = -1;
     CHECK(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT) == 0);
@@ -148,6 +153,8 @@ static void counts_what_has_ended(void)
     CHECK(written >= 409600 && written < 500000);
     stk_sampler_free(s);
     fclose(sink);
+    close(begin[0]);
+    close(begin[1]);
 }
 
 static void the_node_says_something(void)
@@ -192,14 +199,15 @@ static void gpus_that_may_be_seen(void)
     CHECK(!stk_gpus_list());
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    CHECK_BEGIN(argc, argv);
     scratch_begin();
-    gpus_that_may_be_seen();
+    CHECK_RUN(gpus_that_may_be_seen);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
-    finds_the_whole_tree();
-    counts_what_has_ended();
-    the_node_says_something();
+    CHECK_RUN(finds_the_whole_tree);
+    CHECK_RUN(counts_what_has_ended);
+    CHECK_RUN(the_node_says_something);
     scratch_done();
     return CHECK_DONE();
 }

@@ -108,15 +108,16 @@ static void without_keys(void)
     selected(&(struct stk_select_options){.include = a, .shards = 1}, STK_E_UNSUPPORTED);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    CHECK_BEGIN(argc, argv);
     scratch_begin();
     make_dataset();
-    by_count();
-    by_size();
-    by_glob();
-    shuffled();
-    without_keys();
+    CHECK_RUN(by_count);
+    CHECK_RUN(by_size);
+    CHECK_RUN(by_glob);
+    CHECK_RUN(shuffled);
+    CHECK_RUN(without_keys);
     stk_dataset_close(ds);
     scratch_done();
     return CHECK_DONE();

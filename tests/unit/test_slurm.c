@@ -246,7 +246,7 @@ static void client(const char *name, const char *script)
 
 static void calls(void)
 {
-    struct stk_slurm s = {.timeout_s = 10};
+    struct stk_slurm s = {.timeout_s = 300};
     struct stk_slurm_output out;
     struct stk_err err = {0};
     const char *const argv[] = {"sinfo", "a b;$(c)", NULL};
@@ -262,12 +262,12 @@ static void calls(void)
     CHECK_STR(stk_buf_cstr(&out.err), "oops\n");
     stk_slurm_output_release(&out);
 
-    client("sinfo", "#!/bin/sh\nexec sleep 60\n");
+    client("sinfo", "#!/bin/sh\nexec sleep 10000\n");
     s.timeout_s = 0.2;
     CHECK_INT(stk_slurm_call(&s, argv, NULL, 0, &out, &err), STK_E_UNSUPPORTED);
     CHECK(strstr(err.what, "did not answer"));
     stk_slurm_output_release(&out);
-    s.timeout_s = 20;
+    s.timeout_s = 300;
     client("sinfo", "#!/bin/sh\nsleep 3 &\necho done\n"); /* a child keeps the pipe open */
     CHECK_INT(stk_slurm_call(&s, argv, NULL, 0, &out, &err), 0);
     CHECK_STR(stk_buf_cstr(&out.out), "done\n");
@@ -377,39 +377,40 @@ static void streams(void)
     client("srun", "#!/bin/sh\nprintf 'one\\ntw'\nsleep 0.1\nprintf 'o\\n'\n"
                    "echo 'srun: error: gone' >&2\nexit 1\n");
     CHECK_INT(stk_slurm_stream_open(argv, &s, &err), 0);
-    CHECK_INT(stk_slurm_stream_line(s, 10, &line, &len, &err), 1);
+    CHECK_INT(stk_slurm_stream_line(s, 300, &line, &len, &err), 1);
     CHECK(len == 3 && memcmp(line, "one", 3) == 0);
-    CHECK_INT(stk_slurm_stream_line(s, 10, &line, &len, &err), 1);
+    CHECK_INT(stk_slurm_stream_line(s, 300, &line, &len, &err), 1);
     CHECK(len == 3 && memcmp(line, "two", 3) == 0);
-    CHECK_INT(stk_slurm_stream_line(s, 10, &line, &len, &err), STK_E_STOPPED);
+    CHECK_INT(stk_slurm_stream_line(s, 300, &line, &len, &err), STK_E_STOPPED);
     CHECK_STR(err.what, "gone");
     stk_slurm_stream_close(s);
-    client("srun", "#!/bin/sh\necho x\nexec sleep 60\n");
+    client("srun", "#!/bin/sh\necho x\nexec sleep 10000\n");
     CHECK_INT(stk_slurm_stream_open(argv, &s, &err), 0);
-    CHECK_INT(stk_slurm_stream_line(s, 10, &line, &len, &err), 1);
+    CHECK_INT(stk_slurm_stream_line(s, 300, &line, &len, &err), 1);
     CHECK_INT(stk_slurm_stream_line(s, 0.05, &line, &len, &err), 0);
     stk_slurm_stream_close(s);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    CHECK_BEGIN(argc, argv);
     char path[600];
     scratch_begin();
     snprintf(path, sizeof path, "%s/bin:/usr/bin:/bin", scratch);
     setenv("PATH", path, 1);
-    numbers();
-    states();
-    tres();
-    ids();
-    lives();
-    forged();
-    steps();
-    words();
-    newer();
-    calls();
-    submits();
-    looks();
-    streams();
+    CHECK_RUN(numbers);
+    CHECK_RUN(states);
+    CHECK_RUN(tres);
+    CHECK_RUN(ids);
+    CHECK_RUN(lives);
+    CHECK_RUN(forged);
+    CHECK_RUN(steps);
+    CHECK_RUN(words);
+    CHECK_RUN(newer);
+    CHECK_RUN(calls);
+    CHECK_RUN(submits);
+    CHECK_RUN(looks);
+    CHECK_RUN(streams);
     scratch_done();
     return CHECK_DONE();
 }

@@ -299,21 +299,22 @@ static void input(void)
     stk_buf_release(&b);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    CHECK_BEGIN(argc, argv);
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
     scratch_begin();
-    endings();
-    not_there();
-    surroundings();
-    environments();
-    usage();
-    functions();
-    signals();
-    closed_fds();
-    input();
-    time_is_up();
-    collected();
+    CHECK_RUN(endings);
+    CHECK_RUN(not_there);
+    CHECK_RUN(surroundings);
+    CHECK_RUN(environments);
+    CHECK_RUN(usage);
+    CHECK_RUN(functions);
+    CHECK_RUN(signals);
+    CHECK_RUN(closed_fds);
+    CHECK_RUN(input);
+    CHECK_RUN(time_is_up);
+    CHECK_RUN(collected);
     scratch_done();
     return CHECK_DONE();
 }

@@ -98,15 +98,16 @@ static void no_place(void)
     close(fd);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    CHECK_BEGIN(argc, argv);
     scratch_begin();
-    holds(1);
-    holds(32 * 1024); /* exactly one flush */
-    holds(200 * 1000 + 1);
-    small_stays_in_memory();
-    full_disk();
-    no_place();
+    CHECK_FOR("1", holds, 1);
+    CHECK_FOR("one-flush", holds, 32 * 1024);
+    CHECK_FOR("200001", holds, 200 * 1000 + 1);
+    CHECK_RUN(small_stays_in_memory);
+    CHECK_RUN(full_disk);
+    CHECK_RUN(no_place);
     scratch_done();
     return CHECK_DONE();
 }

@@ -202,14 +202,15 @@ static void bad_points(void)
     CHECK(stk_point_decode(in, 100, 0, NULL, 0, out, 0, "x", 0, NULL) == 0);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    CHECK_BEGIN(argc, argv);
     scratch_begin();
     make_data();
-    plain();
-    streams();
-    damaged();
-    bad_points();
+    CHECK_RUN(plain);
+    CHECK_RUN(streams);
+    CHECK_RUN(damaged);
+    CHECK_RUN(bad_points);
     free(data);
     scratch_done();
     return CHECK_DONE();

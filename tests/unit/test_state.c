@@ -210,14 +210,15 @@ static void merges(void)
         stk_state_release(&s[r]);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-    text_is_documented();
-    comes_back_the_same();
-    hostile_texts();
-    too_long();
-    stages_run_out();
-    begins_and_goes_on();
-    merges();
+    CHECK_BEGIN(argc, argv);
+    CHECK_RUN(text_is_documented);
+    CHECK_RUN(comes_back_the_same);
+    CHECK_RUN(hostile_texts);
+    CHECK_RUN(too_long);
+    CHECK_RUN(stages_run_out);
+    CHECK_RUN(begins_and_goes_on);
+    CHECK_RUN(merges);
     return CHECK_DONE();
 }

@@ -462,23 +462,24 @@ static void known_laws_are_found_for_every_seed(void)
     }
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-    published_tables_come_out();
-    service_units_are_of_what_was_allocated();
-    basic_formulas_hold();
-    weak_scaling();
-    noise_is_taken_into_account();
-    odd_data_are_pointed_out();
-    accelerators_are_held_against_cpus();
-    clean_data_raise_no_alarm();
-    tables_are_read_as_people_write_them();
-    errors_name_the_line();
-    studies_survive_json();
-    known_laws_are_found_for_every_seed();
-    no_more_is_said_than_is_known();
-    prices_are_of_the_same_work();
-    values_are_no_times();
+    CHECK_BEGIN(argc, argv);
+    CHECK_RUN(published_tables_come_out);
+    CHECK_RUN(service_units_are_of_what_was_allocated);
+    CHECK_RUN(basic_formulas_hold);
+    CHECK_RUN(weak_scaling);
+    CHECK_RUN(noise_is_taken_into_account);
+    CHECK_RUN(odd_data_are_pointed_out);
+    CHECK_RUN(accelerators_are_held_against_cpus);
+    CHECK_RUN(clean_data_raise_no_alarm);
+    CHECK_RUN(tables_are_read_as_people_write_them);
+    CHECK_RUN(errors_name_the_line);
+    CHECK_RUN(studies_survive_json);
+    CHECK_RUN(known_laws_are_found_for_every_seed);
+    CHECK_RUN(no_more_is_said_than_is_known);
+    CHECK_RUN(prices_are_of_the_same_work);
+    CHECK_RUN(values_are_no_times);
     stk_scaling_release(&all);
     stk_study_release(&study);
     return CHECK_DONE();

@@ -587,23 +587,24 @@ static void test_encode(void)
     stk_buf_release(&tar);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-    test_grouping();
-    test_same_name();
-    test_hostile_names();
-    test_duplicates();
-    test_damage();
-    test_appended();
-    test_sizes();
-    test_bad_pax();
-    test_types();
-    test_many_extensions();
-    test_long_names();
-    test_checksums();
-    test_member_names();
-    test_member_writing();
-    test_encode();
+    CHECK_BEGIN(argc, argv);
+    CHECK_RUN(test_grouping);
+    CHECK_RUN(test_same_name);
+    CHECK_RUN(test_hostile_names);
+    CHECK_RUN(test_duplicates);
+    CHECK_RUN(test_damage);
+    CHECK_RUN(test_appended);
+    CHECK_RUN(test_sizes);
+    CHECK_RUN(test_bad_pax);
+    CHECK_RUN(test_types);
+    CHECK_RUN(test_many_extensions);
+    CHECK_RUN(test_long_names);
+    CHECK_RUN(test_checksums);
+    CHECK_RUN(test_member_names);
+    CHECK_RUN(test_member_writing);
+    CHECK_RUN(test_encode);
     stk_buf_release(&script.text);
     return CHECK_DONE();
 }

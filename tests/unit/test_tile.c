@@ -93,9 +93,10 @@ static void test_tiles_that_make_no_sense(void)
     stk_sample_release(&s);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-    test_tiles_of_all_shapes();
-    test_tiles_that_make_no_sense();
+    CHECK_BEGIN(argc, argv);
+    CHECK_RUN(test_tiles_of_all_shapes);
+    CHECK_RUN(test_tiles_that_make_no_sense);
     return CHECK_DONE();
 }

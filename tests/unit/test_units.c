@@ -140,13 +140,14 @@ static void test_distance(void)
     CHECK_INT(stk_text_distance("kitten", "sitting"), 3);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-    test_sizes();
-    test_durations();
-    test_numbers();
-    test_rendering();
-    test_escaping();
-    test_distance();
+    CHECK_BEGIN(argc, argv);
+    CHECK_RUN(test_sizes);
+    CHECK_RUN(test_durations);
+    CHECK_RUN(test_numbers);
+    CHECK_RUN(test_rendering);
+    CHECK_RUN(test_escaping);
+    CHECK_RUN(test_distance);
     return CHECK_DONE();
 }

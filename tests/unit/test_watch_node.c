@@ -77,11 +77,11 @@ static void second_sample(const struct stk_watch_node *n)
     CHECK(n->cpus >= n->process[0].cpus + find(n, 61)->cpus);
 }
 
-int main(void)
+/* The second has to do with what changed since the first. */
+static void two_samples(void)
 {
     struct stk_watcher *w;
     struct stk_watch_node node = {0};
-    scratch_begin();
     capture();
     setenv("SLURMD_NODENAME", "n1", 1);
     CHECK_INT(stk_watcher_new(14, &w, NULL), 0);
@@ -96,6 +96,13 @@ int main(void)
     second_sample(&node);
     stk_watch_node_release(&node);
     stk_watcher_free(w);
+}
+
+int main(int argc, char **argv)
+{
+    CHECK_BEGIN(argc, argv);
+    scratch_begin();
+    CHECK_RUN(two_samples);
     scratch_done();
     return CHECK_DONE();
 }

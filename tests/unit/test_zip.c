@@ -184,15 +184,16 @@ static void test_large(void)
     stk_buf_release(&b);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    CHECK_BEGIN(argc, argv);
     int fd = mkstemp(path);
     CHECK(fd >= 0);
     close(fd);
-    test_read_back();
-    test_damage();
-    test_hostile();
-    test_large();
+    CHECK_RUN(test_read_back);
+    CHECK_RUN(test_damage);
+    CHECK_RUN(test_hostile);
+    CHECK_RUN(test_large);
     unlink(path);
     return CHECK_DONE();
 }

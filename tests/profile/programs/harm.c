@@ -118,7 +118,7 @@ static void alternate_stack(void)
 /* A library whose constructor waits for a thread that does I/O, while the loader's lock is held. */
 static void constructor(void)
 {
-    alarm(20);
+    alarm(300);
     void *library = dlopen(more, RTLD_NOW);
     printf("%s\n", library ? "loaded" : dlerror());
 }
@@ -261,7 +261,7 @@ static void cancelled(void)
 {
     struct rlimit many = {4096, 4096};
     setrlimit(RLIMIT_NOFILE, &many);
-    alarm(60);
+    alarm(300);
     if (pipe(pipe_ends))
         fail("pipe");
     for (int i = 0; i < 300; i++) {
@@ -359,7 +359,7 @@ static void jumped(void)
 {
     struct sigaction action = {.sa_handler = jump, .sa_flags = SA_RESTART};
     sigaction(SIGUSR2, &action, NULL);
-    alarm(100);
+    alarm(300);
     for (int i = 0; i < 80; i++) {
         pthread_t thread;
         char name[4200];
