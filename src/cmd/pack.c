@@ -1,8 +1,6 @@
 /* pack.c - `stoker pack`: writes a dataset of any format as few big files of another. */
 #include "data/pack.h"
 
-#include <strings.h>
-
 #include "base/text.h"
 #include "base/units.h"
 #include "cmd/dataset_options.h"
@@ -201,14 +199,11 @@ static const char *format_by_ending(const char *dst)
     size_t n = strlen(dst);
     while (n > 1 && dst[n - 1] == '/')
         n--;
-    for (size_t i = 0; stk_format_at(i); i++) {
-        const struct stk_format *f = stk_format_at(i);
-        for (const char *const *s = f->suffixes; s && *s; s++) {
-            size_t len = strlen(*s);
-            if (n > len && dst[n - len - 1] != '/' && strncasecmp(dst + n - len, *s, len) == 0)
-                return f->name;
-        }
-    }
+    const char *slash = memrchr(dst, '/', n), *base = slash ? slash + 1 : dst;
+    for (size_t i = 0; stk_format_at(i); i++)
+        for (const char *const *s = stk_format_at(i)->suffixes; *s; s++)
+            if (stk_name_has_suffix(base, n - (size_t)(base - dst), *s))
+                return stk_format_at(i)->name;
     return NULL;
 }
 
