@@ -1,6 +1,8 @@
 /* load.c - `stoker load`: runs the loader flat out and tells how fast it is, and why. */
 #include "cmd/load.h"
 
+#include "cmd/dataset_options.h"
+
 #include <stdlib.h>
 
 #include "base/text.h"
@@ -61,28 +63,8 @@ static const struct stk_opt options[] = {
      .offset = SETTING(consume),
      .help = "What is done with a batch: nothing, a byte of every page looked at, or all bytes "
              "hashed"},
-    {.name = "format",
-     .type = STK_OPT_ENUM,
-     .arg = "FORMAT",
-     .choices_fn = stk_format_names,
-     .offset = SETTING(format),
-     .help = "Read it as this format instead of finding out"},
-    {.name = "payload",
-     .type = STK_OPT_ENUM,
-     .arg = "PAYLOAD",
-     .choices_fn = stk_payload_names,
-     .offset = SETTING(payload),
-     .help = "What a record holds"},
-    {.name = "group",
-     .type = STK_OPT_FLAG,
-     .offset = SETTING(group),
-     .help = "A folder's files that share a name up to the first dot (a.jpg, a.json) are one "
-             "sample"},
-    {.name = "index",
-     .type = STK_OPT_STRING,
-     .arg = "FILE",
-     .offset = SETTING(index),
-     .help = "Keep the index here instead of beside the data or in the cache"},
+    STK_READ_OPTIONS(struct stk_load_settings),
+    STK_INDEX_OPTIONS(struct stk_load_settings),
     STK_COMMON_OPTIONS,
 };
 
