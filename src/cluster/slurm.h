@@ -10,6 +10,7 @@
 #define STK_CLUSTER_SLURM_H
 
 #include "base/buf.h"
+#include "base/lookup.h"
 
 /* ---- calling clients (slurm_client.c) ----------------------------------------------------- */
 
@@ -147,8 +148,7 @@ struct stk_slurm_job {
     bool exclusive;
     struct stk_slurm_step *step;
     size_t nsteps;
-    uint32_t *slot; /* steps by name (slurm_job.c) */
-    size_t nslots;
+    struct stk_lookup by_name; /* steps (slurm_job.c) */
     struct stk_slurm_gpus *gpus; /* only while the controller remembers the job */
     size_t ngpus;
     /* Of the job, without our own steps: CPU time added up, memory of steps that ran at once. */
@@ -159,7 +159,7 @@ struct stk_slurm_job {
 struct stk_slurm_jobs { /* all zero: empty */
     struct stk_slurm_job *job;
     size_t n, max; /* max 0: STK_SLURM_JOBS_MAX */
-    bool more;           /* there were more than max */
+    bool more;     /* there were more than max */
     struct stk_arena arena;
     unsigned asked, failed; /* enum stk_slurm_source: which clients were asked, and failed */
     char why[4][240];       /* by bit: the words of one that failed; "": none */

@@ -83,7 +83,7 @@ bool stk_slurm_waits(enum stk_slurm_state state)
 void stk_slurm_job_release(struct stk_slurm_job *job)
 {
     free(job->step);
-    free(job->slot);
+    stk_lookup_release(&job->by_name);
     free(job->gpus);
 }
 
@@ -178,54 +178,25 @@ bool stk_slurm_take(struct stk_slurm_jobs *jobs, const char **to, struct stk_slu
     return text != NULL;
 }
 
-/* Where the number (from 1) of the step of this name is in job->slot, or is to be: a job may have
- * tens of thousands of steps. */
-static uint32_t *slot_of(const struct stk_slurm_job *job, struct stk_slurm_word name)
-{
-    size_t i = (size_t)stk_hash64(name.p, name.n) & (job->nslots - 1);
-    while (job->slot[i] && !stk_slurm_word_is(name, job->step[job->slot[i] - 1].name))
-        i = (i + 1) & (job->nslots - 1);
-    return &job->slot[i];
-}
-
-/* Half of the places stay free. */
-static bool grow_slots(struct stk_slurm_job *job)
-{
-    if (2 * (job->nsteps + 1) <= job->nslots)
-        return true;
-    struct stk_slurm_job bigger = *job;
-    bigger.nslots = job->nslots ? 2 * job->nslots : 16;
-    bigger.slot = job->nsteps < UINT32_MAX / 4 ? calloc(bigger.nslots, sizeof *bigger.slot) : NULL;
-    if (!bigger.slot)
-        return false;
-    for (size_t i = 0; i < job->nsteps; i++) {
-        const char *name = job->step[i].name;
-        *slot_of(&bigger, (struct stk_slurm_word){name, strlen(name)}) = (uint32_t)(i + 1);
-    }
-    free(job->slot);
-    *job = bigger;
-    return true;
-}
-
 void stk_slurm_steps_drop(struct stk_slurm_job *job)
 {
     job->nsteps = 0;
-    if (job->slot)
-        memset(job->slot, 0, job->nslots * sizeof *job->slot);
+    stk_lookup_clear(&job->by_name);
 }
 
 struct stk_slurm_step *stk_slurm_step_get(struct stk_slurm_jobs *jobs, struct stk_slurm_job *job,
                                           struct stk_slurm_word name)
 {
-    if (!grow_slots(job))
-        return NULL;
-    uint32_t *slot = slot_of(job, name);
-    if (*slot)
-        return &job->step[*slot - 1];
+    /* A job may have tens of thousands of steps. */
+    uint64_t hash = stk_hash64(name.p, name.n);
+    uint32_t i;
+    for (size_t at = 0; stk_lookup_next(&job->by_name, hash, &at, &i);)
+        if (stk_slurm_word_is(name, job->step[i].name))
+            return &job->step[i];
     const char *text = stk_arena_dup(&jobs->arena, name.p, name.n);
-    if (!text || STK_ARRAY_MORE(job->step, job->nsteps, NULL))
+    if (!text || job->nsteps >= UINT32_MAX - 1 || STK_ARRAY_MORE(job->step, job->nsteps, NULL) ||
+        stk_lookup_add(&job->by_name, hash, (uint32_t)job->nsteps, NULL))
         return NULL;
-    *slot = (uint32_t)(job->nsteps + 1);
     struct stk_slurm_step *s = &job->step[job->nsteps++];
     *s = (struct stk_slurm_step){.name = text,
                                  .title = "",

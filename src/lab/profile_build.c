@@ -16,19 +16,14 @@
 #define RECS_LEAST 65536u
 #define RECS_MOST  (4u << 20)
 
-int stk_pb_init(struct stk_pb *pb, struct stk_profile *p, struct stk_err *err)
+void stk_pb_init(struct stk_pb *pb, struct stk_profile *p)
 {
     *p = (struct stk_profile){
         .source = "stoker", .command = "", .job = "", .scheduler = "", .exit_status = -1};
-    *pb = (struct stk_pb){.p = p, .nslots = 1024};
+    *pb = (struct stk_pb){.p = p};
     /* A quarter of what is free, since analysis and report want some too. */
     uint64_t fit = stk_memory_free() / 4 / sizeof(struct stk_prof_rec);
     pb->max_recs = fit < RECS_LEAST ? RECS_LEAST : fit > RECS_MOST ? RECS_MOST : (size_t)fit;
-    pb->slot = malloc(pb->nslots * sizeof *pb->slot);
-    if (!pb->slot)
-        return stk_err_nomem(err, pb->nslots * sizeof *pb->slot);
-    memset(pb->slot, 0xff, pb->nslots * sizeof *pb->slot);
-    return 0;
 }
 
 void stk_pb_release(struct stk_pb *pb)
@@ -37,7 +32,7 @@ void stk_pb_release(struct stk_pb *pb)
     free(pb->proc);
     free(pb->rec);
     free(pb->run);
-    free(pb->slot);
+    stk_lookup_release(&pb->by_path);
     free(pb->span);
     free(pb->span_next);
     stk_arena_release(&pb->temp);
@@ -95,32 +90,9 @@ int stk_pb_path(struct stk_buf *out, const char *cwd, const char *name, size_t l
     return stk_buf_check(out, NULL);
 }
 
-static uint64_t hash_of(const char *path, size_t n, bool group)
+uint64_t stk_pb_hash(const char *path, size_t n, bool group)
 {
     return stk_hash64(path, n) + group;
-}
-
-static void enter(struct stk_pb *pb, uint32_t file)
-{
-    size_t mask = pb->nslots - 1, at = pb->file[file].hash & mask;
-    while (pb->slot[at] != STK_PB_NONE)
-        at = (at + 1) & mask;
-    pb->slot[at] = file;
-}
-
-static int more_slots(struct stk_pb *pb, struct stk_err *err)
-{
-    size_t n = pb->nslots * 2;
-    uint32_t *slot = n < SIZE_MAX / sizeof *slot ? malloc(n * sizeof *slot) : NULL;
-    if (!slot)
-        return stk_err_nomem(err, n);
-    free(pb->slot);
-    memset(slot, 0xff, n * sizeof *slot);
-    pb->slot = slot;
-    pb->nslots = n;
-    for (uint32_t i = 0; i < pb->p->nfiles; i++)
-        enter(pb, i);
-    return 0;
 }
 
 static int new_file(struct stk_pb *pb, const char *path, size_t n, bool group, uint64_t hash,
@@ -131,34 +103,27 @@ static int new_file(struct stk_pb *pb, const char *path, size_t n, bool group, u
         return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1, "more files than 32 bits can number");
     int rc = STK_ARRAY_MORE(p->file, p->nfiles, err);
     rc = rc ? rc : STK_ARRAY_MORE(pb->file, p->nfiles, err);
-    if (!rc && (p->nfiles + 1) * 2 > pb->nslots)
-        rc = more_slots(pb, err);
     const char *copy = rc ? NULL : stk_pb_text(pb, path, n);
     if (!rc && !copy)
         rc = stk_err_nomem(err, n);
+    rc = rc ? rc : stk_lookup_add(&pb->by_path, hash, (uint32_t)p->nfiles, err);
     if (rc)
         return rc;
     struct stk_pb_file *f = &pb->file[p->nfiles];
     p->file[p->nfiles] = (struct stk_prof_file){.path = copy, .group = group, .fs = "", .files = 1};
     *f = (struct stk_pb_file){.hash = hash, .path_len = (uint32_t)n, .last_proc = STK_PB_NONE};
-    enter(pb, (uint32_t)p->nfiles++);
+    p->nfiles++;
     return 0;
 }
 
 static int find_file(struct stk_pb *pb, const char *path, size_t n, bool group, uint32_t *out,
                      struct stk_err *err)
 {
-    uint64_t hash = hash_of(path, n, group);
-    size_t mask = pb->nslots - 1;
-    for (size_t at = hash & mask; pb->slot[at] != STK_PB_NONE; at = (at + 1) & mask) {
-        uint32_t i = pb->slot[at];
-        const struct stk_pb_file *f = &pb->file[i];
-        if (f->hash == hash && f->path_len == n && pb->p->file[i].group == group &&
-            memcmp(pb->p->file[i].path, path, n) == 0) {
-            *out = i;
+    uint64_t hash = stk_pb_hash(path, n, group);
+    for (size_t at = 0; stk_lookup_next(&pb->by_path, hash, &at, out);)
+        if (pb->file[*out].path_len == n && pb->p->file[*out].group == group &&
+            memcmp(pb->p->file[*out].path, path, n) == 0)
             return 0;
-        }
-    }
     *out = (uint32_t)pb->p->nfiles;
     return new_file(pb, path, n, group, hash, err);
 }

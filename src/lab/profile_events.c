@@ -6,7 +6,7 @@
 #include "lab/profile_priv.h"
 
 #include "base/file.h"
-#include "base/hash.h"
+#include "base/text.h"
 
 #include <stdlib.h>
 
@@ -14,49 +14,35 @@
 
 /* ---- which file a name of a log is: the profile's files by hash ---- */
 
-struct lookup {
+struct files {
     const struct stk_profile *p;
-    uint32_t *slot;
-    size_t mask;
+    struct stk_lookup by_path;
 };
 
-static uint64_t hash_of(const char *path, bool group)
+static int files_init(struct files *t, const struct stk_profile *p, struct stk_err *err)
 {
-    return stk_hash64(path, strlen(path)) + group;
+    int rc = 0;
+    *t = (struct files){.p = p};
+    for (uint32_t i = 0; i < p->nfiles && !rc; i++) {
+        const struct stk_prof_file *f = &p->file[i];
+        rc = stk_lookup_add(&t->by_path, stk_pb_hash(f->path, strlen(f->path), f->group), i, err);
+    }
+    return rc;
 }
 
-static int lookup_init(struct lookup *t, const struct stk_profile *p, struct stk_err *err)
+static uint32_t find(const struct files *t, const char *path, bool group)
 {
-    size_t n = 64;
-    while (n < p->nfiles * 2)
-        n *= 2;
-    *t = (struct lookup){.p = p, .slot = malloc(n * sizeof *t->slot), .mask = n - 1};
-    if (!t->slot)
-        return stk_err_nomem(err, n * sizeof *t->slot);
-    memset(t->slot, 0xff, n * sizeof *t->slot);
-    for (uint32_t i = 0; i < p->nfiles; i++) {
-        size_t at = hash_of(p->file[i].path, p->file[i].group) & t->mask;
-        while (t->slot[at] != STK_PB_NONE)
-            at = (at + 1) & t->mask;
-        t->slot[at] = i;
-    }
-    return 0;
-}
-
-static uint32_t find(const struct lookup *t, const char *path, bool group)
-{
-    for (size_t at = hash_of(path, group) & t->mask; t->slot[at] != STK_PB_NONE;
-         at = (at + 1) & t->mask) {
-        const struct stk_prof_file *f = &t->p->file[t->slot[at]];
-        if (f->group == group && strcmp(f->path, path) == 0)
-            return t->slot[at];
-    }
+    uint64_t hash = stk_pb_hash(path, strlen(path), group);
+    uint32_t i;
+    for (size_t at = 0; stk_lookup_next(&t->by_path, hash, &at, &i);)
+        if (t->p->file[i].group == group && strcmp(t->p->file[i].path, path) == 0)
+            return i;
     return STK_PB_NONE;
 }
 
 /* A trace names what the record is of: a file, or the group that took it in, in the process or
  * when the profile was read. */
-static uint32_t find_any(const struct lookup *t, const char *path)
+static uint32_t find_any(const struct files *t, const char *path)
 {
     struct stk_buf pattern = STK_BUF_INIT;
     uint32_t file = find(t, path, false);
@@ -79,7 +65,7 @@ struct stream { /* the trace of one thread slot */
 
 struct merge {
     const struct stk_profile *p;
-    const struct lookup *lookup;
+    const struct files *files;
     struct stk_log_file file;
     struct stk_log_names names;
     struct stream *stream;
@@ -162,7 +148,7 @@ static uint32_t file_of(struct merge *m, uint32_t id, struct stk_buf *path)
         size_t n = strnlen(text, m->names.name[id].length);
         known = STK_PB_NONE - 1;
         if (stk_pb_path(path, text[0] == '*' ? "" : m->file.head.cwd, text, n) == 0)
-            known = find_any(m->lookup, stk_buf_cstr(path));
+            known = find_any(m->files, stk_buf_cstr(path));
         known = known == STK_PB_NONE ? STK_PB_NONE - 1 : known;
         m->names.name[id].file = known;
     }
@@ -226,13 +212,12 @@ int stk_profile_events(const struct stk_profile *p,
                        int (*fn)(void *user, const struct stk_prof_event *e), void *user,
                        struct stk_err *err)
 {
-    struct lookup lookup;
+    struct files files;
     size_t folder = strlen(p->path);
-    int rc = lookup_init(&lookup, p, err);
-    struct merge m = {.p = p, .lookup = &lookup, .fn = fn, .user = user};
+    int rc = files_init(&files, p, err);
+    struct merge m = {.p = p, .files = &files, .fn = fn, .user = user};
     /* The profile may have been read from one log alone. */
-    bool one = folder > strlen(STK_LOG_SUFFIX) &&
-               strcmp(p->path + folder - strlen(STK_LOG_SUFFIX), STK_LOG_SUFFIX) == 0;
+    bool one = stk_text_ends(p->path, folder, STK_LOG_SUFFIX);
     for (uint32_t i = 0; i < p->nprocs && !rc; i++) {
         if (!*p->proc[i].log)
             continue;
@@ -242,6 +227,6 @@ int stk_profile_events(const struct stk_profile *p,
         free(path);
     }
     free(m.stream);
-    free(lookup.slot);
+    stk_lookup_release(&files.by_path);
     return rc;
 }

@@ -8,6 +8,7 @@
 
 #include "base/array.h"
 #include "base/json.h"
+#include "base/lookup.h"
 #include "lab/profile.h"
 
 struct stk_stretch {
@@ -85,8 +86,7 @@ struct stk_pb {
     struct stk_pb_rec *rec;
     struct stk_pb_run *run;
     size_t nruns;
-    uint32_t *slot; /* files by hash; STK_PB_NONE: free */
-    size_t nslots;  /* a power of two */
+    struct stk_lookup by_path; /* files */
     struct stk_stretch *span;
     uint32_t *span_next;
     size_t nspans;
@@ -101,11 +101,13 @@ struct stk_pb {
 };
 
 /* profile_build.c. All: 0 or negative and err. */
-int stk_pb_init(struct stk_pb *pb, struct stk_profile *p, struct stk_err *err);
+void stk_pb_init(struct stk_pb *pb, struct stk_profile *p);
 void stk_pb_release(struct stk_pb *pb); /* the profile stays */
 /* The file of that name, which is made absolute against cwd ("" when not known). */
 int stk_pb_file(struct stk_pb *pb, const char *cwd, const char *name, size_t length, bool group,
                 uint32_t *out, struct stk_err *err);
+/* For a table of files by path. */
+uint64_t stk_pb_hash(const char *path, size_t n, bool group);
 int stk_pb_proc(struct stk_pb *pb, uint32_t *out, struct stk_err *err);
 int stk_pb_host(struct stk_pb *pb, const char *name, uint32_t *out, struct stk_err *err);
 /* The record of the newest process. */

@@ -218,9 +218,10 @@ int stk_profile_read_within(const char *path, size_t max_recs, struct stk_profil
                             struct stk_err *err)
 {
     struct stk_pb pb;
-    int rc = stk_pb_init(&pb, p, err);
+    int rc = 0;
+    stk_pb_init(&pb, p);
     pb.max_recs = max_recs ? max_recs : pb.max_recs;
-    if (!rc && !(p->path = stk_pb_text(&pb, path, strlen(path))))
+    if (!(p->path = stk_pb_text(&pb, path, strlen(path))))
         rc = stk_err_nomem(err, strlen(path));
     rc = rc ? rc : read_input(&pb, path, err);
     rc = rc ? rc : run_passes(&pb, err);

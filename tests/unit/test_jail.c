@@ -102,6 +102,24 @@ static void test_events_arrive(void)
     no_children_left();
 }
 
+static int list_chatty(struct stk_lister *l, struct stk_src *src, struct stk_err *err)
+{
+    static const char text[] = "HDF5-DIAG: this is not an event, whatever it says\n";
+    for (int fd = 1; fd <= 2; fd++)
+        if (write(fd, text, sizeof text) != sizeof text)
+            return stk_err_sys(err, NULL, "write");
+    return list_good(l, src, err);
+}
+
+/* A library that prints must not be taken for a damaged file. */
+static void test_what_it_prints_is_dropped(void)
+{
+    struct counting_sink c = {0};
+    struct stk_err err;
+    CHECK_INT(run_sink(list_chatty, 60, &c, &err), 0);
+    CHECK_INT(c.events, 6);
+}
+
 #define MANY 2000000
 
 static int list_many(struct stk_lister *l, struct stk_src *src, struct stk_err *err)
@@ -343,6 +361,7 @@ int main(int argc, char **argv)
 {
     CHECK_BEGIN(argc, argv);
     CHECK_RUN(test_events_arrive);
+    CHECK_RUN(test_what_it_prints_is_dropped);
     CHECK_RUN(test_millions_of_events_in_order);
     CHECK_RUN(test_childs_error_comes_through);
     CHECK_RUN(test_crashes_are_messages);
