@@ -93,7 +93,7 @@ void stk_files_blame(const struct stk_files *files, uint64_t number, struct stk_
 static int look_at(int dirfd, const char *name, unsigned more, struct statx *sx,
                    struct stk_err *err)
 {
-    unsigned mask = STATX_TYPE | STATX_SIZE | STATX_MTIME | STATX_INO | STATX_UID;
+    unsigned mask = STATX_TYPE | STATX_SIZE | STATX_MTIME | STATX_UID;
     if (statx(dirfd, name, name[0] ? 0 : AT_EMPTY_PATH, mask | more, sx) < 0)
         return stk_err_sys(err, NULL, "stat");
     return 0;
