@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <strings.h>
 
+#include "base/csv.h"
 #include "base/num.h"
-#include "format/csv.h"
 #include "lab/study.h"
 
 #define COLUMNS_MAX 256
