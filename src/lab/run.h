@@ -41,7 +41,7 @@ struct stk_runs_plan {
     uint64_t size; /* {size} is this, times N when weak; 0: there is none */
     uint64_t sets; /* enum stk_runs_sets */
     uint64_t threads_per_rank, ranks_per_node; /* 0: not said */
-    /* ... each spread over so many nodes, where it has as many ranks ... */
+    /* ... each spread over so many nodes, where its ranks can be divided evenly ... */
     uint64_t spread[STK_RUNS_N_MAX]; /* rising */
     size_t nspread;                  /* 0: wherever they are put */
     /* ... or points as they are: no N then. argv NULL: that of the plan. label NULL: the id. series

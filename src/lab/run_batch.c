@@ -47,8 +47,6 @@ static void add_tasks(const struct stk_resources *give, struct stk_words *w)
     uint64_t per_node = give->ranks_per_node;
     if (give->nodes && per_node) {
         add_number(w, "nodes", give->nodes);
-        if (give->ranks != give->nodes * per_node) /* the last node has fewer */
-            add_number(w, "ntasks", give->ranks);
         add_number(w, "ntasks-per-node", per_node);
     } else if (give->ranks) {
         add_number(w, "ntasks", give->ranks);

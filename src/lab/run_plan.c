@@ -60,15 +60,23 @@ static int check_sets(const struct stk_runs_plan *p, struct stk_err *err)
     return 0;
 }
 
+static bool any_multiple(const struct stk_runs_plan *p, uint64_t nodes)
+{
+    for (size_t i = 0; i < p->nn; i++)
+        if (p->n[i] % nodes == 0)
+            return true;
+    return false;
+}
+
 static int check_spread(const struct stk_runs_plan *p, struct stk_err *err)
 {
     if (!(p->sets & STK_SETS_RANKS) || p->ranks_per_node)
         return wrong(err, "--spread puts the ranks of an N on so many nodes: it goes with --ranks, "
                           "and without --ranks-per-node");
     for (size_t i = 0; i < p->nspread; i++)
-        if (p->spread[i] > p->n[p->nn - 1])
+        if (!any_multiple(p, p->spread[i]))
             return stk_err_set(err, STK_E_USAGE, NULL, -1,
-                               "--spread: no N has as many ranks as %llu nodes need",
+                               "--spread: no N can be divided evenly over %llu nodes",
                                (unsigned long long)p->spread[i]);
     return p->nn * p->nspread <= STK_POINTS_MAX ? 0 : wrong(err, "--spread: too many points");
 }

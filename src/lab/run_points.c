@@ -82,13 +82,14 @@ static bool points_of_n(const struct stk_runs_plan *p, struct stk_arena *arena,
 
 /* ---- from N and where they are ------------------------------------------------------------ */
 
-/* The same N, on so many nodes: a curve for each number of nodes. */
+/* The same N, on so many nodes: a curve for each number of nodes. Evenly, or not at all: srun does
+ * not divide otherwise as it is told to. */
 static bool place(uint64_t nodes, struct stk_arena *arena, struct stk_point *point)
 {
     const char *name = point->series, *s = nodes == 1 ? "" : "s";
     unsigned long long number = nodes;
     point->give.nodes = nodes;
-    point->give.ranks_per_node = (point->give.ranks + nodes - 1) / nodes;
+    point->give.ranks_per_node = point->give.ranks / nodes;
     point->series = text(arena, "%s%s%llu node%s", name, *name ? ", " : "", number, s);
     point->label = text(arena, "%s on %llu node%s", point->label, number, s);
     point->id = text(arena, "%s-on%llu", point->id, number);
@@ -102,7 +103,7 @@ static bool points_of_spread(const struct stk_runs_plan *p, struct stk_arena *ar
     bool ok = true;
     for (size_t k = 0; k < p->nspread; k++)
         for (size_t i = 0; i < p->nn && ok && out->n < STK_POINTS_MAX; i++)
-            if (p->n[i] >= p->spread[k]) {
+            if (p->n[i] % p->spread[k] == 0) {
                 struct stk_point *point = &out->v[out->n++];
                 ok = make_n(p, p->n[i], arena, point) && place(p->spread[k], arena, point);
             }

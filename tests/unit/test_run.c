@@ -278,15 +278,14 @@ static void points_of_spread(void)
     p.argv = argv;
     p.via = &stk_executor_slurm;
     p.sets = STK_SETS_RANKS;
-    CHECK_INT(stk_runs_parse_n("n", "1,2,5", p.n, &p.nn, NULL), 0);
+    CHECK_INT(stk_runs_parse_n("n", "1,2,6", p.n, &p.nn, NULL), 0);
     CHECK_INT(stk_runs_parse_n("spread", "1,2", p.spread, &p.nspread, NULL), 0);
     struct stk_points points = make(&arena, &p);
-    static const char *const want[][3] = {
-        {"n1-on1", "1 node", "--nodes=1 --ntasks-per-node=1"},
-        {"n2-on1", "1 node", "--nodes=1 --ntasks-per-node=2"},
-        {"n5-on1", "1 node", "--nodes=1 --ntasks-per-node=5"},
-        {"n2-on2", "2 nodes", "--nodes=2 --ntasks-per-node=1"},
-        {"n5-on2", "2 nodes", "--nodes=2 --ntasks=5 --ntasks-per-node=3"}};
+    static const char *const want[][3] = {{"n1-on1", "1 node", "--nodes=1 --ntasks-per-node=1"},
+                                          {"n2-on1", "1 node", "--nodes=1 --ntasks-per-node=2"},
+                                          {"n6-on1", "1 node", "--nodes=1 --ntasks-per-node=6"},
+                                          {"n2-on2", "2 nodes", "--nodes=2 --ntasks-per-node=1"},
+                                          {"n6-on2", "2 nodes", "--nodes=2 --ntasks-per-node=3"}};
     CHECK_INT(points.n, 5);
     for (size_t i = 0; i < 5 && i < points.n; i++) {
         char all[200];
@@ -296,8 +295,8 @@ static void points_of_spread(void)
                  want[i][0], want[i][0], want[i][2]);
         CHECK_STR(batch_args(&p, i), all);
     }
-    CHECK_STR(points.v[4].label, "N=5 on 2 nodes");
-    p.spread[1] = 6; /* no N has six ranks */
+    CHECK_STR(points.v[4].label, "N=6 on 2 nodes");
+    p.spread[1] = 4; /* no N can be divided by four */
     CHECK_INT(stk_runs_check(&p, NULL), STK_E_USAGE);
     p.spread[1] = 2;
     p.sets = STK_SETS_THREADS;
