@@ -123,14 +123,6 @@ int stk_runs_make_points(struct stk_runs *r, struct stk_err *err)
     return 0;
 }
 
-struct stk_tally *stk_runs_point(const struct stk_runs *r, const char *id, size_t len)
-{
-    for (size_t i = 0; i < r->points.n; i++)
-        if (strlen(r->points.v[i].id) == len && memcmp(r->points.v[i].id, id, len) == 0)
-            return &r->tally[i];
-    return NULL;
-}
-
 static int open_series(struct stk_runs *r, struct stk_err *err)
 {
     int rc = 0;

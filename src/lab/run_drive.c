@@ -126,7 +126,6 @@ int stk_runs_drive(struct stk_runs *r, struct stk_err *err)
     rc = rc ? rc : start_missing(r, err);
     if (!rc && !r->plan.detach)
         rc = wait_for_rest(r, err);
-    if (via->end)
-        via->end(r);
+    via->end(r);
     return rc;
 }

@@ -125,18 +125,28 @@ static int run_and_tell(struct inside *in, const char *done, int *status, struct
     return rc && !stopped ? rc : late;
 }
 
-struct stk_tally *stk_runs_named(const struct stk_runs *r, const char *name, uint64_t *repeat)
+static const struct stk_point *point_named(const struct stk_runs *r, const char *id, size_t len)
 {
-    const char *r_at = NULL;
+    for (size_t i = 0; i < r->points.n; i++)
+        if (strlen(r->points.v[i].id) == len && memcmp(r->points.v[i].id, id, len) == 0)
+            return &r->points.v[i];
+    return NULL;
+}
+
+/* "n8-r2": the point and which run of it. */
+static bool read_name(struct inside *in, const char *name)
+{
+    const char *dash = NULL;
     int64_t i;
     double f;
     for (const char *p = name; (p = strstr(p, "-r")); p++)
-        r_at = p;
-    if (!r_at || stk_num_parse(r_at + 2, strlen(r_at + 2), &i, &f) != STK_NUM_INT || i < 0 ||
+        dash = p;
+    if (!dash || stk_num_parse(dash + 2, strlen(dash + 2), &i, &f) != STK_NUM_INT || i < 0 ||
         i > STK_STUDY_RUNS_MAX)
-        return NULL;
-    *repeat = (uint64_t)i;
-    return stk_runs_point(r, name, (size_t)(r_at - name));
+        return false;
+    in->repeat = (uint64_t)i;
+    in->point = point_named(in->r, name, (size_t)(dash - name));
+    return in->point;
 }
 
 static int run_inside(struct inside *in, const char *name, int *status, struct stk_err *err)
@@ -177,11 +187,9 @@ int stk_runs_inside(const char *dir, const char *name, int (*stop)(void), int *s
     int rc = stk_runs_find_plan(in.r, dir, err);
     rc = rc ? rc : stk_runs_check(&in.r->plan, err);
     rc = rc ? rc : stk_runs_make_points(in.r, err);
-    const struct stk_tally *t = rc ? NULL : stk_runs_named(in.r, name, &in.repeat);
-    if (!rc && !t)
+    if (!rc && !read_name(&in, name))
         rc = stk_err_set(err, STK_E_USAGE, NULL, -1, "--inside: \"%.40s\" is not a run of a study",
                          name);
-    in.point = t ? t->point : NULL;
     rc = rc ? rc : run_inside(&in, name, status, err);
     stk_runs_free(in.r);
     return rc;

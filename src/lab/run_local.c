@@ -185,16 +185,12 @@ static int begin(struct stk_runs *r, struct stk_err *err)
 static void end(struct stk_runs *r)
 {
     struct local *l = r->there;
-    if (!l || !l->begun)
+    if (!l)
         return;
-    stk_noise_end(&l->noise, &r->conditions);
-    if (r->budget_spent)
+    if (l->begun)
+        stk_noise_end(&l->noise, &r->conditions);
+    if (l->begun && r->budget_spent)
         note_budget(r);
-}
-
-static void close_local(struct stk_runs *r)
-{
-    struct local *l = r->there;
     stk_one_release(&l->one);
     stk_launcher_release(&l->launcher);
     free(l);
@@ -211,5 +207,4 @@ const struct stk_executor stk_executor_local = {
     .begin = begin,
     .end = end,
     .start = start,
-    .close = close_local,
 };

@@ -142,6 +142,16 @@ static bool is_id(const char *id)
     return n > 0 && n <= STK_POINT_ID_MAX;
 }
 
+static bool is_sane(const struct stk_resources *give)
+{
+    const uint64_t all[] = {give->threads, give->ranks,          give->gpus,
+                            give->nodes,   give->ranks_per_node, give->cpus};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i] > INT64_MAX / STK_STUDY_N_MAX)
+            return false;
+    return true;
+}
+
 static int check_point(const struct stk_point *p, struct stk_err *err)
 {
     if (!is_id(p->id))
@@ -155,8 +165,10 @@ static int check_point(const struct stk_point *p, struct stk_err *err)
         if (!strchr(p->env[i], '=') || p->env[i][0] == '=')
             return stk_err_set(err, STK_E_USAGE, NULL, -1, "%s: \"%.60s\" is not NAME=VALUE", p->id,
                                p->env[i]);
-    if (p->n > STK_STUDY_N_MAX || strlen(p->series) > STK_STUDY_TEXT_MAX)
-        return stk_err_set(err, STK_E_USAGE, NULL, -1, "%s: N is too large, or its name too long",
+    if (p->n > STK_STUDY_N_MAX || !is_sane(&p->give) || strlen(p->series) > STK_STUDY_TEXT_MAX)
+        return stk_err_set(err, STK_E_USAGE, NULL, -1,
+                           "%s: a number is too large, or its name too "
+                           "long",
                            p->id);
     return 0;
 }

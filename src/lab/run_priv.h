@@ -221,10 +221,6 @@ int stk_lines_add(int fd, struct stk_buf *line, const char *path, struct stk_err
 
 /* The point a run of the journal belongs to; NULL: none of the plan. */
 struct stk_tally *stk_runs_point_of(const struct stk_runs *r, const struct stk_study_run *run);
-/* id[0..len); NULL: none. */
-struct stk_tally *stk_runs_point(const struct stk_runs *r, const char *id, size_t len);
-/* The point and the repeat that "n8-r2" names. */
-struct stk_tally *stk_runs_named(const struct stk_runs *r, const char *name, uint64_t *repeat);
 #define STK_RUN_NAME_SIZE (STK_POINT_ID_MAX + 24)
 /* "n8-r2" */
 void stk_run_name(const struct stk_point *p, uint64_t repeat, char *name, size_t size);

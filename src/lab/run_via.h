@@ -27,7 +27,7 @@ struct stk_executor {
     int (*find)(const struct stk_runs *r, struct stk_err *err);
     /* Reads what an earlier call has left in a queue. NULL: nothing ever is. */
     int (*open)(struct stk_runs *r, struct stk_err *err);
-    /* Before the first start(), and after the last. */
+    /* Before the first start(); after the last, and also after an error. */
     int (*begin)(struct stk_runs *r, struct stk_err *err);
     void (*end)(struct stk_runs *r);
     /* The next run of a point: kept when it has ended, or counted as waiting. */
@@ -37,7 +37,8 @@ struct stk_executor {
     int (*collect)(struct stk_runs *r, bool *changed, struct stk_err *err);
     /* Takes back what has not begun. */
     int (*cancel)(struct stk_runs *r, struct stk_err *err);
-    void (*close)(struct stk_runs *r); /* also after an error of open() or begin() */
+    /* Gives back what open() has made, also when that failed. NULL: it makes nothing. */
+    void (*close)(struct stk_runs *r);
 };
 
 extern const struct stk_executor stk_executor_local; /* run_local.c */
