@@ -9,8 +9,10 @@
 #include "lab/run_point.h"
 
 enum stk_via_can {
-    STK_VIA_QUEUES = 1u << 0,  /* start() puts a run into a queue; its end is collected later */
-    STK_VIA_CHOOSES = 1u << 1, /* CPUs and GPUs are this machine's, and ours to choose from */
+    STK_VIA_QUEUES = 1u << 0, /* start() puts a run into a queue; its end is collected later */
+    /* CPUs and GPUs are this machine's, and ours to choose from; a run is a process group of its
+     * own, which we may end. Otherwise a scheduler does both. */
+    STK_VIA_CHOOSES = 1u << 1,
 };
 
 struct stk_runs;
