@@ -244,9 +244,42 @@ static int add_n(struct stk_runs_plan *p, const struct stk_runs_change *c, struc
     return 0;
 }
 
-static int apply(struct stk_runs_plan *p, const struct stk_runs_change *c, struct stk_err *err)
+static bool same_id(const struct stk_point *a, const struct stk_point *b)
 {
+    return a->id && b->id && strcmp(a->id, b->id) == 0;
+}
+
+/* By way of a copy: what is added is the caller's. */
+static int add_variants(struct stk_runs *r, const struct stk_runs_change *c, struct stk_err *err)
+{
+    struct stk_runs_plan both = r->plan;
+    size_t room = r->plan.nvariants + c->nvariants;
+    if (!c->nvariants)
+        return 0;
+    struct stk_point *all = calloc(room, sizeof *all);
+    if (!all)
+        return stk_err_nomem(err, room * sizeof *all);
+    both.variant = all;
+    for (size_t i = 0; i < r->plan.nvariants; i++)
+        all[i] = r->plan.variant[i];
+    for (size_t i = 0; i < c->nvariants; i++) {
+        bool there = false;
+        for (size_t k = 0; k < both.nvariants; k++)
+            there = there || same_id(&all[k], &c->variant[i]);
+        if (!there)
+            all[both.nvariants++] = c->variant[i];
+    }
+    int rc = stk_runs_check(&both, err);
+    rc = rc ? rc : stk_runs_copy_plan(&both, &r->arena, &r->plan, err);
+    free(all);
+    return rc;
+}
+
+static int apply(struct stk_runs *r, const struct stk_runs_change *c, struct stk_err *err)
+{
+    struct stk_runs_plan *p = &r->plan;
     int rc = add_n(p, c, err);
+    rc = rc ? rc : add_variants(r, c, err);
     if (c->runs_max) {
         p->runs_min = c->runs_min;
         p->runs_max = c->runs_max;
@@ -285,7 +318,7 @@ int stk_runs_resume(const char *dir, const struct stk_runs_change *change, struc
         return rc;
     rc = stk_runs_find_plan(r, dir, err);
     if (!rc && change)
-        rc = apply(&r->plan, change, err);
+        rc = apply(r, change, err);
     rc = rc ? rc : stk_runs_check(&r->plan, err);
     rc = rc ? rc : make_points(r, err);
     rc = rc ? rc : open_study(r, err);

@@ -74,6 +74,8 @@ struct stk_runs_plan {
 struct stk_runs_change {
     const uint64_t *n; /* more N; NULL: none */
     size_t nn;
+    const struct stk_point *variant; /* more variants; those that are there already stay */
+    size_t nvariants;
     uint64_t runs_min, runs_max; /* runs_max 0: as it was */
     double precision, timeout_s; /* NaN: as it was */
     double budget_s;             /* of this call; NaN: as it was */

@@ -381,7 +381,7 @@ def test_budget_and_precision(stoker, tmp_path):
     assert "The budget was spent before N=1, 2 could be run" in run.err
     (tmp_path / "b").mkdir()
     result, _ = scale(stoker, tmp_path / "b", "--n", "1,2", "--runs", "3..50", "--precision", "60%",
-                      *sh("sleep 0.05"), "{n}")
+                      "--metric", "time: ([0-9]+)", *sh("echo time: 5"), "{n}")
     assert points(result)[1]["runs"] == 3
 
 

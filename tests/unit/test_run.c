@@ -387,6 +387,25 @@ static void check_rounds(const char *path)
     stk_buf_release(&b);
 }
 
+/* A tuner that has seen enough adds the next one to try; what was run is not run again. */
+static void add_one(const struct stk_runs_change *as_before)
+{
+    const char *argv[] = {"sh", "-c", "echo next >> log", NULL};
+    const struct stk_point next[] = {{.id = "quick", .argv = argv}, {.id = "next", .argv = argv}};
+    struct stk_runs_change more = *as_before;
+    struct stk_runs *r = NULL;
+    size_t n;
+    more.variant = next;
+    more.nvariants = 2;
+    CHECK_INT(stk_runs_resume("study", &more, &r, NULL), 0);
+    CHECK_INT(stk_runs_go(r, NULL, NULL), 0);
+    const struct stk_tally *t = stk_runs_tally(r, &n);
+    CHECK(n == 4 && t[1].good == 3 && t[3].good == 3 && stk_runs_study(r)->nruns == 11);
+    CHECK_STR(t[3].point->id, "next");
+    stk_runs_free(r);
+    CHECK_INT(count_in("log", "next"), 3);
+}
+
 /* Begun, and resumed for more: each of three variants is run as often as was asked for, and what
  * the first call has run is not run again. */
 static void variants(void)
@@ -420,6 +439,7 @@ static void variants(void)
     CHECK_STR(s->series[2].run[0].point, "broken");
     stk_runs_free(r);
     check_rounds("study/runs.jsonl");
+    add_one(&more);
     CHECK_INT(count_in("log", "one 1 two\n"), 3);
     CHECK_INT(count_in("study/output/broken-r1.txt", "no"), 1);
     CHECK(chdir(home) == 0);
