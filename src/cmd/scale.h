@@ -1,5 +1,7 @@
 /*
- * scale.h - the settings of `stoker scale`, and what every way of getting times ends in.
+ * scale.h - `stoker scale`, one way through: settings -> plan -> points and runs so far -> times of
+ * --from -> runs -> study -> analysis -> print. Each is read or made once, in this order, and
+ * whatever can be wrong is found out before anything is run.
  */
 #ifndef STK_CMD_SCALE_H
 #define STK_CMD_SCALE_H
@@ -17,20 +19,41 @@ struct stk_scale_settings {
     bool plot;
     /* What is run: what an option can say as it is stands in the plan. */
     struct stk_runs_plan plan;
-    const char *n, *via, *output, *resume, *inside, *runs, *match, *sbatch_file;
+    const char *n, *spread, *via, *output, *resume, *inside, *runs, *match, *sbatch_file;
     bool threads, ranks, gpus, nodes;
 };
 
 extern const struct stk_opt stk_scale_options[]; /* scale_options.c */
 
-/* Computes the study, says what it says, writes JSON, CSV and the study file. where: what was noted
- * while it was run; NULL: it was not run by us. Returns an exit status or a negative code. */
-int stk_scale_finish(struct stk_run *run, const struct stk_study *study,
-                     const struct stk_runs_conditions *where);
-/* Adds the times of --from to the study. */
-int stk_scale_read_files(struct stk_run *run, struct stk_study *study);
+/* Where the times come from. */
+enum stk_scale_way { STK_SCALE_RUNS = 1, STK_SCALE_RESUMES = 2, STK_SCALE_READS = 4 };
 
-/* scale_run.c: runs the command (or goes on with --resume), then the same. */
-int stk_scale_run(struct stk_run *run);
+/* One call, as far as it has come. */
+struct stk_scale {
+    struct stk_run *run;
+    const struct stk_scale_settings *said;
+    enum stk_scale_way way;
+    struct stk_scaling_options options;
+    double predict[STK_SCALING_PREDICTIONS];
+    struct stk_runs_plan plan; /* when it runs */
+    struct stk_buf batch_head;
+    struct stk_runs_change change; /* when it resumes */
+    uint64_t more_n[STK_RUNS_N_MAX];
+    struct stk_runs *runs;   /* NULL: when it only reads */
+    struct stk_study *study; /* what is compared; NULL: that of runs alone */
+};
+
+/* scale_settings.c: options and plan (or change) from what was said; where results go is tried. */
+int stk_scale_settle(struct stk_scale *s);
+/* scale_run.c: points and runs so far, from the plan or from the folder. */
+int stk_scale_open(struct stk_scale *s);
+/* scale_study.c: the times of --from, beside which ours will stand. */
+int stk_scale_read(struct stk_scale *s);
+/* scale_run.c: runs, says what came of it, and goes on with the study. Returns an exit status or a
+ * negative code, as below. */
+int stk_scale_run(struct stk_scale *s);
+/* scale_study.c: the study computed, shown, written as JSON, as CSV and to its file. */
+int stk_scale_finish(struct stk_scale *s);
+void stk_scale_release(struct stk_scale *s);
 
 #endif

@@ -5,7 +5,6 @@
 #define TIME_MAX_S     (3650ull * 86400) /* ten years: what comes later is a slip */
 
 static const char *const better_choices[] = {"lower", "higher", NULL};
-static const char *const via_choices[] = {"local", "slurm", NULL};
 static const char *const match_choices[] = {"last", "first", "median", NULL};
 static const char *const fit_choices[] = {"relative", "throughput", NULL};
 
@@ -46,6 +45,13 @@ const struct stk_opt stk_scale_options[] = {
      .max = 100000,
      .offset = SETTING(plan.ranks_per_node),
      .help = "Ranks on each node (with --via slurm)"},
+    {.name = "spread",
+     .type = STK_OPT_STRING,
+     .arg = "LIST",
+     .offset = SETTING(spread),
+     .help =
+         "Run the ranks of each N on so many nodes, as 1,2,4: a curve for each (with --ranks and "
+         "--via slurm)"},
     {.name = "weak",
      .type = STK_OPT_FLAG,
      .offset = SETTING(plan.weak),
@@ -156,7 +162,7 @@ const struct stk_opt stk_scale_options[] = {
      .type = STK_OPT_ENUM,
      .arg = "WHERE",
      .def = "local",
-     .choices = via_choices,
+     .choices = stk_executor_names,
      .offset = SETTING(via),
      .help = "Where to run: on this machine, or as jobs of Slurm"},
     {.name = "sbatch",

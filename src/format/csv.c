@@ -208,24 +208,13 @@ static int check_value(const struct stk_sample *s, const struct stk_field *f, st
     return 0;
 }
 
+/* alone: an empty cell that is the whole row must be told from a blank line. */
 static void put_text(struct stk_buf *out, const char *p, size_t n, char delim, bool alone)
 {
-    bool plain = (n || !alone) && !(n && (memchr(p, '"', n) || memchr(p, delim, n) ||
-                                          memchr(p, '\n', n) || memchr(p, '\r', n)));
-    if (plain) {
-        stk_buf_put(out, p, n);
-        return;
-    }
-    stk_buf_putc(out, '"');
-    for (size_t i = 0; i < n;) {
-        const char *q = memchr(p + i, '"', n - i);
-        size_t stop = q ? (size_t)(q - p) + 1 : n;
-        stk_buf_put(out, p + i, stop - i);
-        if (q)
-            stk_buf_putc(out, '"');
-        i = stop;
-    }
-    stk_buf_putc(out, '"');
+    if (!n && alone)
+        stk_csv_put_quoted(out, p, n);
+    else
+        stk_csv_put(out, p, n, delim);
 }
 
 static void put_header(struct writer *w)

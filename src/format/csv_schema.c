@@ -227,31 +227,11 @@ static int settle(struct look *k, struct stk_err *err)
 
 /* ---- the whole ---------------------------------------------------------------------------- */
 
-/* The one of , ; and tab there is most of in the first line, outside quotes. */
-static char guess_delim(const char *p, size_t n)
-{
-    static const char candidate[] = ",;\t";
-    size_t count[3] = {0}, best = 0;
-    bool quoted = false;
-    size_t i = 0;
-    while (i < n && (p[i] == '\n' || p[i] == '\r'))
-        i++;
-    for (; i < n && (quoted || p[i] != '\n'); i++) {
-        quoted ^= p[i] == '"';
-        const char *at = quoted || !p[i] ? NULL : strchr(candidate, p[i]);
-        if (at)
-            count[at - candidate]++;
-    }
-    for (size_t k = 1; k < 3; k++)
-        if (count[k] > count[best])
-            best = k;
-    return candidate[best];
-}
-
 int stk_csv_infer(const char *p, size_t n, bool whole, bool tab, struct stk_csv_schema *sc,
                   struct stk_err *err)
 {
-    *sc = (struct stk_csv_schema){.delim = tab ? '\t' : guess_delim(p, n)};
+    char guess = tab ? '\t' : stk_csv_guess(p, n, ",;\t");
+    *sc = (struct stk_csv_schema){.delim = guess ? guess : ','};
     struct look k = {.schema = sc, .head = p};
     struct stk_csv_scan scan = {.delim = sc->delim, .row = look_at_row, .user = &k};
     int rc = stk_csv_scan_bytes(&scan, 0, p, n, err);

@@ -1,6 +1,6 @@
 /*
- * run.c - a study that is run: its folder made or found again, its runs so far read, then handed to
- * this machine or to Slurm.
+ * run.c - a study that is run: its folder made or found again, its points made, its runs so far
+ * read. run_drive.c goes on from there.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -15,7 +15,6 @@
 
 #include "base/file.h"
 #include "base/pool.h"
-#include "cluster/slurm.h"
 #include "lab/launch_priv.h"
 #include "lab/run_priv.h"
 #include "lab/stats.h"
@@ -34,13 +33,13 @@ static bool is_empty(const char *dir)
 }
 
 /* "stoker-scale-train.py-20261115-101500" */
-static void default_name(const struct stk_runs_plan *p, char *out, size_t size)
+static void default_name(const struct stk_runs *r, char *out, size_t size)
 {
     char name[48], when[32];
-    const char *slash = strrchr(p->argv[0], '/');
+    const char *program = r->points.v[0].argv[0], *slash = strrchr(program, '/');
     time_t now = time(NULL);
     struct tm tm;
-    stk_launch_safe_name(p->shell ? "sh" : slash ? slash + 1 : p->argv[0], 32, name, sizeof name);
+    stk_launch_safe_name(r->plan.shell ? "sh" : slash ? slash + 1 : program, 32, name, sizeof name);
     strftime(when, sizeof when, "%Y%m%d-%H%M%S", localtime_r(&now, &tm));
     snprintf(out, size, "stoker-scale-%s-%s", name, when);
 }
@@ -49,7 +48,7 @@ static int make_dir(struct stk_runs *r, const char *dir, struct stk_err *err)
 {
     char name[128], again[144];
     if (!dir) {
-        default_name(&r->plan, name, sizeof name);
+        default_name(r, name, sizeof name);
         snprintf(again, sizeof again, "%s", name);
         for (int i = 2; mkdir(again, 0777) != 0; i++) { /* two in one second */
             if (errno != EEXIST || i > 100)
@@ -82,46 +81,55 @@ static int write_plan(struct stk_runs *r, struct stk_err *err)
 
 /* ---- the runs so far ---------------------------------------------------------------------- */
 
+/* A run of an N that is no longer in the plan stays in the study. */
 static int take_line(void *user, const struct stk_jval *v, const char *text, size_t len,
                      struct stk_err *err)
 {
-    struct stk_buf *all = user;
-    (void)v;
-    stk_buf_puts(all, all->len ? "," : "");
-    stk_buf_put(all, text, len);
-    return stk_buf_check(all, err);
+    struct stk_runs *r = user;
+    struct stk_study_run run;
+    (void)text;
+    (void)len;
+    int rc = stk_study_read_run(v, &run, err);
+    if (rc)
+        return rc;
+    const struct stk_tally *t = stk_runs_point_of(r, &run);
+    if (!t && run.point)
+        return stk_err_set(err, STK_E_CORRUPT, NULL, -1, "a run of no point of the plan");
+    return stk_study_add(&r->study, t ? t->series : 0, &run, err);
 }
 
-/* The lines, put together, are the runs of a study. */
 static int read_journal(struct stk_runs *r, struct stk_err *err)
 {
-    struct stk_buf runs = STK_BUF_INIT, study = STK_BUF_INIT;
     char *path = stk_runs_path(r, "runs.jsonl");
-    if (!path)
-        return stk_err_nomem(err, 4096);
-    int rc = stk_lines_open(path, &r->journal_fd, take_line, &runs, err);
-    if (!rc && runs.len) {
-        struct stk_jw w;
-        stk_jw_init(&w, &study, false);
-        stk_jw_open(&w, '{');
-        stk_jw_put_u64(&w, "stoker_study", 1);
-        stk_jw_key(&w, "series");
-        stk_jw_open(&w, '[');
-        stk_jw_open(&w, '{');
-        stk_jw_put_str(&w, "name", r->plan.series ? r->plan.series : "");
-        stk_jw_key(&w, "runs");
-        stk_jw_open(&w, '[');
-        stk_jw_raw(&w, stk_buf_cstr(&runs), runs.len);
-        stk_jw_close(&w, ']');
-        stk_jw_close(&w, '}');
-        stk_jw_close(&w, ']');
-        stk_jw_close(&w, '}');
-        rc = stk_buf_check(&study, err);
-        rc = rc ? rc : stk_study_read_json(&r->study, stk_buf_cstr(&study), study.len, path, err);
-    }
+    int rc =
+        path ? stk_lines_open(path, &r->journal_fd, take_line, r, err) : stk_err_nomem(err, 4096);
     free(path);
-    stk_buf_release(&runs);
-    stk_buf_release(&study);
+    return rc;
+}
+
+/* ---- its points --------------------------------------------------------------------------- */
+
+int stk_runs_make_points(struct stk_runs *r, struct stk_err *err)
+{
+    int rc = stk_points_make(&r->plan, &r->arena, &r->points, err);
+    if (rc)
+        return rc;
+    r->tally = stk_arena_alloc(&r->arena, r->points.n * sizeof *r->tally);
+    if (!r->tally)
+        return stk_err_nomem(err, r->points.n * sizeof *r->tally);
+    for (size_t i = 0; i < r->points.n; i++)
+        r->tally[i] = (struct stk_tally){
+            .point = &r->points.v[i], .wall_s = NAN, .cost = NAN, .half_width = NAN};
+    return 0;
+}
+
+static int open_series(struct stk_runs *r, struct stk_err *err)
+{
+    int rc = 0;
+    for (size_t i = 0; i < r->points.n && !rc; i++) {
+        const char *name = r->points.v[i].series;
+        rc = stk_study_series(&r->study, name, strlen(name), &r->tally[i].series, err);
+    }
     return rc;
 }
 
@@ -139,7 +147,6 @@ static const char *unit_of(const struct stk_runs_plan *p)
 static int open_study(struct stk_runs *r, struct stk_err *err)
 {
     const struct stk_runs_plan *p = &r->plan;
-    const char *series = p->series ? p->series : "";
     char metric[STK_STUDY_TEXT_MAX + 1];
     int rc = stk_study_set_unit(&r->study, unit_of(p), err);
     if (!rc && p->metric) {
@@ -149,13 +156,15 @@ static int open_study(struct stk_runs *r, struct stk_err *err)
                 : stk_metric_init(&r->metric, p->metric, (enum stk_metric_pick)p->metric_pick, err);
     }
     r->study.weak = p->weak;
+    r->study.fixed = true;
+    rc = rc ? rc : open_series(r, err);
     rc = rc ? rc : read_journal(r, err);
-    rc = rc ? rc : stk_study_series(&r->study, series, strlen(series), &r->series, err);
     if (rc)
         return rc;
     r->state.done = r->study.nruns;
-    stk_points_update(r);
-    return p->slurm ? stk_jobs_read(r, err) : 0;
+    for (size_t i = 0; i < r->points.n; i++)
+        stk_tally_update(r, &r->tally[i]);
+    return p->via->open ? p->via->open(r, err) : 0;
 }
 
 /* ---- making and finding ------------------------------------------------------------------- */
@@ -166,25 +175,17 @@ static int new_runs(struct stk_runs **out, struct stk_err *err)
     *out = NULL;
     if (!r)
         return stk_err_nomem(err, sizeof *r);
-    r->journal_fd = r->jobs_fd = -1;
+    r->journal_fd = -1;
     stk_machine_look(&r->conditions);
     *out = r;
     return 0;
 }
 
-/* A command, an mpirun or an sbatch that is not there is an error at once. */
-static int precheck(struct stk_runs *r, struct stk_err *err)
+/* The points of a plan that makes sense, if the executor has what they ask for. */
+static int make_points(struct stk_runs *r, struct stk_err *err)
 {
-    struct stk_launcher l;
-    struct stk_command c = {0};
-    struct stk_runs_conditions unused = {0};
-    if (r->plan.slurm)
-        return stk_slurm_have("sbatch", err);
-    int rc = stk_launcher_init(&l, &r->plan, true, &unused, err);
-    rc = rc ? rc : stk_command_make(&c, &l, &r->plan, r->plan.n[0], err);
-    stk_command_release(&c);
-    stk_launcher_release(&l);
-    return rc;
+    int rc = stk_runs_make_points(r, err);
+    return rc || !r->plan.via->check ? rc : r->plan.via->check(&r->plan, &r->points, err);
 }
 
 int stk_runs_new(const struct stk_runs_plan *plan, const char *dir, struct stk_runs **out,
@@ -201,7 +202,8 @@ int stk_runs_new(const struct stk_runs_plan *plan, const char *dir, struct stk_r
         rc = stk_err_sys(err, NULL, "getcwd");
     rc = rc ? rc : stk_runs_check(&p, err);
     rc = rc ? rc : stk_runs_copy_plan(&p, &r->arena, &r->plan, err);
-    rc = rc ? rc : precheck(r, err);
+    rc = rc ? rc : make_points(r, err);
+    rc = rc ? rc : r->plan.via->find(r, err); /* a command that is not there is an error at once */
     rc = rc ? rc : make_dir(r, dir, err);
     rc = rc ? rc : write_plan(r, err);
     rc = rc ? rc : open_study(r, err);
@@ -216,9 +218,9 @@ int stk_runs_new(const struct stk_runs_plan *plan, const char *dir, struct stk_r
 
 void stk_runs_discard(struct stk_runs *r)
 {
-    bool good = r->njobs > 0;
-    for (size_t i = 0; i < r->plan.nn; i++)
-        good = good || r->point[i].good;
+    bool good = stk_runs_waiting(r) > 0;
+    for (size_t i = 0; i < r->points.n; i++)
+        good = good || r->tally[i].good;
     if (r->fresh && !good)
         (void)stk_remove_tree(r->dir, NULL);
 }
@@ -226,6 +228,8 @@ void stk_runs_discard(struct stk_runs *r)
 /* More N than before; runs of those that are not named stay. */
 static int add_n(struct stk_runs_plan *p, const struct stk_runs_change *c, struct stk_err *err)
 {
+    if (c->nn && p->nvariants)
+        return stk_err_set(err, STK_E_USAGE, NULL, -1, "a study of variants has no N to add to");
     for (size_t i = 0; i < c->nn; i++) {
         bool there = false;
         for (size_t k = 0; k < p->nn; k++)
@@ -240,9 +244,42 @@ static int add_n(struct stk_runs_plan *p, const struct stk_runs_change *c, struc
     return 0;
 }
 
-static int apply(struct stk_runs_plan *p, const struct stk_runs_change *c, struct stk_err *err)
+static bool same_id(const struct stk_point *a, const struct stk_point *b)
 {
+    return a->id && b->id && strcmp(a->id, b->id) == 0;
+}
+
+/* By way of a copy: what is added is the caller's. */
+static int add_variants(struct stk_runs *r, const struct stk_runs_change *c, struct stk_err *err)
+{
+    struct stk_runs_plan both = r->plan;
+    size_t room = r->plan.nvariants + c->nvariants;
+    if (!c->nvariants)
+        return 0;
+    struct stk_point *all = calloc(room, sizeof *all);
+    if (!all)
+        return stk_err_nomem(err, room * sizeof *all);
+    both.variant = all;
+    for (size_t i = 0; i < r->plan.nvariants; i++)
+        all[i] = r->plan.variant[i];
+    for (size_t i = 0; i < c->nvariants; i++) {
+        bool there = false;
+        for (size_t k = 0; k < both.nvariants; k++)
+            there = there || same_id(&all[k], &c->variant[i]);
+        if (!there)
+            all[both.nvariants++] = c->variant[i];
+    }
+    int rc = stk_runs_check(&both, err);
+    rc = rc ? rc : stk_runs_copy_plan(&both, &r->arena, &r->plan, err);
+    free(all);
+    return rc;
+}
+
+static int apply(struct stk_runs *r, const struct stk_runs_change *c, struct stk_err *err)
+{
+    struct stk_runs_plan *p = &r->plan;
     int rc = add_n(p, c, err);
+    rc = rc ? rc : add_variants(r, c, err);
     if (c->runs_max) {
         p->runs_min = c->runs_min;
         p->runs_max = c->runs_max;
@@ -281,11 +318,11 @@ int stk_runs_resume(const char *dir, const struct stk_runs_change *change, struc
         return rc;
     rc = stk_runs_find_plan(r, dir, err);
     if (!rc && change)
-        rc = apply(&r->plan, change, err);
+        rc = apply(r, change, err);
     rc = rc ? rc : stk_runs_check(&r->plan, err);
+    rc = rc ? rc : make_points(r, err);
     rc = rc ? rc : open_study(r, err);
-    if (!rc && change) /* it is ours now: nobody else runs by it */
-        rc = write_plan(r, err);
+    r->changed = change;
     if (rc) {
         stk_runs_free(r);
         return rc;
@@ -303,7 +340,9 @@ int stk_runs_go(struct stk_runs *r, const struct stk_runs_watch *watch, struct s
         stk_runs_note(&r->conditions,
                       "Nothing in the command makes the problem grow with N ({size}, {n}): --weak "
                       "takes it that the program does so by itself");
-    int rc = r->plan.slurm ? stk_runs_slurm(r, err) : stk_runs_local(r, err);
+    /* It is ours now: nobody else runs by it. */
+    int rc = r->changed ? write_plan(r, err) : 0;
+    rc = rc ? rc : stk_runs_drive(r, err);
     int bad = stk_runs_publish(r, &late); /* what there is, also when it was stopped */
     r->watch = NULL;
     if (bad && !rc && err)
@@ -317,26 +356,16 @@ void stk_runs_free(struct stk_runs *r)
         return;
     if (r->journal_fd >= 0)
         close(r->journal_fd);
-    if (r->jobs_fd >= 0)
-        close(r->jobs_fd);
+    if (r->there)
+        r->plan.via->close(r);
     stk_metric_release(&r->metric);
     stk_study_release(&r->study);
-    free(r->job);
     free(r->dir);
     stk_arena_release(&r->arena);
     free(r);
 }
 
 /* ---- looking ------------------------------------------------------------------------------ */
-
-int stk_runs_tick(struct stk_runs *r, const char *phase)
-{
-    if (!r->watch || !r->watch->tick)
-        return 0;
-    r->state.phase = phase;
-    r->state.left_s = stk_points_left_s(r, &r->state.planned);
-    return r->watch->tick(r->watch->user, &r->state);
-}
 
 const struct stk_study *stk_runs_study(const struct stk_runs *r)
 {
@@ -358,7 +387,8 @@ const char *stk_runs_dir(const struct stk_runs *r)
     return r->dir;
 }
 
-uint64_t stk_runs_jobs_left(const struct stk_runs *r)
+const struct stk_tally *stk_runs_tally(const struct stk_runs *r, size_t *npoints)
 {
-    return r->njobs;
+    *npoints = r->points.n;
+    return r->tally;
 }

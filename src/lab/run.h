@@ -1,18 +1,19 @@
 /*
- * run.h - running a study: a command at several N, again and again, here or as jobs of Slurm.
+ * run.h - running a study: points (run_point.h), each several times, by an executor (run_via.h).
  *
  * A study lives in a folder: plan.json (what is run and how; a resume may change it), runs.jsonl (a
- * line a run, added as it ends; whoever works on the study holds its lock), study.json (all of it,
- * for `stoker scale --from`), output/ (of runs that failed) and, with Slurm, jobs.jsonl and jobs/.
- * Killed at any moment, it goes on from there.
+ * line per run, added as it ends; whoever works on the study holds its lock), study.json (all of
+ * it, for `stoker scale --from`), output/ (of runs that failed) and, with Slurm, jobs.jsonl and
+ * jobs/. Killed at any moment, it goes on from there.
  */
 #ifndef STK_LAB_RUN_H
 #define STK_LAB_RUN_H
 
+#include "lab/run_via.h"
 #include "lab/study.h"
 
 #define STK_RUNS_N_MAX    128    /* different N */
-#define STK_RUNS_MAX      10000u /* runs of one N */
+#define STK_RUNS_MAX      10000u /* runs of one point */
 #define STK_RUNS_WORD_MAX 131072 /* bytes of a word of the command, as execve() has it */
 
 /* What N sets. */
@@ -26,18 +27,27 @@ enum stk_runs_sets {
 /* Which of several matches of the metric counts. */
 enum stk_metric_pick { STK_METRIC_LAST, STK_METRIC_FIRST, STK_METRIC_MEDIAN };
 
-/* Everything that says what is run. In texts {n}, {size} and {ranks} stand for numbers. */
+/* Everything that says what is run. In texts {n}, {size} and {ranks} stand for a point's numbers.
+ */
 struct stk_runs_plan {
     const char **argv;   /* the command; NULL-terminated */
     bool shell;          /* argv[0] is a line for sh */
     const char *prepare; /* a line for sh, before each run, not timed; NULL: none */
     const char *cwd;     /* absolute */
-    uint64_t n[STK_RUNS_N_MAX];
+    /* Points from N ... */
+    uint64_t n[STK_RUNS_N_MAX]; /* rising */
     size_t nn;
     bool weak;
     uint64_t size; /* {size} is this, times N when weak; 0: there is none */
     uint64_t sets; /* enum stk_runs_sets */
     uint64_t threads_per_rank, ranks_per_node; /* 0: not said */
+    /* ... each spread over so many nodes, where its ranks can be divided evenly ... */
+    uint64_t spread[STK_RUNS_N_MAX]; /* rising */
+    size_t nspread;                  /* 0: wherever they are put */
+    /* ... or points as they are: no N then. argv NULL: that of the plan. label NULL: the id. series
+     * NULL: the label. n 0: 1. */
+    const struct stk_point *variant;
+    size_t nvariants;
     bool pin, oversubscribe;
     const char *launcher, *container; /* words before the command, split as a shell does; NULL */
     uint64_t runs_min, runs_max, warmup, seed;
@@ -45,24 +55,27 @@ struct stk_runs_plan {
     const char *metric;                    /* a POSIX extended regular expression, or NULL */
     uint64_t metric_pick;                  /* enum stk_metric_pick */
     bool higher_better;
-    const char *series, *unit; /* unit NULL: by what N sets */
-    uint64_t cores_per_n;      /* where nobody else knows; 0: unknown */
-    bool slurm;
-    const char **sbatch;    /* options of sbatch; NULL-terminated, or NULL */
+    const char *series, *unit;      /* unit NULL: by what N sets */
+    uint64_t cores_per_n;           /* where nobody else knows; 0: unknown */
+    const struct stk_executor *via; /* not NULL */
+    const char **sbatch;            /* options of sbatch; NULL-terminated, or NULL */
     const char *batch_head; /* the text before our line in the batch file; NULL: only ours */
     const char *gpu_type;   /* NULL: any */
-    uint64_t at_once;       /* jobs in the queue at most; 0: all */
+    uint64_t at_once;       /* in the queue at most; 0: all */
     bool detach;            /* submit, and do not wait */
 };
 #define STK_RUNS_PLAN_INIT                                                                         \
     {                                                                                              \
-        .pin = true, .runs_min = 3, .runs_max = 20, .warmup = 1, .seed = 1, .precision = 0.02      \
+        .pin = true, .runs_min = 3, .runs_max = 20, .warmup = 1, .seed = 1, .precision = 0.02,     \
+        .via = &stk_executor_local                                                                 \
     }
 
 /* Parts that may be changed when a study is resumed. */
 struct stk_runs_change {
     const uint64_t *n; /* more N; NULL: none */
     size_t nn;
+    const struct stk_point *variant; /* more variants; those that are there already stay */
+    size_t nvariants;
     uint64_t runs_min, runs_max; /* runs_max 0: as it was */
     double precision, timeout_s; /* NaN: as it was */
     double budget_s;             /* of this call; NaN: as it was */
@@ -73,7 +86,7 @@ struct stk_runs_change {
 /* How far it is, several times a second. */
 struct stk_runs_state {
     uint64_t done, planned;    /* runs; planned is an estimate */
-    uint64_t n, repeat;        /* what runs now; n 0: nothing */
+    const char *label;         /* of the point that runs now; NULL: none */
     const char *phase;         /* "warm-up", "prepare", "run", "jobs" */
     double left_s;             /* NaN: unknown */
     uint64_t pending, running; /* jobs */
@@ -106,9 +119,10 @@ int stk_runs_new(const struct stk_runs_plan *plan, const char *dir, struct stk_r
 int stk_runs_resume(const char *dir, const struct stk_runs_change *change, struct stk_runs **out,
                     struct stk_err *err);
 /* Runs what is missing. What has ended is kept, whatever is returned: STK_E_STOPPED when tick()
- * said so (jobs stay in the queue then). */
+ * said so (jobs stay in the queue then). A resumed study keeps its changed plan from here on. */
 int stk_runs_go(struct stk_runs *r, const struct stk_runs_watch *watch, struct stk_err *err);
-/* What a job does: the run of that name ("n8-r2"), then *status is what the job ends with. */
+/* What a job does: the run of that name ("n8-r2": point and repeat), then *status is what the job
+ * ends with. */
 int stk_runs_inside(const char *dir, const char *name, int (*stop)(void), int *status,
                     struct stk_err *err);
 void stk_runs_free(struct stk_runs *r); /* NULL is fine */
@@ -121,10 +135,13 @@ const struct stk_study *stk_runs_study(const struct stk_runs *r);
 const struct stk_runs_plan *stk_runs_plan(const struct stk_runs *r);
 const struct stk_runs_conditions *stk_runs_conditions(const struct stk_runs *r);
 const char *stk_runs_dir(const struct stk_runs *r); /* absolute */
-uint64_t stk_runs_jobs_left(const struct stk_runs *r);
+const struct stk_tally *stk_runs_tally(const struct stk_runs *r, size_t *npoints);
+uint64_t stk_runs_waiting(const struct stk_runs *r); /* in a queue */
 
-/* "1,2,4", "1-8", "1-64*2" into n[0..STK_RUNS_N_MAX); rising, each once. */
-int stk_runs_parse_n(const char *text, uint64_t *n, size_t *nn, struct stk_err *err);
+/* "1,2,4", "1-8", "1-64*2" into n[0..STK_RUNS_N_MAX); rising, each once. option: who is told off.
+ */
+int stk_runs_parse_n(const char *option, const char *text, uint64_t *n, size_t *nn,
+                     struct stk_err *err);
 /* Whether it is a regular expression with a group. */
 int stk_metric_check(const char *regex, struct stk_err *err);
 /* A name for what a regular expression finds: "images/s" for "images/s: ([0-9.]+)". */

@@ -1,7 +1,7 @@
 /*
- * run_batch.c - the job of one run: options of sbatch from what N sets, and a batch file whose only
- * line of ours runs this program again, which reads everything else from the plan. So no shell ever
- * sees a word of the command; the two paths it does see are quoted.
+ * run_batch.c - the job of one run: options of sbatch from what its point is given, and a batch
+ * file whose only line of ours runs this program again, which reads everything else from the plan.
+ * So no shell ever sees a word of the command; the two paths it does see are quoted.
  */
 #include <stdarg.h>
 #include <limits.h>
@@ -29,39 +29,45 @@ static void add_number(struct stk_words *w, const char *name, uint64_t v)
 }
 
 /* GPUs are asked for by node. */
-static void add_gpus(const struct stk_runs_plan *p, uint64_t n, struct stk_words *w)
+static void add_gpus(const struct stk_resources *give, const char *type, struct stk_words *w)
 {
-    uint64_t per_node = p->ranks_per_node && p->ranks_per_node < n ? p->ranks_per_node : n;
+    uint64_t per_node = give->ranks_per_node && give->ranks_per_node < give->gpus
+                            ? give->ranks_per_node
+                            : give->gpus;
     struct stk_buf b = STK_BUF_INIT;
-    stk_buf_printf(&b, "--gres=gpu:%s%s%llu", p->gpu_type ? p->gpu_type : "",
-                   p->gpu_type ? ":" : "", (unsigned long long)per_node);
+    stk_buf_printf(&b, "--gres=gpu:%s%s%llu", type ? type : "", type ? ":" : "",
+                   (unsigned long long)per_node);
     w->fail = w->fail || b.fail;
     stk_words_add(w, stk_buf_cstr(&b));
     stk_buf_release(&b);
 }
 
-static void add_resources(const struct stk_runs_plan *p, uint64_t n, struct stk_words *w)
+static void add_tasks(const struct stk_resources *give, struct stk_words *w)
 {
-    uint64_t per_node = p->ranks_per_node;
-    if (p->sets & STK_SETS_NODES) {
-        add_number(w, "nodes", n);
-        add_number(w, "ntasks-per-node", per_node ? per_node : 1);
-    } else if (p->sets & STK_SETS_RANKS) {
-        add_number(w, "ntasks", n);
+    uint64_t per_node = give->ranks_per_node;
+    if (give->nodes && per_node) {
+        add_number(w, "nodes", give->nodes);
+        add_number(w, "ntasks-per-node", per_node);
+    } else if (give->ranks) {
+        add_number(w, "ntasks", give->ranks);
         if (per_node)
-            add_number(w, "ntasks-per-node", per_node < n ? per_node : n);
-        else if (p->sets & STK_SETS_GPUS)
-            add_number(w, "nodes", 1);
-    } else if (p->sets) {
-        add_number(w, "nodes", 1);
+            add_number(w, "ntasks-per-node", per_node < give->ranks ? per_node : give->ranks);
+        else if (give->nodes)
+            add_number(w, "nodes", give->nodes);
+    } else if (give->nodes) {
+        add_number(w, "nodes", give->nodes);
         add_number(w, "ntasks", 1);
     }
-    if (p->sets & STK_SETS_THREADS)
-        add_number(w, "cpus-per-task", n);
-    else if (p->threads_per_rank)
-        add_number(w, "cpus-per-task", p->threads_per_rank);
-    if (p->sets & STK_SETS_GPUS)
-        add_gpus(p, n, w);
+}
+
+static void add_resources(const struct stk_resources *give, const char *gpu_type,
+                          struct stk_words *w)
+{
+    add_tasks(give, w);
+    if (give->threads)
+        add_number(w, "cpus-per-task", give->threads);
+    if (give->gpus)
+        add_gpus(give, gpu_type, w);
 }
 
 /* Slurm replaces %j and its like in the name of the output: a % of the path stands for itself. */
@@ -81,7 +87,7 @@ static void add_output(const struct stk_runs *r, const char *name, struct stk_wo
 }
 
 /* Marks are replaced in #SBATCH lines alone: the rest is the user's own shell script. */
-static void put_head(const char *head, const struct stk_runs_at *at, struct stk_buf *out)
+static void put_head(const char *head, const struct stk_marks *marks, struct stk_buf *out)
 {
     if (!head || strncmp(head, "#!", 2) != 0)
         stk_buf_puts(out, "#!/bin/sh\n");
@@ -90,7 +96,7 @@ static void put_head(const char *head, const struct stk_runs_at *at, struct stk_
         if (strncmp(head, "#SBATCH", 7) == 0) {
             struct stk_buf line = STK_BUF_INIT;
             stk_buf_put(&line, head, n);
-            stk_runs_expand(out, stk_buf_cstr(&line), at);
+            stk_marks_expand(out, stk_buf_cstr(&line), marks);
             out->fail = out->fail || line.fail;
             stk_buf_release(&line);
         } else {
@@ -111,30 +117,30 @@ static int check_path(const char *path, struct stk_err *err)
 
 void stk_job_name(const struct stk_job_run *j, char *name, size_t size)
 {
-    snprintf(name, size, "stoker-n%llu-r%llu%s%s", (unsigned long long)j->n,
-             (unsigned long long)j->repeat, j->token[0] ? "-" : "", j->token);
+    char run[STK_RUN_NAME_SIZE];
+    stk_run_name(j->tally->point, j->repeat, run, sizeof run);
+    snprintf(name, size, "stoker-%s%s%s", run, j->token[0] ? "-" : "", j->token);
 }
 
 int stk_batch_make(const struct stk_runs *r, const struct stk_job_run *j, struct stk_buf *script,
                    struct stk_words *args, struct stk_err *err)
 {
     const struct stk_runs_plan *p = &r->plan;
-    struct stk_runs_at at = stk_runs_at(p, j->n);
-    char exe[PATH_MAX], name[64], job_name[96];
+    const struct stk_point *point = j->tally->point;
+    const struct stk_marks marks = stk_point_marks(point);
+    char exe[PATH_MAX], name[STK_RUN_NAME_SIZE], job_name[STK_JOB_NAME_SIZE];
     int rc = stk_self_path(exe, sizeof exe, err);
-    if (rc == 0)
-        rc = check_path(r->dir, err);
+    rc = rc ? rc : check_path(r->dir, err);
     if (rc)
         return rc;
-    snprintf(name, sizeof name, "n%llu-r%llu", (unsigned long long)j->n,
-             (unsigned long long)j->repeat);
+    stk_run_name(point, j->repeat, name, sizeof name);
     stk_job_name(j, job_name, sizeof job_name);
     add(args, "--job-name=%s", job_name);
     add_output(r, name, args);
-    add_resources(p, j->n, args);
+    add_resources(&point->give, p->gpu_type, args);
     for (size_t i = 0; p->sbatch && p->sbatch[i]; i++)
-        stk_words_add_expanded(args, p->sbatch[i], &at);
-    put_head(p->batch_head, &at, script);
+        stk_words_add_expanded(args, p->sbatch[i], &marks);
+    put_head(p->batch_head, &marks, script);
     stk_buf_puts(script, "exec ");
     stk_quote_raw(script, exe, strlen(exe));
     stk_buf_puts(script, " scale --quiet --resume ");

@@ -20,9 +20,10 @@
 
 static char *done_path(const struct stk_runs *r, const struct stk_job_run *j)
 {
-    char id[24];
+    char id[24], name[STK_RUN_NAME_SIZE];
     snprintf(id, sizeof id, "%llu", (unsigned long long)j->id);
-    return stk_done_path(r->dir, j->n, j->repeat, id);
+    stk_run_name(j->tally->point, j->repeat, name, sizeof name);
+    return stk_done_path(r, name, id);
 }
 
 bool stk_jobs_has_result(const struct stk_runs *r, const struct stk_job_run *j)
@@ -33,28 +34,19 @@ bool stk_jobs_has_result(const struct stk_runs *r, const struct stk_job_run *j)
     return there;
 }
 
-/* It is read as a study of one run, with all the checks of a study. False: not there, or not
- * readable. */
+/* False: not there, or not the result of such a run. Texts live in the arena. */
 static bool read_result(const struct stk_runs *r, const struct stk_job_run *j,
-                        struct stk_study *found)
+                        struct stk_arena *arena, struct stk_study_run *run)
 {
-    struct stk_buf b = STK_BUF_INIT, text = STK_BUF_INIT;
+    struct stk_buf b = STK_BUF_INIT;
     char *path = done_path(r, j);
-    struct stk_err err = {0};
-    bool ok = path && stk_read_file(path, 1u << 20, &b, NULL) == 0;
-    if (ok) {
-        stk_buf_puts(&text, "{\"stoker_study\":1,\"series\":[{\"name\":\"\",\"runs\":[");
-        stk_buf_put(&text, b.data, b.len);
-        stk_buf_puts(&text, "]}]}");
-        if (r->study.metric)
-            ok = stk_study_set_metric(found, r->study.metric, r->study.higher_better, NULL) == 0;
-        ok = ok && !text.fail &&
-             stk_study_read_json(found, stk_buf_cstr(&text), text.len, path, &err) == 0 &&
-             found->nruns == 1 && found->series[0].run[0].n == j->n;
-    }
+    struct stk_jval *v;
+    bool ok = path && stk_read_file(path, 1u << 20, &b, NULL) == 0 &&
+              stk_json_parse(arena, stk_buf_cstr(&b), b.len, &v, NULL) == 0 &&
+              stk_study_read_run(v, run, NULL) == 0 && stk_runs_point_of(r, run) == j->tally &&
+              stk_study_check(&r->study, run, NULL) == 0;
     free(path);
     stk_buf_release(&b);
-    stk_buf_release(&text);
     return ok;
 }
 
@@ -65,11 +57,12 @@ static void last_words(const struct stk_runs *r, const struct stk_job_run *j, ch
                        size_t size)
 {
     static const char *const suffix[] = {"slurm", "out"};
+    char name[STK_RUN_NAME_SIZE];
+    stk_run_name(j->tally->point, j->repeat, name, sizeof name);
     out[0] = '\0';
     for (size_t i = 0; i < 2 && !out[0]; i++) {
         struct stk_buf b = STK_BUF_INIT;
-        char *path = stk_runs_path(r, "jobs/n%llu-r%llu.%s", (unsigned long long)j->n,
-                                   (unsigned long long)j->repeat, suffix[i]);
+        char *path = stk_runs_path(r, "jobs/%s.%s", name, suffix[i]);
         if (path && stk_read_file(path, STK_OUTPUT_MAX, &b, NULL) == 0)
             stk_output_last_line(&b, out, size);
         stk_buf_release(&b);
@@ -81,7 +74,7 @@ static void last_words(const struct stk_runs *r, const struct stk_job_run *j, ch
 static void say_why(const struct stk_runs *r, const struct stk_job_run *j,
                     const struct stk_slurm_job *job, const char *own, char *note, size_t size)
 {
-    char words[100] = "", how[100];
+    char words[100] = "", how[100], what[STK_STUDY_TEXT_MAX + 1], name[STK_RUN_NAME_SIZE];
     bool begun = job->start > 0 && job->elapsed_s != 0;
     if (!own)
         last_words(r, j, words, sizeof words);
@@ -95,9 +88,10 @@ static void say_why(const struct stk_runs *r, const struct stk_job_run *j,
         snprintf(how, sizeof how, "%s%s", stk_slurm_state_name(job->state),
                  job->state == STK_SLURM_CANCELLED && !begun ? " before it began" : "");
     bool enough = own && (job->state == STK_SLURM_FAILED || job->state == STK_SLURM_COMPLETED);
-    snprintf(note, size, "job %llu: %s%s%.120s; see jobs/n%llu-r%llu.*", (unsigned long long)j->id,
-             enough ? "" : how, !enough && (own || words[0]) ? "; " : "", own ? own : words,
-             (unsigned long long)j->n, (unsigned long long)j->repeat);
+    stk_run_name(j->tally->point, j->repeat, name, sizeof name);
+    snprintf(what, sizeof what, "job %llu: %s%s%.120s", (unsigned long long)j->id,
+             enough ? "" : how, !enough && (own || words[0]) ? "; " : "", own ? own : words);
+    snprintf(note, size, "%.*s; see jobs/%s.*", (int)(size - strlen(name) - 16), what, name);
 }
 
 /* What Slurm has counted is what is paid for; the job's own view stands in for it. */
@@ -119,20 +113,16 @@ static void take_accounts(const struct stk_slurm_job *job, struct stk_study_run 
         run->host = job->nodelist;
 }
 
-static int keep_job(struct stk_runs *r, size_t i, const struct stk_slurm_job *job,
-                    struct stk_err *err)
+static int keep_job(struct stk_runs *r, const struct stk_job_run *j,
+                    const struct stk_slurm_job *job, struct stk_err *err)
 {
-    struct stk_job_run *j = &r->job[i];
-    struct stk_study *found = calloc(1, sizeof *found);
-    struct stk_study_run run = STK_STUDY_RUN_INIT;
+    struct stk_arena arena = STK_ARENA_INIT;
+    struct stk_study_run run;
     char id[24], note[STK_STUDY_TEXT_MAX + 1], requeued[STK_STUDY_TEXT_MAX + 1];
-    if (!found)
-        return stk_err_nomem(err, sizeof *found);
-    bool own = read_result(r, j, found);
-    if (own)
-        run = found->series[0].run[0];
+    bool own = read_result(r, j, &arena, &run);
+    if (!own)
+        run = stk_point_run(j->tally->point, j->repeat);
     snprintf(id, sizeof id, "%llu", (unsigned long long)j->id);
-    run.n = j->n;
     run.repeat = (uint32_t)j->repeat;
     run.job = id;
     take_accounts(job, &run);
@@ -148,32 +138,29 @@ static int keep_job(struct stk_runs *r, size_t i, const struct stk_slurm_job *jo
                  job->restarts > 1 ? "s" : "");
         run.note = requeued;
     }
-    int rc = stk_runs_keep(r, &run, err);
-    stk_study_release(found);
-    free(found);
+    int rc = stk_runs_keep(r, j->tally, &run, err);
+    stk_arena_release(&arena);
     return rc;
 }
 
-static void forget(struct stk_runs *r, size_t i)
+static void forget(struct stk_jobs *jobs, size_t i)
 {
-    for (size_t k = 0; k < r->plan.nn; k++)
-        if (r->point[k].n == r->job[i].n && r->point[k].waiting)
-            r->point[k].waiting--;
-    r->job[i] = r->job[--r->njobs];
+    jobs->job[i].tally->waiting--;
+    jobs->job[i] = jobs->job[--jobs->n];
 }
 
 int stk_jobs_give_up(struct stk_runs *r, size_t i, const char *why, struct stk_err *err)
 {
-    struct stk_study_run run = STK_STUDY_RUN_INIT;
+    struct stk_jobs *jobs = r->there;
+    const struct stk_job_run *j = &jobs->job[i];
+    struct stk_study_run run = stk_point_run(j->tally->point, j->repeat);
     char id[24];
-    snprintf(id, sizeof id, "%llu", (unsigned long long)r->job[i].id);
-    run.n = r->job[i].n;
-    run.repeat = (uint32_t)r->job[i].repeat;
+    snprintf(id, sizeof id, "%llu", (unsigned long long)j->id);
     run.status = STK_RUN_PENDING;
     run.job = id;
     run.note = why;
-    int rc = stk_runs_keep(r, &run, err);
-    forget(r, i);
+    int rc = stk_runs_keep(r, j->tally, &run, err);
+    forget(jobs, i);
     return rc;
 }
 
@@ -216,40 +203,43 @@ static int end_stuck(struct stk_runs *r, size_t i, const struct stk_slurm_job *j
                      struct stk_err *err)
 {
     char why[STK_STUDY_TEXT_MAX + 1];
-    snprintf(why, sizeof why, "job %llu could never begin: %.80s", (unsigned long long)r->job[i].id,
+    const struct stk_jobs *jobs = r->there;
+    uint64_t id = jobs->job[i].id;
+    snprintf(why, sizeof why, "job %llu could never begin: %.80s", (unsigned long long)id,
              job->reason);
     const struct stk_slurm slurm = stk_jobs_slurm(r);
-    int rc = stk_slurm_cancel(&slurm, &r->job[i].id, 1, NULL, err);
+    int rc = stk_slurm_cancel(&slurm, &id, 1, NULL, err);
     return rc ? rc : stk_jobs_give_up(r, i, why, err);
 }
 
-static void note_missing(struct stk_runs *r, const struct stk_slurm_jobs *jobs)
+static void note_missing(struct stk_runs *r, const struct stk_slurm_jobs *seen)
 {
     static const char text[] = "No accounting";
     for (size_t i = 0; i < r->conditions.nnotes; i++)
         if (strncmp(r->conditions.note[i], text, sizeof text - 1) == 0)
             return;
-    if (jobs->failed & STK_SLURM_BY_SACCT)
+    if (seen->failed & STK_SLURM_BY_SACCT)
         stk_runs_note(&r->conditions,
                       "%s (sacct: %.160s): what jobs were given and how they ended is from the "
                       "controller and the jobs themselves",
-                      text, jobs->why[1]);
+                      text, seen->why[1]);
 }
 
-static void count_states(struct stk_runs *r, const struct stk_slurm_jobs *jobs)
+static void count_states(struct stk_runs *r, const struct stk_slurm_jobs *seen)
 {
+    struct stk_jobs *jobs = r->there;
     r->state.pending = r->state.running = 0;
-    r->reason[0] = '\0';
-    for (size_t i = 0; i < jobs->n; i++) {
-        const struct stk_slurm_job *job = &jobs->job[i];
+    jobs->reason[0] = '\0';
+    for (size_t i = 0; i < seen->n; i++) {
+        const struct stk_slurm_job *job = &seen->job[i];
         bool waits = stk_slurm_waits(job->state);
-        r->job[i].pending = waits;
+        jobs->job[i].pending = waits;
         r->state.pending += waits;
         r->state.running += job->state == STK_SLURM_RUNNING;
         if (waits && job->reason && *job->reason)
-            snprintf(r->reason, sizeof r->reason, "%s", job->reason);
+            snprintf(jobs->reason, sizeof jobs->reason, "%s", job->reason);
     }
-    r->state.reason = r->reason;
+    r->state.reason = jobs->reason;
 }
 
 /* A job whose sbatch gave no answer: by its name it is found, or, after a while, is not there and
@@ -257,18 +247,19 @@ static void count_states(struct stk_runs *r, const struct stk_slurm_jobs *jobs)
 static int find_unsure(struct stk_runs *r, size_t i, bool *changed, struct stk_err *err)
 {
     const struct stk_slurm slurm = stk_jobs_slurm(r);
-    struct stk_job_run *j = &r->job[i];
-    char name[96];
+    struct stk_jobs *jobs = r->there;
+    struct stk_job_run *j = &jobs->job[i];
+    char name[STK_JOB_NAME_SIZE];
     stk_job_name(j, name, sizeof name);
     int rc = stk_slurm_named(&slurm, name, &j->id, err);
     if (rc || j->id) {
         j->gone_s = 0;
-        return rc ? rc : stk_jobs_write(r, j, err);
+        return rc ? rc : stk_jobs_write(jobs, j, err);
     }
     j->gone_s = j->gone_s > 0 ? j->gone_s : stk_now();
     if (stk_now() - j->gone_s < LOST_S)
         return 0;
-    forget(r, i);
+    forget(jobs, i);
     *changed = true;
     return 0;
 }
@@ -276,25 +267,49 @@ static int find_unsure(struct stk_runs *r, size_t i, bool *changed, struct stk_e
 /* The jobs that have a number come first: *n of them. */
 static int find_all(struct stk_runs *r, size_t *n, bool *changed, struct stk_err *err)
 {
+    struct stk_jobs *jobs = r->there;
     int rc = 0;
-    for (size_t i = r->njobs; i-- > 0 && !rc;)
-        if (!r->job[i].id)
+    for (size_t i = jobs->n; i-- > 0 && !rc;)
+        if (!jobs->job[i].id)
             rc = find_unsure(r, i, changed, err);
     *n = 0;
-    for (size_t i = 0; i < r->njobs; i++)
-        if (r->job[i].id) {
-            struct stk_job_run first = r->job[*n];
-            r->job[(*n)++] = r->job[i];
-            r->job[i] = *n == i + 1 ? r->job[i] : first;
+    for (size_t i = 0; i < jobs->n; i++)
+        if (jobs->job[i].id) {
+            struct stk_job_run first = jobs->job[*n];
+            jobs->job[(*n)++] = jobs->job[i];
+            jobs->job[i] = *n == i + 1 ? jobs->job[i] : first;
         }
     return rc;
 }
 
+/* From the end: one that is forgotten gives its place to the last. */
+static int keep_ended(struct stk_runs *r, const struct stk_slurm_jobs *seen, bool *changed,
+                      struct stk_err *err)
+{
+    struct stk_jobs *jobs = r->there;
+    int rc = 0;
+    for (size_t i = seen->n; i-- > 0 && !rc;) {
+        struct stk_job_run *j = &jobs->job[i];
+        if (is_stuck(j, &seen->job[i])) {
+            rc = end_stuck(r, i, &seen->job[i], err);
+        } else if (is_settled(r, j, &seen->job[i], seen->failed)) {
+            rc = keep_job(r, j, &seen->job[i], err);
+            if (!rc)
+                forget(jobs, i);
+        } else {
+            continue;
+        }
+        *changed = true;
+    }
+    return rc;
+}
+
 /* A controller that hangs must not keep us from being stopped, nor look like us hanging. */
-int stk_jobs_collect(struct stk_runs *r, bool *changed, struct stk_err *err)
+int stk_jobs_look(struct stk_runs *r, bool *changed, struct stk_err *err)
 {
     const struct stk_slurm slurm = stk_jobs_slurm(r);
-    struct stk_slurm_jobs jobs = {0};
+    const struct stk_jobs *jobs = r->there;
+    struct stk_slurm_jobs seen = {0};
     size_t n;
     int rc = find_all(r, &n, changed, err);
     if (rc || !n)
@@ -303,26 +318,14 @@ int stk_jobs_collect(struct stk_runs *r, bool *changed, struct stk_err *err)
     if (!id)
         return stk_err_nomem(err, n * sizeof *id);
     for (size_t i = 0; i < n; i++)
-        id[i] = r->job[i].id;
-    rc = stk_slurm_look(&slurm, id, n, &jobs, err);
+        id[i] = jobs->job[i].id;
+    rc = stk_slurm_look(&slurm, id, n, &seen, err);
     if (!rc) {
-        note_missing(r, &jobs);
-        count_states(r, &jobs);
+        note_missing(r, &seen);
+        count_states(r, &seen);
+        rc = keep_ended(r, &seen, changed, err);
     }
-    /* From the end: one that is forgotten gives its place to the last. */
-    for (size_t i = rc ? 0 : jobs.n; i-- > 0 && !rc;) {
-        if (is_stuck(&r->job[i], &jobs.job[i])) {
-            rc = end_stuck(r, i, &jobs.job[i], err);
-        } else if (is_settled(r, &r->job[i], &jobs.job[i], jobs.failed)) {
-            rc = keep_job(r, i, &jobs.job[i], err);
-            if (!rc)
-                forget(r, i);
-        } else {
-            continue;
-        }
-        *changed = true;
-    }
-    stk_slurm_jobs_release(&jobs);
+    stk_slurm_jobs_release(&seen);
     free(id);
     return rc;
 }

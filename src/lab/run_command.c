@@ -93,12 +93,14 @@ static int add_mpirun(struct stk_launcher *l, const struct stk_runs_plan *p, str
 
 /* ---- GPUs --------------------------------------------------------------------------------- */
 
-static int find_gpus(struct stk_launcher *l, const struct stk_runs_plan *p,
+static int find_gpus(struct stk_launcher *l, const struct stk_points *points,
                      struct stk_runs_conditions *c, struct stk_err *err)
 {
     struct stk_words w = {.arena = &l->arena};
     const char *list = stk_gpus_list();
-    uint64_t want = p->n[p->nn - 1];
+    const struct stk_point *most = stk_points_most(points, offsetof(struct stk_point, give.gpus));
+    if (!most->give.gpus)
+        return 0;
     if (list) {
         struct stk_gpu_word word;
         while (w.n < GPUS_MAX && stk_gpus_next(&list, &word))
@@ -115,33 +117,50 @@ static int find_gpus(struct stk_launcher *l, const struct stk_runs_plan *p,
         return stk_err_nomem(err, GPUS_MAX);
     l->visible = w.v;
     l->nvisible = w.n;
-    if (w.n >= want)
+    if (w.n >= most->give.gpus)
         return 0;
-    return stk_err_set(err, STK_E_USAGE, NULL, -1, "N=%llu needs as many GPUs, and %zu can be seen",
-                       (unsigned long long)want, w.n);
+    char number[24] = "as many";
+    if (most->give.gpus != most->n)
+        snprintf(number, sizeof number, "%llu", (unsigned long long)most->give.gpus);
+    return stk_err_set(err, STK_E_USAGE, NULL, -1, "%s needs %s GPUs, and %zu can be seen",
+                       most->label, number, w.n);
 }
 
 /* ---- the launcher ------------------------------------------------------------------------- */
 
-static int add_launcher(struct stk_launcher *l, const struct stk_runs_plan *p, bool local,
-                        struct stk_err *err)
+static bool any_ranks(const struct stk_points *points)
+{
+    return stk_points_most(points, offsetof(struct stk_point, give.ranks))->give.ranks > 0;
+}
+
+static int add_launcher(struct stk_launcher *l, const struct stk_runs_plan *p,
+                        const struct stk_points *points, struct stk_err *err)
 {
     if (p->launcher)
         return stk_words_split(&l->prefix, p->launcher, err);
-    if (!(p->sets & (STK_SETS_RANKS | STK_SETS_NODES)))
+    if (!any_ranks(points))
         return 0;
-    if (local)
+    if (!p->via->launcher)
         return add_mpirun(l, p, err);
-    stk_words_add(&l->prefix, "srun"); /* takes the numbers from the job's environment */
+    stk_words_add(&l->prefix, p->via->launcher);
     return 0;
 }
 
-static void note_cores(const struct stk_launcher *l, const struct stk_runs_plan *p,
+/* Threads are held on cores where there is one process; ranks are for their launcher to place. */
+static uint64_t threads_alone(const struct stk_point *p)
+{
+    return p->give.ranks ? 0 : p->give.threads;
+}
+
+static void note_cores(const struct stk_launcher *l, const struct stk_points *points,
                        struct stk_runs_conditions *c)
 {
-    uint64_t largest = p->n[p->nn - 1];
+    uint64_t largest = 0;
     c->cores_usable = l->cores.physical;
-    if (!(p->sets & STK_SETS_THREADS))
+    for (size_t i = 0; i < points->n; i++)
+        if (threads_alone(&points->v[i]) > largest)
+            largest = threads_alone(&points->v[i]);
+    if (!largest)
         return;
     if (l->cores.physical < l->cores.n && largest > l->cores.physical)
         stk_runs_note(c,
@@ -155,19 +174,21 @@ static void note_cores(const struct stk_launcher *l, const struct stk_runs_plan 
         stk_runs_note(c, "N above %u is more threads than CPUs (--oversubscribe)", l->cores.n);
 }
 
-int stk_launcher_init(struct stk_launcher *l, const struct stk_runs_plan *p, bool local,
-                      struct stk_runs_conditions *c, struct stk_err *err)
+int stk_launcher_init(struct stk_launcher *l, const struct stk_runs_plan *p,
+                      const struct stk_points *points, struct stk_runs_conditions *c,
+                      struct stk_err *err)
 {
+    bool ours = p->via->can & STK_VIA_CHOOSES;
     *l = (struct stk_launcher){0};
     l->prefix.arena = &l->arena;
     stk_cores_find(&l->cores);
-    int rc = add_launcher(l, p, local, err);
+    int rc = add_launcher(l, p, points, err);
     if (!rc && p->container)
         rc = stk_words_split(&l->prefix, p->container, err);
-    if (!rc && local && (p->sets & STK_SETS_GPUS))
-        rc = find_gpus(l, p, c, err);
-    if (!rc && local)
-        note_cores(l, p, c);
+    if (!rc && ours)
+        rc = find_gpus(l, points, c, err);
+    if (!rc && ours)
+        note_cores(l, points, c);
     return rc ? rc : l->prefix.fail ? stk_err_nomem(err, 4096) : 0;
 }
 
@@ -178,32 +199,42 @@ void stk_launcher_release(struct stk_launcher *l)
 
 /* ---- one command -------------------------------------------------------------------------- */
 
-static void set_variable(struct stk_words *env, const char *name, const char *value)
+/* line: NAME=VALUE, in the arena of env; the name is its first len bytes. */
+static void set_line(struct stk_words *env, const char *line, size_t len)
 {
-    size_t len = strlen(name);
-    struct stk_buf b = STK_BUF_INIT;
-    stk_buf_printf(&b, "%s=%s", name, value);
-    const char *line = stk_arena_dup(env->arena, stk_buf_cstr(&b), b.len);
-    stk_buf_release(&b);
-    env->fail = env->fail || !line;
-    for (size_t i = 0; line && i < env->n; i++)
-        if (strncmp(env->v[i], name, len) == 0 && env->v[i][len] == '=') {
+    for (size_t i = 0; i < env->n; i++)
+        if (strncmp(env->v[i], line, len) == 0 && env->v[i][len] == '=') {
             env->v[i] = line;
             return;
         }
+    stk_words_add(env, line);
+}
+
+static void set_variable(struct stk_words *env, const char *name, const char *value)
+{
+    struct stk_buf b = STK_BUF_INIT;
+    stk_buf_printf(&b, "%s=%s", name, value);
+    const char *line = stk_arena_dup(env->arena, stk_buf_cstr(&b), b.len);
+    env->fail = env->fail || b.fail || !line;
+    stk_buf_release(&b);
     if (line)
-        stk_words_add(env, line);
+        set_line(env, line, strlen(name));
+}
+
+static void set_number(struct stk_words *env, const char *name, uint64_t v)
+{
+    char number[32];
+    snprintf(number, sizeof number, "%llu", (unsigned long long)v);
+    set_variable(env, name, number);
 }
 
 /* How many threads a process is to take; 0: that is not ours to say. */
-static uint64_t threads_of(const struct stk_runs_plan *p, uint64_t n)
+static uint64_t threads_of(const struct stk_resources *give)
 {
-    if (p->sets & STK_SETS_THREADS)
-        return n;
-    if (p->threads_per_rank)
-        return p->threads_per_rank;
+    if (give->threads)
+        return give->threads;
     /* Ranks that each take all cores are never meant. */
-    return (p->sets & (STK_SETS_RANKS | STK_SETS_NODES)) && !getenv("OMP_NUM_THREADS") ? 1 : 0;
+    return give->ranks && !getenv("OMP_NUM_THREADS") ? 1 : 0;
 }
 
 static void set_gpus(struct stk_words *env, const struct stk_launcher *l, uint64_t n)
@@ -216,23 +247,23 @@ static void set_gpus(struct stk_words *env, const struct stk_launcher *l, uint64
     stk_buf_release(&b);
 }
 
+/* Ours, then what the resources say, then the point's own. */
 static void make_environment(struct stk_command *c, const struct stk_launcher *l,
-                             const struct stk_runs_plan *p, uint64_t n)
+                             const struct stk_runs_plan *p, const struct stk_point *point)
 {
-    char number[32];
-    uint64_t threads = threads_of(p, n);
+    const struct stk_resources *give = &point->give;
+    uint64_t threads = threads_of(give);
     c->env = (struct stk_words){.arena = &c->arena};
     for (char **e = environ; *e; e++)
         stk_words_add(&c->env, *e);
-    snprintf(number, sizeof number, "%llu", (unsigned long long)threads);
     for (size_t i = 0; threads && i < sizeof thread_variables / sizeof *thread_variables; i++)
-        set_variable(&c->env, thread_variables[i], number);
-    /* Since Slurm 22.05 srun no longer takes this from the job by itself. */
-    snprintf(number, sizeof number, "%llu", (unsigned long long)p->threads_per_rank);
-    if (p->slurm && p->threads_per_rank)
-        set_variable(&c->env, "SRUN_CPUS_PER_TASK", number);
-    if (l->nvisible && (p->sets & STK_SETS_GPUS))
-        set_gpus(&c->env, l, n);
+        set_number(&c->env, thread_variables[i], threads);
+    if (p->via->cpus_variable && give->ranks && give->threads)
+        set_number(&c->env, p->via->cpus_variable, give->threads);
+    if (l->nvisible && give->gpus)
+        set_gpus(&c->env, l, give->gpus);
+    for (size_t i = 0; point->env && point->env[i]; i++)
+        set_line(&c->env, point->env[i], strcspn(point->env[i], "="));
 }
 
 /* A path such as ./train is meant from where the study was begun. */
@@ -251,38 +282,40 @@ static int finish(struct stk_command *c, const struct stk_runs_plan *p, struct s
 }
 
 int stk_command_shell(struct stk_command *c, const struct stk_launcher *l,
-                      const struct stk_runs_plan *p, const char *line, uint64_t n,
-                      struct stk_err *err)
+                      const struct stk_runs_plan *p, const char *line,
+                      const struct stk_point *point, struct stk_err *err)
 {
-    struct stk_runs_at at = stk_runs_at(p, n);
+    const struct stk_marks marks = stk_point_marks(point);
     stk_arena_reset(&c->arena);
     c->argv = (struct stk_words){.arena = &c->arena};
     c->pinned = false;
     stk_words_add(&c->argv, "/bin/sh");
     stk_words_add(&c->argv, "-c");
-    stk_words_add_expanded(&c->argv, line, &at);
-    make_environment(c, l, p, n);
+    stk_words_add_expanded(&c->argv, line, &marks);
+    make_environment(c, l, p, point);
     return finish(c, p, err);
 }
 
 int stk_command_make(struct stk_command *c, const struct stk_launcher *l,
-                     const struct stk_runs_plan *p, uint64_t n, struct stk_err *err)
+                     const struct stk_runs_plan *p, const struct stk_point *point,
+                     struct stk_err *err)
 {
-    struct stk_runs_at at = stk_runs_at(p, n);
+    const struct stk_marks marks = stk_point_marks(point);
+    uint64_t threads = threads_alone(point);
     stk_arena_reset(&c->arena);
     c->argv = (struct stk_words){.arena = &c->arena};
     for (size_t i = 0; i < l->prefix.n; i++)
-        stk_words_add_expanded(&c->argv, l->prefix.v[i], &at);
+        stk_words_add_expanded(&c->argv, l->prefix.v[i], &marks);
     if (p->shell) {
         stk_words_add(&c->argv, "/bin/sh");
         stk_words_add(&c->argv, "-c");
     }
-    for (size_t i = 0; p->argv[i]; i++)
-        stk_words_add_expanded(&c->argv, p->argv[i], &at);
-    make_environment(c, l, p, n);
-    c->pinned = p->pin && !p->slurm && (p->sets & STK_SETS_THREADS) && n <= l->cores.n;
+    for (size_t i = 0; point->argv[i]; i++)
+        stk_words_add(&c->argv, point->argv[i]);
+    make_environment(c, l, p, point);
+    c->pinned = p->pin && (p->via->can & STK_VIA_CHOOSES) && threads && threads <= l->cores.n;
     if (c->pinned)
-        stk_cores_set(&l->cores, n, &c->cpus);
+        stk_cores_set(&l->cores, threads, &c->cpus);
     return finish(c, p, err);
 }
 

@@ -105,11 +105,12 @@ int stk_runs_publish(struct stk_runs *r, struct stk_err *err)
     return rc;
 }
 
-int stk_runs_keep(struct stk_runs *r, const struct stk_study_run *run, struct stk_err *err)
+int stk_runs_keep(struct stk_runs *r, struct stk_tally *t, const struct stk_study_run *run,
+                  struct stk_err *err)
 {
     struct stk_buf b = STK_BUF_INIT;
     struct stk_jw w;
-    int rc = stk_study_add(&r->study, r->series, run, err);
+    int rc = stk_study_add(&r->study, t->series, run, err);
     stk_jw_init(&w, &b, false);
     stk_study_write_run(run, &w);
     rc = rc ? rc : stk_lines_add(r->journal_fd, &b, r->dir, err);
@@ -122,6 +123,6 @@ int stk_runs_keep(struct stk_runs *r, const struct stk_study_run *run, struct st
     if (!rc && now - r->published_s > PUBLISH_EVERY_S)
         rc = stk_runs_publish(r, err);
     r->state.done++;
-    stk_points_update(r);
+    stk_tally_update(r, t);
     return rc;
 }

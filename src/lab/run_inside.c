@@ -15,12 +15,9 @@
 #include "host/gpu.h"
 #include "lab/run_priv.h"
 
-char *stk_done_path(const char *dir, uint64_t n, uint64_t repeat, const char *job)
+char *stk_done_path(const struct stk_runs *r, const char *name, const char *job)
 {
-    char name[96];
-    snprintf(name, sizeof name, "jobs/n%llu-r%llu.%.24s.json", (unsigned long long)n,
-             (unsigned long long)repeat, job);
-    return stk_path_join(dir, name);
+    return stk_runs_path(r, "jobs/%s.%.24s.json", name, job);
 }
 
 static int64_t env_number(const char *name)
@@ -60,16 +57,15 @@ static int64_t job_gpus(int64_t nodes)
 }
 
 /* What the job was given, as far as its environment tells: for sites without accounting. */
-static void describe(const struct stk_runs *r, struct stk_study_run *run)
+static void describe(const struct stk_runs *r, const struct stk_point *p, struct stk_study_run *run)
 {
     const struct stk_runs_conditions *c = &r->conditions;
     const char *list = getenv("SLURM_JOB_NODELIST");
-    bool gpus = r->plan.sets & STK_SETS_GPUS;
     run->nodes = env_number("SLURM_JOB_NUM_NODES");
     run->cores = job_cpus(getenv("SLURM_JOB_CPUS_PER_NODE"));
     run->gpus = job_gpus(run->nodes);
     run->host = list && strlen(list) <= STK_STUDY_TEXT_MAX ? list : c->host;
-    run->kind = gpus && c->gpu[0] ? c->gpu : c->cpu[0] ? c->cpu : NULL;
+    run->kind = p->give.gpus && c->gpu[0] ? c->gpu : c->cpu[0] ? c->cpu : NULL;
     run->job = getenv("SLURM_JOB_ID");
 }
 
@@ -90,7 +86,8 @@ struct inside {
     struct stk_runs *r;
     struct stk_launcher launcher;
     struct stk_one one;
-    uint64_t n, repeat;
+    const struct stk_point *point;
+    uint64_t repeat;
     int (*stop)(void);
 };
 
@@ -103,26 +100,23 @@ static int on_tick(void *user, const char *phase)
 
 static int run_and_tell(struct inside *in, const char *done, int *status, struct stk_err *err)
 {
-    struct stk_study_run run = STK_STUDY_RUN_INIT;
+    struct stk_study_run run;
     int rc = 0;
     for (uint64_t i = 0; i < in->r->plan.warmup && !rc; i++)
-        rc = stk_one_run(&in->one, in->n, &run, err);
-    rc = rc ? rc : stk_one_run(&in->one, in->n, &run, err);
+        rc = stk_one_run(&in->one, in->point, in->repeat, &run, err);
+    rc = rc ? rc : stk_one_run(&in->one, in->point, in->repeat, &run, err);
+    if (rc)
+        run = stk_point_run(in->point, in->repeat);
     if (rc == STK_E_STOPPED) { /* scancel, or the time limit: Slurm knows which */
-        run = (struct stk_study_run)STK_STUDY_RUN_INIT;
-        run.n = in->n;
         run.status = STK_RUN_CANCELLED;
     } else if (rc) {
         char text[256];
-        run = (struct stk_study_run)STK_STUDY_RUN_INIT;
-        run.n = in->n;
         run.status = STK_RUN_FAILED;
         snprintf(in->one.note, sizeof in->one.note, "%.200s",
                  err ? stk_err_text(err, text, sizeof text) : "it could not be run");
         run.note = in->one.note;
     }
-    run.repeat = (uint32_t)in->repeat;
-    describe(in->r, &run);
+    describe(in->r, in->point, &run);
     *status = run.status == STK_RUN_OK ? 0 : 1;
     bool stopped = rc == STK_E_STOPPED; /* Slurm's own words about that are enough */
     if (stopped)
@@ -131,19 +125,28 @@ static int run_and_tell(struct inside *in, const char *done, int *status, struct
     return rc && !stopped ? rc : late;
 }
 
-static bool read_name(const char *name, uint64_t *n, uint64_t *repeat)
+static const struct stk_point *point_named(const struct stk_runs *r, const char *id, size_t len)
 {
-    const char *dash = strchr(name, '-');
-    int64_t a, b;
+    for (size_t i = 0; i < r->points.n; i++)
+        if (strlen(r->points.v[i].id) == len && memcmp(r->points.v[i].id, id, len) == 0)
+            return &r->points.v[i];
+    return NULL;
+}
+
+/* "n8-r2": the point and which run of it. */
+static bool read_name(struct inside *in, const char *name)
+{
+    const char *dash = NULL;
+    int64_t i;
     double f;
-    if (name[0] != 'n' || !dash || dash[1] != 'r' ||
-        stk_num_parse(name + 1, (size_t)(dash - name) - 1, &a, &f) != STK_NUM_INT ||
-        stk_num_parse(dash + 2, strlen(dash + 2), &b, &f) != STK_NUM_INT || a < 1 ||
-        a > STK_STUDY_N_MAX || b < 0 || b > STK_STUDY_RUNS_MAX)
+    for (const char *p = name; (p = strstr(p, "-r")); p++)
+        dash = p;
+    if (!dash || stk_num_parse(dash + 2, strlen(dash + 2), &i, &f) != STK_NUM_INT || i < 0 ||
+        i > STK_STUDY_RUNS_MAX)
         return false;
-    *n = (uint64_t)a;
-    *repeat = (uint64_t)b;
-    return true;
+    in->repeat = (uint64_t)i;
+    in->point = point_named(in->r, name, (size_t)(dash - name));
+    return in->point;
 }
 
 static int run_inside(struct inside *in, const char *name, int *status, struct stk_err *err)
@@ -151,15 +154,15 @@ static int run_inside(struct inside *in, const char *name, int *status, struct s
     struct stk_runs *r = in->r;
     const char *job = getenv("SLURM_JOB_ID");
     const struct stk_metric *metric = r->plan.metric ? &r->metric : NULL;
-    char *out = stk_runs_path(r, "jobs/%.80s.out", name);
-    char *done = stk_done_path(r->dir, in->n, in->repeat, job && *job ? job : "0");
+    char *out = stk_runs_path(r, "jobs/%s.out", name);
+    char *done = stk_done_path(r, name, job && *job ? job : "0");
     int rc = out && done ? 0 : stk_err_nomem(err, 4096);
     if (!rc && job && job[strspn(job, "0123456789")])
         rc = stk_err_set(err, STK_E_USAGE, NULL, -1, "SLURM_JOB_ID is not a number");
     if (!rc && metric)
         rc = stk_metric_init(&r->metric, r->plan.metric, (enum stk_metric_pick)r->plan.metric_pick,
                              err);
-    rc = rc ? rc : stk_launcher_init(&in->launcher, &r->plan, false, &r->conditions, err);
+    rc = rc ? rc : stk_launcher_init(&in->launcher, &r->plan, &r->points, &r->conditions, err);
     rc = rc ? rc : stk_one_init(&in->one, &r->plan, &in->launcher, metric, out, err);
     in->one.tick = on_tick;
     in->one.user = in;
@@ -176,15 +179,17 @@ int stk_runs_inside(const char *dir, const char *name, int (*stop)(void), int *s
 {
     struct inside in = {.stop = stop, .one = {.out_fd = -1}};
     *status = 1;
-    if (!read_name(name, &in.n, &in.repeat))
-        return stk_err_set(err, STK_E_USAGE, NULL, -1,
-                           "--inside: \"%.40s\" is not a run of a study", name);
     in.r = calloc(1, sizeof *in.r);
     if (!in.r)
         return stk_err_nomem(err, sizeof *in.r);
-    in.r->journal_fd = in.r->jobs_fd = -1;
+    in.r->journal_fd = -1;
     stk_machine_look(&in.r->conditions);
     int rc = stk_runs_find_plan(in.r, dir, err);
+    rc = rc ? rc : stk_runs_check(&in.r->plan, err);
+    rc = rc ? rc : stk_runs_make_points(in.r, err);
+    if (!rc && !read_name(&in, name))
+        rc = stk_err_set(err, STK_E_USAGE, NULL, -1, "--inside: \"%.40s\" is not a run of a study",
+                         name);
     rc = rc ? rc : run_inside(&in, name, status, err);
     stk_runs_free(in.r);
     return rc;

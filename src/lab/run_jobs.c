@@ -1,13 +1,13 @@
 /*
- * run_jobs.c - a study as jobs of Slurm: those that are missing are submitted together, then waited
- * for. Which job is which run is on disk before anything else happens, so that a laptop may close.
+ * run_jobs.c - the executor "slurm": runs as jobs, submitted together, then waited for. Which job
+ * is which run is on disk before anything else happens, so that a laptop may close.
  */
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/file.h"
 #include "base/pool.h"
 #include "cluster/slurm.h"
@@ -19,17 +19,13 @@
 
 /* ---- jobs on disk ------------------------------------------------------------------------- */
 
-static int remember(struct stk_runs *r, const struct stk_job_run *j, struct stk_err *err)
+static int remember(struct stk_jobs *jobs, const struct stk_job_run *j, struct stk_err *err)
 {
-    if (r->njobs == r->jobs_room) {
-        size_t room = r->jobs_room ? 2 * r->jobs_room : 64;
-        struct stk_job_run *more = realloc(r->job, room * sizeof *more);
-        if (!more)
-            return stk_err_nomem(err, room * sizeof *more);
-        r->job = more;
-        r->jobs_room = room;
-    }
-    r->job[r->njobs++] = *j;
+    int rc = STK_ARRAY_MORE(jobs->job, jobs->n, err);
+    if (rc)
+        return rc;
+    jobs->job[jobs->n++] = *j;
+    j->tally->waiting++;
     return 0;
 }
 
@@ -39,89 +35,100 @@ static uint64_t number_of(const struct stk_jval *v, const char *name)
     return x && x->type == STK_JINT && x->i >= 0 ? (uint64_t)x->i : UINT64_MAX;
 }
 
-static bool is_collected(const struct stk_runs *r, uint64_t id)
+static bool is_collected(const struct stk_runs *r, const struct stk_job_run *j)
 {
-    const struct stk_study_series *s = &r->study.series[r->series];
+    const struct stk_study_series *s = &r->study.series[j->tally->series];
     char text[24];
-    snprintf(text, sizeof text, "%llu", (unsigned long long)id);
+    snprintf(text, sizeof text, "%llu", (unsigned long long)j->id);
     for (size_t i = 0; i < s->nruns; i++)
         if (s->run[i].job && strcmp(s->run[i].job, text) == 0)
             return true;
     return false;
 }
 
-/* A job whose number was not known, and is told by a later line. */
-static struct stk_job_run *unsure_of(const struct stk_runs *r, const struct stk_job_run *j)
+/* A job whose number was not known, and is told by a later line, is no longer unsure. */
+static void drop_unsure(struct stk_jobs *jobs, const struct stk_job_run *j)
 {
-    for (size_t i = 0; i < r->njobs; i++)
-        if (!r->job[i].id && r->job[i].n == j->n && r->job[i].repeat == j->repeat)
-            return &r->job[i];
-    return NULL;
+    for (size_t i = 0; i < jobs->n; i++) {
+        struct stk_job_run *known = &jobs->job[i];
+        if (!known->id && known->tally == j->tally && known->repeat == j->repeat) {
+            known->tally->waiting--;
+            *known = jobs->job[--jobs->n];
+            return;
+        }
+    }
+}
+
+static const char *text_of(const struct stk_jval *v, const char *name)
+{
+    const struct stk_jval *x = v->type == STK_JOBJ ? stk_json_get(v, name) : NULL;
+    return x && x->type == STK_JSTR ? x->str : NULL;
 }
 
 static int take_job(void *user, const struct stk_jval *v, const char *text, size_t len,
                     struct stk_err *err)
 {
     struct stk_runs *r = user;
-    struct stk_job_run j = {
-        .id = number_of(v, "job"), .n = number_of(v, "n"), .repeat = number_of(v, "repeat")};
-    const struct stk_jval *token = v->type == STK_JOBJ ? stk_json_get(v, "token") : NULL;
+    struct stk_jobs *jobs = r->there;
+    struct stk_job_run j = {.id = number_of(v, "job"), .repeat = number_of(v, "repeat")};
+    const struct stk_study_run of = {.n = number_of(v, "n"), .point = text_of(v, "point")};
+    const char *token = text_of(v, "token");
     (void)text;
     (void)len;
-    if (token && token->type == STK_JSTR && token->len < sizeof j.token)
-        snprintf(j.token, sizeof j.token, "%s", token->str);
-    if (j.id == UINT64_MAX || (!j.id && !j.token[0]) || j.n < 1 || j.n > STK_STUDY_N_MAX ||
-        j.repeat > STK_STUDY_RUNS_MAX)
+    if (token && strlen(token) < sizeof j.token)
+        snprintf(j.token, sizeof j.token, "%s", token);
+    j.tally = stk_runs_point_of(r, &of);
+    if (j.id == UINT64_MAX || (!j.id && !j.token[0]) || !j.tally || j.repeat > STK_STUDY_RUNS_MAX)
         return stk_err_set(err, STK_E_CORRUPT, NULL, -1, "not a job");
-    struct stk_job_run *known = unsure_of(r, &j);
-    if (known)
-        *known = r->job[--r->njobs];
-    return j.id && is_collected(r, j.id) ? 0 : remember(r, &j, err);
+    drop_unsure(jobs, &j);
+    return j.id && is_collected(r, &j) ? 0 : remember(jobs, &j, err);
 }
 
-int stk_jobs_read(struct stk_runs *r, struct stk_err *err)
+static int open_jobs(struct stk_runs *r, struct stk_err *err)
 {
+    struct stk_jobs *jobs = r->there = calloc(1, sizeof *jobs);
+    if (!jobs)
+        return stk_err_nomem(err, sizeof *jobs);
+    jobs->fd = -1;
     char *path = stk_runs_path(r, "jobs.jsonl");
-    int rc = path ? stk_lines_open(path, &r->jobs_fd, take_job, r, err) : stk_err_nomem(err, 4096);
+    int rc = path ? stk_lines_open(path, &jobs->fd, take_job, r, err) : stk_err_nomem(err, 4096);
     free(path);
     return rc;
 }
 
-int stk_jobs_write(struct stk_runs *r, const struct stk_job_run *j, struct stk_err *err)
+static void close_jobs(struct stk_runs *r)
 {
+    struct stk_jobs *jobs = r->there;
+    if (jobs->fd >= 0)
+        close(jobs->fd);
+    free(jobs->job);
+    free(jobs);
+    r->there = NULL;
+}
+
+int stk_jobs_write(struct stk_jobs *jobs, const struct stk_job_run *j, struct stk_err *err)
+{
+    const struct stk_point *p = j->tally->point;
     struct stk_buf b = STK_BUF_INIT;
     struct stk_jw w;
     stk_jw_init(&w, &b, false);
     stk_jw_open(&w, '{');
-    stk_jw_put_u64(&w, "n", j->n);
+    stk_jw_put_u64(&w, "n", p->n);
+    if (!p->by_n)
+        stk_jw_put_str(&w, "point", p->id);
     stk_jw_put_u64(&w, "repeat", j->repeat);
     stk_jw_put_u64(&w, "job", j->id);
     stk_jw_put_str(&w, "token", j->token);
     stk_jw_put_u64(&w, "submitted", (uint64_t)time(NULL));
     stk_jw_close(&w, '}');
-    int rc = stk_lines_add(r->jobs_fd, &b, "jobs.jsonl", err);
-    if (!rc && fdatasync(r->jobs_fd) != 0)
+    int rc = stk_lines_add(jobs->fd, &b, "jobs.jsonl", err);
+    if (!rc && fdatasync(jobs->fd) != 0)
         rc = stk_err_sys(err, "jobs.jsonl", "fdatasync");
     stk_buf_release(&b);
     return rc;
 }
 
 /* ---- submitting --------------------------------------------------------------------------- */
-
-static uint64_t tries(const struct stk_point *p)
-{
-    return p->good + p->bad + p->waiting;
-}
-
-/* How often this N is to have been tried before the jobs that are out are collected. */
-static uint64_t target(const struct stk_runs *r, const struct stk_point *p)
-{
-    if (p->done)
-        return 0;
-    if (tries(p) < r->plan.runs_min)
-        return r->plan.runs_min;
-    return p->waiting ? 0 : tries(p) + 1; /* not yet narrow: one more at a time */
-}
 
 /* Asked once a while by a client of Slurm that runs. */
 static int on_wait(void *user)
@@ -143,40 +150,40 @@ static bool may_be_there(int rc, const struct stk_err *why)
 }
 
 /* A job that may be there is on the list from now on, until its name is found, or is not. */
-static int submit(struct stk_runs *r, struct stk_point *p, struct stk_err *err)
+static int submit(struct stk_runs *r, struct stk_tally *t, struct stk_err *err)
 {
     const struct stk_slurm slurm = stk_jobs_slurm(r);
+    struct stk_jobs *jobs = r->there;
+    struct stk_arena arena = STK_ARENA_INIT;
     struct stk_buf script = STK_BUF_INIT;
-    struct stk_words args = {.arena = &r->arena};
-    struct stk_job_run j = {.n = p->n, .repeat = tries(p), .pending = true};
-    snprintf(j.token, sizeof j.token, "%s", r->token);
+    struct stk_words args = {.arena = &arena};
+    struct stk_job_run j = {.tally = t, .repeat = stk_tally_tries(t), .pending = true};
+    snprintf(j.token, sizeof j.token, "%s", jobs->token);
     int rc = stk_batch_make(r, &j, &script, &args, err);
     struct stk_slurm_batch batch = {
         .script = stk_buf_cstr(&script), .len = script.len, .args = args.v, .dir = r->plan.cwd};
     bool made = rc == 0;
     rc = rc ? rc : stk_slurm_submit(&slurm, &batch, &j.id, err);
     if (rc == 0 || (made && may_be_there(rc, err))) {
-        int kept = stk_jobs_write(r, &j, rc ? NULL : err);
-        kept = kept ? kept : remember(r, &j, rc ? NULL : err);
-        p->waiting += kept == 0;
+        int kept = stk_jobs_write(jobs, &j, rc ? NULL : err);
+        kept = kept ? kept : remember(jobs, &j, rc ? NULL : err);
         rc = rc ? rc : kept;
     }
     stk_buf_release(&script);
+    stk_arena_release(&arena);
     return rc;
 }
 
-/* Slurm will not have this N: that is a failed run, in its words. */
-static int keep_refusal(struct stk_runs *r, const struct stk_point *p, const struct stk_err *why,
+/* Slurm will not have this point: that is a failed run, in its words. */
+static int keep_refusal(struct stk_runs *r, struct stk_tally *t, const struct stk_err *why,
                         struct stk_err *err)
 {
-    struct stk_study_run run = STK_STUDY_RUN_INIT;
+    struct stk_study_run run = stk_point_run(t->point, stk_tally_tries(t));
     char note[STK_STUDY_TEXT_MAX + 1];
     snprintf(note, sizeof note, "%.250s", why->what);
-    run.n = p->n;
-    run.repeat = (uint32_t)tries(p);
     run.status = STK_RUN_FAILED;
     run.note = note;
-    return stk_runs_keep(r, &run, err);
+    return stk_runs_keep(r, t, &run, err);
 }
 
 /* What Slurm refuses now and may take when some of our jobs have ended, or its controller is back:
@@ -191,61 +198,22 @@ static bool may_pass(const struct stk_err *why)
     return false;
 }
 
-/* why: Slurm's last refusal. Sets r->later where the rest is to be tried at the next look. */
-static int submit_round(struct stk_runs *r, uint64_t round, struct stk_err *why,
-                        struct stk_err *err)
+static int start(struct stk_runs *r, struct stk_tally *t, struct stk_err *err)
 {
-    size_t order[STK_RUNS_N_MAX];
-    int rc = 0;
-    stk_points_order(&r->plan, round, order);
-    for (size_t i = 0; i < r->plan.nn && !rc && !r->later; i++) {
-        struct stk_point *p = &r->point[order[i]];
-        struct stk_err this = {0};
-        if (tries(p) > round || tries(p) >= target(r, p) ||
-            (r->plan.at_once && r->njobs >= r->plan.at_once))
-            continue;
-        if (stk_runs_tick(r, "jobs") != 0)
-            return stk_err_set(err, STK_E_STOPPED, NULL, -1, "stopped");
-        rc = submit(r, p, &this);
-        if (rc == STK_E_UNSUPPORTED && may_pass(&this)) {
-            r->later = true;
-            *why = this;
-            rc = r->njobs ? 0 : rc; /* no run failed: the study can go on another time */
-        } else if (rc == STK_E_UNSUPPORTED) {
-            *why = this;
-            rc = keep_refusal(r, p, &this, err);
-        }
-        if (rc && err && this.code == rc)
-            *err = this;
+    struct stk_err this = {0};
+    if (stk_runs_tick(r, "jobs") != 0)
+        return stk_err_set(err, STK_E_STOPPED, NULL, -1, "stopped");
+    int rc = submit(r, t, &this);
+    if (rc == STK_E_UNSUPPORTED) {
+        r->refused = this;
+        r->later = may_pass(&this);
+        if (!r->later)
+            return keep_refusal(r, t, &this, err);
+        if (stk_runs_waiting(r)) /* no run failed: the rest is tried at the next look */
+            return 0;
     }
-    return rc;
-}
-
-/* Whether there is, or may still come, anything to report. */
-static bool in_vain(const struct stk_runs *r)
-{
-    for (size_t i = 0; i < r->plan.nn; i++)
-        if (r->point[i].good || r->point[i].waiting)
-            return false;
-    return true;
-}
-
-static int submit_missing(struct stk_runs *r, struct stk_err *err)
-{
-    struct stk_err why = {0};
-    int rc = 0;
-    r->later = false;
-    for (uint64_t round = 0; round < r->plan.runs_max && !rc && !r->later; round++) {
-        rc = submit_round(r, round, &why, err);
-        if (!rc && why.code && in_vain(r)) { /* the same for every N */
-            if (err)
-                *err = why;
-            rc = why.code;
-        }
-    }
-    if (!rc && r->later && r->plan.detach)
-        stk_runs_note(&r->conditions,
-                      "Slurm takes no more jobs now (%.160s): --resume submits the rest", why.what);
+    if (rc && err)
+        *err = this;
     return rc;
 }
 
@@ -253,27 +221,29 @@ static int submit_missing(struct stk_runs *r, struct stk_err *err)
 
 static bool new_result(const struct stk_runs *r)
 {
-    for (size_t i = 0; i < r->njobs && i < RESULTS_A_TICK; i++)
-        if (r->job[i].gone_s == 0 && stk_jobs_has_result(r, &r->job[i]))
+    const struct stk_jobs *jobs = r->there;
+    for (size_t i = 0; i < jobs->n && i < RESULTS_A_TICK; i++)
+        if (jobs->job[i].gone_s == 0 && stk_jobs_has_result(r, &jobs->job[i]))
             return true;
     return false;
 }
 
-static bool any_gone(const struct stk_runs *r)
+static bool any_gone(const struct stk_jobs *jobs)
 {
-    for (size_t i = 0; i < r->njobs; i++)
-        if (r->job[i].gone_s > 0 && r->job[i].id)
+    for (size_t i = 0; i < jobs->n; i++)
+        if (jobs->job[i].gone_s > 0 && jobs->job[i].id)
             return true;
     return false;
 }
 
-/* Until it is time to look again; changed_s: when something last happened. */
-static int wait_for_look(struct stk_runs *r, double changed_s, struct stk_err *err)
+/* Until it is time to look again. */
+static int wait_for_look(struct stk_runs *r, struct stk_err *err)
 {
-    double start = stk_now(), until = start + stk_slurm_poll_s(start - changed_s);
-    bool settling = any_gone(r);
-    for (double now = start; now < until; now = stk_now()) {
-        if (now - start >= NEW_RESULT_S && (settling || new_result(r)))
+    const struct stk_jobs *jobs = r->there;
+    double start_s = stk_now(), until = start_s + stk_slurm_poll_s(start_s - jobs->changed_s);
+    bool settling = any_gone(jobs);
+    for (double now = start_s; now < until; now = stk_now()) {
+        if (now - start_s >= NEW_RESULT_S && (settling || new_result(r)))
             break;
         if (stk_runs_tick(r, "jobs") != 0)
             return stk_err_set(err, STK_E_STOPPED, NULL, -1, "stopped");
@@ -282,76 +252,85 @@ static int wait_for_look(struct stk_runs *r, double changed_s, struct stk_err *e
     return 0;
 }
 
+static int collect(struct stk_runs *r, bool *changed, struct stk_err *err)
+{
+    struct stk_jobs *jobs = r->there;
+    int rc = jobs->changed_s > 0 ? wait_for_look(r, err) : 0;
+    if (rc)
+        return rc;
+    rc = stk_jobs_look(r, changed, err);
+    /* A controller that does not answer for a while comes back. */
+    jobs->failures = rc == STK_E_UNSUPPORTED ? jobs->failures + 1 : 0;
+    if (jobs->failures && jobs->failures < 10)
+        rc = 0;
+    if (*changed || jobs->changed_s == 0)
+        jobs->changed_s = stk_now();
+    return rc;
+}
+
 static bool is_pending(const struct stk_job_run *j)
 {
     return j->pending && j->id;
 }
 
 /* The time is spent: what has not begun is not going to. */
-static int cancel_pending(struct stk_runs *r, struct stk_err *err)
+static int cancel(struct stk_runs *r, struct stk_err *err)
 {
     const struct stk_slurm slurm = stk_jobs_slurm(r);
-    uint64_t *id = calloc(r->njobs + 1, sizeof *id);
+    struct stk_jobs *jobs = r->there;
+    uint64_t *id = calloc(jobs->n + 1, sizeof *id);
     size_t n = 0;
     if (!id)
-        return stk_err_nomem(err, r->njobs * sizeof *id);
-    for (size_t i = 0; i < r->njobs; i++)
-        if (is_pending(&r->job[i]))
-            id[n++] = r->job[i].id;
+        return stk_err_nomem(err, jobs->n * sizeof *id);
+    for (size_t i = 0; i < jobs->n; i++)
+        if (is_pending(&jobs->job[i]))
+            id[n++] = jobs->job[i].id;
     int rc = n ? stk_slurm_cancel(&slurm, id, n, NULL, err) : 0;
-    for (size_t i = r->njobs; i-- > 0 && !rc;)
-        if (is_pending(&r->job[i]))
+    for (size_t i = jobs->n; i-- > 0 && !rc;)
+        if (is_pending(&jobs->job[i]))
             rc = stk_jobs_give_up(r, i, "still pending when the budget was spent", err);
     free(id);
     return rc;
 }
 
-static int wait_for_jobs(struct stk_runs *r, struct stk_err *err)
+/* ---- the executor ------------------------------------------------------------------------- */
+
+static int find(const struct stk_runs *r, struct stk_err *err)
 {
-    double changed_s = stk_now();
-    int rc = 0, failures = 0;
-    bool first = true;
-    while (r->njobs && !rc) {
-        bool changed = false;
-        if (!first)
-            rc = wait_for_look(r, changed_s, err);
-        first = false;
-        if (rc)
-            break;
-        rc = stk_jobs_collect(r, &changed, err);
-        /* A controller that does not answer for a while comes back. */
-        failures = rc == STK_E_UNSUPPORTED ? failures + 1 : 0;
-        if (failures && failures < 10)
-            rc = 0;
-        changed_s = changed ? stk_now() : changed_s;
-        if (!rc && r->plan.budget_s > 0 && stk_now() - r->start_s > r->plan.budget_s) {
-            r->budget_spent = true;
-            rc = cancel_pending(r, err);
-        }
-        if (!rc && (changed || r->later) && !r->budget_spent)
-            rc = submit_missing(r, err);
-    }
+    (void)r;
+    return stk_slurm_have("sbatch", err);
+}
+
+static int begin(struct stk_runs *r, struct stk_err *err)
+{
+    struct stk_jobs *jobs = r->there;
+    char *dir = stk_runs_path(r, "jobs");
+    stk_slurm_token(jobs->token, sizeof jobs->token);
+    int rc = dir ? stk_mkdirs(dir, err) : stk_err_nomem(err, 4096);
+    free(dir);
     return rc;
 }
 
-static void count_waiting(struct stk_runs *r)
+static void end(struct stk_runs *r)
 {
-    for (size_t i = 0; i < r->plan.nn; i++) {
-        r->point[i].waiting = 0;
-        for (size_t k = 0; k < r->njobs; k++)
-            r->point[i].waiting += r->job[k].n == r->point[i].n;
-    }
+    if (r->later && r->plan.detach)
+        stk_runs_note(&r->conditions,
+                      "Slurm takes no more jobs now (%.160s): --resume submits the rest",
+                      r->refused.what);
 }
 
-int stk_runs_slurm(struct stk_runs *r, struct stk_err *err)
-{
-    char *dir = stk_runs_path(r, "jobs");
-    stk_slurm_token(r->token, sizeof r->token);
-    int rc = dir ? stk_mkdirs(dir, err) : stk_err_nomem(err, 4096);
-    free(dir);
-    count_waiting(r);
-    rc = rc ? rc : submit_missing(r, err);
-    if (rc || r->plan.detach)
-        return rc;
-    return wait_for_jobs(r, err);
-}
+const struct stk_executor stk_executor_slurm = {
+    .name = "slurm",
+    .can = STK_VIA_QUEUES,
+    .launcher = "srun",                    /* takes the numbers from the job's environment */
+    .cpus_variable = "SRUN_CPUS_PER_TASK", /* since 22.05 it no longer takes this from the job */
+    .runs_max = 3,
+    .find = find,
+    .open = open_jobs,
+    .begin = begin,
+    .end = end,
+    .start = start,
+    .collect = collect,
+    .cancel = cancel,
+    .close = close_jobs,
+};

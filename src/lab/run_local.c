@@ -1,8 +1,7 @@
 /*
- * run_local.c - a study on this machine: a warm-up, then rounds, one run at a time. A run that goes
- * wrong is kept with its output, and the study goes on.
+ * run_local.c - the executor "local": on this machine, a warm-up and then one run at a time. A run
+ * that goes wrong is kept with its output, and the study goes on.
  */
-#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +15,8 @@ struct local {
     struct stk_runs *r;
     struct stk_launcher launcher;
     struct stk_one one;
-    bool warming;
+    struct stk_noise_watch noise;
+    bool begun, warming;
 };
 
 static int on_tick(void *user, const char *phase)
@@ -26,51 +26,47 @@ static int on_tick(void *user, const char *phase)
 }
 
 /* What a bad run has written, for whoever asks why. Its note tells where. */
-static int keep_output(struct local *l, struct stk_study_run *run, char *note, size_t size,
-                       struct stk_err *err)
+static int keep_output(struct local *l, const struct stk_point *p, struct stk_study_run *run,
+                       char *note, size_t size, struct stk_err *err)
 {
     struct stk_runs *r = l->r;
-    char name[96];
+    char name[STK_RUN_NAME_SIZE], file[STK_RUN_NAME_SIZE + 16];
     int rc = l->one.output.data ? 0 : stk_output_read(l->one.out_fd, false, &l->one.output, err);
-    snprintf(name, sizeof name, "output/n%llu-r%u.txt", (unsigned long long)run->n, run->repeat);
-    char *dir = stk_runs_path(r, "output"), *path = stk_runs_path(r, "%s", name);
+    stk_run_name(p, run->repeat, name, sizeof name);
+    snprintf(file, sizeof file, "output/%s.txt", name);
+    char *dir = stk_runs_path(r, "output"), *path = stk_runs_path(r, "%s", file);
     if (!dir || !path)
         rc = stk_err_nomem(err, 4096);
     rc = rc ? rc : stk_mkdirs(dir, err);
     rc = rc ? rc : stk_write_file_atomic(path, l->one.output.data, l->one.output.len, err);
     free(dir);
     free(path);
-    snprintf(note, size, "%.*s; see %s", (int)(size - sizeof name - 8), run->note ? run->note : "",
-             name);
+    snprintf(note, size, "%.*s; see %s", (int)(size - strlen(file) - 8), run->note ? run->note : "",
+             file);
     run->note = note;
     return rc;
 }
 
 /* What a run was given here. */
-static void allocate(const struct stk_runs *r, struct stk_study_run *run)
+static void allocate(const struct stk_runs *r, const struct stk_point *p, struct stk_study_run *run)
 {
-    const struct stk_runs_plan *p = &r->plan;
-    uint64_t threads = p->threads_per_rank ? p->threads_per_rank : 1;
-    if (p->sets & STK_SETS_RANKS)
-        run->cores = (int64_t)(run->n * threads);
-    else if (p->sets & STK_SETS_THREADS)
-        run->cores = (int64_t)run->n;
-    else if (p->cores_per_n)
-        run->cores = (int64_t)(run->n * p->cores_per_n);
-    if (p->sets & STK_SETS_GPUS)
-        run->gpus = (int64_t)run->n;
-    run->host = r->conditions.host;
-    run->kind = p->sets & STK_SETS_GPUS && r->conditions.gpu[0] ? r->conditions.gpu
-                : r->conditions.cpu[0]                          ? r->conditions.cpu
-                                                                : NULL;
+    const struct stk_runs_conditions *c = &r->conditions;
+    uint64_t cpus = p->give.cpus ? p->give.cpus : p->n * r->plan.cores_per_n;
+    run->cores = cpus ? (int64_t)cpus : -1;
+    run->gpus = p->give.gpus ? (int64_t)p->give.gpus : -1;
+    run->host = c->host;
+    run->kind = p->give.gpus && c->gpu[0] ? c->gpu : c->cpu[0] ? c->cpu : NULL;
 }
 
 /* One run, and what a budget has to know of it. */
-static int run_timed(struct local *l, uint64_t n, struct stk_study_run *run, struct stk_err *err)
+static int run_timed(struct local *l, const struct stk_point *p, uint64_t repeat,
+                     struct stk_study_run *run, struct stk_err *err)
 {
     struct stk_runs *r = l->r;
     double start = stk_now();
-    int rc = stk_one_run(&l->one, n, run, err);
+    r->state.label = p->label;
+    int rc = stk_one_run(&l->one, p, repeat, run, err);
+    stk_noise_run(&l->noise, rc ? NAN : run->cpu_s);
     if (rc || isnan(run->wall_s))
         return rc;
     r->shortest_s = r->shortest_s > 0 ? fmin(r->shortest_s, run->wall_s) : run->wall_s;
@@ -78,22 +74,18 @@ static int run_timed(struct local *l, uint64_t n, struct stk_study_run *run, str
     return 0;
 }
 
-static int run_point(struct local *l, struct stk_point *p, struct stk_err *err)
+static int start(struct stk_runs *r, struct stk_tally *t, struct stk_err *err)
 {
-    struct stk_runs *r = l->r;
+    struct local *l = r->there;
     struct stk_study_run run;
     char note[STK_STUDY_TEXT_MAX + 1];
-    r->state.n = p->n;
-    r->state.repeat = p->good + p->bad;
-    int rc = run_timed(l, p->n, &run, err);
+    int rc = run_timed(l, t->point, stk_tally_tries(t), &run, err);
     if (rc)
         return rc;
-    stk_noise_run(&r->noise, run.cpu_s);
-    run.repeat = (uint32_t)(p->good + p->bad);
-    allocate(r, &run);
+    allocate(r, t->point, &run);
     if (run.status != STK_RUN_OK)
-        rc = keep_output(l, &run, note, sizeof note, err);
-    return rc ? rc : stk_runs_keep(r, &run, err);
+        rc = keep_output(l, t->point, &run, note, sizeof note, err);
+    return rc ? rc : stk_runs_keep(r, t, &run, err);
 }
 
 /* Files and modules come into memory before anything counts. At the largest N: where the problem
@@ -101,95 +93,118 @@ static int run_point(struct local *l, struct stk_point *p, struct stk_err *err)
 static int warm_up(struct local *l, struct stk_err *err)
 {
     struct stk_runs *r = l->r;
+    const struct stk_point *p = stk_points_most(&r->points, offsetof(struct stk_point, n));
     struct stk_study_run run;
     int rc = 0;
     l->warming = true;
-    for (uint64_t i = 0; i < r->plan.warmup && !rc && !r->study.nruns; i++) {
-        r->state.n = r->plan.n[r->plan.nn - 1];
-        r->state.repeat = i;
-        rc = run_timed(l, r->state.n, &run, err);
-        stk_noise_run(&r->noise, rc ? NAN : run.cpu_s);
-    }
+    for (uint64_t i = 0; i < r->plan.warmup && !rc && !r->study.nruns; i++)
+        rc = run_timed(l, p, i, &run, err);
     l->warming = false;
     return rc;
 }
 
-/* Whether anything may still come of it: one whole round without a good run is enough. */
-static bool hopeless(const struct stk_runs *r)
-{
-    for (size_t i = 0; i < r->plan.nn; i++)
-        if (r->point[i].good || !r->point[i].bad)
-            return false;
-    return true;
-}
-
-static int run_rounds(struct local *l, struct stk_err *err)
-{
-    struct stk_runs *r = l->r;
-    size_t order[STK_RUNS_N_MAX];
-    int rc = 0;
-    bool left = true;
-    for (uint64_t round = 0; left && !rc && round < r->plan.runs_max; round++) {
-        left = false;
-        stk_points_order(&r->plan, round, order);
-        for (size_t i = 0; i < r->plan.nn && !rc; i++) {
-            struct stk_point *p = &r->point[order[i]];
-            left = left || !p->done;
-            if (p->done || p->good + p->bad > round)
-                continue;
-            if (!stk_points_affordable(r, p)) {
-                r->budget_spent = true;
-                continue;
-            }
-            rc = run_point(l, p, err);
-        }
-        left = left && !hopeless(r) && !r->budget_spent;
-    }
-    return rc;
-}
-
-/* N that were never reached are named. */
+/* Points that were never reached are named. */
 static void note_budget(struct stk_runs *r)
 {
     char list[160] = "";
     size_t at = 0;
-    for (size_t i = 0; i < r->plan.nn; i++)
-        if (!r->point[i].good && !r->point[i].bad && at + 24 < sizeof list)
-            at += (size_t)snprintf(list + at, sizeof list - at, "%s%llu", at ? ", " : "",
-                                   (unsigned long long)r->point[i].n);
+    for (size_t i = 0; i < r->points.n; i++) {
+        const struct stk_tally *t = &r->tally[i];
+        const char *name = t->point->label + (at && t->point->by_n ? strlen("N=") : 0);
+        if (!t->good && !t->bad && at + strlen(name) + 3 < sizeof list)
+            at += (size_t)snprintf(list + at, sizeof list - at, "%s%s", at ? ", " : "", name);
+    }
     if (at)
-        stk_runs_note(&r->conditions, "The budget was spent before N=%s could be run", list);
+        stk_runs_note(&r->conditions, "The budget was spent before %s could be run", list);
     else
         stk_runs_note(&r->conditions,
                       "The budget was spent before every N was known to %.3g %%; --resume goes on",
                       100 * r->plan.precision);
 }
 
-static int run_all(struct local *l, struct stk_err *err)
+/* ---- the executor ------------------------------------------------------------------------- */
+
+static int wrong(struct stk_err *err, const char *what)
 {
-    struct stk_runs *r = l->r;
-    stk_noise_begin(&r->noise);
-    int rc = warm_up(l, err);
-    rc = rc ? rc : run_rounds(l, err);
-    stk_noise_end(&r->noise, &r->conditions);
-    if (r->budget_spent)
-        note_budget(r);
+    return stk_err_set(err, STK_E_USAGE, NULL, -1, "%s", what);
+}
+
+static int check(const struct stk_runs_plan *p, const struct stk_points *points,
+                 struct stk_err *err)
+{
+    const struct stk_point *most = stk_points_most(points, offsetof(struct stk_point, give.cpus));
+    unsigned have = stk_cpus();
+    if (p->sbatch || p->batch_head || p->gpu_type || p->detach)
+        return wrong(err, "--sbatch, --sbatch-file, --gpu-type and --detach go with --via slurm");
+    if ((p->sets & STK_SETS_NODES) || p->ranks_per_node || p->nspread)
+        return wrong(err, "--nodes, --ranks-per-node and --spread are for --via slurm: here is one "
+                          "node");
+    if (p->oversubscribe || most->give.cpus <= have)
+        return 0;
+    return stk_err_set(err, STK_E_USAGE, NULL, -1,
+                       "%s needs %llu CPUs, and %u may be used here: times would be those of "
+                       "programs that wait for each other; --oversubscribe runs it all the same",
+                       most->label, (unsigned long long)most->give.cpus, have);
+}
+
+static int find(const struct stk_runs *r, struct stk_err *err)
+{
+    struct stk_launcher l;
+    struct stk_command c = {0};
+    struct stk_runs_conditions unused = {0};
+    int rc = stk_launcher_init(&l, &r->plan, &r->points, &unused, err);
+    /* Of several N the first will do: --prepare may make the others. */
+    for (size_t i = 0; i < r->points.n && !rc; i++)
+        if (i == 0 || !r->points.v[i].by_n)
+            rc = stk_command_make(&c, &l, &r->plan, &r->points.v[i], err);
+    stk_command_release(&c);
+    stk_launcher_release(&l);
     return rc;
 }
 
-int stk_runs_local(struct stk_runs *r, struct stk_err *err)
+static int begin(struct stk_runs *r, struct stk_err *err)
 {
-    struct local l = {.r = r};
-    const struct stk_metric *metric = r->plan.metric ? &r->metric : NULL;
-    int rc = stk_launcher_init(&l.launcher, &r->plan, true, &r->conditions, err);
-    l.one.out_fd = -1;
-    rc = rc ? rc : stk_one_init(&l.one, &r->plan, &l.launcher, metric, NULL, err);
-    if (!rc) {
-        l.one.tick = on_tick;
-        l.one.user = &l;
-        rc = run_all(&l, err);
-    }
-    stk_one_release(&l.one);
-    stk_launcher_release(&l.launcher);
-    return rc;
+    struct local *l = r->there = calloc(1, sizeof *l);
+    if (!l)
+        return stk_err_nomem(err, sizeof *l);
+    l->r = r;
+    l->one.out_fd = -1;
+    int rc = stk_launcher_init(&l->launcher, &r->plan, &r->points, &r->conditions, err);
+    rc = rc ? rc
+            : stk_one_init(&l->one, &r->plan, &l->launcher, r->plan.metric ? &r->metric : NULL,
+                           NULL, err);
+    if (rc)
+        return rc;
+    l->one.tick = on_tick;
+    l->one.user = l;
+    l->begun = true;
+    stk_noise_begin(&l->noise);
+    return warm_up(l, err);
 }
+
+static void end(struct stk_runs *r)
+{
+    struct local *l = r->there;
+    if (!l)
+        return;
+    if (l->begun)
+        stk_noise_end(&l->noise, &r->conditions);
+    if (l->begun && r->budget_spent)
+        note_budget(r);
+    stk_one_release(&l->one);
+    stk_launcher_release(&l->launcher);
+    free(l);
+    r->there = NULL;
+}
+
+const struct stk_executor stk_executor_local = {
+    .name = "local",
+    .can = STK_VIA_CHOOSES,
+    .runs_max = 20,
+    .warmup = 1,
+    .check = check,
+    .find = find,
+    .begin = begin,
+    .end = end,
+    .start = start,
+};

@@ -1,5 +1,5 @@
 /*
- * run_one.c - one run of the command at one N: prepared, started, timed, its metric found, and what
+ * run_one.c - one run of one point: prepared, started, timed, its metric found, and what
  * went wrong put into a sentence. Here and inside jobs of Slurm it is the same.
  */
 #include <fcntl.h>
@@ -49,7 +49,7 @@ static int start(struct stk_one *o, const char *phase, struct stk_exec_end *end,
         .fd = {STK_FD_NULL, o->out_fd, o->out_fd},
         /* With its group, all its children are ended. Not in a job of Slurm: where there are no
          * cgroups, Slurm goes by the group. */
-        .own_group = !o->plan->slurm,
+        .own_group = o->plan->via->can & STK_VIA_CHOOSES,
         .timeout_s = o->plan->timeout_s,
         .tick = on_tick,
         .user = o,
@@ -82,11 +82,12 @@ static void say_why(struct stk_one *o, const char *what)
     snprintf(o->note, sizeof o->note, "%s%s%s", what, line[0] ? "; it said: " : "", line);
 }
 
-static int prepare(struct stk_one *o, uint64_t n, struct stk_study_run *run, struct stk_err *err)
+static int prepare(struct stk_one *o, const struct stk_point *p, struct stk_study_run *run,
+                   struct stk_err *err)
 {
     struct stk_exec_end end;
     char what[120], how[80];
-    int rc = stk_command_shell(&o->command, o->launcher, o->plan, o->plan->prepare, n, err);
+    int rc = stk_command_shell(&o->command, o->launcher, o->plan, o->plan->prepare, p, err);
     rc = rc ? rc : start(o, "prepare", &end, err);
     if (rc || (!end.status && !end.timed_out))
         return rc;
@@ -124,22 +125,22 @@ static int judge(struct stk_one *o, const struct stk_exec_end *end, struct stk_s
     return 0;
 }
 
-int stk_one_run(struct stk_one *o, uint64_t n, struct stk_study_run *run, struct stk_err *err)
+int stk_one_run(struct stk_one *o, const struct stk_point *p, uint64_t repeat,
+                struct stk_study_run *run, struct stk_err *err)
 {
     struct stk_exec_end end;
-    *run = (struct stk_study_run)STK_STUDY_RUN_INIT;
-    run->n = n;
+    *run = stk_point_run(p, repeat);
     o->note[0] = '\0';
     stk_buf_reset(&o->output);
     int rc = stk_output_reset(o->out_fd, err);
     if (!rc && o->plan->prepare)
-        rc = prepare(o, n, run, err);
+        rc = prepare(o, p, run, err);
     if (rc || run->status != STK_RUN_OK) {
         run->note = o->note;
         return rc;
     }
     rc = stk_output_reset(o->out_fd, err);
-    rc = rc ? rc : stk_command_make(&o->command, o->launcher, o->plan, n, err);
+    rc = rc ? rc : stk_command_make(&o->command, o->launcher, o->plan, p, err);
     rc = rc ? rc : start(o, "run", &end, err);
     if (rc)
         return rc;

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/file.h"
 #include "base/num.h"
 #include "base/text.h"
@@ -142,7 +143,7 @@ int stk_metric_check(const char *regex, struct stk_err *err)
 
 struct matches {
     double *v;
-    size_t n, room;
+    size_t n;
     bool more; /* whether a further one would be of use */
 };
 
@@ -152,14 +153,8 @@ static void keep_match(const struct stk_metric *m, struct matches *all, double v
         all->v[0] = value; /* the last so far; of the first one nothing comes after it */
         return;
     }
-    if (all->n == all->room) {
-        size_t room = all->room ? 2 * all->room : 16;
-        double *v = room <= 2 * MATCHES_MAX ? realloc(all->v, room * sizeof *v) : NULL;
-        if (!v)
-            return;
-        all->v = v;
-        all->room = room;
-    }
+    if (all->n == MATCHES_MAX || STK_ARRAY_MORE(all->v, all->n, NULL))
+        return;
     all->v[all->n++] = value;
     all->more = m->pick != STK_METRIC_FIRST;
 }

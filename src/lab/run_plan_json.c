@@ -9,15 +9,19 @@
 #include "base/text.h"
 #include "lab/run_priv.h"
 
-#define VERSION 1
+/* 1: points from N alone. 2: with what readers of 1 do not know, and would run without. */
+#define VERSION_N      1
+#define VERSION_POINTS 2
 
 enum kind { TEXT, LIST, NUMBER, REAL, FLAG };
 
-static const struct field {
-    const char *name;
+struct field {
+    const char *name; /* NULL: no more */
     enum kind kind;
     size_t offset;
-} fields[] = {
+};
+
+static const struct field plan_fields[] = {
 #define F(kind, name)                                                                              \
     {                                                                                              \
 #name, kind, offsetof(struct stk_runs_plan, name)                                          \
@@ -48,18 +52,40 @@ static const struct field {
     F(TEXT, series),
     F(TEXT, unit),
     F(NUMBER, cores_per_n),
-    F(FLAG, slurm),
     F(LIST, sbatch),
     F(TEXT, batch_head),
     F(TEXT, gpu_type),
     F(NUMBER, at_once),
 #undef F
+    {NULL, FLAG, 0},
 };
-#define NFIELDS (sizeof fields / sizeof *fields)
 
-static void *at(const struct stk_runs_plan *p, const struct field *f)
+/* Of a variant. */
+static const struct field point_fields[] = {
+#define F(kind, name, member)                                                                      \
+    {                                                                                              \
+        name, kind, offsetof(struct stk_point, member)                                             \
+    }
+    F(TEXT, "id", id),
+    F(TEXT, "label", label),
+    F(TEXT, "series", series),
+    F(NUMBER, "n", n),
+    F(NUMBER, "size", size),
+    F(LIST, "argv", argv),
+    F(LIST, "env", env),
+    F(NUMBER, "threads", give.threads),
+    F(NUMBER, "ranks", give.ranks),
+    F(NUMBER, "gpus", give.gpus),
+    F(NUMBER, "nodes", give.nodes),
+    F(NUMBER, "ranks_per_node", give.ranks_per_node),
+    F(NUMBER, "cpus", give.cpus),
+#undef F
+    {NULL, FLAG, 0},
+};
+
+static void *at(const void *base, const struct field *f)
 {
-    return (char *)(uintptr_t)p + f->offset;
+    return (char *)(uintptr_t)base + f->offset;
 }
 
 /* ---- writing ------------------------------------------------------------------------------ */
@@ -99,9 +125,9 @@ static void put_list(struct stk_jw *w, const char **list)
     stk_jw_close(w, ']');
 }
 
-static void put_field(struct stk_jw *w, const struct stk_runs_plan *p, const struct field *f)
+static void put_field(struct stk_jw *w, const void *base, const struct field *f)
 {
-    void *v = at(p, f);
+    void *v = at(base, f);
     stk_jw_key(w, f->name);
     switch (f->kind) {
     case TEXT:
@@ -122,19 +148,48 @@ static void put_field(struct stk_jw *w, const struct stk_runs_plan *p, const str
     }
 }
 
+static void put_fields(struct stk_jw *w, const void *base, const struct field *fields)
+{
+    for (; fields->name; fields++)
+        put_field(w, base, fields);
+}
+
+static void put_numbers(struct stk_jw *w, const char *name, const uint64_t *v, size_t n)
+{
+    stk_jw_key(w, name);
+    stk_jw_open(w, '[');
+    for (size_t i = 0; i < n; i++)
+        stk_jw_u64(w, v[i]);
+    stk_jw_close(w, ']');
+}
+
+/* What a plan of N alone does not have. */
+static void put_more(struct stk_jw *w, const struct stk_runs_plan *p)
+{
+    put_numbers(w, "spread", p->spread, p->nspread);
+    stk_jw_key(w, "variants");
+    stk_jw_open(w, '[');
+    for (size_t i = 0; i < p->nvariants; i++) {
+        stk_jw_open(w, '{');
+        put_fields(w, &p->variant[i], point_fields);
+        stk_jw_close(w, '}');
+    }
+    stk_jw_close(w, ']');
+}
+
 void stk_runs_write_plan(const struct stk_runs_plan *p, struct stk_buf *out)
 {
     struct stk_jw w;
+    bool more = p->nspread || p->nvariants;
     stk_jw_init(&w, out, true);
     stk_jw_open(&w, '{');
-    stk_jw_put_u64(&w, "stoker_scale_plan", VERSION);
-    stk_jw_key(&w, "n");
-    stk_jw_open(&w, '[');
-    for (size_t i = 0; i < p->nn; i++)
-        stk_jw_u64(&w, p->n[i]);
-    stk_jw_close(&w, ']');
-    for (size_t i = 0; i < NFIELDS; i++)
-        put_field(&w, p, &fields[i]);
+    stk_jw_put_u64(&w, "stoker_scale_plan", more ? VERSION_POINTS : VERSION_N);
+    put_numbers(&w, "n", p->n, p->nn);
+    if (more)
+        put_more(&w, p);
+    put_fields(&w, p, plan_fields);
+    stk_jw_put_str(&w, "via", p->via->name);
+    stk_jw_put_bool(&w, "slurm", p->via == &stk_executor_slurm); /* how it was said before `via` */
     stk_jw_close(&w, '}');
     stk_buf_putc(out, '\n');
 }
@@ -191,10 +246,10 @@ static bool get_list(const struct stk_jval *v, struct stk_arena *arena, const ch
     return !w.fail;
 }
 
-static bool get_field(const struct stk_jval *v, struct stk_arena *arena,
-                      const struct stk_runs_plan *p, const struct field *f)
+static bool get_field(const struct stk_jval *v, struct stk_arena *arena, const void *base,
+                      const struct field *f)
 {
-    void *to = at(p, f);
+    void *to = at(base, f);
     bool number = v->type == STK_JINT || v->type == STK_JFLOAT;
     switch (f->kind) {
     case TEXT:
@@ -214,19 +269,58 @@ static bool get_field(const struct stk_jval *v, struct stk_arena *arena,
     return false;
 }
 
-static bool get_n(const struct stk_jval *v, struct stk_runs_plan *p)
+/* The name of the first field that is wrong; NULL: none. */
+static const char *get_fields(const struct stk_jval *obj, struct stk_arena *arena, const void *base,
+                              const struct field *fields)
 {
-    if (!v || v->type != STK_JARR || !v->len || v->len > STK_RUNS_N_MAX)
+    for (; fields->name; fields++) {
+        const struct stk_jval *v = stk_json_get(obj, fields->name);
+        if (!v || !get_field(v, arena, base, fields))
+            return fields->name;
+    }
+    return NULL;
+}
+
+static bool get_numbers(const struct stk_jval *v, uint64_t *n, size_t *nn)
+{
+    if (!v || v->type != STK_JARR || v->len > STK_RUNS_N_MAX)
         return false;
     for (size_t i = 0; i < v->len; i++) {
         const struct stk_jval *x = &v->item[i];
         if (x->type != STK_JINT || x->i < 1 || x->i > STK_STUDY_N_MAX ||
-            (i && (uint64_t)x->i <= p->n[i - 1]))
+            (i && (uint64_t)x->i <= n[i - 1]))
             return false;
-        p->n[i] = (uint64_t)x->i;
+        n[i] = (uint64_t)x->i;
     }
-    p->nn = v->len;
+    *nn = v->len;
     return true;
+}
+
+static const char *get_variants(const struct stk_jval *v, struct stk_arena *arena,
+                                struct stk_runs_plan *p)
+{
+    if (!v || v->type != STK_JARR || v->len > STK_POINTS_MAX)
+        return "variants";
+    struct stk_point *point = stk_arena_alloc(arena, (v->len + 1) * sizeof *point);
+    const char *bad = point ? NULL : "variants";
+    for (size_t i = 0; i < v->len && !bad; i++) {
+        point[i] = (struct stk_point){0};
+        bad = v->item[i].type == STK_JOBJ ? get_fields(&v->item[i], arena, &point[i], point_fields)
+                                          : "variants";
+    }
+    p->variant = point;
+    p->nvariants = v->len;
+    return bad;
+}
+
+static const struct stk_executor *get_via(const struct stk_jval *root)
+{
+    const struct stk_jval *name = stk_json_get(root, "via"), *slurm = stk_json_get(root, "slurm");
+    if (name)
+        return name->type == STK_JSTR ? stk_executor_find(name->str) : NULL;
+    if (!slurm || slurm->type != STK_JBOOL)
+        return NULL;
+    return slurm->b ? &stk_executor_slurm : &stk_executor_local;
 }
 
 static const char *read_fields(const struct stk_jval *root, struct stk_arena *arena,
@@ -236,19 +330,25 @@ static const char *read_fields(const struct stk_jval *root, struct stk_arena *ar
         root->type == STK_JOBJ ? stk_json_get(root, "stoker_scale_plan") : NULL;
     if (!version || version->type != STK_JINT)
         return "this is not the plan of a study";
-    if (version->i != VERSION)
+    if (version->i != VERSION_N && version->i != VERSION_POINTS)
         return "the plan of another version of stoker";
-    if (!get_n(stk_json_get(root, "n"), p))
+    if (!get_numbers(stk_json_get(root, "n"), p->n, &p->nn))
         return "n is missing or wrong";
-    for (size_t i = 0; i < NFIELDS; i++) {
-        const struct stk_jval *v = stk_json_get(root, fields[i].name);
-        if (!v || !get_field(v, arena, p, &fields[i]))
-            return fields[i].name;
-    }
-    return p->metric_pick > STK_METRIC_MEDIAN ? "metric_pick"
-           : !p->cwd || p->cwd[0] != '/'      ? "cwd"
-           : !p->argv                         ? "argv"
-                                              : NULL;
+    const char *bad = NULL;
+    if (version->i == VERSION_POINTS)
+        bad = get_numbers(stk_json_get(root, "spread"), p->spread, &p->nspread)
+                  ? get_variants(stk_json_get(root, "variants"), arena, p)
+                  : "spread";
+    bad = bad ? bad : get_fields(root, arena, p, plan_fields);
+    if (bad)
+        return bad;
+    p->via = get_via(root);
+    return !p->via                              ? "via"
+           : p->metric_pick > STK_METRIC_MEDIAN ? "metric_pick"
+           : !p->cwd || p->cwd[0] != '/'        ? "cwd"
+           : !p->nn && !p->nvariants            ? "n is missing or wrong"
+           : !p->argv && !p->nvariants          ? "argv"
+                                                : NULL;
 }
 
 int stk_runs_read_plan(const char *text, size_t len, const char *path, struct stk_arena *arena,

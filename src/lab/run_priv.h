@@ -13,13 +13,13 @@
 /* ---- words (run_words.c) ------------------------------------------------------------------ */
 
 /* What the marks in a text stand for. */
-struct stk_runs_at {
+struct stk_marks {
     uint64_t n, ranks, size; /* size 0: there is none */
 };
-struct stk_runs_at stk_runs_at(const struct stk_runs_plan *p, uint64_t n);
+struct stk_marks stk_point_marks(const struct stk_point *p);
 /* Appends text with {n}, {ranks} and {size} replaced; every other brace stays. */
-void stk_runs_expand(struct stk_buf *out, const char *text, const struct stk_runs_at *at);
-bool stk_runs_has_mark(const char *text, const char *mark);
+void stk_marks_expand(struct stk_buf *out, const char *text, const struct stk_marks *m);
+bool stk_marks_in(const char *text, const char *mark);
 
 /* A growing list of words in an arena, NULL-terminated. fail is sticky. */
 struct stk_words {
@@ -31,7 +31,7 @@ struct stk_words {
 void stk_words_add(struct stk_words *w, const char *text);
 void stk_words_addn(struct stk_words *w, const char *text, size_t len);
 /* With marks replaced. */
-void stk_words_add_expanded(struct stk_words *w, const char *text, const struct stk_runs_at *at);
+void stk_words_add_expanded(struct stk_words *w, const char *text, const struct stk_marks *m);
 /* Splits as a shell does, with '…', "…" and \, but nothing is ever replaced. */
 int stk_words_split(struct stk_words *w, const char *text, struct stk_err *err);
 
@@ -40,6 +40,8 @@ int stk_words_split(struct stk_words *w, const char *text, struct stk_err *err);
 int stk_runs_check(const struct stk_runs_plan *p, struct stk_err *err);
 /* Whether a size of its problem can depend on N, as far as we can see. */
 bool stk_runs_grows(const struct stk_runs_plan *p);
+/* The point with the most of something: the offset of a uint64_t in struct stk_point. */
+const struct stk_point *stk_points_most(const struct stk_points *points, size_t offset);
 int stk_runs_copy_plan(const struct stk_runs_plan *from, struct stk_arena *arena,
                        struct stk_runs_plan *to, struct stk_err *err);
 void stk_runs_write_plan(const struct stk_runs_plan *p, struct stk_buf *out);
@@ -103,7 +105,7 @@ void stk_noise_end(struct stk_noise_watch *w, struct stk_runs_conditions *c);
 
 /* ---- what a run is started as (run_command.c) --------------------------------------------- */
 
-/* The same for all N: where programs are, what comes before the command. */
+/* The same for all points: where programs are, what comes before the command. */
 struct stk_launcher {
     struct stk_arena arena;
     struct stk_words prefix;    /* launcher and container, with marks */
@@ -111,9 +113,9 @@ struct stk_launcher {
     size_t nvisible;
     struct stk_cores cores;
 };
-/* local: not inside a job of Slurm. */
-int stk_launcher_init(struct stk_launcher *l, const struct stk_runs_plan *p, bool local,
-                      struct stk_runs_conditions *c, struct stk_err *err);
+int stk_launcher_init(struct stk_launcher *l, const struct stk_runs_plan *p,
+                      const struct stk_points *points, struct stk_runs_conditions *c,
+                      struct stk_err *err);
 void stk_launcher_release(struct stk_launcher *l);
 /* One run: argv and envp live in the arena, which is reset first. */
 struct stk_command {
@@ -124,11 +126,12 @@ struct stk_command {
     bool pinned;
 };
 int stk_command_make(struct stk_command *c, const struct stk_launcher *l,
-                     const struct stk_runs_plan *p, uint64_t n, struct stk_err *err);
+                     const struct stk_runs_plan *p, const struct stk_point *point,
+                     struct stk_err *err);
 /* A line for sh, with marks. */
 int stk_command_shell(struct stk_command *c, const struct stk_launcher *l,
-                      const struct stk_runs_plan *p, const char *line, uint64_t n,
-                      struct stk_err *err);
+                      const struct stk_runs_plan *p, const char *line,
+                      const struct stk_point *point, struct stk_err *err);
 void stk_command_release(struct stk_command *c);
 
 /* ---- one run (run_one.c) ------------------------------------------------------------------ */
@@ -150,53 +153,40 @@ int stk_one_init(struct stk_one *o, const struct stk_runs_plan *plan,
                  const struct stk_launcher *launcher, const struct stk_metric *metric,
                  const char *out_path, struct stk_err *err);
 void stk_one_release(struct stk_one *o);
-/* Prepares, runs, times. Fills n, status, times, value and note (borrowed until the next run).
+/* A run of the point of which nothing is known yet. */
+struct stk_study_run stk_point_run(const struct stk_point *p, uint64_t repeat);
+/* Prepares, runs, times. Fills status, times, value and note (borrowed until the next run).
  * STK_E_STOPPED: it was ended because tick said so. */
-int stk_one_run(struct stk_one *o, uint64_t n, struct stk_study_run *run, struct stk_err *err);
-
-/* ---- which run is next (run_order.c) ------------------------------------------------------ */
-
-struct stk_point {
-    uint64_t n;
-    uint64_t good, bad;
-    uint64_t waiting;  /* jobs that have not ended */
-    double wall_s;     /* median of the good runs; NaN: none */
-    double half_width; /* of the interval, relative; NaN: unknown */
-    bool hopeless, done;
-};
+int stk_one_run(struct stk_one *o, const struct stk_point *p, uint64_t repeat,
+                struct stk_study_run *run, struct stk_err *err);
 
 /* ---- the study in its folder (run_folder.c) ----------------------------------------------- */
-
-struct stk_job_run; /* run_jobs.c */
-#define STK_TOKEN_SIZE 12
 
 struct stk_runs {
     struct stk_arena arena;
     struct stk_runs_plan plan;
+    struct stk_points points;
+    struct stk_tally *tally; /* of each */
     char *dir;
     int journal_fd;
     double synced_s, published_s, start_s;
     struct stk_study study;
-    size_t series;
-    struct stk_point point[STK_RUNS_N_MAX];
     struct stk_runs_conditions conditions;
-    struct stk_noise_watch noise;
     struct stk_metric metric;
     const struct stk_runs_watch *watch;
     struct stk_runs_state state;
-    char reason[64];          /* of pending jobs */
-    bool budget_spent, fresh; /* fresh: made by this call */
-    double shortest_s;        /* of all runs and warm-ups of this call; 0: none yet */
-    double around_s;          /* the longest that came with a run beside it: --prepare */
-    bool later;               /* Slurm takes no more jobs at the moment */
-    struct stk_job_run *job;  /* in the queue */
-    size_t njobs, jobs_room;
-    int jobs_fd;
-    char token[STK_TOKEN_SIZE]; /* of the jobs of this call; nobody else's have it in their name */
+    bool fresh, changed; /* made by this call; its plan is not the one on disk */
+    bool budget_spent;
+    double shortest_s;      /* of all runs and warm-ups of this call; 0: none yet */
+    double around_s;        /* the longest that came with a run beside it: --prepare */
+    bool later;             /* the executor takes no more runs at the moment */
+    struct stk_err refused; /* why the last one was not taken; code 0: none was */
+    void *there;            /* the executor's own */
 };
 
-/* Adds a run to the journal and to the study. */
-int stk_runs_keep(struct stk_runs *r, const struct stk_study_run *run, struct stk_err *err);
+/* Adds a run of a point to the journal and to the study. */
+int stk_runs_keep(struct stk_runs *r, struct stk_tally *t, const struct stk_study_run *run,
+                  struct stk_err *err);
 int stk_runs_publish(struct stk_runs *r, struct stk_err *err);
 /* malloc'ed DIR/name; NULL: no memory. */
 char *stk_runs_path(const struct stk_runs *r, const char *fmt, ...) STK_PRINTF(2, 3);
@@ -207,27 +197,50 @@ typedef int stk_line_fn(void *user, const struct stk_jval *v, const char *text, 
 int stk_lines_open(const char *path, int *fd, stk_line_fn *line, void *user, struct stk_err *err);
 int stk_lines_add(int fd, struct stk_buf *line, const char *path, struct stk_err *err);
 
-void stk_points_update(struct stk_runs *r);
-/* The order of a round: n[] of the plan by index, shuffled by seed and round. */
-void stk_points_order(const struct stk_runs_plan *p, uint64_t round, size_t *order);
+/* The point a run of the journal belongs to; NULL: none of the plan. */
+struct stk_tally *stk_runs_point_of(const struct stk_runs *r, const struct stk_study_run *run);
+#define STK_RUN_NAME_SIZE (STK_POINT_ID_MAX + 24)
+/* "n8-r2" */
+void stk_run_name(const struct stk_point *p, uint64_t repeat, char *name, size_t size);
+
+/* ---- which run is next (run_order.c, run_drive.c) ------------------------------------------ */
+
+void stk_tally_update(const struct stk_runs *r, struct stk_tally *t);
+/* How often it was tried, or is going to be by what waits: the number of its next run. */
+uint64_t stk_tally_tries(const struct stk_tally *t);
+/* The order of a round: 0..n shuffled by seed and round. */
+void stk_points_order(uint64_t seed, uint64_t round, size_t n, size_t *order);
 double stk_points_left_s(const struct stk_runs *r, uint64_t *planned);
 /* What may run under the budget: 0 in elapsed time is always allowed. */
-bool stk_points_affordable(const struct stk_runs *r, const struct stk_point *p);
+bool stk_points_affordable(const struct stk_runs *r, const struct stk_tally *t);
 int stk_runs_tick(struct stk_runs *r, const char *phase);
-
-int stk_runs_local(struct stk_runs *r, struct stk_err *err);
+int stk_runs_drive(struct stk_runs *r, struct stk_err *err);
 
 /* ---- Slurm (run_batch.c, run_jobs.c, run_collect.c, run_inside.c) -------------------------- */
+
+#define STK_TOKEN_SIZE 12
 
 /* A job that has not been collected. */
 struct stk_job_run {
     uint64_t id; /* 0: sbatch gave no answer, and the job may be there, under its name */
-    uint64_t n, repeat;
+    struct stk_tally *tally;
+    uint64_t repeat;
     char token[STK_TOKEN_SIZE]; /* the end of its name */
     double gone_s;              /* since when it has ended, or nobody knows it; 0: neither */
     double stuck_s;             /* since when it is known that it cannot begin; 0: it may */
     bool pending;
 };
+/* The jobs of a study: what r->there is. */
+struct stk_jobs {
+    struct stk_job_run *job; /* in the queue */
+    size_t n;
+    int fd;                     /* jobs.jsonl */
+    char token[STK_TOKEN_SIZE]; /* of the jobs of this call; nobody else's have it in their name */
+    char reason[64];            /* why some are pending */
+    double changed_s;           /* when something last happened; 0: not looked at yet */
+    int failures;               /* looks in a row that Slurm did not answer */
+};
+#define STK_JOB_NAME_SIZE (STK_RUN_NAME_SIZE + STK_TOKEN_SIZE + 16)
 /* "stoker-n8-r2-5f3a9c1e" */
 void stk_job_name(const struct stk_job_run *j, char *name, size_t size);
 /* For clients of Slurm that may take long: they end when tick() says so. */
@@ -235,16 +248,16 @@ struct stk_slurm stk_jobs_slurm(struct stk_runs *r);
 /* The batch file and the options of sbatch for one run. */
 int stk_batch_make(const struct stk_runs *r, const struct stk_job_run *j, struct stk_buf *script,
                    struct stk_words *args, struct stk_err *err);
-int stk_runs_slurm(struct stk_runs *r, struct stk_err *err);
-int stk_jobs_read(struct stk_runs *r, struct stk_err *err);
-int stk_jobs_write(struct stk_runs *r, const struct stk_job_run *j, struct stk_err *err);
+int stk_jobs_write(struct stk_jobs *jobs, const struct stk_job_run *j, struct stk_err *err);
 /* Looks at all jobs, and keeps the runs of those that have ended. *changed: some have. */
-int stk_jobs_collect(struct stk_runs *r, bool *changed, struct stk_err *err);
+int stk_jobs_look(struct stk_runs *r, bool *changed, struct stk_err *err);
 /* Keeps a run for job i that says it never ran, and forgets the job. */
 int stk_jobs_give_up(struct stk_runs *r, size_t i, const char *why, struct stk_err *err);
 bool stk_jobs_has_result(const struct stk_runs *r, const struct stk_job_run *j);
 /* malloc'ed: the file in which a job leaves its result. */
-char *stk_done_path(const char *dir, uint64_t n, uint64_t repeat, const char *job);
+char *stk_done_path(const struct stk_runs *r, const char *name, const char *job);
+/* Plan and points of a study on disk. */
 int stk_runs_find_plan(struct stk_runs *r, const char *dir, struct stk_err *err);
+int stk_runs_make_points(struct stk_runs *r, struct stk_err *err);
 
 #endif

@@ -9,37 +9,28 @@
 #include "lab/run_priv.h"
 #include "lab/stats.h"
 
-struct stk_runs_at stk_runs_at(const struct stk_runs_plan *p, uint64_t n)
-{
-    struct stk_runs_at at = {.n = n, .ranks = n};
-    if ((p->sets & STK_SETS_NODES) && p->ranks_per_node)
-        at.ranks = n * p->ranks_per_node; /* the plan was checked: no overflow */
-    at.size = p->weak ? p->size * n : p->size;
-    return at;
-}
-
-static const char *mark_at(const char *s, const struct stk_runs_at *at, uint64_t *value)
+static const char *mark_at(const char *s, const struct stk_marks *m, uint64_t *value)
 {
     if (strncmp(s, "{n}", 3) == 0) {
-        *value = at->n;
+        *value = m->n;
         return s + 3;
     }
     if (strncmp(s, "{ranks}", 7) == 0) {
-        *value = at->ranks;
+        *value = m->ranks;
         return s + 7;
     }
-    if (at->size && strncmp(s, "{size}", 6) == 0) {
-        *value = at->size;
+    if (m->size && strncmp(s, "{size}", 6) == 0) {
+        *value = m->size;
         return s + 6;
     }
     return NULL;
 }
 
-void stk_runs_expand(struct stk_buf *out, const char *text, const struct stk_runs_at *at)
+void stk_marks_expand(struct stk_buf *out, const char *text, const struct stk_marks *m)
 {
     while (*text) {
         uint64_t value;
-        const char *after = *text == '{' ? mark_at(text, at, &value) : NULL;
+        const char *after = *text == '{' ? mark_at(text, m, &value) : NULL;
         if (after) {
             char digits[STK_NUM_ROOM];
             stk_buf_put(out, digits, stk_num_u64(digits, value));
@@ -52,7 +43,7 @@ void stk_runs_expand(struct stk_buf *out, const char *text, const struct stk_run
     }
 }
 
-bool stk_runs_has_mark(const char *text, const char *mark)
+bool stk_marks_in(const char *text, const char *mark)
 {
     return text && strstr(text, mark) != NULL;
 }
@@ -119,10 +110,10 @@ int stk_words_split(struct stk_words *w, const char *text, struct stk_err *err)
     return rc ? rc : w->fail ? stk_err_nomem(err, strlen(text)) : 0;
 }
 
-void stk_words_add_expanded(struct stk_words *w, const char *text, const struct stk_runs_at *at)
+void stk_words_add_expanded(struct stk_words *w, const char *text, const struct stk_marks *m)
 {
     struct stk_buf b = STK_BUF_INIT;
-    stk_runs_expand(&b, text, at);
+    stk_marks_expand(&b, text, m);
     w->fail = w->fail || b.fail;
     stk_words_addn(w, stk_buf_cstr(&b), b.len);
     stk_buf_release(&b);
@@ -161,7 +152,8 @@ static bool take_range(const char **p, uint64_t *n, size_t *nn)
     return true;
 }
 
-int stk_runs_parse_n(const char *text, uint64_t *n, size_t *nn, struct stk_err *err)
+int stk_runs_parse_n(const char *option, const char *text, uint64_t *n, size_t *nn,
+                     struct stk_err *err)
 {
     const char *p = text;
     bool good;
@@ -171,9 +163,9 @@ int stk_runs_parse_n(const char *text, uint64_t *n, size_t *nn, struct stk_err *
     } while (good && *p == ',' && *++p);
     if (!good || *p)
         return stk_err_set(err, STK_E_USAGE, NULL, -1,
-                           "--n: \"%.80s\": write numbers from 1 on, as 1,2,4,8 or 1-8 or 1-64*2 "
-                           "(doubled each time), %d at most",
-                           text, STK_RUNS_N_MAX);
+                           "--%s: \"%.80s\": write numbers from 1 on, as 1,2,4,8 or 1-8 or "
+                           "1-64*2 (doubled each time), %d at most",
+                           option, text, STK_RUNS_N_MAX);
     qsort(n, *nn, sizeof *n, stk_by_u64);
     size_t k = 0;
     for (size_t i = 0; i < *nn; i++)

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "lab/scaling_priv.h"
 
 #define SPREAD       0.10 /* (max - min) / median of an N: more repeats would help */
@@ -21,10 +22,9 @@ int stk_scaling_warn(struct stk_scaling *all, size_t series, const char *id, str
     char *text = NULL;
     if (all->ncautions >= CAUTIONS_MAX)
         return 0;
-    struct stk_caution *more = realloc(all->caution, (all->ncautions + 1) * sizeof *more);
-    if (!more)
-        return stk_err_nomem(err, sizeof *more);
-    all->caution = more;
+    int rc = STK_ARRAY_MORE(all->caution, all->ncautions, err);
+    if (rc)
+        return rc;
     va_list ap;
     va_start(ap, fmt);
     int n = vasprintf(&text, fmt, ap);

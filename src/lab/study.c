@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <strings.h>
 
+#include "base/array.h"
+
 static const struct {
     const char *id, *word;
 } statuses[STK_RUN_STATUSES] = {
@@ -84,19 +86,22 @@ void stk_study_release(struct stk_study *s)
     *s = (struct stk_study)STK_STUDY_INIT;
 }
 
+static int check_text(const char *text, size_t len, struct stk_err *err)
+{
+    if (!text || (len <= STK_STUDY_TEXT_MAX && !memchr(text, '\0', len)))
+        return 0;
+    return stk_err_set(err, STK_E_USAGE, NULL, -1,
+                       "a name or note is longer than %d bytes, or has a NUL in it",
+                       STK_STUDY_TEXT_MAX);
+}
+
 /* *out is NULL for a NULL text. */
 static int copy_text(struct stk_study *s, const char *text, size_t len, const char **out,
                      struct stk_err *err)
 {
-    *out = NULL;
-    if (!text)
-        return 0;
-    if (len > STK_STUDY_TEXT_MAX || memchr(text, '\0', len))
-        return stk_err_set(err, STK_E_USAGE, NULL, -1,
-                           "a name or note is longer than %d bytes, or has a NUL in it",
-                           STK_STUDY_TEXT_MAX);
-    *out = stk_arena_dup(&s->text, text, len);
-    return *out ? 0 : stk_err_nomem(err, len);
+    int rc = check_text(text, len, err);
+    *out = rc || !text ? NULL : stk_arena_dup(&s->text, text, len);
+    return rc || !text || *out ? rc : stk_err_nomem(err, len);
 }
 
 int stk_study_set_unit(struct stk_study *s, const char *unit, struct stk_err *err)
@@ -129,9 +134,14 @@ int stk_study_series(struct stk_study *s, const char *name, size_t len, size_t *
     return rc;
 }
 
-static int check_run(const struct stk_study *s, const struct stk_study_run *run,
-                     struct stk_err *err)
+int stk_study_check(const struct stk_study *s, const struct stk_study_run *run, struct stk_err *err)
 {
+    const char *text[] = {run->point, run->host, run->kind, run->job, run->note};
+    int rc = 0;
+    for (size_t i = 0; i < sizeof text / sizeof *text && !rc; i++)
+        rc = check_text(text[i], text[i] ? strlen(text[i]) : 0, err);
+    if (rc)
+        return rc;
     if (run->n < 1 || run->n > STK_STUDY_N_MAX)
         return stk_err_set(err, STK_E_USAGE, NULL, -1, "N must be between 1 and %d",
                            STK_STUDY_N_MAX);
@@ -156,29 +166,21 @@ static int room_for_run(struct stk_study *s, struct stk_study_series *to, struct
     if (s->nruns >= STK_STUDY_RUNS_MAX)
         return stk_err_set(err, STK_E_USAGE, NULL, -1, "more than %d runs in a study",
                            STK_STUDY_RUNS_MAX);
-    if (to->nruns < to->cap)
-        return 0;
-    size_t cap = to->cap ? 2 * to->cap : 16;
-    struct stk_study_run *more = realloc(to->run, cap * sizeof *more);
-    if (!more)
-        return stk_err_nomem(err, cap * sizeof *more);
-    to->run = more;
-    to->cap = cap;
-    return 0;
+    return STK_ARRAY_MORE(to->run, to->nruns, err);
 }
 
 int stk_study_add(struct stk_study *s, size_t series, const struct stk_study_run *run,
                   struct stk_err *err)
 {
     struct stk_study_series *to = &s->series[series];
-    int rc = check_run(s, run, err);
+    int rc = stk_study_check(s, run, err);
     if (!rc)
         rc = room_for_run(s, to, err);
     if (rc)
         return rc;
     struct stk_study_run *copy = &to->run[to->nruns];
     *copy = *run;
-    const char **text[] = {&copy->host, &copy->kind, &copy->job, &copy->note};
+    const char **text[] = {&copy->point, &copy->host, &copy->kind, &copy->job, &copy->note};
     for (size_t i = 0; i < sizeof text / sizeof *text && !rc; i++)
         rc = copy_text(s, *text[i], *text[i] ? strlen(*text[i]) : 0, text[i], err);
     if (rc)
@@ -186,6 +188,21 @@ int stk_study_add(struct stk_study *s, size_t series, const struct stk_study_run
     to->nruns++;
     s->nruns++;
     return 0;
+}
+
+int stk_study_append(struct stk_study *to, const struct stk_study *from, const char *name,
+                     struct stk_err *err)
+{
+    int rc = 0;
+    for (size_t i = 0; i < from->nseries && !rc; i++) {
+        const struct stk_study_series *s = &from->series[i];
+        const char *called = *s->name ? s->name : name;
+        size_t series;
+        rc = stk_study_series(to, called, strlen(called), &series, err);
+        for (size_t k = 0; k < s->nruns && !rc; k++)
+            rc = stk_study_add(to, series, &s->run[k], err);
+    }
+    return rc;
 }
 
 double stk_study_cost(const struct stk_study *s, const struct stk_study_run *run)

@@ -36,7 +36,8 @@ enum stk_run_status stk_run_status_of(enum stk_slurm_state state);
 /* One run. */
 struct stk_study_run {
     uint64_t n;                 /* 1..STK_STUDY_N_MAX */
-    uint32_t repeat;            /* from 0; which run of this N */
+    const char *point;          /* the id of its point, where N alone does not tell it; NULL */
+    uint32_t repeat;            /* from 0; which run of its point */
     enum stk_run_status status; /* only OK ones are counted */
     double wall_s;              /* wall clock of the command; NaN: unknown */
     double value;               /* the metric, where the study has one; NaN: none */
@@ -60,7 +61,7 @@ struct stk_study_run {
 struct stk_study_series {
     const char *name; /* "" when there is only one and nobody named it */
     struct stk_study_run *run;
-    size_t nruns, cap;
+    size_t nruns;
 };
 
 struct stk_study {
@@ -68,6 +69,7 @@ struct stk_study {
     const char *metric; /* name of the value that is compared; NULL: the wall clock */
     bool higher_better; /* of the metric: a rate, not a time */
     bool weak;          /* the problem grew with N */
+    bool fixed;         /* the three above are settled: files that say otherwise do not fit */
     struct stk_study_series series[STK_STUDY_SERIES_MAX];
     size_t nseries, nruns;
     struct stk_arena text;
@@ -85,10 +87,16 @@ int stk_study_set_metric(struct stk_study *s, const char *name, bool higher_bett
 /* The series of that name, made when it is not there. Borrowed: index valid as long as s. */
 int stk_study_series(struct stk_study *s, const char *name, size_t len, size_t *index,
                      struct stk_err *err);
-/* Copies the run. An OK run must have a positive, finite time (or value, where there is a metric).
- */
+/* Whether a run can be added: an OK run must have a positive, finite time (or value, where there is
+ * a metric). */
+int stk_study_check(const struct stk_study *s, const struct stk_study_run *run,
+                    struct stk_err *err);
+/* Copies a run that can be added. */
 int stk_study_add(struct stk_study *s, size_t series, const struct stk_study_run *run,
                   struct stk_err *err);
+/* Copies the runs of all series; one without a name is called `name`. */
+int stk_study_append(struct stk_study *to, const struct stk_study *from, const char *name,
+                     struct stk_err *err);
 /* What is compared, smaller is better: seconds, the metric, or its inverse. NaN: not an OK run. */
 double stk_study_cost(const struct stk_study *s, const struct stk_study_run *run);
 
@@ -117,6 +125,8 @@ void stk_study_squeeze(const char *text, size_t len, struct stk_buf *out);
  * with one inside. */
 void stk_study_write_json(const struct stk_study *s, struct stk_jw *w);
 void stk_study_write_run(const struct stk_study_run *r, struct stk_jw *w);
+/* Texts are borrowed from v. NaN, -1 and NULL where nothing is said. */
+int stk_study_read_run(const struct stk_jval *v, struct stk_study_run *run, struct stk_err *err);
 int stk_study_read_json(struct stk_study *s, const char *text, size_t len, const char *path,
                         struct stk_err *err);
 /* Whichever of the two the file is. series: as for CSV. */

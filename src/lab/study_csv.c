@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <strings.h>
 
+#include "base/csv.h"
 #include "base/num.h"
-#include "format/csv.h"
 #include "lab/study.h"
 
 #define COLUMNS_MAX 256
@@ -325,9 +325,13 @@ static int read_header(struct reader *r, struct stk_csv_row *row, struct stk_err
     if (!find_n(r) || !(has_column(r, C_TIME) || rate || value))
         return bad(r, err, "the header needs a column `n` and a column `time`%s", "");
     /* What is compared is the rate or value where there is one; times then only count SUs. */
-    if (!r->study->metric && (rate || value))
+    if (r->study->metric || !(rate || value))
+        return 0;
+    if (!r->study->fixed)
         return stk_study_set_metric(r->study, rate ? "rate" : "value", rate, err);
-    return 0;
+    if (has_column(r, C_TIME))
+        return 0;
+    return bad(r, err, "it has no times, and the study before it compares times%s", "");
 }
 
 static int first_row(struct reader *r, struct stk_csv_row row, bool *is_header, struct stk_err *err)

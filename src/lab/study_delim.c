@@ -4,13 +4,12 @@
  */
 #include <string.h>
 
+#include "base/csv.h"
 #include "lab/study.h"
 
-/* The most frequent on the first line that is not a comment. */
+/* By the first line that is not a comment. */
 char stk_study_delimiter(const char *p, size_t n)
 {
-    static const char choices[] = ",;\t|";
-    size_t count[4] = {0}, best = 0, inner = 0;
     const char *end = p + n;
     if (n >= 3 && memcmp(p, "\xef\xbb\xbf", 3) == 0)
         p += 3;
@@ -18,15 +17,12 @@ char stk_study_delimiter(const char *p, size_t n)
         const char *line = memchr(p, '\n', (size_t)(end - p));
         p = line ? line + 1 : end;
     }
-    for (; p < end && *p != '\n'; p++) {
-        const char *at = *p ? strchr(choices, *p) : NULL;
-        if (at)
-            count[at - choices]++;
-        inner += *p == ' ';
-    }
-    for (size_t i = 1; i < 4; i++)
-        best = count[i] > count[best] ? i : best;
-    return count[best] || !inner ? choices[best] : ' ';
+    char guess = stk_csv_guess(p, (size_t)(end - p), ",;\t|");
+    if (guess)
+        return guess;
+    while (p < end && *p != '\n' && *p != ' ')
+        p++;
+    return p < end && *p == ' ' ? ' ' : ',';
 }
 
 /* Copies text with one blank between cells and none at the ends of lines. */

@@ -34,6 +34,7 @@ void stk_study_write_run(const struct stk_study_run *r, struct stk_jw *w)
 {
     stk_jw_open(w, '{');
     stk_jw_put_u64(w, "n", r->n);
+    put_text(w, "point", r->point);
     stk_jw_put_u64(w, "repeat", r->repeat);
     stk_jw_put_str(w, "status", stk_run_status_id(r->status));
     put_known(w, "wall_s", r->wall_s);
@@ -161,38 +162,54 @@ static int get_flag(const struct source *from, const struct stk_jval *obj, const
     return 0;
 }
 
-static int read_run(const struct source *from, const struct stk_jval *v, struct stk_study *s,
-                    size_t series, struct stk_err *err)
+static int get_run(const struct source *from, const struct stk_jval *v, struct stk_study_run *r,
+                   struct stk_err *err)
 {
-    struct stk_study_run r = STK_STUDY_RUN_INIT;
     int64_t n = 0, repeat = 0;
     const char *status = "ok";
+    *r = (struct stk_study_run)STK_STUDY_RUN_INIT;
     if (v->type != STK_JOBJ)
         return wrong(from, v, err, "a run was expected");
     int rc = get_count(from, v, "n", &n, err);
+    rc = rc ? rc : get_text(from, v, "point", &r->point, err);
     rc = rc ? rc : get_count(from, v, "repeat", &repeat, err);
-    rc = rc ? rc : get_count(from, v, "cores", &r.cores, err);
-    rc = rc ? rc : get_count(from, v, "gpus", &r.gpus, err);
-    rc = rc ? rc : get_count(from, v, "nodes", &r.nodes, err);
-    rc = rc ? rc : get_number(from, v, "wall_s", &r.wall_s, err);
-    rc = rc ? rc : get_number(from, v, "value", &r.value, err);
-    rc = rc ? rc : get_number(from, v, "queue_s", &r.queue_s, err);
-    rc = rc ? rc : get_number(from, v, "accounted_s", &r.accounted_s, err);
-    rc = rc ? rc : get_number(from, v, "cpu_s", &r.cpu_s, err);
-    rc = rc ? rc : get_bytes(from, v, "peak_memory_bytes", &r.peak_memory_bytes, err);
+    rc = rc ? rc : get_count(from, v, "cores", &r->cores, err);
+    rc = rc ? rc : get_count(from, v, "gpus", &r->gpus, err);
+    rc = rc ? rc : get_count(from, v, "nodes", &r->nodes, err);
+    rc = rc ? rc : get_number(from, v, "wall_s", &r->wall_s, err);
+    rc = rc ? rc : get_number(from, v, "value", &r->value, err);
+    rc = rc ? rc : get_number(from, v, "queue_s", &r->queue_s, err);
+    rc = rc ? rc : get_number(from, v, "accounted_s", &r->accounted_s, err);
+    rc = rc ? rc : get_number(from, v, "cpu_s", &r->cpu_s, err);
+    rc = rc ? rc : get_bytes(from, v, "peak_memory_bytes", &r->peak_memory_bytes, err);
     rc = rc ? rc : get_text(from, v, "status", &status, err);
-    rc = rc ? rc : get_text(from, v, "host", &r.host, err);
-    rc = rc ? rc : get_text(from, v, "kind", &r.kind, err);
-    rc = rc ? rc : get_text(from, v, "job", &r.job, err);
-    rc = rc ? rc : get_text(from, v, "note", &r.note, err);
+    rc = rc ? rc : get_text(from, v, "host", &r->host, err);
+    rc = rc ? rc : get_text(from, v, "kind", &r->kind, err);
+    rc = rc ? rc : get_text(from, v, "job", &r->job, err);
+    rc = rc ? rc : get_text(from, v, "note", &r->note, err);
     if (rc)
         return rc;
     int known = stk_run_status_find(status, strlen(status));
     if (known < 0)
         return wrong(from, v, err, "unknown status of a run");
-    r.n = (uint64_t)n;
-    r.repeat = (uint32_t)repeat;
-    r.status = (enum stk_run_status)known;
+    r->n = (uint64_t)n;
+    r->repeat = (uint32_t)repeat;
+    r->status = (enum stk_run_status)known;
+    return 0;
+}
+
+int stk_study_read_run(const struct stk_jval *v, struct stk_study_run *run, struct stk_err *err)
+{
+    return get_run(&(struct source){v->raw, NULL}, v, run, err);
+}
+
+static int read_run(const struct source *from, const struct stk_jval *v, struct stk_study *s,
+                    size_t series, struct stk_err *err)
+{
+    struct stk_study_run r;
+    int rc = get_run(from, v, &r, err);
+    if (rc)
+        return rc;
     rc = stk_study_add(s, series, &r, err);
     if (rc && err) { /* the study says what is wrong, only we know where */
         snprintf(err->path, sizeof err->path, "%s", from->path ? from->path : "");
@@ -225,7 +242,7 @@ static int read_head(const struct source *from, const struct stk_jval *v, struct
                      struct stk_err *err)
 {
     const char *unit = NULL, *metric = NULL;
-    bool weak = false, higher = false, first = s->nruns == 0;
+    bool weak = false, higher = false, first = !s->fixed && s->nruns == 0;
     int64_t version = 0;
     int rc = get_count(from, v, "stoker_study", &version, err);
     rc = rc ? rc : get_text(from, v, "unit", &unit, err);

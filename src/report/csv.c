@@ -2,6 +2,7 @@
  * csv.c - tables for spreadsheets and data frames (RFC 4180: a row of names first, cells quoted
  * where they must be). Times in seconds, sizes in bytes; a cell is empty where nothing is known.
  */
+#include "base/csv.h"
 #include "base/file.h"
 #include "base/num.h"
 #include "report/report_priv.h"
@@ -27,18 +28,15 @@ static void end_row(struct row *r)
 
 void stk_csv_cell(struct stk_buf *out, const char *s)
 {
-    bool formula = *s && strchr("=+-@", *s);
-    if (!formula && !s[strcspn(s, ",\"\r\n")]) {
-        stk_buf_puts(out, s);
+    if (!*s || !strchr("=+-@", *s)) {
+        stk_csv_put(out, s, strlen(s), ',');
         return;
     }
-    stk_buf_puts(out, formula ? "\"'" : "\"");
-    for (; *s; s++) {
-        if (*s == '"')
-            stk_buf_putc(out, '"');
-        stk_buf_putc(out, *s);
-    }
-    stk_buf_putc(out, '"');
+    struct stk_buf plain = STK_BUF_INIT; /* not a formula */
+    stk_buf_printf(&plain, "'%s", s);
+    stk_csv_put_quoted(out, stk_buf_cstr(&plain), plain.len);
+    out->fail = out->fail || plain.fail;
+    stk_buf_release(&plain);
 }
 
 static void text(struct row *r, const char *s)

@@ -220,6 +220,9 @@ def test_what_makes_no_sense_is_refused_before_anything_runs(stoker, tmp_path):
              (["--n", "1", "--", "true", "{size}", "{n}"], "--size says it"),
              (["--n", "1", "--threads", "--ranks", "--", "true"], "--threads-per-rank"),
              (["--n", "1", "--nodes", "--", "true"], "for --via slurm"),
+             (["--n", "1,2", "--ranks", "--spread", "1,2", "--", "true"], "for --via slurm"),
+             (["--via", "slurm", "--n", "1,2", "--ranks", "--spread", "1,4", "--", "true"], "evenly over 4 nodes"),
+             (["--via", "slurm", "--n", "1,2", "--nodes", "--spread", "1", "--", "true"], "--spread"),
              (["--n", "1,100000", "--threads", "--", "true"], "--oversubscribe"),
              (["--n", "1", "--metric", "x([0-9]", "--", "true", "{n}"], "--metric"),
              (["--n", "1", "--metric", "x", "--", "true", "{n}"], "in parentheses"),
@@ -233,6 +236,7 @@ def test_what_makes_no_sense_is_refused_before_anything_runs(stoker, tmp_path):
              (["--n", "1", "--su-weights", "core=x", "--", "touch", "ran", "{n}"], "--su-weights"),
              (["--n", "1", "--max-relative-su", "x", "--", "touch", "ran", "{n}"], "--max-relative-su"),
              (["--n", "1", "--from", "nosuch.csv", "--", "touch", "ran", "{n}"], "nosuch.csv"),
+             (["--n", "1", "--from", "rate.csv", "--", "touch", "ran", "{n}"], "it has no times"),
              (["--n", "1", "--csv", "/nonexistent/x", "--", "touch", "ran", "{n}"], "--csv"),
              (["--n", "1", "--save", ".", "--", "touch", "ran", "{n}"], "--save names a folder"),
              (["--n", "1", "--timeout", "300000d", "--", "touch", "ran", "{n}"], "--timeout"),
@@ -242,6 +246,7 @@ def test_what_makes_no_sense_is_refused_before_anything_runs(stoker, tmp_path):
              (["--resume", "nowhere", "--metric", "s ([0-9]+)"], "--metric cannot be said again"),
              (["--resume", "nowhere"], "nowhere"),
              ([], "where do the times come from?")]
+    (tmp_path / "rate.csv").write_text("n,rate\n1,5\n")
     for args, words in cases:
         run = stoker("scale", *args, rc=(2, 4), cwd=tmp_path)
         assert words in run.err, run

@@ -303,6 +303,11 @@ def studies():
             "slurm": True, "sbatch": ["--partition=gpu"], "batch_head": None, "gpu_type": "k80",
             "at_once": 0}
     seed("run", "plan", json.dumps(plan).encode())
+    variant = {"id": "a", "label": None, "series": None, "n": 0, "size": 0, "argv": ["./a", "{n}"], "env": ["A=b"],
+               "threads": 2, "ranks": 0, "gpus": 0, "nodes": 0, "ranks_per_node": 0, "cpus": 2}
+    points = {**plan, "stoker_scale_plan": 2, "via": "slurm", "sets": 2, "ranks_per_node": 0, "spread": [1, 2], "variants": []}
+    seed("run", "spread", json.dumps(points).encode())
+    seed("run", "variants", json.dumps({**points, "n": [], "spread": [], "variants": [variant]}).encode())
     seed("run", "words", b"mpirun -n {n} 'a b' \"c\" \\d{size}")
     seed("run", "numbers", b"1-8,16-64*2")
     seed("run", "output", b"epoch 1: 120.5 images/s\nepoch 2: 130 images/s\n-----\n")

@@ -88,6 +88,21 @@ def test_nodes_and_gpus(slurm, shared):
     assert len(set((shared / "b/study/jobs/n3-r0.out").read_text().split())) == 3
 
 
+def test_the_same_ranks_on_one_node_and_on_several(slurm, shared):
+    """Two placements would be one curve, or the ranks wherever Slurm had room."""
+    scale(slurm, shared, "--detach", "--n", "1,2,4", "--ranks", "--spread", "1,2", "--runs", "1", "--", "hostname")
+    assert {j["point"] for j in jobs(shared)} == {"n1-on1", "n2-on1", "n4-on1", "n2-on2", "n4-on2"}
+    result, _ = resume(slurm, shared)
+    assert {s["name"]: {p["n"]: p["nodes"] for p in s["points"]} for s in result["series"]} == {
+        "1 node": {1: 1, 2: 1, 4: 1}, "2 nodes": {2: 2, 4: 2}}
+    for nodes in (1, 2):
+        said = (shared / f"study/jobs/n4-on{nodes}-r0.out").read_text().split()
+        assert len(said) == 4 and {said.count(host) for host in said} == {4 // nodes}
+    assert sorted(r["point"] for r in runs(shared)) == sorted(j["point"] for j in jobs(shared))
+    resume(slurm, shared, "--runs", "2")
+    assert len(runs(shared)) == len(jobs(shared)) == 10
+
+
 def test_the_users_own_batch_file(slurm, shared):
     """Modules would not be loaded, or the shell would see a path unquoted."""
     folder = shared / "it's; $(touch hacked) 100% \"x\""

@@ -89,6 +89,34 @@ static void test_cells(void)
     CHECK_INT(stk_csv_next(&row, &c, &err), STK_E_CORRUPT);
 }
 
+static void test_guess(void)
+{
+    static const struct {
+        const char *text;
+        char want;
+    } cases[] = {{"a,b;c,d", ','},     {"\r\n\na;b\nc,d,e", ';'},
+                 {"\"a,b,c\";d", ';'}, {"a\tb,c\td", '\t'},
+                 {"a|b", '\0'},        {"a", '\0'},
+                 {"", '\0'},           {"\"a,b", '\0'}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        CHECK_INT(stk_csv_guess(cases[i].text, strlen(cases[i].text), ",;\t"), cases[i].want);
+}
+
+/* What is written is read again, whatever is in it. */
+static void test_put(void)
+{
+    static const char *const texts[][2] = {{"a b", "a b"},       {"", ""},
+                                           {"a,b", "\"a,b\""},   {"a;b", "a;b"},
+                                           {"\"", "\"\"\"\""},   {"x\"y\"", "\"x\"\"y\"\"\""},
+                                           {"a\nb", "\"a\nb\""}, {"a\r", "\"a\r\""}};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        struct stk_buf b = STK_BUF_INIT;
+        stk_csv_put(&b, texts[i][0], strlen(texts[i][0]), ',');
+        CHECK_STR(stk_buf_cstr(&b), texts[i][1]);
+        stk_buf_release(&b);
+    }
+}
+
 /* ---- columns ---- */
 
 static const char *context_of(const char *text)
@@ -269,6 +297,8 @@ int main(int argc, char **argv)
     CHECK_BEGIN(argc, argv);
     CHECK_RUN(test_rows);
     CHECK_RUN(test_cells);
+    CHECK_RUN(test_guess);
+    CHECK_RUN(test_put);
     CHECK_RUN(test_infer);
     CHECK_RUN(test_arrays);
     CHECK_RUN(test_merge);

@@ -138,10 +138,11 @@ static void writing(void)
     memory_release(&m);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-    the_table();
-    side_files();
-    writing();
+    CHECK_BEGIN(argc, argv);
+    CHECK_RUN(the_table);
+    CHECK_RUN(side_files);
+    CHECK_RUN(writing);
     return CHECK_DONE();
 }

@@ -44,9 +44,10 @@ static void of_one_hash(void)
     stk_lookup_release(&t);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-    every_one_is_found();
-    of_one_hash();
+    CHECK_BEGIN(argc, argv);
+    CHECK_RUN(every_one_is_found);
+    CHECK_RUN(of_one_hash);
     return CHECK_DONE();
 }

@@ -1,5 +1,6 @@
 /* test_run.c - the parts of running a study: words, plans, metrics, one timed process, and a batch
  * file that quotes what it must. A wrong word runs a wrong command, or somebody else's. */
+#include "base/file.h"
 #include "check.h"
 #include "lab/run_priv.h"
 #include "scratch.h"
@@ -11,11 +12,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char *expand(const char *text, struct stk_runs_at at)
+static const char *expand(const char *text, struct stk_marks at)
 {
     static struct stk_buf b;
     stk_buf_reset(&b);
-    stk_runs_expand(&b, text, &at);
+    stk_marks_expand(&b, text, &at);
     static char out[256];
     snprintf(out, sizeof out, "%s", stk_buf_cstr(&b));
     stk_buf_release(&b);
@@ -24,7 +25,7 @@ static const char *expand(const char *text, struct stk_runs_at at)
 
 static void marks(void)
 {
-    struct stk_runs_at at = {.n = 8, .ranks = 16, .size = 4000000000u};
+    struct stk_marks at = {.n = 8, .ranks = 16, .size = 4000000000u};
     CHECK_STR(expand("--workers={n}", at), "--workers=8");
     CHECK_STR(expand("{n}{n}/{size}/{ranks}", at), "88/4000000000/16");
     CHECK_STR(expand("{x} {{n}} {} { {n", at), "{x} {8} {} { {n");
@@ -54,14 +55,14 @@ static void numbers(void)
 {
     uint64_t n[STK_RUNS_N_MAX];
     size_t nn;
-    CHECK_INT(stk_runs_parse_n("8,1,2,1,4", n, &nn, NULL), 0);
+    CHECK_INT(stk_runs_parse_n("n", "8,1,2,1,4", n, &nn, NULL), 0);
     CHECK(nn == 4 && n[0] == 1 && n[3] == 8);
-    CHECK_INT(stk_runs_parse_n("1-4,16-64*2", n, &nn, NULL), 0);
+    CHECK_INT(stk_runs_parse_n("n", "1-4,16-64*2", n, &nn, NULL), 0);
     CHECK(nn == 7 && n[3] == 4 && n[4] == 16 && n[6] == 64);
     static const char *const bad[] = {"",    "0",   "1,x", "-3",    "3-", "4-2",        "1-8*1",
                                       "1 2", "1.5", ",",   "1-999", "*2", "9999999999", "1-4*0"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-        CHECK_INT(stk_runs_parse_n(bad[i], n, &nn, NULL), STK_E_USAGE);
+        CHECK_INT(stk_runs_parse_n("n", bad[i], n, &nn, NULL), STK_E_USAGE);
 }
 
 static double find(const char *regex, enum stk_metric_pick pick, const char *text)
@@ -184,13 +185,19 @@ static void batch_file(void)
     struct stk_runs r = {.dir = (char *)(uintptr_t) "/d/it's $(x) 50%"};
     struct stk_buf script = STK_BUF_INIT;
     struct stk_words args = {.arena = &r.arena};
-    const struct stk_job_run job = {.n = 6, .repeat = 1, .token = "5f3a9c1e"};
+    struct stk_job_run job = {.repeat = 1, .token = "5f3a9c1e"};
     r.plan = (struct stk_runs_plan){.argv = argv,
+                                    .n = {6},
+                                    .nn = 1,
+                                    .runs_max = 1,
+                                    .via = &stk_executor_slurm,
                                     .sets = STK_SETS_RANKS | STK_SETS_GPUS,
                                     .ranks_per_node = 4,
                                     .threads_per_rank = 2,
                                     .gpu_type = "k80",
                                     .batch_head = "#SBATCH -t {n}\nmodule load {n}"};
+    CHECK_INT(stk_runs_make_points(&r, NULL), 0);
+    job.tally = &r.tally[0];
     CHECK_INT(stk_batch_make(&r, &job, &script, &args, NULL), 0);
     const char *text = stk_buf_cstr(&script);
     CHECK(strncmp(text, "#!/bin/sh\n#SBATCH -t 6\nmodule load {n}\nexec '", 45) == 0);
@@ -208,6 +215,266 @@ static void batch_file(void)
     CHECK_INT(stk_batch_make(&r, &job, &script, &args, NULL), STK_E_USAGE);
     stk_buf_release(&script);
     stk_arena_release(&r.arena);
+}
+
+/* ---- points -------------------------------------------------------------------------------- */
+
+static struct stk_points make(struct stk_arena *arena, const struct stk_runs_plan *p)
+{
+    struct stk_points points;
+    CHECK_INT(stk_runs_check(p, NULL), 0);
+    CHECK_INT(stk_points_make(p, arena, &points, NULL), 0);
+    return points;
+}
+
+/* A point of N that is called otherwise would not be found again in a study of an older stoker. */
+static void points_of_n(void)
+{
+    const char *argv[] = {"./a", "{n}/{size}", NULL};
+    struct stk_runs_plan p = STK_RUNS_PLAN_INIT;
+    struct stk_arena arena = STK_ARENA_INIT;
+    p.argv = argv;
+    p.weak = true;
+    p.size = 10;
+    p.sets = STK_SETS_THREADS;
+    CHECK_INT(stk_runs_parse_n("n", "1,8", p.n, &p.nn, NULL), 0);
+    struct stk_points points = make(&arena, &p);
+    CHECK_INT(points.n, 2);
+    CHECK_STR(points.v[1].id, "n8");
+    CHECK_STR(points.v[1].label, "N=8");
+    CHECK_STR(points.v[1].argv[1], "8/80");
+    CHECK(points.v[1].by_n && points.v[1].n == 8 && points.v[1].size == 80);
+    CHECK(points.v[1].give.threads == 8 && points.v[1].give.cpus == 8 && !points.v[1].give.ranks);
+    p.sets = STK_SETS_NODES;
+    p.ranks_per_node = 4;
+    points = make(&arena, &p);
+    CHECK(points.v[1].give.nodes == 8 && points.v[1].give.ranks == 32);
+    stk_arena_release(&arena);
+}
+
+static const char *batch_args(const struct stk_runs_plan *plan, size_t i)
+{
+    static char text[512];
+    struct stk_runs r = {.plan = *plan, .dir = (char *)(uintptr_t) "/d"};
+    struct stk_buf script = STK_BUF_INIT;
+    struct stk_words args = {.arena = &r.arena};
+    CHECK_INT(stk_runs_make_points(&r, NULL), 0);
+    const struct stk_job_run job = {.tally = &r.tally[i]};
+    CHECK_INT(stk_batch_make(&r, &job, &script, &args, NULL), 0);
+    text[0] = '\0';
+    for (size_t k = 0; k < args.n; k++)
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s", k ? " " : "", args.v[k]);
+    stk_buf_release(&script);
+    stk_arena_release(&r.arena);
+    return text;
+}
+
+/* Ranks would be wherever Slurm has room, and two placements the same one. */
+static void points_of_spread(void)
+{
+    const char *argv[] = {"./a", NULL};
+    struct stk_runs_plan p = STK_RUNS_PLAN_INIT;
+    struct stk_arena arena = STK_ARENA_INIT;
+    p.argv = argv;
+    p.via = &stk_executor_slurm;
+    p.sets = STK_SETS_RANKS;
+    CHECK_INT(stk_runs_parse_n("n", "1,2,6", p.n, &p.nn, NULL), 0);
+    CHECK_INT(stk_runs_parse_n("spread", "1,2", p.spread, &p.nspread, NULL), 0);
+    struct stk_points points = make(&arena, &p);
+    static const char *const want[][3] = {{"n1-on1", "1 node", "--nodes=1 --ntasks-per-node=1"},
+                                          {"n2-on1", "1 node", "--nodes=1 --ntasks-per-node=2"},
+                                          {"n6-on1", "1 node", "--nodes=1 --ntasks-per-node=6"},
+                                          {"n2-on2", "2 nodes", "--nodes=2 --ntasks-per-node=1"},
+                                          {"n6-on2", "2 nodes", "--nodes=2 --ntasks-per-node=3"}};
+    CHECK_INT(points.n, 5);
+    for (size_t i = 0; i < 5 && i < points.n; i++) {
+        char all[200];
+        CHECK_STR(points.v[i].id, want[i][0]);
+        CHECK_STR(points.v[i].series, want[i][1]);
+        snprintf(all, sizeof all, "--job-name=stoker-%s-r0 --output=/d/jobs/%s-r0.slurm %s",
+                 want[i][0], want[i][0], want[i][2]);
+        CHECK_STR(batch_args(&p, i), all);
+    }
+    CHECK_STR(points.v[4].label, "N=6 on 2 nodes");
+    p.spread[1] = 4; /* no N can be divided by four */
+    CHECK_INT(stk_runs_check(&p, NULL), STK_E_USAGE);
+    p.spread[1] = 2;
+    p.sets = STK_SETS_THREADS;
+    CHECK_INT(stk_runs_check(&p, NULL), STK_E_USAGE);
+    stk_arena_release(&arena);
+}
+
+static void bad_variants(void)
+{
+    const char *argv[] = {"true", NULL}, *odd[] = {"no equals sign", NULL};
+    const struct stk_point bad[][2] = {
+        {{.id = "a/b", .argv = argv}, {.id = "b", .argv = argv}},
+        {{.id = "", .argv = argv}, {.id = "b", .argv = argv}},
+        {{.id = NULL, .argv = argv}, {.id = "b", .argv = argv}},
+        {{.id = "a"}, {.id = "b", .argv = argv}},
+        {{.id = "a", .argv = argv, .env = odd}, {.id = "b", .argv = argv}},
+        {{.id = "b", .argv = argv, .n = 2}, {.id = "b", .argv = argv}},
+        {{.id = "a", .argv = argv, .series = "s"}, {.id = "b", .argv = argv, .series = "s"}},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct stk_runs_plan p = STK_RUNS_PLAN_INIT;
+        struct stk_arena arena = STK_ARENA_INIT;
+        struct stk_points points;
+        p.variant = bad[i];
+        p.nvariants = 2;
+        CHECK_INT(stk_runs_check(&p, NULL), 0);
+        CHECK_INT(stk_points_make(&p, &arena, &points, NULL), STK_E_USAGE);
+        stk_arena_release(&arena);
+    }
+}
+
+/* Three commands, told apart by what they are called with and what stands in their environment. */
+static const char *const three[][3] = {
+    {"slow", "A=1", "echo one $A two >> log; sleep 0.03"},
+    {"quick", "A=2", "echo $A >> log"},
+    {"broken", "A=3", "echo no; exit $A"},
+};
+
+struct variants {
+    struct stk_point point[3];
+    const char *argv[3][4], *env[3][2];
+};
+
+static void make_variants(struct variants *v, struct stk_runs_plan *p)
+{
+    *p = (struct stk_runs_plan)STK_RUNS_PLAN_INIT;
+    for (size_t i = 0; i < 3; i++) {
+        const char *argv[] = {"sh", "-c", three[i][2], NULL};
+        memcpy(v->argv[i], argv, sizeof argv);
+        v->env[i][0] = three[i][1];
+        v->env[i][1] = NULL;
+        v->point[i] = (struct stk_point){.id = three[i][0], .argv = v->argv[i], .env = v->env[i]};
+    }
+    p->variant = v->point;
+    p->nvariants = 3;
+    p->runs_min = p->runs_max = 1;
+    p->warmup = 0;
+}
+
+static size_t count_in(const char *path, const char *what)
+{
+    struct stk_buf b = STK_BUF_INIT;
+    size_t n = 0;
+    CHECK_INT(stk_read_file(path, 1 << 20, &b, NULL), 0);
+    for (const char *p = stk_buf_cstr(&b); (p = strstr(p, what)); p++)
+        n++;
+    stk_buf_release(&b);
+    return n;
+}
+
+/* The journal has every point once, then every point that is not given up once more, and so on. */
+static void check_rounds(const char *path)
+{
+    struct stk_buf b = STK_BUF_INIT;
+    unsigned round = 0, seen = 0;
+    CHECK_INT(stk_read_file(path, 1 << 20, &b, NULL), 0);
+    for (const char *p = stk_buf_cstr(&b); (p = strstr(p, "\"point\":\"")); p++)
+        for (unsigned i = 0; i < 3; i++)
+            if (strncmp(p + strlen("\"point\":\""), three[i][0], strlen(three[i][0])) == 0) {
+                CHECK(!(seen & 1u << i));
+                seen |= 1u << i;
+                if (seen == (round < 2 ? 7u : 3u)) { /* two failures are enough */
+                    seen = 0;
+                    round++;
+                }
+            }
+    CHECK_INT(round, 3);
+    stk_buf_release(&b);
+}
+
+/* A tuner that has seen enough adds the next one to try; what was run is not run again. */
+static void add_one(const struct stk_runs_change *as_before)
+{
+    const char *argv[] = {"sh", "-c", "echo next >> log", NULL};
+    const struct stk_point next[] = {{.id = "quick", .argv = argv}, {.id = "next", .argv = argv}};
+    struct stk_runs_change more = *as_before;
+    struct stk_runs *r = NULL;
+    size_t n;
+    more.variant = next;
+    more.nvariants = 2;
+    CHECK_INT(stk_runs_resume("study", &more, &r, NULL), 0);
+    CHECK_INT(stk_runs_go(r, NULL, NULL), 0);
+    const struct stk_tally *t = stk_runs_tally(r, &n);
+    CHECK(n == 4 && t[1].good == 3 && t[3].good == 3 && stk_runs_study(r)->nruns == 11);
+    CHECK_STR(t[3].point->id, "next");
+    stk_runs_free(r);
+    CHECK_INT(count_in("log", "next"), 3);
+}
+
+/* Begun, and resumed for more: each of three variants is run as often as was asked for, and what
+ * the first call has run is not run again. */
+static void variants(void)
+{
+    const struct stk_runs_change more = {.runs_min = 3,
+                                         .runs_max = 3,
+                                         .precision = NAN,
+                                         .timeout_s = NAN,
+                                         .budget_s = NAN,
+                                         .at_once = UINT64_MAX};
+    struct stk_runs_plan p;
+    struct variants v;
+    struct stk_runs *r = NULL;
+    char *home = getcwd(NULL, 0);
+    size_t n;
+    make_variants(&v, &p);
+    CHECK(chdir(scratch_begin()) == 0);
+    CHECK_INT(stk_runs_new(&p, "study", &r, NULL), 0);
+    CHECK_INT(stk_runs_go(r, NULL, NULL), 0);
+    stk_runs_free(r);
+    CHECK_INT(count_in("study/runs.jsonl", "\n"), 3);
+    CHECK_INT(stk_runs_resume("study", &more, &r, NULL), 0);
+    CHECK_INT(stk_runs_go(r, NULL, NULL), 0);
+    const struct stk_tally *t = stk_runs_tally(r, &n);
+    CHECK_INT(n, 3);
+    CHECK(t[0].good == 3 && t[1].good == 3 && t[2].good == 0 && t[2].bad == 2);
+    CHECK(t[0].cost >= 0.03 && isnan(t[2].cost));
+    const struct stk_study *s = stk_runs_study(r);
+    CHECK(s->nseries == 3 && s->nruns == 8);
+    CHECK_STR(s->series[2].name, "broken");
+    CHECK_STR(s->series[2].run[0].point, "broken");
+    stk_runs_free(r);
+    check_rounds("study/runs.jsonl");
+    add_one(&more);
+    CHECK_INT(count_in("log", "one 1 two\n"), 3);
+    CHECK_INT(count_in("study/output/broken-r1.txt", "no"), 1);
+    CHECK(chdir(home) == 0);
+    scratch_done();
+    free(home);
+}
+
+/* Every executor can be found by what it is called. */
+static void executors(void)
+{
+    for (size_t i = 0; stk_executor_names[i]; i++)
+        CHECK_STR(stk_executor_find(stk_executor_names[i])->name, stk_executor_names[i]);
+    CHECK(stk_executor_find("nowhere") == NULL);
+}
+
+/* A study of a stoker that knew N alone, `slurm` in its plan. */
+static void old_plans(void)
+{
+    const char *argv[] = {"true", "{n}", NULL};
+    struct stk_runs_plan p = STK_RUNS_PLAN_INIT, q;
+    struct stk_arena arena = STK_ARENA_INIT;
+    struct stk_buf b = STK_BUF_INIT;
+    p.argv = argv;
+    p.cwd = "/";
+    p.n[0] = p.nn = 1;
+    p.via = &stk_executor_slurm;
+    stk_runs_write_plan(&p, &b);
+    char *via = strstr((char *)(uintptr_t)stk_buf_cstr(&b), "\"via\"");
+    CHECK(via != NULL);
+    if (via)
+        via[1] = 'x';
+    CHECK_INT(stk_runs_read_plan(stk_buf_cstr(&b), b.len, "p", &arena, &q, NULL), 0);
+    CHECK(q.via == &stk_executor_slurm);
+    stk_buf_release(&b);
+    stk_arena_release(&arena);
 }
 
 static int stop_now(void *user)
@@ -285,6 +552,12 @@ int main(int argc, char **argv)
     CHECK_RUN(better_ways);
     CHECK_RUN(plans);
     CHECK_RUN(batch_file);
+    CHECK_RUN(points_of_n);
+    CHECK_RUN(points_of_spread);
+    CHECK_RUN(bad_variants);
+    CHECK_RUN(variants);
+    CHECK_RUN(executors);
+    CHECK_RUN(old_plans);
     CHECK_RUN(processes);
     CHECK_RUN(last_lines);
     CHECK_RUN(cores);

@@ -327,6 +327,27 @@ static void studies_survive_json(void)
     stk_buf_release(&b);
 }
 
+/* Runs of other points would count as repeats of this one. */
+static void points_and_other_studies(void)
+{
+    static const char text[] =
+        "{\"stoker_study\": 1, \"metric\": \"x\", \"series\": [{\"name\": \"\", \"runs\": "
+        "[{\"n\": 2, \"point\": \"n2-on1\", \"value\": 3}]}, {\"name\": \"b\", \"runs\": []}]}";
+    struct stk_study from = STK_STUDY_INIT, to = STK_STUDY_INIT;
+    CHECK_INT(stk_study_read_json(&from, text, strlen(text), "s.json", &err), 0);
+    CHECK_STR(from.series[0].run[0].point, "n2-on1");
+    CHECK_INT(stk_study_set_metric(&to, "x", false, &err), 0);
+    CHECK_INT(stk_study_append(&to, &from, "this", &err), 0);
+    CHECK(to.nseries == 2 && to.nruns == 1);
+    CHECK_STR(to.series[0].name, "this");
+    stk_study_release(&from);
+    CHECK_STR(to.series[0].run[0].point, "n2-on1");
+    stk_study_release(&to);
+    to.fixed = true; /* it compares times, and says so before it has any */
+    CHECK_INT(stk_study_read_json(&to, text, strlen(text), "s.json", &err), STK_E_USAGE);
+    stk_study_release(&to);
+}
+
 static void add_synthetic(double a, double b, uint64_t seed);
 
 /* Five normal runs have a tiny deviation from their median in one case of thirty. */
@@ -476,6 +497,7 @@ int main(int argc, char **argv)
     CHECK_RUN(tables_are_read_as_people_write_them);
     CHECK_RUN(errors_name_the_line);
     CHECK_RUN(studies_survive_json);
+    CHECK_RUN(points_and_other_studies);
     CHECK_RUN(known_laws_are_found_for_every_seed);
     CHECK_RUN(no_more_is_said_than_is_known);
     CHECK_RUN(prices_are_of_the_same_work);

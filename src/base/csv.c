@@ -1,10 +1,10 @@
 /*
- * csv_text.c - the syntax of CSV: cells of a row, rows of a file.
+ * csv.c - the syntax of CSV: cells of a row, rows of a file.
  *
  * A quote opens a quoted cell only at the cell's beginning, as in Python's csv module; elsewhere
  * it is a character. Finding rows costs a few memchr() a row, whatever is in the cells.
  */
-#include "format/csv.h"
+#include "base/csv.h"
 
 #include <string.h>
 
@@ -149,4 +149,47 @@ int stk_csv_scan_end(struct stk_csv_scan *sc, uint64_t end, struct stk_err *err)
     if (sc->quoted || end == sc->row_start)
         return 0;
     return end_row(sc, end, sc->prev, end, err);
+}
+
+/* ---- what stands between cells ------------------------------------------------------------ */
+
+char stk_csv_guess(const char *p, size_t n, const char *choices)
+{
+    size_t count[8] = {0}, best = 0, i = 0, nchoices = strlen(choices);
+    bool quoted = false;
+    while (i < n && (p[i] == '\n' || p[i] == '\r'))
+        i++;
+    for (; i < n && (quoted || p[i] != '\n'); i++) {
+        quoted ^= p[i] == '"';
+        const char *at = quoted || !p[i] ? NULL : strchr(choices, p[i]);
+        if (at && (size_t)(at - choices) < sizeof count / sizeof *count)
+            count[at - choices]++;
+    }
+    for (size_t k = 1; k < nchoices && k < sizeof count / sizeof *count; k++)
+        best = count[k] > count[best] ? k : best;
+    return count[best] ? choices[best] : '\0';
+}
+
+/* ---- writing ------------------------------------------------------------------------------ */
+
+void stk_csv_put_quoted(struct stk_buf *out, const char *p, size_t n)
+{
+    stk_buf_putc(out, '"');
+    for (size_t i = 0; i < n;) {
+        const char *q = memchr(p + i, '"', n - i);
+        size_t stop = q ? (size_t)(q - p) + 1 : n;
+        stk_buf_put(out, p + i, stop - i);
+        if (q)
+            stk_buf_putc(out, '"');
+        i = stop;
+    }
+    stk_buf_putc(out, '"');
+}
+
+void stk_csv_put(struct stk_buf *out, const char *p, size_t n, char delim)
+{
+    if (n && (memchr(p, '"', n) || memchr(p, delim, n) || memchr(p, '\n', n) || memchr(p, '\r', n)))
+        stk_csv_put_quoted(out, p, n);
+    else
+        stk_buf_put(out, p, n);
 }

@@ -1,0 +1,186 @@
+/*
+ * scale_study.c - the study of `stoker scale`: times of --from, ours beside them, and what they
+ * come to: computed, shown, written.
+ */
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "cmd/scale.h"
+#include "report/grid.h"
+#include "report/scale.h"
+
+/* ---- times from files --------------------------------------------------------------------- */
+
+/* "NAME=FILE" names the series of a file that names none; a path that is there is a path. Without
+ * a name and with several files, the file's own name is it. */
+static const char *split_from(const char *arg, bool several, char *name, size_t size)
+{
+    const char *eq = strchr(arg, '=');
+    name[0] = '\0';
+    if (eq && access(arg, F_OK) != 0) {
+        snprintf(name, size, "%.*s", (int)(eq - arg), arg);
+        return eq + 1;
+    }
+    const char *slash = strrchr(arg, '/'), *base = slash ? slash + 1 : arg;
+    const char *dot = strrchr(base, '.');
+    if (several)
+        snprintf(name, size, "%.*s", (int)(dot && dot > base ? dot - base : (long)strlen(base)),
+                 base);
+    return arg;
+}
+
+/* A folder is that of a study that was run. */
+static int read_one(struct stk_run *run, struct stk_study *study, const char *path,
+                    const char *name)
+{
+    struct stat st;
+    char *inside = NULL;
+    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode) &&
+        !(inside = stk_path_join(path, "study.json")))
+        return stk_err_nomem(&run->err, strlen(path));
+    int rc = stk_study_read(study, inside ? inside : path, name, &run->err);
+    free(inside);
+    return rc;
+}
+
+/* What our own curve is called among others. */
+static const char *own_name(const struct stk_scale *s)
+{
+    return s->said->plan.series ? s->said->plan.series : "this";
+}
+
+/* Ours comes first, and says what is compared. Its runs follow when they are there. */
+static int begin_with_own(struct stk_scale *s)
+{
+    const struct stk_study *own = stk_runs_study(s->runs);
+    struct stk_err *err = &s->run->err;
+    int rc = stk_study_set_unit(s->study, own->unit, err);
+    rc = rc ? rc : stk_study_set_metric(s->study, own->metric, own->higher_better, err);
+    s->study->weak = own->weak;
+    s->study->fixed = true;
+    for (size_t i = 0; i < own->nseries && !rc; i++) {
+        const char *name = *own->series[i].name ? own->series[i].name : own_name(s);
+        size_t unused;
+        rc = stk_study_series(s->study, name, strlen(name), &unused, err);
+    }
+    return rc;
+}
+
+static int read_files(struct stk_scale *s)
+{
+    const char **from = s->said->from;
+    struct stk_study *study = s->study;
+    bool several = s->runs || from[1];
+    int rc = 0;
+    for (size_t i = 0; from[i] && !rc; i++) {
+        char name[STK_STUDY_TEXT_MAX + 1];
+        const char *path = split_from(from[i], several, name, sizeof name);
+        rc = read_one(s->run, study, path, name);
+    }
+    /* What a column `value` means nobody can tell from its name. */
+    if (!rc && !study->fixed && study->metric && strcmp(study->metric, "value") == 0)
+        study->higher_better = s->said->better && strcmp(s->said->better, "higher") == 0;
+    return rc;
+}
+
+int stk_scale_read(struct stk_scale *s)
+{
+    int rc = 0;
+    if (!s->said->from)
+        return 0;
+    s->study = calloc(1, sizeof *s->study);
+    if (!s->study)
+        return stk_err_nomem(&s->run->err, sizeof *s->study);
+    if (s->runs) {
+        rc = begin_with_own(s);
+    } else {
+        rc = stk_study_set_unit(s->study, s->said->plan.unit, &s->run->err);
+        s->study->weak = s->said->plan.weak;
+    }
+    return rc ? rc : read_files(s);
+}
+
+/* ---- the result --------------------------------------------------------------------------- */
+
+static int write_csv(struct stk_run *run, const struct stk_scaling *all)
+{
+    const struct stk_scale_settings *s = run->settings;
+    struct stk_buf b = STK_BUF_INIT;
+    if (!s->csv)
+        return 0;
+    stk_scale_csv(all, &b);
+    int rc = stk_put_output(s->csv, &b, &run->err);
+    stk_buf_release(&b);
+    return rc;
+}
+
+static int write_study(struct stk_run *run, const struct stk_study *study)
+{
+    const struct stk_scale_settings *s = run->settings;
+    struct stk_buf b = STK_BUF_INIT;
+    struct stk_jw w;
+    if (!s->save)
+        return 0;
+    stk_jw_init(&w, &b, true);
+    stk_study_write_json(study, &w);
+    stk_buf_putc(&b, '\n');
+    int rc = stk_put_output(s->save, &b, &run->err);
+    stk_buf_release(&b);
+    return rc;
+}
+
+static void show(const struct stk_run *run, const struct stk_scaling *all)
+{
+    const struct stk_scale_settings *s = run->settings;
+    struct stk_buf b = STK_BUF_INIT;
+    stk_scale_text(all, stk_columns(run), stk_term_utf8(), s->plot, &b);
+    stk_say(run, "%s", stk_buf_cstr(&b));
+    stk_buf_release(&b);
+}
+
+/* Nothing good in a series is a problem; a failed run among good ones is a caution. */
+static int status_of(const struct stk_scaling *all)
+{
+    for (size_t i = 0; i < all->nseries; i++)
+        if (all->series[i].base == all->series[i].nrows)
+            return STK_EXIT_PROBLEM;
+    return STK_EXIT_DONE;
+}
+
+/* Notes of what was going on while it was run are cautions, too. */
+static void take_notes(struct stk_scale *s)
+{
+    const struct stk_runs_conditions *where = s->runs ? stk_runs_conditions(s->runs) : NULL;
+    s->options.note = where ? where->note[0] : NULL;
+    s->options.note_size = where ? sizeof where->note[0] : 0;
+    s->options.nnotes = where ? where->nnotes : 0;
+}
+
+static int compute(struct stk_scale *s, const struct stk_study *study)
+{
+    struct stk_run *run = s->run;
+    struct stk_scaling *all = calloc(1, sizeof *all);
+    if (!all)
+        return stk_err_nomem(&run->err, sizeof *all);
+    take_notes(s);
+    int rc = stk_scaling_compute(study, &s->options, all, &run->err);
+    if (!rc) {
+        show(run, all);
+        stk_scale_json(all, &run->json);
+        rc = write_csv(run, all);
+    }
+    rc = rc ? rc : write_study(run, study);
+    rc = rc ? rc : status_of(all);
+    stk_scaling_release(all);
+    free(all);
+    return rc;
+}
+
+int stk_scale_finish(struct stk_scale *s)
+{
+    const struct stk_study *own = s->runs ? stk_runs_study(s->runs) : NULL;
+    int rc = s->study && own ? stk_study_append(s->study, own, own_name(s), &s->run->err) : 0;
+    return rc ? rc : compute(s, s->study ? s->study : own);
+}
