@@ -23,7 +23,7 @@ static const char *split_from(const char *arg, bool several, char *name, size_t 
         snprintf(name, size, "%.*s", (int)(eq - arg), arg);
         return eq + 1;
     }
-    const char *slash = strrchr(arg, '/'), *base = slash ? slash + 1 : arg;
+    const char *base = stk_base_name(arg);
     const char *dot = strrchr(base, '.');
     if (several)
         snprintf(name, size, "%.*s", (int)(dot && dot > base ? dot - base : (long)strlen(base)),

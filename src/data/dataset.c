@@ -144,7 +144,7 @@ static bool settings_match(const struct stk_dataset *ds, const struct stk_open_o
 static bool same_root(const struct stk_dataset *ds, bool is_dir)
 {
     const struct stk_index_file *f;
-    const char *name, *slash = strrchr(ds->path, '/'), *base = slash ? slash + 1 : ds->path;
+    const char *name, *base = stk_base_name(ds->path);
     bool index_of_dir = stk_index_count(&ds->index, STK_T_DIRS) > 0 || ds->has_manifest;
     if (is_dir)
         return index_of_dir;

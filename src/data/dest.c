@@ -249,7 +249,7 @@ static char *resolve(const char *dst)
     while (n > 1 && dst[n - 1] == '/')
         n--;
     char *path = strndup(dst, n);
-    const char *slash = path ? strrchr(path, '/') : NULL, *base = slash ? slash + 1 : path;
+    const char *base = path ? stk_base_name(path) : NULL;
     struct stat sb;
     if (path && (is_dot(base) || (lstat(path, &sb) == 0 && S_ISLNK(sb.st_mode)))) {
         char *real = realpath(path, NULL);

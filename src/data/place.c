@@ -30,7 +30,7 @@ int stk_places(const struct stk_dataset *ds, const char *given, char *place[STK_
     }
     if (ds->has_manifest)
         place[n++] = stk_path_join(ds->path, STK_INDEX_NAME);
-    const char *slash = strrchr(ds->path, '/'), *base = slash ? slash + 1 : ds->path;
+    const char *base = stk_base_name(ds->path);
     if (base[0] && strcmp(base, ".") != 0 && strcmp(base, "..") != 0 &&
         asprintf(&place[n], "%s.stkidx", ds->path) >= 0)
         n++;
@@ -64,8 +64,8 @@ static void remove_abandoned(int dirfd, const char *name)
 
 static void sweep(const char *place)
 {
-    const char *slash = strrchr(place, '/'), *base = slash ? slash + 1 : place;
-    char *dir = slash ? strndup(place, (size_t)(slash - place) + 1) : strdup(".");
+    const char *base = stk_base_name(place);
+    char *dir = base > place ? strndup(place, (size_t)(base - place)) : strdup(".");
     char *prefix = NULL;
     DIR *d = dir ? opendir(dir) : NULL;
     int n = asprintf(&prefix, "%s.partial.", base), seen = 0;

@@ -25,12 +25,6 @@
 static const char *const notes[] = {"*.json", "*.txt",    "*.md",    "*.yaml", "*.yml", "*.log",
                                     "*.crc",  "_SUCCESS", "LICENSE", "README", NULL};
 
-static const char *base_name(const char *name)
-{
-    const char *slash = strrchr(name, '/');
-    return slash ? slash + 1 : name;
-}
-
 static bool is_side_file(const char *name)
 {
     for (size_t i = 0; stk_format_at(i); i++)
@@ -411,7 +405,7 @@ int stk_walk(struct stk_walk *w, const char *path, const char *want, const char 
     if (rc < 0)
         return rc;
     if (!w->is_dir) {
-        rc = add_file(w, base_name(path), strlen(base_name(path)), err);
+        rc = add_file(w, stk_base_name(path), strlen(stk_base_name(path)), err);
         return rc < 0 ? rc : decide_file(w, path, err);
     }
     struct stk_buf rel = STK_BUF_INIT;

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/file.h"
 #include "base/text.h"
 
 extern const struct stk_format stk_format_folder, stk_format_tar, stk_format_tfrecord,
@@ -48,7 +49,7 @@ const struct stk_format *stk_format_tree(void)
 
 bool stk_side_matches(const char *const *side, const char *name)
 {
-    const char *slash = strrchr(name, '/'), *base = slash ? slash + 1 : name;
+    const char *base = stk_base_name(name);
     for (; side && *side; side++)
         if (**side == '*' ? stk_name_has_suffix(base, strlen(base), *side + 1)
                           : strcmp(base, *side) == 0)

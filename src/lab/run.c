@@ -36,10 +36,10 @@ static bool is_empty(const char *dir)
 static void default_name(const struct stk_runs *r, char *out, size_t size)
 {
     char name[48], when[32];
-    const char *program = r->points.v[0].argv[0], *slash = strrchr(program, '/');
+    const char *program = r->plan.shell ? "sh" : stk_base_name(r->points.v[0].argv[0]);
     time_t now = time(NULL);
     struct tm tm;
-    stk_launch_safe_name(r->plan.shell ? "sh" : slash ? slash + 1 : program, 32, name, sizeof name);
+    stk_launch_safe_name(program, 32, name, sizeof name);
     strftime(when, sizeof when, "%Y%m%d-%H%M%S", localtime_r(&now, &tm));
     snprintf(out, size, "stoker-scale-%s-%s", name, when);
 }

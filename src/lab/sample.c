@@ -11,12 +11,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "base/pool.h"
+#include "base/spawn.h"
 #include "host/cpus.h"
 #include "host/gpu.h"
 #include "host/memory.h"
@@ -313,8 +313,7 @@ void stk_sampler_reap(struct stk_sampler *s, pid_t pid, int *status)
     bool locked = lock_within(s, 1);
     if (locked)
         stk_tree_ended(&s->tree, pid);
-    while (waitpid(pid, status, 0) < 0 && errno == EINTR)
-        ;
+    (void)stk_reap(pid, status, NULL);
     if (locked)
         pthread_mutex_unlock(&s->lock);
 }
