@@ -257,8 +257,7 @@ def test_fork_while_running(table):
     out = python("""
 import os, sys, threading, time
 import stoker
-def resting():
-    """Whether all other threads sleep: one that waits for a core does not."""
+def resting():  # whether all other threads sleep: one that waits for a core does not
     for thread in os.listdir("/proc/self/task"):
         with open(f"/proc/self/task/{thread}/stat") as f:
             if int(thread) != threading.get_native_id() and f.read().rpartition(")")[2].split()[0] != "S":
