@@ -134,13 +134,18 @@ def test_a_line_a_sample(stoker, tmp_path):
     """A sample that is a little early would have no line: of three, one or two would be seen."""
     slurm = FakeSlurm(tmp_path)
     lines = [json.dumps({"host": f"node{i}", "processes": 1, "threads": 1, "cpus": 1}) for i in (1, 2)]
+    out = tmp_path / "out"
+    # The next one comes a little early, but not before the line of the one before was there. The first
+    # has none: it says nothing of CPUs.
     (slurm.bin / "srun").write_text("#!/bin/sh\nfor i in 1 2 3 4 5 6; do\n" +
                                     "".join(f"echo '{line}'\n" for line in lines) +
+                                    f"until [ $(grep -c '2 nodes' {out}) -ge $((i - 1)) ]; do sleep 0.05; done\n"
                                     "sleep 0.25\ndone\nexec sleep 10000\n")
     (slurm.bin / "srun").chmod(0o755)
-    out = stoker("watch", "--every", "0.3s", "--progress-every", "0.3s", "--samples", "3", RUNNING,
-                 env=slurm.env()).out
-    assert out.count("2 nodes, 2 processes") == 3
+    with open(out, "w") as file:
+        subprocess.run([STOKER, "watch", "--every", "0.3s", "--progress-every", "0.3s", "--samples", "3",
+                        str(RUNNING)], stdout=file, env=clean_env(slurm.env()), check=True, timeout=PATIENCE_S)
+    assert out.read_text().count("2 nodes, 2 processes") == 3
 
 
 def test_srun_that_fails_is_quoted(stoker, tmp_path):
