@@ -665,8 +665,8 @@ def reads_of(path, tmp_path, *args):
             lines.append(pieces.pop(thread, "") + line.split("resumed>", 1)[1])
         else:
             lines.append(line)
-    forked = [line for line in lines if re.search(r"\b(fork|vfork)\(", line)
-              or ("clone" in line and "CLONE_THREAD" not in line)]
+    forked = [line for line in lines if re.match(r"\d+ +(v?fork|clone3?)\(", line)
+              and "CLONE_THREAD" not in line]
     assert not forked, forked  # nobody lists the dataset in a child: the index is there
     found = []
     for line in lines:

@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import re
 import shutil
 import subprocess
 
@@ -471,7 +472,7 @@ def test_data_is_read_by_us_alone(tmp_path):
     lines = log.read_text(errors="replace").splitlines()
     # The child that lists is the one process (not thread) that is made.
     listers = {line.split("= ")[-1].split()[0] for line in lines
-               if "clone" in line and "CLONE_VM" not in line and "= " in line}
+               if re.match(r"\d+ +(<\.\.\. )?clone", line) and "CLONE_VM" not in line and "= " in line}
     ours = [line for line in lines if line.split()[0] not in listers and "a.h5>" in line
             and "resumed" not in line]
     reads = [line for line in ours if "pread64(" in line]
