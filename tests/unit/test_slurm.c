@@ -327,6 +327,7 @@ static void looks(void)
     struct stk_slurm_jobs jobs = {0};
     struct stk_err err = {0};
     const uint64_t id[] = {11, 12, 13, 14};
+    CHECK_INT(chdir(scratch), 0);
     client("squeue",
            "#!/bin/sh\nf=${5#%i}; s=${f%%%A*}; echo \"squeue $7\" >>asked\n"
            "printf \"11${s}11${s}RUNNING$s$s$s$s$s$s$s$s$s$s$s$s$s$s$s$s${s}n\\n\"\n"
