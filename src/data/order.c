@@ -31,6 +31,16 @@ static uint64_t turn_of(const struct stk_order *o, uint64_t k, uint64_t m)
     return (uint64_t)((unsigned __int128)h * m >> 64);
 }
 
+/* One of the three permutations a sample goes through. With blocks of one sample it may be the only
+ * one of any size, and must be good. */
+static void init_step(const struct stk_order *o, struct stk_perm *p, uint64_t n, uint64_t seed)
+{
+    if (o->block > 1)
+        stk_perm_init_rough(p, n, seed);
+    else
+        stk_perm_init(p, n, seed);
+}
+
 static void init_blocks(struct stk_order *o, uint64_t block, uint64_t window)
 {
     o->block = min_u64(block ? block : 1, o->n);
@@ -46,7 +56,7 @@ static void init_blocks(struct stk_order *o, uint64_t block, uint64_t window)
     o->by_block = divisor(o->block);
     o->by_big = divisor(strata + 1);
     o->by_small = divisor(strata);
-    stk_perm_init(&o->perm, o->nwindows, stk_mix64(o->key + 2));
+    init_step(o, &o->perm, o->nwindows, stk_mix64(o->key + 2));
     o->last_turn = o->nwindows - 1 - stk_perm_at(&o->perm, 0);
 }
 
@@ -110,10 +120,10 @@ static uint64_t block_of(const struct stk_order *o, uint64_t w, uint64_t k)
     return k * o->nwindows + (at < size ? at : at - size);
 }
 
-static uint64_t permuted(uint64_t n, uint64_t i, uint64_t key)
+static uint64_t permuted(const struct stk_order *o, uint64_t n, uint64_t i, uint64_t key)
 {
     struct stk_perm perm;
-    stk_perm_init(&perm, n, key);
+    init_step(o, &perm, n, key);
     return stk_perm_at(&perm, i);
 }
 
@@ -130,10 +140,10 @@ static uint64_t block_at(const struct stk_order *o, uint64_t p)
         round = full + at / blocks;
         turn = at % blocks;
     }
-    uint64_t k = permuted(blocks, turn, key ^ STK_GOLDEN64 * (round + 1));
+    uint64_t k = permuted(o, blocks, turn, key ^ STK_GOLDEN64 * (round + 1));
     if (k == o->short_at && w.number == 0)
         size = full;
-    uint64_t inside = permuted(size, round, key + 0xbf58476d1ce4e5b9u * (k + 1));
+    uint64_t inside = permuted(o, size, round, key + 0xbf58476d1ce4e5b9u * (k + 1));
     uint64_t sample = block_of(o, w.number, k) * o->block + inside + o->rotate;
     return sample < o->n ? sample : sample - o->n;
 }

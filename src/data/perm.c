@@ -8,9 +8,10 @@
 
 #include "base/random.h"
 
-#define ROUNDS_SOME 10
-#define ROUNDS_MANY 6
-#define LISTED      16 /* elements whose list fits 64 bits; n! fits too, with 20 bits to spare */
+#define ROUNDS_FEW   4
+#define ROUNDS_LARGE 6  /* n from 4096 */
+#define ROUNDS_SMALL 10 /* n below 256 */
+#define LISTED       16 /* elements whose list fits 64 bits; n! fits too, with 20 bits to spare */
 
 /*
  * Two elements that share a column keep their distance through two rounds with a chance of
@@ -19,7 +20,7 @@
  */
 static unsigned rounds_for(uint64_t n)
 {
-    return n <= 32 ? 14 : n < 256 ? ROUNDS_SOME : n < 4096 ? 8 : ROUNDS_MANY;
+    return n <= 32 ? 14 : n < 256 ? ROUNDS_SMALL : n < 4096 ? 8 : ROUNDS_LARGE;
 }
 
 /* Fisher and Yates, all draws from one number: each takes the digits in front and leaves the
@@ -48,6 +49,13 @@ void stk_perm_init(struct stk_perm *p, uint64_t n, uint64_t seed)
     p->column_bits = bits / 2;
     p->rounds = rounds_for(n);
     p->rows = ((n - 1) >> p->column_bits) + 1;
+}
+
+void stk_perm_init_rough(struct stk_perm *p, uint64_t n, uint64_t seed)
+{
+    stk_perm_init(p, n, seed);
+    if (p->rounds)
+        p->rounds = ROUNDS_FEW;
 }
 
 /* Rounds look at the same hash in places far apart. Its high bits are the good ones: all of x is in
@@ -91,10 +99,12 @@ static inline __attribute__((always_inline)) uint64_t walk(const struct stk_perm
 static inline uint64_t forwards(const struct stk_perm *p, uint64_t v)
 {
     switch (p->rounds) {
-    case ROUNDS_MANY: /* what is asked for by the million */
-        return walk(p, v, ROUNDS_MANY);
-    case ROUNDS_SOME:
-        return walk(p, v, ROUNDS_SOME);
+    case ROUNDS_FEW:
+        return walk(p, v, ROUNDS_FEW);
+    case ROUNDS_SMALL:
+        return walk(p, v, ROUNDS_SMALL);
+    case ROUNDS_LARGE:
+        return walk(p, v, ROUNDS_LARGE);
     default:
         return walk(p, v, p->rounds);
     }
