@@ -5,7 +5,7 @@
     python train.py --make 2000 pictures       # some pictures to try it with
     stoker profile -o before -- python train.py pictures
     stoker advise before                       # says what to change, with the command
-    stoker pack pictures pictures-packed --format tfrecord       # that command
+    stoker pack pictures pictures-packed --format tfrecord --shuffle 1   # that command
     stoker profile -o after -- python train.py --packed pictures-packed
     stoker advise after
 """

@@ -214,7 +214,7 @@ static void advise(const struct stk_inspect *in, const char *path, struct stk_bu
     put_shell_word(path, out);
     stk_buf_putc(out, ' ');
     put_shell_word(stk_buf_cstr(&target), out);
-    stk_buf_puts(out, " --format " STK_DEFAULT_FORMAT);
+    stk_buf_puts(out, " --format " STK_DEFAULT_FORMAT " --shuffle 1");
     stk_buf_release(&target);
     free(real);
 }

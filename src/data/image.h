@@ -43,10 +43,10 @@ int stk_image_size(struct stk_image *im, const uint8_t *p, size_t n, const struc
 /* Decodes into out, which has room for exactly what stk_image_size() says. key: what random choices
  * are made from; the same key gives the same pixels, on any machine and thread.
  *
- * Pixels are Pillow's, to the bit where libjpeg is the same: full-quality decoding, antialiased
- * bilinear resize, crops as torchvision makes them. Only where the part taken is at least four
- * times as large as the result are JPEGs shrunk while they are decoded (then nearly all are within
- * +-2). EXIF orientation, colour profiles and gamma are not applied, alpha is left out, 16 bits
+ * Pixels are Pillow's, to the bit: full-quality decoding, antialiased bilinear resize, crops as
+ * torchvision makes them, gray as convert("L") makes it (docs/loader.md has the exceptions). Only
+ * where the part taken is at least four times as large as the result are JPEGs shrunk while they
+ * are decoded (then up to a tenth of the values are off by more than 2). EXIF orientation, colour profiles and gamma are not applied, alpha is left out, 16 bits
  * become the high 8 (Pillow clips 16-bit gray), CMYK is taken for inverted as Adobe writes it.
  *
  * STK_E_CORRUPT also for what libjpeg only warns of: data missing, cut off or replaced; whether a

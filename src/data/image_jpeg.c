@@ -161,16 +161,18 @@ static int read_header(struct jpeg *j)
 
 /* ---- pixels ------------------------------------------------------------------------------ */
 
-/* Gray comes from the Y of YCbCr as it is; other colours are converted by us. */
+/* Gray is made of red, green and blue as Pillow's convert("L") makes it. The Y of YCbCr, which
+ * libjpeg would give for less, differs: colours that do not exist are clipped on the way to RGB. */
 static int choose_colors(struct jpeg *j)
 {
     struct jpeg_decompress_struct *d = &j->d;
-    bool gray = j->frame.channels == 1;
     switch (d->jpeg_color_space) {
     case JCS_GRAYSCALE:
-    case JCS_YCbCr:
-        d->out_color_space = gray ? JCS_GRAYSCALE : j->direct ? JCS_RGB : COLOR_RGBX;
+        d->out_color_space = j->frame.channels == 1 ? JCS_GRAYSCALE
+                             : j->direct            ? JCS_RGB
+                                                    : COLOR_RGBX;
         return 0;
+    case JCS_YCbCr:
     case JCS_RGB:
         d->out_color_space = j->direct ? JCS_RGB : COLOR_RGBX;
         return 0;

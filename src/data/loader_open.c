@@ -19,8 +19,7 @@
 #define MEMORY_MOST   (512 * MIB)
 #define MEMORY_SANE   (1ull << 46) /* sums of it do not overflow */
 #define MOST_BATCHES  1024
-#define BLOCK_MOST    1024 /* samples: tiny ones cost planning, not reading */
-#define IMAGE_GROWS   8    /* times: what decoding makes of an image file, about */
+#define IMAGE_GROWS   8 /* times: what decoding makes of an image file, about */
 
 /* ---- settings ---- */
 
@@ -63,20 +62,6 @@ static uint64_t former_identity(const struct stk_dataset *ds)
 
 /* ---- opening ---- */
 
-/* The order's settings from the options; blocks are counted in samples, so that the order depends
- * on the dataset alone. */
-static void set_order(struct stk_loader *ld)
-{
-    const struct stk_index_header *h = ld->ds->index.h;
-    uint64_t n = h->nsamples, mean = n ? h->bytes_samples / n : 0;
-    uint64_t block = ld->o.block_bytes / (mean ? mean : 1);
-    ld->order = (struct stk_order){.n = n,
-                                   .shuffle = ld->o.shuffle,
-                                   .seed = ld->o.seed,
-                                   .block = clamp(block, 1, BLOCK_MOST),
-                                   .window = clamp(ld->o.window_bytes / ld->o.block_bytes, 1, n)};
-}
-
 static int check_dataset(struct stk_loader *ld, const struct stk_state *st, struct stk_err *err)
 {
     if (st->n != ld->order.n)
@@ -101,8 +86,10 @@ static int take_state(struct stk_loader *ld, struct stk_state *st, struct stk_er
     }
     ld->order.shuffle = st->shuffle;
     ld->order.seed = st->seed;
-    ld->order.block = st->block;
-    ld->order.window = st->window;
+    if (st->order == STK_ORDER_VERSION) {
+        ld->order.block = st->block;
+        ld->order.window = st->window;
+    }
     ld->o.epoch = st->epoch;
     return 0;
 }
@@ -230,7 +217,7 @@ int stk_loader_open(struct stk_dataset *ds, const struct stk_loader_options *opt
     ld->work_last = &ld->work_first;
     ld->out_last = &ld->out_first;
     ld->submit_last = &ld->submit_first;
-    set_order(ld);
+    stk_loader_set_order(ld);
     rc = open_parts(ld, err);
     if (rc < 0) {
         stk_loader_close(ld);

@@ -77,7 +77,7 @@
         STK_LOADER_OPTION(at, "threads", threads, UNSIGNED, .letter = 't', .arg = "N", .def = "0", \
                           .max = 4096, .help = "Threads that check and decode; 0: one a core"),    \
         STK_LOADER_OPTION(at, "block", block_bytes, SIZE, .arg = "SIZE", .def = "2M", .min = 1,    \
-                          .help = "For block shuffle: how much is read together"),                 \
+                          .help = "For block shuffle: how much is read together, at most"),        \
         STK_LOADER_OPTION(at, "window", window_bytes, SIZE, .arg = "SIZE", .def = "64M", .min = 1, \
                           .help = "For block shuffle: how much is mixed together"),                \
         STK_LOADER_OPTION(at, "check", no_check, FLAG, .def = "yes", .opposite = true,             \

@@ -9,6 +9,7 @@
  *   loader_columns.c  which columns a batch has, and how a value gets into one
  *   loader_mend.c     what happens in the place of a sample that cannot be had
  *   loader_open.c     settings, and everything that is made from them
+ *   loader_order.c    how large blocks and windows are
  *   loader.c          the calls of stoker.h
  *
  * A stretch is a run of slots of the plan whose bytes are read together. It may hold part of a
@@ -206,6 +207,8 @@ void *stk_feed_main(void *loader);
 void stk_feed_wake(struct stk_loader *ld);
 
 /* The plan of an epoch, made when needed. With the lock held. */
+/* The order's settings from the options. */
+void stk_loader_set_order(struct stk_loader *ld);
 int stk_loader_plan(struct stk_loader *ld, uint64_t epoch, const struct stk_stage *stage,
                     size_t nstages, struct stk_err *err);
 

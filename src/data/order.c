@@ -24,21 +24,40 @@ static uint64_t min_u64(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
+/* A number below m from the key and k: how far stratum k is turned. */
+static uint64_t turn_of(const struct stk_order *o, uint64_t k, uint64_t m)
+{
+    uint64_t h = stk_mix64(o->key + 0x94d049bb133111ebu * (k + 1));
+    return (uint64_t)((unsigned __int128)h * m >> 64);
+}
+
+/* One of the three permutations a sample goes through. With blocks of one sample it may be the only
+ * one of any size, and must be good. */
+static void init_step(const struct stk_order *o, struct stk_perm *p, uint64_t n, uint64_t seed)
+{
+    if (o->block > 1)
+        stk_perm_init_rough(p, n, seed);
+    else
+        stk_perm_init(p, n, seed);
+}
+
 static void init_blocks(struct stk_order *o, uint64_t block, uint64_t window)
 {
     o->block = min_u64(block ? block : 1, o->n);
     o->nblocks = (o->n - 1) / o->block + 1;
     o->window = min_u64(window ? window : 1, o->nblocks);
-    stk_perm_init(&o->perm, o->nblocks, stk_mix64(o->key + 2));
     o->rotate = stk_mix64(o->key + 3) % o->n;
-    o->short_at = stk_perm_inverse(&o->perm, o->nblocks - 1);
+    o->nwindows = (o->nblocks - 1) / o->window + 1;
+    uint64_t strata = o->nblocks / o->nwindows;
+    o->big_windows = o->nblocks % o->nwindows;
+    o->short_at = strata - (o->big_windows == 0);
     o->deficit = o->nblocks * o->block - o->n;
     o->cut = (o->short_at + 1) * o->block - o->deficit;
-    uint64_t nwindows = (o->nblocks - 1) / o->window + 1, small = o->nblocks / nwindows;
-    o->big_windows = o->nblocks % nwindows;
     o->by_block = divisor(o->block);
-    o->by_big = divisor(small + 1);
-    o->by_small = divisor(small);
+    o->by_big = divisor(strata + 1);
+    o->by_small = divisor(strata);
+    init_step(o, &o->perm, o->nwindows, stk_mix64(o->key + 2));
+    o->last_turn = o->nwindows - 1 - stk_perm_at(&o->perm, 0);
 }
 
 void stk_order_init(struct stk_order *o, uint64_t n, int shuffle, uint64_t seed, uint64_t epoch,
@@ -66,33 +85,66 @@ static uint64_t place_start(const struct stk_order *o, uint64_t place)
     return place * o->block - (place > o->short_at ? o->deficit : 0);
 }
 
-/* The window p lies in: its number and its positions [*first, *end). */
-static uint64_t window_of(const struct stk_order *o, uint64_t p, uint64_t *first, uint64_t *end)
+struct window {
+    uint64_t number;
+    uint64_t first, end;          /* positions */
+    const struct stk_div *blocks; /* one of each stratum */
+};
+
+/* The window p lies in. */
+static struct window window_of(const struct stk_order *o, uint64_t p)
 {
     uint64_t inside, place = place_of(o, p, &inside), in_big = o->big_windows * o->by_big.d;
-    uint64_t number, from, blocks;
-    if (place < in_big) {
-        number = divide(place, &o->by_big);
-        blocks = o->by_big.d;
-        from = number * blocks;
-    } else {
-        uint64_t small = divide(place - in_big, &o->by_small);
-        number = o->big_windows + small;
-        blocks = o->by_small.d;
-        from = in_big + small * blocks;
-    }
-    *first = place_start(o, from);
-    *end = place_start(o, from + blocks);
-    return number;
+    bool big = place < in_big;
+    struct window w = {.blocks = big ? &o->by_big : &o->by_small};
+    uint64_t before = big ? 0 : in_big, k = divide(place - before, w.blocks);
+    uint64_t from = before + k * w.blocks->d;
+    w.number = big ? k : o->big_windows + k;
+    w.first = place_start(o, from);
+    w.end = place_start(o, from + w.blocks->d);
+    return w;
 }
 
+/* The block that window w has of stratum k. Of the last stratum, window 0 has the last block:
+ * the short block's place is known. */
+static uint64_t block_of(const struct stk_order *o, uint64_t w, uint64_t k)
+{
+    uint64_t strata = o->by_small.d, size = o->nwindows, at;
+    if (k == strata) { /* fewer blocks than windows: the big ones have them */
+        size = o->big_windows;
+        at = w + size - 1;
+    } else {
+        bool last = k + 1 == strata && o->big_windows == 0;
+        at = stk_perm_at(&o->perm, w) + (last ? o->last_turn : turn_of(o, k, size));
+    }
+    return k * o->nwindows + (at < size ? at : at - size);
+}
+
+static uint64_t permuted(const struct stk_order *o, uint64_t n, uint64_t i, uint64_t key)
+{
+    struct stk_perm perm;
+    init_step(o, &perm, n, key);
+    return stk_perm_at(&perm, i);
+}
+
+/* Samples of a window are dealt out in rounds, one of each of its blocks a round, as long as the
+ * short block, the last of window 0, has any. */
 static uint64_t block_at(const struct stk_order *o, uint64_t p)
 {
-    uint64_t first, end, inside, number = window_of(o, p, &first, &end);
-    struct stk_perm mixed;
-    stk_perm_init(&mixed, end - first, o->key + 0xd1342543de82ef95u * (number + 1));
-    uint64_t place = place_of(o, first + stk_perm_at(&mixed, p - first), &inside);
-    uint64_t sample = stk_perm_at(&o->perm, place) * o->block + inside + o->rotate;
+    struct window w = window_of(o, p);
+    uint64_t key = o->key + 0xd1342543de82ef95u * (w.number + 1), at = p - w.first;
+    uint64_t blocks = w.blocks->d, size = o->block, full = size - (w.number ? 0 : o->deficit);
+    uint64_t round = divide(at, w.blocks), turn = at - round * blocks;
+    if (round >= full) {
+        at -= full * blocks--;
+        round = full + at / blocks;
+        turn = at % blocks;
+    }
+    uint64_t k = permuted(o, blocks, turn, key ^ STK_GOLDEN64 * (round + 1));
+    if (k == o->short_at && w.number == 0)
+        size = full;
+    uint64_t inside = permuted(o, size, round, key + 0xbf58476d1ce4e5b9u * (k + 1));
+    uint64_t sample = block_of(o, w.number, k) * o->block + inside + o->rotate;
     return sample < o->n ? sample : sample - o->n;
 }
 
@@ -112,8 +164,11 @@ void stk_order_window(const struct stk_order *o, uint64_t p, uint64_t *first, ui
 {
     *first = 0;
     *end = o->n;
-    if (o->shuffle == STK_SHUFFLE_BLOCK && o->n)
-        window_of(o, p, first, end);
+    if (o->shuffle == STK_SHUFFLE_BLOCK && o->n) {
+        struct window w = window_of(o, p);
+        *first = w.first;
+        *end = w.end;
+    }
 }
 
 const char *const stk_shuffle_names[] = {[STK_SHUFFLE_BLOCK] = "block",

@@ -4,6 +4,7 @@
  * Everything is written into DST.partial; the manifest comes last, then the folder gets its name.
  */
 #include "data/pack_priv.h"
+#include "data/plan.h"
 #include "base/file.h"
 #include "base/pool.h"
 #include "host/cpus.h"
@@ -115,6 +116,8 @@ static int plan_text(const struct pack *p, const char *src, struct stk_buf *b, s
     stk_buf_printf(b, "shuffle %d %llu label %s numbers %d on_error %d group %d\n", o->shuffle,
                    (unsigned long long)o->seed, o->label_from ? o->label_from : "auto",
                    o->number_keys, o->on_error, o->src_group);
+    if (o->shuffle)
+        stk_buf_printf(b, "order %d\n", STK_ORDER_VERSION);
     uint64_t hash = 0, size = 0;
     if (o->label_from && strncmp(o->label_from, "csv:", 4) == 0 &&
         stk_hash_file(o->label_from + 4, &hash, &size, NULL) == 0)

@@ -12,13 +12,15 @@ struct stk_perm {
     uint64_t n, key;
     uint64_t rows; /* elements are taken as (row, column), 2^column_bits columns */
     unsigned column_bits, rounds;
+    uint64_t list; /* rounds = 0: the permutation itself, 4 bits per element */
 };
 
 /* Cheap: meant to be done for one element too. */
 void stk_perm_init(struct stk_perm *p, uint64_t n, uint64_t seed);
+/* Twice as fast, and not as random: more pairs than by chance stay as far apart as they were. For
+ * one step of an order that has others. */
+void stk_perm_init_rough(struct stk_perm *p, uint64_t n, uint64_t seed);
 /* Where element i (< n) goes. A bijection for every seed. */
 uint64_t stk_perm_at(const struct stk_perm *p, uint64_t i);
-/* The element that goes to v (< n). */
-uint64_t stk_perm_inverse(const struct stk_perm *p, uint64_t v);
 
 #endif

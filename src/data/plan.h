@@ -17,6 +17,9 @@
 #define STK_PLAN_SAMPLES_MAX (1ull << 62) /* no sum of the arithmetic below can overflow */
 #define STK_PLAN_WORLD_MAX   (1u << 20)
 #define STK_STAGES_MAX       64
+/* Counts up when the same settings give another order. A state that is in the middle of an epoch of
+ * another version cannot be gone on from: the samples that are left are others. */
+#define STK_ORDER_VERSION 2
 
 /* ---- the order of an epoch ---- */
 
@@ -25,10 +28,15 @@ struct stk_div { /* dividing by d with a multiplication */
 };
 
 /*
- * BLOCK: the samples, cut into blocks, blocks permuted; runs of up to `window` of them are a window
- * (as few windows as there can be, equal to one block, so that none is too small to mix); the
- * samples of a window permuted. Last, all samples are moved on by `rotate`, around the end: so the
- * blocks' borders are others in every epoch.
+ * BLOCK: the samples are cut into blocks; as many neighbouring blocks as there are windows are a
+ * stratum, and every window has one block of each stratum. So each window has samples from all over
+ * the data in equal shares, however the data is sorted. Which block of a stratum: window w has
+ * number perm(w) + turn, around the end, with a turn for each stratum. Windows have up to `window`
+ * blocks, as few windows as there can be, equal to one block (the last stratum may have fewer
+ * blocks than there are windows: the first windows have them). The samples of a window are dealt
+ * out in rounds: one of each of its blocks, blocks and samples of a block in random order. Last,
+ * all samples are moved on by `rotate`, around the end: so the borders of blocks and strata are
+ * others in every epoch.
  */
 struct stk_order {
     uint64_t n;
@@ -37,12 +45,13 @@ struct stk_order {
     uint64_t block, window; /* BLOCK: samples a block, blocks a window at most */
     /* Derived. */
     uint64_t key, rotate;
-    uint64_t nblocks;
+    uint64_t nblocks, nwindows;
     uint64_t short_at, deficit; /* where the last block went, and what it lacks */
     uint64_t cut;               /* first position behind it: behind its end, places shift */
-    uint64_t big_windows;       /* the first windows: small_window + 1 blocks */
+    uint64_t big_windows;       /* the first windows have one block more than the others */
+    uint64_t last_turn;         /* of the last stratum, where all windows have a block of it */
     struct stk_div by_block, by_big, by_small; /* samples a block, blocks a big and small window */
-    struct stk_perm perm;                      /* GLOBAL: of the samples; BLOCK: of the blocks */
+    struct stk_perm perm;                      /* GLOBAL: of the samples; BLOCK: of the windows */
 };
 
 /* n <= STK_PLAN_SAMPLES_MAX. block and window are ignored unless shuffle is BLOCK (0: 1; at most
@@ -124,6 +133,8 @@ bool stk_plan_refill(const struct stk_plan *p, uint64_t used, uint64_t i, uint64
 struct stk_state {
     uint64_t n, dataset_id;
     int shuffle;
+    unsigned
+        order; /* version of the order: what block and window mean, if not STK_ORDER_VERSION's */
     uint64_t seed, epoch, block, window; /* block, window: 0 unless shuffle is BLOCK */
     struct stk_stage stage[STK_STAGES_MAX];
     size_t nstages;

@@ -11,7 +11,7 @@
 
 #define TEXT_MAX  (16u << 20)  /* the parser takes some fifty bytes for one of the text */
 #define EXACT_MAX (1ull << 53) /* larger numbers do not survive readers that use doubles */
-#define VERSION   1
+#define VERSION   2            /* 1: as 2, without "order" */
 
 /* ---- making a state ---- */
 
@@ -65,6 +65,7 @@ int stk_plan_state(const struct stk_plan *p, uint64_t slots, uint64_t refills, u
     *out = (struct stk_state){.n = o->n,
                               .dataset_id = dataset_id,
                               .shuffle = o->shuffle,
+                              .order = STK_ORDER_VERSION,
                               .seed = o->seed,
                               .epoch = o->epoch,
                               .block = o->block,
@@ -130,6 +131,7 @@ int stk_state_write(const struct stk_state *s, struct stk_buf *out, struct stk_e
     put_number(&w, "epoch", s->epoch);
     stk_jw_key(&w, "shuffle");
     stk_jw_str(&w, stk_shuffle_name(s->shuffle));
+    put_number(&w, "order", s->order);
     if (s->shuffle == STK_SHUFFLE_BLOCK) {
         put_number(&w, "block", s->block);
         put_number(&w, "window", s->window);
@@ -244,6 +246,7 @@ static int get_stages(const struct stk_jval *obj, struct stk_state *s, struct st
 
 static int get_order(const struct stk_jval *obj, struct stk_state *s, struct stk_err *err)
 {
+    uint64_t order = 1; /* what the first version of states does not say */
     int rc = get_number(obj, "samples", STK_PLAN_SAMPLES_MAX, &s->n, err);
     if (rc == 0)
         rc = get_dataset(obj, &s->dataset_id, err);
@@ -253,6 +256,9 @@ static int get_order(const struct stk_jval *obj, struct stk_state *s, struct stk
         rc = get_number(obj, "epoch", UINT64_MAX, &s->epoch, err);
     if (rc == 0)
         rc = get_shuffle(obj, &s->shuffle, err);
+    if (rc == 0 && stk_json_get(obj, "order"))
+        rc = get_number(obj, "order", UINT32_MAX, &order, err);
+    s->order = (unsigned)order;
     if (rc == 0 && s->shuffle == STK_SHUFFLE_BLOCK) {
         rc = get_number(obj, "block", STK_PLAN_SAMPLES_MAX, &s->block, err);
         if (rc == 0)
@@ -261,13 +267,25 @@ static int get_order(const struct stk_jval *obj, struct stk_state *s, struct stk
     return rc;
 }
 
+/* The beginning of an epoch is the same in every order: nothing was given yet. */
+static int check_order(const struct stk_state *s, struct stk_err *err)
+{
+    if (s->order == STK_ORDER_VERSION || s->shuffle == STK_SHUFFLE_NONE || s->nstages == 0)
+        return 0;
+    return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1,
+                       "loader state in the middle of epoch %llu, as %s version of stoker shuffled "
+                       "it: finish the epoch with that one, or begin it anew without the state",
+                       (unsigned long long)s->epoch,
+                       s->order < STK_ORDER_VERSION ? "an earlier" : "a later");
+}
+
 static int from_json(const struct stk_jval *root, struct stk_state *s, struct stk_err *err)
 {
     uint64_t version = 0;
     if (root->type != STK_JOBJ || !stk_json_get(root, "stoker_loader"))
         return stk_err_set(err, STK_E_CORRUPT, NULL, -1, "this is no loader state");
     int rc = get_number(root, "stoker_loader", UINT64_MAX, &version, err);
-    if (rc == 0 && version != VERSION)
+    if (rc == 0 && (version < 1 || version > VERSION))
         rc = stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1,
                          "loader state of version %llu: this stoker knows version %d",
                          (unsigned long long)version, VERSION);
@@ -275,7 +293,7 @@ static int from_json(const struct stk_jval *root, struct stk_state *s, struct st
         rc = get_order(root, s, err);
     if (rc == 0)
         rc = get_stages(root, s, err);
-    return rc;
+    return rc ? rc : check_order(s, err);
 }
 
 int stk_state_read(const char *text, size_t len, struct stk_state *s, struct stk_err *err)
@@ -299,8 +317,8 @@ int stk_state_read(const char *text, size_t len, struct stk_state *s, struct stk
 static bool same_moment(const struct stk_state *a, const struct stk_state *b)
 {
     bool same = a->n == b->n && a->dataset_id == b->dataset_id && a->shuffle == b->shuffle &&
-                a->seed == b->seed && a->epoch == b->epoch && a->block == b->block &&
-                a->window == b->window && a->nstages == b->nstages;
+                a->order == b->order && a->seed == b->seed && a->epoch == b->epoch &&
+                a->block == b->block && a->window == b->window && a->nstages == b->nstages;
     for (size_t i = 0; same && i < a->nstages; i++)
         same = a->stage[i].world == b->stage[i].world && a->stage[i].done == b->stage[i].done;
     return same;

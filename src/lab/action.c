@@ -121,6 +121,8 @@ static void put_pack(const struct rendering *s)
         fill(s, " --shards {count}", stk_quote_shell);
     else if (s->a->bytes)
         stk_buf_printf(s->out, " --shard-size %llu", (unsigned long long)s->a->bytes);
+    if (s->a->depth)
+        fill(s, " --shuffle {depth}", stk_quote_shell);
     stk_buf_putc(s->out, '\n');
 }
 
@@ -248,7 +250,7 @@ static void put_sqlite_read(const struct rendering *s)
 #define OF_FORMAT(line) .of_format = offsetof(struct stk_format_use, line)
 
 static const struct row rows[STK_ACT_COUNT] = {
-    [STK_ACT_PACK] = {{"pack", "source", "destination", "shards", "shard_bytes", NULL},
+    [STK_ACT_PACK] = {{"pack", "source", "destination", "shards", "shard_bytes", "shuffle"},
                       .put = put_pack},
     [STK_ACT_STAGE] = {{"stage", "source", "where", "nodes", "bytes", NULL}, .put = put_stage},
     [STK_ACT_STRIPE_NEW] = {{"stripe-new-files", "directory", NULL, "stripe_count", "stripe_bytes",

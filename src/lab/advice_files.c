@@ -15,6 +15,7 @@ static void pack_actions(struct advisor *ad, struct stk_finding *f, const struct
     struct stk_action pack = stk_advice_pack(ad, u->name);
     struct stk_action torch = stk_advice_loader(pack.to), tf = torch;
     torch.loader.decode = u->use->decode;
+    pack.depth = 1; /* a seed: files are listed by name, so classes would lie one after the other */
     tf.loader.framework = "tf";
     tf.instead = true;
     stk_advice_act(ad, f, pack);
@@ -56,9 +57,11 @@ static void small_files_in(struct advisor *ad, const struct stk_usage *u)
     stk_advice_number(ad, f, "meta_s", u->meta_s, "s");
     stk_advice_number(ad, f, "read_s", u->read_s, "s");
     stk_advice_path(ad, f, u->name);
-    stk_advice_do(ad, f,
-                  "Pack them, once, into a few large files that are read in requests of "
-                  "megabytes. Where folders are classes, the labels are kept.");
+    stk_advice_do(
+        ad, f,
+        "Pack them, once, into a few large files that are read in requests of "
+        "megabytes. Where folders are classes, the labels are kept; --shuffle mixes them, "
+        "so that no reader meets one class after the other.");
     pack_actions(ad, f, u);
     stk_advice_gain(ad, f, gain, "%s in requests of %s take %s (%s, %s) instead of %s in calls.%s",
                     stk_advice_size(ad, bytes), stk_advice_size(ad, (double)stk_limits.big_read),

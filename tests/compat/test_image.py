@@ -93,13 +93,18 @@ def test_jpeg_colours(tmp_path, mode):
     assert np.array_equal(gray, np.asarray(reference(path).convert("L")))
 
 
-def test_jpeg_gray_of_colour(tmp_path):
-    # A user would see gray images that differ from Pillow's: Y as it is stored, as draft("L") gives.
-    path = file_of(tmp_path / "a.jpg", scene(70, 50))
-    with Image.open(path) as image:
-        image.draft("L", image.size)
-        want = np.asarray(image)
-    assert np.array_equal(decode(path, "image:gray").pixels[..., 0], want)
+@pytest.mark.parametrize("kind", JPEGS)
+def test_jpeg_gray_of_colour(tmp_path, kind):
+    # A user would see other gray values than convert("L") and torchvision's Grayscale give: the Y
+    # that is stored differs from them by up to 18.
+    noise = np.random.default_rng(5).integers(0, 256, (97, 131, 3)).astype("u1")
+    for image in scene(131, 97), Image.fromarray(noise):
+        path = file_of(tmp_path / "a.jpg", image, **JPEGS[kind])
+        whole = reference(path).convert("L")
+        assert np.array_equal(decode(path, "image:gray").pixels[..., 0], np.asarray(whole))
+        f = decode(path, "image:48x40,crop=random,gray", 3)
+        want = np.asarray(whole.crop(f.box).resize((48, 40), BILINEAR))
+        assert np.array_equal(f.pixels[..., 0], want)
 
 
 @pytest.mark.parametrize("kind", ["444", "420", "progressive"])
@@ -200,21 +205,34 @@ def test_png_pixels(tmp_path, interlaced):
             assert np.array_equal(f.pixels, want[:, ::-1] if f.flip else want), path.name
 
 
-def test_png_gray16(tmp_path):
-    # A user would see white only: 16-bit gray is scaled to 8 bits, where Pillow clips it.
-    data, pixels = png(GRAY, 16, 0)
+@pytest.mark.parametrize("interlaced", [0, 1])
+@pytest.mark.parametrize("transparent", [False, True])
+def test_png_gray16(tmp_path, interlaced, transparent):
+    # A user would see white only: 16-bit gray is scaled to 8 bits as Pillow does with 16-bit
+    # colours, where its convert() clips.
+    data, pixels = png(GRAY, 16, interlaced, transparent=transparent)
     path = tmp_path / "a.png"
     path.write_bytes(data)
     want = (pixels >> 8).astype("u1")
+    with Image.open(path) as image:
+        assert np.array_equal(np.asarray(image)[..., None] >> 8, want)
     assert np.array_equal(decode(path, "image:gray").pixels, want)
     assert np.array_equal(decode(path).pixels, np.repeat(want, 3, 2))
+    for mode, text in {"RGB": "image:20x16,crop=random", "L": "image:20x16,crop=random,gray"}.items():
+        f = decode(path, text, 5)
+        whole = Image.fromarray(want[..., 0]).convert(mode)
+        small = np.asarray(whole.crop(f.box).resize((20, 16), BILINEAR))
+        assert np.array_equal(f.pixels.squeeze(), small)
 
 
 def test_png_gray_of_colour(tmp_path):
     # A user would see other gray values than convert("L") gives.
-    path = file_of(tmp_path / "a.png", scene(50, 40))
-    want = np.asarray(reference(path).convert("L"))
-    assert np.array_equal(decode(path, "image:gray").pixels[..., 0], want)
+    for colour, depth in [(RGB, 8), (RGB, 16), (RGBA, 8), (RGBA, 16), (PALETTE, 8), (GRAY, 1),
+                          (GRAY, 4), (GRAY_ALPHA, 8), (GRAY_ALPHA, 16)]:
+        path = tmp_path / f"{colour}-{depth}.png"
+        path.write_bytes(png(colour, depth, 0)[0])
+        want = np.asarray(reference(path).convert("L"))
+        assert np.array_equal(decode(path, "image:gray").pixels[..., 0], want), path.name
 
 
 # ---- what is wrong with them -------------------------------------------------------------------

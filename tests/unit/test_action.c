@@ -92,6 +92,8 @@ static void packing(void)
     CHECK(strstr(lines(a, 1, plain), " --format tar --shard-size 1048576\n"));
     a[0].count = 7; /* the two exclude each other */
     CHECK(strstr(lines(a, 1, plain), " --format tar --shards 7\n"));
+    a[0].depth = 1;
+    CHECK(strstr(lines(a, 1, plain), " --format tar --shards 7 --shuffle 1\n"));
     a[1] = (struct stk_action){
         .kind = STK_ACT_LOADER, .instead = true, .loader = {.framework = "tf", .batch = 32}};
     CHECK_STR(line(a[1], plain), "# or: stoker.tf.dataset(PATH, batch=32)\n");

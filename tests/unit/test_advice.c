@@ -298,7 +298,7 @@ static void image_folder(void)
     const struct stk_finding *f = set_finding(&o, "many-small-files");
     CHECK(f != NULL);
     if (f) {
-        CHECK_STR(f->line[0], "stoker pack /data/train /data/train-packed --format tfrecord");
+        CHECK_STR(f->line[0], "stoker pack /data/train /data/train-packed --format tfrecord --shuffle 1");
         CHECK_INT(f->nactions, 3); /* pack, then one loader or the other */
         CHECK_INT(f->action[0].kind, STK_ACT_PACK);
         CHECK_STR(f->action[0].path, "/data/train");

@@ -64,7 +64,7 @@ static void known_orders(void)
     CHECK(near(b.moved, b.moved_random, 0.05));
     CHECK(b.kept < 0.01 && b.kept > 2 * b.kept_random);
     CHECK(b.spread > 5 * m.spread && b.spread < g.spread);
-    CHECK(b.classes > 5 * m.classes && b.classes < g.classes);
+    CHECK(b.classes > 5 * m.classes && b.classes >= g.classes); /* one of each stratum a round */
     /* A larger window mixes better. */
     CHECK(measure(n, STK_SHUFFLE_BLOCK, 100, 100, n, NULL, NULL).spread > b.spread);
 }

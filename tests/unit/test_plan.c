@@ -99,6 +99,64 @@ static void windows_are_few_stretches(void)
     }
 }
 
+/* Ten equal classes stored one after the other: how few and how many of one there are in any 60
+ * batches of 16, as shares of the 96 that are fair. A user would lose accuracy where a class stays
+ * away for long. */
+static void class_shares(const struct stk_order *o, double *least, double *most)
+{
+    const uint64_t run = 60 * 16;
+    uint64_t count[10] = {0};
+    uint8_t *class = malloc(o->n);
+    *least = *most = 1;
+    for (uint64_t p = 0; class && p < o->n; p++) {
+        class[p] = (uint8_t)(stk_order_at(o, p) * 10 / o->n);
+        count[class[p]]++;
+        if (p >= run)
+            count[class[p - run]]--;
+        for (int c = 0; p + 1 >= run && (p + 1) % 16 == 0 && c < 10; c++) {
+            double share = (double)count[c] / ((double)run / 10);
+            *least = share < *least ? share : *least;
+            *most = share > *most ? share : *most;
+        }
+    }
+    free(class);
+}
+
+static void sorted_classes_get_fair_shares(void)
+{
+    static const uint64_t sizes[] = {960, 2000, 5003, 20011, 60000, 131072};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        for (uint64_t k = 0; k < 12; k++) {
+            struct stk_order o;
+            uint64_t n = sizes[i], block = 1 + dice(n / 200 < 1024 ? n / 200 + 1 : 1024);
+            double least, most;
+            stk_order_init(&o, n, STK_SHUFFLE_BLOCK, k, dice(5), block, 128 + dice(100));
+            class_shares(&o, &least, &most);
+            if (least < 0.7 || most > 1.3)
+                failed("unfair", n, block, o.window, STK_SHUFFLE_BLOCK);
+            CHECK(least >= 0.7 && most <= 1.3);
+        }
+}
+
+/* However many blocks there are, and of whatever size, each window has one of every stratum. */
+static void windows_cover_the_data(void)
+{
+    for (uint64_t k = 0; k < 300; k++) {
+        struct stk_order o;
+        uint64_t n = 1 + dice(20000), first, end;
+        stk_order_init(&o, n, STK_SHUFFLE_BLOCK, k, 0, 1 + dice(40), 1 + dice(60));
+        uint64_t strata = o.nblocks / o.nwindows, size = o.nwindows * o.block;
+        for (uint64_t p = 0; p < n; p = end) {
+            uint64_t in[64] = {0};
+            stk_order_window(&o, p, &first, &end);
+            for (uint64_t q = first; q < end; q++)
+                in[(stk_order_at(&o, q) + n - o.rotate) % n / size]++;
+            for (uint64_t s = 0; s < strata; s++)
+                CHECK(in[s] == o.block || (first == 0 && in[s] + o.deficit == o.block));
+        }
+    }
+}
+
 static uint64_t same_places(const struct stk_order *a, const struct stk_order *b)
 {
     uint64_t same = 0;
@@ -123,8 +181,8 @@ static void seeds_and_epochs_differ(void)
 /* The same in every version and on every machine: a resumed run depends on it. */
 static void orders_stay_the_same(void)
 {
-    static const uint64_t block[] = {1, 7, 5, 8, 2, 6, 10, 0, 3, 11, 9, 4};
-    static const uint64_t global[] = {4, 10, 2, 3, 1, 9, 7, 6, 8, 11, 0, 5};
+    static const uint64_t block[] = {1, 4, 10, 3, 2, 9, 5, 0, 8, 7, 6, 11};
+    static const uint64_t global[] = {4, 5, 8, 3, 2, 7, 11, 1, 9, 6, 10, 0};
     struct stk_order o;
     stk_order_init(&o, 12, STK_SHUFFLE_BLOCK, 7, 3, 2, 3);
     for (uint64_t p = 0; p < 12; p++)
@@ -395,6 +453,8 @@ int main(int argc, char **argv)
     CHECK_BEGIN(argc, argv);
     CHECK_RUN(orders);
     CHECK_RUN(windows_are_few_stretches);
+    CHECK_RUN(windows_cover_the_data);
+    CHECK_RUN(sorted_classes_get_fair_shares);
     CHECK_RUN(seeds_and_epochs_differ);
     CHECK_RUN(orders_stay_the_same);
     CHECK_RUN(huge_orders);

@@ -24,6 +24,7 @@ static void text_is_documented(void)
                           .dataset_id = 0xabc,
                           .seed = 7,
                           .epoch = 2,
+                          .order = 2,
                           .block = 16,
                           .window = 64,
                           .nstages = 2};
@@ -31,13 +32,14 @@ static void text_is_documented(void)
     s.stage[0] = (struct stk_stage){.world = 4, .done = 1200, .refill = refill};
     s.stage[1] = (struct stk_stage){.world = 2, .done = 64, .refill = nothing};
     CHECK_STR(write_text(&s, &b),
-              "{\"stoker_loader\":1,\"samples\":10000,\"dataset\":\"0000000000000abc\",\"seed\":7,"
-              "\"epoch\":2,\"shuffle\":\"block\",\"block\":16,\"window\":64,\"done\":[{\"world\":4,"
+              "{\"stoker_loader\":2,\"samples\":10000,\"dataset\":\"0000000000000abc\",\"seed\":7,"
+              "\"epoch\":2,\"shuffle\":\"block\",\"order\":2,\"block\":16,\"window\":64,\"done\":[{"
+              "\"world\":4,"
               "\"each\":1200,\"refill\":[0,1,0,0]},{\"world\":2,\"each\":64}]}");
-    s = (struct stk_state){.shuffle = STK_SHUFFLE_NONE, .seed = UINT64_MAX};
+    s = (struct stk_state){.shuffle = STK_SHUFFLE_NONE, .order = 2, .seed = UINT64_MAX};
     CHECK_STR(write_text(&s, &b),
-              "{\"stoker_loader\":1,\"samples\":0,\"dataset\":\"0000000000000000\",\"seed\":"
-              "\"18446744073709551615\",\"epoch\":0,\"shuffle\":\"none\",\"done\":[]}");
+              "{\"stoker_loader\":2,\"samples\":0,\"dataset\":\"0000000000000000\",\"seed\":"
+              "\"18446744073709551615\",\"epoch\":0,\"shuffle\":\"none\",\"order\":2,\"done\":[]}");
     stk_buf_release(&b);
 }
 
@@ -50,6 +52,7 @@ static void comes_back_the_same(void)
         struct stk_state s = {.n = 1000,
                               .dataset_id = stk_mix64(i),
                               .shuffle = (int)(i % 3),
+                              .order = STK_ORDER_VERSION,
                               .seed = seeds[i / 3],
                               .epoch = seeds[5 - i / 3],
                               .nstages = 1},
@@ -85,6 +88,27 @@ static void damaged(const char *text, const char *what)
     refuses(text, STK_E_CORRUPT, what);
 }
 
+/* Going on in another order would give some samples twice and others never. */
+static void orders_of_other_versions(void)
+{
+#define GLOBAL HEAD "\"shuffle\":\"global\","
+#define MIDDLE "\"done\":[{\"world\":1,\"each\":4}]}"
+    struct stk_state s;
+    refuses(GLOBAL MIDDLE, STK_E_UNSUPPORTED,
+            "loader state in the middle of epoch 0, as an earlier version of stoker shuffled it: "
+            "finish the epoch with that one, or begin it anew without the state");
+    refuses(GLOBAL "\"order\":3," MIDDLE, STK_E_UNSUPPORTED,
+            "loader state in the middle of epoch 0, as a later version of stoker shuffled it: "
+            "finish the epoch with that one, or begin it anew without the state");
+    static const char *const good[] = {NONE MIDDLE, GLOBAL "\"done\":[]}",
+                                       GLOBAL "\"order\":2," MIDDLE};
+    for (size_t i = 0; i < 3; i++) {
+        CHECK_INT(read_text(good[i], &s, NULL), 0);
+        CHECK_INT(s.order, i == 2 ? 2 : 1);
+        stk_state_release(&s);
+    }
+}
+
 static void hostile_texts(void)
 {
     struct stk_state s;
@@ -92,8 +116,8 @@ static void hostile_texts(void)
     stk_state_release(&s);
     damaged("7", "this is no loader state");
     damaged("{}", "this is no loader state");
-    refuses("{\"stoker_loader\":2}", STK_E_UNSUPPORTED,
-            "loader state of version 2: this stoker knows version 1");
+    refuses("{\"stoker_loader\":3}", STK_E_UNSUPPORTED,
+            "loader state of version 3: this stoker knows version 2");
     damaged("{\"stoker_loader\":1}", "loader state: 'samples' is missing");
     damaged("{\"stoker_loader\":1,\"samples\":-1}", "loader state: 'samples' is no whole number");
     damaged("{\"stoker_loader\":1,\"samples\":1e3}", "loader state: 'samples' is no whole number");
@@ -215,6 +239,7 @@ int main(int argc, char **argv)
     CHECK_BEGIN(argc, argv);
     CHECK_RUN(text_is_documented);
     CHECK_RUN(comes_back_the_same);
+    CHECK_RUN(orders_of_other_versions);
     CHECK_RUN(hostile_texts);
     CHECK_RUN(too_long);
     CHECK_RUN(stages_run_out);

@@ -1,0 +1,86 @@
+/*
+ * loader_order.c - how many samples a block and a window have: from the settings, which count
+ * bytes, and the dataset alone, so that the order is the same on every machine.
+ */
+#include "data/loader_priv.h"
+
+#define BLOCK_MOST  1024       /* samples: tiny ones cost planning, not reading */
+#define WINDOW_MOST (1u << 17) /* the same; and more than any batch needs to be mixed from */
+/* Blocks of a window, one from each 128th of the data: of ten classes stored one after the other,
+ * each has 12.8 of them, and none less than 11. */
+#define BLOCKS_LEAST 128
+
+static uint64_t min_u64(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static uint64_t clamp(uint64_t v, uint64_t lo, uint64_t hi)
+{
+    return v < lo ? lo : v > hi ? hi : v;
+}
+
+/* Whether sample s has a slice of extent x. */
+static bool has_extent(const struct stk_index *idx, uint64_t s, uint64_t x, struct stk_buf *slices)
+{
+    slices->len = 0;
+    if (stk_index_slices(idx, s, slices, NULL) != 0)
+        return false;
+    const struct stk_slice *v = (const void *)slices->data;
+    for (size_t i = 0; i < slices->len / sizeof *v; i++)
+        if (v[i].extent == x)
+            return true;
+    return false;
+}
+
+/* The first extent of sample s that has to be unpacked as a whole. */
+static bool packed_extent(const struct stk_index *idx, uint64_t s, uint64_t *x,
+                          struct stk_buf *slices)
+{
+    struct stk_extent e;
+    slices->len = 0;
+    if (stk_index_slices(idx, s, slices, NULL) != 0)
+        return false;
+    const struct stk_slice *v = (const void *)slices->data;
+    for (size_t i = 0; i < slices->len / sizeof *v; i++) {
+        *x = v[i].extent;
+        if (stk_index_extent(idx, *x, &e, NULL) == 0 && e.chain)
+            return true;
+    }
+    return false;
+}
+
+/* Samples that are stored in one compressed chunk, as in the middle of the data: a block of fewer
+ * would have each chunk unpacked several times. */
+static uint64_t packed_together(const struct stk_index *idx)
+{
+    struct stk_buf slices = STK_BUF_INIT;
+    uint64_t n = idx->h->nsamples, mid = n / 2, x, below = 0, above = 0;
+    if (n && packed_extent(idx, mid, &x, &slices)) {
+        while (below < min_u64(mid, BLOCK_MOST) && has_extent(idx, mid - below - 1, x, &slices))
+            below++;
+        while (above < min_u64(n - mid - 1, BLOCK_MOST) &&
+               has_extent(idx, mid + above + 1, x, &slices))
+            above++;
+    }
+    stk_buf_release(&slices);
+    return below + 1 + above;
+}
+
+void stk_loader_set_order(struct stk_loader *ld)
+{
+    const struct stk_index_header *h = ld->ds->index.h;
+    uint64_t n = h->nsamples, mean = n ? h->bytes_samples / n : 0;
+    mean = mean ? mean : 1;
+    uint64_t window = clamp(ld->o.window_bytes / mean, 1, WINDOW_MOST);
+    uint64_t windows = n / window + (n % window != 0);
+    uint64_t share = windows ? n / windows / BLOCKS_LEAST : 0;
+    uint64_t block = clamp(ld->o.block_bytes / mean, 1, BLOCK_MOST);
+    if (share < block && ld->o.shuffle == STK_SHUFFLE_BLOCK)
+        block = clamp(packed_together(&ld->ds->index), clamp(share, 1, block), block);
+    ld->order = (struct stk_order){.n = n,
+                                   .shuffle = ld->o.shuffle,
+                                   .seed = ld->o.seed,
+                                   .block = block,
+                                   .window = clamp(window / block, 1, n)};
+}
