@@ -119,6 +119,8 @@ struct stk_open_options {
     /* Called now and then while an index is built; return non-zero to stop. May be NULL. */
     int (*progress)(void *user, uint64_t bytes_done, uint64_t bytes_total, uint64_t samples);
     void *user;
+    /* Open what is left of a damaged dataset, for a loader that passes over bad samples. */
+    bool pass_over;
 };
 
 /* Opens a file or folder of any readable format; builds the index when there is none that fits.

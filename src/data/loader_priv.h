@@ -194,6 +194,7 @@ struct stk_loader {
     struct stretch *mended;
     struct stk_buf mended_bytes;
     struct stk_sample sample;
+    uint64_t drawn, drawn_epoch; /* samples drawn for want of a better one, all of them bad */
     char **problem; /* texts, STK_PROBLEMS_KEPT at most */
     size_t nproblems;
     struct stk_loader_stats stats;
