@@ -207,7 +207,7 @@ class Loader:
         if not isinstance(state, str):
             state = _stoker.merge_states(tuple(state))
         try:
-            epoch = json.loads(state)["epoch"]
+            epoch = int(json.loads(state)["epoch"])  # text above 2^53
         except (ValueError, KeyError, TypeError):
             raise UsageError("this is not the state of a loader") from None
         self._stop()

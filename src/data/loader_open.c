@@ -83,7 +83,8 @@ static int check_dataset(struct stk_loader *ld, const struct stk_state *st, stru
         return stk_err_set(err, STK_E_STALE, ld->ds->path, -1,
                            "the state is of another dataset (%llu samples, here are %llu)",
                            (unsigned long long)st->n, (unsigned long long)ld->order.n);
-    if (st->dataset_id != stk_dataset_identity(ld->ds) && st->dataset_id != former_identity(ld->ds))
+    if (st->dataset_id != stk_dataset_identity(ld->ds) &&
+        (!st->former || st->dataset_id != former_identity(ld->ds)))
         return stk_err_set(err, STK_E_STALE, ld->ds->path, -1,
                            "the state is of another dataset: as many samples, but other files");
     return 0;

@@ -187,8 +187,10 @@ static void test_former_states(const char *path)
     CHECK_INT(stk_loader_state(ld, &state, NULL), 0);
     stk_loader_close(ld);
     snprintf(id, sizeof id, "%016llx", (unsigned long long)stk_dataset_identity(ds));
-    char *at = strstr(state, id);
-    CHECK(at != NULL);
+    char *at = strstr(state, id), *version = strstr(state, "\"stoker_loader\":2");
+    CHECK(at != NULL && version != NULL);
+    if (version)
+        version[16] = '1'; /* which had no checksum */
     for (int other = 0; at && other < 2; other++) {
         snprintf(id, sizeof id, "%016llx",
                  (unsigned long long)stk_hash64(shape, sizeof shape) + (unsigned)other);
