@@ -163,7 +163,7 @@ int stk_assemble_sum(const struct stk_fetch *f, size_t k, stk_slice_fn *slice, v
             rc = stk_fetch_stored(f, i, true, &p, &len, err);
         if (rc == 0 && len)
             *crc = stk_crc32c(*crc, p, (size_t)len);
-        *bytes += len;
+        *bytes += length == UINT64_MAX ? w->len : len; /* with its frame, as it is asked for */
     }
     return rc;
 }
