@@ -119,6 +119,8 @@ struct stk_open_options {
     /* Called now and then while an index is built; return non-zero to stop. May be NULL. */
     int (*progress)(void *user, uint64_t bytes_done, uint64_t bytes_total, uint64_t samples);
     void *user;
+    /* Open what is left of a damaged dataset, for a loader that passes over bad samples. */
+    bool pass_over;
 };
 
 /* Opens a file or folder of any readable format; builds the index when there is none that fits.
@@ -261,6 +263,7 @@ struct stk_loader_stats {
     const char *io;        /* the engine in use: "direct", … Borrowed, as the next two. */
     const char *io_detail; /* the same in more words */
     const char *io_reason; /* why it was chosen; "" when it was given */
+    uint64_t checked, checked_bytes; /* samples whose checksums were compared, and their bytes */
 };
 STK_API void stk_loader_stats(struct stk_loader *ld, struct stk_loader_stats *out);
 /* Problem i of those that on_error passed over (the first 1000 are kept): its text, or NULL past

@@ -110,20 +110,22 @@ static int open_dataset(struct opening *o)
 
 static PyObject *dataset_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"path", "format",  "payload",     "index", "group",
-                            "jobs", "rebuild", "write_index", NULL};
+    static char *names[] = {"path", "format",  "payload",     "index",     "group",
+                            "jobs", "rebuild", "write_index", "pass_over", NULL};
     struct opening o = {0};
     PyObject *path = NULL, *index = NULL;
-    int group = 0, rebuild = 0, write_index = 1;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|$zzO&pIpp", names, PyUnicode_FSConverter,
+    int group = 0, rebuild = 0, write_index = 1, pass_over = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|$zzO&pIppp", names, PyUnicode_FSConverter,
                                      &path, &o.opts.format, &o.opts.payload, PyUnicode_FSConverter,
-                                     &index, &group, &o.opts.jobs, &rebuild, &write_index))
+                                     &index, &group, &o.opts.jobs, &rebuild, &write_index,
+                                     &pass_over))
         return NULL;
     o.path = PyBytes_AsString(path);
     o.opts.index = index ? PyBytes_AsString(index) : NULL;
     o.opts.group = group;
     o.opts.rebuild_index = rebuild;
     o.opts.no_index_write = !write_index;
+    o.opts.pass_over = pass_over;
     struct stk_py_dataset *d = open_dataset(&o) == 0 ? stk_py_new(type) : NULL;
     if (d) {
         d->ds = o.ds;

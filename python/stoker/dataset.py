@@ -23,13 +23,14 @@ class Dataset:
     jobs         threads that build an index (0: one a core)
     rebuild      ignore an index that is there
     write_index  False: publish no index
+    pass_over    True: open what is left of a damaged dataset; reading a bad sample fails
     """
 
     def __init__(self, path, *, format=None, payload=None, index=None, group=False, jobs=0,
-                 rebuild=False, write_index=True):
+                 rebuild=False, write_index=True, pass_over=False):
         self.path = os.fspath(path)
         self._options = {"format": format, "payload": payload, "group": group, "jobs": jobs,
-                         "write_index": write_index}
+                         "write_index": write_index, "pass_over": pass_over}
         if index is not None:
             self._options["index"] = index
         self._closed = False

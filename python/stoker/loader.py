@@ -155,6 +155,8 @@ class Loader:
         self._last_epoch = None if epochs is None else epoch + epochs
         self._rank = None if rank is None else (operator.index(rank), operator.index(world))
         self._own = not isinstance(data, Dataset)
+        if self._own and options.get("on_error") in ("skip", "replace"):
+            dataset_options.setdefault("pass_over", True)  # damage it finds when it is opened, too
         self.dataset = Dataset(data, **dataset_options) if self._own else data
         if dataset_options and not self._own:
             raise TypeError(f"options of the dataset: {', '.join(dataset_options)}")
@@ -207,7 +209,7 @@ class Loader:
         if not isinstance(state, str):
             state = _stoker.merge_states(tuple(state))
         try:
-            epoch = json.loads(state)["epoch"]
+            epoch = int(json.loads(state)["epoch"])  # text above 2^53
         except (ValueError, KeyError, TypeError):
             raise UsageError("this is not the state of a loader") from None
         self._stop()

@@ -111,6 +111,8 @@ static int on_progress(void *user, uint64_t bytes, uint64_t bytes_total, uint64_
 
 static int open_dataset(struct stk_load *l)
 {
+    /* With a policy for bad samples, damage found while listing is passed over as well. */
+    bool collect = l->s->loader.on_error != STK_ON_ERROR_STOP;
     struct stk_open_options o = {
         .format = l->s->format,
         .payload = l->s->payload,
@@ -118,9 +120,8 @@ static int open_dataset(struct stk_load *l)
         .index = l->s->index,
         .progress = on_progress,
         .user = &l->run->progress,
+        .pass_over = collect,
     };
-    /* With a policy for bad samples, damage found while listing is passed over as well. */
-    bool collect = l->s->loader.on_error != STK_ON_ERROR_STOP;
     int rc = stk_dataset_open_with(l->run->opts.arg[0], &o, collect, true, &l->ds, &l->run->err);
     stk_progress_clear(&l->run->progress);
     return rc;

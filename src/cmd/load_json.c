@@ -42,6 +42,8 @@ static void put_counts(const struct stk_load *l, struct stk_jw *w)
     stk_jw_put_u64(w, "replaced", st->replaced);
     stk_jw_put_u64(w, "skipped", st->skipped);
     stk_jw_put_u64(w, "corrupt", st->corrupt);
+    stk_jw_put_u64(w, "checked", st->checked);
+    stk_jw_put_u64(w, "checked_bytes", st->checked_bytes);
     stk_jw_put_u64(w, "asked_bytes", st->bytes_asked);
     stk_jw_put_u64(w, "read_bytes", st->bytes_read);
     put_known(w, "storage_bytes", stk_load_device(l, device, st->bytes_read));

@@ -149,6 +149,29 @@ static void put_rates(const struct stk_load *l, struct stk_grid *t)
     stk_grid_row(t, "from storage", line);
 }
 
+/* Of how much a flipped bit would have been noticed. */
+static void put_checked(const struct stk_load *l, struct stk_grid *t)
+{
+    char share[16], bytes[16], line[200];
+    const struct stk_loader_stats *st = &l->end.loader;
+    bool all = st->checked_bytes >= st->bytes_asked;
+    if (l->s->loader.no_check)
+        snprintf(line, sizeof line, "not compared (--no-check)");
+    else if (!st->samples)
+        snprintf(line, sizeof line, "-");
+    else if (!st->checked)
+        snprintf(line, sizeof line,
+                 "none: a flipped bit is not noticed (a packed dataset has them)");
+    else if (st->checked >= st->samples && all)
+        snprintf(line, sizeof line, "compared for every sample");
+    else
+        snprintf(line, sizeof line, "compared for %s of the samples, %s of the bytes",
+                 stk_percent_text((double)st->checked / (double)st->samples, share, sizeof share),
+                 stk_percent_text(all ? 1 : (double)st->checked_bytes / (double)st->bytes_asked,
+                                  bytes, sizeof bytes));
+    stk_grid_row(t, "checksums", line);
+}
+
 static void put_machine(const struct stk_load *l, struct stk_grid *t)
 {
     char a[32], b[32], share[16], line[300];
@@ -258,6 +281,7 @@ void stk_load_show(const struct stk_load *l)
     put_title(l, &out);
     put_order(l, &t);
     put_rates(l, &t);
+    put_checked(l, &t);
     put_machine(l, &t);
     put_times(l, &t);
     stk_grid_render(&t, 2, &out);

@@ -2,6 +2,7 @@
  * assemble.c - samples from slices: fields put together, records taken apart by their codecs.
  */
 #include "data/assemble.h"
+#include "base/crc32c.h"
 #include "data/reader.h"
 
 #include <stdlib.h>
@@ -141,6 +142,48 @@ static int get_sample(const struct stk_fetch *f, size_t k, stk_slice_fn *slice, 
             rc = add_field(f->ds, sl[i].field, p, len, i == first && j == end, s, err);
     }
     return rc;
+}
+
+int stk_assemble_sum(const struct stk_fetch *f, size_t k, stk_slice_fn *slice, void *user,
+                     uint32_t *crc, uint64_t *bytes, struct stk_err *err)
+{
+    int rc = 0;
+    *crc = 0;
+    *bytes = 0;
+    for (uint32_t i = stk_fetch_first(f, k); rc == 0 && i < stk_fetch_first(f, k + 1); i++) {
+        const struct stk_want *w = stk_fetch_want(f, i);
+        uint64_t length = stk_fetch_slice(f, i)->length, len = 0;
+        const uint8_t *p;
+        bool fleeting;
+        if (length == 0)
+            continue;
+        if (w->failed || (w->chain && length != UINT64_MAX))
+            rc = slice(user, i, &p, &len, &fleeting, err);
+        else
+            rc = stk_fetch_stored(f, i, true, &p, &len, err);
+        if (rc == 0 && len)
+            *crc = stk_crc32c(*crc, p, (size_t)len);
+        *bytes += length == UINT64_MAX ? w->len : len; /* with its frame, as it is asked for */
+    }
+    return rc;
+}
+
+int stk_assemble_check(const struct stk_fetch *f, size_t k, stk_slice_fn *slice, void *user,
+                       uint64_t *bytes, struct stk_err *err)
+{
+    const struct stk_dataset *ds = f->ds;
+    uint64_t id = stk_fetch_id(f, k);
+    uint32_t want, have;
+    int rc = stk_index_sample_check(ds->checks ? ds->checks : &ds->index, id, &want, err);
+    if (rc <= 0)
+        return rc;
+    rc = stk_assemble_sum(f, k, slice, user, &have, bytes, err);
+    if (rc == 0 && have != want)
+        rc = stk_err_set(err, STK_E_CORRUPT, NULL, -1,
+                         "corrupt sample: its checksum is not the one in the index");
+    if (rc < 0)
+        stk_assemble_locate(ds, id, rc, err);
+    return rc < 0 ? rc : 1;
 }
 
 void stk_assemble_locate(const struct stk_dataset *ds, uint64_t id, int code, struct stk_err *err)

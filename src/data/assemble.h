@@ -14,6 +14,13 @@ typedef int stk_slice_fn(void *user, uint32_t i, const uint8_t **p, uint64_t *le
 /* Sample k of f. Its values are borrowed: valid as long as the slices' bytes. */
 int stk_assemble(const struct stk_fetch *f, size_t k, stk_slice_fn *slice, void *user,
                  struct stk_sample *s, struct stk_err *err);
+/* CRC-32C over the slices of sample k: their bytes as they are stored, but of an extent that
+ * samples share behind a filter the sample's part, decoded. *bytes: how many. */
+int stk_assemble_sum(const struct stk_fetch *f, size_t k, stk_slice_fn *slice, void *user,
+                     uint32_t *crc, uint64_t *bytes, struct stk_err *err);
+/* Compares that with the checksum in the index. 1: it is right; 0: there is none. */
+int stk_assemble_check(const struct stk_fetch *f, size_t k, stk_slice_fn *slice, void *user,
+                       uint64_t *bytes, struct stk_err *err);
 /* Puts the place of sample `id` into an error that names no file yet. */
 void stk_assemble_locate(const struct stk_dataset *ds, uint64_t id, int code, struct stk_err *err);
 

@@ -332,6 +332,22 @@ static int merge_crcs(struct merge *m, struct stk_err *err)
     return rc;
 }
 
+/* Zeros, until the samples have been read through this index. */
+static int merge_checks(struct merge *m, struct stk_err *err)
+{
+    static const uint32_t zeros[4096];
+    uint64_t left = m->b->o->checks ? m->h.nsamples : 0;
+    int rc = 0;
+    table_begin(m, STK_T_CHECKS);
+    while (rc == 0 && left) {
+        size_t n = left < 4096 ? (size_t)left : 4096;
+        rc = merge_put(m, zeros, n * sizeof *zeros, err);
+        left -= n;
+    }
+    table_end(m, sizeof *zeros);
+    return rc;
+}
+
 /* ---- what the whole dataset shares ---- */
 
 static int by_name(const void *a, const void *b, void *user)
@@ -505,6 +521,8 @@ static int merge_all(struct merge *m, struct stk_err *err)
         rc = merge_plain(m, STK_T_WINDOWS, S_WINDOWS, 1, err);
     if (rc == 0)
         rc = merge_crcs(m, err);
+    if (rc == 0)
+        rc = merge_checks(m, err);
     if (rc == 0)
         rc = merge_sums(m, err);
     if (rc < 0)

@@ -86,8 +86,7 @@ static int file_entry(const void *list, uint64_t number, struct stk_files_entry 
     return 0;
 }
 
-/* The files are those of the index that is open. */
-static void list_files(struct stk_dataset *ds)
+void stk_dataset_list_files(struct stk_dataset *ds)
 {
     ds->files.count = ds->index.h->nfiles;
     ds->files.bytes = ds->index.h->bytes_stored;
@@ -177,18 +176,29 @@ static bool manifest_match(struct stk_dataset *ds)
     return true;
 }
 
+/* A packed dataset whose files have suffered keeps its number of samples where bad ones are passed
+ * over: ranks that see other damage, or see it later, still agree. What is left of a file is read.
+ */
+static bool files_usable(struct stk_dataset *ds, const struct stk_open_options *o)
+{
+    if (files_fresh(ds))
+        return true;
+    ds->files.any_size = ds->has_manifest && o->pass_over;
+    return ds->files.any_size;
+}
+
 static bool try_index(struct stk_dataset *ds, const struct stk_open_options *o, const char *path,
                       bool is_dir)
 {
     if (stk_index_open(path, &ds->index, NULL) < 0)
         return false;
-    list_files(ds);
+    stk_dataset_list_files(ds);
     const struct stk_format *f = stk_format_find(ds->index.h->format);
     if (f && (!ds->format || ds->format == f)) {
         const struct stk_format *before = ds->format;
         ds->format = f;
         if (settings_match(ds, o) && same_root(ds, is_dir) && manifest_match(ds) &&
-            dirs_fresh(ds) && files_fresh(ds) && (ds->index_path = strdup(path)))
+            dirs_fresh(ds) && files_usable(ds, o) && (ds->index_path = strdup(path)))
             return true;
         ds->format = before;
     }
@@ -395,7 +405,7 @@ static int open_how(const char *path, struct opening *how, struct stk_dataset **
     if (rc == 0)
         rc = find_codecs(ds, err);
     if (rc == 0)
-        list_files(ds);
+        stk_dataset_list_files(ds);
     if (rc < 0)
         stk_dataset_close(ds);
     else
@@ -421,7 +431,7 @@ int stk_dataset_open_checked(const char *path, const struct stk_open_options *op
 int stk_dataset_open(const char *path, const struct stk_open_options *opts,
                      struct stk_dataset **out, struct stk_err *err)
 {
-    return stk_dataset_open_with(path, opts, false, true, out, err);
+    return stk_dataset_open_with(path, opts, opts && opts->pass_over, true, out, err);
 }
 
 void stk_dataset_close(struct stk_dataset *ds)

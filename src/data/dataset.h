@@ -43,8 +43,9 @@ struct stk_dataset {
     struct stk_files files;
     const struct stk_format *format;
     struct stk_index index;
-    char *index_path; /* "" for an index that was not published */
-    bool index_built; /* just now */
+    char *index_path;               /* "" for an index that was not published */
+    bool index_built;               /* just now */
+    const struct stk_index *checks; /* whose checksums of samples count; NULL: the index's own */
     bool has_manifest;
     struct stk_manifest manifest;
     _Atomic uint64_t identity; /* 0: not known yet */
@@ -56,6 +57,9 @@ struct stk_dataset {
     bool labels_known;
     struct stk_labels *labels; /* by directory, or NULL */
 };
+
+/* Makes the files of the index those of the dataset. */
+void stk_dataset_list_files(struct stk_dataset *ds);
 
 /* What tells this dataset from any other: its content, not where it stands or when it came there,
  * so that copies have the same. Never 0. Looks into some files the first time. From any thread. */

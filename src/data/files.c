@@ -183,6 +183,7 @@ static int open_checked(const struct stk_files *files, uint64_t number, int *fla
     int rc = entry_of(files, number, &e, name, err);
     if (rc < 0)
         return rc;
+    e.size = files->any_size ? STK_SIZE_ANY : e.size;
     int fd = open_copy(files, number, &e, flags, sx);
     if (fd < 0)
         fd = open_checked_at(files->rootfd, name, &e, flags, sx, err);

@@ -52,6 +52,7 @@ struct stk_files {
     int (*entry)(const void *list, uint64_t number, struct stk_files_entry *e, struct stk_err *err);
     const void *list;
     const struct stk_files_place *place; /* NULL: only the source */
+    bool any_size; /* a file of another size is read as far as it goes: its records are checked */
 };
 
 /* A list of one's own, without dataset or index. */

@@ -30,6 +30,7 @@ static const uint32_t elem_size[STK_T_COUNT] = {
     [STK_T_CRCS] = sizeof(struct stk_index_crc),
     [STK_T_CONTEXT] = 1,
     [STK_T_SUMS] = 8,
+    [STK_T_CHECKS] = 4,
 };
 
 static int bad_index(const struct stk_index *idx, struct stk_err *err, const char *what)
@@ -130,11 +131,11 @@ static int check_header(struct stk_index *idx, struct stk_err *err)
         if (rc == 0)
             idx->table[t] = (const uint8_t *)h + h->table[t].off;
     }
-    uint64_t nkeys = h->table[STK_T_KEYOFF].count;
+    uint64_t nkeys = h->table[STK_T_KEYOFF].count, nchecks = h->table[STK_T_CHECKS].count;
     if (rc == 0 &&
         (h->nfiles != h->table[STK_T_FILES].count || h->nfiles > STK_MAX_FILES ||
          h->nextents != h->table[STK_T_EXTENTS].count || (nkeys && nkeys != h->nsamples + 1) ||
-         memchr(h->format, 0, sizeof h->format) == NULL ||
+         (nchecks && nchecks != h->nsamples) || memchr(h->format, 0, sizeof h->format) == NULL ||
          memchr(h->payload, 0, sizeof h->payload) == NULL))
         rc = bad_index(idx, err, "its counts contradict each other");
     return rc < 0 ? rc : check_sums(idx, err);
@@ -207,6 +208,60 @@ int stk_index_check(const struct stk_index *idx, struct stk_err *err)
         if (stk_hash64(idx->table[t], idx->h->table[t].count * elem_size[t]) !=
             idx->h->table[t].hash)
             return bad_index(idx, err, "a table's checksum does not match");
+    return 0;
+}
+
+/* ---- checksums of samples ---- */
+
+int stk_index_sample_check(const struct stk_index *idx, uint64_t s, uint32_t *crc,
+                           struct stk_err *err)
+{
+    uint64_t n = stk_index_count(idx, STK_T_CHECKS);
+    if (s >= n)
+        return n ? bad_index(idx, err, "a sample's number is out of range") : 0;
+    const uint32_t *check = (const uint32_t *)idx->table[STK_T_CHECKS] + s;
+    int rc = touch(idx, check, sizeof *check, err);
+    *crc = rc < 0 ? 0 : *check;
+    return rc < 0 ? rc : 1;
+}
+
+/* The table, the blocks it is in, and what is over these. */
+static void seal(uint8_t *p, const uint32_t *check)
+{
+    struct stk_index_header *h = (void *)p;
+    uint64_t off = h->table[STK_T_CHECKS].off, n = h->table[STK_T_CHECKS].count * sizeof *check;
+    uint64_t first = off - STK_INDEX_TABLES, end = h->table[STK_T_SUMS].off - STK_INDEX_TABLES;
+    uint64_t *sum = (void *)(p + h->table[STK_T_SUMS].off);
+    memcpy(p + off, check, n);
+    h->table[STK_T_CHECKS].hash = stk_hash64(p + off, n);
+    for (uint64_t b = first / STK_INDEX_BLOCK; b <= (first + n - 1) / STK_INDEX_BLOCK; b++) {
+        uint64_t from = b * STK_INDEX_BLOCK, left = end - from;
+        sum[b] = stk_hash64(p + STK_INDEX_TABLES + from,
+                            left < STK_INDEX_BLOCK ? (size_t)left : STK_INDEX_BLOCK);
+    }
+    h->table[STK_T_SUMS].hash = stk_hash64(sum, h->table[STK_T_SUMS].count * sizeof *sum);
+    h->header_hash = 0;
+    h->header_hash = stk_hash64(h, sizeof *h);
+}
+
+int stk_index_seal(int fd, const char *path, const uint32_t *check, uint64_t n, struct stk_err *err)
+{
+    struct stk_index idx;
+    int rc = stk_index_open_fd(fd, path, &idx, err);
+    if (rc < 0)
+        return rc;
+    size_t size = idx.mapped;
+    bool fits = stk_index_count(&idx, STK_T_CHECKS) == n;
+    stk_index_close(&idx);
+    if (!fits)
+        return stk_err_set(err, STK_E_CORRUPT, path, -1, "no room for the checksums of samples");
+    uint8_t *p = n ? mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : NULL;
+    if (p == MAP_FAILED)
+        return stk_err_sys(err, path, "map");
+    if (p) {
+        seal(p, check);
+        munmap(p, size);
+    }
     return 0;
 }
 
@@ -451,13 +506,9 @@ int stk_index_slices(const struct stk_index *idx, uint64_t s, struct stk_buf *ou
     }
 }
 
-bool stk_index_prefetch(const struct stk_index *idx, uint64_t s)
+/* Asks for the block that entry i of a table is in. True: it had not been looked at before. */
+static bool prefetch_entry(const struct stk_index *idx, enum stk_table t, uint64_t i)
 {
-    const struct stk_segment *seg = stk_index_segment(idx, s);
-    if (!seg || seg->kind == STK_SEG_COLUMNS)
-        return false; /* computed, not looked up */
-    enum stk_table t = seg->kind == STK_SEG_WHOLE ? STK_T_EXTENTS : STK_T_ROWS;
-    uint64_t i = (t == STK_T_EXTENTS ? seg->first_extent : seg->first) + (s - seg->first_sample);
     if (i >= stk_index_count(idx, t))
         return false;
     const uint8_t *tables = (const uint8_t *)idx->h + STK_INDEX_TABLES;
@@ -472,6 +523,17 @@ bool stk_index_prefetch(const struct stk_index *idx, uint64_t s)
     uintptr_t last = (uintptr_t)idx->h + idx->mapped;
     (void)madvise((void *)from, (end < last ? end : last) - from, MADV_WILLNEED);
     return true;
+}
+
+bool stk_index_prefetch(const struct stk_index *idx, uint64_t s)
+{
+    const struct stk_segment *seg = stk_index_segment(idx, s);
+    bool cold = prefetch_entry(idx, STK_T_CHECKS, s);
+    if (!seg || seg->kind == STK_SEG_COLUMNS)
+        return cold; /* computed, not looked up */
+    enum stk_table t = seg->kind == STK_SEG_WHOLE ? STK_T_EXTENTS : STK_T_ROWS;
+    uint64_t i = (t == STK_T_EXTENTS ? seg->first_extent : seg->first) + (s - seg->first_sample);
+    return prefetch_entry(idx, t, i) || cold;
 }
 
 int stk_index_sample_bytes(const struct stk_index *idx, uint64_t s, uint64_t *bytes,

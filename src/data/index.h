@@ -39,6 +39,7 @@ enum stk_table {
     STK_T_CRCS,       /* struct stk_index_crc, by extent */
     STK_T_CONTEXT,    /* bytes */
     STK_T_SUMS,       /* u64: XXH64 of each block of the tables before; last in the file */
+    STK_T_CHECKS,     /* u32: CRC-32C of each sample (see stk_assemble_sum()), or none at all */
     STK_T_COUNT
 };
 
@@ -115,7 +116,7 @@ struct stk_index_header {
 #define STK_INDEX_GROUPED        2u /* files of one stem are one sample */
 #define STK_INDEX_KEYS_ARE_FILES 1u /* a sample's key is its file's name (folder) */
 #define STK_INDEX_ALIGN          64u
-#define STK_INDEX_VERSION        2u
+#define STK_INDEX_VERSION        3u
 #define STK_INDEX_BLOCK          (64u << 10) /* bytes under one checksum */
 /* Where the tables, and so the blocks, begin. */
 #define STK_INDEX_TABLES                                                                           \
@@ -187,6 +188,9 @@ void stk_index_close(struct stk_index *idx);
 int stk_index_touch(const struct stk_index *idx, enum stk_table t, struct stk_err *err);
 /* Checks the checksums of all tables (reads all of it). */
 int stk_index_check(const struct stk_index *idx, struct stk_err *err);
+/* Puts the checksums of all samples into a file that was built with room for them. */
+int stk_index_seal(int fd, const char *path, const uint32_t *check, uint64_t n,
+                   struct stk_err *err);
 
 static inline uint64_t stk_index_count(const struct stk_index *idx, enum stk_table t)
 {
@@ -209,6 +213,9 @@ const struct stk_segment *stk_index_segment(const struct stk_index *idx, uint64_
 /* A sample's key, borrowed; length 0 when the index keeps none. */
 int stk_index_key(const struct stk_index *idx, uint64_t s, const char **key, size_t *len,
                   struct stk_err *err);
+/* The checksum of sample s. 1; 0: the index has none. */
+int stk_index_sample_check(const struct stk_index *idx, uint64_t s, uint32_t *crc,
+                           struct stk_err *err);
 /* Asks the system for the part of the index that tells where sample s is. True: it had not been
  * looked at before. */
 bool stk_index_prefetch(const struct stk_index *idx, uint64_t s);

@@ -188,6 +188,8 @@ static void count_batch(struct stk_loader *ld, const struct batch *b)
     st->batches++;
     st->samples += b->size;
     st->bytes_asked += b->bytes;
+    st->checked += atomic_load_explicit(&b->checked, memory_order_relaxed);
+    st->checked_bytes += atomic_load_explicit(&b->checked_bytes, memory_order_relaxed);
     for (uint32_t k = 0; k < b->size; k++)
         st->repeats += b->flags[k] & STK_REPEAT;
     ld->take_step++;

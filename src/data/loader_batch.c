@@ -104,6 +104,8 @@ struct batch *stk_batch_take(struct stk_loader *ld, bool over, bool *nomem)
     b->next = NULL;
     b->bytes = 0;
     b->nfailures = b->nheld = 0;
+    atomic_store_explicit(&b->checked, 0, memory_order_relaxed);
+    atomic_store_explicit(&b->checked_bytes, 0, memory_order_relaxed);
     return b;
 }
 

@@ -8,10 +8,12 @@
 #include "data/loader_priv.h"
 #include "base/array.h"
 #include "base/random.h"
+#include "data/perm.h"
 
 #include <stdlib.h>
 
-#define TRIES 16 /* samples looked at for one that can be read */
+#define FIRST  16   /* samples looked at one after the other for one that can be read */
+#define IMAGES 4096 /* samples looked at for an image: with fewer than that, it is a mistake */
 
 /* ---- which columns ---- */
 
@@ -198,30 +200,58 @@ static int missing_field(struct stk_loader *ld, struct stk_err *err)
     return 0;
 }
 
+static void forget_columns(struct stk_loader *ld)
+{
+    for (size_t i = 0; i < ld->ncolumns; i++)
+        free(ld->column[i].name);
+    ld->ncolumns = 0;
+}
+
+/* Columns from sample i. STK_E_USAGE: it can be read, but has nothing to decode. */
+static int look_at_sample(struct stk_loader *ld, uint64_t i, struct stk_err *err)
+{
+    ld->looked_at = i;
+    int rc = stk_reader_batch(ld->reader, &i, 1, err);
+    if (rc == 0)
+        rc = stk_reader_get(ld->reader, 0, &ld->sample, err);
+    if (rc == 0)
+        rc = columns_of_sample(ld, &ld->sample, err);
+    if (rc < 0)
+        forget_columns(ld);
+    return rc;
+}
+
+/* The first sample that says what the columns are; where bad ones are passed over, the first ones
+ * and then any, so that a bad beginning, however long, ends nothing. The same on every rank. */
+static int columns_of_samples(struct stk_loader *ld, struct stk_err *err)
+{
+    uint64_t n = stk_dataset_len(ld->ds), images = 0;
+    uint64_t tries = ld->o.on_error == STK_ON_ERROR_STOP ? n > 0 : n <= FIRST ? n : FIRST + n;
+    struct stk_perm any;
+    int rc = 0, one = -1;
+    stk_perm_init(&any, n, 0);
+    for (uint64_t i = 0; i < tries && one < 0 && one != STK_E_NOMEM && images < IMAGES; i++) {
+        struct stk_err why = {.offset = -1};
+        one = look_at_sample(ld, i < FIRST ? i : stk_perm_at(&any, i - FIRST), &why);
+        images += one == STK_E_USAGE;
+        if (i > 0 && one < 0)
+            continue; /* the first one's trouble is told; of these when their turn comes */
+        rc = one;
+        if (rc < 0 && err)
+            *err = why;
+    }
+    return rc;
+}
+
 int stk_columns_find(struct stk_loader *ld, struct stk_err *err)
 {
     bool raw = ld->o.decode && strcmp(ld->o.decode, "raw") == 0;
-    uint64_t n = stk_dataset_len(ld->ds);
-    int rc = 0;
-    struct stk_err why = {0};
-    for (uint64_t i = 0; !raw && i < n && i < TRIES; i++) {
-        ld->looked_at = i;
-        rc = stk_reader_batch(ld->reader, &i, 1, &why);
-        if (rc == 0)
-            rc = stk_reader_get(ld->reader, 0, &ld->sample, &why);
-        if (rc == 0)
-            rc = columns_of_sample(ld, &ld->sample, err);
-        else if (ld->o.on_error != STK_ON_ERROR_STOP && i + 1 < n && i + 1 < TRIES)
-            continue;
-        else if (err)
-            *err = why;
-        break;
-    }
+    int rc = raw ? 0 : columns_of_samples(ld, err);
     if (rc == 0)
         rc = columns_of_index(ld, raw, err);
     if (rc == 0)
         rc = label_column(ld, err);
-    if (rc == 0 && n)
+    if (rc == 0 && stk_dataset_len(ld->ds))
         rc = missing_field(ld, err);
     for (size_t i = 0; i < ld->ncolumns; i++)
         ld->views = ld->views || ld->column[i].layout != STK_DENSE;
@@ -230,8 +260,7 @@ int stk_columns_find(struct stk_loader *ld, struct stk_err *err)
 
 void stk_columns_release(struct stk_loader *ld)
 {
-    for (size_t i = 0; i < ld->ncolumns; i++)
-        free(ld->column[i].name);
+    forget_columns(ld);
     free(ld->column);
     free(ld->column_of);
 }

@@ -14,7 +14,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define DRAWS 1000 /* other samples tried in the place of a bad one */
+#define DRAWS  1000 /* other samples tried in the place of a bad one, before any will do */
+#define BEFORE 16   /* samples given before that are tried again */
 
 /* Reads what the stretch needs, one range after another. */
 static int read_runs(struct stk_loader *ld, struct stretch *s, struct stk_err *err)
@@ -73,20 +74,82 @@ static void note_problem(struct stk_loader *ld, uint64_t id, const struct stk_er
     ld->nproblems += ld->problem[ld->nproblems] != NULL;
 }
 
-/* A slot that can be filled by nothing new gets what a good one has. */
+/* Trouble that is not the sample's own: nobody's policy passes over it. */
+static bool is_fatal(int rc)
+{
+    return rc == STK_E_NOMEM || rc == STK_E_STOPPED;
+}
+
+/* Tries one sample in a slot that nothing new can fill. 1: it stands there now; 0: not this one. */
+static int try_repeat(struct stk_loader *ld, struct batch *b, uint32_t slot, uint64_t id,
+                      struct stk_err *err)
+{
+    int rc = put_now(ld, b, slot, id, err);
+    return rc == 0 ? 1 : is_fatal(rc) ? rc : 0;
+}
+
+/* A good sample of the same batch. */
+static int repeat_in_batch(struct stk_loader *ld, struct batch *b, uint32_t slot, const bool *bad,
+                           struct stk_err *err)
+{
+    int rc = 0;
+    for (uint32_t i = 1; rc == 0 && i < b->size; i++) {
+        uint32_t good = (slot + i) % b->size;
+        if (!bad[good])
+            rc = try_repeat(ld, b, slot, b->id[good], err);
+    }
+    return rc;
+}
+
+/* One that this rank was given before, the latest first. */
+static int repeat_before(struct stk_loader *ld, struct batch *b, uint32_t slot, struct stk_err *err)
+{
+    const struct stk_plan *p = &ld->plan[b->pub.epoch % 2];
+    uint64_t at = p->given + b->first_slot;
+    int rc = 0;
+    at = at < p->size ? at : p->size;
+    for (uint64_t i = 0; rc == 0 && at-- > 0 && i < BEFORE; i++)
+        rc = try_repeat(ld, b, slot, stk_order_at(&p->order, stk_plan_position(p, p->first + at)),
+                        err);
+    return rc;
+}
+
+/* Any that can be read: of all the dataset's, drawn by the seed, the first that is good. Those
+ * before it are not tried again in this epoch. */
+static int find_any(struct stk_loader *ld, struct batch *b, uint32_t slot, struct stk_err *err)
+{
+    struct stk_perm draw;
+    uint64_t n = stk_dataset_len(ld->ds);
+    int rc = 0;
+    if (ld->drawn_epoch != b->pub.epoch)
+        ld->drawn = 0;
+    ld->drawn_epoch = b->pub.epoch;
+    stk_perm_init(&draw, n, ld->order.seed ^ b->pub.epoch * STK_GOLDEN64);
+    while (ld->drawn < n && (rc = try_repeat(ld, b, slot, stk_perm_at(&draw, ld->drawn), err)) == 0)
+        ld->drawn++;
+    return rc;
+}
+
+/* A slot that can be filled by nothing new gets a sample that is given elsewhere in the epoch. */
 static int repeat_good(struct stk_loader *ld, struct batch *b, uint32_t slot, const bool *bad,
                        struct stk_err *err)
 {
-    for (uint32_t i = 1; i < b->size; i++) {
-        uint32_t good = (slot + i) % b->size;
-        if (bad[good])
-            continue;
+    struct stk_err why = {.offset = -1};
+    int rc = repeat_in_batch(ld, b, slot, bad, &why);
+    if (rc == 0)
+        rc = repeat_before(ld, b, slot, &why);
+    if (rc == 0)
+        rc = find_any(ld, b, slot, &why);
+    if (rc > 0) {
         b->flags[slot] = STK_REPEAT;
-        return put_now(ld, b, slot, b->id[good], err);
+        return 0;
     }
-    return stk_err_set(err, STK_E_CORRUPT, ld->ds->path, -1,
-                       "not one sample of batch %llu of epoch %llu can be read",
-                       (unsigned long long)b->pub.step, (unsigned long long)b->pub.epoch);
+    if (rc < 0 && err)
+        *err = why;
+    return rc < 0 ? rc
+                  : stk_err_set(err, STK_E_CORRUPT, ld->ds->path, -1,
+                                "not one of its %llu samples can be read",
+                                (unsigned long long)stk_dataset_len(ld->ds));
 }
 
 static int skip(struct stk_loader *ld, struct batch *b, uint32_t slot, const bool *bad,
@@ -99,8 +162,14 @@ static int skip(struct stk_loader *ld, struct batch *b, uint32_t slot, const boo
     while (stk_plan_refill(p, b->first_slot + b->size, ld->refills, &id)) {
         ld->refills++;
         b->flags[slot] = 0;
-        if (put_now(ld, b, slot, id, &why) == 0)
+        int rc = put_now(ld, b, slot, id, &why);
+        if (rc == 0)
             return 0;
+        if (is_fatal(rc)) {
+            if (err)
+                *err = why;
+            return rc;
+        }
         note_problem(ld, id, &why);
         ld->stats.skipped++;
     }
@@ -111,19 +180,25 @@ static int replace(struct stk_loader *ld, struct batch *b, uint32_t slot, uint64
                    struct stk_err *err)
 {
     struct stk_perm draw;
-    struct stk_err why = {0};
+    struct stk_err why = {.offset = -1};
     uint64_t n = stk_dataset_len(ld->ds);
+    int rc = 0;
     stk_perm_init(&draw, n, ld->order.seed ^ b->pub.epoch << 32 ^ id * STK_GOLDEN64);
-    for (uint64_t i = 0; i < n && i < DRAWS; i++) {
-        uint64_t other = stk_perm_at(&draw, i);
-        if (other == id || put_now(ld, b, slot, other, &why) < 0)
-            continue;
+    for (uint64_t i = 0; rc == 0 && i < n && i < DRAWS; i++)
+        if (stk_perm_at(&draw, i) != id)
+            rc = try_repeat(ld, b, slot, stk_perm_at(&draw, i), &why);
+    if (rc == 0)
+        rc = find_any(ld, b, slot, &why);
+    if (rc > 0) {
         b->flags[slot] |= STK_REPLACED;
         ld->stats.replaced++;
         return 0;
     }
-    return stk_err_set(err, STK_E_CORRUPT, ld->ds->path, -1,
-                       "no sample can be read in the place of sample %llu", (unsigned long long)id);
+    if (rc < 0 && err)
+        *err = why;
+    return rc < 0 ? rc
+                  : stk_err_set(err, STK_E_CORRUPT, ld->ds->path, -1,
+                                "not one of its %llu samples can be read", (unsigned long long)n);
 }
 
 static int mend_slot(struct stk_loader *ld, struct batch *b, uint32_t slot, const bool *bad,
@@ -135,7 +210,7 @@ static int mend_slot(struct stk_loader *ld, struct batch *b, uint32_t slot, cons
     int rc = put_now(ld, b, slot, id, &why);
     if (rc == 0)
         return 0;
-    if (rc == STK_E_NOMEM || ld->o.on_error == STK_ON_ERROR_STOP) {
+    if (is_fatal(rc) || ld->o.on_error == STK_ON_ERROR_STOP) {
         ld->stats.corrupt++;
         if (err)
             *err = why;
@@ -161,6 +236,7 @@ static int mend_used(struct stk_loader *ld, struct batch *b, bool *bad, struct s
         bad[k] = put_now(ld, b, k, id, err) < 0;
         if (bad[k])
             rc = repeat_good(ld, b, k, bad, err);
+        bad[k] = false;
     }
     return rc;
 }

@@ -68,7 +68,8 @@ static int check_dataset(struct stk_loader *ld, const struct stk_state *st, stru
         return stk_err_set(err, STK_E_STALE, ld->ds->path, -1,
                            "the state is of another dataset (%llu samples, here are %llu)",
                            (unsigned long long)st->n, (unsigned long long)ld->order.n);
-    if (st->dataset_id != stk_dataset_identity(ld->ds) && st->dataset_id != former_identity(ld->ds))
+    if (st->dataset_id != stk_dataset_identity(ld->ds) &&
+        (!st->former || st->dataset_id != former_identity(ld->ds)))
         return stk_err_set(err, STK_E_STALE, ld->ds->path, -1,
                            "the state is of another dataset: as many samples, but other files");
     return 0;
@@ -135,6 +136,20 @@ static void divide_memory(struct stk_loader *ld, uint64_t *regions)
     ld->item_samples = (uint32_t)clamp((ld->o.batch + pieces - 1) / pieces, 1, 256);
 }
 
+/* What is compared with a checksum anyway: by the index, or by undoing a filter. zstd and lz4 have
+ * one where the writer wanted it, which is not known before. */
+static void find_checksums(struct stk_loader *ld)
+{
+    const struct stk_index *idx = &ld->ds->index;
+    const struct stk_chain *c = idx->table[STK_T_CHAINS];
+    uint64_t n = stk_index_count(idx, STK_T_CHAINS);
+    ld->checks = stk_index_count(idx, STK_T_CHECKS) > 0 && !ld->o.no_check;
+    for (uint64_t i = 0; i < n && i < 255; i++)
+        for (unsigned k = 0; k < c[i].nsteps && k < STK_CHAIN_MAX; k++)
+            if (c[i].step[k].id == STK_FILTER_FLETCHER || c[i].step[k].id == STK_FILTER_ZLIB)
+                ld->summed_chain[i + 1] = true;
+}
+
 static int start_threads(struct stk_loader *ld, struct stk_err *err)
 {
     sigset_t all, old;
@@ -168,6 +183,7 @@ static int open_parts(struct stk_loader *ld, struct stk_err *err)
         rc = stk_dataset_labels(ld->ds, &ld->labels, err);
     if (rc == 0)
         rc = stk_columns_find(ld, err);
+    find_checksums(ld);
     if (rc == 0)
         rc = plan_first(ld, err);
     if (rc < 0)

@@ -103,7 +103,8 @@ struct batch {
     uint64_t first_slot;
     uint32_t size; /* slots */
     _Atomic uint32_t todo;
-    pthread_mutex_t lock; /* the rest */
+    _Atomic uint64_t checked, checked_bytes; /* samples whose checksums were compared */
+    pthread_mutex_t lock;                    /* the rest */
     struct stk_arena arena;
     struct stretch **held;
     size_t nheld, cap_held;
@@ -129,9 +130,10 @@ struct worker {
     struct stk_sample sample;
     struct stk_image *image;
     struct stk_buf scratch, whole;
-    struct stretch *stretch; /* the one at hand */
-    bool copies;             /* it does not live as long as the batch */
-    uint32_t guess;          /* column the last field went to */
+    struct stretch *stretch;         /* the one at hand */
+    bool copies;                     /* it does not live as long as the batch */
+    uint32_t guess;                  /* column the last field went to */
+    uint64_t checked, checked_bytes; /* of the item at hand */
 };
 
 struct stk_loader {
@@ -152,10 +154,12 @@ struct stk_loader {
 
     struct column *column;
     size_t ncolumns;
-    uint64_t looked_at; /* the sample that says what they are */
-    int32_t *column_of; /* by field of the index: column, -1: not wanted */
-    bool simple;        /* no field has a codec: slices are values */
-    bool views;         /* batches point into stretches */
+    uint64_t looked_at;     /* the sample that says what they are */
+    int32_t *column_of;     /* by field of the index: column, -1: not wanted */
+    bool simple;            /* no field has a codec: slices are values */
+    bool views;             /* batches point into stretches */
+    bool checks;            /* the index has the samples' checksums, and they are compared */
+    bool summed_chain[256]; /* by chain as in struct stk_want: undoing it compares a checksum */
 
     pthread_mutex_t lock;
     pthread_cond_t work_cond, ready_cond;
@@ -195,7 +199,8 @@ struct stk_loader {
     struct stretch *mended;
     struct stk_buf mended_bytes;
     struct stk_sample sample;
-    char **problem; /* texts, STK_PROBLEMS_KEPT at most */
+    uint64_t drawn, drawn_epoch; /* samples drawn for want of a better one, all of them bad */
+    char **problem;              /* texts, STK_PROBLEMS_KEPT at most */
     size_t nproblems;
     struct stk_loader_stats stats;
     _Atomic uint64_t decode_ns;

@@ -182,12 +182,56 @@ static bool in_slices(const struct worker *w, const void *p, size_t n, size_t k)
     return false;
 }
 
+/* Whether all bytes of sample k are under checksums that are compared on the way: of their records,
+ * or by a filter. */
+static bool checks_itself(const struct stk_loader *ld, const struct stk_fetch *f, size_t k,
+                          uint64_t *bytes)
+{
+    uint32_t i = stk_fetch_first(f, k), end = stk_fetch_first(f, k + 1);
+    bool all = i < end, sums = f->ds->format->caps & STK_CAN_SUM;
+    *bytes = 0;
+    for (; all && i < end; i++) {
+        const struct stk_want *want = stk_fetch_want(f, i);
+        uint64_t length = stk_fetch_slice(f, i)->length;
+        all = (want->framed && sums) || length == 0 || ld->summed_chain[want->chain];
+        *bytes += length == UINT64_MAX ? want->len : length;
+    }
+    return all;
+}
+
+/* Compares the checksum the index has of sample k, where there is one. */
+static int check_sample(struct worker *w, size_t k, struct stk_err *err)
+{
+    const struct stk_fetch *f = &w->stretch->fetch;
+    uint64_t bytes = 0;
+    if (w->ld->o.no_check)
+        return 0;
+    int rc = w->ld->checks ? stk_assemble_check(f, k, slice_bytes, w, &bytes, err)
+                           : checks_itself(w->ld, f, k, &bytes);
+    if (rc > 0) {
+        w->checked++;
+        w->checked_bytes += bytes;
+    }
+    return rc < 0 ? rc : 0;
+}
+
+static void count_checked(struct worker *w, struct batch *b)
+{
+    if (!w->checked)
+        return;
+    atomic_fetch_add_explicit(&b->checked, w->checked, memory_order_relaxed);
+    atomic_fetch_add_explicit(&b->checked_bytes, w->checked_bytes, memory_order_relaxed);
+    w->checked = w->checked_bytes = 0;
+}
+
 static int put_sample(struct worker *w, struct batch *b, uint32_t slot, size_t k,
                       struct stk_err *err)
 {
     struct stk_loader *ld = w->ld;
     const struct stk_fetch *f = &w->stretch->fetch;
-    int rc;
+    int rc = check_sample(w, k, err);
+    if (rc < 0)
+        return rc;
     if (ld->simple) {
         rc = put_slices(w, b, slot, k, err);
     } else {
@@ -243,6 +287,10 @@ static void prefetch_sample(const struct stretch *s, uint32_t k)
     size_t n = want->len < PREFETCH ? (size_t)want->len : PREFETCH;
     for (size_t i = 0; want->p && i < n; i += 64)
         __builtin_prefetch(want->p + i);
+    const struct stk_loader *ld = s->ld;
+    if (ld->checks)
+        __builtin_prefetch((const uint32_t *)ld->ds->index.table[STK_T_CHECKS] +
+                           stk_fetch_id(&s->fetch, k));
 }
 
 static void do_samples(struct worker *w, struct item *it)
@@ -263,6 +311,7 @@ static void do_samples(struct worker *w, struct item *it)
             stk_batch_failed(b, slot, rc, &why);
         }
     }
+    count_checked(w, b);
     uint32_t n = it->end - it->first;
     /* From here on the item may be gone: its stretch is held by the batch or dropped. */
     if (!ld->views)
@@ -313,6 +362,7 @@ int stk_work_now(struct worker *w, struct stretch *s, struct batch *b, uint32_t 
     for (size_t i = 0; i < s->nshared; i++)
         decode_shared(w, s, &s->shared[i]);
     int rc = put_sample(w, b, slot, 0, err);
+    count_checked(w, b);
     if (rc < 0)
         stk_assemble_locate(w->ld->ds, stk_fetch_id(&s->fetch, 0), rc, err);
     return rc;

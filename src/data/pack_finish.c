@@ -190,10 +190,13 @@ static int build_output(struct pack *p, const char *path, uint64_t *listed, stru
         rc = stk_err_sys(err, path, "create");
     struct stk_build_options b = {
         .list = list_options(p), .jobs = p->o->jobs, .portable = true, .path = path};
+    b.checks = stk_pack_wants_checks(p);
     if (rc == 0)
         rc = data_id(p, &b.data_id, err);
     if (rc == 0)
         rc = stk_build_index(&w, &b, fd, err);
+    if (rc == 0 && b.checks)
+        rc = stk_pack_add_checks(p, &w, fd, path, err);
     struct stk_index idx = {0};
     if (rc == 0)
         rc = stk_index_open_fd(fd, path, &idx, err);

@@ -1,6 +1,7 @@
 /*
  * pack_priv.h - what the parts of pack share: pack.c decides, pack_work.c reads, encodes and
- * writes, pack_finish.c takes over finished shards of an earlier run and writes index and manifest.
+ * writes, pack_finish.c takes over finished shards of an earlier run and writes index and manifest,
+ * pack_checks.c gives the index the samples' checksums.
  */
 #ifndef STK_DATA_PACK_PRIV_H
 #define STK_DATA_PACK_PRIV_H
@@ -73,5 +74,14 @@ int stk_pack_keep_finished(struct pack *p, struct stk_err *err);
 int stk_pack_write_index(struct pack *p, struct stk_manifest_file *file, struct stk_err *err);
 int stk_pack_write_manifest(struct pack *p, const char *src, const struct stk_manifest_file *index,
                             struct stk_err *err);
+
+/* ---- pack_checks.c ---- */
+
+/* True: the format has no checksums of its own, so the index has them. */
+bool stk_pack_wants_checks(const struct pack *p);
+/* Reads all samples that were written (the files of w, indexed by fd), and puts their checksums
+ * into the index. */
+int stk_pack_add_checks(struct pack *p, const struct stk_walk *w, int fd, const char *path,
+                        struct stk_err *err);
 
 #endif

@@ -136,6 +136,7 @@ struct stk_state {
     unsigned
         order; /* version of the order: what block and window mean, if not STK_ORDER_VERSION's */
     uint64_t seed, epoch, block, window; /* block, window: 0 unless shuffle is BLOCK */
+    bool former; /* of a version that wrote no checksum, and knew a dataset by its shape */
     struct stk_stage stage[STK_STAGES_MAX];
     size_t nstages;
 };
@@ -148,7 +149,7 @@ int stk_plan_state(const struct stk_plan *p, uint64_t slots, uint64_t refills, u
                    struct stk_state *out, struct stk_err *err);
 /* JSON, one line without a newline, appended to out. */
 int stk_state_write(const struct stk_state *s, struct stk_buf *out, struct stk_err *err);
-/* Trusts nothing: every number is checked. Caller releases with stk_state_release(), not needed
+/* Trusts nothing: the checksum is compared and every number checked. Caller releases with stk_state_release(), not needed
  * after an error. */
 int stk_state_read(const char *text, size_t len, struct stk_state *s, struct stk_err *err);
 void stk_state_release(struct stk_state *s);

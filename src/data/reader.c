@@ -186,5 +186,16 @@ int stk_reader_batch(struct stk_reader *r, const uint64_t *ids, size_t n, struct
 
 int stk_reader_get(struct stk_reader *r, size_t k, struct stk_sample *s, struct stk_err *err)
 {
-    return stk_assemble(&r->fetch, k, stk_reader_slice, r, s, err);
+    uint64_t bytes;
+    int rc = stk_assemble_check(&r->fetch, k, stk_reader_slice, r, &bytes, err);
+    return rc < 0 ? rc : stk_assemble(&r->fetch, k, stk_reader_slice, r, s, err);
+}
+
+int stk_reader_sum(struct stk_reader *r, size_t k, uint32_t *crc, struct stk_err *err)
+{
+    uint64_t bytes;
+    int rc = stk_assemble_sum(&r->fetch, k, stk_reader_slice, r, crc, &bytes, err);
+    if (rc < 0)
+        stk_assemble_locate(r->ds, stk_fetch_id(&r->fetch, k), rc, err);
+    return rc;
 }

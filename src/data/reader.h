@@ -20,6 +20,8 @@ void stk_reader_free_all(struct stk_reader *first); /* a dataset's idle ones */
 int stk_reader_batch(struct stk_reader *r, const uint64_t *ids, size_t n, struct stk_err *err);
 /* Sample k of the batch. Its values are borrowed: valid until the next batch. */
 int stk_reader_get(struct stk_reader *r, size_t k, struct stk_sample *s, struct stk_err *err);
+/* The checksum of sample k of the batch, as an index keeps it. */
+int stk_reader_sum(struct stk_reader *r, size_t k, uint32_t *crc, struct stk_err *err);
 /* The stored place of sample i, for messages: malloc'ed path (or NULL) and offset (or -1). */
 char *stk_reader_place(const struct stk_dataset *ds, uint64_t i, int64_t *offset);
 uint64_t stk_reader_reads(const struct stk_reader *r); /* so far */

@@ -4,6 +4,7 @@
  * anywhere; what it says is checked before it is used.
  */
 #include "data/plan.h"
+#include "base/hash.h"
 #include "base/json.h"
 
 #include <stdio.h>
@@ -11,7 +12,8 @@
 
 #define TEXT_MAX  (16u << 20)  /* the parser takes some fifty bytes for one of the text */
 #define EXACT_MAX (1ull << 53) /* larger numbers do not survive readers that use doubles */
-#define VERSION   2            /* 1: as 2, without "order" */
+#define VERSION   2
+#define FORMER    1 /* the version without "order" and checksum, which is still read */
 
 /* ---- making a state ---- */
 
@@ -116,31 +118,58 @@ static void put_stage(struct stk_jw *w, const struct stk_stage *t)
     stk_jw_close(w, '}');
 }
 
+static void put_text(struct stk_jw *w, const struct stk_state *s)
+{
+    char id[20];
+    snprintf(id, sizeof id, "%016llx", (unsigned long long)s->dataset_id);
+    put_number(w, "stoker_loader", s->former ? FORMER : VERSION);
+    put_number(w, "samples", s->n);
+    stk_jw_put_str(w, "dataset", id);
+    put_number(w, "seed", s->seed);
+    put_number(w, "epoch", s->epoch);
+    stk_jw_put_str(w, "shuffle", stk_shuffle_name(s->shuffle));
+    if (!s->former)
+        put_number(w, "order", s->order);
+    if (s->shuffle == STK_SHUFFLE_BLOCK) {
+        put_number(w, "block", s->block);
+        put_number(w, "window", s->window);
+    }
+    stk_jw_key(w, "done");
+    stk_jw_open(w, '[');
+    for (size_t i = 0; i < s->nstages; i++)
+        put_stage(w, &s->stage[i]);
+    stk_jw_close(w, ']');
+}
+
+/* Of what the state says, as it is written here: somebody's JSON library may have written it anew.
+ */
+static int checksum_of(const struct stk_state *s, char sum[9], struct stk_err *err)
+{
+    struct stk_buf b = STK_BUF_INIT;
+    struct stk_jw w;
+    stk_jw_init(&w, &b, false);
+    stk_jw_open(&w, '{');
+    put_text(&w, s);
+    stk_jw_close(&w, '}');
+    int rc = stk_buf_check(&b, err);
+    if (rc == 0)
+        snprintf(sum, 9, "%08lx", (unsigned long)(stk_hash64(b.data, b.len) & 0xffffffff));
+    stk_buf_release(&b);
+    return rc;
+}
+
 int stk_state_write(const struct stk_state *s, struct stk_buf *out, struct stk_err *err)
 {
     struct stk_jw w;
-    char id[20];
-    snprintf(id, sizeof id, "%016llx", (unsigned long long)s->dataset_id);
+    char sum[9];
+    int rc = checksum_of(s, sum, err);
+    if (rc < 0)
+        return rc;
     stk_jw_init(&w, out, false);
     stk_jw_open(&w, '{');
-    put_number(&w, "stoker_loader", VERSION);
-    put_number(&w, "samples", s->n);
-    stk_jw_key(&w, "dataset");
-    stk_jw_str(&w, id);
-    put_number(&w, "seed", s->seed);
-    put_number(&w, "epoch", s->epoch);
-    stk_jw_key(&w, "shuffle");
-    stk_jw_str(&w, stk_shuffle_name(s->shuffle));
-    put_number(&w, "order", s->order);
-    if (s->shuffle == STK_SHUFFLE_BLOCK) {
-        put_number(&w, "block", s->block);
-        put_number(&w, "window", s->window);
-    }
-    stk_jw_key(&w, "done");
-    stk_jw_open(&w, '[');
-    for (size_t i = 0; i < s->nstages; i++)
-        put_stage(&w, &s->stage[i]);
-    stk_jw_close(&w, ']');
+    put_text(&w, s);
+    if (!s->former)
+        stk_jw_put_str(&w, "check", sum);
     stk_jw_close(&w, '}');
     return stk_buf_check(out, err);
 }
@@ -279,20 +308,39 @@ static int check_order(const struct stk_state *s, struct stk_err *err)
                        s->order < STK_ORDER_VERSION ? "an earlier" : "a later");
 }
 
+/* A bit that flipped in a file would make a run lose or repeat samples. */
+static int check_sum(const struct stk_jval *root, const struct stk_state *s, struct stk_err *err)
+{
+    const struct stk_jval *v = stk_json_get(root, "check");
+    char sum[9];
+    if (s->former)
+        return 0;
+    if (!v || v->type != STK_JSTR || v->len != 8)
+        return bad(err, "check", "is missing");
+    int rc = checksum_of(s, sum, err);
+    if (rc == 0 && memcmp(sum, v->str, 8) != 0)
+        rc = stk_err_set(err, STK_E_CORRUPT, NULL, -1,
+                         "loader state: damaged, its checksum does not match");
+    return rc;
+}
+
 static int from_json(const struct stk_jval *root, struct stk_state *s, struct stk_err *err)
 {
     uint64_t version = 0;
     if (root->type != STK_JOBJ || !stk_json_get(root, "stoker_loader"))
         return stk_err_set(err, STK_E_CORRUPT, NULL, -1, "this is no loader state");
     int rc = get_number(root, "stoker_loader", UINT64_MAX, &version, err);
-    if (rc == 0 && (version < 1 || version > VERSION))
+    if (rc == 0 && version != VERSION && version != FORMER)
         rc = stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1,
-                         "loader state of version %llu: this stoker knows version %d",
-                         (unsigned long long)version, VERSION);
+                         "loader state of version %llu: this stoker knows versions %d and %d",
+                         (unsigned long long)version, FORMER, VERSION);
+    s->former = version == FORMER;
     if (rc == 0)
         rc = get_order(root, s, err);
     if (rc == 0)
         rc = get_stages(root, s, err);
+    if (rc == 0)
+        rc = check_sum(root, s, err);
     return rc ? rc : check_order(s, err);
 }
 
@@ -316,8 +364,9 @@ int stk_state_read(const char *text, size_t len, struct stk_state *s, struct stk
 
 static bool same_moment(const struct stk_state *a, const struct stk_state *b)
 {
-    bool same = a->n == b->n && a->dataset_id == b->dataset_id && a->shuffle == b->shuffle &&
-                a->order == b->order && a->seed == b->seed && a->epoch == b->epoch &&
+    bool same = a->former == b->former && a->n == b->n && a->dataset_id == b->dataset_id &&
+                a->shuffle == b->shuffle && a->order == b->order && a->seed == b->seed &&
+                a->epoch == b->epoch &&
                 a->block == b->block && a->window == b->window && a->nstages == b->nstages;
     for (size_t i = 0; same && i < a->nstages; i++)
         same = a->stage[i].world == b->stage[i].world && a->stage[i].done == b->stage[i].done;

@@ -25,6 +25,7 @@ struct verify {
     const struct stk_verify_options *o;
     struct stk_verify_result *r;
     struct stk_dataset *ds;
+    struct stk_index published; /* that of a packed dataset, while it is open */
     struct stk_checker checker; /* of records, while they are listed */
     unsigned jobs;
     uint64_t chunk_bytes;
@@ -271,29 +272,31 @@ static int check_file(void *user, uint64_t item, unsigned thread, struct stk_err
     return progress(v, 0, err);
 }
 
-/* The index that was published must say what the files say. */
+/* The index that was published must say what the files say. Then what it says of the samples, their
+ * checksums, is compared while they are read. */
 static void check_published_index(struct verify *v)
 {
     static const enum stk_table same[] = {STK_T_EXTENTS, STK_T_SEGMENTS, STK_T_COLUMNS,
                                           STK_T_ROWS,    STK_T_PARTS,    STK_T_KEYS};
-    struct stk_index idx;
+    const struct stk_index *idx = &v->published;
     struct stk_err why = {0};
     char *path = stk_path_join(v->ds->path, STK_INDEX_NAME);
-    int rc = path ? stk_index_open(path, &idx, &why) : STK_E_NOMEM;
+    int rc = path ? stk_index_open(path, &v->published, &why) : STK_E_NOMEM;
     free(path);
     if (rc < 0) {
         manifest_problem(v, STK_INDEX_NAME, -1, why.what);
         return;
     }
-    if (stk_index_check(&idx, &why) < 0)
+    if (stk_index_check(idx, &why) < 0) {
         manifest_problem(v, STK_INDEX_NAME, -1, why.what);
-    else
-        for (size_t i = 0; i < sizeof same / sizeof *same; i++)
-            if (idx.h->table[same[i]].hash != v->ds->index.h->table[same[i]].hash) {
-                manifest_problem(v, STK_INDEX_NAME, -1, "the index is not of these files");
-                break;
-            }
-    stk_index_close(&idx);
+        return;
+    }
+    for (size_t i = 0; i < sizeof same / sizeof *same; i++)
+        if (idx->h->table[same[i]].hash != v->ds->index.h->table[same[i]].hash) {
+            manifest_problem(v, STK_INDEX_NAME, -1, "the index is not of these files");
+            return;
+        }
+    v->ds->checks = idx;
 }
 
 static int check_manifest(struct verify *v, struct stk_err *err)
@@ -367,6 +370,7 @@ int stk_verify(const char *path, const struct stk_verify_options *o, struct stk_
     r->seconds = stk_now() - start;
     stk_checker_release(&v.checker);
     stk_dataset_close(v.ds);
+    stk_index_close(&v.published);
     pthread_mutex_destroy(&v.lock);
     return rc;
 }

@@ -7,6 +7,7 @@ import shutil
 import signal
 import struct
 import subprocess
+import tarfile
 import time
 
 import pytest
@@ -334,6 +335,130 @@ def test_a_file_that_is_gone(stoker, load, data, tmp_path):
     assert any(str(gone) in p for p in given.json["result"]["problems"])
 
 
+@pytest.mark.parametrize("policy", ["skip", "replace"])
+@pytest.mark.parametrize("how", ["missing", "shrunken"])
+@pytest.mark.parametrize("shard", [0, 2])
+def test_a_packed_dataset_that_has_suffered(stoker, load, data, tmp_path, policy, how, shard):
+    """A shard that is lost or cut off costs its own samples, and no step: every rank goes on, from the
+    state of a whole dataset as well, and what is left of the shard is read."""
+    copy, state = tmp_path / "copy", tmp_path / "s"
+    shutil.copytree(data[0], copy)
+    args = ["--batch", "4", "--last", "pad", "--rank", "1/2"]
+    load(copy, *args, "--steps", "2", "--state", state)
+    victim = sorted(copy.glob("*.tfrecord"))[shard]
+    kept = records(victim.read_bytes())[:5]
+    if how == "missing":
+        victim.unlink()
+    else:
+        victim.write_bytes(b"".join(frame(r) for r in kept) + b"half a record")
+    assert str(victim) in stoker("load", copy, rc=4).err
+    runs = [load(copy, "--batch", "4", "--last", "pad", "--rank", f"{r}/2", "--on-error", policy,
+                 rc=1) for r in range(2)]
+    first = sum(len(records(p.read_bytes())) for p in sorted(data[0].glob("*.tfrecord"))[:shard])
+    size = len(records(sorted(data[0].glob("*.tfrecord"))[shard].read_bytes()))
+    bad = set(range(first + (len(kept) if how == "shrunken" else 0), first + size))
+    steps = {run.json["result"]["steps_per_epoch"] for run in runs}
+    fresh = [s for run in runs for s, f in zip(run.samples, run.flags) if not f]
+    assert steps == {len(runs[0].batches)} == {len(runs[1].batches)} == {14}
+    assert sorted(fresh) == [i for i in range(N) if i not in bad]
+    assert load(copy, *args, "--state", state, "--on-error", policy, rc=1).sizes == [4] * 12
+
+
+def test_a_shard_that_shrinks_during_an_epoch(load, data, tmp_path):
+    """Not one sample of a batch is left, and the run goes on."""
+    copy = tmp_path / "copy"
+    shutil.copytree(data[0], copy)
+    for victim in sorted(copy.glob("*.tfrecord"))[1:]:
+        victim.write_bytes(victim.read_bytes()[:100])
+    given = load(copy, "--batch", "1", "--shuffle", "none", "--on-error", "skip", rc=1)
+    assert len(given.batches) == N and len(given.fresh()) == len(set(given.fresh())) == 35
+
+
+@pytest.mark.parametrize("policy", ["skip", "replace"])
+@pytest.mark.parametrize("first", ["empty", "text"])
+def test_a_bad_beginning(stoker, load, photos, policy, first):
+    """The first files of a folder are no images: the rest is a dataset all the same."""
+    if not has_jpeg(stoker):
+        pytest.skip("JPEG or PNG is not built in")
+    for i in range(20):
+        (photos / f"c0/.{i:02d}.jpg").write_bytes(b"" if first == "empty" else b"not an image")
+        (photos / f"c0/-{i:02d}.jpg").write_bytes(b"" if first == "empty" else b"not an image")
+    args = ["--decode", "image:16", "--batch", "4", "--last", "short"]
+    assert "no field of the first sample holds" in stoker("load", photos, *args, rc=2).err
+    given = load(photos, *args, "--on-error", policy, rc=1)
+    assert len([f for f in given.flags if not f]) == 41
+
+
+# ---- checksums -----------------------------------------------------------------------------
+
+PACKED = [("tar", ""), ("tar", "zstd"), ("recordio", ""), ("npz", ""), ("npz", "deflate"),
+          ("hdf5", ""), ("hdf5", "deflate"), ("lmdb", ""), ("squashfs", ""), ("folder", ""), ("csv", ""),
+          ("jsonl", ""), ("tfrecord", "")]
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory):
+    np = pytest.importorskip("numpy")
+    path = tmp_path_factory.mktemp("rows") / "rows.npz"
+    np.savez(path, x=np.arange(40 * 64, dtype="i4").reshape(40, 64), label=np.arange(40))
+    return path
+
+
+@pytest.mark.parametrize("format, compress", PACKED)
+def test_a_flipped_bit_in_what_was_packed(stoker, load, rows, images, tmp_path, format, compress):
+    """Most formats have no checksums: data that went bad on the disk went into the training."""
+    has = {f["name"]: f for f in stoker("formats", "--json", "-").json()["result"]["formats"]}
+    if not has[format]["write"]:
+        pytest.skip(f"{format} is not built in")
+    arrays = format in ("npz", "hdf5", "csv", "jsonl")
+    dst = tmp_path / "packed"
+    stoker("pack", rows if arrays else images[0], dst, "--format", format,
+           *(["--compress", compress] if compress else []))
+    args = ["--batch", "5", "--last", "short"]
+    given = load(dst, *args)
+    result = given.json["result"]
+    assert result["checked"] == result["samples"] > 0
+    assert result["checked_bytes"] == result["asked_bytes"]
+    assert "checksums     compared for every sample" in stoker("load", dst, *args).out
+    assert "checksums     not compared" in stoker("load", dst, *args, "--no-check").out
+    stoker("verify", dst)
+    files = [p for p in dst.rglob("*") if p.is_file() and p.suffix not in (".json", ".stkidx", ".idx")]
+    victim = max(files, key=lambda p: (p.stat().st_size, p.name))
+    clean = load(dst, *args, "--consume", "hash").json["result"]["content_hash"]
+    size, found = victim.stat().st_size, 0
+    for i in range(1, 101):  # some of them between samples, where nothing is lost
+        flip_byte(victim, size * (i * 37 % 101) // 101)
+        r = stoker("load", dst, *args, "--consume", "hash", rc=(0, 4))
+        flip_byte(victim, size * (i * 37 % 101) // 101)
+        assert r.rc == 4 or f"content       {clean}" in r.out
+        found += r.rc == 4
+        if found == 3:
+            break
+    assert found == 3
+    load(dst, *args)
+
+
+def test_verify_names_the_sample(stoker, images, tmp_path):
+    """A file's checksum says that something is wrong with it, but not what is lost."""
+    dst = tmp_path / "packed"
+    stoker("pack", images[0], dst, "--format", "tar")
+    shard = next(dst.glob("*.tar"))
+    with tarfile.open(shard) as tar:
+        members = tar.getmembers()
+    image = next(m for m in members if m.name.endswith(".jpg"))
+    flip_byte(shard, image.offset_data + 3)
+    out = stoker("verify", dst, rc=1).out
+    assert f"{shard}:{members[0].offset_data}: corrupt sample: its checksum is not the one in the index" in out
+
+
+def test_what_has_no_checksums_is_said(stoker, load, tmp_path, images):
+    """Who loads files that nobody packed should know that a flipped bit is not noticed."""
+    result = load(images[0], "--last", "short").json["result"]
+    assert result["checked"] == 0 and result["samples"] > 0
+    out = stoker("load", images[0], "--last", "short").out
+    assert "checksums     none: a flipped bit is not noticed" in out
+
+
 # ---- what is in the batches ----------------------------------------------------------------
 
 M64 = (1 << 64) - 1
@@ -545,8 +670,8 @@ def test_the_screen(stoker, data):
     """One screen that says how fast, how, and what it waited for."""
     out = stoker("load", data[0], "--batch", "8", "--io", "threads", "--threads", "2").out
     labels = [line.split("  ")[1] for line in out.splitlines()[2:]]
-    assert labels == ["batches", "time", "samples", "asked for", "read", "from storage", "engine",
-                      "threads", "memory", "stalls", "a batch"]
+    assert labels == ["batches", "time", "samples", "asked for", "read", "from storage",
+                      "checksums", "engine", "threads", "memory", "stalls", "a batch"]
     assert len(out.splitlines()) < 24  # the first line has the path, which may be long
     assert all(len(line) < 100 for line in out.splitlines()[1:])
     assert "13 of 8 samples" in out and re.search(r"p50, .* p99, .* longest", out)

@@ -35,11 +35,12 @@ static void text_is_documented(void)
               "{\"stoker_loader\":2,\"samples\":10000,\"dataset\":\"0000000000000abc\",\"seed\":7,"
               "\"epoch\":2,\"shuffle\":\"block\",\"order\":2,\"block\":16,\"window\":64,\"done\":[{"
               "\"world\":4,"
-              "\"each\":1200,\"refill\":[0,1,0,0]},{\"world\":2,\"each\":64}]}");
+              "\"each\":1200,\"refill\":[0,1,0,0]},{\"world\":2,\"each\":64}],\"check\":\"cded7604\"}");
     s = (struct stk_state){.shuffle = STK_SHUFFLE_NONE, .order = 2, .seed = UINT64_MAX};
     CHECK_STR(write_text(&s, &b),
               "{\"stoker_loader\":2,\"samples\":0,\"dataset\":\"0000000000000000\",\"seed\":"
-              "\"18446744073709551615\",\"epoch\":0,\"shuffle\":\"none\",\"order\":2,\"done\":[]}");
+              "\"18446744073709551615\",\"epoch\":0,\"shuffle\":\"none\",\"order\":2,\"done\":[],"
+              "\"check\":\"aa608e6b\"}");
     stk_buf_release(&b);
 }
 
@@ -73,6 +74,9 @@ static void comes_back_the_same(void)
 #define HEAD                                                                                       \
     "{\"stoker_loader\":1,\"samples\":10,\"dataset\":\"0123456789abcdef\",\"seed\":1,\"epoch\":0,"
 #define NONE HEAD "\"shuffle\":\"none\","
+#define NEWER                                                                                      \
+    "{\"stoker_loader\":2,\"samples\":10,\"dataset\":\"0123456789abcdef\",\"seed\":1,\"epoch\":0," \
+    "\"shuffle\":\"none\","
 
 static void refuses(const char *text, int code, const char *what)
 {
@@ -117,7 +121,10 @@ static void hostile_texts(void)
     damaged("7", "this is no loader state");
     damaged("{}", "this is no loader state");
     refuses("{\"stoker_loader\":3}", STK_E_UNSUPPORTED,
-            "loader state of version 3: this stoker knows version 2");
+            "loader state of version 3: this stoker knows versions 1 and 2");
+    damaged(NEWER "\"done\":[]}", "loader state: 'check' is missing");
+    damaged(NEWER "\"done\":[],\"check\":\"00000000\"}",
+            "loader state: damaged, its checksum does not match");
     damaged("{\"stoker_loader\":1}", "loader state: 'samples' is missing");
     damaged("{\"stoker_loader\":1,\"samples\":-1}", "loader state: 'samples' is no whole number");
     damaged("{\"stoker_loader\":1,\"samples\":1e3}", "loader state: 'samples' is no whole number");
@@ -147,6 +154,49 @@ static void hostile_texts(void)
     damaged(NONE
             "\"done\":[{\"world\":2,\"each\":1},{\"world\":4,\"each\":0,\"refill\":[3,0,0,0]}]}",
             "loader state, part 1: rank 0 had 2 samples, not 3 to refill from");
+}
+
+/* One bit that flips on the way to a disk and back. */
+static void flipped_bits(void)
+{
+    uint64_t refill[] = {2, 0, 5};
+    struct stk_state s = {.n = 1000, .dataset_id = 0xabcdef, .epoch = 3, .nstages = 2}, back;
+    struct stk_buf b = STK_BUF_INIT;
+    s.block = s.window = 10;
+    s.stage[0] = (struct stk_stage){.world = 3, .done = 70, .refill = refill};
+    s.stage[1] = (struct stk_stage){.world = 2, .done = 20};
+    size_t taken = 0, n = strlen(write_text(&s, &b));
+    for (size_t bit = 0; bit < 8 * n; bit++) {
+        b.data[bit / 8] ^= (uint8_t)(1u << bit % 8);
+        if (stk_state_read((const char *)b.data, n, &back, NULL) == 0) {
+            taken++;
+            stk_state_release(&back);
+        }
+        b.data[bit / 8] ^= (uint8_t)(1u << bit % 8);
+    }
+    CHECK_INT(taken, 0);
+    stk_buf_release(&b);
+}
+
+/* A state that a program read and wrote as JSON of its own; one of the version before. */
+static void other_words(void)
+{
+    struct stk_state s = {.n = 10, .shuffle = STK_SHUFFLE_NONE}, back;
+    struct stk_buf b = STK_BUF_INIT, again = STK_BUF_INIT;
+    const char *text = write_text(&s, &b);
+    stk_buf_puts(&again, "{ ");
+    for (const char *p = text + 1; *p; p++)
+        stk_buf_printf(&again, *p == ':' || *p == ',' ? "%c " : "%c", *p);
+    CHECK_INT(read_text(stk_buf_cstr(&again), &back, NULL), 0);
+    CHECK(!back.former);
+    stk_state_release(&back);
+    text = NONE "\"done\":[{\"world\":2,\"each\":1}]}";
+    CHECK_INT(read_text(text, &back, NULL), 0);
+    CHECK(back.former);
+    CHECK_STR(write_text(&back, &b), text);
+    stk_state_release(&back);
+    stk_buf_release(&b);
+    stk_buf_release(&again);
 }
 
 static void too_long(void)
@@ -241,6 +291,8 @@ int main(int argc, char **argv)
     CHECK_RUN(comes_back_the_same);
     CHECK_RUN(orders_of_other_versions);
     CHECK_RUN(hostile_texts);
+    CHECK_RUN(flipped_bits);
+    CHECK_RUN(other_words);
     CHECK_RUN(too_long);
     CHECK_RUN(stages_run_out);
     CHECK_RUN(begins_and_goes_on);
