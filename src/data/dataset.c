@@ -107,6 +107,8 @@ static bool dirs_fresh(const struct stk_dataset *ds)
     for (uint64_t i = 0; i < stk_index_count(idx, STK_T_DIRS); i++) {
         struct stat sb;
         if (d[i].name_off >= room || d[i].name_len >= room - d[i].name_off ||
+            stk_index_touch_bytes(idx, STK_T_NAMES, d[i].name_off, d[i].name_len + 1ull, NULL) <
+                0 ||
             names[d[i].name_off + d[i].name_len])
             return false;
         const char *name = names + d[i].name_off;
@@ -457,7 +459,7 @@ void stk_dataset_close(struct stk_dataset *ds)
 
 uint64_t stk_dataset_len(const struct stk_dataset *ds)
 {
-    return ds->index.h->nsamples;
+    return ds ? ds->index.h->nsamples : 0;
 }
 
 const char *stk_dataset_format(const struct stk_dataset *ds)

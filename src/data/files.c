@@ -93,7 +93,7 @@ void stk_files_blame(const struct stk_files *files, uint64_t number, struct stk_
 static int look_at(int dirfd, const char *name, unsigned more, struct statx *sx,
                    struct stk_err *err)
 {
-    unsigned mask = STATX_TYPE | STATX_SIZE | STATX_MTIME | STATX_UID;
+    unsigned mask = STATX_TYPE | STATX_SIZE | STATX_MTIME | STATX_UID | STATX_INO;
     if (statx(dirfd, name, name[0] ? 0 : AT_EMPTY_PATH, mask | more, sx) < 0)
         return stk_err_sys(err, NULL, "stat");
     return 0;
@@ -107,11 +107,20 @@ static int check_regular(const struct statx *sx, bool recorded, struct stk_err *
                        "not a regular file");
 }
 
+static struct stk_file_stamp stamp_of(const struct statx *sx)
+{
+    return (struct stk_file_stamp){.size = sx->stx_size,
+                                   .device = (uint64_t)sx->stx_dev_major << 32 | sx->stx_dev_minor,
+                                   .inode = sx->stx_ino,
+                                   .mtime_ns = (int64_t)sx->stx_mtime.tv_sec * 1000000000 +
+                                               sx->stx_mtime.tv_nsec};
+}
+
 /* No time is kept of packed shards: a dataset that is copied stays what it is. */
 static int check_unchanged(const struct stk_files_entry *e, const struct statx *sx,
                            struct stk_err *err)
 {
-    int64_t mtime = (int64_t)sx->stx_mtime.tv_sec * 1000000000 + sx->stx_mtime.tv_nsec;
+    int64_t mtime = stamp_of(sx).mtime_ns;
     int rc = check_regular(sx, e->size != STK_SIZE_ANY, err);
     if (rc == 0 && ((e->size != STK_SIZE_ANY && sx->stx_size != e->size) ||
                     (e->mtime_ns && mtime != e->mtime_ns)))
@@ -259,6 +268,7 @@ int stk_file_open(const struct stk_files *files, uint64_t number, enum stk_file_
     if (f->fd < 0)
         return f->fd;
     f->size = sx.stx_size;
+    f->stamp = stamp_of(&sx);
     f->owner = sx.stx_uid;
     if (mode == STK_FILE_PLAIN)
         return 0;
@@ -276,6 +286,31 @@ bool stk_file_seeable(const struct stk_file *f)
 {
     uid_t me = geteuid();
     return me == 0 || me == f->owner;
+}
+
+/* What a name leads to now; a copy is asked by its own. */
+static bool look_by_name(const struct stk_files *files, uint64_t number, struct statx *sx)
+{
+    struct stk_files_entry e;
+    char name[PATH_MAX], copy[PATH_MAX];
+    if (find_copy(files, number, copy))
+        return look_at(AT_FDCWD, copy, 0, sx, NULL) == 0;
+    return entry_of(files, number, &e, name, NULL) == 0 &&
+           look_at(files->rootfd, name, 0, sx, NULL) == 0;
+}
+
+bool stk_file_changed(const struct stk_files *files, uint64_t number, int fd,
+                      const struct stk_file_stamp *was)
+{
+    struct statx sx;
+    if (fd >= 0 && look_at(fd, "", 0, &sx, NULL) < 0)
+        return true; /* it can no longer be asked: a server that has gone */
+    if (fd < 0 && !look_by_name(files, number, &sx))
+        return false;
+    struct stk_file_stamp now = stamp_of(&sx);
+    if (fd < 0 && (now.device != was->device || now.inode != was->inode))
+        return false;
+    return now.size != was->size || now.mtime_ns != was->mtime_ns;
 }
 
 void stk_file_close(struct stk_file *f)

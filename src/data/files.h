@@ -79,6 +79,12 @@ enum stk_file_mode {
     STK_FILE_DIRECT,    /* O_DIRECT where it can be had, else as SCATTERED */
 };
 
+/* By which a change of a file that is open is noticed. */
+struct stk_file_stamp {
+    uint64_t size, device, inode;
+    int64_t mtime_ns;
+};
+
 struct stk_file {
     uint32_t number;
     int fd;               /* direct when align != 0 */
@@ -87,6 +93,7 @@ struct stk_file {
     _Atomic bool refuses; /* it has refused a direct read */
     uid_t owner;
     uint64_t size;
+    struct stk_file_stamp stamp; /* when it was opened */
     /* Those of struct stk_handles: */
     unsigned refs;
     struct stk_file *chain;         /* in its bucket */
@@ -100,6 +107,10 @@ int stk_file_open(const struct stk_files *files, uint64_t number, enum stk_file_
 void stk_file_close(struct stk_file *f);
 /* Whether mincore() tells us the truth about it: the owner only. */
 bool stk_file_seeable(const struct stk_file *f);
+/* Whether the file of an open descriptor is no longer what it was. Without one (fd < 0) its name is
+ * asked, and a name that leads elsewhere by now says nothing: the file itself is as it was. */
+bool stk_file_changed(const struct stk_files *files, uint64_t number, int fd,
+                      const struct stk_file_stamp *was);
 /* Another descriptor of the same open file, through the page cache. Caller closes. */
 int stk_file_open_plain(const struct stk_file *f, struct stk_err *err);
 /* The same for a file that belongs to no list yet: a descriptor of a regular file, or negative. */

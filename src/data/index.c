@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -44,7 +45,7 @@ static int bad_index(const struct stk_index *idx, struct stk_err *err, const cha
 static int check_table(const struct stk_index *idx, int t, struct stk_err *err)
 {
     uint64_t bytes, end, off = idx->h->table[t].off;
-    uint64_t limit = t == STK_T_SUMS ? idx->mapped : idx->h->table[STK_T_SUMS].off;
+    uint64_t limit = t == STK_T_SUMS ? idx->size : idx->h->table[STK_T_SUMS].off;
     if (idx->h->table[t].elem != elem_size[t] || off % STK_INDEX_ALIGN || off < STK_INDEX_TABLES ||
         __builtin_mul_overflow(idx->h->table[t].count, (uint64_t)elem_size[t], &bytes) ||
         __builtin_add_overflow(off, bytes, &end) || end > limit)
@@ -60,15 +61,53 @@ static uint64_t summed_bytes(const struct stk_index *idx)
     return idx->h->table[STK_T_SUMS].off - STK_INDEX_TABLES;
 }
 
-static int check_block(const struct stk_index *idx, uint64_t b, struct stk_err *err)
+enum { ABSENT, PRESENT, COMING }; /* stk_index.seen */
+
+/* Reads [off, off + n) of the file. */
+static int read_at(const struct stk_index *idx, void *to, uint64_t off, uint64_t n,
+                   struct stk_err *err)
+{
+    size_t got;
+    int rc = stk_pread_full(idx->fd, to, (size_t)n, off, &got, idx->path, err);
+    if (rc == 0 && got < n)
+        rc = stk_err_set(err, STK_E_STALE, idx->path, (int64_t)(off + got),
+                         "the index became shorter");
+    return rc;
+}
+
+/* Who comes second waits until the first has copied; but in a child after fork() the first may not
+ * be there. */
+static void put_block(const struct stk_index *idx, uint64_t b, const uint8_t *from, size_t n)
+{
+    uint8_t *to = (uint8_t *)(uintptr_t)idx->h + STK_INDEX_TABLES + b * STK_INDEX_BLOCK;
+    uint8_t was = ABSENT;
+    bool mine = atomic_compare_exchange_strong(&idx->seen[b], &was, COMING);
+    while (!mine && was == COMING) {
+        mine = idx->pid != getpid();
+        sched_yield();
+        was = atomic_load_explicit(&idx->seen[b], memory_order_acquire);
+    }
+    if (!mine || was == PRESENT)
+        return;
+    memcpy(to, from, n);
+    atomic_store_explicit(&idx->seen[b], PRESENT, memory_order_release);
+}
+
+static int bring_block(const struct stk_index *idx, uint64_t b, struct stk_err *err)
 {
     const uint64_t *sum = idx->table[STK_T_SUMS];
     uint64_t from = b * STK_INDEX_BLOCK, left = summed_bytes(idx) - from;
-    const uint8_t *p = (const uint8_t *)idx->h + STK_INDEX_TABLES + from;
-    if (stk_hash64(p, left < STK_INDEX_BLOCK ? (size_t)left : STK_INDEX_BLOCK) != sum[b])
-        return bad_index(idx, err, "a checksum does not match");
-    atomic_store_explicit(&idx->seen[b], 1, memory_order_relaxed);
-    return 0;
+    size_t n = left < STK_INDEX_BLOCK ? (size_t)left : STK_INDEX_BLOCK;
+    uint8_t *bytes = malloc(n);
+    if (!bytes)
+        return stk_err_nomem(err, n);
+    int rc = read_at(idx, bytes, STK_INDEX_TABLES + from, n, err);
+    if (rc == 0 && stk_hash64(bytes, n) != sum[b])
+        rc = bad_index(idx, err, "a checksum does not match");
+    if (rc == 0)
+        put_block(idx, b, bytes, n);
+    free(bytes);
+    return rc;
 }
 
 /* Every entry goes through here before it is believed. [p, p + n) is in a table. */
@@ -78,8 +117,8 @@ static int touch(const struct stk_index *idx, const void *p, uint64_t n, struct 
         return 0;
     uint64_t at = (uint64_t)((const uint8_t *)p - (const uint8_t *)idx->h) - STK_INDEX_TABLES;
     for (uint64_t b = at / STK_INDEX_BLOCK; b <= (at + n - 1) / STK_INDEX_BLOCK; b++)
-        if (!atomic_load_explicit(&idx->seen[b], memory_order_relaxed)) {
-            int rc = check_block(idx, b, err);
+        if (atomic_load_explicit(&idx->seen[b], memory_order_acquire) != PRESENT) {
+            int rc = bring_block(idx, b, err);
             if (rc < 0)
                 return rc;
         }
@@ -91,19 +130,31 @@ int stk_index_touch(const struct stk_index *idx, enum stk_table t, struct stk_er
     return touch(idx, idx->table[t], idx->h->table[t].count * elem_size[t], err);
 }
 
+int stk_index_touch_bytes(const struct stk_index *idx, enum stk_table t, uint64_t off, uint64_t n,
+                          struct stk_err *err)
+{
+    uint64_t room = idx->h->table[t].count;
+    if (elem_size[t] != 1 || off > room || n > room - off)
+        return bad_index(idx, err, "a name is out of range");
+    return touch(idx, (const uint8_t *)idx->table[t] + off, n, err);
+}
+
 /* The checksums themselves, and the tables that do not grow with the number of samples. */
 static int check_sums(struct stk_index *idx, struct stk_err *err)
 {
     static const enum stk_table small[] = {STK_T_SEGMENTS,   STK_T_COLUMNS, STK_T_FIELDS,
                                            STK_T_FIELDNAMES, STK_T_CHAINS,  STK_T_CONTEXT};
     uint64_t n = idx->h->table[STK_T_SUMS].count;
+    int rc = read_at(idx, (void *)(uintptr_t)idx->table[STK_T_SUMS], idx->h->table[STK_T_SUMS].off,
+                     n * 8, err);
+    if (rc < 0)
+        return rc;
     if (n != (summed_bytes(idx) + STK_INDEX_BLOCK - 1) / STK_INDEX_BLOCK ||
         stk_hash64(idx->table[STK_T_SUMS], n * 8) != idx->h->table[STK_T_SUMS].hash)
         return bad_index(idx, err, "its checksums are not right themselves");
     idx->seen = calloc(n ? n : 1, sizeof *idx->seen);
     if (!idx->seen)
         return stk_err_nomem(err, n);
-    int rc = 0;
     for (size_t i = 0; rc == 0 && i < sizeof small / sizeof *small; i++)
         rc = stk_index_touch(idx, small[i], err);
     return rc;
@@ -114,7 +165,7 @@ static int check_sums(struct stk_index *idx, struct stk_err *err)
 static int check_header(struct stk_index *idx, struct stk_err *err)
 {
     struct stk_index_header copy;
-    if (idx->mapped < sizeof copy || memcmp(idx->h->magic, "STKINDX", 8) != 0)
+    if (idx->size < sizeof copy || memcmp(idx->h->magic, "STKINDX", 8) != 0)
         return stk_err_set(err, STK_E_CORRUPT, idx->path, -1, "not a stoker index");
     memcpy(&copy, idx->h, sizeof copy);
     if (copy.version != STK_INDEX_VERSION || copy.ntables != STK_T_COUNT)
@@ -122,7 +173,7 @@ static int check_header(struct stk_index *idx, struct stk_err *err)
                            "an index of version %u, this stoker reads %u", copy.version,
                            STK_INDEX_VERSION);
     copy.header_hash = 0;
-    if (idx->h->header_hash != stk_hash64(&copy, sizeof copy) || copy.file_size != idx->mapped)
+    if (idx->h->header_hash != stk_hash64(&copy, sizeof copy) || copy.file_size != idx->size)
         return bad_index(idx, err, "its header's checksum or size does not match");
     const struct stk_index_header *h = idx->h;
     int rc = 0;
@@ -141,42 +192,41 @@ static int check_header(struct stk_index *idx, struct stk_err *err)
     return rc < 0 ? rc : check_sums(idx, err);
 }
 
-/* The file's bytes: mapped, or, on file systems that map nothing, read into memory. */
-static int bring_in(int fd, size_t size, const char *path, void **out, struct stk_err *err)
+/* Room for all of the file; it takes memory only where blocks are brought in. */
+static int make_room(struct stk_index *idx, uint64_t size, struct stk_err *err)
 {
-    *out = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
-    if (*out != MAP_FAILED)
-        return 0;
-    if (errno != ENODEV)
-        return stk_err_sys(err, path, "map");
-    size_t got;
-    *out = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (*out == MAP_FAILED)
+    void *p = size <= SIZE_MAX / 2 ? mmap(NULL, (size_t)size, PROT_READ | PROT_WRITE,
+                                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)
+                                   : MAP_FAILED;
+    if (p == MAP_FAILED)
         return stk_err_nomem(err, size);
-    int rc = stk_pread_full(fd, *out, size, 0, &got, path, err);
-    if (rc == 0 && got < size)
-        rc = stk_err_set(err, STK_E_CORRUPT, path, (int64_t)got, "the index became shorter");
-    if (rc < 0)
-        munmap(*out, size);
-    return rc;
+    idx->h = p;
+    idx->size = (size_t)size;
+    return 0;
+}
+
+static int open_index(struct stk_index *idx, int fd, const char *path, struct stk_err *err)
+{
+    struct stat sb;
+    if (fstat(fd, &sb) < 0)
+        return stk_err_sys(err, path, "stat");
+    uint64_t size = (uint64_t)sb.st_size;
+    if (size < STK_INDEX_TABLES)
+        return stk_err_set(err, STK_E_CORRUPT, path, -1, "not a stoker index");
+    idx->path = strdup(path);
+    idx->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    if (!idx->path || idx->fd < 0)
+        return idx->path ? stk_err_sys(err, path, "open") : stk_err_nomem(err, strlen(path));
+    int rc = make_room(idx, size, err);
+    if (rc == 0)
+        rc = read_at(idx, (void *)(uintptr_t)idx->h, 0, STK_INDEX_TABLES, err);
+    return rc < 0 ? rc : check_header(idx, err);
 }
 
 int stk_index_open_fd(int fd, const char *path, struct stk_index *idx, struct stk_err *err)
 {
-    struct stat sb;
-    *idx = (struct stk_index){0};
-    if (fstat(fd, &sb) < 0)
-        return stk_err_sys(err, path, "stat");
-    if ((uint64_t)sb.st_size < sizeof(struct stk_index_header))
-        return stk_err_set(err, STK_E_CORRUPT, path, -1, "not a stoker index");
-    void *p;
-    int rc = bring_in(fd, (size_t)sb.st_size, path, &p, err);
-    if (rc < 0)
-        return rc;
-    idx->h = p;
-    idx->mapped = (size_t)sb.st_size;
-    idx->path = strdup(path);
-    rc = idx->path ? check_header(idx, err) : stk_err_nomem(err, strlen(path));
+    *idx = (struct stk_index){.fd = -1, .pid = getpid()};
+    int rc = open_index(idx, fd, path, err);
     if (rc < 0)
         stk_index_close(idx);
     return rc;
@@ -196,7 +246,9 @@ int stk_index_open(const char *path, struct stk_index *idx, struct stk_err *err)
 void stk_index_close(struct stk_index *idx)
 {
     if (idx->h)
-        munmap((void *)(uintptr_t)idx->h, idx->mapped);
+        munmap((void *)(uintptr_t)idx->h, idx->size);
+    if (idx->path && idx->fd >= 0) /* one that was never opened is all zeros */
+        close(idx->fd);
     free((void *)(uintptr_t)idx->seen);
     free(idx->path);
     *idx = (struct stk_index){0};
@@ -204,6 +256,11 @@ void stk_index_close(struct stk_index *idx)
 
 int stk_index_check(const struct stk_index *idx, struct stk_err *err)
 {
+    int rc = 0;
+    for (int t = 0; rc == 0 && t < STK_T_SUMS; t++)
+        rc = stk_index_touch(idx, t, err);
+    if (rc < 0)
+        return rc;
     for (int t = 0; t < STK_T_COUNT; t++)
         if (stk_hash64(idx->table[t], idx->h->table[t].count * elem_size[t]) !=
             idx->h->table[t].hash)
@@ -514,14 +571,10 @@ static bool prefetch_entry(const struct stk_index *idx, enum stk_table t, uint64
     const uint8_t *tables = (const uint8_t *)idx->h + STK_INDEX_TABLES;
     const uint8_t *p = (const uint8_t *)idx->table[t] + i * elem_size[t];
     uint64_t block = (uint64_t)(p - tables) / STK_INDEX_BLOCK;
-    if (atomic_load_explicit(&idx->seen[block], memory_order_relaxed))
+    if (atomic_load_explicit(&idx->seen[block], memory_order_relaxed) == PRESENT)
         return false;
-    /* The block, from the page it begins in to that it ends in. */
-    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-    uintptr_t from = (uintptr_t)(tables + block * STK_INDEX_BLOCK) & ~(page - 1);
-    uintptr_t end = (uintptr_t)(tables + (block + 1) * STK_INDEX_BLOCK);
-    uintptr_t last = (uintptr_t)idx->h + idx->mapped;
-    (void)madvise((void *)from, (end < last ? end : last) - from, MADV_WILLNEED);
+    (void)posix_fadvise(idx->fd, (off_t)(STK_INDEX_TABLES + block * STK_INDEX_BLOCK),
+                        STK_INDEX_BLOCK, POSIX_FADV_WILLNEED);
     return true;
 }
 

@@ -1,5 +1,9 @@
 /*
- * index.h - the index of a dataset: tables in one file, used as they are by mapping it.
+ * index.h - the index of a dataset: tables in one file, used as they are.
+ *
+ * Blocks of it are brought into memory when they are first looked at, and stay: the file may be
+ * cut, overwritten or unreadable later, and nobody who looks something up sees it, let alone is
+ * killed by it. (A mapping would give SIGBUS, or other bytes than those that were checked.)
  *
  * Layout: a header, then tables, each at a multiple of 64 bytes. Nothing in it is trusted: the
  * header and the tables that stay small are checked when it is opened, every other entry when it is
@@ -173,12 +177,14 @@ static inline struct stk_slice stk_part_unpack(struct stk_packed p)
 struct stk_index {
     const struct stk_index_header *h;
     const void *table[STK_T_COUNT];
-    size_t mapped;
+    size_t size;
+    int fd;
+    int pid;               /* who opened it */
     char *path;            /* for messages */
-    _Atomic uint8_t *seen; /* for each block: its checksum was right */
+    _Atomic uint8_t *seen; /* for each block: whether it is in memory; its checksum was right */
 };
 
-/* Maps and checks the header. Caller releases with stk_index_close(). STK_E_CORRUPT: not an index,
+/* Reads and checks the header. Caller releases with stk_index_close(). STK_E_CORRUPT: not an index,
  * of another version, or damaged. */
 int stk_index_open(const char *path, struct stk_index *idx, struct stk_err *err);
 /* The same for an open file that may have no name. */
@@ -186,6 +192,9 @@ int stk_index_open_fd(int fd, const char *path, struct stk_index *idx, struct st
 void stk_index_close(struct stk_index *idx);
 /* Checks the bytes of a table that is used as a whole. */
 int stk_index_touch(const struct stk_index *idx, enum stk_table t, struct stk_err *err);
+/* The same for n bytes from `off` on of a table of bytes. */
+int stk_index_touch_bytes(const struct stk_index *idx, enum stk_table t, uint64_t off, uint64_t n,
+                          struct stk_err *err);
 /* Checks the checksums of all tables (reads all of it). */
 int stk_index_check(const struct stk_index *idx, struct stk_err *err);
 /* Puts the checksums of all samples into a file that was built with room for them. */

@@ -39,6 +39,7 @@ static int open_parts(struct stk_io *io, const struct stk_io_config *cfg, struct
     io->most_bytes = cfg->depth || !cfg->bytes ? UINT64_MAX : cfg->bytes;
     io->once = many_small_files(io->files);
     io->random = cfg->random;
+    io->watch = cfg->watch && !io->choice.network; /* there it may cost a round trip */
     int rc = stk_io_pool_init(&io->pool, io->depth, err);
     if (rc == 0)
         rc = stk_io_take_engine(io, kind, err);
@@ -160,7 +161,8 @@ bool stk_io_intact(struct stk_io *io, uint32_t file, uint64_t off, uint64_t len)
 {
     if (!io->map || file >= io->files->count)
         return true;
-    return off + len <= stk_guard_damage(io->guard + (int)file);
+    return !atomic_load_explicit(&io->map[file].changed, memory_order_relaxed) &&
+           off + len <= stk_guard_damage(io->guard + (int)file);
 }
 
 /* ---- requests ---- */
@@ -223,7 +225,8 @@ void stk_io_submit(struct stk_io *io, struct stk_io_req *req)
     req->map = NULL;
     req->got = 0;
     req->tries = 0;
-    req->buffered = false;
+    req->buffered = req->changed = false;
+    req->watch = io->watch;
     req->submitted_ns = stk_io_now_ns();
     req->completed_ns = 0;
     io->inflight++;

@@ -34,6 +34,7 @@ struct stk_io_config {
     uint64_t bytes;      /* without a depth given: bytes in flight at most; 0: any number */
     bool random;         /* requests come from all over: bring in no neighbours */
     uint64_t cache_room; /* bytes of page cache the job may fill; for STK_IO_AUTO */
+    bool watch;          /* look for changes after direct reads of local files, too */
 };
 
 struct stk_io_req {
@@ -46,6 +47,8 @@ struct stk_io_req {
     void *user;
     /* Set by the engine: */
     int code;            /* 0, or negative, and *why is filled */
+    bool changed;        /* the file was changed since it was opened: its size is still enough, but
+                            only a checksum tells whether these bytes are old or new */
     struct stk_err *why; /* malloc'ed on failure, else NULL (also when there is no memory for it).
                             Caller frees with free(). */
     const uint8_t *data; /* byte `off` of the file; in buf, or in the mapping (valid until
@@ -62,6 +65,7 @@ struct stk_io_req {
     uint64_t asked_ns;                   /* of the kernel; only while somebody profiles us */
     uint8_t job;
     bool buffered; /* the rest goes through the page cache, though its file is read directly */
+    bool watch;    /* look whether the file has changed, though it is read directly */
     unsigned tries;
 };
 
@@ -121,6 +125,12 @@ void stk_io_wake(struct stk_io *io);
  * checksums tell.
  */
 bool stk_io_intact(struct stk_io *io, uint32_t file, uint64_t off, uint64_t len);
+/*
+ * For mapped data that somebody still looks at (from any thread; always true for the other
+ * engines): false when the file is not what it was when it was mapped, in size or time, or some of
+ * it turned out not to be there. From then on nothing of it is intact.
+ */
+bool stk_io_unchanged(struct stk_io *io, uint32_t file);
 
 struct stk_io_stats {
     uint64_t reads, bytes_read, opens;

@@ -44,12 +44,13 @@ static void mmap_close(struct stk_io *io)
 }
 
 /* What of it is in memory mincore() tells the owner only; to others the file itself does, if it is
- * kept open. */
+ * kept open. So it does whether it has changed. */
 static int descriptor_to_look(const struct stk_file *f, bool seeable)
 {
-    if (seeable || f->fd >= (int)stk_handles_limit())
-        return -1;                                       /* the mapping keeps the file */
-    (void)posix_fadvise(f->fd, 0, 0, POSIX_FADV_RANDOM); /* looking brings nothing in */
+    if (f->fd >= (int)stk_handles_limit())
+        return -1; /* the mapping keeps the file */
+    if (!seeable)
+        (void)posix_fadvise(f->fd, 0, 0, POSIX_FADV_RANDOM); /* looking brings nothing in */
     return f->fd;
 }
 
@@ -57,6 +58,7 @@ static int map_it(struct stk_io *io, struct stk_file *f, struct stk_io_map *m, s
 {
     m->size = f->size;
     m->seeable = stk_file_seeable(f);
+    m->stamp = f->stamp;
     m->fd = -1;
     if (f->size == 0)
         return 0;
@@ -89,6 +91,20 @@ int stk_io_map_file(struct stk_io *io, uint32_t number, struct stk_err *err)
     if (rc == 0)
         atomic_store_explicit(&m->ready, true, memory_order_release);
     return rc;
+}
+
+bool stk_io_unchanged(struct stk_io *io, uint32_t file)
+{
+    struct stk_io_map *m = io->map && file < io->files->count ? &io->map[file] : NULL;
+    if (!m || !atomic_load_explicit(&m->ready, memory_order_acquire))
+        return true;
+    if (atomic_load_explicit(&m->changed, memory_order_relaxed) ||
+        stk_guard_damage(io->guard + (int)file) != UINT64_MAX)
+        return false;
+    if (!stk_file_changed(io->files, file, m->fd, &m->stamp))
+        return true;
+    atomic_store_explicit(&m->changed, true, memory_order_relaxed);
+    return false;
 }
 
 static bool page_in_memory(const struct stk_io_map *m, uint64_t off, size_t page)

@@ -159,6 +159,7 @@ struct stk_io {
     bool stopped;
     pid_t pid; /* of the process that opened it */
     bool random;
+    bool watch;
     struct stk_handles handles;
     struct stk_io_map *map; /* by number; NULL: this engine maps nothing */
     int guard;              /* of map: the guard's number of file 0 */
@@ -208,7 +209,9 @@ struct stk_io_map {
     const uint8_t *p;
     uint64_t size;
     bool seeable; /* mincore() tells the truth about it */
-    int fd;       /* to look where it does not; -1: not kept */
+    int fd;       /* to look where it does not, and whether it changed; -1: not kept */
+    struct stk_file_stamp stamp;
+    _Atomic bool changed; /* it is no longer the file that was mapped */
 };
 
 /* By a thread. */

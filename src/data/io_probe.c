@@ -58,8 +58,16 @@ static void look_at_file(const struct stk_file *f, unsigned n, uint64_t *seed, u
         munmap(l.map, (size_t)f->size);
 }
 
-/* Goes through some files, evenly spread. Returns whether direct reads can be had there. */
-static bool look_around(const struct stk_files *files, double *cached)
+/* Whether the kernel knows of every change of such files: their disk is this node's. Of a file
+ * system it has no name for nobody can tell. */
+static bool is_local(const struct stk_fs *fs)
+{
+    return fs->magic && !fs->network;
+}
+
+/* Goes through some files, evenly spread. Returns whether direct reads can be had there; *local:
+ * all of them are on file systems of this node. */
+static bool look_around(const struct stk_files *files, double *cached, bool *local)
 {
     uint64_t nfiles = files->count, seed = stk_io_now_ns();
     unsigned n = nfiles < FILES ? (unsigned)nfiles : FILES, there = 0, looked = 0;
@@ -68,6 +76,7 @@ static bool look_around(const struct stk_files *files, double *cached)
         struct stk_file f;
         if (stk_file_open(files, nfiles * i / n, STK_FILE_PLAIN, &f, NULL) < 0)
             continue;
+        *local = *local && is_local(stk_fs_of_fd(f.fd));
         look_at_file(&f, PLACES / n, &seed, &there, &looked);
         direct = direct || fcntl(f.fd, F_SETFL, O_DIRECT) == 0;
         stk_file_close(&f);
@@ -87,10 +96,11 @@ static const struct stk_fs *fs_of(const struct stk_files *files)
     return fs;
 }
 
-static enum stk_io_kind choose(const struct stk_io_choice *c, bool direct, bool fits)
+/* Mapped only where a change of the file under the mapping is noticed. */
+static enum stk_io_kind choose(const struct stk_io_choice *c, bool direct, bool fits, bool local)
 {
     if (c->cached >= CACHED_SHARE)
-        return c->network ? STK_IO_THREADS : STK_IO_MMAP;
+        return local ? STK_IO_MMAP : STK_IO_THREADS;
     if (!direct || (c->network && fits))
         return STK_IO_THREADS;
     return STK_IO_DIRECT;
@@ -116,13 +126,13 @@ void stk_io_probe(const struct stk_files *files, const struct stk_io_config *cfg
     snprintf(out->fs, sizeof out->fs, "%s", fs->name);
     if (cfg->kind != STK_IO_AUTO)
         return;
-    if (fs->memory) {
+    bool local = is_local(fs), direct = look_around(files, &out->cached, &local);
+    if (fs->memory && local) {
         out->kind = STK_IO_MMAP;
         out->cached = 1;
         snprintf(out->reason, sizeof out->reason, "%s is memory", fs->name);
         return;
     }
-    bool direct = look_around(files, &out->cached);
-    out->kind = choose(out, direct, files->bytes <= cfg->cache_room);
+    out->kind = choose(out, direct, files->bytes <= cfg->cache_room, local);
     give_reason(out, direct);
 }

@@ -69,9 +69,14 @@ bool stk_io_begin(const struct stk_files *files, struct stk_io_req *req)
 static void check_end(const struct stk_files *files, struct stk_io_req *req)
 {
     struct stat sb;
-    int fd = req->buffered ? req->held->plain_fd : req->held->fd;
-    if (fstat(fd, &sb) == 0 && (uint64_t)sb.st_size < req->off + req->len)
+    const struct stk_file *f = req->held;
+    if (fstat(req->buffered ? f->plain_fd : f->fd, &sb) < 0)
+        return;
+    if ((uint64_t)sb.st_size < req->off + req->len)
         fail_at(files, req, STK_E_STALE, (uint64_t)sb.st_size, SHORTER);
+    req->changed =
+        (uint64_t)sb.st_size != f->stamp.size ||
+        (int64_t)sb.st_mtim.tv_sec * 1000000000 + sb.st_mtim.tv_nsec != f->stamp.mtime_ns;
 }
 
 enum stk_io_step stk_io_step(const struct stk_files *files, struct stk_io_req *req, ssize_t result)
@@ -94,7 +99,7 @@ enum stk_io_step stk_io_step(const struct stk_files *files, struct stk_io_req *r
     /* A direct read rounded out past the end comes back short: what counts is what was asked for.
      */
     if (req->got >= (size_t)(req->off - req->at) + req->len) {
-        if (!direct)
+        if (!direct || req->watch)
             check_end(files, req);
         return STK_STEP_DONE;
     }

@@ -37,7 +37,8 @@ struct segment {
 struct uring {
     struct io_uring ring;
     bool can_register;
-    bool armed; /* a poll of wake_fd is in the ring */
+    bool armed;  /* a poll of wake_fd is in the ring */
+    bool broken; /* the kernel takes no more: threads read the rest */
     int wake_fd;
     unsigned inside;            /* requests the kernel has */
     struct stk_io_list backlog; /* did not fit */
@@ -67,6 +68,24 @@ static bool can_read(struct io_uring *ring)
     return can;
 }
 
+/* A sandbox may allow to set up a ring and forbid to use it: only using it tells. */
+static int try_enter(struct io_uring *ring)
+{
+    struct io_uring_sqe *sqe = io_uring_get_sqe(ring);
+    struct io_uring_cqe *cqe = NULL;
+    int rc;
+    io_uring_prep_nop(sqe);
+    io_uring_sqe_set_data(sqe, NULL);
+    do {
+        rc = io_uring_submit_and_wait(ring, 1);
+    } while (rc == -EINTR);
+    if (rc >= 0)
+        rc = io_uring_peek_cqe(ring, &cqe);
+    if (cqe)
+        io_uring_cqe_seen(ring, cqe);
+    return rc;
+}
+
 static int uring_open(struct stk_io *io, struct stk_err *err)
 {
     const char *no = getenv("STOKER_NO_URING");
@@ -77,9 +96,10 @@ static int uring_open(struct stk_io *io, struct stk_err *err)
         return stk_err_nomem(err, sizeof *u);
     u->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     int rc = u->wake_fd < 0 ? -errno : make_ring(u, io->depth + EXTRA);
-    if (rc == 0 && !can_read(&u->ring)) {
-        io_uring_queue_exit(&u->ring);
-        rc = -ENOSYS;
+    if (rc == 0) {
+        rc = can_read(&u->ring) ? try_enter(&u->ring) : -ENOSYS;
+        if (rc < 0)
+            io_uring_queue_exit(&u->ring);
     }
     if (rc < 0) {
         if (u->wake_fd >= 0)
@@ -226,7 +246,7 @@ static bool queue_read(struct uring *u, struct stk_io_req *req)
 static void uring_start(struct stk_io *io, struct stk_io_req *req)
 {
     struct uring *u = io->engine;
-    if (req->buffered) {
+    if (req->buffered || u->broken) {
         stk_io_job(io, req, STK_JOB_READ);
         return;
     }
@@ -267,7 +287,7 @@ static void one_completion(struct stk_io *io, const struct io_uring_cqe *cqe)
         stk_io_job(io, req, STK_JOB_READ);
         break;
     case STK_STEP_AGAIN:
-        if (req->tries >= EAGAINS)
+        if (req->tries >= EAGAINS || u->broken)
             stk_io_job(io, req, STK_JOB_READ);
         else
             stk_io_push(&u->backlog, req);
@@ -290,7 +310,7 @@ static void fill_ring(struct uring *u)
 {
     while (u->backlog.first && queue_read(u, u->backlog.first))
         stk_io_pop(&u->backlog);
-    struct io_uring_sqe *sqe = u->armed ? NULL : io_uring_get_sqe(&u->ring);
+    struct io_uring_sqe *sqe = u->armed || u->broken ? NULL : io_uring_get_sqe(&u->ring);
     if (!sqe)
         return;
     io_uring_prep_poll_add(sqe, u->wake_fd, POLLIN);
@@ -298,15 +318,51 @@ static void fill_ring(struct uring *u)
     u->armed = true;
 }
 
-/* Hands over what is queued; wait: until something happened. */
-static void submit(struct uring *u, bool wait)
+/* The kernel refuses the ring from now on (a sandbox was closed after we had opened it). What it
+ * has taken it will finish; what it has not, threads read. */
+static void give_up(struct stk_io *io)
 {
-    if (!wait && !io_uring_sq_ready(&u->ring))
+    struct uring *u = io->engine;
+    const struct io_uring_sq *sq = &u->ring.sq;
+    u->broken = true;
+    u->armed = false;
+    for (unsigned i = *sq->khead; i != sq->sqe_tail; i++) {
+        struct stk_io_req *req = (void *)(uintptr_t)sq->sqes[i & (sq->ring_entries - 1)].user_data;
+        if (!req || (void *)req == u)
+            continue;
+        u->inside--;
+        stk_io_job(io, req, STK_JOB_READ);
+    }
+    for (struct stk_io_req *req; (req = stk_io_pop(&u->backlog));)
+        stk_io_job(io, req, STK_JOB_READ);
+}
+
+/* Without the ring: until somebody posts or a read that is still in it ends. */
+static void wait_outside(struct uring *u)
+{
+    uint64_t count;
+    struct pollfd fds[] = {{.fd = u->wake_fd, .events = POLLIN},
+                           {.fd = u->ring.ring_fd, .events = POLLIN}};
+    (void)poll(fds, u->inside ? 2 : 1, 100);
+    (void)!read(u->wake_fd, &count, sizeof count);
+}
+
+/* Hands over what is queued; wait: until something happened. */
+static void submit(struct stk_io *io, bool wait)
+{
+    struct uring *u = io->engine;
+    if (u->broken && wait)
+        wait_outside(u);
+    if (u->broken || (!wait && !io_uring_sq_ready(&u->ring)))
         return;
     int rc = io_uring_submit_and_wait(&u->ring, wait);
-    /* EBUSY, EAGAIN: completions must be taken first, or memory is short; tried again. */
-    if (rc < 0 && rc != -EINTR && rc != -EBUSY)
+    if (rc >= 0 || rc == -EINTR || rc == -EBUSY)
+        return;
+    /* EAGAIN: completions must be taken first, or memory is short; tried again. */
+    if (rc == -EAGAIN || rc == -ENOMEM)
         usleep(1000);
+    else
+        give_up(io);
 }
 
 static void uring_poll(struct stk_io *io, bool wait)
@@ -315,15 +371,16 @@ static void uring_poll(struct stk_io *io, bool wait)
     stk_io_take_posted(io);
     stk_io_flush_jobs(io);
     fill_ring(u);
-    submit(u, false);
-    apply_segments(u);
+    submit(io, false);
+    if (!u->broken)
+        apply_segments(u);
     take_completions(io);
     if (wait && !io->done.first) {
         fill_ring(u);
         /* Whoever posts or wakes after this sees it; what came before is seen here. */
         atomic_store(&io->waiting, true);
         if (!atomic_load(&io->posted) && !atomic_load(&io->woken))
-            submit(u, true);
+            submit(io, true);
         atomic_store(&io->waiting, false);
         take_completions(io);
     }
@@ -343,7 +400,7 @@ static void uring_notify(struct stk_io *io)
 static void uring_stop(struct stk_io *io)
 {
     struct uring *u = io->engine;
-    submit(u, false);
+    submit(io, false);
 #ifdef IORING_ASYNC_CANCEL_ANY
     struct io_uring_sqe *sqe = io_uring_get_sqe(&u->ring);
     if (sqe) {
@@ -352,7 +409,7 @@ static void uring_stop(struct stk_io *io)
     }
 #endif
     while (u->inside) {
-        submit(u, true);
+        submit(io, true);
         take_completions(io);
     }
 }

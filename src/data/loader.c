@@ -54,6 +54,7 @@ static void destroy(struct stk_loader *ld)
     for (size_t i = 0; i < ld->nproblems; i++)
         free(ld->problem[i]);
     free(ld->problem);
+    free(ld->late);
     free(ld->image_field);
     pthread_mutex_destroy(&ld->lock);
     pthread_cond_destroy(&ld->work_cond);
@@ -69,7 +70,7 @@ void stk_loader_unref(struct stk_loader *ld)
 
 void stk_loader_close(struct stk_loader *ld)
 {
-    if (!ld || ld->pid != getpid()) /* in a forked child the threads and locks are not there */
+    if (!ld || ld->pid != getpid()) /* in a forked child it can only be forgotten */
         return;
     pthread_mutex_lock(&ld->lock);
     ld->stop = true;
@@ -83,6 +84,23 @@ void stk_loader_close(struct stk_loader *ld)
         if (ld->worker[i].started)
             pthread_join(ld->worker[i].thread, NULL);
     stk_loader_unref(ld);
+}
+
+/* ---- who may ask ---- */
+
+/* In a forked child the threads are not there, and whoever held a lock does not let go: nothing of
+ * the loader is touched. */
+static bool is_ours(const struct stk_loader *ld)
+{
+    return ld && ld->pid == getpid();
+}
+
+static int refuse(const struct stk_loader *ld, struct stk_err *err)
+{
+    if (!ld)
+        return stk_err_set(err, STK_E_USAGE, NULL, -1, "there is no loader (NULL)");
+    return stk_err_set(err, STK_E_USAGE, ld->ds->path, -1,
+                       "the loader was opened before fork(): open one in each process");
 }
 
 /* ---- batches ---- */
@@ -135,7 +153,7 @@ int stk_loader_wait(struct stk_loader *ld, int timeout_ms)
     until.tv_sec += until.tv_nsec / 1000000000l;
     until.tv_nsec %= 1000000000l;
     double begin = stk_now();
-    if (ld->pid != getpid())
+    if (!is_ours(ld))
         return 1;
     pthread_mutex_lock(&ld->lock);
     bool ready = begin_epoch(ld, NULL) < 0 || look(ld) != NOT_YET;
@@ -199,17 +217,19 @@ static void count_batch(struct stk_loader *ld, const struct batch *b)
 int stk_loader_next(struct stk_loader *ld, struct stk_batch **out, struct stk_err *err)
 {
     int rc;
-    if (ld->pid != getpid())
-        return stk_err_set(err, STK_E_USAGE, ld->ds->path, -1,
-                           "the loader was opened before fork(): open one in each process");
+    if (!is_ours(ld))
+        return refuse(ld, err);
     struct batch *b = take_batch(ld, &rc, err);
     if (!b)
-        return rc;
+        return rc < 0 ? rc : stk_watch(ld, NULL, err);
     struct stk_err why = {0};
-    rc = stk_mend(ld, b, &why);
+    rc = stk_watch(ld, b, &why);
+    if (rc == 0)
+        rc = stk_mend(ld, b, &why);
     if (rc == 0)
         rc = stk_batch_finish(b, &why);
     atomic_fetch_add(&ld->refs, 1);
+    atomic_store(&b->out, true);
     if (rc < 0) {
         pthread_mutex_lock(&ld->lock);
         ld->fatal = rc;
@@ -220,6 +240,9 @@ int stk_loader_next(struct stk_loader *ld, struct stk_batch **out, struct stk_er
         stk_batch_release(&b->pub);
         return rc;
     }
+    pthread_mutex_lock(&ld->lock);
+    stk_watch_given(ld, b);
+    pthread_mutex_unlock(&ld->lock);
     count_batch(ld, b);
     *out = &b->pub;
     return 1;
@@ -229,11 +252,13 @@ int stk_loader_next(struct stk_loader *ld, struct stk_batch **out, struct stk_er
 
 uint64_t stk_loader_steps(const struct stk_loader *ld)
 {
-    return ld->plan[ld->take_epoch % 2].steps;
+    return ld ? ld->plan[ld->take_epoch % 2].steps : 0;
 }
 
 int stk_loader_state(const struct stk_loader *ld, char **out, struct stk_err *err)
 {
+    if (!is_ours(ld))
+        return refuse(ld, err);
     const struct stk_plan *p = &ld->plan[ld->take_epoch % 2];
     struct stk_plan fresh = {0};
     struct stk_state st;
@@ -269,6 +294,9 @@ int stk_loader_state(const struct stk_loader *ld, char **out, struct stk_err *er
 void stk_loader_stats(struct stk_loader *ld, struct stk_loader_stats *out)
 {
     struct stk_io_stats io;
+    *out = (struct stk_loader_stats){0};
+    if (!is_ours(ld))
+        return;
     stk_io_stats(ld->io, &io);
     *out = ld->stats;
     out->reads = io.reads;
@@ -289,5 +317,5 @@ void stk_loader_stats(struct stk_loader *ld, struct stk_loader_stats *out)
 
 const char *stk_loader_problem(struct stk_loader *ld, size_t i)
 {
-    return i < ld->nproblems ? ld->problem[i] : NULL;
+    return is_ours(ld) && i < ld->nproblems ? ld->problem[i] : NULL;
 }

@@ -5,6 +5,7 @@
 #include "base/array.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 /* ---- making and freeing ---- */
 
@@ -52,6 +53,7 @@ void stk_batch_free(struct batch *b)
     free(b->key);
     free(b->held);
     free(b->failure);
+    free((void *)(uintptr_t)b->files);
     stk_arena_release(&b->arena);
     pthread_mutex_destroy(&b->lock);
     free(b);
@@ -70,7 +72,10 @@ static struct batch *make_batch(struct stk_loader *ld)
     b->key = ld->o.keys ? calloc(n, sizeof *b->key) : NULL;
     b->column = calloc(ld->ncolumns + 1, sizeof *b->column);
     b->cell = calloc(ld->ncolumns + 1, sizeof *b->cell);
-    bool ok = b->id && b->flags && b->column && b->cell && (!ld->o.keys || b->key);
+    size_t words = stk_watch_words(ld);
+    b->files = words ? calloc(words, sizeof *b->files) : NULL;
+    bool ok = (!words || b->files) && b->id && b->flags && b->column && b->cell &&
+              (!ld->o.keys || b->key);
     for (size_t i = 0; ok && i < ld->ncolumns; i++)
         ok = make_cell(ld, &ld->column[i], &b->cell[i]);
     if (ok)
@@ -100,6 +105,8 @@ struct batch *stk_batch_take(struct stk_loader *ld, bool over, bool *nomem)
         return NULL;
     for (size_t i = 0; i < ld->ncolumns; i++)
         memset(b->cell[i].set, SLOT_EMPTY, ld->o.batch);
+    for (size_t i = 0; b->files && i < stk_watch_words(ld); i++)
+        atomic_store_explicit(&b->files[i], 0, memory_order_relaxed);
     stk_arena_reset(&b->arena);
     b->next = NULL;
     b->bytes = 0;
@@ -209,13 +216,16 @@ int stk_batch_finish(struct batch *b, struct stk_err *err)
 void stk_batch_release(struct stk_batch *pub)
 {
     struct batch *b = (struct batch *)pub;
-    if (!b)
+    if (!b || b->ld->pid != getpid()) /* after fork() the locks may be held for ever */
         return;
+    if (!atomic_exchange(&b->out, false))
+        return; /* it was given back before */
     struct stk_loader *ld = b->ld;
     for (size_t i = 0; i < b->nheld; i++)
         stk_stretch_drop(b->held[i]);
     b->nheld = 0;
     pthread_mutex_lock(&ld->lock);
+    stk_watch_released(ld, b);
     bool keep = ld->nbatches <= ld->max_batches && !ld->stop;
     if (keep) {
         b->next = ld->free_batches;

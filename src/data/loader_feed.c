@@ -279,11 +279,18 @@ static void complete(struct stk_loader *ld, struct stk_io_req *req)
 {
     struct stretch *s = req->user;
     struct run *r = (struct run *)(void *)((char *)req - offsetof(struct run, req));
-    struct stk_err none = {.code = req->code, .offset = -1};
+    struct stk_err none = {.code = req->code, .offset = -1}, changed = {0};
+    if (req->changed) {
+        stk_err_set(&changed, STK_E_STALE, NULL, (int64_t)req->off,
+                    "the file changed while it was read");
+        stk_files_blame(&ld->ds->files, req->file, &changed);
+    }
     for (size_t i = r->first; i < r->end; i++) {
         struct stk_want *w = stk_fetch_at(&s->fetch, i);
         if (req->code < 0)
             stk_fetch_fail(&s->fetch, w, req->code, req->why ? req->why : &none);
+        else if (req->changed && !w->framed) /* no checksum would tell */
+            stk_fetch_fail(&s->fetch, w, STK_E_STALE, &changed);
         else
             w->p = req->data + (w->off - r->from);
     }

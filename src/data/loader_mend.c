@@ -60,18 +60,30 @@ static int put_now(struct stk_loader *ld, struct batch *b, uint32_t slot, uint64
     return rc < 0 ? rc : stk_work_now(&ld->mender, ld->mended, b, slot, err);
 }
 
-static void note_problem(struct stk_loader *ld, uint64_t id, const struct stk_err *why)
+static void keep_problem(struct stk_loader *ld, const char *line)
 {
-    char text[2200], line[2300];
     ld->stats.corrupt++;
     if (ld->nproblems == STK_PROBLEMS_KEPT)
         return;
     if (STK_ARRAY_MORE(ld->problem, ld->nproblems, NULL))
         return;
-    stk_err_text(why, text, sizeof text);
-    snprintf(line, sizeof line, "%s (sample %llu)", text, (unsigned long long)id);
     ld->problem[ld->nproblems] = strdup(line);
     ld->nproblems += ld->problem[ld->nproblems] != NULL;
+}
+
+void stk_problem_note(struct stk_loader *ld, const struct stk_err *why)
+{
+    char text[2200];
+    stk_err_text(why, text, sizeof text);
+    keep_problem(ld, text);
+}
+
+static void note_problem(struct stk_loader *ld, uint64_t id, const struct stk_err *why)
+{
+    char text[2200], line[2300];
+    stk_err_text(why, text, sizeof text);
+    snprintf(line, sizeof line, "%s (sample %llu)", text, (unsigned long long)id);
+    keep_problem(ld, line);
 }
 
 /* Trouble that is not the sample's own: nobody's policy passes over it. */

@@ -192,8 +192,11 @@ static int open_parts(struct stk_loader *ld, struct stk_err *err)
                                 .depth = ld->o.depth,
                                 .bytes = INFLIGHT_MOST,
                                 .random = ld->order.shuffle == STK_SHUFFLE_GLOBAL,
-                                .cache_room = stk_memory_free() / 2};
+                                .cache_room = stk_memory_free() / 2,
+                                .watch = !ld->ds->format->check};
     rc = stk_io_open(&ld->ds->files, &cfg, &ld->io, err);
+    if (rc == 0)
+        rc = stk_watch_init(ld, err);
     if (rc < 0)
         return rc;
     uint64_t regions;
@@ -212,7 +215,8 @@ int stk_loader_open(struct stk_dataset *ds, const struct stk_loader_options *opt
                     struct stk_loader **out, struct stk_err *err)
 {
     struct stk_loader_options o = opts ? *opts : (struct stk_loader_options){0};
-    int rc = check_options(&o, err);
+    int rc = ds ? check_options(&o, err)
+                : stk_err_set(err, STK_E_USAGE, NULL, -1, "there is no dataset (NULL)");
     if (rc < 0)
         return rc;
     struct stk_loader *ld = calloc(1, sizeof *ld);

@@ -7,6 +7,7 @@
  *   loader_work.c     threads check, decode and put values into the slots of batches
  *   loader_batch.c    batches: made, filled, finished, released
  *   loader_columns.c  which columns a batch has, and how a value gets into one
+ *   loader_watch.c    what happens to mapped files under batches that were given out
  *   loader_mend.c     what happens in the place of a sample that cannot be had
  *   loader_open.c     settings, and everything that is made from them
  *   loader_order.c    how large blocks and windows are
@@ -90,6 +91,16 @@ struct failure {
     struct stk_err why;
 };
 
+struct watch_at {
+    uint64_t epoch, step;
+};
+
+/* From one batch to another. */
+struct watch_span {
+    struct watch_at first, last;
+    bool any;
+};
+
 struct batch {
     struct stk_batch pub; /* first: what the caller has */
     struct batch *next;
@@ -110,6 +121,9 @@ struct batch {
     size_t nheld, cap_held;
     struct failure *failure;
     size_t nfailures, cap_failures;
+    _Atomic bool out;        /* the caller has it */
+    _Atomic uint64_t *files; /* mapped: a bit for each file it has bytes of; else NULL */
+    struct batch *given_next, **given_at; /* among those the caller has, by loader_watch.c */
 };
 
 /* A column as the dataset has it. */
@@ -204,6 +218,12 @@ struct stk_loader {
     size_t nproblems;
     struct stk_loader_stats stats;
     _Atomic uint64_t decode_ns;
+    /* loader_watch.c; bits by file. The first three with the lock held: */
+    struct batch *given; /* batches with views that the caller has */
+    uint64_t *late;      /* files of those given back since they were last asked about... */
+    struct watch_span late_span;
+    uint64_t *told, *asked; /* said to have changed; room to collect in */
+    uint64_t watch_again_ns;
 };
 
 /* ---- loader_feed.c ---- */
@@ -262,7 +282,22 @@ int stk_columns_put(struct worker *w, struct batch *b, uint32_t slot, const stru
 int stk_columns_put_key(struct worker *w, struct batch *b, uint32_t slot, uint64_t id,
                         struct stk_err *err);
 
+/* ---- loader_watch.c ---- */
+/* After the engine is open. Frees: free(ld->late). */
+int stk_watch_init(struct stk_loader *ld, struct stk_err *err);
+size_t stk_watch_words(const struct stk_loader *ld); /* of a batch's files; 0: nothing is mapped */
+/* By a worker: sample k is about to be put into the batch. */
+void stk_watch_sample(struct batch *b, const struct stk_fetch *f, size_t k);
+void stk_watch_given(struct stk_loader *ld, struct batch *b); /* both with the lock held */
+void stk_watch_released(struct stk_loader *ld, struct batch *b);
+/* Before a batch is given out (NULL: the end of an epoch is told): fails those of its slots whose
+ * file has changed. Negative, or a problem noted, by the policy: bytes of batches given out before
+ * may have changed. */
+int stk_watch(struct stk_loader *ld, struct batch *b, struct stk_err *err);
+
 /* ---- loader_mend.c ---- */
+/* Counts and keeps the text of what was passed over. */
+void stk_problem_note(struct stk_loader *ld, const struct stk_err *why);
 /* Treats the failed slots of a batch that is to be given out. */
 int stk_mend(struct stk_loader *ld, struct batch *b, struct stk_err *err);
 

@@ -254,7 +254,7 @@ static int check_intact(struct worker *w, size_t k, struct stk_err *err)
             continue;
         char *path = stk_files_path(&f->ds->files, want->file);
         int rc = stk_err_set(err, STK_E_STALE, path, (int64_t)want->off,
-                             "the file became shorter while it was read");
+                             "the file became shorter or changed while it was read");
         free(path);
         return rc;
     }
@@ -303,6 +303,8 @@ static void do_samples(struct worker *w, struct item *it)
         uint32_t slot = it->slot + (k - it->first);
         if (shuffled && k + 1 < it->end)
             prefetch_sample(it->stretch, k + 1);
+        if (maps)
+            stk_watch_sample(b, &it->stretch->fetch, k);
         int rc = put_sample(w, b, slot, k, &why);
         if (maps && check_intact(w, k, &why) < 0)
             rc = STK_E_STALE;

@@ -98,6 +98,10 @@ int stk_reader_range(struct stk_reader *r, uint32_t file, uint64_t off, uint64_t
     r->reads++;
     if (rc == 0 && got < len)
         rc = stk_err_set(err, STK_E_STALE, NULL, (int64_t)(off + got), "the file became shorter");
+    else if (rc == 0 && !r->ds->format->check && /* no checksum would tell */
+             stk_file_changed(&r->ds->files, file, r->held->fd, &r->held->stamp))
+        rc =
+            stk_err_set(err, STK_E_STALE, NULL, (int64_t)off, "the file changed while it was read");
     if (rc < 0 && err)
         stk_files_blame(&r->ds->files, file, err);
     return rc;

@@ -228,6 +228,59 @@ static void check_kind(const char *folder, const char *format, const char *first
     stk_buf_release(&text);
 }
 
+/* Everything of one that is open; negative: it says that it cannot. */
+static int look_up_all(const struct stk_index *idx, struct stk_err *err)
+{
+    struct stk_buf slices = STK_BUF_INIT;
+    int rc = 0;
+    for (uint64_t i = 0; rc == 0 && i < idx->h->nsamples; i++) {
+        const char *key;
+        size_t len;
+        struct stk_extent e;
+        rc = stk_index_key(idx, i, &key, &len, err);
+        if (rc == 0)
+            rc = stk_index_slices(idx, i, &slices, err);
+        if (rc == 0)
+            rc = stk_index_extent(idx, i, &e, err);
+    }
+    stk_buf_release(&slices);
+    return rc;
+}
+
+/* A purge of scratch space, or a full disk, under a training would kill it (SIGBUS). */
+static void changed_while_open(void)
+{
+    char path[600], root[600];
+    snprintf(path, sizeof path, "%s", scratch_path("open.stkidx"));
+    snprintf(root, sizeof root, "%s", scratch_path("many"));
+    struct stk_buf b = STK_BUF_INIT;
+    for (int i = 0; i < 20000; i++) /* several blocks */
+        scratch_record(&b, "x", 1);
+    scratch_file("many/x.tfrecord", b.data, b.len);
+    stk_buf_release(&b);
+    for (int how = 0; how < 3; how++) {
+        struct stk_index idx, old;
+        struct stk_err err = {0};
+        CHECK_INT(build(root, "tfrecord", 1, path), 0);
+        CHECK_INT(stk_index_open(path, &idx, NULL), 0);
+        CHECK_INT(stk_index_open(path, &old, NULL), 0);
+        CHECK_INT(look_up_all(&old, NULL), 0);
+        if (how < 2) {
+            CHECK_INT(truncate(path, how ? 100000 : 0), 0);
+        } else {
+            static const uint8_t other[1 << 20] = {7};
+            int fd = open(path, O_WRONLY);
+            CHECK(pwrite(fd, other, sizeof other, 0) == sizeof other);
+            close(fd);
+        }
+        CHECK_INT(look_up_all(&idx, &err), how < 2 ? STK_E_STALE : STK_E_CORRUPT);
+        CHECK_STR(err.path, path);
+        CHECK_INT(look_up_all(&old, NULL), 0); /* what was looked at before stays */
+        stk_index_close(&old);
+        stk_index_close(&idx);
+    }
+}
+
 /* Names in an index that came with somebody's data. */
 static void names_that_leave(void)
 {
@@ -264,6 +317,7 @@ int main(int argc, char **argv)
     make_files();
     CHECK_FOR("records", check_kind, "records", "tfrecord", " 0: record 0.tfrecord@12+0");
     CHECK_FOR("files", check_kind, "files", "folder", "class0/0.jpg 1: data class0/0.jpg@0+1");
+    CHECK_RUN(changed_while_open);
     CHECK_RUN(names_that_leave);
     scratch_done();
     return CHECK_DONE();

@@ -6,8 +6,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <signal.h>
+#include <stddef.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* What a read that gave less, or failed, leads to: the same for every engine. */
@@ -155,6 +161,54 @@ static void other_handlers(const struct set *s)
     CHECK(now.sa_handler == others_handler);
 }
 
+/* From here on this process gets EPERM for the call. */
+static bool forbid(unsigned call)
+{
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog prog = {.len = sizeof code / sizeof *code, .filter = code};
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+           prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog) == 0;
+}
+
+static int read_forbidden(const struct set *s, enum stk_io_kind kind, unsigned call, bool late)
+{
+    const struct engine e = {.kind = kind};
+    struct stk_io *io = late ? open_io(s->files, &e, 8) : NULL;
+    bool ring = io && strstr(stk_io_detail(io), "uring");
+    alarm(60);
+    if (ring)
+        many_reads(s, io, 50, 10000);
+    if (!forbid(call))
+        return 77;
+    if (!late)
+        io = open_io(s->files, &e, 8);
+    /* Only what is closed after it was opened is found out on the way. */
+    CHECK(late || !strcmp(stk_io_detail(io), "direct, threads") ||
+          !strcmp(stk_io_name(io), "threads"));
+    many_reads(s, io, 200, 10000);
+    stk_io_close(io);
+    return check_failures ? 1 : 0;
+}
+
+/* A container that allows some of io_uring would make a loader wait for ever. */
+static void sandboxed(const struct set *s, unsigned call, bool late)
+{
+    static const enum stk_io_kind kinds[] = {STK_IO_DIRECT, STK_IO_URING};
+    for (int i = 0; i < 2; i++) {
+        int status = -1;
+        pid_t child = fork();
+        if (child == 0)
+            _exit(read_forbidden(s, kinds[i], call, late));
+        CHECK(child > 0 && waitpid(child, &status, 0) == child);
+        CHECK(status == 0 || (WIFEXITED(status) && WEXITSTATUS(status) == 77));
+    }
+}
+
 int main(int argc, char **argv)
 {
     CHECK_BEGIN(argc, argv);
@@ -165,6 +219,18 @@ int main(int argc, char **argv)
     CHECK_CASE("names", NULL, names(&s));
     CHECK_CASE("choosing", NULL, choosing(&s));
     CHECK_CASE("other_handlers", NULL, other_handlers(&s));
+    static const struct {
+        const char *name;
+        unsigned call;
+    } calls[] = {{"setup", SYS_io_uring_setup},
+                 {"enter", SYS_io_uring_enter},
+                 {"register", SYS_io_uring_register}};
+    for (size_t i = 0; i < 3; i++) {
+        CHECK_FOR(calls[i].name, sandboxed, &s, calls[i].call, false);
+        char late[32];
+        snprintf(late, sizeof late, "%s-later", calls[i].name);
+        CHECK_FOR(late, sandboxed, &s, calls[i].call, true);
+    }
     drop_set(&s);
     scratch_done();
     return CHECK_DONE();
