@@ -307,7 +307,7 @@ int stk_index_seal(int fd, const char *path, const uint32_t *check, uint64_t n, 
     int rc = stk_index_open_fd(fd, path, &idx, err);
     if (rc < 0)
         return rc;
-    size_t size = idx.mapped;
+    size_t size = idx.size;
     bool fits = stk_index_count(&idx, STK_T_CHECKS) == n;
     stk_index_close(&idx);
     if (!fits)
