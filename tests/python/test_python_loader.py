@@ -219,8 +219,9 @@ def test_resume(table, taken):
     state = first.state()
     rest = labels(batches)
     again = stoker.Loader(table, batch=100, state=state)
-    assert again.epoch == 2 and len(again) == 10 - taken and labels(again) == rest
+    assert again.epoch == 2 and len(again) == 10 and labels(again) == rest
     assert labels(again) == labels(first) and again.epoch == 4  # and the epoch after
+    assert len(again) == 10
 
 
 def test_resume_at_the_end(table):
@@ -410,11 +411,17 @@ def test_closed(table):
 
 
 def test_pickle(table):
-    """A loader can be handed to another process, which begins where its epoch began."""
+    """A loader can be handed to another process, which goes on where it is."""
     loader = stoker.Loader(table, batch=100, seed=6, epoch=2)
-    next(iter(loader))
+    fresh = pickle.loads(pickle.dumps(loader))
+    batches = iter(loader)
+    first = labels([next(batches)])
     again = pickle.loads(pickle.dumps(loader))
-    assert labels(again) == labels(stoker.Loader(table, batch=100, seed=6, epoch=2))
+    assert again.epoch == 2 and len(again) == 10
+    rest = labels(batches)
+    assert labels(again) == rest and labels(fresh) == first + rest
+    done = pickle.loads(pickle.dumps(loader))
+    assert done.epoch == again.epoch == 3 and labels(done) == labels(again) == labels(loader)
 
 
 def test_path_like(table):
