@@ -36,10 +36,10 @@ struct loader {
     size_t ntaken;
     struct taken last; /* the one received last, while its receipt is out */
     struct receipt *receipt;
-    char *before; /* while a thread waits for a batch: the state without it */
+    char *before;                 /* while a thread waits for a batch: the state without it */
     uint64_t epoch, given, whole; /* given: of this epoch; whole: batches of a whole epoch */
-    bool begun; /* the loop was given one of them, seen or not */
-    bool over;  /* the library has told the end of the epoch */
+    bool begun;                   /* the loop was given one of them, seen or not */
+    bool over;                    /* the library has told the end of the epoch */
 };
 
 static PyTypeObject *loader_type, *receipt_type;
@@ -128,8 +128,7 @@ static int usable(const struct loader *l)
         return 0;
     if (l->pid != getpid())
         stk_err_set(&err, STK_E_USAGE, NULL, -1,
-                    "this iteration belongs to process %d: begin one in this process",
-                    (int)l->pid);
+                    "this iteration belongs to process %d: begin one in this process", (int)l->pid);
     else
         stk_err_set(&err, STK_E_USAGE, NULL, -1, "the loader is closed");
     stk_py_raise(&err);
@@ -518,16 +517,11 @@ static PyObject *loader_pid(PyObject *self, void *unused)
 }
 
 static PyMethodDef methods[] = {
-    {"take", loader_take, METH_O, NULL},
-    {"receipt", loader_receipt, METH_NOARGS, NULL},
-    {"settle", loader_settle, METH_NOARGS, NULL},
-    {"place", loader_place, METH_NOARGS, NULL},
-    {"state", loader_state, METH_NOARGS, NULL},
-    {"steps", loader_steps, METH_NOARGS, NULL},
-    {"stats", loader_stats, METH_NOARGS, NULL},
-    {"problems", loader_problems, METH_NOARGS, NULL},
-    {"close", loader_close, METH_NOARGS, NULL},
-    {NULL, NULL, 0, NULL},
+    {"take", loader_take, METH_O, NULL},          {"receipt", loader_receipt, METH_NOARGS, NULL},
+    {"settle", loader_settle, METH_NOARGS, NULL}, {"place", loader_place, METH_NOARGS, NULL},
+    {"state", loader_state, METH_NOARGS, NULL},   {"steps", loader_steps, METH_NOARGS, NULL},
+    {"stats", loader_stats, METH_NOARGS, NULL},   {"problems", loader_problems, METH_NOARGS, NULL},
+    {"close", loader_close, METH_NOARGS, NULL},   {NULL, NULL, 0, NULL},
 };
 
 static PyGetSetDef getters[] = {
@@ -536,8 +530,11 @@ static PyGetSetDef getters[] = {
 };
 
 static PyType_Slot slots[] = {
-    {Py_tp_new, SLOT(loader_new)}, {Py_tp_dealloc, SLOT(loader_free)}, {Py_tp_methods, methods},
-    {Py_tp_getset, getters},       {0, NULL},
+    {Py_tp_new, SLOT(loader_new)},
+    {Py_tp_dealloc, SLOT(loader_free)},
+    {Py_tp_methods, methods},
+    {Py_tp_getset, getters},
+    {0, NULL},
 };
 static PyType_Spec spec = {"stoker._stoker.Loader", sizeof(struct loader), 0, Py_TPFLAGS_DEFAULT,
                            slots};
@@ -667,8 +664,10 @@ static PyObject *iteration_self(PyObject *self)
 }
 
 static PyType_Slot iteration_slots[] = {
-    {Py_tp_new, SLOT(iteration_new)},   {Py_tp_dealloc, SLOT(iteration_free)},
-    {Py_tp_iter, SLOT(iteration_self)}, {Py_tp_iternext, SLOT(iteration_next)},
+    {Py_tp_new, SLOT(iteration_new)},
+    {Py_tp_dealloc, SLOT(iteration_free)},
+    {Py_tp_iter, SLOT(iteration_self)},
+    {Py_tp_iternext, SLOT(iteration_next)},
     {0, NULL},
 };
 static PyType_Spec iteration_spec = {"stoker._stoker.Iteration", sizeof(struct iteration), 0,
@@ -678,5 +677,6 @@ int stk_py_loader_init(PyObject *module)
 {
     loader_type = stk_py_type(module, &spec, "Loader");
     receipt_type = stk_py_type(module, &receipt_spec, "Receipt");
-    return loader_type && receipt_type && stk_py_type(module, &iteration_spec, "Iteration") ? 0 : -1;
+    return loader_type && receipt_type && stk_py_type(module, &iteration_spec, "Iteration") ? 0
+                                                                                            : -1;
 }

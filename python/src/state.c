@@ -1,7 +1,7 @@
 /*
  * state.c - the states of all ranks of one moment put together, to go on with another number of
- * them (they differ only where ranks had to skip samples), and the state at the beginning of another
- * epoch in the same order.
+ * them (they differ only where ranks had to skip samples), and the state at the beginning of
+ * another epoch in the same order.
  */
 #include "pystk.h"
 #include "data/plan.h"

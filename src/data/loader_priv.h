@@ -108,6 +108,15 @@ struct batch {
     size_t nheld, cap_held;
     struct failure *failure;
     size_t nfailures, cap_failures;
+    struct extra *extra; /* fields that the dataset's columns do not have */
+    size_t nextra, cap_extra;
+};
+
+/* A field that only some later samples have: a column of this batch alone. */
+struct extra {
+    char *name; /* in the batch's arena */
+    size_t name_len;
+    struct stk_value *value; /* one per slot, in the arena; kind 0: no such field */
 };
 
 /* A column as the dataset has it. */
