@@ -1,22 +1,48 @@
 /*
- * loader.c - a running loader. next() waits without the GIL and in short slices, so that Ctrl-C is
- * answered; one thread at a time is let in. After a fork the child can only forget the loader: the
- * threads are its parent's.
+ * loader.c - a running loader, and the iteration that hands its batches to a loop. take() waits
+ * without the GIL and in short slices, so that Ctrl-C is answered; one thread at a time is let in.
+ *
+ * A batch that the library gave is "taken" until the loop has it: Python code that runs in between
+ * (signal handlers, transforms) may raise, and then it is given again. It counts as received with
+ * the last thing that happens before the iteration returns it. Where an exception throws it away
+ * after that, unseen (a handler may run before the value is stored), its receipt dies while that
+ * exception is under way, and the batch is taken back. state() tells of what was received.
+ *
+ * After a fork the child can only ask where the loader was: the threads are its parent's.
  */
 #include "pystk.h"
+#include "data/plan.h"
 
 #include <stdlib.h>
 #include <unistd.h>
+
+struct taken {
+    PyObject *batch;
+    char *before; /* the state without it */
+};
+
+enum { SLICE_MS = 100, PROBLEMS = 1000, TAKEN_MAX = 4 };
+
+struct receipt;
 
 struct loader {
     PyObject_HEAD struct stk_loader *ld; /* NULL: closed */
     PyObject *dataset, *pool;
     PyThread_type_lock lock;
-    bool closing;
+    bool closing, failed;
     pid_t pid;
+    /* Changed with the GIL held, and never in two steps that Python code could come between. */
+    struct taken taken[TAKEN_MAX];
+    size_t ntaken;
+    struct taken last; /* the one received last, while its receipt is out */
+    struct receipt *receipt;
+    char *before;                 /* while a thread waits for a batch: the state without it */
+    uint64_t epoch, given, whole; /* given: of this epoch; whole: batches of a whole epoch */
+    bool begun;                   /* the loop was given one of them, seen or not */
+    bool over;                    /* the library has told the end of the epoch */
 };
 
-enum { SLICE_MS = 100, PROBLEMS = 1000 };
+static PyTypeObject *loader_type, *receipt_type;
 
 /* ---- opening ---- */
 
@@ -32,6 +58,28 @@ static int use_pool(PyObject *pool, struct stk_loader_options *o)
     return 0;
 }
 
+/* Which epoch it begins with, and how many batches one has that is not resumed. */
+static int count_whole(struct loader *l, struct stk_dataset *ds, const struct stk_loader_options *o,
+                       struct stk_err *err)
+{
+    struct stk_state st = {.epoch = o->epoch};
+    struct stk_order order;
+    struct stk_plan plan;
+    int rc = o->state ? stk_state_read(o->state, strlen(o->state), &st, err) : 0;
+    l->epoch = st.epoch;
+    if (o->state && rc == 0)
+        stk_state_release(&st);
+    stk_order_init(&order, stk_dataset_len(ds), STK_SHUFFLE_NONE, 0, 0, 0, 0);
+    if (rc == 0)
+        rc = stk_plan_init(&plan, &order, NULL, 0, o->rank, o->world ? o->world : 1,
+                           o->batch ? o->batch : 32, o->last, err);
+    if (rc < 0)
+        return rc;
+    l->whole = plan.steps;
+    stk_plan_release(&plan);
+    return 0;
+}
+
 static int open_loader(struct loader *l, const struct stk_loader_options *o)
 {
     struct stk_dataset *ds = ((struct stk_py_dataset *)l->dataset)->ds;
@@ -43,6 +91,8 @@ static int open_loader(struct loader *l, const struct stk_loader_options *o)
     }
     l->pid = getpid();
     Py_BEGIN_ALLOW_THREADS rc = stk_loader_open(ds, o, &l->ld, &err);
+    if (rc == 0)
+        rc = count_whole(l, ds, o, &err);
     Py_END_ALLOW_THREADS if (rc < 0) stk_py_raise(&err);
     return rc;
 }
@@ -73,14 +123,15 @@ static PyObject *loader_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
 
 static int usable(const struct loader *l)
 {
-    if (l->pid != getpid())
-        PyErr_Format(PyExc_RuntimeError,
-                     "this iteration belongs to process %d: begin one in this process",
-                     (int)l->pid);
-    else if (!l->ld || l->closing)
-        PyErr_SetString(PyExc_RuntimeError, "the loader is closed");
-    else
+    struct stk_err err = {0};
+    if (l->pid == getpid() && l->ld && !l->closing)
         return 0;
+    if (l->pid != getpid())
+        stk_err_set(&err, STK_E_USAGE, NULL, -1,
+                    "this iteration belongs to process %d: begin one in this process", (int)l->pid);
+    else
+        stk_err_set(&err, STK_E_USAGE, NULL, -1, "the loader is closed");
+    stk_py_raise(&err);
     return -1;
 }
 
@@ -103,30 +154,232 @@ static void leave(struct loader *l)
     PyThread_release_lock(l->lock);
 }
 
-/* next() -> a Batch, or None at the end of an epoch */
-static PyObject *loader_next(PyObject *self, PyObject *unused)
+/* ---- batches on their way to the loop ---- */
+
+static void drop(struct taken *t)
+{
+    PyObject *batch = t->batch;
+    free(t->before);
+    *t = (struct taken){0};
+    Py_XDECREF(batch);
+}
+
+struct receipt {
+    PyObject_HEAD struct loader *l; /* borrowed; NULL: it is about nothing any more */
+};
+
+/* Who asks for the next batch has the last one. */
+static void acknowledge(struct loader *l)
+{
+    struct receipt *r = l->receipt;
+    l->receipt = NULL;
+    if (r)
+        r->l = NULL;
+    drop(&l->last);
+}
+
+/* The loop never had it. */
+static void take_back(struct loader *l)
+{
+    memmove(l->taken + 1, l->taken, l->ntaken++ * sizeof *l->taken);
+    l->taken[0] = l->last;
+    l->last = (struct taken){0};
+    l->given--;
+}
+
+static bool is_unseen(const struct loader *l)
+{
+    return l->receipt && l->last.batch && l->ntaken < TAKEN_MAX;
+}
+
+static void receipt_free(PyObject *self)
+{
+    struct loader *l = ((struct receipt *)self)->l;
+    if (l) {
+        if (PyErr_Occurred() && is_unseen(l))
+            take_back(l);
+        acknowledge(l);
+    }
+    stk_py_del(self);
+}
+
+/* receipt() -> goes with what is made of the batch that take(0) gives, and is dropped when somebody
+ * looks at it */
+static PyObject *loader_receipt(PyObject *self, PyObject *unused)
 {
     struct loader *l = (struct loader *)self;
+    struct receipt *r = stk_py_new(receipt_type);
+    (void)unused;
+    if (!r)
+        return NULL;
+    acknowledge(l);
+    r->l = l;
+    l->receipt = r;
+    return (PyObject *)r;
+}
+
+/* The loop is given the first batch. Nothing that runs Python code may follow. */
+static void receive(struct loader *l)
+{
+    struct taken t = l->taken[0];
+    memmove(l->taken, l->taken + 1, --l->ntaken * sizeof *l->taken);
+    l->given++;
+    l->begun = true;
+    if (l->receipt)
+        l->last = t;
+    else
+        drop(&t);
+}
+
+/* The loop was told that the epoch is over; the library begins the next one with the next call. */
+static void finish_epoch(struct loader *l)
+{
+    acknowledge(l);
+    l->epoch++;
+    l->given = 0;
+    l->begun = l->over = false;
+}
+
+static int ask_state(struct loader *l, char **text, struct stk_err *err)
+{
+    int rc;
+    Py_BEGIN_ALLOW_THREADS rc = stk_loader_state(l->ld, text, err);
+    Py_END_ALLOW_THREADS return rc;
+}
+
+/* Takes the end of an epoch that has no batch left: that never waits. */
+static void take_end(struct loader *l)
+{
+    struct stk_batch *b = NULL;
+    Py_BEGIN_ALLOW_THREADS stk_loader_next(l->ld, &b, NULL);
+    Py_END_ALLOW_THREADS l->over = true;
+    free(l->before);
+    l->before = NULL;
+}
+
+/* Remembers where it is before it waits. -1 with an exception. */
+static int note_state(struct loader *l)
+{
+    struct stk_err err = {0};
+    if (enter(l) < 0)
+        return -1;
+    int rc = l->before ? 0 : ask_state(l, &l->before, &err);
+    leave(l);
+    if (rc < 0)
+        stk_py_raise(&err);
+    return rc;
+}
+
+static int add_taken(struct loader *l, struct stk_batch *b)
+{
+    PyObject *batch = stk_py_batch_new(b, l->dataset, l->pool);
+    if (!batch)
+        return -1;
+    l->taken[l->ntaken++] = (struct taken){.batch = batch, .before = l->before};
+    l->before = NULL;
+    return 0;
+}
+
+/* One more batch of this epoch, or its end. */
+static int take_one(struct loader *l)
+{
     struct stk_batch *b = NULL;
     struct stk_err err = {0};
-    int rc = 0, ready = 0;
-    (void)unused;
-    while (!ready) {
+    int rc = note_state(l), ready = 0;
+    while (rc == 0 && !ready) {
         /* Let go between slices: the handler of a signal may ask for the state. */
         if (enter(l) < 0)
-            return NULL;
+            return -1;
         Py_BEGIN_ALLOW_THREADS ready = stk_loader_wait(l->ld, SLICE_MS);
-        if (ready)
-            rc = stk_loader_next(l->ld, &b, &err);
         Py_END_ALLOW_THREADS leave(l);
-        if (!ready && PyErr_CheckSignals() < 0)
-            return NULL;
+        if (PyErr_CheckSignals() < 0)
+            return -1;
     }
-    if (rc < 0)
-        return stk_py_raise(&err);
+    if (rc < 0 || enter(l) < 0)
+        return -1;
+    Py_BEGIN_ALLOW_THREADS rc = stk_loader_next(l->ld, &b, &err);
+    Py_END_ALLOW_THREADS leave(l);
+    l->over = rc == 0;
+    l->failed = rc < 0;
     if (rc > 0)
-        return stk_py_batch_new(b, l->dataset, l->pool);
-    Py_RETURN_NONE;
+        return add_taken(l, b);
+    free(l->before);
+    l->before = NULL;
+    if (rc < 0)
+        stk_py_raise(&err);
+    return rc;
+}
+
+/* take(i) -> the batch i places ahead of what the loop has; None: the epoch has none */
+static PyObject *loader_take(PyObject *self, PyObject *number)
+{
+    struct loader *l = (struct loader *)self;
+    size_t i = PyLong_AsSize_t(number);
+    if (PyErr_Occurred())
+        return NULL;
+    if (i >= TAKEN_MAX - 1) {
+        PyErr_SetString(PyExc_IndexError, "so many are not taken ahead");
+        return NULL;
+    }
+    while (l->ntaken <= i && !l->over)
+        if (take_one(l) < 0)
+            return NULL;
+    PyObject *batch = l->ntaken > i && usable(l) == 0 ? l->taken[i].batch : Py_None;
+    if (PyErr_Occurred())
+        return NULL;
+    Py_INCREF(batch);
+    return batch;
+}
+
+/* Whether the loop has all batches of the epoch. It need not have asked for one more. */
+static bool has_all(const struct loader *l)
+{
+    return l->ntaken == 0 && l->given > 0 && l->given == stk_loader_steps(l->ld);
+}
+
+/* settle() -> whether the epoch was complete: then it is over, and the next one begins */
+static PyObject *loader_settle(PyObject *self, PyObject *unused)
+{
+    struct loader *l = (struct loader *)self;
+    (void)unused;
+    if (enter(l) < 0)
+        return NULL;
+    bool complete = l->over ? l->ntaken == 0 : has_all(l);
+    if (complete && !l->over)
+        take_end(l);
+    leave(l);
+    if (complete)
+        finish_epoch(l);
+    return PyBool_FromLong(complete);
+}
+
+/* ---- where it is ---- */
+
+/* The state of what was received, malloc'ed. */
+static int received_state(struct loader *l, char **text, struct stk_err *err)
+{
+    if (l->ntaken > 0)
+        return (*text = strdup(l->taken[0].before)) ? 0 : stk_err_nomem(err, 1);
+    if (!l->over && has_all(l))
+        take_end(l);
+    return ask_state(l, text, err);
+}
+
+/* In a forked child: the library is asked only where no thread was in it. */
+static int inherited_state(struct loader *l, char **text, struct stk_err *err)
+{
+    bool apart = PyThread_acquire_lock(l->lock, NOWAIT_LOCK);
+    const char *before = l->ntaken ? l->taken[0].before : l->before;
+    int rc = -1;
+    if (before)
+        rc = (*text = strdup(before)) ? 0 : stk_err_nomem(err, 1);
+    else if (apart && l->ld)
+        rc = stk_loader_state(l->ld, text, err);
+    else
+        stk_err_set(err, STK_E_USAGE, NULL, -1, "the loader is closed");
+    if (apart)
+        PyThread_release_lock(l->lock);
+    return rc;
 }
 
 static PyObject *loader_state(PyObject *self, PyObject *unused)
@@ -136,10 +389,14 @@ static PyObject *loader_state(PyObject *self, PyObject *unused)
     char *text = NULL;
     int rc;
     (void)unused;
-    if (enter(l) < 0)
-        return NULL;
-    Py_BEGIN_ALLOW_THREADS rc = stk_loader_state(l->ld, &text, &err);
-    Py_END_ALLOW_THREADS leave(l);
+    if (l->pid != getpid()) {
+        rc = inherited_state(l, &text, &err);
+    } else {
+        if (enter(l) < 0)
+            return NULL;
+        rc = received_state(l, &text, &err);
+        leave(l);
+    }
     if (rc < 0)
         return stk_py_raise(&err);
     PyObject *out = stk_py_text(text, strlen(text));
@@ -203,7 +460,13 @@ static PyObject *loader_problems(PyObject *self, PyObject *unused)
 
 /* ---- the end ---- */
 
-/* Waits for a thread that is in next(), which looks at `closing` ten times a second. */
+static void drop_all(struct loader *l)
+{
+    while (l->ntaken > 0)
+        drop(&l->taken[--l->ntaken]);
+}
+
+/* Waits for a thread that is in take(), which looks at `closing` ten times a second. */
 static PyObject *loader_close(PyObject *self, PyObject *unused)
 {
     struct loader *l = (struct loader *)self;
@@ -215,7 +478,7 @@ static PyObject *loader_close(PyObject *self, PyObject *unused)
             stk_loader_close(l->ld);
         l->ld = NULL;
         PyThread_release_lock(l->lock);
-        Py_END_ALLOW_THREADS
+        Py_END_ALLOW_THREADS drop_all(l);
     }
     Py_RETURN_NONE;
 }
@@ -230,31 +493,192 @@ static void loader_free(PyObject *self)
     }
     if (l->lock)
         PyThread_free_lock(l->lock);
+    acknowledge(l);
+    drop_all(l);
+    free(l->before);
     Py_XDECREF(l->pool);
     Py_XDECREF(l->dataset);
     stk_py_del(self);
 }
 
+/* place() -> (epoch, batches of it received, batches of a whole one, whether a loop has begun it,
+ * whether an error ended it) */
+static PyObject *loader_place(PyObject *self, PyObject *unused)
+{
+    const struct loader *l = (struct loader *)self;
+    (void)unused;
+    return Py_BuildValue("KKKNN", (unsigned long long)l->epoch, (unsigned long long)l->given,
+                         (unsigned long long)l->whole, PyBool_FromLong(l->begun),
+                         PyBool_FromLong(l->failed));
+}
+
+static PyObject *loader_pid(PyObject *self, void *unused)
+{
+    (void)unused;
+    return PyLong_FromLong(((struct loader *)self)->pid);
+}
+
 static PyMethodDef methods[] = {
-    {"next", loader_next, METH_NOARGS, NULL},
-    {"state", loader_state, METH_NOARGS, NULL},
-    {"steps", loader_steps, METH_NOARGS, NULL},
-    {"stats", loader_stats, METH_NOARGS, NULL},
-    {"problems", loader_problems, METH_NOARGS, NULL},
-    {"close", loader_close, METH_NOARGS, NULL},
-    {NULL, NULL, 0, NULL},
+    {"take", loader_take, METH_O, NULL},          {"receipt", loader_receipt, METH_NOARGS, NULL},
+    {"settle", loader_settle, METH_NOARGS, NULL}, {"place", loader_place, METH_NOARGS, NULL},
+    {"state", loader_state, METH_NOARGS, NULL},   {"steps", loader_steps, METH_NOARGS, NULL},
+    {"stats", loader_stats, METH_NOARGS, NULL},   {"problems", loader_problems, METH_NOARGS, NULL},
+    {"close", loader_close, METH_NOARGS, NULL},   {NULL, NULL, 0, NULL},
+};
+
+static PyGetSetDef getters[] = {
+    {"pid", loader_pid, NULL, NULL, NULL},
+    {NULL, NULL, NULL, NULL, NULL},
 };
 
 static PyType_Slot slots[] = {
     {Py_tp_new, SLOT(loader_new)},
     {Py_tp_dealloc, SLOT(loader_free)},
     {Py_tp_methods, methods},
+    {Py_tp_getset, getters},
     {0, NULL},
 };
 static PyType_Spec spec = {"stoker._stoker.Loader", sizeof(struct loader), 0, Py_TPFLAGS_DEFAULT,
                            slots};
 
+static PyType_Slot receipt_slots[] = {
+    {Py_tp_new, SLOT(stk_py_refuse)}, {Py_tp_dealloc, SLOT(receipt_free)}, {0, NULL}};
+static PyType_Spec receipt_spec = {"stoker._stoker.Receipt", sizeof(struct receipt), 0,
+                                   Py_TPFLAGS_DEFAULT, receipt_slots};
+
+/* ---- what a `for` asks ---- */
+
+struct iteration {
+    PyObject_HEAD PyObject *owner, *turn, *lock; /* lock: a threading.RLock; threads may share it */
+    struct loader *l;
+    bool done;
+};
+
+/* Iteration(owner, loader, turn, lock); owner._next(turn) -> (what the loop gets, the batch that
+ * it was made of), or None at the end */
+static PyObject *iteration_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    PyObject *owner, *l, *turn, *lock;
+    if (kwargs || !PyArg_ParseTuple(args, "OO!OO", &owner, loader_type, &l, &turn, &lock))
+        return NULL;
+    struct iteration *it = stk_py_new(type);
+    if (!it)
+        return NULL;
+    Py_INCREF(owner);
+    it->owner = owner;
+    Py_INCREF(l);
+    it->l = (struct loader *)l;
+    Py_INCREF(turn);
+    it->turn = turn;
+    Py_INCREF(lock);
+    it->lock = lock;
+    return (PyObject *)it;
+}
+
+/* Whether the frame that an exception is leaving is a generator's: a bar of progress, say, that has
+ * not passed the batch on. When it is closed it has. */
+static bool fails_in_generator(void)
+{
+    enum { CO_GENERATOR = 0x20 };
+    PyObject *type, *value, *trace;
+    if (!PyErr_Occurred() || PyErr_ExceptionMatches(PyExc_GeneratorExit))
+        return false;
+    PyErr_Fetch(&type, &value, &trace);
+    PyObject *frame = (PyObject *)PyEval_GetFrame();
+    PyObject *code = frame ? PyObject_GetAttrString(frame, "f_code") : NULL;
+    PyObject *flags = code ? PyObject_GetAttrString(code, "co_flags") : NULL;
+    bool yes = flags && PyLong_AsLong(flags) & CO_GENERATOR;
+    Py_XDECREF(flags);
+    Py_XDECREF(code);
+    PyErr_Restore(type, value, trace);
+    return yes;
+}
+
+static void iteration_free(PyObject *self)
+{
+    struct iteration *it = (struct iteration *)self;
+    if (it->l && !it->done && is_unseen(it->l) && fails_in_generator()) {
+        take_back(it->l);
+        acknowledge(it->l);
+    }
+    Py_XDECREF((PyObject *)it->l);
+    Py_XDECREF(it->turn);
+    Py_XDECREF(it->lock);
+    Py_XDECREF(it->owner);
+    stk_py_del(self);
+}
+
+/* What the loop gets, or NULL: an exception, or the end. With the lock held. */
+static PyObject *give(struct iteration *it)
+{
+    struct loader *l = it->l;
+    for (;;) {
+        PyObject *given = it->done ? NULL : PyObject_CallMethod(it->owner, "_next", "O", it->turn);
+        if (!given)
+            return NULL;
+        PyObject *made = NULL, *batch = NULL;
+        bool end = given == Py_None;
+        if (!end && !PyArg_ParseTuple(given, "OO", &made, &batch)) {
+            Py_DECREF(given);
+            return NULL;
+        }
+        Py_XINCREF(made);
+        /* What is pending is answered now, not between the next line and the loop. */
+        bool signalled = PyErr_CheckSignals() < 0;
+        bool ours = end ? l->over && l->ntaken == 0 : l->ntaken && l->taken[0].batch == batch;
+        Py_DECREF(given);
+        if (!signalled && ours && end) {
+            it->done = true;
+            finish_epoch(l);
+        } else if (!signalled && ours) {
+            receive(l);
+        } else {
+            Py_XDECREF(made); /* a handler took it from this iteration, or raised */
+            made = NULL;
+        }
+        if (signalled || ours)
+            return made;
+    }
+}
+
+static PyObject *iteration_next(PyObject *self)
+{
+    struct iteration *it = (struct iteration *)self;
+    /* Both are C functions of Python's own: no Python code runs when the lock is let go. */
+    PyObject *locked = PyObject_CallMethod(it->lock, "acquire", NULL);
+    if (!locked)
+        return NULL;
+    Py_DECREF(locked);
+    acknowledge(it->l);
+    PyObject *made = give(it);
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    PyObject *unlocked = PyObject_CallMethod(it->lock, "release", NULL);
+    Py_XDECREF(unlocked);
+    PyErr_Restore(type, value, trace);
+    return made;
+}
+
+static PyObject *iteration_self(PyObject *self)
+{
+    Py_INCREF(self);
+    return self;
+}
+
+static PyType_Slot iteration_slots[] = {
+    {Py_tp_new, SLOT(iteration_new)},
+    {Py_tp_dealloc, SLOT(iteration_free)},
+    {Py_tp_iter, SLOT(iteration_self)},
+    {Py_tp_iternext, SLOT(iteration_next)},
+    {0, NULL},
+};
+static PyType_Spec iteration_spec = {"stoker._stoker.Iteration", sizeof(struct iteration), 0,
+                                     Py_TPFLAGS_DEFAULT, iteration_slots};
+
 int stk_py_loader_init(PyObject *module)
 {
-    return stk_py_type(module, &spec, "Loader") ? 0 : -1;
+    loader_type = stk_py_type(module, &spec, "Loader");
+    receipt_type = stk_py_type(module, &receipt_spec, "Receipt");
+    return loader_type && receipt_type && stk_py_type(module, &iteration_spec, "Iteration") ? 0
+                                                                                            : -1;
 }

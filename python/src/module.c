@@ -157,6 +157,7 @@ static PyMethodDef functions[] = {
     {"phase_end", phase_end, METH_NOARGS, NULL},
     {"check_options", METHOD(stk_py_check_options), METH_VARARGS | METH_KEYWORDS, NULL},
     {"merge_states", stk_py_merge_states, METH_O, NULL},
+    {"state_at", stk_py_state_at, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 

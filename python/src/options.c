@@ -5,6 +5,8 @@
  */
 #include "pystk.h"
 #include "base/units.h"
+#include "data/image.h"
+#include "data/io.h"
 #include "data/loader_options.h"
 
 #include <stdlib.h>
@@ -192,14 +194,32 @@ void stk_py_options_release(struct stk_py_options *t)
     t->names = NULL;
 }
 
+/* Texts that the library would refuse when the loader is opened. */
+static int check_texts(const struct stk_loader_options *o, struct stk_err *err)
+{
+    struct stk_image_op op;
+    enum stk_io_kind kind;
+    char *field = NULL;
+    int rc = o->io ? stk_io_find(o->io, &kind, err) : 0;
+    bool image = o->decode && strcmp(o->decode, "auto") != 0 && strcmp(o->decode, "raw") != 0;
+    if (rc == 0 && image)
+        rc = stk_image_op_parse(o->decode, &op, &field, err);
+    free(field);
+    return rc;
+}
+
 PyObject *stk_py_check_options(PyObject *self, PyObject *args, PyObject *kwargs)
 {
     struct stk_py_options t;
+    struct stk_err err = {0};
     (void)self;
     (void)args;
     if (stk_py_options_take(&t, kwargs) < 0)
         return NULL;
+    int rc = check_texts(&t.o, &err);
     stk_py_options_release(&t);
+    if (rc < 0)
+        return stk_py_raise(&err);
     Py_RETURN_NONE;
 }
 

@@ -95,9 +95,10 @@ void *stk_py_pool_alloc(void *pool, size_t size);
 void stk_py_pool_free(void *pool, void *p, size_t size);
 int stk_py_pool_init(PyObject *module);
 
-/* ---- state.c: merge_states((text, ...)) -> text ---- */
+/* ---- state.c: merge_states((text, ...)) -> text; state_at(text, epoch) -> text ---- */
 
 PyObject *stk_py_merge_states(PyObject *self, PyObject *texts);
+PyObject *stk_py_state_at(PyObject *self, PyObject *args);
 
 /* ---- options.c: a loader's options ---- */
 
@@ -109,7 +110,8 @@ struct stk_py_options {
 /* By name; None is the default. 0, or -1 with an exception and nothing to release. */
 int stk_py_options_take(struct stk_py_options *t, PyObject *kwargs);
 void stk_py_options_release(struct stk_py_options *t);
-/* check_options(**options): takes them, and lets go of them. */
+/* check_options(**options): takes them, and lets go of them; what is wrong with them is known
+ * before anything is opened. */
 PyObject *stk_py_check_options(PyObject *self, PyObject *args, PyObject *kwargs);
 int stk_py_options_init(PyObject *module);
 

@@ -1,6 +1,7 @@
 /*
  * state.c - the states of all ranks of one moment put together, to go on with another number of
- * them. They differ only where ranks had to skip samples.
+ * them (they differ only where ranks had to skip samples), and the state at the beginning of
+ * another epoch in the same order.
  */
 #include "pystk.h"
 #include "data/plan.h"
@@ -51,4 +52,37 @@ PyObject *stk_py_merge_states(PyObject *self, PyObject *texts)
     stk_buf_release(&out);
     free(state);
     return text;
+}
+
+/* Rewrites a state that is at the beginning of `epoch`. */
+static int write_at(const char *text, uint64_t epoch, struct stk_buf *out, struct stk_err *err)
+{
+    struct stk_state st;
+    int rc = stk_state_read(text, strlen(text), &st, err);
+    if (rc < 0)
+        return rc;
+    while (st.nstages > 0)
+        free(st.stage[--st.nstages].refill);
+    st.epoch = epoch;
+    rc = stk_state_write(&st, out, err);
+    stk_state_release(&st);
+    return rc;
+}
+
+PyObject *stk_py_state_at(PyObject *self, PyObject *args)
+{
+    const char *text;
+    unsigned long long epoch;
+    struct stk_buf out = STK_BUF_INIT;
+    struct stk_err err = {0};
+    (void)self;
+    if (!PyArg_ParseTuple(args, "sK", &text, &epoch))
+        return NULL;
+    PyObject *state = NULL;
+    if (write_at(text, epoch, &out, &err) < 0)
+        stk_py_raise(&err);
+    else
+        state = stk_py_text(stk_buf_cstr(&out), out.len);
+    stk_buf_release(&out);
+    return state;
 }

@@ -11,13 +11,69 @@ Option = collections.namedtuple("Option", "name default choices help")
 OPTIONS = {row[0]: Option(*row) for row in _stoker.loader_options}
 
 
-def refuse_unknown(who, names, known):
-    """TypeError for the first of `names` that is not one of `known`, with the nearest of them."""
-    for name in names:
-        if name not in known:
-            near = difflib.get_close_matches(name, known, 1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise TypeError(f"{who} has no option {name!r}{hint}")
+# What a torch DataLoader has and a Loader has not: what to do instead.
+INSTEAD = {
+    "num_workers": "the loader reads and decodes with threads of its own: leave it out "
+                   "(threads= is their number)",
+    "prefetch_factor": "how far is read ahead follows from memory=: leave it out",
+    "persistent_workers": "there are no worker processes: leave it out",
+    "worker_init_fn": "there are no worker processes: leave it out",
+    "multiprocessing_context": "there are no worker processes: leave it out",
+    "timeout": "there are no worker processes: leave it out",
+    "generator": "the order follows from seed=",
+    "sampler": "the order is the loader's own (shuffle=, seed=); for another one use "
+               "DataLoader(stoker.torch.MapDataset(path), sampler=...)",
+    "batch_sampler": "the order is the loader's own (shuffle=, seed=, batch=); for another one use "
+                     "DataLoader(stoker.torch.MapDataset(path), batch_sampler=...)",
+    "collate_fn": "batches come as columns: change them in the loop, or with transform= of "
+                  "stoker.torch.Loader; for one of your own use "
+                  "DataLoader(stoker.torch.MapDataset(path), collate_fn=...)",
+    "transform": "stoker.torch.Loader has it; here, change the batch in the loop",
+    "target_transform": "change the batch in the loop, or with transform= of stoker.torch.Loader",
+    "pin_memory": "stoker.torch.Loader has it",
+    "device": "stoker.torch.Loader has it",
+}
+
+
+def _refuse(who, name, known):
+    if name in INSTEAD:
+        raise TypeError(f"{who} has no option {name!r}: {INSTEAD[name]} "
+                        "(docs/python.md, \"Where the Loader cannot replace the DataLoader\")")
+    near = difflib.get_close_matches(name, known, 1)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    raise TypeError(f"{who} has no option {name!r}{hint}")
+
+
+def _rename(who, options):
+    """The names of a torch DataLoader for what we have under another one."""
+    if "batch_size" in options:
+        batch = options.pop("batch_size")
+        if options.get("batch", batch) not in (batch, OPTIONS["batch"].default):
+            raise TypeError(f"{who}: batch and batch_size are the same option")
+        if batch is None:
+            raise TypeError(f"{who}: batch_size=None: a Loader gives batches; for single samples "
+                            "use stoker.Dataset, or batch=1")
+        options["batch"] = batch
+    if "drop_last" in options:
+        last = "drop" if options.pop("drop_last") else "short"
+        if options.get("last") not in (None, last):
+            raise TypeError(f"{who}: last and drop_last are the same option")
+        options["last"] = last
+    if isinstance(options.get("shuffle"), bool):
+        options["shuffle"] = "block" if options["shuffle"] else "none"
+
+
+def take_options(who, options, others):
+    """(the loader's, those of `others`): names of a DataLoader are taken where we have the thing."""
+    options = dict(options)
+    _rename(who, options)
+    rest = {name: options.pop(name) for name in [*options] if name not in OPTIONS}
+    for name in rest:
+        if name not in others:
+            _refuse(who, name, [*OPTIONS, *others])
+    if options.get("fields") is not None and not isinstance(options["fields"], str):
+        options["fields"] = tuple(options["fields"])
+    return options, rest
 
 
 def _lines(option):

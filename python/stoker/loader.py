@@ -9,19 +9,31 @@ import weakref
 
 from stoker import _stoker
 from stoker._errors import Error, UsageError
-from stoker._options import OPTIONS, document, refuse_unknown
+from stoker._options import OPTIONS, document, take_options
 from stoker.dataset import Dataset
 
 REPEAT, REPLACED = _stoker.REPEAT, _stoker.REPLACED
 
 _live = weakref.WeakSet()
+_exiting = False
 
 
 @atexit.register
 def _close_all():
     """Threads of a loader may want the interpreter; it must still be there when they stop."""
+    global _exiting
+    _exiting = True
     for loader in list(_live):
         loader.close()
+
+
+def _after_fork():
+    """A thread that is not in the child may hold the lock."""
+    for loader in list(_live):
+        loader._lock = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 class Batch:
@@ -32,13 +44,15 @@ class Batch:
     no such field). Arrays and columns keep the memory of the batch. `len(batch)` counts samples.
     """
 
-    __slots__ = ("_held", "_columns", "__weakref__")
+    __slots__ = ("_held", "_columns", "_receipt", "__weakref__")
 
-    def __init__(self, held):
+    def __init__(self, held, receipt=None):
         self._held = held
         self._columns = {}
+        self._receipt = receipt  # nobody has looked at the batch yet
 
     def _memory(self):
+        self._receipt = None
         if self._held is None:
             raise ValueError("the batch was released")
         return self._held
@@ -107,7 +121,7 @@ class Batch:
 
     def release(self):
         """Lets go of the memory now. Arrays taken from it before stay valid and keep it."""
-        self._held = None
+        self._held = self._receipt = None
         self._columns = {}
 
     def __repr__(self):
@@ -137,12 +151,7 @@ class Loader:
 
     def __init__(self, data, batch=OPTIONS["batch"].default, **options):
         options["batch"] = batch
-        dataset_options = {name: options.pop(name) for name in [*options] if name not in OPTIONS}
-        refuse_unknown("Loader", dataset_options, [*OPTIONS, *Dataset.__init__.__kwdefaults__])
-        if isinstance(options.get("shuffle"), bool):
-            options["shuffle"] = "block" if options["shuffle"] else "none"
-        if options.get("fields") is not None and not isinstance(options["fields"], str):
-            options["fields"] = tuple(options["fields"])
+        options, dataset_options = take_options("Loader", options, Dataset.__init__.__kwdefaults__)
         state = options.pop("state", None)
         _stoker.check_options(**options)
         # What depends on where it is. The rest is the same each time it begins.
@@ -150,7 +159,7 @@ class Loader:
         rank, world = options.pop("rank", None), options.pop("world", None)
         if (rank is None) != (world is None):
             raise UsageError("rank and world: both or none")
-        self.batch = batch
+        self.batch = options["batch"] or OPTIONS["batch"].default
         self._options, self._pool = options, None
         self._last_epoch = None if epochs is None else epoch + epochs
         self._rank = None if rank is None else (operator.index(rank), operator.index(world))
@@ -161,44 +170,83 @@ class Loader:
         if dataset_options and not self._own:
             raise TypeError(f"options of the dataset: {', '.join(dataset_options)}")
         self._lock = threading.RLock()  # who takes batches; a signal handler may ask in between
-        self._begin(operator.index(epoch), None)
-        self._running, self._pid, self._closed = None, os.getpid(), False
+        self._closed = False
+        self._running = None
+        self._turn = None  # mark of the iteration that may ask for batches
+        # Where it begins when it is not running: epoch, state or None, batches received before.
+        self._place = (operator.index(epoch), None, 0)
+        self._begun = False  # in a forked child: the epoch was under way in the parent
+        self._order = None  # a state whose seed and shuffle hold for all epochs
+        _live.add(self)
         if state is not None:
             self.load_state(state)
 
     # -- where it is --
+    # A signal handler may raise between any two lines. The place is set before the running loader
+    # is let go of, and what a loop has received is counted by the extension.
 
-    def _begin(self, epoch, state):
+    def _begin(self, epoch, state=None, given=0):
         """The next `for` goes through `epoch`, or what `state` says is left of it."""
-        self._epoch = epoch
-        self._resume = state
-        self._given = 0  # batches of this epoch
-        self._over = False  # all were given, and the C loader has told the end
-        self._turn = None  # mark of the iteration that may ask for batches
+        if state is None and self._order is not None:
+            state = _stoker.state_at(self._order, epoch)
+        self._place = (epoch, state, given)
+        self._begun = False
+        self._stop()
+
+    def _here(self):
+        """The running loader of this process, or None."""
+        running = self._running
+        if running is not None and running.pid != os.getpid():
+            epoch, _, _, begun, _ = running.place()
+            self._place = self._place_of(running.state(), self._received())
+            self._begun = begun and self._place[0] == epoch
+            running = self._running = self._turn = None
+        return running
+
+    def _received(self):
+        """Batches of this epoch that were received, by this loader and those it goes on from."""
+        if self._running is None:
+            return self._place[2]
+        epoch, given, *_ = self._running.place()
+        return given + (self._place[2] if epoch == self._place[0] else 0)
+
+    def _place_of(self, state, given=None):
+        try:
+            told = json.loads(state)
+            epoch = operator.index(int(told["epoch"]))
+            each = [int(stage["each"]) for stage in told["done"]]
+        except (ValueError, KeyError, TypeError):
+            raise UsageError("this is not the state of a loader") from None
+        if given is None or not each:
+            given = sum(-(-n // self.batch) for n in each)
+        return epoch, state, given
 
     @property
     def epoch(self):
         """The epoch under way; between two, the next one."""
-        return self._epoch
+        running = self._here()
+        return self._place[0] if running is None else running.place()[0]
 
     def set_epoch(self, epoch):
         """The next `for` gives this epoch. Nothing changes where that is so already."""
         _stoker.check_options(epoch=epoch)
         epoch = operator.index(epoch)
-        if epoch != self._epoch or self._given:
-            self._stop()
-            self._begin(epoch, None)
+        running = self._here()
+        under_way = self._begun if running is None else running.place()[3]
+        if epoch != self.epoch or under_way:
+            self._begin(epoch)
 
     def state(self):
         """Where it is, as a short text: a loader with `state=` goes on with the next batch.
 
-        The number of ranks, the batch size and the settings for speed may be others then; seed
-        and shuffle are those of the state.
+        It counts the batches that the loop received. The number of ranks, the batch size and the
+        settings for speed may be others then; seed and shuffle are those of the state.
         """
         with self._lock:
-            self._start()
-            self._settle()
-            return self._running.state()
+            running = self._here()
+            if running is None and self._place[1] is not None and not self._closed:
+                return self._place[1]
+            return self._start().state()
 
     def load_state(self, state):
         """Goes on from `state` at the next `for`, with the rest of that epoch.
@@ -206,14 +254,14 @@ class Loader:
         A list of the states of all ranks is needed only where samples were skipped
         (on_error="skip") and the number of ranks is another now.
         """
+        self._load(state, None)
+
+    def _load(self, state, given):
         if not isinstance(state, str):
             state = _stoker.merge_states(tuple(state))
-        try:
-            epoch = int(json.loads(state)["epoch"])  # text above 2^53
-        except (ValueError, KeyError, TypeError):
-            raise UsageError("this is not the state of a loader") from None
-        self._stop()
-        self._begin(epoch, state)
+        place = self._place_of(state, given)
+        self._order = state
+        self._begin(*place)
 
     def rank(self):
         """(rank, world) this loader divides the data by."""
@@ -221,18 +269,23 @@ class Loader:
 
     # -- the C loader --
 
+    def _refuse(self, text):
+        if _exiting and threading.current_thread() is not threading.main_thread():
+            raise SystemExit  # a daemon thread ends with the program, without a traceback
+        raise UsageError(text)
+
     def _start(self):
         if self._closed:
-            raise ValueError("the loader is closed")
-        if self._running is None or self._pid != os.getpid():
+            self._refuse("the loader is closed")
+        running = self._here()
+        if running is None:
             rank, world = self.rank()
-            self._pid = os.getpid()
-            left = max(0, self._last_epoch - self._epoch) if self._last_epoch is not None else 0
-            self._running = _stoker.Loader(self.dataset.handle, self._pool, rank=rank, world=world,
-                                           epoch=self._epoch, epochs=left, state=self._resume,
-                                           **self._options)
-            _live.add(self)
-        return self._running
+            epoch, state, _ = self._place
+            left = max(0, self._last_epoch - epoch) if self._last_epoch is not None else 0
+            running = _stoker.Loader(self.dataset.handle, self._pool, rank=rank, world=world,
+                                     epoch=epoch, epochs=left, state=state, **self._options)
+            self._running = running
+        return running
 
     def _stop(self):
         running, self._running, self._turn = self._running, None, None
@@ -240,51 +293,50 @@ class Loader:
             running.close()
 
     def __len__(self):
-        """Batches of an epoch; where it goes on from a state, those that are left of it."""
-        return self._start().steps()
+        """Batches of an epoch, those received before it was resumed included.
+
+        Where one is resumed with another number of ranks or batch size it may have more than
+        another epoch: what was received, and what is left.
+        """
+        running = self._start()
+        epoch, _, whole, _, _ = running.place()
+        first, _, before = self._place
+        return max(whole, before + running.steps()) if epoch == first and before else whole
 
     def __iter__(self):
         with self._lock:
-            self._settle()
-            if self._over:
-                self._finish()
-            elif self._given:
-                self._stop()
-                self._begin(self._epoch + 1, None)
-            self._start()
-            if self._resume is not None and self._running.steps() == 0:
-                self._running.next()  # nothing was left of it
-                self._finish()
-            self._turn = object()
-            return _Iteration(self, self._turn)
+            running = self._start()
+            epoch, _, _, begun, failed = running.place()
+            if running.settle():
+                pass
+            elif begun or self._begun:
+                self._begin(epoch + 1)
+                running = self._start()
+            elif failed:  # at its first batch
+                self._begin(epoch, *(self._place[1:] if epoch == self._place[0] else ()))
+                running = self._start()
+            if self._place[1] is not None and running.steps() == 0:
+                if running.take(0) is None:  # nothing was left of it
+                    running.settle()
+            self._turn = turn = object()
+            return _stoker.Iteration(self, running, turn, self._lock)
 
     def _next(self, turn):
-        """The next batch, None at the end of the epoch."""
-        with self._lock:
-            if turn is not self._turn:
-                raise Error("this iteration was ended: another one has begun, or the loader was "
-                            "closed")
-            try:
-                held = None if self._over else self._running.next()
-            except Error:
-                self._stop()  # it cannot go on; the next `for` tries again
-                raise
-            if held is None:
-                return self._finish()
-            self._given += 1
-            return Batch(held)
+        """(what the loop gets, the batch it was made of); None at the end of the epoch."""
+        if turn is not self._turn:
+            self._refuse("this iteration was ended: another one has begun, or the loader was "
+                         "closed")
+        try:
+            held = self._running.take(0)
+        except Error:
+            if self._closed:
+                self._refuse("this iteration was ended: the loader was closed")
+            raise
+        return None if held is None else (self._made(held), held)
 
-    def _settle(self):
-        """Where all batches of the epoch were given, its end is taken as well: who counts batches
-        and does not ask for one more has finished the epoch all the same."""
-        if self._given and not self._over and self._running is not None \
-                and self._pid == os.getpid() and self._given == self._running.steps():
-            self._running.next()
-            self._over = True
-
-    def _finish(self):
-        self._epoch += 1
-        self._given, self._resume, self._over, self._turn = 0, None, False, None
+    def _made(self, held):
+        """What the loop gets. An exception in here loses nothing: the batch is given again."""
+        return Batch(held, self._running.receipt())
 
     # -- how it goes --
 
@@ -310,39 +362,22 @@ class Loader:
         self.close()
 
     def __getstate__(self):
-        left_out = ("_running", "_turn", "_lock", "_pool")
-        kept = {k: v for k, v in self.__dict__.items() if k not in left_out}
-        return {**kept, "_given": 0, "_over": False}
+        """The copy goes on where this one is."""
+        with self._lock:
+            kept = dict(self.__dict__)
+            if not self._closed and (self._here() is not None or self._begun):
+                received = self._received()
+                kept["_place"] = self._place_of(self.state(), received)
+        left_out = {"_running": None, "_turn": None, "_lock": None, "_pool": None, "_begun": False}
+        return {**kept, **left_out}
 
     def __setstate__(self, state):
-        self.__dict__.update(state, _running=None, _turn=None, _lock=threading.RLock(), _pool=None)
+        self.__dict__.update(state, _lock=threading.RLock())
+        _live.add(self)
 
     def __repr__(self):
         return f"<{type(self).__module__}.{type(self).__name__} of {self.dataset.path!r}, " \
-               f"batch {self.batch}, epoch {self._epoch}>"
+               f"batch {self.batch}, epoch {self.epoch}>"
 
 
 document(Loader)
-
-
-class _Iteration:
-    """What a `for` asks for batches. Threads may share one."""
-
-    __slots__ = ("_loader", "_turn")
-
-    def __init__(self, loader, turn):
-        self._loader, self._turn = loader, turn
-
-    def __iter__(self):
-        return self
-
-    def __next__(self):
-        loader = self._loader
-        if loader is not None:
-            with loader._lock:
-                if self._loader is not None:
-                    batch = loader._next(self._turn)
-                    if batch is not None:
-                        return batch
-                    self._loader = None
-        raise StopIteration

@@ -18,7 +18,8 @@ def dataset(data, batch=32, *, ragged=(), **options):
     next epoch. Elements are batches already, read ahead by stoker's threads.
     """
     source = loader.Loader(data, batch, **options)
-    signature = _signature(source, None if options.get("last") == "short" else batch, ragged)
+    short = source._options.get("last") == "short"
+    signature = _signature(source, None if short else source.batch, ragged)
 
     def batches():
         for one in source:
@@ -33,7 +34,7 @@ def _signature(source, n, ragged):
     options = {**source._options, "threads": 1, "last": "pad"}
     probe = _stoker.Loader(source.dataset.handle, None, **options)
     try:
-        held = probe.next()
+        held = probe.take(0)
         if held is None:
             raise loader.UsageError("the dataset has no samples")
         first = loader.Batch(held)

@@ -61,6 +61,8 @@ class Batch(dict):
     ids, repeats and replaced are tensors of one element a sample; epoch and step are numbers.
     """
 
+    _receipt = None  # of a batch that nobody has looked at: the loop may never have got it
+
     @classmethod
     def of(cls, batch, as_tensors=False):
         self = cls()
@@ -75,8 +77,40 @@ class Batch(dict):
         self._ids, self._flags = batch.ids.copy(), batch.flags.copy()
         return self
 
+    def __getitem__(self, name):
+        self._receipt = None
+        return super().__getitem__(name)
+
+    def __iter__(self):
+        self._receipt = None
+        return super().__iter__()
+
+    def get(self, name, default=None):
+        self._receipt = None
+        return super().get(name, default)
+
+    def keys(self):
+        self._receipt = None
+        return super().keys()
+
+    def values(self):
+        self._receipt = None
+        return super().values()
+
+    def items(self):
+        self._receipt = None
+        return super().items()
+
+    def pop(self, *args):
+        self._receipt = None
+        return super().pop(*args)
+
+    def __getstate__(self):
+        return {k: v for k, v in self.__dict__.items() if k != "_receipt"}
+
     @property
     def ids(self):
+        self._receipt = None
         return tensor(self._ids).to(torch.int64)
 
     @property
@@ -111,86 +145,87 @@ class Loader(loader.Loader):
         self._as_tensors = bytes_as == "tensor"
         self.device = None if device is None else torch.device(device)
         self.pin_memory = bool(pin_memory) and torch.cuda.is_available()
-        self._shown = None  # (epoch, state) at the batch given last, where more were taken
+        self._copies, self._shown = _Copies(), None  # shown: the batch that the loop has
+        self._moving = {}  # batches on their way to the GPU: {held: (moved, event)}
         super().__init__(data, batch, **options)
 
     def rank(self):
         return self._rank or rank()
 
     def _start(self):
-        if self.pin_memory and (self._running is None or self._pid != os.getpid()):
+        if self.pin_memory and self._here() is None:
             torch.cuda.init()  # here, not on a thread of the loader
             self._pool = _stoker.Pool(_pinned)
         return super()._start()
 
-    def _begin(self, epoch, state):
-        self._shown = None
-        super()._begin(epoch, state)
-
     def __getstate__(self):
-        return {**super().__getstate__(), "_shown": None, "_rank": self.rank()}
+        return {**super().__getstate__(), "_rank": self.rank(), "_copies": None, "_shown": None,
+                "_moving": None}
 
-    def __iter__(self):
-        batches = super().__iter__()
-        self._shown = None
-        if self.device is None:
-            return self._on_host(batches)
-        if self.device.type != "cuda":
-            return (_move(self._made(batch), self.device) for batch in batches)
-        self._shown = (self._epoch, super().state())
-        return self._on_gpu(batches)
+    def __setstate__(self, state):
+        super().__setstate__({**state, "_copies": _Copies(), "_moving": {}})
 
-    def _made(self, batch):
-        made = Batch.of(batch, self._as_tensors)
+    def _stop(self):
+        self._shown, self._moving = None, {}
+        super()._stop()
+
+    def _made(self, held):
+        if self.device is not None and self.device.type == "cuda":
+            made = self._on_gpu(held)
+        else:
+            made = self._on_host(held)
+            made = made if self.device is None else _move(made, self.device)
+        if isinstance(made, Batch):
+            made._receipt = self._running.receipt()
+        return made
+
+    def _on_host(self, held):
+        if self.pin_memory and self.device is None:
+            shown, self._shown = self._shown, held
+            if shown is not None:  # what the caller did with it is on the stream by now
+                self._copies.add(torch.cuda.current_stream().record_event(), shown)
+        made = Batch.of(loader.Batch(held), self._as_tensors)
         return made if self.transform is None else self.transform(made)
 
-    def _on_host(self, batches):
-        copies = _Copies()
-        for batch in batches:
-            yield self._made(batch)
-            if self.pin_memory:
-                # What the caller did with it is on the stream by now.
-                copies.add(torch.cuda.current_stream().record_event(), batch)
-            batch = None
-
-    def _on_gpu(self, batches):
+    def _on_gpu(self, held):
         """One batch is on its way while the caller has the one before."""
-        stream, copies, ahead = torch.cuda.Stream(self.device), _Copies(), None
-        for batch in batches:
-            place = (batch.epoch, super().state())
-            with torch.cuda.stream(stream):
-                moved = _move(self._made(batch), self.device)
-                event = stream.record_event()
-            copies.add(event, batch)
-            batch = None
-            if ahead is not None:
-                yield self._show(*ahead)
-            ahead = (moved, event, place)
-            moved = None
+        self._start_copy(held)
+        try:
+            ahead = self._running.take(1)
+        except loader.Error:
+            ahead = None  # it comes again when its turn has come
         if ahead is not None:
-            yield self._show(*ahead)
-        self._shown = ahead = None
-
-    def _show(self, moved, event, place):
+            self._start_copy(ahead)
+        moved, event = self._moving[held]
         current = torch.cuda.current_stream(self.device)
         current.wait_event(event)
         _each_tensor(moved, lambda t: t.record_stream(current))
-        self._shown = place
+        # Kept until the next one: where a signal handler raises, it is asked for again.
+        self._moving = {h: m for h, m in self._moving.items() if h is held or h is ahead}
         return moved
 
-    @property
-    def epoch(self):
-        return self._epoch if self._shown is None else self._shown[0]
+    def _start_copy(self, held):
+        if held in self._moving:
+            return
+        stream = self._stream()
+        with torch.cuda.stream(stream):
+            moved = _move(self._on_host(held), self.device)
+            event = stream.record_event()
+        self._copies.add(event, held)
+        self._moving[held] = (moved, event)
 
-    def state(self):
-        return super().state() if self._shown is None else self._shown[1]
+    def _stream(self):
+        if getattr(self, "_copy_stream", None) is None:
+            self._copy_stream = torch.cuda.Stream(self.device)
+        return self._copy_stream
 
     def state_dict(self):
         """Where training is: save it with the model, at any time. The next batch comes first."""
-        return {"stoker": self.state()}
+        with self._lock:
+            return {"stoker": self.state(), "given": self._received()}
 
     def load_state_dict(self, state):
-        self.load_state(state["stoker"])
+        self._load(state["stoker"], state.get("given"))
 
 
 def _pinned(size):

@@ -54,6 +54,7 @@ void stk_batch_free(struct batch *b)
     free(b->held);
     free(b->failure);
     free((void *)(uintptr_t)b->files);
+    free(b->extra);
     stk_arena_release(&b->arena);
     pthread_mutex_destroy(&b->lock);
     free(b);
@@ -110,7 +111,7 @@ struct batch *stk_batch_take(struct stk_loader *ld, bool over, bool *nomem)
     stk_arena_reset(&b->arena);
     b->next = NULL;
     b->bytes = 0;
-    b->nfailures = b->nheld = 0;
+    b->nfailures = b->nheld = b->nextra = 0;
     atomic_store_explicit(&b->checked, 0, memory_order_relaxed);
     atomic_store_explicit(&b->checked_bytes, 0, memory_order_relaxed);
     return b;
@@ -171,9 +172,35 @@ static int as_values(struct batch *b, size_t i, struct stk_err *err)
     return 0;
 }
 
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const struct extra *)a)->name, ((const struct extra *)b)->name);
+}
+
+/* Columns of this batch alone, behind those that all have. */
+static int add_extras(struct batch *b, struct stk_err *err)
+{
+    size_t n = b->ld->ncolumns;
+    struct stk_column *all = realloc(b->column, (n + b->nextra + 1) * sizeof *all);
+    if (!all)
+        return stk_err_nomem(err, (n + b->nextra + 1) * sizeof *all);
+    b->column = all;
+    qsort(b->extra, b->nextra, sizeof *b->extra, by_name); /* which thread was first is nothing */
+    for (size_t i = 0; i < b->nextra; i++) {
+        const struct extra *x = &b->extra[i];
+        struct stk_column *out = &all[n + i];
+        *out = (struct stk_column){.name = x->name, .layout = STK_VALUES, .value = x->value};
+        for (size_t k = 0; !out->kind && k < b->size; k++)
+            out->kind = x->value[k].kind;
+    }
+    return 0;
+}
+
 int stk_batch_finish(struct batch *b, struct stk_err *err)
 {
     struct stk_loader *ld = b->ld;
+    if (b->nextra && add_extras(b, err) < 0)
+        return STK_E_NOMEM;
     for (size_t i = 0; i < ld->ncolumns; i++) {
         const struct column *c = &ld->column[i];
         struct cell *cell = &b->cell[i];
@@ -208,7 +235,7 @@ int stk_batch_finish(struct batch *b, struct stk_err *err)
     b->pub.id = b->id;
     b->pub.flags = b->flags;
     b->pub.key = b->key;
-    b->pub.ncolumns = ld->ncolumns;
+    b->pub.ncolumns = ld->ncolumns + b->nextra;
     b->pub.column = b->column;
     return 0;
 }

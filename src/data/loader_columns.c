@@ -14,6 +14,7 @@
 
 #define FIRST  16   /* samples looked at one after the other for one that can be read */
 #define IMAGES 4096 /* samples looked at for an image: with fewer than that, it is a mistake */
+#define LOOKS  256  /* samples looked at for a field that was asked for */
 
 /* ---- which columns ---- */
 
@@ -192,11 +193,42 @@ static int label_column(struct stk_loader *ld, struct stk_err *err)
     return 0;
 }
 
+static bool sample_has(struct stk_loader *ld, uint64_t id, const char *name)
+{
+    struct stk_err why = {0}; /* said when its turn comes */
+    if (stk_reader_batch(ld->reader, &id, 1, &why) < 0 ||
+        stk_reader_get(ld->reader, 0, &ld->sample, &why) < 0)
+        return false;
+    for (size_t i = 0; i < ld->sample.nfields; i++) {
+        const struct stk_field *f = &ld->sample.field[i];
+        if (f->name_len == strlen(name) && memcmp(f->name, name, f->name_len) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* A field that is asked for and not in the first sample: records may have it later. */
+static bool is_elsewhere(struct stk_loader *ld, const char *name)
+{
+    uint64_t n = stk_dataset_len(ld->ds), looks = n < LOOKS ? n : LOOKS;
+    for (uint64_t i = 0; !ld->simple && i < looks; i++)
+        if (sample_has(ld, looks < n ? i * (n / looks) : i, name))
+            return true;
+    return false;
+}
+
 static int missing_field(struct stk_loader *ld, struct stk_err *err)
 {
-    for (const char *const *f = ld->o.fields; f && *f; f++)
-        if (find_column(ld, *f, strlen(*f)) < 0)
+    for (const char *const *f = ld->o.fields; f && *f; f++) {
+        if (find_column(ld, *f, strlen(*f)) >= 0)
+            continue;
+        if (!is_elsewhere(ld, *f))
             return stk_err_set(err, STK_E_USAGE, ld->ds->path, -1, "there is no field '%s'", *f);
+        struct column *c = add_column(ld, *f, strlen(*f));
+        if (!c)
+            return stk_err_nomem(err, sizeof *c);
+        shape_column(c, &(struct stk_value){.kind = STK_LIST}); /* values of any shape */
+    }
     return 0;
 }
 
@@ -369,8 +401,7 @@ int stk_column_put(struct worker *w, struct batch *b, uint32_t slot, size_t c,
             memcpy((uint8_t *)cell->data + slot * col->size, v->data, col->size);
         return 0;
     }
-    if (col->layout != STK_SPANS ||
-        (v->kind != STK_BYTES && v->kind != STK_TEXT && v->kind != STK_JSON))
+    if (col->layout != STK_SPANS || v->kind != col->kind) /* "7" is not 7, null is no text */
         return put_odd(b, cell, slot, v, stable, err);
     const void *p = v->data;
     if (!stable) {
@@ -386,6 +417,43 @@ int stk_column_put(struct worker *w, struct batch *b, uint32_t slot, size_t c,
     return 0;
 }
 
+/* The batch's own column of that name, made where it is not there. With the batch's lock held. */
+static struct extra *extra_column(struct batch *b, const char *name, size_t len)
+{
+    for (size_t i = 0; i < b->nextra; i++)
+        if (b->extra[i].name_len == len && memcmp(b->extra[i].name, name, len) == 0)
+            return &b->extra[i];
+    if (STK_ARRAY_ROOM(b->extra, b->cap_extra, b->nextra + 1, NULL) < 0)
+        return NULL;
+    struct extra *x = &b->extra[b->nextra];
+    size_t table = b->ld->o.batch * sizeof *x->value;
+    *x = (struct extra){.name = stk_arena_alloc(&b->arena, len + 1),
+                        .name_len = len,
+                        .value = stk_arena_alloc(&b->arena, table)};
+    if (!x->name || !x->value)
+        return NULL;
+    memcpy(x->name, name, len);
+    x->name[len] = '\0';
+    memset(x->value, 0, table);
+    b->nextra++;
+    return x;
+}
+
+/* A field that the first sample did not have. */
+static int put_extra(struct batch *b, uint32_t slot, const struct stk_field *f, struct stk_err *err)
+{
+    struct stk_value v = f->value;
+    if (b->ld->o.fields) /* the names are gone, but all that were wanted are columns */
+        return 0;
+    int rc = copy_value(b, &v, err);
+    pthread_mutex_lock(&b->lock);
+    struct extra *x = rc == 0 ? extra_column(b, f->name, f->name_len) : NULL;
+    if (x)
+        x->value[slot] = v;
+    pthread_mutex_unlock(&b->lock);
+    return rc < 0 || x ? rc : stk_err_nomem(err, sizeof *x);
+}
+
 int stk_columns_put(struct worker *w, struct batch *b, uint32_t slot, const struct stk_sample *s,
                     bool (*stable)(const struct worker *w, const void *p, size_t n, size_t k),
                     size_t k, struct stk_err *err)
@@ -399,8 +467,10 @@ int stk_columns_put(struct worker *w, struct batch *b, uint32_t slot, const stru
         const struct column *c = ld->ncolumns ? &ld->column[w->guess] : NULL;
         if (!c || c->name_len != f->name_len || memcmp(c->name, f->name, f->name_len) != 0) {
             int32_t at = find_column(ld, f->name, f->name_len);
-            if (at < 0)
+            if (at < 0) {
+                rc = put_extra(b, slot, f, err);
                 continue;
+            }
             w->guess = (uint32_t)at;
         }
         rc = stk_column_put(w, b, slot, w->guess, &f->value,

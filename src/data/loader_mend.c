@@ -51,6 +51,8 @@ static int put_now(struct stk_loader *ld, struct batch *b, uint32_t slot, uint64
     stk_stretch_reset(ld->mended);
     for (size_t c = 0; c < ld->ncolumns; c++)
         b->cell[c].set[slot] = SLOT_EMPTY;
+    for (size_t i = 0; i < b->nextra; i++)
+        b->extra[i].value[slot] = (struct stk_value){0};
     b->id[slot] = id;
     int rc = stk_fetch_add(&ld->mended->fetch, id, NULL, NULL, err);
     if (rc == 0)

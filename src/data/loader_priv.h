@@ -124,6 +124,15 @@ struct batch {
     _Atomic bool out;        /* the caller has it */
     _Atomic uint64_t *files; /* mapped: a bit for each file it has bytes of; else NULL */
     struct batch *given_next, **given_at; /* among those the caller has, by loader_watch.c */
+    struct extra *extra; /* fields that the dataset's columns do not have */
+    size_t nextra, cap_extra;
+};
+
+/* A field that only some later samples have: a column of this batch alone. */
+struct extra {
+    char *name; /* in the batch's arena */
+    size_t name_len;
+    struct stk_value *value; /* one per slot, in the arena; kind 0: no such field */
 };
 
 /* A column as the dataset has it. */

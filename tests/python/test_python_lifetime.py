@@ -275,7 +275,7 @@ if child == 0:
     assert first["x"][0, 1] == 1
     try:
         next(batches)
-    except RuntimeError as e:
+    except stoker.Error as e:
         assert "process" in str(e), e
     else:
         sys.exit("the parent's iteration went on in the child")

@@ -219,8 +219,9 @@ def test_resume(table, taken):
     state = first.state()
     rest = labels(batches)
     again = stoker.Loader(table, batch=100, state=state)
-    assert again.epoch == 2 and len(again) == 10 - taken and labels(again) == rest
+    assert again.epoch == 2 and len(again) == 10 and labels(again) == rest
     assert labels(again) == labels(first) and again.epoch == 4  # and the epoch after
+    assert len(again) == 10
 
 
 def test_resume_at_the_end(table):
@@ -410,11 +411,17 @@ def test_closed(table):
 
 
 def test_pickle(table):
-    """A loader can be handed to another process, which begins where its epoch began."""
+    """A loader can be handed to another process, which goes on where it is."""
     loader = stoker.Loader(table, batch=100, seed=6, epoch=2)
-    next(iter(loader))
+    fresh = pickle.loads(pickle.dumps(loader))
+    batches = iter(loader)
+    first = labels([next(batches)])
     again = pickle.loads(pickle.dumps(loader))
-    assert labels(again) == labels(stoker.Loader(table, batch=100, seed=6, epoch=2))
+    assert again.epoch == 2 and len(again) == 10
+    rest = labels(batches)
+    assert labels(again) == rest and labels(fresh) == first + rest
+    done = pickle.loads(pickle.dumps(loader))
+    assert done.epoch == again.epoch == 3 and labels(done) == labels(again) == labels(loader)
 
 
 def test_path_like(table):
@@ -432,3 +439,64 @@ def test_keys_that_stand_in_the_records(tmp_path):
             keys = [k if isinstance(k, str) else bytes(k).decode() for k in batch["key"]]
             assert keys == [ds[int(i)]["key"] for i in batch.ids]
             assert keys == [f"row-{int(i)}" for i in batch.ids]
+
+
+# ---- values as the dataset has them ----
+
+ROWS = [
+    ['{"a": "x"}', '{"a": null}', '{"a": "null"}'],
+    ['{"a": {"k": 1}}', '{"a": "7"}', '{"a": 7}', '{"a": [7]}'],
+    ['{"a": null}', '{"a": "x"}', '{"a": {"$base64": "AAE="}}', '{"a": 1.5}'],
+    ['{"a": {"$base64": "AAE="}}', '{"a": null}', '{"a": "b"}', '{"a": true}'],
+    ['{"a": 1}', '{"a": null}', '{"a": "1"}', '{"a": {"k": null}}'],
+    ['{"a": "x"}', '{"a": "y", "b": 1}', '{"b": null, "c": "z"}', '{}'],
+    ['{"a": [1, 2]}', '{"a": []}', '{"a": [[1], [2]]}', '{"a": ["p", 1]}'],
+    ['{"a": null}', '{"a": null}'],
+    ['{"a": ""}', '{"a": "\\ud83d\\ude00"}', '{"a": "{}"}', '{"a": {}}'],
+]
+
+
+def same(a, b):
+    """Equal, and of one type; arrays of one dtype and shape."""
+    if hasattr(a, "dtype") or hasattr(b, "dtype"):
+        a, b = np.asarray(a), np.asarray(b)
+        return a.dtype == b.dtype and a.shape == b.shape and np.array_equal(a, b)
+    return type(a) is type(b) and a == b
+
+
+def value_of(column, i):
+    if isinstance(column, stoker.Column):
+        return column.bytes(i)
+    value = column[i]
+    return value.item() if isinstance(value, np.generic) else value
+
+
+@pytest.mark.parametrize("rows", ROWS, ids=range(len(ROWS)))
+def test_values_are_the_dataset_s(tmp_path, rows):
+    """Null, text, JSON, bytes and numbers arrive as in Dataset, whichever comes first."""
+    (tmp_path / "a.jsonl").write_text("".join(row + "\n" for row in rows))
+    with stoker.Dataset(tmp_path / "a.jsonl") as ds:
+        for batch_size in (1, 2, len(rows)):
+            for batch in stoker.Loader(ds, batch=batch_size, shuffle=False, last="short"):
+                for i, number in enumerate(batch.ids.tolist()):
+                    want = {k: v for k, v in ds[number].items() if k != "key"}
+                    got = {k: value_of(batch[k], i) for k in batch}
+                    assert want.keys() <= got.keys()
+                    for name, value in got.items():
+                        assert same(value, want.get(name)), (name, value, want)
+
+
+def test_fields_of_later_rows(tmp_path):
+    """A field that the first rows do not have is given, and can be asked for."""
+    (tmp_path / "a.jsonl").write_text("".join(
+        f'{{"a": {i}{", " + chr(34) + "late" + chr(34) + ": " + str(i) if i >= 50 else ""}}}\n'
+        for i in range(100)))
+    seen = {}
+    for batch in stoker.Loader(tmp_path / "a.jsonl", batch=10, seed=4):
+        late = batch["late"] if "late" in batch else [None] * len(batch)
+        seen.update(zip(batch.ids.tolist(), late))
+    assert seen == {i: i if i >= 50 else None for i in range(100)}
+    batch = next(iter(stoker.Loader(tmp_path / "a.jsonl", batch=100, shuffle=False, fields="late")))
+    assert list(batch) == ["late"] and batch["late"] == [None] * 50 + list(range(50, 100))
+    with pytest.raises(stoker.UsageError, match="there is no field 'never'"):
+        next(iter(stoker.Loader(tmp_path / "a.jsonl", fields=["never"])))

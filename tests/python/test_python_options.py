@@ -79,7 +79,7 @@ def test_choices_are_taken(tmp_path):
                 assert len(next(iter(loader))["x"]) > 0
 
 
-@pytest.mark.parametrize("wrong, right", [("batch_size", "batch"), ("shufle", "shuffle"),
+@pytest.mark.parametrize("wrong, right", [("batchs", "batch"), ("shufle", "shuffle"),
                                           ("on_eror", "on_error"), ("fromat", "format")])
 def test_nearest_name(tmp_path, wrong, right):
     """A mistyped option names the one that was meant; options of the dataset are among them."""
