@@ -72,6 +72,19 @@ class Dataset:
         return self.handle.classes
 
     @property
+    def left_out(self):
+        """What is in the files but is not read, for reasons other than damage: a list of
+        {"kind": "link", "count": 2, "names": ("a", "b"), "why": "..."}; empty: all is read."""
+        return [{"kind": kind, "count": count, "names": names, "why": why}
+                for taken, kind, _, why, count, names in self.handle.notes if not taken]
+
+    @property
+    def taken(self):
+        """What was guessed: a list of {"what": "sample", "as": "...", "because": "..."}."""
+        return [{"what": kind, "as": as_, "because": why}
+                for taken, kind, as_, why, _, _ in self.handle.notes if taken]
+
+    @property
     def fields(self):
         """Names of the fields of the first sample."""
         return tuple(name for name in self[0] if name != "key") if len(self) else ()

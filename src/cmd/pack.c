@@ -166,6 +166,7 @@ static void show(const struct stk_run *run, const struct stk_pack_result *r)
     stk_grid_row(&t, "time", line);
     if (r->skipped.count)
         stk_grid_row(&t, "skipped", stk_format_count(r->skipped.count, a, sizeof a));
+    stk_notes_rows(&r->notes, &t);
     stk_grid_render(&t, 0, &out);
     stk_problems_text(&r->skipped, 20, &out);
     stk_say(run, "%s", stk_buf_cstr(&out));
@@ -190,6 +191,7 @@ static void write_json(struct stk_jw *w, const struct stk_pack_result *r)
     stk_jw_put_f64(w, "index_seconds", r->seconds_index);
     stk_jw_put_f64(w, "total_seconds", r->seconds_total);
     stk_problems_json(&r->skipped, "skipped", w);
+    stk_notes_json(&r->notes, w);
 }
 
 /* The format whose files end as dst does (also one this build lacks: it shall be refused, not
@@ -258,7 +260,7 @@ static int run_pack(struct stk_run *run)
         write_json(&run->json, &r);
         rc = r.skipped.count ? STK_EXIT_PARTLY : STK_EXIT_DONE;
     }
-    stk_problems_release(&r.skipped);
+    stk_pack_result_release(&r);
     stk_buf_release(&recipe);
     return rc;
 }

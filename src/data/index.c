@@ -30,6 +30,7 @@ static const uint32_t elem_size[STK_T_COUNT] = {
     [STK_T_CRCS] = sizeof(struct stk_index_crc),
     [STK_T_CONTEXT] = 1,
     [STK_T_SUMS] = 8,
+    [STK_T_NOTES] = 1,
 };
 
 static int bad_index(const struct stk_index *idx, struct stk_err *err, const char *what)
@@ -94,7 +95,8 @@ int stk_index_touch(const struct stk_index *idx, enum stk_table t, struct stk_er
 static int check_sums(struct stk_index *idx, struct stk_err *err)
 {
     static const enum stk_table small[] = {STK_T_SEGMENTS,   STK_T_COLUMNS, STK_T_FIELDS,
-                                           STK_T_FIELDNAMES, STK_T_CHAINS,  STK_T_CONTEXT};
+                                           STK_T_FIELDNAMES, STK_T_CHAINS,  STK_T_CONTEXT,
+                                           STK_T_NOTES};
     uint64_t n = idx->h->table[STK_T_SUMS].count;
     if (n != (summed_bytes(idx) + STK_INDEX_BLOCK - 1) / STK_INDEX_BLOCK ||
         stk_hash64(idx->table[STK_T_SUMS], n * 8) != idx->h->table[STK_T_SUMS].hash)

@@ -38,7 +38,8 @@ enum stk_table {
     STK_T_WINDOWS,    /* bytes */
     STK_T_CRCS,       /* struct stk_index_crc, by extent */
     STK_T_CONTEXT,    /* bytes */
-    STK_T_SUMS,       /* u64: XXH64 of each block of the tables before; last in the file */
+    STK_T_SUMS,       /* u64: XXH64 of each block of the other tables; last in the file */
+    STK_T_NOTES,      /* bytes: stk_notes_write() */
     STK_T_COUNT
 };
 
@@ -115,7 +116,7 @@ struct stk_index_header {
 #define STK_INDEX_GROUPED        2u /* files of one stem are one sample */
 #define STK_INDEX_KEYS_ARE_FILES 1u /* a sample's key is its file's name (folder) */
 #define STK_INDEX_ALIGN          64u
-#define STK_INDEX_VERSION        2u
+#define STK_INDEX_VERSION        3u
 #define STK_INDEX_BLOCK          (64u << 10) /* bytes under one checksum */
 /* Where the tables, and so the blocks, begin. */
 #define STK_INDEX_TABLES                                                                           \

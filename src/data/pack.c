@@ -184,12 +184,8 @@ static int open_source(struct pack *p, const char *src, struct stk_err *err)
         o.rebuild_index = true;
         rc = stk_dataset_open_with(src, &o, collect, true, &p->ds, err);
     }
-    for (size_t i = 0; rc == 0 && i < p->ds->problems.kept; i++) {
-        const struct stk_problem *x = &p->ds->problems.item[i];
-        stk_problems_add(&p->skipped, x->path, x->offset, x->what);
-    }
     if (rc == 0)
-        p->skipped.count += p->ds->problems.count - p->ds->problems.kept;
+        stk_problems_join(&p->skipped, &p->ds->problems);
     return rc;
 }
 
@@ -296,6 +292,12 @@ static void fill_result(struct pack *p, struct stk_pack_result *r)
     stk_problems_sort(&p->skipped);
 }
 
+void stk_pack_result_release(struct stk_pack_result *r)
+{
+    stk_problems_release(&r->skipped);
+    stk_notes_release(&r->notes);
+}
+
 int stk_pack(const char *src, const char *dst, const struct stk_pack_options *o,
              struct stk_pack_result *result, struct stk_err *err)
 {
@@ -320,6 +322,8 @@ int stk_pack(const char *src, const char *dst, const struct stk_pack_options *o,
         rc = run(&p, src, err);
     if (rc == 0)
         fill_result(&p, result);
+    if (rc == 0)
+        rc = stk_notes_join(&result->notes, &p.ds->notes, err);
     result->skipped = p.skipped; /* also told after a failure */
     result->seconds_index = indexed - start;
     result->seconds_total = stk_now() - start;

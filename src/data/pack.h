@@ -39,8 +39,11 @@ struct stk_pack_result {
     uint64_t bytes_in, bytes_out;
     uint64_t classes;
     double seconds_index, seconds_total;
-    struct stk_problems skipped; /* release with stk_problems_release() */
+    struct stk_problems skipped;
+    struct stk_notes notes; /* of the source */
 };
+
+void stk_pack_result_release(struct stk_pack_result *r);
 
 /* Packs src into the new folder dst. On failure nothing is at dst that was not there before. */
 int stk_pack(const char *src, const char *dst, const struct stk_pack_options *o,

@@ -18,8 +18,11 @@ struct stk_verify_result {
     uint64_t checksummed_bytes;     /* bytes a stored checksum vouches for */
     bool has_manifest;
     double seconds;
-    struct stk_problems problems; /* empty: whole. Release with stk_problems_release() */
+    struct stk_problems problems; /* and nothing left out: whole */
+    struct stk_notes notes;
 };
+
+void stk_verify_release(struct stk_verify_result *r);
 
 /* Returns 0 when the reading itself worked, also when problems were found. */
 int stk_verify(const char *path, const struct stk_verify_options *o, struct stk_verify_result *r,

@@ -152,6 +152,17 @@ int stk_list_context(struct stk_lister *l, const char *text, size_t len, struct 
 int stk_list_problem(struct stk_lister *l, int64_t offset, struct stk_err *err, const char *fmt,
                      ...) STK_PRINTF(4, 5);
 
+/* Something the reader does not take although it is sound: "link", "group", "dataset", "column",
+ * "file", "member", "split"; `why` in words, the same for all that are left out for the same reason.
+ * The listing goes on. Users see it in inspect, pack, verify (which does not call the dataset whole)
+ * and Dataset.left_out. A file that cannot be read at all is an error, STK_E_UNSUPPORTED. */
+int stk_list_left_out(struct stk_lister *l, const char *kind, const char *name, const char *why,
+                      struct stk_err *err);
+/* Something was guessed: `what` ("payload", "header", "sample", "label", "format", "split") was taken
+ * as `as`, `because` of what; say there how it can be overruled. */
+int stk_list_taken(struct stk_lister *l, const char *what, const char *as, const char *because,
+                   struct stk_err *err);
+
 /* What the user or the manifest said about the dataset. Borrowed, never NULL. */
 struct stk_list_options {
     const char *payload; /* "auto" or a codec's name */

@@ -161,7 +161,7 @@ static void as_array(const struct stk_h5_dataset *d, struct stk_table_array *a)
 static int not_read(struct listing *t, const struct stk_h5_dataset *d, const char *why,
                     struct stk_err *err)
 {
-    return stk_list_problem(t->l, -1, err, "dataset '%.200s' is left out: %s", d->name, why);
+    return stk_list_left_out(t->l, "dataset", d->name, why, err);
 }
 
 /* Leaves out what cannot be read, and says so. Compounds count when nothing else is there. */
@@ -319,7 +319,7 @@ static int make_columns(struct listing *t, struct stk_err *err)
             column_release(&t->column[n]);
         if (rc == STK_E_UNSUPPORTED)
             /* One dataset that cannot be read does not hide the others. */
-            rc = stk_list_problem(t->l, why.offset, err, "%s; it is left out", why.what);
+            rc = not_read(t, &t->set[i], why.what, err);
         else if (rc == 0)
             n++;
         else if (err)

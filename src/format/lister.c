@@ -248,6 +248,47 @@ int stk_list_problem(struct stk_lister *l, int64_t offset, struct stk_err *err, 
     return emit(l, &e, err);
 }
 
+static int emit_note(struct stk_lister *l, uint8_t type, const char *a, const char *b,
+                     const char *c, struct stk_err *err)
+{
+    const char *text[] = {a, b, c};
+    char blob[3 * STK_NOTE_MAX];
+    size_t n = 0;
+    for (size_t i = 0; i < 3; i++) {
+        size_t len = strnlen(text[i], STK_NOTE_MAX - 1);
+        memcpy(blob + n, text[i], len);
+        blob[n + len] = '\0';
+        n += len + 1;
+    }
+    struct stk_event e = {.type = type, .blob = blob, .blob_len = (uint32_t)n};
+    return emit(l, &e, err);
+}
+
+int stk_list_left_out(struct stk_lister *l, const char *kind, const char *name, const char *why,
+                      struct stk_err *err)
+{
+    return emit_note(l, STK_EV_LEFT_OUT, kind, name, why, err);
+}
+
+int stk_list_taken(struct stk_lister *l, const char *what, const char *as, const char *because,
+                   struct stk_err *err)
+{
+    return emit_note(l, STK_EV_TAKEN, what, as, because, err);
+}
+
+bool stk_event_texts(const void *blob, size_t len, const char *text[3])
+{
+    const char *p = blob, *end = p + len;
+    for (size_t i = 0; i < 3; i++) {
+        const char *nul = p < end ? memchr(p, 0, (size_t)(end - p)) : NULL;
+        if (!nul)
+            return false;
+        text[i] = p;
+        p = nul + 1;
+    }
+    return p == end;
+}
+
 /* ---- byte ranges, in plain and in compressed files ---- */
 
 /* Reports the extents of the access points that are complete (last: also the open one). */
