@@ -119,6 +119,9 @@ struct stk_open_options {
     /* Called now and then while an index is built; return non-zero to stop. May be NULL. */
     int (*progress)(void *user, uint64_t bytes_done, uint64_t bytes_total, uint64_t samples);
     void *user;
+    /* Formats of several arrays (HDF5, NPZ): only those, names, groups or globs with commas between
+     * ("train,label"). NULL: found out. No index is used or kept then. */
+    const char *datasets;
 };
 
 /* Opens a file or folder of any readable format; builds the index when there is none that fits.

@@ -110,14 +110,15 @@ static int open_dataset(struct opening *o)
 
 static PyObject *dataset_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"path", "format",  "payload",     "index", "group",
-                            "jobs", "rebuild", "write_index", NULL};
+    static char *names[] = {"path", "format",  "payload",     "index",    "group",
+                            "jobs", "rebuild", "write_index", "datasets", NULL};
     struct opening o = {0};
     PyObject *path = NULL, *index = NULL;
     int group = 0, rebuild = 0, write_index = 1;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|$zzO&pIpp", names, PyUnicode_FSConverter,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|$zzO&pIppz", names, PyUnicode_FSConverter,
                                      &path, &o.opts.format, &o.opts.payload, PyUnicode_FSConverter,
-                                     &index, &group, &o.opts.jobs, &rebuild, &write_index))
+                                     &index, &group, &o.opts.jobs, &rebuild, &write_index,
+                                     &o.opts.datasets))
         return NULL;
     o.path = PyBytes_AsString(path);
     o.opts.index = index ? PyBytes_AsString(index) : NULL;

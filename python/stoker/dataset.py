@@ -18,6 +18,7 @@ class Dataset:
 
     format       "tfrecord", "tar", … (None: found out)
     payload      what records hold: "example", "raw", …
+    datasets     of HDF5 and NPZ, the arrays that are fields: "x,y", "test/*" (None: found out)
     index        where the index is (None: beside the data, else in the cache)
     group        files of one stem (a.jpg, a.json) are one sample
     jobs         threads that build an index (0: one a core)
@@ -26,10 +27,10 @@ class Dataset:
     """
 
     def __init__(self, path, *, format=None, payload=None, index=None, group=False, jobs=0,
-                 rebuild=False, write_index=True):
+                 rebuild=False, write_index=True, datasets=None):
         self.path = os.fspath(path)
         self._options = {"format": format, "payload": payload, "group": group, "jobs": jobs,
-                         "write_index": write_index}
+                         "write_index": write_index, "datasets": datasets}
         if index is not None:
             self._options["index"] = index
         self._closed = False

@@ -12,7 +12,7 @@
 
 struct settings {
     struct stk_common common;
-    const char *output, *format, *payload, *index;
+    const char *output, *format, *payload, *datasets, *index;
     uint64_t sample, jobs;
     bool force, group, rebuild_index, write_index;
 };
@@ -411,6 +411,7 @@ static int run_inspect(struct stk_run *run)
     struct stk_open_options o = {
         .format = s->format,
         .payload = s->payload,
+        .datasets = s->datasets,
         .group = s->group,
         .index = s->index,
         .jobs = (unsigned)s->jobs,

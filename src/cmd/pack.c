@@ -9,7 +9,8 @@
 
 struct settings {
     struct stk_common common;
-    const char *format, *payload, *from_format, *from_payload, *name, *label_from, *compress;
+    const char *format, *payload, *from_format, *from_payload, *from_datasets, *name, *label_from,
+        *compress;
     const char *keys, *on_error;
     const char **include, **exclude;
     uint64_t shards, shard_size, jobs, shuffle, memory;
@@ -108,6 +109,7 @@ static const struct stk_opt options[] = {
                       "Read SRC as this format instead of finding out"),
     STK_PAYLOAD_OPTION("from-payload", offsetof(struct settings, from_payload),
                        "What a record of SRC holds"),
+    STK_DATASETS_OPTION("from-datasets", offsetof(struct settings, from_datasets)),
     {.name = "group",
      .type = STK_OPT_FLAG,
      .offset = offsetof(struct settings, group),
@@ -216,6 +218,7 @@ static struct stk_pack_options pack_options(struct stk_run *run, const char *rec
         .format = s->format ? s->format : format_by_ending(run->opts.arg[1]),
         .src_format = s->from_format,
         .src_payload = s->from_payload,
+        .src_datasets = s->from_datasets,
         .src_group = s->group,
         .payload = s->payload && strcmp(s->payload, "auto") != 0 ? s->payload : NULL,
         .name = s->name,

@@ -9,7 +9,7 @@
 
 struct settings {
     struct stk_common common;
-    const char *format, *payload;
+    const char *format, *payload, *datasets;
     uint64_t jobs, memory, show;
 };
 
@@ -115,6 +115,7 @@ static int run_verify(struct stk_run *run)
     struct stk_verify_options o = {
         .format = s->format,
         .payload = s->payload,
+        .datasets = s->datasets,
         .jobs = (unsigned)s->jobs,
         .memory_bytes = s->memory,
         .progress = on_progress,

@@ -369,11 +369,15 @@ static int open_index(struct stk_dataset *ds, const struct opening *how, struct 
     const struct stk_open_options *o = how->o;
     char *place[STK_PLACES];
     int rc = stk_places(ds, o->index, place, err);
-    bool found = false, look = how->trust && !o->rebuild_index;
+    /* What is asked for once shall not be what the next one gets. */
+    bool found = false, look = how->trust && !o->rebuild_index && !o->datasets;
     for (int i = 0; rc == 0 && look && !found && i < STK_PLACES && place[i]; i++)
         found = try_index(ds, o, place[i], how->is_dir);
     if (rc == 0 && !found)
-        rc = build_somewhere(ds, how, !how->trust || o->no_index_write, place, err);
+        rc = build_somewhere(ds, how, !how->trust || o->no_index_write || o->datasets, place, err);
+    if (rc == 0 && o->datasets && !(ds->format->caps & STK_CAN_PICK))
+        rc = stk_err_set(err, STK_E_USAGE, ds->path, -1,
+                         "datasets can be named of HDF5 and NPZ; this is %s", ds->format->title);
     stk_places_free(place);
     return rc;
 }
@@ -400,6 +404,7 @@ static int open_how(const char *path, struct opening *how, struct stk_dataset **
     ds->files.rootfd = -1;
     ds->list.payload = o->payload ? o->payload : "auto";
     ds->list.grouped = o->group;
+    ds->list.datasets = o->datasets;
     struct stat sb;
     int rc = stat(ds->path, &sb) < 0 ? stk_err_sys(err, path, "open") : 0;
     bool is_dir = how->is_dir = rc == 0 && S_ISDIR(sb.st_mode);

@@ -119,6 +119,8 @@ static int plan_text(const struct pack *p, const char *src, struct stk_buf *b, s
     if (o->label_from && strncmp(o->label_from, "csv:", 4) == 0 &&
         stk_hash_file(o->label_from + 4, &hash, &size, NULL) == 0)
         stk_buf_printf(b, "labels %016llx\n", (unsigned long long)hash);
+    if (o->src_datasets)
+        stk_buf_printf(b, "datasets %s\n", o->src_datasets);
     for (const char *const *g = o->include; g && *g; g++)
         stk_buf_printf(b, "include %s\n", *g);
     for (const char *const *g = o->exclude; g && *g; g++)
@@ -171,6 +173,7 @@ static int open_source(struct pack *p, const char *src, struct stk_err *err)
     struct index_progress ip = {p->o};
     struct stk_open_options o = {.format = p->o->src_format,
                                  .payload = p->o->src_payload,
+                                 .datasets = p->o->src_datasets,
                                  .group = p->o->src_group,
                                  .jobs = p->o->jobs,
                                  .progress = on_index,

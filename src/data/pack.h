@@ -9,6 +9,7 @@ struct stk_pack_options {
     const char *format;      /* of the destination; NULL: from DST's suffix, else tfrecord */
     const char *src_format;  /* NULL: found out */
     const char *src_payload; /* NULL or "auto": found out */
+    const char *src_datasets; /* as in stk_open_options */
     bool src_group;          /* a folder's files of one stem are one sample */
     const char *payload;     /* NULL: the format's default ("example" for tfrecord) */
     const char *name;        /* of the shards; NULL: DST's base name */

@@ -378,6 +378,7 @@ int stk_verify(const char *path, const struct stk_verify_options *o, struct stk_
     struct verify v = {.o = o, .r = r, .chunk_bytes = CHUNK_BYTES};
     struct stk_open_options oo = {.format = o->format,
                                   .payload = o->payload,
+                                  .datasets = o->datasets,
                                   .jobs = o->jobs,
                                   .progress = o->progress,
                                   .user = o->user};

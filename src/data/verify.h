@@ -5,9 +5,9 @@
 #include "data/dataset.h"
 
 struct stk_verify_options {
-    const char *format, *payload; /* NULL: found out */
-    unsigned jobs;                /* 0: one a core */
-    uint64_t memory_bytes;        /* 0: default */
+    const char *format, *payload, *datasets; /* NULL: found out */
+    unsigned jobs;                           /* 0: one a core */
+    uint64_t memory_bytes;                   /* 0: default */
     int (*progress)(void *user, uint64_t bytes_done, uint64_t bytes_total, uint64_t samples);
     void *user;
 };

@@ -168,8 +168,12 @@ struct stk_list_options {
     const char *payload; /* "auto" or a codec's name */
     int compress;        /* enum stk_filter_id of per-sample compression, 0 none */
     bool grouped;        /* trees: files of one stem are one sample */
+    const char *datasets; /* STK_CAN_PICK: globs of the arrays that are wanted; NULL: all */
 };
 const struct stk_list_options *stk_list_opts(const struct stk_lister *l);
+/* STK_CAN_PICK: whether the user wants the array, or the group, of that name; true where he did not
+ * say. */
+bool stk_list_wants(const struct stk_lister *l, const char *name);
 
 /* ---- codecs: a record's bytes <-> fields -------------------------------------------------- */
 
@@ -289,6 +293,7 @@ enum stk_caps {
     STK_CAN_BE_ONE = 1 << 12, /* one file whatever the size, unless the user cuts it (lmdb) */
     STK_CAN_SUM = 1 << 14,    /* check() compares a checksum of the data, not only the frame */
     STK_CAN_STREAM = 1 << 13, /* list() reports a record before it looks behind it */
+    STK_CAN_PICK = 1 << 15,   /* files hold arrays, of which the user may name some */
     STK_CAN_PATHS = 1 << 11, /* keys are paths of files: directories are classes, as in a folder */
 };
 

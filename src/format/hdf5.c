@@ -358,7 +358,10 @@ static int list_datasets(struct listing *t, struct stk_err *err)
         rc = make_table(t, err);
         if (rc == 0 && !t->ntable)
             rc = stk_err_set(err, STK_E_UNSUPPORTED, path, -1,
-                             "no dataset in it can be read as samples%s", t->why);
+                             stk_list_opts(t->l)->datasets && !t->n
+                                 ? "no dataset in it is called as --datasets says"
+                                 : "no dataset in it can be read as samples%s",
+                             t->why);
     }
     if (rc < 0 || !t->count)
         return rc;
@@ -441,7 +444,7 @@ const struct stk_format stk_format_hdf5 = {
     .bid = bid,
 #ifdef STK_HAVE_HDF5
     .caps = STK_CAN_READ | STK_CAN_WRITE | STK_CAN_SHARD | STK_CAN_DEFLATE | STK_CAN_OWN_FILE |
-            STK_CAN_CRASH,
+            STK_CAN_CRASH | STK_CAN_PICK,
     .list = list,
     .prepare = stk_hdf5_prepare,
     .unprepare = stk_hdf5_unprepare,

@@ -67,6 +67,8 @@ static int add_member(struct visit *v, hid_t type, const struct stk_h5_dataset *
     if (t.compound && t.what == STK_H5_OPAQUE && depth < MAX_NESTED)
         return add_members(v, type, like, name, at, depth + 1);
     const char *why = member_trouble(&t);
+    if (!stk_list_wants(v->l, name))
+        return 0;
     if (why)
         return stk_list_left_out(v->l, "column", name, why, v->err);
     struct stk_h5_dataset *d = new_set(v, name, like->path);
@@ -229,6 +231,8 @@ static herr_t visit_link(hid_t root, const char *name, const H5L_info_t *link, v
     struct visit *v = user;
     int rc;
     stk_list_alive(v->l);
+    if (!stk_list_wants(v->l, name))
+        return 0;
     if (link->type == H5L_TYPE_HARD)
         rc = visit_hard(v, root, name);
     else if (link->type == H5L_TYPE_SOFT)

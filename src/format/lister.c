@@ -6,7 +6,9 @@
  */
 #include "format/lister.h"
 #include "base/array.h"
+#include "base/text.h"
 
+#include <fnmatch.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,6 +39,32 @@ void stk_lister_release(struct stk_lister *l)
 const struct stk_list_options *stk_list_opts(const struct stk_lister *l)
 {
     return l->opts;
+}
+
+/* One glob, or a group whose arrays are wanted, or an array whose group is looked at. */
+static bool is_wanted(const char *glob, const char *name, size_t len)
+{
+    size_t n = strlen(glob);
+    char own[512];
+    snprintf(own, sizeof own, "%.*s", (int)len, name);
+    return fnmatch(glob, own, 0) == 0 || (len > n && own[n] == '/' && memcmp(own, glob, n) == 0) ||
+           (n > len && glob[len] == '/' && memcmp(own, glob, len) == 0);
+}
+
+bool stk_list_wants(const struct stk_lister *l, const char *name)
+{
+    size_t len = strlen(name);
+    if (!l->opts || !l->opts->datasets)
+        return true;
+    if (stk_name_has_suffix(name, len, ".offsets")) /* goes with the array it belongs to */
+        len -= strlen(".offsets");
+    for (const char *p = l->opts->datasets; p; p = strchr(p, ','), p = p ? p + 1 : NULL) {
+        char glob[512];
+        snprintf(glob, sizeof glob, "%.*s", (int)strcspn(p, ","), p);
+        if (len < sizeof glob && is_wanted(glob, name, len))
+            return true;
+    }
+    return false;
 }
 
 static int emit(struct stk_lister *l, const struct stk_event *e, struct stk_err *err)

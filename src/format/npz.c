@@ -252,11 +252,18 @@ static int open_arrays(struct npz *f, struct stk_err *err)
         int rc = 0;
         if (e->name_len < 5 || memcmp(e->name + e->name_len - 4, ".npy", 4) != 0) {
             bool folder = e->name_len && e->name[e->name_len - 1] == '/';
-            rc = folder ? 0 : leave_out(f, e, "it is not an array (.npy)", err);
+            rc = folder || stk_list_opts(f->l)->datasets
+                     ? 0
+                     : leave_out(f, e, "it is not an array (.npy)", err);
             if (rc < 0)
                 return rc;
             continue;
         }
+        char name[512];
+        snprintf(name, sizeof name, "%.*s", (int)(e->name_len - 4 < 511 ? e->name_len - 4 : 511),
+                 e->name);
+        if (!stk_list_wants(f->l, name))
+            continue;
         struct member *m = &f->member[f->n];
         *m = (struct member){.src = f->src, .e = e, .name = e->name, .name_len = e->name_len - 4};
         rc = open_array(f, m, err);
@@ -534,7 +541,8 @@ const struct stk_format stk_format_npz = {
     .title = "NPZ",
     .suffix = ".npz",
     .suffixes = suffixes,
-    .caps = STK_CAN_READ | STK_CAN_WRITE | STK_CAN_SHARD | STK_CAN_DEFLATE | STK_CAN_BE_SAMPLE,
+    .caps = STK_CAN_READ | STK_CAN_WRITE | STK_CAN_SHARD | STK_CAN_DEFLATE | STK_CAN_BE_SAMPLE |
+            STK_CAN_PICK,
     .bid = bid,
     .list = list,
     .prepare = stk_npz_prepare,

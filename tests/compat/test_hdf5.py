@@ -441,6 +441,27 @@ def test_splits_are_said(stoker, tmp_path, name):
     assert left_out == {"split": {"test"}} and taken["split"] == "train"
 
 
+def test_datasets_can_be_named(stoker, tmp_path):
+    """Lost otherwise: the other split; and what is asked for once must not be what comes next."""
+    with h5py.File(tmp_path / "a.h5", "w") as f:
+        for split, value in (("train", 1), ("test", 2)):
+            f[f"{split}/x"], f[f"{split}/y"] = np.full((9, 2), value), np.full(9, value)
+        f["record"] = np.zeros(9, [("a", "i4"), ("b", "i4")])
+    def columns(*names):
+        stoker("inspect", tmp_path / "a.h5", "--datasets", ",".join(names))
+        stoker("verify", tmp_path / "a.h5", "--datasets", ",".join(names))
+        return set(read_back(stoker, tmp_path / "a.h5", tmp_path, "--from-datasets",
+                             ",".join(names)))
+    assert columns("test") == {"test/x", "test/y"}
+    assert columns("test/y", "record/b") == {"test/y", "record/b"}
+    assert set(read_back(stoker, tmp_path / "a.h5", tmp_path)) == {"train/x", "train/y", "record/a",
+                                                                   "record/b"}
+    result = stoker("inspect", tmp_path / "a.h5", "--datasets", "none", rc=3)
+    assert "--datasets" in result.out
+    (tmp_path / "a.csv").write_text("a,b\n1,2\n")
+    assert "HDF5" in stoker("inspect", tmp_path / "a.csv", "--datasets", "a", rc=2).err
+
+
 def test_rows_without_elements(stoker, tmp_path):
     """Lost otherwise: the whole file, for one array that is empty."""
     with h5py.File(tmp_path / "a.h5", "w") as f:
