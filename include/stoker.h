@@ -121,6 +121,9 @@ struct stk_open_options {
     void *user;
     /* Open what is left of a damaged dataset, for a loader that passes over bad samples. */
     bool pass_over;
+    /* Formats of several arrays (HDF5, NPZ): only those, names, groups or globs with commas between
+     * ("train,label"). NULL: found out. No index is used or kept then. */
+    const char *datasets;
 };
 
 /* Opens a file or folder of any readable format; builds the index when there is none that fits.
@@ -133,6 +136,21 @@ STK_API const char *stk_dataset_format(const struct stk_dataset *ds);
 /* Reads sample i. Safe from several threads, each with its own stk_sample. */
 STK_API int stk_dataset_read(struct stk_dataset *ds, uint64_t i, struct stk_sample *s,
                              struct stk_err *err);
+
+/* What was not read although the data is sound, and what was taken for something by its looks. Notes
+ * that say the same are one. */
+struct stk_note {
+    bool taken;              /* else it was left out */
+    const char *kind;        /* "link", "dataset", "file", ...; taken: what ("sample", "label", ...) */
+    const char *as;          /* taken: to be what; else "" */
+    const char *why;         /* in words */
+    uint64_t count;          /* how many were left out; taken: in how many files */
+    const char *const *name; /* of the first of those left out */
+    size_t nnames;
+};
+
+/* Borrowed, NULL past the last one. */
+STK_API const struct stk_note *stk_dataset_note(const struct stk_dataset *ds, size_t i);
 
 /* The classes labels count from 0 on, sorted; 0 when labels have no names. Borrowed. */
 STK_API size_t stk_dataset_classes(struct stk_dataset *ds, const char *const **names);

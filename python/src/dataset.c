@@ -110,15 +110,15 @@ static int open_dataset(struct opening *o)
 
 static PyObject *dataset_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"path", "format",  "payload",     "index",     "group",
-                            "jobs", "rebuild", "write_index", "pass_over", NULL};
+    static char *names[] = {"path",    "format",      "payload",   "index",    "group", "jobs",
+                            "rebuild", "write_index", "pass_over", "datasets", NULL};
     struct opening o = {0};
     PyObject *path = NULL, *index = NULL;
     int group = 0, rebuild = 0, write_index = 1, pass_over = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|$zzO&pIppp", names, PyUnicode_FSConverter,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|$zzO&pIpppz", names, PyUnicode_FSConverter,
                                      &path, &o.opts.format, &o.opts.payload, PyUnicode_FSConverter,
                                      &index, &group, &o.opts.jobs, &rebuild, &write_index,
-                                     &pass_over))
+                                     &pass_over, &o.opts.datasets))
         return NULL;
     o.path = PyBytes_AsString(path);
     o.opts.index = index ? PyBytes_AsString(index) : NULL;
@@ -261,9 +261,45 @@ static PyObject *dataset_classes(PyObject *self, void *unused)
     return t;
 }
 
+/* (taken, kind, as, why, count, (name, ...)) */
+static PyObject *note_tuple(const struct stk_note *x)
+{
+    PyObject *names = PyTuple_New((Py_ssize_t)x->nnames);
+    for (size_t i = 0; names && i < x->nnames; i++) {
+        PyObject *text = stk_py_text(x->name[i], strlen(x->name[i]));
+        if (!text || PyTuple_SetItem(names, (Py_ssize_t)i, text) < 0)
+            Py_CLEAR(names);
+    }
+    PyObject *why = stk_py_text(x->why, strlen(x->why)), *as = stk_py_text(x->as, strlen(x->as));
+    PyObject *t = names && why && as
+                      ? Py_BuildValue("(OsOOKO)", x->taken ? Py_True : Py_False, x->kind, as, why,
+                                      (unsigned long long)x->count, names)
+                      : NULL;
+    Py_XDECREF(names);
+    Py_XDECREF(why);
+    Py_XDECREF(as);
+    return t;
+}
+
+static PyObject *dataset_notes(PyObject *self, void *unused)
+{
+    PyObject *list = PyList_New(0);
+    const struct stk_note *x;
+    (void)unused;
+    for (size_t i = 0; list && (x = stk_dataset_note(((struct stk_py_dataset *)self)->ds, i));
+         i++) {
+        PyObject *t = note_tuple(x);
+        if (!t || PyList_Append(list, t) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(t);
+    }
+    return list;
+}
+
 static PyGetSetDef getters[] = {
     {"format", dataset_format, NULL, NULL, NULL},
     {"classes", dataset_classes, NULL, NULL, NULL},
+    {"notes", dataset_notes, NULL, NULL, NULL},
     {"pid", dataset_pid, NULL, NULL, NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };

@@ -18,6 +18,7 @@ class Dataset:
 
     format       "tfrecord", "tar", … (None: found out)
     payload      what records hold: "example", "raw", …
+    datasets     of HDF5 and NPZ, the arrays that are fields: "x,y", "test/*" (None: found out)
     index        where the index is (None: beside the data, else in the cache)
     group        files of one stem (a.jpg, a.json) are one sample
     jobs         threads that build an index (0: one a core)
@@ -27,10 +28,11 @@ class Dataset:
     """
 
     def __init__(self, path, *, format=None, payload=None, index=None, group=False, jobs=0,
-                 rebuild=False, write_index=True, pass_over=False):
+                 rebuild=False, write_index=True, pass_over=False, datasets=None):
         self.path = os.fspath(path)
         self._options = {"format": format, "payload": payload, "group": group, "jobs": jobs,
-                         "write_index": write_index, "pass_over": pass_over}
+                         "write_index": write_index, "pass_over": pass_over,
+                         "datasets": datasets}
         if index is not None:
             self._options["index"] = index
         self._closed = False
@@ -71,6 +73,19 @@ class Dataset:
     def classes(self):
         """Names of the classes that labels count, or an empty tuple."""
         return self.handle.classes
+
+    @property
+    def left_out(self):
+        """What is in the files but is not read, for reasons other than damage: a list of
+        {"kind": "link", "count": 2, "names": ("a", "b"), "why": "..."}; empty: all is read."""
+        return [{"kind": kind, "count": count, "names": names, "why": why}
+                for taken, kind, _, why, count, names in self.handle.notes if not taken]
+
+    @property
+    def taken(self):
+        """What was guessed: a list of {"what": "sample", "as": "...", "because": "..."}."""
+        return [{"what": kind, "as": as_, "because": why}
+                for taken, kind, as_, why, _, _ in self.handle.notes if taken]
 
     @property
     def fields(self):

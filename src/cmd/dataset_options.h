@@ -21,11 +21,19 @@
         .offset = (at), .help = (text)                                                             \
     }
 
+#define STK_DATASETS_OPTION(option, at)                                                            \
+    {                                                                                              \
+        .name = (option), .type = STK_OPT_STRING, .arg = "NAME,...", .offset = (at),               \
+        .help = "Of HDF5 and NPZ, the arrays that are fields: names, groups or globs with commas " \
+                "between (without it: found out)"                                                  \
+    }
+
 /* How the files of a dataset are read. */
 #define STK_READ_OPTIONS(S)                                                                        \
     STK_FORMAT_OPTION("format", offsetof(S, format),                                               \
                       "Read it as this format instead of finding out"),                            \
-        STK_PAYLOAD_OPTION("payload", offsetof(S, payload), "What a record holds")
+        STK_PAYLOAD_OPTION("payload", offsetof(S, payload), "What a record holds"),                \
+        STK_DATASETS_OPTION("datasets", offsetof(S, datasets))
 
 /* What its samples are, and where the index of them is kept. */
 #define STK_INDEX_OPTIONS(S)                                                                       \

@@ -12,7 +12,7 @@
 
 struct settings {
     struct stk_common common;
-    const char *output, *format, *payload, *index;
+    const char *output, *format, *payload, *datasets, *index;
     uint64_t sample, jobs;
     bool force, group, rebuild_index, write_index;
 };
@@ -125,7 +125,8 @@ static void put_classes(const struct stk_inspect *in, struct stk_grid *t)
     stk_buf_release(&b);
 }
 
-static void put_facts(const struct stk_inspect *in, struct stk_buf *out)
+static void put_facts(const struct stk_inspect *in, const struct stk_notes *notes,
+                      struct stk_buf *out)
 {
     char a[32], b[32], c[32], line[160];
     struct stk_grid t;
@@ -137,6 +138,7 @@ static void put_facts(const struct stk_inspect *in, struct stk_buf *out)
     stk_grid_row(&t, "files", line);
     if (in->files_ignored)
         stk_grid_row(&t, "ignored files", stk_format_count(in->files_ignored, a, sizeof a));
+    stk_notes_rows(notes, &t);
     if (in->samples) {
         snprintf(line, sizeof line, "%s smallest, %s median, %s largest",
                  stk_format_size(in->size_min, a, sizeof a),
@@ -220,8 +222,8 @@ static void advise(const struct stk_inspect *in, const char *path, struct stk_bu
 }
 
 static void show_dataset(const struct stk_run *run, const struct stk_inspect *in,
-                         const struct stk_sample *first, const struct stk_problems *problems,
-                         const char *advice)
+                         const struct stk_notes *notes, const struct stk_sample *first,
+                         const struct stk_problems *problems, const char *advice)
 {
     struct stk_buf b = STK_BUF_INIT;
     char share[16];
@@ -229,7 +231,7 @@ static void show_dataset(const struct stk_run *run, const struct stk_inspect *in
     stk_text_escape(&b, run->opts.arg[0], strlen(run->opts.arg[0]), SIZE_MAX);
     stk_buf_printf(&b, ": %s%s%s\n\n", f ? f->title : in->format,
                    in->payload[0] ? ", payload " : "", in->payload);
-    put_facts(in, &b);
+    put_facts(in, notes, &b);
     if (in->samples) {
         stk_buf_putc(&b, '\n');
         put_histogram(in, stk_columns(run), &b);
@@ -335,10 +337,8 @@ static void gather_problems(const struct stk_dataset *ds, const struct stk_err *
 {
     const struct stk_problems *known = stk_dataset_problems(ds);
     if (first->code)
-        stk_problems_add(all, first->path, first->offset, first->what);
-    for (size_t i = 0; i < known->kept; i++)
-        stk_problems_add(all, known->item[i].path, known->item[i].offset, known->item[i].what);
-    all->count += known->count - known->kept;
+        stk_problems_add_code(all, first->code, first->path, first->offset, first->what);
+    stk_problems_join(all, known);
 }
 
 static int inspect_dataset(struct stk_run *run, struct stk_dataset *ds)
@@ -359,10 +359,11 @@ static int inspect_dataset(struct stk_run *run, struct stk_dataset *ds)
         struct stk_buf advice = STK_BUF_INIT;
         gather_problems(ds, &why, &problems);
         advise(in, run->opts.arg[0], &advice);
-        show_dataset(run, in, in->samples && !why.code ? first : NULL, &problems,
+        show_dataset(run, in, &ds->notes, in->samples && !why.code ? first : NULL, &problems,
                      stk_buf_cstr(&advice));
         json_dataset(&run->json, in, &problems, stk_buf_cstr(&advice));
-        rc = problems.count ? STK_EXIT_PROBLEM : STK_EXIT_DONE;
+        stk_notes_json(&ds->notes, &run->json);
+        rc = stk_problems_status(&problems);
         stk_buf_release(&advice);
         stk_problems_release(&problems);
     }
@@ -410,6 +411,7 @@ static int run_inspect(struct stk_run *run)
     struct stk_open_options o = {
         .format = s->format,
         .payload = s->payload,
+        .datasets = s->datasets,
         .group = s->group,
         .index = s->index,
         .jobs = (unsigned)s->jobs,

@@ -116,6 +116,7 @@ static int open_dataset(struct stk_load *l)
     struct stk_open_options o = {
         .format = l->s->format,
         .payload = l->s->payload,
+        .datasets = l->s->datasets,
         .group = l->s->group,
         .index = l->s->index,
         .progress = on_progress,

@@ -9,7 +9,8 @@
 
 struct settings {
     struct stk_common common;
-    const char *format, *payload, *from_format, *from_payload, *name, *label_from, *compress;
+    const char *format, *payload, *from_format, *from_payload, *from_datasets, *name, *label_from,
+        *compress;
     const char *keys, *on_error;
     const char **include, **exclude;
     uint64_t shards, shard_size, jobs, shuffle, memory;
@@ -108,6 +109,7 @@ static const struct stk_opt options[] = {
                       "Read SRC as this format instead of finding out"),
     STK_PAYLOAD_OPTION("from-payload", offsetof(struct settings, from_payload),
                        "What a record of SRC holds"),
+    STK_DATASETS_OPTION("from-datasets", offsetof(struct settings, from_datasets)),
     {.name = "group",
      .type = STK_OPT_FLAG,
      .offset = offsetof(struct settings, group),
@@ -166,6 +168,7 @@ static void show(const struct stk_run *run, const struct stk_pack_result *r)
     stk_grid_row(&t, "time", line);
     if (r->skipped.count)
         stk_grid_row(&t, "skipped", stk_format_count(r->skipped.count, a, sizeof a));
+    stk_notes_rows(&r->notes, &t);
     stk_grid_render(&t, 0, &out);
     stk_problems_text(&r->skipped, 20, &out);
     stk_say(run, "%s", stk_buf_cstr(&out));
@@ -190,6 +193,7 @@ static void write_json(struct stk_jw *w, const struct stk_pack_result *r)
     stk_jw_put_f64(w, "index_seconds", r->seconds_index);
     stk_jw_put_f64(w, "total_seconds", r->seconds_total);
     stk_problems_json(&r->skipped, "skipped", w);
+    stk_notes_json(&r->notes, w);
 }
 
 /* The format whose files end as dst does (also one this build lacks: it shall be refused, not
@@ -214,6 +218,7 @@ static struct stk_pack_options pack_options(struct stk_run *run, const char *rec
         .format = s->format ? s->format : format_by_ending(run->opts.arg[1]),
         .src_format = s->from_format,
         .src_payload = s->from_payload,
+        .src_datasets = s->from_datasets,
         .src_group = s->group,
         .payload = s->payload && strcmp(s->payload, "auto") != 0 ? s->payload : NULL,
         .name = s->name,
@@ -258,7 +263,7 @@ static int run_pack(struct stk_run *run)
         write_json(&run->json, &r);
         rc = r.skipped.count ? STK_EXIT_PARTLY : STK_EXIT_DONE;
     }
-    stk_problems_release(&r.skipped);
+    stk_pack_result_release(&r);
     stk_buf_release(&recipe);
     return rc;
 }

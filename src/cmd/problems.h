@@ -4,9 +4,20 @@
 
 #include "base/json.h"
 #include "data/dataset.h"
+#include "report/grid.h"
 
 /* "file:offset: what" lines, at most `most`, then how many more there are. */
 void stk_problems_text(const struct stk_problems *p, size_t most, struct stk_buf *out);
+/* STK_EXIT_PROBLEM for damage, STK_EXIT_PARTLY for what is sound but cannot be read. */
+int stk_problems_status(const struct stk_problems *p);
+
+/* What was left out and what was taken as what, as rows of a table of two columns. */
+void stk_notes_rows(const struct stk_notes *s, struct stk_grid *t);
+/* "2 links, 1 dataset": what was left out, by kind. */
+void stk_notes_summary(const struct stk_notes *s, struct stk_buf *out);
+/* Members "left_out" and "taken". */
+void stk_notes_json(const struct stk_notes *s, struct stk_jw *w);
+
 /* Members NAME (the list) and NAME_total. */
 void stk_problems_json(const struct stk_problems *p, const char *name, struct stk_jw *w);
 

@@ -9,7 +9,7 @@
 
 struct settings {
     struct stk_common common;
-    const char *format, *payload;
+    const char *format, *payload, *datasets;
     uint64_t jobs, memory, show;
 };
 
@@ -34,6 +34,34 @@ static int on_progress(void *user, uint64_t bytes, uint64_t bytes_total, uint64_
     return stk_progress_update(user, "verify", bytes, bytes_total, samples, 0);
 }
 
+/* "whole", "damaged, 3 problems", "not all of it was read: 2 links left out" */
+static void put_verdict(const struct stk_verify_result *r, struct stk_buf *out)
+{
+    char a[32];
+    uint64_t damage = r->problems.count - r->problems.unsupported;
+    const char *comma = ": ";
+    if (!r->problems.count && !stk_notes_missing(&r->notes)) {
+        stk_buf_puts(out, ": whole");
+        return;
+    }
+    if (damage)
+        stk_buf_printf(out, ": damaged, %s problem%s", stk_format_count(damage, a, sizeof a),
+                       damage == 1 ? "" : "s");
+    if (!r->problems.unsupported && !stk_notes_missing(&r->notes))
+        return;
+    stk_buf_printf(out, "%s not all of it was read", damage ? ";" : ":");
+    if (r->problems.unsupported) {
+        stk_buf_printf(out, ": %s unsupported",
+                       stk_format_count(r->problems.unsupported, a, sizeof a));
+        comma = ", ";
+    }
+    if (stk_notes_missing(&r->notes)) {
+        stk_buf_puts(out, comma);
+        stk_notes_summary(&r->notes, out);
+        stk_buf_puts(out, " left out");
+    }
+}
+
 /* The problems, a line of what was read, and the verdict. */
 static void show(const struct stk_run *run, const struct stk_verify_result *r)
 {
@@ -41,6 +69,11 @@ static void show(const struct stk_run *run, const struct stk_verify_result *r)
     char a[32], b[32], c[32], d[32];
     struct stk_buf out = STK_BUF_INIT;
     stk_problems_text(&r->problems, (size_t)s->show, &out);
+    struct stk_grid t;
+    stk_grid_init(&t, "ll");
+    stk_notes_rows(&r->notes, &t);
+    stk_grid_render(&t, 0, &out);
+    stk_grid_release(&t);
     stk_buf_printf(&out, "checked %s sample%s in %s file%s, %s in %s",
                    stk_format_count(r->samples, a, sizeof a), r->samples == 1 ? "" : "s",
                    stk_format_count(r->files, b, sizeof b), r->files == 1 ? "" : "s",
@@ -51,12 +84,7 @@ static void show(const struct stk_run *run, const struct stk_verify_result *r)
                        stk_format_size((uint64_t)((double)r->bytes / r->seconds), d, sizeof d));
     stk_buf_putc(&out, '\n');
     stk_text_escape(&out, run->opts.arg[0], strlen(run->opts.arg[0]), SIZE_MAX);
-    if (r->problems.count)
-        stk_buf_printf(&out, ": damaged, %s problem%s",
-                       stk_format_count(r->problems.count, a, sizeof a),
-                       r->problems.count == 1 ? "" : "s");
-    else
-        stk_buf_puts(&out, ": whole");
+    put_verdict(r, &out);
     if (r->bytes) {
         uint64_t checked = r->checksummed_bytes < r->bytes ? r->checksummed_bytes : r->bytes;
         stk_buf_printf(&out, "; %s of the bytes are under checksums",
@@ -69,7 +97,8 @@ static void show(const struct stk_run *run, const struct stk_verify_result *r)
 static void write_json(struct stk_jw *w, const struct stk_verify_result *r)
 {
     stk_jw_put_str(w, "format", r->format);
-    stk_jw_put_bool(w, "whole", r->problems.count == 0);
+    stk_jw_put_bool(w, "whole", r->problems.count == 0 && stk_notes_missing(&r->notes) == 0);
+    stk_jw_put_u64(w, "unsupported", r->problems.unsupported);
     stk_jw_put_u64(w, "files", r->files);
     stk_jw_put_u64(w, "samples", r->samples);
     stk_jw_put_u64(w, "bytes", r->bytes);
@@ -77,6 +106,7 @@ static void write_json(struct stk_jw *w, const struct stk_verify_result *r)
     stk_jw_put_bool(w, "has_manifest", r->has_manifest);
     stk_jw_put_f64(w, "verify_seconds", r->seconds);
     stk_problems_json(&r->problems, "problems", w);
+    stk_notes_json(&r->notes, w);
 }
 
 static int run_verify(struct stk_run *run)
@@ -85,6 +115,7 @@ static int run_verify(struct stk_run *run)
     struct stk_verify_options o = {
         .format = s->format,
         .payload = s->payload,
+        .datasets = s->datasets,
         .jobs = (unsigned)s->jobs,
         .memory_bytes = s->memory,
         .progress = on_progress,
@@ -96,9 +127,11 @@ static int run_verify(struct stk_run *run)
     if (!rc) {
         show(run, &r);
         write_json(&run->json, &r);
-        rc = r.problems.count ? STK_EXIT_PROBLEM : STK_EXIT_DONE;
+        rc = stk_problems_status(&r.problems);
+        if (rc == STK_EXIT_DONE && stk_notes_missing(&r.notes))
+            rc = STK_EXIT_PARTLY;
     }
-    stk_problems_release(&r.problems);
+    stk_verify_release(&r);
     return rc;
 }
 
@@ -116,7 +149,8 @@ const struct stk_cmd stk_cmd_verify = {
         "Reads every byte of the dataset PATH and checks what can be checked: checksums in the "
         "files, lengths and structure, and, for a dataset packed by stoker, the manifest. Each "
         "fault is printed with its file and the byte where it is. The exit status is 0 when the "
-        "dataset is whole and 1 when it is not.",
+        "dataset is whole, 1 when it is damaged, and 3 when no damage was found but not all of it "
+        "was read: files and parts of files stoker cannot read are named, with the reason.",
     .examples = examples,
     .options = options,
     .settings_size = sizeof(struct settings),

@@ -175,6 +175,7 @@ static void sink_release(struct file_sink *f)
     stk_buf_release(&f->chain_map);
     stk_buf_release(&f->parts);
     stk_buf_release(&f->key);
+    stk_notes_release(&f->notes);
 }
 
 static int list_file(struct file_sink *f, struct stk_lister *tree, struct stk_grouper *group,
@@ -189,11 +190,13 @@ static int list_file(struct file_sink *f, struct stk_lister *tree, struct stk_gr
     sink_next(f, number, path, tree != NULL);
     int rc = tree ? list_tree_file(f, tree, group, &why) : list_container(f, &why);
     if (rc < 0 && is_file_problem(rc) && b->o->problems && !f->g->lost)
-        rc = stk_build_problem(b, path, why.offset, why.what, err);
+        rc = stk_build_problem(b, rc, path, why.offset, why.what, err);
     else if (rc < 0 && err)
         *err = why;
     if (rc == 0)
         rc = put(f->g, S_FILES, &f->rec, sizeof f->rec, err);
+    if (rc == 0)
+        rc = stk_build_put_notes(f, err);
     if (f->rec.has_keys)
         atomic_store(&b->any_keys, true);
     if (f->rec.size > f->progress_off)

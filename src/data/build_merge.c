@@ -425,6 +425,27 @@ static int order_chains(struct merge *m, struct stk_err *err)
     return 0;
 }
 
+/* What all files left out, and what was left out before any was opened. */
+static int merge_notes(struct merge *m, struct stk_err *err)
+{
+    struct stk_notes all = {0};
+    struct stk_buf b = STK_BUF_INIT;
+    int rc = stk_notes_join(&all, &m->b->walk->notes, err);
+    for (uint64_t i = 0; rc == 0 && i < m->b->ngroups; i++) {
+        size_t n;
+        const uint8_t *p = stretch(m, i, S_NOTES, &n);
+        rc = stk_notes_read(&all, (const char *)p, n, err);
+    }
+    stk_notes_write(&all, &b);
+    if (rc == 0)
+        rc = stk_buf_check(&b, err);
+    if (rc == 0)
+        rc = put_table(m, STK_T_NOTES, 1, b.data, b.len, err);
+    stk_buf_release(&b);
+    stk_notes_release(&all);
+    return rc;
+}
+
 static int merge_shared(struct merge *m, struct stk_err *err)
 {
     struct builder *b = m->b;
@@ -444,7 +465,7 @@ static int merge_shared(struct merge *m, struct stk_err *err)
                        err);
     if (rc == 0)
         rc = put_table(m, STK_T_CONTEXT, 1, b->context.data, b->context.len, err);
-    return rc;
+    return rc < 0 ? rc : merge_notes(m, err);
 }
 
 /* The checksums of all blocks, behind them and not under them. */

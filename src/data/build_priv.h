@@ -8,6 +8,7 @@
 #include "base/spool.h"
 #include "data/build.h"
 #include "data/check.h"
+#include "data/notes.h"
 #include "format/lister.h"
 
 #include <pthread.h>
@@ -25,6 +26,7 @@ enum spool_id {
     S_POINTS,
     S_WINDOWS,
     S_CRCS,
+    S_NOTES, /* as stk_notes_write() makes them */
     S_COUNT
 };
 
@@ -87,6 +89,7 @@ struct file_sink {
     struct stk_buf field_map, chain_map; /* local number -> the dataset's: u16, u8 */
     struct stk_buf parts;                /* of the sample that is open */
     struct stk_buf key;
+    struct stk_notes notes; /* of this file */
     bool open, open_has_key;
     struct stk_src *src;
     struct stk_check *check;             /* of this file's records while they go by, or NULL */
@@ -114,8 +117,10 @@ int stk_build_event(struct stk_sink *sink, const struct stk_event *e, struct stk
 int stk_build_close_sample(struct file_sink *f, struct stk_err *err);
 int stk_build_flush_segment(struct group_state *g, struct stk_err *err);
 /* Notes a problem of a file, or fails where the caller wants to stop at the first. */
-int stk_build_problem(struct builder *b, const char *path, int64_t offset, const char *what,
-                      struct stk_err *err);
+int stk_build_problem(struct builder *b, int code, const char *path, int64_t offset,
+                      const char *what, struct stk_err *err);
+/* After the last event of a file: what it said is left out or taken goes into the spool. */
+int stk_build_put_notes(struct file_sink *f, struct stk_err *err);
 /* Calls the progress function now and then. */
 int stk_build_report(struct builder *b, bool now, struct stk_err *err);
 

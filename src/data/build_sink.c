@@ -368,15 +368,38 @@ static int on_point(struct file_sink *f, const struct stk_event *e, struct stk_e
     return rc < 0 ? rc : put(g, S_WINDOWS, e->blob, e->blob_len, err);
 }
 
-int stk_build_problem(struct builder *b, const char *path, int64_t offset, const char *what,
-                      struct stk_err *err)
+int stk_build_problem(struct builder *b, int code, const char *path, int64_t offset,
+                      const char *what, struct stk_err *err)
 {
     if (!b->o->problems)
-        return stk_err_set(err, STK_E_CORRUPT, path, offset, "%s", what);
+        return stk_err_set(err, code, path, offset, "%s", what);
     pthread_mutex_lock(&b->lock);
-    stk_problems_add(b->o->problems, path, offset, what);
+    stk_problems_add_code(b->o->problems, code, path, offset, what);
     pthread_mutex_unlock(&b->lock);
     return 0;
+}
+
+static int on_note(struct file_sink *f, const struct stk_event *e, struct stk_err *err)
+{
+    const char *t[3];
+    if (!stk_event_texts(e->blob, e->blob_len, t))
+        return stk_err_set(err, STK_E_CORRUPT, f->path, -1, "bad note reported");
+    return e->type == STK_EV_TAKEN ? stk_notes_taken(&f->notes, t[0], t[1], t[2], 1, err)
+                                   : stk_notes_left_out(&f->notes, t[0], t[1], t[2], 1, err);
+}
+
+int stk_build_put_notes(struct file_sink *f, struct stk_err *err)
+{
+    struct stk_buf b = STK_BUF_INIT;
+    if (!f->notes.n)
+        return 0;
+    stk_notes_write(&f->notes, &b);
+    int rc = stk_buf_check(&b, err);
+    if (rc == 0)
+        rc = put(f->g, S_NOTES, b.data, b.len, err);
+    stk_buf_release(&b);
+    stk_notes_release(&f->notes);
+    return rc;
 }
 
 int stk_build_report(struct builder *b, bool now, struct stk_err *err)
@@ -442,7 +465,10 @@ int stk_build_event(struct stk_sink *sink, const struct stk_event *e, struct stk
         return stk_build_close_sample(f, err);
     case STK_EV_PROBLEM:
         snprintf(what, sizeof what, "%.*s", (int)e->blob_len, (const char *)e->blob);
-        return stk_build_problem(b, f->path, (int64_t)e->a, what, err);
+        return stk_build_problem(b, STK_E_CORRUPT, f->path, (int64_t)e->a, what, err);
+    case STK_EV_LEFT_OUT:
+    case STK_EV_TAKEN:
+        return on_note(f, e, err);
     default:
         return stk_err_set(err, STK_E_CORRUPT, f->path, -1, "unknown event reported");
     }

@@ -33,20 +33,39 @@ void stk_problems_release(struct stk_problems *p)
     *p = (struct stk_problems){0};
 }
 
-void stk_problems_add(struct stk_problems *p, const char *path, int64_t offset, const char *what)
+void stk_problems_add_code(struct stk_problems *p, int code, const char *path, int64_t offset,
+                           const char *what)
 {
     p->count++;
+    p->unsupported += code == STK_E_UNSUPPORTED;
     if (p->kept == STK_PROBLEMS_KEPT)
         return;
     if (!p->item && !(p->item = calloc(STK_PROBLEMS_KEPT, sizeof *p->item)))
         return;
-    struct stk_problem x = {.path = strdup(path), .offset = offset, .what = strdup(what)};
+    struct stk_problem x = {
+        .path = strdup(path), .code = code, .offset = offset, .what = strdup(what)};
     if (x.path && x.what) {
         p->item[p->kept++] = x;
     } else {
         free(x.path);
         free(x.what);
     }
+}
+
+void stk_problems_add(struct stk_problems *p, const char *path, int64_t offset, const char *what)
+{
+    stk_problems_add_code(p, STK_E_CORRUPT, path, offset, what);
+}
+
+void stk_problems_join(struct stk_problems *p, const struct stk_problems *from)
+{
+    uint64_t count = p->count + from->count, unsupported = p->unsupported + from->unsupported;
+    for (size_t i = 0; i < from->kept; i++) {
+        const struct stk_problem *x = &from->item[i];
+        stk_problems_add_code(p, x->code, x->path, x->offset, x->what);
+    }
+    p->count = count;
+    p->unsupported = unsupported;
 }
 
 static int by_place(const void *a, const void *b)
@@ -362,11 +381,15 @@ static int open_index(struct stk_dataset *ds, const struct opening *how, struct 
     const struct stk_open_options *o = how->o;
     char *place[STK_PLACES];
     int rc = stk_places(ds, o->index, place, err);
-    bool found = false, look = how->trust && !o->rebuild_index;
+    /* What is asked for once shall not be what the next one gets. */
+    bool found = false, look = how->trust && !o->rebuild_index && !o->datasets;
     for (int i = 0; rc == 0 && look && !found && i < STK_PLACES && place[i]; i++)
         found = try_index(ds, o, place[i], how->is_dir);
     if (rc == 0 && !found)
-        rc = build_somewhere(ds, how, !how->trust || o->no_index_write, place, err);
+        rc = build_somewhere(ds, how, !how->trust || o->no_index_write || o->datasets, place, err);
+    if (rc == 0 && o->datasets && !(ds->format->caps & STK_CAN_PICK))
+        rc = stk_err_set(err, STK_E_USAGE, ds->path, -1,
+                         "datasets can be named of HDF5 and NPZ; this is %s", ds->format->title);
     stk_places_free(place);
     return rc;
 }
@@ -393,6 +416,7 @@ static int open_how(const char *path, struct opening *how, struct stk_dataset **
     ds->files.rootfd = -1;
     ds->list.payload = o->payload ? o->payload : "auto";
     ds->list.grouped = o->group;
+    ds->list.datasets = o->datasets;
     struct stat sb;
     int rc = stat(ds->path, &sb) < 0 ? stk_err_sys(err, path, "open") : 0;
     bool is_dir = how->is_dir = rc == 0 && S_ISDIR(sb.st_mode);
@@ -406,6 +430,9 @@ static int open_how(const char *path, struct opening *how, struct stk_dataset **
         rc = open_index(ds, how, err);
     if (rc == 0)
         rc = find_codecs(ds, err);
+    if (rc == 0)
+        rc = stk_notes_read(&ds->notes, ds->index.table[STK_T_NOTES],
+                            (size_t)stk_index_count(&ds->index, STK_T_NOTES), err);
     if (rc == 0)
         stk_dataset_list_files(ds);
     if (rc < 0)
@@ -447,6 +474,7 @@ void stk_dataset_close(struct stk_dataset *ds)
     stk_index_close(&ds->index);
     stk_manifest_release(&ds->manifest);
     stk_problems_release(&ds->problems);
+    stk_notes_release(&ds->notes);
     if (ds->files.rootfd >= 0)
         close(ds->files.rootfd);
     pthread_mutex_destroy(&ds->lock);
@@ -470,6 +498,11 @@ const char *stk_dataset_format(const struct stk_dataset *ds)
 const struct stk_problems *stk_dataset_problems(const struct stk_dataset *ds)
 {
     return &ds->problems;
+}
+
+const struct stk_note *stk_dataset_note(const struct stk_dataset *ds, size_t i)
+{
+    return i < ds->notes.n ? &ds->notes.item[i] : NULL;
 }
 
 const char *stk_version(void)

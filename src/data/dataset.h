@@ -12,17 +12,20 @@
 #include "data/files.h"
 #include "data/index.h"
 #include "data/manifest.h"
+#include "data/notes.h"
 #include "format/format.h"
 #include "format/sample.h"
 
 /* Damage found: how much, and the first of it in words. Thread-safe where said. */
 struct stk_problem {
     char *path; /* as a message would name it */
+    int code;   /* enum stk_code: STK_E_UNSUPPORTED is sound data that cannot be read */
     int64_t offset;
     char *what;
 };
 struct stk_problems {
     uint64_t count;           /* all of them */
+    uint64_t unsupported;     /* of those: not damage */
     struct stk_problem *item; /* the first STK_PROBLEMS_KEPT, in file order */
     size_t kept;
 };
@@ -31,6 +34,11 @@ struct stk_problems {
 void stk_problems_release(struct stk_problems *p);
 /* Copies; drops silently past STK_PROBLEMS_KEPT (count still grows). */
 void stk_problems_add(struct stk_problems *p, const char *path, int64_t offset, const char *what);
+/* The same of another code than STK_E_CORRUPT. */
+void stk_problems_add_code(struct stk_problems *p, int code, const char *path, int64_t offset,
+                           const char *what);
+/* Adds those of `from`, also the ones it only counts. */
+void stk_problems_join(struct stk_problems *p, const struct stk_problems *from);
 void stk_problems_sort(struct stk_problems *p); /* by path, then offset */
 
 /* Problems met while the index was built (empty for a clean dataset). Borrowed. */
@@ -50,6 +58,7 @@ struct stk_dataset {
     struct stk_manifest manifest;
     _Atomic uint64_t identity; /* 0: not known yet */
     struct stk_problems problems;
+    struct stk_notes notes;
     struct stk_list_options list;
     const struct stk_codec **codec; /* of each field of the index; NULL: the bytes are the value */
     pthread_mutex_t lock;           /* the idle readers, the labels */

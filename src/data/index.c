@@ -32,6 +32,7 @@ static const uint32_t elem_size[STK_T_COUNT] = {
     [STK_T_CONTEXT] = 1,
     [STK_T_SUMS] = 8,
     [STK_T_CHECKS] = 4,
+    [STK_T_NOTES] = 1,
 };
 
 static int bad_index(const struct stk_index *idx, struct stk_err *err, const char *what)
@@ -143,7 +144,8 @@ int stk_index_touch_bytes(const struct stk_index *idx, enum stk_table t, uint64_
 static int check_sums(struct stk_index *idx, struct stk_err *err)
 {
     static const enum stk_table small[] = {STK_T_SEGMENTS,   STK_T_COLUMNS, STK_T_FIELDS,
-                                           STK_T_FIELDNAMES, STK_T_CHAINS,  STK_T_CONTEXT};
+                                           STK_T_FIELDNAMES, STK_T_CHAINS,  STK_T_CONTEXT,
+                                           STK_T_NOTES};
     uint64_t n = idx->h->table[STK_T_SUMS].count;
     int rc = read_at(idx, (void *)(uintptr_t)idx->table[STK_T_SUMS], idx->h->table[STK_T_SUMS].off,
                      n * 8, err);

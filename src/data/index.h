@@ -42,8 +42,9 @@ enum stk_table {
     STK_T_WINDOWS,    /* bytes */
     STK_T_CRCS,       /* struct stk_index_crc, by extent */
     STK_T_CONTEXT,    /* bytes */
-    STK_T_SUMS,       /* u64: XXH64 of each block of the tables before; last in the file */
+    STK_T_SUMS,       /* u64: XXH64 of each block of the other tables; last in the file */
     STK_T_CHECKS,     /* u32: CRC-32C of each sample (see stk_assemble_sum()), or none at all */
+    STK_T_NOTES,      /* bytes: stk_notes_write() */
     STK_T_COUNT
 };
 

@@ -122,6 +122,8 @@ static int plan_text(const struct pack *p, const char *src, struct stk_buf *b, s
     if (o->label_from && strncmp(o->label_from, "csv:", 4) == 0 &&
         stk_hash_file(o->label_from + 4, &hash, &size, NULL) == 0)
         stk_buf_printf(b, "labels %016llx\n", (unsigned long long)hash);
+    if (o->src_datasets)
+        stk_buf_printf(b, "datasets %s\n", o->src_datasets);
     for (const char *const *g = o->include; g && *g; g++)
         stk_buf_printf(b, "include %s\n", *g);
     for (const char *const *g = o->exclude; g && *g; g++)
@@ -174,6 +176,7 @@ static int open_source(struct pack *p, const char *src, struct stk_err *err)
     struct index_progress ip = {p->o};
     struct stk_open_options o = {.format = p->o->src_format,
                                  .payload = p->o->src_payload,
+                                 .datasets = p->o->src_datasets,
                                  .group = p->o->src_group,
                                  .jobs = p->o->jobs,
                                  .progress = on_index,
@@ -187,12 +190,8 @@ static int open_source(struct pack *p, const char *src, struct stk_err *err)
         o.rebuild_index = true;
         rc = stk_dataset_open_with(src, &o, collect, true, &p->ds, err);
     }
-    for (size_t i = 0; rc == 0 && i < p->ds->problems.kept; i++) {
-        const struct stk_problem *x = &p->ds->problems.item[i];
-        stk_problems_add(&p->skipped, x->path, x->offset, x->what);
-    }
     if (rc == 0)
-        p->skipped.count += p->ds->problems.count - p->ds->problems.kept;
+        stk_problems_join(&p->skipped, &p->ds->problems);
     return rc;
 }
 
@@ -299,6 +298,12 @@ static void fill_result(struct pack *p, struct stk_pack_result *r)
     stk_problems_sort(&p->skipped);
 }
 
+void stk_pack_result_release(struct stk_pack_result *r)
+{
+    stk_problems_release(&r->skipped);
+    stk_notes_release(&r->notes);
+}
+
 int stk_pack(const char *src, const char *dst, const struct stk_pack_options *o,
              struct stk_pack_result *result, struct stk_err *err)
 {
@@ -323,6 +328,8 @@ int stk_pack(const char *src, const char *dst, const struct stk_pack_options *o,
         rc = run(&p, src, err);
     if (rc == 0)
         fill_result(&p, result);
+    if (rc == 0)
+        rc = stk_notes_join(&result->notes, &p.ds->notes, err);
     result->skipped = p.skipped; /* also told after a failure */
     result->seconds_index = indexed - start;
     result->seconds_total = stk_now() - start;

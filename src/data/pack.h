@@ -9,6 +9,7 @@ struct stk_pack_options {
     const char *format;      /* of the destination; NULL: from DST's suffix, else tfrecord */
     const char *src_format;  /* NULL: found out */
     const char *src_payload; /* NULL or "auto": found out */
+    const char *src_datasets; /* as in stk_open_options */
     bool src_group;          /* a folder's files of one stem are one sample */
     const char *payload;     /* NULL: the format's default ("example" for tfrecord) */
     const char *name;        /* of the shards; NULL: DST's base name */
@@ -39,8 +40,11 @@ struct stk_pack_result {
     uint64_t bytes_in, bytes_out;
     uint64_t classes;
     double seconds_index, seconds_total;
-    struct stk_problems skipped; /* release with stk_problems_release() */
+    struct stk_problems skipped;
+    struct stk_notes notes; /* of the source */
 };
+
+void stk_pack_result_release(struct stk_pack_result *r);
 
 /* Packs src into the new folder dst. On failure nothing is at dst that was not there before. */
 int stk_pack(const char *src, const char *dst, const struct stk_pack_options *o,

@@ -11,6 +11,7 @@
 #include "data/out.h"
 #include "data/reader.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -42,11 +43,17 @@ struct worker_state {
     struct stk_buf ids;
 };
 
-static void problem(struct verify *v, const char *path, int64_t offset, const char *what)
+static void coded_problem(struct verify *v, int code, const char *path, int64_t offset,
+                          const char *what)
 {
     pthread_mutex_lock(&v->lock);
-    stk_problems_add(&v->r->problems, path, offset, what);
+    stk_problems_add_code(&v->r->problems, code, path, offset, what);
     pthread_mutex_unlock(&v->lock);
+}
+
+static void problem(struct verify *v, const char *path, int64_t offset, const char *what)
+{
+    coded_problem(v, STK_E_CORRUPT, path, offset, what);
 }
 
 /* About a file the manifest names. */
@@ -79,7 +86,7 @@ static int progress(struct verify *v, uint64_t bytes, struct stk_err *err)
 
 static void on_problem(void *user, const struct stk_err *what)
 {
-    problem(user, what->path, what->offset, what->what);
+    coded_problem(user, what->code, what->path, what->offset, what->what);
 }
 
 /* ---- samples ---- */
@@ -132,7 +139,7 @@ static int check_samples(struct verify *v, struct worker_state *w, struct stk_er
             struct stk_err why = {0};
             int one = stk_reader_get(w->reader, i, &w->sample, &why);
             if (one < 0 && is_finding(one))
-                problem(v, why.path, why.offset, why.what);
+                coded_problem(v, one, why.path, why.offset, why.what);
             else if (one < 0) {
                 if (err)
                     *err = why;
@@ -231,7 +238,7 @@ static int check_crcs(struct verify *v, struct stk_err *err)
         struct stk_err why = {0};
         rc = check_crc(v, &c[i], &why);
         if (rc < 0 && is_finding(rc)) {
-            problem(v, why.path, why.offset, why.what);
+            coded_problem(v, rc, why.path, why.offset, why.what);
             rc = 0;
         } else if (rc < 0 && err) {
             *err = why;
@@ -272,6 +279,20 @@ static int check_file(void *user, uint64_t item, unsigned thread, struct stk_err
     return progress(v, 0, err);
 }
 
+/* Written by another version of stoker: the manifest's checksum must be enough then. */
+static bool of_another_version(const char *path)
+{
+    struct stk_index_header h = {0};
+    size_t got = 0;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd >= 0) {
+        (void)stk_pread_full(fd, &h, offsetof(struct stk_index_header, file_size), 0, &got, path,
+                             NULL);
+        close(fd);
+    }
+    return got && memcmp(h.magic, "STKINDX", 8) == 0 && h.version < STK_INDEX_VERSION;
+}
+
 /* The index that was published must say what the files say. Then what it says of the samples, their
  * checksums, is compared while they are read. */
 static void check_published_index(struct verify *v)
@@ -282,7 +303,10 @@ static void check_published_index(struct verify *v)
     struct stk_err why = {0};
     char *path = stk_path_join(v->ds->path, STK_INDEX_NAME);
     int rc = path ? stk_index_open(path, &v->published, &why) : STK_E_NOMEM;
+    bool other = rc < 0 && path && of_another_version(path);
     free(path);
+    if (other)
+        return;
     if (rc < 0) {
         manifest_problem(v, STK_INDEX_NAME, -1, why.what);
         return;
@@ -334,17 +358,21 @@ static int verify_opened(struct verify *v, struct stk_err *err)
     r->samples = h->nsamples;
     r->bytes = h->bytes_stored;
     v->bytes_total = h->bytes_samples;
-    for (size_t i = 0; i < v->ds->problems.kept; i++) {
-        const struct stk_problem *x = &v->ds->problems.item[i];
-        stk_problems_add(&r->problems, x->path, x->offset, x->what);
-    }
-    r->problems.count += v->ds->problems.count - v->ds->problems.kept;
+    stk_problems_join(&r->problems, &v->ds->problems);
     if (v->ds->format->caps & STK_CAN_SUM)
         r->checksummed_bytes += h->bytes_samples;
-    int rc = check_manifest(v, err);
+    int rc = stk_notes_join(&r->notes, &v->ds->notes, err);
+    if (rc == 0)
+        rc = check_manifest(v, err);
     if (rc == 0)
         rc = stk_pool_run(v->jobs, v->jobs, work, v, err);
     return rc < 0 ? rc : check_crcs(v, err);
+}
+
+void stk_verify_release(struct stk_verify_result *r)
+{
+    stk_problems_release(&r->problems);
+    stk_notes_release(&r->notes);
 }
 
 int stk_verify(const char *path, const struct stk_verify_options *o, struct stk_verify_result *r,
@@ -353,6 +381,7 @@ int stk_verify(const char *path, const struct stk_verify_options *o, struct stk_
     struct verify v = {.o = o, .r = r, .chunk_bytes = CHUNK_BYTES};
     struct stk_open_options oo = {.format = o->format,
                                   .payload = o->payload,
+                                  .datasets = o->datasets,
                                   .jobs = o->jobs,
                                   .progress = o->progress,
                                   .user = o->user};

@@ -5,9 +5,9 @@
 #include "data/dataset.h"
 
 struct stk_verify_options {
-    const char *format, *payload; /* NULL: found out */
-    unsigned jobs;                /* 0: one a core */
-    uint64_t memory_bytes;        /* 0: default */
+    const char *format, *payload, *datasets; /* NULL: found out */
+    unsigned jobs;                           /* 0: one a core */
+    uint64_t memory_bytes;                   /* 0: default */
     int (*progress)(void *user, uint64_t bytes_done, uint64_t bytes_total, uint64_t samples);
     void *user;
 };
@@ -18,8 +18,11 @@ struct stk_verify_result {
     uint64_t checksummed_bytes;     /* bytes a stored checksum vouches for */
     bool has_manifest;
     double seconds;
-    struct stk_problems problems; /* empty: whole. Release with stk_problems_release() */
+    struct stk_problems problems; /* and nothing left out: whole */
+    struct stk_notes notes;
 };
+
+void stk_verify_release(struct stk_verify_result *r);
 
 /* Returns 0 when the reading itself worked, also when problems were found. */
 int stk_verify(const char *path, const struct stk_verify_options *o, struct stk_verify_result *r,

@@ -431,6 +431,7 @@ void stk_walk_release(struct stk_walk *w)
     stk_spool_release(&w->names);
     stk_spool_release(&w->files);
     stk_spool_release(&w->dirs);
+    stk_notes_release(&w->notes);
     if (w->rootfd >= 0)
         close(w->rootfd);
     free(w->root);

@@ -14,6 +14,7 @@ struct stk_walk {
     bool is_dir;                         /* the dataset is a folder (else a single file in root) */
     struct stk_spool names, files, dirs; /* as in the index; sizes and times come later */
     uint64_t nfiles, ignored;
+    struct stk_notes notes; /* what is left out already now, and what was taken as what */
     const struct stk_format *format;
 };
 

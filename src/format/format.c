@@ -19,7 +19,7 @@ static const struct stk_format *const formats[] = {
 
 extern const struct stk_codec stk_codec_raw, stk_codec_example, stk_codec_sequence,
     stk_codec_image, stk_codec_datum, stk_codec_csv, stk_codec_json, stk_codec_npy, stk_codec_cls,
-    stk_codec_tile;
+    stk_codec_tile, stk_codec_chars, stk_codec_shape;
 
 static const struct stk_codec *const codecs[] = {
     &stk_codec_raw,   &stk_codec_example, &stk_codec_sequence, &stk_codec_image, &stk_codec_datum,
@@ -75,9 +75,13 @@ const struct stk_codec *stk_codec_at(size_t i)
 
 const struct stk_codec *stk_codec_find(const char *name)
 {
-    /* Not in the table: it describes how arrays are stored, no payload a user could ask for. */
+    /* Not in the table: they say how values are stored, no payload a user could ask for. */
     if (strncmp(name, "tile:", 5) == 0)
         return &stk_codec_tile;
+    if (strncmp(name, "chars:", 6) == 0 && name[6] && strchr("SZPU", name[6]) && !name[7])
+        return &stk_codec_chars;
+    if (strncmp(name, "shape:", 6) == 0)
+        return &stk_codec_shape;
     for (size_t i = 0; i < sizeof codecs / sizeof *codecs; i++)
         if (strcmp(codecs[i]->name, name) == 0)
             return codecs[i];

@@ -152,13 +152,28 @@ int stk_list_context(struct stk_lister *l, const char *text, size_t len, struct 
 int stk_list_problem(struct stk_lister *l, int64_t offset, struct stk_err *err, const char *fmt,
                      ...) STK_PRINTF(4, 5);
 
+/* Something the reader does not take although it is sound: "link", "group", "dataset", "column",
+ * "file", "member", "split"; `why` in words, the same for all that are left out for the same reason.
+ * The listing goes on. Users see it in inspect, pack, verify (which does not call the dataset whole)
+ * and Dataset.left_out. A file that cannot be read at all is an error, STK_E_UNSUPPORTED. */
+int stk_list_left_out(struct stk_lister *l, const char *kind, const char *name, const char *why,
+                      struct stk_err *err);
+/* Something was guessed: `what` ("payload", "header", "sample", "label", "format", "split") was taken
+ * as `as`, `because` of what; say there how it can be overruled. */
+int stk_list_taken(struct stk_lister *l, const char *what, const char *as, const char *because,
+                   struct stk_err *err);
+
 /* What the user or the manifest said about the dataset. Borrowed, never NULL. */
 struct stk_list_options {
     const char *payload; /* "auto" or a codec's name */
     int compress;        /* enum stk_filter_id of per-sample compression, 0 none */
     bool grouped;        /* trees: files of one stem are one sample */
+    const char *datasets; /* STK_CAN_PICK: globs of the arrays that are wanted; NULL: all */
 };
 const struct stk_list_options *stk_list_opts(const struct stk_lister *l);
+/* STK_CAN_PICK: whether the user wants the array, or the group, of that name; true where he did not
+ * say. */
+bool stk_list_wants(const struct stk_lister *l, const char *name);
 
 /* ---- codecs: a record's bytes <-> fields -------------------------------------------------- */
 
@@ -278,6 +293,7 @@ enum stk_caps {
     STK_CAN_BE_ONE = 1 << 12, /* one file whatever the size, unless the user cuts it (lmdb) */
     STK_CAN_SUM = 1 << 14,    /* check() compares a checksum of the data, not only the frame */
     STK_CAN_STREAM = 1 << 13, /* list() reports a record before it looks behind it */
+    STK_CAN_PICK = 1 << 15,   /* files hold arrays, of which the user may name some */
     STK_CAN_PATHS = 1 << 11, /* keys are paths of files: directories are classes, as in a folder */
 };
 

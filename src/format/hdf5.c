@@ -22,23 +22,15 @@ static int bid(const struct stk_probe *p)
 #ifdef STK_HAVE_HDF5
 #include "format/hdf5_column.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
-#include "base/array.h"
+#include "format/hdf5_family.h"
 #include "format/hdf5_write.h"
 #include "format/jail.h"
 #include "format/ragged.h"
 
-#define MAX_DATASETS 1000000u /* visited in a file */
-#define MAX_COLUMNS  1024u    /* more of one length: a dataset a sample, which is another layout */
-
-struct visit {
-    struct stk_h5_file *f;
-    struct stk_lister *l;
-    struct stk_h5_dataset *set;
-    size_t n;
-    struct stk_err *err;
-};
+#define MAX_COUNTED 1000000u /* arrays whose bytes are added up */
 
 struct listing {
     struct stk_h5_file file;
@@ -47,93 +39,18 @@ struct listing {
     struct stk_h5_dataset *set;
     struct stk_table_array *array;
     size_t n;
+    struct stk_h5_families families;
+    struct stk_h5_family_column *family; /* of each */
     struct stk_h5_column *column;
-    struct stk_table_column *table;
-    size_t ncolumns;
+    struct stk_table_column *table; /* the columns, then the families, then their key */
+    size_t ncolumns, ntable;
     uint64_t count;
+    char why[400]; /* something was left out */
 };
-
-/* ---- what is there ---- */
 
 static void still_alive(void *user)
 {
     stk_list_alive(user);
-}
-
-static int describe(struct visit *v, hid_t ds, struct stk_h5_dataset *d)
-{
-    const char *path = stk_src_path(v->f->src);
-    hid_t type = H5Dget_type(ds), space = H5Dget_space(ds);
-    hsize_t dim[H5S_MAX_RANK];
-    int rc = 0, rank = space < 0 ? -1 : H5Sget_simple_extent_dims(space, dim, NULL);
-    if (type < 0 || rank < 0 || rank > STK_H5_MAX_RANK)
-        rc = stk_h5_failed(path, "describe a dataset", v->err);
-    if (rc == 0) {
-        stk_h5_describe_type(type, v->f->addr_size, &d->type);
-        d->rank = H5Sget_simple_extent_type(space) == H5S_SIMPLE ? (unsigned)rank : 0;
-        for (unsigned i = 0; i < d->rank; i++)
-            d->dim[i] = dim[i];
-    }
-    if (type >= 0)
-        H5Tclose(type);
-    if (space >= 0)
-        H5Sclose(space);
-    return rc;
-}
-
-static int add_dataset(struct visit *v, hid_t root, const char *name)
-{
-    if (v->n >= MAX_DATASETS)
-        return stk_err_set(v->err, STK_E_UNSUPPORTED, stk_src_path(v->f->src), -1,
-                           "more than a million datasets in the file");
-    if (STK_ARRAY_MORE(v->set, v->n, v->err))
-        return STK_E_NOMEM;
-    struct stk_h5_dataset *d = &v->set[v->n];
-    *d = (struct stk_h5_dataset){.name = strdup(name)};
-    if (!d->name)
-        return stk_err_nomem(v->err, strlen(name));
-    v->n++;
-    hid_t ds = H5Dopen2(root, name, H5P_DEFAULT);
-    if (ds < 0)
-        return stk_h5_failed(stk_src_path(v->f->src), "open a dataset", v->err);
-    int rc = describe(v, ds, d);
-    H5Dclose(ds);
-    return rc;
-}
-
-/* Returns 1 to stop: the error is in v->err then. */
-static herr_t visit_object(hid_t root, const char *name, const H5O_info_t *info, void *user)
-{
-    struct visit *v = user;
-    stk_list_alive(v->l);
-    if (info->type != H5O_TYPE_DATASET)
-        return 0;
-    return add_dataset(v, root, name) < 0 ? 1 : 0;
-}
-
-static int find_datasets(struct listing *t, struct stk_err *err)
-{
-    struct stk_err why = {0};
-    struct visit v = {.f = &t->file, .l = t->l, .err = &why};
-    /* In the order they were made where the file keeps it, which is how we write; else by name. */
-    unsigned order = 0;
-    hid_t root = H5Gopen2(t->h5, "/", H5P_DEFAULT);
-    hid_t plist = root < 0 ? -1 : H5Gget_create_plist(root);
-    if (plist >= 0)
-        (void)H5Pget_link_creation_order(plist, &order);
-    if (plist >= 0)
-        H5Pclose(plist);
-    H5_index_t by = order & H5P_CRT_ORDER_TRACKED ? H5_INDEX_CRT_ORDER : H5_INDEX_NAME;
-    herr_t rc = root < 0 ? -1 : H5Ovisit(root, by, H5_ITER_INC, visit_object, &v);
-    t->set = v.set;
-    t->n = v.n;
-    if (rc < 0) /* before the next call forgets why */
-        (void)stk_h5_failed(stk_src_path(t->file.src), "find the datasets", &why);
-    if (root >= 0)
-        H5Gclose(root);
-    if (rc != 0 && err)
-        *err = why;
-    return rc == 0 ? 0 : why.code;
 }
 
 /* ---- which of them are columns ---- */
@@ -152,16 +69,34 @@ static void as_array(const struct stk_h5_dataset *d, struct stk_table_array *a)
     for (unsigned i = 0; i < d->rank && i < STK_MAX_NDIM + 1; i++) {
         a->dim[i] = d->dim[i];
         if (__builtin_mul_overflow(a->bytes, d->dim[i], &a->bytes))
-            a->bytes = UINT64_MAX / MAX_DATASETS;
+            a->bytes = UINT64_MAX / MAX_COUNTED;
     }
-    if (a->bytes > UINT64_MAX / MAX_DATASETS)
-        a->bytes = UINT64_MAX / MAX_DATASETS;
+    if (a->bytes > UINT64_MAX / MAX_COUNTED)
+        a->bytes = UINT64_MAX / MAX_COUNTED;
 }
 
 static int not_read(struct listing *t, const struct stk_h5_dataset *d, const char *why,
                     struct stk_err *err)
 {
-    return stk_list_problem(t->l, -1, err, "dataset '%.200s' is left out: %s", d->name, why);
+    const char *named = strncmp(why, "dataset '", 9) == 0 ? strstr(why, "': ") : NULL;
+    why = named ? named + 3 : why;
+    snprintf(t->why, sizeof t->why, ": %.100s: %.250s", d->name, why);
+    return stk_list_left_out(t->l, d->whole ? "column" : "dataset", d->name, why, err);
+}
+
+/* Why a dataset cannot be a column, NULL: it can. */
+static const char *trouble(const struct stk_h5_dataset *d, bool other)
+{
+    bool chars = d->type.what == STK_H5_STRING && d->type.size == 1 && d->rank == 2;
+    if (d->type.what == STK_H5_REFUSED)
+        return d->type.why;
+    if (d->type.compound && !d->whole && other)
+        return "compounds in more than one dimension";
+    if (d->type.what == STK_H5_NUMBERS && d->rank - 1 + d->type.ndims > STK_MAX_NDIM)
+        return "it has more than 9 dimensions";
+    if ((d->type.what == STK_H5_STRING || d->type.what == STK_H5_VARIABLE) && d->rank > 1 && !chars)
+        return "it has several strings, or bytes of variable length, for each sample";
+    return NULL;
 }
 
 /* Leaves out what cannot be read, and says so. Compounds count when nothing else is there. */
@@ -169,27 +104,58 @@ static int drop_refused(struct listing *t, struct stk_err *err)
 {
     bool other = false;
     for (size_t i = 0; i < t->n; i++)
-        other |=
-            t->array[i].column && t->set[i].type.what != STK_H5_REFUSED && !t->set[i].type.compound;
+        other |= t->array[i].column && t->set[i].type.what != STK_H5_REFUSED &&
+                 !(t->set[i].type.compound && !t->set[i].whole);
     for (size_t i = 0; i < t->n; i++) {
-        struct stk_h5_dataset *d = &t->set[i];
-        const char *why = NULL;
-        if (!t->array[i].column)
-            continue;
-        if (d->type.what == STK_H5_REFUSED)
-            why = d->type.why;
-        else if (d->type.compound && other)
-            why = "it holds compounds";
-        else if (d->type.what == STK_H5_NUMBERS && d->rank - 1 + d->type.ndims > STK_MAX_NDIM)
-            why = "it has more than 9 dimensions";
-        else if ((d->type.what == STK_H5_STRING || d->type.what == STK_H5_VARIABLE) && d->rank > 1)
-            why = "it has strings or bytes of variable length in more than one dimension";
-        t->array[i].column = !why;
-        int rc = why ? not_read(t, d, why, err) : 0;
+        const char *why = t->array[i].column ? trouble(&t->set[i], other) : NULL;
+        t->array[i].column &= !why;
+        t->array[i].skip |= why != NULL;
+        int rc = why ? not_read(t, &t->set[i], why, err) : 0;
         if (rc < 0)
             return rc;
     }
     return 0;
+}
+
+/* A table that pandas wrote "fixed": axis0 and block0_items are names of columns. */
+static bool is_pandas_name(const struct listing *t, const char *name)
+{
+    const char *base = strrchr(name, '/');
+    size_t dir = base ? (size_t)(base - name) + 1 : 0, len = strlen(name);
+    base = name + dir;
+    if (strcmp(base, "axis0") != 0 &&
+        (strncmp(base, "block", 5) != 0 || len < 6 || strcmp(name + len - 6, "_items") != 0))
+        return false;
+    for (size_t i = 0; i < t->n; i++)
+        if (strncmp(t->set[i].name, name, dir) == 0 && strcmp(t->set[i].name + dir, "axis1") == 0)
+            return true;
+    return false;
+}
+
+static int drop_pandas_names(struct listing *t, struct stk_err *err)
+{
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < t->n && t->n <= STK_H5_MAX_COLUMNS; i++) {
+        t->array[i].skip = is_pandas_name(t, t->set[i].name);
+        if (t->array[i].skip)
+            rc = not_read(t, &t->set[i], "the names of a table's columns (pandas)", err);
+    }
+    return rc;
+}
+
+/* Every sample has datasets of its own: their number is that of the samples. */
+static int take_families(struct listing *t, struct stk_err *err)
+{
+    char as[400];
+    for (size_t i = 0; i < t->families.n; i++)
+        for (size_t k = 0; k < t->families.item[i].n; k++)
+            t->array[t->families.item[i].member[k]].skip = true;
+    t->count = t->families.item[0].n;
+    stk_table_choose_rows(t->array, t->n, t->count);
+    snprintf(as, sizeof as, "each dataset or group such as %.300s",
+             t->set[t->families.item[0].member[0]].name);
+    return stk_list_taken(t->l, "sample", as,
+                          "their names differ by a number alone; --datasets names others", err);
 }
 
 static int choose_columns(struct listing *t, struct stk_err *err)
@@ -199,18 +165,25 @@ static int choose_columns(struct listing *t, struct stk_err *err)
         return stk_err_nomem(err, t->n * sizeof *t->array);
     for (size_t i = 0; i < t->n; i++)
         as_array(&t->set[i], &t->array[i]);
-    t->count = stk_table_choose(t->array, t->n);
+    int rc = drop_pandas_names(t, err);
+    if (rc == 0)
+        rc = stk_table_split(t->l, t->array, t->n, err);
+    if (rc == 0)
+        rc = stk_h5_families(t->set, t->array, t->n, &t->families, err);
+    if (rc == 0 && t->families.n)
+        rc = take_families(t, err);
+    else if (rc == 0)
+        t->count = stk_table_choose(t->array, t->n);
+    if (rc == 0)
+        rc = drop_refused(t, err);
+    if (rc == 0)
+        rc = stk_table_report(t->l, t->array, t->n, "dataset", !t->families.n, err);
     for (size_t i = 0; i < t->n; i++)
         t->ncolumns += t->array[i].column;
-    if (t->ncolumns > MAX_COLUMNS)
+    if (rc == 0 && t->ncolumns > STK_H5_MAX_COLUMNS)
         return stk_err_set(err, STK_E_UNSUPPORTED, stk_src_path(t->file.src), -1,
-                           "%zu datasets of %llu elements each: it seems that every sample has a "
-                           "dataset of its own, which is not read",
+                           "%zu datasets of %llu elements each, which are too many columns",
                            t->ncolumns, (unsigned long long)t->count);
-    int rc = drop_refused(t, err);
-    t->ncolumns = 0;
-    for (size_t i = 0; i < t->n; i++)
-        t->ncolumns += t->array[i].column;
     return rc;
 }
 
@@ -245,7 +218,7 @@ static int ragged_column(struct listing *t, struct stk_h5_column *c,
                          const struct stk_h5_dataset *offsets, struct stk_table_column *out,
                          struct stk_err *err)
 {
-    hid_t ds = H5Dopen2(t->h5, offsets->name, H5P_DEFAULT);
+    hid_t ds = H5Dopen2(t->h5, offsets->path, H5P_DEFAULT);
     if (ds < 0)
         return stk_h5_failed(stk_src_path(t->file.src), "open a dataset", err);
     int rc = stk_h5_store_init(&c->offsets, &t->file, ds, offsets->name, &offsets->type, err);
@@ -274,10 +247,13 @@ static int make_column(struct listing *t, size_t i, struct stk_h5_column *c,
     *out = (struct stk_table_column){.is_key = a->is_key};
     out->spec.name = a->name;
     out->spec.name_len = a->name_len;
-    hid_t ds = H5Dopen2(t->h5, c->set->name, H5P_DEFAULT);
+    hid_t ds = H5Dopen2(t->h5, c->set->path, H5P_DEFAULT);
     if (ds < 0)
         return stk_h5_failed(stk_src_path(t->file.src), "open a dataset", err);
-    int rc = stk_h5_store_init(&c->store, &t->file, ds, c->set->name, &c->set->type, err);
+    struct stk_h5_type stored = c->set->type;
+    if (c->set->whole)
+        stored = (struct stk_h5_type){.what = STK_H5_OPAQUE, .size = c->set->whole};
+    int rc = stk_h5_store_init(&c->store, &t->file, ds, c->set->name, &stored, err);
     if (rc == 0 && a->pair != SIZE_MAX)
         out->spec.kind = ragged_kind(ds);
     H5Dclose(ds);
@@ -288,13 +264,14 @@ static int make_column(struct listing *t, size_t i, struct stk_h5_column *c,
         return (int)c->first_extent;
     if (a->pair != SIZE_MAX)
         return ragged_column(t, c, &t->set[a->pair], out, err);
-    if (c->set->type.what == STK_H5_STRING || c->set->type.what == STK_H5_VARIABLE)
+    bool text = c->set->type.what == STK_H5_STRING || c->set->type.what == STK_H5_VARIABLE;
+    if (text && c->set->rank == 1 && !c->set->whole)
         return stk_h5_text_column(c, t->l, t->count, out, err);
     out->is_key = false;
     return stk_h5_rows_column(c, out, err);
 }
 
-static void column_release(struct stk_h5_column *c)
+void stk_h5_column_release(struct stk_h5_column *c)
 {
     stk_h5_store_release(&c->store);
     stk_h5_store_release(&c->offsets);
@@ -306,20 +283,19 @@ static void column_release(struct stk_h5_column *c)
 static int make_columns(struct listing *t, struct stk_err *err)
 {
     size_t n = 0;
-    t->column = calloc(t->ncolumns, sizeof *t->column);
-    t->table = calloc(t->ncolumns, sizeof *t->table);
-    if (!t->column || !t->table)
-        return stk_err_nomem(err, t->ncolumns * sizeof *t->column);
     for (size_t i = 0; i < t->n; i++) {
         struct stk_err why = {.offset = -1};
         if (!t->array[i].column)
             continue;
         int rc = make_column(t, i, &t->column[n], &t->table[n], &why);
+        if (rc == 0 && t->set[i].type.complex)
+            rc = stk_list_taken(t->l, "array", "pairs of numbers, real and imaginary part",
+                                "samples have no complex numbers", &why);
         if (rc < 0)
-            column_release(&t->column[n]);
+            stk_h5_column_release(&t->column[n]);
         if (rc == STK_E_UNSUPPORTED)
             /* One dataset that cannot be read does not hide the others. */
-            rc = stk_list_problem(t->l, why.offset, err, "%s; it is left out", why.what);
+            rc = not_read(t, &t->set[i], why.what, err);
         else if (rc == 0)
             n++;
         else if (err)
@@ -327,34 +303,71 @@ static int make_columns(struct listing *t, struct stk_err *err)
         if (rc < 0)
             return rc;
     }
-    t->ncolumns = n;
+    t->ncolumns = t->ntable = n;
     return 0;
+}
+
+static int add_families(struct listing *t, struct stk_err *err)
+{
+    bool key = false, any = false;
+    for (size_t i = 0; i < t->ntable; i++)
+        key |= t->table[i].is_key;
+    for (size_t i = 0; i < t->families.n; i++) {
+        struct stk_h5_family_column *f = &t->family[i];
+        f->file = &t->file;
+        f->set = t->set;
+        f->family = &t->families.item[i];
+        f->h5 = t->h5;
+        int rc = stk_h5_family_start(f, t->l, &t->table[t->ntable], err);
+        if (rc < 0)
+            return rc;
+        t->ntable += rc == 0;
+        any |= rc == 0;
+    }
+    if (any && !key)
+        stk_h5_family_key(&t->family[0], &t->table[t->ntable++]);
+    return 0;
+}
+
+static int make_table(struct listing *t, struct stk_err *err)
+{
+    size_t n = t->ncolumns + t->families.n + 1;
+    t->column = calloc(t->ncolumns + 1, sizeof *t->column);
+    t->family = calloc(t->families.n + 1, sizeof *t->family);
+    t->table = calloc(n, sizeof *t->table);
+    if (!t->column || !t->family || !t->table)
+        return stk_err_nomem(err, n * sizeof *t->column);
+    int rc = make_columns(t, err);
+    return rc < 0 ? rc : add_families(t, err);
 }
 
 static bool only_a_key(const struct listing *t)
 {
-    return t->ncolumns == 1 && t->table[0].is_key;
+    return t->ntable == 1 && t->table[0].is_key;
 }
 
 static int list_datasets(struct listing *t, struct stk_err *err)
 {
     const char *path = stk_src_path(t->file.src);
-    int rc = find_datasets(t, err);
+    int rc = stk_h5_find(&t->file, t->l, t->h5, &t->set, &t->n, err);
     if (rc == 0)
         rc = choose_columns(t, err);
     if (rc < 0)
         return rc;
-    if (!t->ncolumns)
-        return stk_list_problem(t->l, -1, err, "no dataset in it can be read as samples");
-    if (!t->count)
-        return 0;
-    if ((rc = make_columns(t, err)) < 0)
+    if (t->count || !t->ncolumns) {
+        rc = make_table(t, err);
+        if (rc == 0 && !t->ntable)
+            rc = stk_err_set(err, STK_E_UNSUPPORTED, path, -1,
+                             stk_list_opts(t->l)->datasets && !t->n
+                                 ? "no dataset in it is called as --datasets says"
+                                 : "no dataset in it can be read as samples%s",
+                             t->why);
+    }
+    if (rc < 0 || !t->count)
         return rc;
-    if (!t->ncolumns)
-        return 0; /* each has been reported */
     if (only_a_key(t))
         t->table[0].is_key = false;
-    return stk_table_list(t->l, t->table, t->ncolumns, t->count, path, err);
+    return stk_table_list(t->l, t->table, t->ntable, t->count, path, err);
 }
 
 /* ---- the file ---- */
@@ -362,12 +375,14 @@ static int list_datasets(struct listing *t, struct stk_err *err)
 static void listing_release(struct listing *t)
 {
     for (size_t i = 0; t->column && i < t->ncolumns; i++)
-        column_release(&t->column[i]);
-    for (size_t i = 0; i < t->n; i++)
-        free(t->set[i].name);
+        stk_h5_column_release(&t->column[i]);
+    for (size_t i = 0; t->family && i < t->families.n; i++)
+        stk_h5_column_release(&t->family[i].column);
+    stk_h5_families_release(&t->families);
+    stk_h5_forget(t->set, t->n);
+    free(t->family);
     free(t->column);
     free(t->table);
-    free(t->set);
     free(t->array);
     if (t->h5 >= 0)
         H5Fclose(t->h5);
@@ -429,7 +444,7 @@ const struct stk_format stk_format_hdf5 = {
     .bid = bid,
 #ifdef STK_HAVE_HDF5
     .caps = STK_CAN_READ | STK_CAN_WRITE | STK_CAN_SHARD | STK_CAN_DEFLATE | STK_CAN_OWN_FILE |
-            STK_CAN_CRASH,
+            STK_CAN_CRASH | STK_CAN_PICK,
     .list = list,
     .prepare = stk_hdf5_prepare,
     .unprepare = stk_hdf5_unprepare,

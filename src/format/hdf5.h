@@ -24,6 +24,7 @@ enum stk_h5_what {
 struct stk_h5_type {
     enum stk_h5_what what;
     bool compound; /* what is OPAQUE */
+    bool complex;  /* NUMBERS: the last axis is real and imaginary part */
     uint8_t dtype; /* NUMBERS: enum stk_dtype */
     bool big_endian;
     bool is_string; /* STRING, and VARIABLE that is not mere bytes */
@@ -68,6 +69,8 @@ struct stk_h5_store {
  * libhdf5. Release with stk_h5_store_release() also on error. */
 int stk_h5_store_init(struct stk_h5_store *s, const struct stk_h5_file *f, hid_t ds,
                       const char *name, const struct stk_h5_type *type, struct stk_err *err);
+/* The whole dataset is one row: puts an axis of 1 before its own. */
+int stk_h5_store_wrap(struct stk_h5_store *s, struct stk_err *err);
 void stk_h5_store_release(struct stk_h5_store *s);
 /* Lists every block as an extent. Returns the number of the first. */
 int64_t stk_h5_store_list(struct stk_h5_store *s, struct stk_lister *l, struct stk_err *err);

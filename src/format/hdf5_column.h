@@ -9,11 +9,19 @@
 #include "format/ragged.h"
 
 struct stk_h5_dataset {
-    char *name;
+    char *name; /* of the field */
+    char *path; /* of the dataset, which may be one of compounds: this is a member then */
     struct stk_h5_type type;
     unsigned rank;
     uint64_t dim[STK_H5_MAX_RANK];
+    size_t at, whole; /* member: where it is in a compound, and the size of one; else 0 */
 };
+
+/* All datasets of a file, under all their names. Caller frees with stk_h5_forget(), also on error.
+ */
+int stk_h5_find(struct stk_h5_file *f, struct stk_lister *l, hid_t h5, struct stk_h5_dataset **set,
+                size_t *n, struct stk_err *err);
+void stk_h5_forget(struct stk_h5_dataset *set, size_t n);
 
 /* A column that is more than uniform slices: strings, and values in the global heap. */
 struct stk_h5_column {
@@ -25,8 +33,11 @@ struct stk_h5_column {
     char *bytes;                        /* a row, or a key */
     char codec[16];                     /* of tiled rows */
     bool is_key;
-    bool quiet; /* only looking: problems are reported when the sample is listed */
+    bool no_tiles; /* the codec that puts tiles together must not be used */
+    bool quiet;    /* only looking: problems are reported when the sample is listed */
 };
+
+void stk_h5_column_release(struct stk_h5_column *c);
 
 /* Both fill `out` for a column whose store is known; out->user borrows c. */
 

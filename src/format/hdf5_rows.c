@@ -107,6 +107,38 @@ static bool tiled_column(struct stk_h5_column *c, struct stk_table_column *out)
     return true;
 }
 
+static const char *codec_of_string(const struct stk_h5_type *t)
+{
+    return t->padding == H5T_STR_NULLTERM   ? "chars:Z"
+           : t->padding == H5T_STR_SPACEPAD ? "chars:P"
+                                            : "chars:S";
+}
+
+/* Of a list of compounds: the same bytes of each. */
+static int member_column(struct stk_h5_column *c, struct stk_table_column *out)
+{
+    const struct stk_h5_dataset *d = c->set;
+    if (d->type.what == STK_H5_STRING) {
+        out->spec.kind = d->type.utf8 ? STK_TEXT : STK_BYTES;
+        out->spec.codec = codec_of_string(&d->type);
+    }
+    out->how = STK_TABLE_UNIFORM;
+    out->place = (struct stk_stripe){.first_extent = c->first_extent,
+                                     .per_extent = c->store.block_dim[0],
+                                     .base = d->at,
+                                     .stride = d->whole,
+                                     .length = d->type.size};
+    return 0;
+}
+
+/* Rows of single characters are strings (netCDF). */
+static int char_column(struct stk_h5_column *c, struct stk_table_column *out)
+{
+    out->spec.kind = STK_TEXT;
+    out->spec.codec = codec_of_string(&c->set->type);
+    return 0;
+}
+
 int stk_h5_rows_column(struct stk_h5_column *c, struct stk_table_column *out, struct stk_err *err)
 {
     const struct stk_h5_store *s = &c->store;
@@ -120,6 +152,10 @@ int stk_h5_rows_column(struct stk_h5_column *c, struct stk_table_column *out, st
         for (unsigned i = 0; i < type->ndims; i++)
             out->spec.dim[s->rank - 1 + i] = type->dim[i];
     }
+    if (type->what == STK_H5_STRING && !c->set->whole)
+        (void)char_column(c, out);
+    if (c->set->whole)
+        return member_column(c, out);
     if (rows_are_whole(s)) {
         out->how = STK_TABLE_UNIFORM;
         out->place = (struct stk_stripe){.first_extent = c->first_extent,
@@ -128,7 +164,7 @@ int stk_h5_rows_column(struct stk_h5_column *c, struct stk_table_column *out, st
                                          .length = s->element * product(s->dim, 1, s->rank)};
         return 0;
     }
-    if (tiled_column(c, out))
+    if (!c->no_tiles && tiled_column(c, out))
         return 0;
     if (pieces_of_row(s) > MAX_PARTS)
         return stk_err_set(err, STK_E_UNSUPPORTED, stk_src_path(s->file->src), -1,

@@ -31,6 +31,12 @@ int stk_h5_failed(const char *path, const char *doing, struct stk_err *err)
 {
     char why[200] = "";
     (void)H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, innermost, why);
+    /* The library knows the versions up to its own. */
+    if (strstr(why, "bad version number") || strstr(why, "unknown version"))
+        return stk_err_set(err, STK_E_UNSUPPORTED, path, -1,
+                           "written by a newer HDF5 than libhdf5 %d.%d.%d of this build (%s): "
+                           "h5repack --high=v110 makes a copy that is read, or use a newer libhdf5",
+                           H5_VERS_MAJOR, H5_VERS_MINOR, H5_VERS_RELEASE, why);
     return stk_err_set(err, STK_E_CORRUPT, path, -1, "libhdf5 cannot %s%s%s", doing,
                        *why ? ": " : "", why);
 }
@@ -203,6 +209,28 @@ static int one_piece(struct stk_h5_store *s, uint64_t addr, uint64_t size, struc
     return 0;
 }
 
+#define EMPTY_ROWS_MAX (1u << 24) /* rows without bytes cost a hostile file nothing */
+
+static bool has_empty_rows(const struct stk_h5_store *s)
+{
+    for (unsigned i = 1; i < s->rank; i++)
+        if (!s->dim[i])
+            return true;
+    return false;
+}
+
+/* An array of (9, 0): rows that take no place in the file. */
+static int empty_rows(struct stk_h5_store *s, struct stk_err *err)
+{
+    if (s->dim[0] > EMPTY_ROWS_MAX)
+        return refuse(s, err, "a great many rows without a byte");
+    memcpy(s->block_dim, s->dim, sizeof s->block_dim);
+    s->block_dim[0] = s->dim[0] ? s->dim[0] : 1;
+    s->grid.rank = s->rank;
+    s->block = calloc(1, sizeof *s->block);
+    return s->block ? 0 : stk_err_nomem(err, sizeof *s->block);
+}
+
 /* ---- chunks, asked from libhdf5 where we do not know the index ---- */
 
 static int grid_number(const struct stk_h5_store *s, const hsize_t *first, uint64_t *number)
@@ -346,6 +374,8 @@ static int init_from(struct stk_h5_store *s, hid_t ds, hid_t space, hid_t dcpl, 
     H5O_info_t info;
     const char *path = stk_src_path(s->file->src);
     int rank = H5Sget_simple_extent_dims(space, dim, max_dim);
+    if (rank == 0) /* a single value: a list of one */
+        rank = 1, dim[0] = max_dim[0] = 1;
     if (rank < 1 || H5Oget_info(ds, &info) < 0)
         return stk_h5_failed(path, "describe a dataset", err);
     s->rank = (unsigned)rank;
@@ -356,6 +386,8 @@ static int init_from(struct stk_h5_store *s, hid_t ds, hid_t space, hid_t dcpl, 
         return rc;
     if (H5Pget_external_count(dcpl) > 0)
         return refuse(s, err, "its data stands in other files (external storage)");
+    if (has_empty_rows(s))
+        return empty_rows(s, err);
     struct stk_h5_layout layout;
     rc = stk_h5_find_layout(s->file, info.addr, &layout, err);
     if (rc < 0)
@@ -388,6 +420,24 @@ int stk_h5_store_init(struct stk_h5_store *s, const struct stk_h5_file *f, hid_t
     if (space >= 0)
         H5Sclose(space);
     return rc;
+}
+
+static void shift(uint64_t *dim, unsigned rank)
+{
+    memmove(dim + 1, dim, rank * sizeof *dim);
+    dim[0] = 1;
+}
+
+int stk_h5_store_wrap(struct stk_h5_store *s, struct stk_err *err)
+{
+    if (s->rank >= STK_H5_MAX_RANK)
+        return refuse(s, err, "it has too many dimensions");
+    shift(s->dim, s->rank);
+    shift(s->block_dim, s->rank);
+    shift(s->grid.dim, s->rank);
+    shift(s->grid.max, s->rank);
+    s->grid.rank = ++s->rank;
+    return 0;
 }
 
 void stk_h5_store_release(struct stk_h5_store *s)

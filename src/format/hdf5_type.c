@@ -129,6 +129,8 @@ static void describe_array(hid_t type, unsigned addr_size, struct stk_h5_type *t
     if (t->what == STK_H5_REFUSED)
         return;
     size_t elements = 1;
+    if (t->what == STK_H5_STRING && ndims == 1 && dim[0] == 1) /* pandas: as good as a string */
+        return;
     bool fits = t->what == STK_H5_NUMBERS && (unsigned)ndims + t->ndims <= STK_MAX_NDIM;
     for (int i = 0; fits && i < ndims; i++)
         fits = !__builtin_mul_overflow(elements, dim[i], &elements) && elements;
@@ -142,8 +144,43 @@ static void describe_array(hid_t type, unsigned addr_size, struct stk_h5_type *t
     t->ndims += (unsigned)ndims;
 }
 
+static bool is_part(hid_t type, unsigned i, const char *a, const char *b)
+{
+    char *name = H5Tget_member_name(type, i);
+    bool is = name && (strcmp(name, a) == 0 || strcmp(name, b) == 0);
+    H5free_memory(name);
+    return is;
+}
+
+/* Compounds of a real and an imaginary part are arrays of two, which is what they are in memory. */
+static bool describe_complex(hid_t type, struct stk_h5_type *t)
+{
+    if (H5Tget_class(type) != H5T_COMPOUND || H5Tget_nmembers(type) != 2 ||
+        !is_part(type, 0, "r", "real") || !is_part(type, 1, "i", "imag"))
+        return false;
+    hid_t re = H5Tget_member_type(type, 0), im = H5Tget_member_type(type, 1);
+    struct stk_h5_type half = {.what = STK_H5_REFUSED};
+    if (re >= 0 && im >= 0 && H5Tget_class(re) == H5T_FLOAT && H5Tequal(re, im) > 0)
+        describe_float(re, &half);
+    if (re >= 0)
+        H5Tclose(re);
+    if (im >= 0)
+        H5Tclose(im);
+    if (half.what != STK_H5_NUMBERS || H5Tget_size(type) != 2 * half.size ||
+        H5Tget_member_offset(type, 1) != half.size)
+        return false;
+    *t = half;
+    t->size *= 2;
+    t->ndims = 1;
+    t->dim[0] = 2;
+    t->complex = true;
+    return true;
+}
+
 static void describe_bytes(hid_t type, struct stk_h5_type *t)
 {
+    if (describe_complex(type, t))
+        return;
     t->what = STK_H5_OPAQUE;
     t->compound = H5Tget_class(type) == H5T_COMPOUND;
     t->size = H5Tget_size(type);

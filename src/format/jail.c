@@ -261,6 +261,12 @@ static bool column_is_sound(const struct parent *p, const struct message *m, con
 }
 
 /* What later code takes for granted about events, which a child gone mad may have got wrong. */
+static bool note_is_sound(const struct message *m, const uint8_t *blob)
+{
+    const char *text[3];
+    return m->blob_len <= 3 * STK_NOTE_MAX && stk_event_texts(blob, m->blob_len, text);
+}
+
 static const char *unsound(struct parent *p, const struct message *m, const uint8_t *blob)
 {
     bool chain_ok = m->chain == STK_NO_CHAIN || m->chain < p->nchains;
@@ -288,6 +294,9 @@ static const char *unsound(struct parent *p, const struct message *m, const uint
     case STK_EV_CONTEXT:
     case STK_EV_PROBLEM:
         return NULL;
+    case STK_EV_LEFT_OUT:
+    case STK_EV_TAKEN:
+        return note_is_sound(m, blob) ? NULL : "note";
     default:
         return "event";
     }

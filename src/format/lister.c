@@ -6,7 +6,9 @@
  */
 #include "format/lister.h"
 #include "base/array.h"
+#include "base/text.h"
 
+#include <fnmatch.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,6 +39,32 @@ void stk_lister_release(struct stk_lister *l)
 const struct stk_list_options *stk_list_opts(const struct stk_lister *l)
 {
     return l->opts;
+}
+
+/* One glob, or a group whose arrays are wanted, or an array whose group is looked at. */
+static bool is_wanted(const char *glob, const char *name, size_t len)
+{
+    size_t n = strlen(glob);
+    char own[512];
+    snprintf(own, sizeof own, "%.*s", (int)len, name);
+    return fnmatch(glob, own, 0) == 0 || (len > n && own[n] == '/' && memcmp(own, glob, n) == 0) ||
+           (n > len && glob[len] == '/' && memcmp(own, glob, len) == 0);
+}
+
+bool stk_list_wants(const struct stk_lister *l, const char *name)
+{
+    size_t len = strlen(name);
+    if (!l->opts || !l->opts->datasets)
+        return true;
+    if (stk_name_has_suffix(name, len, ".offsets")) /* goes with the array it belongs to */
+        len -= strlen(".offsets");
+    for (const char *p = l->opts->datasets; p; p = strchr(p, ','), p = p ? p + 1 : NULL) {
+        char glob[512];
+        snprintf(glob, sizeof glob, "%.*s", (int)strcspn(p, ","), p);
+        if (len < sizeof glob && is_wanted(glob, name, len))
+            return true;
+    }
+    return false;
 }
 
 static int emit(struct stk_lister *l, const struct stk_event *e, struct stk_err *err)
@@ -246,6 +274,47 @@ int stk_list_problem(struct stk_lister *l, int64_t offset, struct stk_err *err, 
                           .blob = text,
                           .blob_len = (uint32_t)strlen(text)};
     return emit(l, &e, err);
+}
+
+static int emit_note(struct stk_lister *l, uint8_t type, const char *a, const char *b,
+                     const char *c, struct stk_err *err)
+{
+    const char *text[] = {a, b, c};
+    char blob[3 * STK_NOTE_MAX];
+    size_t n = 0;
+    for (size_t i = 0; i < 3; i++) {
+        size_t len = strnlen(text[i], STK_NOTE_MAX - 1);
+        memcpy(blob + n, text[i], len);
+        blob[n + len] = '\0';
+        n += len + 1;
+    }
+    struct stk_event e = {.type = type, .blob = blob, .blob_len = (uint32_t)n};
+    return emit(l, &e, err);
+}
+
+int stk_list_left_out(struct stk_lister *l, const char *kind, const char *name, const char *why,
+                      struct stk_err *err)
+{
+    return emit_note(l, STK_EV_LEFT_OUT, kind, name, why, err);
+}
+
+int stk_list_taken(struct stk_lister *l, const char *what, const char *as, const char *because,
+                   struct stk_err *err)
+{
+    return emit_note(l, STK_EV_TAKEN, what, as, because, err);
+}
+
+bool stk_event_texts(const void *blob, size_t len, const char *text[3])
+{
+    const char *p = blob, *end = p + len;
+    for (size_t i = 0; i < 3; i++) {
+        const char *nul = p < end ? memchr(p, 0, (size_t)(end - p)) : NULL;
+        if (!nul)
+            return false;
+        text[i] = p;
+        p = nul + 1;
+    }
+    return p == end;
 }
 
 /* ---- byte ranges, in plain and in compressed files ---- */

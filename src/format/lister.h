@@ -24,6 +24,8 @@ enum stk_event_type {
     STK_EV_POINT,     /* of the last extent: a: decoded length, b: bits, blob: window (zlib) */
     STK_EV_PROBLEM,   /* a: offset (as int64), blob: text. The sink decides whether to go on. */
     STK_EV_END,       /* the sample has all its parts: damage behind it is not its own */
+    STK_EV_LEFT_OUT,  /* blob: kind, name and why, each ending in a NUL */
+    STK_EV_TAKEN,     /* blob: what, as and because, the same way */
 };
 
 #define STK_NO_CHAIN     0xffffu
@@ -45,6 +47,11 @@ struct stk_field_wire {
     uint64_t dim[STK_MAX_NDIM];
     /* the name follows */
 };
+
+#define STK_NOTE_MAX 400 /* bytes of each text of LEFT_OUT and TAKEN, the NUL counted */
+
+/* The three texts of such an event; false: they are not there. */
+bool stk_event_texts(const void *blob, size_t len, const char *text[3]);
 
 struct stk_sink {
     /* 0, or a negative code that ends the listing. */

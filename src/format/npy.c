@@ -34,7 +34,7 @@ static int list_swapped(struct stk_lister *l, const struct stk_npy_head *h, cons
                         struct stk_stripe *c, struct stk_err *err)
 {
     struct stk_chain chain = {.nsteps = 1,
-                              .step[0] = {.id = STK_FILTER_BSWAP, .arg = (uint16_t)h->itemsize}};
+                              .step[0] = {.id = STK_FILTER_BSWAP, .arg = stk_npy_unit(h)}};
     c->per_extent = r->bytes < FILTERED_EXTENT ? FILTERED_EXTENT / r->bytes : 1;
     for (uint64_t k = 0; k < r->count; k += c->per_extent) {
         uint64_t n = r->count - k < c->per_extent ? r->count - k : c->per_extent;
@@ -51,7 +51,8 @@ static int list_rows(struct stk_lister *l, const struct stk_npy_head *h, const s
                      struct stk_err *err)
 {
     struct stk_field_spec spec = {.name = "data",
-                                  .kind = h->chars ? STK_BYTES : STK_ARRAY,
+                                  .kind = stk_npy_kind(h),
+                                  .codec = stk_npy_codec(h),
                                   .dtype = h->dtype,
                                   .ndim = h->ndim ? (uint8_t)(h->ndim - 1) : 0};
     for (unsigned i = 1; i < h->ndim; i++)
@@ -112,10 +113,12 @@ static int list(struct stk_lister *l, struct stk_src *src, struct stk_err *err)
         return stk_err_set(err, STK_E_UNSUPPORTED, stk_src_path(src), -1,
                            "the array is in Fortran order, its rows are scattered; save it with "
                            "numpy.save(path, numpy.ascontiguousarray(a))");
-    if (h.chars == 'U')
+    if (h.chars && h.ndim > 1 && (h.chars == 'U' || h.itemsize > 1))
         return stk_err_set(err, STK_E_UNSUPPORTED, stk_src_path(src), -1,
-                           "an array of text (UTF-32); save it as CSV or JSON");
+                           "an array with several strings in a row; save it as CSV or JSON");
     rc = measure(l, src, &h, &r, err);
+    if (rc == 0 && h.complex)
+        rc = stk_list_taken(l, "array", STK_NPY_PAIRS, err);
     if (rc < 0)
         return rc;
     if (r.count > EMPTY_ROWS_MAX && !r.bytes)

@@ -132,7 +132,7 @@ static int refuse_type(const struct scan *s, char type, uint64_t size)
     case 'O':
         return refuse(s, "an array of Python objects (pickled); save it as numbers");
     case 'c':
-        return refuse(s, "complex numbers; save real and imaginary parts as two arrays");
+        return refuse(s, "complex numbers of more than 64 bits each; save them as complex128");
     case 'M':
     case 'm':
         return refuse(s, "dates and time differences; save them as int64");
@@ -169,6 +169,12 @@ static int parse_descr(struct scan *s, struct stk_npy_head *h)
         h->chars = type;
         h->itemsize = type == 'U' ? size * 4 : size;
         h->swap = h->swap && type == 'U';
+        return 0;
+    }
+    if (sized && type == 'c' && (size == 8 || size == 16)) {
+        h->dtype = size == 8 ? STK_F32 : STK_F64;
+        h->itemsize = size / 2;
+        h->complex = true;
         return 0;
     }
     for (size_t k = 0; sized && k < sizeof types / sizeof *types; k++)
@@ -237,6 +243,18 @@ static int parse_dict(struct scan *s, struct stk_npy_head *h)
     return 0;
 }
 
+/* Complex numbers are pairs in memory: an axis more. */
+static int pair_up(const struct scan *s, struct stk_npy_head *h)
+{
+    if (!h->complex)
+        return 0;
+    if (!h->ndim || h->ndim == STK_MAX_NDIM || (h->fortran && h->ndim > 1))
+        return refuse(s, "complex numbers that are not in lists or in C order");
+    h->fortran = false;
+    h->dim[h->ndim++] = 2;
+    return 0;
+}
+
 /* Zero dimensions are left out of the overflow check's product, so that callers may multiply any
  * of the dimensions together without one of their own. */
 static int measure(const struct scan *s, struct stk_npy_head *h)
@@ -280,6 +298,7 @@ int stk_npy_parse(const uint8_t *p, size_t n, struct stk_npy_head *h, struct stk
     s.end = text + (size_t)len;
     int rc = parse_dict(&s, h);
     h->data_offset = s.end;
+    rc = rc ? rc : pair_up(&s, h);
     return rc ? rc : measure(&s, h);
 }
 
@@ -359,4 +378,19 @@ void stk_npy_normalise(const struct stk_npy_head *h, const uint8_t *src, uint8_t
             index[d] = 0;
         }
     }
+}
+
+uint8_t stk_npy_kind(const struct stk_npy_head *h)
+{
+    return h->chars == 'U' ? STK_TEXT : h->chars ? STK_BYTES : STK_ARRAY;
+}
+
+const char *stk_npy_codec(const struct stk_npy_head *h)
+{
+    return h->chars == 'U' ? "chars:U" : h->chars ? "chars:S" : NULL;
+}
+
+uint16_t stk_npy_unit(const struct stk_npy_head *h)
+{
+    return h->chars == 'U' ? 4 : (uint16_t)h->itemsize;
 }

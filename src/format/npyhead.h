@@ -19,6 +19,7 @@ struct stk_npy_head {
     uint8_t dtype; /* enum stk_dtype; 0 for fixed-width strings */
     char chars;    /* 0, or for strings: 'S' (bytes, NUL-padded) or 'U' (UTF-32) */
     bool swap;     /* big-endian elements of more than one byte */
+    bool complex;  /* the last axis, of 2, is real and imaginary part */
     bool fortran;  /* first index varies fastest; never set where it makes no difference */
     uint8_t ndim;  /* 0: a scalar */
     uint64_t dim[STK_MAX_NDIM];
@@ -30,9 +31,17 @@ struct stk_npy_head {
     uint64_t data_offset; /* where the elements start */
 };
 
+/* What a row of it is as a field: kind and codec (NULL: as it stands), and the bytes that are
+ * swapped where it is big-endian. */
+uint8_t stk_npy_kind(const struct stk_npy_head *h);
+const char *stk_npy_codec(const struct stk_npy_head *h);
+uint16_t stk_npy_unit(const struct stk_npy_head *h);
+/* What to say of complex numbers: as, because. */
+#define STK_NPY_PAIRS "pairs of numbers, real and imaginary part", "samples have no complex numbers"
+
 /* Parses the header at the start of p[0..n); n need not reach the data, and more than
  * STK_NPY_HEAD_MAX is never looked at. STK_E_CORRUPT: no header, or a damaged or absurd one;
- * STK_E_UNSUPPORTED: a valid one of a type we refuse (objects, structures, complex, dates, more
+ * STK_E_UNSUPPORTED: a valid one of a type we refuse (objects, structures, dates, more
  * than STK_MAX_NDIM dimensions). err->offset is then the byte in p, err->path is empty. */
 int stk_npy_parse(const uint8_t *p, size_t n, struct stk_npy_head *h, struct stk_err *err);
 

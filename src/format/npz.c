@@ -157,14 +157,28 @@ struct npz {
     size_t n, nragged;
     struct member *key_member; /* keys of fixed-width text */
     struct stk_buf key;        /* the one looked at, as UTF-8 */
-    char left_out[256]; /* the last array that is none of ours, and why */
+    char left_out[256];        /* the last array that is none of ours, and why */
 };
 
 static int refuse(const struct npz *f, const struct stk_zip_entry *e, const char *why,
                   struct stk_err *err)
 {
-    return stk_err_set(err, STK_E_UNSUPPORTED, stk_src_path(f->src), (int64_t)e->header_off,
-                       "member %s %s", e->name, why);
+    return stk_err_set(err, STK_E_UNSUPPORTED, stk_src_path(f->src), (int64_t)e->header_off, "%s",
+                       why);
+}
+
+/* One array that cannot be read does not hide the others. */
+static int leave_out(struct npz *f, const struct stk_zip_entry *e, const char *why,
+                     struct stk_err *err)
+{
+    static const char head[] = "NPY header: ";
+    why += strncmp(why, head, strlen(head)) == 0 ? strlen(head) : 0;
+    snprintf(f->left_out, sizeof f->left_out, ": %.60s: %.170s", e->name, why);
+    char name[200];
+    bool npy = e->name_len > 4 && memcmp(e->name + e->name_len - 4, ".npy", 4) == 0;
+    snprintf(name, sizeof name, "%.*s", (int)(e->name_len < 199 ? e->name_len - 4 * npy : 199),
+             e->name);
+    return stk_list_left_out(f->l, "member", name, why, err);
 }
 
 static uint64_t row_bytes(const struct stk_npy_head *h)
@@ -178,12 +192,12 @@ static uint64_t row_bytes(const struct stk_npy_head *h)
 static int check_entry(const struct npz *f, const struct stk_zip_entry *e, struct stk_err *err)
 {
     if (e->flags & 1)
-        return refuse(f, e, "is encrypted", err);
+        return refuse(f, e, "it is encrypted", err);
     if (e->method != STK_ZIP_STORED && e->method != STK_ZIP_DEFLATED)
-        return refuse(f, e, "is neither stored nor deflated", err);
+        return refuse(f, e, "it is neither stored nor deflated", err);
     if (e->method == STK_ZIP_DEFLATED && e->size > STK_NPZ_DEFLATED_MAX)
         return refuse(f, e,
-                      "is deflated and over 1 GiB, and would have to be decoded whole for every "
+                      "it is deflated and over 1 GiB, and would have to be decoded whole for every "
                       "row; save it with numpy.savez",
                       err);
     return 0;
@@ -206,19 +220,15 @@ static int open_array(struct npz *f, struct member *m, struct stk_err *err)
     uint8_t head[STK_NPY_HEAD_MAX];
     size_t n = m->e->size < sizeof head ? (size_t)m->e->size : sizeof head;
     struct stk_err why;
-    int rc = check_entry(f, m->e, err);
-    if (rc < 0)
-        return rc;
-    rc = member_read(m, 0, head, n, &why);
+    int rc = check_entry(f, m->e, &why);
+    if (rc == 0)
+        rc = member_read(m, 0, head, n, &why);
     member_close(m);
     m->win_off = m->in_at = 0;
     if (rc == 0)
         rc = stk_npy_parse(head, n, &m->h, &why);
-    if (rc == STK_E_UNSUPPORTED) { /* objects, structures, dates: not samples of ours */
-        snprintf(f->left_out, sizeof f->left_out, "member %.60s: %.170s", m->e->name,
-                 why.what);
-        return 0;
-    }
+    if (rc == STK_E_UNSUPPORTED) /* objects, structures, dates: not samples of ours */
+        return leave_out(f, m->e, why.what, err);
     const char *wrong = rc == 0 ? misfit(m) : why.what;
     if (rc < 0 && rc != STK_E_CORRUPT)
         return stk_err_set(err, rc, stk_src_path(f->src), (int64_t)m->e->data_off, "%s", why.what);
@@ -239,11 +249,24 @@ static int open_arrays(struct npz *f, struct stk_err *err)
         return stk_err_nomem(err, n * sizeof *f->array);
     for (size_t i = 0; i < n; i++) {
         const struct stk_zip_entry *e = &f->zip.entry[i];
-        if (e->name_len < 5 || memcmp(e->name + e->name_len - 4, ".npy", 4) != 0)
+        int rc = 0;
+        if (e->name_len < 5 || memcmp(e->name + e->name_len - 4, ".npy", 4) != 0) {
+            bool folder = e->name_len && e->name[e->name_len - 1] == '/';
+            rc = folder || stk_list_opts(f->l)->datasets
+                     ? 0
+                     : leave_out(f, e, "it is not an array (.npy)", err);
+            if (rc < 0)
+                return rc;
+            continue;
+        }
+        char name[512];
+        snprintf(name, sizeof name, "%.*s", (int)(e->name_len - 4 < 511 ? e->name_len - 4 : 511),
+                 e->name);
+        if (!stk_list_wants(f->l, name))
             continue;
         struct member *m = &f->member[f->n];
         *m = (struct member){.src = f->src, .e = e, .name = e->name, .name_len = e->name_len - 4};
-        int rc = open_array(f, m, err);
+        rc = open_array(f, m, err);
         if (rc < 0)
             return rc;
         if (rc == 0)
@@ -260,7 +283,8 @@ static int open_arrays(struct npz *f, struct stk_err *err)
         memcpy(a->dim, m->h.dim, sizeof m->h.dim);
     }
     if (!f->n && f->left_out[0])
-        return stk_list_problem(f->l, -1, err, "no array in it can be read: %s", f->left_out);
+        return stk_err_set(err, STK_E_UNSUPPORTED, stk_src_path(f->src), -1,
+                           "no array in it can be read%s", f->left_out);
     return 0;
 }
 
@@ -278,7 +302,7 @@ static struct stk_chain chain_of(const struct member *m)
     }
     if (m->h.swap) {
         c.step[c.nsteps].id = STK_FILTER_BSWAP;
-        c.step[c.nsteps++].arg = (uint16_t)m->h.itemsize;
+        c.step[c.nsteps++].arg = stk_npy_unit(&m->h);
     }
     return c;
 }
@@ -318,21 +342,24 @@ static int uniform_column(struct npz *f, const struct member *m, uint64_t count,
 {
     struct stk_stripe *c = &t->place;
     t->how = STK_TABLE_UNIFORM;
-    t->spec.kind = m->h.chars ? STK_BYTES : STK_ARRAY;
+    t->spec.kind = stk_npy_kind(&m->h);
+    t->spec.codec = stk_npy_codec(&m->h);
     t->spec.dtype = m->h.dtype;
     t->spec.ndim = (uint8_t)(m->h.ndim - 1);
     memcpy(t->spec.dim, m->h.dim + 1, t->spec.ndim * sizeof *t->spec.dim);
     c->length = c->stride = row_bytes(&m->h);
     c->per_extent = count ? count : 1;
+    if (m->h.chars && m->h.ndim > 1 && (m->h.chars == 'U' || m->h.itemsize > 1))
+        return refuse(f, m->e, "it has several strings in a row", err);
     if (m->h.fortran)
         return refuse(f, m->e,
-                      "is in Fortran order, its rows are scattered; save "
+                      "it is in Fortran order, its rows are scattered; save "
                       "numpy.ascontiguousarray(a)",
                       err);
     if (m->h.swap && m->e->method == STK_ZIP_STORED && c->length && count)
         return list_swapped(f, m, count, c, err);
-    if (m->h.swap && m->h.data_offset % m->h.itemsize)
-        return refuse(f, m->e, "is deflated, big-endian and not aligned", err);
+    if (m->h.swap && m->h.data_offset % stk_npy_unit(&m->h))
+        return refuse(f, m->e, "it is deflated, big-endian and not aligned", err);
     return list_whole(f, m, c, err);
 }
 
@@ -369,7 +396,7 @@ static int ragged_column(struct npz *f, struct member *x, struct member *offsets
     t->read_data_user = x;
     t->place.per_extent = x->h.data_bytes ? x->h.data_bytes : 1;
     if (++f->nragged > RAGGED_MAX)
-        return refuse(f, x->e, "is one ragged column too many", err);
+        return refuse(f, x->e, "it is one ragged column too many", err);
     if (t->is_key)
         return 0;
     int rc = kind_of(f, x, &t->spec.kind, err);
@@ -422,22 +449,63 @@ static int make_column(struct npz *f, size_t i, uint64_t count, struct stk_table
     t->user = f;
     f->key_member = m;
     if (m->h.ndim != 1 || m->h.itemsize > 4 * KEY_CHARS_MAX)
-        return refuse(f, m->e, "cannot be the samples' keys", err);
+        return refuse(f, m->e, "it cannot be the samples' keys", err);
+    return 0;
+}
+
+/* Arrays that are there for another: X.kind says what the bytes of X are. */
+static void skip_kinds(struct npz *f)
+{
+    static const char suffix[] = "." STK_RAGGED_KIND;
+    size_t n = strlen(suffix);
+    for (size_t i = 0; i < f->n; i++) {
+        const struct stk_table_array *a = &f->array[i];
+        if (a->ndim || a->name_len <= n || memcmp(a->name + a->name_len - n, suffix, n) != 0)
+            continue;
+        for (size_t k = 0; k < f->n; k++)
+            if (f->array[k].pair != SIZE_MAX && f->array[k].name_len == a->name_len - n &&
+                memcmp(f->array[k].name, a->name, a->name_len - n) == 0)
+                f->array[i].skip = true;
+    }
+}
+
+static int make_columns(struct npz *f, uint64_t count, struct stk_table_column *t, size_t *n,
+                        struct stk_err *err)
+{
+    for (size_t i = 0; i < f->n; i++) {
+        struct stk_err why = {.offset = -1};
+        if (!f->array[i].column)
+            continue;
+        int rc = make_column(f, i, count, &t[*n], &why);
+        if (rc == 0 && f->member[i].h.complex)
+            rc = stk_list_taken(f->l, "array", STK_NPY_PAIRS, &why);
+        *n += rc == 0;
+        if (rc == STK_E_UNSUPPORTED)
+            rc = leave_out(f, f->member[i].e, why.what, err);
+        else if (rc < 0 && err)
+            *err = why;
+        if (rc < 0)
+            return rc;
+    }
     return 0;
 }
 
 static int list_columns(struct npz *f, struct stk_err *err)
 {
+    int rc = stk_table_split(f->l, f->array, f->n, err);
     uint64_t count = stk_table_choose(f->array, f->n);
     struct stk_table_column *t = calloc(f->n + 1, sizeof *t);
     size_t n = 0;
-    int rc = t ? 0 : stk_err_nomem(err, f->n * sizeof *t);
-    for (size_t i = 0; i < f->n && rc == 0; i++) {
-        /* Text in UTF-32 has no place in the file that is its value. */
-        bool text = f->array[i].kind == STK_TEXT && !f->array[i].is_key;
-        if (f->array[i].column && !text)
-            rc = make_column(f, i, count, &t[n++], err);
-    }
+    if (!t)
+        return stk_err_nomem(err, f->n * sizeof *t);
+    skip_kinds(f);
+    if (rc == 0)
+        rc = stk_table_report(f->l, f->array, f->n, "member", true, err);
+    if (rc == 0)
+        rc = make_columns(f, count, t, &n, err);
+    if (rc == 0 && f->n && !n)
+        rc = stk_err_set(err, STK_E_UNSUPPORTED, stk_src_path(f->src), -1,
+                         "no array in it can be read as samples%s", f->left_out);
     if (rc == 0 && n)
         rc = stk_table_list(f->l, t, n, count, stk_src_path(f->src), err);
     free(t);
@@ -473,7 +541,8 @@ const struct stk_format stk_format_npz = {
     .title = "NPZ",
     .suffix = ".npz",
     .suffixes = suffixes,
-    .caps = STK_CAN_READ | STK_CAN_WRITE | STK_CAN_SHARD | STK_CAN_DEFLATE | STK_CAN_BE_SAMPLE,
+    .caps = STK_CAN_READ | STK_CAN_WRITE | STK_CAN_SHARD | STK_CAN_DEFLATE | STK_CAN_BE_SAMPLE |
+            STK_CAN_PICK,
     .bid = bid,
     .list = list,
     .prepare = stk_npz_prepare,

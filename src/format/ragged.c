@@ -349,7 +349,7 @@ static int by_length(const void *x, const void *y)
 /* The samples an array would make, UINT64_MAX when it is none or part of a pair. */
 static uint64_t length_of(const struct stk_table_array *a, size_t i, const bool *is_pair_offsets)
 {
-    if (!a[i].ndim || is_pair_offsets[i])
+    if (!a[i].ndim || a[i].skip || is_pair_offsets[i])
         return UINT64_MAX;
     return a[i].pair == SIZE_MAX ? a[i].dim[0] : a[a[i].pair].dim[0] - 1;
 }
@@ -372,29 +372,52 @@ static uint64_t count_votes(struct vote *v, size_t n)
     return best ? best->length : 0;
 }
 
+/* True for the arrays that are X.offsets of an X; NULL: no memory. */
+static bool *pair_offsets(const struct stk_table_array *a, size_t n)
+{
+    bool *is = calloc(n ? n : 1, 1);
+    for (size_t i = 0; is && i < n; i++)
+        if (a[i].pair != SIZE_MAX)
+            is[a[i].pair] = true;
+    return is;
+}
+
+static void mark_columns(struct stk_table_array *a, size_t n, const bool *is_pair_offsets,
+                         uint64_t count)
+{
+    for (size_t i = 0; i < n; i++) {
+        a[i].column = length_of(a, i, is_pair_offsets) == count;
+        a[i].skip |= is_pair_offsets[i];
+        bool variable = a[i].pair != SIZE_MAX || a[i].kind != STK_ARRAY;
+        a[i].is_key =
+            a[i].column && variable && a[i].name_len == 3 && memcmp(a[i].name, "key", 3) == 0;
+    }
+}
+
+void stk_table_choose_rows(struct stk_table_array *a, size_t n, uint64_t count)
+{
+    find_pairs(a, n);
+    bool *is_pair_offsets = pair_offsets(a, n);
+    if (is_pair_offsets)
+        mark_columns(a, n, is_pair_offsets, count);
+    free(is_pair_offsets);
+}
+
 uint64_t stk_table_choose(struct stk_table_array *a, size_t n)
 {
     find_pairs(a, n);
     struct vote *v = calloc(n ? n : 1, sizeof *v);
-    bool *is_pair_offsets = calloc(n ? n : 1, 1);
+    bool *is_pair_offsets = pair_offsets(a, n);
     uint64_t count = 0;
     size_t nvotes = 0;
-    if (v && is_pair_offsets) {
-        for (size_t i = 0; i < n; i++)
-            if (a[i].pair != SIZE_MAX)
-                is_pair_offsets[a[i].pair] = true;
-        for (size_t i = 0; i < n; i++) {
-            uint64_t length = length_of(a, i, is_pair_offsets);
-            if (length != UINT64_MAX)
-                v[nvotes++] = (struct vote){length, 1, a[i].bytes};
-        }
+    for (size_t i = 0; v && is_pair_offsets && i < n; i++) {
+        uint64_t length = length_of(a, i, is_pair_offsets);
+        if (length != UINT64_MAX)
+            v[nvotes++] = (struct vote){length, 1, a[i].bytes};
+    }
+    if (nvotes) {
         count = count_votes(v, nvotes);
-        for (size_t i = 0; i < n; i++) {
-            a[i].column = nvotes && length_of(a, i, is_pair_offsets) == count;
-            bool variable = a[i].pair != SIZE_MAX || a[i].kind != STK_ARRAY;
-            a[i].is_key =
-                a[i].column && variable && a[i].name_len == 3 && memcmp(a[i].name, "key", 3) == 0;
-        }
+        mark_columns(a, n, is_pair_offsets, count);
     }
     free(v);
     free(is_pair_offsets);

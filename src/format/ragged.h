@@ -70,6 +70,7 @@ struct stk_table_array {
     uint64_t dim[STK_MAX_NDIM + 1];
     uint64_t bytes; /* of the whole array: breaks ties */
 
+    bool skip;   /* set by the caller or stk_table_split(): no vote, no column, nothing is said */
     bool column; /* takes part: a field of every sample (false for X.offsets: X does) */
     bool is_key; /* gives the samples' keys, not a field */
     size_t pair; /* ragged X: the number of its X.offsets; else SIZE_MAX */
@@ -80,6 +81,15 @@ struct stk_table_array {
  * it are the columns, the others are metadata. Returns the number of samples, 0 when no array has
  * a first dimension. */
 uint64_t stk_table_choose(struct stk_table_array *a, size_t n);
+/* The same for a number of samples that is known. */
+void stk_table_choose_rows(struct stk_table_array *a, size_t n, uint64_t count);
+/* Before that: of several splits in a file (train/x and test/x, x_train and x_test) one is taken,
+ * the others are skipped, and that is said. */
+int stk_table_split(struct stk_lister *l, struct stk_table_array *a, size_t n, struct stk_err *err);
+/* After that: says which arrays are no columns, and, where there was a vote, what a sample was taken
+ * to be. kind: what an array is called ("dataset"). */
+int stk_table_report(struct stk_lister *l, const struct stk_table_array *a, size_t n,
+                     const char *kind, bool voted, struct stk_err *err);
 
 /* ---- reading: listing a table --------------------------------------------------------------- */
 

@@ -68,7 +68,7 @@ def test_flipped_bits(stoker, tmp_path, kind):
         damaged = bytearray(whole)
         damaged[at] ^= rng.choice((0x01, 0x10, 0x80, 0xff))
         path.write_bytes(damaged)
-        check(stoker, path, (0, 1, 4))
+        check(stoker, path, (0, 1, 3, 4))
 
 
 def test_damaged_chunk_is_found(stoker, tmp_path):
@@ -117,7 +117,7 @@ def test_dimension_of_billions(stoker, tmp_path):
     with h5py.File(path, "w") as f:
         f.create_dataset("x", (1 << 40, 3), "u1", chunks=(1, 3))
         f.create_dataset("z", (1 << 40, 1 << 20), "u1")
-    result = check(stoker, path, (1, 4))
+    result = check(stoker, path, (3,))
     assert "chunks" in result.out + result.err
 
 

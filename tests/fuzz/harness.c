@@ -168,7 +168,7 @@ int stk_fuzz_format(const char *format, const uint8_t *data, size_t size)
     struct stk_err err = {0};
     int rc = stk_verify(path, &vo, &result, &err);
     check_err(rc, &err);
-    stk_problems_release(&result.problems);
+    stk_verify_release(&result);
     return 0;
 }
 

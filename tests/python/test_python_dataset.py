@@ -194,3 +194,46 @@ sys.exit("it was not interrupted")
 def test_signal_default_is_python_s():
     """Importing the package changes nobody's signal handlers."""
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_left_out(tmp_path):
+    """One array that cannot be read does not take the others with it, nor leave without a word."""
+    np.savez(tmp_path / "a.npz", x=np.arange(9), when=np.zeros(9, "M8[s]"), mean=np.zeros(3),
+             z=np.arange(9) * 1j)
+    ds = stoker.Dataset(tmp_path / "a.npz")
+    assert set(ds.fields) == {"x", "z"} and ds[3]["z"].tolist() == [0, 3]
+    assert {(x["kind"], x["count"], x["names"]) for x in ds.left_out} == {
+        ("member", 1, ("when",)), ("member", 1, ("mean",))}
+    assert all(x["why"] for x in ds.left_out)
+    assert {x["what"] for x in ds.taken} == {"sample", "array"}
+    assert sum(len(b) for b in stoker.Loader(ds, batch=3)) == 9
+    only = stoker.Dataset(tmp_path / "a.npz", datasets="mean")
+    assert len(only) == 3 and only.left_out == []
+    assert len(stoker.Dataset(tmp_path / "a.npz")) == 9
+    assert pickle.loads(pickle.dumps(only)).fields == ("mean",)
+
+
+def test_left_out_of_hdf5(tmp_path):
+    """The same of HDF5: Dataset and Loader go on where the command line does."""
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "a.h5", "w") as f:
+        f["x"] = np.arange(9)
+        f.create_dataset("v", (9,), h5py.vlen_dtype("f4"))
+    ds = stoker.Dataset(tmp_path / "a.h5")
+    assert ds.fields == ("x",) and [x["names"] for x in ds.left_out] == [("v",)]
+    for how in ("stop", "skip"):
+        assert sum(len(b) for b in stoker.Loader(ds, batch=3, on_error=how)) == 9
+
+
+def test_samples_of_several_shapes(tmp_path):
+    """Samples with a dataset each come in the shapes they have."""
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "a.h5", "w") as f:
+        for i in range(7):
+            f[f"images/{i}"] = np.full((2 + i % 3, 4), i, "f4")
+        f["labels"] = np.arange(7)
+    ds = stoker.Dataset(tmp_path / "a.h5")
+    assert [s["images"].shape for s in ds] == [(2 + i % 3, 4) for i in range(7)]
+    loader = stoker.Loader(ds, batch=7, shuffle="none", fields=("labels", "images"))
+    batch, = loader
+    assert batch["labels"].tolist() == list(range(7)) and len(batch["images"]) == 7

@@ -72,7 +72,7 @@ static void test_refuses(void)
 {
     static const char *const unsupported[] = {
         "{'descr': '|O', 'fortran_order': False, 'shape': (3,), }",
-        "{'descr': '<c8', 'fortran_order': False, 'shape': (3,), }",
+        "{'descr': '<c32', 'fortran_order': False, 'shape': (3,), }",
         "{'descr': '<M8[ns]', 'fortran_order': False, 'shape': (3,), }",
         "{'descr': '<f16', 'fortran_order': False, 'shape': (3,), }",
         "{'descr': '|V8', 'fortran_order': False, 'shape': (3,), }",
