@@ -8,6 +8,7 @@
 #   make check-builds   other ways to build, to install, to package; memory of the release build
 #   make check-timing   what is said about time: on a machine that has nothing else to do
 #   make check-stress   more rounds of what depends on the moment: races, kills, faults
+#   make check-frameworks   with the PyTorch and Lightning of PYTHON=python3, a GPU if there is one
 #   make check-bare     demo and tests in a bare Debian, with nothing but make and git
 #   make check-all      all of these
 #   make core       build-core/stoker without optional libraries
@@ -61,6 +62,9 @@ check-stress:
 	@tools/setup --quiet test
 	@STOKER_LONG=1 tests/run --fuzz-changes 100000 $(ARGS)
 
+check-frameworks: all
+	@STOKER=$(BUILD)/stoker tools/check-frameworks $(ARGS)
+
 check-bare:
 	@tools/setup --quiet bare
 	@tools/check-bare $(ARGS)
@@ -85,4 +89,4 @@ format:
 clean:
 	rm -rf build build-*
 
-.PHONY: all core demo test fuzz check-builds check-timing check-stress check-bare check-all bench install format clean
+.PHONY: all core demo test fuzz check-builds check-timing check-stress check-frameworks check-bare check-all bench install format clean

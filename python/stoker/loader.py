@@ -10,7 +10,7 @@ import weakref
 from stoker import _stoker
 from stoker._errors import Error, UsageError
 from stoker._options import OPTIONS, document, take_options
-from stoker.dataset import Dataset
+from stoker.dataset import Dataset, View
 
 REPEAT, REPLACED = _stoker.REPEAT, _stoker.REPLACED
 
@@ -164,6 +164,13 @@ class Loader:
         self._last_epoch = None if epochs is None else epoch + epochs
         self._rank = None if rank is None else (operator.index(rank), operator.index(world))
         self._own = not isinstance(data, Dataset)
+        if isinstance(data, View):
+            raise TypeError("a Loader goes through a whole dataset, not through a slice of one: pack "
+                            "the part (stoker pack --include), or use "
+                            "DataLoader(stoker.torch.MapDataset(ds[a:b]), ...)")
+        if self._own and not isinstance(data, (str, bytes, os.PathLike)):
+            raise TypeError(f"data is a path or a stoker.Dataset, not {type(data).__name__}: a Loader "
+                            "reads files itself")
         if self._own and options.get("on_error") in ("skip", "replace"):
             dataset_options.setdefault("pass_over", True)  # damage it finds when it is opened, too
         self.dataset = Dataset(data, **dataset_options) if self._own else data
@@ -177,6 +184,7 @@ class Loader:
         self._place = (operator.index(epoch), None, 0)
         self._begun = False  # in a forked child: the epoch was under way in the parent
         self._order = None  # a state whose seed and shuffle hold for all epochs
+        self._told = None  # what len() said
         _live.add(self)
         if state is not None:
             self.load_state(state)
@@ -301,7 +309,9 @@ class Loader:
         running = self._start()
         epoch, _, whole, _, _ = running.place()
         first, _, before = self._place
-        return max(whole, before + running.steps()) if epoch == first and before else whole
+        resumed = epoch == first and before
+        self._told = max(whole, before + running.steps()) if resumed else whole
+        return self._told
 
     def __iter__(self):
         with self._lock:

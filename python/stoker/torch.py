@@ -6,12 +6,13 @@ needed. `IterDataset` and `MapDataset` are for programs that must keep a torch D
 
 import collections
 import os
+import warnings
 
 import torch
 import torch.utils.data
 
 from stoker import _stoker, loader
-from stoker.dataset import Dataset
+from stoker.dataset import Dataset, View
 
 # Types that older PyTorch does not have, and what holds their values.
 WIDER = {"uint16": "int32", "uint32": "int64", "uint64": "int64"}
@@ -225,7 +226,31 @@ class Loader(loader.Loader):
             return {"stoker": self.state(), "given": self._received()}
 
     def load_state_dict(self, state):
+        told, self._told = self._told, None
         self._load(state["stoker"], state.get("given"))
+        if told is not None and len(self) > told:
+            warnings.warn(f"len(loader) was {told} when it was asked; the resumed epoch has "
+                          f"{len(self)} batches, since the number of ranks or the batch size has "
+                          "changed. A trainer that counts (Lightning) must load the state first: "
+                          "see stoker.torch.lightning_state", stacklevel=2)
+
+
+def lightning_state(checkpoint):
+    """The state of the training loader in a checkpoint of Lightning, for load_state_dict().
+
+    Lightning loads it by itself; before that it asks for len(loader), and counts on the answer. Where
+    the number of ranks or the batch size has changed, load it before trainer.fit().
+    """
+    if not isinstance(checkpoint, dict):  # the program's own file, with objects of Lightning in it
+        checkpoint = torch.load(checkpoint, map_location="cpu", weights_only=False)
+    try:
+        states = checkpoint["loops"]["fit_loop"]["state_dict"]["combined_loader"]
+    except KeyError:
+        raise loader.UsageError("the checkpoint has no state of a loader: it is of Lightning "
+                                "before 2.2, or was saved at the end of training") from None
+    if len(states) != 1 or "stoker" not in states[0]:
+        raise loader.UsageError("the checkpoint is of other loaders than one of stoker's")
+    return states[0]
 
 
 def _pinned(size):
@@ -279,11 +304,12 @@ def _each_tensor(value, do):
 class MapDataset(torch.utils.data.Dataset):
     """Samples by number, for a DataLoader with a sampler: dicts, as stoker.Dataset gives them.
 
+    `data` is a path, a stoker.Dataset or a slice of one. `transform` is called with each sample.
     Worker processes open the dataset themselves, whether they are forked or spawned.
     """
 
     def __init__(self, data, transform=None, **options):
-        self.dataset = data if isinstance(data, Dataset) else Dataset(data, **options)
+        self.dataset = data if isinstance(data, (Dataset, View)) else Dataset(data, **options)
         self.transform = transform
 
     def __len__(self):

@@ -172,6 +172,30 @@ def test_every_python(wheel, data, tmp_path):
         assert out.strip() == EXPECT % version(), python
 
 
+def python_of(minor):
+    """A Python 3.minor of this machine, or None."""
+    for path in [*other_pythons(), sys.executable]:
+        asked = subprocess.run([path, "-c", "import sys; print(*sys.version_info[:2])"],
+                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        if asked.stdout.split() == ["3", str(minor)]:
+            return path
+    return None
+
+
+@pytest.mark.builds
+@pytest.mark.parametrize("minor", range(9, 14))
+def test_pip_install_in_a_fresh_environment(source, settings, data, tmp_path, minor):
+    """`pip install .` as the README says it, in a new environment of every Python there is: its own
+    headers, and a Meson of the system that may be older than it."""
+    python = python_of(minor)
+    if python is None:
+        pytest.skip(f"there is no Python 3.{minor} here")
+    run(python, "-m", "venv", tmp_path / "venv")
+    run(*offline(), tmp_path / "venv/bin/pip", "install", settings, source)
+    out = run(tmp_path / "venv/bin/python", "-c", USE, data, cwd=tmp_path)
+    assert out.strip() == EXPECT % version()
+
+
 @pytest.mark.builds
 def test_editable(wheel, source, settings, data, tmp_path):
     """pip install -e: the Python files are those of the source."""

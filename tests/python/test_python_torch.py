@@ -98,6 +98,20 @@ def test_resume_in_the_middle(table, options):
     assert sorted(seen + rest) == list(range(N)) and again.epoch == 2
 
 
+def test_len_that_was_wrong(table):
+    """A trainer that asked for len() and then loads a state with more batches is told."""
+    one = stoker_torch.Loader(table, batch=50, rank=0, world=1)
+    batches = iter(one)
+    for _ in range(8):
+        next(batches)
+    for r in range(2):
+        loader = stoker_torch.Loader(table, batch=50, rank=r, world=2)
+        assert len(loader) == 6
+        with pytest.warns(UserWarning, match="len.loader. was 6"):
+            loader.load_state_dict(one.state_dict())
+        assert len(loader) == 8 + 2 and len(list(loader)) == 2 and len(loader) == 6
+
+
 def test_state_survives_torch_save(table, tmp_path):
     """The state goes into a checkpoint like everything else."""
     loader = stoker_torch.Loader(table, batch=50, seed=3)

@@ -1,0 +1,107 @@
+"""docs/python.md, "Where the Loader cannot replace the DataLoader": the code there runs."""
+
+import io
+import re
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="python3-torch is not installed")
+PIL = pytest.importorskip("PIL.Image", reason="python3-pil is not installed")
+
+from conftest import ROOT  # noqa: E402
+from pythonlib import stoker  # noqa: E402
+
+import numpy as np  # noqa: E402
+import stoker.torch  # noqa: E402
+import torch.utils.data  # noqa: E402
+
+pytestmark = pytest.mark.xdist_group("torch")
+PAGE = (ROOT / "docs/python.md").read_text()
+SECTION = re.search(r"### Where the Loader cannot.*?(?=^Examples:)", PAGE, re.S | re.M).group()
+
+
+@pytest.fixture(scope="module")
+def images(tmp_path_factory):
+    """Three classes of small images, 8 of each."""
+    root = tmp_path_factory.mktemp("images")
+    for c in range(3):
+        (root / f"class{c}").mkdir()
+        for i in range(8):
+            pixels = np.full((40 + i, 48, 3), 20 * (i + c), np.uint8)
+            PIL.fromarray(pixels).save(root / f"class{c}/{i}.png")
+    return root
+
+
+def test_the_code_of_the_page_runs(images):
+    """Every block, one after the other, and what it promises."""
+    blocks = re.findall(r"^```python\n(.*?)^```", SECTION, re.S | re.M)
+    names = {"torch": torch, "stoker": stoker, "io": io, "PIL": __import__("PIL"), "numpy": np,
+             "DataLoader": torch.utils.data.DataLoader, "path": str(images),
+             "WeightedRandomSampler": torch.utils.data.WeightedRandomSampler}
+    assert len(blocks) == 6
+    for block in blocks:
+        # A worker would have to import the function from this page.
+        exec(compile(block.replace("num_workers=2", "num_workers=0"), "python.md", "exec"), names)
+    assert names["x"].shape[1:] == (3, 32, 32) and names["boxes"].shape[1] == 4
+    assert sorted(names["labels"]) == [0] * 8 + [1] * 8 + [2] * 8
+    assert len(names["few"]) == 10 and len(names["train"]) == 19
+    assert next(iter(names["loader"])).shape == (8, 3 * 32 * 32)
+
+
+@pytest.mark.parametrize("word", ["ColorJitter", "Normalise", "WeightedRandomSampler", "collate_fn",
+                                  "split", "Boxes"])
+def test_what_people_look_for(word):
+    assert word in SECTION
+
+
+# ---- first mistakes ----
+
+def test_names_of_a_dataloader(images):
+    """batch_size, shuffle and drop_last are taken: there is the same thing."""
+    for make in (stoker.Loader, stoker.torch.Loader):
+        loader = make(images, batch_size=7, shuffle=True, drop_last=False)
+        assert [len(b.ids) for b in loader] == [7, 7, 7, 3] and loader.batch == 7
+        assert [len(b.ids) for b in make(images, batch_size=7, drop_last=True)] == [7, 7, 7]
+        loader = make(images, batch_size=24, shuffle=False)
+        assert next(iter(loader)).ids.tolist() == list(range(24))
+        for wrong in ({"batch": 3, "batch_size": 4}, {"last": "pad", "drop_last": True},
+                      {"batch_size": None}):
+            with pytest.raises(TypeError, match="batch_size|drop_last"):
+                make(images, **wrong)
+
+
+@pytest.mark.parametrize("name, said", [
+    ("num_workers", "threads= is their number"), ("sampler", "MapDataset"),
+    ("batch_sampler", "MapDataset"), ("collate_fn", "MapDataset"), ("generator", "seed="),
+    ("prefetch_factor", "memory="), ("persistent_workers", "leave it out"),
+    ("worker_init_fn", "leave it out")])
+def test_what_there_is_not(images, name, said):
+    """For the rest of a DataLoader's options the error says what to do."""
+    for make in (stoker.Loader, stoker.torch.Loader):
+        with pytest.raises(TypeError, match=f"no option '{name}': .*{said}"):
+            make(images, **{name: 4})
+    with pytest.raises(TypeError, match="stoker.torch.Loader has it"):
+        stoker.Loader(images, transform=len)
+
+
+@pytest.mark.parametrize("options, said", [
+    ({"decode": "imag:224"}, "imag"), ({"decode": "image:0"}, "."), ({"decode": "image:32,crop=left"}, "left"),
+    ({"decode": "image:32,turn"}, "turn"), ({"decode": "RGB"}, "RGB"), ({"io": "tape"}, "no engine"),
+    ({"shuffle": "random"}, "block, global, none"), ({"last": True}, "drop, pad")])
+def test_wrong_values_fail_when_they_are_given(images, options, said):
+    """Not at the first batch, an hour later."""
+    with pytest.raises(stoker.UsageError, match=said):
+        stoker.Loader(images, **options)
+
+
+def test_slices(images):
+    """A slice is a view; a Loader says what to do with it, MapDataset takes it."""
+    ds = stoker.Dataset(images)
+    for make in (stoker.Loader, stoker.torch.Loader):
+        with pytest.raises(TypeError, match="MapDataset"):
+            make(ds[:5])
+        with pytest.raises(TypeError, match="not MapDataset"):
+            make(stoker.torch.MapDataset(ds))
+    few = stoker.torch.MapDataset(ds[:20:2], transform=lambda s: s["label"])
+    assert [few[i] for i in range(len(few))] == [0] * 4 + [1] * 4 + [2] * 2
+    assert few.__getitems__([3, 1]) == [0, 0]
