@@ -119,6 +119,40 @@ def test_an_empty_dataset(load, tmp_path):
         assert load(tmp_path / "a.csv", "--last", last, "--epochs", "2", "--mixing").samples == []
 
 
+def npy(path, samples, sample_bytes):
+    """A file of zeros that takes no room: the order does not look at the samples."""
+    shape = f"({samples}, {sample_bytes})"
+    head = f"{{'descr': '|u1', 'fortran_order': False, 'shape': {shape}, }}".encode()
+    head += b" " * (-(len(head) + 11) % 64) + b"\n"
+    with open(path, "wb") as f:
+        f.write(b"\x93NUMPY\1\0" + struct.pack("<H", len(head)) + head)
+        f.truncate(10 + len(head) + samples * sample_bytes)
+    return path
+
+
+@pytest.mark.parametrize("samples, sample_bytes, window", [
+    (24000, 3072, None), (20000, 1000, "2M"), (30000, 4, "32K"), (3000, 40000, "8M")])
+def test_sorted_classes_come_in_fair_shares(load, tmp_path, samples, sample_bytes, window):
+    """Training on one class after the other: accuracy lost because the data lies as in a folder."""
+    path = npy(tmp_path / "a.npy", samples, sample_bytes)
+    args = ["--window", window] if window else []
+    for seed in (0, 1):
+        got = load(path, "--batch", "16", "--last", "short", "--seed", seed, *args)
+        classes = [[i * 10 // samples for i in batch] for batch in got.batches.values()]
+        for first in range(len(classes) - 59):
+            run = [c for batch in classes[first:first + 60] for c in batch]
+            assert all(48 <= run.count(c) <= 144 for c in range(10)), (seed, first)
+        assert sorted(got.samples) == list(range(samples))
+
+
+def test_tiny_samples_are_mixed(load, tmp_path):
+    """Samples of four bytes: a window of megabytes that mixed only some thousands of them."""
+    path = npy(tmp_path / "a.npy", 1000000, 4)
+    mix = load(path, "--mixing", "--steps", "1", "--batch", "64").json["result"]["mixing"]
+    assert mix["parts_fraction"] >= 0.95 * mix["parts_fraction_random"]
+    assert mix["block_samples"] * mix["window_blocks"] > 100000
+
+
 # ---- ranks ---------------------------------------------------------------------------------
 
 
@@ -222,6 +256,25 @@ def test_states_of_something_else_are_refused(stoker, load, data, tmp_path, imag
         r = stoker("load", data[0], "--state", state, rc=4)
         assert str(state) in r.err
         assert state.read_text() == bad
+
+
+def test_a_state_of_the_former_order(stoker, load, data, tmp_path):
+    """An epoch finished in another order than it was begun in: samples twice, others never."""
+    state = tmp_path / "state"
+    first = load(data[0], "--batch", "5", "--state", state, "--steps", "3")
+    now = json.loads(state.read_text())
+    assert now.pop("order") == 2
+    now["stoker_loader"] = 1
+    state.write_text(json.dumps(now))
+    err = stoker("load", data[0], "--batch", "5", "--state", state, rc=4).err
+    assert "in the middle of epoch 0" in err and "earlier version" in err
+    assert len(first.samples) == 15
+    state.write_text(json.dumps({**now, "done": []}))  # nothing given yet: any order will do
+    whole = load(data[0], "--batch", "5", "--last", "short", "--state", state).samples
+    assert sorted(whole) == list(range(N))
+    state.write_text(json.dumps({**now, "shuffle": "none"}))
+    rest = load(data[0], "--batch", "5", "--state", state, "--steps", "1").samples
+    assert rest == list(range(15, 20))
 
 
 def test_a_state_survives_staging(load, data, tmp_path):
