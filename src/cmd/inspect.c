@@ -157,6 +157,10 @@ static void put_facts(const struct stk_inspect *in, const struct stk_notes *note
         stk_text_escape(&path, in->index_path, strlen(in->index_path), SIZE_MAX);
         stk_grid_row(&t, "", stk_buf_cstr(&path));
     }
+    if (in->index_why) {
+        snprintf(line, sizeof line, "the one there was not used: %.120s", in->index_why);
+        stk_grid_row(&t, "", line);
+    }
     stk_grid_render(&t, 2, out);
     stk_grid_release(&t);
     stk_buf_release(&path);
@@ -325,6 +329,7 @@ static void json_dataset(struct stk_jw *w, const struct stk_inspect *in,
     stk_jw_put_bool(w, "has_manifest", in->has_manifest);
     stk_jw_put_bool(w, "index_built_now", in->index_built_now);
     stk_jw_put_str(w, "index_path", in->index_path);
+    stk_jw_put_str(w, "index_not_used", in->index_why);
     json_u64(w, "index_bytes", in->index_bytes);
     stk_jw_put_f64(w, "small_reads_fraction", in->small_reads_fraction);
     stk_jw_put_str(w, "advice", *advice ? advice : NULL);

@@ -10,6 +10,7 @@
 #include "base/pool.h"
 #include "host/cpus.h"
 #include "format/jail.h"
+#include "format/group.h"
 #include "format/members.h"
 
 #include <stdlib.h>
@@ -41,17 +42,20 @@ static int list_grouped_file(struct file_sink *f, struct stk_lister *l, struct s
 {
     struct builder *b = f->g->b;
     uint64_t value_len = f->rec.size;
-    int field = stk_grouper_next(group, l, name, len, err);
-    int rc = field < 0 ? field : 0;
-    if (rc == 0 && chain->nsteps)
-        rc = decoded_size(f, &value_len, err);
-    int64_t extent = rc < 0 ? rc : stk_list_extent(l, 0, f->rec.size, chain, err);
-    rc = extent < 0 ? (int)extent : stk_list_part(l, field, extent, 0, value_len, err);
+    int rc = chain->nsteps ? decoded_size(f, &value_len, err) : 0;
+    if (rc == 0)
+        rc = stk_grouper_member(group, name, len, err);
+    if (rc == 1)
+        rc = stk_build_problem(b, f->path, -1, "the sample has one of that extension already", err);
+    else if (rc == 0) {
+        int64_t extent = stk_list_extent(l, 0, f->rec.size, chain, err);
+        rc = extent < 0 ? (int)extent : stk_grouper_part(group, extent, 0, value_len, err);
+    }
     uint64_t next = (uint64_t)f->file + 1;
     if (rc == 0 && (next == b->walk->nfiles ||
                     stk_grouper_is_new(group, file_name(b, next), b->file[next].name_len)))
-        rc = stk_build_close_sample(f, err);
-    return rc;
+        rc = stk_grouper_flush(group, err);
+    return rc < 0 ? rc : group->open ? 0 : stk_build_close_sample(f, err);
 }
 
 /* A folder's file is a sample as it stands: nothing needs to be opened. */
@@ -236,7 +240,8 @@ static int list_group(void *user, uint64_t item, unsigned thread, struct stk_err
     stk_lister_init(&l, &f.base, NULL, &b->o->list);
     grp->worker = thread;
     spool_marks(g.w, grp->begin);
-    struct stk_grouper group = {0};
+    struct stk_grouper group;
+    stk_grouper_init(&group, &l, false, STK_GROUP_EXTS);
     uint64_t first = group_start(b, item), end = group_start(b, item + 1);
     int rc = 0;
     for (uint64_t i = first; rc == 0 && i < end; i++) {

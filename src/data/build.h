@@ -15,6 +15,7 @@ struct stk_build_options {
     bool portable;                 /* keep no times: the index travels with the files */
     bool checks;                   /* leave room for the samples' checksums: stk_index_seal() */
     uint64_t data_id;              /* of the packed dataset, 0: it is none */
+    uint64_t listing;              /* which options the caller gave, as in the header */
     const char *path;              /* of the index, for messages; NULL: it has no name */
     int (*progress)(void *user, uint64_t bytes_done, uint64_t bytes_total, uint64_t samples);
     void *user;

@@ -498,6 +498,7 @@ static void fill_header(struct merge *m)
     h->bytes_samples = atomic_load(&b->bytes_samples);
     h->files_ignored = b->walk->ignored;
     h->data_id = b->o->data_id;
+    h->listing = b->o->listing;
     h->compress = b->o->list.compress;
     if ((b->walk->format->caps & STK_CAN_TREE) && !b->o->list.compress && !b->o->list.grouped)
         h->flags |= STK_INDEX_KEYS_ARE_FILES;

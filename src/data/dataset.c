@@ -81,6 +81,9 @@ void stk_problems_sort(struct stk_problems *p)
         qsort(p->item, p->kept, sizeof *p->item, by_place);
 }
 
+/* Where an index may be: one that was made without options, and one made with the caller's. */
+enum { PLAIN, ASKED, NPLACES };
+
 /* How a dataset is opened: the caller's options and ours. */
 struct opening {
     const struct stk_open_options *o;
@@ -88,6 +91,7 @@ struct opening {
     bool trust;   /* an index that is there; else none is published either */
     bool is_dir;
     struct stk_checker *checker;
+    char *place[NPLACES][STK_PLACES];
 };
 
 /* ---- its files ---- */
@@ -148,16 +152,43 @@ static bool files_fresh(const struct stk_dataset *ds)
     return true;
 }
 
-/* The index describes other settings than those asked for. */
+/* ---- what the caller asked for ---- */
+
+/* Parts of it that an index may also have found out by itself. */
+enum { ASKED_FORMAT = 1, ASKED_PAYLOAD = 2 };
+
+/* A number for what the caller asked for instead of having it found out, 0 for nothing. An index
+ * made so must not be used by a caller who asked for something else, or for nothing: every option
+ * that changes what is listed belongs in here. without: parts that are not counted. */
+static uint64_t listing_id(const struct stk_dataset *ds, const struct stk_open_options *o,
+                           unsigned without)
+{
+    struct stk_buf b = STK_BUF_INIT;
+    const char *packed = ds->has_manifest ? ds->manifest.payload : "auto";
+    if (o->format && !ds->has_manifest && !(without & ASKED_FORMAT))
+        stk_buf_printf(&b, "format %s\n", o->format);
+    if (strcmp(ds->list.payload, "auto") != 0 && strcmp(ds->list.payload, packed) != 0 &&
+        !(without & ASKED_PAYLOAD))
+        stk_buf_printf(&b, "payload %s\n", ds->list.payload);
+    if (ds->list.grouped && !ds->has_manifest)
+        stk_buf_puts(&b, "group\n");
+    uint64_t id = b.len ? stk_hash64(b.data, b.len) : 0;
+    stk_buf_release(&b);
+    return id;
+}
+
+/* The index was made as asked, or what it found out is what is asked for. */
 static bool settings_match(const struct stk_dataset *ds, const struct stk_open_options *o)
 {
     const struct stk_index_header *h = ds->index.h;
-    if (o->format && strcmp(o->format, h->format) != 0)
+    bool format = !o->format || strcmp(o->format, h->format) == 0;
+    bool payload =
+        strcmp(ds->list.payload, "auto") == 0 || strcmp(ds->list.payload, h->payload) == 0;
+    if (!format || h->compress != ds->list.compress)
         return false;
-    if (strcmp(ds->list.payload, "auto") != 0 && strcmp(ds->list.payload, h->payload) != 0)
-        return false;
-    return h->compress == ds->list.compress &&
-           ds->list.grouped == ((h->flags & STK_INDEX_GROUPED) != 0);
+    return h->listing == listing_id(ds, o, 0) || h->listing == listing_id(ds, o, ASKED_FORMAT) ||
+           (payload && (h->listing == listing_id(ds, o, ASKED_PAYLOAD) ||
+                        h->listing == listing_id(ds, o, ASKED_FORMAT | ASKED_PAYLOAD)));
 }
 
 /* A single file's index must be of this very file. */
@@ -211,8 +242,13 @@ static bool files_usable(struct stk_dataset *ds, const struct stk_open_options *
 static bool try_index(struct stk_dataset *ds, const struct stk_open_options *o, const char *path,
                       bool is_dir)
 {
-    if (stk_index_open(path, &ds->index, NULL) < 0)
+    struct stk_err why = {0};
+    int rc = stk_index_open(path, &ds->index, &why);
+    if (rc < 0) {
+        if (rc != STK_E_SYS && !ds->index_why)
+            ds->index_why = strdup(why.what);
         return false;
+    }
     stk_dataset_list_files(ds);
     const struct stk_format *f = stk_format_find(ds->index.h->format);
     if (f && (!ds->format || ds->format == f)) {
@@ -259,6 +295,7 @@ static int build_into(struct stk_dataset *ds, const struct opening *how, struct 
                                   .checker = how->checker,
                                   .path = t->tmp,
                                   .data_id = ds->has_manifest ? stk_dataset_identity(ds) : 0,
+                                  .listing = listing_id(ds, how->o, w->as_found ? ASKED_FORMAT : 0),
                                   .progress = how->o->progress,
                                   .user = how->o->user};
     int rc = stk_build_index(w, &b, t->fd, err);
@@ -274,8 +311,7 @@ static int build_into(struct stk_dataset *ds, const struct opening *how, struct 
 
 /* *first: the place to begin with; afterwards the one behind that which could not be written to
  * the end, STK_PLACES: that was not the trouble. */
-static int build(struct stk_dataset *ds, const struct opening *how, char *const place[STK_PLACES],
-                 int *first, struct stk_err *err)
+static int build(struct stk_dataset *ds, const struct opening *how, int *first, struct stk_err *err)
 {
     struct stk_walk w;
     struct stk_target t = {.fd = -1, .number = -1};
@@ -284,8 +320,9 @@ static int build(struct stk_dataset *ds, const struct opening *how, char *const 
     if (rc == 0 && ds->problems.count && !how->collect)
         rc = stk_err_set(err, STK_E_SYS, ds->problems.item[0].path, -1, "open folder: %s",
                          ds->problems.item[0].what);
+    bool asked = rc == 0 && listing_id(ds, how->o, w.as_found ? ASKED_FORMAT : 0);
     if (rc == 0)
-        rc = stk_target_open(&t, place, *first, err);
+        rc = stk_target_open(&t, how->place[asked ? ASKED : PLAIN], *first, err);
     if (rc == 0)
         rc = build_into(ds, how, &w, &t, err);
     bool full = rc == STK_E_SYS && t.tmp && strcmp(err->path, t.tmp) == 0;
@@ -297,7 +334,7 @@ static int build(struct stk_dataset *ds, const struct opening *how, char *const 
 
 /* A full disk at one place is no reason to fail: there are others, the last one without a name. */
 static int build_somewhere(struct stk_dataset *ds, const struct opening *how, bool nameless,
-                           char *const place[STK_PLACES], struct stk_err *err)
+                           struct stk_err *err)
 {
     const struct stk_format *format = ds->format;
     struct stk_err why = {0};
@@ -306,7 +343,7 @@ static int build_somewhere(struct stk_dataset *ds, const struct opening *how, bo
     do {
         stk_problems_release(&ds->problems);
         ds->format = format;
-        rc = build(ds, how, place, &first, &why);
+        rc = build(ds, how, &first, &why);
     } while (rc < 0 && first < STK_PLACES);
     if (rc < 0 && err)
         *err = why;
@@ -376,21 +413,24 @@ static int open_root(struct stk_dataset *ds, bool is_dir, struct stk_err *err)
     return ds->files.rootfd < 0 ? stk_err_sys(err, ds->root, "open folder") : 0;
 }
 
-static int open_index(struct stk_dataset *ds, const struct opening *how, struct stk_err *err)
+static int open_index(struct stk_dataset *ds, struct opening *how, struct stk_err *err)
 {
     const struct stk_open_options *o = how->o;
-    char *place[STK_PLACES];
-    int rc = stk_places(ds, o->index, place, err);
-    /* What is asked for once shall not be what the next one gets. */
+    uint64_t listing = listing_id(ds, o, 0);
     bool found = false, look = how->trust && !o->rebuild_index && !o->datasets;
-    for (int i = 0; rc == 0 && look && !found && i < STK_PLACES && place[i]; i++)
-        found = try_index(ds, o, place[i], how->is_dir);
+    int rc = stk_places(ds, o->index, 0, how->place[PLAIN], err);
+    if (rc == 0)
+        rc = stk_places(ds, o->index, listing, how->place[ASKED], err);
+    for (int k = PLAIN; rc == 0 && look && k <= (listing ? ASKED : PLAIN); k++)
+        for (int i = 0; !found && i < STK_PLACES && how->place[k][i]; i++)
+            found = try_index(ds, o, how->place[k][i], how->is_dir);
     if (rc == 0 && !found)
-        rc = build_somewhere(ds, how, !how->trust || o->no_index_write || o->datasets, place, err);
+        rc = build_somewhere(ds, how, !how->trust || o->no_index_write || o->datasets, err);
     if (rc == 0 && o->datasets && !(ds->format->caps & STK_CAN_PICK))
         rc = stk_err_set(err, STK_E_USAGE, ds->path, -1,
                          "datasets can be named of HDF5 and NPZ; this is %s", ds->format->title);
-    stk_places_free(place);
+    for (int k = PLAIN; k < NPLACES; k++)
+        stk_places_free(how->place[k]);
     return rc;
 }
 
@@ -480,6 +520,7 @@ void stk_dataset_close(struct stk_dataset *ds)
     pthread_mutex_destroy(&ds->lock);
     free(ds->codec);
     free(ds->index_path);
+    free(ds->index_why);
     free(ds->root);
     free(ds->path);
     free(ds);

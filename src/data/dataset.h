@@ -53,6 +53,7 @@ struct stk_dataset {
     struct stk_index index;
     char *index_path;               /* "" for an index that was not published */
     bool index_built;               /* just now */
+    char *index_why;                /* what was wrong with the one that was there; NULL: nothing, or none was */
     const struct stk_index *checks; /* whose checksums of samples count; NULL: the index's own */
     bool has_manifest;
     struct stk_manifest manifest;

@@ -117,6 +117,7 @@ struct stk_index_header {
         uint64_t off, count, hash;
         uint32_t elem, pad;
     } table[STK_T_COUNT];
+    uint64_t listing; /* what the caller asked for instead of having it found out; 0: nothing */
 };
 #define STK_INDEX_GROUPED        2u /* files of one stem are one sample */
 #define STK_INDEX_KEYS_ARE_FILES 1u /* a sample's key is its file's name (folder) */

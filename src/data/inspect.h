@@ -29,6 +29,8 @@ struct stk_inspect {
     bool has_manifest;
     bool index_built_now; /* else it was there */
     char index_path[1024];
+    const char
+        *index_why; /* why the index that was there is not used. Borrowed: the dataset's. NULL */
     uint64_t index_bytes;
     size_t nfields; /* of the first sample, at most STK_INSPECT_FIELDS described */
     size_t nfields_total;

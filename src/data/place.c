@@ -18,25 +18,27 @@
 
 #define SWEEP_MAX 4096 /* names looked at for what killed processes left: not worth more time */
 
-int stk_places(const struct stk_dataset *ds, const char *given, char *place[STK_PLACES],
-               struct stk_err *err)
+int stk_places(const struct stk_dataset *ds, const char *given, uint64_t listing,
+               char *place[STK_PLACES], struct stk_err *err)
 {
     int n = 0;
-    char *cache = NULL, *real;
+    char *cache = NULL, *real, options[16] = "";
     memset(place, 0, STK_PLACES * sizeof *place);
     if (given) {
         place[n++] = strdup(given);
         return place[0] ? 0 : stk_err_nomem(err, strlen(given));
     }
+    if (listing)
+        snprintf(options, sizeof options, ".%08x", (unsigned)(listing >> 32 ^ listing));
     if (ds->has_manifest)
         place[n++] = stk_path_join(ds->path, STK_INDEX_NAME);
     const char *base = stk_base_name(ds->path);
     if (base[0] && strcmp(base, ".") != 0 && strcmp(base, "..") != 0 &&
-        asprintf(&place[n], "%s.stkidx", ds->path) >= 0)
+        asprintf(&place[n], "%s%s.stkidx", ds->path, options) >= 0)
         n++;
     if (stk_cache_dir(&cache, NULL) == 0 && (real = realpath(ds->path, NULL))) {
-        if (asprintf(&place[n], "%s/%016llx.stkidx", cache,
-                     (unsigned long long)stk_hash64(real, strlen(real))) >= 0)
+        if (asprintf(&place[n], "%s/%016llx%s.stkidx", cache,
+                     (unsigned long long)stk_hash64(real, strlen(real)), options) >= 0)
             n++;
         free(real);
     }

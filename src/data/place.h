@@ -7,9 +7,11 @@
 #define STK_PLACES 4
 
 /* malloc'ed paths to look for an index at and to put one, best first; NULL-terminated.
- * given: NULL, or the one place the user named. Caller frees with stk_places_free(). */
-int stk_places(const struct stk_dataset *ds, const char *given, char *place[STK_PLACES],
-               struct stk_err *err);
+ * given: NULL, or the one place the user named. listing: the number of the options that the index
+ * is made with (as in its header): those made with other options stand beside it, under names of
+ * their own. Caller frees with stk_places_free(). */
+int stk_places(const struct stk_dataset *ds, const char *given, uint64_t listing,
+               char *place[STK_PLACES], struct stk_err *err);
 void stk_places_free(char *place[STK_PLACES]);
 
 /* A file an index is built in: beside its place until it is published, or without any name. */

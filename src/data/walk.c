@@ -341,12 +341,11 @@ static int decide_folder(struct stk_walk *w, struct stk_err *err)
     int rc = names_map(w, &v, err);
     if (rc < 0)
         return rc;
-    if (!w->format)
-        w->format = by_suffix(&v);
-    if (!w->format)
-        w->format = by_content(w, &v);
-    if (!w->format)
-        w->format = stk_format_tree();
+    const struct stk_format *found = by_suffix(&v);
+    found = found ? found : by_content(w, &v);
+    found = found ? found : stk_format_tree();
+    w->as_found = !w->format || w->format == found;
+    w->format = w->format ? w->format : found;
     return w->format->caps & STK_CAN_TREE ? 0 : keep_matching(w, &v, err);
 }
 
@@ -359,8 +358,8 @@ static int decide_file(struct stk_walk *w, const char *path, struct stk_err *err
         rc = stk_walk_bid(w->rootfd, name_at(&v, 0), path, &best, &bid, err);
     if (rc < 0)
         return rc;
-    if (!w->format)
-        w->format = best;
+    w->as_found = !w->format || w->format == best;
+    w->format = w->format ? w->format : best;
     if (!w->format)
         rc = stk_err_set(err, STK_E_UNSUPPORTED, path, -1,
                          "no format recognises this file; name it (pack: --from-format, others: "

@@ -16,6 +16,7 @@ struct stk_walk {
     uint64_t nfiles, ignored;
     struct stk_notes notes; /* what is left out already now, and what was taken as what */
     const struct stk_format *format;
+    bool as_found; /* the format the user named is what it would have been taken for anyway */
 };
 
 /* Finds the files below path and their format. want: NULL, or the format the user named. Unreadable

@@ -115,7 +115,8 @@ bool stk_member_decoded_len(int compress, const uint8_t *p, size_t n, uint64_t *
  * would be taken for an escape, so that names others wrote come back as they were. */
 static bool is_escape(const char *p, size_t n)
 {
-    return n >= 3 && (memcmp(p, "%2F", 3) == 0 || memcmp(p, "%25", 3) == 0);
+    return n >= 3 &&
+           (memcmp(p, "%2F", 3) == 0 || memcmp(p, "%2E", 3) == 0 || memcmp(p, "%25", 3) == 0);
 }
 
 static void put_escaped(struct stk_buf *b, const char *name, size_t len)
@@ -134,7 +135,10 @@ static void put_unescaped(struct stk_buf *b, const char *name, size_t len)
 {
     for (size_t i = 0; i < len; i++) {
         bool escape = is_escape(name + i, len - i);
-        stk_buf_putc(b, !escape ? name[i] : name[i + 2] == 'F' ? '/' : '%');
+        stk_buf_putc(b, !escape              ? name[i]
+                        : name[i + 2] == 'F' ? '/'
+                        : name[i + 2] == 'E' ? '.'
+                                             : '%');
         i += escape ? 2 : 0;
     }
 }
@@ -196,21 +200,51 @@ void stk_members_release(struct stk_members *m)
     *m = (struct stk_members)STK_MEMBERS_INIT;
 }
 
-/* A label that a decimal number says in full. */
+/* A name that a reader takes for nothing else: no number, no white space around it. */
+static bool is_class_name(const struct stk_value *v)
+{
+    const uint8_t *p = v->data;
+    size_t n = v->size;
+    return n && p[0] > ' ' && p[n - 1] > ' ' && !strchr("+-.0123456789", p[0]);
+}
+
+/* A label that a decimal number or a name says in full. */
 static bool is_class(const struct stk_field *f)
 {
     const struct stk_value *v = &f->value;
-    return f->name_len == 5 && memcmp(f->name, "label", 5) == 0 && v->kind == STK_ARRAY &&
-           v->ndim == 0 && !stk_dtype_is_float(v->dtype) && v->dtype != STK_BOOL &&
-           v->size == stk_dtype_size(v->dtype) && (v->dtype != STK_U64 || stk_value_i64(v, 0) >= 0);
+    if (f->name_len != 5 || memcmp(f->name, "label", 5) != 0)
+        return false;
+    if (v->kind == STK_TEXT)
+        return is_class_name(v);
+    return v->kind == STK_ARRAY && v->ndim == 0 && !stk_dtype_is_float(v->dtype) &&
+           v->dtype != STK_BOOL && v->size == stk_dtype_size(v->dtype) &&
+           (v->dtype != STK_U64 || stk_value_i64(v, 0) >= 0);
 }
 
-/* Appends the member's name. */
+static bool is_data(const struct stk_field *f)
+{
+    return f->name_len == 4 && memcmp(f->name, "data", 4) == 0;
+}
+
+/* Bytes called "x.npy": the dot is escaped, so that the name does not say what they are not. */
+static void hide_kind(struct stk_buf *b, size_t at)
+{
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds && !b->fail; i++) {
+        size_t before, len = b->len - at;
+        if (!says_kind((char *)b->data + at, len, kinds[i].ext, &before) || before == len)
+            continue;
+        b->len = at + before;
+        stk_buf_printf(b, "%%2E%s", kinds[i].ext);
+        return;
+    }
+}
+
+/* Appends the member's name. full: what says its kind is put behind a name that ends in it, too. */
 static void put_name(struct stk_buf *b, const struct stk_member_rules *r,
-                     const struct stk_sample *s, const struct stk_field *f)
+                     const struct stk_sample *s, const struct stk_field *f, bool full)
 {
     size_t stem = stk_member_stem(s->key, s->key_len);
-    bool data = f->name_len == 4 && memcmp(f->name, "data", 4) == 0;
+    bool data = is_data(f);
     uint8_t kind = f->value.kind;
     /* The key is the name of the payload's file, unless that would say another kind. */
     if (data && stem < s->key_len &&
@@ -229,10 +263,13 @@ static void put_name(struct stk_buf *b, const struct stk_member_rules *r,
     if (len) {
         stk_buf_putc(b, '.');
         put_escaped(b, name, len);
+        if (full && kind == STK_BYTES)
+            hide_kind(b, at + 1);
     }
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds && !b->fail; i++)
         if (kinds[i].kind == kind &&
-            !(len && says_kind((char *)b->data + at + 1, b->len - at - 1, kinds[i].ext, &before))) {
+            !(len && !full &&
+              says_kind((char *)b->data + at + 1, b->len - at - 1, kinds[i].ext, &before))) {
             stk_buf_putc(b, '.');
             stk_buf_puts(b, kinds[i].ext);
         }
@@ -276,21 +313,24 @@ static int pack_member(struct stk_members *m, const struct stk_member_rules *r,
 }
 
 static int add_member(struct stk_members *m, const struct stk_member_rules *r,
-                      const struct stk_sample *s, const struct stk_field *f, struct stk_err *err)
+                      const struct stk_sample *s, const struct stk_field *f, bool full,
+                      struct stk_err *err)
 {
     struct stk_member *e = &m->item[m->n++];
     bool class = is_class(f), packed = r->compress && !class;
     int rc = 0;
     *e = (struct stk_member){
         .name_at = m->text.len, .packed_at = SIZE_MAX, .data = f->value.data, .len = f->value.size};
-    put_name(&m->text, r, s, f);
+    e->field = f;
+    put_name(&m->text, r, s, f, full);
+    e->plain_len = m->text.len - e->name_at;
     stk_buf_puts(&m->text, packed ? stk_member_suffix(r->compress) : "");
     e->head_at = m->text.len;
     e->name_len = e->head_at - e->name_at;
-    if (class) { /* all of it is the head: it is made here, not in the sample */
+    if (class && f->value.kind == STK_ARRAY) { /* the head is all of it: made here */
         stk_buf_printf(&m->text, "%lld", (long long)stk_value_i64(&f->value, 0));
         e->len = 0;
-    } else if (f->value.kind == STK_ARRAY) {
+    } else if (!class && f->value.kind == STK_ARRAY) {
         rc = put_array_head(&m->text, f, err);
     }
     if (rc == 0)
@@ -363,6 +403,128 @@ static int refuse_sample(const struct stk_sample *s, struct stk_err *err)
     return 0;
 }
 
+/* ---- will they come back? ---- */
+
+/* What a reader makes of the member, from its name among the others'. */
+struct reading {
+    const char *ext, *name;
+    size_t ext_len, name_len;
+    uint8_t kind;
+    const char *codec;
+};
+
+static int read_name(const struct stk_members *m, size_t i, size_t stem, struct stk_buf *names,
+                     struct reading *r)
+{
+    const struct stk_member *e = &m->item[i];
+    struct stk_buf scratch = STK_BUF_INIT;
+    struct stk_field_spec spec;
+    *r = (struct reading){.ext = (const char *)m->text.data + e->name_at + stem + 1,
+                          .ext_len = e->plain_len > stem + 1 ? e->plain_len - stem - 1 : 0};
+    if (!r->ext_len)
+        return 0;
+    int rc = stk_member_field(r->ext, r->ext_len, &scratch, &spec, NULL);
+    r->kind = spec.kind;
+    r->codec = spec.codec;
+    r->name_len = spec.name_len;
+    stk_buf_put(names, spec.name, spec.name_len);
+    stk_buf_release(&scratch);
+    return rc;
+}
+
+/* The same rule as in group.c: whose name another has, too, keeps its whole extension. */
+static bool gives_way(const struct reading *r, const struct reading *o)
+{
+    bool label = r->codec && strcmp(r->codec, "cls") == 0;
+    return (o->ext_len == r->name_len && memcmp(o->ext, r->name, r->name_len) == 0) ||
+           (!label && o->name_len == r->name_len && memcmp(o->name, r->name, r->name_len) == 0);
+}
+
+/* As what kind the member's bytes are read back. */
+static uint8_t kind_back(const struct reading *r, const struct stk_member *e)
+{
+    const struct stk_value *v = &e->field->value;
+    struct stk_npy_head h;
+    if (r->codec && strcmp(r->codec, "cls") == 0)
+        return is_class(e->field) ? v->kind : STK_ARRAY;
+    if (r->codec) /* npy: what is no array of numbers stays bytes */
+        return v->kind == STK_ARRAY                                             ? STK_ARRAY
+               : stk_npy_parse(v->data, v->size, &h, NULL) == STK_E_UNSUPPORTED ? STK_BYTES
+                                                                                : STK_ARRAY;
+    return r->kind == STK_TEXT && !stk_is_text(v->data, v->size) ? STK_BYTES : r->kind;
+}
+
+static bool comes_back(const struct stk_members *m, const struct reading *r, size_t i)
+{
+    const struct stk_field *f = m->item[i].field;
+    const char *name = r[i].name;
+    size_t len = r[i].name_len;
+    for (size_t k = 0; k < m->n; k++)
+        if (k != i && r[k].ext_len && gives_way(&r[i], &r[k])) {
+            name = r[i].ext;
+            len = r[i].ext_len;
+            break;
+        }
+    uint8_t kind = kind_back(&r[i], &m->item[i]);
+    /* Formats that do not tell text from bytes make bytes of it: no loss to have it back. */
+    return len == f->name_len && memcmp(name, f->name, len) == 0 &&
+           (kind == f->value.kind || (kind == STK_TEXT && f->value.kind == STK_BYTES));
+}
+
+/* The first member that would be read back under another name or as another kind; m->n: none. The
+ * payload is the one that is: its extension is its name. */
+static size_t first_lost(const struct stk_members *m, const struct stk_sample *s,
+                         struct stk_err *err)
+{
+    size_t stem = stk_member_stem(s->key, s->key_len), lost = m->n, at = 0;
+    struct stk_buf names = STK_BUF_INIT;
+    if (m->n == 1 && is_data(m->item[0].field))
+        return m->n;
+    struct reading *r = calloc(m->n + 1, sizeof *r);
+    bool fine = r != NULL;
+    for (size_t i = 0; fine && i < m->n; i++)
+        fine = read_name(m, i, stem, &names, &r[i]) == 0;
+    fine = fine && !names.fail;
+    for (size_t i = 0; fine && i < m->n; at += r[i++].name_len)
+        r[i].name = (const char *)names.data + at;
+    for (size_t i = 0; fine && lost == m->n && i < m->n; i++)
+        if (!is_data(m->item[i].field) && !comes_back(m, r, i))
+            lost = i;
+    if (!fine)
+        (void)stk_err_nomem(err, m->n * sizeof *r);
+    stk_buf_release(&names);
+    free(r);
+    return fine ? lost : SIZE_MAX;
+}
+
+static int refuse_lost(const struct stk_member *e, struct stk_err *err)
+{
+    const struct stk_field *f = e->field;
+    return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1,
+                       "the field '%.*s' (%s) would be read back as another: in names of files "
+                       "what stands behind the last dot says what they hold; pack into tfrecord or "
+                       "jsonl",
+                       (int)(f->name_len < 200 ? f->name_len : 200), f->name,
+                       stk_kind_name(f->value.kind));
+}
+
+/* All members, named. full: those whose short name would be misread get their whole one. */
+static int make_named(struct stk_members *m, const struct stk_member_rules *r,
+                      const struct stk_sample *s, bool full, struct stk_err *err)
+{
+    m->n = 0;
+    stk_buf_reset(&m->text);
+    stk_buf_reset(&m->packed);
+    for (size_t i = 0; i < s->nfields; i++) {
+        if (r->no_label && is_class(&s->field[i]) && s->nfields > 1)
+            continue;
+        int rc = add_member(m, r, s, &s->field[i], full, err);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
 int stk_members_make(struct stk_members *m, const struct stk_member_rules *r,
                      const struct stk_sample *s, struct stk_err *err)
 {
@@ -374,14 +536,14 @@ int stk_members_make(struct stk_members *m, const struct stk_member_rules *r,
         return rc;
     if (STK_ARRAY_ROOM(m->item, m->cap, s->nfields, err))
         return STK_E_NOMEM;
-    for (size_t i = 0; i < s->nfields; i++) {
-        if (r->no_label && is_class(&s->field[i]) && s->nfields > 1)
-            continue;
-        rc = add_member(m, r, s, &s->field[i], err);
-        if (rc < 0)
-            return rc;
-    }
-    return settle(m, err);
+    rc = make_named(m, r, s, false, err);
+    /* A name that would be read back as another is written in full; then it must be right. */
+    if (rc == 0 && first_lost(m, s, err) != m->n)
+        rc = make_named(m, r, s, true, err);
+    size_t lost = rc == 0 ? first_lost(m, s, err) : 0;
+    if (rc == 0 && lost != m->n)
+        rc = refuse_lost(&m->item[lost], err);
+    return rc < 0 ? rc : settle(m, err);
 }
 
 int stk_members_prepare(struct stk_write_config *cfg, struct stk_err *err)
@@ -397,40 +559,4 @@ int stk_members_prepare(struct stk_write_config *cfg, struct stk_err *err)
     cfg->grouped = m.n > 1;
     stk_members_release(&m);
     return rc;
-}
-
-/* ---- files of one stem as one sample ---- */
-
-void stk_grouper_release(struct stk_grouper *g)
-{
-    stk_buf_release(&g->stem);
-    stk_buf_release(&g->scratch);
-    *g = (struct stk_grouper){0};
-}
-
-bool stk_grouper_is_new(const struct stk_grouper *g, const char *name, size_t len)
-{
-    size_t stem = stk_member_stem(name, len);
-    return !g->any || g->stem.len != stem || memcmp(g->stem.data, name, stem) != 0;
-}
-
-int stk_grouper_next(struct stk_grouper *g, struct stk_lister *l, const char *name, size_t len,
-                     struct stk_err *err)
-{
-    size_t stem = stk_member_stem(name, len);
-    if (stk_grouper_is_new(g, name, len)) {
-        g->any = true;
-        stk_buf_reset(&g->stem);
-        stk_buf_put(&g->stem, name, stem);
-        int rc = stk_buf_check(&g->stem, err);
-        if (rc == 0)
-            rc = stk_list_sample(l, name, stem, err);
-        if (rc < 0)
-            return rc;
-    }
-    struct stk_field_spec spec = {.name = "data", .kind = STK_BYTES};
-    int rc = stem + 1 < len
-                 ? stk_member_field(name + stem + 1, len - stem - 1, &g->scratch, &spec, err)
-                 : 0;
-    return rc < 0 ? rc : stk_list_field(l, &spec, err);
 }

@@ -37,19 +37,6 @@ bool stk_member_strip(int compress, const char *name, size_t *len);
  * say. Ours always do. 32 bytes suffice. */
 bool stk_member_decoded_len(int compress, const uint8_t *p, size_t n, uint64_t *len);
 
-/* Makes neighbouring files of one stem one sample, as in a tar: for trees whose samples were
- * written as several files each. */
-struct stk_grouper {
-    struct stk_buf stem, scratch;
-    bool any;
-};
-void stk_grouper_release(struct stk_grouper *g);
-/* True when the file begins another sample than the one before it. */
-bool stk_grouper_is_new(const struct stk_grouper *g, const char *name, size_t len);
-/* Begins a sample where the file does, and returns the number of its field (or a code). */
-int stk_grouper_next(struct stk_grouper *g, struct stk_lister *l, const char *name, size_t len,
-                     struct stk_err *err);
-
 /* ---- writing ---- */
 
 struct stk_member_rules {
@@ -65,8 +52,10 @@ struct stk_member {
     size_t head_len;
     const void *data;
     size_t len;
-    /* While the set is made: where in text and packed the above will be. */
-    size_t name_at, head_at, packed_at;
+    /* While the set is made: the field, where in text and packed the above will be, and how long
+     * the name is without what compression adds. */
+    const struct stk_field *field;
+    size_t name_at, head_at, packed_at, plain_len;
 };
 
 /* The members of one sample, sorted by name, no name twice. */

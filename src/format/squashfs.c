@@ -6,6 +6,7 @@
  * blocks: one extent, a slice of it for each file. Writing is in squashfs_write.c.
  */
 #include "format/squashfs.h"
+#include "format/group.h"
 #include "format/members.h"
 
 static const char *const suffixes[] = {".sqsh", ".squashfs", ".sqfs", ".sfs", NULL};
@@ -276,18 +277,20 @@ static int list_parts(struct walk *w, const struct blocks *b, const struct stk_b
     uint64_t unit = w->super.block_size;
     uint64_t n = extents->len / sizeof(int64_t);
     const char *key = (const char *)w->key.data;
-    int rc = 0, field = w->field;
-    if (stk_list_opts(w->l)->grouped)
-        rc = field = stk_grouper_next(&w->group, w->l, key, w->key.len, w->err);
-    else
-        rc = stk_list_sample(w->l, key, w->key.len, w->err);
-    rc = rc > 0 ? 0 : rc;
+    bool grouped = stk_list_opts(w->l)->grouped;
+    int rc = grouped ? stk_grouper_member(&w->group, key, w->key.len, w->err)
+                     : stk_list_sample(w->l, key, w->key.len, w->err);
+    if (rc == 1)
+        return stk_list_problem(w->l, -1, w->err,
+                                "'%.*s': the sample has one of that extension already",
+                                (int)w->key.len, key);
     for (uint64_t i = 0; rc == 0 && i < n; i++) {
         int64_t e;
         memcpy(&e, extents->data + i * sizeof e, sizeof e);
-        uint64_t left = b->size - i * unit;
-        rc = stk_list_part(w->l, field, e, i < b->count || !b->size ? 0 : b->frag_off,
-                           left < unit ? left : unit, w->err);
+        uint64_t left = b->size - i * unit, len = left < unit ? left : unit;
+        uint64_t off = i < b->count || !b->size ? 0 : b->frag_off;
+        rc = grouped ? stk_grouper_part(&w->group, e, off, len, w->err)
+                     : stk_list_part(w->l, w->field, e, off, len, w->err);
     }
     return rc;
 }
@@ -426,11 +429,14 @@ static int list(struct stk_lister *l, struct stk_src *src, struct stk_err *err)
     struct walk w = {.l = l, .err = err, .file_name = stk_src_path(src), .empty = -1, .hole = -1};
     const struct stk_field_spec spec = {.name = "data", .kind = STK_BYTES};
     w.file_size = stk_src_size(src);
+    stk_grouper_init(&w.group, l, false, STK_GROUP_EXTS);
     int rc = open_image(&w);
     if (rc == 0) {
         w.field = stk_list_field(l, &spec, err);
         rc = w.field < 0 ? w.field : list_tree(&w);
     }
+    if (rc == 0)
+        rc = stk_grouper_flush(&w.group, err);
     walk_release(&w);
     return rc;
 }

@@ -42,6 +42,13 @@ static void put_members(const struct stk_members *m, struct stk_buf *out)
     }
 }
 
+static bool base_begins_with_dot(const char *key, size_t len)
+{
+    const char *slash = len ? memrchr(key, '/', len) : NULL;
+    size_t base = slash ? (size_t)(slash + 1 - key) : 0;
+    return base < len && key[base] == '.';
+}
+
 static int encode(const struct stk_write_config *cfg, const struct stk_sample *s,
                   struct stk_buf *out, struct stk_err *err)
 {
@@ -52,6 +59,11 @@ static int encode(const struct stk_write_config *cfg, const struct stk_sample *s
     if (stk_member_is_meta(s->key, s->key_len))
         return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1,
                            "the key '%.*s' begins with __…__, which readers of WebDataset skip",
+                           SHOW(s->key, s->key_len));
+    if (base_begins_with_dot(s->key, s->key_len))
+        return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1,
+                           "the key '%.*s' names a hidden file, which readers of WebDataset skip; "
+                           "use --keys number",
                            SHOW(s->key, s->key_len));
     int rc = stk_members_make(&m, &rules, s, err);
     if (rc == 0) {
@@ -97,7 +109,8 @@ static int check_key(struct writer *w, const char *key, size_t len, struct stk_e
     if (w->key.len && stk_member_stem(last, w->key.len) == stem && memcmp(last, key, stem) == 0)
         return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1,
                            "the samples '%.*s' and '%.*s' would be one sample in a tar, where the "
-                           "extension names the field; use --keys number",
+                           "extension names the field: --group takes files of one name as one "
+                           "sample, --keys number gives them other keys",
                            SHOW(last, w->key.len), SHOW(key, len));
     stk_buf_reset(&w->key);
     stk_buf_put(&w->key, key, len);

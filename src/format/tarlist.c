@@ -4,6 +4,7 @@
  * a damaged header costs the members up to the next good one.
  */
 #include "format/format.h"
+#include "format/group.h"
 #include "format/members.h"
 #include "format/sample.h"
 #include "format/tarhead.h"
@@ -16,17 +17,7 @@
 #define AFTER_END  (1u << 20) /* looked at for an archive appended behind the end marker */
 #define SHOWN_NAME 300        /* bytes of a name in a message */
 
-struct ext {
-    char *text;
-    size_t len;
-    int field;
-    char *name; /* the field's */
-    size_t name_len;
-    uint64_t sample; /* the last sample that had it */
-};
-
 struct part {
-    int field;
     uint64_t off, len;
     bool packed; /* by per-sample compression, into decoded_len bytes */
     uint64_t decoded_len;
@@ -48,95 +39,11 @@ struct tar {
     uint64_t off;           /* of the block looked at */
     bool ended;
     struct notes local, global;
-    struct stk_buf name, scratch;
-    /* The sample being gathered. */
-    struct stk_buf key;
-    bool open; /* the next member may still belong to it */
-    uint64_t samples;
-    struct ext *ext;
-    size_t nexts, next_ext;
-    int data_field;
+    struct stk_buf name;
+    struct stk_grouper group;
 };
 
 #define SHOW(b) (int)((b)->len < SHOWN_NAME ? (b)->len : SHOWN_NAME), (const char *)(b)->data
-
-static int list_part(struct tar *t, const struct part *p)
-{
-    if (!p->packed)
-        return stk_list_part_bytes(t->l, p->field, p->off, p->len, t->err);
-    int64_t extent = stk_list_extent(t->l, p->off, p->len, &t->chain, t->err);
-    return extent < 0 ? (int)extent
-                      : stk_list_part(t->l, p->field, extent, 0, p->decoded_len, t->err);
-}
-
-static int begin_sample(struct tar *t, const char *key, size_t len)
-{
-    stk_buf_reset(&t->key);
-    stk_buf_put(&t->key, key, len);
-    t->samples++;
-    t->open = true;
-    int rc = stk_buf_check(&t->key, t->err);
-    return rc < 0 ? rc : stk_list_sample(t->l, key, len, t->err);
-}
-
-/* ---- extensions ---- */
-
-static bool same(const char *a, size_t a_len, const char *b, size_t b_len)
-{
-    return a_len == b_len && memcmp(a, b, a_len) == 0;
-}
-
-static bool name_taken(const struct tar *t, const char *name, size_t len)
-{
-    for (size_t i = 0; i < t->nexts; i++)
-        if (same(t->ext[i].name, t->ext[i].name_len, name, len))
-            return true;
-    return false;
-}
-
-static int new_ext(struct tar *t, const char *text, size_t len)
-{
-    if (!t->ext && !(t->ext = calloc(EXTS_MAX, sizeof *t->ext)))
-        return stk_err_nomem(t->err, EXTS_MAX * sizeof *t->ext);
-    struct stk_field_spec spec;
-    int rc = stk_member_field(text, len, &t->scratch, &spec, t->err);
-    if (rc < 0)
-        return rc;
-    /* "x.txt" beside "x.json": the one that came second keeps its whole extension as its name. */
-    if (name_taken(t, spec.name, spec.name_len)) {
-        spec.name = text;
-        spec.name_len = len;
-        if (name_taken(t, text, len))
-            return EXTS_MAX;
-    }
-    struct ext e = {.len = len, .name_len = spec.name_len};
-    e.field = stk_list_field(t->l, &spec, t->err);
-    e.text = malloc(len + spec.name_len);
-    if (e.field < 0 || !e.text) {
-        free(e.text);
-        return e.field < 0 ? e.field : stk_err_nomem(t->err, len);
-    }
-    memcpy(e.text, text, len);
-    e.name = e.text + len;
-    memcpy(e.name, spec.name, spec.name_len);
-    t->ext[t->nexts++] = e;
-    return (int)t->nexts - 1;
-}
-
-/* The number of an extension, EXTS_MAX when there are too many to tell apart, or an error. */
-static int find_ext(struct tar *t, const char *text, size_t len)
-{
-    for (size_t k = 0; k < t->nexts; k++) {
-        size_t i = (t->next_ext + k) % t->nexts; /* they mostly come round in the same order */
-        if (same(t->ext[i].text, t->ext[i].len, text, len)) {
-            t->next_ext = i + 1;
-            return (int)i;
-        }
-    }
-    if (t->nexts == EXTS_MAX || len > 1024)
-        return EXTS_MAX;
-    return new_ext(t, text, len);
-}
 
 /* ---- members ---- */
 
@@ -147,45 +54,27 @@ static int unsafe_name(struct tar *t)
                             SHOW(&t->name));
 }
 
-/* A member without an extension (or with one too many) is a sample of its own. */
-static int add_lone(struct tar *t, size_t len, struct part *p)
+static int add_part(struct tar *t, const struct part *p)
 {
-    if (!stk_key_is_safe_path((const char *)t->name.data, len))
-        return unsafe_name(t);
-    if (t->data_field < 0) {
-        struct stk_field_spec spec = {.name = "data", .kind = STK_BYTES};
-        t->data_field = stk_list_field(t->l, &spec, t->err);
-    }
-    if (t->data_field < 0)
-        return t->data_field;
-    p->field = t->data_field;
-    int rc = begin_sample(t, (const char *)t->name.data, len);
-    if (rc == 0)
-        rc = list_part(t, p);
-    t->open = false;
-    return rc;
+    if (!p->packed)
+        return stk_grouper_part(&t->group, -1, p->off, p->len, t->err);
+    int64_t extent = stk_list_extent(t->l, p->off, p->len, &t->chain, t->err);
+    return extent < 0 ? (int)extent
+                      : stk_grouper_part(&t->group, extent, 0, p->decoded_len, t->err);
 }
 
-static int add_named(struct tar *t, size_t stem, size_t len, struct part *p)
+static int add_member(struct tar *t, size_t len, const struct part *p)
 {
     const char *name = (const char *)t->name.data;
-    int i = find_ext(t, name + stem + 1, len - stem - 1);
-    if (i < 0)
-        return i;
-    if (i == EXTS_MAX)
-        return add_lone(t, len, p);
-    if (!t->open || !same((const char *)t->key.data, t->key.len, name, stem)) {
-        int rc = begin_sample(t, name, stem);
-        if (rc < 0)
-            return rc;
-    }
-    if (t->ext[i].sample == t->samples)
+    /* Without an extension, or with one too many, the whole name is a key. */
+    if (stk_member_stem(name, len) + 1 >= len && !stk_key_is_safe_path(name, len))
+        return unsafe_name(t);
+    int rc = stk_grouper_member(&t->group, name, len, t->err);
+    if (rc == 1)
         return stk_list_problem(t->l, (int64_t)t->off, t->err,
                                 "member '%.*s': the sample has one of that extension already",
                                 SHOW(&t->name));
-    t->ext[i].sample = t->samples;
-    p->field = t->ext[i].field;
-    return list_part(t, p);
+    return rc < 0 ? rc : add_part(t, p);
 }
 
 /* What a compressed member decodes to stands in its first bytes. 1: it does not, and was noted. */
@@ -224,8 +113,7 @@ static int add_regular(struct tar *t, uint64_t data, uint64_t size)
         if (rc)
             return rc < 0 ? rc : 0;
     }
-    size_t stem = stk_member_stem(name, len);
-    return stem + 1 >= len ? add_lone(t, len, &p) : add_named(t, stem, len, &p);
+    return add_member(t, len, &p);
 }
 
 /* True when [off, off+size) is there. Else *rc is what list() returns: the problem was noted. */
@@ -405,8 +293,8 @@ static int resync(struct tar *t)
     struct stk_tar_head h;
     const uint8_t *p;
     size_t got;
-    int rc = 0;
-    t->open = false; /* what follows may be another sample of the same key */
+    /* What follows may be another sample of the same key. */
+    int rc = stk_grouper_flush(&t->group, t->err);
     notes_reset(&t->local);
     for (t->off += STK_TAR_BLOCK; rc == 0; t->off += got & ~(size_t)(STK_TAR_BLOCK - 1)) {
         rc = stk_src_peek(t->src, t->off, RESYNC, &p, &got, t->err);
@@ -485,19 +373,18 @@ static int step(struct tar *t)
 
 int stk_tar_list(struct stk_lister *l, struct stk_src *src, struct stk_err *err)
 {
-    struct tar t = {.l = l, .src = src, .err = err, .data_field = -1};
+    struct tar t = {.l = l, .src = src, .err = err};
+    stk_grouper_init(&t.group, l, true, EXTS_MAX);
     t.chain.nsteps = 1;
     t.chain.step[0].id = (uint16_t)stk_list_opts(l)->compress;
     int rc = 0;
     while (rc == 0 && !t.ended)
         rc = step(&t);
-    for (size_t i = 0; i < t.nexts; i++)
-        free(t.ext[i].text);
-    free(t.ext);
+    if (rc == 0)
+        rc = stk_grouper_flush(&t.group, err);
+    stk_grouper_release(&t.group);
     stk_buf_release(&t.local.path);
     stk_buf_release(&t.global.path);
     stk_buf_release(&t.name);
-    stk_buf_release(&t.scratch);
-    stk_buf_release(&t.key);
     return rc;
 }

@@ -234,7 +234,7 @@ def test_kinds_of_fields(stoker, tmp_path):
 
 def test_bad_values(stoker, tmp_path):
     """A user would train on garbage: a label that is none, an array that is cut off."""
-    for bad in [("b.cls", b"cat"), ("b.x.npy", npy(numpy.arange(9))[:-1]),
+    for bad in [("b.cls", b" \n"), ("b.x.npy", npy(numpy.arange(9))[:-1]),
                 ("b.x.npy", b"no array")]:
         tar = write_tar(tmp_path / "t.tar", [("a.jpg", b"1"), bad, ("c.jpg", b"3")])
         out = tmp_path / f"out-{bad[0]}-{len(bad[1])}"
