@@ -116,6 +116,8 @@ struct stk_open_options {
     bool no_index_write; /* build the index in memory-backed scratch, publish nothing */
     bool rebuild_index;  /* ignore an index that is there */
     bool group;          /* a folder's files of one stem (a.jpg, a.json) are one sample */
+    const char *header;  /* CSV, TSV: NULL or "auto", "yes", "no": the first row names the columns */
+    const char *types;   /* CSV, TSV: "x=int,name=text"; NULL: found out over all rows */
     /* Called now and then while an index is built; return non-zero to stop. May be NULL. */
     int (*progress)(void *user, uint64_t bytes_done, uint64_t bytes_total, uint64_t samples);
     void *user;

@@ -21,6 +21,8 @@ class Dataset:
     datasets     of HDF5 and NPZ, the arrays that are fields: "x,y", "test/*" (None: found out)
     index        where the index is (None: beside the data, else in the cache)
     group        files of one stem (a.jpg, a.json) are one sample
+    header       CSV, TSV: the first row names the columns: True, False (None: found out)
+    types        CSV, TSV: types of columns, {"x": "int"}: int, float, text, bool, json, bytes
     jobs         threads that build an index (0: one a core)
     rebuild      ignore an index that is there
     write_index  False: publish no index
@@ -28,11 +30,16 @@ class Dataset:
     """
 
     def __init__(self, path, *, format=None, payload=None, index=None, group=False, jobs=0,
-                 rebuild=False, write_index=True, pass_over=False, datasets=None):
+                 rebuild=False, write_index=True, pass_over=False, datasets=None,
+                 header=None, types=None):
         self.path = os.fspath(path)
         self._options = {"format": format, "payload": payload, "group": group, "jobs": jobs,
                          "write_index": write_index, "pass_over": pass_over,
                          "datasets": datasets}
+        if header is not None:
+            self._options["header"] = "yes" if header else "no"
+        if types:
+            self._options["types"] = ",".join(f"{name}={kind}" for name, kind in types.items())
         if index is not None:
             self._options["index"] = index
         self._closed = False

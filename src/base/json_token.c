@@ -3,12 +3,23 @@
 
 #include "base/text.h"
 
-int stk_json_bad(const struct stk_json_cur *c, const char *at, const char *what)
+static int refuse(const struct stk_json_cur *c, int code, const char *prefix, const char *at,
+                  const char *what)
 {
     if (!c->record)
-        return stk_err_set(c->err, STK_E_CORRUPT, NULL, at - c->start, "bad JSON: %s", what);
-    return stk_err_set(c->err, STK_E_CORRUPT, NULL, -1, "bad JSON: %s at byte %zu of the value",
-                       what, (size_t)(at - c->start));
+        return stk_err_set(c->err, code, NULL, at - c->start, "%s%s", prefix, what);
+    return stk_err_set(c->err, code, NULL, -1, "%s%s at byte %zu of the value", prefix, what,
+                       (size_t)(at - c->start));
+}
+
+int stk_json_bad(const struct stk_json_cur *c, const char *at, const char *what)
+{
+    return refuse(c, STK_E_CORRUPT, "bad JSON: ", at, what);
+}
+
+int stk_json_unsupported(const struct stk_json_cur *c, const char *at, const char *what)
+{
+    return c->record ? refuse(c, STK_E_UNSUPPORTED, "", at, what) : stk_json_bad(c, at, what);
 }
 
 /* ---- strings ------------------------------------------------------------------------------ */
@@ -35,8 +46,10 @@ static int32_t hex4(const char *p, const char *end)
     return v;
 }
 
+#define LONE_SURROGATE (-2)
+
 /* The character of the \u escape whose digits are at p (a pair of surrogates is one); *used: bytes
- * from p. -1: bad. */
+ * from p. -1: bad; LONE_SURROGATE: half of a pair, as Python writes what is no text. */
 static int32_t read_unicode(const char *p, const char *end, size_t *used)
 {
     int32_t hi = hex4(p, end);
@@ -44,11 +57,11 @@ static int32_t read_unicode(const char *p, const char *end, size_t *used)
     if (hi < 0xd800 || hi > 0xdfff)
         return hi;
     if (hi >= 0xdc00 || end - p < 10 || p[4] != '\\' || p[5] != 'u')
-        return -1;
+        return LONE_SURROGATE;
     int32_t lo = hex4(p + 6, end);
     *used = 10;
     if (lo < 0xdc00 || lo > 0xdfff)
-        return -1;
+        return lo < 0 ? -1 : LONE_SURROGATE;
     return 0x10000 + ((hi - 0xd800) << 10) + (lo - 0xdc00);
 }
 
@@ -61,8 +74,11 @@ static int pass_escape(struct stk_json_cur *c)
     if (kind != 'u')
         return meaning[kind] ? 0 : stk_json_bad(c, at, "unknown escape in a string");
     size_t used;
-    if (read_unicode(c->p, c->end, &used) < 0)
-        return stk_json_bad(c, at, "bad \\u escape or half a surrogate pair");
+    int32_t cp = read_unicode(c->p, c->end, &used);
+    if (cp == LONE_SURROGATE)
+        return stk_json_bad(c, at, "a lone surrogate (\\ud800 to \\udfff), which is no character,");
+    if (cp < 0)
+        return stk_json_bad(c, at, "bad \\u escape");
     c->p += used;
     return 0;
 }
@@ -126,6 +142,10 @@ size_t stk_json_unescape(const char *body, size_t len, char *out)
     return (size_t)(o - out);
 }
 
+/* Python's json module writes them unless told not to. */
+#define NO_NAN      "NaN, which JSON does not have (json.dump with allow_nan=False refuses it),"
+#define NO_INFINITY "Infinity, which JSON does not have (json.dump with allow_nan=False refuses it),"
+
 /* ---- numbers and words -------------------------------------------------------------------- */
 
 /* Past the digits at p, of which there must be one: else NULL. */
@@ -153,6 +173,8 @@ int stk_json_number(struct stk_json_cur *c, bool *whole)
         p++;
         p = pass_digits(p + (p < end && (*p == '+' || *p == '-')), end);
     }
+    if (!p && end - digits >= 8 && memcmp(digits, "Infinity", 8) == 0)
+        return stk_json_bad(c, c->p, NO_INFINITY);
     if (!p)
         return stk_json_bad(c, c->p, "not a number");
     c->p = p;
@@ -169,6 +191,11 @@ int stk_json_word(struct stk_json_cur *c)
             return *words[i];
         }
     }
+    static const char *const not_json[] = {"NaN", "Infinity"};
+    for (size_t i = 0; i < 2; i++)
+        if ((size_t)(c->end - c->p) >= strlen(not_json[i]) &&
+            memcmp(c->p, not_json[i], strlen(not_json[i])) == 0)
+            return stk_json_bad(c, c->p, i ? NO_INFINITY : NO_NAN);
     return stk_json_bad(
         c, c->p, c->p == c->end ? "text ends where a value was expected" : "a value was expected");
 }
@@ -179,7 +206,7 @@ int stk_json_open(struct stk_json_cur *c, unsigned depth)
 {
     char close = *c->p == '{' ? '}' : ']';
     if (depth >= STK_JSON_DEPTH_MAX)
-        return stk_json_bad(c, c->p, "nested too deeply");
+        return stk_json_unsupported(c, c->p, "a value nested more than 64 deep");
     c->p++;
     stk_json_space(c);
     if (c->p == c->end || *c->p != close)

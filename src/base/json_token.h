@@ -10,7 +10,8 @@
 
 #define STK_JSON_DEPTH_MAX 64
 
-/* Where the walk stands. Errors are STK_E_CORRUPT. */
+/* Where the walk stands. Errors are STK_E_CORRUPT; STK_E_UNSUPPORTED for a dataset's values
+ * nested too deeply. */
 struct stk_json_cur {
     const char *start, *p, *end;
     struct stk_err *err;
@@ -20,6 +21,8 @@ struct stk_json_cur {
 
 /* What is wrong, and where. */
 int stk_json_bad(const struct stk_json_cur *c, const char *at, const char *what);
+/* The same of a dataset's JSON that is sound but not read here. */
+int stk_json_unsupported(const struct stk_json_cur *c, const char *at, const char *what);
 
 static inline void stk_json_space(struct stk_json_cur *c)
 {

@@ -128,5 +128,6 @@ bool stk_opt_is_common(const struct stk_opt *opt);
 /* Choices shared by commands (formats.c). */
 const char *const *stk_format_names(void);
 const char *const *stk_payload_names(void);
+const char *const *stk_header_names(void);
 
 #endif

@@ -33,7 +33,23 @@
     STK_FORMAT_OPTION("format", offsetof(S, format),                                               \
                       "Read it as this format instead of finding out"),                            \
         STK_PAYLOAD_OPTION("payload", offsetof(S, payload), "What a record holds"),                \
-        STK_DATASETS_OPTION("datasets", offsetof(S, datasets))
+        STK_DATASETS_OPTION("datasets", offsetof(S, datasets)),                                     \
+        STK_TABLE_OPTIONS(S)
+
+#define STK_TABLE_OPTIONS(S)                                                                       \
+    {.name = "header",                                                                             \
+     .type = STK_OPT_ENUM,                                                                         \
+     .arg = "WHETHER",                                                                             \
+     .def = "auto",                                                                                \
+     .choices_fn = stk_header_names,                                                               \
+     .offset = offsetof(S, header),                                                                \
+     .help = "Whether the first row of a CSV or TSV names the columns"},                           \
+    {                                                                                              \
+        .name = "types", .type = STK_OPT_STRING, .arg = "NAME=TYPE,...",                           \
+        .offset = offsetof(S, types),                                                              \
+        .help = "Types of columns of a CSV or TSV, instead of those all rows fit: int, float, "    \
+                "text, bool, json, bytes"                                                          \
+    }
 
 /* What its samples are, and where the index of them is kept. */
 #define STK_INDEX_OPTIONS(S)                                                                       \

@@ -30,6 +30,12 @@ const char *const *stk_payload_names(void)
     return names;
 }
 
+const char *const *stk_header_names(void)
+{
+    static const char *const names[] = {"auto", "yes", "no", NULL};
+    return names;
+}
+
 /* ---- formats ------------------------------------------------------------------------------ */
 
 static const char *compression(unsigned caps)

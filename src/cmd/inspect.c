@@ -12,7 +12,7 @@
 
 struct settings {
     struct stk_common common;
-    const char *output, *format, *payload, *datasets, *index;
+    const char *output, *format, *payload, *datasets, *header, *types, *index;
     uint64_t sample, jobs;
     bool force, group, rebuild_index, write_index;
 };
@@ -418,6 +418,8 @@ static int run_inspect(struct stk_run *run)
         .payload = s->payload,
         .datasets = s->datasets,
         .group = s->group,
+        .header = s->header,
+        .types = s->types,
         .index = s->index,
         .jobs = (unsigned)s->jobs,
         .no_index_write = !s->write_index,

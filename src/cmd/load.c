@@ -117,6 +117,8 @@ static int open_dataset(struct stk_load *l)
         .format = l->s->format,
         .payload = l->s->payload,
         .datasets = l->s->datasets,
+        .header = l->s->header,
+        .types = l->s->types,
         .group = l->s->group,
         .index = l->s->index,
         .progress = on_progress,

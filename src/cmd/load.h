@@ -15,7 +15,8 @@
 struct stk_load_settings {
     struct stk_common common;
     struct stk_loader_options loader; /* without what this run finds out: rank, state */
-    const char *rank, *consume, *state, *ids, *format, *payload, *datasets, *index;
+    const char *rank, *consume, *state, *ids, *format, *payload, *datasets, *header, *types,
+        *index;
     const char **from;
     uint64_t steps;
     bool group, mixing;

@@ -11,7 +11,7 @@ struct settings {
     struct stk_common common;
     const char *format, *payload, *from_format, *from_payload, *from_datasets, *name, *label_from,
         *compress;
-    const char *keys, *on_error;
+    const char *keys, *on_error, *header, *types;
     const char **include, **exclude;
     uint64_t shards, shard_size, jobs, shuffle, memory;
     bool resume, force, group;
@@ -110,6 +110,7 @@ static const struct stk_opt options[] = {
     STK_PAYLOAD_OPTION("from-payload", offsetof(struct settings, from_payload),
                        "What a record of SRC holds"),
     STK_DATASETS_OPTION("from-datasets", offsetof(struct settings, from_datasets)),
+    STK_TABLE_OPTIONS(struct settings),
     {.name = "group",
      .type = STK_OPT_FLAG,
      .offset = offsetof(struct settings, group),
@@ -149,7 +150,7 @@ static void show(const struct stk_run *run, const struct stk_pack_result *r)
     struct stk_grid t;
     stk_text_escape(&dst, run->opts.arg[1], strlen(run->opts.arg[1]), SIZE_MAX);
     stk_grid_init(&t, "ll");
-    stk_grid_row(&t, "packed", stk_buf_cstr(&dst));
+    stk_grid_row(&t, r->whole ? "whole already" : "packed", stk_buf_cstr(&dst));
     stk_grid_row(&t, "format", f ? f->title : r->format);
     stk_grid_row(&t, "samples", stk_format_count(r->samples, a, sizeof a));
     if (r->classes)
@@ -186,6 +187,7 @@ static void write_json(struct stk_jw *w, const struct stk_pack_result *r)
                    {"shards_kept", r->shards_kept}, {"classes", r->classes},
                    {"bytes_in", r->bytes_in},       {"bytes_out", r->bytes_out}};
     stk_jw_put_str(w, "format", r->format);
+    stk_jw_put_bool(w, "whole_already", r->whole);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         stk_jw_key(w, numbers[i].name);
         stk_jw_u64(w, numbers[i].v);
@@ -220,6 +222,8 @@ static struct stk_pack_options pack_options(struct stk_run *run, const char *rec
         .src_payload = s->from_payload,
         .src_datasets = s->from_datasets,
         .src_group = s->group,
+        .src_header = s->header,
+        .src_types = s->types,
         .payload = s->payload && strcmp(s->payload, "auto") != 0 ? s->payload : NULL,
         .name = s->name,
         .shards = s->shards,

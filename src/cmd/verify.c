@@ -9,7 +9,7 @@
 
 struct settings {
     struct stk_common common;
-    const char *format, *payload, *datasets;
+    const char *format, *payload, *datasets, *header, *types;
     uint64_t jobs, memory, show;
 };
 
@@ -116,6 +116,8 @@ static int run_verify(struct stk_run *run)
         .format = s->format,
         .payload = s->payload,
         .datasets = s->datasets,
+        .header = s->header,
+        .types = s->types,
         .jobs = (unsigned)s->jobs,
         .memory_bytes = s->memory,
         .progress = on_progress,

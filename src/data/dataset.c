@@ -2,6 +2,7 @@
  * dataset.c - opening a dataset: its manifest, its files, and an index that fits them (place.c
  * says where that stands).
  */
+#include "data/columns.h"
 #include "data/dataset.h"
 #include "data/label.h"
 #include "base/file.h"
@@ -172,6 +173,10 @@ static uint64_t listing_id(const struct stk_dataset *ds, const struct stk_open_o
         stk_buf_printf(&b, "payload %s\n", ds->list.payload);
     if (ds->list.grouped && !ds->has_manifest)
         stk_buf_puts(&b, "group\n");
+    if (o->header && strcmp(o->header, "auto") != 0)
+        stk_buf_printf(&b, "header %s\n", o->header);
+    if (ds->types)
+        stk_buf_printf(&b, "types %s\n", ds->types);
     uint64_t id = b.len ? stk_hash64(b.data, b.len) : 0;
     stk_buf_release(&b);
     return id;
@@ -390,6 +395,10 @@ static int use_manifest(struct stk_dataset *ds, const struct stk_open_options *o
     ds->list.grouped = ds->manifest.grouped;
     if (ds->manifest.payload[0] && strcmp(ds->list.payload, "auto") == 0)
         ds->list.payload = ds->manifest.payload;
+    if (ds->manifest.columns && ds->manifest.columns[0]) { /* a table of ours: it has a header */
+        ds->list.header = ds->list.header ? ds->list.header : STK_HEADER_YES;
+        ds->list.types = ds->list.types ? ds->list.types : ds->manifest.columns;
+    }
     return 0;
 }
 
@@ -460,6 +469,11 @@ static int open_how(const char *path, struct opening *how, struct stk_dataset **
     struct stat sb;
     int rc = stat(ds->path, &sb) < 0 ? stk_err_sys(err, path, "open") : 0;
     bool is_dir = how->is_dir = rc == 0 && S_ISDIR(sb.st_mode);
+    if (rc == 0)
+        rc = ds->list.header = stk_columns_header(o->header, err);
+    if (rc >= 0)
+        rc = stk_columns_parse(o->types, &ds->types, err);
+    ds->list.types = ds->types;
     if (rc == 0 && strcmp(ds->list.payload, "auto") != 0 && !stk_codec_find(ds->list.payload))
         rc = stk_err_set(err, STK_E_USAGE, NULL, -1, "no payload is called '%s'", ds->list.payload);
     if (rc == 0 && is_dir)
@@ -522,6 +536,7 @@ void stk_dataset_close(struct stk_dataset *ds)
     free(ds->index_path);
     free(ds->index_why);
     free(ds->root);
+    free(ds->types);
     free(ds->path);
     free(ds);
 }

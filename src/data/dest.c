@@ -5,6 +5,7 @@
  */
 #include "data/dest.h"
 #include "base/file.h"
+#include "base/hash.h"
 #include "data/manifest.h"
 
 #include <dirent.h>
@@ -314,6 +315,22 @@ static int claim(struct stk_dest *d, struct stk_err *err)
     return rc;
 }
 
+void stk_dest_plan_id(const char *plan, char *to)
+{
+    snprintf(to, 17, "%016llx", (unsigned long long)stk_hash64(plan, strlen(plan)));
+}
+
+/* The dataset at final is what the plan makes. */
+static bool is_whole(const struct stk_dest *d, const char *plan)
+{
+    struct stk_manifest m = {0};
+    char id[17];
+    stk_dest_plan_id(plan, id);
+    bool whole = stk_manifest_read(d->final, &m, NULL) == 1 && m.plan && strcmp(m.plan, id) == 0;
+    stk_manifest_release(&m);
+    return whole;
+}
+
 int stk_dest_open(struct stk_dest *d, const char *dst, bool force, bool resume, const char *plan,
                   struct stk_err *err)
 {
@@ -326,6 +343,9 @@ int stk_dest_open(struct stk_dest *d, const char *dst, bool force, bool resume, 
     bool unfinished = has_entry(d->partial, PLAN_NAME), forced;
     d->resumed = resume && unfinished && same_plan(d, plan, &forced);
     d->force = force || (d->resumed && forced);
+    d->whole = resume && !unfinished && is_whole(d, plan);
+    if (d->whole)
+        return 0;
     int rc = claim(d, err);
     if (rc < 0)
         return rc;

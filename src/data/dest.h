@@ -11,6 +11,7 @@ struct stk_dest {
     int lock_fd;
     bool force;   /* a dataset that is there may be replaced */
     bool resumed; /* an unfinished run with the same plan is there */
+    bool whole;   /* resume: dst is what that plan makes already; nothing was opened */
 };
 
 /* Refuses a dst inside the folder src: written there it would be part of src the next time. */
@@ -20,6 +21,8 @@ int stk_dest_apart(const char *src, const char *dst, struct stk_err *err);
  * Caller releases with stk_dest_release(). */
 int stk_dest_open(struct stk_dest *d, const char *dst, bool force, bool resume, const char *plan,
                   struct stk_err *err);
+/* A plan as the manifest of what it made keeps it: 16 hex digits in to[17]. */
+void stk_dest_plan_id(const char *plan, char *to);
 /* Makes partial the final dataset (replacing an old one). */
 int stk_dest_publish(struct stk_dest *d, struct stk_err *err);
 void stk_dest_release(struct stk_dest *d);

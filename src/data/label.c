@@ -147,6 +147,18 @@ static int collect_dirs(struct stk_labels *l, const struct stk_dataset *ds, bool
 
 /* ---- CSV ---- */
 
+/* A column of numbers has one type in all rows: targets of a regression stay floats. */
+static int64_t number_label(struct stk_labels *l, const struct stk_value *v)
+{
+    int64_t bits;
+    double real = stk_value_f64(v, 0);
+    if (!stk_dtype_is_float(v->dtype))
+        return stk_value_i64(v, 0);
+    l->reals = true;
+    memcpy(&bits, &real, sizeof bits);
+    return bits;
+}
+
 static int csv_row(struct stk_labels *l, struct stk_labels *classes, const struct stk_sample *s,
                    bool collect, struct stk_err *err)
 {
@@ -171,7 +183,7 @@ static int csv_row(struct stk_labels *l, struct stk_labels *classes, const struc
     slot->label =
         text ? find_slot(classes->slot, classes->nslots, hash_of(lab->value.data, lab->value.size))
                    ->label
-             : stk_value_i64(&lab->value, 0);
+             : number_label(l, &lab->value);
     return 0;
 }
 

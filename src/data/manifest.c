@@ -78,9 +78,11 @@ static void write_json(struct stk_jw *w, const struct stk_manifest *m)
     stk_jw_put_str(w, "payload", m->payload ? m->payload : "");
     stk_jw_put_str(w, "compression", stk_compress_name(m->compress));
     stk_jw_put_bool(w, "grouped", m->grouped);
+    stk_jw_put_str(w, "columns", m->columns ? m->columns : "");
     stk_jw_put_u64(w, "samples", m->samples);
     stk_jw_put_u64(w, "size_bytes", m->bytes);
     stk_jw_put_str(w, "source", m->source ? m->source : "");
+    stk_jw_put_str(w, "plan", m->plan ? m->plan : "");
     stk_jw_put_str(w, "label_from", m->label_from ? m->label_from : "");
     write_files(w, "shards", m->shard, m->nshards);
     write_files(w, "other_files", m->other, m->nother);
@@ -188,6 +190,8 @@ static int from_json(struct stk_manifest *m, const struct stk_jval *root, const 
     m->payload = get_str(root, "payload");
     m->source = get_str(root, "source");
     m->label_from = get_str(root, "label_from");
+    m->columns = get_str(root, "columns");
+    m->plan = get_str(root, "plan");
     if (!m->format || !m->payload || !compression || !get_u64(root, "samples", &m->samples) ||
         !get_u64(root, "size_bytes", &m->bytes))
         return bad(path, err, "format, payload, compression or counts are missing");

@@ -18,6 +18,7 @@ struct stk_manifest {
     const char *format, *payload; /* payload "" where the format has none */
     int compress;                 /* enum stk_filter_id or 0 */
     bool grouped;                 /* a tree whose samples are several files of one stem */
+    const char *columns;          /* tables of text: stk_list_options' types; else "" */
     uint64_t samples, bytes;
     struct stk_manifest_file *shard; /* files the samples are in */
     size_t nshards;
@@ -25,6 +26,7 @@ struct stk_manifest {
     size_t nother;
     const char **classes; /* label i is classes[i] */
     size_t nclasses;
+    const char *plan; /* which run made it (stk_dest_plan_id), or NULL */
     const char *source;        /* what was packed */
     const char *label_from;    /* "dir:1" where labels are directories of the keys, else "" */
     const char *settings_json; /* as given, or NULL */

@@ -118,6 +118,8 @@ static int plan_text(const struct pack *p, const char *src, struct stk_buf *b, s
                    o->number_keys, o->on_error, o->src_group);
     if (o->shuffle)
         stk_buf_printf(b, "order %d\n", STK_ORDER_VERSION);
+    stk_buf_printf(b, "header %s types %s\n", o->src_header ? o->src_header : "auto",
+                   o->src_types ? o->src_types : "");
     uint64_t hash = 0, size = 0;
     if (o->label_from && strncmp(o->label_from, "csv:", 4) == 0 &&
         stk_hash_file(o->label_from + 4, &hash, &size, NULL) == 0)
@@ -178,6 +180,8 @@ static int open_source(struct pack *p, const char *src, struct stk_err *err)
                                  .payload = p->o->src_payload,
                                  .datasets = p->o->src_datasets,
                                  .group = p->o->src_group,
+                                 .header = p->o->src_header,
+                                 .types = p->o->src_types,
                                  .jobs = p->o->jobs,
                                  .progress = on_index,
                                  .user = &ip};
@@ -246,6 +250,8 @@ static int prepare(struct pack *p, const char *src, const char *dst, struct stk_
     if (rc == 0)
         rc = plan_text(p, src, &plan, err);
     if (rc == 0)
+        stk_dest_plan_id((const char *)plan.data, p->plan_id);
+    if (rc == 0)
         rc = stk_dest_open(&p->dest, dst, o->force, o->resume, (const char *)plan.data, err);
     stk_buf_release(&plan);
     return rc;
@@ -283,6 +289,24 @@ static void release(struct pack *p)
     stk_dataset_close(p->ds);
     pthread_mutex_destroy(&p->lock);
     pthread_cond_destroy(&p->turned);
+}
+
+/* What is there already, after all. */
+static int describe_whole(struct pack *p, struct stk_pack_result *r, struct stk_err *err)
+{
+    struct stk_manifest m = {0};
+    int rc = stk_manifest_read(p->dest.final, &m, err);
+    if (rc < 0)
+        return rc;
+    snprintf(r->format, sizeof r->format, "%s", p->cfg.format->name);
+    r->whole = true;
+    r->samples = m.samples;
+    r->shards = r->shards_kept = r->files = m.nshards;
+    r->bytes_in = p->sel.bytes;
+    r->bytes_out = m.bytes;
+    r->classes = m.nclasses;
+    stk_manifest_release(&m);
+    return 0;
 }
 
 static void fill_result(struct pack *p, struct stk_pack_result *r)
@@ -324,9 +348,9 @@ int stk_pack(const char *src, const char *dst, const struct stk_pack_options *o,
     if (rc == 0)
         rc = prepare(&p, src, dst, err);
     indexed = stk_now();
-    if (rc == 0)
-        rc = run(&p, src, err);
-    if (rc == 0)
+    if (rc == 0 && p.dest.whole)
+        rc = describe_whole(&p, result, err);
+    else if (rc == 0 && (rc = run(&p, src, err)) == 0)
         fill_result(&p, result);
     if (rc == 0)
         rc = stk_notes_join(&result->notes, &p.ds->notes, err);

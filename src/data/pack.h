@@ -11,6 +11,8 @@ struct stk_pack_options {
     const char *src_payload; /* NULL or "auto": found out */
     const char *src_datasets; /* as in stk_open_options */
     bool src_group;          /* a folder's files of one stem are one sample */
+    const char *src_header;  /* tables of text, as in stk_open_options */
+    const char *src_types;
     const char *payload;     /* NULL: the format's default ("example" for tfrecord) */
     const char *name;        /* of the shards; NULL: DST's base name */
     uint64_t shards;         /* 0: by shard_size_bytes */
@@ -35,6 +37,7 @@ struct stk_pack_options {
 
 struct stk_pack_result {
     char format[32];
+    bool whole; /* --resume: it was there already, nothing was done */
     uint64_t samples, shards, shards_kept; /* kept: found finished by --resume */
     uint64_t files; /* written: the shards, or the files of a tree */
     uint64_t bytes_in, bytes_out;

@@ -40,7 +40,9 @@ static struct stk_list_options list_options(const struct pack *p)
 {
     return (struct stk_list_options){.payload = p->cfg.codec ? p->cfg.codec->name : "auto",
                                      .compress = p->cfg.compress,
-                                     .grouped = p->cfg.grouped};
+                                     .grouped = p->cfg.grouped,
+                                     .header = p->cfg.columns ? STK_HEADER_YES : STK_HEADER_AUTO,
+                                     .types = p->cfg.columns};
 }
 
 /* The files of shards [first, first + n) as they stand in the folder being written. */
@@ -245,6 +247,8 @@ int stk_pack_write_manifest(struct pack *p, const char *src, const struct stk_ma
                              .payload = p->cfg.codec ? p->cfg.codec->name : "",
                              .compress = p->cfg.compress,
                              .grouped = p->cfg.grouped,
+                             .columns = p->cfg.columns,
+                             .plan = p->plan_id,
                              .label_from = label_from,
                              .samples = p->samples_done,
                              .source = src,

@@ -44,6 +44,7 @@ struct pack {
     unsigned jobs;
     uint64_t chunk_bytes;
     const char *name;
+    char plan_id[17];
 
     pthread_mutex_t lock; /* all below, and the shards' counters */
     pthread_cond_t turned;

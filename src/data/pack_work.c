@@ -17,9 +17,14 @@
 int stk_pack_dress(const struct pack *p, uint64_t number, struct stk_sample *s, struct stk_err *err)
 {
     int64_t label;
+    double real;
     int rc = stk_labels_of(&p->labels, s->key, s->key_len, &label, err);
-    if (rc == 1)
+    if (rc == 1 && p->labels.reals) {
+        memcpy(&real, &label, sizeof real);
+        rc = stk_sample_set_label_f64(s, real, err);
+    } else if (rc == 1) {
         rc = stk_sample_set_label(s, label, err);
+    }
     s->number = number;
     if (rc == 0 && (p->o->number_keys || !s->key_len)) {
         char text[320];

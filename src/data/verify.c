@@ -382,6 +382,8 @@ int stk_verify(const char *path, const struct stk_verify_options *o, struct stk_
     struct stk_open_options oo = {.format = o->format,
                                   .payload = o->payload,
                                   .datasets = o->datasets,
+                                  .header = o->header,
+                                  .types = o->types,
                                   .jobs = o->jobs,
                                   .progress = o->progress,
                                   .user = o->user};

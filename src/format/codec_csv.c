@@ -43,7 +43,7 @@ static int read_int(const struct stk_csv_entry *e, struct stk_csv_cell *c, int64
     trim(c);
     if (stk_num_parse(c->p, c->n, v, &unused) == STK_NUM_INT)
         return 0;
-    return bad_cell(e, c, "is not an integer of 64 bits as in the rows before", err);
+    return bad_cell(e, c, "is not an integer of 64 bits", err);
 }
 
 static int read_float(const struct stk_csv_entry *e, struct stk_csv_cell *c, double *v,
@@ -54,7 +54,7 @@ static int read_float(const struct stk_csv_entry *e, struct stk_csv_cell *c, dou
     *v = (double)NAN;
     if (!c->n || stk_num_parse(c->p, c->n, &unused, v) != STK_NUM_NONE)
         return 0;
-    return bad_cell(e, c, "is not a number as in the rows before", err);
+    return bad_cell(e, c, "is not a number", err);
 }
 
 /* The cell's text: where it stands, or in the arena when quotes had to be taken out. */
@@ -79,6 +79,22 @@ static int add(struct stk_sample *s, const struct stk_csv_entry *e, const struct
     return stk_sample_add(s, e->name, e->name_len, v) ? 0 : stk_err_nomem(err, sizeof *v);
 }
 
+/* Booleans are written 0 and 1. */
+static int add_bool(struct stk_sample *s, const struct stk_csv_entry *e, struct stk_csv_cell *c,
+                    struct stk_err *err)
+{
+    int64_t number;
+    int rc = read_int(e, c, &number, err);
+    uint8_t *truth = rc == 0 ? stk_arena_alloc(&s->arena, 1) : NULL;
+    if (!truth)
+        return rc < 0 ? rc : stk_err_nomem(err, 1);
+    if (number & ~1)
+        return bad_cell(e, c, "is neither 0 nor 1", err);
+    *truth = (uint8_t)number;
+    struct stk_value v = {.kind = STK_ARRAY, .dtype = STK_BOOL, .data = truth, .size = 1};
+    return add(s, e, &v, err);
+}
+
 static int explode_single(struct stk_sample *s, const struct stk_csv_entry *e,
                           struct stk_csv_cell *c, struct stk_err *err)
 {
@@ -88,6 +104,8 @@ static int explode_single(struct stk_sample *s, const struct stk_csv_entry *e,
         int rc = read_int(e, c, &v, err);
         return rc < 0 ? rc : stk_sample_add_i64(s, e->name, e->name_len, v, err);
     }
+    if (e->type == STK_CSV_BOOL && !key)
+        return add_bool(s, e, c, err);
     if (e->type == STK_CSV_FLOAT && !key) {
         double v;
         int rc = read_float(e, c, &v, err);
@@ -102,6 +120,12 @@ static int explode_single(struct stk_sample *s, const struct stk_csv_entry *e,
         return 0;
     }
     struct stk_value v = {.kind = STK_TEXT, .data = c->p, .size = c->n};
+    if (e->type == STK_CSV_JSON || e->type == STK_CSV_BYTES)
+        v.kind = e->type == STK_CSV_JSON ? STK_JSON : STK_BYTES;
+    if (e->type == STK_CSV_JSON && !c->n) {
+        v.data = "null"; /* an empty cell, which is no JSON */
+        v.size = 4;
+    }
     return add(s, e, &v, err);
 }
 

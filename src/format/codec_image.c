@@ -32,18 +32,27 @@ static void put_float(struct stk_buf *out, float f)
 
 /* ---- recognising -------------------------------------------------------------------------- */
 
-bool stk_irheader_plausible(const uint8_t *p, size_t n)
+static bool label_plausible(const uint8_t *p)
+{
+    float size = fabsf(float_at(p));
+    return size == 0 || (size > 1e-6f && size < 1e9f);
+}
+
+/* The ids are anybody's numbers and say nothing. Without labels behind the header its first word is
+ * 0, which bytes of other kinds hardly begin with; with labels, these are looked at too. */
+bool stk_irheader_plausible(const uint8_t *p, size_t n, uint64_t total)
 {
     if (n < STK_IRHEADER)
         return false;
     uint32_t flag = stk_le32(p);
-    float label = float_at(p + 4);
-    if (stk_le64(p + 8) >> 48 || stk_le64(p + 16) || !isfinite(label))
+    if (!flag)
+        return label_plausible(p + 4);
+    if (flag > LABELS_MAX || flag > (total - STK_IRHEADER) / 4)
         return false;
-    if (flag)
-        return flag <= LABELS_MAX && flag <= (n - STK_IRHEADER) / 4;
-    float size = fabsf(label);
-    return size == 0 || (size > 1e-6f && size < 1e9f);
+    bool good = true;
+    for (size_t i = 0; good && i < flag && i < 16 && STK_IRHEADER + 4 * (i + 1) <= n; i++)
+        good = label_plausible(p + STK_IRHEADER + 4 * i);
+    return good;
 }
 
 uint64_t stk_irheader_id(const uint8_t *record)
@@ -67,7 +76,7 @@ static bool is_image(const uint8_t *p, size_t n)
 /* Only with an image behind the header: alone it looks too much like a record of zeros. */
 static int bid(const uint8_t *p, size_t n)
 {
-    if (!stk_irheader_plausible(p, n))
+    if (!stk_irheader_plausible(p, n, n))
         return 0;
     size_t head = STK_IRHEADER + 4 * (size_t)stk_le32(p);
     return is_image(p + head, n - head) ? 80 : 0;

@@ -6,9 +6,9 @@
 
 #define STK_IRHEADER 24 /* u32 flag, f32 label, u64 id, u64 id2 */
 
-/* True when p may begin with an IRHeader. Weak evidence: 24 zeros may. For records of a format that
- * hardly ever holds anything else. */
-bool stk_irheader_plausible(const uint8_t *p, size_t n);
+/* True when a record of `total` bytes, the first n of them at p, may begin with an IRHeader. Weak
+ * evidence: 24 zeros may. For records of a format that hardly ever holds anything else. */
+bool stk_irheader_plausible(const uint8_t *p, size_t n, uint64_t total);
 /* The id in the header of a record, or of one to be made: the key where it is a number. */
 uint64_t stk_irheader_id(const uint8_t *record);
 

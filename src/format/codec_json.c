@@ -312,7 +312,8 @@ static int add_member(struct names *t, struct stk_json_cur *c, const char *name,
     if (rc < 0)
         return rc;
     if (len == 3 && memcmp(name, "key", 3) == 0) {
-        bool text = v.kind == STK_TEXT;
+        /* Keys that are not UTF-8 are written as other bytes are. */
+        bool text = v.kind == STK_TEXT || v.kind == STK_BYTES;
         t->s->key = text ? v.data : raw;
         t->s->key_len = text ? v.size : (size_t)(c->p - raw);
         return 0;
@@ -377,6 +378,7 @@ static int bid(const uint8_t *p, size_t n)
 
 const struct stk_codec stk_codec_json = {.name = "json",
                                          .title = "JSON value",
+                                         .payload = true,
                                          .bid = bid,
                                          .explode = explode,
                                          .implode = stk_json_implode};

@@ -49,14 +49,12 @@ static int explode(const char *context, size_t context_len, const uint8_t *p, si
     return stk_sample_add(s, "data", 4, &v) ? 0 : stk_err_nomem(err, sizeof v);
 }
 
-/* One array: `data`, or the only one that is not the label. */
+/* One array and nothing else. */
 static int implode(const struct stk_sample *s, struct stk_buf *out, struct stk_err *err)
 {
     const struct stk_field *f = NULL;
     for (size_t i = 0; i < s->nfields; i++) {
         const struct stk_field *g = &s->field[i];
-        if (g->name_len == 5 && memcmp(g->name, "label", 5) == 0 && s->nfields > 1)
-            continue;
         if (f || g->value.kind != STK_ARRAY)
             return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1,
                                "an NPY record holds one array; use --payload example");
@@ -70,4 +68,4 @@ static int implode(const struct stk_sample *s, struct stk_buf *out, struct stk_e
 }
 
 const struct stk_codec stk_codec_npy = {
-    .name = "npy", .title = "NPY array", .bid = bid, .explode = explode, .implode = implode};
+    .name = "npy", .title = "NPY array", .payload = true, .bid = bid, .explode = explode, .implode = implode};

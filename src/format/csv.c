@@ -43,9 +43,25 @@ static int tsv_bid(const struct stk_probe *p)
 struct listing {
     struct stk_lister *lister;
     int field;
-    uint64_t ncolumns;
+    struct stk_csv_schema *schema;
     bool skip; /* the next row is the header */
+    /* The window being scanned, and what the row that crosses into it left in those before. */
+    const uint8_t *window;
+    uint64_t window_off;
+    struct stk_buf carry;
 };
+
+/* The bytes of a row that ends in the window. */
+static const char *row_bytes(struct listing *g, uint64_t off, uint64_t len)
+{
+    if (off >= g->window_off)
+        return (const char *)g->window + (off - g->window_off);
+    uint64_t before = g->window_off - off; /* the carry begins where the row does */
+    g->carry.len = before < g->carry.len ? (size_t)before : g->carry.len;
+    if (len > before)
+        stk_buf_put(&g->carry, g->window, (size_t)(len - before));
+    return (const char *)g->carry.data;
+}
 
 static int list_row(void *user, uint64_t off, uint64_t len, uint64_t cells, struct stk_err *err)
 {
@@ -54,14 +70,31 @@ static int list_row(void *user, uint64_t off, uint64_t len, uint64_t cells, stru
         g->skip = false;
         return 0;
     }
-    if (cells != g->ncolumns)
+    if (cells != g->schema->ncolumns)
         return stk_list_problem(g->lister, (int64_t)off, err,
                                 "the row has %llu columns, the first row has %llu",
-                                (unsigned long long)cells, (unsigned long long)g->ncolumns);
+                                (unsigned long long)cells, (unsigned long long)g->schema->ncolumns);
     if (len > ROW_MAX)
         return stk_list_problem(g->lister, (int64_t)off, err,
                                 "the row is longer than 256 MiB (is a quote not closed?)");
-    return stk_list_record(g->lister, g->field, off, len, NULL, 0, err);
+    const char *p = row_bytes(g, off, len);
+    int rc = stk_buf_check(&g->carry, err);
+    if (rc == 0)
+        stk_csv_widen(g->schema, p, (size_t)len);
+    return rc < 0 ? rc : stk_list_record(g->lister, g->field, off, len, NULL, 0, err);
+}
+
+/* Keeps what the window has of a row that goes on behind it. A row too long to be read is not
+ * looked at. */
+static int carry_over(struct listing *g, uint64_t row_start, uint64_t end, struct stk_err *err)
+{
+    if (row_start >= g->window_off) {
+        stk_buf_reset(&g->carry);
+        stk_buf_put(&g->carry, g->window + (row_start - g->window_off), (size_t)(end - row_start));
+    } else if (end - row_start <= ROW_MAX) {
+        stk_buf_put(&g->carry, g->window, (size_t)(end - g->window_off));
+    }
+    return stk_buf_check(&g->carry, err);
 }
 
 static int list_rows(struct listing *g, struct stk_src *src, uint64_t start, char delim,
@@ -73,8 +106,12 @@ static int list_rows(struct listing *g, struct stk_src *src, uint64_t start, cha
         const uint8_t *p;
         size_t got;
         int rc = stk_src_peek(src, off, WINDOW, &p, &got, err);
+        g->window = p;
+        g->window_off = off;
         if (rc == 0 && got)
             rc = stk_csv_scan_bytes(&scan, off, (const char *)p, got, err);
+        if (rc == 0 && got)
+            rc = carry_over(g, scan.row_start, off + got, err);
         if (rc < 0)
             return rc;
         if (!got)
@@ -122,19 +159,25 @@ static int list(struct stk_lister *l, struct stk_src *src, bool tab, struct stk_
     uint64_t start = got >= 3 && memcmp(p, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
     struct stk_csv_schema sc;
     struct stk_err why;
-    rc = stk_csv_infer((const char *)p + start, got - start, got < STK_PEEK_MAX, tab, &sc, &why);
+    const struct stk_csv_told told = {
+        .tab = tab, .header = stk_list_opts(l)->header, .types = stk_list_opts(l)->types};
+    rc = stk_csv_infer((const char *)p + start, got - start, got < STK_PEEK_MAX, &told, &sc, &why);
     if (rc == STK_E_CORRUPT || rc == STK_E_UNSUPPORTED) {
         int64_t at = why.offset < 0 ? (int64_t)start : why.offset + (int64_t)start;
         rc = stk_list_problem(l, at, err, "%s", why.what);
     } else if (rc < 0) {
         stk_err_set(err, rc, stk_src_path(src), -1, "%s", why.what);
     } else if (sc.ncolumns) {
-        struct listing g = {.lister = l, .ncolumns = sc.ncolumns, .skip = sc.header};
+        struct listing g = {.lister = l, .schema = &sc, .skip = sc.header};
         struct stk_field_spec spec = {.name = "data", .kind = STK_BYTES, .codec = "csv"};
         g.field = stk_list_field(l, &spec, err);
-        rc = g.field < 0 ? g.field : list_context(l, &sc, err);
+        rc = g.field < 0 ? g.field : list_rows(&g, src, start, sc.delim, err);
+        if (rc == 0 && sc.because)
+            rc = stk_list_taken(l, "header", sc.header ? "names of the columns" : "data",
+                                sc.because, err);
         if (rc == 0)
-            rc = list_rows(&g, src, start, sc.delim, err);
+            rc = list_context(l, &sc, err); /* all rows have been seen */
+        stk_buf_release(&g.carry);
     }
     stk_csv_schema_release(&sc);
     return rc;

@@ -18,27 +18,42 @@ enum stk_csv_type {
     STK_CSV_INT = 'i',
     STK_CSV_FLOAT = 'f',
     STK_CSV_TEXT = 't',
+    STK_CSV_BOOL = 'b', /* the rest only where it is told (a dataset of ours, --types) */
+    STK_CSV_JSON = 'j',
+    STK_CSV_BYTES = 'y',
 };
+#define STK_CSV_TYPES "ueiftbjy"
 
 struct stk_csv_column {
     const char *name; /* in the arena; unique, not empty, no control characters */
     size_t name_len;
-    char type; /* enum stk_csv_type */
+    char type;   /* enum stk_csv_type */
+    uint8_t seen; /* in its cells so far (csv_schema.c) */
+    bool told;    /* the type is not found out */
+};
+
+/* What is told about a table and need not be found out. */
+struct stk_csv_told {
+    bool tab;          /* the delimiter is one */
+    int header;        /* enum stk_list_header */
+    const char *types; /* lines as in the context, or NULL */
 };
 
 struct stk_csv_schema {
     char delim;
     bool header;
+    const char *because; /* why the first row is a header or none; NULL: told */
     struct stk_csv_column *column;
     size_t ncolumns; /* 0: the file has no rows */
     struct stk_arena arena;
 };
 
 /* Finds out names and types from the first bytes of a file (behind a byte order mark); whole: they
- * are all of it. tab: the delimiter is known. Caller frees with stk_csv_schema_release(), also on
- * error. */
-int stk_csv_infer(const char *p, size_t n, bool whole, bool tab, struct stk_csv_schema *sc,
-                  struct stk_err *err);
+ * are all of it. Caller frees with stk_csv_schema_release(), also on error. */
+int stk_csv_infer(const char *p, size_t n, bool whole, const struct stk_csv_told *told,
+                  struct stk_csv_schema *sc, struct stk_err *err);
+/* One more row of data (without its line end): types become as wide as its cells need. */
+void stk_csv_widen(struct stk_csv_schema *sc, const char *p, size_t n);
 void stk_csv_schema_release(struct stk_csv_schema *sc);
 /* Appends the context: a line "csv DELIMITER HEADER COLUMNS", then a line a column (its type and
  * name: "ilabel"), columns NAME_0, NAME_1, ... of numbers as one ("F784 pixel": the elements of

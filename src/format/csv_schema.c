@@ -8,6 +8,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <strings.h>
 
 #define ROWS_LOOKED_AT 1000
 
@@ -17,6 +18,9 @@ enum { SEEN_INT = 1, SEEN_BIG = 2, SEEN_FLOAT = 4, SEEN_TEXT = 8, SEEN_EMPTY = 1
 
 struct tally {
     uint8_t first, below; /* in the first row; in the rows after it */
+    bool again;           /* the first row's cell stands below, too */
+    bool alike;           /* it ends as all below it do: "a.jpg" */
+    struct stk_csv_cell cell; /* of the first row */
 };
 
 struct look {
@@ -24,6 +28,7 @@ struct look {
     const char *head;
     struct tally *tally;
     uint64_t rows;
+    int told; /* enum stk_list_header */
 };
 
 /* ---- looking at cells --------------------------------------------------------------------- */
@@ -58,6 +63,23 @@ static uint8_t classify(const struct stk_csv_cell *c)
     return seen[stk_num_parse(p, n, &i, &f)];
 }
 
+/* ".jpg" of "a.jpg"; 0 bytes when there is none. */
+static size_t ending(const struct stk_csv_cell *c, const char **p)
+{
+    const char *dot = c->n ? memrchr(c->p, '.', c->n) : NULL;
+    size_t n = dot ? c->n - (size_t)(dot - c->p) : 0;
+    *p = dot;
+    return n > 1 && n <= 6 ? n : 0;
+}
+
+static void compare(struct tally *t, const struct stk_csv_cell *c)
+{
+    const char *a, *b;
+    size_t n = ending(&t->cell, &a);
+    t->again |= c->n && c->n == t->cell.n && memcmp(c->p, t->cell.p, c->n) == 0;
+    t->alike &= n && ending(c, &b) == n && memcmp(a, b, n) == 0;
+}
+
 static char type_of(uint8_t seen)
 {
     if (seen & SEEN_TEXT)
@@ -71,6 +93,11 @@ static char type_of(uint8_t seen)
     return seen & SEEN_EMPTY ? STK_CSV_EMPTY : STK_CSV_UNKNOWN;
 }
 
+static bool is_number_type(char type)
+{
+    return type == STK_CSV_INT || type == STK_CSV_FLOAT;
+}
+
 /* The type for the cells of both. */
 static char wider(char a, char b)
 {
@@ -78,7 +105,11 @@ static char wider(char a, char b)
         return a;
     if (a == STK_CSV_UNKNOWN)
         return b;
-    return a == STK_CSV_TEXT || b == STK_CSV_TEXT ? STK_CSV_TEXT : STK_CSV_FLOAT;
+    if (a == STK_CSV_EMPTY || b == STK_CSV_EMPTY) {
+        char other = a == STK_CSV_EMPTY ? b : a;
+        return other == STK_CSV_INT ? STK_CSV_FLOAT : other;
+    }
+    return is_number_type(a) && is_number_type(b) ? STK_CSV_FLOAT : STK_CSV_TEXT;
 }
 
 /* A name shown to people, kept on a line of its own: one line of UTF-8. */
@@ -120,7 +151,8 @@ static int look_at_first(struct look *k, struct stk_csv_row *row, uint64_t cells
         col->name = clean_name(&sc->arena, &c, &col->name_len);
         if (!col->name)
             return stk_err_nomem(err, c.n);
-        k->tally[sc->ncolumns++].first = classify(&c);
+        k->tally[sc->ncolumns++] =
+            (struct tally){.first = classify(&c), .cell = c, .alike = true};
     }
     return rc < 0 ? rc : 0;
 }
@@ -133,8 +165,10 @@ static int look_at_row(void *user, uint64_t off, uint64_t len, uint64_t cells, s
     if (k->rows++ == 0)
         return look_at_first(k, &row, cells, err);
     struct stk_csv_cell c;
-    for (size_t i = 0; i < k->schema->ncolumns && stk_csv_next(&row, &c, NULL) == 1; i++)
+    for (size_t i = 0; i < k->schema->ncolumns && stk_csv_next(&row, &c, NULL) == 1; i++) {
         k->tally[i].below |= classify(&c);
+        compare(&k->tally[i], &c);
+    }
     return k->rows > ROWS_LOOKED_AT ? STK_E_STOPPED : 0;
 }
 
@@ -189,18 +223,125 @@ static int rename_column(struct stk_csv_schema *sc, struct stk_csv_column *c, st
     return 0;
 }
 
-/* The rule that docs/formats.md states: no number in the first row, and either numbers below it
- * or names that are all there and all different. */
-static bool is_header(const struct look *k, struct stk_csv_column *const *order)
+/* 0, 1, 2, ...: the names pandas gives columns that have none; before them may stand the empty one
+ * of its index. In two columns of integers it may be data as well. */
+static bool counts_columns(const struct look *k)
 {
-    bool numbers_below = false;
-    for (size_t i = 0; i < k->schema->ncolumns; i++) {
-        if (k->tally[i].first & SEEN_NUMBER)
+    size_t n = k->schema->ncolumns, skip = n > 1 && k->tally[0].first == SEEN_EMPTY;
+    bool others = skip > 0;
+    for (size_t i = skip; i < n; i++) {
+        const struct tally *t = &k->tally[i];
+        int64_t number;
+        double unused;
+        if (stk_num_parse(t->cell.p, t->cell.n, &number, &unused) != STK_NUM_INT ||
+            number != (int64_t)(i - skip))
             return false;
-        char type = type_of(k->tally[i].below);
-        numbers_below |= type == STK_CSV_INT || type == STK_CSV_FLOAT;
+        others |= t->below && !(t->below & SEEN_INT);
     }
-    return numbers_below || names_distinct(k->schema, order);
+    return k->rows > 1 && (others || n >= 3);
+}
+
+/* "NA" over numbers is a number that is missing. */
+static bool is_gap(const struct stk_csv_cell *c)
+{
+    static const char *const gaps[] = {"na", "n/a", "null", "none", "?", "-", "missing"};
+    for (size_t i = 0; i < sizeof gaps / sizeof *gaps; i++)
+        if (c->n == strlen(gaps[i]) && strncasecmp(c->p, gaps[i], c->n) == 0)
+            return true;
+    return false;
+}
+
+/* A name over numbers, and beside it names that are whole numbers, all different ("id,2019,2020"). */
+static bool names_years(const struct look *k, struct stk_csv_column *const *order)
+{
+    bool name = false;
+    for (size_t i = 0; i < k->schema->ncolumns; i++) {
+        const struct tally *t = &k->tally[i];
+        if (t->first & (SEEN_FLOAT | SEEN_BIG))
+            return false;
+        name |= t->first == SEEN_TEXT && is_number_type(type_of(t->below)) && !is_gap(&t->cell);
+    }
+    return name && names_distinct(k->schema, order);
+}
+
+#define OVERRULE "; --header overrules it"
+
+/* The rule that docs/formats.md states; says why. */
+static bool is_header(const struct look *k, struct stk_csv_column *const *order,
+                      const char **because)
+{
+    bool numbers = false, numbers_below = false, data = false;
+    for (size_t i = 0; i < k->schema->ncolumns; i++) {
+        const struct tally *t = &k->tally[i];
+        numbers |= t->first & SEEN_NUMBER;
+        numbers_below |= is_number_type(type_of(t->below));
+        data |= t->again || (t->alike && k->rows > 1);
+    }
+    *because = NULL;
+    if (k->told != STK_HEADER_AUTO)
+        return k->told == STK_HEADER_YES;
+    *because = "its cells count the columns, as pandas does" OVERRULE;
+    if (numbers && counts_columns(k))
+        return true;
+    *because = "a name stands over numbers" OVERRULE;
+    if (numbers && names_years(k, order))
+        return true;
+    *because = "it has numbers" OVERRULE;
+    if (numbers)
+        return false;
+    *because = "it has no numbers, but rows below it do" OVERRULE;
+    if (numbers_below)
+        return true;
+    *because = "its cells are like those below them" OVERRULE;
+    if (data)
+        return false;
+    *because = "its cells are all different and none is empty" OVERRULE;
+    if (names_distinct(k->schema, order))
+        return true;
+    *because = "its cells are not all different, or some are empty" OVERRULE;
+    return false;
+}
+
+/* The types that are told, arrays by the names of their columns. */
+static int tell_types(struct stk_csv_schema *sc, const char *types, struct stk_err *err)
+{
+    struct stk_csv_context c = {.p = types, .end = types ? types + strlen(types) : types};
+    struct stk_csv_entry e;
+    int rc = 0;
+    while (c.p && (rc = stk_csv_context_next(&c, &e, err)) == 1) {
+        bool found = false;
+        for (size_t i = 0; i < sc->ncolumns; i++) {
+            struct stk_csv_column *col = &sc->column[i];
+            bool element = e.array && col->name_len > e.name_len + 1 &&
+                           col->name[e.name_len] == '_' &&
+                           memcmp(col->name, e.name, e.name_len) == 0;
+            bool same = col->name_len == e.name_len && memcmp(col->name, e.name, e.name_len) == 0;
+            if (!same && !element)
+                continue;
+            found = col->told = true;
+            col->type = e.type;
+        }
+        if (!found)
+            return stk_err_set(err, STK_E_USAGE, NULL, -1,
+                               "there is no column '%.*s' to give a type to",
+                               (int)(e.name_len < 200 ? e.name_len : 200), e.name);
+    }
+    return rc;
+}
+
+void stk_csv_widen(struct stk_csv_schema *sc, const char *p, size_t n)
+{
+    struct stk_csv_row row = {.p = p, .end = p + n, .delim = sc->delim, .more = true};
+    struct stk_csv_cell c;
+    for (size_t i = 0; i < sc->ncolumns && stk_csv_next(&row, &c, NULL) == 1; i++) {
+        struct stk_csv_column *col = &sc->column[i];
+        if (col->told || (col->seen & SEEN_TEXT))
+            continue;
+        uint8_t seen = col->seen | classify(&c);
+        if (seen != col->seen)
+            col->type = type_of(seen);
+        col->seen = seen;
+    }
 }
 
 static int settle(struct look *k, struct stk_err *err)
@@ -208,10 +349,11 @@ static int settle(struct look *k, struct stk_err *err)
     struct stk_csv_schema *sc = k->schema;
     struct stk_csv_column **order = sort_names(sc);
     int rc = order ? 0 : stk_err_nomem(err, sc->ncolumns * sizeof *order);
-    sc->header = order && is_header(k, order);
+    sc->header = order && is_header(k, order, &sc->because);
     for (size_t i = 0; rc == 0 && i < sc->ncolumns; i++) {
         struct stk_csv_column *c = &sc->column[i];
-        c->type = type_of(k->tally[i].below | (sc->header ? 0 : k->tally[i].first));
+        c->seen = k->tally[i].below | (sc->header ? 0 : k->tally[i].first);
+        c->type = type_of(c->seen);
         if (!sc->header)
             c->name_len = 0;
         if (!c->name_len)
@@ -227,12 +369,12 @@ static int settle(struct look *k, struct stk_err *err)
 
 /* ---- the whole ---------------------------------------------------------------------------- */
 
-int stk_csv_infer(const char *p, size_t n, bool whole, bool tab, struct stk_csv_schema *sc,
-                  struct stk_err *err)
+int stk_csv_infer(const char *p, size_t n, bool whole, const struct stk_csv_told *told,
+                  struct stk_csv_schema *sc, struct stk_err *err)
 {
-    char guess = tab ? '\t' : stk_csv_guess(p, n, ",;\t");
+    char guess = told->tab ? '\t' : stk_csv_guess(p, n, ",;\t");
     *sc = (struct stk_csv_schema){.delim = guess ? guess : ','};
-    struct look k = {.schema = sc, .head = p};
+    struct look k = {.schema = sc, .head = p, .told = told->header};
     struct stk_csv_scan scan = {.delim = sc->delim, .row = look_at_row, .user = &k};
     int rc = stk_csv_scan_bytes(&scan, 0, p, n, err);
     if (rc == 0 && whole)
@@ -247,6 +389,8 @@ int stk_csv_infer(const char *p, size_t n, bool whole, bool tab, struct stk_csv_
                          "the first row is longer than %zu bytes", n);
     if (rc == 0 && sc->ncolumns)
         rc = settle(&k, err);
+    if (rc == 0 && sc->ncolumns)
+        rc = tell_types(sc, told->types, err);
     free(k.tally);
     return rc;
 }
@@ -279,7 +423,7 @@ static bool is_element(const struct stk_csv_column *c, const char *stem, size_t 
 {
     char digits[24];
     int n = snprintf(digits, sizeof digits, "_%zu", k);
-    return c->type != STK_CSV_TEXT && c->name_len == stem_len + (size_t)n &&
+    return !strchr("tjy", c->type) && c->name_len == stem_len + (size_t)n &&
            memcmp(c->name, stem, stem_len) == 0 &&
            memcmp(c->name + stem_len, digits, (size_t)n) == 0;
 }
@@ -364,7 +508,7 @@ int stk_csv_context_next(struct stk_csv_context *c, struct stk_csv_entry *e, str
     if (e->array && !read_count(&c->p, c->end, ' ', &e->count))
         return bad_context(err);
     const char *stop = memchr(c->p, '\n', (size_t)(c->end - c->p));
-    if (!stop || !memchr("ueift", e->type, 5))
+    if (!stop || !memchr(STK_CSV_TYPES, e->type, strlen(STK_CSV_TYPES)))
         return bad_context(err);
     e->name = c->p;
     e->name_len = (size_t)(stop - c->p);

@@ -169,7 +169,11 @@ struct stk_list_options {
     int compress;        /* enum stk_filter_id of per-sample compression, 0 none */
     bool grouped;        /* trees: files of one stem are one sample */
     const char *datasets; /* STK_CAN_PICK: globs of the arrays that are wanted; NULL: all */
+    int header;          /* tables of text: enum stk_list_header */
+    const char *types;   /* tables of text: types of columns, as in csv.h's context; NULL: none */
 };
+/* Whether the first row of a table holds the names of its columns. */
+enum stk_list_header { STK_HEADER_AUTO, STK_HEADER_YES, STK_HEADER_NO };
 const struct stk_list_options *stk_list_opts(const struct stk_lister *l);
 /* STK_CAN_PICK: whether the user wants the array, or the group, of that name; true where he did not
  * say. */
@@ -273,6 +277,8 @@ struct stk_write_config {
     int level;                      /* 0: default */
     uint64_t total_samples;
     bool grouped;      /* set by prepare: samples take several files of a tree */
+    const char *columns; /* set by prepare: what is written is a table of text with a header and
+                            columns of these types (stk_list_options); else NULL */
     bool label_in_key; /* labels are the keys' directories: a tree of files need not repeat them */
     void *priv; /* made by prepare, freed by unprepare; read-only while packing */
 };

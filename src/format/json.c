@@ -105,7 +105,7 @@ static int bracket(struct scan *s, uint8_t c, uint64_t at, struct stk_err *err)
     bool object = c == '{' || c == '}';
     if (c == '{' || c == '[') {
         if (s->depth == STK_JSON_DEPTH_MAX - 1)
-            return broken(s, at, "nested too deeply", err);
+            return broken(s, at, "a value is nested more than 64 deep, which is not read", err);
         s->objects = (s->objects & ~(1ull << s->depth)) | (uint64_t)object << s->depth;
         s->depth++;
         return 0;

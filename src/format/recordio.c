@@ -6,6 +6,7 @@
  */
 #include "format/codec_image.h"
 #include "format/format.h"
+#include "format/payload.h"
 #include "format/sample.h"
 
 #include <stdio.h>
@@ -160,42 +161,70 @@ static int length_is_wrong(struct walk *w, const struct record *r, bool *wrong)
     return rc;
 }
 
-/* What the first record holds; raw when it cannot tell. */
-static int guess_codec(struct walk *w, const struct record *r, const char **name)
+/* The beginning of a record, its parts joined. Looks at as much as the window holds: what is behind
+ * an image header is of no interest. */
+static int look_at(struct walk *w, const struct record *r, struct stk_payload_guess *g)
 {
-    *name = "raw";
-    if (r->len > STK_PEEK_MAX)
-        return 0;
     const uint8_t *p;
-    size_t n;
-    int rc = stk_src_peek(w->src, r->off, (size_t)r->len, &p, &n, w->err);
+    size_t n = (size_t)(r->len < STK_PEEK_MAX ? r->len : STK_PEEK_MAX), got;
+    int rc = stk_src_peek(w->src, r->off, n, &p, &got, w->err);
     if (rc < 0)
         return rc;
     struct stk_buf joined = STK_BUF_INIT, scratch = STK_BUF_INIT;
     const struct stk_chain join = {.nsteps = 1, .step[0].id = STK_FILTER_JOIN};
-    if (r->parts && stk_filter_decode(&join, p, n, &joined, &scratch, "", 0, NULL) == 0) {
+    uint64_t total = r->len;
+    bool cut = r->parts && got < r->len;
+    if (r->parts && !cut && stk_filter_decode(&join, p, got, &joined, &scratch, "", 0, NULL) == 0) {
         p = joined.data;
-        n = joined.len;
+        got = joined.len;
+        total = got;
     }
-    const struct stk_codec *c = stk_codec_guess(p, n);
-    if (c)
-        *name = c->name;
-    else if (stk_irheader_plausible(p, n))
-        *name = "image";
+    if (cut) /* up to the first magic it stands in one piece */
+        for (size_t at = 0; at + 4 <= got; at += 4)
+            if (stk_le32(p + at) == MAGIC)
+                got = at;
+    stk_payload_look(g, p, got, total, true);
     stk_buf_release(&joined);
     stk_buf_release(&scratch);
     return 0;
 }
 
-static int record_field(struct walk *w, const struct record *r)
+/* What the records hold, by the first ones; where it begins to be damaged, by those before. */
+static int guess_codec(struct walk *w, struct stk_payload_guess *g, const char **name)
+{
+    struct walk ahead = *w;
+    uint64_t seen = 0;
+    int rc = 0;
+    while (rc == 0 && g->looked < STK_PAYLOAD_RECORDS && seen < STK_PEEK_MAX) {
+        struct header h;
+        struct record r;
+        const char *wrong = NULL;
+        rc = header_at(&ahead, ahead.off, &h);
+        if (rc < 0 || !h.whole || !h.magic || h.flag > FIRST)
+            break;
+        rc = measure(&ahead, h, &r, &wrong);
+        if (rc < 0 || wrong)
+            break;
+        rc = look_at(&ahead, &r, g);
+        seen += r.len;
+        ahead.off = r.next;
+    }
+    *name = stk_payload_decide(g, "image");
+    return rc;
+}
+
+static int record_field(struct walk *w)
 {
     const struct stk_list_options *o = stk_list_opts(w->l);
     const char *codec = o->payload;
+    struct stk_payload_guess g = {0};
     int rc = 0;
     if (strcmp(codec, "auto") == 0 && o->compress)
         codec = "image";
     else if (strcmp(codec, "auto") == 0)
-        rc = guess_codec(w, r, &codec);
+        rc = guess_codec(w, &g, &codec);
+    if (rc == 0 && g.looked)
+        rc = stk_list_taken(w->l, "payload", codec, g.because, w->err);
     struct stk_field_spec spec = {.name = "record", .kind = STK_BYTES, .codec = codec};
     return rc < 0 ? rc : stk_list_field(w->l, &spec, w->err);
 }
@@ -207,7 +236,7 @@ static int list_one(struct walk *w, const struct record *r)
         c.step[c.nsteps++].id = STK_FILTER_JOIN;
     if (stk_list_opts(w->l)->compress)
         c.step[c.nsteps++].id = (uint16_t)stk_list_opts(w->l)->compress;
-    if (w->field < 0 && (w->field = record_field(w, r)) < 0)
+    if (w->field < 0 && (w->field = record_field(w)) < 0)
         return w->field;
     int rc = stk_list_record_filtered(w->l, w->field, r->off, r->len, c.nsteps ? &c : NULL, NULL, 0,
                                       w->err);

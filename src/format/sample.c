@@ -114,10 +114,10 @@ const struct stk_field *stk_sample_find(const struct stk_sample *s, const char *
     return NULL;
 }
 
-int stk_sample_set_label(struct stk_sample *s, int64_t label, struct stk_err *err)
+static int set_label(struct stk_sample *s, enum stk_dtype dtype, const void *p, struct stk_err *err)
 {
     const struct stk_field *old = stk_sample_find(s, "label");
-    int rc = stk_sample_add_i64(s, "label", 5, label, err);
+    int rc = add_scalar(s, "label", 5, dtype, p, err);
     if (rc == 0 && old) {
         /* The table may have moved when the new field was added. */
         old = stk_sample_find(s, "label");
@@ -125,6 +125,16 @@ int stk_sample_set_label(struct stk_sample *s, int64_t label, struct stk_err *er
     }
     s->record = NULL;
     return rc;
+}
+
+int stk_sample_set_label(struct stk_sample *s, int64_t label, struct stk_err *err)
+{
+    return set_label(s, STK_I64, &label, err);
+}
+
+int stk_sample_set_label_f64(struct stk_sample *s, double label, struct stk_err *err)
+{
+    return set_label(s, STK_F64, &label, err);
 }
 
 /* ---- values ---- */

@@ -45,6 +45,7 @@ int stk_sample_add_f64(struct stk_sample *s, const char *name, size_t name_len, 
 const struct stk_field *stk_sample_find(const struct stk_sample *s, const char *name);
 /* Sets or replaces "label" and forgets the stored record. */
 int stk_sample_set_label(struct stk_sample *s, int64_t label, struct stk_err *err);
+int stk_sample_set_label_f64(struct stk_sample *s, double label, struct stk_err *err);
 
 /* Elements of an ARRAY (product of dims; 1 for a scalar). */
 uint64_t stk_value_count(const struct stk_value *v);

@@ -4,8 +4,8 @@
  * The length's checksum tells a damaged length (the rest of the file is lost: there is no marker to
  * find the next record by) from damaged data (the next record can be found).
  */
-#include "format/example.h"
 #include "format/format.h"
+#include "format/payload.h"
 #include "format/sample.h"
 #include "base/crc32c.h"
 
@@ -36,28 +36,45 @@ static int bid(const struct stk_probe *p)
     return 0;
 }
 
-/* The codec of the records: as told, or by the look of the first record. */
-static int record_field(struct stk_lister *l, struct stk_src *src, uint64_t first_len,
-                        struct stk_err *err)
+/* Looks at the first records, as far as they stand in the window: what was decompressed before
+ * cannot be asked for again. A volume of 16 MiB is not looked at whole. */
+static int look(struct stk_src *src, struct stk_payload_guess *g, struct stk_err *err)
+{
+    const uint8_t *p;
+    size_t got;
+    for (uint64_t off = 0; g->looked < STK_PAYLOAD_RECORDS && off < STK_PEEK_MAX - HEAD;) {
+        int rc = stk_src_peek(src, 0, (size_t)off + HEAD, &p, &got, err);
+        if (rc < 0 || got < off + HEAD || masked(p + off, 8) != stk_le32(p + off + 8))
+            return rc;
+        uint64_t len = stk_le64(p + off), room = STK_PEEK_MAX - HEAD - off;
+        size_t n = (size_t)(len < room ? len : room);
+        if (g->looked && n < len)
+            return 0;
+        rc = stk_src_peek(src, 0, (size_t)off + HEAD + n, &p, &got, err);
+        if (rc < 0 || got < off + HEAD + n)
+            return rc;
+        stk_payload_look(g, p + off + HEAD, n, len, false);
+        if (n < len)
+            return 0;
+        off += HEAD + len + TAIL;
+    }
+    return 0;
+}
+
+/* The codec of the records: as told, or by the look of the first ones. */
+static int record_field(struct stk_lister *l, struct stk_src *src, struct stk_err *err)
 {
     const struct stk_list_options *o = stk_list_opts(l);
     const char *codec = o->payload;
+    struct stk_payload_guess g = {0};
     if (strcmp(codec, "auto") == 0) {
-        const uint8_t *p = NULL;
-        size_t got = 0;
-        const struct stk_codec *c = NULL;
-        const char *large = NULL; /* a volume of 16 MiB is not looked at whole */
-        if (!o->compress) {
-            size_t n = first_len < STK_PEEK_MAX - HEAD ? (size_t)first_len : STK_PEEK_MAX - HEAD;
-            int rc = stk_src_peek(src, 0, HEAD + n, &p, &got, err);
-            if (rc < 0)
-                return rc;
-            if (got == HEAD + first_len)
-                c = stk_codec_guess(p + HEAD, n);
-            else if (got == HEAD + n)
-                large = stk_example_guess_large(p + HEAD, n, first_len);
-        }
-        codec = c ? c->name : large ? large : o->compress ? "example" : "raw";
+        int rc = o->compress ? 0 : look(src, &g, err);
+        if (rc < 0)
+            return rc;
+        codec = o->compress ? "example" : stk_payload_decide(&g, "example");
+        rc = g.looked ? stk_list_taken(l, "payload", codec, g.because, err) : 0;
+        if (rc < 0)
+            return rc;
     }
     struct stk_field_spec spec = {.name = "record", .kind = STK_BYTES, .codec = codec};
     return stk_list_field(l, &spec, err);
@@ -122,7 +139,7 @@ static int list(struct stk_lister *l, struct stk_src *src, struct stk_err *err)
             return stk_list_problem(l, (int64_t)off, err,
                                     "truncated record: it says %llu bytes, the file ends before",
                                     (unsigned long long)len);
-        if (field < 0 && (field = record_field(l, src, len, err)) < 0)
+        if (field < 0 && (field = record_field(l, src, err)) < 0)
             return field;
         rc = stk_src_is_stream(src) ? check_passing(l, src, off, len, err) : 1;
         if (rc == 1)

@@ -124,7 +124,7 @@ static const char *context_of(const char *text)
     static struct stk_buf out;
     struct stk_csv_schema sc;
     stk_buf_reset(&out);
-    CHECK_INT(stk_csv_infer(text, strlen(text), true, false, &sc, &err), 0);
+    CHECK_INT(stk_csv_infer(text, strlen(text), true, &(struct stk_csv_told){0}, &sc, &err), 0);
     CHECK_INT(stk_csv_context_write(&sc, &out, &err), 0);
     stk_csv_schema_release(&sc);
     const char *copy = stk_buf_cstr(&out);
