@@ -245,7 +245,9 @@ static int prepare(struct pack *p, const char *src, const char *dst, struct stk_
     p->cfg.total_samples = p->sel.n;
     p->cfg.label_in_key = p->labels.mode == STK_LABEL_DIR && !o->number_keys;
     choose_jobs(p);
-    rc = p->cfg.format->prepare ? p->cfg.format->prepare(&p->cfg, err) : 0;
+    rc = stk_pack_types(p, err);
+    if (rc == 0 && p->cfg.format->prepare)
+        rc = p->cfg.format->prepare(&p->cfg, err);
     struct stk_buf plan = STK_BUF_INIT;
     if (rc == 0)
         rc = plan_text(p, src, &plan, err);
@@ -281,6 +283,7 @@ static void release(struct pack *p)
     for (uint64_t i = 0; p->shard && i < p->nshards; i++)
         free(p->shard[i].side_name);
     free(p->shard);
+    stk_types_release(&p->types);
     stk_sample_release(&p->first);
     stk_reader_free(p->first_reader);
     stk_select_release(&p->sel);

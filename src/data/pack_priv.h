@@ -13,6 +13,7 @@
 #include "data/pack.h"
 #include "data/reader.h"
 #include "data/select.h"
+#include "format/types.h"
 
 #include <pthread.h>
 
@@ -37,6 +38,7 @@ struct pack {
     struct stk_labels labels;
     struct stk_dest dest;
     struct stk_write_config cfg;
+    struct stk_types types; /* of the fields, where they had to be made one */
     struct stk_sample first;
     struct stk_reader *first_reader; /* keeps the first sample's bytes */
     struct shard *shard;
@@ -61,11 +63,18 @@ struct pack {
 /* Gives a sample its label, its number and a key. */
 int stk_pack_dress(const struct pack *p, uint64_t number, struct stk_sample *s,
                    struct stk_err *err);
+/* Adds to an error where sample `id` of the source stands, unless it says so. */
+void stk_pack_place(const struct pack *p, uint64_t id, struct stk_err *why);
 /* Whether a sample that failed so is left out instead of ending the run. */
 bool stk_pack_can_skip(const struct pack *p, int rc);
 /* Calls the progress function now and then; negative when it says stop. */
 int stk_pack_report(struct pack *p, const char *phase, bool now, struct stk_err *err);
 int stk_pack_write_shards(struct pack *p, struct stk_err *err);
+
+/* ---- pack_types.c ---- */
+
+/* Decides the types of all fields, looking at the samples where the index cannot say. */
+int stk_pack_types(struct pack *p, struct stk_err *err);
 
 /* ---- pack_finish.c ---- */
 

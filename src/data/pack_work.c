@@ -56,6 +56,17 @@ bool stk_pack_can_skip(const struct pack *p, int rc)
     return p->o->on_error == STK_ON_ERROR_SKIP && rc != STK_E_NOMEM && rc != STK_E_STOPPED;
 }
 
+void stk_pack_place(const struct pack *p, uint64_t id, struct stk_err *why)
+{
+    int64_t off;
+    if (why->path[0] || why->code == STK_E_NOMEM)
+        return;
+    struct stk_err bare = *why;
+    char *path = stk_reader_place(p->ds, id, &off);
+    stk_err_set(why, bare.code, path, off, "%s", bare.what);
+    free(path);
+}
+
 /* ---- workers ---- */
 
 struct worker_state {
@@ -132,18 +143,14 @@ static int encode_chunk(struct pack *p, struct worker_state *w, struct chunk *c,
         if (rc == 0)
             rc = stk_pack_dress(p, i, &w->sample, &why);
         if (rc == 0)
+            rc = stk_types_convert(&p->types, &w->sample, &why);
+        if (rc == 0)
             rc = f->encode(&p->cfg, &w->sample, &w->out, &why);
         if (rc == 0) {
             c->samples++;
             continue;
         }
-        if (!why.path[0] && rc != STK_E_NOMEM) {
-            struct stk_err bare = why;
-            int64_t off;
-            char *path = stk_reader_place(p->ds, stk_select_at(&p->sel, i), &off);
-            stk_err_set(&why, bare.code, path, off, "%s", bare.what);
-            free(path);
-        }
+        stk_pack_place(p, stk_select_at(&p->sel, i), &why);
         if (stk_pack_can_skip(p, rc)) {
             w->out.len = before;
             w->out.fail = false;

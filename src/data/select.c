@@ -47,11 +47,14 @@ static int filter(struct stk_select *s, const struct stk_select_options *o, stru
     return rc;
 }
 
+uint64_t stk_select_stored(const struct stk_select *s, uint64_t i)
+{
+    return s->filtered ? s->number[i] : i;
+}
+
 uint64_t stk_select_at(const struct stk_select *s, uint64_t i)
 {
-    if (s->shuffled)
-        i = stk_perm_at(&s->perm, i);
-    return s->filtered ? s->number[i] : i;
+    return stk_select_stored(s, s->shuffled ? stk_perm_at(&s->perm, i) : i);
 }
 
 static int add_cut(struct stk_select *s, uint64_t at, struct stk_err *err)

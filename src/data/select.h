@@ -34,6 +34,8 @@ struct stk_select_options {
 int stk_select_init(struct stk_select *s, const struct stk_dataset *ds,
                     const struct stk_select_options *o, struct stk_err *err);
 void stk_select_release(struct stk_select *s);
+/* The selected samples in the order they are stored in. */
+uint64_t stk_select_stored(const struct stk_select *s, uint64_t i);
 /* The sample at position i of the output. */
 uint64_t stk_select_at(const struct stk_select *s, uint64_t i);
 

@@ -99,6 +99,14 @@ static int explode_single(struct stk_sample *s, const struct stk_csv_entry *e,
                           struct stk_csv_cell *c, struct stk_err *err)
 {
     bool key = e->name_len == 3 && memcmp(e->name, "key", 3) == 0;
+    const char *nulls = "pqso", *null = strchr(nulls, e->type);
+    if (null && !c->n && !c->quoted)
+        return add(s, e, &(struct stk_value){.kind = STK_JSON, .data = "null", .size = 4}, err);
+    struct stk_csv_entry plain = *e;
+    if (null) {
+        plain.type = "iftb"[null - nulls];
+        e = &plain;
+    }
     if (e->type == STK_CSV_INT && !key) {
         int64_t v;
         int rc = read_int(e, c, &v, err);

@@ -259,6 +259,7 @@ static int implode(const struct stk_sample *s, struct stk_buf *out, struct stk_e
 const struct stk_codec stk_codec_datum = {
     .name = "datum",
     .title = "Caffe Datum",
+    .holds = STK_HOLDS_SHAPES | STK_HOLDS_GAPS,
     .payload = true,
     .bid = bid,
     .explode = explode,

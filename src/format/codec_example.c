@@ -9,13 +9,12 @@
 
 #include <stdlib.h>
 
-#include "base/json.h"
+#include "base/text.h"
 #include "format/format.h"
+#include "format/json_text.h"
 
 /* Against records made to blow up in memory: an item of a list takes 2 bytes stored, 104 here. */
 #define MAX_LIST_ITEMS (1u << 20)
-/* JSON is parsed to be believed, and a tree takes up to 100 times the text: longer stays bytes. */
-#define MAX_JSON (1u << 20)
 
 struct parse {
     struct stk_sample *s;
@@ -262,13 +261,34 @@ static bool retype(struct parse *c, struct stk_value *v, enum stk_dtype t)
 /* The kind JSON is a promise about the bytes, which a hostile record need not keep. */
 static bool is_json(const struct stk_value *v)
 {
-    if (v->kind != STK_BYTES || v->size > MAX_JSON)
+    if (v->kind != STK_BYTES)
         return false;
-    struct stk_arena tree = STK_ARENA_INIT;
-    struct stk_jval *root;
-    bool ok = stk_json_parse(&tree, v->data, v->size, &root, NULL) == 0;
-    stk_arena_release(&tree);
-    return ok;
+    struct stk_json_cur c = stk_json_record(v->data, v->size, NULL);
+    struct stk_json_leaves leaves = {0};
+    stk_json_space(&c);
+    return stk_json_walk(&c, 0, &leaves) == 0 && stk_json_end(&c) == 0;
+}
+
+static bool is_text(const struct stk_value *v)
+{
+    const char *p = v->data;
+    uint32_t cp;
+    for (size_t i = 0, step; v->kind == STK_BYTES && i < v->size; i += step)
+        if (!(step = stk_utf8_next(p + i, v->size - i, &cp)))
+            return false;
+    return v->kind == STK_BYTES;
+}
+
+bool stk_dtype_known(const void *p, size_t n)
+{
+    static const char *const words[] = {"json", "text", "null"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (text_is(p, n, words[i]))
+            return true;
+    for (int t = STK_U8; t <= STK_BOOL; t++)
+        if (text_is(p, n, stk_dtype_name((enum stk_dtype)t)))
+            return true;
+    return false;
 }
 
 static bool apply_dtype(struct parse *c, const struct stk_feature *dtype, struct stk_value *v)
@@ -276,6 +296,14 @@ static bool apply_dtype(struct parse *c, const struct stk_feature *dtype, struct
     if (text_is(dtype->run, dtype->run_len, "json")) {
         v->kind = is_json(v) ? STK_JSON : v->kind;
         return v->kind == STK_JSON;
+    }
+    if (text_is(dtype->run, dtype->run_len, "text")) {
+        v->kind = is_text(v) ? STK_TEXT : v->kind;
+        return v->kind == STK_TEXT;
+    }
+    if (text_is(dtype->run, dtype->run_len, "null") && v->kind == STK_LIST && !v->nitems) {
+        *v = (struct stk_value){.kind = STK_JSON, .data = "null", .size = 4};
+        return true;
     }
     for (int t = STK_U8; t <= STK_BOOL; t++) {
         if (text_is(dtype->run, dtype->run_len, stk_dtype_name((enum stk_dtype)t)))
@@ -379,7 +407,7 @@ static void take_key(struct parse *c)
     struct stk_feature *f = find(c, "__key__", 7);
     f = f ? f : find(c, "key", 3);
     if (!f || f->kind != STK_FEATURE_BYTES || f->count != 1 || !f->run_len ||
-        !stk_is_text(f->run, f->run_len))
+        (f->name_len == 3 && !stk_is_text(f->run, f->run_len)))
         return;
     if (!s->key_len) {
         s->key = (const char *)f->run;
@@ -441,7 +469,8 @@ static int add_fields(struct parse *c)
     for (size_t i = 0; i < c->n; i++) {
         struct stk_feature *f = &c->f[i];
         struct stk_value made;
-        if (f->gone || f->kind == STK_FEATURE_NONE)
+        bool null = f->value && f->value->kind == STK_JSON;
+        if (f->gone || (f->kind == STK_FEATURE_NONE && !null))
             continue;
         int rc = f->value ? 0 : make_value(c, f, &made);
         if (rc)
@@ -524,6 +553,7 @@ static int sequence_explode(const char *context, size_t context_len, const uint8
 const struct stk_codec stk_codec_example = {
     .name = "example",
     .title = "tf.train.Example",
+    .holds = STK_HOLDS_NULL | STK_HOLDS_SHAPES | STK_HOLDS_GAPS,
     .payload = true,
     .bid = stk_example_bid,
     .explode = example_explode,
@@ -533,6 +563,7 @@ const struct stk_codec stk_codec_example = {
 const struct stk_codec stk_codec_sequence = {
     .name = "sequence",
     .title = "tf.train.SequenceExample",
+    .holds = STK_HOLDS_NULL | STK_HOLDS_SHAPES | STK_HOLDS_GAPS,
     .payload = true,
     .widens = "example",
     .bid = stk_sequence_bid,

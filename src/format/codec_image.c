@@ -213,6 +213,7 @@ static int implode(const struct stk_sample *s, struct stk_buf *out, struct stk_e
 const struct stk_codec stk_codec_image = {
     .name = "image",
     .title = "MXNet IRHeader",
+    .holds = STK_HOLDS_SHAPES | STK_HOLDS_GAPS,
     .payload = true,
     .bid = bid,
     .explode = explode,

@@ -67,5 +67,10 @@ static int implode(const struct stk_sample *s, struct stk_buf *out, struct stk_e
     return stk_buf_check(out, err);
 }
 
-const struct stk_codec stk_codec_npy = {
-    .name = "npy", .title = "NPY array", .payload = true, .bid = bid, .explode = explode, .implode = implode};
+const struct stk_codec stk_codec_npy = {.name = "npy",
+                                        .title = "NPY array",
+                                        .payload = true,
+                                        .holds = STK_HOLDS_SHAPES,
+                                        .bid = bid,
+                                        .explode = explode,
+                                        .implode = implode};

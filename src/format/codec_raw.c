@@ -31,6 +31,7 @@ static int raw_implode(const struct stk_sample *s, struct stk_buf *out, struct s
 const struct stk_codec stk_codec_raw = {
     .name = "raw",
     .title = "bytes",
+    .holds = STK_HOLDS_BYTES,
     .payload = true,
     .explode = raw_explode,
     .implode = raw_implode,

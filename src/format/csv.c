@@ -7,6 +7,7 @@
 #include "format/csv.h"
 #include "format/numtext.h"
 #include "format/sample.h"
+#include "format/types.h"
 
 #include <stdlib.h>
 
@@ -203,6 +204,7 @@ struct column {
 };
 
 struct writer {
+    struct stk_buf types; /* the columns as the reader shall take them */
     char delim;
     bool key;
     struct column *column;
@@ -217,6 +219,7 @@ static void free_writer(struct writer *w)
     if (w) {
         free(w->column);
         stk_buf_release(&w->header);
+        stk_buf_release(&w->types);
     }
     free(w);
 }
@@ -225,6 +228,7 @@ static void unprepare(struct stk_write_config *cfg)
 {
     free_writer(cfg->priv);
     cfg->priv = NULL;
+    cfg->columns = NULL;
 }
 
 static int refuse(const struct stk_sample *s, const struct stk_field *f, const char *what,
@@ -283,9 +287,71 @@ static void put_header(struct writer *w)
         stk_buf_putc(&w->header, '\n');
 }
 
-static int add_columns(struct writer *w, const struct stk_sample *first, struct stk_err *err)
+/* The reader would clean it: control characters, space around it, what is not UTF-8. */
+static bool name_is_clean(const char *p, size_t n)
 {
+    for (size_t i = 0; i < n; i++)
+        if ((unsigned char)p[i] < 0x20 || p[i] == 0x7f)
+            return false;
+    return n && p[0] != ' ' && p[n - 1] != ' ' && stk_is_text((const uint8_t *)p, n);
+}
+
+static char letter_of(uint8_t kind, uint8_t dtype)
+{
+    switch (kind) {
+    case STK_ARRAY:
+        return dtype == STK_BOOL           ? STK_CSV_BOOL
+               : stk_dtype_is_float(dtype) ? STK_CSV_FLOAT
+                                           : STK_CSV_INT;
+    case STK_TEXT:
+        return STK_CSV_TEXT;
+    case STK_BYTES:
+        return STK_CSV_BYTES;
+    default:
+        return STK_CSV_JSON;
+    }
+}
+
+/* What the reader is told of the column (a line of the context). */
+static void put_type(struct writer *w, const struct stk_write_config *cfg, const struct column *c,
+                     const struct stk_field *f)
+{
+    static const char plain[] = "iftb", nullable[] = "pqso";
+    const struct stk_type *y = stk_types_find(cfg->types, f->name, f->name_len);
+    uint8_t dtype = f->value.dtype, kind = y ? stk_type_kind(y, &dtype) : f->value.kind;
+    char letter = letter_of(kind, dtype);
+    const char *at = y && stk_type_has_null(y) ? strchr(plain, letter) : NULL;
+    if (c->array)
+        stk_buf_printf(&w->types, "%c%llu ", letter == STK_CSV_FLOAT ? 'F' : 'I',
+                       (unsigned long long)c->count);
+    else
+        stk_buf_putc(&w->types, at ? nullable[at - plain] : letter);
+    stk_buf_put(&w->types, c->name, c->name_len);
+    stk_buf_putc(&w->types, '\n');
+}
+
+/* `a` of one dimension is columns a_0, a_1, ...: another field may have such a name. */
+static int columns_differ(const struct writer *w, const struct stk_sample *first,
+                          struct stk_err *err)
+{
+    for (size_t i = 0; i < w->ncolumns; i++)
+        for (size_t k = 0; w->column[i].array && k < w->ncolumns; k++) {
+            const struct column *a = &w->column[i], *b = &w->column[k];
+            if (b->name_len > a->name_len + 1 && b->name[a->name_len] == '_' &&
+                memcmp(a->name, b->name, a->name_len) == 0 &&
+                strspn(b->name + a->name_len + 1, "0123456789") == b->name_len - a->name_len - 1)
+                return refuse(first, &first->field[k], "this name",
+                              "would be taken for an element of another field", err);
+        }
+    return 0;
+}
+
+static int add_columns(struct writer *w, const struct stk_write_config *cfg, struct stk_err *err)
+{
+    const struct stk_sample *first = cfg->first;
     w->key = first->key_len != 0;
+    if (w->key)
+        stk_buf_puts(&w->types, "tkey\n");
     w->column = calloc(first->nfields + 1, sizeof *w->column);
     if (!w->column)
         return stk_err_nomem(err, first->nfields * sizeof *w->column);
@@ -297,6 +363,13 @@ static int add_columns(struct writer *w, const struct stk_sample *first, struct 
             return rc;
         if (!f->name_len || (w->key && f->name_len == 3 && memcmp(f->name, "key", 3) == 0))
             return refuse(first, f, "this name", "would be taken for another column", err);
+        if (!name_is_clean(f->name, f->name_len))
+            return refuse(first, f, "this name",
+                          "has control characters, spaces around it, or is "
+                          "not UTF-8",
+                          err);
+        if (f->value.kind == STK_ARRAY && f->value.ndim && !f->value.dim[0])
+            return refuse(first, f, "an array without elements", "has none", err);
         c->array = f->value.kind == STK_ARRAY && f->value.ndim == 1;
         c->count = c->array ? f->value.dim[0] : 1;
         c->name_len = f->name_len;
@@ -308,8 +381,9 @@ static int add_columns(struct writer *w, const struct stk_sample *first, struct 
         w->ncolumns++;
         if (c->count > STK_CSV_COLUMNS_MAX)
             return refuse(first, f, "so many columns", "is too long", err);
+        put_type(w, cfg, c, f);
     }
-    return 0;
+    return columns_differ(w, first, err);
 }
 
 static int prepare(struct stk_write_config *cfg, struct stk_err *err)
@@ -318,14 +392,18 @@ static int prepare(struct stk_write_config *cfg, struct stk_err *err)
     if (!w)
         return stk_err_nomem(err, sizeof *w);
     w->delim = cfg->format == &stk_format_tsv ? '\t' : ',';
-    int rc = cfg->first ? add_columns(w, cfg->first, err) : 0;
+    int rc = cfg->first ? add_columns(w, cfg, err) : 0;
     if (rc == 0) {
         put_header(w);
         rc = stk_buf_check(&w->header, err);
+        (void)stk_buf_cstr(&w->types);
     }
     if (rc == 0)
+        rc = stk_buf_check(&w->types, err);
+    if (rc == 0) {
         cfg->priv = w;
-    else
+        cfg->columns = (const char *)w->types.data;
+    } else
         free_writer(w);
     return rc;
 }
@@ -354,10 +432,17 @@ static int put_field(const struct writer *w, const struct column *c, const struc
     bool array = v->kind == STK_ARRAY && v->ndim == 1;
     if (array != c->array || (array && v->dim[0] != c->count))
         return refuse(s, f, "arrays of differing length", "differs from the first sample", err);
+    if (v->kind == STK_JSON && v->size == 4 && memcmp(v->data, "null", 4) == 0) {
+        put_text(out, NULL, 0, w->delim, alone);
+        return 0;
+    }
     if (v->kind != STK_ARRAY) {
         put_text(out, v->data, v->size, w->delim, alone);
         return 0;
     }
+    for (uint64_t i = 0; v->dtype == STK_U64 && i < c->count; i++)
+        if (stk_value_i64(v, i) < 0)
+            return refuse(s, f, "a number past the largest int64", "has one", err);
     for (uint64_t i = 0; i < c->count; i++) {
         char *to = stk_buf_room(out, STK_NUM_ROOM + 1);
         if (!to)
@@ -431,6 +516,7 @@ static const struct stk_format_use table_use = {.how = STK_USE_TABLE};
 const struct stk_format stk_format_csv = {
     .name = "csv",
     .title = "CSV",
+    .holds = STK_HOLDS_NULL,
     .suffix = ".csv",
     .suffixes = csv_suffixes,
     .caps = STK_CAN_READ | STK_CAN_WRITE | STK_CAN_SHARD | STK_CAN_GZIP,
@@ -447,6 +533,7 @@ const struct stk_format stk_format_csv = {
 const struct stk_format stk_format_tsv = {
     .name = "tsv",
     .title = "TSV",
+    .holds = STK_HOLDS_NULL,
     .suffix = ".tsv",
     .suffixes = tsv_suffixes,
     .caps = STK_CAN_READ | STK_CAN_WRITE | STK_CAN_SHARD | STK_CAN_GZIP,

@@ -21,8 +21,12 @@ enum stk_csv_type {
     STK_CSV_BOOL = 'b', /* the rest only where it is told (a dataset of ours, --types) */
     STK_CSV_JSON = 'j',
     STK_CSV_BYTES = 'y',
+    STK_CSV_INT_NULL = 'p', /* an empty cell is null */
+    STK_CSV_FLOAT_NULL = 'q',
+    STK_CSV_TEXT_NULL = 's',
+    STK_CSV_BOOL_NULL = 'o',
 };
-#define STK_CSV_TYPES "ueiftbjy"
+#define STK_CSV_TYPES "ueiftbjypqso"
 
 struct stk_csv_column {
     const char *name; /* in the arena; unique, not empty, no control characters */
@@ -30,6 +34,7 @@ struct stk_csv_column {
     char type;   /* enum stk_csv_type */
     uint8_t seen; /* in its cells so far (csv_schema.c) */
     bool told;    /* the type is not found out */
+    bool single;  /* no element of an array, whatever its name */
 };
 
 /* What is told about a table and need not be found out. */

@@ -17,9 +17,9 @@ enum { SEEN_INT = 1, SEEN_BIG = 2, SEEN_FLOAT = 4, SEEN_TEXT = 8, SEEN_EMPTY = 1
 #define SEEN_NUMBER (SEEN_INT | SEEN_BIG | SEEN_FLOAT)
 
 struct tally {
-    uint8_t first, below; /* in the first row; in the rows after it */
-    bool again;           /* the first row's cell stands below, too */
-    bool alike;           /* it ends as all below it do: "a.jpg" */
+    uint8_t first, below;     /* in the first row; in the rows after it */
+    bool again;               /* the first row's cell stands below, too */
+    bool alike;               /* it ends as all below it do: "a.jpg" */
     struct stk_csv_cell cell; /* of the first row */
 };
 
@@ -151,8 +151,7 @@ static int look_at_first(struct look *k, struct stk_csv_row *row, uint64_t cells
         col->name = clean_name(&sc->arena, &c, &col->name_len);
         if (!col->name)
             return stk_err_nomem(err, c.n);
-        k->tally[sc->ncolumns++] =
-            (struct tally){.first = classify(&c), .cell = c, .alike = true};
+        k->tally[sc->ncolumns++] = (struct tally){.first = classify(&c), .cell = c, .alike = true};
     }
     return rc < 0 ? rc : 0;
 }
@@ -251,7 +250,8 @@ static bool is_gap(const struct stk_csv_cell *c)
     return false;
 }
 
-/* A name over numbers, and beside it names that are whole numbers, all different ("id,2019,2020"). */
+/* A name over numbers, and beside it names that are whole numbers, all different ("id,2019,2020").
+ */
 static bool names_years(const struct look *k, struct stk_csv_column *const *order)
 {
     bool name = false;
@@ -320,6 +320,7 @@ static int tell_types(struct stk_csv_schema *sc, const char *types, struct stk_e
                 continue;
             found = col->told = true;
             col->type = e.type;
+            col->single = !e.array;
         }
         if (!found)
             return stk_err_set(err, STK_E_USAGE, NULL, -1,
@@ -423,7 +424,7 @@ static bool is_element(const struct stk_csv_column *c, const char *stem, size_t 
 {
     char digits[24];
     int n = snprintf(digits, sizeof digits, "_%zu", k);
-    return !strchr("tjy", c->type) && c->name_len == stem_len + (size_t)n &&
+    return !c->single && !strchr("tjypqso", c->type) && c->name_len == stem_len + (size_t)n &&
            memcmp(c->name, stem, stem_len) == 0 &&
            memcmp(c->name + stem_len, digits, (size_t)n) == 0;
 }

@@ -57,6 +57,8 @@ struct stk_feature_cursor {
 struct stk_feature_cursor stk_feature_cursor(const struct stk_feature *f);
 int stk_feature_next(struct stk_feature_cursor *c, struct stk_wire_field *v, bool *odd);
 
+/* True for what NAME/dtype may say. */
+bool stk_dtype_known(const void *p, size_t n);
 /* For a record too large to look at whole: by its first n bytes and its length, "example",
  * "sequence", or NULL. */
 const char *stk_example_guess_large(const uint8_t *p, size_t n, uint64_t total);

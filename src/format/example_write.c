@@ -300,7 +300,15 @@ static int plan_field(struct plan *pl, const struct stk_field *f)
             add_shape(pl, f, &one, 1);
         return 0;
     case STK_JSON:
+        if (v->size == 4 && memcmp(v->data, "null", 4) == 0) {
+            add_dtype(pl, f, "null");
+            add_part(pl, f, "", (struct part){.kind = STK_FEATURE_NONE});
+            return 0;
+        }
         add_dtype(pl, f, "json");
+        break;
+    case STK_TEXT:
+        add_dtype(pl, f, "text");
         break;
     default:
         break;
@@ -391,16 +399,64 @@ static int refuse_twins(struct plan *pl)
     return 0;
 }
 
+static bool ends_in(const struct stk_field *f, const char *suffix)
+{
+    return f->name_len > STK_EXAMPLE_SUFFIX_LEN &&
+           memcmp(f->name + f->name_len - STK_EXAMPLE_SUFFIX_LEN, suffix, STK_EXAMPLE_SUFFIX_LEN) ==
+               0;
+}
+
+/* The dimensions v gives fit the field `base`, so that the reader would believe them. */
+static bool is_shape_of(const struct stk_value *v, const struct stk_value *base)
+{
+    uint64_t n = stk_value_count(v), count = 1;
+    if (v->kind != STK_ARRAY || n > STK_MAX_NDIM ||
+        array_kind(v->dtype, v->ndim == 0) != STK_FEATURE_INT64)
+        return false;
+    for (uint64_t i = 0; i < n; i++)
+        if (__builtin_mul_overflow(count, (uint64_t)stk_value_i64(v, i), &count))
+            return false;
+    return base->kind == STK_ARRAY ? count == stk_value_count(base) : n == 1 && count == 1;
+}
+
+/* A field with the name of a companion, of which the reader would take it for one; and one that
+ * would need companions itself, which it would not look for. */
+static int refuse_companion(struct plan *pl, const struct stk_sample *s, const struct stk_field *f,
+                            size_t entries)
+{
+    bool shape = ends_in(f, STK_EXAMPLE_SHAPE), dtype = ends_in(f, STK_EXAMPLE_DTYPE);
+    size_t len = f->name_len - STK_EXAMPLE_SUFFIX_LEN;
+    const struct stk_field *base = NULL;
+    for (size_t i = 0; (shape || dtype) && i < s->nfields; i++)
+        if (s->field[i].name_len == len && memcmp(s->field[i].name, f->name, len) == 0)
+            base = &s->field[i];
+    if (!base)
+        return 0;
+    if (entries > 1)
+        return refuse(pl, f,
+                      "has a name that says shape or type of another, and a type of its own "
+                      "that an Example cannot say");
+    bool bytes = f->value.kind == STK_BYTES;
+    if (shape ? is_shape_of(&f->value, &base->value)
+              : bytes && stk_dtype_known(f->value.data, f->value.size))
+        return refuse(pl, f, "would be taken for shape or type of another");
+    return 0;
+}
+
 static int make_plan(struct plan *pl, const struct stk_sample *s)
 {
     for (size_t i = 0; i < s->nfields; i++) {
+        size_t before = pl->n;
         int rc = plan_field(pl, &s->field[i]);
+        if (!rc)
+            rc = refuse_companion(pl, s, &s->field[i], pl->n - before);
         if (rc)
             return rc;
     }
     if (s->key_len) {
-        /* A field of that name keeps it; the reader then looks at __key__ only. */
-        bool taken = stk_sample_find(s, "key");
+        /* A field of that name keeps it; the reader then looks at __key__ only, which may also be
+         * bytes that are no text. */
+        bool taken = stk_sample_find(s, "key") || !stk_is_text((const uint8_t *)s->key, s->key_len);
         const struct stk_field key = {.name = taken ? "__key__" : "key", .name_len = taken ? 7 : 3};
         add_part(pl, &key, "", bytes_part(s->key, s->key_len));
     }

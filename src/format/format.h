@@ -183,6 +183,15 @@ bool stk_list_wants(const struct stk_lister *l, const char *name);
 
 struct stk_sample; /* sample.h */
 
+/* What a format that is written, or the payload of its records, can hold (types.h). */
+enum stk_holds {
+    STK_HOLDS_NULL = 1 << 0,   /* null beside values of any type */
+    STK_HOLDS_ANY = 1 << 1,    /* values of any type in any sample */
+    STK_HOLDS_SHAPES = 1 << 2, /* arrays of another shape in every sample */
+    STK_HOLDS_GAPS = 1 << 3,   /* samples without some of the fields */
+    STK_HOLDS_BYTES = 1 << 4,  /* nothing but bytes: types do not matter */
+};
+
 struct stk_codec {
     const char *name;  /* "example" */
     const char *title; /* "tf.train.Example" */
@@ -190,6 +199,7 @@ struct stk_codec {
     /* Another codec of which this is a wider form: records that are in this one stay so where that
      * one is usual. NULL: none. */
     const char *widens;
+    unsigned holds; /* enum stk_holds */
     /* 0..100: how much this looks like one of ours. May be NULL (never guessed). */
     int (*bid)(const uint8_t *p, size_t n);
     /* Adds fields to s. Bytes stay valid as long as s does, so values may point into them;
@@ -273,6 +283,7 @@ struct stk_write_config {
     const struct stk_format *format;
     const struct stk_codec *codec;  /* record formats: how a sample becomes a record; NULL raw */
     const struct stk_sample *first; /* the first sample: the schema of formats that need one */
+    const struct stk_types *types;  /* of all samples (types.h), or NULL where all are as the first */
     int compress;                   /* enum stk_filter_id or 0 */
     int level;                      /* 0: default */
     uint64_t total_samples;
@@ -351,6 +362,7 @@ struct stk_format {
     const char *const *suffixes; /* recognised, NULL-terminated, lower case */
     const char *payload; /* STK_CAN_CODEC: what records hold unless told */
     unsigned caps;
+    unsigned holds; /* enum stk_holds; STK_CAN_CODEC: its codec's */
     bool missing; /* this build was made without the package below and only knows the name */
     const char *package; /* what to install to build it in; NULL: always built in */
     const char *sidecar; /* ending of the file written beside each shard (".idx"), or NULL */

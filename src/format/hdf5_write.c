@@ -424,7 +424,7 @@ int stk_hdf5_prepare(struct stk_write_config *cfg, struct stk_err *err)
     if (!cfg->first)
         return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1,
                            "HDF5 takes its fields from the first sample, and there is none");
-    int rc = stk_schema_new(cfg->first, "HDF5", &sc, err);
+    int rc = stk_schema_new(cfg->first, "HDF5", true, &sc, err);
     for (size_t i = 0; rc == 0 && i < sc->ncolumns; i++)
         if (sc->column[i].row_bytes > UINT32_MAX) {
             rc = stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1,

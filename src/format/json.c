@@ -382,6 +382,7 @@ static const struct stk_format_use json_use = {
 const struct stk_format stk_format_json = {
     .name = "json",
     .title = "JSON",
+    .holds = STK_HOLDS_ANY | STK_HOLDS_NULL | STK_HOLDS_SHAPES | STK_HOLDS_GAPS,
     .suffix = ".json",
     .suffixes = json_suffixes,
     .caps = STK_CAN_READ | STK_CAN_WRITE | STK_CAN_SHARD | STK_CAN_GZIP | STK_CAN_BE_SAMPLE,
@@ -399,6 +400,7 @@ static const struct stk_format_use jsonl_use = {.how = STK_USE_TABLE};
 const struct stk_format stk_format_jsonl = {
     .name = "jsonl",
     .title = "JSON Lines",
+    .holds = STK_HOLDS_ANY | STK_HOLDS_NULL | STK_HOLDS_SHAPES | STK_HOLDS_GAPS,
     .suffix = ".jsonl",
     .suffixes = jsonl_suffixes,
     .caps = STK_CAN_READ | STK_CAN_WRITE | STK_CAN_SHARD | STK_CAN_GZIP,

@@ -31,6 +31,9 @@ int stk_json_walk(struct stk_json_cur *c, unsigned depth, struct stk_json_leaves
 
 /* The codec's implode (json_write.c). */
 struct stk_sample;
+struct stk_value;
+/* Appends one value: what a member of the object would be. */
+int stk_json_value(const struct stk_value *v, struct stk_buf *out, struct stk_err *err);
 int stk_json_implode(const struct stk_sample *s, struct stk_buf *out, struct stk_err *err);
 
 #endif

@@ -156,6 +156,11 @@ static int put_value(struct stk_buf *out, const struct stk_value *v, unsigned de
     return rc;
 }
 
+int stk_json_value(const struct stk_value *v, struct stk_buf *out, struct stk_err *err)
+{
+    return put_value(out, v, 0, err);
+}
+
 int stk_json_implode(const struct stk_sample *s, struct stk_buf *out, struct stk_err *err)
 {
     const char *comma = "";

@@ -168,7 +168,7 @@ static int prepare(struct stk_write_config *cfg, struct stk_err *err)
         return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1,
                            "without a sample the type of an NPY array is not known");
     struct stk_sample first = without_key(cfg->first);
-    int rc = stk_schema_new(&first, "NPY", &sc, err);
+    int rc = stk_schema_new(&first, "NPY", false, &sc, err);
     if (rc == 0)
         rc = check_schema(sc, cfg->first, err);
     if (rc == 0)

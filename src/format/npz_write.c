@@ -40,7 +40,7 @@ int stk_npz_prepare(struct stk_write_config *cfg, struct stk_err *err)
     if (cfg->first->nfields >= STK_ZIP_MEMBERS_MAX / 3)
         return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1, "%zu fields are too many for NPZ",
                            cfg->first->nfields);
-    int rc = stk_schema_new(cfg->first, "NPZ", &sc, err);
+    int rc = stk_schema_new(cfg->first, "NPZ", false, &sc, err);
     for (size_t i = 0; rc == 0 && i < sc->ncolumns; i++)
         if (!sc->column[i].ragged && sc->column[i].ndim == STK_MAX_NDIM)
             rc = stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1, "field %s has too many dimensions",

@@ -60,7 +60,8 @@ const char *stk_payload_decide(struct stk_payload_guess *g, const char *usual)
     unsigned best = g->raw;
     widen(g);
     for (size_t i = 0; stk_codec_at(i) && i < sizeof g->votes / sizeof *g->votes; i++)
-        if (g->votes[i] > best || (g->votes[i] && g->votes[i] == best && strcmp(name, "raw") == 0)) {
+        if (g->votes[i] > best ||
+            (g->votes[i] && g->votes[i] == best && strcmp(name, "raw") == 0)) {
             best = g->votes[i];
             name = stk_codec_at(i)->name;
         }

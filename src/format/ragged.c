@@ -91,19 +91,28 @@ static int add_column(struct stk_schema *sc, const char *name, size_t len,
 }
 
 /* Two columns must not want the same array, nor one be a folder the other stands in. */
-static int check_names(const struct stk_schema *sc, struct stk_err *err)
+static int check_names(const struct stk_schema *sc, bool folders, struct stk_err *err)
 {
     size_t suffix = strlen(STK_RAGGED_OFFSETS);
     for (size_t i = 0; i < sc->ncolumns; i++)
         for (size_t k = 0; k < sc->ncolumns; k++) {
             const struct stk_schema_column *a = &sc->column[i], *b = &sc->column[k];
             bool same = i < k && name_is(a, b->name, b->name_len);
-            bool inside = a->name_len < b->name_len && b->name[a->name_len] == '/' &&
+            bool inside = folders && a->name_len < b->name_len && b->name[a->name_len] == '/' &&
                           memcmp(a->name, b->name, a->name_len) == 0;
             bool offsets = a->ragged && b->name_len == a->name_len + suffix &&
                            memcmp(a->name, b->name, a->name_len) == 0 &&
                            ends_in(b->name, b->name_len, STK_RAGGED_OFFSETS);
-            if (same || inside || offsets)
+            size_t kind = strlen("." STK_RAGGED_KIND);
+            offsets |= !folders && stk_ragged_kind_name(a->kind) &&
+                       b->name_len == a->name_len + kind &&
+                       memcmp(a->name, b->name, a->name_len) == 0 &&
+                       ends_in(b->name, b->name_len, "." STK_RAGGED_KIND);
+            if (inside)
+                return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1,
+                                   "field '%s' would stand in a group '%s', but that is an array",
+                                   b->name, a->name);
+            if (same || offsets)
                 return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1,
                                    "fields '%s' and '%s' would be written as the same array",
                                    a->name, b->name);
@@ -111,8 +120,8 @@ static int check_names(const struct stk_schema *sc, struct stk_err *err)
     return 0;
 }
 
-int stk_schema_new(const struct stk_sample *first, const char *format, struct stk_schema **out,
-                   struct stk_err *err)
+int stk_schema_new(const struct stk_sample *first, const char *format, bool folders,
+                   struct stk_schema **out, struct stk_err *err)
 {
     static const struct stk_value key = {.kind = STK_TEXT};
     struct stk_schema *sc = calloc(1, sizeof *sc);
@@ -131,7 +140,7 @@ int stk_schema_new(const struct stk_sample *first, const char *format, struct st
     if (rc == 0 && !first->nfields)
         rc = stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1, "the first sample has no fields");
     if (rc == 0)
-        rc = check_names(sc, err);
+        rc = check_names(sc, folders, err);
     if (rc < 0)
         stk_schema_free(sc);
     else

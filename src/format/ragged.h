@@ -47,9 +47,10 @@ struct stk_cell {
 };
 
 /* For prepare(): takes the schema from the first sample, or refuses with the reason (lists, names
- * that are no safe path or collide). format: its title, for messages. Caller frees. */
-int stk_schema_new(const struct stk_sample *first, const char *format, struct stk_schema **out,
-                   struct stk_err *err);
+ * that are no safe path or collide). format: its title, for messages; folders: a `/` in a name makes
+ * one, which cannot be an array too. Caller frees. */
+int stk_schema_new(const struct stk_sample *first, const char *format, bool folders,
+                   struct stk_schema **out, struct stk_err *err);
 void stk_schema_free(struct stk_schema *sc); /* NULL is fine */
 /* For encode(): appends the sample's cells in a form of its own, or refuses a sample that does not
  * fit. Numbers of another type fit when none of them changes (3 in a float64 column). */

@@ -179,7 +179,7 @@ static int encode(const struct stk_write_config *cfg, const struct stk_sample *s
     size_t head = out->len;
     int rc = 0;
     stk_buf_extend(out, HEAD);
-    if (s->record && s->record_codec == cfg->codec && !cfg->compress)
+    if (s->record && s->record_codec == cfg->codec)
         stk_buf_put(out, s->record, s->record_len);
     else
         rc = cfg->codec->implode(s, out, err);

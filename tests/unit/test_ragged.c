@@ -41,7 +41,7 @@ static int schema_rc(const char *a, struct stk_value va, const char *b, struct s
     add(&s, a, va);
     if (b)
         add(&s, b, vb);
-    int rc = stk_schema_new(&s, "HDF5", &sc, err);
+    int rc = stk_schema_new(&s, "HDF5", true, &sc, err);
     stk_schema_free(sc);
     stk_sample_release(&s);
     return rc;
@@ -95,7 +95,7 @@ static struct stk_schema *make_schema(void)
     s.key_len = 5;
     add(&s, "t", bytes_of(STK_TEXT, "text"));
     add(&s, "v", array_of(STK_F64, zero, 2));
-    CHECK_INT(stk_schema_new(&s, "HDF5", &sc, NULL), 0);
+    CHECK_INT(stk_schema_new(&s, "HDF5", true, &sc, NULL), 0);
     stk_sample_release(&s);
     return sc;
 }

@@ -1,0 +1,73 @@
+/*
+ * types.h - one type for each field of a dataset that is written.
+ *
+ * Readers of most formats are told a field's type once. Where samples come from formats in which a
+ * value says its own (JSON, Examples, MXNet's labels), all of them are looked at first (note, and
+ * merge where several threads look), then one type that holds every value without loss is decided
+ * (settle), and every sample is brought into it (convert). What has no such type is refused.
+ *
+ *   integers and floats    the smallest type that holds all; refused where none does
+ *   text and bytes         bytes
+ *   bytes, and lists of    lists
+ *   json and text, numbers json
+ *   [] and arrays          arrays, one of them without elements, where the format has shapes
+ *   null and anything      null where the format has it; json with text; else refused
+ */
+#ifndef STK_FORMAT_TYPES_H
+#define STK_FORMAT_TYPES_H
+
+#include "format/format.h"
+#include "format/sample.h"
+
+#define STK_TYPES_SEEN 20 /* kinds told apart, array types counted singly */
+
+struct stk_type {
+    char *name;
+    size_t name_len;
+    uint32_t seen;                  /* bit k: kind k of types.c */
+    uint64_t first[STK_TYPES_SEEN]; /* the first sample of each */
+    uint64_t samples;               /* that have the field */
+    uint64_t largest;               /* magnitude of 64-bit integers */
+    bool nonfinite, empty_text;
+    uint8_t ndim, other_ndim;       /* of the first array, and of the first one unlike it */
+    bool shapes_differ, tails_differ;
+    uint64_t shape_at, other_at;
+    uint64_t dim[STK_MAX_NDIM], other_dim[STK_MAX_NDIM];
+
+    /* Decided by settle. */
+    uint8_t as; /* enum in types.c */
+    uint8_t dtype;
+    bool fill; /* where it is missing, it is null */
+};
+
+struct stk_types {
+    struct stk_type *type;
+    size_t ntypes, cap;
+    uint32_t *slot; /* hash table of numbers from 1, by name */
+    size_t nslots;
+    uint64_t samples;
+    bool crowded; /* more names than are kept apart */
+    bool active;  /* there is something to convert */
+};
+
+void stk_types_release(struct stk_types *t);
+/* Looks at sample number `at`. */
+int stk_types_note(struct stk_types *t, const struct stk_sample *s, uint64_t at,
+                   struct stk_err *err);
+/* Adds what another one saw. */
+int stk_types_merge(struct stk_types *t, const struct stk_types *from, struct stk_err *err);
+
+/* Words for sample number `at` in a message, written to `to`. */
+typedef void stk_types_name_fn(void *user, uint64_t at, char *to, size_t n);
+/* Decides. holds: enum stk_holds of the format written, title: its name. */
+int stk_types_settle(struct stk_types *t, unsigned holds, const char *title,
+                     stk_types_name_fn *name, void *user, struct stk_err *err);
+/* What is known of a field, NULL when nothing is. */
+const struct stk_type *stk_types_find(const struct stk_types *t, const char *name, size_t len);
+/* What its values are now: enum stk_kind, 0 when all are null; dtype: of an array. */
+uint8_t stk_type_kind(const struct stk_type *y, uint8_t *dtype);
+bool stk_type_has_null(const struct stk_type *y);
+/* Brings a sample into the types; what is made goes into its arena. */
+int stk_types_convert(const struct stk_types *t, struct stk_sample *s, struct stk_err *err);
+
+#endif
