@@ -258,7 +258,7 @@ static void put_name(struct stk_buf *b, const struct stk_member_rules *r,
         stk_buf_puts(b, ".cls");
         return;
     }
-    const char *name = data ? r->data_ext : f->name;
+    const char *name = data ? (kind == STK_BYTES ? r->data_ext : "data") : f->name;
     size_t len = data ? strlen(name) : f->name_len;
     if (len) {
         stk_buf_putc(b, '.');
@@ -556,7 +556,9 @@ int stk_members_prepare(struct stk_write_config *cfg, struct stk_err *err)
     struct stk_members m = STK_MEMBERS_INIT;
     const struct stk_member_rules rules = {.data_ext = "", .no_label = cfg->label_in_key};
     int rc = cfg->first ? stk_members_make(&m, &rules, cfg->first, err) : 0;
-    cfg->grouped = m.n > 1;
+    /* A single file under another name than the key says which field it is. */
+    cfg->grouped = m.n > 1 || (m.n && (m.item[0].name_len != cfg->first->key_len ||
+                                       memcmp(m.item[0].name, cfg->first->key, m.item[0].name_len)));
     stk_members_release(&m);
     return rc;
 }
