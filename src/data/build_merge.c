@@ -4,7 +4,6 @@
  * own, so that the bytes do not depend on which worker met them first.
  */
 #include "data/build_priv.h"
-#include "data/columns.h"
 #include "base/file.h"
 #include "base/hash.h"
 
@@ -505,7 +504,6 @@ static void fill_header(struct merge *m)
         h->flags |= STK_INDEX_KEYS_ARE_FILES;
     if (b->o->list.grouped)
         h->flags |= STK_INDEX_GROUPED;
-    h->flags |= stk_columns_told(&b->o->list) << STK_INDEX_TOLD_SHIFT;
     snprintf(h->format, sizeof h->format, "%s", b->walk->format->name);
     const struct stk_index_field *f = (const void *)b->fields.data;
     if (b->fields.len == sizeof *f) /* one kind of record: what it holds */

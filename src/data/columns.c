@@ -1,6 +1,5 @@
-/* columns.c - the options --header and --types, and how an index remembers them. */
+/* columns.c - the options --header and --types. */
 #include "data/columns.h"
-#include "base/hash.h"
 #include "format/csv.h"
 
 #include <stdlib.h>
@@ -56,13 +55,4 @@ int stk_columns_header(const char *text, struct stk_err *err)
     if (strcmp(text, "yes") == 0 || strcmp(text, "no") == 0)
         return *text == 'y' ? STK_HEADER_YES : STK_HEADER_NO;
     return stk_err_set(err, STK_E_USAGE, NULL, -1, "a header is yes, no or auto, not '%s'", text);
-}
-
-uint32_t stk_columns_told(const struct stk_list_options *o)
-{
-    if (o->header == STK_HEADER_AUTO && !o->types)
-        return 0;
-    uint64_t h = o->types ? stk_hash64(o->types, strlen(o->types)) : 0;
-    h = (h ^ h >> 32 ^ (uint64_t)o->header << 3) & 0xffff;
-    return h ? (uint32_t)h : 1;
 }

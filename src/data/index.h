@@ -121,7 +121,6 @@ struct stk_index_header {
 };
 #define STK_INDEX_GROUPED        2u /* files of one stem are one sample */
 #define STK_INDEX_KEYS_ARE_FILES 1u /* a sample's key is its file's name (folder) */
-#define STK_INDEX_TOLD_SHIFT     16 /* the bits above: stk_columns_told() */
 #define STK_INDEX_ALIGN          64u
 #define STK_INDEX_VERSION        3u
 #define STK_INDEX_BLOCK          (64u << 10) /* bytes under one checksum */
