@@ -118,6 +118,7 @@ struct stk_open_options {
     bool group;          /* a folder's files of one stem (a.jpg, a.json) are one sample */
     const char *header;  /* CSV, TSV: NULL or "auto", "yes", "no": the first row names the columns */
     const char *types;   /* CSV, TSV: "x=int,name=text"; NULL: found out over all rows */
+    const char *split;   /* NULL: all; else the files whose names say that split ("train") */
     /* Called now and then while an index is built; return non-zero to stop. May be NULL. */
     int (*progress)(void *user, uint64_t bytes_done, uint64_t bytes_total, uint64_t samples);
     void *user;

@@ -110,15 +110,16 @@ static int open_dataset(struct opening *o)
 
 static PyObject *dataset_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"path",        "format",    "payload",  "index",  "group", "jobs", "rebuild",
-                            "write_index", "pass_over", "datasets", "header", "types", NULL};
+    static char *names[] = {"path",    "format",      "payload",   "index",    "group",  "split", "jobs",
+                            "rebuild", "write_index", "pass_over", "datasets", "header", "types", NULL};
     struct opening o = {0};
     PyObject *path = NULL, *index = NULL;
     int group = 0, rebuild = 0, write_index = 1, pass_over = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|$zzO&pIpppzzz", names, PyUnicode_FSConverter,
-                                     &path, &o.opts.format, &o.opts.payload, PyUnicode_FSConverter,
-                                     &index, &group, &o.opts.jobs, &rebuild, &write_index,
-                                     &pass_over, &o.opts.datasets, &o.opts.header, &o.opts.types))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|$zzO&pzIpppzzz", names,
+                                     PyUnicode_FSConverter, &path, &o.opts.format, &o.opts.payload,
+                                     PyUnicode_FSConverter, &index, &group, &o.opts.split,
+                                     &o.opts.jobs, &rebuild, &write_index, &pass_over,
+                                     &o.opts.datasets, &o.opts.header, &o.opts.types))
         return NULL;
     o.path = PyBytes_AsString(path);
     o.opts.index = index ? PyBytes_AsString(index) : NULL;

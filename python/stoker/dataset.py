@@ -23,17 +23,19 @@ class Dataset:
     group        files of one stem (a.jpg, a.json) are one sample
     header       CSV, TSV: the first row names the columns: True, False (None: found out)
     types        CSV, TSV: types of columns, {"x": "int"}: int, float, text, bool, json, bytes
+    split        "train", … where names of files or folders tell it (None: all of them)
     jobs         threads that build an index (0: one a core)
     rebuild      ignore an index that is there
     write_index  False: publish no index
     pass_over    True: open what is left of a damaged dataset; reading a bad sample fails
     """
 
-    def __init__(self, path, *, format=None, payload=None, index=None, group=False, jobs=0,
+    def __init__(self, path, *, format=None, payload=None, index=None, group=False, split=None, jobs=0,
                  rebuild=False, write_index=True, pass_over=False, datasets=None,
                  header=None, types=None):
         self.path = os.fspath(path)
-        self._options = {"format": format, "payload": payload, "group": group, "jobs": jobs,
+        self._options = {"format": format, "payload": payload, "group": group, "split": split,
+                         "jobs": jobs,
                          "write_index": write_index, "pass_over": pass_over,
                          "datasets": datasets}
         if header is not None:

@@ -28,12 +28,20 @@
                 "between (without it: found out)"                                                  \
     }
 
+#define STK_SPLIT_OPTION(S)                                                                        \
+    {                                                                                              \
+        .name = "split", .type = STK_OPT_STRING, .arg = "NAME", .offset = offsetof(S, split),      \
+        .help = "Take only the files of this split, where directories or names of files tell it "  \
+                "(train/, mnist-test.tfrecord-00000-of-00001)"                                     \
+    }
+
 /* How the files of a dataset are read. */
 #define STK_READ_OPTIONS(S)                                                                        \
     STK_FORMAT_OPTION("format", offsetof(S, format),                                               \
                       "Read it as this format instead of finding out"),                            \
         STK_PAYLOAD_OPTION("payload", offsetof(S, payload), "What a record holds"),                \
-        STK_DATASETS_OPTION("datasets", offsetof(S, datasets)),                                     \
+        STK_DATASETS_OPTION("datasets", offsetof(S, datasets)),                                    \
+        STK_SPLIT_OPTION(S),                                                                       \
         STK_TABLE_OPTIONS(S)
 
 #define STK_TABLE_OPTIONS(S)                                                                       \

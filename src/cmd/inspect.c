@@ -12,7 +12,7 @@
 
 struct settings {
     struct stk_common common;
-    const char *output, *format, *payload, *datasets, *header, *types, *index;
+    const char *output, *format, *payload, *datasets, *split, *header, *types, *index;
     uint64_t sample, jobs;
     bool force, group, rebuild_index, write_index;
 };
@@ -417,6 +417,7 @@ static int run_inspect(struct stk_run *run)
         .format = s->format,
         .payload = s->payload,
         .datasets = s->datasets,
+        .split = s->split,
         .group = s->group,
         .header = s->header,
         .types = s->types,

@@ -119,6 +119,7 @@ static int open_dataset(struct stk_load *l)
         .datasets = l->s->datasets,
         .header = l->s->header,
         .types = l->s->types,
+        .split = l->s->split,
         .group = l->s->group,
         .index = l->s->index,
         .progress = on_progress,

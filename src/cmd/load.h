@@ -15,7 +15,7 @@
 struct stk_load_settings {
     struct stk_common common;
     struct stk_loader_options loader; /* without what this run finds out: rank, state */
-    const char *rank, *consume, *state, *ids, *format, *payload, *datasets, *header, *types,
+    const char *rank, *consume, *state, *ids, *format, *payload, *datasets, *split, *header, *types,
         *index;
     const char **from;
     uint64_t steps;

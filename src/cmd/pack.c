@@ -11,7 +11,7 @@ struct settings {
     struct stk_common common;
     const char *format, *payload, *from_format, *from_payload, *from_datasets, *name, *label_from,
         *compress;
-    const char *keys, *on_error, *header, *types;
+    const char *keys, *on_error, *header, *types, *split;
     const char **include, **exclude;
     uint64_t shards, shard_size, jobs, shuffle, memory;
     bool resume, force, group;
@@ -116,6 +116,7 @@ static const struct stk_opt options[] = {
      .offset = offsetof(struct settings, group),
      .help = "Of a folder SRC, files that share a name up to the first dot (a.jpg, a.json) are one "
              "sample"},
+    STK_SPLIT_OPTION(struct settings),
     STK_JOBS_OPTION(struct settings,
                     "Threads; 0: by the number of cores. Does not change what is written"),
     STK_MEMORY_OPTION(
@@ -224,6 +225,7 @@ static struct stk_pack_options pack_options(struct stk_run *run, const char *rec
         .src_group = s->group,
         .src_header = s->header,
         .src_types = s->types,
+        .src_split = s->split,
         .payload = s->payload && strcmp(s->payload, "auto") != 0 ? s->payload : NULL,
         .name = s->name,
         .shards = s->shards,

@@ -9,7 +9,7 @@
 
 struct settings {
     struct stk_common common;
-    const char *format, *payload, *datasets, *header, *types;
+    const char *format, *payload, *datasets, *split, *header, *types;
     uint64_t jobs, memory, show;
 };
 
@@ -118,6 +118,7 @@ static int run_verify(struct stk_run *run)
         .datasets = s->datasets,
         .header = s->header,
         .types = s->types,
+        .split = s->split,
         .jobs = (unsigned)s->jobs,
         .memory_bytes = s->memory,
         .progress = on_progress,

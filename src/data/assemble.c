@@ -62,6 +62,15 @@ static int plain_value(const struct stk_index_field *f, const char *name, const 
                            (int)f->name_len, name, (unsigned long long)len);
     if (f->kind == STK_TEXT && !stk_is_text(p, (size_t)len))
         v.kind = STK_BYTES;
+    if (f->kind == STK_JSON) {
+        size_t bom = stk_json_bom(p, (size_t)len);
+        v.data = p + bom;
+        v.size -= bom;
+        if (!stk_json_is_sound(v.data, v.size))
+            return stk_err_set(err, STK_E_CORRUPT, NULL, -1, "the field '%.*s' is not JSON%s",
+                               (int)(f->name_len < 200 ? f->name_len : 200), name,
+                               v.size ? "" : ": it is empty");
+    }
     return stk_sample_add(s, name, f->name_len, &v) ? 0 : stk_err_nomem(err, sizeof v);
 }
 

@@ -10,6 +10,7 @@
 #include "base/pool.h"
 #include "host/cpus.h"
 #include "format/jail.h"
+#include "format/compression.h"
 #include "format/group.h"
 #include "format/members.h"
 
@@ -53,8 +54,9 @@ static int list_grouped_file(struct file_sink *f, struct stk_lister *l, struct s
         rc = extent < 0 ? (int)extent : stk_grouper_part(group, extent, 0, value_len, err);
     }
     uint64_t next = (uint64_t)f->file + 1;
-    if (rc == 0 && (next == b->walk->nfiles ||
-                    stk_grouper_is_new(group, file_name(b, next), b->file[next].name_len)))
+    size_t next_len = 0;
+    const char *next_name = next < b->walk->nfiles ? key_name(b, next, &next_len) : NULL;
+    if (rc == 0 && (!next_name || stk_grouper_is_new(group, next_name, next_len)))
         rc = stk_grouper_flush(group, err);
     return rc < 0 ? rc : group->open ? 0 : stk_build_close_sample(f, err);
 }
@@ -76,6 +78,8 @@ static int list_tree_file(struct file_sink *f, struct stk_lister *l, struct stk_
     int compress = b->o->list.compress;
     if (stk_member_strip(compress, name, &key_len)) /* "a.jpg.zst" holds the sample "a.jpg" */
         chain = (struct stk_chain){.nsteps = 1, .step[0].id = (uint16_t)compress};
+    if (b->key)
+        name = key_name(b, f->file, &key_len);
     if (b->o->list.grouped)
         return list_grouped_file(f, l, group, &chain, name, key_len, err);
     if (compress)
@@ -114,6 +118,16 @@ static int end_check(struct file_sink *f, int rc, struct stk_err *err)
     return rc < 0 ? rc : end;
 }
 
+/* What a format finds in compressed bytes is nothing, or nonsense: never worth a try. */
+static int refuse_compressed(struct stk_src *src, const char *path, struct stk_err *err)
+{
+    const uint8_t *head;
+    size_t got;
+    int rc = stk_src_peek(src, 0, STK_COMPRESSION_HEAD, &head, &got, err);
+    const struct stk_compression *c = rc < 0 ? NULL : stk_compression_of(head, got);
+    return c ? stk_compression_refuse(c, path, err) : rc;
+}
+
 static int list_container(struct file_sink *f, struct stk_err *err)
 {
     struct builder *b = f->g->b;
@@ -134,7 +148,9 @@ static int list_container(struct file_sink *f, struct stk_err *err)
     if (rc < 0)
         ;
     else if (f->rec.size == 0)
-        rc = stk_list_problem(&l, 0, err, "the file is empty");
+        rc = format->caps & STK_CAN_EMPTY ? 0 : stk_list_problem(&l, 0, err, "the file is empty");
+    else if (!stk_src_is_stream(src) && (rc = refuse_compressed(src, f->path, err)) < 0)
+        ;
     else if (format->caps & STK_CAN_CRASH)
         rc = stk_jail_list(format, &l, src, err);
     else
@@ -221,9 +237,10 @@ static uint64_t group_start(const struct builder *b, uint64_t item)
 {
     uint64_t i = item * b->files_per_group;
     while (b->o->list.grouped && i > 0 && i < b->walk->nfiles) {
-        const char *before = file_name(b, i - 1), *here = file_name(b, i);
-        size_t stem = stk_member_stem(before, b->file[i - 1].name_len);
-        if (stem != stk_member_stem(here, b->file[i].name_len) || memcmp(before, here, stem) != 0)
+        size_t before_len, here_len;
+        const char *before = key_name(b, i - 1, &before_len), *here = key_name(b, i, &here_len);
+        size_t stem = stk_member_stem(before, before_len);
+        if (stem != stk_member_stem(here, here_len) || memcmp(before, here, stem) != 0)
             break;
         i++;
     }
@@ -289,8 +306,12 @@ static int builder_init(struct builder *b, struct stk_err *err)
         rc = stk_spool_map(&b->walk->names, &names, err);
     if (rc < 0)
         return rc;
+    const void *keys = NULL;
+    if (stk_spool_len(&b->walk->keys) && (rc = stk_spool_map(&b->walk->keys, &keys, err)) < 0)
+        return rc;
     b->file = files;
     b->names = names;
+    b->key = keys;
     b->files = (struct stk_files){.rootfd = b->walk->rootfd,
                                   .root = b->walk->root,
                                   .count = b->walk->nfiles,

@@ -52,7 +52,8 @@ struct builder {
     const struct stk_build_options *o;
     const struct stk_index_file *file; /* of the walk, mapped */
     const char *names;
-    struct stk_files files; /* the same, for opening them */
+    const struct stk_walk_key *key; /* of parallel trees; NULL: a file's name is its key */
+    struct stk_files files;         /* the same, for opening them */
     uint64_t files_per_group, ngroups;
     struct group *group;
     struct worker *worker;
@@ -108,6 +109,13 @@ static inline int put(struct group_state *g, enum spool_id id, const void *p, si
 static inline const char *file_name(const struct builder *b, uint64_t i)
 {
     return b->names + b->file[i].name_off;
+}
+
+/* What the file's sample is named after: for grouping. */
+static inline const char *key_name(const struct builder *b, uint64_t i, size_t *len)
+{
+    *len = b->key ? (size_t)b->key[i].len : b->file[i].name_len;
+    return b->key ? b->names + b->key[i].off : file_name(b, i);
 }
 
 /* ---- build_sink.c ---- */

@@ -136,7 +136,7 @@ static bool dirs_fresh(const struct stk_dataset *ds)
             names[d[i].name_off + d[i].name_len])
             return false;
         const char *name = names + d[i].name_off;
-        if (fstatat(ds->files.rootfd, name[0] ? name : ".", &sb, AT_SYMLINK_NOFOLLOW) < 0 ||
+        if (fstatat(ds->files.rootfd, name[0] ? name : ".", &sb, 0) < 0 ||
             (int64_t)sb.st_mtim.tv_sec * 1000000000 + sb.st_mtim.tv_nsec != d[i].mtime_ns)
             return false;
     }
@@ -177,6 +177,8 @@ static uint64_t listing_id(const struct stk_dataset *ds, const struct stk_open_o
         stk_buf_printf(&b, "header %s\n", o->header);
     if (ds->types)
         stk_buf_printf(&b, "types %s\n", ds->types);
+    if (o->split)
+        stk_buf_printf(&b, "split %s\n", o->split);
     uint64_t id = b.len ? stk_hash64(b.data, b.len) : 0;
     stk_buf_release(&b);
     return id;
@@ -191,9 +193,11 @@ static bool settings_match(const struct stk_dataset *ds, const struct stk_open_o
         strcmp(ds->list.payload, "auto") == 0 || strcmp(ds->list.payload, h->payload) == 0;
     if (!format || h->compress != ds->list.compress)
         return false;
-    return h->listing == listing_id(ds, o, 0) || h->listing == listing_id(ds, o, ASKED_FORMAT) ||
+    /* A folder of files that is named so is all its files, else those that look like samples. */
+    unsigned named = ds->format->caps & STK_CAN_TREE ? 0 : ASKED_FORMAT;
+    return h->listing == listing_id(ds, o, 0) || h->listing == listing_id(ds, o, named) ||
            (payload && (h->listing == listing_id(ds, o, ASKED_PAYLOAD) ||
-                        h->listing == listing_id(ds, o, ASKED_FORMAT | ASKED_PAYLOAD)));
+                        h->listing == listing_id(ds, o, named | ASKED_PAYLOAD)));
 }
 
 /* A single file's index must be of this very file. */
@@ -287,7 +291,7 @@ static int make_walk(struct stk_dataset *ds, const struct stk_open_options *o, s
     }
     /* Of a single file, root is the folder it stands in: not what was asked for. */
     return stk_walk(w, ds->has_manifest ? ds->root : ds->path,
-                    ds->format ? ds->format->name : o->format, NULL, problems, err);
+                    ds->format ? ds->format->name : o->format, o->split, NULL, problems, err);
 }
 
 /* The index of the walked files, in t. */
@@ -303,6 +307,7 @@ static int build_into(struct stk_dataset *ds, const struct opening *how, struct 
                                   .listing = listing_id(ds, how->o, w->as_found ? ASKED_FORMAT : 0),
                                   .progress = how->o->progress,
                                   .user = how->o->user};
+    b.list.grouped = b.list.grouped || stk_spool_len(&w->keys);
     int rc = stk_build_index(w, &b, t->fd, err);
     /* An index of damaged data is good for this run only: the next shall see the damage itself. */
     bool published = rc == 0 && ds->problems.count == 0 && stk_target_publish(t);
@@ -388,6 +393,9 @@ static int use_manifest(struct stk_dataset *ds, const struct stk_open_options *o
         return stk_err_set(err, STK_E_UNSUPPORTED, ds->path, -1,
                            "packed as '%s' / '%s', which this stoker does not know",
                            ds->manifest.format, ds->manifest.payload);
+    if (o->split)
+        return stk_err_set(err, STK_E_USAGE, ds->path, -1,
+                           "packed by stoker: it has no splits to choose from");
     if (o->format && strcmp(o->format, ds->manifest.format) != 0)
         return stk_err_set(err, STK_E_USAGE, ds->path, -1, "the dataset is %s, not %s",
                            ds->manifest.format, o->format);

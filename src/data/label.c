@@ -1,6 +1,7 @@
 /* label.c - classes from directories or a CSV, numbered in byte order of their names. */
 #include "data/label.h"
 #include "base/hash.h"
+#include "data/layout.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -145,6 +146,21 @@ static int collect_dirs(struct stk_labels *l, const struct stk_dataset *ds, bool
     return number_classes(l, err);
 }
 
+/* The level whose directories name classes: below those that name splits, or only "images". */
+static int class_level(const struct stk_dataset *ds)
+{
+    const int deepest = 4;
+    for (int level = 1; level < deepest; level++)
+        for (uint64_t i = 0; i < stk_dataset_len(ds); i++) {
+            const char *key, *dir;
+            size_t len, n;
+            if (stk_index_key(&ds->index, i, &key, &len, NULL) < 0 ||
+                !dir_at(key, len, level, &dir, &n) || !stk_layout_is_neutral(dir, n))
+                return level;
+        }
+    return deepest;
+}
+
 /* ---- CSV ---- */
 
 /* A column of numbers has one type in all rows: targets of a regression stay floats. */
@@ -226,7 +242,7 @@ int stk_labels_init(struct stk_labels *l, const char *spec, const struct stk_dat
         if (!(ds->format->caps & (STK_CAN_TREE | STK_CAN_PATHS)) || ds->has_manifest)
             return 0;
         l->mode = STK_LABEL_DIR;
-        l->level = 1;
+        l->level = class_level(ds);
         return collect_dirs(l, ds, false, err);
     }
     if (strcmp(spec, "none") == 0)

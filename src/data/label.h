@@ -19,7 +19,7 @@ struct stk_labels {
     uint64_t nslots, used;
 };
 
-/* spec: NULL or "auto" (first directory when the dataset is a folder and every file is in one),
+/* spec: NULL or "auto" (first directory that names no split, when every file is in one),
  * "none", "dir" (the last directory), "dir:LEVEL", "csv:FILE" (key, label). Reads all keys. */
 int stk_labels_init(struct stk_labels *l, const char *spec, const struct stk_dataset *ds,
                     struct stk_err *err);

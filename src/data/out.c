@@ -140,7 +140,7 @@ static int tree_checksum(const char *path, uint64_t *size, uint64_t *hash, struc
     struct stk_hash h;
     const void *files = NULL, *names = NULL;
     stk_hash_init(&h);
-    int rc = stk_walk(&w, path, stk_format_tree()->name, NULL, &problems, err);
+    int rc = stk_walk(&w, path, stk_format_tree()->name, NULL, NULL, &problems, err);
     if (rc == 0 && problems.count)
         rc = stk_err_set(err, STK_E_SYS, problems.item[0].path, -1, "%s", problems.item[0].what);
     if (rc == 0)

@@ -113,9 +113,9 @@ static int plan_text(const struct pack *p, const char *src, struct stk_buf *b, s
                    p->cfg.format->name, p->cfg.codec ? p->cfg.codec->name : "", p->name,
                    (unsigned long long)o->shards, (unsigned long long)o->shard_size_bytes,
                    o->compress ? o->compress : "");
-    stk_buf_printf(b, "shuffle %d %llu label %s numbers %d on_error %d group %d\n", o->shuffle,
-                   (unsigned long long)o->seed, o->label_from ? o->label_from : "auto",
-                   o->number_keys, o->on_error, o->src_group);
+    stk_buf_printf(b, "shuffle %d %llu label %s numbers %d on_error %d group %d split %s\n",
+                   o->shuffle, (unsigned long long)o->seed, o->label_from ? o->label_from : "auto",
+                   o->number_keys, o->on_error, o->src_group, o->src_split ? o->src_split : "");
     if (o->shuffle)
         stk_buf_printf(b, "order %d\n", STK_ORDER_VERSION);
     stk_buf_printf(b, "header %s types %s\n", o->src_header ? o->src_header : "auto",
@@ -182,6 +182,7 @@ static int open_source(struct pack *p, const char *src, struct stk_err *err)
                                  .group = p->o->src_group,
                                  .header = p->o->src_header,
                                  .types = p->o->src_types,
+                                 .split = p->o->src_split,
                                  .jobs = p->o->jobs,
                                  .progress = on_index,
                                  .user = &ip};

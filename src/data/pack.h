@@ -13,6 +13,7 @@ struct stk_pack_options {
     bool src_group;          /* a folder's files of one stem are one sample */
     const char *src_header;  /* tables of text, as in stk_open_options */
     const char *src_types;
+    const char *src_split;   /* NULL: all */
     const char *payload;     /* NULL: the format's default ("example" for tfrecord) */
     const char *name;        /* of the shards; NULL: DST's base name */
     uint64_t shards;         /* 0: by shard_size_bytes */

@@ -53,8 +53,8 @@ static int walk_output(const struct pack *p, uint64_t first, uint64_t n, struct 
     if (p->cfg.format->caps & STK_CAN_TREE) {
         char *root = stk_path_join(p->dest.partial, p->shard[first].name);
         *w = (struct stk_walk){.rootfd = -1};
-        int rc =
-            root ? stk_walk(w, root, p->cfg.format->name, NULL, &none, err) : stk_err_nomem(err, 1);
+        int rc = root ? stk_walk(w, root, p->cfg.format->name, NULL, NULL, &none, err)
+                      : stk_err_nomem(err, 1);
         stk_problems_release(&none);
         free(root);
         return rc;

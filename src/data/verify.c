@@ -384,6 +384,7 @@ int stk_verify(const char *path, const struct stk_verify_options *o, struct stk_
                                   .datasets = o->datasets,
                                   .header = o->header,
                                   .types = o->types,
+                                  .split = o->split,
                                   .jobs = o->jobs,
                                   .progress = o->progress,
                                   .user = o->user};

@@ -6,6 +6,7 @@
 
 struct stk_verify_options {
     const char *format, *payload, *datasets; /* NULL: found out */
+    const char *split;                       /* NULL: all */
     const char *header, *types;              /* as in stk_open_options */
     unsigned jobs;                           /* 0: one a core */
     uint64_t memory_bytes;                   /* 0: default */

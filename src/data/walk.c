@@ -2,9 +2,11 @@
  * walk.c - lists the files of a dataset depth first in byte order (so that the same data always
  * has the same order), and decides whether a folder is shards of one format or a folder of files.
  */
-#include "data/walk.h"
+#include "data/walk_priv.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "data/layout.h"
+#include "format/compression.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -85,7 +87,8 @@ int stk_walk_bid(int dirfd, const char *name, const char *path, const struct stk
     close(fd);
     if (rc < 0)
         return rc;
-    best_bid(&p, best, bid);
+    if (p.head_len) /* an empty file is told by its name */
+        best_bid(&p, best, bid);
     size_t n = *bid < BID_SURE ? inflate_head(head, p.head_len, plain, sizeof plain) : 0;
     if (n) {
         p.head = plain;
@@ -103,9 +106,18 @@ int stk_walk_bid(int dirfd, const char *name, const char *path, const struct stk
 
 /* ---- walking ---- */
 
+enum entry_type { IS_NOTHING, IS_FILE, IS_DIR, IS_LINKED_DIR, IS_DANGLING };
+
 struct entry {
     char *name;
-    bool is_dir;
+    enum entry_type type;
+};
+
+/* The folders that the one being walked is in: a link may lead back to one of them. */
+struct above {
+    dev_t dev;
+    ino_t ino;
+    const struct above *next;
 };
 
 static int by_name(const void *a, const void *b)
@@ -113,19 +125,21 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const struct entry *)a)->name, ((const struct entry *)b)->name);
 }
 
-/* Regular file, folder, or neither (0). Links to files count as files, links to folders do not. */
-static int entry_type(int dirfd, const struct dirent *e)
+/* Links count as what they lead to. */
+static enum entry_type entry_type(int dirfd, const struct dirent *e)
 {
     struct stat sb;
     if (e->d_type == DT_REG || e->d_type == DT_DIR)
-        return e->d_type;
+        return e->d_type == DT_REG ? IS_FILE : IS_DIR;
     if (e->d_type != DT_UNKNOWN && e->d_type != DT_LNK)
-        return 0;
+        return IS_NOTHING;
     if (fstatat(dirfd, e->d_name, &sb, AT_SYMLINK_NOFOLLOW) < 0)
-        return 0;
+        return IS_NOTHING;
     if (S_ISDIR(sb.st_mode))
-        return DT_DIR;
-    return fstatat(dirfd, e->d_name, &sb, 0) == 0 && S_ISREG(sb.st_mode) ? DT_REG : 0;
+        return IS_DIR;
+    if (fstatat(dirfd, e->d_name, &sb, 0) < 0)
+        return IS_DANGLING;
+    return S_ISREG(sb.st_mode) ? IS_FILE : S_ISDIR(sb.st_mode) ? IS_LINKED_DIR : IS_NOTHING;
 }
 
 static int read_entries(struct stk_walk *w, DIR *d, struct entry **out, size_t *nout,
@@ -136,12 +150,12 @@ static int read_entries(struct stk_walk *w, DIR *d, struct entry **out, size_t *
     for (struct dirent *e; rc == 0 && (e = readdir(d));) {
         if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
             continue;
-        int type = is_ignored(e->d_name) ? 0 : entry_type(dirfd(d), e);
-        if (!type) {
+        enum entry_type type = is_ignored(e->d_name) ? IS_NOTHING : entry_type(dirfd(d), e);
+        if (type == IS_NOTHING) {
             w->ignored++;
             continue;
         }
-        struct entry x = {.name = strdup(e->d_name), .is_dir = type == DT_DIR};
+        struct entry x = {.name = strdup(e->d_name), .type = type};
         if (x.name)
             stk_buf_put(&b, &x, sizeof x);
         rc = x.name ? stk_buf_check(&b, err) : stk_err_nomem(err, 256);
@@ -178,8 +192,19 @@ static int add_dir(struct stk_walk *w, int fd, const char *rel, struct stk_err *
     return rc < 0 ? rc : stk_spool_put(&w->dirs, &d, sizeof d, err);
 }
 
-static int walk_dir(struct stk_walk *w, int fd, struct stk_buf *rel, int depth,
-                    struct stk_problems *problems, struct stk_err *err);
+static int walk_dir(struct stk_walk *w, int fd, struct stk_buf *rel, const struct above *above,
+                    int depth, struct stk_problems *problems, struct stk_err *err);
+
+static bool leads_back(int fd, const struct above *a)
+{
+    struct stat sb;
+    if (fstat(fd, &sb) < 0)
+        return false;
+    for (; a; a = a->next)
+        if (a->dev == sb.st_dev && a->ino == sb.st_ino)
+            return true;
+    return false;
+}
 
 static void unreadable_dir(const struct stk_walk *w, const char *name,
                            struct stk_problems *problems)
@@ -190,8 +215,28 @@ static void unreadable_dir(const struct stk_walk *w, const char *name,
     free(path);
 }
 
+static int walk_sub(struct stk_walk *w, int fd, const struct entry *e, struct stk_buf *rel,
+                    const struct above *above, int depth, struct stk_problems *problems,
+                    struct stk_err *err)
+{
+    const char *name = stk_buf_cstr(rel);
+    int sub = openat(fd, e->name,
+                     O_RDONLY | O_DIRECTORY | O_CLOEXEC | (e->type == IS_DIR ? O_NOFOLLOW : 0));
+    if (sub < 0) {
+        unreadable_dir(w, name, problems);
+        return 0;
+    }
+    if (e->type == IS_LINKED_DIR && leads_back(sub, above)) {
+        close(sub);
+        return stk_notes_left_out(&w->notes, "link", name, "leads back to a folder it is in", 1,
+                                  err);
+    }
+    return walk_dir(w, sub, rel, above, depth + 1, problems, err);
+}
+
 static int walk_entry(struct stk_walk *w, int fd, const struct entry *e, struct stk_buf *rel,
-                      int depth, struct stk_problems *problems, struct stk_err *err)
+                      const struct above *above, int depth, struct stk_problems *problems,
+                      struct stk_err *err)
 {
     size_t before = rel->len;
     if (before)
@@ -199,23 +244,26 @@ static int walk_entry(struct stk_walk *w, int fd, const struct entry *e, struct 
     stk_buf_puts(rel, e->name);
     const char *name = stk_buf_cstr(rel);
     int rc = stk_buf_check(rel, err);
-    if (rc == 0 && !e->is_dir) {
+    if (rc == 0 && e->type == IS_FILE)
         rc = add_file(w, name, rel->len, err);
-    } else if (rc == 0) {
-        int sub = openat(fd, e->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        if (sub < 0)
-            unreadable_dir(w, name, problems);
-        else
-            rc = walk_dir(w, sub, rel, depth + 1, problems, err);
-    }
+    else if (rc == 0 && e->type == IS_DANGLING)
+        rc = stk_notes_left_out(&w->notes, "link", name, "leads to nothing", 1, err);
+    else if (rc == 0)
+        rc = walk_sub(w, fd, e, rel, above, depth, problems, err);
     rel->len = before;
     return rc;
 }
 
 /* Takes ownership of fd, also on error. */
-static int walk_dir(struct stk_walk *w, int fd, struct stk_buf *rel, int depth,
-                    struct stk_problems *problems, struct stk_err *err)
+static int walk_dir(struct stk_walk *w, int fd, struct stk_buf *rel, const struct above *above,
+                    int depth, struct stk_problems *problems, struct stk_err *err)
 {
+    struct above here = {.next = above};
+    struct stat sb;
+    if (fstat(fd, &sb) == 0) {
+        here.dev = sb.st_dev;
+        here.ino = sb.st_ino;
+    }
     DIR *d = fdopendir(fd);
     if (!d || depth > MAX_DEPTH) {
         int rc = d ? stk_err_set(err, STK_E_UNSUPPORTED, stk_buf_cstr(rel), -1,
@@ -234,7 +282,7 @@ static int walk_dir(struct stk_walk *w, int fd, struct stk_buf *rel, int depth,
         rc = read_entries(w, d, &e, &n, err);
     for (size_t i = 0; i < n; i++) {
         if (rc == 0)
-            rc = walk_entry(w, fd, &e[i], rel, depth, problems, err);
+            rc = walk_entry(w, fd, &e[i], rel, &here, depth, problems, err);
         free(e[i].name);
     }
     free(e);
@@ -244,64 +292,83 @@ static int walk_dir(struct stk_walk *w, int fd, struct stk_buf *rel, int depth,
 
 /* ---- deciding ---- */
 
-/* Visits the names found. */
-struct names {
-    const struct stk_index_file *file;
-    const char *text;
-    uint64_t n;
-};
-
-static int names_map(struct stk_walk *w, struct names *v, struct stk_err *err)
+int stk_walk_map(struct stk_walk *w, struct stk_walk_names *v, struct stk_err *err)
 {
     const void *files, *text;
     int rc = stk_spool_map(&w->files, &files, err);
     if (rc == 0)
         rc = stk_spool_map(&w->names, &text, err);
     if (rc == 0)
-        *v = (struct names){files, text, w->nfiles};
+        *v = (struct stk_walk_names){files, text, w->nfiles};
     return rc;
 }
 
-static const char *name_at(const struct names *v, uint64_t i)
+int stk_walk_keep(struct stk_walk *w, const struct stk_walk_names *v, const uint8_t *keep,
+                  struct stk_err *err)
 {
-    return v->text + v->file[i].name_off;
+    struct stk_spool kept;
+    uint64_t n = 0;
+    int rc = 0;
+    stk_spool_init(&kept, w->files.dir);
+    for (uint64_t i = 0; rc == 0 && i < v->n; i++)
+        if (keep[i]) {
+            rc = stk_spool_put(&kept, &v->file[i], sizeof v->file[i], err);
+            n++;
+        }
+    stk_spool_release(&w->files);
+    w->files = kept;
+    w->nfiles = n;
+    return rc;
 }
 
-/* A container format all files (but side files) bear the suffix of, or NULL. */
-static const struct stk_format *by_suffix(const struct names *v)
+/* Tables and reports that stand beside shards: as many as there are shards, at most. */
+static bool is_annex(const char *name)
+{
+    return stk_layout_is_annotation(name) || stk_layout_is_junk(name) || stk_layout_is_readme(name);
+}
+
+static bool is_container(const struct stk_format *f)
+{
+    return ((f->caps & STK_CAN_SHARD) || f->missing) && !(f->caps & STK_CAN_BE_SAMPLE);
+}
+
+/* A container format all files (but those that stand beside shards) bear the suffix of, or NULL. */
+static const struct stk_format *by_suffix(const struct stk_walk_names *v)
 {
     for (size_t k = 0; stk_format_at(k); k++) {
         const struct stk_format *f = stk_format_at(k);
-        uint64_t mine = 0, i = 0;
-        if (!(f->caps & STK_CAN_SHARD) && !f->missing)
-            continue;
-        if (f->caps & STK_CAN_BE_SAMPLE)
+        uint64_t mine = 0, annexes = 0, i = 0;
+        if (!is_container(f))
             continue;
         for (; i < v->n; i++) {
-            bool match = stk_format_suffix_matches(f, name_at(v, i));
-            if (!match && !is_side_file(name_at(v, i)))
+            const char *name = stk_walk_name(v, i);
+            bool side = is_side_file(name), match = stk_format_suffix_matches(f, name);
+            if (!match && !side && !is_annex(name))
                 break;
-            mine += match && !is_side_file(name_at(v, i));
+            mine += match && !side;
+            annexes += !match && !side;
         }
-        if (i == v->n && mine)
+        if (i == v->n && mine && annexes <= mine)
             return f;
     }
     return NULL;
 }
 
-/* The first files all say they are the same container format. */
-static const struct stk_format *by_content(struct stk_walk *w, const struct names *v)
+/* The first files all say they are the same container format. An empty one says nothing. */
+static const struct stk_format *by_content(struct stk_walk *w, const struct stk_walk_names *v)
 {
     const struct stk_format *all = NULL;
     unsigned seen = 0;
     for (uint64_t i = 0; i < v->n && seen < BID_FILES; i++) {
         const struct stk_format *f;
+        struct stat sb;
         int bid;
-        if (is_side_file(name_at(v, i)))
+        const char *name = stk_walk_name(v, i);
+        if (is_side_file(name) ||
+            (fstatat(w->rootfd, name, &sb, 0) == 0 && S_ISREG(sb.st_mode) && !sb.st_size))
             continue;
-        if (stk_walk_bid(w->rootfd, name_at(v, i), name_at(v, i), &f, &bid, NULL) < 0 ||
-            bid < BID_SURE || !(f->caps & STK_CAN_SHARD) || (f->caps & STK_CAN_BE_SAMPLE) ||
-            (all && f != all))
+        if (stk_walk_bid(w->rootfd, name, name, &f, &bid, NULL) < 0 || bid < BID_SURE ||
+            !(f->caps & STK_CAN_SHARD) || (f->caps & STK_CAN_BE_SAMPLE) || (all && f != all))
             return NULL;
         all = f;
         seen++;
@@ -309,58 +376,116 @@ static const struct stk_format *by_content(struct stk_walk *w, const struct name
     return all;
 }
 
-/* Keeps the files that belong to a container format, in place of all. */
-static int keep_matching(struct stk_walk *w, const struct names *v, struct stk_err *err)
+/* A folder of shards that are compressed by what is not read through: never a folder of samples. */
+static int refuse_compressed(const struct stk_walk *w, const struct stk_walk_names *v,
+                             struct stk_err *err)
 {
-    struct stk_spool kept;
-    stk_spool_init(&kept, w->files.dir);
-    uint64_t n = 0, with_suffix = 0;
-    for (uint64_t i = 0; i < v->n; i++)
-        with_suffix += stk_format_suffix_matches(w->format, name_at(v, i));
-    int rc = 0;
-    for (uint64_t i = 0; rc == 0 && i < v->n; i++) {
-        const char *name = name_at(v, i);
-        if (with_suffix ? !stk_format_suffix_matches(w->format, name) ||
-                              stk_side_matches(w->format->side, name)
-                        : is_side_file(name)) {
-            w->ignored++;
+    const struct stk_compression *c = NULL;
+    uint64_t first = 0;
+    for (uint64_t i = 0; i < v->n; i++) {
+        const char *name = stk_walk_name(v, i);
+        size_t len = v->file[i].name_len;
+        const struct stk_compression *one = stk_compression_named(name, &len);
+        bool shard = false;
+        if (!one && (is_side_file(name) || is_annex(name)))
             continue;
-        }
-        rc = stk_spool_put(&kept, &v->file[i], sizeof v->file[i], err);
-        n++;
+        char *plain = one ? strndup(name, len) : NULL;
+        for (size_t k = 0; plain && !shard && stk_format_at(k); k++)
+            shard = is_container(stk_format_at(k)) &&
+                    stk_format_suffix_matches(stk_format_at(k), plain);
+        free(plain);
+        if (!shard)
+            return 0;
+        first = c ? first : i;
+        c = one;
     }
-    stk_spool_release(&w->files);
-    w->files = kept;
-    w->nfiles = n;
+    if (!c)
+        return 0;
+    char *path = stk_walk_path(w, stk_walk_name(v, first), v->file[first].name_len);
+    int rc = stk_compression_refuse(c, path ? path : w->root, err);
+    free(path);
     return rc;
 }
 
-static int decide_folder(struct stk_walk *w, struct stk_err *err)
+/* Keeps the files that belong to a container format, in place of all. */
+static int keep_matching(struct stk_walk *w, const struct stk_walk_names *v, struct stk_err *err)
 {
-    struct names v = {0};
-    int rc = names_map(w, &v, err);
+    uint64_t with_suffix = 0;
+    uint8_t *keep = calloc(v->n ? v->n : 1, 1);
+    int rc = keep ? 0 : stk_err_nomem(err, v->n);
+    for (uint64_t i = 0; i < v->n; i++)
+        with_suffix += stk_format_suffix_matches(w->format, stk_walk_name(v, i));
+    for (uint64_t i = 0; rc == 0 && i < v->n; i++) {
+        const char *name = stk_walk_name(v, i);
+        bool side = stk_side_matches(w->format->side, name);
+        keep[i] =
+            with_suffix ? !side && stk_format_suffix_matches(w->format, name) : !is_side_file(name);
+        if (keep[i])
+            continue;
+        if (side || is_side_file(name) || stk_layout_is_junk(name) || stk_layout_is_readme(name))
+            w->ignored++;
+        else
+            rc = stk_notes_left_out(&w->notes, "file", name, "no shard, but beside the shards", 1,
+                                    err);
+    }
+    if (rc == 0)
+        rc = stk_walk_keep(w, v, keep, err);
+    free(keep);
+    return rc;
+}
+
+static int decide_folder(struct stk_walk *w, const char *split, struct stk_err *err)
+{
+    struct stk_walk_names v = {0};
+    bool named = w->format != NULL;
+    int rc = stk_walk_map(w, &v, err);
     if (rc < 0)
         return rc;
     const struct stk_format *found = by_suffix(&v);
     found = found ? found : by_content(w, &v);
+    if (!found && !named)
+        rc = refuse_compressed(w, &v, err);
+    if (rc < 0)
+        return rc;
     found = found ? found : stk_format_tree();
-    w->as_found = !w->format || w->format == found;
-    w->format = w->format ? w->format : found;
-    return w->format->caps & STK_CAN_TREE ? 0 : keep_matching(w, &v, err);
+    bool tree = (named ? w->format : found)->caps & STK_CAN_TREE;
+    /* A folder of files that is named so is all its files. */
+    w->as_found = !named || (w->format == found && !tree);
+    w->format = named ? w->format : found;
+    if (split || !tree || !named)
+        rc = stk_walk_splits(w, split, err);
+    if (rc == 0)
+        rc = stk_walk_map(w, &v, err);
+    if (rc < 0)
+        return rc;
+    return !tree ? keep_matching(w, &v, err) : named ? 0 : stk_walk_tree(w, err);
+}
+
+static int refuse_file(int dirfd, const char *name, const char *path, struct stk_err *err)
+{
+    uint8_t head[STK_COMPRESSION_HEAD];
+    uint64_t size;
+    size_t got;
+    int fd = stk_open_regular(dirfd, name, path, &size, err);
+    int rc = fd < 0 ? fd : stk_pread_full(fd, head, sizeof head, 0, &got, path, err);
+    if (fd >= 0)
+        close(fd);
+    const struct stk_compression *c = rc < 0 ? NULL : stk_compression_of(head, got);
+    return c ? stk_compression_refuse(c, path, err) : rc;
 }
 
 static int decide_file(struct stk_walk *w, const char *path, struct stk_err *err)
 {
-    struct names v = {0};
-    int bid, rc = names_map(w, &v, err);
+    struct stk_walk_names v = {0};
+    int bid, rc = stk_walk_map(w, &v, err);
     const struct stk_format *best;
     if (rc == 0)
-        rc = stk_walk_bid(w->rootfd, name_at(&v, 0), path, &best, &bid, err);
+        rc = stk_walk_bid(w->rootfd, stk_walk_name(&v, 0), path, &best, &bid, err);
     if (rc < 0)
         return rc;
     w->as_found = !w->format || w->format == best;
     w->format = w->format ? w->format : best;
-    if (!w->format)
+    if (!w->format && !(rc = refuse_file(w->rootfd, stk_walk_name(&v, 0), path, err)))
         rc = stk_err_set(err, STK_E_UNSUPPORTED, path, -1,
                          "no format recognises this file; name it (pack: --from-format, others: "
                          "--format), or give a folder");
@@ -389,10 +514,11 @@ static void walk_init(struct stk_walk *w, const char *tmpdir)
     stk_spool_init(&w->names, tmpdir);
     stk_spool_init(&w->files, tmpdir);
     stk_spool_init(&w->dirs, tmpdir);
+    stk_spool_init(&w->keys, tmpdir);
 }
 
-int stk_walk(struct stk_walk *w, const char *path, const char *want, const char *tmpdir,
-             struct stk_problems *problems, struct stk_err *err)
+int stk_walk(struct stk_walk *w, const char *path, const char *want, const char *split,
+             const char *tmpdir, struct stk_problems *problems, struct stk_err *err)
 {
     struct stat sb;
     walk_init(w, tmpdir);
@@ -405,13 +531,17 @@ int stk_walk(struct stk_walk *w, const char *path, const char *want, const char 
         return rc;
     if (!w->is_dir) {
         rc = add_file(w, stk_base_name(path), strlen(stk_base_name(path)), err);
+        if (rc == 0 && split)
+            rc = stk_err_set(err, STK_E_USAGE, path, -1,
+                             "a single file has no splits to choose from");
         return rc < 0 ? rc : decide_file(w, path, err);
     }
     struct stk_buf rel = STK_BUF_INIT;
     int fd = fcntl(w->rootfd, F_DUPFD_CLOEXEC, 3);
-    rc = fd < 0 ? stk_err_sys(err, path, "open folder") : walk_dir(w, fd, &rel, 0, problems, err);
+    rc = fd < 0 ? stk_err_sys(err, path, "open folder")
+                : walk_dir(w, fd, &rel, NULL, 0, problems, err);
     stk_buf_release(&rel);
-    return rc < 0 ? rc : decide_folder(w, err);
+    return rc < 0 ? rc : decide_folder(w, split, err);
 }
 
 int stk_walk_shards(struct stk_walk *w, const char *path, const struct stk_format *format,
@@ -430,6 +560,7 @@ void stk_walk_release(struct stk_walk *w)
     stk_spool_release(&w->names);
     stk_spool_release(&w->files);
     stk_spool_release(&w->dirs);
+    stk_spool_release(&w->keys);
     stk_notes_release(&w->notes);
     if (w->rootfd >= 0)
         close(w->rootfd);

@@ -8,6 +8,10 @@
 #include "data/dataset.h"
 #include "data/index.h"
 
+struct stk_walk_key {
+    uint64_t off, len; /* in names, terminated */
+};
+
 struct stk_walk {
     int rootfd;                          /* folder the names are relative to */
     char *root;                          /* its path */
@@ -15,14 +19,19 @@ struct stk_walk {
     struct stk_spool names, files, dirs; /* as in the index; sizes and times come later */
     uint64_t nfiles, ignored;
     struct stk_notes notes; /* what is left out already now, and what was taken as what */
+    /* Parallel trees: the key of each file's sample (struct stk_walk_key), files of one sample
+     * beside each other. Else empty: a file's name is the key. */
+    struct stk_spool keys;
     const struct stk_format *format;
     bool as_found; /* the format the user named is what it would have been taken for anyway */
 };
 
-/* Finds the files below path and their format. want: NULL, or the format the user named. Unreadable
- * folders go into problems. Caller releases with stk_walk_release(), also after an error. */
-int stk_walk(struct stk_walk *w, const char *path, const char *want, const char *tmpdir,
-             struct stk_problems *problems, struct stk_err *err);
+/* Finds the files below path and their format. want: NULL, or the format the user named (of a
+ * folder of files then every file is a sample). split: NULL, or the one whose files are taken.
+ * Unreadable folders go into problems. Caller releases with stk_walk_release(), also after an
+ * error. */
+int stk_walk(struct stk_walk *w, const char *path, const char *want, const char *split,
+             const char *tmpdir, struct stk_problems *problems, struct stk_err *err);
 /* The same for the shards a manifest lists (names relative to path, checked by the caller). */
 int stk_walk_shards(struct stk_walk *w, const char *path, const struct stk_format *format,
                     const char *const *names, size_t n, const char *tmpdir, struct stk_err *err);

@@ -311,6 +311,7 @@ enum stk_caps {
     STK_CAN_SUM = 1 << 14,    /* check() compares a checksum of the data, not only the frame */
     STK_CAN_STREAM = 1 << 13, /* list() reports a record before it looks behind it */
     STK_CAN_PICK = 1 << 15,   /* files hold arrays, of which the user may name some */
+    STK_CAN_EMPTY = 1 << 16,  /* a file of no bytes is one of no samples: writers leave them */
     STK_CAN_PATHS = 1 << 11, /* keys are paths of files: directories are classes, as in a folder */
 };
 

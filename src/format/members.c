@@ -54,6 +54,12 @@ bool stk_member_is_meta(const char *name, size_t len)
     return n >= 4 && memcmp(name, "__", 2) == 0 && memcmp(name + n - 2, "__", 2) == 0;
 }
 
+bool stk_member_is_hidden(const char *name, size_t len)
+{
+    size_t base = base_of(name, len);
+    return base < len && name[base] == '.';
+}
+
 const char *stk_member_suffix(int compress)
 {
     return compress == STK_FILTER_ZSTD ? ".zst" : compress == STK_FILTER_LZ4F ? ".lz4" : "";
@@ -440,17 +446,22 @@ static bool gives_way(const struct reading *r, const struct reading *o)
            (!label && o->name_len == r->name_len && memcmp(o->name, r->name, r->name_len) == 0);
 }
 
+/* A .npy of strings, structures or objects, which stays the bytes it is. */
+static bool is_no_numbers(const struct stk_value *v)
+{
+    struct stk_npy_head h;
+    int rc = stk_npy_parse(v->data, v->size, &h, NULL);
+    return rc == STK_E_UNSUPPORTED || (rc == 0 && h.chars);
+}
+
 /* As what kind the member's bytes are read back. */
 static uint8_t kind_back(const struct reading *r, const struct stk_member *e)
 {
     const struct stk_value *v = &e->field->value;
-    struct stk_npy_head h;
     if (r->codec && strcmp(r->codec, "cls") == 0)
         return is_class(e->field) ? v->kind : STK_ARRAY;
-    if (r->codec) /* npy: what is no array of numbers stays bytes */
-        return v->kind == STK_ARRAY                                             ? STK_ARRAY
-               : stk_npy_parse(v->data, v->size, &h, NULL) == STK_E_UNSUPPORTED ? STK_BYTES
-                                                                                : STK_ARRAY;
+    if (r->codec) /* npy */
+        return v->kind == STK_BYTES && is_no_numbers(v) ? STK_BYTES : STK_ARRAY;
     return r->kind == STK_TEXT && !stk_is_text(v->data, v->size) ? STK_BYTES : r->kind;
 }
 
@@ -544,6 +555,28 @@ int stk_members_make(struct stk_members *m, const struct stk_member_rules *r,
     if (rc == 0 && lost != m->n)
         rc = refuse_lost(&m->item[lost], err);
     return rc < 0 ? rc : settle(m, err);
+}
+
+int stk_members_check_payload(const struct stk_sample *s, struct stk_err *err)
+{
+    size_t stem = stk_member_stem(s->key, s->key_len);
+    const struct stk_field *f = stem + 1 < s->key_len ? stk_sample_find(s, "data") : NULL;
+    if (!f || f->value.kind != STK_BYTES)
+        return 0;
+    struct stk_buf scratch = STK_BUF_INIT;
+    struct stk_field_spec spec;
+    struct stk_npy_head h;
+    const uint8_t *p = f->value.data;
+    size_t n = f->value.size, bom = stk_json_bom(p, n);
+    int rc = stk_member_field(s->key + stem + 1, s->key_len - stem - 1, &scratch, &spec, err);
+    stk_buf_release(&scratch);
+    bool bad = rc == 0 && ((spec.kind == STK_JSON && !stk_json_is_sound(p + bom, n - bom)) ||
+                           (spec.codec && strcmp(spec.codec, "npy") == 0 &&
+                            stk_npy_parse(p, n, &h, NULL) == STK_E_CORRUPT));
+    return bad ? stk_err_set(err, STK_E_CORRUPT, NULL, -1,
+                             "'%.*s' is not what its name says, as which it would be read",
+                             (int)(s->key_len < 500 ? s->key_len : 500), s->key)
+               : rc;
 }
 
 int stk_members_prepare(struct stk_write_config *cfg, struct stk_err *err)

@@ -23,6 +23,9 @@ size_t stk_member_clean(char *name, size_t len);
 /* True for names WebDataset keeps for itself: the first component is "__…__". */
 bool stk_member_is_meta(const char *name, size_t len);
 
+/* True where the base name begins with a dot: WebDataset has no key for it. */
+bool stk_member_is_hidden(const char *name, size_t len);
+
 /* What a member of that extension (no dot; len > 0) is: a spec for stk_list_field(), its name
  * without what says the kind, "%2F" and "%25" put back. spec->name is borrowed from scratch. */
 int stk_member_field(const char *ext, size_t len, struct stk_buf *scratch,
@@ -75,6 +78,9 @@ struct stk_members {
 int stk_members_make(struct stk_members *m, const struct stk_member_rules *r,
                      const struct stk_sample *s, struct stk_err *err);
 void stk_members_release(struct stk_members *m);
+/* Where the key's extension will say what the payload is (in a tar): refuses one that is not that,
+ * since nobody could read the sample again. */
+int stk_members_check_payload(const struct stk_sample *s, struct stk_err *err);
 
 /* prepare() of formats made of members: refuses lists with the reason, and notes whether samples
  * take several members. */

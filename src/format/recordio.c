@@ -445,7 +445,8 @@ const struct stk_format stk_format_recordio = {
     .suffix = ".rec",
     .suffixes = suffixes,
     .payload = "image",
-    .caps = STK_CAN_READ | STK_CAN_WRITE | STK_CAN_SHARD | STK_CAN_COMPRESS | STK_CAN_CODEC,
+    .caps = STK_CAN_READ | STK_CAN_WRITE | STK_CAN_SHARD | STK_CAN_COMPRESS | STK_CAN_CODEC |
+            STK_CAN_EMPTY,
     .sidecar = ".idx",
     .side = side,
     .bid = bid,

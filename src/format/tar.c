@@ -42,13 +42,6 @@ static void put_members(const struct stk_members *m, struct stk_buf *out)
     }
 }
 
-static bool base_begins_with_dot(const char *key, size_t len)
-{
-    const char *slash = len ? memrchr(key, '/', len) : NULL;
-    size_t base = slash ? (size_t)(slash + 1 - key) : 0;
-    return base < len && key[base] == '.';
-}
-
 static int encode(const struct stk_write_config *cfg, const struct stk_sample *s,
                   struct stk_buf *out, struct stk_err *err)
 {
@@ -60,12 +53,14 @@ static int encode(const struct stk_write_config *cfg, const struct stk_sample *s
         return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1,
                            "the key '%.*s' begins with __…__, which readers of WebDataset skip",
                            SHOW(s->key, s->key_len));
-    if (base_begins_with_dot(s->key, s->key_len))
+    if (stk_member_is_hidden(s->key, s->key_len))
         return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1,
                            "the key '%.*s' names a hidden file, which readers of WebDataset skip; "
                            "use --keys number",
                            SHOW(s->key, s->key_len));
-    int rc = stk_members_make(&m, &rules, s, err);
+    int rc = stk_members_check_payload(s, err);
+    if (rc == 0)
+        rc = stk_members_make(&m, &rules, s, err);
     if (rc == 0) {
         stk_buf_zeros(out, FRAME);
         stk_buf_put(out, s->key, s->key_len);

@@ -217,7 +217,7 @@ const struct stk_format stk_format_tfrecord = {
     .suffixes = suffixes,
     .payload = "example",
     .caps = STK_CAN_READ | STK_CAN_WRITE | STK_CAN_SHARD | STK_CAN_COMPRESS | STK_CAN_CODEC |
-            STK_CAN_GZIP | STK_CAN_STREAM | STK_CAN_SUM,
+            STK_CAN_GZIP | STK_CAN_STREAM | STK_CAN_SUM | STK_CAN_EMPTY,
     .side = side,
     .bid = bid,
     .list = list,

@@ -24,6 +24,8 @@ def make_tree(root, names):
         path = os.path.join(os.fsencode(root), name)
         os.makedirs(os.path.dirname(path), exist_ok=True)
         files[name] = b"" if name.startswith(b"empty") else name * (i + 1)
+        if name.endswith(b".json"):
+            files[name] = b"[%d]" % i
         with open(path, "wb") as f:
             f.write(files[name])
     return files

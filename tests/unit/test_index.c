@@ -51,7 +51,7 @@ static int build(const char *folder, const char *format, unsigned jobs, const ch
     struct stk_walk w;
     struct stk_problems problems = {0};
     struct stk_err err = {0};
-    int rc = stk_walk(&w, folder, format, NULL, &problems, &err);
+    int rc = stk_walk(&w, folder, format, NULL, NULL, &problems, &err);
     int fd = open(to, O_RDWR | O_CREAT | O_TRUNC, 0600);
     struct stk_build_options o = {.list = {.payload = "auto"}, .jobs = jobs, .data_id = 42};
     if (rc == 0)

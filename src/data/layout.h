@@ -1,0 +1,37 @@
+/*
+ * layout.h - what the names of files and folders say about a dataset: which are pictures and which
+ * notes about them, which split a file is of, which folders stand beside each other.
+ *
+ * Names only; nothing is opened. walk.c decides with it what is a sample.
+ */
+#ifndef STK_DATA_LAYOUT_H
+#define STK_DATA_LAYOUT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Left behind by desktops and archivers: data for nobody. */
+bool stk_layout_is_junk(const char *name);
+/* README, LICENSE and their like. */
+bool stk_layout_is_readme(const char *name);
+/* A picture, sound, film or array: what a sample of a folder of files usually is. */
+bool stk_layout_is_media(const char *name);
+/* A table or text that is usually about other files. */
+bool stk_layout_is_annotation(const char *name);
+/* The ending of a name with its dot; "" where there is none. Borrowed. */
+const char *stk_layout_suffix(const char *name);
+
+/* The split ("train", "val2017", "test") that a path tells: the first directory called so, else,
+ * with in_base, a word of the base name ("mnist-train.tfrecord-00000-of-00001"). *split is borrowed
+ * from name and not terminated. */
+bool stk_layout_split(const char *name, size_t len, bool in_base, const char **split, size_t *n);
+
+/* A directory that says nothing about a sample's class: a split, or "images". */
+bool stk_layout_is_neutral(const char *dir, size_t len);
+
+/* Parallel trees, images/ and labels/: which of them a path goes through first. */
+enum stk_layout_side { STK_SIDE_NONE, STK_SIDE_IMAGES, STK_SIDE_LABELS };
+/* [*from, *from + *n) is the directory with its slash: the path without it names the sample. */
+enum stk_layout_side stk_layout_side(const char *name, size_t len, size_t *from, size_t *n);
+
+#endif

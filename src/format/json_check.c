@@ -1,0 +1,157 @@
+/*
+ * json_check.c - whether bytes are one JSON value, as Python's json module takes it: NaN and
+ * infinities are numbers, a byte order mark may stand before it. Builds nothing, nests 1,000 deep.
+ */
+#include "format/sample.h"
+
+#include <string.h>
+
+#define DEPTH_MAX 1000
+
+struct scan {
+    const uint8_t *p, *end;
+    char open[DEPTH_MAX];
+    unsigned depth;
+};
+
+static void skip_space(struct scan *s)
+{
+    while (s->p < s->end && (*s->p == ' ' || (*s->p >= '\t' && *s->p <= '\r')))
+        s->p++;
+}
+
+static bool skip_char(struct scan *s, char c)
+{
+    if (s->p == s->end || *s->p != c)
+        return false;
+    s->p++;
+    return true;
+}
+
+static bool skip_word(struct scan *s, const char *word)
+{
+    size_t n = strlen(word);
+    if ((size_t)(s->end - s->p) < n || memcmp(s->p, word, n) != 0)
+        return false;
+    s->p += n;
+    return true;
+}
+
+static bool skip_hex(struct scan *s)
+{
+    for (int i = 0; i < 4; i++, s->p++)
+        if (s->p == s->end || !memchr("0123456789abcdefABCDEF", *s->p, 22))
+            return false;
+    return true;
+}
+
+static bool skip_string(struct scan *s)
+{
+    if (!skip_char(s, '"'))
+        return false;
+    while (s->p < s->end && *s->p != '"') {
+        uint8_t c = *s->p++;
+        if (c < ' ')
+            return false;
+        if (c != '\\')
+            continue;
+        if (s->p == s->end || !memchr("\"\\/bfnrtu", *s->p, 9) || (*s->p++ == 'u' && !skip_hex(s)))
+            return false;
+    }
+    return skip_char(s, '"');
+}
+
+static bool skip_digits(struct scan *s)
+{
+    const uint8_t *from = s->p;
+    while (s->p < s->end && *s->p >= '0' && *s->p <= '9')
+        s->p++;
+    return s->p > from;
+}
+
+static bool skip_number(struct scan *s)
+{
+    (void)skip_char(s, '-');
+    if (skip_word(s, "Infinity"))
+        return true;
+    if (!skip_char(s, '0') && !skip_digits(s))
+        return false;
+    if (skip_char(s, '.') && !skip_digits(s))
+        return false;
+    if (!skip_char(s, 'e') && !skip_char(s, 'E'))
+        return true;
+    if (!skip_char(s, '+'))
+        (void)skip_char(s, '-');
+    return skip_digits(s);
+}
+
+/* A value that holds no others, or the beginning of one that does. *more: it has elements. */
+static bool begin_value(struct scan *s, bool *more)
+{
+    *more = false;
+    skip_space(s);
+    if (s->p == s->end)
+        return false;
+    char c = (char)*s->p;
+    if (c == '"')
+        return skip_string(s);
+    if (c != '{' && c != '[')
+        return skip_word(s, "true") || skip_word(s, "false") || skip_word(s, "null") ||
+               skip_word(s, "NaN") || skip_number(s);
+    s->p++;
+    skip_space(s);
+    if (skip_char(s, c == '{' ? '}' : ']'))
+        return true;
+    if (s->depth == DEPTH_MAX)
+        return false;
+    s->open[s->depth++] = c;
+    *more = true;
+    return true;
+}
+
+static bool skip_name(struct scan *s)
+{
+    skip_space(s);
+    if (!skip_string(s))
+        return false;
+    skip_space(s);
+    return skip_char(s, ':');
+}
+
+/* Behind a value: closes what ends here. *more: another element follows. */
+static bool end_value(struct scan *s, bool *more)
+{
+    for (*more = false; s->depth && !*more;) {
+        skip_space(s);
+        if (skip_char(s, ','))
+            *more = true;
+        else if (skip_char(s, s->open[s->depth - 1] == '{' ? '}' : ']'))
+            s->depth--;
+        else
+            return false;
+    }
+    return true;
+}
+
+size_t stk_json_bom(const uint8_t *p, size_t n)
+{
+    return n >= 3 && memcmp(p, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+}
+
+bool stk_json_is_sound(const uint8_t *p, size_t n)
+{
+    struct scan s = {.p = p, .end = p + n};
+    bool more = true, inside;
+    if (!n || !stk_is_text(p, n))
+        return false;
+    while (more) {
+        if (s.depth && s.open[s.depth - 1] == '{' && !skip_name(&s))
+            return false;
+        if (!begin_value(&s, &inside))
+            return false;
+        if (!inside && !end_value(&s, &more))
+            return false;
+    }
+    skip_space(&s);
+    return s.p == s.end;
+}
