@@ -49,6 +49,7 @@ void stk_grouper_release(struct stk_grouper *g)
     stk_buf_release(&g->parts);
     stk_buf_release(&g->names);
     stk_buf_release(&g->scratch);
+    stk_buf_release(&g->words);
     *g = (struct stk_grouper){0};
 }
 
@@ -126,25 +127,9 @@ static int find_ext(struct stk_grouper *g, const char *text, size_t len, int *ex
     return i < 0 ? i : 0;
 }
 
-/* Another member of the sample would be called the same: this one keeps its whole extension. */
-static bool is_ambiguous(const struct stk_grouper *g, int ext)
-{
-    const struct member *m = (const void *)g->members.data;
-    const struct group_ext *e = &g->ext[ext];
-    for (size_t i = 0; i < g->members.len / sizeof *m; i++) {
-        if (m[i].ext == NO_EXT || m[i].ext == ext)
-            continue;
-        const struct group_ext *o = &g->ext[m[i].ext];
-        if (o->text_word == e->name_word || (o->name_word == e->name_word && !e->label))
-            return true;
-    }
-    return false;
-}
-
-static int field_of(struct stk_grouper *g, int ext, struct stk_err *err)
+static int field_of(struct stk_grouper *g, int ext, bool whole, struct stk_err *err)
 {
     struct group_ext *e = &g->ext[ext];
-    bool whole = is_ambiguous(g, ext);
     int *field = whole ? &e->whole_field : &e->field;
     struct stk_field_spec spec = {.name = whole ? e->text : e->name,
                                   .name_len = whole ? e->len : e->name_len,
@@ -246,13 +231,34 @@ static int list_parts(struct stk_grouper *g, const struct member *m, int field, 
     return rc;
 }
 
+/* The extensions of the sample, in the order of its members. */
+static int gather_words(struct stk_grouper *g, struct stk_err *err)
+{
+    const struct member *m = (const void *)g->members.data;
+    stk_buf_reset(&g->words);
+    for (size_t i = 0; i < g->members.len / sizeof *m; i++) {
+        if (m[i].ext == NO_EXT)
+            continue;
+        const struct group_ext *e = &g->ext[m[i].ext];
+        struct stk_ext_words x = {.text = e->text_word, .name = e->name_word, .label = e->label};
+        stk_buf_put(&g->words, &x, sizeof x);
+    }
+    return stk_buf_check(&g->words, err);
+}
+
 static int list_gathered(struct stk_grouper *g, struct stk_err *err)
 {
     const struct member *m = (const void *)g->members.data;
     int rc = stk_list_sample(g->lister, (const char *)g->stem.data, g->stem.len, err);
+    if (rc == 0)
+        rc = gather_words(g, err);
+    if (rc < 0)
+        return rc;
+    struct stk_ext_words *x = (void *)g->words.data;
+    stk_member_clashes(x, g->words.len / sizeof *x);
     for (size_t i = 0; rc == 0 && i < g->members.len / sizeof *m; i++)
         if (m[i].ext != NO_EXT)
-            rc = list_parts(g, &m[i], field_of(g, m[i].ext, err), err);
+            rc = list_parts(g, &m[i], field_of(g, m[i].ext, x++->whole, err), err);
     return rc;
 }
 

@@ -28,7 +28,7 @@ struct stk_grouper {
     size_t nexts, next_ext;
     const char **word; /* their texts and names, each once */
     size_t *word_len, nwords;
-    struct stk_buf scratch;
+    struct stk_buf scratch, words;
 };
 
 /* max_exts: at most 65535. Caller releases with stk_grouper_release(). */

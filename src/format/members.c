@@ -196,6 +196,24 @@ int stk_member_field(const char *ext, size_t len, struct stk_buf *scratch,
     return stk_buf_check(scratch, err);
 }
 
+static bool must_give_way(const struct stk_ext_words *x, const struct stk_ext_words *o)
+{
+    /* One that keeps its whole extension may take the short name of another. */
+    return o->whole ? o->text == x->name || (o->name == x->name && !x->label)
+                    : (o->name == x->name && !x->label) || (x->label && o->text == x->name);
+}
+
+void stk_member_clashes(struct stk_ext_words *x, size_t n)
+{
+    for (bool more = true; more;) {
+        more = false;
+        for (size_t i = 0; i < n; i++)
+            for (size_t k = 0; k < n && !x[i].whole; k++)
+                if (k != i && must_give_way(&x[i], &x[k]))
+                    more = x[i].whole = true;
+    }
+}
+
 /* ---- members of a sample ---- */
 
 void stk_members_release(struct stk_members *m)
@@ -438,14 +456,6 @@ static int read_name(const struct stk_members *m, size_t i, size_t stem, struct 
     return rc;
 }
 
-/* The same rule as in group.c: whose name another has, too, keeps its whole extension. */
-static bool gives_way(const struct reading *r, const struct reading *o)
-{
-    bool label = r->codec && strcmp(r->codec, "cls") == 0;
-    return (o->ext_len == r->name_len && memcmp(o->ext, r->name, r->name_len) == 0) ||
-           (!label && o->name_len == r->name_len && memcmp(o->name, r->name, r->name_len) == 0);
-}
-
 /* A .npy of strings, structures or objects, which stays the bytes it is. */
 static bool is_no_numbers(const struct stk_value *v)
 {
@@ -465,21 +475,36 @@ static uint8_t kind_back(const struct reading *r, const struct stk_member *e)
     return r->kind == STK_TEXT && !stk_is_text(v->data, v->size) ? STK_BYTES : r->kind;
 }
 
-static bool comes_back(const struct stk_members *m, const struct reading *r, size_t i)
+static bool comes_back(const struct reading *r, const struct stk_member *e, bool whole)
 {
-    const struct stk_field *f = m->item[i].field;
-    const char *name = r[i].name;
-    size_t len = r[i].name_len;
-    for (size_t k = 0; k < m->n; k++)
-        if (k != i && r[k].ext_len && gives_way(&r[i], &r[k])) {
-            name = r[i].ext;
-            len = r[i].ext_len;
-            break;
-        }
-    uint8_t kind = kind_back(&r[i], &m->item[i]);
+    const struct stk_field *f = e->field;
+    const char *name = whole ? r->ext : r->name;
+    size_t len = whole ? r->ext_len : r->name_len;
+    uint8_t kind = kind_back(r, e);
     /* Formats that do not tell text from bytes make bytes of it: no loss to have it back. */
     return len == f->name_len && memcmp(name, f->name, len) == 0 &&
            (kind == f->value.kind || (kind == STK_TEXT && f->value.kind == STK_BYTES));
+}
+
+static bool same_text(const char *a, size_t a_len, const char *b, size_t b_len)
+{
+    return a_len == b_len && memcmp(a, b, a_len) == 0;
+}
+
+/* Numbers texts by the first that is equal: extensions from 0 on, names behind them. */
+static void number_words(const struct reading *r, size_t n, struct stk_ext_words *x)
+{
+    for (size_t i = 0; i < n; i++) {
+        x[i] = (struct stk_ext_words){.text = (int)i, .name = (int)(n + i)};
+        x[i].label = r[i].codec && strcmp(r[i].codec, "cls") == 0;
+        for (size_t k = i; k-- > 0;)
+            if (same_text(r[i].name, r[i].name_len, r[k].name, r[k].name_len))
+                x[i].name = x[k].name;
+    }
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < n; k++)
+            if (r[k].ext_len && same_text(r[i].name, r[i].name_len, r[k].ext, r[k].ext_len))
+                x[i].name = (int)k;
 }
 
 /* The first member that would be read back under another name or as another kind; m->n: none. The
@@ -492,19 +517,25 @@ static size_t first_lost(const struct stk_members *m, const struct stk_sample *s
     if (m->n == 1 && is_data(m->item[0].field))
         return m->n;
     struct reading *r = calloc(m->n + 1, sizeof *r);
-    bool fine = r != NULL;
+    struct stk_ext_words *x = calloc(m->n + 1, sizeof *x);
+    bool fine = r && x;
     for (size_t i = 0; fine && i < m->n; i++)
         fine = read_name(m, i, stem, &names, &r[i]) == 0;
     fine = fine && !names.fail;
     for (size_t i = 0; fine && i < m->n; at += r[i++].name_len)
         r[i].name = (const char *)names.data + at;
+    if (fine) {
+        number_words(r, m->n, x);
+        stk_member_clashes(x, m->n);
+    }
     for (size_t i = 0; fine && lost == m->n && i < m->n; i++)
-        if (!is_data(m->item[i].field) && !comes_back(m, r, i))
+        if (!is_data(m->item[i].field) && !comes_back(&r[i], &m->item[i], x[i].whole))
             lost = i;
     if (!fine)
         (void)stk_err_nomem(err, m->n * sizeof *r);
     stk_buf_release(&names);
     free(r);
+    free(x);
     return fine ? lost : SIZE_MAX;
 }
 

@@ -31,6 +31,16 @@ bool stk_member_is_hidden(const char *name, size_t len);
 int stk_member_field(const char *ext, size_t len, struct stk_buf *scratch,
                      struct stk_field_spec *spec, struct stk_err *err);
 
+/* An extension among those of its sample, as numbers that are equal where the texts are. */
+struct stk_ext_words {
+    int text, name; /* the extension, and the name it would give the field */
+    bool label;     /* "cls": others give way to it */
+    bool whole;     /* found out: the field is called by the whole extension */
+};
+/* Which fields of a sample keep their whole extension as their name ("x.txt" beside "x.json" or
+ * "x"), so that no two are called the same. Does not depend on the order. */
+void stk_member_clashes(struct stk_ext_words *x, size_t n);
+
 /* ".zst", ".lz4" or "" for what per-sample compression adds to names. */
 const char *stk_member_suffix(int compress);
 /* True when name ends in the suffix of `compress`; *len then loses it. */

@@ -489,3 +489,105 @@ def test_read_from_tar_of_tar(stoker, tmp_path, images):
     stoker("pack", first, second, "--format", "tar", "--shards", "1", "--name", "x")
     one, two = next(first.glob("*.tar")), next(second.glob("*.tar"))
     assert one.read_bytes() == two.read_bytes()
+
+
+# ---- grouping, member for member ---------------------------------------------------------------
+
+def bytes_of(fields):
+    """The values of a sample, without their names."""
+    return sorted(as_bytes(v) if not isinstance(v, (dict, list, int, float)) and v is not None
+                  else json.dumps(v).encode() for v in fields.values())
+
+
+def test_grouping_does_not_depend_on_the_order(stoker, tmp_path):
+    """With 1.jpg.json ahead of 1.jpg every picture of the tar was a sample of its own."""
+    orders = [["1.jpg.json", "1.jpg", "2.jpg", "2.jpg.json"],
+              ["1.jpg", "1.jpg.json", "2.jpg.json", "2.jpg"],
+              ["1.jpg.json", "2.jpg", "3.jpg.txt", "3.jpg.json", "4.jpg", "4.jpg.json", "4.jpg.txt"]]
+    rng = random.Random(3)
+    exts = ["jpg", "jpg.json", "jpg.txt", "jpg.json.txt", "json", "txt", "cls", "label", "label.txt",
+            "label.json", "data", "npy.x", "x.y.z"]
+    for _ in range(40):
+        orders.append([f"{key}.{e}" for key in ("a", "b", "d/c", "d/a")
+                       for e in rng.sample(exts, rng.randint(1, 5))])
+    # What has no extension is no member of a sample, and does not part one.
+    orders.append(["1.jpg", "README", "1.txt", "2.jpg"])
+    for i, names in enumerate(orders):
+        values = {n: b"7" if n.endswith((".json", ".cls")) else b"value of " + n.encode()
+                  for n in names}
+        tar = write_tar(tmp_path / f"{i}.tar", values.items())
+        got = [(k, f) for k, f in samples(stoker, tar, tmp_path) if k != "README"]
+        want = webdataset(tar)
+        assert [(k, bytes_of(f)) for k, f in got] == [(k, bytes_of(f)) for k, f in want], names
+        # Each member has one name, told by its own sample alone.
+        for (_, fields), (_, members) in zip(got, want):
+            assert len(fields) == len(members)
+            assert ("jpg" in fields) == any(e in members for e in ("jpg", "jpg.json", "jpg.txt")
+                                            if e == "jpg" or not {"jpg", "jpg.json", "jpg.txt"}
+                                            .intersection(members) - {e})
+
+
+def test_a_field_of_several_kinds(stoker, tmp_path):
+    """Our own tars: an array here and a text there came back as samples apart, or renamed."""
+    rows = [{"key": "a", "x": [1, 2], "t": "text", "u.txt": "v", "w": {"q": 1}},
+            {"key": "b", "x": "no array", "t": None, "u.txt": "v", "w": "text"},
+            {"key": "c", "x": {"$base64": "AP8="}, "t": "text", "u.txt": "v", "w": None},
+            {"key": "d", "x": 5, "x.npy": [1.5], "x.json": "beside x", "u.json": {"$base64": "/w=="}}]
+    source = tmp_path / "r.jsonl"
+    source.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for fmt in "tar", "folder", "squashfs":
+        out = tmp_path / fmt
+        stoker("pack", source, out, "--format", fmt)
+        again = tmp_path / f"{fmt}.again"
+        stoker("pack", out, again, "--format", "jsonl", "--shards", "1")
+        got = [json.loads(line) for line in next(again.glob("*.jsonl")).read_text().splitlines()]
+        assert got == rows, fmt
+        stoker("verify", out)
+
+
+def test_class_names(stoker, tmp_path):
+    """webdataset's {"cls": "cat"} was called damage."""
+    labels = {"a": b"cat", "b": b" 4", "c": b"+5\n", "d": b"-3", "e": b"0.25", "f": "größe".encode(),
+              "g": b"-9223372036854775808", "h": b"99999999999999999999", "i": b"nan"}
+    tar = write_tar(tmp_path / "t.tar", [(f"{k}.{e}", v if e == "cls" else b"x")
+                                         for k, v in labels.items() for e in ("cls", "jpg")])
+    got = {k: f["label"] for k, f in samples(stoker, tar, tmp_path)}
+    assert got == {"a": "cat", "b": 4, "c": 5, "d": -3, "e": 0.25, "f": "größe", "g": -2 ** 63,
+                   "h": "99999999999999999999", "i": "nan"}
+    stoker("verify", tar)
+    out = tmp_path / "out"
+    stoker("pack", tar, out, "--format", "tar", "--shards", "1")
+    assert dict(webdataset(next(out.glob("*.tar"))))["a"] == {"cls": b"cat", "jpg": b"x"}
+
+
+def test_json_that_is_none(stoker, tmp_path):
+    """verify called it whole, and training died of it without a word where."""
+    good = {"1": b'{"a": [1, null, "\\u00e9"]}', "2": b'\xef\xbb\xbf{"a": NaN}', "3": b" -1.5e3\n",
+            "4": b"[" * 900 + b"]" * 900}
+    bad = {"5": b"", "6": b'{"a":', "7": b"[1,]", "8": b"01", "9": b'"\xff"', "A": b"{} {}",
+           "B": b"\xef\xbb\xbf", "C": b'{"a" 1}', "D": b'"\\x"', "E": b"\x00"}
+    for name, members in ("good", good), ("bad", bad):
+        tar = write_tar(tmp_path / f"{name}.tar", [(f"{k}.json", v) for k, v in members.items()])
+        result = stoker("verify", tar, rc=0 if name == "good" else 1)
+        assert result.out.count("is not JSON") == (0 if name == "good" else len(bad))
+    result = stoker("inspect", tmp_path / "bad.tar", "--sample", "1", rc=4)
+    assert "bad.tar" in result.err and "'json' is not JSON" in result.err
+    # Nor are files written that nobody could read again.
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "a.json").write_bytes(b"{")
+    assert "a.json" in stoker("pack", folder, tmp_path / "out", "--format", "tar", rc=4).err
+    assert not (tmp_path / "out").exists()
+
+
+def test_hidden_members(stoker, tmp_path):
+    """macOS puts ._1.jpg beside 1.jpg: no samples, and said so. A key like that is refused."""
+    tar = write_tar(tmp_path / "t.tar", [("._1.jpg", b"AppleDouble"), ("1.jpg", b"x"),
+                                         ("d/.DS_Store", b"y"), ("1.txt", b"t")])
+    assert [k for k, _ in samples(stoker, tar, tmp_path)] == ["1"]
+    [note] = stoker("inspect", tar, "--json", "-", "--quiet").json()["result"]["left_out"]
+    assert (note["kind"], note["count"]) == ("member", 2)
+    stoker("verify", tar, rc=3)
+    source = tmp_path / "r.jsonl"
+    source.write_text('{"key": ".hidden", "x": 1}\n')
+    assert "skip" in stoker("pack", source, tmp_path / "out", "--format", "tar", rc=4).err

@@ -3,6 +3,7 @@ every way and must never make a dataset give other samples than its files hold.
 
 With STOKER_LONG=1 every byte is flipped and every length cut."""
 
+import base64
 import csv
 import gzip
 import io
@@ -415,3 +416,83 @@ def test_damaged_compressed_file(tmp_path, long_file):
         rest = iter(records[:220])
         assert all(any(r == g for r in rest) for g in got), damage  # in order, none changed
         assert len(got) == 220 if damage == "sum" else 100 < len(got) < 220, (damage, len(got))
+
+
+# ---- options, and other versions -----------------------------------------------------------------
+
+def inspect(path, *options, rc=0):
+    return run_stoker("inspect", path, "--json", "-", "--quiet", *options, rc=rc).json()["result"]
+
+
+def test_an_option_given_once_does_not_stick(tmp_path):
+    """One look with --payload raw, and the next pack loses all labels."""
+    folder = tmp_path / "src"
+    for name in "cat/1.jpg", "dog/2.jpg":
+        (folder / name).parent.mkdir(parents=True)
+        (folder / name).write_bytes(b"pixels of " + name.encode())
+    run_stoker("pack", folder, tmp_path / "rec", "--format", "recordio", "--shards", "1")
+    rec = tmp_path / "img.rec"
+    shutil.copy(next((tmp_path / "rec").glob("*.rec")), rec)
+    table = tmp_path / "t.csv"
+    table.write_text("a,b\tc\n1,2\t3\n")
+    for path, options, key in ((rec, ("--payload", "raw"), "payload"),
+                               (table, ("--format", "tsv"), "format"),
+                               (folder, ("--group",), "fields"),
+                               (folder, ("--format", "folder"), "files")):
+        plain = inspect(path)[key]
+        for _ in range(2):
+            asked = inspect(path, *options)
+            assert inspect(path)[key] == plain, options
+        assert not asked["index_built_now"], "an index made with options is used by who gives them"
+        assert not inspect(path)["index_built_now"], "and the other one is still there"
+        # Nor does it matter who comes first.
+        for index in tmp_path.glob("*.stkidx"):
+            index.unlink()
+        inspect(path, *options)
+        assert inspect(path)[key] == plain
+    assert inspect(rec, "--payload", "auto")["payload"] == "image"
+    run_stoker("inspect", rec, "--payload", "raw")
+    _, rows = samples_of(rec, tmp_path)
+    assert [json.loads(r)["label"] for r in rows] == [0, 1]
+
+
+def test_what_is_found_out_anyway_is_no_option(tmp_path):
+    """A format named in a script would double the work and the indexes."""
+    table = tmp_path / "t.csv"
+    table.write_text("a,b\n1,2\n")
+    inspect(table, "--format", "csv")
+    assert not inspect(table)["index_built_now"]
+    assert not inspect(table, "--format", "csv")["index_built_now"]
+    assert [p.name for p in tmp_path.glob("*.stkidx")] == ["t.csv.stkidx"]
+
+
+# The index of the file below as stoker 0.1.0 wrote it: version 2.
+OLD_INDEX = (
+    'c-'
+    'jjN@%Hp{iC|!2U|<jeVh&aYFi>COP|<OJ={!aV7c7rV^FV1f2J9fYxC}2J1`a?CgxO=sGP^CUKjEALOaU{hJ<Jv%'
+    'JY75Ab-~m-'
+    'Fr%6`^W}{|^V@FkC1CO_sO}C>Jel&p>Q;>al;6ODYX9}?%_SO&1s4rq?qk7jKDs<i|8D8qr_N@bG~s}0V8yOqfPg'
+    '$9{pkLO@%M)aZ_Lx+6G?!%4=NAy#$s9BP><Py+hOV%aQIJwfc*+Yx{sj$q4o<xxk`)8Oa)&=cA)Er@wa`JPFVeg_'
+    'Z|mYI$}jjmq&xIdHaOCkYFGHO7w80OyU6x)P0njL^?=GEJ>t9KhVtzCMF7o3PxO+iCmdUTx9qio=HLF2O6JPz(jz'
+    'LnhK}~Br-N!QWiNE4*(T2ZIu')
+
+
+def test_index_of_the_last_version(tmp_path):
+    """It would be misread, or nobody would know why everything is listed again."""
+    table = tmp_path / "t.csv"
+    table.write_text("a,b\n1,2\n3,4\n")
+    index = tmp_path / "t.csv.stkidx"
+    index.write_bytes(zlib.decompress(base64.b85decode(OLD_INDEX)))
+    result = inspect(table)
+    assert result["samples"] == 2 and result["index_built_now"]
+    assert "version 2" in result["index_not_used"]
+    assert inspect(table)["index_not_used"] is None
+    # A dataset that the last version packed has one inside: sound, not used, not touched.
+    out = tmp_path / "out"
+    run_stoker("pack", table, out, "--format", "jsonl", "--shards", "1")
+    inside = out / "index.stkidx"
+    manifest = json.loads((out / "manifest.json").read_text())
+    old = zlib.decompress(base64.b85decode(OLD_INDEX))
+    inside.write_bytes(old)
+    assert "version 2" in inspect(out)["index_not_used"] and inside.read_bytes() == old
+    assert manifest["samples"] == inspect(out)["samples"]
