@@ -240,6 +240,7 @@ int stk_loader_open(struct stk_dataset *ds, const struct stk_loader_options *opt
     if (!ld)
         return stk_err_nomem(err, sizeof *ld);
     ld->ds = ds;
+    stk_dataset_keep(ds);
     ld->o = o;
     ld->pid = getpid();
     atomic_store(&ld->refs, 1);
