@@ -128,6 +128,14 @@ void stk_arena_reset(struct stk_arena *a)
         a->cur->len = 0;
 }
 
+size_t stk_arena_size(const struct stk_arena *a)
+{
+    size_t n = 0;
+    for (const struct stk_arena_block *b = a->first; b; b = b->next)
+        n += sizeof *b + b->cap;
+    return n;
+}
+
 static struct stk_arena_block *arena_grow(struct stk_arena *a, size_t n)
 {
     /* A block kept from before the last reset is used again when it is large enough. */

@@ -527,7 +527,7 @@ int stk_dataset_open(const char *path, const struct stk_open_options *opts,
 
 void stk_dataset_close(struct stk_dataset *ds)
 {
-    if (!ds)
+    if (!ds || atomic_fetch_sub(&ds->keepers, 1) > 0)
         return;
     stk_reader_free_all(ds->idle);
     if (ds->labels)

@@ -63,6 +63,7 @@ struct stk_dataset {
     struct stk_list_options list;
     char *types; /* of columns, as told when it was opened, or NULL */
     const struct stk_codec **codec; /* of each field of the index; NULL: the bytes are the value */
+    _Atomic uint32_t keepers;       /* who still needs it when it is closed */
     pthread_mutex_t lock;           /* the idle readers, the labels */
     struct stk_reader *idle;
     bool labels_known;
@@ -71,6 +72,12 @@ struct stk_dataset {
 
 /* Makes the files of the index those of the dataset. */
 void stk_dataset_list_files(struct stk_dataset *ds);
+
+/* It stays until one more stk_dataset_close(). */
+static inline void stk_dataset_keep(struct stk_dataset *ds)
+{
+    atomic_fetch_add(&ds->keepers, 1);
+}
 
 /* What tells this dataset from any other: its content, not where it stands or when it came there,
  * so that copies have the same. Never 0. Looks into some files the first time. From any thread. */

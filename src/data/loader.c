@@ -5,9 +5,12 @@
 #include "data/loader_priv.h"
 #include "base/pool.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
+
+#define CLOSE_WAIT_S 1 /* for threads that may be stuck */
 
 /* ---- closing ---- */
 
@@ -59,6 +62,7 @@ static void destroy(struct stk_loader *ld)
     pthread_mutex_destroy(&ld->lock);
     pthread_cond_destroy(&ld->work_cond);
     pthread_cond_destroy(&ld->ready_cond);
+    stk_dataset_close(ld->ds);
     free(ld);
 }
 
@@ -68,22 +72,67 @@ void stk_loader_unref(struct stk_loader *ld)
         destroy(ld);
 }
 
+/* Waits for a thread; until: no longer than that. True: it has ended. */
+static bool join(pthread_t t, const struct timespec *until)
+{
+    return (until ? pthread_timedjoin_np(t, NULL, until) : pthread_join(t, NULL)) == 0;
+}
+
+static bool join_all(struct stk_loader *ld, const struct timespec *until)
+{
+    bool all = true;
+    if (ld->feeder_started)
+        ld->feeder_started = !join(ld->feeder, until);
+    all = !ld->feeder_started;
+    for (uint32_t i = 0; i < ld->nworkers; i++) {
+        struct worker *w = &ld->worker[i];
+        if (w->started)
+            w->started = !join(w->thread, until);
+        all = all && !w->started;
+    }
+    return all;
+}
+
+/* Waits where nobody waits for it. */
+static void *bury(void *loader)
+{
+    struct stk_loader *ld = loader;
+    (void)join_all(ld, NULL);
+    stk_loader_unref(ld);
+    return NULL;
+}
+
+/* A thread that is stuck in the kernel (a file server that does not answer) must not hold up
+ * whoever closes: it ends when it can, and the rest with it. */
+static void leave_behind(struct stk_loader *ld)
+{
+    pthread_t t;
+    sigset_t all, old;
+    ld->o.free = NULL; /* the program's memory may be gone by then: it is not given back */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    if (pthread_create(&t, NULL, bury, ld) == 0)
+        pthread_detach(t);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+}
+
 void stk_loader_close(struct stk_loader *ld)
 {
+    struct timespec until;
     if (!ld || ld->pid != getpid()) /* in a forked child it can only be forgotten */
         return;
     pthread_mutex_lock(&ld->lock);
     ld->stop = true;
     pthread_cond_broadcast(&ld->work_cond);
     pthread_mutex_unlock(&ld->lock);
-    if (ld->feeder_started) {
+    if (ld->feeder_started)
         stk_io_wake(ld->io);
-        pthread_join(ld->feeder, NULL);
-    }
-    for (uint32_t i = 0; i < ld->nworkers; i++)
-        if (ld->worker[i].started)
-            pthread_join(ld->worker[i].thread, NULL);
-    stk_loader_unref(ld);
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += CLOSE_WAIT_S;
+    if (join_all(ld, &until))
+        stk_loader_unref(ld);
+    else
+        leave_behind(ld);
 }
 
 /* ---- who may ask ---- */
@@ -305,10 +354,7 @@ void stk_loader_stats(struct stk_loader *ld, struct stk_loader_stats *out)
     out->depth = io.busy_s > 0 ? io.depth_integral_s / io.busy_s : 0;
     out->decode_ns = atomic_load_explicit(&ld->decode_ns, memory_order_relaxed);
     out->memory_bytes = ld->o.memory_bytes;
-    pthread_mutex_lock(&ld->lock);
-    out->memory_peak_bytes = ld->batch_bytes * ld->nbatches;
-    pthread_mutex_unlock(&ld->lock);
-    out->memory_peak_bytes += stk_regions_peak(&ld->regions);
+    out->memory_peak_bytes = stk_regions_peak(&ld->regions);
     out->threads = ld->nworkers;
     out->io = stk_io_name(ld->io);
     out->io_detail = stk_io_detail(ld->io);

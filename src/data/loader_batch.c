@@ -85,22 +85,84 @@ static struct batch *make_batch(struct stk_loader *ld)
     return NULL;
 }
 
-struct batch *stk_batch_take(struct stk_loader *ld, bool over, bool *nomem)
+/* Counts what the batch has, and what it is expected to get. */
+static bool charge_batch(struct stk_loader *ld, struct batch *b, bool over)
+{
+    size_t has = stk_arena_size(&b->arena), expected = atomic_load(&ld->arena_bytes);
+    size_t all = (size_t)ld->batch_bytes + (has > expected ? has : expected);
+    size_t more = all > b->charged ? all - b->charged : 0;
+    if (!stk_regions_charge(&ld->regions, more, over))
+        return false;
+    b->charged += more;
+    return true;
+}
+
+void stk_batch_grown(struct batch *b, uint32_t n)
+{
+    struct stk_loader *ld = b->ld;
+    pthread_mutex_lock(&b->lock);
+    size_t arena = stk_arena_size(&b->arena), now = (size_t)ld->batch_bytes + arena;
+    bool filled = (b->unfilled -= n) == 0;
+    if (now > b->charged)
+        (void)stk_regions_charge(&ld->regions, now - b->charged, true);
+    else if (filled)
+        stk_regions_uncharge(&ld->regions, b->charged - now);
+    if (filled || now > b->charged)
+        b->charged = now;
+    pthread_mutex_unlock(&b->lock);
+    size_t expected = atomic_load(&ld->arena_bytes);
+    expected = filled ? expected / 8 * 7 : expected;
+    atomic_store(&ld->arena_bytes, arena > expected ? arena : expected);
+}
+
+static void put_back(struct stk_loader *ld, struct batch *b, bool free_it)
+{
+    pthread_mutex_lock(&ld->lock);
+    if (free_it) {
+        ld->nbatches--;
+    } else {
+        b->next = ld->free_batches;
+        ld->free_batches = b;
+    }
+    pthread_mutex_unlock(&ld->lock);
+    if (free_it && b) {
+        stk_regions_uncharge(&ld->regions, b->charged);
+        stk_batch_free(b);
+    }
+}
+
+/* An idle one, or a new one where there may be more. */
+static struct batch *find_batch(struct stk_loader *ld, bool over, bool *made, bool *nomem)
 {
     *nomem = false;
     pthread_mutex_lock(&ld->lock);
     struct batch *b = ld->free_batches;
-    bool make = !b && (ld->nbatches < ld->max_batches || over);
+    *made = !b && (ld->nbatches < ld->max_batches || over);
     if (b)
         ld->free_batches = b->next;
-    ld->nbatches += make;
+    ld->nbatches += *made;
     pthread_mutex_unlock(&ld->lock);
     /* Made without the lock: the caller's allocator may wait for whoever gives a batch back. */
-    if (make && !(b = make_batch(ld))) {
-        *nomem = true;
-        pthread_mutex_lock(&ld->lock);
-        ld->nbatches--;
-        pthread_mutex_unlock(&ld->lock);
+    if (*made && stk_regions_charge(&ld->regions, (size_t)ld->batch_bytes, over)) {
+        b = make_batch(ld);
+        *nomem = !b;
+        if (b)
+            b->charged = (size_t)ld->batch_bytes;
+        else
+            stk_regions_uncharge(&ld->regions, (size_t)ld->batch_bytes);
+    }
+    if (*made && !b)
+        put_back(ld, NULL, true);
+    return b;
+}
+
+struct batch *stk_batch_take(struct stk_loader *ld, bool over, bool *nomem)
+{
+    bool made;
+    struct batch *b = find_batch(ld, over, &made, nomem);
+    if (b && !charge_batch(ld, b, over)) {
+        put_back(ld, b, made);
+        b = NULL;
     }
     if (!b)
         return NULL;
@@ -251,18 +313,18 @@ void stk_batch_release(struct stk_batch *pub)
     for (size_t i = 0; i < b->nheld; i++)
         stk_stretch_drop(b->held[i]);
     b->nheld = 0;
+    if (b->charged > ld->batch_bytes && stk_regions_tight(&ld->regions)) {
+        stk_arena_release(&b->arena);
+        stk_regions_uncharge(&ld->regions, b->charged - (size_t)ld->batch_bytes);
+        b->charged = (size_t)ld->batch_bytes;
+    }
     pthread_mutex_lock(&ld->lock);
     stk_watch_released(ld, b);
     bool keep = ld->nbatches <= ld->max_batches && !ld->stop;
-    if (keep) {
-        b->next = ld->free_batches;
-        ld->free_batches = b;
-    } else {
-        ld->nbatches--;
-    }
+    pthread_mutex_unlock(&ld->lock);
+    put_back(ld, b, !keep);
+    pthread_mutex_lock(&ld->lock);
     stk_feed_wake(ld);
     pthread_mutex_unlock(&ld->lock);
-    if (!keep)
-        stk_batch_free(b);
     stk_loader_unref(ld);
 }

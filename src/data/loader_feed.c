@@ -13,6 +13,8 @@
     4096 /* tiny ones are not planned by the ten thousand before any is read                       \
           */
 
+#define PLAN_BYTES 160 /* what planning to read a sample takes, about */
+
 void stk_feed_wake(struct stk_loader *ld)
 {
     if (!ld->hungry)
@@ -33,11 +35,11 @@ static void set_fatal(struct stk_loader *ld, int code, const struct stk_err *why
 }
 
 /* The caller waits for a batch that is not being read (`next`: the one that would be, NULL: none is
- * begun): what it holds is more than the budget has room for. Then the budget must stretch. With
- * the lock held. */
+ * begun), and nothing is under way that would give memory back: what it holds is more than the
+ * budget has room for. Then the budget must stretch. With the lock held. */
 static bool starved(const struct stk_loader *ld, const struct batch *next)
 {
-    return ld->waiting && ld->out_first == next;
+    return ld->waiting && ld->out_first == next && !ld->active;
 }
 
 int stk_loader_plan(struct stk_loader *ld, uint64_t epoch, const struct stk_stage *stage,
@@ -106,6 +108,7 @@ static struct batch *batch_of_slot(struct stk_loader *ld, struct stk_err *err, i
     b->pub.step = ld->feed_slot / ld->o.batch;
     b->first_slot = ld->feed_slot;
     b->size = (uint32_t)stk_plan_batch_size(p, b->pub.step);
+    b->unfilled = b->size;
     atomic_store_explicit(&b->todo, b->size, memory_order_relaxed);
     pthread_mutex_lock(&ld->lock);
     *ld->out_last = b;
@@ -137,6 +140,27 @@ static size_t measure_sample(const struct stretch *s, uint64_t *bytes)
             room += stk_io_room((size_t)w->len);
     }
     return room;
+}
+
+/* What the filtered extents of the sample added last will be when they are decoded; those the
+ * stretch has already cost nothing. Two that share a place here are counted twice: no harm. */
+static void measure_decoded(struct stk_loader *ld, struct stretch *s)
+{
+    const struct stk_fetch *f = &s->fetch;
+    size_t n = stk_fetch_count(f);
+    for (uint32_t i = stk_fetch_first(f, n - 1); i < stk_fetch_first(f, n); i++) {
+        const struct stk_slice *sl = stk_fetch_slice(f, i);
+        const struct stk_want *w = stk_fetch_want(f, i);
+        size_t at = sl->extent % (sizeof ld->met / sizeof *ld->met);
+        if (!w->chain || sl->length == UINT64_MAX || !sl->length)
+            continue;
+        s->asked += (size_t)sl->length;
+        if (ld->met[at].stretch == ld->nbuilt + 1 && ld->met[at].extent == sl->extent)
+            continue;
+        ld->met[at].stretch = ld->nbuilt + 1;
+        ld->met[at].extent = sl->extent;
+        s->decoded += stk_stretch_decoded(ld, sl, w);
+    }
 }
 
 static int add_item(struct stretch *s, struct batch *b, uint32_t slot, struct stk_err *err)
@@ -172,6 +196,7 @@ static int add_slot(struct stk_loader *ld, struct stretch *s, struct stk_err *er
     if (rc < 0)
         return rc;
     s->need += measure_sample(s, &bytes);
+    measure_decoded(ld, s);
     b->bytes += bytes;
     ld->feed_slot++;
     if (slot + 1 == b->size)
@@ -227,7 +252,8 @@ static struct stretch *build(struct stk_loader *ld, struct stk_err *err, int *rc
             ld->feed_slot++;
             epoch = ld->feed_epoch;
         }
-    } while (*rc == 1 && ++n < max && s->need < ld->stretch_bytes && epoch == ld->feed_epoch);
+    } while (*rc == 1 && ++n < max && s->need + n * PLAN_BYTES < ld->stretch_bytes &&
+             s->decoded < ld->decoded_most && epoch == ld->feed_epoch);
     ld->nbuilt += n > 0;
     if (*rc >= 0 && n)
         *rc = stk_stretch_plan(s, err);
@@ -242,15 +268,12 @@ static struct stretch *build(struct stk_loader *ld, struct stk_err *err, int *rc
 
 /* ---- reading ---- */
 
-/* Memory for a built stretch. 1: it has it; 0: there is none now. */
-static int give_memory(struct stk_loader *ld, struct stretch *s, struct stk_err *err)
+/* Memory for what a stretch reads. 1: it has it; 0: there is none now. */
+static int give_region(struct stk_loader *ld, struct stretch *s, bool over, struct stk_err *err)
 {
+    bool nomem;
     if (stk_io_maps(ld->io) || !s->need)
         return 1;
-    const struct item *item = (const void *)s->items.data;
-    pthread_mutex_lock(&ld->lock);
-    bool over = starved(ld, item[s->nshared].batch), nomem;
-    pthread_mutex_unlock(&ld->lock);
     s->region = stk_region_take(&ld->regions, s->need, over, &nomem);
     if (!s->region)
         return nomem ? stk_err_nomem(err, s->need) : 0;
@@ -263,6 +286,28 @@ static int give_memory(struct stk_loader *ld, struct stretch *s, struct stk_err 
     return 1;
 }
 
+/* Memory for a built stretch, and for what it will be decoded to. */
+static int give_memory(struct stk_loader *ld, struct stretch *s, struct stk_err *err)
+{
+    const struct item *item = (const void *)s->items.data;
+    pthread_mutex_lock(&ld->lock);
+    bool over = starved(ld, item[s->nshared].batch);
+    pthread_mutex_unlock(&ld->lock);
+    size_t had = s->charged, want = stk_stretch_size(s) + s->decoded;
+    if (!stk_stretch_charge(s, want, over))
+        return 0;
+    int rc = give_region(ld, s, over, err);
+    if (rc <= 0) {
+        stk_regions_uncharge(&ld->regions, s->charged - had);
+        s->charged = had;
+        return rc;
+    }
+    pthread_mutex_lock(&ld->lock);
+    ld->active++;
+    pthread_mutex_unlock(&ld->lock);
+    return 1;
+}
+
 /* All bytes are there: work for the threads. */
 static void dispatch(struct stk_loader *ld, struct stretch *s)
 {
@@ -270,6 +315,7 @@ static void dispatch(struct stk_loader *ld, struct stretch *s)
     size_t n = s->items.len / sizeof *items;
     /* One reference an item of samples; they go over to the batches, or end with the item. */
     atomic_store(&s->refs, (uint32_t)(n - s->nshared));
+    atomic_store(&s->left, (uint32_t)(n - s->nshared));
     pthread_mutex_lock(&ld->lock);
     stk_work_push(ld, items, s->nshared ? s->nshared : n);
     pthread_mutex_unlock(&ld->lock);

@@ -15,7 +15,7 @@
 
 #define MIB           (1ull << 20)
 #define INFLIGHT_MOST (128 * MIB) /* more than any storage needs to be busy */
-#define MEMORY_LEAST  (64 * MIB)
+#define MEMORY_LEAST  (16 * MIB)
 #define MEMORY_MOST   (512 * MIB)
 #define MEMORY_SANE   (1ull << 46) /* sums of it do not overflow */
 #define MOST_BATCHES  1024
@@ -108,10 +108,26 @@ static int plan_first(struct stk_loader *ld, struct stk_err *err)
     return rc;
 }
 
-/* How the budget is divided between reads and batches. */
-static void divide_memory(struct stk_loader *ld, uint64_t *regions)
+/* What decoding makes of the first sample: how much larger it becomes, and what of it must be
+ * copied into a batch, for want of a better guess; batches that are done tell better. */
+static void guess_growth(struct stk_loader *ld)
 {
-    uint64_t dense = 0, n = ld->order.n;
+    uint64_t stored = 0, values = 0;
+    bool filtered = stk_index_count(&ld->ds->index, STK_T_CHAINS) > 0;
+    for (size_t i = 0; i < ld->sample.nfields; i++)
+        values += ld->sample.field[i].value.size;
+    ld->grows = 1;
+    if (ld->order.n && stk_index_sample_bytes(&ld->ds->index, ld->looked_at, &stored, NULL) == 0 &&
+        stored && values > stored)
+        ld->grows = (double)values / (double)stored;
+    if (ld->views && (filtered || !ld->simple))
+        atomic_store(&ld->arena_bytes, (size_t)clamp(values * ld->o.batch, 0, MEMORY_SANE));
+}
+
+/* How the budget is divided between reads and batches. */
+static void divide_memory(struct stk_loader *ld)
+{
+    uint64_t dense = 0, n = ld->order.n, data = ld->ds->index.h->bytes_stored;
     uint64_t mean = n ? ld->ds->index.h->bytes_samples / n : 0;
     for (size_t i = 0; i < ld->ncolumns; i++) {
         dense += ld->column[i].layout == STK_DENSE ? ld->column[i].size : 0;
@@ -121,15 +137,19 @@ static void divide_memory(struct stk_loader *ld, uint64_t *regions)
     dense *= ld->o.batch;
     ld->batch_bytes = dense;
     uint64_t batches = ld->o.memory_bytes / (dense + mean * ld->o.batch + 1);
-    ld->max_batches = (uint32_t)clamp(batches, 4, MOST_BATCHES);
+    uint64_t half = ld->o.memory_bytes / 2 / (dense + atomic_load(&ld->arena_bytes) + 1);
+    ld->max_batches = (uint32_t)clamp(batches < half ? batches : half, 3, MOST_BATCHES);
     uint64_t taken = dense * ld->max_batches;
-    *regions = ld->o.memory_bytes - clamp(taken, 0, ld->o.memory_bytes / 2);
+    uint64_t regions = ld->o.memory_bytes - clamp(taken, 0, ld->o.memory_bytes / 2);
     bool block = ld->order.shuffle == STK_SHUFFLE_BLOCK;
     uint64_t window = mean * ld->order.block * ld->order.window;
     /* A stretch is cut when it is as large as wanted; a sample less, and it still fits. */
     uint64_t spare = clamp(2 * mean + 4 * STK_IO_ALIGN, 0, ld->o.read_bytes / 2);
     uint64_t wanted = block ? window + window / 8 : ld->o.read_bytes - spare;
-    uint64_t most = clamp(*regions / (block ? 3 : 4), 64 << 10, UINT64_MAX);
+    wanted = clamp(wanted, 0, data + data / 8 + MIB); /* no more than there is */
+    uint64_t most = clamp(regions / (block ? 3 : 4), 64 << 10, UINT64_MAX);
+    /* A stretch cut for what it decodes to decodes the same chunks again and again. */
+    ld->decoded_most = clamp(regions / 4 * 3, 64 << 10, UINT64_MAX);
     ld->stretch_bytes = clamp(wanted, 64 << 10, most);
     ld->region_bytes = ld->stretch_bytes + (block ? ld->stretch_bytes / 16 : spare);
     uint32_t pieces = 4 * ld->o.threads; /* so that the last piece of a batch is soon done */
@@ -199,9 +219,9 @@ static int open_parts(struct stk_loader *ld, struct stk_err *err)
         rc = stk_watch_init(ld, err);
     if (rc < 0)
         return rc;
-    uint64_t regions;
-    divide_memory(ld, &regions);
-    stk_regions_init(&ld->regions, ld->io, (size_t)ld->region_bytes, (size_t)regions);
+    guess_growth(ld);
+    divide_memory(ld);
+    stk_regions_init(&ld->regions, ld->io, (size_t)ld->region_bytes, (size_t)ld->o.memory_bytes);
     rc = stk_worker_init(&ld->mender, ld, err);
     ld->worker = calloc(ld->o.threads, sizeof *ld->worker);
     if (rc == 0 && !ld->worker)
@@ -223,6 +243,7 @@ int stk_loader_open(struct stk_dataset *ds, const struct stk_loader_options *opt
     if (!ld)
         return stk_err_nomem(err, sizeof *ld);
     ld->ds = ds;
+    stk_dataset_keep(ds);
     ld->o = o;
     ld->pid = getpid();
     atomic_store(&ld->refs, 1);

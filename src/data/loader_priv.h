@@ -72,7 +72,12 @@ struct stretch {
     size_t nshared, cap_shared;
     _Atomic uint32_t shared_left;
     _Atomic uint32_t refs;
-    size_t need; /* bytes of memory its reads take */
+    _Atomic uint32_t left; /* pieces of work that are not done */
+    size_t need;           /* bytes of memory its reads take */
+    size_t decoded;        /* bytes its shared extents will be, about */
+    size_t asked;          /* bytes its samples have of them */
+    size_t charged;        /* to the budget: its plan and its decoded bytes */
+    bool copies;           /* batches copy what they need of it: holding it would cost more */
 };
 
 enum { SLOT_EMPTY, SLOT_NATIVE, SLOT_VALUE }; /* what a column has for a slot */
@@ -113,9 +118,11 @@ struct batch {
     uint64_t bytes; /* stored, of its samples */
     uint64_t first_slot;
     uint32_t size; /* slots */
+    size_t charged; /* to the budget: its arrays and its arena */
     _Atomic uint32_t todo;
     _Atomic uint64_t checked, checked_bytes; /* samples whose checksums were compared */
     pthread_mutex_t lock;                    /* the rest */
+    uint32_t unfilled;
     struct stk_arena arena;
     struct stretch **held;
     size_t nheld, cap_held;
@@ -173,6 +180,8 @@ struct stk_loader {
     uint64_t region_bytes;  /* memory it takes, with room for its last sample */
     uint32_t item_samples;  /* samples a piece of work has at most */
     uint64_t batch_bytes;   /* of the arrays of a batch */
+    uint64_t decoded_most;  /* decoded bytes of a stretch */
+    _Atomic size_t arena_bytes; /* what values of a batch take besides, by the last ones */
     uint32_t max_batches;   /* in use at once */
 
     struct column *column;
@@ -192,6 +201,7 @@ struct stk_loader {
     struct batch *free_batches;
     struct stretch *free_stretches, *all_stretches;
     uint32_t nbatches; /* that exist */
+    uint32_t active;   /* stretches that are being read or worked on */
     bool stop;
     bool waiting; /* the caller waits in stk_loader_next() */
     bool hungry;  /* the feeder waits for something to be given back */
@@ -213,6 +223,10 @@ struct stk_loader {
     uint64_t nbuilt;       /* stretches */
     bool index_warm;       /* all of it that is asked for was looked at before */
     struct stretch *built; /* waits for memory */
+    struct {
+        uint64_t extent, stretch;
+    } met[1024]; /* filtered extents a stretch has already, by their number */
+    double grows; /* times: what decoding makes of stored bytes, by the first sample */
     struct stretch *submit_first, **submit_last;
     /* The caller's: */
     uint64_t take_epoch, take_step, take_slots, refills;
@@ -253,6 +267,13 @@ void stk_stretch_reset(struct stretch *s);
 int stk_stretch_plan(struct stretch *s, struct stk_err *err);
 void stk_stretch_drop(struct stretch *s); /* one reference */
 void stk_stretch_free(struct stretch *s);
+/* Bytes an extent will be when it is decoded, about. */
+size_t stk_stretch_decoded(const struct stk_loader *ld, const struct stk_slice *sl,
+                           const struct stk_want *w);
+/* Bytes it has besides its region. */
+size_t stk_stretch_size(const struct stretch *s);
+/* Counts them; over: whatever the budget says. Idle stretches give up theirs if need be. */
+bool stk_stretch_charge(struct stretch *s, size_t bytes, bool over);
 
 /* ---- loader_work.c ---- */
 void *stk_work_main(void *worker);
@@ -269,6 +290,8 @@ void stk_work_push(struct stk_loader *ld, struct item *first, size_t n);
 /* A batch to fill, NULL: none is free (over: make one more all the same). */
 struct batch *stk_batch_take(struct stk_loader *ld, bool over, bool *nomem);
 void stk_batch_free(struct batch *b);
+/* n more slots are filled: counts what it has come to. */
+void stk_batch_grown(struct batch *b, uint32_t n);
 /* Keeps the stretch while the batch is held. Takes over the caller's reference. */
 int stk_batch_hold(struct batch *b, struct stretch *s);
 void stk_batch_failed(struct batch *b, uint32_t slot, int code, const struct stk_err *why);

@@ -7,6 +7,8 @@
 
 #include <stdlib.h>
 
+#define CHUNK_MOST (256u << 20) /* a limit on decoding above this says nothing of a usual size */
+
 void stk_stretch_free(struct stretch *s)
 {
     stk_fetch_release(&s->fetch);
@@ -20,6 +22,64 @@ void stk_stretch_free(struct stretch *s)
     free(s);
 }
 
+/* ---- memory ---- */
+
+static size_t decoded_bytes(const struct stretch *s)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < s->cap_shared; i++)
+        n += s->shared[i].data.cap;
+    return n;
+}
+
+size_t stk_stretch_size(const struct stretch *s)
+{
+    const struct stk_fetch *f = &s->fetch;
+    return f->ids.cap + f->first.cap + f->slices.cap + f->wants.cap + f->order.cap + f->places.cap +
+           s->items.cap + s->cap_runs * sizeof *s->run + decoded_bytes(s);
+}
+
+static void give_up_decoded(struct stretch *s)
+{
+    for (size_t i = 0; i < s->cap_shared; i++)
+        stk_buf_release(&s->shared[i].data);
+}
+
+/* What it is charged follows what it has. */
+static void settle(struct stretch *s)
+{
+    size_t now = stk_stretch_size(s);
+    if (now < s->charged)
+        stk_regions_uncharge(&s->ld->regions, s->charged - now);
+    else
+        (void)stk_regions_charge(&s->ld->regions, now - s->charged, true);
+    s->charged = now;
+}
+
+/* Idle ones give up what they kept. */
+static void give_up_idle(struct stk_loader *ld)
+{
+    pthread_mutex_lock(&ld->lock);
+    for (struct stretch *s = ld->free_stretches; s; s = s->next) {
+        give_up_decoded(s);
+        settle(s);
+    }
+    pthread_mutex_unlock(&ld->lock);
+}
+
+bool stk_stretch_charge(struct stretch *s, size_t bytes, bool over)
+{
+    struct stk_regions *r = &s->ld->regions;
+    size_t more = bytes > s->charged ? bytes - s->charged : 0;
+    bool fits = stk_regions_charge(r, more, false);
+    if (!fits) {
+        give_up_idle(s->ld);
+        fits = stk_regions_charge(r, more, over);
+    }
+    s->charged += fits ? more : 0;
+    return fits;
+}
+
 void stk_stretch_drop(struct stretch *s)
 {
     struct stk_loader *ld = s->ld;
@@ -28,6 +88,9 @@ void stk_stretch_drop(struct stretch *s)
     if (s->region)
         stk_region_give(&ld->regions, s->region);
     s->region = NULL;
+    if (s->nshared && stk_regions_tight(&ld->regions))
+        give_up_decoded(s);
+    settle(s);
     pthread_mutex_lock(&ld->lock);
     s->next = ld->free_stretches;
     ld->free_stretches = s;
@@ -44,7 +107,8 @@ void stk_stretch_reset(struct stretch *s)
         s->shared[i].why = NULL;
     }
     s->nruns = s->submitted = s->completed = s->nshared = 0;
-    s->need = 0;
+    s->need = s->decoded = s->asked = 0;
+    s->copies = false;
     s->next = NULL;
 }
 
@@ -72,6 +136,21 @@ static int by_extent(const void *a, const void *b)
 {
     const struct shared *x = a, *y = b;
     return (x->extent > y->extent) - (x->extent < y->extent);
+}
+
+size_t stk_stretch_decoded(const struct stk_loader *ld, const struct stk_slice *sl,
+                           const struct stk_want *w)
+{
+    const struct stk_index *idx = &ld->ds->index;
+    const struct stk_chain *c = (const struct stk_chain *)idx->table[STK_T_CHAINS] + (w->chain - 1);
+    const uint8_t *window;
+    if (c->nsteps && c->step[0].id == STK_FILTER_RESUME) {
+        const struct stk_index_point *p = stk_index_point(idx, sl->extent, &window);
+        return p ? (size_t)p->decoded_len : 0;
+    }
+    if (c->max_decoded && c->max_decoded <= CHUNK_MOST)
+        return (size_t)c->max_decoded; /* chunks and blocks of one size */
+    return (size_t)((double)w->len * ld->grows);
 }
 
 /* One more; its buffers may have been used before. */
@@ -159,6 +238,7 @@ int stk_stretch_plan(struct stretch *s, struct stk_err *err)
     if (rc == 0)
         rc = stk_fetch_sort(&s->fetch, err);
     s->need = 0;
+    s->copies = s->decoded > 2 * s->asked;
     for (size_t i = 0, j; rc == 0 && i < stk_fetch_nwants(&s->fetch); i = j) {
         j = stk_fetch_run(&s->fetch, i, max, &from, &to);
         rc = add_run(s, i, j, from, to, err);

@@ -7,7 +7,8 @@
 
 #include <stdlib.h>
 
-#define PREFETCH 2048 /* bytes */
+#define PREFETCH   2048       /* bytes */
+#define TRIM_LEAST (1u << 20) /* a buffer up to this is kept in any case */
 
 int stk_worker_init(struct worker *w, struct stk_loader *ld, struct stk_err *err)
 {
@@ -293,11 +294,21 @@ static void prefetch_sample(const struct stretch *s, uint32_t k)
                            stk_fetch_id(&s->fetch, k));
 }
 
+/* One stretch less that may give memory back by itself. */
+static void stretch_done(struct stk_loader *ld)
+{
+    pthread_mutex_lock(&ld->lock);
+    ld->active--;
+    stk_feed_wake(ld);
+    pthread_mutex_unlock(&ld->lock);
+}
+
 static void do_samples(struct worker *w, struct item *it)
 {
     struct batch *b = it->batch;
     struct stk_loader *ld = w->ld;
     bool maps = stk_io_maps(ld->io), shuffled = ld->order.shuffle != STK_SHUFFLE_NONE;
+    w->copies = it->stretch->copies;
     for (uint32_t k = it->first; k < it->end; k++) {
         struct stk_err why = {.offset = -1};
         uint32_t slot = it->slot + (k - it->first);
@@ -315,11 +326,15 @@ static void do_samples(struct worker *w, struct item *it)
     }
     count_checked(w, b);
     uint32_t n = it->end - it->first;
+    bool last = atomic_fetch_sub_explicit(&it->stretch->left, 1, memory_order_acq_rel) == 1;
     /* From here on the item may be gone: its stretch is held by the batch or dropped. */
-    if (!ld->views)
+    if (!ld->views || w->copies)
         stk_stretch_drop(it->stretch);
     else if (stk_batch_hold(b, it->stretch) < 0)
         stk_batch_failed(b, it->slot, STK_E_NOMEM, &(struct stk_err){.code = STK_E_NOMEM});
+    if (last)
+        stretch_done(ld);
+    stk_batch_grown(b, n);
     if (atomic_fetch_sub_explicit(&b->todo, n, memory_order_acq_rel) == n) {
         pthread_mutex_lock(&ld->lock);
         if (ld->waiting)
@@ -370,6 +385,16 @@ int stk_work_now(struct worker *w, struct stretch *s, struct batch *b, uint32_t 
     return rc;
 }
 
+/* A huge record must not leave its size behind in every thread. */
+static void trim(struct worker *w)
+{
+    size_t most = (size_t)w->ld->o.memory_bytes / (16 * (size_t)w->ld->o.threads);
+    struct stk_buf *bufs[] = {&w->whole, &w->scratch, &w->sample.bytes};
+    for (size_t i = 0; i < sizeof bufs / sizeof *bufs; i++)
+        if (bufs[i]->cap > most && bufs[i]->cap > TRIM_LEAST)
+            stk_buf_release(bufs[i]);
+}
+
 void *stk_work_main(void *worker)
 {
     struct worker *w = worker;
@@ -393,6 +418,7 @@ void *stk_work_main(void *worker)
             do_samples(w, it);
         else
             do_shared(w, it);
+        trim(w);
         atomic_fetch_add_explicit(&ld->decode_ns, (uint64_t)((stk_now() - begin) * 1e9),
                                   memory_order_relaxed);
         pthread_mutex_lock(&ld->lock);

@@ -86,3 +86,42 @@ def test_twenty_epochs_take_no_more_than_two(tmp_path, plain_binary, settings):
                                "--epochs", n, *settings, rc=(0, 1)) for n in (2, 20))
     # Two epochs, of 48 MiB, need not have filled the memory the loader may use.
     assert twenty < two + 16 * MIB, f"{two >> 10} KiB after two epochs, {twenty >> 10} after twenty"
+
+
+def compressed_zeros(root, binary):
+    """A megabyte a sample that hardly takes any room on disk."""
+    (root / "zeros").mkdir(parents=True)
+    for i in range(300):
+        (root / f"zeros/{i:03d}.bin").write_bytes(bytes(MIB))
+    peak_memory(binary, "pack", root / "zeros", root / "set", "--format", "tfrecord", "--compress",
+                "zstd", "--quiet")
+    return root / "set"
+
+
+def large_chunks(root, _):
+    h5py = pytest.importorskip("h5py")
+    numpy = pytest.importorskip("numpy")
+    with h5py.File(root / "x.h5", "w") as f:
+        x = f.create_dataset("x", (20480, 4096), "u1", chunks=(256, 4096), compression="gzip",
+                             compression_opts=1)
+        for i in range(0, len(x), 256):
+            x[i:i + 256] = numpy.arange(256 * 4096).astype("u1").reshape(256, 4096)
+    return root / "x.h5"
+
+
+def plain_array(root, _):
+    numpy = pytest.importorskip("numpy")
+    numpy.save(root / "x.npy", numpy.zeros((150_000, 1024), "u1"))
+    return root / "x.npy"
+
+
+@pytest.mark.parametrize("kind", [compressed_zeros, large_chunks, plain_array])
+@pytest.mark.parametrize("limit", [64, 128, 512])
+def test_the_budget_holds_for_what_is_resident(tmp_path, plain_binary, kind, limit):
+    """A job of that much memory would be killed though half of it was the budget."""
+    data = kind(tmp_path, plain_binary)
+    for io in "threads", "direct":
+        peak = peak_memory(plain_binary, "load", data, "--batch", 8, "--memory", f"{limit // 2}M", "--io",
+                           io, "--threads", 2, "--quiet", "--epochs", 1, "--block", "1M",
+                           "--window", "8M")  # a window's chunks fit: none is decoded twice
+        assert peak < limit * MIB, f"{peak >> 20} MiB resident, the budget is {limit // 2}"

@@ -3,6 +3,7 @@ and nothing hangs. Each engine, since each meets the failure in another place.""
 
 import signal
 import subprocess
+import sys
 
 import pytest
 
@@ -91,3 +92,29 @@ def test_interrupted_while_the_file_system_hangs(packed, io):
         run.send_signal(signal.SIGINT)
         run.communicate(timeout=PATIENCE_S)
         assert run.returncode not in (0, None)
+
+
+CLOSE = """
+import sys, stoker
+loader = stoker.Loader(sys.argv[1], batch=10, io=sys.argv[2], shuffle="none", memory="1M")
+next(iter(loader))
+with open(sys.argv[3], "w") as control:
+    control.write("stall *.tfrecord 9999s")
+loader.close()
+print("closed")
+"""
+
+
+@pytest.mark.parametrize("io", ENGINES)
+def test_a_loader_can_be_closed_while_the_storage_hangs(packed, io):
+    """Ctrl-C would be answered when the file server comes back, if it does."""
+    from pythonlib import environment
+    src, mnt = packed
+    with slowfs(src, mnt, cache="off" if io != "mmap" else "open") as fs:
+        proc = subprocess.Popen(
+            [sys.executable, "-c", CLOSE, mnt / "set", io, mnt / ".slowfs-control"],
+            env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        assert proc.stdout.readline() == "closed\n", proc.communicate()
+        fs.command("clear")  # what is stuck in the kernel may keep the process
+        _, said = proc.communicate(timeout=PATIENCE_S)
+        assert proc.returncode == 0 and not said, said
