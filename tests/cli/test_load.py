@@ -364,8 +364,8 @@ def test_a_packed_dataset_that_has_suffered(stoker, load, data, tmp_path, policy
     assert load(copy, *args, "--state", state, "--on-error", policy, rc=1).sizes == [4] * 12
 
 
-def test_a_shard_that_shrinks_during_an_epoch(load, data, tmp_path):
-    """Not one sample of a batch is left, and the run goes on."""
+def test_batches_of_which_nothing_is_left(load, data, tmp_path):
+    """Not one sample of a batch, nor of those before it, can be read: the run goes on."""
     copy = tmp_path / "copy"
     shutil.copytree(data[0], copy)
     for victim in sorted(copy.glob("*.tfrecord"))[1:]:

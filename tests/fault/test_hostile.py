@@ -522,10 +522,10 @@ def xxh64(data):
 def with_checksums(index):
     """A small index with the checksums of its one block, of the checksums, of the header put right."""
     (tables,) = struct.unpack_from("<I", index, 12)
-    head, entry = 128 + 32 * tables, 128 + 32 * (tables - 1)
+    head, entry = 128 + 32 * tables, 128 + 32 * 17
     (sums,) = struct.unpack_from("<Q", index, entry)
     assert len(index) == sums + 8
-    struct.pack_into("<Q", index, sums, xxh64(bytes(index[head:sums])))
+    struct.pack_into("<Q", index, sums, xxh64(bytes(index[(head + 63) // 64 * 64:sums])))
     struct.pack_into("<Q", index, entry + 16, xxh64(bytes(index[sums:])))
     struct.pack_into("<Q", index, 24, 0)
     struct.pack_into("<Q", index, 24, xxh64(bytes(index[:head])))
