@@ -178,7 +178,8 @@ enum stk_shuffle {
 enum stk_last {
     STK_LAST_DROP = 0, /* left out */
     STK_LAST_PAD,      /* filled with samples seen before, flagged STK_REPEAT */
-    STK_LAST_SHORT,    /* given as it is (never empty: at least one STK_REPEAT) */
+    STK_LAST_SHORT,    /* of what is left, as many on every rank: parts that are one shorter end with
+                        * an STK_REPEAT */
 };
 
 /* What happens to a sample that cannot be read or decoded. */

@@ -90,6 +90,14 @@ static const char *space_hint(const struct stk_cmd *cmd)
                                        : "free some space";
 }
 
+/* Not to somebody who did that already. */
+static const char *policy_hint(const struct stk_run *run)
+{
+    return stk_opts_given(&run->opts, "on-error")
+               ? NULL
+               : "--on-error skip or replace goes on without it and lists it";
+}
+
 /* What to do about an error, NULL where we do not know better than the message. */
 static const char *hint_for(const struct stk_run *run)
 {
@@ -104,12 +112,14 @@ static const char *hint_for(const struct stk_run *run)
             return "too many open files: raise the limit with `ulimit -n`, or use fewer --jobs";
         if (err->sys_errno == EACCES && pack && is_below(err->path, run->opts.arg[0]))
             return "--on-error skip packs the rest and lists what could not be read";
+        if (err->sys_errno == ENOENT && load && is_below(err->path, run->opts.arg[0]))
+            return policy_hint(run);
         return NULL;
     case STK_E_NOMEM:
         return "fewer --jobs or a smaller --memory take less of it";
     case STK_E_CORRUPT:
         return pack   ? "--on-error skip leaves out what cannot be packed and lists it"
-               : load ? "--on-error skip or replace goes on without it and lists it"
+               : load ? policy_hint(run)
                : strcmp(cmd->name, "inspect") == 0 ? "`stoker verify PATH` lists every fault"
                                                    : NULL;
     case STK_E_EXISTS: /* pack's own words say whether --force helps */

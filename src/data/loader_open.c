@@ -165,9 +165,11 @@ static void find_checksums(struct stk_loader *ld)
     uint64_t n = stk_index_count(idx, STK_T_CHAINS);
     ld->checks = stk_index_count(idx, STK_T_CHECKS) > 0 && !ld->o.no_check;
     for (uint64_t i = 0; i < n && i < 255; i++)
-        for (unsigned k = 0; k < c[i].nsteps && k < STK_CHAIN_MAX; k++)
-            if (c[i].step[k].id == STK_FILTER_FLETCHER || c[i].step[k].id == STK_FILTER_ZLIB)
-                ld->summed_chain[i + 1] = true;
+        for (unsigned k = 0; k < c[i].nsteps && k < STK_CHAIN_MAX; k++) {
+            uint16_t id = c[i].step[k].id;
+            ld->summed_chain[i + 1] = ld->summed_chain[i + 1] || id == STK_FILTER_FLETCHER ||
+                                      id == STK_FILTER_ZLIB || id == STK_FILTER_GZIP;
+        }
 }
 
 static int start_threads(struct stk_loader *ld, struct stk_err *err)

@@ -49,7 +49,7 @@
     STK_LOADER_OPTION(at, "last", last, ENUM, .arg = "HOW", .def = "drop",                         \
                       .choices = stk_last_names,                                                   \
                       .help = "An incomplete last batch is left out, filled with repeats, or "     \
-                              "given as it is"),                                                   \
+                              "given short, as short on every rank"),                              \
         STK_LOADER_OPTION(at, "on-error", on_error, ENUM, .arg = "WHAT", .def = "stop",            \
                           .choices = stk_on_error_names,                                           \
                           .help = "What to do with a sample that cannot be read or decoded"),      \
@@ -81,7 +81,7 @@
         STK_LOADER_OPTION(at, "window", window_bytes, SIZE, .arg = "SIZE", .def = "64M", .min = 1, \
                           .help = "For block shuffle: how much is mixed together"),                \
         STK_LOADER_OPTION(at, "check", no_check, FLAG, .def = "yes", .opposite = true,             \
-                          .help = "Compare the checksums of records")
+                          .help = "Compare the checksums of samples")
 
 /* Those that only programs give; `stoker load` says the same in its own way, or not at all. */
 #define STK_LOADER_PROGRAM_OPTIONS(at)                                                             \

@@ -383,7 +383,8 @@ def test_a_file_that_is_gone(stoker, load, data, tmp_path):
     shutil.copytree(data[0], copy)
     gone = sorted(copy.glob("*.tfrecord"))[2]
     gone.unlink()
-    assert str(gone) in stoker("load", copy, rc=4).err
+    err = stoker("load", copy, rc=4).err
+    assert str(gone) in err and "--on-error skip" in err
     given = load(copy, "--on-error", "skip", "--batch", "5", rc=1)
     assert any(str(gone) in p for p in given.json["result"]["problems"])
 
@@ -417,8 +418,18 @@ def test_a_packed_dataset_that_has_suffered(stoker, load, data, tmp_path, policy
     assert load(copy, *args, "--state", state, "--on-error", policy, rc=1).sizes == [4] * 12
 
 
-def test_a_shard_that_shrinks_during_an_epoch(load, data, tmp_path):
-    """Not one sample of a batch is left, and the run goes on."""
+def test_nothing_is_left(stoker, data, tmp_path):
+    """Who passes over bad samples is not told to do so."""
+    copy = tmp_path / "copy"
+    shutil.copytree(data[0], copy)
+    for victim in copy.glob("*.tfrecord"):
+        victim.write_bytes(b"")
+    err = stoker("load", copy, "--on-error", "skip", "--decode", "raw", rc=4).err
+    assert f"not one of its {N} samples can be read" in err and "--on-error" not in err
+
+
+def test_batches_of_which_nothing_is_left(load, data, tmp_path):
+    """Not one sample of a batch, nor of those before it, can be read: the run goes on."""
     copy = tmp_path / "copy"
     shutil.copytree(data[0], copy)
     for victim in sorted(copy.glob("*.tfrecord"))[1:]:

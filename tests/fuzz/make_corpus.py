@@ -378,10 +378,10 @@ def samples():
 
 TABLES = ["files", "names", "dirs", "extents", "segments", "columns", "rows", "parts", "keyoff",
           "keys", "fields", "fieldnames", "chains", "points", "windows", "crcs", "context",
-          "sums"]
+          "sums", "checks"]
 ELEMENT = dict(files=32, names=1, dirs=24, extents=16, segments=48, columns=48, rows=8, parts=16,
                keyoff=8, keys=1, fields=96, fieldnames=1, chains=32, points=32, windows=1, crcs=16,
-               context=1, sums=8)
+               context=1, sums=8, checks=4)
 
 
 def index_file(nsamples, fmt, **tables):
@@ -394,7 +394,7 @@ def index_file(nsamples, fmt, **tables):
         entries += struct.pack("<QQQII", at + len(body), len(data) // ELEMENT[name], 0,
                                ELEMENT[name], 0)
         body += data + bytes(-len(data) % 64)
-    header = (b"STKINDX\0" + struct.pack("<II", 2, len(TABLES)) + bytes(16) +
+    header = (b"STKINDX\0" + struct.pack("<II", 3, len(TABLES)) + bytes(16) +
               struct.pack("<QQQ", len(tables.get("files", b"")) // 32,
                           len(tables.get("extents", b"")) // 16, nsamples) + bytes(32) +
               fmt.ljust(16, b"\0") + b"raw".ljust(16, b"\0") + bytes(8) + entries)
@@ -420,7 +420,7 @@ def indexes():
     seed("index", "parts", index_file(
         1, b"tar", extents=extent(0, 100), rows=struct.pack("<2Q", 0, 2),
         parts=struct.pack("<QQ", 0, 10 << 24) + struct.pack("<QQ", 10 << 48, 20 << 24),
-        segments=struct.pack("<QQQQQIHH", 0, 1, 0, 1, 0, 0, 0, 2), **common))
+        segments=struct.pack("<QQQQQIHH", 0, 1, 0, 1, 0, 0, 0, 2), checks=b"crc!", **common))
     seed("index", "columns", index_file(
         10, b"npy", extents=extent(0, 100, chain=1) + extent(100, 100, chain=2),
         columns=struct.pack("<5QII", 0, 5, 0, 10, 10, 0, 0),

@@ -4,11 +4,12 @@ import io
 import json
 import os
 import pickle
+import subprocess
 import threading
 
 import pytest
 
-from conftest import flip_byte
+from conftest import STOKER, clean_env, flip_byte
 from pythonlib import stoker, write_records
 
 import numpy as np
@@ -235,7 +236,7 @@ def test_resume_at_the_end(table):
     again = stoker.Loader(table, batch=100, state=state)
     assert again.epoch == 1 and len(again) == 10 and labels(again) == labels(first)
     done = json.loads(state)  # what others may write of the same place
-    done.update(epoch=1, done=[{"world": 1, "each": N}])
+    done.update(stoker_loader=1, epoch=1, done=[{"world": 1, "each": N}])  # without a checksum
     again = stoker.Loader(table, batch=100, state=json.dumps(done))
     assert next(iter(again)).epoch == 2
 
@@ -324,6 +325,42 @@ def test_damage_stops(damaged):
                 given += len(batch)
         assert given == 30 and e.value.path.endswith("d.tfrecord")
         assert 30 * 116 <= e.value.offset < 31 * 116
+
+def test_epochs_beyond_what_a_double_holds(table):
+    """The state of such an epoch is written as text: it could not be gone on from."""
+    for epoch in (2 ** 53 + 1, 2 ** 63 + 5):
+        loader = stoker.Loader(table, batch=100, epoch=epoch)
+        first = labels([next(iter(loader))])
+        again = stoker.Loader(table, batch=100, state=loader.state())
+        assert again.epoch == epoch and sorted(first + labels(again)) == list(range(N))
+
+
+def test_a_state_with_a_flipped_bit(table):
+    """A training that goes on from a damaged state loses samples, or has some twice."""
+    loader = stoker.Loader(table, batch=70)
+    next(iter(loader))
+    text = loader.state()
+    stoker.Loader(table, batch=70, state=json.dumps(json.loads(text), indent=1)).state()
+    with pytest.raises(stoker.Error, match="checksum does not match"):
+        stoker.Loader(table, batch=70, state=text.replace('"each":70', '"each":72')).state()
+
+
+@pytest.mark.parametrize("how", ["skip", "replace"])
+def test_a_lost_shard_is_passed_over(tmp_path, how):
+    """A packed dataset that lost a shard: its other samples come, the number of steps stays."""
+    write_records(tmp_path / "r.tfrecord", [bytes([i]) * 100 for i in range(100)])
+    subprocess.run([STOKER, "pack", tmp_path / "r.tfrecord", tmp_path / "p", "--format", "recordio",
+                    "--shards", "4", "--quiet"], check=True, env=clean_env())
+    whole = stoker.Loader(tmp_path / "p", batch=10)
+    assert sum(len(b) for b in whole) == 100
+    assert whole.stats()["checked"] == 100 and whole.stats()["checked_bytes"] > 10000
+    sorted((tmp_path / "p").glob("*.rec"))[0].unlink()
+    with pytest.raises(stoker.Error):
+        stoker.Loader(tmp_path / "p", batch=10)
+    loader = stoker.Loader(tmp_path / "p", batch=10, on_error=how)
+    fresh = [i for b in loader for i, r, x in zip(b.ids, b.repeats, b.replaced) if not r and not x]
+    assert len(loader) == 10 and sorted(fresh) == list(range(25, 100)) and loader.problems()
+
 
 
 @pytest.mark.parametrize("how", ["skip", "replace"])
