@@ -245,6 +245,29 @@ print(sorted(seen + rest) == list(range(40)), len(seen))
     assert out.split() == ["True", "20"]
 
 
+def test_a_handler_asks_before_the_batch_is_stored(table):
+    """A signal handler that saves the state itself, between the call of next() and the assignment."""
+    loader, states = stoker.Loader(table, batch=BATCH, seed=1), []
+
+    def handler(*_):
+        states.append(loader.state())
+    old = signal.signal(signal.SIGUSR1, handler)
+    try:
+        seen = []
+        # zip takes a batch, and then runs what raises the signal, before the loop has either.
+        for batch, _ in zip(loader, iter(lambda: signal.raise_signal(signal.SIGUSR1), 1)):
+            seen.append(batch.ids.tolist())
+    finally:
+        signal.signal(signal.SIGUSR1, old)
+    assert len(states) == len(seen) == N // BATCH
+    for number, state in enumerate(states):
+        again = stoker.Loader(table, batch=BATCH, state=state)
+        assert [b.ids.tolist() for b in again] == seen[number:]
+    batch = next(iter(loader))
+    assert ids([batch]) + ids(stoker.Loader(table, batch=BATCH, state=loader.state())) \
+        == ids(stoker.Loader(table, batch=BATCH, seed=1, epoch=1))
+
+
 # ---- what a resumed loader keeps ----
 
 def ids(batches):
