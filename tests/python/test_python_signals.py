@@ -176,6 +176,51 @@ def asked_twice(batches, box, at):
     return at.raised
 
 
+@pytest.fixture
+def no_gpu(monkeypatch):
+    """What a loader with device="cuda" asks of PyTorch, answered without one."""
+    torch = pytest.importorskip("torch", reason="python3-torch is not installed")
+    import contextlib
+    import stoker.torch
+
+    class Event:
+        query = staticmethod(lambda: True)
+        synchronize = staticmethod(lambda: None)
+
+    class Stream:
+        def __init__(self, *_):
+            pass
+
+        record_event = staticmethod(Event)
+        wait_event = staticmethod(lambda event: None)
+
+    class Device:
+        type = "cuda"
+    for name, value in {"Stream": Stream, "stream": lambda s: contextlib.nullcontext(),
+                        "current_stream": Stream}.items():
+        monkeypatch.setattr(torch.cuda, name, value)
+    monkeypatch.setattr(stoker.torch, "_each_tensor", lambda value, do: None)
+    monkeypatch.setattr(stoker.torch, "_move", lambda value, device: value)
+
+    def make(*args, **options):
+        loader = stoker.torch.Loader(*args, **options)
+        loader.device = Device()
+        return loader
+    return make
+
+
+@pytest.mark.xdist_group("torch")
+@pytest.mark.parametrize("loop", [plain, asked])
+def test_nothing_is_lost_on_the_way_to_a_gpu(table, loop, no_gpu):
+    """There, one batch more than the loop has is on its way."""
+    with stoker.Dataset(table) as ds:
+        check_everywhere(lambda **o: no_gpu(ds, batch=BATCH, seed=1, threads=1, **o), loop, step=7)
+        loader = no_gpu(ds, batch=BATCH, seed=1)
+        first, second = ids(loader), ids(loader)
+        assert first == ids(stoker.Loader(ds, batch=BATCH, seed=1)) != second
+        assert loader.epoch == 2 and len(loader) == N // BATCH
+
+
 @pytest.mark.xdist_group("torch")
 def test_a_transform_that_fails(table):
     """A batch whose transform raises was not received: it is given again."""
