@@ -158,7 +158,8 @@ class Loader:
 
     Sizes are bytes, or text as "64M". `shuffle` may be True or False, too; `fields` is a name or
     several. `rank` and `world`: both or none; without them, what torchrun, srun or mpirun says.
-    `state` is what `state()` gave. Other names are options of stoker.Dataset.
+    `state` is what `state()` gave. `batch_size` and `drop_last` of a torch DataLoader are taken, too.
+    Other names are options of stoker.Dataset.
     """
 
     def __init__(self, data, batch=OPTIONS["batch"].default, **options):
