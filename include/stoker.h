@@ -228,7 +228,7 @@ struct stk_span {
 enum stk_layout {
     STK_DENSE = 1, /* one array of n x dim[...]: `data` */
     STK_SPANS,     /* n byte strings: `span` */
-    STK_VALUES,    /* n values of any shape: `value`; kind 0 where a sample lacks the field */
+    STK_VALUES,    /* n values of any kind and shape: `value`; kind 0: a sample lacks the field */
 };
 
 struct stk_column {
@@ -248,7 +248,7 @@ struct stk_batch {
     const uint64_t *id;     /* which samples */
     const uint8_t *flags;   /* STK_REPEAT, STK_REPLACED */
     const struct stk_span *key; /* NULL unless asked for */
-    size_t ncolumns;
+    size_t ncolumns; /* behind those of all batches: fields that only some later samples have */
     const struct stk_column *column;
 };
 

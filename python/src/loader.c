@@ -36,6 +36,8 @@ struct loader {
     size_t ntaken;
     struct taken last; /* the one received last, while its receipt is out */
     struct receipt *receipt;
+    const void *asker; /* the frame that was given it (only compared), and at which instruction */
+    long asked_at;
     char *before;                 /* while a thread waits for a batch: the state without it */
     uint64_t epoch, given, whole; /* given: of this epoch; whole: batches of a whole epoch */
     bool begun;                   /* the loop was given one of them, seen or not */
@@ -218,9 +220,33 @@ static PyObject *loader_receipt(PyObject *self, PyObject *unused)
     return (PyObject *)r;
 }
 
+static void note_asker(struct loader *l)
+{
+    PyObject *frame = (PyObject *)PyEval_GetFrame();
+    PyObject *at = frame ? PyObject_GetAttrString(frame, "f_lasti") : NULL;
+    l->asker = at ? frame : NULL;
+    l->asked_at = at ? PyLong_AsLong(at) : -1;
+    Py_XDECREF(at);
+    PyErr_Clear();
+}
+
+/* unseen() -> (id of the frame that was given the last batch, its instruction, the state without
+ * that batch), as long as nobody has looked at it; else None */
+static PyObject *loader_unseen(PyObject *self, PyObject *unused)
+{
+    struct loader *l = (struct loader *)self;
+    (void)unused;
+    if (!l->receipt || !l->last.batch || !l->asker)
+        Py_RETURN_NONE;
+    return Py_BuildValue("NlN", PyLong_FromVoidPtr((void *)(uintptr_t)l->asker), l->asked_at,
+                         stk_py_text(l->last.before, strlen(l->last.before)));
+}
+
 /* The loop is given the first batch. Nothing that runs Python code may follow. */
 static void receive(struct loader *l)
 {
+    if (l->receipt)
+        note_asker(l);
     struct taken t = l->taken[0];
     memmove(l->taken, l->taken + 1, --l->ntaken * sizeof *l->taken);
     l->given++;
@@ -519,11 +545,17 @@ static PyObject *loader_pid(PyObject *self, void *unused)
 }
 
 static PyMethodDef methods[] = {
-    {"take", loader_take, METH_O, NULL},          {"receipt", loader_receipt, METH_NOARGS, NULL},
-    {"settle", loader_settle, METH_NOARGS, NULL}, {"place", loader_place, METH_NOARGS, NULL},
-    {"state", loader_state, METH_NOARGS, NULL},   {"steps", loader_steps, METH_NOARGS, NULL},
-    {"stats", loader_stats, METH_NOARGS, NULL},   {"problems", loader_problems, METH_NOARGS, NULL},
-    {"close", loader_close, METH_NOARGS, NULL},   {NULL, NULL, 0, NULL},
+    {"take", loader_take, METH_O, NULL},
+    {"receipt", loader_receipt, METH_NOARGS, NULL},
+    {"unseen", loader_unseen, METH_NOARGS, NULL},
+    {"settle", loader_settle, METH_NOARGS, NULL},
+    {"place", loader_place, METH_NOARGS, NULL},
+    {"state", loader_state, METH_NOARGS, NULL},
+    {"steps", loader_steps, METH_NOARGS, NULL},
+    {"stats", loader_stats, METH_NOARGS, NULL},
+    {"problems", loader_problems, METH_NOARGS, NULL},
+    {"close", loader_close, METH_NOARGS, NULL},
+    {NULL, NULL, 0, NULL},
 };
 
 static PyGetSetDef getters[] = {

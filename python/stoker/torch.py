@@ -201,8 +201,8 @@ class Loader(loader.Loader):
         current = torch.cuda.current_stream(self.device)
         current.wait_event(event)
         _each_tensor(moved, lambda t: t.record_stream(current))
-        # Kept until the next one: where a signal handler raises, it is asked for again.
-        self._moving = {h: m for h, m in self._moving.items() if h is held or h is ahead}
+        # Where a signal handler raises now, the copy is made again.
+        self._moving = {h: m for h, m in self._moving.items() if h is ahead}
         return moved
 
     def _start_copy(self, held):

@@ -88,18 +88,27 @@ print("RESULT" + json.dumps([leg(**one) for one in legs]))
 """
 
 
+# Stopped in the first epoch, resumed, stopped in the second, resumed.
+TWICE = [{"name": "a", "rank": 0, "world": 1, "stop_after": 60},
+         {"name": "b", "rank": 0, "world": 1, "stop_after": 24 + 10, "after": "a"},
+         {"name": "c", "rank": 0, "world": 1, "after": "b"}]
+# Two ranks, then one, then three.
+RANKS = [*({"name": f"two{r}", "rank": r, "world": 2, "stop_after": 30} for r in range(2)),
+         {"name": "one", "rank": 0, "world": 1, "stop_after": 12, "after": "two0", "changed": True},
+         *({"name": f"three{r}", "rank": r, "world": 3, "after": "one", "changed": True}
+           for r in range(3))]
+
+
 @pytest.fixture(scope="module")
-def table(tmp_path_factory):
+def trained(tmp_path_factory):
+    """[(samples with their epochs, Lightning's last epoch, len(loader))] of every leg, in one process:
+    importing Lightning takes longer than training."""
     if not os.path.exists(PYTHON):
         pytest.skip("Lightning is not installed: tools/setup test does it where there is a network")
-    path = tmp_path_factory.mktemp("table") / "a.npz"
-    np.savez(path, label=np.arange(N))
-    return path
-
-
-def train(table, folder, legs):
-    """[(samples with their epochs, Lightning's last epoch, len(loader))] of every leg."""
-    out = python(SCRIPT, table, folder, EPOCHS, json.dumps(legs), executable=PYTHON)
+    folder = tmp_path_factory.mktemp("lightning")
+    np.savez(folder / "a.npz", label=np.arange(N))
+    out = python(SCRIPT, folder / "a.npz", folder, EPOCHS, json.dumps(TWICE + RANKS),
+                 executable=PYTHON)
     if out.startswith("SKIP"):
         pytest.skip(f"Lightning does not work here: {out[5:].strip()}")
     return json.loads(out.partition("RESULT")[2])
@@ -113,22 +122,13 @@ def check(results):
     assert results[-1][1] == EPOCHS - 1
 
 
-def test_resumed_twice(table, tmp_path):
-    """Stopped in the first epoch, resumed, stopped in the second, resumed: nothing is missing."""
-    results = train(table, tmp_path, [
-        {"name": "a", "rank": 0, "world": 1, "stop_after": 60},
-        {"name": "b", "rank": 0, "world": 1, "stop_after": 24 + 10, "after": "a"},
-        {"name": "c", "rank": 0, "world": 1, "stop_after": 5, "after": "b"},
-        {"name": "d", "rank": 0, "world": 1, "after": "c"}])
-    assert len(results[0][0]) == 600 and len(results[1][0]) == 340
+def test_resumed_twice(trained):
+    """The steps of an epoch that are left are run, no fewer, and later epochs are whole."""
+    results = trained[:len(TWICE)]
+    assert [len(result[0]) for result in results] == [600, 340, EPOCHS * N - 940]
     check(results)
 
 
-def test_another_number_of_ranks(table, tmp_path):
-    """Two ranks, then one, then three."""
-    results = train(table, tmp_path, [
-        *({"name": f"two{r}", "rank": r, "world": 2, "stop_after": 30} for r in range(2)),
-        {"name": "one", "rank": 0, "world": 1, "stop_after": 12, "after": "two0", "changed": True},
-        *({"name": f"three{r}", "rank": r, "world": 3, "after": "one", "changed": True}
-          for r in range(3))])
-    check(results)
+def test_another_number_of_ranks(trained):
+    """A job that is given other resources trains on everything else once."""
+    check(trained[len(TWICE):])

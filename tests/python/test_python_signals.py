@@ -176,6 +176,51 @@ def asked_twice(batches, box, at):
     return at.raised
 
 
+@pytest.fixture
+def no_gpu(monkeypatch):
+    """What a loader with device="cuda" asks of PyTorch, answered without one."""
+    torch = pytest.importorskip("torch", reason="python3-torch is not installed")
+    import contextlib
+    import stoker.torch
+
+    class Event:
+        query = staticmethod(lambda: True)
+        synchronize = staticmethod(lambda: None)
+
+    class Stream:
+        def __init__(self, *_):
+            pass
+
+        record_event = staticmethod(Event)
+        wait_event = staticmethod(lambda event: None)
+
+    class Device:
+        type = "cuda"
+    for name, value in {"Stream": Stream, "stream": lambda s: contextlib.nullcontext(),
+                        "current_stream": Stream}.items():
+        monkeypatch.setattr(torch.cuda, name, value)
+    monkeypatch.setattr(stoker.torch, "_each_tensor", lambda value, do: None)
+    monkeypatch.setattr(stoker.torch, "_move", lambda value, device: value)
+
+    def make(*args, **options):
+        loader = stoker.torch.Loader(*args, **options)
+        loader.device = Device()
+        return loader
+    return make
+
+
+@pytest.mark.xdist_group("torch")
+@pytest.mark.parametrize("loop", [plain, asked])
+def test_nothing_is_lost_on_the_way_to_a_gpu(table, loop, no_gpu):
+    """There, one batch more than the loop has is on its way."""
+    with stoker.Dataset(table) as ds:
+        check_everywhere(lambda **o: no_gpu(ds, batch=BATCH, seed=1, threads=1, **o), loop, step=7)
+        loader = no_gpu(ds, batch=BATCH, seed=1)
+        first, second = ids(loader), ids(loader)
+        assert first == ids(stoker.Loader(ds, batch=BATCH, seed=1)) != second
+        assert loader.epoch == 2 and len(loader) == N // BATCH
+
+
 @pytest.mark.xdist_group("torch")
 def test_a_transform_that_fails(table):
     """A batch whose transform raises was not received: it is given again."""
@@ -243,6 +288,29 @@ rest = [i for b in stoker.Loader(sys.argv[1], batch=10, state=loader.state()) fo
 print(sorted(seen + rest) == list(range(40)), len(seen))
 """, table, int(number))
     assert out.split() == ["True", "20"]
+
+
+def test_a_handler_asks_before_the_batch_is_stored(table):
+    """A signal handler that saves the state itself, between the call of next() and the assignment."""
+    loader, states = stoker.Loader(table, batch=BATCH, seed=1), []
+
+    def handler(*_):
+        states.append(loader.state())
+    old = signal.signal(signal.SIGUSR1, handler)
+    try:
+        seen = []
+        # zip takes a batch, and then runs what raises the signal, before the loop has either.
+        for batch, _ in zip(loader, iter(lambda: signal.raise_signal(signal.SIGUSR1), 1)):
+            seen.append(batch.ids.tolist())
+    finally:
+        signal.signal(signal.SIGUSR1, old)
+    assert len(states) == len(seen) == N // BATCH
+    for number, state in enumerate(states):
+        again = stoker.Loader(table, batch=BATCH, state=state)
+        assert [b.ids.tolist() for b in again] == seen[number:]
+    batch = next(iter(loader))
+    assert ids([batch]) + ids(stoker.Loader(table, batch=BATCH, state=loader.state())) \
+        == ids(stoker.Loader(table, batch=BATCH, seed=1, epoch=1))
 
 
 # ---- what a resumed loader keeps ----
