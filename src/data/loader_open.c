@@ -138,7 +138,10 @@ static void divide_memory(struct stk_loader *ld)
     ld->batch_bytes = dense;
     uint64_t batches = ld->o.memory_bytes / (dense + mean * ld->o.batch + 1);
     uint64_t half = ld->o.memory_bytes / 2 / (dense + atomic_load(&ld->arena_bytes) + 1);
-    ld->max_batches = (uint32_t)clamp(batches < half ? batches : half, 3, MOST_BATCHES);
+    /* Two windows, where they fit: what a stretch leaves of one has to be read again. */
+    uint64_t windows = 2 * ld->order.block * ld->order.window / ld->o.batch + 2;
+    ld->max_batches = (uint32_t)clamp(batches < half ? batches : half, 3,
+                                      clamp(windows, MOST_BATCHES, 4 * MOST_BATCHES));
     uint64_t taken = dense * ld->max_batches;
     uint64_t regions = ld->o.memory_bytes - clamp(taken, 0, ld->o.memory_bytes / 2);
     bool block = ld->order.shuffle == STK_SHUFFLE_BLOCK;

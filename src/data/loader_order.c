@@ -7,8 +7,9 @@
 #define BLOCK_MOST  1024       /* samples: tiny ones cost planning, not reading */
 #define WINDOW_MOST (1u << 17) /* the same; and more than any batch needs to be mixed from */
 /* Blocks of a window, one from each 128th of the data: of ten classes stored one after the other,
- * each has 12.8 of them, and none less than 11. */
-#define BLOCKS_LEAST 128
+ * each has 12.8 of them, and none less than 11. With half as many it is 6.4, not less than 4. */
+#define BLOCKS_GOOD  128
+#define BLOCKS_LEAST 64
 
 static uint64_t min_u64(uint64_t a, uint64_t b)
 {
@@ -50,8 +51,8 @@ static bool packed_extent(const struct stk_index *idx, uint64_t s, uint64_t *x,
     return false;
 }
 
-/* Samples that are stored in one compressed chunk, as in the middle of the data: a block of fewer
- * would have each chunk unpacked several times. */
+/* Samples that are stored in one compressed chunk, as in the middle of the data: with blocks of
+ * fewer, each chunk is unpacked several times. */
 static uint64_t packed_together(const struct stk_index *idx)
 {
     struct stk_buf slices = STK_BUF_INIT;
@@ -74,10 +75,12 @@ void stk_loader_set_order(struct stk_loader *ld)
     mean = mean ? mean : 1;
     uint64_t window = clamp(ld->o.window_bytes / mean, 1, WINDOW_MOST);
     uint64_t windows = n / window + (n % window != 0);
-    uint64_t share = windows ? n / windows / BLOCKS_LEAST : 0;
+    uint64_t share = windows ? n / windows : 0; /* samples a window has */
     uint64_t block = clamp(ld->o.block_bytes / mean, 1, BLOCK_MOST);
-    if (share < block && ld->o.shuffle == STK_SHUFFLE_BLOCK)
-        block = clamp(packed_together(&ld->ds->index), clamp(share, 1, block), block);
+    uint64_t good = clamp(share / BLOCKS_GOOD, 1, block);
+    if (good < block && ld->o.shuffle == STK_SHUFFLE_BLOCK)
+        block =
+            clamp(packed_together(&ld->ds->index), good, clamp(share / BLOCKS_LEAST, good, block));
     ld->order = (struct stk_order){.n = n,
                                    .shuffle = ld->o.shuffle,
                                    .seed = ld->o.seed,
