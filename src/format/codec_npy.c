@@ -21,7 +21,7 @@ static int explode(const char *context, size_t context_len, const uint8_t *p, si
     struct stk_npy_head h;
     int rc = stk_npy_parse(p, n, &h, err);
     /* Strings, structures, objects, complex numbers: a file like any other, and never unpickled. */
-    if (rc == STK_E_UNSUPPORTED || (rc == 0 && h.chars))
+    if (rc == STK_E_UNSUPPORTED || (rc == 0 && (h.chars || h.complex)))
         return stk_sample_add_bytes(s, "data", STK_BYTES, p, n, err);
     if (rc < 0) {
         if (err)

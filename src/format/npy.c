@@ -7,6 +7,7 @@
 #include "format/npyhead.h"
 #include "format/ragged.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #define FILTERED_EXTENT (1u << 20)
@@ -73,6 +74,41 @@ static int list_rows(struct stk_lister *l, const struct stk_npy_head *h, const s
     return rc < 0 ? rc : stk_list_column(l, &c, r->count, err);
 }
 
+/* A list of structures: each member is a column, at its place in all of them. */
+static int list_members(struct stk_lister *l, const struct stk_npy_head *h, const struct rows *r,
+                        const struct stk_npy_records *s, struct stk_err *err)
+{
+    int64_t extent = stk_list_extent(l, h->data_offset, r->count * r->bytes, NULL, err);
+    int rc = extent < 0 ? (int)extent : 0;
+    for (size_t i = 0; rc == 0 && i < s->n; i++) {
+        const struct stk_npy_member *m = &s->member[i];
+        char name[200];
+        snprintf(name, sizeof name, "%.*s", (int)m->name_len, m->name);
+        if (m->why[0]) {
+            rc = stk_list_left_out(l, "column", name, m->why, err);
+            continue;
+        }
+        struct stk_field_spec spec = {.name = m->name,
+                                      .name_len = m->name_len,
+                                      .kind = stk_npy_kind(&m->h),
+                                      .codec = stk_npy_codec(&m->h),
+                                      .dtype = m->h.dtype,
+                                      .ndim = (uint8_t)(m->h.ndim - 1)};
+        struct stk_stripe c = {.first_extent = extent,
+                               .per_extent = r->count ? r->count : 1,
+                               .base = m->at,
+                               .stride = h->itemsize,
+                               .length = m->h.itemsize};
+        for (unsigned k = 1; k < m->h.ndim; k++) {
+            spec.dim[k - 1] = m->h.dim[k];
+            c.length *= m->h.dim[k];
+        }
+        c.field = stk_list_field(l, &spec, err);
+        rc = c.field < 0 ? c.field : stk_list_column(l, &c, r->count, err);
+    }
+    return rc;
+}
+
 /* Rows that are there, and what is wrong with the file's length. */
 static int measure(struct stk_lister *l, struct stk_src *src, const struct stk_npy_head *h,
                    struct rows *r, struct stk_err *err)
@@ -104,7 +140,17 @@ static int list(struct stk_lister *l, struct stk_src *src, struct stk_err *err)
     int rc = stk_src_peek(src, 0, STK_NPY_HEAD_MAX, &p, &got, err);
     if (rc < 0)
         return rc;
+    struct stk_npy_records *records = NULL;
     rc = stk_npy_parse(p, got, &h, &why);
+    if (rc == STK_E_UNSUPPORTED && (records = malloc(sizeof *records)))
+        rc = stk_npy_parse_records(p, got, &h, records, &why);
+    if (rc == 0 && records) {
+        rc = measure(l, src, &h, &r, err);
+        rc = rc < 0 ? rc : list_members(l, &h, &r, records, err);
+        free(records);
+        return rc;
+    }
+    free(records);
     if (rc == STK_E_CORRUPT)
         return stk_list_problem(l, why.offset, err, "%s", why.what);
     if (rc < 0)

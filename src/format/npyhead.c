@@ -13,6 +13,7 @@ static const uint8_t magic[6] = {0x93, 'N', 'U', 'M', 'P', 'Y'};
 struct scan {
     const uint8_t *p;
     size_t at, end;
+    struct stk_npy_records *records; /* where the members of structures go; NULL: refused */
     struct stk_err *err;
 };
 
@@ -146,16 +147,8 @@ static int refuse_type(const struct scan *s, char type, uint64_t size)
 }
 
 /* "<f4": byte order, type letter, bytes (or characters) an element. */
-static int parse_descr(struct scan *s, struct stk_npy_head *h)
+static int parse_type(struct scan *s, const char *d, size_t len, struct stk_npy_head *h)
 {
-    skip_space(s);
-    if (s->at < s->end && s->p[s->at] == '[')
-        return refuse_type(s, 'V', 0);
-    const char *d;
-    size_t len;
-    int rc = take_string(s, &d, &len);
-    if (rc)
-        return rc;
     char order = len && strchr("<>|=", d[0]) ? d[0] : 0;
     size_t i = order ? 1 : 0;
     char type = i < len ? d[i++] : '?';
@@ -185,6 +178,102 @@ static int parse_descr(struct scan *s, struct stk_npy_head *h)
             return 0;
         }
     return refuse_type(s, type, size);
+}
+
+/* Bytes of an element whose type is not read ("|V4", "<M8[ns]"); 0: not known. */
+static uint64_t foreign_size(const char *d, size_t len)
+{
+    size_t i = len && strchr("<>|=", d[0]) ? 1 : 0;
+    uint64_t size = 0;
+    if (i >= len || !strchr("VMmfc", d[i]))
+        return 0;
+    for (i++; i < len && d[i] >= '0' && d[i] <= '9' && size < (1u << 20); i++)
+        size = size * 10 + (uint64_t)(d[i] - '0');
+    return size;
+}
+
+/* The type of a member, which may be one that is left out. */
+static int member_type(struct scan *s, struct stk_npy_member *m)
+{
+    const char *d;
+    size_t len;
+    struct stk_err why = {0};
+    skip_space(s);
+    if (s->at < s->end && s->p[s->at] == '[')
+        return refuse(s, "structures within structures; save each member as an array of its own");
+    int rc = take_string(s, &d, &len);
+    if (rc)
+        return rc;
+    struct scan quiet = *s;
+    quiet.err = &why;
+    rc = parse_type(&quiet, d, len, &m->h);
+    if (rc == STK_E_UNSUPPORTED && foreign_size(d, len)) {
+        snprintf(m->why, sizeof m->why, "%.90s", why.what + strlen("NPY header: "));
+        m->h = (struct stk_npy_head){.itemsize = foreign_size(d, len)};
+        return 0;
+    }
+    return rc ? parse_type(s, d, len, &m->h) : 0;
+}
+
+/* ('name', '<f4') or ('name', '<f4', (3,)): the place of it is behind the one before. */
+static int parse_member(struct scan *s, struct stk_npy_member *m, uint64_t *size)
+{
+    uint64_t bytes;
+    if (!take(s, '('))
+        return bad(s, "a member of a structure is not a tuple");
+    int rc = take_string(s, &m->name, &m->name_len);
+    if (rc == 0 && !take(s, ','))
+        rc = bad(s, "a member of a structure has no type");
+    if (rc == 0)
+        rc = member_type(s, m);
+    if (rc == 0 && take(s, ',')) {
+        skip_space(s);
+        if (s->at < s->end && s->p[s->at] == '(')
+            rc = parse_shape(s, &m->h);
+    }
+    if (rc == 0 && !take(s, ')'))
+        rc = bad(s, "a member of a structure does not end");
+    bytes = m->h.itemsize;
+    if (m->h.complex)
+        bytes *= 2;
+    for (unsigned i = 0; rc == 0 && i < m->h.ndim; i++)
+        if (!m->h.dim[i] || __builtin_mul_overflow(bytes, m->h.dim[i], &bytes) ||
+            bytes > UINT32_MAX)
+            rc = refuse(s, "a member of a structure of no bytes, or of very many");
+    m->at = *size;
+    *size += bytes;
+    return rc;
+}
+
+/* [('a', '<f4'), ('b', '|S3'), ...] */
+static int parse_members(struct scan *s, struct stk_npy_head *h)
+{
+    struct stk_npy_records *r = s->records;
+    if (!r || !take(s, '['))
+        return refuse_type(s, 'V', 0);
+    while (!take(s, ']')) {
+        if (r->n == STK_NPY_MEMBERS)
+            return refuse(s, "structures of more than 256 members");
+        r->member[r->n] = (struct stk_npy_member){0};
+        int rc = parse_member(s, &r->member[r->n], &h->itemsize);
+        if (rc)
+            return rc;
+        r->n += r->member[r->n].name_len > 0; /* no name: padding */
+        if (!take(s, ',') && (s->at >= s->end || s->p[s->at] != ']'))
+            return bad(s, "the list of a structure's members does not end");
+    }
+    return 0;
+}
+
+static int parse_descr(struct scan *s, struct stk_npy_head *h)
+{
+    const char *d;
+    size_t len;
+    skip_space(s);
+    if (s->at < s->end && s->p[s->at] == '[')
+        return parse_members(s, h);
+    int rc = take_string(s, &d, &len);
+    return rc ? rc : parse_type(s, d, len, h);
 }
 
 static int parse_order(struct scan *s, struct stk_npy_head *h)
@@ -276,9 +365,10 @@ static int measure(const struct scan *s, struct stk_npy_head *h)
     return 0;
 }
 
-int stk_npy_parse(const uint8_t *p, size_t n, struct stk_npy_head *h, struct stk_err *err)
+static int parse_head(const uint8_t *p, size_t n, struct stk_npy_head *h, struct stk_npy_records *r,
+                      struct stk_err *err)
 {
-    struct scan s = {.p = p, .err = err};
+    struct scan s = {.p = p, .records = r, .err = err};
     *h = (struct stk_npy_head){0};
     if (n < sizeof magic || memcmp(p, magic, sizeof magic) != 0)
         return bad(&s, "the file does not begin with \\x93NUMPY");
@@ -300,6 +390,45 @@ int stk_npy_parse(const uint8_t *p, size_t n, struct stk_npy_head *h, struct stk
     h->data_offset = s.end;
     rc = rc ? rc : pair_up(&s, h);
     return rc ? rc : measure(&s, h);
+}
+
+int stk_npy_parse(const uint8_t *p, size_t n, struct stk_npy_head *h, struct stk_err *err)
+{
+    return parse_head(p, n, h, NULL, err);
+}
+
+/* The member of all structures as an array: their rows, then its own axes. */
+static void as_array(const struct stk_npy_head *h, struct stk_npy_member *m)
+{
+    unsigned own = m->h.ndim + m->h.complex;
+    if (!m->why[0] && own >= STK_MAX_NDIM)
+        snprintf(m->why, sizeof m->why, "more than 8 dimensions");
+    if (!m->why[0] && m->h.swap)
+        snprintf(m->why, sizeof m->why, "big-endian numbers in structures");
+    if (!m->why[0] && m->h.chars && own)
+        snprintf(m->why, sizeof m->why, "several strings in a row");
+    if (m->why[0])
+        return;
+    if (m->h.complex)
+        m->h.dim[m->h.ndim++] = 2;
+    memmove(m->h.dim + 1, m->h.dim, m->h.ndim * sizeof *m->h.dim);
+    m->h.dim[0] = h->dim[0];
+    m->h.ndim++;
+    m->h.data_offset = h->data_offset + m->at;
+}
+
+int stk_npy_parse_records(const uint8_t *p, size_t n, struct stk_npy_head *h,
+                          struct stk_npy_records *r, struct stk_err *err)
+{
+    r->n = 0;
+    int rc = parse_head(p, n, h, r, err);
+    if (rc == 0 && (!r->n || h->ndim != 1))
+        rc = stk_err_set(err, STK_E_UNSUPPORTED, NULL, 0,
+                         "NPY header: an array of structures that is not a list of them; save each "
+                         "member as an array of its own");
+    for (size_t i = 0; rc == 0 && i < r->n; i++)
+        as_array(h, &r->member[i]);
+    return rc;
 }
 
 /* As numpy's GROWTH_AXIS_MAX_DIGITS: room to change the first dimension in place. */

@@ -31,6 +31,25 @@ struct stk_npy_head {
     uint64_t data_offset; /* where the elements start */
 };
 
+/* A member of an array of structures. */
+struct stk_npy_member {
+    const char *name; /* Borrowed from the header. */
+    size_t name_len;
+    struct stk_npy_head h; /* as if it were an array of its own: the same rows, its own axes */
+    uint64_t at;           /* where it is in a structure */
+    char why[96];          /* why it cannot be read, else "" */
+};
+#define STK_NPY_MEMBERS 256
+
+struct stk_npy_records {
+    struct stk_npy_member member[STK_NPY_MEMBERS];
+    size_t n;
+};
+
+/* The same for a list of structures, which stk_npy_parse() refuses: h->itemsize is that of one. */
+int stk_npy_parse_records(const uint8_t *p, size_t n, struct stk_npy_head *h,
+                          struct stk_npy_records *r, struct stk_err *err);
+
 /* What a row of it is as a field: kind and codec (NULL: as it stands), and the bytes that are
  * swapped where it is big-endian. */
 uint8_t stk_npy_kind(const struct stk_npy_head *h);

@@ -5,6 +5,7 @@
  * of its rows is read. Keys and ragged columns (X with X.offsets) are looked up while listing.
  */
 #include "format/npz.h"
+#include "base/array.h"
 #include "base/text.h"
 #include "format/npyhead.h"
 #include "format/ragged.h"
@@ -39,6 +40,8 @@ struct member {
     struct stk_npy_head h;
     const char *name; /* without .npy */
     size_t name_len;
+    char *own;      /* the name of a structure's member, else NULL */
+    uint64_t whole; /* then: bytes of a structure; else 0 */
     /* Deflated members are read forwards, through a window of what was decoded last. */
     z_stream *z;
     struct stk_buf win;
@@ -155,9 +158,10 @@ struct npz {
     struct member *member;
     struct stk_table_array *array; /* the same numbers */
     size_t n, nragged;
-    struct member *key_member; /* keys of fixed-width text */
-    struct stk_buf key;        /* the one looked at, as UTF-8 */
-    char left_out[256];        /* the last array that is none of ours, and why */
+    struct stk_npy_records *records; /* of the array looked at */
+    struct member *key_member;       /* keys of fixed-width text */
+    struct stk_buf key;              /* the one looked at, as UTF-8 */
+    char left_out[256];              /* the last array that is none of ours, and why */
 };
 
 static int refuse(const struct npz *f, const struct stk_zip_entry *e, const char *why,
@@ -225,8 +229,14 @@ static int open_array(struct npz *f, struct member *m, struct stk_err *err)
         rc = member_read(m, 0, head, n, &why);
     member_close(m);
     m->win_off = m->in_at = 0;
+    f->records->n = 0;
     if (rc == 0)
         rc = stk_npy_parse(head, n, &m->h, &why);
+    struct stk_err other;
+    if (rc == STK_E_UNSUPPORTED && stk_npy_parse_records(head, n, &m->h, f->records, &other) == 0)
+        rc = 0;
+    else if (rc < 0)
+        f->records->n = 0;
     if (rc == STK_E_UNSUPPORTED) /* objects, structures, dates: not samples of ours */
         return leave_out(f, m->e, why.what, err);
     const char *wrong = rc == 0 ? misfit(m) : why.what;
@@ -240,52 +250,87 @@ static int open_array(struct npz *f, struct member *m, struct stk_err *err)
     return 1;
 }
 
+static int add_array(struct npz *f, const struct member *m, struct stk_err *err)
+{
+    struct stk_table_array a = {.name = m->name,
+                                .name_len = m->name_len,
+                                .kind = m->h.chars == 'S'   ? STK_BYTES
+                                        : m->h.chars == 'U' ? STK_TEXT
+                                                            : STK_ARRAY,
+                                .dtype = m->h.dtype,
+                                .ndim = m->h.ndim,
+                                .bytes = m->h.data_bytes};
+    memcpy(a.dim, m->h.dim, sizeof m->h.dim);
+    if (STK_ARRAY_MORE(f->member, f->n, err) || STK_ARRAY_MORE(f->array, f->n, err))
+        return STK_E_NOMEM;
+    f->member[f->n] = *m;
+    f->array[f->n++] = a;
+    return 0;
+}
+
+/* Of a list of structures, its members: "table/name". */
+static int add_members(struct npz *f, const struct member *table, struct stk_err *err)
+{
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < f->records->n; i++) {
+        const struct stk_npy_member *x = &f->records->member[i];
+        struct stk_buf name = STK_BUF_INIT;
+        stk_buf_printf(&name, "%.*s/%.*s", (int)table->name_len, table->name, (int)x->name_len,
+                       x->name);
+        rc = stk_buf_check(&name, err);
+        if (rc == 0 && !stk_list_wants(f->l, stk_buf_cstr(&name)))
+            ;
+        else if (rc == 0 && x->why[0]) {
+            rc = stk_list_left_out(f->l, "column", stk_buf_cstr(&name), x->why, err);
+        } else if (rc == 0) {
+            struct member m = *table;
+            m.own = strdup(stk_buf_cstr(&name));
+            m.name = m.own;
+            m.name_len = name.len;
+            m.whole = table->h.itemsize;
+            m.h = x->h;
+            rc = m.own ? add_array(f, &m, err) : stk_err_nomem(err, name.len);
+            if (rc < 0)
+                free(m.own);
+        }
+        stk_buf_release(&name);
+    }
+    return rc;
+}
+
+/* One entry of the archive. */
+static int take_entry(struct npz *f, const struct stk_zip_entry *e, struct stk_err *err)
+{
+    if (e->name_len < 5 || memcmp(e->name + e->name_len - 4, ".npy", 4) != 0) {
+        bool folder = e->name_len && e->name[e->name_len - 1] == '/';
+        return folder || stk_list_opts(f->l)->datasets
+                   ? 0
+                   : leave_out(f, e, "it is not an array (.npy)", err);
+    }
+    char name[512];
+    snprintf(name, sizeof name, "%.*s", (int)(e->name_len - 4 < 511 ? e->name_len - 4 : 511),
+             e->name);
+    if (!stk_list_wants(f->l, name))
+        return 0;
+    struct member m = {.src = f->src, .e = e, .name = e->name, .name_len = e->name_len - 4};
+    int rc = open_array(f, &m, err);
+    if (rc <= 0)
+        return rc;
+    return f->records->n ? add_members(f, &m, err) : add_array(f, &m, err);
+}
+
 static int open_arrays(struct npz *f, struct stk_err *err)
 {
-    size_t n = f->zip.nentries;
-    f->member = calloc(n + 1, sizeof *f->member);
-    f->array = calloc(n + 1, sizeof *f->array);
-    if (!f->member || !f->array)
-        return stk_err_nomem(err, n * sizeof *f->array);
-    for (size_t i = 0; i < n; i++) {
-        const struct stk_zip_entry *e = &f->zip.entry[i];
-        int rc = 0;
-        if (e->name_len < 5 || memcmp(e->name + e->name_len - 4, ".npy", 4) != 0) {
-            bool folder = e->name_len && e->name[e->name_len - 1] == '/';
-            rc = folder || stk_list_opts(f->l)->datasets
-                     ? 0
-                     : leave_out(f, e, "it is not an array (.npy)", err);
-            if (rc < 0)
-                return rc;
-            continue;
-        }
-        char name[512];
-        snprintf(name, sizeof name, "%.*s", (int)(e->name_len - 4 < 511 ? e->name_len - 4 : 511),
-                 e->name);
-        if (!stk_list_wants(f->l, name))
-            continue;
-        struct member *m = &f->member[f->n];
-        *m = (struct member){.src = f->src, .e = e, .name = e->name, .name_len = e->name_len - 4};
-        rc = open_array(f, m, err);
-        if (rc < 0)
-            return rc;
-        if (rc == 0)
-            continue;
-        struct stk_table_array *a = &f->array[f->n++];
-        *a = (struct stk_table_array){.name = m->name,
-                                      .name_len = m->name_len,
-                                      .kind = m->h.chars == 'S'   ? STK_BYTES
-                                              : m->h.chars == 'U' ? STK_TEXT
-                                                                  : STK_ARRAY,
-                                      .dtype = m->h.dtype,
-                                      .ndim = m->h.ndim,
-                                      .bytes = m->h.data_bytes};
-        memcpy(a->dim, m->h.dim, sizeof m->h.dim);
-    }
-    if (!f->n && f->left_out[0])
-        return stk_err_set(err, STK_E_UNSUPPORTED, stk_src_path(f->src), -1,
-                           "no array in it can be read%s", f->left_out);
-    return 0;
+    int rc = 0;
+    f->records = malloc(sizeof *f->records);
+    if (!f->records)
+        return stk_err_nomem(err, sizeof *f->records);
+    for (size_t i = 0; rc == 0 && i < f->zip.nentries; i++)
+        rc = take_entry(f, &f->zip.entry[i], err);
+    if (rc == 0 && !f->n && f->left_out[0])
+        rc = stk_err_set(err, STK_E_UNSUPPORTED, stk_src_path(f->src), -1,
+                         "no array in it can be read%s", f->left_out);
+    return rc;
 }
 
 /* ---- columns ------------------------------------------------------------------------------- */
@@ -348,6 +393,8 @@ static int uniform_column(struct npz *f, const struct member *m, uint64_t count,
     t->spec.ndim = (uint8_t)(m->h.ndim - 1);
     memcpy(t->spec.dim, m->h.dim + 1, t->spec.ndim * sizeof *t->spec.dim);
     c->length = c->stride = row_bytes(&m->h);
+    if (m->whole)
+        c->stride = m->whole;
     c->per_extent = count ? count : 1;
     if (m->h.chars && m->h.ndim > 1 && (m->h.chars == 'U' || m->h.itemsize > 1))
         return refuse(f, m->e, "it has several strings in a row", err);
@@ -525,8 +572,11 @@ static int list(struct stk_lister *l, struct stk_src *src, struct stk_err *err)
         rc = open_arrays(&f, err);
     if (rc == 0)
         rc = list_columns(&f, err);
-    for (size_t i = 0; i < f.n; i++)
+    for (size_t i = 0; i < f.n; i++) {
         member_close(&f.member[i]);
+        free(f.member[i].own);
+    }
+    free(f.records);
     free(f.member);
     free(f.array);
     stk_buf_release(&f.key);

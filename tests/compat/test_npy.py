@@ -98,7 +98,7 @@ def test_npy_large_big_endian(stoker, tmp_path):
 @pytest.mark.parametrize("array,reason", [
     (numpy.asfortranarray(numpy.ones((3, 2))), "ascontiguousarray"),
     (numpy.array([["a", "b"]]), "strings"),
-    (numpy.array([(1, 2)], dtype=[("a", "i4"), ("b", "i4")]), ""),
+    (numpy.array([[(1, 2)]], dtype=[("a", "i4"), ("b", "i4")]), ""),
     (numpy.array([None, "x"], dtype=object), ""),
 ])
 def test_npy_refused_with_the_reason(stoker, tmp_path, array, reason):
@@ -145,7 +145,7 @@ def test_npy_complex(stoker, tmp_path, dtype):
 def test_npz_of_all_kinds(stoker, tmp_path, save):
     """What can be read of an archive is, and no array drops out of it without a word."""
     save(tmp_path / "a.npz", x=numpy.arange(2), label=numpy.array(["cat", "dog"]),
-         s=numpy.array([b"a", b"bb"]), z=numpy.arange(2) + 1j, st=numpy.zeros(2, [("a", "i4")]),
+         s=numpy.array([b"a", b"bb"]), z=numpy.arange(2) + 1j, st=numpy.zeros((2, 1), [("a", "i4")]),
          f=numpy.asfortranarray(numpy.ones((2, 4))), other=numpy.arange(7), one=3)
     lines = jsonl_of(stoker, tmp_path / "a.npz", tmp_path)
     assert [x["label"] for x in lines] == ["cat", "dog"]
@@ -154,6 +154,25 @@ def test_npz_of_all_kinds(stoker, tmp_path, save):
     assert "4 members left out" in result.out and "damaged" not in result.out
     said = json.loads((tmp_path / "v.json").read_text())["result"]["left_out"]
     assert {n for x in said for n in x["names"]} == {"st", "f", "other", "one"}
+
+
+def test_structures(stoker, tmp_path):
+    """Each member of a list of structures is a field; those that cannot be read are named."""
+    a = numpy.zeros(5, numpy.dtype([("n", "<i4"), ("v", "<f8", (3,)), ("s", "S5"), ("u", "U3"),
+                                    ("c", "<c8"), ("big", ">i4"), ("when", "M8[s]"), ("ok", "?")],
+                                   align=True))
+    a["n"], a["v"][:, 1], a["s"], a["u"], a["c"], a["ok"] = range(5), 7, b"hi", "\u00e9", 2 + 3j, True
+    numpy.save(tmp_path / "a.npy", a)
+    numpy.savez(tmp_path / "a.npz", t=a, x=numpy.arange(5))
+    numpy.savez_compressed(tmp_path / "b.npz", t=a, x=numpy.arange(5))
+    for name, prefix in (("a.npy", ""), ("a.npz", "t/"), ("b.npz", "t/")):
+        lines = jsonl_of(stoker, tmp_path / name, tmp_path)
+        assert [x[prefix + "n"] for x in lines] == list(range(5))
+        assert [x[prefix + "v"] for x in lines] == [[0, 7, 0]] * 5
+        assert [x[prefix + "u"] for x in lines] == ["\u00e9"] * 5
+        assert [x[prefix + "c"] for x in lines] == [[2, 3]] * 5 and lines[4][prefix + "ok"] is True
+        result = stoker("verify", tmp_path / name, rc=3)
+        assert "2 columns left out" in result.out and "big" in result.out and "when" in result.out
 
 
 def test_npz_splits(stoker, tmp_path):

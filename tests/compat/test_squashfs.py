@@ -102,7 +102,7 @@ def test_other_compressors_are_named(stoker, tree, tmp_path, comp):
     """An image nobody can decode must say so, and what to do."""
     root, _ = tree
     mksquashfs(root, tmp_path / "i.sqsh", "-comp", comp)
-    r = stoker("inspect", tmp_path / "i.sqsh", rc=(1, 4))
+    r = stoker("inspect", tmp_path / "i.sqsh", rc=3)
     assert comp in r.out + r.err and "-comp zstd" in r.out + r.err
 
 

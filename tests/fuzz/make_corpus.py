@@ -378,15 +378,15 @@ def samples():
 
 TABLES = ["files", "names", "dirs", "extents", "segments", "columns", "rows", "parts", "keyoff",
           "keys", "fields", "fieldnames", "chains", "points", "windows", "crcs", "context",
-          "sums", "checks"]
+          "sums", "checks", "notes"]
 ELEMENT = dict(files=32, names=1, dirs=24, extents=16, segments=48, columns=48, rows=8, parts=16,
                keyoff=8, keys=1, fields=96, fieldnames=1, chains=32, points=32, windows=1, crcs=16,
-               context=1, sums=8, checks=4)
+               context=1, sums=8, checks=4, notes=1)
 
 
 def index_file(nsamples, fmt, **tables):
     """A header and tables at multiples of 64 (the target puts checksums in and right)."""
-    head = 8 + 8 + 16 + 24 + 16 + 8 + 8 + 32 + 8 + 32 * len(TABLES)
+    head = 8 + 8 + 16 + 24 + 16 + 8 + 8 + 32 + 8 + 32 * len(TABLES) + 8
     at, body, entries = (head + 63) // 64 * 64, b"", b""
     start = at
     for name in TABLES:
@@ -417,6 +417,10 @@ def indexes():
                                        extents=extent(12, 100) + extent(128, 50), **keys, **common))
     seed("index", "whole", index_file(2, b"recordio", segments=whole,
                                       extents=extent(0, 100) + extent(128, 872), **keys, **common))
+    seed("index", "notes", index_file(
+        2, b"recordio", segments=whole, extents=extent(0, 100) + extent(128, 872),
+        notes=b"left\0link\0\0why\0" b"3\0" b"2\0a\0b\0taken\0sample\0row\0because\0" b"1\0" b"0\0",
+        **keys, **common))
     seed("index", "parts", index_file(
         1, b"tar", extents=extent(0, 100), rows=struct.pack("<2Q", 0, 2),
         parts=struct.pack("<QQ", 0, 10 << 24) + struct.pack("<QQ", 10 << 48, 20 << 24),

@@ -119,14 +119,14 @@ def test_the_index_is_laid_out_as_documented(stoker, images, tmp_path):
     data = (tmp_path / "p/index.stkidx").read_bytes()
     magic, version, ntables, size = struct.unpack_from("<8sIIQ", data, 0)
     nfiles, nextents, nsamples = struct.unpack_from("<QQQ", data, 32)
-    assert (magic, version, ntables, size) == (b"STKINDX\0", 3, 19, len(data))
+    assert (magic, version, ntables, size) == (b"STKINDX\0", 3, 20, len(data))
     assert (nfiles, nextents, nsamples) == (2, 15, 15)
     assert data[88:104].rstrip(b"\0") == b"tfrecord" and data[104:120].rstrip(b"\0") == b"example"
-    tables = [struct.unpack_from("<QQQII", data, 128 + 32 * i) for i in range(19)]
+    tables = [struct.unpack_from("<QQQII", data, 128 + 32 * i) for i in range(20)]
     assert [t[3] for t in tables] == [32, 1, 24, 16, 48, 48, 8, 16, 8, 1, 96, 1, 32, 32, 1, 16, 1, 8,
-                                      4]
-    assert min(t[0] for t in tables) == 768 and max(t[0] for t in tables) == tables[17][0]
-    assert tables[17][1] == -(-(tables[17][0] - 768) // 65536)
+                                      4, 1]
+    assert min(t[0] for t in tables) == 832 and max(t[0] for t in tables) == tables[17][0]
+    assert tables[17][1] == -(-(tables[17][0] - 832) // 65536)
     assert all(t[0] % 64 == 0 and t[4] == 0 for t in tables)
     names = []
     for i in range(nfiles):
