@@ -120,7 +120,7 @@ static int look(void *user, uint64_t item, unsigned thread, struct stk_err *err)
     return rc;
 }
 
-/* "sample 7 ('a/7.jpg')" */
+/* "sample a/7.jpg", "sample number 7" */
 static void name_sample(void *user, uint64_t at, char *to, size_t n)
 {
     struct pack *p = user;
@@ -128,11 +128,10 @@ static void name_sample(void *user, uint64_t at, char *to, size_t n)
     stk_sample_init(&s);
     bool known = stk_dataset_read(p->ds, at, &s, NULL) == 0 && s.key_len &&
                  stk_is_text((const uint8_t *)s.key, s.key_len);
-    snprintf(to, n, known ? "sample %llu ('%.*s')" : "sample %llu", (unsigned long long)at,
-             (int)(known && s.key_len < 150 ? s.key_len
-                   : known                  ? 150
-                                            : 0),
-             known ? s.key : "");
+    if (known)
+        snprintf(to, n, "sample %.*s", (int)(s.key_len < 200 ? s.key_len : 200), s.key);
+    else
+        snprintf(to, n, "sample number %llu", (unsigned long long)at);
     stk_sample_release(&s);
 }
 
@@ -143,11 +142,16 @@ int stk_pack_types(struct pack *p, struct stk_err *err)
     if (!must_look(p, holds))
         return 0;
     struct looking g = {.p = p};
+    const struct stk_types_target to = {.holds = holds,
+                                        .title = f->title,
+                                        .lenient = p->o->on_error == STK_ON_ERROR_SKIP,
+                                        .name = name_sample,
+                                        .user = p};
     pthread_mutex_init(&g.lock, NULL);
     int rc = stk_pool_run(p->jobs, p->jobs, look, &g, err);
     pthread_mutex_destroy(&g.lock);
     if (rc == 0)
-        rc = stk_types_settle(&p->types, holds, f->title, name_sample, p, err);
+        rc = stk_types_settle(&p->types, &to, err);
     p->cfg.types = &p->types;
     if (rc == 0 && p->cfg.first)
         rc = stk_types_convert(&p->types, &p->first, err);

@@ -43,7 +43,7 @@ static int read_int(const struct stk_csv_entry *e, struct stk_csv_cell *c, int64
     trim(c);
     if (stk_num_parse(c->p, c->n, v, &unused) == STK_NUM_INT)
         return 0;
-    return bad_cell(e, c, "is not an integer of 64 bits", err);
+    return bad_cell(e, c, "is not an integer of 64 bits as in the rows before (--types overrules it)", err);
 }
 
 static int read_float(const struct stk_csv_entry *e, struct stk_csv_cell *c, double *v,
@@ -54,7 +54,7 @@ static int read_float(const struct stk_csv_entry *e, struct stk_csv_cell *c, dou
     *v = (double)NAN;
     if (!c->n || stk_num_parse(c->p, c->n, &unused, v) != STK_NUM_NONE)
         return 0;
-    return bad_cell(e, c, "is not a number", err);
+    return bad_cell(e, c, "is not a number as in the rows before (--types overrules it)", err);
 }
 
 /* The cell's text: where it stands, or in the arena when quotes had to be taken out. */

@@ -302,31 +302,59 @@ static bool is_header(const struct look *k, struct stk_csv_column *const *order,
     return false;
 }
 
-/* The types that are told, arrays by the names of their columns. */
+/* The first of the columns an entry stands for; NULL: there is none of that name. */
+static struct stk_csv_column *find_column(const struct stk_csv_schema *sc,
+                                          struct stk_csv_column *const *order,
+                                          const struct stk_csv_entry *e, char *name)
+{
+    int n = snprintf(name, e->name_len + 3, "%.*s%s", (int)e->name_len, e->name,
+                     e->array ? "_0" : "");
+    struct stk_csv_column want = {.name = name, .name_len = (size_t)n}, *w = &want;
+    size_t lo = 0, hi = sc->ncolumns;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (same_name(order[mid], w))
+            return order[mid];
+        if (by_name(&order[mid], &w) < 0)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return NULL;
+}
+
+static int tell_type(struct stk_csv_schema *sc, struct stk_csv_column *const *order,
+                     const struct stk_csv_entry *e, struct stk_err *err)
+{
+    char *name = stk_arena_alloc(&sc->arena, e->name_len + 3);
+    if (!name)
+        return stk_err_nomem(err, e->name_len);
+    struct stk_csv_column *c = find_column(sc, order, e, name);
+    size_t left = c ? sc->ncolumns - (size_t)(c - sc->column) : 0;
+    if (!c || e->count > left)
+        return stk_err_set(err, STK_E_USAGE, NULL, -1,
+                           "there is no column '%.*s' to give a type to",
+                           (int)(e->name_len < 200 ? e->name_len : 200), e->name);
+    for (uint64_t i = 0; i < e->count; i++, c++) {
+        c->told = true;
+        c->type = e->type;
+        c->single = !e->array;
+    }
+    return 0;
+}
+
+/* The types that are told; arrays stand in neighbouring columns. */
 static int tell_types(struct stk_csv_schema *sc, const char *types, struct stk_err *err)
 {
     struct stk_csv_context c = {.p = types, .end = types ? types + strlen(types) : types};
+    struct stk_csv_column **order = types ? sort_names(sc) : NULL;
     struct stk_csv_entry e;
     int rc = 0;
-    while (c.p && (rc = stk_csv_context_next(&c, &e, err)) == 1) {
-        bool found = false;
-        for (size_t i = 0; i < sc->ncolumns; i++) {
-            struct stk_csv_column *col = &sc->column[i];
-            bool element = e.array && col->name_len > e.name_len + 1 &&
-                           col->name[e.name_len] == '_' &&
-                           memcmp(col->name, e.name, e.name_len) == 0;
-            bool same = col->name_len == e.name_len && memcmp(col->name, e.name, e.name_len) == 0;
-            if (!same && !element)
-                continue;
-            found = col->told = true;
-            col->type = e.type;
-            col->single = !e.array;
-        }
-        if (!found)
-            return stk_err_set(err, STK_E_USAGE, NULL, -1,
-                               "there is no column '%.*s' to give a type to",
-                               (int)(e.name_len < 200 ? e.name_len : 200), e.name);
-    }
+    if (types && !order)
+        return stk_err_nomem(err, sc->ncolumns * sizeof *order);
+    while (rc == 0 && order && (rc = stk_csv_context_next(&c, &e, err)) == 1)
+        rc = tell_type(sc, order, &e, err);
+    free(order);
     return rc;
 }
 
@@ -338,7 +366,11 @@ void stk_csv_widen(struct stk_csv_schema *sc, const char *p, size_t n)
         struct stk_csv_column *col = &sc->column[i];
         if (col->told || (col->seen & SEEN_TEXT))
             continue;
-        uint8_t seen = col->seen | classify(&c);
+        uint8_t seen = classify(&c);
+        /* A thousand numbers are no text for the sake of one cell: that is told when it is read. */
+        if (is_number_type(col->type))
+            seen &= SEEN_INT | SEEN_FLOAT | SEEN_EMPTY;
+        seen |= col->seen;
         if (seen != col->seen)
             col->type = type_of(seen);
         col->seen = seen;

@@ -223,10 +223,7 @@ int stk_types_merge(struct stk_types *t, const struct stk_types *from, struct st
 /* ---- deciding ----------------------------------------------------------------------------- */
 
 struct settling {
-    unsigned holds;
-    const char *title;
-    stk_types_name_fn *name;
-    void *user;
+    const struct stk_types_target *to;
     struct stk_err *err;
 };
 
@@ -237,7 +234,7 @@ static const char *kind_name(unsigned kind)
     return kind < K_BYTES ? stk_dtype_name((enum stk_dtype)kind) : names[kind - K_BYTES];
 }
 
-static int clash(const struct settling *g, const struct stk_type *y, unsigned a, unsigned b,
+static int clash(const struct settling *g, struct stk_type *y, unsigned a, unsigned b,
                  const char *why)
 {
     char one[240], other[240];
@@ -246,8 +243,12 @@ static int clash(const struct settling *g, const struct stk_type *y, unsigned a,
         a = b;
         b = swap;
     }
-    g->name(g->user, y->first[a], one, sizeof one);
-    g->name(g->user, y->first[b], other, sizeof other);
+    if (g->to->lenient) {
+        y->only = BIT(a) & NUMBERS && !(BIT(b) & NUMBERS) ? NUMBERS : BIT(a);
+        return 0;
+    }
+    g->to->name(g->to->user, y->first[a], one, sizeof one);
+    g->to->name(g->to->user, y->first[b], other, sizeof other);
     return stk_err_set(g->err, STK_E_UNSUPPORTED, NULL, -1,
                        "field '%.200s' is %s in %s and %s in %s: %s", y->name, kind_name(a), one,
                        kind_name(b), other, why);
@@ -327,9 +328,11 @@ static int settle_kind(const struct settling *g, struct stk_type *y)
         y->as = AS_LIST;
         return 0;
     }
+    if ((seen & BIT(K_LIST)) && !(seen & ~(arrays | BIT(K_LIST))))
+        return 0; /* steps of one width, and of several: a feature list is both */
     bool one_array = !(seen & BIT(STK_BOOL)) || !(seen & NUMBERS);
     if ((seen & BIT(K_EMPTY)) && !(seen & ~(arrays | BIT(K_EMPTY))) && one_array && y->ndim &&
-        !y->tails_differ && (g->holds & STK_HOLDS_SHAPES)) {
+        !y->tails_differ && (g->to->holds & STK_HOLDS_SHAPES)) {
         int rc = settle_numbers(g, y);
         y->as = AS_NUMBERS;
         return rc;
@@ -357,11 +360,11 @@ static int settle_kind(const struct settling *g, struct stk_type *y)
 static int settle_null(const struct settling *g, struct stk_type *y)
 {
     uint32_t others = y->seen & ~BIT(K_NULL);
-    bool null = y->seen & BIT(K_NULL), cells = !(g->holds & (STK_HOLDS_GAPS | STK_HOLDS_SHAPES));
+    bool null = y->seen & BIT(K_NULL), cells = !(g->to->holds & (STK_HOLDS_GAPS | STK_HOLDS_SHAPES));
     char why[160];
     if (!null || !others || y->as == AS_JSON || others == BIT(K_JSON))
         return 0;
-    if (g->holds & STK_HOLDS_NULL) {
+    if (g->to->holds & STK_HOLDS_NULL) {
         if (cells && y->ndim && (others & (NUMBERS | BIT(STK_BOOL))))
             return clash(g, y, lowest(others), K_NULL, "no cell can say that an array is missing");
         if (cells && y->empty_text && (others & BIT(K_TEXT)))
@@ -373,7 +376,7 @@ static int settle_null(const struct settling *g, struct stk_type *y)
         y->as = AS_JSON;
         return 0;
     }
-    snprintf(why, sizeof why, "%s has no null", g->title);
+    snprintf(why, sizeof why, "%s has no null", g->to->title);
     return clash(g, y, lowest(others), K_NULL, why);
 }
 
@@ -381,22 +384,24 @@ static int settle_gaps(const struct settling *g, struct stk_type *y, uint64_t sa
 {
     char one[240];
     uint64_t first = UINT64_MAX;
-    if (y->samples == samples || (g->holds & STK_HOLDS_GAPS))
+    if (y->samples == samples || (g->to->holds & STK_HOLDS_GAPS))
         return 0;
-    if (g->holds & STK_HOLDS_NULL) {
+    if (g->to->holds & STK_HOLDS_NULL) {
         y->fill = true;
         y->seen |= BIT(K_NULL);
         y->first[K_NULL] = y->first[K_NULL] == UINT64_MAX ? 0 : y->first[K_NULL];
         return 0;
     }
+    if (g->to->lenient)
+        return 0;
     for (size_t i = 0; i < STK_TYPES_SEEN; i++)
         first = y->first[i] < first ? y->first[i] : first;
-    g->name(g->user, first, one, sizeof one);
+    g->to->name(g->to->user, first, one, sizeof one);
     return stk_err_set(
         g->err, STK_E_UNSUPPORTED, NULL, -1,
         "field '%.200s' is in %llu of %llu samples (first in %s): in %s all must have "
         "the same fields",
-        y->name, (unsigned long long)y->samples, (unsigned long long)samples, one, g->title);
+        y->name, (unsigned long long)y->samples, (unsigned long long)samples, one, g->to->title);
 }
 
 static void shape_text(char *to, size_t n, unsigned ndim, const uint64_t *dim)
@@ -411,23 +416,25 @@ static void shape_text(char *to, size_t n, unsigned ndim, const uint64_t *dim)
 static int settle_shapes(const struct settling *g, const struct stk_type *y)
 {
     char one[240], other[240], a[200], b[200];
-    if (!y->shapes_differ || (g->holds & STK_HOLDS_SHAPES) || y->as == AS_JSON)
+    if (!y->shapes_differ || (g->to->holds & STK_HOLDS_SHAPES) || y->as == AS_JSON ||
+        g->to->lenient)
         return 0;
-    g->name(g->user, y->shape_at, one, sizeof one);
-    g->name(g->user, y->other_at, other, sizeof other);
+    g->to->name(g->to->user, y->shape_at, one, sizeof one);
+    g->to->name(g->to->user, y->other_at, other, sizeof other);
     shape_text(a, sizeof a, y->ndim, y->dim);
     shape_text(b, sizeof b, y->other_ndim, y->other_dim);
-    return stk_err_set(
-        g->err, STK_E_UNSUPPORTED, NULL, -1,
-        "field '%.200s' has the shape %s in %s and %s in %s: in %s all must have the "
-        "same",
-        y->name, a, one, b, other, g->title);
+    enum stk_dtype t = y->dtype ? (enum stk_dtype)y->dtype : (enum stk_dtype)lowest(y->seen);
+    return stk_err_set(g->err, STK_E_UNSUPPORTED, NULL, -1,
+                       "%s: field '%.200s' is %s %s here but %s %s in %s; in %s all must be alike",
+                       other, y->name, stk_dtype_name(t), b, stk_dtype_name(t), a, one,
+                       g->to->title);
 }
 
-int stk_types_settle(struct stk_types *t, unsigned holds, const char *title,
-                     stk_types_name_fn *name, void *user, struct stk_err *err)
+int stk_types_settle(struct stk_types *t, const struct stk_types_target *target,
+                     struct stk_err *err)
 {
-    const struct settling g = {holds, title, name, user, err};
+    const struct settling g = {target, err};
+    const unsigned holds = target->holds;
     int rc = 0;
     if (t->crowded && !(holds & STK_HOLDS_ANY))
         return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1,
@@ -444,7 +451,7 @@ int stk_types_settle(struct stk_types *t, unsigned holds, const char *title,
             rc = rc < 0 ? rc : settle_null(&g, y);
             rc = rc < 0 ? rc : settle_shapes(&g, y);
         }
-        t->active |= y->as != AS_IT_IS || y->fill;
+        t->active |= y->as != AS_IT_IS || y->fill || y->only;
     }
     return rc;
 }
@@ -543,6 +550,11 @@ static int to_list(struct stk_sample *s, struct stk_value *v, struct stk_err *er
 static int convert(const struct stk_type *y, struct stk_sample *s, struct stk_value *v,
                    struct stk_err *err)
 {
+    if (y->only && !(BIT(kind_of(v)) & y->only))
+        return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1,
+                           "field '%.200s' is %s here but %s in the first sample; a field has one "
+                           "type in a dataset",
+                           y->name, kind_name(kind_of(v)), kind_name(lowest(y->only & y->seen)));
     switch (y->as) {
     case AS_NUMBERS:
         return to_numbers(y, s, v, err);

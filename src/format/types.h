@@ -38,6 +38,7 @@ struct stk_type {
     uint8_t as; /* enum in types.c */
     uint8_t dtype;
     bool fill; /* where it is missing, it is null */
+    uint32_t only; /* lenient: the kinds that are taken, 0 all */
 };
 
 struct stk_types {
@@ -59,9 +60,16 @@ int stk_types_merge(struct stk_types *t, const struct stk_types *from, struct st
 
 /* Words for sample number `at` in a message, written to `to`. */
 typedef void stk_types_name_fn(void *user, uint64_t at, char *to, size_t n);
-/* Decides. holds: enum stk_holds of the format written, title: its name. */
-int stk_types_settle(struct stk_types *t, unsigned holds, const char *title,
-                     stk_types_name_fn *name, void *user, struct stk_err *err);
+/* What the types are decided for. */
+struct stk_types_target {
+    unsigned holds;    /* enum stk_holds of the format written */
+    const char *title; /* its name */
+    bool lenient;      /* refuse the samples that do not fit the first ones when they are converted */
+    stk_types_name_fn *name;
+    void *user;
+};
+int stk_types_settle(struct stk_types *t, const struct stk_types_target *target,
+                     struct stk_err *err);
 /* What is known of a field, NULL when nothing is. */
 const struct stk_type *stk_types_find(const struct stk_types *t, const char *name, size_t len);
 /* What its values are now: enum stk_kind, 0 when all are null; dtype: of an array. */
