@@ -110,7 +110,7 @@ static int add_regular(struct tar *t, uint64_t data, uint64_t size)
     if (stk_member_is_hidden(name, len)) {
         t->name.data[len] = '\0'; /* there was one behind it before it was cleaned */
         return stk_list_left_out(t->l, "member", name,
-                                 "hidden: WebDataset skips names that begin with a dot", t->err);
+                                 "hidden: its name begins with a dot", t->err);
     }
     p.packed = stk_member_strip((int)t->chain.step[0].id, name, &len);
     if (p.packed) {
