@@ -57,9 +57,26 @@ bool stk_side_matches(const char *const *side, const char *name)
     return false;
 }
 
+static size_t without_digits(const char *name, size_t len)
+{
+    while (len && name[len - 1] >= '0' && name[len - 1] <= '9')
+        len--;
+    return len;
+}
+
+/* "a.tfrecord-00000-of-00010", as TensorFlow numbers shards, without the number. */
+static size_t without_shard_number(const char *name, size_t len)
+{
+    size_t total = without_digits(name, len);
+    if (total == len || total < 5 || memcmp(name + total - 4, "-of-", 4) != 0)
+        return len;
+    size_t number = without_digits(name, total - 4);
+    return number == total - 4 || !number || name[number - 1] != '-' ? len : number - 1;
+}
+
 bool stk_format_suffix_matches(const struct stk_format *f, const char *name)
 {
-    size_t len = strlen(name);
+    size_t len = without_shard_number(name, strlen(name));
     if ((f->caps & STK_CAN_GZIP) && stk_name_has_suffix(name, len, ".gz"))
         len -= 3;
     for (const char *const *s = f->suffixes; *s; s++)

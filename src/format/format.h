@@ -411,7 +411,8 @@ const struct stk_format *stk_format_find(const char *name);
 const struct stk_format *stk_format_at(size_t i); /* NULL past the end */
 /* The one whose dataset is a tree of files (STK_CAN_TREE): what a folder is when nothing else. */
 const struct stk_format *stk_format_tree(void);
-/* True when name ends in one of f's suffixes (".gz" after it allowed with STK_CAN_GZIP). */
+/* True when name ends in one of f's suffixes (".gz" after it allowed with STK_CAN_GZIP, and behind
+ * all the number of a shard: "-00000-of-00010"). */
 bool stk_format_suffix_matches(const struct stk_format *f, const char *name);
 /* True when name, a path or not, is one of a list such as `side`. */
 bool stk_side_matches(const char *const *side, const char *name);

@@ -249,16 +249,24 @@ static int gather_words(struct stk_grouper *g, struct stk_err *err)
 static int list_gathered(struct stk_grouper *g, struct stk_err *err)
 {
     const struct member *m = (const void *)g->members.data;
-    int rc = stk_list_sample(g->lister, (const char *)g->stem.data, g->stem.len, err);
-    if (rc == 0)
-        rc = gather_words(g, err);
+    int rc = gather_words(g, err);
     if (rc < 0)
         return rc;
     struct stk_ext_words *x = (void *)g->words.data;
     stk_member_clashes(x, g->words.len / sizeof *x);
-    for (size_t i = 0; rc == 0 && i < g->members.len / sizeof *m; i++)
-        if (m[i].ext != NO_EXT)
-            rc = list_parts(g, &m[i], field_of(g, m[i].ext, x++->whole, err), err);
+    bool begun = false;
+    for (size_t i = 0; rc == 0 && i < g->members.len / sizeof *m; i++) {
+        if (m[i].ext == NO_EXT)
+            continue;
+        int field = field_of(g, m[i].ext, x++->whole, err);
+        if (field < 0)
+            return field;
+        if (!begun)
+            rc = stk_list_sample(g->lister, (const char *)g->stem.data, g->stem.len, err);
+        begun = true;
+        if (rc == 0)
+            rc = list_parts(g, &m[i], field, err);
+    }
     return rc;
 }
 

@@ -221,6 +221,7 @@ void stk_members_release(struct stk_members *m)
     free(m->item);
     stk_buf_release(&m->text);
     stk_buf_release(&m->packed);
+    stk_buf_release(&m->full);
     *m = (struct stk_members)STK_MEMBERS_INIT;
 }
 
@@ -550,9 +551,9 @@ static int refuse_lost(const struct stk_member *e, struct stk_err *err)
                        stk_kind_name(f->value.kind));
 }
 
-/* All members, named. full: those whose short name would be misread get their whole one. */
+/* All members, named; m->full says which by their whole name. */
 static int make_named(struct stk_members *m, const struct stk_member_rules *r,
-                      const struct stk_sample *s, bool full, struct stk_err *err)
+                      const struct stk_sample *s, struct stk_err *err)
 {
     m->n = 0;
     stk_buf_reset(&m->text);
@@ -560,6 +561,7 @@ static int make_named(struct stk_members *m, const struct stk_member_rules *r,
     for (size_t i = 0; i < s->nfields; i++) {
         if (r->no_label && is_class(&s->field[i]) && s->nfields > 1)
             continue;
+        bool full = m->full.len && m->full.data[m->n];
         int rc = add_member(m, r, s, &s->field[i], full, err);
         if (rc < 0)
             return rc;
@@ -578,13 +580,21 @@ int stk_members_make(struct stk_members *m, const struct stk_member_rules *r,
         return rc;
     if (STK_ARRAY_ROOM(m->item, m->cap, s->nfields, err))
         return STK_E_NOMEM;
-    rc = make_named(m, r, s, false, err);
-    /* A name that would be read back as another is written in full; then it must be right. */
-    if (rc == 0 && first_lost(m, s, err) != m->n)
-        rc = make_named(m, r, s, true, err);
-    size_t lost = rc == 0 ? first_lost(m, s, err) : 0;
-    if (rc == 0 && lost != m->n)
-        rc = refuse_lost(&m->item[lost], err);
+    stk_buf_reset(&m->full);
+    rc = make_named(m, r, s, err);
+    /* A name that would be read back as another is written in full, and then must be right. */
+    for (size_t lost; rc == 0 && (lost = first_lost(m, s, err)) != m->n;) {
+        if (lost > m->n)
+            return STK_E_NOMEM;
+        if (!m->full.len)
+            stk_buf_zeros(&m->full, m->n);
+        if (stk_buf_check(&m->full, err) < 0)
+            return STK_E_NOMEM;
+        if (m->full.data[lost])
+            return refuse_lost(&m->item[lost], err);
+        m->full.data[lost] = 1;
+        rc = make_named(m, r, s, err);
+    }
     return rc < 0 ? rc : settle(m, err);
 }
 

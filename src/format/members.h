@@ -76,6 +76,7 @@ struct stk_members {
     struct stk_member *item; /* name, head, data borrowed: valid until release or the sample's */
     size_t n, cap;
     struct stk_buf text, packed;
+    struct stk_buf full; /* a byte for each: 1 where its short name would be misread */
 };
 
 #define STK_MEMBERS_INIT                                                                           \

@@ -143,7 +143,10 @@ def test_splits_of_shards(stoker, tmp_path):
     assert left_out(result) == {} and sorted(taken(result)["split"].split(", ")) == ["test", "train"]
     assert inspect(stoker, root, "--split", "test")["samples"] == 2
     stoker("verify", root)
-    stoker("verify", root / "mnist-test.tfrecord-00001-of-00002", "--format", "tfrecord")
+    stoker("verify", root / "mnist-test.tfrecord-00001-of-00002")
+    # Beside shards that are named the other way, too.
+    write(root, "more.tfrecord", data=tfrecordlib.frame(b"more"))
+    assert inspect(stoker, root)["samples"] == 8
 
 
 # ---- annotations -------------------------------------------------------------------------------

@@ -156,17 +156,29 @@ static void test_same_name(void)
     put(&b, "b.cap.txt", "x");
     put_end(&b);
     list(&b);
-    CHECK(says("field 1 cap.txt text "));
+    CHECK(says("field 0 cap.json json ") && says("field 1 cap.txt text "));
     CHECK_INT(script.nfields, 2);
     CHECK_INT(script.problems, 0);
-    /* the whole extension may be another one's name: its member stands alone then */
+    /* the whole extension may be another one's name: that one keeps all of its own, then */
     stk_buf_reset(&b);
     put(&b, "a.cap.json", "{}");
     put(&b, "a.cap.txt.txt", "x");
     put(&b, "a.cap.txt", "y");
     put_end(&b);
     list(&b);
-    CHECK(says("field 1 cap.txt text ") && says("sample a.cap.txt\n"));
+    CHECK(says("field 0 cap.json json ") && says("field 1 cap.txt.txt text "));
+    CHECK(says("field 2 cap.txt text ") && says("sample a\n"));
+    CHECK_INT(script.problems, 0);
+    /* whatever came before: names are a matter of the sample alone */
+    stk_buf_reset(&b);
+    put(&b, "a.jpg.json", "{}");
+    put(&b, "b.jpg", "x");
+    put(&b, "c.jpg", "x");
+    put(&b, "c.jpg.json", "{}");
+    put_end(&b);
+    list(&b);
+    CHECK(says("field 0 jpg json ") && says("field 1 jpg bytes ") && says("field 2 jpg.json json "));
+    CHECK(says("sample c\n"));
     CHECK_INT(script.problems, 0);
     stk_buf_release(&b);
 }
@@ -539,7 +551,7 @@ static void test_member_writing(void)
     stk_sample_add_bytes(&s, "txt", STK_TEXT, "t", 1, &err);
     stk_sample_add_bytes(&s, "a%2F", STK_JSON, "1", 1, &err);
     CHECK_STR(names_of(&s, &tar), "cat/1.a%252F.json cat/1.cls cat/1.data cat/1.image%2Fkey.txt "
-                                  "cat/1.txt cat/1.x.npy cat/1.y.npy");
+                                  "cat/1.txt cat/1.x.npy cat/1.y.npy.npy");
     stk_sample_add_bytes(&s, "cls", STK_BYTES, "1", 1, &err);
     CHECK_STR(names_of(&s, &tar), "refused");
     s.nfields--;
