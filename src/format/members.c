@@ -508,9 +508,10 @@ static void number_words(const struct reading *r, size_t n, struct stk_ext_words
                 x[i].name = (int)k;
 }
 
-/* The first member that would be read back under another name or as another kind; m->n: none. The
- * payload is the one that is: its extension is its name. */
-static size_t first_lost(const struct stk_members *m, const struct stk_sample *s,
+/* The first member that would be read back under another name or as another kind; m->n: none,
+ * SIZE_MAX: out of memory. The payload is the one that is: its extension is its name. With `from`
+ * only those from there on are looked at. */
+static size_t first_lost(const struct stk_members *m, const struct stk_sample *s, size_t from,
                          struct stk_err *err)
 {
     size_t stem = stk_member_stem(s->key, s->key_len), lost = m->n, at = 0;
@@ -529,7 +530,7 @@ static size_t first_lost(const struct stk_members *m, const struct stk_sample *s
         number_words(r, m->n, x);
         stk_member_clashes(x, m->n);
     }
-    for (size_t i = 0; fine && lost == m->n && i < m->n; i++)
+    for (size_t i = from; fine && lost == m->n && i < m->n; i++)
         if (!is_data(m->item[i].field) && !comes_back(&r[i], &m->item[i], x[i].whole))
             lost = i;
     if (!fine)
@@ -582,17 +583,18 @@ int stk_members_make(struct stk_members *m, const struct stk_member_rules *r,
         return STK_E_NOMEM;
     stk_buf_reset(&m->full);
     rc = make_named(m, r, s, err);
-    /* A name that would be read back as another is written in full, and then must be right. */
-    for (size_t lost; rc == 0 && (lost = first_lost(m, s, err)) != m->n;) {
-        if (lost > m->n)
+    /* Names that would be read back as others are written in full; if that does not help it is
+     * another that takes them, and all are. Then they must be right. */
+    for (size_t lost; rc == 0 && (lost = first_lost(m, s, 0, err)) != m->n;) {
+        stk_buf_zeros(&m->full, m->full.len ? 0 : m->n);
+        if (lost > m->n || stk_buf_check(&m->full, err) < 0)
             return STK_E_NOMEM;
-        if (!m->full.len)
-            stk_buf_zeros(&m->full, m->n);
-        if (stk_buf_check(&m->full, err) < 0)
-            return STK_E_NOMEM;
-        if (m->full.data[lost])
+        if (!memchr(m->full.data, 0, m->n))
             return refuse_lost(&m->item[lost], err);
-        m->full.data[lost] = 1;
+        if (m->full.data[lost])
+            memset(m->full.data, 1, m->n);
+        for (size_t i = lost; i < m->n; i = first_lost(m, s, i + 1, err))
+            m->full.data[i] = 1;
         rc = make_named(m, r, s, err);
     }
     return rc < 0 ? rc : settle(m, err);
