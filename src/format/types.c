@@ -502,7 +502,7 @@ static void put_number(uint8_t *to, uint8_t dtype, const struct stk_value *v, ui
 static int to_numbers(const struct stk_type *y, struct stk_sample *s, struct stk_value *v,
                       struct stk_err *err)
 {
-    if (v->kind == STK_JSON && json_is(v, "[]")) {
+    if (v->kind == STK_JSON && y->ndim && json_is(v, "[]")) {
         *v = (struct stk_value){.kind = STK_ARRAY, .dtype = y->dtype, .ndim = y->ndim, .data = ""};
         memcpy(v->dim, y->dim, sizeof v->dim);
         v->dim[0] = 0;

@@ -1,0 +1,199 @@
+"""What is guessed is decided over the dataset: payload, header, types. Each of these was wrong once."""
+
+import csv
+import json
+import os
+import struct
+
+import pytest
+
+
+def write_rec(path, records):
+    with open(path, "wb") as f:
+        for r in records:
+            f.write(struct.pack("<II", 0xced7230a, len(r)) + r + b"\0" * (-len(r) % 4))
+
+
+def image(label, data, number=0, id2=0):
+    return struct.pack("<IfQQ", 0, label, number, id2) + data
+
+
+def rows(stoker, src, tmp_path, *options):
+    out = tmp_path / "view"
+    stoker("pack", src, out, "--format", "jsonl", "--force", *options)
+    return [json.loads(x) for x in next(out.glob("*.jsonl")).read_bytes().splitlines()]
+
+
+def taken(stoker, src, *options):
+    return {t["what"]: t["as"] for t in
+            stoker("inspect", src, "--json", "-", *options).json()["result"]["taken"]}
+
+
+@pytest.mark.parametrize("records", [
+    [image(1, os.urandom(5_000_000)), image(2, b"abc", 1)],
+    [image(1, b"abc", 0, 7), image(2, b"def", 1, 1 << 60)],
+    [image(1, b"abc", 1 << 60), image(2, b"def", 1)]])
+def test_image_records_are_known_by_their_header(stoker, tmp_path, records):
+    """Not by size or ids: else the header stays in the data and the label is lost."""
+    write_rec(tmp_path / "a.rec", records)
+    assert taken(stoker, tmp_path / "a.rec")["payload"] == "image"
+    assert [r["label"] for r in rows(stoker, tmp_path / "a.rec", tmp_path)] == [1, 2]
+    raw = rows(stoker, tmp_path / "a.rec", tmp_path, "--from-payload", "raw")
+    assert "label" not in raw[0]
+    assert "payload" in taken(stoker, tmp_path / "a.rec")  # what was told once is not kept
+
+
+def crc_table():
+    table = []
+    for n in range(256):
+        for _ in range(8):
+            n = n >> 1 ^ (0x82f63b78 if n & 1 else 0)
+        table.append(n)
+    return table
+
+
+def masked(data, table=crc_table()):
+    crc = 0xffffffff
+    for byte in data:
+        crc = table[(crc ^ byte) & 255] ^ crc >> 8
+    crc ^= 0xffffffff
+    return ((crc >> 15 | crc << 17) + 0xa282ead8) & 0xffffffff
+
+
+def write_tfrecord(path, records):
+    with open(path, "wb") as f:
+        for r in records:
+            n = struct.pack("<Q", len(r))
+            f.write(n + struct.pack("<I", masked(n)) + r + struct.pack("<I", masked(r)))
+
+
+EXAMPLE = b"\x0a\x0c\x0a\x0a\x0a\x01n\x12\x05\x1a\x03\x0a\x01\x07"  # n: int64_list [7]
+
+
+@pytest.mark.parametrize("first", [b"", b"\x0a\x00"])
+def test_a_first_example_may_be_empty(stoker, tmp_path, first):
+    """Else the whole file is raw, and packing puts Examples into Examples."""
+    write_tfrecord(tmp_path / "a.tfrecord", [first, EXAMPLE, EXAMPLE])
+    assert taken(stoker, tmp_path / "a.tfrecord")["payload"] == "example"
+    assert [r.get("n") for r in rows(stoker, tmp_path / "a.tfrecord", tmp_path)] == [None, [7], [7]]
+
+
+def test_payloads_that_are_found_can_be_told(stoker, tmp_path):
+    """What inspect calls a payload, --payload takes."""
+    write_tfrecord(tmp_path / "a.tfrecord", [b'{"n":1}', b'{"n":2}'])
+    assert taken(stoker, tmp_path / "a.tfrecord")["payload"] == "json"
+    stoker("inspect", tmp_path / "a.tfrecord", "--payload", "json")
+
+
+def kinds(packed):
+    """The kinds of feature each name has over all records: 1 bytes, 2 float, 3 int64."""
+    found = {}
+    for record in rows_of(packed):
+        for name in (b"label", b"v"):
+            where = record.find(b"\x0a" + bytes([len(name)]) + name + b"\x12")
+            if where >= 0:
+                found.setdefault(name.decode(), set()).add(record[where + len(name) + 4] >> 3)
+    return found
+
+
+def rows_of(packed):
+    for file in sorted(packed.glob("*.tfrecord")):
+        data, at = file.read_bytes(), 0
+        while at < len(data):
+            n, = struct.unpack_from("<Q", data, at)
+            yield data[at + 12:at + 12 + n]
+            at += n + 16
+
+
+def test_a_field_is_one_kind_of_feature(stoker, tmp_path):
+    """tf.io.parse_single_example knows one description for all records."""
+    write_rec(tmp_path / "a.rec", [image(x, b"abc", i) for i, x in enumerate([0, .5, 1])])
+    stoker("pack", tmp_path / "a.rec", tmp_path / "rec", "--format", "tfrecord")
+    assert kinds(tmp_path / "rec") == {"label": {2}}
+    (tmp_path / "a.jsonl").write_text('{"v":1}\n{"v":2.5}\n')
+    stoker("pack", tmp_path / "a.jsonl", tmp_path / "lines", "--format", "tfrecord")
+    assert len(kinds(tmp_path / "lines")["v"]) == 1
+
+
+def test_what_cannot_be_one_type_is_refused(stoker, tmp_path):
+    """Before writing, with the field, both types and the first sample of each."""
+    (tmp_path / "a.jsonl").write_text('{"key":"p","v":1}\n{"key":"q","v":2}\n{"key":"r","v":"x"}\n')
+    for fmt in ("tfrecord", "tar", "npz", "csv"):
+        err = stoker("pack", tmp_path / "a.jsonl", tmp_path / "o", "--format", fmt, rc=4).err
+        assert all(word in err for word in ("'v'", "int64", "text", "sample p", "sample r")), err
+        assert not (tmp_path / "o").exists()
+    stoker("pack", tmp_path / "a.jsonl", tmp_path / "o", "--format", "tfrecord", "--on-error",
+           "skip", rc=3)
+    assert [r["key"] for r in rows(stoker, tmp_path / "o", tmp_path)] == ["p", "q"]
+    (tmp_path / "a.jsonl").write_text('{"v":9007199254740993}\n{"v":0.5}\n')
+    stoker("pack", tmp_path / "a.jsonl", tmp_path / "o2", "--format", "npz", rc=4)
+
+
+@pytest.mark.parametrize("text,header,names", [
+    ("0,1,2\n5,6,7\n8,9,10\n", True, ["0", "1", "2"]),
+    (",0,1\n0,5,6\n1,8,9\n", True, ["c0", "0", "1"]),
+    ("0\n1.5\n2.5\n", True, ["0"]),
+    ("id,2019,2020\n1,5,6\n2,8,9\n", True, ["id", "2019", "2020"]),
+    ("0,1\n1,0\n", False, ["c0", "c1"]),
+    ("a.jpg,cat\nb.jpg,dog\nc.jpg,cat\n", False, ["c0", "c1"]),
+    ("name,kind\nb.jpg,dog\nc.jpg,cat\n", True, ["name", "kind"])])
+def test_header(stoker, tmp_path, text, header, names):
+    """A header is no row of data, and a row of data no header; both can be told."""
+    (tmp_path / "t.csv").write_text(text)
+    n = len(list(csv.reader(text.splitlines())))
+    found = rows(stoker, tmp_path / "t.csv", tmp_path)
+    assert len(found) == n - header and sorted(set(found[0]) - {"key"}) == sorted(names)
+    for word, there in (("yes", True), ("no", False)):
+        told = stoker("inspect", tmp_path / "t.csv", "--header", word, "--json", "-").json()
+        assert told["result"]["samples"] == n - there and not told["result"]["taken"]
+    assert len(rows(stoker, tmp_path / "t.csv", tmp_path)) == n - header
+
+
+def test_types_over_all_rows(stoker, tmp_path):
+    """What comes after the first thousand rows counts, too."""
+    (tmp_path / "t.csv").write_text("x,y\n" + "1,2\n" * 1500 + "2.5,\n")
+    found = rows(stoker, tmp_path / "t.csv", tmp_path, "--types", "y=text")
+    assert found[-1]["x"] == 2.5 and found[-1]["y"] == "" and found[0]["y"] == "2"
+    stoker("pack", tmp_path / "t.csv", tmp_path / "o", "--format", "npz")
+    assert "int" in stoker("inspect", tmp_path / "t.csv", "--types", "x=decimal", rc=2).err
+
+
+def test_float_labels(stoker, tmp_path):
+    """Targets of a regression are no classes."""
+    (tmp_path / "d").mkdir()
+    for name in "abc":
+        (tmp_path / "d" / name).write_text(name)
+    (tmp_path / "l.csv").write_text("key,label\na,0.37\nb,0.74\nc,1.11\n")
+    found = rows(stoker, tmp_path / "d", tmp_path, "--label-from", f"csv:{tmp_path}/l.csv")
+    assert [r["label"] for r in found] == [0.37, 0.74, 1.11]
+
+
+def test_resume_of_a_whole_dataset(stoker, tmp_path):
+    """A job that is requeued after its work is done has not failed."""
+    (tmp_path / "a.jsonl").write_text('{"v":1}\n{"v":2}\n')
+    stoker("pack", tmp_path / "a.jsonl", tmp_path / "o", "--format", "npz")
+    before = {p: p.stat().st_mtime_ns for p in (tmp_path / "o").iterdir()}
+    done = stoker("pack", tmp_path / "a.jsonl", tmp_path / "o", "--format", "npz", "--resume")
+    assert "whole already" in done.out
+    assert before == {p: p.stat().st_mtime_ns for p in (tmp_path / "o").iterdir()}
+    stoker("pack", tmp_path / "a.jsonl", tmp_path / "o", "--format", "csv", "--resume", rc=4)
+
+
+@pytest.mark.parametrize("value,word", [("NaN", "NaN"), ("-Infinity", "Infinity"),
+                                        ('"\\ud800"', "surrogate"),
+                                        ("[" * 70 + "]" * 70, "64")])
+def test_json_is_refused_by_name(stoker, tmp_path, value, word):
+    """Python writes these: the reason must be found in the message."""
+    (tmp_path / "a.jsonl").write_text('{"v":%s}\n' % value)
+    assert word in stoker("pack", tmp_path / "a.jsonl", tmp_path / "o", rc=4).err
+
+
+def test_names_that_look_like_companions(stoker, tmp_path):
+    """NPZ has no folders: bad and bad/shape are two arrays."""
+    (tmp_path / "a.jsonl").write_text('{"bad":[1,2,3],"bad/shape":[7,7]}\n' * 2)
+    stoker("pack", tmp_path / "a.jsonl", tmp_path / "t", "--format", "tfrecord")
+    stoker("pack", tmp_path / "t", tmp_path / "n", "--format", "npz")
+    assert rows(stoker, tmp_path / "n", tmp_path)[0]["bad/shape"] == [7, 7]
+    assert "group" in stoker("pack", tmp_path / "t", tmp_path / "h", "--format", "hdf5", rc=4).err
+    (tmp_path / "a.jsonl").write_text('{"v":[1,2,3,4],"v/shape":[2,2]}\n')
+    stoker("pack", tmp_path / "a.jsonl", tmp_path / "s", "--format", "tfrecord", rc=4)
