@@ -143,8 +143,9 @@ size_t stk_json_unescape(const char *body, size_t len, char *out)
 }
 
 /* Python's json module writes them unless told not to. */
-#define NO_NAN      "NaN, which JSON does not have (json.dump with allow_nan=False refuses it),"
-#define NO_INFINITY "Infinity, which JSON does not have (json.dump with allow_nan=False refuses it),"
+#define NO_NAN "NaN, which JSON does not have (json.dump with allow_nan=False refuses it),"
+#define NO_INFINITY                                                                                \
+    "Infinity, which JSON does not have (json.dump with allow_nan=False refuses it),"
 
 /* ---- numbers and words -------------------------------------------------------------------- */
 

@@ -61,7 +61,7 @@ struct stk_dataset {
     struct stk_problems problems;
     struct stk_notes notes;
     struct stk_list_options list;
-    char *types; /* of columns, as told when it was opened, or NULL */
+    char *types;                    /* of columns, as told when it was opened, or NULL */
     const struct stk_codec **codec; /* of each field of the index; NULL: the bytes are the value */
     _Atomic uint32_t keepers;       /* who still needs it when it is closed */
     pthread_mutex_t lock;           /* the idle readers, the labels */

@@ -27,7 +27,8 @@ int stk_labels_init(struct stk_labels *l, const char *spec, const struct stk_dat
 int stk_labels_from_manifest(struct stk_labels *l, const struct stk_manifest *m,
                              struct stk_err *err);
 void stk_labels_release(struct stk_labels *l);
-/* 1: *label is the key's (the bits of a double with `reals`); 0: labels are not given this way; negative: the key has none. */
+/* 1: *label is the key's (the bits of a double with `reals`); 0: labels are not given this way;
+ * negative: the key has none. */
 int stk_labels_of(const struct stk_labels *l, const char *key, size_t len, int64_t *label,
                   struct stk_err *err);
 

@@ -26,7 +26,7 @@ struct stk_manifest {
     size_t nother;
     const char **classes; /* label i is classes[i] */
     size_t nclasses;
-    const char *plan; /* which run made it (stk_dest_plan_id), or NULL */
+    const char *plan;          /* which run made it (stk_dest_plan_id), or NULL */
     const char *source;        /* what was packed */
     const char *label_from;    /* "dir:1" where labels are directories of the keys, else "" */
     const char *settings_json; /* as given, or NULL */

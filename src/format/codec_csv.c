@@ -43,7 +43,8 @@ static int read_int(const struct stk_csv_entry *e, struct stk_csv_cell *c, int64
     trim(c);
     if (stk_num_parse(c->p, c->n, v, &unused) == STK_NUM_INT)
         return 0;
-    return bad_cell(e, c, "is not an integer of 64 bits as in the rows before (--types overrules it)", err);
+    return bad_cell(
+        e, c, "is not an integer of 64 bits as in the rows before (--types overrules it)", err);
 }
 
 static int read_float(const struct stk_csv_entry *e, struct stk_csv_cell *c, double *v,

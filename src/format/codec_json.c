@@ -379,7 +379,8 @@ static int bid(const uint8_t *p, size_t n)
 const struct stk_codec stk_codec_json = {.name = "json",
                                          .title = "JSON value",
                                          .payload = true,
-                                         .holds = STK_HOLDS_ANY | STK_HOLDS_NULL | STK_HOLDS_SHAPES | STK_HOLDS_GAPS,
+                                         .holds = STK_HOLDS_ANY | STK_HOLDS_NULL |
+                                                  STK_HOLDS_SHAPES | STK_HOLDS_GAPS,
                                          .bid = bid,
                                          .explode = explode,
                                          .implode = stk_json_implode};

@@ -31,7 +31,7 @@ enum stk_csv_type {
 struct stk_csv_column {
     const char *name; /* in the arena; unique, not empty, no control characters */
     size_t name_len;
-    char type;   /* enum stk_csv_type */
+    char type;    /* enum stk_csv_type */
     uint8_t seen; /* in its cells so far (csv_schema.c) */
     bool told;    /* the type is not found out */
     bool single;  /* no element of an array, whatever its name */

@@ -307,8 +307,8 @@ static struct stk_csv_column *find_column(const struct stk_csv_schema *sc,
                                           struct stk_csv_column *const *order,
                                           const struct stk_csv_entry *e, char *name)
 {
-    int n = snprintf(name, e->name_len + 3, "%.*s%s", (int)e->name_len, e->name,
-                     e->array ? "_0" : "");
+    int n =
+        snprintf(name, e->name_len + 3, "%.*s%s", (int)e->name_len, e->name, e->array ? "_0" : "");
     struct stk_csv_column want = {.name = name, .name_len = (size_t)n}, *w = &want;
     size_t lo = 0, hi = sc->ncolumns;
     while (lo < hi) {

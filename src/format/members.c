@@ -633,8 +633,9 @@ int stk_members_prepare(struct stk_write_config *cfg, struct stk_err *err)
     const struct stk_member_rules rules = {.data_ext = "", .no_label = cfg->label_in_key};
     int rc = cfg->first ? stk_members_make(&m, &rules, cfg->first, err) : 0;
     /* A single file under another name than the key says which field it is. */
-    cfg->grouped = m.n > 1 || (m.n && (m.item[0].name_len != cfg->first->key_len ||
-                                       memcmp(m.item[0].name, cfg->first->key, m.item[0].name_len)));
+    cfg->grouped =
+        m.n > 1 || (m.n && (m.item[0].name_len != cfg->first->key_len ||
+                            memcmp(m.item[0].name, cfg->first->key, m.item[0].name_len)));
     stk_members_release(&m);
     return rc;
 }

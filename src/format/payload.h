@@ -10,8 +10,8 @@
 #define STK_PAYLOAD_RECORDS 16 /* looked at, where they are small */
 
 struct stk_payload_guess {
-    unsigned looked; /* records */
-    unsigned empty;  /* of those: nothing in them, which any payload may be */
+    unsigned looked;    /* records */
+    unsigned empty;     /* of those: nothing in them, which any payload may be */
     unsigned votes[16]; /* by the codec's place in the table; none: raw */
     unsigned raw;
     char because[80]; /* set by decide() */

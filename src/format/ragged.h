@@ -47,8 +47,8 @@ struct stk_cell {
 };
 
 /* For prepare(): takes the schema from the first sample, or refuses with the reason (lists, names
- * that are no safe path or collide). format: its title, for messages; folders: a `/` in a name makes
- * one, which cannot be an array too. Caller frees. */
+ * that are no safe path or collide). format: its title, for messages; folders: a `/` in a name
+ * makes one, which cannot be an array too. Caller frees. */
 int stk_schema_new(const struct stk_sample *first, const char *format, bool folders,
                    struct stk_schema **out, struct stk_err *err);
 void stk_schema_free(struct stk_schema *sc); /* NULL is fine */

@@ -360,7 +360,8 @@ static int settle_kind(const struct settling *g, struct stk_type *y)
 static int settle_null(const struct settling *g, struct stk_type *y)
 {
     uint32_t others = y->seen & ~BIT(K_NULL);
-    bool null = y->seen & BIT(K_NULL), cells = !(g->to->holds & (STK_HOLDS_GAPS | STK_HOLDS_SHAPES));
+    bool null = y->seen & BIT(K_NULL),
+         cells = !(g->to->holds & (STK_HOLDS_GAPS | STK_HOLDS_SHAPES));
     char why[160];
     if (!null || !others || y->as == AS_JSON || others == BIT(K_JSON))
         return 0;

@@ -29,7 +29,7 @@ struct stk_type {
     uint64_t samples;               /* that have the field */
     uint64_t largest;               /* magnitude of 64-bit integers */
     bool nonfinite, empty_text;
-    uint8_t ndim, other_ndim;       /* of the first array, and of the first one unlike it */
+    uint8_t ndim, other_ndim; /* of the first array, and of the first one unlike it */
     bool shapes_differ, tails_differ;
     uint64_t shape_at, other_at;
     uint64_t dim[STK_MAX_NDIM], other_dim[STK_MAX_NDIM];
@@ -37,7 +37,7 @@ struct stk_type {
     /* Decided by settle. */
     uint8_t as; /* enum in types.c */
     uint8_t dtype;
-    bool fill; /* where it is missing, it is null */
+    bool fill;     /* where it is missing, it is null */
     uint32_t only; /* lenient: the kinds that are taken, 0 all */
 };
 
@@ -64,7 +64,7 @@ typedef void stk_types_name_fn(void *user, uint64_t at, char *to, size_t n);
 struct stk_types_target {
     unsigned holds;    /* enum stk_holds of the format written */
     const char *title; /* its name */
-    bool lenient;      /* refuse the samples that do not fit the first ones when they are converted */
+    bool lenient; /* refuse the samples that do not fit the first ones when they are converted */
     stk_types_name_fn *name;
     void *user;
 };
