@@ -20,7 +20,7 @@ struct looking {
 /* Codecs whose records all have the same fields of the same types. */
 static bool is_uniform(const char *codec)
 {
-    static const char *const uniform[] = {"", "raw", "csv", "cls"};
+    static const char *const uniform[] = {"", "raw", "csv"};
     for (size_t i = 0; i < sizeof uniform / sizeof *uniform; i++)
         if (strcmp(codec, uniform[i]) == 0)
             return true;
