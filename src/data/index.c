@@ -259,8 +259,8 @@ void stk_index_close(struct stk_index *idx)
 int stk_index_check(const struct stk_index *idx, struct stk_err *err)
 {
     int rc = 0;
-    for (int t = 0; rc == 0 && t < STK_T_SUMS; t++)
-        rc = stk_index_touch(idx, t, err);
+    for (int t = 0; rc == 0 && t < STK_T_COUNT; t++)
+        rc = t == STK_T_SUMS ? 0 : stk_index_touch(idx, t, err); /* those were read when it was opened */
     if (rc < 0)
         return rc;
     for (int t = 0; t < STK_T_COUNT; t++)

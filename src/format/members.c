@@ -457,12 +457,12 @@ static int read_name(const struct stk_members *m, size_t i, size_t stem, struct 
     return rc;
 }
 
-/* A .npy of strings, structures or objects, which stays the bytes it is. */
+/* A .npy of strings, complex numbers, structures or objects, which stays the bytes it is. */
 static bool is_no_numbers(const struct stk_value *v)
 {
     struct stk_npy_head h;
     int rc = stk_npy_parse(v->data, v->size, &h, NULL);
-    return rc == STK_E_UNSUPPORTED || (rc == 0 && h.chars);
+    return rc == STK_E_UNSUPPORTED || (rc == 0 && (h.chars || h.complex));
 }
 
 /* As what kind the member's bytes are read back. */

@@ -530,9 +530,9 @@ def test_grouping_does_not_depend_on_the_order(stoker, tmp_path):
 def test_a_field_of_several_kinds(stoker, tmp_path):
     """Our own tars: an array here and a text there came back as samples apart, or renamed."""
     rows = [{"key": "a", "x": [1, 2], "t": "text", "u.txt": "v", "w": {"q": 1}},
-            {"key": "b", "x": "no array", "t": None, "u.txt": "v", "w": "text"},
-            {"key": "c", "x": {"$base64": "AP8="}, "t": "text", "u.txt": "v", "w": None},
-            {"key": "d", "x": 5, "x.npy": [1.5], "x.json": "beside x", "u.json": {"$base64": "/w=="}}]
+            {"key": "b", "x": [3], "t": None, "u.txt": "v", "w": "text"},
+            {"key": "c", "x": [4, 5], "t": "text", "u.txt": "v", "w": None},
+            {"key": "d", "x": [5], "x.npy": [1.5], "x.json": "beside x", "u.json": {"$base64": "/w=="}}]
     source = tmp_path / "r.jsonl"
     source.write_text("".join(json.dumps(row) + "\n" for row in rows))
     for fmt in "tar", "folder", "squashfs":
@@ -543,12 +543,19 @@ def test_a_field_of_several_kinds(stoker, tmp_path):
         got = [json.loads(line) for line in next(again.glob("*.jsonl")).read_text().splitlines()]
         assert got == rows, fmt
         stoker("verify", out)
+    # What cannot be one type is refused before anything is written.
+    source.write_text('{"key": "a", "x": [1, 2]}\n{"key": "b", "x": "no array"}\n')
+    for fmt in "tar", "folder", "squashfs":
+        err = stoker("pack", source, tmp_path / f"{fmt}.bad", "--format", fmt, rc=4).err
+        assert "field 'x' is int64 in sample a and text in sample b" in err
+        assert not (tmp_path / f"{fmt}.bad").exists()
 
 
 def test_class_names(stoker, tmp_path):
     """webdataset's {"cls": "cat"} was called damage."""
     labels = {"a": b"cat", "b": b" 4", "c": b"+5\n", "d": b"-3", "e": b"0.25", "f": "größe".encode(),
               "g": b"-9223372036854775808", "h": b"99999999999999999999", "i": b"nan"}
+    names = {k: labels[k] for k in "afhi"}
     tar = write_tar(tmp_path / "t.tar", [(f"{k}.{e}", v if e == "cls" else b"x")
                                          for k, v in labels.items() for e in ("cls", "jpg")])
     got = {k: f["label"] for k, f in samples(stoker, tar, tmp_path)}
@@ -556,6 +563,11 @@ def test_class_names(stoker, tmp_path):
                    "h": "99999999999999999999", "i": "nan"}
     stoker("verify", tar)
     out = tmp_path / "out"
+    # A field has one type in a dataset that is written: names and numbers cannot be one.
+    err = stoker("pack", tar, out, "--format", "tar", rc=4).err
+    assert "field 'label' is text in sample a and int64 in sample b" in err
+    tar = write_tar(tmp_path / "names.tar", [(f"{k}.{e}", v if e == "cls" else b"x")
+                                             for k, v in names.items() for e in ("cls", "jpg")])
     stoker("pack", tar, out, "--format", "tar", "--shards", "1")
     assert dict(webdataset(next(out.glob("*.tar"))))["a"] == {"cls": b"cat", "jpg": b"x"}
 
