@@ -269,7 +269,8 @@ STK_API void stk_batch_release(struct stk_batch *b);
 /* Batches of this epoch, those taken included; of an epoch gone on with, from there on. */
 STK_API uint64_t stk_loader_steps(const struct stk_loader *ld);
 /* Where the caller is, as a short JSON text, to go on from later: with any number of ranks, any
- * batch size. malloc'ed. Caller frees with free(). */
+ * batch size. malloc'ed. Caller frees with free(). In a forked child too, unless a thread was in
+ * stk_loader_next() when it forked. */
 STK_API int stk_loader_state(const struct stk_loader *ld, char **out, struct stk_err *err);
 
 struct stk_loader_stats {

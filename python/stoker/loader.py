@@ -282,6 +282,7 @@ class Loader:
         if not isinstance(state, str):
             state = _stoker.merge_states(tuple(state))
         place = self._place_of(state, given)
+        _stoker.state_at(state, place[0])  # a damaged one, or of another order, is refused here
         self._order = state
         self._begin(*place)
 

@@ -195,7 +195,8 @@ static void in_child(struct stk_loader *ld, struct stk_batch *kept)
     bool ok = stk_loader_next(ld, &b, &err) == STK_E_USAGE && strstr(err.what, "fork");
     ok = ok && stk_loader_wait(ld, 60000) == 1;
     stk_loader_stats(ld, &st);
-    ok = ok && stk_loader_state(ld, &state, &err) == STK_E_USAGE && !state;
+    ok = ok && stk_loader_state(ld, &state, &err) == 0 && state;
+    free(state);
     (void)stk_loader_steps(ld);
     stk_batch_release(kept);
     stk_loader_close(ld);
