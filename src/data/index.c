@@ -259,8 +259,9 @@ void stk_index_close(struct stk_index *idx)
 int stk_index_check(const struct stk_index *idx, struct stk_err *err)
 {
     int rc = 0;
-    for (int t = 0; rc == 0 && t < STK_T_COUNT; t++)
-        rc = t == STK_T_SUMS ? 0 : stk_index_touch(idx, t, err); /* those were read when it was opened */
+    for (enum stk_table t = 0; rc == 0 && t < STK_T_COUNT; t++)
+        if (t != STK_T_SUMS) /* those were read when it was opened */
+            rc = stk_index_touch(idx, t, err);
     if (rc < 0)
         return rc;
     for (int t = 0; t < STK_T_COUNT; t++)
