@@ -4,13 +4,17 @@ The binary is $STOKER, or build/stoker. `make test` points it at the ASan+UBSan 
 turns any sanitizer report or death by signal into a failure, whatever exit status was expected.
 """
 
+import atexit
 import fcntl
+import functools
 import json
 import os
 import pathlib
 import random
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 
 import pytest
@@ -108,9 +112,26 @@ def clean_env(extra=None):
     return env
 
 
+def reachable(path):
+    """Whether other users may go through all folders above it."""
+    return all(folder.stat().st_mode & 0o001 for folder in path.parents)
+
+
+@functools.cache
+def stoker_for_others():
+    """The binary, or a copy of it where the checkout is in somebody's private folder: for tests that
+    run it as another user."""
+    if reachable(STOKER):
+        return STOKER
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="stoker-public-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    folder.chmod(0o755)
+    return pathlib.Path(shutil.copy(STOKER, folder))
+
+
 def run_stoker(*args, rc=0, env=None, input=None, cwd=None, timeout=PATIENCE_S, preexec_fn=None):
     """Runs stoker; rc is the status (or a tuple of them) expected, None for any."""
-    argv = [str(STOKER), *map(str, args)]
+    argv = [str(stoker_for_others() if preexec_fn else STOKER), *map(str, args)]
     with subprocess.Popen(argv, stdin=subprocess.PIPE if input is not None else subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=clean_env(env),
                           cwd=cwd, preexec_fn=preexec_fn) as proc:
