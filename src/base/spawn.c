@@ -3,6 +3,7 @@
  * spawn_wait.c.
  */
 #include "base/spawn.h"
+#include "base/fork_heap.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -5,6 +5,7 @@
 #ifndef SCRATCH_H
 #define SCRATCH_H
 
+#include "base/array.h"
 #include "base/buf.h"
 #include "base/crc32c.h"
 #include "base/file.h"
@@ -13,6 +14,8 @@
 #include <stdlib.h>
 
 static char scratch[256];
+static char **scratch_paths; /* those given out; they live until scratch_done() */
+static size_t scratch_npaths;
 
 static inline const char *scratch_begin(void)
 {
@@ -28,16 +31,20 @@ static inline const char *scratch_begin(void)
 static inline void scratch_done(void)
 {
     (void)stk_remove_tree(scratch, NULL);
+    while (scratch_npaths)
+        free(scratch_paths[--scratch_npaths]);
+    free(scratch_paths);
+    scratch_paths = NULL;
 }
 
-/* Path of a name in the folder; valid until the fourth call after it. */
+/* Path of a name in the folder; valid until scratch_done(). */
 static inline const char *scratch_path(const char *name)
 {
-    static char path[4][600];
-    static unsigned n;
-    char *p = path[n++ % 4];
-    snprintf(p, sizeof path[0], "%s/%s", scratch, name);
-    return p;
+    char *path = NULL;
+    if (STK_ARRAY_MORE(scratch_paths, scratch_npaths, NULL) < 0 ||
+        asprintf(&path, "%s/%s", scratch, name) < 0)
+        abort();
+    return scratch_paths[scratch_npaths++] = path;
 }
 
 /* Writes a file, and the folders above it. */
