@@ -60,8 +60,18 @@ class Slurm:
             return "RUNNING" in states if running else states and not waiting
 
         for job in jobs:
-            conftest.until(lambda: there(job))
+            try:
+                conftest.until(lambda: there(job))
+            except AssertionError as never:
+                raise AssertionError(f"job {job} never {'ran' if running else 'ended'}\n{self.situation()}") from never
         return jobs[0]
+
+    def situation(self):
+        """What the queue and the nodes say. Nodes that Slurm took out of service are put back: the
+        next test is to speak for itself."""
+        said = self.run("sh", "-c", "squeue; sinfo -N; sinfo -R", rc=None).out
+        self.control("start", NODES)
+        return said
 
     def report(self, job, *args):
         """Its object in the result of `stoker job`, when the accounting has its end, too."""

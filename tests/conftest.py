@@ -203,6 +203,35 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "long: more of the same; `make check-stress` runs it")
     config.addinivalue_line("markers", "idle: needs an idle machine; `make check-timing` runs it")
     config.addinivalue_line("markers", "builds: needs a build of its own; `make check-builds` runs it")
+    log = os.environ.get("STOKER_TEST_LOG")
+    if log and "PYTEST_XDIST_WORKER" not in os.environ:
+        config.pluginmanager.register(Course(log, config))
+
+
+class Course:
+    """Follows the whole run where xdist has several workers: writes down what begins and ends, for
+    tests/run to tell where it hung ($STOKER_TEST_LOG), and ends a run in which waiting is in vain
+    instead of being patient hundreds of times."""
+
+    IN_VAIN = 3  # tests
+
+    def __init__(self, log, config):
+        self.log = open(log, "a", buffering=1)
+        self.config = config
+        self.in_vain = []
+
+    def pytest_runtest_logstart(self, nodeid):
+        print("begin", nodeid, file=self.log)
+
+    def pytest_runtest_logfinish(self, nodeid):
+        print("end", nodeid, file=self.log)
+
+    def pytest_runtest_logreport(self, report):
+        if report.failed and report.duration >= PATIENCE_S:
+            self.in_vain.append(report.nodeid)
+        workers = self.config.pluginmanager.getplugin("dsession")
+        if workers and len(self.in_vain) >= self.IN_VAIN:
+            workers.shouldstop = f"waited in vain in {', '.join(self.in_vain)}"
 
 
 def pytest_report_header(config):
