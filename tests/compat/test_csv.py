@@ -160,7 +160,7 @@ def test_files_of_differing_types(stoker, tmp_path):
 
 def test_gzip(stoker, tmp_path):
     """Tables are often kept compressed; samples in the middle must be found without unpacking."""
-    names, body = text_table(random.Random(6), 30, 40000)
+    names, body = text_table(random.Random(6), 30, 12000)
     plain = write_csv(tmp_path / "t.csv", [names, *body])
     src = tmp_path / "t.csv.gz"
     src.write_bytes(gzip.compress(plain.read_bytes(), 1))

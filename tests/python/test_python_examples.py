@@ -14,7 +14,7 @@ from pythonlib import environment, plain_environment, python
 import numpy as np
 
 EXAMPLES = ROOT / "examples"
-pytestmark = pytest.mark.xdist_group("torch")
+pytestmark = pytest.mark.xdist_group("examples")
 
 
 @pytest.fixture(scope="module")

@@ -133,7 +133,7 @@ def test_nothing_is_lost(table, loop):
         check_everywhere(lambda **o: stoker.Loader(ds, batch=BATCH, seed=1, threads=1, **o), loop)
 
 
-@pytest.mark.xdist_group("torch")  # importing it takes a while
+@pytest.mark.xdist_group("signals")  # importing torch takes a while
 @pytest.mark.parametrize("loop", [plain, asked])
 def test_nothing_is_lost_with_torch(table, loop):
     """The same for tensors, which are made in Python."""
@@ -209,7 +209,7 @@ def no_gpu(monkeypatch):
     return make
 
 
-@pytest.mark.xdist_group("torch")
+@pytest.mark.xdist_group("signals")
 @pytest.mark.parametrize("loop", [plain, asked])
 def test_nothing_is_lost_on_the_way_to_a_gpu(table, loop, no_gpu):
     """There, one batch more than the loop has is on its way."""
@@ -221,7 +221,7 @@ def test_nothing_is_lost_on_the_way_to_a_gpu(table, loop, no_gpu):
         assert loader.epoch == 2 and len(loader) == N // BATCH
 
 
-@pytest.mark.xdist_group("torch")
+@pytest.mark.xdist_group("signals")
 def test_a_transform_that_fails(table):
     """A batch whose transform raises was not received: it is given again."""
     pytest.importorskip("torch", reason="python3-torch is not installed")
