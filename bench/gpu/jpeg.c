@@ -11,24 +11,18 @@
 
 #include <jpeglib.h>
 
+#include "../../src/base/random.h" /* built without the project's include paths */
+
 #define WIDTH   500
 #define HEIGHT  375
 #define SIDE    2048 /* of the texture that images are windows of; a power of two */
 #define OCTAVES 8
 #define QUALITY 93
 
-static uint64_t next_random(uint64_t *state)
-{
-    uint64_t z = (*state += 0x9e3779b97f4a7c15u);
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
-
 static float noise_at(uint64_t seed, unsigned x, unsigned y)
 {
     uint64_t state = seed ^ ((uint64_t)x << 32 | y);
-    return (float)(next_random(&state) >> 40) / (1u << 24) - 0.5f;
+    return (float)(stk_random_next(&state) >> 40) / (1u << 24) - 0.5f;
 }
 
 /* Adds noise of one octave: random heights on a grid of `step` pixels, straight lines between. */
@@ -64,12 +58,12 @@ static float *make_texture(void)
 
 static void fill(uint8_t *rgb, const float *texture, uint64_t *state)
 {
-    unsigned x0 = (unsigned)(next_random(state) % (SIDE - WIDTH));
-    unsigned y0 = (unsigned)(next_random(state) % (SIDE - HEIGHT));
-    float gain = 0.7f + (float)(next_random(state) % 1000) / 1700.0f;
+    unsigned x0 = (unsigned)(stk_random_next(state) % (SIDE - WIDTH));
+    unsigned y0 = (unsigned)(stk_random_next(state) % (SIDE - HEIGHT));
+    float gain = 0.7f + (float)(stk_random_next(state) % 1000) / 1700.0f;
 
     for (unsigned c = 0; c < 3; c++) {
-        float base = 80.0f + (float)(next_random(state) % 96);
+        float base = 80.0f + (float)(stk_random_next(state) % 96);
         const float *from = texture + ((size_t)c * SIDE + y0) * SIDE + x0;
         for (unsigned y = 0; y < HEIGHT; y++)
             for (unsigned x = 0; x < WIDTH; x++) {

@@ -5,12 +5,14 @@
 #include <stdint.h>
 
 #define STK_GOLDEN64 0x9e3779b97f4a7c15ull /* 2^64 / golden ratio: steps that never bunch up */
+#define STK_MIX_A    0xbf58476d1ce4e5b9ull /* the odd factors of splitmix64 */
+#define STK_MIX_B    0x94d049bb133111ebull
 
 /* splitmix64's finaliser: a bijection of 64 bits without visible structure, for making keys. */
 static inline uint64_t stk_mix64(uint64_t x)
 {
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
-    x = (x ^ x >> 27) * 0x94d049bb133111ebull;
+    x = (x ^ x >> 30) * STK_MIX_A;
+    x = (x ^ x >> 27) * STK_MIX_B;
     return x ^ x >> 31;
 }
 

@@ -27,7 +27,7 @@ static uint64_t min_u64(uint64_t a, uint64_t b)
 /* A number below m from the key and k: how far stratum k is turned. */
 static uint64_t turn_of(const struct stk_order *o, uint64_t k, uint64_t m)
 {
-    uint64_t h = stk_mix64(o->key + 0x94d049bb133111ebu * (k + 1));
+    uint64_t h = stk_mix64(o->key + STK_MIX_B * (k + 1));
     return (uint64_t)((unsigned __int128)h * m >> 64);
 }
 
@@ -143,7 +143,7 @@ static uint64_t block_at(const struct stk_order *o, uint64_t p)
     uint64_t k = permuted(o, blocks, turn, key ^ STK_GOLDEN64 * (round + 1));
     if (k == o->short_at && w.number == 0)
         size = full;
-    uint64_t inside = permuted(o, size, round, key + 0xbf58476d1ce4e5b9u * (k + 1));
+    uint64_t inside = permuted(o, size, round, key + STK_MIX_A * (k + 1));
     uint64_t sample = block_of(o, w.number, k) * o->block + inside + o->rotate;
     return sample < o->n ? sample : sample - o->n;
 }

@@ -62,8 +62,8 @@ void stk_perm_init_rough(struct stk_perm *p, uint64_t n, uint64_t seed)
  * them. */
 static inline uint64_t hash(const struct stk_perm *p, uint64_t x, uint64_t round)
 {
-    x = (x + p->key + round * STK_GOLDEN64) * 0xbf58476d1ce4e5b9ull;
-    return (x ^ x >> 32) * 0x94d049bb133111ebull;
+    x = (x + p->key + round * STK_GOLDEN64) * STK_MIX_A;
+    return (x ^ x >> 32) * STK_MIX_B;
 }
 
 static inline uint64_t row_shift(const struct stk_perm *p, uint64_t column, uint64_t round)

@@ -155,7 +155,7 @@ FORMATS = ["tfrecord", "tar", "recordio", "jsonl", "npz", "hdf5", "lmdb", "folde
 @pytest.mark.parametrize("fmt", FORMATS if TSAN else ["any format"])
 def test_threads_of_one_process(tmp_path, fmt):
     """Two threads at one variable: right a thousand times, wrong once, never found again."""
-    make_images(tmp_path / "img", classes=8, per_class=80 if LONG else 30, sizes=(10, 9000))
+    make_images(tmp_path / "img", classes=8, per_class=80 if LONG else 12, sizes=(10, 9000))
     env = clean_env({"TSAN_OPTIONS": "exitcode=99:halt_on_error=0"})
 
     def run(*args, rc=(0,)):
@@ -170,7 +170,7 @@ def test_threads_of_one_process(tmp_path, fmt):
     run("verify", out, "--jobs", 8)
     run("inspect", out, "--jobs", 8, "--rebuild-index")
     for io in ("threads", "mmap", "direct"):
-        run("load", out, "--threads", 4, "--batch", 7, "--epochs", 3, "--io", io, "--memory", "1M")
+        run("load", out, "--threads", 4, "--batch", 7, "--epochs", 2, "--io", io, "--memory", "1M")
     run("load", out, "--threads", 4, "--batch", 64, "--shuffle", "global", "--last", "pad")
     run("pack", out, tmp_path / "back", "--format", "tar", "--jobs", 8, "--memory", "1M",
         "--on-error", "skip", "--keys", "number")

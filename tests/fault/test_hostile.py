@@ -246,7 +246,7 @@ def damaged_copies(blob, path):
         if 0 < cut < size:
             path.write_bytes(blob[:cut])
             yield f"cut to {cut} of {size}"
-    step = max(1, size // (24 if LONG else 8))
+    step = max(1, size // (24 if LONG else 6))
     for at in range(0, size, step):
         path.write_bytes(blob)
         flip_byte(path, at, 0x80 | at % 127)
@@ -453,7 +453,7 @@ def test_index_with_flipped_bytes(bad, stoker, tmp_path, packed, images):
     """A damaged index would crash readers, or give other bytes than the data has."""
     out, index, _ = packed
     blob = index.read_bytes()
-    for at in range(0, len(blob), max(1, len(blob) // (24 if LONG else 8))):
+    for at in range(0, len(blob), max(1, len(blob) // (24 if LONG else 6))):
         index.write_bytes(blob)
         flip_byte(index, at, 0xFF)
         text = bad("verify", out, rc=(0, *BAD))

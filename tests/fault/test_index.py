@@ -311,10 +311,10 @@ def semi_random(rng, n):
 
 @pytest.fixture(scope="module")
 def long_file(tmp_path_factory):
-    """26 MiB of TFRecords: small ones, empty ones, and two longer than an access point is away."""
+    """18 MiB of TFRecords: small ones, empty ones, and two longer than an access point is away."""
     rng = random.Random(11)
     block = semi_random(rng, 6 << 20)
-    records = [block[rng.randrange(1 << 20):][:rng.randint(0, 60_000)] for _ in range(400)]
+    records = [block[rng.randrange(1 << 20):][:rng.randint(0, 30_000)] for _ in range(400)]
     records[100] = block
     records[300] = block[::-1]
     path = tmp_path_factory.mktemp("long") / "plain.tfrecord"
@@ -345,7 +345,7 @@ def test_random_access_to_compressed_records(tmp_path, long_file, how):
     path = tmp_path / "x.tfrecord.gz"
     path.write_bytes(compressed(how, plain.read_bytes()))
     run_stoker("inspect", path, "--payload", "raw")
-    for i in (399, 0, 299, 300, 301, 100, 17, 250):
+    for i in (399, 0, 300, 301, 100):
         got = run_stoker("inspect", path, "--payload", "raw", "--sample", i, "-o", "-").out_bytes
         assert got == records[i], i
     if how in ("gzip", "members"):
@@ -394,7 +394,7 @@ def test_damaged_compressed_file(tmp_path, long_file):
     """Truncation and flipped bits behind the first access points would cost what is before them,
     or go unnoticed."""
     plain, records = long_file
-    data = b"".join(map(tfr.frame, records[:220]))  # 12 MiB: three points and more
+    data = b"".join(map(tfr.frame, records[:300]))  # 10 MiB: two points and more
     blob = gzip.compress(data, 1)
     path = tmp_path / "x.tfrecord.gz"
     for damage in ("cut", "flip", "sum"):
@@ -413,9 +413,9 @@ def test_damaged_compressed_file(tmp_path, long_file):
         run_stoker("pack", path, out, *opts, "--on-error", "skip", rc=3)
         (shard,) = out.glob("*.tfrecord")
         got = tfr.records(shard.read_bytes())
-        rest = iter(records[:220])
+        rest = iter(records[:300])
         assert all(any(r == g for r in rest) for g in got), damage  # in order, none changed
-        assert len(got) == 220 if damage == "sum" else 100 < len(got) < 220, (damage, len(got))
+        assert len(got) == 300 if damage == "sum" else 100 < len(got) < 300, (damage, len(got))
 
 
 # ---- options, and other versions -----------------------------------------------------------------

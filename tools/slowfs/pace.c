@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/random.h"
+
 #define NS 1000000000u
 
 static const char *const names[OP_COUNT] = {"open", "stat", "read", "write"};
@@ -23,13 +25,10 @@ bool pace_op_find(const char *name, enum op *op)
     return false;
 }
 
-/* splitmix64: the n-th draw depends on seed and n only. */
+/* The n-th draw depends on seed and n only. */
 static uint64_t draw(uint64_t seed, uint64_t n)
 {
-    uint64_t z = seed + (n + 1) * 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
+    return stk_mix64(seed + (n + 1) * STK_GOLDEN64);
 }
 
 uint64_t pace_latency(struct pace *p, enum op op)
