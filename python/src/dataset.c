@@ -5,6 +5,7 @@
  * there.
  */
 #include "pystk.h"
+#include "data/open_options.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -108,32 +109,24 @@ static int open_dataset(struct opening *o)
     return stopped || o->rc < 0 ? -1 : 0;
 }
 
+/* Dataset(path, **options) */
 static PyObject *dataset_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"path",    "format",      "payload",   "index",    "group",  "split", "jobs",
-                            "rebuild", "write_index", "pass_over", "datasets", "header", "types", NULL};
     struct opening o = {0};
-    PyObject *path = NULL, *index = NULL;
-    int group = 0, rebuild = 0, write_index = 1, pass_over = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|$zzO&pzIpppzzz", names,
-                                     PyUnicode_FSConverter, &path, &o.opts.format, &o.opts.payload,
-                                     PyUnicode_FSConverter, &index, &group, &o.opts.split,
-                                     &o.opts.jobs, &rebuild, &write_index, &pass_over,
-                                     &o.opts.datasets, &o.opts.header, &o.opts.types))
+    struct stk_arena arena = {0};
+    PyObject *path = NULL;
+    if (!PyArg_ParseTuple(args, "O&", PyUnicode_FSConverter, &path))
         return NULL;
     o.path = PyBytes_AsString(path);
-    o.opts.index = index ? PyBytes_AsString(index) : NULL;
-    o.opts.group = group;
-    o.opts.rebuild_index = rebuild;
-    o.opts.no_index_write = !write_index;
-    o.opts.pass_over = pass_over;
-    struct stk_py_dataset *d = open_dataset(&o) == 0 ? stk_py_new(type) : NULL;
+    struct stk_py_dataset *d = NULL;
+    if (stk_py_options_take(stk_open_opts, kwargs, &o.opts, &arena) == 0 && open_dataset(&o) == 0)
+        d = stk_py_new(type);
     if (d) {
         d->ds = o.ds;
         d->pid = getpid();
     }
+    stk_arena_release(&arena);
     Py_DECREF(path);
-    Py_XDECREF(index);
     return (PyObject *)d;
 }
 
