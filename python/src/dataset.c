@@ -20,6 +20,7 @@ static PyTypeObject *held_type;
 /* ---- opening: on a thread of its own, so that Ctrl-C works while an index is built ---- */
 
 struct opening {
+    struct stk_arena arena; /* what path and options point to */
     const char *path;
     struct stk_open_options opts;
     struct stk_dataset *ds;
@@ -109,24 +110,32 @@ static int open_dataset(struct opening *o)
     return stopped || o->rc < 0 ? -1 : 0;
 }
 
+/* 0, or -1 with an exception and nothing to release. */
+static int take_arguments(struct opening *o, PyObject *args, PyObject *kwargs)
+{
+    PyObject *path = NULL;
+    if (!PyArg_ParseTuple(args, "O&", PyUnicode_FSConverter, &path))
+        return -1;
+    o->path = stk_arena_dup(&o->arena, PyBytes_AsString(path), (size_t)PyBytes_Size(path));
+    Py_DECREF(path);
+    if (o->path)
+        return stk_py_options_take(stk_open_opts, kwargs, &o->opts, &o->arena);
+    PyErr_NoMemory();
+    return -1;
+}
+
 /* Dataset(path, **options) */
 static PyObject *dataset_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     struct opening o = {0};
-    struct stk_arena arena = {0};
-    PyObject *path = NULL;
-    if (!PyArg_ParseTuple(args, "O&", PyUnicode_FSConverter, &path))
+    if (take_arguments(&o, args, kwargs) < 0)
         return NULL;
-    o.path = PyBytes_AsString(path);
-    struct stk_py_dataset *d = NULL;
-    if (stk_py_options_take(stk_open_opts, kwargs, &o.opts, &arena) == 0 && open_dataset(&o) == 0)
-        d = stk_py_new(type);
+    struct stk_py_dataset *d = open_dataset(&o) == 0 ? stk_py_new(type) : NULL;
     if (d) {
         d->ds = o.ds;
         d->pid = getpid();
     }
-    stk_arena_release(&arena);
-    Py_DECREF(path);
+    stk_arena_release(&o.arena);
     return (PyObject *)d;
 }
 
