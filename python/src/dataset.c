@@ -5,6 +5,7 @@
  * there.
  */
 #include "pystk.h"
+#include "data/open_options.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -19,6 +20,7 @@ static PyTypeObject *held_type;
 /* ---- opening: on a thread of its own, so that Ctrl-C works while an index is built ---- */
 
 struct opening {
+    struct stk_arena arena; /* what path and options point to */
     const char *path;
     struct stk_open_options opts;
     struct stk_dataset *ds;
@@ -108,32 +110,32 @@ static int open_dataset(struct opening *o)
     return stopped || o->rc < 0 ? -1 : 0;
 }
 
+/* 0, or -1 with an exception and nothing to release. */
+static int take_arguments(struct opening *o, PyObject *args, PyObject *kwargs)
+{
+    PyObject *path = NULL;
+    if (!PyArg_ParseTuple(args, "O&", PyUnicode_FSConverter, &path))
+        return -1;
+    o->path = stk_arena_dup(&o->arena, PyBytes_AsString(path), (size_t)PyBytes_Size(path));
+    Py_DECREF(path);
+    if (o->path)
+        return stk_py_options_take(stk_open_opts, kwargs, &o->opts, &o->arena);
+    PyErr_NoMemory();
+    return -1;
+}
+
+/* Dataset(path, **options) */
 static PyObject *dataset_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"path",    "format",      "payload",   "index",    "group",  "split", "jobs",
-                            "rebuild", "write_index", "pass_over", "datasets", "header", "types", NULL};
     struct opening o = {0};
-    PyObject *path = NULL, *index = NULL;
-    int group = 0, rebuild = 0, write_index = 1, pass_over = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|$zzO&pzIpppzzz", names,
-                                     PyUnicode_FSConverter, &path, &o.opts.format, &o.opts.payload,
-                                     PyUnicode_FSConverter, &index, &group, &o.opts.split,
-                                     &o.opts.jobs, &rebuild, &write_index, &pass_over,
-                                     &o.opts.datasets, &o.opts.header, &o.opts.types))
+    if (take_arguments(&o, args, kwargs) < 0)
         return NULL;
-    o.path = PyBytes_AsString(path);
-    o.opts.index = index ? PyBytes_AsString(index) : NULL;
-    o.opts.group = group;
-    o.opts.rebuild_index = rebuild;
-    o.opts.no_index_write = !write_index;
-    o.opts.pass_over = pass_over;
     struct stk_py_dataset *d = open_dataset(&o) == 0 ? stk_py_new(type) : NULL;
     if (d) {
         d->ds = o.ds;
         d->pid = getpid();
     }
-    Py_DECREF(path);
-    Py_XDECREF(index);
+    stk_arena_release(&o.arena);
     return (PyObject *)d;
 }
 

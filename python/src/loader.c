@@ -11,7 +11,7 @@
  * After a fork the child can only ask where the loader was: the threads are its parent's.
  */
 #include "pystk.h"
-#include "data/plan.h"
+#include "data/loader_options.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -102,22 +102,23 @@ static int open_loader(struct loader *l, const struct stk_loader_options *o)
 /* Loader(dataset, pool, **options); pool: None, or what memory for arrays comes from */
 static PyObject *loader_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    struct stk_py_options t;
+    struct stk_loader_options o = {0};
+    struct stk_arena arena = {0};
     PyObject *dataset, *pool;
     if (!PyArg_ParseTuple(args, "O!O", stk_py_dataset_type, &dataset, &pool) ||
-        stk_py_options_take(&t, kwargs) < 0)
+        stk_py_options_take(stk_loader_opts, kwargs, &o, &arena) < 0)
         return NULL;
     pool = pool == Py_None ? NULL : pool;
-    struct loader *l = pool && use_pool(pool, &t.o) < 0 ? NULL : stk_py_new(type);
+    struct loader *l = pool && use_pool(pool, &o) < 0 ? NULL : stk_py_new(type);
     if (l) {
         Py_INCREF(dataset);
         l->dataset = dataset;
         Py_XINCREF(pool);
         l->pool = pool;
-        if (open_loader(l, &t.o) < 0)
+        if (open_loader(l, &o) < 0)
             Py_CLEAR(l);
     }
-    stk_py_options_release(&t);
+    stk_arena_release(&arena);
     return (PyObject *)l;
 }
 

@@ -12,6 +12,7 @@
 #include <Python.h>
 #include <sys/types.h>
 
+#include "base/opt.h"
 #include "stoker.h"
 
 /* Slots of a type and members of a struct want data and function pointers as void *. */
@@ -100,16 +101,12 @@ int stk_py_pool_init(PyObject *module);
 PyObject *stk_py_merge_states(PyObject *self, PyObject *texts);
 PyObject *stk_py_state_at(PyObject *self, PyObject *args);
 
-/* ---- options.c: a loader's options ---- */
+/* ---- options.c: what the tables of options say ---- */
 
-struct stk_py_options {
-    struct stk_loader_options o;
-    PyObject *kept; /* what texts in o borrow from */
-    const char **names;
-};
-/* By name; None is the default. 0, or -1 with an exception and nothing to release. */
-int stk_py_options_take(struct stk_py_options *t, PyObject *kwargs);
-void stk_py_options_release(struct stk_py_options *t);
+/* By name; None is the default. What the fields point to is in the arena, of which Python knows
+ * nothing. 0, or -1 with an exception and nothing to release. */
+int stk_py_options_take(const struct stk_opt *table, PyObject *kwargs, void *fields,
+                        struct stk_arena *arena);
 /* check_options(**options): takes them, and lets go of them; what is wrong with them is known
  * before anything is opened. */
 PyObject *stk_py_check_options(PyObject *self, PyObject *args, PyObject *kwargs);

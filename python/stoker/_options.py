@@ -1,6 +1,8 @@
-"""The options of a loader, as the C library's table has them: signature, documentation, typos."""
+"""The options of datasets and loaders, as the C library's tables have them: signatures,
+documentation, typos."""
 
 import collections
+import collections.abc
 import difflib
 import inspect
 import textwrap
@@ -8,6 +10,7 @@ import textwrap
 from stoker import _stoker
 
 Option = collections.namedtuple("Option", "name default choices help")
+DATASET = {row[0]: Option(*row) for row in _stoker.dataset_options}
 OPTIONS = {row[0]: Option(*row) for row in _stoker.loader_options}
 
 
@@ -39,6 +42,10 @@ def _refuse(who, name, known):
     if name in INSTEAD:
         raise TypeError(f"{who} has no option {name!r}: {INSTEAD[name]} "
                         "(docs/python.md, \"Where the Loader cannot replace the DataLoader\")")
+    _refuse_unknown(who, name, known)
+
+
+def _refuse_unknown(who, name, known):
     near = difflib.get_close_matches(name, known, 1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
     raise TypeError(f"{who} has no option {name!r}{hint}")
@@ -63,39 +70,59 @@ def _rename(who, options):
         options["shuffle"] = "block" if options["shuffle"] else "none"
 
 
-def take_options(who, options, others):
-    """(the loader's, those of `others`): names of a DataLoader are taken where we have the thing."""
+def _plain(option, value):
+    """What the C library takes: text for {"x": "int"}, and for True and False where yes and no
+    are choices."""
+    if isinstance(value, collections.abc.Mapping):
+        return ",".join(f"{name}={kind}" for name, kind in value.items()) or None
+    if "yes" in option.choices and not isinstance(value, (str, type(None))):
+        return "yes" if value else "no"
+    return value
+
+
+def take_dataset_options(options):
+    for name in options:
+        if name not in DATASET:
+            _refuse_unknown("Dataset", name, DATASET)
+    return {name: _plain(DATASET[name], value) for name, value in options.items()}
+
+
+def take_options(who, options):
+    """(the loader's, the dataset's): names of a DataLoader are taken where we have the thing."""
     options = dict(options)
     _rename(who, options)
     rest = {name: options.pop(name) for name in [*options] if name not in OPTIONS}
     for name in rest:
-        if name not in others:
-            _refuse(who, name, [*OPTIONS, *others])
+        if name not in DATASET:
+            _refuse(who, name, [*OPTIONS, *DATASET])
     if options.get("fields") is not None and not isinstance(options["fields"], str):
         options["fields"] = tuple(options["fields"])
     return options, rest
 
 
-def _lines(option):
+def _lines(option, width):
     """What the documentation says of an option."""
     text = option.help
     if option.choices:
         text += f"; one of {', '.join(option.choices)}"
     if option.default not in (None, False):
         text += f" (default {option.default})"
-    return textwrap.fill(text, 96, initial_indent=f"    {option.name:<9} ",
-                         subsequent_indent=" " * 14)
+    return textwrap.fill(text, 96, initial_indent=f"    {option.name:<{width}} ",
+                         subsequent_indent=" " * (width + 5))
 
 
-def document(loader):
-    """Puts the options into the signature and the documentation of a class of loaders."""
-    init = loader.__init__
-    parameters = list(inspect.signature(init).parameters.values())
+def document(cls, options, rest=None):
+    """Puts the options into the signature and the documentation of a class, in the place of its
+    last parameter; rest: what that is called where it takes others, too."""
+    init = cls.__init__
+    *parameters, last = inspect.signature(init).parameters.values()
     given = {p.name for p in parameters}
-    names = [inspect.Parameter(o.name, inspect.Parameter.KEYWORD_ONLY, default=o.default)
-             for o in OPTIONS.values() if o.name not in given]
-    rest = parameters[-1].replace(name="dataset_options")
-    init.__signature__ = inspect.Signature([*parameters[:-1], *names, rest])
-    if loader.__doc__:  # there is none under python -OO
-        text = "\n".join(map(_lines, OPTIONS.values()))
-        loader.__doc__ = loader.__doc__.replace("    {options}", text)
+    parameters += [inspect.Parameter(o.name, inspect.Parameter.KEYWORD_ONLY, default=o.default)
+                   for o in options.values() if o.name not in given]
+    if rest:
+        parameters.append(last.replace(name=rest))
+    init.__signature__ = inspect.Signature(parameters)
+    if cls.__doc__:  # there is none under python -OO
+        width = 1 + max(map(len, options))
+        text = "\n".join(_lines(option, width) for option in options.values())
+        cls.__doc__ = cls.__doc__.replace("    {options}", text)

@@ -4,6 +4,7 @@ import operator
 import os
 
 from stoker import _stoker
+from stoker._options import DATASET, document, take_dataset_options
 
 
 class Dataset:
@@ -16,36 +17,17 @@ class Dataset:
     It can be pickled, and used by several threads and in forked or spawned processes: they open
     it again.
 
-    format       "tfrecord", "tar", … (None: found out)
-    payload      what records hold: "example", "raw", …
-    datasets     of HDF5 and NPZ, the arrays that are fields: "x,y", "test/*" (None: found out)
-    index        where the index is (None: beside the data, else in the cache)
-    group        files of one stem (a.jpg, a.json) are one sample
-    header       CSV, TSV: the first row names the columns: True, False (None: found out)
-    types        CSV, TSV: types of columns, {"x": "int"}: int, float, text, bool, json, bytes
-    split        "train", … where names of files or folders tell it (None: all of them)
-    jobs         threads that build an index (0: one a core)
-    rebuild      ignore an index that is there
-    write_index  False: publish no index
-    pass_over    True: open what is left of a damaged dataset; reading a bad sample fails
+    {options}
+
+    `header` may be True or False, too, and `types` a dict: {"x": "int"}. `index` is a path.
     """
 
-    def __init__(self, path, *, format=None, payload=None, index=None, group=False, split=None, jobs=0,
-                 rebuild=False, write_index=True, pass_over=False, datasets=None,
-                 header=None, types=None):
+    def __init__(self, path, **options):
         self.path = os.fspath(path)
-        self._options = {"format": format, "payload": payload, "group": group, "split": split,
-                         "jobs": jobs,
-                         "write_index": write_index, "pass_over": pass_over,
-                         "datasets": datasets}
-        if header is not None:
-            self._options["header"] = "yes" if header else "no"
-        if types:
-            self._options["types"] = ",".join(f"{name}={kind}" for name, kind in types.items())
-        if index is not None:
-            self._options["index"] = index
+        self._options = take_dataset_options(options)
         self._closed = False
-        self._handle = _stoker.Dataset(self.path, rebuild=rebuild, **self._options)
+        self._handle = _stoker.Dataset(self.path, **self._options)
+        self._options.pop("rebuild", None)  # was for this time
 
     @property
     def handle(self):
@@ -118,6 +100,9 @@ class Dataset:
     def __repr__(self):
         what = "closed" if self._closed else f"{self.format}, {len(self)} samples"
         return f"<stoker.Dataset {self.path!r}: {what}>"
+
+
+document(Dataset, DATASET)
 
 
 class View:

@@ -164,7 +164,7 @@ class Loader:
 
     def __init__(self, data, batch=OPTIONS["batch"].default, **options):
         options["batch"] = batch
-        options, dataset_options = take_options("Loader", options, Dataset.__init__.__kwdefaults__)
+        options, dataset_options = take_options("Loader", options)
         state = options.pop("state", None)
         _stoker.check_options(**options)
         # What depends on where it is. The rest is the same each time it begins.
@@ -405,4 +405,4 @@ class Loader:
                f"batch {self.batch}, epoch {self.epoch}>"
 
 
-document(Loader)
+document(Loader, OPTIONS, rest="dataset_options")

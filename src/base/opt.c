@@ -29,6 +29,14 @@ const char *const *stk_opt_choices(const struct stk_opt *opt)
     return opt->choices_fn ? opt->choices_fn() : opt->choices;
 }
 
+const char *stk_opt_keyword(const struct stk_opt *opt, char *buf, size_t size)
+{
+    snprintf(buf, size, "%s", opt->keyword ? opt->keyword : opt->name);
+    for (char *p = buf; *p; p++)
+        *p = (char)(*p == '-' ? '_' : *p);
+    return buf;
+}
+
 /* ---- values ------------------------------------------------------------------------------- */
 
 static int check_range(const struct stk_opt *opt, const char *text, double v, double min,

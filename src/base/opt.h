@@ -39,6 +39,7 @@ struct stk_opt {
     bool opposite;     /* FLAG: the field is true where the option is not */
     bool incidental;   /* cannot change what is written (jobs, quiet): not part of a recipe */
     bool hidden;       /* for stoker's own use: not in help, man page and completion */
+    bool path;         /* STRING: of a file; programs may have objects for that */
     size_t offset;     /* of the field in the command's settings struct */
     const char *arg;   /* what stands for the value in the help, "SIZE"; NULL for flags */
     const char *def;   /* the default as a user would write it; NULL: unset */
@@ -52,6 +53,24 @@ struct stk_opt {
     const char *keyword;
 };
 
+/* clang-format off */
+#define STK_OPT_FIELD(S, field_)                                                                   \
+    _Generic(((S *)0)->field_,                                                                     \
+        uint32_t: STK_FIELD_U32,                                                                   \
+        int: STK_FIELD_NUMBER,                                                                     \
+        default: STK_FIELD_OWN)
+/* clang-format on */
+
+/* A row for a field of the library's struct S, which stands `at` in the table's struct. What the
+ * field is in C is found out. */
+#define STK_OPT_OF(S, at, name_, field_, type_, ...)                                               \
+    {                                                                                              \
+        .name = name_, .type = STK_OPT_##type_, .field = STK_OPT_FIELD(S, field_),                 \
+        .offset = (at) + offsetof(S, field_), __VA_ARGS__                                          \
+    }
+
+/* Its name in programs, "on_error", into buf. Returns buf. */
+const char *stk_opt_keyword(const struct stk_opt *opt, char *buf, size_t size);
 const struct stk_opt *stk_opt_find(const struct stk_opt *table, const char *name); /* or NULL */
 /* Refuses a name: "unknown option --shrads; did you mean --shards?" */
 int stk_opt_unknown(const struct stk_opt *table, const char *kind, const char *dashes,

@@ -125,9 +125,4 @@ void stk_help_usage(const struct stk_cmd *cmd, struct stk_buf *out);
 void stk_man_page(const struct stk_cmd *cmd, struct stk_buf *out);
 bool stk_opt_is_common(const struct stk_opt *opt);
 
-/* Choices shared by commands (formats.c). */
-const char *const *stk_format_names(void);
-const char *const *stk_payload_names(void);
-const char *const *stk_header_names(void);
-
 #endif

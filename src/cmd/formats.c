@@ -11,31 +11,6 @@ struct settings {
 
 static const struct stk_opt options[] = {STK_COMMON_OPTIONS};
 
-/* ---- names others offer as choices -------------------------------------------------------- */
-
-const char *const *stk_format_names(void)
-{
-    static const char *names[64];
-    for (size_t i = 0; i < 63 && stk_format_at(i); i++)
-        names[i] = stk_format_at(i)->name;
-    return names;
-}
-
-const char *const *stk_payload_names(void)
-{
-    static const char *names[64] = {"auto"};
-    for (size_t i = 0, n = 1; n < 63 && stk_codec_at(i); i++)
-        if (stk_codec_at(i)->payload)
-            names[n++] = stk_codec_at(i)->name;
-    return names;
-}
-
-const char *const *stk_header_names(void)
-{
-    static const char *const names[] = {"auto", "yes", "no", NULL};
-    return names;
-}
-
 /* ---- formats ------------------------------------------------------------------------------ */
 
 static const char *compression(unsigned caps)

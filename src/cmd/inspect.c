@@ -5,16 +5,17 @@
 
 #include "base/text.h"
 #include "base/units.h"
-#include "cmd/dataset_options.h"
 #include "cmd/problems.h"
 #include "report/grid.h"
 #include "data/inspect.h"
+#include "data/open_options.h"
 
 struct settings {
     struct stk_common common;
-    const char *output, *format, *payload, *datasets, *split, *header, *types, *index;
-    uint64_t sample, jobs;
-    bool force, group, rebuild_index, write_index;
+    struct stk_open_options open;
+    const char *output;
+    uint64_t sample;
+    bool force;
 };
 
 static const struct stk_opt options[] = {
@@ -36,18 +37,9 @@ static const struct stk_opt options[] = {
      .type = STK_OPT_FLAG,
      .offset = offsetof(struct settings, force),
      .help = "Let --output replace files"},
-    STK_READ_OPTIONS(struct settings),
-    STK_INDEX_OPTIONS(struct settings),
-    {.name = "rebuild-index",
-     .type = STK_OPT_FLAG,
-     .offset = offsetof(struct settings, rebuild_index),
-     .help = "Read the files anew even when there is an index"},
-    {.name = "write-index",
-     .type = STK_OPT_FLAG,
-     .def = "yes",
-     .offset = offsetof(struct settings, write_index),
-     .help = "Keep the index for next time"},
-    STK_JOBS_OPTION(struct settings, "Threads that build the index; 0: one a core"),
+    STK_OPEN_READ_OPTIONS(offsetof(struct settings, open)),
+    STK_OPEN_INDEX_OPTIONS(offsetof(struct settings, open)),
+    STK_OPEN_BUILD_OPTIONS(offsetof(struct settings, open)),
     STK_COMMON_OPTIONS,
 };
 
@@ -290,7 +282,8 @@ static void json_fields(struct stk_jw *w, const struct stk_inspect *in)
 static void json_classes(struct stk_jw *w, const struct stk_inspect *in)
 {
     json_u64(w, "classes", in->classes);
-    stk_jw_put_rows(w, "first_classes", in->class_name, sizeof(in->class_name[0]), in->nclass_names);
+    stk_jw_put_rows(w, "first_classes", in->class_name, sizeof(in->class_name[0]),
+                    in->nclass_names);
 }
 
 static void json_histogram(struct stk_jw *w, const struct stk_inspect *in)
@@ -413,21 +406,9 @@ static int run_inspect(struct stk_run *run)
                                "--output - and --json - cannot both have standard output");
         run->out_is_data = true;
     }
-    struct stk_open_options o = {
-        .format = s->format,
-        .payload = s->payload,
-        .datasets = s->datasets,
-        .split = s->split,
-        .group = s->group,
-        .header = s->header,
-        .types = s->types,
-        .index = s->index,
-        .jobs = (unsigned)s->jobs,
-        .no_index_write = !s->write_index,
-        .rebuild_index = s->rebuild_index,
-        .progress = on_progress,
-        .user = &run->progress,
-    };
+    struct stk_open_options o = s->open;
+    o.progress = on_progress;
+    o.user = &run->progress;
     struct stk_dataset *ds = NULL;
     int rc = stk_dataset_open_with(run->opts.arg[0], &o, true, true, &ds, &run->err);
     if (rc)

@@ -1,13 +1,12 @@
 /* load.c - `stoker load`: runs the loader flat out and tells how fast it is, and why. */
 #include "cmd/load.h"
 
-#include "cmd/dataset_options.h"
-
 #include <stdlib.h>
 
 #include "base/text.h"
 #include "cluster/rank.h"
 #include "data/loader_options.h"
+#include "data/open_options.h"
 
 #define SETTING(field) offsetof(struct stk_load_settings, field)
 
@@ -63,8 +62,8 @@ static const struct stk_opt options[] = {
      .offset = SETTING(consume),
      .help = "What is done with a batch: nothing, a byte of every page looked at, or all bytes "
              "hashed"},
-    STK_READ_OPTIONS(struct stk_load_settings),
-    STK_INDEX_OPTIONS(struct stk_load_settings),
+    STK_OPEN_READ_OPTIONS(SETTING(open)),
+    STK_OPEN_INDEX_OPTIONS(SETTING(open)),
     STK_COMMON_OPTIONS,
 };
 
@@ -113,19 +112,10 @@ static int open_dataset(struct stk_load *l)
 {
     /* With a policy for bad samples, damage found while listing is passed over as well. */
     bool collect = l->s->loader.on_error != STK_ON_ERROR_STOP;
-    struct stk_open_options o = {
-        .format = l->s->format,
-        .payload = l->s->payload,
-        .datasets = l->s->datasets,
-        .header = l->s->header,
-        .types = l->s->types,
-        .split = l->s->split,
-        .group = l->s->group,
-        .index = l->s->index,
-        .progress = on_progress,
-        .user = &l->run->progress,
-        .pass_over = collect,
-    };
+    struct stk_open_options o = l->s->open;
+    o.progress = on_progress;
+    o.user = &l->run->progress;
+    o.pass_over = collect;
     int rc = stk_dataset_open_with(l->run->opts.arg[0], &o, collect, true, &l->ds, &l->run->err);
     stk_progress_clear(&l->run->progress);
     return rc;

@@ -14,12 +14,12 @@
 
 struct stk_load_settings {
     struct stk_common common;
+    struct stk_open_options open;
     struct stk_loader_options loader; /* without what this run finds out: rank, state */
-    const char *rank, *consume, *state, *ids, *format, *payload, *datasets, *split, *header, *types,
-        *index;
+    const char *rank, *consume, *state, *ids;
     const char **from;
     uint64_t steps;
-    bool group, mixing;
+    bool mixing;
 };
 
 /* What was counted up to one moment. */

@@ -3,70 +3,77 @@
 
 #include "base/text.h"
 #include "base/units.h"
-#include "cmd/dataset_options.h"
+#include "cmd/cmd.h"
 #include "cmd/problems.h"
+#include "data/open_options.h"
 #include "report/grid.h"
 
 struct settings {
     struct stk_common common;
-    const char *format, *payload, *from_format, *from_payload, *from_datasets, *name, *label_from,
-        *compress;
-    const char *keys, *on_error, *header, *types, *split;
-    const char **include, **exclude;
-    uint64_t shards, shard_size, jobs, shuffle, memory;
-    bool resume, force, group;
+    struct stk_pack_options pack;
+    const char *keys;
 };
+
+#define PACK(field) offsetof(struct settings, pack.field)
 
 static const char *const label_choices[] = {"auto", "none", "dir[:LEVEL]", "csv:FILE", NULL};
 static const char *const compress_choices[] = {"none", "zstd[:LEVEL]", "lz4", "deflate[:LEVEL]",
                                                NULL};
 static const char *const key_choices[] = {"keep", "number", NULL};
-static const char *const error_choices[] = {"stop", "skip", NULL};
+static const char *const error_choices[] = {
+    [STK_ON_ERROR_STOP] = "stop", [STK_ON_ERROR_SKIP] = "skip", NULL};
 
 static const struct stk_opt options[] = {
-    STK_FORMAT_OPTION("format", offsetof(struct settings, format),
-                      "Format to write (without it: by the ending of DST, else " STK_DEFAULT_FORMAT
-                      ")"),
-    STK_PAYLOAD_OPTION("payload", offsetof(struct settings, payload),
-                       "What a record written holds (without it: what suits the format)"),
+    {.name = "format",
+     .type = STK_OPT_ENUM,
+     .arg = "FORMAT",
+     .choices_fn = stk_format_names,
+     .offset = PACK(format),
+     .help = "Format to write (without it: by the ending of DST, else " STK_DEFAULT_FORMAT ")"},
+    {.name = "payload",
+     .type = STK_OPT_ENUM,
+     .arg = "PAYLOAD",
+     .choices_fn = stk_payload_names,
+     .offset = PACK(payload),
+     .help = "What a record written holds (without it: what suits the format)"},
     {.name = "shards",
      .type = STK_OPT_UNSIGNED,
      .arg = "N",
      .min = 1,
      .max = 99999,
-     .offset = offsetof(struct settings, shards),
+     .offset = PACK(shards),
      .help = "Write N files with the same number of samples, give or take one"},
     {.name = "shard-size",
      .type = STK_OPT_SIZE,
      .arg = "SIZE",
      .def = "256M",
      .min = 1,
-     .offset = offsetof(struct settings, shard_size),
+     .offset = PACK(shard_size_bytes),
      .help = "Without --shards: begin a new file before one holds more of SRC than this "
              "(lmdb and squashfs: one file unless told)"},
     {.name = "name",
      .type = STK_OPT_STRING,
      .arg = "NAME",
-     .offset = offsetof(struct settings, name),
+     .offset = PACK(name),
      .help = "What the files are called (without it: as DST)"},
     {.name = "compress",
      .type = STK_OPT_ENUM,
      .arg = "HOW",
      .def = "none",
      .choices = compress_choices,
-     .offset = offsetof(struct settings, compress),
+     .offset = PACK(compress),
      .help = "Compress each sample, where the format allows it"},
     {.name = "shuffle",
      .type = STK_OPT_UNSIGNED,
      .arg = "SEED",
-     .offset = offsetof(struct settings, shuffle),
+     .offset = PACK(seed),
      .help = "Write the samples in a random order that SEED decides"},
     {.name = "label-from",
      .type = STK_OPT_ENUM,
      .arg = "WHAT",
      .def = "auto",
      .choices = label_choices,
-     .offset = offsetof(struct settings, label_from),
+     .offset = PACK(label_from),
      .help = "Where labels come from: dir: the last directory of a key, dir:1 its first, and so "
              "on; csv:FILE: rows of key,label; auto: as dir:1 when SRC is a folder or squashfs "
              "image whose files all stand in one, else the labels SRC has"},
@@ -80,48 +87,44 @@ static const struct stk_opt options[] = {
     {.name = "include",
      .type = STK_OPT_LIST,
      .arg = "GLOB",
-     .offset = offsetof(struct settings, include),
+     .offset = PACK(include),
      .help = "Take only samples whose key matches GLOB; may be given again"},
     {.name = "exclude",
      .type = STK_OPT_LIST,
      .arg = "GLOB",
-     .offset = offsetof(struct settings, exclude),
+     .offset = PACK(exclude),
      .help = "Leave out samples whose key matches GLOB; may be given again"},
     {.name = "on-error",
      .type = STK_OPT_ENUM,
      .arg = "WHAT",
      .def = "stop",
      .choices = error_choices,
-     .offset = offsetof(struct settings, on_error),
+     .field = STK_FIELD_NUMBER,
+     .offset = PACK(on_error),
      .help = "What to do with a sample that cannot be read or written"},
     {.name = "resume",
      .type = STK_OPT_FLAG,
      .incidental = true,
-     .offset = offsetof(struct settings, resume),
+     .offset = PACK(resume),
      .help = "Go on with a pack that was stopped; ends in the same bytes"},
     {.name = "force",
      .letter = 'f',
      .type = STK_OPT_FLAG,
      .incidental = true,
-     .offset = offsetof(struct settings, force),
+     .offset = PACK(force),
      .help = "Replace the packed dataset at DST"},
-    STK_FORMAT_OPTION("from-format", offsetof(struct settings, from_format),
-                      "Read SRC as this format instead of finding out"),
-    STK_PAYLOAD_OPTION("from-payload", offsetof(struct settings, from_payload),
-                       "What a record of SRC holds"),
-    STK_DATASETS_OPTION("from-datasets", offsetof(struct settings, from_datasets)),
-    STK_TABLE_OPTIONS(struct settings),
-    {.name = "group",
-     .type = STK_OPT_FLAG,
-     .offset = offsetof(struct settings, group),
-     .help = "Of a folder SRC, files that share a name up to the first dot (a.jpg, a.json) are one "
-             "sample"},
-    STK_SPLIT_OPTION(struct settings),
-    STK_JOBS_OPTION(struct settings,
-                    "Threads; 0: by the number of cores. Does not change what is written"),
-    STK_MEMORY_OPTION(
-        struct settings,
-        "Memory for what all threads together read and encode (without it: 12M a thread)"),
+    STK_OPEN_FORMAT_OPTIONS(PACK(src), STK_OF_SRC),
+    STK_OPEN_TABLE_OPTIONS(PACK(src)),
+    STK_OPEN_GROUP_OPTIONS(PACK(src), STK_OF_SRC),
+    STK_OPEN_SPLIT_OPTIONS(PACK(src)),
+    STK_OPEN_JOBS_OPTION(PACK(src),
+                         "Threads; 0: by the number of cores. Does not change what is written"),
+    {.name = "memory",
+     .type = STK_OPT_SIZE,
+     .arg = "SIZE",
+     .incidental = true,
+     .offset = PACK(memory_bytes),
+     .help = "Memory for what all threads together read and encode (without it: 12M a thread)"},
     STK_COMMON_OPTIONS,
 };
 
@@ -137,7 +140,7 @@ static int check_settings(struct stk_run *run)
         return stk_err_set(&run->err, STK_E_USAGE, NULL, -1,
                            "--shards and --shard-size exclude each other");
     const struct settings *s = run->settings;
-    if (s->resume && s->force)
+    if (s->pack.resume && s->pack.force)
         return stk_err_set(&run->err, STK_E_USAGE, NULL, -1,
                            "--resume goes on and --force begins anew: give one of them");
     return 0;
@@ -217,36 +220,19 @@ static const char *format_by_ending(const char *dst)
 static struct stk_pack_options pack_options(struct stk_run *run, const char *recipe)
 {
     const struct settings *s = run->settings;
-    return (struct stk_pack_options){
-        .format = s->format ? s->format : format_by_ending(run->opts.arg[1]),
-        .src_format = s->from_format,
-        .src_payload = s->from_payload,
-        .src_datasets = s->from_datasets,
-        .src_group = s->group,
-        .src_header = s->header,
-        .src_types = s->types,
-        .src_split = s->split,
-        .payload = s->payload && strcmp(s->payload, "auto") != 0 ? s->payload : NULL,
-        .name = s->name,
-        .shards = s->shards,
-        /* Not told: the format's own (lmdb and squashfs are one file). */
-        .shard_size_bytes = stk_opts_given(&run->opts, "shard-size") ? s->shard_size : 0,
-        .jobs = (unsigned)s->jobs,
-        .shuffle = stk_opts_given(&run->opts, "shuffle"),
-        .seed = s->shuffle,
-        .resume = s->resume,
-        .force = s->force,
-        .include = s->include,
-        .exclude = s->exclude,
-        .label_from = s->label_from,
-        .number_keys = strcmp(s->keys, "number") == 0,
-        .compress = s->compress,
-        .on_error = strcmp(s->on_error, "skip") == 0 ? STK_ON_ERROR_SKIP : STK_ON_ERROR_STOP,
-        .memory_bytes = s->memory,
-        .settings_json = recipe,
-        .progress = on_progress,
-        .user = &run->progress,
-    };
+    struct stk_pack_options o = s->pack;
+    o.format = o.format ? o.format : format_by_ending(run->opts.arg[1]);
+    if (o.payload && strcmp(o.payload, "auto") == 0)
+        o.payload = NULL;
+    /* Not told: the format's own (lmdb and squashfs are one file). */
+    if (!stk_opts_given(&run->opts, "shard-size"))
+        o.shard_size_bytes = 0;
+    o.shuffle = stk_opts_given(&run->opts, "shuffle");
+    o.number_keys = strcmp(s->keys, "number") == 0;
+    o.settings_json = recipe;
+    o.progress = on_progress;
+    o.user = &run->progress;
+    return o;
 }
 
 static int run_pack(struct stk_run *run)

@@ -3,18 +3,19 @@
 
 #include "base/text.h"
 #include "base/units.h"
-#include "cmd/dataset_options.h"
-#include "report/grid.h"
+#include "cmd/cmd.h"
 #include "cmd/problems.h"
+#include "data/open_options.h"
+#include "report/grid.h"
 
 struct settings {
     struct stk_common common;
-    const char *format, *payload, *datasets, *split, *header, *types;
-    uint64_t jobs, memory, show;
+    struct stk_verify_options verify;
+    uint64_t show;
 };
 
 static const struct stk_opt options[] = {
-    STK_READ_OPTIONS(struct settings),
+    STK_OPEN_READ_OPTIONS(offsetof(struct settings, verify.open)),
     {.name = "show",
      .type = STK_OPT_UNSIGNED,
      .arg = "N",
@@ -23,9 +24,14 @@ static const struct stk_opt options[] = {
      .incidental = true,
      .offset = offsetof(struct settings, show),
      .help = "Print at most N problems"},
-    STK_JOBS_OPTION(struct settings, "Threads that read and check; 0: one a core"),
-    STK_MEMORY_OPTION(struct settings,
-                      "Memory for what all threads together read (without it: 8M a thread)"),
+    STK_OPEN_JOBS_OPTION(offsetof(struct settings, verify.open),
+                         "Threads that read and check; 0: one a core"),
+    {.name = "memory",
+     .type = STK_OPT_SIZE,
+     .arg = "SIZE",
+     .incidental = true,
+     .offset = offsetof(struct settings, verify.memory_bytes),
+     .help = "Memory for what all threads together read (without it: 8M a thread)"},
     STK_COMMON_OPTIONS,
 };
 
@@ -112,18 +118,9 @@ static void write_json(struct stk_jw *w, const struct stk_verify_result *r)
 static int run_verify(struct stk_run *run)
 {
     const struct settings *s = run->settings;
-    struct stk_verify_options o = {
-        .format = s->format,
-        .payload = s->payload,
-        .datasets = s->datasets,
-        .header = s->header,
-        .types = s->types,
-        .split = s->split,
-        .jobs = (unsigned)s->jobs,
-        .memory_bytes = s->memory,
-        .progress = on_progress,
-        .user = &run->progress,
-    };
+    struct stk_verify_options o = s->verify;
+    o.open.progress = on_progress;
+    o.open.user = &run->progress;
     struct stk_verify_result r = {0};
     int rc = stk_verify(run->opts.arg[0], &o, &r, &run->err);
     stk_progress_clear(&run->progress);

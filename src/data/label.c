@@ -1,58 +1,42 @@
 /* label.c - classes from directories or a CSV, numbered in byte order of their names. */
 #include "data/label.h"
+#include "base/array.h"
 #include "base/hash.h"
 #include "data/layout.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-struct label_slot {
-    uint64_t hash; /* 0: empty */
+struct label_entry {
+    uint64_t hash; /* of its name or key, which tells it from all others */
     int64_t label;
     const char *name; /* DIR: the class */
 };
 
-static uint64_t hash_of(const char *p, size_t n)
+static struct label_entry *find(const struct stk_labels *l, const char *name, size_t len)
 {
-    uint64_t h = stk_hash64(p, n);
-    return h ? h : 1;
+    uint64_t hash = stk_hash64(name, len);
+    uint32_t i;
+    for (size_t at = 0; stk_lookup_next(&l->table, hash, &at, &i);)
+        if (l->entry[i].hash == hash)
+            return &l->entry[i];
+    return NULL;
 }
 
-static struct label_slot *find_slot(struct label_slot *t, uint64_t n, uint64_t hash)
+/* That of a name, made when it is new. NULL: out of memory. */
+static struct label_entry *intern(struct stk_labels *l, const char *name, size_t len,
+                                  struct stk_err *err)
 {
-    for (uint64_t i = hash & (n - 1);; i = (i + 1) & (n - 1))
-        if (t[i].hash == hash || t[i].hash == 0)
-            return &t[i];
-}
-
-static int grow(struct stk_labels *l, struct stk_err *err)
-{
-    uint64_t n = l->nslots ? l->nslots * 2 : 1024;
-    struct label_slot *t = calloc(n, sizeof *t);
-    if (!t)
-        return stk_err_nomem(err, n * sizeof *t);
-    for (uint64_t i = 0; i < l->nslots; i++)
-        if (l->slot[i].hash)
-            *find_slot(t, n, l->slot[i].hash) = l->slot[i];
-    free(l->slot);
-    l->slot = t;
-    l->nslots = n;
-    return 0;
-}
-
-/* The slot of a name, made when it is new. NULL: out of memory. */
-static struct label_slot *intern(struct stk_labels *l, const char *name, size_t len,
-                                 struct stk_err *err)
-{
-    if (l->used * 2 >= l->nslots && grow(l, err) < 0)
+    struct label_entry *e = find(l, name, len);
+    if (e)
+        return e;
+    uint64_t hash = stk_hash64(name, len);
+    if (STK_ARRAY_MORE(l->entry, l->nentries, err) < 0 ||
+        stk_lookup_add(&l->table, hash, (uint32_t)l->nentries, err) < 0)
         return NULL;
-    struct label_slot *s = find_slot(l->slot, l->nslots, hash_of(name, len));
-    if (!s->hash) {
-        s->hash = hash_of(name, len);
-        s->label = -1;
-        l->used++;
-    }
-    return s;
+    e = &l->entry[l->nentries++];
+    *e = (struct label_entry){.hash = hash, .label = -1};
+    return e;
 }
 
 /* ---- directories ---- */
@@ -86,30 +70,29 @@ static int by_text(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Numbers the classes collected in the slots. */
+/* Numbers the classes that were collected. */
 static int number_classes(struct stk_labels *l, struct stk_err *err)
 {
     size_t n = 0;
-    l->classes = stk_arena_alloc(&l->arena, (l->used + 1) * sizeof *l->classes);
+    l->classes = stk_arena_alloc(&l->arena, (l->nentries + 1) * sizeof *l->classes);
     if (!l->classes)
-        return stk_err_nomem(err, l->used * sizeof *l->classes);
-    for (uint64_t i = 0; i < l->nslots; i++)
-        if (l->slot[i].hash && l->slot[i].name)
-            l->classes[n++] = l->slot[i].name;
+        return stk_err_nomem(err, l->nentries * sizeof *l->classes);
+    for (size_t i = 0; i < l->nentries; i++)
+        if (l->entry[i].name)
+            l->classes[n++] = l->entry[i].name;
     qsort(l->classes, n, sizeof *l->classes, by_text);
     l->nclasses = n;
     for (size_t i = 0; i < n; i++)
-        find_slot(l->slot, l->nslots, hash_of(l->classes[i], strlen(l->classes[i])))->label =
-            (int64_t)i;
+        find(l, l->classes[i], strlen(l->classes[i]))->label = (int64_t)i;
     return 0;
 }
 
 static int add_class(struct stk_labels *l, const char *name, size_t len, struct stk_err *err)
 {
-    struct label_slot *s = intern(l, name, len, err);
-    if (s && !s->name)
-        s->name = stk_arena_dup(&l->arena, name, len);
-    return s && s->name ? 0 : stk_err_nomem(err, len);
+    struct label_entry *e = intern(l, name, len, err);
+    if (e && !e->name)
+        e->name = stk_arena_dup(&l->arena, name, len);
+    return e && e->name ? 0 : stk_err_nomem(err, len);
 }
 
 /* strict false: a key without that directory means that there are no labels at all. */
@@ -193,13 +176,13 @@ static int csv_row(struct stk_labels *l, struct stk_labels *classes, const struc
     bool text = lab->value.kind == STK_TEXT;
     if (collect)
         return text ? add_class(classes, lab->value.data, lab->value.size, err) : 0;
-    struct label_slot *slot = intern(l, key, len, err);
-    if (!slot)
+    const struct label_entry *class = text ? find(classes, lab->value.data, lab->value.size) : NULL;
+    if (text && !class)
+        return stk_err_set(err, STK_E_STALE, NULL, -1, "it changed while it was read");
+    struct label_entry *e = intern(l, key, len, err);
+    if (!e)
         return STK_E_NOMEM;
-    slot->label =
-        text ? find_slot(classes->slot, classes->nslots, hash_of(lab->value.data, lab->value.size))
-                   ->label
-             : number_label(l, &lab->value);
+    e->label = class ? class->label : number_label(l, &lab->value);
     return 0;
 }
 
@@ -226,7 +209,8 @@ static int read_csv(struct stk_labels *l, const char *path, struct stk_err *err)
     l->classes = classes.classes;
     l->nclasses = classes.nclasses;
     l->arena = classes.arena;
-    free(classes.slot);
+    stk_lookup_release(&classes.table);
+    free(classes.entry);
     stk_sample_release(&s);
     stk_dataset_close(ds);
     return rc;
@@ -282,20 +266,15 @@ int stk_labels_from_manifest(struct stk_labels *l, const struct stk_manifest *m,
 void stk_labels_release(struct stk_labels *l)
 {
     stk_arena_release(&l->arena);
-    free(l->slot);
+    stk_lookup_release(&l->table);
+    free(l->entry);
     *l = (struct stk_labels){0};
-}
-
-static const struct label_slot *lookup(const struct stk_labels *l, const char *p, size_t n)
-{
-    const struct label_slot *s = l->nslots ? find_slot(l->slot, l->nslots, hash_of(p, n)) : NULL;
-    return s && s->hash ? s : NULL;
 }
 
 int stk_labels_of(const struct stk_labels *l, const char *key, size_t len, int64_t *label,
                   struct stk_err *err)
 {
-    const struct label_slot *s = NULL;
+    const struct label_entry *e = NULL;
     const char *dir;
     size_t n;
     if (l->mode == STK_LABEL_NONE)
@@ -303,18 +282,18 @@ int stk_labels_of(const struct stk_labels *l, const char *key, size_t len, int64
     if (l->mode == STK_LABEL_DIR) {
         if (!dir_at(key, len, l->level, &dir, &n))
             return no_dir(l, key, len, err);
-        s = lookup(l, dir, n);
+        e = find(l, dir, n);
     } else {
         /* As written, without its extension, or by the file's name alone. */
         const char *slash = memrchr(key, '/', len), *base = slash ? slash + 1 : key;
-        s = lookup(l, key, len);
-        s = s ? s : lookup(l, key, stk_key_stem(key, len));
-        s = s ? s : lookup(l, base, len - (size_t)(base - key));
+        e = find(l, key, len);
+        e = e ? e : find(l, key, stk_key_stem(key, len));
+        e = e ? e : find(l, base, len - (size_t)(base - key));
     }
-    if (!s)
+    if (!e)
         return stk_err_set(err, STK_E_CORRUPT, NULL, -1, "no label is given for '%.*s'",
                            (int)(len < 500 ? len : 500), key);
-    *label = s->label;
+    *label = e->label;
     return 1;
 }
 

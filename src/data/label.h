@@ -4,6 +4,7 @@
 #ifndef STK_DATA_LABEL_H
 #define STK_DATA_LABEL_H
 
+#include "base/lookup.h"
 #include "data/dataset.h"
 
 enum stk_label_mode { STK_LABEL_NONE, STK_LABEL_DIR, STK_LABEL_CSV };
@@ -14,9 +15,10 @@ struct stk_labels {
     const char **classes; /* sorted; label i is classes[i]. Empty where labels are plain numbers */
     size_t nclasses;
     struct stk_arena arena;
-    struct label_slot *slot; /* hash of a name or key -> label */
-    bool reals;              /* CSV: labels are floats; an int64 label is the bits of a double */
-    uint64_t nslots, used;
+    struct label_entry *entry; /* of a name or key */
+    size_t nentries;
+    struct stk_lookup table;
+    bool reals; /* CSV: labels are floats; an int64 label is the bits of a double */
 };
 
 /* spec: NULL or "auto" (first directory that names no split, when every file is in one),

@@ -1,8 +1,6 @@
 /* loader_options.c - the table of a loader's options, and a struct of them checked by it. */
 #include "data/loader_options.h"
 
-#include <stdio.h>
-
 const char *const stk_last_names[] = {
     [STK_LAST_DROP] = "drop", [STK_LAST_PAD] = "pad", [STK_LAST_SHORT] = "short", NULL};
 const char *const stk_on_error_names[] = {[STK_ON_ERROR_STOP] = "stop",
@@ -16,14 +14,6 @@ const struct stk_opt stk_loader_opts[] = {
     STK_LOADER_PROGRAM_OPTIONS(0),
     {.name = NULL},
 };
-
-const char *stk_loader_keyword(const struct stk_opt *opt, char *buf, size_t size)
-{
-    snprintf(buf, size, "%s", opt->keyword ? opt->keyword : opt->name);
-    for (char *p = buf; *p; p++)
-        *p = (char)(*p == '-' ? '_' : *p);
-    return buf;
-}
 
 int stk_loader_option_set(struct stk_loader_options *o, const char *name, const char *text,
                           struct stk_arena *arena, struct stk_err *err)

@@ -14,20 +14,8 @@
 #include "data/io.h"
 #include "data/plan.h"
 
-/* clang-format off */
-#define STK_LOADER_FIELD(field_)                                                                   \
-    _Generic(((struct stk_loader_options *)0)->field_,                                             \
-        uint32_t: STK_FIELD_U32,                                                                   \
-        int: STK_FIELD_NUMBER,                                                                     \
-        default: STK_FIELD_OWN)
-/* clang-format on */
-
 /* at: where in the table's struct the struct stk_loader_options is. */
-#define STK_LOADER_OPTION(at, name_, field_, type_, ...)                                           \
-    {                                                                                              \
-        .name = name_, .type = STK_OPT_##type_, .field = STK_LOADER_FIELD(field_),                 \
-        .offset = (at) + offsetof(struct stk_loader_options, field_), __VA_ARGS__                  \
-    }
+#define STK_LOADER_OPTION(at, ...) STK_OPT_OF(struct stk_loader_options, at, __VA_ARGS__)
 
 /* Which samples, in which order. */
 #define STK_LOADER_ORDER_OPTIONS(at)                                                               \
@@ -102,8 +90,6 @@ extern const char *const stk_last_names[], *const stk_on_error_names[]; /* NULL 
 /* All of them, for fields at 0; .name NULL ends them. */
 extern const struct stk_opt stk_loader_opts[];
 
-/* Its name in programs, "on_error", into buf. Returns buf. */
-const char *stk_loader_keyword(const struct stk_opt *opt, char *buf, size_t size);
 /* Sets the option of that name ("read-size") as `stoker load` would. Strings in o borrow
  * from text; names are made in the arena. */
 int stk_loader_option_set(struct stk_loader_options *o, const char *name, const char *text,

@@ -77,9 +77,9 @@ static int choose_compression(struct pack *p, struct stk_err *err)
 
 static void choose_jobs(struct pack *p)
 {
-    unsigned cpus = stk_cpus(), jobs = p->o->jobs ? p->o->jobs : cpus;
+    unsigned cpus = stk_cpus(), jobs = p->o->src.jobs ? p->o->src.jobs : cpus;
     /* Small files wait for the file system, not for the CPU: have several on the way. */
-    if (!p->o->jobs && (p->ds->format->caps & STK_CAN_TREE))
+    if (!p->o->src.jobs && (p->ds->format->caps & STK_CAN_TREE))
         jobs = cpus * 4 < 8 ? 8 : cpus * 4 > 32 ? 32 : cpus * 4;
     p->jobs = jobs > MAX_JOBS ? MAX_JOBS : jobs;
     p->chunk_bytes = CHUNK_BYTES;
@@ -115,17 +115,17 @@ static int plan_text(const struct pack *p, const char *src, struct stk_buf *b, s
                    o->compress ? o->compress : "");
     stk_buf_printf(b, "shuffle %d %llu label %s numbers %d on_error %d group %d split %s\n",
                    o->shuffle, (unsigned long long)o->seed, o->label_from ? o->label_from : "auto",
-                   o->number_keys, o->on_error, o->src_group, o->src_split ? o->src_split : "");
+                   o->number_keys, o->on_error, o->src.group, o->src.split ? o->src.split : "");
     if (o->shuffle)
         stk_buf_printf(b, "order %d\n", STK_ORDER_VERSION);
-    stk_buf_printf(b, "header %s types %s\n", o->src_header ? o->src_header : "auto",
-                   o->src_types ? o->src_types : "");
+    stk_buf_printf(b, "header %s types %s\n", o->src.header ? o->src.header : "auto",
+                   o->src.types ? o->src.types : "");
     uint64_t hash = 0, size = 0;
     if (o->label_from && strncmp(o->label_from, "csv:", 4) == 0 &&
         stk_hash_file(o->label_from + 4, &hash, &size, NULL) == 0)
         stk_buf_printf(b, "labels %016llx\n", (unsigned long long)hash);
-    if (o->src_datasets)
-        stk_buf_printf(b, "datasets %s\n", o->src_datasets);
+    if (o->src.datasets)
+        stk_buf_printf(b, "datasets %s\n", o->src.datasets);
     for (const char *const *g = o->include; g && *g; g++)
         stk_buf_printf(b, "include %s\n", *g);
     for (const char *const *g = o->exclude; g && *g; g++)
@@ -176,16 +176,9 @@ static int on_index(void *user, uint64_t done, uint64_t total, uint64_t samples)
 static int open_source(struct pack *p, const char *src, struct stk_err *err)
 {
     struct index_progress ip = {p->o};
-    struct stk_open_options o = {.format = p->o->src_format,
-                                 .payload = p->o->src_payload,
-                                 .datasets = p->o->src_datasets,
-                                 .group = p->o->src_group,
-                                 .header = p->o->src_header,
-                                 .types = p->o->src_types,
-                                 .split = p->o->src_split,
-                                 .jobs = p->o->jobs,
-                                 .progress = on_index,
-                                 .user = &ip};
+    struct stk_open_options o = p->o->src;
+    o.progress = on_index;
+    o.user = &ip;
     bool collect = p->o->on_error == STK_ON_ERROR_SKIP;
     int rc = stk_dataset_open_with(src, &o, collect, true, &p->ds, err);
     /* A file of a folder may have changed without the folder showing it: look again. */

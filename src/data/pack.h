@@ -4,26 +4,18 @@
 
 #include "data/dataset.h"
 
-
 struct stk_pack_options {
-    const char *format;      /* of the destination; NULL: from DST's suffix, else tfrecord */
-    const char *src_format;  /* NULL: found out */
-    const char *src_payload; /* NULL or "auto": found out */
-    const char *src_datasets; /* as in stk_open_options */
-    bool src_group;          /* a folder's files of one stem are one sample */
-    const char *src_header;  /* tables of text, as in stk_open_options */
-    const char *src_types;
-    const char *src_split;   /* NULL: all */
-    const char *payload;     /* NULL: the format's default ("example" for tfrecord) */
-    const char *name;        /* of the shards; NULL: DST's base name */
-    uint64_t shards;         /* 0: by shard_size_bytes */
+    struct stk_open_options src; /* jobs: of the packing too; 0: by the number of cores */
+    const char *format;          /* NULL: from DST's suffix, else tfrecord */
+    const char *payload;         /* NULL: the format's default ("example" for tfrecord) */
+    const char *name;            /* of the shards; NULL: DST's base name */
+    uint64_t shards;             /* 0: by shard_size_bytes */
     uint64_t shard_size_bytes;
-    unsigned jobs; /* 0: by the number of cores */
     bool shuffle;
     uint64_t seed;
     bool resume, force;
-    const char *const *include; /* glob patterns on keys/paths, NULL-terminated, or NULL */
-    const char *const *exclude;
+    const char **include; /* glob patterns on keys/paths, NULL-terminated, or NULL */
+    const char **exclude;
     const char *label_from; /* NULL or "auto", "none", "dir", "dir:LEVEL", "csv:FILE" */
     bool number_keys;       /* keys become running numbers */
     const char *compress;   /* NULL or "none", "zstd[:LEVEL]", "lz4", "deflate[:LEVEL]" */
@@ -38,9 +30,9 @@ struct stk_pack_options {
 
 struct stk_pack_result {
     char format[32];
-    bool whole; /* --resume: it was there already, nothing was done */
+    bool whole;                            /* --resume: it was there already, nothing was done */
     uint64_t samples, shards, shards_kept; /* kept: found finished by --resume */
-    uint64_t files; /* written: the shards, or the files of a tree */
+    uint64_t files;                        /* written: the shards, or the files of a tree */
     uint64_t bytes_in, bytes_out;
     uint64_t classes;
     double seconds_index, seconds_total;

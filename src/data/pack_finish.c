@@ -78,7 +78,7 @@ static int count_samples(struct pack *p, uint64_t shard, uint64_t *n, struct stk
     int rc = walk_output(p, shard, 1, &w, err);
     int fd = rc < 0 ? rc : stk_nameless_file(NULL, err);
     if (fd >= 0) {
-        struct stk_build_options b = {.list = list_options(p), .jobs = p->o->jobs};
+        struct stk_build_options b = {.list = list_options(p), .jobs = p->o->src.jobs};
         rc = stk_build_index(&w, &b, fd, err);
         if (rc == 0)
             rc = stk_index_open_fd(fd, p->shard[shard].name, &idx, err);
@@ -191,7 +191,7 @@ static int build_output(struct pack *p, const char *path, uint64_t *listed, stru
     if (rc == 0 && fd < 0)
         rc = stk_err_sys(err, path, "create");
     struct stk_build_options b = {
-        .list = list_options(p), .jobs = p->o->jobs, .portable = true, .path = path};
+        .list = list_options(p), .jobs = p->o->src.jobs, .portable = true, .path = path};
     b.checks = stk_pack_wants_checks(p);
     if (rc == 0)
         rc = data_id(p, &b.data_id, err);

@@ -76,9 +76,10 @@ static int progress(struct verify *v, uint64_t bytes, struct stk_err *err)
     pthread_mutex_lock(&v->lock);
     v->bytes_done += bytes;
     double now = stk_now();
-    if (v->o->progress && now - v->last_progress > 0.1) {
+    const struct stk_open_options *o = &v->o->open;
+    if (o->progress && now - v->last_progress > 0.1) {
         v->last_progress = now;
-        stop = v->o->progress(v->o->user, v->bytes_done, v->bytes_total, v->next);
+        stop = o->progress(o->user, v->bytes_done, v->bytes_total, v->next);
     }
     pthread_mutex_unlock(&v->lock);
     return stop ? stk_err_set(err, STK_E_STOPPED, NULL, -1, "stopped") : 0;
@@ -379,23 +380,14 @@ int stk_verify(const char *path, const struct stk_verify_options *o, struct stk_
                struct stk_err *err)
 {
     struct verify v = {.o = o, .r = r, .chunk_bytes = CHUNK_BYTES};
-    struct stk_open_options oo = {.format = o->format,
-                                  .payload = o->payload,
-                                  .datasets = o->datasets,
-                                  .header = o->header,
-                                  .types = o->types,
-                                  .split = o->split,
-                                  .jobs = o->jobs,
-                                  .progress = o->progress,
-                                  .user = o->user};
     double start = stk_now();
     *r = (struct stk_verify_result){0};
     pthread_mutex_init(&v.lock, NULL);
-    v.jobs = o->jobs ? o->jobs : stk_cpus();
+    v.jobs = o->open.jobs ? o->open.jobs : stk_cpus();
     if (o->memory_bytes && o->memory_bytes / (2 * v.jobs) < v.chunk_bytes)
         v.chunk_bytes = o->memory_bytes / (2 * v.jobs);
     stk_checker_init(&v.checker, on_problem, &v);
-    int rc = stk_dataset_open_checked(path, &oo, &v.checker, &v.ds, err);
+    int rc = stk_dataset_open_checked(path, &o->open, &v.checker, &v.ds, err);
     if (rc == 0)
         rc = verify_opened(&v, err);
     stk_problems_sort(&r->problems);

@@ -5,13 +5,8 @@
 #include "data/dataset.h"
 
 struct stk_verify_options {
-    const char *format, *payload, *datasets; /* NULL: found out */
-    const char *split;                       /* NULL: all */
-    const char *header, *types;              /* as in stk_open_options */
-    unsigned jobs;                           /* 0: one a core */
-    uint64_t memory_bytes;                   /* 0: default */
-    int (*progress)(void *user, uint64_t bytes_done, uint64_t bytes_total, uint64_t samples);
-    void *user;
+    struct stk_open_options open; /* jobs and progress are of all the reading */
+    uint64_t memory_bytes;        /* 0: default */
 };
 
 struct stk_verify_result {

@@ -23,7 +23,7 @@ static const struct stk_fs known[] = {
     {0x3153464A, "jfs", false, false},       {0x52654973, "reiserfs", false, false},
     {0x01021994, "tmpfs", false, true},      {0x01021994, "devtmpfs", false, true},
     {0x858458F6, "ramfs", false, true},      {0x958458F6, "hugetlbfs", false, true},
-    {0x6969, "nfs", true, false, true},      {0x0BD00BD0, "lustre", true, false},
+    {0x6969, "nfs", true, false, true},      {0x0BD00BD0, "lustre", true, .stripes = true},
     {0x47504653, "gpfs", true, false},       {0x19830326, "beegfs", true, false},
     {0x00C36400, "ceph", true, false},       {0xFF534D42, "cifs", true, false},
     {0xFE534D42, "smb", true, false},        {0x01021997, "9p", true, false},
@@ -92,7 +92,8 @@ const char *stk_fs_choose_local(const char *const *path, size_t n, uint64_t leas
 uint64_t stk_fs_block_size(unsigned major_no, unsigned minor_no)
 {
     char path[96], text[24];
-    snprintf(path, sizeof path, "/sys/dev/block/%u:%u/queue/logical_block_size", major_no, minor_no);
+    snprintf(path, sizeof path, "/sys/dev/block/%u:%u/queue/logical_block_size", major_no,
+             minor_no);
     if (!stk_host_read(path, text, sizeof text)) { /* a partition: its disk knows */
         snprintf(path, sizeof path, "/sys/dev/block/%u:%u/../queue/logical_block_size", major_no,
                  minor_no);

@@ -12,6 +12,7 @@ struct stk_fs {
     const char *name; /* "lustre"; "disk": not in the table */
     bool network, memory;
     bool any_offset; /* direct reads need not be aligned: the server does not mind */
+    bool stripes;    /* a file lies on as many storage targets as its owner says (lfs setstripe) */
 };
 
 /* Borrowed: valid for ever. By number never NULL. */

@@ -259,7 +259,7 @@ static void few_actions(struct advisor *ad, struct stk_finding *f, const struct 
                   "the file has stripes. Give it more of both.");
     stk_advice_act_all(
         ad, f, (struct stk_action){.kind = STK_ACT_AGGREGATORS, .count = stk_limits.spread});
-    if (strcmp(u->fs, "lustre") == 0)
+    if (stk_advice_stripes(u))
         stk_advice_act(ad, f,
                        (struct stk_action){.kind = STK_ACT_STRIPE_NEW,
                                            .path = stk_advice_parent(ad, u->name),

@@ -20,6 +20,12 @@ enum reach stk_advice_reach(const char *fs)
     return !known || known->network ? REACH_SHARED : known->memory ? REACH_MEMORY : REACH_LOCAL;
 }
 
+bool stk_advice_stripes(const struct stk_usage *u)
+{
+    const struct stk_fs *known = stk_fs_by_name(u->fs);
+    return known && known->stripes;
+}
+
 enum reach stk_advice_reach_of(const struct stk_usage *u)
 {
     enum reach r = stk_advice_reach(u->fs);

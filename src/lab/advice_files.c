@@ -131,7 +131,7 @@ void stk_rule_too_many_files(struct advisor *ad)
 
 static bool one_target(const struct stk_usage *u)
 {
-    return strcmp(u->fs, "lustre") == 0 && u->file->stripe_count == 1 &&
+    return stk_advice_stripes(u) && u->file->stripe_count == 1 &&
            u->ranks >= stk_limits.stripe_ranks &&
            u->n.c[STK_C_READ_BYTES] >= stk_limits.target_bytes;
 }
@@ -262,13 +262,13 @@ void stk_rule_stripe_size(struct advisor *ad)
             const struct stk_prof_file *p = u->file;
             double wait = stk_advice_wall(ad, ad->a->format[i].read_s);
             double r = u->mean_read_bytes, s = p->stripe_bytes;
-            bool lustre = strcmp(u->fs, "lustre") == 0 && r > 0 && !stk_kind_whole(u);
+            bool striped = stk_advice_stripes(u) && r > 0 && !stk_kind_whole(u);
             bool bad = (s <= 0 && r < (double)stk_limits.unit_read) ||
                        s > stk_limits.stripe_over * r ||
                        (p->stripe_count > 1 && s * stk_limits.stripe_under < r);
             /* No stripe can be smaller: nothing to be done for less. */
             bool least = s > 0 && s <= LEAST_STRIPE && s > stk_limits.stripe_over * r;
-            if (!lustre || !bad || least || stk_advice_share(ad, wait) < stk_limits.medium_share)
+            if (!striped || !bad || least || stk_advice_share(ad, wait) < stk_limits.medium_share)
                 continue;
             stripe_finding(ad, u, wait);
             break; /* one of a format: the others lie beside it */

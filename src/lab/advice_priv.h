@@ -80,6 +80,8 @@ enum reach stk_advice_reach(const char *fs);
 uint64_t stk_advice_memory(const struct advisor *ad); /* of a node, or what is assumed */
 /* Where most of the time of this usage's files is spent. */
 enum reach stk_advice_reach_of(const struct stk_usage *u);
+/* Its files are striped as their owner says. */
+bool stk_advice_stripes(const struct stk_usage *u);
 /* Seconds a thread needs to read that much in requests of `request` bytes, on this storage. */
 double stk_advice_read_s(const struct advisor *ad, enum reach reach, double bytes, double request);
 /* Seconds of the run, of seconds in calls. */

@@ -5,6 +5,7 @@
  */
 #include "lab/profile_priv.h"
 
+#include "base/csv.h"
 #include "base/file.h"
 #include "base/num.h"
 
@@ -272,49 +273,41 @@ static const char *const column_names[NCOLUMNS] = {
 
 #define MAX_FIELDS 64
 
-struct csv {
+struct head {
     int column[MAX_FIELDS]; /* which one a field is; -1: none of ours */
     size_t fields;
 };
 
-static size_t field_end(const char *p, const char *end)
+static void read_head(struct head *h, struct stk_csv_row row)
 {
-    const char *at = p;
-    while (at < end && *at != ',')
-        at++;
-    return (size_t)(at - p);
-}
-
-static void read_head(struct csv *c, const char *p, const char *end)
-{
-    while (p <= end && c->fields < MAX_FIELDS) {
-        size_t n = field_end(p, end);
-        c->column[c->fields] = -1;
+    struct stk_csv_cell cell;
+    while (h->fields < MAX_FIELDS && stk_csv_next(&row, &cell, NULL) > 0) {
+        h->column[h->fields] = -1;
         for (int i = 0; i < NCOLUMNS; i++)
-            if (strlen(column_names[i]) == n && memcmp(column_names[i], p, n) == 0)
-                c->column[c->fields] = i;
-        c->fields++;
-        p += n + 1;
+            if (strlen(column_names[i]) == cell.n && memcmp(column_names[i], cell.p, cell.n) == 0)
+                h->column[h->fields] = i;
+        h->fields++;
     }
 }
 
 /* False: not a whole line of numbers. */
-static bool read_line(const struct csv *c, const char *p, const char *end, double *v)
+static bool read_line(const struct head *h, struct stk_csv_row row, double *v)
 {
+    struct stk_csv_cell cell;
     size_t field = 0;
     for (int i = 0; i < NCOLUMNS; i++)
         v[i] = -1;
-    for (; p <= end && field < c->fields; field++) {
-        size_t n = field_end(p, end);
+    for (; field < h->fields && stk_csv_next(&row, &cell, NULL) > 0; field++) {
+        int column = h->column[field];
         int64_t whole;
         double f = -1;
-        if (n && stk_num_parse(p, n, &whole, &f) == STK_NUM_NONE && c->column[field] >= 0)
+        if (!cell.n || column < 0)
+            continue;
+        if (stk_num_parse(cell.p, cell.n, &whole, &f) == STK_NUM_NONE)
             return false;
-        if (n && c->column[field] >= 0)
-            v[c->column[field]] = isfinite(f) ? f : -1;
-        p += n + 1;
+        v[column] = isfinite(f) ? f : -1;
     }
-    return field == c->fields && v[AT] >= 0;
+    return field == h->fields && v[AT] >= 0;
 }
 
 static uint64_t whole(double v)
@@ -326,7 +319,7 @@ static int add_samples(struct stk_pb *pb, const char *text, size_t size, uint32_
                        struct stk_err *err)
 {
     struct stk_profile *p = pb->p;
-    struct csv c = {0};
+    struct head head = {0};
     const char *end = text + size;
     int rc = 0;
     for (const char *at = text; at < end && !rc;) {
@@ -334,9 +327,10 @@ static int add_samples(struct stk_pb *pb, const char *text, size_t size, uint32_
         double v[NCOLUMNS];
         if (!line)
             break; /* the last line of a killed launcher may be cut */
+        struct stk_csv_row row = {.p = at, .end = line, .delim = ',', .more = true};
         if (at == text) {
-            read_head(&c, at, line);
-        } else if (read_line(&c, at, line, v)) {
+            read_head(&head, row);
+        } else if (read_line(&head, row, v)) {
             rc = STK_ARRAY_MORE(p->sample, p->nsamples, err);
             if (!rc)
                 p->sample[p->nsamples++] = (struct stk_prof_sample){

@@ -163,7 +163,7 @@ int stk_fuzz_format(const char *format, const uint8_t *data, size_t size)
     if (samples > VERIFY_MAX)
         return 0;
 
-    struct stk_verify_options vo = {.format = format, .jobs = 1};
+    struct stk_verify_options vo = {.open = {.format = format, .jobs = 1}};
     struct stk_verify_result result = {0};
     struct stk_err err = {0};
     int rc = stk_verify(path, &vo, &result, &err);

@@ -1,7 +1,9 @@
-"""The loader's options are stated once: C, the command, Python and the documentation agree."""
+"""Options of datasets and loaders are stated once: C, commands, Python and the documentation
+agree."""
 
 import inspect
 import pathlib
+import pickle
 import re
 
 import pytest
@@ -10,10 +12,11 @@ from pythonlib import stoker
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 ROWS = {row[0]: row for row in stoker._stoker.loader_options}
+DATASET_ROWS = {row[0]: row for row in stoker._stoker.dataset_options}
 # The command has an option of its own for these, or none: it goes through its epochs itself, finds
 # its rank out, and keeps states in files.
 PROGRAMS_ONLY = {"epochs", "rank", "world", "keys", "state"}
-OPTION_NAME = {"read": "read-size"}
+OPTION_NAME = {"read": "read-size", "rebuild": "rebuild-index"}
 
 
 def command_options(text):
@@ -22,16 +25,19 @@ def command_options(text):
     return {name: " ".join(said.split()) for name, said in found}
 
 
-def test_struct_and_table():
-    """Every field of the C struct has its row; memory for arrays is not an option but a program."""
+@pytest.mark.parametrize("what, known", [("loader", ROWS), ("open", DATASET_ROWS)])
+def test_struct_and_table(what, known):
+    """Every field of the C struct has its row; what a program does (memory for arrays, showing
+    progress) is no option."""
     header = (ROOT / "include/stoker.h").read_text()
-    body = re.search(r"struct stk_loader_options \{.*?\n(.*?)\n\};", header, re.DOTALL).group(1)
+    body = re.search(rf"struct stk_{what}_options \{{.*?\n(.*?)\n\}};", header, re.DOTALL).group(1)
     body = re.sub(r"/\*.*?\*/", "", body, flags=re.DOTALL)
     fields = {name for line in body.split(";") if "(" not in line
               for name in re.findall(r"(\w+)\s*(?:,|$)", line.strip())} - {"user"}
-    table = (ROOT / "src/data/loader_options.h").read_text()
-    rows = re.findall(r'STK_LOADER_OPTION\(at,\s*"[\w-]+",\s*(\w+),', table.replace("\\\n", " "))
-    assert len(rows) == len(set(rows)) == len(ROWS) > 20
+    table = (ROOT / f"src/data/{what}_options.h").read_text()
+    rows = re.findall(rf'STK_{what.upper()}_OPTION\(at,\s*(?:"[\w-]+"|of\(.*?\)),\s*(\w+),',
+                      table.replace("\\\n", " "))
+    assert len(rows) == len(set(rows)) == len(known) > 10
     assert set(rows) == fields
 
 
@@ -48,6 +54,51 @@ def test_command(stoker):
             assert f"; one of {', '.join(choices)} (default {default})" in said
         elif default is not None and default is not True:
             assert f"(default {default})" in said
+
+
+def test_commands_that_open_datasets(stoker):
+    """Every command that reads datasets has the options of a dataset, with the same words."""
+    for command, lacks in (("inspect", set()), ("load", {"rebuild", "write_index", "jobs"}),
+                           ("verify", {"group", "index", "rebuild", "write_index", "jobs"})):
+        options = command_options(stoker(command, "--help").out)
+        for name, _, _, help in DATASET_ROWS.values():
+            if name not in {"pass_over"} | lacks:
+                assert help in options[OPTION_NAME.get(name, name.replace("_", "-"))]
+    options = command_options(stoker("pack", "--help").out)
+    for option, name in (("from-datasets", "datasets"), ("split", "split"), ("types", "types")):
+        assert DATASET_ROWS[name][3] in options[option]
+
+
+def test_dataset_signature():
+    """help() and editors see the options of a dataset; the documentation names them all."""
+    parameters = inspect.signature(stoker.Dataset).parameters
+    page = (ROOT / "docs/python.md").read_text()
+    line = page[page.index("## Dataset"):page.index("opens any file")]
+    assert list(parameters) == ["path", *DATASET_ROWS]
+    for name, default, _, help in DATASET_ROWS.values():
+        assert parameters[name].default == default
+        assert re.search(rf"^    {name} +{re.escape(help.split(' ')[0])}", stoker.Dataset.__doc__,
+                         re.MULTILINE)
+        assert f"{name}=" in line
+
+
+def test_dataset_values(tmp_path):
+    """Every choice and default is taken; a dict, True and False are text to the library, and what
+    was asked of one opening is not asked of the next."""
+    (tmp_path / "a.csv").write_text("x,label\n1,2\n3,4\n")
+    for name, default, choices, _ in DATASET_ROWS.values():
+        for value in [default, None, *({"header": choices}.get(name, []))]:
+            assert len(stoker.Dataset(tmp_path / "a.csv", **{name: value})) in (2, 3)
+    ds = stoker.Dataset(tmp_path / "a.csv", header=False, types={"c0": "text"}, rebuild=True,
+                        index=tmp_path / "i.stkidx")
+    assert len(ds) == len(pickle.loads(pickle.dumps(ds))) == 3
+    assert ds._options == {"header": "no", "types": "c0=text", "index": tmp_path / "i.stkidx"}
+    assert len(stoker.Dataset(tmp_path / "a.csv", header="no")) == 3
+    for wrong, said in (({"jobs": -1}, "jobs=-1: it is 0 to 4096"), ({"header": "maybe"}, "header")):
+        with pytest.raises(stoker.UsageError, match=said):
+            stoker.Dataset(tmp_path / "a.csv", **wrong)
+    with pytest.raises(TypeError, match="Dataset has no option 'fromat'; did you mean 'format'"):
+        stoker.Dataset(tmp_path / "a.csv", fromat="csv")
 
 
 def test_signature():

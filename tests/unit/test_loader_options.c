@@ -1,7 +1,8 @@
-/* An option of the loader would be known to one front and not to another, or mean something else
- * there. */
+/* An option of the loader, or of opening a dataset, would be known to one front and not to another,
+ * or mean something else there. */
 #include "check.h"
 #include "data/loader_options.h"
+#include "data/open_options.h"
 
 #include <stdio.h>
 
@@ -22,17 +23,22 @@ static const char *some_text(const struct stk_opt *opt)
     return text;
 }
 
+union options {
+    struct stk_loader_options loader;
+    struct stk_open_options open;
+};
+
 /* Every row can be set by its name and changes a field of its own. */
-static void every_row(void)
+static void check_rows(const struct stk_opt *table)
 {
     struct stk_arena arena = {0};
-    static uint8_t taken[sizeof(struct stk_loader_options)];
-    for (const struct stk_opt *opt = stk_loader_opts; opt->name; opt++) {
-        struct stk_loader_options o = {0};
+    uint8_t taken[sizeof(union options)] = {0};
+    for (const struct stk_opt *opt = table; opt->name; opt++) {
+        union options o = {0};
         size_t changed = 0;
-        CHECK(opt->help && stk_opt_find(stk_loader_opts, opt->name) == opt);
+        CHECK(opt->help && stk_opt_find(table, opt->name) == opt);
         CHECK(opt->field != STK_FIELD_U32 || (opt->max && opt->max <= UINT32_MAX));
-        CHECK_INT(stk_loader_option_set(&o, opt->name, some_text(opt), &arena, &err), 0);
+        CHECK_INT(stk_opt_store(opt, &o, some_text(opt), true, &arena, &err), 0);
         for (size_t i = 0; i < sizeof o; i++)
             if (((const uint8_t *)&o)[i]) {
                 CHECK(!taken[i]);
@@ -40,11 +46,17 @@ static void every_row(void)
                 changed++;
             }
         CHECK(changed > 0);
-        if (!changed || opt->type == STK_OPT_STRING || opt->type == STK_OPT_NAMES)
+        if (table != stk_loader_opts || opt->type == STK_OPT_STRING || opt->type == STK_OPT_NAMES)
             continue;
-        CHECK_INT(stk_loader_options_check(&o, &err), 0);
+        CHECK_INT(stk_loader_options_check(&o.loader, &err), 0);
     }
     stk_arena_release(&arena);
+}
+
+static void every_row(void)
+{
+    check_rows(stk_loader_opts);
+    check_rows(stk_open_opts);
 }
 
 /* All zero is what `stoker load` calls the defaults. */
@@ -83,14 +95,18 @@ static void limits(void)
     CHECK_INT(stk_loader_option_set(&o, "bacth", "1", NULL, &err), STK_E_USAGE);
     CHECK(strstr(err.what, "did you mean batch?"));
     CHECK_INT(stk_loader_option_set(&o, "batch", "0", NULL, &err), STK_E_USAGE);
+    CHECK_INT(stk_loader_option_set(&o, "batch", "7", NULL, &err), 0);
+    CHECK_INT(o.batch, 7);
 }
 
 static void keywords(void)
 {
     char name[32];
     const struct stk_opt *t = stk_loader_opts;
-    CHECK_STR(stk_loader_keyword(stk_opt_find(t, "on-error"), name, sizeof name), "on_error");
-    CHECK_STR(stk_loader_keyword(stk_opt_find(t, "read-size"), name, sizeof name), "read");
+    CHECK_STR(stk_opt_keyword(stk_opt_find(t, "on-error"), name, sizeof name), "on_error");
+    CHECK_STR(stk_opt_keyword(stk_opt_find(stk_open_opts, "rebuild-index"), name, sizeof name),
+              "rebuild");
+    CHECK_STR(stk_opt_keyword(stk_opt_find(t, "read-size"), name, sizeof name), "read");
 }
 
 int main(int argc, char **argv)
