@@ -4,27 +4,16 @@
 would end the whole test run, so the tests are skipped, aloud.
 """
 
-import os
 import pathlib
 import subprocess
 import sys
 
 import pytest
 
-from conftest import PATIENCE_S, STOKER, clean_env
+from conftest import PATIENCE_S, clean_env
+from packagelib import PACKAGE, environment, preload
 
-PACKAGE = STOKER.parent / "python"
-EXTENSION = PACKAGE / "stoker/_stoker.abi3.so"
-
-
-def _sanitized():
-    with open(EXTENSION, "rb") as f:
-        return b"__asan_init" in f.read()
-
-
-if not EXTENSION.exists():
-    pytest.skip("the Python package was not built: python3-dev is missing", allow_module_level=True)
-if _sanitized() and "libasan" not in os.environ.get("LD_PRELOAD", ""):
+if preload():
     pytest.skip("the Python package has the sanitizers in it: tests/run preloads them",
                 allow_module_level=True)
 
@@ -32,11 +21,6 @@ sys.path.insert(0, str(PACKAGE))
 import stoker  # noqa: E402
 
 assert pathlib.Path(stoker.__file__).parent == PACKAGE / "stoker"
-
-
-def environment(**extra):
-    """For another Python that uses the package."""
-    return clean_env({"PYTHONPATH": str(PACKAGE), "OMP_NUM_THREADS": "1", **extra})
 
 
 def plain_environment(**extra):
