@@ -5,6 +5,9 @@ import os
 
 from stoker import _stoker
 
+# The thread that reads datasets on a network for this one: a fork shall not find it.
+os.register_at_fork(before=_stoker.end_helper)
+
 
 class Dataset:
     """A file or folder of any format stoker reads, as a sequence of samples.
