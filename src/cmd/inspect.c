@@ -290,7 +290,8 @@ static void json_fields(struct stk_jw *w, const struct stk_inspect *in)
 static void json_classes(struct stk_jw *w, const struct stk_inspect *in)
 {
     json_u64(w, "classes", in->classes);
-    stk_jw_put_rows(w, "first_classes", in->class_name, sizeof(in->class_name[0]), in->nclass_names);
+    stk_jw_put_rows(w, "first_classes", in->class_name, sizeof(in->class_name[0]),
+                    in->nclass_names);
 }
 
 static void json_histogram(struct stk_jw *w, const struct stk_inspect *in)
@@ -458,5 +459,6 @@ const struct stk_cmd stk_cmd_inspect = {
     .examples = examples,
     .options = options,
     .settings_size = sizeof(struct settings),
+    .reads_data = true,
     .run = run_inspect,
 };

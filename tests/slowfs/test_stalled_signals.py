@@ -1,13 +1,14 @@
 """Ctrl-C and SIGTERM where the storage does not answer: a program that opens or reads a dataset gets
 its KeyboardInterrupt, a command ends. The thread that the kernel holds is left behind."""
 
+import shutil
 import signal
 import subprocess
 import sys
 
 import pytest
 
-from conftest import PATIENCE_S, make_images, run_stoker, until
+from conftest import PATIENCE_S, STOKER, clean_env, make_images, run_stoker, until
 from slowfslib import slowfs
 
 
@@ -80,3 +81,24 @@ def test_ctrl_c_while_a_dataset_hangs(data):
         assert proc.stdout.readline() == "over\n", proc.communicate(timeout=PATIENCE_S)
         _, said = proc.communicate(timeout=PATIENCE_S)
         assert proc.returncode == 0 and not said, said
+
+
+@pytest.mark.parametrize("hang, number", [("op=stat", signal.SIGINT), ("op=open", signal.SIGTERM),
+                                          ("op=read", signal.SIGINT)])
+def test_a_command_ends_while_its_data_hangs(data, hang, number):
+    """All that read data, whatever call it is that does not come back."""
+    src, mnt = data
+    commands = ["inspect", "verify", "load", "pack"]
+    for name in commands:  # one each: the kernel asks once for what two want to know
+        shutil.copytree(src / "set", src / name)
+    with slowfs(src, mnt, cache="off", meta_cache=0) as fs:
+        fs.command(f"stall *.tfrecord 9999s {hang}")
+        runs = [subprocess.Popen([STOKER, name, mnt / name, *([src / "new"] if name == "pack" else [])],
+                                 env=clean_env(), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                 text=True) for name in commands]
+        wait_for_stall(fs, len(runs))
+        for run in runs:
+            run.send_signal(number)
+        for run in runs:
+            _, said = run.communicate(timeout=PATIENCE_S)
+            assert run.returncode == 128 + number and "stopped by" in said, (run.args, said)
