@@ -5,31 +5,27 @@
  * there.
  */
 #include "pystk.h"
+#include "data/dataset.h"
 #include "data/open_options.h"
+#include "host/fs.h"
 
-#include <pthread.h>
-#include <signal.h>
-#include <stdatomic.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 PyTypeObject *stk_py_dataset_type;
 static PyTypeObject *held_type;
 
-/* ---- opening: on a thread of its own, so that Ctrl-C works while an index is built ---- */
+/* ---- opening ---- */
 
 struct opening {
+    struct stk_py_call call;
     struct stk_arena arena; /* what path and options point to */
     const char *path;
     struct stk_open_options opts;
     struct stk_dataset *ds;
+    bool may_stall;
     struct stk_err err;
     int rc;
-    atomic_bool stop;
-    bool done; /* under lock */
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
 };
 
 static int on_progress(void *user, uint64_t done, uint64_t total, uint64_t samples)
@@ -38,76 +34,24 @@ static int on_progress(void *user, uint64_t done, uint64_t total, uint64_t sampl
     (void)done;
     (void)total;
     (void)samples;
-    return atomic_load(&o->stop);
+    return atomic_load(&o->call.stop);
 }
 
-static void *open_it(void *user)
+static void open_it(struct stk_py_call *c)
 {
-    struct opening *o = user;
+    struct opening *o = (struct opening *)c;
     o->rc = stk_dataset_open(o->path, &o->opts, &o->ds, &o->err);
-    pthread_mutex_lock(&o->lock);
-    o->done = true;
-    pthread_cond_signal(&o->changed);
-    pthread_mutex_unlock(&o->lock);
-    return NULL;
+    if (o->rc == 0)
+        o->may_stall =
+            !stk_files_are_local(&o->ds->files) || !stk_fs_is_local(stk_fs_of_fd(o->ds->index.fd));
 }
 
-static bool wait_100ms(struct opening *o)
+static void drop_opening(struct stk_py_call *c)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += 100000000;
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
-    pthread_mutex_lock(&o->lock);
-    int late = 0;
-    while (!o->done && !late)
-        late = pthread_cond_timedwait(&o->changed, &o->lock, &until);
-    bool done = o->done;
-    pthread_mutex_unlock(&o->lock);
-    return done;
-}
-
-/* Signals are for Python's threads, but faults must reach their handlers. */
-static int start_opening(struct opening *o, pthread_t *thread)
-{
-    sigset_t all, old;
-    sigfillset(&all);
-    sigdelset(&all, SIGBUS);
-    sigdelset(&all, SIGSEGV);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    int e = pthread_create(thread, NULL, open_it, o);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
-    return e;
-}
-
-/* 0; -1 with a Python exception. */
-static int open_dataset(struct opening *o)
-{
-    pthread_t thread;
-    bool done = false, stopped = false;
-    o->opts.progress = on_progress;
-    o->opts.user = o;
-    pthread_mutex_init(&o->lock, NULL);
-    pthread_cond_init(&o->changed, NULL);
-    if (start_opening(o, &thread) == 0) {
-        while (!done && !stopped) {
-            Py_BEGIN_ALLOW_THREADS done = wait_100ms(o);
-            Py_END_ALLOW_THREADS stopped = PyErr_CheckSignals() < 0;
-        }
-        atomic_store(&o->stop, stopped);
-        Py_BEGIN_ALLOW_THREADS pthread_join(thread, NULL);
-        Py_END_ALLOW_THREADS
-    } else {
-        open_it(o);
-    }
-    pthread_cond_destroy(&o->changed);
-    pthread_mutex_destroy(&o->lock);
-    if (stopped && o->rc == 0)
-        stk_dataset_close(o->ds);
-    else if (!stopped && o->rc < 0)
-        stk_py_raise(&o->err);
-    return stopped || o->rc < 0 ? -1 : 0;
+    struct opening *o = (struct opening *)c;
+    stk_dataset_close(o->ds);
+    stk_arena_release(&o->arena);
+    free(o);
 }
 
 /* 0, or -1 with an exception and nothing to release. */
@@ -118,33 +62,75 @@ static int take_arguments(struct opening *o, PyObject *args, PyObject *kwargs)
         return -1;
     o->path = stk_arena_dup(&o->arena, PyBytes_AsString(path), (size_t)PyBytes_Size(path));
     Py_DECREF(path);
+    o->opts.progress = on_progress;
+    o->opts.user = o;
     if (o->path)
         return stk_py_options_take(stk_open_opts, kwargs, &o->opts, &o->arena);
     PyErr_NoMemory();
     return -1;
 }
 
+/* The dataset of an opening that was made. */
+static struct stk_py_dataset *opened(PyTypeObject *type, struct opening *o)
+{
+    struct stk_py_dataset *d = o->rc == 0 ? stk_py_new(type) : NULL;
+    if (d) {
+        d->ds = o->ds;
+        d->may_stall = o->may_stall;
+        d->pid = getpid();
+        o->ds = NULL;
+    } else if (o->rc < 0) {
+        stk_py_raise(&o->err);
+    }
+    return d;
+}
+
 /* Dataset(path, **options) */
 static PyObject *dataset_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    struct opening o = {0};
-    if (take_arguments(&o, args, kwargs) < 0)
+    struct opening *o = calloc(1, sizeof *o);
+    if (!o)
+        return PyErr_NoMemory();
+    o->call = (struct stk_py_call){.run = open_it, .drop = drop_opening};
+    if (take_arguments(o, args, kwargs) < 0) {
+        free(o);
         return NULL;
-    struct stk_py_dataset *d = open_dataset(&o) == 0 ? stk_py_new(type) : NULL;
-    if (d) {
-        d->ds = o.ds;
-        d->pid = getpid();
     }
-    stk_arena_release(&o.arena);
+    if (stk_py_call(&o->call, true) < 0)
+        return NULL;
+    struct stk_py_dataset *d = opened(type, o);
+    drop_opening(&o->call);
     return (PyObject *)d;
+}
+
+/* ---- closing ---- */
+
+struct closing {
+    struct stk_py_call call;
+    struct stk_dataset *ds;
+    struct stk_sample *spare;
+};
+
+static void close_it(struct stk_py_call *c)
+{
+    struct closing *x = (struct closing *)c;
+    stk_sample_free(x->spare);
+    stk_dataset_close(x->ds);
+}
+
+static void drop_closing(struct stk_py_call *c)
+{
+    free(c);
 }
 
 static void dataset_free(PyObject *self)
 {
     struct stk_py_dataset *d = (struct stk_py_dataset *)self;
-    if (d->ds && d->pid == getpid()) {
-        stk_sample_free(d->spare);
-        stk_dataset_close(d->ds);
+    struct closing *x = d->ds && d->pid == getpid() ? malloc(sizeof *x) : NULL;
+    if (x) {
+        *x = (struct closing){
+            .call = {.run = close_it, .drop = drop_closing}, .ds = d->ds, .spare = d->spare};
+        stk_py_call_last(&x->call, d->may_stall);
     }
     stk_py_del(self);
 }
@@ -171,21 +157,17 @@ static void held_free(PyObject *self)
     stk_py_del(self);
 }
 
-static struct held *hold_sample(PyObject *dataset)
+/* Takes s, also on error. */
+static struct held *hold_sample(PyObject *dataset, struct stk_sample *s)
 {
-    struct stk_py_dataset *d = (struct stk_py_dataset *)dataset;
     struct held *h = stk_py_new(held_type);
-    if (!h)
-        return NULL;
-    h->s = d->spare ? d->spare : stk_sample_new();
-    d->spare = NULL;
-    Py_INCREF(dataset);
-    h->dataset = dataset;
-    if (!h->s) {
-        Py_DECREF((PyObject *)h);
-        PyErr_NoMemory();
+    if (!h) {
+        stk_sample_free(s);
         return NULL;
     }
+    h->s = s;
+    Py_INCREF(dataset);
+    h->dataset = dataset;
     return h;
 }
 
@@ -215,6 +197,49 @@ static PyObject *dict_of(struct held *h)
     return dict;
 }
 
+struct reading {
+    struct stk_py_call call;
+    struct stk_dataset *ds; /* kept */
+    uint64_t number;
+    struct stk_sample *s;
+    struct stk_err err;
+    int rc;
+};
+
+static void read_it(struct stk_py_call *c)
+{
+    struct reading *r = (struct reading *)c;
+    r->rc = stk_dataset_read(r->ds, r->number, r->s, &r->err);
+}
+
+static void drop_reading(struct stk_py_call *c)
+{
+    struct reading *r = (struct reading *)c;
+    stk_sample_free(r->s);
+    stk_dataset_close(r->ds);
+    free(r);
+}
+
+static struct reading *new_reading(struct stk_py_dataset *d, uint64_t number)
+{
+    struct reading *r = malloc(sizeof *r);
+    struct stk_sample *s = d->spare ? d->spare : stk_sample_new();
+    d->spare = NULL;
+    if (!r || !s) {
+        free(r);
+        stk_sample_free(s);
+        PyErr_NoMemory();
+        return NULL;
+    }
+    r->call = (struct stk_py_call){.run = read_it, .drop = drop_reading, .often = true};
+    stk_dataset_keep(d->ds);
+    r->ds = d->ds;
+    r->number = number;
+    r->s = s;
+    r->err.code = 0;
+    return r;
+}
+
 /* read(i) -> {"key": ..., field: value, ...} */
 static PyObject *dataset_read(PyObject *self, PyObject *number)
 {
@@ -222,14 +247,16 @@ static PyObject *dataset_read(PyObject *self, PyObject *number)
     unsigned long long i = PyLong_AsUnsignedLongLong(number);
     if (PyErr_Occurred())
         return NULL;
-    struct held *h = hold_sample(self);
-    if (!h)
+    struct reading *r = new_reading(d, i);
+    if (!r || stk_py_call(&r->call, d->may_stall) < 0)
         return NULL;
-    struct stk_err err = {0};
-    int rc;
-    Py_BEGIN_ALLOW_THREADS rc = stk_dataset_read(d->ds, i, h->s, &err);
-    Py_END_ALLOW_THREADS PyObject *dict = rc < 0 ? stk_py_raise(&err) : dict_of(h);
-    Py_DECREF((PyObject *)h);
+    struct held *h = hold_sample(self, r->s);
+    PyObject *dict = NULL;
+    r->s = NULL;
+    if (h)
+        dict = r->rc < 0 ? stk_py_raise(&r->err) : dict_of(h);
+    Py_XDECREF((PyObject *)h);
+    drop_reading(&r->call);
     return dict;
 }
 
@@ -250,29 +277,59 @@ static PyObject *dataset_pid(PyObject *self, void *unused)
     return PyLong_FromLong(((struct stk_py_dataset *)self)->pid);
 }
 
-static PyObject *dataset_classes(PyObject *self, void *unused)
-{
+struct classes {
+    struct stk_py_call call;
+    struct stk_dataset *ds; /* kept */
     const char *const *name;
-    size_t n = stk_dataset_classes(((struct stk_py_dataset *)self)->ds, &name);
+    size_t n;
+};
+
+static void find_classes(struct stk_py_call *c)
+{
+    struct classes *x = (struct classes *)c;
+    x->n = stk_dataset_classes(x->ds, &x->name);
+}
+
+static void drop_classes(struct stk_py_call *c)
+{
+    struct classes *x = (struct classes *)c;
+    stk_dataset_close(x->ds);
+    free(x);
+}
+
+static PyObject *text_tuple(const char *const *text, size_t n)
+{
     PyObject *t = PyTuple_New((Py_ssize_t)n);
-    (void)unused;
     for (size_t i = 0; t && i < n; i++) {
-        PyObject *text = stk_py_text(name[i], strlen(name[i]));
-        if (!text || PyTuple_SetItem(t, (Py_ssize_t)i, text) < 0)
+        PyObject *one = stk_py_text(text[i], strlen(text[i]));
+        if (!one || PyTuple_SetItem(t, (Py_ssize_t)i, one) < 0)
             Py_CLEAR(t);
     }
+    return t;
+}
+
+/* The first time, the index is gone through. */
+static PyObject *dataset_classes(PyObject *self, void *unused)
+{
+    struct stk_py_dataset *d = (struct stk_py_dataset *)self;
+    struct classes *x = calloc(1, sizeof *x);
+    (void)unused;
+    if (!x)
+        return PyErr_NoMemory();
+    x->call = (struct stk_py_call){.run = find_classes, .drop = drop_classes};
+    stk_dataset_keep(d->ds);
+    x->ds = d->ds;
+    if (stk_py_call(&x->call, d->may_stall) < 0)
+        return NULL;
+    PyObject *t = text_tuple(x->name, x->n);
+    drop_classes(&x->call);
     return t;
 }
 
 /* (taken, kind, as, why, count, (name, ...)) */
 static PyObject *note_tuple(const struct stk_note *x)
 {
-    PyObject *names = PyTuple_New((Py_ssize_t)x->nnames);
-    for (size_t i = 0; names && i < x->nnames; i++) {
-        PyObject *text = stk_py_text(x->name[i], strlen(x->name[i]));
-        if (!text || PyTuple_SetItem(names, (Py_ssize_t)i, text) < 0)
-            Py_CLEAR(names);
-    }
+    PyObject *names = text_tuple(x->name, x->nnames);
     PyObject *why = stk_py_text(x->why, strlen(x->why)), *as = stk_py_text(x->as, strlen(x->as));
     PyObject *t = names && why && as
                       ? Py_BuildValue("(OsOOKO)", x->taken ? Py_True : Py_False, x->kind, as, why,

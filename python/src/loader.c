@@ -11,6 +11,7 @@
  * After a fork the child can only ask where the loader was: the threads are its parent's.
  */
 #include "pystk.h"
+#include "data/dataset.h"
 #include "data/loader_options.h"
 
 #include <stdlib.h>
@@ -60,66 +61,120 @@ static int use_pool(PyObject *pool, struct stk_loader_options *o)
     return 0;
 }
 
+struct starting {
+    struct stk_py_call call;
+    struct stk_loader_options o;
+    struct stk_arena arena; /* what o points to */
+    PyObject *pool;         /* that o has its memory from, or NULL */
+    struct stk_dataset *ds; /* kept */
+    struct stk_loader *ld;
+    uint64_t epoch, whole;
+    struct stk_err err;
+    int rc;
+};
+
 /* Which epoch it begins with, and how many batches one has that is not resumed. */
-static int count_whole(struct loader *l, struct stk_dataset *ds, const struct stk_loader_options *o,
-                       struct stk_err *err)
+static int count_whole(struct starting *x, struct stk_err *err)
 {
+    const struct stk_loader_options *o = &x->o;
     struct stk_state st = {.epoch = o->epoch};
     struct stk_order order;
     struct stk_plan plan;
     int rc = o->state ? stk_state_read(o->state, strlen(o->state), &st, err) : 0;
-    l->epoch = st.epoch;
+    x->epoch = st.epoch;
     if (o->state && rc == 0)
         stk_state_release(&st);
-    stk_order_init(&order, stk_dataset_len(ds), STK_SHUFFLE_NONE, 0, 0, 0, 0);
+    stk_order_init(&order, stk_dataset_len(x->ds), STK_SHUFFLE_NONE, 0, 0, 0, 0);
     if (rc == 0)
         rc = stk_plan_init(&plan, &order, NULL, 0, o->rank, o->world ? o->world : 1,
                            o->batch ? o->batch : 32, o->last, err);
     if (rc < 0)
         return rc;
-    l->whole = plan.steps;
+    x->whole = plan.steps;
     stk_plan_release(&plan);
     return 0;
 }
 
-static int open_loader(struct loader *l, const struct stk_loader_options *o)
+static void start_it(struct stk_py_call *c)
 {
-    struct stk_dataset *ds = ((struct stk_py_dataset *)l->dataset)->ds;
-    struct stk_err err = {0};
-    int rc;
+    struct starting *x = (struct starting *)c;
+    x->rc = stk_loader_open(x->ds, &x->o, &x->ld, &x->err);
+    if (x->rc == 0)
+        x->rc = count_whole(x, &x->err);
+    if (x->rc == 0)
+        (void)stk_dataset_identity(x->ds); /* states have it: none waits for the files later */
+}
+
+static void drop_starting(struct stk_py_call *c)
+{
+    struct starting *x = (struct starting *)c;
+    stk_loader_close(x->ld);
+    stk_dataset_close(x->ds);
+    stk_arena_release(&x->arena);
+    free(x);
+}
+
+/* Starting a loader; NULL with an exception. */
+static struct starting *new_starting(struct stk_py_dataset *d, PyObject *pool, PyObject *kwargs)
+{
+    struct starting *x = calloc(1, sizeof *x);
+    if (!x) {
+        PyErr_NoMemory();
+        return NULL;
+    }
+    if (stk_py_options_take(stk_loader_opts, kwargs, &x->o, &x->arena) < 0 ||
+        (pool && use_pool(pool, &x->o) < 0)) {
+        stk_arena_release(&x->arena);
+        free(x);
+        return NULL;
+    }
+    x->call = (struct stk_py_call){.run = start_it, .drop = drop_starting};
+    Py_XINCREF(pool);
+    x->pool = pool;
+    stk_dataset_keep(d->ds);
+    x->ds = d->ds;
+    return x;
+}
+
+/* The loader that was started, or NULL with an exception. */
+static struct loader *started(PyTypeObject *type, PyObject *dataset, struct starting *x)
+{
+    struct loader *l = x->rc == 0 ? stk_py_new(type) : NULL;
+    if (x->rc < 0)
+        stk_py_raise(&x->err);
+    if (!l)
+        return NULL;
+    l->pid = getpid();
+    Py_INCREF(dataset);
+    l->dataset = dataset;
     if (!(l->lock = PyThread_allocate_lock())) {
         PyErr_NoMemory();
-        return -1;
+        Py_CLEAR(l);
+        return NULL;
     }
-    l->pid = getpid();
-    Py_BEGIN_ALLOW_THREADS rc = stk_loader_open(ds, o, &l->ld, &err);
-    if (rc == 0)
-        rc = count_whole(l, ds, o, &err);
-    Py_END_ALLOW_THREADS if (rc < 0) stk_py_raise(&err);
-    return rc;
+    l->ld = x->ld;
+    l->pool = x->pool;
+    l->epoch = x->epoch;
+    l->whole = x->whole;
+    x->ld = NULL;
+    x->pool = NULL;
+    return l;
 }
 
 /* Loader(dataset, pool, **options); pool: None, or what memory for arrays comes from */
 static PyObject *loader_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    struct stk_loader_options o = {0};
-    struct stk_arena arena = {0};
     PyObject *dataset, *pool;
-    if (!PyArg_ParseTuple(args, "O!O", stk_py_dataset_type, &dataset, &pool) ||
-        stk_py_options_take(stk_loader_opts, kwargs, &o, &arena) < 0)
+    if (!PyArg_ParseTuple(args, "O!O", stk_py_dataset_type, &dataset, &pool))
         return NULL;
-    pool = pool == Py_None ? NULL : pool;
-    struct loader *l = pool && use_pool(pool, &o) < 0 ? NULL : stk_py_new(type);
-    if (l) {
-        Py_INCREF(dataset);
-        l->dataset = dataset;
-        Py_XINCREF(pool);
-        l->pool = pool;
-        if (open_loader(l, &o) < 0)
-            Py_CLEAR(l);
-    }
-    stk_arena_release(&arena);
-    return (PyObject *)l;
+    struct stk_py_dataset *d = (struct stk_py_dataset *)dataset;
+    struct starting *x = new_starting(d, pool == Py_None ? NULL : pool, kwargs);
+    if (!x || stk_py_call(&x->call, d->may_stall) < 0)
+        return NULL;
+    struct loader *l = started(type, dataset, x);
+    Py_CLEAR(x->pool);
+    Py_BEGIN_ALLOW_THREADS drop_starting(&x->call);
+    Py_END_ALLOW_THREADS return (PyObject *)l;
 }
 
 /* ---- one at a time ---- */

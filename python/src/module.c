@@ -158,6 +158,7 @@ static PyMethodDef functions[] = {
     {"check_options", METHOD(stk_py_check_options), METH_VARARGS | METH_KEYWORDS, NULL},
     {"merge_states", stk_py_merge_states, METH_O, NULL},
     {"state_at", stk_py_state_at, METH_VARARGS, NULL},
+    {"end_helper", stk_py_end_helper, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 

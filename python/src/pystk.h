@@ -10,6 +10,7 @@
 #define PY_SSIZE_T_CLEAN
 #define Py_LIMITED_API 0x03090000
 #include <Python.h>
+#include <stdatomic.h>
 #include <sys/types.h>
 
 #include "base/opt.h"
@@ -41,6 +42,27 @@ void *stk_py_new(PyTypeObject *type);
 void stk_py_del(PyObject *self);
 /* Text that may not be UTF-8: what is not is kept as os.fsdecode() does. */
 PyObject *stk_py_text(const char *s, size_t n);
+
+/* ---- call.c: library calls that may wait for storage ---- */
+
+/* The first member of a struct, on the heap, that has the arguments and the results of a call. It
+ * is the call's own, with all that it points to, for as long as the call takes: a signal handler
+ * that raises ends the waiting, not the call. What belongs to Python stays for good then. */
+struct stk_py_call {
+    void (*run)(struct stk_py_call *c);  /* without the GIL, on any thread */
+    void (*drop)(struct stk_py_call *c); /* frees the results and the struct, likewise */
+    bool often;                          /* worth a thread that stays */
+    atomic_bool stop;                    /* nobody waits for it any more */
+};
+
+/* Makes the call. 0: it was made, and is the caller's to take the results from and to free; -1 with
+ * an exception: it is no longer the caller's. may_stall false: no other thread is needed. */
+int stk_py_call(struct stk_py_call *c, bool may_stall);
+/* Makes the call and drops it. No signals are looked for: this is for the end of objects. Waits a
+ * moment at most. */
+void stk_py_call_last(struct stk_py_call *c, bool may_stall);
+/* end_helper(): before a fork, ends the thread that was kept for the next call. */
+PyObject *stk_py_end_helper(PyObject *self, PyObject *unused);
 
 /* ---- array.c: memory with a type and a shape ---- */
 
@@ -84,6 +106,7 @@ PyObject *stk_py_dlpack_device(PyObject *self, PyObject *unused);
 struct stk_py_dataset {
     PyObject_HEAD struct stk_dataset *ds;
     struct stk_sample *spare; /* its buffers are used again */
+    bool may_stall;           /* its files are not all on disks of this node */
     pid_t pid; /* of the process that opened it: after a fork the handle is only forgotten */
 };
 extern PyTypeObject *stk_py_dataset_type;

@@ -6,6 +6,9 @@ import os
 from stoker import _stoker
 from stoker._options import DATASET, document, take_dataset_options
 
+# The thread that reads datasets on a network for this one: a fork shall not find it.
+os.register_at_fork(before=_stoker.end_helper)
+
 
 class Dataset:
     """A file or folder of any format stoker reads, as a sequence of samples.

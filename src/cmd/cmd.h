@@ -76,6 +76,7 @@ struct stk_cmd {
      * program's, and so is the exit status. */
     bool runs_program;
     bool own_status; /* with runs_program: signals and the exit status are stoker's all the same */
+    bool reads_data; /* of users, wherever it is: signals end it though storage does not answer */
     int (*run)(struct stk_run *run);
 };
 
@@ -87,6 +88,8 @@ const char *const *stk_cmd_names(void);
 /* One run of a command. */
 struct stk_run {
     const struct stk_cmd *cmd;
+    int argc; /* without the command's name */
+    char *const *argv;
     struct stk_opts opts;
     void *settings;
     const struct stk_common *common; /* the start of settings */
@@ -102,11 +105,15 @@ struct stk_run {
 
 /* Runs argv (without the command's name). Returns the exit status of the process. */
 int stk_run_command(const struct stk_cmd *cmd, int argc, char *const *argv);
+/* attend.c: what(run), with somebody who ends it when a signal came and it cannot. */
+int stk_attend(struct stk_run *run, int (*what)(struct stk_run *run));
 /* Text for people, on the right stream; nothing with --quiet. */
 void stk_say(const struct stk_run *run, const char *fmt, ...) STK_PRINTF(2, 3);
 /* Prints "stoker: pack: text" to stderr, everything escaped. cmd may be NULL. */
 void stk_complain(const char *cmd, const char *text);
 void stk_hint(const char *text);
+/* "stopped by an interrupt", more, and what to do then. */
+void stk_say_stopped(const struct stk_run *run, int sig, const char *more);
 /* Columns to write in: the terminal's (60..120), else 80. */
 unsigned stk_columns(const struct stk_run *run);
 

@@ -341,18 +341,32 @@ static void say_own_hint(struct stk_run *run)
         stk_hint(stk_buf_cstr(&run->hint));
 }
 
+void stk_say_stopped(const struct stk_run *run, int sig, const char *more)
+{
+    char text[200];
+    snprintf(text, sizeof text, "stopped by %s%s", sig == SIGINT ? "an interrupt" : "SIGTERM",
+             more);
+    stk_complain(run->cmd->name, text);
+    if (strcmp(run->cmd->name, "pack") == 0)
+        stk_hint("what is finished is kept; with --resume the same command goes on");
+}
+
+/* Whether a signal asked to stop, and that is what the error is. */
+static bool was_stopped(const struct stk_run *run, int code)
+{
+    bool interrupted =
+        code == STK_E_SYS && run->err.sys_errno == EINTR; /* open(), on FUSE or NFS */
+    return stk_stop_signal() && (code == STK_E_STOPPED || interrupted);
+}
+
 /* Says what went wrong and what to do; returns the exit status. */
 static int report_error(struct stk_run *run, int code)
 {
     char text[2200];
     const char *name = run->cmd->name;
     run->err.code = run->err.code ? run->err.code : code;
-    if (code == STK_E_STOPPED && stk_stop_signal()) {
-        snprintf(text, sizeof text, "stopped by %s",
-                 stk_stop_signal() == SIGINT ? "an interrupt" : "SIGTERM");
-        stk_complain(name, text);
-        if (strcmp(name, "pack") == 0)
-            stk_hint("what is finished is kept; with --resume the same command goes on");
+    if (was_stopped(run, code)) {
+        stk_say_stopped(run, stk_stop_signal(), "");
         say_own_hint(run);
         return 128 + stk_stop_signal();
     }
@@ -414,18 +428,23 @@ static void die_of(int sig)
     raise(sig);
 }
 
+static int run_to_the_end(struct stk_run *run)
+{
+    int rc = read_options(run, run->argc, run->argv);
+    int status = rc ? report_error(run, rc) : run_with_options(run);
+    return flush_stdout(run, status);
+}
+
 int stk_run_command(const struct stk_cmd *cmd, int argc, char *const *argv)
 {
-    struct stk_run run = {.cmd = cmd, .start_s = stk_now()};
+    struct stk_run run = {.cmd = cmd, .argc = argc, .argv = argv, .start_s = stk_now()};
     run.settings = calloc(1, cmd->settings_size);
     if (!run.settings) {
         stk_complain(cmd->name, "out of memory");
         return STK_EXIT_FAILED;
     }
     run.common = run.settings;
-    int rc = read_options(&run, argc, argv);
-    int status = rc ? report_error(&run, rc) : run_with_options(&run);
-    status = flush_stdout(&run, status);
+    int status = cmd->reads_data ? stk_attend(&run, run_to_the_end) : run_to_the_end(&run);
     stk_opts_release(&run.opts);
     stk_buf_release(&run.json_text);
     stk_buf_release(&run.hint);

@@ -17,6 +17,7 @@
 
 #define CHANGED   "the file changed since it was indexed; run again"
 #define MIN_ALIGN 512u /* smaller is no use */
+#define LOOKED_AT 8u   /* files that stand for all */
 
 /* ---- what is on record ---- */
 
@@ -70,6 +71,19 @@ char *stk_files_path(const struct stk_files *files, uint64_t number)
         return NULL;
     char copy[PATH_MAX];
     return find_copy(files, number, copy) ? strdup(copy) : stk_path_join(files->root, name);
+}
+
+/* A symbolic link, or a place, may lead elsewhere than the root. */
+bool stk_files_are_local(const struct stk_files *files)
+{
+    uint64_t n = files->count < LOOKED_AT ? files->count : LOOKED_AT;
+    bool local = files->rootfd == AT_FDCWD || stk_fs_is_local(stk_fs_of_fd(files->rootfd));
+    for (uint64_t i = 0; local && i < n; i++) {
+        char *path = stk_files_path(files, files->count * i / n);
+        local = path && stk_fs_is_local(stk_fs_of_path(path));
+        free(path);
+    }
+    return local;
 }
 
 /* The same error, of that path. */

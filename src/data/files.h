@@ -68,6 +68,9 @@ struct stk_files stk_files_list(const struct stk_files_item *item, uint64_t n);
 char *stk_files_path(const struct stk_files *files, uint64_t number);
 /* Puts that path into an error that has none. */
 void stk_files_blame(const struct stk_files *files, uint64_t number, struct stk_err *err);
+/* Whether they are on disks of this node, so that no read waits for another machine. Looks at some
+ * of them; opens none. */
+bool stk_files_are_local(const struct stk_files *files);
 /* Whether the source is still as recorded; does not open it. */
 bool stk_files_unchanged(const struct stk_files *files, uint64_t number);
 

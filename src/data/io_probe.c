@@ -58,15 +58,8 @@ static void look_at_file(const struct stk_file *f, unsigned n, uint64_t *seed, u
         munmap(l.map, (size_t)f->size);
 }
 
-/* Whether the kernel knows of every change of such files: their disk is this node's. Of a file
- * system it has no name for nobody can tell. */
-static bool is_local(const struct stk_fs *fs)
-{
-    return fs->magic && !fs->network;
-}
-
 /* Goes through some files, evenly spread. Returns whether direct reads can be had there; *local:
- * all of them are on file systems of this node. */
+ * all of them are on file systems of this node, so the kernel knows of every change of them. */
 static bool look_around(const struct stk_files *files, double *cached, bool *local)
 {
     uint64_t nfiles = files->count, seed = stk_io_now_ns();
@@ -76,7 +69,7 @@ static bool look_around(const struct stk_files *files, double *cached, bool *loc
         struct stk_file f;
         if (stk_file_open(files, nfiles * i / n, STK_FILE_PLAIN, &f, NULL) < 0)
             continue;
-        *local = *local && is_local(stk_fs_of_fd(f.fd));
+        *local = *local && stk_fs_is_local(stk_fs_of_fd(f.fd));
         look_at_file(&f, PLACES / n, &seed, &there, &looked);
         direct = direct || fcntl(f.fd, F_SETFL, O_DIRECT) == 0;
         stk_file_close(&f);
@@ -126,7 +119,7 @@ void stk_io_probe(const struct stk_files *files, const struct stk_io_config *cfg
     snprintf(out->fs, sizeof out->fs, "%s", fs->name);
     if (cfg->kind != STK_IO_AUTO)
         return;
-    bool local = is_local(fs), direct = look_around(files, &out->cached, &local);
+    bool local = stk_fs_is_local(fs), direct = look_around(files, &out->cached, &local);
     if (fs->memory && local) {
         out->kind = STK_IO_MMAP;
         out->cached = 1;

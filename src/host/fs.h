@@ -21,6 +21,11 @@ const struct stk_fs *stk_fs_by_magic(uint64_t f_type);
 const struct stk_fs *stk_fs_by_name(const char *name);
 const struct stk_fs *stk_fs_of_fd(int fd);
 const struct stk_fs *stk_fs_of_path(const char *path);
+/* Its disk or memory is this node's. Of one that is not in the table nobody can tell. */
+static inline bool stk_fs_is_local(const struct stk_fs *fs)
+{
+    return fs->magic && !fs->network;
+}
 
 /* Of the block device with these numbers: its logical block size; 0: not known. */
 uint64_t stk_fs_block_size(unsigned major_no, unsigned minor_no);

@@ -1,0 +1,122 @@
+/*
+ * attend.c - sees to it that a signal ends a command even where the kernel holds it: in a read of a
+ * file system that does not answer.
+ *
+ * A signal asks to stop (progress.c). In a thread that the kernel holds not even its handler runs:
+ * it stays pending. So a thread that touches no file looks now and then. A command that was asked
+ * to stop, and does nothing at all for a while, is left where it is, and the process ends. What it
+ * was writing is as after a crash, which all that stoker writes is made for.
+ */
+#include "cmd/cmd.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/pool.h"
+
+#define TICK_NS    100000000l
+#define PATIENCE_S 1.5
+#define IDLE_CPU_S 0.01 /* of all threads in all the while: nothing is done */
+
+struct watcher {
+    const struct stk_run *run;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool over;
+    double since_s, cpu_s; /* when something was last done, or nobody had asked to stop */
+};
+
+/* False: the command has ended. */
+static bool wait_tick(struct watcher *w)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += TICK_NS;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    int late = 0;
+    pthread_mutex_lock(&w->lock);
+    while (!w->over && !late)
+        late = pthread_cond_timedwait(&w->changed, &w->lock, &until);
+    bool over = w->over;
+    pthread_mutex_unlock(&w->lock);
+    return !over;
+}
+
+/* The signal that asked to stop, or would if its handler ran: sigpending() tells of those that are
+ * blocked here. 0: none. */
+static int asked(void)
+{
+    sigset_t set;
+    if (stk_stop_signal() || sigpending(&set) < 0)
+        return stk_stop_signal();
+    return sigismember(&set, SIGINT) ? SIGINT : sigismember(&set, SIGTERM) ? SIGTERM : 0;
+}
+
+static double cpu_seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static bool is_stuck(struct watcher *w, int sig)
+{
+    double now = stk_now(), cpu = cpu_seconds();
+    if (!sig || cpu - w->cpu_s > IDLE_CPU_S) {
+        w->since_s = now;
+        w->cpu_s = cpu;
+    }
+    return now - w->since_s >= PATIENCE_S;
+}
+
+/* Allocates nothing, so that the process can be forked at any time. At the end, nothing is flushed
+ * or torn down: whoever holds a lock does not give it back. */
+static void *watch(void *user)
+{
+    struct watcher *w = user;
+    while (wait_tick(w)) {
+        int sig = asked();
+        if (!is_stuck(w, sig))
+            continue;
+        stk_say_stopped(w->run, sig, ", while waiting for a file system that does not answer");
+        _exit(128 + sig);
+    }
+    return NULL;
+}
+
+static int start(struct watcher *w)
+{
+    sigset_t all, old;
+    pthread_mutex_init(&w->lock, NULL);
+    pthread_cond_init(&w->changed, NULL);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    int e = pthread_create(&w->thread, NULL, watch, w);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    return e;
+}
+
+static void end(struct watcher *w)
+{
+    pthread_mutex_lock(&w->lock);
+    w->over = true;
+    pthread_cond_signal(&w->changed);
+    pthread_mutex_unlock(&w->lock);
+    pthread_join(w->thread, NULL);
+}
+
+int stk_attend(struct stk_run *run, int (*what)(struct stk_run *run))
+{
+    struct watcher w = {.run = run, .since_s = stk_now(), .cpu_s = cpu_seconds()};
+    bool watched = start(&w) == 0;
+    int status = what(run);
+    if (watched)
+        end(&w);
+    pthread_cond_destroy(&w.changed);
+    pthread_mutex_destroy(&w.lock);
+    return status;
+}

@@ -1,0 +1,104 @@
+"""Ctrl-C and SIGTERM where the storage does not answer: a program that opens or reads a dataset gets
+its KeyboardInterrupt, a command ends. The thread that the kernel holds is left behind."""
+
+import shutil
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from conftest import PATIENCE_S, STOKER, clean_env, make_images, run_stoker, until
+from slowfslib import slowfs
+
+
+@pytest.fixture
+def data(tmp_path):
+    """A packed dataset, a table and a folder of files, and where they are to be mounted."""
+    src = tmp_path / "src"
+    make_images(src / "images", classes=2, per_class=5, sizes=(500, 900))
+    run_stoker("pack", src / "images", src / "set", "-q")
+    (src / "rows.jsonl").write_text('{"n": 1}\n' * 20)
+    return src, tmp_path / "mnt"
+
+
+def wait_for_stall(fs, hits=1):
+    """Until so many requests were held up by the one rule there is."""
+    until(lambda: int(fs.rules().split("# ")[1].split()[0]) >= hits)
+
+
+# Each of these is begun with the storage as it should be, then what `hang` names does not answer.
+SCRIPT = """
+import os, signal, sys
+import stoker
+src, mnt = sys.argv[1:]
+def control(line):
+    with open(mnt + "/.slowfs-control", "w") as f:
+        f.write(line)
+def case(hang, do):
+    control("clear")
+    control(hang)
+    print("begun", flush=True)
+    try:
+        do()
+        sys.exit(hang + ": not interrupted")
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+
+case("stall set 9999s op=stat", lambda: stoker.Dataset(mnt + "/set"))
+case("stall manifest.json 9999s op=open", lambda: stoker.Loader(mnt + "/set"))
+case("stall rows.jsonl 9999s", lambda: stoker.Dataset(mnt + "/rows.jsonl"))
+control("clear")
+ds, images = stoker.Dataset(mnt + "/set"), stoker.Dataset(mnt + "/images", write_index=False)
+case("stall *.jpg 9999s", lambda: stoker.Loader(images, batch=2, threads=1).state())
+case("stall *.tfrecord 9999s", lambda: ds[3])
+case("stall *.tfrecord 9999s", lambda: [ds[i] for i in range(len(ds))])
+
+pid = os.fork()  # the child has none of the threads, and makes its own
+if pid == 0:
+    signal.alarm(300)
+    os._exit(0 if len(stoker.Dataset(src + "/set")[3]) > 1 else 1)
+assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+control("clear")
+assert ds[3]["key"] and len(ds.classes) == 2  # what was left behind has ended, and did no harm
+case("stall *.tfrecord 9999s", lambda: ds[4])
+print("over", flush=True)
+"""
+
+
+def test_ctrl_c_while_a_dataset_hangs(data):
+    """Opening, starting a loader, reading a sample: KeyboardInterrupt, and the program goes on and ends."""
+    from pythonlib import environment
+    src, mnt = data
+    with slowfs(src, mnt, cache="off", meta_cache=0) as fs:
+        proc = subprocess.Popen([sys.executable, "-c", SCRIPT, src, mnt], env=environment(),
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for _ in range(7):
+            assert proc.stdout.readline() == "begun\n", proc.communicate(timeout=PATIENCE_S)
+            wait_for_stall(fs)
+            proc.send_signal(signal.SIGINT)
+            assert proc.stdout.readline() == "interrupted\n", proc.communicate(timeout=PATIENCE_S)
+        assert proc.stdout.readline() == "over\n", proc.communicate(timeout=PATIENCE_S)
+        _, said = proc.communicate(timeout=PATIENCE_S)
+        assert proc.returncode == 0 and not said, said
+
+
+@pytest.mark.parametrize("hang, number", [("op=stat", signal.SIGINT), ("op=open", signal.SIGTERM),
+                                          ("op=read", signal.SIGINT)])
+def test_a_command_ends_while_its_data_hangs(data, hang, number):
+    """All that read data, whatever call it is that does not come back."""
+    src, mnt = data
+    commands = ["inspect", "verify", "load", "pack"]
+    for name in commands:  # one each: the kernel asks once for what two want to know
+        shutil.copytree(src / "set", src / name)
+    with slowfs(src, mnt, cache="off", meta_cache=0) as fs:
+        fs.command(f"stall *.tfrecord 9999s {hang}")
+        runs = [subprocess.Popen([STOKER, name, mnt / name, *([src / "new"] if name == "pack" else [])],
+                                 env=clean_env(), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                 text=True) for name in commands]
+        wait_for_stall(fs, len(runs))
+        for run in runs:
+            run.send_signal(number)
+        for run in runs:
+            _, said = run.communicate(timeout=PATIENCE_S)
+            assert run.returncode == 128 + number and "stopped by" in said, (run.args, said)
