@@ -1,6 +1,8 @@
 /*
  * loader.c - a running loader, and the iteration that hands its batches to a loop. take() waits
  * without the GIL and in short slices, so that Ctrl-C is answered; one thread at a time is let in.
+ * To mend a batch, files are read in the call that gives it: where these may hang, that call is one
+ * that can be left behind. Then the loader is lost, but not its place.
  *
  * A batch that the library gave is "taken" until the loop has it: Python code that runs in between
  * (signal handlers, transforms) may raise, and then it is given again. It counts as received with
@@ -22,7 +24,7 @@ struct taken {
     char *before; /* the state without it */
 };
 
-enum { SLICE_MS = 100, PROBLEMS = 1000, TAKEN_MAX = 4 };
+enum { SLICE_MS = 100, BUSY_LOOK_US = 10000, PROBLEMS = 1000, TAKEN_MAX = 4 };
 
 struct receipt;
 
@@ -31,6 +33,8 @@ struct loader {
     PyObject *dataset, *pool;
     PyThread_type_lock lock;
     bool closing, failed;
+    pid_t busy; /* the thread whose call of the library may take long; 0: none */
+    bool lost;  /* such a call was left behind, and the library's loader with it */
     pid_t pid;
     /* Changed with the GIL held, and never in two steps that Python code could come between. */
     struct taken taken[TAKEN_MAX];
@@ -187,29 +191,55 @@ static int usable(const struct loader *l)
     if (l->pid != getpid())
         stk_err_set(&err, STK_E_USAGE, NULL, -1,
                     "this iteration belongs to process %d: begin one in this process", (int)l->pid);
+    else if (l->lost)
+        stk_err_set(
+            &err, STK_E_USAGE, NULL, -1,
+            "this iteration was interrupted while its storage did not answer: a loader with "
+            "state=loader.state() goes on");
     else
         stk_err_set(&err, STK_E_USAGE, NULL, -1, "the loader is closed");
     stk_py_raise(&err);
     return -1;
 }
 
-static int enter(struct loader *l)
+static void acquire(struct loader *l)
 {
-    if (usable(l) < 0)
-        return -1;
     if (!PyThread_acquire_lock(l->lock, NOWAIT_LOCK)) {
         Py_BEGIN_ALLOW_THREADS PyThread_acquire_lock(l->lock, WAIT_LOCK);
         Py_END_ALLOW_THREADS
     }
-    if (usable(l) == 0)
-        return 0;
-    PyThread_release_lock(l->lock);
-    return -1;
 }
 
 static void leave(struct loader *l)
 {
     PyThread_release_lock(l->lock);
+}
+
+/* Waits a little for the thread that is busy; a signal handler that interrupts it cannot. */
+static int let_work(const struct loader *l)
+{
+    struct stk_err err = {0};
+    if (l->busy != gettid()) {
+        Py_BEGIN_ALLOW_THREADS usleep(BUSY_LOOK_US);
+        Py_END_ALLOW_THREADS return PyErr_CheckSignals();
+    }
+    stk_err_set(&err, STK_E_USAGE, NULL, -1,
+                "the loader is busy: a signal handler can ask for its state, or close it");
+    stk_py_raise(&err);
+    return -1;
+}
+
+static int enter(struct loader *l)
+{
+    while (usable(l) == 0) {
+        acquire(l);
+        if (!l->busy && usable(l) == 0)
+            return 0;
+        leave(l);
+        if (PyErr_Occurred() || (l->busy && let_work(l) < 0))
+            return -1;
+    }
+    return -1;
 }
 
 /* ---- batches on their way to the loop ---- */
@@ -362,11 +392,77 @@ static int add_taken(struct loader *l, struct stk_batch *b)
     return 0;
 }
 
+/* ---- the library's next one ---- */
+
+struct taking {
+    struct stk_py_call call;
+    struct stk_loader *ld;
+    struct stk_batch *b;
+    struct stk_err err;
+    int rc;
+};
+
+static void take_it(struct stk_py_call *c)
+{
+    struct taking *x = (struct taking *)c;
+    x->rc = stk_loader_next(x->ld, &x->b, &x->err);
+}
+
+static void drop_taking(struct stk_py_call *c)
+{
+    struct taking *x = (struct taking *)c;
+    stk_batch_release(x->b);
+    stk_loader_close(x->ld);
+    free(x);
+}
+
+/* Makes the call so that it can be left behind. Signal handlers run meanwhile, so the lock is let
+ * go; it is held again at the end. -1 with an exception: x is gone. */
+static int take_apart(struct loader *l, struct taking *x)
+{
+    l->busy = gettid();
+    leave(l);
+    int rc = stk_py_call(&x->call, true);
+    if (rc < 0) {
+        Py_XINCREF(l->pool); /* the call may still use it */
+        l->ld = NULL;
+        l->lost = true;
+    }
+    acquire(l);
+    l->busy = 0;
+    if (rc == 0 && l->closing) { /* whoever closed it left the rest to us */
+        l->ld = NULL;
+        Py_BEGIN_ALLOW_THREADS drop_taking(&x->call);
+        Py_END_ALLOW_THREADS rc = usable(l);
+    }
+    return rc;
+}
+
+/* With the lock held. As stk_loader_next(), but with an exception. */
+static int next_batch(struct loader *l, struct stk_batch **b)
+{
+    bool may_stall = ((struct stk_py_dataset *)l->dataset)->may_stall;
+    struct taking *x = calloc(1, sizeof *x);
+    if (!x) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    x->call = (struct stk_py_call){.run = take_it, .drop = drop_taking, .often = true};
+    x->ld = l->ld;
+    if ((may_stall ? take_apart(l, x) : stk_py_call(&x->call, false)) < 0)
+        return -1;
+    int rc = x->rc;
+    if (rc < 0)
+        stk_py_raise(&x->err);
+    *b = x->b;
+    free(x);
+    return rc;
+}
+
 /* One more batch of this epoch, or its end. */
 static int take_one(struct loader *l)
 {
     struct stk_batch *b = NULL;
-    struct stk_err err = {0};
     int rc = note_state(l), ready = 0;
     while (rc == 0 && !ready) {
         /* Let go between slices: the handler of a signal may ask for the state. */
@@ -379,16 +475,16 @@ static int take_one(struct loader *l)
     }
     if (rc < 0 || enter(l) < 0)
         return -1;
-    Py_BEGIN_ALLOW_THREADS rc = stk_loader_next(l->ld, &b, &err);
-    Py_END_ALLOW_THREADS leave(l);
+    rc = next_batch(l, &b);
+    leave(l);
+    if (l->lost)
+        return -1; /* `before` is where it goes on */
     l->over = rc == 0;
     l->failed = rc < 0;
     if (rc > 0)
         return add_taken(l, b);
     free(l->before);
     l->before = NULL;
-    if (rc < 0)
-        stk_py_raise(&err);
     return rc;
 }
 
@@ -447,18 +543,22 @@ static int received_state(struct loader *l, char **text, struct stk_err *err)
     return ask_state(l, text, err);
 }
 
+/* What it was before the library was asked for a batch, where that is still so. */
+static int noted_state(const struct loader *l, char **text, struct stk_err *err)
+{
+    const char *before = l->ntaken ? l->taken[0].before : l->before;
+    if (!before)
+        return stk_err_set(err, STK_E_USAGE, NULL, -1, "the loader is closed");
+    return (*text = strdup(before)) ? 0 : stk_err_nomem(err, 1);
+}
+
 /* In a forked child: the library is asked only where no thread was in it. */
 static int inherited_state(struct loader *l, char **text, struct stk_err *err)
 {
     bool apart = PyThread_acquire_lock(l->lock, NOWAIT_LOCK);
-    const char *before = l->ntaken ? l->taken[0].before : l->before;
-    int rc = -1;
-    if (before)
-        rc = (*text = strdup(before)) ? 0 : stk_err_nomem(err, 1);
-    else if (apart && l->ld)
+    int rc = noted_state(l, text, err);
+    if (rc < 0 && apart && l->ld)
         rc = stk_loader_state(l->ld, text, err);
-    else
-        stk_err_set(err, STK_E_USAGE, NULL, -1, "the loader is closed");
     if (apart)
         PyThread_release_lock(l->lock);
     return rc;
@@ -473,6 +573,8 @@ static PyObject *loader_state(PyObject *self, PyObject *unused)
     (void)unused;
     if (l->pid != getpid()) {
         rc = inherited_state(l, &text, &err);
+    } else if (l->lost || l->busy == gettid()) {
+        rc = noted_state(l, &text, &err);
     } else {
         if (enter(l) < 0)
             return NULL;
@@ -555,10 +657,13 @@ static PyObject *loader_close(PyObject *self, PyObject *unused)
     (void)unused;
     if (l->ld && l->pid == getpid()) {
         l->closing = true;
+        if (l->busy) /* whoever is closes it */
+            Py_RETURN_NONE;
         Py_BEGIN_ALLOW_THREADS PyThread_acquire_lock(l->lock, WAIT_LOCK);
-        if (l->ld)
+        if (l->ld && !l->busy) {
             stk_loader_close(l->ld);
-        l->ld = NULL;
+            l->ld = NULL;
+        }
         PyThread_release_lock(l->lock);
         Py_END_ALLOW_THREADS drop_all(l);
     }
@@ -614,7 +719,14 @@ static PyMethodDef methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
+static PyObject *loader_lost(PyObject *self, void *unused)
+{
+    (void)unused;
+    return PyBool_FromLong(((struct loader *)self)->lost);
+}
+
 static PyGetSetDef getters[] = {
+    {"lost", loader_lost, NULL, NULL, NULL},
     {"pid", loader_pid, NULL, NULL, NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };

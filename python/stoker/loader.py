@@ -215,9 +215,9 @@ class Loader:
         self._stop()
 
     def _here(self):
-        """The running loader of this process, or None."""
+        """The running loader of this process, or None. One that was lost in a call that hangs is none."""
         running = self._running
-        if running is not None and running.pid != os.getpid():
+        if running is not None and (running.lost or running.pid != os.getpid()):
             epoch, _, _, begun, _ = running.place()
             self._place = self._place_of(running.state(), self._received())
             self._begun = begun and self._place[0] == epoch

@@ -54,6 +54,22 @@ case("stall *.jpg 9999s", lambda: stoker.Loader(images, batch=2, threads=1).stat
 case("stall *.tfrecord 9999s", lambda: ds[3])
 case("stall *.tfrecord 9999s", lambda: [ds[i] for i in range(len(ds))])
 
+# A bad sample is read again when its batch is asked for. The handler may ask for the state.
+control("clear\\nflip *.tfrecord offset=4000")
+loader, seen, told = stoker.Loader(ds, batch=1, shuffle=False, io="threads"), [], []
+batches = iter(loader)
+seen += next(batches).ids.tolist()
+def handler(*_):
+    told.append(loader.state())
+    raise KeyboardInterrupt
+signal.signal(signal.SIGINT, handler)
+case("stall *.tfrecord 9999s", lambda: seen.extend(i for b in batches for i in b.ids.tolist()))
+assert told == [loader.state()] and 1 < len(seen) < 10
+control("clear")
+seen += [i for b in stoker.Loader(ds, batch=1, state=told[0]) for i in b.ids.tolist()]
+assert seen == list(range(10)), seen
+assert [i for b in loader for i in b.ids.tolist()] == list(range(10))  # the next epoch
+
 pid = os.fork()  # the child has none of the threads, and makes its own
 if pid == 0:
     signal.alarm(300)
@@ -67,13 +83,14 @@ print("over", flush=True)
 
 
 def test_ctrl_c_while_a_dataset_hangs(data):
-    """Opening, starting a loader, reading a sample: KeyboardInterrupt, and the program goes on and ends."""
+    """Opening, starting a loader, reading a sample, mending a batch: KeyboardInterrupt; nothing is lost,
+    the program goes on and ends."""
     from pythonlib import environment
     src, mnt = data
     with slowfs(src, mnt, cache="off", meta_cache=0) as fs:
         proc = subprocess.Popen([sys.executable, "-c", SCRIPT, src, mnt], env=environment(),
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        for _ in range(7):
+        for _ in range(8):
             assert proc.stdout.readline() == "begun\n", proc.communicate(timeout=PATIENCE_S)
             wait_for_stall(fs)
             proc.send_signal(signal.SIGINT)
