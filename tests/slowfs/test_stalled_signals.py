@@ -85,7 +85,7 @@ print("over", flush=True)
 def test_ctrl_c_while_a_dataset_hangs(data):
     """Opening, starting a loader, reading a sample, mending a batch: KeyboardInterrupt; nothing is lost,
     the program goes on and ends."""
-    from pythonlib import environment
+    from packagelib import environment
     src, mnt = data
     with slowfs(src, mnt, cache="off", meta_cache=0) as fs:
         proc = subprocess.Popen([sys.executable, "-c", SCRIPT, src, mnt], env=environment(),
