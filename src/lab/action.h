@@ -24,6 +24,7 @@ enum stk_action_kind {
     STK_ACT_LOCAL_SAVE,    /* checkpoints: to the node's disk, then copied in the background */
     /* who reads */
     STK_ACT_LOADER,      /* stoker's, in place of the program's own */
+    STK_ACT_MAP_DATASET, /* stoker's reads under the program's own DataLoader */
     STK_ACT_READERS,     /* more workers or threads */
     STK_ACT_PREFETCH,    /* read ahead */
     STK_ACT_DECODERS,    /* more workers that decode */
@@ -70,9 +71,10 @@ struct stk_action {
     const char *format;               /* pack: of the result */
     struct {                          /* the loader's settings */
         const char *framework;        /* "torch", "tf" */
-        const char *shuffle, *decode;
+        const char *shuffle, *last, *decode; /* last: set for data that is evaluated on */
         uint64_t batch, threads;
     } loader;
+    const char *note; /* loaders: what is said above the lines; static. NULL: the usual */
     bool pinned; /* prefetch: into memory that the accelerator can fetch from */
 };
 
