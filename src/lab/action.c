@@ -6,6 +6,8 @@
 
 #include "base/quote.h"
 
+#include <stdio.h>
+
 struct rendering {                       /* an action on its way to lines */
     const struct stk_action *a, *before; /* before: NULL, it is the first */
     const struct stk_action_scene *scene;

@@ -67,15 +67,15 @@ struct stk_action {
     size_t npaths;
     const char *to; /* the result's path; "": of the node's own directory, $TMPDIR */
     uint64_t count, bytes, depth;
-    const struct stk_format_use *use; /* of what lies there; NULL: any file */
-    const char *format;               /* pack: of the result */
-    struct {                          /* the loader's settings */
-        const char *framework;        /* "torch", "tf" */
+    const struct stk_format_use *use;        /* of what lies there; NULL: any file */
+    const char *format;                      /* pack: of the result */
+    struct {                                 /* the loader's settings */
+        const char *framework;               /* "torch", "tf" */
         const char *shuffle, *last, *decode; /* last: set for data that is evaluated on */
         uint64_t batch, threads;
     } loader;
     const char *note; /* loaders: what is said above the lines; static. NULL: the usual */
-    bool pinned; /* prefetch: into memory that the accelerator can fetch from */
+    bool pinned;      /* prefetch: into memory that the accelerator can fetch from */
 };
 
 /* What a kind and its parameters are called; NULL: it has no such parameter. */
