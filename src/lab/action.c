@@ -209,9 +209,31 @@ static void put_tf(const struct rendering *s)
     stk_buf_putc(s->out, '\n');
 }
 
+/* A program that is not Python: stoker.h. */
+static void put_c_loader(const struct rendering *s)
+{
+    const struct stk_action *a = s->a;
+    stk_buf_printf(s->out, "// %sin place of the program's own reads (adapt what <-- marks):\n",
+                   a->instead ? "or, " : "");
+    stk_buf_printf(
+        s->out, "struct stk_loader_options o = {.batch = %llu%s%s};   // <-- your batch\n",
+        (unsigned long long)a->loader.batch, a->loader.last ? ", .shuffle = STK_SHUFFLE_NONE" : "",
+        a->loader.last ? ", .last = STK_LAST_SHORT" : "");
+    put_line(s,
+             "rc = stk_dataset_open({path}, NULL, &dataset, &err);\n"
+             "rc = rc ? rc : stk_loader_open(dataset, &o, &loader, &err);\n"
+             "while (rc == 0 && stk_loader_next(loader, &batch, &err) == 1)\n"
+             "    stk_batch_release(batch);   // <-- after its columns: batch->column[...]",
+             stk_quote_python);
+}
+
 static void put_loader(const struct rendering *s)
 {
     bool tf = strcmp(s->a->loader.framework, "tf") == 0;
+    if (strcmp(s->a->loader.framework, "c") == 0) {
+        put_c_loader(s);
+        return;
+    }
     if (!tf || !s->a->instead)
         put_intro(s);
     if (tf)

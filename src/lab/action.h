@@ -70,7 +70,7 @@ struct stk_action {
     const struct stk_format_use *use;        /* of what lies there; NULL: any file */
     const char *format;                      /* pack: of the result */
     struct {                                 /* the loader's settings */
-        const char *framework;               /* "torch", "tf" */
+        const char *framework;               /* "torch", "tf", "c" */
         const char *shuffle, *last, *decode; /* last: set for data that is evaluated on */
         uint64_t batch, threads;
     } loader;

@@ -45,6 +45,8 @@ static void pack_actions(struct advisor *ad, struct stk_finding *f, const struct
     pack.depth = evaluated ? 0 : 1;
     stk_advice_act(ad, f, pack);
     stk_advice_act(ad, f, torch);
+    if (!stk_advice_in_python(ad))
+        return;
     if (!evaluated)
         evaluation_action(ad, f, u, torch);
     other = torch;
@@ -102,11 +104,12 @@ static void small_files_in(struct advisor *ad, const struct stk_usage *u)
         ad, f,
         "Pack them, once, into a few large files that are read in requests of megabytes. Where "
         "folders are classes, the labels are kept%s. Where the files are not tiny, or the "
-        "storage is local, stoker's Loader is often as fast on the folder as it is: try that "
-        "first. MapDataset keeps your own decoding and your DataLoader.",
+        "storage is local, stoker's loader is often as fast on the folder as it is: try that "
+        "first.%s",
         stk_kind_evaluated(u->name)
             ? ""
-            : "; --shuffle mixes them, so that no reader meets one class after the other");
+            : "; --shuffle mixes them, so that no reader meets one class after the other",
+        stk_advice_in_python(ad) ? " MapDataset keeps your own decoding and your DataLoader." : "");
     pack_actions(ad, f, u);
     stk_advice_gain(ad, f, gain, "%s in requests of %s take %s (%s, %s) instead of %s in calls.%s",
                     stk_advice_size(ad, bytes), stk_advice_size(ad, (double)stk_limits.big_read),

@@ -132,6 +132,8 @@ void stk_advice_act(struct advisor *ad, struct stk_finding *f, struct stk_action
     *to = a;
     to->path = keep_path(ad, a.path);
     to->to = keep_path(ad, a.to);
+    if (a.kind == STK_ACT_LOADER && !stk_advice_in_python(ad))
+        to->loader.framework = "c";
     if (!a.paths && a.path) {
         to->paths = &to->path;
         to->npaths = 1;

@@ -3,6 +3,7 @@
 import ast
 import builtins
 import itertools
+import os
 import re
 import shlex
 import subprocess
@@ -13,7 +14,7 @@ torch = pytest.importorskip("torch", reason="python3-torch is not installed")
 PIL = pytest.importorskip("PIL.Image", reason="python3-pil is not installed")
 
 from conftest import ROOT, STOKER, run_stoker  # noqa: E402
-from pythonlib import stoker  # noqa: E402, F401
+from pythonlib import plain_environment, stoker  # noqa: E402
 
 import numpy as np  # noqa: E402
 import torch.utils.data  # noqa: E402
@@ -103,6 +104,33 @@ def test_lines_for_validation(advised):
     names = {}
     exec(compile(blocks(advised["val"])[0], "advised", "exec"), names)
     check_images(names["x"], names["y"], 3 * VAL)
+
+
+def test_lines_for_other_data(tmp_path, capsys):
+    """Fields have the names that they have: the lines show them."""
+    np.savez(tmp_path / "a.npz", x=np.arange(80).reshape(40, 2), label=np.arange(40))
+    found = printed("test_action", "--render", str(tmp_path / "a.npz"), "out", "npz")
+    names = {}
+    for kind in ("use-loader python", "map-dataset python"):
+        exec(compile("\n".join(found[kind]), "advised", "exec"), names)
+    assert capsys.readouterr().out == "['x', 'label']\n"
+    assert names["dataset"][3]["label"] == 3
+
+
+def test_lines_in_c(tmp_path):
+    """They compile, in a program that has declared what they use."""
+    text = "\n".join(printed("test_action", "--render", "/data/x", "out", "")["use-loader c"])
+    (tmp_path / "a.c").write_text(f"""#include <stoker.h>
+int run(struct stk_dataset *dataset, struct stk_loader *loader, struct stk_batch *batch)
+{{
+    struct stk_err err;
+    int rc;
+{text}
+return rc;
+}}
+""")
+    subprocess.run([os.environ.get("CC", "cc"), "-fsyntax-only", "-Wall", "-Werror",
+                    f"-I{ROOT / 'include'}", tmp_path / "a.c"], check=True, env=plain_environment())
 
 
 # ---- every kind ----

@@ -104,6 +104,19 @@ static void packing(void)
         "# or, in TensorFlow: import stoker.tf; batches = stoker.tf.dataset(PATH, batch=32)\n");
 }
 
+/* Not for a program in C. */
+static void in_c(void)
+{
+    struct stk_action a = {.kind = STK_ACT_LOADER,
+                           .path = "/d/x",
+                           .loader = {.framework = "c", .batch = 8, .last = "short"}};
+    const char *text = line(a, plain);
+    CHECK(strstr(text, "\nstruct stk_loader_options o = {.batch = 8, .shuffle = STK_SHUFFLE_NONE, "
+                       ".last = STK_LAST_SHORT};"));
+    CHECK(strstr(text, "\nrc = stk_dataset_open(\"/d/x\", NULL, &dataset, &err);\n"));
+    CHECK(!strstr(text, "import"));
+}
+
 /* A second loader beside the first, of a path that is known or not: it can be pasted either way. */
 static void evaluation(void)
 {
@@ -142,6 +155,7 @@ static int render(char **argv)
             struct stk_action_scene scene = {.scheduler = "", .nodes = 1, .python = python};
             a.use = stk_use_of(argv[2]);
             a.loader.decode = a.use->decode;
+            a.loader.framework = python ? "torch" : "c";
             a.to = argv[1];
             printf("== %s %s\n%s", stk_action_info(a.kind)->name, python ? "python" : "c",
                    line(a, scene));
@@ -199,6 +213,7 @@ int main(int argc, char **argv)
     CHECK_RUN(table);
     CHECK_RUN(any_path);
     CHECK_RUN(packing);
+    CHECK_RUN(in_c);
     CHECK_RUN(evaluation);
     CHECK_RUN(staging);
     CHECK_RUN(of_formats);
