@@ -292,6 +292,9 @@ STK_API void stk_loader_stats(struct stk_loader *ld, struct stk_loader_stats *ou
 /* Problem i of those that on_error passed over (the first 1000 are kept): its text, or NULL past
  * the last. Borrowed: until the loader is closed. */
 STK_API const char *stk_loader_problem(struct stk_loader *ld, size_t i);
+/* Warning i: what was seen when it was opened that may harm a training, such as classes that the
+ * shuffle leaves together. NULL past the last. Borrowed: until the loader is closed. */
+STK_API const char *stk_loader_warning(const struct stk_loader *ld, size_t i);
 
 /* ---- which process of how many ------------------------------------------------------------ */
 

@@ -623,6 +623,19 @@ static PyObject *loader_stats(PyObject *self, PyObject *unused)
         (count)s.checked_bytes);
 }
 
+/* The first warning there is, or None. */
+static PyObject *loader_warning(PyObject *self, PyObject *unused)
+{
+    struct loader *l = (struct loader *)self;
+    (void)unused;
+    if (usable(l) < 0)
+        return NULL;
+    const char *text = stk_loader_warning(l->ld, 0);
+    if (!text)
+        Py_RETURN_NONE;
+    return stk_py_text(text, strlen(text));
+}
+
 static PyObject *loader_problems(PyObject *self, PyObject *unused)
 {
     struct loader *l = (struct loader *)self;
@@ -715,6 +728,7 @@ static PyMethodDef methods[] = {
     {"steps", loader_steps, METH_NOARGS, NULL},
     {"stats", loader_stats, METH_NOARGS, NULL},
     {"problems", loader_problems, METH_NOARGS, NULL},
+    {"warning", loader_warning, METH_NOARGS, NULL},
     {"close", loader_close, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };

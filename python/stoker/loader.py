@@ -6,6 +6,7 @@ import operator
 import os
 import sys
 import threading
+import warnings
 import weakref
 
 from stoker import _stoker
@@ -46,6 +47,15 @@ def _on_its_way(running, frame):
             return unseen[2] if frame.f_lasti == unseen[1] else None
         frame = frame.f_back
     return None
+
+
+def _warn(path, text):
+    """As of the line of the program that led here."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals.get("__package__") == __package__:
+        frame, level = frame.f_back, level + 1
+    if text is not None:
+        warnings.warn(f"{path}: {text}", stacklevel=level)
 
 
 class Batch:
@@ -198,6 +208,7 @@ class Loader:
         self._begun = False  # in a forked child: the epoch was under way in the parent
         self._order = None  # a state whose seed and shuffle hold for all epochs
         self._told = None  # what len() said
+        self._warned = False
         _live.add(self)
         if state is not None:
             self.load_state(state)
@@ -308,6 +319,9 @@ class Loader:
             running = _stoker.Loader(self.dataset.handle, self._pool, rank=rank, world=world,
                                      epoch=epoch, epochs=left, state=state, **self._options)
             self._running = running
+            if rank == 0 and not self._warned:
+                self._warned = True
+                _warn(self.dataset.path, running.warning())
         return running
 
     def _stop(self):

@@ -135,6 +135,16 @@ static void put_mixing(const struct stk_load *l, struct stk_jw *w)
     stk_jw_close(w, '}');
 }
 
+static void put_warnings(const struct stk_load *l, struct stk_jw *w)
+{
+    const char *text;
+    stk_jw_key(w, "warnings");
+    stk_jw_open(w, '[');
+    for (size_t i = 0; (text = stk_loader_warning(l->ld, i)); i++)
+        stk_jw_str(w, text);
+    stk_jw_close(w, ']');
+}
+
 static void put_problems(const struct stk_load *l, struct stk_jw *w)
 {
     char text[2400];
@@ -159,5 +169,6 @@ void stk_load_json(const struct stk_load *l)
     put_engine(l, w);
     put_epochs(l, w);
     put_mixing(l, w);
+    put_warnings(l, w);
     put_problems(l, w);
 }

@@ -45,6 +45,13 @@ static void put_problems(const struct stk_load *l, struct stk_buf *out)
                        stk_format_count(all - shown, text, sizeof text));
 }
 
+static void put_warnings(const struct stk_load *l, struct stk_buf *out)
+{
+    const char *text;
+    for (size_t i = 0; (text = stk_loader_warning(l->ld, i)); i++)
+        stk_buf_printf(out, "\nwarning: %s\n", text);
+}
+
 /* ---- rates --------------------------------------------------------------------------------- */
 
 static double seconds_of(const struct stk_load *l)
@@ -289,6 +296,7 @@ void stk_load_show(const struct stk_load *l)
     put_epochs(l, &out);
     if (l->has_mixing)
         stk_load_show_mixing(l, &out);
+    put_warnings(l, &out);
     if (stk_load_nproblems(l)) {
         stk_buf_putc(&out, '\n');
         put_problems(l, &out);

@@ -159,6 +159,8 @@ static void show(const struct stk_run *run, const struct stk_pack_result *r)
     stk_grid_row(&t, "samples", stk_format_count(r->samples, a, sizeof a));
     if (r->classes)
         stk_grid_row(&t, "classes", stk_format_count(r->classes, a, sizeof a));
+    if (r->class_by_class)
+        stk_grid_row(&t, "order", "class after class; --shuffle SEED mixes them for good");
     snprintf(line, sizeof line, "%s, %s", stk_format_count(r->files, a, sizeof a),
              stk_format_size(r->bytes_out, b, sizeof b));
     if (r->shards_kept)
@@ -192,6 +194,7 @@ static void write_json(struct stk_jw *w, const struct stk_pack_result *r)
                    {"bytes_in", r->bytes_in},       {"bytes_out", r->bytes_out}};
     stk_jw_put_str(w, "format", r->format);
     stk_jw_put_bool(w, "whole_already", r->whole);
+    stk_jw_put_bool(w, "class_by_class", r->class_by_class);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         stk_jw_key(w, numbers[i].name);
         stk_jw_u64(w, numbers[i].v);

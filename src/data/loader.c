@@ -365,3 +365,8 @@ const char *stk_loader_problem(struct stk_loader *ld, size_t i)
 {
     return is_ours(ld) && i < ld->nproblems ? ld->problem[i] : NULL;
 }
+
+const char *stk_loader_warning(const struct stk_loader *ld, size_t i)
+{
+    return i == 0 && *ld->warning ? ld->warning : NULL;
+}

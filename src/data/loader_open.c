@@ -213,6 +213,7 @@ static int open_parts(struct stk_loader *ld, struct stk_err *err)
         rc = plan_first(ld, err);
     if (rc < 0)
         return rc;
+    stk_loader_warn(ld, &ld->plan[ld->o.epoch % 2].order);
     struct stk_io_config cfg = {.kind = kind,
                                 .depth = ld->o.depth,
                                 .bytes = INFLIGHT_MOST,

@@ -1,8 +1,12 @@
 /*
  * loader_order.c - how many samples a block and a window have: from the settings, which count
- * bytes, and the dataset alone, so that the order is the same on every machine.
+ * bytes, and the dataset alone, so that the order is the same on every machine. And a word where
+ * that mixes classes too little.
  */
+#include "data/label.h"
 #include "data/loader_priv.h"
+
+#include <stdio.h>
 
 #define BLOCK_MOST  1024       /* samples: tiny ones cost planning, not reading */
 #define WINDOW_MOST (1u << 17) /* the same; and more than any batch needs to be mixed from */
@@ -86,4 +90,45 @@ void stk_loader_set_order(struct stk_loader *ld)
                                    .seed = ld->o.seed,
                                    .block = block,
                                    .window = clamp(window / block, 1, n)};
+}
+
+/* ---- a word about it ---- */
+
+static int64_t label_by_key(void *user, uint64_t i)
+{
+    const struct stk_loader *ld = user;
+    const char *key;
+    size_t len;
+    int64_t label = -1;
+    bool known = stk_index_key(&ld->ds->index, i, &key, &len, NULL) == 0 &&
+                 stk_labels_of(ld->labels, key, len, &label, NULL) == 1;
+    return known ? label : -1;
+}
+
+/* Of classes that stand one after the other, as the manifest says: about which. */
+static int64_t label_by_place(void *user, uint64_t i)
+{
+    const struct stk_loader *ld = user;
+    return (int64_t)((unsigned __int128)i * ld->ds->manifest.nclasses / ld->order.n);
+}
+
+void stk_loader_warn(struct stk_loader *ld, const struct stk_order *o)
+{
+    const struct stk_dataset *ds = ld->ds;
+    struct stk_glance g;
+    bool poor = false;
+    /* No sample is read for it, and of a packed dataset not even the keys. */
+    if (ds->has_manifest)
+        poor = ds->manifest.class_by_class &&
+               stk_mixing_poor(o, ds->manifest.nclasses, label_by_place, ld, &g);
+    else if (ld->labels)
+        poor = stk_mixing_poor(o, ld->labels->nclasses, label_by_key, ld, &g);
+    if (poor)
+        snprintf(ld->warning, sizeof ld->warning,
+                 "samples of a class stand together, and the window is too small to mix them: %llu "
+                 "samples in a row have %llu classes, those of a random order %llu. Mix them with "
+                 "a larger window (--window, window=), with a global shuffle (--shuffle global, "
+                 "shuffle=\"global\"), or for good with stoker pack --shuffle SEED",
+                 (unsigned long long)g.samples, (unsigned long long)g.classes,
+                 (unsigned long long)g.of_random);
 }

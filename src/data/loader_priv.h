@@ -239,6 +239,7 @@ struct stk_loader {
     uint64_t drawn, drawn_epoch; /* samples drawn for want of a better one, all of them bad */
     char **problem;              /* texts, STK_PROBLEMS_KEPT at most */
     size_t nproblems;
+    char warning[480]; /* "": none */
     struct stk_loader_stats stats;
     _Atomic uint64_t decode_ns;
     /* loader_watch.c; bits by file. The first three with the lock held: */
@@ -257,6 +258,8 @@ void stk_feed_wake(struct stk_loader *ld);
 /* The plan of an epoch, made when needed. With the lock held. */
 /* The order's settings from the options. */
 void stk_loader_set_order(struct stk_loader *ld);
+/* Sets the warning where order o leaves classes together. */
+void stk_loader_warn(struct stk_loader *ld, const struct stk_order *o);
 int stk_loader_plan(struct stk_loader *ld, uint64_t epoch, const struct stk_stage *stage,
                     size_t nstages, struct stk_err *err);
 

@@ -86,6 +86,7 @@ static void write_json(struct stk_jw *w, const struct stk_manifest *m)
     stk_jw_put_str(w, "label_from", m->label_from ? m->label_from : "");
     write_files(w, "shards", m->shard, m->nshards);
     write_files(w, "other_files", m->other, m->nother);
+    stk_jw_put_bool(w, "class_by_class", m->class_by_class);
     stk_jw_put_strs(w, "classes", m->classes, m->nclasses);
     stk_jw_key(w, "settings");
     if (m->settings_json)
@@ -161,6 +162,13 @@ static int get_files(struct stk_manifest *m, const struct stk_jval *root, const 
     return 0;
 }
 
+/* False where it is not there: an older manifest. */
+static bool get_bool(const struct stk_jval *root, const char *name)
+{
+    const struct stk_jval *v = stk_json_get(root, name);
+    return v && v->type == STK_JBOOL && v->b;
+}
+
 static int get_classes(struct stk_manifest *m, const struct stk_jval *root, const char *path,
                        struct stk_err *err)
 {
@@ -183,9 +191,9 @@ static int from_json(struct stk_manifest *m, const struct stk_jval *root, const 
                      struct stk_err *err)
 {
     const char *compression = get_str(root, "compression");
-    const struct stk_jval *grouped = stk_json_get(root, "grouped");
     int level;
-    m->grouped = grouped && grouped->type == STK_JBOOL && grouped->b;
+    m->grouped = get_bool(root, "grouped");
+    m->class_by_class = get_bool(root, "class_by_class");
     m->format = get_str(root, "format");
     m->payload = get_str(root, "payload");
     m->source = get_str(root, "source");

@@ -24,6 +24,7 @@ struct stk_manifest {
     size_t nshards;
     struct stk_manifest_file *other; /* the index, .idx files … */
     size_t nother;
+    bool class_by_class;  /* samples of a class stand together */
     const char **classes; /* label i is classes[i] */
     size_t nclasses;
     const char *plan;          /* which run made it (stk_dest_plan_id), or NULL */

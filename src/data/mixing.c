@@ -4,9 +4,12 @@
  */
 #include "data/plan.h"
 
+#include <math.h>
 #include <stdlib.h>
 
-#define PARTS 64 /* of the data; a bit each in a mask */
+#define PARTS    64  /* of the data; a bit each in a mask */
+#define PLACES   256 /* looked at to see how labels lie */
+#define NO_CLUMP 4   /* samples of a class that come together are noise, as in smaller batches */
 
 struct survey {
     const struct stk_order *o;
@@ -145,4 +148,63 @@ int stk_mixing_measure(const struct stk_order *o, uint64_t batch, uint64_t budge
     judge(&s, out);
     free(s.seen);
     return 0;
+}
+
+/* ---- at a glance ---- */
+
+/* The chance that two of these are equal. */
+static double chance_alike(int64_t *v, uint64_t n)
+{
+    double pairs = 0;
+    sort_and_count(v, n);
+    for (uint64_t i = 0, from = 0; i < n; i++) {
+        from = i && v[i] != v[i - 1] ? i : from;
+        pairs += (double)(i - from);
+    }
+    return pairs / ((double)n * (double)(n - 1) / 2);
+}
+
+bool stk_mixing_together(uint64_t n, uint64_t apart, int64_t (*label)(void *user, uint64_t sample),
+                         void *user)
+{
+    int64_t seen[PLACES];
+    uint64_t nseen = 0, alike = 0;
+    for (uint64_t i = 0; i < PLACES && apart < n; i++) {
+        uint64_t at = (uint64_t)((unsigned __int128)(2 * i + 1) * (n - apart) / (2 * PLACES));
+        int64_t a = label(user, at), b = label(user, at + apart);
+        if (a >= 0 && b >= 0) {
+            seen[nseen++] = a;
+            alike += a == b;
+        }
+    }
+    if (nseen < 2)
+        return false;
+    double chance = chance_alike(seen, nseen);
+    return chance < 1 && (double)alike / (double)nseen >= (1 + chance) / 2;
+}
+
+bool stk_mixing_poor(const struct stk_order *o, uint64_t nclasses,
+                     int64_t (*label)(void *user, uint64_t sample), void *user,
+                     struct stk_glance *out)
+{
+    int64_t seen[PLACES];
+    uint64_t first, end, n = 0;
+    if (o->shuffle != STK_SHUFFLE_BLOCK || o->block <= NO_CLUMP || nclasses < 2 ||
+        !stk_mixing_together(o->n, o->block / 2, label, user))
+        return false;
+    stk_order_window(o, 0, &first, &end);
+    /* A round: one sample of each block, whose others are of the same class. */
+    uint64_t blocks = (end - first) / o->block, look = blocks < PLACES ? blocks : PLACES;
+    for (uint64_t i = 0; i < look; i++) {
+        seen[n] = label(user, stk_order_at(o, first + i));
+        n += seen[n] >= 0;
+    }
+    if (n == 0)
+        return false;
+    double all = (double)nclasses, here = (double)sort_and_count(seen, n);
+    here *= (double)blocks / (double)n; /* those not looked at have other classes */
+    out->samples = end - first;
+    out->classes = (uint64_t)(here < all ? here : all);
+    out->of_random = (uint64_t)(-all * expm1((double)out->samples * log1p(-1 / all)) + 0.5);
+    return 2 * out->classes < out->of_random;
 }

@@ -205,6 +205,28 @@ static int choose_labels(struct pack *p, struct stk_err *err)
     return stk_labels_init(&p->labels, from, p->ds, err);
 }
 
+static int64_t label_at(void *user, uint64_t i)
+{
+    const struct pack *p = user;
+    const char *key;
+    size_t len;
+    int64_t label = -1;
+    /* A tree of files has the order of its names, whatever order they were written in. */
+    bool tree = p->cfg.format->caps & STK_CAN_TREE;
+    uint64_t id = tree ? stk_select_stored(&p->sel, i) : stk_select_at(&p->sel, i);
+    bool known = stk_index_key(&p->ds->index, id, &key, &len, NULL) == 0 &&
+                 stk_labels_of(&p->labels, key, len, &label, NULL) == 1;
+    return known ? label : -1;
+}
+
+/* By the keys where they tell the labels, else as the source's manifest says of it. */
+static bool stands_by_class(struct pack *p)
+{
+    if (p->labels.mode == STK_LABEL_NONE)
+        return p->ds->has_manifest && p->ds->manifest.class_by_class && !p->o->shuffle;
+    return !p->labels.reals && stk_mixing_together(p->sel.n, 1, label_at, p);
+}
+
 static int prepare(struct pack *p, const char *src, const char *dst, struct stk_err *err)
 {
     const struct stk_pack_options *o = p->o;
@@ -238,6 +260,7 @@ static int prepare(struct pack *p, const char *src, const char *dst, struct stk_
         return rc;
     p->cfg.total_samples = p->sel.n;
     p->cfg.label_in_key = p->labels.mode == STK_LABEL_DIR && !o->number_keys;
+    p->class_by_class = stands_by_class(p);
     choose_jobs(p);
     rc = stk_pack_types(p, err);
     if (rc == 0 && p->cfg.format->prepare)
@@ -302,6 +325,7 @@ static int describe_whole(struct pack *p, struct stk_pack_result *r, struct stk_
     r->bytes_in = p->sel.bytes;
     r->bytes_out = m.bytes;
     r->classes = m.nclasses;
+    r->class_by_class = m.class_by_class;
     stk_manifest_release(&m);
     return 0;
 }
@@ -316,6 +340,7 @@ static void fill_result(struct pack *p, struct stk_pack_result *r)
     r->bytes_in = p->sel.bytes;
     r->bytes_out = p->bytes_out;
     r->classes = p->labels.nclasses;
+    r->class_by_class = p->class_by_class;
     stk_problems_sort(&p->skipped);
 }
 

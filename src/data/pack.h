@@ -35,6 +35,7 @@ struct stk_pack_result {
     uint64_t files;                        /* written: the shards, or the files of a tree */
     uint64_t bytes_in, bytes_out;
     uint64_t classes;
+    bool class_by_class; /* its samples stand so */
     double seconds_index, seconds_total;
     struct stk_problems skipped;
     struct stk_notes notes; /* of the source */

@@ -253,6 +253,7 @@ int stk_pack_write_manifest(struct pack *p, const char *src, const struct stk_ma
                              .samples = p->samples_done,
                              .source = src,
                              .settings_json = p->o->settings_json,
+                             .class_by_class = p->class_by_class,
                              .classes = p->labels.classes,
                              .nclasses = p->labels.nclasses};
     if (p->ds->has_manifest && p->labels.mode == STK_LABEL_NONE) {

@@ -46,6 +46,7 @@ struct pack {
     unsigned jobs;
     uint64_t chunk_bytes;
     const char *name;
+    bool class_by_class; /* the samples, as they are written */
     char plan_id[17];
 
     pthread_mutex_t lock; /* all below, and the shards' counters */

@@ -180,4 +180,20 @@ int stk_mixing_measure(const struct stk_order *o, uint64_t batch, uint64_t budge
                        int64_t (*label)(void *user, uint64_t sample), void *user,
                        struct stk_mixing *out, struct stk_err *err);
 
+/* Whether samples of a class stand together in the data, so that one `apart` samples further on is
+ * mostly of the same class. Looks at some hundred places. */
+bool stk_mixing_together(uint64_t n, uint64_t apart, int64_t (*label)(void *user, uint64_t sample),
+                         void *user);
+
+struct stk_glance {                       /* at the first window of an epoch: */
+    uint64_t samples, classes, of_random; /* classes among so many; what a random order has */
+};
+
+/* Whether data that stands class by class, `nclasses` of them, is mixed too little by a BLOCK order:
+ * its windows have less than half of the classes they would have by chance, more than four samples
+ * of each. In microseconds, whatever n is. */
+bool stk_mixing_poor(const struct stk_order *o, uint64_t nclasses,
+                     int64_t (*label)(void *user, uint64_t sample), void *user,
+                     struct stk_glance *out);
+
 #endif

@@ -353,7 +353,8 @@ struct stk_format_use {
     const char *readers;     /* {count} files at a time */
     const char *ahead;       /* large buffers, filled before they are asked for */
     const char *divide;      /* a part for each rank */
-    const char *decode;      /* how stoker's loader should decode samples */
+    const char *decode;      /* how stoker's loader should decode samples to train on... */
+    const char *decode_val;  /* ...and those to evaluate on: nothing random */
 };
 
 struct stk_format {

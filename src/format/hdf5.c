@@ -429,7 +429,7 @@ static const struct stk_format_use use = {
     .library = "HDF5",
     .open = "h5py.File({path}, \"r\")",
     .load = "f = h5py.File({path}, \"r\", driver=\"core\")",
-    .keep = "f = h5py.File(io.BytesIO(open({path}, \"rb\").read()), \"r\")",
+    .keep = "import io\nf = h5py.File(io.BytesIO(open({path}, \"rb\").read()), \"r\")",
     .batch_read = "x = f[\"NAME\"][i:i + batch]    # one request, not `batch` of them",
     .batch_write = "d[i:i + rows] = block    # one write, not `rows` of them",
     .divide = "mine = range(rank, len(f[\"NAME\"]), world_size)           # h5py",

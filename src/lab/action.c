@@ -6,6 +6,8 @@
 
 #include "base/quote.h"
 
+#include <stdio.h>
+
 struct rendering {                       /* an action on its way to lines */
     const struct stk_action *a, *before; /* before: NULL, it is the first */
     const struct stk_action_scene *scene;
@@ -126,30 +128,135 @@ static void put_pack(const struct rendering *s)
     stk_buf_putc(s->out, '\n');
 }
 
-static void put_loader_options(const struct rendering *s)
+/* What stands above a loader's lines: they take the place of something. */
+static void put_intro(const struct rendering *s)
+{
+    const char *then = s->before && s->before->kind == STK_ACT_PACK ? "then, " : "";
+    const char * or = s->a->instead ? "or, " : then;
+    if (s->a->note)
+        stk_buf_printf(s->out, "# %s:\n", s->a->note);
+    else
+        stk_buf_printf(
+            s->out, "# %sin place of the dataset and its DataLoader (adapt what <-- marks):\n", or);
+}
+
+static bool after_loader(const struct rendering *s)
+{
+    return s->before && s->before->kind == STK_ACT_LOADER;
+}
+
+static void put_loader_options(const struct rendering *s, const char *before_decode)
 {
     const struct stk_action *a = s->a;
+    put_path(s->out, a->path, stk_quote_python);
     stk_buf_printf(s->out, ", batch=%llu", (unsigned long long)a->loader.batch);
     if (a->loader.threads)
         stk_buf_printf(s->out, ", threads=%llu", (unsigned long long)a->loader.threads);
     if (a->loader.shuffle)
         stk_buf_printf(s->out, ", shuffle=\"%s\"", a->loader.shuffle);
+    if (a->loader.last)
+        stk_buf_printf(s->out, ", last=\"%s\"", a->loader.last);
     if (a->loader.decode)
-        stk_buf_printf(s->out, ", decode=\"%s\"", a->loader.decode);
-    stk_buf_puts(s->out, a->count > 1 ? ")   # divides by rank itself\n" : ")\n");
+        stk_buf_printf(s->out, ",%sdecode=\"%s\"", before_decode, a->loader.decode);
+    stk_buf_putc(s->out, ')');
+}
+
+/* What nobody can know from a profile is marked. */
+static void put_marks(const struct rendering *s)
+{
+    const struct stk_action *a = s->a;
+    stk_buf_printf(s->out, "   # <-- %s%s%s\n", a->path ? "" : "your dataset, ",
+                   !a->loader.decode ? "your batch size"
+                   : a->loader.last  ? "your image size"
+                                     : "your image size, augmentation",
+                   a->count > 1 ? "; divides by rank itself" : "");
+}
+
+/* Batches as a training loop wants them: of images, what torchvision's ToTensor gives. */
+static void put_loop(const struct rendering *s, const char *name)
+{
+    stk_buf_printf(s->out, "for batch in %s:   # a dict of tensors, one for each field\n", name);
+    stk_buf_puts(s->out, s->a->loader.decode
+                             ? "    x = batch[\"data\"].permute(0, 3, 1, 2).float() / 255   "
+                               "# (n, 3, h, w), as ToTensor\n"
+                               "    y = batch.get(\"label\")   # number of the class folder\n"
+                             : "    print(list(batch))   # <-- x, y = batch[...]: your fields\n");
+}
+
+static void put_torch(const struct rendering *s)
+{
+    const char *name = s->a->loader.last ? "val_loader" : "loader";
+    /* A second example of a path nobody knows: not to be run as it stands. */
+    const char *out = after_loader(s) && !s->a->path ? "# " : "";
+    char indent[80];
+    snprintf(indent, sizeof indent, "   # <-- your batch size\n%s%*s", out,
+             (int)(strlen(name) + strlen(" = stoker.torch.Loader(")), "");
+    if (!after_loader(s))
+        stk_buf_puts(s->out, "import stoker.torch\n");
+    stk_buf_printf(s->out, "%s%s = stoker.torch.Loader(", out, name);
+    put_loader_options(s, indent);
+    put_marks(s);
+    if (!after_loader(s))
+        put_loop(s, name);
+}
+
+static void put_tf(const struct rendering *s)
+{
+    const char *out = s->a->instead ? "# or, in TensorFlow: " : "";
+    stk_buf_printf(s->out, "%simport stoker.tf%sbatches = stoker.tf.dataset(", out,
+                   *out ? "; " : "\n");
+    put_loader_options(s, " ");
+    stk_buf_putc(s->out, '\n');
+}
+
+/* A program that is not Python: stoker.h. */
+static void put_c_loader(const struct rendering *s)
+{
+    const struct stk_action *a = s->a;
+    stk_buf_printf(s->out, "// %sin place of the program's own reads (adapt what <-- marks):\n",
+                   a->instead ? "or, " : "");
+    stk_buf_printf(
+        s->out, "struct stk_loader_options o = {.batch = %llu%s%s};   // <-- your batch\n",
+        (unsigned long long)a->loader.batch, a->loader.last ? ", .shuffle = STK_SHUFFLE_NONE" : "",
+        a->loader.last ? ", .last = STK_LAST_SHORT" : "");
+    put_line(s,
+             "rc = stk_dataset_open({path}, NULL, &dataset, &err);\n"
+             "rc = rc ? rc : stk_loader_open(dataset, &o, &loader, &err);\n"
+             "while (rc == 0 && stk_loader_next(loader, &batch, &err) == 1)\n"
+             "    stk_batch_release(batch);   // <-- after its columns: batch->column[...]",
+             stk_quote_python);
 }
 
 static void put_loader(const struct rendering *s)
 {
-    if (strcmp(s->a->loader.framework, "tf") == 0) {
-        stk_buf_puts(s->out, s->a->instead ? "# or: stoker.tf.dataset(" : "stoker.tf.dataset(");
-    } else {
-        if (s->before && s->before->kind == STK_ACT_PACK)
-            stk_buf_puts(s->out, "# then, in place of the dataset and its DataLoader:\n");
-        stk_buf_puts(s->out, "import stoker.torch\nloader = stoker.torch.Loader(");
+    bool tf = strcmp(s->a->loader.framework, "tf") == 0;
+    if (strcmp(s->a->loader.framework, "c") == 0) {
+        put_c_loader(s);
+        return;
     }
-    put_path(s->out, s->a->path, stk_quote_python);
-    put_loader_options(s);
+    if (!tf || !s->a->instead)
+        put_intro(s);
+    if (tf)
+        put_tf(s);
+    else
+        put_torch(s);
+}
+
+/* The program's own code for a sample, behind stoker's reads. */
+static void put_map_dataset(const struct rendering *s)
+{
+    put_intro(s);
+    put_line(s,
+             s->a->loader.decode
+                 ? "import io, PIL.Image, stoker.torch\n"
+                   "def sample(s):   # <-- the rest of your __getitem__\n"
+                   "    image = PIL.Image.open(io.BytesIO(s[\"data\"])).convert(\"RGB\")\n"
+                   "    return transform(image), s.get(\"label\")   # <-- your transform"
+                 : "import stoker.torch\n"
+                   "def sample(s):   # <-- the rest of your __getitem__\n"
+                   "    return s     # a dict of its fields",
+             stk_quote_python);
+    put_line(s, "dataset = stoker.torch.MapDataset({path}, transform=sample)", stk_quote_python);
 }
 
 static void put_stage(const struct rendering *s)
@@ -237,10 +344,10 @@ static void put_sqlite_read(const struct rendering *s)
             stk_buf_putc(&uri, *c);
     }
     stk_buf_puts(&uri, "?immutable=1");
-    stk_buf_puts(s->out, "connection.execute(\"BEGIN\")   # before a batch of queries\n"
-                         "connection = sqlite3.connect(");
+    stk_buf_puts(s->out, "import sqlite3\nconnection = sqlite3.connect(");
     stk_quote_python(s->out, stk_buf_cstr(&uri));
-    stk_buf_puts(s->out, ", uri=True)\n");
+    stk_buf_puts(s->out, ", uri=True)   # nobody writes it\n"
+                         "connection.execute(\"BEGIN\")   # before a batch of queries\n");
     s->out->fail = s->out->fail || uri.fail;
     stk_buf_release(&uri);
 }
@@ -267,8 +374,9 @@ static const struct row rows[STK_ACT_COUNT] = {
     [STK_ACT_WARM_UP] = {{"warm-up", .path = "file", .bytes = "bytes"},
                          .shell = "cat {path} > /dev/null     # once a node, before training"},
     [STK_ACT_WRITE_ARCHIVE] = {{"write-archive", .path = "directory", .count = "files"},
-                               .code = "with tarfile.open(\"results.tar\", \"w\") as t: "
-                                       "t.add(part)"},
+                               .code = "import tarfile\n"
+                                       "with tarfile.open(\"results.tar\", \"w\") as t:\n"
+                                       "    t.add(part)   # each result"},
     [STK_ACT_LOCAL_SAVE] =
         {{"local-checkpoint", .path = "directory", .to = "where", .bytes = "bytes"},
          .code = "import os, shutil, threading\n"
@@ -281,6 +389,7 @@ static const struct row rows[STK_ACT_COUNT] = {
                  "    threading.Thread(target=copy).start()   # joined when it exits"},
 
     [STK_ACT_LOADER] = {{"use-loader", .path = "dataset", .count = "ranks"}, .put = put_loader},
+    [STK_ACT_MAP_DATASET] = {{"map-dataset", .path = "dataset"}, .put = put_map_dataset},
     [STK_ACT_READERS] = {{"more-readers", .path = "dataset", .count = "readers"},
                          .code =
                              "DataLoader(dataset, num_workers={count}, persistent_workers=True)",
@@ -292,36 +401,48 @@ static const struct row rows[STK_ACT_COUNT] = {
                           .put = put_prefetch},
     [STK_ACT_DECODERS] = {{"more-decoders", .count = "workers"},
                           .code = "DataLoader(dataset, num_workers={count})\n"
-                                  "dataset.map(decode, num_parallel_calls=tf.data.AUTOTUNE)"},
+                                  "dataset.map(decode, num_parallel_calls=tf.data.AUTOTUNE)   "
+                                  "# tf.data"},
     [STK_ACT_DIVIDE] = {{"divide-by-rank", .path = "dataset", .count = "ranks"},
                         .code = "sampler = torch.utils.data.DistributedSampler(dataset)   # torch",
                         OF_FORMAT(divide),
                         .besides = true},
     [STK_ACT_PARTS] = {{"parts-by-rank", .path = "file", .count = "ranks"},
-                       .code = "offset = rank * (size / ranks);   // a part for each"},
+                       .code = "offset = rank * (size // ranks)   # a part for each",
+                       .c = "offset = rank * (size / ranks);   // a part for each"},
     [STK_ACT_EXCHANGE] = {{"exchange-parts", .count = "ranks"},
-                          .code = "MPI_Allgather(part, n, MPI_BYTE, whole, n, MPI_BYTE, comm);"},
+                          .code = "comm.Allgather(part, whole)   # mpi4py",
+                          .c = "MPI_Allgather(part, n, MPI_BYTE, whole, n, MPI_BYTE, comm);"},
     [STK_ACT_READ_ALL] = {{"collective-reads", .path = "file", .count = "ranks"},
-                          .code = "MPI_File_read_all(file, buffer, n, MPI_BYTE, &status);"},
+                          .code = "file.Read_all(buffer)   # mpi4py's MPI.File",
+                          .c = "MPI_File_read_all(file, buffer, n, MPI_BYTE, &status);"},
     [STK_ACT_WRITE_ALL] = {{"collective-writes", .path = "file", .count = "ranks"},
-                           .code = "MPI_File_write_at_all(file, offset, part, n, MPI_BYTE, "
-                                   "&status);"},
+                           .code = "file.Write_at_all(offset, part)   # mpi4py's MPI.File",
+                           .c = "MPI_File_write_at_all(file, offset, part, n, MPI_BYTE, "
+                                "&status);"},
     [STK_ACT_AGGREGATORS] = {{"more-aggregators", .path = "file", .count = "aggregators"},
-                             .code = "MPI_Info_set(info, \"cb_nodes\", \"{count}\");   "
-                                     "// aggregators"},
+                             .code = "info.Set(\"cb_nodes\", \"{count}\")   # mpi4py's MPI.Info",
+                             .c = "MPI_Info_set(info, \"cb_nodes\", \"{count}\");   "
+                                  "// aggregators"},
     [STK_ACT_CHECK_NODE] = {{"check-node", .path = "node"}, .put = put_check_node},
 
     [STK_ACT_LARGER_READS] = {{"larger-reads", .path = "file", .bytes = "request_bytes"},
                               .code = "f = open({path}, \"rb\", buffering={bytes})",
                               .c = "n = read(fd, buffer, {bytes});"},
     [STK_ACT_STREAM_BUFFER] = {{"stream-buffer", .path = "file", .bytes = "buffer_bytes"},
-                               .code = "setvbuf(stream, NULL, _IOFBF, {bytes});"},
+                               .code = "f = open({path}, \"rb\", buffering={bytes})   "
+                                       "# a C stream: setvbuf()",
+                               .c = "setvbuf(stream, NULL, _IOFBF, {bytes});"},
     [STK_ACT_BATCH_READS] = {{"batch-reads", .path = "file"}, OF_FORMAT(batch_read)},
     [STK_ACT_SORT_READS] = {{"sort-reads", .path = "file"},
                             .code = "batch = sorted(batch)    # by offset; then read what lies "
                                     "together"},
     [STK_ACT_PREAD] = {{"positioned-reads", .path = "file"},
-                       .code = "os.pread(f.fileno(), length, offset)   # instead of seek + read"},
+                       .code = "import os\n"
+                               "data = os.pread(f.fileno(), length, offset)   # instead of "
+                               "seek + read",
+                       .c = "n = pread(fd, buffer, length, offset);   // instead of lseek + "
+                            "read"},
     [STK_ACT_READ_WHOLE] = {{"read-whole", .path = "file", .bytes = "bytes"},
                             .code = "data = open({path}, \"rb\").read()",
                             OF_FORMAT(load)},
@@ -338,12 +459,13 @@ static const struct row rows[STK_ACT_COUNT] = {
                                "    if self.f is None:          # in the worker, not in __init__\n"
                                "        self.f = {open}"},
     [STK_ACT_KEEP_STAT] = {{"keep-stat", .path = "file"},
-                           .code = "found = os.stat(path)   # once, before the loop"},
+                           .code = "import os\nfound = os.stat({path})   # once, before the loop",
+                           .c = "fstat(fd, &found);   // once, before the loop"},
     [STK_ACT_SQLITE_READ] = {{"sqlite-read-only", .path = "database"}, .put = put_sqlite_read},
 
     [STK_ACT_LARGER_WRITES] =
         {{"larger-writes", .path = "file", .bytes = "request_bytes"},
-         .code = "f = io.BufferedWriter(io.FileIO({path}, \"w\"), {bytes})   # bytes\n"
+         .code = "f = open({path}, \"wb\", buffering={bytes})   # bytes\n"
                  "f = open({path}, \"w\", buffering={bytes})   # text; no flush=True",
          .c = "setvbuf(stream, NULL, _IOFBF, {bytes});   // C; no fflush()\n"
               "out << value << '\\n';                     // C++: not std::endl"},
@@ -353,11 +475,16 @@ static const struct row rows[STK_ACT_COUNT] = {
                                      "complete",
                              .c = "pwrite(fd, data, size, 0);   // all of it, when it is complete"},
     [STK_ACT_SYNC_ONCE] = {{"sync-once", .path = "file"},
-                           .code = "f.flush(); os.fsync(f.fileno()); os.replace(partial, final) "
-                                   "  # once"},
+                           .code = "import os\n"
+                                   "f.flush(); os.fsync(f.fileno())   # once, at the end\n"
+                                   "os.replace(partial, final)",
+                           .c = "fflush(f); fsync(fileno(f));   // once, at the end\n"
+                                "rename(partial, final);"},
     [STK_ACT_SAVE_ASIDE] = {{"save-in-background", .path = "file"},
-                            .code = "threading.Thread(target=save, "
-                                    "args=(copy.deepcopy(state),)).start()"},
+                            .code = "import copy, threading\n"
+                                    "threading.Thread(target=save, "
+                                    "args=(copy.deepcopy(state),)).start()",
+                            .c = "pthread_create(&thread, NULL, save, copy_of_state);"},
     [STK_ACT_SQLITE_COMMIT] =
         {{"sqlite-transactions", .path = "database"},
          .code = "with connection: connection.executemany(sql, rows)   # one commit\n"

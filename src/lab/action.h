@@ -24,6 +24,7 @@ enum stk_action_kind {
     STK_ACT_LOCAL_SAVE,    /* checkpoints: to the node's disk, then copied in the background */
     /* who reads */
     STK_ACT_LOADER,      /* stoker's, in place of the program's own */
+    STK_ACT_MAP_DATASET, /* stoker's reads under the program's own DataLoader */
     STK_ACT_READERS,     /* more workers or threads */
     STK_ACT_PREFETCH,    /* read ahead */
     STK_ACT_DECODERS,    /* more workers that decode */
@@ -66,14 +67,15 @@ struct stk_action {
     size_t npaths;
     const char *to; /* the result's path; "": of the node's own directory, $TMPDIR */
     uint64_t count, bytes, depth;
-    const struct stk_format_use *use; /* of what lies there; NULL: any file */
-    const char *format;               /* pack: of the result */
-    struct {                          /* the loader's settings */
-        const char *framework;        /* "torch", "tf" */
-        const char *shuffle, *decode;
+    const struct stk_format_use *use;        /* of what lies there; NULL: any file */
+    const char *format;                      /* pack: of the result */
+    struct {                                 /* the loader's settings */
+        const char *framework;               /* "torch", "tf", "c" */
+        const char *shuffle, *last, *decode; /* last: set for data that is evaluated on */
         uint64_t batch, threads;
     } loader;
-    bool pinned; /* prefetch: into memory that the accelerator can fetch from */
+    const char *note; /* loaders: what is said above the lines; static. NULL: the usual */
+    bool pinned;      /* prefetch: into memory that the accelerator can fetch from */
 };
 
 /* What a kind and its parameters are called; NULL: it has no such parameter. */

@@ -10,17 +10,60 @@
 
 /* ---- many-small-files ---- */
 
+/* The folder beside it that this one's model is evaluated on; NULL: none was read. */
+static const char *evaluated_beside(struct advisor *ad, const struct stk_usage *u)
+{
+    const char *parent = stk_advice_parent(ad, u->name);
+    for (size_t i = 0; i < ad->a->ndirs; i++) {
+        const struct stk_usage *d = &ad->a->dir[i];
+        if (d != u && d->files_read && stk_kind_sample(d) && stk_kind_evaluated(d->name) &&
+            strcmp(stk_advice_parent(ad, d->name), parent) == 0)
+            return d->name;
+    }
+    return NULL;
+}
+
+/* What is trained on has its own loader, and what it is evaluated on another. */
+static void evaluation_action(struct advisor *ad, struct stk_finding *f, const struct stk_usage *u,
+                              struct stk_action torch)
+{
+    torch.path = evaluated_beside(ad, u);
+    torch.loader.shuffle = "none";
+    torch.loader.last = "short";
+    torch.loader.decode = u->use->decode_val;
+    torch.note = "the validation set: every sample once, in order, nothing random";
+    stk_advice_act(ad, f, torch);
+}
+
 static void pack_actions(struct advisor *ad, struct stk_finding *f, const struct stk_usage *u)
 {
     struct stk_action pack = stk_advice_pack(ad, u->name);
-    struct stk_action torch = stk_advice_loader(pack.to), tf = torch;
-    torch.loader.decode = u->use->decode;
-    pack.depth = 1; /* a seed: files are listed by name, so classes would lie one after the other */
-    tf.loader.framework = "tf";
-    tf.instead = true;
+    struct stk_action torch = stk_advice_loader(pack.to), other;
+    bool evaluated = torch.loader.last;
+    torch.loader.decode = evaluated ? u->use->decode_val : u->use->decode;
+    /* A seed: files are listed by name, so classes would lie one after the other. */
+    pack.depth = evaluated ? 0 : 1;
     stk_advice_act(ad, f, pack);
     stk_advice_act(ad, f, torch);
-    stk_advice_act(ad, f, tf);
+    if (!stk_advice_in_python(ad))
+        return;
+    if (!evaluated)
+        evaluation_action(ad, f, u, torch);
+    other = torch;
+    other.instead = true;
+    other.path = u->name;
+    other.note = "or without packing, straight from the folder";
+    stk_advice_act(ad, f, other);
+    other = torch;
+    other.instead = true;
+    other.loader.framework = "tf";
+    stk_advice_act(ad, f, other);
+    other = torch;
+    other.instead = true;
+    other.kind = STK_ACT_MAP_DATASET;
+    other.note =
+        "or, in place of the dataset alone: your own code for each sample, your DataLoader";
+    stk_advice_act(ad, f, other);
 }
 
 static void small_files_in(struct advisor *ad, const struct stk_usage *u)
@@ -59,9 +102,14 @@ static void small_files_in(struct advisor *ad, const struct stk_usage *u)
     stk_advice_path(ad, f, u->name);
     stk_advice_do(
         ad, f,
-        "Pack them, once, into a few large files that are read in requests of "
-        "megabytes. Where folders are classes, the labels are kept; --shuffle mixes them, "
-        "so that no reader meets one class after the other.");
+        "Pack them, once, into a few large files that are read in requests of megabytes. Where "
+        "folders are classes, the labels are kept%s. Where the files are not tiny, or the "
+        "storage is local, stoker's loader is often as fast on the folder as it is: try that "
+        "first.%s",
+        stk_kind_evaluated(u->name)
+            ? ""
+            : "; --shuffle mixes them, so that no reader meets one class after the other",
+        stk_advice_in_python(ad) ? " MapDataset keeps your own decoding and your DataLoader." : "");
     pack_actions(ad, f, u);
     stk_advice_gain(ad, f, gain, "%s in requests of %s take %s (%s, %s) instead of %s in calls.%s",
                     stk_advice_size(ad, bytes), stk_advice_size(ad, (double)stk_limits.big_read),

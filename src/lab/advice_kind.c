@@ -1,6 +1,8 @@
 /* advice_kind.c - how a file was read, as far as rules ask. */
 #include <string.h>
+#include <strings.h>
 
+#include "data/layout.h"
 #include "format/format.h"
 #include "lab/advice_priv.h"
 
@@ -63,6 +65,29 @@ bool stk_kind_again(const struct stk_usage *u)
            u->distinct_bytes && u->distinct_bytes <= stk_limits.whole_file &&
            stk_per((double)c[STK_C_READ_BYTES], c[STK_C_OPENS]) >
                stk_limits.most * (double)u->distinct_bytes;
+}
+
+enum split { NO_SPLIT, TRAINED, EVALUATED };
+
+static enum split split_of(const char *name, size_t len, bool in_base)
+{
+    const char *split;
+    size_t n;
+    if (!stk_layout_split(name, len, in_base, &split, &n))
+        return NO_SPLIT;
+    return strncasecmp(split, "train", 5) == 0 ? TRAINED : EVALUATED;
+}
+
+bool stk_kind_evaluated(const char *path)
+{
+    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+    enum split split = split_of(base, strlen(base), true);
+    if (split == NO_SPLIT && slash) {
+        const char *above = memrchr(path, '/', (size_t)(slash - path));
+        above = above ? above + 1 : path;
+        split = split_of(above, (size_t)(slash + 1 - above), false);
+    }
+    return split == EVALUATED;
 }
 
 const struct stk_usage *stk_files_of(const struct stk_analysis *a, const char *format, size_t *at)

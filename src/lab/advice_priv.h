@@ -173,6 +173,9 @@ bool stk_kind_read_ahead(const struct stk_usage *u);
 /* Calls that move no data take a second each: they wait for somebody (a named pipe's other end, a
  * lock), not for storage. */
 bool stk_kind_blocks(const struct stk_usage *u);
+/* Data to evaluate on, not to train on, by its name or its directory's (val, test, ...): it is
+ * read in order, whole, and without augmentation. */
+bool stk_kind_evaluated(const char *path);
 /* One small file that a process opens and reads as a whole, over and over. */
 bool stk_kind_again(const struct stk_usage *u);
 double stk_per(double a, uint64_t b); /* a / b, 0 when b is 0 */

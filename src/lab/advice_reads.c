@@ -200,7 +200,8 @@ static void random_actions(struct advisor *ad, struct stk_finding *f, const stru
                            enum reach reach)
 {
     struct stk_action loader = stk_advice_loader(t->first->name);
-    loader.loader.shuffle = "block";
+    if (!loader.loader.last)
+        loader.loader.shuffle = "block";
     if (reach == REACH_LOCAL || reach == REACH_MEMORY) {
         stk_advice_do(
             ad, f,

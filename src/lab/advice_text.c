@@ -15,7 +15,7 @@
 #define SENTENCES 12
 #define NUMBERS   20
 #define PATHS     10
-#define ACTIONS   4
+#define ACTIONS   8
 
 static const char *keep(struct advisor *ad, const char *s, size_t n)
 {
@@ -132,6 +132,8 @@ void stk_advice_act(struct advisor *ad, struct stk_finding *f, struct stk_action
     *to = a;
     to->path = keep_path(ad, a.path);
     to->to = keep_path(ad, a.to);
+    if (a.kind == STK_ACT_LOADER && !stk_advice_in_python(ad))
+        to->loader.framework = "c";
     if (!a.paths && a.path) {
         to->paths = &to->path;
         to->npaths = 1;
@@ -148,8 +150,13 @@ void stk_advice_act_all(struct advisor *ad, struct stk_finding *f, struct stk_ac
 
 struct stk_action stk_advice_loader(const char *path)
 {
-    return (struct stk_action){
+    struct stk_action a = {
         .kind = STK_ACT_LOADER, .path = path, .loader = {.framework = "torch", .batch = 32}};
+    if (path && stk_kind_evaluated(path)) {
+        a.loader.shuffle = "none";
+        a.loader.last = "short";
+    }
+    return a;
 }
 
 struct stk_action stk_advice_pack(struct advisor *ad, const char *path)

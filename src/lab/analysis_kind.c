@@ -16,7 +16,9 @@ static const struct other {
     const char *suffix[16];
 } others[] = {
     {"image",
-     {.how = STK_USE_SAMPLE, .decode = "image:224,crop=random,flip"},
+     {.how = STK_USE_SAMPLE,
+      .decode = "image:224,crop=random,flip",
+      .decode_val = "image:224,resize=256"},
      {".jpg", ".jpeg", ".png", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm", ".jp2",
       ".dcm", ".nii", ".nii.gz"}},
     {"audio", {.how = STK_USE_SAMPLE}, {".wav", ".flac", ".mp3", ".ogg", ".opus"}},

@@ -178,6 +178,7 @@ static void put_action(struct stk_jw *w, const struct stk_action *a)
     put_number(w, "batch", a->loader.batch);
     put_number(w, "threads", a->loader.threads);
     put_word(w, "shuffle", a->loader.shuffle);
+    put_word(w, "last", a->loader.last);
     put_word(w, "decode", a->loader.decode);
     put_number(w, i->count, a->count);
     put_number(w, i->bytes, a->bytes);

@@ -770,6 +770,43 @@ def test_ids_and_json_do_not_share_stdout(stoker, data, tmp_path):
     assert len(r.out.splitlines()) == N and "from storage" in r.err
 
 
+@pytest.fixture(scope="module")
+def many_classes(tmp_path_factory):
+    """400 folders of 8 small files."""
+    root = tmp_path_factory.mktemp("many")
+    for c in range(400):
+        (root / "in" / f"{c:03}").mkdir(parents=True)
+        for i in range(8):
+            (root / "in" / f"{c:03}" / f"{i}.bin").write_bytes(bytes([c % 256]) * 100)
+    return root
+
+
+def test_classes_that_stay_together(stoker, many_classes):
+    """A window with a third of the classes: said when it is loaded, with what to do."""
+    folder, packed, mixed = (many_classes / n for n in ("in", "packed", "mixed"))
+    said = stoker("pack", folder, packed, "--json", many_classes / "a.json").out
+    assert re.search(r"^order +class after class; --shuffle SEED", said, re.M)
+    assert json.loads((many_classes / "a.json").read_text())["result"]["class_by_class"] is True
+    assert "class after class" not in stoker("pack", folder, mixed, "--shuffle", "1").out
+    again = stoker("pack", packed, many_classes / "again", "--format", "tar").out
+    assert "class after class" in again
+
+    def warnings(path, *args):
+        shown = stoker("load", path, "--steps", "1", "--json", many_classes / "w.json", *args).out
+        told = json.loads((many_classes / "w.json").read_text())["result"]["warnings"]
+        assert all(f"warning: {text}\n" in shown for text in told) and ("warning" in shown) == bool(told)
+        return told
+
+    small = ("--window", "80000")
+    for path, window in ((folder, small), (packed, ("--window", "110K")), (many_classes / "again", small)):
+        assert warnings(path) == []
+        assert warnings(path, *window, "--shuffle", "global") == []
+        [text] = warnings(path, *window)
+        assert "stand together" in text and "--window" in text and "pack --shuffle SEED" in text
+        assert re.search(r"\d+ samples in a row have 1\d\d classes, those of a random order 3\d\d", text)
+    assert warnings(mixed, "--window", "110K") == []
+
+
 def test_mixing(load, stoker, data):
     """What a shuffle gives in numbers: none mixes nothing, global as random does."""
     args = ["--mixing", "--steps", "1", "--batch", "20"]

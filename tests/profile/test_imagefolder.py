@@ -52,6 +52,21 @@ def apply(lines, cwd):
     return commands
 
 
+PASTED = """
+{lines}
+assert x.shape == (len(y), 3, 224, 224) and x.dtype == torch.float32 and y.dtype == torch.int64
+assert 0 <= x.min() and x.max() <= 1 and 0 <= y.min() and y.max() < 10
+"""
+
+
+def run_pasted(lines, env):
+    """The advised Python, as printed, in a program that has a transform of its own."""
+    text = "import torch\ntransform = len\n" + PASTED.format(lines="\n".join(lines))
+    done = subprocess.run([PYTHON, "-c", text], env={**bare_env(), **env}, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    assert done.returncode == 0, done.stdout + text
+
+
 def test_profile_advise_apply(profile, tmp_path):
     """What stoker promises, from end to end."""
     pytest.importorskip("torch", reason="python3-torch is not installed")
@@ -65,6 +80,7 @@ def test_profile_advise_apply(profile, tmp_path):
         assert before.rc == 0, before.err
         finding = before.findings["many-small-files"]
         commands = apply(finding["lines"], fs.mnt)
+        run_pasted([line for line in finding["lines"] if line not in commands], env)
         packed = [word for line in commands for word in shlex.split(line)[3:]
                   if line.startswith("stoker pack") and not word.startswith("-")][0]
         after = profile([PYTHON, TRAIN, "--packed", fs.mnt / packed], env=env)

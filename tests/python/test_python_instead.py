@@ -38,12 +38,15 @@ def test_the_code_of_the_page_runs(images):
     names = {"torch": torch, "stoker": stoker, "io": io, "PIL": __import__("PIL"), "numpy": np,
              "DataLoader": torch.utils.data.DataLoader, "path": str(images),
              "WeightedRandomSampler": torch.utils.data.WeightedRandomSampler}
-    assert len(blocks) == 6
+    assert len(blocks) == 8
     for block in blocks:
         # A worker would have to import the function from this page.
         exec(compile(block.replace("num_workers=2", "num_workers=0"), "python.md", "exec"), names)
     assert names["x"].shape[1:] == (3, 32, 32) and names["boxes"].shape[1] == 4
     assert sorted(names["labels"]) == [0] * 8 + [1] * 8 + [2] * 8
+    assert [len(views) for views in next(iter(names["pairs"]))] == [8, 8]
+    assert len(names["pairs"].dataset) == 48
+    assert torch.cat([b["label"] for b in names["val_loader"]]).tolist() == names["labels"]
     assert len(names["few"]) == 10 and len(names["train"]) == 19
     assert next(iter(names["loader"])).shape == (8, 3 * 32 * 32)
 

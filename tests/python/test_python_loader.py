@@ -6,6 +6,7 @@ import os
 import pickle
 import subprocess
 import threading
+import warnings
 
 import pytest
 
@@ -34,6 +35,24 @@ def records(tmp_path):
 
 def labels(batches):
     return [x for b in batches for x in b["label"].tolist()]
+
+
+def test_classes_that_stay_together_are_told_once(tmp_path):
+    """Few of many sorted classes in a window: a warning with what to do; not for what is mixed."""
+    for c in range(400):
+        (tmp_path / "in" / f"{c:03}").mkdir(parents=True)
+        for i in range(8):
+            (tmp_path / "in" / f"{c:03}" / f"{i}.bin").write_bytes(b"x" * 100)
+    with pytest.warns(UserWarning, match="stand together.*window=.*shuffle=\"global\"") as told:
+        loader = stoker.Loader(tmp_path / "in", window=80000)
+        for _ in range(3):
+            next(iter(loader))
+        list(stoker.Loader(tmp_path / "in", window=80000, rank=1, world=2))
+    assert len(told) == 1 and told[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for options in ({}, {"window": 80000, "shuffle": "global"}, {"window": 80000, "shuffle": False}):
+            next(iter(stoker.Loader(tmp_path / "in", **options)))
 
 
 # ---- batches ----

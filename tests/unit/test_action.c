@@ -85,9 +85,12 @@ static void packing(void)
          .loader = {.framework = "torch", .batch = 8, .shuffle = "block"}}};
     CHECK_STR(lines(a, 2, plain),
               "stoker pack '/d/my set' '/d/my set-packed' --format tar\n"
-              "# then, in place of the dataset and its DataLoader:\n"
+              "# then, in place of the dataset and its DataLoader (adapt what <-- marks):\n"
               "import stoker.torch\n"
-              "loader = stoker.torch.Loader(\"/d/my set-packed\", batch=8, shuffle=\"block\")\n");
+              "loader = stoker.torch.Loader(\"/d/my set-packed\", batch=8, shuffle=\"block\")   "
+              "# <-- your batch size\n"
+              "for batch in loader:   # a dict of tensors, one for each field\n"
+              "    print(list(batch))   # <-- x, y = batch[...]: your fields\n");
     a[0].bytes = 1u << 20;
     CHECK(strstr(lines(a, 1, plain), " --format tar --shard-size 1048576\n"));
     a[0].count = 7; /* the two exclude each other */
@@ -96,7 +99,68 @@ static void packing(void)
     CHECK(strstr(lines(a, 1, plain), " --format tar --shards 7 --shuffle 1\n"));
     a[1] = (struct stk_action){
         .kind = STK_ACT_LOADER, .instead = true, .loader = {.framework = "tf", .batch = 32}};
-    CHECK_STR(line(a[1], plain), "# or: stoker.tf.dataset(PATH, batch=32)\n");
+    CHECK_STR(
+        line(a[1], plain),
+        "# or, in TensorFlow: import stoker.tf; batches = stoker.tf.dataset(PATH, batch=32)\n");
+}
+
+/* Not for a program in C. */
+static void in_c(void)
+{
+    struct stk_action a = {.kind = STK_ACT_LOADER,
+                           .path = "/d/x",
+                           .loader = {.framework = "c", .batch = 8, .last = "short"}};
+    const char *text = line(a, plain);
+    CHECK(strstr(text, "\nstruct stk_loader_options o = {.batch = 8, .shuffle = STK_SHUFFLE_NONE, "
+                       ".last = STK_LAST_SHORT};"));
+    CHECK(strstr(text, "\nrc = stk_dataset_open(\"/d/x\", NULL, &dataset, &err);\n"));
+    CHECK(!strstr(text, "import"));
+}
+
+/* A second loader beside the first, of a path that is known or not: it can be pasted either way. */
+static void evaluation(void)
+{
+    struct stk_action a[2] = {
+        {.kind = STK_ACT_LOADER,
+         .path = "/d/train",
+         .loader = {.framework = "torch", .batch = 8, .decode = "image:9,flip"}},
+        {.kind = STK_ACT_LOADER,
+         .path = "/d/val",
+         .note = "evaluated on",
+         .loader = {.framework = "torch",
+                    .batch = 8,
+                    .shuffle = "none",
+                    .last = "short",
+                    .decode = "image:9"}}};
+    const char *text = lines(a, 2, plain);
+    CHECK(strstr(text, "    x = batch[\"data\"].permute(0, 3, 1, 2).float() / 255 "));
+    CHECK(strstr(text, "\n# evaluated on:\n"
+                       "val_loader = stoker.torch.Loader(\"/d/val\", batch=8, shuffle=\"none\", "
+                       "last=\"short\",   # <-- your batch size\n"
+                       "                                 decode=\"image:9\")   # <-- your image "
+                       "size\n"));
+    a[1].path = NULL;
+    CHECK(strstr(lines(a, 2, plain), "\n# val_loader = stoker.torch.Loader(PATH, batch=8, "));
+    CHECK(
+        strstr(lines(a, 2, plain), "\n#                                  decode=\"image:9\")   #"));
+}
+
+/* Every kind as a program would meet it, for a test that compiles and runs the lines:
+ * `test_action --render PATH TO FORMAT`. */
+static int render(char **argv)
+{
+    for (int k = 0; k < STK_ACT_COUNT; k++)
+        for (int python = 0; python < 2; python++) {
+            struct stk_action a = full((enum stk_action_kind)k, argv[0]);
+            struct stk_action_scene scene = {.scheduler = "", .nodes = 1, .python = python};
+            a.use = stk_use_of(argv[2]);
+            a.loader.decode = a.use->decode;
+            a.loader.framework = python ? "torch" : "c";
+            a.to = argv[1];
+            printf("== %s %s\n%s", stk_action_info(a.kind)->name, python ? "python" : "c",
+                   line(a, scene));
+        }
+    return 0;
 }
 
 static void staging(void)
@@ -143,10 +207,14 @@ static void databases(void)
 
 int main(int argc, char **argv)
 {
+    if (argc == 5 && strcmp(argv[1], "--render") == 0)
+        return render(argv + 2);
     CHECK_BEGIN(argc, argv);
     CHECK_RUN(table);
     CHECK_RUN(any_path);
     CHECK_RUN(packing);
+    CHECK_RUN(in_c);
+    CHECK_RUN(evaluation);
     CHECK_RUN(staging);
     CHECK_RUN(of_formats);
     CHECK_RUN(databases);

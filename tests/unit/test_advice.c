@@ -9,6 +9,7 @@
 #include <math.h>
 
 #include "check.h"
+#include "lab/advice_priv.h"
 #include "profileset.h"
 
 #define KIB 1024.0
@@ -298,12 +299,18 @@ static void image_folder(void)
     const struct stk_finding *f = set_finding(&o, "many-small-files");
     CHECK(f != NULL);
     if (f) {
-        CHECK_STR(f->line[0], "stoker pack /data/train /data/train-packed --format tfrecord --shuffle 1");
-        CHECK_INT(f->nactions, 3); /* pack, then one loader or the other */
+        CHECK_STR(f->line[0],
+                  "stoker pack /data/train /data/train-packed --format tfrecord --shuffle 1");
+        /* Pack and load, evaluate; or load the folder, or with TensorFlow, or by one's own code. */
+        CHECK_INT(f->nactions, 6);
         CHECK_INT(f->action[0].kind, STK_ACT_PACK);
         CHECK_STR(f->action[0].path, "/data/train");
         CHECK_STR(f->action[0].to, f->action[1].path);
-        CHECK(f->action[1].kind == STK_ACT_LOADER && f->action[2].instead);
+        CHECK(f->action[1].kind == STK_ACT_LOADER && !f->action[1].loader.last);
+        CHECK(f->action[2].loader.last && !f->action[2].path);
+        CHECK_STR(f->action[3].path, "/data/train");
+        CHECK(f->action[3].instead && f->action[4].instead && f->action[5].instead);
+        CHECK_INT(f->action[5].kind, STK_ACT_MAP_DATASET);
         CHECK_STR(f->path[0], "/data/train");
         CHECK_INT(f->severity, STK_SEV_HIGH);
         /* 30 s in calls; 550 MB at 1.2 GB/s and a few requests remain. */
@@ -312,6 +319,78 @@ static void image_folder(void)
     CHECK(!has(&o, "metadata-load") && !has(&o, "small-reads") && !has(&o, "random-reads"));
     set_advice_release(&o);
     set_release(&s);
+}
+
+static void add_images(struct set *s, const char *dir, int files)
+{
+    char name[4200];
+    for (int i = 0; i < files; i++) {
+        snprintf(name, sizeof name, "%s/class%d/img_%05d.jpg", dir, i % 7, i);
+        uint32_t f = set_file(s, name, "lustre", 110e3);
+        set_use(s, 0, f,
+                (struct use){.reads = 1, .bytes = 110e3, .read_s = 0.002, .meta_s = 0.004});
+    }
+}
+
+/* What a model is evaluated on is neither shuffled nor cropped at random nor cut at a batch. */
+static void evaluation_folder(void)
+{
+    struct set s;
+    struct set_advice o;
+    set_init(&s, 60, 1);
+    add_images(&s, "/data/train", 3000);
+    add_images(&s, "/data/val", 2000);
+    CHECK_INT(set_advise(&s, &o), 0);
+    int found = 0;
+    for (size_t i = 0; i < o.o.nfindings; i++) {
+        const struct stk_finding *f = &o.o.finding[i];
+        if (strcmp(f->id, "many-small-files") != 0)
+            continue;
+        bool val = strcmp(f->path[0], "/data/val") == 0;
+        const struct stk_action *e = &f->action[val ? 1 : 2];
+        found++;
+        CHECK_INT(f->action[0].depth, !val);
+        CHECK_INT(f->nactions, val ? 5 : 6);
+        CHECK_STR(e->path, val ? "/data/val-packed" : "/data/val");
+        CHECK_STR(e->loader.shuffle, "none");
+        CHECK_STR(e->loader.last, "short");
+        CHECK_STR(e->loader.decode, "image:224,resize=256");
+    }
+    CHECK_INT(found, 2);
+    set_advice_release(&o);
+    set_release(&s);
+    static const char *const evaluated[] = {"/d/val",      "/d/val-packed",     "test",
+                                            "/d/dev/x.h5", "/d/cifar_test.tar", "/d/val2017"};
+    static const char *const trained[] = {
+        "/d/train",    "/d/test/train.h5", "/d/latest.h5",   "/test/a/x.h5",
+        "/d/pictures", "/d/value",         "/val-set/train", "x"};
+    for (size_t i = 0; i < sizeof evaluated / sizeof *evaluated; i++)
+        CHECK(stk_kind_evaluated(evaluated[i]));
+    for (size_t i = 0; i < sizeof trained / sizeof *trained; i++)
+        CHECK(!stk_kind_evaluated(trained[i]));
+}
+
+/* For a test that runs them: `test_advice --lines DIR`, with train/ and val/ in it. */
+static int print_lines(const char *dir)
+{
+    struct set s;
+    struct set_advice o;
+    char name[2][4096];
+    set_init(&s, 60, 1);
+    snprintf(name[0], sizeof name[0], "%s/train", dir);
+    snprintf(name[1], sizeof name[1], "%s/val", dir);
+    add_images(&s, name[0], 3000);
+    add_images(&s, name[1], 2000);
+    int rc = set_advise(&s, &o);
+    for (size_t i = 0; rc == 0 && i < o.o.nfindings; i++) {
+        const struct stk_finding *f = &o.o.finding[i];
+        printf("== %s %s\n", f->id, f->npaths ? f->path[0] : "");
+        for (size_t k = 0; k < f->nlines; k++)
+            printf("%s\n", f->line[k]);
+    }
+    set_advice_release(&o);
+    set_release(&s);
+    return rc ? 1 : 0;
 }
 
 static void laptop_folder(void)
@@ -591,6 +670,8 @@ static void table(void)
 
 int main(int argc, char **argv)
 {
+    if (argc == 3 && strcmp(argv[1], "--lines") == 0)
+        return print_lines(argv[2]);
     CHECK_BEGIN(argc, argv);
     CHECK_RUN(imagenet);
     CHECK_RUN(cosmic_tagger);
@@ -603,6 +684,7 @@ int main(int argc, char **argv)
     CHECK_RUN(no_io);
     CHECK_RUN(frnn);
     CHECK_RUN(image_folder);
+    CHECK_RUN(evaluation_folder);
     CHECK_RUN(laptop_folder);
     CHECK_RUN(healthy);
     CHECK_RUN(harmless);

@@ -124,6 +124,59 @@ static void tiny_and_empty(void)
     CHECK_INT(stk_mixing_measure(&o, 0, 100, NULL, NULL, &m, NULL), STK_E_USAGE);
 }
 
+/* ---- at a glance ---- */
+
+struct classes {
+    uint64_t n, classes, run; /* run: samples of a class that stand together; 0: all of it */
+};
+
+static int64_t class_of(void *user, uint64_t i)
+{
+    const struct classes *c = user;
+    return (int64_t)(c->run ? i / c->run * 7919 % c->classes : i * c->classes / c->n);
+}
+
+static bool poor(struct classes c, int shuffle, uint64_t block, uint64_t window)
+{
+    struct stk_order o;
+    struct stk_glance g = {0};
+    stk_order_init(&o, c.n, shuffle, 1, 0, block, window);
+    bool found = stk_mixing_poor(&o, c.classes, class_of, &c, &g);
+    CHECK(!found || (2 * g.classes < g.of_random && g.of_random <= c.classes && g.samples));
+    return found;
+}
+
+/* A warning that comes always is read by nobody; one that does not come costs accuracy. */
+static void at_a_glance(void)
+{
+    const int block = STK_SHUFFLE_BLOCK;
+    struct classes tiny = {1u << 20, 1000, 0}, ten = {50000, 10, 0}, huge = {1u << 30, 21000, 0};
+    CHECK(poor(tiny, block, 102, 128));
+    CHECK(poor(huge, block, 1024, 128));
+    CHECK(poor((struct classes){3200, 400, 0}, block, 6, 133));
+    CHECK(!poor(tiny, block, 4, 152)); /* four at a time */
+    CHECK(!poor(tiny, block, 102, 1024));
+    CHECK(!poor(tiny, STK_SHUFFLE_GLOBAL, 0, 0) && !poor(tiny, STK_SHUFFLE_NONE, 0, 0));
+    CHECK(!poor(ten, block, 170, 128) && !poor(ten, block, 6, 64));
+    CHECK(poor(ten, block, 500, 3)); /* an order that the defaults never make */
+    CHECK(!poor((struct classes){tiny.n, 1000, 1}, block, 102, 128)); /* shuffled when packed */
+    CHECK(!poor((struct classes){tiny.n, 1000, 8}, block, 102, 128));
+    CHECK(!poor((struct classes){tiny.n, 1, 0}, block, 102, 128));
+    for (uint64_t n = 0; n < 40; n++)
+        (void)poor((struct classes){n, 3, 0}, block, 5, 2);
+}
+
+static void standing_together(void)
+{
+    struct classes sorted = {1000, 10, 0}, mixed = {1000, 10, 1}, one = {1000, 1, 0};
+    CHECK(stk_mixing_together(1000, 1, class_of, &sorted));
+    CHECK(!stk_mixing_together(1000, 1, class_of, &mixed));
+    CHECK(!stk_mixing_together(1000, 1, class_of, &one));
+    CHECK(!stk_mixing_together(1, 1, class_of, &sorted) &&
+          !stk_mixing_together(0, 1, unknown, NULL));
+    CHECK(!stk_mixing_together(1000, 1, unknown, NULL));
+}
+
 int main(int argc, char **argv)
 {
     CHECK_BEGIN(argc, argv);
@@ -132,5 +185,7 @@ int main(int argc, char **argv)
     CHECK_RUN(with_a_budget);
     CHECK_RUN(labels_may_be_missing);
     CHECK_RUN(tiny_and_empty);
+    CHECK_RUN(at_a_glance);
+    CHECK_RUN(standing_together);
     return CHECK_DONE();
 }
