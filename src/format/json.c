@@ -83,6 +83,8 @@ struct scan {
     unsigned depth;      /* of brackets open inside the element */
     uint64_t objects;    /* bit d: bracket d is a { */
     uint64_t start, end; /* of the element */
+    bool line;           /* another line has begun behind it */
+    bool many;           /* objects one after another, without an array around them */
 };
 
 static int broken(struct scan *s, uint64_t at, const char *what, struct stk_err *err)
@@ -115,9 +117,12 @@ static int bracket(struct scan *s, uint8_t c, uint64_t at, struct stk_err *err)
     if (--s->depth == 0) {
         s->end = at + 1;
         s->state = AFTER;
+        s->line = false;
     }
     return 0;
 }
+
+static int structure(struct scan *s, uint8_t c, uint64_t at, struct stk_err *err);
 
 /* Behind an element: what may follow it. */
 static int after_element(struct scan *s, uint8_t c, uint64_t at, struct stk_err *err)
@@ -129,6 +134,12 @@ static int after_element(struct scan *s, uint8_t c, uint64_t at, struct stk_err 
     int rc = emit(s, err);
     if (rc < 0)
         return rc;
+    /* JSON Lines under this name with a long first line, or lines that were broken for reading. */
+    if (!s->array && s->line && c == '{' && (s->objects & 1)) {
+        s->many = true;
+        s->state = NEXT;
+        return structure(s, c, at, err);
+    }
     return broken(s, at,
                   s->array ? "\",\" or \"]\" was expected"
                            : "more text after the value (if it is JSON Lines: --format jsonl)",
@@ -215,8 +226,8 @@ static int scan_bytes(struct scan *s, uint64_t base, const uint8_t *p, size_t n,
             while (i < n && !matters[p[i]])
                 i++;
         else if (s->state != VALUE)
-            while (i < n && is_space(p[i]))
-                i++;
+            for (; i < n && is_space(p[i]); i++)
+                s->line |= p[i] == '\n';
         if (i < n) {
             rc = structure(s, p[i], base + i, err);
             i++;
@@ -260,7 +271,10 @@ static int json_list(struct stk_lister *l, struct stk_src *src, struct stk_err *
             return rc;
         off += got;
     }
-    return scan_end(&s, off, err);
+    int rc = scan_end(&s, off, err);
+    return rc < 0 || !s.many ? rc
+                             : stk_list_taken(l, "sample", "each object",
+                                              "they follow one another without an array", err);
 }
 
 /* ---- listing lines ------------------------------------------------------------------------- */
