@@ -415,3 +415,10 @@ def test_npz_damaged(stoker, tmp_path):
             path = tmp_path / f"{source}{i}-flip.npz"
             path.write_bytes(damaged)
             verify(stoker, path, "npz")
+
+
+def test_single_values_are_no_samples(stoker, tmp_path):
+    """Settings saved beside the data as arrays of one element outnumber it."""
+    numpy.savez(tmp_path / "a.npz", x=numpy.arange(12.).reshape(6, 2), lr=[0.1], epochs=[3], seed=[1])
+    r = stoker("inspect", tmp_path / "a.npz", "--json", "-", "--quiet").json()["result"]
+    assert r["samples"] == 6
