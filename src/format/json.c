@@ -8,6 +8,7 @@
 #include "format/format.h"
 #include "format/json_text.h"
 #include "format/sample.h"
+#include "base/text.h"
 
 #define WINDOW    (1u << 20)
 #define VALUE_MAX (256ull << 20) /* a value is held in memory whole when it is read */
@@ -26,6 +27,16 @@ static bool is_space(uint8_t c)
 static size_t bom_length(const uint8_t *p, size_t n)
 {
     return n >= 3 && memcmp(p, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+}
+
+/* The file's first bytes: UTF-8 begins behind *skip. */
+static int begin_text(struct stk_src *src, const uint8_t *p, size_t n, size_t *skip,
+                      struct stk_err *err)
+{
+    *skip = bom_length(p, n);
+    return stk_text_is_utf16(p, n)
+               ? stk_err_set(err, STK_E_UNSUPPORTED, stk_src_path(src), 0, STK_SAY_UTF16)
+               : 0;
 }
 
 /* ---- recognising -------------------------------------------------------------------------- */
@@ -265,7 +276,10 @@ static int json_list(struct stk_lister *l, struct stk_src *src, struct stk_err *
             return rc;
         if (!got)
             break;
-        size_t skip = off ? 0 : bom_length(p, got);
+        size_t skip = 0;
+        rc = off ? 0 : begin_text(src, p, got, &skip, err);
+        if (rc < 0)
+            return rc;
         rc = scan_bytes(&s, off + skip, p + skip, got - skip, err);
         if (rc < 0 || s.state == BROKEN)
             return rc;
@@ -333,7 +347,10 @@ static int jsonl_list(struct stk_lister *l, struct stk_src *src, struct stk_err 
             return rc;
         if (!got)
             return end_line(&s, off, err);
-        size_t skip = off ? 0 : bom_length(p, got);
+        size_t skip = 0;
+        rc = off ? 0 : begin_text(src, p, got, &skip, err);
+        if (rc < 0)
+            return rc;
         s.start += skip;
         rc = lines_bytes(&s, off + skip, p + skip, got - skip, err);
         if (rc < 0)

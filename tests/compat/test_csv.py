@@ -231,7 +231,7 @@ def test_damaged(stoker, tmp_path):
         path = tmp_path / f"flip{i}.csv"
         path.write_bytes(damaged)
         verify(stoker, path, "csv")
-    for i, hostile in enumerate([b"\xff\xfea\0b\0", b"a\rb\rc\r", b"," * 2_000_000 + b"\n1\n",
+    for i, hostile in enumerate([b"a\rb\rc\r", b"," * 2_000_000 + b"\n1\n",
                                  b'"' * 100_001, b"\0" * 1000, b"a,b\n" + b'"' + b"x\n" * 100_000]):
         path = tmp_path / f"hostile{i}.csv"
         path.write_bytes(hostile)
