@@ -156,6 +156,16 @@ static unsigned least(unsigned a, unsigned b)
     return a < b ? a : b;
 }
 
+bool stk_text_is_utf16(const uint8_t *p, size_t n)
+{
+    if (n >= 2 && ((p[0] == 0xff && p[1] == 0xfe) || (p[0] == 0xfe && p[1] == 0xff)))
+        return true;
+    for (size_t zero = 0; n >= 4 && zero < 2; zero++)
+        if (!p[zero] && !p[zero + 2] && p[1 - zero] && p[3 - zero])
+            return true;
+    return false;
+}
+
 #define WORD_MAX 63
 
 unsigned stk_text_distance(const char *a, const char *b)

@@ -32,6 +32,10 @@ bool stk_text_ends(const char *s, size_t n, const char *end);
 /* Whether a file's name ends in suffix, upper or lower case, with something before it. */
 bool stk_name_has_suffix(const char *name, size_t n, const char *suffix);
 
+/* Whether the first bytes of a file are UTF-16: a byte order mark, or every other byte zero. */
+bool stk_text_is_utf16(const uint8_t *p, size_t n);
+#define STK_SAY_UTF16 "the file is UTF-16; convert it: iconv -f utf-16 -t utf-8"
+
 /* Damerau-Levenshtein distance (optimal string alignment), ignoring case, of words up to 63
  * bytes; longer ones are UINT_MAX apart. */
 unsigned stk_text_distance(const char *a, const char *b);

@@ -7,7 +7,10 @@
 #include <string.h>
 #include <strings.h>
 
-static const char *const junk[] = {"Thumbs.db", "desktop.ini", "ehthumbs.db", "Icon\r", NULL};
+static const char *const junk[] = {
+    "Thumbs.db", "desktop.ini", "ehthumbs.db",
+    "Icon\r",    "_SUCCESS", /* of Hadoop and Spark: all parts are there */
+    NULL};
 static const char *const readmes[] = {"README",    "LICENSE", "LICENCE",  "COPYING",
                                       "CHANGELOG", "NOTICE",  "CITATION", NULL};
 static const char *const media[] = {".jpg",  ".jpeg", ".png", ".bmp", ".gif",  ".webp", ".tif",

@@ -11,6 +11,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <strings.h>
 #include <sys/stat.h>
@@ -407,10 +408,28 @@ static int refuse_compressed(const struct stk_walk *w, const struct stk_walk_nam
     return rc;
 }
 
+/* Tables are cut up by the values of columns that then stand in names of directories alone
+ * (year=2024/part-0.csv, as Spark, DuckDB and Arrow do): the first file's path tells which. */
+static int note_partitions(struct stk_walk *w, const char *name, struct stk_err *err)
+{
+    int rc = 0;
+    for (const char *end; rc == 0 && (end = strchr(name, '/')); name = end + 1) {
+        const char *is = memchr(name, '=', (size_t)(end - name));
+        char column[256];
+        snprintf(column, sizeof column, "%.*s", is ? (int)(is - name) : 0, name);
+        if (is && is > name)
+            rc = stk_notes_left_out(
+                &w->notes, "column", column,
+                "its values are in the names of directories, which are not read", 1, err);
+    }
+    return rc;
+}
+
 /* Keeps the files that belong to a container format, in place of all. */
 static int keep_matching(struct stk_walk *w, const struct stk_walk_names *v, struct stk_err *err)
 {
     uint64_t with_suffix = 0;
+    bool first = true;
     uint8_t *keep = calloc(v->n ? v->n : 1, 1);
     int rc = keep ? 0 : stk_err_nomem(err, v->n);
     for (uint64_t i = 0; i < v->n; i++)
@@ -420,8 +439,11 @@ static int keep_matching(struct stk_walk *w, const struct stk_walk_names *v, str
         bool side = stk_side_matches(w->format->side, name);
         keep[i] =
             with_suffix ? !side && stk_format_suffix_matches(w->format, name) : !is_side_file(name);
-        if (keep[i])
+        if (keep[i]) {
+            rc = first ? note_partitions(w, name, err) : 0;
+            first = false;
             continue;
+        }
         if (side || is_side_file(name) || stk_layout_is_junk(name) || stk_layout_is_readme(name))
             w->ignored++;
         else

@@ -8,6 +8,7 @@
 #include "format/numtext.h"
 #include "format/sample.h"
 #include "format/types.h"
+#include "base/text.h"
 
 #include <stdlib.h>
 
@@ -129,8 +130,6 @@ static int list_rows(struct listing *g, struct stk_src *src, uint64_t start, cha
 /* Text we cannot take apart, found in the first bytes; NULL when there is none. */
 static const char *foreign_text(const uint8_t *p, size_t n)
 {
-    if (n >= 2 && ((p[0] == 0xff && p[1] == 0xfe) || (p[0] == 0xfe && p[1] == 0xff)))
-        return "the file is UTF-16; convert it: iconv -f utf-16 -t utf-8";
     const uint8_t *cr = memchr(p, '\r', n);
     if (cr && cr + 1 < p + n && !memchr(p, '\n', n))
         return "lines end in CR alone; convert it: tr '\\r' '\\n'";
@@ -154,6 +153,8 @@ static int list(struct stk_lister *l, struct stk_src *src, bool tab, struct stk_
     int rc = stk_src_peek(src, 0, STK_PEEK_MAX, &p, &got, err);
     if (rc < 0 || !got)
         return rc;
+    if (stk_text_is_utf16(p, got))
+        return stk_err_set(err, STK_E_UNSUPPORTED, stk_src_path(src), 0, STK_SAY_UTF16);
     const char *foreign = foreign_text(p, got);
     if (foreign)
         return stk_list_problem(l, 0, err, "%s", foreign);

@@ -13,8 +13,16 @@
 #define ROWS_LOOKED_AT 1000
 
 /* What was seen in a column's cells. */
-enum { SEEN_INT = 1, SEEN_BIG = 2, SEEN_FLOAT = 4, SEEN_TEXT = 8, SEEN_EMPTY = 16 };
+enum {
+    SEEN_INT = 1,
+    SEEN_BIG = 2, /* past 64 bits */
+    SEEN_FLOAT = 4,
+    SEEN_TEXT = 8,
+    SEEN_EMPTY = 16,
+    SEEN_WIDE = 32 /* an integer (SEEN_INT too) past what a double counts one by one */
+};
 #define SEEN_NUMBER (SEEN_INT | SEEN_BIG | SEEN_FLOAT)
+#define WIDE        (1ll << 53)
 
 struct tally {
     uint8_t first, below;     /* in the first row; in the rows after it */
@@ -60,7 +68,9 @@ static uint8_t classify(const struct stk_csv_cell *c)
     size_t sign = *p == '-' || *p == '+';
     if (n > sign + 1 && p[sign] == '0' && p[sign + 1] >= '0' && p[sign + 1] <= '9')
         return SEEN_TEXT;
-    return seen[stk_num_parse(p, n, &i, &f)];
+    enum stk_num kind = stk_num_parse(p, n, &i, &f);
+    bool wide = kind == STK_NUM_INT && (i > WIDE || i < -WIDE);
+    return (uint8_t)(seen[kind] | (wide ? SEEN_WIDE : 0));
 }
 
 /* ".jpg" of "a.jpg"; 0 bytes when there is none. */
@@ -88,14 +98,17 @@ static char type_of(uint8_t seen)
         return STK_CSV_FLOAT;
     if (seen & SEEN_BIG)
         return STK_CSV_TEXT; /* a double would change its digits */
-    if (seen & SEEN_INT)     /* only floats have a value for "none" */
-        return seen & SEEN_EMPTY ? STK_CSV_FLOAT : STK_CSV_INT;
-    return seen & SEEN_EMPTY ? STK_CSV_EMPTY : STK_CSV_UNKNOWN;
+    if (!(seen & SEEN_INT))
+        return seen & SEEN_EMPTY ? STK_CSV_EMPTY : STK_CSV_UNKNOWN;
+    if (!(seen & SEEN_EMPTY))
+        return STK_CSV_INT;
+    /* Floats have a value for "none", but not for every identifier of 64 bits. */
+    return seen & SEEN_WIDE ? STK_CSV_INT_NULL : STK_CSV_FLOAT;
 }
 
 static bool is_number_type(char type)
 {
-    return type == STK_CSV_INT || type == STK_CSV_FLOAT;
+    return type == STK_CSV_INT || type == STK_CSV_FLOAT || type == STK_CSV_INT_NULL;
 }
 
 /* The type for the cells of both. */
@@ -109,7 +122,12 @@ static char wider(char a, char b)
         char other = a == STK_CSV_EMPTY ? b : a;
         return other == STK_CSV_INT ? STK_CSV_FLOAT : other;
     }
-    return is_number_type(a) && is_number_type(b) ? STK_CSV_FLOAT : STK_CSV_TEXT;
+    if (!is_number_type(a) || !is_number_type(b))
+        return STK_CSV_TEXT;
+    if (a != STK_CSV_INT_NULL && b != STK_CSV_INT_NULL)
+        return STK_CSV_FLOAT;
+    /* Beside floats the digits of wide integers survive as text alone. */
+    return a == STK_CSV_INT || b == STK_CSV_INT ? STK_CSV_INT_NULL : STK_CSV_TEXT;
 }
 
 /* A name shown to people, kept on a line of its own: one line of UTF-8. */
@@ -369,7 +387,7 @@ void stk_csv_widen(struct stk_csv_schema *sc, const char *p, size_t n)
         uint8_t seen = classify(&c);
         /* A thousand numbers are no text for the sake of one cell: that is told when it is read. */
         if (is_number_type(col->type))
-            seen &= SEEN_INT | SEEN_FLOAT | SEEN_EMPTY;
+            seen &= SEEN_INT | SEEN_WIDE | SEEN_FLOAT | SEEN_EMPTY;
         seen |= col->seen;
         if (seen != col->seen)
             col->type = type_of(seen);

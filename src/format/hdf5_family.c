@@ -110,11 +110,18 @@ static bool has_labels(const struct stk_h5_dataset *set, size_t n, const bool *i
     return false;
 }
 
+/* A text is one value: an array of texts is none that a sample could have. */
+static bool can_be_value(const struct stk_h5_dataset *d)
+{
+    bool text = d->type.what == STK_H5_STRING || d->type.what == STK_H5_VARIABLE;
+    return !text || !d->rank;
+}
+
 static bool is_family(const struct stk_h5_dataset *set, size_t n, const bool *numbered,
                       const struct run *r)
 {
     bool groups = strchr(r->x->rest, '/') != NULL;
-    if (!r->alike || r->n < 2)
+    if (!r->alike || r->n < 2 || !can_be_value(&set[r->x->set]))
         return false;
     return r->n > STK_H5_MAX_COLUMNS || has_labels(set, n, numbered, r) ||
            (r->n > 2 && (r->x->pure || groups || r->lengths_differ));

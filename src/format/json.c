@@ -8,6 +8,7 @@
 #include "format/format.h"
 #include "format/json_text.h"
 #include "format/sample.h"
+#include "base/text.h"
 
 #define WINDOW    (1u << 20)
 #define VALUE_MAX (256ull << 20) /* a value is held in memory whole when it is read */
@@ -26,6 +27,16 @@ static bool is_space(uint8_t c)
 static size_t bom_length(const uint8_t *p, size_t n)
 {
     return n >= 3 && memcmp(p, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+}
+
+/* The file's first bytes: UTF-8 begins behind *skip. */
+static int begin_text(struct stk_src *src, const uint8_t *p, size_t n, size_t *skip,
+                      struct stk_err *err)
+{
+    *skip = bom_length(p, n);
+    return stk_text_is_utf16(p, n)
+               ? stk_err_set(err, STK_E_UNSUPPORTED, stk_src_path(src), 0, STK_SAY_UTF16)
+               : 0;
 }
 
 /* ---- recognising -------------------------------------------------------------------------- */
@@ -83,6 +94,8 @@ struct scan {
     unsigned depth;      /* of brackets open inside the element */
     uint64_t objects;    /* bit d: bracket d is a { */
     uint64_t start, end; /* of the element */
+    bool line;           /* another line has begun behind it */
+    bool many;           /* objects one after another, without an array around them */
 };
 
 static int broken(struct scan *s, uint64_t at, const char *what, struct stk_err *err)
@@ -115,9 +128,12 @@ static int bracket(struct scan *s, uint8_t c, uint64_t at, struct stk_err *err)
     if (--s->depth == 0) {
         s->end = at + 1;
         s->state = AFTER;
+        s->line = false;
     }
     return 0;
 }
+
+static int structure(struct scan *s, uint8_t c, uint64_t at, struct stk_err *err);
 
 /* Behind an element: what may follow it. */
 static int after_element(struct scan *s, uint8_t c, uint64_t at, struct stk_err *err)
@@ -129,6 +145,12 @@ static int after_element(struct scan *s, uint8_t c, uint64_t at, struct stk_err 
     int rc = emit(s, err);
     if (rc < 0)
         return rc;
+    /* JSON Lines under this name with a long first line, or lines that were broken for reading. */
+    if (!s->array && s->line && c == '{' && (s->objects & 1)) {
+        s->many = true;
+        s->state = NEXT;
+        return structure(s, c, at, err);
+    }
     return broken(s, at,
                   s->array ? "\",\" or \"]\" was expected"
                            : "more text after the value (if it is JSON Lines: --format jsonl)",
@@ -215,8 +237,8 @@ static int scan_bytes(struct scan *s, uint64_t base, const uint8_t *p, size_t n,
             while (i < n && !matters[p[i]])
                 i++;
         else if (s->state != VALUE)
-            while (i < n && is_space(p[i]))
-                i++;
+            for (; i < n && is_space(p[i]); i++)
+                s->line |= p[i] == '\n';
         if (i < n) {
             rc = structure(s, p[i], base + i, err);
             i++;
@@ -254,13 +276,19 @@ static int json_list(struct stk_lister *l, struct stk_src *src, struct stk_err *
             return rc;
         if (!got)
             break;
-        size_t skip = off ? 0 : bom_length(p, got);
+        size_t skip = 0;
+        rc = off ? 0 : begin_text(src, p, got, &skip, err);
+        if (rc < 0)
+            return rc;
         rc = scan_bytes(&s, off + skip, p + skip, got - skip, err);
         if (rc < 0 || s.state == BROKEN)
             return rc;
         off += got;
     }
-    return scan_end(&s, off, err);
+    int rc = scan_end(&s, off, err);
+    return rc < 0 || !s.many ? rc
+                             : stk_list_taken(l, "sample", "each object",
+                                              "they follow one another without an array", err);
 }
 
 /* ---- listing lines ------------------------------------------------------------------------- */
@@ -319,7 +347,10 @@ static int jsonl_list(struct stk_lister *l, struct stk_src *src, struct stk_err 
             return rc;
         if (!got)
             return end_line(&s, off, err);
-        size_t skip = off ? 0 : bom_length(p, got);
+        size_t skip = 0;
+        rc = off ? 0 : begin_text(src, p, got, &skip, err);
+        if (rc < 0)
+            return rc;
         s.start += skip;
         rc = lines_bytes(&s, off + skip, p + skip, got - skip, err);
         if (rc < 0)

@@ -41,9 +41,24 @@ static bool is_meta(const uint8_t *p, size_t n)
            (stk_le32(p + META_MAGIC + 4) == 1 || stk_le32(p + META_MAGIC + 4) == 999);
 }
 
+/* What kind of LMDB file it is that this liblmdb does not read; NULL: none. The page's header is of
+ * 16 bytes here, of 12 on a machine of 32 bits, and of 24 in data version 2. */
+static const char *foreign_meta(const uint8_t *p, size_t n)
+{
+    static const uint8_t big[] = {0xbe, 0xef, 0xc0, 0xde}, little[] = {0xde, 0xc0, 0xef, 0xbe};
+    for (size_t at = 12; at <= 24 && at + 8 <= n && !is_meta(p, n); at += 4) {
+        if (memcmp(p + at, big, 4) == 0)
+            return "an LMDB file of a big-endian machine";
+        if (memcmp(p + at, little, 4) == 0)
+            return at == 12 ? "an LMDB file of a 32-bit machine"
+                            : "an LMDB file of a newer data version (LMDB 1.0, lmdb-js)";
+    }
+    return NULL;
+}
+
 static int bid(const struct stk_probe *p)
 {
-    return is_meta(p->head, p->head_len) ? 99 : 0;
+    return is_meta(p->head, p->head_len) || foreign_meta(p->head, p->head_len) ? 99 : 0;
 }
 
 /* Says what is wrong with a file that ends before the tree does: liblmdb would die of it. */
@@ -54,7 +69,12 @@ static int check_size(struct stk_src *src, struct stk_err *err)
     int rc = stk_src_peek(src, 0, META_LEN, &p, &got, err);
     if (rc < 0)
         return rc;
-    const char *path = stk_src_path(src);
+    const char *path = stk_src_path(src), *foreign = foreign_meta(p, got);
+    if (foreign)
+        return stk_err_set(err, STK_E_UNSUPPORTED, path, 0,
+                           "%s, which liblmdb 0.9 does not read: take it over with mdb_dump there "
+                           "and mdb_load here",
+                           foreign);
     if (!is_meta(p, got))
         return stk_err_set(err, STK_E_CORRUPT, path, 0, "not an LMDB data file");
     uint64_t psize = stk_le32(p + META_PSIZE), last = stk_le64(p + META_LAST_PG);

@@ -138,6 +138,8 @@ static int refuse_type(const struct scan *s, char type, uint64_t size)
     case 'm':
         return refuse(s, "dates and time differences; save them as int64");
     case 'V':
+        if (size) /* "<V2" */
+            return refuse(s, "raw bytes without a type (bfloat16 is saved so); save it as float32");
         return refuse(s, "an array of structures; save each member as an array of its own");
     default:
         if (type == 'f' && size > 8)

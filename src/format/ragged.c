@@ -363,6 +363,14 @@ static uint64_t length_of(const struct stk_table_array *a, size_t i, const bool 
     return a[i].pair == SIZE_MAX ? a[i].dim[0] : a[a[i].pair].dim[0] - 1;
 }
 
+/* Whether the longer of two lengths wins. Arrays of one row are how many writers keep single values
+ * (MATLAB's numbers, notes beside the data): against those the bytes count as well. */
+static bool wins(const struct vote *longer, const struct vote *best)
+{
+    bool tie = longer->votes == best->votes || best->length <= 1;
+    return longer->votes > best->votes || (tie && longer->bytes >= best->bytes);
+}
+
 static uint64_t count_votes(struct vote *v, size_t n)
 {
     const struct vote *best = NULL;
@@ -373,9 +381,7 @@ static uint64_t count_votes(struct vote *v, size_t n)
             sum->votes += v[i].votes;
             sum->bytes += v[i].bytes;
         }
-        /* Lengths ascend: >= on the last criterion prefers the longer. */
-        if (!best || sum->votes > best->votes ||
-            (sum->votes == best->votes && sum->bytes >= best->bytes))
+        if (!best || wins(sum, best)) /* lengths ascend */
             best = sum;
     }
     return best ? best->length : 0;

