@@ -16,6 +16,15 @@ uint64_t stk_load_nproblems(const struct stk_load *l)
     return stk_dataset_problems(l->ds)->count + (stops ? 0 : l->end.loader.corrupt);
 }
 
+int stk_load_status(const struct stk_load *l)
+{
+    const struct stk_problems *known = stk_dataset_problems(l->ds);
+    uint64_t sound = known->unsupported +
+                     (l->s->loader.on_error == STK_ON_ERROR_STOP ? 0 : l->end.loader.unsupported);
+    uint64_t all = stk_load_nproblems(l);
+    return all > sound ? STK_EXIT_PROBLEM : all ? STK_EXIT_PARTLY : STK_EXIT_DONE;
+}
+
 const char *stk_load_problem(const struct stk_load *l, size_t i, char *buf, size_t size)
 {
     const struct stk_problems *known = stk_dataset_problems(l->ds);

@@ -47,7 +47,7 @@ int stk_pack_dress(const struct pack *p, uint64_t number, struct stk_sample *s, 
 static void skip(struct pack *p, const struct stk_err *why)
 {
     pthread_mutex_lock(&p->lock);
-    stk_problems_add(&p->skipped, why->path, why->offset, why->what);
+    stk_problems_add_code(&p->skipped, why->code, why->path, why->offset, why->what);
     pthread_mutex_unlock(&p->lock);
 }
 

@@ -490,7 +490,8 @@ static int scan_record(struct parse *c, const uint8_t *p, size_t n, bool sequenc
     c->n = 0;
     while ((r = stk_wire_next(&w, &part)) > 0) {
         if (part.number == 2 && !sequence)
-            return corrupt(c, "it has feature lists (a SequenceExample: --payload sequence)");
+            return stk_err_set(c->err, STK_E_UNSUPPORTED, NULL, -1,
+                               "it has feature lists (a SequenceExample: --payload sequence)");
         if (part.number > 2)
             continue;
         if (part.type != STK_WIRE_LEN)

@@ -156,18 +156,18 @@ static int list(struct stk_lister *l, struct stk_src *src, bool tab, struct stk_
         return rc;
     const char *foreign = foreign_text(p, got);
     if (foreign)
-        return stk_list_problem(l, 0, err, "%s", foreign);
+        return stk_err_set(err, STK_E_UNSUPPORTED, stk_src_path(src), 0, "%s", foreign);
     uint64_t start = got >= 3 && memcmp(p, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
     struct stk_csv_schema sc;
     struct stk_err why;
     const struct stk_csv_told told = {
         .tab = tab, .header = stk_list_opts(l)->header, .types = stk_list_opts(l)->types};
     rc = stk_csv_infer((const char *)p + start, got - start, got < STK_PEEK_MAX, &told, &sc, &why);
-    if (rc == STK_E_CORRUPT || rc == STK_E_UNSUPPORTED) {
-        int64_t at = why.offset < 0 ? (int64_t)start : why.offset + (int64_t)start;
+    int64_t at = rc == 0 ? 0 : why.offset < 0 ? (int64_t)start : why.offset + (int64_t)start;
+    if (rc == STK_E_CORRUPT) {
         rc = stk_list_problem(l, at, err, "%s", why.what);
     } else if (rc < 0) {
-        stk_err_set(err, rc, stk_src_path(src), -1, "%s", why.what);
+        stk_err_set(err, rc, stk_src_path(src), rc == STK_E_UNSUPPORTED ? at : -1, "%s", why.what);
     } else if (sc.ncolumns) {
         struct listing g = {.lister = l, .schema = &sc, .skip = sc.header};
         struct stk_field_spec spec = {.name = "data", .kind = STK_BYTES, .codec = "csv"};

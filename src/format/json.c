@@ -91,11 +91,25 @@ static int broken(struct scan *s, uint64_t at, const char *what, struct stk_err 
     return stk_list_problem(s->lister, (int64_t)at, err, "bad JSON: %s", what);
 }
 
+static int too_deep(struct scan *s, uint64_t at, struct stk_err *err)
+{
+    s->state = BROKEN;
+    return stk_err_set(err, STK_E_UNSUPPORTED, NULL, (int64_t)at,
+                       "a value is nested more than 64 deep, which is not read");
+}
+
+/* A value that is sound, and the file goes on behind it. */
+static int leave_out(struct stk_lister *l, uint64_t at, const char *why, struct stk_err *err)
+{
+    char name[48];
+    snprintf(name, sizeof name, "at byte %llu", (unsigned long long)at);
+    return stk_list_left_out(l, "value", name, why, err);
+}
+
 static int emit(struct scan *s, struct stk_err *err)
 {
     if (s->end - s->start > VALUE_MAX)
-        return stk_list_problem(s->lister, (int64_t)s->start, err,
-                                "the value is longer than 256 MiB");
+        return leave_out(s->lister, s->start, "longer than 256 MiB", err);
     return stk_list_record(s->lister, s->field, s->start, s->end - s->start, NULL, 0, err);
 }
 
@@ -105,7 +119,7 @@ static int bracket(struct scan *s, uint8_t c, uint64_t at, struct stk_err *err)
     bool object = c == '{' || c == '}';
     if (c == '{' || c == '[') {
         if (s->depth == STK_JSON_DEPTH_MAX - 1)
-            return broken(s, at, "a value is nested more than 64 deep, which is not read", err);
+            return too_deep(s, at, err);
         s->objects = (s->objects & ~(1ull << s->depth)) | (uint64_t)object << s->depth;
         s->depth++;
         return 0;
@@ -281,7 +295,7 @@ static int end_line(struct lines *s, uint64_t end, struct stk_err *err)
     if (blank)
         return 0;
     if (len > VALUE_MAX)
-        return stk_list_problem(s->lister, (int64_t)start, err, "the line is longer than 256 MiB");
+        return leave_out(s->lister, start, "longer than 256 MiB", err);
     return stk_list_record(s->lister, s->field, start, len, NULL, 0, err);
 }
 
