@@ -30,7 +30,9 @@ int stk_pack_dress(const struct pack *p, uint64_t number, struct stk_sample *s, 
         char text[320];
         const char *slash = s->key_len ? memrchr(s->key, '/', s->key_len) : NULL;
         const char *base = slash ? slash + 1 : s->key, *end = s->key + s->key_len;
-        const char *dot = s->key_len ? memrchr(base, '.', (size_t)(end - base)) : NULL;
+        /* The ending says what the payload is. */
+        bool ending = s->key_len && stk_sample_find(s, "data");
+        const char *dot = ending ? memrchr(base, '.', (size_t)(end - base)) : NULL;
         int n = snprintf(text, sizeof text, "%08llu%.*s", (unsigned long long)number,
                          dot && end - dot < 256 ? (int)(end - dot) : 0, dot ? dot : "");
         bool had_key = s->key_len != 0;

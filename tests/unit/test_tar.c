@@ -613,6 +613,17 @@ static void test_member_writing(void)
     stk_sample_add_bytes(&s, "cls", STK_BYTES, "1", 1, &err);
     CHECK_STR(names_of(&s, &tar), "refused");
     s.nfields--;
+    /* Nothing of it would stand behind the dot: it would come back as "v1". */
+    stk_sample_reset(&s);
+    set_key(&s, "v1.2");
+    stk_sample_add(&s, "x", 1, &array);
+    CHECK_STR(names_of(&s, &tar), "refused");
+    CHECK(strstr(err.what, "'v1.2' would come back as 'v1'"));
+    CHECK_STR(names_of(&s, &folder), "refused");
+    stk_sample_add(&s, "data", 4, &array);
+    CHECK_STR(names_of(&s, &tar), "refused");
+    set_key(&s, "v1.npy");
+    CHECK_STR(names_of(&s, &tar), "v1.npy v1.x.npy");
     static const char *const unsafe[] = {"", "/a", "a/../b", "..", "a//b", "./a"};
     for (size_t i = 0; i < sizeof unsafe / sizeof *unsafe; i++) {
         set_key(&s, unsafe[i]);
