@@ -16,6 +16,10 @@ struct stk_labels {
     struct stk_arena arena;
     struct label_slot *slot; /* hash of a name or key -> label */
     bool reals;              /* CSV: labels are floats; an int64 label is the bits of a double */
+    /* CSV: labels are texts (captions), too many for classes; label i is text[i]. The field they
+     * become, and how many are in how many rows. */
+    const char **text, *text_field;
+    uint64_t ntexts, rows;
     uint64_t nslots, used;
 };
 

@@ -554,7 +554,7 @@ static int sequence_explode(const char *context, size_t context_len, const uint8
 const struct stk_codec stk_codec_example = {
     .name = "example",
     .title = "tf.train.Example",
-    .holds = STK_HOLDS_NULL | STK_HOLDS_SHAPES | STK_HOLDS_GAPS,
+    .holds = STK_HOLDS_NULL | STK_HOLDS_SHAPES | STK_HOLDS_GAPS | STK_HOLDS_KEY,
     .payload = true,
     .bid = stk_example_bid,
     .explode = example_explode,
@@ -564,7 +564,7 @@ const struct stk_codec stk_codec_example = {
 const struct stk_codec stk_codec_sequence = {
     .name = "sequence",
     .title = "tf.train.SequenceExample",
-    .holds = STK_HOLDS_NULL | STK_HOLDS_SHAPES | STK_HOLDS_GAPS,
+    .holds = STK_HOLDS_NULL | STK_HOLDS_SHAPES | STK_HOLDS_GAPS | STK_HOLDS_KEY,
     .payload = true,
     .widens = "example",
     .bid = stk_sequence_bid,

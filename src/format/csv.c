@@ -516,7 +516,7 @@ static const struct stk_format_use table_use = {.how = STK_USE_TABLE};
 const struct stk_format stk_format_csv = {
     .name = "csv",
     .title = "CSV",
-    .holds = STK_HOLDS_NULL,
+    .holds = STK_HOLDS_NULL | STK_HOLDS_KEY,
     .suffix = ".csv",
     .suffixes = csv_suffixes,
     .caps = STK_CAN_READ | STK_CAN_WRITE | STK_CAN_SHARD | STK_CAN_GZIP,
@@ -533,7 +533,7 @@ const struct stk_format stk_format_csv = {
 const struct stk_format stk_format_tsv = {
     .name = "tsv",
     .title = "TSV",
-    .holds = STK_HOLDS_NULL,
+    .holds = STK_HOLDS_NULL | STK_HOLDS_KEY,
     .suffix = ".tsv",
     .suffixes = tsv_suffixes,
     .caps = STK_CAN_READ | STK_CAN_WRITE | STK_CAN_SHARD | STK_CAN_GZIP,

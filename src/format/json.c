@@ -9,6 +9,8 @@
 #include "format/json_text.h"
 #include "format/sample.h"
 
+#include <stdio.h>
+
 #define WINDOW    (1u << 20)
 #define VALUE_MAX (256ull << 20) /* a value is held in memory whole when it is read */
 
@@ -396,7 +398,7 @@ static const struct stk_format_use json_use = {
 const struct stk_format stk_format_json = {
     .name = "json",
     .title = "JSON",
-    .holds = STK_HOLDS_ANY | STK_HOLDS_NULL | STK_HOLDS_SHAPES | STK_HOLDS_GAPS,
+    .holds = STK_HOLDS_ANY | STK_HOLDS_NULL | STK_HOLDS_SHAPES | STK_HOLDS_GAPS | STK_HOLDS_KEY,
     .suffix = ".json",
     .suffixes = json_suffixes,
     .caps = STK_CAN_READ | STK_CAN_WRITE | STK_CAN_SHARD | STK_CAN_GZIP | STK_CAN_BE_SAMPLE,
@@ -414,7 +416,7 @@ static const struct stk_format_use jsonl_use = {.how = STK_USE_TABLE};
 const struct stk_format stk_format_jsonl = {
     .name = "jsonl",
     .title = "JSON Lines",
-    .holds = STK_HOLDS_ANY | STK_HOLDS_NULL | STK_HOLDS_SHAPES | STK_HOLDS_GAPS,
+    .holds = STK_HOLDS_ANY | STK_HOLDS_NULL | STK_HOLDS_SHAPES | STK_HOLDS_GAPS | STK_HOLDS_KEY,
     .suffix = ".jsonl",
     .suffixes = jsonl_suffixes,
     .caps = STK_CAN_READ | STK_CAN_WRITE | STK_CAN_SHARD | STK_CAN_GZIP | STK_CAN_EMPTY,

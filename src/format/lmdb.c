@@ -608,6 +608,7 @@ static int finish(const struct stk_write_config *cfg, struct stk_out *o, struct 
 const struct stk_format stk_format_lmdb = {
     .name = "lmdb",
     .title = "LMDB",
+    .holds = STK_HOLDS_KEY,
     .suffix = ".mdb",
     .suffixes = suffixes,
     .payload = "example",

@@ -453,7 +453,7 @@ static int list(struct stk_lister *l, struct stk_src *src, struct stk_err *err)
 const struct stk_format stk_format_squashfs = {
     .name = "squashfs",
     .title = "squashfs image",
-    .holds = STK_HOLDS_SHAPES | STK_HOLDS_GAPS,
+    .holds = STK_HOLDS_SHAPES | STK_HOLDS_GAPS | STK_HOLDS_KEY,
     .suffix = ".sqsh",
     .suffixes = suffixes,
     .package = "libsquashfs-dev",
