@@ -921,3 +921,17 @@ def test_file_sound_but_not_read(stoker, tmp_path):
     np.save(tmp_path / "b.npy", np.asfortranarray(np.arange(12.0).reshape(4, 3)))
     result = stoker("load", tmp_path, "--format", "npy", "--on-error", "skip", "--batch", "2", rc=3)
     assert "Fortran" in result.out
+
+
+def test_blocks_decoded_again_are_said(stoker, tmp_path):
+    """A shuffle that decodes every compressed block many times would just be slow."""
+    np = pytest.importorskip("numpy")
+    rows = np.random.default_rng(0).integers(0, 64, (200, 500)).astype("u1")
+    np.savez_compressed(tmp_path / "x.npz", x=rows)
+    args = ["load", tmp_path / "x.npz", "--shuffle", "global", "--batch", "10", "--memory", "2M"]
+    result = stoker(*args, "--json", tmp_path / "j")
+    assert "times all there is: compressed blocks of many samples" in result.out
+    assert json.loads((tmp_path / "j").read_text())["result"]["read_passes"] > 1.5
+    stoker("pack", tmp_path / "x.npz", tmp_path / "packed", "--quiet")
+    result = stoker("load", tmp_path / "packed", *args[2:])
+    assert "times all there is" not in result.out
