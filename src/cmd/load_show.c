@@ -98,7 +98,10 @@ static void put_passes(const struct stk_load *l, struct stk_grid *t)
 {
     char line[200];
     double n = stk_load_passes(l);
-    if (n < PASSES_SHOWN || !stk_index_count(&l->ds->index, STK_T_CHAINS))
+    const struct stk_index *idx = &l->ds->index;
+    bool shared = stk_index_count(idx, STK_T_CHAINS) &&
+                  stk_index_count(idx, STK_T_EXTENTS) < stk_dataset_len(l->ds);
+    if (n < PASSES_SHOWN || !shared)
         return;
     snprintf(
         line, sizeof line,
