@@ -161,7 +161,7 @@ static int load(struct stk_load *l)
     stk_load_json(l);
     if (why.code)
         *err = why;
-    return rc ? rc : wrote ? wrote : stk_load_nproblems(l) ? STK_EXIT_PROBLEM : STK_EXIT_DONE;
+    return rc ? rc : wrote ? wrote : stk_load_status(l);
 }
 
 static int run_load(struct stk_run *run)
@@ -208,7 +208,8 @@ const struct stk_cmd stk_cmd_load = {
         "\n"
         "The order depends on the seed, the epoch and the shuffle settings alone: not on ranks, "
         "threads, engines or memory. The exit status is 1 when samples were passed over "
-        "(--on-error skip or replace), and 4 when one stopped the run.",
+        "(--on-error skip or replace), 3 when all of those were sound but of a kind stoker does "
+        "not read, and 4 when one stopped the run.",
     .examples = examples,
     .options = options,
     .settings_size = sizeof(struct stk_load_settings),

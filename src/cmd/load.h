@@ -82,9 +82,14 @@ void stk_load_show_mixing(const struct stk_load *l, struct stk_buf *out);
 void stk_load_json(const struct stk_load *l);
 /* Samples passed over, and damage found when the dataset was listed. */
 uint64_t stk_load_nproblems(const struct stk_load *l);
+/* The exit status for them: STK_EXIT_PROBLEM, or STK_EXIT_PARTLY where none of them is damage. */
+int stk_load_status(const struct stk_load *l);
 /* Problem i of those kept, NULL past the last: one of the dataset's, then the loader's. buf holds
  * it where it must be put together. */
 const char *stk_load_problem(const struct stk_load *l, size_t i, char *buf, size_t size);
+/* How often the files were read over, for each epoch: more than once where compressed blocks hold
+ * several samples and are not kept. */
+double stk_load_passes(const struct stk_load *l);
 /* What the kernel says came from storage: -1 when it does not say for this file system. */
 int64_t stk_load_device(const struct stk_load *l, int64_t bytes, uint64_t bytes_read);
 

@@ -6,6 +6,7 @@
 
 #define EPOCHS_SHOWN   10
 #define PROBLEMS_SHOWN 10
+#define PASSES_SHOWN   1.5
 
 /* ---- problems ------------------------------------------------------------------------------ */
 
@@ -14,6 +15,15 @@ uint64_t stk_load_nproblems(const struct stk_load *l)
     /* One that stops the run is its error, told by itself. */
     bool stops = l->s->loader.on_error == STK_ON_ERROR_STOP;
     return stk_dataset_problems(l->ds)->count + (stops ? 0 : l->end.loader.corrupt);
+}
+
+int stk_load_status(const struct stk_load *l)
+{
+    const struct stk_problems *known = stk_dataset_problems(l->ds);
+    uint64_t sound = known->unsupported +
+                     (l->s->loader.on_error == STK_ON_ERROR_STOP ? 0 : l->end.loader.unsupported);
+    uint64_t all = stk_load_nproblems(l);
+    return all > sound ? STK_EXIT_PROBLEM : all ? STK_EXIT_PARTLY : STK_EXIT_DONE;
 }
 
 const char *stk_load_problem(const struct stk_load *l, size_t i, char *buf, size_t size)
@@ -77,6 +87,35 @@ int64_t stk_load_device(const struct stk_load *l, int64_t bytes, uint64_t bytes_
 {
     /* Clients of network file systems need not count what they fetch for a process. */
     return bytes == 0 && bytes_read && l->place.network ? -1 : bytes;
+}
+
+double stk_load_passes(const struct stk_load *l)
+{
+    const struct stk_index *idx = &l->ds->index;
+    const struct stk_index_file *f = idx->table[STK_T_FILES];
+    double bytes = 0, given = (double)l->samples / ((double)stk_dataset_len(l->ds) + 1e-9);
+    for (uint64_t i = 0; i < stk_index_count(idx, STK_T_FILES); i++)
+        bytes += (double)f[i].size;
+    /* Part of an epoch may read ahead: all of the files, at most. */
+    return bytes > 0 ? (double)l->end.loader.bytes_read / (bytes * (given > 1 ? given : 1)) : 0;
+}
+
+/* Blocks that hold many samples are decoded whole whenever one of them is wanted. */
+static void put_passes(const struct stk_load *l, struct stk_grid *t)
+{
+    char line[200];
+    double n = stk_load_passes(l);
+    const struct stk_index *idx = &l->ds->index;
+    bool shared = stk_index_count(idx, STK_T_CHAINS) &&
+                  stk_index_count(idx, STK_T_EXTENTS) < stk_dataset_len(l->ds);
+    if (n < PASSES_SHOWN || !shared)
+        return;
+    snprintf(
+        line, sizeof line,
+        "%.1f times all there is: compressed blocks of many samples were decoded anew; pack the "
+        "data%s",
+        n, l->s->loader.shuffle == STK_SHUFFLE_GLOBAL ? ", or shuffle by blocks" : "");
+    stk_grid_row(t, "", line);
 }
 
 /* Says what really came from storage: a cache hit must not pass for the storage's speed. */
@@ -152,6 +191,7 @@ static void put_rates(const struct stk_load *l, struct stk_grid *t)
                  stk_format_count(st->reads, a, sizeof a),
                  stk_format_size(st->bytes_read / st->reads, c, sizeof c));
     stk_grid_row(t, "read", line);
+    put_passes(l, t);
     device_text(l, line, sizeof line);
     stk_grid_row(t, "from storage", line);
 }

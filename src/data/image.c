@@ -212,8 +212,43 @@ void stk_image_free(struct stk_image *im)
     free(im);
 }
 
-static int not_an_image(struct stk_err *err)
+/* Pictures that are sound, but of a kind that is not decoded. */
+static const char *other_kind(const uint8_t *p, size_t n)
 {
+    static const struct {
+        const char *name;
+        uint8_t at, len;
+        const char *magic;
+    } kinds[] = {
+        {"WebP", 8, 4, "WEBP"},
+        {"GIF", 0, 4, "GIF8"},
+        {"TIFF", 0, 4, "II*\0"},
+        {"TIFF", 0, 4, "MM\0*"},
+        {"BMP", 0, 2, "BM"},
+        {"JPEG 2000", 4, 8, "jP  \r\n\x87\n"},
+        {"JPEG 2000", 0, 4, "\xff\x4f\xff\x51"},
+        {"JPEG XL", 0, 2, "\xff\x0a"},
+        {"JPEG XL", 4, 4, "JXL "},
+        {"AVIF", 4, 8, "ftypavif"},
+        {"HEIF", 4, 7, "ftyphei"},
+        {"HEIF", 4, 8, "ftypmif1"},
+        {"PNM", 0, 2, "P4"},
+        {"PNM", 0, 2, "P5"},
+        {"PNM", 0, 2, "P6"},
+    };
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (n >= (size_t)kinds[i].at + kinds[i].len &&
+            memcmp(p + kinds[i].at, kinds[i].magic, kinds[i].len) == 0)
+            return kinds[i].name;
+    return NULL;
+}
+
+static int not_an_image(const uint8_t *p, size_t n, struct stk_err *err)
+{
+    const char *kind = other_kind(p, n);
+    if (kind)
+        return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1,
+                           "a %s image: only JPEG and PNG are decoded", kind);
     return stk_err_set(err, STK_E_CORRUPT, NULL, -1, "neither a JPEG nor a PNG image");
 }
 
@@ -228,7 +263,7 @@ int stk_image_size(struct stk_image *im, const uint8_t *p, size_t n, const struc
     }
     if (is_jpeg(p, n))
         return stk_jpeg_size(p, n, width, height, err);
-    return is_png(p, n) ? stk_png_size(p, n, width, height, err) : not_an_image(err);
+    return is_png(p, n) ? stk_png_size(p, n, width, height, err) : not_an_image(p, n, err);
 }
 
 int stk_image_decode(struct stk_image *im, const uint8_t *p, size_t n,
@@ -238,5 +273,5 @@ int stk_image_decode(struct stk_image *im, const uint8_t *p, size_t n,
     struct stk_image_job job = {p, n, op, key, out, out_size};
     if (is_jpeg(p, n))
         return stk_jpeg_decode(im, &job, err);
-    return is_png(p, n) ? stk_png_decode(im, &job, err) : not_an_image(err);
+    return is_png(p, n) ? stk_png_decode(im, &job, err) : not_an_image(p, n, err);
 }

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#define CLASSES_SURE 32 /* as many names may be classes, whatever the number of rows */
+
 struct label_entry {
     uint64_t hash; /* of its name or key, which tells it from all others */
     int64_t label;
@@ -186,6 +188,21 @@ static int csv_row(struct stk_labels *l, struct stk_labels *classes, const struc
     return 0;
 }
 
+/* Names that are hardly ever the same twice are captions, not classes. */
+static bool are_texts(const struct stk_labels *classes, uint64_t rows)
+{
+    return classes->nclasses > CLASSES_SURE && classes->nclasses > rows / 2;
+}
+
+/* The name of the column that labels are taken from. */
+static const char *label_column(struct stk_labels *l, const struct stk_sample *s)
+{
+    const struct stk_field *lab = stk_sample_find(s, "label");
+    size_t at = !s->key_len;
+    lab = !lab && at < s->nfields ? &s->field[at] : lab;
+    return lab ? stk_arena_dup(&l->arena, lab->name, lab->name_len) : NULL;
+}
+
 /* The CSV is a dataset like any other. Twice over it: the classes, then the keys. */
 static int read_csv(struct stk_labels *l, const char *path, struct stk_err *err)
 {
@@ -204,10 +221,17 @@ static int read_csv(struct stk_labels *l, const char *path, struct stk_err *err)
         if (rc == 0 && pass == 0)
             rc = number_classes(&classes, err);
     }
+    bool texts = rc == 0 && are_texts(&classes, stk_dataset_len(ds));
+    l->text_field = texts ? label_column(&classes, &s) : NULL;
+    if (texts && !l->text_field)
+        rc = stk_err_nomem(err, sizeof s);
+    l->rows = ds ? stk_dataset_len(ds) : 0;
     if (rc < 0 && err && !strstr(err->path, path))
         rc = stk_err_wrap(err, rc, "labels from %s", path);
-    l->classes = classes.classes;
-    l->nclasses = classes.nclasses;
+    l->text = texts ? classes.classes : NULL;
+    l->ntexts = texts ? classes.nclasses : 0;
+    l->classes = texts ? NULL : classes.classes;
+    l->nclasses = texts ? 0 : classes.nclasses;
     l->arena = classes.arena;
     stk_lookup_release(&classes.table);
     free(classes.entry);

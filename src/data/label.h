@@ -19,6 +19,10 @@ struct stk_labels {
     size_t nentries;
     struct stk_lookup table;
     bool reals; /* CSV: labels are floats; an int64 label is the bits of a double */
+    /* CSV: labels are texts (captions), too many for classes; label i is text[i]. The field they
+     * become, and how many are in how many rows. */
+    const char **text, *text_field;
+    uint64_t ntexts, rows;
 };
 
 /* spec: NULL or "auto" (first directory that names no split, when every file is in one),

@@ -26,6 +26,9 @@ static const char *const splits[] = {"train", "training", "val",  "valid",      
                                      "test",  "testing",  "eval", "evaluation", NULL};
 static const char *const images[] = {"images", "image", "imgs", "img", "jpegimages", NULL};
 static const char *const labels[] = {"labels", "label", "annotations", "annotation", "xmls", NULL};
+static const char *const masks[] = {
+    "masks",       "mask",         "segmentation",      "segmentations",      "gt",
+    "groundtruth", "ground_truth", "segmentationclass", "segmentationobject", NULL};
 
 static bool is_one_of(const char *const *list, const char *p, size_t n)
 {
@@ -121,7 +124,7 @@ enum stk_layout_side stk_layout_side(const char *name, size_t len, size_t *from,
         *n = dir + 1;
         if (is_one_of(images, at, dir))
             return STK_SIDE_IMAGES;
-        if (is_one_of(labels, at, dir))
+        if (is_one_of(labels, at, dir) || is_one_of(masks, at, dir))
             return STK_SIDE_LABELS;
     }
     return STK_SIDE_NONE;

@@ -29,7 +29,7 @@ bool stk_layout_split(const char *name, size_t len, bool in_base, const char **s
 /* A directory that says nothing about a sample's class: a split, or "images". */
 bool stk_layout_is_neutral(const char *dir, size_t len);
 
-/* Parallel trees, images/ and labels/: which of them a path goes through first. */
+/* Parallel trees, images/ and labels/ or masks/: which of them a path goes through first. */
 enum stk_layout_side { STK_SIDE_NONE, STK_SIDE_IMAGES, STK_SIDE_LABELS };
 /* [*from, *from + *n) is the directory with its slash: the path without it names the sample. */
 enum stk_layout_side stk_layout_side(const char *name, size_t len, size_t *from, size_t *n);

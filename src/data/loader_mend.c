@@ -62,9 +62,10 @@ static int put_now(struct stk_loader *ld, struct batch *b, uint32_t slot, uint64
     return rc < 0 ? rc : stk_work_now(&ld->mender, ld->mended, b, slot, err);
 }
 
-static void keep_problem(struct stk_loader *ld, const char *line)
+static void keep_problem(struct stk_loader *ld, const struct stk_err *why, const char *line)
 {
     ld->stats.corrupt++;
+    ld->stats.unsupported += why->code == STK_E_UNSUPPORTED;
     if (ld->nproblems == STK_PROBLEMS_KEPT)
         return;
     if (STK_ARRAY_MORE(ld->problem, ld->nproblems, NULL))
@@ -77,7 +78,7 @@ void stk_problem_note(struct stk_loader *ld, const struct stk_err *why)
 {
     char text[2200];
     stk_err_text(why, text, sizeof text);
-    keep_problem(ld, text);
+    keep_problem(ld, why, text);
 }
 
 static void note_problem(struct stk_loader *ld, uint64_t id, const struct stk_err *why)
@@ -85,7 +86,7 @@ static void note_problem(struct stk_loader *ld, uint64_t id, const struct stk_er
     char text[2200], line[2300];
     stk_err_text(why, text, sizeof text);
     snprintf(line, sizeof line, "%s (sample %llu)", text, (unsigned long long)id);
-    keep_problem(ld, line);
+    keep_problem(ld, why, line);
 }
 
 /* Trouble that is not the sample's own: nobody's policy passes over it. */

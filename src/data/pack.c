@@ -258,6 +258,7 @@ static int prepare(struct pack *p, const char *src, const char *dst, struct stk_
         rc = stk_err_set(err, STK_E_UNSUPPORTED, src, -1, "there is not a single sample to pack");
     if (rc < 0)
         return rc;
+    p->holds = p->cfg.format->holds | (p->cfg.codec ? p->cfg.codec->holds : 0);
     p->cfg.total_samples = p->sel.n;
     p->cfg.label_in_key = p->labels.mode == STK_LABEL_DIR && !o->number_keys;
     p->class_by_class = stands_by_class(p);
@@ -344,6 +345,43 @@ static void fill_result(struct pack *p, struct stk_pack_result *r)
     stk_problems_sort(&p->skipped);
 }
 
+static int note_texts(const struct stk_labels *l, struct stk_notes *notes, struct stk_err *err)
+{
+    char as[240], why[200];
+    snprintf(as, sizeof as, "text, in the field '%.200s'", l->text_field);
+    snprintf(why, sizeof why,
+             "%llu different ones in %llu rows are no classes; a column of numbers is taken as "
+             "labels",
+             (unsigned long long)l->ntexts, (unsigned long long)l->rows);
+    return stk_notes_taken(notes, "label", as, why, 1, err);
+}
+
+/* What the samples have and what is written has no place for. */
+static int note_losses(const struct pack *p, struct stk_notes *notes, struct stk_err *err)
+{
+    char why[200];
+    const struct stk_field *kept = p->holds & STK_HOLDS_BYTES ? stk_raw_field(&p->first) : NULL;
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && kept && i < p->first.nfields; i++) {
+        const struct stk_field *f = &p->first.field[i];
+        char *name = f == kept ? NULL : strndup(f->name, f->name_len);
+        if (name)
+            rc = stk_notes_left_out(notes, "field", name,
+                                    "not written: a raw record has one field; --payload example "
+                                    "holds all",
+                                    1, err);
+        free(name);
+    }
+    snprintf(why, sizeof why, "not written: %s%s%s has %s; other formats keep them",
+             p->cfg.format->title, p->cfg.codec ? ", payload " : "",
+             p->cfg.codec ? p->cfg.codec->name : "",
+             p->holds & STK_HOLDS_ID ? "only numbers for keys" : "no place for keys");
+    if (rc == 0 && p->labels.text)
+        rc = note_texts(&p->labels, notes, err);
+    return rc < 0 || !p->keys_lost ? rc
+                                   : stk_notes_left_out(notes, "key", "", why, p->keys_lost, err);
+}
+
 void stk_pack_result_release(struct stk_pack_result *r)
 {
     stk_problems_release(&r->skipped);
@@ -376,6 +414,8 @@ int stk_pack(const char *src, const char *dst, const struct stk_pack_options *o,
         fill_result(&p, result);
     if (rc == 0)
         rc = stk_notes_join(&result->notes, &p.ds->notes, err);
+    if (rc == 0)
+        rc = note_losses(&p, &result->notes, err);
     result->skipped = p.skipped; /* also told after a failure */
     result->seconds_index = indexed - start;
     result->seconds_total = stk_now() - start;

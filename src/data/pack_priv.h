@@ -47,6 +47,7 @@ struct pack {
     uint64_t chunk_bytes;
     const char *name;
     bool class_by_class; /* the samples, as they are written */
+    unsigned holds; /* enum stk_holds: what is written, and the payload of its records */
     char plan_id[17];
 
     pthread_mutex_t lock; /* all below, and the shards' counters */
@@ -55,6 +56,7 @@ struct pack {
     struct stk_err err;
     struct stk_problems skipped;
     uint64_t samples_done, bytes_done, bytes_out, shards_kept;
+    uint64_t keys_lost; /* of samples written */
     uint64_t files_out; /* of the dataset: its shards, or the files of a tree */
     double last_progress;
 };

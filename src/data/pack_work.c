@@ -5,6 +5,7 @@
  */
 #include "data/pack_priv.h"
 #include "base/pool.h"
+#include "format/codec_image.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,13 +14,26 @@
 
 /* ---- a sample, as it will be written ---- */
 
+static int set_text(struct stk_sample *s, const char *field, const char *text, struct stk_err *err)
+{
+    if (stk_sample_find(s, field))
+        return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1,
+                           "the sample has a field '%s' already, as the texts of --label-from are "
+                           "called; rename their column",
+                           field);
+    s->record = NULL;
+    return stk_sample_add_bytes(s, field, STK_TEXT, text, strlen(text), err);
+}
+
 /* Gives the sample its label and a key. */
 int stk_pack_dress(const struct pack *p, uint64_t number, struct stk_sample *s, struct stk_err *err)
 {
     int64_t label;
     double real;
     int rc = stk_labels_of(&p->labels, s->key, s->key_len, &label, err);
-    if (rc == 1 && p->labels.reals) {
+    if (rc == 1 && p->labels.text) {
+        rc = set_text(s, p->labels.text_field, p->labels.text[label], err);
+    } else if (rc == 1 && p->labels.reals) {
         memcpy(&real, &label, sizeof real);
         rc = stk_sample_set_label_f64(s, real, err);
     } else if (rc == 1) {
@@ -30,7 +44,9 @@ int stk_pack_dress(const struct pack *p, uint64_t number, struct stk_sample *s, 
         char text[320];
         const char *slash = s->key_len ? memrchr(s->key, '/', s->key_len) : NULL;
         const char *base = slash ? slash + 1 : s->key, *end = s->key + s->key_len;
-        const char *dot = s->key_len ? memrchr(base, '.', (size_t)(end - base)) : NULL;
+        /* The ending says what the payload is. */
+        bool ending = s->key_len && stk_sample_find(s, "data");
+        const char *dot = ending ? memrchr(base, '.', (size_t)(end - base)) : NULL;
         int n = snprintf(text, sizeof text, "%08llu%.*s", (unsigned long long)number,
                          dot && end - dot < 256 ? (int)(end - dot) : 0, dot ? dot : "");
         bool had_key = s->key_len != 0;
@@ -44,10 +60,20 @@ int stk_pack_dress(const struct pack *p, uint64_t number, struct stk_sample *s, 
     return rc;
 }
 
+/* A key that the source has, and for which there is no place in what is written. */
+static bool loses_key(const struct pack *p, const struct stk_sample *s)
+{
+    uint64_t id;
+    if (p->o->number_keys || (p->holds & STK_HOLDS_KEY))
+        return false;
+    bool number = stk_sample_has_id(s, &id);
+    return !number || (id != s->number && !(p->holds & STK_HOLDS_ID));
+}
+
 static void skip(struct pack *p, const struct stk_err *why)
 {
     pthread_mutex_lock(&p->lock);
-    stk_problems_add(&p->skipped, why->path, why->offset, why->what);
+    stk_problems_add_code(&p->skipped, why->code, why->path, why->offset, why->what);
     pthread_mutex_unlock(&p->lock);
 }
 
@@ -81,6 +107,7 @@ struct chunk {
     uint64_t begin, end;
     uint64_t bytes;   /* stored, of the source */
     uint64_t samples; /* encoded: without those skipped */
+    uint64_t keys_lost;
 };
 
 /* The next chunk of a shard, cut by bytes and by number. */
@@ -148,6 +175,7 @@ static int encode_chunk(struct pack *p, struct worker_state *w, struct chunk *c,
             rc = f->encode(&p->cfg, &w->sample, &w->out, &why);
         if (rc == 0) {
             c->samples++;
+            c->keys_lost += loses_key(p, &w->sample);
             continue;
         }
         stk_pack_place(p, stk_select_at(&p->sel, i), &why);
@@ -237,6 +265,7 @@ static void append_in_turn(struct pack *p, struct shard *s, const struct chunk *
     if (rc == 0) {
         s->turn++;
         p->samples_done += c->samples;
+        p->keys_lost += c->keys_lost;
         p->bytes_done += c->bytes;
         rc = stk_pack_report(p, "pack", false, &why);
         pthread_cond_broadcast(&p->turned);

@@ -180,6 +180,7 @@ struct pairing {
         enum stk_layout_side side;
     } * item;
     size_t n, cap;
+    char beside[64]; /* the directory beside the images, for words: "masks" */
     struct stk_arena arena;
 };
 
@@ -190,6 +191,29 @@ static int by_key(const void *a, const void *b)
     return c ? c : (x->side > y->side) - (x->side < y->side);
 }
 
+/* The path without its directory [from, from + n). A mask may have the ending of its image, too:
+ * there the directory says what it is (masks/1.png: 1.masks.png). */
+static char *pair_key(struct pairing *p, const char *name, size_t from, size_t n, bool mask)
+{
+    size_t len = strlen(name), stem = stk_member_stem(name, len);
+    char *key = stk_arena_alloc(&p->arena, len + 2);
+    if (key)
+        snprintf(key, len + 2, "%.*s%.*s%s%.*s%s", (int)from, name, (int)(stem - from - n),
+                 name + from + n, mask ? "." : "", mask ? (int)n - 1 : 0, name + from, name + stem);
+    return key;
+}
+
+/* Which side a file is on, as a sample of it or as what is said about one. */
+static enum stk_layout_side side_of(const char *name, size_t len, size_t *from, size_t *n,
+                                    bool *mask)
+{
+    enum stk_layout_side side = stk_layout_side(name, len, from, n);
+    bool media = stk_layout_is_media(name);
+    *mask = side == STK_SIDE_LABELS && media;
+    return media || (side == STK_SIDE_LABELS && stk_layout_is_annotation(name)) ? side
+                                                                                : STK_SIDE_NONE;
+}
+
 static int gather_pairs(struct pairing *p, struct stk_err *err)
 {
     const struct stk_walk_names *v = &p->t->v;
@@ -197,17 +221,16 @@ static int gather_pairs(struct pairing *p, struct stk_err *err)
         return STK_E_NOMEM;
     for (uint64_t i = 0; i < v->n; i++) {
         const char *name = stk_walk_name(v, i);
-        size_t len = v->file[i].name_len, from, n;
-        enum stk_layout_side side = stk_layout_side(name, len, &from, &n);
-        if (!p->t->keep[i] || side == STK_SIDE_NONE ||
-            (side == STK_SIDE_IMAGES ? !stk_layout_is_media(name)
-                                     : !stk_layout_is_annotation(name)))
+        size_t from, n;
+        bool mask;
+        enum stk_layout_side side = side_of(name, v->file[i].name_len, &from, &n, &mask);
+        if (!p->t->keep[i] || side == STK_SIDE_NONE)
             continue;
-        char *key = stk_arena_alloc(&p->arena, len + 1);
+        char *key = pair_key(p, name, from, n, mask);
         if (!key)
-            return stk_err_nomem(err, len);
-        memcpy(key, name, from);
-        memcpy(key + from, name + from + n, len - from - n + 1);
+            return stk_err_nomem(err, v->file[i].name_len);
+        if (side == STK_SIDE_LABELS && !p->beside[0])
+            snprintf(p->beside, sizeof p->beside, "%.*s", (int)n - 1, name + from);
         p->item[p->n++] = (struct pair){.key = key, .file = i, .side = side};
     }
     if (p->n)
@@ -274,11 +297,15 @@ static int take_pairs(struct pairing *p, struct stk_err *err)
             rc = keep_pair(p, &p->item[i], &files, err); /* names are added: not looked at again */
             kept++;
         }
+    char as[96], why[200];
+    snprintf(as, sizeof as, "an image and its %s", p->beside);
+    snprintf(
+        why, sizeof why,
+        "images/ and %s/ hold files of the same names; the format 'folder', named, takes every "
+        "file as a sample",
+        p->beside);
     if (rc == 0)
-        rc = stk_notes_taken(&w->notes, "sample", "an image and its labels",
-                             "images/ and labels/ hold files of the same names; the format "
-                             "'folder', named, takes every file as a sample",
-                             1, err);
+        rc = stk_notes_taken(&w->notes, "sample", as, why, 1, err);
     stk_spool_release(&w->files);
     w->files = files;
     w->nfiles = kept;

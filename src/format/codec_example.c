@@ -490,7 +490,8 @@ static int scan_record(struct parse *c, const uint8_t *p, size_t n, bool sequenc
     c->n = 0;
     while ((r = stk_wire_next(&w, &part)) > 0) {
         if (part.number == 2 && !sequence)
-            return corrupt(c, "it has feature lists (a SequenceExample: --payload sequence)");
+            return stk_err_set(c->err, STK_E_UNSUPPORTED, NULL, -1,
+                               "it has feature lists (a SequenceExample: --payload sequence)");
         if (part.number > 2)
             continue;
         if (part.type != STK_WIRE_LEN)
@@ -553,7 +554,7 @@ static int sequence_explode(const char *context, size_t context_len, const uint8
 const struct stk_codec stk_codec_example = {
     .name = "example",
     .title = "tf.train.Example",
-    .holds = STK_HOLDS_NULL | STK_HOLDS_SHAPES | STK_HOLDS_GAPS,
+    .holds = STK_HOLDS_NULL | STK_HOLDS_SHAPES | STK_HOLDS_GAPS | STK_HOLDS_KEY,
     .payload = true,
     .bid = stk_example_bid,
     .explode = example_explode,
@@ -563,7 +564,7 @@ const struct stk_codec stk_codec_example = {
 const struct stk_codec stk_codec_sequence = {
     .name = "sequence",
     .title = "tf.train.SequenceExample",
-    .holds = STK_HOLDS_NULL | STK_HOLDS_SHAPES | STK_HOLDS_GAPS,
+    .holds = STK_HOLDS_NULL | STK_HOLDS_SHAPES | STK_HOLDS_GAPS | STK_HOLDS_KEY,
     .payload = true,
     .widens = "example",
     .bid = stk_sequence_bid,

@@ -127,16 +127,22 @@ static int explode(const char *context, size_t context_len, const uint8_t *p, si
 
 /* ---- writing ------------------------------------------------------------------------------ */
 
-uint64_t stk_sample_id(const struct stk_sample *s)
+bool stk_sample_has_id(const struct stk_sample *s, uint64_t *id)
 {
-    uint64_t id = 0;
     bool number = s->key_len > 0;
+    *id = 0;
     for (size_t i = 0; number && i < s->key_len; i++) {
         char c = s->key[i];
-        number = c >= '0' && c <= '9' && !__builtin_mul_overflow(id, 10, &id) &&
-                 !__builtin_add_overflow(id, (uint64_t)(c - '0'), &id);
+        number = c >= '0' && c <= '9' && !__builtin_mul_overflow(*id, 10, id) &&
+                 !__builtin_add_overflow(*id, (uint64_t)(c - '0'), id);
     }
-    return number ? id : s->number;
+    return number;
+}
+
+uint64_t stk_sample_id(const struct stk_sample *s)
+{
+    uint64_t id;
+    return stk_sample_has_id(s, &id) ? id : s->number;
 }
 
 static int refuse(const struct stk_field *f, const char *why, struct stk_err *err)
@@ -213,7 +219,7 @@ static int implode(const struct stk_sample *s, struct stk_buf *out, struct stk_e
 const struct stk_codec stk_codec_image = {
     .name = "image",
     .title = "MXNet IRHeader",
-    .holds = STK_HOLDS_SHAPES | STK_HOLDS_GAPS,
+    .holds = STK_HOLDS_SHAPES | STK_HOLDS_GAPS | STK_HOLDS_ID,
     .payload = true,
     .bid = bid,
     .explode = explode,

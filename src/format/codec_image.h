@@ -14,5 +14,7 @@ uint64_t stk_irheader_id(const uint8_t *record);
 
 struct stk_sample;
 uint64_t stk_sample_id(const struct stk_sample *s);
+/* True where the key is a number. */
+bool stk_sample_has_id(const struct stk_sample *s, uint64_t *id);
 
 #endif

@@ -380,7 +380,7 @@ const struct stk_codec stk_codec_json = {.name = "json",
                                          .title = "JSON value",
                                          .payload = true,
                                          .holds = STK_HOLDS_ANY | STK_HOLDS_NULL |
-                                                  STK_HOLDS_SHAPES | STK_HOLDS_GAPS,
+                                                  STK_HOLDS_SHAPES | STK_HOLDS_GAPS | STK_HOLDS_KEY,
                                          .bid = bid,
                                          .explode = explode,
                                          .implode = stk_json_implode};

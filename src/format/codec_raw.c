@@ -12,15 +12,19 @@ static int raw_explode(const char *context, size_t context_len, const uint8_t *p
     return stk_sample_add_bytes(s, "data", STK_BYTES, p, n, err);
 }
 
-/* Only the payload: key and label have no place in a raw record. */
-static int raw_implode(const struct stk_sample *s, struct stk_buf *out, struct stk_err *err)
+const struct stk_field *stk_raw_field(const struct stk_sample *s)
 {
     const struct stk_field *f = stk_sample_find(s, "data");
     for (size_t i = 0; !f && i < s->nfields; i++)
         if (s->field[i].value.kind == STK_BYTES || s->field[i].value.kind == STK_TEXT)
             f = &s->field[i];
-    if (!f && s->nfields == 1)
-        f = &s->field[0];
+    return f || s->nfields != 1 ? f : &s->field[0];
+}
+
+/* Only the payload: key and label have no place in a raw record. */
+static int raw_implode(const struct stk_sample *s, struct stk_buf *out, struct stk_err *err)
+{
+    const struct stk_field *f = stk_raw_field(s);
     if (!f || f->value.kind == STK_LIST)
         return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1,
                            "no single field of bytes for a raw record; use --payload example");

@@ -157,18 +157,18 @@ static int list(struct stk_lister *l, struct stk_src *src, bool tab, struct stk_
         return stk_err_set(err, STK_E_UNSUPPORTED, stk_src_path(src), 0, STK_SAY_UTF16);
     const char *foreign = foreign_text(p, got);
     if (foreign)
-        return stk_list_problem(l, 0, err, "%s", foreign);
+        return stk_err_set(err, STK_E_UNSUPPORTED, stk_src_path(src), 0, "%s", foreign);
     uint64_t start = got >= 3 && memcmp(p, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
     struct stk_csv_schema sc;
     struct stk_err why;
     const struct stk_csv_told told = {
         .tab = tab, .header = stk_list_opts(l)->header, .types = stk_list_opts(l)->types};
     rc = stk_csv_infer((const char *)p + start, got - start, got < STK_PEEK_MAX, &told, &sc, &why);
-    if (rc == STK_E_CORRUPT || rc == STK_E_UNSUPPORTED) {
-        int64_t at = why.offset < 0 ? (int64_t)start : why.offset + (int64_t)start;
+    int64_t at = rc == 0 ? 0 : why.offset < 0 ? (int64_t)start : why.offset + (int64_t)start;
+    if (rc == STK_E_CORRUPT) {
         rc = stk_list_problem(l, at, err, "%s", why.what);
     } else if (rc < 0) {
-        stk_err_set(err, rc, stk_src_path(src), -1, "%s", why.what);
+        stk_err_set(err, rc, stk_src_path(src), rc == STK_E_UNSUPPORTED ? at : -1, "%s", why.what);
     } else if (sc.ncolumns) {
         struct listing g = {.lister = l, .schema = &sc, .skip = sc.header};
         struct stk_field_spec spec = {.name = "data", .kind = STK_BYTES, .codec = "csv"};
@@ -517,7 +517,7 @@ static const struct stk_format_use table_use = {.how = STK_USE_TABLE};
 const struct stk_format stk_format_csv = {
     .name = "csv",
     .title = "CSV",
-    .holds = STK_HOLDS_NULL,
+    .holds = STK_HOLDS_NULL | STK_HOLDS_KEY,
     .suffix = ".csv",
     .suffixes = csv_suffixes,
     .caps = STK_CAN_READ | STK_CAN_WRITE | STK_CAN_SHARD | STK_CAN_GZIP,
@@ -534,7 +534,7 @@ const struct stk_format stk_format_csv = {
 const struct stk_format stk_format_tsv = {
     .name = "tsv",
     .title = "TSV",
-    .holds = STK_HOLDS_NULL,
+    .holds = STK_HOLDS_NULL | STK_HOLDS_KEY,
     .suffix = ".tsv",
     .suffixes = tsv_suffixes,
     .caps = STK_CAN_READ | STK_CAN_WRITE | STK_CAN_SHARD | STK_CAN_GZIP,

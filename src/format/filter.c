@@ -378,7 +378,8 @@ static int decode_xz(struct job *j)
         if (r == LZMA_STREAM_END)
             return 0;
         if (r == LZMA_MEMLIMIT_ERROR)
-            return corrupt(j, "xz data wants more than 128 MiB to decode");
+            return stk_err_set(j->err, STK_E_UNSUPPORTED, j->path, (int64_t)j->offset,
+                               "xz data wants more than 128 MiB to decode");
         if (r == LZMA_MEM_ERROR)
             return nomem(j);
         if (r != LZMA_OK)

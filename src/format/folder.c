@@ -245,7 +245,7 @@ static void abort_folder(const struct stk_write_config *cfg, struct stk_out *o)
 const struct stk_format stk_format_folder = {
     .name = "folder",
     .title = "folder of files",
-    .holds = STK_HOLDS_SHAPES | STK_HOLDS_GAPS,
+    .holds = STK_HOLDS_SHAPES | STK_HOLDS_GAPS | STK_HOLDS_KEY,
     .suffix = "",
     .suffixes = suffixes,
     .caps = STK_CAN_TREE | STK_CAN_READ | STK_CAN_WRITE | STK_CAN_OWN_FILE | STK_CAN_COMPRESS,

@@ -190,6 +190,8 @@ enum stk_holds {
     STK_HOLDS_SHAPES = 1 << 2, /* arrays of another shape in every sample */
     STK_HOLDS_GAPS = 1 << 3,   /* samples without some of the fields */
     STK_HOLDS_BYTES = 1 << 4,  /* nothing but bytes: types do not matter */
+    STK_HOLDS_KEY = 1 << 5,    /* any key */
+    STK_HOLDS_ID = 1 << 6,     /* a key that is a number */
 };
 
 struct stk_codec {
@@ -364,7 +366,7 @@ struct stk_format {
     const char *const *suffixes; /* recognised, NULL-terminated, lower case */
     const char *payload; /* STK_CAN_CODEC: what records hold unless told */
     unsigned caps;
-    unsigned holds; /* enum stk_holds; STK_CAN_CODEC: its codec's */
+    unsigned holds; /* enum stk_holds; STK_CAN_CODEC: beside what its codec holds */
     bool missing; /* this build was made without the package below and only knows the name */
     const char *package; /* what to install to build it in; NULL: always built in */
     const char *sidecar; /* ending of the file written beside each shard (".idx"), or NULL */

@@ -438,6 +438,7 @@ static const struct stk_format_use use = {
 const struct stk_format stk_format_hdf5 = {
     .name = "hdf5",
     .title = "HDF5",
+    .holds = STK_HOLDS_KEY,
     .suffix = ".h5",
     .suffixes = suffixes,
     .package = "libhdf5-dev",

@@ -10,6 +10,8 @@
 #include "format/sample.h"
 #include "base/text.h"
 
+#include <stdio.h>
+
 #define WINDOW    (1u << 20)
 #define VALUE_MAX (256ull << 20) /* a value is held in memory whole when it is read */
 
@@ -104,11 +106,25 @@ static int broken(struct scan *s, uint64_t at, const char *what, struct stk_err 
     return stk_list_problem(s->lister, (int64_t)at, err, "bad JSON: %s", what);
 }
 
+static int too_deep(struct scan *s, uint64_t at, struct stk_err *err)
+{
+    s->state = BROKEN;
+    return stk_err_set(err, STK_E_UNSUPPORTED, NULL, (int64_t)at,
+                       "a value is nested more than 64 deep, which is not read");
+}
+
+/* A value that is sound, and the file goes on behind it. */
+static int leave_out(struct stk_lister *l, uint64_t at, const char *why, struct stk_err *err)
+{
+    char name[48];
+    snprintf(name, sizeof name, "at byte %llu", (unsigned long long)at);
+    return stk_list_left_out(l, "value", name, why, err);
+}
+
 static int emit(struct scan *s, struct stk_err *err)
 {
     if (s->end - s->start > VALUE_MAX)
-        return stk_list_problem(s->lister, (int64_t)s->start, err,
-                                "the value is longer than 256 MiB");
+        return leave_out(s->lister, s->start, "longer than 256 MiB", err);
     return stk_list_record(s->lister, s->field, s->start, s->end - s->start, NULL, 0, err);
 }
 
@@ -118,7 +134,7 @@ static int bracket(struct scan *s, uint8_t c, uint64_t at, struct stk_err *err)
     bool object = c == '{' || c == '}';
     if (c == '{' || c == '[') {
         if (s->depth == STK_JSON_DEPTH_MAX - 1)
-            return broken(s, at, "a value is nested more than 64 deep, which is not read", err);
+            return too_deep(s, at, err);
         s->objects = (s->objects & ~(1ull << s->depth)) | (uint64_t)object << s->depth;
         s->depth++;
         return 0;
@@ -309,7 +325,7 @@ static int end_line(struct lines *s, uint64_t end, struct stk_err *err)
     if (blank)
         return 0;
     if (len > VALUE_MAX)
-        return stk_list_problem(s->lister, (int64_t)start, err, "the line is longer than 256 MiB");
+        return leave_out(s->lister, start, "longer than 256 MiB", err);
     return stk_list_record(s->lister, s->field, start, len, NULL, 0, err);
 }
 
@@ -413,7 +429,7 @@ static const struct stk_format_use json_use = {
 const struct stk_format stk_format_json = {
     .name = "json",
     .title = "JSON",
-    .holds = STK_HOLDS_ANY | STK_HOLDS_NULL | STK_HOLDS_SHAPES | STK_HOLDS_GAPS,
+    .holds = STK_HOLDS_ANY | STK_HOLDS_NULL | STK_HOLDS_SHAPES | STK_HOLDS_GAPS | STK_HOLDS_KEY,
     .suffix = ".json",
     .suffixes = json_suffixes,
     .caps = STK_CAN_READ | STK_CAN_WRITE | STK_CAN_SHARD | STK_CAN_GZIP | STK_CAN_BE_SAMPLE,
@@ -431,7 +447,7 @@ static const struct stk_format_use jsonl_use = {.how = STK_USE_TABLE};
 const struct stk_format stk_format_jsonl = {
     .name = "jsonl",
     .title = "JSON Lines",
-    .holds = STK_HOLDS_ANY | STK_HOLDS_NULL | STK_HOLDS_SHAPES | STK_HOLDS_GAPS,
+    .holds = STK_HOLDS_ANY | STK_HOLDS_NULL | STK_HOLDS_SHAPES | STK_HOLDS_GAPS | STK_HOLDS_KEY,
     .suffix = ".jsonl",
     .suffixes = jsonl_suffixes,
     .caps = STK_CAN_READ | STK_CAN_WRITE | STK_CAN_SHARD | STK_CAN_GZIP | STK_CAN_EMPTY,

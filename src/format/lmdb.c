@@ -18,10 +18,12 @@ static const char *const side[] = {"lock.mdb", "*-lock", NULL};
 #include <unistd.h>
 
 #include "format/jail.h"
+#include "format/payload.h"
 #include "format/sample.h"
 
 #define KEY_MAX       511  /* liblmdb's compile-time default */
 #define NAMED_LOOK_AT 64   /* entries tried for being databases of their own */
+#define LOOK_AT       64   /* entries passed over, at most, to find what they hold */
 #define NAMED_SIZE    48   /* bytes of the record that describes one */
 #define BATCH_PUTS    4096 /* entries a transaction: each may dirty a few pages, kept in memory */
 #define BATCH_BYTES   ((size_t)32 << 20)
@@ -35,9 +37,14 @@ static const char *const side[] = {"lock.mdb", "*-lock", NULL};
 #define META_TXN     144
 #define META_LEN     152
 
+static bool has_magic(const uint8_t *p, size_t n)
+{
+    return n >= META_LEN && stk_le32(p + META_MAGIC) == 0xbeefc0deu;
+}
+
 static bool is_meta(const uint8_t *p, size_t n)
 {
-    return n >= META_LEN && stk_le32(p + META_MAGIC) == 0xbeefc0deu &&
+    return has_magic(p, n) &&
            (stk_le32(p + META_MAGIC + 4) == 1 || stk_le32(p + META_MAGIC + 4) == 999);
 }
 
@@ -70,6 +77,10 @@ static int check_size(struct stk_src *src, struct stk_err *err)
     if (rc < 0)
         return rc;
     const char *path = stk_src_path(src), *foreign = foreign_meta(p, got);
+    if (!is_meta(p, got) && has_magic(p, got))
+        return stk_err_set(err, STK_E_UNSUPPORTED, path, META_MAGIC + 4,
+                           "an LMDB file of version %u; version 1 is read",
+                           (unsigned)stk_le32(p + META_MAGIC + 4));
     if (foreign)
         return stk_err_set(err, STK_E_UNSUPPORTED, path, 0,
                            "%s, which liblmdb 0.9 does not read: take it over with mdb_dump there "
@@ -118,7 +129,9 @@ static int failed(const char *path, const char *what, int code, struct stk_err *
         errno = code;
         return stk_err_sys(err, path, "%s", what);
     }
-    return stk_err_set(err, STK_E_CORRUPT, path, -1, "%s: %s", what, mdb_strerror(code));
+    int own = code == MDB_VERSION_MISMATCH || code == MDB_INCOMPATIBLE ? STK_E_UNSUPPORTED
+                                                                       : STK_E_CORRUPT;
+    return stk_err_set(err, own, path, -1, "%s: %s", what, mdb_strerror(code));
 }
 
 static int open_env(struct walk *w)
@@ -197,34 +210,6 @@ static bool is_metadata(const MDB_val *key)
            (key->mv_size == 8 && memcmp(key->mv_data, "__keys__", 8) == 0);
 }
 
-static int value_field(struct walk *w, const MDB_val *data)
-{
-    const struct stk_list_options *o = stk_list_opts(w->l);
-    const char *codec = o->payload;
-    if (strcmp(codec, "auto") == 0) {
-        static const char *const known[] = {"example", "sequence", "datum"};
-        const struct stk_codec *c =
-            o->compress ? NULL : stk_codec_guess(data->mv_data, data->mv_size);
-        codec = o->compress ? "example" : "raw";
-        for (size_t i = 0; c && i < sizeof known / sizeof *known; i++)
-            if (strcmp(c->name, known[i]) == 0)
-                codec = known[i];
-    }
-    struct stk_field_spec spec = {.name = "record", .kind = STK_BYTES, .codec = codec};
-    return stk_list_field(w->l, &spec, w->err);
-}
-
-/* Keys of MDB_INTEGERKEY databases are machine words; in decimal they can be read and written. */
-static size_t key_text(const struct walk *w, const MDB_val *key, char text[32], const char **p)
-{
-    *p = key->mv_data;
-    if (!(w->flags & MDB_INTEGERKEY) || (key->mv_size != 4 && key->mv_size != 8))
-        return key->mv_size;
-    uint64_t v = key->mv_size == 4 ? stk_le32(key->mv_data) : stk_le64(key->mv_data);
-    *p = text;
-    return (size_t)snprintf(text, 32, "%llu", (unsigned long long)v);
-}
-
 /* liblmdb does not tell where it mapped the file (me_mapaddr is of another kind of map): the kernel
  * does, for an address in it. */
 static int find_map(struct walk *w, const void *inside)
@@ -245,18 +230,80 @@ static int find_map(struct walk *w, const void *inside)
                                 "liblmdb gave a value that is not in the file: it is damaged");
 }
 
-static int list_entry(struct walk *w, const MDB_val *key, const MDB_val *data)
+/* Where a value stands in the file. 1: there; 0: outside of it; negative: not to be found out. */
+static int value_place(struct walk *w, const MDB_val *data, uint64_t *off)
 {
     const uint8_t *p = data->mv_data;
     int rc = w->map ? 0 : find_map(w, p);
     if (rc < 0)
         return rc;
-    uint64_t size = stk_src_size(w->src), off = (uint64_t)(p - w->map);
-    if (p < w->map || off > size || data->mv_size > size - off)
+    uint64_t size = stk_src_size(w->src);
+    *off = (uint64_t)(p - w->map);
+    return p >= w->map && *off <= size && data->mv_size <= size - *off;
+}
+
+/* What the values hold, by the first ones. */
+static int guess_codec(struct walk *w, struct stk_payload_guess *g, const char **name)
+{
+    MDB_cursor *cur;
+    MDB_val key, data;
+    size_t seen = 0, looked = 0;
+    int rc = mdb_cursor_open(w->txn, w->dbi, &cur);
+    if (rc != 0)
+        return failed(w->path, "liblmdb cannot read it", rc, w->err);
+    rc = mdb_cursor_get(cur, &key, &data, MDB_FIRST);
+    for (; rc == 0 && looked < LOOK_AT && g->looked < STK_PAYLOAD_RECORDS && seen < STK_PEEK_MAX;
+         rc = mdb_cursor_get(cur, &key, &data, MDB_NEXT), looked++) {
+        uint64_t off;
+        if (is_metadata(&key) || value_place(w, &data, &off) != 1)
+            continue;
+        size_t n = data.mv_size < STK_PEEK_MAX ? data.mv_size : STK_PEEK_MAX;
+        stk_payload_look(g, data.mv_data, n, data.mv_size, false);
+        seen += n;
+    }
+    mdb_cursor_close(cur);
+    *name = stk_payload_decide(g, "example");
+    return 0;
+}
+
+static int value_field(struct walk *w)
+{
+    const struct stk_list_options *o = stk_list_opts(w->l);
+    const char *codec = o->payload;
+    struct stk_payload_guess g = {0};
+    int rc = 0;
+    if (strcmp(codec, "auto") == 0 && o->compress)
+        codec = "example";
+    else if (strcmp(codec, "auto") == 0)
+        rc = guess_codec(w, &g, &codec);
+    if (rc == 0 && g.looked)
+        rc = stk_list_taken(w->l, "payload", codec, g.because, w->err);
+    struct stk_field_spec spec = {.name = "record", .kind = STK_BYTES, .codec = codec};
+    return rc < 0 ? rc : stk_list_field(w->l, &spec, w->err);
+}
+
+/* Keys of MDB_INTEGERKEY databases are machine words; in decimal they can be read and written. */
+static size_t key_text(const struct walk *w, const MDB_val *key, char text[32], const char **p)
+{
+    *p = key->mv_data;
+    if (!(w->flags & MDB_INTEGERKEY) || (key->mv_size != 4 && key->mv_size != 8))
+        return key->mv_size;
+    uint64_t v = key->mv_size == 4 ? stk_le32(key->mv_data) : stk_le64(key->mv_data);
+    *p = text;
+    return (size_t)snprintf(text, 32, "%llu", (unsigned long long)v);
+}
+
+static int list_entry(struct walk *w, const MDB_val *key, const MDB_val *data)
+{
+    uint64_t off;
+    int rc = value_place(w, data, &off);
+    if (rc < 0)
+        return rc;
+    if (rc == 0)
         return stk_list_problem(w->l, -1, w->err,
                                 "damaged: an entry's value of %zu bytes is outside of the file",
                                 data->mv_size);
-    if (w->field < 0 && (w->field = value_field(w, data)) < 0)
+    if (w->field < 0 && (w->field = value_field(w)) < 0)
         return w->field;
     const struct stk_chain chain = {.nsteps = 1,
                                     .step[0].id = (uint16_t)stk_list_opts(w->l)->compress};
@@ -581,6 +628,7 @@ static int finish(const struct stk_write_config *cfg, struct stk_out *o, struct 
 const struct stk_format stk_format_lmdb = {
     .name = "lmdb",
     .title = "LMDB",
+    .holds = STK_HOLDS_KEY,
     .suffix = ".mdb",
     .suffixes = suffixes,
     .payload = "example",

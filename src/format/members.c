@@ -264,6 +264,13 @@ static void hide_kind(struct stk_buf *b, size_t at)
     }
 }
 
+/* The key is the name of the payload's file, unless that would say another kind. */
+static bool is_named_by_key(const struct stk_sample *s, size_t stem, const struct stk_field *f)
+{
+    return is_data(f) && stem < s->key_len &&
+           (f->value.kind != STK_ARRAY || stk_text_ends(s->key + stem, s->key_len - stem, ".npy"));
+}
+
 /* Appends the member's name. full: what says its kind is put behind a name that ends in it, too. */
 static void put_name(struct stk_buf *b, const struct stk_member_rules *r,
                      const struct stk_sample *s, const struct stk_field *f, bool full)
@@ -271,9 +278,7 @@ static void put_name(struct stk_buf *b, const struct stk_member_rules *r,
     size_t stem = stk_member_stem(s->key, s->key_len);
     bool data = is_data(f);
     uint8_t kind = f->value.kind;
-    /* The key is the name of the payload's file, unless that would say another kind. */
-    if (data && stem < s->key_len &&
-        (kind != STK_ARRAY || stk_text_ends(s->key + stem, s->key_len - stem, ".npy"))) {
+    if (is_named_by_key(s, stem, f)) {
         stk_buf_put(b, s->key, s->key_len);
         return;
     }
@@ -406,6 +411,22 @@ static int refuse_field(const struct stk_field *f, struct stk_err *err)
     return 0;
 }
 
+/* What stands behind a dot of the key is read as the name of a field: it must be one's. */
+static int refuse_cut_key(const struct stk_sample *s, struct stk_err *err)
+{
+    size_t stem = stk_member_stem(s->key, s->key_len);
+    if (stem == s->key_len)
+        return 0;
+    for (size_t i = 0; i < s->nfields; i++)
+        if (is_named_by_key(s, stem, &s->field[i]))
+            return 0;
+    return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1,
+                       "the key '%.*s' would come back as '%.*s': in names of files a field's name "
+                       "stands behind the dot; use --keys number, or pack into tfrecord or jsonl",
+                       (int)(s->key_len < 500 ? s->key_len : 500), s->key,
+                       (int)(stem < 500 ? stem : 500), s->key);
+}
+
 static int refuse_sample(const struct stk_sample *s, struct stk_err *err)
 {
     int len = (int)(s->key_len < 500 ? s->key_len : 500);
@@ -425,7 +446,7 @@ static int refuse_sample(const struct stk_sample *s, struct stk_err *err)
         if (rc < 0)
             return rc;
     }
-    return 0;
+    return refuse_cut_key(s, err);
 }
 
 /* ---- will they come back? ---- */

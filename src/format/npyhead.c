@@ -378,7 +378,7 @@ static int parse_head(const uint8_t *p, size_t n, struct stk_npy_head *h, struct
     if (n < 12)
         return bad(&s, "the file ends in the header");
     if (p[6] < 1 || p[6] > 3 || p[7] != 0)
-        return bad(&s, "a version other than 1.0, 2.0 or 3.0");
+        return refuse(&s, "a version other than 1.0, 2.0 or 3.0");
     s.at = 8;
     size_t text = p[6] == 1 ? 10 : 12;
     uint64_t len = p[6] == 1 ? stk_le16(p + 8) : stk_le32(p + 8);

@@ -589,6 +589,7 @@ static const struct stk_format_use use = {.how = STK_USE_SAMPLE};
 const struct stk_format stk_format_npz = {
     .name = "npz",
     .title = "NPZ",
+    .holds = STK_HOLDS_KEY,
     .suffix = ".npz",
     .suffixes = suffixes,
     .caps = STK_CAN_READ | STK_CAN_WRITE | STK_CAN_SHARD | STK_CAN_DEFLATE | STK_CAN_BE_SAMPLE |

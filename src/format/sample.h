@@ -71,4 +71,7 @@ int stk_sample_flatten(const struct stk_sample *s, struct stk_buf *out, struct s
 int stk_sample_unflatten(struct stk_sample *s, const uint8_t *p, size_t n, size_t *used,
                          struct stk_err *err);
 
+/* The field that a raw record holds, NULL where none can be it: the others are lost. */
+const struct stk_field *stk_raw_field(const struct stk_sample *s);
+
 #endif

@@ -86,7 +86,8 @@ static const char *reason(int code)
 
 static int failed(struct walk *w, const char *what, int code)
 {
-    return stk_err_set(w->err, STK_E_CORRUPT, w->file_name, -1, "%s: %s", what, reason(code));
+    int own = code == SQFS_ERROR_UNSUPPORTED ? STK_E_UNSUPPORTED : STK_E_CORRUPT;
+    return stk_err_set(w->err, own, w->file_name, -1, "%s: %s", what, reason(code));
 }
 
 /* ---- opening -------------------------------------------------------------------------------- */
@@ -150,6 +151,9 @@ static int open_image(struct walk *w)
     if (!w->file)
         return stk_err_sys(w->err, w->file_name, "open");
     int rc = sqfs_super_read(&w->super, w->file);
+    if (rc == SFQS_ERROR_SUPER_VERSION)
+        return stk_err_set(w->err, STK_E_UNSUPPORTED, w->file_name, 28,
+                           "an image of another version than 4.0; mksquashfs 4 makes those");
     if (rc != 0)
         return stk_err_set(w->err, STK_E_CORRUPT, w->file_name, 0,
                            "damaged superblock (libsquashfs error %d)", rc);
@@ -364,7 +368,10 @@ static int take_entry(struct walk *w, const char *dir, const sqfs_dir_entry_t *e
         return stk_list_problem(w->l, -1, w->err, "'%.*s': not a name for a file", (int)w->key.len,
                                 key);
     if (e->type != SQFS_INODE_FILE && e->type != SQFS_INODE_DIR)
-        return 0; /* links, devices, pipes */
+        return stk_list_left_out(w->l, "file", stk_buf_cstr(&w->key),
+                                 e->type == SQFS_INODE_SLINK ? "a symbolic link"
+                                                             : "a device, a FIFO or a socket",
+                                 w->err);
     sqfs_inode_generic_t *inode;
     int rc = sqfs_dir_reader_get_inode(w->dirs, &inode);
     if (rc != 0)
@@ -446,7 +453,7 @@ static int list(struct stk_lister *l, struct stk_src *src, struct stk_err *err)
 const struct stk_format stk_format_squashfs = {
     .name = "squashfs",
     .title = "squashfs image",
-    .holds = STK_HOLDS_SHAPES | STK_HOLDS_GAPS,
+    .holds = STK_HOLDS_SHAPES | STK_HOLDS_GAPS | STK_HOLDS_KEY,
     .suffix = ".sqsh",
     .suffixes = suffixes,
     .package = "libsquashfs-dev",

@@ -156,7 +156,7 @@ static const struct stk_format_use use = {.how = STK_USE_STREAM};
 const struct stk_format stk_format_tar = {
     .name = "tar",
     .title = "tar / WebDataset",
-    .holds = STK_HOLDS_SHAPES | STK_HOLDS_GAPS,
+    .holds = STK_HOLDS_SHAPES | STK_HOLDS_GAPS | STK_HOLDS_KEY,
     .suffix = ".tar",
     .suffixes = suffixes,
     .caps = STK_CAN_READ | STK_CAN_WRITE | STK_CAN_SHARD | STK_CAN_COMPRESS | STK_CAN_GZIP,

@@ -9,7 +9,8 @@
 #include <stdio.h>
 
 enum { NAME = 0, MODE = 100, UID = 108, GID = 116, SIZE = 124, MTIME = 136, SUM = 148 };
-enum { TYPE = 156, MAGIC = 257, DEVMAJOR = 329, DEVMINOR = 337, PREFIX = 345, GNU_MORE = 482 };
+enum { TYPE = 156, LINK = 157, MAGIC = 257, DEVMAJOR = 329, DEVMINOR = 337, PREFIX = 345 };
+enum { GNU_MORE = 482 };
 
 #define NAME_MAX_LEN   100u
 #define PREFIX_MAX_LEN 155u
@@ -87,6 +88,8 @@ enum stk_tar_what stk_tar_parse(const uint8_t block[STK_TAR_BLOCK], struct stk_t
     h->has_magic = memcmp(block + MAGIC, "ustar", 5) == 0;
     h->size_ok = parse_number(block + SIZE, 12, &h->size);
     parse_name(block, h);
+    h->link_len = text_len(block + LINK, sizeof h->link);
+    memcpy(h->link, block + LINK, h->link_len);
     if (h->type == '\0' || h->type == '7')
         h->type = '0';
     if (h->type == '0' && h->name_len && h->name[h->name_len - 1] == '/')
@@ -115,12 +118,20 @@ static bool key_is(const char *key, size_t len, const char *want)
 static bool pax_record(struct stk_tar_pax *pax, const char *key, size_t key_len, const char *value,
                        size_t len)
 {
-    if (key_is(key, key_len, "path")) {
+    bool real = key_is(key, key_len, "GNU.sparse.name");
+    if (real || (key_is(key, key_len, "path") && !pax->path_is_real)) {
         pax->path = len ? value : NULL; /* an empty value takes back what was said before */
         pax->path_len = len;
+        pax->path_is_real = real;
+        pax->sparse = pax->sparse || real;
+    } else if (key_is(key, key_len, "linkpath")) {
+        pax->link = len ? value : NULL;
+        pax->link_len = len;
     } else if (key_is(key, key_len, "size")) {
         pax->has_size = len > 0;
         return !len || parse_decimal(value, len, &pax->size);
+    } else if (key_is(key, key_len, "GNU.volume.offset")) {
+        pax->rest = true;
     } else if (key_len > 11 && memcmp(key, "GNU.sparse.", 11) == 0) {
         pax->sparse = true;
     }

@@ -26,8 +26,9 @@ struct stk_tar_head {
     bool size_ok;   /* the size field is a number below 2^63 */
     bool more;      /* GNU sparse ('S'): blocks of the map follow the header */
     uint64_t size;
-    size_t name_len;
+    size_t name_len, link_len;
     char name[257]; /* prefix/name, not terminated */
+    char link[100]; /* what a link leads to, not terminated */
 };
 
 enum stk_tar_what stk_tar_parse(const uint8_t block[STK_TAR_BLOCK], struct stk_tar_head *h);
@@ -36,9 +37,12 @@ enum stk_tar_what stk_tar_parse(const uint8_t block[STK_TAR_BLOCK], struct stk_t
  * a global header's stay in force. */
 struct stk_tar_pax {
     bool has_size, sparse;
+    bool rest; /* of a file that begins in another volume: the next member */
     uint64_t size;
-    const char *path; /* Borrowed from the text; NULL: none. Not terminated, may contain NUL. */
-    size_t path_len;
+    /* Borrowed from the text; NULL: none. Not terminated, may contain NUL. */
+    const char *path, *link;
+    size_t path_len, link_len;
+    bool path_is_real; /* GNU's own name of a sparse file, whose path is a made-up one */
 };
 /* False when the text is not one of pax records. */
 bool stk_tar_pax_parse(const char *text, size_t n, struct stk_tar_pax *pax);

@@ -1,13 +1,15 @@
 /*
  * tarlist.c - lists tar as WebDataset reads it: neighbouring members with the same stem are a
  * sample, the extension names the field. Hops from header to header, in compressed archives too;
- * a damaged header costs the members up to the next good one.
+ * a damaged header costs the members up to the next good one. A hard link has the data of the
+ * member it leads to; what is sound but has no data of its own here is left out.
  */
 #include "format/format.h"
 #include "format/group.h"
 #include "format/members.h"
 #include "format/sample.h"
 #include "format/tarhead.h"
+#include "format/tarlinks.h"
 
 #include <stdlib.h>
 
@@ -16,6 +18,7 @@
 #define RESYNC     (1u << 20) /* looked at in one go for the next header */
 #define AFTER_END  (1u << 20) /* looked at for an archive appended behind the end marker */
 #define SHOWN_NAME 300        /* bytes of a name in a message */
+#define VOLUME     "its beginning is in another volume"
 
 struct part {
     uint64_t off, len;
@@ -25,10 +28,12 @@ struct part {
 
 /* What stands before a member's header and speaks about it. */
 struct notes {
-    bool has_path, has_size, sparse;
+    bool has_path, has_link, has_size, sparse;
+    bool rest;     /* the member goes on from another volume */
     bool unusable; /* could not be read: the member's name or size is unknown */
+    bool too_long; /* was not read, for the same reason */
     uint64_t size;
-    struct stk_buf path;
+    struct stk_buf path, link;
 };
 
 struct tar {
@@ -39,13 +44,19 @@ struct tar {
     uint64_t off;           /* of the block looked at */
     bool ended;
     struct notes local, global;
-    struct stk_buf name;
+    struct stk_buf name, target;
+    struct stk_tar_links links;
     struct stk_grouper group;
 };
 
 #define SHOW(b) (int)((b)->len < SHOWN_NAME ? (b)->len : SHOWN_NAME), (const char *)(b)->data
 
 /* ---- members ---- */
+
+static int leave_out(struct tar *t, const char *why)
+{
+    return stk_list_left_out(t->l, "member", (const char *)t->name.data, why, t->err);
+}
 
 static int unsafe_name(struct tar *t)
 {
@@ -98,20 +109,15 @@ static int unpacked_len(struct tar *t, struct part *p)
 static int add_regular(struct tar *t, uint64_t data, uint64_t size)
 {
     struct part p = {.off = data, .len = size};
-    bool absolute = t->name.len && t->name.data[0] == '/';
-    size_t len = stk_member_clean((char *)t->name.data, t->name.len);
+    size_t len = t->name.len;
     const char *name = (const char *)t->name.data;
-    t->name.len = len;
-    if (absolute || !stk_key_is_safe_path(name, stk_member_stem(name, len)) ||
+    if (name[0] == '/' || !stk_key_is_safe_path(name, stk_member_stem(name, len)) ||
         memchr(name, '\0', len))
         return unsafe_name(t);
     if (stk_member_is_meta(name, len))
         return 0;
-    if (stk_member_is_hidden(name, len)) {
-        t->name.data[len] = '\0'; /* there was one behind it before it was cleaned */
-        return stk_list_left_out(t->l, "member", name,
-                                 "hidden: its name begins with a dot", t->err);
-    }
+    if (stk_member_is_hidden(name, len))
+        return leave_out(t, "hidden: its name begins with a dot");
     p.packed = stk_member_strip((int)t->chain.step[0].id, name, &len);
     if (p.packed) {
         int rc = unpacked_len(t, &p);
@@ -148,18 +154,30 @@ static void skip_data(struct tar *t, uint64_t data, uint64_t size)
     t->off = data + size + stk_tar_padding(size);
 }
 
-static int copy_name(struct tar *t, const struct stk_tar_head *h)
+/* A name as others write it, cleaned, with a NUL behind it that is not counted. */
+static int set_name(struct stk_buf *to, const void *p, size_t len, struct stk_err *err)
 {
-    stk_buf_reset(&t->name);
-    if (t->local.has_path)
-        stk_buf_put(&t->name, t->local.path.data, t->local.path.len);
-    else if (t->global.has_path)
-        stk_buf_put(&t->name, t->global.path.data, t->global.path.len);
-    else
-        stk_buf_put(&t->name, h->name, h->name_len);
-    stk_buf_putc(&t->name, '\0'); /* never empty, so that data is never NULL */
-    t->name.len -= t->name.len > 0;
-    return stk_buf_check(&t->name, t->err);
+    stk_buf_reset(to);
+    stk_buf_put(to, p, len);
+    stk_buf_putc(to, '\0');
+    int rc = stk_buf_check(to, err);
+    if (rc < 0)
+        return rc;
+    to->len = stk_member_clean((char *)to->data, len);
+    to->data[to->len] = '\0';
+    return 0;
+}
+
+static int copy_names(struct tar *t, const struct stk_tar_head *h)
+{
+    const struct notes *n = t->local.has_path ? &t->local : &t->global;
+    int rc = n->has_path ? set_name(&t->name, n->path.data, n->path.len, t->err)
+                         : set_name(&t->name, h->name, h->name_len, t->err);
+    n = t->local.has_link ? &t->local : &t->global;
+    if (rc == 0)
+        rc = n->has_link ? set_name(&t->target, n->link.data, n->link.len, t->err)
+                         : set_name(&t->target, h->link, h->link_len, t->err);
+    return rc;
 }
 
 /* Links, devices and folders have no data, whatever the size says, in the archives of some tars,
@@ -193,17 +211,69 @@ static int skip_sparse_map(struct tar *t, const struct stk_tar_head *h, uint64_t
     return 0;
 }
 
-static int refuse_member(struct tar *t, const char *why)
+/* Why a member is no sample although it is sound; NULL: it may be one, or holds nothing anyway. */
+static const char *foreign(const struct tar *t, const struct stk_tar_head *h)
 {
-    return stk_list_problem(t->l, (int64_t)t->off, t->err, "member '%.*s': %s", SHOW(&t->name),
-                            why);
+    if (t->local.sparse || t->global.sparse || h->type == 'S')
+        return "a sparse file; tar without --sparse writes it whole";
+    if (t->local.rest || t->global.rest)
+        return VOLUME;
+    if (t->local.too_long)
+        return "its extended header is longer than 1 MiB";
+    switch (h->type) {
+    case '0':
+    case '1':
+    case '5': /* a folder; */
+    case 'D': /* GNU's list of what is in one; */
+    case 'V': /* the name of the archive */
+        return NULL;
+    case '2':
+        return "a symbolic link; tar --dereference puts in what it leads to";
+    case '3':
+    case '4':
+    case '6':
+        return "a device or a FIFO";
+    case 'M':
+        return VOLUME;
+    default:
+        return "of a type that is not known";
+    }
+}
+
+static int take_link(struct tar *t, uint64_t data, uint64_t size)
+{
+    const char *target = (const char *)t->target.data;
+    const struct stk_tar_place *to = stk_tar_links_find(&t->links, target, t->target.len);
+    if (to)
+        return add_regular(t, to->at + STK_TAR_BLOCK, to->len);
+    if (size) /* POSIX has it that a link may bring the data along */
+        return add_regular(t, data, size);
+    return leave_out(t, "a hard link to a member that is not before it, or is not read; tar "
+                        "--hard-dereference puts in what it leads to");
+}
+
+/* A member whose data is [data, data+size), where it has any. */
+static int list_member(struct tar *t, const struct stk_tar_head *h, uint64_t data, uint64_t size)
+{
+    const char *why = foreign(t, h), *name = (const char *)t->name.data;
+    if (t->local.unusable)
+        return stk_list_problem(t->l, (int64_t)t->off, t->err,
+                                "member '%.*s': skipped, the extended header before it is damaged",
+                                SHOW(&t->name));
+    int rc = why              ? leave_out(t, why)
+             : h->type == '1' ? take_link(t, data, size)
+             : h->type == '0' ? add_regular(t, data, size)
+                              : 0;
+    bool linkable = !why && h->type == '0';
+    return rc < 0 ? rc
+                  : stk_tar_links_add(&t->links, name, t->name.len, t->off,
+                                      linkable ? size : STK_TAR_NO_DATA, t->err);
 }
 
 static int take_member(struct tar *t, const struct stk_tar_head *h)
 {
     uint64_t data = t->off + STK_TAR_BLOCK, size = h->size;
-    bool sparse = t->local.sparse || t->global.sparse || h->type == 'S';
-    int rc = copy_name(t, h);
+    int rc = copy_names(t, h);
     if (t->local.has_size || t->global.has_size)
         size = t->local.has_size ? t->local.size : t->global.size;
     if (rc == 0 && h->type >= '1' && h->type <= '6')
@@ -212,16 +282,7 @@ static int take_member(struct tar *t, const struct stk_tar_head *h)
         rc = skip_sparse_map(t, h, &data);
     if (rc < 0 || !data_is_there(t, data, size, &rc))
         return rc;
-    if (t->local.unusable)
-        rc = refuse_member(t, "skipped, the extended header before it is damaged or too long");
-    else if (sparse)
-        rc = refuse_member(t, "a sparse file, which is not supported; use tar without --sparse");
-    else if (h->type == '1')
-        rc = refuse_member(t, "a hard link to another member; use tar --hard-dereference");
-    else if (h->type == 'M')
-        rc = refuse_member(t, "goes on from another volume");
-    else if (h->type == '0')
-        rc = add_regular(t, data, size);
+    rc = list_member(t, h, data, size);
     skip_data(t, data, size);
     return rc;
 }
@@ -230,16 +291,17 @@ static int take_member(struct tar *t, const struct stk_tar_head *h)
 
 static void notes_reset(struct notes *n)
 {
-    struct stk_buf path = n->path;
+    struct stk_buf path = n->path, link = n->link;
     stk_buf_reset(&path);
-    *n = (struct notes){.path = path};
+    stk_buf_reset(&link);
+    *n = (struct notes){.path = path, .link = link};
 }
 
-static void set_path(struct notes *n, const char *p, size_t len)
+static bool set_text(struct stk_buf *to, const char *p, size_t len)
 {
-    stk_buf_reset(&n->path);
-    stk_buf_put(&n->path, p, len);
-    n->has_path = true;
+    stk_buf_reset(to);
+    stk_buf_put(to, p, len);
+    return true;
 }
 
 static void take_pax(struct notes *n, const char *text, size_t len)
@@ -250,38 +312,44 @@ static void take_pax(struct notes *n, const char *text, size_t len)
     n->has_size = pax.has_size;
     n->size = pax.size;
     n->sparse = pax.sparse;
+    n->rest = n->rest || pax.rest;
     if (pax.path)
-        set_path(n, pax.path, pax.path_len);
+        n->has_path = set_text(&n->path, pax.path, pax.path_len);
+    if (pax.link)
+        n->has_link = set_text(&n->link, pax.link, pax.link_len);
 }
 
-/* Reads 'x' and 'g' (pax records) and 'L' (a long name). */
+/* Reads 'x' and 'g' (pax records), 'L' (a long name) and 'K' (what a link leads to, when long). */
 static int read_notes(struct tar *t, const struct stk_tar_head *h, const uint8_t *p, size_t len)
 {
     struct notes *n = h->type == 'g' ? &t->global : &t->local;
+    const char *text = (const char *)p;
     if (h->type == 'L')
-        set_path(n, (const char *)p, strnlen((const char *)p, len));
+        n->has_path = set_text(&n->path, text, strnlen(text, len));
+    else if (h->type == 'K')
+        n->has_link = set_text(&n->link, text, strnlen(text, len));
     else
-        take_pax(n, (const char *)p, len);
+        take_pax(n, text, len);
     int rc = stk_buf_check(&n->path, t->err);
+    rc = rc < 0 ? rc : stk_buf_check(&n->link, t->err);
     if (rc < 0 || !t->global.unusable)
         return rc;
     t->global.unusable = false;
     return stk_list_problem(t->l, (int64_t)t->off, t->err, "damaged global extended header");
 }
 
-/* Also 'K', a long link target, which is of no interest. */
 static int take_notes(struct tar *t, const struct stk_tar_head *h)
 {
     uint64_t data = t->off + STK_TAR_BLOCK;
     int rc = 0;
-    if (h->type != 'K' && h->size && h->size <= META_MAX) {
+    if (h->size && h->size <= META_MAX) {
         const uint8_t *p;
         size_t got;
         rc = stk_src_peek(t->src, data, (size_t)h->size, &p, &got, t->err);
         if (rc == 0 && got == h->size)
             rc = read_notes(t, h, p, got);
-    } else if (h->type != 'K' && h->size) {
-        t->local.unusable = true;
+    } else if (h->size) {
+        t->local.too_long = true;
     }
     if (rc == 0 && data_is_there(t, data, h->size, &rc))
         skip_data(t, data, h->size);
@@ -334,9 +402,10 @@ static int end_marker(struct tar *t)
     for (size_t i = 0; rc == 0 && i + STK_TAR_BLOCK <= got; i += STK_TAR_BLOCK) {
         enum stk_tar_what what = stk_tar_parse(p + i, &h);
         if (what == STK_TAR_HEADER && h.has_magic)
-            return stk_list_problem(t->l, (int64_t)(t->off + i), t->err,
-                                    "another archive is appended behind the end marker; "
-                                    "its members are not read");
+            return stk_list_left_out(t->l, "archive", stk_src_name(t->src),
+                                     "appended behind the end marker of the first one, where no "
+                                     "tar reads it; tar --concatenate joins them",
+                                     t->err);
         if (what != STK_TAR_ZEROS)
             break;
     }
@@ -373,6 +442,7 @@ static int step(struct tar *t)
         return take_notes(t, &h);
     rc = take_member(t, &h);
     notes_reset(&t->local);
+    t->global.rest = false; /* GNU says so in a global header, of one member */
     return rc;
 }
 
@@ -388,8 +458,12 @@ int stk_tar_list(struct stk_lister *l, struct stk_src *src, struct stk_err *err)
     if (rc == 0)
         rc = stk_grouper_flush(&t.group, err);
     stk_grouper_release(&t.group);
+    stk_tar_links_release(&t.links);
     stk_buf_release(&t.local.path);
+    stk_buf_release(&t.local.link);
     stk_buf_release(&t.global.path);
+    stk_buf_release(&t.global.link);
     stk_buf_release(&t.name);
+    stk_buf_release(&t.target);
     return rc;
 }

@@ -108,10 +108,11 @@ static int read_end(struct reading *r)
         return rc;
     if (r->directory_off > end_off || r->directory_size > end_off - r->directory_off)
         return bad(r, end_off, "the directory is not inside the file");
-    if (r->nentries > STK_ZIP_MEMBERS_MAX || r->directory_size > DIRECTORY_MAX)
-        return bad(r, end_off, "more members than are taken");
     if (r->nentries > r->directory_size / CENTRAL_SIZE)
         return bad(r, end_off, "the directory is too small for its members");
+    if (r->nentries > STK_ZIP_MEMBERS_MAX || r->directory_size > DIRECTORY_MAX)
+        return stk_err_set(r->err, STK_E_UNSUPPORTED, stk_src_path(r->src), (int64_t)end_off,
+                           "ZIP: more members than are taken");
     return 0;
 }
 

@@ -935,3 +935,40 @@ def test_reads_are_ours_large_and_few(stoker, large, tmp_path, name):
     assert {call for call, _ in found} == {"pread64"}
     assert len(found) <= 4 + 96 + 4 * BIG // (256 << 10), found
     assert sum(n for _, n in found) <= 2.6 * BIG
+
+
+def test_sound_but_not_read(stoker, tmp_path):
+    """A folder with WebP among its JPEGs would be called damaged; a training that checks the status
+    could not tell."""
+    PIL = pytest.importorskip("PIL.Image")
+    for i in range(6):
+        PIL.new("RGB", (8, 8), (i, 2, 3)).save(tmp_path / f"{i}.jpg")
+    (tmp_path / "7.jpg").write_bytes(b"RIFF\x1a\0\0\0WEBPVP8L\x0d\0\0\0\x2f\0\0\0\x10\x07\x10\x11\x11")
+    args = ["load", tmp_path, "--decode", "image:8", "--batch", "1", "--on-error", "skip"]
+    result = stoker(*args, rc=3)
+    assert "WebP" in result.out
+    (tmp_path / "8.jpg").write_bytes(b"\xff\xd8\xff cut")
+    stoker(*args, rc=1)
+
+
+def test_file_sound_but_not_read(stoker, tmp_path):
+    """The same where the whole file is of a kind that is not read."""
+    np = pytest.importorskip("numpy")
+    np.save(tmp_path / "a.npy", np.arange(12.0).reshape(4, 3))
+    np.save(tmp_path / "b.npy", np.asfortranarray(np.arange(12.0).reshape(4, 3)))
+    result = stoker("load", tmp_path, "--format", "npy", "--on-error", "skip", "--batch", "2", rc=3)
+    assert "Fortran" in result.out
+
+
+def test_blocks_decoded_again_are_said(stoker, tmp_path):
+    """A shuffle that decodes every compressed block many times would just be slow."""
+    np = pytest.importorskip("numpy")
+    rows = np.random.default_rng(0).integers(0, 64, (200, 500)).astype("u1")
+    np.savez_compressed(tmp_path / "x.npz", x=rows)
+    args = ["load", tmp_path / "x.npz", "--shuffle", "global", "--batch", "10", "--memory", "2M"]
+    result = stoker(*args, "--json", tmp_path / "j")
+    assert "times all there is: compressed blocks of many samples" in result.out
+    assert json.loads((tmp_path / "j").read_text())["result"]["read_passes"] > 1.5
+    stoker("pack", tmp_path / "x.npz", tmp_path / "packed", "--quiet")
+    result = stoker("load", tmp_path / "packed", *args[2:])
+    assert "times all there is" not in result.out

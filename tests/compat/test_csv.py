@@ -221,6 +221,16 @@ def test_bad_rows_are_named(stoker, tmp_path):
     assert "column b" in problems[0]["what"] and "'x'" in problems[0]["what"]
 
 
+@pytest.mark.parametrize("text, word", [(b"\xff\xfea\0b\0", "UTF-16"), (b"a\rb\rc\r", "CR"),
+                                        (b"," * 2_000_000 + b"\n1\n", "columns")],
+                         ids=["utf-16", "cr", "wide"])
+def test_foreign_text(stoker, tmp_path, text, word):
+    """A table that Excel saved as Unicode text is not damaged: it says what it is, and what to do."""
+    (tmp_path / "t.csv").write_bytes(text)
+    rc, [problem] = verify(stoker, tmp_path / "t.csv", "csv")
+    assert rc == 3 and problem["code"] == "unsupported" and word in problem["what"]
+
+
 def test_damaged(stoker, tmp_path):
     """No damage may crash us or take memory without bound."""
     whole = b'key,label,x,t\na,1,2.5,"q""x"\nb,2,3,"l\nm"\n'
@@ -231,8 +241,8 @@ def test_damaged(stoker, tmp_path):
         path = tmp_path / f"flip{i}.csv"
         path.write_bytes(damaged)
         verify(stoker, path, "csv")
-    for i, hostile in enumerate([b"a\rb\rc\r", b"," * 2_000_000 + b"\n1\n",
-                                 b'"' * 100_001, b"\0" * 1000, b"a,b\n" + b'"' + b"x\n" * 100_000]):
+    for i, hostile in enumerate([b'"' * 100_001, b"\0" * 1000,
+                                 b"a,b\n" + b'"' + b"x\n" * 100_000]):
         path = tmp_path / f"hostile{i}.csv"
         path.write_bytes(hostile)
         assert verify(stoker, path, "csv")[0] in (1, 4)

@@ -127,13 +127,19 @@ def test_gzip(stoker, tmp_path, suffix):
     assert read_samples(stoker, src, tmp_path) == samples
 
 
+def test_nested_too_deep(stoker, tmp_path):
+    """Sound JSON that is not read would be called damaged."""
+    (tmp_path / "t.json").write_bytes(b'[' * 100 + b']' * 100)
+    rc, [problem] = verify(stoker, tmp_path / "t.json", "json")
+    assert (rc, problem["code"], problem["offset"]) == (3, "unsupported", 64)
+
+
 @pytest.mark.parametrize("text,offset", [
     (b'[{"a":1},]', 9),            # trailing comma
     (b'[{"a":1} {"a":2}]', 9),     # no comma
     (b'[{"a":1}] x', 10),          # text behind the array
     (b'[{"a":1},{"a":', 14),       # cut off
     (b'[{"a":[1}]', 8),            # brackets of two kinds
-    (b'[' * 100 + b']' * 100, 64),  # nested without end
     (b'{"a":1} {"b":2}', 8),       # two values
     (b'  ', 2),
 ])

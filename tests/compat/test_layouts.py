@@ -179,6 +179,28 @@ def test_yolo(stoker, tmp_path):
     assert set(packed(stoker, other, tmp_path)) == {f"train/{i}" for i in range(3)}
 
 
+@pytest.mark.parametrize("masks, ending", [("masks", "png"), ("labels", "png"), ("masks", "jpg"),
+                                           ("SegmentationClass", "png")])
+def test_masks(stoker, tmp_path, masks, ending):
+    """An image and its mask, of the same name and ending, would be samples of two classes."""
+    for i in range(4):
+        write(tmp_path / "seg", f"images/train/{i}.png", data=b"image %d" % i)
+        write(tmp_path / "seg", f"{masks}/train/{i}.{ending}", data=b"mask %d" % i)
+    write(tmp_path / "seg", f"{masks}/train/9.{ending}")
+    result = inspect(stoker, tmp_path / "seg")
+    assert result["samples"] == 4 and result["classes"] == 0
+    assert left_out(result) == {"file": [f"{masks}/train/9.{ending}"]}
+    assert taken(result)["sample"] == f"an image and its {masks}"
+    rows = packed(stoker, tmp_path / "seg", tmp_path)
+    assert {k: (r["png"], r[f"{masks}.{ending}"]) for k, r in rows.items()} == {
+        f"train/{i}": (f"image {i}", f"mask {i}") for i in range(4)}
+    assert inspect(stoker, tmp_path / "seg", "--format", "folder")["samples"] == 9
+    # Two classes, whatever they are called: the names in them differ.
+    write(tmp_path / "classes", *(f"images/{i}.png" for i in range(4)))
+    write(tmp_path / "classes", *(f"masks/{i}.png" for i in range(4, 8)))
+    assert inspect(stoker, tmp_path / "classes")["samples"] == 8
+
+
 def test_annotations_beside_images(stoker, tmp_path):
     """A table of captions or COCO's annotations are no samples; nobody reads them silently."""
     coco = tmp_path / "coco"

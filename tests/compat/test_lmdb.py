@@ -288,3 +288,39 @@ def test_long_key_is_refused(stoker, tmp_path):
     assert "511" in r.err and "--keys number" in r.err
     src.write_text('{"key": "%s", "data": "x"}\n' % ("k" * 511))
     stoker("pack", src, tmp_path / "ok", "--format", "lmdb")
+
+
+# ---- what the values are taken for -------------------------------------------------------------
+
+def payload_of(stoker, path, rc=0):
+    result = stoker("inspect", path, "--json", "-", "--quiet", rc=rc).json()["result"]
+    return next(t for t in result["taken"] if t["what"] == "payload")
+
+
+def test_payload_is_voted_on(stoker, tmp_path):
+    """One odd entry at the beginning would make the whole dataset bytes, without a word."""
+    rows = [(b"%04d" % i, datum(bytes([i]) * 300, i, (3, 10, 10))) for i in range(20)]
+    write_env(tmp_path / "odd.mdb", [(b"0", b"made by a script"), *rows], subdir=False)
+    taken = payload_of(stoker, tmp_path / "odd.mdb", rc=1)  # the odd one is none
+    assert taken["as"] == "datum" and "15 of the first 16" in taken["because"]
+    write_env(tmp_path / "first.mdb", [(b"0", rows[0][1]), *((k, b"text") for k, _ in rows)],
+              subdir=False)
+    assert payload_of(stoker, tmp_path / "first.mdb")["as"] == "raw"
+    rows[0] = (rows[0][0], b"")
+    write_env(tmp_path / "empty.mdb", rows, subdir=False)
+    assert payload_of(stoker, tmp_path / "empty.mdb")["as"] == "datum"
+    notes = [(b"__keys__", b"notes"), (b"__len__", b"20")]
+    write_env(tmp_path / "notes.mdb", notes + rows, subdir=False)
+    assert payload_of(stoker, tmp_path / "notes.mdb")["as"] == "datum"
+
+
+def test_other_version(stoker, tmp_path):
+    """A file of a later LMDB would be called damaged."""
+    write_env(tmp_path / "e.mdb", [(b"a", b"1")], subdir=False)
+    data = bytearray((tmp_path / "e.mdb").read_bytes())
+    for page in (0, 4096):
+        struct.pack_into("<I", data, page + 20, 2)
+    (tmp_path / "e.mdb").write_bytes(data)
+    result = stoker("verify", tmp_path / "e.mdb", "--json", "-", "--quiet", rc=3).json()["result"]
+    assert [p["code"] for p in result["problems"]] == ["unsupported"]
+    assert "version 2" in result["problems"][0]["what"]

@@ -213,7 +213,6 @@ BOMBS = [
     npy_bytes("{'descr': '<f8'}\n"),
     b"\x93NUMPY\x02\x00\xff\xff\xff\xff{",
     b"\x93NUMPY\x01\x00\xff\xff{",
-    b"\x93NUMPY\x09\x00\x10\x00" + b" " * 16,
     b"\x93NUMPY",
     b"",
 ]
@@ -224,6 +223,13 @@ def test_npy_header_bombs(stoker, tmp_path, blob):
     """A hundred bytes must not make us allocate, loop or crash."""
     (tmp_path / "a.npy").write_bytes(blob)
     assert verify(stoker, tmp_path / "a.npy", "npy")[0] in (1, 4)
+
+
+def test_npy_of_another_version(stoker, tmp_path):
+    """A header of a version that is to come is no damage."""
+    (tmp_path / "a.npy").write_bytes(b"\x93NUMPY\x09\x00\x10\x00" + b" " * 16)
+    rc, [problem] = verify(stoker, tmp_path / "a.npy", "npy")
+    assert rc == 3 and problem["code"] == "unsupported" and "version" in problem["what"]
 
 
 def test_npy_damaged(stoker, tmp_path):

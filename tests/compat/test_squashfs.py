@@ -94,7 +94,10 @@ def test_reads_images(stoker, tree, tmp_path, comp, options):
     got = read_back(stoker, image, tmp_path, "--label-from", "none")
     assert set(got) == set(files)
     assert [k for k in files if got[k] != files[k]] == []
-    assert stoker("verify", image).rc == 0
+    result = stoker("verify", image, "--json", "-", "--quiet", rc=3).json()["result"]
+    assert result["problems_total"] == 0
+    why = {name: note["why"] for note in result["left_out"] for name in note["names"]}
+    assert set(why) == {"symlink", "fifo"} and "symbolic link" in why["symlink"]
 
 
 @pytest.mark.parametrize("comp", ["lzo", "lzma"])

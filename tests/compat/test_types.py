@@ -197,3 +197,57 @@ def test_names_that_look_like_companions(stoker, tmp_path):
     assert "group" in stoker("pack", tmp_path / "t", tmp_path / "h", "--format", "hdf5", rc=4).err
     (tmp_path / "a.jsonl").write_text('{"v":[1,2,3,4],"v/shape":[2,2]}\n')
     stoker("pack", tmp_path / "a.jsonl", tmp_path / "s", "--format", "tfrecord", rc=4)
+
+
+def test_captions_are_no_classes(stoker, tmp_path):
+    """A table of captions would give a class to every image."""
+    (tmp_path / "d").mkdir()
+    for i in range(40):
+        (tmp_path / "d" / f"{i}.jpg").write_bytes(b"%d" % i)
+    table = "".join(f"{i}.jpg,a picture of {i // 2 if i < 10 else i} things\n" for i in range(40))
+    (tmp_path / "l.csv").write_text("file,caption\n" + table)
+    result = stoker("pack", tmp_path / "d", tmp_path / "o", "--format", "jsonl", "--label-from",
+                    f"csv:{tmp_path}/l.csv", "--json", "-", "--quiet").json()["result"]
+    taken = {t["what"]: t for t in result["taken"]}
+    assert taken["label"]["as"] == "text, in the field 'caption'" and result["classes"] == 0
+    assert "35 different ones in 40 rows" in taken["label"]["because"]
+    [shard] = (tmp_path / "o").glob("*.jsonl")
+    found = {r["key"]: r for r in map(json.loads, shard.read_text().splitlines())}
+    assert found["7.jpg"]["caption"] == "a picture of 3 things" and "label" not in found["7.jpg"]
+    # Few names are classes, also when every file has its own; so are many that come again.
+    for rows, classes in ((20, 20), (40, 18)):
+        table = "".join(f"{i}.jpg,class {i % classes}\n" for i in range(rows))
+        (tmp_path / "l.csv").write_text("file,name\n" + table)
+        for i in range(rows, 40):
+            (tmp_path / "d" / f"{i}.jpg").unlink()
+        result = stoker("pack", tmp_path / "d", tmp_path / f"o{rows}", "--label-from",
+                        f"csv:{tmp_path}/l.csv", "--json", "-", "--quiet").json()["result"]
+        assert result["classes"] == classes
+        for i in range(rows, 40):
+            (tmp_path / "d" / f"{i}.jpg").write_bytes(b"")
+
+
+@pytest.mark.parametrize("format, payload, key, fields", [
+    ("recordio", None, 3, set()), ("recordio", "raw", 3, {"label"}),
+    ("tfrecord", "raw", 3, {"label"}), ("lmdb", "raw", 0, {"label"}), ("tfrecord", None, 0, set()),
+    ("tar", None, 0, set()), ("jsonl", None, 0, set())])
+def test_what_is_not_written_is_said(stoker, tmp_path, format, payload, key, fields):
+    """Keys and labels would be gone after a pack that said nothing."""
+    for c in "abc":
+        (tmp_path / "d" / c).mkdir(parents=True)
+        (tmp_path / "d" / c / f"{c}.jpg").write_bytes(c.encode())
+    (tmp_path / "n").mkdir()
+    for i in range(3):
+        (tmp_path / "n" / str(i)).write_bytes(b"x")
+    more = ["--payload", payload] if payload else []
+    args = ["--format", format, *more, "--json", "-", "--quiet"]
+    result = stoker("pack", tmp_path / "d", tmp_path / "o", *args).json()["result"]
+    told = {n["kind"]: n for n in result["left_out"]}
+    assert told.get("key", {"count": 0})["count"] == key
+    assert set(told.get("field", {"names": []})["names"]) == fields
+    # Nothing to say: numbers were asked for, no labels, or the keys are the places.
+    stoker("pack", tmp_path / "d", tmp_path / "p", *args, "--keys", "number", "--label-from", "none")
+    for source, more in ((tmp_path / "n", []),
+                         (tmp_path / "d", ["--keys", "number", "--label-from", "none"])):
+        result = stoker("pack", source, tmp_path / "q", "--force", *args, *more).json()["result"]
+        assert result["left_out"] == []

@@ -177,6 +177,15 @@ def tars():
     big[148:156] = b"%06o\0 " % sum(big[:512])
     seed("tar", "base256", bytes(big))
     seed("tar", "gzip", gzip.compress(tar_of(sample, tarfile.USTAR_FORMAT), mtime=0))
+    b = io.BytesIO()
+    with tarfile.open(fileobj=b, mode="w", format=tarfile.PAX_FORMAT) as t:
+        for name, kind, link in [("a.jpg", tarfile.REGTYPE, ""), ("b.jpg", tarfile.LNKTYPE, "a.jpg"),
+                                 ("c.jpg", tarfile.LNKTYPE, "l" * 120), ("d", tarfile.SYMTYPE, "a"),
+                                 ("e", tarfile.FIFOTYPE, ""), ("f.jpg", b"M", "")]:
+            info = tarfile.TarInfo(name)
+            info.type, info.linkname, info.size = kind, link, 3 if kind == tarfile.REGTYPE else 0
+            t.addfile(info, io.BytesIO(b"abc"))
+    seed("tar", "links", b.getvalue())
 
 
 # ---- RecordIO ----------------------------------------------------------------------------------
@@ -382,6 +391,16 @@ TABLES = ["files", "names", "dirs", "extents", "segments", "columns", "rows", "p
 ELEMENT = dict(files=32, names=1, dirs=24, extents=16, segments=48, columns=48, rows=8, parts=16,
                keyoff=8, keys=1, fields=96, fieldnames=1, chains=32, points=32, windows=1, crcs=16,
                context=1, sums=8, checks=4, notes=1)
+
+
+def types():
+    """A byte that says what the target holds, then JSON Lines."""
+    rows = [{"a": 1, "t": "x", "n": None, "v": [1, 2]}, {"a": 2.5, "t": {"$base64": "AA=="}, "v": []},
+            {"a": 3, "t": {"u": 1}, "n": "text", "v": [[1], [2]]}, {"a": True, "m": [1, "b"]}]
+    text = "".join(json.dumps(r) + "\n" for r in rows).encode()
+    for holds in (0, 1, 12, 13, 15, 32):
+        seed("types", f"holds-{holds}", bytes([holds]) + text)
+    seed("types", "numbers", b"\0" + b'{"a":1}\n{"a":-9007199254740993}\n{"a":18446744073709551615}\n')
 
 
 def index_file(nsamples, fmt, **tables):
@@ -593,6 +612,7 @@ def main():
     codecs()
     filters()
     samples()
+    types()
     indexes()
     manifests()
     states()
