@@ -49,11 +49,12 @@ static void *help(void *user)
     struct helper *h = user;
     struct stk_py_call *c = NULL;
     pthread_mutex_lock(&h->lock);
-    while (!h->last) {
+    for (;;) {
         while (!h->call && !h->last)
             pthread_cond_wait(&h->changed, &h->lock);
-        if (!(c = h->call))
+        if (!h->call)
             break;
+        c = h->call; /* it may have been left behind before this thread ran at all */
         pthread_mutex_unlock(&h->lock);
         c->run(c);
         pthread_mutex_lock(&h->lock);
