@@ -9,6 +9,7 @@
 #   make check-timing   what is said about time: on a machine that has nothing else to do
 #   make check-stress   more rounds of what depends on the moment: races, kills, faults
 #   make check-frameworks   with the PyTorch and Lightning of PYTHON=python3, a GPU if there is one
+#   make check-writers  files by twenty-odd other writers, value by value (installs them outside the tree)
 #   make check-bare     demo and tests in a bare Debian, with nothing but make and git
 #   make check-all      all of these
 #   make core       build-core/stoker without optional libraries
@@ -65,6 +66,9 @@ check-stress:
 check-frameworks: all
 	@STOKER=$(BUILD)/stoker tools/check-frameworks $(ARGS)
 
+check-writers: all
+	@STOKER=$(BUILD)/stoker tools/check-writers $(ARGS)
+
 check-bare:
 	@tools/setup --quiet bare
 	@tools/check-bare $(ARGS)
@@ -89,4 +93,4 @@ format:
 clean:
 	rm -rf build build-*
 
-.PHONY: all core demo test fuzz check-builds check-timing check-stress check-frameworks check-bare check-all bench install format clean
+.PHONY: all core demo test fuzz check-builds check-timing check-stress check-frameworks check-writers check-bare check-all bench install format clean
