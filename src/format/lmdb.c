@@ -37,15 +37,15 @@ static const char *const side[] = {"lock.mdb", "*-lock", NULL};
 #define META_TXN     144
 #define META_LEN     152
 
-static bool has_magic(const uint8_t *p, size_t n)
+static bool known_version(const uint8_t *version)
 {
-    return n >= META_LEN && stk_le32(p + META_MAGIC) == 0xbeefc0deu;
+    return stk_le32(version) == 1 || stk_le32(version) == 999;
 }
 
 static bool is_meta(const uint8_t *p, size_t n)
 {
-    return has_magic(p, n) &&
-           (stk_le32(p + META_MAGIC + 4) == 1 || stk_le32(p + META_MAGIC + 4) == 999);
+    return n >= META_LEN && stk_le32(p + META_MAGIC) == 0xbeefc0deu &&
+           known_version(p + META_MAGIC + 4);
 }
 
 /* What kind of LMDB file it is that this liblmdb does not read; NULL: none. The page's header is of
@@ -53,9 +53,11 @@ static bool is_meta(const uint8_t *p, size_t n)
 static const char *foreign_meta(const uint8_t *p, size_t n)
 {
     static const uint8_t big[] = {0xbe, 0xef, 0xc0, 0xde}, little[] = {0xde, 0xc0, 0xef, 0xbe};
-    for (size_t at = 12; at <= 24 && at + 8 <= n && !is_meta(p, n); at += 4) {
+    for (size_t at = 12; at <= 24 && at + 8 <= n; at += 4) {
         if (memcmp(p + at, big, 4) == 0)
             return "an LMDB file of a big-endian machine";
+        if (memcmp(p + at, little, 4) == 0 && at == META_MAGIC && known_version(p + at + 4))
+            return NULL; /* ours, though it may be cut off */
         if (memcmp(p + at, little, 4) == 0)
             return at == 12 ? "an LMDB file of a 32-bit machine"
                             : "an LMDB file of a newer data version (LMDB 1.0, lmdb-js)";
@@ -77,10 +79,6 @@ static int check_size(struct stk_src *src, struct stk_err *err)
     if (rc < 0)
         return rc;
     const char *path = stk_src_path(src), *foreign = foreign_meta(p, got);
-    if (!is_meta(p, got) && has_magic(p, got))
-        return stk_err_set(err, STK_E_UNSUPPORTED, path, META_MAGIC + 4,
-                           "an LMDB file of version %u; version 1 is read",
-                           (unsigned)stk_le32(p + META_MAGIC + 4));
     if (foreign)
         return stk_err_set(err, STK_E_UNSUPPORTED, path, 0,
                            "%s, which liblmdb 0.9 does not read: take it over with mdb_dump there "

@@ -252,7 +252,7 @@ def test_truncated_like_pillow(tmp_path):
 def test_not_an_image(tmp_path):
     # A user would not learn that a GIF stands among the JPEGs.
     path = file_of(tmp_path / "a.gif", scene(20, 20).convert("P"))
-    assert "neither a JPEG nor a PNG" in decode(path, "image:8", rc=1).err
+    assert "a GIF image: only JPEG and PNG are decoded" in decode(path, "image:8", rc=1).err
 
 
 def test_exif_orientation_is_left(tmp_path):

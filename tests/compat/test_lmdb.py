@@ -323,4 +323,4 @@ def test_other_version(stoker, tmp_path):
     (tmp_path / "e.mdb").write_bytes(data)
     result = stoker("verify", tmp_path / "e.mdb", "--json", "-", "--quiet", rc=3).json()["result"]
     assert [p["code"] for p in result["problems"]] == ["unsupported"]
-    assert "version 2" in result["problems"][0]["what"]
+    assert "newer data version" in result["problems"][0]["what"]
