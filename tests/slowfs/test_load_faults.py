@@ -108,7 +108,7 @@ print("closed")
 @pytest.mark.parametrize("io", ENGINES)
 def test_a_loader_can_be_closed_while_the_storage_hangs(packed, io):
     """Ctrl-C would be answered when the file server comes back, if it does."""
-    from packagelib import environment
+    from pythonlib import environment
     src, mnt = packed
     with slowfs(src, mnt, cache="off" if io != "mmap" else "open") as fs:
         proc = subprocess.Popen(
