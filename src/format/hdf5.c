@@ -412,7 +412,7 @@ static int list(struct stk_lister *l, struct stk_src *src, struct stk_err *err)
     struct listing t = {.file = {.src = src, .alive = still_alive, .user = l}, .l = l, .h5 = -1};
     /* Read-only file systems refuse locks, and we do not write. */
     (void)setenv("HDF5_USE_FILE_LOCKING", "FALSE", 1);
-    int rc = stk_h5_load(err);
+    int rc = stk_h5_start(err);
     if (rc < 0)
         return rc;
     (void)stk_h5.Eset_auto2(H5E_DEFAULT, NULL, NULL);

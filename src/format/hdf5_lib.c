@@ -75,34 +75,11 @@ static bool find_all(void)
     return true;
 }
 
-/* The layout of what we pass by reference is the same within a version of two numbers. */
-static bool check_version(void)
-{
-    unsigned major = 0, minor = 0, release = 0;
-    if (stk_h5.get_libversion(&major, &minor, &release) >= 0 && major == H5_VERS_MAJOR &&
-        minor == H5_VERS_MINOR)
-        return true;
-    (void)stk_err_set(&trouble, STK_E_UNSUPPORTED, NULL, -1,
-                      "stoker was built with libhdf5 %d.%d and finds %u.%u here", H5_VERS_MAJOR,
-                      H5_VERS_MINOR, major, minor);
-    return false;
-}
-
 /* What is still open when the program ends is an aborted shard: nothing that libhdf5 should try to
- * finish. That must be said before any other call. Types and classes have their numbers after
- * open(). */
-static bool start(void)
-{
-    (void)stk_h5.dont_atexit();
-    if (stk_h5.open() >= 0)
-        return true;
-    (void)stk_err_set(&trouble, STK_E_UNSUPPORTED, NULL, -1, "libhdf5 cannot be started");
-    return false;
-}
-
+ * finish. That must be said before any other call. */
 static void load_once(void)
 {
-    loaded = find_library() && find_all() && start() && check_version();
+    loaded = find_library() && find_all() && stk_h5.dont_atexit() >= 0;
 }
 
 int stk_h5_load(struct stk_err *err)
@@ -113,5 +90,27 @@ int stk_h5_load(struct stk_err *err)
     if (err)
         *err = trouble;
     return trouble.code;
+}
+
+/* ---- starting it ---- */
+
+/* The layout of what we pass by reference is the same within a version of two numbers. */
+static int check_version(struct stk_err *err)
+{
+    unsigned major = 0, minor = 0, release = 0;
+    if (stk_h5.get_libversion(&major, &minor, &release) >= 0 && major == H5_VERS_MAJOR &&
+        minor == H5_VERS_MINOR)
+        return 0;
+    return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1,
+                       "stoker was built with libhdf5 %d.%d and finds %u.%u here", H5_VERS_MAJOR,
+                       H5_VERS_MINOR, major, minor);
+}
+
+int stk_h5_start(struct stk_err *err)
+{
+    int rc = stk_h5_load(err);
+    if (rc == 0 && stk_h5.open() < 0)
+        rc = stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1, "libhdf5 cannot be started");
+    return rc == 0 ? check_version(err) : rc;
 }
 #endif

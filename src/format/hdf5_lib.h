@@ -11,7 +11,7 @@
 #define H5_USE_110_API /* the functions of 1.10, also where the library is newer */
 #include <hdf5.h>
 
-/* Constants such as H5F_ACC_RDONLY call these before they are a number: stk_h5_load() did that. */
+/* Constants such as H5F_ACC_RDONLY call these before they are a number: stk_h5_start() did that. */
 #undef H5CHECK
 #define H5CHECK
 #undef H5OPEN
@@ -72,8 +72,11 @@ struct stk_h5_library {
 
 extern struct stk_h5_library stk_h5;
 
-/* Fills stk_h5, once; what uses it comes after. STK_E_UNSUPPORTED: libhdf5 is not on this machine,
- * or is another than the one we were built with. */
+/* Fills stk_h5, once. STK_E_UNSUPPORTED: libhdf5 is not on this machine, or is another than the one
+ * we were built with. */
 int stk_h5_load(struct stk_err *err);
+/* Loads and starts it, before any other use: that is when it reads its settings from the
+ * environment. */
+int stk_h5_start(struct stk_err *err);
 
 #endif

@@ -424,7 +424,7 @@ static hid_t make_file(const char *path)
 int stk_hdf5_prepare(struct stk_write_config *cfg, struct stk_err *err)
 {
     struct stk_schema *sc = NULL;
-    int rc = stk_h5_load(err);
+    int rc = stk_h5_start(err);
     if (rc < 0)
         return rc;
     if (!cfg->first)
