@@ -1,8 +1,7 @@
-/* file.c - whole transfers, files published whole, folders made and removed. */
+/* file.c - whole transfers, checksums, paths and the cache folder. */
 #include "base/file.h"
 #include "base/hash.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -98,97 +97,6 @@ const char *stk_base_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return slash ? slash + 1 : path;
-}
-
-int stk_fsync_dir_of(const char *path, struct stk_err *err)
-{
-    const char *slash = strrchr(path, '/');
-    char *dir = slash == path ? strdup("/")
-                : slash       ? strndup(path, (size_t)(slash - path))
-                              : strdup(".");
-    if (!dir)
-        return stk_err_nomem(err, strlen(path));
-    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = 0;
-    /* Some network file systems cannot sync a directory and say so with EINVAL. */
-    if (fd < 0 || (fsync(fd) < 0 && errno != EINVAL))
-        rc = stk_err_sys(err, dir, "fsync");
-    if (fd >= 0)
-        close(fd);
-    free(dir);
-    return rc;
-}
-
-int stk_write_file_atomic(const char *path, const void *p, size_t n, struct stk_err *err)
-{
-    char *tmp = NULL;
-    if (asprintf(&tmp, "%s.partial.%ld", path, (long)getpid()) < 0)
-        return stk_err_nomem(err, strlen(path));
-    int fd = open(tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    int rc = fd < 0 ? stk_err_sys(err, tmp, "create") : stk_write_full(fd, p, n, tmp, err);
-    if (rc == 0 && fsync(fd) < 0)
-        rc = stk_err_sys(err, tmp, "fsync");
-    if (fd >= 0 && close(fd) < 0 && rc == 0)
-        rc = stk_err_sys(err, tmp, "close");
-    if (rc == 0 && rename(tmp, path) < 0)
-        rc = stk_err_sys(err, path, "rename into place");
-    if (rc < 0 && fd >= 0)
-        unlink(tmp);
-    free(tmp);
-    return rc < 0 ? rc : stk_fsync_dir_of(path, err);
-}
-
-int stk_mkdirs(const char *path, struct stk_err *err)
-{
-    char *copy = strdup(path);
-    if (!copy)
-        return stk_err_nomem(err, strlen(path));
-    int rc = 0;
-    for (char *p = copy + 1; rc == 0; p++) {
-        if (*p && *p != '/')
-            continue;
-        char c = *p;
-        *p = '\0';
-        struct stat sb;
-        if (mkdir(copy, 0777) < 0 &&
-            !(errno == EEXIST && stat(copy, &sb) == 0 && S_ISDIR(sb.st_mode)))
-            rc = stk_err_sys(err, copy, "make folder");
-        *p = c;
-        if (!c)
-            break;
-    }
-    free(copy);
-    return rc;
-}
-
-static int remove_at(int dirfd, const char *name, const char *path, int depth, struct stk_err *err)
-{
-    if (unlinkat(dirfd, name, 0) == 0 || errno == ENOENT)
-        return 0;
-    if (errno != EISDIR && errno != EPERM)
-        return stk_err_sys(err, path, "remove");
-    int fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
-    if (!d || depth > 200) {
-        int rc = stk_err_sys(err, path, "remove");
-        if (d)
-            closedir(d);
-        else if (fd >= 0)
-            close(fd);
-        return rc;
-    }
-    int rc = 0;
-    for (struct dirent *e; rc == 0 && (e = readdir(d));)
-        if (strcmp(e->d_name, ".") && strcmp(e->d_name, ".."))
-            rc = remove_at(fd, e->d_name, path, depth + 1, err);
-    closedir(d);
-    if (rc == 0 && unlinkat(dirfd, name, AT_REMOVEDIR) < 0)
-        rc = stk_err_sys(err, path, "remove");
-    return rc;
-}
-
-int stk_remove_tree(const char *path, struct stk_err *err)
-{
-    return remove_at(AT_FDCWD, path, path, 0, err);
 }
 
 #define HASH_CHUNK (1u << 20)
