@@ -66,31 +66,37 @@ int stk_pwrite_full(int fd, const void *p, size_t n, uint64_t off, const char *p
     return 0;
 }
 
-int stk_read_file(const char *path, size_t max, struct stk_buf *b, struct stk_err *err)
+int stk_read_fd(int fd, size_t max, struct stk_buf *b, const char *path, struct stk_err *err)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
     struct stat sb;
-    if (fd < 0 || fstat(fd, &sb) < 0) {
-        int rc = stk_err_sys(err, path, "open");
-        if (fd >= 0)
-            close(fd);
-        return rc;
-    }
-    int rc = 0;
     size_t got = 0;
-    if (!S_ISREG(sb.st_mode))
-        rc = stk_err_set(err, STK_E_UNSUPPORTED, path, -1, "not a regular file");
-    else if ((uint64_t)sb.st_size > max)
-        rc = stk_err_set(err, STK_E_CORRUPT, path, -1, "%lld bytes are more than expected here",
-                         (long long)sb.st_size);
     stk_buf_reset(b);
-    if (rc == 0 && !stk_buf_room(b, (size_t)sb.st_size + 1))
-        rc = stk_err_nomem(err, (uint64_t)sb.st_size);
-    if (rc == 0)
-        rc = stk_pread_full(fd, b->data, (size_t)sb.st_size, 0, &got, path, err);
+    if (fstat(fd, &sb) < 0)
+        return stk_err_sys(err, path, "stat");
+    if ((uint64_t)sb.st_size > max)
+        return stk_err_set(err, STK_E_CORRUPT, path, -1, "%lld bytes are more than expected here",
+                           (long long)sb.st_size);
+    if (!stk_buf_room(b, (size_t)sb.st_size + 1))
+        return stk_err_nomem(err, (uint64_t)sb.st_size);
+    int rc = stk_pread_full(fd, b->data, (size_t)sb.st_size, 0, &got, path, err);
     b->len = rc == 0 ? got : 0;
+    return rc;
+}
+
+int stk_read_file_at(int dirfd, const char *name, int flags, size_t max, struct stk_buf *b,
+                     const char *path, struct stk_err *err)
+{
+    int fd, rc = stk_read_open(dirfd, name, flags, &fd, NULL, path, err);
+    if (rc < 0)
+        return rc;
+    rc = stk_read_fd(fd, max, b, path, err);
     close(fd);
     return rc;
+}
+
+int stk_read_file(const char *path, size_t max, struct stk_buf *b, struct stk_err *err)
+{
+    return stk_read_file_at(AT_FDCWD, path, 0, max, b, path, err);
 }
 
 const char *stk_base_name(const char *path)
@@ -103,11 +109,18 @@ const char *stk_base_name(const char *path)
 
 int stk_hash_file(const char *path, uint64_t *hash, uint64_t *size, struct stk_err *err)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    return stk_hash_file_at(AT_FDCWD, path, 0, hash, size, path, err);
+}
+
+int stk_hash_file_at(int dirfd, const char *name, int flags, uint64_t *hash, uint64_t *size,
+                     const char *path, struct stk_err *err)
+{
+    int fd = -1;
     uint8_t *buf = malloc(HASH_CHUNK);
     struct stk_hash h;
     stk_hash_init(&h);
-    int rc = fd < 0 ? stk_err_sys(err, path, "open") : buf ? 0 : stk_err_nomem(err, HASH_CHUNK);
+    int rc = buf ? stk_read_open(dirfd, name, flags, &fd, NULL, path, err)
+                 : stk_err_nomem(err, HASH_CHUNK);
     size_t got = 1;
     for (*size = 0; rc == 0 && got; *size += got) {
         rc = stk_pread_full(fd, buf, HASH_CHUNK, *size, &got, path, err);
@@ -130,25 +143,39 @@ char *stk_path_join(const char *a, const char *b)
     return asprintf(&out, "%s%s%s", a, a[n - 1] == '/' ? "" : "/", b) < 0 ? NULL : out;
 }
 
-int stk_cache_dir(char **out, struct stk_err *err)
+/* Where it is wanted: malloc'ed, NULL: no memory. */
+static char *cache_place(void)
 {
     const char *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
     char *dir = NULL;
     int n = xdg && xdg[0] == '/'     ? asprintf(&dir, "%s/stoker", xdg)
             : home && home[0] == '/' ? asprintf(&dir, "%s/.cache/stoker", home)
                                      : asprintf(&dir, "/tmp/stoker-%ld", (long)getuid());
-    if (n < 0)
-        return stk_err_nomem(err, 64);
-    struct stat sb;
-    int rc = 0;
-    if (stat(dir, &sb) < 0) {
-        rc = stk_mkdirs(dir, err);
-        if (rc == 0)
-            (void)chmod(dir, 0700);
-    }
+    return n < 0 ? NULL : dir;
+}
+
+static int make_above(const char *path, struct stk_err *err)
+{
+    char *dir = strndup(path, (size_t)(stk_base_name(path) - path));
+    int rc = dir ? stk_mkdirs(dir, err) : stk_err_nomem(err, strlen(path));
+    free(dir);
+    return rc;
+}
+
+int stk_cache_dir(char **out, struct stk_err *err)
+{
+    char *wanted = cache_place(), *dir = NULL;
+    int fd = -1, rc = wanted ? stk_own_resolve(wanted, &dir, err) : stk_err_nomem(err, 64);
+    free(wanted);
     /* In a shared place the folder must be ours, or somebody else feeds us indexes. */
-    if (rc == 0 && (stat(dir, &sb) < 0 || sb.st_uid != geteuid()))
-        rc = stk_err_set(err, STK_E_SYS, dir, -1, "the cache folder is not this user's");
+    const unsigned flags = STK_OWN_MAKE | STK_OWN_PRIVATE;
+    struct stat st;
+    if (rc == 0 && lstat(dir, &st) < 0)
+        rc = make_above(dir, err);
+    if (rc == 0)
+        rc = stk_own_folder(dir, flags, &fd, err);
+    if (fd >= 0)
+        close(fd);
     if (rc < 0)
         free(dir);
     else

@@ -48,14 +48,10 @@ const char *stk_user_name(uid_t uid, char buf[64])
  * some file systems know no owners at all. */
 static bool probe(int fd, struct stat *st)
 {
-    char name[STK_RANDOM_NAME];
-    stk_random_name(name, ".stoker", ".partial.");
-    int made = stk_create_at(fd, name, 0600);
+    int made = stk_create_nameless_at(fd, ".stoker", 0600);
     bool ok = made >= 0 && fstat(made, st) == 0;
-    if (made >= 0) {
-        (void)unlinkat(fd, name, 0);
+    if (made >= 0)
         close(made);
-    }
     return ok;
 }
 
@@ -283,6 +279,16 @@ int stk_own_folder(const char *path, unsigned flags, int *fd, struct stk_err *er
     }
     free(trimmed);
     return rc;
+}
+
+int stk_enter_at(int dirfd, const char *name)
+{
+    int fd = openat(dirfd, name, FOLDER | O_NOFOLLOW);
+    if (fd >= 0 || errno != ENOENT)
+        return fd;
+    if (mkdirat(dirfd, name, 0777) < 0 && errno != EEXIST)
+        return -1;
+    return openat(dirfd, name, FOLDER | O_NOFOLLOW);
 }
 
 int stk_own_temp_folder(const char *dir, const char *prefix, char **path, int *fd,

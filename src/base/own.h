@@ -99,10 +99,13 @@ int stk_open_append(int dirfd, const char *name, mode_t mode, int *fd, const cha
 /* A file of a folder that is ours already (stk_own_folder, and below it): there is none of that
  * name, or EEXIST. The descriptor, -1: errno says why. */
 int stk_create_at(int dirfd, const char *name, mode_t mode);
+/* A folder in one that is ours already, made when missing (as the umask says), not through a link.
+ * The descriptor, -1: errno says why. */
+int stk_enter_at(int dirfd, const char *name);
 /* A file without a name in that folder, 0600. The descriptor, -1: errno says why. */
 int stk_create_nameless(const char *dir);
 
-/* Writes a whole file: begin, write, commit. */
+/* Writes a whole file: begin (the second: stk_new_output), write, commit. */
 int stk_write_file_at(int dirfd, const char *name, const void *p, size_t n, mode_t mode,
                       const char *path, struct stk_err *err);
 int stk_write_file_atomic(const char *path, const void *p, size_t n, struct stk_err *err);
@@ -114,6 +117,7 @@ struct stk_readers {
     bool any; /* one was joined */
 };
 void stk_readers_join(struct stk_readers *r, const struct stat *st);
+void stk_readers_merge(struct stk_readers *r, const struct stk_readers *other);
 /* Lets those, and nobody whom the umask keeps out, read a file being written that was begun
  * STK_PRIVATE. What cannot be given is left out. */
 void stk_new_share(struct stk_new *f, const struct stk_readers *r);

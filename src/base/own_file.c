@@ -20,18 +20,23 @@ int stk_create_at(int dirfd, const char *name, mode_t mode)
     return openat(dirfd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
 }
 
-int stk_create_nameless(const char *dir)
+int stk_create_nameless_at(int dirfd, const char *name, mode_t mode)
 {
-    char name[STK_RANDOM_NAME];
-    int fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    char tmp[STK_RANDOM_NAME];
+    int fd = openat(dirfd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, mode);
     if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL))
         return fd;
-    /* NFS and others know no O_TMPFILE. */
-    int dirfd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    stk_random_name(name, ".stoker", ".");
-    fd = dirfd < 0 ? -1 : stk_create_at(dirfd, name, 0600);
+    stk_random_name(tmp, name, ".partial."); /* NFS and others know no O_TMPFILE */
+    fd = stk_create_at(dirfd, tmp, mode);
     if (fd >= 0)
-        (void)unlinkat(dirfd, name, 0);
+        (void)unlinkat(dirfd, tmp, 0);
+    return fd;
+}
+
+int stk_create_nameless(const char *dir)
+{
+    int dirfd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    int fd = dirfd < 0 ? -1 : stk_create_nameless_at(dirfd, ".stoker", 0600);
     if (dirfd >= 0)
         close(dirfd);
     return fd;
@@ -268,7 +273,7 @@ int stk_write_file_at(int dirfd, const char *name, const void *p, size_t n, mode
 int stk_write_file_atomic(const char *path, const void *p, size_t n, struct stk_err *err)
 {
     struct stk_new f;
-    int rc = stk_new_begin(&f, path, STK_SHARED, err);
+    int rc = stk_new_output(&f, path, STK_SHARED, err);
     return rc < 0 ? rc : write_all(&f, p, n, err);
 }
 
@@ -283,28 +288,29 @@ static int audience(const struct stat *st)
     return (mode & all) == all ? 2 : mode & S_IRGRP ? 1 : 0;
 }
 
+void stk_readers_merge(struct stk_readers *r, const struct stk_readers *other)
+{
+    bool groups = r->any && other->any && r->audience == 1 && other->audience == 1;
+    if (groups && r->gid != other->gid)
+        r->audience = 0;
+    else if (other->any && (!r->any || other->audience < r->audience))
+        *r = *other;
+}
+
 void stk_readers_join(struct stk_readers *r, const struct stat *st)
 {
-    int a = audience(st);
-    bool apart = r->any && r->audience == 1 && a == 1 && r->gid != st->st_gid;
-    if (!r->any || a < r->audience || r->audience == 2)
-        r->gid = st->st_gid;
-    r->audience = apart ? 0 : !r->any || a < r->audience ? a : r->audience;
-    r->any = true;
+    struct stk_readers one = {.audience = audience(st), .gid = st->st_gid, .any = true};
+    stk_readers_merge(r, &one);
 }
 
 /* The mode that a file made as the umask (or the folder) says has here. */
-static mode_t usual_mode(int dirfd)
+static mode_t usual_mode(const struct stk_new *f)
 {
-    char name[STK_RANDOM_NAME];
     struct stat st;
-    stk_random_name(name, ".stoker", ".partial.");
-    int fd = stk_create_at(dirfd, name, 0666);
+    int fd = stk_create_nameless_at(f->dirfd, f->name, 0666);
     mode_t mode = fd >= 0 && fstat(fd, &st) == 0 ? st.st_mode & 0666 : 0600;
-    if (fd >= 0) {
-        (void)unlinkat(dirfd, name, 0);
+    if (fd >= 0)
         close(fd);
-    }
     return mode;
 }
 
@@ -314,7 +320,7 @@ void stk_new_share(struct stk_new *f, const struct stk_readers *r)
     struct stat st;
     if (!f->tmp || !r->any || !r->audience || fstat(f->fd, &st) < 0)
         return;
-    mode_t mode = let[r->audience] & usual_mode(f->dirfd);
+    mode_t mode = let[r->audience] & usual_mode(f);
     if (r->audience == 1 && st.st_gid != r->gid && fchown(f->fd, (uid_t)-1, r->gid) < 0)
         mode = 0;
     (void)fchmod(f->fd, 0600 | mode);

@@ -9,4 +9,8 @@
 /* NAME MARK RANDOM; of a long name its first 200 bytes. */
 void stk_random_name(char out[STK_RANDOM_NAME], const char *name, const char *mark);
 
+/* A file that has no name: where that cannot be, NAME.partial.RANDOM for a moment. The descriptor,
+ * -1: errno says why. */
+int stk_create_nameless_at(int dirfd, const char *name, mode_t mode);
+
 #endif
