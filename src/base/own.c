@@ -335,6 +335,35 @@ int stk_mkdirs(const char *path, struct stk_err *err)
     return rc;
 }
 
+/* One step down; takes ownership of fd. -1: errno says why. */
+static int step_down(int fd, const char *name, size_t len)
+{
+    char *part = strndup(name, len);
+    int next = part ? stk_enter_at(fd, part) : -1, why = errno;
+    free(part);
+    close(fd);
+    errno = why;
+    return next;
+}
+
+int stk_mkdirs_below(const char *root, const char *name, int *dirfd, struct stk_err *err)
+{
+    int rc = stk_mkdirs(root, err), fd = rc < 0 ? -1 : open(root, FOLDER);
+    if (rc == 0 && fd < 0)
+        rc = stk_err_sys(err, root, "open folder");
+    for (const char *slash; fd >= 0 && (slash = strchr(name, '/')); name = slash + 1) {
+        fd = step_down(fd, name, (size_t)(slash - name));
+        if (fd < 0 && (errno == ENOTDIR || errno == ELOOP))
+            rc = stk_err_set(err, STK_E_UNSUPPORTED, root, -1,
+                             "a link or a file is in the way, where '%.*s' would be a folder",
+                             (int)(slash - name), name);
+        else if (fd < 0)
+            rc = stk_err_sys(err, root, "make a folder in it");
+    }
+    *dirfd = fd;
+    return rc;
+}
+
 /* ---- renaming and removing ------------------------------------------------------------------ */
 
 int stk_rename_at(int from, const char *name, int to, const char *new_name)

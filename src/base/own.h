@@ -51,6 +51,10 @@ int stk_own_temp_folder(const char *dir, const char *prefix, char **path, int *f
                         struct stk_err *err);
 /* mkdir -p with mode 0777 & ~umask: folders the user named, through whatever links are there. */
 int stk_mkdirs(const char *path, struct stk_err *err);
+/* The folder that root/name stands in, and all above it, made when missing. root is a folder that
+ * the user named; below it, where names come out of data, no link is passed. *dirfd: caller closes.
+ */
+int stk_mkdirs_below(const char *root, const char *name, int *dirfd, struct stk_err *err);
 /* The folder that a path's last part stands in (and that part, borrowed from path). *dirfd: caller
  * closes. */
 int stk_open_parent(const char *path, int *dirfd, const char **name, struct stk_err *err);
