@@ -1,8 +1,7 @@
-/* file.c - whole transfers, files published whole, folders made and removed. */
+/* file.c - whole transfers, checksums, paths and the cache folder. */
 #include "base/file.h"
 #include "base/hash.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -67,31 +66,37 @@ int stk_pwrite_full(int fd, const void *p, size_t n, uint64_t off, const char *p
     return 0;
 }
 
-int stk_read_file(const char *path, size_t max, struct stk_buf *b, struct stk_err *err)
+int stk_read_fd(int fd, size_t max, struct stk_buf *b, const char *path, struct stk_err *err)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
     struct stat sb;
-    if (fd < 0 || fstat(fd, &sb) < 0) {
-        int rc = stk_err_sys(err, path, "open");
-        if (fd >= 0)
-            close(fd);
-        return rc;
-    }
-    int rc = 0;
     size_t got = 0;
-    if (!S_ISREG(sb.st_mode))
-        rc = stk_err_set(err, STK_E_UNSUPPORTED, path, -1, "not a regular file");
-    else if ((uint64_t)sb.st_size > max)
-        rc = stk_err_set(err, STK_E_CORRUPT, path, -1, "%lld bytes are more than expected here",
-                         (long long)sb.st_size);
     stk_buf_reset(b);
-    if (rc == 0 && !stk_buf_room(b, (size_t)sb.st_size + 1))
-        rc = stk_err_nomem(err, (uint64_t)sb.st_size);
-    if (rc == 0)
-        rc = stk_pread_full(fd, b->data, (size_t)sb.st_size, 0, &got, path, err);
+    if (fstat(fd, &sb) < 0)
+        return stk_err_sys(err, path, "stat");
+    if ((uint64_t)sb.st_size > max)
+        return stk_err_set(err, STK_E_CORRUPT, path, -1, "%lld bytes are more than expected here",
+                           (long long)sb.st_size);
+    if (!stk_buf_room(b, (size_t)sb.st_size + 1))
+        return stk_err_nomem(err, (uint64_t)sb.st_size);
+    int rc = stk_pread_full(fd, b->data, (size_t)sb.st_size, 0, &got, path, err);
     b->len = rc == 0 ? got : 0;
+    return rc;
+}
+
+int stk_read_file_at(int dirfd, const char *name, int flags, size_t max, struct stk_buf *b,
+                     const char *path, struct stk_err *err)
+{
+    int fd, rc = stk_read_open(dirfd, name, flags, &fd, NULL, path, err);
+    if (rc < 0)
+        return rc;
+    rc = stk_read_fd(fd, max, b, path, err);
     close(fd);
     return rc;
+}
+
+int stk_read_file(const char *path, size_t max, struct stk_buf *b, struct stk_err *err)
+{
+    return stk_read_file_at(AT_FDCWD, path, 0, max, b, path, err);
 }
 
 const char *stk_base_name(const char *path)
@@ -100,106 +105,22 @@ const char *stk_base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-int stk_fsync_dir_of(const char *path, struct stk_err *err)
-{
-    const char *slash = strrchr(path, '/');
-    char *dir = slash == path ? strdup("/")
-                : slash       ? strndup(path, (size_t)(slash - path))
-                              : strdup(".");
-    if (!dir)
-        return stk_err_nomem(err, strlen(path));
-    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = 0;
-    /* Some network file systems cannot sync a directory and say so with EINVAL. */
-    if (fd < 0 || (fsync(fd) < 0 && errno != EINVAL))
-        rc = stk_err_sys(err, dir, "fsync");
-    if (fd >= 0)
-        close(fd);
-    free(dir);
-    return rc;
-}
-
-int stk_write_file_atomic(const char *path, const void *p, size_t n, struct stk_err *err)
-{
-    char *tmp = NULL;
-    if (asprintf(&tmp, "%s.partial.%ld", path, (long)getpid()) < 0)
-        return stk_err_nomem(err, strlen(path));
-    int fd = open(tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    int rc = fd < 0 ? stk_err_sys(err, tmp, "create") : stk_write_full(fd, p, n, tmp, err);
-    if (rc == 0 && fsync(fd) < 0)
-        rc = stk_err_sys(err, tmp, "fsync");
-    if (fd >= 0 && close(fd) < 0 && rc == 0)
-        rc = stk_err_sys(err, tmp, "close");
-    if (rc == 0 && rename(tmp, path) < 0)
-        rc = stk_err_sys(err, path, "rename into place");
-    if (rc < 0 && fd >= 0)
-        unlink(tmp);
-    free(tmp);
-    return rc < 0 ? rc : stk_fsync_dir_of(path, err);
-}
-
-int stk_mkdirs(const char *path, struct stk_err *err)
-{
-    char *copy = strdup(path);
-    if (!copy)
-        return stk_err_nomem(err, strlen(path));
-    int rc = 0;
-    for (char *p = copy + 1; rc == 0; p++) {
-        if (*p && *p != '/')
-            continue;
-        char c = *p;
-        *p = '\0';
-        struct stat sb;
-        if (mkdir(copy, 0777) < 0 &&
-            !(errno == EEXIST && stat(copy, &sb) == 0 && S_ISDIR(sb.st_mode)))
-            rc = stk_err_sys(err, copy, "make folder");
-        *p = c;
-        if (!c)
-            break;
-    }
-    free(copy);
-    return rc;
-}
-
-static int remove_at(int dirfd, const char *name, const char *path, int depth, struct stk_err *err)
-{
-    if (unlinkat(dirfd, name, 0) == 0 || errno == ENOENT)
-        return 0;
-    if (errno != EISDIR && errno != EPERM)
-        return stk_err_sys(err, path, "remove");
-    int fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
-    if (!d || depth > 200) {
-        int rc = stk_err_sys(err, path, "remove");
-        if (d)
-            closedir(d);
-        else if (fd >= 0)
-            close(fd);
-        return rc;
-    }
-    int rc = 0;
-    for (struct dirent *e; rc == 0 && (e = readdir(d));)
-        if (strcmp(e->d_name, ".") && strcmp(e->d_name, ".."))
-            rc = remove_at(fd, e->d_name, path, depth + 1, err);
-    closedir(d);
-    if (rc == 0 && unlinkat(dirfd, name, AT_REMOVEDIR) < 0)
-        rc = stk_err_sys(err, path, "remove");
-    return rc;
-}
-
-int stk_remove_tree(const char *path, struct stk_err *err)
-{
-    return remove_at(AT_FDCWD, path, path, 0, err);
-}
-
 #define HASH_CHUNK (1u << 20)
 
 int stk_hash_file(const char *path, uint64_t *hash, uint64_t *size, struct stk_err *err)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    return stk_hash_file_at(AT_FDCWD, path, 0, hash, size, path, err);
+}
+
+int stk_hash_file_at(int dirfd, const char *name, int flags, uint64_t *hash, uint64_t *size,
+                     const char *path, struct stk_err *err)
+{
+    int fd = -1;
     uint8_t *buf = malloc(HASH_CHUNK);
     struct stk_hash h;
     stk_hash_init(&h);
-    int rc = fd < 0 ? stk_err_sys(err, path, "open") : buf ? 0 : stk_err_nomem(err, HASH_CHUNK);
+    int rc = buf ? stk_read_open(dirfd, name, flags, &fd, NULL, path, err)
+                 : stk_err_nomem(err, HASH_CHUNK);
     size_t got = 1;
     for (*size = 0; rc == 0 && got; *size += got) {
         rc = stk_pread_full(fd, buf, HASH_CHUNK, *size, &got, path, err);
@@ -222,25 +143,39 @@ char *stk_path_join(const char *a, const char *b)
     return asprintf(&out, "%s%s%s", a, a[n - 1] == '/' ? "" : "/", b) < 0 ? NULL : out;
 }
 
-int stk_cache_dir(char **out, struct stk_err *err)
+/* Where it is wanted: malloc'ed, NULL: no memory. */
+static char *cache_place(void)
 {
     const char *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
     char *dir = NULL;
     int n = xdg && xdg[0] == '/'     ? asprintf(&dir, "%s/stoker", xdg)
             : home && home[0] == '/' ? asprintf(&dir, "%s/.cache/stoker", home)
                                      : asprintf(&dir, "/tmp/stoker-%ld", (long)getuid());
-    if (n < 0)
-        return stk_err_nomem(err, 64);
-    struct stat sb;
-    int rc = 0;
-    if (stat(dir, &sb) < 0) {
-        rc = stk_mkdirs(dir, err);
-        if (rc == 0)
-            (void)chmod(dir, 0700);
-    }
+    return n < 0 ? NULL : dir;
+}
+
+static int make_above(const char *path, struct stk_err *err)
+{
+    char *dir = strndup(path, (size_t)(stk_base_name(path) - path));
+    int rc = dir ? stk_mkdirs(dir, err) : stk_err_nomem(err, strlen(path));
+    free(dir);
+    return rc;
+}
+
+int stk_cache_dir(char **out, struct stk_err *err)
+{
+    char *wanted = cache_place(), *dir = NULL;
+    int fd = -1, rc = wanted ? stk_own_resolve(wanted, &dir, err) : stk_err_nomem(err, 64);
+    free(wanted);
     /* In a shared place the folder must be ours, or somebody else feeds us indexes. */
-    if (rc == 0 && (stat(dir, &sb) < 0 || sb.st_uid != geteuid()))
-        rc = stk_err_set(err, STK_E_SYS, dir, -1, "the cache folder is not this user's");
+    const unsigned flags = STK_OWN_MAKE | STK_OWN_PRIVATE;
+    struct stat st;
+    if (rc == 0 && lstat(dir, &st) < 0)
+        rc = make_above(dir, err);
+    if (rc == 0)
+        rc = stk_own_folder(dir, flags, &fd, err);
+    if (fd >= 0)
+        close(fd);
     if (rc < 0)
         free(dir);
     else

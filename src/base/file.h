@@ -1,10 +1,11 @@
 /*
- * file.h - files written whole or not at all, and directories walked in order.
+ * file.h - whole transfers, checksums and paths of files. How files are made: own.h.
  */
 #ifndef STK_BASE_FILE_H
 #define STK_BASE_FILE_H
 
 #include "base/buf.h"
+#include "base/own.h"
 
 /* Reads/writes all n bytes at off, over EINTR and short transfers. pread: *got < n only at EOF. */
 int stk_pread_full(int fd, void *p, size_t n, uint64_t off, size_t *got, const char *path,
@@ -14,15 +15,17 @@ bool stk_pread_cached(int fd, void *p, size_t n, uint64_t off);
 int stk_write_full(int fd, const void *p, size_t n, const char *path, struct stk_err *err);
 int stk_pwrite_full(int fd, const void *p, size_t n, uint64_t off, const char *path,
                     struct stk_err *err);
-/* Whole file into b; refuses more than max bytes. */
+/* Whole file into b; refuses more than max bytes, and what is no regular file. */
 int stk_read_file(const char *path, size_t max, struct stk_buf *b, struct stk_err *err);
-/* Writes path.partial.PID, fsyncs, renames to path, fsyncs the directory. */
-int stk_write_file_atomic(const char *path, const void *p, size_t n, struct stk_err *err);
-int stk_fsync_dir_of(const char *path, struct stk_err *err);
-int stk_mkdirs(const char *path, struct stk_err *err); /* mkdir -p, mode 0777 & ~umask */
-int stk_remove_tree(const char *path, struct stk_err *err);
+/* The same of a regular file that is open. */
+int stk_read_fd(int fd, size_t max, struct stk_buf *b, const char *path, struct stk_err *err);
+/* The same in an open folder. flags: O_NOFOLLOW or 0. */
+int stk_read_file_at(int dirfd, const char *name, int flags, size_t max, struct stk_buf *b,
+                     const char *path, struct stk_err *err);
 /* XXH64 and size of a whole file. */
 int stk_hash_file(const char *path, uint64_t *hash, uint64_t *size, struct stk_err *err);
+int stk_hash_file_at(int dirfd, const char *name, int flags, uint64_t *hash, uint64_t *size,
+                     const char *path, struct stk_err *err);
 /* malloc'ed "a/b"; a == "" or "." gives b. Caller frees with free(). NULL: no memory. */
 char *stk_path_join(const char *a, const char *b);
 /* What stands after the last "/" of a path. Borrowed from it. */

@@ -2,29 +2,12 @@
 #include "base/spool.h"
 #include "base/file.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #define SPOOL_BUF (256u << 10)
-
-static int nameless_in(const char *dir)
-{
-    int fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL))
-        return fd;
-    char *name = NULL; /* NFS and others know no O_TMPFILE */
-    if (asprintf(&name, "%s/.stoker-XXXXXX", dir) < 0)
-        return -1;
-    fd = mkostemp(name, O_CLOEXEC);
-    if (fd >= 0)
-        unlink(name);
-    free(name);
-    return fd;
-}
 
 const char *stk_tmpdir(void)
 {
@@ -34,9 +17,9 @@ const char *stk_tmpdir(void)
 
 int stk_nameless_file(const char *dir, struct stk_err *err)
 {
-    int fd = dir ? nameless_in(dir) : -1;
+    int fd = dir ? stk_create_nameless(dir) : -1;
     if (fd < 0)
-        fd = nameless_in(stk_tmpdir());
+        fd = stk_create_nameless(stk_tmpdir());
     return fd < 0 ? stk_err_sys(err, stk_tmpdir(), "make a temporary file") : fd;
 }
 

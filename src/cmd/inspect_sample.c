@@ -3,8 +3,10 @@
  * Keys and field names come from the dataset: they are escaped before they are shown, and made
  * plain ASCII without any way upwards before they become paths.
  */
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/hash.h"
@@ -210,6 +212,7 @@ struct writer {
     bool force;
     struct stk_buf written; /* paths of this run, NUL-terminated one after another */
     struct stk_buf path, bytes;
+    size_t below; /* where in path the data's names begin; 0: the user named the file */
 };
 
 #define COMPONENT_MAX 200
@@ -275,7 +278,9 @@ static void field_path(struct writer *wr, const struct stk_sample *s, uint64_t n
     size_t root_len = strlen(wr->root);
     while (root_len > 1 && wr->root[root_len - 1] == '/')
         root_len--;
-    stk_buf_printf(out, "%.*s/", (int)root_len, wr->root);
+    bool top = root_len && wr->root[root_len - 1] == '/';
+    stk_buf_printf(out, "%.*s%s", (int)root_len, wr->root, top ? "" : "/");
+    wr->below = out->len;
     if (is_data(f) && v->kind == STK_BYTES) {
         put_key(out, key, len, number);
         const char *ext = v->size ? stk_sniff(v->data, v->size, type, sizeof type) : NULL;
@@ -318,14 +323,37 @@ static bool written_before(const struct writer *wr, const char *path)
     return false;
 }
 
-static int make_parents(const char *path, struct stk_err *err)
+/* The folder that wr->path stands in, made when missing: what the user named, and below that (the
+ * key says) no link. */
+static int open_folder(struct writer *wr, int *dirfd)
 {
-    const char *slash = strrchr(path, '/');
-    if (!slash || slash == path)
-        return 0;
-    char *folder = strndup(path, (size_t)(slash - path));
-    int rc = folder ? stk_mkdirs(folder, err) : stk_err_nomem(err, strlen(path));
-    free(folder);
+    char *path = strdup(stk_buf_cstr(&wr->path));
+    if (!path)
+        return stk_err_nomem(&wr->run->err, wr->path.len);
+    char *named = path + (wr->below ? wr->below : (size_t)(stk_base_name(path) - path));
+    bool here = named == path, top = named == path + 1;
+    if (!here)
+        named[-1] = '\0';
+    int rc = stk_mkdirs_below(here ? "." : top ? "/" : path, named, dirfd, &wr->run->err);
+    free(path);
+    return rc;
+}
+
+static int write_below(struct writer *wr, const char *path)
+{
+    struct stk_err *err = &wr->run->err;
+    const char *name = stk_base_name(path);
+    struct stat st;
+    int dirfd, rc = open_folder(wr, &dirfd);
+    if (rc < 0)
+        return rc;
+    if (!wr->force && fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+        rc = stk_err_set(err, STK_E_EXISTS, path, -1, "is there already");
+    else if (wr->below)
+        rc = stk_write_file_at(dirfd, name, wr->bytes.data, wr->bytes.len, STK_SHARED, path, err);
+    else /* the very file that the user named: maybe a pipe */
+        rc = stk_write_file_atomic(path, wr->bytes.data, wr->bytes.len, err);
+    close(dirfd);
     return rc;
 }
 
@@ -333,18 +361,13 @@ static int make_parents(const char *path, struct stk_err *err)
 static int put_file(struct writer *wr)
 {
     struct stk_err *err = &wr->run->err;
-    struct stat st;
     /* Two fields whose files would have the same name (a text "a" and bytes "a.txt"). */
     while (written_before(wr, stk_buf_cstr(&wr->path)))
         stk_buf_puts(&wr->path, "-2");
     const char *path = stk_buf_cstr(&wr->path);
     if (wr->path.fail || wr->bytes.fail)
         return stk_err_nomem(err, wr->bytes.len);
-    if (!wr->force && lstat(path, &st) == 0)
-        return stk_err_set(err, STK_E_EXISTS, path, -1, "is there already");
-    int rc = make_parents(path, err);
-    if (!rc)
-        rc = stk_write_file_atomic(path, wr->bytes.data, wr->bytes.len, err);
+    int rc = write_below(wr, path);
     if (rc)
         return rc;
     struct stk_buf shown = STK_BUF_INIT;

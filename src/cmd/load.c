@@ -1,8 +1,10 @@
 /* load.c - `stoker load`: runs the loader flat out and tells how fast it is, and why. */
 #include "cmd/load.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 
+#include "base/own.h"
 #include "base/text.h"
 #include "cluster/rank.h"
 #include "data/loader_options.h"
@@ -83,8 +85,11 @@ static int open_ids(struct stk_load *l)
     if (!path)
         return 0;
     if (strcmp(path, "-") != 0) {
-        l->ids = fopen(path, "we");
-        return l->ids ? 0 : stk_err_sys(err, path, "cannot write --ids");
+        int fd, rc = stk_open_fresh(AT_FDCWD, path, STK_SHARED, &fd, path, err);
+        l->ids = rc < 0 ? NULL : fdopen(fd, "w");
+        return rc < 0   ? stk_err_wrap(err, rc, "cannot write --ids")
+               : l->ids ? 0
+                        : stk_err_nomem(err, 1);
     }
     if (l->run->out_is_data)
         return stk_err_set(err, STK_E_USAGE, NULL, -1,

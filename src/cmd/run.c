@@ -294,21 +294,19 @@ static const char *outcome(const struct stk_run *run, int status)
     return status > STK_EXIT_FAILED ? "stopped" : words[status];
 }
 
+static int put_stdout(const struct stk_buf *b, struct stk_err *err)
+{
+    bool ok = fwrite(b->data, 1, b->len, stdout) == b->len;
+    return ok ? 0 : stk_err_sys(err, "-", "write");
+}
+
 int stk_put_output(const char *path, const struct stk_buf *b, struct stk_err *err)
 {
-    struct stat st;
-    if (stk_buf_check(b, err))
-        return err->code;
-    /* A pipe or /dev/stdout cannot be renamed into place. */
-    if (strcmp(path, "-") != 0 && (stat(path, &st) != 0 || S_ISREG(st.st_mode)))
-        return stk_write_file_atomic(path, b->data, b->len, err);
-    FILE *f = strcmp(path, "-") == 0 ? stdout : fopen(path, "we");
-    if (!f)
-        return stk_err_sys(err, path, "open");
-    bool ok = fwrite(b->data, 1, b->len, f) == b->len;
-    if (f != stdout)
-        ok = fclose(f) == 0 && ok;
-    return ok ? 0 : stk_err_sys(err, path, "write");
+    int rc = stk_buf_check(b, err);
+    if (rc < 0)
+        return rc;
+    return strcmp(path, "-") == 0 ? put_stdout(b, err)
+                                  : stk_write_file_atomic(path, b->data, b->len, err);
 }
 
 static int finish_json(struct stk_run *run, int status)

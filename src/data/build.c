@@ -73,6 +73,7 @@ static int list_tree_file(struct file_sink *f, struct stk_lister *l, struct stk_
         return stk_err_sys(err, f->path, "stat");
     f->rec.size = (uint64_t)sb.st_size;
     f->rec.mtime_ns = (int64_t)sb.st_mtim.tv_sec * 1000000000 + sb.st_mtim.tv_nsec;
+    stk_readers_join(&f->g->w->readers, &sb);
     struct stk_field_spec spec = {.name = "data", .kind = STK_BYTES};
     struct stk_chain chain = {0};
     int compress = b->o->list.compress;
@@ -134,7 +135,10 @@ static int list_container(struct file_sink *f, struct stk_err *err)
     const struct stk_format *format = b->walk->format;
     struct stk_file file;
     struct stk_src *src;
+    struct stat sb;
     int rc = stk_file_open(&b->files, f->file, STK_FILE_PLAIN, &file, err);
+    if (rc == 0 && fstat(file.fd, &sb) == 0)
+        stk_readers_join(&f->g->w->readers, &sb);
     if (rc == 0) /* the descriptor is the source's from now on */
         rc = stk_src_open(file.fd, file_name(b, f->file), f->path, format->caps & STK_CAN_GZIP,
                           &src, err);
@@ -365,6 +369,8 @@ int stk_build_index(struct stk_walk *w, const struct stk_build_options *o, int f
     rc = builder_init(&b, err);
     if (rc == 0)
         rc = stk_pool_run(b.nworkers, b.ngroups, list_group, &b, err);
+    for (unsigned i = 0; rc == 0 && i < b.nworkers; i++)
+        stk_readers_merge(&w->readers, &b.worker[i].readers);
     if (rc == 0)
         rc = stk_build_report(&b, true, err);
     if (rc == 0)

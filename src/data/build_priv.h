@@ -40,6 +40,7 @@ struct file_rec {
 
 struct worker {
     struct stk_spool spool[S_COUNT];
+    struct stk_readers readers; /* of the files it has listed */
 };
 
 struct group {

@@ -302,7 +302,7 @@ static int build_into(struct stk_dataset *ds, const struct opening *how, struct 
                                   .jobs = how->o->jobs,
                                   .problems = how->collect ? &ds->problems : NULL,
                                   .checker = how->checker,
-                                  .path = t->tmp,
+                                  .path = t->at,
                                   .data_id = ds->has_manifest ? stk_dataset_identity(ds) : 0,
                                   .listing = listing_id(ds, how->o, w->as_found ? ASKED_FORMAT : 0),
                                   .progress = how->o->progress,
@@ -310,7 +310,7 @@ static int build_into(struct stk_dataset *ds, const struct opening *how, struct 
     b.list.grouped = b.list.grouped || stk_spool_len(&w->keys);
     int rc = stk_build_index(w, &b, t->fd, err);
     /* An index of damaged data is good for this run only: the next shall see the damage itself. */
-    bool published = rc == 0 && ds->problems.count == 0 && stk_target_publish(t);
+    bool published = rc == 0 && ds->problems.count == 0 && stk_target_publish(t, &w->readers);
     if (rc == 0)
         rc = stk_index_open_fd(t->fd, published ? t->at : ds->path, &ds->index, err);
     if (rc == 0 && !(ds->index_path = strdup(published ? t->at : "")))
@@ -324,7 +324,7 @@ static int build_into(struct stk_dataset *ds, const struct opening *how, struct 
 static int build(struct stk_dataset *ds, const struct opening *how, int *first, struct stk_err *err)
 {
     struct stk_walk w;
-    struct stk_target t = {.fd = -1, .number = -1};
+    struct stk_target t = {.fd = -1, .number = -1, .file = STK_NEW_INIT};
     int rc = make_walk(ds, how->o, &w, &ds->problems, err);
     ds->format = w.format;
     if (rc == 0 && ds->problems.count && !how->collect)
@@ -335,7 +335,7 @@ static int build(struct stk_dataset *ds, const struct opening *how, int *first, 
         rc = stk_target_open(&t, how->place[asked ? ASKED : PLAIN], *first, err);
     if (rc == 0)
         rc = build_into(ds, how, &w, &t, err);
-    bool full = rc == STK_E_SYS && t.tmp && strcmp(err->path, t.tmp) == 0;
+    bool full = rc == STK_E_SYS && t.at && strcmp(err->path, t.at) == 0;
     *first = full ? t.number + 1 : STK_PLACES;
     stk_target_close(&t);
     stk_walk_release(&w);

@@ -1,7 +1,11 @@
 /*
  * dest.c - claims DST.partial, and swaps it with DST at the end. Whatever is killed when, DST is
- * the old dataset, the new one, or nothing. Of what makes DST.partial known as ours (the plan, the
- * manifest) one is there first and goes last, so that the next run can clear away what is left.
+ * the old dataset, the new one, or nothing.
+ *
+ * In a folder that others write too, anything may have been put under these names: a link, somebody
+ * else's folder, another dataset of the caller's. So DST.partial must be ours, everything is done
+ * through descriptors, and nothing is cleared away because of its name alone: a plan in it names
+ * DST, or the note beside DST (while folders change their names) has its number.
  */
 #include "data/dest.h"
 #include "base/file.h"
@@ -11,6 +15,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
@@ -20,6 +25,9 @@
 #define PLAN_NAME  "pack.plan"
 #define PLAN_MAX   (1u << 20)
 #define PLAN_FORCE "replaces the dataset there\n" /* last line of the plan of a --force run */
+#define NOTE_MAX   200
+#define OLD        ".old.partial"  /* an old dataset, where two folders cannot be exchanged */
+#define NOTE       ".swap.partial" /* see struct note */
 
 static bool is_dot(const char *name)
 {
@@ -32,58 +40,262 @@ static bool is_temporary(const char *name)
     return strstr(name, ".partial") != NULL;
 }
 
-/* 1: not there, or an empty folder; 0: something is in it; negative: cannot tell. */
-static int is_vacant(const char *path, struct stk_err *err)
+/* ---- folders, by descriptor ---- */
+
+/* A name beside DST: DST itself with "", DST.partial and so on. */
+struct beside {
+    char name[320];
+};
+
+static const char *beside(const struct stk_dest *d, const char *ending, struct beside *b)
 {
-    DIR *d = opendir(path);
-    if (!d)
-        return errno == ENOENT ? 1 : errno == ENOTDIR ? 0 : stk_err_sys(err, path, "open folder");
-    int vacant = 1;
-    for (struct dirent *e; vacant && (e = readdir(d));)
-        vacant = is_dot(e->d_name);
+    snprintf(b->name, sizeof b->name, "%s%s", d->name, ending);
+    return b->name;
+}
+
+/* -1: there is none, or something else; errno says. */
+static int open_beside(const struct stk_dest *d, const char *ending)
+{
+    struct beside b;
+    return openat(d->parent, beside(d, ending, &b),
+                  O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+static uint64_t number_of(int fd)
+{
+    struct stat st;
+    return fd >= 0 && fstat(fd, &st) == 0 ? (uint64_t)st.st_ino : 0;
+}
+
+/* Whether the folder still has that name. */
+static bool stands_at(const struct stk_dest *d, int fd, const char *ending)
+{
+    struct beside b;
+    struct stat a, st;
+    return fstat(fd, &a) == 0 &&
+           fstatat(d->parent, beside(d, ending, &b), &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+           a.st_ino == st.st_ino && a.st_dev == st.st_dev;
+}
+
+static bool has_entry(int dir, const char *name)
+{
+    struct stat sb;
+    return fstatat(dir, name, &sb, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/* Calls take() for each name in the folder until it returns something else than 0. */
+static int each_entry(int dir, const char *path, int (*take)(int dir, const char *name, void *user),
+                      void *user, struct stk_err *err)
+{
+    int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = 0;
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    if (!d) {
+        rc = stk_err_sys(err, path, "open folder");
+        if (fd >= 0)
+            close(fd);
+        return rc;
+    }
+    for (struct dirent *e; rc == 0 && (e = readdir(d));)
+        rc = is_dot(e->d_name) ? 0 : take(dir, e->d_name, user);
     closedir(d);
-    return vacant;
+    return rc;
 }
 
-static bool has_entry(const char *dir, const char *name)
+static int found_one(int dir, const char *name, void *user)
 {
-    char *path = stk_path_join(dir, name);
-    struct stat sb;
-    bool there = path && stat(path, &sb) == 0;
-    free(path);
-    return there;
+    (void)dir, (void)name, (void)user;
+    return 1;
 }
 
-/* A folder that something is mounted on cannot be renamed: better said before the work is done. */
-static int check_mount(const struct stk_dest *d, const struct stat *sb, struct stk_err *err)
+static int found_other(int dir, const char *name, void *user)
 {
-    char *up = stk_path_join(d->final, "..");
-    struct stat parent;
-    bool mounted = up && stat(up, &parent) == 0 && parent.st_dev != sb->st_dev;
-    free(up);
-    return mounted ? stk_err_set(err, STK_E_EXISTS, d->final, -1,
-                                 "a file system is mounted here, so the folder cannot be put in "
-                                 "place as a whole; choose a folder below it")
-                   : 0;
+    (void)dir, (void)user;
+    return !is_temporary(name);
 }
 
-static int check_final(const struct stk_dest *d, bool force, struct stk_err *err)
+/* 1: nothing is in it; 0: something is; negative: cannot tell. */
+static int is_vacant(int dir, const char *path, struct stk_err *err)
 {
-    struct stat sb;
-    if (stat(d->final, &sb) < 0)
-        return errno == ENOENT ? 0 : stk_err_sys(err, d->final, "open folder");
-    if (!S_ISDIR(sb.st_mode))
-        return stk_err_set(err, STK_E_EXISTS, d->final, -1,
-                           "a file is there already, and a dataset is a folder; choose another "
-                           "destination");
-    int rc = check_mount(d, &sb, err), vacant = rc < 0 ? rc : is_vacant(d->final, err);
-    if (vacant != 0)
-        return vacant < 0 ? vacant : 0;
+    int rc = each_entry(dir, path, found_one, NULL, err);
+    return rc < 0 ? rc : !rc;
+}
+
+struct clearing {
+    const char *path;
+    bool temporary_only, marks;
+    struct stk_err *err;
+};
+
+static bool is_mark(const char *name)
+{
+    return strcmp(name, PLAN_NAME) == 0 || strcmp(name, STK_MANIFEST_NAME) == 0;
+}
+
+static int clear_entry(int dir, const char *name, void *user)
+{
+    const struct clearing *c = user;
+    if ((!c->marks && is_mark(name)) || (c->temporary_only && !is_temporary(name)))
+        return 0;
+    return stk_remove_at(dir, name, c->path, c->err);
+}
+
+/* Removes what is in the folder but its marks; or only what was not finished. */
+static int clear(int dir, const char *path, bool temporary_only, struct stk_err *err)
+{
+    struct clearing c = {.path = path, .temporary_only = temporary_only, .err = err};
+    return each_entry(dir, path, clear_entry, &c, err);
+}
+
+/* Removes a folder that is known to be a dataset of DST's. */
+static int remove_folder(const struct stk_dest *d, int fd, const char *ending, struct stk_err *err)
+{
+    struct beside b;
+    struct clearing c = {.path = d->partial, .marks = true, .err = err};
+    int rc = each_entry(fd, d->partial, clear_entry, &c, err);
+    if (rc == 0 && stands_at(d, fd, ending) && stk_rmdir_at(d->parent, beside(d, ending, &b)) < 0 &&
+        errno != ENOENT)
+        rc = stk_err_sys(err, d->partial, "remove");
+    return rc;
+}
+
+/* Locks an open folder. Negative: somebody else has it (STK_E_EXISTS). */
+static int lock_folder(const struct stk_dest *d, int fd, const char *ending, struct stk_err *err)
+{
+    /* Where there are no locks at all we go on without. */
+    bool taken = flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+    /* What was locked may just have got its final name: then it is the other one's. */
+    if (!taken && stands_at(d, fd, ending))
+        return 0;
+    return stk_err_set(err, STK_E_EXISTS, d->partial, -1, "another stoker is writing this dataset");
+}
+
+/* ---- the note ---- */
+
+/* Beside DST while folders change their names, so that after a kill it is known which is which: the
+ * numbers (inodes) of the new dataset and of the one that it replaces. 0: none. */
+struct note {
+    uint64_t fresh, old;
+};
+
+static void read_note(const struct stk_dest *d, struct note *n)
+{
+    struct beside b;
+    struct stat st;
+    char text[NOTE_MAX + 1];
+    unsigned long long fresh = 0, old = 0;
+    size_t got = 0;
+    int fd;
+    *n = (struct note){0};
+    if (stk_read_open(d->parent, beside(d, NOTE, &b), O_NOFOLLOW, &fd, &st, d->final, NULL) < 0)
+        return;
+    /* Only we can have made one of ours; under another name too, somebody kept it for later. */
+    bool ours = st.st_uid == geteuid() && st.st_nlink == 1 && !(st.st_mode & 022);
+    if (ours && stk_pread_full(fd, text, NOTE_MAX, 0, &got, d->final, NULL) == 0) {
+        text[got] = '\0';
+        if (sscanf(text, "new %llu\nold %llu\n", &fresh, &old) == 2)
+            *n = (struct note){fresh, old};
+    }
+    close(fd);
+}
+
+/* Made in DST.partial and renamed from there: what a kill leaves of it is cleared away with that.
+ */
+static int write_note(const struct stk_dest *d, const struct note *n, struct stk_err *err)
+{
+    struct beside b;
+    char text[NOTE_MAX];
+    int len = snprintf(text, sizeof text, "new %llu\nold %llu\n", (unsigned long long)n->fresh,
+                       (unsigned long long)n->old);
+    int rc = stk_write_file_at(d->fd, beside(d, NOTE, &b), text, (size_t)len, STK_PRIVATE,
+                               d->partial, err);
+    if (rc == 0 && stk_rename_at(d->fd, b.name, d->parent, b.name) < 0)
+        rc = stk_err_sys(err, d->final, "write a note beside it");
+    return rc;
+}
+
+static int drop_note(const struct stk_dest *d, const struct note *n, struct stk_err *err)
+{
+    struct beside b;
+    struct note now;
+    read_note(d, &now);
+    if (!now.fresh || now.fresh != n->fresh)
+        return 0; /* another run's */
+    return stk_unlink_at(d->parent, beside(d, NOTE, &b), d->final, err);
+}
+
+/* ---- the plan ---- */
+
+/* The plan as it stands in the folder. It names DST, so that another one's folder is not taken for
+ * this one's wherever it was moved. */
+static int plan_text(const struct stk_dest *d, const char *plan, bool force, struct stk_buf *b,
+                     struct stk_err *err)
+{
+    stk_buf_reset(b);
+    stk_buf_printf(b, "%sdestination %s\n%s", plan, d->name, force ? PLAN_FORCE : "");
+    return stk_buf_check(b, err);
+}
+
+static bool read_plan(const struct stk_dest *d, int dir, struct stk_buf *b)
+{
+    return stk_read_file_at(dir, PLAN_NAME, O_NOFOLLOW, PLAN_MAX, b, d->partial, NULL) == 0;
+}
+
+/* Whether the plan of the unfinished run is this one; *force: that run was given --force. */
+static bool same_plan(const struct stk_dest *d, int dir, const char *plan, bool *force)
+{
+    struct stk_buf have = STK_BUF_INIT, want = STK_BUF_INIT;
+    bool same = false, read = read_plan(d, dir, &have);
+    for (int i = 0; read && !same && i < 2; i++) {
+        *force = i == 1;
+        same = plan_text(d, plan, *force, &want, NULL) == 0 && have.len == want.len &&
+               memcmp(have.data, want.data, want.len) == 0;
+    }
+    stk_buf_release(&have);
+    stk_buf_release(&want);
+    *force = *force && same;
+    return same;
+}
+
+/* Whether the unfinished run wrote this dataset. */
+static bool plan_is_of(const struct stk_dest *d, int dir)
+{
+    struct stk_buf have = STK_BUF_INIT, want = STK_BUF_INIT;
+    stk_buf_printf(&want, "\ndestination %s\n", d->name);
+    bool is =
+        read_plan(d, dir, &have) && !want.fail && memmem(have.data, have.len, want.data, want.len);
+    stk_buf_release(&have);
+    stk_buf_release(&want);
+    return is;
+}
+
+static int write_plan(const struct stk_dest *d, const char *plan, bool force, struct stk_err *err)
+{
+    struct stk_buf b = STK_BUF_INIT;
+    int rc = plan_text(d, plan, force, &b, err);
+    if (rc == 0)
+        rc = stk_write_file_at(d->fd, PLAN_NAME, b.data, b.len, STK_SHARED, d->partial, err);
+    stk_buf_release(&b);
+    return rc;
+}
+
+/* ---- what is there ---- */
+
+/* Reads through the descriptor: what is looked at is what will be replaced. */
+static bool is_dataset(int fd)
+{
     struct stk_manifest m;
-    int ours = stk_manifest_read(d->final, &m, NULL);
+    char path[STK_FD_PATH];
+    int ours = stk_manifest_read(stk_fd_path(fd, NULL, path), &m, NULL);
     if (ours == 1)
         stk_manifest_release(&m);
-    if (ours == 0)
+    return ours != 0;
+}
+
+static int refuse_final(const struct stk_dest *d, int fd, bool force, struct stk_err *err)
+{
+    struct stat st;
+    char who[64];
+    if (!is_dataset(fd))
         return stk_err_set(err, STK_E_EXISTS, d->final, -1,
                            "it holds files and no manifest of ours: somebody's data, not to be "
                            "replaced; choose another destination");
@@ -91,175 +303,147 @@ static int check_final(const struct stk_dest *d, bool force, struct stk_err *err
         return stk_err_set(err, STK_E_EXISTS, d->final, -1,
                            "a dataset is there already; --force replaces it when the new one is "
                            "whole");
+    if (faccessat(fd, ".", W_OK | X_OK, AT_EACCESS) < 0 && fstat(fd, &st) == 0)
+        return stk_err_set(err, STK_E_EXISTS, d->final, -1,
+                           "the dataset there belongs to %s, and its files cannot be removed; "
+                           "choose another destination",
+                           stk_user_name(st.st_uid, who));
     return 0;
 }
 
-/* Whether all that is in DST.partial are files no run has finished. */
-static bool only_temporary(const char *path)
+static int check_folder(const struct stk_dest *d, const struct stat *sb, struct stk_err *err)
 {
-    DIR *d = opendir(path);
-    bool only = d != NULL;
-    for (struct dirent *e; only && (e = readdir(d));)
-        only = is_dot(e->d_name) || is_temporary(e->d_name);
-    if (d)
-        closedir(d);
-    return only;
+    struct stat parent;
+    if (!S_ISDIR(sb->st_mode))
+        return stk_err_set(err, STK_E_EXISTS, d->final, -1,
+                           "a file is there already, and a dataset is a folder; choose another "
+                           "destination");
+    /* A folder that something is mounted on cannot be renamed: better said before the work. */
+    if (fstat(d->parent, &parent) == 0 && parent.st_dev != sb->st_dev)
+        return stk_err_set(err, STK_E_EXISTS, d->final, -1,
+                           "a file system is mounted here, so the folder cannot be put in "
+                           "place as a whole; choose a folder below it");
+    return 0;
 }
 
-/* What is in DST.partial: nothing, an unfinished run, an old dataset that was swapped out, or
- * (then we keep off) something else. */
-static int check_partial(const struct stk_dest *d, struct stk_err *err)
+/* 0, also when nothing or an empty folder is there (*fd is -1 then); else *fd is the dataset that
+ * is to be replaced, for the caller to close. */
+static int check_final(const struct stk_dest *d, bool force, int *fd, struct stk_err *err)
 {
-    int vacant = is_vacant(d->partial, err);
+    struct stat sb;
+    *fd = -1;
+    if (fstatat(d->parent, d->name, &sb, AT_SYMLINK_NOFOLLOW) < 0)
+        return errno == ENOENT ? 0 : stk_err_sys(err, d->final, "open folder");
+    int rc = check_folder(d, &sb, err);
+    if (rc < 0)
+        return rc;
+    *fd = open_beside(d, "");
+    if (*fd < 0)
+        return errno == ENOENT ? 0 : stk_err_sys(err, d->final, "open folder");
+    int vacant = is_vacant(*fd, d->final, err);
+    rc = vacant < 0 ? vacant : vacant ? 0 : refuse_final(d, *fd, force, err);
+    if (rc < 0 || vacant) {
+        close(*fd);
+        *fd = -1;
+    }
+    return rc;
+}
+
+static int look_at_final(const struct stk_dest *d, struct stk_err *err)
+{
+    int fd, rc = check_final(d, d->force, &fd, err);
+    if (fd >= 0)
+        close(fd);
+    return rc;
+}
+
+/* What is in DST.partial: nothing, an unfinished run, a dataset that was about to get its name, or
+ * (then we keep off) something else. */
+static int check_partial(const struct stk_dest *d, const struct note *n, struct stk_err *err)
+{
+    int vacant = is_vacant(d->fd, d->partial, err);
     if (vacant != 0)
         return vacant < 0 ? vacant : 0;
-    if (has_entry(d->partial, PLAN_NAME) || has_entry(d->partial, STK_MANIFEST_NAME) ||
-        only_temporary(d->partial))
+    if (plan_is_of(d, d->fd) || (n->fresh && number_of(d->fd) == n->fresh) ||
+        each_entry(d->fd, d->partial, found_other, NULL, NULL) == 0)
         return 0;
-    if (access(d->partial, F_OK) < 0)
-        return 0; /* it got its final name while we looked: check_final() sees it */
     return stk_err_set(err, STK_E_EXISTS, d->partial, -1,
-                       "in the way, and not left by an unfinished pack; move it away");
-}
-
-/* Whether the plan of the unfinished run is this one; *force: that run was given --force. */
-static bool same_plan(const struct stk_dest *d, const char *plan, bool *force)
-{
-    struct stk_buf b = STK_BUF_INIT;
-    char *path = stk_path_join(d->partial, PLAN_NAME);
-    bool same = path && stk_read_file(path, PLAN_MAX, &b, NULL) == 0;
-    size_t n = strlen(plan), tail = strlen(PLAN_FORCE);
-    *force = same && b.len == n + tail && memcmp(b.data + n, PLAN_FORCE, tail) == 0;
-    same = same && (b.len == n || *force) && memcmp(b.data, plan, n) == 0;
-    stk_buf_release(&b);
-    free(path);
-    return same;
-}
-
-static int write_plan(const struct stk_dest *d, const char *plan, bool force, struct stk_err *err)
-{
-    struct stk_buf b = STK_BUF_INIT;
-    stk_buf_puts(&b, plan);
-    if (force)
-        stk_buf_puts(&b, PLAN_FORCE);
-    char *path = stk_path_join(d->partial, PLAN_NAME);
-    int rc = path ? stk_buf_check(&b, err) : stk_err_nomem(err, strlen(d->partial));
-    if (rc == 0)
-        rc = stk_write_file_atomic(path, b.data, b.len, err);
-    stk_buf_release(&b);
-    free(path);
-    return rc;
-}
-
-/* ---- clearing away ---- */
-
-static bool is_mark(const char *name)
-{
-    return strcmp(name, PLAN_NAME) == 0 || strcmp(name, STK_MANIFEST_NAME) == 0;
-}
-
-/* Removes what is in the folder but its marks; or only what was not finished. */
-static int clear(const char *dir, bool temporary_only, struct stk_err *err)
-{
-    DIR *d = opendir(dir);
-    if (!d)
-        return stk_err_sys(err, dir, "open folder");
-    int rc = 0;
-    for (struct dirent *e; rc == 0 && (e = readdir(d));) {
-        if (is_dot(e->d_name) || is_mark(e->d_name) || (temporary_only && !is_temporary(e->d_name)))
-            continue;
-        char *path = stk_path_join(dir, e->d_name);
-        rc = path ? stk_remove_tree(path, err) : stk_err_nomem(err, 1);
-        free(path);
-    }
-    closedir(d);
-    return rc;
-}
-
-static int clear_mark(const char *dir, const char *name, struct stk_err *err)
-{
-    char *path = stk_path_join(dir, name);
-    int rc = path ? 0 : stk_err_nomem(err, strlen(dir));
-    if (rc == 0 && unlink(path) < 0 && errno != ENOENT)
-        rc = stk_err_sys(err, path, "remove");
-    free(path);
-    return rc;
-}
-
-/* Removes a dataset that was swapped out. Its place counts as ours until it is gone. */
-static int remove_dataset(const char *dir, struct stk_err *err)
-{
-    int rc = clear(dir, false, err);
-    if (rc == 0)
-        rc = clear_mark(dir, STK_MANIFEST_NAME, err);
-    return rc < 0 ? rc : stk_remove_tree(dir, err);
+                       "in the way, and not left by an unfinished pack of this dataset; move it "
+                       "away");
 }
 
 /* ---- claiming ---- */
 
-static char *old_place(const struct stk_dest *d)
+/* A run killed while it removed what it had replaced, and exchanged for the new one. */
+static int drop_exchanged(const struct stk_dest *d, const struct note *n, struct stk_err *err)
 {
-    char *old = NULL;
-    return asprintf(&old, "%s.old.partial", d->final) < 0 ? NULL : old;
+    int fd = n->old ? open_beside(d, ".partial") : -1, rc = 0;
+    if (fd >= 0 && number_of(fd) == n->old) {
+        rc = lock_folder(d, fd, ".partial", err);
+        if (rc == 0)
+            rc = remove_folder(d, fd, ".partial", err);
+    }
+    if (fd >= 0)
+        close(fd);
+    return rc;
 }
 
 /* A run killed where a file system cannot exchange two folders: the old dataset gets its name
  * back, or goes if the new one made it. */
-static int settle_old(const struct stk_dest *d, struct stk_err *err)
+static int settle_old(const struct stk_dest *d, const struct note *n, struct stk_err *err)
 {
-    char *old = old_place(d);
-    if (!old)
-        return stk_err_nomem(err, strlen(d->final));
-    int rc = 0;
-    if (!has_entry(old, STK_MANIFEST_NAME))
-        (void)rmdir(old);
-    else if (has_entry(d->final, STK_MANIFEST_NAME))
-        rc = remove_dataset(old, err);
-    else if (rename(old, d->final) < 0)
-        rc = stk_err_sys(err, old, "put the old dataset back in place");
-    free(old);
+    struct beside b;
+    int fd = n->old ? open_beside(d, OLD) : -1, rc = 0;
+    if (fd >= 0 && number_of(fd) == n->old) {
+        int final = open_beside(d, "");
+        if (final >= 0 && has_entry(final, STK_MANIFEST_NAME))
+            rc = remove_folder(d, fd, OLD, err);
+        else if (stk_rename_at(d->parent, beside(d, OLD, &b), d->parent, d->name) < 0)
+            rc = stk_err_sys(err, d->final, "put the old dataset back in place");
+        if (final >= 0)
+            close(final);
+    }
+    if (fd >= 0)
+        close(fd);
     return rc;
 }
 
-static bool same_folder(int fd, const char *path)
+/* Nobody else sees what is not whole. */
+static void make_private(int fd)
 {
-    struct stat a, b;
-    return fstat(fd, &a) == 0 && stat(path, &b) == 0 && a.st_ino == b.st_ino &&
-           a.st_dev == b.st_dev;
+    struct stat st;
+    if (fstat(fd, &st) == 0 && st.st_mode & 077)
+        (void)fchmod(fd, (st.st_mode & S_ISGID) | 0700);
 }
 
-/* A folder that is at path, locked. Negative: somebody else has it (STK_E_EXISTS), or worse. */
-static int lock_folder(const char *path, struct stk_err *err)
+/* Makes, opens and locks DST.partial. */
+static int adopt(struct stk_dest *d, const struct note *n, struct stk_err *err)
 {
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
-        return stk_err_sys(err, path, "open folder");
-    /* Where there are no locks at all we go on without. */
-    bool taken = flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK;
-    /* What was locked may just have got its final name: then it is the other one's. */
-    if (!taken && same_folder(fd, path))
-        return fd;
-    close(fd);
-    return stk_err_set(err, STK_E_EXISTS, path, -1, "another stoker is writing this dataset");
+    struct beside b;
+    int rc = drop_exchanged(d, n, err);
+    if (rc == 0)
+        rc = stk_own_folder_at(d->parent, beside(d, ".partial", &b), STK_OWN_MAKE | STK_OWN_PRIVATE,
+                               &d->fd, d->partial, err);
+    if (rc == 0)
+        rc = lock_folder(d, d->fd, ".partial", err);
+    return rc < 0 ? rc : check_partial(d, n, err);
 }
 
-/* Names that rename() would not follow: a link, ".", "..". */
-static char *resolve(const char *dst)
+static int claim(struct stk_dest *d, const struct note *n, struct stk_err *err)
 {
-    size_t n = strlen(dst);
-    while (n > 1 && dst[n - 1] == '/')
-        n--;
-    char *path = strndup(dst, n);
-    const char *base = path ? stk_base_name(path) : NULL;
-    struct stat sb;
-    if (path && (is_dot(base) || (lstat(path, &sb) == 0 && S_ISLNK(sb.st_mode)))) {
-        char *real = realpath(path, NULL);
-        if (real) {
-            free(path);
-            path = real;
-        }
-    }
-    return path;
+    struct beside b;
+    int rc = look_at_final(d, err);
+    if (rc == 0)
+        rc = adopt(d, n, err);
+    if (rc < 0)
+        return rc;
+    make_private(d->fd);
+    rc = settle_old(d, n, err);
+    if (rc == 0) /* again: another run may have ended between the look and the lock */
+        rc = look_at_final(d, err);
+    if (rc < 0)
+        (void)stk_rmdir_at(d->parent, beside(d, ".partial", &b)); /* if nothing is in it */
+    return rc;
 }
 
 /* The real path of dst, or of the folder it will be in. malloc'ed, NULL: cannot tell. */
@@ -296,25 +480,6 @@ int stk_dest_apart(const char *src, const char *dst, struct stk_err *err)
                   : 0;
 }
 
-static int claim(struct stk_dest *d, struct stk_err *err)
-{
-    int rc = check_final(d, d->force, err);
-    if (rc == 0)
-        rc = check_partial(d, err);
-    if (rc == 0)
-        rc = stk_mkdirs(d->partial, err);
-    if (rc == 0)
-        rc = d->lock_fd = lock_folder(d->partial, err);
-    if (rc < 0)
-        return rc;
-    rc = settle_old(d, err);
-    if (rc == 0) /* again: another run may have ended between the look and the lock */
-        rc = check_final(d, d->force, err);
-    if (rc < 0)
-        (void)rmdir(d->partial); /* if nothing is in it */
-    return rc;
-}
-
 void stk_dest_plan_id(const char *plan, char *to)
 {
     snprintf(to, 17, "%016llx", (unsigned long long)stk_hash64(plan, strlen(plan)));
@@ -324,100 +489,196 @@ void stk_dest_plan_id(const char *plan, char *to)
 static bool is_whole(const struct stk_dest *d, const char *plan)
 {
     struct stk_manifest m = {0};
-    char id[17];
+    char id[17], path[STK_FD_PATH];
+    int fd = open_beside(d, "");
+    if (fd < 0)
+        return false;
     stk_dest_plan_id(plan, id);
-    bool whole = stk_manifest_read(d->final, &m, NULL) == 1 && m.plan && strcmp(m.plan, id) == 0;
+    bool whole = stk_manifest_read(stk_fd_path(fd, NULL, path), &m, NULL) == 1 && m.plan &&
+                 strcmp(m.plan, id) == 0;
     stk_manifest_release(&m);
+    close(fd);
     return whole;
+}
+
+/* Fills in the names, and opens the folder they stand in. */
+static int open_parent(struct stk_dest *d, const char *dst, struct stk_err *err)
+{
+    const char *name;
+    int rc = stk_own_resolve(dst, &d->final, err); /* links are not renamed */
+    if (rc < 0)
+        return rc;
+    size_t above = (size_t)(stk_base_name(d->final) - d->final);
+    char *dir = strndup(d->final, above);
+    rc = dir ? stk_mkdirs(dir, err) : stk_err_nomem(err, above);
+    free(dir);
+    if (rc == 0)
+        rc = stk_open_parent(d->final, &d->parent, &name, err);
+    if (rc < 0)
+        return rc;
+    if (!name[0] || is_dot(name) || strlen(name) + strlen(NOTE) > NAME_MAX)
+        return stk_err_set(err, STK_E_UNSUPPORTED, d->final, -1,
+                           "no folder can be put in place there: choose another name");
+    d->name = strdup(name);
+    if (asprintf(&d->partial, "%s.partial", d->final) < 0)
+        d->partial = NULL;
+    return d->name && d->partial ? 0 : stk_err_nomem(err, strlen(dst));
+}
+
+/* What an earlier run left, as far as it decides what this one does. *unfinished: a plan is there.
+ */
+static void look_back(struct stk_dest *d, bool resume, const char *plan, bool *unfinished)
+{
+    bool forced = false;
+    int fd = open_beside(d, ".partial");
+    *unfinished = fd >= 0 && has_entry(fd, PLAN_NAME);
+    d->resumed = resume && *unfinished && same_plan(d, fd, plan, &forced);
+    d->force = d->force || (d->resumed && forced);
+    d->whole = resume && !*unfinished && is_whole(d, plan);
+    if (fd >= 0)
+        close(fd);
+}
+
+/* What a run that was killed at its very end had left to do. */
+static int tidy_up(const struct stk_dest *d, const struct note *n, struct stk_err *err)
+{
+    int rc = drop_exchanged(d, n, err);
+    if (rc == 0)
+        rc = settle_old(d, n, err);
+    return rc < 0 ? rc : drop_note(d, n, err);
+}
+
+/* DST.partial as this run begins with it. */
+static int prepare(const struct stk_dest *d, bool force, const char *plan, const struct note *n,
+                   struct stk_err *err)
+{
+    int rc = clear(d->fd, d->partial, d->resumed, err);
+    if (rc == 0 && !d->resumed)
+        rc = write_plan(d, plan, force, err); /* before the manifest of what was whole goes */
+    if (rc == 0 && !d->resumed)
+        rc = stk_unlink_at(d->fd, STK_MANIFEST_NAME, d->partial, err);
+    if (rc == 0 && n->fresh)
+        rc = drop_note(d, n, err); /* from now on the plan tells what this is */
+    return rc;
 }
 
 int stk_dest_open(struct stk_dest *d, const char *dst, bool force, bool resume, const char *plan,
                   struct stk_err *err)
 {
-    *d = (struct stk_dest){.lock_fd = -1, .force = force};
-    d->final = resolve(dst);
-    if (!d->final || asprintf(&d->partial, "%s.partial", d->final) < 0) {
-        d->partial = NULL;
-        return stk_err_nomem(err, strlen(dst));
-    }
-    bool unfinished = has_entry(d->partial, PLAN_NAME), forced;
-    d->resumed = resume && unfinished && same_plan(d, plan, &forced);
-    d->force = force || (d->resumed && forced);
-    d->whole = resume && !unfinished && is_whole(d, plan);
+    bool unfinished;
+    struct note note;
+    *d = STK_DEST_INIT;
+    d->force = force;
+    int rc = open_parent(d, dst, err);
+    if (rc < 0)
+        return rc;
+    look_back(d, resume, plan, &unfinished);
+    read_note(d, &note);
     if (d->whole)
-        return 0;
-    int rc = claim(d, err);
+        return tidy_up(d, &note, err);
+    rc = claim(d, &note, err);
     if (rc < 0)
         return rc;
     if (resume && unfinished && !d->resumed)
         return stk_err_set(err, STK_E_STALE, d->partial, -1,
                            "the unfinished run there had another source or other options; without "
                            "--resume it is started over");
-    rc = clear(d->partial, d->resumed, err);
-    if (rc < 0 || d->resumed)
-        return rc;
-    rc = write_plan(d, plan, force, err); /* before the manifest of an old dataset goes */
-    return rc < 0 ? rc : clear_mark(d->partial, STK_MANIFEST_NAME, err);
+    return prepare(d, force, plan, &note, err);
 }
 
 /* ---- publishing ---- */
 
-/* The dataset that was swapped out, unless a new run has taken the place already. */
-static int drop_partial(const struct stk_dest *d, struct stk_err *err)
+/* The mode that the umask (or the folder above) gives: that of the files in it, and x where they
+ * have r. */
+static void open_up(const struct stk_dest *d)
 {
-    int fd = lock_folder(d->partial, NULL);
-    if (fd < 0)
-        return 0;
-    int rc = remove_dataset(d->partial, err);
-    close(fd);
-    return rc;
+    struct stat st, file;
+    if (fstat(d->fd, &st) == 0 &&
+        fstatat(d->fd, STK_MANIFEST_NAME, &file, AT_SYMLINK_NOFOLLOW) == 0)
+        (void)fchmod(d->fd, (st.st_mode & S_ISGID) | 0700 | (file.st_mode & 0666) |
+                                (file.st_mode & 0444) >> 2);
+}
+
+/* The dataset that was exchanged for ours, unless a new run has taken the place already. */
+static int drop_partial(const struct stk_dest *d, int old, struct stk_err *err)
+{
+    return lock_folder(d, old, ".partial", NULL) < 0 ? 0 : remove_folder(d, old, ".partial", err);
 }
 
 /* Where a file system cannot exchange: for a moment there is none. */
-static int swap_in_steps(const struct stk_dest *d, struct stk_err *err)
+static int swap_in_steps(const struct stk_dest *d, int old, struct stk_err *err)
 {
-    char *old = old_place(d);
-    if (!old)
-        return stk_err_nomem(err, strlen(d->final));
-    int rc = rename(d->final, old) < 0 ? stk_err_sys(err, d->final, "rename out of the way") : 0;
-    if (rc == 0 && rename(d->partial, d->final) < 0) {
-        rc = stk_err_sys(err, d->final, "rename into place");
-        (void)rename(old, d->final);
-    } else if (rc == 0) {
-        rc = remove_dataset(old, err);
+    struct beside aside, partial;
+    beside(d, OLD, &aside);
+    beside(d, ".partial", &partial);
+    if (stk_rename_at(d->parent, d->name, d->parent, aside.name) < 0)
+        return stk_err_sys(err, d->final, "rename out of the way");
+    if (stk_rename_at(d->parent, partial.name, d->parent, d->name) < 0) {
+        int rc = stk_err_sys(err, d->final, "rename into place");
+        (void)stk_rename_at(d->parent, aside.name, d->parent, d->name);
+        return rc;
     }
-    free(old);
-    return rc;
+    return stands_at(d, old, OLD) ? remove_folder(d, old, OLD, err) : 0;
 }
 
-/* Puts partial in final's place, which holds a dataset. */
-static int swap(const struct stk_dest *d, struct stk_err *err)
+/* Puts partial in the place of the dataset `old`. */
+static int swap(const struct stk_dest *d, int old, struct stk_err *err)
 {
-    if (renameat2(AT_FDCWD, d->partial, AT_FDCWD, d->final, RENAME_EXCHANGE) == 0)
-        return drop_partial(d, err);
+    struct beside b;
+    if (stk_exchange_at(d->parent, beside(d, ".partial", &b), d->name) == 0)
+        return drop_partial(d, old, err);
     if (errno != EINVAL && errno != ENOSYS)
         return stk_err_sys(err, d->final, "rename into place");
-    return swap_in_steps(d, err);
+    return swap_in_steps(d, old, err);
+}
+
+static int give_name(const struct stk_dest *d, int old, struct stk_err *err)
+{
+    struct beside b;
+    int rc = 0;
+    if (!stands_at(d, d->fd, ".partial"))
+        rc = stk_err_set(err, STK_E_EXISTS, d->partial, -1,
+                         "somebody moved it away while it was written; it was not given its name");
+    else if (old >= 0)
+        rc = swap(d, old, err);
+    else if (stk_rename_at(d->parent, beside(d, ".partial", &b), d->parent, d->name) < 0)
+        rc = stk_err_sys(err, d->final, "rename into place");
+    if (rc == 0 && !stands_at(d, d->fd, ""))
+        rc = stk_err_set(err, STK_E_EXISTS, d->final, -1,
+                         "somebody put something else in its place just now: this is not the "
+                         "dataset that was written");
+    return rc;
 }
 
 int stk_dest_publish(struct stk_dest *d, struct stk_err *err)
 {
-    int rc = check_final(d, d->force, err); /* what is there now may be new */
-    int vacant = rc < 0 ? rc : is_vacant(d->final, err);
-    /* The manifest is there by now and speaks for the folder. */
-    rc = vacant < 0 ? vacant : clear_mark(d->partial, PLAN_NAME, err);
-    if (rc == 0 && vacant == 0)
-        rc = swap(d, err);
-    else if (rc == 0 && rename(d->partial, d->final) < 0)
-        rc = stk_err_sys(err, d->final, "rename into place");
-    return rc < 0 ? rc : stk_fsync_dir_of(d->final, err);
+    int old, rc = check_final(d, d->force, &old, err); /* what is there now may be new */
+    struct note note = {number_of(d->fd), number_of(old)};
+    if (rc == 0)
+        rc = write_note(d, &note, err);
+    if (rc == 0) /* the note speaks for the folder from now on */
+        rc = stk_unlink_at(d->fd, PLAN_NAME, d->partial, err);
+    if (rc == 0) {
+        open_up(d);
+        rc = give_name(d, old, err);
+    }
+    if (rc == 0)
+        rc = stk_fsync_dir(d->parent, d->final, err);
+    if (rc == 0)
+        rc = drop_note(d, &note, err);
+    if (old >= 0)
+        close(old);
+    return rc;
 }
 
 void stk_dest_release(struct stk_dest *d)
 {
-    if (d->lock_fd >= 0)
-        close(d->lock_fd);
+    if (d->fd >= 0)
+        close(d->fd);
+    if (d->parent >= 0)
+        close(d->parent);
     free(d->final);
     free(d->partial);
-    *d = (struct stk_dest){.lock_fd = -1};
+    free(d->name);
+    *d = STK_DEST_INIT;
 }

@@ -96,7 +96,8 @@ static void write_json(struct stk_jw *w, const struct stk_manifest *m)
     stk_jw_close(w, '}');
 }
 
-int stk_manifest_write(const char *dir, const struct stk_manifest *m, struct stk_err *err)
+int stk_manifest_write(int dirfd, const char *dir, const struct stk_manifest *m,
+                       struct stk_err *err)
 {
     struct stk_buf b = STK_BUF_INIT;
     struct stk_jw w;
@@ -106,7 +107,7 @@ int stk_manifest_write(const char *dir, const struct stk_manifest *m, struct stk
     char *path = stk_path_join(dir, STK_MANIFEST_NAME);
     int rc = path ? stk_buf_check(&b, err) : stk_err_nomem(err, strlen(dir));
     if (rc == 0)
-        rc = stk_write_file_atomic(path, b.data, b.len, err);
+        rc = stk_write_file_at(dirfd, STK_MANIFEST_NAME, b.data, b.len, STK_SHARED, path, err);
     free(path);
     stk_buf_release(&b);
     return rc;

@@ -39,7 +39,9 @@ int stk_manifest_read(const char *dir, struct stk_manifest *m, struct stk_err *e
 void stk_manifest_release(struct stk_manifest *m);
 /* What tells this dataset's shards from any other's: over names, sizes and checksums. Not 0. */
 uint64_t stk_manifest_id(const struct stk_manifest_file *shard, size_t n);
-int stk_manifest_write(const char *dir, const struct stk_manifest *m, struct stk_err *err);
+/* Into the folder dirfd, which messages call dir. */
+int stk_manifest_write(int dirfd, const char *dir, const struct stk_manifest *m,
+                       struct stk_err *err);
 
 const char *stk_compress_name(int filter); /* "zstd", "lz4", "deflate" or "" */
 /* Parses "zstd:3" and the like; *filter 0 for "none". */

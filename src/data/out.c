@@ -78,15 +78,17 @@ char *stk_out_side_name(const struct stk_format *f, const char *name)
 static int side_open(struct stk_out_file *o, struct stk_err *err)
 {
     o->side_name = stk_out_side_name(o->format, o->name);
-    if (!o->side_name || asprintf(&o->side_partial, "%s/%s.partial", o->dir, o->side_name) < 0)
-        return stk_err_nomem(err, strlen(o->name));
-    o->side_fd = open(o->side_partial, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    return o->side_fd < 0 ? stk_err_sys(err, o->side_partial, "create") : 0;
+    char *path = o->side_name ? stk_path_join(o->dir, o->side_name) : NULL;
+    int rc =
+        path ? stk_new_begin_at(&o->side_file, o->out.dirfd, o->side_name, STK_SHARED, path, err)
+             : stk_err_nomem(err, strlen(o->name));
+    free(path);
+    return rc;
 }
 
 static int side_flush(struct stk_out_file *o, struct stk_err *err)
 {
-    int rc = stk_write_full(o->side_fd, o->side.data, o->side.len, o->side_partial, err);
+    int rc = stk_write_full(o->side_file.fd, o->side.data, o->side.len, o->side_file.path, err);
     stk_buf_reset(&o->side);
     return rc;
 }
@@ -94,7 +96,7 @@ static int side_flush(struct stk_out_file *o, struct stk_err *err)
 static int out_sidecar(struct stk_out *out, const void *p, size_t n, struct stk_err *err)
 {
     struct stk_out_file *o = (struct stk_out_file *)out;
-    int rc = o->side_fd < 0 ? side_open(o, err) : 0;
+    int rc = o->side_file.fd < 0 ? side_open(o, err) : 0;
     if (rc < 0)
         return rc;
     stk_buf_put(&o->side, p, n);
@@ -108,105 +110,129 @@ static int out_sidecar(struct stk_out *out, const void *p, size_t n, struct stk_
 static const struct stk_out_ops ops = {
     .write = out_write, .tell = out_tell, .patch = out_patch, .sidecar = out_sidecar};
 
-int stk_out_open(struct stk_out_file *o, const struct stk_format *f, const char *dir,
-                 const char *name, struct stk_err *err)
+static int name_it(struct stk_out_file *o, const char *dir, const char *name, struct stk_err *err)
 {
-    *o = (struct stk_out_file){.out.ops = &ops, .fd = -1, .side_fd = -1, .format = f};
-    stk_hash_init(&o->hash);
     o->dir = strdup(dir);
     o->name = strdup(name);
-    char *path = stk_path_join(dir, name);
-    if (!o->dir || !o->name || !path || asprintf(&o->partial, "%s.partial", path) < 0) {
-        o->partial = NULL;
-        free(path);
-        return stk_err_nomem(err, strlen(dir));
-    }
-    free(path);
+    o->partial_name = NULL;
+    if (asprintf(&o->partial_name, "%s.partial", name) < 0)
+        o->partial_name = NULL;
+    o->partial = o->partial_name ? stk_path_join(dir, o->partial_name) : NULL;
+    o->out.name = o->partial_name;
     o->out.path = o->partial;
-    int rc = stk_remove_tree(o->partial, err); /* of a run that was killed */
+    return o->dir && o->name && o->partial ? 0 : stk_err_nomem(err, strlen(dir));
+}
+
+int stk_out_open(struct stk_out_file *o, const struct stk_format *f, int dirfd, const char *dir,
+                 const char *name, struct stk_err *err)
+{
+    *o = STK_OUT_INIT;
+    o->out.ops = &ops;
+    o->out.dirfd = dirfd;
+    o->format = f;
+    stk_hash_init(&o->hash);
+    int rc = name_it(o, dir, name, err);
+    if (rc == 0)
+        rc = stk_remove_at(dirfd, o->partial_name, o->partial, err); /* of a run that was killed */
     if (rc < 0 || (f->caps & STK_CAN_OWN_FILE))
         return rc;
-    o->fd = open(o->partial, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    o->fd = stk_create_at(dirfd, o->partial_name, STK_SHARED);
     return o->fd < 0 ? stk_err_sys(err, o->partial, "create") : 0;
 }
 
 /* ---- checksums ---- */
 
-/* A tree's checksum: over name, size and content checksum of every file, in walking order. */
-static int tree_checksum(const char *path, uint64_t *size, uint64_t *hash, struct stk_err *err)
+/* Over name, size and content checksum of every file, in walking order. */
+static int hash_files(struct stk_walk *w, uint64_t *size, uint64_t *hash, struct stk_err *err)
 {
-    struct stk_walk w;
-    struct stk_problems problems = {0};
-    struct stk_hash h;
     const void *files = NULL, *names = NULL;
+    struct stk_hash h;
     stk_hash_init(&h);
-    int rc = stk_walk(&w, path, stk_format_tree()->name, NULL, NULL, &problems, err);
-    if (rc == 0 && problems.count)
-        rc = stk_err_set(err, STK_E_SYS, problems.item[0].path, -1, "%s", problems.item[0].what);
+    int rc = stk_spool_map(&w->files, &files, err);
     if (rc == 0)
-        rc = stk_spool_map(&w.files, &files, err);
-    if (rc == 0)
-        rc = stk_spool_map(&w.names, &names, err);
+        rc = stk_spool_map(&w->names, &names, err);
     *size = 0;
-    for (uint64_t i = 0; rc == 0 && i < w.nfiles; i++) {
+    for (uint64_t i = 0; rc == 0 && i < w->nfiles; i++) {
         const struct stk_index_file *f = (const struct stk_index_file *)files + i;
         const char *name = (const char *)names + f->name_off;
         uint64_t one[2];
-        char *full = stk_walk_path(&w, name, f->name_len);
-        rc = full ? stk_hash_file(full, &one[0], &one[1], err) : stk_err_nomem(err, f->name_len);
+        char *full = stk_walk_path(w, name, f->name_len);
+        rc = full ? stk_hash_file_at(w->rootfd, name, 0, &one[0], &one[1], full, err)
+                  : stk_err_nomem(err, f->name_len);
         stk_hash_update(&h, name, f->name_len + 1);
         stk_hash_update(&h, one, sizeof one);
         *size += rc == 0 ? one[1] : 0;
         free(full);
     }
     *hash = stk_hash_final(&h);
+    return rc;
+}
+
+/* fd: the tree's root. */
+static int tree_checksum(int fd, uint64_t *size, uint64_t *hash, const char *path,
+                         struct stk_err *err)
+{
+    struct stk_walk w;
+    struct stk_problems problems = {0};
+    char at[STK_FD_PATH];
+    int rc = stk_walk(&w, stk_fd_path(fd, NULL, at), stk_format_tree()->name, NULL, NULL, &problems,
+                      err);
+    if (rc == 0)
+        rc = stk_walk_call(&w, path, err);
+    if (rc == 0 && problems.count)
+        rc = stk_err_set(err, STK_E_SYS, path, -1, "%s", problems.item[0].what);
+    if (rc == 0)
+        rc = hash_files(&w, size, hash, err);
     stk_problems_release(&problems);
     stk_walk_release(&w);
     return rc;
 }
 
-int stk_out_checksum(const char *path, uint64_t *size, uint64_t *hash, struct stk_err *err)
+int stk_out_checksum(int dirfd, const char *name, uint64_t *size, uint64_t *hash, const char *path,
+                     struct stk_err *err)
 {
     struct stat sb;
-    if (stat(path, &sb) < 0)
+    if (fstatat(dirfd, name, &sb, 0) < 0)
         return stk_err_sys(err, path, "stat");
-    return S_ISDIR(sb.st_mode) ? tree_checksum(path, size, hash, err)
-                               : stk_hash_file(path, hash, size, err);
+    if (!S_ISDIR(sb.st_mode))
+        return stk_hash_file_at(dirfd, name, 0, hash, size, path, err);
+    int fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int rc =
+        fd < 0 ? stk_err_sys(err, path, "open folder") : tree_checksum(fd, size, hash, path, err);
+    if (fd >= 0)
+        close(fd);
+    return rc;
 }
 
 /* ---- committing ---- */
 
 static int sync_own(const struct stk_out_file *o, struct stk_err *err)
 {
-    int fd = open(o->partial, O_RDONLY | O_CLOEXEC);
+    int fd = openat(o->out.dirfd, o->partial_name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     int rc = fd < 0 || fsync(fd) < 0 ? stk_err_sys(err, o->partial, "fsync") : 0;
     if (fd >= 0)
         close(fd);
     return rc;
 }
 
-static int give_name(const char *partial, const char *dir, const char *name, struct stk_err *err)
-{
-    char *path = stk_path_join(dir, name);
-    int rc = path ? 0 : stk_err_nomem(err, strlen(name));
-    if (rc == 0 && rename(partial, path) < 0)
-        rc = stk_err_sys(err, path, "rename into place");
-    free(path);
-    return rc;
-}
-
 static int commit_side(struct stk_out_file *o, struct stk_manifest_file *side, struct stk_err *err)
 {
     *side = (struct stk_manifest_file){0};
-    if (o->side_fd < 0)
+    if (o->side_file.fd < 0)
         return 0;
     int rc = side_flush(o, err);
-    if (rc == 0 && fsync(o->side_fd) < 0)
-        rc = stk_err_sys(err, o->side_partial, "fsync");
     if (rc == 0)
-        rc = stk_hash_file(o->side_partial, &side->xxh64, &side->size, err);
+        rc = stk_hash_file_at(o->out.dirfd, o->side_file.tmp, O_NOFOLLOW, &side->xxh64, &side->size,
+                              o->side_file.path, err);
     side->name = o->side_name;
-    return rc < 0 ? rc : give_name(o->side_partial, o->dir, o->side_name, err);
+    return rc < 0 ? rc : stk_new_commit(&o->side_file, err);
+}
+
+static int give_name(const struct stk_out_file *o, struct stk_err *err)
+{
+    return stk_rename_at(o->out.dirfd, o->partial_name, o->out.dirfd, o->name) < 0
+               ? stk_err_sys(err, o->partial, "rename into place")
+               : 0;
 }
 
 int stk_out_commit(struct stk_out_file *o, struct stk_manifest_file *shard,
@@ -220,26 +246,26 @@ int stk_out_commit(struct stk_out_file *o, struct stk_manifest_file *shard,
         shard->size = o->written;
         shard->xxh64 = stk_hash_final(&o->hash);
     } else if (rc == 0) {
-        rc = stk_out_checksum(o->partial, &shard->size, &shard->xxh64, err);
+        rc = stk_out_checksum(o->out.dirfd, o->partial_name, &shard->size, &shard->xxh64,
+                              o->partial, err);
     }
     /* The sidecar first: a shard that has its name is wholly there. */
     if (rc == 0)
         rc = commit_side(o, side, err);
-    return rc < 0 ? rc : give_name(o->partial, o->dir, o->name, err);
+    return rc < 0 ? rc : give_name(o, err);
 }
 
 void stk_out_release(struct stk_out_file *o)
 {
     if (o->fd >= 0)
         close(o->fd);
-    if (o->side_fd >= 0)
-        close(o->side_fd);
+    stk_new_abort(&o->side_file);
     stk_buf_release(&o->buf);
     stk_buf_release(&o->side);
     free(o->dir);
     free(o->name);
     free(o->partial);
+    free(o->partial_name);
     free(o->side_name);
-    free(o->side_partial);
-    *o = (struct stk_out_file){.fd = -1, .side_fd = -1};
+    *o = STK_OUT_INIT;
 }

@@ -391,7 +391,7 @@ void stk_pack_result_release(struct stk_pack_result *r)
 int stk_pack(const char *src, const char *dst, const struct stk_pack_options *o,
              struct stk_pack_result *result, struct stk_err *err)
 {
-    struct pack p = {.o = o, .dest.lock_fd = -1};
+    struct pack p = {.o = o, .dest = STK_DEST_INIT};
     char name[256];
     double start = stk_now(), indexed;
     pthread_mutex_init(&p.lock, NULL);

@@ -23,7 +23,7 @@ int stk_pack_name_shards(struct pack *p, struct stk_err *err)
         return stk_err_nomem(err, p->nshards * sizeof *p->shard);
     for (uint64_t i = 0; i < p->nshards; i++) {
         struct shard *s = &p->shard[i];
-        s->out.fd = s->out.side_fd = -1;
+        s->out = STK_OUT_INIT;
         s->begin = s->next = p->nshards == p->sel.nshards ? p->sel.cut[i] : 0;
         s->end = p->nshards == p->sel.nshards ? p->sel.cut[i + 1] : p->sel.n;
         if (f->caps & STK_CAN_TREE)
@@ -49,25 +49,29 @@ static struct stk_list_options list_options(const struct pack *p)
 static int walk_output(const struct pack *p, uint64_t first, uint64_t n, struct stk_walk *w,
                        struct stk_err *err)
 {
-    struct stk_problems none = {0};
+    char at[STK_FD_PATH];
+    *w = (struct stk_walk){.rootfd = -1};
     if (p->cfg.format->caps & STK_CAN_TREE) {
+        struct stk_problems none = {0};
         char *root = stk_path_join(p->dest.partial, p->shard[first].name);
-        *w = (struct stk_walk){.rootfd = -1};
-        int rc = root ? stk_walk(w, root, p->cfg.format->name, NULL, NULL, &none, err)
+        int rc = root ? stk_walk(w, stk_fd_path(p->dest.fd, p->shard[first].name, at),
+                                 p->cfg.format->name, NULL, NULL, &none, err)
                       : stk_err_nomem(err, 1);
+        if (rc == 0)
+            rc = stk_walk_call(w, root, err);
         stk_problems_release(&none);
         free(root);
         return rc;
     }
     const char **names = calloc(n ? n : 1, sizeof *names);
-    *w = (struct stk_walk){.rootfd = -1};
     if (!names)
         return stk_err_nomem(err, n * sizeof *names);
     for (uint64_t i = 0; i < n; i++)
         names[i] = p->shard[first + i].name;
-    int rc = stk_walk_shards(w, p->dest.partial, p->cfg.format, names, n, NULL, err);
+    int rc =
+        stk_walk_shards(w, stk_fd_path(p->dest.fd, NULL, at), p->cfg.format, names, n, NULL, err);
     free(names);
-    return rc;
+    return rc < 0 ? rc : stk_walk_call(w, p->dest.partial, err);
 }
 
 /* Samples in a shard of an earlier run, by listing it. */
@@ -101,9 +105,10 @@ static int keep_side(struct pack *p, struct shard *s, struct stk_err *err)
     s->side_name = stk_out_side_name(p->cfg.format, s->name);
     char *path = s->side_name ? stk_path_join(p->dest.partial, s->side_name) : NULL;
     int rc = path ? 0 : stk_err_nomem(err, strlen(s->name));
-    if (rc == 0 && stat(path, &sb) == 0) {
+    if (rc == 0 && fstatat(p->dest.fd, s->side_name, &sb, AT_SYMLINK_NOFOLLOW) == 0) {
         s->side.name = s->side_name;
-        rc = stk_hash_file(path, &s->side.xxh64, &s->side.size, err);
+        rc = stk_hash_file_at(p->dest.fd, s->side_name, O_NOFOLLOW, &s->side.xxh64, &s->side.size,
+                              path, err);
     }
     free(path);
     return rc;
@@ -126,9 +131,9 @@ static int keep_shard(struct pack *p, uint64_t i, const char *path, struct stk_e
 {
     struct shard *s = &p->shard[i];
     struct stat sb;
-    if (lstat(path, &sb) < 0)
+    if (fstatat(p->dest.fd, s->name, &sb, AT_SYMLINK_NOFOLLOW) < 0)
         return 0;
-    int rc = stk_out_checksum(path, &s->file.size, &s->file.xxh64, err);
+    int rc = stk_out_checksum(p->dest.fd, s->name, &s->file.size, &s->file.xxh64, path, err);
     if (rc == 0)
         rc = count_samples(p, i, &s->samples, err);
     if (rc < 0 && rc != STK_E_CORRUPT)
@@ -137,7 +142,7 @@ static int keep_shard(struct pack *p, uint64_t i, const char *path, struct stk_e
     bool skips = p->o->on_error == STK_ON_ERROR_SKIP;
     if (rc < 0 || s->samples > most || (s->samples < most && !skips)) {
         s->samples = 0;
-        return stk_remove_tree(path, err);
+        return stk_remove_at(p->dest.fd, s->name, path, err);
     }
     rc = keep_side(p, s, err);
     if (rc == 0)
@@ -182,35 +187,43 @@ static int data_id(const struct pack *p, uint64_t *id, struct stk_err *err)
     return 0;
 }
 
-/* The index of what was written, at path; *listed: the samples found. */
-static int build_output(struct pack *p, const char *path, uint64_t *listed, struct stk_err *err)
+/* Fills in the index of what was written; *listed: the samples found. */
+static int fill_index(struct pack *p, const struct stk_new *f, struct stk_walk *w, uint64_t *listed,
+                      struct stk_err *err)
 {
-    struct stk_walk w;
-    int rc = walk_output(p, 0, p->nshards, &w, err);
-    int fd = rc < 0 ? -1 : open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (rc == 0 && fd < 0)
-        rc = stk_err_sys(err, path, "create");
-    struct stk_build_options b = {
-        .list = list_options(p), .jobs = p->o->src.jobs, .portable = true, .path = path};
-    b.checks = stk_pack_wants_checks(p);
-    if (rc == 0)
-        rc = data_id(p, &b.data_id, err);
-    if (rc == 0)
-        rc = stk_build_index(&w, &b, fd, err);
-    if (rc == 0 && b.checks)
-        rc = stk_pack_add_checks(p, &w, fd, path, err);
+    struct stk_build_options b = {.list = list_options(p),
+                                  .jobs = p->o->src.jobs,
+                                  .portable = true,
+                                  .path = f->path,
+                                  .checks = stk_pack_wants_checks(p)};
     struct stk_index idx = {0};
+    int rc = data_id(p, &b.data_id, err);
     if (rc == 0)
-        rc = stk_index_open_fd(fd, path, &idx, err);
+        rc = stk_build_index(w, &b, f->fd, err);
+    if (rc == 0 && b.checks)
+        rc = stk_pack_add_checks(p, w, f->fd, f->path, err);
+    if (rc == 0)
+        rc = stk_index_open_fd(f->fd, f->path, &idx, err);
     if (rc == 0) {
         *listed = idx.h->nsamples;
         p->files_out = idx.h->nfiles;
         stk_index_close(&idx);
     }
-    if (rc == 0 && fsync(fd) < 0)
-        rc = stk_err_sys(err, path, "fsync");
-    if (fd >= 0)
-        close(fd);
+    return rc;
+}
+
+static int build_output(struct pack *p, const char *path, uint64_t *listed, struct stk_err *err)
+{
+    struct stk_walk w;
+    struct stk_new f = STK_NEW_INIT;
+    int rc = walk_output(p, 0, p->nshards, &w, err);
+    if (rc == 0)
+        rc = stk_new_begin_at(&f, p->dest.fd, STK_INDEX_NAME, STK_SHARED, path, err);
+    if (rc == 0)
+        rc = fill_index(p, &f, &w, listed, err);
+    if (rc == 0)
+        rc = stk_new_commit(&f, err);
+    stk_new_abort(&f);
     stk_walk_release(&w);
     return rc;
 }
@@ -231,7 +244,8 @@ int stk_pack_write_index(struct pack *p, struct stk_manifest_file *file, struct 
     if (rc == 0)
         rc = check_count(p, listed, err);
     if (rc == 0)
-        rc = stk_hash_file(path, &file->xxh64, &file->size, err);
+        rc = stk_hash_file_at(p->dest.fd, STK_INDEX_NAME, O_NOFOLLOW, &file->xxh64, &file->size,
+                              path, err);
     file->name = STK_INDEX_NAME;
     free(path);
     return rc;
@@ -274,7 +288,7 @@ int stk_pack_write_manifest(struct pack *p, const char *src, const struct stk_ma
     if (rc == 0) {
         m.other[m.nother++] = *index;
         p->bytes_out = m.bytes;
-        rc = stk_manifest_write(p->dest.partial, &m, err);
+        rc = stk_manifest_write(p->dest.fd, p->dest.partial, &m, err);
     }
     free(m.shard);
     free(m.other);

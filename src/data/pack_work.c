@@ -194,7 +194,7 @@ static int encode_chunk(struct pack *p, struct worker_state *w, struct chunk *c,
 static int shard_begin(struct pack *p, struct shard *s, struct stk_err *err)
 {
     const struct stk_format *f = p->cfg.format;
-    int rc = stk_out_open(&s->out, f, p->dest.partial, s->name, err);
+    int rc = stk_out_open(&s->out, f, p->dest.fd, p->dest.partial, s->name, err);
     return rc == 0 && f->begin ? f->begin(&p->cfg, &s->out.out, err) : rc;
 }
 

@@ -54,74 +54,73 @@ void stk_places_free(char *place[STK_PLACES])
 
 /* ---- what killed processes left ---- */
 
-/* Whoever builds an index holds a lock on its file. */
+/* Whoever builds an index holds a lock on its file. Those of others are theirs to clear away. */
 static void remove_abandoned(int dirfd, const char *name)
 {
-    int fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
-        (void)unlinkat(dirfd, name, 0);
-    if (fd >= 0)
-        close(fd);
+    int fd;
+    struct stat st;
+    if (stk_read_open(dirfd, name, O_NOFOLLOW, &fd, &st, name, NULL) < 0)
+        return;
+    if (st.st_uid == geteuid() && flock(fd, LOCK_EX | LOCK_NB) == 0)
+        (void)stk_unlink_at(dirfd, name, name, NULL);
+    close(fd);
 }
 
-static void sweep(const char *place)
+static void sweep(const struct stk_new *f)
 {
-    const char *base = stk_base_name(place);
-    char *dir = base > place ? strndup(place, (size_t)(base - place)) : strdup(".");
     char *prefix = NULL;
-    DIR *d = dir ? opendir(dir) : NULL;
-    int n = asprintf(&prefix, "%s.partial.", base), seen = 0;
+    int fd = openat(f->dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    int n = asprintf(&prefix, "%s.partial.", f->name), seen = 0;
     for (struct dirent *e; d && n > 0 && seen < SWEEP_MAX && (e = readdir(d)); seen++)
         if (strncmp(e->d_name, prefix, (size_t)n) == 0)
-            remove_abandoned(dirfd(d), e->d_name);
+            remove_abandoned(f->dirfd, e->d_name);
     if (d)
         closedir(d);
+    else if (fd >= 0)
+        close(fd);
     if (n >= 0)
         free(prefix);
-    free(dir);
 }
 
 /* ---- the file ---- */
 
+#define NO_TARGET ((struct stk_target){.fd = -1, .number = -1, .file = STK_NEW_INIT})
+
 int stk_target_open(struct stk_target *t, char *const place[STK_PLACES], int first,
                     struct stk_err *err)
 {
-    *t = (struct stk_target){.fd = -1, .number = -1};
+    *t = NO_TARGET;
     for (int i = first; i < STK_PLACES && place[i]; i++) {
-        if (asprintf(&t->tmp, "%s.partial.%ld.%p", place[i], (long)getpid(), (void *)t) < 0) {
-            t->tmp = NULL;
-            return stk_err_nomem(err, strlen(place[i]));
-        }
-        t->fd = open(t->tmp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (t->fd >= 0) {
-            (void)flock(t->fd, LOCK_EX | LOCK_NB);
-            sweep(place[i]);
-            t->number = i;
-            t->at = place[i];
-            return 0;
-        }
-        free(t->tmp);
-        t->tmp = NULL;
+        if (stk_new_begin(&t->file, place[i], STK_PRIVATE, NULL) < 0)
+            continue;
+        t->fd = t->file.fd;
+        (void)flock(t->fd, LOCK_EX | LOCK_NB);
+        sweep(&t->file);
+        t->number = i;
+        t->at = place[i];
+        return 0;
     }
     t->fd = stk_nameless_file(NULL, err);
     return t->fd < 0 ? t->fd : 0;
 }
 
-bool stk_target_publish(struct stk_target *t)
+bool stk_target_publish(struct stk_target *t, const struct stk_readers *readers)
 {
-    if (!t->tmp || fsync(t->fd) < 0 || rename(t->tmp, t->at) < 0)
+    if (!t->file.tmp)
         return false;
-    free(t->tmp);
-    t->tmp = NULL;
-    return true;
+    stk_new_share(&t->file, readers);
+    int fd = fcntl(t->fd, F_DUPFD_CLOEXEC, 3); /* the file's own is closed with it */
+    if (fd < 0)
+        return false;
+    t->fd = fd;
+    return stk_new_commit(&t->file, NULL) == 0;
 }
 
 void stk_target_close(struct stk_target *t)
 {
-    if (t->tmp)
-        (void)unlink(t->tmp);
-    if (t->fd >= 0)
+    if (t->fd >= 0 && t->fd != t->file.fd)
         close(t->fd);
-    free(t->tmp);
-    *t = (struct stk_target){.fd = -1, .number = -1};
+    stk_new_abort(&t->file);
+    *t = NO_TARGET;
 }

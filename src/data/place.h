@@ -2,6 +2,7 @@
 #ifndef STK_DATA_PLACE_H
 #define STK_DATA_PLACE_H
 
+#include "base/own.h"
 #include "data/dataset.h"
 
 #define STK_PLACES 4
@@ -16,18 +17,19 @@ void stk_places_free(char *place[STK_PLACES]);
 
 /* A file an index is built in: beside its place until it is published, or without any name. */
 struct stk_target {
-    int fd;
+    int fd;         /* where it is built. Borrowed from file, or its own */
     int number;     /* of the place, -1: nameless */
     const char *at; /* the place. Borrowed, NULL: nameless */
-    char *tmp;      /* the file's name until then, NULL: nameless */
+    struct stk_new file;
 };
 
 /* At the first of the places from `first` on that can be written, else nameless. Caller closes
  * with stk_target_close(). */
 int stk_target_open(struct stk_target *t, char *const place[STK_PLACES], int first,
                     struct stk_err *err);
-/* Makes it durable and gives it its name. False: it stays without one, good for this process. */
-bool stk_target_publish(struct stk_target *t);
+/* Makes it durable and gives it its name; those may read it who may read the data. False: it stays
+ * without a name, good for this process. fd is as it was. */
+bool stk_target_publish(struct stk_target *t, const struct stk_readers *readers);
 void stk_target_close(struct stk_target *t);
 
 #endif

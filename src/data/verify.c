@@ -263,7 +263,7 @@ static int check_file(void *user, uint64_t item, unsigned thread, struct stk_err
     char *path = stk_path_join(v->ds->path, f->name);
     if (!path)
         return stk_err_nomem(err, strlen(f->name));
-    int rc = stk_out_checksum(path, &size, &hash, &why);
+    int rc = stk_out_checksum(AT_FDCWD, path, &size, &hash, path, &why);
     free(path);
     if (rc < 0) {
         manifest_problem(v, f->name, why.offset, why.what);

@@ -264,6 +264,7 @@ static int walk_dir(struct stk_walk *w, int fd, struct stk_buf *rel, const struc
     if (fstat(fd, &sb) == 0) {
         here.dev = sb.st_dev;
         here.ino = sb.st_ino;
+        stk_readers_join(&w->readers, &sb);
     }
     DIR *d = fdopendir(fd);
     if (!d || depth > MAX_DEPTH) {
@@ -527,6 +528,9 @@ static int open_root(struct stk_walk *w, const char *path, bool is_dir, struct s
     if (!w->root)
         return stk_err_nomem(err, strlen(path));
     w->rootfd = open(w->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    struct stat sb;
+    if (is_dir && w->rootfd >= 0 && fstat(w->rootfd, &sb) == 0)
+        stk_readers_join(&w->readers, &sb);
     return w->rootfd < 0 ? stk_err_sys(err, w->root, "open folder") : 0;
 }
 
@@ -588,6 +592,16 @@ void stk_walk_release(struct stk_walk *w)
         close(w->rootfd);
     free(w->root);
     *w = (struct stk_walk){.rootfd = -1};
+}
+
+int stk_walk_call(struct stk_walk *w, const char *root, struct stk_err *err)
+{
+    char *copy = strdup(root);
+    if (!copy)
+        return stk_err_nomem(err, strlen(root));
+    free(w->root);
+    w->root = copy;
+    return 0;
 }
 
 char *stk_walk_path(const struct stk_walk *w, const char *name, size_t len)

@@ -4,6 +4,7 @@
 #ifndef STK_DATA_WALK_H
 #define STK_DATA_WALK_H
 
+#include "base/own.h"
 #include "base/spool.h"
 #include "data/dataset.h"
 #include "data/index.h"
@@ -23,6 +24,7 @@ struct stk_walk {
      * beside each other. Else empty: a file's name is the key. */
     struct stk_spool keys;
     const struct stk_format *format;
+    struct stk_readers readers; /* of its folders, and of the files once they were listed */
     bool as_found; /* the format the user named is what it would have been taken for anyway */
 };
 
@@ -36,6 +38,8 @@ int stk_walk(struct stk_walk *w, const char *path, const char *want, const char 
 int stk_walk_shards(struct stk_walk *w, const char *path, const struct stk_format *format,
                     const char *const *names, size_t n, const char *tmpdir, struct stk_err *err);
 void stk_walk_release(struct stk_walk *w);
+/* What messages call its root from now on: that was opened by another name (stk_fd_path). */
+int stk_walk_call(struct stk_walk *w, const char *root, struct stk_err *err);
 /* malloc'ed root/name. */
 char *stk_walk_path(const struct stk_walk *w, const char *name, size_t len);
 /* Which format a single file is: the highest bid, or by suffix. NULL: none knows it. */

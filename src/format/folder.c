@@ -85,10 +85,7 @@ static int begin(const struct stk_write_config *cfg, struct stk_out *o, struct s
     if (!t)
         return stk_err_nomem(err, sizeof *t);
     t->root = t->dir = -1;
-    if (mkdir(path, 0777) < 0)
-        return stk_err_sys(err, path, "create folder");
-    t->root = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    return t->root < 0 ? stk_err_sys(err, path, "open folder") : 0;
+    return stk_own_folder_at(o->dirfd, o->name, STK_OWN_MAKE | STK_OWN_NEW, &t->root, path, err);
 }
 
 static void tree_free(struct stk_out *o)
@@ -130,18 +127,6 @@ static int conflict(struct stk_out *o, struct tree *t, const char *what, struct 
                        what);
 }
 
-/* Opens a directory below parent, made when missing. -1: errno says why. */
-static int enter(int parent, const char *name)
-{
-    const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-    int fd = openat(parent, name, flags);
-    if (fd >= 0 || errno != ENOENT)
-        return fd;
-    if (mkdirat(parent, name, 0777) < 0 && errno != EEXIST)
-        return -1;
-    return openat(parent, name, flags);
-}
-
 /* Makes t->dir the directory of dir_len bytes of t->name, from the root down. */
 static int change_dir(struct stk_out *o, struct tree *t, size_t dir_len, struct stk_err *err)
 {
@@ -153,7 +138,7 @@ static int change_dir(struct stk_out *o, struct tree *t, size_t dir_len, struct 
     for (size_t at = 0; at < dir_len;) {
         char *slash = memchr(name + at, '/', dir_len + 1 - at);
         *slash = '\0';
-        int next = enter(fd, name + at);
+        int next = stk_enter_at(fd, name + at);
         int why = errno;
         *slash = '/';
         if (fd != t->root)
@@ -184,8 +169,7 @@ static int write_file(struct stk_out *o, struct tree *t, const uint8_t *p, size_
         rc = change_dir(o, t, dir_len, err);
     if (rc < 0)
         return rc;
-    int fd = openat(t->dir, slash ? slash + 1 : name,
-                    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    int fd = stk_create_at(t->dir, slash ? slash + 1 : name, STK_SHARED);
     if (fd < 0 && errno == EEXIST)
         return conflict(o, t, "two samples want a file or directory of this name", err);
     if (fd < 0)

@@ -233,7 +233,9 @@ const struct stk_codec *stk_codec_guess(const uint8_t *p, size_t n);
  */
 struct stk_out {
     const struct stk_out_ops *ops;
-    const char *path; /* being written (a *.partial) */
+    int dirfd;        /* the folder it is in. Borrowed */
+    const char *name; /* being written there (a *.partial) */
+    const char *path; /* what messages call it */
     void *state;      /* the format's own of this shard, NULL at begin */
 };
 
@@ -270,7 +272,9 @@ static inline int stk_out_sidecar(struct stk_out *o, const void *p, size_t n, st
     return o->ops->sidecar(o, p, n, err);
 }
 
-/* For formats that write the path themselves (STK_CAN_OWN_FILE). */
+/* For formats that write the file themselves (STK_CAN_OWN_FILE): o->name in the folder o->dirfd,
+ * which a library that takes paths calls stk_fd_path(o->dirfd, o->name, buf). This is for messages:
+ * where others may write too, it can lead elsewhere. */
 static inline const char *stk_out_path(const struct stk_out *o)
 {
     return o->path;

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/own.h"
 #include "format/ragged.h"
 
 #define CHUNK_BYTES  (1u << 20)
@@ -458,12 +459,13 @@ int stk_hdf5_encode(const struct stk_write_config *cfg, const struct stk_sample 
 int stk_hdf5_begin(const struct stk_write_config *cfg, struct stk_out *o, struct stk_err *err)
 {
     struct shard *sh = NULL;
+    char at[STK_FD_PATH];
     int rc = shard_new(cfg->priv, &sh, err);
     if (rc < 0)
         return rc;
     *stk_out_state(o) = sh;
     library_enter();
-    sh->file = make_file(stk_out_path(o));
+    sh->file = make_file(stk_fd_path(o->dirfd, o->name, at));
     if (sh->file < 0)
         rc = write_failed(o, "create", err);
     library_leave();

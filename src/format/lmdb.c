@@ -17,6 +17,7 @@ static const char *const side[] = {"lock.mdb", "*-lock", NULL};
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/own.h"
 #include "format/jail.h"
 #include "format/payload.h"
 #include "format/sample.h"
@@ -434,7 +435,6 @@ struct writer {
     bool unsorted;      /* a key came after a greater one */
     size_t last_len;    /* of the greatest key so far */
     uint8_t last[KEY_MAX];
-    char copy[4096]; /* path of the copy in order, where one is needed */
 };
 
 static void writer_free(struct writer *w)
@@ -446,34 +446,21 @@ static void writer_free(struct writer *w)
     free(w);
 }
 
-static int remove_old(const char *path, struct stk_err *err)
-{
-    return unlink(path) < 0 && errno != ENOENT ? stk_err_sys(err, path, "remove") : 0;
-}
-
 static int begin(const struct stk_write_config *cfg, struct stk_out *o, struct stk_err *err)
 {
     (void)cfg;
     const char *path = stk_out_path(o);
+    char at[STK_FD_PATH];
     struct writer *w = calloc(1, sizeof *w);
     if (!w)
         return stk_err_nomem(err, sizeof *w);
-    /* What an earlier run left must not be written on. */
-    int rc = remove_old(path, err);
-    if (rc == 0 && snprintf(w->copy, sizeof w->copy, "%s.sorted", path) >= (int)sizeof w->copy)
-        rc = stk_err_set(err, STK_E_UNSUPPORTED, path, -1, "the path is too long");
-    if (rc == 0)
-        rc = remove_old(w->copy, err);
-    if (rc < 0) {
-        free(w);
-        return rc;
-    }
-    rc = mdb_env_create(&w->env);
+    int rc = mdb_env_create(&w->env);
     if (rc == 0)
         rc = mdb_env_set_mapsize(w->env, MAP_SLACK);
     /* Not synced here: whoever publishes the file does that once. Nobody else can have it open. */
     if (rc == 0)
-        rc = mdb_env_open(w->env, path, MDB_NOSUBDIR | MDB_NOLOCK | MDB_NOSYNC | MDB_NOTLS, 0666);
+        rc = mdb_env_open(w->env, stk_fd_path(o->dirfd, o->name, at),
+                          MDB_NOSUBDIR | MDB_NOLOCK | MDB_NOSYNC | MDB_NOTLS, 0666);
     if (rc != 0) {
         writer_free(w);
         return failed(path, "liblmdb cannot create it", rc, err);
@@ -553,16 +540,17 @@ static int put(struct writer *w, const uint8_t *key, size_t key_len, const uint8
 
 /* liblmdb calls a write that was cut short an I/O error, whatever cut it short. The file is lost
  * anyway: writing on at its end brings out whether the disk is full or the quota used up. */
-static int write_failed(const char *path, int code, struct stk_err *err)
+static int write_failed(const struct stk_out *o, int code, struct stk_err *err)
 {
     static const uint8_t zeros[64 << 10];
-    int fd = code == EIO ? open(path, O_WRONLY | O_APPEND | O_CLOEXEC) : -1;
+    const int flags = O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC;
+    int fd = code == EIO ? openat(o->dirfd, o->name, flags) : -1;
     for (size_t done = 0; fd >= 0 && code == EIO && done < 2 * BATCH_BYTES; done += sizeof zeros)
         if (write(fd, zeros, sizeof zeros) < 0)
             code = errno;
     if (fd >= 0)
         close(fd);
-    return failed(path, "write (liblmdb)", code, err);
+    return failed(stk_out_path(o), "write (liblmdb)", code, err);
 }
 
 static int append(const struct stk_write_config *cfg, struct stk_out *o, const uint8_t *bytes,
@@ -580,7 +568,7 @@ static int append(const struct stk_write_config *cfg, struct stk_out *o, const u
                                "--keys number gives every sample its own",
                                (int)key_len, (const char *)key);
         if (rc != 0)
-            return write_failed(stk_out_path(o), rc, err);
+            return write_failed(o, rc, err);
         bytes += NOTE + key_len + n;
         len -= NOTE + key_len + n;
     }
@@ -589,15 +577,18 @@ static int append(const struct stk_write_config *cfg, struct stk_out *o, const u
 
 /* Values of keys that came out of order lie in the order they came. They are read in the order of
  * keys, so the file is copied in that order once. */
-static int compact(struct writer *w, const char *path, struct stk_err *err)
+static int compact(struct writer *w, struct stk_out *o, struct stk_err *err)
 {
-    int rc = mdb_env_copy2(w->env, w->copy, MDB_CP_COMPACT);
-    if (rc == 0 && rename(w->copy, path) < 0)
-        rc = errno;
-    if (rc == 0)
-        return 0;
-    (void)unlink(w->copy);
-    return failed(path, "liblmdb cannot copy it in the order of keys", rc, err);
+    struct stk_new copy;
+    const char *path = stk_out_path(o);
+    int rc = stk_new_begin_at(&copy, o->dirfd, o->name, STK_SHARED, path, err);
+    if (rc < 0)
+        return rc;
+    int why = mdb_env_copyfd2(w->env, copy.fd, MDB_CP_COMPACT);
+    if (why == 0)
+        return stk_new_commit(&copy, err);
+    stk_new_abort(&copy);
+    return failed(path, "liblmdb cannot copy it in the order of keys", why, err);
 }
 
 static void abandon(const struct stk_write_config *cfg, struct stk_out *o)
@@ -612,11 +603,10 @@ static void abandon(const struct stk_write_config *cfg, struct stk_out *o)
 static int finish(const struct stk_write_config *cfg, struct stk_out *o, struct stk_err *err)
 {
     struct writer *w = *stk_out_state(o);
-    const char *path = stk_out_path(o);
     int rc = end_batch(w);
-    rc = rc == 0 ? 0 : write_failed(path, rc, err);
+    rc = rc == 0 ? 0 : write_failed(o, rc, err);
     if (rc == 0 && w->unsorted)
-        rc = compact(w, path, err);
+        rc = compact(w, o, err);
     abandon(cfg, o);
     return rc;
 }

@@ -144,13 +144,14 @@ static int put_offset(struct shard *h, size_t column, struct stk_err *err)
 /* In the folder the shard is written to: where there is room for the one there is for the other. */
 static int open_scratch(struct shard *h, struct stk_out *o, struct stk_err *err)
 {
+    char at[STK_FD_PATH];
     h->dir = strdup(stk_out_path(o));
     if (!h->dir)
         return stk_err_nomem(err, strlen(stk_out_path(o)));
     char *slash = strrchr(h->dir, '/');
     if (slash)
         *slash = '\0';
-    h->fd = stk_nameless_file(!slash ? "." : *h->dir ? h->dir : "/", err);
+    h->fd = stk_nameless_file(stk_fd_path(o->dirfd, NULL, at), err);
     return h->fd < 0 ? h->fd : 0;
 }
 

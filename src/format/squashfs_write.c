@@ -128,8 +128,11 @@ static bool is_kept(const char *var, const void *user)
     return strncmp(var, "SOURCE_DATE_EPOCH=", 18) != 0;
 }
 
-static int start(struct tool *t, const char *const *arg, const char *path, struct stk_err *err)
+/* It runs in the folder that is written to, whatever name that has by then. */
+static int start(struct tool *t, const char *const *arg, const struct stk_out *o,
+                 struct stk_err *err)
 {
+    char dir[STK_FD_PATH];
     const char **env = stk_environment(is_kept, NULL, NULL);
     int pair[2], rc = 0;
     if (!env)
@@ -142,6 +145,7 @@ static int start(struct tool *t, const char *const *arg, const char *path, struc
         t->in = pair[0];
         t->child = (struct stk_child){.argv = arg,
                                       .env = env,
+                                      .dir = stk_fd_path(o->dirfd, NULL, dir),
                                       .fd = {pair[1], t->printed, t->printed},
                                       .keep_signals = true}; /* it ends when we do, not before */
         rc = stk_child_start(&t->child);
@@ -149,7 +153,7 @@ static int start(struct tool *t, const char *const *arg, const char *path, struc
     }
     free(env);
     errno = rc;
-    return rc ? stk_err_sys(err, path, "start " TOOL " (of squashfs-tools)") : 0;
+    return rc ? stk_err_sys(err, stk_out_path(o), "start " TOOL " (of squashfs-tools)") : 0;
 }
 
 static void tool_close(struct tool *t)
@@ -208,18 +212,17 @@ static int tool_result(struct tool *t, const char *path, struct stk_err *err)
 
 int stk_squashfs_begin(const struct stk_write_config *cfg, struct stk_out *o, struct stk_err *err)
 {
-    const char *path = stk_out_path(o);
+    char here[STK_FD_PATH];
     struct arguments a = {0};
-    int rc = make_arguments(&a, cfg, path, err);
+    snprintf(here, sizeof here, "./%s", o->name);
+    int rc = make_arguments(&a, cfg, here, err);
     if (rc < 0)
         return rc;
-    if (unlink(path) < 0 && errno != ENOENT)
-        return stk_err_sys(err, path, "remove");
     struct tool *t = malloc(sizeof *t);
     if (!t)
         return stk_err_nomem(err, sizeof *t);
     *t = (struct tool){.in = -1, .printed = -1};
-    rc = start(t, a.arg, path, err);
+    rc = start(t, a.arg, o, err);
     if (rc < 0)
         tool_close(t);
     else

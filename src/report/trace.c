@@ -6,7 +6,6 @@
  * a thread; steps, epochs and phases have tracks of their own, rates and samples are counters of a
  * process "job". Asynchronous transfers overlap in a thread and are async events.
  */
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -317,20 +316,16 @@ int stk_report_trace(const struct stk_profile *p, const char *path, uint64_t *ev
     if (!p->traced)
         return stk_err_set(err, STK_E_UNSUPPORTED, p->path, -1,
                            "this profile has no single operations: record it with --trace");
-    char *partial = NULL;
-    if (asprintf(&partial, "%s.partial.%ld", path, (long)getpid()) < 0)
-        return stk_err_nomem(err, strlen(path));
-    struct trace t = {.p = p, .path = partial, .err = err};
-    t.fd = open(partial, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    int rc = t.fd < 0 ? stk_err_sys(err, partial, "create") : put_all(&t);
-    if (t.fd >= 0 && close(t.fd) != 0 && !rc)
-        rc = stk_err_sys(err, partial, "close");
-    if (!rc && rename(partial, path) != 0)
-        rc = stk_err_sys(err, path, "rename into place");
-    if (rc && t.fd >= 0)
-        unlink(partial);
+    struct stk_new file;
+    struct trace t = {.p = p, .path = path, .err = err};
+    int rc = stk_new_output(&file, path, STK_SHARED, err);
+    t.fd = file.fd;
+    if (!rc)
+        rc = put_all(&t);
+    if (!rc)
+        rc = stk_new_commit(&file, err);
+    stk_new_abort(&file);
     stk_buf_release(&t.buf);
-    free(partial);
     *events = t.events;
     *marks = t.marks;
     return rc;

@@ -73,7 +73,7 @@ def test_second_pack_at_the_same_place_is_refused(tmp_path):
     make_images(tmp_path / "img", classes=2, per_class=6)
     args = ["pack", "img", "out", "--jobs", "1", "--quiet", "--shards", "2"]
     run_stoker("inspect", tmp_path / "img")
-    first = held_at(("fsync", 3), *args, log=tmp_path / "strace.log", cwd=tmp_path)
+    first = held_at(("fsync", 5), *args, log=tmp_path / "strace.log", cwd=tmp_path)
     assert (tmp_path / "out.partial/pack.plan").exists()
     for more in ((), ("--resume",), ("--force",), ("--shuffle", "3")):
         result = run_stoker(*args, *more, cwd=tmp_path, rc=4)

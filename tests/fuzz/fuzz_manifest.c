@@ -3,6 +3,9 @@
 
 #include "data/manifest.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 static void touch_files(const struct stk_manifest_file *f, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -22,12 +25,14 @@ int fuzz_manifest(const uint8_t *data, size_t size)
         touch_files(m.other, m.nother);
         for (size_t i = 0; i < m.nclasses; i++)
             stk_fuzz_touch(m.classes[i], strlen(m.classes[i]));
-        if (stk_manifest_write(stk_fuzz_folder(), &m, &err) == 0) {
+        int dir = open(stk_fuzz_folder(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (stk_manifest_write(dir, stk_fuzz_folder(), &m, &err) == 0) {
             if (stk_manifest_read(stk_fuzz_folder(), &back, &err) != 1 ||
                 back.nshards != m.nshards || back.nclasses != m.nclasses)
                 stk_fuzz_broken("a manifest that is written can be read");
             stk_manifest_release(&back);
         }
+        close(dir);
         stk_manifest_release(&m);
     }
     stk_fuzz_file(STK_MANIFEST_NAME, data, size);

@@ -1,0 +1,455 @@
+/*
+ * own.c - whose a folder is, folders that we adopt, and removal. Everything is done through
+ * descriptors: a name in a folder that others may write can lead elsewhere from one call to the
+ * next, a descriptor cannot.
+ */
+#include "base/own_priv.h"
+#include "base/file.h"
+#include "base/random.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/openat2.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define FOLDER       (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+#define DEPTH_MAX    200 /* of folders in each other; each holds a descriptor while it is removed */
+#define LINKS_MAX    8   /* links that lead to links */
+#define OTHERS_WRITE (S_IWGRP | S_IWOTH)
+
+/* ---- whose ---------------------------------------------------------------------------------- */
+
+bool stk_trusts(uid_t owner, uid_t data_uid)
+{
+    return owner == geteuid() || owner == 0 || owner == data_uid;
+}
+
+const char *stk_user_name(uid_t uid, char buf[64])
+{
+    char text[4096];
+    struct passwd pw, *found = NULL;
+    if (getpwuid_r(uid, &pw, text, sizeof text, &found) == 0 && found && found->pw_name[0])
+        snprintf(buf, 64, "%s", found->pw_name);
+    else
+        snprintf(buf, 64, "uid %lu", (unsigned long)uid);
+    return buf;
+}
+
+/* What a file system makes of the owner and the mode of a new file: NFS calls root's nobody's, and
+ * some file systems know no owners at all. */
+static bool probe(int fd, struct stat *st)
+{
+    int made = stk_create_nameless_at(fd, ".stoker", 0600);
+    bool ok = made >= 0 && fstat(made, st) == 0;
+    if (made >= 0)
+        close(made);
+    return ok;
+}
+
+/* Whether the file system gives everything that we make this owner, or these permissions. */
+static bool is_given(int fd, const struct stat *st)
+{
+    struct stat sample;
+    return probe(fd, &sample) && sample.st_uid == st->st_uid &&
+           ((st->st_mode & OTHERS_WRITE) == 0 || (sample.st_mode & OTHERS_WRITE) != 0);
+}
+
+int stk_own_check(int fd, const char *path, struct stk_err *err)
+{
+    struct stat st;
+    char who[64];
+    if (fstat(fd, &st) < 0)
+        return stk_err_sys(err, path, "stat");
+    bool foreign = st.st_uid != geteuid();
+    if ((!foreign && !(st.st_mode & OTHERS_WRITE)) || is_given(fd, &st))
+        return 0;
+    if (foreign)
+        return stk_err_set(err, STK_E_EXISTS, path, -1,
+                           "in the way: it belongs to %s, and what is in it could be changed or "
+                           "taken away; have it removed, or choose another place",
+                           stk_user_name(st.st_uid, who));
+    return stk_err_set(err, STK_E_EXISTS, path, -1,
+                       "in the way: others may write in it (mode %04o), so what is in it may not "
+                       "be yours; move it away, or look at it and chmod go-w it",
+                       (unsigned)(st.st_mode & 07777));
+}
+
+/* The text of a link that the caller or root made, malloc'ed: of this very link, also when another
+ * is put in its place meanwhile. 1: it is one; 0: it is none. */
+static int read_link(const char *path, char **to, struct stk_err *err)
+{
+    struct stat st;
+    char text[PATH_MAX], who[64];
+    int fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC), rc = 0;
+    if (fd < 0 || fstat(fd, &st) < 0 || !S_ISLNK(st.st_mode)) {
+        if (fd >= 0)
+            close(fd);
+        return 0; /* whoever opens it says what is wrong */
+    }
+    ssize_t n = readlinkat(fd, "", text, sizeof text - 1);
+    if (n < 0)
+        rc = stk_err_sys(err, path, "read the link");
+    else if (st.st_uid != geteuid() && st.st_uid != 0)
+        rc = stk_err_set(err, STK_E_EXISTS, path, -1,
+                         "a link that %s made: it may lead to anything of yours; name the folder "
+                         "it leads to",
+                         stk_user_name(st.st_uid, who));
+    else if (!(*to = strndup(text, (size_t)n)))
+        rc = stk_err_nomem(err, (uint64_t)n);
+    close(fd);
+    return rc < 0 ? rc : 1;
+}
+
+/* Where a link at `path` with that text leads. malloc'ed. */
+static char *beside(const char *path, const char *to)
+{
+    size_t dir = (size_t)(stk_base_name(path) - path);
+    char *out = NULL;
+    return to[0] == '/'                                       ? strdup(to)
+           : asprintf(&out, "%.*s%s", (int)dir, path, to) < 0 ? NULL
+                                                              : out;
+}
+
+static bool is_dot(const char *name)
+{
+    return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
+}
+
+static void trim_slashes(char *path)
+{
+    for (size_t n = strlen(path); n > 1 && path[n - 1] == '/'; n--)
+        path[n - 1] = '\0';
+}
+
+/* Follows one link at *at. 1: done so; 0: there is none. */
+static int follow(char **at, struct stk_err *err)
+{
+    char *to = NULL;
+    trim_slashes(*at);
+    int rc = read_link(*at, &to, err);
+    if (rc == 1) {
+        char *next = beside(*at, to);
+        rc = next ? 1 : stk_err_nomem(err, strlen(to));
+        free(next ? *at : NULL);
+        *at = next ? next : *at;
+    }
+    free(to);
+    return rc;
+}
+
+int stk_own_resolve(const char *path, char **out, struct stk_err *err)
+{
+    char *at = strdup(path);
+    int rc = at ? 1 : stk_err_nomem(err, strlen(path));
+    for (int i = 0; rc == 1 && i < LINKS_MAX; i++)
+        rc = follow(&at, err);
+    if (rc == 1) {
+        errno = ELOOP;
+        rc = stk_err_sys(err, path, "open");
+    }
+    /* "." and ".." cannot be renamed: the name they stand for can. */
+    char *real = rc == 0 && is_dot(stk_base_name(at)) ? realpath(at, NULL) : NULL;
+    if (real || rc < 0) {
+        free(at);
+        at = real;
+    }
+    *out = at;
+    return rc;
+}
+
+/* ---- names ---------------------------------------------------------------------------------- */
+
+/* That nobody can guess it keeps others from being in the way; O_EXCL is what keeps us safe. */
+static uint64_t unguessable(void)
+{
+    uint64_t n;
+    struct timespec now;
+    if (getrandom(&n, sizeof n, GRND_NONBLOCK) == (ssize_t)sizeof n)
+        return n;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return stk_mix64((uint64_t)now.tv_nsec << 32 ^ (uint64_t)now.tv_sec) + (uint64_t)getpid() +
+           (uint64_t)(uintptr_t)&n;
+}
+
+void stk_random_name(char out[STK_RANDOM_NAME], const char *name, const char *mark)
+{
+    snprintf(out, STK_RANDOM_NAME, "%.200s%s%016llx", name, mark,
+             (unsigned long long)unguessable());
+}
+
+const char *stk_fd_path(int dirfd, const char *name, char buf[STK_FD_PATH])
+{
+    snprintf(buf, STK_FD_PATH, "/proc/self/fd/%d%s%s", dirfd, name ? "/" : "", name ? name : "");
+    return buf;
+}
+
+int stk_open_parent(const char *path, int *dirfd, const char **name, struct stk_err *err)
+{
+    *name = stk_base_name(path);
+    size_t n = (size_t)(*name - path);
+    char *dir = n ? strndup(path, n) : strdup(".");
+    if (!dir)
+        return stk_err_nomem(err, n);
+    *dirfd = open(dir, FOLDER);
+    if (*dirfd < 0 && errno == EACCES) /* may be written, not listed */
+        *dirfd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    int rc = *dirfd < 0 ? stk_err_sys(err, path, "open its folder") : 0;
+    free(dir);
+    return rc;
+}
+
+/* Some network file systems cannot sync a folder and say so with EINVAL. */
+int stk_fsync_dir(int fd, const char *path, struct stk_err *err)
+{
+    return fsync(fd) < 0 && errno != EINVAL && errno != EBADF ? stk_err_sys(err, path, "fsync") : 0;
+}
+
+int stk_fsync_dir_of(const char *path, struct stk_err *err)
+{
+    const char *name;
+    int fd, rc = stk_open_parent(path, &fd, &name, err);
+    if (rc < 0)
+        return rc;
+    rc = stk_fsync_dir(fd, path, err);
+    close(fd);
+    return rc;
+}
+
+/* ---- folders -------------------------------------------------------------------------------- */
+
+static int not_a_folder(int dirfd, const char *name, const char *path, struct stk_err *err)
+{
+    struct stat st;
+    int why = errno;
+    bool link = fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode);
+    if (link)
+        return stk_err_set(err, STK_E_EXISTS, path, -1,
+                           "in the way: a link, where a folder of ours is expected; remove it");
+    errno = why;
+    return why == ENOTDIR
+               ? stk_err_set(err, STK_E_EXISTS, path, -1, "in the way: not a folder; move it away")
+               : stk_err_sys(err, path, "open folder");
+}
+
+int stk_own_folder_at(int dirfd, const char *name, unsigned flags, int *fd, const char *path,
+                      struct stk_err *err)
+{
+    mode_t mode = flags & STK_OWN_PRIVATE ? 0700 : 0777;
+    bool made = flags & STK_OWN_MAKE && mkdirat(dirfd, name, mode) == 0;
+    *fd = -1;
+    if (flags & STK_OWN_MAKE && !made && (errno != EEXIST || flags & STK_OWN_NEW))
+        return stk_err_sys(err, path, "make folder");
+    *fd = openat(dirfd, name, FOLDER | O_NOFOLLOW);
+    if (*fd < 0)
+        return not_a_folder(dirfd, name, path, err);
+    /* One that we made as the umask says may be a group's; still it must be the one we made. */
+    struct stat st;
+    bool shared =
+        made && !(flags & STK_OWN_PRIVATE) && fstat(*fd, &st) == 0 && st.st_uid == geteuid();
+    int rc = shared ? 0 : stk_own_check(*fd, path, err);
+    if (rc < 0) {
+        close(*fd);
+        *fd = -1;
+    }
+    return rc;
+}
+
+int stk_own_folder(const char *path, unsigned flags, int *fd, struct stk_err *err)
+{
+    const char *name;
+    int dirfd, rc;
+    char *trimmed = strdup(path); /* "a/b/" is b in a */
+    *fd = -1;
+    if (!trimmed)
+        return stk_err_nomem(err, strlen(path));
+    trim_slashes(trimmed);
+    rc = stk_open_parent(trimmed, &dirfd, &name, err);
+    if (rc == 0) {
+        rc = stk_own_folder_at(dirfd, name[0] ? name : ".", flags, fd, path, err);
+        close(dirfd);
+    }
+    free(trimmed);
+    return rc;
+}
+
+int stk_enter_at(int dirfd, const char *name)
+{
+    int fd = openat(dirfd, name, FOLDER | O_NOFOLLOW);
+    if (fd >= 0 || errno != ENOENT)
+        return fd;
+    if (mkdirat(dirfd, name, 0777) < 0 && errno != EEXIST)
+        return -1;
+    return openat(dirfd, name, FOLDER | O_NOFOLLOW);
+}
+
+int stk_own_temp_folder(const char *dir, const char *prefix, char **path, int *fd,
+                        struct stk_err *err)
+{
+    char name[STK_RANDOM_NAME];
+    int own = -1;
+    stk_random_name(name, prefix, ".");
+    char *at = stk_path_join(dir, name);
+    int rc = at ? stk_own_folder(at, STK_OWN_MAKE | STK_OWN_PRIVATE | STK_OWN_NEW, &own, err)
+                : stk_err_nomem(err, strlen(dir));
+    if (rc < 0) {
+        free(at);
+        return rc;
+    }
+    *path = at;
+    if (fd)
+        *fd = own;
+    else
+        close(own);
+    return 0;
+}
+
+int stk_mkdirs(const char *path, struct stk_err *err)
+{
+    char *copy = strdup(path);
+    if (!copy)
+        return stk_err_nomem(err, strlen(path));
+    int rc = 0;
+    for (char *p = copy + 1; rc == 0 && *copy; p++) {
+        if (*p && *p != '/')
+            continue;
+        char c = *p;
+        *p = '\0';
+        struct stat sb;
+        if (mkdir(copy, 0777) < 0 &&
+            !(errno == EEXIST && stat(copy, &sb) == 0 && S_ISDIR(sb.st_mode)))
+            rc = stk_err_sys(err, copy, "make folder");
+        *p = c;
+        if (!c)
+            break;
+    }
+    free(copy);
+    return rc;
+}
+
+/* One step down; takes ownership of fd. -1: errno says why. */
+static int step_down(int fd, const char *name, size_t len)
+{
+    char *part = strndup(name, len);
+    int next = part ? stk_enter_at(fd, part) : -1, why = errno;
+    free(part);
+    close(fd);
+    errno = why;
+    return next;
+}
+
+int stk_mkdirs_below(const char *root, const char *name, int *dirfd, struct stk_err *err)
+{
+    int rc = stk_mkdirs(root, err), fd = rc < 0 ? -1 : open(root, FOLDER);
+    if (rc == 0 && fd < 0)
+        rc = stk_err_sys(err, root, "open folder");
+    for (const char *slash; fd >= 0 && (slash = strchr(name, '/')); name = slash + 1) {
+        fd = step_down(fd, name, (size_t)(slash - name));
+        if (fd < 0 && (errno == ENOTDIR || errno == ELOOP))
+            rc = stk_err_set(err, STK_E_UNSUPPORTED, root, -1,
+                             "a link or a file is in the way, where '%.*s' would be a folder",
+                             (int)(slash - name), name);
+        else if (fd < 0)
+            rc = stk_err_sys(err, root, "make a folder in it");
+    }
+    *dirfd = fd;
+    return rc;
+}
+
+/* ---- renaming and removing ------------------------------------------------------------------ */
+
+int stk_rename_at(int from, const char *name, int to, const char *new_name)
+{
+    return renameat(from, name, to, new_name);
+}
+
+int stk_exchange_at(int dirfd, const char *a, const char *b)
+{
+    return renameat2(dirfd, a, dirfd, b, RENAME_EXCHANGE);
+}
+
+int stk_unlink_at(int dirfd, const char *name, const char *path, struct stk_err *err)
+{
+    return unlinkat(dirfd, name, 0) < 0 && errno != ENOENT ? stk_err_sys(err, path, "remove") : 0;
+}
+
+int stk_rmdir_at(int dirfd, const char *name)
+{
+    return unlinkat(dirfd, name, AT_REMOVEDIR);
+}
+
+/* A folder below dirfd on the same mount; EXDEV: something is mounted there. */
+static int open_below(int dirfd, const char *name)
+{
+    struct open_how how = {.flags = FOLDER | O_NOFOLLOW, .resolve = RESOLVE_NO_XDEV};
+    int fd = (int)syscall(SYS_openat2, dirfd, name, &how, sizeof how);
+    if (fd >= 0 ||
+        (errno != ENOSYS && errno != EPERM)) /* EPERM: some sandboxes, for what they do not know */
+        return fd;
+    struct stat above, st;
+    fd = openat(dirfd, name, FOLDER | O_NOFOLLOW);
+    if (fd >= 0 && fstat(dirfd, &above) == 0 && fstat(fd, &st) == 0 && above.st_dev != st.st_dev) {
+        close(fd);
+        errno = EXDEV;
+        return -1;
+    }
+    return fd;
+}
+
+static int remove_entry(int dirfd, const char *name, const char *path, int depth,
+                        struct stk_err *err);
+
+/* Takes ownership of fd. */
+static int empty_folder(int fd, const char *path, int depth, struct stk_err *err)
+{
+    DIR *d = fdopendir(fd);
+    int rc = d ? 0 : stk_err_sys(err, path, "remove");
+    if (!d)
+        close(fd);
+    for (struct dirent *e; rc == 0 && (e = readdir(d));)
+        if (!is_dot(e->d_name))
+            rc = remove_entry(fd, e->d_name, path, depth + 1, err);
+    if (d)
+        closedir(d);
+    return rc;
+}
+
+static int remove_entry(int dirfd, const char *name, const char *path, int depth,
+                        struct stk_err *err)
+{
+    if (unlinkat(dirfd, name, 0) == 0 || errno == ENOENT)
+        return 0;
+    if (errno != EISDIR && errno != EPERM)
+        return stk_err_sys(err, path, "remove");
+    if (depth > DEPTH_MAX)
+        return stk_err_set(err, STK_E_UNSUPPORTED, path, -1,
+                           "more than %d folders in each other; remove it by hand", DEPTH_MAX);
+    int why = errno,
+        fd = depth ? open_below(dirfd, name) : openat(dirfd, name, FOLDER | O_NOFOLLOW);
+    if (fd < 0) {
+        errno = errno == ENOTDIR || errno == ELOOP ? why : errno; /* a file that may not go */
+        return stk_err_sys(err, path, "remove");
+    }
+    int rc = empty_folder(fd, path, depth, err);
+    if (rc == 0 && unlinkat(dirfd, name, AT_REMOVEDIR) < 0 && errno != ENOENT)
+        rc = stk_err_sys(err, path, "remove");
+    return rc;
+}
+
+int stk_remove_at(int dirfd, const char *name, const char *path, struct stk_err *err)
+{
+    return remove_entry(dirfd, name, path, 0, err);
+}
+
+int stk_remove_tree(const char *path, struct stk_err *err)
+{
+    return remove_entry(AT_FDCWD, path, path, 0, err);
+}

@@ -1,0 +1,372 @@
+/*
+ * own_file.c - files that we create: exclusively, without following links, under a name nobody can
+ * guess, and renamed into place.
+ */
+#include "base/own_priv.h"
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define TRIES 16 /* names that are taken already: somebody plays with us */
+
+int stk_create_at(int dirfd, const char *name, mode_t mode)
+{
+    return openat(dirfd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+}
+
+int stk_create_nameless_at(int dirfd, const char *name, mode_t mode)
+{
+    char tmp[STK_RANDOM_NAME];
+    int fd = openat(dirfd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, mode);
+    if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL))
+        return fd;
+    stk_random_name(tmp, name, ".partial."); /* NFS and others know no O_TMPFILE */
+    fd = stk_create_at(dirfd, tmp, mode);
+    if (fd >= 0)
+        (void)unlinkat(dirfd, tmp, 0);
+    return fd;
+}
+
+int stk_create_nameless(const char *dir)
+{
+    int dirfd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    int fd = dirfd < 0 ? -1 : stk_create_nameless_at(dirfd, ".stoker", 0600);
+    if (dirfd >= 0)
+        close(dirfd);
+    return fd;
+}
+
+/* ---- whole or not at all -------------------------------------------------------------------- */
+
+static void release(struct stk_new *f)
+{
+    if (f->fd >= 0)
+        close(f->fd);
+    if (f->dirfd >= 0)
+        close(f->dirfd);
+    free(f->tmp);
+    free(f->name);
+    free(f->path);
+    *f = STK_NEW_INIT;
+}
+
+void stk_new_abort(struct stk_new *f)
+{
+    if (f->dirfd >= 0 && f->tmp)
+        (void)unlinkat(f->dirfd, f->tmp, 0);
+    release(f);
+}
+
+/* f has dirfd, which is its own. */
+static int begin(struct stk_new *f, const char *name, mode_t mode, const char *path,
+                 struct stk_err *err)
+{
+    char tmp[STK_RANDOM_NAME];
+    f->name = strdup(name);
+    f->path = strdup(path);
+    int rc = f->name && f->path ? 0 : stk_err_nomem(err, strlen(path));
+    for (int i = 0; rc == 0 && i < TRIES && f->fd < 0; i++) {
+        stk_random_name(tmp, name, ".partial.");
+        f->fd = stk_create_at(f->dirfd, tmp, mode);
+        if (f->fd < 0 && errno != EEXIST)
+            break;
+    }
+    if (rc == 0 && f->fd < 0)
+        rc = stk_err_sys(err, path, "create");
+    if (rc == 0 && !(f->tmp = strdup(tmp))) {
+        (void)unlinkat(f->dirfd, tmp, 0);
+        rc = stk_err_nomem(err, sizeof tmp);
+    }
+    if (rc < 0)
+        release(f);
+    return rc;
+}
+
+int stk_new_begin_at(struct stk_new *f, int dirfd, const char *name, mode_t mode, const char *path,
+                     struct stk_err *err)
+{
+    *f = STK_NEW_INIT;
+    f->dirfd = fcntl(dirfd, F_DUPFD_CLOEXEC, 0);
+    return f->dirfd < 0 ? stk_err_sys(err, path, "open its folder")
+                        : begin(f, name, mode, path, err);
+}
+
+int stk_new_begin(struct stk_new *f, const char *path, mode_t mode, struct stk_err *err)
+{
+    const char *name;
+    *f = STK_NEW_INIT;
+    int rc = stk_open_parent(path, &f->dirfd, &name, err);
+    if (rc == 0 && (!name[0] || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)) {
+        release(f);
+        errno = EISDIR;
+        return stk_err_sys(err, path, "create");
+    }
+    return rc < 0 ? rc : begin(f, name, mode, path, err);
+}
+
+int stk_new_commit(struct stk_new *f, struct stk_err *err)
+{
+    int rc = 0;
+    bool direct = !f->tmp; /* a pipe has nothing to sync */
+    if (!direct && fsync(f->fd) < 0)
+        rc = stk_err_sys(err, f->path, "fsync");
+    int fd = f->fd;
+    f->fd = -1;
+    if (close(fd) < 0 && rc == 0)
+        rc = stk_err_sys(err, f->path, "close");
+    if (rc == 0 && !direct && renameat(f->dirfd, f->tmp, f->dirfd, f->name) < 0)
+        rc = stk_err_sys(err, f->path, "rename into place");
+    if (rc < 0) {
+        stk_new_abort(f);
+        return rc;
+    }
+    if (!direct)
+        rc = stk_fsync_dir(f->dirfd, f->path, err);
+    release(f);
+    return rc;
+}
+
+/* ---- what a user names as output ------------------------------------------------------------ */
+
+/* In /dev and /proc names stand for devices and for descriptors: /dev/stdout is no file, whatever
+ * it leads to. */
+static bool is_special_folder(const char *path)
+{
+    size_t n = (size_t)(stk_base_name(path) - path);
+    char *dir = n ? strndup(path, n) : strdup("."), *real = dir ? realpath(dir, NULL) : NULL;
+    bool special = real && (strcmp(real, "/dev") == 0 || strcmp(real, "/proc") == 0 ||
+                            strncmp(real, "/proc/", 6) == 0);
+    free(dir);
+    free(real);
+    return special;
+}
+
+static bool is_device(const struct stat *st)
+{
+    return !S_ISREG(st->st_mode) && !S_ISDIR(st->st_mode) && !S_ISLNK(st->st_mode);
+}
+
+/* The pipe or device at path, or -1. A link is followed where the user or root made it; a pipe of
+ * somebody else's is only in the way. */
+static int open_device(int dirfd, const char *path)
+{
+    struct stat seen, st;
+    int fd = -1;
+    if (fstatat(dirfd, path, &seen, AT_SYMLINK_NOFOLLOW) == 0 && is_device(&seen) &&
+        (seen.st_uid == geteuid() || seen.st_uid == 0))
+        fd = openat(dirfd, path, O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW);
+    if (fd >= 0 && (fstat(fd, &st) < 0 || st.st_ino != seen.st_ino || st.st_dev != seen.st_dev)) {
+        close(fd); /* it was a pipe when we looked */
+        fd = -1;
+    }
+    return fd;
+}
+
+/* The descriptor of an output that is not replaced but written as it is; -1: it is a file, or not
+ * there. */
+static int open_as_it_is(int dirfd, const char *name)
+{
+    char *at = NULL;
+    int fd = -1;
+    if (dirfd != AT_FDCWD)
+        return open_device(dirfd, name);
+    if (is_special_folder(name))
+        return openat(dirfd, name, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+    if (stk_own_resolve(name, &at, NULL) == 0)
+        fd = open_device(AT_FDCWD, at);
+    free(at);
+    return fd;
+}
+
+int stk_new_output(struct stk_new *f, const char *path, mode_t mode, struct stk_err *err)
+{
+    int fd = open_as_it_is(AT_FDCWD, path);
+    if (fd < 0)
+        return stk_new_begin(f, path, mode, err);
+    *f = STK_NEW_INIT;
+    f->fd = fd;
+    f->path = strdup(path);
+    if (f->path)
+        return 0;
+    release(f);
+    return stk_err_nomem(err, strlen(path));
+}
+
+int stk_open_fresh(int dirfd, const char *name, mode_t mode, int *fd, const char *path,
+                   struct stk_err *err)
+{
+    *fd = open_as_it_is(dirfd, name);
+    for (int i = 0; *fd < 0 && i < TRIES; i++) {
+        if ((unlinkat(dirfd, name, 0) < 0 && errno != ENOENT) ||
+            ((*fd = stk_create_at(dirfd, name, mode)) < 0 && errno != EEXIST))
+            break;
+    }
+    return *fd < 0 ? stk_err_sys(err, path, "create") : 0;
+}
+
+static int check_mine(int fd, const char *path, struct stk_err *err)
+{
+    struct stat st;
+    char who[64];
+    if (fstat(fd, &st) < 0)
+        return stk_err_sys(err, path, "stat");
+    if (!S_ISREG(st.st_mode))
+        return stk_err_set(err, STK_E_EXISTS, path, -1, "in the way: not a file; move it away");
+    if (st.st_uid != geteuid())
+        return stk_err_set(err, STK_E_EXISTS, path, -1,
+                           "in the way: it belongs to %s; have it removed, or choose another place",
+                           stk_user_name(st.st_uid, who));
+    if (st.st_nlink != 1)
+        return stk_err_set(err, STK_E_EXISTS, path, -1,
+                           "in the way: the file has another name elsewhere; move it away");
+    return 0;
+}
+
+int stk_open_append(int dirfd, const char *name, mode_t mode, int *fd, const char *path,
+                    struct stk_err *err)
+{
+    const int flags = O_RDWR | O_APPEND | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+    bool made = false;
+    *fd = -1;
+    for (int i = 0; *fd < 0 && i < TRIES; i++) {
+        *fd = openat(dirfd, name, flags | O_CREAT | O_EXCL, mode);
+        made = *fd >= 0;
+        if (made || errno != EEXIST)
+            break;
+        *fd = openat(dirfd, name, flags); /* gone by now: again */
+        if (*fd < 0 && errno != ENOENT)
+            break;
+    }
+    int rc = *fd < 0 ? stk_err_sys(err, path, "open") : made ? 0 : check_mine(*fd, path, err);
+    if (rc < 0 && *fd >= 0) {
+        close(*fd);
+        *fd = -1;
+    }
+    return rc;
+}
+
+/* ---- whole files ---------------------------------------------------------------------------- */
+
+static int write_all(struct stk_new *f, const void *p, size_t n, struct stk_err *err)
+{
+    int rc = stk_write_full(f->fd, p, n, f->path, err);
+    if (rc == 0)
+        return stk_new_commit(f, err);
+    stk_new_abort(f);
+    return rc;
+}
+
+int stk_write_file_at(int dirfd, const char *name, const void *p, size_t n, mode_t mode,
+                      const char *path, struct stk_err *err)
+{
+    struct stk_new f;
+    int rc = stk_new_begin_at(&f, dirfd, name, mode, path, err);
+    return rc < 0 ? rc : write_all(&f, p, n, err);
+}
+
+int stk_write_file_atomic(const char *path, const void *p, size_t n, struct stk_err *err)
+{
+    struct stk_new f;
+    int rc = stk_new_output(&f, path, STK_SHARED, err);
+    return rc < 0 ? rc : write_all(&f, p, n, err);
+}
+
+/* ---- as private as what it describes -------------------------------------------------------- */
+
+/* Whom a mode lets read: 2 everybody, 1 the group, 0 the owner. For a folder what is in it. */
+static int audience(const struct stat *st)
+{
+    mode_t mode = st->st_mode, all = S_IRGRP | S_IROTH;
+    if (S_ISDIR(mode))
+        mode &= (mode_t)((mode & (S_IXGRP | S_IXOTH)) << 2) | (mode_t)~all;
+    return (mode & all) == all ? 2 : mode & S_IRGRP ? 1 : 0;
+}
+
+void stk_readers_merge(struct stk_readers *r, const struct stk_readers *other)
+{
+    bool groups = r->any && other->any && r->audience == 1 && other->audience == 1;
+    if (groups && r->gid != other->gid)
+        r->audience = 0;
+    else if (other->any && (!r->any || other->audience < r->audience))
+        *r = *other;
+}
+
+void stk_readers_join(struct stk_readers *r, const struct stat *st)
+{
+    struct stk_readers one = {.audience = audience(st), .gid = st->st_gid, .any = true};
+    stk_readers_merge(r, &one);
+}
+
+/* The mode that a file made as the umask (or the folder) says has here. */
+static mode_t usual_mode(const struct stk_new *f)
+{
+    struct stat st;
+    int fd = stk_create_nameless_at(f->dirfd, f->name, 0666);
+    mode_t mode = fd >= 0 && fstat(fd, &st) == 0 ? st.st_mode & 0666 : 0600;
+    if (fd >= 0)
+        close(fd);
+    return mode;
+}
+
+void stk_new_share(struct stk_new *f, const struct stk_readers *r)
+{
+    static const mode_t let[] = {0, S_IRGRP, S_IRGRP | S_IROTH};
+    struct stat st;
+    if (!f->tmp || !r->any || !r->audience || fstat(f->fd, &st) < 0)
+        return;
+    mode_t mode = let[r->audience] & usual_mode(f);
+    if (r->audience == 1 && st.st_gid != r->gid && fchown(f->fd, (uid_t)-1, r->gid) < 0)
+        mode = 0;
+    (void)fchmod(f->fd, 0600 | mode);
+}
+
+/* ---- reading -------------------------------------------------------------------------------- */
+
+static const char *kind_of(mode_t mode)
+{
+    return S_ISDIR(mode)    ? "a folder"
+           : S_ISFIFO(mode) ? "a pipe"
+           : S_ISSOCK(mode) ? "a socket"
+           : S_ISLNK(mode)  ? "a link"
+                            : "a device";
+}
+
+static int refuse_kind(mode_t mode, const char *path, struct stk_err *err)
+{
+    return stk_err_set(err, STK_E_UNSUPPORTED, path, -1, "it is %s, not a file", kind_of(mode));
+}
+
+int stk_read_open(int dirfd, const char *name, int flags, int *fd, struct stat *st,
+                  const char *path, struct stk_err *err)
+{
+    const int base = O_RDONLY | O_CLOEXEC | O_NOCTTY | (flags & O_NOFOLLOW);
+    struct stat mine;
+    st = st ? st : &mine;
+    *fd = openat(dirfd, name, base | O_NONBLOCK);
+    /* Somebody holds a lease on it: the kernel asks for it back, which takes a moment. */
+    if (*fd < 0 && errno == EWOULDBLOCK && fstatat(dirfd, name, st, 0) == 0 && S_ISREG(st->st_mode))
+        *fd = openat(dirfd, name, base);
+    if (*fd < 0) {
+        int why = errno; /* a socket cannot be opened at all; nor a link with O_NOFOLLOW */
+        bool seen = (why == ENXIO || why == ELOOP) &&
+                    fstatat(dirfd, name, st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISREG(st->st_mode);
+        errno = why;
+        return seen ? refuse_kind(st->st_mode, path, err) : stk_err_sys(err, path, "open");
+    }
+    int rc = fstat(*fd, st) < 0      ? stk_err_sys(err, path, "stat")
+             : !S_ISREG(st->st_mode) ? refuse_kind(st->st_mode, path, err)
+                                     : 0;
+    if (rc == 0 && fcntl(*fd, F_SETFL, 0) < 0) /* no one must meet O_NONBLOCK later */
+        rc = stk_err_sys(err, path, "open");
+    if (rc < 0) {
+        close(*fd);
+        *fd = -1;
+    }
+    return rc;
+}
