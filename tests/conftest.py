@@ -244,3 +244,4 @@ def pytest_sessionstart(session):
 
 
 from clusterlib import shared, slurm  # noqa: E402,F401 (fixtures; it needs what stands above)
+from securitylib import node  # noqa: E402,F401 (a fixture)
