@@ -24,7 +24,7 @@ def test_shared_folder_is_writable_by_both(node):
 
 def test_stoker_runs_as_either(node):
     """The binary under test must be within reach of users who do not own the checkout."""
-    assert "15 samples" in " ".join(node.victim.stoker("inspect", node.data).out.split())
+    assert "samples 15" in " ".join(node.victim.stoker("inspect", node.data).out.split())
     node.attacker.stoker("inspect", node.data)
 
 
