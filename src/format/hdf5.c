@@ -414,7 +414,7 @@ static int list(struct stk_lister *l, struct stk_src *src, struct stk_err *err)
     (void)setenv("HDF5_USE_FILE_LOCKING", "FALSE", 1);
     if (H5open() < 0 || H5Eset_auto2(H5E_DEFAULT, NULL, NULL) < 0)
         return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1, "libhdf5 cannot be started");
-    t.h5 = H5Fopen(stk_src_path(src), H5F_ACC_RDONLY, H5P_DEFAULT);
+    t.h5 = H5Fopen(stk_src_library_path(src), H5F_ACC_RDONLY, H5P_DEFAULT);
     if (t.h5 < 0)
         return stk_h5_failed(stk_src_path(src), "open this file", err);
     int rc = describe_file(&t, err);

@@ -167,6 +167,27 @@ static bool is_netcdf_axis(hid_t ds)
     return strncmp(text, mark, sizeof mark - 1) == 0;
 }
 
+/* Asked before anything else: to tell its shape, libhdf5 opens the files that a view names. */
+static bool is_view(hid_t ds)
+{
+    hid_t dcpl = H5Dget_create_plist(ds);
+    bool view = dcpl >= 0 && H5Pget_layout(dcpl) == H5D_VIRTUAL;
+    if (dcpl >= 0)
+        H5Pclose(dcpl);
+    return view;
+}
+
+static int describe_unless_view(struct visit *v, hid_t ds, const char *name)
+{
+    const char *path = stk_src_path(v->f->src);
+    if (ds < 0)
+        return stk_h5_failed(path, "open a dataset", v->err);
+    if (is_view(ds))
+        return stk_err_set(v->err, STK_E_UNSUPPORTED, path, -1,
+                           "it is a view of other datasets (virtual)");
+    return is_netcdf_axis(ds) ? 0 : describe(v, ds, name);
+}
+
 /* One dataset libhdf5 cannot open does not hide the others: it is left out where the library is too
  * old for it, and a problem where it is damaged. */
 static int add_dataset(struct visit *v, hid_t root, const char *name)
@@ -174,9 +195,7 @@ static int add_dataset(struct visit *v, hid_t root, const char *name)
     struct stk_err why = {.offset = -1}, *outer = v->err;
     hid_t ds = H5Dopen2(root, name, H5P_DEFAULT);
     v->err = &why;
-    int rc = ds < 0               ? stk_h5_failed(stk_src_path(v->f->src), "open a dataset", &why)
-             : is_netcdf_axis(ds) ? 0
-                                  : describe(v, ds, name);
+    int rc = describe_unless_view(v, ds, name);
     v->err = outer;
     if (ds >= 0)
         H5Dclose(ds);

@@ -141,7 +141,7 @@ static int open_env(struct walk *w)
     if (rc == 0)
         rc = mdb_env_set_mapsize(w->env, (size_t)stk_src_size(w->src));
     if (rc == 0)
-        rc = mdb_env_open(w->env, w->path, MDB_NOSUBDIR | MDB_RDONLY | MDB_NOLOCK | MDB_NOTLS, 0);
+        rc = mdb_env_open(w->env, stk_src_library_path(w->src), MDB_NOSUBDIR | MDB_RDONLY | MDB_NOLOCK | MDB_NOTLS, 0);
     if (rc == 0)
         rc = mdb_txn_begin(w->env, NULL, MDB_RDONLY, &w->txn);
     if (rc == 0)
