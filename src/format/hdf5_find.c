@@ -15,6 +15,7 @@
 
 #define MAX_DATASETS 1000000u /* in a file */
 #define MAX_NESTED   8        /* compounds within compounds */
+#define MAX_DEPTH    200      /* groups within groups: every name is looked up from the root */
 
 struct visit {
     struct stk_h5_file *f;
@@ -244,12 +245,25 @@ static int visit_hard(struct visit *v, hid_t root, const char *name)
     return add_dataset(v, root, name);
 }
 
+static bool too_deep(const char *name)
+{
+    unsigned depth = 0;
+    for (; *name; name++)
+        depth += *name == '/';
+    return depth > MAX_DEPTH;
+}
+
 /* Returns 1 to stop: the error is in v->err then. */
 static herr_t visit_link(hid_t root, const char *name, const H5L_info_t *link, void *user)
 {
     struct visit *v = user;
     int rc;
     stk_list_alive(v->l);
+    if (too_deep(name)) {
+        (void)stk_err_set(v->err, STK_E_UNSUPPORTED, stk_src_path(v->f->src), -1,
+                          "groups nested more than %d deep", MAX_DEPTH);
+        return 1;
+    }
     if (!stk_list_wants(v->l, name))
         return 0;
     if (link->type == H5L_TYPE_HARD)
