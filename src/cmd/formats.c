@@ -1,9 +1,11 @@
 /* formats.c - `stoker formats` and `stoker version`: what this build can do and what it lacks. */
 #include "format/format.h"
 
+#include "base/confine.h"
 #include "cmd/cmd.h"
 #include "report/grid.h"
 #include "data/image.h"
+#include "format/jail.h"
 
 struct settings {
     struct stk_common common;
@@ -142,6 +144,26 @@ static size_t list_parts(struct part *part, size_t max)
     return n;
 }
 
+/* How the libraries that read strangers' HDF5, LMDB and squashfs files are confined on this
+ * machine: that depends on its kernel, and on the container we may be in. */
+static void put_locks(struct stk_grid *t, struct stk_jw *w)
+{
+    static const struct {
+        unsigned lock;
+        const char *title, *key;
+    } locks[] = {{STK_CONFINED_CALLS, "readers confined by seccomp", "seccomp"},
+                 {STK_CONFINED_FILES, "readers confined by Landlock", "landlock"}};
+    unsigned held = stk_jail_locks();
+    stk_jw_key(w, "confined_by");
+    stk_jw_open(w, '{');
+    for (size_t i = 0; i < sizeof locks / sizeof *locks; i++) {
+        bool on = held & locks[i].lock;
+        stk_grid_row(t, locks[i].title, on ? "yes" : "no: not on this machine");
+        stk_jw_put_bool(w, locks[i].key, on);
+    }
+    stk_jw_close(w, '}');
+}
+
 static int run_version(struct stk_run *run)
 {
     struct part part[80];
@@ -162,6 +184,7 @@ static int run_version(struct stk_run *run)
         stk_jw_close(w, '}');
     }
     stk_jw_close(w, ']');
+    put_locks(&t, w);
     stk_buf_printf(&text, "stoker %s\n", stk_version());
     stk_grid_render(&t, 2, &text);
     stk_say(run, "%s", stk_buf_cstr(&text));
@@ -175,8 +198,10 @@ const struct stk_cmd stk_cmd_version = {
     .name = "version",
     .summary = "print the version and what is built in",
     .args = "",
-    .description = "Prints the version, which optional parts this build has, and the package to "
-                   "install for each that it lacks.",
+    .description =
+        "Prints the version, which optional parts this build has, the package to install "
+        "for each that it lacks, and how libraries that read strangers' files are confined "
+        "here.",
     .options = options,
     .settings_size = sizeof(struct settings),
     .run = run_version,

@@ -36,8 +36,11 @@ int stk_src_peek(struct stk_src *s, uint64_t off, size_t n, const uint8_t **p, s
 uint64_t stk_src_size(const struct stk_src *s);
 /* True for a compressed file: the bytes passed over are decoded anyway. */
 bool stk_src_is_stream(const struct stk_src *s);
-/* Where the file is, for libraries that open it themselves and for messages. Borrowed. */
+/* Where the file is, for messages. Borrowed. */
 const char *stk_src_path(const struct stk_src *s);
+/* For libraries that open files themselves: a name of the very file that is open here, whatever has
+ * been put in its place since. Borrowed. */
+const char *stk_src_library_path(struct stk_src *s);
 /* Its name relative to the dataset ("train/a.tar"). Borrowed. */
 const char *stk_src_name(const struct stk_src *s);
 

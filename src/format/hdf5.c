@@ -416,7 +416,7 @@ static int list(struct stk_lister *l, struct stk_src *src, struct stk_err *err)
     if (rc < 0)
         return rc;
     (void)stk_h5.Eset_auto2(H5E_DEFAULT, NULL, NULL);
-    t.h5 = stk_h5.Fopen(stk_src_path(src), H5F_ACC_RDONLY, H5P_DEFAULT);
+    t.h5 = stk_h5.Fopen(stk_src_library_path(src), H5F_ACC_RDONLY, H5P_DEFAULT);
     if (t.h5 < 0)
         return stk_h5_failed(stk_src_path(src), "open this file", err);
     rc = describe_file(&t, err);

@@ -15,6 +15,7 @@
 
 #define MAX_DATASETS 1000000u /* in a file */
 #define MAX_NESTED   8        /* compounds within compounds */
+#define MAX_DEPTH    200      /* groups within groups: every name is looked up from the root */
 
 struct visit {
     struct stk_h5_file *f;
@@ -168,6 +169,27 @@ static bool is_netcdf_axis(hid_t ds)
     return strncmp(text, mark, sizeof mark - 1) == 0;
 }
 
+/* Asked before anything else: to tell its shape, libhdf5 opens the files that a view names. */
+static bool is_view(hid_t ds)
+{
+    hid_t dcpl = stk_h5.Dget_create_plist(ds);
+    bool view = dcpl >= 0 && stk_h5.Pget_layout(dcpl) == H5D_VIRTUAL;
+    if (dcpl >= 0)
+        stk_h5.Pclose(dcpl);
+    return view;
+}
+
+static int describe_unless_view(struct visit *v, hid_t ds, const char *name)
+{
+    const char *path = stk_src_path(v->f->src);
+    if (ds < 0)
+        return stk_h5_failed(path, "open a dataset", v->err);
+    if (is_view(ds))
+        return stk_err_set(v->err, STK_E_UNSUPPORTED, path, -1,
+                           "it is a view of other datasets (virtual)");
+    return is_netcdf_axis(ds) ? 0 : describe(v, ds, name);
+}
+
 /* One dataset libhdf5 cannot open does not hide the others: it is left out where the library is too
  * old for it, and a problem where it is damaged. */
 static int add_dataset(struct visit *v, hid_t root, const char *name)
@@ -175,9 +197,7 @@ static int add_dataset(struct visit *v, hid_t root, const char *name)
     struct stk_err why = {.offset = -1}, *outer = v->err;
     hid_t ds = stk_h5.Dopen2(root, name, H5P_DEFAULT);
     v->err = &why;
-    int rc = ds < 0               ? stk_h5_failed(stk_src_path(v->f->src), "open a dataset", &why)
-             : is_netcdf_axis(ds) ? 0
-                                  : describe(v, ds, name);
+    int rc = describe_unless_view(v, ds, name);
     v->err = outer;
     if (ds >= 0)
         stk_h5.Dclose(ds);
@@ -226,12 +246,25 @@ static int visit_hard(struct visit *v, hid_t root, const char *name)
     return add_dataset(v, root, name);
 }
 
+static bool too_deep(const char *name)
+{
+    unsigned depth = 0;
+    for (; *name; name++)
+        depth += *name == '/';
+    return depth > MAX_DEPTH;
+}
+
 /* Returns 1 to stop: the error is in v->err then. */
 static herr_t visit_link(hid_t root, const char *name, const H5L_info_t *link, void *user)
 {
     struct visit *v = user;
     int rc;
     stk_list_alive(v->l);
+    if (too_deep(name)) {
+        (void)stk_err_set(v->err, STK_E_UNSUPPORTED, stk_src_path(v->f->src), -1,
+                          "groups nested more than %d deep", MAX_DEPTH);
+        return 1;
+    }
     if (!stk_list_wants(v->l, name))
         return 0;
     if (link->type == H5L_TYPE_HARD)

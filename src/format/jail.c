@@ -2,7 +2,8 @@
  * jail.c - the child process that lists a file, the pipe, and the parent's distrust of both.
  *
  * A message is a fixed header and a blob. The last one carries what list() returned; a child that
- * ends without it has crashed. Nothing here knows a format.
+ * ends without it has crashed. The child can neither reach other files nor do anything but read and
+ * answer (base/confine.h). Nothing here knows a format.
  */
 #include "format/jail.h"
 
@@ -16,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/confine.h"
 #include "base/pool.h"
 #include "base/spawn.h"
 
@@ -157,7 +159,7 @@ static void limit_memory(uint64_t file_bytes)
 }
 
 /* Returns where the messages go: standard output, out of reach of what the library prints there. */
-static int child_confine(uint64_t file_bytes)
+static int child_prepare(uint64_t file_bytes)
 {
     static const int deadly[] = {SIGSEGV, SIGBUS,  SIGABRT, SIGFPE, SIGILL,
                                  SIGTERM, SIGALRM, SIGTRAP, SIGSYS, SIGXCPU};
@@ -193,7 +195,8 @@ static int child_main(void *user)
     if (!s)
         return 1;
     s->sink.event = child_event;
-    s->fd = child_confine(stk_src_file_size(t->src));
+    s->fd = child_prepare(stk_src_file_size(t->src));
+    (void)stk_confine(&(struct stk_confine){.readable = stk_src_fd(t->src), .answers = s->fd});
     s->len = 0;
     s->sent = coarse_seconds();
     struct stk_err err = {.offset = -1};
@@ -482,6 +485,25 @@ int stk_jail_list_within(const struct stk_format *f, struct stk_lister *l, struc
     stk_buf_release(&p.in);
     return rc;
 }
+
+/* ---- what it is worth here ---- */
+
+static int try_locks(void *user)
+{
+    (void)user;
+    return (int)stk_confine(
+        &(struct stk_confine){.readable = STDIN_FILENO, .answers = STDERR_FILENO});
+}
+
+unsigned stk_jail_locks(void)
+{
+    struct stk_child c = {.inside = try_locks, .fd = {STK_FD_NULL, STK_FD_NULL, STK_FD_NULL}};
+    if (stk_child_start(&c) != 0 || stk_child_wait(&c) != 0 || c.ending.signal)
+        return 0;
+    return (unsigned)c.ending.status;
+}
+
+/* ---- all of it ---- */
 
 int stk_jail_list(const struct stk_format *f, struct stk_lister *l, struct stk_src *src,
                   struct stk_err *err)

@@ -20,6 +20,10 @@ int stk_jail_list(const struct stk_format *f, struct stk_lister *l, struct stk_s
 int stk_jail_list_within(const struct stk_format *f, struct stk_lister *l, struct stk_src *src,
                          double silence_s, struct stk_err *err);
 
+/* Which locks of the kernel's a child here is behind: STK_CONFINED_* of base/confine.h. Found out by
+ * trying, in a child. */
+unsigned stk_jail_locks(void);
+
 /* For list(): "still at work", where it takes long without listing anything. No effect outside a
  * jail; costs nothing when called often. */
 void stk_list_alive(struct stk_lister *l);

@@ -80,7 +80,7 @@ int stk_lister_finish(struct stk_lister *l, struct stk_err *err);
 /* ---- the source (src.c) ---- */
 
 /* fd: a regular file; it is closed with the source, or now if this fails. name is kept; path is for
- * messages, and for libraries that open files themselves. stream_ok: see through gzip/zlib. Caller
+ * messages. stream_ok: see through gzip/zlib. Caller
  * frees with stk_src_close(). */
 int stk_src_open(int fd, const char *name, const char *path, bool stream_ok, struct stk_src **out,
                  struct stk_err *err);

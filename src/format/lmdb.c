@@ -142,7 +142,8 @@ static int open_env(struct walk *w)
     if (rc == 0)
         rc = mdb_env_set_mapsize(w->env, (size_t)stk_src_size(w->src));
     if (rc == 0)
-        rc = mdb_env_open(w->env, w->path, MDB_NOSUBDIR | MDB_RDONLY | MDB_NOLOCK | MDB_NOTLS, 0);
+        rc = mdb_env_open(w->env, stk_src_library_path(w->src),
+                          MDB_NOSUBDIR | MDB_RDONLY | MDB_NOLOCK | MDB_NOTLS, 0);
     if (rc == 0)
         rc = mdb_txn_begin(w->env, NULL, MDB_RDONLY, &w->txn);
     if (rc == 0)
@@ -313,40 +314,49 @@ static int list_entry(struct walk *w, const MDB_val *key, const MDB_val *data)
                                     chain.step[0].id ? &chain : NULL, text, len, w->err);
 }
 
-static int list_entries(struct walk *w)
+/* `entries` is what the tree says that it has: a damaged one may lead in circles. */
+static int walk_entries(struct walk *w, MDB_cursor *cur, size_t entries)
 {
-    MDB_cursor *cur;
     MDB_val key, data;
-    MDB_stat st;
     uint64_t listed = 0, skipped = 0;
-    int rc = mdb_stat(w->txn, w->dbi, &st);
-    if (rc == 0)
-        rc = mdb_cursor_open(w->txn, w->dbi, &cur);
-    if (rc != 0)
-        return failed(w->path, "liblmdb cannot read it", rc, w->err);
-    int own = 0;
-    rc = mdb_cursor_get(cur, &key, &data, MDB_FIRST);
-    while (rc == 0 && own == 0) {
-        /* A damaged tree may lead in circles; it says how many entries it has. */
-        if (listed + skipped == st.ms_entries)
-            break;
+    int own = 0, rc = mdb_cursor_get(cur, &key, &data, MDB_FIRST);
+    while (rc == 0 && own == 0 && listed + skipped < entries) {
         if (is_metadata(&key))
             skipped++;
         else if ((own = list_entry(w, &key, &data)) == 0)
             listed++;
         rc = mdb_cursor_get(cur, &key, &data, MDB_NEXT);
     }
-    mdb_cursor_close(cur);
     if (own < 0)
         return own;
     if (rc != 0 && rc != MDB_NOTFOUND)
         return stk_list_problem(w->l, -1, w->err, "damaged after %llu entries: %s",
                                 (unsigned long long)listed, mdb_strerror(rc));
-    if (rc == 0 || listed + skipped != st.ms_entries)
+    if (rc == 0 || listed + skipped != entries)
         return stk_list_problem(w->l, -1, w->err,
-                                "damaged: it says %zu entries, %s than that are there",
-                                st.ms_entries, rc == 0 ? "more" : "fewer");
+                                "damaged: it says %zu entries, %s than that are there", entries,
+                                rc == 0 ? "more" : "fewer");
     return 0;
+}
+
+static int list_entries(struct walk *w)
+{
+    MDB_cursor *cur;
+    MDB_stat st;
+    int rc = mdb_stat(w->txn, w->dbi, &st);
+    if (rc == 0)
+        rc = mdb_cursor_open(w->txn, w->dbi, &cur);
+    if (rc != 0)
+        return failed(w->path, "liblmdb cannot read it", rc, w->err);
+    /* Pages that name the same pages again and again are a small file without an end. */
+    if (st.ms_entries > stk_src_size(w->src))
+        rc =
+            stk_list_problem(w->l, -1, w->err,
+                             "damaged: it says %zu entries, more than it has bytes", st.ms_entries);
+    else
+        rc = walk_entries(w, cur, st.ms_entries);
+    mdb_cursor_close(cur);
+    return rc;
 }
 
 static int list(struct stk_lister *l, struct stk_src *src, struct stk_err *err)

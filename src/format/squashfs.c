@@ -145,9 +145,9 @@ static int open_tables(struct walk *w)
     return 0;
 }
 
-static int open_image(struct walk *w)
+static int open_image(struct walk *w, struct stk_src *src)
 {
-    w->file = sqfs_open_file(w->file_name, SQFS_FILE_OPEN_READ_ONLY);
+    w->file = sqfs_open_file(stk_src_library_path(src), SQFS_FILE_OPEN_READ_ONLY);
     if (!w->file)
         return stk_err_sys(w->err, w->file_name, "open");
     int rc = sqfs_super_read(&w->super, w->file);
@@ -437,7 +437,7 @@ static int list(struct stk_lister *l, struct stk_src *src, struct stk_err *err)
     const struct stk_field_spec spec = {.name = "data", .kind = STK_BYTES};
     w.file_size = stk_src_size(src);
     stk_grouper_init(&w.group, l, false, STK_GROUP_EXTS);
-    int rc = open_image(&w);
+    int rc = open_image(&w, src);
     if (rc == 0) {
         w.field = stk_list_field(l, &spec, err);
         rc = w.field < 0 ? w.field : list_tree(&w);

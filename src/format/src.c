@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -46,6 +47,7 @@ struct stk_src {
     int fd;
     const char *name; /* borrowed */
     char *path;
+    char again[32]; /* "" until asked for */
     uint64_t size;
     int64_t mtime_ns;
     struct stk_buf win;
@@ -63,6 +65,12 @@ struct stk_src {
 const char *stk_src_path(const struct stk_src *s)
 {
     return s->path;
+}
+
+const char *stk_src_library_path(struct stk_src *s)
+{
+    snprintf(s->again, sizeof s->again, "/proc/self/fd/%d", s->fd);
+    return access(s->again, F_OK) == 0 ? s->again : s->path; /* there may be no /proc */
 }
 
 const char *stk_src_name(const struct stk_src *s)

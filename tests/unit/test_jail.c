@@ -9,9 +9,13 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/confine.h"
 #include "format/jail.h"
 
 struct counting_sink {
@@ -319,6 +323,171 @@ static void test_sink_that_stops_ends_the_child(void)
 #define SANITIZED 0
 #endif
 
+/* ---- a child that is not ours any more ---- */
+
+/* What a file that takes the library over would try next: 0 when it succeeded, else errno. */
+static int as_errno(long rc)
+{
+    return rc < 0 ? errno : 0;
+}
+
+static int try_internet(void)
+{
+    return as_errno(socket(AF_INET, SOCK_STREAM, 0));
+}
+
+static int try_local_socket(void)
+{
+    return as_errno(socket(AF_UNIX, SOCK_STREAM, 0));
+}
+
+static char outside[64]; /* a file the parent could write and read */
+
+static int try_write(void)
+{
+    return as_errno(open(outside, O_WRONLY | O_CLOEXEC));
+}
+
+static int try_create(void)
+{
+    char path[80];
+    snprintf(path, sizeof path, "%s.new", outside);
+    return as_errno(open(path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600));
+}
+
+static int try_unlink(void)
+{
+    return as_errno(unlink(outside));
+}
+
+static int try_read_another(void)
+{
+    return as_errno(open(outside, O_RDONLY | O_CLOEXEC));
+}
+
+static int try_exec(void)
+{
+    char *argv[] = {(char *)(uintptr_t) "true", NULL};
+    return as_errno(execv("/bin/true", argv));
+}
+
+static int try_fork(void)
+{
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(0);
+    return as_errno(pid);
+}
+
+static int try_signal_parent(void)
+{
+    return as_errno(kill(getppid(), SIGUSR1));
+}
+
+static int try_code(void)
+{
+    void *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return p == MAP_FAILED ? 0 : as_errno(mprotect(p, 4096, PROT_READ | PROT_EXEC));
+}
+
+static int try_memory_file(void)
+{
+    return as_errno(syscall(SYS_memfd_create, "x", 0));
+}
+
+static int try_ring(void)
+{
+    char params[120] = {0};
+    return as_errno(syscall(425 /* io_uring_setup */, 1, params));
+}
+
+static int kept_open = -1; /* by the parent, for writing */
+
+static int try_kept_open(void)
+{
+    return as_errno(write(kept_open, "x", 1));
+}
+
+static const struct attempt {
+    const char *name;
+    int (*go)(void);
+    unsigned lock; /* which of them is in its way; 0: none is needed */
+} attempts[] = {
+    {"internet", try_internet, STK_CONFINED_CALLS},
+    {"local-socket", try_local_socket, STK_CONFINED_CALLS},
+    {"write", try_write, STK_CONFINED_CALLS | STK_CONFINED_FILES},
+    {"create", try_create, STK_CONFINED_CALLS | STK_CONFINED_FILES},
+    {"unlink", try_unlink, STK_CONFINED_CALLS | STK_CONFINED_FILES},
+    {"read-another", try_read_another, STK_CONFINED_FILES},
+    {"exec", try_exec, STK_CONFINED_CALLS | STK_CONFINED_FILES},
+    {"fork", try_fork, STK_CONFINED_CALLS},
+    {"signal", try_signal_parent, STK_CONFINED_CALLS},
+    {"code", try_code, STK_CONFINED_CALLS},
+    {"memory-file", try_memory_file, STK_CONFINED_CALLS},
+    {"io_uring", try_ring, STK_CONFINED_CALLS},
+    {"kept-open", try_kept_open, 0},
+};
+
+static const struct attempt *attempt;
+
+static int list_attempt(struct stk_lister *l, struct stk_src *src, struct stk_err *err)
+{
+    (void)l, (void)src;
+    int wrong = attempt->go();
+    return stk_err_set(err, STK_E_UNSUPPORTED, NULL, wrong, wrong ? "refused" : "it got through");
+}
+
+static void test_refused(const struct attempt *a)
+{
+    struct counting_sink c = {0};
+    struct stk_err err;
+    if (a->lock && !(a->lock & stk_jail_locks())) {
+        CHECK_SKIP(a->lock & STK_CONFINED_CALLS ? "no seccomp here" : "no Landlock here");
+        return;
+    }
+    attempt = a;
+    CHECK_INT(run_sink(list_attempt, 60, &c, &err), STK_E_UNSUPPORTED);
+    CHECK_STR(err.what, "refused");
+    CHECK_INT(access(outside, R_OK | W_OK), 0);
+}
+
+/* What the libraries do need. */
+static int list_needs(struct stk_lister *l, struct stk_src *src, struct stk_err *err)
+{
+    int fd = open(stk_src_library_path(src), O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || lseek(fd, 0, SEEK_END) < 1)
+        return stk_err_sys(err, NULL, "open the file again");
+    if (mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0) == MAP_FAILED)
+        return stk_err_sys(err, NULL, "map it");
+    FILE *f = fopen("/proc/self/maps", "re");
+    if (!f || fgetc(f) == EOF)
+        return stk_err_sys(err, NULL, "read the list of mappings");
+    fclose(f);
+    free(malloc(64u << 20));
+    return list_good(l, src, err);
+}
+
+static void test_needs_are_met(void)
+{
+    struct counting_sink c = {0};
+    struct stk_err err;
+    CHECK_INT(run_sink(list_needs, 60, &c, &err), 0);
+    CHECK_STR(err.what, "");
+    CHECK_INT(c.events, 6);
+}
+
+static void try_to_escape(void)
+{
+    const char *tmp = getenv("TMPDIR");
+    snprintf(outside, sizeof outside, "%.40s/stoker-XXXXXX", tmp ? tmp : "/tmp");
+    kept_open = mkstemp(outside);
+    CHECK(kept_open >= 0);
+    for (size_t i = 0; i < sizeof attempts / sizeof *attempts; i++)
+        CHECK_FOR(attempts[i].name, test_refused, &attempts[i]);
+    close(kept_open);
+    unlink(outside);
+}
+
 /* ---- several at once, signals in between ---- */
 
 static void *run_in_thread(void *user)
@@ -370,6 +539,8 @@ int main(int argc, char **argv)
     CHECK_RUN(test_lies_are_found_out);
     CHECK_RUN(test_rubbish_in_the_pipe);
     CHECK_RUN(test_sink_that_stops_ends_the_child);
+    CHECK_RUN(test_needs_are_met);
+    try_to_escape();
     CHECK_RUN(test_threads_and_signals);
     return CHECK_DONE();
 }
