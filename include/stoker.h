@@ -288,6 +288,7 @@ struct stk_loader_stats {
     const char *io_reason; /* why it was chosen; "" when it was given */
     uint64_t checked, checked_bytes; /* samples whose checksums were compared, and their bytes */
     uint64_t unsupported;  /* of those in `corrupt`: sound, but of a kind that is not read */
+    uint64_t decoded_bytes; /* what undoing filters made; of blocks read twice, twice */
 };
 STK_API void stk_loader_stats(struct stk_loader *ld, struct stk_loader_stats *out);
 /* Problem i of those that on_error passed over (the first 1000 are kept): its text, or NULL past

@@ -47,6 +47,7 @@ static void put_counts(const struct stk_load *l, struct stk_jw *w)
     stk_jw_put_u64(w, "asked_bytes", st->bytes_asked);
     stk_jw_put_u64(w, "read_bytes", st->bytes_read);
     stk_jw_put_f64(w, "read_passes", stk_load_passes(l));
+    stk_jw_put_u64(w, "decoded_bytes", st->decoded_bytes);
     put_known(w, "storage_bytes", stk_load_device(l, device, st->bytes_read));
     stk_jw_put_u64(w, "reads", st->reads);
     stk_jw_put_u64(w, "opens", st->opens);

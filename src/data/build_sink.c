@@ -358,11 +358,13 @@ static int on_column(struct file_sink *f, const struct stk_event *e, struct stk_
 static int on_point(struct file_sink *f, const struct stk_event *e, struct stk_err *err)
 {
     struct group_state *g = f->g;
+    if (e->b > 7 || e->c > STK_POINT_LEAD)
+        return stk_err_set(err, STK_E_CORRUPT, f->path, -1, "bad access point reported");
     struct stk_index_point p = {.extent = g->nextents - 1,
                                 .decoded_len = e->a,
                                 .window_off = g->windows,
                                 .window_len = e->blob_len,
-                                .bits = (uint32_t)e->b};
+                                .bits_lead = (uint32_t)(e->b | e->c << 3)};
     g->windows += e->blob_len;
     int rc = put(g, S_POINTS, &p, sizeof p, err);
     return rc < 0 ? rc : put(g, S_WINDOWS, e->blob, e->blob_len, err);
@@ -469,6 +471,8 @@ int stk_build_event(struct stk_sink *sink, const struct stk_event *e, struct stk
     case STK_EV_LEFT_OUT:
     case STK_EV_TAKEN:
         return on_note(f, e, err);
+    case STK_EV_AT:
+        return file_progress(f, e->a, err);
     default:
         return stk_err_set(err, STK_E_CORRUPT, f->path, -1, "unknown event reported");
     }

@@ -248,11 +248,24 @@ static bool files_usable(struct stk_dataset *ds, const struct stk_open_options *
     return ds->files.any_size;
 }
 
+/* One of a former version is made anew, for what it lacks; but that of a packed dataset has what
+ * only `pack` knows. */
+static int open_current(struct stk_dataset *ds, const char *path, struct stk_err *err)
+{
+    int rc = stk_index_open(path, &ds->index, err);
+    uint32_t version = rc == 0 ? ds->index.h->version : 0;
+    if (rc < 0 || version == STK_INDEX_VERSION || ds->has_manifest)
+        return rc;
+    stk_index_close(&ds->index);
+    return stk_err_set(err, STK_E_STALE, path, -1, "an index of version %u, this stoker makes %u",
+                       version, STK_INDEX_VERSION);
+}
+
 static bool try_index(struct stk_dataset *ds, const struct stk_open_options *o, const char *path,
                       bool is_dir)
 {
     struct stk_err why = {0};
-    int rc = stk_index_open(path, &ds->index, &why);
+    int rc = open_current(ds, path, &why);
     if (rc < 0) {
         if (rc != STK_E_SYS && !ds->index_why)
             ds->index_why = strdup(why.what);

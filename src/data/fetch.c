@@ -290,8 +290,9 @@ int stk_fetch_stored(const struct stk_fetch *f, size_t i, bool trust, const uint
     return frame_error(f, w, *len, err);
 }
 
-static int decode_point(const struct stk_dataset *ds, uint64_t x, const uint8_t *p, size_t n,
-                        struct stk_buf *out, const char *path, uint64_t off, struct stk_err *err)
+static int decode_point(const struct stk_dataset *ds, uint64_t x, const struct stk_extent *e,
+                        const uint8_t *p, struct stk_buf *out, const char *path,
+                        struct stk_err *err)
 {
     const uint8_t *window;
     const struct stk_index_point *pt = stk_index_point(&ds->index, x, &window);
@@ -299,15 +300,37 @@ static int decode_point(const struct stk_dataset *ds, uint64_t x, const uint8_t 
     if (!pt || pt->decoded_len > (1u << 30))
         return stk_err_set(err, STK_E_CORRUPT, ds->index_path, -1,
                            "damaged index: a compressed extent without access point");
-    /* Deflate cannot expand more than 1032 times: an index that says so lies. */
-    if (pt->decoded_len / 1032 > n + 64)
-        return stk_err_set(err, STK_E_CORRUPT, ds->index_path, -1,
-                           "damaged index: an access point promises too much");
+    struct stk_point at = {.in_off = e->offset,
+                           .in_len = e->length,
+                           .decoded_len = pt->decoded_len,
+                           .bits = stk_point_bits(pt),
+                           .lead = stk_point_lead(pt),
+                           .window = (uint8_t *)(uintptr_t)window,
+                           .window_len = pt->window_len};
+    /* Deflate cannot expand more than 1032 times: no memory for what cannot come. */
+    if ((at.decoded_len + at.lead) / 1032 > at.in_len + 64)
+        return stk_point_damaged(&at, path, err);
     if (!stk_buf_extend(out, (size_t)pt->decoded_len + 1))
         return stk_err_nomem(err, pt->decoded_len);
     out->len = (size_t)pt->decoded_len;
-    return stk_point_decode(p, n, pt->bits, window, pt->window_len, out->data, out->len, path, off,
-                            err);
+    return stk_point_decode(&at, p, out->data, path, err);
+}
+
+/* From an access point, then the rest of the chain. */
+static int decode_resumed(const struct stk_dataset *ds, uint64_t x, const struct stk_extent *e,
+                          const struct stk_chain *c, const uint8_t *p, struct stk_buf *out,
+                          struct stk_buf *scratch, const char *path, struct stk_err *err)
+{
+    struct stk_chain rest = {.nsteps = c->nsteps - 1};
+    memcpy(rest.step, c->step + 1, rest.nsteps * sizeof *rest.step);
+    int rc = decode_point(ds, x, e, p, out, path, err);
+    if (rc < 0 || !rest.nsteps)
+        return rc;
+    struct stk_buf first = *out; /* `out` takes turns with `scratch`: it cannot be read from, too */
+    *out = (struct stk_buf)STK_BUF_INIT;
+    rc = stk_filter_decode(&rest, first.data, first.len, out, scratch, path, e->offset, err);
+    stk_buf_release(&first);
+    return rc;
 }
 
 int stk_fetch_decode(const struct stk_dataset *ds, uint64_t x, const struct stk_extent *e,
@@ -321,7 +344,7 @@ int stk_fetch_decode(const struct stk_dataset *ds, uint64_t x, const struct stk_
     char *path = stk_files_path(&ds->files, e->file);
     int rc;
     if (c->nsteps && c->step[0].id == STK_FILTER_RESUME)
-        rc = decode_point(ds, x, p, (size_t)e->length, out, path, e->offset, err);
+        rc = decode_resumed(ds, x, e, c, p, out, scratch, path, err);
     else
         rc = stk_filter_decode(c, p, (size_t)e->length, out, scratch, path, e->offset, err);
     free(path);

@@ -94,8 +94,17 @@ struct stk_index_field {
 
 struct stk_index_point {
     uint64_t extent, decoded_len, window_off;
-    uint32_t window_len, bits;
+    uint32_t window_len, bits_lead; /* 3 bits, and the lead above them */
 };
+
+static inline uint32_t stk_point_bits(const struct stk_index_point *p)
+{
+    return p->bits_lead & 7;
+}
+static inline uint32_t stk_point_lead(const struct stk_index_point *p)
+{
+    return p->bits_lead >> 3;
+}
 
 struct stk_index_crc {
     uint64_t extent;
@@ -122,7 +131,8 @@ struct stk_index_header {
 #define STK_INDEX_GROUPED        2u /* files of one stem are one sample */
 #define STK_INDEX_KEYS_ARE_FILES 1u /* a sample's key is its file's name (folder) */
 #define STK_INDEX_ALIGN          64u
-#define STK_INDEX_VERSION        3u
+#define STK_INDEX_VERSION        4u
+#define STK_INDEX_OLDEST         3u /* that is read: access points have no leads */
 #define STK_INDEX_BLOCK          (64u << 10) /* bytes under one checksum */
 /* Where the tables, and so the blocks, begin. */
 #define STK_INDEX_TABLES                                                                           \

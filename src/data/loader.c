@@ -39,6 +39,8 @@ static void destroy(struct stk_loader *ld)
             stk_region_give(&ld->regions, s->region);
         stk_stretch_free(s);
     }
+    stk_kept_release(ld);
+    stk_buf_release(&ld->next_slices);
     if (ld->io) {
         stk_regions_release(&ld->regions);
         stk_io_close(ld->io);
@@ -353,6 +355,7 @@ void stk_loader_stats(struct stk_loader *ld, struct stk_loader_stats *out)
     out->opens = io.opens;
     out->depth = io.busy_s > 0 ? io.depth_integral_s / io.busy_s : 0;
     out->decode_ns = atomic_load_explicit(&ld->decode_ns, memory_order_relaxed);
+    out->decoded_bytes = atomic_load_explicit(&ld->decoded_bytes, memory_order_relaxed);
     out->memory_bytes = ld->o.memory_bytes;
     out->memory_peak_bytes = stk_regions_peak(&ld->regions);
     out->threads = ld->nworkers;

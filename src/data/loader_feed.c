@@ -159,8 +159,38 @@ static void measure_decoded(struct stk_loader *ld, struct stretch *s)
             continue;
         ld->met[at].stretch = ld->nbuilt + 1;
         ld->met[at].extent = sl->extent;
-        s->decoded += stk_stretch_decoded(ld, sl, w);
+        const struct shared *kept = stk_kept_find(ld, sl->extent);
+        size_t size = kept ? kept->about : stk_stretch_decoded(ld, sl, w);
+        s->used += size;
+        s->decoded += kept ? 0 : size;
     }
+}
+
+static bool is_kept(void *user, uint64_t extent)
+{
+    return stk_kept_find(user, extent) != NULL;
+}
+
+/* Whether the next sample has parts of filtered extents that the stretch has not met. */
+static bool brings_more(struct stk_loader *ld)
+{
+    const struct stk_plan *p = &ld->plan[ld->feed_epoch % 2];
+    const struct stk_index *idx = &ld->ds->index;
+    struct stk_extent e;
+    bool repeat;
+    stk_buf_reset(&ld->next_slices);
+    if (ld->feed_slot == p->slots ||
+        stk_index_slices(idx, stk_plan_sample(p, ld->feed_slot, &repeat), &ld->next_slices, NULL))
+        return true;
+    const struct stk_slice *sl = (const void *)ld->next_slices.data;
+    for (size_t i = 0; i < ld->next_slices.len / sizeof *sl; i++) {
+        size_t at = sl[i].extent % (sizeof ld->met / sizeof *ld->met);
+        if (ld->met[at].stretch == ld->nbuilt + 1 && ld->met[at].extent == sl[i].extent)
+            continue;
+        if (stk_index_extent(idx, sl[i].extent, &e, NULL) != 0 || e.chain)
+            return true;
+    }
+    return false;
 }
 
 static int add_item(struct stretch *s, struct batch *b, uint32_t slot, struct stk_err *err)
@@ -190,7 +220,7 @@ static int add_slot(struct stk_loader *ld, struct stretch *s, struct stk_err *er
     uint64_t id = stk_plan_sample(p, ld->feed_slot, &repeat), bytes;
     b->id[slot] = id;
     b->flags[slot] = repeat ? STK_REPEAT : 0;
-    rc = stk_fetch_add(&s->fetch, id, NULL, NULL, err);
+    rc = stk_fetch_add(&s->fetch, id, is_kept, ld, err);
     if (rc == 0)
         rc = add_item(s, b, slot, err);
     if (rc < 0)
@@ -253,10 +283,10 @@ static struct stretch *build(struct stk_loader *ld, struct stk_err *err, int *rc
             epoch = ld->feed_epoch;
         }
     } while (*rc == 1 && ++n < max && s->need + n * PLAN_BYTES < ld->stretch_bytes &&
-             s->decoded < ld->decoded_most && epoch == ld->feed_epoch);
+             (s->decoded < ld->decoded_most || !brings_more(ld)) && epoch == ld->feed_epoch);
     ld->nbuilt += n > 0;
     if (*rc >= 0 && n)
-        *rc = stk_stretch_plan(s, err);
+        *rc = stk_stretch_plan(s, true, err);
     if (*rc >= 0 && n)
         return s;
     pthread_mutex_lock(&ld->lock);
@@ -291,11 +321,14 @@ static int give_memory(struct stk_loader *ld, struct stretch *s, struct stk_err 
 {
     const struct item *item = (const void *)s->items.data;
     pthread_mutex_lock(&ld->lock);
-    bool over = starved(ld, item[s->nshared].batch);
+    bool over = starved(ld, item[s->nown].batch);
     pthread_mutex_unlock(&ld->lock);
     size_t had = s->charged, want = stk_stretch_size(s) + s->decoded;
-    if (!stk_stretch_charge(s, want, over))
-        return 0;
+    if (!stk_stretch_charge(s, want, false)) {
+        stk_kept_trim(ld, 0);
+        if (!stk_stretch_charge(s, want, over))
+            return 0;
+    }
     int rc = give_region(ld, s, over, err);
     if (rc <= 0) {
         stk_regions_uncharge(&ld->regions, s->charged - had);
@@ -314,10 +347,12 @@ static void dispatch(struct stk_loader *ld, struct stretch *s)
     struct item *items = (void *)s->items.data;
     size_t n = s->items.len / sizeof *items;
     /* One reference an item of samples; they go over to the batches, or end with the item. */
-    atomic_store(&s->refs, (uint32_t)(n - s->nshared));
-    atomic_store(&s->left, (uint32_t)(n - s->nshared));
+    atomic_store(&s->refs, (uint32_t)(n - s->nown));
+    atomic_store(&s->left, (uint32_t)(n - s->nown));
     pthread_mutex_lock(&ld->lock);
-    stk_work_push(ld, items, s->nshared ? s->nshared : n);
+    stk_work_push(ld, items, s->nown);
+    if (--s->unready == 0)
+        stk_stretch_ready(ld, s);
     pthread_mutex_unlock(&ld->lock);
 }
 

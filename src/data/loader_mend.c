@@ -56,7 +56,7 @@ static int put_now(struct stk_loader *ld, struct batch *b, uint32_t slot, uint64
     b->id[slot] = id;
     int rc = stk_fetch_add(&ld->mended->fetch, id, NULL, NULL, err);
     if (rc == 0)
-        rc = stk_stretch_plan(ld->mended, err);
+        rc = stk_stretch_plan(ld->mended, false, err);
     if (rc == 0)
         rc = read_runs(ld, ld->mended, err);
     return rc < 0 ? rc : stk_work_now(&ld->mender, ld->mended, b, slot, err);

@@ -4,6 +4,7 @@
  *   loader_feed.c     one thread walks the plan: stretches of it become reads, finished stretches
  *                     become work
  *   loader_stretch.c  what a stretch reads
+ *   loader_shared.c   filtered extents that samples and stretches share
  *   loader_work.c     threads check, decode and put values into the slots of batches
  *   loader_batch.c    batches: made, filled, finished, released
  *   loader_columns.c  which columns a batch has, and how a value gets into one
@@ -44,14 +45,30 @@ struct item {
     uint32_t first, end, slot;
 };
 
-/* A filtered extent that several samples of a stretch have a part of. */
+/* A filtered extent that samples have parts of. */
 struct shared {
     uint64_t extent;
-    uint32_t want; /* one that brings its bytes */
-    int code;      /* 0: decoded */
-    struct stk_buf data;
+    struct shared *next;          /* in its chain of the kept ones, or among the free ones */
+    struct shared *older, *newer; /* of the kept ones */
+    struct use *waiting;          /* of stretches that wait for it */
+    uint32_t users;               /* stretches, and the feeder if it keeps it */
+    bool done, kept;
+    int code; /* 0: decoded */
     struct stk_err *why;
+    struct stk_buf data;
+    size_t about;   /* bytes it will be, about */
+    size_t charged; /* to the budget, once the stretch that decoded it is gone */
 };
+
+/* That a stretch needs it. */
+struct use {
+    uint64_t extent;
+    struct shared *x;
+    struct stretch *stretch;
+    struct use *next; /* among those waiting */
+    uint32_t want;    /* one that brings its bytes; NO_WANT: another stretch has them */
+};
+#define NO_WANT UINT32_MAX
 
 struct run {
     struct stk_io_req req;
@@ -67,14 +84,15 @@ struct stretch {
     struct stk_region *region;
     struct run *run;
     size_t nruns, cap_runs, submitted, completed;
-    struct stk_buf items; /* struct item */
-    struct shared *shared;
-    size_t nshared, cap_shared;
-    _Atomic uint32_t shared_left;
+    struct stk_buf items;         /* struct item */
+    struct use *use;              /* by extent */
+    size_t nuses, cap_uses, nown; /* nown: those it decodes itself, items in front of the others */
+    uint32_t unready;             /* uses that are not decoded, and one while it is being read */
     _Atomic uint32_t refs;
     _Atomic uint32_t left; /* pieces of work that are not done */
     size_t need;           /* bytes of memory its reads take */
-    size_t decoded;        /* bytes its shared extents will be, about */
+    size_t decoded;        /* bytes the extents it decodes will be, about */
+    size_t used;           /* the same of all it uses */
     size_t asked;          /* bytes its samples have of them */
     size_t charged;        /* to the budget: its plan and its decoded bytes */
     bool copies;           /* batches copy what they need of it: holding it would cost more */
@@ -117,7 +135,7 @@ struct batch {
     struct cell *cell;
     uint64_t bytes; /* stored, of its samples */
     uint64_t first_slot;
-    uint32_t size; /* slots */
+    uint32_t size;  /* slots */
     size_t charged; /* to the budget: its arrays and its arena */
     _Atomic uint32_t todo;
     _Atomic uint64_t checked, checked_bytes; /* samples whose checksums were compared */
@@ -131,7 +149,7 @@ struct batch {
     _Atomic bool out;        /* the caller has it */
     _Atomic uint64_t *files; /* mapped: a bit for each file it has bytes of; else NULL */
     struct batch *given_next, **given_at; /* among those the caller has, by loader_watch.c */
-    struct extra *extra; /* fields that the dataset's columns do not have */
+    struct extra *extra;                  /* fields that the dataset's columns do not have */
     size_t nextra, cap_extra;
 };
 
@@ -151,6 +169,15 @@ struct column {
     size_t size;   /* DENSE: bytes of a sample */
     bool image;    /* the bytes are an image to decode */
     bool is_label; /* from the key's directory */
+};
+
+#define STK_KEPT_CHAINS 256
+
+struct kept {
+    struct shared *by_extent[STK_KEPT_CHAINS];
+    struct shared *oldest, *newest;
+    size_t bytes; /* about */
+    size_t last;  /* of them, the newest, are the last sample's */
 };
 
 struct worker {
@@ -176,13 +203,13 @@ struct stk_loader {
     struct stk_labels *labels; /* the dataset's */
     struct stk_image_op image;
     char *image_field;
-    uint64_t stretch_bytes; /* when a stretch is large enough */
-    uint64_t region_bytes;  /* memory it takes, with room for its last sample */
-    uint32_t item_samples;  /* samples a piece of work has at most */
-    uint64_t batch_bytes;   /* of the arrays of a batch */
-    uint64_t decoded_most;  /* decoded bytes of a stretch */
+    uint64_t stretch_bytes;     /* when a stretch is large enough */
+    uint64_t region_bytes;      /* memory it takes, with room for its last sample */
+    uint32_t item_samples;      /* samples a piece of work has at most */
+    uint64_t batch_bytes;       /* of the arrays of a batch */
+    uint64_t decoded_most;      /* decoded bytes of a stretch */
     _Atomic size_t arena_bytes; /* what values of a batch take besides, by the last ones */
-    uint32_t max_batches;   /* in use at once */
+    uint32_t max_batches;       /* in use at once */
 
     struct column *column;
     size_t ncolumns;
@@ -200,8 +227,9 @@ struct stk_loader {
     struct batch *out_first, **out_last; /* fed or being fed, in order */
     struct batch *free_batches;
     struct stretch *free_stretches, *all_stretches;
-    uint32_t nbatches; /* that exist */
-    uint32_t active;   /* stretches that are being read or worked on */
+    struct shared *free_shared; /* with the buffers they had */
+    uint32_t nbatches;          /* that exist */
+    uint32_t active;            /* stretches that are being read or worked on */
     bool stop;
     bool waiting; /* the caller waits in stk_loader_next() */
     bool hungry;  /* the feeder waits for something to be given back */
@@ -220,12 +248,14 @@ struct stk_loader {
     /* The feeder's: */
     uint64_t feed_epoch, feed_slot;
     struct batch *feed_batch;
-    uint64_t nbuilt;       /* stretches */
+    uint64_t nbuilt; /* stretches */
+    struct kept kept;
     bool index_warm;       /* all of it that is asked for was looked at before */
     struct stretch *built; /* waits for memory */
     struct {
         uint64_t extent, stretch;
-    } met[1024]; /* filtered extents a stretch has already, by their number */
+    } met[1024];                /* filtered extents a stretch has already, by their number */
+    struct stk_buf next_slices; /* of the sample that may be added next */
     double grows; /* times: what decoding makes of stored bytes, by the first sample */
     struct stretch *submit_first, **submit_last;
     /* The caller's: */
@@ -241,7 +271,7 @@ struct stk_loader {
     size_t nproblems;
     char warning[480]; /* "": none */
     struct stk_loader_stats stats;
-    _Atomic uint64_t decode_ns;
+    _Atomic uint64_t decode_ns, decoded_bytes;
     /* loader_watch.c; bits by file. The first three with the lock held: */
     struct batch *given; /* batches with views that the caller has */
     uint64_t *late;      /* files of those given back since they were last asked about... */
@@ -266,8 +296,11 @@ int stk_loader_plan(struct stk_loader *ld, uint64_t epoch, const struct stk_stag
 /* ---- loader_stretch.c ---- */
 struct stretch *stk_stretch_take(struct stk_loader *ld); /* an empty one; NULL: no memory */
 void stk_stretch_reset(struct stretch *s);
-/* When its samples are added: finds the few large reads that bring all of it. */
-int stk_stretch_plan(struct stretch *s, struct stk_err *err);
+/* When its samples are added: finds the few large reads that bring all of it. share: by the feeder,
+ * with other stretches. */
+int stk_stretch_plan(struct stretch *s, bool share, struct stk_err *err);
+/* All it needs is there: its samples become work. With the lock held. */
+void stk_stretch_ready(struct stk_loader *ld, struct stretch *s);
 void stk_stretch_drop(struct stretch *s); /* one reference */
 void stk_stretch_free(struct stretch *s);
 /* Bytes an extent will be when it is decoded, about. */
@@ -277,6 +310,23 @@ size_t stk_stretch_decoded(const struct stk_loader *ld, const struct stk_slice *
 size_t stk_stretch_size(const struct stretch *s);
 /* Counts them; over: whatever the budget says. Idle stretches give up theirs if need be. */
 bool stk_stretch_charge(struct stretch *s, size_t bytes, bool over);
+
+/* ---- loader_shared.c ---- */
+/* One that its caller uses; NULL: no memory. */
+struct shared *stk_shared_new(struct stk_loader *ld, uint64_t extent);
+/* From now on the budget is charged for it by itself. */
+void stk_shared_charge(struct stk_loader *ld, struct shared *x);
+/* One user less; it is decoded, those waiting go on; the free ones give up their memory. All with
+ * the lock held. */
+void stk_shared_drop(struct stk_loader *ld, struct shared *x);
+void stk_shared_done(struct stk_loader *ld, struct shared *x);
+void stk_shared_give_up(struct stk_loader *ld);
+/* By the feeder: the one kept of this extent, or NULL; keeps one, as the newest; lets go of old
+ * ones until the others have `most` bytes, but not of the last sample's. */
+struct shared *stk_kept_find(struct stk_loader *ld, uint64_t extent);
+void stk_kept_add(struct stk_loader *ld, struct shared *x);
+void stk_kept_trim(struct stk_loader *ld, size_t most);
+void stk_kept_release(struct stk_loader *ld); /* and the free ones, at the end */
 
 /* ---- loader_work.c ---- */
 void *stk_work_main(void *worker);

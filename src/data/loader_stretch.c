@@ -8,41 +8,40 @@
 #include <stdlib.h>
 
 #define CHUNK_MOST (256u << 20) /* a limit on decoding above this says nothing of a usual size */
-
-void stk_stretch_free(struct stretch *s)
-{
-    stk_fetch_release(&s->fetch);
-    for (size_t i = 0; i < s->cap_shared; i++) {
-        stk_buf_release(&s->shared[i].data);
-        free(s->shared[i].why);
-    }
-    free(s->shared);
-    free(s->run);
-    stk_buf_release(&s->items);
-    free(s);
-}
+#define KEPT_SHARE 4            /* of the budget, what is decoded is kept for later stretches in */
 
 /* ---- memory ---- */
-
-static size_t decoded_bytes(const struct stretch *s)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < s->cap_shared; i++)
-        n += s->shared[i].data.cap;
-    return n;
-}
 
 size_t stk_stretch_size(const struct stretch *s)
 {
     const struct stk_fetch *f = &s->fetch;
     return f->ids.cap + f->first.cap + f->slices.cap + f->wants.cap + f->order.cap + f->places.cap +
-           s->items.cap + s->cap_runs * sizeof *s->run + decoded_bytes(s);
+           s->items.cap + s->cap_runs * sizeof *s->run + s->cap_uses * sizeof *s->use;
 }
 
-static void give_up_decoded(struct stretch *s)
+/* What it used is others' or nobody's; what it decoded is charged by itself from now on. */
+static void drop_uses(struct stretch *s)
 {
-    for (size_t i = 0; i < s->cap_shared; i++)
-        stk_buf_release(&s->shared[i].data);
+    if (!s->nuses)
+        return;
+    pthread_mutex_lock(&s->ld->lock);
+    for (size_t i = 0; i < s->nuses; i++) {
+        if (s->use[i].want != NO_WANT)
+            stk_shared_charge(s->ld, s->use[i].x);
+        stk_shared_drop(s->ld, s->use[i].x);
+    }
+    s->nuses = 0;
+    pthread_mutex_unlock(&s->ld->lock);
+}
+
+void stk_stretch_free(struct stretch *s)
+{
+    drop_uses(s);
+    stk_fetch_release(&s->fetch);
+    free(s->use);
+    free(s->run);
+    stk_buf_release(&s->items);
+    free(s);
 }
 
 /* What it is charged follows what it has. */
@@ -60,10 +59,7 @@ static void settle(struct stretch *s)
 static void give_up_idle(struct stk_loader *ld)
 {
     pthread_mutex_lock(&ld->lock);
-    for (struct stretch *s = ld->free_stretches; s; s = s->next) {
-        give_up_decoded(s);
-        settle(s);
-    }
+    stk_shared_give_up(ld);
     pthread_mutex_unlock(&ld->lock);
 }
 
@@ -88,8 +84,7 @@ void stk_stretch_drop(struct stretch *s)
     if (s->region)
         stk_region_give(&ld->regions, s->region);
     s->region = NULL;
-    if (s->nshared && stk_regions_tight(&ld->regions))
-        give_up_decoded(s);
+    drop_uses(s);
     settle(s);
     pthread_mutex_lock(&ld->lock);
     s->next = ld->free_stretches;
@@ -102,12 +97,9 @@ void stk_stretch_reset(struct stretch *s)
 {
     stk_fetch_reset(&s->fetch);
     stk_buf_reset(&s->items);
-    for (size_t i = 0; i < s->nshared; i++) {
-        free(s->shared[i].why);
-        s->shared[i].why = NULL;
-    }
-    s->nruns = s->submitted = s->completed = s->nshared = 0;
-    s->need = s->decoded = s->asked = 0;
+    drop_uses(s);
+    s->nruns = s->submitted = s->completed = s->nown = 0;
+    s->need = s->decoded = s->used = s->asked = 0;
     s->copies = false;
     s->next = NULL;
 }
@@ -134,7 +126,7 @@ struct stretch *stk_stretch_take(struct stk_loader *ld)
 
 static int by_extent(const void *a, const void *b)
 {
-    const struct shared *x = a, *y = b;
+    const struct use *x = a, *y = b;
     return (x->extent > y->extent) - (x->extent < y->extent);
 }
 
@@ -153,64 +145,119 @@ size_t stk_stretch_decoded(const struct stk_loader *ld, const struct stk_slice *
     return (size_t)((double)w->len * ld->grows);
 }
 
-/* One more; its buffers may have been used before. */
-static struct shared *add_shared(struct stretch *s, struct stk_err *err)
-{
-    size_t had = s->cap_shared;
-    if (STK_ARRAY_ROOM(s->shared, s->cap_shared, s->nshared + 1, err))
-        return NULL;
-    memset(s->shared + had, 0, (s->cap_shared - had) * sizeof *s->shared);
-    return &s->shared[s->nshared++];
-}
-
-/* Filtered extents that are cut into samples: each is decoded once for all of them. */
-static int find_shared_extents(struct stretch *s, struct stk_err *err)
+/* The filtered extents that are cut into samples, each once. */
+static int find_uses(struct stretch *s, struct stk_err *err)
 {
     const struct stk_fetch *f = &s->fetch;
     uint32_t n = (uint32_t)(f->wants.len / sizeof(struct stk_want));
-    uint64_t last = UINT64_MAX;
+    size_t found = 0, kept = 0;
     for (uint32_t i = 0; i < n; i++) {
         const struct stk_slice *sl = stk_fetch_slice(f, i);
         if (!stk_fetch_want(f, i)->chain || sl->length == UINT64_MAX || sl->length == 0 ||
-            sl->extent == last)
+            (found && sl->extent == s->use[found - 1].extent))
             continue;
-        last = sl->extent;
-        struct shared *x = add_shared(s, err);
-        if (!x)
+        if (STK_ARRAY_ROOM(s->use, s->cap_uses, found + 1, err))
             return STK_E_NOMEM;
-        x->extent = last;
-        x->want = i;
-        x->code = 0;
+        s->use[found++] = (struct use){.extent = sl->extent, .stretch = s, .want = i};
     }
-    if (s->nshared < 2)
-        return 0;
-    qsort(s->shared, s->nshared, sizeof *s->shared, by_extent);
-    size_t kept = 1;
-    for (size_t i = 1; i < s->nshared; i++) {
-        if (s->shared[i].extent == s->shared[kept - 1].extent)
-            continue;
-        struct shared swap = s->shared[kept]; /* buffers change places, none is lost */
-        s->shared[kept++] = s->shared[i];
-        s->shared[i] = swap;
-    }
-    s->nshared = kept;
+    if (found > 1)
+        qsort(s->use, found, sizeof *s->use, by_extent);
+    for (size_t i = 0; i < found; i++)
+        if (!kept || s->use[i].extent != s->use[kept - 1].extent)
+            s->use[kept++] = s->use[i];
+    s->nuses = kept;
     return 0;
 }
 
-/* The shared extents come first in the queue. */
-static int prepend_shared(struct stretch *s, struct stk_err *err)
+/* Where another stretch has it already, it is that one's; else it is this one's to decode. */
+static int share_use(struct stretch *s, struct use *u, bool share, struct stk_err *err)
 {
-    if (!s->nshared)
+    struct stk_loader *ld = s->ld;
+    struct shared *x = share ? stk_kept_find(ld, u->extent) : NULL;
+    if (x) {
+        pthread_mutex_lock(&ld->lock);
+        x->users++;
+        pthread_mutex_unlock(&ld->lock);
+        u->want = NO_WANT;
+    } else {
+        x = stk_shared_new(ld, u->extent);
+        if (!x)
+            return stk_err_nomem(err, sizeof *x);
+        x->about = stk_stretch_decoded(ld, stk_fetch_slice(&s->fetch, u->want),
+                                       stk_fetch_want(&s->fetch, u->want));
+        s->nown++;
+    }
+    u->x = x;
+    if (share)
+        stk_kept_add(ld, x);
+    return 0;
+}
+
+static int share_uses(struct stretch *s, bool share, struct stk_err *err)
+{
+    for (size_t i = 0; i < s->nuses; i++)
+        if (share_use(s, &s->use[i], share, err) < 0) {
+            s->nuses = i;
+            return STK_E_NOMEM;
+        }
+    return 0;
+}
+
+/* What the next samples most likely need are the extents of the last one. */
+static void keep_last(struct stretch *s)
+{
+    struct stk_loader *ld = s->ld;
+    const struct stk_fetch *f = &s->fetch;
+    size_t n = stk_fetch_count(f);
+    ld->kept.last = 0;
+    for (uint32_t i = stk_fetch_first(f, n - 1); i < stk_fetch_first(f, n); i++) {
+        const struct stk_slice *sl = stk_fetch_slice(f, i);
+        struct shared *x = stk_fetch_want(f, i)->chain && sl->length != UINT64_MAX && sl->length
+                               ? stk_kept_find(ld, sl->extent)
+                               : NULL;
+        if (x)
+            stk_kept_add(ld, x);
+        ld->kept.last += x != NULL; /* one that is met twice keeps another one: no harm */
+    }
+    stk_kept_trim(ld, ld->o.memory_bytes / KEPT_SHARE);
+}
+
+/* Its samples wait for what is not decoded, and until it is read itself. */
+static void wait_for_uses(struct stretch *s)
+{
+    pthread_mutex_lock(&s->ld->lock);
+    s->unready = 1;
+    for (size_t i = 0; i < s->nuses; i++) {
+        struct use *u = &s->use[i];
+        if (u->x->done)
+            continue;
+        u->next = u->x->waiting;
+        u->x->waiting = u;
+        s->unready++;
+    }
+    pthread_mutex_unlock(&s->ld->lock);
+}
+
+/* The extents it decodes come first in the queue. */
+static int prepend_own(struct stretch *s, struct stk_err *err)
+{
+    if (!s->nown)
         return 0;
-    size_t size = s->nshared * sizeof(struct item), had = s->items.len;
+    size_t size = s->nown * sizeof(struct item), had = s->items.len;
     if (!stk_buf_extend(&s->items, size))
         return stk_err_nomem(err, size);
     memmove(s->items.data + size, s->items.data, had);
     struct item *it = (void *)s->items.data;
-    for (size_t i = 0; i < s->nshared; i++)
-        it[i] = (struct item){.stretch = s, .first = (uint32_t)i, .end = (uint32_t)i + 1};
-    atomic_store(&s->shared_left, (uint32_t)s->nshared);
+    for (uint32_t i = 0; i < s->nuses; i++)
+        if (s->use[i].want != NO_WANT)
+            *it++ = (struct item){.stretch = s, .first = i, .end = i + 1};
     return 0;
+}
+
+void stk_stretch_ready(struct stk_loader *ld, struct stretch *s)
+{
+    struct item *items = (void *)s->items.data;
+    stk_work_push(ld, items + s->nown, s->items.len / sizeof *items - s->nown);
 }
 
 static int add_run(struct stretch *s, size_t i, size_t j, uint64_t from, uint64_t to,
@@ -228,21 +275,27 @@ static int add_run(struct stretch *s, size_t i, size_t j, uint64_t from, uint64_
     return 0;
 }
 
-int stk_stretch_plan(struct stretch *s, struct stk_err *err)
+int stk_stretch_plan(struct stretch *s, bool share, struct stk_err *err)
 {
     struct stk_loader *ld = s->ld;
     uint64_t from, to, max = ld->o.read_bytes - 2 * STK_IO_ALIGN;
-    int rc = find_shared_extents(s, err);
+    int rc = find_uses(s, err);
     if (rc == 0)
-        rc = prepend_shared(s, err);
+        rc = share_uses(s, share, err);
+    if (rc == 0)
+        rc = prepend_own(s, err);
     if (rc == 0)
         rc = stk_fetch_sort(&s->fetch, err);
     s->need = 0;
-    s->copies = s->decoded > 2 * s->asked;
+    s->copies = s->used > 2 * s->asked;
     for (size_t i = 0, j; rc == 0 && i < stk_fetch_nwants(&s->fetch); i = j) {
         j = stk_fetch_run(&s->fetch, i, max, &from, &to);
         rc = add_run(s, i, j, from, to, err);
         s->need += stk_io_room((size_t)(to - from));
     }
+    if (rc == 0 && share && s->nuses)
+        keep_last(s);
+    if (rc == 0)
+        wait_for_uses(s);
     return rc;
 }

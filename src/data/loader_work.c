@@ -29,15 +29,24 @@ void stk_worker_release(struct worker *w)
 
 static struct shared *find_shared(const struct stretch *s, uint64_t extent)
 {
-    size_t lo = 0, hi = s->nshared;
+    size_t lo = 0, hi = s->nuses;
     while (lo < hi) {
         size_t mid = lo + (hi - lo) / 2;
-        if (s->shared[mid].extent < extent)
+        if (s->use[mid].extent < extent)
             lo = mid + 1;
         else
             hi = mid;
     }
-    return lo < s->nshared && s->shared[lo].extent == extent ? &s->shared[lo] : NULL;
+    return lo < s->nuses && s->use[lo].extent == extent ? s->use[lo].x : NULL;
+}
+
+static int decode(struct worker *w, uint64_t extent, const struct stk_extent *e, const uint8_t *p,
+                  struct stk_buf *out, struct stk_err *err)
+{
+    int rc = stk_fetch_decode(w->ld->ds, extent, e, p, out, &w->scratch, err);
+    if (rc == 0)
+        atomic_fetch_add_explicit(&w->ld->decoded_bytes, out->len, memory_order_relaxed);
+    return rc;
 }
 
 static int want_error(const struct stk_fetch *f, const struct stk_want *w, struct stk_err *err)
@@ -58,7 +67,7 @@ static int whole_slice(struct worker *w, uint32_t i, const uint8_t **p, uint64_t
     if (rc == 0)
         rc = stk_index_extent(&f->ds->index, s->extent, &e, err);
     if (rc == 0)
-        rc = stk_fetch_decode(f->ds, s->extent, &e, *p, &w->whole, &w->scratch, err);
+        rc = decode(w, s->extent, &e, *p, &w->whole, err);
     return rc < 0 ? rc : stk_fetch_cut(f->ds, s, &e, &w->whole, p, len, err);
 }
 
@@ -343,15 +352,17 @@ static void do_samples(struct worker *w, struct item *it)
     }
 }
 
-static void decode_shared(struct worker *w, struct stretch *s, struct shared *x)
+static void decode_shared(struct worker *w, const struct use *u)
 {
-    const struct stk_want *want = stk_fetch_want(&s->fetch, x->want);
+    const struct stk_fetch *f = &u->stretch->fetch;
+    const struct stk_want *want = stk_fetch_want(f, u->want);
+    struct shared *x = u->x;
     struct stk_err why = {.offset = -1};
     struct stk_extent e;
-    x->code = want->failed ? want_error(&s->fetch, want, &why)
+    x->code = want->failed ? want_error(f, want, &why)
                            : stk_index_extent(&w->ld->ds->index, x->extent, &e, &why);
     if (x->code == 0)
-        x->code = stk_fetch_decode(w->ld->ds, x->extent, &e, want->p, &x->data, &w->scratch, &why);
+        x->code = decode(w, x->extent, &e, want->p, &x->data, &why);
     if (x->code) {
         x->why = malloc(sizeof *x->why);
         if (x->why)
@@ -361,13 +372,10 @@ static void decode_shared(struct worker *w, struct stretch *s, struct shared *x)
 
 static void do_shared(struct worker *w, struct item *it)
 {
-    struct stretch *s = it->stretch;
-    decode_shared(w, s, &s->shared[it->first]);
-    if (atomic_fetch_sub_explicit(&s->shared_left, 1, memory_order_acq_rel) != 1)
-        return;
+    const struct use *u = &it->stretch->use[it->first];
+    decode_shared(w, u);
     pthread_mutex_lock(&w->ld->lock);
-    struct item *items = (void *)s->items.data;
-    stk_work_push(w->ld, items + s->nshared, s->items.len / sizeof *items - s->nshared);
+    stk_shared_done(w->ld, u->x);
     pthread_mutex_unlock(&w->ld->lock);
 }
 
@@ -376,8 +384,8 @@ int stk_work_now(struct worker *w, struct stretch *s, struct batch *b, uint32_t 
 {
     w->stretch = s;
     w->copies = true;
-    for (size_t i = 0; i < s->nshared; i++)
-        decode_shared(w, s, &s->shared[i]);
+    for (size_t i = 0; i < s->nuses; i++)
+        decode_shared(w, &s->use[i]);
     int rc = put_sample(w, b, slot, 0, err);
     count_checked(w, b);
     if (rc < 0)

@@ -38,7 +38,7 @@ static void init_step(const struct stk_order *o, struct stk_perm *p, uint64_t n,
     if (o->block > 1)
         stk_perm_init_rough(p, n, seed);
     else
-        stk_perm_init(p, n, seed);
+        stk_perm_init_once(p, n, seed);
 }
 
 static void init_blocks(struct stk_order *o, uint64_t block, uint64_t window)

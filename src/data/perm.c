@@ -2,7 +2,7 @@
  * perm.c - a Feistel network over rows x columns, walked until it lands below n (Black & Rogaway's
  * cycle walking). Columns are a power of two near sqrt(n), rows just enough, so that the table is
  * hardly larger than n: the walk almost never takes a second step. Up to 16 elements are simply
- * shuffled.
+ * shuffled; the walks of up to 32, which need the most rounds, are made once.
  */
 #include "data/perm.h"
 
@@ -38,10 +38,12 @@ static uint64_t shuffled_list(uint64_t n, uint64_t digits)
     return list;
 }
 
-void stk_perm_init(struct stk_perm *p, uint64_t n, uint64_t seed)
+void stk_perm_init_once(struct stk_perm *p, uint64_t n, uint64_t seed)
 {
     unsigned bits = n > 1 ? 64 - (unsigned)__builtin_clzll(n - 1) : 0;
-    *p = (struct stk_perm){.n = n, .key = stk_mix64(seed + STK_GOLDEN64)};
+    p->n = n; /* not the table: it is cheap to leave as it is */
+    p->key = stk_mix64(seed + STK_GOLDEN64);
+    p->rounds = 0;
     if (n <= LISTED) {
         p->list = shuffled_list(n, p->key);
         return;
@@ -51,9 +53,19 @@ void stk_perm_init(struct stk_perm *p, uint64_t n, uint64_t seed)
     p->rows = ((n - 1) >> p->column_bits) + 1;
 }
 
+void stk_perm_init(struct stk_perm *p, uint64_t n, uint64_t seed)
+{
+    stk_perm_init_once(p, n, seed);
+    if (!p->rounds || n > sizeof p->table)
+        return;
+    for (uint64_t i = 0; i < n; i++)
+        p->table[i] = (uint8_t)stk_perm_at(p, i);
+    p->rounds = 0;
+}
+
 void stk_perm_init_rough(struct stk_perm *p, uint64_t n, uint64_t seed)
 {
-    stk_perm_init(p, n, seed);
+    stk_perm_init_once(p, n, seed);
     if (p->rounds)
         p->rounds = ROUNDS_FEW;
 }
@@ -113,7 +125,7 @@ static inline uint64_t forwards(const struct stk_perm *p, uint64_t v)
 uint64_t stk_perm_at(const struct stk_perm *p, uint64_t i)
 {
     if (!p->rounds)
-        return p->list >> 4 * i & 15;
+        return p->n <= LISTED ? p->list >> 4 * i & 15 : p->table[i];
     i = toss(p, i);
     do
         i = forwards(p, i);

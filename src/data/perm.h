@@ -1,5 +1,5 @@
 /*
- * perm.h - a keyed permutation of 0..n-1, evaluated element by element: no list is ever built.
+ * perm.h - a keyed permutation of 0..n-1, evaluated element by element: no list that grows with n.
  */
 #ifndef STK_DATA_PERM_H
 #define STK_DATA_PERM_H
@@ -12,11 +12,13 @@ struct stk_perm {
     uint64_t n, key;
     uint64_t rows; /* elements are taken as (row, column), 2^column_bits columns */
     unsigned column_bits, rounds;
-    uint64_t list; /* rounds = 0: the permutation itself, 4 bits per element */
+    uint64_t list;     /* rounds = 0: the permutation itself, 4 bits per element */
+    uint8_t table[32]; /* the same for 17 to 32 elements, which would take the most rounds */
 };
 
-/* Cheap: meant to be done for one element too. */
 void stk_perm_init(struct stk_perm *p, uint64_t n, uint64_t seed);
+/* The same permutation, cheaply: to ask for one element. */
+void stk_perm_init_once(struct stk_perm *p, uint64_t n, uint64_t seed);
 /* Twice as fast, and not as random: more pairs than by chance stay as far apart as they were. For
  * one step of an order that has others. */
 void stk_perm_init_rough(struct stk_perm *p, uint64_t n, uint64_t seed);

@@ -53,6 +53,11 @@ uint64_t stk_reader_reads(const struct stk_reader *r)
     return r->reads;
 }
 
+uint64_t stk_reader_decoded_bytes(const struct stk_reader *r)
+{
+    return r->decoded_total;
+}
+
 /* ---- places ---- */
 
 char *stk_reader_place(const struct stk_dataset *ds, uint64_t i, int64_t *offset)
@@ -188,9 +193,16 @@ int stk_reader_batch(struct stk_reader *r, const uint64_t *ids, size_t n, struct
     return 0;
 }
 
+static void begin_sample(struct stk_reader *r)
+{
+    r->last_sample_clock = r->sample_clock;
+    r->sample_clock = r->clock;
+}
+
 int stk_reader_get(struct stk_reader *r, size_t k, struct stk_sample *s, struct stk_err *err)
 {
     uint64_t bytes;
+    begin_sample(r);
     int rc = stk_assemble_check(&r->fetch, k, stk_reader_slice, r, &bytes, err);
     return rc < 0 ? rc : stk_assemble(&r->fetch, k, stk_reader_slice, r, s, err);
 }
@@ -198,6 +210,7 @@ int stk_reader_get(struct stk_reader *r, size_t k, struct stk_sample *s, struct 
 int stk_reader_sum(struct stk_reader *r, size_t k, uint32_t *crc, struct stk_err *err)
 {
     uint64_t bytes;
+    begin_sample(r);
     int rc = stk_assemble_sum(&r->fetch, k, stk_reader_slice, r, crc, &bytes, err);
     if (rc < 0)
         stk_assemble_locate(r->ds, stk_fetch_id(&r->fetch, k), rc, err);

@@ -38,6 +38,13 @@ static void unlink_decoded(struct stk_reader *r, struct decoded *d)
     d->linked = false;
 }
 
+/* Whether what is kept takes more than it may, given that d was used longest ago. */
+static bool is_over(const struct stk_reader *r, const struct decoded *d)
+{
+    bool recent = d && d->used > r->last_sample_clock;
+    return r->decoded_bytes > (recent ? SAMPLE_MOST : DECODED_MAX);
+}
+
 /* An empty place, or the one used longest ago; over the budget the oldest of those in use go. */
 static struct decoded *free_decoded(struct stk_reader *r)
 {
@@ -50,13 +57,14 @@ static struct decoded *free_decoded(struct stk_reader *r)
             else if (!oldest || d->used < oldest->used)
                 oldest = d;
         }
-        if (empty && (r->decoded_bytes <= DECODED_MAX || !oldest)) {
+        bool over = is_over(r, oldest);
+        if (empty && (!over || !oldest)) {
             r->decoded_bytes -= empty->data.cap;
             unlink_decoded(r, empty);
             return empty;
         }
         oldest->used = 0;
-        if (r->decoded_bytes <= DECODED_MAX)
+        if (!over)
             continue;
         r->decoded_bytes -= oldest->data.cap;
         stk_buf_release(&oldest->data);
@@ -78,6 +86,7 @@ static int decode_extent(struct stk_reader *r, uint64_t extent, const struct stk
     r->decoded_bytes += d->data.cap;
     if (rc < 0)
         return rc;
+    r->decoded_total += d->data.len;
     d->extent = extent;
     d->used = ++r->clock;
     link_decoded(r, d);

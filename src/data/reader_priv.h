@@ -8,10 +8,13 @@
 #include "data/assemble.h"
 #include "data/reader.h"
 
-#define OPEN_FILES  16           /* descriptors kept by a reader */
+#define OPEN_FILES  16          /* descriptors kept by a reader */
 #define DECODED_MAX (32u << 20) /* decoded extents kept, in bytes (but always the last one) */
-#define NDECODED    1024 /* a value may be cut into that many extents and be read without thrashing \
-                          */
+#define SAMPLE_MOST                                                                                \
+    (256u << 20) /* the same for those of the last sample: the next one is of them, too */
+#define NDECODED                                                                                   \
+    1024 /* a value may be cut into that many extents and be read without thrashing                \
+          */
 
 struct decoded {
     uint64_t extent;
@@ -32,8 +35,9 @@ struct stk_reader {
     uint16_t decoded_chain[NDECODED]; /* by extent: place + 1 in decoded, 0: none */
     struct stk_buf scratch, stored;
     uint64_t clock;
-    uint64_t batch_clock; /* when the last batch began */
-    uint64_t reads;
+    uint64_t batch_clock;                     /* when the last batch began */
+    uint64_t sample_clock, last_sample_clock; /* when this sample began, and the one before it */
+    uint64_t reads, decoded_total;
     struct stk_reader *next; /* among the dataset's idle ones */
 };
 

@@ -9,6 +9,7 @@
 #include "base/pool.h"
 #include "host/cpus.h"
 #include "data/check.h"
+#include "data/fetch.h"
 #include "data/out.h"
 #include "data/reader.h"
 
@@ -192,18 +193,20 @@ static int crc_of_range(int fd, const struct stk_extent *e, uint32_t *crc, const
     return rc;
 }
 
-static int crc_of_filtered(const struct verify *v, int fd, const struct stk_extent *e,
-                           uint32_t *crc, const char *path, struct stk_err *err)
+static int crc_of_filtered(const struct verify *v, int fd, uint64_t number,
+                           const struct stk_extent *e, uint32_t *crc, const char *path,
+                           struct stk_err *err)
 {
-    const struct stk_chain *c = (const struct stk_chain *)v->ds->index.table[STK_T_CHAINS];
     struct stk_buf in = STK_BUF_INIT, out = STK_BUF_INIT, scratch = STK_BUF_INIT;
     size_t got = 0;
     int rc = stk_buf_extend(&in, (size_t)e->length + 1) ? 0 : stk_err_nomem(err, e->length);
     if (rc == 0)
         rc = stk_pread_full(fd, in.data, (size_t)e->length, e->offset, &got, path, err);
+    if (rc == 0 && got < e->length)
+        rc = stk_err_set(err, STK_E_CORRUPT, path, (int64_t)(e->offset + got),
+                         "the file became shorter");
     if (rc == 0)
-        rc =
-            stk_filter_decode(&c[e->chain - 1], in.data, got, &out, &scratch, path, e->offset, err);
+        rc = stk_fetch_decode(v->ds, number, e, in.data, &out, &scratch, err);
     *crc = rc == 0 ? (uint32_t)crc32_z(0, out.data, out.len) : 0;
     stk_buf_release(&in);
     stk_buf_release(&out);
@@ -222,7 +225,7 @@ static int check_crc(struct verify *v, const struct stk_index_crc *c, struct stk
     if (rc < 0)
         return rc;
     char *path = stk_files_path(&v->ds->files, e.file);
-    rc = e.chain ? crc_of_filtered(v, f.fd, &e, &crc, path, err)
+    rc = e.chain ? crc_of_filtered(v, f.fd, c->extent, &e, &crc, path, err)
                  : crc_of_range(f.fd, &e, &crc, path, err);
     stk_file_close(&f);
     if (rc == 0 && crc != c->crc32)

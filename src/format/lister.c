@@ -319,22 +319,37 @@ bool stk_event_texts(const void *blob, size_t len, const char *text[3])
 
 /* ---- byte ranges, in plain and in compressed files ---- */
 
+int64_t stk_list_point(struct stk_lister *l, const struct stk_point *p,
+                       const struct stk_chain *tail, struct stk_err *err)
+{
+    struct stk_chain c = {.nsteps = 1, .step[0].id = STK_FILTER_RESUME};
+    for (uint32_t i = 0; tail && i < tail->nsteps && c.nsteps < STK_CHAIN_MAX; i++)
+        c.step[c.nsteps++] = tail->step[i];
+    int64_t extent = stk_list_extent(l, p->in_off, p->in_len, &c, err);
+    struct stk_event e = {.type = STK_EV_POINT,
+                          .a = p->decoded_len,
+                          .b = p->bits,
+                          .c = p->lead,
+                          .blob = p->window,
+                          .blob_len = (uint32_t)p->window_len};
+    int rc = extent < 0 ? (int)extent : emit(l, &e, err);
+    return rc < 0 ? rc : extent;
+}
+
+int stk_list_at(struct stk_lister *l, uint64_t off, struct stk_err *err)
+{
+    return emit(l, &(struct stk_event){.type = STK_EV_AT, .a = off}, err);
+}
+
 /* Reports the extents of the access points that are complete (last: also the open one). */
 static int drain_points(struct stk_lister *l, bool last, struct stk_err *err)
 {
     struct stk_point p;
     while (stk_src_take_point(l->src, last, &p)) {
-        struct stk_chain c = {.nsteps = 1, .step[0].id = STK_FILTER_RESUME};
-        int64_t extent = stk_list_extent(l, p.in_off, p.in_len, &c, err);
-        struct stk_event e = {.type = STK_EV_POINT,
-                              .a = p.decoded_len,
-                              .b = p.bits,
-                              .blob = p.window,
-                              .blob_len = (uint32_t)p.window_len};
-        int rc = extent < 0 ? (int)extent : emit(l, &e, err);
+        int64_t extent = stk_list_point(l, &p, NULL, err);
         free(p.window);
-        if (rc < 0)
-            return rc;
+        if (extent < 0)
+            return (int)extent;
     }
     return 0;
 }

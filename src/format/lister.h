@@ -21,11 +21,12 @@ enum stk_event_type {
     STK_EV_PART,      /* a: offset in the decoded extent, b: length, c: extent, field. In a
                          compressed file the extent's own event may come later. */
     STK_EV_COLUMN,    /* blob: struct stk_stripe, a: count */
-    STK_EV_POINT,     /* of the last extent: a: decoded length, b: bits, blob: window (zlib) */
+    STK_EV_POINT,     /* of the last extent: a: decoded length, b: bits, c: lead, blob: window (zlib) */
     STK_EV_PROBLEM,   /* a: offset (as int64), blob: text. The sink decides whether to go on. */
     STK_EV_END,       /* the sample has all its parts: damage behind it is not its own */
     STK_EV_LEFT_OUT,  /* blob: kind, name and why, each ending in a NUL */
     STK_EV_TAKEN,     /* blob: what, as and because, the same way */
+    STK_EV_AT,        /* a: how far in the file the listing is; for progress, nothing else */
 };
 
 #define STK_NO_CHAIN     0xffffu
@@ -108,9 +109,13 @@ struct stk_point {
     uint64_t in_off, in_len;      /* stored bytes */
     uint64_t out_off, decoded_len;
     unsigned bits;                /* of the byte before in_off that belong to it (inflatePrime) */
+    uint32_t lead;                /* bytes decoded before those, to be dropped */
     uint8_t *window;              /* the 32 KiB before it, zlib-compressed; NULL: none needed */
     size_t window_len;
 };
+#define STK_POINT_LEAD ((1u << 29) - 1) /* the longest */
+/* Keeps the n bytes before a point as its window (none for n 0). Caller frees p->window. */
+int stk_point_window(struct stk_point *p, const uint8_t *before, size_t n, struct stk_err *err);
 /* Decodes forward to `off` (as peeking would). */
 int stk_src_advance(struct stk_src *s, uint64_t off, struct stk_err *err);
 /* Decodes `step` bytes more, or to the very end, where a compressed file keeps its checksum.
@@ -124,9 +129,14 @@ uint64_t stk_src_point_of(const struct stk_src *s, uint64_t off, uint64_t *begin
 /* Takes the next finished point in order (last: also the open one). False: none. Caller frees
  * p->window with free(). */
 bool stk_src_take_point(struct stk_src *s, bool last, struct stk_point *p);
-/* Inflates exactly decoded_len bytes from a point's stored bytes. */
-int stk_point_decode(const uint8_t *in, size_t in_len, unsigned bits, const uint8_t *window,
-                     size_t window_len, uint8_t *out, size_t decoded_len, const char *path,
-                     uint64_t offset, struct stk_err *err);
+/* Inflates exactly p->decoded_len bytes from a point's stored bytes (p->in_len of them). */
+int stk_point_decode(const struct stk_point *p, const uint8_t *in, uint8_t *out, const char *path,
+                     struct stk_err *err);
+int stk_point_damaged(const struct stk_point *p, const char *path, struct stk_err *err);
+/* An extent that begins at a point, as stk_list_extent(); tail: filters behind it, or NULL. */
+int64_t stk_list_point(struct stk_lister *l, const struct stk_point *p,
+                       const struct stk_chain *tail, struct stk_err *err);
+/* Says how far the listing is, where it looks at much and reports nothing. */
+int stk_list_at(struct stk_lister *l, uint64_t off, struct stk_err *err);
 
 #endif

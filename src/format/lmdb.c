@@ -242,15 +242,16 @@ static int value_place(struct walk *w, const MDB_val *data, uint64_t *off)
     return p >= w->map && *off <= size && data->mv_size <= size - *off;
 }
 
-/* What the values hold, by the first ones. */
-static int guess_codec(struct walk *w, struct stk_payload_guess *g, const char **name)
+/* Shows what the first values hold. */
+static int look(void *user, struct stk_payload_guess *g, struct stk_err *err)
 {
+    struct walk *w = user;
     MDB_cursor *cur;
     MDB_val key, data;
     size_t seen = 0, looked = 0;
     int rc = mdb_cursor_open(w->txn, w->dbi, &cur);
     if (rc != 0)
-        return failed(w->path, "liblmdb cannot read it", rc, w->err);
+        return failed(w->path, "liblmdb cannot read it", rc, err);
     rc = mdb_cursor_get(cur, &key, &data, MDB_FIRST);
     for (; rc == 0 && looked < LOOK_AT && g->looked < STK_PAYLOAD_RECORDS && seen < STK_PEEK_MAX;
          rc = mdb_cursor_get(cur, &key, &data, MDB_NEXT), looked++) {
@@ -262,24 +263,7 @@ static int guess_codec(struct walk *w, struct stk_payload_guess *g, const char *
         seen += n;
     }
     mdb_cursor_close(cur);
-    *name = stk_payload_decide(g, "example");
     return 0;
-}
-
-static int value_field(struct walk *w)
-{
-    const struct stk_list_options *o = stk_list_opts(w->l);
-    const char *codec = o->payload;
-    struct stk_payload_guess g = {0};
-    int rc = 0;
-    if (strcmp(codec, "auto") == 0 && o->compress)
-        codec = "example";
-    else if (strcmp(codec, "auto") == 0)
-        rc = guess_codec(w, &g, &codec);
-    if (rc == 0 && g.looked)
-        rc = stk_list_taken(w->l, "payload", codec, g.because, w->err);
-    struct stk_field_spec spec = {.name = "record", .kind = STK_BYTES, .codec = codec};
-    return rc < 0 ? rc : stk_list_field(w->l, &spec, w->err);
 }
 
 /* Keys of MDB_INTEGERKEY databases are machine words; in decimal they can be read and written. */
@@ -303,7 +287,7 @@ static int list_entry(struct walk *w, const MDB_val *key, const MDB_val *data)
         return stk_list_problem(w->l, -1, w->err,
                                 "damaged: an entry's value of %zu bytes is outside of the file",
                                 data->mv_size);
-    if (w->field < 0 && (w->field = value_field(w)) < 0)
+    if (w->field < 0 && (w->field = stk_payload_field(w->l, "example", look, w, w->err)) < 0)
         return w->field;
     const struct stk_chain chain = {.nsteps = 1,
                                     .step[0].id = (uint16_t)stk_list_opts(w->l)->compress};

@@ -1,13 +1,15 @@
 /*
  * npz.c - NPZ: a ZIP of .npy members, the arrays of equal length being the columns of its samples.
  *
- * A stored member is an extent whose rows are computed; a deflated one is decoded whole when any
- * of its rows is read. Keys and ragged columns (X with X.offsets) are looked up while listing.
+ * A stored member is an extent whose rows are computed; a small deflated one is decoded whole when
+ * any of its rows is read, a large one is listed in pieces of some rows (pieces.h). Keys and ragged
+ * columns (X with X.offsets) are looked up while listing.
  */
 #include "format/npz.h"
 #include "base/array.h"
 #include "base/text.h"
 #include "format/npyhead.h"
+#include "format/pieces.h"
 #include "format/ragged.h"
 #include "format/zip.h"
 
@@ -42,6 +44,10 @@ struct member {
     size_t name_len;
     char *own;      /* the name of a structure's member, else NULL */
     uint64_t whole; /* then: bytes of a structure; else 0 */
+    uint64_t begin; /* where the first row is, or the first structure */
+    /* Once listed in pieces, where; per_extent 0: it is not. */
+    int64_t first_extent;
+    uint64_t per_extent;
     /* Deflated members are read forwards, through a window of what was decoded last. */
     z_stream *z;
     struct stk_buf win;
@@ -199,11 +205,6 @@ static int check_entry(const struct npz *f, const struct stk_zip_entry *e, struc
         return refuse(f, e, "it is encrypted", err);
     if (e->method != STK_ZIP_STORED && e->method != STK_ZIP_DEFLATED)
         return refuse(f, e, "it is neither stored nor deflated", err);
-    if (e->method == STK_ZIP_DEFLATED && e->size > STK_NPZ_DEFLATED_MAX)
-        return refuse(f, e,
-                      "it is deflated and over 1 GiB, and would have to be decoded whole for every "
-                      "row; save it with numpy.savez",
-                      err);
     return 0;
 }
 
@@ -316,6 +317,7 @@ static int take_entry(struct npz *f, const struct stk_zip_entry *e, struct stk_e
     int rc = open_array(f, &m, err);
     if (rc <= 0)
         return rc;
+    m.begin = m.h.data_offset;
     return f->records->n ? add_members(f, &m, err) : add_array(f, &m, err);
 }
 
@@ -335,20 +337,28 @@ static int open_arrays(struct npz *f, struct stk_err *err)
 
 /* ---- columns ------------------------------------------------------------------------------- */
 
-/* The filter chain of a member. Limits are powers of two, so that few chains serve all members. */
-static struct stk_chain chain_of(const struct member *m)
+/* What is to be undone behind decompression. */
+static struct stk_chain tail_of(const struct member *m)
 {
     struct stk_chain c = {0};
-    if (m->e->method == STK_ZIP_DEFLATED) {
-        c.step[c.nsteps++].id = STK_FILTER_DEFLATE;
-        c.max_decoded = 4096;
-        while (c.max_decoded < m->e->size)
-            c.max_decoded *= 2;
-    }
     if (m->h.swap) {
         c.step[c.nsteps].id = STK_FILTER_BSWAP;
         c.step[c.nsteps++].arg = stk_npy_unit(&m->h);
     }
+    return c;
+}
+
+/* The filter chain of a member. Limits are powers of two, so that few chains serve all members. */
+static struct stk_chain chain_of(const struct member *m)
+{
+    struct stk_chain c = {.nsteps = 1, .step[0].id = STK_FILTER_DEFLATE, .max_decoded = 4096};
+    const struct stk_chain tail = tail_of(m);
+    if (m->e->method != STK_ZIP_DEFLATED)
+        return tail;
+    while (c.max_decoded < m->e->size)
+        c.max_decoded *= 2;
+    for (uint32_t i = 0; i < tail.nsteps; i++)
+        c.step[c.nsteps++] = tail.step[i];
     return c;
 }
 
@@ -358,10 +368,68 @@ static int list_whole(struct npz *f, const struct member *m, struct stk_stripe *
 {
     struct stk_chain chain = chain_of(m);
     c->base = m->h.data_offset;
+    if (m->h.swap && m->h.data_offset % stk_npy_unit(&m->h))
+        return refuse(f, m->e, "it is deflated, big-endian and not aligned", err);
     c->first_extent = stk_list_extent(f->l, m->e->data_off, m->e->stored, &chain, err);
     if (c->first_extent < 0)
         return (int)c->first_extent;
     return m->h.swap ? 0 : stk_list_crc32(f->l, m->e->crc, err);
+}
+
+static int list_found(struct npz *f, const struct member *m, const struct stk_pieces *p,
+                      struct stk_stripe *c, struct stk_err *err)
+{
+    bool right = !p->damaged && p->crc == m->e->crc;
+    int rc = 0;
+    if (p->length > STK_PIECE_MOST)
+        return refuse(
+            f, m->e,
+            "it is deflated in blocks of more than 1 GiB, and one would have to be decoded "
+            "for every row; save it with numpy.savez",
+            err);
+    if (!right && !p->damaged)
+        rc = stk_list_problem(f->l, (int64_t)m->e->data_off, err,
+                              "member %s: the data's checksum does not match", m->e->name);
+    const struct stk_chain tail = tail_of(m);
+    c->base = m->h.data_offset - m->begin;
+    c->per_extent = p->length / p->unit;
+    c->first_extent = rc < 0 ? rc : stk_pieces_list(p, f->l, &tail, right && !m->h.swap, err);
+    return c->first_extent < 0 ? (int)c->first_extent : 0;
+}
+
+/* A large deflated member: pieces of some rows (of `unit` bytes), so that reading one does not
+ * decode all. Members of one structure share them. */
+static int list_pieces(struct npz *f, struct member *m, uint64_t unit, struct stk_stripe *c,
+                       struct stk_err *err)
+{
+    for (const struct member *x = f->member; x < m; x++)
+        if (x->e == m->e && x->per_extent) {
+            c->base = m->h.data_offset - m->begin;
+            c->per_extent = x->per_extent;
+            c->first_extent = x->first_extent;
+            return 0;
+        }
+    struct stk_pieces p = {.off = m->e->data_off,
+                           .stored = m->e->stored,
+                           .size = m->e->size,
+                           .begin = m->begin,
+                           .end = m->e->size,
+                           .unit = unit};
+    int rc = stk_pieces_find(&p, f->l, err);
+    if (rc == 0)
+        rc = list_found(f, m, &p, c, err);
+    m->first_extent = c->first_extent;
+    m->per_extent = rc == 0 ? c->per_extent : 0;
+    stk_pieces_release(&p);
+    return rc;
+}
+
+/* A member's rows, each of `unit` bytes. */
+static int list_rows(struct npz *f, struct member *m, uint64_t unit, struct stk_stripe *c,
+                     struct stk_err *err)
+{
+    bool large = m->e->method == STK_ZIP_DEFLATED && m->e->size > STK_PIECES_LEAST;
+    return large && unit ? list_pieces(f, m, unit, c, err) : list_whole(f, m, c, err);
 }
 
 /* A stored big-endian member: extents of whole rows, since a filter decodes whole extents. */
@@ -382,7 +450,7 @@ static int list_swapped(struct npz *f, const struct member *m, uint64_t count, s
     return 0;
 }
 
-static int uniform_column(struct npz *f, const struct member *m, uint64_t count,
+static int uniform_column(struct npz *f, struct member *m, uint64_t count,
                           struct stk_table_column *t, struct stk_err *err)
 {
     struct stk_stripe *c = &t->place;
@@ -405,9 +473,7 @@ static int uniform_column(struct npz *f, const struct member *m, uint64_t count,
                       err);
     if (m->h.swap && m->e->method == STK_ZIP_STORED && c->length && count)
         return list_swapped(f, m, count, c, err);
-    if (m->h.swap && m->h.data_offset % stk_npy_unit(&m->h))
-        return refuse(f, m->e, "it is deflated, big-endian and not aligned", err);
-    return list_whole(f, m, c, err);
+    return list_rows(f, m, c->stride, c, err);
 }
 
 /* What X.kind says of the bytes of X. */
@@ -447,7 +513,7 @@ static int ragged_column(struct npz *f, struct member *x, struct member *offsets
     if (t->is_key)
         return 0;
     int rc = kind_of(f, x, &t->spec.kind, err);
-    return rc < 0 ? rc : list_whole(f, x, &t->place, err);
+    return rc < 0 ? rc : list_rows(f, x, 1, &t->place, err);
 }
 
 /* Row `row` of an array of fixed-width text, as numpy makes of a list of str or bytes. */

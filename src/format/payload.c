@@ -75,3 +75,19 @@ const char *stk_payload_decide(struct stk_payload_guess *g, const char *usual)
     strcat(g->because, "; --payload overrules it");
     return name;
 }
+
+int stk_payload_field(struct stk_lister *l, const char *usual,
+                      int (*look)(void *user, struct stk_payload_guess *g, struct stk_err *err),
+                      void *user, struct stk_err *err)
+{
+    const struct stk_list_options *o = stk_list_opts(l);
+    struct stk_field_spec spec = {.name = "record", .kind = STK_BYTES, .codec = o->payload};
+    struct stk_payload_guess g = {0};
+    bool found = strcmp(o->payload, "auto") == 0;
+    int rc = found && !o->compress ? look(user, &g, err) : 0;
+    if (rc == 0 && found)
+        spec.codec = o->compress ? usual : stk_payload_decide(&g, usual);
+    if (rc == 0 && g.looked)
+        rc = stk_list_taken(l, "payload", spec.codec, g.because, err);
+    return rc < 0 ? rc : stk_list_field(l, &spec, err);
+}

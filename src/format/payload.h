@@ -23,5 +23,11 @@ void stk_payload_look(struct stk_payload_guess *g, const uint8_t *p, size_t n, u
                       bool header);
 /* What most of them are; `usual` where all were empty. */
 const char *stk_payload_decide(struct stk_payload_guess *g, const char *usual);
+/* The field that records are, of the payload that was asked for or else found: look() shows the
+ * first records to stk_payload_look(). usual: also for records that are compressed one by one.
+ * Returns the field's number, or a negative code. */
+int stk_payload_field(struct stk_lister *l, const char *usual,
+                      int (*look)(void *user, struct stk_payload_guess *g, struct stk_err *err),
+                      void *user, struct stk_err *err);
 
 #endif

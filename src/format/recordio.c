@@ -190,9 +190,10 @@ static int look_at(struct walk *w, const struct record *r, struct stk_payload_gu
 }
 
 /* What the records hold, by the first ones; where it begins to be damaged, by those before. */
-static int guess_codec(struct walk *w, struct stk_payload_guess *g, const char **name)
+static int look(void *user, struct stk_payload_guess *g, struct stk_err *err)
 {
-    struct walk ahead = *w;
+    struct walk ahead = *(struct walk *)user;
+    ahead.err = err;
     uint64_t seen = 0;
     int rc = 0;
     while (rc == 0 && g->looked < STK_PAYLOAD_RECORDS && seen < STK_PEEK_MAX) {
@@ -209,24 +210,7 @@ static int guess_codec(struct walk *w, struct stk_payload_guess *g, const char *
         seen += r.len;
         ahead.off = r.next;
     }
-    *name = stk_payload_decide(g, "image");
     return rc;
-}
-
-static int record_field(struct walk *w)
-{
-    const struct stk_list_options *o = stk_list_opts(w->l);
-    const char *codec = o->payload;
-    struct stk_payload_guess g = {0};
-    int rc = 0;
-    if (strcmp(codec, "auto") == 0 && o->compress)
-        codec = "image";
-    else if (strcmp(codec, "auto") == 0)
-        rc = guess_codec(w, &g, &codec);
-    if (rc == 0 && g.looked)
-        rc = stk_list_taken(w->l, "payload", codec, g.because, w->err);
-    struct stk_field_spec spec = {.name = "record", .kind = STK_BYTES, .codec = codec};
-    return rc < 0 ? rc : stk_list_field(w->l, &spec, w->err);
 }
 
 static int list_one(struct walk *w, const struct record *r)
@@ -236,7 +220,7 @@ static int list_one(struct walk *w, const struct record *r)
         c.step[c.nsteps++].id = STK_FILTER_JOIN;
     if (stk_list_opts(w->l)->compress)
         c.step[c.nsteps++].id = (uint16_t)stk_list_opts(w->l)->compress;
-    if (w->field < 0 && (w->field = record_field(w)) < 0)
+    if (w->field < 0 && (w->field = stk_payload_field(w->l, "image", look, w, w->err)) < 0)
         return w->field;
     int rc = stk_list_record_filtered(w->l, w->field, r->off, r->len, c.nsteps ? &c : NULL, NULL, 0,
                                       w->err);

@@ -318,20 +318,32 @@ static int stream_fail(struct stk_src *s, const char *what, struct stk_err *err)
     return broken(s, err);
 }
 
+int stk_point_window(struct stk_point *p, const uint8_t *before, size_t n, struct stk_err *err)
+{
+    uLongf cap = compressBound(n);
+    p->window = NULL;
+    p->window_len = 0;
+    if (!n)
+        return 0;
+    uint8_t *window = malloc(cap);
+    if (!window || compress2(window, &cap, before, n, 1) != Z_OK) {
+        free(window);
+        return stk_err_nomem(err, cap);
+    }
+    p->window = window;
+    p->window_len = cap;
+    return 0;
+}
+
 /* The last HISTORY decoded bytes are what a decoder starting here would need. */
 static int save_window(struct stk_src *s, struct point_mark *m, struct stk_err *err)
 {
     size_t n = s->win.len < HISTORY ? s->win.len : HISTORY;
-    if (!n)
-        return 0;
-    uLongf cap = compressBound(n);
-    m->window = malloc(cap);
-    if (!m->window)
-        return stk_err_nomem(err, cap);
-    if (compress2(m->window, &cap, s->win.data + s->win.len - n, n, 1) != Z_OK)
-        return stk_err_nomem(err, cap);
-    m->window_len = cap;
-    return 0;
+    struct stk_point p;
+    int rc = stk_point_window(&p, n ? s->win.data + s->win.len - n : NULL, n, err);
+    m->window = p.window;
+    m->window_len = p.window_len;
+    return rc;
 }
 
 /* fresh: a member begins here, nothing before it is referred to. */
@@ -538,42 +550,66 @@ bool stk_src_take_point(struct stk_src *s, bool last, struct stk_point *p)
     return true;
 }
 
-static int point_inflate(z_stream *z, const uint8_t *in, size_t in_len, unsigned bits,
-                         const uint8_t *window, size_t window_len, size_t decoded_len)
+/* A decoder that stands where the point does. */
+static int point_begin(z_stream *z, const struct stk_point *p, const uint8_t *in)
 {
     uint8_t history[HISTORY];
     uLongf n = sizeof history;
-    if (bits) {
-        if (!in_len || inflatePrime(z, (int)bits, in[0] >> (8 - bits)) != Z_OK)
-            return Z_DATA_ERROR;
-        in++;
-        in_len--;
-    }
-    if (window_len && (uncompress(history, &n, window, (uLong)window_len) != Z_OK ||
-                       inflateSetDictionary(z, history, (uInt)n) != Z_OK))
-        return Z_DATA_ERROR;
     z->next_in = (Bytef *)(uintptr_t)in;
-    z->avail_in = (uInt)in_len;
-    int rc = Z_OK;
-    while (rc == Z_OK && z->total_out < decoded_len)
-        rc = inflate(z, Z_NO_FLUSH);
-    return z->total_out == decoded_len ? Z_OK : Z_DATA_ERROR;
+    z->avail_in = (uInt)p->in_len;
+    if (p->bits) {
+        if (!p->in_len || inflatePrime(z, (int)p->bits, in[0] >> (8 - p->bits)) != Z_OK)
+            return Z_DATA_ERROR;
+        z->next_in++;
+        z->avail_in--;
+    }
+    if (p->window_len && (uncompress(history, &n, p->window, (uLong)p->window_len) != Z_OK ||
+                          inflateSetDictionary(z, history, (uInt)n) != Z_OK))
+        return Z_DATA_ERROR;
+    return Z_OK;
 }
 
-int stk_point_decode(const uint8_t *in, size_t in_len, unsigned bits, const uint8_t *window,
-                     size_t window_len, uint8_t *out, size_t decoded_len, const char *path,
-                     uint64_t offset, struct stk_err *err)
+/* The next n bytes to out; false: they do not come. */
+static bool point_inflate(z_stream *z, uint8_t *out, size_t n)
 {
-    if (bits > 7 || in_len > UINT32_MAX || decoded_len > UINT32_MAX)
-        return stk_err_set(err, STK_E_CORRUPT, path, (int64_t)offset, "bad access point in index");
-    z_stream z = {.next_out = out, .avail_out = (uInt)decoded_len};
+    int rc = Z_OK;
+    z->next_out = out;
+    z->avail_out = (uInt)n;
+    while (rc == Z_OK && z->avail_out)
+        rc = inflate(z, Z_NO_FLUSH);
+    return !z->avail_out;
+}
+
+static bool point_decode(z_stream *z, const struct stk_point *p, const uint8_t *in, uint8_t *out)
+{
+    bool good = point_begin(z, p, in) == Z_OK;
+    size_t n, most = p->decoded_len ? (size_t)p->decoded_len : 1;
+    /* What comes before the extent goes where its own bytes will overwrite it. */
+    for (size_t lead = p->lead; good && lead; lead -= n) {
+        n = lead < most ? lead : most;
+        good = point_inflate(z, out, n);
+    }
+    return good && point_inflate(z, out, (size_t)p->decoded_len);
+}
+
+int stk_point_damaged(const struct stk_point *p, const char *path, struct stk_err *err)
+{
+    return stk_err_set(err, STK_E_CORRUPT, path, (int64_t)p->in_off,
+                       "damaged compressed data (or an index of another file)");
+}
+
+int stk_point_decode(const struct stk_point *p, const uint8_t *in, uint8_t *out, const char *path,
+                     struct stk_err *err)
+{
+    if (p->bits > 7 || p->in_len > UINT32_MAX || p->decoded_len > UINT32_MAX)
+        return stk_err_set(err, STK_E_CORRUPT, path, (int64_t)p->in_off,
+                           "bad access point in index");
+    z_stream z = {0};
     if (inflateInit2(&z, -15) != Z_OK)
         return stk_err_nomem(err, HISTORY);
-    int rc = point_inflate(&z, in, in_len, bits, window, window_len, decoded_len);
+    bool good = point_decode(&z, p, in, out);
     inflateEnd(&z);
-    return rc == Z_OK ? 0
-                      : stk_err_set(err, STK_E_CORRUPT, path, (int64_t)offset,
-                                    "damaged compressed data (or an index of another file)");
+    return good ? 0 : stk_point_damaged(p, path, err);
 }
 
 int stk_src_peek(struct stk_src *s, uint64_t off, size_t n, const uint8_t **p, size_t *got,

@@ -38,8 +38,9 @@ static int bid(const struct stk_probe *p)
 
 /* Looks at the first records, as far as they stand in the window: what was decompressed before
  * cannot be asked for again. A volume of 16 MiB is not looked at whole. */
-static int look(struct stk_src *src, struct stk_payload_guess *g, struct stk_err *err)
+static int look(void *user, struct stk_payload_guess *g, struct stk_err *err)
 {
+    struct stk_src *src = user;
     const uint8_t *p;
     size_t got;
     for (uint64_t off = 0; g->looked < STK_PAYLOAD_RECORDS && off < STK_PEEK_MAX - HEAD;) {
@@ -59,25 +60,6 @@ static int look(struct stk_src *src, struct stk_payload_guess *g, struct stk_err
         off += HEAD + len + TAIL;
     }
     return 0;
-}
-
-/* The codec of the records: as told, or by the look of the first ones. */
-static int record_field(struct stk_lister *l, struct stk_src *src, struct stk_err *err)
-{
-    const struct stk_list_options *o = stk_list_opts(l);
-    const char *codec = o->payload;
-    struct stk_payload_guess g = {0};
-    if (strcmp(codec, "auto") == 0) {
-        int rc = o->compress ? 0 : look(src, &g, err);
-        if (rc < 0)
-            return rc;
-        codec = o->compress ? "example" : stk_payload_decide(&g, "example");
-        rc = g.looked ? stk_list_taken(l, "payload", codec, g.because, err) : 0;
-        if (rc < 0)
-            return rc;
-    }
-    struct stk_field_spec spec = {.name = "record", .kind = STK_BYTES, .codec = codec};
-    return stk_list_field(l, &spec, err);
 }
 
 /* In a compressed file the frames are only seen here: the reader gets slices of decoded blocks.
@@ -139,7 +121,7 @@ static int list(struct stk_lister *l, struct stk_src *src, struct stk_err *err)
             return stk_list_problem(l, (int64_t)off, err,
                                     "truncated record: it says %llu bytes, the file ends before",
                                     (unsigned long long)len);
-        if (field < 0 && (field = record_field(l, src, err)) < 0)
+        if (field < 0 && (field = stk_payload_field(l, "example", look, src, err)) < 0)
             return field;
         rc = stk_src_is_stream(src) ? check_passing(l, src, off, len, err) : 1;
         if (rc == 1)

@@ -185,6 +185,19 @@ static void largest(void)
     CHECK(v < UINT64_MAX);
 }
 
+/* A list that is made to be asked often is the permutation that is asked once. */
+static void lists_are_the_same(void)
+{
+    for (uint64_t n = 1; n < 40; n++)
+        for (uint64_t seed = 0; seed < 5; seed++) {
+            struct stk_perm often, once;
+            stk_perm_init(&often, n, seed);
+            stk_perm_init_once(&once, n, seed);
+            for (uint64_t i = 0; i < n; i++)
+                CHECK_INT(stk_perm_at(&often, i), stk_perm_at(&once, i));
+        }
+}
+
 int main(int argc, char **argv)
 {
     CHECK_BEGIN(argc, argv);
@@ -207,5 +220,6 @@ int main(int argc, char **argv)
     CHECK_RUN(mixes);
     CHECK_RUN(seeds_differ);
     CHECK_RUN(stays_the_same);
+    CHECK_RUN(lists_are_the_same);
     return CHECK_DONE();
 }

@@ -86,9 +86,7 @@ static void decode_all_points(const struct stk_buf *file, struct stk_src *s)
         uint8_t *out = malloc(p.decoded_len + 1);
         CHECK_INT(p.out_off, at);
         CHECK(p.in_off + p.in_len <= file->len);
-        CHECK_INT(stk_point_decode(file->data + p.in_off, p.in_len, p.bits, p.window, p.window_len,
-                                   out, p.decoded_len, "x", p.in_off, NULL),
-                  0);
+        CHECK_INT(stk_point_decode(&p, file->data + p.in_off, out, "x", NULL), 0);
         CHECK(memcmp(out, data + p.out_off, p.decoded_len) == 0);
         at += p.decoded_len;
         npoints++;
@@ -195,11 +193,16 @@ static void damaged(void)
 static void bad_points(void)
 {
     uint8_t out[100], in[100] = {0};
-    CHECK(stk_point_decode(in, 100, 8, NULL, 0, out, 100, "x", 0, NULL) == STK_E_CORRUPT);
-    CHECK(stk_point_decode(in, 0, 3, NULL, 0, out, 100, "x", 0, NULL) == STK_E_CORRUPT);
-    CHECK(stk_point_decode(in, 100, 0, in, 50, out, 100, "x", 0, NULL) == STK_E_CORRUPT);
-    CHECK(stk_point_decode(in, 100, 0, NULL, 0, out, 100, "x", 0, NULL) == STK_E_CORRUPT);
-    CHECK(stk_point_decode(in, 100, 0, NULL, 0, out, 0, "x", 0, NULL) == 0);
+    const struct stk_point bad[] = {
+        {.in_len = 100, .decoded_len = 100, .bits = 8},
+        {.in_len = 0, .decoded_len = 100, .bits = 3},
+        {.in_len = 100, .decoded_len = 100, .window = in, .window_len = 50},
+        {.in_len = 100, .decoded_len = 100},
+        {.in_len = 100, .decoded_len = 0, .lead = 100},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        CHECK(stk_point_decode(&bad[i], in, out, "x", NULL) == STK_E_CORRUPT);
+    CHECK(stk_point_decode(&(struct stk_point){.in_len = 100}, in, out, "x", NULL) == 0);
 }
 
 int main(int argc, char **argv)
