@@ -3,6 +3,7 @@
  * memory, and with an environment that does not change what it prints.
  */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -94,6 +95,8 @@ int stk_slurm_start(struct stk_child *c, struct stk_err *err)
     /* Ctrl-C reaches everybody in the terminal's group: an sbatch that died of it may have
      * submitted a job that nobody knows of. */
     c->own_group = sbatch;
+    /* The others are of no use to anybody when we are gone, even before they have begun. */
+    c->death_signal = sbatch ? 0 : SIGTERM;
     int e = stk_child_start(c);
     c->env = NULL;
     free(env);

@@ -142,7 +142,7 @@ static int run_advise(struct stk_run *run)
     int rc = check_only(run);
     struct stk_judged j;
     if (!rc)
-        rc = stk_judge(run->opts.arg[0], &j, &run->err);
+        rc = stk_judge_profile(run, run->opts.arg[0], &j);
     if (rc)
         return rc;
     rc = show(run, &j.analysis, &j.advice);
@@ -167,7 +167,8 @@ const struct stk_cmd stk_cmd_advise = {
         "and says what is wrong with the job's I/O: the evidence, what to do, the command or the "
         "change that does it, and what it would save, with the reasoning. Nothing is said without "
         "evidence: a healthy job has nothing to fix. Every rule is in docs/profile.md.\n\n"
-        "The exit status is 0 when there is nothing to fix, 1 when there is, and 3 when nothing, or "
+        "The exit status is 0 when there is nothing to fix, 1 when there is, and 3 when nothing, "
+        "or "
         "too little, was recorded to tell.",
     .examples = examples,
     .options = options,

@@ -1,6 +1,6 @@
 /*
  * attend.c - sees to it that a signal ends a command even where the kernel holds it: in a read of a
- * file system that does not answer.
+ * file system that does not answer, or in the wait for a program that does not end.
  *
  * A signal asks to stop (progress.c). In a thread that the kernel holds not even its handler runs:
  * it stays pending. So a thread that touches no file looks now and then. A command that was asked
@@ -82,7 +82,8 @@ static void *watch(void *user)
         int sig = asked();
         if (!is_stuck(w, sig))
             continue;
-        stk_say_stopped(w->run, sig, ", while waiting for a file system that does not answer");
+        stk_say_stopped(w->run, sig,
+                        ", while waiting for a file system or a program that does not answer");
         _exit(128 + sig);
     }
     return NULL;

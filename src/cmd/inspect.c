@@ -439,6 +439,5 @@ const struct stk_cmd stk_cmd_inspect = {
     .examples = examples,
     .options = options,
     .settings_size = sizeof(struct settings),
-    .reads_data = true,
     .run = run_inspect,
 };

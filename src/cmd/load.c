@@ -218,6 +218,5 @@ const struct stk_cmd stk_cmd_load = {
     .examples = examples,
     .options = options,
     .settings_size = sizeof(struct stk_load_settings),
-    .reads_data = true,
     .run = run_load,
 };

@@ -288,6 +288,5 @@ const struct stk_cmd stk_cmd_pack = {
     .examples = examples,
     .options = options,
     .settings_size = sizeof(struct settings),
-    .reads_data = true,
     .run = run_pack,
 };

@@ -192,7 +192,7 @@ static int show(struct stk_run *run, const struct stk_judged *j)
 static int compare(struct stk_run *run, const struct stk_judged *before)
 {
     struct stk_judged after;
-    int rc = stk_judge(run->opts.arg[1], &after, &run->err);
+    int rc = stk_judge_profile(run, run->opts.arg[1], &after);
     if (rc)
         return rc;
     struct stk_report x = report_of(run, before), y = report_of(run, &after);
@@ -213,7 +213,7 @@ static int run_report(struct stk_run *run)
         return stk_err_set(&run->err, STK_E_USAGE, NULL, -1,
                            "tables and files are of one profile; two are only compared");
     struct stk_judged j;
-    int rc = stk_judge(run->opts.arg[0], &j, &run->err);
+    int rc = stk_judge_profile(run, run->opts.arg[0], &j);
     if (rc)
         return rc;
     rc = two ? compare(run, &j) : show(run, &j);

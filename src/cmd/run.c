@@ -18,6 +18,7 @@
 #include "base/text.h"
 #include "host/cpus.h"
 #include "cmd/cmd.h"
+#include "lab/judge.h"
 
 /* ---- talking ------------------------------------------------------------------------------ */
 
@@ -349,6 +350,15 @@ void stk_say_stopped(const struct stk_run *run, int sig, const char *more)
         stk_hint("what is finished is kept; with --resume the same command goes on");
 }
 
+int stk_judge_profile(struct stk_run *run, const char *path, struct stk_judged *out)
+{
+    int rc = stk_judge(path, out, &run->err);
+    if (rc || !stk_stop_signal())
+        return rc;
+    stk_judged_release(out);
+    return STK_E_STOPPED;
+}
+
 /* Whether a signal asked to stop, and that is what the error is. */
 static bool was_stopped(const struct stk_run *run, int code)
 {
@@ -442,7 +452,8 @@ int stk_run_command(const struct stk_cmd *cmd, int argc, char *const *argv)
         return STK_EXIT_FAILED;
     }
     run.common = run.settings;
-    int status = cmd->reads_data ? stk_attend(&run, run_to_the_end) : run_to_the_end(&run);
+    /* A program that is run ends when it likes, and who waits for it does nothing meanwhile. */
+    int status = cmd->runs_program ? run_to_the_end(&run) : stk_attend(&run, run_to_the_end);
     stk_opts_release(&run.opts);
     stk_buf_release(&run.json_text);
     stk_buf_release(&run.hint);

@@ -154,6 +154,5 @@ const struct stk_cmd stk_cmd_verify = {
     .examples = examples,
     .options = options,
     .settings_size = sizeof(struct settings),
-    .reads_data = true,
     .run = run_verify,
 };

@@ -472,6 +472,17 @@ static char *trimmed(const char *path)
     return strndup(path, n);
 }
 
+/* What the dataset is told and keeps: the caller may free his options when it is open. */
+static int keep_texts(struct stk_dataset *ds, const struct stk_open_options *o, struct stk_err *err)
+{
+    ds->payload = strdup(o->payload ? o->payload : "auto");
+    ds->datasets = o->datasets ? strdup(o->datasets) : NULL;
+    ds->list.payload = ds->payload ? ds->payload : "auto";
+    ds->list.datasets = ds->datasets;
+    ds->list.grouped = o->group;
+    return ds->payload && !o->datasets == !ds->datasets ? 0 : stk_err_nomem(err, 1);
+}
+
 static int open_how(const char *path, struct opening *how, struct stk_dataset **out,
                     struct stk_err *err)
 {
@@ -484,11 +495,10 @@ static int open_how(const char *path, struct opening *how, struct stk_dataset **
     }
     pthread_mutex_init(&ds->lock, NULL);
     ds->files.rootfd = -1;
-    ds->list.payload = o->payload ? o->payload : "auto";
-    ds->list.grouped = o->group;
-    ds->list.datasets = o->datasets;
+    int rc = keep_texts(ds, o, err);
     struct stat sb;
-    int rc = stat(ds->path, &sb) < 0 ? stk_err_sys(err, path, "open") : 0;
+    if (rc == 0 && stat(ds->path, &sb) < 0)
+        rc = stk_err_sys(err, path, "open");
     bool is_dir = how->is_dir = rc == 0 && S_ISDIR(sb.st_mode);
     if (rc == 0)
         rc = ds->list.header = stk_columns_header(o->header, err);
@@ -558,6 +568,8 @@ void stk_dataset_close(struct stk_dataset *ds)
     free(ds->index_why);
     free(ds->root);
     free(ds->types);
+    free(ds->payload);
+    free(ds->datasets);
     free(ds->path);
     free(ds);
 }

@@ -60,8 +60,9 @@ struct stk_dataset {
     _Atomic uint64_t identity; /* 0: not known yet */
     struct stk_problems problems;
     struct stk_notes notes;
-    struct stk_list_options list;
+    struct stk_list_options list; /* its texts are the next three, or the manifest's */
     char *types;                    /* of columns, as told when it was opened, or NULL */
+    char *payload, *datasets;       /* as told, "auto" and NULL where nothing was */
     const struct stk_codec **codec; /* of each field of the index; NULL: the bytes are the value */
     _Atomic uint32_t keepers;       /* who still needs it when it is closed */
     pthread_mutex_t lock;           /* the idle readers, the labels */

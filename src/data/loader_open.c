@@ -175,6 +175,14 @@ static void find_checksums(struct stk_loader *ld)
         }
 }
 
+/* The caller may free his options now. That fields were named is still asked. */
+static void forget_texts(struct stk_loader_options *o)
+{
+    static const char *const named[] = {NULL};
+    o->io = o->decode = o->state = NULL;
+    o->fields = o->fields ? named : NULL;
+}
+
 static int start_threads(struct stk_loader *ld, struct stk_err *err)
 {
     sigset_t all, old;
@@ -234,6 +242,7 @@ static int open_parts(struct stk_loader *ld, struct stk_err *err)
         rc = stk_err_nomem(err, ld->o.threads * sizeof *ld->worker);
     for (; rc == 0 && ld->nworkers < ld->o.threads; ld->nworkers++)
         rc = stk_worker_init(&ld->worker[ld->nworkers], ld, err);
+    forget_texts(&ld->o);
     return rc < 0 ? rc : start_threads(ld, err);
 }
 

@@ -110,12 +110,43 @@ def test_a_command_ends_while_its_data_hangs(data, hang, number):
         shutil.copytree(src / "set", src / name)
     with slowfs(src, mnt, cache="off", meta_cache=0) as fs:
         fs.command(f"stall *.tfrecord 9999s {hang}")
-        runs = [subprocess.Popen([STOKER, name, mnt / name, *([src / "new"] if name == "pack" else [])],
-                                 env=clean_env(), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                 text=True) for name in commands]
-        wait_for_stall(fs, len(runs))
-        for run in runs:
-            run.send_signal(number)
-        for run in runs:
-            _, said = run.communicate(timeout=PATIENCE_S)
-            assert run.returncode == 128 + number and "stopped by" in said, (run.args, said)
+        end_all(fs, number, [[name, mnt / name, *([src / "new"] if name == "pack" else [])]
+                             for name in commands])
+
+
+def end_all(fs, number, commands, env=lambda name: {}):
+    """Runs them all; when all are held up, sends the signal, and each ends of it."""
+    runs = [subprocess.Popen([STOKER, *command], env=clean_env(env(command[0])), text=True,
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE) for command in commands]
+    wait_for_stall(fs, len(runs))
+    for run in runs:
+        run.send_signal(number)
+    for run in runs:
+        _, said = run.communicate(timeout=PATIENCE_S)
+        assert run.returncode == 128 + number and "stopped by" in said, (run.args, said)
+
+
+@pytest.mark.parametrize("hang, number", [("op=stat", signal.SIGINT), ("op=open", signal.SIGTERM),
+                                          ("op=read", signal.SIGINT)])
+def test_a_command_ends_while_its_profile_hangs(tmp_path, hang, number):
+    """A look at a profile on storage that is down could not be left."""
+    src, mnt = tmp_path / "src", tmp_path / "mnt"
+    for name in ("report", "advise"):
+        (src / name).mkdir(parents=True)
+        (src / name / "run.0.json").write_text("{}")
+    with slowfs(src, mnt, cache="off", meta_cache=0) as fs:
+        fs.command(f"stall run.*.json 9999s {hang}")
+        end_all(fs, number, [["report", mnt / "report"], ["advise", mnt / "advise"]])
+
+
+@pytest.mark.parametrize("hang, number", [("op=stat", signal.SIGINT), ("op=open", signal.SIGTERM)])
+def test_a_command_ends_while_a_program_that_it_starts_hangs(tmp_path, hang, number):
+    """Slurm's clients are often on shared storage: job and watch could not be left."""
+    src, mnt = tmp_path / "src", tmp_path / "mnt"
+    for name in ("job", "watch"):
+        (src / name).mkdir(parents=True)
+        for client in ("sacct", "squeue", "scontrol", "sstat", "srun"):
+            shutil.copy("/bin/true", src / name / client)
+    with slowfs(src, mnt, cache="off", meta_cache=0) as fs:
+        fs.command(f"stall */s* 9999s {hang}")
+        end_all(fs, number, [["job", "12"], ["watch", "12"]], lambda name: {"PATH": str(mnt / name)})

@@ -2,6 +2,7 @@
  * damaged sample without its neighbours, files that changed noticed. */
 #include "check.h"
 #include "recordset.h"
+#include "data/loader_priv.h"
 #include "data/reader.h"
 
 #include <pthread.h>
@@ -49,7 +50,7 @@ static void batches(struct stk_dataset *ds)
     CHECK_INT(stk_reader_new(ds, &r, NULL), 0);
     for (uint64_t i = 0; i < N; i++)
         ids[i] = i;
-    read_batch(r, ids, N); /* in order */
+    read_batch(r, ids, N);           /* in order */
     CHECK(stk_reader_reads(r) < 10); /* neighbours come together */
     for (uint64_t i = 0; i < N; i++)
         ids[i] = i * 123 % N;
@@ -168,6 +169,50 @@ static void changed_files(const char *path)
     stk_dataset_close(ds);
 }
 
+/* ---- the caller's options ---- */
+
+/* Pointers among the words at p that lead into a block of the caller's. */
+static int borrowed(const void *p, size_t n, const char *block, size_t size)
+{
+    int found = 0;
+    for (size_t i = 0; i + sizeof(uintptr_t) <= n; i += sizeof(uintptr_t)) {
+        uintptr_t word;
+        memcpy(&word, (const char *)p + i, sizeof word);
+        found += word >= (uintptr_t)block && word < (uintptr_t)block + size;
+    }
+    return found;
+}
+
+/* The texts of the options in one block, which is freed when the dataset and the loader are open.
+ */
+static void options_are_the_callers(const char *path)
+{
+    static const char texts[] = "tfrecord\0raw\0auto\0threads\0data\0raw";
+    char *block = malloc(sizeof texts);
+    memcpy(block, texts, sizeof texts);
+    const char *fields[] = {block + 26, NULL};
+    struct stk_open_options o = {
+        .format = block, .payload = block + 9, .header = block + 13, .no_index_write = true};
+    struct stk_loader_options lo = {
+        .batch = 50, .io = block + 18, .fields = fields, .decode = block + 31};
+    struct stk_dataset *ds = NULL;
+    struct stk_loader *ld = NULL;
+    struct stk_batch *b;
+    uint64_t samples = 0;
+    CHECK_INT(stk_dataset_open(path, &o, &ds, NULL), 0);
+    CHECK_INT(stk_loader_open(ds, &lo, &ld, NULL), 0);
+    CHECK_INT(borrowed(ds, sizeof *ds, block, sizeof texts), 0);
+    CHECK_INT(borrowed(ld, sizeof *ld, block, sizeof texts), 0);
+    CHECK_INT(borrowed(ld, sizeof *ld, (const char *)fields, sizeof fields), 0);
+    free(block);
+    CHECK_STR(ds->list.payload, "raw");
+    for (; stk_loader_next(ld, &b, NULL) == 1; stk_batch_release(b))
+        samples += b->n;
+    CHECK_INT(samples, N);
+    stk_loader_close(ld);
+    stk_dataset_close(ds);
+}
+
 int main(int argc, char **argv)
 {
     CHECK_BEGIN(argc, argv);
@@ -186,6 +231,8 @@ int main(int argc, char **argv)
     CHECK_CASE("one_bad_sample", NULL, one_bad_sample(path));
     snprintf(path, sizeof path, "%s", make_set("changed", N, 2, false));
     CHECK_CASE("changed_files", NULL, changed_files(path));
+    snprintf(path, sizeof path, "%s", make_set("freed", N, 2, false));
+    CHECK_CASE("options_are_the_callers", NULL, options_are_the_callers(path));
     scratch_done();
     return CHECK_DONE();
 }
