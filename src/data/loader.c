@@ -39,6 +39,8 @@ static void destroy(struct stk_loader *ld)
             stk_region_give(&ld->regions, s->region);
         stk_stretch_free(s);
     }
+    if (ld->sieve.region)
+        stk_region_give(&ld->regions, ld->sieve.region);
     if (ld->io) {
         stk_regions_release(&ld->regions);
         stk_io_close(ld->io);

@@ -4,6 +4,7 @@
  *   loader_feed.c     one thread walks the plan: stretches of it become reads, finished stretches
  *                     become work
  *   loader_stretch.c  what a stretch reads
+ *   loader_sieve.c    a stretch that wants little of what it has to read
  *   loader_work.c     threads check, decode and put values into the slots of batches
  *   loader_batch.c    batches: made, filled, finished, released
  *   loader_columns.c  which columns a batch has, and how a value gets into one
@@ -57,6 +58,20 @@ struct run {
     struct stk_io_req req;
     size_t first, end; /* places in the fetch's order */
     uint64_t from;
+    uint8_t *at; /* its bytes, or what is kept of them... */
+    size_t room; /* ...and how many there may be */
+    /* loader_sieve.c: */
+    bool sifted;           /* it is read to the ring */
+    bool returned;         /* and its place there can be given to others */
+    size_t taken;          /* bytes of the ring */
+    struct run *ring_next; /* who has the next place */
+};
+
+/* A ring of memory, in the order it was given to runs. */
+struct sieve {
+    struct stk_region *region; /* NULL: it was not needed yet */
+    size_t size, head, used;
+    struct run *first, **last;
 };
 
 struct stretch {
@@ -78,6 +93,7 @@ struct stretch {
     size_t asked;          /* bytes its samples have of them */
     size_t charged;        /* to the budget: its plan and its decoded bytes */
     bool copies;           /* batches copy what they need of it: holding it would cost more */
+    bool sifted;           /* by loader_sieve.c */
 };
 
 enum { SLOT_EMPTY, SLOT_NATIVE, SLOT_VALUE }; /* what a column has for a slot */
@@ -117,7 +133,7 @@ struct batch {
     struct cell *cell;
     uint64_t bytes; /* stored, of its samples */
     uint64_t first_slot;
-    uint32_t size; /* slots */
+    uint32_t size;  /* slots */
     size_t charged; /* to the budget: its arrays and its arena */
     _Atomic uint32_t todo;
     _Atomic uint64_t checked, checked_bytes; /* samples whose checksums were compared */
@@ -131,7 +147,7 @@ struct batch {
     _Atomic bool out;        /* the caller has it */
     _Atomic uint64_t *files; /* mapped: a bit for each file it has bytes of; else NULL */
     struct batch *given_next, **given_at; /* among those the caller has, by loader_watch.c */
-    struct extra *extra; /* fields that the dataset's columns do not have */
+    struct extra *extra;                  /* fields that the dataset's columns do not have */
     size_t nextra, cap_extra;
 };
 
@@ -176,13 +192,15 @@ struct stk_loader {
     struct stk_labels *labels; /* the dataset's */
     struct stk_image_op image;
     char *image_field;
-    uint64_t stretch_bytes; /* when a stretch is large enough */
-    uint64_t region_bytes;  /* memory it takes, with room for its last sample */
-    uint32_t item_samples;  /* samples a piece of work has at most */
-    uint64_t batch_bytes;   /* of the arrays of a batch */
-    uint64_t decoded_most;  /* decoded bytes of a stretch */
+    uint64_t stretch_bytes;     /* when a stretch is large enough */
+    uint64_t region_bytes;      /* memory it takes, with room for its last sample */
+    uint64_t region_most;       /* and when its reads need more, they are sifted */
+    struct sieve sieve;         /* the feeder's */
+    uint32_t item_samples;      /* samples a piece of work has at most */
+    uint64_t batch_bytes;       /* of the arrays of a batch */
+    uint64_t decoded_most;      /* decoded bytes of a stretch */
     _Atomic size_t arena_bytes; /* what values of a batch take besides, by the last ones */
-    uint32_t max_batches;   /* in use at once */
+    uint32_t max_batches;       /* in use at once */
 
     struct column *column;
     size_t ncolumns;
@@ -225,7 +243,7 @@ struct stk_loader {
     struct stretch *built; /* waits for memory */
     struct {
         uint64_t extent, stretch;
-    } met[1024]; /* filtered extents a stretch has already, by their number */
+    } met[1024];  /* filtered extents a stretch has already, by their number */
     double grows; /* times: what decoding makes of stored bytes, by the first sample */
     struct stretch *submit_first, **submit_last;
     /* The caller's: */
@@ -277,6 +295,24 @@ size_t stk_stretch_decoded(const struct stk_loader *ld, const struct stk_slice *
 size_t stk_stretch_size(const struct stretch *s);
 /* Counts them; over: whatever the budget says. Idle stretches give up theirs if need be. */
 bool stk_stretch_charge(struct stretch *s, size_t bytes, bool over);
+
+/* ---- loader_sieve.c ---- */
+/* About how much memory it may take. */
+void stk_sieve_init(struct stk_loader *ld, uint64_t room);
+/* Whether a stretch that is planned needs too much memory, and far less if it is sifted. */
+bool stk_sieve_pays(const struct stretch *s);
+/* The largest read then... */
+uint64_t stk_sieve_most(const struct stk_loader *ld);
+/* ...and, once its runs are no larger, what is sifted and the memory it needs. */
+void stk_sieve_plan(struct stretch *s);
+/* Before a stretch that is sifted is read. False: no memory. */
+bool stk_sieve_open(struct stk_loader *ld);
+/* Memory for a run to be read to, where it is to be sifted. False: not before another run is done.
+ */
+bool stk_sieve_lend(struct stk_loader *ld, struct run *r);
+void stk_sieve_return(struct stk_loader *ld, struct run *r);
+/* Keeps what is wanted of a sifted run that was read. */
+void stk_sieve_keep(struct stretch *s, const struct run *r);
 
 /* ---- loader_work.c ---- */
 void *stk_work_main(void *worker);
