@@ -41,6 +41,8 @@ static void destroy(struct stk_loader *ld)
     }
     stk_kept_release(ld);
     stk_buf_release(&ld->next_slices);
+    if (ld->sieve.region)
+        stk_region_give(&ld->regions, ld->sieve.region);
     if (ld->io) {
         stk_regions_release(&ld->regions);
         stk_io_close(ld->io);

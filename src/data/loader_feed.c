@@ -304,14 +304,16 @@ static int give_region(struct stk_loader *ld, struct stretch *s, bool over, stru
     bool nomem;
     if (stk_io_maps(ld->io) || !s->need)
         return 1;
+    if (s->sifted && !stk_sieve_open(ld))
+        return stk_err_nomem(err, ld->sieve.size);
     s->region = stk_region_take(&ld->regions, s->need, over, &nomem);
     if (!s->region)
         return nomem ? stk_err_nomem(err, s->need) : 0;
     uint8_t *at = s->region->p;
     for (size_t i = 0; i < s->nruns; i++) {
-        s->run[i].req.buf = at;
+        s->run[i].req.buf = s->run[i].at = at;
         s->run[i].req.segment = s->region->segment;
-        at += stk_io_room(s->run[i].req.len);
+        at += s->run[i].room;
     }
     return 1;
 }
@@ -356,6 +358,19 @@ static void dispatch(struct stk_loader *ld, struct stretch *s)
     pthread_mutex_unlock(&ld->lock);
 }
 
+/* The bytes of a run have come. */
+static void place_wants(struct stretch *s, const struct run *r)
+{
+    if (r->sifted) {
+        stk_sieve_keep(s, r);
+        return;
+    }
+    for (size_t i = r->first; i < r->end; i++) {
+        struct stk_want *w = stk_fetch_at(&s->fetch, i);
+        w->p = r->req.data + (w->off - r->from);
+    }
+}
+
 static void complete(struct stk_loader *ld, struct stk_io_req *req)
 {
     struct stretch *s = req->user;
@@ -366,15 +381,16 @@ static void complete(struct stk_loader *ld, struct stk_io_req *req)
                     "the file changed while it was read");
         stk_files_blame(&ld->ds->files, req->file, &changed);
     }
-    for (size_t i = r->first; i < r->end; i++) {
+    if (req->code == 0)
+        place_wants(s, r);
+    for (size_t i = r->first; (req->code < 0 || req->changed) && i < r->end; i++) {
         struct stk_want *w = stk_fetch_at(&s->fetch, i);
         if (req->code < 0)
             stk_fetch_fail(&s->fetch, w, req->code, req->why ? req->why : &none);
-        else if (req->changed && !w->framed) /* no checksum would tell */
+        else if (!w->framed) /* no checksum would tell */
             stk_fetch_fail(&s->fetch, w, STK_E_STALE, &changed);
-        else
-            w->p = req->data + (w->off - r->from);
     }
+    stk_sieve_return(ld, r);
     free(req->why);
     req->why = NULL;
     if (++s->completed == s->nruns)
@@ -396,6 +412,8 @@ static void submit_some(struct stk_loader *ld)
 {
     while (ld->submit_first && stk_io_free_slots(ld->io)) {
         struct stretch *s = ld->submit_first;
+        if (!stk_sieve_lend(ld, &s->run[s->submitted]))
+            return; /* until another read is done */
         stk_io_submit(ld->io, &s->run[s->submitted++].req);
         if (s->submitted < s->nruns)
             continue;

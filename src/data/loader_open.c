@@ -151,12 +151,16 @@ static void divide_memory(struct stk_loader *ld)
     uint64_t wanted = block ? window + window / 8 : ld->o.read_bytes - spare;
     wanted = clamp(wanted, 0, data + data / 8 + MIB); /* no more than there is */
     uint64_t most = clamp(regions / (block ? 3 : 4), 64 << 10, UINT64_MAX);
+    stk_sieve_init(ld, regions / 8);
+    if (block && wanted > most) /* it is sifted, for some of its samples at a time */
+        most = clamp((regions - clamp(ld->sieve.size, 0, regions)) / 3, 64 << 10, UINT64_MAX);
     /* A stretch cut for what it decodes to decodes the same chunks again and again. */
     ld->decoded_most = clamp(regions / 4 * 3, 64 << 10, UINT64_MAX);
     ld->stretch_bytes = clamp(wanted, 64 << 10, most);
     ld->region_bytes = ld->stretch_bytes + (block ? ld->stretch_bytes / 16 : spare);
-    uint32_t pieces = 4 * ld->o.threads; /* so that the last piece of a batch is soon done */
-    ld->item_samples = (uint32_t)clamp((ld->o.batch + pieces - 1) / pieces, 1, 256);
+    ld->region_most = clamp(most, ld->region_bytes, UINT64_MAX);
+    uint32_t items = 4 * ld->o.threads; /* so that the last piece of a batch is soon done */
+    ld->item_samples = (uint32_t)clamp((ld->o.batch + items - 1) / items, 1, 256);
 }
 
 /* What is compared with a checksum anyway: by the index, or by undoing a filter. zstd and lz4 have

@@ -5,6 +5,7 @@
  *                     become work
  *   loader_stretch.c  what a stretch reads
  *   loader_shared.c   filtered extents that samples and stretches share
+ *   loader_sieve.c    a stretch that wants little of what it has to read
  *   loader_work.c     threads check, decode and put values into the slots of batches
  *   loader_batch.c    batches: made, filled, finished, released
  *   loader_columns.c  which columns a batch has, and how a value gets into one
@@ -74,6 +75,20 @@ struct run {
     struct stk_io_req req;
     size_t first, end; /* places in the fetch's order */
     uint64_t from;
+    uint8_t *at; /* its bytes, or what is kept of them... */
+    size_t room; /* ...and how many there may be */
+    /* loader_sieve.c: */
+    bool sifted;           /* it is read to the ring */
+    bool returned;         /* and its place there can be given to others */
+    size_t taken;          /* bytes of the ring */
+    struct run *ring_next; /* who has the next place */
+};
+
+/* A ring of memory, in the order it was given to runs. */
+struct sieve {
+    struct stk_region *region; /* NULL: it was not needed yet */
+    size_t size, head, used;
+    struct run *first, **last;
 };
 
 struct stretch {
@@ -96,6 +111,7 @@ struct stretch {
     size_t asked;          /* bytes its samples have of them */
     size_t charged;        /* to the budget: its plan and its decoded bytes */
     bool copies;           /* batches copy what they need of it: holding it would cost more */
+    bool sifted;           /* by loader_sieve.c */
 };
 
 enum { SLOT_EMPTY, SLOT_NATIVE, SLOT_VALUE }; /* what a column has for a slot */
@@ -205,6 +221,8 @@ struct stk_loader {
     char *image_field;
     uint64_t stretch_bytes;     /* when a stretch is large enough */
     uint64_t region_bytes;      /* memory it takes, with room for its last sample */
+    uint64_t region_most;       /* and when its reads need more, they are sifted */
+    struct sieve sieve;         /* the feeder's */
     uint32_t item_samples;      /* samples a piece of work has at most */
     uint64_t batch_bytes;       /* of the arrays of a batch */
     uint64_t decoded_most;      /* decoded bytes of a stretch */
@@ -327,6 +345,24 @@ struct shared *stk_kept_find(struct stk_loader *ld, uint64_t extent);
 void stk_kept_add(struct stk_loader *ld, struct shared *x);
 void stk_kept_trim(struct stk_loader *ld, size_t most);
 void stk_kept_release(struct stk_loader *ld); /* and the free ones, at the end */
+
+/* ---- loader_sieve.c ---- */
+/* About how much memory it may take. */
+void stk_sieve_init(struct stk_loader *ld, uint64_t room);
+/* Whether a stretch that is planned needs too much memory, and far less if it is sifted. */
+bool stk_sieve_pays(const struct stretch *s);
+/* The largest read then... */
+uint64_t stk_sieve_most(const struct stk_loader *ld);
+/* ...and, once its runs are no larger, what is sifted and the memory it needs. */
+void stk_sieve_plan(struct stretch *s);
+/* Before a stretch that is sifted is read. False: no memory. */
+bool stk_sieve_open(struct stk_loader *ld);
+/* Memory for a run to be read to, where it is to be sifted. False: not before another run is done.
+ */
+bool stk_sieve_lend(struct stk_loader *ld, struct run *r);
+void stk_sieve_return(struct stk_loader *ld, struct run *r);
+/* Keeps what is wanted of a sifted run that was read. */
+void stk_sieve_keep(struct stretch *s, const struct run *r);
 
 /* ---- loader_work.c ---- */
 void *stk_work_main(void *worker);

@@ -100,7 +100,7 @@ void stk_stretch_reset(struct stretch *s)
     drop_uses(s);
     s->nruns = s->submitted = s->completed = s->nown = 0;
     s->need = s->decoded = s->used = s->asked = 0;
-    s->copies = false;
+    s->copies = s->sifted = false;
     s->next = NULL;
 }
 
@@ -266,7 +266,7 @@ static int add_run(struct stretch *s, size_t i, size_t j, uint64_t from, uint64_
     if (STK_ARRAY_ROOM(s->run, s->cap_runs, s->nruns + 1, err))
         return STK_E_NOMEM;
     struct run *r = &s->run[s->nruns++];
-    *r = (struct run){.first = i, .end = j, .from = from};
+    *r = (struct run){.first = i, .end = j, .from = from, .room = stk_io_room((size_t)(to - from))};
     r->req = (struct stk_io_req){.file = stk_fetch_at(&s->fetch, i)->file,
                                  .off = from,
                                  .len = (size_t)(to - from),
@@ -275,10 +275,33 @@ static int add_run(struct stretch *s, size_t i, size_t j, uint64_t from, uint64_
     return 0;
 }
 
+/* Runs of `max` bytes at most. */
+static int find_runs(struct stretch *s, uint64_t max, struct stk_err *err)
+{
+    uint64_t from, to;
+    int rc = 0;
+    s->need = s->nruns = 0;
+    for (size_t i = 0, j; rc == 0 && i < stk_fetch_nwants(&s->fetch); i = j) {
+        j = stk_fetch_run(&s->fetch, i, max, &from, &to);
+        rc = add_run(s, i, j, from, to, err);
+        s->need += stk_io_room((size_t)(to - from));
+    }
+    return rc;
+}
+
+static int plan_runs(struct stretch *s, struct stk_err *err)
+{
+    int rc = find_runs(s, s->ld->o.read_bytes - 2 * STK_IO_ALIGN, err);
+    if (rc < 0 || !stk_sieve_pays(s))
+        return rc;
+    rc = find_runs(s, stk_sieve_most(s->ld), err);
+    if (rc == 0)
+        stk_sieve_plan(s);
+    return rc;
+}
+
 int stk_stretch_plan(struct stretch *s, bool share, struct stk_err *err)
 {
-    struct stk_loader *ld = s->ld;
-    uint64_t from, to, max = ld->o.read_bytes - 2 * STK_IO_ALIGN;
     int rc = find_uses(s, err);
     if (rc == 0)
         rc = share_uses(s, share, err);
@@ -286,13 +309,9 @@ int stk_stretch_plan(struct stretch *s, bool share, struct stk_err *err)
         rc = prepend_own(s, err);
     if (rc == 0)
         rc = stk_fetch_sort(&s->fetch, err);
-    s->need = 0;
     s->copies = s->used > 2 * s->asked;
-    for (size_t i = 0, j; rc == 0 && i < stk_fetch_nwants(&s->fetch); i = j) {
-        j = stk_fetch_run(&s->fetch, i, max, &from, &to);
-        rc = add_run(s, i, j, from, to, err);
-        s->need += stk_io_room((size_t)(to - from));
-    }
+    if (rc == 0)
+        rc = plan_runs(s, err);
     if (rc == 0 && share && s->nuses)
         keep_last(s);
     if (rc == 0)
