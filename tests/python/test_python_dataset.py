@@ -219,7 +219,7 @@ def test_unsupported_samples(tmp_path):
     """A sample that is sound but not read is counted as such where bad ones are passed over."""
     (tmp_path / "a.jsonl").write_text('{"a": 1}\n{"a": 1, "a": 2}\n{"a":\n')
     loader = stoker.Loader(tmp_path / "a.jsonl", batch=1, on_error="skip")
-    assert [b["a"].tolist() for b in loader] == [[1]]
+    assert {b["a"].item() for b in loader} == {1}  # in its place, too: steps are kept
     assert loader.stats()["corrupt"] == 2 and loader.stats()["unsupported"] == 1
     with pytest.raises(stoker.UnsupportedError, match="called 'a'"):
         stoker.Dataset(tmp_path / "a.jsonl")[1]
