@@ -124,6 +124,9 @@ struct stk_open_options {
     void *user;
     /* Open what is left of a damaged dataset, for a loader that passes over bad samples. */
     bool pass_over;
+    /* CSV, TSV: what stands between cells, "comma", "semicolon", "tab" or "bar"; NULL or "auto":
+     * found out. */
+    const char *delimiter;
     /* Formats of several arrays (HDF5, NPZ): only those, names, groups or globs with commas between
      * ("train,label"). NULL: found out. No index is used or kept then. */
     const char *datasets;
@@ -289,6 +292,7 @@ struct stk_loader_stats {
     uint64_t checked, checked_bytes; /* samples whose checksums were compared, and their bytes */
     uint64_t unsupported;  /* of those in `corrupt`: sound, but of a kind that is not read */
     uint64_t decoded_bytes; /* what undoing filters made; of blocks read twice, twice */
+    uint64_t left_out;     /* what the dataset's files hold and its readers do not take (notes) */
 };
 STK_API void stk_loader_stats(struct stk_loader *ld, struct stk_loader_stats *out);
 /* Problem i of those that on_error passed over (the first 1000 are kept): its text, or NULL past

@@ -611,7 +611,8 @@ static PyObject *loader_stats(PyObject *self, PyObject *unused)
     Py_END_ALLOW_THREADS leave(l);
     typedef unsigned long long count;
     return Py_BuildValue(
-        "{s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:d,s:K,s:K,s:I,s:s,s:s,s:s,s:K,s:K,s:K}",
+        "{s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:d,s:K,s:K,s:I,s:s,s:s,s:s,s:K,s:K,"
+        "s:K,s:K,s:K}",
         "samples", (count)s.samples, "batches", (count)s.batches, "repeats", (count)s.repeats,
         "replaced", (count)s.replaced, "skipped", (count)s.skipped, "corrupt", (count)s.corrupt,
         "bytes_asked", (count)s.bytes_asked, "bytes_read", (count)s.bytes_read, "reads",
@@ -620,7 +621,8 @@ static PyObject *loader_stats(PyObject *self, PyObject *unused)
         "memory_peak_bytes", (count)s.memory_peak_bytes, "threads", s.threads, "io",
         s.io ? s.io : "", "io_detail", s.io_detail ? s.io_detail : "", "io_reason",
         s.io_reason ? s.io_reason : "", "checked", (count)s.checked, "checked_bytes",
-        (count)s.checked_bytes, "decoded_bytes", (count)s.decoded_bytes);
+        (count)s.checked_bytes, "unsupported", (count)s.unsupported, "left_out", (count)s.left_out,
+        "decoded_bytes", (count)s.decoded_bytes);
 }
 
 /* The first warning there is, or None. */

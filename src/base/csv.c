@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+#define ROWS_COMPARED 100
+
 /* ---- cells -------------------------------------------------------------------------------- */
 
 static int next_quoted(struct stk_csv_row *r, struct stk_csv_cell *c, struct stk_err *err)
@@ -168,6 +170,32 @@ char stk_csv_guess(const char *p, size_t n, const char *choices)
     for (size_t k = 1; k < nchoices && k < sizeof count / sizeof *count; k++)
         best = count[k] > count[best] ? k : best;
     return count[best] ? choices[best] : '\0';
+}
+
+struct regular {
+    uint64_t rows, cells;
+    bool differs;
+};
+
+static int count_cells(void *user, uint64_t off, uint64_t len, uint64_t cells, struct stk_err *err)
+{
+    struct regular *g = user;
+    (void)off;
+    (void)len;
+    (void)err;
+    g->cells = g->rows++ ? g->cells : cells;
+    g->differs |= cells != g->cells;
+    return g->differs || g->rows == ROWS_COMPARED ? STK_E_STOPPED : 0;
+}
+
+bool stk_csv_is_regular(const char *p, size_t n, bool whole, char delim)
+{
+    struct regular g = {0};
+    struct stk_csv_scan scan = {.delim = delim, .row = count_cells, .user = &g};
+    int rc = stk_csv_scan_bytes(&scan, 0, p, n, NULL);
+    if (rc == 0 && whole)
+        (void)stk_csv_scan_end(&scan, n, NULL);
+    return g.rows > 1 && !g.differs && g.cells > 1;
 }
 
 /* ---- writing ------------------------------------------------------------------------------ */

@@ -54,6 +54,10 @@ int stk_csv_scan_end(struct stk_csv_scan *sc, uint64_t end, struct stk_err *err)
  * equally many the first. '\0': none of them is there. */
 char stk_csv_guess(const char *p, size_t n, const char *choices);
 
+/* Whether the first rows, of which there are two or more, all have as many of them outside quotes,
+ * and at least one. whole: p[0..n) is all there is, else the last row may be cut off. */
+bool stk_csv_is_regular(const char *p, size_t n, bool whole, char delim);
+
 /* Appends a cell: in quotes where it must be. */
 void stk_csv_put(struct stk_buf *out, const char *p, size_t n, char delim);
 /* In quotes anyway. */

@@ -1,5 +1,6 @@
 /* load_json.c - what `stoker load` measured, as JSON: every number of the text and more. */
 #include "cmd/load.h"
+#include "cmd/problems.h"
 
 #define PROBLEMS_LISTED 1000
 
@@ -42,6 +43,7 @@ static void put_counts(const struct stk_load *l, struct stk_jw *w)
     stk_jw_put_u64(w, "replaced", st->replaced);
     stk_jw_put_u64(w, "skipped", st->skipped);
     stk_jw_put_u64(w, "corrupt", st->corrupt);
+    stk_jw_put_u64(w, "unsupported", st->unsupported);
     stk_jw_put_u64(w, "checked", st->checked);
     stk_jw_put_u64(w, "checked_bytes", st->checked_bytes);
     stk_jw_put_u64(w, "asked_bytes", st->bytes_asked);
@@ -173,4 +175,5 @@ void stk_load_json(const struct stk_load *l)
     put_mixing(l, w);
     put_warnings(l, w);
     put_problems(l, w);
+    stk_notes_json(&l->ds->notes, w);
 }

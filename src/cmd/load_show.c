@@ -3,6 +3,7 @@
 #include "base/units.h"
 #include "report/grid.h"
 #include "cmd/load.h"
+#include "cmd/problems.h"
 
 #define EPOCHS_SHOWN   10
 #define PROBLEMS_SHOWN 10
@@ -328,6 +329,7 @@ void stk_load_show(const struct stk_load *l)
     put_checked(l, &t);
     put_machine(l, &t);
     put_times(l, &t);
+    stk_notes_rows(&l->ds->notes, &t);
     stk_grid_render(&t, 2, &out);
     stk_grid_release(&t);
     put_epochs(l, &out);

@@ -66,10 +66,12 @@ static int plain_value(const struct stk_index_field *f, const char *name, const 
         size_t bom = stk_json_bom(p, (size_t)len);
         v.data = p + bom;
         v.size -= bom;
-        if (!stk_json_is_sound(v.data, v.size))
-            return stk_err_set(err, STK_E_CORRUPT, NULL, -1, "the field '%.*s' is not JSON%s",
+        struct stk_err why;
+        int rc = stk_json_check(v.data, v.size, &why);
+        if (rc < 0)
+            return stk_err_set(err, rc, NULL, -1, "the field '%.*s'%s %s",
                                (int)(f->name_len < 200 ? f->name_len : 200), name,
-                               v.size ? "" : ": it is empty");
+                               rc == STK_E_CORRUPT ? "" : ":", why.what);
     }
     return stk_sample_add(s, name, f->name_len, &v) ? 0 : stk_err_nomem(err, sizeof v);
 }

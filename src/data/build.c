@@ -47,8 +47,7 @@ static int list_grouped_file(struct file_sink *f, struct stk_lister *l, struct s
     if (rc == 0)
         rc = stk_grouper_member(group, name, len, err);
     if (rc == 1)
-        rc = stk_build_problem(b, STK_E_CORRUPT, f->path, -1,
-                               "the sample has one of that extension already", err);
+        rc = stk_notes_left_out(&f->notes, "file", name, STK_GROUP_TWICE, 1, err);
     else if (rc == 0) {
         int64_t extent = stk_list_extent(l, 0, f->rec.size, chain, err);
         rc = extent < 0 ? (int)extent : stk_grouper_part(group, extent, 0, value_len, err);

@@ -1,5 +1,6 @@
-/* columns.c - the options --header and --types. */
+/* columns.c - the options --header, --delimiter and --types. */
 #include "data/columns.h"
+#include "data/open_options.h"
 #include "format/csv.h"
 
 #include <stdlib.h>
@@ -55,4 +56,15 @@ int stk_columns_header(const char *text, struct stk_err *err)
     if (strcmp(text, "yes") == 0 || strcmp(text, "no") == 0)
         return *text == 'y' ? STK_HEADER_YES : STK_HEADER_NO;
     return stk_err_set(err, STK_E_USAGE, NULL, -1, "a header is yes, no or auto, not '%s'", text);
+}
+
+int stk_columns_delimiter(const char *text, struct stk_err *err)
+{
+    static const char delimiters[] = {0, ',', ';', '\t', '|'};
+    for (size_t i = 0; text && stk_delimiter_names[i]; i++)
+        if (strcmp(text, stk_delimiter_names[i]) == 0)
+            return delimiters[i];
+    return !text ? 0
+                 : stk_err_set(err, STK_E_USAGE, NULL, -1,
+                               "a delimiter is comma, semicolon, tab, bar or auto, not '%s'", text);
 }

@@ -1,4 +1,4 @@
-/* columns.h - what a user or a manifest says about tables of text: header, types of columns. */
+/* columns.h - what a user or a manifest says about tables of text: header, delimiter, types. */
 #ifndef STK_DATA_COLUMNS_H
 #define STK_DATA_COLUMNS_H
 
@@ -9,5 +9,7 @@
 int stk_columns_parse(const char *spec, char **out, struct stk_err *err);
 /* "auto", "yes", "no" or NULL; negative and err for anything else. */
 int stk_columns_header(const char *text, struct stk_err *err);
+/* "auto" or NULL: 0; "comma", "semicolon", "tab", "bar": the character. */
+int stk_columns_delimiter(const char *text, struct stk_err *err);
 
 #endif

@@ -175,6 +175,8 @@ static uint64_t listing_id(const struct stk_dataset *ds, const struct stk_open_o
         stk_buf_puts(&b, "group\n");
     if (o->header && strcmp(o->header, "auto") != 0)
         stk_buf_printf(&b, "header %s\n", o->header);
+    if (ds->list.delimiter)
+        stk_buf_printf(&b, "delimiter %d\n", ds->list.delimiter);
     if (ds->types)
         stk_buf_printf(&b, "types %s\n", ds->types);
     if (o->split)
@@ -502,6 +504,8 @@ static int open_how(const char *path, struct opening *how, struct stk_dataset **
     bool is_dir = how->is_dir = rc == 0 && S_ISDIR(sb.st_mode);
     if (rc == 0)
         rc = ds->list.header = stk_columns_header(o->header, err);
+    if (rc >= 0)
+        rc = ds->list.delimiter = stk_columns_delimiter(o->delimiter, err);
     if (rc >= 0)
         rc = stk_columns_parse(o->types, &ds->types, err);
     ds->list.types = ds->types;

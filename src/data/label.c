@@ -13,6 +13,7 @@ struct label_entry {
     uint64_t hash; /* of its name or key, which tells it from all others */
     int64_t label;
     const char *name; /* DIR: the class */
+    bool given;       /* CSV: a row has said it */
 };
 
 static struct label_entry *find(const struct stk_labels *l, const char *name, size_t len)
@@ -184,7 +185,13 @@ static int csv_row(struct stk_labels *l, struct stk_labels *classes, const struc
     struct label_entry *e = intern(l, key, len, err);
     if (!e)
         return STK_E_NOMEM;
-    e->label = class ? class->label : number_label(l, &lab->value);
+    int64_t label = class ? class->label : number_label(l, &lab->value);
+    if (e->given && e->label != label)
+        return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1,
+                           "two rows are of '%.*s', with different labels, and a sample has one",
+                           (int)(len < 200 ? len : 200), key);
+    e->label = label;
+    e->given = true;
     return 0;
 }
 

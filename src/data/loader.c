@@ -361,6 +361,7 @@ void stk_loader_stats(struct stk_loader *ld, struct stk_loader_stats *out)
     out->memory_bytes = ld->o.memory_bytes;
     out->memory_peak_bytes = stk_regions_peak(&ld->regions);
     out->threads = ld->nworkers;
+    out->left_out = stk_notes_missing(&ld->ds->notes);
     out->io = stk_io_name(ld->io);
     out->io_detail = stk_io_detail(ld->io);
     out->io_reason = stk_io_reason(ld->io);

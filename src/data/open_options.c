@@ -21,6 +21,7 @@ const char *const *stk_payload_names(void)
 }
 
 const char *const stk_header_names[] = {"auto", "yes", "no", NULL};
+const char *const stk_delimiter_names[] = {"auto", "comma", "semicolon", "tab", "bar", NULL};
 
 const struct stk_opt stk_open_opts[] = {
     STK_OPEN_READ_OPTIONS(0),

@@ -41,6 +41,9 @@
     STK_OPEN_OPTION(at, "header", header, ENUM, .arg = "WHETHER", .def = "auto",                   \
                     .choices = stk_header_names,                                                   \
                     .help = "Whether the first row of a CSV or TSV names the columns"),            \
+        STK_OPEN_OPTION(at, "delimiter", delimiter, ENUM, .arg = "WHICH", .def = "auto",           \
+                        .choices = stk_delimiter_names,                                            \
+                        .help = "What stands between the cells of a CSV or TSV"),                  \
         STK_OPEN_OPTION(at, "types", types, STRING, .arg = "NAME=TYPE,...",                        \
                         .help = "Types of columns of a CSV or TSV, instead of those all rows "     \
                                 "fit: int, float, text, bool, json, bytes")
@@ -51,15 +54,15 @@
                     .help =                                                                        \
                         of("A folder's files that", "Of a folder SRC, files that") STK_ONE_STEM)
 
-/* How the files of a dataset are read. */
+/* How the files of a dataset are read, and what its samples are. */
 #define STK_OPEN_READ_OPTIONS(at)                                                                  \
-    STK_OPEN_FORMAT_OPTIONS(at, STK_OF_IT), STK_OPEN_SPLIT_OPTIONS(at), STK_OPEN_TABLE_OPTIONS(at)
+    STK_OPEN_FORMAT_OPTIONS(at, STK_OF_IT), STK_OPEN_SPLIT_OPTIONS(at),                            \
+        STK_OPEN_TABLE_OPTIONS(at), STK_OPEN_GROUP_OPTIONS(at, STK_OF_IT)
 
-/* What its samples are, and where the index of them is kept. */
+/* Where the index of them is kept. */
 #define STK_OPEN_INDEX_OPTIONS(at)                                                                 \
-    STK_OPEN_GROUP_OPTIONS(at, STK_OF_IT),                                                         \
-        STK_OPEN_OPTION(at, "index", index, STRING, .arg = "FILE", .path = true,                   \
-                        .help = "Keep the index here instead of beside the data or in the cache")
+    STK_OPEN_OPTION(at, "index", index, STRING, .arg = "FILE", .path = true,                       \
+                    .help = "Keep the index here instead of beside the data or in the cache")
 
 /* How the index is come by. */
 #define STK_OPEN_BUILD_OPTIONS(at)                                                                 \
@@ -82,7 +85,7 @@
 /* Choices; NULL at the end. */
 const char *const *stk_format_names(void);
 const char *const *stk_payload_names(void);
-extern const char *const stk_header_names[];
+extern const char *const stk_header_names[], *const stk_delimiter_names[];
 
 /* All of them, for fields at 0; .name NULL ends them. */
 extern const struct stk_opt stk_open_opts[];

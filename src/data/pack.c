@@ -120,6 +120,8 @@ static int plan_text(const struct pack *p, const char *src, struct stk_buf *b, s
         stk_buf_printf(b, "order %d\n", STK_ORDER_VERSION);
     stk_buf_printf(b, "header %s types %s\n", o->src.header ? o->src.header : "auto",
                    o->src.types ? o->src.types : "");
+    if (p->ds->list.delimiter)
+        stk_buf_printf(b, "delimiter %d\n", p->ds->list.delimiter);
     uint64_t hash = 0, size = 0;
     if (o->label_from && strncmp(o->label_from, "csv:", 4) == 0 &&
         stk_hash_file(o->label_from + 4, &hash, &size, NULL) == 0)

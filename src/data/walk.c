@@ -18,10 +18,14 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#define MAX_DEPTH  100
-#define HEAD_BYTES 4096
-#define BID_FILES  8 /* files looked into before names without a known suffix are believed */
-#define BID_SURE   80
+#define MAX_DEPTH    100
+#define HEAD_BYTES   4096
+#define BID_FILES    8 /* files looked into before names without a known suffix are believed */
+#define BID_SURE     80
+#define BID_LIKELY   60
+#define DEEP_BYTES   (1u << 20)
+#define DEEP_FILES   2
+#define MOST_FORMATS 64
 
 /* Files that may stand beside shards of any format without being data; what belongs to one format
  * is in its own list. */
@@ -46,15 +50,17 @@ static bool is_ignored(const char *base)
 
 /* ---- bids ---- */
 
-static size_t inflate_head(const uint8_t *in, size_t n, uint8_t *out, size_t cap)
+/* *whole: that is all there is. */
+static size_t inflate_head(const uint8_t *in, size_t n, uint8_t *out, size_t cap, bool *whole)
 {
     z_stream z = {.next_in = (Bytef *)(uintptr_t)in,
                   .avail_in = (uInt)n,
                   .next_out = out,
                   .avail_out = (uInt)cap};
+    *whole = false;
     if (inflateInit2(&z, 15 + 32) != Z_OK)
         return 0;
-    (void)inflate(&z, Z_SYNC_FLUSH);
+    *whole = inflate(&z, Z_SYNC_FLUSH) == Z_STREAM_END && !z.avail_in;
     inflateEnd(&z);
     return z.total_out;
 }
@@ -74,29 +80,60 @@ static void best_bid(const struct stk_probe *p, const struct stk_format **best, 
     }
 }
 
+/* The beginning of a file, as it is and decompressed. .head_len 0: there is nothing to see. */
+struct look {
+    struct stk_probe plain, inflated;
+};
+
+/* buf: twice `room` bytes, which must stay. */
+static int look_at(int dirfd, const char *name, const char *path, uint8_t *buf, size_t room,
+                   struct look *k, struct stk_err *err)
+{
+    k->plain = (struct stk_probe){.name = name, .head = buf};
+    int fd = stk_open_regular(dirfd, name, path, &k->plain.size, err);
+    if (fd < 0)
+        return fd;
+    int rc = stk_pread_full(fd, buf, room, 0, &k->plain.head_len, path, err);
+    close(fd);
+    k->plain.whole = k->plain.head_len == k->plain.size;
+    k->inflated = k->plain;
+    k->inflated.gzip = true;
+    k->inflated.head = buf + room;
+    k->inflated.head_len =
+        rc < 0 ? 0 : inflate_head(buf, k->plain.head_len, buf + room, room, &k->inflated.whole);
+    return rc;
+}
+
+/* What one format bids on it. */
+static int bid_of(const struct stk_format *f, const struct look *k)
+{
+    bool packed = k->inflated.head_len && (f->caps & STK_CAN_GZIP);
+    int plain = f->bid && k->plain.head_len ? f->bid(&k->plain) : 0;
+    int inflated = f->bid && packed ? f->bid(&k->inflated) : 0;
+    return plain > inflated ? plain : inflated;
+}
+
+static void best_of(const struct look *k, const struct stk_format **best, int *bid)
+{
+    *best = NULL;
+    *bid = 0;
+    if (k->plain.head_len) /* an empty file is told by its name */
+        best_bid(&k->plain, best, bid);
+    if (*bid < BID_SURE && k->inflated.head_len)
+        best_bid(&k->inflated, best, bid);
+}
+
 int stk_walk_bid(int dirfd, const char *name, const char *path, const struct stk_format **best,
                  int *bid, struct stk_err *err)
 {
-    uint8_t head[HEAD_BYTES], plain[HEAD_BYTES];
-    struct stk_probe p = {.name = name, .head = head};
-    int fd = stk_open_regular(dirfd, name, path, &p.size, err);
+    uint8_t head[2 * HEAD_BYTES];
+    struct look k;
+    int rc = look_at(dirfd, name, path, head, HEAD_BYTES, &k, err);
     *best = NULL;
     *bid = 0;
-    if (fd < 0)
-        return fd;
-    int rc = stk_pread_full(fd, head, sizeof head, 0, &p.head_len, path, err);
-    close(fd);
     if (rc < 0)
         return rc;
-    if (p.head_len) /* an empty file is told by its name */
-        best_bid(&p, best, bid);
-    size_t n = *bid < BID_SURE ? inflate_head(head, p.head_len, plain, sizeof plain) : 0;
-    if (n) {
-        p.head = plain;
-        p.head_len = n;
-        p.gzip = true;
-        best_bid(&p, best, bid);
-    }
+    best_of(&k, best, bid);
     for (size_t i = 0; !*best && stk_format_at(i); i++)
         if (stk_format_suffix_matches(stk_format_at(i), name)) {
             *best = stk_format_at(i);
@@ -380,6 +417,70 @@ static const struct stk_format *by_content(struct stk_walk *w, const struct stk_
     return all;
 }
 
+/* Whether files may be shards of a container, whatever their names say. */
+struct disguise {
+    uint8_t *buf;
+    size_t room;
+    bool never[MOST_FORMATS], sure[MOST_FORMATS]; /* by the number of the format */
+};
+
+/* Looks at one file. What may stand beside shards and is none counts for nothing. */
+static bool weigh(struct disguise *d, const struct stk_walk *w, const char *name)
+{
+    struct look k;
+    const struct stk_format *best, *f;
+    int bid;
+    bool any = false,
+         aside = is_side_file(name) || stk_layout_is_junk(name) || stk_layout_is_readme(name);
+    if (look_at(w->rootfd, name, name, d->buf, d->room, &k, NULL) < 0)
+        return false;
+    if (!k.plain.head_len || (k.inflated.whole && !k.inflated.head_len))
+        return false; /* an empty one says nothing */
+    best_of(&k, &best, &bid);
+    for (size_t i = 0; i < MOST_FORMATS && (f = stk_format_at(i)); i++)
+        any |= is_container(f) && bid_of(f, &k) > 0;
+    for (size_t i = 0; (any || !aside) && i < MOST_FORMATS && (f = stk_format_at(i)); i++) {
+        d->never[i] |= !is_container(f) || bid_of(f, &k) == 0;
+        d->sure[i] |= best == f && bid >= BID_LIKELY;
+    }
+    return any;
+}
+
+/* The container that every one of the first files may be a shard of, and one of them nothing else:
+ * JSON Lines in .json, as Spark and BigQuery write them. NULL: there is none. *open: a longer look
+ * may tell. */
+static const struct stk_format *look_behind(struct stk_walk *w, const struct stk_walk_names *v,
+                                            size_t room, unsigned files, bool *open)
+{
+    struct disguise d = {.buf = malloc(2 * room), .room = room};
+    const struct stk_format *f, *found = NULL;
+    unsigned seen = 0;
+    *open = false;
+    for (uint64_t i = 0; d.buf && i < v->n && i < 4 * files && seen < files; i++)
+        seen += weigh(&d, w, stk_walk_name(v, i));
+    for (size_t i = 0; seen && !found && i < MOST_FORMATS && (f = stk_format_at(i)); i++) {
+        *open |= !d.never[i];
+        found = !d.never[i] && d.sure[i] ? f : NULL;
+    }
+    free(d.buf);
+    return found;
+}
+
+static const struct stk_format *by_disguise(struct stk_walk *w, const struct stk_walk_names *v)
+{
+    bool open;
+    const struct stk_format *f = look_behind(w, v, HEAD_BYTES, BID_FILES, &open);
+    return f || !open ? f : look_behind(w, v, DEEP_BYTES, DEEP_FILES, &open); /* rows may be long */
+}
+
+static int say_disguise(struct stk_walk *w, struct stk_err *err)
+{
+    return stk_notes_taken(&w->notes, "format", w->format->title,
+                           "files hold several values, one on each line, whatever their names "
+                           "say; the format 'folder', named, takes every file as a sample",
+                           1, err);
+}
+
 /* A folder of shards that are compressed by what is not read through: never a folder of samples. */
 static int refuse_compressed(const struct stk_walk *w, const struct stk_walk_names *v,
                              struct stk_err *err)
@@ -395,7 +496,7 @@ static int refuse_compressed(const struct stk_walk *w, const struct stk_walk_nam
             continue;
         char *plain = one ? strndup(name, len) : NULL;
         for (size_t k = 0; plain && !shard && stk_format_at(k); k++)
-            shard = is_container(stk_format_at(k)) &&
+            shard = (is_container(stk_format_at(k)) || (stk_format_at(k)->caps & STK_CAN_GZIP)) &&
                     stk_format_suffix_matches(stk_format_at(k), plain);
         free(plain);
         if (!shard)
@@ -428,6 +529,15 @@ static int note_partitions(struct stk_walk *w, const char *name, struct stk_err 
     return rc;
 }
 
+/* A file that has the name of a note, but not the content of one. */
+static bool may_be_shard(const struct stk_walk *w, const char *name)
+{
+    uint8_t head[2 * HEAD_BYTES];
+    struct look k;
+    return look_at(w->rootfd, name, name, head, HEAD_BYTES, &k, NULL) == 0 &&
+           bid_of(w->format, &k) > 0;
+}
+
 /* Keeps the files that belong to a container format, in place of all. */
 static int keep_matching(struct stk_walk *w, const struct stk_walk_names *v, struct stk_err *err)
 {
@@ -440,8 +550,8 @@ static int keep_matching(struct stk_walk *w, const struct stk_walk_names *v, str
     for (uint64_t i = 0; rc == 0 && i < v->n; i++) {
         const char *name = stk_walk_name(v, i);
         bool side = stk_side_matches(w->format->side, name);
-        keep[i] =
-            with_suffix ? !side && stk_format_suffix_matches(w->format, name) : !is_side_file(name);
+        keep[i] = with_suffix ? !side && stk_format_suffix_matches(w->format, name)
+                              : !is_side_file(name) || may_be_shard(w, name);
         if (keep[i]) {
             rc = first ? note_partitions(w, name, err) : 0;
             first = false;
@@ -472,11 +582,17 @@ static int decide_folder(struct stk_walk *w, const char *split, struct stk_err *
         rc = refuse_compressed(w, &v, err);
     if (rc < 0)
         return rc;
+    const struct stk_format *disguised = found ? NULL : by_disguise(w, &v);
+    found = found ? found : disguised;
     found = found ? found : stk_format_tree();
     bool tree = (named ? w->format : found)->caps & STK_CAN_TREE;
     /* A folder of files that is named so is all its files. */
     w->as_found = !named || (w->format == found && !tree);
     w->format = named ? w->format : found;
+    if (!named && disguised)
+        rc = say_disguise(w, err);
+    if (rc < 0)
+        return rc;
     if (split || !tree || !named)
         rc = stk_walk_splits(w, split, err);
     if (rc == 0)

@@ -187,6 +187,7 @@ static int explode(const char *context, size_t context_len, const uint8_t *p, si
         .p = (const char *)p, .end = (const char *)p + n, .delim = ctx.delim, .more = true};
     while ((rc = stk_csv_context_next(&ctx, &e, err)) == 1) {
         struct stk_csv_cell c;
+        e.type = stk_csv_reads_as(e.type);
         if (e.array) {
             rc = explode_array(s, &e, &row, ctx.ncolumns, err);
         } else {

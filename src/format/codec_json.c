@@ -3,13 +3,13 @@
  *
  * An object's members are fields: strings are text, numbers and booleans scalars, rectangular
  * arrays of them arrays, {"$base64": "..."} bytes, and everything else stays JSON. The member
- * `key` is the sample's key. A value that is no object is the field `data`.
+ * `key` is the sample's key. A value that is no object is the field `data`. A name that stands
+ * twice in an object, at any depth, is refused: one of the two would be lost.
  */
 #include "format/format.h"
 #include "format/json_text.h"
 #include "format/numtext.h"
 #include "format/sample.h"
-#include "base/hash.h"
 
 #include <math.h>
 
@@ -219,7 +219,8 @@ static int read_scalar(struct stk_sample *s, const char *raw, size_t n,
 }
 
 /* The value at c->p as a field's value. */
-static int read_value(struct stk_sample *s, struct stk_json_cur *c, struct stk_value *v)
+static int read_value(struct stk_sample *s, struct stk_json_cur *c, struct stk_json_names *names,
+                      struct stk_value *v)
 {
     const char *raw = c->p;
     if (raw < c->end && *raw == '"') {
@@ -232,7 +233,7 @@ static int read_value(struct stk_sample *s, struct stk_json_cur *c, struct stk_v
         v->data = rc == 0 ? text : NULL;
         return rc;
     }
-    struct stk_json_leaves l = {0};
+    struct stk_json_leaves l = {.names = names};
     int rc = stk_json_walk(c, 1, &l);
     if (rc < 0)
         return rc;
@@ -248,105 +249,48 @@ static int read_value(struct stk_sample *s, struct stk_json_cur *c, struct stk_v
     return rc < 0 ? rc : 0;
 }
 
-/* Finds members by name: a few by looking, many through a table. */
-struct names {
-    struct stk_sample *s;
-    size_t first; /* field of the first member */
-    uint32_t *slot;
-    size_t cap; /* power of two, 0: no table */
-};
-
-static uint32_t *name_slot(const struct names *t, const char *name, size_t len)
-{
-    for (size_t i = stk_hash64(name, len) & (t->cap - 1);; i = (i + 1) & (t->cap - 1)) {
-        if (!t->slot[i])
-            return &t->slot[i];
-        const struct stk_field *f = &t->s->field[t->first + t->slot[i] - 1];
-        if (f->name_len == len && memcmp(f->name, name, len) == 0)
-            return &t->slot[i];
-    }
-}
-
-static struct stk_field *find_name(const struct names *t, const char *name, size_t len)
-{
-    if (t->cap) {
-        uint32_t at = *name_slot(t, name, len);
-        return at ? &t->s->field[t->first + at - 1] : NULL;
-    }
-    for (size_t i = t->first; i < t->s->nfields; i++) {
-        struct stk_field *f = &t->s->field[i];
-        if (f->name_len == len && memcmp(f->name, name, len) == 0)
-            return f;
-    }
-    return NULL;
-}
-
-/* After a member was added. */
-static int note_name(struct names *t, struct stk_err *err)
-{
-    size_t n = t->s->nfields - t->first;
-    if (n < 16)
-        return 0;
-    if (n * 2 <= t->cap) {
-        const struct stk_field *f = &t->s->field[t->s->nfields - 1];
-        *name_slot(t, f->name, f->name_len) = (uint32_t)n;
-        return 0;
-    }
-    t->cap = t->cap ? t->cap * 4 : 128;
-    t->slot = stk_arena_alloc(&t->s->arena, t->cap * sizeof *t->slot);
-    if (!t->slot)
-        return stk_err_nomem(err, t->cap * sizeof *t->slot);
-    memset(t->slot, 0, t->cap * sizeof *t->slot);
-    for (size_t i = 0; i < n; i++) {
-        const struct stk_field *f = &t->s->field[t->first + i];
-        *name_slot(t, f->name, f->name_len) = (uint32_t)i + 1;
-    }
-    return 0;
-}
-
-static int add_member(struct names *t, struct stk_json_cur *c, const char *name, size_t len)
+static int add_member(struct stk_sample *s, struct stk_json_cur *c, const char *name, size_t len,
+                      struct stk_json_names *names)
 {
     struct stk_value v;
     const char *raw = c->p;
-    int rc = read_value(t->s, c, &v);
+    int rc = read_value(s, c, names, &v);
     if (rc < 0)
         return rc;
     if (len == 3 && memcmp(name, "key", 3) == 0) {
         /* Keys that are not UTF-8 are written as other bytes are. */
         bool text = v.kind == STK_TEXT || v.kind == STK_BYTES;
-        t->s->key = text ? v.data : raw;
-        t->s->key_len = text ? v.size : (size_t)(c->p - raw);
+        s->key = text ? v.data : raw;
+        s->key_len = text ? v.size : (size_t)(c->p - raw);
         return 0;
     }
-    struct stk_field *old = find_name(t, name, len);
-    if (old) {
-        old->value = v; /* of members of one name the last counts, as everywhere */
-        return 0;
-    }
-    if (t->s->nfields - t->first >= MEMBERS_MAX)
-        return stk_json_bad(c, raw, "more than 1,048,576 members");
-    if (!stk_sample_add(t->s, name, len, &v))
-        return stk_err_nomem(c->err, sizeof v);
-    return note_name(t, c->err);
+    return stk_sample_add(s, name, len, &v) ? 0 : stk_err_nomem(c->err, sizeof v);
 }
 
-static int read_members(struct stk_sample *s, struct stk_json_cur *c)
+static int read_members(struct stk_sample *s, struct stk_json_cur *c, struct stk_json_names *names)
 {
-    struct names t = {.s = s, .first = s->nfields};
     const char *open = c->p;
+    struct stk_json_member twice;
     int more = stk_json_open(c, 0);
-    while (more > 0) {
+    for (size_t n = 1; more > 0; n++) {
         const char *name;
         size_t len;
         bool escaped;
-        int rc = stk_json_name(c, &name, &len, &escaped);
+        int rc = n > MEMBERS_MAX ? stk_json_bad(c, c->p, "more than 1,048,576 members") : 0;
+        if (rc == 0)
+            rc = stk_json_name(c, &name, &len, &escaped);
         if (rc == 0)
             rc = plain_text(s, &name, &len, escaped, c->err);
         if (rc == 0)
-            rc = add_member(&t, c, name, len);
+            rc = stk_json_names_add(names, name, len, false, c->err);
+        if (rc == 0)
+            rc = add_member(s, c, name, len, names);
         more = rc < 0 ? rc : stk_json_more(c, open);
     }
-    return more;
+    if (more < 0)
+        return more;
+    int rc = stk_json_names_close(names, 0, &twice, c->err);
+    return rc == 1 ? stk_json_twice(c, open, &twice) : rc;
 }
 
 static int explode(const char *context, size_t context_len, const uint8_t *p, size_t n,
@@ -355,16 +299,18 @@ static int explode(const char *context, size_t context_len, const uint8_t *p, si
     (void)context;
     (void)context_len;
     struct stk_json_cur c = stk_json_record((const char *)p, n, err);
+    struct stk_json_names names = {0};
     int rc = 0;
     stk_json_space(&c);
     if (c.p < c.end && *c.p == '{') {
-        rc = read_members(s, &c);
+        rc = read_members(s, &c, &names);
     } else {
         struct stk_value v;
-        rc = read_value(s, &c, &v);
+        rc = read_value(s, &c, &names, &v);
         if (rc == 0 && !stk_sample_add(s, "data", 4, &v))
             rc = stk_err_nomem(err, sizeof v);
     }
+    stk_json_names_release(&names);
     return rc < 0 ? rc : stk_json_end(&c);
 }
 

@@ -17,6 +17,9 @@ static const struct {
     {{"lz4", ".lz4", "lz4 -d"}, "\x04\x22\x4d\x18", 4},
     {{"lzip", ".lz", "lzip -d"}, "LZIP\x01", 5},
     {{"bzip2", ".bz2", "bzip2 -d"}, "BZh", 3},
+    {{"lzo", ".lzo", "lzop -d"}, "\x89LZO\0\r\n\x1a\n", 9},
+    {{"snappy", ".sz", "snzip -d"}, "\xff\x06\0\0sNaPpY", 10},
+    {{"snappy", ".snappy", "snzip -t hadoop-snappy -d"}, "", 0}, /* Hadoop's: told by name alone */
 };
 
 /* Behind "BZh" and a digit stands the number of a block, or of the end. */
@@ -30,7 +33,7 @@ static bool is_bzip2(const uint8_t *p, size_t n)
 const struct stk_compression *stk_compression_of(const uint8_t *head, size_t n)
 {
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (n >= known[i].len && memcmp(head, known[i].magic, known[i].len) == 0 &&
+        if (known[i].len && n >= known[i].len && memcmp(head, known[i].magic, known[i].len) == 0 &&
             (strcmp(known[i].c.name, "bzip2") != 0 || is_bzip2(head, n)) &&
             /* Its next byte holds a version: a TFRecord whose length begins so has a zero there. */
             (strcmp(known[i].c.name, "lz4") != 0 || (n > 4 && (head[4] & 0xc0) == 0x40)))

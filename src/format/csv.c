@@ -10,10 +10,12 @@
 #include "format/types.h"
 #include "base/text.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
-#define WINDOW  (1u << 20)
-#define ROW_MAX (256ull << 20) /* a row is held in memory whole when it is read */
+#define WINDOW       (1u << 20)
+#define ROW_MAX      (256ull << 20) /* a row is held in memory whole when it is read */
+#define COLUMNS_SAID 64             /* of which something was found out */
 
 extern const struct stk_format stk_format_csv, stk_format_tsv;
 
@@ -146,6 +148,34 @@ static int list_context(struct stk_lister *l, const struct stk_csv_schema *sc, s
     return rc;
 }
 
+static const char *delimiter_name(char delim)
+{
+    return delim == '\t' ? "tab" : delim == ';' ? "semicolon" : delim == '|' ? "bar" : "comma";
+}
+
+/* What was found out about columns and is not plain to see. */
+static int say_columns(struct stk_lister *l, const struct stk_csv_schema *sc, struct stk_err *err)
+{
+    char as[300], why[300];
+    int rc = 0;
+    for (size_t i = 0, said = 0; rc == 0 && i < sc->ncolumns && said < COLUMNS_SAID; i++) {
+        const struct stk_csv_column *c = &sc->column[i];
+        const char *text = stk_csv_why_text(c);
+        int len = (int)(c->name_len < 200 ? c->name_len : 200);
+        if (c->was) {
+            snprintf(as, sizeof as, "'%.*s'", len, c->name);
+            snprintf(why, sizeof why, "a column before it is called '%.200s'", c->was);
+            rc = stk_list_taken(l, "column", as, why, err);
+        }
+        if (rc == 0 && text) {
+            snprintf(as, sizeof as, "text: '%.*s'", len, c->name);
+            rc = stk_list_taken(l, "column", as, text, err);
+        }
+        said += c->was || text;
+    }
+    return rc;
+}
+
 static int list(struct stk_lister *l, struct stk_src *src, bool tab, struct stk_err *err)
 {
     const uint8_t *p;
@@ -161,8 +191,12 @@ static int list(struct stk_lister *l, struct stk_src *src, bool tab, struct stk_
     uint64_t start = got >= 3 && memcmp(p, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
     struct stk_csv_schema sc;
     struct stk_err why;
-    const struct stk_csv_told told = {
-        .tab = tab, .header = stk_list_opts(l)->header, .types = stk_list_opts(l)->types};
+    const struct stk_list_options *o = stk_list_opts(l);
+    const struct stk_csv_told told = {.delim = o->delimiter ? (char)o->delimiter
+                                               : tab        ? '\t'
+                                                            : 0,
+                                      .header = o->header,
+                                      .types = o->types};
     rc = stk_csv_infer((const char *)p + start, got - start, got < STK_PEEK_MAX, &told, &sc, &why);
     int64_t at = rc == 0 ? 0 : why.offset < 0 ? (int64_t)start : why.offset + (int64_t)start;
     if (rc == STK_E_CORRUPT) {
@@ -174,9 +208,13 @@ static int list(struct stk_lister *l, struct stk_src *src, bool tab, struct stk_
         struct stk_field_spec spec = {.name = "data", .kind = STK_BYTES, .codec = "csv"};
         g.field = stk_list_field(l, &spec, err);
         rc = g.field < 0 ? g.field : list_rows(&g, src, start, sc.delim, err);
+        if (rc == 0 && sc.delim_because)
+            rc = stk_list_taken(l, "delimiter", delimiter_name(sc.delim), sc.delim_because, err);
         if (rc == 0 && sc.because)
             rc = stk_list_taken(l, "header", sc.header ? "names of the columns" : "data",
                                 sc.because, err);
+        if (rc == 0)
+            rc = say_columns(l, &sc, err);
         if (rc == 0)
             rc = list_context(l, &sc, err); /* all rows have been seen */
         stk_buf_release(&g.carry);

@@ -16,6 +16,8 @@ enum stk_csv_type {
     STK_CSV_UNKNOWN = 'u', /* no rows yet */
     STK_CSV_EMPTY = 'e',   /* nothing but empty cells yet: read as text */
     STK_CSV_INT = 'i',
+    STK_CSV_INT_WIDE = 'w', /* integers, of which a float would change some */
+    STK_CSV_INT_GAPS = 'g', /* integers and empty cells: read as floats */
     STK_CSV_FLOAT = 'f',
     STK_CSV_TEXT = 't',
     STK_CSV_BOOL = 'b', /* the rest only where it is told (a dataset of ours, --types) */
@@ -26,20 +28,21 @@ enum stk_csv_type {
     STK_CSV_TEXT_NULL = 's',
     STK_CSV_BOOL_NULL = 'o',
 };
-#define STK_CSV_TYPES "ueiftbjypqso"
+#define STK_CSV_TYPES "ueiwgftbjypqso"
 
 struct stk_csv_column {
     const char *name; /* in the arena; unique, not empty, no control characters */
     size_t name_len;
-    char type;    /* enum stk_csv_type */
-    uint8_t seen; /* in its cells so far (csv_schema.c) */
-    bool told;    /* the type is not found out */
-    bool single;  /* no element of an array, whatever its name */
+    char type;       /* enum stk_csv_type */
+    uint8_t seen;    /* in its cells so far (csv_schema.c) */
+    bool told;       /* the type is not found out */
+    bool single;     /* no element of an array, whatever its name */
+    const char *was; /* the name in the header where that is another column's; else NULL */
 };
 
 /* What is told about a table and need not be found out. */
 struct stk_csv_told {
-    bool tab;          /* the delimiter is one */
+    char delim;        /* 0: found out */
     int header;        /* enum stk_list_header */
     const char *types; /* lines as in the context, or NULL */
 };
@@ -47,7 +50,8 @@ struct stk_csv_told {
 struct stk_csv_schema {
     char delim;
     bool header;
-    const char *because; /* why the first row is a header or none; NULL: told */
+    const char *because;       /* why the first row is a header or none; NULL: told */
+    const char *delim_because; /* why it is that one; NULL: told, or the comma */
     struct stk_csv_column *column;
     size_t ncolumns; /* 0: the file has no rows */
     struct stk_arena arena;
@@ -69,6 +73,11 @@ int stk_csv_context_write(const struct stk_csv_schema *sc, struct stk_buf *out,
  * columns. As stk_format's merge_context. */
 int stk_csv_context_merge(const char *a, size_t a_len, const char *b, size_t b_len,
                           struct stk_buf *out, struct stk_err *err);
+
+/* What the cells of such a column are read as: files differ in more than that. */
+char stk_csv_reads_as(char type);
+/* Why a column of numbers is text; NULL: it is not, or has other cells. */
+const char *stk_csv_why_text(const struct stk_csv_column *c);
 
 /* Reading a context line by line. */
 struct stk_csv_context {

@@ -11,6 +11,7 @@
 #include <strings.h>
 
 #define ROWS_LOOKED_AT 1000
+#define ROUNDS         8 /* in which columns of one name get others */
 
 /* What was seen in a column's cells. */
 enum {
@@ -19,10 +20,9 @@ enum {
     SEEN_FLOAT = 4,
     SEEN_TEXT = 8,
     SEEN_EMPTY = 16,
-    SEEN_WIDE = 32 /* an integer (SEEN_INT too) past what a double counts one by one */
+    SEEN_WIDE = 32 /* an integer (SEEN_INT too) that no double is equal to */
 };
 #define SEEN_NUMBER (SEEN_INT | SEEN_BIG | SEEN_FLOAT)
-#define WIDE        (1ll << 53)
 
 struct tally {
     uint8_t first, below;     /* in the first row; in the rows after it */
@@ -51,6 +51,13 @@ static void trim(const char **p, size_t *n)
         --*n;
 }
 
+static bool is_wide(int64_t i)
+{
+    const double limit = 9223372036854775808.0; /* 2^63, which INT64_MAX is rounded to */
+    double f = (double)i;
+    return f >= limit || (int64_t)f != i;
+}
+
 static uint8_t classify(const struct stk_csv_cell *c)
 {
     static const uint8_t seen[] = {[STK_NUM_NONE] = SEEN_TEXT,
@@ -69,8 +76,7 @@ static uint8_t classify(const struct stk_csv_cell *c)
     if (n > sign + 1 && p[sign] == '0' && p[sign + 1] >= '0' && p[sign + 1] <= '9')
         return SEEN_TEXT;
     enum stk_num kind = stk_num_parse(p, n, &i, &f);
-    bool wide = kind == STK_NUM_INT && (i > WIDE || i < -WIDE);
-    return (uint8_t)(seen[kind] | (wide ? SEEN_WIDE : 0));
+    return (uint8_t)(seen[kind] | (kind == STK_NUM_INT && is_wide(i) ? SEEN_WIDE : 0));
 }
 
 /* ".jpg" of "a.jpg"; 0 bytes when there is none. */
@@ -90,44 +96,69 @@ static void compare(struct tally *t, const struct stk_csv_cell *c)
     t->alike &= n && ending(c, &b) == n && memcmp(a, b, n) == 0;
 }
 
+/* The type that holds all that was seen and changes no digit. Floats have a value for "none", but
+ * not for every identifier of 64 bits. */
 static char type_of(uint8_t seen)
 {
-    if (seen & SEEN_TEXT)
+    bool wide = seen & SEEN_WIDE, gaps = seen & SEEN_EMPTY;
+    if ((seen & (SEEN_TEXT | SEEN_BIG)) || ((seen & SEEN_FLOAT) && wide))
         return STK_CSV_TEXT;
     if (seen & SEEN_FLOAT)
         return STK_CSV_FLOAT;
-    if (seen & SEEN_BIG)
-        return STK_CSV_TEXT; /* a double would change its digits */
     if (!(seen & SEEN_INT))
-        return seen & SEEN_EMPTY ? STK_CSV_EMPTY : STK_CSV_UNKNOWN;
-    if (!(seen & SEEN_EMPTY))
-        return STK_CSV_INT;
-    /* Floats have a value for "none", but not for every identifier of 64 bits. */
-    return seen & SEEN_WIDE ? STK_CSV_INT_NULL : STK_CSV_FLOAT;
+        return gaps ? STK_CSV_EMPTY : STK_CSV_UNKNOWN;
+    return wide && gaps ? STK_CSV_INT_NULL
+           : wide       ? STK_CSV_INT_WIDE
+           : gaps       ? STK_CSV_INT_GAPS
+                        : STK_CSV_INT;
+}
+
+/* What was seen in a column of a type that was found out; others are told, in all files alike. */
+static uint8_t seen_of(char type)
+{
+    switch (type) {
+    case STK_CSV_UNKNOWN:
+        return 0;
+    case STK_CSV_EMPTY:
+        return SEEN_EMPTY;
+    case STK_CSV_INT:
+        return SEEN_INT;
+    case STK_CSV_INT_WIDE:
+        return SEEN_INT | SEEN_WIDE;
+    case STK_CSV_INT_GAPS:
+        return SEEN_INT | SEEN_EMPTY;
+    case STK_CSV_INT_NULL:
+        return SEEN_INT | SEEN_WIDE | SEEN_EMPTY;
+    case STK_CSV_FLOAT:
+        return SEEN_FLOAT;
+    default:
+        return SEEN_TEXT;
+    }
+}
+
+char stk_csv_reads_as(char type)
+{
+    return type == STK_CSV_INT_WIDE ? STK_CSV_INT : type == STK_CSV_INT_GAPS ? STK_CSV_FLOAT : type;
+}
+
+const char *stk_csv_why_text(const struct stk_csv_column *c)
+{
+    if (c->told || c->type != STK_CSV_TEXT || (c->seen & SEEN_TEXT))
+        return NULL;
+    return c->seen & SEEN_BIG ? "it has integers of more than 64 bits; --types overrules it"
+                              : "it has floats, and integers that a float would change; --types "
+                                "overrules it";
 }
 
 static bool is_number_type(char type)
 {
-    return type == STK_CSV_INT || type == STK_CSV_FLOAT || type == STK_CSV_INT_NULL;
+    return seen_of(type) & SEEN_NUMBER;
 }
 
 /* The type for the cells of both. */
 static char wider(char a, char b)
 {
-    if (a == b || b == STK_CSV_UNKNOWN)
-        return a;
-    if (a == STK_CSV_UNKNOWN)
-        return b;
-    if (a == STK_CSV_EMPTY || b == STK_CSV_EMPTY) {
-        char other = a == STK_CSV_EMPTY ? b : a;
-        return other == STK_CSV_INT ? STK_CSV_FLOAT : other;
-    }
-    if (!is_number_type(a) || !is_number_type(b))
-        return STK_CSV_TEXT;
-    if (a != STK_CSV_INT_NULL && b != STK_CSV_INT_NULL)
-        return STK_CSV_FLOAT;
-    /* Beside floats the digits of wide integers survive as text alone. */
-    return a == STK_CSV_INT || b == STK_CSV_INT ? STK_CSV_INT_NULL : STK_CSV_TEXT;
+    return a == b ? a : type_of(seen_of(a) | seen_of(b));
 }
 
 /* A name shown to people, kept on a line of its own: one line of UTF-8. */
@@ -258,6 +289,15 @@ static bool counts_columns(const struct look *k)
     return k->rows > 1 && (others || n >= 3);
 }
 
+/* nan, inf: a number without a digit may be a name as well. */
+static bool is_word(const struct stk_csv_cell *c)
+{
+    for (size_t i = 0; i < c->n; i++)
+        if (c->p[i] >= '0' && c->p[i] <= '9')
+            return false;
+    return true;
+}
+
 /* "NA" over numbers is a number that is missing. */
 static bool is_gap(const struct stk_csv_cell *c)
 {
@@ -275,7 +315,7 @@ static bool names_years(const struct look *k, struct stk_csv_column *const *orde
     bool name = false;
     for (size_t i = 0; i < k->schema->ncolumns; i++) {
         const struct tally *t = &k->tally[i];
-        if (t->first & (SEEN_FLOAT | SEEN_BIG))
+        if ((t->first & (SEEN_FLOAT | SEEN_BIG)) && !is_word(&t->cell))
             return false;
         name |= t->first == SEEN_TEXT && is_number_type(type_of(t->below)) && !is_gap(&t->cell);
     }
@@ -387,12 +427,41 @@ void stk_csv_widen(struct stk_csv_schema *sc, const char *p, size_t n)
         uint8_t seen = classify(&c);
         /* A thousand numbers are no text for the sake of one cell: that is told when it is read. */
         if (is_number_type(col->type))
-            seen &= SEEN_INT | SEEN_WIDE | SEEN_FLOAT | SEEN_EMPTY;
+            seen &= (uint8_t)~SEEN_TEXT;
         seen |= col->seen;
         if (seen != col->seen)
             col->type = type_of(seen);
         col->seen = seen;
     }
+}
+
+/* Of columns of the same name the first keeps it. Returns how many were renamed. Backwards:
+ * renaming changes order[i]. */
+static int rename_twins(struct stk_csv_schema *sc, struct stk_err *err)
+{
+    struct stk_csv_column **order = sort_names(sc);
+    int rc = order ? 0 : stk_err_nomem(err, sc->ncolumns * sizeof *order), twins = 0;
+    for (size_t i = sc->ncolumns; rc == 0 && i-- > 1;)
+        if (same_name(order[i - 1], order[i])) {
+            struct stk_csv_column *c = order[i];
+            c->was = c->was ? c->was : stk_arena_dup(&sc->arena, c->name, c->name_len);
+            rc = rename_column(sc, c, err);
+            twins++;
+        }
+    free(order);
+    return rc < 0 ? rc : twins;
+}
+
+/* Again where the new name is another column's, too: "x,x,x.1". */
+static int tell_apart(struct stk_csv_schema *sc, struct stk_err *err)
+{
+    int twins = 1;
+    for (int i = 0; twins > 0 && i < ROUNDS; i++)
+        twins = rename_twins(sc, err);
+    return twins <= 0 ? twins
+                      : stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1,
+                                    "columns have the same names, and so have those that would "
+                                    "tell them apart");
 }
 
 static int settle(struct look *k, struct stk_err *err)
@@ -401,6 +470,7 @@ static int settle(struct look *k, struct stk_err *err)
     struct stk_csv_column **order = sort_names(sc);
     int rc = order ? 0 : stk_err_nomem(err, sc->ncolumns * sizeof *order);
     sc->header = order && is_header(k, order, &sc->because);
+    free(order);
     for (size_t i = 0; rc == 0 && i < sc->ncolumns; i++) {
         struct stk_csv_column *c = &sc->column[i];
         c->seen = k->tally[i].below | (sc->header ? 0 : k->tally[i].first);
@@ -410,21 +480,34 @@ static int settle(struct look *k, struct stk_err *err)
         if (!c->name_len)
             rc = rename_column(sc, c, err);
     }
-    /* Of columns of the same name the first keeps it. Backwards: renaming changes order[i]. */
-    for (size_t i = sc->ncolumns; rc == 0 && sc->header && i-- > 1;)
-        if (same_name(order[i - 1], order[i]))
-            rc = rename_column(sc, order[i], err);
-    free(order);
-    return rc;
+    return rc < 0 || !sc->header ? rc : tell_apart(sc, err);
 }
 
 /* ---- the whole ---------------------------------------------------------------------------- */
 
+/* Bars also stand between words in a cell ("red|green"): they are what separates cells only where
+ * nothing else does. */
+static void find_delimiter(struct stk_csv_schema *sc, const char *p, size_t n, bool whole)
+{
+    char guess = stk_csv_guess(p, n, ",;\t");
+    sc->delim = guess ? guess : ',';
+    if (guess != ',')
+        sc->delim_because =
+            guess ? "the first row has most of them; --delimiter overrules it" : NULL;
+    if (guess && stk_csv_is_regular(p, n, whole, guess))
+        return;
+    if (stk_csv_is_regular(p, n, whole, '|')) {
+        sc->delim = '|';
+        sc->delim_because = "every row has as many of them; --delimiter overrules it";
+    }
+}
+
 int stk_csv_infer(const char *p, size_t n, bool whole, const struct stk_csv_told *told,
                   struct stk_csv_schema *sc, struct stk_err *err)
 {
-    char guess = told->tab ? '\t' : stk_csv_guess(p, n, ",;\t");
-    *sc = (struct stk_csv_schema){.delim = guess ? guess : ','};
+    *sc = (struct stk_csv_schema){.delim = told->delim};
+    if (!told->delim)
+        find_delimiter(sc, p, n, whole);
     struct look k = {.schema = sc, .head = p, .told = told->header};
     struct stk_csv_scan scan = {.delim = sc->delim, .row = look_at_row, .user = &k};
     int rc = stk_csv_scan_bytes(&scan, 0, p, n, err);
@@ -470,11 +553,13 @@ static bool has_name(struct stk_csv_column *const *order, size_t n, const char *
     return false;
 }
 
+#define NOT_ELEMENTS "tjypqso" /* types that no array has */
+
 static bool is_element(const struct stk_csv_column *c, const char *stem, size_t stem_len, size_t k)
 {
     char digits[24];
     int n = snprintf(digits, sizeof digits, "_%zu", k);
-    return !c->single && !strchr("tjypqso", c->type) && c->name_len == stem_len + (size_t)n &&
+    return !c->single && !strchr(NOT_ELEMENTS, c->type) && c->name_len == stem_len + (size_t)n &&
            memcmp(c->name, stem, stem_len) == 0 &&
            memcmp(c->name + stem_len, digits, (size_t)n) == 0;
 }
@@ -491,7 +576,7 @@ static size_t array_run(const struct stk_csv_schema *sc, struct stk_csv_column *
     *type = STK_CSV_UNKNOWN;
     for (; at + n < sc->ncolumns && is_element(&sc->column[at + n], c->name, stem, n); n++)
         *type = wider(*type, sc->column[at + n].type);
-    return n;
+    return strchr(NOT_ELEMENTS, *type) ? 0 : n;
 }
 
 int stk_csv_context_write(const struct stk_csv_schema *sc, struct stk_buf *out, struct stk_err *err)
@@ -502,13 +587,13 @@ int stk_csv_context_write(const struct stk_csv_schema *sc, struct stk_buf *out, 
     stk_buf_printf(out, "csv %d %d %zu\n", sc->delim, sc->header, sc->ncolumns);
     for (size_t i = 0; i < sc->ncolumns;) {
         const struct stk_csv_column *c = &sc->column[i];
-        char type = c->type;
+        char type;
         size_t run = array_run(sc, order, i, &type);
         /* One byte a column besides its name: tables of 60,000 columns exist. */
         if (run)
             stk_buf_printf(out, "%c%zu ", type - 'a' + 'A', run);
         else
-            stk_buf_putc(out, type);
+            stk_buf_putc(out, c->type);
         stk_buf_put(out, c->name, run ? c->name_len - 2 : c->name_len);
         stk_buf_putc(out, '\n');
         i += run ? run : 1;

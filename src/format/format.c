@@ -79,6 +79,8 @@ bool stk_format_suffix_matches(const struct stk_format *f, const char *name)
     size_t len = without_shard_number(name, strlen(name));
     if ((f->caps & STK_CAN_GZIP) && stk_name_has_suffix(name, len, ".gz"))
         len -= 3;
+    else if ((f->caps & STK_CAN_GZIP) && stk_name_has_suffix(name, len, ".deflate"))
+        len -= 8; /* zlib's, as Hadoop calls it */
     for (const char *const *s = f->suffixes; *s; s++)
         if (stk_name_has_suffix(name, len, *s))
             return true;

@@ -173,6 +173,7 @@ struct stk_list_options {
     bool grouped;        /* trees: files of one stem are one sample */
     const char *datasets; /* STK_CAN_PICK: globs of the arrays that are wanted; NULL: all */
     int header;          /* tables of text: enum stk_list_header */
+    int delimiter;       /* tables of text: the character between cells; 0: found out */
     const char *types;   /* tables of text: types of columns, as in csv.h's context; NULL: none */
 };
 /* Whether the first row of a table holds the names of its columns. */
@@ -328,9 +329,10 @@ enum stk_caps {
 struct stk_probe {
     const char *name; /* relative name */
     const uint8_t *head;
-    size_t head_len; /* up to 4096, decompressed where the file is gzip */
+    size_t head_len; /* mostly up to 4096, decompressed where the file is gzip */
     uint64_t size;
     bool gzip;
+    bool whole; /* the head is all of it */
 };
 
 /* How programs read files of a format; several may hold. */
@@ -424,7 +426,7 @@ const struct stk_format *stk_format_find(const char *name);
 const struct stk_format *stk_format_at(size_t i); /* NULL past the end */
 /* The one whose dataset is a tree of files (STK_CAN_TREE): what a folder is when nothing else. */
 const struct stk_format *stk_format_tree(void);
-/* True when name ends in one of f's suffixes (".gz" after it allowed with STK_CAN_GZIP, and behind
+/* True when name ends in one of f's suffixes (".gz" or ".deflate" after it allowed with STK_CAN_GZIP, and behind
  * all the number of a shard: "-00000-of-00010"). */
 bool stk_format_suffix_matches(const struct stk_format *f, const char *name);
 /* True when name, a path or not, is one of a list such as `side`. */

@@ -11,6 +11,9 @@
 
 #include "format/format.h"
 
+/* Why a member is left out whose extension its sample has already. */
+#define STK_GROUP_TWICE "its sample has a member of that ending already, which is the one taken"
+
 /* Extensions told apart in trees of files. */
 #define STK_GROUP_EXTS 4096u
 

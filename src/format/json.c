@@ -52,19 +52,22 @@ static uint8_t first_byte(const struct stk_probe *p, size_t *at)
     return *at < p->head_len ? p->head[*at] : 0;
 }
 
-/* A whole object on the first line and another one on the next. */
-static bool looks_like_lines(const struct stk_probe *p)
+/* How many objects the file begins with, each on a line of its own: 0 none, 1 one, or it cannot be
+ * seen whether there is another, 2 several. */
+static int lines_of_objects(const struct stk_probe *p)
 {
     size_t at;
     if (first_byte(p, &at) != '{')
-        return false;
+        return 0;
     const uint8_t *line = p->head + at, *end = p->head + p->head_len;
     const uint8_t *stop = memchr(line, '\n', (size_t)(end - line));
-    if (!stop || stk_codec_json.bid(line, (size_t)(stop - line)) == 0)
-        return false;
-    while (stop < end && is_space(*stop))
+    if (!stop && !p->whole)
+        return 1;
+    if (stk_codec_json.bid(line, (size_t)((stop ? stop : end) - line)) == 0)
+        return 0;
+    while (stop && stop < end && is_space(*stop))
         stop++;
-    return stop < end && *stop == '{';
+    return !stop || stop == end ? 1 : *stop == '{' ? 2 : 0;
 }
 
 static int json_bid(const struct stk_probe *p)
@@ -80,9 +83,10 @@ static int jsonl_bid(const struct stk_probe *p)
 {
     if (stk_format_suffix_matches(&stk_format_jsonl, p->name))
         return 60;
-    if (!looks_like_lines(p))
-        return 0;
-    return stk_format_suffix_matches(&stk_format_json, p->name) ? 70 : 25;
+    int lines = lines_of_objects(p);
+    bool json = stk_format_suffix_matches(&stk_format_json, p->name);
+    /* One object is a JSON value as well as a line: its neighbours tell. */
+    return lines > 1 ? (json ? 70 : 25) : lines && json ? 20 : 0;
 }
 
 /* ---- listing one array or value ------------------------------------------------------------ */

@@ -1,7 +1,9 @@
 /*
  * json_check.c - whether bytes are one JSON value, as Python's json module takes it: NaN and
  * infinities are numbers, a byte order mark may stand before it. Builds nothing, nests 1,000 deep.
+ * A name that stands twice in an object is told apart: Python would drop the first one's value.
  */
+#include "format/json_text.h"
 #include "format/sample.h"
 
 #include <string.h>
@@ -9,9 +11,13 @@
 #define DEPTH_MAX 1000
 
 struct scan {
-    const uint8_t *p, *end;
+    const uint8_t *start, *p, *end;
     char open[DEPTH_MAX];
+    size_t from[DEPTH_MAX]; /* an object's first name */
     unsigned depth;
+    struct stk_json_names names;
+    int rc; /* what a name that stands twice, or no memory, came to */
+    struct stk_err *err;
 };
 
 static void skip_space(struct scan *s)
@@ -104,6 +110,7 @@ static bool begin_value(struct scan *s, bool *more)
         return true;
     if (s->depth == DEPTH_MAX)
         return false;
+    s->from[s->depth] = stk_json_names_open(&s->names);
     s->open[s->depth++] = c;
     *more = true;
     return true;
@@ -112,10 +119,25 @@ static bool begin_value(struct scan *s, bool *more)
 static bool skip_name(struct scan *s)
 {
     skip_space(s);
+    const uint8_t *open = s->p;
     if (!skip_string(s))
         return false;
+    size_t len = (size_t)(s->p - open) - 2;
+    const char *body = (const char *)open + 1;
+    s->rc = stk_json_names_add(&s->names, body, len, memchr(body, '\\', len), s->err);
     skip_space(s);
-    return skip_char(s, ':');
+    return s->rc == 0 && skip_char(s, ':');
+}
+
+/* At the end of an object. */
+static bool names_differ(struct scan *s)
+{
+    struct stk_json_cur c = {.start = (const char *)s->start, .record = true, .err = s->err};
+    struct stk_json_member twice;
+    s->rc = stk_json_names_close(&s->names, s->from[s->depth - 1], &twice, s->err);
+    if (s->rc == 1)
+        s->rc = stk_json_twice(&c, (const char *)s->p - 1, &twice);
+    return s->rc == 0;
 }
 
 /* Behind a value: closes what ends here. *more: another element follows. */
@@ -123,12 +145,13 @@ static bool end_value(struct scan *s, bool *more)
 {
     for (*more = false; s->depth && !*more;) {
         skip_space(s);
+        bool object = s->open[s->depth - 1] == '{';
         if (skip_char(s, ','))
             *more = true;
-        else if (skip_char(s, s->open[s->depth - 1] == '{' ? '}' : ']'))
-            s->depth--;
-        else
+        else if (!skip_char(s, object ? '}' : ']') || (object && !names_differ(s)))
             return false;
+        else
+            s->depth--;
     }
     return true;
 }
@@ -138,20 +161,27 @@ size_t stk_json_bom(const uint8_t *p, size_t n)
     return n >= 3 && memcmp(p, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
 }
 
-bool stk_json_is_sound(const uint8_t *p, size_t n)
+static bool is_value(struct scan *s)
 {
-    struct scan s = {.p = p, .end = p + n};
     bool more = true, inside;
-    if (!n || !stk_is_text(p, n))
-        return false;
     while (more) {
-        if (s.depth && s.open[s.depth - 1] == '{' && !skip_name(&s))
+        if (s->depth && s->open[s->depth - 1] == '{' && !skip_name(s))
             return false;
-        if (!begin_value(&s, &inside))
+        if (!begin_value(s, &inside))
             return false;
-        if (!inside && !end_value(&s, &more))
+        if (!inside && !end_value(s, &more))
             return false;
     }
-    skip_space(&s);
-    return s.p == s.end;
+    skip_space(s);
+    return s->p == s->end;
+}
+
+int stk_json_check(const uint8_t *p, size_t n, struct stk_err *err)
+{
+    struct scan s = {.start = p, .p = p, .end = p + n, .err = err};
+    bool sound = n && stk_is_text(p, n) && is_value(&s);
+    stk_json_names_release(&s.names);
+    if (s.rc < 0 || sound)
+        return s.rc;
+    return stk_err_set(err, STK_E_CORRUPT, NULL, -1, "is not JSON%s", n ? "" : ": it is empty");
 }

@@ -2,6 +2,8 @@
 #include "format/json_text.h"
 #include "base/num.h"
 
+#include <stdio.h>
+
 static int walk_number(struct stk_json_cur *c, struct stk_json_leaves *leaves)
 {
     const char *start = c->p, *digits = start + (*start == '-');
@@ -29,13 +31,40 @@ static int walk_word(struct stk_json_cur *c, struct stk_json_leaves *leaves)
     return word < 0 ? word : 0;
 }
 
-static int walk_string(struct stk_json_cur *c, bool name)
+static int walk_string(struct stk_json_cur *c)
 {
     const char *body;
     size_t len;
     bool escaped;
-    return name ? stk_json_name(c, &body, &len, &escaped)
-                : stk_json_string(c, &body, &len, &escaped);
+    return stk_json_string(c, &body, &len, &escaped);
+}
+
+static int walk_name(struct stk_json_cur *c, struct stk_json_names *names)
+{
+    const char *body;
+    size_t len;
+    bool escaped;
+    int rc = stk_json_name(c, &body, &len, &escaped);
+    return rc < 0 || !names ? rc : stk_json_names_add(names, body, len, escaped, c->err);
+}
+
+int stk_json_twice(const struct stk_json_cur *c, const char *at,
+                   const struct stk_json_member *twice)
+{
+    char text[320];
+    snprintf(text, sizeof text,
+             "two members are called '%.*s', of which readers keep one or the other (`jq -c .` the "
+             "last), in the object",
+             (int)(twice->len < 160 ? twice->len : 160), twice->name);
+    return stk_json_unsupported(c, at, text);
+}
+
+static int check_names(struct stk_json_cur *c, const char *open, struct stk_json_names *names,
+                       size_t from)
+{
+    struct stk_json_member twice;
+    int rc = stk_json_names_close(names, from, &twice, c->err);
+    return rc == 1 ? stk_json_twice(c, open, &twice) : rc;
 }
 
 static int walk_container(struct stk_json_cur *c, unsigned depth, struct stk_json_leaves *leaves)
@@ -43,13 +72,15 @@ static int walk_container(struct stk_json_cur *c, unsigned depth, struct stk_jso
     const char *open = c->p;
     bool object = *open == '{';
     int more = stk_json_open(c, depth);
+    struct stk_json_names *names = object ? leaves->names : NULL;
+    size_t from = names ? stk_json_names_open(names) : 0;
     leaves->others += object;
     while (more > 0) {
-        int rc = object ? walk_string(c, true) : 0;
+        int rc = object ? walk_name(c, names) : 0;
         rc = rc < 0 ? rc : stk_json_walk(c, depth + 1, leaves);
         more = rc < 0 ? rc : stk_json_more(c, open);
     }
-    return more;
+    return more < 0 || !names ? more : check_names(c, open, names, from);
 }
 
 int stk_json_walk(struct stk_json_cur *c, unsigned depth, struct stk_json_leaves *leaves)
@@ -60,7 +91,7 @@ int stk_json_walk(struct stk_json_cur *c, unsigned depth, struct stk_json_leaves
         return walk_container(c, depth, leaves);
     case '"':
         leaves->others++;
-        return walk_string(c, false);
+        return walk_string(c);
     case '-':
     case '0' ... '9':
         return walk_number(c, leaves);

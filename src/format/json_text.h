@@ -7,6 +7,7 @@
 #ifndef STK_FORMAT_JSON_TEXT_H
 #define STK_FORMAT_JSON_TEXT_H
 
+#include "base/json_names.h"
 #include "base/json_token.h"
 
 #define STK_JSON_BASE64 "$base64" /* the one member of an object that stands for bytes */
@@ -18,7 +19,13 @@ struct stk_json_leaves {
     uint64_t bigs;   /* whole numbers that do not fit int64 (counted in floats too) */
     uint64_t bools;
     uint64_t others; /* strings, nulls, objects */
+    /* Not NULL: an object that has a name twice is STK_E_UNSUPPORTED. */
+    struct stk_json_names *names;
 };
+
+/* That error. at: the object. */
+int stk_json_twice(const struct stk_json_cur *c, const char *at,
+                   const struct stk_json_member *twice);
 
 /* A cursor over a sample's text: errors get the place in the file from whoever reads it. */
 static inline struct stk_json_cur stk_json_record(const char *p, size_t n, struct stk_err *err)

@@ -634,9 +634,10 @@ int stk_members_check_payload(const struct stk_sample *s, struct stk_err *err)
     size_t n = f->value.size, bom = stk_json_bom(p, n);
     int rc = stk_member_field(s->key + stem + 1, s->key_len - stem - 1, &scratch, &spec, err);
     stk_buf_release(&scratch);
-    bool bad = rc == 0 && ((spec.kind == STK_JSON && !stk_json_is_sound(p + bom, n - bom)) ||
-                           (spec.codec && strcmp(spec.codec, "npy") == 0 &&
-                            stk_npy_parse(p, n, &h, NULL) == STK_E_CORRUPT));
+    if (rc == 0 && spec.kind == STK_JSON)
+        rc = stk_json_check(p + bom, n - bom, err);
+    bool bad = rc == STK_E_CORRUPT || (rc == 0 && spec.codec && strcmp(spec.codec, "npy") == 0 &&
+                                       stk_npy_parse(p, n, &h, NULL) == STK_E_CORRUPT);
     return bad ? stk_err_set(err, STK_E_CORRUPT, NULL, -1,
                              "'%.*s' is not what its name says, as which it would be read",
                              (int)(s->key_len < 500 ? s->key_len : 500), s->key)

@@ -55,8 +55,9 @@ int64_t stk_value_i64(const struct stk_value *v, uint64_t i);
 bool stk_dtype_is_float(enum stk_dtype t);
 /* True when p[0..n) is UTF-8 without NUL. */
 bool stk_is_text(const uint8_t *p, size_t n);
-/* One JSON value and nothing else, as Python's json takes it (json_check.c). */
-bool stk_json_is_sound(const uint8_t *p, size_t n);
+/* One JSON value and nothing else, as Python's json takes it (json_check.c). STK_E_CORRUPT: it is
+ * not; STK_E_UNSUPPORTED: an object has a name twice. */
+int stk_json_check(const uint8_t *p, size_t n, struct stk_err *err);
 size_t stk_json_bom(const uint8_t *p, size_t n); /* length of the byte order mark it begins with */
 /* True when a key can be a relative path below a folder: no empty, "." or ".." component, not
  * absolute, no NUL, components under 256 bytes. */

@@ -285,9 +285,7 @@ static int list_parts(struct walk *w, const struct blocks *b, const struct stk_b
     int rc = grouped ? stk_grouper_member(&w->group, key, w->key.len, w->err)
                      : stk_list_sample(w->l, key, w->key.len, w->err);
     if (rc == 1)
-        return stk_list_problem(w->l, -1, w->err,
-                                "'%.*s': the sample has one of that extension already",
-                                (int)w->key.len, key);
+        return stk_list_left_out(w->l, "file", stk_buf_cstr(&w->key), STK_GROUP_TWICE, w->err);
     for (uint64_t i = 0; rc == 0 && i < n; i++) {
         int64_t e;
         memcpy(&e, extents->data + i * sizeof e, sizeof e);

@@ -113,7 +113,7 @@ static bool is_zlib(const uint8_t *p, size_t n)
     if (inflateInit2(&z, 15) != Z_OK)
         return false;
     int rc = inflate(&z, Z_NO_FLUSH);
-    bool good = (rc == Z_OK || rc == Z_STREAM_END || rc == Z_BUF_ERROR) && z.total_out > 0;
+    bool good = rc == Z_STREAM_END || ((rc == Z_OK || rc == Z_BUF_ERROR) && z.total_out > 0);
     inflateEnd(&z);
     return good;
 }

@@ -132,6 +132,11 @@ static bool pax_record(struct stk_tar_pax *pax, const char *key, size_t key_len,
         return !len || parse_decimal(value, len, &pax->size);
     } else if (key_is(key, key_len, "GNU.volume.offset")) {
         pax->rest = true;
+    } else if (key_is(key, key_len, "GNU.volume.filename")) {
+        pax->rest_of = value;
+        pax->rest_of_len = len;
+    } else if (key_is(key, key_len, "GNU.volume.label")) {
+        pax->label = stk_tar_is_volume_label(value, len);
     } else if (key_len > 11 && memcmp(key, "GNU.sparse.", 11) == 0) {
         pax->sparse = true;
     }

@@ -37,7 +37,10 @@ enum stk_tar_what stk_tar_parse(const uint8_t block[STK_TAR_BLOCK], struct stk_t
  * a global header's stay in force. */
 struct stk_tar_pax {
     bool has_size, sparse;
-    bool rest; /* of a file that begins in another volume: the next member */
+    bool rest;           /* of a file that begins in another volume: the next member */
+    const char *rest_of; /* that file's name, as path */
+    size_t rest_of_len;
+    bool label; /* names a volume of several */
     uint64_t size;
     /* Borrowed from the text; NULL: none. Not terminated, may contain NUL. */
     const char *path, *link;
@@ -50,6 +53,12 @@ bool stk_tar_pax_parse(const char *text, size_t n, struct stk_tar_pax *pax);
 /* Appends what stands before a regular member's data: a ustar header, behind a pax header where
  * the name or size does not fit. Owner 0, mode 0644, time 0: the same input, the same bytes. */
 void stk_tar_put_head(struct stk_buf *out, const char *name, size_t name_len, uint64_t size);
+
+/* "NAME Volume 1", as GNU tar labels the volumes of an archive (-V). */
+bool stk_tar_is_volume_label(const char *name, size_t len);
+/* Whether a file beside `path` is the volume that goes on with this member; with an empty name,
+ * with any. */
+bool stk_tar_goes_on(const char *path, const char *member, size_t len);
 
 /* The list() of the format (tarlist.c). */
 int stk_tar_list(struct stk_lister *l, struct stk_src *src, struct stk_err *err);

@@ -19,6 +19,7 @@
 #define AFTER_END  (1u << 20) /* looked at for an archive appended behind the end marker */
 #define SHOWN_NAME 300        /* bytes of a name in a message */
 #define VOLUME     "its beginning is in another volume"
+#define ONE_OF     "a volume of several (tar -M), and they are not joined; tar -xM unpacks them all"
 
 struct part {
     uint64_t off, len;
@@ -30,6 +31,7 @@ struct part {
 struct notes {
     bool has_path, has_link, has_size, sparse;
     bool rest;     /* the member goes on from another volume */
+    bool label;    /* this is a volume of several */
     bool unusable; /* could not be read: the member's name or size is unknown */
     bool too_long; /* was not read, for the same reason */
     uint64_t size;
@@ -43,6 +45,7 @@ struct tar {
     struct stk_chain chain; /* per-sample compression */
     uint64_t off;           /* of the block looked at */
     bool ended;
+    bool volume; /* something has said that this is one of several */
     struct notes local, global;
     struct stk_buf name, target;
     struct stk_tar_links links;
@@ -82,9 +85,7 @@ static int add_member(struct tar *t, size_t len, const struct part *p)
         return unsafe_name(t);
     int rc = stk_grouper_member(&t->group, name, len, t->err);
     if (rc == 1)
-        return stk_list_problem(t->l, (int64_t)t->off, t->err,
-                                "member '%.*s': the sample has one of that extension already",
-                                SHOW(&t->name));
+        return leave_out(t, STK_GROUP_TWICE "; webdataset refuses such an archive");
     return rc < 0 ? rc : add_part(t, p);
 }
 
@@ -127,6 +128,15 @@ static int add_regular(struct tar *t, uint64_t data, uint64_t size)
     return add_member(t, len, &p);
 }
 
+/* The archive breaks off here: whether it goes on in another volume. */
+static bool is_volume(const struct tar *t)
+{
+    uint64_t size = stk_src_size(t->src);
+    return t->volume || (!stk_src_is_stream(t->src) && size % STK_TAR_RECORD == 0 &&
+                         stk_tar_goes_on(stk_src_path(t->src), (const char *)t->name.data,
+                                         t->name.data ? t->name.len : 0));
+}
+
 /* True when [off, off+size) is there. Else *rc is what list() returns: the problem was noted. */
 static bool data_is_there(struct tar *t, uint64_t off, uint64_t size, int *rc)
 {
@@ -140,7 +150,9 @@ static bool data_is_there(struct tar *t, uint64_t off, uint64_t size, int *rc)
         *rc = stk_src_peek(t->src, end - 1, 1, &p, &got, t->err);
         there = got == 1;
     }
-    if (*rc == 0 && !there)
+    if (*rc == 0 && !there && is_volume(t))
+        *rc = stk_list_left_out(t->l, "archive", stk_src_name(t->src), ONE_OF, t->err);
+    else if (*rc == 0 && !there)
         *rc =
             stk_list_problem(t->l, (int64_t)t->off, t->err,
                              "truncated: a member of %llu bytes begins here, the file ends before",
@@ -274,6 +286,9 @@ static int take_member(struct tar *t, const struct stk_tar_head *h)
 {
     uint64_t data = t->off + STK_TAR_BLOCK, size = h->size;
     int rc = copy_names(t, h);
+    t->volume |= h->type == 'M' || t->local.rest || t->global.rest || t->global.label ||
+                 (rc == 0 && h->type == 'V' &&
+                  stk_tar_is_volume_label((const char *)t->name.data, t->name.len));
     if (t->local.has_size || t->global.has_size)
         size = t->local.has_size ? t->local.size : t->global.size;
     if (rc == 0 && h->type >= '1' && h->type <= '6')
@@ -313,6 +328,7 @@ static void take_pax(struct notes *n, const char *text, size_t len)
     n->size = pax.size;
     n->sparse = pax.sparse;
     n->rest = n->rest || pax.rest;
+    n->label = n->label || pax.label;
     if (pax.path)
         n->has_path = set_text(&n->path, pax.path, pax.path_len);
     if (pax.link)
@@ -351,6 +367,7 @@ static int take_notes(struct tar *t, const struct stk_tar_head *h)
     } else if (h->size) {
         t->local.too_long = true;
     }
+    stk_buf_reset(&t->name); /* the member's is not known yet */
     if (rc == 0 && data_is_there(t, data, h->size, &rc))
         skip_data(t, data, h->size);
     return rc;
@@ -418,6 +435,9 @@ static int end_of_file(struct tar *t, size_t got)
     if (got)
         return stk_list_problem(t->l, (int64_t)t->off, t->err,
                                 "truncated: %zu bytes of a 512-byte header", got);
+    stk_buf_reset(&t->name); /* the next volume may begin with any member */
+    if (t->off && is_volume(t))
+        return stk_list_left_out(t->l, "archive", stk_src_name(t->src), ONE_OF, t->err);
     return stk_list_problem(t->l, (int64_t)t->off, t->err,
                             t->off ? "no end-of-archive marker: the archive may be truncated"
                                    : "the file is empty");

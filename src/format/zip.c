@@ -236,7 +236,11 @@ static int check_entries(struct reading *r)
     qsort(order, z->nentries, sizeof *order, by_name);
     for (size_t i = 1; i < z->nentries && rc == 0; i++)
         if (by_name(&order[i - 1], &order[i]) == 0)
-            rc = bad(r, order[i]->header_off, "two members have the same name");
+            rc = stk_err_set(r->err, STK_E_UNSUPPORTED, stk_src_path(r->src),
+                             (int64_t)order[i]->header_off,
+                             "two members are called '%.200s', of which readers keep one or the "
+                             "other",
+                             order[i]->name);
     free(order);
     return rc;
 }

@@ -246,3 +246,39 @@ def test_damaged(stoker, tmp_path):
         path = tmp_path / f"hostile{i}.csv"
         path.write_bytes(hostile)
         assert verify(stoker, path, "csv")[0] in (1, 4)
+
+
+WIDE = 2**53 + 1
+
+
+def test_one_type_over_all_files(stoker, tmp_path):
+    """An identifier past 2^53 would lose digits because another file has a gap, or a float."""
+    files = {"0.csv": f"id,x,y,n\n{WIDE},{WIDE},1,1\n", "1.csv": "id,x,y,n\n,0.5,2,2\n7,1.5,2.5,3\n"}
+    for name, text in files.items():
+        (tmp_path / "d").mkdir(exist_ok=True)
+        (tmp_path / "d" / name).write_text(text)
+    rows = read_samples(stoker, tmp_path / "d", tmp_path)
+    assert [r["id"] for r in rows] == [WIDE, None, 7]
+    assert [r["x"] for r in rows] == [str(WIDE), "0.5", "1.5"]
+    assert repr([r["y"] for r in rows]) == "[1.0, 2.0, 2.5]" and [r["n"] for r in rows] == [1, 2, 3]
+    one = "id,x,y,n\n" + "".join(text.partition("\n")[2] for text in files.values())
+    (tmp_path / "one.csv").write_text(one)
+    same = read_samples(stoker, tmp_path / "one.csv", tmp_path)
+    assert repr([{**r, "key": 0} for r in same]) == repr([{**r, "key": 0} for r in rows])
+    said = stoker("inspect", tmp_path / "one.csv", "--json", "-", "-q").json()["result"]["taken"]
+    assert any(t["as"] == "text: 'x'" and "a float would change" in t["because"] for t in said)
+    told = read_samples(stoker, tmp_path / "one.csv", tmp_path, "--types", "x=float")
+    assert [r["x"] for r in told] == [float(WIDE), 0.5, 1.5]
+
+
+def test_what_is_said_of_columns_and_delimiters(stoker, tmp_path):
+    """A name that stands twice gets another, a delimiter is guessed: both are said, the latter overruled."""
+    (tmp_path / "t.csv").write_text("a,a,a.1\n1,2,3\n")
+    assert [*read_samples(stoker, tmp_path / "t.csv", tmp_path)[0].values()][1:] == [1, 2, 3]
+    taken = {t["as"]: t for t in stoker("inspect", tmp_path / "t.csv", "--json", "-").json()["result"]["taken"]}
+    assert "called 'a'" in taken["'a.1'"]["because"]
+    (tmp_path / "b.csv").write_text("a|b\n1|x\n2|y\n")
+    for options, fields in (((), ["a", "b"]), (("--delimiter", "comma"), ["a|b"]), ((), ["a", "b"])):
+        result = stoker("inspect", tmp_path / "b.csv", "--json", "-", *options).json()["result"]
+        assert [f["name"] for f in result["fields"]] == fields
+        assert any(t["what"] == "delimiter" and t["as"] == "bar" for t in result["taken"]) != bool(options)

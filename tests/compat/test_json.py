@@ -2,8 +2,10 @@
 
 import base64
 import gzip
+import io
 import json
 import random
+import tarfile
 
 import numpy
 import pytest
@@ -28,6 +30,14 @@ def dump(path, samples, **how):
 def dump_lines(path, samples, end="\n"):
     path.write_text(end.join(json.dumps(s) for s in samples), encoding="utf-8")
     return path
+
+
+def write_tar(path, members):
+    with tarfile.open(path, "w") as tar:
+        for name, data in members:
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            tar.addfile(info, io.BytesIO(data))
 
 
 @pytest.mark.parametrize("how", [{}, {"indent": 2}, {"ensure_ascii": False},
@@ -164,12 +174,35 @@ def test_strict(stoker, tmp_path, line):
     assert rc == 1 and [p["offset"] for p in problems] == [8], problems
 
 
-def test_last_member_wins(stoker, tmp_path):
-    """As in every other reader."""
-    many = ", ".join(f'"m{i}": {i}' for i in range(40))
-    (tmp_path / "t.jsonl").write_text('{"a": 1, "a": 2}\n{%s, %s, "m3": -3}\n' % (many, many))
-    first, second = read_samples(stoker, tmp_path / "t.jsonl", tmp_path)
-    assert first["a"] == 2 and second["m3"] == -3 and second["m39"] == 39 and len(second) == 41
+MANY = ", ".join(f'"m{i}": {i}' for i in range(5000))
+TWICE = {  # the name, and a value in which it stands twice
+    "a": '{"a": 1, "b": 2, "a": 1}',
+    "key": '{"key": "x", "key": "y"}',
+    "x": r'{"x": 1, "\u0078": 2}',
+    "é": r'{"é": 1, "\u00e9": 2}',
+    "": '{"": 1, "": 2}',
+    "in": '{"o": {"deep": [1, {"in": 1, "in": 2}]}}',
+    "$base64": '{"d": {"$base64": "", "$base64": ""}}',
+    "m3": '{%s, "m3": -3}' % MANY,
+    "m4999": '{"o": [{%s, "m4999": 0}]}' % MANY,
+}
+
+
+def test_a_name_twice_in_an_object(stoker, tmp_path):
+    """Readers keep the last of the two or the first: the other would be lost without a word."""
+    good = '{"key": "1", "a": 1, "o": {"a": 1, "in": {"a": 2}}, "m": {%s}}' % MANY
+    lines = [good, *TWICE.values()]
+    (tmp_path / "t.jsonl").write_text("\n".join(lines))
+    (tmp_path / "t.json").write_text(f"[{','.join(lines)}]")
+    write_tar(tmp_path / "t.tar", [(f"{i}.json", line.encode()) for i, line in enumerate(lines)])
+    for path in ("t.jsonl", "t.json", "t.tar"):
+        result = stoker("verify", tmp_path / path, "--json", "-", "-q", rc=3).json()["result"]
+        assert result["samples"] == len(lines) and result["unsupported"] == len(TWICE), path
+        for name, problem in zip(TWICE, result["problems"]):
+            assert f"called '{name}'" in problem["what"], (path, name)
+    assert "called" in stoker("pack", tmp_path / "t.jsonl", tmp_path / "out", rc=4).err
+    stoker("pack", tmp_path / "t.jsonl", tmp_path / "rest", "--on-error", "skip", rc=3)
+    assert len(read_samples(stoker, tmp_path / "rest", tmp_path)) == 1
 
 
 @pytest.mark.parametrize("indent", [None, 2])

@@ -2,11 +2,13 @@
 are samples, which are left out (and said so), what is a class and what a split."""
 
 import bz2
+import gzip
 import io
 import json
 import lzma
 import os
 import tarfile
+import zlib
 
 import pytest
 
@@ -318,3 +320,59 @@ def test_utf16(stoker, tmp_path, name, text, encoding):
     (tmp_path / name).write_bytes(text.encode(encoding))
     r = stoker("inspect", tmp_path / name, "--json", "-", "--quiet", rc=3).json()["result"]
     assert [p["code"] for p in r["problems"]] == ["unsupported"] and "iconv" in r["problems"][0]["what"]
+
+
+def test_group_and_left_out_in_every_command(stoker, tmp_path):
+    """verify would check other samples than pack writes; load would train on less without a word."""
+    write(tmp_path / "d", "a", "a.data", "a.jpg", "b.jpg")
+    counts = {}
+    for command in ("inspect", "verify", "load"):
+        options = ["--json", "-", "-q", *(["--batch", "1"] if command == "load" else [])]
+        plain, grouped = (stoker(command, tmp_path / "d", *more, *options, rc=(0, 3)).json()["result"]
+                          for more in ((), ("--group",)))
+        counts[command] = plain["samples"], grouped["samples"]
+        assert plain["left_out"] == [] and left_out(grouped) == {"file": ["a.data"]}
+    assert counts == dict.fromkeys(counts, (4, 2))
+    assert "a.data" in stoker("load", tmp_path / "d", "--group").out
+
+
+def rows_of(n, text=""):
+    return "".join(json.dumps({"id": i, "text": text}) + "\n" for i in range(n)).encode()
+
+
+@pytest.mark.parametrize("suffix, pack", [("json", bytes), ("json.gz", gzip.compress),
+                                          ("json.deflate", zlib.compress), ("long.json", bytes)])
+def test_json_lines_that_spark_wrote(stoker, tmp_path, suffix, pack):
+    """Each part would be one sample of bytes; or a note beside shards, and ignored."""
+    root, text = tmp_path / "d", "x" * (9000 if "long" in suffix else 1)
+    for i, n in enumerate((0, 5, 1, 7)):
+        write(root, f"part-{i:05d}-3f-c000.{suffix}", data=pack(rows_of(n, text)))
+        write(root, f".part-{i:05d}-3f-c000.{suffix}.crc")
+    write(root, "_SUCCESS", data=b"")
+    write(root, "meta.json", data=b'{\n "a": 1\n}\n')
+    result = inspect(stoker, root)
+    assert result["format"] == "jsonl" and result["samples"] == 13
+    assert taken(result)["format"] == "JSON Lines"
+    assert [s["id"] for s in packed(stoker, root, tmp_path).values()] == [*range(5), 0, *range(7)]
+    assert inspect(stoker, root, "--format", "folder")["samples"] == 6  # overruled; then again
+    assert inspect(stoker, root, "--format", "jsonl")["samples"] == 13
+    assert inspect(stoker, root)["samples"] == 13
+
+
+def test_a_folder_of_json_values(stoker, tmp_path):
+    """Files of one value each are samples, as they were."""
+    for i in range(4):
+        write(tmp_path / "one", f"{i}.json", data=rows_of(1))
+        write(tmp_path / "pretty", f"{i}.json", data=b'{\n"a": 1\n}\n{\n')
+        write(tmp_path / "array", f"{i}.json", data=b"[1, 2]\n[3]\n")
+    for name in ("one", "pretty", "array"):
+        result = inspect(stoker, tmp_path / name)
+        assert result["format"] == "folder" and result["samples"] == 4 and not taken(result), name
+
+
+@pytest.mark.parametrize("name, said", [("part-0.csv.snappy", "snappy"), ("part-0.json.bz2", "bzip2"),
+                                        ("part-0.json.lzo", "lzo"), ("part-0.csv.lz4", "lz4")])
+def test_compressed_parts(stoker, tmp_path, name, said):
+    """Parts in Hadoop's compressions are no samples of bytes: refused by that name."""
+    write(tmp_path / "d", name, "_SUCCESS")
+    assert f"compressed with {said}" in stoker("inspect", tmp_path / "d", rc=4).err

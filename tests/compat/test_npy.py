@@ -364,6 +364,16 @@ def npy(array):
     return out.getvalue()
 
 
+def test_two_members_of_one_name(stoker, tmp_path):
+    """numpy would take the last of them: sound, but one of the two would be lost."""
+    with pytest.warns(UserWarning, match="Duplicate name"):
+        data = zip_bytes([("x.npy", npy(numpy.arange(3)), zipfile.ZIP_STORED),
+                          ("x.npy", npy(numpy.arange(4)), zipfile.ZIP_STORED)])
+    (tmp_path / "a.npz").write_bytes(data)
+    result = stoker("verify", tmp_path / "a.npz", "--json", "-", "-q", rc=3).json()["result"]
+    assert result["unsupported"] == 1 and "'x.npy'" in result["problems"][0]["what"]
+
+
 def hostile_archives():
     x = npy(numpy.arange(20.0))
     plain = zip_bytes([("x.npy", x, zipfile.ZIP_STORED)])

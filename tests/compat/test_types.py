@@ -199,6 +199,17 @@ def test_names_that_look_like_companions(stoker, tmp_path):
     stoker("pack", tmp_path / "a.jsonl", tmp_path / "s", "--format", "tfrecord", rc=4)
 
 
+def test_a_key_with_two_labels(stoker, tmp_path):
+    """The label of the last row would be the one, without a word."""
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d/a.jpg").write_bytes(b"a")
+    for labels, rc in (("cat,cat", 0), ("cat,dog", 4), ("1,1.0", 0), ("1,1.5", 4)):
+        (tmp_path / "l.csv").write_text("key,label\n" + "".join(f"a.jpg,{x}\n" for x in labels.split(",")))
+        said = stoker("pack", tmp_path / "d", tmp_path / "o", "--force", "--label-from",
+                      f"csv:{tmp_path}/l.csv", rc=rc).err
+        assert (rc == 0) != ("'a.jpg', with different labels" in said)
+
+
 def test_captions_are_no_classes(stoker, tmp_path):
     """A table of captions would give a class to every image."""
     (tmp_path / "d").mkdir()

@@ -206,11 +206,23 @@ def test_left_out(tmp_path):
         ("member", 1, ("when",)), ("member", 1, ("mean",))}
     assert all(x["why"] for x in ds.left_out)
     assert {x["what"] for x in ds.taken} == {"sample", "array"}
-    assert sum(len(b) for b in stoker.Loader(ds, batch=3)) == 9
+    loader = stoker.Loader(ds, batch=3)
+    assert sum(len(b) for b in loader) == 9
+    assert loader.stats()["left_out"] == 2 and loader.stats()["unsupported"] == 0
     only = stoker.Dataset(tmp_path / "a.npz", datasets="mean")
     assert len(only) == 3 and only.left_out == []
     assert len(stoker.Dataset(tmp_path / "a.npz")) == 9
     assert pickle.loads(pickle.dumps(only)).fields == ("mean",)
+
+
+def test_unsupported_samples(tmp_path):
+    """A sample that is sound but not read is counted as such where bad ones are passed over."""
+    (tmp_path / "a.jsonl").write_text('{"a": 1}\n{"a": 1, "a": 2}\n{"a":\n')
+    loader = stoker.Loader(tmp_path / "a.jsonl", batch=1, on_error="skip")
+    assert {b["a"].item() for b in loader} == {1}  # in its place, too: steps are kept
+    assert loader.stats()["corrupt"] == 2 and loader.stats()["unsupported"] == 1
+    with pytest.raises(stoker.UnsupportedError, match="called 'a'"):
+        stoker.Dataset(tmp_path / "a.jsonl")[1]
 
 
 def test_left_out_of_hdf5(tmp_path):

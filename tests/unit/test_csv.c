@@ -143,11 +143,32 @@ static void test_infer(void)
     CHECK_STR(context_of("a\tb\n1\t2\n"), "csv 9 1 2\nia\nib\n");
     CHECK_STR(context_of("a,\"b,\nc\"\n1,2\n"), "csv 44 1 2\nia\nib, c\n");
     CHECK_STR(context_of("a,b\n1,\n2,\n"), "csv 44 1 2\nia\neb\n");
-    CHECK_STR(context_of("a,b\n1,3\n,4\n"), "csv 44 1 2\nfa\nib\n"); /* none needs a nan */
+    CHECK_STR(context_of("a,b\n1,3\n,4\n"), "csv 44 1 2\nga\nib\n"); /* none needs a nan */
     CHECK_STR(context_of("a,b\n"), "csv 44 1 2\nua\nub\n");
     CHECK_STR(context_of("id\n007\n"), "csv 44 1 1\ntid\n"); /* a name made of digits */
     CHECK_STR(context_of("id\n99999999999999999999\n"), "csv 44 1 1\ntid\n");
     CHECK_STR(context_of("a,a,\n1,2,3\n"), "csv 44 1 3\nia\nia.1\nic2\n");
+    /* The new name is another column's, and so is the next. */
+    CHECK_STR(context_of("a,a,a.1,,c3\n1,2,3,4,5\n"), "csv 44 1 5\nia\nia.1\nia.1.2\nic3\nic3.4\n");
+    /* Integers that a float would change, alone, with gaps, and beside floats. */
+    CHECK_STR(context_of("a,b,c\n9007199254740993,9007199254740993,9007199254740993\n1,,0.5\n"),
+              "csv 44 1 3\nwa\npb\ntc\n");
+    CHECK_STR(context_of("a\n9007199254740992\n0.5\n"), "csv 44 1 1\nfa\n");
+    CHECK_STR(context_of("a\n99999999999999999999\n0.5\n"), "csv 44 1 1\nta\n");
+    /* nan and inf are names where one beside them stands over numbers. */
+    CHECK_STR(context_of("id,nan,inf\n1,2,3\n"), "csv 44 1 3\niid\ninan\niinf\n");
+    CHECK_STR(context_of("nan,inf\n1,2\n"), "csv 44 0 2\nfc0\nfc1\n");
+    CHECK_STR(context_of("cat,nan\ndog,2.5\n"), "csv 44 0 2\ntc0\nfc1\n");
+}
+
+static void test_bars(void)
+{
+    CHECK_STR(context_of("a|b\n1|x,y\n2|z\n"), "csv 124 1 2\nia\ntb\n");
+    CHECK_STR(context_of("a, or A|b\n1|x\n"), "csv 124 1 2\nia, or A\ntb\n");
+    CHECK_STR(context_of("1,a|b|c\n2,d|e|f\n"), "csv 44 0 2\nic0\ntc1\n"); /* words in a cell */
+    CHECK_STR(context_of("tags\na|b\nc\n"), "csv 44 1 1\nttags\n");
+    CHECK_STR(context_of("a|b"), "csv 44 1 1\nua|b\n"); /* one row tells nothing */
+    CHECK_STR(context_of("a|\"b|\nc\"\n1|2\n"), "csv 124 1 2\nia\nib| c\n");
 }
 
 static void test_arrays(void)
@@ -157,6 +178,9 @@ static void test_arrays(void)
     CHECK_STR(context_of("x_0,x_1,x\n1,2,3\n"), "csv 44 1 3\nix_0\nix_1\nix\n"); /* x is taken */
     CHECK_STR(context_of("x_1,x_2\n1,2\n"), "csv 44 1 2\nix_1\nix_2\n");
     CHECK_STR(context_of("x_0,x_2\n1,2\n"), "csv 44 1 2\nI1 x\nix_2\n");
+    /* No array holds integers that a float would change and gaps. */
+    CHECK_STR(context_of("x_0,x_1\n9007199254740993,1\n2,\n"), "csv 44 1 2\nwx_0\ngx_1\n");
+    CHECK_STR(context_of("x_0,x_1\n9007199254740993,1\n"), "csv 44 1 2\nW2 x\n");
 }
 
 static const char *merged(const char *a, const char *b)
@@ -172,9 +196,14 @@ static void test_merge(void)
 {
     CHECK_STR(merged("csv 44 1 2\nia\nfb\n", "csv 44 1 2\nfa\ntb\n"), "csv 44 1 2\nfa\ntb\n");
     CHECK_STR(merged("csv 44 1 2\nua\nub\n", "csv 44 1 2\nia\ntb\n"), "csv 44 1 2\nia\ntb\n");
-    CHECK_STR(merged("csv 44 1 1\nea\n", "csv 44 1 1\nia\n"), "csv 44 1 1\nfa\n");
+    CHECK_STR(merged("csv 44 1 1\nea\n", "csv 44 1 1\nia\n"), "csv 44 1 1\nga\n");
     CHECK_STR(merged("csv 44 1 2\nI2 x\n", "csv 44 1 2\nF2 x\n"), "csv 44 1 2\nF2 x\n");
     CHECK_STR(merged("csv 44 1 2\nI2 x\n", "csv 44 1 2\nix_0\ntx_1\n"), "csv 44 1 2\nI1 x\ntx_1\n");
+    /* As if all rows were in one file. */
+    CHECK_STR(merged("csv 44 1 3\nwa\nwb\nwc\n", "csv 44 1 3\nga\nib\nfc\n"),
+              "csv 44 1 3\npa\nwb\ntc\n");
+    CHECK_STR(merged("csv 44 1 2\ngx\nex\n", "csv 44 1 2\nfx\nwx\n"), "csv 44 1 2\nfx\npx\n");
+    CHECK_STR(merged("csv 44 1 2\nW2 x\n", "csv 44 1 2\nG2 x\n"), "csv 44 1 2\npx_0\npx_1\n");
     CHECK_STR(merged("csv 44 1 1\nia\n", "csv 44 1 1\nib\n"),
               "its column 0 is b, in the files before it a");
     CHECK(strstr(merged("csv 44 1 1\nia\n", "csv 44 1 2\nia\nib\n"), "has 2 columns"));
@@ -300,6 +329,7 @@ int main(int argc, char **argv)
     CHECK_RUN(test_guess);
     CHECK_RUN(test_put);
     CHECK_RUN(test_infer);
+    CHECK_RUN(test_bars);
     CHECK_RUN(test_arrays);
     CHECK_RUN(test_merge);
     CHECK_RUN(test_explode);

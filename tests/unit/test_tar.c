@@ -223,7 +223,7 @@ static void test_duplicates(void)
     put(&b, "a.jpg", "2");
     put_end(&b);
     list(&b);
-    CHECK(says("problem 1024 member 'a.jpg': the sample has one"));
+    CHECK(says("left out member a.jpg: its sample has a member of that ending already"));
     CHECK(says("sample a\nextent 512+1\n"));
     stk_buf_release(&b);
 }
