@@ -12,8 +12,9 @@
 #define WINDOW_MOST (1u << 17) /* the same; and more than any batch needs to be mixed from */
 /* Blocks of a window, one from each 128th of the data: of ten classes stored one after the other,
  * each has 12.8 of them, and none less than 11. With half as many it is 6.4, not less than 4. */
-#define BLOCKS_GOOD  128
-#define BLOCKS_LEAST 64
+#define BLOCKS_GOOD   128
+#define BLOCKS_LEAST  64
+#define TOGETHER_MOST 4 /* samples of a compressed block that may be decoded for one of them */
 
 static uint64_t min_u64(uint64_t a, uint64_t b)
 {
@@ -112,6 +113,23 @@ static int64_t label_by_place(void *user, uint64_t i)
     return (int64_t)((unsigned __int128)i * ld->ds->manifest.nclasses / ld->order.n);
 }
 
+/* Blocks of samples that are decoded as one, in no order: each is decoded again and again, unless
+ * all of them can be kept. */
+static void warn_of_decoding(struct stk_loader *ld, const struct stk_order *o)
+{
+    const struct stk_index *idx = &ld->ds->index;
+    uint64_t bytes = idx->h->bytes_samples, kept = ld->o.memory_bytes / STK_KEPT_SHARE;
+    bool shared = o->shuffle == STK_SHUFFLE_GLOBAL && bytes > kept &&
+                  stk_index_count(idx, STK_T_CHAINS) > 0 && packed_together(idx) > TOGETHER_MOST;
+    if (shared)
+        snprintf(ld->warning, sizeof ld->warning,
+                 "samples are compressed together, and a global shuffle decodes the blocks they "
+                 "are in again and again: %llu MB of them, %llu MB of which can be kept. Give it "
+                 "more memory (--memory, memory=), shuffle by blocks (--shuffle block, "
+                 "shuffle=\"block\"), or make them samples of their own with stoker pack",
+                 (unsigned long long)(bytes / 1000000), (unsigned long long)(kept / 1000000));
+}
+
 void stk_loader_warn(struct stk_loader *ld, const struct stk_order *o)
 {
     const struct stk_dataset *ds = ld->ds;
@@ -131,4 +149,6 @@ void stk_loader_warn(struct stk_loader *ld, const struct stk_order *o)
                  "shuffle=\"global\"), or for good with stoker pack --shuffle SEED",
                  (unsigned long long)g.samples, (unsigned long long)g.classes,
                  (unsigned long long)g.of_random);
+    else
+        warn_of_decoding(ld, o);
 }

@@ -58,6 +58,7 @@ struct shared {
     struct stk_err *why;
     struct stk_buf data;
     size_t about;   /* bytes it will be, about */
+    uint64_t met;   /* by the stretch of this number, last */
     size_t charged; /* to the budget, once the stretch that decoded it is gone */
 };
 
@@ -188,6 +189,7 @@ struct column {
 };
 
 #define STK_KEPT_CHAINS 256
+#define STK_KEPT_SHARE  3 /* of the budget: the most that the kept ones may take */
 
 struct kept {
     struct shared *by_extent[STK_KEPT_CHAINS];

@@ -116,6 +116,7 @@ static void let_go(struct stk_loader *ld, struct shared *x)
 
 void stk_kept_add(struct stk_loader *ld, struct shared *x)
 {
+    x->met = ld->nbuilt;
     if (x->kept) {
         unlink_age(ld, x);
         link_last(ld, x);
@@ -132,16 +133,30 @@ void stk_kept_add(struct stk_loader *ld, struct shared *x)
     link_last(ld, x);
 }
 
+/* Those that the last stretch did not need, the oldest first. Then some that it did need, the
+ * newest first: where every stretch needs all of them, those that stay are of use to the next one.
+ */
+static void let_some_go(struct stk_loader *ld, size_t most)
+{
+    struct shared *next;
+    for (struct shared *x = ld->kept.oldest; x && x->met != ld->nbuilt; x = next) {
+        next = x->newer;
+        if (ld->kept.bytes > most)
+            let_go(ld, x);
+    }
+    size_t i = 0;
+    for (struct shared *x = ld->kept.newest; x && ld->kept.bytes > most; x = next, i++) {
+        next = x->older;
+        if (i >= ld->kept.last)
+            let_go(ld, x);
+    }
+}
+
 void stk_kept_trim(struct stk_loader *ld, size_t most)
 {
+    struct shared *newer;
     pthread_mutex_lock(&ld->lock);
-    struct shared *stay = ld->kept.last ? ld->kept.newest : NULL, *newer;
-    for (size_t i = 1; stay && i < ld->kept.last; i++)
-        stay = stay->older ? stay->older : stay;
-    for (struct shared *x = ld->kept.oldest; x && x != stay && ld->kept.bytes > most; x = newer) {
-        newer = x->newer;
-        let_go(ld, x);
-    }
+    let_some_go(ld, most);
     for (struct shared *x = ld->kept.oldest; x; x = newer) {
         newer = x->newer;
         if (x->done && x->code) /* whoever needs it next may be luckier */

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 
 #define CHUNK_MOST (256u << 20) /* a limit on decoding above this says nothing of a usual size */
-#define KEPT_SHARE 4            /* of the budget, what is decoded is kept for later stretches in */
 
 /* ---- memory ---- */
 
@@ -84,8 +83,8 @@ void stk_stretch_drop(struct stretch *s)
     if (s->region)
         stk_region_give(&ld->regions, s->region);
     s->region = NULL;
+    settle(s); /* what it decoded is charged by itself from here on */
     drop_uses(s);
-    settle(s);
     pthread_mutex_lock(&ld->lock);
     s->next = ld->free_stretches;
     ld->free_stretches = s;
@@ -219,7 +218,7 @@ static void keep_last(struct stretch *s)
             stk_kept_add(ld, x);
         ld->kept.last += x != NULL; /* one that is met twice keeps another one: no harm */
     }
-    stk_kept_trim(ld, ld->o.memory_bytes / KEPT_SHARE);
+    stk_kept_trim(ld, ld->o.memory_bytes / STK_KEPT_SHARE);
 }
 
 /* Its samples wait for what is not decoded, and until it is read itself. */

@@ -9,12 +9,9 @@
 #include "data/reader.h"
 
 #define OPEN_FILES  16          /* descriptors kept by a reader */
-#define DECODED_MAX (32u << 20) /* decoded extents kept, in bytes (but always the last one) */
-#define SAMPLE_MOST                                                                                \
-    (256u << 20) /* the same for those of the last sample: the next one is of them, too */
-#define NDECODED                                                                                   \
-    1024 /* a value may be cut into that many extents and be read without thrashing                \
-          */
+#define DECODED_MAX (32u << 20)  /* decoded extents kept, in bytes (but always the last one) */
+#define SAMPLE_MOST (256u << 20) /* the same of the last sample: the next is in them, too */
+#define NDECODED    1024 /* a value may be cut into that many extents and be read without thrashing */
 
 struct decoded {
     uint64_t extent;

@@ -963,12 +963,27 @@ def test_file_sound_but_not_read(stoker, tmp_path):
 def test_blocks_decoded_again_are_said(stoker, tmp_path):
     """A shuffle that decodes every compressed block many times would just be slow."""
     np = pytest.importorskip("numpy")
-    rows = np.random.default_rng(0).integers(0, 64, (200, 500)).astype("u1")
+    rows = np.random.default_rng(0).integers(0, 64, (6000, 1000)).astype("u1")
     np.savez_compressed(tmp_path / "x.npz", x=rows)
     args = ["load", tmp_path / "x.npz", "--shuffle", "global", "--batch", "10", "--memory", "2M"]
     result = stoker(*args, "--json", tmp_path / "j")
     assert "times all there is: compressed blocks of many samples" in result.out
+    assert "samples are compressed together" in result.out
     assert json.loads((tmp_path / "j").read_text())["result"]["read_passes"] > 1.5
     stoker("pack", tmp_path / "x.npz", tmp_path / "packed", "--quiet")
     result = stoker("load", tmp_path / "packed", *args[2:])
     assert "times all there is" not in result.out
+
+
+@pytest.mark.parametrize("shuffle", ["none", "block", "global"])
+def test_a_chunk_larger_than_a_stretch_is_decoded_once(stoker, tmp_path, shuffle):
+    """A pass over one large compressed chunk would take as many times as long as it has stretches."""
+    np, h5py = pytest.importorskip("numpy"), pytest.importorskip("h5py")
+    rows = np.random.default_rng(0).integers(0, 64, (6000, 4096)).astype("u1")
+    with h5py.File(tmp_path / "x.h5", "w") as f:
+        f.create_dataset("x", data=rows, chunks=rows.shape, compression="gzip",
+                         compression_opts=1, shuffle=True)
+    stoker("load", tmp_path / "x.h5", "--shuffle", shuffle, "--batch", "32", "--memory", "32M",
+           "--json", tmp_path / "j")
+    result = json.loads((tmp_path / "j").read_text())["result"]
+    assert rows.nbytes <= result["decoded_bytes"] <= 1.1 * rows.nbytes

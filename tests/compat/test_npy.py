@@ -445,3 +445,46 @@ def test_bytes_without_a_type(stoker, tmp_path):
     numpy.save(tmp_path / "a.npy", numpy.zeros((3, 2), dtype="V2"))
     r = stoker("inspect", tmp_path / "a.npy", "--json", "-", "--quiet", rc=3).json()["result"]
     assert r["problems"][0]["code"] == "unsupported" and "bfloat16" in r["problems"][0]["what"]
+
+
+def large_arrays():
+    """Compressed arrays that are read in pieces: rows of all kinds, more than 4 MiB each."""
+    rng = numpy.random.default_rng(5)
+    numbers = (rng.integers(0, 4096, (1300, 1024)) / 64).astype("<f4")
+    table = numpy.zeros(30000, [("n", "<i4"), ("v", "<f4", (50,)), ("s", "S7")])
+    table["n"], table["v"] = numpy.arange(30000), numbers.ravel()[:50] + numpy.arange(30000)[:, None]
+    table["s"] = [b"k%d" % i for i in range(30000)]
+    offsets = numpy.r_[0, numpy.cumsum(rng.integers(0, 4000, 2600))].astype("u8")
+    ragged = {"x": rng.integers(0, 64, int(offsets[-1])).astype("u1"), "x.offsets": offsets}
+    return {"plain": {"x": numbers, "y": numpy.arange(1300)},
+            "swapped": {"x": numbers.astype(">f4"), "y": numpy.arange(1300)},
+            "rows": {"x": numbers.reshape(5, -1)},
+            "alike": {"x": numpy.full((300, 1 << 15), 7, "u1")},
+            "table": {"t": table}, "ragged": ragged}
+
+
+@pytest.mark.parametrize("kind", ["plain", "swapped", "rows", "alike", "table", "ragged"])
+def test_large_compressed_arrays(stoker, tmp_path, kind):
+    """Rows of an array that is decoded in pieces are those that numpy reads, at every border."""
+    arrays = large_arrays()[kind]
+    numpy.savez_compressed(tmp_path / "a.npz", **arrays)
+    stoker("pack", tmp_path / "a.npz", tmp_path / "out", "--format", "npz", "--quiet")
+    got = numpy.load(next((tmp_path / "out").glob("*.npz")))
+    for name, want in arrays.items():
+        if kind == "table":
+            for field in ("n", "v"):
+                assert numpy.array_equal(got[f"{name}/{field}"], want[field])
+        else:
+            assert numpy.array_equal(got[name], want)
+    stoker("verify", tmp_path / "a.npz")
+
+
+def test_large_compressed_array_with_a_wrong_checksum(stoker, tmp_path):
+    """Bytes that decode, but not to what was saved, are never given out without a word."""
+    numpy.savez_compressed(tmp_path / "a.npz", x=numpy.arange(1500000, dtype="i4").reshape(-1, 1000))
+    data = bytearray((tmp_path / "a.npz").read_bytes())
+    data[data.index(b"PK\x01\x02") + 16] ^= 1  # in the directory
+    data[14] ^= 1  # in the local header
+    (tmp_path / "a.npz").write_bytes(data)
+    result = stoker("verify", tmp_path / "a.npz", rc=1)
+    assert "checksum does not match" in result.out + result.err

@@ -589,3 +589,16 @@ def test_sorted_classes_are_learned_as_shuffled_ones(tmp_path):
     noise = np.std(got["global"], ddof=1) + np.std(got["block"], ddof=1)
     assert np.mean(got["global"]) > 0.5
     assert abs(np.mean(got["global"]) - np.mean(got["block"])) < max(noise, 0.01), got
+
+
+@pytest.mark.parametrize("shuffle", ["none", "block", "global"])
+def test_a_large_compressed_array_is_decoded_once(tmp_path, shuffle):
+    """savez_compressed is what people have: an epoch of it is one pass over it, not hundreds."""
+    rows = np.random.default_rng(0).integers(0, 64, (1600, 4096)).astype("u1")
+    np.savez_compressed(tmp_path / "x.npz", x=rows)
+    loader = stoker.Loader(tmp_path / "x.npz", batch=32, shuffle=shuffle)
+    for batch in loader:
+        pass
+    assert rows.nbytes <= loader.stats()["decoded_bytes"] <= 1.1 * rows.nbytes
+    data = stoker.Dataset(tmp_path / "x.npz")
+    assert all(np.array_equal(data[i]["x"], rows[i]) for i in range(0, 1600, 37))

@@ -2,7 +2,9 @@
  * another: an error or the truth, never something else. */
 #include "check.h"
 #include "scratch.h"
+#include "base/hash.h"
 #include "data/build.h"
+#include "data/dataset.h"
 #include "data/index.h"
 
 #include <fcntl.h>
@@ -307,6 +309,36 @@ static void names_that_leave(void)
     }
 }
 
+/* Makes the index at `path` one of another version. */
+static void set_version(const char *path, uint32_t version)
+{
+    struct stk_index_header h;
+    int fd = open(path, O_RDWR);
+    CHECK_INT(pread(fd, &h, sizeof h, 0), sizeof h);
+    h.version = version;
+    h.header_hash = 0;
+    h.header_hash = stk_hash64(&h, sizeof h);
+    CHECK_INT(pwrite(fd, &h, sizeof h, 0), sizeof h);
+    close(fd);
+}
+
+/* The index of a former version lacks what the next one has: it is made anew, and that is said. */
+static void former_version(void)
+{
+    struct stk_open_options o = {.payload = "raw", .index = scratch_path("former.stkidx")};
+    static const uint32_t version[] = {STK_INDEX_VERSION, STK_INDEX_OLDEST, STK_INDEX_VERSION};
+    for (size_t i = 0; i < 3; i++) {
+        struct stk_dataset *ds = NULL;
+        if (i)
+            set_version(o.index, version[i]);
+        CHECK_INT(stk_dataset_open(scratch_path("records"), &o, &ds, NULL), 0);
+        CHECK_INT(ds->index_built, i < 2);
+        CHECK_STR(ds->index_why ? ds->index_why : "",
+                  i == 1 ? "an index of version 3, this stoker makes 4" : "");
+        stk_dataset_close(ds);
+    }
+}
+
 int main(int argc, char **argv)
 {
     CHECK_BEGIN(argc, argv);
@@ -319,6 +351,7 @@ int main(int argc, char **argv)
     CHECK_FOR("files", check_kind, "files", "folder", "class0/0.jpg 1: data class0/0.jpg@0+1");
     CHECK_RUN(changed_while_open);
     CHECK_RUN(names_that_leave);
+    CHECK_RUN(former_version);
     scratch_done();
     return CHECK_DONE();
 }
