@@ -121,8 +121,8 @@ int stk_hash_file_at(int dirfd, const char *name, int flags, uint64_t *hash, uin
     stk_hash_init(&h);
     int rc = buf ? stk_read_open(dirfd, name, flags, &fd, NULL, path, err)
                  : stk_err_nomem(err, HASH_CHUNK);
-    size_t got = 1;
-    for (*size = 0; rc == 0 && got; *size += got) {
+    size_t got = HASH_CHUNK;
+    for (*size = 0; rc == 0 && got == HASH_CHUNK; *size += got) { /* less: it was the end */
         rc = stk_pread_full(fd, buf, HASH_CHUNK, *size, &got, path, err);
         if (rc == 0)
             stk_hash_update(&h, buf, got);

@@ -362,8 +362,6 @@ int stk_read_open(int dirfd, const char *name, int flags, int *fd, struct stat *
     int rc = fstat(*fd, st) < 0      ? stk_err_sys(err, path, "stat")
              : !S_ISREG(st->st_mode) ? refuse_kind(st->st_mode, path, err)
                                      : 0;
-    if (rc == 0 && fcntl(*fd, F_SETFL, 0) < 0) /* no one must meet O_NONBLOCK later */
-        rc = stk_err_sys(err, path, "open");
     if (rc < 0) {
         close(*fd);
         *fd = -1;
