@@ -1,6 +1,6 @@
 /*
- * spool.h - a table that grows on disk: appended to, then mapped. Lives in a file without a name, so
- * nothing is left behind however the process ends, and memory does not grow with the data.
+ * spool.h - a table that grows on disk: appended to, then mapped. Lives in a file without a name,
+ * so nothing is left behind however the process ends, and memory does not grow with the data.
  */
 #ifndef STK_BASE_SPOOL_H
 #define STK_BASE_SPOOL_H
@@ -14,6 +14,8 @@ struct stk_spool {
     bool failed;
     void *map;
     size_t mapped;
+    int slot;        /* the mapping's, in the guard */
+    bool damaged;    /* one of the mappings lacked something */
     const char *dir; /* borrowed */
 };
 
@@ -25,8 +27,11 @@ static inline uint64_t stk_spool_len(const struct stk_spool *s)
 {
     return s->flushed + s->buf.len;
 }
-/* All of it, read only. Borrowed: valid until the next put or release. */
+/* All of it, read only. Borrowed: valid until the next put, map or release. What the disk does not
+ * give back reads as zeros: ask stk_spool_intact() before what was made of it is used. */
 int stk_spool_map(struct stk_spool *s, const void **p, struct stk_err *err);
+/* 0; or an error: what was mapped was not all there while it was looked at. */
+int stk_spool_intact(const struct stk_spool *s, struct stk_err *err);
 const char *stk_tmpdir(void); /* $TMPDIR or /tmp. Borrowed. */
 /* A nameless file in dir (or $TMPDIR, /tmp). Returns the descriptor or a negative code. */
 int stk_nameless_file(const char *dir, struct stk_err *err);

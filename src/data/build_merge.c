@@ -513,6 +513,20 @@ static void fill_header(struct merge *m)
     h->header_hash = stk_hash64(h, sizeof *h);
 }
 
+/* Whether all that went into the tables was read back as it had been written. */
+static int check_spools(const struct builder *b, struct stk_err *err)
+{
+    const struct stk_spool *walked[] = {&b->walk->files, &b->walk->names, &b->walk->dirs,
+                                        &b->walk->keys};
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < sizeof walked / sizeof *walked; i++)
+        rc = stk_spool_intact(walked[i], err);
+    for (unsigned w = 0; w < b->nworkers; w++)
+        for (int i = 0; rc == 0 && i < S_COUNT; i++)
+            rc = stk_spool_intact(&b->worker[w].spool[i], err);
+    return rc;
+}
+
 static int merge_all(struct merge *m, struct stk_err *err)
 {
     stk_buf_zeros(&m->buf, STK_INDEX_TABLES); /* the header's place */
@@ -547,6 +561,8 @@ static int merge_all(struct merge *m, struct stk_err *err)
         rc = merge_checks(m, err);
     if (rc == 0)
         rc = merge_sums(m, err);
+    if (rc == 0)
+        rc = check_spools(m->b, err);
     if (rc < 0)
         return rc;
     fill_header(m);

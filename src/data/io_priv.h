@@ -8,6 +8,7 @@
 #ifndef STK_DATA_IO_PRIV_H
 #define STK_DATA_IO_PRIV_H
 
+#include "base/guard.h"
 #include "data/io.h"
 
 #include <pthread.h>
@@ -201,7 +202,7 @@ void stk_io_job(struct stk_io *io, struct stk_io_req *req, enum stk_io_job job);
 /* Hands the jobs kept back to the threads. */
 void stk_io_flush_jobs(struct stk_io *io);
 
-/* ---- mappings (io_mmap.c) and the guard against SIGBUS (io_guard.c) ---- */
+/* ---- mappings (io_mmap.c) ---- */
 
 /* A file that is mapped, all of it. */
 struct stk_io_map {
@@ -216,13 +217,5 @@ struct stk_io_map {
 
 /* By a thread. */
 int stk_io_map_file(struct stk_io *io, uint32_t number, struct stk_err *err);
-
-/* Room for n mappings. Returns the first's number, -1: the table is full. */
-int stk_guard_reserve(unsigned n);
-void stk_guard_release(int first, unsigned n); /* after munmap */
-void stk_guard_add(int slot, const void *p, size_t size);
-/* The mapping's lowest byte that was not there when it was looked at; UINT64_MAX: all were. */
-uint64_t stk_guard_damage(int slot);
-void stk_guard_mark(int slot, uint64_t off);
 
 #endif

@@ -165,6 +165,10 @@ static int hash_files(struct stk_walk *w, uint64_t *size, uint64_t *hash, struct
         free(full);
     }
     *hash = stk_hash_final(&h);
+    if (rc == 0)
+        rc = stk_spool_intact(&w->files, err);
+    if (rc == 0)
+        rc = stk_spool_intact(&w->names, err);
     return rc;
 }
 

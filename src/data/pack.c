@@ -286,6 +286,8 @@ static int run(struct pack *p, const char *src, struct stk_err *err)
     if (rc == 0)
         rc = stk_pack_write_shards(p, err);
     if (rc == 0)
+        rc = stk_spool_intact(&p->sel.kept, err); /* which samples they were */
+    if (rc == 0)
         rc = stk_pack_report(p, "sync", true, err);
     if (rc == 0)
         rc = stk_pack_write_index(p, &index, err);

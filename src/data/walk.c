@@ -317,6 +317,8 @@ int stk_walk_keep(struct stk_walk *w, const struct stk_walk_names *v, const uint
             rc = stk_spool_put(&kept, &v->file[i], sizeof v->file[i], err);
             n++;
         }
+    if (rc == 0)
+        rc = stk_spool_intact(&w->files, err);
     stk_spool_release(&w->files);
     w->files = kept;
     w->nfiles = n;

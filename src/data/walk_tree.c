@@ -306,6 +306,8 @@ static int take_pairs(struct pairing *p, struct stk_err *err)
         p->beside);
     if (rc == 0)
         rc = stk_notes_taken(&w->notes, "sample", as, why, 1, err);
+    if (rc == 0)
+        rc = stk_spool_intact(&w->files, err);
     stk_spool_release(&w->files);
     w->files = files;
     w->nfiles = kept;

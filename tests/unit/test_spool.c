@@ -1,5 +1,6 @@
 /* test_spool.c - tables on disk: what was put is what is mapped, small or large, and a full disk is
- * an error each time, not a table that is mapped past its end. */
+ * an error each time, not a table that is mapped past its end. A file that is cut under the mapping
+ * is an error too, and no signal. */
 #include "check.h"
 #include "scratch.h"
 #include "base/spool.h"
@@ -83,6 +84,28 @@ static void full_disk(void)
     stk_spool_release(&s);
 }
 
+static void cut_while_mapped(void)
+{
+    struct stk_spool s;
+    struct stk_err err = {0};
+    static char block[1 << 20];
+    const void *p;
+    memset(block, 'x', sizeof block);
+    stk_spool_init(&s, scratch);
+    CHECK_INT(stk_spool_put(&s, block, sizeof block, &err), 0);
+    CHECK_INT(stk_spool_map(&s, &p, &err), 0);
+    CHECK_INT(stk_spool_intact(&s, &err), 0);
+    CHECK_INT(ftruncate(s.fd, 4096), 0);
+    CHECK_INT(((const char *)p)[0], 'x');
+    CHECK_INT(stk_spool_intact(&s, &err), 0); /* what was looked at was there */
+    CHECK_INT(((const char *)p)[sizeof block - 1], 0);
+    CHECK_INT(stk_spool_intact(&s, &err), STK_E_SYS);
+    CHECK_STR(err.path, scratch);
+    CHECK_INT(stk_spool_map(&s, &p, NULL), 0);
+    CHECK_INT(stk_spool_intact(&s, NULL), STK_E_SYS); /* once is for all */
+    stk_spool_release(&s);
+}
+
 static void no_place(void)
 {
     struct stk_err err = {0};
@@ -107,6 +130,7 @@ int main(int argc, char **argv)
     CHECK_FOR("200001", holds, 200 * 1000 + 1);
     CHECK_RUN(small_stays_in_memory);
     CHECK_RUN(full_disk);
+    CHECK_RUN(cut_while_mapped);
     CHECK_RUN(no_place);
     scratch_done();
     return CHECK_DONE();

@@ -1,17 +1,19 @@
 /*
- * io_guard.c - a mapped file that shrinks, or whose disk fails, must not kill the program: a fault
- * in one of our mappings puts a page of zeros there and is remembered; whoever looked at the bytes
- * asks afterwards. Faults elsewhere go to the handler that was there before.
+ * guard.c - the handler of SIGBUS, and the table of mappings it knows. Faults elsewhere go to the
+ * handler that was there before.
  */
-#include "data/io_priv.h"
+#include "base/guard.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define SLOTS (4 * STK_IO_MAPS)
+#define SLOTS 16384u
 
 /* The handler reads these without a lock. base is set last and cleared first. */
 struct slot {
@@ -27,7 +29,7 @@ static unsigned users;
 static uintptr_t page_size = 4096;
 static struct sigaction before;
 
-void stk_guard_mark(int slot, uint64_t off)
+static void mark(int slot, uint64_t off)
 {
     uint64_t old = atomic_load(&slots[slot].damage);
     while (off < old && !atomic_compare_exchange_weak(&slots[slot].damage, &old, off))
@@ -41,7 +43,7 @@ static bool mend(uintptr_t address)
         if (!base || address < base || address - base >= atomic_load(&slots[i].size))
             continue;
         uintptr_t page = address & ~(page_size - 1);
-        stk_guard_mark(i, page - base); /* before the zeros can be seen */
+        mark(i, page - base); /* before the zeros can be seen */
         /* Not mmap(): a handler calls nothing a library may have wrapped. */
         return syscall(SYS_mmap, page, page_size, PROT_READ,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != -1;
