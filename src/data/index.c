@@ -2,6 +2,7 @@
 #include "data/index.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/spool.h"
 #include "format/sample.h"
 
 #include <errno.h>
@@ -11,6 +12,10 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#define SMALL_MAX   (1ull << 30) /* bytes of all tables that are brought in at once */
+#define SAMPLES_MAX (1ull << 48) /* so that no sum of numbers of samples overflows */
+#define SIZE_MOST   (1ull << 40) /* of a file: its blocks' checksums are kept */
 
 static const uint32_t elem_size[STK_T_COUNT] = {
     [STK_T_FILES] = sizeof(struct stk_index_file),
@@ -62,6 +67,13 @@ static uint64_t summed_bytes(const struct stk_index *idx)
     return idx->h->table[STK_T_SUMS].off - STK_INDEX_TABLES;
 }
 
+/* All are of one size but the last. */
+static size_t block_size(const struct stk_index *idx, uint64_t b)
+{
+    uint64_t left = summed_bytes(idx) - b * STK_INDEX_BLOCK;
+    return left < STK_INDEX_BLOCK ? (size_t)left : STK_INDEX_BLOCK;
+}
+
 enum { ABSENT, PRESENT, COMING }; /* stk_index.seen */
 
 /* Reads [off, off + n) of the file. */
@@ -97,12 +109,11 @@ static void put_block(const struct stk_index *idx, uint64_t b, const uint8_t *fr
 static int bring_block(const struct stk_index *idx, uint64_t b, struct stk_err *err)
 {
     const uint64_t *sum = idx->table[STK_T_SUMS];
-    uint64_t from = b * STK_INDEX_BLOCK, left = summed_bytes(idx) - from;
-    size_t n = left < STK_INDEX_BLOCK ? (size_t)left : STK_INDEX_BLOCK;
+    size_t n = block_size(idx, b);
     uint8_t *bytes = malloc(n);
     if (!bytes)
         return stk_err_nomem(err, n);
-    int rc = read_at(idx, bytes, STK_INDEX_TABLES + from, n, err);
+    int rc = read_at(idx, bytes, STK_INDEX_TABLES + b * STK_INDEX_BLOCK, n, err);
     if (rc == 0 && stk_hash64(bytes, n) != sum[b])
         rc = bad_index(idx, err, "a checksum does not match");
     if (rc == 0)
@@ -140,26 +151,71 @@ int stk_index_touch_bytes(const struct stk_index *idx, enum stk_table t, uint64_
     return touch(idx, (const uint8_t *)idx->table[t] + off, n, err);
 }
 
-/* The checksums themselves, and the tables that do not grow with the number of samples. */
+/* The checksums themselves. */
 static int check_sums(struct stk_index *idx, struct stk_err *err)
 {
-    static const enum stk_table small[] = {STK_T_SEGMENTS,   STK_T_COLUMNS, STK_T_FIELDS,
-                                           STK_T_FIELDNAMES, STK_T_CHAINS,  STK_T_CONTEXT,
-                                           STK_T_NOTES};
     uint64_t n = idx->h->table[STK_T_SUMS].count;
+    if (n != (summed_bytes(idx) + STK_INDEX_BLOCK - 1) / STK_INDEX_BLOCK)
+        return bad_index(idx, err, "it has not as many checksums as blocks");
     int rc = read_at(idx, (void *)(uintptr_t)idx->table[STK_T_SUMS], idx->h->table[STK_T_SUMS].off,
                      n * 8, err);
     if (rc < 0)
         return rc;
-    if (n != (summed_bytes(idx) + STK_INDEX_BLOCK - 1) / STK_INDEX_BLOCK ||
-        stk_hash64(idx->table[STK_T_SUMS], n * 8) != idx->h->table[STK_T_SUMS].hash)
+    if (stk_hash64(idx->table[STK_T_SUMS], n * 8) != idx->h->table[STK_T_SUMS].hash)
         return bad_index(idx, err, "its checksums are not right themselves");
     idx->seen = calloc(n ? n : 1, sizeof *idx->seen);
-    if (!idx->seen)
-        return stk_err_nomem(err, n);
+    return idx->seen ? 0 : stk_err_nomem(err, n);
+}
+
+/* The tables that do not grow with the number of samples are brought in at once. A sparse file has
+ * room for any number in its header, and must not get that much memory. */
+static int check_small(const struct stk_index *idx, struct stk_err *err)
+{
+    static const enum stk_table small[] = {STK_T_SEGMENTS,   STK_T_COLUMNS, STK_T_FIELDS,
+                                           STK_T_FIELDNAMES, STK_T_CHAINS,  STK_T_CONTEXT,
+                                           STK_T_NOTES};
+    uint64_t bytes = 0;
+    int rc = 0;
+    for (size_t i = 0; i < sizeof small / sizeof *small; i++)
+        bytes += idx->h->table[small[i]].count * elem_size[small[i]];
+    if (bytes > SMALL_MAX)
+        return bad_index(idx, err, "tables that should be small are not");
     for (size_t i = 0; rc == 0 && i < sizeof small / sizeof *small; i++)
         rc = stk_index_touch(idx, small[i], err);
     return rc;
+}
+
+static bool segment_fits(const struct stk_index *idx, const struct stk_segment *seg)
+{
+    uint64_t nextents = idx->h->nextents, nrows = stk_index_count(idx, STK_T_ROWS);
+    uint64_t ncolumns = stk_index_count(idx, STK_T_COLUMNS);
+    if (seg->first_extent > nextents || seg->nextents > nextents - seg->first_extent)
+        return false;
+    switch (seg->kind) {
+    case STK_SEG_WHOLE:
+        return seg->nsamples <= seg->nextents;
+    case STK_SEG_PARTS: /* a row more tells where the last ends */
+        return seg->first < nrows && seg->nsamples < nrows - seg->first;
+    case STK_SEG_COLUMNS:
+        return seg->first <= ncolumns && seg->ncolumns <= ncolumns - seg->first;
+    default:
+        return false;
+    }
+}
+
+/* Sample follows sample without a gap, and each is somewhere: what counts on the number of samples
+ * need not look further. */
+static int check_segments(const struct stk_index *idx, struct stk_err *err)
+{
+    const struct stk_segment *seg = idx->table[STK_T_SEGMENTS];
+    uint64_t next = 0;
+    for (uint64_t i = 0; i < stk_index_count(idx, STK_T_SEGMENTS); i++) {
+        if (seg[i].first_sample != next || seg[i].nsamples > SAMPLES_MAX - next ||
+            !segment_fits(idx, &seg[i]))
+            return bad_index(idx, err, "its segments contradict each other or the tables");
+        next += seg[i].nsamples;
+    }
+    return next == idx->h->nsamples ? 0 : bad_index(idx, err, "its segments hold other samples");
 }
 
 /* ---- opening ---- */
@@ -191,15 +247,18 @@ static int check_header(struct stk_index *idx, struct stk_err *err)
          (nchecks && nchecks != h->nsamples) || memchr(h->format, 0, sizeof h->format) == NULL ||
          memchr(h->payload, 0, sizeof h->payload) == NULL))
         rc = bad_index(idx, err, "its counts contradict each other");
-    return rc < 0 ? rc : check_sums(idx, err);
+    if (rc == 0)
+        rc = check_sums(idx, err);
+    if (rc == 0)
+        rc = check_small(idx, err);
+    return rc < 0 ? rc : check_segments(idx, err);
 }
 
 /* Room for all of the file; it takes memory only where blocks are brought in. */
 static int make_room(struct stk_index *idx, uint64_t size, struct stk_err *err)
 {
-    void *p = size <= SIZE_MAX / 2 ? mmap(NULL, (size_t)size, PROT_READ | PROT_WRITE,
-                                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)
-                                   : MAP_FAILED;
+    void *p = mmap(NULL, (size_t)size, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p == MAP_FAILED)
         return stk_err_nomem(err, size);
     idx->h = p;
@@ -213,7 +272,7 @@ static int open_index(struct stk_index *idx, int fd, const char *path, struct st
     if (fstat(fd, &sb) < 0)
         return stk_err_sys(err, path, "stat");
     uint64_t size = (uint64_t)sb.st_size;
-    if (size < STK_INDEX_TABLES)
+    if (size < STK_INDEX_TABLES || size > SIZE_MOST)
         return stk_err_set(err, STK_E_CORRUPT, path, -1, "not a stoker index");
     idx->path = strdup(path);
     idx->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
@@ -285,44 +344,81 @@ int stk_index_sample_check(const struct stk_index *idx, uint64_t s, uint32_t *cr
     return rc < 0 ? rc : 1;
 }
 
-/* The table, the blocks it is in, and what is over these. */
-static void seal(uint8_t *p, const uint32_t *check)
+/* A block with its part of the checksums put in, from `checks`; *at, *n: which bytes of it are
+ * others now. */
+static int fill_block(const struct stk_index *idx, uint64_t b, int checks, uint8_t *block,
+                      size_t *at, size_t *n, struct stk_err *err)
 {
-    struct stk_index_header *h = (void *)p;
-    uint64_t off = h->table[STK_T_CHECKS].off, n = h->table[STK_T_CHECKS].count * sizeof *check;
-    uint64_t first = off - STK_INDEX_TABLES, end = h->table[STK_T_SUMS].off - STK_INDEX_TABLES;
-    uint64_t *sum = (void *)(p + h->table[STK_T_SUMS].off);
-    memcpy(p + off, check, n);
-    h->table[STK_T_CHECKS].hash = stk_hash64(p + off, n);
-    for (uint64_t b = first / STK_INDEX_BLOCK; b <= (first + n - 1) / STK_INDEX_BLOCK; b++) {
-        uint64_t from = b * STK_INDEX_BLOCK, left = end - from;
-        sum[b] = stk_hash64(p + STK_INDEX_TABLES + from,
-                            left < STK_INDEX_BLOCK ? (size_t)left : STK_INDEX_BLOCK);
-    }
-    h->table[STK_T_SUMS].hash = stk_hash64(sum, h->table[STK_T_SUMS].count * sizeof *sum);
-    h->header_hash = 0;
-    h->header_hash = stk_hash64(h, sizeof *h);
+    uint64_t from = STK_INDEX_TABLES + b * STK_INDEX_BLOCK, off = idx->h->table[STK_T_CHECKS].off;
+    uint64_t end = off + idx->h->table[STK_T_CHECKS].count * sizeof(uint32_t);
+    size_t size = block_size(idx, b), got = 0;
+    uint64_t first = off > from ? off : from, last = end < from + size ? end : from + size;
+    *at = (size_t)(first - from);
+    *n = (size_t)(last - first);
+    int rc = *n < size ? bring_block(idx, b, err) : 0;
+    if (rc == 0 && *n < size)
+        memcpy(block, (const uint8_t *)idx->h + from, size);
+    if (rc == 0)
+        rc = stk_pread_full(checks, block + *at, *n, first - off, &got, stk_tmpdir(), err);
+    if (rc == 0 && got < *n)
+        rc = stk_err_set(err, STK_E_SYS, stk_tmpdir(), -1, "a temporary file became shorter");
+    return rc;
 }
 
-int stk_index_seal(int fd, const char *path, const uint32_t *check, uint64_t n, struct stk_err *err)
+/* Writes the table block by block; *hash: of all of it. Into `sum` goes the checksum of each. */
+static int seal_blocks(const struct stk_index *idx, int fd, int checks, uint64_t *sum,
+                       uint64_t *hash, struct stk_err *err)
+{
+    uint64_t first = idx->h->table[STK_T_CHECKS].off - STK_INDEX_TABLES;
+    uint64_t bytes = idx->h->table[STK_T_CHECKS].count * sizeof(uint32_t);
+    uint8_t *block = malloc(STK_INDEX_BLOCK);
+    struct stk_hash h;
+    int rc = block ? 0 : stk_err_nomem(err, STK_INDEX_BLOCK);
+    stk_hash_init(&h);
+    for (uint64_t b = first / STK_INDEX_BLOCK;
+         rc == 0 && b <= (first + bytes - 1) / STK_INDEX_BLOCK; b++) {
+        size_t at, n;
+        rc = fill_block(idx, b, checks, block, &at, &n, err);
+        if (rc == 0) {
+            stk_hash_update(&h, block + at, n);
+            sum[b] = stk_hash64(block, block_size(idx, b));
+            rc = stk_pwrite_full(fd, block + at, n, STK_INDEX_TABLES + b * STK_INDEX_BLOCK + at,
+                                 idx->path, err);
+        }
+    }
+    *hash = stk_hash_final(&h);
+    free(block);
+    return rc;
+}
+
+/* The table, the blocks it is in, and what is over these. The index's own copies of sums and header
+ * are changed and written: what stands in the file meanwhile is not believed. */
+static int seal(struct stk_index *idx, int fd, int checks, struct stk_err *err)
+{
+    struct stk_index_header h = *idx->h;
+    uint64_t *sum = (void *)(uintptr_t)idx->table[STK_T_SUMS];
+    size_t nsums = (size_t)h.table[STK_T_SUMS].count * sizeof *sum;
+    int rc = seal_blocks(idx, fd, checks, sum, &h.table[STK_T_CHECKS].hash, err);
+    h.table[STK_T_SUMS].hash = stk_hash64(sum, nsums);
+    h.header_hash = 0;
+    h.header_hash = stk_hash64(&h, sizeof h);
+    if (rc == 0)
+        rc = stk_pwrite_full(fd, sum, nsums, h.table[STK_T_SUMS].off, idx->path, err);
+    return rc < 0 ? rc : stk_pwrite_full(fd, &h, sizeof h, 0, idx->path, err);
+}
+
+int stk_index_seal(int fd, const char *path, int checks, uint64_t n, struct stk_err *err)
 {
     struct stk_index idx;
     int rc = stk_index_open_fd(fd, path, &idx, err);
     if (rc < 0)
         return rc;
-    size_t size = idx.size;
-    bool fits = stk_index_count(&idx, STK_T_CHECKS) == n;
+    if (stk_index_count(&idx, STK_T_CHECKS) != n)
+        rc = stk_err_set(err, STK_E_CORRUPT, path, -1, "no room for the checksums of samples");
+    else if (n)
+        rc = seal(&idx, fd, checks, err);
     stk_index_close(&idx);
-    if (!fits)
-        return stk_err_set(err, STK_E_CORRUPT, path, -1, "no room for the checksums of samples");
-    uint8_t *p = n ? mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : NULL;
-    if (p == MAP_FAILED)
-        return stk_err_sys(err, path, "map");
-    if (p) {
-        seal(p, check);
-        munmap(p, size);
-    }
-    return 0;
+    return rc;
 }
 
 int stk_index_extent(const struct stk_index *idx, uint64_t i, struct stk_extent *e,
@@ -480,8 +576,11 @@ int stk_index_key(const struct stk_index *idx, uint64_t s, const char **key, siz
 
 /* ---- slices ---- */
 
-static int put_slice(struct stk_buf *out, const struct stk_slice *s, struct stk_err *err)
+static int put_slice(const struct stk_index *idx, struct stk_buf *out, const struct stk_slice *s,
+                     struct stk_err *err)
 {
+    if (s->field >= stk_index_count(idx, STK_T_FIELDS))
+        return bad_index(idx, err, "a sample has a field that is not there");
     stk_buf_put(out, s, sizeof *s);
     return stk_buf_check(out, err);
 }
@@ -507,7 +606,7 @@ static int part_slices(const struct stk_index *idx, const struct stk_segment *se
             rc = bad_index(idx, err, "a part names an extent of another file");
         s.extent += seg->first_extent;
         if (rc == 0)
-            rc = put_slice(out, &s, err);
+            rc = put_slice(idx, out, &s, err);
     }
     return rc;
 }
@@ -539,7 +638,7 @@ static int column_slices(const struct stk_index *idx, const struct stk_segment *
             return bad_index(idx, err, "a column runs past any file's end");
         s.extent = seg->first_extent + extent;
         for (uint64_t t = 0; rc == 0 && t < tiles; t++, s.extent++)
-            rc = put_slice(out, &s, err);
+            rc = put_slice(idx, out, &s, err);
     }
     return rc;
 }
@@ -556,7 +655,7 @@ int stk_index_slices(const struct stk_index *idx, uint64_t s, struct stk_buf *ou
         .extent = seg->first_extent + k, .length = UINT64_MAX, .field = seg->field};
     switch (seg->kind) {
     case STK_SEG_WHOLE:
-        return put_slice(out, &whole, err);
+        return put_slice(idx, out, &whole, err);
     case STK_SEG_PARTS:
         return part_slices(idx, seg, k, out, err);
     case STK_SEG_COLUMNS:

@@ -199,9 +199,9 @@ int stk_index_touch_bytes(const struct stk_index *idx, enum stk_table t, uint64_
                           struct stk_err *err);
 /* Checks the checksums of all tables (reads all of it). */
 int stk_index_check(const struct stk_index *idx, struct stk_err *err);
-/* Puts the checksums of all samples into a file that was built with room for them. */
-int stk_index_seal(int fd, const char *path, const uint32_t *check, uint64_t n,
-                   struct stk_err *err);
+/* Puts the checksums of all n samples, u32 each in the file `checks`, into an index that was built
+ * with room for them. */
+int stk_index_seal(int fd, const char *path, int checks, uint64_t n, struct stk_err *err);
 
 static inline uint64_t stk_index_count(const struct stk_index *idx, enum stk_table t)
 {

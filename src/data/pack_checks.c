@@ -7,7 +7,6 @@
 #include "base/pool.h"
 
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #define ITEM_SAMPLES  4096u
@@ -18,7 +17,7 @@ struct checks {
     struct pack *p;
     struct stk_dataset ds;      /* what was written */
     struct stk_reader **reader; /* of each thread, made when it begins */
-    uint32_t *check;            /* of each sample; in a file without a name */
+    int fd;                     /* a file without a name: u32 of each sample */
 };
 
 /* Reads as many samples from `first` on as one batch should have. Returns how many, or an error. */
@@ -26,6 +25,7 @@ static int64_t sum_batch(struct checks *c, struct stk_reader *r, uint64_t first,
                          struct stk_err *err)
 {
     uint64_t ids[BATCH_SAMPLES] = {0}, bytes = 0, one;
+    uint32_t check[BATCH_SAMPLES];
     size_t n = 0;
     int rc = 0;
     while (rc == 0 && n < BATCH_SAMPLES && first + n < end && bytes < BATCH_BYTES) {
@@ -37,7 +37,10 @@ static int64_t sum_batch(struct checks *c, struct stk_reader *r, uint64_t first,
     if (rc == 0)
         rc = stk_reader_batch(r, ids, n, err);
     for (size_t i = 0; rc == 0 && i < n; i++)
-        rc = stk_reader_sum(r, i, &c->check[first + i], err);
+        rc = stk_reader_sum(r, i, &check[i], err);
+    if (rc == 0)
+        rc = stk_pwrite_full(c->fd, check, n * sizeof *check, first * sizeof *check, stk_tmpdir(),
+                             err);
     return rc < 0 ? rc : (int64_t)n;
 }
 
@@ -58,19 +61,10 @@ static int sum_item(void *user, uint64_t item, unsigned thread, struct stk_err *
 static int sum_all(struct checks *c, struct stk_err *err)
 {
     uint64_t n = c->ds.index.h->nsamples;
-    size_t size = (size_t)n * sizeof *c->check;
-    int fd = stk_nameless_file(NULL, err);
-    if (fd < 0)
-        return fd;
-    int rc = ftruncate(fd, (off_t)size) < 0 ? stk_err_sys(err, stk_tmpdir(), "write") : 0;
-    void *p = rc < 0 ? MAP_FAILED : mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (rc == 0 && p == MAP_FAILED)
-        rc = stk_err_sys(err, stk_tmpdir(), "map");
-    close(fd);
-    c->check = p == MAP_FAILED ? NULL : p;
-    if (rc == 0)
-        rc = stk_pool_run(c->p->jobs, (n + ITEM_SAMPLES - 1) / ITEM_SAMPLES, sum_item, c, err);
-    return rc;
+    c->fd = stk_nameless_file(NULL, err);
+    if (c->fd < 0)
+        return c->fd;
+    return stk_pool_run(c->p->jobs, (n + ITEM_SAMPLES - 1) / ITEM_SAMPLES, sum_item, c, err);
 }
 
 bool stk_pack_wants_checks(const struct pack *p)
@@ -81,7 +75,7 @@ bool stk_pack_wants_checks(const struct pack *p)
 int stk_pack_add_checks(struct pack *p, const struct stk_walk *w, int fd, const char *path,
                         struct stk_err *err)
 {
-    struct checks c = {.p = p, .ds.format = p->cfg.format};
+    struct checks c = {.p = p, .ds.format = p->cfg.format, .fd = -1};
     unsigned threads = p->jobs ? p->jobs : 1;
     int rc = stk_index_open_fd(fd, path, &c.ds.index, err);
     if (rc < 0)
@@ -99,8 +93,8 @@ int stk_pack_add_checks(struct pack *p, const struct stk_walk *w, int fd, const 
     free(c.reader);
     stk_index_close(&c.ds.index);
     if (rc == 0)
-        rc = stk_index_seal(fd, path, c.check, n, err);
-    if (c.check)
-        munmap(c.check, (size_t)n * sizeof *c.check);
+        rc = stk_index_seal(fd, path, c.fd, n, err);
+    if (c.fd >= 0)
+        close(c.fd);
     return rc;
 }
