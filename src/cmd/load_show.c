@@ -91,11 +91,8 @@ int64_t stk_load_device(const struct stk_load *l, int64_t bytes, uint64_t bytes_
 
 double stk_load_passes(const struct stk_load *l)
 {
-    const struct stk_index *idx = &l->ds->index;
-    const struct stk_index_file *f = idx->table[STK_T_FILES];
-    double bytes = 0, given = (double)l->samples / ((double)stk_dataset_len(l->ds) + 1e-9);
-    for (uint64_t i = 0; i < stk_index_count(idx, STK_T_FILES); i++)
-        bytes += (double)f[i].size;
+    double bytes = (double)l->ds->files.bytes;
+    double given = (double)l->samples / ((double)stk_dataset_len(l->ds) + 1e-9);
     /* Part of an epoch may read ahead: all of the files, at most. */
     return bytes > 0 ? (double)l->end.loader.bytes_read / (bytes * (given > 1 ? given : 1)) : 0;
 }
