@@ -107,7 +107,7 @@ void stk_files_blame(const struct stk_files *files, uint64_t number, struct stk_
 static int look_at(int dirfd, const char *name, unsigned more, struct statx *sx,
                    struct stk_err *err)
 {
-    unsigned mask = STATX_TYPE | STATX_SIZE | STATX_MTIME | STATX_UID | STATX_INO;
+    unsigned mask = STATX_TYPE | STATX_MODE | STATX_SIZE | STATX_MTIME | STATX_UID | STATX_INO;
     if (statx(dirfd, name, name[0] ? 0 : AT_EMPTY_PATH, mask | more, sx) < 0)
         return stk_err_sys(err, NULL, "stat");
     return 0;
@@ -284,6 +284,7 @@ int stk_file_open(const struct stk_files *files, uint64_t number, enum stk_file_
     f->size = sx.stx_size;
     f->stamp = stamp_of(&sx);
     f->owner = sx.stx_uid;
+    f->mode = sx.stx_mode;
     if (mode == STK_FILE_PLAIN)
         return 0;
     f->align = flags ? direct_align(f->fd, &sx) : 0;
@@ -311,6 +312,27 @@ static bool look_by_name(const struct stk_files *files, uint64_t number, struct 
         return look_at(AT_FDCWD, copy, 0, sx, NULL) == 0;
     return entry_of(files, number, &e, name, NULL) == 0 &&
            look_at(files->rootfd, name, 0, sx, NULL) == 0;
+}
+
+/* An access list that lets others write shows in the bits of the group. */
+static bool is_ours(uid_t owner, unsigned mode)
+{
+    return (owner == geteuid() || owner == 0) && !(mode & (S_IWGRP | S_IWOTH));
+}
+
+bool stk_file_is_ours(const struct stk_file *f)
+{
+    return is_ours(f->owner, f->mode);
+}
+
+bool stk_files_are_ours(const struct stk_files *files)
+{
+    bool ours = true;
+    for (uint64_t i = 0; ours && i < files->count; i++) {
+        struct statx sx;
+        ours = look_by_name(files, i, &sx) && is_ours(sx.stx_uid, sx.stx_mode);
+    }
+    return ours;
 }
 
 bool stk_file_changed(const struct stk_files *files, uint64_t number, int fd,

@@ -71,6 +71,8 @@ void stk_files_blame(const struct stk_files *files, uint64_t number, struct stk_
 /* Whether they are on disks of this node, so that no read waits for another machine. Looks at some
  * of them; opens none. */
 bool stk_files_are_local(const struct stk_files *files);
+/* Whether the caller and root alone can change them. Looks at each; opens none. */
+bool stk_files_are_ours(const struct stk_files *files);
 /* Whether the source is still as recorded; does not open it. */
 bool stk_files_unchanged(const struct stk_files *files, uint64_t number);
 
@@ -95,6 +97,7 @@ struct stk_file {
     uint32_t align;       /* offsets of direct reads; 0: read through the page cache */
     _Atomic bool refuses; /* it has refused a direct read */
     uid_t owner;
+    uint16_t mode;
     uint64_t size;
     struct stk_file_stamp stamp; /* when it was opened */
     /* Those of struct stk_handles: */
@@ -110,6 +113,8 @@ int stk_file_open(const struct stk_files *files, uint64_t number, enum stk_file_
 void stk_file_close(struct stk_file *f);
 /* Whether mincore() tells us the truth about it: the owner only. */
 bool stk_file_seeable(const struct stk_file *f);
+/* Whether the caller and root alone could change it when it was opened. */
+bool stk_file_is_ours(const struct stk_file *f);
 /* Whether the file of an open descriptor is no longer what it was. Without one (fd < 0) its name is
  * asked, and a name that leads elsewhere by now says nothing: the file itself is as it was. */
 bool stk_file_changed(const struct stk_files *files, uint64_t number, int fd,

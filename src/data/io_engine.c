@@ -83,12 +83,15 @@ static int take_direct(struct stk_io *io, struct stk_err *err)
 static int take_named(struct stk_io *io, const struct stk_io_ops *wanted, struct stk_err *err)
 {
     const char *more = wanted->caps & STK_IO_CAN_DIRECT ? "through the page cache" : "";
-    int rc = take(io, wanted, err);
+    struct stk_err why = {0};
+    int rc = take(io, wanted, &why);
     if (rc < 0 && wanted != &stk_io_threads_ops) {
         rc = take(io, &stk_io_threads_ops, err);
-        more = wanted->lacking;
+        more = wanted->lacking ? wanted->lacking : why.what;
+    } else if (rc < 0 && err) {
+        *err = why;
     }
-    snprintf(io->detail, sizeof io->detail, "%s%s%s", io->name, *more ? ", " : "", more);
+    snprintf(io->detail, sizeof io->detail, "%s%s%.80s", io->name, *more ? ", " : "", more);
     return rc;
 }
 

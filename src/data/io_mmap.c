@@ -1,6 +1,9 @@
 /*
  * io_mmap.c - the engine that copies nothing: a file is mapped when first needed and stays so. Data
  * that is in memory already is given out at once; threads wait for the rest to be brought in.
+ *
+ * What reads a record looks at its lengths more than once, and trusts that they stay as they were
+ * when it checked them. So only files that nobody else can change are mapped.
  */
 #include "data/io_priv.h"
 #include "base/file.h"
@@ -17,6 +20,9 @@
 static int mmap_open(struct stk_io *io, struct stk_err *err)
 {
     uint64_t nfiles = io->files->count;
+    if (nfiles <= STK_IO_MAPS && !stk_files_are_ours(io->files))
+        return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1,
+                           "not mapped: others can change the files");
     int guard = nfiles && nfiles <= STK_IO_MAPS ? stk_guard_reserve((unsigned)nfiles) : -1;
     if (guard < 0)
         return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1, "too many files to map");
@@ -62,6 +68,9 @@ static int map_it(struct stk_io *io, struct stk_file *f, struct stk_io_map *m, s
     m->fd = -1;
     if (f->size == 0)
         return 0;
+    if (!stk_file_is_ours(f))
+        return stk_err_set(err, STK_E_STALE, NULL, -1,
+                           "others can change the file by now, so it is not mapped; run again");
     void *p = f->size <= SIZE_MAX ? mmap(NULL, (size_t)f->size, PROT_READ, MAP_SHARED, f->fd, 0)
                                   : MAP_FAILED;
     if (p == MAP_FAILED)
@@ -147,7 +156,6 @@ const struct stk_io_ops stk_io_mmap_ops = {
     .kind = STK_IO_MMAP,
     .name = "mmap",
     .title = "mappings",
-    .lacking = "too many files to map",
     .threads_do = STK_JOB_LOAD,
     .open = mmap_open,
     .close = mmap_close,

@@ -120,7 +120,8 @@ struct stk_io_ops {
     enum stk_io_kind kind;
     const char *name;    /* "uring": what users ask for it by */
     const char *title;   /* "io_uring" */
-    const char *lacking; /* "io_uring cannot be used here": said where threads stand in for it */
+    /* "io_uring cannot be used here": said where threads stand in for it. NULL: open()'s error. */
+    const char *lacking;
     unsigned caps;       /* enum stk_io_caps */
     /* What a thread does with a request whose file it has just opened: STK_JOB_READ, STK_JOB_LOAD;
      * or STK_JOB_OPEN: hands it back to the owner, who starts it. */

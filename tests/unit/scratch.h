@@ -12,6 +12,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 static char scratch[256];
 static char **scratch_paths; /* those given out; they live until scratch_done() */
@@ -20,6 +21,7 @@ static size_t scratch_npaths;
 static inline const char *scratch_begin(void)
 {
     const char *tmp = getenv("TMPDIR");
+    umask(022); /* files that a group may write are not treated as our own */
     snprintf(scratch, sizeof scratch, "%s/stoker-test-XXXXXX", tmp && *tmp ? tmp : "/tmp");
     if (!mkdtemp(scratch)) {
         perror(scratch);

@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -79,6 +80,37 @@ static void names(const struct set *s)
     }
     CHECK_INT(stk_io_find("tape", &kind, &err), STK_E_USAGE);
     CHECK_STR(err.what, "no engine 'tape'; there are auto, direct, uring, threads, mmap");
+}
+
+/* Who can change a mapped record after its lengths were checked makes us write past a buffer. */
+static void files_of_others(const struct set *s)
+{
+    const struct engine e = {.kind = STK_IO_MMAP};
+    struct stk_io_req req;
+    char path[700];
+    set_path(path, sizeof path, "set", s->nfiles - 1);
+    struct stk_io *io = open_io(s->files, &e, 0);
+    CHECK_INT(read_one(io, 0, 0, 10, &req), 0);
+    CHECK_INT(chmod(path, 0664), 0); /* since the engine was chosen */
+    CHECK_INT(read_one(io, s->nfiles - 1, 0, 10, &req), STK_E_STALE);
+    CHECK(req.why && strstr(req.why->path, path));
+    free(req.why);
+    stk_io_close(io);
+    io = open_io(s->files, &e, 0);
+    CHECK_STR(stk_io_detail(io), "threads, not mapped: others can change the files");
+    many_reads(s, io, 10, 10000);
+    stk_io_close(io);
+    CHECK_INT(chmod(path, 0644), 0);
+    if (geteuid() == 0) {
+        CHECK_INT(chown(path, 12345, (gid_t)-1), 0);
+        io = open_io(s->files, &e, 0);
+        CHECK_STR(stk_io_name(io), "threads");
+        stk_io_close(io);
+        CHECK_INT(chown(path, 0, (gid_t)-1), 0);
+    }
+    io = open_io(s->files, &e, 0);
+    CHECK_STR(stk_io_name(io), "mmap");
+    stk_io_close(io);
 }
 
 /* Maps and locks a file, so that it is in memory whatever else happens on the machine. */
@@ -217,6 +249,7 @@ int main(int argc, char **argv)
     make_set(&s, "set", 5, 150000, 99991);
     CHECK_CASE("short_and_failed", NULL, short_and_failed(&s));
     CHECK_CASE("names", NULL, names(&s));
+    CHECK_CASE("files_of_others", NULL, files_of_others(&s));
     CHECK_CASE("choosing", NULL, choosing(&s));
     CHECK_CASE("other_handlers", NULL, other_handlers(&s));
     static const struct {
