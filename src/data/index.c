@@ -2,6 +2,7 @@
 #include "data/index.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/own.h"
 #include "base/spool.h"
 #include "format/sample.h"
 
@@ -295,11 +296,11 @@ int stk_index_open_fd(int fd, const char *path, struct stk_index *idx, struct st
 
 int stk_index_open(const char *path, struct stk_index *idx, struct stk_err *err)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd, rc = stk_read_open(AT_FDCWD, path, 0, &fd, NULL, path, err);
     *idx = (struct stk_index){0};
-    if (fd < 0)
-        return stk_err_sys(err, path, "open");
-    int rc = stk_index_open_fd(fd, path, idx, err);
+    if (rc < 0)
+        return rc;
+    rc = stk_index_open_fd(fd, path, idx, err);
     close(fd);
     return rc;
 }

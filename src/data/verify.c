@@ -4,6 +4,7 @@
  */
 #include "data/verify.h"
 #include "base/file.h"
+#include "base/own.h"
 #include "base/hash.h"
 #include "base/pool.h"
 #include "host/cpus.h"
@@ -285,8 +286,8 @@ static bool of_another_version(const char *path)
 {
     struct stk_index_header h = {0};
     size_t got = 0;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd >= 0) {
+    int fd;
+    if (stk_read_open(AT_FDCWD, path, 0, &fd, NULL, path, NULL) == 0) {
         (void)stk_pread_full(fd, &h, offsetof(struct stk_index_header, file_size), 0, &got, path,
                              NULL);
         close(fd);

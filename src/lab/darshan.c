@@ -6,6 +6,7 @@
 #include "lab/darshan_priv.h"
 
 #include "base/file.h"
+#include "base/own.h"
 #include "base/spawn.h"
 
 #include <errno.h>
@@ -33,8 +34,8 @@ static enum kind kind_of(const char *path)
     static const char begin[] = "# darshan log version:";
     char head[4097]; /* some versions of logs get a warning before it */
     size_t got = 0;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (fd < 0)
+    int fd;
+    if (stk_read_open(AT_FDCWD, path, 0, &fd, NULL, path, NULL) < 0)
         return NEITHER;
     int rc = stk_pread_full(fd, head, sizeof head - 1, 0, &got, path, NULL);
     close(fd);
@@ -193,10 +194,10 @@ static int take_parser(struct stk_darshan *d, const char *path, struct stk_err *
 
 static int take_file(struct stk_darshan *d, const char *path, struct stk_err *err)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return stk_err_sys(err, path, "open");
-    int rc = take_output(d, fd, path, err);
+    int fd, rc = stk_read_open(AT_FDCWD, path, 0, &fd, NULL, path, err);
+    if (rc < 0)
+        return rc;
+    rc = take_output(d, fd, path, err);
     close(fd);
     return rc;
 }

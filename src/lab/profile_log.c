@@ -6,6 +6,7 @@
 #include "lab/profile_priv.h"
 
 #include "base/file.h"
+#include "base/own.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -44,17 +45,10 @@ int stk_log_open(struct stk_log_file *f, const char *path, struct stk_err *err)
 {
     struct stat sb;
     size_t got = 0;
-    /* O_NONBLOCK: a fifo of that name would wait for a writer. */
-    *f = (struct stk_log_file){.path = path,
-                               .fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)};
-    if (f->fd < 0 || fstat(f->fd, &sb) < 0) {
-        int rc = stk_err_sys(err, path, "open");
-        stk_log_close(f);
-        return rc;
-    }
-    int rc = 0;
-    if (!S_ISREG(sb.st_mode))
-        rc = stk_err_set(err, STK_E_CORRUPT, path, -1, "not a regular file");
+    *f = (struct stk_log_file){.path = path};
+    int rc = stk_read_open(AT_FDCWD, path, 0, &f->fd, &sb, path, err);
+    if (rc == STK_E_UNSUPPORTED)
+        rc = STK_E_CORRUPT; /* a pipe or so: of no version at all */
     rc = rc ? rc : stk_pread_full(f->fd, &f->head, sizeof f->head, 0, &got, path, err);
     rc = rc ? rc : check_header(f, got, (uint64_t)sb.st_size, err);
     if (rc)
@@ -278,8 +272,8 @@ static int read_blocks(struct reading *r, struct stk_err *err)
     for (uint32_t i = 1; i < r->file.nblocks && !rc; i++) {
         const struct stk_log_block *b = stk_log_block(&r->file, i);
         if (!b)
-            continue; /* damaged: stk_log_names() said so */
-        if (b->kind == STK_BLK_RECORDS)
+            r->damaged = true;
+        else if (b->kind == STK_BLK_RECORDS)
             rc = records_of_block(r, b, err);
         else if (b->kind == STK_BLK_THREAD)
             rc = thread_of_block(r, b, err);
