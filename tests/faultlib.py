@@ -141,3 +141,24 @@ def as_nobody():
     os.setgroups([])
     os.setgid(65534)
     os.setuid(65534)
+
+
+class small_disk:
+    """A tmpfs of that size on a folder, as long as the block lasts."""
+
+    def __init__(self, path, size):
+        self.path, self.size = pathlib.Path(path), size
+
+    def __enter__(self):
+        self.path.mkdir(exist_ok=True)
+        done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={self.size}", "stoker-test",
+                               self.path], capture_output=True, text=True)
+        if done.returncode:
+            pytest.skip(f"cannot mount a tmpfs here: {done.stderr.strip()}")
+        return self
+
+    def resize(self, size):
+        subprocess.run(["mount", "-o", f"remount,size={size}", self.path], check=True)
+
+    def __exit__(self, *exc):
+        subprocess.run(["umount", self.path], check=True)

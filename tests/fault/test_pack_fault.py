@@ -20,7 +20,7 @@ import pytest
 import tfrecordlib as tfr
 from conftest import STOKER, clean_env, make_images, run_stoker
 from faultlib import (LONG, as_nobody, change_points, held_at, kill_at, ladder, let_go, names, needs_root,
-                      needs_strace, run_traced, same_tree, tree)
+                      needs_strace, run_traced, same_tree, small_disk, tree)
 
 # What an image folder can be packed into.
 FORMATS = {"tfrecord": ("--shards", "3"), "tar": ("--shards", "2"), "recordio": ("--shards", "2"),
@@ -347,27 +347,6 @@ def test_shuffle_is_a_permutation_that_the_seed_decides(tmp_path, fmt):
 
 
 # ---- full disk ---------------------------------------------------------------------------------
-
-class small_disk:
-    """A tmpfs of that size on a folder, as long as the block lasts."""
-
-    def __init__(self, path, size):
-        self.path, self.size = pathlib.Path(path), size
-
-    def __enter__(self):
-        self.path.mkdir(exist_ok=True)
-        done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={self.size}", "stoker-test",
-                               self.path], capture_output=True, text=True)
-        if done.returncode:
-            pytest.skip(f"cannot mount a tmpfs here: {done.stderr.strip()}")
-        return self
-
-    def resize(self, size):
-        subprocess.run(["mount", "-o", f"remount,size={size}", self.path], check=True)
-
-    def __exit__(self, *exc):
-        subprocess.run(["umount", self.path], check=True)
-
 
 @needs_root
 @pytest.mark.parametrize("fmt", FORMATS)
