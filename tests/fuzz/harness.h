@@ -24,6 +24,9 @@ int stk_fuzz_codec(const char *codec, const uint8_t *data, size_t size);
 /* Opens a dataset and reads samples from either end of it. Returns how many it has. */
 uint64_t stk_fuzz_dataset(const char *path, const struct stk_open_options *options);
 
+/* Some batches of it, every byte looked at; how: the order, the engine, what happens to errors. */
+void stk_fuzz_load(struct stk_dataset *ds, uint8_t how);
+
 /* This process's own folder, and a file in it with these bytes. Borrowed: the path is valid until
  * the call after the next. */
 const char *stk_fuzz_folder(void);

@@ -403,8 +403,9 @@ def types():
     seed("types", "numbers", b"\0" + b'{"a":1}\n{"a":-9007199254740993}\n{"a":18446744073709551615}\n')
 
 
-def index_file(nsamples, fmt, **tables):
-    """A header and tables at multiples of 64 (the target puts checksums in and right)."""
+def index_file(nsamples, fmt, choice=b"\0\0", **tables):
+    """A header and tables at multiples of 64 (the target puts checksums in and right). choice: the two
+    bytes by which the target decides what else it does."""
     head = 8 + 8 + 16 + 24 + 16 + 8 + 8 + 32 + 8 + 32 * len(TABLES) + 8
     at, body, entries = (head + 63) // 64 * 64, b"", b""
     start = at
@@ -413,7 +414,7 @@ def index_file(nsamples, fmt, **tables):
         entries += struct.pack("<QQQII", at + len(body), len(data) // ELEMENT[name], 0,
                                ELEMENT[name], 0)
         body += data + bytes(-len(data) % 64)
-    header = (b"STKINDX\0" + struct.pack("<II", 3, len(TABLES)) + bytes(16) +
+    header = (b"STKINDX\0" + struct.pack("<II", 3, len(TABLES)) + bytes(8) + choice.ljust(8, b"\0") +
               struct.pack("<QQQ", len(tables.get("files", b"")) // 32,
                           len(tables.get("extents", b"")) // 16, nsamples) + bytes(32) +
               fmt.ljust(16, b"\0") + b"raw".ljust(16, b"\0") + bytes(8) + entries)
@@ -436,6 +437,10 @@ def indexes():
                                        extents=extent(12, 100) + extent(128, 50), **keys, **common))
     seed("index", "whole", index_file(2, b"recordio", segments=whole,
                                       extents=extent(0, 100) + extent(128, 872), **keys, **common))
+    seed("index", "raw", index_file(
+        3, b"tar", choice=b"\5\x08", extents=extent(0, 100), rows=struct.pack("<4Q", 0, 1, 2, 3),
+        parts=struct.pack("<QQ", 0, 10 << 24) * 3,
+        segments=struct.pack("<QQQQQIHH", 0, 3, 0, 1, 0, 0, 0, 2), **common))
     seed("index", "notes", index_file(
         2, b"recordio", segments=whole, extents=extent(0, 100) + extent(128, 872),
         notes=b"left\0link\0\0why\0" b"3\0" b"2\0a\0b\0taken\0sample\0row\0because\0" b"1\0" b"0\0",
@@ -445,7 +450,7 @@ def indexes():
         parts=struct.pack("<QQ", 0, 10 << 24) + struct.pack("<QQ", 10 << 48, 20 << 24),
         segments=struct.pack("<QQQQQIHH", 0, 1, 0, 1, 0, 0, 0, 2), checks=b"crc!", **common))
     seed("index", "columns", index_file(
-        10, b"npy", extents=extent(0, 100, chain=1) + extent(100, 100, chain=2),
+        10, b"npy", choice=b"\5\x08", extents=extent(0, 100, chain=1) + extent(100, 100, chain=2),
         columns=struct.pack("<5QII", 0, 5, 0, 10, 10, 0, 0),
         chains=struct.pack("<I2H16xQ", 1, 10, 2, 0) + struct.pack("<I2H16xQ", 1, 11, 0, 0),
         points=struct.pack("<QQQII", 1, 100, 0, 4, 3), windows=b"wind",
