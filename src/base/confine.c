@@ -12,6 +12,8 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -35,66 +37,26 @@
 #define REFUSED          (SECCOMP_RET_ERRNO | 1 /* EPERM */)
 #define MOST_OPS         400
 
-/* Whatever their arguments: they read, compute or end. Frequent ones first. libhdf5 locks what it
- * reads (flock), which hurts nobody: the lock goes with the process. */
-static const int harmless[] = {__NR_pread64,
-                               __NR_read,
-                               __NR_lseek,
-                               __NR_clock_gettime,
-                               __NR_munmap,
-                               __NR_brk,
-                               __NR_mremap,
-                               __NR_madvise,
-                               __NR_futex,
-                               __NR_close,
-                               __NR_fstat,
-                               __NR_newfstatat,
-                               __NR_statx,
-                               __NR_readv,
-                               __NR_preadv,
-                               __NR_fadvise64,
-                               __NR_readahead,
-                               __NR_flock,
-                               __NR_fstatfs,
-                               __NR_statfs,
-                               __NR_readlinkat,
-                               __NR_faccessat,
-                               __NR_getcwd,
-                               __NR_getrandom,
-                               __NR_sched_yield,
-                               __NR_nanosleep,
-                               __NR_clock_nanosleep,
-                               __NR_ppoll,
-                               __NR_gettimeofday,
-                               __NR_clock_getres,
-                               __NR_times,
-                               __NR_getrusage,
-                               __NR_getpid,
-                               __NR_gettid,
-                               __NR_getppid,
-                               __NR_getuid,
-                               __NR_geteuid,
-                               __NR_getgid,
-                               __NR_getegid,
-                               __NR_uname,
-                               __NR_sysinfo,
-                               __NR_getcpu,
-                               __NR_sched_getaffinity,
-                               __NR_rt_sigaction,
-                               __NR_rt_sigprocmask,
-                               __NR_rt_sigreturn,
-                               __NR_sigaltstack,
-                               __NR_restart_syscall,
-                               __NR_mincore,
-                               __NR_exit,
-                               __NR_exit_group};
-
+/* Whatever their arguments: they read, compute or end. libhdf5 locks what it reads (flock), which
+ * hurts nobody: the lock goes with the process. */
+/* clang-format off */
+static const int harmless[] = {
+    __NR_pread64, __NR_read, __NR_lseek, __NR_clock_gettime, __NR_munmap, __NR_brk, __NR_mremap,
+    __NR_madvise, __NR_futex, __NR_close, __NR_fstat, __NR_newfstatat, __NR_statx, __NR_readv,
+    __NR_preadv, __NR_fadvise64, __NR_readahead, __NR_flock, __NR_fstatfs, __NR_statfs,
+    __NR_readlinkat, __NR_faccessat, __NR_getcwd, __NR_getrandom, __NR_sched_yield,
+    __NR_nanosleep, __NR_clock_nanosleep, __NR_ppoll, __NR_gettimeofday, __NR_clock_getres,
+    __NR_times, __NR_getrusage, __NR_getpid, __NR_gettid, __NR_getppid, __NR_getuid, __NR_geteuid,
+    __NR_getgid, __NR_getegid, __NR_uname, __NR_sysinfo, __NR_getcpu, __NR_sched_getaffinity,
+    __NR_rt_sigaction, __NR_rt_sigprocmask, __NR_rt_sigreturn, __NR_sigaltstack,
+    __NR_restart_syscall, __NR_mincore, __NR_exit, __NR_exit_group,
 #ifdef __x86_64__ /* the older names of some of these */
-static const int older_names[] = {__NR_stat, __NR_lstat, __NR_access, __NR_readlink,
-                                  __NR_poll, __NR_pause, __NR_time};
-#else
-static const int older_names[] = {__NR_read};
+    __NR_stat, __NR_lstat, __NR_access, __NR_readlink, __NR_poll, __NR_pause, __NR_time,
 #endif
+};
+/* clang-format on */
+
+#define NHARMLESS (sizeof harmless / sizeof *harmless)
 
 struct program {
     struct sock_filter op[MOST_OPS];
@@ -117,14 +79,6 @@ static void answer(struct program *p, uint32_t action)
     put(p, BPF_RET | BPF_K, 0, 0, action);
 }
 
-static void allow(struct program *p, const int *nr, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        put(p, BPF_JMP | BPF_JEQ | BPF_K, 0, 1, (uint32_t)nr[i]);
-        answer(p, SECCOMP_RET_ALLOW);
-    }
-}
-
 /* Allowed when the argument is one of these. */
 static void allow_with(struct program *p, int nr, unsigned arg, const uint32_t *value, unsigned n)
 {
@@ -145,6 +99,28 @@ static void allow_without(struct program *p, int nr, unsigned arg, uint32_t bits
     put(p, BPF_JMP | BPF_JSET | BPF_K, 1, 0, bits);
     answer(p, SECCOMP_RET_ALLOW);
     answer(p, REFUSED);
+}
+
+static int by_number(const void *a, const void *b)
+{
+    return *(const int *)a - *(const int *)b;
+}
+
+/* A search by halves, ending in an answer: the kernel runs the filter for every number there is
+ * when it is installed, and a list of them all would take longer than the fork. */
+static void allow_sorted(struct program *p, const int *nr, size_t n)
+{
+    if (n == 1) {
+        put(p, BPF_JMP | BPF_JEQ | BPF_K, 0, 1, (uint32_t)nr[0]);
+        answer(p, SECCOMP_RET_ALLOW);
+        answer(p, REFUSED);
+        return;
+    }
+    unsigned short fork = p->n;
+    put(p, BPF_JMP | BPF_JGE | BPF_K, 0, 0, (uint32_t)nr[n / 2]);
+    allow_sorted(p, nr, n / 2);
+    p->op[fork].jt = (unsigned char)(p->n - fork - 1);
+    allow_sorted(p, nr + n / 2, n - n / 2);
 }
 
 static void allow_some_arguments(struct program *p, int answers)
@@ -177,10 +153,11 @@ static void make_program(struct program *p, int answers)
     put(p, BPF_JMP | BPF_JEQ | BPF_K, 1, 0, OUR_ARCH);
     answer(p, SECCOMP_RET_KILL_PROCESS);
     load(p, CALL_NR);
-    allow(p, harmless, sizeof harmless / sizeof *harmless);
     allow_some_arguments(p, answers);
-    allow(p, older_names, sizeof older_names / sizeof *older_names);
-    answer(p, REFUSED);
+    int sorted[NHARMLESS];
+    memcpy(sorted, harmless, sizeof sorted);
+    qsort(sorted, NHARMLESS, sizeof *sorted, by_number);
+    allow_sorted(p, sorted, NHARMLESS);
 }
 
 static bool confine_calls(int answers)

@@ -486,6 +486,18 @@ int stk_jail_list_within(const struct stk_format *f, struct stk_lister *l, struc
     return rc;
 }
 
+int stk_jail_take(const struct stk_format *f, struct stk_lister *l, const char *path,
+                  const uint8_t *sent, size_t len, struct stk_err *err)
+{
+    struct parent p = {.format = f, .lister = l, .path = path};
+    stk_buf_put(&p.in, sent, len);
+    int rc = stk_buf_check(&p.in, err);
+    if (rc == 0 && len)
+        rc = take_messages(&p, err);
+    stk_buf_release(&p.in);
+    return rc;
+}
+
 /* ---- what it is worth here ---- */
 
 static int try_locks(void *user)

@@ -20,8 +20,13 @@ int stk_jail_list(const struct stk_format *f, struct stk_lister *l, struct stk_s
 int stk_jail_list_within(const struct stk_format *f, struct stk_lister *l, struct stk_src *src,
                          double silence_s, struct stk_err *err);
 
-/* Which locks of the kernel's a child here is behind: STK_CONFINED_* of base/confine.h. Found out by
- * trying, in a child. */
+/* As if a child had sent these bytes (for tests): what they hold goes to the sink of l, or is
+ * refused. Whole messages alone count. */
+int stk_jail_take(const struct stk_format *f, struct stk_lister *l, const char *path,
+                  const uint8_t *sent, size_t len, struct stk_err *err);
+
+/* Which locks of the kernel's a child here is behind: STK_CONFINED_* of base/confine.h. Found out
+ * by trying, in a child. */
 unsigned stk_jail_locks(void);
 
 /* For list(): "still at work", where it takes long without listing anything. No effect outside a

@@ -9,10 +9,8 @@ import json
 import os
 import pathlib
 import re
-import resource
 import shutil
 import struct
-import subprocess
 import tarfile
 import zipfile
 import zlib
@@ -21,57 +19,8 @@ import numpy as np
 import pytest
 
 import tfrecordlib as tfr
-from conftest import LONG, STOKER, Result, check_sane, clean_env, flip_byte, make_images
-
-MIB = 1 << 20
-# Over what a run on a small healthy dataset takes (sanitizers take some hundred MiB of their own).
-MEMORY_MARGIN = 128 * MIB
-BAD = (1, 3, 4)  # damaged, not supported, refused: never "done"
-
-
-def measured(*args, timeout=120):
-    """Runs stoker; returns (Result, peak resident bytes of it and its children)."""
-    def limits():
-        # Against a bug here taking the machine down: files, CPU time, no core dumps.
-        resource.setrlimit(resource.RLIMIT_FSIZE, (2 << 30, 2 << 30))
-        resource.setrlimit(resource.RLIMIT_CPU, (timeout, timeout))
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-
-    argv = [str(STOKER), *map(str, args)]
-    proc = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                            stderr=subprocess.STDOUT, env=clean_env(), preexec_fn=limits)
-    text = proc.stdout.read()
-    proc.stdout.close()
-    _, status, usage = os.wait4(proc.pid, 0)
-    proc.returncode = os.waitstatus_to_exitcode(status)
-    result = Result(argv, proc.returncode, b"", text)
-    check_sane(result)
-    return result, usage.ru_maxrss * 1024
-
-
-@pytest.fixture(scope="session")
-def usual_memory(tmp_path_factory):
-    """Peak memory of verifying a small healthy file: what the binary itself takes."""
-    path = tmp_path_factory.mktemp("usual") / "small.tfrecord"
-    path.write_bytes(b"".join(tfr.frame(b"x" * 1000) for _ in range(100)))
-    result, peak = measured("verify", path)
-    assert result.rc == 0, result
-    return peak
-
-
-@pytest.fixture
-def bad(usual_memory):
-    """Runs a command that must find fault: bad("verify", path) -> its output."""
-    def run(*args, rc=BAD, names=None, offset=None, memory=MEMORY_MARGIN):
-        result, peak = measured(*args)
-        assert result.rc in rc, f"status {result.rc}, expected {rc}\n{result!r}"
-        assert peak < usual_memory + memory, f"{(peak - usual_memory) >> 20} MiB over the usual"
-        if names is not None:
-            place = re.escape(str(names)) + (f":{offset}\\b" if offset is not None else "")
-            assert re.search(place, result.err), f"{place} is not named\n{result!r}"
-        return result.err
-    return run
-
+from conftest import LONG, flip_byte, make_images
+from faultlib import BAD, MIB, bad, measured, usual_memory  # noqa: F401 (two are fixtures)
 
 def every_command(bad, tmp_path, path, name, offset=None, **kw):
     """The same damage, found by each command that reads the data."""

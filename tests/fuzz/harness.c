@@ -10,7 +10,9 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/hash.h"
 #include "data/verify.h"
+#include "format/lister.h"
 
 #define READ_FROM_START 48         /* samples read from either end: a hostile count may be 2^60 */
 #define VERIFY_MAX      (1u << 16) /* an NPY of 100 bytes may have 2^23 empty rows */
@@ -170,6 +172,100 @@ int stk_fuzz_format(const char *format, const uint8_t *data, size_t size)
     check_err(rc, &err);
     stk_verify_release(&result);
     return 0;
+}
+
+#ifdef STK_LIBFUZZER
+#define JAILED_ONE_IN 1
+#else
+#define JAILED_ONE_IN 16
+#endif
+
+int stk_fuzz_jailed(const char *format, const uint8_t *data, size_t size)
+{
+    return stk_hash64(data, size) % JAILED_ONE_IN ? 0 : stk_fuzz_format(format, data, size);
+}
+
+/* ---- events ---- */
+
+struct checking_sink {
+    struct stk_sink sink;
+    uint32_t nfields, nchains;
+    uint64_t nextents;
+};
+
+static bool field_is_whole(const struct stk_event *e)
+{
+    struct stk_field_wire w;
+    if (e->blob_len < sizeof w)
+        return false;
+    memcpy(&w, e->blob, sizeof w);
+    return w.ndim <= STK_MAX_NDIM && memchr(w.codec, 0, sizeof w.codec);
+}
+
+static bool column_is_whole(const struct checking_sink *c, const struct stk_event *e)
+{
+    struct stk_stripe s;
+    if (e->blob_len != sizeof s)
+        return false;
+    memcpy(&s, e->blob, sizeof s);
+    return s.field >= 0 && (uint32_t)s.field < c->nfields && s.first_extent >= 0 && s.per_extent;
+}
+
+static bool refers_to_what_is_there(struct checking_sink *c, const struct stk_event *e)
+{
+    bool chain = e->chain == STK_NO_CHAIN || e->chain < c->nchains;
+    const char *text[3];
+    switch (e->type) {
+    case STK_EV_FIELD:
+        c->nfields++;
+        return field_is_whole(e);
+    case STK_EV_CHAIN:
+        c->nchains++;
+        return e->blob_len == sizeof(struct stk_chain);
+    case STK_EV_EXTENT:
+    case STK_EV_RECORD:
+        c->nextents++;
+        return chain && (e->type == STK_EV_EXTENT || e->field < c->nfields);
+    case STK_EV_PART:
+        return e->field < c->nfields && e->c < c->nextents;
+    case STK_EV_COLUMN:
+        return column_is_whole(c, e);
+    case STK_EV_LEFT_OUT:
+    case STK_EV_TAKEN:
+        return stk_event_texts(e->blob, e->blob_len, text);
+    default:
+        return true;
+    }
+}
+
+static int check_event(struct stk_sink *sink, const struct stk_event *e, struct stk_err *err)
+{
+    (void)err;
+    stk_fuzz_touch(e->blob, e->blob_len);
+    if (!refers_to_what_is_there((struct checking_sink *)sink, e))
+        stk_fuzz_broken("an event is whole, and what it refers to was listed before");
+    return 0;
+}
+
+struct stk_sink *stk_fuzz_sink(void)
+{
+    static struct checking_sink c;
+    c = (struct checking_sink){.sink.event = check_event};
+    return &c.sink;
+}
+
+void stk_fuzz_list(const struct stk_format *f, const char *path)
+{
+    static const struct stk_list_options opts = {.payload = "auto"};
+    struct stk_src *src;
+    struct stk_lister l;
+    struct stk_err err = {0};
+    if (stk_src_open(open(path, O_RDONLY | O_CLOEXEC), path, path, false, &src, &err))
+        return;
+    stk_lister_init(&l, stk_fuzz_sink(), src, &opts);
+    check_err(f->list(&l, src, &err), &err);
+    stk_lister_release(&l);
+    stk_src_close(src);
 }
 
 /* A copy of its own, so that one byte too far is seen. */

@@ -18,6 +18,17 @@ FUZZ_TARGETS(FUZZ_DECLARE)
  * samples, verifies it. Returns 0, as a fuzz target does. */
 int stk_fuzz_format(const char *format, const uint8_t *data, size_t size);
 
+/* The same for a format whose library runs in a child process (jail.h): a fork for each input, so
+ * that without libFuzzer only one in some is tried, always the same ones. */
+int stk_fuzz_jailed(const char *format, const uint8_t *data, size_t size);
+
+/* A sink (lister.h) that looks at all of every event and ends the run at one that refers to what
+ * was never listed. Its counts begin anew with each call. */
+struct stk_sink;
+struct stk_sink *stk_fuzz_sink(void);
+/* Lists a file with that sink, in this process. */
+void stk_fuzz_list(const struct stk_format *f, const char *path);
+
 /* Explodes data with the codec; what comes out is imploded again and must come back the same. */
 int stk_fuzz_codec(const char *codec, const uint8_t *data, size_t size);
 

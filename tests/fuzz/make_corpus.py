@@ -11,8 +11,11 @@ import io
 import json
 import lzma
 import pathlib
+import shutil
 import struct
+import subprocess
 import tarfile
+import tempfile
 import zipfile
 import zlib
 
@@ -605,6 +608,78 @@ def loaders():
                 seed("loader", f"{name}-{path.name}", bytes([number, 37 * (number + 3 * i) % 256]) + data)
 
 
+# ---- what libraries read in a child process ----------------------------------------------------
+
+def message(kind, blob=b"", chain=0xFFFF, field=0, a=0, b=0, c=0, has_key=0):
+    return struct.pack("<BBHIQQQII", kind, has_key, chain, field, a, b, c, len(blob), 0) + blob
+
+
+def jails():
+    """Messages of a child that lists a file, one after another."""
+    wire = struct.pack("<BBBB16s8Q", 1, 0, 0, 0, b"raw", *[0] * 8) + b"data"
+    zlib_chain = struct.pack("<I10HxxxxQ", 1, 1, *[0] * 9, 4096)
+    stripe = struct.pack("<ixxxxqQQQQQ", 0, 0, 1, 0, 100, 100, 0)
+    field, ended = message(1, wire), message(251)
+    extent = message(4, a=0, b=100)
+    seed("jail", "records", field + message(6, b"key", a=10, b=20, has_key=1) * 3 + ended)
+    seed("jail", "parts", field + extent + message(7, b"k", has_key=1) + message(8, a=1, b=2, c=0) + ended)
+    seed("jail", "chain", message(2, zlib_chain) + field + message(4, a=0, b=50, chain=0) + message(5, a=7))
+    seed("jail", "column", field + extent + message(9, stripe, a=1) + ended)
+    seed("jail", "notes", message(13, b"link\0name\0why\0") + message(14, b"what\0as\0because\0") +
+         message(11, b"damaged", a=5) + message(3, b"context") + message(250) + ended)
+    seed("jail", "wrong", message(8, field=9, c=1000) + message(77))
+
+
+def entries(flags, share, *pairs):
+    return bytes([flags, share]) + b"".join(struct.pack("<BH", len(k), len(v)) + k + v for k, v in pairs)
+
+
+def lmdbs():
+    """Entries for a sound file; and small files, which need python3-lmdb to be made again."""
+    pairs = [(b"%04d" % i, b"v" * (i * 37 % 300)) for i in range(20)]
+    seed("lmdb", "entries", entries(0, 0, *pairs))
+    seed("lmdb", "names", entries(0, 0, (b"__len__", b"3"), (b"__keys__", b"x"), (b"\0\xff", b""), (b"k" * 255, b"v")))
+    seed("lmdb", "numbers", entries(8 | 1, 255, *[(struct.pack("<Q", i), b"v%d" % i) for i in range(9)]))
+    seed("lmdb", "duplicates", entries(8 | 2, 255, *[(b"same", b"value %d" % i) for i in range(9)]))
+    seed("lmdb", "several", entries(8 | 16, 128, *pairs[:6]))
+    seed("lmdb", "examples", entries(0, 0, *[(b"%d" % i, e) for i, e in enumerate(EXAMPLES.values())]))
+    seed("lmdb", "large", entries(0, 0, *[(b"%d" % i, b"x" * 4900) for i in range(3)]))
+    try:
+        import lmdb
+    except ImportError:
+        return print("no lmdb: the files among the seeds of fuzz_lmdb stay as they are")
+    for name, count, size in (("file-leaf", 5, 20), ("file-tree", 30, 400)):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "a.mdb"
+            env = lmdb.open(str(path), subdir=False, map_size=1 << 20)
+            with env.begin(write=True) as txn:
+                for i in range(count):
+                    txn.put(b"%04d" % i, b"v" * size)
+            env.close()
+            seed("lmdb", name, path.read_bytes())
+
+
+def squashfses():
+    """Small images of every kind that mksquashfs makes. Needs squashfs-tools."""
+    if not shutil.which("mksquashfs"):
+        return print("no mksquashfs: the seeds of fuzz_squashfs stay as they are")
+    plain = ["-noI", "-noD", "-noF", "-noX"]
+    kinds = {"gzip": [], "plain": plain, "zstd": ["-comp", "zstd"], "blocks": [*plain, "-b", "4096", "-no-fragments"],
+             "lz4": ["-comp", "lz4"], "xz": ["-comp", "xz", *plain[:1]]}
+    with tempfile.TemporaryDirectory() as folder:
+        tree = pathlib.Path(folder) / "tree"
+        (tree / "sub/deep").mkdir(parents=True)
+        for name, data in (("a.txt", b"hello"), ("sub/b.bin", bytes(range(256)) * 20), ("sub/empty", b""),
+                           ("sub/deep/zeros", bytes(9000)), ("sub/deep/c.cls", b"3")):
+            (tree / name).write_bytes(data)
+        (tree / "link").symlink_to("a.txt")
+        for name, options in kinds.items():
+            path = pathlib.Path(folder) / name
+            subprocess.run(["mksquashfs", tree, path, "-quiet", "-no-progress", "-nopad", "-all-root", "-mkfs-time",
+                            "0", "-all-time", "0", *options], check=True, stdout=subprocess.DEVNULL)
+            seed("squashfs", name, path.read_bytes())
+
+
 def main():
     protobufs()
     tfrecords()
@@ -623,6 +698,9 @@ def main():
     states()
     profiles()
     hdf5s()
+    jails()
+    lmdbs()
+    squashfses()
     images()
     slurm_answers()
     loaders()
