@@ -203,6 +203,12 @@ int stk_open_beneath(int folder, const char *name, int flags)
     return by_hand ? stk_open_beneath_stepwise(folder, name, flags) : fd;
 }
 
+int stk_open_by_rule(int folder, bool outside, const char *name, int flags)
+{
+    return outside ? openat(folder, name, flags | O_CLOEXEC)
+                   : stk_open_beneath(folder, name, flags);
+}
+
 int stk_stat_beneath(int folder, const char *name, struct stat *sb)
 {
     int fd = stk_open_beneath(folder, name, O_PATH);
@@ -212,4 +218,48 @@ int stk_stat_beneath(int folder, const char *name, struct stat *sb)
     close(fd);
     errno = why;
     return rc;
+}
+
+/* ---- many of them ---- */
+
+void stk_look_init(struct stk_look *l, int folder, bool outside)
+{
+    l->folder = folder;
+    l->dir = -1;
+    l->outside = outside;
+    l->len = 0;
+}
+
+void stk_look_release(struct stk_look *l)
+{
+    if (l->dir >= 0)
+        close(l->dir);
+    l->dir = -1;
+}
+
+/* Opens the folder of the name's first n bytes, unless it is. */
+static int enter_dir(struct stk_look *l, const char *name, size_t n)
+{
+    if (l->dir >= 0 && l->len == n && memcmp(l->at, name, n) == 0)
+        return 0;
+    stk_look_release(l);
+    errno = ENAMETOOLONG;
+    if (n + 1 > sizeof l->at)
+        return -1;
+    memcpy(l->at, name, n);
+    l->at[n] = '\0';
+    l->len = n;
+    l->dir = stk_open_beneath(l->folder, n ? l->at : ".", O_PATH | O_DIRECTORY);
+    return l->dir < 0 ? -1 : 0;
+}
+
+int stk_look(struct stk_look *l, const char *name, struct stat *sb)
+{
+    if (l->outside)
+        return fstatat(l->folder, name, sb, 0);
+    const char *slash = strrchr(name, '/'), *base = slash ? slash + 1 : name;
+    if (enter_dir(l, name, slash ? (size_t)(slash - name) : 0) < 0 ||
+        fstatat(l->dir, base, sb, AT_SYMLINK_NOFOLLOW) < 0)
+        return -1;
+    return S_ISLNK(sb->st_mode) ? stk_stat_beneath(l->folder, name, sb) : 0;
 }

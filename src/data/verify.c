@@ -30,6 +30,7 @@ struct verify {
     struct stk_dataset *ds;
     struct stk_index published; /* that of a packed dataset, while it is open */
     struct stk_checker checker; /* of records, while they are listed */
+    int top;                    /* the folder of a packed dataset, while its files are checked */
     unsigned jobs;
     uint64_t chunk_bytes;
     struct worker_state *worker;
@@ -267,7 +268,7 @@ static int check_file(void *user, uint64_t item, unsigned thread, struct stk_err
     char *path = stk_path_join(v->ds->path, f->name);
     if (!path)
         return stk_err_nomem(err, strlen(f->name));
-    int rc = stk_out_checksum(AT_FDCWD, path, &size, &hash, path, &why);
+    int rc = stk_out_checksum(v->top, v->o->open.follow_links, f->name, &size, &hash, path, &why);
     free(path);
     if (rc < 0) {
         manifest_problem(v, f->name, why.offset, why.what);
@@ -335,7 +336,11 @@ static int check_manifest(struct verify *v, struct stk_err *err)
     v->r->has_manifest = v->ds->has_manifest;
     if (!v->ds->has_manifest)
         return 0;
+    v->top = open(v->ds->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (v->top < 0)
+        return stk_err_sys(err, v->ds->path, "open folder");
     int rc = stk_pool_run(v->jobs, m->nshards + m->nother, check_file, v, err);
+    close(v->top);
     if (rc < 0)
         return rc;
     if (m->samples != stk_dataset_len(v->ds)) {
