@@ -500,7 +500,7 @@ static void show_place(struct stk_dataset *ds, const struct stk_open_options *o,
     int fd = open_place(&how, path, &st, NULL);
     if (fd < 0)
         return;
-    if (stk_index_open_fd(fd, path, &idx, NULL) == 0 && stk_fit_all_but_files(&f) &&
+    if (open_current(ds, fd, path, &idx, NULL) == 0 && stk_fit_all_but_files(&f) &&
         stk_fit_files(&f))
         look(user, &idx, path, st.st_uid);
     stk_index_close(&idx);
