@@ -3,9 +3,11 @@
  * with what the manifest and the published index say. Trusts neither.
  */
 #include "data/verify.h"
+#include "base/beneath.h"
 #include "base/file.h"
 #include "base/own.h"
 #include "base/hash.h"
+#include "base/own.h"
 #include "base/pool.h"
 #include "host/cpus.h"
 #include "data/check.h"
@@ -13,6 +15,7 @@
 #include "data/out.h"
 #include "data/reader.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -264,7 +267,12 @@ static int check_file(void *user, uint64_t item, unsigned thread, struct stk_err
     struct stk_err why = {0};
     uint64_t size = 0, hash = 0;
     char what[160];
+    struct stat st;
     (void)thread;
+    if (!v->o->open.follow_links && stk_stat_beneath(v->top, f->name, &st) < 0 && errno == EXDEV) {
+        manifest_problem(v, f->name, -1, "a link that leads outside the dataset");
+        return 0;
+    }
     char *path = stk_path_join(v->ds->path, f->name);
     if (!path)
         return stk_err_nomem(err, strlen(f->name));
@@ -329,6 +337,41 @@ static void check_published_index(struct verify *v)
     v->ds->checks = idx;
 }
 
+static bool says_the_same(const struct stk_index *a, const struct stk_index *b)
+{
+    const struct stk_index_header *x = a->h, *y = b->h;
+    for (int t = 0; t < STK_T_COUNT; t++)
+        if (t != STK_T_SUMS && t != STK_T_CHECKS && x->table[t].hash != y->table[t].hash)
+            return false;
+    return x->nsamples == y->nsamples && x->nextents == y->nextents && x->flags == y->flags &&
+           x->compress == y->compress && strcmp(x->payload, y->payload) == 0;
+}
+
+/* One that stands where it is found by whoever opens the dataset. */
+static void check_found(void *user, const struct stk_index *idx, const char *path, uid_t owner)
+{
+    struct verify *v = user;
+    struct stk_err why = {0};
+    char who[64], what[160];
+    if (v->ds->has_manifest && strcmp(stk_base_name(path), STK_INDEX_NAME) == 0)
+        return; /* the one that was packed is looked at closer */
+    if (stk_index_check(idx, &why) < 0) {
+        problem(v, path, -1, why.what);
+    } else if (!says_the_same(idx, &v->ds->index)) {
+        snprintf(what, sizeof what,
+                 "the index does not say what the files say (it belongs to %s): remove it",
+                 stk_user_name(owner, who));
+        problem(v, path, -1, what);
+    }
+}
+
+/* Of damaged data no index says the same. */
+static int check_found_indexes(struct verify *v, struct stk_err *err)
+{
+    return v->ds->problems.count ? 0
+                                 : stk_dataset_published(v->ds, &v->o->open, check_found, v, err);
+}
+
 static int check_manifest(struct verify *v, struct stk_err *err)
 {
     const struct stk_manifest *m = &v->ds->manifest;
@@ -374,6 +417,8 @@ static int verify_opened(struct verify *v, struct stk_err *err)
     int rc = stk_notes_join(&r->notes, &v->ds->notes, err);
     if (rc == 0)
         rc = check_manifest(v, err);
+    if (rc == 0)
+        rc = check_found_indexes(v, err);
     if (rc == 0)
         rc = stk_pool_run(v->jobs, v->jobs, work, v, err);
     return rc < 0 ? rc : check_crcs(v, err);
