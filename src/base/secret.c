@@ -80,7 +80,8 @@ static const struct form {
     {"eyJ", 60, "a web token: {\" in base 64"},
 };
 
-#define NONE ((size_t)-1)
+#define FORM_LEAST 20 /* of all of them */
+#define NONE       ((size_t)-1)
 
 /* ---- characters --------------------------------------------------------------------------- */
 
@@ -331,14 +332,15 @@ static bool look_at(struct stk_secret *s, const char *w, size_t n, size_t at, si
     bool path = at > 0 && w[at - 1] == '/';
     *begin = at;
     *len = end - at;
-    if (has_form(w + at, end - at))
+    if (end - at >= FORM_LEAST && has_form(w + at, end - at))
         return true;
     if (n - end > 3 && memcmp(w + end, "://", 3) == 0)
         return take_url(w, n, end, begin, len);
     if (end < n && is_blank(w[end]) && end - at == 6 && same(w + at, "bearer", 6))
         return take_value(LIKELY, w, n, end, begin, len) && *len >= 8;
-    enum says says = path ? NOTHING : name_says(w + at, end - at);
     bool option = w[at] == '-';
+    bool named = end < n ? is_blank(w[end]) || is_one_of(w[end], "=:\"'") : option;
+    enum says says = named && !path ? name_says(w + at, end - at) : NOTHING;
     if (says == NOTHING || (says == LOGIN && !option))
         return false;
     return take_pair(says, w, n, at, end, begin, len) ||

@@ -14,6 +14,7 @@
 #include <stddef.h>
 
 struct stk_buf;
+struct stk_jw;
 
 #define STK_SECRET_MASK "***"
 
@@ -32,5 +33,8 @@ size_t stk_secret_find(struct stk_secret *s, const char *word, size_t n, size_t 
 void stk_secret_put(struct stk_secret *s, const char *word, size_t n, struct stk_buf *out);
 /* The same of a text that stands alone: a line for a shell, a command whose words were joined. */
 void stk_secret_text(const char *text, size_t n, struct stk_buf *out);
+/* A command as a list of JSON, a text as a string of it (NULL: null). */
+void stk_secret_json_words(struct stk_jw *w, const char *const *word, size_t n);
+void stk_secret_json_text(struct stk_jw *w, const char *text);
 
 #endif

@@ -1,5 +1,6 @@
 /* secret_text.c - see secret.h: what is written down of a command. */
 #include "base/buf.h"
+#include "base/json.h"
 #include "base/secret.h"
 
 void stk_secret_put(struct stk_secret *s, const char *word, size_t n, struct stk_buf *out)
@@ -34,4 +35,35 @@ void stk_secret_text(const char *text, size_t n, struct stk_buf *out)
     }
     stk_buf_release(&whole);
     stk_buf_release(&masked);
+}
+
+/* Writes and releases it. */
+static void put_string(struct stk_jw *w, struct stk_buf *b)
+{
+    stk_jw_str(w, stk_buf_cstr(b));
+    w->out->fail = w->out->fail || b->fail;
+    stk_buf_release(b);
+}
+
+void stk_secret_json_words(struct stk_jw *w, const char *const *word, size_t n)
+{
+    struct stk_secret s = {0};
+    stk_jw_open(w, '[');
+    for (size_t i = 0; i < n; i++) {
+        struct stk_buf b = STK_BUF_INIT;
+        stk_secret_put(&s, word[i], strlen(word[i]), &b);
+        put_string(w, &b);
+    }
+    stk_jw_close(w, ']');
+}
+
+void stk_secret_json_text(struct stk_jw *w, const char *text)
+{
+    struct stk_buf b = STK_BUF_INIT;
+    if (!text) {
+        stk_jw_null(w);
+        return;
+    }
+    stk_secret_text(text, strlen(text), &b);
+    put_string(w, &b);
 }

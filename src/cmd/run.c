@@ -15,6 +15,7 @@
 
 #include "base/file.h"
 #include "base/pool.h"
+#include "base/secret.h"
 #include "base/text.h"
 #include "host/cpus.h"
 #include "cmd/cmd.h"
@@ -259,7 +260,8 @@ static void begin_json(struct stk_run *run)
     stk_jw_put_str(w, "command", run->cmd->name);
     stk_jw_put_str(w, "version", stk_version());
     stk_jw_put_str(w, "start_time", when);
-    stk_jw_put_strs(w, "arguments", run->opts.arg, run->opts.nargs);
+    stk_jw_key(w, "arguments");
+    stk_secret_json_words(w, (const char *const *)run->opts.arg, run->opts.nargs);
     stk_jw_key(w, "settings");
     stk_opts_write_json(&run->opts, w);
     write_machine(w);
