@@ -26,7 +26,7 @@ enum stk_exit {
 struct stk_common {
     const char *json;
     double progress_every_s;
-    bool quiet, help;
+    bool quiet, verbose, help;
 };
 
 #define STK_COMMON_OPTIONS                                                                         \
@@ -49,6 +49,11 @@ struct stk_common {
          .incidental = true,                                                                       \
          .offset = offsetof(struct stk_common, quiet),                                             \
          .help = "Print errors only"},                                                             \
+        {.name = "verbose",                                                                        \
+         .type = STK_OPT_FLAG,                                                                     \
+         .incidental = true,                                                                       \
+         .offset = offsetof(struct stk_common, verbose),                                           \
+         .help = "Name every program that is started (sbatch, mksquashfs), and where it is"},      \
         {.name = "help",                                                                           \
          .letter = 'h',                                                                            \
          .type = STK_OPT_FLAG,                                                                     \

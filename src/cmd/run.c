@@ -16,6 +16,7 @@
 #include "base/file.h"
 #include "base/pool.h"
 #include "base/secret.h"
+#include "base/spawn.h"
 #include "base/text.h"
 #include "host/cpus.h"
 #include "cmd/cmd.h"
@@ -404,6 +405,13 @@ static int flush_stdout(const struct stk_run *run, int status)
     return status > STK_EXIT_FAILED ? status : STK_EXIT_FAILED;
 }
 
+static void say_tool(const char *name, const char *path)
+{
+    char text[4400];
+    snprintf(text, sizeof text, "%s is %s", name, path);
+    stk_complain(NULL, text);
+}
+
 static int run_with_options(struct stk_run *run)
 {
     if (run->common->help) {
@@ -418,6 +426,8 @@ static int run_with_options(struct stk_run *run)
         stk_stop_on_signals();
     stk_progress_init(&run->progress, run->common->quiet ? NULL : stderr, run->cmd->name,
                       run->common->progress_every_s);
+    if (run->common->verbose)
+        stk_tools_tell(say_tool);
     begin_json(run);
     int rc = run->cmd->run(run);
     stk_progress_release(&run->progress);
