@@ -126,6 +126,17 @@ pid_t stk_proc_own_pid(int proc_fd, pid_t pid)
     return own > 0 ? own : pid;
 }
 
+/* "Uid: 1001 1001 1001 1001". The owner of /proc/PID would be root where a process may not be
+ * looked into. */
+uid_t stk_proc_uid(int proc_fd, pid_t pid)
+{
+    char buf[4096], *end;
+    stk_proc_read(proc_fd, pid, "status", buf, sizeof buf);
+    const char *at = strstr(buf, "\nUid:");
+    unsigned long uid = at ? strtoul(at + 5, &end, 10) : 0;
+    return at && end != at + 5 && uid < STK_NOBODY ? (uid_t)uid : STK_NOBODY;
+}
+
 bool stk_proc_has_uring(int proc_fd, pid_t pid)
 {
     char path[64], link[32];

@@ -40,6 +40,9 @@ void stk_proc_io(int proc_fd, pid_t pid, uint64_t io[STK_IO_COUNTS]);
 size_t stk_proc_command(int proc_fd, pid_t pid, char *buf, size_t size);
 /* What it knows itself by: in a container another number. */
 pid_t stk_proc_own_pid(int proc_fd, pid_t pid);
+/* Whose it is (its real user id); STK_NOBODY: not known. */
+#define STK_NOBODY ((uid_t)-1)
+uid_t stk_proc_uid(int proc_fd, pid_t pid);
 bool stk_proc_has_uring(int proc_fd, pid_t pid);
 /* All of its environment, at buf->data: what a scheduler has set may be behind much else. Returns
  * its length. */
