@@ -20,7 +20,9 @@
 #include "base/text.h"
 #include "host/cpus.h"
 #include "cmd/cmd.h"
+#include "lab/folder.h"
 #include "lab/judge.h"
+#include "lab/launch.h"
 
 /* ---- talking ------------------------------------------------------------------------------ */
 
@@ -353,9 +355,11 @@ void stk_say_stopped(const struct stk_run *run, int sig, const char *more)
         stk_hint("what is finished is kept; with --resume the same command goes on");
 }
 
-int stk_judge_profile(struct stk_run *run, const char *path, struct stk_judged *out)
+int stk_judge_profile(struct stk_run *run, const char *path, const char *trust,
+                      struct stk_judged *out)
 {
-    int rc = stk_judge(path, out, &run->err);
+    int rc = stk_folder_believe(path, stk_launch_is_ours, trust, &run->err);
+    rc = rc ? rc : stk_judge(path, out, &run->err);
     if (rc || !stk_stop_signal())
         return rc;
     stk_judged_release(out);

@@ -202,7 +202,7 @@ int stk_launch_write_run(struct stk_launch *l, struct stk_err *err)
     stk_buf_putc(&b, '\n');
     rc = rc ? rc : stk_buf_check(&b, err);
     if (!rc)
-        rc = stk_write_file_atomic(l->run_path, b.data, b.len, err);
+        rc = stk_folder_write(&l->folder, l->run_name, b.data, b.len, err);
     stk_buf_release(&b);
     return rc;
 }

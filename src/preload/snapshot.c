@@ -57,7 +57,8 @@ static size_t append_word(size_t at, struct stk_secret *s, const char *word)
     size_t n = strlen(word), from = 0, begin, len;
     n = n < sizeof self.command ? n : sizeof self.command; /* more is not kept */
     while ((begin = stk_secret_find(s, word, n, from, &len)) < n) {
-        size_t next = append(self.command, at, sizeof self.command, word + from, begin - from, true);
+        size_t next =
+            append(self.command, at, sizeof self.command, word + from, begin - from, true);
         at = next > at ? next - 1 : at; /* the next part goes over its NUL */
         next = append(self.command, at, sizeof self.command, STK_SECRET_MASK,
                       sizeof STK_SECRET_MASK - 1, true);
