@@ -190,6 +190,7 @@ def test_a_planted_study_folder_is_not_used(node):
     done = node.victim.stoker("scale", "--n", 1, "--runs", 1, "-o", node.shared / "study", "--", "true", "{n}",
                               rc=4)
     assert f"uid {ATTACKER}" in done.err and list((node.shared / "study").iterdir()) == []
+    assert "--force" not in done.err  # which `scale` does not have
 
 
 # ---- whose may be believed ---------------------------------------------------------------------
