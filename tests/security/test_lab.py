@@ -166,6 +166,20 @@ def test_a_link_in_place_of_a_profile_folder(node):
     assert sorted(p.name for p in precious.iterdir()) == before
 
 
+def test_links_swapped_for_a_profile_folder(node):
+    """Between the check and the use of a name, whoever may write the folder above leads it elsewhere."""
+    precious = node.victim.home / "precious"
+    node.victim.stoker("profile", "-o", precious, "--", "true")
+    before = {p.name: p.read_bytes() for p in precious.iterdir()}
+    name, lure = node.shared / "prof", node.shared / "lure"
+    node.attacker.shell(f"mkdir -m 777 {name}; ln -s {precious} {lure}")
+    with node.attacker.swapping(name, lure) as swaps:
+        for _ in range(6):
+            node.victim.stoker("profile", "--force", "-o", name, "--", "true")
+        until(lambda: swaps.count() > 10000)
+    assert {p.name: p.read_bytes() for p in precious.iterdir()} == before
+
+
 def test_links_of_ones_own_lead_on(node):
     """`latest -> run-7` is how people keep profiles."""
     node.victim.shell("mkdir -m 700 run-7 && ln -s run-7 latest")
