@@ -3,9 +3,11 @@
  * with what the manifest and the published index say. Trusts neither.
  */
 #include "data/verify.h"
+#include "base/beneath.h"
 #include "base/file.h"
 #include "base/own.h"
 #include "base/hash.h"
+#include "base/own.h"
 #include "base/pool.h"
 #include "host/cpus.h"
 #include "data/check.h"
@@ -13,6 +15,7 @@
 #include "data/out.h"
 #include "data/reader.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -264,7 +267,12 @@ static int check_file(void *user, uint64_t item, unsigned thread, struct stk_err
     struct stk_err why = {0};
     uint64_t size = 0, hash = 0;
     char what[160];
+    struct stat st;
     (void)thread;
+    if (!v->o->open.follow_links && stk_stat_beneath(v->top, f->name, &st) < 0 && errno == EXDEV) {
+        manifest_problem(v, f->name, -1, "a link that leads outside the dataset");
+        return 0;
+    }
     char *path = stk_path_join(v->ds->path, f->name);
     if (!path)
         return stk_err_nomem(err, strlen(f->name));
