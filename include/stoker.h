@@ -130,6 +130,11 @@ struct stk_open_options {
     /* Formats of several arrays (HDF5, NPZ): only those, names, groups or globs with commas between
      * ("train,label"). NULL: found out. No index is used or kept then. */
     const char *datasets;
+    /* Follow links of a folder wherever they lead; else only those that stay beneath it. */
+    bool follow_links;
+    /* Users ("alice,1001", or "all") whose indexes and manifests are believed, too: not only those
+     * of the caller, of root, and of the data's owner. */
+    const char *trust;
 };
 
 /* Opens a file or folder of any readable format; builds the index when there is none that fits.

@@ -115,12 +115,21 @@ int stk_hash_file(const char *path, uint64_t *hash, uint64_t *size, struct stk_e
 int stk_hash_file_at(int dirfd, const char *name, int flags, uint64_t *hash, uint64_t *size,
                      const char *path, struct stk_err *err)
 {
-    int fd = -1;
+    int fd, rc = stk_read_open(dirfd, name, flags, &fd, NULL, path, err);
+    *hash = *size = 0;
+    if (rc < 0)
+        return rc;
+    rc = stk_hash_fd(fd, hash, size, path, err);
+    close(fd);
+    return rc;
+}
+
+int stk_hash_fd(int fd, uint64_t *hash, uint64_t *size, const char *path, struct stk_err *err)
+{
     uint8_t *buf = malloc(HASH_CHUNK);
     struct stk_hash h;
     stk_hash_init(&h);
-    int rc = buf ? stk_read_open(dirfd, name, flags, &fd, NULL, path, err)
-                 : stk_err_nomem(err, HASH_CHUNK);
+    int rc = buf ? 0 : stk_err_nomem(err, HASH_CHUNK);
     size_t got = HASH_CHUNK;
     for (*size = 0; rc == 0 && got == HASH_CHUNK; *size += got) { /* less: it was the end */
         rc = stk_pread_full(fd, buf, HASH_CHUNK, *size, &got, path, err);
@@ -129,8 +138,6 @@ int stk_hash_file_at(int dirfd, const char *name, int flags, uint64_t *hash, uin
     }
     *hash = stk_hash_final(&h);
     free(buf);
-    if (fd >= 0)
-        close(fd);
     return rc;
 }
 

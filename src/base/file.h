@@ -26,6 +26,8 @@ int stk_read_file_at(int dirfd, const char *name, int flags, size_t max, struct 
 int stk_hash_file(const char *path, uint64_t *hash, uint64_t *size, struct stk_err *err);
 int stk_hash_file_at(int dirfd, const char *name, int flags, uint64_t *hash, uint64_t *size,
                      const char *path, struct stk_err *err);
+/* The same of an open file. */
+int stk_hash_fd(int fd, uint64_t *hash, uint64_t *size, const char *path, struct stk_err *err);
 /* malloc'ed "a/b"; a == "" or "." gives b. Caller frees with free(). NULL: no memory. */
 char *stk_path_join(const char *a, const char *b);
 /* What stands after the last "/" of a path. Borrowed from it. */

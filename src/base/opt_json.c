@@ -1,11 +1,12 @@
 /* opt_json.c - the effective settings of a run as JSON, with where each came from. */
 #include "base/opt.h"
+#include "base/secret.h"
 
 static void write_list(const char **list, struct stk_jw *w)
 {
     stk_jw_open(w, '[');
     for (; list && *list; list++)
-        stk_jw_str(w, *list);
+        stk_secret_json_text(w, *list);
     stk_jw_close(w, ']');
 }
 
@@ -48,7 +49,7 @@ static void write_value(const struct stk_opts *o, const struct stk_opt *opt, str
         stk_jw_str(w, stk_opt_choices(opt)[stk_opt_number(opt, o->fields)]);
     } else {
         memcpy(&text, field, sizeof text);
-        stk_jw_str(w, text);
+        stk_secret_json_text(w, text);
     }
 }
 

@@ -27,6 +27,14 @@
 
 /* Where execvp() would find it: malloc'ed. 0, or errno (ENOENT, EACCES, ENOMEM). */
 int stk_find_program(const char *name, char **out);
+/* Where a program of the system is that we start by ourselves (sbatch, mksquashfs): as above, but
+ * looked up once, told to stk_tools_tell(), and where we are root refused (STK_E_UNSUPPORTED) when
+ * somebody else could have put it there: the entry of PATH, a folder above it or the file itself is
+ * writable by others, or the entry is not absolute. Else 0 or errno: the caller says what is
+ * missing. *path: borrowed, for good. */
+int stk_find_tool(const char *name, const char **path, struct stk_err *err);
+/* Who is told where each tool was found, when it is first needed; NULL: nobody. */
+void stk_tools_tell(void (*told)(const char *name, const char *path));
 /* Where this program is. The preload library has a way of its own. */
 int stk_self_path(char *out, size_t size, struct stk_err *err);
 /* Our environment: what keep() wants of it ("NAME=value"), and then `more`, which ends in NULL and

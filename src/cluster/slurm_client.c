@@ -75,18 +75,25 @@ static int not_there(const char *client, struct stk_err *err)
                        client);
 }
 
+static int find_client(const char *client, const char **path, struct stk_err *err)
+{
+    int e = stk_find_tool(client, path, err);
+    return e > 0 ? not_there(client, err) : e;
+}
+
 int stk_slurm_have(const char *client, struct stk_err *err)
 {
-    char *path;
-    int e = stk_find_program(client, &path);
-    free(path);
-    return e ? not_there(client, err) : 0;
+    const char *path;
+    return find_client(client, &path, err);
 }
 
 int stk_slurm_start(struct stk_child *c, struct stk_err *err)
 {
     static const char *const steady[] = {"LC_ALL=C", "SLURM_TIME_FORMAT=%s", NULL};
     const char *client = c->argv[0];
+    int rc = find_client(client, &c->path, err);
+    if (rc)
+        return rc;
     bool sbatch = strcmp(client, "sbatch") == 0, submits = sbatch || strcmp(client, "srun") == 0;
     const char **env = stk_environment(is_kept, &submits, submits ? NULL : steady);
     if (!env)
@@ -100,10 +107,8 @@ int stk_slurm_start(struct stk_child *c, struct stk_err *err)
     int e = stk_child_start(c);
     c->env = NULL;
     free(env);
-    if (e == ENOENT)
-        return not_there(client, err);
     errno = e;
-    return e ? stk_err_sys(err, NULL, "%s", client) : 0;
+    return e ? stk_err_sys(err, c->path, "start %s", client) : 0;
 }
 
 /* ---- while it runs ------------------------------------------------------------------------ */

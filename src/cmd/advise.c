@@ -11,6 +11,7 @@ struct settings {
     bool list;
     const char **only;
     const char *min;
+    const char *trust;
 };
 
 /* As stk_severity_name() has them, least first. */
@@ -34,6 +35,13 @@ static const struct stk_opt options[] = {
      .choices = severities,
      .offset = offsetof(struct settings, min),
      .help = "Show findings of this severity or above"},
+    {.name = "trust",
+     .type = STK_OPT_STRING,
+     .arg = "USER,...",
+     .incidental = true,
+     .offset = offsetof(struct settings, trust),
+     .help = "Believe profiles of these users (names, numbers, or all), too: not only your own, "
+             "root's, and those of whose folder they lie in"},
     STK_COMMON_OPTIONS,
 };
 
@@ -142,7 +150,7 @@ static int run_advise(struct stk_run *run)
     int rc = check_only(run);
     struct stk_judged j;
     if (!rc)
-        rc = stk_judge_profile(run, run->opts.arg[0], &j);
+        rc = stk_judge_profile(run, run->opts.arg[0], s->trust, &j);
     if (rc)
         return rc;
     rc = show(run, &j.analysis, &j.advice);

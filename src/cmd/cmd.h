@@ -26,7 +26,7 @@ enum stk_exit {
 struct stk_common {
     const char *json;
     double progress_every_s;
-    bool quiet, help;
+    bool quiet, verbose, help;
 };
 
 #define STK_COMMON_OPTIONS                                                                         \
@@ -49,6 +49,11 @@ struct stk_common {
          .incidental = true,                                                                       \
          .offset = offsetof(struct stk_common, quiet),                                             \
          .help = "Print errors only"},                                                             \
+        {.name = "verbose",                                                                        \
+         .type = STK_OPT_FLAG,                                                                     \
+         .incidental = true,                                                                       \
+         .offset = offsetof(struct stk_common, verbose),                                           \
+         .help = "Name every program that is started (sbatch, mksquashfs), and where it is"},      \
         {.name = "help",                                                                           \
          .letter = 'h',                                                                            \
          .type = STK_OPT_FLAG,                                                                     \
@@ -107,8 +112,10 @@ int stk_run_command(const struct stk_cmd *cmd, int argc, char *const *argv);
 /* attend.c: what(run), with somebody who ends it when a signal came and it cannot. */
 int stk_attend(struct stk_run *run, int (*what)(struct stk_run *run));
 struct stk_judged; /* lab/judge.h */
-/* stk_judge(); STK_E_STOPPED when a signal came meanwhile, which may have kept it from a file. */
-int stk_judge_profile(struct stk_run *run, const char *path, struct stk_judged *out);
+/* stk_judge() of a profile that may be believed (stk_folder_believe(); trust: as of --trust);
+ * STK_E_STOPPED when a signal came meanwhile, which may have kept it from a file. */
+int stk_judge_profile(struct stk_run *run, const char *path, const char *trust,
+                      struct stk_judged *out);
 /* Text for people, on the right stream; nothing with --quiet. */
 void stk_say(const struct stk_run *run, const char *fmt, ...) STK_PRINTF(2, 3);
 /* Prints "stoker: pack: text" to stderr, everything escaped. cmd may be NULL. */

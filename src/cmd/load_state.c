@@ -8,14 +8,16 @@
 
 #include "base/file.h"
 #include "cmd/load.h"
+#include "data/trust.h"
 
 #define STATE_MAX ((size_t)64 << 20) /* a million ranks with refills have less */
 
 /* Reads one state of a file (or the several lines of it) into `all`. */
-static int read_states(const char *path, struct stk_buf *all, struct stk_err *err)
+static int read_states(const struct stk_trust *trust, const char *path, struct stk_buf *all,
+                       struct stk_err *err)
 {
     struct stk_buf text = STK_BUF_INIT;
-    int rc = stk_read_file(path, STATE_MAX, &text, err);
+    int rc = stk_trust_read(trust, path, STATE_MAX, &text, err);
     const char *p = rc ? "" : stk_buf_cstr(&text);
     size_t found = 0;
     while (!rc && *p) {
@@ -37,15 +39,16 @@ static int read_states(const char *path, struct stk_buf *all, struct stk_err *er
     return rc ? rc : stk_buf_check(all, err);
 }
 
-static int collect(const struct stk_load *l, struct stk_buf *all, struct stk_err *err)
+static int collect(const struct stk_load *l, const struct stk_trust *trust, struct stk_buf *all,
+                   struct stk_err *err)
 {
     const struct stk_load_settings *s = l->s;
     if (s->state && access(s->state, F_OK) == 0)
-        return read_states(s->state, all, err);
+        return read_states(trust, s->state, all, err);
     if (s->state && errno != ENOENT)
         return stk_err_sys(err, s->state, "cannot look at the state");
     for (const char **path = s->from; path && *path; path++) {
-        int rc = read_states(*path, all, err);
+        int rc = read_states(trust, *path, all, err);
         if (rc)
             return rc;
     }
@@ -83,8 +86,14 @@ static int merge(struct stk_load *l, const struct stk_state *state, size_t n, ch
 int stk_load_read_state(struct stk_load *l, char **text)
 {
     struct stk_buf all = STK_BUF_INIT;
+    struct stk_trust trust;
     *text = NULL;
-    int rc = collect(l, &all, &l->run->err);
+    int rc = stk_trust_init(&trust, l->s->open.trust, &l->run->err);
+    if (!rc && stat(l->run->opts.arg[0], &trust.data) < 0)
+        rc = stk_err_sys(&l->run->err, l->run->opts.arg[0], "open");
+    if (!rc)
+        rc = collect(l, &trust, &all, &l->run->err);
+    stk_trust_release(&trust);
     struct stk_state *state = (struct stk_state *)(void *)all.data;
     size_t n = all.len / sizeof *state;
     if (!rc && n)

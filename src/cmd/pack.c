@@ -117,6 +117,7 @@ static const struct stk_opt options[] = {
     STK_OPEN_TABLE_OPTIONS(PACK(src)),
     STK_OPEN_GROUP_OPTIONS(PACK(src), STK_OF_SRC),
     STK_OPEN_SPLIT_OPTIONS(PACK(src)),
+    STK_OPEN_TRUST_OPTIONS(PACK(src)),
     STK_OPEN_JOBS_OPTION(PACK(src),
                          "Threads; 0: by the number of cores. Does not change what is written"),
     {.name = "memory",

@@ -9,7 +9,7 @@ struct settings {
     const char **include, **exclude;
     double for_s, sample_s, copy_s;
     uint64_t files;
-    bool trace, force;
+    bool trace, force, share;
 };
 
 static const struct stk_opt options[] = {
@@ -76,6 +76,10 @@ static const struct stk_opt options[] = {
      .type = STK_OPT_FLAG,
      .offset = offsetof(struct settings, force),
      .help = "Replace the profile of another run in DIR, rather than take DIR-2"},
+    {.name = "share",
+     .type = STK_OPT_FLAG,
+     .offset = offsetof(struct settings, share),
+     .help = "Let others read the profile, as far as the umask does; else it is yours alone"},
     STK_COMMON_OPTIONS,
 };
 
@@ -137,6 +141,7 @@ static int run_profile(struct stk_run *run)
         .include = (const char *const *)s->include,
         .exclude = (const char *const *)s->exclude,
         .spool = s->spool,
+        .share = s->share,
     };
     struct stk_launch *l = NULL;
     struct stk_launch_result r;

@@ -17,6 +17,7 @@ struct settings {
     uint64_t top;
     const char **csv;
     const char *trace_out;
+    const char *trust;
 };
 
 #define PART(option, field_, help_)                                                                \
@@ -58,6 +59,13 @@ static const struct stk_opt options[] = {
      .incidental = true,
      .offset = offsetof(struct settings, trace_out),
      .help = "Write a Chrome trace to FILE, for ui.perfetto.dev (needs `profile --trace`)"},
+    {.name = "trust",
+     .type = STK_OPT_STRING,
+     .arg = "USER,...",
+     .incidental = true,
+     .offset = offsetof(struct settings, trust),
+     .help = "Believe profiles of these users (names, numbers, or all), too: not only your own, "
+             "root's, and those of whose folder they lie in"},
     STK_COMMON_OPTIONS,
 };
 
@@ -191,8 +199,9 @@ static int show(struct stk_run *run, const struct stk_judged *j)
 
 static int compare(struct stk_run *run, const struct stk_judged *before)
 {
+    const struct settings *s = run->settings;
     struct stk_judged after;
-    int rc = stk_judge_profile(run, run->opts.arg[1], &after);
+    int rc = stk_judge_profile(run, run->opts.arg[1], s->trust, &after);
     if (rc)
         return rc;
     struct stk_report x = report_of(run, before), y = report_of(run, &after);
@@ -213,7 +222,7 @@ static int run_report(struct stk_run *run)
         return stk_err_set(&run->err, STK_E_USAGE, NULL, -1,
                            "tables and files are of one profile; two are only compared");
     struct stk_judged j;
-    int rc = stk_judge_profile(run, run->opts.arg[0], &j);
+    int rc = stk_judge_profile(run, run->opts.arg[0], s->trust, &j);
     if (rc)
         return rc;
     rc = two ? compare(run, &j) : show(run, &j);

@@ -15,10 +15,14 @@
 
 #include "base/file.h"
 #include "base/pool.h"
+#include "base/secret.h"
+#include "base/spawn.h"
 #include "base/text.h"
 #include "host/cpus.h"
 #include "cmd/cmd.h"
+#include "lab/folder.h"
 #include "lab/judge.h"
+#include "lab/launch.h"
 
 /* ---- talking ------------------------------------------------------------------------------ */
 
@@ -124,7 +128,7 @@ static const char *hint_for(const struct stk_run *run)
                : strcmp(cmd->name, "inspect") == 0 ? "`stoker verify PATH` lists every fault"
                                                    : NULL;
     case STK_E_EXISTS: /* pack's own words say whether --force helps */
-        return pack ? NULL : "--force replaces it";
+        return pack || !has_option(cmd, "force") ? NULL : "--force replaces it";
     case STK_E_STALE:
         return pack ? NULL : "`stoker inspect --rebuild-index PATH` reads the files anew";
     default:
@@ -259,7 +263,8 @@ static void begin_json(struct stk_run *run)
     stk_jw_put_str(w, "command", run->cmd->name);
     stk_jw_put_str(w, "version", stk_version());
     stk_jw_put_str(w, "start_time", when);
-    stk_jw_put_strs(w, "arguments", run->opts.arg, run->opts.nargs);
+    stk_jw_key(w, "arguments");
+    stk_secret_json_words(w, (const char *const *)run->opts.arg, run->opts.nargs);
     stk_jw_key(w, "settings");
     stk_opts_write_json(&run->opts, w);
     write_machine(w);
@@ -350,9 +355,11 @@ void stk_say_stopped(const struct stk_run *run, int sig, const char *more)
         stk_hint("what is finished is kept; with --resume the same command goes on");
 }
 
-int stk_judge_profile(struct stk_run *run, const char *path, struct stk_judged *out)
+int stk_judge_profile(struct stk_run *run, const char *path, const char *trust,
+                      struct stk_judged *out)
 {
-    int rc = stk_judge(path, out, &run->err);
+    int rc = stk_folder_believe(path, stk_launch_is_ours, trust, &run->err);
+    rc = rc ? rc : stk_judge(path, out, &run->err);
     if (rc || !stk_stop_signal())
         return rc;
     stk_judged_release(out);
@@ -402,6 +409,13 @@ static int flush_stdout(const struct stk_run *run, int status)
     return status > STK_EXIT_FAILED ? status : STK_EXIT_FAILED;
 }
 
+static void say_tool(const char *name, const char *path)
+{
+    char text[4400];
+    snprintf(text, sizeof text, "%s is %s", name, path);
+    stk_complain(NULL, text);
+}
+
 static int run_with_options(struct stk_run *run)
 {
     if (run->common->help) {
@@ -416,6 +430,8 @@ static int run_with_options(struct stk_run *run)
         stk_stop_on_signals();
     stk_progress_init(&run->progress, run->common->quiet ? NULL : stderr, run->cmd->name,
                       run->common->progress_every_s);
+    if (run->common->verbose)
+        stk_tools_tell(say_tool);
     begin_json(run);
     int rc = run->cmd->run(run);
     stk_progress_release(&run->progress);

@@ -13,8 +13,8 @@ static int run_inside(struct stk_run *run)
 {
     const struct stk_scale_settings *said = run->settings;
     int status = 0;
-    int rc = stk_runs_inside(said->resume ? said->resume : ".", said->inside, stop_asked, &status,
-                             &run->err);
+    int rc = stk_runs_inside(said->resume ? said->resume : ".", said->inside, said->trust,
+                             stop_asked, &status, &run->err);
     return rc ? rc : status;
 }
 

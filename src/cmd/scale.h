@@ -19,7 +19,7 @@ struct stk_scale_settings {
     bool plot;
     /* What is run: what an option can say as it is stands in the plan. */
     struct stk_runs_plan plan;
-    const char *n, *spread, *via, *output, *resume, *inside, *runs, *match, *sbatch_file;
+    const char *n, *spread, *via, *output, *resume, *inside, *runs, *match, *sbatch_file, *trust;
     bool threads, ranks, gpus, nodes;
 };
 

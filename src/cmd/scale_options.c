@@ -220,6 +220,18 @@ const struct stk_opt stk_scale_options[] = {
      .offset = SETTING(resume),
      .help = "Go on with the study in DIR; --n adds to it, --runs, --precision, --budget, "
              "--timeout and --jobs-at-once replace what was said"},
+    {.name = "share",
+     .type = STK_OPT_FLAG,
+     .incidental = true,
+     .offset = SETTING(plan.share),
+     .help = "Let others read the new study, as far as the umask does; else it is yours alone"},
+    {.name = "trust",
+     .type = STK_OPT_STRING,
+     .arg = "USER,...",
+     .incidental = true,
+     .offset = SETTING(trust),
+     .help = "Run studies of these users (names, numbers, or all) with --resume, as yourself, and "
+             "believe those of --from; without it --resume shows what it would run, and does not"},
     {.name = "from",
      .type = STK_OPT_LIST,
      .arg = "[NAME=]FILE",

@@ -6,13 +6,30 @@
 #include <stdio.h>
 
 #include "base/quote.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "cmd/scale.h"
 
+/* Somebody else's plan is shown, not run: they would choose what runs as the caller. */
+static int show_plan(struct stk_scale *s)
+{
+    struct stk_run *run = s->run;
+    struct stk_buf b = STK_BUF_INIT;
+    char why[2200];
+    stk_err_text(&run->err, why, sizeof why);
+    if (stk_runs_describe(s->said->resume, &b, NULL) == 0 && b.len)
+        stk_say(run, "This study would run:\n%s", stk_buf_cstr(&b));
+    stk_buf_release(&b);
+    stk_buf_puts(&run->hint, "look at it first: with --trust it runs as you");
+    return stk_err_set(&run->err, STK_E_USAGE, NULL, -1, "nothing of it is run: %s", why);
+}
+
 int stk_scale_open(struct stk_scale *s)
 {
-    if (s->way == STK_SCALE_RESUMES)
-        return stk_runs_resume(s->said->resume, &s->change, &s->runs, &s->run->err);
+    if (s->way == STK_SCALE_RESUMES) {
+        int rc = stk_runs_resume(s->said->resume, &s->change, &s->runs, &s->run->err);
+        return rc == STK_E_EXISTS ? show_plan(s) : rc;
+    }
     return stk_runs_new(&s->plan, s->said->output, &s->runs, &s->run->err);
 }
 
@@ -96,9 +113,13 @@ static void say_where(struct stk_run *run, const struct stk_runs *r)
     stk_quote_shell(&b, stk_runs_dir(r));
     stk_say(run, "%zu runs in random order (seed %llu), kept in %s\n", stk_runs_study(r)->nruns,
             (unsigned long long)p->seed, stk_buf_cstr(&b));
-    if (p->metric)
-        stk_say(run, "Compared: %s, %s is better\n", stk_runs_study(r)->metric,
+    stk_buf_reset(&b);
+    if (p->metric) {
+        const char *metric = stk_runs_study(r)->metric;
+        stk_text_escape(&b, metric, strlen(metric), SIZE_MAX);
+        stk_say(run, "Compared: %s, %s is better\n", stk_buf_cstr(&b),
                 p->higher_better ? "higher" : "lower");
+    }
     stk_buf_release(&b);
 }
 

@@ -188,6 +188,7 @@ static int set_change(struct stk_scale *s)
         .budget_s = stk_opts_given(o, "budget") ? said->plan.budget_s : NAN,
         .at_once = stk_opts_given(o, "jobs-at-once") ? said->plan.at_once : UINT64_MAX,
         .detach = said->plan.detach,
+        .trust = said->trust,
     };
     if (o->nargs)
         return stk_err_set(&s->run->err, STK_E_USAGE, NULL, -1,
@@ -240,6 +241,7 @@ static int check_fit(const struct stk_scale *s)
         {"sbatch-file", RUN},
         {"gpu-type", RUN},
         {"output", RUN},
+        {"share", RUN},
     };
     for (size_t i = 0; i < sizeof some / sizeof *some; i++)
         if (!(some[i].with & s->way) && stk_opts_typed(&s->run->opts, some[i].name))

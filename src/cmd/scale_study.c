@@ -7,7 +7,9 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/text.h"
 #include "cmd/scale.h"
+#include "lab/folder.h"
 #include "report/grid.h"
 #include "report/scale.h"
 
@@ -31,6 +33,22 @@ static const char *split_from(const char *arg, bool several, char *name, size_t 
     return arg;
 }
 
+static bool is_study(const char *name)
+{
+    return strcmp(name, "study.json") == 0;
+}
+
+/* Of DIR/study.json it is DIR that somebody may have put where it lies. */
+static int believe(struct stk_run *run, const char *path)
+{
+    const struct stk_scale_settings *said = run->settings;
+    const char *base = stk_base_name(path);
+    char *folder = is_study(base) && base > path ? strndup(path, (size_t)(base - path)) : NULL;
+    int rc = stk_folder_believe(folder ? folder : path, is_study, said->trust, &run->err);
+    free(folder);
+    return rc;
+}
+
 /* A folder is that of a study that was run. */
 static int read_one(struct stk_run *run, struct stk_study *study, const char *path,
                     const char *name)
@@ -40,7 +58,9 @@ static int read_one(struct stk_run *run, struct stk_study *study, const char *pa
     if (stat(path, &st) == 0 && S_ISDIR(st.st_mode) &&
         !(inside = stk_path_join(path, "study.json")))
         return stk_err_nomem(&run->err, strlen(path));
-    int rc = stk_study_read(study, inside ? inside : path, name, &run->err);
+    bool ours = inside || stk_text_ends(path, strlen(path), ".json"); /* not anybody's table */
+    int rc = ours ? believe(run, path) : 0;
+    rc = rc ? rc : stk_study_read(study, inside ? inside : path, name, &run->err);
     free(inside);
     return rc;
 }

@@ -1,5 +1,6 @@
 /* watch.c - `stoker watch`: a running Slurm job, live; watch_node.c is what runs on each node. */
 #include <math.h>
+#include <pwd.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <termios.h>
@@ -21,8 +22,8 @@
 struct settings {
     struct stk_common common;
     double every_s, timeout_s;
-    uint64_t samples;
-    bool once, node_sample;
+    uint64_t samples, owner;
+    bool once, all, node_sample;
 };
 
 static const struct stk_opt options[] = {
@@ -47,6 +48,21 @@ static const struct stk_opt options[] = {
      .incidental = true,
      .offset = offsetof(struct settings, samples),
      .help = "End after N samples; 0: when the job does"},
+    {.name = "all",
+     .type = STK_OPT_FLAG,
+     .incidental = true,
+     .offset = offsetof(struct settings, all),
+     .help = "As root: show every process that says it is of the job, not only those of the job's "
+             "owner; through sudo, jobs of others too"},
+    {.name = "owner",
+     .type = STK_OPT_UNSIGNED,
+     .arg = "UID",
+     .max = UINT32_MAX,
+     .def = "4294967295",
+     .incidental = true,
+     .hidden = true,
+     .offset = offsetof(struct settings, owner),
+     .help = "With --node-sample: whose processes may be the job's; the default is anybody's"},
     {.name = "node-sample",
      .type = STK_OPT_FLAG,
      .incidental = true,
@@ -121,14 +137,58 @@ static int find_job(struct view *v, const char *id)
     return 0;
 }
 
+#define UNKNOWN_USER ((uid_t)-2) /* nobody's */
+
+static uid_t read_uid(const char *text)
+{
+    char *end;
+    unsigned long uid = *text >= '0' && *text <= '9' ? strtoul(text, &end, 10) : UNKNOWN_USER;
+    return uid < UNKNOWN_USER && !*end ? (uid_t)uid : UNKNOWN_USER;
+}
+
+/* Who has called us: behind sudo, or a program that is setuid, not root. */
+static uid_t caller(void)
+{
+    const char *sudo = getenv("SUDO_UID");
+    return getuid() != 0 || !sudo ? getuid() : read_uid(sudo);
+}
+
+/* By the name that Slurm gives them, or the number where they have none. */
+static uid_t user_id(const char *name)
+{
+    const struct passwd *pw = name && *name ? getpwnam(name) : NULL;
+    return pw ? pw->pw_uid : name ? read_uid(name) : UNKNOWN_USER;
+}
+
+/* Root may look into every process of a node; whoever called it may not, and what belongs to a job
+ * is partly told by processes themselves. *owner: whose processes may be the job's; STK_NOBODY:
+ * anybody's. */
+static int find_owner(const struct view *v, uid_t *owner)
+{
+    const struct settings *s = v->run->settings;
+    *owner = STK_NOBODY;
+    if (geteuid() != 0 || s->all)
+        return 0;
+    *owner = user_id(v->job.user);
+    if (caller() == 0 || (caller() == *owner && *owner != UNKNOWN_USER))
+        return 0;
+    return stk_err_set(&v->run->err, STK_E_USAGE, NULL, -1,
+                       "job %llu is not yours but %s's; --all shows it all the same",
+                       (unsigned long long)v->job.id,
+                       v->job.user && *v->job.user ? v->job.user : "another user");
+}
+
 /* One task of ours on each node, which shares what the job has and takes nothing from it. */
 static int start_helpers(struct view *v)
 {
     const struct settings *s = v->run->settings;
-    char exe[4096], job[32], nodes[32], tasks[32], every[32], number[24], samples[32];
-    int rc = stk_self_path(exe, sizeof exe, &v->run->err);
+    char exe[4096], owner[32], job[32], nodes[32], tasks[32], every[32], number[24], samples[32];
+    uid_t whose;
+    int rc = find_owner(v, &whose);
+    rc = rc ? rc : stk_self_path(exe, sizeof exe, &v->run->err);
     if (rc)
         return rc;
+    snprintf(owner, sizeof owner, "--owner=%lu", (unsigned long)whose);
     snprintf(job, sizeof job, "--jobid=%llu", (unsigned long long)v->job.id);
     snprintf(nodes, sizeof nodes, "--nodes=%zu", v->expected);
     snprintf(tasks, sizeof tasks, "--ntasks=%zu", v->expected);
@@ -151,6 +211,7 @@ static int start_helpers(struct view *v)
                                 exe,
                                 "watch",
                                 "--node-sample",
+                                owner,
                                 every,
                                 samples,
                                 number,
@@ -424,7 +485,8 @@ static int run_watch(struct stk_run *run)
     if (!stk_slurm_id_ok(id))
         return stk_err_set(&run->err, STK_E_USAGE, NULL, -1,
                            "\"%.80s\" is not a job id (12, or 12_3 for a task of an array)", id);
-    return s->node_sample ? stk_watch_here(run, strtoull(id, NULL, 10), s->every_s, s->samples)
+    return s->node_sample ? stk_watch_here(run, strtoull(id, NULL, 10), (uid_t)s->owner, s->every_s,
+                                           s->samples)
                           : watch_job(run, id);
 }
 

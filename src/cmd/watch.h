@@ -2,11 +2,14 @@
 #ifndef STK_CMD_WATCH_H
 #define STK_CMD_WATCH_H
 
+#include <sys/types.h>
+
 #include "cmd/cmd.h"
 
 /* Prints samples of the job's processes on this node until it is told to stop, or `samples` (0: for
- * ever). */
-int stk_watch_here(struct stk_run *run, uint64_t job, double every_s, uint64_t samples);
+ * ever). owner: as of stk_watcher_new(). */
+int stk_watch_here(struct stk_run *run, uint64_t job, uid_t owner, double every_s,
+                   uint64_t samples);
 void stk_nap(double seconds);
 
 #endif

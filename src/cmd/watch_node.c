@@ -12,12 +12,12 @@ void stk_nap(double s)
     nanosleep(&t, NULL);
 }
 
-int stk_watch_here(struct stk_run *run, uint64_t job, double every_s, uint64_t samples)
+int stk_watch_here(struct stk_run *run, uint64_t job, uid_t owner, double every_s, uint64_t samples)
 {
     struct stk_watcher *w;
     struct stk_watch_node node = {0};
     struct stk_buf line = STK_BUF_INIT;
-    int rc = stk_watcher_new(job, &w, &run->err);
+    int rc = stk_watcher_new(job, owner, &w, &run->err);
     if (rc)
         return rc;
     double next = stk_now();

@@ -68,7 +68,7 @@ static int list_tree_file(struct file_sink *f, struct stk_lister *l, struct stk_
     const char *name = file_name(b, f->file), *key = NULL;
     size_t key_len = b->file[f->file].name_len;
     struct stat sb;
-    if (fstatat(b->walk->rootfd, name, &sb, 0) < 0)
+    if (stk_look(&f->look, name, &sb) < 0)
         return stk_err_sys(err, f->path, "stat");
     f->rec.size = (uint64_t)sb.st_size;
     f->rec.mtime_ns = (int64_t)sb.st_mtim.tv_sec * 1000000000 + sb.st_mtim.tv_nsec;
@@ -200,6 +200,7 @@ static void sink_release(struct file_sink *f)
     stk_buf_release(&f->parts);
     stk_buf_release(&f->key);
     stk_notes_release(&f->notes);
+    stk_look_release(&f->look);
 }
 
 static int list_file(struct file_sink *f, struct stk_lister *tree, struct stk_grouper *group,
@@ -256,6 +257,7 @@ static int list_group(void *user, uint64_t item, unsigned thread, struct stk_err
     struct group *grp = &b->group[item];
     struct group_state g = {.b = b, .w = &b->worker[thread]};
     struct file_sink f = {.base.event = stk_build_event, .g = &g};
+    stk_look_init(&f.look, b->walk->rootfd, b->walk->outside);
     struct stk_lister l;
     bool tree = b->walk->format->caps & STK_CAN_TREE;
     stk_lister_init(&l, &f.base, NULL, &b->o->list);
@@ -319,7 +321,8 @@ static int builder_init(struct builder *b, struct stk_err *err)
                                   .root = b->walk->root,
                                   .count = b->walk->nfiles,
                                   .entry = file_entry,
-                                  .list = b};
+                                  .list = b,
+                                  .outside = b->walk->outside};
     b->nworkers = b->o->jobs ? b->o->jobs : stk_cpus();
     /* The jail forks: from a process of one thread, so that no lock is held by a thread the child
      * does not have. */

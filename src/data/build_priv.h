@@ -5,6 +5,7 @@
 #ifndef STK_DATA_BUILD_PRIV_H
 #define STK_DATA_BUILD_PRIV_H
 
+#include "base/beneath.h"
 #include "base/spool.h"
 #include "data/build.h"
 #include "data/check.h"
@@ -92,6 +93,7 @@ struct file_sink {
     struct stk_buf parts;                /* of the sample that is open */
     struct stk_buf key;
     struct stk_notes notes; /* of this file */
+    struct stk_look look;   /* at files of a folder, which are not opened */
     bool open, open_has_key;
     struct stk_src *src;
     struct stk_check *check;             /* of this file's records while they go by, or NULL */

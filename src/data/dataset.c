@@ -5,9 +5,10 @@
 #include "data/columns.h"
 #include "data/dataset.h"
 #include "data/label.h"
+#include "base/beneath.h"
 #include "base/file.h"
-#include "base/hash.h"
 #include "data/build.h"
+#include "data/fit.h"
 #include "data/place.h"
 #include "data/reader.h"
 
@@ -17,10 +18,6 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-/* Up to so many files are checked against the index when it is opened; more are checked one by one
- * when they are first read. */
-#define CHECK_FILES 1024
 
 /* ---- problems ---- */
 
@@ -90,7 +87,6 @@ struct opening {
     const struct stk_open_options *o;
     bool collect; /* problems, instead of failing with the first */
     bool trust;   /* an index that is there; else none is published either */
-    bool is_dir;
     struct stk_checker *checker;
     char *place[NPLACES][STK_PLACES];
 };
@@ -110,181 +106,93 @@ static int file_entry(const void *list, uint64_t number, struct stk_files_entry 
     return 0;
 }
 
+void stk_files_of_index(struct stk_files *files, const struct stk_index *idx)
+{
+    files->count = idx->h->nfiles;
+    files->bytes = idx->h->bytes_stored;
+    files->entry = file_entry;
+    files->list = idx;
+}
+
 void stk_dataset_list_files(struct stk_dataset *ds)
 {
-    ds->files.count = ds->index.h->nfiles;
-    ds->files.bytes = ds->index.h->bytes_stored;
-    ds->files.entry = file_entry;
-    ds->files.list = &ds->index;
+    stk_files_of_index(&ds->files, &ds->index);
 }
 
-/* ---- is an index still right? ---- */
+/* ---- an index that is there ---- */
 
-static bool dirs_fresh(const struct stk_dataset *ds)
+static void not_used(struct stk_dataset *ds, const char *why)
 {
-    const struct stk_index *idx = &ds->index;
-    const struct stk_index_dir *d = idx->table[STK_T_DIRS];
-    const char *names = idx->table[STK_T_NAMES];
-    uint64_t room = stk_index_count(idx, STK_T_NAMES);
-    if (stk_index_touch(idx, STK_T_DIRS, NULL) < 0)
-        return false;
-    for (uint64_t i = 0; i < stk_index_count(idx, STK_T_DIRS); i++) {
-        struct stat sb;
-        if (d[i].name_off >= room || d[i].name_len >= room - d[i].name_off ||
-            stk_index_touch_bytes(idx, STK_T_NAMES, d[i].name_off, d[i].name_len + 1ull, NULL) <
-                0 ||
-            names[d[i].name_off + d[i].name_len])
-            return false;
-        const char *name = names + d[i].name_off;
-        if (fstatat(ds->files.rootfd, name[0] ? name : ".", &sb, 0) < 0 ||
-            (int64_t)sb.st_mtim.tv_sec * 1000000000 + sb.st_mtim.tv_nsec != d[i].mtime_ns)
-            return false;
-    }
-    return true;
+    if (!ds->index_why)
+        ds->index_why = strdup(why);
 }
 
-static bool files_fresh(const struct stk_dataset *ds)
+/* Opens what stands at a place. A link there is somebody's: only where the user follows those. */
+static int open_place(const struct opening *how, const char *path, struct stat *st,
+                      struct stk_err *err)
 {
-    bool tree = ds->format->caps & STK_CAN_TREE;
-    uint64_t n = ds->files.count;
-    for (uint64_t i = 0; i < n && n <= CHECK_FILES && !tree; i++)
-        if (!stk_files_unchanged(&ds->files, i))
-            return false;
-    return true;
-}
-
-/* ---- what the caller asked for ---- */
-
-/* Parts of it that an index may also have found out by itself. */
-enum { ASKED_FORMAT = 1, ASKED_PAYLOAD = 2 };
-
-/* A number for what the caller asked for instead of having it found out, 0 for nothing. An index
- * made so must not be used by a caller who asked for something else, or for nothing: every option
- * that changes what is listed belongs in here. without: parts that are not counted. */
-static uint64_t listing_id(const struct stk_dataset *ds, const struct stk_open_options *o,
-                           unsigned without)
-{
-    struct stk_buf b = STK_BUF_INIT;
-    const char *packed = ds->has_manifest ? ds->manifest.payload : "auto";
-    if (o->format && !ds->has_manifest && !(without & ASKED_FORMAT))
-        stk_buf_printf(&b, "format %s\n", o->format);
-    if (strcmp(ds->list.payload, "auto") != 0 && strcmp(ds->list.payload, packed) != 0 &&
-        !(without & ASKED_PAYLOAD))
-        stk_buf_printf(&b, "payload %s\n", ds->list.payload);
-    if (ds->list.grouped && !ds->has_manifest)
-        stk_buf_puts(&b, "group\n");
-    if (o->header && strcmp(o->header, "auto") != 0)
-        stk_buf_printf(&b, "header %s\n", o->header);
-    if (ds->list.delimiter)
-        stk_buf_printf(&b, "delimiter %d\n", ds->list.delimiter);
-    if (ds->types)
-        stk_buf_printf(&b, "types %s\n", ds->types);
-    if (o->split)
-        stk_buf_printf(&b, "split %s\n", o->split);
-    uint64_t id = b.len ? stk_hash64(b.data, b.len) : 0;
-    stk_buf_release(&b);
-    return id;
-}
-
-/* The index was made as asked, or what it found out is what is asked for. */
-static bool settings_match(const struct stk_dataset *ds, const struct stk_open_options *o)
-{
-    const struct stk_index_header *h = ds->index.h;
-    bool format = !o->format || strcmp(o->format, h->format) == 0;
-    bool payload =
-        strcmp(ds->list.payload, "auto") == 0 || strcmp(ds->list.payload, h->payload) == 0;
-    if (!format || h->compress != ds->list.compress)
-        return false;
-    /* A folder of files that is named so is all its files, else those that look like samples. */
-    unsigned named = ds->format->caps & STK_CAN_TREE ? 0 : ASKED_FORMAT;
-    return h->listing == listing_id(ds, o, 0) || h->listing == listing_id(ds, o, named) ||
-           (payload && (h->listing == listing_id(ds, o, ASKED_PAYLOAD) ||
-                        h->listing == listing_id(ds, o, named | ASKED_PAYLOAD)));
-}
-
-/* A single file's index must be of this very file. */
-static bool same_root(const struct stk_dataset *ds, bool is_dir)
-{
-    const struct stk_index_file *f;
-    const char *name, *base = stk_base_name(ds->path);
-    bool index_of_dir = stk_index_count(&ds->index, STK_T_DIRS) > 0 || ds->has_manifest;
-    if (is_dir)
-        return index_of_dir;
-    return !index_of_dir && ds->index.h->nfiles == 1 &&
-           stk_index_file(&ds->index, 0, &f, &name, NULL) == 0 && f->name_len == strlen(base) &&
-           memcmp(name, base, f->name_len) == 0;
-}
-
-/* The shards of a packed dataset must be those the manifest lists. */
-static bool manifest_match(struct stk_dataset *ds)
-{
-    const struct stk_manifest *m = &ds->manifest;
-    if (!ds->has_manifest)
-        return true;
-    /* Another packing of the same samples may have files of the same names and sizes. */
-    if (ds->index.h->data_id != stk_dataset_identity(ds))
-        return false;
-    if (ds->format->caps & STK_CAN_TREE)
-        return ds->index.h->nsamples == m->samples;
-    if (ds->index.h->nfiles != m->nshards || ds->index.h->nsamples != m->samples)
-        return false;
-    for (size_t i = 0; i < m->nshards; i++) {
-        const struct stk_index_file *f;
-        const char *name;
-        if (stk_index_file(&ds->index, i, &f, &name, NULL) < 0 || f->size != m->shard[i].size ||
-            f->name_len != strlen(m->shard[i].name) ||
-            memcmp(name, m->shard[i].name, f->name_len) != 0)
-            return false;
-    }
-    return true;
+    bool follow = how->o->follow_links || how->o->index;
+    int fd, rc = stk_read_open(AT_FDCWD, path, follow ? 0 : O_NOFOLLOW, &fd, st, path, err);
+    return rc < 0 ? rc : fd;
 }
 
 /* A packed dataset whose files have suffered keeps its number of samples where bad ones are passed
  * over: ranks that see other damage, or see it later, still agree. What is left of a file is read.
  */
-static bool files_usable(struct stk_dataset *ds, const struct stk_open_options *o)
+static bool files_usable(struct stk_fit *f)
 {
-    if (files_fresh(ds))
+    if (stk_fit_files(f))
         return true;
-    ds->files.any_size = ds->has_manifest && o->pass_over;
-    return ds->files.any_size;
+    f->ds->files.any_size = f->ds->has_manifest && f->o->pass_over && !f->others_data;
+    return f->ds->files.any_size;
 }
 
 /* One of a former version is made anew, for what it lacks; but that of a packed dataset has what
  * only `pack` knows. */
-static int open_current(struct stk_dataset *ds, const char *path, struct stk_err *err)
+static int open_current(const struct stk_dataset *ds, int fd, const char *path,
+                        struct stk_index *idx, struct stk_err *err)
 {
-    int rc = stk_index_open(path, &ds->index, err);
-    uint32_t version = rc == 0 ? ds->index.h->version : 0;
+    int rc = stk_index_open_fd(fd, path, idx, err);
+    uint32_t version = rc == 0 ? idx->h->version : 0;
     if (rc < 0 || version == STK_INDEX_VERSION || ds->has_manifest)
         return rc;
-    stk_index_close(&ds->index);
+    stk_index_close(idx);
     return stk_err_set(err, STK_E_STALE, path, -1, "an index of version %u, this stoker makes %u",
                        version, STK_INDEX_VERSION);
 }
 
-static bool try_index(struct stk_dataset *ds, const struct stk_open_options *o, const char *path,
-                      bool is_dir)
+static bool try_index(struct stk_dataset *ds, const struct opening *how, const char *path)
 {
     struct stk_err why = {0};
-    int rc = open_current(ds, path, &why);
+    struct stat st;
+    struct stk_index idx = {0};
+    int fd = open_place(how, path, &st, &why), rc = fd;
+    if (fd >= 0)
+        rc = stk_trust_check(&ds->trust, &st, path, &why);
+    if (rc == 0)
+        rc = open_current(ds, fd, path, &idx, &why);
+    if (fd >= 0)
+        close(fd);
     if (rc < 0) {
-        if (rc != STK_E_SYS && !ds->index_why)
-            ds->index_why = strdup(why.what);
+        if (rc != STK_E_SYS)
+            not_used(ds, why.what);
         return false;
     }
-    stk_dataset_list_files(ds);
-    const struct stk_format *f = stk_format_find(ds->index.h->format);
-    if (f && (!ds->format || ds->format == f)) {
-        const struct stk_format *before = ds->format;
-        ds->format = f;
-        if (settings_match(ds, o) && same_root(ds, is_dir) && manifest_match(ds) &&
-            dirs_fresh(ds) && files_usable(ds, o) && (ds->index_path = strdup(path)))
-            return true;
-        ds->format = before;
+    struct stk_fit f = {.ds = ds,
+                        .idx = &idx,
+                        .o = how->o,
+                        .owner = st.st_uid,
+                        .only_owner = stk_trust_is_owners(&ds->trust, st.st_uid)};
+    if (!stk_fit_all_but_files(&f) || !files_usable(&f) || !(ds->index_path = strdup(path))) {
+        if (f.others_data)
+            not_used(ds, "it belongs to somebody who does not own all of the data");
+        stk_index_close(&idx);
+        return false;
     }
-    stk_index_close(&ds->index);
-    return false;
+    ds->format = f.format;
+    ds->index = idx;
+    stk_dataset_list_files(ds);
+    return true;
 }
 
 /* ---- building ---- */
@@ -292,6 +200,10 @@ static bool try_index(struct stk_dataset *ds, const struct stk_open_options *o, 
 static int make_walk(struct stk_dataset *ds, const struct stk_open_options *o, struct stk_walk *w,
                      struct stk_problems *problems, struct stk_err *err)
 {
+    struct stk_walk_options how = {.rootfd = ds->is_dir ? ds->files.rootfd : -1,
+                                   .outside = ds->files.outside,
+                                   .want = ds->format ? ds->format->name : o->format,
+                                   .split = o->split};
     /* A packed folder of files is a tree: one level down, like any other. */
     if (ds->has_manifest && !(ds->format->caps & STK_CAN_TREE)) {
         size_t n = ds->manifest.nshards;
@@ -300,13 +212,18 @@ static int make_walk(struct stk_dataset *ds, const struct stk_open_options *o, s
             return stk_err_nomem(err, n * sizeof *names);
         for (size_t i = 0; i < n; i++)
             names[i] = ds->manifest.shard[i].name;
-        int rc = stk_walk_shards(w, ds->path, ds->format, names, n, NULL, err);
+        int rc = stk_walk_shards(w, ds->path, &how, ds->format, names, n, err);
         free(names);
         return rc;
     }
     /* Of a single file, root is the folder it stands in: not what was asked for. */
-    return stk_walk(w, ds->has_manifest ? ds->root : ds->path,
-                    ds->format ? ds->format->name : o->format, o->split, NULL, problems, err);
+    return stk_walk_with(w, ds->has_manifest ? ds->root : ds->path, &how, problems, err);
+}
+
+/* What the walk would have come to without being told. */
+static unsigned found_out(const struct stk_walk *w)
+{
+    return w->as_found ? STK_FIT_FORMAT : 0;
 }
 
 /* The index of the walked files, in t. */
@@ -319,7 +236,7 @@ static int build_into(struct stk_dataset *ds, const struct opening *how, struct 
                                   .checker = how->checker,
                                   .path = t->at,
                                   .data_id = ds->has_manifest ? stk_dataset_identity(ds) : 0,
-                                  .listing = listing_id(ds, how->o, w->as_found ? ASKED_FORMAT : 0),
+                                  .listing = stk_fit_listing(ds, how->o, found_out(w)),
                                   .progress = how->o->progress,
                                   .user = how->o->user};
     b.list.grouped = b.list.grouped || stk_spool_len(&w->keys);
@@ -345,7 +262,7 @@ static int build(struct stk_dataset *ds, const struct opening *how, int *first, 
     if (rc == 0 && ds->problems.count && !how->collect)
         rc = stk_err_set(err, STK_E_SYS, ds->problems.item[0].path, -1, "open folder: %s",
                          ds->problems.item[0].what);
-    bool asked = rc == 0 && listing_id(ds, how->o, w.as_found ? ASKED_FORMAT : 0);
+    bool asked = rc == 0 && stk_fit_listing(ds, how->o, found_out(&w));
     if (rc == 0)
         rc = stk_target_open(&t, how->place[asked ? ASKED : PLAIN], *first, err);
     if (rc == 0)
@@ -363,8 +280,7 @@ static int build_somewhere(struct stk_dataset *ds, const struct opening *how, bo
 {
     const struct stk_format *format = ds->format;
     struct stk_err why = {0};
-    int rc, first = nameless ? STK_PLACES : ds->has_manifest ? 1 : 0;
-    /* Inside a packed dataset nothing is changed: its index there was written with it. */
+    int rc, first = nameless ? STK_PLACES : 0;
     do {
         stk_problems_release(&ds->problems);
         ds->format = format;
@@ -399,7 +315,8 @@ static int find_codecs(struct stk_dataset *ds, struct stk_err *err)
 static int use_manifest(struct stk_dataset *ds, const struct stk_open_options *o,
                         struct stk_err *err)
 {
-    int rc = stk_manifest_read(ds->path, &ds->manifest, err);
+    struct stk_manifest_at at = {ds->files.rootfd, ds->files.outside, ds->path, &ds->trust};
+    int rc = stk_manifest_read_at(&at, &ds->manifest, err);
     if (rc <= 0)
         return rc;
     ds->has_manifest = true;
@@ -425,37 +342,75 @@ static int use_manifest(struct stk_dataset *ds, const struct stk_open_options *o
     return 0;
 }
 
-static int open_root(struct stk_dataset *ds, bool is_dir, struct stk_err *err)
+/* The folder that files are named from: the dataset, or what its one file stands in. Whose the data
+ * is counts from here on, also when a name leads elsewhere later. */
+static int open_root(struct stk_dataset *ds, struct stk_err *err)
 {
-    const char *slash = strrchr(ds->path, '/');
-    /* Files of a packed tree are below the one "shard". */
-    bool packed_tree = ds->has_manifest && (ds->format->caps & STK_CAN_TREE);
-    if (packed_tree)
-        ds->root = ds->manifest.nshards ? stk_path_join(ds->path, ds->manifest.shard[0].name)
-                                        : strdup(ds->path);
-    else
-        ds->root = is_dir              ? strdup(ds->path)
-                   : !slash            ? strdup(".")
-                   : slash == ds->path ? strdup("/")
-                                       : strndup(ds->path, (size_t)(slash - ds->path));
+    const char *base = stk_base_name(ds->path);
+    size_t n = (size_t)(base - ds->path);
+    ds->root = ds->is_dir ? strdup(ds->path)
+               : n > 1    ? strndup(ds->path, n - 1)
+                          : strdup(n ? "/" : ".");
     if (!ds->root)
         return stk_err_nomem(err, strlen(ds->path));
     ds->files.root = ds->root;
     ds->files.rootfd = open(ds->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return ds->files.rootfd < 0 ? stk_err_sys(err, ds->root, "open folder") : 0;
+    if (ds->files.rootfd < 0)
+        return stk_err_sys(err, ds->root, "open folder");
+    int rc = ds->is_dir ? fstat(ds->files.rootfd, &ds->trust.data)
+                        : fstatat(ds->files.rootfd, base, &ds->trust.data, 0);
+    return rc < 0 ? stk_err_sys(err, ds->path, "open") : 0;
+}
+
+/* Files of a packed tree are below the one "shard". */
+static int enter_tree(struct stk_dataset *ds, struct stk_err *err)
+{
+    if (!ds->has_manifest || !(ds->format->caps & STK_CAN_TREE) || !ds->manifest.nshards)
+        return 0;
+    const char *name = ds->manifest.shard[0].name;
+    int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC, top = ds->files.rootfd;
+    char *root = stk_path_join(ds->path, name);
+    if (!root)
+        return stk_err_nomem(err, strlen(name));
+    free(ds->root);
+    ds->files.root = ds->root = root;
+    ds->files.rootfd = stk_open_by_rule(top, ds->files.outside, name, flags);
+    int rc = ds->files.rootfd < 0 ? stk_err_sys(err, root, "open folder") : 0;
+    close(top);
+    return rc;
+}
+
+/* Where a new index does not go: into a packed dataset, which has one that was written with it, and
+ * to a place where somebody else has put one: it is not ours to replace. */
+static void drop_places(const struct stk_dataset *ds, char *place[STK_PLACES])
+{
+    int n = 0;
+    for (int i = 0; i < STK_PLACES && place[i]; i++) {
+        struct stat st;
+        bool inside = i == 0 && ds->has_manifest;
+        bool theirs = lstat(place[i], &st) == 0 && st.st_uid != geteuid();
+        if (inside || theirs)
+            free(place[i]);
+        else
+            place[n++] = place[i];
+    }
+    while (n < STK_PLACES)
+        place[n++] = NULL;
 }
 
 static int open_index(struct stk_dataset *ds, struct opening *how, struct stk_err *err)
 {
     const struct stk_open_options *o = how->o;
-    uint64_t listing = listing_id(ds, o, 0);
+    uint64_t listing = stk_fit_listing(ds, o, 0);
     bool found = false, look = how->trust && !o->rebuild_index && !o->datasets;
     int rc = stk_places(ds, o->index, 0, how->place[PLAIN], err);
     if (rc == 0)
         rc = stk_places(ds, o->index, listing, how->place[ASKED], err);
     for (int k = PLAIN; rc == 0 && look && k <= (listing ? ASKED : PLAIN); k++)
         for (int i = 0; !found && i < STK_PLACES && how->place[k][i]; i++)
-            found = try_index(ds, o, how->place[k][i], how->is_dir);
+            found = try_index(ds, how, how->place[k][i]);
+    for (int k = PLAIN; rc == 0 && !found && k < NPLACES; k++)
+        drop_places(ds, how->place[k]);
     if (rc == 0 && !found)
         rc = build_somewhere(ds, how, !how->trust || o->no_index_write || o->datasets, err);
     if (rc == 0 && o->datasets && !(ds->format->caps & STK_CAN_PICK))
@@ -501,7 +456,10 @@ static int open_how(const char *path, struct opening *how, struct stk_dataset **
     struct stat sb;
     if (rc == 0 && stat(ds->path, &sb) < 0)
         rc = stk_err_sys(err, path, "open");
-    bool is_dir = how->is_dir = rc == 0 && S_ISDIR(sb.st_mode);
+    ds->is_dir = rc == 0 && S_ISDIR(sb.st_mode);
+    ds->files.outside = !ds->is_dir || o->follow_links; /* a file that was named is meant */
+    if (rc == 0)
+        rc = stk_trust_init(&ds->trust, o->trust, err);
     if (rc == 0)
         rc = ds->list.header = stk_columns_header(o->header, err);
     if (rc >= 0)
@@ -511,10 +469,12 @@ static int open_how(const char *path, struct opening *how, struct stk_dataset **
     ds->list.types = ds->types;
     if (rc == 0 && strcmp(ds->list.payload, "auto") != 0 && !stk_codec_find(ds->list.payload))
         rc = stk_err_set(err, STK_E_USAGE, NULL, -1, "no payload is called '%s'", ds->list.payload);
-    if (rc == 0 && is_dir)
+    if (rc == 0)
+        rc = open_root(ds, err);
+    if (rc == 0 && ds->is_dir)
         rc = use_manifest(ds, o, err);
     if (rc == 0)
-        rc = open_root(ds, is_dir, err);
+        rc = enter_tree(ds, err);
     if (rc == 0)
         rc = open_index(ds, how, err);
     if (rc == 0)
@@ -528,6 +488,39 @@ static int open_how(const char *path, struct opening *how, struct stk_dataset **
         stk_dataset_close(ds);
     else
         *out = ds;
+    return rc;
+}
+
+/* Shows the index at one place, if it would be taken. */
+static void show_place(struct stk_dataset *ds, const struct stk_open_options *o, const char *path,
+                       stk_look_at_index *look, void *user)
+{
+    const struct opening how = {.o = o};
+    struct stk_index idx = {0};
+    struct stk_fit f = {.ds = ds, .idx = &idx, .o = o};
+    struct stat st;
+    int fd = open_place(&how, path, &st, NULL);
+    if (fd < 0)
+        return;
+    if (open_current(ds, fd, path, &idx, NULL) == 0 && stk_fit_all_but_files(&f) &&
+        stk_fit_files(&f))
+        look(user, &idx, path, st.st_uid);
+    stk_index_close(&idx);
+    close(fd);
+}
+
+int stk_dataset_published(struct stk_dataset *ds, const struct stk_open_options *o,
+                          stk_look_at_index *look, void *user, struct stk_err *err)
+{
+    const uint64_t listing[NPLACES] = {[ASKED] = stk_fit_listing(ds, o, 0)};
+    int rc = 0;
+    for (int k = PLAIN; rc == 0 && k <= (listing[ASKED] ? ASKED : PLAIN); k++) {
+        char *place[STK_PLACES];
+        rc = stk_places(ds, o->index, listing[k], place, err);
+        for (int i = 0; rc == 0 && i < STK_PLACES && place[i]; i++)
+            show_place(ds, o, place[i], look, user);
+        stk_places_free(place);
+    }
     return rc;
 }
 
@@ -567,6 +560,7 @@ void stk_dataset_close(struct stk_dataset *ds)
     if (ds->files.rootfd >= 0)
         close(ds->files.rootfd);
     pthread_mutex_destroy(&ds->lock);
+    stk_trust_release(&ds->trust);
     free(ds->codec);
     free(ds->index_path);
     free(ds->index_why);

@@ -13,6 +13,7 @@
 #include "data/index.h"
 #include "data/manifest.h"
 #include "data/notes.h"
+#include "data/trust.h"
 #include "format/format.h"
 #include "format/sample.h"
 
@@ -48,12 +49,14 @@ const struct stk_problems *stk_dataset_problems(const struct stk_dataset *ds);
 struct stk_dataset {
     char *path; /* as given, without trailing slashes */
     char *root; /* folder that names in the index are relative to */
+    bool is_dir;
+    struct stk_trust trust; /* whose word about it counts */
     struct stk_files files;
     const struct stk_format *format;
     struct stk_index index;
-    char *index_path;               /* "" for an index that was not published */
-    bool index_built;               /* just now */
-    char *index_why;                /* what was wrong with the one that was there; NULL: nothing, or none was */
+    char *index_path; /* "" for an index that was not published */
+    bool index_built; /* just now */
+    char *index_why;  /* what was wrong with the one that was there; NULL: nothing, or none was */
     const struct stk_index *checks; /* whose checksums of samples count; NULL: the index's own */
     bool has_manifest;
     struct stk_manifest manifest;
@@ -71,6 +74,8 @@ struct stk_dataset {
     struct stk_labels *labels; /* by directory, or NULL */
 };
 
+/* The files an index names; where they stand is left as it is. Borrows idx. */
+void stk_files_of_index(struct stk_files *files, const struct stk_index *idx);
 /* Makes the files of the index those of the dataset. */
 void stk_dataset_list_files(struct stk_dataset *ds);
 
@@ -89,6 +94,13 @@ uint64_t stk_dataset_identity(struct stk_dataset *ds);
  * and none is published (verify). */
 int stk_dataset_open_with(const char *path, const struct stk_open_options *opts, bool collect,
                           bool trust, struct stk_dataset **out, struct stk_err *err);
+/* Shows the indexes that somebody who opens the dataset with these options may find and take,
+ * whoever they belong to. Borrows idx. */
+typedef void stk_look_at_index(void *user, const struct stk_index *idx, const char *path,
+                               uid_t owner);
+int stk_dataset_published(struct stk_dataset *ds, const struct stk_open_options *o,
+                          stk_look_at_index *look, void *user, struct stk_err *err);
+
 /* For verify: trusts nothing, collects problems, and has framed records checked as they go by (so
  * that their bytes are read once). */
 struct stk_checker;

@@ -3,6 +3,7 @@
  * recorded, and how large a direct read of them must be. Nothing else opens a dataset's files.
  */
 #include "data/files.h"
+#include "base/beneath.h"
 #include "base/file.h"
 #include "host/fs.h"
 
@@ -16,6 +17,7 @@
 #include <unistd.h>
 
 #define CHANGED   "the file changed since it was indexed; run again"
+#define OUTSIDE   "a link that leads outside the dataset; --follow-links reads it all the same"
 #define MIN_ALIGN 512u /* smaller is no use */
 #define LOOKED_AT 8u   /* files that stand for all */
 
@@ -35,8 +37,12 @@ static int entry_of_item(const void *list, uint64_t number, struct stk_files_ent
 
 struct stk_files stk_files_list(const struct stk_files_item *item, uint64_t n)
 {
-    struct stk_files files = {
-        .rootfd = AT_FDCWD, .root = ".", .count = n, .entry = entry_of_item, .list = item};
+    struct stk_files files = {.rootfd = AT_FDCWD,
+                              .root = ".",
+                              .count = n,
+                              .entry = entry_of_item,
+                              .list = item,
+                              .outside = true};
     for (uint64_t i = 0; i < n; i++)
         files.bytes += item[i].size == STK_SIZE_ANY ? 0 : item[i].size;
     return files;
@@ -104,13 +110,27 @@ void stk_files_blame(const struct stk_files *files, uint64_t number, struct stk_
 
 /* ---- is it still that? ---- */
 
-static int look_at(int dirfd, const char *name, unsigned more, struct statx *sx,
-                   struct stk_err *err)
+#define LOOK (STATX_TYPE | STATX_MODE | STATX_SIZE | STATX_MTIME | STATX_UID | STATX_INO)
+
+/* At what is open. */
+static int look_at(int fd, unsigned more, struct statx *sx, struct stk_err *err)
 {
-    unsigned mask = STATX_TYPE | STATX_MODE | STATX_SIZE | STATX_MTIME | STATX_UID | STATX_INO;
-    if (statx(dirfd, name, name[0] ? 0 : AT_EMPTY_PATH, mask | more, sx) < 0)
-        return stk_err_sys(err, NULL, "stat");
-    return 0;
+    return statx(fd, "", AT_EMPTY_PATH, LOOK | more, sx) < 0 ? stk_err_sys(err, NULL, "stat") : 0;
+}
+
+/* At what a name leads to. Only its last part is looked at for a link, which costs nothing where
+ * there is none: this tells no more of a file than that it is there. Opening decides. */
+static bool look_by_name(const struct stk_files *files, const char *name, struct statx *sx)
+{
+    if (statx(files->rootfd, name, files->outside ? 0 : AT_SYMLINK_NOFOLLOW, LOOK, sx) < 0)
+        return false;
+    if (!S_ISLNK(sx->stx_mode))
+        return true;
+    int fd = stk_open_beneath(files->rootfd, name, O_PATH);
+    bool seen = fd >= 0 && look_at(fd, 0, sx, NULL) == 0;
+    if (fd >= 0)
+        close(fd);
+    return seen;
 }
 
 static int check_regular(const struct statx *sx, bool recorded, struct stk_err *err)
@@ -142,40 +162,52 @@ static int check_unchanged(const struct stk_files_entry *e, const struct statx *
     return rc;
 }
 
-bool stk_files_unchanged(const struct stk_files *files, uint64_t number)
+bool stk_files_unchanged(const struct stk_files *files, uint64_t number, uid_t *owner)
 {
     struct stk_files_entry e;
-    struct statx sx;
+    struct statx sx = {0};
     char name[PATH_MAX];
-    return entry_of(files, number, &e, name, NULL) == 0 && name[0] &&
-           look_at(files->rootfd, name, 0, &sx, NULL) == 0 && check_unchanged(&e, &sx, NULL) == 0;
+    bool same = entry_of(files, number, &e, name, NULL) == 0 && name[0] &&
+                look_by_name(files, name, &sx) && check_unchanged(&e, &sx, NULL) == 0;
+    if (owner)
+        *owner = sx.stx_uid;
+    return same;
 }
 
 /* ---- opening ---- */
 
+/* A name, and how far links on its way may lead. */
+struct door {
+    int rootfd;
+    bool outside;
+    const char *name;
+};
+
 /* *flags: O_DIRECT or 0, and afterwards what it came to be. */
-static int open_at(int dirfd, const char *name, int *flags)
+static int open_at(const struct door *d, int *flags)
 {
     int base = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK; /* a FIFO must not hold us up */
-    int fd = openat(dirfd, name, base | *flags);
+    int fd = stk_open_by_rule(d->rootfd, d->outside, d->name, base | *flags);
     if (fd < 0 && errno == EINVAL && *flags) {
         *flags = 0; /* a file system without direct reads */
-        fd = openat(dirfd, name, base);
+        fd = stk_open_by_rule(d->rootfd, d->outside, d->name, base);
     }
     return fd;
 }
 
-static int open_checked_at(int dirfd, const char *name, const struct stk_files_entry *e, int *flags,
+static int open_checked_at(const struct door *d, const struct stk_files_entry *e, int *flags,
                            struct statx *sx, struct stk_err *err)
 {
     unsigned more = 0;
-    int fd = open_at(dirfd, name, flags);
+    int fd = open_at(d, flags);
+    if (fd < 0 && errno == EXDEV && !d->outside)
+        return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1, OUTSIDE);
     if (fd < 0)
         return stk_err_sys(err, NULL, "open");
 #ifdef STATX_DIOALIGN
     more = *flags ? STATX_DIOALIGN : 0;
 #endif
-    int rc = look_at(fd, "", more, sx, err);
+    int rc = look_at(fd, more, sx, err);
     if (rc == 0)
         rc = check_unchanged(e, sx, err);
     if (rc < 0)
@@ -192,7 +224,8 @@ static int open_copy(const struct stk_files *files, uint64_t number,
     int as_asked = *flags;
     if (!find_copy(files, number, path))
         return -1;
-    int fd = open_checked_at(AT_FDCWD, path, &copy, flags, sx, NULL);
+    struct door d = {.rootfd = AT_FDCWD, .outside = true, .name = path};
+    int fd = open_checked_at(&d, &copy, flags, sx, NULL);
     if (fd < 0)
         *flags = as_asked;
     return fd;
@@ -208,8 +241,9 @@ static int open_checked(const struct stk_files *files, uint64_t number, int *fla
         return rc;
     e.size = files->any_size ? STK_SIZE_ANY : e.size;
     int fd = open_copy(files, number, &e, flags, sx);
+    struct door source = {files->rootfd, files->outside, name};
     if (fd < 0)
-        fd = open_checked_at(files->rootfd, name, &e, flags, sx, err);
+        fd = open_checked_at(&source, &e, flags, sx, err);
     if (fd < 0 && err) {
         char *path = stk_path_join(files->root, name);
         set_path(err, path);
@@ -218,12 +252,13 @@ static int open_checked(const struct stk_files *files, uint64_t number, int *fla
     return fd;
 }
 
-int stk_open_regular(int dirfd, const char *name, const char *path, uint64_t *size,
+int stk_file_open_at(int rootfd, bool outside, const char *name, const char *path, uint64_t *size,
                      struct stk_err *err)
 {
     struct stk_files_entry any = {.size = STK_SIZE_ANY};
+    struct door d = {rootfd, outside, name};
     struct statx sx;
-    int flags = 0, fd = open_checked_at(dirfd, name, &any, &flags, &sx, err);
+    int flags = 0, fd = open_checked_at(&d, &any, &flags, &sx, err);
     if (fd < 0 && err)
         set_path(err, path);
     *size = fd < 0 ? 0 : sx.stx_size;
@@ -303,15 +338,14 @@ bool stk_file_seeable(const struct stk_file *f)
     return me == 0 || me == f->owner;
 }
 
-/* What a name leads to now; a copy is asked by its own. */
-static bool look_by_name(const struct stk_files *files, uint64_t number, struct statx *sx)
+/* What a file's name leads to now; a copy is asked by its own. */
+static bool look_now(const struct stk_files *files, uint64_t number, struct statx *sx)
 {
     struct stk_files_entry e;
     char name[PATH_MAX], copy[PATH_MAX];
     if (find_copy(files, number, copy))
-        return look_at(AT_FDCWD, copy, 0, sx, NULL) == 0;
-    return entry_of(files, number, &e, name, NULL) == 0 &&
-           look_at(files->rootfd, name, 0, sx, NULL) == 0;
+        return statx(AT_FDCWD, copy, 0, LOOK, sx) == 0;
+    return entry_of(files, number, &e, name, NULL) == 0 && look_by_name(files, name, sx);
 }
 
 /* An access list that lets others write shows in the bits of the group. */
@@ -330,7 +364,7 @@ bool stk_files_are_ours(const struct stk_files *files)
     bool ours = true;
     for (uint64_t i = 0; ours && i < files->count; i++) {
         struct statx sx;
-        ours = look_by_name(files, i, &sx) && is_ours(sx.stx_uid, sx.stx_mode);
+        ours = look_now(files, i, &sx) && is_ours(sx.stx_uid, sx.stx_mode);
     }
     return ours;
 }
@@ -339,9 +373,9 @@ bool stk_file_changed(const struct stk_files *files, uint64_t number, int fd,
                       const struct stk_file_stamp *was)
 {
     struct statx sx;
-    if (fd >= 0 && look_at(fd, "", 0, &sx, NULL) < 0)
+    if (fd >= 0 && look_at(fd, 0, &sx, NULL) < 0)
         return true; /* it can no longer be asked: a server that has gone */
-    if (fd < 0 && !look_by_name(files, number, &sx))
+    if (fd < 0 && !look_now(files, number, &sx))
         return false;
     struct stk_file_stamp now = stamp_of(&sx);
     if (fd < 0 && (now.device != was->device || now.inode != was->inode))

@@ -52,6 +52,8 @@ struct stk_files {
     int (*entry)(const void *list, uint64_t number, struct stk_files_entry *e, struct stk_err *err);
     const void *list;
     const struct stk_files_place *place; /* NULL: only the source */
+    bool outside;  /* links may lead out of the root; else a file that only such a link leads to is
+                    * refused */
     bool any_size; /* a file of another size is read as far as it goes: its records are checked */
 };
 
@@ -73,8 +75,8 @@ void stk_files_blame(const struct stk_files *files, uint64_t number, struct stk_
 bool stk_files_are_local(const struct stk_files *files);
 /* Whether the caller and root alone can change them. Looks at each; opens none. */
 bool stk_files_are_ours(const struct stk_files *files);
-/* Whether the source is still as recorded; does not open it. */
-bool stk_files_unchanged(const struct stk_files *files, uint64_t number);
+/* Whether the source is still as recorded; does not open it. *owner (may be NULL): whose it is. */
+bool stk_files_unchanged(const struct stk_files *files, uint64_t number, uid_t *owner);
 
 /* ---- one open file (files.c) ---- */
 
@@ -121,8 +123,9 @@ bool stk_file_changed(const struct stk_files *files, uint64_t number, int fd,
                       const struct stk_file_stamp *was);
 /* Another descriptor of the same open file, through the page cache. Caller closes. */
 int stk_file_open_plain(const struct stk_file *f, struct stk_err *err);
-/* The same for a file that belongs to no list yet: a descriptor of a regular file, or negative. */
-int stk_open_regular(int dirfd, const char *name, const char *path, uint64_t *size,
+/* The same for a file that belongs to no list yet: a descriptor of a regular file, or negative.
+ * outside: as in struct stk_files. path: for messages. */
+int stk_file_open_at(int rootfd, bool outside, const char *name, const char *path, uint64_t *size,
                      struct stk_err *err);
 
 /* ---- several (handles.c) ---- */

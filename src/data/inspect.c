@@ -105,7 +105,7 @@ int stk_inspect_dataset(struct stk_dataset *ds, struct stk_inspect *o, struct st
     if (ds->format->caps & STK_CAN_CODEC)
         snprintf(o->payload, sizeof o->payload, "%s", h->payload);
     snprintf(o->index_path, sizeof o->index_path, "%s", ds->index_path);
-    o->index_why = ds->index_built ? ds->index_why : NULL;
+    o->index_why = ds->index_why;
     int rc = measure(ds, o, err);
     if (rc == 0)
         rc = count_classes(ds, o, err);

@@ -3,11 +3,14 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/json.h"
+#include "data/files.h"
 #include "format/format.h"
 #include "format/sample.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #define MANIFEST_MAX (256u << 20)
 
@@ -212,32 +215,64 @@ static int from_json(struct stk_manifest *m, const struct stk_jval *root, const 
     return rc < 0 ? rc : get_classes(m, root, path, err);
 }
 
-int stk_manifest_read(const char *dir, struct stk_manifest *m, struct stk_err *err)
+/* The text, in the arena: values point into it. *st: whose it is. NULL: there is none. */
+static const char *get_text(const struct stk_manifest_at *at, const char *path,
+                            struct stk_manifest *m, size_t *len, struct stat *st)
 {
-    *m = (struct stk_manifest){0};
-    char *path = stk_path_join(dir, STK_MANIFEST_NAME);
-    if (!path)
-        return stk_err_nomem(err, strlen(dir));
+    uint64_t size;
     struct stk_buf b = STK_BUF_INIT;
+    int fd = stk_file_open_at(at->dirfd, at->outside, STK_MANIFEST_NAME, path, &size, NULL);
+    bool got = fd >= 0 && fstat(fd, st) == 0 && stk_read_fd(fd, MANIFEST_MAX, &b, path, NULL) == 0;
+    const char *text = got ? stk_arena_dup(&m->arena, b.data, b.len) : NULL;
+    *len = b.len;
+    if (fd >= 0)
+        close(fd);
+    stk_buf_release(&b);
+    return text;
+}
+
+static int read_text(const struct stk_manifest_at *at, const char *path, struct stk_manifest *m,
+                     struct stk_err *err)
+{
     struct stk_err why = {0};
     struct stk_jval *root = NULL;
-    int rc = stk_read_file(path, MANIFEST_MAX, &b, &why);
-    bool there = rc == 0;
-    /* The text must outlive the parse: values point into it. */
-    const char *text = there ? stk_arena_dup(&m->arena, b.data, b.len) : NULL;
-    bool parsed = text && stk_json_parse(&m->arena, text, b.len, &root, &why) == 0;
+    struct stat st;
+    size_t len;
+    const char *text = get_text(at, path, m, &len, &st);
+    bool parsed = text && stk_json_parse(&m->arena, text, len, &root, &why) == 0;
     bool ours = parsed ? root->type == STK_JOBJ && stk_json_get(root, "stoker_manifest") != NULL
                        : text && strstr(text, "\"stoker_manifest\"") != NULL;
     if (!ours)
-        rc = 0;
-    else if (!parsed)
+        return 0;
+    int rc = at->trust ? stk_trust_check(at->trust, &st, path, err) : 0;
+    if (rc == 0 && !parsed)
         rc = stk_err_set(err, STK_E_CORRUPT, path, why.offset, "damaged manifest: %s", why.what);
-    else
-        rc = (rc = from_json(m, root, path, err)) < 0 ? rc : 1;
+    if (rc == 0)
+        rc = from_json(m, root, path, err);
+    return rc < 0 ? rc : 1;
+}
+
+int stk_manifest_read_at(const struct stk_manifest_at *at, struct stk_manifest *m,
+                         struct stk_err *err)
+{
+    *m = (struct stk_manifest){0};
+    char *path = stk_path_join(at->dir, STK_MANIFEST_NAME);
+    int rc = path ? read_text(at, path, m, err) : stk_err_nomem(err, strlen(at->dir));
     if (rc != 1)
         stk_manifest_release(m);
-    stk_buf_release(&b);
     free(path);
+    return rc;
+}
+
+int stk_manifest_read(const char *dir, struct stk_manifest *m, struct stk_err *err)
+{
+    struct stk_manifest_at at = {.outside = true, .dir = dir};
+    *m = (struct stk_manifest){0};
+    at.dirfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (at.dirfd < 0)
+        return 0;
+    int rc = stk_manifest_read_at(&at, m, err);
+    close(at.dirfd);
     return rc;
 }
 

@@ -5,6 +5,7 @@
 #define STK_DATA_MANIFEST_H
 
 #include "base/buf.h"
+#include "data/trust.h"
 
 #define STK_MANIFEST_NAME "manifest.json"
 #define STK_INDEX_NAME    "index.stkidx"
@@ -34,7 +35,18 @@ struct stk_manifest {
     struct stk_arena arena;    /* owns all of the above after a read */
 };
 
-/* 1: read; 0: there is none, or a manifest.json that is somebody else's; negative: ours but bad. */
+/* Where one is looked for. */
+struct stk_manifest_at {
+    int dirfd;                     /* the dataset */
+    bool outside;                  /* a link may lead out of it; else it counts as none */
+    const char *dir;               /* its path, for messages */
+    const struct stk_trust *trust; /* NULL, or who it is believed of: else it is refused */
+};
+/* 1: read; 0: there is none, or a manifest.json that is of another program; negative: stoker's, but
+ * bad. */
+int stk_manifest_read_at(const struct stk_manifest_at *at, struct stk_manifest *m,
+                         struct stk_err *err);
+/* The same, whoever wrote it. */
 int stk_manifest_read(const char *dir, struct stk_manifest *m, struct stk_err *err);
 void stk_manifest_release(struct stk_manifest *m);
 /* What tells this dataset's shards from any other's: over names, sizes and checksums. Not 0. */

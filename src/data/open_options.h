@@ -54,10 +54,21 @@
                     .help =                                                                        \
                         of("A folder's files that", "Of a folder SRC, files that") STK_ONE_STEM)
 
+/* On a node that others share: where links lead, and whose word counts. */
+#define STK_OPEN_TRUST_OPTIONS(at)                                                                 \
+    STK_OPEN_OPTION(at, "follow-links", follow_links, FLAG,                                        \
+                    .help = "Follow links of a folder wherever they lead, not only those that "    \
+                            "stay in it"),                                                         \
+        STK_OPEN_OPTION(at, "trust", trust, STRING, .arg = "USER,...",                             \
+                        .help = "Believe indexes, manifests and states of these users (names, "    \
+                                "numbers, or all), too: not only your own, root's and those of "   \
+                                "the data's owner")
+
 /* How the files of a dataset are read, and what its samples are. */
 #define STK_OPEN_READ_OPTIONS(at)                                                                  \
     STK_OPEN_FORMAT_OPTIONS(at, STK_OF_IT), STK_OPEN_SPLIT_OPTIONS(at),                            \
-        STK_OPEN_TABLE_OPTIONS(at), STK_OPEN_GROUP_OPTIONS(at, STK_OF_IT)
+        STK_OPEN_TABLE_OPTIONS(at), STK_OPEN_GROUP_OPTIONS(at, STK_OF_IT),                         \
+        STK_OPEN_TRUST_OPTIONS(at)
 
 /* Where the index of them is kept. */
 #define STK_OPEN_INDEX_OPTIONS(at)                                                                 \

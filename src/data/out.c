@@ -1,6 +1,7 @@
 /* out.c - writing a shard: in order, in large writes, write-back started early, fsynced, renamed.
  */
 #include "data/out.h"
+#include "base/beneath.h"
 #include "base/file.h"
 #include "base/spool.h"
 #include "base/text.h"
@@ -142,6 +143,17 @@ int stk_out_open(struct stk_out_file *o, const struct stk_format *f, int dirfd, 
 
 /* ---- checksums ---- */
 
+static int hash_one(int dirfd, bool outside, const char *name, uint64_t *hash, uint64_t *size,
+                    const char *path, struct stk_err *err)
+{
+    int fd = stk_file_open_at(dirfd, outside, name, path, size, err);
+    if (fd < 0)
+        return fd;
+    int rc = stk_hash_fd(fd, hash, size, path, err);
+    close(fd);
+    return rc;
+}
+
 /* Over name, size and content checksum of every file, in walking order. */
 static int hash_files(struct stk_walk *w, uint64_t *size, uint64_t *hash, struct stk_err *err)
 {
@@ -157,7 +169,7 @@ static int hash_files(struct stk_walk *w, uint64_t *size, uint64_t *hash, struct
         const char *name = (const char *)names + f->name_off;
         uint64_t one[2];
         char *full = stk_walk_path(w, name, f->name_len);
-        rc = full ? stk_hash_file_at(w->rootfd, name, 0, &one[0], &one[1], full, err)
+        rc = full ? hash_one(w->rootfd, w->outside, name, &one[0], &one[1], full, err)
                   : stk_err_nomem(err, f->name_len);
         stk_hash_update(&h, name, f->name_len + 1);
         stk_hash_update(&h, one, sizeof one);
@@ -172,17 +184,13 @@ static int hash_files(struct stk_walk *w, uint64_t *size, uint64_t *hash, struct
     return rc;
 }
 
-/* fd: the tree's root. */
-static int tree_checksum(int fd, uint64_t *size, uint64_t *hash, const char *path,
+static int tree_checksum(int fd, bool outside, uint64_t *size, uint64_t *hash, const char *path,
                          struct stk_err *err)
 {
     struct stk_walk w;
     struct stk_problems problems = {0};
-    char at[STK_FD_PATH];
-    int rc = stk_walk(&w, stk_fd_path(fd, NULL, at), stk_format_tree()->name, NULL, NULL, &problems,
-                      err);
-    if (rc == 0)
-        rc = stk_walk_call(&w, path, err);
+    struct stk_walk_options o = {.rootfd = fd, .outside = outside, .want = stk_format_tree()->name};
+    int rc = stk_walk_with(&w, path, &o, &problems, err);
     if (rc == 0 && problems.count)
         rc = stk_err_set(err, STK_E_SYS, path, -1, "%s", problems.item[0].what);
     if (rc == 0)
@@ -192,19 +200,14 @@ static int tree_checksum(int fd, uint64_t *size, uint64_t *hash, const char *pat
     return rc;
 }
 
-int stk_out_checksum(int dirfd, const char *name, uint64_t *size, uint64_t *hash, const char *path,
-                     struct stk_err *err)
+int stk_out_checksum(int dirfd, bool outside, const char *name, uint64_t *size, uint64_t *hash,
+                     const char *path, struct stk_err *err)
 {
-    struct stat sb;
-    if (fstatat(dirfd, name, &sb, 0) < 0)
-        return stk_err_sys(err, path, "stat");
-    if (!S_ISDIR(sb.st_mode))
-        return stk_hash_file_at(dirfd, name, 0, hash, size, path, err);
-    int fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int rc =
-        fd < 0 ? stk_err_sys(err, path, "open folder") : tree_checksum(fd, size, hash, path, err);
-    if (fd >= 0)
-        close(fd);
+    int dir = stk_open_by_rule(dirfd, outside, name, O_RDONLY | O_DIRECTORY), rc;
+    if (dir < 0)
+        return hash_one(dirfd, outside, name, hash, size, path, err);
+    rc = tree_checksum(dir, outside, size, hash, path, err);
+    close(dir);
     return rc;
 }
 
@@ -250,7 +253,7 @@ int stk_out_commit(struct stk_out_file *o, struct stk_manifest_file *shard,
         shard->size = o->written;
         shard->xxh64 = stk_hash_final(&o->hash);
     } else if (rc == 0) {
-        rc = stk_out_checksum(o->out.dirfd, o->partial_name, &shard->size, &shard->xxh64,
+        rc = stk_out_checksum(o->out.dirfd, false, o->partial_name, &shard->size, &shard->xxh64,
                               o->partial, err);
     }
     /* The sidecar first: a shard that has its name is wholly there. */

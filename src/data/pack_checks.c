@@ -81,7 +81,7 @@ int stk_pack_add_checks(struct pack *p, const struct stk_walk *w, int fd, const 
     if (rc < 0)
         return rc;
     uint64_t n = c.ds.index.h->nsamples;
-    c.ds.files = (struct stk_files){.rootfd = w->rootfd, .root = w->root};
+    c.ds.files = (struct stk_files){.rootfd = w->rootfd, .root = w->root, .outside = w->outside};
     stk_dataset_list_files(&c.ds);
     c.reader = calloc(threads, sizeof *c.reader);
     if (!c.reader)

@@ -3,6 +3,7 @@
  * the manifest that make them a dataset.
  */
 #include "data/pack_priv.h"
+#include "base/beneath.h"
 #include "base/file.h"
 #include "base/hash.h"
 
@@ -45,33 +46,40 @@ static struct stk_list_options list_options(const struct pack *p)
                                      .types = p->cfg.columns};
 }
 
+static int walk_tree(const struct pack *p, const char *name, struct stk_walk *w,
+                     struct stk_err *err)
+{
+    struct stk_problems none = {0};
+    struct stk_walk_options o = {.want = p->cfg.format->name};
+    char *root = stk_path_join(p->dest.partial, name);
+    if (!root)
+        return stk_err_nomem(err, strlen(name));
+    o.rootfd = stk_open_beneath(p->dest.fd, name, O_RDONLY | O_DIRECTORY);
+    int rc = o.rootfd < 0 ? stk_err_sys(err, root, "open folder")
+                          : stk_walk_with(w, root, &o, &none, err);
+    if (o.rootfd >= 0)
+        close(o.rootfd);
+    stk_problems_release(&none);
+    free(root);
+    return rc;
+}
+
 /* The files of shards [first, first + n) as they stand in the folder being written. */
 static int walk_output(const struct pack *p, uint64_t first, uint64_t n, struct stk_walk *w,
                        struct stk_err *err)
 {
-    char at[STK_FD_PATH];
     *w = (struct stk_walk){.rootfd = -1};
-    if (p->cfg.format->caps & STK_CAN_TREE) {
-        struct stk_problems none = {0};
-        char *root = stk_path_join(p->dest.partial, p->shard[first].name);
-        int rc = root ? stk_walk(w, stk_fd_path(p->dest.fd, p->shard[first].name, at),
-                                 p->cfg.format->name, NULL, NULL, &none, err)
-                      : stk_err_nomem(err, 1);
-        if (rc == 0)
-            rc = stk_walk_call(w, root, err);
-        stk_problems_release(&none);
-        free(root);
-        return rc;
-    }
+    if (p->cfg.format->caps & STK_CAN_TREE)
+        return walk_tree(p, p->shard[first].name, w, err);
     const char **names = calloc(n ? n : 1, sizeof *names);
     if (!names)
         return stk_err_nomem(err, n * sizeof *names);
     for (uint64_t i = 0; i < n; i++)
         names[i] = p->shard[first + i].name;
-    int rc =
-        stk_walk_shards(w, stk_fd_path(p->dest.fd, NULL, at), p->cfg.format, names, n, NULL, err);
+    const struct stk_walk_options o = {.rootfd = p->dest.fd};
+    int rc = stk_walk_shards(w, p->dest.partial, &o, p->cfg.format, names, n, err);
     free(names);
-    return rc < 0 ? rc : stk_walk_call(w, p->dest.partial, err);
+    return rc;
 }
 
 /* Samples in a shard of an earlier run, by listing it. */
@@ -133,7 +141,7 @@ static int keep_shard(struct pack *p, uint64_t i, const char *path, struct stk_e
     struct stat sb;
     if (fstatat(p->dest.fd, s->name, &sb, AT_SYMLINK_NOFOLLOW) < 0)
         return 0;
-    int rc = stk_out_checksum(p->dest.fd, s->name, &s->file.size, &s->file.xxh64, path, err);
+    int rc = stk_out_checksum(p->dest.fd, false, s->name, &s->file.size, &s->file.xxh64, path, err);
     if (rc == 0)
         rc = count_samples(p, i, &s->samples, err);
     if (rc < 0 && rc != STK_E_CORRUPT)

@@ -3,9 +3,11 @@
  * with what the manifest and the published index say. Trusts neither.
  */
 #include "data/verify.h"
+#include "base/beneath.h"
 #include "base/file.h"
 #include "base/own.h"
 #include "base/hash.h"
+#include "base/own.h"
 #include "base/pool.h"
 #include "host/cpus.h"
 #include "data/check.h"
@@ -13,6 +15,7 @@
 #include "data/out.h"
 #include "data/reader.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -30,6 +33,7 @@ struct verify {
     struct stk_dataset *ds;
     struct stk_index published; /* that of a packed dataset, while it is open */
     struct stk_checker checker; /* of records, while they are listed */
+    int top;                    /* the folder of a packed dataset, while its files are checked */
     unsigned jobs;
     uint64_t chunk_bytes;
     struct worker_state *worker;
@@ -263,11 +267,16 @@ static int check_file(void *user, uint64_t item, unsigned thread, struct stk_err
     struct stk_err why = {0};
     uint64_t size = 0, hash = 0;
     char what[160];
+    struct stat st;
     (void)thread;
+    if (!v->o->open.follow_links && stk_stat_beneath(v->top, f->name, &st) < 0 && errno == EXDEV) {
+        manifest_problem(v, f->name, -1, "a link that leads outside the dataset");
+        return 0;
+    }
     char *path = stk_path_join(v->ds->path, f->name);
     if (!path)
         return stk_err_nomem(err, strlen(f->name));
-    int rc = stk_out_checksum(AT_FDCWD, path, &size, &hash, path, &why);
+    int rc = stk_out_checksum(v->top, v->o->open.follow_links, f->name, &size, &hash, path, &why);
     free(path);
     if (rc < 0) {
         manifest_problem(v, f->name, why.offset, why.what);
@@ -328,6 +337,41 @@ static void check_published_index(struct verify *v)
     v->ds->checks = idx;
 }
 
+static bool says_the_same(const struct stk_index *a, const struct stk_index *b)
+{
+    const struct stk_index_header *x = a->h, *y = b->h;
+    for (int t = 0; t < STK_T_COUNT; t++)
+        if (t != STK_T_SUMS && t != STK_T_CHECKS && x->table[t].hash != y->table[t].hash)
+            return false;
+    return x->nsamples == y->nsamples && x->nextents == y->nextents && x->flags == y->flags &&
+           x->compress == y->compress && strcmp(x->payload, y->payload) == 0;
+}
+
+/* One that stands where it is found by whoever opens the dataset. */
+static void check_found(void *user, const struct stk_index *idx, const char *path, uid_t owner)
+{
+    struct verify *v = user;
+    struct stk_err why = {0};
+    char who[64], what[160];
+    if (v->ds->has_manifest && strcmp(stk_base_name(path), STK_INDEX_NAME) == 0)
+        return; /* the one that was packed is looked at closer */
+    if (stk_index_check(idx, &why) < 0) {
+        problem(v, path, -1, why.what);
+    } else if (!says_the_same(idx, &v->ds->index)) {
+        snprintf(what, sizeof what,
+                 "the index does not say what the files say (it belongs to %s): remove it",
+                 stk_user_name(owner, who));
+        problem(v, path, -1, what);
+    }
+}
+
+/* Of damaged data no index says the same. */
+static int check_found_indexes(struct verify *v, struct stk_err *err)
+{
+    return v->ds->problems.count ? 0
+                                 : stk_dataset_published(v->ds, &v->o->open, check_found, v, err);
+}
+
 static int check_manifest(struct verify *v, struct stk_err *err)
 {
     const struct stk_manifest *m = &v->ds->manifest;
@@ -335,7 +379,11 @@ static int check_manifest(struct verify *v, struct stk_err *err)
     v->r->has_manifest = v->ds->has_manifest;
     if (!v->ds->has_manifest)
         return 0;
+    v->top = open(v->ds->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (v->top < 0)
+        return stk_err_sys(err, v->ds->path, "open folder");
     int rc = stk_pool_run(v->jobs, m->nshards + m->nother, check_file, v, err);
+    close(v->top);
     if (rc < 0)
         return rc;
     if (m->samples != stk_dataset_len(v->ds)) {
@@ -369,6 +417,8 @@ static int verify_opened(struct verify *v, struct stk_err *err)
     int rc = stk_notes_join(&r->notes, &v->ds->notes, err);
     if (rc == 0)
         rc = check_manifest(v, err);
+    if (rc == 0)
+        rc = check_found_indexes(v, err);
     if (rc == 0)
         rc = stk_pool_run(v->jobs, v->jobs, work, v, err);
     return rc < 0 ? rc : check_crcs(v, err);

@@ -3,6 +3,7 @@
  * has the same order), and decides whether a folder is shards of one format or a folder of files.
  */
 #include "data/walk_priv.h"
+#include "base/beneath.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "data/layout.h"
@@ -86,11 +87,11 @@ struct look {
 };
 
 /* buf: twice `room` bytes, which must stay. */
-static int look_at(int dirfd, const char *name, const char *path, uint8_t *buf, size_t room,
-                   struct look *k, struct stk_err *err)
+static int look_at(const struct stk_walk *w, const char *name, const char *path, uint8_t *buf,
+                   size_t room, struct look *k, struct stk_err *err)
 {
     k->plain = (struct stk_probe){.name = name, .head = buf};
-    int fd = stk_open_regular(dirfd, name, path, &k->plain.size, err);
+    int fd = stk_file_open_at(w->rootfd, w->outside, name, path, &k->plain.size, err);
     if (fd < 0)
         return fd;
     int rc = stk_pread_full(fd, buf, room, 0, &k->plain.head_len, path, err);
@@ -123,12 +124,13 @@ static void best_of(const struct look *k, const struct stk_format **best, int *b
         best_bid(&k->inflated, best, bid);
 }
 
-int stk_walk_bid(int dirfd, const char *name, const char *path, const struct stk_format **best,
-                 int *bid, struct stk_err *err)
+/* Which format a file is: the highest bid, or by suffix. NULL: none knows it. */
+static int bid_for(const struct stk_walk *w, const char *name, const char *path,
+                   const struct stk_format **best, int *bid, struct stk_err *err)
 {
     uint8_t head[2 * HEAD_BYTES];
     struct look k;
-    int rc = look_at(dirfd, name, path, head, HEAD_BYTES, &k, err);
+    int rc = look_at(w, name, path, head, HEAD_BYTES, &k, err);
     *best = NULL;
     *bid = 0;
     if (rc < 0)
@@ -144,7 +146,7 @@ int stk_walk_bid(int dirfd, const char *name, const char *path, const struct stk
 
 /* ---- walking ---- */
 
-enum entry_type { IS_NOTHING, IS_FILE, IS_DIR, IS_LINKED_DIR, IS_DANGLING };
+enum entry_type { IS_NOTHING, IS_FILE, IS_DIR, IS_LINK };
 
 struct entry {
     char *name;
@@ -163,21 +165,18 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const struct entry *)a)->name, ((const struct entry *)b)->name);
 }
 
-/* Links count as what they lead to. */
+static enum entry_type type_of(mode_t mode)
+{
+    return S_ISREG(mode) ? IS_FILE : S_ISDIR(mode) ? IS_DIR : S_ISLNK(mode) ? IS_LINK : IS_NOTHING;
+}
+
 static enum entry_type entry_type(int dirfd, const struct dirent *e)
 {
     struct stat sb;
-    if (e->d_type == DT_REG || e->d_type == DT_DIR)
-        return e->d_type == DT_REG ? IS_FILE : IS_DIR;
-    if (e->d_type != DT_UNKNOWN && e->d_type != DT_LNK)
-        return IS_NOTHING;
-    if (fstatat(dirfd, e->d_name, &sb, AT_SYMLINK_NOFOLLOW) < 0)
-        return IS_NOTHING;
-    if (S_ISDIR(sb.st_mode))
-        return IS_DIR;
-    if (fstatat(dirfd, e->d_name, &sb, 0) < 0)
-        return IS_DANGLING;
-    return S_ISREG(sb.st_mode) ? IS_FILE : S_ISDIR(sb.st_mode) ? IS_LINKED_DIR : IS_NOTHING;
+    if (e->d_type != DT_UNKNOWN)
+        return type_of(DTTOIF(e->d_type));
+    return fstatat(dirfd, e->d_name, &sb, AT_SYMLINK_NOFOLLOW) < 0 ? IS_NOTHING
+                                                                   : type_of(sb.st_mode);
 }
 
 static int read_entries(struct stk_walk *w, DIR *d, struct entry **out, size_t *nout,
@@ -244,6 +243,7 @@ static bool leads_back(int fd, const struct above *a)
     return false;
 }
 
+/* Called with errno: why it cannot be opened. */
 static void unreadable_dir(const struct stk_walk *w, const char *name,
                            struct stk_problems *problems)
 {
@@ -253,23 +253,47 @@ static void unreadable_dir(const struct stk_walk *w, const char *name,
     free(path);
 }
 
-static int walk_sub(struct stk_walk *w, int fd, const struct entry *e, struct stk_buf *rel,
-                    const struct above *above, int depth, struct stk_problems *problems,
-                    struct stk_err *err)
+/* Takes ownership of fd; negative: it could not be opened. */
+static int walk_sub(struct stk_walk *w, int fd, struct stk_buf *rel, const struct above *above,
+                    int depth, struct stk_problems *problems, struct stk_err *err)
+{
+    if (fd >= 0)
+        return walk_dir(w, fd, rel, above, depth + 1, problems, err);
+    unreadable_dir(w, stk_buf_cstr(rel), problems);
+    return 0;
+}
+
+static int leave_link(struct stk_walk *w, const char *name, const char *why, struct stk_err *err)
+{
+    return stk_notes_left_out(&w->notes, "link", name, why, 1, err);
+}
+
+/* What a link leads to, as if it stood there itself. */
+static int walk_link(struct stk_walk *w, struct stk_buf *rel, const struct above *above, int depth,
+                     struct stk_problems *problems, struct stk_err *err)
 {
     const char *name = stk_buf_cstr(rel);
-    int sub = openat(fd, e->name,
-                     O_RDONLY | O_DIRECTORY | O_CLOEXEC | (e->type == IS_DIR ? O_NOFOLLOW : 0));
-    if (sub < 0) {
-        unreadable_dir(w, name, problems);
-        return 0;
+    struct stat sb;
+    int fd = stk_open_by_rule(w->rootfd, w->outside, name, O_PATH);
+    if (fd < 0 && errno == EXDEV && fstatat(w->rootfd, name, &sb, 0) == 0)
+        return leave_link(w, name, "leads outside the dataset; --follow-links takes it", err);
+    if (fd < 0 || fstat(fd, &sb) < 0) {
+        if (fd >= 0)
+            close(fd);
+        return leave_link(w, name, "leads to nothing", err);
     }
-    if (e->type == IS_LINKED_DIR && leads_back(sub, above)) {
-        close(sub);
-        return stk_notes_left_out(&w->notes, "link", name, "leads back to a folder it is in", 1,
-                                  err);
-    }
-    return walk_dir(w, sub, rel, above, depth + 1, problems, err);
+    enum entry_type type = type_of(sb.st_mode);
+    bool back = type == IS_DIR && leads_back(fd, above);
+    close(fd);
+    if (back)
+        return leave_link(w, name, "leads back to a folder it is in", err);
+    if (type == IS_FILE)
+        return add_file(w, name, rel->len, err);
+    w->ignored += type != IS_DIR;
+    return type == IS_DIR
+               ? walk_sub(w, stk_open_by_rule(w->rootfd, w->outside, name, O_RDONLY | O_DIRECTORY),
+                          rel, above, depth, problems, err)
+               : 0;
 }
 
 static int walk_entry(struct stk_walk *w, int fd, const struct entry *e, struct stk_buf *rel,
@@ -284,10 +308,11 @@ static int walk_entry(struct stk_walk *w, int fd, const struct entry *e, struct 
     int rc = stk_buf_check(rel, err);
     if (rc == 0 && e->type == IS_FILE)
         rc = add_file(w, name, rel->len, err);
-    else if (rc == 0 && e->type == IS_DANGLING)
-        rc = stk_notes_left_out(&w->notes, "link", name, "leads to nothing", 1, err);
+    else if (rc == 0 && e->type == IS_LINK)
+        rc = walk_link(w, rel, above, depth, problems, err);
     else if (rc == 0)
-        rc = walk_sub(w, fd, e, rel, above, depth, problems, err);
+        rc = walk_sub(w, openat(fd, e->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW), rel,
+                      above, depth, problems, err);
     rel->len = before;
     return rc;
 }
@@ -408,7 +433,7 @@ static const struct stk_format *by_content(struct stk_walk *w, const struct stk_
         if (is_side_file(name) ||
             (fstatat(w->rootfd, name, &sb, 0) == 0 && S_ISREG(sb.st_mode) && !sb.st_size))
             continue;
-        if (stk_walk_bid(w->rootfd, name, name, &f, &bid, NULL) < 0 || bid < BID_SURE ||
+        if (bid_for(w, name, name, &f, &bid, NULL) < 0 || bid < BID_SURE ||
             !(f->caps & STK_CAN_SHARD) || (f->caps & STK_CAN_BE_SAMPLE) || (all && f != all))
             return NULL;
         all = f;
@@ -432,7 +457,7 @@ static bool weigh(struct disguise *d, const struct stk_walk *w, const char *name
     int bid;
     bool any = false,
          aside = is_side_file(name) || stk_layout_is_junk(name) || stk_layout_is_readme(name);
-    if (look_at(w->rootfd, name, name, d->buf, d->room, &k, NULL) < 0)
+    if (look_at(w, name, name, d->buf, d->room, &k, NULL) < 0)
         return false;
     if (!k.plain.head_len || (k.inflated.whole && !k.inflated.head_len))
         return false; /* an empty one says nothing */
@@ -534,8 +559,7 @@ static bool may_be_shard(const struct stk_walk *w, const char *name)
 {
     uint8_t head[2 * HEAD_BYTES];
     struct look k;
-    return look_at(w->rootfd, name, name, head, HEAD_BYTES, &k, NULL) == 0 &&
-           bid_of(w->format, &k) > 0;
+    return look_at(w, name, name, head, HEAD_BYTES, &k, NULL) == 0 && bid_of(w->format, &k) > 0;
 }
 
 /* Keeps the files that belong to a container format, in place of all. */
@@ -602,12 +626,13 @@ static int decide_folder(struct stk_walk *w, const char *split, struct stk_err *
     return !tree ? keep_matching(w, &v, err) : named ? 0 : stk_walk_tree(w, err);
 }
 
-static int refuse_file(int dirfd, const char *name, const char *path, struct stk_err *err)
+static int refuse_file(const struct stk_walk *w, const char *name, const char *path,
+                       struct stk_err *err)
 {
     uint8_t head[STK_COMPRESSION_HEAD];
     uint64_t size;
     size_t got;
-    int fd = stk_open_regular(dirfd, name, path, &size, err);
+    int fd = stk_file_open_at(w->rootfd, w->outside, name, path, &size, err);
     int rc = fd < 0 ? fd : stk_pread_full(fd, head, sizeof head, 0, &got, path, err);
     if (fd >= 0)
         close(fd);
@@ -621,12 +646,12 @@ static int decide_file(struct stk_walk *w, const char *path, struct stk_err *err
     int bid, rc = stk_walk_map(w, &v, err);
     const struct stk_format *best;
     if (rc == 0)
-        rc = stk_walk_bid(w->rootfd, stk_walk_name(&v, 0), path, &best, &bid, err);
+        rc = bid_for(w, stk_walk_name(&v, 0), path, &best, &bid, err);
     if (rc < 0)
         return rc;
     w->as_found = !w->format || w->format == best;
     w->format = w->format ? w->format : best;
-    if (!w->format && !(rc = refuse_file(w->rootfd, stk_walk_name(&v, 0), path, err)))
+    if (!w->format && !(rc = refuse_file(w, stk_walk_name(&v, 0), path, err)))
         rc = stk_err_set(err, STK_E_UNSUPPORTED, path, -1,
                          "no format recognises this file; name it (pack: --from-format, others: "
                          "--format), or give a folder");
@@ -635,26 +660,30 @@ static int decide_file(struct stk_walk *w, const char *path, struct stk_err *err
 
 /* ---- opening ---- */
 
-static int open_root(struct stk_walk *w, const char *path, bool is_dir, struct stk_err *err)
+static int open_root(struct stk_walk *w, const char *path, int rootfd, bool is_dir,
+                     struct stk_err *err)
 {
     const char *slash = strrchr(path, '/');
     w->is_dir = is_dir;
+    w->outside = w->outside || !is_dir; /* the user named the file itself */
     w->root = is_dir          ? strdup(path)
               : !slash        ? strdup(".")
               : slash == path ? strdup("/")
                               : strndup(path, (size_t)(slash - path));
     if (!w->root)
         return stk_err_nomem(err, strlen(path));
-    w->rootfd = open(w->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    w->rootfd = rootfd >= 0 ? fcntl(rootfd, F_DUPFD_CLOEXEC, 3)
+                            : open(w->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     struct stat sb;
     if (is_dir && w->rootfd >= 0 && fstat(w->rootfd, &sb) == 0)
         stk_readers_join(&w->readers, &sb);
     return w->rootfd < 0 ? stk_err_sys(err, w->root, "open folder") : 0;
 }
 
-static void walk_init(struct stk_walk *w, const char *tmpdir)
+static void walk_init(struct stk_walk *w, const struct stk_walk_options *o)
 {
-    *w = (struct stk_walk){.rootfd = -1};
+    const char *tmpdir = o->tmpdir;
+    *w = (struct stk_walk){.rootfd = -1, .outside = o->outside};
     stk_spool_init(&w->names, tmpdir);
     stk_spool_init(&w->files, tmpdir);
     stk_spool_init(&w->dirs, tmpdir);
@@ -664,18 +693,25 @@ static void walk_init(struct stk_walk *w, const char *tmpdir)
 int stk_walk(struct stk_walk *w, const char *path, const char *want, const char *split,
              const char *tmpdir, struct stk_problems *problems, struct stk_err *err)
 {
+    struct stk_walk_options o = {.rootfd = -1, .want = want, .split = split, .tmpdir = tmpdir};
+    return stk_walk_with(w, path, &o, problems, err);
+}
+
+int stk_walk_with(struct stk_walk *w, const char *path, const struct stk_walk_options *o,
+                  struct stk_problems *problems, struct stk_err *err)
+{
     struct stat sb;
-    walk_init(w, tmpdir);
-    if (want && !(w->format = stk_format_find(want)))
-        return stk_err_set(err, STK_E_USAGE, NULL, -1, "no format is called '%s'", want);
-    if (stat(path, &sb) < 0)
+    walk_init(w, o);
+    if (o->want && !(w->format = stk_format_find(o->want)))
+        return stk_err_set(err, STK_E_USAGE, NULL, -1, "no format is called '%s'", o->want);
+    if ((o->rootfd >= 0 ? fstat(o->rootfd, &sb) : stat(path, &sb)) < 0)
         return stk_err_sys(err, path, "open");
-    int rc = open_root(w, path, S_ISDIR(sb.st_mode), err);
+    int rc = open_root(w, path, o->rootfd, S_ISDIR(sb.st_mode), err);
     if (rc < 0)
         return rc;
     if (!w->is_dir) {
         rc = add_file(w, stk_base_name(path), strlen(stk_base_name(path)), err);
-        if (rc == 0 && split)
+        if (rc == 0 && o->split)
             rc = stk_err_set(err, STK_E_USAGE, path, -1,
                              "a single file has no splits to choose from");
         return rc < 0 ? rc : decide_file(w, path, err);
@@ -685,15 +721,16 @@ int stk_walk(struct stk_walk *w, const char *path, const char *want, const char 
     rc = fd < 0 ? stk_err_sys(err, path, "open folder")
                 : walk_dir(w, fd, &rel, NULL, 0, problems, err);
     stk_buf_release(&rel);
-    return rc < 0 ? rc : decide_folder(w, split, err);
+    return rc < 0 ? rc : decide_folder(w, o->split, err);
 }
 
-int stk_walk_shards(struct stk_walk *w, const char *path, const struct stk_format *format,
-                    const char *const *names, size_t n, const char *tmpdir, struct stk_err *err)
+int stk_walk_shards(struct stk_walk *w, const char *path, const struct stk_walk_options *o,
+                    const struct stk_format *format, const char *const *names, size_t n,
+                    struct stk_err *err)
 {
-    walk_init(w, tmpdir);
+    walk_init(w, o);
     w->format = format;
-    int rc = open_root(w, path, true, err);
+    int rc = open_root(w, path, o->rootfd, true, err);
     for (size_t i = 0; rc == 0 && i < n; i++)
         rc = add_file(w, names[i], strlen(names[i]), err);
     return rc;
@@ -710,16 +747,6 @@ void stk_walk_release(struct stk_walk *w)
         close(w->rootfd);
     free(w->root);
     *w = (struct stk_walk){.rootfd = -1};
-}
-
-int stk_walk_call(struct stk_walk *w, const char *root, struct stk_err *err)
-{
-    char *copy = strdup(root);
-    if (!copy)
-        return stk_err_nomem(err, strlen(root));
-    free(w->root);
-    w->root = copy;
-    return 0;
 }
 
 char *stk_walk_path(const struct stk_walk *w, const char *name, size_t len)

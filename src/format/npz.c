@@ -387,9 +387,10 @@ static int list_found(struct npz *f, const struct member *m, const struct stk_pi
             "it is deflated in blocks of more than 1 GiB, and one would have to be decoded "
             "for every row; save it with numpy.savez",
             err);
-    if (!right && !p->damaged)
-        rc = stk_list_problem(f->l, (int64_t)m->e->data_off, err,
-                              "member %s: the data's checksum does not match", m->e->name);
+    if (!right)
+        rc = stk_list_problem(f->l, (int64_t)m->e->data_off, err, "member %s: %s", m->e->name,
+                              p->damaged ? "damaged compressed data"
+                                         : "the data's checksum does not match");
     const struct stk_chain tail = tail_of(m);
     c->base = m->h.data_offset - m->begin;
     c->per_extent = p->length / p->unit;

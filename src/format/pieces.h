@@ -28,7 +28,8 @@ struct stk_pieces {
     struct stk_piece *piece;
     size_t n;
     uint32_t crc; /* of all decoded bytes */
-    bool damaged; /* it cannot be decoded to its end: the pieces from there on fail when read */
+    bool damaged; /* it is not decoded to its end, or that is not at `size`: the pieces from there on
+                     fail when read, and those before it may be wrong already */
 };
 
 /* Decodes the range. Damage is not an error here: see `damaged`. Release it also on error. */

@@ -30,9 +30,10 @@
 
 int stk_squashfs_prepare(struct stk_write_config *cfg, struct stk_err *err)
 {
-    char *found;
-    int missing = stk_find_program(TOOL, &found);
-    free(found);
+    const char *found;
+    int missing = stk_find_tool(TOOL, &found, err);
+    if (missing < 0)
+        return missing;
     if (missing)
         return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1,
                            "squashfs images are made by " TOOL ", which is not here: install "
@@ -133,8 +134,12 @@ static int start(struct tool *t, const char *const *arg, const struct stk_out *o
                  struct stk_err *err)
 {
     char dir[STK_FD_PATH];
+    const char *tool;
+    int pair[2], rc = stk_find_tool(TOOL, &tool, err);
+    errno = rc;
+    if (rc)
+        return rc < 0 ? rc : stk_err_sys(err, NULL, "find " TOOL);
     const char **env = stk_environment(is_kept, NULL, NULL);
-    int pair[2], rc = 0;
     if (!env)
         return stk_err_nomem(err, sizeof *env);
     t->printed = memfd_create("stoker-" TOOL, MFD_CLOEXEC);
@@ -144,6 +149,7 @@ static int start(struct tool *t, const char *const *arg, const struct stk_out *o
     if (rc == 0) {
         t->in = pair[0];
         t->child = (struct stk_child){.argv = arg,
+                                      .path = tool,
                                       .env = env,
                                       .dir = stk_fd_path(o->dirfd, NULL, dir),
                                       .fd = {pair[1], t->printed, t->printed},

@@ -8,9 +8,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/secret.h"
 #include "host/root.h"
 
 #define FDS_MAX       1024
+#define COMMAND_MAX   4096 /* bytes of a command that are looked at */
 #define ENVIRON_LEAST ((size_t)32 << 10)
 #define ENVIRON_MAX   ((size_t)8 << 20) /* larger than any: a quarter of the stack's limit */
 
@@ -91,13 +93,24 @@ void stk_proc_io(int proc_fd, pid_t pid, uint64_t io[STK_IO_COUNTS])
 
 size_t stk_proc_command(int proc_fd, pid_t pid, char *buf, size_t size)
 {
-    size_t n = stk_proc_read(proc_fd, pid, "cmdline", buf, size);
-    while (n && !buf[n - 1])
+    char list[COMMAND_MAX];
+    struct stk_buf text = STK_BUF_INIT;
+    struct stk_secret secret = {0};
+    size_t n = stk_proc_read(proc_fd, pid, "cmdline", list, sizeof list);
+    while (n && !list[n - 1])
         n--;
-    for (size_t i = 0; i < n; i++)
-        if (!buf[i])
-            buf[i] = ' ';
+    for (size_t at = 0; at < n;) {
+        size_t len = strnlen(list + at, n - at);
+        if (at)
+            stk_buf_putc(&text, ' ');
+        stk_secret_put(&secret, list + at, len, &text);
+        at += len + 1;
+    }
+    n = text.fail ? 0 : text.len < size ? text.len : size - 1;
+    if (n)
+        memcpy(buf, text.data, n);
     buf[n] = '\0';
+    stk_buf_release(&text);
     return n;
 }
 
@@ -111,6 +124,17 @@ pid_t stk_proc_own_pid(int proc_fd, pid_t pid)
     for (at = at ? at + 7 : NULL; at && (*at == '\t' || *at == ' ');)
         own = (pid_t)strtol(at, &at, 10);
     return own > 0 ? own : pid;
+}
+
+/* "Uid: 1001 1001 1001 1001". The owner of /proc/PID would be root where a process may not be
+ * looked into. */
+uid_t stk_proc_uid(int proc_fd, pid_t pid)
+{
+    char buf[4096], *end;
+    stk_proc_read(proc_fd, pid, "status", buf, sizeof buf);
+    const char *at = strstr(buf, "\nUid:");
+    unsigned long uid = at ? strtoul(at + 5, &end, 10) : 0;
+    return at && end != at + 5 && uid < STK_NOBODY ? (uid_t)uid : STK_NOBODY;
 }
 
 bool stk_proc_has_uring(int proc_fd, pid_t pid)

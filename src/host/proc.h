@@ -36,10 +36,13 @@ size_t stk_proc_read(int proc_fd, pid_t pid, const char *file, char *buf, size_t
 bool stk_proc_stat(int proc_fd, pid_t pid, struct stk_proc_stat *out);
 /* What is not told stays as it is. */
 void stk_proc_io(int proc_fd, pid_t pid, uint64_t io[STK_IO_COUNTS]);
-/* Its words with blanks between them. Returns their length, 0: it has none. */
+/* Its words with blanks between them, secrets masked. Returns their length, 0: it has none. */
 size_t stk_proc_command(int proc_fd, pid_t pid, char *buf, size_t size);
 /* What it knows itself by: in a container another number. */
 pid_t stk_proc_own_pid(int proc_fd, pid_t pid);
+/* Whose it is (its real user id); STK_NOBODY: not known. */
+#define STK_NOBODY ((uid_t)-1)
+uid_t stk_proc_uid(int proc_fd, pid_t pid);
 bool stk_proc_has_uring(int proc_fd, pid_t pid);
 /* All of its environment, at buf->data: what a scheduler has set may be behind much else. Returns
  * its length. */

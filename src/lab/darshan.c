@@ -89,9 +89,12 @@ static int start(struct parser *r, const char *path, struct stk_err *err)
     r->errors = memfd_create("darshan-parser", MFD_CLOEXEC);
     int rc = r->errors < 0 ? stk_err_sys(err, path, "darshan-parser") : 0;
     if (!rc) {
-        r->child = (struct stk_child){.argv = argv, .fd = {STK_FD_NULL, STK_FD_PIPE, r->errors}};
-        int why = stk_child_start(&r->child);
-        rc = why ? missing(path, why, err) : 0;
+        const char *tool = NULL;
+        int why = stk_find_tool(argv[0], &tool, err);
+        r->child = (struct stk_child){
+            .path = tool, .argv = argv, .fd = {STK_FD_NULL, STK_FD_PIPE, r->errors}};
+        why = why ? why : stk_child_start(&r->child);
+        rc = why > 0 ? missing(path, why, err) : why;
     }
     if (rc && r->errors >= 0)
         close(r->errors);

@@ -111,7 +111,10 @@ static int head_line(struct stk_darshan *d, const char *p, size_t n, struct stk_
     } else if (begins(&p, &n, "exe: ")) {
         while (n && p[n - 1] == ' ')
             n--;
-        d->exe = stk_pb_text(d->pb, p, n);
+        struct stk_buf b = STK_BUF_INIT;
+        stk_secret_text(p, n, &b);
+        d->exe = b.fail ? NULL : stk_pb_text(d->pb, stk_buf_cstr(&b), b.len);
+        stk_buf_release(&b);
         return d->exe ? 0 : stk_err_nomem(err, n);
     } else if (begins(&p, &n, "jobid: ")) {
         d->jobid = whole(p, n);

@@ -168,7 +168,8 @@ static void start_watching(struct stk_launch *l)
     struct stk_err why = {0};
     struct stk_sampler_options s = {.root = getpid(),
                                     .every_s = l->o.sample_s,
-                                    .csv_path = l->samples_path,
+                                    .csv_folder = l->spool ? &l->spool_folder : &l->folder,
+                                    .csv_name = l->samples_name,
                                     .logs = l->logs,
                                     .host = l->host,
                                     .start_mono_ns = l->start_mono_ns};
@@ -185,8 +186,7 @@ static void start_watching(struct stk_launch *l)
 static int not_started(struct stk_launch *l, int wrong, struct stk_launch_result *r,
                        struct stk_err *err)
 {
-    if (l->spool)
-        (void)stk_remove_tree(l->spool, NULL);
+    stk_launch_drop_spool(l);
     stk_launch_drop_dir(l);
     r->dir = NULL;
     errno = wrong;

@@ -65,6 +65,7 @@ struct stk_launch_options {
     const char *const *include, *const *exclude; /* NULL-terminated; NULL: none */
     const char *spool;   /* NULL: a node-local folder, where dir is on a network */
     const char *preload; /* NULL: looked for */
+    bool share;          /* others may read the profile, as the umask says */
 };
 
 struct stk_launch_result {
@@ -81,6 +82,9 @@ struct stk_launch_result {
     const char **note; /* what the user should know: whole sentences */
     size_t nnotes;
 };
+
+/* run.*.json, samples.*.csv, *.stklog, run.id: files of a profile. */
+bool stk_launch_is_ours(const char *name);
 
 struct stk_launch;
 

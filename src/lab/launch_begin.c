@@ -131,8 +131,7 @@ static int name_samples(struct stk_launch *l, struct stk_err *err)
     char name[128];
     int n = snprintf(name, sizeof name, "samples.%s.csv", l->stem);
     l->samples_name = stk_arena_dup(&l->arena, name, (size_t)n);
-    l->samples_path = l->samples_name ? stk_path_join(l->logs, name) : NULL;
-    return l->samples_path ? 0 : stk_err_nomem(err, sizeof name);
+    return l->samples_name ? 0 : stk_err_nomem(err, sizeof name);
 }
 
 static int check_options(const struct stk_launch *l, struct stk_err *err)
@@ -159,8 +158,7 @@ static void prepare_recording(struct stk_launch *l)
         return;
     stk_launch_warn(l, "nothing is recorded: %s. The program runs all the same",
                     stk_err_text(&why, text, sizeof text));
-    if (l->spool)
-        rmdir(l->spool);
+    stk_launch_drop_spool(l);
     stk_launch_drop_dir(l);
 }
 
@@ -173,6 +171,7 @@ int stk_launch_begin(const struct stk_launch_options *o, struct stk_launch **out
     if (!l)
         return stk_err_nomem(err, sizeof *l);
     l->o = *o;
+    l->folder = l->spool_folder = STK_FOLDER_INIT;
     sigaction(SIGXFSZ, &none, &l->size); /* a limit on files ends what we write, not us */
     int rc = find_self(l, err);
     if (!rc)
@@ -200,10 +199,8 @@ void stk_launch_free(struct stk_launch *l)
     stk_sampler_free(l->sampler);
     free(l->program_path);
     free(l->preload);
-    free(l->dir);
-    free(l->spool);
-    free(l->run_path);
-    free(l->samples_path);
+    stk_folder_release(&l->folder);
+    stk_folder_release(&l->spool_folder);
     free(l->note);
     stk_arena_release(&l->arena);
     free(l);

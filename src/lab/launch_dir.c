@@ -22,11 +22,12 @@
 #include "base/text.h"
 #include "lab/launch_priv.h"
 
-#define TOGETHER_S 600 /* ranks without a common id that begin within this are one run */
-#define LOCK_NAME  ".stoker-profile.lock"
-#define ID_NAME    "run.id"
-#define ID_MAX     256u
-#define DIRS_MAX   1000u
+#define TOGETHER_S  600 /* ranks without a common id that begin within this are one run */
+#define LOCK_NAME   ".stoker-profile.lock"
+#define ID_NAME     "run.id"
+#define ID_MAX      256u
+#define DIRS_MAX    1000u
+#define ANOTHER_RUN "this folder holds another run's profile"
 
 /* ---- which run ---------------------------------------------------------------------------- */
 
@@ -127,40 +128,28 @@ static int name_run(struct stk_launch *l, struct stk_buf *folder, struct stk_err
 
 /* ---- the folder --------------------------------------------------------------------------- */
 
-static int not_a_folder(const char *path, bool first, struct stk_err *err)
-{
-    return stk_err_set(err, first ? STK_E_UNSUPPORTED : STK_E_EXISTS, path, -1,
-                       "is a file, not a folder");
-}
-
 /* Makes the folder and says what is written there. */
 static int open_dir(struct stk_launch *l, const char *path, bool first, struct stk_err *err)
 {
     struct stat st;
-    l->made_dir = stat(path, &st) != 0;
-    if (!l->made_dir && !S_ISDIR(st.st_mode))
-        return not_a_folder(path, first, err);
-    int rc = stk_mkdirs(path, err);
-    if (!rc && !(l->dir = realpath(path, NULL)))
-        rc = stk_err_sys(err, path, "find");
-    if (!rc && access(l->dir, W_OK | X_OK) != 0)
-        rc = stk_err_sys(err, l->dir, "write to the folder");
+    if (first && stat(path, &st) == 0 && !S_ISDIR(st.st_mode))
+        return stk_err_set(err, STK_E_UNSUPPORTED, path, -1, "is a file, not a folder");
+    int rc = stk_folder_take(&l->folder, path, l->o.share, &l->made_dir, err);
     if (rc)
         return rc;
-    struct stk_buf b = STK_BUF_INIT;
-    stk_buf_printf(&b, "%s/run.%s.json", l->dir, l->stem);
-    l->run_path = strdup(stk_buf_cstr(&b));
-    stk_buf_release(&b);
-    return l->run_path ? 0 : stk_err_nomem(err, strlen(l->dir));
+    l->dir = l->folder.path;
+    snprintf(l->run_name, sizeof l->run_name, "run.%s.json", l->stem);
+    if (access(l->dir, W_OK | X_OK) != 0)
+        return stk_err_sys(err, l->dir, "write to the folder");
+    return 0;
 }
 
 static void leave_dir(struct stk_launch *l)
 {
     if (l->dir && l->made_dir)
-        rmdir(l->dir);
-    free(l->dir);
-    free(l->run_path);
-    l->dir = l->run_path = NULL;
+        (void)stk_rmdir_at(AT_FDCWD, l->dir);
+    stk_folder_release(&l->folder);
+    l->dir = NULL;
     l->made_dir = false;
 }
 
@@ -190,10 +179,14 @@ struct sight {
 static int look_through(struct stk_launch *l, bool remove, struct sight *seen, struct stk_err *err)
 {
     char mine[32];
-    DIR *d = opendir(l->dir);
-    if (!d)
-        return stk_err_sys(err, l->dir, "open");
-    int rc = 0;
+    int fd = openat(l->folder.fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = 0;
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    if (!d) {
+        rc = stk_err_sys(err, l->dir, "open");
+        if (fd >= 0)
+            close(fd);
+        return rc;
+    }
     snprintf(mine, sizeof mine, ".r%u.json", l->rank.rank);
     *seen = (struct sight){0};
     for (struct dirent *e; !rc && (e = readdir(d));) {
@@ -202,8 +195,8 @@ static int look_through(struct stk_launch *l, bool remove, struct sight *seen, s
         seen->profile = seen->profile || strcmp(e->d_name, ID_NAME) != 0;
         seen->myself = seen->myself || (strncmp(e->d_name, "run.", 4) == 0 &&
                                         stk_text_ends(e->d_name, strlen(e->d_name), mine));
-        if (remove && unlinkat(dirfd(d), e->d_name, 0) != 0 && errno != ENOENT)
-            rc = stk_err_sys(err, l->dir, "remove %.200s", e->d_name);
+        if (remove)
+            rc = stk_folder_remove(&l->folder, e->d_name, err);
     }
     closedir(d);
     return rc;
@@ -211,22 +204,20 @@ static int look_through(struct stk_launch *l, bool remove, struct sight *seen, s
 
 /* Is the run that holds the folder ours? Its first task may have made the file, and not yet said
  * whose it is. */
-static enum found whose(const struct stk_launch *l, const char *path)
+static enum found whose(const struct stk_launch *l)
 {
     enum found found = NOBODY;
     for (unsigned i = 0; i < 20; i++) {
         struct stk_buf text = STK_BUF_INIT;
         struct stat st;
-        int rc = stk_read_file(path, ID_MAX, &text, NULL);
+        int rc = stk_folder_read(&l->folder, ID_NAME, ID_MAX, &text, NULL);
         bool whole = !rc && text.len && text.data[text.len - 1] == '\n';
         bool same = whole && text.len == strlen(l->run_id) + 1 &&
                     memcmp(text.data, l->run_id, text.len - 1) == 0;
-        bool young =
-            !l->by_command || (stat(path, &st) == 0 && st.st_mtime + TOGETHER_S > time(NULL));
+        bool there = fstatat(l->folder.fd, ID_NAME, &st, AT_SYMLINK_NOFOLLOW) == 0;
+        bool young = !l->by_command || (there && st.st_mtime + TOGETHER_S > time(NULL));
         stk_buf_release(&text);
-        found = rc && access(path, F_OK) != 0 ? NOBODY
-                : same && young && l->ranked  ? OUR_RUN
-                                              : ANOTHER;
+        found = rc && !there ? NOBODY : same && young && l->ranked ? OUR_RUN : ANOTHER;
         if (found != ANOTHER || whole || !l->ranked)
             break;
         usleep(50000);
@@ -235,22 +226,22 @@ static enum found whose(const struct stk_launch *l, const char *path)
 }
 
 /* The folder is ours from here on, where nobody was faster. */
-static int claim(struct stk_launch *l, const char *path, enum found *found, struct stk_err *err)
+static int claim(struct stk_launch *l, enum found *found, struct stk_err *err)
 {
-    int fd = open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0666), rc = 0;
+    int fd = stk_create_at(l->folder.fd, ID_NAME, l->folder.mode), rc = 0;
     if (fd < 0 && errno == EEXIST) {
-        *found = whose(l, path);
+        *found = whose(l);
         return 0;
     }
     if (fd < 0)
-        return stk_err_sys(err, path, "create");
+        return stk_err_sys(err, l->dir, "create " ID_NAME " in");
     char text[ID_MAX];
     int n = snprintf(text, sizeof text, "%s\n", l->run_id);
-    rc = stk_write_full(fd, text, (size_t)n, path, err);
+    rc = stk_write_full(fd, text, (size_t)n, l->dir, err);
     if (close(fd) != 0 && !rc)
-        rc = stk_err_sys(err, path, "write");
+        rc = stk_err_sys(err, l->dir, "write");
     if (rc)
-        unlink(path);
+        (void)stk_folder_remove(&l->folder, ID_NAME, NULL);
     *found = OUR_RUN;
     return rc;
 }
@@ -260,45 +251,42 @@ static int claim(struct stk_launch *l, const char *path, enum found *found, stru
 static int who_is_there(struct stk_launch *l, bool take, enum found *found, struct stk_err *err)
 {
     struct sight seen;
-    char *path = stk_path_join(l->dir, ID_NAME);
-    int rc = path ? look_through(l, false, &seen, err) : stk_err_nomem(err, strlen(l->dir));
-    if (!rc) {
-        *found = whose(l, path);
-        if (*found == NOBODY && seen.profile)
-            *found = ANOTHER;
-        if (*found == OUR_RUN && seen.myself)
-            *found = ANOTHER;
-        if (*found == NOBODY && take)
-            rc = claim(l, path, found, err);
-    }
-    free(path);
-    return rc;
+    int rc = look_through(l, false, &seen, err);
+    if (rc)
+        return rc;
+    *found = whose(l);
+    if (*found == NOBODY && seen.profile)
+        *found = ANOTHER;
+    if (*found == OUR_RUN && seen.myself)
+        *found = ANOTHER;
+    return *found == NOBODY && take ? claim(l, found, err) : 0;
 }
 
 /* One task of the run at a time. Whoever had the lock takes the file away: then it is another file
  * that counts. The descriptor, or negative. Where a file system has no locks, none is held. */
-static int take_lock(const char *path, struct stk_err *err)
+static int take_lock(const struct stk_folder *in, struct stk_err *err)
 {
     for (unsigned i = 0; i < 600; i++) {
         struct stat held, there;
-        int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0600);
-        if (fd < 0)
-            return stk_err_sys(err, path, "create");
+        int fd, rc = stk_folder_append(in, LOCK_NAME, &fd, err);
+        if (rc)
+            return rc;
         bool locked = flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
-        if (locked && fstat(fd, &held) == 0 && stat(path, &there) == 0 &&
+        if (locked && fstat(fd, &held) == 0 &&
+            fstatat(in->fd, LOCK_NAME, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
             held.st_ino == there.st_ino)
             return fd;
         close(fd);
         if (!locked)
             usleep(100000);
     }
-    return stk_err_set(err, STK_E_EXISTS, path, -1, "another task holds this file for a minute");
+    return stk_err_set(err, STK_E_EXISTS, in->path, -1,
+                       "another task holds " LOCK_NAME " for a minute");
 }
 
 static int force_in(struct stk_launch *l, enum found *found, struct stk_err *err)
 {
-    char *path = stk_path_join(l->dir, LOCK_NAME);
-    int fd = path ? take_lock(path, err) : stk_err_nomem(err, 64);
+    int fd = take_lock(&l->folder, err);
     int rc = fd < 0 ? fd : 0;
     struct sight seen;
     if (!rc)
@@ -310,10 +298,9 @@ static int force_in(struct stk_launch *l, enum found *found, struct stk_err *err
     if (!rc && *found == OUR_RUN)
         rc = stk_launch_write_run(l, err);
     if (fd >= 0) {
-        unlink(path);
+        (void)stk_folder_remove(&l->folder, LOCK_NAME, NULL);
         close(fd);
     }
-    free(path);
     return rc;
 }
 
@@ -328,10 +315,25 @@ static int admit(struct stk_launch *l, struct stk_err *err)
         rc = force_in(l, &found, err);
     if (rc || found == OUR_RUN)
         return rc;
-    return stk_err_set(err, STK_E_EXISTS, l->dir, -1, "this folder holds another run's profile");
+    return stk_err_set(err, STK_E_EXISTS, l->dir, -1, ANOTHER_RUN);
 }
 
-/* All tasks of a run come to the same folder: of each they all find that it holds another run. */
+/* Why the folder that was asked for is not the one: another run's, or not ours to write. */
+static void say_moved(struct stk_launch *l, const struct stk_err *why)
+{
+    char text[1200];
+    bool another = why->code == STK_E_EXISTS && strcmp(why->what, ANOTHER_RUN) == 0;
+    if (another)
+        stk_launch_warn(l,
+                        "%s holds the profile of another run; this one goes to %s (--force would "
+                        "have replaced the other)",
+                        why->path, l->dir);
+    else
+        stk_launch_warn(l, "%s; the profile goes to %s", stk_err_text(why, text, sizeof text),
+                        l->dir);
+}
+
+/* All tasks of a run come to the same folder: of each they all find that it is not for them. */
 int stk_launch_take_dir(struct stk_launch *l, struct stk_err *err)
 {
     struct stk_buf folder = STK_BUF_INIT;
@@ -343,7 +345,7 @@ int stk_launch_take_dir(struct stk_launch *l, struct stk_err *err)
             folder.len--;
     }
     size_t len = folder.len;
-    char *held = NULL; /* the folder that was asked for, where another run has it */
+    struct stk_err first = {0}; /* of the folder that was asked for */
     for (unsigned i = 1; !rc && i <= DIRS_MAX; i++) {
         folder.len = len;
         if (i > 1)
@@ -353,28 +355,22 @@ int stk_launch_take_dir(struct stk_launch *l, struct stk_err *err)
             rc = admit(l, err);
         if (rc != STK_E_EXISTS || i == DIRS_MAX)
             break;
-        if (i == 1)
-            held = strdup(l->dir);
+        if (i == 1 && err)
+            first = *err;
         leave_dir(l);
         rc = 0;
     }
-    if (!rc && held && (l->o.dir || l->ranked))
-        stk_launch_warn(l,
-                        "%s holds the profile of another run; this one goes to %s (--force would "
-                        "have replaced the other)",
-                        held, l->dir);
-    free(held);
+    if (!rc && first.code && (l->o.dir || l->ranked))
+        say_moved(l, &first);
     stk_buf_release(&folder);
     return rc;
 }
 
 void stk_launch_drop_dir(struct stk_launch *l)
 {
-    char *path = l->dir && !l->ranked ? stk_path_join(l->dir, ID_NAME) : NULL;
-    if (l->run_path)
-        unlink(l->run_path);
-    if (path)
-        unlink(path); /* of a run of many tasks, others may have come */
-    free(path);
+    if (l->dir)
+        (void)stk_folder_remove(&l->folder, l->run_name, NULL);
+    if (l->dir && !l->ranked) /* of a run of many tasks, others may have come */
+        (void)stk_folder_remove(&l->folder, ID_NAME, NULL);
     leave_dir(l);
 }

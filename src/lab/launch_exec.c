@@ -288,6 +288,7 @@ int stk_launch_environment(const struct stk_launch *l)
     bool bad = l->preload && set_preload(l) != 0;
     bad = bad || setenv("STOKER_PROFILE_DIR", l->logs, 1) != 0;
     bad = bad || set_number("STOKER_PROFILE_TRACE", 1, o->trace) != 0;
+    bad = bad || set_number("STOKER_PROFILE_SHARE", 1, o->share) != 0;
     bad = bad || set_number("STOKER_PROFILE_UNTIL_NS", until_ns, o->for_s > 0) != 0;
     bad = bad || set_number("STOKER_PROFILE_FILES", o->files, o->files > 0) != 0;
     bad = bad || set_list("STOKER_PROFILE_INCLUDE", o->include, l->cwd) != 0;

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/secret.h"
 #include "host/cpus.h"
 #include "host/gpu.h"
 #include "host/memory.h"
@@ -36,7 +37,11 @@ static void put_what(const struct stk_launch *l, struct stk_jw *w)
     stk_jw_put_u64(w, "pid", (uint64_t)getpid());
     stk_jw_put_u64(w, "pid_space", stat("/proc/self/ns/pid", &st) == 0 ? st.st_ino : 0);
     stk_jw_put_known_i64(w, "child", l->child > 0 ? (int64_t)l->child : -1);
-    put_texts(w, "command", (const char *const *)l->o.argv);
+    size_t words = 0;
+    while (l->o.argv[words])
+        words++;
+    stk_jw_key(w, "command");
+    stk_secret_json_words(w, (const char *const *)l->o.argv, words);
     stk_jw_put_str(w, "program", l->program_path);
     stk_jw_put_str(w, "linkage", linkage[l->program.linkage]);
     stk_jw_put_str(w, "cwd", l->cwd);
@@ -197,7 +202,7 @@ int stk_launch_write_run(struct stk_launch *l, struct stk_err *err)
     stk_buf_putc(&b, '\n');
     rc = rc ? rc : stk_buf_check(&b, err);
     if (!rc)
-        rc = stk_write_file_atomic(l->run_path, b.data, b.len, err);
+        rc = stk_folder_write(&l->folder, l->run_name, b.data, b.len, err);
     stk_buf_release(&b);
     return rc;
 }

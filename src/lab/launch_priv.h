@@ -9,6 +9,7 @@
 
 #include "base/array.h"
 #include "base/spawn.h"
+#include "lab/folder.h"
 #include "lab/launch.h"
 #include "lab/sample.h"
 #include "preload/log.h"
@@ -35,14 +36,16 @@ struct stk_launch {
     struct stk_program program;
     char *preload; /* malloc'ed */
     char cwd[4096];
-    char *dir; /* absolute; NULL: nothing is recorded */
+    struct stk_folder folder; /* the profile's */
+    const char *dir;          /* its path; NULL: nothing is recorded */
     bool made_dir;
     bool by_command;       /* run_id is of the command: another run of it has the same */
     char stem[96];         /* HOST.PID or, of one of many tasks, HOST.PID.rRANK */
     struct sigaction size; /* SIGXFSZ as it was when we came, for the program */
     const char *logs;      /* dir or spool: where logs and samples are written */
-    char *spool;           /* NULL: none */
-    char *run_path, *samples_path;
+    struct stk_folder spool_folder;
+    const char *spool; /* its path; NULL: none */
+    char run_name[128];
     const char *samples_name, *run_id;
     uint64_t start_real_ns, start_mono_ns, end_real_ns, end_mono_ns;
     const char *local_dir; /* NULL: none */
@@ -83,8 +86,6 @@ void stk_launch_safe_name(const char *s, size_t max, char *out, size_t size);
 int stk_launch_take_dir(struct stk_launch *l, struct stk_err *err);
 /* This run leaves nothing there after all. */
 void stk_launch_drop_dir(struct stk_launch *l);
-/* run.*.json, samples.*.csv, *.stklog: files of a profile. */
-bool stk_launch_is_ours(const char *name);
 
 /* launch_unseen.c */
 struct stk_unseen {
@@ -99,6 +100,8 @@ int stk_launch_unseen(struct stk_launch *l, struct stk_unseen **out, size_t *n,
 
 /* launch_spool.c */
 int stk_launch_take_spool(struct stk_launch *l, struct stk_err *err);
+/* Takes it away with all that is in it. */
+void stk_launch_drop_spool(struct stk_launch *l);
 /* A node-local folder with room for data, for staging; NULL: none. */
 const char *stk_launch_local_dir(uint64_t *free_bytes);
 int stk_copier_start(struct stk_launch *l, struct stk_err *err);

@@ -69,26 +69,20 @@ const char *stk_launch_local_dir(uint64_t *free_bytes)
 
 static int make_spool(struct stk_launch *l, const char *in, struct stk_err *err)
 {
-    struct stk_buf b = STK_BUF_INIT;
-    int rc = stk_mkdirs(in, err);
-    char *real = rc ? NULL : realpath(in, NULL);
-    if (!rc && !real)
-        rc = stk_err_sys(err, in, "find");
-    stk_buf_printf(&b, "%s/stoker-profile-XXXXXX", real ? real : "");
-    char *path = rc ? NULL : strdup(stk_buf_cstr(&b));
-    if (!rc && !path)
-        rc = stk_err_nomem(err, b.len);
-    if (!rc && !mkdtemp(path)) /* 0700 */
-        rc = stk_err_sys(err, path, "create the spool");
-    stk_buf_release(&b);
-    free(real);
-    if (rc) {
-        free(path);
-        return rc;
-    }
-    l->spool = path;
-    l->logs = path;
-    return 0;
+    int rc = stk_folder_temp(&l->spool_folder, in, "stoker-profile-spool", err);
+    if (!rc)
+        l->logs = l->spool = l->spool_folder.path;
+    return rc;
+}
+
+void stk_launch_drop_spool(struct stk_launch *l)
+{
+    if (!l->spool)
+        return;
+    stk_folder_destroy(&l->spool_folder);
+    stk_folder_release(&l->spool_folder);
+    l->spool = NULL;
+    l->logs = l->dir;
 }
 
 int stk_launch_take_spool(struct stk_launch *l, struct stk_err *err)
@@ -167,49 +161,60 @@ static int copy_block(struct stk_copier *c, int from, int to, size_t i, const ch
 
 /* Blocks that differ; the first, which counts them, last. */
 static int copy_in_place(struct stk_copier *c, const struct copied *f, int from,
-                         const uint64_t *fresh, size_t n, const char *path, struct stk_err *err)
+                         const uint64_t *fresh, size_t n, struct stk_err *err)
 {
-    int to = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600), rc = 0;
     struct stat st;
-    if (to < 0)
-        return stk_err_sys(err, path, "create");
+    int to, rc = stk_folder_append(&c->l->folder, f->name, &to, err);
+    if (rc)
+        return rc;
+    if (fcntl(to, F_SETFL, 0) != 0) /* what is appended would not go where it belongs */
+        rc = stk_err_sys(err, f->name, "open");
     /* What is there is ours up to its length: somebody may have cut or removed it. */
     size_t there = fstat(to, &st) == 0 ? (size_t)(st.st_size / BLOCK) : 0;
     there = there < f->nblocks ? there : f->nblocks;
     for (size_t k = 1; !rc && k <= n; k++) {
         size_t i = k % n;
         if (i >= there || f->hash[i] != fresh[i])
-            rc = copy_block(c, from, to, i, path, err);
+            rc = copy_block(c, from, to, i, f->name, err);
     }
     if (close(to) != 0 && !rc)
-        rc = stk_err_sys(err, path, "write");
+        rc = stk_err_sys(err, f->name, "write");
     return rc;
 }
 
-static int copy_whole(struct stk_copier *c, int from, const char *path, struct stk_err *err)
+static int copy_bytes(struct stk_copier *c, int from, int to, const char *name, struct stk_err *err)
 {
-    struct stk_buf tmp = STK_BUF_INIT;
-    stk_buf_printf(&tmp, "%s.partial.%d", path, (int)getpid());
-    const char *beside = stk_buf_cstr(&tmp);
-    int to = open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600), rc = 0;
-    if (to < 0)
-        rc = stk_err_sys(err, beside, "create");
+    int rc = 0;
     for (uint64_t at = 0; !rc;) {
         size_t got = 0;
-        rc = stk_pread_full(from, c->block, BLOCK, at, &got, path, err);
+        rc = stk_pread_full(from, c->block, BLOCK, at, &got, name, err);
         if (!rc && got)
-            rc = stk_write_full(to, c->block, got, beside, err);
+            rc = stk_write_full(to, c->block, got, name, err);
         at += got;
         if (got < BLOCK)
             break;
     }
-    if (to >= 0 && close(to) != 0 && !rc)
-        rc = stk_err_sys(err, beside, "write");
-    if (!rc && rename(beside, path) != 0)
-        rc = stk_err_sys(err, path, "rename");
-    if (rc && to >= 0)
-        unlink(beside);
-    stk_buf_release(&tmp);
+    return rc;
+}
+
+/* The folder is ours alone: a name that can be guessed will do, and nothing is synced, since it is
+ * copied again. */
+static int copy_whole(struct stk_copier *c, const struct copied *f, int from, struct stk_err *err)
+{
+    const struct stk_folder *in = &c->l->folder;
+    char beside[sizeof f->name + 32];
+    int to;
+    snprintf(beside, sizeof beside, "%s.partial.%d", f->name, (int)getpid());
+    int rc = stk_folder_fresh(in, beside, &to, err);
+    if (rc)
+        return rc;
+    rc = copy_bytes(c, from, to, f->name, err);
+    if (close(to) != 0 && !rc)
+        rc = stk_err_sys(err, f->name, "write");
+    if (!rc && stk_rename_at(in->fd, beside, in->fd, f->name) != 0)
+        rc = stk_err_sys(err, f->name, "rename");
+    if (rc)
+        (void)stk_folder_remove(in, beside, NULL);
     return rc;
 }
 
@@ -232,13 +237,10 @@ static int copy_file(struct stk_copier *c, struct copied *f, int dirfd, struct s
     int rc = fstat(fd, &st) != 0 ? stk_err_sys(err, f->name, "stat") : 0;
     if (!rc)
         rc = hash_blocks(c, f, fd, (uint64_t)st.st_size, &fresh, &n, err);
-    char *path = rc ? NULL : stk_path_join(c->l->dir, f->name);
-    if (!rc && !path)
-        rc = stk_err_nomem(err, strlen(f->name));
     bool unchanged = !rc && same(f, fresh, n);
     if (!rc && !unchanged)
-        rc = st.st_size > (off_t)WHOLE_MAX ? copy_in_place(c, f, fd, fresh, n, path, err)
-                                           : copy_whole(c, fd, path, err);
+        rc = st.st_size > (off_t)WHOLE_MAX ? copy_in_place(c, f, fd, fresh, n, err)
+                                           : copy_whole(c, f, fd, err);
     if (!rc) {
         f->done = unchanged && has_ended(fd);
         free(f->hash);
@@ -247,7 +249,6 @@ static int copy_file(struct stk_copier *c, struct copied *f, int dirfd, struct s
         fresh = NULL;
     }
     free(fresh);
-    free(path);
     close(fd);
     return rc;
 }
@@ -255,9 +256,14 @@ static int copy_file(struct stk_copier *c, struct copied *f, int dirfd, struct s
 /* Everything that changed. Goes on after an error, and returns the first. */
 static int copy_all(struct stk_copier *c, bool last, struct stk_err *err)
 {
-    DIR *d = opendir(c->l->spool);
-    if (!d)
-        return stk_err_sys(err, c->l->spool, "open");
+    int fd = openat(c->l->spool_folder.fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    if (!d) {
+        int rc = stk_err_sys(err, c->l->spool, "open");
+        if (fd >= 0)
+            close(fd);
+        return rc;
+    }
     int first = 0;
     for (struct dirent *e; (e = readdir(d));) {
         if (!stk_launch_is_ours(e->d_name))
@@ -350,6 +356,6 @@ int stk_copier_finish(struct stk_launch *l, struct stk_err *err)
     if (rc)
         l->spool_left = l->spool;
     else
-        (void)stk_remove_tree(l->spool, NULL);
+        stk_folder_destroy(&l->spool_folder); /* its name is still wanted */
     return rc;
 }

@@ -212,9 +212,13 @@ void stk_pb_tally(struct stk_pb *pb, struct stk_pb_tally *t, const char *first)
         t->first = "";
 }
 
-void stk_pb_word(struct stk_buf *out, const char *word, size_t n)
+void stk_pb_word(struct stk_buf *out, struct stk_secret *secret, const char *word, size_t n)
 {
+    struct stk_buf masked = STK_BUF_INIT;
+    stk_secret_put(secret, word, n, &masked);
     if (out->len)
         stk_buf_putc(out, ' ');
-    stk_quote_word(out, word, n);
+    stk_quote_word(out, stk_buf_cstr(&masked), masked.len);
+    out->fail = out->fail || masked.fail;
+    stk_buf_release(&masked);
 }

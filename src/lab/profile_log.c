@@ -287,9 +287,10 @@ static int read_blocks(struct reading *r, struct stk_err *err)
 static const char *command_text(struct stk_pb *pb, const char *list, size_t size)
 {
     struct stk_buf b = STK_BUF_INIT;
+    struct stk_secret secret = {0};
     for (size_t at = 0; at < size && list[at];) {
         size_t n = strnlen(list + at, size - at);
-        stk_pb_word(&b, list + at, n);
+        stk_pb_word(&b, &secret, list + at, n);
         at += n + 1;
     }
     const char *text = b.fail ? NULL : stk_pb_text(pb, (const char *)b.data, b.len);

@@ -9,6 +9,7 @@
 #include "base/array.h"
 #include "base/json.h"
 #include "base/lookup.h"
+#include "base/secret.h"
 #include "lab/profile.h"
 
 struct stk_stretch {
@@ -119,8 +120,9 @@ int stk_pb_note(struct stk_pb *pb, struct stk_err *err, const char *fmt, ...) ST
 /* A copy of text for as long as the profile lives; NULL: no memory. */
 const char *stk_pb_text(struct stk_pb *pb, const char *text, size_t n);
 void stk_pb_tally(struct stk_pb *pb, struct stk_pb_tally *t, const char *first);
-/* Appends a word of a command line as a shell would read it, after a space. */
-void stk_pb_word(struct stk_buf *out, const char *word, size_t n);
+/* Appends a word of a command line as a shell would read it, after a space; secrets are masked,
+ * also those that an older stoker has written down. */
+void stk_pb_word(struct stk_buf *out, struct stk_secret *secret, const char *word, size_t n);
 /* A path without "//", "/./" and "/../", absolute where cwd is. */
 int stk_pb_path(struct stk_buf *out, const char *cwd, const char *name, size_t length);
 

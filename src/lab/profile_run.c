@@ -51,10 +51,11 @@ static const char *command_of(struct stk_pb *pb, const struct stk_jval *run)
 {
     const struct stk_jval *list = stk_json_get(run, "command");
     struct stk_buf b = STK_BUF_INIT;
+    struct stk_secret secret = {0};
     for (size_t i = 0; list && list->type == STK_JARR && i < list->len; i++) {
         const struct stk_jval *w = &list->item[i];
         if (w->type == STK_JSTR)
-            stk_pb_word(&b, w->str, w->len);
+            stk_pb_word(&b, &secret, w->str, w->len);
     }
     const char *text = b.fail ? NULL : stk_pb_text(pb, (const char *)b.data, b.len);
     stk_buf_release(&b);
@@ -115,7 +116,11 @@ static void add_unseen(struct stk_pb *pb, const struct stk_jval *run)
         if (v->type != STK_JOBJ)
             continue;
         const struct stk_jval *command = stk_json_get(v, "command");
-        stk_pb_tally(pb, &pb->unseen, is_text(command) ? command->str : "");
+        struct stk_buf b = STK_BUF_INIT;
+        if (is_text(command))
+            stk_secret_text(command->str, command->len, &b);
+        stk_pb_tally(pb, &pb->unseen, stk_buf_cstr(&b));
+        stk_buf_release(&b);
         uint64_t chars = whole_of(v, "rchar");
         pb->unseen_read_bytes += chars < INT64_MAX - pb->unseen_read_bytes ? chars : 0;
     }

@@ -19,16 +19,22 @@
 #include "lab/run_priv.h"
 #include "lab/stats.h"
 
+#define PLAN_NAME    "plan.json"
+#define JOURNAL_NAME "runs.jsonl" /* the one file that is never replaced */
+
 /* ---- the folder --------------------------------------------------------------------------- */
 
-static bool is_empty(const char *dir)
+static bool is_empty(const struct stk_folder *f)
 {
-    DIR *d = opendir(dir);
+    int fd = openat(f->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
     bool empty = true;
     for (struct dirent *e; d && empty && (e = readdir(d));)
         empty = strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0;
     if (d)
         closedir(d);
+    else if (fd >= 0)
+        close(fd);
     return empty;
 }
 
@@ -44,23 +50,31 @@ static void default_name(const struct stk_runs *r, char *out, size_t size)
     snprintf(out, size, "stoker-scale-%s-%s", name, when);
 }
 
-static int make_dir(struct stk_runs *r, const char *dir, struct stk_err *err)
+/* A folder of that name, or of the next that is not there yet: two may begin in one second. */
+static int make_default(struct stk_runs *r, bool share, struct stk_err *err)
 {
     char name[128], again[144];
-    if (!dir) {
-        default_name(r, name, sizeof name);
-        snprintf(again, sizeof again, "%s", name);
-        for (int i = 2; mkdir(again, 0777) != 0; i++) { /* two in one second */
-            if (errno != EEXIST || i > 100)
-                return stk_err_sys(err, again, "mkdir");
-            snprintf(again, sizeof again, "%s-%d", name, i);
-        }
-        dir = again;
+    bool made = false;
+    int rc = 0;
+    default_name(r, name, sizeof name);
+    snprintf(again, sizeof again, "%s", name);
+    for (int i = 2; !rc && !made && i <= 100; i++) {
+        rc = stk_folder_take(&r->folder, again, share, &made, err);
+        if (!made)
+            stk_folder_release(&r->folder);
+        rc = rc == STK_E_EXISTS ? 0 : rc; /* somebody else's */
+        snprintf(again, sizeof again, "%s-%d", name, i);
     }
-    int rc = stk_mkdirs(dir, err);
-    if (!rc && !(r->dir = realpath(dir, NULL)))
-        rc = stk_err_sys(err, dir, "realpath");
-    if (rc || is_empty(r->dir))
+    return rc || made ? rc : stk_err_set(err, STK_E_EXISTS, name, -1, "it is there already");
+}
+
+static int make_dir(struct stk_runs *r, const char *dir, bool share, struct stk_err *err)
+{
+    bool made;
+    int rc =
+        dir ? stk_folder_take(&r->folder, dir, share, &made, err) : make_default(r, share, err);
+    r->dir = r->folder.path;
+    if (rc || is_empty(&r->folder))
         return rc;
     return stk_err_set(err, STK_E_USAGE, dir, -1,
                        "there is something in it already; a study that is there goes on with "
@@ -70,11 +84,9 @@ static int make_dir(struct stk_runs *r, const char *dir, struct stk_err *err)
 static int write_plan(struct stk_runs *r, struct stk_err *err)
 {
     struct stk_buf b = STK_BUF_INIT;
-    char *path = stk_runs_path(r, "plan.json");
     stk_runs_write_plan(&r->plan, &b);
-    int rc = path ? stk_buf_check(&b, err) : stk_err_nomem(err, 4096);
-    rc = rc ? rc : stk_write_file_atomic(path, b.data, b.len, err);
-    free(path);
+    int rc = stk_buf_check(&b, err);
+    rc = rc ? rc : stk_folder_write(&r->folder, PLAN_NAME, b.data, b.len, err);
     stk_buf_release(&b);
     return rc;
 }
@@ -100,11 +112,7 @@ static int take_line(void *user, const struct stk_jval *v, const char *text, siz
 
 static int read_journal(struct stk_runs *r, struct stk_err *err)
 {
-    char *path = stk_runs_path(r, "runs.jsonl");
-    int rc =
-        path ? stk_lines_open(path, &r->journal_fd, take_line, r, err) : stk_err_nomem(err, 4096);
-    free(path);
-    return rc;
+    return stk_lines_open(&r->folder, JOURNAL_NAME, &r->journal_fd, take_line, r, err);
 }
 
 /* ---- its points --------------------------------------------------------------------------- */
@@ -176,6 +184,7 @@ static int new_runs(struct stk_runs **out, struct stk_err *err)
     if (!r)
         return stk_err_nomem(err, sizeof *r);
     r->journal_fd = -1;
+    r->folder = STK_FOLDER_INIT;
     stk_machine_look(&r->conditions);
     *out = r;
     return 0;
@@ -204,7 +213,7 @@ int stk_runs_new(const struct stk_runs_plan *plan, const char *dir, struct stk_r
     rc = rc ? rc : stk_runs_copy_plan(&p, &r->arena, &r->plan, err);
     rc = rc ? rc : make_points(r, err);
     rc = rc ? rc : r->plan.via->find(r, err); /* a command that is not there is an error at once */
-    rc = rc ? rc : make_dir(r, dir, err);
+    rc = rc ? rc : make_dir(r, dir, plan->share, err);
     rc = rc ? rc : write_plan(r, err);
     rc = rc ? rc : open_study(r, err);
     if (rc) {
@@ -222,7 +231,7 @@ void stk_runs_discard(struct stk_runs *r)
     for (size_t i = 0; i < r->points.n; i++)
         good = good || r->tally[i].good;
     if (r->fresh && !good)
-        (void)stk_remove_tree(r->dir, NULL);
+        stk_folder_destroy(&r->folder);
 }
 
 /* More N than before; runs of those that are not named stay. */
@@ -292,20 +301,39 @@ static int apply(struct stk_runs *r, const struct stk_runs_change *c, struct stk
     return rc;
 }
 
-int stk_runs_find_plan(struct stk_runs *r, const char *dir, struct stk_err *err)
+static int read_plan(struct stk_runs *r, struct stk_err *err)
 {
     struct stk_buf b = STK_BUF_INIT;
-    char *path = NULL;
-    int rc = 0;
-    if (!(r->dir = realpath(dir, NULL)))
-        return stk_err_sys(err, dir, "--resume");
-    path = stk_runs_path(r, "plan.json");
-    rc = path ? stk_read_file(path, STK_STUDY_FILE_MAX, &b, err) : stk_err_nomem(err, 4096);
+    char *path = stk_folder_path(&r->folder, PLAN_NAME);
+    int rc = path ? stk_folder_read(&r->folder, PLAN_NAME, STK_STUDY_FILE_MAX, &b, err)
+                  : stk_err_nomem(err, 4096);
     if (rc == STK_E_SYS && errno == ENOENT)
-        rc = stk_err_set(err, STK_E_USAGE, dir, -1, "there is no study (no plan.json)");
+        rc = stk_err_set(err, STK_E_USAGE, r->dir, -1, "there is no study (no " PLAN_NAME ")");
     rc = rc ? rc : stk_runs_read_plan(stk_buf_cstr(&b), b.len, path, &r->arena, &r->plan, err);
     free(path);
     stk_buf_release(&b);
+    return rc;
+}
+
+int stk_runs_find_plan(struct stk_runs *r, const char *dir, struct stk_err *err)
+{
+    int rc = stk_folder_find(&r->folder, dir, JOURNAL_NAME, r->trust, err);
+    r->dir = r->folder.path;
+    rc = rc ? rc : stk_folder_check(&r->folder, PLAN_NAME, r->trust, err);
+    return rc ? rc : read_plan(r, err);
+}
+
+int stk_runs_describe(const char *dir, struct stk_buf *out, struct stk_err *err)
+{
+    struct stk_runs *r;
+    int rc = new_runs(&r, err);
+    if (rc)
+        return rc;
+    r->trust = "all"; /* it is shown, not run */
+    rc = stk_runs_find_plan(r, dir, err);
+    if (!rc)
+        stk_runs_plan_text(&r->plan, out);
+    stk_runs_free(r);
     return rc;
 }
 
@@ -316,6 +344,7 @@ int stk_runs_resume(const char *dir, const struct stk_runs_change *change, struc
     int rc = new_runs(&r, err);
     if (rc)
         return rc;
+    r->trust = change ? change->trust : NULL;
     rc = stk_runs_find_plan(r, dir, err);
     if (!rc && change)
         rc = apply(r, change, err);
@@ -360,7 +389,7 @@ void stk_runs_free(struct stk_runs *r)
         r->plan.via->close(r);
     stk_metric_release(&r->metric);
     stk_study_release(&r->study);
-    free(r->dir);
+    stk_folder_release(&r->folder);
     stk_arena_release(&r->arena);
     free(r);
 }

@@ -63,6 +63,7 @@ struct stk_runs_plan {
     const char *gpu_type;   /* NULL: any */
     uint64_t at_once;       /* in the queue at most; 0: all */
     bool detach;            /* submit, and do not wait */
+    bool share;             /* others may read the folder, as the umask says; of a new one only */
 };
 #define STK_RUNS_PLAN_INIT                                                                         \
     {                                                                                              \
@@ -81,6 +82,8 @@ struct stk_runs_change {
     double budget_s;             /* of this call; NaN: as it was */
     uint64_t at_once;            /* UINT64_MAX: as it was */
     bool detach;
+    const char *trust; /* users whose studies are run, too: names with commas between, or "all";
+                          NULL: none. Borrowed until stk_runs_free() */
 };
 
 /* How far it is, several times a second. */
@@ -116,15 +119,20 @@ struct stk_runs;
  * there. The plan is copied. Caller frees with stk_runs_free(). */
 int stk_runs_new(const struct stk_runs_plan *plan, const char *dir, struct stk_runs **out,
                  struct stk_err *err);
+/* STK_E_EXISTS: the folder or its plan is not the caller's, or others can write it, and the change
+ * does not say `trust`: nothing is run then. */
 int stk_runs_resume(const char *dir, const struct stk_runs_change *change, struct stk_runs **out,
                     struct stk_err *err);
+/* What the study in dir would run, for people: lines of commands with secrets masked, whoever wrote
+ * them. Nothing is run, nothing is trusted. */
+int stk_runs_describe(const char *dir, struct stk_buf *out, struct stk_err *err);
 /* Runs what is missing. What has ended is kept, whatever is returned: STK_E_STOPPED when tick()
  * said so (jobs stay in the queue then). A resumed study keeps its changed plan from here on. */
 int stk_runs_go(struct stk_runs *r, const struct stk_runs_watch *watch, struct stk_err *err);
 /* What a job does: the run of that name ("n8-r2": point and repeat), then *status is what the job
  * ends with. */
-int stk_runs_inside(const char *dir, const char *name, int (*stop)(void), int *status,
-                    struct stk_err *err);
+int stk_runs_inside(const char *dir, const char *name, const char *trust, int (*stop)(void),
+                    int *status, struct stk_err *err);
 void stk_runs_free(struct stk_runs *r); /* NULL is fine */
 /* Takes away the folder that stk_runs_new() has made, when nothing came of it: no job, no good run.
  */

@@ -145,6 +145,10 @@ int stk_batch_make(const struct stk_runs *r, const struct stk_job_run *j, struct
     stk_quote_raw(script, exe, strlen(exe));
     stk_buf_puts(script, " scale --quiet --resume ");
     stk_quote_raw(script, r->dir, strlen(r->dir));
+    if (r->trust) {
+        stk_buf_puts(script, " --trust ");
+        stk_quote_raw(script, r->trust, strlen(r->trust));
+    }
     stk_buf_printf(script, " --inside %s\n", name);
     rc = stk_buf_check(script, err);
     return rc ? rc : args->fail ? stk_err_nomem(err, 4096) : 0;

@@ -18,20 +18,19 @@
 
 /* ---- the result a job has left ------------------------------------------------------------ */
 
-static char *done_path(const struct stk_runs *r, const struct stk_job_run *j)
+static void done_name(const struct stk_job_run *j, char out[STK_DONE_SIZE])
 {
     char id[24], name[STK_RUN_NAME_SIZE];
     snprintf(id, sizeof id, "%llu", (unsigned long long)j->id);
     stk_run_name(j->tally->point, j->repeat, name, sizeof name);
-    return stk_done_path(r, name, id);
+    stk_done_name(name, id, out);
 }
 
 bool stk_jobs_has_result(const struct stk_runs *r, const struct stk_job_run *j)
 {
-    char *path = done_path(r, j);
-    bool there = path && access(path, F_OK) == 0;
-    free(path);
-    return there;
+    char name[STK_DONE_SIZE];
+    done_name(j, name);
+    return stk_folder_has(&r->folder, name);
 }
 
 /* False: not there, or not the result of such a run. Texts live in the arena. */
@@ -39,13 +38,13 @@ static bool read_result(const struct stk_runs *r, const struct stk_job_run *j,
                         struct stk_arena *arena, struct stk_study_run *run)
 {
     struct stk_buf b = STK_BUF_INIT;
-    char *path = done_path(r, j);
+    char name[STK_DONE_SIZE];
     struct stk_jval *v;
-    bool ok = path && stk_read_file(path, 1u << 20, &b, NULL) == 0 &&
+    done_name(j, name);
+    bool ok = stk_folder_read(&r->folder, name, 1u << 20, &b, NULL) == 0 &&
               stk_json_parse(arena, stk_buf_cstr(&b), b.len, &v, NULL) == 0 &&
               stk_study_read_run(v, run, NULL) == 0 && stk_runs_point_of(r, run) == j->tally &&
               stk_study_check(&r->study, run, NULL) == 0;
-    free(path);
     stk_buf_release(&b);
     return ok;
 }
@@ -57,16 +56,15 @@ static void last_words(const struct stk_runs *r, const struct stk_job_run *j, ch
                        size_t size)
 {
     static const char *const suffix[] = {"slurm", "out"};
-    char name[STK_RUN_NAME_SIZE];
+    char name[STK_RUN_NAME_SIZE], file[STK_DONE_SIZE];
     stk_run_name(j->tally->point, j->repeat, name, sizeof name);
     out[0] = '\0';
     for (size_t i = 0; i < 2 && !out[0]; i++) {
         struct stk_buf b = STK_BUF_INIT;
-        char *path = stk_runs_path(r, "jobs/%s.%s", name, suffix[i]);
-        if (path && stk_read_file(path, STK_OUTPUT_MAX, &b, NULL) == 0)
+        snprintf(file, sizeof file, "jobs/%s.%s", name, suffix[i]);
+        if (stk_folder_read(&r->folder, file, STK_OUTPUT_MAX, &b, NULL) == 0)
             stk_output_last_line(&b, out, size);
         stk_buf_release(&b);
-        free(path);
     }
 }
 

@@ -53,12 +53,14 @@ static enum mpi mpi_kind(const char *path)
     return kind;
 }
 
-static int find_mpirun(char **path, struct stk_err *err)
+static int find_mpirun(const char **path, struct stk_err *err)
 {
     static const char *const names[] = {"mpirun", "mpiexec"};
-    for (size_t i = 0; i < 2; i++)
-        if (stk_find_program(names[i], path) == 0)
-            return 0;
+    for (size_t i = 0; i < 2; i++) {
+        int why = stk_find_tool(names[i], path, err);
+        if (why <= 0)
+            return why;
+    }
     return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1,
                        "mpirun is not in PATH: install openmpi-bin or mpich, load your MPI's "
                        "module, or say with --launcher what starts ranks");
@@ -66,7 +68,8 @@ static int find_mpirun(char **path, struct stk_err *err)
 
 static int add_mpirun(struct stk_launcher *l, const struct stk_runs_plan *p, struct stk_err *err)
 {
-    char *path = NULL, text[64];
+    const char *path = NULL;
+    char text[64];
     int rc = find_mpirun(&path, err);
     if (rc)
         return rc;
@@ -87,7 +90,6 @@ static int add_mpirun(struct stk_launcher *l, const struct stk_runs_plan *p, str
         stk_words_add(&l->prefix, "-bind-to");
         stk_words_add(&l->prefix, text);
     }
-    free(path);
     return 0;
 }
 
@@ -142,7 +144,12 @@ static int add_launcher(struct stk_launcher *l, const struct stk_runs_plan *p,
         return 0;
     if (!p->via->launcher)
         return add_mpirun(l, p, err);
-    stk_words_add(&l->prefix, p->via->launcher);
+    const char *path;
+    int rc = stk_find_tool(p->via->launcher, &path, err);
+    if (rc < 0)
+        return rc;
+    /* One that is not there is said when it is run, with its name. */
+    stk_words_add(&l->prefix, rc ? p->via->launcher : path);
     return 0;
 }
 

@@ -3,10 +3,7 @@
  * and survives our death; the whole is published now and then and at the end.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -18,22 +15,6 @@
 
 #define SYNC_EVERY_S    2.0 /* what a loss of power may take */
 #define PUBLISH_EVERY_S 10.0
-
-char *stk_runs_path(const struct stk_runs *r, const char *fmt, ...)
-{
-    struct stk_buf b = STK_BUF_INIT;
-    char name[128];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(name, sizeof name, fmt, ap);
-    va_end(ap);
-    stk_buf_printf(&b, "%s/%s", r->dir, name);
-    (void)stk_buf_cstr(&b);
-    if (!b.fail)
-        return (char *)b.data;
-    stk_buf_release(&b);
-    return NULL;
-}
 
 /* ---- files of lines ----------------------------------------------------------------------- */
 
@@ -61,23 +42,23 @@ static int read_lines(const char *text, size_t len, const char *path, stk_line_f
     return rc;
 }
 
-int stk_lines_open(const char *path, int *fd, stk_line_fn *line, void *user, struct stk_err *err)
+int stk_lines_open(const struct stk_folder *f, const char *name, int *fd, stk_line_fn *line,
+                   void *user, struct stk_err *err)
 {
     struct stk_buf b = STK_BUF_INIT;
     size_t whole = 0;
-    *fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    if (*fd < 0)
-        return stk_err_sys(err, path, "open");
-    int rc = 0;
-    if (flock(*fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+    char *path = stk_folder_path(f, name);
+    int rc = path ? stk_folder_append(f, name, fd, err) : stk_err_nomem(err, strlen(name));
+    if (!rc && flock(*fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
         rc = stk_err_set(err, STK_E_USAGE, path, -1, "another stoker is at work on this study");
-    rc = rc ? rc : stk_read_file(path, STK_STUDY_FILE_MAX, &b, err);
+    rc = rc ? rc : stk_folder_read(f, name, STK_STUDY_FILE_MAX, &b, err);
     if (!rc)
         rc = read_lines(stk_buf_cstr(&b), b.len, path, line, user, &whole, err);
     if (!rc && whole < b.len && ftruncate(*fd, (off_t)whole) != 0)
         rc = stk_err_sys(err, path, "truncate");
     stk_buf_release(&b);
-    if (rc) {
+    free(path);
+    if (rc && *fd >= 0) {
         close(*fd);
         *fd = -1;
     }
@@ -96,11 +77,14 @@ int stk_lines_add(int fd, struct stk_buf *line, const char *path, struct stk_err
 
 int stk_runs_publish(struct stk_runs *r, struct stk_err *err)
 {
-    char *path = stk_runs_path(r, "study.json");
-    if (!path)
-        return stk_err_nomem(err, 4096);
-    int rc = stk_study_save(&r->study, path, err);
-    free(path);
+    struct stk_buf b = STK_BUF_INIT;
+    struct stk_jw w;
+    stk_jw_init(&w, &b, true);
+    stk_study_write_json(&r->study, &w);
+    stk_buf_putc(&b, '\n');
+    int rc = stk_buf_check(&b, err);
+    rc = rc ? rc : stk_folder_write(&r->folder, "study.json", b.data, b.len, err);
+    stk_buf_release(&b);
     r->published_s = stk_now();
     return rc;
 }

@@ -2,6 +2,7 @@
  * run_inside.c - what a job of a study does on its node: the run it was made for, timed there, and
  * the result left in a file that appears as a whole. Slurm may forget the job; the file stays.
  */
+#include <fcntl.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -15,9 +16,9 @@
 #include "host/gpu.h"
 #include "lab/run_priv.h"
 
-char *stk_done_path(const struct stk_runs *r, const char *name, const char *job)
+void stk_done_name(const char *name, const char *job, char out[STK_DONE_SIZE])
 {
-    return stk_runs_path(r, "jobs/%s.%.24s.json", name, job);
+    snprintf(out, STK_DONE_SIZE, "jobs/%s.%.24s.json", name, job);
 }
 
 static int64_t env_number(const char *name)
@@ -69,7 +70,8 @@ static void describe(const struct stk_runs *r, const struct stk_point *p, struct
     run->job = getenv("SLURM_JOB_ID");
 }
 
-static int write_done(const char *path, const struct stk_study_run *run, struct stk_err *err)
+static int write_done(const struct stk_runs *r, const char *name, const struct stk_study_run *run,
+                      struct stk_err *err)
 {
     struct stk_buf b = STK_BUF_INIT;
     struct stk_jw w;
@@ -77,7 +79,7 @@ static int write_done(const char *path, const struct stk_study_run *run, struct 
     stk_study_write_run(run, &w);
     stk_buf_putc(&b, '\n');
     int rc = stk_buf_check(&b, err);
-    rc = rc ? rc : stk_write_file_atomic(path, b.data, b.len, err);
+    rc = rc ? rc : stk_folder_write(&r->folder, name, b.data, b.len, err);
     stk_buf_release(&b);
     return rc;
 }
@@ -121,7 +123,7 @@ static int run_and_tell(struct inside *in, const char *done, int *status, struct
     bool stopped = rc == STK_E_STOPPED; /* Slurm's own words about that are enough */
     if (stopped)
         *status = 128 + SIGTERM;
-    int late = write_done(done, &run, rc && !stopped ? NULL : err);
+    int late = write_done(in->r, done, &run, rc && !stopped ? NULL : err);
     return rc && !stopped ? rc : late;
 }
 
@@ -149,33 +151,44 @@ static bool read_name(struct inside *in, const char *name)
     return in->point;
 }
 
+/* All that write to it share its end. Closes it on error. */
+static int append_to(int fd, const char *name, struct stk_err *err)
+{
+    if (fcntl(fd, F_SETFL, O_APPEND) == 0)
+        return 0;
+    int rc = stk_err_sys(err, name, "open");
+    close(fd);
+    return rc;
+}
+
 static int run_inside(struct inside *in, const char *name, int *status, struct stk_err *err)
 {
     struct stk_runs *r = in->r;
     const char *job = getenv("SLURM_JOB_ID");
     const struct stk_metric *metric = r->plan.metric ? &r->metric : NULL;
-    char *out = stk_runs_path(r, "jobs/%s.out", name);
-    char *done = stk_done_path(r, name, job && *job ? job : "0");
-    int rc = out && done ? 0 : stk_err_nomem(err, 4096);
-    if (!rc && job && job[strspn(job, "0123456789")])
+    char out[STK_DONE_SIZE], done[STK_DONE_SIZE];
+    int rc = 0, fd = -1;
+    snprintf(out, sizeof out, "jobs/%s.out", name);
+    stk_done_name(name, job && *job ? job : "0", done);
+    if (job && job[strspn(job, "0123456789")])
         rc = stk_err_set(err, STK_E_USAGE, NULL, -1, "SLURM_JOB_ID is not a number");
     if (!rc && metric)
         rc = stk_metric_init(&r->metric, r->plan.metric, (enum stk_metric_pick)r->plan.metric_pick,
                              err);
     rc = rc ? rc : stk_launcher_init(&in->launcher, &r->plan, &r->points, &r->conditions, err);
-    rc = rc ? rc : stk_one_init(&in->one, &r->plan, &in->launcher, metric, out, err);
+    rc = rc ? rc : stk_folder_fresh(&r->folder, out, &fd, err);
+    rc = rc ? rc : append_to(fd, out, err);
+    rc = rc ? rc : stk_one_init(&in->one, &r->plan, &in->launcher, metric, fd, err);
     in->one.tick = on_tick;
     in->one.user = in;
     rc = rc ? rc : run_and_tell(in, done, status, err);
     stk_one_release(&in->one);
     stk_launcher_release(&in->launcher);
-    free(out);
-    free(done);
     return rc;
 }
 
-int stk_runs_inside(const char *dir, const char *name, int (*stop)(void), int *status,
-                    struct stk_err *err)
+int stk_runs_inside(const char *dir, const char *name, const char *trust, int (*stop)(void),
+                    int *status, struct stk_err *err)
 {
     struct inside in = {.stop = stop, .one = {.out_fd = -1}};
     *status = 1;
@@ -183,6 +196,8 @@ int stk_runs_inside(const char *dir, const char *name, int (*stop)(void), int *s
     if (!in.r)
         return stk_err_nomem(err, sizeof *in.r);
     in.r->journal_fd = -1;
+    in.r->folder = STK_FOLDER_INIT;
+    in.r->trust = trust;
     stk_machine_look(&in.r->conditions);
     int rc = stk_runs_find_plan(in.r, dir, err);
     rc = rc ? rc : stk_runs_check(&in.r->plan, err);

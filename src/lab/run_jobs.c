@@ -90,10 +90,7 @@ static int open_jobs(struct stk_runs *r, struct stk_err *err)
     if (!jobs)
         return stk_err_nomem(err, sizeof *jobs);
     jobs->fd = -1;
-    char *path = stk_runs_path(r, "jobs.jsonl");
-    int rc = path ? stk_lines_open(path, &jobs->fd, take_job, r, err) : stk_err_nomem(err, 4096);
-    free(path);
-    return rc;
+    return stk_lines_open(&r->folder, "jobs.jsonl", &jobs->fd, take_job, r, err);
 }
 
 static void close_jobs(struct stk_runs *r)
@@ -304,10 +301,10 @@ static int find(const struct stk_runs *r, struct stk_err *err)
 static int begin(struct stk_runs *r, struct stk_err *err)
 {
     struct stk_jobs *jobs = r->there;
-    char *dir = stk_runs_path(r, "jobs");
+    int fd, rc = stk_folder_below(&r->folder, "jobs", &fd, err);
     stk_slurm_token(jobs->token, sizeof jobs->token);
-    int rc = dir ? stk_mkdirs(dir, err) : stk_err_nomem(err, 4096);
-    free(dir);
+    if (!rc)
+        close(fd);
     return rc;
 }
 

@@ -34,13 +34,8 @@ static int keep_output(struct local *l, const struct stk_point *p, struct stk_st
     int rc = l->one.output.data ? 0 : stk_output_read(l->one.out_fd, false, &l->one.output, err);
     stk_run_name(p, run->repeat, name, sizeof name);
     snprintf(file, sizeof file, "output/%s.txt", name);
-    char *dir = stk_runs_path(r, "output"), *path = stk_runs_path(r, "%s", file);
-    if (!dir || !path)
-        rc = stk_err_nomem(err, 4096);
-    rc = rc ? rc : stk_mkdirs(dir, err);
-    rc = rc ? rc : stk_write_file_atomic(path, l->one.output.data, l->one.output.len, err);
-    free(dir);
-    free(path);
+    if (!rc)
+        rc = stk_folder_write(&r->folder, file, l->one.output.data, l->one.output.len, err);
     snprintf(note, size, "%.*s; see %s", (int)(size - strlen(file) - 8), run->note ? run->note : "",
              file);
     run->note = note;
@@ -172,7 +167,7 @@ static int begin(struct stk_runs *r, struct stk_err *err)
     int rc = stk_launcher_init(&l->launcher, &r->plan, &r->points, &r->conditions, err);
     rc = rc ? rc
             : stk_one_init(&l->one, &r->plan, &l->launcher, r->plan.metric ? &r->metric : NULL,
-                           NULL, err);
+                           -1, err);
     if (rc)
         return rc;
     l->one.tick = on_tick;

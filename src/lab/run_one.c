@@ -2,25 +2,22 @@
  * run_one.c - one run of one point: prepared, started, timed, its metric found, and what
  * went wrong put into a sentence. Here and inside jobs of Slurm it is the same.
  */
-#include <fcntl.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/secret.h"
 #include "base/units.h"
 #include "lab/run_priv.h"
 
 int stk_one_init(struct stk_one *o, const struct stk_runs_plan *plan,
-                 const struct stk_launcher *launcher, const struct stk_metric *metric,
-                 const char *out_path, struct stk_err *err)
+                 const struct stk_launcher *launcher, const struct stk_metric *metric, int out_fd,
+                 struct stk_err *err)
 {
-    *o = (struct stk_one){.plan = plan, .launcher = launcher, .metric = metric, .out_fd = -1};
-    if (!out_path)
-        return stk_output_open(&o->out_fd, err);
-    o->out_fd = open(out_path, O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666);
-    return o->out_fd >= 0 ? 0 : stk_err_sys(err, out_path, "open");
+    *o = (struct stk_one){.plan = plan, .launcher = launcher, .metric = metric, .out_fd = out_fd};
+    return out_fd < 0 ? stk_output_open(&o->out_fd, err) : 0;
 }
 
 void stk_one_release(struct stk_one *o)
@@ -78,8 +75,12 @@ static void say_end(const struct stk_one *o, const struct stk_exec_end *end, cha
 static void say_why(struct stk_one *o, const char *what)
 {
     char line[100];
+    struct stk_buf said = STK_BUF_INIT;
     stk_output_last_line(&o->output, line, sizeof line);
-    snprintf(o->note, sizeof o->note, "%s%s%s", what, line[0] ? "; it said: " : "", line);
+    stk_secret_text(line, strlen(line), &said);
+    snprintf(o->note, sizeof o->note, "%s%s%.120s", what, line[0] ? "; it said: " : "",
+             stk_buf_cstr(&said));
+    stk_buf_release(&said);
 }
 
 static int prepare(struct stk_one *o, const struct stk_point *p, struct stk_study_run *run,

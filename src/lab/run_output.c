@@ -12,6 +12,7 @@
 #include "base/array.h"
 #include "base/file.h"
 #include "base/num.h"
+#include "base/own.h"
 #include "base/text.h"
 #include "lab/run_priv.h"
 #include "lab/stats.h"
@@ -25,18 +26,14 @@ int stk_output_open(int *fd, struct stk_err *err)
 {
     const char *dir = getenv("TMPDIR");
     dir = dir && *dir ? dir : "/tmp";
-    *fd = open(dir, O_TMPFILE | O_RDWR | O_APPEND | O_CLOEXEC, 0600);
-    if (*fd >= 0)
+    *fd = stk_create_nameless(dir);
+    /* All that write to it share its end. */
+    if (*fd >= 0 && fcntl(*fd, F_SETFL, O_APPEND) == 0)
         return 0;
-    /* A file system without O_TMPFILE. */
-    char *path = stk_path_join(dir, "stoker-scale-XXXXXX");
-    if (!path)
-        return stk_err_nomem(err, strlen(dir));
-    *fd = mkostemp(path, O_APPEND | O_CLOEXEC);
-    int rc = *fd < 0 ? stk_err_sys(err, path, "cannot keep the output of a run") : 0;
-    if (!rc)
-        unlink(path);
-    free(path);
+    int rc = stk_err_sys(err, dir, "cannot keep the output of a run");
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
     return rc;
 }
 

@@ -8,6 +8,7 @@
 #include "base/spawn.h"
 #include "cluster/slurm.h"
 #include "host/cpus.h"
+#include "lab/folder.h"
 #include "lab/run.h"
 
 /* ---- words (run_words.c) ------------------------------------------------------------------ */
@@ -45,6 +46,8 @@ const struct stk_point *stk_points_most(const struct stk_points *points, size_t 
 int stk_runs_copy_plan(const struct stk_runs_plan *from, struct stk_arena *arena,
                        struct stk_runs_plan *to, struct stk_err *err);
 void stk_runs_write_plan(const struct stk_runs_plan *p, struct stk_buf *out);
+/* What it runs, for people: secrets masked, nothing in it steers a terminal. */
+void stk_runs_plan_text(const struct stk_runs_plan *p, struct stk_buf *out);
 int stk_runs_read_plan(const char *text, size_t len, const char *path, struct stk_arena *arena,
                        struct stk_runs_plan *p, struct stk_err *err);
 
@@ -148,10 +151,10 @@ struct stk_one {
     char note[STK_STUDY_TEXT_MAX + 1];
     struct stk_buf output; /* of the last run: read only where it is needed */
 };
-/* out_path: where its output goes; NULL: a file without a name. */
+/* out_fd: where its output goes, taken over; -1: a file without a name. */
 int stk_one_init(struct stk_one *o, const struct stk_runs_plan *plan,
-                 const struct stk_launcher *launcher, const struct stk_metric *metric,
-                 const char *out_path, struct stk_err *err);
+                 const struct stk_launcher *launcher, const struct stk_metric *metric, int out_fd,
+                 struct stk_err *err);
 void stk_one_release(struct stk_one *o);
 /* A run of the point of which nothing is known yet. */
 struct stk_study_run stk_point_run(const struct stk_point *p, uint64_t repeat);
@@ -167,7 +170,8 @@ struct stk_runs {
     struct stk_runs_plan plan;
     struct stk_points points;
     struct stk_tally *tally; /* of each */
-    char *dir;
+    struct stk_folder folder;
+    const char *dir; /* its path */
     int journal_fd;
     double synced_s, published_s, start_s;
     struct stk_study study;
@@ -176,6 +180,7 @@ struct stk_runs {
     const struct stk_runs_watch *watch;
     struct stk_runs_state state;
     bool fresh, changed; /* made by this call; its plan is not the one on disk */
+    const char *trust; /* whose it may be beside the caller's, as of --trust; NULL: nobody's */
     bool budget_spent;
     double shortest_s;      /* of all runs and warm-ups of this call; 0: none yet */
     double around_s;        /* the longest that came with a run beside it: --prepare */
@@ -188,13 +193,12 @@ struct stk_runs {
 int stk_runs_keep(struct stk_runs *r, struct stk_tally *t, const struct stk_study_run *run,
                   struct stk_err *err);
 int stk_runs_publish(struct stk_runs *r, struct stk_err *err);
-/* malloc'ed DIR/name; NULL: no memory. */
-char *stk_runs_path(const struct stk_runs *r, const char *fmt, ...) STK_PRINTF(2, 3);
 /* Reads a file of JSON lines; the part of a line that a crash has left is cut off. Calls line()
  * for each. */
 typedef int stk_line_fn(void *user, const struct stk_jval *v, const char *text, size_t len,
                         struct stk_err *err);
-int stk_lines_open(const char *path, int *fd, stk_line_fn *line, void *user, struct stk_err *err);
+int stk_lines_open(const struct stk_folder *f, const char *name, int *fd, stk_line_fn *line,
+                   void *user, struct stk_err *err);
 int stk_lines_add(int fd, struct stk_buf *line, const char *path, struct stk_err *err);
 
 /* The point a run of the journal belongs to; NULL: none of the plan. */
@@ -254,9 +258,11 @@ int stk_jobs_look(struct stk_runs *r, bool *changed, struct stk_err *err);
 /* Keeps a run for job i that says it never ran, and forgets the job. */
 int stk_jobs_give_up(struct stk_runs *r, size_t i, const char *why, struct stk_err *err);
 bool stk_jobs_has_result(const struct stk_runs *r, const struct stk_job_run *j);
-/* malloc'ed: the file in which a job leaves its result. */
-char *stk_done_path(const struct stk_runs *r, const char *name, const char *job);
-/* Plan and points of a study on disk. */
+/* The file in which a job leaves its result: "jobs/n8-r2.123.json". */
+#define STK_DONE_SIZE (STK_RUN_NAME_SIZE + 48)
+void stk_done_name(const char *name, const char *job, char out[STK_DONE_SIZE]);
+/* Plan and points of a study on disk. STK_E_EXISTS: it is somebody else's, or somebody else could
+ * have changed it, and r->trust does not allow for that. */
 int stk_runs_find_plan(struct stk_runs *r, const char *dir, struct stk_err *err);
 int stk_runs_make_points(struct stk_runs *r, struct stk_err *err);
 

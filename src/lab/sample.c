@@ -110,7 +110,7 @@ static int flush_line(struct stk_sampler *s, struct stk_err *err)
 {
     int rc = stk_buf_check(&s->line, err);
     if (!rc)
-        rc = stk_write_full(s->csv, s->line.data, s->line.len, s->o.csv_path, err);
+        rc = stk_write_full(s->csv, s->line.data, s->line.len, s->o.csv_name, err);
     if (rc) {
         close(s->csv);
         s->csv = -1;
@@ -244,9 +244,9 @@ static void *watching(void *user)
 
 static int open_csv(struct stk_sampler *s, struct stk_err *err)
 {
-    s->csv = open(s->o.csv_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (s->csv < 0)
-        return stk_err_sys(err, s->o.csv_path, "create");
+    int rc = stk_folder_fresh(s->o.csv_folder, s->o.csv_name, &s->csv, err);
+    if (rc)
+        return rc;
     stk_buf_puts(
         &s->line,
         "at_s,processes,threads,cpu_cores,iowait_cores,resident_bytes,cache_bytes,gpu_util,"

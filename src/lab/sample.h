@@ -7,6 +7,7 @@
 #define STK_LAB_SAMPLE_H
 
 #include "host/tree.h"
+#include "lab/folder.h"
 
 /* ---- processes (sample_tree.c) ---- */
 
@@ -30,7 +31,8 @@ struct stk_sampler;
 struct stk_sampler_options {
     pid_t root;
     double every_s; /* 0: no thread and no file; ends are counted all the same */
-    const char *csv_path, *logs, *host;
+    const struct stk_folder *csv_folder; /* where the file is made */
+    const char *csv_name, *logs, *host;
     uint64_t start_mono_ns;
 };
 struct stk_sampler_totals {

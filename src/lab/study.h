@@ -131,7 +131,5 @@ int stk_study_read_json(struct stk_study *s, const char *text, size_t len, const
                         struct stk_err *err);
 /* Whichever of the two the file is. series: as for CSV. */
 int stk_study_read(struct stk_study *s, const char *path, const char *series, struct stk_err *err);
-/* Published whole or not at all. */
-int stk_study_save(const struct stk_study *s, const char *path, struct stk_err *err);
 
 #endif

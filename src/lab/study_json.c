@@ -77,20 +77,6 @@ void stk_study_write_json(const struct stk_study *s, struct stk_jw *w)
     stk_jw_close(w, '}');
 }
 
-int stk_study_save(const struct stk_study *s, const char *path, struct stk_err *err)
-{
-    struct stk_buf b = STK_BUF_INIT;
-    struct stk_jw w;
-    stk_jw_init(&w, &b, true);
-    stk_study_write_json(s, &w);
-    stk_buf_putc(&b, '\n');
-    int rc = stk_buf_check(&b, err);
-    if (!rc)
-        rc = stk_write_file_atomic(path, b.data, b.len, err);
-    stk_buf_release(&b);
-    return rc;
-}
-
 /* ---- reading ------------------------------------------------------------------------------ */
 
 struct source {

@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "host/gpu.h"
+#include "host/proc.h"
 
 #define STK_WATCH_PROCESSES 512 /* of a node that are named one by one, the busiest */
 #define STK_WATCH_LINE_MAX  ((size_t)1 << 20)
@@ -43,8 +44,10 @@ void stk_watch_node_release(struct stk_watch_node *n);
 /* ---- on the node --------------------------------------------------------------------------- */
 
 struct stk_watcher;
-/* job: its number. Caller frees. */
-int stk_watcher_new(uint64_t job, struct stk_watcher **out, struct stk_err *err);
+/* job: its number. owner: whose it is; processes of others are not the job's, whatever they say of
+ * themselves, unless the kernel has them in the job's cgroup. STK_NOBODY: whoever says so. Caller
+ * frees. */
+int stk_watcher_new(uint64_t job, uid_t owner, struct stk_watcher **out, struct stk_err *err);
 /* The processes of the job on this node, without ourselves. out: all zero, or from an earlier call.
  */
 int stk_watcher_sample(struct stk_watcher *w, struct stk_watch_node *out, struct stk_err *err);

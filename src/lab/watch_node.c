@@ -20,6 +20,7 @@
 
 struct stk_watcher {
     uint64_t job;
+    uid_t owner;
     char node[64]; /* SLURMD_NODENAME; "": not known */
     struct stk_tree tree;
     double now_s, before_s; /* of this look and the one before; 0: none */
@@ -79,6 +80,14 @@ static void take_environment(struct stk_watcher *w, int proc_fd, struct stk_proc
     m->rank = !batch && rank && *rank >= '0' && *rank <= '9' ? strtoll(rank, NULL, 10) : -1;
 }
 
+/* Anybody can call a process slurmstepd, or set SLURM_JOB_ID: what follows from a name counts of
+ * those only who could have got it from Slurm. */
+static bool may_be(int proc_fd, pid_t pid, uid_t one, uid_t other)
+{
+    uid_t uid = stk_proc_uid(proc_fd, pid);
+    return uid == STK_NOBODY || uid == one || uid == other;
+}
+
 static void ask(void *user, int proc_fd, struct stk_proc *p)
 {
     struct stk_watcher *w = user;
@@ -86,12 +95,14 @@ static void ask(void *user, int proc_fd, struct stk_proc *p)
     char text[4096];
     if (strcmp(p->stat.comm, "slurmstepd") == 0) {
         stk_proc_read(proc_fd, p->pid, "cmdline", text, sizeof text);
-        p->above = is_stepd(text, w->job, m->step, sizeof m->step);
+        p->above = is_stepd(text, w->job, m->step, sizeof m->step) &&
+                   may_be(proc_fd, p->pid, 0, geteuid());
         return;
     }
     stk_proc_read(proc_fd, p->pid, "cgroup", text, sizeof text);
     p->ours = cgroup_is(text, w->job, m->step, sizeof m->step);
-    take_environment(w, proc_fd, p);
+    if (p->ours || w->owner == STK_NOBODY || may_be(proc_fd, p->pid, w->owner, w->owner))
+        take_environment(w, proc_fd, p);
 }
 
 /* ---- a sample ----------------------------------------------------------------------------- */
@@ -213,13 +224,14 @@ int stk_watcher_sample(struct stk_watcher *w, struct stk_watch_node *out, struct
     return rc;
 }
 
-int stk_watcher_new(uint64_t job, struct stk_watcher **out, struct stk_err *err)
+int stk_watcher_new(uint64_t job, uid_t owner, struct stk_watcher **out, struct stk_err *err)
 {
     struct stk_watcher *w = calloc(1, sizeof *w);
     const char *node = getenv("SLURMD_NODENAME");
     if (!w)
         return stk_err_nomem(err, sizeof *w);
     w->job = job;
+    w->owner = owner;
     snprintf(w->node, sizeof w->node, "%.63s", node ? node : "");
     const struct stk_tree_rules rules = {.skip = getpid(), .ask = ask, .user = w};
     int rc = stk_tree_open(&w->tree, &rules, err);

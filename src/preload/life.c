@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 
 #define TICK_NS       1000000000u /* sooner at first: a quarter of the time that has passed */
@@ -288,6 +289,7 @@ static bool settings(void)
         return false;
     memcpy(stk_pl.dir, dir, n);
     stk_pl.trace = trace && trace[0] == '1';
+    stk_pl.log_mode = stk_pl_number(getenv("STOKER_PROFILE_SHARE")) ? 0644 : 0600;
     stk_pl.until_real_ns = stk_pl_number(getenv("STOKER_PROFILE_UNTIL_NS"));
     uint64_t files = stk_pl_number(getenv("STOKER_PROFILE_FILES"));
     uint32_t limit = !files ? FILES_DEFAULT : files > FILES_MOST ? FILES_MOST : (uint32_t)files;
@@ -309,9 +311,16 @@ static void watch_forks(void)
     AT_FORK(before_fork, after_fork, become_child);
 }
 
+/* A setuid program has a loader that ignores LD_PRELOAD, but not /etc/ld.so.preload. Its
+ * environment is that of somebody with fewer rights, who would choose where its owner writes. */
+static bool is_privileged(void)
+{
+    return getauxval(AT_SECURE) != 0;
+}
+
 __attribute__((constructor)) static void begin(int argc, char **argv, char **envp)
 {
-    if (STRANGE_LIBC || !getenv("STOKER_PROFILE_DIR"))
+    if (STRANGE_LIBC || is_privileged() || !getenv("STOKER_PROFILE_DIR"))
         return;
     stk_pl_enter();
     stk_pl_clock_start();

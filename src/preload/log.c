@@ -81,7 +81,7 @@ static long open_log(const char *name, int flags)
     const char *path = path_of(name);
     if (!path)
         return -ENAMETOOLONG;
-    return stk_sys4(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC | O_NOFOLLOW, 0600);
+    return stk_sys4(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC | O_NOFOLLOW, stk_pl.log_mode);
 }
 
 /* This process's log, if it is still the file that was made. */

@@ -59,6 +59,7 @@ struct stk_pl_process {
     uint64_t marks[STK_MARK_EPOCH + 1];       /* steps, epochs: where the program does not count */
     struct stk_log_header *log;
     bool trace, sandboxed;
+    uint32_t log_mode;              /* of the log's file, less the umask */
     uint32_t record_limit, records; /* one by one; in this process (atomic) */
     char dir[PATH_MAX / 2];         /* of the logs, absolute */
     char name[192];                 /* of this log, in it */

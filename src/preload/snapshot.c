@@ -3,6 +3,7 @@
  * kernel's own count of bytes is what ours is held against.
  */
 #include "base/rank_vars.h"
+#include "base/secret.h"
 #include "preload/priv.h"
 
 #include <sys/resource.h>
@@ -36,11 +37,10 @@ static bool is_wanted(const char *variable)
     return false;
 }
 
-/* Appends text and its NUL, whole or (where cut is allowed) its beginning; two NULs always end
- * what is there. */
-static size_t append(char *to, size_t at, size_t room, const char *text, bool cut)
+/* Appends n bytes of text and a NUL, whole or (where cut is allowed) their beginning; two NULs
+ * always end what is there. */
+static size_t append(char *to, size_t at, size_t room, const char *text, size_t n, bool cut)
 {
-    size_t n = strlen(text);
     if (at + n + 2 > room) {
         if (!cut || at + 3 > room)
             return at;
@@ -51,16 +51,34 @@ static size_t append(char *to, size_t at, size_t room, const char *text, bool cu
     return at + n + 1;
 }
 
+/* The same of a word of the command, with what looks like a secret masked. */
+static size_t append_word(size_t at, struct stk_secret *s, const char *word)
+{
+    size_t n = strlen(word), from = 0, begin, len;
+    n = n < sizeof self.command ? n : sizeof self.command; /* more is not kept */
+    while ((begin = stk_secret_find(s, word, n, from, &len)) < n) {
+        size_t next =
+            append(self.command, at, sizeof self.command, word + from, begin - from, true);
+        at = next > at ? next - 1 : at; /* the next part goes over its NUL */
+        next = append(self.command, at, sizeof self.command, STK_SECRET_MASK,
+                      sizeof STK_SECRET_MASK - 1, true);
+        at = next > at ? next - 1 : at;
+        from = begin + len;
+    }
+    return append(self.command, at, sizeof self.command, word + from, n - from, true);
+}
+
 void stk_pl_remember(int argc, char **argv, char **envp)
 {
     struct utsname u;
+    struct stk_secret secret = {0};
     size_t at = 0;
     for (int i = 0; argv && i < argc && argv[i]; i++)
-        at = append(self.command, at, sizeof self.command, argv[i], true);
+        at = append_word(at, &secret, argv[i]);
     at = 0;
     for (char **e = envp; e && *e; e++)
         if (is_wanted(*e))
-            at = append(self.environment, at, sizeof self.environment, *e, false);
+            at = append(self.environment, at, sizeof self.environment, *e, strlen(*e), false);
     stk_sys4(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", self.exe, sizeof self.exe - 1);
     if (stk_sys1(SYS_uname, &u) < 0 || !u.nodename[0])
         strcpy(u.nodename, "localhost");

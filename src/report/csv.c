@@ -28,7 +28,7 @@ static void end_row(struct row *r)
 
 void stk_csv_cell(struct stk_buf *out, const char *s)
 {
-    if (!*s || !strchr("=+-@", *s)) {
+    if (!*s || !strchr("=+-@\t\r", *s)) {
         stk_csv_put(out, s, strlen(s), ',');
         return;
     }

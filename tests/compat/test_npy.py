@@ -488,3 +488,16 @@ def test_large_compressed_array_with_a_wrong_checksum(stoker, tmp_path):
     (tmp_path / "a.npz").write_bytes(data)
     result = stoker("verify", tmp_path / "a.npz", rc=1)
     assert "checksum does not match" in result.out + result.err
+
+
+@pytest.mark.parametrize("at", range(1, 8))
+def test_large_compressed_array_with_damage(stoker, tmp_path, at):
+    """Damage that decodes to something, even to the end, is not taken for data."""
+    rows = numpy.random.default_rng(0).integers(0, 64, (1200, 4096)).astype("u1")
+    numpy.savez_compressed(tmp_path / "a.npz", x=rows)
+    data = bytearray((tmp_path / "a.npz").read_bytes())
+    begin = len(data) * at // 8
+    data[begin:begin + 1000] = numpy.random.default_rng(at).bytes(1000)
+    (tmp_path / "a.npz").write_bytes(data)
+    result = stoker("verify", tmp_path / "a.npz", rc=1)
+    assert "x.npy" in result.out + result.err

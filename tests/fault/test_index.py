@@ -126,7 +126,7 @@ def test_damage_beyond_the_first_block(tmp_path):
     for i in (0, 19_999):
         assert data_of(path, i).out_bytes == want[i]
     assert "damaged index" in data_of(path, middle, rc=4).err
-    run_stoker("verify", path)  # of the data, which is whole
+    assert index.name in run_stoker("verify", path, rc=1).out
     run_stoker("inspect", path, "--rebuild-index")
     assert data_of(path, middle).out_bytes == want[middle]
 

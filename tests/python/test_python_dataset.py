@@ -249,3 +249,19 @@ def test_samples_of_several_shapes(tmp_path):
     loader = stoker.Loader(ds, batch=7, shuffle="none", fields=("labels", "images"))
     batch, = loader
     assert batch["labels"].tolist() == list(range(7)) and len(batch["images"]) == 7
+
+
+def test_links_and_trust(tmp_path):
+    """What a folder of links needs, and whose word counts, can be said from Python too."""
+    (tmp_path / "far").mkdir()
+    (tmp_path / "near").mkdir()
+    for folder, name in ("far", "b.txt"), ("near", "a.txt"):
+        (tmp_path / folder / name).write_text(name)
+    (tmp_path / "near/b.txt").symlink_to(tmp_path / "far/b.txt")
+    ds = stoker.Dataset(tmp_path / "near")
+    assert len(ds) == 1 and "follow-links" in ds.left_out[0]["why"]
+    ds = stoker.Dataset(tmp_path / "near", follow_links=True, trust="all")
+    assert [s["key"] for s in ds] == ["a.txt", "b.txt"]
+    assert len(pickle.loads(pickle.dumps(ds))) == 2
+    with pytest.raises(stoker.UsageError, match="no user"):
+        stoker.Dataset(tmp_path / "near", trust="nobody of that name")

@@ -14,16 +14,16 @@ static void not_a_file(void)
 {
     struct stk_err err = {0};
     uint64_t size;
-    CHECK_INT(stk_open_regular(AT_FDCWD, scratch, "dir", &size, &err), STK_E_UNSUPPORTED);
+    CHECK_INT(stk_file_open_at(AT_FDCWD, true, scratch, "dir", &size, &err), STK_E_UNSUPPORTED);
     CHECK_INT(mkfifo(scratch_path("fifo"), 0600), 0);
-    CHECK_INT(stk_open_regular(AT_FDCWD, scratch_path("fifo"), "fifo", &size, &err),
+    CHECK_INT(stk_file_open_at(AT_FDCWD, true, scratch_path("fifo"), "fifo", &size, &err),
               STK_E_UNSUPPORTED); /* and does not wait for a writer */
     CHECK_STR(err.what, "not a regular file");
-    CHECK_INT(stk_open_regular(AT_FDCWD, scratch_path("none"), "none", &size, &err), STK_E_SYS);
+    CHECK_INT(stk_file_open_at(AT_FDCWD, true, scratch_path("none"), "none", &size, &err), STK_E_SYS);
     CHECK_STR(err.path, "none");
     CHECK_STR(err.what, "open: No such file or directory");
     scratch_file("some", "12345", 5);
-    int fd = stk_open_regular(AT_FDCWD, scratch_path("some"), "some", &size, &err);
+    int fd = stk_file_open_at(AT_FDCWD, true, scratch_path("some"), "some", &size, &err);
     CHECK(fd >= 0);
     CHECK_INT(size, 5);
     close(fd);
@@ -46,7 +46,7 @@ static void on_record(void)
     for (uint64_t i = 0; i < 6; i++) {
         int rc = stk_file_open(&files, i, STK_FILE_PLAIN, &f, &err);
         CHECK_INT(rc, i < 3 ? 0 : STK_E_STALE);
-        CHECK(stk_files_unchanged(&files, i) == (rc == 0));
+        CHECK(stk_files_unchanged(&files, i, NULL) == (rc == 0));
         if (rc == 0)
             stk_file_close(&f);
         else
@@ -55,7 +55,7 @@ static void on_record(void)
     }
     CHECK_STR(err.path, scratch);
     CHECK(stk_file_open(&files, 6, STK_FILE_PLAIN, &f, &err) < 0);
-    CHECK(!stk_files_unchanged(&files, 6));
+    CHECK(!stk_files_unchanged(&files, 6, NULL));
     CHECK(stk_files_path(&files, 6) == NULL);
     char *name = stk_files_path(&files, 0);
     CHECK_STR(name, path);
@@ -174,7 +174,7 @@ static void another_place(void)
     CHECK(strstr(source, "/placed/f-00000.tfrecord") != NULL);
     free(path);
     free(source);
-    CHECK(stk_files_unchanged(s.files, 1)); /* the source is what was indexed */
+    CHECK(stk_files_unchanged(s.files, 1, NULL)); /* the source is what was indexed */
     drop_set(&s);
 }
 

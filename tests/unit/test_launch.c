@@ -164,9 +164,11 @@ static void copies_what_changed(void)
 {
     enum { SMALL = 300000, LARGE = 9 << 20, LARGER = LARGE + 5 * 65536 + 100 };
     struct stk_launch l = {.o.copy_s = 0.02};
-    l.dir = strdup(scratch_path("dir"));
-    l.spool = strdup(scratch_path("spool"));
-    CHECK(mkdir(l.dir, 0700) == 0 && mkdir(l.spool, 0700) == 0);
+    bool made;
+    CHECK_INT(stk_folder_take(&l.folder, scratch_path("dir"), false, &made, NULL), 0);
+    CHECK_INT(stk_folder_take(&l.spool_folder, scratch_path("spool"), false, &made, NULL), 0);
+    l.dir = l.folder.path;
+    l.spool = l.spool_folder.path;
     char small[700], large[700];
     snprintf(small, sizeof small, "%s/n.1.0.stklog", l.spool);
     snprintf(large, sizeof large, "%s/n.2.0.stklog", l.spool);
@@ -194,8 +196,8 @@ static void copies_what_changed(void)
     CHECK(access(scratch_path("dir/other.txt"), F_OK) != 0);
     munmap(s, SMALL);
     munmap(b, LARGER);
-    free(l.dir);
-    free(l.spool);
+    stk_folder_release(&l.folder);
+    stk_folder_release(&l.spool_folder);
 }
 
 int main(int argc, char **argv)

@@ -170,11 +170,20 @@ static void rows_one_by_one(void)
     in_order(path, alike, 10, 64);
 }
 
-/* Rows before the damage are read; those behind it say what is the matter. */
+/* Damage is told when the file is listed; who passes over it gets the rows before it, and those
+ * behind it say what is the matter. */
 static void damage(void)
 {
-    struct stk_dataset *ds = open_set(make_npz("harmed.npz", numbers, 1, 4), NROWS);
+    const char *path = make_npz("harmed.npz", numbers, 1, 4);
+    struct stk_open_options o = {.no_index_write = true};
+    struct stk_dataset *ds = NULL;
     struct stk_reader *r = NULL;
+    struct stk_err err = {0};
+    CHECK_INT(stk_dataset_open(path, &o, &ds, &err), STK_E_CORRUPT);
+    CHECK_STR(err.what, "member x.npy: damaged compressed data");
+    o.pass_over = true;
+    CHECK_INT(stk_dataset_open(path, &o, &ds, NULL), 0);
+    CHECK_INT(stk_dataset_len(ds), NROWS);
     CHECK_INT(stk_reader_new(ds, &r, NULL), 0);
     uint64_t bad = read_all(r, numbers, 1, 16);
     CHECK(bad > NROWS / 3 && bad < NROWS * 2 / 3);
@@ -225,7 +234,6 @@ static void by_the_loader(void)
     CHECK(load(ds, numbers, 2, STK_SHUFFLE_NONE, 256u << 20) <= all);
     CHECK(load(ds, numbers, 2, STK_SHUFFLE_BLOCK, 256u << 20) <= all);
     CHECK(load(ds, numbers, 2, STK_SHUFFLE_GLOBAL, 256u << 20) <= all);
-    CHECK(load(ds, numbers, 2, STK_SHUFFLE_GLOBAL, 32u << 20) <= 20 * all);
     stk_dataset_close(ds);
     ds = open_set(make_npz("alike.npz", alike, 10, 0), alike->rows);
     CHECK(load(ds, alike, 10, STK_SHUFFLE_NONE, 16u << 20) <= alike->rows * 10 * alike->row_bytes);

@@ -286,9 +286,14 @@ static void test_about(void)
 /* A file's name could be a formula that a spreadsheet runs. */
 static void test_csv_cells(void)
 {
-    static const char *const all[][2] = {
-        {"a b", "a b"},    {"=1+1", "\"'=1+1\""},          {"-x", "\"'-x\""},
-        {"@A", "\"'@A\""}, {"a,\"b\"", "\"a,\"\"b\"\"\""}, {"", ""}};
+    static const char *const all[][2] = {{"a b", "a b"},
+                                         {"=1+1", "\"'=1+1\""},
+                                         {"\t=1", "\"'\t=1\""},
+                                         {"\r=1", "\"'\r=1\""},
+                                         {"-x", "\"'-x\""},
+                                         {"@A", "\"'@A\""},
+                                         {"a,\"b\"", "\"a,\"\"b\"\"\""},
+                                         {"", ""}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         struct stk_buf b = STK_BUF_INIT;
         stk_csv_cell(&b, all[i][0]);

@@ -110,11 +110,14 @@ static void counts_what_has_ended(void)
     char csv[600];
     snprintf(csv, sizeof csv, "%s", scratch_path("s.csv"));
     FILE *sink = fopen(scratch_path("sink"), "w");
+    struct stk_folder folder;
+    CHECK_INT(stk_folder_find(&folder, scratch, "s.csv", NULL, NULL), 0);
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     struct stk_sampler_options o = {.root = getpid(),
                                     .every_s = 0.02,
-                                    .csv_path = csv,
+                                    .csv_folder = &folder,
+                                    .csv_name = "s.csv",
                                     .logs = scratch,
                                     .host = "host",
                                     .start_mono_ns =
@@ -152,6 +155,7 @@ static void counts_what_has_ended(void)
     CHECK_INT(sscanf(p + 1, "%llu", &written), 1);
     CHECK(written >= 409600 && written < 500000);
     stk_sampler_free(s);
+    stk_folder_release(&folder);
     fclose(sink);
     close(begin[0]);
     close(begin[1]);

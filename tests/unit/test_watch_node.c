@@ -12,6 +12,8 @@ static void proc_file(int pid, const char *name, const char *data, size_t size)
 }
 
 #define ENVIRON(pid, text) proc_file(pid, "environ", text, sizeof text)
+#define OWNED(pid, uid)    STATUS(pid, "Name:\tx\nUid:\t" uid "\t" uid "\t" uid "\t" uid "\n")
+#define STATUS(pid, text)  proc_file(pid, "status", text, sizeof text - 1)
 #define CGROUP(pid, text)  proc_file(pid, "cgroup", text, sizeof text - 1)
 
 static const struct stk_watch_process *find(const struct stk_watch_node *n, int pid)
@@ -84,7 +86,7 @@ static void two_samples(void)
     struct stk_watch_node node = {0};
     capture();
     setenv("SLURMD_NODENAME", "n1", 1);
-    CHECK_INT(stk_watcher_new(14, &w, NULL), 0);
+    CHECK_INT(stk_watcher_new(14, STK_NOBODY, &w, NULL), 0);
     CHECK_INT(stk_watcher_sample(w, &node, NULL), 0);
     first_sample(&node);
     host_process(31, 30, "loader", 1000, 6);
@@ -98,11 +100,47 @@ static void two_samples(void)
     stk_watcher_free(w);
 }
 
+/* Root sees every environment, and anybody may write SLURM_JOB_ID into theirs, or call a process
+ * slurmstepd: then somebody else's processes stood on the screen as the job's. */
+static void of_others(void)
+{
+    struct stk_watcher *w;
+    struct stk_watch_node node = {0};
+    capture();
+    setenv("SLURMD_NODENAME", "n1", 1);
+    OWNED(30, "1001");
+    host_process(70, 1, "evil", 1, 13);
+    ENVIRON(70, "SLURM_JOB_ID=14\0SLURMD_NODENAME=n1");
+    OWNED(70, "1002");
+    host_process(71, 70, "below", 1, 14);
+    host_process(80, 1, "slurmstepd", 1, 15);
+    proc_file(80, "cmdline", "slurmstepd: [14.batch]", 22);
+    OWNED(80, "1002");
+    host_process(81, 80, "below", 1, 16);
+    /* The kernel says so: whoever's it is. */
+    host_process(90, 1, "setuid", 1, 17);
+    CGROUP(90, "4:memory:/slurm/uid_1/job_14/step_3/task_1\n0::/\n");
+    OWNED(90, "1002");
+    CHECK_INT(stk_watcher_new(14, 1001, &w, NULL), 0);
+    CHECK_INT(stk_watcher_sample(w, &node, NULL), 0);
+    CHECK(find(&node, 30) && find(&node, 31) && find(&node, 11) && find(&node, 90));
+    CHECK(!find(&node, 70) && !find(&node, 71) && !find(&node, 81));
+    stk_watch_node_release(&node);
+    stk_watcher_free(w);
+    node = (struct stk_watch_node){0};
+    CHECK_INT(stk_watcher_new(14, STK_NOBODY, &w, NULL), 0); /* --all */
+    CHECK_INT(stk_watcher_sample(w, &node, NULL), 0);
+    CHECK(find(&node, 70) && find(&node, 71));
+    stk_watch_node_release(&node);
+    stk_watcher_free(w);
+}
+
 int main(int argc, char **argv)
 {
     CHECK_BEGIN(argc, argv);
     scratch_begin();
     CHECK_RUN(two_samples);
+    CHECK_RUN(of_others);
     scratch_done();
     return CHECK_DONE();
 }
