@@ -357,9 +357,12 @@ int stk_build_index(struct stk_walk *w, const struct stk_build_options *o, int f
                            f->title, f->package);
     if (!(f->caps & STK_CAN_READ))
         return stk_err_set(err, STK_E_UNSUPPORTED, w->root, -1, "%s cannot be read", f->title);
+    int rc = f->load ? f->load(err) : 0;
+    if (rc < 0)
+        return rc;
     struct builder b = {.walk = w, .o = o};
     pthread_mutex_init(&b.lock, NULL);
-    int rc = builder_init(&b, err);
+    rc = builder_init(&b, err);
     if (rc == 0)
         rc = stk_pool_run(b.nworkers, b.ngroups, list_group, &b, err);
     if (rc == 0)

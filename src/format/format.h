@@ -379,6 +379,9 @@ struct stk_format {
 
     /* 0 (no) .. 100 (certain: magic and structure); 30: by name alone. */
     int (*bid)(const struct stk_probe *p);
+    /* Brings in the library that list() and prepare() need, so that children which list need not each
+     * do so. May be NULL; called more than once. */
+    int (*load)(struct stk_err *err);
     /* Lists one file. */
     int (*list)(struct stk_lister *l, struct stk_src *src, struct stk_err *err);
     /* Joins the contexts of two files (a: of those before) into out, which is empty; an error says

@@ -193,24 +193,24 @@ static int choose_columns(struct listing *t, struct stk_err *err)
 static uint8_t ragged_kind(hid_t ds)
 {
     char text[16] = "";
-    if (H5Aexists(ds, STK_RAGGED_KIND) <= 0)
+    if (stk_h5.Aexists(ds, STK_RAGGED_KIND) <= 0)
         return STK_BYTES;
-    hid_t attr = H5Aopen(ds, STK_RAGGED_KIND, H5P_DEFAULT);
-    hid_t type = H5Tcopy(H5T_C_S1);
-    hid_t stored = attr < 0 ? -1 : H5Aget_type(attr);
-    hid_t space = attr < 0 ? -1 : H5Aget_space(attr);
-    if (stored >= 0 && space >= 0 && H5Sget_simple_extent_npoints(space) == 1 &&
-        H5Tget_class(stored) == H5T_STRING && H5Tis_variable_str(stored) == 0 &&
-        H5Tset_size(type, sizeof text) >= 0)
-        (void)H5Aread(attr, type, text);
+    hid_t attr = stk_h5.Aopen(ds, STK_RAGGED_KIND, H5P_DEFAULT);
+    hid_t type = stk_h5.Tcopy(*stk_h5.T_C_S1);
+    hid_t stored = attr < 0 ? -1 : stk_h5.Aget_type(attr);
+    hid_t space = attr < 0 ? -1 : stk_h5.Aget_space(attr);
+    if (stored >= 0 && space >= 0 && stk_h5.Sget_simple_extent_npoints(space) == 1 &&
+        stk_h5.Tget_class(stored) == H5T_STRING && stk_h5.Tis_variable_str(stored) == 0 &&
+        stk_h5.Tset_size(type, sizeof text) >= 0)
+        (void)stk_h5.Aread(attr, type, text);
     text[sizeof text - 1] = '\0';
     if (space >= 0)
-        H5Sclose(space);
+        stk_h5.Sclose(space);
     if (stored >= 0)
-        H5Tclose(stored);
-    H5Tclose(type);
+        stk_h5.Tclose(stored);
+    stk_h5.Tclose(type);
     if (attr >= 0)
-        H5Aclose(attr);
+        stk_h5.Aclose(attr);
     return stk_ragged_kind_find(text, strlen(text));
 }
 
@@ -218,11 +218,11 @@ static int ragged_column(struct listing *t, struct stk_h5_column *c,
                          const struct stk_h5_dataset *offsets, struct stk_table_column *out,
                          struct stk_err *err)
 {
-    hid_t ds = H5Dopen2(t->h5, offsets->path, H5P_DEFAULT);
+    hid_t ds = stk_h5.Dopen2(t->h5, offsets->path, H5P_DEFAULT);
     if (ds < 0)
         return stk_h5_failed(stk_src_path(t->file.src), "open a dataset", err);
     int rc = stk_h5_store_init(&c->offsets, &t->file, ds, offsets->name, &offsets->type, err);
-    H5Dclose(ds);
+    stk_h5.Dclose(ds);
     out->how = STK_TABLE_RAGGED;
     out->place = (struct stk_stripe){
         .first_extent = c->first_extent, .per_extent = c->store.block_dim[0], .stride = 1};
@@ -247,7 +247,7 @@ static int make_column(struct listing *t, size_t i, struct stk_h5_column *c,
     *out = (struct stk_table_column){.is_key = a->is_key};
     out->spec.name = a->name;
     out->spec.name_len = a->name_len;
-    hid_t ds = H5Dopen2(t->h5, c->set->path, H5P_DEFAULT);
+    hid_t ds = stk_h5.Dopen2(t->h5, c->set->path, H5P_DEFAULT);
     if (ds < 0)
         return stk_h5_failed(stk_src_path(t->file.src), "open a dataset", err);
     struct stk_h5_type stored = c->set->type;
@@ -256,7 +256,7 @@ static int make_column(struct listing *t, size_t i, struct stk_h5_column *c,
     int rc = stk_h5_store_init(&c->store, &t->file, ds, c->set->name, &stored, err);
     if (rc == 0 && a->pair != SIZE_MAX)
         out->spec.kind = ragged_kind(ds);
-    H5Dclose(ds);
+    stk_h5.Dclose(ds);
     if (rc < 0)
         return rc;
     c->first_extent = stk_h5_store_list(&c->store, t->l, err);
@@ -385,22 +385,22 @@ static void listing_release(struct listing *t)
     free(t->table);
     free(t->array);
     if (t->h5 >= 0)
-        H5Fclose(t->h5);
+        stk_h5.Fclose(t->h5);
 }
 
 static int describe_file(struct listing *t, struct stk_err *err)
 {
-    hid_t plist = H5Fget_create_plist(t->h5);
+    hid_t plist = stk_h5.Fget_create_plist(t->h5);
     hsize_t user_block = 0;
     size_t addr_size = 0, len_size = 0;
-    if (plist < 0 || H5Pget_userblock(plist, &user_block) < 0 ||
-        H5Pget_sizes(plist, &addr_size, &len_size) < 0 || addr_size < 2 || addr_size > 8 ||
+    if (plist < 0 || stk_h5.Pget_userblock(plist, &user_block) < 0 ||
+        stk_h5.Pget_sizes(plist, &addr_size, &len_size) < 0 || addr_size < 2 || addr_size > 8 ||
         len_size < 2 || len_size > 8) {
         if (plist >= 0)
-            H5Pclose(plist);
+            stk_h5.Pclose(plist);
         return stk_h5_failed(stk_src_path(t->file.src), "describe the file", err);
     }
-    H5Pclose(plist);
+    stk_h5.Pclose(plist);
     t->file.base = user_block;
     t->file.addr_size = (unsigned)addr_size;
     t->file.len_size = (unsigned)len_size;
@@ -412,12 +412,14 @@ static int list(struct stk_lister *l, struct stk_src *src, struct stk_err *err)
     struct listing t = {.file = {.src = src, .alive = still_alive, .user = l}, .l = l, .h5 = -1};
     /* Read-only file systems refuse locks, and we do not write. */
     (void)setenv("HDF5_USE_FILE_LOCKING", "FALSE", 1);
-    if (H5open() < 0 || H5Eset_auto2(H5E_DEFAULT, NULL, NULL) < 0)
-        return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1, "libhdf5 cannot be started");
-    t.h5 = H5Fopen(stk_src_library_path(src), H5F_ACC_RDONLY, H5P_DEFAULT);
+    int rc = stk_h5_start(err);
+    if (rc < 0)
+        return rc;
+    (void)stk_h5.Eset_auto2(H5E_DEFAULT, NULL, NULL);
+    t.h5 = stk_h5.Fopen(stk_src_library_path(src), H5F_ACC_RDONLY, H5P_DEFAULT);
     if (t.h5 < 0)
         return stk_h5_failed(stk_src_path(src), "open this file", err);
-    int rc = describe_file(&t, err);
+    rc = describe_file(&t, err);
     if (rc == 0)
         rc = list_datasets(&t, err);
     listing_release(&t);
@@ -446,6 +448,7 @@ const struct stk_format stk_format_hdf5 = {
 #ifdef STK_HAVE_HDF5
     .caps = STK_CAN_READ | STK_CAN_WRITE | STK_CAN_SHARD | STK_CAN_DEFLATE | STK_CAN_OWN_FILE |
             STK_CAN_CRASH | STK_CAN_PICK,
+    .load = stk_h5_load,
     .list = list,
     .prepare = stk_hdf5_prepare,
     .unprepare = stk_hdf5_unprepare,

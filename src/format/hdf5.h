@@ -6,9 +6,7 @@
 #ifndef STK_FORMAT_HDF5_H
 #define STK_FORMAT_HDF5_H
 
-#define H5_USE_110_API /* the functions of 1.10, also where the library is newer */
-#include <hdf5.h>
-
+#include "format/hdf5_lib.h"
 #include "format/hdf5_raw.h"
 
 /* ---- types ---- */

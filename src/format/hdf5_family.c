@@ -241,7 +241,7 @@ static int open_cell(struct stk_h5_family_column *f, struct stk_lister *l,
                      const struct stk_h5_dataset *d, struct stk_err *err)
 {
     struct stk_h5_column *c = &f->column;
-    hid_t ds = H5Dopen2(f->h5, d->path, H5P_DEFAULT);
+    hid_t ds = stk_h5.Dopen2(f->h5, d->path, H5P_DEFAULT);
     if (ds < 0)
         return stk_h5_failed(stk_src_path(f->file->src), "open a dataset", err);
     c->set = d;
@@ -250,7 +250,7 @@ static int open_cell(struct stk_h5_family_column *f, struct stk_lister *l,
     int rc = stk_h5_store_init(&c->store, f->file, ds, d->name, &d->type, err);
     if (rc == 0 && !text && d->rank)
         rc = stk_h5_store_wrap(&c->store, err);
-    H5Dclose(ds);
+    stk_h5.Dclose(ds);
     if (rc < 0)
         return rc;
     c->first_extent = stk_h5_store_list(&c->store, l, err);

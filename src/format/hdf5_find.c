@@ -86,20 +86,20 @@ static int add_member(struct visit *v, hid_t type, const struct stk_h5_dataset *
 static int add_members(struct visit *v, hid_t type, const struct stk_h5_dataset *like,
                        const char *prefix, size_t at, unsigned depth)
 {
-    int n = H5Tget_nmembers(type), rc = 0;
+    int n = stk_h5.Tget_nmembers(type), rc = 0;
     for (int i = 0; rc == 0 && i < n; i++) {
         char name[1024];
-        char *own = H5Tget_member_name(type, (unsigned)i);
-        hid_t member = H5Tget_member_type(type, (unsigned)i);
+        char *own = stk_h5.Tget_member_name(type, (unsigned)i);
+        hid_t member = stk_h5.Tget_member_type(type, (unsigned)i);
         snprintf(name, sizeof name, "%s/%s", prefix, own ? own : "");
         if (!own || member < 0)
             rc = stk_h5_failed(stk_src_path(v->f->src), "describe a compound", v->err);
         else
-            rc = add_member(v, member, like, name, at + H5Tget_member_offset(type, (unsigned)i),
-                            depth);
-        H5free_memory(own);
+            rc = add_member(v, member, like, name,
+                            at + stk_h5.Tget_member_offset(type, (unsigned)i), depth);
+        stk_h5.free_memory(own);
         if (member >= 0)
-            H5Tclose(member);
+            stk_h5.Tclose(member);
     }
     return rc;
 }
@@ -126,27 +126,27 @@ static int add_described(struct visit *v, hid_t type, const struct stk_h5_datase
 static int describe(struct visit *v, hid_t ds, const char *name)
 {
     const char *path = stk_src_path(v->f->src);
-    hid_t type = H5Dget_type(ds), space = H5Dget_space(ds);
+    hid_t type = stk_h5.Dget_type(ds), space = stk_h5.Dget_space(ds);
     hsize_t dim[H5S_MAX_RANK];
-    int rc = 0, rank = space < 0 ? -1 : H5Sget_simple_extent_dims(space, dim, NULL);
+    int rc = 0, rank = space < 0 ? -1 : stk_h5.Sget_simple_extent_dims(space, dim, NULL);
     struct stk_h5_dataset d = {.name = (char *)(uintptr_t)name, .path = (char *)(uintptr_t)name};
     if (type < 0 || rank < 0 || rank > STK_H5_MAX_RANK)
         rc = stk_h5_failed(path, "describe a dataset", v->err);
     if (rc == 0) {
         stk_h5_describe_type(type, v->f->addr_size, &d.type);
-        d.rank = H5Sget_simple_extent_type(space) == H5S_SIMPLE ? (unsigned)rank : 0;
+        d.rank = stk_h5.Sget_simple_extent_type(space) == H5S_SIMPLE ? (unsigned)rank : 0;
         for (unsigned i = 0; i < d.rank; i++)
             d.dim[i] = dim[i];
-        if (H5Sget_simple_extent_type(space) == H5S_NULL) {
+        if (stk_h5.Sget_simple_extent_type(space) == H5S_NULL) {
             d.type.what = STK_H5_REFUSED;
             snprintf(d.type.why, sizeof d.type.why, "it is empty");
         }
         rc = add_described(v, type, &d);
     }
     if (type >= 0)
-        H5Tclose(type);
+        stk_h5.Tclose(type);
     if (space >= 0)
-        H5Sclose(space);
+        stk_h5.Sclose(space);
     return rc;
 }
 
@@ -155,35 +155,33 @@ static bool is_netcdf_axis(hid_t ds)
 {
     static const char mark[] = "This is a netCDF dimension but not a netCDF variable";
     char text[128] = "";
-    if (H5Aexists(ds, "NAME") <= 0)
+    if (stk_h5.Aexists(ds, "NAME") <= 0)
         return false;
-    hid_t attr = H5Aopen(ds, "NAME", H5P_DEFAULT), type = attr < 0 ? -1 : H5Aget_type(attr);
-    if (type >= 0 && H5Tget_class(type) == H5T_STRING && H5Tis_variable_str(type) == 0 &&
-        H5Tget_size(type) < sizeof text && H5Aget_storage_size(attr) < sizeof text)
-        (void)H5Aread(attr, type, text);
+    hid_t attr = stk_h5.Aopen(ds, "NAME", H5P_DEFAULT),
+          type = attr < 0 ? -1 : stk_h5.Aget_type(attr);
+    if (type >= 0 && stk_h5.Tget_class(type) == H5T_STRING && stk_h5.Tis_variable_str(type) == 0 &&
+        stk_h5.Tget_size(type) < sizeof text && stk_h5.Aget_storage_size(attr) < sizeof text)
+        (void)stk_h5.Aread(attr, type, text);
     if (type >= 0)
-        H5Tclose(type);
+        stk_h5.Tclose(type);
     if (attr >= 0)
-        H5Aclose(attr);
+        stk_h5.Aclose(attr);
     return strncmp(text, mark, sizeof mark - 1) == 0;
 }
 
-/* Asked before anything else: to tell its shape, libhdf5 opens the files that a view names. */
-static bool is_view(hid_t ds)
+/* Asked first: to tell the shape of a view, libhdf5 opens the files that it names. */
+static bool is_view(const struct visit *v, haddr_t header)
 {
-    hid_t dcpl = H5Dget_create_plist(ds);
-    bool view = dcpl >= 0 && H5Pget_layout(dcpl) == H5D_VIRTUAL;
-    if (dcpl >= 0)
-        H5Pclose(dcpl);
-    return view;
+    struct stk_h5_layout layout;
+    return stk_h5_find_layout(v->f, header, &layout, NULL) == 0 && layout.class == STK_H5_VIRTUAL;
 }
 
-static int describe_unless_view(struct visit *v, hid_t ds, const char *name)
+static int describe_unless_view(struct visit *v, hid_t ds, haddr_t header, const char *name)
 {
     const char *path = stk_src_path(v->f->src);
     if (ds < 0)
         return stk_h5_failed(path, "open a dataset", v->err);
-    if (is_view(ds))
+    if (is_view(v, header))
         return stk_err_set(v->err, STK_E_UNSUPPORTED, path, -1,
                            "it is a view of other datasets (virtual)");
     return is_netcdf_axis(ds) ? 0 : describe(v, ds, name);
@@ -191,15 +189,15 @@ static int describe_unless_view(struct visit *v, hid_t ds, const char *name)
 
 /* One dataset libhdf5 cannot open does not hide the others: it is left out where the library is too
  * old for it, and a problem where it is damaged. */
-static int add_dataset(struct visit *v, hid_t root, const char *name)
+static int add_dataset(struct visit *v, hid_t root, haddr_t header, const char *name)
 {
     struct stk_err why = {.offset = -1}, *outer = v->err;
-    hid_t ds = H5Dopen2(root, name, H5P_DEFAULT);
+    hid_t ds = stk_h5.Dopen2(root, name, H5P_DEFAULT);
     v->err = &why;
-    int rc = describe_unless_view(v, ds, name);
+    int rc = describe_unless_view(v, ds, header, name);
     v->err = outer;
     if (ds >= 0)
-        H5Dclose(ds);
+        stk_h5.Dclose(ds);
     if (rc == STK_E_UNSUPPORTED && v->n < MAX_DATASETS)
         return stk_list_left_out(v->l, "dataset", name, why.what, v->err);
     if (rc == STK_E_CORRUPT)
@@ -223,11 +221,11 @@ static bool is_pytables_index(const char *name)
 static int visit_soft(struct visit *v, hid_t root, const char *name)
 {
     H5O_info_t info;
-    if (H5Oget_info_by_name(root, name, &info, v->how) < 0)
+    if (stk_h5.Oget_info_by_name(root, name, &info, v->how) < 0)
         return stk_list_left_out(v->l, "link", name,
                                  "soft links that lead nowhere, or out of the file", v->err);
     if (info.type == H5O_TYPE_DATASET)
-        return add_dataset(v, root, name);
+        return add_dataset(v, root, info.addr, name);
     return stk_list_left_out(v->l, "link", name,
                              "soft links to groups; only those to datasets are followed", v->err);
 }
@@ -236,13 +234,13 @@ static int visit_hard(struct visit *v, hid_t root, const char *name)
 {
     H5O_info_t info;
     struct stk_err why = {0};
-    if (H5Oget_info_by_name(root, name, &info, v->how) < 0) {
+    if (stk_h5.Oget_info_by_name(root, name, &info, v->how) < 0) {
         (void)stk_h5_failed(stk_src_path(v->f->src), "describe an object", &why);
         return stk_list_problem(v->l, -1, v->err, "object '%.200s': %s", name, why.what);
     }
     if (info.type != H5O_TYPE_DATASET || is_pytables_index(name))
         return 0;
-    return add_dataset(v, root, name);
+    return add_dataset(v, root, info.addr, name);
 }
 
 static bool too_deep(const char *name)
@@ -287,27 +285,27 @@ int stk_h5_find(struct stk_h5_file *f, struct stk_lister *l, hid_t h5, struct st
                 size_t *n, struct stk_err *err)
 {
     struct stk_err why = {0};
-    struct visit v = {.f = f, .l = l, .err = &why, .how = H5Pcreate(H5P_LINK_ACCESS)};
+    struct visit v = {.f = f, .l = l, .err = &why, .how = stk_h5.Pcreate(*stk_h5.P_LINK_ACCESS)};
     /* In the order they were made where the file keeps it, which is how we write; else by name. */
     unsigned order = 0;
-    hid_t root = H5Gopen2(h5, "/", H5P_DEFAULT);
-    hid_t plist = root < 0 ? -1 : H5Gget_create_plist(root);
+    hid_t root = stk_h5.Gopen2(h5, "/", H5P_DEFAULT);
+    hid_t plist = root < 0 ? -1 : stk_h5.Gget_create_plist(root);
     if (plist >= 0)
-        (void)H5Pget_link_creation_order(plist, &order);
+        (void)stk_h5.Pget_link_creation_order(plist, &order);
     if (plist >= 0)
-        H5Pclose(plist);
+        stk_h5.Pclose(plist);
     H5_index_t by = order & H5P_CRT_ORDER_TRACKED ? H5_INDEX_CRT_ORDER : H5_INDEX_NAME;
-    herr_t rc = root < 0 || v.how < 0 || H5Pset_elink_cb(v.how, refuse_file, NULL) < 0
+    herr_t rc = root < 0 || v.how < 0 || stk_h5.Pset_elink_cb(v.how, refuse_file, NULL) < 0
                     ? -1
-                    : H5Lvisit(root, by, H5_ITER_INC, visit_link, &v);
+                    : stk_h5.Lvisit(root, by, H5_ITER_INC, visit_link, &v);
     *set = v.set;
     *n = v.n;
     if (rc < 0) /* before the next call forgets why */
         (void)stk_h5_failed(stk_src_path(f->src), "find the datasets", &why);
     if (root >= 0)
-        H5Gclose(root);
+        stk_h5.Gclose(root);
     if (v.how >= 0)
-        H5Pclose(v.how);
+        stk_h5.Pclose(v.how);
     if (rc != 0 && err)
         *err = why;
     return rc == 0 ? 0 : why.code;

@@ -30,7 +30,7 @@ static herr_t innermost(unsigned n, const H5E_error2_t *e, void *user)
 int stk_h5_failed(const char *path, const char *doing, struct stk_err *err)
 {
     char why[200] = "";
-    (void)H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, innermost, why);
+    (void)stk_h5.Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, innermost, why);
     /* The library knows the versions up to its own. */
     if (strstr(why, "bad version number") || strstr(why, "unknown version"))
         return stk_err_set(err, STK_E_UNSUPPORTED, path, -1,
@@ -105,7 +105,7 @@ static int add_filter(struct stk_h5_store *s, H5Z_filter_t id, unsigned arg, con
 
 static int read_filters(struct stk_h5_store *s, hid_t dcpl, struct stk_err *err)
 {
-    int n = H5Pget_nfilters(dcpl);
+    int n = stk_h5.Pget_nfilters(dcpl);
     if (n < 0)
         return stk_h5_failed(stk_src_path(s->file->src), "read a filter pipeline", err);
     if ((unsigned)n + (s->swap != 0) > STK_CHAIN_MAX)
@@ -115,7 +115,7 @@ static int read_filters(struct stk_h5_store *s, hid_t dcpl, struct stk_err *err)
         size_t ncd = sizeof cd / sizeof *cd;
         char name[64] = "";
         H5Z_filter_t id =
-            H5Pget_filter2(dcpl, (unsigned)i, &flags, &ncd, cd, sizeof name, name, &config);
+            stk_h5.Pget_filter2(dcpl, (unsigned)i, &flags, &ncd, cd, sizeof name, name, &config);
         if (id < 0)
             return stk_h5_failed(stk_src_path(s->file->src), "read a filter pipeline", err);
         name[sizeof name - 1] = '\0';
@@ -264,7 +264,7 @@ static int find_base(struct stk_h5_store *s, hid_t ds, const hsize_t *first, uin
     if (!chunk)
         return stk_err_nomem(err, size);
     int rc = 0;
-    if (H5Dread_chunk(ds, H5P_DEFAULT, first, &mask, chunk) < 0)
+    if (stk_h5.Dread_chunk(ds, H5P_DEFAULT, first, &mask, chunk) < 0)
         rc = stk_h5_failed(stk_src_path(s->file->src), "read a chunk", err);
     if (rc == 0)
         rc = stk_src_peek(s->file->src, addr, n, &p, &got, err);
@@ -279,7 +279,7 @@ static int ask_library(struct stk_h5_store *s, hid_t ds, hid_t space, struct stk
     const char *path = stk_src_path(s->file->src);
     hsize_t n = 0, first[H5S_MAX_RANK], size = 0;
     uint64_t add = 0;
-    if (H5Dget_num_chunks(ds, space, &n) < 0)
+    if (stk_h5.Dget_num_chunks(ds, space, &n) < 0)
         return stk_h5_failed(path, "count chunks", err);
     for (hsize_t i = 0; i < n; i++) {
         unsigned mask = 0;
@@ -287,7 +287,7 @@ static int ask_library(struct stk_h5_store *s, hid_t ds, hid_t space, struct stk
         uint64_t number, end;
         if (s->file->alive)
             s->file->alive(s->file->user);
-        if (H5Dget_chunk_info(ds, space, i, first, &mask, &addr, &size) < 0)
+        if (stk_h5.Dget_chunk_info(ds, space, i, first, &mask, &addr, &size) < 0)
             return stk_h5_failed(path, "list chunks", err);
         if (addr == HADDR_UNDEF)
             continue;
@@ -330,18 +330,18 @@ static int check_fill(struct stk_h5_store *s, hid_t ds, hid_t dcpl, struct stk_e
     bool zero = true;
     if (s->block_bytes > 1ull << MAX_HOLE_BIT)
         return refuse(s, err, "chunks that were never written are larger than 1 GiB");
-    if (H5Pfill_value_defined(dcpl, &defined) < 0 || defined != H5D_FILL_VALUE_USER_DEFINED)
+    if (stk_h5.Pfill_value_defined(dcpl, &defined) < 0 || defined != H5D_FILL_VALUE_USER_DEFINED)
         return 0;
-    type = H5Dget_type(ds);
-    size_t n = type < 0 ? 0 : H5Tget_size(type);
+    type = stk_h5.Dget_type(ds);
+    size_t n = type < 0 ? 0 : stk_h5.Tget_size(type);
     uint8_t *value = n ? calloc(1, n) : NULL;
-    if (!value || H5Pget_fill_value(dcpl, type, value) < 0)
+    if (!value || stk_h5.Pget_fill_value(dcpl, type, value) < 0)
         zero = false;
     for (size_t i = 0; zero && i < n; i++)
         zero = value[i] == 0;
     free(value);
     if (type >= 0)
-        H5Tclose(type);
+        stk_h5.Tclose(type);
     return zero ? 0
                 : refuse(s, err,
                          "parts of it were never written, and its fill value is not zero; "
@@ -373,10 +373,10 @@ static int init_from(struct stk_h5_store *s, hid_t ds, hid_t space, hid_t dcpl, 
     hsize_t dim[H5S_MAX_RANK], max_dim[H5S_MAX_RANK];
     H5O_info_t info;
     const char *path = stk_src_path(s->file->src);
-    int rank = H5Sget_simple_extent_dims(space, dim, max_dim);
+    int rank = stk_h5.Sget_simple_extent_dims(space, dim, max_dim);
     if (rank == 0) /* a single value: a list of one */
         rank = 1, dim[0] = max_dim[0] = 1;
-    if (rank < 1 || H5Oget_info(ds, &info) < 0)
+    if (rank < 1 || stk_h5.Oget_info(ds, &info) < 0)
         return stk_h5_failed(path, "describe a dataset", err);
     s->rank = (unsigned)rank;
     for (int i = 0; i < rank; i++)
@@ -384,7 +384,7 @@ static int init_from(struct stk_h5_store *s, hid_t ds, hid_t space, hid_t dcpl, 
     int rc = read_filters(s, dcpl, err);
     if (rc < 0)
         return rc;
-    if (H5Pget_external_count(dcpl) > 0)
+    if (stk_h5.Pget_external_count(dcpl) > 0)
         return refuse(s, err, "its data stands in other files (external storage)");
     if (has_empty_rows(s))
         return empty_rows(s, err);
@@ -412,13 +412,13 @@ int stk_h5_store_init(struct stk_h5_store *s, const struct stk_h5_file *f, hid_t
     *s = (struct stk_h5_store){.file = f, .name = name, .element = type->size};
     if (type->what == STK_H5_NUMBERS && type->big_endian)
         s->swap = (uint16_t)stk_dtype_size(type->dtype);
-    hid_t space = H5Dget_space(ds), dcpl = H5Dget_create_plist(ds);
+    hid_t space = stk_h5.Dget_space(ds), dcpl = stk_h5.Dget_create_plist(ds);
     int rc = space < 0 || dcpl < 0 ? stk_h5_failed(stk_src_path(f->src), "describe a dataset", err)
                                    : init_from(s, ds, space, dcpl, err);
     if (dcpl >= 0)
-        H5Pclose(dcpl);
+        stk_h5.Pclose(dcpl);
     if (space >= 0)
-        H5Sclose(space);
+        stk_h5.Sclose(space);
     return rc;
 }
 

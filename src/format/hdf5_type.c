@@ -14,9 +14,9 @@ static void refuse(struct stk_h5_type *t, const char *why)
 
 static bool set_order(hid_t type, struct stk_h5_type *t)
 {
-    H5T_order_t order = H5Tget_order(type);
+    H5T_order_t order = stk_h5.Tget_order(type);
     t->big_endian = order == H5T_ORDER_BE;
-    return order == H5T_ORDER_LE || order == H5T_ORDER_BE || H5Tget_size(type) == 1;
+    return order == H5T_ORDER_LE || order == H5T_ORDER_BE || stk_h5.Tget_size(type) == 1;
 }
 
 static void describe_integer(hid_t type, struct stk_h5_type *t)
@@ -24,9 +24,9 @@ static void describe_integer(hid_t type, struct stk_h5_type *t)
     static const uint8_t dtypes[2][9] = {
         {[1] = STK_U8, [2] = STK_U16, [4] = STK_U32, [8] = STK_U64},
         {[1] = STK_I8, [2] = STK_I16, [4] = STK_I32, [8] = STK_I64}};
-    size_t size = H5Tget_size(type);
-    bool is_signed = H5Tget_class(type) != H5T_BITFIELD && H5Tget_sign(type) == H5T_SGN_2;
-    if (size > 8 || !dtypes[is_signed][size] || H5Tget_precision(type) != size * 8 ||
+    size_t size = stk_h5.Tget_size(type);
+    bool is_signed = stk_h5.Tget_class(type) != H5T_BITFIELD && stk_h5.Tget_sign(type) == H5T_SGN_2;
+    if (size > 8 || !dtypes[is_signed][size] || stk_h5.Tget_precision(type) != size * 8 ||
         !set_order(type, t)) {
         refuse(t, "integers of an unusual width");
         return;
@@ -45,9 +45,9 @@ static void describe_float(hid_t type, struct stk_h5_type *t)
     } known[] = {{2, 15, 10, 5, 10, 15, STK_F16},
                  {4, 31, 23, 8, 23, 127, STK_F32},
                  {8, 63, 52, 11, 52, 1023, STK_F64}};
-    size_t size = H5Tget_size(type), sign = 0, epos = 0, ebits = 0, mpos = 0, mbits = 0;
-    size_t bias = H5Tget_ebias(type);
-    if (H5Tget_fields(type, &sign, &epos, &ebits, &mpos, &mbits) >= 0 && set_order(type, t)) {
+    size_t size = stk_h5.Tget_size(type), sign = 0, epos = 0, ebits = 0, mpos = 0, mbits = 0;
+    size_t bias = stk_h5.Tget_ebias(type);
+    if (stk_h5.Tget_fields(type, &sign, &epos, &ebits, &mpos, &mbits) >= 0 && set_order(type, t)) {
         for (size_t i = 0; i < sizeof known / sizeof *known; i++)
             if (known[i].size == size && known[i].sign == sign && known[i].exponent == epos &&
                 known[i].exponent_bits == ebits && mpos == 0 && known[i].mantissa_bits == mbits &&
@@ -64,23 +64,24 @@ static void describe_float(hid_t type, struct stk_h5_type *t)
 static bool member_is(hid_t type, unsigned i, const char *name, int8_t value)
 {
     int8_t v = -1;
-    char *got = H5Tget_member_name(type, i);
-    bool is = got && strcmp(got, name) == 0 && H5Tget_member_value(type, i, &v) >= 0 && v == value;
-    H5free_memory(got);
+    char *got = stk_h5.Tget_member_name(type, i);
+    bool is =
+        got && strcmp(got, name) == 0 && stk_h5.Tget_member_value(type, i, &v) >= 0 && v == value;
+    stk_h5.free_memory(got);
     return is;
 }
 
 /* h5py writes bool as an enumeration of int8. Any other enumeration is read as its integers. */
 static void describe_enum(hid_t type, struct stk_h5_type *t)
 {
-    hid_t base = H5Tget_super(type);
+    hid_t base = stk_h5.Tget_super(type);
     if (base < 0) {
         refuse(t, "an enumeration of an unknown type");
         return;
     }
     describe_integer(base, t);
-    H5Tclose(base);
-    if (t->what == STK_H5_NUMBERS && t->size == 1 && H5Tget_nmembers(type) == 2 &&
+    stk_h5.Tclose(base);
+    if (t->what == STK_H5_NUMBERS && t->size == 1 && stk_h5.Tget_nmembers(type) == 2 &&
         member_is(type, 0, "FALSE", 0) && member_is(type, 1, "TRUE", 1))
         t->dtype = STK_BOOL;
 }
@@ -88,25 +89,25 @@ static void describe_enum(hid_t type, struct stk_h5_type *t)
 static void describe_string(hid_t type, unsigned addr_size, struct stk_h5_type *t)
 {
     t->is_string = true;
-    t->utf8 = H5Tget_cset(type) == H5T_CSET_UTF8;
-    if (H5Tis_variable_str(type) > 0) {
+    t->utf8 = stk_h5.Tget_cset(type) == H5T_CSET_UTF8;
+    if (stk_h5.Tis_variable_str(type) > 0) {
         t->what = STK_H5_VARIABLE;
         t->size = 8 + addr_size;
         return;
     }
     t->what = STK_H5_STRING;
-    t->size = H5Tget_size(type);
-    t->padding = H5Tget_strpad(type);
+    t->size = stk_h5.Tget_size(type);
+    t->padding = stk_h5.Tget_strpad(type);
 }
 
 static void describe_variable(hid_t type, unsigned addr_size, struct stk_h5_type *t)
 {
-    hid_t base = H5Tget_super(type);
+    hid_t base = stk_h5.Tget_super(type);
     struct stk_h5_type inner = {.what = STK_H5_REFUSED};
-    if (base >= 0 && H5Tget_class(base) == H5T_INTEGER)
+    if (base >= 0 && stk_h5.Tget_class(base) == H5T_INTEGER)
         describe_integer(base, &inner);
     if (base >= 0)
-        H5Tclose(base);
+        stk_h5.Tclose(base);
     if (inner.what != STK_H5_NUMBERS || inner.size != 1) {
         refuse(t, "arrays of variable length (only those of bytes are read)");
         return;
@@ -118,14 +119,14 @@ static void describe_variable(hid_t type, unsigned addr_size, struct stk_h5_type
 static void describe_array(hid_t type, unsigned addr_size, struct stk_h5_type *t)
 {
     hsize_t dim[H5S_MAX_RANK];
-    int ndims = H5Tget_array_ndims(type);
-    hid_t base = H5Tget_super(type);
-    if (base >= 0 && ndims > 0 && H5Tget_array_dims(type, dim) >= 0)
+    int ndims = stk_h5.Tget_array_ndims(type);
+    hid_t base = stk_h5.Tget_super(type);
+    if (base >= 0 && ndims > 0 && stk_h5.Tget_array_dims2(type, dim) >= 0)
         stk_h5_describe_type(base, addr_size, t);
     else
         refuse(t, "an array type libhdf5 cannot describe");
     if (base >= 0)
-        H5Tclose(base);
+        stk_h5.Tclose(base);
     if (t->what == STK_H5_REFUSED)
         return;
     size_t elements = 1;
@@ -146,28 +147,28 @@ static void describe_array(hid_t type, unsigned addr_size, struct stk_h5_type *t
 
 static bool is_part(hid_t type, unsigned i, const char *a, const char *b)
 {
-    char *name = H5Tget_member_name(type, i);
+    char *name = stk_h5.Tget_member_name(type, i);
     bool is = name && (strcmp(name, a) == 0 || strcmp(name, b) == 0);
-    H5free_memory(name);
+    stk_h5.free_memory(name);
     return is;
 }
 
 /* Compounds of a real and an imaginary part are arrays of two, which is what they are in memory. */
 static bool describe_complex(hid_t type, struct stk_h5_type *t)
 {
-    if (H5Tget_class(type) != H5T_COMPOUND || H5Tget_nmembers(type) != 2 ||
+    if (stk_h5.Tget_class(type) != H5T_COMPOUND || stk_h5.Tget_nmembers(type) != 2 ||
         !is_part(type, 0, "r", "real") || !is_part(type, 1, "i", "imag"))
         return false;
-    hid_t re = H5Tget_member_type(type, 0), im = H5Tget_member_type(type, 1);
+    hid_t re = stk_h5.Tget_member_type(type, 0), im = stk_h5.Tget_member_type(type, 1);
     struct stk_h5_type half = {.what = STK_H5_REFUSED};
-    if (re >= 0 && im >= 0 && H5Tget_class(re) == H5T_FLOAT && H5Tequal(re, im) > 0)
+    if (re >= 0 && im >= 0 && stk_h5.Tget_class(re) == H5T_FLOAT && stk_h5.Tequal(re, im) > 0)
         describe_float(re, &half);
     if (re >= 0)
-        H5Tclose(re);
+        stk_h5.Tclose(re);
     if (im >= 0)
-        H5Tclose(im);
-    if (half.what != STK_H5_NUMBERS || H5Tget_size(type) != 2 * half.size ||
-        H5Tget_member_offset(type, 1) != half.size)
+        stk_h5.Tclose(im);
+    if (half.what != STK_H5_NUMBERS || stk_h5.Tget_size(type) != 2 * half.size ||
+        stk_h5.Tget_member_offset(type, 1) != half.size)
         return false;
     *t = half;
     t->size *= 2;
@@ -182,17 +183,18 @@ static void describe_bytes(hid_t type, struct stk_h5_type *t)
     if (describe_complex(type, t))
         return;
     t->what = STK_H5_OPAQUE;
-    t->compound = H5Tget_class(type) == H5T_COMPOUND;
-    t->size = H5Tget_size(type);
-    if (t->compound && (H5Tdetect_class(type, H5T_VLEN) > 0 || H5Tis_variable_str(type) > 0 ||
-                        H5Tdetect_class(type, H5T_REFERENCE) > 0))
+    t->compound = stk_h5.Tget_class(type) == H5T_COMPOUND;
+    t->size = stk_h5.Tget_size(type);
+    if (t->compound &&
+        (stk_h5.Tdetect_class(type, H5T_VLEN) > 0 || stk_h5.Tis_variable_str(type) > 0 ||
+         stk_h5.Tdetect_class(type, H5T_REFERENCE) > 0))
         refuse(t, "compounds with members of variable length");
 }
 
 void stk_h5_describe_type(hid_t type, unsigned addr_size, struct stk_h5_type *out)
 {
     *out = (struct stk_h5_type){0};
-    switch (H5Tget_class(type)) {
+    switch (stk_h5.Tget_class(type)) {
     case H5T_INTEGER:
     case H5T_BITFIELD:
         describe_integer(type, out);

@@ -58,25 +58,23 @@ static void library_unlock(void)
     (void)pthread_mutex_unlock(&library);
 }
 
-/* A child that lists a file must not be born in the middle of a call. And whatever is still open
- * when the program ends is an aborted shard: nothing that libhdf5 should try to finish. */
+/* A child that lists a file must not be born in the middle of a call. */
 static void library_init(void)
 {
     (void)pthread_atfork(library_lock, library_unlock, library_unlock);
-    (void)H5dont_atexit();
 }
 
 static void library_enter(void)
 {
     (void)pthread_once(&once, library_init);
     library_lock();
-    (void)H5Eset_auto2(H5E_DEFAULT, NULL, NULL); /* it is a thread's own setting */
+    (void)stk_h5.Eset_auto2(H5E_DEFAULT, NULL, NULL); /* it is a thread's own setting */
 }
 
 /* What failed has been said: the words libhdf5 keeps about it would outlive this thread. */
 static void library_leave(void)
 {
-    (void)H5Eclear2(H5E_DEFAULT);
+    (void)stk_h5.Eclear2(H5E_DEFAULT);
     library_unlock();
 }
 
@@ -95,7 +93,7 @@ static herr_t find_errno(unsigned n, const H5E_error2_t *e, void *user)
 static int write_failed(struct stk_out *o, const char *doing, struct stk_err *err)
 {
     int saved = 0;
-    (void)H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, find_errno, &saved);
+    (void)stk_h5.Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, find_errno, &saved);
     if (saved > 0) {
         errno = saved;
         return stk_err_sys(err, stk_out_path(o), "%s", doing);
@@ -111,9 +109,10 @@ static int write_failed(struct stk_out *o, const char *doing, struct stk_err *er
 static hid_t bool_type(void)
 {
     int8_t no = 0, yes = 1;
-    hid_t t = H5Tenum_create(H5T_STD_I8LE);
-    if (t >= 0 && (H5Tenum_insert(t, "FALSE", &no) < 0 || H5Tenum_insert(t, "TRUE", &yes) < 0)) {
-        H5Tclose(t);
+    hid_t t = stk_h5.Tenum_create(*stk_h5.T_STD_I8LE);
+    if (t >= 0 &&
+        (stk_h5.Tenum_insert(t, "FALSE", &no) < 0 || stk_h5.Tenum_insert(t, "TRUE", &yes) < 0)) {
+        stk_h5.Tclose(t);
         return -1;
     }
     return t;
@@ -121,10 +120,10 @@ static hid_t bool_type(void)
 
 static hid_t half_type(void)
 {
-    hid_t t = H5Tcopy(H5T_IEEE_F32LE);
-    if (t >= 0 && (H5Tset_fields(t, 15, 10, 5, 0, 10) < 0 || H5Tset_size(t, 2) < 0 ||
-                   H5Tset_ebias(t, 15) < 0)) {
-        H5Tclose(t);
+    hid_t t = stk_h5.Tcopy(*stk_h5.T_IEEE_F32LE);
+    if (t >= 0 && (stk_h5.Tset_fields(t, 15, 10, 5, 0, 10) < 0 || stk_h5.Tset_size(t, 2) < 0 ||
+                   stk_h5.Tset_ebias(t, 15) < 0)) {
+        stk_h5.Tclose(t);
         return -1;
     }
     return t;
@@ -134,27 +133,27 @@ static hid_t file_type(uint8_t dtype)
 {
     switch (dtype) {
     case STK_U8:
-        return H5Tcopy(H5T_STD_U8LE);
+        return stk_h5.Tcopy(*stk_h5.T_STD_U8LE);
     case STK_I8:
-        return H5Tcopy(H5T_STD_I8LE);
+        return stk_h5.Tcopy(*stk_h5.T_STD_I8LE);
     case STK_U16:
-        return H5Tcopy(H5T_STD_U16LE);
+        return stk_h5.Tcopy(*stk_h5.T_STD_U16LE);
     case STK_I16:
-        return H5Tcopy(H5T_STD_I16LE);
+        return stk_h5.Tcopy(*stk_h5.T_STD_I16LE);
     case STK_U32:
-        return H5Tcopy(H5T_STD_U32LE);
+        return stk_h5.Tcopy(*stk_h5.T_STD_U32LE);
     case STK_I32:
-        return H5Tcopy(H5T_STD_I32LE);
+        return stk_h5.Tcopy(*stk_h5.T_STD_I32LE);
     case STK_U64:
-        return H5Tcopy(H5T_STD_U64LE);
+        return stk_h5.Tcopy(*stk_h5.T_STD_U64LE);
     case STK_I64:
-        return H5Tcopy(H5T_STD_I64LE);
+        return stk_h5.Tcopy(*stk_h5.T_STD_I64LE);
     case STK_F16:
         return half_type();
     case STK_F32:
-        return H5Tcopy(H5T_IEEE_F32LE);
+        return stk_h5.Tcopy(*stk_h5.T_IEEE_F32LE);
     case STK_F64:
-        return H5Tcopy(H5T_IEEE_F64LE);
+        return stk_h5.Tcopy(*stk_h5.T_IEEE_F64LE);
     case STK_BOOL:
         return bool_type();
     default:
@@ -166,18 +165,18 @@ static hid_t file_type(uint8_t dtype)
 
 static bool note_kind(hid_t ds, const char *kind)
 {
-    hid_t type = H5Tcopy(H5T_C_S1), space = H5Screate(H5S_SCALAR), attr = -1;
-    bool good = type >= 0 && space >= 0 && H5Tset_size(type, strlen(kind)) >= 0 &&
-                H5Tset_strpad(type, H5T_STR_NULLPAD) >= 0;
+    hid_t type = stk_h5.Tcopy(*stk_h5.T_C_S1), space = stk_h5.Screate(H5S_SCALAR), attr = -1;
+    bool good = type >= 0 && space >= 0 && stk_h5.Tset_size(type, strlen(kind)) >= 0 &&
+                stk_h5.Tset_strpad(type, H5T_STR_NULLPAD) >= 0;
     if (good)
-        attr = H5Acreate2(ds, STK_RAGGED_KIND, type, space, H5P_DEFAULT, H5P_DEFAULT);
-    good = good && attr >= 0 && H5Awrite(attr, type, kind) >= 0;
+        attr = stk_h5.Acreate2(ds, STK_RAGGED_KIND, type, space, H5P_DEFAULT, H5P_DEFAULT);
+    good = good && attr >= 0 && stk_h5.Awrite(attr, type, kind) >= 0;
     if (attr >= 0)
-        H5Aclose(attr);
+        stk_h5.Aclose(attr);
     if (space >= 0)
-        H5Sclose(space);
+        stk_h5.Sclose(space);
     if (type >= 0)
-        H5Tclose(type);
+        stk_h5.Tclose(type);
     return good;
 }
 
@@ -186,11 +185,12 @@ static bool set_properties(const struct array *a, bool deflate, int level, hid_t
     hsize_t chunk[STK_MAX_NDIM + 1];
     memcpy(chunk, a->dim, sizeof chunk);
     chunk[0] = a->chunk_rows;
-    return dcpl >= 0 && lcpl >= 0 && H5Pset_create_intermediate_group(lcpl, 1) >= 0 &&
-           H5Pset_obj_track_times(dcpl, 0) >= 0 && H5Pset_chunk(dcpl, (int)a->rank, chunk) >= 0 &&
-           H5Pset_fill_time(dcpl, H5D_FILL_TIME_NEVER) >= 0 &&
-           (!deflate || a->element == 1 || H5Pset_shuffle(dcpl) >= 0) &&
-           (!deflate || H5Pset_deflate(dcpl, level ? (unsigned)level : 6u) >= 0);
+    return dcpl >= 0 && lcpl >= 0 && stk_h5.Pset_create_intermediate_group(lcpl, 1) >= 0 &&
+           stk_h5.Pset_obj_track_times(dcpl, 0) >= 0 &&
+           stk_h5.Pset_chunk(dcpl, (int)a->rank, chunk) >= 0 &&
+           stk_h5.Pset_fill_time(dcpl, H5D_FILL_TIME_NEVER) >= 0 &&
+           (!deflate || a->element == 1 || stk_h5.Pset_shuffle(dcpl) >= 0) &&
+           (!deflate || stk_h5.Pset_deflate(dcpl, level ? (unsigned)level : 6u) >= 0);
 }
 
 static bool make_array(struct shard *sh, struct array *a, bool deflate, int level)
@@ -200,20 +200,21 @@ static bool make_array(struct shard *sh, struct array *a, bool deflate, int leve
     memcpy(now, a->dim, sizeof now);
     max[0] = H5S_UNLIMITED;
     now[0] = 0;
-    hid_t dcpl = H5Pcreate(H5P_DATASET_CREATE), lcpl = H5Pcreate(H5P_LINK_CREATE);
-    hid_t type = file_type(a->dtype), space = H5Screate_simple((int)a->rank, now, max);
+    hid_t dcpl = stk_h5.Pcreate(*stk_h5.P_DATASET_CREATE),
+          lcpl = stk_h5.Pcreate(*stk_h5.P_LINK_CREATE);
+    hid_t type = file_type(a->dtype), space = stk_h5.Screate_simple((int)a->rank, now, max);
     if (type >= 0 && space >= 0 && set_properties(a, deflate, level, dcpl, lcpl))
-        a->id = H5Dcreate2(sh->file, a->name, type, space, lcpl, dcpl, H5P_DEFAULT);
+        a->id = stk_h5.Dcreate2(sh->file, a->name, type, space, lcpl, dcpl, H5P_DEFAULT);
     const char *kind = stk_ragged_kind_name(a->kind);
     bool good = a->id >= 0 && (!kind || note_kind(a->id, kind));
     if (space >= 0)
-        H5Sclose(space);
+        stk_h5.Sclose(space);
     if (type >= 0)
-        H5Tclose(type);
+        stk_h5.Tclose(type);
     if (lcpl >= 0)
-        H5Pclose(lcpl);
+        stk_h5.Pclose(lcpl);
     if (dcpl >= 0)
-        H5Pclose(dcpl);
+        stk_h5.Pclose(dcpl);
     return good;
 }
 
@@ -273,7 +274,8 @@ static int write_chunk(const struct stk_write_config *cfg, struct stk_out *o, st
     hsize_t at[STK_MAX_NDIM + 1] = {a->dim[0]};
     a->dim[0] += rows;
     library_enter();
-    if (H5Dset_extent(a->id, a->dim) < 0 || H5Dwrite_chunk(a->id, H5P_DEFAULT, 0, at, n, p) < 0)
+    if (stk_h5.Dset_extent(a->id, a->dim) < 0 ||
+        stk_h5.Dwrite_chunk(a->id, H5P_DEFAULT, 0, at, n, p) < 0)
         rc = write_failed(o, "write", err);
     library_leave();
     return rc;
@@ -323,9 +325,9 @@ static void shard_free(struct shard *sh)
     library_enter();
     for (size_t i = 0; i < sh->narrays; i++)
         if (sh->array[i].id >= 0)
-            H5Dclose(sh->array[i].id);
+            stk_h5.Dclose(sh->array[i].id);
     if (sh->file >= 0)
-        H5Fclose(sh->file);
+        stk_h5.Fclose(sh->file);
     library_leave();
     for (size_t i = 0; i < sh->narrays; i++) {
         stk_buf_release(&sh->array[i].buf);
@@ -404,15 +406,16 @@ static int shard_new(const struct stk_schema *sc, struct shard **out, struct stk
 /* The file: readable by libhdf5 1.8 and later, without times, its links in the order made. */
 static hid_t make_file(const char *path)
 {
-    hid_t file = -1, fcpl = H5Pcreate(H5P_FILE_CREATE), fapl = H5Pcreate(H5P_FILE_ACCESS);
-    if (fcpl >= 0 && fapl >= 0 && H5Pset_obj_track_times(fcpl, 0) >= 0 &&
-        H5Pset_link_creation_order(fcpl, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED) >= 0 &&
-        H5Pset_libver_bounds(fapl, H5F_LIBVER_EARLIEST, H5F_LIBVER_V18) >= 0)
-        file = H5Fcreate(path, H5F_ACC_TRUNC, fcpl, fapl);
+    hid_t file = -1, fcpl = stk_h5.Pcreate(*stk_h5.P_FILE_CREATE),
+          fapl = stk_h5.Pcreate(*stk_h5.P_FILE_ACCESS);
+    if (fcpl >= 0 && fapl >= 0 && stk_h5.Pset_obj_track_times(fcpl, 0) >= 0 &&
+        stk_h5.Pset_link_creation_order(fcpl, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED) >= 0 &&
+        stk_h5.Pset_libver_bounds(fapl, H5F_LIBVER_EARLIEST, H5F_LIBVER_V18) >= 0)
+        file = stk_h5.Fcreate(path, H5F_ACC_TRUNC, fcpl, fapl);
     if (fapl >= 0)
-        H5Pclose(fapl);
+        stk_h5.Pclose(fapl);
     if (fcpl >= 0)
-        H5Pclose(fcpl);
+        stk_h5.Pclose(fcpl);
     return file;
 }
 
@@ -421,10 +424,13 @@ static hid_t make_file(const char *path)
 int stk_hdf5_prepare(struct stk_write_config *cfg, struct stk_err *err)
 {
     struct stk_schema *sc = NULL;
+    int rc = stk_h5_start(err);
+    if (rc < 0)
+        return rc;
     if (!cfg->first)
         return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1,
                            "HDF5 takes its fields from the first sample, and there is none");
-    int rc = stk_schema_new(cfg->first, "HDF5", true, &sc, err);
+    rc = stk_schema_new(cfg->first, "HDF5", true, &sc, err);
     for (size_t i = 0; rc == 0 && i < sc->ncolumns; i++)
         if (sc->column[i].row_bytes > UINT32_MAX) {
             rc = stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1,
@@ -524,11 +530,11 @@ int stk_hdf5_finish(const struct stk_write_config *cfg, struct stk_out *o, struc
         return rc;
     library_enter();
     for (size_t i = 0; rc == 0 && i < sh->narrays; i++) {
-        if (H5Dclose(sh->array[i].id) < 0)
+        if (stk_h5.Dclose(sh->array[i].id) < 0)
             rc = write_failed(o, "write", err);
         sh->array[i].id = -1;
     }
-    if (rc == 0 && H5Fclose(sh->file) < 0)
+    if (rc == 0 && stk_h5.Fclose(sh->file) < 0)
         rc = write_failed(o, "write", err);
     sh->file = -1;
     library_leave();

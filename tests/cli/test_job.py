@@ -241,8 +241,13 @@ def test_slurm_that_is_not_there_or_does_not_answer(job, slurm, stoker):
 def test_a_client_that_hangs_is_ended(job, slurm):
     """A dead controller would hold the user's terminal for minutes."""
     (slurm.folder / "sacct.sleep").write_text("10000")
-    r = job(STATUS, "--timeout", "1s")
-    assert "sacct gave no answer" in " ".join(r.out.split()) and "within 1 s" in " ".join(r.out.split())
+    # The others answer in time, on a busy machine not in a second.
+    for seconds in (1, 10, 100):
+        r = job(STATUS, "--timeout", f"{seconds}s", rc=(0, 4))
+        if r.rc == 0:
+            break
+    said = " ".join(r.out.split())
+    assert "sacct gave no answer" in said and f"within {seconds} s" in said
 
 
 def test_arguments_reach_no_shell_and_no_option(job, slurm):

@@ -730,3 +730,21 @@ def test_data_is_read_by_us_alone(tmp_path):
     size = os.path.getsize(tmp_path / "a.h5")
     asked = sum(int(line.rsplit("= ", 1)[1].split()[0]) for line in reads)
     assert asked < 2 * size
+
+
+def libhdf5():
+    """The library that stoker loads: its file name."""
+    asked = subprocess.run(["strings", "-a", STOKER], stdout=subprocess.PIPE, text=True, check=True)
+    return re.search(r"^/\S*/(libhdf5\S*\.so\.\d+)$", asked.stdout, re.M).group(1)
+
+
+def test_another_libhdf5_is_named(stoker, tmp_path):
+    """A module that brings a libhdf5 of its own must not end in a crash, and costs other formats nothing."""
+    write(tmp_path / "a.h5", arrays())
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "a.csv").write_text("x,y\n1,2\n")
+    subprocess.run(["cc", "-shared", "-o", tmp_path / "lib" / libhdf5(), "-x", "c", "/dev/null"], check=True)
+    env = clean_env({"LD_LIBRARY_PATH": str(tmp_path / "lib")})
+    said = stoker("inspect", tmp_path / "a.h5", env=env, rc=4)
+    assert "the libhdf5 here is not the one stoker was built with" in said.err
+    stoker("inspect", tmp_path / "a.csv", env=env)

@@ -42,6 +42,11 @@ def epoch_seconds(p):
     return [float(s) for s in re.findall(rb"pictures in ([\d.]+) s", p.out)][-1]
 
 
+def reading_share(p):
+    """Of the time the script ran: what the storage took for its two epochs, however fast the machine is."""
+    return 2 * PICTURES * 0.009 / p.report["profile"]["run_s"]
+
+
 def apply(lines, cwd):
     """Runs the advised commands as they stand, with the stoker under test."""
     path = f"{STOKER.parent}:{os.environ['PATH']}"
@@ -78,7 +83,9 @@ def test_profile_advise_apply(profile, tmp_path):
     with slowfs(source, tmp_path / "mnt", **storage) as fs:
         before = profile([PYTHON, TRAIN, fs.mnt / "pictures"], env=env)
         assert before.rc == 0, before.err
-        finding = before.findings["many-small-files"]
+        finding = before.findings.get("many-small-files")
+        if not finding and not IDLE and reading_share(before) < 0.1:
+            pytest.skip("the machine is so busy that there is nothing to advise: reading was not a tenth of the run")
         commands = apply(finding["lines"], fs.mnt)
         run_pasted([line for line in finding["lines"] if line not in commands], env)
         packed = [word for line in commands for word in shlex.split(line)[3:]

@@ -201,9 +201,9 @@ def test_ctrl_c_while_waiting(slow):
     """Ctrl-C interrupts a training script that waits for data; it can go on."""
     loader = slow_loader(slow)
     timer = threading.Timer(0.02, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
     with pytest.raises(KeyboardInterrupt):
         try:
+            timer.start()
             next(iter(loader))
         finally:
             timer.join()
@@ -222,12 +222,14 @@ def test_signal_handler_asks_for_the_state(slow):
         raise Enough
     old = signal.signal(signal.SIGUSR1, handler)
     timer = threading.Timer(0.02, os.kill, (os.getpid(), signal.SIGUSR1))
-    timer.start()
     try:
         with pytest.raises(Enough):
-            next(iter(loader))
+            try:
+                timer.start()
+                next(iter(loader))
+            finally:
+                timer.join()
     finally:
-        timer.join()
         signal.signal(signal.SIGUSR1, old)
     assert len(states) == 1 and stoker.Loader(slow, state=states[0]).epoch == 0
 

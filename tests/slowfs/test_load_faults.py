@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from conftest import PATIENCE_S, STOKER, clean_env, make_images, run_stoker, until
+from packagelib import environment
 from slowfslib import slowfs
 
 ENGINES = ["threads", "direct", "uring", "mmap"]
@@ -108,7 +109,6 @@ print("closed")
 @pytest.mark.parametrize("io", ENGINES)
 def test_a_loader_can_be_closed_while_the_storage_hangs(packed, io):
     """Ctrl-C would be answered when the file server comes back, if it does."""
-    from pythonlib import environment
     src, mnt = packed
     with slowfs(src, mnt, cache="off" if io != "mmap" else "open") as fs:
         proc = subprocess.Popen(

@@ -131,7 +131,7 @@ static struct known *list_known(struct nodes *t, const struct rule *rule, size_t
     return known;
 }
 
-/* Pages, attributes and the name: the next access asks us. May wait for reads under way. */
+/* Pages, attributes and the name: the next access asks us. Waits for reads under way. */
 static void make_kernel_forget(struct slowfs *fs, const struct rule *rule, size_t nrules)
 {
     size_t n;
@@ -145,18 +145,21 @@ static void make_kernel_forget(struct slowfs *fs, const struct rule *rule, size_
     free(known);
 }
 
-/* Files of the rules before and of those after have changed. */
+/* Files of the rules before and of those after have changed. To forget a page, the kernel waits for
+ * the read that fills it: none may be stalled meanwhile, or whoever wrote the command waits as long. */
 static int apply(struct slowfs *fs, const char *text, size_t size, struct stk_err *err)
 {
     struct rule *rule = calloc(2 * MAX_RULES, sizeof *rule);
     if (!rule)
         return stk_err_nomem(err, 2 * MAX_RULES * sizeof *rule);
     size_t n = faults_copy(&fs->faults, rule);
+    faults_pass_stalls(&fs->faults, true);
     int rc = run_lines(fs, text, size, err);
     if (rc == 0) {
         n += faults_copy(&fs->faults, rule + n);
         make_kernel_forget(fs, rule, n);
     }
+    faults_pass_stalls(&fs->faults, false);
     free(rule);
     return rc;
 }

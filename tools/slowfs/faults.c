@@ -160,6 +160,11 @@ int faults_command(struct faults *f, const char *text, size_t size, struct stk_e
     return rc;
 }
 
+void faults_pass_stalls(struct faults *f, bool on)
+{
+    f->passing = on;
+}
+
 /* ---- asking -------------------------------------------------------------------------------- */
 
 static bool rule_matches(const struct rule *rule, const char *path)
@@ -229,9 +234,11 @@ struct effect faults_ask(struct faults *f, const char *path, enum op op, uint64_
         return e;
     pthread_mutex_lock(&f->lock);
     e.version = f->version;
-    for (unsigned i = 0; i < f->count; i++)
-        if (rule_matches(&f->rule[i], path))
+    for (unsigned i = 0; i < f->count; i++) {
+        bool lets_pass = f->passing && f->rule[i].fault == FAULT_STALL;
+        if (!lets_pass && rule_matches(&f->rule[i], path))
             apply(&f->rule[i], op, offset + size, unbuffered, &e);
+    }
     pthread_mutex_unlock(&f->lock);
     return e;
 }

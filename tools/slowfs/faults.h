@@ -33,6 +33,7 @@ struct faults {
     pthread_mutex_t lock;
     _Atomic unsigned count;
     _Atomic uint64_t version; /* goes up with every change */
+    _Atomic bool passing;     /* nothing is stalled for now: faults_pass_stalls() */
     struct rule rule[MAX_RULES];
 };
 
@@ -51,6 +52,8 @@ struct effect {
 void faults_init(struct faults *f);
 /* Carries out lines ("eio *.rec count=1\nclear\n"); all of them or none. err->offset: the line. */
 int faults_command(struct faults *f, const char *text, size_t size, struct stk_err *err);
+/* While on, rules that stall let requests through. */
+void faults_pass_stalls(struct faults *f, bool on);
 /* Counts a hit on every rule that strikes. unbuffered: each read() of the caller is a request;
  * only there answers are cut short, the page cache would take that for the end of the file. */
 struct effect faults_ask(struct faults *f, const char *path, enum op op, uint64_t offset,
