@@ -42,14 +42,12 @@
 /* clang-format off */
 static const int harmless[] = {
     __NR_pread64, __NR_read, __NR_lseek, __NR_clock_gettime, __NR_munmap, __NR_brk, __NR_mremap,
-    __NR_madvise, __NR_futex, __NR_close, __NR_fstat, __NR_newfstatat, __NR_statx, __NR_readv,
-    __NR_preadv, __NR_fadvise64, __NR_readahead, __NR_flock, __NR_fstatfs, __NR_statfs,
-    __NR_readlinkat, __NR_faccessat, __NR_getcwd, __NR_getrandom, __NR_sched_yield,
-    __NR_nanosleep, __NR_clock_nanosleep, __NR_ppoll, __NR_gettimeofday, __NR_clock_getres,
-    __NR_times, __NR_getrusage, __NR_getpid, __NR_gettid, __NR_getppid, __NR_getuid, __NR_geteuid,
-    __NR_getgid, __NR_getegid, __NR_uname, __NR_sysinfo, __NR_getcpu, __NR_sched_getaffinity,
-    __NR_rt_sigaction, __NR_rt_sigprocmask, __NR_rt_sigreturn, __NR_sigaltstack,
-    __NR_restart_syscall, __NR_mincore, __NR_exit, __NR_exit_group,
+    __NR_madvise, __NR_futex, __NR_close, __NR_fstat, __NR_newfstatat, __NR_statx, __NR_fadvise64,
+    __NR_flock, __NR_fstatfs, __NR_statfs, __NR_readlinkat, __NR_faccessat, __NR_getcwd,
+    __NR_getrandom, __NR_sched_yield, __NR_nanosleep, __NR_clock_nanosleep, __NR_ppoll,
+    __NR_gettimeofday, __NR_getpid, __NR_gettid, __NR_getppid, __NR_getuid, __NR_geteuid,
+    __NR_getgid, __NR_getegid, __NR_rt_sigaction, __NR_rt_sigprocmask, __NR_rt_sigreturn,
+    __NR_sigaltstack, __NR_restart_syscall, __NR_exit, __NR_exit_group,
 #ifdef __x86_64__ /* the older names of some of these */
     __NR_stat, __NR_lstat, __NR_access, __NR_readlink, __NR_poll, __NR_pause, __NR_time,
 #endif
@@ -106,21 +104,35 @@ static int by_number(const void *a, const void *b)
     return *(const int *)a - *(const int *)b;
 }
 
-/* A search by halves, ending in an answer: the kernel runs the filter for every number there is
- * when it is installed, and a list of them all would take longer than the fork. */
-static void allow_sorted(struct program *p, const int *nr, size_t n)
+/* Where runs of numbers begin and, one behind, end; `edge` has room for two of each number. */
+static size_t find_edges(int *nr, size_t n, uint32_t *edge)
 {
-    if (n == 1) {
-        put(p, BPF_JMP | BPF_JEQ | BPF_K, 0, 1, (uint32_t)nr[0]);
-        answer(p, SECCOMP_RET_ALLOW);
-        answer(p, REFUSED);
+    size_t edges = 0;
+    qsort(nr, n, sizeof *nr, by_number);
+    for (size_t i = 0; i < n; i++) {
+        if (i == 0 || nr[i] != nr[i - 1] + 1)
+            edge[edges++] = (uint32_t)nr[i];
+        if (i == n - 1 || nr[i] + 1 != nr[i + 1])
+            edge[edges++] = (uint32_t)nr[i] + 1;
+    }
+    return edges;
+}
+
+/* A search by halves, ending in an answer: the kernel tries the filter on every number there is
+ * when it is installed, and a list of them all would take as long as the fork. inside: whether what
+ * is below the first edge is allowed. */
+static void search(struct program *p, const uint32_t *edge, size_t n, bool inside)
+{
+    if (n == 0) {
+        answer(p, inside ? SECCOMP_RET_ALLOW : REFUSED);
         return;
     }
-    unsigned short fork = p->n;
-    put(p, BPF_JMP | BPF_JGE | BPF_K, 0, 0, (uint32_t)nr[n / 2]);
-    allow_sorted(p, nr, n / 2);
-    p->op[fork].jt = (unsigned char)(p->n - fork - 1);
-    allow_sorted(p, nr + n / 2, n - n / 2);
+    size_t half = n / 2;
+    unsigned short at = p->n;
+    put(p, BPF_JMP | BPF_JGE | BPF_K, 0, 0, edge[half]);
+    search(p, edge, half, inside);
+    p->op[at].jt = (unsigned char)(p->n - at - 1);
+    search(p, edge + half + 1, n - half - 1, inside != (half % 2 == 0));
 }
 
 static void allow_some_arguments(struct program *p, int answers)
@@ -155,9 +167,9 @@ static void make_program(struct program *p, int answers)
     load(p, CALL_NR);
     allow_some_arguments(p, answers);
     int sorted[NHARMLESS];
+    uint32_t edge[2 * NHARMLESS];
     memcpy(sorted, harmless, sizeof sorted);
-    qsort(sorted, NHARMLESS, sizeof *sorted, by_number);
-    allow_sorted(p, sorted, NHARMLESS);
+    search(p, edge, find_edges(sorted, NHARMLESS, edge), false);
 }
 
 static bool confine_calls(int answers)

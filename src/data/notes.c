@@ -216,9 +216,9 @@ static int read_note(struct stk_notes *s, struct cursor *c, struct stk_err *err)
 
 int stk_notes_read(struct stk_notes *s, const char *p, size_t n, struct stk_err *err)
 {
-    struct cursor c = {p, p + n};
+    struct cursor c = {p, n ? p + n : p}; /* nothing of them may stand at NULL */
     int rc = 0;
-    while (rc == 0 && n && c.p < c.end)
+    while (rc == 0 && c.p < c.end)
         rc = read_note(s, &c, err);
     return rc;
 }

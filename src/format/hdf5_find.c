@@ -169,22 +169,19 @@ static bool is_netcdf_axis(hid_t ds)
     return strncmp(text, mark, sizeof mark - 1) == 0;
 }
 
-/* Asked before anything else: to tell its shape, libhdf5 opens the files that a view names. */
-static bool is_view(hid_t ds)
+/* Asked first: to tell the shape of a view, libhdf5 opens the files that it names. */
+static bool is_view(const struct visit *v, haddr_t header)
 {
-    hid_t dcpl = stk_h5.Dget_create_plist(ds);
-    bool view = dcpl >= 0 && stk_h5.Pget_layout(dcpl) == H5D_VIRTUAL;
-    if (dcpl >= 0)
-        stk_h5.Pclose(dcpl);
-    return view;
+    struct stk_h5_layout layout;
+    return stk_h5_find_layout(v->f, header, &layout, NULL) == 0 && layout.class == STK_H5_VIRTUAL;
 }
 
-static int describe_unless_view(struct visit *v, hid_t ds, const char *name)
+static int describe_unless_view(struct visit *v, hid_t ds, haddr_t header, const char *name)
 {
     const char *path = stk_src_path(v->f->src);
     if (ds < 0)
         return stk_h5_failed(path, "open a dataset", v->err);
-    if (is_view(ds))
+    if (is_view(v, header))
         return stk_err_set(v->err, STK_E_UNSUPPORTED, path, -1,
                            "it is a view of other datasets (virtual)");
     return is_netcdf_axis(ds) ? 0 : describe(v, ds, name);
@@ -192,12 +189,12 @@ static int describe_unless_view(struct visit *v, hid_t ds, const char *name)
 
 /* One dataset libhdf5 cannot open does not hide the others: it is left out where the library is too
  * old for it, and a problem where it is damaged. */
-static int add_dataset(struct visit *v, hid_t root, const char *name)
+static int add_dataset(struct visit *v, hid_t root, haddr_t header, const char *name)
 {
     struct stk_err why = {.offset = -1}, *outer = v->err;
     hid_t ds = stk_h5.Dopen2(root, name, H5P_DEFAULT);
     v->err = &why;
-    int rc = describe_unless_view(v, ds, name);
+    int rc = describe_unless_view(v, ds, header, name);
     v->err = outer;
     if (ds >= 0)
         stk_h5.Dclose(ds);
@@ -228,7 +225,7 @@ static int visit_soft(struct visit *v, hid_t root, const char *name)
         return stk_list_left_out(v->l, "link", name,
                                  "soft links that lead nowhere, or out of the file", v->err);
     if (info.type == H5O_TYPE_DATASET)
-        return add_dataset(v, root, name);
+        return add_dataset(v, root, info.addr, name);
     return stk_list_left_out(v->l, "link", name,
                              "soft links to groups; only those to datasets are followed", v->err);
 }
@@ -243,7 +240,7 @@ static int visit_hard(struct visit *v, hid_t root, const char *name)
     }
     if (info.type != H5O_TYPE_DATASET || is_pytables_index(name))
         return 0;
-    return add_dataset(v, root, name);
+    return add_dataset(v, root, info.addr, name);
 }
 
 static bool too_deep(const char *name)

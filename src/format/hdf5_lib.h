@@ -31,7 +31,7 @@
     X(Lvisit) \
     X(Oget_info) X(Oget_info_by_name) \
     X(Pclose) X(Pcreate) X(Pfill_value_defined) X(Pget_external_count) X(Pget_fill_value) \
-    X(Pget_filter2) X(Pget_layout) X(Pget_link_creation_order) X(Pget_nfilters) X(Pget_sizes) \
+    X(Pget_filter2) X(Pget_link_creation_order) X(Pget_nfilters) X(Pget_sizes) \
     X(Pget_userblock) \
     X(Pset_chunk) X(Pset_create_intermediate_group) X(Pset_deflate) X(Pset_elink_cb) \
     X(Pset_fill_time) X(Pset_libver_bounds) X(Pset_link_creation_order) X(Pset_obj_track_times) \
