@@ -313,11 +313,11 @@ static int parse_element(struct parser *ps, bool object, unsigned depth)
 static int take_items(struct parser *ps, struct stk_jval *v, size_t bottom)
 {
     size_t n = (ps->stack.len - bottom) / sizeof *v;
-    const uint8_t *from = ps->stack.data + bottom;
     v->len = v->type == STK_JOBJ ? n / 2 : n;
     ps->stack.len = bottom;
-    if (!n)
+    if (!n) /* the stack may have no memory yet */
         return 0;
+    const uint8_t *from = ps->stack.data + bottom;
     struct stk_jval *to = stk_arena_alloc(ps->arena, n * sizeof *to);
     if (!to)
         return no_memory(ps);
