@@ -717,7 +717,8 @@ int stk_walk_with(struct stk_walk *w, const char *path, const struct stk_walk_op
         return rc < 0 ? rc : decide_file(w, path, err);
     }
     struct stk_buf rel = STK_BUF_INIT;
-    int fd = fcntl(w->rootfd, F_DUPFD_CLOEXEC, 3);
+    /* Not a duplicate: that would go on reading where the last walk of the folder ended. */
+    int fd = openat(w->rootfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     rc = fd < 0 ? stk_err_sys(err, path, "open folder")
                 : walk_dir(w, fd, &rel, NULL, 0, problems, err);
     stk_buf_release(&rel);
