@@ -174,7 +174,7 @@ static enum entry_type entry_type(int dirfd, const struct dirent *e)
 {
     struct stat sb;
     if (e->d_type != DT_UNKNOWN)
-        return type_of(DTTOIF(e->d_type));
+        return type_of((mode_t)e->d_type << 12); /* DTTOIF(), which clang warns of */
     return fstatat(dirfd, e->d_name, &sb, AT_SYMLINK_NOFOLLOW) < 0 ? IS_NOTHING
                                                                    : type_of(sb.st_mode);
 }
