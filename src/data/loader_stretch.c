@@ -45,6 +45,16 @@ static void give_up_decoded(struct stretch *s)
         stk_buf_release(&s->shared[i].data);
 }
 
+/* Of tiny samples the plan takes more than their bytes. */
+static void give_up_plan(struct stretch *s)
+{
+    stk_fetch_release(&s->fetch);
+    stk_buf_release(&s->items);
+    free(s->run);
+    s->run = NULL;
+    s->nruns = s->cap_runs = 0;
+}
+
 /* What it is charged follows what it has. */
 static void settle(struct stretch *s)
 {
@@ -62,6 +72,7 @@ static void give_up_idle(struct stk_loader *ld)
     pthread_mutex_lock(&ld->lock);
     for (struct stretch *s = ld->free_stretches; s; s = s->next) {
         give_up_decoded(s);
+        give_up_plan(s);
         settle(s);
     }
     pthread_mutex_unlock(&ld->lock);
@@ -159,7 +170,8 @@ static struct shared *add_shared(struct stretch *s, struct stk_err *err)
     size_t had = s->cap_shared;
     if (STK_ARRAY_ROOM(s->shared, s->cap_shared, s->nshared + 1, err))
         return NULL;
-    memset(s->shared + had, 0, (s->cap_shared - had) * sizeof *s->shared);
+    for (size_t i = had; i < s->cap_shared; i++)
+        s->shared[i] = (struct shared){.data.own_pages = true};
     return &s->shared[s->nshared++];
 }
 
