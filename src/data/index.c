@@ -1,5 +1,6 @@
 /* index.c - opening an index and looking things up in it, every entry checked when it is used. */
 #include "data/index.h"
+#include "data/index_drop.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "format/sample.h"
@@ -91,6 +92,7 @@ static void put_block(const struct stk_index *idx, uint64_t b, const uint8_t *fr
     if (!mine || was == PRESENT)
         return;
     memcpy(to, from, n);
+    stk_drop_brought(idx, b, from);
     atomic_store_explicit(&idx->seen[b], PRESENT, memory_order_release);
 }
 
@@ -123,7 +125,7 @@ static int touch(const struct stk_index *idx, const void *p, uint64_t n, struct 
             if (rc < 0)
                 return rc;
         }
-    return 0;
+    return stk_drop_look(idx, at, n, err);
 }
 
 int stk_index_touch(const struct stk_index *idx, enum stk_table t, struct stk_err *err)
@@ -194,15 +196,18 @@ static int check_header(struct stk_index *idx, struct stk_err *err)
     return rc < 0 ? rc : check_sums(idx, err);
 }
 
+/* In front of the header, so that a block has pages of its own. */
+#define LEAD (STK_INDEX_BLOCK - STK_INDEX_TABLES)
+
 /* Room for all of the file; it takes memory only where blocks are brought in. */
 static int make_room(struct stk_index *idx, uint64_t size, struct stk_err *err)
 {
-    void *p = size <= SIZE_MAX / 2 ? mmap(NULL, (size_t)size, PROT_READ | PROT_WRITE,
-                                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)
-                                   : MAP_FAILED;
+    uint8_t *p = size <= SIZE_MAX / 2 ? mmap(NULL, LEAD + (size_t)size, PROT_READ | PROT_WRITE,
+                                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)
+                                      : MAP_FAILED;
     if (p == MAP_FAILED)
         return stk_err_nomem(err, size);
-    idx->h = p;
+    idx->h = (const void *)(p + LEAD);
     idx->size = (size_t)size;
     return 0;
 }
@@ -222,7 +227,9 @@ static int open_index(struct stk_index *idx, int fd, const char *path, struct st
     int rc = make_room(idx, size, err);
     if (rc == 0)
         rc = read_at(idx, (void *)(uintptr_t)idx->h, 0, STK_INDEX_TABLES, err);
-    return rc < 0 ? rc : check_header(idx, err);
+    if (rc == 0)
+        rc = check_header(idx, err);
+    return rc < 0 ? rc : stk_drop_new(idx, err);
 }
 
 int stk_index_open_fd(int fd, const char *path, struct stk_index *idx, struct stk_err *err)
@@ -248,10 +255,11 @@ int stk_index_open(const char *path, struct stk_index *idx, struct stk_err *err)
 void stk_index_close(struct stk_index *idx)
 {
     if (idx->h)
-        munmap((void *)(uintptr_t)idx->h, idx->size);
+        munmap((uint8_t *)(uintptr_t)idx->h - LEAD, LEAD + idx->size);
     if (idx->path && idx->fd >= 0) /* one that was never opened is all zeros */
         close(idx->fd);
     free((void *)(uintptr_t)idx->seen);
+    stk_drop_free(idx->drop);
     free(idx->path);
     *idx = (struct stk_index){0};
 }
@@ -259,16 +267,16 @@ void stk_index_close(struct stk_index *idx)
 int stk_index_check(const struct stk_index *idx, struct stk_err *err)
 {
     int rc = 0;
+    stk_drop_hold(idx);
     for (enum stk_table t = 0; rc == 0 && t < STK_T_COUNT; t++)
         if (t != STK_T_SUMS) /* those were read when it was opened */
             rc = stk_index_touch(idx, t, err);
-    if (rc < 0)
-        return rc;
-    for (int t = 0; t < STK_T_COUNT; t++)
+    for (int t = 0; rc == 0 && t < STK_T_COUNT; t++)
         if (stk_hash64(idx->table[t], idx->h->table[t].count * elem_size[t]) !=
             idx->h->table[t].hash)
-            return bad_index(idx, err, "a table's checksum does not match");
-    return 0;
+            rc = bad_index(idx, err, "a table's checksum does not match");
+    stk_drop_let_go(idx);
+    return rc;
 }
 
 /* ---- checksums of samples ---- */
@@ -280,8 +288,10 @@ int stk_index_sample_check(const struct stk_index *idx, uint64_t s, uint32_t *cr
     if (s >= n)
         return n ? bad_index(idx, err, "a sample's number is out of range") : 0;
     const uint32_t *check = (const uint32_t *)idx->table[STK_T_CHECKS] + s;
+    stk_drop_hold(idx);
     int rc = touch(idx, check, sizeof *check, err);
     *crc = rc < 0 ? 0 : *check;
+    stk_drop_let_go(idx);
     return rc < 0 ? rc : 1;
 }
 
@@ -331,10 +341,13 @@ int stk_index_extent(const struct stk_index *idx, uint64_t i, struct stk_extent 
     if (i >= idx->h->nextents)
         return bad_index(idx, err, "an extent's number is out of range");
     const struct stk_packed *packed = (const struct stk_packed *)idx->table[STK_T_EXTENTS] + i;
+    stk_drop_hold(idx);
     int rc = touch(idx, packed, sizeof *packed, err);
+    if (rc == 0)
+        *e = stk_extent_unpack(*packed);
+    stk_drop_let_go(idx);
     if (rc < 0)
         return rc;
-    *e = stk_extent_unpack(*packed);
     if (e->file >= idx->h->nfiles || e->chain > stk_index_count(idx, STK_T_CHAINS))
         return bad_index(idx, err, "an extent names a file or filter that is not there");
     const struct stk_index_file *f =
@@ -466,15 +479,21 @@ int stk_index_key(const struct stk_index *idx, uint64_t s, const char **key, siz
         return 0;
     if (s >= idx->h->nsamples)
         return bad_index(idx, err, "a sample's number is out of range");
-    const uint64_t *off = idx->table[STK_T_KEYOFF];
-    int rc = touch(idx, off + s, 2 * sizeof *off, err);
+    const uint64_t *off = (const uint64_t *)idx->table[STK_T_KEYOFF] + s;
+    uint64_t room = stk_index_count(idx, STK_T_KEYS), from = 0, to = 0;
+    stk_drop_hold(idx);
+    int rc = touch(idx, off, 2 * sizeof *off, err);
+    if (rc == 0) {
+        from = off[0];
+        to = off[1];
+    }
+    stk_drop_let_go(idx);
+    if (rc == 0 && (from > to || to > room))
+        rc = bad_index(idx, err, "a key is out of range");
     if (rc < 0)
         return rc;
-    uint64_t room = stk_index_count(idx, STK_T_KEYS);
-    if (off[s] > off[s + 1] || off[s + 1] > room)
-        return bad_index(idx, err, "a key is out of range");
-    *key = (const char *)idx->table[STK_T_KEYS] + off[s];
-    *len = (size_t)(off[s + 1] - off[s]);
+    *key = (const char *)idx->table[STK_T_KEYS] + from;
+    *len = (size_t)(to - from);
     return touch(idx, *key, *len, err);
 }
 
@@ -557,8 +576,12 @@ int stk_index_slices(const struct stk_index *idx, uint64_t s, struct stk_buf *ou
     switch (seg->kind) {
     case STK_SEG_WHOLE:
         return put_slice(out, &whole, err);
-    case STK_SEG_PARTS:
-        return part_slices(idx, seg, k, out, err);
+    case STK_SEG_PARTS: {
+        stk_drop_hold(idx);
+        int rc = part_slices(idx, seg, k, out, err);
+        stk_drop_let_go(idx);
+        return rc;
+    }
     case STK_SEG_COLUMNS:
         return column_slices(idx, seg, k, out, err);
     default:

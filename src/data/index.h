@@ -3,7 +3,9 @@
  *
  * Blocks of it are brought into memory when they are first looked at, and stay: the file may be
  * cut, overwritten or unreadable later, and nobody who looks something up sees it, let alone is
- * killed by it. (A mapping would give SIGBUS, or other bytes than those that were checked.)
+ * killed by it. (A mapping would give SIGBUS, or other bytes than those that were checked.) Where
+ * the memory is limited (stk_index_limit()), the oldest pages are dropped; one that cannot be
+ * brought in again as it was is an error.
  *
  * Layout: a header, then tables, each at a multiple of 64 bytes. Nothing in it is trusted: the
  * header and the tables that stay small are checked when it is opened, every other entry when it is
@@ -176,6 +178,8 @@ static inline struct stk_slice stk_part_unpack(struct stk_packed p)
                               .length = p.b >> 24};
 }
 
+struct stk_drop;
+
 struct stk_index {
     const struct stk_index_header *h;
     const void *table[STK_T_COUNT];
@@ -184,6 +188,7 @@ struct stk_index {
     int pid;               /* who opened it */
     char *path;            /* for messages */
     _Atomic uint8_t *seen; /* for each block: whether it is in memory; its checksum was right */
+    struct stk_drop *drop; /* index_drop.h; NULL: all that was looked at stays */
 };
 
 /* Reads and checks the header. Caller releases with stk_index_close(). STK_E_CORRUPT: not an index,
@@ -192,6 +197,9 @@ int stk_index_open(const char *path, struct stk_index *idx, struct stk_err *err)
 /* The same for an open file that may have no name. */
 int stk_index_open_fd(int fd, const char *path, struct stk_index *idx, struct stk_err *err);
 void stk_index_close(struct stk_index *idx);
+/* About how much memory its large tables may take from now on (4 MiB at least); the least of what
+ * was said counts. Without it, all of them. */
+void stk_index_limit(struct stk_index *idx, uint64_t bytes);
 /* Checks the bytes of a table that is used as a whole. */
 int stk_index_touch(const struct stk_index *idx, enum stk_table t, struct stk_err *err);
 /* The same for n bytes from `off` on of a table of bytes. */

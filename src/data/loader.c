@@ -356,7 +356,7 @@ void stk_loader_stats(struct stk_loader *ld, struct stk_loader_stats *out)
     out->depth = io.busy_s > 0 ? io.depth_integral_s / io.busy_s : 0;
     out->decode_ns = atomic_load_explicit(&ld->decode_ns, memory_order_relaxed);
     out->memory_bytes = ld->o.memory_bytes;
-    out->memory_peak_bytes = stk_regions_peak(&ld->regions);
+    out->memory_peak_bytes = stk_regions_peak(&ld->regions) + ld->o.memory_bytes - ld->budget;
     out->threads = ld->nworkers;
     out->io = stk_io_name(ld->io);
     out->io_detail = stk_io_detail(ld->io);

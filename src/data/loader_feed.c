@@ -13,8 +13,6 @@
     4096 /* tiny ones are not planned by the ten thousand before any is read                       \
           */
 
-#define PLAN_BYTES 160 /* what planning to read a sample takes, about */
-
 void stk_feed_wake(struct stk_loader *ld)
 {
     if (!ld->hungry)
@@ -252,7 +250,7 @@ static struct stretch *build(struct stk_loader *ld, struct stk_err *err, int *rc
             ld->feed_slot++;
             epoch = ld->feed_epoch;
         }
-    } while (*rc == 1 && ++n < max && s->need + n * PLAN_BYTES < ld->stretch_bytes &&
+    } while (*rc == 1 && ++n < max && s->need + n * SAMPLE_PLAN_BYTES < ld->stretch_bytes &&
              s->decoded < ld->decoded_most && epoch == ld->feed_epoch);
     ld->nbuilt += n > 0;
     if (*rc >= 0 && n)

@@ -33,6 +33,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#define SAMPLE_PLAN_BYTES 160 /* what planning to read a sample takes, about */
+
 struct stretch;
 struct batch;
 
@@ -192,6 +194,7 @@ struct stk_loader {
     struct stk_labels *labels; /* the dataset's */
     struct stk_image_op image;
     char *image_field;
+    uint64_t budget;            /* the memory without the index's share */
     uint64_t stretch_bytes;     /* when a stretch is large enough */
     uint64_t region_bytes;      /* memory it takes, with room for its last sample */
     uint64_t region_most;       /* and when its reads need more, they are sifted */
