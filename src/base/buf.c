@@ -31,6 +31,14 @@ void stk_buf_release(struct stk_buf *b)
     *b = (struct stk_buf){.own_pages = b->own_pages};
 }
 
+static size_t whole_pages(size_t n, size_t more)
+{
+    size_t cap;
+    if (__builtin_add_overflow(n, more + LARGE - 1, &cap))
+        return n;
+    return cap / LARGE * LARGE;
+}
+
 /* From malloc() to pages: the bytes move once. */
 static void *move_to_pages(struct stk_buf *b, size_t cap)
 {
@@ -73,6 +81,8 @@ void *stk_buf_room(struct stk_buf *b, size_t n)
     size_t cap = b->cap ? b->cap : 256;
     while (cap < want)
         cap = cap > SIZE_MAX / 2 ? want : cap * 2;
+    if (has_own_pages(b, cap)) /* they are cheap to extend: no more than a quarter in vain */
+        cap = whole_pages(want, b->len / 4);
     uint8_t *p = resize(b, cap);
     if (!p) {
         b->fail = true;

@@ -274,7 +274,9 @@ static int give_region(struct stk_loader *ld, struct stretch *s, bool over, stru
         return 1;
     if (s->sifted && !stk_sieve_open(ld))
         return stk_err_nomem(err, ld->sieve.size);
-    s->region = stk_region_take(&ld->regions, s->need, over, &nomem);
+    s->region = stk_region_take(&ld->regions, s->need, false, &nomem);
+    if (!s->region && !nomem && (stk_stretches_give_up(ld) || over))
+        s->region = stk_region_take(&ld->regions, s->need, over, &nomem);
     if (!s->region)
         return nomem ? stk_err_nomem(err, s->need) : 0;
     uint8_t *at = s->region->p;
@@ -293,13 +295,11 @@ static int give_memory(struct stk_loader *ld, struct stretch *s, struct stk_err 
     pthread_mutex_lock(&ld->lock);
     bool over = starved(ld, item[s->nshared].batch);
     pthread_mutex_unlock(&ld->lock);
-    size_t had = s->charged, want = stk_stretch_size(s) + s->decoded;
-    if (!stk_stretch_charge(s, want, over))
+    if (!stk_stretch_charge(s, stk_stretch_size(s), over))
         return 0;
     int rc = give_region(ld, s, over, err);
     if (rc <= 0) {
-        stk_regions_uncharge(&ld->regions, s->charged - had);
-        s->charged = had;
+        stk_stretch_settle(s);
         return rc;
     }
     pthread_mutex_lock(&ld->lock);

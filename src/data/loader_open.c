@@ -254,6 +254,7 @@ static int open_parts(struct stk_loader *ld, struct stk_err *err)
     if (rc < 0)
         return rc;
     guess_growth(ld);
+    stk_reader_rest(ld->reader); /* from here on only what fails is read by it */
     limit_index(ld);
     divide_memory(ld);
     stk_regions_init(&ld->regions, ld->io, (size_t)ld->region_bytes, (size_t)ld->budget);

@@ -294,10 +294,13 @@ void stk_stretch_free(struct stretch *s);
 /* Bytes an extent will be when it is decoded, about. */
 size_t stk_stretch_decoded(const struct stk_loader *ld, const struct stk_slice *sl,
                            const struct stk_want *w);
-/* Bytes it has besides its region. */
+/* Bytes it has or will have besides its region. */
 size_t stk_stretch_size(const struct stretch *s);
 /* Counts them; over: whatever the budget says. Idle stretches give up theirs if need be. */
 bool stk_stretch_charge(struct stretch *s, size_t bytes, bool over);
+void stk_stretch_settle(struct stretch *s); /* it is charged what it has */
+/* Idle ones give up what they keep for the next. False: they had nothing. */
+bool stk_stretches_give_up(struct stk_loader *ld);
 
 /* ---- loader_sieve.c ---- */
 /* About how much memory it may take. */

@@ -32,11 +32,17 @@ static size_t decoded_bytes(const struct stretch *s)
     return n;
 }
 
-size_t stk_stretch_size(const struct stretch *s)
+static size_t plan_bytes(const struct stretch *s)
 {
     const struct stk_fetch *f = &s->fetch;
     return f->ids.cap + f->first.cap + f->slices.cap + f->wants.cap + f->order.cap + f->places.cap +
-           s->items.cap + s->cap_runs * sizeof *s->run + decoded_bytes(s);
+           s->items.cap + s->cap_runs * sizeof *s->run;
+}
+
+size_t stk_stretch_size(const struct stretch *s)
+{
+    size_t kept = decoded_bytes(s);
+    return plan_bytes(s) + (kept > s->decoded ? kept : s->decoded);
 }
 
 static void give_up_decoded(struct stretch *s)
@@ -55,10 +61,9 @@ static void give_up_plan(struct stretch *s)
     s->nruns = s->cap_runs = 0;
 }
 
-/* What it is charged follows what it has. */
-static void settle(struct stretch *s)
+void stk_stretch_settle(struct stretch *s)
 {
-    size_t now = stk_stretch_size(s);
+    size_t now = plan_bytes(s) + decoded_bytes(s);
     if (now < s->charged)
         stk_regions_uncharge(&s->ld->regions, s->charged - now);
     else
@@ -66,25 +71,58 @@ static void settle(struct stretch *s)
     s->charged = now;
 }
 
-/* Idle ones give up what they kept. */
-static void give_up_idle(struct stk_loader *ld)
+bool stk_stretches_give_up(struct stk_loader *ld)
 {
+    size_t had = 0;
     pthread_mutex_lock(&ld->lock);
     for (struct stretch *s = ld->free_stretches; s; s = s->next) {
+        had += s->charged;
         give_up_decoded(s);
         give_up_plan(s);
-        settle(s);
+        stk_stretch_settle(s);
     }
     pthread_mutex_unlock(&ld->lock);
+    return had > 0;
+}
+
+/* Takes over the buffers of an idle one, for extents that have none yet: pages that are there cost
+ * less than new ones. */
+static void adopt(struct stretch *s, struct stretch *idle)
+{
+    size_t i = 0;
+    for (size_t k = 0; k < idle->cap_shared; k++) {
+        struct stk_buf *from = &idle->shared[k].data;
+        while (i < s->nshared && s->shared[i].data.cap)
+            i++;
+        if (i == s->nshared)
+            return;
+        if (!from->cap)
+            continue;
+        size_t moved = from->cap < idle->charged ? from->cap : idle->charged;
+        s->shared[i].data = *from;
+        *from = (struct stk_buf){.own_pages = true};
+        idle->charged -= moved;
+        s->charged += moved;
+    }
+}
+
+static void adopt_idle(struct stretch *s)
+{
+    pthread_mutex_lock(&s->ld->lock);
+    for (struct stretch *idle = s->ld->free_stretches; idle; idle = idle->next)
+        adopt(s, idle);
+    pthread_mutex_unlock(&s->ld->lock);
 }
 
 bool stk_stretch_charge(struct stretch *s, size_t bytes, bool over)
 {
     struct stk_regions *r = &s->ld->regions;
+    if (s->nshared && bytes > s->charged)
+        adopt_idle(s);
     size_t more = bytes > s->charged ? bytes - s->charged : 0;
     bool fits = stk_regions_charge(r, more, false);
     if (!fits) {
-        give_up_idle(s->ld);
+        (void)stk_stretches_give_up(s->ld);
         fits = stk_regions_charge(r, more, over);
     }
     s->charged += fits ? more : 0;
@@ -99,9 +137,7 @@ void stk_stretch_drop(struct stretch *s)
     if (s->region)
         stk_region_give(&ld->regions, s->region);
     s->region = NULL;
-    if (s->nshared && stk_regions_tight(&ld->regions))
-        give_up_decoded(s);
-    settle(s);
+    stk_stretch_settle(s);
     pthread_mutex_lock(&ld->lock);
     s->next = ld->free_stretches;
     ld->free_stretches = s;

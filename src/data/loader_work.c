@@ -12,7 +12,7 @@
 
 int stk_worker_init(struct worker *w, struct stk_loader *ld, struct stk_err *err)
 {
-    *w = (struct worker){.ld = ld, .scratch.own_pages = true, .whole.own_pages = true};
+    *w = (struct worker){.ld = ld};
     stk_sample_init(&w->sample);
     return ld->image.channels ? stk_image_new(&w->image, err) : 0;
 }
