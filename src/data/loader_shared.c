@@ -27,6 +27,7 @@ struct shared *stk_shared_new(struct stk_loader *ld, uint64_t extent)
     pthread_mutex_unlock(&ld->lock);
     if (!x && !(x = calloc(1, sizeof *x)))
         return NULL;
+    x->data.own_pages = true;
     stk_regions_uncharge(&ld->regions, x->charged); /* the stretch is charged for it now */
     free(x->why);
     struct stk_buf data = x->data;
@@ -44,23 +45,20 @@ void stk_shared_drop(struct stk_loader *ld, struct shared *x)
 {
     if (--x->users)
         return;
-    if (stk_regions_tight(&ld->regions)) {
-        stk_regions_uncharge(&ld->regions, x->charged);
-        release(x);
-        return;
-    }
     x->next = ld->free_shared;
     ld->free_shared = x;
 }
 
-void stk_shared_give_up(struct stk_loader *ld)
+bool stk_shared_give_up(struct stk_loader *ld)
 {
+    bool any = ld->free_shared != NULL;
     while (ld->free_shared) {
         struct shared *x = ld->free_shared;
         ld->free_shared = x->next;
         stk_regions_uncharge(&ld->regions, x->charged);
         release(x);
     }
+    return any;
 }
 
 void stk_shared_done(struct stk_loader *ld, struct shared *x)
@@ -169,5 +167,5 @@ void stk_kept_release(struct stk_loader *ld)
 {
     while (ld->kept.oldest)
         let_go(ld, ld->kept.oldest);
-    stk_shared_give_up(ld);
+    (void)stk_shared_give_up(ld);
 }
