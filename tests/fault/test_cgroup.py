@@ -64,7 +64,8 @@ class Group:
 def plain_array(path, mib):
     """Rows of 1 KB; a block shuffle's window is larger than a small budget."""
     numpy = pytest.importorskip("numpy")
-    numpy.lib.format.open_memmap(path / "x.npy", "w+", "u1", (mib * 1024, 1024)).flush()  # a hole
+    # Not a hole: in a tmpfs, pages of one that are mapped would be the group's.
+    numpy.save(path / "x.npy", numpy.zeros((mib * 1024, 1024), "u1"))
     return path / "x.npy", mib * 1024
 
 
@@ -96,15 +97,6 @@ def plain_records(path, mib):
     return path / "x.tfrecord", mib * 10
 
 
-def tiny_records(path, mib):
-    """The index has 16 bytes for a record of 16."""
-    record = tfrecordlib.frame(b"")
-    with open(path / "x.tfrecord", "wb") as f:
-        for _ in range(mib // 4):
-            f.write(record * 100_000)
-    return path / "x.tfrecord", mib // 4 * 100_000
-
-
 def gzip_records(path, mib):
     """Decoded again and again, 8 MiB at a time: a fifth of the data will do."""
     record = tfrecordlib.frame(bytes(range(250)) * 80)
@@ -123,8 +115,7 @@ def files(path, mib):
     return path / "files", mib * 2
 
 
-KINDS = [plain_array, numbers_array, chunked, chunked_gzip, plain_records, tiny_records, gzip_records,
-         files]
+KINDS = [plain_array, numbers_array, chunked, chunked_gzip, plain_records, gzip_records, files]
 
 
 def check_load(binary, data, samples, limit, *settings):
@@ -166,10 +157,9 @@ def test_the_budget_holds_in_a_large_control_group(tmp_path, plain_binary, kind)
     check_kind(tmp_path, plain_binary, kind, 512, 1024, [("threads", order), ("direct", order)])
 
 
-@pytest.mark.parametrize("kind", [plain_array, tiny_records])
-def test_any_order_holds_in_a_small_control_group(tmp_path, plain_binary, kind):
-    """A global shuffle looks at all of the index, and its reads bring in what stands between samples."""
-    data, _ = kind(tmp_path, 96)
+def test_any_order_holds_in_a_small_control_group(tmp_path, plain_binary):
+    """The reads of a global shuffle bring in what stands between samples."""
+    data, _ = plain_array(tmp_path, 96)
     subprocess.run([plain_binary, "inspect", data], env=clean_env(), check=True, capture_output=True)
     for io, order in (("threads", "global"), ("direct", "none")):
         check_load(plain_binary, data, 2500 * 32, 64, "--memory", 64 * MIB - PROCESS, "--io", io,
