@@ -27,7 +27,6 @@ struct shared *stk_shared_new(struct stk_loader *ld, uint64_t extent)
     pthread_mutex_unlock(&ld->lock);
     if (!x && !(x = calloc(1, sizeof *x)))
         return NULL;
-    x->data.own_pages = true;
     stk_regions_uncharge(&ld->regions, x->charged); /* the stretch is charged for it now */
     free(x->why);
     struct stk_buf data = x->data;
@@ -45,6 +44,11 @@ void stk_shared_drop(struct stk_loader *ld, struct shared *x)
 {
     if (--x->users)
         return;
+    if (stk_regions_tight(&ld->regions)) {
+        stk_regions_uncharge(&ld->regions, x->charged);
+        release(x);
+        return;
+    }
     x->next = ld->free_shared;
     ld->free_shared = x;
 }
