@@ -216,7 +216,7 @@ int stk_fsync_dir(int fd, const char *path, struct stk_err *err)
 int stk_fsync_dir_of(const char *path, struct stk_err *err)
 {
     const char *name;
-    int fd, rc = stk_open_parent(path, &fd, &name, err);
+    int fd = -1, rc = stk_open_parent(path, &fd, &name, err);
     if (rc < 0)
         return rc;
     rc = stk_fsync_dir(fd, path, err);

@@ -317,7 +317,9 @@ static void do_samples(struct worker *w, struct item *it)
     struct batch *b = it->batch;
     struct stk_loader *ld = w->ld;
     bool maps = stk_io_maps(ld->io), shuffled = ld->order.shuffle != STK_SHUFFLE_NONE;
-    w->copies = it->stretch->copies;
+    /* Where no column has views the batch does not hold the stretch: a value of another kind than its
+     * column's, which points into it, must be copied. */
+    w->copies = it->stretch->copies || !ld->views;
     for (uint32_t k = it->first; k < it->end; k++) {
         struct stk_err why = {.offset = -1};
         uint32_t slot = it->slot + (k - it->first);
@@ -337,7 +339,7 @@ static void do_samples(struct worker *w, struct item *it)
     uint32_t n = it->end - it->first;
     bool last = atomic_fetch_sub_explicit(&it->stretch->left, 1, memory_order_acq_rel) == 1;
     /* From here on the item may be gone: its stretch is held by the batch or dropped. */
-    if (!ld->views || w->copies)
+    if (w->copies)
         stk_stretch_drop(it->stretch);
     else if (stk_batch_hold(b, it->stretch) < 0)
         stk_batch_failed(b, it->slot, STK_E_NOMEM, &(struct stk_err){.code = STK_E_NOMEM});

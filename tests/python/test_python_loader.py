@@ -602,3 +602,18 @@ def test_a_large_compressed_array_is_decoded_once(tmp_path, shuffle):
     assert rows.nbytes <= loader.stats()["decoded_bytes"] <= 1.1 * rows.nbytes
     data = stoker.Dataset(tmp_path / "x.npz")
     assert all(np.array_equal(data[i]["x"], rows[i]) for i in range(0, 1600, 37))
+
+
+@pytest.mark.parametrize("io", ["threads", "direct", "uring", "mmap"])
+def test_text_among_numbers_stays(tmp_path, io):
+    """A column that began with numbers has texts later: those of a batch must not change, or go, while
+    others are read."""
+    rows = [1] * 32 + [f"text {i} " + "x" * 500 for i in range(4000)]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps({"a": row}) + "\n" for row in rows))
+    loader = stoker.Loader(tmp_path / "a.jsonl", batch=16, shuffle=False, memory="1M", threads=2, io=io)
+    held = []
+    for batch in loader:
+        held.append(batch)
+        if len(held) > 8:
+            old = held.pop(0)
+            assert list(old["a"]) == rows[old.step * 16:old.step * 16 + 16]
