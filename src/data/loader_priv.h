@@ -79,17 +79,23 @@ struct run {
     uint8_t *at; /* its bytes, or what is kept of them... */
     size_t room; /* ...and how many there may be */
     /* loader_sieve.c: */
-    bool sifted;           /* it is read to the ring */
-    bool returned;         /* and its place there can be given to others */
-    size_t taken;          /* bytes of the ring */
-    struct run *ring_next; /* who has the next place */
+    bool sifted;   /* it is read to the ring */
+    uint64_t turn; /* its place there: the how manieth */
 };
 
-/* A ring of memory, in the order it was given to runs. */
+#define SIEVE_TURNS 256 /* places of the ring at a time */
+
+/* A ring of memory whose places are given back in any order, and taken again in the order they were
+ * given. What it knows of a place is its own: a run is gone, or another's, when its stretch is done,
+ * while a place before its own is still being read to. */
 struct sieve {
     struct stk_region *region; /* NULL: it was not needed yet */
     size_t size, head, used;
-    struct run *first, **last;
+    uint64_t first, next; /* turns: the oldest that is not free, and the next to be given */
+    struct {
+        size_t bytes;
+        bool returned;
+    } turn[SIEVE_TURNS];
 };
 
 struct stretch {

@@ -20,7 +20,7 @@ void stk_sieve_init(struct stk_loader *ld, uint64_t room)
 {
     uint64_t most = AT_ONCE * (uint64_t)stk_io_room((size_t)ld->o.read_bytes);
     room = room < RING_LEAST ? RING_LEAST : room > most ? most : room;
-    ld->sieve = (struct sieve){.size = align_up((size_t)room), .last = &ld->sieve.first};
+    ld->sieve = (struct sieve){.size = align_up((size_t)room)};
 }
 
 /* Bytes of the file that wants [i, j) of the order have, each counted once. */
@@ -84,18 +84,16 @@ bool stk_sieve_lend(struct stk_loader *ld, struct run *r)
         return true;
     size_t room = stk_io_room(r->req.len), at = v->used ? v->head : 0;
     size_t left_out = at + room > v->size ? v->size - at : 0;
-    if (v->used + left_out + room > v->size)
+    if (v->used + left_out + room > v->size || v->next - v->first == SIEVE_TURNS)
         return false;
     at = left_out ? 0 : at;
-    r->taken = left_out + room;
     r->req.buf = v->region->p + at;
     r->req.segment = v->region->segment;
-    r->returned = false;
-    r->ring_next = NULL;
-    *v->last = r;
-    v->last = &r->ring_next;
+    r->turn = v->next++;
+    v->turn[r->turn % SIEVE_TURNS].bytes = left_out + room;
+    v->turn[r->turn % SIEVE_TURNS].returned = false;
     v->head = at + room;
-    v->used += r->taken;
+    v->used += left_out + room;
     return true;
 }
 
@@ -104,13 +102,9 @@ void stk_sieve_return(struct stk_loader *ld, struct run *r)
     struct sieve *v = &ld->sieve;
     if (!r->sifted)
         return;
-    r->returned = true;
-    while (v->first && v->first->returned) {
-        v->used -= v->first->taken;
-        v->first = v->first->ring_next;
-    }
-    if (!v->first)
-        v->last = &v->first;
+    v->turn[r->turn % SIEVE_TURNS].returned = true;
+    for (; v->first < v->next && v->turn[v->first % SIEVE_TURNS].returned; v->first++)
+        v->used -= v->turn[v->first % SIEVE_TURNS].bytes;
 }
 
 void stk_sieve_keep(struct stretch *s, const struct run *r)
