@@ -965,7 +965,7 @@ def test_blocks_decoded_again_are_said(stoker, tmp_path):
     np = pytest.importorskip("numpy")
     rows = np.random.default_rng(0).integers(0, 64, (6000, 1000)).astype("u1")
     np.savez_compressed(tmp_path / "x.npz", x=rows)
-    args = ["load", tmp_path / "x.npz", "--shuffle", "global", "--batch", "10", "--memory", "2M"]
+    args = ["load", tmp_path / "x.npz", "--shuffle", "global", "--batch", "10", "--memory", "2M", "--steps", "100"]
     result = stoker(*args, "--json", tmp_path / "j")
     assert "times all there is: compressed blocks of many samples" in result.out
     assert "samples are compressed together" in result.out
