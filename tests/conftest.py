@@ -119,13 +119,15 @@ def reachable(path):
 
 @functools.cache
 def stoker_for_others():
-    """The binary, or a copy of it where the checkout is in somebody's private folder: for tests that
-    run it as another user."""
+    """The binary, or a copy of it and of the library it loads into programs where the checkout is in
+    somebody's private folder: for tests that run it as another user."""
     if reachable(STOKER):
         return STOKER
     folder = pathlib.Path(tempfile.mkdtemp(prefix="stoker-public-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     folder.chmod(0o755)
+    for library in STOKER.parent.glob("libstoker-preload.so"):
+        shutil.copy(library, folder)
     return pathlib.Path(shutil.copy(STOKER, folder))
 
 
