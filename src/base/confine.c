@@ -151,7 +151,7 @@ static void allow_some_arguments(struct program *p, int answers)
     allow_without(p, __NR_mmap, 2, PROT_EXEC);
     allow_without(p, __NR_mprotect, 2, PROT_EXEC);
     allow_with(p, __NR_fcntl, 1, queries, 5);
-    /* abort() is a signal to oneself. */
+    /* To oneself: how a process that gives up ends. */
     allow_with(p, __NR_tgkill, 0, self, 1);
     allow_with(p, __NR_tkill, 0, self, 1);
 }

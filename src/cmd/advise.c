@@ -35,13 +35,7 @@ static const struct stk_opt options[] = {
      .choices = severities,
      .offset = offsetof(struct settings, min),
      .help = "Show findings of this severity or above"},
-    {.name = "trust",
-     .type = STK_OPT_STRING,
-     .arg = "USER,...",
-     .incidental = true,
-     .offset = offsetof(struct settings, trust),
-     .help = "Believe profiles of these users (names, numbers, or all), too: not only your own, "
-             "root's, and those of whose folder they lie in"},
+    STK_TRUST_OPTION(offsetof(struct settings, trust)),
     STK_COMMON_OPTIONS,
 };
 

@@ -29,6 +29,16 @@ struct stk_common {
     bool quiet, verbose, help;
 };
 
+/* Of commands that read profiles; at: the offset of a string. */
+#define STK_TRUST_OPTION(at)                                                                       \
+    {.name = "trust",                                                                              \
+     .type = STK_OPT_STRING,                                                                       \
+     .arg = "USER,...",                                                                            \
+     .incidental = true,                                                                           \
+     .offset = (at),                                                                               \
+     .help = "Believe profiles of these users (names, numbers, or all), too: not only your own, "  \
+             "root's, and those of whose folder they lie in"}
+
 #define STK_COMMON_OPTIONS                                                                         \
     {.name = "json",                                                                               \
      .type = STK_OPT_STRING,                                                                       \

@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/own.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "cmd/inspect.h"
@@ -348,7 +349,7 @@ static int write_below(struct writer *wr, const char *path)
     if (rc < 0)
         return rc;
     if (!wr->force && fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
-        rc = stk_err_set(err, STK_E_EXISTS, path, -1, "is there already");
+        rc = stk_err_set(err, STK_E_EXISTS, path, -1, "is there already; --force replaces it");
     else if (wr->below)
         rc = stk_write_file_at(dirfd, name, wr->bytes.data, wr->bytes.len, STK_SHARED, path, err);
     else /* the very file that the user named: maybe a pipe */
@@ -414,15 +415,23 @@ static const struct stk_field *only_field(const struct stk_sample *s)
     return only && only->value.kind != STK_LIST ? only : NULL;
 }
 
+/* The fields go into a folder, each a file: there are several, or the user named one. */
+static bool wants_folder(const struct writer *wr, const struct stk_field *only)
+{
+    struct stat st;
+    size_t len = strlen(wr->root);
+    return !only || (len && wr->root[len - 1] == '/') ||
+           (stat(wr->root, &st) == 0 && S_ISDIR(st.st_mode));
+}
+
 static int write_files(struct writer *wr, const struct stk_sample *s, uint64_t number)
 {
     size_t n = stk_sample_nfields(s);
-    struct stat st;
-    size_t len = strlen(wr->root);
     const struct stk_field *only = only_field(s);
-    bool folder = !only || (len && wr->root[len - 1] == '/') ||
-                  (stat(wr->root, &st) == 0 && S_ISDIR(st.st_mode));
-    int rc = 0;
+    bool folder = wants_folder(wr, only);
+    char *real = NULL;
+    int rc = folder ? stk_own_resolve(wr->root, &real, &wr->run->err) : 0;
+    wr->root = real ? real : wr->root;
     for (size_t i = 0; i < n && !rc; i++) {
         const struct stk_field *f = stk_sample_field(s, i);
         if (!folder && f != only)
@@ -435,6 +444,7 @@ static int write_files(struct writer *wr, const struct stk_sample *s, uint64_t n
         }
         rc = put_value(wr, &f->value, is_label(f));
     }
+    free(real);
     return rc;
 }
 

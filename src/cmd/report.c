@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/file.h"
+#include "base/own.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "cmd/cmd.h"
@@ -59,13 +60,7 @@ static const struct stk_opt options[] = {
      .incidental = true,
      .offset = offsetof(struct settings, trace_out),
      .help = "Write a Chrome trace to FILE, for ui.perfetto.dev (needs `profile --trace`)"},
-    {.name = "trust",
-     .type = STK_OPT_STRING,
-     .arg = "USER,...",
-     .incidental = true,
-     .offset = offsetof(struct settings, trust),
-     .help = "Believe profiles of these users (names, numbers, or all), too: not only your own, "
-             "root's, and those of whose folder they lie in"},
+    STK_TRUST_OPTION(offsetof(struct settings, trust)),
     STK_COMMON_OPTIONS,
 };
 
@@ -96,9 +91,12 @@ static void say_wrote(const struct stk_run *run, const char *what, const char *p
 
 /* ---- CSV ----------------------------------------------------------------------------------- */
 
-static int write_csv_folder(struct stk_run *run, const struct stk_analysis *a, const char *folder)
+static int write_csv_folder(struct stk_run *run, const struct stk_analysis *a, const char *named)
 {
-    int rc = stk_mkdirs(folder, &run->err);
+    char *folder = NULL;
+    int rc = stk_own_resolve(named, &folder, &run->err);
+    if (!rc)
+        rc = stk_mkdirs(folder, &run->err);
     for (const char *const *t = stk_report_csv_names(); !rc && *t; t++) {
         char name[64];
         snprintf(name, sizeof name, "%s.csv", *t);
@@ -108,6 +106,7 @@ static int write_csv_folder(struct stk_run *run, const struct stk_analysis *a, c
     }
     if (!rc)
         say_wrote(run, "tables", folder);
+    free(folder);
     return rc;
 }
 

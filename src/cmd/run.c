@@ -127,8 +127,6 @@ static const char *hint_for(const struct stk_run *run)
                : load ? policy_hint(run)
                : strcmp(cmd->name, "inspect") == 0 ? "`stoker verify PATH` lists every fault"
                                                    : NULL;
-    case STK_E_EXISTS: /* pack's own words say whether --force helps */
-        return pack || !has_option(cmd, "force") ? NULL : "--force replaces it";
     case STK_E_STALE:
         return pack ? NULL : "`stoker inspect --rebuild-index PATH` reads the files anew";
     default:

@@ -27,7 +27,7 @@
 #define ID_NAME     "run.id"
 #define ID_MAX      256u
 #define DIRS_MAX    1000u
-#define ANOTHER_RUN "this folder holds another run's profile"
+#define ANOTHER_RUN "this folder holds another run's profile; --force replaces it"
 
 /* ---- which run ---------------------------------------------------------------------------- */
 

@@ -407,3 +407,19 @@ def test_leftovers_of_others_stay(node):
     node.victim.stoker("inspect", node.data, "--quiet")
     assert dot.read_text() == "mine"
     assert [n[-1] for n in names(node.shared) if ".partial." in n] == ["1", "2", "3"]
+
+
+@pytest.mark.parametrize("command", ["report", "inspect"])
+def test_folder_for_outputs_that_is_a_strangers_link(node, command):
+    """Tables and samples would go into, and over, what lies in the victim's own folder."""
+    node.victim.stoker("profile", "-q", "-o", node.victim.home / "p", "--", "true")
+    (node.victim.home / "a.csv").write_text("x,y\n1,2\n")
+    node.victim.write(node.victim.home / "files.csv", "years of work")
+    before = names(node.victim.home)
+    node.attacker.shell(f"ln -s {node.victim.home} dir", cwd=node.shared)
+    argv = {"report": ["report", node.victim.home / "p", "--csv", node.shared / "dir/"],
+            "inspect": ["inspect", node.victim.home / "a.csv", "--no-write-index", "--sample", "0",
+                        "--output", node.shared / "dir/"]}[command]
+    said = node.victim.stoker(*argv, rc=4)
+    assert "a link that" in said.err and set(names(node.victim.home)) - {".cache"} == set(before)
+    assert (node.victim.home / "files.csv").read_text() == "years of work"
