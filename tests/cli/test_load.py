@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from conftest import PATIENCE_S, STOKER, clean_env, flip_byte, make_images
+from conftest import LONG, PATIENCE_S, STOKER, clean_env, flip_byte, make_images
 from faultlib import needs_strace, traced_env
 from tfrecordlib import frame, make_example, messages, records
 
@@ -607,7 +607,7 @@ def test_every_format_gives_the_bytes_of_the_files(stoker, load, images, tmp_pat
     given = load(path, "--consume", "hash", "--last", "short", "--fields", field, "--batch", "4",
                  "--io", io_)
     assert sorted(given.samples) == list(range(len(files)))
-    for sample, found in zip(given.samples, given.hashes):
+    for sample, found in list(zip(given.samples, given.hashes))[::1 if LONG else 5]:
         if name == "tar":
             stoker("inspect", path, "--sample", sample, "-o", f"{tmp_path}/out/", "--force")
             one = next((tmp_path / "out").rglob("*.jpg")).read_bytes()

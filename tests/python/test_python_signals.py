@@ -13,6 +13,7 @@ import threading
 
 import pytest
 
+from conftest import LONG
 from pythonlib import python, stoker
 
 import numpy as np
@@ -119,8 +120,9 @@ def interrupted(loop, loader, at):
     return box, at.raised
 
 
-def check_everywhere(make, loop, step=1):
-    number, more = 1, True
+def check_everywhere(make, loop, step=3):
+    """Interrupts at every `step`-th instruction: the loop runs often enough to be hit everywhere."""
+    number, more, step = 1, True, 1 if LONG else step
     while more:
         loader = make()
         box, more = interrupted(loop, loader, At(number))
@@ -148,7 +150,7 @@ def test_nothing_is_lost_with_torch(table, loop):
     import stoker.torch
     with stoker.Dataset(table) as ds:
         check_everywhere(lambda **o: stoker.torch.Loader(ds, batch=BATCH, seed=1, threads=1, **o),
-                         loop, step=3)
+                         loop, step=7)
 
 
 def test_the_same_loop_goes_on(table):
@@ -222,7 +224,7 @@ def no_gpu(monkeypatch):
 def test_nothing_is_lost_on_the_way_to_a_gpu(table, loop, no_gpu):
     """There, one batch more than the loop has is on its way."""
     with stoker.Dataset(table) as ds:
-        check_everywhere(lambda **o: no_gpu(ds, batch=BATCH, seed=1, threads=1, **o), loop, step=7)
+        check_everywhere(lambda **o: no_gpu(ds, batch=BATCH, seed=1, threads=1, **o), loop, step=11)
         loader = no_gpu(ds, batch=BATCH, seed=1)
         first, second = ids(loader), ids(loader)
         assert first == ids(stoker.Loader(ds, batch=BATCH, seed=1)) != second
