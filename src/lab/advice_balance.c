@@ -385,8 +385,8 @@ static struct idle watch_gpu(const struct advisor *ad)
     const struct stk_profile *p = ad->p;
     struct idle w = {.first_s = -1};
     bool worked = false;
-    for (size_t i = 0; i < p->nsamples; i++) {
-        const struct stk_prof_sample *s = &p->sample[i];
+    for (size_t i = 0; i < p->nreadings; i++) {
+        const struct stk_prof_reading *s = &p->reading[i];
         if (s->gpu_util < 0)
             continue;
         worked = worked || s->gpu_util >= STK_GPU_IDLE;

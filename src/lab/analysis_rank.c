@@ -181,7 +181,7 @@ struct launcher_use {
     uint64_t n, nwait, resident;
 };
 
-static void add_sample(struct launcher_use *u, const struct stk_prof_sample *s)
+static void add_reading(struct launcher_use *u, const struct stk_prof_reading *s)
 {
     if (s->cpu_cores >= 0) {
         u->cpu_sum += s->cpu_cores;
@@ -220,13 +220,13 @@ static void sum_launchers(struct stk_analysis *a, const struct launcher_use *u, 
 
 #define LAUNCHERS_MAX (1u << 20)
 
-static int sum_samples(struct stk_analysis *a, struct stk_err *err)
+static int sum_readings(struct stk_analysis *a, struct stk_err *err)
 {
     const struct stk_profile *p = a->p;
     double util = 0, nutil = 0, idle = 0;
     size_t launchers = 0;
-    for (size_t i = 0; i < p->nsamples; i++) {
-        const struct stk_prof_sample *s = &p->sample[i];
+    for (size_t i = 0; i < p->nreadings; i++) {
+        const struct stk_prof_reading *s = &p->reading[i];
         if (s->launcher < LAUNCHERS_MAX && s->launcher >= launchers)
             launchers = s->launcher + 1;
         if (s->gpu_util >= 0) {
@@ -238,9 +238,9 @@ static int sum_samples(struct stk_analysis *a, struct stk_err *err)
     struct launcher_use *use = calloc(launchers + 1, sizeof *use);
     if (!use)
         return stk_err_nomem(err, (launchers + 1) * sizeof *use);
-    for (size_t i = 0; i < p->nsamples; i++)
-        if (p->sample[i].launcher < launchers)
-            add_sample(&use[p->sample[i].launcher], &p->sample[i]);
+    for (size_t i = 0; i < p->nreadings; i++)
+        if (p->reading[i].launcher < launchers)
+            add_reading(&use[p->reading[i].launcher], &p->reading[i]);
     sum_launchers(a, use, launchers);
     a->gpu_util_mean = nutil > 0 ? util / nutil : -1;
     a->gpu_idle_share = nutil > 0 ? idle / nutil : -1;
@@ -264,5 +264,5 @@ int stk_analysis_shares(struct stk_analysis *a, struct stk_err *err)
         a->io_share_merged = fmin(1, merged_s(p) / p->run_s);
         a->io_share_main = fmin(1, main_share(p));
     }
-    return sum_samples(a, err);
+    return sum_readings(a, err);
 }

@@ -169,7 +169,7 @@ static void start_watching(struct stk_launch *l)
     struct stk_sampler_options s = {.root = getpid(),
                                     .every_s = l->o.sample_s,
                                     .csv_folder = l->spool ? &l->spool_folder : &l->folder,
-                                    .csv_name = l->samples_name,
+                                    .csv_name = l->readings_name,
                                     .logs = l->logs,
                                     .host = l->host,
                                     .start_mono_ns = l->start_mono_ns};
@@ -206,7 +206,7 @@ static int finish(struct stk_launch *l, struct stk_err *err)
     const struct stk_sampler_totals *t = l->sampler ? stk_sampler_totals(l->sampler) : NULL;
     if (t && *t->trouble)
         stk_launch_note(l, "samples of CPU and memory end after %llu of them: %s",
-                        (unsigned long long)t->samples, t->trouble);
+                        (unsigned long long)t->readings, t->trouble);
     int rc = stk_launch_write_run(l, err);
     int copied = stk_copier_finish(l, &why);
     if (!copied)
@@ -229,7 +229,7 @@ static void fill_result(const struct stk_launch *l, struct stk_launch_result *r)
     r->peak_resident_bytes = l->max_resident_bytes;
     if (t && t->peak_resident_bytes > r->peak_resident_bytes)
         r->peak_resident_bytes = t->peak_resident_bytes;
-    r->samples = t ? t->samples : 0;
+    r->readings = t ? t->readings : 0;
     r->logs = l->logs_found;
     r->unseen = l->unseen;
     r->spool_left = l->spool_left;

@@ -59,7 +59,7 @@ struct stk_launch_options {
     bool force;        /* a profile of another run in dir is replaced */
     bool trace;        /* record every operation */
     double for_s;      /* record that long; 0: to the end */
-    double sample_s;   /* 0: no samples; else at least STK_SAMPLE_LEAST_S */
+    double sample_s;   /* 0: no samples; else at least STK_SAMPLER_LEAST_S */
     double copy_s;     /* how often logs are copied from the spool */
     uint64_t files;    /* a process records one by one */
     const char *const *include, *const *exclude; /* NULL-terminated; NULL: none */
@@ -78,7 +78,7 @@ struct stk_launch_result {
     int status;             /* as a shell has it: exit status, 128 + signal, 126, 127 */
     int signal;             /* that ended the program; 0: none */
     double seconds, cpu_s;
-    uint64_t peak_resident_bytes, samples, logs, unseen;
+    uint64_t peak_resident_bytes, readings, logs, unseen;
     const char **note; /* what the user should know: whole sentences */
     size_t nnotes;
 };

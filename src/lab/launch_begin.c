@@ -126,21 +126,21 @@ static int find_self(struct stk_launch *l, struct stk_err *err)
     return name_program(l, err);
 }
 
-static int name_samples(struct stk_launch *l, struct stk_err *err)
+static int name_readings(struct stk_launch *l, struct stk_err *err)
 {
     char name[128];
     int n = snprintf(name, sizeof name, "samples.%s.csv", l->stem);
-    l->samples_name = stk_arena_dup(&l->arena, name, (size_t)n);
-    return l->samples_name ? 0 : stk_err_nomem(err, sizeof name);
+    l->readings_name = stk_arena_dup(&l->arena, name, (size_t)n);
+    return l->readings_name ? 0 : stk_err_nomem(err, sizeof name);
 }
 
 static int check_options(const struct stk_launch *l, struct stk_err *err)
 {
     const struct stk_launch_options *o = &l->o;
-    if (o->sample_s > 0 && o->sample_s < STK_SAMPLE_LEAST_S)
+    if (o->sample_s > 0 && o->sample_s < STK_SAMPLER_LEAST_S)
         return stk_err_set(err, STK_E_USAGE, NULL, -1,
                            "samples can be taken every %g ms at most; 0 is never",
-                           STK_SAMPLE_LEAST_S * 1e3);
+                           STK_SAMPLER_LEAST_S * 1e3);
     return stk_launch_check_rules(o, l->cwd, err);
 }
 
@@ -153,7 +153,7 @@ static void prepare_recording(struct stk_launch *l)
     if (!rc)
         rc = stk_launch_take_spool(l, &why);
     if (!rc)
-        rc = name_samples(l, &why);
+        rc = name_readings(l, &why);
     if (!rc)
         return;
     stk_launch_warn(l, "nothing is recorded: %s. The program runs all the same",

@@ -190,7 +190,7 @@ int stk_launch_write_run(struct stk_launch *l, struct stk_err *err)
     put_job(l, &w);
     put_machine(l, &w);
     put_settings(l, &w);
-    stk_jw_put_str(&w, "samples", l->o.sample_s > 0 ? l->samples_name : NULL);
+    stk_jw_put_str(&w, "samples", l->o.sample_s > 0 ? l->readings_name : NULL);
     if (l->ended && l->sampler)
         rc = put_outcome(l, &w, err);
     stk_jw_key(&w, "notes");

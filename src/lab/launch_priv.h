@@ -11,7 +11,7 @@
 #include "base/spawn.h"
 #include "lab/folder.h"
 #include "lab/launch.h"
-#include "lab/sample.h"
+#include "lab/sampler.h"
 #include "preload/log.h"
 
 enum stk_linkage { STK_LINK_UNKNOWN, STK_LINK_DYNAMIC, STK_LINK_STATIC, STK_LINK_SETUID };
@@ -46,7 +46,7 @@ struct stk_launch {
     struct stk_folder spool_folder;
     const char *spool; /* its path; NULL: none */
     char run_name[128];
-    const char *samples_name, *run_id;
+    const char *readings_name, *run_id;
     uint64_t start_real_ns, start_mono_ns, end_real_ns, end_mono_ns;
     const char *local_dir; /* NULL: none */
     uint64_t local_free_bytes;

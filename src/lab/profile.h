@@ -87,7 +87,7 @@ struct stk_prof_gap { /* time between reads of a thread, all threads; by log2 of
     uint64_t count, ns;
 };
 
-struct stk_prof_sample { /* once a second, of each launcher */
+struct stk_prof_reading { /* once a second, of each launcher */
     double at_s;
     uint32_t launcher;              /* index of run file */
     double cpu_cores, iowait_cores; /* its processes'; the node's (-1: not known) */
@@ -151,8 +151,8 @@ struct stk_profile {
     struct stk_prof_bin bin[STK_PROF_BINS];
     double bin_s; /* width */
     struct stk_prof_gap gap[STK_GAP_BINS];
-    struct stk_prof_sample *sample;
-    size_t nsamples;
+    struct stk_prof_reading *reading;
+    size_t nreadings;
     struct stk_prof_mark *mark; /* sorted by process, then time */
     size_t nmarks;
     const char **note; /* what cannot be seen or was left out, in sentences */

@@ -194,9 +194,9 @@ static int hand_over(struct stk_pb *pb, struct stk_err *err)
         void *array;
         size_t n, size;
     } all[] = {
-        {&p->host, p->nhosts, sizeof *p->host},       {&p->proc, p->nprocs, sizeof *p->proc},
-        {&p->file, p->nfiles, sizeof *p->file},       {&p->mark, p->nmarks, sizeof *p->mark},
-        {&p->sample, p->nsamples, sizeof *p->sample}, {&p->note, p->nnotes, sizeof *p->note},
+        {&p->host, p->nhosts, sizeof *p->host},          {&p->proc, p->nprocs, sizeof *p->proc},
+        {&p->file, p->nfiles, sizeof *p->file},          {&p->mark, p->nmarks, sizeof *p->mark},
+        {&p->reading, p->nreadings, sizeof *p->reading}, {&p->note, p->nnotes, sizeof *p->note},
     };
     int rc = 0;
     size_t done = 0;

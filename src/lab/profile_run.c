@@ -13,8 +13,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define MAX_RUN_BYTES    (16u << 20)
-#define MAX_SAMPLE_BYTES (1u << 30) /* a second a line: years */
+#define MAX_RUN_BYTES      (16u << 20)
+#define MAX_READINGS_BYTES (1u << 30) /* a second a line: years */
 
 static bool is_text(const struct stk_jval *v)
 {
@@ -320,8 +320,8 @@ static uint64_t whole(double v)
     return v > 0 && v < 9e18 ? (uint64_t)v : 0;
 }
 
-static int add_samples(struct stk_pb *pb, const char *text, size_t size, uint32_t launcher,
-                       struct stk_err *err)
+static int add_readings(struct stk_pb *pb, const char *text, size_t size, uint32_t launcher,
+                        struct stk_err *err)
 {
     struct stk_profile *p = pb->p;
     struct head head = {0};
@@ -336,9 +336,9 @@ static int add_samples(struct stk_pb *pb, const char *text, size_t size, uint32_
         if (at == text) {
             read_head(&head, row);
         } else if (read_line(&head, row, v)) {
-            rc = STK_ARRAY_MORE(p->sample, p->nsamples, err);
+            rc = STK_ARRAY_MORE(p->reading, p->nreadings, err);
             if (!rc)
-                p->sample[p->nsamples++] = (struct stk_prof_sample){
+                p->reading[p->nreadings++] = (struct stk_prof_reading){
                     .at_s = v[AT],
                     .launcher = launcher,
                     .cpu_cores = v[CPU],
@@ -357,15 +357,15 @@ static int add_samples(struct stk_pb *pb, const char *text, size_t size, uint32_
 }
 
 /* samples.HOST.PID.csv beside run.HOST.PID.json: by its own name, not by what the file says. */
-static int read_samples(struct stk_pb *pb, const char *dir, const char *run_name, uint32_t launcher,
-                        struct stk_err *err)
+static int load_readings(struct stk_pb *pb, const char *dir, const char *run_name,
+                         uint32_t launcher, struct stk_err *err)
 {
     struct stk_buf path = STK_BUF_INIT, text = STK_BUF_INIT;
     int rc = 0;
     stk_buf_printf(&path, "%s/samples.%.*s.csv", dir, (int)(strlen(run_name) - strlen("run..json")),
                    run_name + strlen("run."));
-    if (!path.fail && stk_read_file(stk_buf_cstr(&path), MAX_SAMPLE_BYTES, &text, NULL) == 0)
-        rc = add_samples(pb, (const char *)text.data, text.len, launcher, err);
+    if (!path.fail && stk_read_file(stk_buf_cstr(&path), MAX_READINGS_BYTES, &text, NULL) == 0)
+        rc = add_readings(pb, (const char *)text.data, text.len, launcher, err);
     stk_buf_release(&path);
     stk_buf_release(&text);
     return rc;
@@ -384,7 +384,7 @@ static int use_run(struct stk_pb *pb, const char *dir, const char *name, const s
     add_host(pb, run, r.host);
     rc = add_own_notes(pb, run, err);
     rc = rc ? rc : add_program(pb, run, &r, err);
-    rc = rc ? rc : read_samples(pb, dir, name, (uint32_t)pb->nruns, err);
+    rc = rc ? rc : load_readings(pb, dir, name, (uint32_t)pb->nruns, err);
     pb->run[pb->nruns++] = r;
     return rc;
 }

@@ -210,8 +210,8 @@ int stk_pb_clocks(struct stk_pb *pb, struct stk_err *err)
     uint64_t start = find_start(pb, clock);
     p->start_real_s = (double)start / 1e9;
     place_processes(pb, start);
-    for (size_t i = 0; i < p->nsamples; i++)
-        p->sample[i].at_s += pb->run[p->sample[i].launcher].start_s;
+    for (size_t i = 0; i < p->nreadings; i++)
+        p->reading[i].at_s += pb->run[p->reading[i].launcher].start_s;
     end_killed(pb);
     place_marks(pb);
     return 0;

@@ -246,7 +246,7 @@ static void relate_rows(const struct stk_scaling *all, struct stk_scaling_series
 double stk_scaling_slack(const struct stk_scaling_series *s, const struct stk_scaling_row *a,
                          const struct stk_scaling_row *b)
 {
-    double each = 1 / stk_runs_worth((double)a->runs) + 1 / stk_runs_worth((double)b->runs);
+    double each = 1 / stk_runner_worth((double)a->runs) + 1 / stk_runner_worth((double)b->runs);
     return s->noise.dof >= 1 ? stk_t95(s->noise.dof) * s->noise.relative_sd * sqrt(each) : NAN;
 }
 

@@ -148,7 +148,7 @@ bool stk_summarise(const double *v, size_t n, struct stk_summary *out)
     return true;
 }
 
-double stk_runs_worth(double runs)
+double stk_runner_worth(double runs)
 {
     return runs > 2 ? 1 + (runs - 1) * 0.6366 : runs;
 }

@@ -53,7 +53,7 @@ double stk_t95(double dof);
 
 /* How many single runs the median of this many is worth, for normal noise: 2/pi of them in the
  * limit. */
-double stk_runs_worth(double runs);
+double stk_runner_worth(double runs);
 
 /* How much alike runs of the same thing were, over all N of a study. */
 enum stk_noise_verdict {

@@ -50,7 +50,7 @@ struct stk_watcher;
 int stk_watcher_new(uint64_t job, uid_t owner, struct stk_watcher **out, struct stk_err *err);
 /* The processes of the job on this node, without ourselves. out: all zero, or from an earlier call.
  */
-int stk_watcher_sample(struct stk_watcher *w, struct stk_watch_node *out, struct stk_err *err);
+int stk_watcher_read(struct stk_watcher *w, struct stk_watch_node *out, struct stk_err *err);
 void stk_watcher_free(struct stk_watcher *w); /* NULL is fine */
 
 /* ---- between ------------------------------------------------------------------------------- */

@@ -201,7 +201,7 @@ static void collect_gpus(struct stk_gpus *g, struct stk_watch_node *out)
 
 /* ---- from outside ------------------------------------------------------------------------- */
 
-int stk_watcher_sample(struct stk_watcher *w, struct stk_watch_node *out, struct stk_err *err)
+int stk_watcher_read(struct stk_watcher *w, struct stk_watch_node *out, struct stk_err *err)
 {
     struct timespec real;
     clock_gettime(CLOCK_REALTIME, &real);

@@ -69,7 +69,7 @@ static bool from_bins(const struct stk_profile *p, enum stk_series what, double 
     return any;
 }
 
-static double sample_value(const struct stk_prof_sample *s, enum stk_series what)
+static double reading_value(const struct stk_prof_reading *s, enum stk_series what)
 {
     return what == STK_SERIES_GPU      ? s->gpu_util
            : what == STK_SERIES_IOWAIT ? s->iowait_cores
@@ -78,7 +78,7 @@ static double sample_value(const struct stk_prof_sample *s, enum stk_series what
 
 /* Means of the samples of a column. Cores of several launchers add up; a column without a sample
  * has what the one before it had, since a sample stands for the second behind it. */
-static bool from_samples(const struct stk_profile *p, enum stk_series what, double *v, size_t n)
+static bool from_readings(const struct stk_profile *p, enum stk_series what, double *v, size_t n)
 {
     double span = stk_report_span_s(p);
     double sum[MAX_COLUMN] = {0}, count[MAX_COLUMN] = {0};
@@ -86,9 +86,9 @@ static bool from_samples(const struct stk_profile *p, enum stk_series what, doub
     bool any = false;
     if (n > MAX_COLUMN || !(span > 0))
         return false;
-    for (size_t i = 0; i < p->nsamples; i++) {
-        const struct stk_prof_sample *s = &p->sample[i];
-        double x = sample_value(s, what), at = s->at_s / span * (double)n;
+    for (size_t i = 0; i < p->nreadings; i++) {
+        const struct stk_prof_reading *s = &p->reading[i];
+        double x = reading_value(s, what), at = s->at_s / span * (double)n;
         launchers = s->launcher + 1 > launchers ? s->launcher + 1 : launchers;
         /* No node has a million cores. */
         if (!(x >= 0 && x < 1e6) || !(at >= 0))
@@ -106,7 +106,7 @@ static bool from_samples(const struct stk_profile *p, enum stk_series what, doub
 
 bool stk_report_series(const struct stk_profile *p, enum stk_series what, double *v, size_t n)
 {
-    return what >= STK_SERIES_CPU ? from_samples(p, what, v, n) : from_bins(p, what, v, n);
+    return what >= STK_SERIES_CPU ? from_readings(p, what, v, n) : from_bins(p, what, v, n);
 }
 
 /* ---- drawing ------------------------------------------------------------------------------- */
@@ -209,7 +209,7 @@ static void draw_data(const struct stk_report *r, struct series *s, struct stk_b
     }
 }
 
-static void draw_samples(const struct stk_report *r, struct series *s, struct stk_buf *out)
+static void draw_readings(const struct stk_report *r, struct series *s, struct stk_buf *out)
 {
     const struct stk_analysis *a = r->a;
     struct label l = {.mean = ""};
@@ -307,7 +307,7 @@ void stk_report_chart(const struct stk_report *r, struct stk_buf *out)
     if (!(stk_report_span_s(a->p) > 0))
         return;
     draw_data(r, &s, out);
-    draw_samples(r, &s, out);
+    draw_readings(r, &s, out);
     if (out->len == before)
         return;
     if (a->nepochs > 1 || (a->nepochs && a->epochs_marked))

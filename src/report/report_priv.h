@@ -32,7 +32,7 @@ size_t stk_report_room(const struct stk_report *r, size_t used);
 const char *stk_word_cut(struct stk_buf *b, const char *text, size_t columns);
 /* A cell of CSV (csv.c): quoted where it must be; a text that a spreadsheet would run as a formula
  * gets a ' in front. */
-void stk_csv_cell(struct stk_buf *out, const char *text);
+void stk_report_csv_text(struct stk_buf *out, const char *text);
 void stk_report_heading(const char *text, struct stk_buf *out);
 void stk_report_more(size_t shown, size_t all, struct stk_buf *out); /* "and 12 more: --top 0 …" */
 size_t stk_report_rows(const struct stk_report *r, size_t all);

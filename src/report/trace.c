@@ -213,10 +213,10 @@ static void put_rates(struct trace *t)
     }
 }
 
-static void put_samples(struct trace *t)
+static void put_readings(struct trace *t)
 {
-    for (size_t i = 0; i < t->p->nsamples && !t->rc; i++) {
-        const struct stk_prof_sample *s = &t->p->sample[i];
+    for (size_t i = 0; i < t->p->nreadings && !t->rc; i++) {
+        const struct stk_prof_reading *s = &t->p->reading[i];
         char suffix[32] = "", name[64];
         if (s->launcher)
             snprintf(suffix, sizeof suffix, ", task %lu", (unsigned long)s->launcher);
@@ -302,7 +302,7 @@ static int put_all(struct trace *t)
     put_names(t);
     put_marks(t);
     put_rates(t);
-    put_samples(t);
+    put_readings(t);
     int rc = t->rc ? t->rc : stk_profile_events(t->p, on_event, t, t->err);
     stk_jw_close(w, ']');
     stk_jw_close(w, '}');

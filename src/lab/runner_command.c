@@ -1,6 +1,6 @@
 /*
- * run_command.c - what a run is started as: launcher, container and command as words, the CPUs it
- * may use, and an environment that tells libraries how many threads and which GPUs they have.
+ * runner_command.c - what a run is started as: launcher, container and command as words, the CPUs
+ * it may use, and an environment that tells libraries how many threads and which GPUs they have.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "base/spawn.h"
 #include "host/gpu.h"
 #include "lab/launch_priv.h"
-#include "lab/run_priv.h"
+#include "lab/runner_priv.h"
 
 #define GPUS_MAX 1024
 
@@ -66,7 +66,7 @@ static int find_mpirun(const char **path, struct stk_err *err)
                        "module, or say with --launcher what starts ranks");
 }
 
-static int add_mpirun(struct stk_launcher *l, const struct stk_runs_plan *p, struct stk_err *err)
+static int add_mpirun(struct stk_launcher *l, const struct stk_runner_plan *p, struct stk_err *err)
 {
     const char *path = NULL;
     char text[64];
@@ -96,7 +96,7 @@ static int add_mpirun(struct stk_launcher *l, const struct stk_runs_plan *p, str
 /* ---- GPUs --------------------------------------------------------------------------------- */
 
 static int find_gpus(struct stk_launcher *l, const struct stk_points *points,
-                     struct stk_runs_conditions *c, struct stk_err *err)
+                     struct stk_runner_conditions *c, struct stk_err *err)
 {
     struct stk_words w = {.arena = &l->arena};
     const char *list = stk_gpus_list();
@@ -135,7 +135,7 @@ static bool any_ranks(const struct stk_points *points)
     return stk_points_most(points, offsetof(struct stk_point, give.ranks))->give.ranks > 0;
 }
 
-static int add_launcher(struct stk_launcher *l, const struct stk_runs_plan *p,
+static int add_launcher(struct stk_launcher *l, const struct stk_runner_plan *p,
                         const struct stk_points *points, struct stk_err *err)
 {
     if (p->launcher)
@@ -160,7 +160,7 @@ static uint64_t threads_alone(const struct stk_point *p)
 }
 
 static void note_cores(const struct stk_launcher *l, const struct stk_points *points,
-                       struct stk_runs_conditions *c)
+                       struct stk_runner_conditions *c)
 {
     uint64_t largest = 0;
     c->cores_usable = l->cores.physical;
@@ -170,19 +170,19 @@ static void note_cores(const struct stk_launcher *l, const struct stk_points *po
     if (!largest)
         return;
     if (l->cores.physical < l->cores.n && largest > l->cores.physical)
-        stk_runs_note(c,
-                      "N above %u uses a second hardware thread of the same cores: those are not "
-                      "whole cores",
-                      l->cores.physical);
+        stk_runner_note(c,
+                        "N above %u uses a second hardware thread of the same cores: those are not "
+                        "whole cores",
+                        l->cores.physical);
     if (l->cores.mixed)
-        stk_runs_note(c, "This machine has cores of different kinds: the curve bends where the "
-                         "slower ones begin");
+        stk_runner_note(c, "This machine has cores of different kinds: the curve bends where the "
+                           "slower ones begin");
     if (largest > l->cores.n)
-        stk_runs_note(c, "N above %u is more threads than CPUs (--oversubscribe)", l->cores.n);
+        stk_runner_note(c, "N above %u is more threads than CPUs (--oversubscribe)", l->cores.n);
 }
 
-int stk_launcher_init(struct stk_launcher *l, const struct stk_runs_plan *p,
-                      const struct stk_points *points, struct stk_runs_conditions *c,
+int stk_launcher_init(struct stk_launcher *l, const struct stk_runner_plan *p,
+                      const struct stk_points *points, struct stk_runner_conditions *c,
                       struct stk_err *err)
 {
     bool ours = p->via->can & STK_VIA_CHOOSES;
@@ -256,7 +256,7 @@ static void set_gpus(struct stk_words *env, const struct stk_launcher *l, uint64
 
 /* Ours, then what the resources say, then the point's own. */
 static void make_environment(struct stk_command *c, const struct stk_launcher *l,
-                             const struct stk_runs_plan *p, const struct stk_point *point)
+                             const struct stk_runner_plan *p, const struct stk_point *point)
 {
     const struct stk_resources *give = &point->give;
     uint64_t threads = threads_of(give);
@@ -274,7 +274,7 @@ static void make_environment(struct stk_command *c, const struct stk_launcher *l
 }
 
 /* A path such as ./train is meant from where the study was begun. */
-static int finish(struct stk_command *c, const struct stk_runs_plan *p, struct stk_err *err)
+static int finish(struct stk_command *c, const struct stk_runner_plan *p, struct stk_err *err)
 {
     free(c->path);
     c->path = NULL;
@@ -289,7 +289,7 @@ static int finish(struct stk_command *c, const struct stk_runs_plan *p, struct s
 }
 
 int stk_command_shell(struct stk_command *c, const struct stk_launcher *l,
-                      const struct stk_runs_plan *p, const char *line,
+                      const struct stk_runner_plan *p, const char *line,
                       const struct stk_point *point, struct stk_err *err)
 {
     const struct stk_marks marks = stk_point_marks(point);
@@ -304,7 +304,7 @@ int stk_command_shell(struct stk_command *c, const struct stk_launcher *l,
 }
 
 int stk_command_make(struct stk_command *c, const struct stk_launcher *l,
-                     const struct stk_runs_plan *p, const struct stk_point *point,
+                     const struct stk_runner_plan *p, const struct stk_point *point,
                      struct stk_err *err)
 {
     const struct stk_marks marks = stk_point_marks(point);

@@ -1,5 +1,5 @@
 /*
- * run_batch.c - the job of one run: options of sbatch from what its point is given, and a batch
+ * runner_batch.c - the job of one run: options of sbatch from what its point is given, and a batch
  * file whose only line of ours runs this program again, which reads everything else from the plan.
  * So no shell ever sees a word of the command; the two paths it does see are quoted.
  */
@@ -10,7 +10,7 @@
 
 #include "base/quote.h"
 #include "base/spawn.h"
-#include "lab/run_priv.h"
+#include "lab/runner_priv.h"
 
 static void add(struct stk_words *w, const char *fmt, ...) STK_PRINTF(2, 3);
 static void add(struct stk_words *w, const char *fmt, ...)
@@ -71,7 +71,7 @@ static void add_resources(const struct stk_resources *give, const char *gpu_type
 }
 
 /* Slurm replaces %j and its like in the name of the output: a % of the path stands for itself. */
-static void add_output(const struct stk_runs *r, const char *name, struct stk_words *w)
+static void add_output(const struct stk_runner *r, const char *name, struct stk_words *w)
 {
     struct stk_buf b = STK_BUF_INIT;
     stk_buf_puts(&b, "--output=");
@@ -122,10 +122,10 @@ void stk_job_name(const struct stk_job_run *j, char *name, size_t size)
     snprintf(name, size, "stoker-%s%s%s", run, j->token[0] ? "-" : "", j->token);
 }
 
-int stk_batch_make(const struct stk_runs *r, const struct stk_job_run *j, struct stk_buf *script,
+int stk_batch_make(const struct stk_runner *r, const struct stk_job_run *j, struct stk_buf *script,
                    struct stk_words *args, struct stk_err *err)
 {
-    const struct stk_runs_plan *p = &r->plan;
+    const struct stk_runner_plan *p = &r->plan;
     const struct stk_point *point = j->tally->point;
     const struct stk_marks marks = stk_point_marks(point);
     char exe[PATH_MAX], name[STK_RUN_NAME_SIZE], job_name[STK_JOB_NAME_SIZE];

@@ -1,13 +1,13 @@
 /*
- * run_points.c - generators: the points of a plan. What N sets becomes resources here, and marks in
- * the command become numbers; nobody behind this asks again what N stood for.
+ * runner_points.c - generators: the points of a plan. What N sets becomes resources here, and marks
+ * in the command become numbers; nobody behind this asks again what N stood for.
  */
 #include <ctype.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "lab/run_priv.h"
+#include "lab/runner_priv.h"
 
 static const char *text(struct stk_arena *arena, const char *fmt, ...) STK_PRINTF(2, 3);
 static const char *text(struct stk_arena *arena, const char *fmt, ...)
@@ -33,7 +33,7 @@ static const char **expand_words(const char **argv, const struct stk_point *p,
 /* ---- from N ------------------------------------------------------------------------------- */
 
 /* What N sets. Where ranks share GPUs, or there are none, one node is meant. */
-static struct stk_resources resources_of(const struct stk_runs_plan *p, uint64_t n)
+static struct stk_resources resources_of(const struct stk_runner_plan *p, uint64_t n)
 {
     bool gpus = p->sets & STK_SETS_GPUS;
     struct stk_resources give = {.gpus = gpus ? n : 0, .ranks_per_node = p->ranks_per_node};
@@ -54,7 +54,7 @@ static struct stk_resources resources_of(const struct stk_runs_plan *p, uint64_t
     return give;
 }
 
-static bool make_n(const struct stk_runs_plan *p, uint64_t n, struct stk_arena *arena,
+static bool make_n(const struct stk_runner_plan *p, uint64_t n, struct stk_arena *arena,
                    struct stk_point *out)
 {
     unsigned long long number = n;
@@ -71,7 +71,7 @@ static bool make_n(const struct stk_runs_plan *p, uint64_t n, struct stk_arena *
     return out->id && out->label && out->argv;
 }
 
-static bool points_of_n(const struct stk_runs_plan *p, struct stk_arena *arena,
+static bool points_of_n(const struct stk_runner_plan *p, struct stk_arena *arena,
                         struct stk_points *out)
 {
     bool ok = true;
@@ -97,7 +97,7 @@ static bool place(uint64_t nodes, struct stk_arena *arena, struct stk_point *poi
     return point->series && point->label && point->id;
 }
 
-static bool points_of_spread(const struct stk_runs_plan *p, struct stk_arena *arena,
+static bool points_of_spread(const struct stk_runner_plan *p, struct stk_arena *arena,
                              struct stk_points *out)
 {
     bool ok = true;
@@ -112,7 +112,7 @@ static bool points_of_spread(const struct stk_runs_plan *p, struct stk_arena *ar
 
 /* ---- as they are -------------------------------------------------------------------------- */
 
-static bool points_of_variants(const struct stk_runs_plan *p, struct stk_arena *arena,
+static bool points_of_variants(const struct stk_runner_plan *p, struct stk_arena *arena,
                                struct stk_points *out)
 {
     bool ok = true;
@@ -187,8 +187,8 @@ static int check_apart(const struct stk_points *points, struct stk_err *err)
     return 0;
 }
 
-int stk_points_make(const struct stk_runs_plan *p, struct stk_arena *arena, struct stk_points *out,
-                    struct stk_err *err)
+int stk_points_make(const struct stk_runner_plan *p, struct stk_arena *arena,
+                    struct stk_points *out, struct stk_err *err)
 {
     size_t room = p->nvariants ? p->nvariants : p->nspread ? STK_POINTS_MAX : p->nn;
     *out = (struct stk_points){.v = stk_arena_alloc(arena, room * sizeof *out->v)};

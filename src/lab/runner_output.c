@@ -1,6 +1,6 @@
 /*
- * run_output.c - what a command has written: kept in a file without a name while it runs, searched
- * line by line for the metric, and shown in part when something went wrong.
+ * runner_output.c - what a command has written: kept in a file without a name while it runs,
+ * searched line by line for the metric, and shown in part when something went wrong.
  */
 #include <ctype.h>
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 #include "base/num.h"
 #include "base/own.h"
 #include "base/text.h"
-#include "lab/run_priv.h"
+#include "lab/runner_priv.h"
 #include "lab/stats.h"
 
 #define LINE_MAX_BYTES 65536 /* a longer line is searched in parts: regexec() may be quadratic */

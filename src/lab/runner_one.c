@@ -1,5 +1,5 @@
 /*
- * run_one.c - one run of one point: prepared, started, timed, its metric found, and what
+ * runner_one.c - one run of one point: prepared, started, timed, its metric found, and what
  * went wrong put into a sentence. Here and inside jobs of Slurm it is the same.
  */
 #include <math.h>
@@ -10,9 +10,9 @@
 
 #include "base/secret.h"
 #include "base/units.h"
-#include "lab/run_priv.h"
+#include "lab/runner_priv.h"
 
-int stk_one_init(struct stk_one *o, const struct stk_runs_plan *plan,
+int stk_one_init(struct stk_one *o, const struct stk_runner_plan *plan,
                  const struct stk_launcher *launcher, const struct stk_metric *metric, int out_fd,
                  struct stk_err *err)
 {

@@ -1,12 +1,12 @@
 /*
- * run_exec.c - one process, run to its end and timed with as little as possible around it: vfork,
- * which copies no page tables, a clock before and after, and a poll that sleeps meanwhile.
+ * runner_exec.c - one process, run to its end and timed with as little as possible around it:
+ * vfork, which copies no page tables, a clock before and after, and a poll that sleeps meanwhile.
  */
 #include <errno.h>
 #include <math.h>
 #include <signal.h>
 
-#include "lab/run_priv.h"
+#include "lab/runner_priv.h"
 
 #define GRACE_S 3.0 /* between asking a program to end and ending it */
 

@@ -1,6 +1,6 @@
 /*
- * run_collect.c - what has become of the jobs of a study: the job's own result, Slurm's word on how
- * it ended and what it was given, put together into a run. Each of them may be missing.
+ * runner_collect.c - what has become of the jobs of a study: the job's own result, Slurm's word on
+ * how it ended and what it was given, put together into a run. Each of them may be missing.
  */
 #include <math.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "base/pool.h"
 #include "cluster/slurm.h"
-#include "lab/run_priv.h"
+#include "lab/runner_priv.h"
 
 #define SETTLE_S 8.0  /* the accounting, and a shared file system, may be late by this much */
 #define STUCK_S  4.0  /* a node that comes back may make it possible after all */
@@ -26,7 +26,7 @@ static void done_name(const struct stk_job_run *j, char out[STK_DONE_SIZE])
     stk_done_name(name, id, out);
 }
 
-bool stk_jobs_has_result(const struct stk_runs *r, const struct stk_job_run *j)
+bool stk_jobs_has_result(const struct stk_runner *r, const struct stk_job_run *j)
 {
     char name[STK_DONE_SIZE];
     done_name(j, name);
@@ -34,7 +34,7 @@ bool stk_jobs_has_result(const struct stk_runs *r, const struct stk_job_run *j)
 }
 
 /* False: not there, or not the result of such a run. Texts live in the arena. */
-static bool read_result(const struct stk_runs *r, const struct stk_job_run *j,
+static bool read_result(const struct stk_runner *r, const struct stk_job_run *j,
                         struct stk_arena *arena, struct stk_study_run *run)
 {
     struct stk_buf b = STK_BUF_INIT;
@@ -43,7 +43,7 @@ static bool read_result(const struct stk_runs *r, const struct stk_job_run *j,
     done_name(j, name);
     bool ok = stk_folder_read(&r->folder, name, 1u << 20, &b, NULL) == 0 &&
               stk_json_parse(arena, stk_buf_cstr(&b), b.len, &v, NULL) == 0 &&
-              stk_study_read_run(v, run, NULL) == 0 && stk_runs_point_of(r, run) == j->tally &&
+              stk_study_read_run(v, run, NULL) == 0 && stk_runner_point_of(r, run) == j->tally &&
               stk_study_check(&r->study, run, NULL) == 0;
     stk_buf_release(&b);
     return ok;
@@ -52,7 +52,7 @@ static bool read_result(const struct stk_runs *r, const struct stk_job_run *j,
 /* ---- how it ended ------------------------------------------------------------------------- */
 
 /* The last line of what the job has written, or of what Slurm wrote about it. */
-static void last_words(const struct stk_runs *r, const struct stk_job_run *j, char *out,
+static void last_words(const struct stk_runner *r, const struct stk_job_run *j, char *out,
                        size_t size)
 {
     static const char *const suffix[] = {"slurm", "out"};
@@ -69,7 +69,7 @@ static void last_words(const struct stk_runs *r, const struct stk_job_run *j, ch
 }
 
 /* own: the job's own words about what it ran. */
-static void say_why(const struct stk_runs *r, const struct stk_job_run *j,
+static void say_why(const struct stk_runner *r, const struct stk_job_run *j,
                     const struct stk_slurm_job *job, const char *own, char *note, size_t size)
 {
     char words[100] = "", how[100], what[STK_STUDY_TEXT_MAX + 1], name[STK_RUN_NAME_SIZE];
@@ -111,7 +111,7 @@ static void take_accounts(const struct stk_slurm_job *job, struct stk_study_run 
         run->host = job->nodelist;
 }
 
-static int keep_job(struct stk_runs *r, const struct stk_job_run *j,
+static int keep_job(struct stk_runner *r, const struct stk_job_run *j,
                     const struct stk_slurm_job *job, struct stk_err *err)
 {
     struct stk_arena arena = STK_ARENA_INIT;
@@ -136,7 +136,7 @@ static int keep_job(struct stk_runs *r, const struct stk_job_run *j,
                  job->restarts > 1 ? "s" : "");
         run.note = requeued;
     }
-    int rc = stk_runs_keep(r, j->tally, &run, err);
+    int rc = stk_runner_keep(r, j->tally, &run, err);
     stk_arena_release(&arena);
     return rc;
 }
@@ -147,7 +147,7 @@ static void forget(struct stk_jobs *jobs, size_t i)
     jobs->job[i] = jobs->job[--jobs->n];
 }
 
-int stk_jobs_give_up(struct stk_runs *r, size_t i, const char *why, struct stk_err *err)
+int stk_jobs_give_up(struct stk_runner *r, size_t i, const char *why, struct stk_err *err)
 {
     struct stk_jobs *jobs = r->there;
     const struct stk_job_run *j = &jobs->job[i];
@@ -157,7 +157,7 @@ int stk_jobs_give_up(struct stk_runs *r, size_t i, const char *why, struct stk_e
     run.status = STK_RUN_PENDING;
     run.job = id;
     run.note = why;
-    int rc = stk_runs_keep(r, j->tally, &run, err);
+    int rc = stk_runner_keep(r, j->tally, &run, err);
     forget(jobs, i);
     return rc;
 }
@@ -165,7 +165,7 @@ int stk_jobs_give_up(struct stk_runs *r, size_t i, const char *why, struct stk_e
 /* ---- looking ------------------------------------------------------------------------------ */
 
 /* Whether everything that will be known is known. */
-static bool is_settled(const struct stk_runs *r, struct stk_job_run *j,
+static bool is_settled(const struct stk_runner *r, struct stk_job_run *j,
                        const struct stk_slurm_job *job, unsigned failed)
 {
     double now = stk_now();
@@ -197,7 +197,7 @@ static bool is_stuck(struct stk_job_run *j, const struct stk_slurm_job *job)
     return now - j->stuck_s >= STUCK_S;
 }
 
-static int end_stuck(struct stk_runs *r, size_t i, const struct stk_slurm_job *job,
+static int end_stuck(struct stk_runner *r, size_t i, const struct stk_slurm_job *job,
                      struct stk_err *err)
 {
     char why[STK_STUDY_TEXT_MAX + 1];
@@ -210,20 +210,20 @@ static int end_stuck(struct stk_runs *r, size_t i, const struct stk_slurm_job *j
     return rc ? rc : stk_jobs_give_up(r, i, why, err);
 }
 
-static void note_missing(struct stk_runs *r, const struct stk_slurm_jobs *seen)
+static void note_missing(struct stk_runner *r, const struct stk_slurm_jobs *seen)
 {
     static const char text[] = "No accounting";
     for (size_t i = 0; i < r->conditions.nnotes; i++)
         if (strncmp(r->conditions.note[i], text, sizeof text - 1) == 0)
             return;
     if (seen->failed & STK_SLURM_BY_SACCT)
-        stk_runs_note(&r->conditions,
-                      "%s (sacct: %.160s): what jobs were given and how they ended is from the "
-                      "controller and the jobs themselves",
-                      text, seen->why[1]);
+        stk_runner_note(&r->conditions,
+                        "%s (sacct: %.160s): what jobs were given and how they ended is from the "
+                        "controller and the jobs themselves",
+                        text, seen->why[1]);
 }
 
-static void count_states(struct stk_runs *r, const struct stk_slurm_jobs *seen)
+static void count_states(struct stk_runner *r, const struct stk_slurm_jobs *seen)
 {
     struct stk_jobs *jobs = r->there;
     r->state.pending = r->state.running = 0;
@@ -242,7 +242,7 @@ static void count_states(struct stk_runs *r, const struct stk_slurm_jobs *seen)
 
 /* A job whose sbatch gave no answer: by its name it is found, or, after a while, is not there and
  * will be submitted again. */
-static int find_unsure(struct stk_runs *r, size_t i, bool *changed, struct stk_err *err)
+static int find_unsure(struct stk_runner *r, size_t i, bool *changed, struct stk_err *err)
 {
     const struct stk_slurm slurm = stk_jobs_slurm(r);
     struct stk_jobs *jobs = r->there;
@@ -263,7 +263,7 @@ static int find_unsure(struct stk_runs *r, size_t i, bool *changed, struct stk_e
 }
 
 /* The jobs that have a number come first: *n of them. */
-static int find_all(struct stk_runs *r, size_t *n, bool *changed, struct stk_err *err)
+static int find_all(struct stk_runner *r, size_t *n, bool *changed, struct stk_err *err)
 {
     struct stk_jobs *jobs = r->there;
     int rc = 0;
@@ -281,7 +281,7 @@ static int find_all(struct stk_runs *r, size_t *n, bool *changed, struct stk_err
 }
 
 /* From the end: one that is forgotten gives its place to the last. */
-static int keep_ended(struct stk_runs *r, const struct stk_slurm_jobs *seen, bool *changed,
+static int keep_ended(struct stk_runner *r, const struct stk_slurm_jobs *seen, bool *changed,
                       struct stk_err *err)
 {
     struct stk_jobs *jobs = r->there;
@@ -303,7 +303,7 @@ static int keep_ended(struct stk_runs *r, const struct stk_slurm_jobs *seen, boo
 }
 
 /* A controller that hangs must not keep us from being stopped, nor look like us hanging. */
-int stk_jobs_look(struct stk_runs *r, bool *changed, struct stk_err *err)
+int stk_jobs_look(struct stk_runner *r, bool *changed, struct stk_err *err)
 {
     const struct stk_slurm slurm = stk_jobs_slurm(r);
     const struct stk_jobs *jobs = r->there;

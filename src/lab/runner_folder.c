@@ -1,6 +1,6 @@
 /*
- * run_folder.c - a study on disk: a line is added for each run as it ends, which costs microseconds
- * and survives our death; the whole is published now and then and at the end.
+ * runner_folder.c - a study on disk: a line is added for each run as it ends, which costs
+ * microseconds and survives our death; the whole is published now and then and at the end.
  */
 #include <errno.h>
 #include <math.h>
@@ -11,7 +11,7 @@
 
 #include "base/file.h"
 #include "base/pool.h"
-#include "lab/run_priv.h"
+#include "lab/runner_priv.h"
 
 #define SYNC_EVERY_S    2.0 /* what a loss of power may take */
 #define PUBLISH_EVERY_S 10.0
@@ -75,7 +75,7 @@ int stk_lines_add(int fd, struct stk_buf *line, const char *path, struct stk_err
 
 /* ---- runs --------------------------------------------------------------------------------- */
 
-int stk_runs_publish(struct stk_runs *r, struct stk_err *err)
+int stk_runner_publish(struct stk_runner *r, struct stk_err *err)
 {
     struct stk_buf b = STK_BUF_INIT;
     struct stk_jw w;
@@ -89,8 +89,8 @@ int stk_runs_publish(struct stk_runs *r, struct stk_err *err)
     return rc;
 }
 
-int stk_runs_keep(struct stk_runs *r, struct stk_tally *t, const struct stk_study_run *run,
-                  struct stk_err *err)
+int stk_runner_keep(struct stk_runner *r, struct stk_tally *t, const struct stk_study_run *run,
+                    struct stk_err *err)
 {
     struct stk_buf b = STK_BUF_INIT;
     struct stk_jw w;
@@ -105,7 +105,7 @@ int stk_runs_keep(struct stk_runs *r, struct stk_tally *t, const struct stk_stud
         r->synced_s = stk_now();
     }
     if (!rc && now - r->published_s > PUBLISH_EVERY_S)
-        rc = stk_runs_publish(r, err);
+        rc = stk_runner_publish(r, err);
     r->state.done++;
     stk_tally_update(r, t);
     return rc;

@@ -1,13 +1,13 @@
 /*
- * run_drive.c - a study from where it stands to its end: rounds of all points, each started by the
- * executor until it is known well enough, what has ended collected, and the budget kept.
+ * runner_drive.c - a study from where it stands to its end: rounds of all points, each started by
+ * the executor until it is known well enough, what has ended collected, and the budget kept.
  */
 #include <math.h>
 
 #include "base/pool.h"
-#include "lab/run_priv.h"
+#include "lab/runner_priv.h"
 
-int stk_runs_tick(struct stk_runs *r, const char *phase)
+int stk_runner_tick(struct stk_runner *r, const char *phase)
 {
     if (!r->watch || !r->watch->tick)
         return 0;
@@ -16,7 +16,7 @@ int stk_runs_tick(struct stk_runs *r, const char *phase)
     return r->watch->tick(r->watch->user, &r->state);
 }
 
-uint64_t stk_runs_waiting(const struct stk_runs *r)
+uint64_t stk_runner_waiting(const struct stk_runner *r)
 {
     uint64_t n = 0;
     for (size_t i = 0; i < r->points.n; i++)
@@ -24,7 +24,7 @@ uint64_t stk_runs_waiting(const struct stk_runs *r)
     return n;
 }
 
-static bool all_done(const struct stk_runs *r)
+static bool all_done(const struct stk_runner *r)
 {
     for (size_t i = 0; i < r->points.n; i++)
         if (!r->tally[i].done)
@@ -33,7 +33,7 @@ static bool all_done(const struct stk_runs *r)
 }
 
 /* Whether anything may still come of it: one whole round without a good run is enough. */
-static bool hopeless(const struct stk_runs *r)
+static bool hopeless(const struct stk_runner *r)
 {
     for (size_t i = 0; i < r->points.n; i++)
         if (r->tally[i].good || r->tally[i].waiting || !r->tally[i].bad)
@@ -42,7 +42,7 @@ static bool hopeless(const struct stk_runs *r)
 }
 
 /* How often a point is to have been tried before what is waiting is collected. */
-static uint64_t target(const struct stk_runs *r, const struct stk_tally *t)
+static uint64_t target(const struct stk_runner *r, const struct stk_tally *t)
 {
     uint64_t tries = stk_tally_tries(t);
     if (t->done)
@@ -52,12 +52,12 @@ static uint64_t target(const struct stk_runs *r, const struct stk_tally *t)
     return t->waiting ? 0 : tries + 1; /* not yet narrow: one more at a time */
 }
 
-static bool queues(const struct stk_runs *r)
+static bool queues(const struct stk_runner *r)
 {
     return r->plan.via->can & STK_VIA_QUEUES;
 }
 
-static int start_round(struct stk_runs *r, uint64_t round, struct stk_err *err)
+static int start_round(struct stk_runner *r, uint64_t round, struct stk_err *err)
 {
     size_t order[STK_POINTS_MAX];
     int rc = 0;
@@ -66,7 +66,7 @@ static int start_round(struct stk_runs *r, uint64_t round, struct stk_err *err)
         struct stk_tally *t = &r->tally[order[i]];
         uint64_t tries = stk_tally_tries(t);
         if (tries > round || tries >= target(r, t) ||
-            (r->plan.at_once && stk_runs_waiting(r) >= r->plan.at_once))
+            (r->plan.at_once && stk_runner_waiting(r) >= r->plan.at_once))
             continue;
         /* What waits in a queue spends nothing: it is taken back when the time is over. */
         if (!queues(r) && !stk_points_affordable(r, t)) {
@@ -78,7 +78,7 @@ static int start_round(struct stk_runs *r, uint64_t round, struct stk_err *err)
     return rc;
 }
 
-static int start_missing(struct stk_runs *r, struct stk_err *err)
+static int start_missing(struct stk_runner *r, struct stk_err *err)
 {
     int rc = 0;
     bool vain = false;
@@ -98,15 +98,15 @@ static int start_missing(struct stk_runs *r, struct stk_err *err)
     return rc;
 }
 
-static bool over_budget(const struct stk_runs *r)
+static bool over_budget(const struct stk_runner *r)
 {
     return r->plan.budget_s > 0 && stk_now() - r->start_s > r->plan.budget_s;
 }
 
-static int wait_for_rest(struct stk_runs *r, struct stk_err *err)
+static int wait_for_rest(struct stk_runner *r, struct stk_err *err)
 {
     int rc = 0;
-    while (!rc && stk_runs_waiting(r)) {
+    while (!rc && stk_runner_waiting(r)) {
         bool changed = false;
         rc = r->plan.via->collect(r, &changed, err);
         if (!rc && over_budget(r)) {
@@ -119,7 +119,7 @@ static int wait_for_rest(struct stk_runs *r, struct stk_err *err)
     return rc;
 }
 
-int stk_runs_drive(struct stk_runs *r, struct stk_err *err)
+int stk_runner_drive(struct stk_runner *r, struct stk_err *err)
 {
     const struct stk_executor *via = r->plan.via;
     int rc = via->begin(r, err);

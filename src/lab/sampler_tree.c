@@ -1,17 +1,18 @@
 /*
- * sample_tree.c - the processes below the launcher: what each has used so far, and what is asked of
- * them while they live. A process whose parent ends comes to the launcher, which is the subreaper.
+ * sampler_tree.c - the processes below the launcher: what each has used so far, and what is asked
+ * of them while they live. A process whose parent ends comes to the launcher, which is the
+ * subreaper.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "lab/sample.h"
+#include "lab/sampler.h"
 
 #define COMMAND_MAX 512u
 
-int stk_sample_tree_open(struct stk_tree *t, pid_t root, struct stk_err *err)
+int stk_sampler_open_tree(struct stk_tree *t, pid_t root, struct stk_err *err)
 {
     const struct stk_tree_rules rules = {.root = root, .skip = root, .ended = true};
     int rc = stk_tree_open(t, &rules, err);
@@ -45,8 +46,8 @@ static void examine(const struct stk_tree *t, struct stk_proc *p, const char *lo
         read_command(t, p);
 }
 
-void stk_sample_tree(struct stk_tree *t, const char *logs, const char *host,
-                     struct stk_tree_sum *sum)
+void stk_sampler_look(struct stk_tree *t, const char *logs, const char *host,
+                      struct stk_tree_sum *sum)
 {
     *sum = (struct stk_tree_sum){0};
     memcpy(sum->io, t->reaped_io, sizeof sum->io);

@@ -1,13 +1,13 @@
 /*
- * run_point.h - what an experiment is made of: points.
+ * runner_point.h - what an experiment is made of: points.
  *
  * A point is one thing that is run several times and compared with others: a command, its
- * environment, what it is given. Generators make them from a plan (run_points.c): from a list of N,
- * from N and the numbers of nodes they are spread over, or from variants as they are. Everything
+ * environment, what it is given. Generators make them from a plan (runner_points.c): from a list of
+ * N, from N and the numbers of nodes they are spread over, or from variants as they are. Everything
  * after that (order, budget, journal, resume, executors) knows points by their id.
  */
-#ifndef STK_LAB_RUN_POINT_H
-#define STK_LAB_RUN_POINT_H
+#ifndef STK_LAB_RUNNER_POINT_H
+#define STK_LAB_RUNNER_POINT_H
 
 #include "base/buf.h"
 
@@ -39,10 +39,10 @@ struct stk_points {
     size_t n;
 };
 
-struct stk_runs_plan;
+struct stk_runner_plan;
 /* The points of a plan that was checked. They live in the arena and borrow from the plan. */
-int stk_points_make(const struct stk_runs_plan *p, struct stk_arena *arena, struct stk_points *out,
-                    struct stk_err *err);
+int stk_points_make(const struct stk_runner_plan *p, struct stk_arena *arena,
+                    struct stk_points *out, struct stk_err *err);
 
 /* What the runs of a point have come to so far. */
 struct stk_tally {

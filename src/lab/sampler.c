@@ -1,5 +1,5 @@
 /*
- * sample.c - the thread that samples, and the lines it writes. It holds the lock while it looks at
+ * sampler.c - the thread that samples, and the lines it writes. It holds the lock while it looks at
  * processes, so that none is waited for (and its CPU time moved to the launcher) in between. NVML,
  * which may take long to begin and hang with its driver, has a thread of its own.
  */
@@ -20,7 +20,7 @@
 #include "host/cpus.h"
 #include "host/gpu.h"
 #include "host/memory.h"
-#include "lab/sample.h"
+#include "lab/sampler.h"
 
 #define STUCK_S  5  /* a thread that has not stopped after that long is given up */
 #define CPU_REST 19 /* that many times what a sample took of the CPU, none is taken: 5 % of one */
@@ -147,16 +147,16 @@ static void write_line(struct stk_sampler *s, double now_s, double cpu_s,
     if (flush_line(s, &err))
         snprintf(s->totals.trouble, sizeof s->totals.trouble, "%.127s", err.what);
     else
-        s->totals.samples++;
+        s->totals.readings++;
 }
 
-static void take_sample(struct stk_sampler *s, bool last)
+static void take_reading(struct stk_sampler *s, bool last)
 {
     struct stk_tree_sum sum;
     struct node_use node;
     struct gpu_use gpu;
     pthread_mutex_lock(&s->lock);
-    stk_sample_tree(&s->tree, s->o.logs, s->o.host, &sum);
+    stk_sampler_look(&s->tree, s->o.logs, s->o.host, &sum);
     double cpu_s = waited_cpu_s() + (double)sum.cpu_ticks / (double)sysconf(_SC_CLK_TCK);
     gpu = s->gpu;
     pthread_mutex_unlock(&s->lock);
@@ -170,7 +170,7 @@ static void take_sample(struct stk_sampler *s, bool last)
     t->peak_threads = sum.threads > t->peak_threads ? sum.threads : t->peak_threads;
     t->peak_processes = sum.processes > t->peak_processes ? sum.processes : t->peak_processes;
     /* The rest of a second at the end says little, unless it is all there is. */
-    if (last && t->samples && now_s - s->last_s < s->o.every_s / 4)
+    if (last && t->readings && now_s - s->last_s < s->o.every_s / 4)
         return;
     if (now_s <= s->last_s)
         return;
@@ -209,12 +209,12 @@ static void *sampling(void *user)
     s->last_iowait_s = stk_cpu_iowait_s();
     while (!wait_until(s, next_s)) {
         double before_s = stk_thread_cpu_s();
-        take_sample(s, false);
+        take_reading(s, false);
         /* On the grid of whole periods. */
         double cost_s = stk_thread_cpu_s() - before_s, least_s = stk_now() + CPU_REST * cost_s;
         next_s = start_s + (floor((least_s - start_s) / s->o.every_s) + 1) * s->o.every_s;
     }
-    take_sample(s, true);
+    take_reading(s, true);
     return NULL;
 }
 
@@ -281,7 +281,7 @@ int stk_sampler_start(const struct stk_sampler_options *o, struct stk_sampler **
     pthread_cond_init(&s->wake, &attr);
     pthread_condattr_destroy(&attr);
     stk_memory_meter_init(&s->memory);
-    int rc = stk_sample_tree_open(&s->tree, o->root, err);
+    int rc = stk_sampler_open_tree(&s->tree, o->root, err);
     if (!rc && o->every_s > 0)
         rc = open_csv(s, err);
     if (!rc && o->every_s > 0)

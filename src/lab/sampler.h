@@ -1,15 +1,15 @@
 /*
- * sample.h - what a tree of processes takes of the node: CPU, memory, I/O and GPUs, once a second,
+ * sampler.h - what a tree of processes takes of the node: CPU, memory, I/O and GPUs, once a second,
  * as lines of a CSV file (columns: launch.h). One thread, which costs about 16 us a process and
  * sample.
  */
-#ifndef STK_LAB_SAMPLE_H
-#define STK_LAB_SAMPLE_H
+#ifndef STK_LAB_SAMPLER_H
+#define STK_LAB_SAMPLER_H
 
 #include "host/tree.h"
 #include "lab/folder.h"
 
-/* ---- processes (sample_tree.c) ---- */
+/* ---- processes (sampler_tree.c) ---- */
 
 struct stk_tree_sum {
     uint32_t processes, threads;
@@ -18,14 +18,14 @@ struct stk_tree_sum {
 };
 
 /* The tree below root, in the numbers it has itself. */
-int stk_sample_tree_open(struct stk_tree *t, pid_t root, struct stk_err *err);
+int stk_sampler_open_tree(struct stk_tree *t, pid_t root, struct stk_err *err);
 /* Looks at every process again, finds new ones. logs: where they write theirs, of this host. */
-void stk_sample_tree(struct stk_tree *t, const char *logs, const char *host,
-                     struct stk_tree_sum *sum);
+void stk_sampler_look(struct stk_tree *t, const char *logs, const char *host,
+                      struct stk_tree_sum *sum);
 
-/* ---- the thread (sample.c) ---- */
+/* ---- the thread (sampler.c) ---- */
 
-#define STK_SAMPLE_LEAST_S 0.01 /* shortest time between samples */
+#define STK_SAMPLER_LEAST_S 0.01 /* shortest time between samples */
 
 struct stk_sampler;
 struct stk_sampler_options {
@@ -36,7 +36,7 @@ struct stk_sampler_options {
     uint64_t start_mono_ns;
 };
 struct stk_sampler_totals {
-    uint64_t samples, peak_resident_bytes;
+    uint64_t readings, peak_resident_bytes;
     uint32_t peak_threads, peak_processes;
     unsigned gpus; /* UINT_MAX: never asked */
     char gpu_kind[96];

@@ -1,16 +1,16 @@
 /*
- * run_plan.c - a plan that makes sense: something depends on N, and what is asked for goes
+ * runner_plan.c - a plan that makes sense: something depends on N, and what is asked for goes
  * together. Everything is found out here, before an hour is spent on it. Whether it can be had is
  * for the executor to say.
  */
-#include "lab/run_priv.h"
+#include "lab/runner_priv.h"
 
 static int wrong(struct stk_err *err, const char *what)
 {
     return stk_err_set(err, STK_E_USAGE, NULL, -1, "%s", what);
 }
 
-static bool anywhere(const struct stk_runs_plan *p, const char *mark)
+static bool anywhere(const struct stk_runner_plan *p, const char *mark)
 {
     bool found = stk_marks_in(p->launcher, mark) || stk_marks_in(p->container, mark);
     for (size_t i = 0; p->argv && p->argv[i]; i++)
@@ -20,13 +20,13 @@ static bool anywhere(const struct stk_runs_plan *p, const char *mark)
     return found || stk_marks_in(p->batch_head, mark);
 }
 
-bool stk_runs_grows(const struct stk_runs_plan *p)
+bool stk_runner_grows(const struct stk_runner_plan *p)
 {
     return anywhere(p, "{size}") || anywhere(p, "{n}") || stk_marks_in(p->prepare, "{size}") ||
            stk_marks_in(p->prepare, "{n}");
 }
 
-static int check_depends(const struct stk_runs_plan *p, struct stk_err *err)
+static int check_depends(const struct stk_runner_plan *p, struct stk_err *err)
 {
     bool marked = anywhere(p, "{n}") || anywhere(p, "{ranks}");
     bool sized = anywhere(p, "{size}") || stk_marks_in(p->prepare, "{size}");
@@ -41,7 +41,7 @@ static int check_depends(const struct stk_runs_plan *p, struct stk_err *err)
     return 0;
 }
 
-static int check_sets(const struct stk_runs_plan *p, struct stk_err *err)
+static int check_sets(const struct stk_runner_plan *p, struct stk_err *err)
 {
     bool ranks = p->sets & (STK_SETS_RANKS | STK_SETS_NODES);
     if ((p->sets & STK_SETS_THREADS) && ranks)
@@ -60,7 +60,7 @@ static int check_sets(const struct stk_runs_plan *p, struct stk_err *err)
     return 0;
 }
 
-static bool any_multiple(const struct stk_runs_plan *p, uint64_t nodes)
+static bool any_multiple(const struct stk_runner_plan *p, uint64_t nodes)
 {
     for (size_t i = 0; i < p->nn; i++)
         if (p->n[i] % nodes == 0)
@@ -68,7 +68,7 @@ static bool any_multiple(const struct stk_runs_plan *p, uint64_t nodes)
     return false;
 }
 
-static int check_spread(const struct stk_runs_plan *p, struct stk_err *err)
+static int check_spread(const struct stk_runner_plan *p, struct stk_err *err)
 {
     if (!(p->sets & STK_SETS_RANKS) || p->ranks_per_node)
         return wrong(err, "--spread puts the ranks of an N on so many nodes: it goes with --ranks, "
@@ -82,11 +82,11 @@ static int check_spread(const struct stk_runs_plan *p, struct stk_err *err)
 }
 
 /* A word without a number for it would overflow, or could not be run at all. */
-static int check_numbers(const struct stk_runs_plan *p, struct stk_err *err)
+static int check_numbers(const struct stk_runner_plan *p, struct stk_err *err)
 {
     uint64_t product;
     uint64_t largest = p->nn ? p->n[p->nn - 1] : 1;
-    if (p->runs_min < 1 || p->runs_max < p->runs_min || p->runs_max > STK_RUNS_MAX)
+    if (p->runs_min < 1 || p->runs_max < p->runs_min || p->runs_max > STK_RUNNER_RUNS_MAX)
         return wrong(err, "--runs: write how many, as 10 or 3..20, up to 10000");
     if (__builtin_mul_overflow(p->size, largest, &product) || product > INT64_MAX)
         return wrong(err, "--size: the size of the largest N is too large a number");
@@ -95,7 +95,7 @@ static int check_numbers(const struct stk_runs_plan *p, struct stk_err *err)
     return 0;
 }
 
-static int check_texts(const struct stk_runs_plan *p, struct stk_err *err)
+static int check_texts(const struct stk_runner_plan *p, struct stk_err *err)
 {
     bool any = p->argv && p->argv[0] && p->argv[0][0];
     if (!any && !p->nvariants)
@@ -103,21 +103,21 @@ static int check_texts(const struct stk_runs_plan *p, struct stk_err *err)
     if (any && p->shell && p->argv[1])
         return wrong(err, "--shell takes the command as one line: put it in quotes");
     for (size_t i = 0; any && p->argv[i]; i++)
-        if (strlen(p->argv[i]) >= STK_RUNS_WORD_MAX)
+        if (strlen(p->argv[i]) >= STK_RUNNER_WORD_MAX)
             return wrong(err, "a word of the command is too long");
     if (p->series && strlen(p->series) > STK_STUDY_TEXT_MAX)
         return wrong(err, "--name is too long");
     return 0;
 }
 
-static int check_n(const struct stk_runs_plan *p, struct stk_err *err)
+static int check_n(const struct stk_runner_plan *p, struct stk_err *err)
 {
     int rc = check_depends(p, err);
     rc = rc ? rc : check_sets(p, err);
     return rc || !p->nspread ? rc : check_spread(p, err);
 }
 
-int stk_runs_check(const struct stk_runs_plan *p, struct stk_err *err)
+int stk_runner_check(const struct stk_runner_plan *p, struct stk_err *err)
 {
     if (!p->nn && !p->nvariants)
         return wrong(err, "--n says at which N it is run, as --n 1,2,4,8");

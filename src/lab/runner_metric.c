@@ -1,11 +1,11 @@
 /*
- * run_metric.c - what a regular expression for a metric says about it besides where it stands: its
- * name, and whether more of it is better.
+ * runner_metric.c - what a regular expression for a metric says about it besides where it stands:
+ * its name, and whether more of it is better.
  */
 #include <stdio.h>
 #include <strings.h>
 
-#include "lab/run_priv.h"
+#include "lab/runner_priv.h"
 
 /* ---- its name ----------------------------------------------------------------------------- */
 

@@ -1,6 +1,6 @@
-/* run_priv.h - what the parts that run a study share. For run*.c and the unit test. */
-#ifndef STK_LAB_RUN_PRIV_H
-#define STK_LAB_RUN_PRIV_H
+/* runner_priv.h - what the parts that run a study share. For runner*.c and the unit test. */
+#ifndef STK_LAB_RUNNER_PRIV_H
+#define STK_LAB_RUNNER_PRIV_H
 
 #include <regex.h>
 #include <sched.h>
@@ -9,9 +9,9 @@
 #include "cluster/slurm.h"
 #include "host/cpus.h"
 #include "lab/folder.h"
-#include "lab/run.h"
+#include "lab/runner.h"
 
-/* ---- words (run_words.c) ------------------------------------------------------------------ */
+/* ---- words (runner_words.c) ------------------------------------------------------------------ */
 
 /* What the marks in a text stand for. */
 struct stk_marks {
@@ -36,22 +36,23 @@ void stk_words_add_expanded(struct stk_words *w, const char *text, const struct 
 /* Splits as a shell does, with '…', "…" and \, but nothing is ever replaced. */
 int stk_words_split(struct stk_words *w, const char *text, struct stk_err *err);
 
-/* ---- the plan (run_plan.c, run_plan_json.c) ----------------------------------------------- */
+/* ---- the plan (runner_plan.c, runner_plan_json.c) -----------------------------------------------
+ */
 
-int stk_runs_check(const struct stk_runs_plan *p, struct stk_err *err);
+int stk_runner_check(const struct stk_runner_plan *p, struct stk_err *err);
 /* Whether a size of its problem can depend on N, as far as we can see. */
-bool stk_runs_grows(const struct stk_runs_plan *p);
+bool stk_runner_grows(const struct stk_runner_plan *p);
 /* The point with the most of something: the offset of a uint64_t in struct stk_point. */
 const struct stk_point *stk_points_most(const struct stk_points *points, size_t offset);
-int stk_runs_copy_plan(const struct stk_runs_plan *from, struct stk_arena *arena,
-                       struct stk_runs_plan *to, struct stk_err *err);
-void stk_runs_write_plan(const struct stk_runs_plan *p, struct stk_buf *out);
+int stk_runner_copy_plan(const struct stk_runner_plan *from, struct stk_arena *arena,
+                         struct stk_runner_plan *to, struct stk_err *err);
+void stk_runner_write_plan(const struct stk_runner_plan *p, struct stk_buf *out);
 /* What it runs, for people: secrets masked, nothing in it steers a terminal. */
-void stk_runs_plan_text(const struct stk_runs_plan *p, struct stk_buf *out);
-int stk_runs_read_plan(const char *text, size_t len, const char *path, struct stk_arena *arena,
-                       struct stk_runs_plan *p, struct stk_err *err);
+void stk_runner_plan_text(const struct stk_runner_plan *p, struct stk_buf *out);
+int stk_runner_read_plan(const char *text, size_t len, const char *path, struct stk_arena *arena,
+                         struct stk_runner_plan *p, struct stk_err *err);
 
-/* ---- one process (run_exec.c) ------------------------------------------------------------- */
+/* ---- one process (runner_exec.c) ------------------------------------------------------------- */
 
 struct stk_exec_end {
     double wall_s, cpu_s;
@@ -65,7 +66,7 @@ struct stk_exec_end {
  * it is ended, and does not outlive us. An error: it could not be started. */
 int stk_exec_timed(struct stk_child *c, struct stk_exec_end *end, struct stk_err *err);
 
-/* ---- its output (run_output.c) ------------------------------------------------------------ */
+/* ---- its output (runner_output.c) ------------------------------------------------------------ */
 
 #define STK_OUTPUT_MAX (16u << 20) /* bytes of the end of an output that are looked at and kept */
 
@@ -89,10 +90,11 @@ int stk_output_read(int fd, bool head, struct stk_buf *b, struct stk_err *err);
 /* The last line that says something, as much of it as fits, in UTF-8. */
 void stk_output_last_line(const struct stk_buf *b, char *out, size_t size);
 
-/* ---- the machine (run_machine.c) ----------------------------------------------------------- */
+/* ---- the machine (runner_machine.c) -----------------------------------------------------------
+ */
 
-void stk_machine_look(struct stk_runs_conditions *c);
-void stk_runs_note(struct stk_runs_conditions *c, const char *fmt, ...) STK_PRINTF(2, 3);
+void stk_machine_look(struct stk_runner_conditions *c);
+void stk_runner_note(struct stk_runner_conditions *c, const char *fmt, ...) STK_PRINTF(2, 3);
 
 /* Who else was busy: readings of /proc/stat around runs. */
 struct stk_noise_watch {
@@ -104,9 +106,9 @@ struct stk_noise_watch {
 void stk_noise_begin(struct stk_noise_watch *w);
 /* cpu_s: what a run has used. */
 void stk_noise_run(struct stk_noise_watch *w, double cpu_s);
-void stk_noise_end(struct stk_noise_watch *w, struct stk_runs_conditions *c);
+void stk_noise_end(struct stk_noise_watch *w, struct stk_runner_conditions *c);
 
-/* ---- what a run is started as (run_command.c) --------------------------------------------- */
+/* ---- what a run is started as (runner_command.c) --------------------------------------------- */
 
 /* The same for all points: where programs are, what comes before the command. */
 struct stk_launcher {
@@ -116,8 +118,8 @@ struct stk_launcher {
     size_t nvisible;
     struct stk_cores cores;
 };
-int stk_launcher_init(struct stk_launcher *l, const struct stk_runs_plan *p,
-                      const struct stk_points *points, struct stk_runs_conditions *c,
+int stk_launcher_init(struct stk_launcher *l, const struct stk_runner_plan *p,
+                      const struct stk_points *points, struct stk_runner_conditions *c,
                       struct stk_err *err);
 void stk_launcher_release(struct stk_launcher *l);
 /* One run: argv and envp live in the arena, which is reset first. */
@@ -129,18 +131,18 @@ struct stk_command {
     bool pinned;
 };
 int stk_command_make(struct stk_command *c, const struct stk_launcher *l,
-                     const struct stk_runs_plan *p, const struct stk_point *point,
+                     const struct stk_runner_plan *p, const struct stk_point *point,
                      struct stk_err *err);
 /* A line for sh, with marks. */
 int stk_command_shell(struct stk_command *c, const struct stk_launcher *l,
-                      const struct stk_runs_plan *p, const char *line,
+                      const struct stk_runner_plan *p, const char *line,
                       const struct stk_point *point, struct stk_err *err);
 void stk_command_release(struct stk_command *c);
 
-/* ---- one run (run_one.c) ------------------------------------------------------------------ */
+/* ---- one run (runner_one.c) ------------------------------------------------------------------ */
 
 struct stk_one {
-    const struct stk_runs_plan *plan;
+    const struct stk_runner_plan *plan;
     const struct stk_launcher *launcher;
     const struct stk_metric *metric;
     struct stk_command command;
@@ -152,7 +154,7 @@ struct stk_one {
     struct stk_buf output; /* of the last run: read only where it is needed */
 };
 /* out_fd: where its output goes, taken over; -1: a file without a name. */
-int stk_one_init(struct stk_one *o, const struct stk_runs_plan *plan,
+int stk_one_init(struct stk_one *o, const struct stk_runner_plan *plan,
                  const struct stk_launcher *launcher, const struct stk_metric *metric, int out_fd,
                  struct stk_err *err);
 void stk_one_release(struct stk_one *o);
@@ -163,11 +165,11 @@ struct stk_study_run stk_point_run(const struct stk_point *p, uint64_t repeat);
 int stk_one_run(struct stk_one *o, const struct stk_point *p, uint64_t repeat,
                 struct stk_study_run *run, struct stk_err *err);
 
-/* ---- the study in its folder (run_folder.c) ----------------------------------------------- */
+/* ---- the study in its folder (runner_folder.c) ----------------------------------------------- */
 
-struct stk_runs {
+struct stk_runner {
     struct stk_arena arena;
-    struct stk_runs_plan plan;
+    struct stk_runner_plan plan;
     struct stk_points points;
     struct stk_tally *tally; /* of each */
     struct stk_folder folder;
@@ -175,12 +177,12 @@ struct stk_runs {
     int journal_fd;
     double synced_s, published_s, start_s;
     struct stk_study study;
-    struct stk_runs_conditions conditions;
+    struct stk_runner_conditions conditions;
     struct stk_metric metric;
-    const struct stk_runs_watch *watch;
-    struct stk_runs_state state;
+    const struct stk_runner_watch *watch;
+    struct stk_runner_state state;
     bool fresh, changed; /* made by this call; its plan is not the one on disk */
-    const char *trust; /* whose it may be beside the caller's, as of --trust; NULL: nobody's */
+    const char *trust;   /* whose it may be beside the caller's, as of --trust; NULL: nobody's */
     bool budget_spent;
     double shortest_s;      /* of all runs and warm-ups of this call; 0: none yet */
     double around_s;        /* the longest that came with a run beside it: --prepare */
@@ -190,9 +192,9 @@ struct stk_runs {
 };
 
 /* Adds a run of a point to the journal and to the study. */
-int stk_runs_keep(struct stk_runs *r, struct stk_tally *t, const struct stk_study_run *run,
-                  struct stk_err *err);
-int stk_runs_publish(struct stk_runs *r, struct stk_err *err);
+int stk_runner_keep(struct stk_runner *r, struct stk_tally *t, const struct stk_study_run *run,
+                    struct stk_err *err);
+int stk_runner_publish(struct stk_runner *r, struct stk_err *err);
 /* Reads a file of JSON lines; the part of a line that a crash has left is cut off. Calls line()
  * for each. */
 typedef int stk_line_fn(void *user, const struct stk_jval *v, const char *text, size_t len,
@@ -202,25 +204,27 @@ int stk_lines_open(const struct stk_folder *f, const char *name, int *fd, stk_li
 int stk_lines_add(int fd, struct stk_buf *line, const char *path, struct stk_err *err);
 
 /* The point a run of the journal belongs to; NULL: none of the plan. */
-struct stk_tally *stk_runs_point_of(const struct stk_runs *r, const struct stk_study_run *run);
+struct stk_tally *stk_runner_point_of(const struct stk_runner *r, const struct stk_study_run *run);
 #define STK_RUN_NAME_SIZE (STK_POINT_ID_MAX + 24)
 /* "n8-r2" */
 void stk_run_name(const struct stk_point *p, uint64_t repeat, char *name, size_t size);
 
-/* ---- which run is next (run_order.c, run_drive.c) ------------------------------------------ */
+/* ---- which run is next (runner_order.c, runner_drive.c)
+ * ------------------------------------------ */
 
-void stk_tally_update(const struct stk_runs *r, struct stk_tally *t);
+void stk_tally_update(const struct stk_runner *r, struct stk_tally *t);
 /* How often it was tried, or is going to be by what waits: the number of its next run. */
 uint64_t stk_tally_tries(const struct stk_tally *t);
 /* The order of a round: 0..n shuffled by seed and round. */
 void stk_points_order(uint64_t seed, uint64_t round, size_t n, size_t *order);
-double stk_points_left_s(const struct stk_runs *r, uint64_t *planned);
+double stk_points_left_s(const struct stk_runner *r, uint64_t *planned);
 /* What may run under the budget: 0 in elapsed time is always allowed. */
-bool stk_points_affordable(const struct stk_runs *r, const struct stk_tally *t);
-int stk_runs_tick(struct stk_runs *r, const char *phase);
-int stk_runs_drive(struct stk_runs *r, struct stk_err *err);
+bool stk_points_affordable(const struct stk_runner *r, const struct stk_tally *t);
+int stk_runner_tick(struct stk_runner *r, const char *phase);
+int stk_runner_drive(struct stk_runner *r, struct stk_err *err);
 
-/* ---- Slurm (run_batch.c, run_jobs.c, run_collect.c, run_inside.c) -------------------------- */
+/* ---- Slurm (runner_batch.c, runner_jobs.c, runner_collect.c, runner_inside.c)
+ * -------------------------- */
 
 #define STK_TOKEN_SIZE 12
 
@@ -248,22 +252,22 @@ struct stk_jobs {
 /* "stoker-n8-r2-5f3a9c1e" */
 void stk_job_name(const struct stk_job_run *j, char *name, size_t size);
 /* For clients of Slurm that may take long: they end when tick() says so. */
-struct stk_slurm stk_jobs_slurm(struct stk_runs *r);
+struct stk_slurm stk_jobs_slurm(struct stk_runner *r);
 /* The batch file and the options of sbatch for one run. */
-int stk_batch_make(const struct stk_runs *r, const struct stk_job_run *j, struct stk_buf *script,
+int stk_batch_make(const struct stk_runner *r, const struct stk_job_run *j, struct stk_buf *script,
                    struct stk_words *args, struct stk_err *err);
 int stk_jobs_write(struct stk_jobs *jobs, const struct stk_job_run *j, struct stk_err *err);
 /* Looks at all jobs, and keeps the runs of those that have ended. *changed: some have. */
-int stk_jobs_look(struct stk_runs *r, bool *changed, struct stk_err *err);
+int stk_jobs_look(struct stk_runner *r, bool *changed, struct stk_err *err);
 /* Keeps a run for job i that says it never ran, and forgets the job. */
-int stk_jobs_give_up(struct stk_runs *r, size_t i, const char *why, struct stk_err *err);
-bool stk_jobs_has_result(const struct stk_runs *r, const struct stk_job_run *j);
+int stk_jobs_give_up(struct stk_runner *r, size_t i, const char *why, struct stk_err *err);
+bool stk_jobs_has_result(const struct stk_runner *r, const struct stk_job_run *j);
 /* The file in which a job leaves its result: "jobs/n8-r2.123.json". */
 #define STK_DONE_SIZE (STK_RUN_NAME_SIZE + 48)
 void stk_done_name(const char *name, const char *job, char out[STK_DONE_SIZE]);
 /* Plan and points of a study on disk. STK_E_EXISTS: it is somebody else's, or somebody else could
  * have changed it, and r->trust does not allow for that. */
-int stk_runs_find_plan(struct stk_runs *r, const char *dir, struct stk_err *err);
-int stk_runs_make_points(struct stk_runs *r, struct stk_err *err);
+int stk_runner_find_plan(struct stk_runner *r, const char *dir, struct stk_err *err);
+int stk_runner_make_points(struct stk_runner *r, struct stk_err *err);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * run_plan_json.c - a plan as JSON and back, from one table of its fields, so that neither can
+ * runner_plan_json.c - a plan as JSON and back, from one table of its fields, so that neither can
  * forget one. Words of a command may be any bytes: what is not UTF-8 is written as {"hex": "…"}.
  */
 #include <math.h>
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "base/text.h"
-#include "lab/run_priv.h"
+#include "lab/runner_priv.h"
 
 /* 1: points from N alone. 2: with what readers of 1 do not know, and would run without. */
 #define VERSION_N      1
@@ -24,7 +24,7 @@ struct field {
 static const struct field plan_fields[] = {
 #define F(kind, name)                                                                              \
     {                                                                                              \
-#name, kind, offsetof(struct stk_runs_plan, name)                                          \
+#name, kind, offsetof(struct stk_runner_plan, name)                                        \
     }
     F(LIST, argv),
     F(FLAG, shell),
@@ -164,7 +164,7 @@ static void put_numbers(struct stk_jw *w, const char *name, const uint64_t *v, s
 }
 
 /* What a plan of N alone does not have. */
-static void put_more(struct stk_jw *w, const struct stk_runs_plan *p)
+static void put_more(struct stk_jw *w, const struct stk_runner_plan *p)
 {
     put_numbers(w, "spread", p->spread, p->nspread);
     stk_jw_key(w, "variants");
@@ -177,7 +177,7 @@ static void put_more(struct stk_jw *w, const struct stk_runs_plan *p)
     stk_jw_close(w, ']');
 }
 
-void stk_runs_write_plan(const struct stk_runs_plan *p, struct stk_buf *out)
+void stk_runner_write_plan(const struct stk_runner_plan *p, struct stk_buf *out)
 {
     struct stk_jw w;
     bool more = p->nspread || p->nvariants;
@@ -283,7 +283,7 @@ static const char *get_fields(const struct stk_jval *obj, struct stk_arena *aren
 
 static bool get_numbers(const struct stk_jval *v, uint64_t *n, size_t *nn)
 {
-    if (!v || v->type != STK_JARR || v->len > STK_RUNS_N_MAX)
+    if (!v || v->type != STK_JARR || v->len > STK_RUNNER_N_MAX)
         return false;
     for (size_t i = 0; i < v->len; i++) {
         const struct stk_jval *x = &v->item[i];
@@ -297,7 +297,7 @@ static bool get_numbers(const struct stk_jval *v, uint64_t *n, size_t *nn)
 }
 
 static const char *get_variants(const struct stk_jval *v, struct stk_arena *arena,
-                                struct stk_runs_plan *p)
+                                struct stk_runner_plan *p)
 {
     if (!v || v->type != STK_JARR || v->len > STK_POINTS_MAX)
         return "variants";
@@ -324,7 +324,7 @@ static const struct stk_executor *get_via(const struct stk_jval *root)
 }
 
 static const char *read_fields(const struct stk_jval *root, struct stk_arena *arena,
-                               struct stk_runs_plan *p)
+                               struct stk_runner_plan *p)
 {
     const struct stk_jval *version =
         root->type == STK_JOBJ ? stk_json_get(root, "stoker_scale_plan") : NULL;
@@ -351,12 +351,12 @@ static const char *read_fields(const struct stk_jval *root, struct stk_arena *ar
                                                 : NULL;
 }
 
-int stk_runs_read_plan(const char *text, size_t len, const char *path, struct stk_arena *arena,
-                       struct stk_runs_plan *p, struct stk_err *err)
+int stk_runner_read_plan(const char *text, size_t len, const char *path, struct stk_arena *arena,
+                         struct stk_runner_plan *p, struct stk_err *err)
 {
     struct stk_arena tree = STK_ARENA_INIT;
     struct stk_jval *root = NULL;
-    *p = (struct stk_runs_plan){0};
+    *p = (struct stk_runner_plan){0};
     int rc = stk_json_parse(&tree, text, len, &root, err);
     const char *bad = rc ? NULL : read_fields(root, arena, p);
     stk_arena_release(&tree);
@@ -368,14 +368,14 @@ int stk_runs_read_plan(const char *text, size_t len, const char *path, struct st
 }
 
 /* By way of JSON: what is copied is what a later call would read. */
-int stk_runs_copy_plan(const struct stk_runs_plan *from, struct stk_arena *arena,
-                       struct stk_runs_plan *to, struct stk_err *err)
+int stk_runner_copy_plan(const struct stk_runner_plan *from, struct stk_arena *arena,
+                         struct stk_runner_plan *to, struct stk_err *err)
 {
     struct stk_buf b = STK_BUF_INIT;
-    stk_runs_write_plan(from, &b);
+    stk_runner_write_plan(from, &b);
     int rc = stk_buf_check(&b, err);
     if (!rc)
-        rc = stk_runs_read_plan(stk_buf_cstr(&b), b.len, "plan", arena, to, err);
+        rc = stk_runner_read_plan(stk_buf_cstr(&b), b.len, "plan", arena, to, err);
     to->detach = from->detach;
     stk_buf_release(&b);
     return rc;

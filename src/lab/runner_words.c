@@ -1,12 +1,12 @@
 /*
- * run_words.c - texts of a plan made into words: marks such as {n} replaced, prefixes split, paths
- * quoted for a batch file. Nothing here is ever given to a shell to make sense of.
+ * runner_words.c - texts of a plan made into words: marks such as {n} replaced, prefixes split,
+ * paths quoted for a batch file. Nothing here is ever given to a shell to make sense of.
  */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/num.h"
-#include "lab/run_priv.h"
+#include "lab/runner_priv.h"
 #include "lab/stats.h"
 
 static const char *mark_at(const char *s, const struct stk_marks *m, uint64_t *value)
@@ -145,15 +145,15 @@ static bool take_range(const char **p, uint64_t *n, size_t *nn)
     if (**p == '*' && (++*p, !take_number(p, &factor) || factor < 2 || factor > 1000))
         return false;
     for (uint64_t v = from; v <= to; v = factor > 1 ? v * factor : v + 1) {
-        if (*nn == STK_RUNS_N_MAX)
+        if (*nn == STK_RUNNER_N_MAX)
             return false;
         n[(*nn)++] = v;
     }
     return true;
 }
 
-int stk_runs_parse_n(const char *option, const char *text, uint64_t *n, size_t *nn,
-                     struct stk_err *err)
+int stk_runner_parse_n(const char *option, const char *text, uint64_t *n, size_t *nn,
+                       struct stk_err *err)
 {
     const char *p = text;
     bool good;
@@ -165,7 +165,7 @@ int stk_runs_parse_n(const char *option, const char *text, uint64_t *n, size_t *
         return stk_err_set(err, STK_E_USAGE, NULL, -1,
                            "--%s: \"%.80s\": write numbers from 1 on, as 1,2,4,8 or 1-8 or "
                            "1-64*2 (doubled each time), %d at most",
-                           option, text, STK_RUNS_N_MAX);
+                           option, text, STK_RUNNER_N_MAX);
     qsort(n, *nn, sizeof *n, stk_by_u64);
     size_t k = 0;
     for (size_t i = 0; i < *nn; i++)
