@@ -1,4 +1,5 @@
-/* launch_json.c - the run file: what was run, where, and how it ended. Fields: launch.h. */
+/* launch_json.c - the run file: what was run, where, and how it ended. See launch.h for the
+ * fields. */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -122,7 +123,7 @@ static void put_pids(struct stk_jw *w, const struct stk_tree *t)
     stk_jw_close(w, ']');
 }
 
-/* What the kernel counted for the program itself, when it was waited for. */
+/* The kernel's counts for the program itself, from waiting for it. */
 static void put_child(const struct stk_launch *l, struct stk_jw *w)
 {
     const struct stk_tree *t = stk_sampler_tree(l->sampler);

@@ -1,6 +1,6 @@
 /*
- * runner.c - a study that is run: its folder made or found again, its points made, its runs so far
- * read. runner_drive.c goes on from there.
+ * runner.c - a study being run: creates or reopens its folder, makes its points, and reads its runs
+ * so far. runner_drive.c continues from there.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -50,7 +50,7 @@ static void default_name(const struct stk_runner *r, char *out, size_t size)
     snprintf(out, size, "stoker-scale-%s-%s", name, when);
 }
 
-/* A folder of that name, or of the next that is not there yet: two may begin in one second. */
+/* A folder of that name, or of the next free one: two studies may begin in the same second. */
 static int make_default(struct stk_runner *r, bool share, struct stk_err *err)
 {
     char name[128], again[144];
@@ -65,7 +65,7 @@ static int make_default(struct stk_runner *r, bool share, struct stk_err *err)
         rc = rc == STK_E_EXISTS ? 0 : rc; /* somebody else's */
         snprintf(again, sizeof again, "%s-%d", name, i);
     }
-    return rc || made ? rc : stk_err_set(err, STK_E_EXISTS, name, -1, "it is there already");
+    return rc || made ? rc : stk_err_set(err, STK_E_EXISTS, name, -1, "it exists already");
 }
 
 static int make_dir(struct stk_runner *r, const char *dir, bool share, struct stk_err *err)
@@ -77,8 +77,7 @@ static int make_dir(struct stk_runner *r, const char *dir, bool share, struct st
     if (rc || is_empty(&r->folder))
         return rc;
     return stk_err_set(err, STK_E_USAGE, dir, -1,
-                       "there is something in it already; a study that is there goes on with "
-                       "--resume");
+                       "the folder is not empty; use --resume to continue an existing study");
 }
 
 static int write_plan(struct stk_runner *r, struct stk_err *err)
@@ -106,7 +105,8 @@ static int take_line(void *user, const struct stk_jval *v, const char *text, siz
         return rc;
     const struct stk_tally *t = stk_runner_point_of(r, &run);
     if (!t && run.point)
-        return stk_err_set(err, STK_E_CORRUPT, NULL, -1, "a run of no point of the plan");
+        return stk_err_set(err, STK_E_CORRUPT, NULL, -1,
+                           "a run of a point that is not in the plan");
     return stk_study_add(&r->study, t ? t->series : 0, &run, err);
 }
 
@@ -190,7 +190,7 @@ static int new_runs(struct stk_runner **out, struct stk_err *err)
     return 0;
 }
 
-/* The points of a plan that makes sense, if the executor has what they ask for. */
+/* Checks the plan and makes its points, if the executor has what they need. */
 static int make_points(struct stk_runner *r, struct stk_err *err)
 {
     int rc = stk_runner_make_points(r, err);
@@ -212,7 +212,7 @@ int stk_runner_new(const struct stk_runner_plan *plan, const char *dir, struct s
     rc = rc ? rc : stk_runner_check(&p, err);
     rc = rc ? rc : stk_runner_copy_plan(&p, &r->arena, &r->plan, err);
     rc = rc ? rc : make_points(r, err);
-    rc = rc ? rc : r->plan.via->find(r, err); /* a command that is not there is an error at once */
+    rc = rc ? rc : r->plan.via->find(r, err); /* a missing command is an error at once */
     rc = rc ? rc : make_dir(r, dir, plan->share, err);
     rc = rc ? rc : write_plan(r, err);
     rc = rc ? rc : open_study(r, err);
@@ -234,7 +234,7 @@ void stk_runner_discard(struct stk_runner *r)
         stk_folder_destroy(&r->folder);
 }
 
-/* More N than before; runs of those that are not named stay. */
+/* Adds N to the plan; runs of other N stay. */
 static int add_n(struct stk_runner_plan *p, const struct stk_runner_change *c, struct stk_err *err)
 {
     if (c->nn && p->nvariants)
@@ -258,7 +258,7 @@ static bool same_id(const struct stk_point *a, const struct stk_point *b)
     return a->id && b->id && strcmp(a->id, b->id) == 0;
 }
 
-/* By way of a copy: what is added is the caller's. */
+/* Through a copy: the additions belong to the caller. */
 static int add_variants(struct stk_runner *r, const struct stk_runner_change *c,
                         struct stk_err *err)
 {
@@ -330,7 +330,7 @@ int stk_runner_describe(const char *dir, struct stk_buf *out, struct stk_err *er
     int rc = new_runs(&r, err);
     if (rc)
         return rc;
-    r->trust = "all"; /* it is shown, not run */
+    r->trust = "all"; /* for display only, nothing runs */
     rc = stk_runner_find_plan(r, dir, err);
     if (!rc)
         stk_runner_plan_text(&r->plan, out);
@@ -369,12 +369,12 @@ int stk_runner_go(struct stk_runner *r, const struct stk_runner_watch *watch, st
     if (r->plan.weak && !stk_runner_grows(&r->plan))
         stk_runner_note(
             &r->conditions,
-            "Nothing in the command makes the problem grow with N ({size}, {n}): --weak "
-            "takes it that the program does so by itself");
-    /* It is ours now: nobody else runs by it. */
+            "Nothing in the command makes the problem grow with N ({size}, {n}): --weak assumes "
+            "that the program does so by itself");
+    /* From now on it is ours: nobody else runs it. */
     int rc = r->changed ? write_plan(r, err) : 0;
     rc = rc ? rc : stk_runner_drive(r, err);
-    int bad = stk_runner_publish(r, &late); /* what there is, also when it was stopped */
+    int bad = stk_runner_publish(r, &late); /* the runs so far, even when stopped */
     r->watch = NULL;
     if (bad && !rc && err)
         *err = late;

@@ -1,7 +1,7 @@
 /*
- * runner_batch.c - the job of one run: options of sbatch from what its point is given, and a batch
+ * runner_batch.c - the job of one run: options for sbatch from its point's resources, and a batch
  * file whose only line of ours runs this program again, which reads everything else from the plan.
- * So no shell ever sees a word of the command; the two paths it does see are quoted.
+ * So no shell ever sees a word of the command; the two paths that it does see are quoted.
  */
 #include <stdarg.h>
 #include <limits.h>
@@ -28,7 +28,7 @@ static void add_number(struct stk_words *w, const char *name, uint64_t v)
     add(w, "--%s=%llu", name, (unsigned long long)v);
 }
 
-/* GPUs are asked for by node. */
+/* GPUs are requested per node. */
 static void add_gpus(const struct stk_resources *give, const char *type, struct stk_words *w)
 {
     uint64_t per_node = give->ranks_per_node && give->ranks_per_node < give->gpus
@@ -70,7 +70,7 @@ static void add_resources(const struct stk_resources *give, const char *gpu_type
         add_gpus(give, gpu_type, w);
 }
 
-/* Slurm replaces %j and its like in the name of the output: a % of the path stands for itself. */
+/* Slurm replaces %j and the like in the name of the output: a % of the path is escaped. */
 static void add_output(const struct stk_runner *r, const char *name, struct stk_words *w)
 {
     struct stk_buf b = STK_BUF_INIT;
@@ -86,7 +86,7 @@ static void add_output(const struct stk_runner *r, const char *name, struct stk_
     stk_buf_release(&b);
 }
 
-/* Marks are replaced in #SBATCH lines alone: the rest is the user's own shell script. */
+/* Replaces marks in #SBATCH lines only: the rest is the user's own shell script. */
 static void put_head(const char *head, const struct stk_marks *marks, struct stk_buf *out)
 {
     if (!head || strncmp(head, "#!", 2) != 0)
@@ -112,7 +112,8 @@ static int check_path(const char *path, struct stk_err *err)
     if (!path[strcspn(path, "\\\n\r")])
         return 0;
     return stk_err_set(err, STK_E_USAGE, path, -1,
-                       "Slurm cannot name files in a folder with a backslash or a line end in it");
+                       "Slurm cannot name files in a folder whose path contains a backslash or a "
+                       "line break");
 }
 
 void stk_job_name(const struct stk_job_run *j, char *name, size_t size)

@@ -1,6 +1,7 @@
 /*
- * runner_drive.c - a study from where it stands to its end: rounds of all points, each started by
- * the executor until it is known well enough, what has ended collected, and the budget kept.
+ * runner_drive.c - takes a study from its present state to the end: rounds over all points, each
+ * started by the executor until it is known precisely enough; collects what has ended and keeps
+ * within the budget.
  */
 #include <math.h>
 
@@ -32,7 +33,7 @@ static bool all_done(const struct stk_runner *r)
     return true;
 }
 
-/* Whether anything may still come of it: one whole round without a good run is enough. */
+/* Whether to give up: one whole round without a good run is enough. */
 static bool hopeless(const struct stk_runner *r)
 {
     for (size_t i = 0; i < r->points.n; i++)
@@ -41,7 +42,7 @@ static bool hopeless(const struct stk_runner *r)
     return true;
 }
 
-/* How often a point is to have been tried before what is waiting is collected. */
+/* How many tries a point should have before waiting runs are collected. */
 static uint64_t target(const struct stk_runner *r, const struct stk_tally *t)
 {
     uint64_t tries = stk_tally_tries(t);
@@ -49,7 +50,7 @@ static uint64_t target(const struct stk_runner *r, const struct stk_tally *t)
         return 0;
     if (tries < r->plan.runs_min)
         return r->plan.runs_min;
-    return t->waiting ? 0 : tries + 1; /* not yet narrow: one more at a time */
+    return t->waiting ? 0 : tries + 1; /* not precise yet: one more at a time */
 }
 
 static bool queues(const struct stk_runner *r)
@@ -68,7 +69,7 @@ static int start_round(struct stk_runner *r, uint64_t round, struct stk_err *err
         if (tries > round || tries >= target(r, t) ||
             (r->plan.at_once && stk_runner_waiting(r) >= r->plan.at_once))
             continue;
-        /* What waits in a queue spends nothing: it is taken back when the time is over. */
+        /* Waiting in a queue costs no budget: pending jobs are cancelled when the time is up. */
         if (!queues(r) && !stk_points_affordable(r, t)) {
             r->budget_spent = true;
             continue;

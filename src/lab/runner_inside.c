@@ -1,6 +1,6 @@
 /*
- * runner_inside.c - what a job of a study does on its node: the run it was made for, timed there,
- * and the result left in a file that appears as a whole. Slurm may forget the job; the file stays.
+ * runner_inside.c - what a job of a study does on its node: its run, timed there, with the result
+ * in a file that appears complete. Slurm may forget the job; the file stays.
  */
 #include <fcntl.h>
 #include <math.h>
@@ -32,7 +32,7 @@ static int64_t env_number(const char *name)
                : -1;
 }
 
-/* CPUs of all nodes, as Slurm tells a job. */
+/* CPUs on all nodes, from Slurm's variable in the job. */
 static int64_t job_cpus(const char *text)
 {
     int64_t sum = 0;
@@ -57,7 +57,7 @@ static int64_t job_gpus(int64_t nodes)
     return here >= 0 && nodes > 0 && here <= STK_STUDY_N_MAX / nodes ? here * nodes : here;
 }
 
-/* What the job was given, as far as its environment tells: for sites without accounting. */
+/* The job's allocation, as far as its environment tells: for sites without accounting. */
 static void describe(const struct stk_runner *r, const struct stk_point *p,
                      struct stk_study_run *run)
 {
@@ -121,7 +121,7 @@ static int run_and_tell(struct inside *in, const char *done, int *status, struct
     }
     describe(in->r, in->point, &run);
     *status = run.status == STK_RUN_OK ? 0 : 1;
-    bool stopped = rc == STK_E_STOPPED; /* Slurm's own words about that are enough */
+    bool stopped = rc == STK_E_STOPPED; /* Slurm's own message is enough */
     if (stopped)
         *status = 128 + SIGTERM;
     int late = write_done(in->r, done, &run, rc && !stopped ? NULL : err);
@@ -136,7 +136,7 @@ static const struct stk_point *point_named(const struct stk_runner *r, const cha
     return NULL;
 }
 
-/* "n8-r2": the point and which run of it. */
+/* "n8-r2": the point and the number of the run. */
 static bool read_name(struct inside *in, const char *name)
 {
     const char *dash = NULL;
@@ -152,7 +152,7 @@ static bool read_name(struct inside *in, const char *name)
     return in->point;
 }
 
-/* All that write to it share its end. Closes it on error. */
+/* All writers append. Closes it on error. */
 static int append_to(int fd, const char *name, struct stk_err *err)
 {
     if (fcntl(fd, F_SETFL, O_APPEND) == 0)

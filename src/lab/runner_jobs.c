@@ -1,6 +1,6 @@
 /*
- * runner_jobs.c - the executor "slurm": runs as jobs, submitted together, then waited for. Which
- * job is which run is on disk before anything else happens, so that a laptop may close.
+ * runner_jobs.c - the executor "slurm": submits runs as jobs together, then waits for them. Which
+ * job is which run is on disk before anything else happens, so you may close your laptop.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,7 +46,7 @@ static bool is_collected(const struct stk_runner *r, const struct stk_job_run *j
     return false;
 }
 
-/* A job whose number was not known, and is told by a later line, is no longer unsure. */
+/* A later line of the journal gives the id of an unsure job: it is no longer unsure. */
 static void drop_unsure(struct stk_jobs *jobs, const struct stk_job_run *j)
 {
     for (size_t i = 0; i < jobs->n; i++) {
@@ -127,7 +127,7 @@ int stk_jobs_write(struct stk_jobs *jobs, const struct stk_job_run *j, struct st
 
 /* ---- submitting --------------------------------------------------------------------------- */
 
-/* Asked once a while by a client of Slurm that runs. */
+/* Called now and then while a client of Slurm runs. */
 static int on_wait(void *user)
 {
     return stk_runner_tick(user, "jobs");
@@ -138,15 +138,15 @@ struct stk_slurm stk_jobs_slurm(struct stk_runner *r)
     return (struct stk_slurm){.stop = on_wait, .user = r};
 }
 
-/* An sbatch that was not heard to the end may have done its work: "Socket timed out on send/recv
- * operation", or it was ended by us. */
+/* An sbatch whose answer was lost may have succeeded: "Socket timed out on send/recv operation", or
+ * we killed it. */
 static bool may_be_there(int rc, const struct stk_err *why)
 {
     return rc == STK_E_STOPPED || strstr(why->what, "timed out") ||
            strstr(why->what, "did not answer");
 }
 
-/* A job that may be there is on the list from now on, until its name is found, or is not. */
+/* A job that may exist stays on the list until its name is found or known to be missing. */
 static int submit(struct stk_runner *r, struct stk_tally *t, struct stk_err *err)
 {
     const struct stk_slurm slurm = stk_jobs_slurm(r);
@@ -171,7 +171,7 @@ static int submit(struct stk_runner *r, struct stk_tally *t, struct stk_err *err
     return rc;
 }
 
-/* Slurm will not have this point: that is a failed run, in its words. */
+/* Slurm refuses this point: keeps a failed run with Slurm's message. */
 static int keep_refusal(struct stk_runner *r, struct stk_tally *t, const struct stk_err *why,
                         struct stk_err *err)
 {
@@ -183,7 +183,7 @@ static int keep_refusal(struct stk_runner *r, struct stk_tally *t, const struct 
     return stk_runner_keep(r, t, &run, err);
 }
 
-/* What Slurm refuses now and may take when some of our jobs have ended, or its controller is back:
+/* Refusals that may pass when some of our jobs have ended, or the controller is back:
  * "AssocMaxSubmitJobLimit", "Unable to contact slurm controller", "Socket timed out". */
 static bool may_pass(const struct stk_err *why)
 {
@@ -206,7 +206,7 @@ static int start(struct stk_runner *r, struct stk_tally *t, struct stk_err *err)
         r->later = may_pass(&this);
         if (!r->later)
             return keep_refusal(r, t, &this, err);
-        if (stk_runner_waiting(r)) /* no run failed: the rest is tried at the next look */
+        if (stk_runner_waiting(r)) /* not a failed run: the rest is tried at the next look */
             return 0;
     }
     if (rc && err)
@@ -233,7 +233,7 @@ static bool any_gone(const struct stk_jobs *jobs)
     return false;
 }
 
-/* Until it is time to look again. */
+/* Waits until it is time to look again. */
 static int wait_for_look(struct stk_runner *r, struct stk_err *err)
 {
     const struct stk_jobs *jobs = r->there;
@@ -270,7 +270,7 @@ static bool is_pending(const struct stk_job_run *j)
     return j->pending && j->id;
 }
 
-/* The time is spent: what has not begun is not going to. */
+/* The time is up: pending jobs will not run. */
 static int cancel(struct stk_runner *r, struct stk_err *err)
 {
     const struct stk_slurm slurm = stk_jobs_slurm(r);
@@ -312,15 +312,15 @@ static void end(struct stk_runner *r)
 {
     if (r->later && r->plan.detach)
         stk_runner_note(&r->conditions,
-                        "Slurm takes no more jobs now (%.160s): --resume submits the rest",
+                        "Slurm accepts no more jobs now (%.160s): use --resume to submit the rest",
                         r->refused.what);
 }
 
 const struct stk_executor stk_executor_slurm = {
     .name = "slurm",
     .can = STK_VIA_QUEUES,
-    .launcher = "srun",                    /* takes the numbers from the job's environment */
-    .cpus_variable = "SRUN_CPUS_PER_TASK", /* since 22.05 it no longer takes this from the job */
+    .launcher = "srun",                    /* gets its numbers from the job's environment */
+    .cpus_variable = "SRUN_CPUS_PER_TASK", /* since 22.05 it no longer inherits this from the job */
     .runs_max = 3,
     .find = find,
     .open = open_jobs,

@@ -1,6 +1,6 @@
 /*
- * runner_local.c - the executor "local": on this machine, a warm-up and then one run at a time. A
- * run that goes wrong is kept with its output, and the study goes on.
+ * runner_local.c - the executor "local": on this machine, a warm-up and then one run at a time. The
+ * output of a failed run is kept, and the study continues.
  */
 #include <math.h>
 #include <stdio.h>
@@ -25,7 +25,7 @@ static int on_tick(void *user, const char *phase)
     return stk_runner_tick(l->r, l->warming ? "warm-up" : phase);
 }
 
-/* What a bad run has written, for whoever asks why. Its note tells where. */
+/* Keeps the output of a failed run; its note says where. */
 static int keep_output(struct local *l, const struct stk_point *p, struct stk_study_run *run,
                        char *note, size_t size, struct stk_err *err)
 {
@@ -54,7 +54,7 @@ static void allocate(const struct stk_runner *r, const struct stk_point *p,
     run->kind = p->give.gpus && c->gpu[0] ? c->gpu : c->cpu[0] ? c->cpu : NULL;
 }
 
-/* One run, and what a budget has to know of it. */
+/* One run, and its cost for the budget. */
 static int run_timed(struct local *l, const struct stk_point *p, uint64_t repeat,
                      struct stk_study_run *run, struct stk_err *err)
 {
@@ -84,8 +84,8 @@ static int start(struct stk_runner *r, struct stk_tally *t, struct stk_err *err)
     return rc ? rc : stk_runner_keep(r, t, &run, err);
 }
 
-/* Files and modules come into memory before anything counts. At the largest N: where the problem
- * stays the same, that takes the least time. */
+/* Loads files and modules into memory before anything counts. At the largest N, which takes the
+ * least time if the problem stays the same. */
 static int warm_up(struct local *l, struct stk_err *err)
 {
     struct stk_runner *r = l->r;
@@ -99,7 +99,7 @@ static int warm_up(struct local *l, struct stk_err *err)
     return rc;
 }
 
-/* Points that were never reached are named. */
+/* Names the points that were never reached. */
 static void note_budget(struct stk_runner *r)
 {
     char list[160] = "";
@@ -115,7 +115,7 @@ static void note_budget(struct stk_runner *r)
     else
         stk_runner_note(
             &r->conditions,
-            "The budget was spent before every N was known to %.3g %%; --resume goes on",
+            "The budget was spent before every N was known to %.3g %%; use --resume to continue",
             100 * r->plan.precision);
 }
 
@@ -132,15 +132,16 @@ static int check(const struct stk_runner_plan *p, const struct stk_points *point
     const struct stk_point *most = stk_points_most(points, offsetof(struct stk_point, give.cpus));
     unsigned have = stk_cpus();
     if (p->sbatch || p->batch_head || p->gpu_type || p->detach)
-        return wrong(err, "--sbatch, --sbatch-file, --gpu-type and --detach go with --via slurm");
+        return wrong(err, "--sbatch, --sbatch-file, --gpu-type and --detach require --via slurm");
     if ((p->sets & STK_SETS_NODES) || p->ranks_per_node || p->nspread)
-        return wrong(err, "--nodes, --ranks-per-node and --spread are for --via slurm: here is one "
-                          "node");
+        return wrong(err, "--nodes, --ranks-per-node and --spread require --via slurm: this is a "
+                          "single node");
     if (p->oversubscribe || most->give.cpus <= have)
         return 0;
     return stk_err_set(err, STK_E_USAGE, NULL, -1,
-                       "%s needs %llu CPUs, and %u may be used here: times would be those of "
-                       "programs that wait for each other; --oversubscribe runs it all the same",
+                       "%s needs %llu CPUs, and only %u may be used here: programs would wait for "
+                       "each other and distort the times; use --oversubscribe to run it all the "
+                       "same",
                        most->label, (unsigned long long)most->give.cpus, have);
 }
 
@@ -150,7 +151,7 @@ static int find(const struct stk_runner *r, struct stk_err *err)
     struct stk_command c = {0};
     struct stk_runner_conditions unused = {0};
     int rc = stk_launcher_init(&l, &r->plan, &r->points, &unused, err);
-    /* Of several N the first will do: --prepare may make the others. */
+    /* With several N the first is enough: --prepare may create the others. */
     for (size_t i = 0; i < r->points.n && !rc; i++)
         if (i == 0 || !r->points.v[i].by_n)
             rc = stk_command_make(&c, &l, &r->plan, &r->points.v[i], err);

@@ -1,6 +1,6 @@
 /*
- * runner_machine.c - where a study runs, and who else was at work there meanwhile: what /proc/stat
- * says the CPUs did, less what our own runs used.
+ * runner_machine.c - where a study runs, and how busy others kept the machine meanwhile: CPU time
+ * from /proc/stat, minus that of our own runs.
  */
 #include <math.h>
 #include <stdarg.h>
@@ -12,8 +12,8 @@
 #include "host/gpu.h"
 #include "lab/runner_priv.h"
 
-#define LOOK_EVERY_S 0.3  /* on many cores reading /proc/stat takes milliseconds */
-#define BUSY_CORES   0.25 /* others that use less are not worth a word */
+#define LOOK_EVERY_S 0.3  /* on many cores, reading /proc/stat takes milliseconds */
+#define BUSY_CORES   0.25 /* less than this used by others is not worth a note */
 #define STEAL_SHARE  0.02
 
 void stk_runner_note(struct stk_runner_conditions *c, const char *fmt, ...)
@@ -104,13 +104,12 @@ void stk_noise_end(struct stk_noise_watch *w, struct stk_runner_conditions *c)
     if (c->others_cores >= BUSY_CORES)
         stk_runner_note(
             c,
-            "Other programs kept %.1f of this machine's %ld CPUs busy while it was "
-            "measured (at worst %.1f): times are too long, and scaling looks worse than "
-            "it is",
+            "Other programs kept %.1f of this machine's %ld CPUs busy during the measurement (at "
+            "worst %.1f): times are too long, and scaling looks worse than it is",
             c->others_cores, sysconf(_SC_NPROCESSORS_ONLN), c->others_worst);
     if (c->steal >= STEAL_SHARE)
         stk_runner_note(c,
-                        "Other virtual machines took %.0f %% of the CPUs' time (steal): times vary "
-                        "with what they do",
+                        "Other virtual machines took %.0f %% of the CPUs' time (steal): times "
+                        "vary with their load",
                         100 * c->steal);
 }

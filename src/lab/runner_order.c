@@ -1,7 +1,7 @@
 /*
  * runner_order.c - which run comes next: rounds of all points in random order, so that a machine
- * that grows warm or busy does not pass for scaling, until the intervals are narrow or the time is
- * spent.
+ * that gets warm or busy is not mistaken for scaling, until the intervals are narrow or the time is
+ * up.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -12,10 +12,10 @@
 #include "lab/runner_priv.h"
 #include "lab/stats.h"
 
-#define FAILURES_MAX 2 /* a point that fails so often is not tried again */
+#define FAILURES_MAX 2 /* a point that fails this often is not tried again */
 
-/* Half of the width of the interval of what is compared, relative. Few runs: Student's, because the
- * range of three says little; more: that of the median, as in the table. */
+/* Relative half-width of the interval of what is compared. Few runs: Student's, since the range of
+ * three says little; more: that of the median, as in the table. */
 static double half_width(const struct stk_summary *s)
 {
     struct stk_interval i = s->n < 6 ? s->mean_ci : s->median_ci;
@@ -50,7 +50,7 @@ static void gather(const struct stk_runner *r, struct stk_tally *t, double *cost
             wall[t->good++] = isnan(run->wall_s) ? 0 : run->wall_s;
         } else {
             t->bad++;
-            /* Once more would take as long, or never begin either. */
+            /* Another try would take as long, or never start either. */
             t->hopeless =
                 t->hopeless || run->status == STK_RUN_TIMEOUT || run->status == STK_RUN_PENDING;
         }
@@ -66,7 +66,7 @@ static bool is_done(const struct stk_runner_plan *plan, const struct stk_tally *
         return true;
     if (t->good + t->bad < plan->runs_min)
         return false;
-    /* One run has no interval: more were not asked for. */
+    /* One run has no interval, and no more were requested. */
     return plan->runs_min == plan->runs_max || t->half_width <= plan->precision;
 }
 
@@ -98,8 +98,8 @@ void stk_points_order(uint64_t seed, uint64_t round, size_t n, size_t *order)
     }
 }
 
-/* How many more runs of a point are to be expected: intervals shrink with the root of their number.
- */
+/* The expected number of further runs of a point: intervals shrink with the root of their
+ * number. */
 static double runs_left(const struct stk_runner_plan *plan, const struct stk_tally *t)
 {
     double have = (double)(t->good + t->bad), want = (double)plan->runs_min;
@@ -138,7 +138,7 @@ bool stk_points_affordable(const struct stk_runner *r, const struct stk_tally *t
     double spent = stk_now() - r->start_s;
     if (r->plan.budget_s <= 0)
         return true;
-    /* A point that was not run yet takes at least what the quickest did. */
+    /* A point that has not run yet takes at least as long as the fastest. */
     double run = isnan(t->wall_s) ? r->shortest_s : t->wall_s;
     return spent + run + r->around_s <= r->plan.budget_s;
 }

@@ -1,6 +1,7 @@
 /*
- * runner_plan_json.c - a plan as JSON and back, from one table of its fields, so that neither can
- * forget one. Words of a command may be any bytes: what is not UTF-8 is written as {"hex": "…"}.
+ * runner_plan_json.c - a plan as JSON and back, from one table of its fields, so that neither
+ * direction can miss one. Words of a command may be any bytes: words that are not UTF-8 become
+ * {"hex": "…"}.
  */
 #include <math.h>
 #include <stdio.h>
@@ -9,14 +10,14 @@
 #include "base/text.h"
 #include "lab/runner_priv.h"
 
-/* 1: points from N alone. 2: with what readers of 1 do not know, and would run without. */
+/* 1: points from N alone. 2: with fields that readers of 1 do not know and would ignore. */
 #define VERSION_N      1
 #define VERSION_POINTS 2
 
 enum kind { TEXT, LIST, NUMBER, REAL, FLAG };
 
 struct field {
-    const char *name; /* NULL: no more */
+    const char *name; /* NULL: the end */
     enum kind kind;
     size_t offset;
 };
@@ -163,7 +164,7 @@ static void put_numbers(struct stk_jw *w, const char *name, const uint64_t *v, s
     stk_jw_close(w, ']');
 }
 
-/* What a plan of N alone does not have. */
+/* Fields that a plan of N alone does not have. */
 static void put_more(struct stk_jw *w, const struct stk_runner_plan *p)
 {
     put_numbers(w, "spread", p->spread, p->nspread);
@@ -189,7 +190,7 @@ void stk_runner_write_plan(const struct stk_runner_plan *p, struct stk_buf *out)
         put_more(&w, p);
     put_fields(&w, p, plan_fields);
     stk_jw_put_str(&w, "via", p->via->name);
-    stk_jw_put_bool(&w, "slurm", p->via == &stk_executor_slurm); /* how it was said before `via` */
+    stk_jw_put_bool(&w, "slurm", p->via == &stk_executor_slurm); /* the form before `via` */
     stk_jw_close(&w, '}');
     stk_buf_putc(out, '\n');
 }
@@ -269,7 +270,7 @@ static bool get_field(const struct stk_jval *v, struct stk_arena *arena, const v
     return false;
 }
 
-/* The name of the first field that is wrong; NULL: none. */
+/* The name of the first wrong field; NULL: none. */
 static const char *get_fields(const struct stk_jval *obj, struct stk_arena *arena, const void *base,
                               const struct field *fields)
 {
@@ -331,7 +332,7 @@ static const char *read_fields(const struct stk_jval *root, struct stk_arena *ar
     if (!version || version->type != STK_JINT)
         return "this is not the plan of a study";
     if (version->i != VERSION_N && version->i != VERSION_POINTS)
-        return "the plan of another version of stoker";
+        return "the plan was written by another version of stoker";
     if (!get_numbers(stk_json_get(root, "n"), p->n, &p->nn))
         return "n is missing or wrong";
     const char *bad = NULL;
@@ -367,7 +368,7 @@ int stk_runner_read_plan(const char *text, size_t len, const char *path, struct 
     return rc;
 }
 
-/* By way of JSON: what is copied is what a later call would read. */
+/* Through JSON: the copy is what a later call would read. */
 int stk_runner_copy_plan(const struct stk_runner_plan *from, struct stk_arena *arena,
                          struct stk_runner_plan *to, struct stk_err *err)
 {

@@ -1,6 +1,6 @@
 /*
- * runner_plan_text.c - what a plan runs, for people who are to decide whether it may: every text of
- * it that reaches a program or a shell. Secrets are masked, and nothing in it steers a terminal.
+ * runner_plan_text.c - shows what a plan runs to people who decide whether it may: every text that
+ * reaches a program or a shell. Secrets are masked, and nothing in it can control a terminal.
  */
 #include "base/quote.h"
 #include "base/secret.h"

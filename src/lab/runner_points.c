@@ -1,6 +1,6 @@
 /*
  * runner_points.c - generators: the points of a plan. What N sets becomes resources here, and marks
- * in the command become numbers; nobody behind this asks again what N stood for.
+ * in the command become numbers; no later code asks what N stands for.
  */
 #include <ctype.h>
 #include <math.h>
@@ -80,10 +80,10 @@ static bool points_of_n(const struct stk_runner_plan *p, struct stk_arena *arena
     return ok;
 }
 
-/* ---- from N and where they are ------------------------------------------------------------ */
+/* ---- from N and numbers of nodes ---------------------------------------------------------- */
 
-/* The same N, on so many nodes: a curve for each number of nodes. Evenly, or not at all: srun does
- * not divide otherwise as it is told to. */
+/* The same N on that many nodes: one curve per number of nodes. Only if it divides evenly:
+ * otherwise srun does not distribute as requested. */
 static bool place(uint64_t nodes, struct stk_arena *arena, struct stk_point *point)
 {
     const char *name = point->series, *s = nodes == 1 ? "" : "s";
@@ -131,7 +131,7 @@ static bool points_of_variants(const struct stk_runner_plan *p, struct stk_arena
     return ok;
 }
 
-/* ---- what all of them must be ------------------------------------------------------------- */
+/* ---- requirements for all points ---------------------------------------------------------- */
 
 static bool is_id(const char *id)
 {
@@ -156,8 +156,8 @@ static int check_point(const struct stk_point *p, struct stk_err *err)
 {
     if (!is_id(p->id))
         return stk_err_set(err, STK_E_USAGE, NULL, -1,
-                           "\"%.60s\" cannot name a point: 1 to %d letters, digits, \".\", \"_\" "
-                           "and \"-\" can",
+                           "\"%.60s\" cannot name a point: use 1 to %d letters, digits, \".\", "
+                           "\"_\" and \"-\"",
                            p->id ? p->id : "", STK_POINT_ID_MAX);
     if (!p->argv || !p->argv[0] || !p->argv[0][0])
         return stk_err_set(err, STK_E_USAGE, NULL, -1, "%s: there is no command to run", p->id);
@@ -180,7 +180,7 @@ static int check_apart(const struct stk_points *points, struct stk_err *err)
             const struct stk_point *a = &points->v[i], *b = &points->v[k];
             if (strcmp(a->id, b->id) == 0 || (a->n == b->n && strcmp(a->series, b->series) == 0))
                 return stk_err_set(err, STK_E_USAGE, NULL, -1,
-                                   "%s and %s cannot be told apart: id, or series and N, must "
+                                   "%s and %s cannot be distinguished: id, or series and N, must "
                                    "differ",
                                    b->id, a->id);
         }

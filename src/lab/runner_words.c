@@ -1,6 +1,6 @@
 /*
- * runner_words.c - texts of a plan made into words: marks such as {n} replaced, prefixes split,
- * paths quoted for a batch file. Nothing here is ever given to a shell to make sense of.
+ * runner_words.c - turns texts of a plan into words: replaces marks such as {n}, splits prefixes,
+ * quotes paths for a batch file. No shell ever interprets them.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -77,7 +77,7 @@ void stk_words_add(struct stk_words *w, const char *text)
     stk_words_addn(w, text, strlen(text));
 }
 
-/* One word at p into b; returns what follows, NULL when a quote is not closed. */
+/* Appends one word at p to b; returns what follows, NULL if a quote is not closed. */
 static const char *take_word(const char *p, struct stk_buf *b)
 {
     char quote = 0;
@@ -163,7 +163,7 @@ int stk_runner_parse_n(const char *option, const char *text, uint64_t *n, size_t
     } while (good && *p == ',' && *++p);
     if (!good || *p)
         return stk_err_set(err, STK_E_USAGE, NULL, -1,
-                           "--%s: \"%.80s\": write numbers from 1 on, as 1,2,4,8 or 1-8 or "
+                           "--%s: \"%.80s\": give numbers from 1 on, such as 1,2,4,8 or 1-8 or "
                            "1-64*2 (doubled each time), %d at most",
                            option, text, STK_RUNNER_N_MAX);
     qsort(n, *nn, sizeof *n, stk_by_u64);
