@@ -9,23 +9,23 @@
 #include <string.h>
 
 /* A damaged log may hold any range: those that make no sense are skipped. */
-size_t stk_cover_spans(const struct stk_cover *c, struct stk_span *out)
+size_t stk_cover_spans(const struct stk_cover *c, struct stk_byte_range *out)
 {
     uint32_t n = c->nspans < STK_COVER_SPANS ? c->nspans : STK_COVER_SPANS;
     size_t kept = 0;
     for (uint32_t i = 0; i < n; i++)
         if (c->span[i].from < c->span[i].to)
-            out[kept++] = (struct stk_span){c->span[i].from, c->span[i].to};
+            out[kept++] = (struct stk_byte_range){c->span[i].from, c->span[i].to};
     return kept;
 }
 
 static int by_start(const void *a, const void *b)
 {
-    const struct stk_span *x = a, *y = b;
+    const struct stk_byte_range *x = a, *y = b;
     return (x->from > y->from) - (x->from < y->from);
 }
 
-size_t stk_spans_join(struct stk_span *s, size_t n)
+size_t stk_spans_join(struct stk_byte_range *s, size_t n)
 {
     size_t kept = 0;
     if (n)
@@ -39,7 +39,7 @@ size_t stk_spans_join(struct stk_span *s, size_t n)
     return kept;
 }
 
-uint64_t stk_spans_bytes(const struct stk_span *s, size_t n)
+uint64_t stk_spans_bytes(const struct stk_byte_range *s, size_t n)
 {
     uint64_t bytes = 0;
     for (size_t i = 0; i < n; i++)
@@ -49,7 +49,7 @@ uint64_t stk_spans_bytes(const struct stk_span *s, size_t n)
 
 void stk_cover_add(struct stk_cover *to, const struct stk_cover *from)
 {
-    struct stk_span all[2 * STK_COVER_SPANS];
+    struct stk_byte_range all[2 * STK_COVER_SPANS];
     size_t n = stk_cover_spans(to, all);
     n += stk_cover_spans(from, all + n);
     n = stk_spans_join(all, n);
@@ -107,7 +107,7 @@ double stk_cover_requests(const struct stk_cover *c)
 uint64_t stk_cover_bytes(const struct stk_cover *c, uint64_t reads, uint64_t read_bytes,
                          uint64_t file_size, bool *exact)
 {
-    struct stk_span all[STK_COVER_SPANS];
+    struct stk_byte_range all[STK_COVER_SPANS];
     size_t n = stk_spans_join(all, stk_cover_spans(c, all));
     uint64_t sure = stk_spans_bytes(all, n);
     *exact = !c->overflow;

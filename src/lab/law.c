@@ -178,7 +178,7 @@ static void set_rows(struct curve *c, const double *time_s)
         struct row *r = &c->row[i];
         design_row(c->kind, c->d->weak, p->n, r->x);
         r->y = in_rate(c->kind) ? 1 / time_s[i] : time_s[i];
-        r->w = sqrt(stk_runner_worth(p->runs)) / r->y;
+        r->w = sqrt(stk_median_worth(p->runs)) / r->y;
     }
 }
 
@@ -195,7 +195,7 @@ static double log_squares(const struct curve *c, const double *time_s, const dou
     for (size_t i = 0; i < c->d->npoints; i++) {
         double off = log(time_s[i] / stk_law_time_of(c->kind, c->d->weak, coef, c->d->point[i].n));
         if (i != c->skip)
-            sum += stk_runner_worth(c->d->point[i].runs) * off * off;
+            sum += stk_median_worth(c->d->point[i].runs) * off * off;
     }
     return isnan(sum) ? INFINITY : sum;
 }
@@ -208,7 +208,7 @@ static void working_rows(struct curve *c, const double *time_s, const double coe
         struct row *r = &c->row[i];
         double m = predictor(r, coef), y = in_rate(c->kind) ? 1 / time_s[i] : time_s[i];
         bool throughput = c->d->throughput && !in_rate(c->kind);
-        r->w = sqrt(stk_runner_worth(c->d->point[i].runs)) / (throughput ? m * m : m);
+        r->w = sqrt(stk_median_worth(c->d->point[i].runs)) / (throughput ? m * m : m);
         r->y = throughput ? 2 * m - m * m / y : m * (1 + log(y / m));
     }
 }
@@ -276,7 +276,7 @@ static double residual_squares(const struct stk_law_data *d, const struct stk_la
     double rss = 0, plain = 0;
     for (size_t i = 0; i < d->npoints; i++) {
         double off = log(stk_law_time(f, d->point[i].n) / d->point[i].time_s);
-        rss += stk_runner_worth(d->point[i].runs) * off * off;
+        rss += stk_median_worth(d->point[i].runs) * off * off;
         plain += off * off;
     }
     *rms = sqrt(plain / (double)d->npoints);
@@ -338,7 +338,7 @@ static void bootstrap(struct curve *c, double noise, struct stk_law_fit *f)
     for (unsigned k = 0; k < STK_LAW_REPLICATES; k++) {
         for (size_t i = 0; i < c->d->npoints; i++) {
             const struct stk_law_point *p = &c->d->point[i];
-            double z = noise / sqrt(stk_runner_worth(p->runs)) * stk_random_normal(&state);
+            double z = noise / sqrt(stk_median_worth(p->runs)) * stk_random_normal(&state);
             time_s[i] = stk_law_time(f, p->n) * exp(z);
         }
         if (fit_curve(c, time_s, f->boot[f->nboot]))

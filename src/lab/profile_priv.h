@@ -12,16 +12,16 @@
 #include "base/secret.h"
 #include "lab/profile.h"
 
-struct stk_span {
+struct stk_byte_range {
     uint64_t from, to;
 };
 
 /* cover.c */
 /* The valid spans of c, at most STK_COVER_SPANS; returns their number. */
-size_t stk_cover_spans(const struct stk_cover *c, struct stk_span *out);
+size_t stk_cover_spans(const struct stk_cover *c, struct stk_byte_range *out);
 /* Sorts spans and joins those that overlap or touch; returns how many are left. */
-size_t stk_spans_join(struct stk_span *s, size_t n);
-uint64_t stk_spans_bytes(const struct stk_span *s, size_t n); /* of joined spans */
+size_t stk_spans_join(struct stk_byte_range *s, size_t n);
+uint64_t stk_spans_bytes(const struct stk_byte_range *s, size_t n); /* of joined spans */
 /* The number of distinct things in a HyperLogLog sketch of m registers. */
 double stk_sketch_count(const uint8_t *reg, size_t m);
 
@@ -88,7 +88,7 @@ struct stk_pb {
     struct stk_pb_run *run;
     size_t nruns;
     struct stk_lookup by_path; /* files */
-    struct stk_span *span;
+    struct stk_byte_range *span;
     uint32_t *span_next;
     size_t nspans;
     size_t max_recs; /* beyond that, files are folded into groups */

@@ -33,7 +33,7 @@ int stk_pb_rec(struct stk_pb *pb, uint32_t file, uint8_t api, uint32_t *out, str
     return 0;
 }
 
-static int keep_span(struct stk_pb *pb, struct stk_pb_rec *x, struct stk_span s,
+static int keep_span(struct stk_pb *pb, struct stk_pb_rec *x, struct stk_byte_range s,
                      struct stk_err *err)
 {
     int rc = STK_ARRAY_MORE(pb->span, pb->nspans, err);
@@ -50,7 +50,7 @@ static int keep_span(struct stk_pb *pb, struct stk_pb_rec *x, struct stk_span s,
 static int keep_spans(struct stk_pb *pb, struct stk_pb_rec *x, const struct stk_cover *c,
                       struct stk_err *err)
 {
-    struct stk_span s[STK_COVER_SPANS];
+    struct stk_byte_range s[STK_COVER_SPANS];
     size_t n = stk_cover_spans(c, s);
     int rc = 0;
     for (size_t i = 0; i < n && !rc && pb->nspans < STK_PB_NONE; i++)

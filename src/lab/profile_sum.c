@@ -88,7 +88,7 @@ struct reader {
 
 struct work { /* reused for every file */
     struct reader *reader;
-    struct stk_span *span;
+    struct stk_byte_range *span;
     size_t nreaders, nspans, reader_room, span_room;
 };
 
@@ -106,7 +106,7 @@ static bool is_exact(const struct stk_pb *pb, uint32_t rec)
 static int gather(struct stk_pb *pb, struct work *w, uint32_t rec, struct stk_err *err)
 {
     const struct stk_pb_rec *x = &pb->rec[rec];
-    struct stk_span few[STK_COVER_SPANS];
+    struct stk_byte_range few[STK_COVER_SPANS];
     int rc = 0;
     if (!x->wide) {
         size_t n = stk_cover_spans(&pb->p->rec[rec].read, few);

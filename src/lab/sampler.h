@@ -1,7 +1,7 @@
 /*
- * sampler.h - what a tree of processes takes of the node: CPU, memory, I/O and GPUs, once a second,
- * as lines of a CSV file (columns: launch.h). One thread, which costs about 16 us a process and
- * sample.
+ * sampler.h - what a tree of processes uses of the node: CPU, memory, I/O and GPUs, once per
+ * second, as lines of a CSV file (columns: launch.h). Each line is a reading. One thread, which
+ * costs about 16 us per process and reading.
  */
 #ifndef STK_LAB_SAMPLER_H
 #define STK_LAB_SAMPLER_H
@@ -17,37 +17,38 @@ struct stk_tree_sum {
     uint64_t io[STK_IO_COUNTS];
 };
 
-/* The tree below root, in the numbers it has itself. */
+/* The tree below root, with the process ids of its own namespace. */
 int stk_sampler_open_tree(struct stk_tree *t, pid_t root, struct stk_err *err);
-/* Looks at every process again, finds new ones. logs: where they write theirs, of this host. */
+/* Looks at every process again, and finds new ones. logs: where processes of this host write
+ * theirs. */
 void stk_sampler_look(struct stk_tree *t, const char *logs, const char *host,
                       struct stk_tree_sum *sum);
 
 /* ---- the thread (sampler.c) ---- */
 
-#define STK_SAMPLER_LEAST_S 0.01 /* shortest time between samples */
+#define STK_SAMPLER_LEAST_S 0.01 /* shortest time between readings */
 
 struct stk_sampler;
 struct stk_sampler_options {
     pid_t root;
-    double every_s; /* 0: no thread and no file; ends are counted all the same */
-    const struct stk_folder *csv_folder; /* where the file is made */
+    double every_s; /* 0: no thread and no file; reaped processes are still counted */
+    const struct stk_folder *csv_folder; /* where the file is created */
     const char *csv_name, *logs, *host;
     uint64_t start_mono_ns;
 };
 struct stk_sampler_totals {
     uint64_t readings, peak_resident_bytes;
     uint32_t peak_threads, peak_processes;
-    unsigned gpus; /* UINT_MAX: never asked */
+    unsigned gpus; /* UINT_MAX: never queried */
     char gpu_kind[96];
-    char trouble[128]; /* why samples are missing in the file; "" none are */
+    char trouble[128]; /* why readings are missing in the file; "": none are */
 };
 /* Options are borrowed until stop. Caller stops and frees. */
 int stk_sampler_start(const struct stk_sampler_options *o, struct stk_sampler **out,
                       struct stk_err *err);
-/* Waits for a child of the root that has ended, and keeps its last counts. */
+/* Reaps an ended child of the root, and keeps its last counts. */
 void stk_sampler_reap(struct stk_sampler *s, pid_t pid, int *status);
-/* Takes the last sample. False: the thread is stuck, and nothing can be asked of it. */
+/* Takes the last reading. False: the thread is stuck, and its data is inaccessible. */
 bool stk_sampler_stop(struct stk_sampler *s);
 /* After it has stopped. Borrowed until free. */
 const struct stk_sampler_totals *stk_sampler_totals(const struct stk_sampler *s);

@@ -1,6 +1,6 @@
 /*
- * sampler_tree.c - the processes below the launcher: what each has used so far, and what is asked
- * of them while they live. A process whose parent ends comes to the launcher, which is the
+ * sampler_tree.c - the processes below the launcher: what each has used so far, and what can only
+ * be queried while they live. A process whose parent ends moves to the launcher, which is the
  * subreaper.
  */
 #include <stdio.h>
@@ -31,7 +31,7 @@ static void read_command(const struct stk_tree *t, struct stk_proc *p)
     p->command = strdup(n ? buf : p->stat.comm);
 }
 
-/* A process that has no log yet may never get one: what it is called is asked while it lives. */
+/* A process without a log may never get one: reads its command while it lives. */
 static void examine(const struct stk_tree *t, struct stk_proc *p, const char *logs,
                     const char *host)
 {
@@ -63,8 +63,7 @@ void stk_sampler_look(struct stk_tree *t, const char *logs, const char *host,
         examine(t, p, logs, host);
         sum->processes++;
         sum->threads += p->stat.threads;
-        /* With children it has waited for: what a child used moves to its parent, never gets lost.
-         */
+        /* Includes reaped children: what a child used moves to its parent and is never lost. */
         sum->cpu_ticks += p->stat.ticks + p->stat.children_ticks;
         sum->resident_bytes += p->stat.resident_bytes;
         for (size_t k = 0; k < STK_IO_COUNTS; k++)

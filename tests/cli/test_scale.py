@@ -138,7 +138,7 @@ def test_gpus_are_those_that_can_be_seen(stoker, tmp_path):
     assert points(result)[3]["gpus"] == 3 and result["study"]["unit"] == "GPUs"
     few = stoker("scale", "--n", "5", "--gpus", "--", "true", rc=2, cwd=tmp_path,
                  env={"CUDA_VISIBLE_DEVICES": "2,1"})
-    assert "N=5 needs as many GPUs, and 2 can be seen" in few.err
+    assert "N=5 needs as many GPUs, and 2 are visible" in few.err
 
 
 def test_prepare_is_not_timed(stoker, tmp_path):
