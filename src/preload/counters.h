@@ -1,17 +1,17 @@
 /*
- * counters.h - what is counted of a file, once: the preload library counts it, logs store it, the
- * lab reads it, reports name it. Depends on nothing.
+ * counters.h - what is counted per file, defined once: the preload library counts it, logs store
+ * it, the lab reads it, reports name it. Depends on nothing.
  *
  * X(NAME, "name", how records are merged: SUM, MIN, MAX). Times are nanoseconds of CLOCK_MONOTONIC,
- * offsets and sizes bytes. Every definition in words: docs/profile.md.
+ * offsets and sizes bytes. docs/profile.md defines each in words.
  */
 #ifndef STK_PRELOAD_COUNTERS_H
 #define STK_PRELOAD_COUNTERS_H
 
 #include <stdint.h>
 
-/* In an order that has what every read changes in two cache lines: the first eight, and the last
- * two with the sizes that follow them in struct stk_counts. */
+/* Ordered so that every read changes two cache lines: the first eight counters, and the last two
+ * with the sizes that follow them in struct stk_counts. */
 #define STK_COUNTERS(X)                                                                            \
     X(READS, "reads", SUM) /* that returned data */                                                \
     X(READ_BYTES, "read_bytes", SUM)                                                               \
@@ -65,22 +65,22 @@ enum stk_counter {
         STK_C_COUNT
 };
 
-/* The layer a call was made at; a record is of one. What a job moves is POSIX + STDIO + ASYNC: each
- * call is seen at one of these. HDF5 and MPI-IO lie above them and are counted besides. */
+/* The layer of a call; each record has one. A job's transfers are POSIX + STDIO + ASYNC: each call
+ * is seen at one of these. HDF5 and MPI-IO lie above them and are counted in addition. */
 enum stk_api {
     STK_API_POSIX,
     STK_API_STDIO, /* the C library's own reads below it are not seen: no double count */
-    STK_API_ASYNC, /* aio, and io_uring where the user's library tells (stoker's loader does) */
+    STK_API_ASYNC, /* aio, and io_uring if the user's library reports it (stoker's loader does) */
     STK_API_HDF5,
     STK_API_MPIIO,
     STK_API_COUNT
 };
 
-/* Upper edges (inclusive) of request sizes, as Darshan has them; the last bin has none. */
+/* Upper edges (inclusive) of request sizes, as in Darshan; the last bin has none. */
 #define STK_SIZE_BINS 10
 static const uint64_t stk_size_edge[STK_SIZE_BINS - 1] = {
     100, 1024, 10240, 102400, 1u << 20, 4u << 20, 10u << 20, 100u << 20, 1u << 30};
-/* Latency of reads: bin b has [2^b, 2^(b+1)) ns; the last all above. */
+/* Latency of reads: bin b covers [2^b, 2^(b+1)) ns; the last bin everything above. */
 #define STK_LATENCY_BINS 36
 #define STK_COMMON       4 /* most common sizes, strides */
 
@@ -88,7 +88,7 @@ struct stk_common_value {
     uint64_t value, count; /* stride: two's complement */
 };
 
-/* What is counted of one file (or group of files) by one thread or a whole process. */
+/* Counts for one file (or group of files), by one thread or a whole process. */
 struct stk_counts {
     uint64_t c[STK_C_COUNT];
     uint64_t read_size[STK_SIZE_BINS], write_size[STK_SIZE_BINS];

@@ -1,13 +1,13 @@
 /*
- * csv.c - tables for spreadsheets and data frames (RFC 4180: a row of names first, cells quoted
- * where they must be). Times in seconds, sizes in bytes; a cell is empty where nothing is known.
+ * csv.c - tables for spreadsheets and data frames (RFC 4180: a header row, cells quoted if
+ * necessary). Times in seconds, sizes in bytes; an empty cell is unknown.
  */
 #include "base/csv.h"
 #include "base/file.h"
 #include "base/num.h"
 #include "report/report_priv.h"
 
-/* A row being written: commas come by themselves. */
+/* A row being written, with its commas. */
 struct row {
     struct stk_buf *out;
     bool begun;
@@ -59,7 +59,7 @@ static void number(struct row *r, double v)
     stk_buf_put(r->out, buf, stk_num_f64(buf, v));
 }
 
-/* Negative: not known. */
+/* Negative: unknown. */
 static void known(struct row *r, double v)
 {
     if (v >= 0)

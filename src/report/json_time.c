@@ -1,5 +1,5 @@
 /*
- * json_time.c - as JSON: the time line, samples of CPU and GPU, steps, epochs, phases and marks.
+ * json_time.c - as JSON: the time line, readings of CPU and GPU, steps, epochs, phases and marks.
  */
 #include "report/json_priv.h"
 

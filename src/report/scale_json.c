@@ -1,6 +1,6 @@
 /*
- * scale_json.c - a study and what follows from it, as JSON and as CSV. Numbers that are not known
- * are null, or an empty cell: never 0.
+ * scale_json.c - a study and its results, as JSON and as CSV. Unknown numbers are null, or an empty
+ * cell: never 0.
  */
 #include <math.h>
 

@@ -266,7 +266,7 @@ def test_weak_scaling_that_nothing_makes_grow_is_pointed_out(stoker, tmp_path):
     result, run = scale(stoker, tmp_path, "--n", "1,2", "--threads", "--oversubscribe", "--weak", "--runs", "1",
                         "--warmup", "0", "--", "true")
     assert any(c["id"] == "conditions" and "grow with N" in c["text"] for c in result["cautions"])
-    assert "Nothing in the command makes the problem grow" in run.out.split("Be careful")[1]
+    assert "Nothing in the command makes the problem grow" in run.out.split("Cautions")[1]
 
 
 def test_a_folder_that_is_somebodys(stoker, tmp_path):
