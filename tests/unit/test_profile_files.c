@@ -265,7 +265,7 @@ static void folded(void)
     CHECK(f->distinct_bytes > 3000 && f->distinct_bytes < 6200 && !f->distinct_exact);
     CHECK_INT(f->ranks, 6);
     CHECK_STR(f->fs, "nfs");
-    CHECK(noted(&p, "groups"));
+    CHECK(noted(&p, "were grouped"));
     struct seen s = {0};
     CHECK_INT(stk_profile_events(&p, take, &s, NULL), 0);
     CHECK_INT(s.n, 6);
