@@ -17,7 +17,7 @@
     X(READ_BYTES, "read_bytes", SUM)                                                               \
     X(READ_NS, "read_ns", SUM)                                                                     \
     X(MAX_READ_NS, "max_read_ns", MAX)                                                             \
-    X(SEQ_READS, "seq_reads", SUM)       /* begins at or behind the end of the one before */       \
+    X(SEQ_READS, "seq_reads", SUM)       /* begins at or after the end of the previous one */      \
     X(CONSEC_READS, "consec_reads", SUM) /* begins exactly there */                                \
     X(LAST_READ_NS, "last_read_ns", MAX) /* end of the last call that read data */                 \
     X(LAST_NS, "last_ns", MAX)           /* of any call */                                         \
@@ -51,12 +51,12 @@
     X(META_NS, "meta_ns", SUM) /* everything that moves no data */                                 \
     X(MAX_WRITE_NS, "max_write_ns", MAX)                                                           \
     X(FILE_SIZE, "file_size", MAX)         /* as seen at open, stat or the end of data */          \
-    X(FIRST_NS, "first_ns", MIN)           /* first call on it, since the process began */         \
+    X(FIRST_NS, "first_ns", MIN)           /* first call on it, since the process started */       \
     X(FIRST_READ_NS, "first_read_ns", MIN) /* first that read data */                              \
     X(OPEN_NS, "open_ns", MIN)             /* first open, last close */                            \
     X(CLOSE_NS, "close_ns", MAX)                                                                   \
     X(MIN_OFFSET, "min_offset", MIN) /* first byte touched; UINT64_MAX: none */                    \
-    X(MAX_OFFSET, "max_offset", MAX) /* byte behind the last one touched */
+    X(MAX_OFFSET, "max_offset", MAX) /* byte after the last one touched */
 
 enum stk_counter {
 #define X(name, text, how) STK_C_##name,

@@ -194,7 +194,7 @@ def test_an_n_that_fails_is_marked_and_the_rest_goes_on(stoker, tmp_path):
     p = points(result)
     assert (p[1]["runs"], p[2]["runs"], p[4]["runs"]) == (3, 0, 3)
     assert p[2]["failed_runs"] == 2  # twice is enough
-    assert "exit status 3; it said: no memory for 2" in p[2]["failure_note"]
+    assert "exit status 3; its last line: no memory for 2" in p[2]["failure_note"]
     assert (tmp_path / "study/output/n2-r0.txt").read_text() == "no memory for 2\n"
     assert "output/n2-r0.txt" in run.out
 
