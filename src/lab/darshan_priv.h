@@ -11,26 +11,24 @@
 /* The fields we use: names without the module prefix ("POSIX_", …). */
 #define STK_DARSHAN_FIELDS(X)                                                                      \
     X(OPENS)                                                                                       \
-    X(FILENOS)                                                                                     \
-    X(DUPS)                                                                                        \
-    X(READS)                                                                                       \
-    X(WRITES) X(SEEKS) X(STATS) X(FSYNCS) X(FDSYNCS) X(RENAME_SOURCES) X(BYTES_READ) X(            \
-        BYTES_WRITTEN) X(MAX_BYTE_READ) X(MAX_BYTE_WRITTEN) X(CONSEC_READS) X(CONSEC_WRITES)       \
-        X(SEQ_READS) X(SEQ_WRITES) X(RW_SWITCHES) X(SIZE_READ_0_100) X(SIZE_READ_100_1K) X(        \
-            SIZE_READ_1K_10K) X(SIZE_READ_10K_100K) X(SIZE_READ_100K_1M) X(SIZE_READ_1M_4M)        \
-            X(SIZE_READ_4M_10M) X(SIZE_READ_10M_100M) X(SIZE_READ_100M_1G) X(SIZE_READ_1G_PLUS) X( \
-                SIZE_WRITE_0_100) X(SIZE_WRITE_100_1K) X(SIZE_WRITE_1K_10K) X(SIZE_WRITE_10K_100K) \
-                X(SIZE_WRITE_100K_1M) X(SIZE_WRITE_1M_4M) X(SIZE_WRITE_4M_10M) X(                  \
-                    SIZE_WRITE_10M_100M) X(SIZE_WRITE_100M_1G) X(SIZE_WRITE_1G_PLUS)               \
-                    X(ACCESS1_ACCESS) X(ACCESS2_ACCESS) X(ACCESS3_ACCESS) X(ACCESS4_ACCESS) X(     \
-                        ACCESS1_COUNT) X(ACCESS2_COUNT) X(ACCESS3_COUNT) X(ACCESS4_COUNT)          \
-                        X(FASTEST_RANK) X(FASTEST_RANK_BYTES) X(SLOWEST_RANK) X(                   \
-                            SLOWEST_RANK_BYTES) X(INDEP_OPENS) X(COLL_OPENS) X(INDEP_READS)        \
-                            X(INDEP_WRITES) X(COLL_READS) X(COLL_WRITES) X(SPLIT_READS) X(         \
-                                SPLIT_WRITES) X(NB_READS) X(NB_WRITES) X(GLOBAL_OPENS) X(LOOKUPS)  \
-                                X(READXS) X(WRITEXS) X(SYNCS) X(FLUSHES) X(STRIPE_SIZE)            \
-                                    X(STRIPE_WIDTH) X(COMP1_STRIPE_SIZE) X(COMP1_STRIPE_COUNT)     \
-                                        X(F_OPEN_START_TIMESTAMP) X(F_READ_START_TIMESTAMP)        \
+    X(FILENOS) X(DUPS) X(READS) X(WRITES) X(SEEKS) X(STATS) X(FSYNCS) X(FDSYNCS) X(RENAME_SOURCES) \
+        X(BYTES_READ) X(BYTES_WRITTEN) X(MAX_BYTE_READ) X(MAX_BYTE_WRITTEN) X(CONSEC_READS) X(     \
+            CONSEC_WRITES) X(SEQ_READS) X(SEQ_WRITES) X(RW_SWITCHES) X(SIZE_READ_0_100)            \
+            X(SIZE_READ_100_1K) X(SIZE_READ_1K_10K) X(SIZE_READ_10K_100K) X(SIZE_READ_100K_1M) X(  \
+                SIZE_READ_1M_4M) X(SIZE_READ_4M_10M) X(SIZE_READ_10M_100M) X(SIZE_READ_100M_1G)    \
+                X(SIZE_READ_1G_PLUS) X(SIZE_WRITE_0_100) X(SIZE_WRITE_100_1K) X(                   \
+                    SIZE_WRITE_1K_10K) X(SIZE_WRITE_10K_100K) X(SIZE_WRITE_100K_1M)                \
+                    X(SIZE_WRITE_1M_4M) X(SIZE_WRITE_4M_10M) X(SIZE_WRITE_10M_100M) X(             \
+                        SIZE_WRITE_100M_1G) X(SIZE_WRITE_1G_PLUS) X(ACCESS1_ACCESS)                \
+                        X(ACCESS2_ACCESS) X(ACCESS3_ACCESS) X(ACCESS4_ACCESS) X(ACCESS1_COUNT) X(  \
+                            ACCESS2_COUNT) X(ACCESS3_COUNT) X(ACCESS4_COUNT) X(FASTEST_RANK)       \
+                            X(FASTEST_RANK_BYTES) X(SLOWEST_RANK) X(SLOWEST_RANK_BYTES) X(         \
+                                INDEP_OPENS) X(COLL_OPENS) X(INDEP_READS) X(INDEP_WRITES)          \
+                                X(COLL_READS) X(COLL_WRITES) X(SPLIT_READS) X(SPLIT_WRITES) X(     \
+                                    NB_READS) X(NB_WRITES) X(GLOBAL_OPENS) X(LOOKUPS) X(READXS)    \
+                                    X(WRITEXS) X(SYNCS) X(FLUSHES) X(STRIPE_SIZE) X(STRIPE_WIDTH)  \
+                                        X(COMP1_STRIPE_SIZE) X(COMP1_STRIPE_COUNT) X(              \
+                                            F_OPEN_START_TIMESTAMP) X(F_READ_START_TIMESTAMP)      \
                                             X(F_WRITE_START_TIMESTAMP) X(F_CLOSE_START_TIMESTAMP)  \
                                                 X(F_OPEN_END_TIMESTAMP) X(F_READ_END_TIMESTAMP)    \
                                                     X(F_WRITE_END_TIMESTAMP)                       \
