@@ -1,8 +1,8 @@
 /*
- * rank.c - which process of how many we are, from what launchers leave in the environment.
+ * rank.c - which process of how many this is, from the variables of launchers.
  *
- * A table of launchers, innermost first. Values are taken to be wrong until they are numbers that
- * fit together: two ranks that believe to be the same one would train on the same data in silence.
+ * A table of launchers, innermost first. Values are considered wrong until they are numbers that
+ * are consistent: two processes with the same rank would silently train on the same data.
  */
 #include "cluster/rank.h"
 
@@ -40,7 +40,7 @@ static bool parse_u32(const char *s, size_t n, uint32_t *out)
     return v <= UINT32_MAX;
 }
 
-/* Where the variables are looked up: this process's environment, or one that was written down. */
+/* Where variables are looked up: this process's environment, or a recorded one. */
 struct source {
     const char *(*get)(void *user, const char *name);
     void *user;
@@ -51,7 +51,7 @@ static const char *look_up(const struct source *s, const char *name)
     return name ? s->get(s->user, name) : NULL;
 }
 
-/* 1: *out is set; 0: the variable is not there, or empty; negative: it is not a number. */
+/* 1: *out is set; 0: the variable is missing or empty; negative: it is not a number. */
 static int number(const struct source *s, const char *name, uint32_t *out, struct stk_err *err)
 {
     const char *text = look_up(s, name);
@@ -74,7 +74,7 @@ static int check_pair(uint32_t rank, uint32_t world, const char *rank_name, cons
                        rank_name, (unsigned long)rank, world_name, (unsigned long)world);
 }
 
-/* Tasks on node `node` of "4(x2),3": 4, 4, 3. 0: the text says nothing about it. */
+/* Tasks on node `node` of "4(x2),3": 4, 4, 3. 0: not in the text. */
 static uint32_t tasks_of_node(const char *text, uint32_t node)
 {
     uint64_t first = 0;
@@ -114,7 +114,7 @@ static int fill_local(const struct source *s, const struct launcher *l, struct s
                       l->local_world ? l->local_world : STK_RANK_NODE_TASKS, err);
 }
 
-/* What launchers said that gave only one number of two: it must agree with who gives both. */
+/* A launcher that gave only one of two numbers: it must agree with one that gives both. */
 struct half {
     const struct launcher *by;
     bool has_rank;
@@ -127,14 +127,14 @@ static int check_half(const struct half *h, const struct launcher *l, const stru
     if (!h->by || h->value == (h->has_rank ? r->rank : r->world))
         return 0;
     return stk_err_set(
-        err, STK_E_USAGE, NULL, -1, "%s=%lu in the environment is not what %s says (%s=%lu)",
+        err, STK_E_USAGE, NULL, -1, "%s=%lu in the environment contradicts %s (%s=%lu)",
         h->has_rank ? h->by->rank : h->by->world, (unsigned long)h->value, l->from,
         h->has_rank ? l->rank : l->world, (unsigned long)(h->has_rank ? r->rank : r->world));
 }
 
 static int nobody_else(const struct half *h, struct stk_err *err)
 {
-    /* A program that begins MPI without a launcher is rank 0 of PMIx, and alone. */
+    /* A program that starts MPI without a launcher is rank 0 of PMIx, and alone. */
     bool singleton = h->by && h->has_rank && h->value == 0 && strcmp(h->by->rank, "PMIX_RANK") == 0;
     if (!h->by || singleton)
         return 0;
@@ -145,7 +145,7 @@ static int nobody_else(const struct half *h, struct stk_err *err)
                        h->has_rank ? h->by->world : h->by->rank);
 }
 
-/* 1: *r is filled; 0: this launcher is not there, or gave half (kept in *h); negative: nonsense. */
+/* 1: *r is filled; 0: this launcher is absent, or gave half (kept in *h); negative: nonsense. */
 static int ask(const struct source *s, const struct launcher *l, struct half *h, struct stk_rank *r,
                struct stk_err *err)
 {
@@ -161,8 +161,8 @@ static int ask(const struct source *s, const struct launcher *l, struct half *h,
         rc = rc ? rc : fill_local(s, l, r, err);
         return rc ? rc : 1;
     }
-    /* Slurm's variables halve nobody's pair: a batch script has SLURM_PROCID alone, and a step
-     * without PMIx has its SLURM_STEP_NUM_TASKS. */
+    /* Slurm's variables never count as half of a pair: a batch script has SLURM_PROCID alone, and a
+     * step without PMIx has SLURM_STEP_NUM_TASKS. */
     bool slurm = strncmp(has_rank ? l->rank : l->world, "SLURM_", 6) == 0;
     if ((has_rank || has_world) && !h->by && !slurm)
         *h = (struct half){.by = l, .has_rank = has_rank, .value = has_rank ? r->rank : r->world};
@@ -204,7 +204,9 @@ int stk_rank_parse(const char *text, struct stk_rank *r, struct stk_err *err)
     if (!slash || !parse_u32(text, (size_t)(slash - text), &v.rank) ||
         !parse_u32(slash + 1, strlen(slash + 1), &v.world) || v.rank >= v.world)
         return stk_err_set(err, STK_E_USAGE, NULL, -1,
-                           "\"%.40s\" is not R/W: a rank, counted from 0, of how many", text);
+                           "\"%.40s\" is not R/W: a rank, counted from 0, and the number of "
+                           "processes",
+                           text);
     *r = v;
     return 0;
 }

@@ -1,5 +1,5 @@
 /*
- * rank.h - which process of how many we are: the one place that knows what launchers say.
+ * rank.h - which process of how many this is: the one place that knows the variables of launchers.
  *
  * stk_rank_detect() (stoker.h) reads the environment: torchrun (RANK, WORLD_SIZE, LOCAL_RANK,
  * LOCAL_WORLD_SIZE), Open MPI (OMPI_COMM_WORLD_*), MPICH/Hydra and Intel MPI (PMI_RANK, PMI_SIZE,
@@ -13,8 +13,8 @@
 
 #include "base/err.h"
 
-/* stk_rank_detect() over variables that `get` looks up (NULL: not set), such as those a profiled
- * process had. */
+/* stk_rank_detect() on variables that `get` looks up (NULL: not set), such as those of a profiled
+ * process. */
 int stk_rank_detect_from(const char *(*get)(void *user, const char *name), void *user,
                          struct stk_rank *r, struct stk_err *err);
 /* "R/W". */

@@ -1,6 +1,6 @@
 /*
- * slurm.c - what is done with Slurm: submit a job, look at many, cancel, and gather everything that
- * is known of some. Which client is asked for what, in which order, and what its failure means.
+ * slurm.c - operations on Slurm: submit a job, look at many, cancel, and collect all data about
+ * some. Decides which client to call for what, in which order, and what its failure means.
  */
 #include "cluster/slurm.h"
 
@@ -13,9 +13,9 @@
 
 #include "cluster/slurm_priv.h"
 
-#define IDS_PER_CALL 500         /* more has made sacct and the database slow */
-#define DETAILS_MAX  64          /* jobs that are asked about one by one */
-#define NAMED_S      (7 * 86400) /* how far back the accounting is asked for a name */
+#define IDS_PER_CALL 500         /* more would slow down sacct and the database */
+#define DETAILS_MAX  64          /* jobs that are queried one by one */
+#define NAMED_S      (7 * 86400) /* how far back the accounting is searched for a name */
 
 /* "1,2,3" */
 static void put_ids(struct stk_buf *b, const uint64_t *id, size_t n)
@@ -73,7 +73,7 @@ int stk_slurm_cancel(const struct stk_slurm *s, const uint64_t *id, size_t n,
             stk_slurm_arg(&a, number[i - at]);
         }
         rc = stk_slurm_call(s, a.v, NULL, 0, &out, err);
-        /* It complains of jobs that have ended, and has done the others all the same. */
+        /* It complains about jobs that have ended, but handles the others. */
         bool gone = memmem(out.err.data ? (char *)out.err.data : "", out.err.len,
                            STK_SLURM_NO_SUCH_JOB, sizeof STK_SLURM_NO_SUCH_JOB - 1) ||
                     memmem(out.err.data ? (char *)out.err.data : "", out.err.len, "already", 7);
@@ -98,7 +98,7 @@ static int no_memory(int rc, struct stk_err *err)
     return rc == STK_E_NOMEM && err && !err->code ? stk_err_nomem(err, 0) : rc;
 }
 
-/* Who is not in the queue any more; and whether a job that waits for its time was requeued. */
+/* Whether it has left the queue; or is pending and may have been requeued. */
 static bool needs_sacct(const struct stk_slurm_job *j)
 {
     return j->state == STK_SLURM_UNKNOWN || stk_slurm_ended(j->state) ||
@@ -110,7 +110,7 @@ static bool needs_scontrol(const struct stk_slurm_job *j)
     return j->state == STK_SLURM_UNKNOWN || (stk_slurm_ended(j->state) && j->exit_code < 0);
 }
 
-/* One client for up to IDS_PER_CALL of those that need it. */
+/* Calls one client for up to IDS_PER_CALL of the jobs that need it. */
 static int ask_for(const struct stk_slurm *s, struct stk_slurm_jobs *jobs,
                    bool (*needs)(const struct stk_slurm_job *), struct stk_err *err)
 {
@@ -133,7 +133,7 @@ static int ask_for(const struct stk_slurm *s, struct stk_slurm_jobs *jobs,
     return rc;
 }
 
-/* What makes one state of what several clients have said. */
+/* Combines the answers of several clients into one state. */
 static void settle(struct stk_slurm_job *j)
 {
     stk_slurm_job_settle(j);
@@ -141,7 +141,7 @@ static void settle(struct stk_slurm_job *j)
         j->state = STK_SLURM_REQUEUED;
 }
 
-/* An error only when nobody could be asked. */
+/* An error only when no client could be called. */
 static int nobody_answered(const struct stk_slurm_jobs *jobs, struct stk_err *err)
 {
     static const char *const names[] = {"squeue", "sacct", "scontrol", "sstat"};
@@ -149,7 +149,7 @@ static int nobody_answered(const struct stk_slurm_jobs *jobs, struct stk_err *er
         return 0;
     unsigned first = stk_slurm_bit(jobs->failed);
     const char *why = jobs->why[first], *name = names[first];
-    bool named = strncmp(why, name, strlen(name)) == 0; /* it begins with it already */
+    bool named = strncmp(why, name, strlen(name)) == 0; /* the message already begins with it */
     return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1, "Slurm does not answer: %s%s%s",
                        named ? "" : name, named ? "" : ": ", why);
 }
@@ -165,7 +165,7 @@ int stk_slurm_look(const struct stk_slurm *s, const uint64_t *id, size_t n,
         struct stk_slurm_job *j = stk_slurm_jobs_get(out, id[i]);
         rc = j ? 0 : stk_err_nomem(err, n * sizeof *out->job);
         if (j && out->n != i + 1)
-            rc = stk_err_set(err, STK_E_USAGE, NULL, -1, "job %llu is asked for twice",
+            rc = stk_err_set(err, STK_E_USAGE, NULL, -1, "job %llu is given twice",
                              (unsigned long long)id[i]);
     }
     rc = rc ? rc : ask_for(s, out, NULL, err);
@@ -228,7 +228,7 @@ static int gather_by_id(const struct stk_slurm *s, const struct stk_slurm_query 
     return rc;
 }
 
-/* squeue gives all parts of a heterogeneous job where one is asked for: those go. */
+/* squeue lists all parts of a heterogeneous job when asked for one: removes the others. */
 static void drop_other_parts(const struct stk_slurm_query *q, struct stk_slurm_jobs *out)
 {
     size_t kept = 0;
@@ -245,13 +245,13 @@ static void drop_other_parts(const struct stk_slurm_query *q, struct stk_slurm_j
     out->n = kept;
 }
 
-/* As sacct takes it. */
+/* In sacct's format. */
 static int since_text(int64_t since, char *text, size_t size, struct stk_err *err)
 {
     struct tm tm;
     time_t when = (time_t)since;
     if (!localtime_r(&when, &tm) || !strftime(text, size, "%Y-%m-%dT%H:%M:%S", &tm))
-        return stk_err_set(err, STK_E_USAGE, NULL, -1, "since when?");
+        return stk_err_set(err, STK_E_USAGE, NULL, -1, "the start of the time range is invalid");
     return 0;
 }
 
@@ -270,7 +270,7 @@ static int gather_by_user(const struct stk_slurm *s, const struct stk_slurm_quer
     return rc ? rc : stk_slurm_ask_squeue(s, "-u", who, out, false, err);
 }
 
-/* The ids as they were given, or those of the jobs that are still with the controller. */
+/* The ids as given, or those of the jobs that the controller still knows. */
 static int details(const struct stk_slurm *s, const struct stk_slurm_query *q,
                    struct stk_slurm_jobs *out, struct stk_err *err)
 {

@@ -1,6 +1,6 @@
 /*
- * slurm_ask.c - one question to one of Slurm's clients, and its answer into the list of jobs. That
- * a client fails is noted in the list and no error: another may know.
+ * slurm_ask.c - one question to one of Slurm's clients; its answer is merged into the list of jobs.
+ * A client's failure is noted in the list and not an error: another client may know.
  */
 #include <stdio.h>
 
@@ -29,8 +29,8 @@ unsigned stk_slurm_bit(unsigned source)
     return (unsigned)__builtin_ctz(source);
 }
 
-/* One that keeps us waiting for a minute will do so each time, job by job: who has failed is not
- * asked again, nor the others that ask the same controller. */
+/* A client that hangs for a minute would do so again, job by job: after a failure it is not called
+ * again, nor are others that use the same controller. */
 static bool in_vain(struct stk_slurm_jobs *jobs, unsigned source)
 {
     const unsigned controllers = STK_SLURM_BY_SQUEUE | STK_SLURM_BY_SCONTROL | STK_SLURM_BY_SSTAT;
@@ -47,8 +47,8 @@ static bool in_vain(struct stk_slurm_jobs *jobs, unsigned source)
     return true;
 }
 
-/* Runs a client whose failure is noted, not returned; only a wish to stop and no memory are
- * errors. True in *said when out holds an answer. */
+/* Runs a client whose failure is noted, not returned; only a request to stop and lack of memory are
+ * errors. *said: out holds an answer. */
 static int ask(const struct stk_slurm *s, const struct stk_slurm_args *a, unsigned source,
                struct stk_slurm_jobs *jobs, struct stk_slurm_output *out, bool *said,
                struct stk_err *err)
@@ -68,7 +68,7 @@ static int ask(const struct stk_slurm *s, const struct stk_slurm_args *a, unsign
     }
     if (*said)
         return 0;
-    /* That a job is not known is an answer. */
+    /* "Unknown job" is an answer. */
     if (rc == 0 && memmem(out->err.data ? (char *)out->err.data : "", out->err.len,
                           STK_SLURM_NO_SUCH_JOB, sizeof STK_SLURM_NO_SUCH_JOB - 1)) {
         *said = true;
@@ -124,7 +124,7 @@ int stk_slurm_ask_sacct(const struct stk_slurm *s, const char *who, const char *
     stk_slurm_separator(sep);
     snprintf(delimiter, sizeof delimiter, "--delimiter=%s", sep);
     stk_slurm_args(&a, s, "sacct");
-    stk_slurm_arg(&a, "-D"); /* every life of a job that was requeued */
+    stk_slurm_arg(&a, "-D"); /* every life of a requeued job */
     stk_slurm_arg(&a, "-n");
     stk_slurm_arg(&a, "-P");
     stk_slurm_arg(&a, "--noconvert");

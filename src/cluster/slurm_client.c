@@ -1,6 +1,6 @@
 /*
- * slurm_client.c - runs one client to its end: by argv, with a time limit, with what it prints in
- * memory, and with an environment that does not change what it prints.
+ * slurm_client.c - runs one client to its end: without a shell, with a time limit, with its output
+ * in memory, and with an environment that does not change the output.
  */
 #include <errno.h>
 #include <signal.h>
@@ -21,15 +21,15 @@ void stk_slurm_output_release(struct stk_slurm_output *out)
     stk_buf_release(&out->err);
 }
 
-/* ---- what it is started with -------------------------------------------------------------- */
+/* ---- how it is started -------------------------------------------------------------------- */
 
 static bool starts_with(const char *text, const char *prefix)
 {
     return strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
-/* SBATCH_* are wishes of the user for sbatch; SLURM_* come from a job we are in, and would make a
- * job that we submit look like a step of it. */
+/* SBATCH_* are the user's settings for sbatch; SLURM_* come from a surrounding job, and would make
+ * a submitted job look like a step of it. */
 static bool kept(const char *var)
 {
     static const char *const dropped[] = {"SQUEUE_", "SACCT_",   "SSTAT_",  "SCONTROL_",
@@ -45,14 +45,14 @@ static bool kept(const char *var)
     return !starts_with(var, "SLURM_");
 }
 
-/* The locale is the user's again in a job that is submitted. */
+/* A submitted job gets the user's locale back. */
 static bool is_kept(const char *var, const void *submits)
 {
     bool locale = starts_with(var, "LC_ALL=") || starts_with(var, "LANG=");
     return kept(var) || (*(const bool *)submits && locale);
 }
 
-/* A file without a name that holds the input: no pipe to fill, no signal when nobody reads. */
+/* An unnamed file that holds the input: no pipe to fill, no SIGPIPE. */
 static int input_fd(const void *input, size_t len, struct stk_err *err)
 {
     int fd = memfd_create("stoker-input", MFD_CLOEXEC);
@@ -99,10 +99,10 @@ int stk_slurm_start(struct stk_child *c, struct stk_err *err)
     if (!env)
         return stk_err_nomem(err, 0);
     c->env = env;
-    /* Ctrl-C reaches everybody in the terminal's group: an sbatch that died of it may have
-     * submitted a job that nobody knows of. */
+    /* Ctrl-C reaches the whole group of the terminal: an interrupted sbatch may have submitted a
+     * job that nobody knows of. */
     c->own_group = sbatch;
-    /* The others are of no use to anybody when we are gone, even before they have begun. */
+    /* The others are useless once we are gone, even before they have started. */
     c->death_signal = sbatch ? 0 : SIGTERM;
     int e = stk_child_start(c);
     c->env = NULL;
@@ -172,7 +172,7 @@ int stk_slurm_call(const struct stk_slurm *s, const char *const *argv, const voi
     return unknown ? stk_err_sys(err, NULL, "waitpid") : judge(&c, out, err);
 }
 
-/* Every "error:" it made, without its name; else the first line it wrote. */
+/* All its "error:" messages, without its name; otherwise its first line. */
 void stk_slurm_words(const struct stk_slurm_output *out, char *to, size_t size)
 {
     const struct stk_buf *b = out->err.len ? &out->err : &out->out;
@@ -194,5 +194,5 @@ void stk_slurm_words(const struct stk_slurm_output *out, char *to, size_t size)
     if (!used && first.n)
         snprintf(to, size, "%.*s", (int)(first.n < size ? first.n : size - 1), first.p);
     else if (!used)
-        snprintf(to, size, "it ended with status %d and said nothing", out->status);
+        snprintf(to, size, "it ended with status %d and no message", out->status);
 }

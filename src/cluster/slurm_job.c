@@ -1,6 +1,6 @@
 /*
- * slurm_job.c - jobs as a list that several clients add to, what their states mean, and what a job
- * used, from what its steps used.
+ * slurm_job.c - the list of jobs that several clients fill, the meaning of states, and what a job
+ * used, computed from its steps.
  */
 #include <stdlib.h>
 
@@ -108,7 +108,7 @@ void stk_slurm_jobs_release(struct stk_slurm_jobs *jobs)
 
 struct stk_slurm_job *stk_slurm_jobs_find(const struct stk_slurm_jobs *jobs, uint64_t id)
 {
-    /* The newest first: rows of a job follow one another. */
+    /* The newest first: rows of a job are adjacent. */
     for (size_t i = jobs->n; i-- > 0;)
         if (jobs->job[i].id == id)
             return &jobs->job[i];
@@ -251,11 +251,11 @@ static int by_time(const void *a, const void *b)
     const struct change *x = a, *y = b;
     if (x->when != y->when)
         return x->when < y->when ? -1 : 1;
-    return (x->by > y->by) - (x->by < y->by); /* what ends goes before what begins */
+    return (x->by > y->by) - (x->by < y->by); /* ends before beginnings */
 }
 
-/* Of steps that follow one another the next may be on record a second before the last one's end:
- * they begin a second later here. */
+/* Of consecutive steps, the next may be recorded a second before the end of the last: here steps
+ * begin a second later. */
 double stk_slurm_at_once(const struct stk_slurm_job *job,
                          double (*of)(const struct stk_slurm_step *step))
 {
@@ -272,7 +272,7 @@ double stk_slurm_at_once(const struct stk_slurm_job *job,
             continue;
         c[n++] = (struct change){s->start > 0 ? s->start + 1 : INT64_MIN, v};
         c[n++] = (struct change){s->end > 0 ? s->end : INT64_MAX, -v};
-        if (c[n - 1].when <= c[n - 2].when) /* too short to have met another */
+        if (c[n - 1].when <= c[n - 2].when) /* too short to overlap with another */
             n -= 2;
     }
     if (n)
@@ -290,7 +290,7 @@ static double memory_of(const struct stk_slurm_step *s)
     return (double)s->use.memory_bytes;
 }
 
-/* The job's memory is that of the steps that ran at once; CPU time and traffic add up. */
+/* The job's memory is that of simultaneous steps; CPU time and traffic add up. */
 static void sum_steps(struct stk_slurm_job *job)
 {
     struct stk_slurm_use sum, *u = &job->use;
@@ -327,14 +327,15 @@ void stk_slurm_job_settle(struct stk_slurm_job *job)
     for (size_t i = 0; i < job->nsteps; i++) {
         killed |= job->step[i].exit_signal == 9 || job->step[i].exit_code == 137;
         if (job->step[i].use.cpu_s == 0 && job->step[i].use.memory_bytes < 0)
-            job->step[i].use.cpu_s = -1; /* its end was never told: node lost, or no accounting */
+            job->step[i].use.cpu_s = -1; /* its end was never reported: node lost, or no
+                                            accounting */
         memory |= job->step[i].state == STK_SLURM_OUT_OF_MEMORY;
     }
     if (job->use.cpu_s == 0)
         job->use.cpu_s = -1; /* a program that ran has used some */
     sum_steps(job);
-    /* Without cgroups a job over its memory is killed by slurmstepd, and called FAILED; with them
-     * only the step may be called so. */
+    /* Without cgroups, slurmstepd kills a job over its memory and Slurm calls it FAILED; with them,
+     * possibly only the step. */
     if (job->state == STK_SLURM_FAILED &&
         (memory || (killed && job->alloc.memory_bytes > 0 &&
                     job->use.memory_bytes >= job->alloc.memory_bytes)))

@@ -1,34 +1,33 @@
 /*
- * slurm_reason.c - why a job waits: what Slurm's reasons mean, and which of them never end.
+ * slurm_reason.c - why a job waits: the meaning of Slurm's reasons, and which of them never end.
  */
 #include "cluster/slurm.h"
 
 static const struct reason {
     const char *reason;
     const char *means;
-    bool final; /* whatever others do, the job never begins */
+    bool final; /* whatever others do, the job never starts */
 } reasons[] = {
-    {"Priority", "jobs with a higher priority are before it", false},
-    {"Resources", "it is next, and waits until enough is free", false},
+    {"Priority", "jobs with a higher priority come first", false},
+    {"Resources", "it is next, and waits for enough free resources", false},
     {"Dependency", "it waits for another job", false},
     {"DependencyNeverSatisfied", "the job it depends on failed: it will never start; cancel it",
      true},
-    {"JobHeldUser", "it is held by its owner: scontrol release lets it go", false},
-    {"JobHeldAdmin", "it is held by an administrator: ask the site", false},
-    {"BeginTime", "its time to begin has not come; a job that was requeued waits a while, too",
-     false},
-    {"JobArrayTaskLimit", "as many tasks of the array run as it allows itself (%)", false},
+    {"JobHeldUser", "its owner holds it: release it with scontrol release", false},
+    {"JobHeldAdmin", "an administrator holds it: ask your site", false},
+    {"BeginTime", "its begin time has not come; a requeued job also waits a while", false},
+    {"JobArrayTaskLimit", "the array runs as many tasks as its limit allows (%)", false},
     {"PartitionTimeLimit",
-     "it asks for more time than the partition allows: it will never start as it is", true},
+     "it requests more time than the partition allows: it will never start as it is", true},
     {"PartitionNodeLimit",
-     "it asks for more nodes than the partition allows: it will never start as it is", true},
+     "it requests more nodes than the partition allows: it will never start as it is", true},
     {"PartitionConfig",
-     "it asks for more than the partition has or allows: it will never start as it is", true},
+     "it requests more than the partition has or allows: it will never start as it is", true},
     {"PartitionDown", "the partition is closed", false},
     {"PartitionInactive", "the partition is closed", false},
-    {"BadConstraints", "no node has what it asks for: it will never start as it is", true},
-    {"ReqNodeNotAvail", "a node it asks for is down, drained or reserved", false},
-    {"Reservation", "its reservation has not begun", false},
+    {"BadConstraints", "no node has what it requests: it will never start as it is", true},
+    {"ReqNodeNotAvail", "a node it requests is down, drained or reserved", false},
+    {"Reservation", "its reservation has not started", false},
     {"Licenses", "it waits for a licence", false},
     {"AssocGrpBillingMinutes", "the account has used up its service units", false},
     {"AssocGrpCPUMinutesLimit", "the account has used up its CPU time", false},
@@ -41,16 +40,18 @@ static const struct reason {
     {"QOSGrpCpuLimit", "all CPUs of the QOS are in use", false},
     {"QOSGrpGRES", "all GPUs of the QOS are in use", false},
     {"MaxCpuPerAccount", "the account uses as many CPUs as it may", false},
-    {"launch failed requeued held", "its start failed, and it is held: ask the site", false},
-    {"job requeued in held state", "it was requeued and is held: scontrol release lets it go",
+    {"launch failed requeued held", "its start failed, and it is held: ask your site", false},
+    {"job requeued in held state", "it was requeued and is held: release it with scontrol release",
      false},
     {"InvalidAccount",
-     "there is no such account, or not for this user: it will never start as it is", true},
-    {"InvalidQOS", "there is no such QOS, or not for this account: it will never start as it is",
+     "the account does not exist, or not for this user: it will never start as it is", true},
+    {"InvalidQOS", "the QOS does not exist, or not for this account: it will never start as it is",
      true},
-    {"AccountNotAllowed", "the partition does not take this account: it will never start as it is",
+    {"AccountNotAllowed",
+     "the partition does not accept this account: it will never start as it "
+     "is",
      true},
-    {"QOSNotAllowed", "the partition does not take this QOS: it will never start as it is", true},
+    {"QOSNotAllowed", "the partition does not accept this QOS: it will never start as it is", true},
 };
 
 /* "ReqNodeNotAvail, UnavailableNodes:…" */
@@ -72,5 +73,5 @@ const char *stk_slurm_reason_text(const char *reason)
 bool stk_slurm_reason_is_final(const char *reason)
 {
     const struct reason *r = find(reason);
-    return r ? r->final : strstr(reason, "PerJob") != NULL; /* QOSMaxCpuPerJobLimit and its like */
+    return r ? r->final : strstr(reason, "PerJob") != NULL; /* QOSMaxCpuPerJobLimit and the like */
 }

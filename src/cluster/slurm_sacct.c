@@ -1,10 +1,10 @@
 /*
- * slurm_sacct.c - reads what sacct (the accounting) and sstat (running steps) print: a row a job
- * and a row a step, merged to one job.
+ * slurm_sacct.c - parses the output of sacct (the accounting) and sstat (running steps): one row
+ * per job and one per step, merged into one job.
  */
 #include "cluster/slurm_priv.h"
 
-/* All of them are there since 20.11. The name comes last: it may hold anything. */
+/* All of them exist since 20.11. The name comes last: it may hold anything. */
 const char stk_slurm_sacct_fields[] =
     "JobID,JobIDRaw,State,ExitCode,Submit,Eligible,Start,End,ElapsedRaw,TimelimitRaw,ReqTRES,"
     "AllocTRES,NTasks,TotalCPU,MaxRSS,MaxRSSNode,TRESUsageInTot,TRESUsageInAve,TRESUsageOutTot,"
@@ -61,14 +61,14 @@ struct reading {
     bool only;
 };
 
-/* Energy that is not measured comes as 0. */
+/* 0 means that energy is not measured. */
 static double joules(struct stk_slurm_word w)
 {
     int64_t v = stk_slurm_int(w);
     return v > 0 ? (double)v : -1;
 }
 
-/* TRESUsageInTot: the sum over the tasks; of memory, of each task's peak. */
+/* TRESUsageInTot: the sum over the tasks; for memory, of each task's peak. */
 static void read_use(struct stk_slurm_use *u, struct stk_slurm_word in_tot,
                      struct stk_slurm_word in_ave, struct stk_slurm_word out_tot,
                      struct stk_slurm_word max_rss)
@@ -100,7 +100,7 @@ static int64_t limit_of(struct stk_slurm_word minutes)
     return v >= 0 && v < INT64_C(1) << 40 ? v * 60 : -1;
 }
 
-/* A job that was requeued has a row for each life, the last one last. */
+/* A requeued job has one row per life, the last one last. */
 static void begin_life(struct stk_slurm_job *j)
 {
     bool again = j->sources & STK_SLURM_BY_SACCT;
@@ -116,7 +116,7 @@ static void begin_life(struct stk_slurm_job *j)
     stk_slurm_use_init(&j->use);
 }
 
-/* squeue knows better what is going on now; the accounting, how it ended. */
+/* squeue knows the present better; the accounting, the end. */
 static bool take_state(struct stk_slurm_jobs *jobs, struct stk_slurm_job *j,
                        struct stk_slurm_word w)
 {
@@ -191,8 +191,8 @@ static int sacct_row(void *user, const struct stk_slurm_word *c)
     struct stk_slurm_id id, raw;
     if (!stk_slurm_id(c[JOBID], &id) || !stk_slurm_id(c[RAW], &raw))
         return 0;
-    /* A step belongs to a job that has been read; tasks of an array that wait together have the
-     * number of the array, as a task that has begun may have. */
+    /* A step belongs to a job that was read before; pending tasks of an array share the number of
+     * the array, which a started task may have too. */
     struct stk_slurm_job *j = stk_slurm_jobs_find(r->jobs, raw.job);
     if (!j && !r->only && id.step.n == 0)
         j = stk_slurm_jobs_get(r->jobs, raw.job);

@@ -1,10 +1,10 @@
 /*
- * slurm_scontrol.c - reads what `scontrol -d show job` prints: the controller's own view, with the
- * ids of GPUs and CPUs, and how memory was asked for. Gone some minutes after the job's end.
+ * slurm_scontrol.c - parses the output of `scontrol -d show job`: the controller's own view, with
+ * the ids of GPUs and CPUs, and how memory was requested. Gone some minutes after the job's end.
  *
- * The text cannot be split safely: the name of a job may look like anything. So only lines that
- * begin as they should are read, and what stands before the last "UserId=" (the name does) is
- * forgotten; and where another client knows a state, it counts.
+ * The text cannot be split safely: a job's name may look like anything. So only lines that begin as
+ * expected are read, and everything before the last "UserId=" (where the name is) is dropped; and a
+ * state from another client takes precedence.
  */
 #include <stdlib.h>
 
@@ -12,7 +12,7 @@
 
 struct record {
     struct stk_slurm_jobs *jobs;
-    struct stk_slurm_job *job; /* NULL: passed over */
+    struct stk_slurm_job *job; /* NULL: skipped */
     struct stk_slurm_word name;
     bool past_command;
 };
@@ -126,8 +126,8 @@ static void read_numbers(struct stk_slurm_job *j, struct stk_slurm_word line)
         j->exclusive = stk_slurm_word_is(v, "NO");
 }
 
-/* A job that has not begun has none of it (its nodes are told before); where the two differ, newer
- * versions name both. */
+/* A job that has not started has none of it (the line with its nodes comes first); if the two
+ * differ, newer versions name both. */
 static void read_tres(struct stk_slurm_job *j, struct stk_slurm_word line)
 {
     struct stk_slurm_word v;
@@ -159,7 +159,7 @@ static bool read_texts(struct record *r, struct stk_slurm_word line)
     } else if (begins(line, "Partition")) {
         ok = !value_of(line, "Partition", &v) || stk_slurm_take(r->jobs, &j->partition, v);
     } else if (begins(line, "NodeList")) {
-        /* "NodeList= SchedNodeList=node[1-4]": where it would have begun */
+        /* "NodeList= SchedNodeList=node[1-4]": where it would have started */
         ok = !value_of(line, "NodeList", &v) || stk_slurm_take(r->jobs, &j->nodelist, v);
     } else if (begins(line, "WorkDir")) {
         ok = stk_slurm_take(r->jobs, &j->workdir, rest);
@@ -169,8 +169,8 @@ static bool read_texts(struct record *r, struct stk_slurm_word line)
 
 /* ---- records ------------------------------------------------------------------------------ */
 
-/* "JobId=9 ArrayJobId=5 ArrayTaskId=2 JobName=arr", "JobId=9 HetJobId=8 HetJobOffset=1 …". What
- * was not asked for is not another job but a line of a job's name. */
+/* "JobId=9 ArrayJobId=5 ArrayTaskId=2 JobName=arr", "JobId=9 HetJobId=8 HetJobOffset=1 …". A job
+ * that was not requested is a line of another job's name. */
 static int begin_record(struct record *r, struct stk_slurm_word line, uint64_t want, bool only)
 {
     struct stk_slurm_word v, head = line;

@@ -1,9 +1,9 @@
 /*
- * slurm_squeue.c - reads what squeue prints: jobs that wait, run, or ended a short while ago.
+ * slurm_squeue.c - parses the output of squeue: jobs that wait, run, or have just ended.
  */
 #include "cluster/slurm_priv.h"
 
-/* Short formats: the long ones are cut to twenty columns in old versions. The name comes last. */
+/* Short formats: old versions cut the long ones to twenty columns. The name comes last. */
 const char stk_slurm_squeue_fields[] = "iATrDCblMVSeuaPqNEZj";
 enum column {
     LABEL,
@@ -54,7 +54,7 @@ static int64_t gpus_of(struct stk_slurm_word w, char *kind, size_t size)
     return stk_slurm_int((struct stk_slurm_word){last + 1, (size_t)(end - last) - 1});
 }
 
-/* What it has or had, else what it wants: one that never began was given no node. */
+/* What it has or had, otherwise what it requests: a job that never started has no nodes. */
 static void read_size(struct stk_slurm_job *j, const struct stk_slurm_word *c)
 {
     bool given = !stk_slurm_waits(j->state) && !stk_slurm_word_empty(c[NODELIST]);
@@ -88,7 +88,7 @@ static int squeue_row(void *user, const struct stk_slurm_word *c)
                                       : stk_slurm_jobs_get(r->jobs, (uint64_t)number);
     if (!j)
         return r->only || r->jobs->more ? 0 : STK_E_NOMEM;
-    /* The accounting is right about the end of a job, this about everything before. */
+    /* The accounting is right about the end of a job, squeue about everything before. */
     enum stk_slurm_state state = state_of(c);
     bool known = stk_slurm_ended(j->state);
     j->sources |= STK_SLURM_BY_SQUEUE;
@@ -120,6 +120,6 @@ int stk_slurm_read_squeue(struct stk_slurm_jobs *jobs, const char *text, size_t 
                           const char *sep, bool only)
 {
     struct reading r = {jobs, only};
-    _Static_assert(sizeof stk_slurm_squeue_fields == NSQUEUE + 1, "a letter a column");
+    _Static_assert(sizeof stk_slurm_squeue_fields == NSQUEUE + 1, "one letter per column");
     return stk_slurm_rows(text, len, sep, NSQUEUE, squeue_row, &r);
 }

@@ -1,6 +1,6 @@
 /*
- * slurm_stream.c - a client that runs on while its output is read line by line; what it says on
- * standard error is kept for the end.
+ * slurm_stream.c - a client whose output is read line by line while it runs; its standard error is
+ * kept for the end.
  */
 #include <errno.h>
 #include <poll.h>
@@ -20,7 +20,7 @@
 struct stk_slurm_stream {
     struct stk_child child;
     struct stk_buf text, errors;
-    size_t taken; /* of text: given out */
+    size_t taken; /* bytes of text that were returned */
 };
 
 int stk_slurm_stream_open(const char *const *argv, struct stk_slurm_stream **out,
@@ -41,7 +41,7 @@ int stk_slurm_stream_open(const char *const *argv, struct stk_slurm_stream **out
     return 0;
 }
 
-/* The rest of errors is dropped. */
+/* Drops further errors when full. */
 static void read_errors(struct stk_slurm_stream *s)
 {
     (void)stk_child_read(&s->child, ERR, &s->errors, ERRORS_MAX);
@@ -69,7 +69,7 @@ static int ended(struct stk_slurm_stream *s, struct stk_err *err)
     out.status = s->child.ending.status;
     if (out.status == 0 && !s->errors.len)
         return stk_err_set(err, STK_E_STOPPED, NULL, -1,
-                           "it ended without a word: the job has just begun, or just ended");
+                           "it ended without a message: the job has just started, or just ended");
     stk_slurm_words(&out, words, sizeof words);
     return stk_err_set(err, STK_E_STOPPED, NULL, -1, "%s", words);
 }
@@ -80,7 +80,7 @@ int stk_slurm_stream_line(struct stk_slurm_stream *s, double wait_s, const char 
     double until = stk_now() + wait_s;
     if (take_line(s, line, len))
         return 1;
-    /* What was given out is not needed any more. */
+    /* Returned text is no longer needed. */
     if (s->taken) {
         memmove(s->text.data, s->text.data + s->taken, s->text.len - s->taken);
         s->text.len -= s->taken;

@@ -1,6 +1,6 @@
 /*
  * slurm_text.c - the words that Slurm's clients print: numbers, sizes, times, states, TRES lists,
- * job ids, and rows of fields. Everything is checked: what does not read as it should is unknown.
+ * job ids, and rows of fields. Everything is checked: malformed text is unknown.
  */
 #include <ctype.h>
 #include <math.h>
@@ -15,7 +15,7 @@
 #include "base/random.h"
 #include "cluster/slurm_priv.h"
 
-#define TASKS_MAX 10000 /* of one array that is asked for: as many jobs are told at most */
+#define TASKS_MAX 10000 /* of one requested array: the limit on jobs */
 
 bool stk_slurm_word_is(struct stk_slurm_word w, const char *text)
 {
@@ -41,7 +41,7 @@ int64_t stk_slurm_int(struct stk_slurm_word w)
 static int64_t scaled(struct stk_slurm_word w, double bare)
 {
     static const char units[] = "KMGTPE";
-    /* Before 21.11 a "c" or "n" stood behind ReqMem: per CPU, per node. */
+    /* Before 21.11, ReqMem ended in "c" or "n": per CPU, per node. */
     if (w.n && (w.p[w.n - 1] == 'c' || w.p[w.n - 1] == 'n'))
         w.n--;
     const char *unit = w.n ? memchr(units, toupper((unsigned char)w.p[w.n - 1]), 6) : NULL;
@@ -63,7 +63,7 @@ int64_t stk_slurm_megas(struct stk_slurm_word w)
     return scaled(w, 0x1p20);
 }
 
-/* Digits from *p on, moved past them; false: none, or too many. */
+/* Parses digits and advances *p; false: none, or too many. */
 static bool digits(const char **p, const char *end, double *v)
 {
     const char *begin = *p;
@@ -94,7 +94,7 @@ double stk_slurm_seconds(struct stk_slurm_word w)
             part[n - 1] += (*p - '0') * (scale /= 10);
     if (p != end)
         return -1;
-    /* "1-02" is hours, "1-02:03" hours and minutes; without days the last one is seconds. */
+    /* "1-02" is hours, "1-02:03" hours and minutes; without days the last number is seconds. */
     for (size_t i = 0; i < (dashed ? 3 : n); i++)
         sum = sum * 60 + (i < n ? part[i] : 0);
     return days * 86400 + sum;
@@ -108,7 +108,7 @@ int64_t stk_slurm_limit(struct stk_slurm_word w)
     return s >= 0 && s < 0x1p53 ? (int64_t)s : -1;
 }
 
-/* "2026-11-15T10:00:00", the machine's local time: from clients that do not honour our format. */
+/* "2026-11-15T10:00:00", the machine's local time: from clients that ignore our format. */
 static int64_t calendar(struct stk_slurm_word w)
 {
     char text[20];
@@ -149,7 +149,7 @@ void stk_slurm_exit(struct stk_slurm_word w, int *code, int *sig)
 
 /* ---- TRES lists --------------------------------------------------------------------------- */
 
-/* The next "name=value" of a list, *at moved behind it; false: no more. */
+/* The next "name=value" of a list, advances *at; false: no more. */
 static bool next_pair(struct stk_slurm_word list, size_t *at, struct stk_slurm_word *name,
                       struct stk_slurm_word *value)
 {
@@ -213,7 +213,7 @@ void stk_slurm_tres(struct stk_slurm_word w, struct stk_slurm_tres *t)
                 kinds = INT64_MAX;
         }
     }
-    /* Some sites record gres/gpu:KIND alone. No GPU in a list that has CPUs is none. */
+    /* Some sites record only gres/gpu:KIND. A list with CPUs but no GPU means none. */
     if (t->gpus < 0)
         t->gpus = kinds > 0 ? kinds : t->cpus >= 0 ? 0 : -1;
 }
@@ -232,7 +232,7 @@ void stk_slurm_use_init(struct stk_slurm_use *u)
 
 /* ---- ids ---------------------------------------------------------------------------------- */
 
-/* What may stand in an id: it becomes an argument of a client. */
+/* Whether an id is valid: it becomes an argument of a client. */
 static bool id_bytes_ok(struct stk_slurm_word w)
 {
     for (size_t i = 0; i < w.n; i++)
@@ -255,8 +255,8 @@ static int give_task(const struct tasks *t, double task)
     return t->f(t->user, one, (size_t)n);
 }
 
-/* "1-5:2,9%2]": calls t->f for each (t NULL: only looks), or -1: not such a list, or more tasks
- * than an array can have. Slurm itself cuts a long list short: "1-3,7,...]". */
+/* "1-5:2,9%2]": calls t->f for each (t NULL: only checks), or -1: not such a list, or more tasks
+ * than an array can have. Slurm itself abbreviates a long list: "1-3,7,...]". */
 static int each_task(const char *p, const char *end, const struct tasks *t)
 {
     double first, last, step, limit, count = 0;
@@ -299,7 +299,7 @@ bool stk_slurm_id(struct stk_slurm_word w, struct stk_slurm_id *id)
     if (!id_bytes_ok(w) || !digits(&p, end, &job) || job < 1 || job > UINT32_MAX)
         return false;
     *id = (struct stk_slurm_id){.job = (uint64_t)job, .task = -1, .label = w};
-    /* "12_[1,3,...]": there Slurm has cut a long list, and no step follows. */
+    /* "12_[1,3,...]": Slurm has abbreviated a long list, and no step follows. */
     const char *list = memrchr(p, ']', (size_t)(end - p));
     dot = memchr(list ? list : p, '.', (size_t)(end - (list ? list : p)));
     if (dot) {
@@ -333,7 +333,7 @@ bool stk_slurm_read_sbatch(const char *text, size_t len, uint64_t *id)
 {
     while (len && (text[len - 1] == '\n' || text[len - 1] == ' '))
         len--;
-    /* Plug-ins of a site may write lines of their own before it. */
+    /* Plug-ins of a site may print lines before it. */
     const char *line = memrchr(text, '\n', len);
     struct stk_slurm_word w = {line ? line + 1 : text, 0};
     w.n = len - (size_t)(w.p - text);
@@ -379,8 +379,8 @@ static struct stk_slurm_word without_line_end(struct stk_slurm_word w)
     return w;
 }
 
-/* The last field of a row runs to the last line end before the next separator: what follows it is
- * the first field of the next row, which is an id and has no line end. */
+/* The last field of a row ends at the last line break before the next separator: the rest is the
+ * first field of the next row, which is an id and has no line break. */
 int stk_slurm_rows(const char *text, size_t len, const char *sep, size_t ncols,
                    stk_slurm_row_fn *row, void *user)
 {
@@ -402,13 +402,13 @@ int stk_slurm_rows(const char *text, size_t len, const char *sep, size_t ncols,
         if (line || !hit)
             rc = row(user, col);
         n = 0;
-        if (hit) /* too many fields in a row: begin again with what is after it */
+        if (hit) /* too many fields in a row: start again after it */
             col[n++] = line ? (struct stk_slurm_word){line + 1, w.n - mine - 1} : w;
     }
     return rc;
 }
 
-/* ---- what a job is told in its environment ------------------------------------------------- */
+/* ---- what Slurm's variables tell a job ----------------------------------------------------- */
 
 static bool take_number(const char **text, uint32_t *v)
 {

@@ -92,7 +92,7 @@ static void write_result(struct stk_jw *w, const struct stk_launch_result *r)
     stk_jw_put_f64(w, "program_seconds", r->seconds);
     stk_jw_put_f64(w, "cpu_s", r->cpu_s);
     stk_jw_put_u64(w, "peak_resident_bytes", r->peak_resident_bytes);
-    stk_jw_put_u64(w, "samples", r->samples);
+    stk_jw_put_u64(w, "samples", r->readings);
     stk_jw_put_u64(w, "logs", r->logs);
     stk_jw_put_u64(w, "unseen_processes", r->unseen);
     stk_jw_put_str(w, "spool_left", r->spool_left);

@@ -13,14 +13,14 @@ static int run_inside(struct stk_run *run)
 {
     const struct stk_scale_settings *said = run->settings;
     int status = 0;
-    int rc = stk_runs_inside(said->resume ? said->resume : ".", said->inside, said->trust,
-                             stop_asked, &status, &run->err);
+    int rc = stk_runner_inside(said->resume ? said->resume : ".", said->inside, said->trust,
+                               stop_asked, &status, &run->err);
     return rc ? rc : status;
 }
 
 void stk_scale_release(struct stk_scale *s)
 {
-    stk_runs_free(s->runs);
+    stk_runner_free(s->runs);
     if (s->study)
         stk_study_release(s->study);
     free(s->study);
@@ -35,7 +35,7 @@ static int go(struct stk_scale *s)
         rc = stk_scale_open(s);
     rc = rc ? rc : stk_scale_read(s);
     if (rc && s->runs)
-        stk_runs_discard(s->runs);
+        stk_runner_discard(s->runs);
     if (rc)
         return rc;
     return s->runs ? stk_scale_run(s) : stk_scale_finish(s);

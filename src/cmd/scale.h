@@ -7,7 +7,7 @@
 #define STK_CMD_SCALE_H
 
 #include "cmd/cmd.h"
-#include "lab/run.h"
+#include "lab/runner.h"
 #include "lab/scaling.h"
 
 struct stk_scale_settings {
@@ -18,7 +18,7 @@ struct stk_scale_settings {
     uint64_t gpus_per_n;
     bool plot;
     /* What is run: what an option can say as it is stands in the plan. */
-    struct stk_runs_plan plan;
+    struct stk_runner_plan plan;
     const char *n, *spread, *via, *output, *resume, *inside, *runs, *match, *sbatch_file, *trust;
     bool threads, ranks, gpus, nodes;
 };
@@ -35,11 +35,11 @@ struct stk_scale {
     enum stk_scale_way way;
     struct stk_scaling_options options;
     double predict[STK_SCALING_PREDICTIONS];
-    struct stk_runs_plan plan; /* when it runs */
+    struct stk_runner_plan plan; /* when it runs */
     struct stk_buf batch_head;
-    struct stk_runs_change change; /* when it resumes */
-    uint64_t more_n[STK_RUNS_N_MAX];
-    struct stk_runs *runs;   /* NULL: when it only reads */
+    struct stk_runner_change change; /* when it resumes */
+    uint64_t more_n[STK_RUNNER_N_MAX];
+    struct stk_runner *runs; /* NULL: when it only reads */
     struct stk_study *study; /* what is compared; NULL: that of runs alone */
 };
 

@@ -17,7 +17,7 @@ static int show_plan(struct stk_scale *s)
     struct stk_buf b = STK_BUF_INIT;
     char why[2200];
     stk_err_text(&run->err, why, sizeof why);
-    if (stk_runs_describe(s->said->resume, &b, NULL) == 0 && b.len)
+    if (stk_runner_describe(s->said->resume, &b, NULL) == 0 && b.len)
         stk_say(run, "This study would run:\n%s", stk_buf_cstr(&b));
     stk_buf_release(&b);
     stk_buf_puts(&run->hint, "look at it first: with --trust it runs as you");
@@ -27,16 +27,16 @@ static int show_plan(struct stk_scale *s)
 int stk_scale_open(struct stk_scale *s)
 {
     if (s->way == STK_SCALE_RESUMES) {
-        int rc = stk_runs_resume(s->said->resume, &s->change, &s->runs, &s->run->err);
+        int rc = stk_runner_resume(s->said->resume, &s->change, &s->runs, &s->run->err);
         return rc == STK_E_EXISTS ? show_plan(s) : rc;
     }
-    return stk_runs_new(&s->plan, s->said->output, &s->runs, &s->run->err);
+    return stk_runner_new(&s->plan, s->said->output, &s->runs, &s->run->err);
 }
 
 /* ---- while it runs ------------------------------------------------------------------------ */
 
 /* "run 12 of about 60, N=8, 1 min 20 s left" */
-static int on_tick(void *user, const struct stk_runs_state *st)
+static int on_tick(void *user, const struct stk_runner_state *st)
 {
     struct stk_run *run = user;
     struct stk_buf b = STK_BUF_INIT;
@@ -65,7 +65,7 @@ static int on_tick(void *user, const struct stk_runs_state *st)
 
 /* ---- afterwards --------------------------------------------------------------------------- */
 
-static void write_conditions(struct stk_jw *w, const struct stk_runs_conditions *c)
+static void write_conditions(struct stk_jw *w, const struct stk_runner_conditions *c)
 {
     stk_jw_key(w, "conditions");
     stk_jw_open(w, '{');
@@ -83,39 +83,39 @@ static void write_conditions(struct stk_jw *w, const struct stk_runs_conditions 
     stk_jw_close(w, '}');
 }
 
-static void write_run(struct stk_run *run, const struct stk_runs *r, bool complete)
+static void write_run(struct stk_run *run, const struct stk_runner *r, bool complete)
 {
     struct stk_jw *w = &run->json;
-    const struct stk_runs_plan *p = stk_runs_plan(r);
+    const struct stk_runner_plan *p = stk_runner_plan(r);
     stk_jw_key(w, "run");
     stk_jw_open(w, '{');
-    stk_jw_put_str(w, "folder", stk_runs_dir(r));
+    stk_jw_put_str(w, "folder", stk_runner_dir(r));
     stk_jw_put_str(w, "via", p->via->name);
     stk_jw_put_u64(w, "seed", p->seed);
-    stk_jw_put_u64(w, "runs", stk_runs_study(r)->nruns);
-    stk_jw_put_u64(w, "jobs_left", stk_runs_waiting(r));
+    stk_jw_put_u64(w, "runs", stk_runner_study(r)->nruns);
+    stk_jw_put_u64(w, "jobs_left", stk_runner_waiting(r));
     stk_jw_put_bool(w, "complete", complete);
-    write_conditions(w, stk_runs_conditions(r));
+    write_conditions(w, stk_runner_conditions(r));
     stk_jw_close(w, '}');
 }
 
-static void say_notes(const struct stk_run *run, const struct stk_runs *r)
+static void say_notes(const struct stk_run *run, const struct stk_runner *r)
 {
-    const struct stk_runs_conditions *c = stk_runs_conditions(r);
+    const struct stk_runner_conditions *c = stk_runner_conditions(r);
     for (size_t i = 0; i < c->nnotes && !run->common->quiet; i++)
         stk_complain(run->cmd->name, c->note[i]);
 }
 
-static void say_where(struct stk_run *run, const struct stk_runs *r)
+static void say_where(struct stk_run *run, const struct stk_runner *r)
 {
     struct stk_buf b = STK_BUF_INIT;
-    const struct stk_runs_plan *p = stk_runs_plan(r);
-    stk_quote_shell(&b, stk_runs_dir(r));
-    stk_say(run, "%zu runs in random order (seed %llu), kept in %s\n", stk_runs_study(r)->nruns,
+    const struct stk_runner_plan *p = stk_runner_plan(r);
+    stk_quote_shell(&b, stk_runner_dir(r));
+    stk_say(run, "%zu runs in random order (seed %llu), kept in %s\n", stk_runner_study(r)->nruns,
             (unsigned long long)p->seed, stk_buf_cstr(&b));
     stk_buf_reset(&b);
     if (p->metric) {
-        const char *metric = stk_runs_study(r)->metric;
+        const char *metric = stk_runner_study(r)->metric;
         stk_text_escape(&b, metric, strlen(metric), SIZE_MAX);
         stk_say(run, "Compared: %s, %s is better\n", stk_buf_cstr(&b),
                 p->higher_better ? "higher" : "lower");
@@ -123,18 +123,18 @@ static void say_where(struct stk_run *run, const struct stk_runs *r)
     stk_buf_release(&b);
 }
 
-static void hint_resume(struct stk_run *run, const struct stk_runs *r)
+static void hint_resume(struct stk_run *run, const struct stk_runner *r)
 {
     struct stk_buf *b = &run->hint;
     stk_buf_puts(b, "stoker scale --resume ");
-    stk_quote_shell(b, stk_runs_dir(r));
-    stk_buf_puts(b, stk_runs_waiting(r) ? " collects the jobs and goes on" : " goes on");
+    stk_quote_shell(b, stk_runner_dir(r));
+    stk_buf_puts(b, stk_runner_waiting(r) ? " collects the jobs and goes on" : " goes on");
 }
 
-static bool any_good(const struct stk_runs *r)
+static bool any_good(const struct stk_runner *r)
 {
     size_t n;
-    const struct stk_tally *t = stk_runs_tally(r, &n);
+    const struct stk_tally *t = stk_runner_tally(r, &n);
     for (size_t i = 0; i < n; i++)
         if (t[i].good)
             return true;
@@ -142,10 +142,10 @@ static bool any_good(const struct stk_runs *r)
 }
 
 /* Some point without a good run: done in part. */
-static int status_of(const struct stk_runs *r, int status)
+static int status_of(const struct stk_runner *r, int status)
 {
     size_t n;
-    const struct stk_tally *t = stk_runs_tally(r, &n);
+    const struct stk_tally *t = stk_runner_tally(r, &n);
     for (size_t i = 0; i < n && status == STK_EXIT_DONE; i++)
         status = t[i].good ? status : STK_EXIT_PARTLY;
     return status;
@@ -155,8 +155,8 @@ static int status_of(const struct stk_runs *r, int status)
 static int report(struct stk_scale *s, int rc)
 {
     struct stk_run *run = s->run;
-    const struct stk_runs *r = s->runs;
-    bool any = stk_runs_study(r)->nruns > 0, left = rc || stk_runs_waiting(r);
+    const struct stk_runner *r = s->runs;
+    bool any = stk_runner_study(r)->nruns > 0, left = rc || stk_runner_waiting(r);
     struct stk_err why = run->err;
     stk_progress_clear(&run->progress);
     write_run(run, r, rc == 0 && !left);
@@ -168,8 +168,8 @@ static int report(struct stk_scale *s, int rc)
         say_notes(run, r);
         status = STK_EXIT_PROBLEM;
     }
-    if (!rc && stk_runs_waiting(r))
-        stk_say(run, "%llu jobs are in the queue\n", (unsigned long long)stk_runs_waiting(r));
+    if (!rc && stk_runner_waiting(r))
+        stk_say(run, "%llu jobs are in the queue\n", (unsigned long long)stk_runner_waiting(r));
     if (left)
         hint_resume(run, r);
     if (!rc && left && status >= 0 && !run->common->quiet)
@@ -185,10 +185,10 @@ static int report(struct stk_scale *s, int rc)
 
 int stk_scale_run(struct stk_scale *s)
 {
-    struct stk_runs_watch watch = {.tick = on_tick, .user = s->run};
-    int rc = stk_runs_go(s->runs, &watch, &s->run->err);
+    struct stk_runner_watch watch = {.tick = on_tick, .user = s->run};
+    int rc = stk_runner_go(s->runs, &watch, &s->run->err);
     if (!rc || rc == STK_E_STOPPED || any_good(s->runs))
         return report(s, rc);
-    stk_runs_discard(s->runs);
+    stk_runner_discard(s->runs);
     return rc;
 }

@@ -101,11 +101,11 @@ static int read_runs(struct stk_run *run, const char *text, uint64_t *min, uint6
     *max = *min;
     if (dots)
         ok = ok && read_count(dots + 2, strlen(dots + 2), max);
-    if (ok && *max >= *min && *max <= STK_RUNS_MAX)
+    if (ok && *max >= *min && *max <= STK_RUNNER_RUNS_MAX)
         return 0;
     return stk_err_set(&run->err, STK_E_USAGE, NULL, -1,
                        "--runs: \"%.40s\": write how many, as 10 or 3..20, up to %u", text,
-                       STK_RUNS_MAX);
+                       STK_RUNNER_RUNS_MAX);
 }
 
 static uint64_t sets_of(const struct stk_scale_settings *s)
@@ -115,7 +115,7 @@ static uint64_t sets_of(const struct stk_scale_settings *s)
 }
 
 /* Which way is better is not guessed at: a recommendation would be upside down. */
-static int set_better(const struct stk_scale *s, struct stk_runs_plan *p)
+static int set_better(const struct stk_scale *s, struct stk_runner_plan *p)
 {
     struct stk_run *run = s->run;
     const char *better = s->said->better;
@@ -141,13 +141,13 @@ static uint64_t pick_of(const char *word)
 }
 
 /* The lists and files that a plan has from options. */
-static int read_lists(struct stk_scale *s, struct stk_runs_plan *p)
+static int read_lists(struct stk_scale *s, struct stk_runner_plan *p)
 {
     const struct stk_scale_settings *said = s->said;
     struct stk_err *err = &s->run->err;
-    int rc = said->n ? stk_runs_parse_n("n", said->n, p->n, &p->nn, err) : 0;
+    int rc = said->n ? stk_runner_parse_n("n", said->n, p->n, &p->nn, err) : 0;
     if (!rc && said->spread)
-        rc = stk_runs_parse_n("spread", said->spread, p->spread, &p->nspread, err);
+        rc = stk_runner_parse_n("spread", said->spread, p->spread, &p->nspread, err);
     if (!rc && said->runs)
         rc = read_runs(s->run, said->runs, &p->runs_min, &p->runs_max);
     if (!rc && said->sbatch_file) {
@@ -160,8 +160,8 @@ static int read_lists(struct stk_scale *s, struct stk_runs_plan *p)
 /* What takes more than to stand where its option put it. */
 static int set_plan(struct stk_scale *s)
 {
-    const struct stk_runs_plan usual = STK_RUNS_PLAN_INIT;
-    struct stk_runs_plan *p = &s->plan;
+    const struct stk_runner_plan usual = STK_RUNNER_PLAN_INIT;
+    struct stk_runner_plan *p = &s->plan;
     *p = s->said->plan;
     p->argv = s->run->opts.arg;
     p->sets = sets_of(s->said);
@@ -180,8 +180,8 @@ static int set_change(struct stk_scale *s)
 {
     const struct stk_scale_settings *said = s->said;
     const struct stk_opts *o = &s->run->opts;
-    struct stk_runs_change *c = &s->change;
-    *c = (struct stk_runs_change){
+    struct stk_runner_change *c = &s->change;
+    *c = (struct stk_runner_change){
         .n = s->more_n,
         .precision = stk_opts_given(o, "precision") ? said->plan.precision : NAN,
         .timeout_s = stk_opts_given(o, "timeout") ? said->plan.timeout_s : NAN,
@@ -193,7 +193,7 @@ static int set_change(struct stk_scale *s)
     if (o->nargs)
         return stk_err_set(&s->run->err, STK_E_USAGE, NULL, -1,
                            "--resume knows the command: leave it out");
-    int rc = said->n ? stk_runs_parse_n("n", said->n, s->more_n, &c->nn, &s->run->err) : 0;
+    int rc = said->n ? stk_runner_parse_n("n", said->n, s->more_n, &c->nn, &s->run->err) : 0;
     if (!rc && said->runs)
         rc = read_runs(s->run, said->runs, &c->runs_min, &c->runs_max);
     return rc;

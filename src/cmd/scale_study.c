@@ -74,7 +74,7 @@ static const char *own_name(const struct stk_scale *s)
 /* Ours comes first, and says what is compared. Its runs follow when they are there. */
 static int begin_with_own(struct stk_scale *s)
 {
-    const struct stk_study *own = stk_runs_study(s->runs);
+    const struct stk_study *own = stk_runner_study(s->runs);
     struct stk_err *err = &s->run->err;
     int rc = stk_study_set_unit(s->study, own->unit, err);
     rc = rc ? rc : stk_study_set_metric(s->study, own->metric, own->higher_better, err);
@@ -172,7 +172,7 @@ static int status_of(const struct stk_scaling *all)
 /* Notes of what was going on while it was run are cautions, too. */
 static void take_notes(struct stk_scale *s)
 {
-    const struct stk_runs_conditions *where = s->runs ? stk_runs_conditions(s->runs) : NULL;
+    const struct stk_runner_conditions *where = s->runs ? stk_runner_conditions(s->runs) : NULL;
     s->options.note = where ? where->note[0] : NULL;
     s->options.note_size = where ? sizeof where->note[0] : 0;
     s->options.nnotes = where ? where->nnotes : 0;
@@ -200,7 +200,7 @@ static int compute(struct stk_scale *s, const struct stk_study *study)
 
 int stk_scale_finish(struct stk_scale *s)
 {
-    const struct stk_study *own = s->runs ? stk_runs_study(s->runs) : NULL;
+    const struct stk_study *own = s->runs ? stk_runner_study(s->runs) : NULL;
     int rc = s->study && own ? stk_study_append(s->study, own, own_name(s), &s->run->err) : 0;
     return rc ? rc : compute(s, s->study ? s->study : own);
 }

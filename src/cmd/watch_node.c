@@ -22,7 +22,7 @@ int stk_watch_here(struct stk_run *run, uint64_t job, uid_t owner, double every_
         return rc;
     double next = stk_now();
     for (uint64_t i = 0; !rc && !stk_stop_signal() && (!samples || i < samples); i++) {
-        if ((rc = stk_watcher_sample(w, &node, &run->err)) != 0)
+        if ((rc = stk_watcher_read(w, &node, &run->err)) != 0)
             break;
         stk_buf_reset(&line);
         stk_watch_write(&node, &line);

@@ -1,6 +1,6 @@
 /*
- * action.c - the table of actions: names for programs, and how each becomes lines to paste. Names
- * of files are quoted for the language of the line they stand in.
+ * action.c - the table of actions: their names in JSON, and the lines to paste that each becomes.
+ * File names are quoted for the language of the line.
  */
 #include "lab/action.h"
 
@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 struct rendering {                       /* an action on its way to lines */
-    const struct stk_action *a, *before; /* before: NULL, it is the first */
+    const struct stk_action *a, *before; /* NULL: this is the first action */
     const struct stk_action_scene *scene;
     struct stk_buf *out;
 };
@@ -18,21 +18,21 @@ typedef void (*put_fn)(const struct rendering *);
 typedef void (*quote_fn)(struct stk_buf *out, const char *path);
 
 /*
- * A kind's lines. Those with fixed words are templates: {path}, {to}, {count}, {bytes}, {depth} and
- * {open} (the format's way to open a file) are filled in. `shell` comes first; then what the format
- * has to say (`of_format`); then `code`, or `c` where there is one and the program is not Python.
+ * The lines of one kind. Fixed lines are templates: {path}, {to}, {count}, {bytes}, {depth} and
+ * {open} (the format's way to open a file) are filled in. `shell` comes first, then the format's
+ * own line (`of_format`), then `code`, or `c` where there is one and the program is not Python.
  */
 struct row {
     struct stk_action_info info;
     const char *shell, *code, *c;
     size_t of_format; /* offset of the line in struct stk_format_use; 0: none */
-    bool besides;     /* the format's line is not all: the others follow */
-    put_fn put;       /* instead of all that */
+    bool besides;     /* the other lines follow the format's line */
+    put_fn put;       /* replaces all of the above */
 };
 
 /* ---- templates ------------------------------------------------------------------------------ */
 
-/* As people write it: "4 << 20". */
+/* As people write sizes: "4 << 20". */
 static void put_bytes(struct stk_buf *out, uint64_t bytes)
 {
     if (bytes && bytes % (1u << 20) == 0)
@@ -49,7 +49,7 @@ static void put_path(struct stk_buf *out, const char *path, quote_fn quote)
         stk_buf_puts(out, "PATH");
 }
 
-/* Where `to` is empty only the node knows: $TMPDIR, which must be set. */
+/* An empty `to` means that only the node knows: $TMPDIR, which must be set. */
 static void put_place(struct stk_buf *out, const char *to, quote_fn quote)
 {
     if (to && *to)
@@ -113,7 +113,7 @@ static void put_templates(const struct rendering *s, const struct row *r)
         put_line(s, s->scene->python || !r->c ? r->code : r->c, stk_quote_python);
 }
 
-/* ---- actions whose lines depend on more ----------------------------------------------------- */
+/* ---- actions whose lines depend on more than a template ------------------------------------- */
 
 static void put_pack(const struct rendering *s)
 {
@@ -128,7 +128,7 @@ static void put_pack(const struct rendering *s)
     stk_buf_putc(s->out, '\n');
 }
 
-/* What stands above a loader's lines: they take the place of something. */
+/* Heads the lines of a loader, which replace something in the program. */
 static void put_intro(const struct rendering *s)
 {
     const char *then = s->before && s->before->kind == STK_ACT_PACK ? "then, " : "";
@@ -161,7 +161,7 @@ static void put_loader_options(const struct rendering *s, const char *before_dec
     stk_buf_putc(s->out, ')');
 }
 
-/* What nobody can know from a profile is marked. */
+/* Marks what a profile cannot know. */
 static void put_marks(const struct rendering *s)
 {
     const struct stk_action *a = s->a;
@@ -172,21 +172,21 @@ static void put_marks(const struct rendering *s)
                    a->count > 1 ? "; divides by rank itself" : "");
 }
 
-/* Batches as a training loop wants them: of images, what torchvision's ToTensor gives. */
+/* Batches as a training loop expects them: for images, what torchvision's ToTensor returns. */
 static void put_loop(const struct rendering *s, const char *name)
 {
-    stk_buf_printf(s->out, "for batch in %s:   # a dict of tensors, one for each field\n", name);
+    stk_buf_printf(s->out, "for batch in %s:   # a dict of tensors, one per field\n", name);
     stk_buf_puts(s->out, s->a->loader.decode
-                             ? "    x = batch[\"data\"].permute(0, 3, 1, 2).float() / 255   "
-                               "# (n, 3, h, w), as ToTensor\n"
-                               "    y = batch.get(\"label\")   # number of the class folder\n"
+                             ? "    x = batch[\"data\"].permute(0, 3, 1, 2).float() / 255   # (n, "
+                               "3, h, w), as ToTensor\n    y = batch.get(\"label\")   # index of "
+                               "the class folder\n"
                              : "    print(list(batch))   # <-- x, y = batch[...]: your fields\n");
 }
 
 static void put_torch(const struct rendering *s)
 {
     const char *name = s->a->loader.last ? "val_loader" : "loader";
-    /* A second example of a path nobody knows: not to be run as it stands. */
+    /* A second example whose path is unknown: a comment, since it cannot run as it stands. */
     const char *out = after_loader(s) && !s->a->path ? "# " : "";
     char indent[80];
     snprintf(indent, sizeof indent, "   # <-- your batch size\n%s%*s", out,
@@ -209,7 +209,7 @@ static void put_tf(const struct rendering *s)
     stk_buf_putc(s->out, '\n');
 }
 
-/* A program that is not Python: stoker.h. */
+/* For a program that is not Python: stoker.h. */
 static void put_c_loader(const struct rendering *s)
 {
     const struct stk_action *a = s->a;
@@ -242,7 +242,7 @@ static void put_loader(const struct rendering *s)
         put_torch(s);
 }
 
-/* The program's own code for a sample, behind stoker's reads. */
+/* The program keeps its own code per sample; stoker does the reads. */
 static void put_map_dataset(const struct rendering *s)
 {
     put_intro(s);
@@ -266,7 +266,7 @@ static void put_stage(const struct rendering *s)
     struct stk_action base = {.path = slash && slash[1] ? slash + 1 : a->path, .to = a->to};
     struct rendering near = {.a = &base, .scene = s->scene, .out = s->out};
     bool slurm = strcmp(s->scene->scheduler, "slurm") == 0;
-    stk_buf_puts(s->out, "# in the job script, before training; once a node:\n");
+    stk_buf_puts(s->out, "# in the job script, before training; once per node:\n");
     if (slurm && a->is_file) {
         fill(s, "sbcast {path} {to}/", stk_quote_shell);
         put_line(&near, "{path}", stk_quote_shell);
@@ -294,7 +294,7 @@ static void put_stripes(const struct rendering *s, const char *command, const ch
 
 static void put_stripe_new(const struct rendering *s)
 {
-    put_stripes(s, "lfs setstripe", "    # for files that are made there\n");
+    put_stripes(s, "lfs setstripe", "    # for new files in it\n");
 }
 
 static void put_stripe_file(const struct rendering *s)
@@ -307,7 +307,7 @@ static void put_prefetch(const struct rendering *s)
     if (s->a->use && s->a->use->ahead)
         put_line(s, s->a->use->ahead, stk_quote_python);
     else if (!s->scene->python)
-        put_line(s, "readahead(fd, offset, {bytes});   // of what comes next", stk_quote_python);
+        put_line(s, "readahead(fd, offset, {bytes});   // for what comes next", stk_quote_python);
     else
         put_line(s,
                  s->a->pinned ? "DataLoader(dataset, num_workers={count}, prefetch_factor={depth}, "
@@ -316,7 +316,7 @@ static void put_prefetch(const struct rendering *s)
                  stk_quote_python);
 }
 
-/* How to look at a node, where the scheduler is known. */
+/* How to inspect a node under a known scheduler. */
 static void put_check_node(const struct rendering *s)
 {
     static const struct {
@@ -332,7 +332,8 @@ static void put_check_node(const struct rendering *s)
             put_line(&there, known[i].line, stk_quote_shell);
 }
 
-/* A database nobody writes, as SQLite takes it: a path in which some characters are special. */
+/* A database that nobody writes, as a URI for SQLite, in which some characters of a path are
+ * special. */
 static void put_sqlite_read(const struct rendering *s)
 {
     struct stk_buf uri = STK_BUF_INIT;
@@ -346,8 +347,8 @@ static void put_sqlite_read(const struct rendering *s)
     stk_buf_puts(&uri, "?immutable=1");
     stk_buf_puts(s->out, "import sqlite3\nconnection = sqlite3.connect(");
     stk_quote_python(s->out, stk_buf_cstr(&uri));
-    stk_buf_puts(s->out, ", uri=True)   # nobody writes it\n"
-                         "connection.execute(\"BEGIN\")   # before a batch of queries\n");
+    stk_buf_puts(s->out, ", uri=True)   # nobody writes to it\nconnection.execute(\"BEGIN\")   # "
+                         "before a batch of queries\n");
     s->out->fail = s->out->fail || uri.fail;
     stk_buf_release(&uri);
 }
@@ -372,21 +373,19 @@ static const struct row rows[STK_ACT_COUNT] = {
                            .shell =
                                "find {path} -type f > files.txt    # once; then read files.txt"},
     [STK_ACT_WARM_UP] = {{"warm-up", .path = "file", .bytes = "bytes"},
-                         .shell = "cat {path} > /dev/null     # once a node, before training"},
+                         .shell = "cat {path} > /dev/null     # once per node, before training"},
     [STK_ACT_WRITE_ARCHIVE] = {{"write-archive", .path = "directory", .count = "files"},
                                .code = "import tarfile\n"
                                        "with tarfile.open(\"results.tar\", \"w\") as t:\n"
                                        "    t.add(part)   # each result"},
     [STK_ACT_LOCAL_SAVE] =
         {{"local-checkpoint", .path = "directory", .to = "where", .bytes = "bytes"},
-         .code = "import os, shutil, threading\n"
-                 "def save(name, write):          # write(path) writes the checkpoint\n"
-                 "    near, far = os.path.join({to}, name), os.path.join({path}, name)\n"
-                 "    write(near)\n"
-                 "    def copy():\n"
-                 "        shutil.copyfile(near, far + \".partial\")\n"
-                 "        os.replace(far + \".partial\", far)\n"
-                 "    threading.Thread(target=copy).start()   # joined when it exits"},
+         .code = "import os, shutil, threading\ndef save(name, write):          # write(path) "
+                 "writes the checkpoint\n    near, far = os.path.join({to}, name), "
+                 "os.path.join({path}, name)\n    write(near)\n    def copy():\n        "
+                 "shutil.copyfile(near, far + \".partial\")\n        os.replace(far + "
+                 "\".partial\", far)\n    threading.Thread(target=copy).start()   # Python joins "
+                 "it at exit"},
 
     [STK_ACT_LOADER] = {{"use-loader", .path = "dataset", .count = "ranks"}, .put = put_loader},
     [STK_ACT_MAP_DATASET] = {{"map-dataset", .path = "dataset"}, .put = put_map_dataset},
@@ -408,8 +407,8 @@ static const struct row rows[STK_ACT_COUNT] = {
                         OF_FORMAT(divide),
                         .besides = true},
     [STK_ACT_PARTS] = {{"parts-by-rank", .path = "file", .count = "ranks"},
-                       .code = "offset = rank * (size // ranks)   # a part for each",
-                       .c = "offset = rank * (size / ranks);   // a part for each"},
+                       .code = "offset = rank * (size // ranks)   # one part per rank",
+                       .c = "offset = rank * (size / ranks);   // one part per rank"},
     [STK_ACT_EXCHANGE] = {{"exchange-parts", .count = "ranks"},
                           .code = "comm.Allgather(part, whole)   # mpi4py",
                           .c = "MPI_Allgather(part, n, MPI_BYTE, whole, n, MPI_BYTE, comm);"},
@@ -435,7 +434,7 @@ static const struct row rows[STK_ACT_COUNT] = {
                                .c = "setvbuf(stream, NULL, _IOFBF, {bytes});"},
     [STK_ACT_BATCH_READS] = {{"batch-reads", .path = "file"}, OF_FORMAT(batch_read)},
     [STK_ACT_SORT_READS] = {{"sort-reads", .path = "file"},
-                            .code = "batch = sorted(batch)    # by offset; then read what lies "
+                            .code = "batch = sorted(batch)    # by offset; then read neighbours "
                                     "together"},
     [STK_ACT_PREAD] = {{"positioned-reads", .path = "file"},
                        .code = "import os\n"
@@ -471,9 +470,10 @@ static const struct row rows[STK_ACT_COUNT] = {
               "out << value << '\\n';                     // C++: not std::endl"},
     [STK_ACT_BATCH_WRITES] = {{"batch-writes", .path = "file"}, OF_FORMAT(batch_write)},
     [STK_ACT_SORT_WRITES] = {{"sort-writes", .path = "file"},
-                             .code = "f.seek(0); f.write(data)    # all of it, when it is "
-                                     "complete",
-                             .c = "pwrite(fd, data, size, 0);   // all of it, when it is complete"},
+                             .code = "f.seek(0); f.write(data)    # everything at once, when it "
+                                     "is complete",
+                             .c = "pwrite(fd, data, size, 0);   // everything at once, when it is "
+                                  "complete"},
     [STK_ACT_SYNC_ONCE] = {{"sync-once", .path = "file"},
                            .code = "import os\n"
                                    "f.flush(); os.fsync(f.fileno())   # once, at the end\n"

@@ -1,7 +1,7 @@
 /*
- * advice.c - the table of rules, the order of findings and the verdict. What a rule looks at stands
- * in advice_reads.c, _lanes.c, _files.c, _meta.c, _memory.c, _tables.c, _writes.c and _balance.c,
- * the limits they go by in advice_limits.c.
+ * advice.c - the table of rules, the order of findings and the verdict. The rules are in
+ * advice_reads.c, _lanes.c, _files.c, _meta.c, _memory.c, _tables.c, _writes.c and _balance.c,
+ * their thresholds in advice_limits.c.
  */
 #include "lab/advice.h"
 
@@ -11,14 +11,16 @@
 #include "lab/advice_priv.h"
 
 /*
- * Order matters: a rule may stay silent where one before it said the same of the same files.
- * The ids are stable: scripts and docs name them.
+ * Order matters: a rule may stay silent where an earlier rule covered the same files. The ids are
+ * stable: scripts and docs use them.
  */
 static const struct rule rules[] = {
-    {"many-small-files", "samples lie in thousands of small files: opening costs more than reading",
+    {"many-small-files",
+     "samples are spread over thousands of small files: opening costs more "
+     "than reading",
      stk_rule_many_small_files},
     {"open-per-sample", "the same file is opened again and again", stk_rule_open_per_sample},
-    {"small-reads", "requests of kilobytes where megabytes are due", stk_rule_small_reads},
+    {"small-reads", "requests of kilobytes instead of megabytes", stk_rule_small_reads},
     {"random-reads", "small reads in random order: stage, then shuffle", stk_rule_random_reads},
     {"prefetch-depth", "a sequential stream is read one small buffer at a time, on demand",
      stk_rule_prefetch_depth},
@@ -26,7 +28,7 @@ static const struct rule rules[] = {
      stk_rule_read_parallelism},
     {"decode-parallelism", "workers are busy with decoding while cores are idle",
      stk_rule_decode_parallelism},
-    {"stage-to-node", "data that is read again fits into the node's memory or disk",
+    {"stage-to-node", "data that is read repeatedly fits into the node's memory or disk",
      stk_rule_stage_to_node},
     {"same-data-every-rank", "every rank reads the same bytes", stk_rule_same_data_every_rank},
     {"in-memory-hdf5", "an HDF5 file that fits into memory is read in small pieces",
@@ -36,21 +38,21 @@ static const struct rule rules[] = {
     {"stats-file-reread", "a tiny file is read in many pieces: read it once, in one call",
      stk_rule_stats_file_reread},
     {"csv-to-records", "the dataset is text that is parsed on every run", stk_rule_csv_to_records},
-    {"too-many-files", "many record files of modest size: more samples a file",
+    {"too-many-files", "many record files of modest size: put more samples in each file",
      stk_rule_too_many_files},
     {"too-few-files", "fewer files, or fewer storage targets, than ranks that read",
      stk_rule_too_few_files},
-    {"stripe-size", "Lustre stripes do not suit the requests", stk_rule_stripe_size},
-    {"metadata-load", "opening, stat and listing take a large part of the time",
+    {"stripe-size", "Lustre stripes do not match the requests", stk_rule_stripe_size},
+    {"metadata-load", "opening, stat and listing take a large share of the time",
      stk_rule_metadata_load},
     {"checkpoint-local", "checkpoints are written to shared storage while training waits",
      stk_rule_checkpoint_local},
-    {"small-writes", "writes of kilobytes where megabytes are due", stk_rule_small_writes},
+    {"small-writes", "writes of kilobytes instead of megabytes", stk_rule_small_writes},
     {"fsync-heavy", "the program waits for the disk after many writes", stk_rule_fsync_heavy},
     {"stdio-heavy", "many small calls through C streams (fread, fgets, fwrite)",
      stk_rule_stdio_heavy},
     {"seek-heavy", "more seeks than reads", stk_rule_seek_heavy},
-    {"mmap-random", "a mapped file is brought in page by page", stk_rule_mmap_random},
+    {"mmap-random", "a mapped file is loaded page by page", stk_rule_mmap_random},
     {"imbalance", "one rank or worker does far more I/O than the others", stk_rule_imbalance},
     {"slow-requests", "a few reads take very long", stk_rule_slow_requests},
     {"accelerator-waits", "the accelerator is idle while data is read", stk_rule_accelerator_waits},
@@ -83,7 +85,7 @@ static int by_weight(const void *x, const void *y)
     return strcmp(a->id, b->id);
 }
 
-/* Share of the bytes read that was seen, where much was not; else 1. */
+/* Share of the read bytes that was observed, where much was not; otherwise 1. */
 static double seen_share(const struct advisor *ad)
 {
     double seen = ad->a->coverage_read, kernel = (double)ad->a->kernel_read_bytes;
@@ -92,8 +94,8 @@ static double seen_share(const struct advisor *ad)
                : seen;
 }
 
-/* What could not be seen belongs beside every verdict: bytes that went by, and mapped files where
- * they may well be most of what was read. */
+/* Every verdict must mention what was not observed: bytes the kernel counted, and mapped files that
+ * may be most of what was read. */
 static const char *unseen(struct advisor *ad)
 {
     const uint64_t *c = ad->a->job.n.c;
@@ -106,14 +108,14 @@ static const char *unseen(struct advisor *ad)
         faults += (double)ad->p->proc[i].major_faults;
     if (c[STK_C_MMAP_BYTES] >= stk_limits.little && c[STK_C_MMAP_BYTES] > c[STK_C_READ_BYTES])
         text = stk_advice_text(ad,
-                               "%s; what was read of %s of mapped files is not in that (%s page "
+                               "%s; reads through %s of mapped files are not included (%s page "
                                "fault%s went to storage)",
                                text, stk_advice_size(ad, (double)c[STK_C_MMAP_BYTES]),
                                stk_advice_count(ad, faults), faults == 1 ? "" : "s");
     return text;
 }
 
-/* No process left a log: a healthy program and one that nobody saw look alike. */
+/* No process left a log: a healthy program and an unobserved one look alike. */
 static bool saw_nothing(const struct stk_profile *p)
 {
     bool log = strcmp(p->source, "stoker") != 0 || p->nrecs > 0;
@@ -134,8 +136,8 @@ static const char *healthy_verdict(struct advisor *ad)
         stk_advice_share(ad, ad->longest_s) >= stk_limits.medium_share)
         return stk_advice_text(
             ad,
-            "nothing to fix: no pattern that costs time, though %s is in I/O for "
-            "%s of the run (the mean of all: %s)%s",
+            "nothing to fix: no pattern that costs time, although %s spends %s of the run in I/O "
+            "(the mean is %s)%s",
             stk_advice_rank(ad, ad->longest),
             stk_advice_percent(ad, stk_advice_share(ad, ad->longest_s)),
             stk_advice_percent(ad, share), not_seen);
@@ -144,17 +146,17 @@ static const char *healthy_verdict(struct advisor *ad)
                                stk_advice_size(ad, bytes), not_seen);
     if (share < stk_limits.exposed_share && ad->workers && ad->hidden > stk_limits.most)
         return stk_advice_text(ad,
-                               "nothing to fix: reading is hidden behind computing, the run "
-                               "waits %s of its time for I/O%s",
+                               "nothing to fix: reading is hidden behind computing; the run waits "
+                               "for I/O %s of its time%s",
                                stk_advice_percent(ad, share), not_seen);
     if (share < stk_limits.exposed_share)
-        return stk_advice_text(ad, "nothing to fix: the run waits %s of its time for I/O%s",
+        return stk_advice_text(ad, "nothing to fix: the run waits for I/O %s of its time%s",
                                stk_advice_percent(ad, share), not_seen);
     if (j->meta_s > j->read_s + j->write_s)
         return stk_advice_text(
             ad,
-            "nothing to fix: I/O takes %s of the run, most of it calls that move "
-            "no data, of %s file%s%s",
+            "nothing to fix: I/O takes %s of the run, mostly calls that move no data, on %s "
+            "file%s%s",
             stk_advice_percent(ad, share), stk_advice_count(ad, (double)j->files),
             j->files == 1 ? "" : "s", not_seen);
     if (j->read_s >= j->write_s)
@@ -164,24 +166,24 @@ static const char *healthy_verdict(struct advisor *ad)
                                stk_advice_percent(ad, share),
                                stk_advice_size(ad, j->mean_read_bytes),
                                stk_advice_rate(ad, j->bandwidth_Bps), not_seen);
-    return stk_advice_text(ad, "nothing to fix: I/O takes %s of the run, most of it writes of %s%s",
+    return stk_advice_text(ad, "nothing to fix: I/O takes %s of the run, mostly writes of %s%s",
                            stk_advice_percent(ad, share), stk_advice_size(ad, j->mean_write_bytes),
                            not_seen);
 }
 
-/* An accelerator that idles while nobody is in an I/O call waits for something else. */
+/* An accelerator that idles while no I/O call is in progress waits for something else. */
 static const char *idle_accelerator(struct advisor *ad)
 {
     double idle = ad->a->gpu_idle_share;
     if (idle < stk_limits.high_share)
         return "";
     return stk_advice_text(ad,
-                           "; the GPU was idle in %s of the samples, for another reason than I/O "
+                           "; the GPU was idle in %s of the samples for a reason other than I/O "
                            "(starting up, too few workers, work on the CPU)",
                            stk_advice_percent(ad, idle));
 }
 
-/* Gains do not add up: two findings may save the same seconds. The largest is what is promised. */
+/* Gains do not add up: two findings may save the same seconds. The verdict promises the largest. */
 static const char *make_verdict(struct advisor *ad)
 {
     struct stk_advice *o = ad->out;
@@ -189,11 +191,12 @@ static const char *make_verdict(struct advisor *ad)
     bool nothing = saw_nothing(ad->p);
     o->blind = nothing || (!o->nfindings && seen_share(ad) < stk_limits.most);
     if (nothing)
-        return stk_advice_text(ad,
-                               "nothing is known of this program's I/O%s: no process left a log. "
-                               "It is linked statically, setuid or of another C library, was "
-                               "started without LD_PRELOAD, or has only begun",
-                               unseen(ad));
+        return stk_advice_text(
+            ad,
+            "nothing is known about this program's I/O%s: no process left a log. It "
+            "is linked statically, setuid or uses another C library, was "
+            "started without LD_PRELOAD, or has only just started",
+            unseen(ad));
     if (o->nfindings == 0)
         return stk_advice_text(ad, "%s%s", healthy_verdict(ad), idle_accelerator(ad));
     for (size_t i = 0; i < o->nfindings; i++)
@@ -202,7 +205,7 @@ static const char *make_verdict(struct advisor *ad)
         o->nfindings == 1 ? "one finding" : stk_advice_text(ad, "%zu findings", o->nfindings);
     if (o->finding[0].severity == STK_SEV_NOTE)
         return stk_advice_text(
-            ad, "nothing that is known to cost time: %s, I/O takes %s of the run%s", count,
+            ad, "no finding is known to cost time: %s, I/O takes %s of the run%s", count,
             stk_advice_percent(ad, stk_advice_share(ad, ad->io_wall_s)), unseen(ad));
     if (best <= 0)
         return stk_advice_text(ad, "%s; begin with %s%s", count, o->finding[0].id, unseen(ad));

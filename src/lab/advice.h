@@ -1,9 +1,9 @@
 /*
- * advice.h - findings: what is wrong with a job's I/O, how we know, what to do, and what it gains.
+ * advice.h - findings: what is wrong with a job's I/O, the evidence, what to do, and the gain.
  *
  * A rule is one line of the table in advice.c: id, title, function. It looks at an analysis and
- * fires with evidence or not at all. Thresholds are in one table (advice_limits.c), each with the
- * reason for its value.
+ * fires with evidence or not at all. All thresholds are in one table (advice_limits.c), each with
+ * the reason for its value.
  */
 #ifndef STK_LAB_ADVICE_H
 #define STK_LAB_ADVICE_H
@@ -27,26 +27,26 @@ struct stk_finding {
     size_t nsentences;
     struct stk_evidence *evidence;
     size_t nevidence;
-    const char **path; /* files or directories it is about, most time first, at most 10 */
+    const char **path; /* files or directories concerned, most time first, at most 10 */
     size_t npaths;
     const char *what_to_do;    /* a sentence or two */
     struct stk_action *action; /* the same for programs, in order */
     size_t nactions;
-    const char **line; /* commands or code that do it, ready to paste: made of the actions */
+    const char **line; /* commands or code to paste, generated from the actions */
     size_t nlines;
-    double gain_s;        /* predicted: seconds of the run saved; 0: cannot be said */
-    const char *gain_why; /* the reasoning, with the profile's own numbers */
+    double gain_s;        /* predicted: seconds of the run saved; 0: unknown */
+    const char *gain_why; /* the reasoning, with numbers from the profile */
 };
 
 struct stk_advice {
     struct stk_finding *finding; /* most gain and severity first */
     size_t nfindings;
     const char *verdict; /* one sentence: "nothing to fix: …" when there is no finding */
-    bool blind;          /* nothing was recorded, or little and no fault in it: no verdict */
+    bool blind;          /* little or nothing was recorded, and no fault found in it: no verdict */
     struct stk_arena arena;
 };
 
-/* Every rule there is, for docs and --list: i-th id and summary; NULL past the end. */
+/* Enumerates all rules, for docs and --list: id and summary of rule i; NULL past the end. */
 const char *stk_rule_id(size_t i, const char **summary);
 int stk_advise(const struct stk_analysis *a, struct stk_advice *advice, struct stk_err *err);
 void stk_advice_release(struct stk_advice *advice);

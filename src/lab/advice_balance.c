@@ -17,7 +17,7 @@ static int ascending(const void *x, const void *y)
     return a < b ? -1 : a > b;
 }
 
-struct lanes { /* ranks, or workers: seconds and bytes of each */
+struct lanes { /* ranks or workers: seconds and bytes of each */
     double *s, *bytes;
     uint32_t *unit, *who, n;
 };
@@ -47,15 +47,16 @@ static bool spread_of(struct advisor *ad, const double *s, const double *bytes, 
     qsort(t, n, sizeof *t, ascending);
     qsort(t + n, n, sizeof *t, ascending);
     out->max = t[n - 1];
-    out->median = t[(n - 1) / 2]; /* the lower one of two: of two ranks, the other one */
+    out->median = t[(n - 1) / 2]; /* the lower of the two middle ones: with two ranks, the other
+                                     rank */
     out->bytes_max = bytes[out->at];
     out->bytes_median = t[n + (n - 1) / 2];
     free(t);
     return true;
 }
 
-/* Whether MPI-IO reads the file whose records begin here: which rank does so is then the library's
- * choice (aggregators). */
+/* Whether MPI-IO reads the file whose records begin here: the library then chooses the ranks that
+ * read (aggregators). */
 static bool is_collective(const struct stk_profile *p, size_t at)
 {
     uint32_t file = p->rec[at].file;
@@ -65,7 +66,7 @@ static bool is_collective(const struct stk_profile *p, size_t at)
     return false;
 }
 
-/* Time in reads, or in writes, and calls that move no data. */
+/* Time in reads or in writes, plus calls that move no data. */
 static double time_of(const struct advisor *ad, const struct lanes *l, bool writes)
 {
     enum stk_counter moved = writes ? STK_C_WRITE_BYTES : STK_C_READ_BYTES;
@@ -88,27 +89,28 @@ static double time_of(const struct advisor *ad, const struct lanes *l, bool writ
     return sum;
 }
 
-/* Most ranks read nothing but a configuration: one that reads for all is a design, no accident. */
+/* Most ranks read only a configuration: one rank that reads for all is a design, not an
+ * accident. */
 static void alone_finding(struct advisor *ad, const struct spread *d, uint32_t rank, double gain)
 {
     gain *= 1 - 1 / (double)d->n;
     struct stk_finding *f = stk_advice_begin(ad, "imbalance", stk_advice_severity(ad, gain),
                                              "rank %u reads, most of %zu ranks do not", rank, d->n);
-    stk_advice_say(ad, f, "Rank %u read %s in %s; the middle one of %zu ranks %s.", rank,
+    stk_advice_say(ad, f, "Rank %u read %s in %s; the median of %zu ranks is %s.", rank,
                    stk_advice_size(ad, d->bytes_max), stk_advice_time(ad, d->max), d->n,
                    stk_advice_size(ad, d->bytes_median));
     stk_advice_number(ad, f, "max_s", d->max, "s");
     stk_advice_number(ad, f, "max_bytes", d->bytes_max, "bytes");
     stk_advice_do(ad, f,
-                  "If it passes the data on (MPI_Bcast, MPI_Scatter), let each rank read a part "
+                  "If it distributes the data (MPI_Bcast, MPI_Scatter), let each rank read a part "
                   "and exchange the parts, or let it read the next part while the others compute. "
-                  "If it does not, the data is badly divided: give each rank its own.");
+                  "If it does not, the data is badly divided: give each rank its own part.");
     stk_advice_act(ad, f, (struct stk_action){.kind = STK_ACT_EXCHANGE, .count = d->n});
     stk_advice_gain(ad, f, gain, "%s in the reads of one rank, divided among %zu.",
                     stk_advice_time(ad, d->max), d->n);
 }
 
-/* The node that a rank ran on; NULL: not known. */
+/* The node a rank ran on; NULL: unknown. */
 static const char *node_of(const struct stk_profile *p, uint32_t rank)
 {
     for (size_t i = 0; i < p->nprocs; i++) {
@@ -126,11 +128,11 @@ static void imbalance_finding(struct advisor *ad, const struct spread *d, uint32
     struct stk_finding *f = stk_advice_begin(
         ad, "imbalance", stk_advice_severity(ad, gain), "%s %u %s %.1f times as long as the others",
         what, number, d->writes ? "writes" : "reads", d->max / d->median);
-    stk_advice_say(ad, f, "%s %u was in %s for %s, the middle one of %s for %s.", what, number,
+    stk_advice_say(ad, f, "%s %u was in %s for %s, the median of %s for %s.", what, number,
                    d->writes ? "writes" : "reads", stk_advice_time(ad, d->max),
                    stk_advice_count(ad, (double)d->n), stk_advice_time(ad, d->median));
     bool more = d->bytes_max > (1 + stk_limits.imbalance) * d->bytes_median;
-    stk_advice_say(ad, f, "It %s %s, the middle one %s: %s.", d->writes ? "wrote" : "read",
+    stk_advice_say(ad, f, "It %s %s, the median %s: %s.", d->writes ? "wrote" : "read",
                    stk_advice_size(ad, d->bytes_max), stk_advice_size(ad, d->bytes_median),
                    more ? "it has more to do" : "as much, but slower");
     stk_advice_number(ad, f, "max_s", d->max, "s");
@@ -144,19 +146,18 @@ static void imbalance_finding(struct advisor *ad, const struct spread *d, uint32
         stk_advice_act(ad, f, stk_advice_loader(NULL));
     } else {
         stk_advice_do(ad, f,
-                      "The same work takes longer there: look at that node (other jobs, network, "
-                      "storage targets), or leave it out.");
+                      "The same work takes longer there: check that node (other jobs, network, "
+                      "storage targets), or exclude it.");
         stk_advice_act(ad, f,
                        (struct stk_action){.kind = STK_ACT_CHECK_NODE,
                                            .path = d->workers ? NULL : node_of(ad->p, number)});
     }
     stk_advice_gain(ad, f, gain,
-                    "All wait for the slowest: %s less in it where it is as quick as "
-                    "the middle one.",
+                    "All wait for the slowest: %s less if it is as fast as the median.",
                     stk_advice_time(ad, d->max - d->median));
 }
 
-/* Ranks come first among the units, by number; the rest is shells and helpers. */
+/* Ranks are the first units, by number; shells and helpers follow. */
 static void ranks_as_lanes(const struct stk_profile *p, struct lanes *l)
 {
     stk_analysis_units(p, l->unit);
@@ -167,7 +168,8 @@ static void ranks_as_lanes(const struct stk_profile *p, struct lanes *l)
         }
 }
 
-/* The workers of one process: that which has most of them. Others go to the place behind. */
+/* The workers of the process that has most of them. Workers of other processes share the slot after
+ * them. */
 static void workers_as_lanes(const struct stk_profile *p, struct lanes *l)
 {
     int32_t parent = -1;
@@ -194,12 +196,13 @@ static void compare_lanes(struct advisor *ad, struct lanes *l, bool workers, boo
         return;
     d.writes = writes;
     d.workers = workers;
-    /* A rank that writes the checkpoints is another matter: only the same work, done slower. */
+    /* The rank that writes checkpoints is another matter: compare only equal work that takes
+     * longer. */
     bool more = d.bytes_max > (1 + stk_limits.imbalance) * d.bytes_median;
     if (writes && (more || d.median <= 0))
         return;
-    /* Of ranks: as much of the run as its calls are worth. Of workers: where they are waited for.
-     */
+    /* For ranks: the share of the run that their calls are worth. For workers: the share in which
+     * they are waited for. */
     double scale = workers ? 1 - ad->hidden : stk_advice_wall(ad, sum) * l->n / sum;
     double gain = (d.max - d.median) * fmin(1, scale);
     if (d.max <= (more ? 1 + stk_limits.imbalance : stk_limits.straggler) * d.median ||
@@ -211,9 +214,9 @@ static void compare_lanes(struct advisor *ad, struct lanes *l, bool workers, boo
         alone_finding(ad, &d, l->who[d.at], gain);
 }
 
-/* Ranks with a tenth or more of the longest one's time in I/O, but not fewer than it takes to move
- * all bytes when each moves as much as the one that moves most: of a shared file Darshan names only
- * the slowest and the fastest rank. */
+/* Ranks with at least a tenth of the longest I/O time, but no fewer than needed to move all bytes
+ * if each moves as much as the busiest: for a shared file, Darshan names only the slowest and the
+ * fastest rank. */
 static size_t count_busy(struct advisor *ad, double *longest)
 {
     const struct stk_profile *p = ad->p;
@@ -248,15 +251,15 @@ static void few_actions(struct advisor *ad, struct stk_finding *f, const struct 
         collective = collective || ad->p->rec[i].api == STK_API_MPIIO;
     if (!collective) {
         stk_advice_do(ad, f,
-                      "Let each rank, or one on each node, read and write its own part instead of "
+                      "Let each rank, or one per node, read and write its own part instead of "
                       "sending everything through a few.");
         stk_advice_act_all(ad, f,
                            (struct stk_action){.kind = STK_ACT_WRITE_ALL, .count = ad->ranks});
         return;
     }
     stk_advice_do(ad, f,
-                  "MPI-IO lets a few ranks (aggregators) do the I/O of all; on Lustre as many as "
-                  "the file has stripes. Give it more of both.");
+                  "MPI-IO lets a few ranks (aggregators) do the I/O of all; on Lustre, as many as "
+                  "the file has stripes. Increase both.");
     stk_advice_act_all(
         ad, f, (struct stk_action){.kind = STK_ACT_AGGREGATORS, .count = stk_limits.spread});
     if (stk_advice_stripes(u))
@@ -266,7 +269,7 @@ static void few_actions(struct advisor *ad, struct stk_finding *f, const struct 
                                            .count = stk_limits.spread});
 }
 
-/* A few of many ranks do the I/O: what the mean rank waits says nothing then. */
+/* A few of many ranks do the I/O: the wait of the mean rank then says nothing. */
 static void few_ranks(struct advisor *ad)
 {
     double longest;
@@ -281,7 +284,9 @@ static void few_ranks(struct advisor *ad)
                                              n == 1 ? "%zu of %u ranks does the I/O of all"
                                                     : "about %zu of %u ranks do the I/O of all",
                                              n, ad->ranks);
-    stk_advice_say(ad, f, "Longest in I/O is %s: %s, %s of the run; the mean of all is %s.",
+    stk_advice_say(ad, f,
+                   "%s spends most time in I/O: %s, %s of the run; the mean of all ranks "
+                   "is %s.",
                    stk_advice_rank(ad, ad->longest), stk_advice_time(ad, longest),
                    stk_advice_percent(ad, stk_advice_share(ad, longest)),
                    stk_advice_time(ad, ad->io_wall_s));
@@ -291,7 +296,8 @@ static void few_ranks(struct advisor *ad)
     stk_advice_number(ad, f, "max_s", longest, "s");
     stk_advice_path(ad, f, u->name);
     few_actions(ad, f, u);
-    stk_advice_gain(ad, f, 0, "Depends on how many the storage can serve at once: try it.");
+    stk_advice_gain(ad, f, 0,
+                    "Depends on how many requests the storage can serve at once: try it.");
 }
 
 void stk_rule_imbalance(struct advisor *ad)
@@ -340,7 +346,7 @@ void stk_rule_slow_requests(struct advisor *ad)
             u->mean_read_bytes > (double)stk_size_edge[6])
             continue;
         double here = 0;
-        for (int b = 30; b < STK_LATENCY_BINS; b++) { /* 2^30 ns: from a second on */
+        for (int b = 30; b < STK_LATENCY_BINS; b++) { /* from 2^30 ns, about a second */
             slow += u->n.read_latency[b];
             here += u->n.read_latency[b] * exp2(b + 0.5) * 1e-9; /* the middle of the bin */
         }
@@ -367,10 +373,10 @@ void stk_rule_slow_requests(struct advisor *ad)
     stk_advice_number(ad, f, "max_read_s", stk_ns(worst->n.c[STK_C_MAX_READ_NS]), "s");
     stk_advice_path(ad, f, worst->name);
     stk_advice_do(ad, f,
-                  "Storage stalls now and then: read further ahead so that a stall is not felt, "
-                  "and tell the site which file and time it was.");
+                  "Storage stalls now and then: read further ahead to hide stalls, and report the "
+                  "file and the time to your site.");
     stk_advice_act_all(ad, f, (struct stk_action){.kind = STK_ACT_SHOW_STRIPES});
-    stk_advice_gain(ad, f, gain, "The time in reads of a second and more.");
+    stk_advice_gain(ad, f, gain, "The time in reads of a second or more.");
 }
 
 /* ---- accelerator-waits ---- */
@@ -379,14 +385,14 @@ struct idle {
     double idle, with_io, all, first_s, last_s;
 };
 
-/* Samples after the accelerator first worked: before that it could not wait for data. */
+/* Readings after the accelerator first worked: before that it could not wait for data. */
 static struct idle watch_gpu(const struct advisor *ad)
 {
     const struct stk_profile *p = ad->p;
     struct idle w = {.first_s = -1};
     bool worked = false;
-    for (size_t i = 0; i < p->nsamples; i++) {
-        const struct stk_prof_sample *s = &p->sample[i];
+    for (size_t i = 0; i < p->nreadings; i++) {
+        const struct stk_prof_reading *s = &p->reading[i];
         if (s->gpu_util < 0)
             continue;
         worked = worked || s->gpu_util >= STK_GPU_IDLE;
@@ -396,7 +402,8 @@ static struct idle watch_gpu(const struct advisor *ad)
         if (s->gpu_util >= STK_GPU_IDLE)
             continue;
         w.idle++;
-        /* In the second before the sample: someone was in a call for a tenth of it at least. */
+        /* In the second before the reading, calls were in progress for at least a tenth of the
+         * time. */
         if (stk_analysis_between(p, s->at_s - 1, s->at_s, NULL) < STK_GPU_IDLE)
             continue;
         w.with_io++;
@@ -417,27 +424,29 @@ void stk_rule_accelerator_waits(struct advisor *ad)
                                              "the accelerator is idle %s of the time while data is "
                                              "read",
                                              stk_advice_percent(ad, share));
-    stk_advice_say(
-        ad, f, "In %s of %s samples the GPU did under 10 %%; in %s of them data was read.",
-        stk_advice_count(ad, w.idle), stk_advice_count(ad, w.all), stk_advice_count(ad, w.with_io));
-    stk_advice_say(ad, f, "First at %s, last at %s of the run; its mean use is %s.",
+    stk_advice_say(ad, f,
+                   "In %s of %s samples the GPU was less than 10 %% busy; in %s of them data was "
+                   "being read.",
+                   stk_advice_count(ad, w.idle), stk_advice_count(ad, w.all),
+                   stk_advice_count(ad, w.with_io));
+    stk_advice_say(ad, f, "First at %s, last at %s of the run; its mean utilisation is %s.",
                    stk_advice_time(ad, w.first_s), stk_advice_time(ad, w.last_s),
                    stk_advice_percent(ad, ad->a->gpu_util_mean));
     stk_advice_number(ad, f, "idle_with_io", share, "ratio");
     stk_advice_number(ad, f, "gpu_util_mean", ad->a->gpu_util_mean, "ratio");
     const char *other = ad->out->nfindings > 1 ? ad->out->finding[0].id : NULL;
     if (other)
-        stk_advice_do(ad, f, "What it waits for is in the other findings: begin with %s.", other);
+        stk_advice_do(ad, f, "The other findings say what it waits for: begin with %s.", other);
     else
         stk_advice_do(ad, f,
-                      "Read ahead and in parallel, so that data is there when it is asked "
-                      "for: more workers, a larger prefetch_factor, or stoker's loader.");
+                      "Read ahead and in parallel, so that data is ready when it is needed: more "
+                      "workers, a larger prefetch_factor, or stoker's loader.");
     stk_advice_act(ad, f,
                    (struct stk_action){.kind = STK_ACT_PREFETCH,
                                        .count = stk_limits.feed_workers,
                                        .depth = stk_limits.ahead_batches / stk_limits.feed_workers,
                                        .bytes = stk_limits.ahead_bytes,
                                        .pinned = true});
-    stk_advice_gain(ad, f, gain, "If the accelerator never waited for data, %s of the run.",
+    stk_advice_gain(ad, f, gain, "%s of the run, if the accelerator never waited for data.",
                     stk_advice_percent(ad, share));
 }

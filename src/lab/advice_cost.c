@@ -1,7 +1,7 @@
 /*
  * advice_cost.c - what I/O costs this job, from the profile's own numbers: how many seconds of the
- * run a second in a call costs, the latency of a small read, the bandwidth of large ones. Where a
- * profile does not show one, the limits table has an assumption, and findings say which was used.
+ * run one second in a call costs, the latency of a small read, the bandwidth of large reads. Where
+ * a profile does not show one, the limits table has an assumption, and findings say which was used.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "lab/advice_priv.h"
 #include "lab/analysis_priv.h"
 
-/* A name that nobody knows is a site's own shared storage more often than not ("dvs", "pvfs2"). */
+/* An unknown name is usually a site's own shared storage ("dvs", "pvfs2"). */
 enum reach stk_advice_reach(const char *fs)
 {
     if (!fs || !*fs)
@@ -86,17 +86,17 @@ enum stk_severity stk_advice_severity(const struct advisor *ad, double wall_s)
 struct unit_time {
     double main_s, worker_s, alone_s, worker_life, worker_cpu, from, to, sum_s;
     double worker_from, worker_to;
-    double lanes; /* threads of the started processes that do I/O, at most */
+    double lanes; /* maximum of I/O threads in its started processes */
     uint32_t workers;
     bool any, cpu_known;
 };
 
-struct proc_more { /* beside each process */
+struct proc_more { /* one entry per process */
     uint32_t children;
-    double async_s; /* of its asynchronous calls, from submission to completion */
+    double async_s; /* of asynchronous calls, from submission to completion */
 };
 
-/* What came to a process through pipes and sockets, of all that was counted. */
+/* Bytes a process received through pipes and sockets, as far as counted. */
 static uint64_t streams_read(const struct stk_prof_proc *q)
 {
     uint64_t files = q->read_bytes + q->left_out_read_bytes;
@@ -104,9 +104,9 @@ static uint64_t streams_read(const struct stk_prof_proc *q)
 }
 
 /*
- * A loader's worker tells its parent of every batch. A child whose parent hears next to nothing
- * (torch.multiprocessing.spawn, a pool of ranks, a subshell) does the work itself: nobody computes
- * behind which its I/O could hide.
+ * A loader's worker reports every batch to its parent. A child whose parent receives next to
+ * nothing (torch.multiprocessing.spawn, a pool of ranks, a subshell) does the work itself: no
+ * computing elsewhere hides its I/O.
  */
 static bool works_alone(const struct stk_profile *p, const struct stk_prof_proc *q,
                         const struct proc_more *more)
@@ -118,8 +118,8 @@ static bool works_alone(const struct stk_profile *p, const struct stk_prof_proc 
            streams_read(to) < stk_limits.told_bytes * more[q->parent].children;
 }
 
-/* Asynchronous requests are in flight while the program computes: it waits for them in the time
- * that is left of its life, at most. */
+/* Asynchronous requests are in flight while the program computes: it waits for them at most for the
+ * rest of its life. */
 static double waited_s(const struct stk_prof_proc *q, const struct proc_more *more, double life)
 {
     bool async = more->async_s > stk_limits.most * q->io_sum_s && q->cpu_s > 0;
@@ -147,14 +147,14 @@ static void unit_add(struct unit_time *u, const struct stk_prof_proc *q,
         u->cpu_known = u->cpu_known || q->cpu_s > 0;
     } else {
         u->main_s += waited;
-        /* Calls that overlap in one thread are asynchronous ones, in flight at once. */
+        /* Overlapping calls in one thread are asynchronous calls in flight at once. */
         u->lanes = fmax(u->lanes, q->threads ? q->threads : 1);
         u->lanes = fmax(u->lanes, q->io_union_s > 0 ? q->io_sum_s / q->io_union_s : 1);
     }
 }
 
-/* Workers that are busy all the time (CPU and I/O) are what the job waits for; workers that wait
- * for half of it are ahead, and their I/O is hidden. In between: in proportion. */
+/* The job waits for workers that are always busy (CPU and I/O). Workers that wait half of their
+ * time are ahead, and their I/O is hidden. In between: in proportion. */
 static double exposure(const struct advisor *ad)
 {
     if (ad->worker_busy < 0)
@@ -178,8 +178,8 @@ static void sum_workers(struct advisor *ad, const struct unit_time *u, uint32_t 
     ad->worker_cpu = known && life > 0 ? fmin(1, cpu / life) : -1;
 }
 
-/* The sum over units (ranks) of what each waits, over how many of them ran at a time: ranks wait
- * together, programs of a script one after the other. */
+/* The sum of what units (ranks) wait, divided by how many ran at a time: ranks wait together,
+ * programs of a script one after the other. */
 static void sum_units(struct advisor *ad, const struct unit_time *u, uint32_t n)
 {
     double wait = 0, life = 0, sum = 0, lanes = 0, units = 0, decode = 0;
@@ -210,20 +210,19 @@ static void sum_units(struct advisor *ad, const struct unit_time *u, uint32_t n)
     ad->worker_cpu_s = decode / at_once;
     ad->io_wall_s = fmin(wait / at_once, ad->run_s);
     ad->readers_per_rank = units > 0 ? lanes / units : 1;
-    if (ad->a->gpu_util_mean >= 0) /* an accelerator that works does not wait */
+    if (ad->a->gpu_util_mean >= 0) /* a busy accelerator does not wait */
         ad->io_wall_s = fmin(ad->io_wall_s, (1 - fmin(1, ad->a->gpu_util_mean)) * ad->run_s);
     ad->wall_per_io = sum > 0 ? ad->io_wall_s / sum : 0;
 }
 
-/* Less than this of something measures nothing: a few reads are the first ones (cold), 10 ms is as
- * much as a stall of its own, 16 MiB what a disk's own cache swallows. */
+/* Below these, nothing is measured: the first few reads are cold, one stall takes 10 ms, and a
+ * disk's own cache absorbs 16 MiB. */
 #define MEASURED_READS 20
 #define MEASURED_S     0.01
 #define MEASURED_BYTES (16.0 * MIB)
 
-/* Latency: the mean of reads up to 100 KiB, whatever little transfer is in it. Bandwidth: of reads
- * of a MiB and more. Of those in between latency is a part that nobody knows: they show how fast
- * the storage is at least. */
+/* Latency: the mean of reads up to 100 KiB, including their short transfer. Bandwidth: reads of 1
+ * MiB or more. Reads in between include an unknown share of latency: they give a lower bound. */
 static void measure_storage(struct advisor *ad)
 {
     const struct stk_profile *p = ad->p;

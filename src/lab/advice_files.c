@@ -1,6 +1,6 @@
 /*
- * advice_files.c - rules about how the data is cut into files: many small ones, too many or too few
- * shards, stripes.
+ * advice_files.c - rules about how the data is divided into files: many small ones, too many or too
+ * few shards, stripes.
  */
 #include <math.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 
 /* ---- many-small-files ---- */
 
-/* The folder beside it that this one's model is evaluated on; NULL: none was read. */
+/* The evaluation folder beside this training folder; NULL: none was read. */
 static const char *evaluated_beside(struct advisor *ad, const struct stk_usage *u)
 {
     const char *parent = stk_advice_parent(ad, u->name);
@@ -23,7 +23,7 @@ static const char *evaluated_beside(struct advisor *ad, const struct stk_usage *
     return NULL;
 }
 
-/* What is trained on has its own loader, and what it is evaluated on another. */
+/* Training data and evaluation data each get a loader. */
 static void evaluation_action(struct advisor *ad, struct stk_finding *f, const struct stk_usage *u,
                               struct stk_action torch)
 {
@@ -41,7 +41,7 @@ static void pack_actions(struct advisor *ad, struct stk_finding *f, const struct
     struct stk_action torch = stk_advice_loader(pack.to), other;
     bool evaluated = torch.loader.last;
     torch.loader.decode = evaluated ? u->use->decode_val : u->use->decode;
-    /* A seed: files are listed by name, so classes would lie one after the other. */
+    /* A seed: files are listed by name, so classes would follow one another. */
     pack.depth = evaluated ? 0 : 1;
     stk_advice_act(ad, f, pack);
     stk_advice_act(ad, f, torch);
@@ -80,18 +80,17 @@ static void small_files_in(struct advisor *ad, const struct stk_usage *u)
         stk_advice_read_s(ad, stk_advice_reach_of(u), bytes, (double)stk_limits.big_read);
     double gain = stk_advice_wall(ad, old - better);
     enum reach reach = stk_advice_reach_of(u);
-    /* What lies in memory was put there: opening it is all that is left. */
+    /* Data in memory was put there: opening it is the only cost left. */
     if (reach == REACH_MEMORY ? !stk_advice_felt(ad, reach, gain) : !stk_advice_matters(ad, gain))
         return;
     struct stk_finding *f = stk_advice_begin(ad, "many-small-files", stk_advice_severity(ad, gain),
                                              "%s small files in %s", stk_advice_files(ad, u),
                                              stk_advice_show(ad, u->name));
     const char *n = stk_advice_files(ad, u);
-    stk_advice_say(ad, f, "%c%s files of %s on average were opened %s times.", *n == 'a' ? 'A' : *n,
+    stk_advice_say(ad, f, "%c%s files, %s on average, were opened %s times.", *n == 'a' ? 'A' : *n,
                    n + 1, stk_advice_size(ad, size), stk_advice_count(ad, (double)c[STK_C_OPENS]));
     stk_advice_say(ad, f,
-                   "Opening, stat, listing and closing took %s, reading %s: %s for each file that "
-                   "was opened.",
+                   "Opening, stat, listing and closing took %s, reading %s: %s per opened file.",
                    stk_advice_time(ad, u->meta_s), stk_advice_time(ad, u->read_s),
                    stk_advice_time(ad, stk_per(old, c[STK_C_OPENS])));
     stk_advice_number(ad, f, "files_read", (double)u->files_read, "count");
@@ -102,13 +101,12 @@ static void small_files_in(struct advisor *ad, const struct stk_usage *u)
     stk_advice_path(ad, f, u->name);
     stk_advice_do(
         ad, f,
-        "Pack them, once, into a few large files that are read in requests of megabytes. Where "
-        "folders are classes, the labels are kept%s. Where the files are not tiny, or the "
-        "storage is local, stoker's loader is often as fast on the folder as it is: try that "
-        "first.%s",
+        "Pack them once into a few large files that are read in requests of megabytes. Where "
+        "folders are classes, the labels are kept%s. Where the files are not tiny, or the storage "
+        "is local, stoker's loader is often as fast on the folder itself: try that first.%s",
         stk_kind_evaluated(u->name)
             ? ""
-            : "; --shuffle mixes them, so that no reader meets one class after the other",
+            : "; --shuffle mixes them, so that readers do not meet one class after the other",
         stk_advice_in_python(ad) ? " MapDataset keeps your own decoding and your DataLoader." : "");
     pack_actions(ad, f, u);
     stk_advice_gain(ad, f, gain, "%s in requests of %s take %s (%s, %s) instead of %s in calls.%s",
@@ -146,7 +144,7 @@ void stk_rule_too_many_files(struct advisor *ad)
         struct stk_finding *f = stk_advice_begin(
             ad, "too-many-files",
             stk_advice_matters(ad, gain) ? stk_advice_severity(ad, gain) : STK_SEV_NOTE,
-            "%s %s files of %s: more samples a file would do",
+            "%s %s files of %s: put more samples in each file",
             stk_advice_count(ad, (double)u->files_read), u->name, stk_advice_size(ad, per_file));
         stk_advice_say(ad, f, "%s files were opened %s times, %s of data in each.",
                        stk_advice_count(ad, (double)u->files_read),
@@ -163,13 +161,15 @@ void stk_rule_too_many_files(struct advisor *ad)
         const char *dir = first ? stk_advice_parent(ad, first->name) : ".";
         stk_advice_path(ad, f, dir);
         stk_advice_do(ad, f,
-                      "Put more samples into a file: shards of 256 MiB, but not fewer than there "
-                      "are ranks, or shuffling by files mixes too little.");
+                      "Put more samples in each file: shards of 256 MiB, but no fewer shards than "
+                      "ranks, or shuffling by file mixes too little.");
         struct stk_action pack = stk_advice_pack(ad, dir);
         pack.format = u->name;
         pack.count = stk_whole(target);
         stk_advice_act(ad, f, pack);
-        stk_advice_gain(ad, f, gain, "%s files instead of %s, so as much less of %s for opening.",
+        stk_advice_gain(ad, f, gain,
+                        "%s files instead of %s reduce the %s of opening in "
+                        "proportion.",
                         stk_advice_count(ad, target), stk_advice_count(ad, (double)u->files_read),
                         stk_advice_time(ad, meta));
     }
@@ -184,7 +184,7 @@ static bool one_target(const struct stk_usage *u)
            u->n.c[STK_C_READ_BYTES] >= stk_limits.target_bytes;
 }
 
-/* Many ranks read files that lie on one storage target each. Whether that is worth a finding. */
+/* Many ranks read files that each lie on one storage target. Returns whether that is a finding. */
 static bool few_targets(struct advisor *ad)
 {
     double s = 0;
@@ -223,7 +223,7 @@ static void few_shards(struct advisor *ad, const struct stk_usage *u)
     stk_advice_number(ad, f, "ranks", ad->p->nranks, "count");
     size_t at = 0;
     const struct stk_usage *first = stk_files_of(ad->a, u->name, &at);
-    if (first) { /* not where all of them are among the many files that are not kept one by one */
+    if (first) { /* not when all of them are among the files that are not kept individually */
         struct stk_action pack = stk_advice_pack(
             ad, u->files_read > 1 ? stk_advice_parent(ad, first->name) : first->name);
         pack.format = u->name;
@@ -231,8 +231,8 @@ static void few_shards(struct advisor *ad, const struct stk_usage *u)
         stk_advice_path(ad, f, first->name);
         stk_advice_act(ad, f, pack);
     }
-    stk_advice_do(ad, f, "Cut the data into at least as many files as there are ranks.");
-    stk_advice_gain(ad, f, 0, "Ranks without data do not train: that is not a matter of time.");
+    stk_advice_do(ad, f, "Divide the data into at least as many files as there are ranks.");
+    stk_advice_gain(ad, f, 0, "Ranks without data do not train: time is not the issue.");
 }
 
 void stk_rule_too_few_files(struct advisor *ad)
@@ -251,9 +251,9 @@ void stk_rule_too_few_files(struct advisor *ad)
 
 /* ---- stripe-size ---- */
 
-#define LEAST_STRIPE 65536 /* that Lustre takes */
+#define LEAST_STRIPE 65536 /* Lustre's minimum */
 
-/* The stripe that divides a request among some targets, within what Lustre takes. */
+/* The stripe that divides a request among several targets, within Lustre's limits. */
 static double fitting_stripe(double request)
 {
     double s = LEAST_STRIPE;
@@ -272,22 +272,23 @@ static void stripe_finding(struct advisor *ad, const struct stk_usage *u, double
         p->stripe_bytes ? "Lustre stripes of %s for requests of %s"
                         : "Lustre stripes %sshould suit requests of %s",
         p->stripe_bytes ? stk_advice_size(ad, p->stripe_bytes) : "", stk_advice_size(ad, request));
-    stk_advice_say(ad, f, "%s lies on Lustre; its reads are of %s and take %s of the run.",
+    stk_advice_say(ad, f, "%s lies on Lustre; its reads average %s and take %s of the run.",
                    stk_advice_show(ad, u->name), stk_advice_size(ad, request),
                    stk_advice_percent(ad, stk_advice_share(ad, wait)));
     if (p->stripe_bytes)
         stk_advice_say(ad, f, "Stripe size %s, stripe count %u: %s.",
                        stk_advice_size(ad, p->stripe_bytes), p->stripe_count,
-                       p->stripe_bytes > request ? "a request is served by one target alone"
-                                                 : "a request is cut into many small parts");
+                       p->stripe_bytes > request ? "one target serves a whole request"
+                                                 : "a request is split into many small parts");
     stk_advice_number(ad, f, "stripe_bytes", p->stripe_bytes, "bytes");
     stk_advice_number(ad, f, "stripe_count", p->stripe_count, "count");
     stk_advice_number(ad, f, "mean_read_bytes", request, "bytes");
     stk_advice_path(ad, f, u->name);
     stk_advice_do(ad, f,
-                  "Let a request span some targets: a stripe of about a quarter of it. New files "
-                  "in a directory take the directory's; existing ones are moved. Try it on a copy: "
-                  "on a busy system fewer, larger requests (1 to 4 MiB) help more.");
+                  "Let a request span several targets: a stripe of about a quarter of the "
+                  "request. New files inherit the directory's stripes; existing files must be "
+                  "migrated. Try it on a copy: on a busy system fewer, larger requests (1 to 4 "
+                  "MiB) help more.");
     uint64_t targets = stk_whole(stk_limits.stripe_parts);
     struct stk_action show = {.kind = STK_ACT_SHOW_STRIPES, .path = u->name};
     struct stk_action new = {
@@ -314,12 +315,12 @@ void stk_rule_stripe_size(struct advisor *ad)
             bool bad = (s <= 0 && r < (double)stk_limits.unit_read) ||
                        s > stk_limits.stripe_over * r ||
                        (p->stripe_count > 1 && s * stk_limits.stripe_under < r);
-            /* No stripe can be smaller: nothing to be done for less. */
+            /* A stripe cannot be smaller: there is nothing to advise. */
             bool least = s > 0 && s <= LEAST_STRIPE && s > stk_limits.stripe_over * r;
             if (!striped || !bad || least || stk_advice_share(ad, wait) < stk_limits.medium_share)
                 continue;
             stripe_finding(ad, u, wait);
-            break; /* one of a format: the others lie beside it */
+            break; /* one per format: the others lie beside it */
         }
     }
 }

@@ -1,4 +1,4 @@
-/* advice_kind.c - how a file was read, as far as rules ask. */
+/* advice_kind.c - how a file was read, in the terms of the rules. */
 #include <string.h>
 #include <strings.h>
 

@@ -11,8 +11,8 @@
 
 /* ---- read-parallelism ---- */
 
-/* Reads that more readers would overlap: latency-bound ones always, whole files and large requests
- * only where the job spends much of its time in them (`much`). */
+/* Read time that more readers would overlap: latency-bound reads always, whole files and large
+ * requests only where the job spends much of its time in them (`much`). */
 static double parallel_read_s(const struct advisor *ad, bool much, const struct stk_usage **first)
 {
     double s = 0;
@@ -75,15 +75,15 @@ void stk_rule_read_parallelism(struct advisor *ad)
     double wait = stk_advice_wall(ad, parallel_read_s(ad, false, &first));
     double needed = stk_limits.exposed_share;
     if (stk_advice_share(ad, wait) < needed) {
-        /* Large requests keep a storage target busy by themselves: only a lone reader has time
-         * to gain, and only where much of the run is reading. */
+        /* Large requests keep a storage target busy on their own: only a lone reader can gain, and
+         * only where reading is a large share of the run. */
         few = ad->readers_per_rank < stk_limits.lone_reader;
         wait = stk_advice_wall(ad, parallel_read_s(ad, true, &first));
         needed = stk_limits.high_share;
     }
     if (!few || !first || stk_advice_share(ad, wait) < needed || !stk_advice_matters(ad, wait))
         return;
-    /* A read from memory is the CPU's work: it needs idle cores. Waiting does not. */
+    /* A read from memory is CPU work and needs idle cores; waiting does not. */
     enum reach reach = stk_advice_reach_of(first);
     if (reach != REACH_SHARED && !(cores_left(ad) && per_rank >= 2))
         return;
@@ -100,13 +100,13 @@ void stk_rule_read_parallelism(struct advisor *ad)
     const char *n = stk_advice_count(ad, more);
     stk_advice_do(ad, f,
                   "Read with several threads or workers at once%s. stoker's loader keeps many "
-                  "reads in flight by itself.",
+                  "reads in flight on its own.",
                   more > per_rank && per_rank > 0
                       ? stk_advice_text(ad,
-                                        ": %s is a start, though there are fewer cores for a "
-                                        "rank, since they wait most of the time",
+                                        ": start with %s, although a rank has fewer cores, since "
+                                        "readers wait most of the time",
                                         n)
-                      : ", about as many as there are cores for each rank");
+                      : ", about as many as each rank has cores");
     stk_advice_act_all(ad, f,
                        (struct stk_action){.kind = STK_ACT_READERS,
                                            .count = stk_whole(more + 0.5),
@@ -137,7 +137,7 @@ static void decode_finding(struct advisor *ad, double gain, double lanes, const 
     double more = fmax(lanes + 1, per_rank);
     struct stk_finding *f =
         stk_advice_begin(ad, "decode-parallelism", stk_advice_severity(ad, gain),
-                         "decoding is done by too few workers while cores are idle");
+                         "too few workers decode while cores are idle");
     stk_advice_say(ad, f, "%s", evidence);
     stk_advice_say(ad, f, "Of %s cores, %.1f were busy on average.",
                    stk_advice_count(ad, (double)ad->a->cores), ad->cores_used);
@@ -145,7 +145,7 @@ static void decode_finding(struct advisor *ad, double gain, double lanes, const 
     stk_advice_number(ad, f, "worker_cpu", ad->worker_cpu, "ratio");
     stk_advice_number(ad, f, "cores", (double)ad->a->cores, "count");
     stk_advice_number(ad, f, "cores_used", ad->cores_used, "count");
-    stk_advice_do(ad, f, "Decode with as many workers or threads as there are cores for a rank.");
+    stk_advice_do(ad, f, "Decode with as many workers or threads as a rank has cores.");
     struct stk_action workers = {.kind = STK_ACT_DECODERS, .count = stk_whole(more + 0.5)};
     struct stk_action loader = stk_advice_loader(NULL);
     loader.loader.threads = workers.count;
@@ -155,7 +155,7 @@ static void decode_finding(struct advisor *ad, double gain, double lanes, const 
     stk_advice_gain(ad, f, gain, "%s", why);
 }
 
-/* Workers that are at work all the time, mostly with the CPU: the training loop waits for them. */
+/* Workers that are always busy, mostly on the CPU: the training loop waits for them. */
 static bool decode_workers(struct advisor *ad, double per_rank)
 {
     double lanes = ad->readers_per_rank;
@@ -165,17 +165,17 @@ static bool decode_workers(struct advisor *ad, double per_rank)
     if (!busy || !idle || lanes > stk_limits.decode_part * per_rank)
         return false;
     double k = fmax(lanes + 1, per_rank) / lanes, gain = ad->worker_cpu_s * (1 - 1 / k);
-    if (!stk_advice_felt(ad, REACH_LOCAL, gain)) /* programs of a script look like workers */
+    if (!stk_advice_felt(ad, REACH_LOCAL, gain)) /* the programs of a script look like workers */
         return false;
     decode_finding(
         ad, gain, lanes,
         stk_advice_text(ad,
-                        "%.0f worker%s a rank at work %s of the time: %s with the CPU, the rest in "
-                        "I/O. Workers that never wait are what the training loop waits for.",
+                        "%.0f worker%s per rank busy %s of the time: %s on the CPU, the rest in "
+                        "I/O. The training loop waits for workers that never wait.",
                         lanes, lanes < stk_limits.lone_reader ? "" : "s",
                         stk_advice_percent(ad, ad->worker_busy),
                         stk_advice_percent(ad, ad->worker_cpu)),
-        stk_advice_text(ad, "%s of CPU work of each worker is divided among %.1f times as many.",
+        stk_advice_text(ad, "%s of CPU work per worker, divided among %.1f times as many.",
                         stk_advice_time(ad, ad->worker_cpu_s), k));
     return true;
 }
@@ -195,11 +195,11 @@ void stk_rule_decode_parallelism(struct advisor *ad)
     decode_finding(
         ad, gain, 1,
         stk_advice_text(ad,
-                        "The program marks a phase \"%s\": %s times, %s of the run of "
-                        "each rank, one after the other.",
+                        "The program marks a phase \"%s\": %s times, %s of the run of each rank, "
+                        "one after the other.",
                         stk_advice_show(ad, ph->name), stk_advice_count(ad, (double)ph->count),
                         stk_advice_percent(ad, stk_advice_share(ad, each))),
-        stk_advice_text(ad, "%s in that phase, less its I/O, divided among %.0f workers.",
+        stk_advice_text(ad, "%s in that phase, minus its I/O, divided among %.0f workers.",
                         stk_advice_time(ad, each), k));
 }
 
@@ -207,13 +207,13 @@ void stk_rule_decode_parallelism(struct advisor *ad)
 
 struct streams {
     double calls, bytes, s;
-    double calls_s; /* of s, what larger buffers could save at most */
+    double calls_s; /* the part of s that larger buffers could save */
     double most;
     const struct stk_usage *first;
 };
 
-/* A large buffer would be filled anew after each jump, and is of no use for a call or two: only
- * what is read or written in order, in many calls. */
+/* A large buffer is refilled after each jump, and useless for a call or two: count only data read
+ * or written in order, in many calls. */
 static struct streams sum_streams(const struct advisor *ad)
 {
     struct streams t = {0};
@@ -250,7 +250,7 @@ void stk_rule_stdio_heavy(struct advisor *ad)
     if (!t.first || t.calls < (double)stk_limits.least_calls ||
         t.bytes / t.calls > (double)stk_limits.stream_call)
         return;
-    /* What the same bytes cost in large buffers; a call itself is some 50 ns. */
+    /* The cost of the same bytes in large buffers; a call itself takes about 50 ns. */
     double better =
         stk_advice_read_s(ad, stk_advice_reach_of(t.first), t.bytes, (double)stk_limits.big_read);
     better = fmax(better, t.s - t.calls_s);
@@ -268,7 +268,7 @@ void stk_rule_stdio_heavy(struct advisor *ad)
     stk_advice_number(ad, f, "stdio_s", t.s, "s");
     stk_advice_path(ad, f, t.first->name);
     stk_advice_do(ad, f,
-                  "A stream asks the file system for 4 KiB at a time: give it a buffer of "
+                  "A stream reads 4 KiB at a time from the file system: give it a buffer of "
                   "megabytes before the first call, or read large pieces with read().");
     stk_advice_act_all(
         ad, f, (struct stk_action){.kind = STK_ACT_STREAM_BUFFER, .bytes = stk_limits.big_read});
@@ -305,7 +305,7 @@ void stk_rule_seek_heavy(struct advisor *ad)
         stk_advice_gain(ad, f, gain, "%s seeks at %s each (assumed).",
                         stk_advice_count(ad, (double)c[STK_C_SEEKS]),
                         stk_advice_time(ad, stk_limits.call_s));
-        return; /* the worst one: the others are alike */
+        return; /* only the worst: the others are alike */
     }
 }
 
@@ -331,27 +331,27 @@ void stk_rule_mmap_random(struct advisor *ad)
     enum reach reach = stk_advice_reach_of(u);
     double each = reach == REACH_SHARED ? stk_limits.shared_latency_s : stk_limits.local_latency_s;
     double gain = fmin(worst * each, ad->run_s) * stk_limits.faults_saved;
-    /* A program that starts with nothing in the page cache waits for its libraries, too. */
+    /* A program that starts with a cold page cache also waits for its libraries. */
     if (!stk_advice_felt(ad, reach, gain))
         return;
     struct stk_finding *f = stk_advice_begin(ad, "mmap-random", stk_advice_severity(ad, gain),
-                                             "a mapped file comes in piece by piece, as it is "
+                                             "a mapped file is loaded piece by piece, as it is "
                                              "touched");
     stk_advice_say(ad, f, "%s times a process waited for a page from storage (major faults).",
                    stk_advice_count(ad, faults));
-    stk_advice_say(ad, f, "%s of %s are mapped; what was touched of them is not seen.",
+    stk_advice_say(ad, f, "%s of %s are mapped; which parts were touched is unknown.",
                    stk_advice_size(ad, (double)u->n.c[STK_C_MMAP_BYTES]),
                    stk_advice_show(ad, u->name));
     stk_advice_number(ad, f, "major_faults", faults, "count");
     stk_advice_number(ad, f, "mmap_bytes", (double)u->n.c[STK_C_MMAP_BYTES], "bytes");
     stk_advice_path(ad, f, u->name);
     stk_advice_do(ad, f,
-                  "Bring the file in with large reads before it is used (on a network file system "
-                  "a fault is a request of a few KiB), or read instead of mapping.");
+                  "Load the file with large reads before it is used (on a network file system a "
+                  "fault is a request of a few KiB), or read it instead of mapping it.");
     stk_advice_act_all(
         ad, f, (struct stk_action){.kind = STK_ACT_WARM_UP, .bytes = u->n.c[STK_C_MMAP_BYTES]});
     stk_advice_gain(ad, f, gain,
-                    "%s faults in the process that has most, at %s each (assumed for this kind of "
+                    "%s faults in the process with the most, at %s each (assumed for this kind of "
                     "file system).",
                     stk_advice_count(ad, worst), stk_advice_time(ad, each));
 }

@@ -1,6 +1,6 @@
 /*
- * advice_memory.c - rules about data that is read again, or by several: stage it to the node, keep
- * it in memory, read it once, divide it among the ranks.
+ * advice_memory.c - rules about data that is read repeatedly, or by several processes: stage it to
+ * the node, keep it in memory, read it once, divide it among the ranks.
  */
 #include <ctype.h>
 #include <math.h>
@@ -13,12 +13,12 @@
 
 struct working_set {
     double distinct, size, node_bytes, read_bytes, reads, read_s, meta_s, random, of_ranks;
-    double meta_calls, files; /* files: in a node's part */
+    double meta_calls, files; /* files: in the part of one node */
     const struct stk_usage *first;
     size_t nfiles;
 };
 
-/* What was read of shared storage, and how much of it a node needs. */
+/* What was read from shared storage, and how much of it one node needs. */
 static struct working_set sum_shared(const struct advisor *ad)
 {
     struct working_set w = {0};
@@ -42,7 +42,7 @@ static struct working_set sum_shared(const struct advisor *ad)
     }
     w.node_bytes = fmin(w.distinct, fmax(w.of_ranks / ad->nodes, w.distinct / ad->nodes));
     w.files *= w.distinct > 0 ? w.node_bytes / w.distinct : 0;
-    /* What is copied are files, whole, however little of them is read. */
+    /* Whole files are copied, however little of them is read. */
     w.node_bytes *= w.distinct > 0 ? w.size / w.distinct : 0;
     w.node_bytes = w.nfiles == 1 ? w.size : w.node_bytes;
     return w;
@@ -62,7 +62,7 @@ static const char *node_place(const struct advisor *ad, double bytes, bool *memo
     if (ad->node_memory)
         return bytes < room ? "/dev/shm" : NULL;
     *memory = false;
-    return bytes < (double)stk_limits.assumed_disk ? "" : NULL; /* nothing known of the nodes */
+    return bytes < (double)stk_limits.assumed_disk ? "" : NULL; /* the nodes are unknown */
 }
 
 /* NAME-00000-of-00001.tfrecord: the rest of the dataset (index, manifest) lies beside it. */
@@ -72,7 +72,7 @@ static bool is_shard(const char *path)
     return of && of > path && isdigit((unsigned char)of[-1]) && isdigit((unsigned char)of[4]);
 }
 
-/* What to copy: one file, or the tree that it lies in. */
+/* What to copy: one file, or the tree it lies in. */
 static const char *stage_source(struct advisor *ad, const struct working_set *w)
 {
     if (w->nfiles == 1 && !w->first->file->group && !is_shard(w->first->name))
@@ -89,7 +89,7 @@ static void stage_finding(struct advisor *ad, const struct working_set *w, const
         w->read_bytes > stk_limits.reread * w->distinct ? "again and again" : "in random order");
     const char *source = stage_source(ad, w);
     double again = w->read_bytes / w->distinct, now = stk_advice_wall(ad, w->read_s + w->meta_s);
-    stk_advice_say(ad, f, "%s were read of %s that are distinct: each byte %.1f times.",
+    stk_advice_say(ad, f, "%s were read, of which %s are distinct: each byte %.1f times.",
                    stk_advice_size(ad, w->read_bytes), stk_advice_size(ad, w->distinct), again);
     stk_advice_say(
         ad, f, "That took %s in calls, %s of the run, on %s.",
@@ -100,7 +100,7 @@ static void stage_finding(struct advisor *ad, const struct working_set *w, const
         stk_advice_say(ad, f, "A node needs %s of it; %s has room for that.",
                        stk_advice_size(ad, w->node_bytes), place);
     else
-        stk_advice_say(ad, f, "A node needs %s of it; what room nodes have is not known.",
+        stk_advice_say(ad, f, "A node needs %s of it; how much room the nodes have is unknown.",
                        stk_advice_size(ad, w->node_bytes));
     stk_advice_number(ad, f, "reread", again, "ratio");
     stk_advice_number(ad, f, "node_bytes", w->node_bytes, "bytes");
@@ -108,7 +108,7 @@ static void stage_finding(struct advisor *ad, const struct working_set *w, const
     stk_advice_number(ad, f, "read_s", w->read_s, "s");
     stk_advice_path(ad, f, source);
     stk_advice_do(ad, f, "Copy the data to each node once and read it there.%s%s",
-                  memory ? " What lies in /dev/shm counts against the job's memory." : "",
+                  memory ? " Files in /dev/shm count against the job's memory." : "",
                   stk_advice_said(ad, "many-small-files", NULL)
                       ? " Pack the small files first: copying them one by one is slow."
                       : "");
@@ -120,8 +120,8 @@ static void stage_finding(struct advisor *ad, const struct working_set *w, const
                                        .count = ad->nodes,
                                        .bytes = stk_whole(w->node_bytes)});
     stk_advice_gain(ad, f, gain,
-                    "Copying %s%s takes %s at %s (%s), reading there %s; the reads now cost %s of "
-                    "the run.%s",
+                    "Copying %s%s takes %s at %s (%s), reading it there %s; the reads now cost %s "
+                    "of the run.%s",
                     stk_advice_size(ad, w->node_bytes),
                     w->files > 1.5 ? stk_advice_text(ad, " (and opening %s files, one by one)",
                                                      stk_advice_count(ad, w->files))
@@ -132,8 +132,8 @@ static void stage_finding(struct advisor *ad, const struct working_set *w, const
                     stk_advice_matters(ad, gain)
                         ? ""
                         : stk_advice_text(ad,
-                                          " It pays when the data is read %.1f times as often "
-                                          "as here, or the copy serves several runs.",
+                                          " It pays off if the data is read %.1f times as often "
+                                          "as here, or if the copy serves several runs.",
                                           fmax(1.1, copy / fmax(now - local, 1e-9))));
 }
 
@@ -149,15 +149,15 @@ void stk_rule_stage_to_node(struct advisor *ad)
     if (!(again || random) || !place)
         return;
     const struct advice_limits *l = &stk_limits;
-    /* cp opens, asks for and closes one file after another, which costs what it cost the program.
-     */
+    /* cp opens, stats and closes one file after another, which costs what it cost the program. */
     double copy = w.node_bytes / ad->bandwidth_Bps;
     if (w.meta_calls > 0)
         copy += w.files * (3 * w.meta_s / w.meta_calls + (w.files > 1 ? ad->latency_s : 0));
     double local = stk_advice_wall(ad, w.read_bytes / (memory ? l->page_Bps : l->local_Bps) +
                                            w.reads * l->deep_read_s);
-    /* The copy is made once, and a profile is often a short piece of a training: what counts is
-     * what reading costs now. Whether this run would have paid for the copy is said besides. */
+    /* The copy is made once, and a profile is often a short piece of a training: what counts is the
+     * present cost of reading. The finding also says whether this run alone would have paid for the
+     * copy. */
     double save = stk_advice_wall(ad, w.read_s + w.meta_s) - local;
     if (!stk_advice_matters(ad, save) || copy > stk_limits.copy_pays * save)
         return;
@@ -166,14 +166,13 @@ void stk_rule_stage_to_node(struct advisor *ad)
 
 /* ---- same-data-every-rank ---- */
 
-/* Ranks that take turns (another part of the data in each epoch) come to read everything too. What
- * they would have covered by then, after as many passes, is less than all unless there were many.
- */
+/* Ranks that take turns (another part of the data in each epoch) eventually read everything too.
+ * Unless there were many passes, they would have covered less than all of it. */
 static bool surely_same(const struct stk_usage *u, uint32_t ranks)
 {
     double n = ranks, part = u->rank_overlap / n;
     double passes = (double)u->n.c[STK_C_READ_BYTES] / fmax(1, (double)u->distinct_bytes);
-    double by_turns = 1 - pow(1 - 1 / n, passes); /* a pass of all ranks is the data once */
+    double by_turns = 1 - pow(1 - 1 / n, passes); /* one pass of all ranks is the data once */
     return part >= stk_limits.overlap &&
            (part - by_turns > stk_limits.turns || u->seq >= stk_limits.consecutive);
 }
@@ -214,19 +213,19 @@ void stk_rule_same_data_every_rank(struct advisor *ad)
                          "%u ranks read the same bytes", worst->ranks);
     stk_advice_say(ad, f, "%s: %u ranks read it, each byte by %.1f of them.",
                    stk_advice_show(ad, worst->name), worst->ranks, worst->rank_overlap);
-    stk_advice_say(ad, f, "%s in reads, of which %s for bytes that another rank read too.",
+    stk_advice_say(ad, f, "%s in reads, of which %s for bytes that another rank also read.",
                    stk_advice_time(ad, total), stk_advice_time(ad, saved));
     stk_advice_number(ad, f, "ranks", worst->ranks, "count");
     stk_advice_number(ad, f, "rank_overlap", worst->rank_overlap, "ratio");
     stk_advice_number(ad, f, "read_s", total, "s");
     stk_advice_path(ad, f, worst->name);
     stk_advice_do(ad, f,
-                  "Give each rank its own part of the data; that every rank trains on the same "
-                  "samples is rarely meant. If it is: let one rank a node read it and pass it on "
-                  "over the network (MPI_Bcast, or a cache tier that reads from other nodes' "
-                  "memory by RDMA): both are faster than the file system.");
+                  "Give each rank its own part of the data; ranks rarely mean to train on the "
+                  "same samples. If they do: let one rank per node read it and pass it on over "
+                  "the network (MPI_Bcast, or a cache tier that reads from other nodes' memory by "
+                  "RDMA): both are faster than the file system.");
     same_data_actions(ad, f, worst);
-    stk_advice_gain(ad, f, gain, "With a part for each rank %s of %s in calls remain.%s",
+    stk_advice_gain(ad, f, gain, "With one part per rank, %s of %s in calls remain.%s",
                     stk_advice_time(ad, total - saved), stk_advice_time(ad, total),
                     stk_advice_calls(ad));
 }
@@ -241,14 +240,14 @@ static bool fits_each_rank(const struct advisor *ad, const struct stk_usage *u)
     return size > (double)stk_limits.stats_file && size * ranks_a_node < room;
 }
 
-/* Seconds in calls when the file is loaded whole at every open. A file that is opened for each
- * sample would be loaded for each sample. */
+/* Seconds in calls when every open loads the whole file. A file that is opened once per sample
+ * would be loaded once per sample. */
 static double loading_s(const struct advisor *ad, const struct stk_usage *u, double whole)
 {
     double loads = fmax(fmax(1, u->procs), (double)u->n.c[STK_C_OPENS]);
     double s =
         loads * stk_advice_read_s(ad, stk_advice_reach_of(u), whole, (double)stk_limits.big_read);
-    if (stk_kind_read_ahead(u)) /* the bytes come no faster than they came */
+    if (stk_kind_read_ahead(u)) /* the bytes arrive no faster than before */
         s = fmax(s, whole * stk_per(u->read_s, u->n.c[STK_C_READ_BYTES]));
     return s;
 }
@@ -258,7 +257,7 @@ static double whole_size(const struct stk_usage *u)
     return fmax((double)u->size_bytes, (double)u->distinct_bytes);
 }
 
-/* Libraries go by initials: "an HDF5 file". */
+/* Libraries are abbreviations: "an HDF5 file". */
 static const char *article(const char *library)
 {
     return strchr("AEFHILMNORSX", *library) ? "an" : "a";
@@ -286,14 +285,14 @@ static void in_memory_finding(struct advisor *ad, const struct stk_usage *u, siz
     stk_advice_number(ad, f, "read_s", old, "s");
     stk_advice_path(ad, f, u->name);
     stk_advice_do(ad, f,
-                  "Let %s load the whole file when it is opened: one large read, then memory. It "
-                  "takes the file's size in each process that opens it.",
+                  "Let %s load the whole file when it is opened: one large read, then memory. "
+                  "Each process that opens it then needs memory for the whole file.",
                   u->use->library);
     stk_advice_act_all(ad, f,
                        (struct stk_action){.kind = STK_ACT_READ_WHOLE,
                                            .bytes = stk_whole(whole_size(u)),
                                            .use = u->use});
-    stk_advice_gain(ad, f, gain, "Loading %s whole takes %s in calls instead of %s.%s",
+    stk_advice_gain(ad, f, gain, "Loading %s at once takes %s in calls instead of %s.%s",
                     more ? "them" : "it", stk_advice_time(ad, better), stk_advice_time(ad, old),
                     stk_advice_calls(ad));
 }
@@ -323,7 +322,7 @@ void stk_rule_in_memory_hdf5(struct advisor *ad)
 
 /* ---- reread-small-file ---- */
 
-/* How often a rank read what it read: that others read the same is another finding. */
+/* How often a rank read the same bytes: other ranks that read them are another finding. */
 static double reread_by_rank(const struct stk_usage *u)
 {
     double ranks = fmax((double)u->rank_distinct_bytes, (double)u->distinct_bytes);
@@ -335,7 +334,8 @@ static bool is_reread(const struct advisor *ad, const struct stk_usage *u)
     double size = fmax((double)u->size_bytes, (double)u->distinct_bytes);
     enum reach reach = stk_advice_reach_of(u);
     double again = reread_by_rank(u);
-    /* The page cache has a local file for the next process: only what one reads again counts. */
+    /* The page cache keeps a local file for the next process: only repeated reads of one process
+     * count. */
     if (reach == REACH_LOCAL)
         again = u->reread / fmax(1, u->procs);
     return again >= stk_limits.kept_again && size > (double)stk_limits.stats_file &&
@@ -360,20 +360,20 @@ void stk_rule_reread_small_file(struct advisor *ad)
         n++;
     }
     double gain = stk_advice_wall(ad, saved);
-    /* All of them are to be kept: a dataset of many files is another matter (staging). */
+    /* All of them would be kept: a dataset of many files is a case for staging. */
     if (!worst || size > room || !stk_advice_felt(ad, stk_advice_reach_of(worst), gain))
         return;
     struct stk_finding *f =
         stk_advice_begin(ad, "reread-small-file", stk_advice_severity(ad, gain),
                          "%s of a file are read %.0f times over",
                          stk_advice_size(ad, (double)worst->distinct_bytes), worst->reread);
-    stk_advice_say(ad, f, "%s: %s were read of %s that are distinct.",
+    stk_advice_say(ad, f, "%s: %s were read, of which %s are distinct.",
                    stk_advice_show(ad, worst->name),
                    stk_advice_size(ad, (double)worst->n.c[STK_C_READ_BYTES]),
                    stk_advice_size(ad, (double)worst->distinct_bytes));
     if (n > 1)
         stk_advice_say(ad, f, "%s more files are like it.", stk_advice_count(ad, (double)(n - 1)));
-    stk_advice_say(ad, f, "Reading again took %s.", stk_advice_time(ad, saved));
+    stk_advice_say(ad, f, "Reading it again took %s.", stk_advice_time(ad, saved));
     stk_advice_number(ad, f, "reread", worst->reread, "ratio");
     stk_advice_number(ad, f, "distinct_bytes", (double)worst->distinct_bytes, "bytes");
     stk_advice_number(ad, f, "again_s", saved, "s");
@@ -397,7 +397,7 @@ void stk_rule_stats_file_reread(struct advisor *ad)
         const struct stk_usage *u = &ad->a->file[i];
         const uint64_t *c = u->n.c;
         double size = fmax((double)u->size_bytes, (double)c[STK_C_MAX_OFFSET]);
-        /* Each time it is opened: one sample of many, read over epochs, is no such file. */
+        /* Per open: one sample of many, read over epochs, is not such a file. */
         double each = stk_per((double)c[STK_C_READS], u->procs);
         each = fmin(each, stk_per((double)c[STK_C_READS], c[STK_C_OPENS] ? c[STK_C_OPENS] : 1));
         bool streams = false;
@@ -425,9 +425,9 @@ void stk_rule_stats_file_reread(struct advisor *ad)
                                                .bytes = stk_whole(size),
                                                .use = u->use});
         stk_advice_gain(ad, f, gain,
-                        "%s in reads become one: little here, more where many ranks "
-                        "start at once.",
+                        "%s in reads become one read: little here, more when many ranks start at "
+                        "once.",
                         stk_advice_time(ad, u->read_s));
-        return; /* one example says it */
+        return; /* one example is enough */
     }
 }

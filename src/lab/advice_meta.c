@@ -1,6 +1,6 @@
 /*
  * advice_meta.c - rules about calls that move no data: one file opened again and again, and the
- * load on the metadata server. What helps depends on what is asked for so often.
+ * load on the metadata server. The remedy depends on what is requested so often.
  */
 #include <math.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 
 /* ---- open-per-sample ---- */
 
-/* A file that is opened for a piece of it each time, or read as a whole each time. */
+/* A file of which each open reads a piece, or the whole. */
 static bool is_reopened(const struct stk_usage *u)
 {
     const uint64_t *c = u->n.c;
@@ -26,8 +26,9 @@ static void reopened_actions(struct advisor *ad, struct stk_finding *f, const st
     bool whole = stk_kind_again(u);
     stk_advice_do(ad, f, "%s",
                   whole ? "It is read as a whole each time: read it once, when the program or the "
-                          "worker starts, and keep what it says."
-                        : "Open the file once in each worker, at the first sample, and keep it.");
+                          "worker starts, and keep the content."
+                        : "Open the file once in each worker, at the first sample, and keep it "
+                          "open.");
     stk_advice_act_all(ad, f,
                        (struct stk_action){.kind = whole ? STK_ACT_READ_ONCE : STK_ACT_KEEP_OPEN,
                                            .bytes = whole ? u->distinct_bytes : 0,
@@ -84,8 +85,8 @@ static double meta_calls(const struct stk_usage *u)
 }
 
 struct asked {               /* time of calls that move no data */
-    double said_s;           /* that other findings explain, or that no dataset causes */
-    double few_s, few_calls; /* of files that are asked for over and over, one by one */
+    double said_s;           /* explained by other findings, or not caused by a dataset */
+    double few_s, few_calls; /* of individual files that are asked for repeatedly */
     size_t few;
 };
 
@@ -126,8 +127,9 @@ static const char *asked_actions(struct advisor *ad, struct stk_finding *f, cons
     const char *database = few && f->npaths ? stk_advice_sqlite(ad, f->path[0]) : NULL;
     if (database) {
         stk_advice_do(ad, f,
-                      "SQLite looks for a journal and asks whether the file has changed at every "
-                      "query: put many queries into one transaction, or say that nobody writes.");
+                      "SQLite looks for a journal and checks whether the file has changed at "
+                      "every query: put many queries into one transaction, or open it as "
+                      "read-only and immutable.");
         stk_advice_act(ad, f, (struct stk_action){.kind = STK_ACT_SQLITE_READ, .path = database});
         return "the answers are kept";
     }
@@ -146,7 +148,7 @@ static const char *asked_actions(struct advisor *ad, struct stk_finding *f, cons
                       "write them to the node's own disk and move them as one archive.");
         stk_advice_act_all(
             ad, f, (struct stk_action){.kind = STK_ACT_WRITE_ARCHIVE, .count = j->files_written});
-        return "a few files are made in a few calls";
+        return "a few calls create a few files";
     }
     stk_advice_do(ad, f,
                   "List the dataset once and keep the list in a file; do not stat files whose "
@@ -178,7 +180,7 @@ void stk_rule_metadata_load(struct advisor *ad)
         ad, f, "%s opens, %s stats, %s calls to list directories%s: %s in all.",
         stk_advice_count(ad, (double)c[STK_C_OPENS]), stk_advice_count(ad, (double)c[STK_C_STATS]),
         stk_advice_count(ad, (double)c[STK_C_DIR_READS]),
-        fails ? stk_advice_text(ad, ", %s calls that failed (mostly files that are not there)",
+        fails ? stk_advice_text(ad, ", %s calls that failed (mostly on files that do not exist)",
                                 stk_advice_count(ad, (double)c[STK_C_ERRORS]))
               : "",
         stk_advice_time(ad, j->meta_s));

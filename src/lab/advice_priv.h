@@ -1,6 +1,6 @@
 /*
- * advice_priv.h - shared by the rules: the table's row, the limits, what storage costs here, and
- * the building of a finding. A rule is a function of an advisor; it adds findings or does not.
+ * advice_priv.h - shared by the rules: the row of the table, the limits, the cost of storage here,
+ * and the building of a finding. A rule is a function of an advisor that adds findings or none.
  */
 #ifndef STK_LAB_ADVICE_PRIV_H
 #define STK_LAB_ADVICE_PRIV_H
@@ -9,7 +9,7 @@
 
 #define MIB (1u << 20)
 
-/* Every threshold there is. The reason for each value: advice_limits.c. */
+/* All thresholds. advice_limits.c has the reason for each value. */
 struct advice_limits {
     double note_share, low_share, medium_share, high_share;
     double low_s, medium_s, local_s;
@@ -52,21 +52,21 @@ struct advisor {
     bool nomem;
     double run_s;
     uint32_t ranks, nodes; /* at least 1 */
-    double io_wall_s;      /* what the job waits for I/O: see advice_cost.c */
-    double longest_s;      /* what the rank waits that waits longest … */
-    uint32_t longest;      /* … and which unit that is */
-    double wall_per_io;    /* seconds of the run that a second in an I/O call costs */
+    double io_wall_s;      /* how long the job waits for I/O: see advice_cost.c */
+    double longest_s;      /* the wait of the rank that waits longest … */
+    uint32_t longest;      /* … and its unit */
+    double wall_per_io;    /* seconds of the run per second in an I/O call */
     double hidden;         /* share of the workers' I/O that computing hides */
-    double worker_busy;    /* CPU + I/O of the workers' life; -1: no workers or not known */
-    double worker_cpu;     /* CPU of it */
-    double worker_cpu_s;   /* CPU of one worker after another in the same place */
-    uint32_t workers;      /* that read, of all ranks */
+    double worker_busy;    /* share of CPU + I/O in the workers' life; -1: no workers, or unknown */
+    double worker_cpu;     /* the CPU part of it */
+    double worker_cpu_s;   /* CPU time of successive workers in the same place */
+    uint32_t workers;      /* those that read, over all ranks */
     double readers_per_rank;
-    double cores_used;    /* CPU time / run time, -1: not known */
+    double cores_used;    /* CPU time / run time, -1: unknown */
     double latency_s;     /* of a small read */
     double bandwidth_Bps; /* of one stream of large reads */
     bool latency_measured, bandwidth_measured;
-    uint64_t node_memory; /* of the smallest node; 0: not known */
+    uint64_t node_memory; /* of the smallest node; 0: unknown */
 };
 
 struct rule {
@@ -77,18 +77,19 @@ struct rule {
 /* ---- advice_cost.c ---- */
 void stk_advice_costs(struct advisor *ad);
 enum reach stk_advice_reach(const char *fs);
-uint64_t stk_advice_memory(const struct advisor *ad); /* of a node, or what is assumed */
-/* Where most of the time of this usage's files is spent. */
+uint64_t stk_advice_memory(const struct advisor *ad); /* of a node, or the assumption */
+/* Where the files of this usage spend most of their time. */
 enum reach stk_advice_reach_of(const struct stk_usage *u);
-/* Its files are striped as their owner says. */
+/* Whether the owner of its files chooses their stripes. */
 bool stk_advice_stripes(const struct stk_usage *u);
-/* Seconds a thread needs to read that much in requests of `request` bytes, on this storage. */
+/* Seconds a thread needs to read that many bytes in requests of `request` bytes from this
+ * storage. */
 double stk_advice_read_s(const struct advisor *ad, enum reach reach, double bytes, double request);
-/* Seconds of the run, of seconds in calls. */
+/* Converts seconds in calls to seconds of the run. */
 double stk_advice_wall(const struct advisor *ad, double io_s);
 double stk_advice_share(const struct advisor *ad, double wall_s); /* of the run */
 bool stk_advice_matters(const struct advisor *ad, double wall_s);
-/* The same, and felt: where the pattern is no evidence by itself, local files need more. */
+/* The same, and noticeable: where the pattern alone is no evidence, local files need more. */
 bool stk_advice_felt(const struct advisor *ad, enum reach reach, double wall_s);
 enum stk_severity stk_advice_severity(const struct advisor *ad, double wall_s);
 
@@ -99,11 +100,11 @@ void stk_advice_say(struct advisor *ad, struct stk_finding *f, const char *fmt, 
     STK_PRINTF(3, 4);
 void stk_advice_do(struct advisor *ad, struct stk_finding *f, const char *fmt, ...)
     STK_PRINTF(3, 4);
-/* Keeps a copy of the action, with its paths. */
+/* Keeps a copy of the action and its paths. */
 void stk_advice_act(struct advisor *ad, struct stk_finding *f, struct stk_action a);
-/* The same for all files that the finding names. */
+/* The same for all files the finding names. */
 void stk_advice_act_all(struct advisor *ad, struct stk_finding *f, struct stk_action a);
-/* The loader that reads this path; the caller changes what it likes. */
+/* The loader that reads this path; the caller adjusts it. */
 struct stk_action stk_advice_loader(const char *path);
 /* Packing into records, beside the source. */
 struct stk_action stk_advice_pack(struct advisor *ad, const char *path);
@@ -113,7 +114,7 @@ void stk_advice_gain(struct advisor *ad, struct stk_finding *f, double seconds, 
 void stk_advice_number(struct advisor *ad, struct stk_finding *f, const char *name, double value,
                        const char *unit);
 void stk_advice_path(struct advisor *ad, struct stk_finding *f, const char *path);
-/* For sentences, all in the arena, "" when memory ran out: */
+/* Texts for sentences, all in the arena; "" when out of memory: */
 const char *stk_advice_size(struct advisor *ad, double bytes);     /* "6.0 KiB" */
 const char *stk_advice_rate(struct advisor *ad, double Bps);       /* "9.0 MiB/s" */
 const char *stk_advice_time(struct advisor *ad, double seconds);   /* "12.3 s", "850 us" */
@@ -122,22 +123,22 @@ const char *stk_advice_percent(struct advisor *ad, double share);  /* "6.2 %" */
 const char *stk_advice_show(struct advisor *ad, const char *path); /* safe on a terminal */
 const char *stk_advice_text(struct advisor *ad, const char *fmt, ...) STK_PRINTF(2, 3);
 
-/* How seconds in calls become seconds of the run, as a sentence with a space before; or "". */
+/* How seconds in calls become seconds of the run: a sentence with a leading space, or "". */
 const char *stk_advice_calls(struct advisor *ad);
 const char *stk_advice_parent(struct advisor *ad, const char *path); /* its directory */
-/* The directory it is counted under: of class folders, the one that holds them. */
+/* The directory it is counted under: for class folders, their parent. */
 const char *stk_advice_tree(struct advisor *ad, const struct stk_usage *u);
 const char *stk_advice_files(struct advisor *ad, const struct stk_usage *u); /* "about 5,000" */
 const char *stk_advice_rank(struct advisor *ad, uint32_t unit);              /* "rank 3" */
-/* Whether a rule before said something of that path (NULL: of any). */
+/* Whether an earlier rule covered that path (NULL: any path). */
 bool stk_advice_said(const struct advisor *ad, const char *id, const char *path);
 
-/* Whether any program in it is Python; also where nobody knows. */
+/* Whether any of its programs is Python; also true when unknown. */
 bool stk_advice_in_python(const struct advisor *ad);
-/* Whether the time of a file's calls that move no data is that of fsync and the like. */
+/* Whether fsync and the like dominate the time of a file's calls that move no data. */
 bool stk_advice_syncs(const struct stk_usage *u);
-/* A database is known by the journal beside it, whatever its own name is: the path of the database
- * that this is, or is the journal of; NULL: none. */
+/* A database is recognised by the journal beside it, whatever its name: returns the path of the
+ * database that `path` is, or is the journal of; NULL: neither. */
 const char *stk_advice_sqlite(struct advisor *ad, const char *path);
 
 /* ---- advice_kind.c: how a file is read, by its format and by what was seen ---- */
@@ -160,27 +161,28 @@ static inline bool stk_kind_model(const struct stk_usage *u)
 bool stk_kind_packable(const struct stk_usage *u); /* stoker reads it */
 /* Files that are opened, read as a whole in a few requests, and closed. */
 bool stk_kind_whole(const struct stk_usage *u);
-/* Bytes of a request, without the short one that each file ends with. */
+/* Mean bytes per request, without the short one at the end of each file. */
 double stk_kind_request(const struct stk_usage *u);
-/* Reads that do not begin where the one before ended; bytes / jumps is what lies together. */
+/* Reads that do not begin where the previous one ended; bytes / jumps is the contiguous length. */
 double stk_kind_jumps(const struct stk_usage *u);
 /*
- * Read in order, and half of the reads are answered far faster than the mean one: what storage was
- * asked for is what the kernel read ahead, not these requests. Larger ones save the calls alone
- * (measured: a stream in 8 KiB and in 4 MiB requests waits as long).
+ * Read in order, with half of the reads far faster than the mean: storage served the kernel's
+ * read-ahead, not these requests. Larger requests save only calls (measured: a stream in 8 KiB and
+ * in 4 MiB requests waits equally long).
  */
 bool stk_kind_read_ahead(const struct stk_usage *u);
-/* Calls that move no data take a second each: they wait for somebody (a named pipe's other end, a
- * lock), not for storage. */
+/* Calls that move no data take a second each: they wait for another process (the other end of a
+ * named pipe, a lock), not for storage. */
 bool stk_kind_blocks(const struct stk_usage *u);
-/* Data to evaluate on, not to train on, by its name or its directory's (val, test, ...): it is
- * read in order, whole, and without augmentation. */
+/* Evaluation data, not training data, by its name or its directory's (val, test, ...): it is read
+ * in order, whole, and without augmentation. */
 bool stk_kind_evaluated(const char *path);
-/* One small file that a process opens and reads as a whole, over and over. */
+/* One small file that a process repeatedly opens and reads as a whole. */
 bool stk_kind_again(const struct stk_usage *u);
 double stk_per(double a, uint64_t b); /* a / b, 0 when b is 0 */
 
-/* The file usages of one format, most time first; *at goes through them. NULL: no more. */
+/* Iterates over the file usages of one format, most time first; *at is the position. NULL: no
+ * more. */
 const struct stk_usage *stk_files_of(const struct stk_analysis *a, const char *format, size_t *at);
 
 /* ---- the rules ---- */

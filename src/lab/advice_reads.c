@@ -7,11 +7,11 @@
 #include "lab/advice_priv.h"
 #include "lab/analysis_priv.h"
 
-/* What files of one format add up to, of those that a rule is about. */
+/* Sums over those files of one format that a rule covers. */
 struct tally {
     const char *format;
     double reads, bytes, read_s, meta_s, files, consec, random, jumps;
-    double calls_s;                /* of read_s, what larger requests could save at most */
+    double calls_s;                /* the part of read_s that larger requests could save */
     const struct stk_usage *first; /* most time */
     size_t nfiles;
     double size;
@@ -66,7 +66,7 @@ static const char *about(struct advisor *ad, const struct tally *t)
 
 /* ---- in what order ---- */
 
-/* Interleaved streams jump too, but by few distances. */
+/* Interleaved streams also jump, but by few distances. */
 static bool few_strides(const struct stk_usage *u)
 {
     uint64_t known = 0, jumps = u->n.c[STK_C_READS] - u->n.c[STK_C_CONSEC_READS];
@@ -75,8 +75,8 @@ static bool few_strides(const struct stk_usage *u)
     return known * 2 > jumps;
 }
 
-/* Pieces (what is read without a jump; a sample may take a few reads, as of a zip) lie apart, and a
- * part of the jumps goes back. Of a random order half of them do. */
+/* Pieces (data read without a jump; a sample may take a few reads, as in a zip) lie apart, and a
+ * share of the jumps go back. In random order, half of them do. */
 static bool is_random(const struct advisor *ad, const struct stk_usage *u)
 {
     (void)ad;
@@ -91,7 +91,7 @@ static bool is_random(const struct advisor *ad, const struct stk_usage *u)
 
 /* ---- small-reads ---- */
 
-/* Read time through C streams is not that of the requests which storage sees. */
+/* Read time through C streams is not the time of the requests that storage sees. */
 static bool through_streams(const struct advisor *ad, const struct stk_usage *u)
 {
     uint64_t stdio = 0;
@@ -123,21 +123,20 @@ static void small_reads_actions(struct advisor *ad, struct stk_finding *f, const
         a.kind = STK_ACT_PARTS;
         a.count = t->first->ranks;
         stk_advice_do(ad, f,
-                      "Every rank takes each n-th record: give each a part of the file that lies "
-                      "together, and read that in requests of megabytes; or read collectively.");
+                      "Every rank reads each n-th record: give each rank a contiguous part of the "
+                      "file, and read that in requests of megabytes; or read collectively.");
     } else if (is_random(ad, t->first) || t->random >= stk_limits.random * t->reads) {
-        /* A large buffer would be filled anew for each of them. */
+        /* A large buffer would be refilled for each read. */
         a.kind = STK_ACT_SORT_READS;
         stk_advice_do(ad, f,
-                      "Take the samples of a batch in the order of their offsets and fetch "
-                      "neighbours with one read of megabytes, as a loader that shuffles blocks "
-                      "does.");
+                      "Sort the samples of a batch by offset and fetch neighbours with one read "
+                      "of megabytes, as a loader that shuffles blocks does.");
     } else {
         a.kind = STK_ACT_LARGER_READS;
         a.bytes = stk_limits.big_read;
         stk_advice_do(ad, f,
-                      "Ask for 1 to 4 MiB at a time: a larger buffer where the program has one, or "
-                      "a loader that merges neighbouring samples into large reads.");
+                      "Read 1 to 4 MiB at a time: use a larger buffer where the program has one, "
+                      "or a loader that merges neighbouring samples into large reads.");
     }
     stk_advice_act_all(ad, f, a);
     if (a.kind == STK_ACT_PARTS && !stk_advice_in_python(ad)) {
@@ -162,12 +161,13 @@ static void small_reads_of(struct advisor *ad, const char *format)
     if (!stk_advice_matters(ad, gain))
         return;
     struct stk_finding *f = stk_advice_begin(ad, "small-reads", stk_advice_severity(ad, gain),
-                                             "reads of %s where megabytes are due",
+                                             "reads of %s instead of megabytes",
                                              stk_advice_size(ad, t.bytes / t.reads));
     stk_advice_say(ad, f, "%s: %s reads of %s on average.", about(ad, &t),
                    stk_advice_count(ad, t.reads), stk_advice_size(ad, t.bytes / t.reads));
     stk_advice_say(ad, f,
-                   "They took %s in all, %s each; that is %s a second per request, %s of the run.",
+                   "They took %s in all, %s each; that is %s per second and request, %s of the "
+                   "run.",
                    stk_advice_time(ad, t.read_s), stk_advice_time(ad, t.read_s / t.reads),
                    stk_advice_size(ad, t.bytes / t.read_s),
                    stk_advice_percent(ad, stk_advice_share(ad, stk_advice_wall(ad, t.read_s))));
@@ -205,12 +205,12 @@ static void random_actions(struct advisor *ad, struct stk_finding *f, const stru
     if (reach == REACH_LOCAL || reach == REACH_MEMORY) {
         stk_advice_do(
             ad, f,
-            "Shuffle blocks of some MiB and mix samples within a window of blocks: nearly "
-            "as random, and the reads stay large. stoker's loader does that by default.");
+            "Shuffle blocks of a few MiB and mix samples within a window of blocks: nearly as "
+            "random, and the reads stay large. stoker's loader does that by default.");
     } else {
         stk_advice_do(ad, f,
-                      "Stage the data to each node first (finding stage-to-node has the lines) and "
-                      "shuffle there; or shuffle blocks of some MiB and mix samples within a "
+                      "Stage the data to each node first (finding stage-to-node has the lines) "
+                      "and shuffle there; or shuffle blocks of a few MiB and mix samples within a "
                       "window, as stoker's loader does.");
     }
     if (stk_kind_packable(t->first))
@@ -228,7 +228,7 @@ static void random_reads_of(struct advisor *ad, const char *format)
     enum reach reach = stk_advice_reach_of(t.first);
     double better = stk_advice_read_s(ad, reach, t.bytes, (double)stk_limits.big_read);
     double gain = stk_advice_wall(ad, t.read_s - better);
-    /* In the page cache no order is worse than another. */
+    /* In the page cache, no order is worse than another. */
     if (!stk_advice_felt(ad, reach, gain))
         return;
     struct stk_finding *f = stk_advice_begin(ad, "random-reads", stk_advice_severity(ad, gain),
@@ -238,7 +238,7 @@ static void random_reads_of(struct advisor *ad, const char *format)
         "%s: %s reads, in pieces of %s that lie apart; %s of the jumps between them go back.",
         about(ad, &t), stk_advice_count(ad, t.reads), stk_advice_size(ad, t.bytes / t.jumps),
         stk_advice_percent(ad, fmin(1, t.random / t.jumps)));
-    stk_advice_say(ad, f, "Nothing can read ahead of such an order: each piece took %s.",
+    stk_advice_say(ad, f, "Read-ahead cannot follow such an order: each piece took %s.",
                    stk_advice_time(ad, t.read_s / t.jumps));
     stk_advice_number(ad, f, "reads", t.reads, "count");
     stk_advice_number(ad, f, "piece_bytes", t.bytes / t.jumps, "bytes");
@@ -288,21 +288,21 @@ static void prefetch_of(struct advisor *ad, const char *format)
     struct stk_finding *f = stk_advice_begin(ad, "prefetch-depth", stk_advice_severity(ad, gain),
                                              "a sequential stream is read on demand, %s at a time",
                                              stk_advice_size(ad, t.bytes / t.reads));
-    stk_advice_say(ad, f, "%s: %s reads of %s, %s of them exactly behind the one before.",
+    stk_advice_say(ad, f, "%s: %s reads of %s, %s of them directly after the previous one.",
                    about(ad, &t), stk_advice_count(ad, t.reads),
                    stk_advice_size(ad, t.bytes / t.reads),
                    stk_advice_percent(ad, t.consec / t.reads));
     stk_advice_say(ad, f,
-                   "The readers wait %s of the run for them; such an order can be read far ahead "
-                   "while the program computes.",
+                   "The readers wait for them %s of the run; data in this order can be read far "
+                   "ahead while the program computes.",
                    stk_advice_percent(ad, stk_advice_share(ad, wait)));
     stk_advice_number(ad, f, "mean_read_bytes", t.bytes / t.reads, "bytes");
     stk_advice_number(ad, f, "consecutive", t.consec / t.reads, "ratio");
     stk_advice_number(ad, f, "wait_share", stk_advice_share(ad, wait), "ratio");
     name_files(ad, f, format, is_demand_stream);
     stk_advice_do(ad, f,
-                  "Use a buffer of megabytes and read ahead many samples, not one. stoker's loader "
-                  "reads ahead as far as its memory allows.");
+                  "Use a buffer of megabytes and read many samples ahead, not one. stoker's "
+                  "loader reads ahead as far as its memory allows.");
     stk_advice_act(ad, f,
                    (struct stk_action){.kind = STK_ACT_PREFETCH,
                                        .path = place,
@@ -315,8 +315,8 @@ static void prefetch_of(struct advisor *ad, const char *format)
     if (stk_kind_packable(t.first))
         stk_advice_act(ad, f, loader);
     stk_advice_gain(ad, f, gain,
-                    "Of %s that the run waits for these reads, as much is hidden as there is "
-                    "computing to hide it behind (%s).",
+                    "The run waits %s for these reads; computing can hide as much of that as it "
+                    "takes itself (%s).",
                     stk_advice_time(ad, wait), stk_advice_time(ad, compute));
 }
 

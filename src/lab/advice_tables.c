@@ -1,6 +1,6 @@
 /*
- * advice_tables.c - the rule about text: a dataset kept as CSV, TSV or JSON lines that is parsed on
- * every run. The time is that between the first and the last read of it: reading and parsing.
+ * advice_tables.c - the rule about text: a dataset kept as CSV, TSV or JSON lines that every run
+ * parses again. Its time runs from the first to the last read: reading and parsing.
  */
 #include <math.h>
 #include <string.h>
@@ -10,11 +10,12 @@
 
 struct text {
     double bytes, distinct, reads, read_s;
-    double span_s, parse_s; /* from the first read to the last; of that, reading and computing */
+    double span_s, parse_s; /* from the first read to the last; the part of it that reads and
+                               computes */
     const struct stk_usage *first;
 };
 
-/* Adds a process's seconds between its first and last read of the file, mean over those that read.
+/* Adds a process's seconds between its first and last read of the file, averaged over the readers.
  * Parsing is work: a program that only passes text on (cat) waits for others in that time. */
 static void add_span(const struct advisor *ad, const struct stk_usage *u, struct text *t)
 {
@@ -63,13 +64,13 @@ void stk_rule_csv_to_records(struct advisor *ad)
 {
     double others;
     struct text t = sum_text(ad, &others);
-    /* Labels or a configuration beside the real data are nothing to convert. */
+    /* Labels or a configuration beside the real data need no conversion. */
     if (!t.first || t.distinct < others)
         return;
     bool pieces = t.reads >= (double)stk_limits.text_reads &&
                   t.bytes / t.reads <= (double)stk_limits.text_read;
-    /* A file that is read all through the run is parsed as the training goes: no time of its own,
-     * and only its reads are known. */
+    /* A file that is read throughout the run is parsed while training: only the time of its reads
+     * is known. */
     bool through = t.span_s >= stk_limits.text_through * ad->run_s;
     double span = through ? stk_advice_wall(ad, t.read_s) : t.parse_s;
     if (!pieces && stk_advice_share(ad, span) < stk_limits.medium_share)
@@ -92,15 +93,15 @@ void stk_rule_csv_to_records(struct advisor *ad)
     stk_advice_number(ad, f, through ? "read_s" : "parse_s", span, "s");
     stk_advice_path(ad, f, path);
     stk_advice_do(ad, f,
-                  "Convert it once into binary records: reading is then apart from parsing, can be "
+                  "Convert it once into binary records: they need no parsing, and can be "
                   "shuffled, divided among ranks and read ahead.");
     stk_advice_act(ad, f, pack);
     stk_advice_act(ad, f, stk_advice_loader(pack.to));
     if (gain > 0 && !through)
-        stk_advice_gain(ad, f, gain, "%s of reading and parsing become a read of about %s.",
+        stk_advice_gain(ad, f, gain, "%s of reading and parsing become one read of about %s.",
                         stk_advice_time(ad, span), stk_advice_time(ad, better));
     else
         stk_advice_gain(ad, f, 0,
-                        "It is parsed all through the run: how much of that is parsing is not "
-                        "known.");
+                        "It is parsed throughout the run: how much of that time is parsing is "
+                        "unknown.");
 }

@@ -1,6 +1,6 @@
 /*
- * advice_text.c - building a finding: sentences, numbers, actions. Everything lies in the advice's
- * arena and is safe to show: names of files are escaped in sentences, quoted in lines (action.c).
+ * advice_text.c - building a finding: sentences, numbers, actions. Everything is in the advice's
+ * arena and safe to show: file names are escaped in sentences and quoted in lines (action.c).
  */
 #include <math.h>
 #include <stdarg.h>
@@ -71,11 +71,11 @@ static void *room(struct advisor *ad, size_t n)
     return p;
 }
 
-/* Never NULL: without room the finding goes to a place that nobody looks at. */
+/* Never NULL: without memory, the finding goes to a place that nobody reads. */
 struct stk_finding *stk_advice_begin(struct advisor *ad, const char *id, enum stk_severity s,
                                      const char *fmt, ...)
 {
-    static struct stk_finding lost;     /* has no room for anything, so nothing is written to it */
+    static struct stk_finding lost;     /* has no capacity, so nothing is written to it */
     if (ad->out->nfindings == ad->room) /* there are enough */
         return &lost;
     const char **sentence = room(ad, SENTENCES * sizeof *sentence);
@@ -188,7 +188,7 @@ void stk_advice_gain(struct advisor *ad, struct stk_finding *f, double seconds, 
     va_list args;
     va_start(args, fmt);
     if (f->sentence) {
-        /* No run becomes shorter than nothing; a NaN is no promise. */
+        /* A gain is at most the run; a NaN is no gain. */
         f->gain_s = seconds > 0 ? seconds < ad->run_s ? seconds : ad->run_s : 0;
         f->gain_why = vtext(ad, fmt, args);
     }
@@ -295,8 +295,8 @@ const char *stk_advice_calls(struct advisor *ad)
     if (ad->wall_per_io > 0.95)
         return "";
     return stk_advice_text(ad,
-                           " Processes and threads work at once: a second in calls is %s of "
-                           "the run.",
+                           " Processes and threads work at once: a second in calls is %s of the "
+                           "run.",
                            stk_advice_time(ad, ad->wall_per_io));
 }
 
@@ -315,7 +315,7 @@ const char *stk_advice_tree(struct advisor *ad, const struct stk_usage *u)
     return n && above ? u->dir : stk_advice_parent(ad, u->name);
 }
 
-/* As many digits as the estimate has. */
+/* With as many digits as the estimate supports. */
 const char *stk_advice_files(struct advisor *ad, const struct stk_usage *u)
 {
     double unit = 1, n = (double)u->files_read;

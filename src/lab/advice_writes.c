@@ -39,7 +39,7 @@ static struct saved sum_saved(const struct advisor *ad)
     return w;
 }
 
-/* All ranks wait for the one that takes longest, mostly rank 0 that writes for all. */
+/* All ranks wait for the slowest, usually rank 0, which writes for all. */
 static double longest_save(struct advisor *ad)
 {
     const struct stk_profile *p = ad->p;
@@ -63,7 +63,7 @@ static double longest_save(struct advisor *ad)
     return fmin(longest, ad->run_s);
 }
 
-/* Times in which something was written, with a hundredth of the run of nothing in between. */
+/* Periods of writing, separated by at least a hundredth of the run without writes. */
 static unsigned count_bursts(const struct stk_profile *p)
 {
     size_t n = 0, quiet = STK_PROF_BINS;
@@ -75,7 +75,7 @@ static unsigned count_bursts(const struct stk_profile *p)
     return (unsigned)n;
 }
 
-/* A disk of a node's own; "": none is known. */
+/* A disk of the node's own; "": none is known. */
 static const char *local_dir(const struct stk_profile *p)
 {
     for (size_t i = 0; i < p->nhosts; i++)
@@ -113,7 +113,7 @@ void stk_rule_checkpoint_local(struct advisor *ad)
             stk_advice_path(ad, f, ad->a->file[i].name);
     stk_advice_do(ad, f,
                   "Write them to the node's own disk and copy them in the background. Keep the "
-                  "last one on shared storage: the node's disk ends with the job.");
+                  "latest one on shared storage: the node's disk is cleared when the job ends.");
     stk_advice_act(ad, f,
                    (struct stk_action){.kind = STK_ACT_LOCAL_SAVE,
                                        .path = stk_advice_parent(ad, w.first->name),
@@ -134,17 +134,17 @@ static void small_writes_actions(struct advisor *ad, struct stk_finding *f,
     if (u->use->batch_write) {
         a.kind = STK_ACT_BATCH_WRITES;
         stk_advice_do(ad, f,
-                      "Write many rows with one slice, into chunks of about a MiB (chunks= when "
-                      "the dataset is made).");
+                      "Write many rows with one slice, into chunks of about 1 MiB (chunks= when "
+                      "the dataset is created).");
     } else if (c[STK_C_SEQ_WRITES] && 2 * c[STK_C_CONSEC_WRITES] < c[STK_C_WRITES]) {
-        /* Of a random order half go forward; where none does, the order is not known. */
+        /* In random order, half go forward; where none does, the order is unknown. */
         a.kind = STK_ACT_SORT_WRITES;
         stk_advice_do(ad, f,
-                      "They go here and there, so no buffer can collect them: change the data in "
+                      "They are scattered, so no buffer can collect them: change the data in "
                       "memory and write it out in order, in megabytes.");
     } else {
         a.bytes = stk_limits.big_read;
-        stk_advice_do(ad, f, "Collect what is written and write megabytes at a time.");
+        stk_advice_do(ad, f, "Collect the output and write megabytes at a time.");
     }
     stk_advice_act_all(ad, f, a);
 }
@@ -173,7 +173,7 @@ void stk_rule_small_writes(struct advisor *ad)
     struct stk_finding *f =
         stk_advice_begin(ad, "small-writes", stk_advice_severity(ad, gain), "%s writes of %s",
                          stk_advice_count(ad, writes), stk_advice_size(ad, bytes / writes));
-    stk_advice_say(ad, f, "%s writes of %s on average took %s, most of it for %s.",
+    stk_advice_say(ad, f, "%s writes of %s on average took %s, most of it on %s.",
                    stk_advice_count(ad, writes), stk_advice_size(ad, bytes / writes),
                    stk_advice_time(ad, s), stk_advice_show(ad, worst->name));
     stk_advice_number(ad, f, "writes", writes, "count");
@@ -212,7 +212,7 @@ const char *stk_advice_sqlite(struct advisor *ad, const char *path)
     return NULL;
 }
 
-/* What helps depends on who syncs: a database at every commit, a checkpoint once when it is
+/* The remedy depends on who syncs: a database at every commit, a checkpoint once when it is
  * complete (as it should), a program after every line. */
 static const char *fsync_actions(struct advisor *ad, struct stk_finding *f,
                                  const struct stk_usage *u)
@@ -222,20 +222,20 @@ static const char *fsync_actions(struct advisor *ad, struct stk_finding *f,
     if (database) {
         stk_advice_do(ad, f,
                       "SQLite waits for the disk at every commit: put many rows into one "
-                      "transaction, and let it write ahead.");
+                      "transaction, and enable its write-ahead log.");
         stk_advice_act(ad, f, (struct stk_action){.kind = STK_ACT_SQLITE_COMMIT, .path = database});
-        return "One commit for many rows needs a few of the syncs";
+        return "One commit for many rows needs few of the syncs";
     }
     if (c[STK_C_FSYNCS] <= c[STK_C_WRITE_OPENS] + c[STK_C_RENAMES]) {
         stk_advice_do(ad, f,
-                      "Each file is synced once, when it is complete: that is right. Write it less "
-                      "often, or let a thread write and sync it while the program goes on.");
+                      "Each file is synced once, when it is complete: that is right. Write it "
+                      "less often, or let a thread write and sync it while the program goes on.");
         stk_advice_act_all(ad, f, (struct stk_action){.kind = STK_ACT_SAVE_ASIDE});
-        return "Nobody waits where a thread does it";
+        return "Nobody waits if a thread does it";
     }
     stk_advice_do(ad, f,
                   "Sync once, when a checkpoint is complete and before it is renamed into place; "
-                  "not after each write or line of a log.");
+                  "not after each write or log line.");
     stk_advice_act_all(ad, f, (struct stk_action){.kind = STK_ACT_SYNC_ONCE});
     return "All but one of the syncs";
 }
@@ -246,7 +246,8 @@ void stk_rule_fsync_heavy(struct advisor *ad)
     const struct stk_usage *worst = NULL;
     for (size_t i = 0; i < ad->a->nfiles; i++) {
         const struct stk_usage *u = &ad->a->file[i];
-        /* The time is that of all calls that move no data: only where fsyncs are most of them. */
+        /* The time covers all calls that move no data: use it only where most of them are
+         * fsyncs. */
         if (!stk_advice_syncs(u) || stk_advice_said(ad, "checkpoint-local", u->name))
             continue;
         worst = worst && worst->meta_s >= u->meta_s ? worst : u;
@@ -259,7 +260,7 @@ void stk_rule_fsync_heavy(struct advisor *ad)
     struct stk_finding *f = stk_advice_begin(ad, "fsync-heavy", stk_advice_severity(ad, gain),
                                              "%s times the program waits until data is on disk",
                                              stk_advice_count(ad, syncs));
-    stk_advice_say(ad, f, "%s calls of fsync and the like; with opening and closing %s.",
+    stk_advice_say(ad, f, "%s calls of fsync and the like; with opening and closing, %s.",
                    stk_advice_count(ad, syncs), stk_advice_time(ad, s));
     stk_advice_number(ad, f, "fsyncs", syncs, "count");
     stk_advice_number(ad, f, "meta_s", s, "s");

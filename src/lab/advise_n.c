@@ -1,6 +1,6 @@
 /*
- * advise_n.c - the N to ask for: the plateau, and one N for each wish (fastest, cheapest, balanced,
- * before a deadline, within a price), each in a sentence with its reason.
+ * advise_n.c - which N to ask for: the plateau, and one N per wish (fastest, cheapest, balanced,
+ * before a deadline, within a price), each with its reason in a sentence.
  */
 #include <math.h>
 #include <stdarg.h>
@@ -18,8 +18,8 @@ const char *stk_wish_id(enum stk_wish w)
 
 /* ---- the plateau -------------------------------------------------------------------------- */
 
-/* What part of its proportional share M buys, seen from N; `slack` shifts it to the best the noise
- * allows. */
+/* What share of its proportional speed-up M delivers, seen from N; `slack` shifts it to the best
+ * case that noise allows. */
 static double share_of(const struct stk_scaling_row *n, const struct stk_scaling_row *m,
                        double slack)
 {
@@ -27,7 +27,7 @@ static double share_of(const struct stk_scaling_row *n, const struct stk_scaling
     return gain / ((double)m->n / (double)n->n - 1);
 }
 
-/* True when every larger N buys less than a quarter; fills p for this N. */
+/* True when every larger N delivers less than a quarter; fills p for this N. */
 static bool is_plateau(const struct stk_scaling_series *s, size_t at, struct stk_plateau *p)
 {
     const struct stk_scaling_row *n = &s->row[at];
@@ -116,13 +116,13 @@ static double by_price(const struct stk_scaling_row *r)
     return -r->relative_su;
 }
 
-/* Speed for the price: rises as long as 1 % of speed costs less than 1 % of SUs. */
+/* Speed for the price: rises as long as 1 % more speed costs less than 1 % more SUs. */
 static double by_balance(const struct stk_scaling_row *r)
 {
     return r->speedup / r->relative_su;
 }
 
-/* The good row with the highest score, the smallest N of equals. */
+/* The good row with the highest score; the smallest N among equals. */
 static size_t best_row(const struct stk_scaling_series *s, score *f, uint64_t n_max)
 {
     size_t best = s->nrows;
@@ -158,7 +158,7 @@ static void choose_cheapest(const struct stk_scaling *all, const struct stk_scal
 {
     size_t first = best_row(s, by_price, UINT64_MAX);
     c->row = first;
-    /* As cheap within the noise, but clearly faster: chance must not decide, here neither. */
+    /* As cheap within the noise, but clearly faster: chance must not decide here either. */
     for (size_t i = s->base; i < s->nrows; i++) {
         const struct stk_scaling_row *r = &s->row[i];
         double slack = r->runs ? stk_scaling_slack(s, &s->row[first], r) : NAN;
@@ -168,14 +168,15 @@ static void choose_cheapest(const struct stk_scaling *all, const struct stk_scal
     }
     describe(all, s, "Cheapest", c);
     if (c->row != first)
-        because(c, "its SUs are within the noise of the least, and it is faster");
+        because(c, "its SUs are within the noise of the lowest, and it is faster");
     else if (c->row == s->base)
         because(c, "no larger N costs fewer SUs for the same work");
     else
         because(c, "no N that was measured costs fewer SUs");
 }
 
-/* The smallest N that is as good as the best within the noise. Time stands squared in the score. */
+/* The smallest N that is as good as the best within the noise. The score contains the time
+ * squared. */
 static size_t smallest_as_good(const struct stk_scaling_series *s, size_t best)
 {
     for (size_t i = s->base; i < best; i++) {
@@ -196,7 +197,7 @@ static void choose_balanced(const struct stk_scaling *all, const struct stk_scal
     c->row = smallest_as_good(s, best);
     describe(all, s, "Balanced", c);
     if (c->row != best)
-        because(c, "%s is no better a bargain within the noise",
+        because(c, "%s is not a better bargain within the noise",
                 stk_scaling_n(all, s->row[best].n, n, sizeof n));
     else if (anywhere != best)
         because(c, "the plateau begins there: beyond it more resources buy next to nothing");
@@ -207,7 +208,7 @@ static void choose_balanced(const struct stk_scaling *all, const struct stk_scal
         because(c, "beyond it 1 %% more speed costs more than 1 %% more SUs");
 }
 
-/* Of those that make it, the cheapest. */
+/* The cheapest of those that meet the deadline. */
 static void choose_deadline(const struct stk_scaling *all, const struct stk_scaling_series *s,
                             struct stk_choice *c)
 {
@@ -225,13 +226,13 @@ static void choose_deadline(const struct stk_scaling *all, const struct stk_scal
     c->found = c->row < s->nrows;
     if (c->found) {
         describe(all, s, "Deadline", c);
-        because(c, "it is the cheapest N that was done within %s%s", d,
+        because(c, "it is the cheapest N that finished within %s%s", d,
                 all->study->metric ? "" : ", slow runs included");
         return;
     }
-    snprintf(c->sentence, sizeof c->sentence, "Deadline: no N that was measured is done within %s",
+    snprintf(c->sentence, sizeof c->sentence, "Deadline: no N that was measured finishes within %s",
              d);
-    because(c, "the quickest takes %s", stk_format_duration(quickest, t, sizeof t));
+    because(c, "the fastest takes %s", stk_format_duration(quickest, t, sizeof t));
 }
 
 static void choose_within_price(const struct stk_scaling *all, const struct stk_scaling_series *s,

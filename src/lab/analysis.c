@@ -1,6 +1,6 @@
 /*
- * analysis.c - one pass over the records of a profile: sums and ratios of each file, directory,
- * format and of the job. Ranks, shares and the time axis: analysis_rank.c, analysis_time.c.
+ * analysis.c - one pass over the records of a profile: sums and ratios per file, directory, format
+ * and for the job. Ranks and shares are in analysis_rank.c, the time axis in analysis_time.c.
  */
 #include "lab/analysis.h"
 
@@ -10,11 +10,11 @@
 
 #include "lab/analysis_priv.h"
 
-/* A usage in the making: who read it is counted once each. */
+/* A usage under construction: counts each reader once. */
 struct group {
     struct stk_usage u;
     uint64_t *ranks, *procs; /* bit sets */
-    double fs_s;             /* time of the file that u.fs is from */
+    double fs_s;             /* time of the file that provided u.fs */
 };
 
 struct pass {
@@ -25,7 +25,7 @@ struct pass {
     struct group *dir, *format;
     size_t ndirs, nformats, formats_room;
     struct group job;
-    struct group one; /* the file at hand */
+    struct group one; /* the current file */
 };
 
 static uint64_t saturating(uint64_t a, uint64_t b)
@@ -101,7 +101,7 @@ static void group_add(struct group *to, const struct group *from, const struct p
     u->rank_distinct_bytes = saturating(u->rank_distinct_bytes, f->rank_distinct_bytes);
     u->exact = u->exact && f->exact;
     u->files_exact = u->files_exact && f->files_exact;
-    u->small_time += f->small_time; /* seconds, until stk_usage_finish() */
+    u->small_time += f->small_time; /* in seconds, until stk_usage_finish() */
     if (*f->fs && (!*u->fs || from->fs_s > to->fs_s)) {
         u->fs = f->fs;
         to->fs_s = from->fs_s;
@@ -110,8 +110,8 @@ static void group_add(struct group *to, const struct group *from, const struct p
     bits_add(to->procs, from->procs, s->p->nprocs);
 }
 
-/* Reads of exactly 1 MiB, the most common request there is, share a bin with smaller ones: the
- * common sizes tell how many there were, or at least so many. */
+/* Reads of exactly 1 MiB, the most common request, share a bin with smaller ones: the table of
+ * common sizes gives their number, or a lower bound. */
 static uint64_t unit_reads(const struct stk_counts *n)
 {
     for (int i = 0; i < STK_COMMON; i++)
@@ -120,11 +120,11 @@ static uint64_t unit_reads(const struct stk_counts *n)
     return 0;
 }
 
-/* What a request costs beside its bytes, as bytes: 0.5 ms of latency at 0.5 GB/s. */
+/* The cost of a request besides its bytes, in bytes: 0.5 ms of latency at 0.5 GB/s. */
 #define REQUEST_BYTES 262144.0
 
-/* Seconds of a record's read time in requests under 1 MiB, an estimate: the time is divided over
- * the size bins by number x (REQUEST_BYTES + the bin's middle). */
+/* Estimates the seconds of a record's read time in requests under 1 MiB: divides the time over the
+ * size bins by number x (REQUEST_BYTES + the bin's middle). */
 static double small_read_s(const struct stk_counts *n)
 {
     double small = 0, all = 0;
@@ -139,7 +139,7 @@ static double small_read_s(const struct stk_counts *n)
     return all > 0 ? stk_ns(n->c[STK_C_READ_NS]) * small / all : 0;
 }
 
-/* Everything that records [from, to) say of one file. */
+/* Sums the records [from, to) of one file. */
 static void sum_file(struct pass *s, uint32_t file, size_t from, size_t to)
 {
     const struct stk_prof_file *f = &s->p->file[file];
@@ -178,7 +178,7 @@ static void sum_file(struct pass *s, uint32_t file, size_t from, size_t to)
     u->distinct_bytes = f->distinct_bytes;
     u->rank_distinct_bytes = f->rank_distinct_bytes;
     u->exact = f->distinct_exact;
-    /* "Once": a tenth more than once is the estimate's error, or headers read twice. */
+    /* "Once": up to a tenth more is the error of the estimate, or headers read twice. */
     if (reads && (double)u->n.c[STK_C_READ_BYTES] <= 1.1 * (double)f->distinct_bytes)
         u->files_read_once = u->files;
 }
@@ -189,7 +189,7 @@ static int add_to_format(struct pass *s, struct stk_arena *arena, struct stk_err
     while (i < s->nformats && strcmp(s->format[i].u.name, s->one.u.format) != 0)
         i++;
     if (i == s->nformats) {
-        if (i == s->formats_room) /* the table of names is finite: cannot be */
+        if (i == s->formats_room) /* cannot happen: the table of names is finite */
             return 0;
         int rc = group_init(&s->format[i], s, arena, err);
         if (rc)
@@ -213,8 +213,8 @@ static double ratio(double a, double b)
     return b > 0 ? a / b : 0;
 }
 
-/* Latency below which `share` of the reads stay; bins are halved evenly (log2). The longest read is
- * known exactly, and where it lies in its bin is not where the bin ends. */
+/* The latency that `share` of the reads stay below; interpolates within a bin (log2). The longest
+ * read is known exactly and limits its bin. */
 static double latency_at(const struct stk_counts *n, double share)
 {
     double all = 0, seen = 0, longest = stk_ns(n->c[STK_C_MAX_READ_NS]);
@@ -308,7 +308,7 @@ static double recs_io_s(const struct stk_profile *p, size_t from, size_t to)
     return io_s;
 }
 
-/* The I/O time from which on a file is kept one by one. */
+/* The least I/O time with which a file is kept individually. */
 static int least_time(const struct stk_profile *p, double *least, struct stk_err *err)
 {
     *least = -1;
@@ -403,12 +403,12 @@ static int pass_init(struct pass *s, struct stk_arena *scratch, struct stk_err *
     return rc ? rc : group_init(&s->one, s, scratch, err);
 }
 
-/* libc reads some KiB of its own in every process (locales, name services), which goes by unseen:
- * a share of so few bytes says nothing of the program. Of writes there are none. */
-#define COVERAGE_LEAST 65536u /* bytes a process */
+/* libc itself reads some KiB per process (locales, name services) unobserved: a share of so few
+ * bytes says nothing about the program. It makes no such writes. */
+#define COVERAGE_LEAST 65536u /* bytes per process */
 
-/* What the launchers counted is all processes together, those too that left no log; each of them
- * has read some KiB, at its start, that its own count leaves out. */
+/* The launchers counted all processes, including those without a log; each process read some KiB at
+ * its start that its own count lacks. */
 static uint64_t with_unseen(uint64_t counted, uint64_t launchers, uint64_t procs)
 {
     uint64_t starts = (procs + 1) * COVERAGE_LEAST;

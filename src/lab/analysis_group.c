@@ -1,5 +1,5 @@
 /*
- * analysis_group.c - under which directory a file is counted: a folder with a folder for each class
+ * analysis_group.c - under which directory a file is counted: a folder with one subfolder per class
  * is one dataset, not a thousand directories.
  */
 #include <stdlib.h>
@@ -10,11 +10,11 @@
 #include "lab/analysis_priv.h"
 
 struct node {
-    const char *path; /* without the slash at its end; not terminated */
+    const char *path; /* without the trailing slash; not terminated */
     size_t len;
-    const char *format; /* that most of its files have (Boyer-Moore), and by how many more */
+    const char *format; /* of most of its files (Boyer-Moore), and by what majority */
     uint64_t votes, records;
-    size_t into; /* counted under; itself at first */
+    size_t into; /* the node it is counted under; initially itself */
     uint64_t hash;
 };
 
@@ -41,7 +41,7 @@ static unsigned depth(const char *path, size_t len)
     return n;
 }
 
-/* The node of a path; made when it is not there. Room was taken beforehand. */
+/* The node of a path, created if missing. Capacity was reserved beforehand. */
 static size_t tree_node(struct tree *t, const char *path, size_t len)
 {
     uint64_t hash = stk_hash64(path, len);
@@ -59,7 +59,7 @@ static size_t tree_node(struct tree *t, const char *path, size_t len)
 
 static int tree_init(struct tree *t, size_t files, struct stk_err *err)
 {
-    /* Each file adds a directory, and each of those may be rolled up into one more. */
+    /* Each file adds a directory, and each directory may be rolled up into one more. */
     *t = (struct tree){.room = 2 * files + 2, .slots = 16};
     while (t->slots < 2 * t->room)
         t->slots *= 2;
@@ -128,7 +128,7 @@ static bool roll_up(struct tree *t, struct node **child, size_t n, size_t least)
         return false;
     size_t up = tree_node(t, child[0]->path, len);
     if (t->node[up].votes && strcmp(t->node[up].format, child[0]->format) != 0)
-        return false; /* files of another kind lie there */
+        return false; /* the parent holds files of another kind */
     up = root_of(t, up);
     for (size_t i = 0; i < n; i++) {
         if ((size_t)(child[i] - t->node) == up)
@@ -141,7 +141,8 @@ static bool roll_up(struct tree *t, struct node **child, size_t n, size_t least)
     return true;
 }
 
-/* One level of all directories that are left. Returns how many are left, or 0 without memory. */
+/* Rolls up one level of all remaining directories. Returns how many remain, or 0 when out of
+ * memory. */
 static size_t roll_level(struct tree *t, size_t least, bool *changed)
 {
     struct node **live = malloc((t->n + 1) * sizeof(*live));
@@ -171,7 +172,7 @@ static int by_records(const void *x, const void *y)
     return a->records < b->records ? 1 : a->records > b->records ? -1 : a < b ? -1 : a > b;
 }
 
-/* Numbers the directories that are left; number[node] is theirs. */
+/* Numbers the remaining directories; number[node] is the result. */
 static int number_dirs(struct tree *t, uint32_t *number, struct stk_dir_name **names, size_t *count,
                        struct stk_arena *arena, struct stk_err *err)
 {
@@ -249,7 +250,8 @@ int stk_analysis_dirs(const struct stk_profile *p, uint32_t *dir_of, struct stk_
     int rc = tree_init(&t, p->nfiles, err);
     if (rc == 0) {
         plant(&t, p, dir_of);
-        /* Siblings of one kind are a folder for each class. More only when there are many. */
+        /* Siblings of one kind are one folder per class. Other siblings are rolled up only when
+         * there are many. */
         size_t left = roll_level(&t, 2, &changed);
         while (left > ANALYSIS_DIRS && (changed || left > ANALYSIS_DIRSMAX)) {
             left = roll_level(&t, changed ? 2 : 1, &changed);

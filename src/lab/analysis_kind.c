@@ -1,6 +1,6 @@
 /*
  * analysis_kind.c - what a file is, by its name, and how such files are used. Formats that stoker
- * reads say so themselves (format/format.h); what it knows but does not read is in a table here.
+ * reads describe themselves (format/format.h); the table here has those it knows but does not read.
  */
 #include <string.h>
 #include <strings.h>
@@ -35,7 +35,7 @@ static const struct other {
      {".pt", ".pth", ".ckpt", ".keras", ".safetensors", ".pbtxt", ".orbax", ".distcp"}},
     {"log", {.how = STK_USE_MODEL}, {".log", ".out", ".err"}},
     {"library", {.how = STK_USE_MODEL | STK_USE_SYSTEM}, {NULL}},
-    {"", {.how = STK_USE_SAMPLE}, {NULL}}, /* nobody knows: whatever it is, a file of it is one */
+    {"", {.how = STK_USE_SAMPLE}, {NULL}}, /* unknown: a file is taken to be one sample */
 };
 
 const struct stk_format_use *stk_use_of(const char *format)
@@ -66,7 +66,7 @@ static bool has_digits(const char *s, size_t n)
     return true;
 }
 
-/* "train-00001-of-01024": how TensorFlow's tools name their files. */
+/* "train-00001-of-01024", as TensorFlow's tools name files. */
 static bool is_shard_name(const char *name)
 {
     size_t n = strlen(name);
@@ -91,7 +91,7 @@ static bool in_checkpoints(const char *path, const char *slash)
            (strncasecmp(dir, "checkpoint", 10) == 0 || strncasecmp(dir, "ckpt", 4) == 0);
 }
 
-/* Written under such a name, and renamed when it is complete: "model.pt.tmp", "a.ckpt.part". */
+/* A temporary name until the file is complete: "model.pt.tmp", "a.ckpt.part". */
 static bool is_unfinished(const char *name, size_t *len)
 {
     static const char *const ends[] = {".tmp", ".temp", ".part", ".partial", ".incomplete", ".new"};
@@ -143,7 +143,7 @@ const char *stk_format_of_path(const char *path)
 
 const char *stk_analysis_format(const struct stk_profile *p, const char *path)
 {
-    /* stoker's own profiles have none of these but where the user asked for them. */
+    /* stoker's own profiles contain these only if the user asked for them. */
     if (strcmp(p->source, "darshan") == 0 && stk_system_file(path, strlen(path)))
         return "library";
     return stk_format_of_path(path);

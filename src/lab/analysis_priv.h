@@ -7,19 +7,19 @@
 
 #include "lab/analysis.h"
 
-#define ANALYSIS_FILES   16384 /* kept one by one, most time first; all are in the sums */
-#define ANALYSIS_DIRS    16    /* directories are rolled up until they are no more than this … */
-#define ANALYSIS_DIRSMAX 256   /* … or cannot be; the rest is "(other)" */
+#define ANALYSIS_FILES   16384 /* kept individually, most time first; the sums include all */
+#define ANALYSIS_DIRS    16    /* directories are rolled up to at most this many … */
+#define ANALYSIS_DIRSMAX 256   /* … or this many, if they cannot be; the rest is "(other)" */
 #define ANALYSIS_EPOCHS  10000
 
-#define STK_GPU_IDLE 0.1 /* used less than that it does nothing to speak of */
+#define STK_GPU_IDLE 0.1 /* below this utilisation the GPU counts as idle */
 
 static inline double stk_ns(uint64_t ns)
 {
     return (double)ns * 1e-9;
 }
 
-static inline uint64_t stk_whole(double v) /* rounded down, within what fits */
+static inline uint64_t stk_whole(double v) /* rounded down and limited to the range */
 {
     return !(v > 0) ? 0 : v >= 1.8e19 ? UINT64_MAX : (uint64_t)v;
 }
@@ -32,21 +32,21 @@ static inline double stk_counts_io_s(const struct stk_counts *n)
 /* ---- analysis_kind.c ---- */
 /* "" when the name says nothing. */
 const char *stk_format_of_path(const char *path);
-/* The same, and "library": files of the system and of interpreters, in other profilers' logs. */
+/* The same, plus "library": files of the system and of interpreters, in logs of other profilers. */
 const char *stk_analysis_format(const struct stk_profile *p, const char *path);
-/* How files of a format are used, by the name that the two above give. Never NULL. */
+/* How files of a format are used, by a name from the two functions above. Never NULL. */
 const struct stk_format_use *stk_use_of(const char *format);
 
 struct stk_dir_name {
     const char *path, *format; /* format: of most of its files */
 };
-/* Which directory each file is counted under: dir_of[file] indexes names[0..*n). */
+/* The directory that each file is counted under: dir_of[file] indexes names[0..*n). */
 int stk_analysis_dirs(const struct stk_profile *p, uint32_t *dir_of, struct stk_dir_name **names,
                       size_t *n, struct stk_arena *arena, struct stk_err *err);
-/* The ratios of a usage whose sums are there. */
+/* Computes the ratios of a usage from its sums. */
 void stk_usage_finish(struct stk_usage *u, double job_io_s);
 
-/* Groups processes into ranks: unit[proc] numbers them from 0; returns how many. */
+/* Groups processes into ranks: unit[proc] numbers them from 0; returns their number. */
 uint32_t stk_analysis_units(const struct stk_profile *p, uint32_t *unit);
 int stk_analysis_ranks(struct stk_analysis *a, struct stk_err *err);
 int stk_analysis_shares(struct stk_analysis *a, struct stk_err *err);

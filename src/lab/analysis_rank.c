@@ -1,6 +1,6 @@
 /*
- * analysis_rank.c - processes put together into ranks, what each did, and the shares of run time
- * in I/O: per thread, merged, and of the processes that were started.
+ * analysis_rank.c - groups processes into ranks and sums what each did; the shares of run time in
+ * I/O: per thread, merged, and of the processes that were started.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -8,7 +8,8 @@
 
 #include "lab/analysis_priv.h"
 
-/* As the profile has them; every process its own where a profile was not made by the reader. */
+/* As the profile groups them; if the reader did not make the profile, each process is its own
+ * unit. */
 uint32_t stk_analysis_units(const struct stk_profile *p, uint32_t *unit)
 {
     bool known = p->nunits > 0 && p->nunits <= p->nprocs;
@@ -21,14 +22,14 @@ struct span {
     double from, to;
 };
 
-/* One of the rows in the making. */
+/* A row under construction. */
 struct row {
     struct span life;
-    uint32_t last_file; /* + 1: records come file by file */
+    uint32_t last_file; /* + 1: records are ordered by file */
 };
 
-/* Which row a process is counted in: its rank's; behind them what is nobody's rank. Where nobody
- * told of ranks all of it is one. */
+/* The row a process is counted in: that of its rank; processes without a rank share the last one.
+ * Without known ranks, all processes share one row. */
 static uint32_t rows_of(const struct stk_profile *p, uint32_t *row, uint32_t *ranks)
 {
     uint32_t others = 0, n = 0;
@@ -39,7 +40,7 @@ static uint32_t rows_of(const struct stk_profile *p, uint32_t *row, uint32_t *ra
     *ranks = n ? n : 1;
     for (size_t i = 0; i < p->nprocs; i++)
         if (!p->proc[i].world) {
-            row[i] = n; /* 0 where there are no ranks: the only one */
+            row[i] = n; /* 0 without ranks: the only row */
             others = 1;
         }
     return n ? n + others : 1;
@@ -72,7 +73,7 @@ static void add_record(struct stk_rank_use *r, struct row *row, const struct stk
     }
 }
 
-/* The most workers that each of a row's programs has at a time, added up. */
+/* The largest number of simultaneous workers per program of a row, added up. */
 static void add_workers(const struct stk_analysis *a, const uint32_t *row, uint32_t *unit,
                         uint32_t *most)
 {
@@ -134,9 +135,9 @@ static bool is_worker(const struct stk_prof_proc *q)
     return q->worker > 0 || q->born == STK_BORN_FORK;
 }
 
-/* At least one thread in a call. The time line has the calls' time of all threads in each bin; as
- * if they fell independently, the part of a bin in which none is in a call is (1 - load/n)^n. Never
- * less than the busiest process, never more than all of them added up. Exact with one thread. */
+/* Time with at least one thread in a call. The time line has the call time of all threads per bin;
+ * if calls are independent, none is in progress for (1 - load/n)^n of a bin. At least that of the
+ * busiest process, at most the sum of all. Exact with one thread. */
 static double merged_s(const struct stk_profile *p)
 {
     double lanes = 0, sum = 0, most = 0, merged = 0;
@@ -157,8 +158,8 @@ static double merged_s(const struct stk_profile *p)
     return fmin(fmax(merged, most), sum);
 }
 
-/* Mean over the started processes that lived through at least half of the longest one's life: a
- * shell, or a helper that ran for a moment, says nothing of the training loop. */
+/* Mean over the started processes that lived at least half as long as the longest: a shell, or a
+ * short-lived helper, says nothing about the training loop. */
 static double main_share(const struct stk_profile *p)
 {
     double longest = 0, sum = 0;
@@ -181,7 +182,7 @@ struct launcher_use {
     uint64_t n, nwait, resident;
 };
 
-static void add_sample(struct launcher_use *u, const struct stk_prof_sample *s)
+static void add_reading(struct launcher_use *u, const struct stk_prof_reading *s)
 {
     if (s->cpu_cores >= 0) {
         u->cpu_sum += s->cpu_cores;
@@ -196,7 +197,7 @@ static void add_sample(struct launcher_use *u, const struct stk_prof_sample *s)
         u->resident = s->resident_bytes;
 }
 
-/* CPU and memory of all launchers are added up; I/O wait, which is a node's, is their mean. */
+/* Adds up CPU and memory of all launchers; I/O wait belongs to a node, so it is averaged. */
 static void sum_launchers(struct stk_analysis *a, const struct launcher_use *u, size_t n)
 {
     double wait = 0, waits = 0, known = 0;
@@ -220,13 +221,13 @@ static void sum_launchers(struct stk_analysis *a, const struct launcher_use *u, 
 
 #define LAUNCHERS_MAX (1u << 20)
 
-static int sum_samples(struct stk_analysis *a, struct stk_err *err)
+static int sum_readings(struct stk_analysis *a, struct stk_err *err)
 {
     const struct stk_profile *p = a->p;
     double util = 0, nutil = 0, idle = 0;
     size_t launchers = 0;
-    for (size_t i = 0; i < p->nsamples; i++) {
-        const struct stk_prof_sample *s = &p->sample[i];
+    for (size_t i = 0; i < p->nreadings; i++) {
+        const struct stk_prof_reading *s = &p->reading[i];
         if (s->launcher < LAUNCHERS_MAX && s->launcher >= launchers)
             launchers = s->launcher + 1;
         if (s->gpu_util >= 0) {
@@ -238,9 +239,9 @@ static int sum_samples(struct stk_analysis *a, struct stk_err *err)
     struct launcher_use *use = calloc(launchers + 1, sizeof *use);
     if (!use)
         return stk_err_nomem(err, (launchers + 1) * sizeof *use);
-    for (size_t i = 0; i < p->nsamples; i++)
-        if (p->sample[i].launcher < launchers)
-            add_sample(&use[p->sample[i].launcher], &p->sample[i]);
+    for (size_t i = 0; i < p->nreadings; i++)
+        if (p->reading[i].launcher < launchers)
+            add_reading(&use[p->reading[i].launcher], &p->reading[i]);
     sum_launchers(a, use, launchers);
     a->gpu_util_mean = nutil > 0 ? util / nutil : -1;
     a->gpu_idle_share = nutil > 0 ? idle / nutil : -1;
@@ -264,5 +265,5 @@ int stk_analysis_shares(struct stk_analysis *a, struct stk_err *err)
         a->io_share_merged = fmin(1, merged_s(p) / p->run_s);
         a->io_share_main = fmin(1, main_share(p));
     }
-    return sum_samples(a, err);
+    return sum_readings(a, err);
 }

@@ -1,6 +1,6 @@
 /*
- * analysis_time.c - the time axis: epochs, steps and phases as the program marked them; where it
- * did not, epochs where reads repeat and steps where reading pauses, and nothing where neither is
+ * analysis_time.c - the time axis: epochs, steps and phases as the program marked them. Without
+ * marks: epochs where reads repeat and steps where reading pauses, or nothing where neither is
  * clear.
  */
 #include <math.h>
@@ -44,7 +44,7 @@ static int epochs_room(struct stk_analysis *a, size_t n, struct stk_err *err)
     return a->epoch ? 0 : stk_err_nomem(err, n * sizeof *a->epoch);
 }
 
-/* The process with most marks of a kind; the first of those with as many. */
+/* The process with the most marks of a kind; the first among equals. */
 static uint32_t who_marks(const struct stk_profile *p, uint32_t kind, uint64_t *most)
 {
     uint32_t best = 0;
@@ -93,10 +93,10 @@ static int marked_epochs(struct stk_analysis *a, struct stk_err *err)
     return rc;
 }
 
-/* How often the data that is read again was gone through: bytes read of those files over their
- * distinct bytes. 0 when that is not clear, which it only is when it is more than once and a half,
- * when ranks do not share what they read (else ranks and epochs look alike), and when the number of
- * opens, or an order that is mostly ascending, agrees with passes over whole files. */
+/* How many times the data that is read again was read: bytes read from those files over their
+ * distinct bytes. 0 unless it is clear, that is: more than one and a half; ranks do not share what
+ * they read (else ranks and epochs look alike); and the number of opens, or a mostly ascending
+ * order, suggests passes over whole files. */
 static double count_passes(const struct stk_analysis *a)
 {
     const struct stk_profile *p = a->p;
@@ -121,7 +121,7 @@ static double count_passes(const struct stk_analysis *a)
     return passes >= 1.5 && disjoint && agree ? passes : 0;
 }
 
-/* The time at which that share of all bytes was read. */
+/* The time by which that share of all bytes was read. */
 static double time_of_share(const struct stk_profile *p, double share)
 {
     double all = 0, seen = 0;
@@ -166,8 +166,8 @@ static int ascending(const void *x, const void *y)
     return a < b ? -1 : a > b;
 }
 
-/* I/O of a step in the process that marks: its time in calls, as much as falls (by the job's time
- * line) between its first and last step, over their number. */
+/* I/O per step in the process that marks: its time in calls that falls (by the job's time line)
+ * between its first and last step, over their number. */
 static double step_io_s(const struct stk_analysis *a, uint32_t proc, double from, double to,
                         uint64_t steps)
 {
@@ -217,8 +217,8 @@ static int marked_steps(struct stk_analysis *a, struct stk_err *err)
     return 0;
 }
 
-/* The bin where long pauses begin, 0 when there is no clear gap: at least two (nearly) empty bins,
- * a factor of 8 or so, between short pauses (within a step) and long ones (the step). */
+/* The bin where long pauses begin, or 0 without a clear gap: at least two (nearly) empty bins,
+ * about a factor of 8, between short pauses (within a step) and long ones (between steps). */
 static int pause_bin(const struct stk_prof_gap *gap)
 {
     uint64_t all = 0, below = 0;
@@ -234,7 +234,7 @@ static int pause_bin(const struct stk_prof_gap *gap)
     return found;
 }
 
-/* Threads that read: who only looks for files has no pauses between reads. */
+/* Threads that read: a thread that only looks for files has no pauses between reads. */
 static double reading_lanes(const struct stk_profile *p)
 {
     double lanes = 0, all = 0;
@@ -260,7 +260,7 @@ static void found_steps(struct stk_analysis *a)
         short_n += b < from ? count : 0;
         rest += b < from ? s : 0;
     }
-    /* 10 ms: shorter pauses are decoding, not a step of training. A handful is chance. */
+    /* 10 ms: shorter pauses are decoding, not a training step. A handful is chance. */
     if (!from || lanes <= 0 || n < 10 * lanes || short_n < n || pause / n < 0.01 || pause < rest)
         return;
     double others = (rest + a->job.io_s) / n;
@@ -299,7 +299,7 @@ static int by_total(const void *x, const void *y)
     return strcmp(a->name, b->name);
 }
 
-/* How much of each bin is in a phase of that name (of any process): at most all of it. */
+/* How much of each bin lies in a phase of that name (in any process): at most all of it. */
 static void cover_bins(const struct stk_profile *p, const char *name, double *cover)
 {
     memset(cover, 0, STK_PROF_BINS * sizeof *cover);
@@ -315,7 +315,7 @@ static void cover_bins(const struct stk_profile *p, const char *name, double *co
     }
 }
 
-#define PHASES_MAX 64 /* names; a program that makes up names as it goes is not worth more */
+#define PHASES_MAX 64 /* names; a program that generates names is not worth more */
 
 static void count_phase(struct stk_analysis *a, const struct stk_prof_mark *m)
 {

@@ -1,6 +1,6 @@
 /*
- * counts.c - counters added up as the table in preload/counters.h says, and their names.
- * Sums stop at the largest number instead of wrapping: the logs may hold anything.
+ * counts.c - adds up counters as the table in preload/counters.h says, and names them. Sums
+ * saturate instead of wrapping: a log may hold anything.
  */
 #include "lab/profile.h"
 
@@ -52,8 +52,8 @@ static uint64_t merged(enum how how, uint64_t a, uint64_t b)
     return (how == MIN) == (a < b) ? a : b;
 }
 
-/* The STK_COMMON most frequent of both lists; of equally frequent ones the smaller value, so that
- * the order of adding does not show. */
+/* The STK_COMMON most frequent of both lists; of equally frequent values the smaller one, so that
+ * the order of adding does not matter. */
 static void add_common(struct stk_common_value *to, const struct stk_common_value *from)
 {
     struct stk_common_value all[2 * STK_COMMON];

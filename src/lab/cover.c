@@ -1,6 +1,6 @@
 /*
- * cover.c - which bytes were read, of several readers together: stretches where they are few, a
- * sketch of the requests where they are many (preload/cover.h). What is estimated says so.
+ * cover.c - which bytes several readers read together: exact ranges while they are few, a sketch of
+ * the requests when they are many (preload/cover.h). An estimate is marked as such.
  */
 #include "lab/profile_priv.h"
 
@@ -8,24 +8,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Stretches of a damaged log may be anything: those that make no sense are not used. */
-size_t stk_cover_spans(const struct stk_cover *c, struct stk_stretch *out)
+/* A damaged log may hold any range: those that make no sense are skipped. */
+size_t stk_cover_spans(const struct stk_cover *c, struct stk_byte_range *out)
 {
     uint32_t n = c->nspans < STK_COVER_SPANS ? c->nspans : STK_COVER_SPANS;
     size_t kept = 0;
     for (uint32_t i = 0; i < n; i++)
         if (c->span[i].from < c->span[i].to)
-            out[kept++] = (struct stk_stretch){c->span[i].from, c->span[i].to};
+            out[kept++] = (struct stk_byte_range){c->span[i].from, c->span[i].to};
     return kept;
 }
 
 static int by_start(const void *a, const void *b)
 {
-    const struct stk_stretch *x = a, *y = b;
+    const struct stk_byte_range *x = a, *y = b;
     return (x->from > y->from) - (x->from < y->from);
 }
 
-size_t stk_spans_join(struct stk_stretch *s, size_t n)
+size_t stk_spans_join(struct stk_byte_range *s, size_t n)
 {
     size_t kept = 0;
     if (n)
@@ -39,7 +39,7 @@ size_t stk_spans_join(struct stk_stretch *s, size_t n)
     return kept;
 }
 
-uint64_t stk_spans_bytes(const struct stk_stretch *s, size_t n)
+uint64_t stk_spans_bytes(const struct stk_byte_range *s, size_t n)
 {
     uint64_t bytes = 0;
     for (size_t i = 0; i < n; i++)
@@ -49,7 +49,7 @@ uint64_t stk_spans_bytes(const struct stk_stretch *s, size_t n)
 
 void stk_cover_add(struct stk_cover *to, const struct stk_cover *from)
 {
-    struct stk_stretch all[2 * STK_COVER_SPANS];
+    struct stk_byte_range all[2 * STK_COVER_SPANS];
     size_t n = stk_cover_spans(to, all);
     n += stk_cover_spans(from, all + n);
     n = stk_spans_join(all, n);
@@ -63,7 +63,7 @@ void stk_cover_add(struct stk_cover *to, const struct stk_cover *from)
         to->reg[i] = to->reg[i] > from->reg[i] ? to->reg[i] : from->reg[i];
 }
 
-/* x + sum of x^(2^k) 2^(k-1): what the empty registers stand for. */
+/* x + sum of x^(2^k) 2^(k-1): the contribution of the empty registers. */
 static double sigma(double x)
 {
     double y = 1, z = x, last;
@@ -80,8 +80,8 @@ static double sigma(double x)
 
 /*
  * HyperLogLog with the estimator of Ertl (2017, "New cardinality estimation algorithms for
- * HyperLogLog sketches", algorithm 6): no bias anywhere between nothing and 2^50, so that the few
- * hundred requests of a small file are as right as the millions of a large one.
+ * HyperLogLog sketches", algorithm 6): unbiased from 0 to 2^50, so that the few hundred requests of
+ * a small file are as accurate as the millions of a large one.
  */
 double stk_sketch_count(const uint8_t *reg, size_t m)
 {
@@ -107,7 +107,7 @@ double stk_cover_requests(const struct stk_cover *c)
 uint64_t stk_cover_bytes(const struct stk_cover *c, uint64_t reads, uint64_t read_bytes,
                          uint64_t file_size, bool *exact)
 {
-    struct stk_stretch all[STK_COVER_SPANS];
+    struct stk_byte_range all[STK_COVER_SPANS];
     size_t n = stk_spans_join(all, stk_cover_spans(c, all));
     uint64_t sure = stk_spans_bytes(all, n);
     *exact = !c->overflow;

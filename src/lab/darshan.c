@@ -1,7 +1,7 @@
 /*
- * darshan.c - Darshan logs as profiles, through darshan-parser, which knows every version of them.
- * It is run with its arguments as they are, never through a shell; what it prints (or what somebody
- * kept of that in a file) is taken line by line and trusted no more than any file.
+ * darshan.c - Darshan logs as profiles, through darshan-parser, which knows all their versions. It
+ * runs without a shell; its output (or a file that holds it) is read line by line and trusted no
+ * more than any other file.
  */
 #include "lab/darshan_priv.h"
 
@@ -17,22 +17,22 @@
 #include <unistd.h>
 
 #define DARSHAN_MAGIC 6567223 /* darshan-log-format.h */
-#define MAX_LINE      65536u  /* paths have 4,096 bytes at most */
+#define MAX_LINE      65536u  /* a path has at most 4,096 bytes */
 
 enum kind { NEITHER, LOG, TEXT, OLD };
 
-/* Darshan 1 and 2 compressed their logs as a whole, and there is nothing else to know them by. */
+/* Darshan 1 and 2 compressed a log as a whole, and offer no other way to recognise it. */
 static bool is_old(const char *path, const char *head)
 {
     return (memcmp(head, "\x1f\x8b", 2) == 0 || memcmp(head, "BZh", 3) == 0) &&
            strstr(stk_base_name(path), ".darshan");
 }
 
-/* A log by its magic number; what darshan-parser prints by what it begins with. */
+/* Recognises a log by its magic number, the output of darshan-parser by its first line. */
 static enum kind kind_of(const char *path)
 {
     static const char begin[] = "# darshan log version:";
-    char head[4097]; /* some versions of logs get a warning before it */
+    char head[4097]; /* for some versions of logs a warning comes first */
     size_t got = 0;
     int fd;
     if (stk_read_open(AT_FDCWD, path, 0, &fd, NULL, path, NULL) < 0)
@@ -59,7 +59,7 @@ bool stk_is_darshan(const char *path)
 
 struct parser {
     struct stk_child child;
-    int errors; /* where its messages are */
+    int errors; /* holds its messages */
 };
 
 static const char *parser_name(void)
@@ -74,14 +74,14 @@ static int missing(const char *path, int why, struct stk_err *err)
         return stk_err_set(err, STK_E_UNSUPPORTED, path, -1, "cannot run %s: %s", parser_name(),
                            strerror(why));
     return stk_err_set(err, STK_E_UNSUPPORTED, path, -1,
-                       "reading a Darshan log takes darshan-parser, which is not in PATH: it is "
-                       "part of darshan-util (`module load darshan` or `spack install "
-                       "darshan-util`); STOKER_DARSHAN_PARSER may say where it is");
+                       "reading a Darshan log requires darshan-parser, which is not in PATH: it "
+                       "is part of darshan-util (`module load darshan` or `spack install "
+                       "darshan-util`); or set STOKER_DARSHAN_PARSER to its path");
 }
 
 static int start(struct parser *r, const char *path, struct stk_err *err)
 {
-    /* A name that begins with "-" is no option. */
+    /* A name that begins with "-" must not become an option. */
     char *file = path[0] == '-' ? stk_path_join("./", path) : strdup(path);
     const char *const argv[] = {parser_name(), "--show-incomplete", file, NULL};
     if (!file)
@@ -102,7 +102,7 @@ static int start(struct parser *r, const char *path, struct stk_err *err)
     return rc;
 }
 
-/* The first error it complained about; without one, the first line. */
+/* Its first error message; without one, its first line. */
 static void complaint(const struct parser *r, char *text, size_t size)
 {
     ssize_t n = pread(r->errors, text, size - 1, 0);
@@ -117,12 +117,12 @@ static void complaint(const struct parser *r, char *text, size_t size)
     text[length] = '\0';
 }
 
-/* It ends well, too, where modules cannot be read: what it complained about says so. */
+/* It also exits with 0 when it cannot read some modules: only its messages tell. */
 static int finish(struct parser *r, struct stk_darshan *d, const char *path, int rc,
                   struct stk_err *err)
 {
     char text[4096];
-    stk_child_hang_up(&r->child); /* before waiting: where we stopped early, it ends by SIGPIPE */
+    stk_child_hang_up(&r->child); /* before waiting: if we stopped early, SIGPIPE ends it */
     (void)stk_child_wait(&r->child);
     complaint(r, text, sizeof text);
     close(r->errors);
@@ -134,16 +134,15 @@ static int finish(struct parser *r, struct stk_darshan *d, const char *path, int
     bool partly = strncmp(text, "Error: ", 7) == 0;
     if (failed || (partly && !d->nrecs && d->module == STK_DM_NONE))
         return stk_err_set(err, STK_E_CORRUPT, path, -1, "darshan-parser cannot read it: %s",
-                           *text ? text : "it failed and did not say why");
-    return partly ? stk_pb_note(d->pb, err, "Of %s not all can be read (darshan-parser: %s).",
+                           *text ? text : "it failed without a message");
+    return partly ? stk_pb_note(d->pb, err, "%s cannot be read completely (darshan-parser: %s).",
                                 stk_base_name(path), text)
                   : 0;
 }
 
-/* ---- taking what it prints ---- */
+/* ---- reading its output ---- */
 
-/* Whole lines of b go on; what is left is moved to its beginning. Longer lines than there can be
- * are cut. */
+/* Passes on the whole lines of b and moves the rest to its beginning. Cuts overlong lines. */
 static int take_lines(struct stk_darshan *d, struct stk_buf *b, bool last, struct stk_err *err)
 {
     const char *p = (const char *)b->data, *end = p + b->len;

@@ -1,7 +1,7 @@
 /*
- * darshan_map.c - a record of Darshan's as our counts. What Darshan does not have stays unknown:
- * where our count would then say something (a read that is neither first nor sequential is random),
- * the reads are put where they say nothing.
+ * darshan_map.c - converts a record of Darshan to our counts. What Darshan does not record stays
+ * unknown: where our count would imply something (a read that is neither first nor sequential is
+ * random), the reads are counted where they imply nothing.
  */
 #include "lab/darshan_priv.h"
 
@@ -22,7 +22,7 @@ static uint64_t at_most(uint64_t v, uint64_t limit)
     return v < limit ? v : limit;
 }
 
-/* 0 stands for "never": then the counter stays empty. */
+/* 0 means "never": the counter then stays empty. */
 static void first_time(uint64_t *c, uint64_t at)
 {
     if (at && at < *c)
@@ -89,8 +89,9 @@ static void moved(const struct stk_darshan *d, struct stk_counts *n)
 }
 
 /*
- * Reads of 0 bytes are among Darshan's reads, its smallest size and its consecutive ones, but not
- * among its common sizes: where these are all there are (less than four), the rest had no bytes.
+ * Darshan counts reads of 0 bytes among its reads, its smallest size and its consecutive reads, but
+ * not among its common sizes: if those are complete (fewer than four), the remaining reads had no
+ * bytes.
  */
 static void end_of_file_reads(struct stk_darshan *d, struct stk_counts *n)
 {
@@ -115,7 +116,7 @@ static void end_of_file_reads(struct stk_darshan *d, struct stk_counts *n)
     c[STK_C_CONSEC_READS] -= at_most(none, c[STK_C_CONSEC_READS]);
 }
 
-/* Common sizes are of reads and writes together: those that only reads can have been. */
+/* Common sizes cover reads and writes together: keeps those that can only be reads. */
 static void common_sizes(const struct stk_darshan *d, struct stk_counts *n)
 {
     size_t kept = 0;
@@ -134,7 +135,7 @@ static void posix(struct stk_darshan *d, struct stk_counts *n)
     uint64_t not_opens = whole(d, STK_D_FILENOS) + whole(d, STK_D_DUPS);
     moved(d, n);
     sizes(d, n);
-    c[STK_C_OPENS] = opens - at_most(not_opens, opens); /* Darshan has them in it */
+    c[STK_C_OPENS] = opens - at_most(not_opens, opens); /* Darshan includes them */
     c[STK_C_DUPS] = whole(d, STK_D_DUPS);
     c[STK_C_STATS] = whole(d, STK_D_STATS);
     c[STK_C_FSYNCS] = whole(d, STK_D_FSYNCS) + whole(d, STK_D_FDSYNCS);
@@ -145,8 +146,8 @@ static void posix(struct stk_darshan *d, struct stk_counts *n)
     c[STK_C_CONSEC_WRITES] = whole(d, STK_D_CONSEC_WRITES);
     c[STK_C_WRITE_OPENS] = c[STK_C_WRITES] > 0; /* at least */
     end_of_file_reads(d, n);
-    /* Darshan's sequence goes on over opens, ours begins anew: of the reads that it has in none, as
-     * many as there were opens (of each rank one at least) are the first ones. */
+    /* Darshan's sequence continues across opens, ours starts again: of the reads outside any
+     * sequence, as many as there were opens (at least one per rank) are first reads. */
     uint64_t others = c[STK_C_READS] - at_most(c[STK_C_SEQ_READS], c[STK_C_READS]);
     uint64_t firsts = c[STK_C_OPENS] ? c[STK_C_OPENS] : d->rank < 0 ? d->nprocs : 1;
     c[STK_C_FIRST_READS] = at_most(others, firsts);
@@ -158,7 +159,7 @@ static void stdio(struct stk_darshan *d, struct stk_counts *n)
     uint64_t *c = n->c;
     moved(d, n);
     c[STK_C_OPENS] = whole(d, STK_D_OPENS);
-    c[STK_C_FIRST_READS] = c[STK_C_READS]; /* in what order is not known: in no sequence */
+    c[STK_C_FIRST_READS] = c[STK_C_READS]; /* their order is unknown: in no sequence */
     if (c[STK_C_READS])
         n->read_size[size_bin(c[STK_C_READ_BYTES] / c[STK_C_READS])] = c[STK_C_READS];
     if (c[STK_C_WRITES])
@@ -192,7 +193,7 @@ static void hdf5(struct stk_darshan *d, struct stk_counts *n)
     common_sizes(d, n);
 }
 
-/* DAOS without a mount point: files all the same. In what order they are read is not known. */
+/* DAOS without a mount point: still files. The order of reads is unknown. */
 static void dfs(struct stk_darshan *d, struct stk_counts *n)
 {
     uint64_t *c = n->c;
@@ -201,7 +202,7 @@ static void dfs(struct stk_darshan *d, struct stk_counts *n)
     c[STK_C_OPENS] = whole(d, STK_D_OPENS) + whole(d, STK_D_GLOBAL_OPENS) + whole(d, STK_D_LOOKUPS);
     c[STK_C_DUPS] = whole(d, STK_D_DUPS);
     c[STK_C_STATS] = whole(d, STK_D_STATS);
-    c[STK_C_READS] += whole(d, STK_D_READXS); /* those that do not block are in both */
+    c[STK_C_READS] += whole(d, STK_D_READXS); /* both include the non-blocking ones */
     c[STK_C_WRITES] += whole(d, STK_D_WRITEXS);
     c[STK_C_FIRST_READS] = c[STK_C_READS];
     common_sizes(d, n);
@@ -237,7 +238,7 @@ static void ranks_of(const struct stk_darshan *d, struct stk_darshan_rec *r)
     r->fastest_bytes = whole(d, STK_D_FASTEST_RANK_BYTES);
 }
 
-/* Standard streams are no files; neither is a record whose name Darshan had no room for. */
+/* Standard streams are not files, nor is a record whose name did not fit into Darshan's memory. */
 static bool is_file(const struct stk_darshan *d)
 {
     const char *name = (const char *)d->name.data;
@@ -282,7 +283,7 @@ int stk_darshan_map(struct stk_darshan *d, struct stk_err *err)
         return 0;
     d->dfs |= d->module == STK_DM_DFS;
     d->daos |= d->module == STK_DM_DAOS;
-    if (d->module == STK_DM_DAOS) /* objects, not files: what DFS keeps its files in */
+    if (d->module == STK_DM_DAOS) /* objects, not files: DFS stores its files in them */
         return 0;
     int rc = stk_pb_file(d->pb, "", (const char *)d->name.data, name_length(d), false, &file, err);
     if (rc)

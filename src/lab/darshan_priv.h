@@ -1,14 +1,14 @@
 /*
  * darshan_priv.h - a Darshan log on its way into a profile: lines of darshan-parser
- * (darshan_text.c) become records, these become counts (darshan_map.c), and the records that
- * Darshan keeps only as a sum over all ranks are given to ranks (darshan_ranks.c).
+ * (darshan_text.c) become records, records become counts (darshan_map.c), and records that Darshan
+ * keeps only as a sum over all ranks are divided among the ranks (darshan_ranks.c).
  */
 #ifndef STK_LAB_DARSHAN_PRIV_H
 #define STK_LAB_DARSHAN_PRIV_H
 
 #include "lab/profile_priv.h"
 
-/* What we take of a record: the name without its module ("POSIX_", …). */
+/* The fields we use: names without the module prefix ("POSIX_", …). */
 #define STK_DARSHAN_FIELDS(X)                                                                      \
     X(OPENS)                                                                                       \
     X(FILENOS) X(DUPS) X(READS) X(WRITES) X(SEEKS) X(STATS) X(FSYNCS) X(FDSYNCS) X(RENAME_SOURCES) \
@@ -59,15 +59,16 @@ enum stk_darshan_module {
     STK_DM_HEATMAP
 };
 
-struct stk_darshan_rec { /* a file, a rank (-1: all together), an API */
+struct stk_darshan_rec { /* one file, rank (-1: all together) and API */
     int64_t rank;
     uint32_t file;
     uint8_t api;
     struct stk_counts n;
-    uint64_t distinct_bytes;               /* estimate: as much as was read, to the last byte */
-    int64_t slowest, fastest;              /* shared ones: which ranks; -1: not known */
+    uint64_t distinct_bytes;               /* an estimate: the bytes read, at most up to the last
+                                              byte */
+    int64_t slowest, fastest;              /* shared records: which ranks; -1: unknown */
     double slowest_s, fastest_s;           /* their time in calls … */
-    uint64_t slowest_bytes, fastest_bytes; /* … and what they moved */
+    uint64_t slowest_bytes, fastest_bytes; /* … and the bytes they moved */
 };
 
 #define STK_DARSHAN_BINS 1024 /* of a heat map; Darshan makes 200 */
@@ -81,25 +82,25 @@ struct stk_darshan_heat {
 
 struct stk_darshan {
     struct stk_pb *pb;
-    const char *exe, *job; /* of the profile's arena */
+    const char *exe, *job; /* in the profile's arena */
     uint64_t nprocs, jobid, start_s, pid, fork_parent;
     double run_s;
-    bool any;            /* a line that only darshan-parser writes */
+    bool any;            /* at least one line that only darshan-parser writes */
     bool mmaps;          /* mmap calls are not counted (-1) */
     bool zeros;          /* reads of 0 bytes may be among the smallest */
     bool stdio_sizes;    /* sizes of STDIO requests are means */
-    bool old;            /* of Darshan 1 or 2, whose counters have other names */
-    bool dxt;            /* single operations, which darshan-parser does not print */
-    bool daos, dfs;      /* objects of DAOS; its file system, which lies above them */
-    bool trusted_common; /* common sizes are right (not of runtime 3.2.0) */
-    /* The record whose lines come in. */
+    bool old;            /* from Darshan 1 or 2, whose counters have other names */
+    bool dxt;            /* has single operations, which darshan-parser does not print */
+    bool daos, dfs;      /* DAOS objects; the DAOS file system above them */
+    bool trusted_common; /* common sizes are correct (not in runtime 3.2.0) */
+    /* The record being read. */
     enum stk_darshan_module module;
     int64_t rank;
     uint64_t id;
     struct stk_buf name;
     char fs[32];
-    double value[STK_D_COUNT]; /* negative: not there */
-    uint32_t next;             /* the field that comes next, most likely */
+    double value[STK_D_COUNT]; /* negative: absent */
+    uint32_t next;             /* the most likely next field */
     double heat_width_s;
     struct stk_darshan_rec *rec;
     size_t nrecs;
@@ -110,9 +111,9 @@ struct stk_darshan {
 /* darshan_text.c */
 void stk_darshan_begin(struct stk_darshan *d, struct stk_pb *pb, const char *path);
 int stk_darshan_line(struct stk_darshan *d, const char *line, size_t n, struct stk_err *err);
-/* Everything came in: into the profile. path is for messages. */
+/* Converts everything read into the profile. path is for messages. */
 int stk_darshan_end(struct stk_darshan *d, const char *path, struct stk_err *err);
-int stk_darshan_old(const char *path, struct stk_err *err); /* says that it is too old */
+int stk_darshan_old(const char *path, struct stk_err *err); /* reports that it is too old */
 void stk_darshan_release(struct stk_darshan *d);
 
 /* darshan_map.c: d's current record becomes one of d->rec. */

@@ -1,7 +1,7 @@
 /*
- * darshan_ranks.c - Darshan's records, rank by rank. Of a file that all ranks opened Darshan keeps
- * the sum, and what the slowest and the fastest rank did: these two get their own, the others share
- * the rest evenly, and a note says so.
+ * darshan_ranks.c - Darshan's records, rank by rank. For a file that all ranks opened, Darshan
+ * keeps the sum and what the slowest and the fastest rank did: these two get their own shares, the
+ * others share the rest evenly, and a note says so.
  */
 #include "lab/darshan_priv.h"
 
@@ -23,14 +23,14 @@ static int heat_by_rank(const void *a, const void *b)
 
 /* ---- shares ---- */
 
-/* Of n ranks two are known, the slowest and the fastest, and what part of the whole each has. */
+/* The slowest and the fastest of n ranks are known, with their shares of the total. */
 struct known {
     uint64_t n;
-    int64_t slowest, fastest; /* -1: neither is known, all have the same */
+    int64_t slowest, fastest; /* -1: neither is known, all shares are equal */
     double slow, fast;
 };
 
-/* How much of the whole belongs to the ranks before this one. */
+/* The share of the total that belongs to the ranks before this one. */
 static double before(const struct known *k, uint64_t rank)
 {
     if (rank >= k->n)
@@ -49,14 +49,14 @@ static uint64_t cut(uint64_t v, double at)
     return n < 1 ? 0 : at >= 1 || n >= (double)v ? v : (uint64_t)n;
 }
 
-/* v is cut where this rank begins and where the next one does: all parts add up to v. */
+/* Cuts v where this rank begins and where the next one does: all parts add up to v. */
 static uint64_t part(uint64_t v, const struct known *k, uint64_t rank)
 {
     uint64_t from = cut(v, before(k, rank)), to = cut(v, before(k, rank + 1));
     return to > from ? to - from : 0;
 }
 
-/* Known parts that make no sense: evenly. */
+/* Known shares that make no sense: all shares are equal. */
 static struct known known(const struct stk_darshan_rec *all, uint64_t n, double slow, double fast)
 {
     struct known even = {.n = n, .slowest = -1, .fastest = -1};
@@ -67,9 +67,9 @@ static struct known known(const struct stk_darshan_rec *all, uint64_t n, double 
     return (struct known){n, all->slowest, all->fastest, slow, fast};
 }
 
-/* What of a rank's `own` time (or bytes) were reads, when all ranks have `reads` and `rest`:
- * Darshan does not say. As near to the mean as it can have been, so that no rank is blamed for
- * reads that were perhaps writes. */
+/* How much of a rank's `own` time (or bytes) were reads, when all ranks together have `reads` and
+ * `rest`: Darshan does not say. Stays as close to the mean as possible, so that no rank is blamed
+ * for reads that may have been writes. */
 static double least(double own, double reads, double rest, uint64_t n)
 {
     double mean = reads / (double)n;
@@ -78,7 +78,7 @@ static double least(double own, double reads, double rest, uint64_t n)
     return mean < own ? mean : own;
 }
 
-/* Of reads, and of the rest. */
+/* Divides the reads, and the rest. */
 static void divide(const struct stk_darshan_rec *all, uint64_t n, double slow, double fast,
                    double reads, double rest, struct known out[2])
 {
@@ -95,7 +95,7 @@ static void divide(const struct stk_darshan_rec *all, uint64_t n, double slow, d
 static void counts_of_rank(const struct stk_darshan_rec *all, uint64_t rank, uint64_t n,
                            struct stk_counts *out)
 {
-    /* Who moved most made most of the calls that move. */
+    /* The rank that moved the most bytes made most of the calls. */
     static const enum stk_counter reads[] = {STK_C_READ_BYTES, STK_C_READS,
                                              STK_C_EOF_READS,  STK_C_FIRST_READS,
                                              STK_C_SEQ_READS,  STK_C_CONSEC_READS};
@@ -131,13 +131,13 @@ static void counts_of_rank(const struct stk_darshan_rec *all, uint64_t rank, uin
                                                  part(all->n.size[i].count, &bytes[0], rank)};
 }
 
-/* ---- one process a rank ---- */
+/* ---- one process per rank ---- */
 
 struct ranks {
     struct stk_darshan *d;
-    size_t shared;    /* records of all ranks: the first ones */
-    bool split;       /* given to ranks; else all at the first one */
-    size_t rec, heat; /* next to be used */
+    size_t shared;    /* records of all ranks come first */
+    bool split;       /* divided among ranks; otherwise all with the first one */
+    size_t rec, heat; /* next to use */
 };
 
 static int add_record(struct stk_darshan *d, const struct stk_darshan_rec *r,
@@ -175,7 +175,7 @@ static int add_shared(struct ranks *k, uint64_t rank, bool first, struct stk_err
     return rc;
 }
 
-/* When bytes moved is known, when time passed is not: as much of it as of the bytes. */
+/* The heat map knows when bytes moved, not when time passed: time is spread like the bytes. */
 static int add_line(struct ranks *k, int64_t rank, uint32_t proc, struct stk_err *err)
 {
     struct stk_darshan *d = k->d;
@@ -230,7 +230,7 @@ static int begin_rank(struct stk_darshan *d, int64_t rank, uint32_t *proc, struc
     struct stk_prof_proc *p = &d->pb->p->proc[*proc];
     struct stk_pb_proc *x = &d->pb->proc[*proc];
     p->command = p->exe = d->exe;
-    p->ended = "exit"; /* else there is no log */
+    p->ended = "exit"; /* otherwise there would be no log */
     p->rank = (uint32_t)rank;
     p->world = d->nprocs > 1 && d->nprocs <= STK_PB_MAX_WORLD ? (uint32_t)d->nprocs : 0;
     p->pid = d->pid < UINT32_MAX ? (uint32_t)d->pid : 0;
@@ -250,7 +250,7 @@ static int add_rank(struct ranks *k, int64_t rank, bool first, struct stk_err *e
     uint32_t proc;
     int rc = begin_rank(d, rank, &proc, err);
     rc = rc ? rc : add_shared(k, (uint64_t)rank, first, err);
-    if (!rc) /* with I/O: what all ranks opened, or a file of its own */
+    if (!rc) /* with I/O: files that all ranks opened, or files of its own */
         d->pb->p->proc[proc].threads =
             k->shared > 0 || (k->rec < d->nrecs && d->rec[k->rec].rank == rank);
     for (; !rc && k->rec < d->nrecs && d->rec[k->rec].rank == rank; k->rec++)
@@ -267,8 +267,8 @@ static int note_shared(const struct ranks *k, struct stk_err *err)
         return 0;
     return stk_pb_note(
         k->d->pb, err,
-        "Of %zu file%s that all %llu ranks opened Darshan keeps the sum, and what the "
-        "slowest and the fastest rank did: other ranks are shown with even shares.",
+        "For %zu file%s that all %llu ranks opened, Darshan keeps the sum and what the slowest "
+        "and the fastest rank did: the other ranks are shown with equal shares.",
         files, files == 1 ? "" : "s", (unsigned long long)k->d->nprocs);
 }
 
@@ -290,7 +290,7 @@ int stk_darshan_ranks(struct stk_darshan *d, struct stk_err *err)
     for (int64_t rank = 0, next; !rc; rank = next) {
         rc = add_rank(&k, rank, first, err);
         first = false;
-        /* Ranks that did nothing are ranks all the same, where there are not too many. */
+        /* Ranks that did nothing are still ranks, unless there are too many. */
         next = rank + 1;
         if (next >= (int64_t)d->nprocs || next >= 65536) {
             if (k.rec >= d->nrecs)

@@ -1,7 +1,7 @@
 /*
- * darshan_text.c - what darshan-parser prints, line by line: the head of the log, then a line for
- * each counter of each record ("POSIX <rank> <id> POSIX_READS 12 /path /mount fs", by tabs). Lines
- * that are not understood are passed over.
+ * darshan_text.c - the output of darshan-parser, line by line: the header of the log, then one line
+ * per counter and record ("POSIX <rank> <id> POSIX_READS 12 /path /mount fs", separated by tabs).
+ * Unknown lines are skipped.
  */
 #include "lab/darshan_priv.h"
 
@@ -28,8 +28,7 @@ static const struct {
     {"LUSTRE", "LUSTRE_", STK_DM_LUSTRE}, {"HEATMAP", "HEATMAP_", STK_DM_HEATMAP},
 };
 
-/* "…_id4711-815_…": the job's number and the process's; the same where nobody gave one.
- */
+/* "…_id4711-815_…": the numbers of the job and of the process; equal if there was no job. */
 static uint64_t pid_of(const char *path)
 {
     const char *at = strstr(stk_base_name(path), "_id");
@@ -79,7 +78,7 @@ static uint64_t whole(const char *p, size_t n)
     return f > 0 ? (uint64_t)f : 0;
 }
 
-/* The logs of a folder have the same to say, mostly: once is enough. */
+/* The logs of a folder mostly repeat the same notes: once is enough. */
 static int note_once(struct stk_darshan *d, const char *text, struct stk_err *err)
 {
     const struct stk_profile *p = d->pb->p;
@@ -97,8 +96,8 @@ static int incomplete(struct stk_darshan *d, const char *p, size_t n, struct stk
     while (length < n && p[length] != ' ' && length < 32)
         length++;
     snprintf(text, sizeof text,
-             "Darshan ran out of memory for its %.*s records (files beyond the first 1,024, "
-             "mostly): what came after is missing.",
+             "Darshan ran out of memory for its %.*s records (usually after the first 1,024 "
+             "files): later ones are missing.",
              (int)length, p);
     return note_once(d, text, err);
 }
@@ -127,7 +126,7 @@ static int head_line(struct stk_darshan *d, const char *p, size_t n, struct stk_
     } else if (begins(&p, &n, "metadata: fork_parent = ")) {
         d->fork_parent = whole(p, n);
     } else if (begins(&p, &n, "metadata: lib_ver = 3.2.0")) {
-        d->trusted_common = n > 0; /* 3.2.0-pre and the like are not it */
+        d->trusted_common = n > 0; /* 3.2.0-pre and the like are not affected */
     } else if (begins(&p, &n, "DXT_POSIX module: ") || begins(&p, &n, "DXT_MPIIO module: ")) {
         d->dxt = true;
     } else if (begins(&p, &n, "*WARNING*: The ")) {
@@ -143,8 +142,7 @@ struct columns {
     size_t n[8];
 };
 
-/* Module, rank, id, counter, value; name, mount point, file system. The name may have tabs in it.
- */
+/* Module, rank, id, counter, value; name, mount point, file system. The name may contain tabs. */
 static bool split(const char *p, size_t n, struct columns *c)
 {
     const char *end = p + n;
@@ -195,10 +193,10 @@ static int start_record(struct stk_darshan *d, enum stk_darshan_module module, i
         d->value[i] = -1;
     stk_buf_reset(&d->name);
     stk_buf_put(&d->name, c->at[5], c->n[5]);
-    if (module == STK_DM_DFS && !c->n[5]) /* pool, container, number: it has names of few files */
+    if (module == STK_DM_DFS && !c->n[5]) /* pool, container, number: few files have names in it */
         stk_buf_printf(&d->name, "daos://%.*s/%.*s", (int)c->n[6], c->at[6], (int)c->n[2],
                        c->at[2]);
-    /* rootfs: what no mount point was known for. */
+    /* rootfs: no mount point was known. */
     bool known = !is(c, 7, "UNKNOWN") && !is(c, 7, "rootfs") && !is(c, 7, "N/A");
     const char *fs = module == STK_DM_DFS ? "daos" : c->at[7];
     size_t n = module == STK_DM_DFS ? 4 : known && c->n[7] < sizeof d->fs ? c->n[7] : 0;
@@ -207,8 +205,8 @@ static int start_record(struct stk_darshan *d, enum stk_darshan_module module, i
     return stk_buf_check(&d->name, err);
 }
 
-/* "COMP3_STRIPE_COUNT": of the parts of a file's layout, the first ones narrow mostly, the widest
- * stands for all. */
+/* "COMP3_STRIPE_COUNT": the first parts of a file's layout are mostly narrow; the widest stands for
+ * all. */
 static double widest(struct stk_darshan *d, char *name, double value)
 {
     unsigned part;
@@ -220,7 +218,7 @@ static double widest(struct stk_darshan *d, char *name, double value)
         f = STK_D_COMP1_STRIPE_COUNT;
     else if (strcmp(rest, "SIZE") != 0)
         return value;
-    memcpy(name, field_name[f], strlen(field_name[f]) + 1); /* no longer than what was there */
+    memcpy(name, field_name[f], strlen(field_name[f]) + 1); /* never longer than before */
     return d->value[f] > value ? d->value[f] : value;
 }
 
@@ -247,7 +245,7 @@ static void set_field(struct stk_darshan *d, const char *name, size_t n, double 
     }
 }
 
-/* HEATMAP_READ_BIN_12 and its width; of the modules whose bytes count. */
+/* HEATMAP_READ_BIN_12 and the bin width, from the modules whose bytes count. */
 static int heat_line(struct stk_darshan *d, const struct columns *c, int64_t rank,
                      struct stk_err *err)
 {
@@ -326,17 +324,19 @@ static int notes(struct stk_darshan *d, struct stk_err *err)
         bool is;
         const char *text;
     } note[] = {
-        {d->mmaps, "Darshan does not see mmap(): what was read through it is in no number here."},
+        {d->mmaps, "Darshan does not see mmap(): reads through it are not included in any number "
+                   "here."},
         {true, "A Darshan log has no distinct bytes, latencies, steps, CPU, memory or GPU use: "
-               "distinct bytes are estimated from the last byte read, the rest is not known; stat "
-               "calls of programs built for glibc 2.33 or later, fortified reads and io_uring are "
-               "not in it."},
-        {d->daos && !d->dfs, "The log has objects of DAOS, which are no files: what was read and "
-                             "written there is in no number here."},
-        {d->dxt, "The log has every operation, too (DXT): darshan-dxt-parser shows them, this "
-                 "report does not."},
+               "distinct bytes are estimated from the last byte read, the rest is unknown; it "
+               "lacks stat calls of programs built for glibc 2.33 or later, fortified reads and "
+               "io_uring."},
+        {d->daos && !d->dfs, "The log has DAOS objects, which are not files: reads and writes of "
+                             "objects are not included in any number here."},
+        {d->dxt, "The log also has every single operation (DXT): use darshan-dxt-parser to see "
+                 "them, this report does not show them."},
         {d->stdio_sizes,
-         "Darshan has no sizes of STDIO requests: all of a file count as its mean."},
+         "Darshan does not record the sizes of STDIO requests: each request of a file counts with "
+         "their mean."},
     };
     int rc = 0;
     for (size_t i = 0; i < sizeof note / sizeof *note && !rc; i++)
@@ -347,7 +347,7 @@ static int notes(struct stk_darshan *d, struct stk_err *err)
 int stk_darshan_old(const char *path, struct stk_err *err)
 {
     return stk_err_set(err, STK_E_UNSUPPORTED, path, -1,
-                       "a log of Darshan 1 or 2: those of 3.0 and later are read");
+                       "a log of Darshan 1 or 2: only logs of 3.0 and later can be read");
 }
 
 int stk_darshan_end(struct stk_darshan *d, const char *path, struct stk_err *err)
@@ -355,7 +355,7 @@ int stk_darshan_end(struct stk_darshan *d, const char *path, struct stk_err *err
     struct stk_profile *p = d->pb->p;
     int rc = stk_darshan_map(d, err);
     if (!rc && !d->any)
-        rc = stk_err_set(err, STK_E_CORRUPT, path, -1, "not what darshan-parser prints");
+        rc = stk_err_set(err, STK_E_CORRUPT, path, -1, "this is not output of darshan-parser");
     if (!rc && d->old)
         rc = stk_darshan_old(path, err);
     if (rc)

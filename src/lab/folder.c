@@ -13,7 +13,7 @@
 #include "base/file.h"
 #include "data/trust.h"
 
-#define SHARED_FILE 0644 /* less the umask */
+#define SHARED_FILE 0644 /* minus the umask */
 #define COPY_MAX    ((size_t)1 << 30)
 #define OTHERS_READ (S_IRGRP | S_IROTH)
 
@@ -27,7 +27,7 @@ void stk_folder_release(struct stk_folder *f)
 
 /* ---- taking one --------------------------------------------------------------------------- */
 
-/* What the descriptor is called now, wherever the path that was named leads by then. */
+/* The descriptor's current path, wherever the name given by the caller leads by now. */
 static int name_it(struct stk_folder *f, const char *path, struct stk_err *err)
 {
     char at[STK_FD_PATH], real[PATH_MAX];
@@ -65,8 +65,8 @@ static bool is_empty(int fd)
     return empty;
 }
 
-/* Where the umask lets a group write (002), so does `mkdir DIR`: nothing of others is in it yet,
- * and from now on nothing comes. */
+/* Where the umask lets a group write (002), `mkdir DIR` does too: the folder is still empty, and
+ * from now on others cannot add to it. */
 static void close_to_others(const char *path)
 {
     struct stat st;
@@ -123,8 +123,8 @@ int stk_folder_take(struct stk_folder *f, const char *path, bool share, bool *ma
     return rc;
 }
 
-/* Whether commands of it may be run: it is the caller's, root's or a trusted user's, and nobody
- * else may write it. what: "it", or a file's name. */
+/* Whether its commands may be run: it belongs to the caller, root or a trusted user, and nobody
+ * else may write it. what: "it", or a file name. */
 static int check_owner(const struct stat *st, const char *trust, const char *what, const char *path,
                        struct stk_err *err)
 {
@@ -141,12 +141,11 @@ static int check_owner(const struct stat *st, const char *trust, const char *wha
     stk_user_name(st->st_uid, who);
     if (foreign)
         return stk_err_set(err, STK_E_EXISTS, path, -1,
-                           "%s belongs to %s; --trust %s takes it all "
-                           "the same",
-                           what, who, strncmp(who, "uid ", 4) == 0 ? who + 4 : who);
+                           "%s belongs to %s; use --trust %s to accept it", what, who,
+                           strncmp(who, "uid ", 4) == 0 ? who + 4 : who);
     return stk_err_set(err, STK_E_EXISTS, path, -1,
                        "others can write %s (mode %04o) and may have changed it: if it is as you "
-                       "left it, chmod go-w it, or --trust all takes it as it is",
+                       "left it, run chmod go-w on it, or use --trust all to accept it as it is",
                        what, (unsigned)(st->st_mode & 07777));
 }
 
@@ -161,7 +160,7 @@ int stk_folder_check(const struct stk_folder *f, const char *name, const char *t
     return check_owner(&st, trust, name, f->path, err);
 }
 
-/* Sets trusted. What a file system says of all that is on it (a foreign owner for root on NFS) says
+/* Sets trusted. An owner that a file system reports for every file (NFS for root) proves
  * nothing. */
 static int check_found(struct stk_folder *f, const char *path, const char *trust,
                        struct stk_err *err)
@@ -176,7 +175,7 @@ static int check_found(struct stk_folder *f, const char *path, const char *trust
     return rc;
 }
 
-/* Opens it. Links of the caller's and root's lead to it; those of others only with "all". */
+/* Opens it. Follows links of the caller and of root; links of others only with "all". */
 static int open_found(struct stk_folder *f, const char *path, const char *trust,
                       struct stk_err *err)
 {
@@ -223,10 +222,10 @@ char *stk_folder_path(const struct stk_folder *f, const char *name)
     return stk_path_join(f->path, name);
 }
 
-/* Where a file is: the folder itself, or one below it. */
+/* The folder that holds a file: the folder itself, or one below it. */
 struct spot {
     int fd;
-    bool below;       /* fd is to be closed */
+    bool below;       /* fd must be closed */
     const char *name; /* in it */
     char *path;
 };
@@ -253,7 +252,7 @@ int stk_folder_below(const struct stk_folder *f, const char *name, int *fd, stru
     return rc;
 }
 
-/* writes: a folder that is missing is made. */
+/* writes: creates the folder if it is missing. */
 static int go_to(const struct stk_folder *f, const char *name, bool writes, struct spot *s,
                  struct stk_err *err)
 {
@@ -337,7 +336,7 @@ int stk_folder_append(const struct stk_folder *f, const char *name, int *fd, str
     if (rc)
         return rc;
     rc = stk_open_append(s.fd, s.name, f->mode, fd, s.path, err);
-    if (f->trusted && (rc == STK_E_EXISTS || rc == STK_E_SYS)) { /* EACCES: it may only be read */
+    if (f->trusted && (rc == STK_E_EXISTS || rc == STK_E_SYS)) { /* EACCES: it is read-only */
         rc = make_ours(f, name, err);
         rc = rc ? rc : stk_open_append(s.fd, s.name, f->mode, fd, s.path, err);
     }
@@ -373,12 +372,12 @@ void stk_folder_destroy(const struct stk_folder *f)
             (void)stk_remove_at(f->fd, e->d_name, f->path, NULL);
     if (d)
         closedir(d);
-    (void)stk_rmdir_at(AT_FDCWD, f->path); /* which takes an empty one only */
+    (void)stk_rmdir_at(AT_FDCWD, f->path); /* removes only an empty one */
 }
 
-/* ---- whose may be read -------------------------------------------------------------------- */
+/* ---- whose files may be read -------------------------------------------------------------- */
 
-/* The folder that a path lies in; of one that cannot be looked at, nobody's. */
+/* The folder that contains a path; if it cannot be examined, it belongs to nobody. */
 static void look_above(const char *real, struct stat *st)
 {
     size_t n = (size_t)(stk_base_name(real) - real);
@@ -415,7 +414,7 @@ static int believe(struct stk_trust *t, const char *real, const struct stat *st,
         return rc;
     int fd = open(real, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
-        return 0; /* whoever reads it says what is wrong */
+        return 0; /* the reader reports what is wrong */
     t->data = *st;
     rc = believe_files(t, fd, path, counts, err);
     close(fd);

@@ -1,7 +1,7 @@
 /*
- * folder.h - a folder that the lab writes: a profile, a study, a spool. It is ours, writable by
- * nobody else, and private unless it is to be shared; everything in it is done through its
- * descriptor (base/own.h). And whose profile or study may be read.
+ * folder.h - a folder that the lab writes: a profile, a study, a spool. It belongs to us, nobody
+ * else can write it, and it is private unless it is shared; all access goes through its descriptor
+ * (base/own.h). Also decides whose profiles and studies may be read.
  */
 #ifndef STK_LAB_FOLDER_H
 #define STK_LAB_FOLDER_H
@@ -12,54 +12,56 @@
 struct stk_folder {
     char *path; /* absolute, without links; for messages, and for programs that take paths */
     int fd;
-    mode_t mode;  /* of files in it: 0600, or 0644 less the umask; others never write there */
-    bool trusted; /* it may be somebody else's, whom the caller trusts */
+    mode_t mode;  /* of its files: 0600, or 0644 minus the umask; others never get write access */
+    bool trusted; /* it may belong to another user whom the caller trusts */
 };
 #define STK_FOLDER_INIT ((struct stk_folder){.fd = -1, .mode = STK_PRIVATE})
 
-/* Makes it, with those above it, or adopts one that is there: of the caller, writable by nobody
- * else (an empty one that is the caller's own is made so). share: others may read it, as the umask
- * says. *made: it was not there. Else STK_E_EXISTS, with whose it is. */
+/* Creates it, with its parents, or adopts an existing one that belongs to the caller and that
+ * nobody else can write (an empty folder of the caller's is made so). share: others may read it, as
+ * the umask says. *made: it did not exist. Otherwise STK_E_EXISTS, with the owner. */
 int stk_folder_take(struct stk_folder *f, const char *path, bool share, bool *made,
                     struct stk_err *err);
-/* One that is there: of the caller or root, writable by nobody else, and not reached through a link
- * of others; or of one of the users in `trust` (names and numbers with commas between, or "all";
- * NULL: none). Files in it get the mode of `like`, a file in it. STK_E_EXISTS: it is not so. */
+/* Opens an existing one that belongs to the caller or root, that nobody else can write, and that is
+ * not reached through a link of others; or that belongs to a user in `trust` (names and numbers
+ * separated by commas, or "all"; NULL: none). New files get the mode of `like`, a file in it.
+ * STK_E_EXISTS: it does not qualify. */
 int stk_folder_find(struct stk_folder *f, const char *path, const char *like, const char *trust,
                     struct stk_err *err);
-/* The same of a file in it that says what is run. That it is not there is fine. */
+/* The same check for a file in it that says what to run. A missing file is fine. */
 int stk_folder_check(const struct stk_folder *f, const char *name, const char *trust,
                      struct stk_err *err);
-/* A new one below dir, "DIR/PREFIX.RANDOM", private. */
+/* Creates a private one below dir, "DIR/PREFIX.RANDOM". */
 int stk_folder_temp(struct stk_folder *f, const char *dir, const char *prefix, struct stk_err *err);
-/* Closes it; what is in it stays. Of STK_FOLDER_INIT, and twice, too. */
+/* Closes it and keeps its content. Harmless on STK_FOLDER_INIT, and when called twice. */
 void stk_folder_release(struct stk_folder *f);
 
-/* Takes away all that is in it, through its descriptor, and then its name if nobody has put another
- * folder there. It stays open. */
+/* Removes its content through its descriptor, and then its name unless another folder has it by
+ * now. It stays open. */
 void stk_folder_destroy(const struct stk_folder *f);
 
-/* Files in it. A name may be that of a file in a folder below it ("jobs/n1.json"), which is made
- * when something is written there. Caller closes *fd. */
+/* Files in it. A name may lead to a file in a subfolder ("jobs/n1.json"), which is created for
+ * writing. Caller closes *fd. */
 int stk_folder_write(const struct stk_folder *f, const char *name, const void *p, size_t n,
                      struct stk_err *err);
 int stk_folder_read(const struct stk_folder *f, const char *name, size_t max, struct stk_buf *b,
                     struct stk_err *err);
 bool stk_folder_has(const struct stk_folder *f, const char *name);
-/* Read and added to. One of somebody else's, in a trusted folder, is replaced by a copy of ours. */
+/* Opens for reading and appending. In a trusted folder, a file of another user is replaced by a
+ * copy of ours. */
 int stk_folder_append(const struct stk_folder *f, const char *name, int *fd, struct stk_err *err);
-/* Begun anew, whatever has the name. */
+/* Creates it anew, whatever has the name. */
 int stk_folder_fresh(const struct stk_folder *f, const char *name, int *fd, struct stk_err *err);
 int stk_folder_remove(const struct stk_folder *f, const char *name, struct stk_err *err);
-/* A folder below it, of ours. */
+/* Opens a subfolder that belongs to us. */
 int stk_folder_below(const struct stk_folder *f, const char *name, int *fd, struct stk_err *err);
-/* malloc'ed; NULL: no memory. */
+/* malloc'ed; NULL: out of memory. */
 char *stk_folder_path(const struct stk_folder *f, const char *name);
 
-/* Whether what describes a run at path (a profile, a study; a file or a folder) may be believed:
- * it is of the caller, of root, of whose folder it lies in (a home), or of a user in `trust`, and
- * the files in it that count are of the same. Else STK_E_UNSUPPORTED, with the owner's name and
- * what to do. */
+/* Whether the description of a run at path (a profile or study; a file or folder) may be believed:
+ * it belongs to the caller, to root, to the owner of the folder that contains it (a home), or to a
+ * user in `trust`, and so do the files in it that count. Otherwise STK_E_UNSUPPORTED, with the
+ * owner's name and what to do. */
 int stk_folder_believe(const char *path, bool (*counts)(const char *name), const char *trust,
                        struct stk_err *err);
 

@@ -1,5 +1,6 @@
 /*
- * job.c - how much of what a job had it used, arrays as one job, and what --mem and --time take.
+ * job.c - how much of its resources a job used, arrays as one job, and the values of --mem and
+ * --time.
  */
 #include "lab/job.h"
 
@@ -47,7 +48,7 @@ static void most_int(int64_t *to, int64_t v)
     *to = v > *to ? v : *to;
 }
 
-/* Of the tasks the one with most CPUs busy says how many are needed. */
+/* The task with the most busy CPUs determines how many are needed. */
 static void add_task(struct stk_slurm_job *all, const struct stk_slurm_job *j, double *busy)
 {
     if (j->elapsed_s > 0 && j->use.cpu_s >= 0)
@@ -82,7 +83,7 @@ bool stk_job_of_array(const struct stk_slurm_jobs *jobs, uint64_t array_id,
     return true;
 }
 
-/* ---- what Slurm's options take -------------------------------------------------------------- */
+/* ---- values of Slurm's options -------------------------------------------------------------- */
 
 static double up(double v, double step)
 {

@@ -1,7 +1,7 @@
 /*
  * job_advise.c - what to write in the next batch file, from what a job used: exact lines, each with
- * its reason. Failures that more memory or time would have prevented first; then what was asked for
- * and not used. Nothing is said of what is not known.
+ * its reason. First failures that more memory or time would have prevented, then resources that
+ * were not used. Says nothing about what is unknown.
  */
 #include <math.h>
 #include <stdarg.h>
@@ -15,7 +15,7 @@ static struct stk_job_note *note(struct stk_job_view *v, const char *why, ...) S
 static struct stk_job_note *note(struct stk_job_view *v, const char *why, ...)
 {
     struct stk_job_note *n = &v->note[v->nnotes];
-    v->nnotes += v->nnotes < STK_JOB_NOTES - 1; /* there are fewer kinds than room */
+    v->nnotes += v->nnotes < STK_JOB_NOTES - 1; /* there are fewer kinds than entries */
     va_list ap;
     va_start(ap, why);
     *n = (struct stk_job_note){0};
@@ -40,8 +40,8 @@ static int64_t positive(int64_t v)
     return v > 0 ? v : 1;
 }
 
-/* What a step may have had on one node: its share, or its largest task as often as there are tasks
- * on a node, where they are not alike. */
+/* An upper bound for a step's memory on one node: its share, or its largest task times the tasks
+ * per node, if they differ. */
 static double on_a_node(const struct stk_slurm_step *s)
 {
     double nodes = (double)positive(s->alloc.nodes), all = (double)s->use.memory_bytes;
@@ -49,14 +49,14 @@ static double on_a_node(const struct stk_slurm_step *s)
     return fmax(all / nodes, fmin((double)s->use.task_memory_bytes * tasks, all));
 }
 
-/* Memory that a node needs, where any of the steps may have been on the same one. */
+/* Memory that a node needs if all steps may have run on the same one. */
 static double memory_per_node(const struct stk_slurm_job *j)
 {
     double nodes = (double)positive(j->alloc.nodes), all = (double)j->use.memory_bytes;
     return nodes > 1 ? fmax(all / nodes, fmin(stk_slurm_at_once(j, on_a_node), all)) : all;
 }
 
-/* CPUs on a node, as it asked for them: whole cores and whole nodes are the site's gift. */
+/* CPUs per node as requested: whole cores and whole nodes are the site's addition. */
 static double cpus_on_a_node(const struct stk_slurm_job *j)
 {
     int64_t cpus = positive(j->alloc.cpus);
@@ -64,8 +64,8 @@ static double cpus_on_a_node(const struct stk_slurm_job *j)
     return fmax(1, floor((double)cpus / (double)positive(j->alloc.nodes)));
 }
 
-/* The line in the way the job asked for memory; both where that is not known. cpus: that the next
- * job has on a node, which may be fewer than this one had. */
+/* The line in the way the job requested memory; both ways if unknown. cpus: of the next job on a
+ * node, which may be fewer than this job had. */
 static void memory_line(struct stk_job_note *n, const struct stk_slurm_job *j, double per_node,
                         double cpus)
 {
@@ -87,12 +87,12 @@ static void advise_memory(struct stk_job_view *v, bool long_enough, double cpus)
     if (j->state == STK_SLURM_OUT_OF_MEMORY) {
         double used = j->use.memory_bytes > 0 ? memory_per_node(j) : 0,
                next = fmax(had, used) * 1.5;
-        struct stk_job_note *n = note(v, "it was ended for memory");
+        struct stk_job_note *n = note(v, "it was killed for memory");
         if (next > 0)
-            note_more(n, ", and %s %s a node: half as much again%s, rounded up",
+            note_more(n, ", and %s %s per node: half as much again%s, rounded up",
                       used > had ? "used" : "had",
                       stk_format_size((uint64_t)fmax(used, had), a, sizeof a),
-                      j->memory_per_cpu_bytes > 0 && cpus > 1 ? ", over its CPUs there" : "");
+                      j->memory_per_cpu_bytes > 0 && cpus > 1 ? ", divided by its CPUs there" : "");
         if (next > 0)
             memory_line(n, j, next, cpus);
         return;
@@ -105,8 +105,8 @@ static void advise_memory(struct stk_job_view *v, bool long_enough, double cpus)
         return;
     struct stk_job_note *n =
         note(v,
-             "its peak was %s of %s (%.0f %%): a fifth more than that leaves room, and less "
-             "memory starts sooner",
+             "its peak was %s of %s (%.0f %%): a fifth more leaves room, and jobs that need less "
+             "memory start sooner",
              stk_format_size((uint64_t)j->use.memory_bytes, a, sizeof a),
              stk_format_size((uint64_t)j->alloc.memory_bytes, b, sizeof b), v->memory_share * 100);
     memory_line(n, j, next, cpus);
@@ -116,13 +116,13 @@ static void advise_time(struct stk_job_view *v, bool long_enough)
 {
     const struct stk_slurm_job *j = v->job;
     char next[24], a[32], b[32];
-    if (strncmp(j->state_word, "DEADLINE", 8) == 0) /* more time would have ended no sooner */
+    if (strncmp(j->state_word, "DEADLINE", 8) == 0) /* more time would not have helped */
         return;
     if (j->state == STK_SLURM_TIMEOUT && j->limit_s > 0 && j->limit_s != INT64_MAX) {
         struct stk_job_note *n =
             note(v,
-                 "it ran into its limit of %s: nobody knows how much was left; twice the time, "
-                 "or write checkpoints",
+                 "it reached its limit of %s, and how much was left to do is unknown: request "
+                 "twice the time, or write checkpoints",
                  stk_format_duration((double)j->limit_s, a, sizeof a));
         stk_job_time_text((double)j->limit_s * 2, next, sizeof next);
         snprintf(n->line, sizeof n->line, "#SBATCH --time=%s", next);
@@ -160,7 +160,7 @@ static bool only_batch(const struct stk_slurm_job *j)
     return only;
 }
 
-/* The script itself ran on one node only; without srun or mpirun the others had nothing to do. */
+/* Only one node ran the script itself; without srun or mpirun the others were idle. */
 static bool advise_nodes(struct stk_job_view *v)
 {
     const struct stk_slurm_job *j = v->job;
@@ -172,15 +172,15 @@ static bool advise_nodes(struct stk_job_view *v)
     if (used < 1 || j->alloc.nodes <= used)
         return false;
     struct stk_job_note *n = note(v,
-                                  "%lld of %lld nodes had no step on them: nothing but srun (or "
-                                  "mpirun) runs on more than the first",
+                                  "%lld of %lld nodes ran no step: only srun (or mpirun) starts "
+                                  "anything beyond the first node",
                                   (long long)(j->alloc.nodes - used), (long long)j->alloc.nodes);
     snprintf(n->line, sizeof n->line, "#SBATCH --nodes=%lld", (long long)used);
     return true;
 }
 
-/* One program that is not started by srun, or by an srun of one task. Returns the CPUs it is to
- * have. */
+/* One program that was not started by srun, or by an srun of one task. Returns the CPUs it should
+ * get. */
 static double advise_one_task(struct stk_job_view *v, int64_t need)
 {
     const struct stk_slurm_job *j = v->job;
@@ -188,14 +188,15 @@ static double advise_one_task(struct stk_job_view *v, int64_t need)
     struct stk_job_note *n;
     if (only_batch(j) && j->tasks > 1)
         n = note(v,
-                 "%lld tasks were asked for, but no srun or mpirun started them: %.1f of %lld CPUs "
-                 "were busy",
+                 "%lld tasks were requested, but no srun or mpirun started them: %.1f of %lld "
+                 "CPUs were busy",
                  (long long)j->tasks, v->cpus_busy, (long long)j->alloc.cpus);
     else
         n = note(v, "%.1f of %lld CPUs were busy on average%s", v->cpus_busy,
                  (long long)j->alloc.cpus,
-                 one ? ": a program that uses one CPU gains nothing from more" : "");
-    /* Whether its CPUs were asked for as tasks is forgotten some minutes after its end. */
+                 one ? ": a program that uses one CPU does not gain from more" : "");
+    /* Some minutes after a job's end, Slurm no longer says whether its CPUs were requested as
+     * tasks. */
     if (j->tasks != 1 && need == j->cpus_per_task)
         snprintf(n->line, sizeof n->line, "#SBATCH --ntasks=1");
     else
@@ -204,7 +205,7 @@ static double advise_one_task(struct stk_job_view *v, int64_t need)
     return (double)need;
 }
 
-/* Returns how many CPUs the next job has on a node, if this is followed. */
+/* Returns the CPUs per node of the next job, if this advice is followed. */
 static double advise_cpus(struct stk_job_view *v)
 {
     const struct stk_slurm_job *j = v->job;
@@ -214,7 +215,7 @@ static double advise_cpus(struct stk_job_view *v)
     if (v->cpu_share < 0 || v->cpu_share >= STK_JOB_CPU_POOR || cpus < 2 || j->exclusive)
         return had;
     int64_t need = (int64_t)fmax(1, ceil(v->cpus_busy - 0.1));
-    if (need >= cpus || need >= asked) /* whole cores, or whole nodes: the site gives more */
+    if (need >= cpus || need >= asked) /* whole cores, or whole nodes: the site adds more */
         return had;
     if (tasks <= 1)
         return advise_one_task(v, need);
@@ -222,11 +223,11 @@ static double advise_cpus(struct stk_job_view *v)
     if ((double)asked < 2 * tasks || each * tasks >= (double)asked) {
         note(v,
              "%.1f of %lld CPUs were busy on average: the tasks wait for something (`stoker "
-             "profile` says for what; `stoker scale` says how many pay)",
+             "profile` says for what; `stoker scale` says how many pay off)",
              v->cpus_busy, (long long)cpus);
         return had;
     }
-    struct stk_job_note *n = note(v, "%.1f of %lld CPUs were busy on average, %.1f a task",
+    struct stk_job_note *n = note(v, "%.1f of %lld CPUs were busy on average, %.1f per task",
                                   v->cpus_busy, (long long)cpus, v->cpus_busy / tasks);
     snprintf(n->line, sizeof n->line, "#SBATCH --cpus-per-task=%.0f", each);
     return fmax(1, floor(each * tasks / nodes));
@@ -238,7 +239,7 @@ static void advise_gpus(struct stk_job_view *v)
     if (j->alloc.gpus < 1)
         return;
     if (j->use.gpu_util >= 0 && j->use.gpu_util < STK_JOB_GPU_POOR)
-        note(v, "its GPU%s w%s busy %.0f %% of the time: `stoker profile` says what for they wait",
+        note(v, "its GPU%s w%s busy %.0f %% of the time: `stoker profile` says what they wait for",
              j->alloc.gpus > 1 ? "s" : "", j->alloc.gpus > 1 ? "ere" : "as", j->use.gpu_util * 100);
     else if (j->use.gpu_util < 0 && j->state == STK_SLURM_RUNNING)
         note(v, "this Slurm does not record how busy GPUs are: `stoker watch %s` shows it now",
@@ -252,7 +253,7 @@ void stk_job_advise(struct stk_job_view *v, double advise_s)
     const struct stk_slurm_job *j = v->job;
     bool long_enough = stk_slurm_ended(j->state) && j->elapsed_s >= advise_s &&
                        j->state != STK_SLURM_CANCELLED && j->state != STK_SLURM_NODE_FAIL;
-    struct stk_job_view shape = *v; /* said last, but memory by CPU goes by it */
+    struct stk_job_view shape = *v; /* shown last, but memory per CPU depends on it */
     double cpus = cpus_on_a_node(j);
     if (long_enough && !advise_nodes(&shape))
         cpus = advise_cpus(&shape);

@@ -4,14 +4,13 @@
 
 #include "lab/advice.h"
 
-struct stk_judged { /* must not be moved: the analysis points at the profile, the advice at its
-                       names */
+struct stk_judged { /* must not move: the analysis points to the profile, the advice to its names */
     struct stk_profile profile;
     struct stk_analysis analysis;
     struct stk_advice advice;
 };
 
-/* Reads whatever stk_profile_read() reads, analyses it and asks every rule. Caller releases with
+/* Reads anything stk_profile_read() reads, analyses it and applies every rule. Caller releases with
  * stk_judged_release(); on error there is nothing to release. */
 int stk_judge(const char *path, struct stk_judged *j, struct stk_err *err);
 void stk_judged_release(struct stk_judged *j);

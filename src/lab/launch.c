@@ -1,9 +1,9 @@
 /*
- * launch.c - runs a program and waits for it, so that whoever called sees no difference: same
- * terminal, same signals, same exit status.
+ * launch.c - runs a program and waits for it, so that the caller sees no difference: same terminal,
+ * same signals, same exit status.
  *
- * The program stays in our process group. What the terminal sends (Ctrl-C, Ctrl-Z) and what
- * slurmstepd sends reaches it without us; a signal that somebody sent to us is passed on.
+ * The program stays in our process group. Signals from the terminal (Ctrl-C, Ctrl-Z) and from
+ * slurmstepd reach it without us; a signal sent to us alone is passed on.
  */
 #include "lab/launch.h"
 
@@ -31,7 +31,7 @@ uint64_t stk_launch_clock(clockid_t clock)
 
 /* ---- signals ------------------------------------------------------------------------------ */
 
-/* As they were when we came, for the program. */
+/* The original settings, for the program. */
 struct signals {
     sigset_t mask;
     struct sigaction child, pipe;
@@ -54,7 +54,8 @@ static void take_signals(struct signals *was)
     struct sigaction usual = {.sa_handler = SIG_DFL}, none = {.sa_handler = SIG_IGN};
     waited_for(&set);
     sigprocmask(SIG_BLOCK, &set, &was->mask);
-    sigaction(SIGCHLD, &usual, &was->child); /* ignored, children could not be waited for */
+    sigaction(SIGCHLD, &usual, &was->child); /* if it were ignored, we could not wait for
+                                                children */
     sigaction(SIGPIPE, &none, &was->pipe);
 }
 
@@ -65,7 +66,7 @@ static void give_signals(const struct signals *was)
     sigprocmask(SIG_SETMASK, &was->mask, NULL);
 }
 
-/* slurmstepd signals every process of a step; so the program has it already. */
+/* slurmstepd signals every process of a step, so the program has received it already. */
 static bool from_slurm(const siginfo_t *info)
 {
     char path[64], comm[32];
@@ -78,19 +79,20 @@ static bool from_slurm(const siginfo_t *info)
 
 static void pass_on(const struct stk_launch *l, const siginfo_t *info)
 {
-    /* The terminal's go to the whole group; and the program's own are not told to itself. */
+    /* Signals of the terminal go to the whole group, and the program's own are not sent back to
+     * it. */
     bool reached = info->si_code > 0 || info->si_pid == l->child || from_slurm(info);
     if (!reached)
         kill(l->child, info->si_signo);
     struct sigaction stop;
     if (info->si_signo == SIGTSTP && sigaction(SIGTSTP, NULL, &stop) == 0 &&
         stop.sa_handler != SIG_IGN)
-        raise(SIGSTOP); /* as we would have without waiting for it */
+        raise(SIGSTOP); /* as if we did not wait for the program */
 }
 
 /* ---- the run ------------------------------------------------------------------------------ */
 
-/* In the new process: signals as they were, and the environment. */
+/* In the new process: restores signals and sets the environment. */
 struct entry {
     const struct stk_launch *l;
     const struct signals *was;
@@ -104,7 +106,7 @@ static int enter(void *user)
     return e->l->dir ? stk_launch_environment(e->l) : 0;
 }
 
-/* 0: it runs; else errno. */
+/* 0: it runs; otherwise errno. */
 static int start_program(struct stk_launch *l, const struct signals *was)
 {
     struct entry e = {.l = l, .was = was};
@@ -131,7 +133,7 @@ static void note_end(struct stk_launch *l, int status)
     l->max_resident_bytes = (uint64_t)r.ru_maxrss * 1024;
 }
 
-/* Children, and orphans of theirs that came to us. */
+/* Reaps children, and orphans of theirs that were reparented to us. */
 static void reap(struct stk_launch *l)
 {
     siginfo_t info = {0};
@@ -162,14 +164,14 @@ static void wait_for_end(struct stk_launch *l)
     }
 }
 
-/* The program runs already: with less is better than not at all. */
+/* The program is already running: better to record less than nothing. */
 static void start_watching(struct stk_launch *l)
 {
     struct stk_err why = {0};
     struct stk_sampler_options s = {.root = getpid(),
                                     .every_s = l->o.sample_s,
                                     .csv_folder = l->spool ? &l->spool_folder : &l->folder,
-                                    .csv_name = l->samples_name,
+                                    .csv_name = l->readings_name,
                                     .logs = l->logs,
                                     .host = l->host,
                                     .start_mono_ns = l->start_mono_ns};
@@ -182,7 +184,7 @@ static void start_watching(struct stk_launch *l)
         stk_launch_note(l, "logs are not copied: %s", why.what);
 }
 
-/* What is left of a run that never was. */
+/* Cleans up after a program that did not start. */
 static int not_started(struct stk_launch *l, int wrong, struct stk_launch_result *r,
                        struct stk_err *err)
 {
@@ -198,20 +200,20 @@ static int finish(struct stk_launch *l, struct stk_err *err)
 {
     struct stk_err why = {0};
     if (l->sampler && !stk_sampler_stop(l->sampler)) {
-        stk_launch_note(l, "the sampler did not stop: what it knew of processes is not kept");
-        l->sampler = NULL; /* its thread still has it, and texts of ours */
+        stk_launch_note(l, "the sampler did not stop: its data about processes is lost");
+        l->sampler = NULL; /* its thread still uses it, and texts of ours */
         l->stuck = true;
     }
-    /* First what the logs say, then copy and take them away. */
+    /* First evaluate the logs, then copy and remove them. */
     const struct stk_sampler_totals *t = l->sampler ? stk_sampler_totals(l->sampler) : NULL;
     if (t && *t->trouble)
         stk_launch_note(l, "samples of CPU and memory end after %llu of them: %s",
-                        (unsigned long long)t->samples, t->trouble);
+                        (unsigned long long)t->readings, t->trouble);
     int rc = stk_launch_write_run(l, err);
     int copied = stk_copier_finish(l, &why);
     if (!copied)
         return rc;
-    stk_launch_note(l, "logs could not all be copied (%s); they lie in %s on %s", why.what,
+    stk_launch_note(l, "not all logs could be copied (%s); they are in %s on %s", why.what,
                     l->spool, l->host);
     (void)stk_launch_write_run(l, NULL);
     if (!rc && err)
@@ -229,7 +231,7 @@ static void fill_result(const struct stk_launch *l, struct stk_launch_result *r)
     r->peak_resident_bytes = l->max_resident_bytes;
     if (t && t->peak_resident_bytes > r->peak_resident_bytes)
         r->peak_resident_bytes = t->peak_resident_bytes;
-    r->samples = t ? t->samples : 0;
+    r->readings = t ? t->readings : 0;
     r->logs = l->logs_found;
     r->unseen = l->unseen;
     r->spool_left = l->spool_left;
@@ -241,7 +243,7 @@ int stk_launch_run(struct stk_launch *l, struct stk_launch_result *r, struct stk
 {
     struct signals was;
     take_signals(&was);
-    l->start_real_ns = stk_launch_clock(CLOCK_REALTIME); /* not of the preparations */
+    l->start_real_ns = stk_launch_clock(CLOCK_REALTIME); /* excludes the preparations */
     l->start_mono_ns = stk_launch_clock(CLOCK_MONOTONIC);
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
     int wrong = start_program(l, &was);

@@ -1,25 +1,25 @@
 /*
  * launch.h - runs a program under the preload library, watches it, and leaves a profile behind.
  *
- * Two files of a launcher stand beside the logs (docs/profile.md; read by profile_run.c). HOST is
+ * Each launcher writes two files beside the logs (docs/profile.md; read by profile_run.c). HOST is
  * the node's name with everything but [A-Za-z0-9._-] as '_', PID the launcher's; a task of many has
- * PID.rRANK for PID. A third, run.id, says which run the folder belongs to.
+ * PID.rRANK for PID. A third file, run.id, says which run the folder belongs to.
  *
- * run.HOST.PID.json: one object; written when the program starts, replaced (rename) when it ended.
- * A field that is not known is null or missing; readers take what they know and pass over the rest.
+ * run.HOST.PID.json: one object; written when the program starts, replaced (rename) when it ends.
+ * An unknown field is null or missing; readers ignore fields that they do not know.
  *   "kind": "stoker-run", "version": 1 (of this list), "stoker": "0.1.0"
  *   "run": text, the same for all tasks of a run ("slurm-123.0", "openmpi-…", "HOST-PID-NS")
- *   "state": "running" | "ended" ("running" in a file whose launcher is gone: it was killed)
+ *   "state": "running" | "ended" ("running" without a launcher: it was killed)
  *   "host": text, "pid": launcher's, "child": the program's pid (only once ended), "pid_space":
- *       which namespace these numbers are of, as in the logs' headers (0: not known)
+ *       the namespace of these numbers, as in the logs' headers (0: unknown)
  *   "command": [text…], "program": path found for command[0], "cwd": text
- *   "linkage": "dynamic" | "static" | "setuid" | "unknown" (static, setuid: no log of it)
+ *   "linkage": "dynamic" | "static" | "setuid" | "unknown" (static, setuid: it leaves no log)
  *   "start_real_ns": integer (CLOCK_REALTIME), "start_mono_ns": the same moment (CLOCK_MONOTONIC)
  *   "end_real_ns": integer or null; "seconds": number or null (start to end, monotonic)
  *   "exit_status": 0…255 or null; "signal": number or null (then exit_status is 128 + signal)
  *   "stopped_early": bool (--for ended the recording before the program ended)
- *   "rank", "world": integers or null (what the task launcher says); "job": text or null ("123"),
- *   "scheduler": whose number that is ("slurm", "pbs", "lsf", "sge") or null
+ *   "rank", "world": integers or null (from the task launcher); "job": text or null ("123"),
+ *   "scheduler": the one that numbered the job ("slurm", "pbs", "lsf", "sge") or null
  *   "step": text or null, "launcher": "Slurm", "Open MPI", … or null
  *   "cores": CPUs the job may use here; "memory_bytes": its limit, else the node's memory
  *   "gpus": number it may use (known once ended; 0: none seen), "gpu_kind": text or null
@@ -31,22 +31,23 @@
  *   "uring_pids": [pid…] that held an io_uring; "notes": [text…] whole sentences
  *   "child_io": [rchar, wchar, read_bytes, write_bytes] of the child and those it waited for
  *   "unseen": [{"pid", "command": text, "rchar", "wchar", "read_bytes", "write_bytes"}…]: processes
- *       that left no log, by what the kernel counted (as last seen; with the children they waited
+ *       without a log, with the kernel's counts (as last seen; including children they waited
  *       for); "unseen_more": how many more there were than listed
- *   "spool": path where logs lie that could not be copied here, or null
+ *   "spool": path of logs that could not be copied here, or null
  *
- * samples.HOST.PID.csv: a header line, then a line a sample; columns are found by name, more may
- * come; an empty field is not known. Lines are whole, but the last one of a killed launcher.
+ * samples.HOST.PID.csv: a header line, then one line per reading; columns are found by name, more
+ * may be added; an empty field is unknown. All lines are complete, except the last one of a killed
+ * launcher.
  *   at_s             seconds since start_mono_ns
  *   processes, threads           of the launcher's tree (without itself)
- *   cpu_cores        CPU time of the tree since the sample before / time: 2.5 is 2.5 CPUs busy
+ *   cpu_cores        CPU time of the tree since the previous line / time: 2.5 is 2.5 busy CPUs
  *   iowait_cores     CPUs the job may use that were idle with I/O outstanding, of the whole node
- *   resident_bytes   of the tree: RSS added up, at most what its cgroup says (forked workers share)
+ *   resident_bytes   of the tree: RSS added up, at most its cgroup's count (forked workers share)
  *   cache_bytes      file cache of the job's cgroup, else of the node
  *   gpu_util         0…1, mean of the GPUs it may use; gpu_memory_bytes: in use on them, added up
  *   read_chars, write_chars, storage_read_bytes, storage_write_bytes
- *                    of the tree since its start, as the kernel counts (rchar, wchar, read_bytes,
- *                    write_bytes); may fall short by what ended between samples
+ *                    of the tree since its start, by the kernel's count (rchar, wchar, read_bytes,
+ *                    write_bytes); may miss processes that ended between readings
  */
 #ifndef STK_LAB_LAUNCH_H
 #define STK_LAB_LAUNCH_H
@@ -56,55 +57,55 @@
 struct stk_launch_options {
     char *const *argv; /* the program and its arguments, NULL-terminated */
     const char *dir;   /* NULL: stoker-profile-NAME-… in the current folder */
-    bool force;        /* a profile of another run in dir is replaced */
+    bool force;        /* replaces a profile of another run in dir */
     bool trace;        /* record every operation */
     double for_s;      /* record that long; 0: to the end */
-    double sample_s;   /* 0: no samples; else at least STK_SAMPLE_LEAST_S */
+    double sample_s;   /* 0: no readings; otherwise at least STK_SAMPLER_LEAST_S */
     double copy_s;     /* how often logs are copied from the spool */
-    uint64_t files;    /* a process records one by one */
+    uint64_t files;    /* that a process records individually */
     const char *const *include, *const *exclude; /* NULL-terminated; NULL: none */
-    const char *spool;   /* NULL: a node-local folder, where dir is on a network */
-    const char *preload; /* NULL: looked for */
+    const char *spool;   /* NULL: a node-local folder, if dir is on a network */
+    const char *preload; /* NULL: searched for */
     bool share;          /* others may read the profile, as the umask says */
 };
 
 struct stk_launch_result {
     const char *dir;        /* absolute; NULL: nothing is recorded. Borrowed, as all texts here,
                                until stk_launch_free() */
-    const char *warning;    /* to be said before the program runs; NULL: nothing, or it is for
-                               another task of this node to say */
+    const char *warning;    /* shown before the program runs; NULL: none, or another task of this
+                               node shows it */
     const char *run;        /* its id */
-    const char *spool_left; /* logs that could not be copied lie there; NULL: none */
-    int status;             /* as a shell has it: exit status, 128 + signal, 126, 127 */
-    int signal;             /* that ended the program; 0: none */
+    const char *spool_left; /* where logs are that could not be copied; NULL: none */
+    int status;             /* as in a shell: exit status, 128 + signal, 126, 127 */
+    int signal;             /* the one that ended the program; 0: none */
     double seconds, cpu_s;
-    uint64_t peak_resident_bytes, samples, logs, unseen;
-    const char **note; /* what the user should know: whole sentences */
+    uint64_t peak_resident_bytes, readings, logs, unseen;
+    const char **note; /* for the user: whole sentences */
     size_t nnotes;
 };
 
-/* run.*.json, samples.*.csv, *.stklog, run.id: files of a profile. */
+/* Whether this is a file of a profile: run.*.json, samples.*.csv, *.stklog, run.id. */
 bool stk_launch_is_ours(const char *name);
 
 struct stk_launch;
 
-/* Everything that can fail before the program runs: finds it, makes the folder, takes part in the
- * run. A folder that holds another run's profile: the next of DIR-2, DIR-3 ... is taken. One that
- * cannot be made or written: the program will run unrecorded; r->warning says so. On error
- * r->status is what a shell would give (127: not found, 126: not executable), 0 for other errors.
- * SIGXFSZ is ignored in this process from here on, not in the program. The options and what they
- * point to must outlive it. Caller frees with stk_launch_free(). */
+/* Does everything that can fail before the program runs: finds it, creates the folder, joins the
+ * run. If the folder holds another run's profile, takes the next of DIR-2, DIR-3 ... If it cannot
+ * be created or written, the program will run unrecorded, and r->warning says so. On error
+ * r->status is what a shell would return (127: not found, 126: not executable), 0 for other errors.
+ * From here on this process ignores SIGXFSZ, the program does not. The options and what they point
+ * to must outlive l. Caller frees with stk_launch_free(). */
 int stk_launch_begin(const struct stk_launch_options *o, struct stk_launch **out,
                      struct stk_launch_result *r, struct stk_err *err);
-/* Runs the program to its end. The process's signals belong to this call: those that were sent to
- * this process alone are passed on; those that reached the program too (from the terminal, from
- * slurmstepd) are not. An error: the program could not be started, or what it left not be kept;
- * r->status says what became of it. */
+/* Runs the program to its end. This call handles the process's signals: those sent to this process
+ * alone are passed on; those that reached the program too (from the terminal, from slurmstepd) are
+ * not. An error: the program could not be started, or its results could not be kept; r->status says
+ * which. */
 int stk_launch_run(struct stk_launch *l, struct stk_launch_result *r, struct stk_err *err);
 void stk_launch_free(struct stk_launch *l);
 
-/* The preload library: $STOKER_PRELOAD, beside the program that runs, in ../lib/stoker from there,
- * or where it was installed. malloc'ed. Caller frees with free(). */
+/* Finds the preload library: $STOKER_PRELOAD, beside the running program, in ../lib/stoker from
+ * there, or where it was installed. Caller frees with free(). */
 int stk_launch_find_preload(char **out, struct stk_err *err);
 
 #endif

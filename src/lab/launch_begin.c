@@ -1,6 +1,6 @@
 /*
- * launch_begin.c - what comes before the program runs: who we are, what it is, where its profile
- * goes. Only what is wrong with the command itself is an error here.
+ * launch_begin.c - what happens before the program runs: which task this is, what the program is,
+ * where its profile goes. Only a fault of the command itself is an error here.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -17,7 +17,7 @@
 
 #define TEXT_MAX 2048
 
-/* Of many tasks one a node speaks. */
+/* With many tasks, one per node reports. */
 void stk_launch_warn(struct stk_launch *l, const char *fmt, ...)
 {
     char text[2 * TEXT_MAX];
@@ -43,7 +43,7 @@ void stk_launch_note(struct stk_launch *l, const char *fmt, ...)
         l->note[l->nnotes++] = kept;
 }
 
-/* "train" of `python3 -u train.py`: what people call it. */
+/* "train" for `python3 -u train.py`: the name people use. */
 static int name_program(struct stk_launch *l, struct stk_err *err)
 {
     char name[64];
@@ -85,14 +85,14 @@ static int find_preload(struct stk_launch *l, struct stk_err *err)
     const struct stk_program *p = &l->program;
     if (p->linkage == STK_LINK_STATIC || p->linkage == STK_LINK_SETUID)
         stk_launch_note(l,
-                        "%s is %s: no library can be preloaded into it, so only what the kernel "
-                        "counts and the samples are known of it (not of programs it starts)",
+                        "%s is %s: no library can be preloaded into it, so only the kernel's "
+                        "counts and the samples are known for it (not for programs it starts)",
                         stk_base_name(l->program_path),
                         p->linkage == STK_LINK_STATIC ? "linked statically" : "setuid");
     if (p->other_libc) {
         stk_launch_note(l,
-                        "%s is for another C library or machine than stoker: only what the kernel "
-                        "counts and the samples are known of it and of what it starts",
+                        "%s was built for another C library or machine than stoker: only the "
+                        "kernel's counts and the samples are known for it and for what it starts",
                         stk_base_name(l->program_path));
         return 0;
     }
@@ -102,7 +102,7 @@ static int find_preload(struct stk_launch *l, struct stk_err *err)
                           : stk_launch_find_preload(&l->preload, err);
     if (!rc && strpbrk(l->preload, " :"))
         rc = stk_err_set(err, STK_E_UNSUPPORTED, l->preload, -1,
-                         "a library whose path has a blank or a colon cannot be preloaded");
+                         "a library whose path contains a blank or a colon cannot be preloaded");
     return rc;
 }
 
@@ -119,32 +119,32 @@ static int find_self(struct stk_launch *l, struct stk_err *err)
     l->start_mono_ns = stk_launch_clock(CLOCK_MONOTONIC);
     if (stk_rank_detect(&l->rank, &why) != 0) {
         l->rank = (struct stk_rank){.from = ""};
-        stk_launch_note(l, "which rank this is is not known: %s", why.what);
+        stk_launch_note(l, "the rank of this process is unknown: %s", why.what);
     }
     l->ranked = l->rank.world > 1;
     l->local_dir = stk_launch_local_dir(&l->local_free_bytes);
     return name_program(l, err);
 }
 
-static int name_samples(struct stk_launch *l, struct stk_err *err)
+static int name_readings(struct stk_launch *l, struct stk_err *err)
 {
     char name[128];
     int n = snprintf(name, sizeof name, "samples.%s.csv", l->stem);
-    l->samples_name = stk_arena_dup(&l->arena, name, (size_t)n);
-    return l->samples_name ? 0 : stk_err_nomem(err, sizeof name);
+    l->readings_name = stk_arena_dup(&l->arena, name, (size_t)n);
+    return l->readings_name ? 0 : stk_err_nomem(err, sizeof name);
 }
 
 static int check_options(const struct stk_launch *l, struct stk_err *err)
 {
     const struct stk_launch_options *o = &l->o;
-    if (o->sample_s > 0 && o->sample_s < STK_SAMPLE_LEAST_S)
+    if (o->sample_s > 0 && o->sample_s < STK_SAMPLER_LEAST_S)
         return stk_err_set(err, STK_E_USAGE, NULL, -1,
-                           "samples can be taken every %g ms at most; 0 is never",
-                           STK_SAMPLE_LEAST_S * 1e3);
+                           "the shortest interval between samples is %g ms; 0 means no samples",
+                           STK_SAMPLER_LEAST_S * 1e3);
     return stk_launch_check_rules(o, l->cwd, err);
 }
 
-/* Where the profile goes. What goes wrong here ends the recording, not the program. */
+/* Prepares the profile's folder. A failure here ends the recording, not the program. */
 static void prepare_recording(struct stk_launch *l)
 {
     struct stk_err why = {0};
@@ -153,7 +153,7 @@ static void prepare_recording(struct stk_launch *l)
     if (!rc)
         rc = stk_launch_take_spool(l, &why);
     if (!rc)
-        rc = name_samples(l, &why);
+        rc = name_readings(l, &why);
     if (!rc)
         return;
     stk_launch_warn(l, "nothing is recorded: %s. The program runs all the same",
@@ -172,7 +172,7 @@ int stk_launch_begin(const struct stk_launch_options *o, struct stk_launch **out
         return stk_err_nomem(err, sizeof *l);
     l->o = *o;
     l->folder = l->spool_folder = STK_FOLDER_INIT;
-    sigaction(SIGXFSZ, &none, &l->size); /* a limit on files ends what we write, not us */
+    sigaction(SIGXFSZ, &none, &l->size); /* a limit on file sizes stops our writing, not us */
     int rc = find_self(l, err);
     if (!rc)
         rc = check_options(l, err);

@@ -1,10 +1,10 @@
 /*
- * launch_dir.c - which run this is, and the folder its profile goes to.
+ * launch_dir.c - which run this is, and the folder of its profile.
  *
  * All tasks that srun or mpirun started together are one run and share one folder, by an id that
- * their launcher gave to all of them. Who comes first writes that into the folder (run.id). Where
- * it holds another run, all go on to DIR-2, DIR-3 ...: nothing is replaced without force, and a job
- * that was requeued runs. Nobody waits for anybody.
+ * their launcher gave to all of them. The first task writes that id into the folder (run.id). If
+ * the folder holds another run, all tasks move on to DIR-2, DIR-3 ...: nothing is replaced without
+ * force, and a requeued job runs. No task waits for another.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -22,7 +22,7 @@
 #include "base/text.h"
 #include "lab/launch_priv.h"
 
-#define TOGETHER_S  600 /* ranks without a common id that begin within this are one run */
+#define TOGETHER_S  600 /* ranks without a common id that start within this time are one run */
 #define LOCK_NAME   ".stoker-profile.lock"
 #define ID_NAME     "run.id"
 #define ID_MAX      256u
@@ -52,7 +52,8 @@ static const char *variable(const char *name)
     return v && *v ? v : NULL;
 }
 
-/* What the launcher calls this run, for all its tasks. Appends to id; false: it does not say. */
+/* The launcher's name for this run, common to all its tasks. Appends to id; false: there is
+ * none. */
 static bool launchers_id(const struct stk_launch *l, struct stk_buf *id)
 {
     static const char *const mpi[] = {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "PALS_APID",
@@ -87,7 +88,7 @@ static bool launchers_id(const struct stk_launch *l, struct stk_buf *id)
     return false;
 }
 
-/* Ranks that have nothing but their command and number in common. */
+/* For ranks that have only their command and number in common. */
 static void commands_id(const struct stk_launch *l, struct stk_buf *id)
 {
     struct stk_buf all = STK_BUF_INIT;
@@ -128,7 +129,7 @@ static int name_run(struct stk_launch *l, struct stk_buf *folder, struct stk_err
 
 /* ---- the folder --------------------------------------------------------------------------- */
 
-/* Makes the folder and says what is written there. */
+/* Creates the folder, and reports why it cannot be written. */
 static int open_dir(struct stk_launch *l, const char *path, bool first, struct stk_err *err)
 {
     struct stat st;
@@ -165,17 +166,17 @@ bool stk_launch_is_ours(const char *name)
            (samples && strcmp(dot, ".csv") == 0) || strcmp(name, ID_NAME) == 0;
 }
 
-/* ---- who is there already ----------------------------------------------------------------- */
+/* ---- who else is there -------------------------------------------------------------------- */
 
 enum found { NOBODY, OUR_RUN, ANOTHER };
 
-/* What a look through the folder shows. */
+/* What a scan of the folder shows. */
 struct sight {
-    bool profile; /* files of one */
+    bool profile; /* files of a profile */
     bool myself;  /* also one of this rank: the same task a second time is another run */
 };
 
-/* remove: takes files of profiles away. */
+/* remove: deletes the files of profiles. */
 static int look_through(struct stk_launch *l, bool remove, struct sight *seen, struct stk_err *err)
 {
     char mine[32];
@@ -202,8 +203,8 @@ static int look_through(struct stk_launch *l, bool remove, struct sight *seen, s
     return rc;
 }
 
-/* Is the run that holds the folder ours? Its first task may have made the file, and not yet said
- * whose it is. */
+/* Does our run hold the folder? Its first task may have created the file without having written the
+ * id yet. */
 static enum found whose(const struct stk_launch *l)
 {
     enum found found = NOBODY;
@@ -225,7 +226,7 @@ static enum found whose(const struct stk_launch *l)
     return found;
 }
 
-/* The folder is ours from here on, where nobody was faster. */
+/* Claims the folder, unless another run was faster. */
 static int claim(struct stk_launch *l, enum found *found, struct stk_err *err)
 {
     int fd = stk_create_at(l->folder.fd, ID_NAME, l->folder.mode), rc = 0;
@@ -246,8 +247,8 @@ static int claim(struct stk_launch *l, enum found *found, struct stk_err *err)
     return rc;
 }
 
-/* Files of a run come after its claim. So where there are files, who holds the folder is known
- * already; and where nobody does they are of a launcher whose claim is gone. */
+/* A run claims the folder before it writes files. So if there are files, the holder is known; and
+ * if there is no holder, the files belong to a launcher whose claim is gone. */
 static int who_is_there(struct stk_launch *l, bool take, enum found *found, struct stk_err *err)
 {
     struct sight seen;
@@ -262,8 +263,9 @@ static int who_is_there(struct stk_launch *l, bool take, enum found *found, stru
     return *found == NOBODY && take ? claim(l, found, err) : 0;
 }
 
-/* One task of the run at a time. Whoever had the lock takes the file away: then it is another file
- * that counts. The descriptor, or negative. Where a file system has no locks, none is held. */
+/* Admits one task of the run at a time. The holder of the lock removes the file: then another
+ * file counts. Returns the descriptor, or a negative code. On a file system without locks, none
+ * is held. */
 static int take_lock(const struct stk_folder *in, struct stk_err *err)
 {
     for (unsigned i = 0; i < 600; i++) {
@@ -304,7 +306,8 @@ static int force_in(struct stk_launch *l, enum found *found, struct stk_err *err
     return rc;
 }
 
-/* 0: the folder is ours, and the run file written. STK_E_EXISTS: it holds another run's profile. */
+/* 0: the folder is ours, and the run file is written. STK_E_EXISTS: it holds another run's
+ * profile. */
 static int admit(struct stk_launch *l, struct stk_err *err)
 {
     enum found found = NOBODY;
@@ -318,7 +321,7 @@ static int admit(struct stk_launch *l, struct stk_err *err)
     return stk_err_set(err, STK_E_EXISTS, l->dir, -1, ANOTHER_RUN);
 }
 
-/* Why the folder that was asked for is not the one: another run's, or not ours to write. */
+/* Reports why the requested folder was not used: it holds another run, or we cannot write it. */
 static void say_moved(struct stk_launch *l, const struct stk_err *why)
 {
     char text[1200];
@@ -333,7 +336,7 @@ static void say_moved(struct stk_launch *l, const struct stk_err *why)
                         l->dir);
 }
 
-/* All tasks of a run come to the same folder: of each they all find that it is not for them. */
+/* All tasks of a run arrive at the same folder: each of them finds the earlier ones taken. */
 int stk_launch_take_dir(struct stk_launch *l, struct stk_err *err)
 {
     struct stk_buf folder = STK_BUF_INIT;
@@ -345,7 +348,7 @@ int stk_launch_take_dir(struct stk_launch *l, struct stk_err *err)
             folder.len--;
     }
     size_t len = folder.len;
-    struct stk_err first = {0}; /* of the folder that was asked for */
+    struct stk_err first = {0}; /* of the requested folder */
     for (unsigned i = 1; !rc && i <= DIRS_MAX; i++) {
         folder.len = len;
         if (i > 1)
@@ -370,7 +373,7 @@ void stk_launch_drop_dir(struct stk_launch *l)
 {
     if (l->dir)
         (void)stk_folder_remove(&l->folder, l->run_name, NULL);
-    if (l->dir && !l->ranked) /* of a run of many tasks, others may have come */
+    if (l->dir && !l->ranked) /* in a run of many tasks, others may have joined */
         (void)stk_folder_remove(&l->folder, ID_NAME, NULL);
     leave_dir(l);
 }

@@ -1,4 +1,5 @@
-/* launch_json.c - the run file: what was run, where, and how it ended. Fields: launch.h. */
+/* launch_json.c - the run file: what was run, where, and how it ended. See launch.h for the
+ * fields. */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -122,7 +123,7 @@ static void put_pids(struct stk_jw *w, const struct stk_tree *t)
     stk_jw_close(w, ']');
 }
 
-/* What the kernel counted for the program itself, when it was waited for. */
+/* The kernel's counts for the program itself, from waiting for it. */
 static void put_child(const struct stk_launch *l, struct stk_jw *w)
 {
     const struct stk_tree *t = stk_sampler_tree(l->sampler);
@@ -190,7 +191,7 @@ int stk_launch_write_run(struct stk_launch *l, struct stk_err *err)
     put_job(l, &w);
     put_machine(l, &w);
     put_settings(l, &w);
-    stk_jw_put_str(&w, "samples", l->o.sample_s > 0 ? l->samples_name : NULL);
+    stk_jw_put_str(&w, "samples", l->o.sample_s > 0 ? l->readings_name : NULL);
     if (l->ended && l->sampler)
         rc = put_outcome(l, &w, err);
     stk_jw_key(&w, "notes");

@@ -1,4 +1,4 @@
-/* launch_priv.h - what the parts of the launcher share. */
+/* launch_priv.h - shared by the parts of the launcher. */
 #ifndef STK_LAB_LAUNCH_PRIV_H
 #define STK_LAB_LAUNCH_PRIV_H
 
@@ -11,16 +11,16 @@
 #include "base/spawn.h"
 #include "lab/folder.h"
 #include "lab/launch.h"
-#include "lab/sample.h"
+#include "lab/sampler.h"
 #include "preload/log.h"
 
 enum stk_linkage { STK_LINK_UNKNOWN, STK_LINK_DYNAMIC, STK_LINK_STATIC, STK_LINK_SETUID };
 
-/* What a program file is, as far as preloading goes. */
+/* What matters for preloading about a program file. */
 struct stk_program {
     enum stk_linkage linkage;
-    bool other_libc; /* of another C library or another machine: preloading would break it */
-    bool needs_asan; /* brings AddressSanitizer as a library, which insists on being first */
+    bool other_libc; /* for another C library or machine: preloading would break it */
+    bool needs_asan; /* uses AddressSanitizer as a library, which must come first */
 };
 
 struct stk_copier; /* launch_spool.c */
@@ -29,9 +29,9 @@ struct stk_launch {
     struct stk_launch_options o;
     struct stk_arena arena;
     struct stk_rank rank;
-    bool ranked; /* rank.world says something */
+    bool ranked; /* rank.world is meaningful */
     char host[64];
-    char *name;         /* of the program, fit for a file name */
+    char *name;         /* of the program, usable as a file name */
     char *program_path; /* found in PATH; NULL: not found */
     struct stk_program program;
     char *preload; /* malloc'ed */
@@ -39,14 +39,15 @@ struct stk_launch {
     struct stk_folder folder; /* the profile's */
     const char *dir;          /* its path; NULL: nothing is recorded */
     bool made_dir;
-    bool by_command;       /* run_id is of the command: another run of it has the same */
-    char stem[96];         /* HOST.PID or, of one of many tasks, HOST.PID.rRANK */
-    struct sigaction size; /* SIGXFSZ as it was when we came, for the program */
-    const char *logs;      /* dir or spool: where logs and samples are written */
+    bool by_command;       /* run_id is derived from the command: another run of it has the same
+                              id */
+    char stem[96];         /* HOST.PID, or HOST.PID.rRANK for one of many tasks */
+    struct sigaction size; /* the original SIGXFSZ, for the program */
+    const char *logs;      /* dir or spool: where logs and readings are written */
     struct stk_folder spool_folder;
     const char *spool; /* its path; NULL: none */
     char run_name[128];
-    const char *samples_name, *run_id;
+    const char *readings_name, *run_id;
     uint64_t start_real_ns, start_mono_ns, end_real_ns, end_mono_ns;
     const char *local_dir; /* NULL: none */
     uint64_t local_free_bytes;
@@ -54,13 +55,13 @@ struct stk_launch {
     bool ended;
     struct stk_ending ending;
     double cpu_s;
-    uint64_t max_resident_bytes; /* of one process, by the kernel */
+    uint64_t max_resident_bytes; /* of one process, from the kernel */
     uint64_t logs_found, unseen;
     const char *spool_left, *warning;
     struct stk_sampler *sampler;
-    bool stuck; /* the sampler's thread, which uses what is here */
+    bool stuck; /* the sampler's thread hangs, and uses this struct */
     struct stk_copier *copier;
-    const char **note; /* malloc'ed; the texts are of the arena */
+    const char **note; /* malloc'ed; the texts are in the arena */
     size_t nnotes;
 };
 
@@ -73,18 +74,18 @@ uint64_t stk_launch_clock(clockid_t clock); /* ns */
 
 /* launch_exec.c */
 void stk_program_look(const char *path, struct stk_program *p);
-/* The options' patterns fit what the library takes. */
+/* Checks that the options' patterns fit into the library's limits. */
 int stk_launch_check_rules(const struct stk_launch_options *o, const char *cwd,
                            struct stk_err *err);
-/* Sets the environment that the program gets. For the child. 0 or errno. */
+/* Sets the program's environment. Call it in the child. 0 or errno. */
 int stk_launch_environment(const struct stk_launch *l);
 
 /* launch_dir.c */
-/* Letters, digits and ._- of the first max bytes of s, others as '_'. */
+/* Copies the first max bytes of s, with everything but letters, digits and ._- as '_'. */
 void stk_launch_safe_name(const char *s, size_t max, char *out, size_t size);
-/* Says what run this is, finds or makes the folder it writes to, and writes the run file there. */
+/* Determines the run, finds or creates its folder, and writes the run file there. */
 int stk_launch_take_dir(struct stk_launch *l, struct stk_err *err);
-/* This run leaves nothing there after all. */
+/* Removes this run from the folder again. */
 void stk_launch_drop_dir(struct stk_launch *l);
 
 /* launch_unseen.c */
@@ -93,19 +94,19 @@ struct stk_unseen {
     const char *command; /* Borrowed from the sampler. */
     uint64_t io[STK_IO_COUNTS];
 };
-/* Processes of the tree that no log tells of, most bytes first; malloc'ed, caller frees with
- * free(). Also counts the logs. */
+/* Lists processes of the tree without a log, most bytes first; malloc'ed, caller frees with free().
+ * Also counts the logs. */
 int stk_launch_unseen(struct stk_launch *l, struct stk_unseen **out, size_t *n,
                       struct stk_err *err);
 
 /* launch_spool.c */
 int stk_launch_take_spool(struct stk_launch *l, struct stk_err *err);
-/* Takes it away with all that is in it. */
+/* Removes the spool and its content. */
 void stk_launch_drop_spool(struct stk_launch *l);
-/* A node-local folder with room for data, for staging; NULL: none. */
+/* A node-local folder with room to stage data; NULL: none. */
 const char *stk_launch_local_dir(uint64_t *free_bytes);
 int stk_copier_start(struct stk_launch *l, struct stk_err *err);
-/* Copies the rest and takes the spool away; where that fails, spool_left is set. */
+/* Copies the rest and removes the spool; sets spool_left if that fails. */
 int stk_copier_finish(struct stk_launch *l, struct stk_err *err);
 
 /* launch_json.c */

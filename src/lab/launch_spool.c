@@ -2,10 +2,9 @@
  * launch_spool.c - logs on a node-local disk, copied to the profile's folder now and then.
  *
  * A log is mapped into the program and written at every call: on a network file system that would
- * be traffic, and on some it would not be seen by others. So logs lie in a folder on the node and
- * what has changed is copied every half minute: a node that is switched off at the time limit takes
- * no more than that with it. Whether a file has changed is told by its content: a mapped file's
- * time says nothing.
+ * cause traffic, and on some, other nodes would not see it. So logs are written to a folder on the
+ * node, and changes are copied every half minute: a node that is switched off at the time limit
+ * loses no more than that. Changes are detected by content: the time of a mapped file says nothing.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -23,19 +22,19 @@
 #include "host/fs.h"
 #include "lab/launch_priv.h"
 
-#define SPOOL_ROOM   (256ull << 20) /* that much must be free */
+#define SPOOL_ROOM   (256ull << 20) /* required free space */
 #define LOCAL_ROOM   (1ull << 30)
-#define WHOLE_MAX    (8u << 20) /* larger ones (traces) are updated block by block, in place */
+#define WHOLE_MAX    (8u << 20) /* larger logs (traces) are updated block by block, in place */
 #define BLOCK        STK_LOG_BLOCK
-#define BLOCKS_LIMIT (1u << 20) /* 64 GiB a log */
-#define COPY_REST    9          /* that many times as long as copying took, none is done */
+#define BLOCKS_LIMIT (1u << 20) /* 64 GiB per log */
+#define COPY_REST    9          /* pause between copies, in multiples of the time a copy took */
 
 struct copied {
     char name[256];
     uint64_t key;   /* of the name */
-    uint64_t *hash; /* of each block, as last copied */
+    uint64_t *hash; /* of each block, when last copied */
     size_t nblocks;
-    bool done; /* it has ended, and was the same twice */
+    bool done; /* it has ended, and did not change between two copies */
 };
 
 struct stk_copier {
@@ -121,8 +120,8 @@ static struct copied *find_copied(struct stk_copier *c, const char *name)
     return f;
 }
 
-/* Hashes of all blocks as they are now; malloc'ed. A block that changes after it was hashed is
- * copied again next time. */
+/* Current hashes of all blocks; malloc'ed. A block that changes after it was hashed is copied again
+ * next time. */
 static int hash_blocks(struct stk_copier *c, struct copied *f, int fd, uint64_t size,
                        uint64_t **fresh, size_t *n, struct stk_err *err)
 {
@@ -146,7 +145,7 @@ static bool same(const struct copied *f, const uint64_t *fresh, size_t n)
     return f->hash && f->nblocks == n && memcmp(f->hash, fresh, n * sizeof *fresh) == 0;
 }
 
-/* One block: its content, then its head, which says how much of that is whole. */
+/* Copies one block: its content, then its head, which says how much of the content is complete. */
 static int copy_block(struct stk_copier *c, int from, int to, size_t i, const char *name,
                       struct stk_err *err)
 {
@@ -159,7 +158,7 @@ static int copy_block(struct stk_copier *c, int from, int to, size_t i, const ch
     return rc ? rc : stk_pwrite_full(to, c->block, head, at, name, err);
 }
 
-/* Blocks that differ; the first, which counts them, last. */
+/* Copies blocks that differ; the first, which counts them, last. */
 static int copy_in_place(struct stk_copier *c, const struct copied *f, int from,
                          const uint64_t *fresh, size_t n, struct stk_err *err)
 {
@@ -167,9 +166,9 @@ static int copy_in_place(struct stk_copier *c, const struct copied *f, int from,
     int to, rc = stk_folder_append(&c->l->folder, f->name, &to, err);
     if (rc)
         return rc;
-    if (fcntl(to, F_SETFL, 0) != 0) /* what is appended would not go where it belongs */
+    if (fcntl(to, F_SETFL, 0) != 0) /* appended data would not go to its offset */
         rc = stk_err_sys(err, f->name, "open");
-    /* What is there is ours up to its length: somebody may have cut or removed it. */
+    /* The copy may have been cut or removed: only its length is ours. */
     size_t there = fstat(to, &st) == 0 ? (size_t)(st.st_size / BLOCK) : 0;
     there = there < f->nblocks ? there : f->nblocks;
     for (size_t k = 1; !rc && k <= n; k++) {
@@ -197,8 +196,8 @@ static int copy_bytes(struct stk_copier *c, int from, int to, const char *name, 
     return rc;
 }
 
-/* The folder is ours alone: a name that can be guessed will do, and nothing is synced, since it is
- * copied again. */
+/* The folder is ours alone, so a predictable name is safe; nothing is synced, since it is copied
+ * again. */
 static int copy_whole(struct stk_copier *c, const struct copied *f, int from, struct stk_err *err)
 {
     const struct stk_folder *in = &c->l->folder;
@@ -253,7 +252,7 @@ static int copy_file(struct stk_copier *c, struct copied *f, int dirfd, struct s
     return rc;
 }
 
-/* Everything that changed. Goes on after an error, and returns the first. */
+/* Copies all changes. Continues after an error, and returns the first one. */
 static int copy_all(struct stk_copier *c, bool last, struct stk_err *err)
 {
     int fd = openat(c->l->spool_folder.fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -297,7 +296,7 @@ static void *copying(void *user)
             continue;
         pthread_mutex_unlock(&c->lock);
         double before_s = stk_now();
-        (void)copy_all(c, false, NULL); /* tried again; what counts is the last time */
+        (void)copy_all(c, false, NULL); /* repeated later; only the last copy must succeed */
         next_s = stk_now() + c->l->o.copy_s + COPY_REST * (stk_now() - before_s);
         pthread_mutex_lock(&c->lock);
     }
@@ -321,7 +320,8 @@ int stk_copier_start(struct stk_launch *l, struct stk_err *err)
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_cond_init(&c->wake, &attr);
     pthread_condattr_destroy(&attr);
-    c->running = pthread_create(&c->thread, NULL, copying, c) == 0; /* else only at the end */
+    c->running = pthread_create(&c->thread, NULL, copying, c) == 0; /* otherwise copy only at the
+                                                                       end */
     l->copier = c;
     return 0;
 }
@@ -356,6 +356,6 @@ int stk_copier_finish(struct stk_launch *l, struct stk_err *err)
     if (rc)
         l->spool_left = l->spool;
     else
-        stk_folder_destroy(&l->spool_folder); /* its name is still wanted */
+        stk_folder_destroy(&l->spool_folder); /* its name is still needed */
     return rc;
 }

@@ -1,7 +1,6 @@
 /*
- * launch_unseen.c - processes that no log tells of: static programs, programs of another kind of
- * machine, and those that a process with a log turned into. What is known of them is what the
- * kernel counted.
+ * launch_unseen.c - processes without a log: static programs, programs for another machine, and
+ * those that a process with a log executed. Only the kernel's counts are known for them.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -15,8 +14,8 @@
 
 /* The last log of a process: HOST.PID.N.stklog with the largest N. */
 struct last_log {
-    bool here; /* HOST is the launcher's; in a container it may be another */
-    pid_t pid; /* in a container that container's */
+    bool here; /* HOST is the launcher's; a container may have another */
+    pid_t pid; /* within its container */
     unsigned long number;
 };
 
@@ -44,7 +43,7 @@ static bool parse_name(const char *name, const char *host, struct last_log *out)
         return false;
     len -= sizeof STK_LOG_SUFFIX - 1;
     for (int dots = 0; len && (dots += name[len - 1] == '.') < 2;)
-        len--; /* HOST may have dots too: PID and N are the last */
+        len--; /* HOST may contain dots too: PID and N are the last parts */
     if (!len)
         return false;
     long pid = strtol(name + len, &end, 10);
@@ -56,7 +55,7 @@ static bool parse_name(const char *name, const char *host, struct last_log *out)
     return strcmp(end, STK_LOG_SUFFIX) == 0;
 }
 
-/* Of each process the last one, sorted. */
+/* The last log of each process, sorted. */
 static int list_logs(const struct stk_launch *l, struct logs *logs, struct stk_err *err)
 {
     DIR *d = opendir(l->logs);
@@ -101,14 +100,14 @@ static const struct last_log *find_log(const struct logs *logs, bool here, pid_t
     return found && found->here == here && found->pid == pid ? found : NULL;
 }
 
-/* A container may have a host name of its own; who is not in one has the node's. */
+/* A container may have its own host name; processes outside containers have the node's. */
 static const struct last_log *log_of(const struct logs *logs, const struct stk_proc *p)
 {
     const struct last_log *log = find_log(logs, true, p->own_pid);
     return log || p->own_pid == p->pid ? log : find_log(logs, false, p->own_pid);
 }
 
-/* Did the process turn into a program that has no log? Then io is only what came after. */
+/* Did the process execute a program without a log? io is then only what followed. */
 static bool went_on_unseen(const struct stk_launch *l, const struct last_log *log, uint64_t *io)
 {
     static struct stk_log_header h;

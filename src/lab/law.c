@@ -1,6 +1,6 @@
 /*
- * law.c - one law fitted to one curve: weighted non-negative least squares with two or three
- * columns by trying every subset of them, then intervals by refitting noisy copies of the curve.
+ * law.c - fits one law to one curve: weighted non-negative least squares with two or three columns,
+ * by trying every subset of them; then intervals, by refitting noisy copies of the curve.
  */
 #include "lab/law.h"
 
@@ -121,8 +121,8 @@ static bool solve_subset(const struct gram *g, unsigned set, double c[3])
     return true;
 }
 
-/* The subset with the smallest residual whose coefficients are all non-negative is the solution of
- * the constrained problem: with three columns there are seven. */
+/* The solution of the constrained problem is the subset with the smallest residual among those with
+ * non-negative coefficients: with three columns there are seven. */
 static bool solve(const struct gram *g, double coef[3])
 {
     double best = INFINITY;
@@ -141,7 +141,7 @@ static bool solve(const struct gram *g, double coef[3])
     return isfinite(best);
 }
 
-/* The time of N = 1 must come out as more than nothing. */
+/* The time of N = 1 must be positive. */
 static bool has_t1(enum stk_law_kind kind, bool weak, const double c[3])
 {
     return (weak && kind != STK_LAW_GUSTAFSON ? c[0] : c[0] + c[1]) > 0;
@@ -167,7 +167,7 @@ double stk_law_time(const struct stk_law_fit *f, double n)
 struct curve {
     const struct stk_law_data *d;
     enum stk_law_kind kind;
-    size_t skip; /* the point left out, npoints: none */
+    size_t skip; /* the omitted point; npoints: none */
     struct row row[STK_LAW_POINTS_MAX];
 };
 
@@ -178,11 +178,11 @@ static void set_rows(struct curve *c, const double *time_s)
         struct row *r = &c->row[i];
         design_row(c->kind, c->d->weak, p->n, r->x);
         r->y = in_rate(c->kind) ? 1 / time_s[i] : time_s[i];
-        r->w = sqrt(stk_runs_worth(p->runs)) / r->y;
+        r->w = sqrt(stk_median_worth(p->runs)) / r->y;
     }
 }
 
-/* What the law is linear in: the time, or its inverse. */
+/* The quantity in which the law is linear: the time, or its inverse. */
 static double predictor(const struct row *r, const double coef[3])
 {
     return coef[0] * r->x[0] + coef[1] * r->x[1] + coef[2] * r->x[2];
@@ -195,26 +195,26 @@ static double log_squares(const struct curve *c, const double *time_s, const dou
     for (size_t i = 0; i < c->d->npoints; i++) {
         double off = log(time_s[i] / stk_law_time_of(c->kind, c->d->weak, coef, c->d->point[i].n));
         if (i != c->skip)
-            sum += stk_runs_worth(c->d->point[i].runs) * off * off;
+            sum += stk_median_worth(c->d->point[i].runs) * off * off;
     }
     return isnan(sum) ? INFINITY : sum;
 }
 
-/* The working responses and weights of one step of Gauss-Newton from coef: it makes least squares
- * of log(t), or of 1/t, the same linear problem again and again. */
+/* Working responses and weights of one Gauss-Newton step from coef: they turn least squares of
+ * log(t), or of 1/t, into the same linear problem at each step. */
 static void working_rows(struct curve *c, const double *time_s, const double coef[3])
 {
     for (size_t i = 0; i < c->d->npoints; i++) {
         struct row *r = &c->row[i];
         double m = predictor(r, coef), y = in_rate(c->kind) ? 1 / time_s[i] : time_s[i];
         bool throughput = c->d->throughput && !in_rate(c->kind);
-        r->w = sqrt(stk_runs_worth(c->d->point[i].runs)) / (throughput ? m * m : m);
+        r->w = sqrt(stk_median_worth(c->d->point[i].runs)) / (throughput ? m * m : m);
         r->y = throughput ? 2 * m - m * m / y : m * (1 + log(y / m));
     }
 }
 
-/* Weights from measured times favour those that came out too short, so that the first fit lies too
- * low where there is noise. Steps that do not help are not taken. */
+/* Weights from measured times favour times that are too short, so with noise the first fit is too
+ * low. Steps that do not improve the fit are discarded. */
 static void refine(struct curve *c, const double *time_s, double coef[3])
 {
     bool by_log = !c->d->throughput || in_rate(c->kind);
@@ -249,7 +249,7 @@ static bool fit_curve(struct curve *c, const double *time_s, double coef[3])
     return has_t1(c->kind, c->d->weak, coef);
 }
 
-/* ---- what the coefficients mean ----------------------------------------------------------- */
+/* ---- meaning of the coefficients ---------------------------------------------------------- */
 
 static void meaning(enum stk_law_kind kind, bool weak, const double c[3], double out[4])
 {
@@ -264,7 +264,7 @@ static void meaning(enum stk_law_kind kind, bool weak, const double c[3], double
     out[0] = t1;
     out[1] = serial;
     out[2] = kind == STK_LAW_USL ? c[2] / t1 : 0;
-    /* Where dt/dN is 0; throughput of weak scaling peaks where N/t does. */
+    /* Where dt/dN is 0; in weak scaling, throughput peaks where N/t does. */
     double fast = weak ? c[0] - c[1] : c[0];
     out[3] = kind != STK_LAW_USL || !(c[2] > 0) ? INFINITY : sqrt(fmax(fast, 0) / c[2]);
     out[3] = fmax(out[3], 1);
@@ -276,7 +276,7 @@ static double residual_squares(const struct stk_law_data *d, const struct stk_la
     double rss = 0, plain = 0;
     for (size_t i = 0; i < d->npoints; i++) {
         double off = log(stk_law_time(f, d->point[i].n) / d->point[i].time_s);
-        rss += stk_runs_worth(d->point[i].runs) * off * off;
+        rss += stk_median_worth(d->point[i].runs) * off * off;
         plain += off * off;
     }
     *rms = sqrt(plain / (double)d->npoints);
@@ -284,7 +284,7 @@ static double residual_squares(const struct stk_law_data *d, const struct stk_la
 }
 
 /* Akaike's criterion, corrected for few data. With repeats every run counts; their scatter is part
- * of every model's residual. The floor stands for the clock: no law is right to 6 digits. */
+ * of every model's residual. The floor represents the clock: no law is right to 6 digits. */
 static double aicc_of(const struct stk_law_data *d, unsigned ncoef, double rss)
 {
     double n = (double)d->npoints + (d->noise.dof > 0 ? d->noise.dof : 0), k = ncoef + 1;
@@ -295,7 +295,7 @@ static double aicc_of(const struct stk_law_data *d, unsigned ncoef, double rss)
     return n * log(mean) + 2 * k + 2 * k * (k + 1) / (n - k - 1);
 }
 
-/* Symmetric relative error of each point as the others predict it. */
+/* Symmetric relative error of each point, as predicted by the others. */
 static double leave_one_out(struct curve *c, const double *time_s)
 {
     size_t n = c->d->npoints;
@@ -314,8 +314,8 @@ static double leave_one_out(struct curve *c, const double *time_s)
 
 /* ---- intervals ---------------------------------------------------------------------------- */
 
-/* Variance of one run, relative: from the repeats and from what the law leaves over. The latter
- * alone where it is clearly more: then the law is not quite right, and repeats cannot know. */
+/* Relative variance of one run: from the repeats and the residuals; from the residuals alone if
+ * they are clearly larger, since then the law is not quite right, which repeats cannot show. */
 static void fill_noise(const struct stk_law_data *d, struct stk_law_fit *f)
 {
     double dof = fmax((double)d->npoints - (double)f->ncoef, 0), left = dof > 0 ? f->rss / dof : 0;
@@ -338,7 +338,7 @@ static void bootstrap(struct curve *c, double noise, struct stk_law_fit *f)
     for (unsigned k = 0; k < STK_LAW_REPLICATES; k++) {
         for (size_t i = 0; i < c->d->npoints; i++) {
             const struct stk_law_point *p = &c->d->point[i];
-            double z = noise / sqrt(stk_runs_worth(p->runs)) * stk_random_normal(&state);
+            double z = noise / sqrt(stk_median_worth(p->runs)) * stk_random_normal(&state);
             time_s[i] = stk_law_time(f, p->n) * exp(z);
         }
         if (fit_curve(c, time_s, f->boot[f->nboot]))
@@ -372,7 +372,7 @@ void stk_law_fit(const struct stk_law_data *d, enum stk_law_kind kind, struct st
     *f = (struct stk_law_fit){.kind = kind, .weak = d->weak, .ncoef = p};
     f->t1_ci = f->serial_ci = f->coherence_ci = f->peak_ci = none;
     f->aicc = f->loo_smape = f->rms = NAN;
-    /* Three parameters from three points test nothing: the USL wants a fourth. */
+    /* Three parameters from three points test nothing: the USL needs a fourth. */
     if (d->npoints < (p == 3 ? 4 : 2) || d->npoints > STK_LAW_POINTS_MAX)
         return;
     struct curve *c = malloc(sizeof *c);
@@ -392,7 +392,7 @@ void stk_law_fit(const struct stk_law_data *d, enum stk_law_kind kind, struct st
         fill_noise(d, f);
         f->aicc = aicc_of(d, p, f->rss);
         f->loo_smape = leave_one_out(c, time_s);
-        if (f->dof >= 1) /* few degrees of freedom: the noise itself is uncertain */
+        if (f->dof >= 1) /* with few degrees of freedom, the noise itself is uncertain */
             bootstrap(c, sqrt(f->run_variance) * stk_t95(f->dof) / 1.96, f);
         fill_intervals(f);
     }

@@ -1,20 +1,20 @@
 /*
- * law_choose.c - which law to go by, and what it may be asked: the simplest one the data do not
- * contradict, no prediction from a law that was not tested, none far outside the data.
+ * law_choose.c - which law to use, and what it may predict: the simplest law that the data do not
+ * contradict; no prediction from an untested law, none far outside the data.
  */
 #include <math.h>
 #include <stdio.h>
 
 #include "lab/law.h"
 
-#define WIDEST 0.5 /* an interval wider than this part of the value says nothing */
+#define WIDEST 0.5 /* an interval wider than this share of the value is useless */
 
 static void say(struct stk_laws *l, const char *text)
 {
     snprintf(l->reason, sizeof l->reason, "%s", text);
 }
 
-/* The two-parameter law: Amdahl's for a fixed problem; for a growing one the better of two. */
+/* The two-parameter law: Amdahl's for a fixed problem, the better of two for a growing one. */
 static int choose_simple(struct stk_laws *l, bool weak)
 {
     const struct stk_law_fit *a = &l->fit[STK_LAW_AMDAHL], *g = &l->fit[STK_LAW_GUSTAFSON];
@@ -23,8 +23,8 @@ static int choose_simple(struct stk_laws *l, bool weak)
     return a->ok && a->rms < g->rms ? STK_LAW_AMDAHL : STK_LAW_GUSTAFSON;
 }
 
-/* True when the data call for the third parameter: an F test of what it explains against the noise,
- * which knows how little four or five single runs can tell. */
+/* True when the data justify the third parameter: an F test of what it explains against the noise,
+ * which accounts for how little four or five single runs can tell. */
 static bool wants_usl(struct stk_laws *l, const struct stk_law_fit *simple)
 {
     const struct stk_law_fit *u = &l->fit[STK_LAW_USL];
@@ -34,7 +34,7 @@ static bool wants_usl(struct stk_laws *l, const struct stk_law_fit *simple)
         return false;
     }
     if (!(u->coherence > 0)) {
-        say(l, "the data show no slowing down by coherence");
+        say(l, "the data show no slowdown from coherence");
         return false;
     }
     double by = sqrt(fmax(simple->rss - u->rss, 0) / u->run_variance);
@@ -44,7 +44,7 @@ static bool wants_usl(struct stk_laws *l, const struct stk_law_fit *simple)
     return wanted;
 }
 
-/* The USL has Amdahl's law in it: where that was chosen, a little coherence is always possible. */
+/* The USL contains Amdahl's law: where that was chosen, a little coherence is always possible. */
 static int find_rival(const struct stk_laws *l)
 {
     const struct stk_law_fit *u = &l->fit[STK_LAW_USL];
@@ -72,7 +72,7 @@ void stk_laws_fit(const struct stk_law_data *d, struct stk_laws *l)
         stk_law_fit(d, (enum stk_law_kind)k, &l->fit[k]);
     int simple = choose_simple(l, d->weak);
     if (simple < 0) {
-        say(l, "a law needs times at two different N at least");
+        say(l, "a law needs times at two or more different N");
         return;
     }
     l->chosen = wants_usl(l, &l->fit[simple]) ? STK_LAW_USL : simple;
@@ -81,7 +81,7 @@ void stk_laws_fit(const struct stk_law_data *d, struct stk_laws *l)
     l->rival = find_rival(l);
     const struct stk_law_fit *f = &l->fit[l->chosen];
     l->serial_ci = f->serial_ci;
-    if (l->rival >= 0 && l->fit[l->rival].coherence > 0) /* the data lean to it */
+    if (l->rival >= 0 && l->fit[l->rival].coherence > 0) /* the data suggest it */
         l->serial_ci = both(l->serial_ci, l->fit[l->rival].serial_ci);
     l->poor = f->rms > STK_LAW_POOR;
     l->has_peak = !l->poor && f->peak_n <= 2 * l->n_max;
@@ -116,11 +116,13 @@ static const char *why_not(const struct stk_laws *l, double n)
     if (n > l->n_max && l->npoints < 4)
         return "three N cannot show whether it slows down beyond them; measure a fourth";
     if (n > l->n_max && l->fit[l->rival >= 0 ? l->rival : l->chosen].dof < 2)
-        return "so few single runs say too little of the noise to go beyond them; repeat them";
+        return "so few single runs say too little about the noise to predict beyond them; repeat "
+               "them";
     if (n > STK_LAW_FAR * l->n_max)
         return "it is more than four times the largest N measured";
     if (n > l->n_max && !(l->edge_miss <= STK_LAW_EDGE))
-        return "the law misses the largest N measured by more than 5 %, so it cannot go beyond it";
+        return "the law misses the largest N measured by more than 5 %, so it cannot predict "
+               "beyond it";
     return NULL;
 }
 
@@ -146,20 +148,20 @@ void stk_laws_predict(const struct stk_laws *l, double n, struct stk_prediction 
     const struct stk_law_fit *f = &l->fit[l->chosen];
     double t = stk_law_time(f, n);
     struct stk_interval ci = time_interval(f, n);
-    if (n > l->n_max) { /* the last point is the nearest witness of what comes */
+    if (n > l->n_max) { /* the last point is the closest evidence */
         ci.lo *= exp(-l->edge_miss);
         ci.hi *= exp(l->edge_miss);
     }
     if (l->rival >= 0)
         ci = both(ci, time_interval(&l->fit[l->rival], n));
     if (isnan(t) || !stk_interval_known(ci)) {
-        refuse(out, "the data give no idea of its uncertainty");
+        refuse(out, "the data do not determine its uncertainty");
         return;
     }
     if (ci.hi - ci.lo > WIDEST * t) {
         char text[sizeof out->why];
         snprintf(text, sizeof text,
-                 "it could be anything from %.3g to %.3g s; more repeats, or an N nearer to it, "
+                 "it could be anything from %.3g to %.3g s; more repeats, or an N closer to it, "
                  "would narrow that",
                  ci.lo, ci.hi);
         refuse(out, text);
@@ -168,6 +170,6 @@ void stk_laws_predict(const struct stk_laws *l, double n, struct stk_prediction 
     out->time_s = t;
     out->time_ci = ci;
     snprintf(out->why, sizeof out->why, "by %s%s%s", stk_law_name((enum stk_law_kind)l->chosen),
-             l->rival >= 0 ? "; the interval is also that of " : "",
+             l->rival >= 0 ? "; the interval includes that of " : "",
              l->rival >= 0 ? stk_law_name((enum stk_law_kind)l->rival) : "");
 }

@@ -1,7 +1,7 @@
 /*
- * profile_build.c - the growing tables of a profile: files by name, processes, records, notes. What
- * goes in comes from files that may hold anything; numbers of things are bounded by the size of
- * those files, and records by a budget (profile_fold.c).
+ * profile_build.c - the growing tables of a profile: files by name, processes, records, notes. The
+ * input may hold anything; the size of the files limits the number of entries, and a budget the
+ * number of records (profile_fold.c).
  */
 #include "lab/profile_priv.h"
 
@@ -21,7 +21,7 @@ void stk_pb_init(struct stk_pb *pb, struct stk_profile *p)
     *p = (struct stk_profile){
         .source = "stoker", .command = "", .job = "", .scheduler = "", .exit_status = -1};
     *pb = (struct stk_pb){.p = p};
-    /* A quarter of what is free, since analysis and report want some too. */
+    /* A quarter of the free memory, since analysis and report need some too. */
     uint64_t fit = stk_memory_free() / 4 / sizeof(struct stk_prof_rec);
     pb->max_recs = fit < RECS_LEAST ? RECS_LEAST : fit > RECS_MOST ? RECS_MOST : (size_t)fit;
 }
@@ -51,7 +51,7 @@ static void append_part(struct stk_buf *out, const char *part, size_t n)
     if (!n || (n == 1 && part[0] == '.'))
         return;
     if (n == 2 && part[0] == '.' && part[1] == '.') {
-        /* By the text: where a symbolic link stands before "..", it may be another directory. */
+        /* By the text alone: after a symbolic link, ".." may be another directory. */
         while (out->len && out->data[out->len - 1] != '/')
             out->len--;
         out->len -= out->len > 0;
@@ -76,7 +76,7 @@ int stk_pb_path(struct stk_buf *out, const char *cwd, const char *name, size_t l
 {
     stk_buf_reset(out);
     bool absolute = name[0] == '/';
-    if (!absolute && cwd[0] != '/') { /* nobody knows where: as it is */
+    if (!absolute && cwd[0] != '/') { /* the folder is unknown: kept as it is */
         stk_buf_put(out, name, length);
         return stk_buf_check(out, NULL);
     }
@@ -161,7 +161,7 @@ int stk_pb_proc(struct stk_pb *pb, uint32_t *out, struct stk_err *err)
 int stk_pb_host(struct stk_pb *pb, const char *name, uint32_t *out, struct stk_err *err)
 {
     struct stk_profile *p = pb->p;
-    /* From the newest: logs come sorted by host, so it is found at once. */
+    /* From the newest: logs are sorted by host, so it is found at once. */
     for (size_t i = p->nhosts; i-- > 0;)
         if (strcmp(p->host[i].name, name) == 0) {
             *out = (uint32_t)i;

@@ -1,7 +1,7 @@
 /*
- * profile_events.c - every operation of a traced profile, read again from its logs. A log's trace
- * blocks belong to threads, each in order; they are merged, so that a process's operations come in
- * the order they ended. Memory is one block a thread slot.
+ * profile_events.c - every operation of a traced profile, read again from its logs. Each trace
+ * block belongs to a thread and is in order; blocks are merged, so that a process's operations come
+ * in the order of their ends. Needs one block of memory per thread slot.
  */
 #include "lab/profile_priv.h"
 
@@ -10,9 +10,9 @@
 
 #include <stdlib.h>
 
-#define MAX_SLOTS 1024u /* merged at a time; threads beyond come after them */
+#define MAX_SLOTS 1024u /* merged at a time; further threads follow them */
 
-/* ---- which file a name of a log is: the profile's files by hash ---- */
+/* ---- the profile's files by hash, to resolve the names in a log ---- */
 
 struct files {
     const struct stk_profile *p;
@@ -40,8 +40,8 @@ static uint32_t find(const struct files *t, const char *path, bool group)
     return STK_PB_NONE;
 }
 
-/* A trace names what the record is of: a file, or the group that took it in, in the process or
- * when the profile was read. */
+/* A trace names the target of the record: a file, or the group it was folded into, by the process
+ * or when the profile was read. */
 static uint32_t find_any(const struct files *t, const char *path)
 {
     struct stk_buf pattern = STK_BUF_INIT;
@@ -59,7 +59,7 @@ static uint32_t find_any(const struct files *t, const char *path)
 struct stream { /* the trace of one thread slot */
     uint32_t slot, *block;
     size_t nblocks, next;
-    struct stk_log_event *event; /* of the block that is being read */
+    struct stk_log_event *event; /* of the current block */
     size_t n, at;
 };
 
@@ -104,8 +104,8 @@ static int list_blocks(struct merge *m, struct stk_err *err)
     return rc;
 }
 
-/* The next event of a stream that makes sense; NULL: there is none. Reads blocks on its own: the
- * window of the file would be read again and again by threads that take turns. */
+/* The next valid event of a stream; NULL: none. Reads blocks itself: threads that take turns would
+ * reload the window of the file again and again. */
 static const struct stk_log_event *peek(struct merge *m, struct stream *s)
 {
     for (;;) {
@@ -141,7 +141,7 @@ static uint32_t file_of(struct merge *m, uint32_t id, struct stk_buf *path)
 {
     if (!id || id >= m->names.count || !m->names.name[id].length)
         return STK_PB_NONE;
-    /* .file is free for our own use here; one below NONE: looked for, and not there. */
+    /* .file is unused here otherwise; NONE - 1: searched for, and missing. */
     uint32_t known = m->names.name[id].file;
     if (known == STK_PB_NONE) {
         const char *text = (const char *)m->names.text.data + m->names.name[id].at;
@@ -192,7 +192,7 @@ static int events_of(struct merge *m, const char *path, struct stk_err *err)
     struct stk_buf name = STK_BUF_INIT;
     bool damaged = false;
     if (stk_log_open(&m->file, path, NULL) < 0)
-        return 0; /* left out when the profile was read, or gone since */
+        return 0; /* left out when the profile was read, or removed since */
     int rc = m->file.head.trace ? stk_log_names(&m->file, &m->names, &damaged, err) : 0;
     if (!rc && m->file.head.trace)
         rc = list_blocks(m, err);
@@ -216,7 +216,7 @@ int stk_profile_events(const struct stk_profile *p,
     size_t folder = strlen(p->path);
     int rc = files_init(&files, p, err);
     struct merge m = {.p = p, .files = &files, .fn = fn, .user = user};
-    /* The profile may have been read from one log alone. */
+    /* The profile may have been read from a single log. */
     bool one = stk_text_ends(p->path, folder, STK_LOG_SUFFIX);
     for (uint32_t i = 0; i < p->nprocs && !rc; i++) {
         if (!*p->proc[i].log)

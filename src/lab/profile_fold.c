@@ -1,7 +1,7 @@
 /*
- * profile_fold.c - fewer records, when the logs hold more of them than fit the memory: files of one
- * directory and suffix become one group, as the preload library does it within a process. Counts
- * stay exact; which bytes of which file were read becomes an estimate.
+ * profile_fold.c - reduces the records when the logs hold more than fit into memory: files of one
+ * directory and suffix become one group, as the preload library does within a process. Counts stay
+ * exact; which bytes of which file were read becomes an estimate.
  */
 #include "lab/profile_priv.h"
 
@@ -9,8 +9,8 @@
 
 #include <stdlib.h>
 
-#define GROUP_LEAST 32u /* files; fewer stay as they are, where that is enough */
-#define MAX_SUFFIX  12u /* with its dot; longer ones are part of the name */
+#define GROUP_LEAST 32u /* files; fewer are not grouped, if that suffices */
+#define MAX_SUFFIX  12u /* including the dot; a longer one is part of the name */
 
 int stk_pb_pattern(struct stk_buf *out, const char *path, size_t n, enum stk_pb_fold level)
 {
@@ -26,8 +26,8 @@ int stk_pb_pattern(struct stk_buf *out, const char *path, size_t n, enum stk_pb_
     return stk_buf_check(out, NULL);
 }
 
-/* How many files have a pattern, by its hash alone: two patterns of one hash fold a little early.
- */
+/* The number of files per pattern, by hash alone: on a collision, two patterns fold a little
+ * early. */
 struct tally {
     uint64_t hash;
     uint32_t count;
@@ -42,13 +42,13 @@ static struct tally *tally_of(struct tally *table, size_t mask, uint64_t hash)
     return &table[at];
 }
 
-/* Groups themselves go into wider ones only. */
+/* Groups can only join wider groups. */
 static bool foldable(const struct stk_pb *pb, size_t file)
 {
     return !pb->p->file[file].group || pb->level > STK_FOLD_DIRECTORY;
 }
 
-/* to[i]: the file that file i is from now on. New files (groups) are made behind the others. */
+/* to[i]: the file that replaces file i. New files (groups) are appended. */
 static int choose(struct stk_pb *pb, uint32_t *to, size_t n, struct stk_err *err)
 {
     struct stk_buf pattern = STK_BUF_INIT;
@@ -99,7 +99,7 @@ static int join_members(struct stk_pb *pb, const struct stk_pb_file *f, struct s
     return 0;
 }
 
-/* File i is in the group from now on. */
+/* Adds file i to the group. */
 static int join(struct stk_pb *pb, uint32_t i, uint32_t group, struct stk_err *err)
 {
     struct stk_pb_file *f = &pb->file[i], *g = &pb->file[group];
@@ -128,20 +128,20 @@ static void merge(struct stk_pb *pb, size_t to, size_t from)
     pb->rec[to].told |= pb->rec[from].told;
 }
 
-/* Stretches mean nothing across files: the sketch, which has file and place, counts. */
-static void forget_stretches(struct stk_pb *pb, size_t rec)
+/* Ranges mean nothing across files: the sketch, which hashes file and offset, counts. */
+static void forget_spans(struct stk_pb *pb, size_t rec)
 {
     pb->p->rec[rec].read.nspans = 0;
     pb->p->rec[rec].read.overflow = 1;
     pb->rec[rec].wide = 0;
 }
 
-/* A key is file, API (three bits) and the record's place among its process's: of those there are no
- * more than RECS_MOST. */
+/* A key is file, API (three bits) and the record's position among those of its process, of which
+ * there are at most RECS_MOST. */
 #define PLACE_BITS 29
 #define PLACE      ((1ull << PLACE_BITS) - 1)
 
-/* Records are in order of process; within one, those that are now of one file become one. */
+/* Records are ordered by process; within one, records that now have the same file are merged. */
 static size_t merge_process(struct stk_pb *pb, size_t from, size_t end, size_t out, uint64_t *key,
                             const uint32_t *to)
 {
@@ -158,12 +158,12 @@ static size_t merge_process(struct stk_pb *pb, size_t from, size_t end, size_t o
         bool folded = rec[at].file != to[rec[at].file];
         rec[at].file = to[rec[at].file];
         if (folded)
-            forget_stretches(pb, at);
+            forget_spans(pb, at);
         if (i && key[i] >> PLACE_BITS == key[i - 1] >> PLACE_BITS) {
             size_t head = from + (key[i - 1] & PLACE);
             merge(pb, head, at);
             rec[at].proc = STK_PB_NONE;                 /* gone */
-            key[i] = (key[i] & ~PLACE) | (head - from); /* the head goes on */
+            key[i] = (key[i] & ~PLACE) | (head - from); /* the head continues */
         }
     }
     for (size_t i = from; i < end; i++) {
@@ -217,12 +217,12 @@ int stk_pb_fold(struct stk_pb *pb, struct stk_err *err)
     size_t enough = pb->max_recs / 2;
     int rc = fold(pb, err);
     pb->folded = true;
-    /* Where that did not help (as many directories as files), wider groups do; from then on too. */
+    /* If that did not help (as many directories as files), wider groups do, from now on. */
     while (!rc && pb->p->nrecs > enough && pb->level < STK_FOLD_ALL) {
         pb->level++;
         rc = fold(pb, err);
     }
     if (!rc && pb->p->nrecs > enough)
-        pb->max_recs *= 2; /* as many processes as that: there is no less to say of them */
+        pb->max_recs *= 2; /* so many processes cannot be described with less */
     return rc;
 }

@@ -1,7 +1,7 @@
 /*
- * profile_log.c - one process's log (preload/log.h), block by block, into a profile. The process
- * may have been killed, the disk full, the file cut or damaged: every number is looked at before it
- * is used, what is whole is used, and what is not is noted.
+ * profile_log.c - reads one process's log (preload/log.h), block by block, into a profile. The
+ * process may have been killed, the disk full, the file cut or damaged: every number is checked
+ * before use, intact parts are used, and damage is noted.
  */
 #include "lab/profile_priv.h"
 
@@ -16,7 +16,8 @@
 #include <unistd.h>
 
 #define WINDOW                                                                                     \
-    128u /* blocks: 8 MiB a read, since a parallel file system likes few and large ones */
+    128u /* blocks: 8 MiB per read, since parallel file systems prefer few large reads             \
+          */
 #define ROOM         (STK_LOG_BLOCK - sizeof(struct stk_log_block))
 #define IDS_AT_LEAST (1u << 21) /* twice as many as a process may name */
 /* Bins wider than half a year are not a time line. */
@@ -48,7 +49,7 @@ int stk_log_open(struct stk_log_file *f, const char *path, struct stk_err *err)
     *f = (struct stk_log_file){.path = path};
     int rc = stk_read_open(AT_FDCWD, path, 0, &f->fd, &sb, path, err);
     if (rc == STK_E_UNSUPPORTED)
-        rc = STK_E_CORRUPT; /* a pipe or so: of no version at all */
+        rc = STK_E_CORRUPT; /* a pipe or the like: not a log of any version */
     rc = rc ? rc : stk_pread_full(f->fd, &f->head, sizeof f->head, 0, &got, path, err);
     rc = rc ? rc : check_header(f, got, (uint64_t)sb.st_size, err);
     if (rc)
@@ -134,8 +135,8 @@ static int names_of_block(struct stk_log_names *t, size_t *room, const struct st
 int stk_log_names(struct stk_log_file *f, struct stk_log_names *names, bool *damaged,
                   struct stk_err *err)
 {
-    /* Larger ids are not from us, and must not make a table larger than the log. (A forked child
-     * goes on with its parent's ids, so that a small log may have large ones.) */
+    /* Larger ids are not ours, and must not make a table larger than the log. (A forked child
+     * continues its parent's ids, so a small log may have large ones.) */
     uint64_t most = (uint64_t)f->nblocks * (STK_LOG_BLOCK / sizeof(struct stk_log_name));
     most = most > IDS_AT_LEAST ? most : IDS_AT_LEAST;
     uint32_t max_id = most < UINT32_MAX - 1 ? (uint32_t)most : UINT32_MAX - 1;
@@ -164,7 +165,7 @@ struct reading {
     bool damaged;
 };
 
-/* The file a name stands for; STK_PB_NONE where the name is not there. */
+/* The file a name refers to; STK_PB_NONE if the name is missing. */
 static int file_of(struct reading *r, uint32_t id, bool group, uint32_t *out, struct stk_err *err)
 {
     *out = STK_PB_NONE;
@@ -172,7 +173,7 @@ static int file_of(struct reading *r, uint32_t id, bool group, uint32_t *out, st
         return 0;
     if (r->names.name[id].file == STK_PB_NONE) {
         const char *text = (const char *)r->names.text.data + r->names.name[id].at;
-        /* "*.jpg" is of all directories, not of this one. */
+        /* "*.jpg" covers all directories, not this one. */
         const char *cwd = group && text[0] == '*' ? "" : r->file.head.cwd;
         int rc = stk_pb_file(r->pb, cwd, text, r->names.name[id].length, group,
                              &r->names.name[id].file, err);
@@ -205,14 +206,14 @@ static int one_record(struct reading *r, const struct stk_log_record *record, st
     }
     int rc = file_of(r, record->name, record->group, &file, err);
     if (rc || file == STK_PB_NONE)
-        return rc; /* no name yet: the process was just about to use the file */
+        return rc; /* no name yet: the process was about to use the file */
     struct stk_prof_file *f = &pb->p->file[file];
     struct stk_pb_proc *x = &pb->proc[r->proc];
     pb->file[file].fs_type = record->fs_type ? record->fs_type : pb->file[file].fs_type;
     f->stripe_bytes = record->stripe_bytes ? record->stripe_bytes : f->stripe_bytes;
     f->stripe_count = record->stripe_count ? record->stripe_count : f->stripe_count;
     if (record->n.c[STK_C_LAST_NS] < LONGEST_NS && record->n.c[STK_C_LAST_NS] > x->last_ns)
-        x->last_ns = record->n.c[STK_C_LAST_NS]; /* the header's is a little behind */
+        x->last_ns = record->n.c[STK_C_LAST_NS]; /* the header lags slightly behind */
     if (f->group)
         rc = note_members(pb, file, record->files, err);
     rc = rc ? rc : stk_pb_rec(pb, file, record->api, &rec, err);
@@ -283,7 +284,7 @@ static int read_blocks(struct reading *r, struct stk_err *err)
     return rc ? rc : stk_pb_line(r->pb, r->thread, r->nthreads, err);
 }
 
-/* "a\0b c\0\0" becomes "a 'b c'", as a shell would read it. */
+/* "a\0b c\0\0" becomes "a 'b c'", quoted as for a shell. */
 static const char *command_text(struct stk_pb *pb, const char *list, size_t size)
 {
     struct stk_buf b = STK_BUF_INIT;
@@ -371,8 +372,8 @@ int stk_pb_log(struct stk_pb *pb, const char *path, const char *name, struct stk
     rc = rc ? rc : read_blocks(&r, err);
     if (!rc && (r.damaged || r.file.cut)) {
         char text[400];
-        snprintf(text, sizeof text, "%.250s: %s; what is whole was used", name,
-                 r.file.cut ? "cut off" : "some blocks make no sense");
+        snprintf(text, sizeof text, "%.250s: %s; its intact parts were used", name,
+                 r.file.cut ? "cut off" : "some blocks are invalid");
         stk_pb_tally(pb, &pb->damaged, text);
     }
     free(r.thread);

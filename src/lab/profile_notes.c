@@ -1,6 +1,6 @@
 /*
- * profile_notes.c - sentences for what a profile cannot show: a number that lacks something says so
- * beside it, or it misleads. Each note tells how much, and by example what.
+ * profile_notes.c - sentences about what a profile cannot show: an incomplete number misleads
+ * unless a note beside it says so. Each note says how much is missing, with an example.
  */
 #include "lab/profile_priv.h"
 
@@ -68,28 +68,27 @@ static int of_calls(struct stk_pb *pb, const struct totals *t, struct stk_err *e
     int rc = 0;
     if (t->rings)
         rc = stk_pb_note(pb, err,
-                         "%s process%s used io_uring (%s ring%s; first: %.200s): what is read "
-                         "through it is not seen, unless the library tells.",
+                         "%s process%s used io_uring (%s ring%s; first: %.200s): reads through it "
+                         "are not seen, unless the library reports them.",
                          count(t->ring_procs), t->ring_procs == 1 ? "" : "es", count(t->rings),
                          plural(t->rings), t->ring_name);
     if (!rc && t->aio)
         rc = stk_pb_note(pb, err,
-                         "%s call%s of io_submit (kernel AIO) in %s process%s: what they move is "
-                         "not seen.",
+                         "%s call%s of io_submit (kernel AIO) in %s process%s: their data is not "
+                         "seen.",
                          count(t->aio), plural(t->aio), count(t->aio_procs),
                          t->aio_procs == 1 ? "" : "es");
     if (!rc && t->mapped)
         rc = stk_pb_note(pb, err,
-                         "%s of files were mapped into memory: which bytes of that were touched is "
-                         "not counted, and is in no number of bytes read (%s page fault%s went to "
-                         "storage).",
+                         "%s of files were mapped into memory: the bytes touched there are not "
+                         "counted and not included in any number of bytes read (%s page fault%s "
+                         "went to storage).",
                          size(t->mapped), count(t->faults), plural(t->faults));
     if (!rc && t->dropped)
         rc = stk_pb_note(pb, err,
                          "%s call%s could not be recorded: the log had no room (a full disk, a "
-                         "directory that is read-only or not seen from a container), or a "
-                         "signal's handler made them while one was being recorded. Counts are too "
-                         "low by them.",
+                         "directory that is read-only or not visible in a container), or a signal "
+                         "handler made them during recording. Counts are too low by that number.",
                          count(t->dropped), plural(t->dropped));
     if (!rc && t->dropped_trace)
         rc = stk_pb_note(pb, err, "%s operation%s are missing in the trace: no room on disk.",
@@ -102,25 +101,26 @@ static int of_processes(struct stk_pb *pb, const struct totals *t, struct stk_er
     int rc = 0;
     if (t->killed)
         rc = stk_pb_note(pb, err,
-                         "%s process%s not seen to end (first: %.200s): %s; what it did until then "
-                         "is here.",
+                         "%s process%s not seen to end (first: %.200s): %s; the profile has what "
+                         "happened until then.",
                          count(t->killed), t->killed == 1 ? " was" : "es were", t->killed_name,
                          pb->p->running ? "still running when this was read, or killed"
                                         : "killed, or still running");
     if (!rc && pb->unseen.count)
         rc = stk_pb_note(pb, err,
                          "%s process%s left no log (first: %.200s; the kernel counted %s read): "
-                         "static programs, setuid ones, of another C library (musl), or started "
-                         "without LD_PRELOAD or where its path is not there (in a container).",
+                         "static or setuid programs, programs for another C library (musl), or "
+                         "processes started without LD_PRELOAD or where its path does not exist "
+                         "(in a container).",
                          count(pb->unseen.count), pb->unseen.count == 1 ? "" : "es",
                          pb->unseen.first, size(pb->unseen_read_bytes));
     if (!rc && !pb->p->nprocs && strcmp(pb->p->source, "stoker") == 0 && !pb->logs)
         rc = stk_pb_note(pb, err,
-                         "No process left a log: nothing is known of the program's I/O but what "
-                         "the samples show.");
+                         "No process left a log: only the samples show anything about the "
+                         "program's I/O.");
     if (!rc && pb->p->stopped_early)
         rc = stk_pb_note(pb, err,
-                         "Recording was stopped before the program ended (--for): numbers are of "
+                         "Recording was stopped before the program ended (--for): numbers cover "
                          "the time until then.");
     return rc;
 }
@@ -140,18 +140,18 @@ static int of_files(struct stk_pb *pb, struct stk_err *err)
                          count(pb->bad_run.count), plural(pb->bad_run.count), pb->bad_run.first);
     if (!rc && pb->spooled.count)
         rc = stk_pb_note(pb, err,
-                         "Logs of %s launcher%s could not be copied into the profile and lie in "
+                         "Logs of %s launcher%s could not be copied into the profile and are in "
                          "%.400s on their node%s.",
                          count(pb->spooled.count), plural(pb->spooled.count), pb->spooled.first,
                          pb->spooled.count == 1 ? "" : " (the first one)");
     if (!rc && pb->bad_rank.count)
-        rc = stk_pb_note(pb, err, "The rank of %s process%s is not known: %.400s.",
+        rc = stk_pb_note(pb, err, "The rank of %s process%s is unknown: %.400s.",
                          count(pb->bad_rank.count), pb->bad_rank.count == 1 ? "" : "es",
                          pb->bad_rank.first);
     if (!rc && pb->folded)
         rc = stk_pb_note(pb, err,
-                         "The logs hold more records than fit the memory: files of one directory "
-                         "and suffix were put together into groups.");
+                         "The logs hold more records than fit into memory: files of one directory "
+                         "and suffix were grouped.");
     return rc;
 }
 

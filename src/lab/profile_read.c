@@ -1,6 +1,6 @@
 /*
- * profile_read.c - a profile from what a run left behind: a folder of logs and run files, one log,
- * or Darshan logs. The folder may still grow.
+ * profile_read.c - reads a profile from what a run left behind: a folder of logs and run files, one
+ * log, or Darshan logs. The folder may still grow.
  */
 #include "lab/profile_priv.h"
 
@@ -133,7 +133,7 @@ static int read_input(struct stk_pb *pb, const char *path, struct stk_err *err)
     return stk_pb_log(pb, path, stk_base_name(path), err);
 }
 
-/* Tables that grew by malloc become the arena's. */
+/* Moves a table from malloc into the arena. */
 static int move(struct stk_pb *pb, void *array, size_t n, size_t size, struct stk_err *err)
 {
     void **p = array;
@@ -145,7 +145,7 @@ static int move(struct stk_pb *pb, void *array, size_t n, size_t size, struct st
     return 0;
 }
 
-/* What a command line or a job number is not known of by a run file, the first process may know. */
+/* If no run file has the command line or the job number, the first process may. */
 static int fill_gaps(struct stk_pb *pb, struct stk_err *err)
 {
     (void)err;
@@ -163,20 +163,21 @@ static int fill_gaps(struct stk_pb *pb, struct stk_err *err)
     return 0;
 }
 
-/* Everything that is worked out once the input is in, in this order. */
+/* Everything that is computed once the input is complete, in this order. */
 static const struct {
     const char *name;
     int (*run)(struct stk_pb *pb, struct stk_err *err);
-    const char *why; /* it stands here */
+    const char *why; /* the reason for its place */
 } passes[] = {
-    {"clocks", stk_pb_clocks, "first: all others go by the common time axis"},
+    {"clocks", stk_pb_clocks, "first: all others depend on the common time axis"},
     {"who", stk_pb_who, "parents start before their children: after clocks"},
-    {"sort", stk_pb_sort, "sums take the records file by file; drops files nobody used"},
-    {"sums", stk_pb_sums, "what a rank and its workers read is read once: after who"},
-    {"kernel", stk_pb_kernel, "is compared with what we saw: after sums; by parents: after who"},
-    {"bins", stk_pb_bins, "divides the run, whose length clocks gave"},
+    {"sort", stk_pb_sort, "sums the records file by file; drops unused files"},
+    {"sums", stk_pb_sums, "a rank and its workers count once: after who"},
+    {"kernel", stk_pb_kernel,
+     "compares with the observed bytes: after sums; by parents: after who"},
+    {"bins", stk_pb_bins, "divides the run, whose length comes from clocks"},
     {"gaps", fill_gaps, "the command of the process that started first: after clocks"},
-    {"notes", stk_pb_notes, "last: tells of everything above"},
+    {"notes", stk_pb_notes, "last: reports on everything above"},
 };
 
 static int run_passes(struct stk_pb *pb, struct stk_err *err)
@@ -194,15 +195,15 @@ static int hand_over(struct stk_pb *pb, struct stk_err *err)
         void *array;
         size_t n, size;
     } all[] = {
-        {&p->host, p->nhosts, sizeof *p->host},       {&p->proc, p->nprocs, sizeof *p->proc},
-        {&p->file, p->nfiles, sizeof *p->file},       {&p->mark, p->nmarks, sizeof *p->mark},
-        {&p->sample, p->nsamples, sizeof *p->sample}, {&p->note, p->nnotes, sizeof *p->note},
+        {&p->host, p->nhosts, sizeof *p->host},          {&p->proc, p->nprocs, sizeof *p->proc},
+        {&p->file, p->nfiles, sizeof *p->file},          {&p->mark, p->nmarks, sizeof *p->mark},
+        {&p->reading, p->nreadings, sizeof *p->reading}, {&p->note, p->nnotes, sizeof *p->note},
     };
     int rc = 0;
     size_t done = 0;
     for (; done < sizeof all / sizeof *all && !rc; done++)
         rc = move(pb, all[done].array, all[done].n, all[done].size, err);
-    /* What was not moved is still from malloc. */
+    /* Tables that were not moved are still from malloc. */
     for (size_t i = rc ? done - 1 : done; i < sizeof all / sizeof *all; i++)
         free(*(void **)all[i].array);
     p->owned = p->rec;

@@ -1,7 +1,7 @@
 /*
- * profile_recs.c - one record a process, file and API: the threads' records added up, and the
- * stretches that they read kept apart from the record where its cover has no room for them (eight
- * threads that read an eighth each are still exact).
+ * profile_recs.c - one record per process, file and API: adds up the records of threads, and keeps
+ * the spans they read beside the record if its cover is full (eight threads that read an eighth
+ * each stay exact).
  */
 #include "lab/profile_priv.h"
 
@@ -33,7 +33,7 @@ int stk_pb_rec(struct stk_pb *pb, uint32_t file, uint8_t api, uint32_t *out, str
     return 0;
 }
 
-static int keep_span(struct stk_pb *pb, struct stk_pb_rec *x, struct stk_stretch s,
+static int keep_span(struct stk_pb *pb, struct stk_pb_rec *x, struct stk_byte_range s,
                      struct stk_err *err)
 {
     int rc = STK_ARRAY_MORE(pb->span, pb->nspans, err);
@@ -50,7 +50,7 @@ static int keep_span(struct stk_pb *pb, struct stk_pb_rec *x, struct stk_stretch
 static int keep_spans(struct stk_pb *pb, struct stk_pb_rec *x, const struct stk_cover *c,
                       struct stk_err *err)
 {
-    struct stk_stretch s[STK_COVER_SPANS];
+    struct stk_byte_range s[STK_COVER_SPANS];
     size_t n = stk_cover_spans(c, s);
     int rc = 0;
     for (size_t i = 0; i < n && !rc && pb->nspans < STK_PB_NONE; i++)
@@ -68,7 +68,7 @@ int stk_pb_rec_add(struct stk_pb *pb, uint32_t rec, const struct stk_counts *n,
     stk_counts_add(&r->n, n);
     stk_cover_add(&r->read, read);
     if (read->overflow) {
-        x->wide = 0; /* nobody knows the stretches any more: the sketch counts */
+        x->wide = 0; /* the spans are lost: the sketch counts */
     } else if (x->wide) {
         rc = keep_spans(pb, x, read, err);
     } else if (r->read.overflow && !before.overflow) {

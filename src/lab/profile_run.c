@@ -1,7 +1,7 @@
 /*
- * profile_run.c - what the launchers wrote down: run.HOST.PID.json and samples.HOST.PID.csv
- * (fields: lab/launch.h). A field that is missing or of another type is not known; a file that
- * cannot be read is noted.
+ * profile_run.c - reads what the launchers wrote: run.HOST.PID.json and samples.HOST.PID.csv
+ * (fields: lab/launch.h). A missing field, or one of another type, is unknown; an unreadable file
+ * is noted.
  */
 #include "lab/profile_priv.h"
 
@@ -13,8 +13,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define MAX_RUN_BYTES    (16u << 20)
-#define MAX_SAMPLE_BYTES (1u << 30) /* a second a line: years */
+#define MAX_RUN_BYTES      (16u << 20)
+#define MAX_READINGS_BYTES (1u << 30) /* one line per second: years */
 
 static bool is_text(const struct stk_jval *v)
 {
@@ -46,7 +46,7 @@ static bool yes(const struct stk_jval *obj, const char *name)
     return v && v->type == STK_JBOOL && v->b;
 }
 
-/* Words as a shell would read them. */
+/* Words quoted as for a shell. */
 static const char *command_of(struct stk_pb *pb, const struct stk_jval *run)
 {
     const struct stk_jval *list = stk_json_get(run, "command");
@@ -62,7 +62,7 @@ static const char *command_of(struct stk_pb *pb, const struct stk_jval *run)
     return text ? text : "";
 }
 
-/* The worst of all launchers: any that failed, else 0; -1 while one has not said. */
+/* The worst of all launchers: any failure, else 0; -1 while one has not reported. */
 static void add_status(struct stk_pb *pb, const struct stk_jval *run)
 {
     const struct stk_jval *v = stk_json_get(run, "exit_status");
@@ -82,7 +82,7 @@ static void add_host(struct stk_pb *pb, const struct stk_jval *run, uint32_t hos
     struct stk_prof_host *h = &pb->p->host[host];
     uint32_t cores = small_of(run, "cores"), gpus = small_of(run, "gpus");
     uint64_t memory = whole_of(run, "memory_bytes"), room = whole_of(run, "local_free_bytes");
-    /* Tasks of one node each have their own part of it, or all the same: the largest is sure. */
+    /* Tasks of one node each have their own part of it, or all the same: the largest is certain. */
     h->cores = cores > h->cores ? cores : h->cores;
     h->memory_bytes = memory > h->memory_bytes ? memory : h->memory_bytes;
     h->gpus = gpus > h->gpus ? gpus : h->gpus;
@@ -127,7 +127,8 @@ static void add_unseen(struct stk_pb *pb, const struct stk_jval *run)
     pb->unseen.count += small_of(run, "unseen_more");
 }
 
-/* What the launcher started left no log: the entry of it among the unseen. NULL: it left one. */
+/* If the launcher's program left no log: its entry among the unseen processes. NULL: it left
+ * one. */
 static const struct stk_jval *unseen_program(const struct stk_jval *run)
 {
     const struct stk_jval *list = stk_json_get(run, "unseen");
@@ -138,7 +139,7 @@ static const struct stk_jval *unseen_program(const struct stk_jval *run)
     return NULL;
 }
 
-/* The log of the same process before it executed what cannot be seen. */
+/* The log of the same process before it executed an unobservable program. */
 static const struct stk_pb_proc *before_exec(const struct stk_pb *pb, uint32_t host, uint32_t pid,
                                              const char **log)
 {
@@ -151,8 +152,8 @@ static const struct stk_pb_proc *before_exec(const struct stk_pb *pb, uint32_t h
     return NULL;
 }
 
-/* The launcher saw its program end, and what the kernel had counted by then for it and all below it
- * that was waited for: those that left no log are in it. (After --for nobody looks any more.) */
+/* The launcher saw its program end, and the kernel's counts for it and all descendants that were
+ * waited for, including those without a log. (After --for, nothing is counted.) */
 static void add_kernel(struct stk_pb *pb, const struct stk_jval *run)
 {
     const struct stk_jval *io = stk_json_get(run, "child_io");
@@ -165,8 +166,8 @@ static void add_kernel(struct stk_pb *pb, const struct stk_jval *run)
             *total[k] += (uint64_t)io->item[k].i;
 }
 
-/* The program's own log does not say how it ended: it was killed, or its runtime leaves the C
- * library out (Go with C in it), and then much of what it read, too. The launcher saw it end. */
+/* The program's own log does not say how it ended: it was killed, or its runtime bypasses the C
+ * library (Go with C in it), and so do many of its reads. The launcher saw it end. */
 static void settle_child(struct stk_pb *pb, const struct stk_jval *run, const struct stk_pb_run *r)
 {
     const struct stk_jval *io = stk_json_get(run, "child_io");
@@ -191,9 +192,8 @@ static void settle_child(struct stk_pb *pb, const struct stk_jval *run, const st
     pb->p->proc[i - 1].ended = "exit";
 }
 
-/* A program that cannot be seen is a process all the same, of which the kernel's counts are known:
- * what we saw of it is nothing, and the coverage says so. (Others that left no log are in what the
- * launcher counted: add_kernel.) */
+/* An unobservable program is still a process with known kernel counts: we saw none of its bytes,
+ * and the coverage says so. (Others without a log are part of the launcher's count: add_kernel.) */
 static int add_program(struct stk_pb *pb, const struct stk_jval *run, const struct stk_pb_run *r,
                        struct stk_err *err)
 {
@@ -279,7 +279,7 @@ static const char *const column_names[NCOLUMNS] = {
 #define MAX_FIELDS 64
 
 struct head {
-    int column[MAX_FIELDS]; /* which one a field is; -1: none of ours */
+    int column[MAX_FIELDS]; /* index of each field; -1: not one of ours */
     size_t fields;
 };
 
@@ -295,7 +295,7 @@ static void read_head(struct head *h, struct stk_csv_row row)
     }
 }
 
-/* False: not a whole line of numbers. */
+/* False: not a complete line of numbers. */
 static bool read_line(const struct head *h, struct stk_csv_row row, double *v)
 {
     struct stk_csv_cell cell;
@@ -320,8 +320,8 @@ static uint64_t whole(double v)
     return v > 0 && v < 9e18 ? (uint64_t)v : 0;
 }
 
-static int add_samples(struct stk_pb *pb, const char *text, size_t size, uint32_t launcher,
-                       struct stk_err *err)
+static int add_readings(struct stk_pb *pb, const char *text, size_t size, uint32_t launcher,
+                        struct stk_err *err)
 {
     struct stk_profile *p = pb->p;
     struct head head = {0};
@@ -336,9 +336,9 @@ static int add_samples(struct stk_pb *pb, const char *text, size_t size, uint32_
         if (at == text) {
             read_head(&head, row);
         } else if (read_line(&head, row, v)) {
-            rc = STK_ARRAY_MORE(p->sample, p->nsamples, err);
+            rc = STK_ARRAY_MORE(p->reading, p->nreadings, err);
             if (!rc)
-                p->sample[p->nsamples++] = (struct stk_prof_sample){
+                p->reading[p->nreadings++] = (struct stk_prof_reading){
                     .at_s = v[AT],
                     .launcher = launcher,
                     .cpu_cores = v[CPU],
@@ -356,16 +356,16 @@ static int add_samples(struct stk_pb *pb, const char *text, size_t size, uint32_
     return rc;
 }
 
-/* samples.HOST.PID.csv beside run.HOST.PID.json: by its own name, not by what the file says. */
-static int read_samples(struct stk_pb *pb, const char *dir, const char *run_name, uint32_t launcher,
-                        struct stk_err *err)
+/* samples.HOST.PID.csv beside run.HOST.PID.json: by its own name, not by the name in that file. */
+static int load_readings(struct stk_pb *pb, const char *dir, const char *run_name,
+                         uint32_t launcher, struct stk_err *err)
 {
     struct stk_buf path = STK_BUF_INIT, text = STK_BUF_INIT;
     int rc = 0;
     stk_buf_printf(&path, "%s/samples.%.*s.csv", dir, (int)(strlen(run_name) - strlen("run..json")),
                    run_name + strlen("run."));
-    if (!path.fail && stk_read_file(stk_buf_cstr(&path), MAX_SAMPLE_BYTES, &text, NULL) == 0)
-        rc = add_samples(pb, (const char *)text.data, text.len, launcher, err);
+    if (!path.fail && stk_read_file(stk_buf_cstr(&path), MAX_READINGS_BYTES, &text, NULL) == 0)
+        rc = add_readings(pb, (const char *)text.data, text.len, launcher, err);
     stk_buf_release(&path);
     stk_buf_release(&text);
     return rc;
@@ -384,7 +384,7 @@ static int use_run(struct stk_pb *pb, const char *dir, const char *name, const s
     add_host(pb, run, r.host);
     rc = add_own_notes(pb, run, err);
     rc = rc ? rc : add_program(pb, run, &r, err);
-    rc = rc ? rc : read_samples(pb, dir, name, (uint32_t)pb->nruns, err);
+    rc = rc ? rc : load_readings(pb, dir, name, (uint32_t)pb->nruns, err);
     pb->run[pb->nruns++] = r;
     return rc;
 }

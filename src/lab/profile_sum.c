@@ -1,6 +1,6 @@
 /*
- * profile_sum.c - records in their order, and what all processes together did to a file: who read
- * it, how much of it, and how much of that several ranks read alike.
+ * profile_sum.c - sorts the records, and sums what all processes together did to a file: who read
+ * it, how much of it, and how much of that several ranks read.
  */
 #include "lab/profile_priv.h"
 
@@ -24,7 +24,7 @@ static int by_place(const void *a, const void *b)
     return (x->api > y->api) - (x->api < y->api);
 }
 
-/* Moves records to where they belong, in their own memory: they are large and many. */
+/* Moves records to their places within the same memory: they are large and many. */
 static void permute(struct stk_pb *pb, struct place *from, size_t n)
 {
     struct stk_prof_rec *rec = pb->p->rec;
@@ -48,7 +48,7 @@ static void permute(struct stk_pb *pb, struct place *from, size_t n)
     }
 }
 
-/* Files that have no record (any more) go; the order of the others stays. */
+/* Drops files without a record; keeps the order of the others. */
 static void drop_unused(struct stk_pb *pb)
 {
     struct stk_profile *p = pb->p;
@@ -86,9 +86,9 @@ struct reader {
     uint32_t unit, rec;
 };
 
-struct work { /* used again for every file */
+struct work { /* reused for every file */
     struct reader *reader;
-    struct stk_stretch *span;
+    struct stk_byte_range *span;
     size_t nreaders, nspans, reader_room, span_room;
 };
 
@@ -106,7 +106,7 @@ static bool is_exact(const struct stk_pb *pb, uint32_t rec)
 static int gather(struct stk_pb *pb, struct work *w, uint32_t rec, struct stk_err *err)
 {
     const struct stk_pb_rec *x = &pb->rec[rec];
-    struct stk_stretch few[STK_COVER_SPANS];
+    struct stk_byte_range few[STK_COVER_SPANS];
     int rc = 0;
     if (!x->wide) {
         size_t n = stk_cover_spans(&pb->p->rec[rec].read, few);
@@ -132,7 +132,7 @@ static uint64_t add(uint64_t a, uint64_t b)
     return __builtin_add_overflow(a, b, &s) ? UINT64_MAX : s;
 }
 
-/* Bytes that the readers [from, to) read at least once, together. */
+/* Bytes that the readers [from, to) together read at least once. */
 static int distinct(struct stk_pb *pb, struct work *w, size_t from, size_t to, uint64_t size,
                     uint64_t *bytes, bool *exact, struct stk_err *err)
 {
@@ -150,10 +150,11 @@ static int distinct(struct stk_pb *pb, struct work *w, size_t from, size_t to, u
         rc = gather(pb, w, w->reader[i].rec, err);
     }
     w->nspans = stk_spans_join(w->span, w->nspans);
-    *bytes = stk_spans_bytes(w->span, w->nspans); /* not exact: these at least */
+    *bytes = stk_spans_bytes(w->span, w->nspans); /* not exact: a lower bound */
     if (rc || *exact)
         return rc;
-    if (told) { /* nobody knows which bytes: as if each read others, while the file has some */
+    if (told) { /* which bytes is unknown: assumes that each reader read other bytes, as far as the
+                   file has them */
         *bytes = size && size < told ? size : told;
         return 0;
     }
@@ -200,7 +201,7 @@ static int read_of_file(struct stk_pb *pb, struct work *w, struct stk_prof_file 
     return rc;
 }
 
-/* One record for all ranks: none read a byte twice, as far as that can be. */
+/* One record for all ranks: assumes that no byte was read twice, as far as possible. */
 static void read_by_all(const struct stk_pb *pb, const struct work *w, uint32_t ranks,
                         struct stk_prof_file *f)
 {
@@ -213,7 +214,7 @@ static void read_by_all(const struct stk_pb *pb, const struct work *w, uint32_t 
     f->rank_distinct_bytes = read < most ? read : most;
 }
 
-/* How many files a group stands for; names that were opened are a bound for the estimate. */
+/* How many files a group stands for; the opened names limit the estimate. */
 static uint64_t members(const struct stk_pb_file *x, uint64_t opens)
 {
     if (!x->members)
@@ -248,8 +249,8 @@ static int sum_file(struct stk_pb *pb, struct work *w, uint32_t file, size_t fro
     rc = rc ? rc : read_of_file(pb, w, f, size, err);
     if (pb->file[file].shared_ranks && w->nreaders)
         read_by_all(pb, w, pb->file[file].shared_ranks, f);
-    /* Of a group only the largest size is known: what was read of it is nearer to its size, since
-     * files that come in hundreds are mostly read whole. */
+    /* For a group only the largest size is known: the bytes read are closer to its size, since
+     * files in their hundreds are mostly read whole. */
     f->size_bytes = f->group && f->distinct_bytes ? f->distinct_bytes : size;
     return rc;
 }
@@ -300,7 +301,7 @@ int stk_pb_sums(struct stk_pb *pb, struct stk_err *err)
         double life = c->end_s - c->start_s;
         if (pb->proc[i].no_line)
             c->io_union_s = c->io_sum_s < life ? c->io_sum_s : life;
-        /* io_uring does not count in rchar, to which what we saw is compared. */
+        /* rchar, which our count is compared with, does not include io_uring. */
         c->seen_read_bytes -= told < c->seen_read_bytes ? told : c->seen_read_bytes;
     }
     free(w.reader);

@@ -1,16 +1,18 @@
 /*
- * profile_time.c - when things happened: the time lines of threads put together, and all processes
- * on one axis. Within a host the monotonic clock places processes (it never steps); between hosts
- * the wall clock does, as good as the nodes keep it.
+ * profile_time.c - when things happened: merges the time lines of threads, and places all processes
+ * on one axis. Within a host by the monotonic clock (it never steps); between hosts by the wall
+ * clock, which is as good as the nodes keep it.
  */
 #include "lab/profile_priv.h"
 
 #include <stdlib.h>
 
-#define CLOCK_LIMIT_NS (60ull * 1000000000) /* the two clocks of a host may drift apart by this */
-#define YEAR_2000_NS   946684800000000000ull
-#define YEAR_2200_NS   7258118400000000000ull
-#define LONGEST_NS     (1ull << 57) /* four years */
+#define CLOCK_LIMIT_NS                                                                             \
+    (60ull * 1000000000) /* limit for the drift between the two clocks of a                        \
+                            host */
+#define YEAR_2000_NS 946684800000000000ull
+#define YEAR_2200_NS 7258118400000000000ull
+#define LONGEST_NS   (1ull << 57) /* four years */
 
 static uint64_t add(uint64_t a, uint64_t b)
 {
@@ -40,8 +42,8 @@ static bool used(const struct stk_log_bin *b)
     return b->reads || b->meta_calls || b->read_bytes || b->write_bytes || busy_ns(b);
 }
 
-/* Adds one thread to the process's bins of `width`; `idle` is, for each bin, the share of it in
- * which no thread so far was in a call. Returns whether the thread did anything. */
+/* Adds one thread to the process's bins of `width`; `idle` is, per bin, the share in which no
+ * thread so far was in a call. Returns whether the thread did anything. */
 static bool add_thread(struct stk_log_bin *sum, double *idle, uint64_t width,
                        const struct stk_log_thread *t)
 {
@@ -82,10 +84,10 @@ static int keep_line(struct stk_pb *pb, const struct stk_log_bin *sum, uint64_t 
 }
 
 /*
- * io_union_s, the time in which at least one thread was in a call: with one thread the sum of its
- * bins. With several only each bin's share of every thread is known, not how they lie within it;
- * the union is between the largest and the sum (at most the whole bin), and is taken as if they lay
- * there by chance: 1 - (1 - f1)(1 - f2)…, which is always between these two.
+ * io_union_s, the time with at least one thread in a call: for one thread the sum of its bins. For
+ * several, only each thread's share of a bin is known, not its position within; the union lies
+ * between the largest and the sum (at most the whole bin), and is estimated as if positions were
+ * random: 1 - (1 - f1)(1 - f2)…, which always lies between the two.
  */
 int stk_pb_line(struct stk_pb *pb, const struct stk_log_thread *thread, size_t n,
                 struct stk_err *err)
@@ -117,7 +119,7 @@ int stk_pb_line(struct stk_pb *pb, const struct stk_log_thread *thread, size_t n
 
 struct host_clock {
     bool known;
-    uint64_t real, mono; /* of one moment */
+    uint64_t real, mono; /* of the same moment */
 };
 
 static bool sane(uint64_t real_ns)
@@ -125,14 +127,15 @@ static bool sane(uint64_t real_ns)
     return real_ns > YEAR_2000_NS && real_ns < YEAR_2200_NS;
 }
 
-/* Where on the wall clock something of that host began. */
+/* The wall-clock time at which something on that host began. */
 static uint64_t on_axis(struct host_clock *c, uint64_t real, uint64_t mono)
 {
     if (!c->known)
         *c = (struct host_clock){true, real, mono};
-    uint64_t at = c->real + (mono - c->mono); /* modulo 2^64: mono may be the smaller one */
+    uint64_t at = c->real + (mono - c->mono); /* modulo 2^64: mono may be smaller */
     uint64_t apart = at > real ? at - real : real - at;
-    return apart < CLOCK_LIMIT_NS ? at : real; /* else: another boot, or a host of that name */
+    return apart < CLOCK_LIMIT_NS ? at : real; /* otherwise: another boot, or another host of that
+                                                  name */
 }
 
 static double seconds_since(uint64_t start, uint64_t at)
@@ -142,7 +145,7 @@ static double seconds_since(uint64_t start, uint64_t at)
 
 static void place_marks(struct stk_pb *pb);
 
-/* Nobody saw a killed program end, but its launcher, which waited for it. */
+/* Only the launcher, which waited for it, saw a killed program end. */
 static void end_killed(struct stk_pb *pb)
 {
     struct stk_profile *p = pb->p;
@@ -157,7 +160,7 @@ static void end_killed(struct stk_pb *pb)
     }
 }
 
-/* When everything began, by the wall clock; the job with the first of it. */
+/* When everything began, by the wall clock; the job starts with the earliest. */
 static uint64_t find_start(struct stk_pb *pb, struct host_clock *clock)
 {
     struct stk_profile *p = pb->p;
@@ -210,8 +213,8 @@ int stk_pb_clocks(struct stk_pb *pb, struct stk_err *err)
     uint64_t start = find_start(pb, clock);
     p->start_real_s = (double)start / 1e9;
     place_processes(pb, start);
-    for (size_t i = 0; i < p->nsamples; i++)
-        p->sample[i].at_s += pb->run[p->sample[i].launcher].start_s;
+    for (size_t i = 0; i < p->nreadings; i++)
+        p->reading[i].at_s += pb->run[p->reading[i].launcher].start_s;
     end_killed(pb);
     place_marks(pb);
     return 0;
@@ -227,7 +230,7 @@ static int by_proc_and_time(const void *a, const void *b)
     return (x->depth > y->depth) - (x->depth < y->depth);
 }
 
-/* Onto the axis; steps and epochs last until the next one of the process, or its end. */
+/* Places marks on the axis; a step or an epoch lasts until the process's next one, or its end. */
 static void place_marks(struct stk_pb *pb)
 {
     struct stk_profile *p = pb->p;
@@ -251,7 +254,7 @@ static void place_marks(struct stk_pb *pb)
 
 /* ---- the job's time line ---- */
 
-/* v, spread evenly over [from, to) seconds, as integers that add up to v. */
+/* Spreads v evenly over [from, to) seconds, as integers that add up to v. */
 static void spread(struct stk_profile *p, size_t field, uint64_t v, double from, double to)
 {
     size_t first = (size_t)(from / p->bin_s);
@@ -292,7 +295,7 @@ int stk_pb_bins(struct stk_pb *pb, struct stk_err *err)
         double width = (double)x->line_ns / 1e9;
         for (uint32_t k = 0; k < x->line_bins; k++) {
             double from = p->proc[i].start_s + (x->line_first + k) * width, to = from + width;
-            /* The last bin reaches past the end of the process. */
+            /* The last bin extends past the end of the process. */
             if (p->proc[i].end_s > from && p->proc[i].end_s < to)
                 to = p->proc[i].end_s;
             spread_bin(p, &x->line[k], from, to);

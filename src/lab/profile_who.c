@@ -1,6 +1,6 @@
 /*
- * profile_who.c - who is whose child, which rank a process belongs to, which worker of it it is;
- * and what the kernel counted for a process itself.
+ * profile_who.c - parents and children, the rank of a process, its number among the workers; and
+ * the kernel's counts for a process alone.
  */
 #include "lab/profile_priv.h"
 
@@ -13,7 +13,7 @@ struct env {
     size_t size;
 };
 
-/* NAME in "NAME=VALUE\0NAME=VALUE\0\0"; the list may lack its end. */
+/* The value of NAME in "NAME=VALUE\0NAME=VALUE\0\0"; the end may be missing. */
 static const char *env_get(void *user, const char *name)
 {
     const struct env *e = user;
@@ -50,7 +50,7 @@ void stk_pb_env_rank(struct stk_pb *pb, uint32_t proc, const char *environment, 
 
 /* ---- parents ---- */
 
-/* Earlier ones come first; a parent is always earlier, so that there are no circles. */
+/* Orders by start; a parent is always earlier, so there are no cycles. */
 static bool earlier(const struct stk_profile *p, size_t a, size_t b)
 {
     return p->proc[a].start_s < p->proc[b].start_s ||
@@ -78,7 +78,7 @@ static int by_pid(const void *a, const void *b, void *user)
     return by_start(a, b, pb->p);
 }
 
-/* Logs were read in the order of their names; what has none came after them. */
+/* Logs were read in the order of their names; processes without one follow. */
 static int32_t by_log(const struct stk_profile *p, const char *log)
 {
     size_t low = 0, high = p->nprocs;
@@ -106,7 +106,7 @@ static int32_t by_ppid(const struct stk_pb *pb, const uint32_t *sorted, uint32_t
     const struct stk_prof_proc *c = &p->proc[child];
     uint32_t space = pb->proc[child].pid_space;
     size_t low = 0, high = c->ppid ? p->nprocs : 0;
-    while (low < high) { /* the first behind all (host, space, ppid) that began before */
+    while (low < high) { /* the first after all (host, space, ppid) that began before */
         size_t middle = low + (high - low) / 2;
         const struct stk_prof_proc *m = &p->proc[sorted[middle]];
         uint32_t in = pb->proc[sorted[middle]].pid_space;
@@ -139,8 +139,8 @@ static void find_parents(struct stk_pb *pb, const uint32_t *by_number)
 
 /* ---- ranks ---- */
 
-/* The launcher of the ranks is the one with the most of them: where torchrun is started by srun,
- * its own process is one of a task a node, which is no rank of the training. */
+/* The launcher of the ranks is the one with the most of them: if srun starts torchrun, torchrun
+ * itself is one task per node, but not a rank of the training. */
 static void settle_world(struct stk_pb *pb, const uint32_t *by_time)
 {
     struct stk_profile *p = pb->p;
@@ -172,7 +172,7 @@ static bool is_spawned(const struct stk_profile *p, const struct stk_prof_proc *
            strcmp(c->exe, p->proc[c->parent].exe) == 0;
 }
 
-/* A program of its own, not a forked part of another one. (Fork, then exec: its own too.) */
+/* A program of its own, not a forked part of another one. (Fork, then exec: also its own.) */
 static bool is_program(const struct stk_profile *p, const struct stk_prof_proc *c)
 {
     if (c->parent < 0 || c->born == STK_BORN_START)
@@ -180,7 +180,7 @@ static bool is_program(const struct stk_profile *p, const struct stk_prof_proc *
     return c->born == STK_BORN_EXEC && p->proc[c->parent].born == STK_BORN_FORK;
 }
 
-/* Ranks first, in their order, then what has none, in the order of their start. */
+/* Ranks first, in order, then processes without a rank, by start. */
 static int number_units(struct stk_pb *pb, const uint32_t *by_time, struct stk_err *err)
 {
     struct stk_profile *p = pb->p;
@@ -207,8 +207,8 @@ static int number_units(struct stk_pb *pb, const uint32_t *by_time, struct stk_e
     return 0;
 }
 
-/* The lowest number that no sibling has while `c` lives: a loader that starts its workers anew for
- * every epoch has the same few. `last` and `before` chain the workers of a parent. */
+/* The lowest number that no sibling has while `c` lives: a loader that restarts its workers for
+ * every epoch reuses the same few. `last` and `before` chain the workers of a parent. */
 static uint32_t free_number(const struct stk_profile *p, const struct stk_prof_proc *c,
                             const int32_t *last, const int32_t *before, uint8_t *used)
 {
@@ -268,23 +268,23 @@ int stk_pb_who(struct stk_pb *pb, struct stk_err *err)
     return rc ? rc : number_workers(pb, by_time, err);
 }
 
-/* ---- what the kernel counted ---- */
+/* ---- the kernel's counts ---- */
 
 static uint64_t grown(const struct stk_pb_proc *x, size_t i)
 {
     return x->kernel[i] > x->kernel_start[i] ? x->kernel[i] - x->kernel_start[i] : 0;
 }
 
-/* The kernel's count since the start. A killed process's is as old as the last look, which was up
- * to a second before: where we saw more ourselves it is not known. Of others it may lack what short
- * threads moved, who are not asked (preload/kernel_io.c): it is not less than what we saw. */
+/* The kernel's count since the start. For a killed process it dates from the last look, up to a
+ * second before: if we saw more ourselves, it is unknown. For others it may lack what short-lived
+ * threads moved, which are not queried (preload/kernel_io.c): it is at least what we saw. */
 static uint64_t known(const struct stk_pb_proc *x, size_t i, uint64_t seen)
 {
     uint64_t n = grown(x, i);
     return n >= seen ? n : x->end == STK_END_NONE ? 0 : seen;
 }
 
-/* What a process (and the programs it then executed) came to in the end. */
+/* The final counts of a process (and of the programs it then executed). */
 static void final_counts(const struct stk_pb *pb, const uint32_t *next, uint32_t proc,
                          uint64_t *counts, double *end_s)
 {
@@ -300,8 +300,8 @@ static void final_counts(const struct stk_pb *pb, const uint32_t *next, uint32_t
     *end_s = p->end_s;
 }
 
-/* Takes a child's counts off its waiter's, unless that would leave less than we saw the waiter do
- * itself: then it was not waited for. */
+/* Subtracts a child's counts from its waiter's, unless that would leave less than we saw the waiter
+ * do: then the child was not waited for. */
 static void take_off(struct stk_prof_proc *w, const uint64_t *child)
 {
     uint64_t slack = w->seen_read_bytes / 50 + 65536;
@@ -315,10 +315,10 @@ static void take_off(struct stk_prof_proc *w, const uint64_t *child)
 }
 
 /*
- * /proc/PID/io of a process has the counts of the children it waited for in it (the kernel adds
- * them when it reaps; kernel/exit.c). Logs have theirs without them; of a program that left none
- * the launcher's are all there is. Each byte shall count once, in the process that moved it.
- * Children that left no log stay in such a parent's counts: what they moved is not covered.
+ * /proc/PID/io of a process includes the counts of the children it waited for (the kernel adds them
+ * when it reaps; kernel/exit.c). Logs exclude them; for a program without a log, the launcher's
+ * counts are all there is. Each byte must count once, in the process that moved it. Children
+ * without a log stay in such a parent's counts: their bytes are not covered.
  */
 int stk_pb_kernel(struct stk_pb *pb, struct stk_err *err)
 {
@@ -334,7 +334,7 @@ int stk_pb_kernel(struct stk_pb *pb, struct stk_err *err)
         p->proc[i].storage_read_bytes = grown(x, 2);
         p->proc[i].storage_write_bytes = grown(x, 3);
     }
-    for (uint32_t i = 0; i < p->nprocs; i++) /* a parent is earlier: no circles */
+    for (uint32_t i = 0; i < p->nprocs; i++) /* a parent is earlier: no cycles */
         if (p->proc[i].born == STK_BORN_EXEC && p->proc[i].parent >= 0)
             next[p->proc[i].parent] = i;
     for (uint32_t i = 0; i < p->nprocs; i++) {

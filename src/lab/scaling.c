@@ -1,6 +1,7 @@
 /*
  * scaling.c - the numbers of each N: medians with intervals, speedup, efficiency, service units,
- * Karp-Flatt; then laws and predictions. Sentences are made in advise_n.c and beside it.
+ * Karp-Flatt; then laws and predictions. Sentences are made in advise_n.c and the scaling_*.c
+ * files.
  */
 #include "lab/scaling.h"
 
@@ -10,7 +11,7 @@
 
 #include "lab/scaling_priv.h"
 
-#define SUPERLINEAR 1.05 /* efficiency above it makes the base suspicious */
+#define SUPERLINEAR 1.05 /* higher efficiency makes the base suspicious */
 
 const char *stk_scaling_n(const struct stk_scaling *s, uint64_t n, char *buf, size_t size)
 {
@@ -38,7 +39,7 @@ static struct stk_scaling_row *find_row(struct stk_scaling_series *s, uint64_t n
     return s->nrows ? bsearch(&key, s->row, s->nrows, sizeof key, by_n) : NULL;
 }
 
-/* A row for each N there is, in order. */
+/* One row per N, in order. */
 static int make_rows(struct stk_scaling_series *s, struct stk_err *err)
 {
     size_t n = s->from->nruns, k = 0;
@@ -100,8 +101,8 @@ static double su_of(const struct stk_scaling_options *o, const struct stk_study_
         cores = o->cores_per_n || o->gpus_per_n ? (double)o->cores_per_n * (double)r->n : NAN;
         gpus = (double)o->gpus_per_n * (double)r->n;
     } else {
-        /* Cores alone: a job without GPUs. GPUs alone: what the cores were is not known, and at
-         * a rate of 0 it does not matter. */
+        /* Cores only: a job without GPUs. GPUs only: the cores are unknown, which does not matter
+         * at a rate of 0. */
         gpus = r->gpus < 0 ? 0 : gpus;
         cores = r->cores < 0 ? (o->su.core > 0 ? NAN : 0) : cores;
     }
@@ -128,7 +129,7 @@ static double pick(const struct stk_scaling_options *o, const struct stk_study_r
     }
 }
 
-/* Median over the good runs of an N of something a run may not know. */
+/* Median over the good runs of an N, for a value that a run may not have. */
 static double median_of(const struct stk_scaling *all, const struct stk_scaling_series *s,
                         uint64_t n, enum what w, double *scratch)
 {
@@ -143,7 +144,7 @@ static double median_of(const struct stk_scaling *all, const struct stk_scaling_
     return stk_median(scratch, k);
 }
 
-/* Costs as they were measured: the inverse again where the metric is a rate. */
+/* Costs as measured: inverted again if the metric is a rate. */
 static void fill_value(const struct stk_study *study, struct stk_scaling_row *r)
 {
     bool rate = study->metric && study->higher_better;
@@ -194,7 +195,7 @@ static int fill_rows(const struct stk_scaling *all, struct stk_scaling_series *s
 
 /* ---- against the base --------------------------------------------------------------------- */
 
-/* Relative errors of a ratio add up as squares (the runs of two N know nothing of each other). */
+/* Squared relative errors of a ratio add up (the runs of two N are independent). */
 static struct stk_interval ratio_interval(double ratio, const struct stk_summary *top,
                                           const struct stk_summary *bottom)
 {
@@ -246,7 +247,7 @@ static void relate_rows(const struct stk_scaling *all, struct stk_scaling_series
 double stk_scaling_slack(const struct stk_scaling_series *s, const struct stk_scaling_row *a,
                          const struct stk_scaling_row *b)
 {
-    double each = 1 / stk_runs_worth((double)a->runs) + 1 / stk_runs_worth((double)b->runs);
+    double each = 1 / stk_median_worth((double)a->runs) + 1 / stk_median_worth((double)b->runs);
     return s->noise.dof >= 1 ? stk_t95(s->noise.dof) * s->noise.relative_sd * sqrt(each) : NAN;
 }
 
@@ -268,7 +269,7 @@ static void predict(const struct stk_scaling *all, struct stk_scaling_series *s)
             *p = (struct stk_prediction){
                 .n = p->n, .time_s = NAN, .time_ci = {NAN, NAN}, .refused = true};
             snprintf(p->why, sizeof p->why,
-                     "speedup is more than N somewhere, which no law here can be");
+                     "speedup exceeds N somewhere, which no law here allows");
         }
     }
 }
@@ -306,7 +307,7 @@ static int compute_series(struct stk_scaling *all, size_t index, struct stk_err 
 {
     struct stk_scaling_series *s = &all->series[index];
     s->from = &all->study->series[index];
-    all->nseries = index + 1; /* what is there so far is released, whatever happens */
+    all->nseries = index + 1; /* releases what exists so far, whatever happens */
     int rc = make_rows(s, err);
     if (rc)
         return rc;

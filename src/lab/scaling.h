@@ -1,10 +1,10 @@
 /*
- * scaling.h - what a study says: speedup, efficiency, service units, the law behind the curve, the
- * plateau, the N to ask for, and what to be careful about. Numbers and sentences, no output.
+ * scaling.h - what a study shows: speedup, efficiency, service units, the law behind the curve, the
+ * plateau, the N to request, and cautions. Numbers and sentences, no output.
  *
  * Everything is computed from medians of the runs of an N (never from means of ratios). `cost` is
  * what is compared, smaller is better: seconds, or a metric, or the inverse of a rate. In a weak
- * study the work of N is N times as much, and `work_cost` is the cost of the work of one.
+ * study N does N times as much work, and `work_cost` is the cost of one unit of it.
  */
 #ifndef STK_LAB_SCALING_H
 #define STK_LAB_SCALING_H
@@ -17,7 +17,7 @@
 /* SU = (core * cores + gpu * gpus + node * nodes) * hours. */
 struct stk_su_rates {
     double core, gpu, node;
-    const char *site; /* whose rates they are; NULL: nobody's */
+    const char *site; /* the site they belong to; NULL: none */
 };
 #define STK_SU_RATES_INIT                                                                          \
     {                                                                                              \
@@ -26,23 +26,23 @@ struct stk_su_rates {
 
 struct stk_scaling_options {
     struct stk_su_rates su;
-    int64_t cores_per_n, gpus_per_n; /* allocated, where runs do not say; both 0: unknown */
+    int64_t cores_per_n, gpus_per_n; /* allocated, if runs do not say; both 0: unknown */
     double deadline_s;               /* 0: none */
     double max_relative_su;          /* 0: none */
     const double *predict;           /* borrowed */
     size_t npredict;                 /* <= STK_SCALING_PREDICTIONS */
     bool throughput;                 /* how laws are fitted: law.h */
     uint64_t seed;                   /* of the bootstrap */
-    /* What was noted while the first series was run: nnotes sentences without a full stop, each
-     * in note_size bytes. Borrowed while it is computed. */
+    /* Notes made while the first series was run: nnotes sentences without a full stop, each in
+     * note_size bytes. Borrowed during the computation. */
     const char *note;
     size_t note_size, nnotes;
 };
 
-/* One N. What is unknown is NaN. */
+/* One N. NaN: unknown. */
 struct stk_scaling_row {
     uint64_t n;
-    size_t runs, bad;        /* counted; failed in some way */
+    size_t runs, bad;        /* good; failed in some way */
     enum stk_run_status why; /* of the first bad run */
     const char *note;        /* its note, or NULL */
     struct stk_summary cost; /* of the runs; n 0: none was good */
@@ -50,7 +50,7 @@ struct stk_scaling_row {
     double value; /* as measured: seconds or the metric, the median */
     struct stk_interval value_ci;
     double wall_s;
-    double speedup; /* against N = 1, or against base_n taken to be perfect */
+    double speedup; /* against N = 1, or against base_n, assumed to be perfect */
     struct stk_interval speedup_ci;
     double efficiency, karp_flatt;
     double cores, gpus, nodes; /* allocated */
@@ -58,18 +58,18 @@ struct stk_scaling_row {
 };
 
 /*
- * The quarter-share plateau: the smallest N measured beyond which every larger N measured buys less
- * than a quarter of its proportional share. The share of M > N: (t_N / t_M - 1) / (M / N - 1), 1
- * when twice the resources are twice as fast, 0 when they buy nothing.
+ * The quarter-share plateau: the smallest measured N beyond which every larger measured N delivers
+ * less than a quarter of its proportional share. The share of M > N: (t_N / t_M - 1) / (M / N - 1):
+ * 1 if twice the resources are twice as fast, 0 if they gain nothing.
  */
 struct stk_plateau {
     bool found;
     uint64_t n;
-    double best_share; /* of the larger N: the most any of them buys */
+    double best_share; /* the best share of any larger N */
     uint64_t best_n;
     bool noise_known;
-    bool sure; /* noise_known, and less than a quarter also at the edge of the noise */
-    bool last_step_in_noise; /* the two largest N cannot be told apart */
+    bool sure; /* noise_known, and less than a quarter even at the edge of the noise */
+    bool last_step_in_noise; /* the two largest N cannot be distinguished */
 };
 #define STK_PLATEAU_SHARE 0.25
 
@@ -94,7 +94,7 @@ struct stk_scaling_series {
     struct stk_scaling_row *row;         /* n rising */
     size_t nrows, base;                  /* base: the row speedups refer to; nrows: no good run */
     struct stk_noise noise;
-    bool su_known; /* relative SUs come from what was allocated, else they are N / s */
+    bool su_known; /* relative SUs come from the allocation; otherwise they are N / s */
     const struct stk_scaling_row *superlinear; /* clearly more than N times as fast; NULL: none */
     struct stk_laws *laws;
     struct stk_plateau plateau;
@@ -102,18 +102,18 @@ struct stk_scaling_series {
     struct stk_prediction prediction[STK_SCALING_PREDICTIONS];
 };
 
-/* Something to be careful about. */
+/* A warning about the results. */
 struct stk_caution {
     const char *id; /* "noisy", "superlinear": docs/scale.md lists them */
     size_t series;
     char *text; /* a sentence */
 };
 
-/* Two series held against each other. */
+/* Two series compared. */
 struct stk_comparison {
     size_t a, b;
-    bool accelerator; /* a has no GPUs, b has: does it pay? */
-    bool pays;        /* b costs less SUs than a, at their cheapest */
+    bool accelerator; /* a has no GPUs, b has: do they pay off? */
+    bool pays;        /* b costs fewer SUs than a, each at its cheapest */
     double speed;     /* best time of a / best time of b */
     double su;        /* cheapest SU of b / cheapest SU of a; NaN: unknown */
     char text[480];
@@ -137,7 +137,7 @@ void stk_scaling_release(struct stk_scaling *s);
 
 /* "6 GPUs", "N=6". */
 const char *stk_scaling_n(const struct stk_scaling *s, uint64_t n, char *buf, size_t size);
-/* Good runs of an N, in the order of running, into v (room for row->runs): the cost of each. */
+/* Copies the costs of the good runs of an N, in the order of running, to v (room for row->runs). */
 size_t stk_scaling_costs(const struct stk_scaling *s, const struct stk_scaling_series *series,
                          uint64_t n, double *v);
 

@@ -1,6 +1,6 @@
 /*
- * scaling_caution.c - what to be careful about in a study: failed runs, noise, outliers, mixed
- * machines, a base that cannot be right, curves that go up and down, too few points.
+ * scaling_caution.c - warnings about a study: failed runs, noise, outliers, mixed machines, a base
+ * that cannot be right, curves that go up and down, too few points.
  */
 #include <math.h>
 #include <stdarg.h>
@@ -10,10 +10,12 @@
 #include "base/array.h"
 #include "lab/scaling_priv.h"
 
-#define SPREAD       0.10 /* (max - min) / median of an N: more repeats would help */
-#define UNUSUAL      6    /* times the noise of other N: chance seldom spreads few runs so far */
-#define FAR_OUT      5    /* times the noise of other N: an outlier of few runs may be chance */
-#define SHORT_S      0.01 /* shorter runs measure how a program starts */
+#define SPREAD  0.10 /* (max - min) / median of an N: more repeats would help */
+#define UNUSUAL 6    /* times the noise of other N: chance rarely spreads few runs so far */
+#define FAR_OUT                                                                                    \
+    5                     /* times the noise of other N: below that, an outlier among few runs may \
+                             be chance */
+#define SHORT_S      0.01 /* shorter runs measure the start of a program */
 #define CAUTIONS_MAX 1000
 
 int stk_scaling_warn(struct stk_scaling *all, size_t series, const char *id, struct stk_err *err,
@@ -35,7 +37,7 @@ int stk_scaling_warn(struct stk_scaling *all, size_t series, const char *id, str
     return 0;
 }
 
-/* One look at a series; each may add cautions. */
+/* One look at a series, which may add cautions. */
 typedef int look(struct stk_scaling *all, size_t index, struct stk_err *err);
 
 static int look_at_failures(struct stk_scaling *all, size_t index, struct stk_err *err)
@@ -64,8 +66,9 @@ static int look_at_noise(struct stk_scaling *all, size_t index, struct stk_err *
     if (s->base == s->nrows)
         return 0;
     if (v == STK_NOISE_UNKNOWN)
-        return stk_scaling_warn(all, index, "single-runs", err,
-                                "every N ran once: how much chance is in the times is not known");
+        return stk_scaling_warn(
+            all, index, "single-runs", err,
+            "every N ran once: the influence of chance on the times is unknown");
     if (v >= STK_NOISE_NOISY)
         return stk_scaling_warn(all, index, "noisy", err,
                                 "the machine is %s: runs of the same N differ by %.0f %% "
@@ -74,7 +77,7 @@ static int look_at_noise(struct stk_scaling *all, size_t index, struct stk_err *
     return 0;
 }
 
-/* Relative standard deviation of the runs of all N but this one; NaN: they say nothing. */
+/* Relative standard deviation of the runs of all other N; NaN: unknown. */
 static double noise_of_others(const struct stk_scaling_series *s, const struct stk_summary *own)
 {
     double own_dof = (double)own->n - 1, dof = s->noise.dof - own_dof;
@@ -101,14 +104,13 @@ static int look_at_spread(struct stk_scaling *all, size_t index, struct stk_err 
                 c->first_is_outlier ? ", the first among them: a warm-up run helps" : "");
         else if (r->runs > 1 && r->runs < 6 && range > fmax(SPREAD, UNUSUAL * noise))
             rc = stk_scaling_warn(all, index, "spread", err,
-                                  "%s: its %zu runs are spread over %.0f %%: more repeats would "
-                                  "tell",
+                                  "%s: its %zu runs spread over %.0f %%: more repeats would help",
                                   n, r->runs, 100 * range);
     }
     return rc;
 }
 
-/* Names of kinds, or nodes, that the good runs of a series were on: at most `max` different. */
+/* Names of the kinds, or nodes, of the good runs of a series: at most `max` different ones. */
 static size_t kinds_of(const struct stk_study_series *s, const char **kind, size_t max)
 {
     size_t k = 0;
@@ -133,12 +135,12 @@ static int look_at_kinds(struct stk_scaling *all, size_t index, struct stk_err *
         return 0;
     return stk_scaling_warn(
         all, index, "mixed-kinds", err,
-        "the runs mix kinds of machine (%s, %s%s): the curve shows the machines "
-        "as much as N; fix one kind, or give each its own series",
+        "the runs mix kinds of machines (%s, %s%s): the curve shows the machines as much as N; "
+        "use one kind, or give each its own series",
         kind[0], kind[1], k > 2 ? ", and others" : "");
 }
 
-/* Runs of one N are seldom next to each other: a study runs in random order. */
+/* Runs of one N are rarely next to each other: a study runs in random order. */
 static int look_at_allocation(struct stk_scaling *all, size_t index, struct stk_err *err)
 {
     const struct stk_scaling_series *s = &all->series[index];
@@ -151,10 +153,9 @@ static int look_at_allocation(struct stk_scaling *all, size_t index, struct stk_
                 continue;
             first = first ? first : r;
             if (first->cores != r->cores || first->gpus != r->gpus || first->nodes != r->nodes)
-                return stk_scaling_warn(
-                    all, index, "mixed-allocation", err,
-                    "%s: runs were given different numbers of cores, GPUs or nodes",
-                    stk_scaling_n(all, r->n, n, sizeof n));
+                return stk_scaling_warn(all, index, "mixed-allocation", err,
+                                        "%s: runs had different numbers of cores, GPUs or nodes",
+                                        stk_scaling_n(all, r->n, n, sizeof n));
         }
     }
     return 0;
@@ -171,19 +172,20 @@ static int look_at_base(struct stk_scaling *all, size_t index, struct stk_err *e
     stk_scaling_n(all, base->n, n0, sizeof n0);
     if (base->n > 1)
         rc = stk_scaling_warn(all, index, "base", err,
-                              "N=1 has no time: speedups take %s to be %llu times as fast as 1", n0,
-                              (unsigned long long)base->n);
+                              "N=1 has no time: speedups assume that %s is %llu times as fast as 1",
+                              n0, (unsigned long long)base->n);
     if (!rc && s->superlinear)
         return stk_scaling_warn(all, index, "superlinear", err,
                                 "%s is more than proportionally faster than %s (%.0f %% "
-                                "efficient): %s may have been slowed down by a cold file "
-                                "cache or by memory%s; nothing is predicted from it",
+                                "efficient): a cold file cache or memory may have slowed down "
+                                "%s%s; nothing is predicted from it",
                                 stk_scaling_n(all, s->superlinear->n, n, sizeof n), n0,
                                 100 * s->superlinear->efficiency, n0,
                                 s->noise.dof >= 1 ? "" : ", or it is chance");
     if (!rc && !all->study->metric && base->cost.median < SHORT_S)
         rc = stk_scaling_warn(all, index, "short", err,
-                              "runs take less than 10 ms: starting the program may be most of it");
+                              "runs take less than 10 ms: most of that may be the start of the "
+                              "program");
     return rc;
 }
 
@@ -204,8 +206,8 @@ static int look_at_shape(struct stk_scaling *all, size_t index, struct stk_err *
             limit = fmax(limit, stk_scaling_slack(s, last, r));
         if (slow && rise < -limit)
             return stk_scaling_warn(all, index, "not-monotonic", err,
-                                    "%s is slower than %s but %s is faster again: look for another "
-                                    "cause than N (placement, node, file system)",
+                                    "%s is slower than %s but %s is faster again: look for a "
+                                    "cause other than N (placement, node, file system)",
                                     stk_scaling_n(all, slow->n, a, sizeof a),
                                     stk_scaling_n(all, before->n, b, sizeof b),
                                     stk_scaling_n(all, r->n, c, sizeof c));

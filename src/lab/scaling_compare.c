@@ -1,7 +1,6 @@
 /*
- * scaling_compare.c - series held against each other: does an accelerator pay (a CPU curve and a
- * GPU curve in one study), and how two kinds of GPU or node compare, unit for unit and at their
- * best.
+ * scaling_compare.c - compares series: whether an accelerator pays off (a CPU curve and a GPU curve
+ * in one study), and how two kinds of GPU or node compare, unit for unit and at their best.
  */
 #include <math.h>
 #include <stdio.h>
@@ -61,16 +60,16 @@ static void say_pays(const struct stk_scaling *all, struct stk_comparison *c)
     char ta[32], tb[32], price[120];
     c->pays = c->su < 1;
     if (isnan(c->su))
-        snprintf(price, sizeof price, "what it costs is not known");
+        snprintf(price, sizeof price, "its cost is unknown");
     else if (c->pays)
-        snprintf(price, sizeof price, "at its cheapest it takes %.2fx the SUs of the CPU's", c->su);
+        snprintf(price, sizeof price, "at its cheapest it takes %.2fx the SUs of the CPU", c->su);
     else
-        snprintf(price, sizeof price,
-                 "but even at its cheapest it takes %.2fx the SUs of the CPU's", c->su);
+        snprintf(price, sizeof price, "but even at its cheapest it takes %.2fx the SUs of the CPU",
+                 c->su);
     bool faster = c->speed > 1;
     const char *verdict = isnan(c->su) ? (faster ? "is faster" : "is not faster")
                           : c->pays    ? (faster ? "pays" : "saves SUs but is slower")
-                                       : (faster ? "is faster but dearer" : "does not pay");
+                                       : (faster ? "is faster but costs more" : "does not pay off");
     snprintf(c->text, sizeof c->text,
              "The accelerator %s: %.60s is %.2fx as fast at its best (%s with N=%llu) as %.60s (%s "
              "with N=%llu); %s",
@@ -87,7 +86,7 @@ static const struct stk_scaling_row *row_at(const struct stk_scaling_series *s, 
     return NULL;
 }
 
-/* Two kinds: at the smallest and the largest N that both have. */
+/* Two kinds: at the smallest and the largest N they have in common. */
 static void say_kinds(const struct stk_scaling *all, struct stk_comparison *c)
 {
     const struct stk_scaling_series *a = &all->series[c->a], *b = &all->series[c->b];

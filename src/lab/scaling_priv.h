@@ -1,19 +1,19 @@
-/* scaling_priv.h - what the files of scaling share. */
+/* scaling_priv.h - shared by the files of scaling. */
 #ifndef STK_LAB_SCALING_PRIV_H
 #define STK_LAB_SCALING_PRIV_H
 
 #include "lab/scaling.h"
 
-/* How far the logarithm of the ratio of two rows' medians may be off: 95 %. NaN: noise unknown. */
+/* The error (95 %) of the logarithm of the ratio of two rows' medians. NaN: noise unknown. */
 double stk_scaling_slack(const struct stk_scaling_series *s, const struct stk_scaling_row *a,
                          const struct stk_scaling_row *b);
-/* True when a's time and b's are further apart than the noise explains; where it is unknown, when
- * they are not the same. */
+/* True when the times of a and b differ by more than noise explains; if noise is unknown, when they
+ * differ at all. */
 bool stk_scaling_differ(const struct stk_scaling_series *s, const struct stk_scaling_row *a,
                         const struct stk_scaling_row *b);
 
-/* SUs of the same work: SUs per hour times what the work costs, so that it is right for a metric
- * that is not the wall clock and for work that grows, too. */
+/* SUs of the same work: SUs per hour times the cost of the work, which is also right for a metric
+ * other than the wall clock and for work that grows. */
 double stk_scaling_price(const struct stk_scaling_row *r);
 
 void stk_scaling_plateau(struct stk_scaling_series *s); /* advise_n.c */

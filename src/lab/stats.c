@@ -1,6 +1,6 @@
 /*
- * stats.c - medians and their intervals by order statistics, pooled noise, outliers by the
- * median absolute deviation. Small n is the normal case here: repeats of a job are dear.
+ * stats.c - medians and their intervals by order statistics, pooled noise, outliers by the median
+ * absolute deviation. Small n is the normal case here: repeats of a job are expensive.
  */
 #include "lab/stats.h"
 
@@ -9,8 +9,8 @@
 #include <string.h>
 
 #define OUTLIER_Z     14.826 /* 10 robust standard deviations, hyperfine's rule */
-#define OUTLIER_SHARE 0.05   /* nearer than this, nobody's decision changes */
-#define OUTLIER_RUNS  5      /* fewer have a deviation that means nothing */
+#define OUTLIER_SHARE 0.05   /* closer than this, no decision changes */
+#define OUTLIER_RUNS  5      /* the deviation of fewer runs means nothing */
 
 bool stk_interval_known(struct stk_interval i)
 {
@@ -69,8 +69,8 @@ double stk_t95(double dof)
     return 1.960 + 2.373 / dof;
 }
 
-/* The largest rank k (from 1) so that [k-th, (n+1-k)-th] of n values holds the median in 95 % of
- * cases: each tail has probability sum_{i<k} C(n,i) / 2^n. 0: there is none. */
+/* The largest rank k (from 1) such that [k-th, (n+1-k)-th] of n values contains the median in 95 %
+ * of cases: each tail has probability sum_{i<k} C(n,i) / 2^n. 0: none. */
 static size_t median_rank(size_t n, double *coverage)
 {
     double p = pow(0.5, (double)n), tail = 0;
@@ -148,14 +148,14 @@ bool stk_summarise(const double *v, size_t n, struct stk_summary *out)
     return true;
 }
 
-double stk_runs_worth(double runs)
+double stk_median_worth(double runs)
 {
     return runs > 2 ? 1 + (runs - 1) * 0.6366 : runs;
 }
 
 /* ---- noise -------------------------------------------------------------------------------- */
 
-/* Sums of squared relative deviations are kept in relative_sd until finish. */
+/* relative_sd holds sums of squared relative deviations until finish. */
 void stk_noise_add(struct stk_noise *pool, const double *v, size_t n)
 {
     struct stk_summary s;

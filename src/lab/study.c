@@ -1,6 +1,6 @@
 /*
- * study.c - runs and series kept as they were measured. Whatever is added was checked here, so that
- * nothing later meets a time of 0, an N of 0, or a text without an end.
+ * study.c - runs and series as measured. Everything is checked when it is added, so that later code
+ * never meets a time of 0, an N of 0, or an unterminated text.
  */
 #include "lab/study.h"
 
@@ -91,7 +91,7 @@ static int check_text(const char *text, size_t len, struct stk_err *err)
     if (!text || (len <= STK_STUDY_TEXT_MAX && !memchr(text, '\0', len)))
         return 0;
     return stk_err_set(err, STK_E_USAGE, NULL, -1,
-                       "a name or note is longer than %d bytes, or has a NUL in it",
+                       "a name or note is longer than %d bytes, or contains a NUL",
                        STK_STUDY_TEXT_MAX);
 }
 
@@ -151,7 +151,7 @@ int stk_study_check(const struct stk_study *s, const struct stk_study_run *run, 
         return stk_err_set(err, STK_E_USAGE, NULL, -1, "more than %d cores, GPUs or nodes",
                            STK_STUDY_N_MAX);
     double counted = s->metric ? run->value : run->wall_s;
-    /* The bounds keep squares and ratios of what is measured inside a double. */
+    /* These limits keep squares and ratios of measurements within a double. */
     if (run->status == STK_RUN_OK && !(counted >= 1e-12 && counted <= 1e12))
         return stk_err_set(err, STK_E_USAGE, NULL, -1,
                            "a %s must be a number between 1e-12 and 1e12, not %g",

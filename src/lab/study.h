@@ -1,8 +1,8 @@
 /*
- * study.h - a scaling study: runs of the same thing at several N, as they were measured.
+ * study.h - a scaling study: runs of the same thing at several N, as measured.
  *
  * Nothing is computed here (scaling.h does); runs are only ever added, by a reader of files or by
- * whoever runs commands. Every text is copied; lengths and counts are bounded.
+ * the runner. Every text is copied; lengths and counts are bounded.
  */
 #ifndef STK_LAB_STUDY_H
 #define STK_LAB_STUDY_H
@@ -18,8 +18,8 @@
 
 enum stk_run_status {
     STK_RUN_OK,
-    STK_RUN_FAILED,  /* ended with a status other than 0, or no time could be had */
-    STK_RUN_TIMEOUT, /* its time limit */
+    STK_RUN_FAILED,  /* ended with a status other than 0, or has no time */
+    STK_RUN_TIMEOUT, /* reached its time limit */
     STK_RUN_CANCELLED,
     STK_RUN_MEMORY, /* killed for memory */
     STK_RUN_NODE,   /* the node failed */
@@ -28,28 +28,28 @@ enum stk_run_status {
 #define STK_RUN_STATUSES (STK_RUN_PENDING + 1)
 const char *stk_run_status_word(enum stk_run_status s); /* "failed", "out of memory" */
 const char *stk_run_status_id(enum stk_run_status s);   /* "failed", "memory": in files */
-/* The status a word of ours, of Slurm (COMPLETED, OUT_OF_MEMORY, "CANCELLED by 0") or of a person
- * stands for; -1: none. */
+/* The status for a word of ours, of Slurm (COMPLETED, OUT_OF_MEMORY, "CANCELLED by 0") or of a
+ * person; -1: none. */
 int stk_run_status_find(const char *word, size_t n);
 enum stk_run_status stk_run_status_of(enum stk_slurm_state state);
 
 /* One run. */
 struct stk_study_run {
     uint64_t n;                 /* 1..STK_STUDY_N_MAX */
-    const char *point;          /* the id of its point, where N alone does not tell it; NULL */
-    uint32_t repeat;            /* from 0; which run of its point */
-    enum stk_run_status status; /* only OK ones are counted */
+    const char *point;          /* the id of its point, if N alone does not identify it; NULL */
+    uint32_t repeat;            /* its index among the runs of its point */
+    enum stk_run_status status; /* only OK runs count */
     double wall_s;              /* wall clock of the command; NaN: unknown */
-    double value;               /* the metric, where the study has one; NaN: none */
-    int64_t cores, gpus, nodes; /* allocated, not asked for; -1: unknown */
-    double queue_s;             /* waited for its turn; NaN: unknown */
-    double accounted_s;         /* elapsed time as the scheduler accounted it; NaN: unknown */
+    double value;               /* the metric, if the study has one; NaN: none */
+    int64_t cores, gpus, nodes; /* allocated, not requested; -1: unknown */
+    double queue_s;             /* time in the queue; NaN: unknown */
+    double accounted_s;         /* elapsed time by the scheduler's accounting; NaN: unknown */
     double cpu_s;               /* CPU time of all its processes; NaN: unknown */
     int64_t peak_memory_bytes;  /* of its largest process; -1: unknown */
     const char *host;           /* NULL: unknown */
     const char *kind;           /* of node or GPU, "a100", "EPYC 7742"; NULL: unknown */
     const char *job;            /* the scheduler's id; NULL: none */
-    const char *note;           /* why it failed, where its output is; NULL: nothing to say */
+    const char *note;           /* why it failed, where its output is; NULL: none */
 };
 /* Everything unknown, status OK. */
 #define STK_STUDY_RUN_INIT                                                                         \
@@ -59,17 +59,17 @@ struct stk_study_run {
     }
 
 struct stk_study_series {
-    const char *name; /* "" when there is only one and nobody named it */
+    const char *name; /* "": the only one, without a name */
     struct stk_study_run *run;
     size_t nruns;
 };
 
 struct stk_study {
     const char *unit;   /* what N counts: "threads", "GPUs"; NULL: just N */
-    const char *metric; /* name of the value that is compared; NULL: the wall clock */
+    const char *metric; /* name of the compared value; NULL: the wall clock */
     bool higher_better; /* of the metric: a rate, not a time */
     bool weak;          /* the problem grew with N */
-    bool fixed;         /* the three above are settled: files that say otherwise do not fit */
+    bool fixed;         /* the three above are fixed: files that differ are refused */
     struct stk_study_series series[STK_STUDY_SERIES_MAX];
     size_t nseries, nruns;
     struct stk_arena text;
@@ -84,20 +84,21 @@ void stk_study_release(struct stk_study *s);
 int stk_study_set_unit(struct stk_study *s, const char *unit, struct stk_err *err);
 int stk_study_set_metric(struct stk_study *s, const char *name, bool higher_better,
                          struct stk_err *err);
-/* The series of that name, made when it is not there. Borrowed: index valid as long as s. */
+/* The series of that name, created if missing. Borrowed: the index is valid as long as s. */
 int stk_study_series(struct stk_study *s, const char *name, size_t len, size_t *index,
                      struct stk_err *err);
-/* Whether a run can be added: an OK run must have a positive, finite time (or value, where there is
- * a metric). */
+/* Whether a run can be added: an OK run must have a positive, finite time (or value, if there is a
+ * metric). */
 int stk_study_check(const struct stk_study *s, const struct stk_study_run *run,
                     struct stk_err *err);
 /* Copies a run that can be added. */
 int stk_study_add(struct stk_study *s, size_t series, const struct stk_study_run *run,
                   struct stk_err *err);
-/* Copies the runs of all series; one without a name is called `name`. */
+/* Copies the runs of all series; a series without a name becomes `name`. */
 int stk_study_append(struct stk_study *to, const struct stk_study *from, const char *name,
                      struct stk_err *err);
-/* What is compared, smaller is better: seconds, the metric, or its inverse. NaN: not an OK run. */
+/* The compared value, smaller is better: seconds, the metric, or its inverse. NaN: not an OK
+ * run. */
 double stk_study_cost(const struct stk_study *s, const struct stk_study_run *run);
 
 /* ---- files -------------------------------------------------------------------------------- */
@@ -105,31 +106,32 @@ double stk_study_cost(const struct stk_study *s, const struct stk_study_run *run
 #define STK_STUDY_FILE_MAX (32u << 20)
 
 /*
- * Times measured elsewhere (study_csv.c): a row a run, separated by comma, semicolon or tab. With
- * a header, columns are found by name (docs/scale.md), unknown ones are left alone, and several
- * `time` columns are repeats. Without one the order is n, time, repeat, series, cores, gpus,
- * nodes, host, status. Lines that begin with # are skipped. On error err->offset is the line.
- * Runs go into the series of their row, or into `series` where there is no such column.
+ * Reads times measured elsewhere (study_csv.c): one row per run, separated by comma, semicolon or
+ * tab. With a header, columns are found by name (docs/scale.md), unknown ones are ignored, and
+ * several `time` columns are repeats. Without one the order is n, time, repeat, series, cores,
+ * gpus, nodes, host, status. Lines that begin with # are skipped. On error err->offset is the line.
+ * Runs go into the series of their row, or into `series` if there is no such column.
  */
 int stk_study_read_csv(struct stk_study *s, const char *text, size_t len, const char *path,
                        const char *series, struct stk_err *err);
 /* Seconds above 0 from "12.5", "3m20s", or Slurm's "1-02:03:04" and "03:04.5" (text[0..len), then a
- * NUL). NaN for an empty text, "-", "n/a", "nan". -1: it is none of these. */
-/* The same for a number that is no time. */
-int stk_study_parse_value(const char *cell, size_t len, double *out);
+ * NUL). NaN for an empty text, "-", "n/a", "nan". -1: none of these. */
 int stk_study_parse_time(const char *text, size_t len, double *seconds);
-/* What stands between the cells of a table; ' ': blanks, which stk_study_squeeze() makes one. */
+/* The same for a plain number. */
+int stk_study_parse_value(const char *text, size_t len, double *out);
+/* The separator between the cells of a table; ' ': blanks, which stk_study_squeeze() reduces to
+ * one. */
 char stk_study_delimiter(const char *text, size_t len);
 void stk_study_squeeze(const char *text, size_t len, struct stk_buf *out);
-/* The study itself as the value of a JSON member, and back: a study, or a result of `stoker scale`
- * with one inside. */
+/* The study as the value of a JSON member, and back: from a study, or from a result of `stoker
+ * scale` that contains one. */
 void stk_study_write_json(const struct stk_study *s, struct stk_jw *w);
 void stk_study_write_run(const struct stk_study_run *r, struct stk_jw *w);
-/* Texts are borrowed from v. NaN, -1 and NULL where nothing is said. */
+/* Texts are borrowed from v. Missing members are NaN, -1 and NULL. */
 int stk_study_read_run(const struct stk_jval *v, struct stk_study_run *run, struct stk_err *err);
 int stk_study_read_json(struct stk_study *s, const char *text, size_t len, const char *path,
                         struct stk_err *err);
-/* Whichever of the two the file is. series: as for CSV. */
+/* Reads either kind of file. series: as for CSV. */
 int stk_study_read(struct stk_study *s, const char *path, const char *series, struct stk_err *err);
 
 #endif

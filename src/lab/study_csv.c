@@ -32,7 +32,7 @@ enum column {
     C_QUEUE,
     C_VALUE,
     C_RATE,
-    C_COUNT /* threads, ranks: N where no column is called that */
+    C_COUNT /* threads, ranks: N if no column has that name */
 };
 
 static const struct {
@@ -54,7 +54,7 @@ static const struct {
     {"queue", C_QUEUE},
     {"value", C_VALUE},
     {"rate", C_RATE},
-    /* other words for the same; sacct's among them */
+    /* synonyms, including sacct's */
     {"time_s", C_TIME},
     {"time (s)", C_TIME},
     {"time [s]", C_TIME},
@@ -96,12 +96,12 @@ struct reader {
     char delim;
     enum column column[COLUMNS_MAX];
     size_t ncolumns;
-    enum column n_from;   /* the column that is N */
+    enum column n_from;   /* the column used as N */
     size_t line_at, line; /* the line of the byte line_at, from 1 */
-    bool started;         /* the first row was seen */
+    bool started;         /* the first row was read */
 };
 
-/* One row, while it is read. */
+/* One row being read. */
 struct fields {
     struct stk_study_run run;
     char text[6][STK_STUDY_TEXT_MAX + 1]; /* series, host, kind, note, job, status */
@@ -126,7 +126,7 @@ static int read_count(const char *cell, size_t len, int64_t *out)
         return *out >= 0 && *out <= STK_STUDY_N_MAX ? 0 : -1;
     if (stk_num_parse(cell, len, out, &f) != STK_NUM_FLOAT || !(f >= 0 && f <= STK_STUDY_N_MAX))
         return -1;
-    *out = (int64_t)f; /* "4.0": a spreadsheet's idea of 4 */
+    *out = (int64_t)f; /* "4.0": how a spreadsheet writes 4 */
     return (double)*out == f ? 0 : -1;
 }
 
@@ -149,7 +149,7 @@ static int take_number(struct reader *r, struct fields *f, enum column c, const 
         return 0;
     if (read_count(cell, len, &v) || (is_n && v < 1))
         return bad(r, err,
-                   is_n ? "\"%s\" is not an N: a whole number of 1 or more is"
+                   is_n ? "\"%s\" is not a valid N: it must be a whole number of 1 or more"
                         : "\"%s\" is not a whole number",
                    cell);
     if (is_n) {
@@ -197,7 +197,7 @@ static int take_cell(struct reader *r, struct fields *f, enum column c, const ch
         if (c == C_QUEUE && strcmp(cell, "0") == 0)
             return 0;
         if (stk_study_parse_time(cell, len, time))
-            return bad(r, err, "\"%s\" is not a time: write seconds above 0, 3m20s or 1:02:03",
+            return bad(r, err, "\"%s\" is not a time: give seconds above 0, 3m20s or 1:02:03",
                        cell);
         f->ntimes += c == C_TIME;
         return 0;
@@ -215,7 +215,7 @@ static int take_cell(struct reader *r, struct fields *f, enum column c, const ch
 
 /* ---- rows --------------------------------------------------------------------------------- */
 
-/* The text of a cell without blanks around it, NUL-terminated. */
+/* The text of a cell without surrounding blanks, NUL-terminated. */
 static int cell_text(struct reader *r, const struct stk_csv_cell *c, char *out, size_t *len,
                      struct stk_err *err)
 {
@@ -229,10 +229,10 @@ static int cell_text(struct reader *r, const struct stk_csv_cell *c, char *out, 
     memmove(out, out + from, n - from);
     *len = n - from;
     out[*len] = '\0';
-    return memchr(out, '\0', *len) ? bad(r, err, "a cell has a NUL in it%s", "") : 0;
+    return memchr(out, '\0', *len) ? bad(r, err, "a cell contains a NUL%s", "") : 0;
 }
 
-/* What the study refused is wrong in the file, not in how the command was called. */
+/* If the study refuses it, the file is wrong, not the command line. */
 static int place(const struct reader *r, int rc, struct stk_err *err)
 {
     rc = rc == STK_E_USAGE ? STK_E_CORRUPT : rc;
@@ -254,7 +254,7 @@ static int add_runs(struct reader *r, struct fields *f, struct stk_err *err)
     const char **to[] = {&f->run.host, &f->run.kind, &f->run.note, &f->run.job};
     for (size_t i = 0; i < 4; i++)
         *to[i] = f->text[T_HOST + i][0] ? f->text[T_HOST + i] : NULL;
-    if (status < 0) { /* a word we do not know is at least not "ok" */
+    if (status < 0) { /* an unknown word is at least not "ok" */
         status = STK_RUN_FAILED;
         f->run.note = f->run.note ? f->run.note : f->text[T_STATUS];
     }
@@ -264,7 +264,7 @@ static int add_runs(struct reader *r, struct fields *f, struct stk_err *err)
         bool none = isnan(r->study->metric ? run.value : run.wall_s);
         run.status = status == STK_RUN_OK && none ? STK_RUN_FAILED : (enum stk_run_status)status;
         run.repeat = f->has_repeat ? run.repeat : (uint32_t)i;
-        /* An empty cell among several columns of repeats is a run that was not done. */
+        /* An empty cell among several columns of repeats is a run that did not happen. */
         if (none && f->ntimes > 1 && !f->has_status && !r->study->metric)
             continue;
         if (none && !f->has_status && !run.note)
@@ -324,14 +324,14 @@ static int read_header(struct reader *r, struct stk_csv_row *row, struct stk_err
     bool rate = has_column(r, C_RATE), value = has_column(r, C_VALUE);
     if (!find_n(r) || !(has_column(r, C_TIME) || rate || value))
         return bad(r, err, "the header needs a column `n` and a column `time`%s", "");
-    /* What is compared is the rate or value where there is one; times then only count SUs. */
+    /* Compares the rate or value if there is one; times then only count SUs. */
     if (r->study->metric || !(rate || value))
         return 0;
     if (!r->study->fixed)
         return stk_study_set_metric(r->study, rate ? "rate" : "value", rate, err);
     if (has_column(r, C_TIME))
         return 0;
-    return bad(r, err, "it has no times, and the study before it compares times%s", "");
+    return bad(r, err, "it has no times, but the study before it compares times%s", "");
 }
 
 static int first_row(struct reader *r, struct stk_csv_row row, bool *is_header, struct stk_err *err)
@@ -383,7 +383,7 @@ static int read_cells(struct reader *r, struct stk_csv_row *row, struct fields *
     return f->has_n ? 0 : bad(r, err, "a row without an N%s", "");
 }
 
-/* Blank, or the line below the head of a table as Markdown has it. */
+/* Blank, or the line below the header of a Markdown table. */
 static bool says_nothing(const struct reader *r, const char *p, size_t len)
 {
     const char *set = r->delim == '|' ? "|-: \t" : " \t";
@@ -446,7 +446,7 @@ int stk_study_read_csv(struct stk_study *s, const char *text, size_t len, const 
     }
     rc = rc ? rc : read_rows(&r, err);
     if (!rc && s->nruns == before)
-        rc = stk_err_set(err, STK_E_CORRUPT, path, -1, "there are no times in it");
+        rc = stk_err_set(err, STK_E_CORRUPT, path, -1, "it contains no times");
     if (rc && err && !err->path[0] && path)
         snprintf(err->path, sizeof err->path, "%s", path);
     stk_buf_release(&plain);

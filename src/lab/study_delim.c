@@ -1,13 +1,13 @@
 /*
- * study_delim.c - what stands between the cells of a table: a comma, a semicolon, a tab, a bar, or,
- * in what people write with echo and plot with gnuplot, any number of blanks.
+ * study_delim.c - the separator between the cells of a table: a comma, a semicolon, a tab, a bar,
+ * or, in files that people write with echo and plot with gnuplot, any number of blanks.
  */
 #include <string.h>
 
 #include "base/csv.h"
 #include "lab/study.h"
 
-/* By the first line that is not a comment. */
+/* Judges by the first line that is not a comment. */
 char stk_study_delimiter(const char *p, size_t n)
 {
     const char *end = p + n;

@@ -1,6 +1,6 @@
 /*
- * study_json.c - a study as JSON and back: what `stoker scale` keeps of a study between its runs,
- * and the part of its result that other studies can be compared with. Reading checks everything.
+ * study_json.c - a study as JSON and back: what `stoker scale` keeps between its runs, and the part
+ * of its result that other studies can be compared with. Reading checks everything.
  */
 #include <math.h>
 #include <stdio.h>
@@ -89,7 +89,7 @@ static int wrong(const struct source *from, const struct stk_jval *at, struct st
     return stk_err_set(err, STK_E_CORRUPT, from->path, at ? at->raw - from->text : -1, "%s", what);
 }
 
-/* A member that may be missing or null: left alone then. */
+/* A member that may be missing or null: then *out keeps its value. */
 static int get_number(const struct source *from, const struct stk_jval *obj, const char *name,
                       double *out, struct stk_err *err)
 {
@@ -197,7 +197,7 @@ static int read_run(const struct source *from, const struct stk_jval *v, struct 
     if (rc)
         return rc;
     rc = stk_study_add(s, series, &r, err);
-    if (rc && err) { /* the study says what is wrong, only we know where */
+    if (rc && err) { /* the study knows what is wrong, only we know where */
         snprintf(err->path, sizeof err->path, "%s", from->path ? from->path : "");
         err->offset = v->raw - from->text;
         err->code = rc == STK_E_USAGE ? STK_E_CORRUPT : rc;
@@ -223,7 +223,7 @@ static int read_series(const struct source *from, const struct stk_jval *v, stru
     return rc;
 }
 
-/* Studies are put together when they compare the same thing. */
+/* Studies can be combined if they compare the same thing. */
 static int read_head(const struct source *from, const struct stk_jval *v, struct stk_study *s,
                      struct stk_err *err)
 {
@@ -238,11 +238,11 @@ static int read_head(const struct source *from, const struct stk_jval *v, struct
     if (rc)
         return rc;
     if (version != VERSION)
-        return wrong(from, v, err, "a study of another version of stoker");
+        return wrong(from, v, err, "the study was written by another version of stoker");
     if (!first && (weak != s->weak || !metric != !s->metric ||
                    (metric && (strcmp(metric, s->metric) != 0 || higher != s->higher_better))))
         return stk_err_set(err, STK_E_USAGE, from->path, -1,
-                           "it measures something else than the study before it");
+                           "it measures something other than the study before it");
     s->weak = first ? s->weak || weak : s->weak;
     if (metric && !s->metric)
         rc = stk_study_set_metric(s, metric, higher, err);
@@ -251,7 +251,7 @@ static int read_head(const struct source *from, const struct stk_jval *v, struct
     return rc;
 }
 
-/* The study itself, in a result's envelope or not. */
+/* The study itself, with or without a result's envelope. */
 static const struct stk_jval *find_study(const struct stk_jval *root)
 {
     const struct stk_jval *v = root;

@@ -1,6 +1,6 @@
 /*
  * study_time.c - a time as people, spreadsheets and Slurm write it: seconds, "3m20s", or a clock
- * with days before it. Nothing here depends on the locale.
+ * with days before it. Independent of the locale.
  */
 #include <math.h>
 #include <strings.h>
@@ -37,14 +37,14 @@ static int read_clock(const char *cell, double *out)
             return -1;
         }
     }
-    /* Days stand before hours: then minutes and seconds must follow. */
+    /* Days require hours, minutes and seconds. */
     if (!digits || !colons || (dash && colons != 2))
         return -1;
     *out = total + part;
     return 0;
 }
 
-/* "10,5" as 10.5, for readers of half the world. "1,250" may be either, and is not guessed at. */
+/* "10,5" is 10.5 in half the world. "1,250" is ambiguous, and refused. */
 static bool decimal_comma(const char *cell, size_t len, char *out, size_t size)
 {
     const char *comma = memchr(cell, ',', len);
@@ -57,7 +57,7 @@ static bool decimal_comma(const char *cell, size_t len, char *out, size_t size)
     return true;
 }
 
-/* 1: it is a number, or a word for none, in *out; 0: something else; -1: a number out of range. */
+/* 1: *out is a number, or NaN for a word that means none; 0: something else; -1: out of range. */
 static int read_plain(const char *cell, size_t len, double *out)
 {
     int64_t i;

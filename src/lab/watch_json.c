@@ -1,4 +1,4 @@
-/* watch_json.c - a sample of a node as one line of JSON, and back; what comes back is checked. */
+/* watch_json.c - a reading of a node as one line of JSON, and back; parsing checks everything. */
 #include <stdio.h>
 #include <stdlib.h>
 

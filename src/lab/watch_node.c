@@ -1,10 +1,11 @@
 /*
  * watch_node.c - the processes of a Slurm job on this node, from /proc.
  *
- * A process is the job's when its cgroup says so (job_ID), when its environment does
- * (SLURM_JOB_ID), or when it comes from one of those or from the job's slurmstepd. Each way is
- * closed somewhere: sites without cgroups, programs with an environment of their own, /proc that
- * hides root's processes. Where several "nodes" are one machine, the environment tells them apart.
+ * A process belongs to the job if its cgroup says so (job_ID), if its environment does
+ * (SLURM_JOB_ID), or if it descends from such a process or from the job's slurmstepd. Each way
+ * fails somewhere: sites without cgroups, programs that change their environment, a /proc that
+ * hides root's processes. Where several "nodes" are one machine, the environment distinguishes
+ * them.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,11 +22,11 @@
 struct stk_watcher {
     uint64_t job;
     uid_t owner;
-    char node[64]; /* SLURMD_NODENAME; "": not known */
+    char node[64]; /* SLURMD_NODENAME; "": unknown */
     struct stk_tree tree;
-    double now_s, before_s; /* of this look and the one before; 0: none */
+    double now_s, before_s; /* of this look and the previous one; 0: none */
     struct stk_gpus *gpus;
-    struct stk_buf environ; /* of the process that is looked at */
+    struct stk_buf environ; /* of the current process */
 };
 
 /* ---- whose is it? ------------------------------------------------------------------------- */
@@ -80,8 +81,8 @@ static void take_environment(struct stk_watcher *w, int proc_fd, struct stk_proc
     m->rank = !batch && rank && *rank >= '0' && *rank <= '9' ? strtoll(rank, NULL, 10) : -1;
 }
 
-/* Anybody can call a process slurmstepd, or set SLURM_JOB_ID: what follows from a name counts of
- * those only who could have got it from Slurm. */
+/* Anybody can call a process slurmstepd, or set SLURM_JOB_ID: a name counts only for users who
+ * could have it from Slurm. */
 static bool may_be(int proc_fd, pid_t pid, uid_t one, uid_t other)
 {
     uid_t uid = stk_proc_uid(proc_fd, pid);
@@ -183,8 +184,8 @@ static int by_index(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Slurm names the job's GPUs in the environment; where it does not hide the others, they are not
- * the job's. */
+/* Slurm names the job's GPUs in the environment; if it does not hide the others, they are
+ * skipped. */
 static void collect_gpus(struct stk_gpus *g, struct stk_watch_node *out)
 {
     const struct stk_gpu_process *list;
@@ -201,7 +202,7 @@ static void collect_gpus(struct stk_gpus *g, struct stk_watch_node *out)
 
 /* ---- from outside ------------------------------------------------------------------------- */
 
-int stk_watcher_sample(struct stk_watcher *w, struct stk_watch_node *out, struct stk_err *err)
+int stk_watcher_read(struct stk_watcher *w, struct stk_watch_node *out, struct stk_err *err)
 {
     struct timespec real;
     clock_gettime(CLOCK_REALTIME, &real);

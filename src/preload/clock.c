@@ -1,7 +1,7 @@
 /*
- * clock.c - the time of a call, twice a call: from the processor's time stamp counter where that
- * counts evenly (10 ns a reading), else from clock_gettime() (24 ns). The counter is set by the
- * clock anew every millisecond or so, in each thread, so that it cannot stray.
+ * clock.c - reads the time, twice per call: from the processor's time stamp counter if that runs at
+ * a constant rate (10 ns per reading), else from clock_gettime() (24 ns). Each thread realigns the
+ * counter with the clock about every millisecond, so that it cannot drift.
  */
 #include "preload/priv.h"
 
@@ -9,9 +9,9 @@
 #include <cpuid.h>
 #endif
 
-/* Ticks between two looks at the clock: 1-2 ms. Small enough for passed * ns_mult in 64 bits. */
+/* Ticks between two readings of the clock: 1-2 ms. Small enough for passed * ns_mult in 64 bits. */
 #define SYNC_TICKS (1ull << 22)
-/* Below this the clock's own grain (tens of ns) would spoil the rate. */
+/* Below this, the clock's own resolution (tens of ns) would distort the rate. */
 #define RATE_NS 50000u
 
 static bool even; /* the counter may be used */
@@ -35,7 +35,7 @@ uint64_t stk_pl_clock_real(void)
     return read_clock(CLOCK_REALTIME);
 }
 
-/* Both at one moment: when the thread was interrupted in between, again. */
+/* Reads both at the same moment: repeats if the thread was interrupted in between. */
 static uint64_t read_both(uint64_t *tsc)
 {
     uint64_t ns = 0;
@@ -51,8 +51,8 @@ static uint64_t read_both(uint64_t *tsc)
 }
 
 #if defined(__x86_64__)
-/* Invariant: same rate in every power state. That all processors' counters agree is what the
- * kernel checks before it makes the counter its clock. */
+/* Invariant: same rate in every power state. The kernel uses the counter as its clock only after
+ * checking that all processors' counters agree. */
 static bool counts_evenly(void)
 {
     unsigned a, b, c, d;
@@ -75,8 +75,8 @@ static bool counts_evenly(void)
 }
 #endif
 
-/* Once a process, forked ones excepted: they go on with the parent's counter, and their own start.
- */
+/* Once per process, except in forked ones: they keep the parent's counter, with a start of their
+ * own. */
 void stk_pl_clock_start(void)
 {
     if (!first_ns) {
@@ -97,7 +97,7 @@ uint64_t stk_pl_clock_sync(struct stk_pl_thread *t)
     t->tsc_limit = 0;
     if (ns > first_ns + RATE_NS && tsc > first_tsc) {
         double rate = (double)(ns - first_ns) / (double)(tsc - first_tsc);
-        if (rate > 0.01 && rate < 100) { /* 10 MHz to 100 GHz; else it is no such counter */
+        if (rate > 0.01 && rate < 100) { /* 10 MHz to 100 GHz; otherwise it is not such a counter */
             t->ns_mult = (uint64_t)(rate * 4294967296.0);
             t->tsc_limit = SYNC_TICKS;
         }

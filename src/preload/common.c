@@ -1,12 +1,12 @@
 /*
- * common.c - the most common values (request sizes, strides) where there are more than four. Eight
- * further values contend for the four places: Misra and Gries' frequent items, so that a value that
- * comes often gets in whenever it began, and values that come once each do not pile up counts. A
- * count is exact for a value that was never pushed out, else a lower bound.
+ * common.c - the most common values (request sizes, strides) when there are more than four. Eight
+ * further values contend for the four places (Misra and Gries' frequent items): a frequent value
+ * gets in whenever it begins, and values that come once each do not accumulate counts. A count is
+ * exact for a value that was never evicted, else a lower bound.
  */
 #include "preload/count.h"
 
-/* The smallest of the four; a contender that has overtaken it changes places. */
+/* Exchanges the smallest of the four with a contender that has overtaken it. */
 static void promote(struct stk_common_value *top, struct stk_pl_contenders *c, unsigned i)
 {
     unsigned least = 0;

@@ -1,12 +1,12 @@
 /*
- * core.c - what the wrappers call (core.h): a call begins, and is recorded. The way of a read
- * through here is the hot path: no lock, no allocation, no system call.
+ * core.c - what the wrappers call (core.h): begins and records a call. The path of a read through
+ * here is hot: no lock, no allocation, no system call.
  */
 #include "preload/count.h"
 
 #include "base/random.h"
 
-static struct stk_pl_watch watch; /* where the kernel knows no page that it wipes (life.c) */
+static struct stk_pl_watch watch; /* used if the kernel cannot wipe a page on fork (life.c) */
 struct stk_pl_process stk_pl = {.until_ns = UINT64_MAX, .watch = &watch};
 
 void stk_pl_ahead(int fd)
@@ -17,7 +17,7 @@ void stk_pl_ahead(int fd)
     if (!page)
         return;
     const struct stk_log_record *log = page[d->index % STK_PL_STREAM_PAGE].way.log;
-    __builtin_prefetch(&log->n, 1); /* of an address that is none, nothing happens */
+    __builtin_prefetch(&log->n, 1); /* harmless for an invalid address */
     __builtin_prefetch(&log->n.c[STK_C_MAX_OFFSET], 1);
     __builtin_prefetch(&log->n.read_latency[STK_LATENCY_BINS / 3], 1);
     __builtin_prefetch(&log->n.size, 1);
@@ -36,13 +36,13 @@ bool stk_pl_begin(struct stk_pl_call *call)
     return true;
 }
 
-#define ALL_STRIDES   256u /* reads of a record whose strides are all looked at */
+#define ALL_STRIDES   256u /* reads of a record whose strides are all examined */
 #define STRIDES_APART 16u
 
-/* What is known of a call when it is recorded. */
+/* What is known about a call when it is recorded. */
 struct moved {
     uint64_t start, end;
-    int64_t offset, n; /* offset -1: not known */
+    int64_t offset, n; /* offset -1: unknown */
     enum stk_api api;
 };
 
@@ -59,7 +59,7 @@ void stk_pl_outside(const struct stk_pl_desc *d, bool write, uint64_t bytes, uin
         stk_pl_sum(write ? &h->left_out_write_bytes : &h->left_out_read_bytes, bytes);
 }
 
-/* This thread's record of d's file is the one that s leads to; false: no room. */
+/* Makes the record that s leads to this thread's record of d's file; false: no room. */
 static bool choose(struct stk_pl_thread *t, const struct stk_pl_desc *d, struct stk_pl_way *w,
                    enum stk_api api)
 {
@@ -91,9 +91,9 @@ struct stk_pl_rec *stk_pl_rec_of_desc(struct stk_pl_thread *t, const struct stk_
     return w ? w->rec : NULL;
 }
 
-/* A stride that is none of the four. Where reads jump about every one is, and finding a fifth that
- * is common would take more memory into the cache than all the rest: one in so many is enough then.
- */
+/* A stride that is none of the four. If reads are scattered, every stride is, and finding a common
+ * fifth would bring more memory into the cache than all the rest: then a fraction of them is
+ * examined. */
 static inline void stray(struct stk_pl_thread *t, struct stk_pl_way *w, uint64_t stride)
 {
     struct stk_counts *c = &w->log->n;
@@ -126,7 +126,7 @@ static inline void turned(struct stk_pl_way *w, uint8_t op)
     w->last_op = op;
 }
 
-/* A read that gave data. */
+/* A read that returned data. */
 static inline void count_read(struct stk_pl_thread *t, struct stk_pl_way *w, uint64_t hash,
                               const struct moved *m)
 {
@@ -140,12 +140,12 @@ static inline void count_read(struct stk_pl_thread *t, struct stk_pl_way *w, uin
     stk_count_max(&c->c[STK_C_MAX_READ_NS], ns);
     c->read_size[stk_size_bin(n)]++;
     uint32_t *latency = &c->read_latency[bin < STK_LATENCY_BINS ? bin : STK_LATENCY_BINS - 1];
-    *latency += *latency != UINT32_MAX; /* an hour of a million reads a second */
+    *latency += *latency != UINT32_MAX; /* more than an hour of a million reads per second */
     if (UNLIKELY(!stk_pl_common(c->size, n)))
         stk_pl_contend(t, c->size, &w->rec->size, n);
     stk_count_max(&c->c[STK_C_LAST_READ_NS], m->end);
     stk_count_max(&c->c[STK_C_LAST_NS], m->end);
-    if (UNLIKELY(!w->begun || m->api == STK_API_ASYNC)) { /* else one came before */
+    if (UNLIKELY(!w->begun || m->api == STK_API_ASYNC)) { /* otherwise one came before */
         stk_count_min(&c->c[STK_C_FIRST_READ_NS], m->start);
         stk_count_min(&c->c[STK_C_FIRST_NS], m->start);
         w->begun = true;
@@ -202,7 +202,7 @@ static void count_none(struct stk_pl_way *w, bool write, const struct moved *m)
     }
 }
 
-/* What the thread did since its last read. */
+/* Counts the time since the thread's last read. */
 static inline void gap(struct stk_pl_thread *t, const struct moved *m)
 {
     if (LIKELY(t->line && t->last_read_ns && m->start > t->last_read_ns)) {
@@ -240,7 +240,7 @@ static inline void moved(struct stk_pl_thread *t, int fd, bool write, struct mov
     int64_t n = m->n > 0 ? m->n : 0;
     struct stk_pl_desc *d = stk_pl_desc_at(fd);
     if (UNLIKELY(!d && !(d = stk_pl_desc_find(t, fd, m->api, m->offset < 0 ? n : -1)))) {
-        if (m->n >= 0) /* else a number that is not open, most likely */
+        if (m->n >= 0) /* otherwise most likely a descriptor that is not open */
             stk_pl_dropped();
         return;
     }

@@ -1,5 +1,5 @@
 /*
- * core.h - the ground the wrappers stand on, inside the user's program.
+ * core.h - the interface for the wrappers, inside the user's program.
  *
  * A wrapper calls the real function between stk_pl_begin() and one of the recording functions:
  *
@@ -14,10 +14,10 @@
  *         return got;
  *     }
  *
- * Every recording function takes the end time first, keeps errno, never blocks, allocates or fails.
- * stk_pl_begin() is false when nothing shall be recorded: not yet set up, switched off, out of
- * time (--for), inside our own code, inside a signal handler that interrupted it, in a vfork child.
- * Calls nest (HDF5 calls pread): both are recorded, each in its own API.
+ * Every recording function first takes the end time, preserves errno, and never blocks, allocates
+ * or fails. stk_pl_begin() is false when nothing must be recorded: not set up yet, switched off,
+ * out of time (--for), inside our own code, inside a signal handler that interrupted it, in a vfork
+ * child. Calls nest (HDF5 calls pread): both are recorded, each in its own API.
  *
  * Nothing here depends on the rest of stoker.
  */
@@ -34,9 +34,9 @@
 
 #define STK_EXPORT __attribute__((visibility("default")))
 
-/* A function that a wrapper stands in front of, and where its address goes. All are looked up
- * before the program begins (real.c): dlsym() takes the loader's lock, which a thread may hold that
- * waits for the caller, and forgets what dlerror() had to say. */
+/* A wrapped function, and where its address goes. All are looked up before the program begins
+ * (real.c): dlsym() takes the loader's lock, which may be held by a thread that waits for the
+ * caller, and clears dlerror(). */
 struct stk_pl_wanted {
     const char *name;
     void *at;
@@ -44,7 +44,7 @@ struct stk_pl_wanted {
 
 /* Declares `real`, the next definition of NAME in the order of libraries (so that other preloaded
  * libraries keep working). Resolved once; a program cannot run without those of libc. Looked up
- * here only where other libraries' constructors run before ours. */
+ * here only if constructors of other libraries run before ours. */
 #define REAL(type, name, args)                                                                     \
     static type(*real_##name) args;                                                                \
     static struct stk_pl_wanted wanted_##name                                                      \
@@ -53,8 +53,8 @@ struct stk_pl_wanted {
         __atomic_store_n(&real_##name, (type(*) args)stk_pl_real(#name), __ATOMIC_RELAXED);        \
     type(*const real) args = real_##name
 
-/* dlsym(RTLD_NEXT); where that finds nothing (a library loaded by dlopen, as h5py's HDF5), from
- * the libraries of the object that called. NULL: there is none. */
+/* dlsym(RTLD_NEXT); if that finds nothing (a library loaded by dlopen, such as h5py's HDF5),
+ * searches the libraries of the calling object. NULL: none. */
 void *stk_pl_real(const char *name);
 void *stk_pl_real_of(const char *name, const void *return_address);
 
@@ -64,45 +64,47 @@ struct stk_pl_call {
     uint64_t start_ns; /* since the process's start */
 };
 
-/* fd will be read or written: what that changes comes into the cache while the kernel is at work.
- * Of one in thousands of open files it is not there. Before stk_pl_begin(), which takes the time. */
+/* fd will be read or written: prefetches what that changes while the kernel works, since with
+ * thousands of open files it is not in the cache. Call it before stk_pl_begin(), which takes the
+ * time. */
 void stk_pl_ahead(int fd);
 bool stk_pl_begin(struct stk_pl_call *call);
 
 /* ---- descriptors ---- */
-/* An open of path (relative to dirfd) gave fd, or failed (fd < 0). */
+/* An open of path (relative to dirfd) returned fd, or failed (fd < 0). */
 void stk_pl_opened(struct stk_pl_call *call, int dirfd, const char *path, int flags, int fd,
                    enum stk_api api);
-/* Before a close, since the number may be used again at once by another thread; what it returns
- * goes to stk_pl_closed(). */
+/* Before a close, since another thread may reuse the number at once; pass the result to
+ * stk_pl_closed(). */
 uint32_t stk_pl_closing(int fd);
 void stk_pl_closed(struct stk_pl_call *call, uint32_t what, bool ok, enum stk_api api);
 void stk_pl_duped(struct stk_pl_call *call, int from, int to); /* to < 0: failed */
-/* close_range(): forgets [first, last] without a record each of errors. */
+/* close_range(): forgets [first, last] without recording errors individually. */
 void stk_pl_closed_range(struct stk_pl_call *call, unsigned first, unsigned last);
 
 /* ---- data ---- */
-#define STK_AT_POSITION (-1) /* at the position of the descriptor, which moves */
-/* got: what the call returned (-1: error). Descriptors that nobody saw open (inherited, received)
- * are looked up once. */
+#define STK_AT_POSITION (-1) /* at the descriptor's position, which advances */
+/* got: the result of the call (-1: error). A descriptor whose open was not observed (inherited,
+ * received) is looked up once. */
 void stk_pl_read(struct stk_pl_call *call, int fd, int64_t offset, int64_t got, enum stk_api api);
 void stk_pl_write(struct stk_pl_call *call, int fd, int64_t offset, int64_t put, enum stk_api api);
-/* sendfile and friends: n bytes of `from` went to `to`; either may be a pipe or socket. The time is
- * counted once, as the read's. */
+/* sendfile and the like: n bytes of `from` went to `to`; either may be a pipe or socket. The time
+ * counts once, for the read. */
 void stk_pl_copied(struct stk_pl_call *call, int from, int64_t from_offset, int to,
                    int64_t to_offset, int64_t n);
-/* A transfer that ended elsewhere (aio, io_uring, told by a library): its own start and end. */
+/* A transfer that ended elsewhere (aio, io_uring, reported by a library), with its own start and
+ * end. */
 void stk_pl_async(int fd, bool write, int64_t offset, int64_t n, uint64_t start_ns,
                   uint64_t end_ns);
 void stk_pl_sought(struct stk_pl_call *call, int fd, int64_t position, enum stk_api api);
 
-/* ---- the rest: `what` is the counter, besides META_NS and ERRORS ---- */
+/* ---- the rest: `what` is the counter, in addition to META_NS and ERRORS ---- */
 void stk_pl_meta_fd(struct stk_pl_call *call, int fd, enum stk_counter what, bool ok,
                     enum stk_api api);
 void stk_pl_meta_path(struct stk_pl_call *call, int dirfd, const char *path, enum stk_counter what,
                       bool ok);
 void stk_pl_mapped(struct stk_pl_call *call, int fd, size_t length, bool ok);
-/* fstat() and stat() tell the size: kept when the file is known. */
+/* fstat() and stat() report the size: kept if the file is known. */
 void stk_pl_size_fd(int fd, uint64_t size);
 
 /* ---- things with a name and no descriptor (HDF5 and MPI-IO files) ---- */
@@ -110,7 +112,7 @@ void stk_pl_size_fd(int fd, uint64_t size);
 uint32_t stk_pl_name(const char *path);
 void stk_pl_named_meta(struct stk_pl_call *call, uint32_t name, enum stk_counter what, bool ok,
                        enum stk_api api);
-/* offset -1: not known; the call is then in no sequence. */
+/* offset -1: unknown; the call is then in no sequence. */
 void stk_pl_named_data(struct stk_pl_call *call, uint32_t name, bool write, int64_t offset,
                        int64_t n, enum stk_api api);
 
@@ -119,7 +121,8 @@ enum stk_pl_tally { STK_TALLY_URING_RING, STK_TALLY_URING_ENTER, STK_TALLY_KERNE
 void stk_pl_count(enum stk_pl_tally what);
 
 /* ---- life (life.c): called by the wrappers of _exit, exec*, abort ---- */
-/* Before exec: the log says so, and what the new program needs of us is in its environment. */
+/* Before exec: notes it in the log, and puts what the new program needs from us into its
+ * environment. */
 void stk_pl_before_exec(void);
 void stk_pl_exec_failed(void);
 void stk_pl_ending(enum stk_log_end how);

@@ -1,6 +1,6 @@
 /*
- * core_meta.c - the calls that move no data: opens, closes, seeks, stat and the rest (core.h).
- * A call that failed counts as an error and in its time, not as one of its kind.
+ * core_meta.c - the calls that move no data: opens, closes, seeks, stat and the rest (core.h). A
+ * failed call counts as an error and with its time, but not as one of its kind.
  */
 #include "preload/count.h"
 
@@ -33,11 +33,11 @@ static enum stk_log_op op_of(enum stk_counter what)
     case STK_C_HINTS:
         return STK_OP_HINT;
     default:
-        return 0; /* no operation of its own */
+        return 0; /* not an operation of its own */
     }
 }
 
-/* META_NS as `what`: time alone. */
+/* META_NS as `what`: time only. */
 static void count(struct stk_pl_thread *t, struct stk_pl_rec *r, enum stk_counter what, bool ok,
                   uint64_t start, uint64_t end, uint64_t offset)
 {
@@ -55,7 +55,7 @@ static void count(struct stk_pl_thread *t, struct stk_pl_rec *r, enum stk_counte
         stk_pl_trace(t, r->name, r->api, op, start, end, offset, 0);
 }
 
-/* The record for a call on fd; NULL: counted elsewhere, or nowhere. */
+/* The record for a call on fd; NULL: counted elsewhere, or not at all. */
 static struct stk_pl_rec *rec_of_fd(struct stk_pl_thread *t, int fd, enum stk_api api, uint64_t ns,
                                     struct stk_pl_desc **desc)
 {
@@ -88,7 +88,7 @@ static struct stk_pl_rec *rec_of_path(struct stk_pl_thread *t, int dirfd, const 
     return r;
 }
 
-/* What a record says of its file, once it is open. */
+/* Describes the file in its record, once it is open. */
 static void describe(struct stk_log_record *log, const struct stk_pl_desc *d, int flags,
                      uint64_t size, uint64_t end)
 {
@@ -122,7 +122,7 @@ void stk_pl_opened(struct stk_pl_call *call, int dirfd, const char *path, int fl
             stk_pl_dropped();
         if (r)
             describe(r->log, d, flags, size, end);
-    } else if (why != EFAULT) { /* else the path is no string */
+    } else if (why != EFAULT) { /* otherwise the path is not a string */
         r = rec_of_path(t, dirfd, path, true, api, ns);
     }
     if (r)

@@ -1,6 +1,6 @@
 /*
  * count.h - what a call adds to a record, inline: this runs with every read of a profiled program,
- * and 100 ns is what it may cost with everything around it.
+ * which may cost 100 ns in all.
  */
 #ifndef STK_PRELOAD_COUNT_H
 #define STK_PRELOAD_COUNT_H
@@ -8,7 +8,7 @@
 #include "preload/cover_add.h"
 #include "preload/priv.h"
 
-/* The time a call ended; our own code begins. */
+/* The end time of a call; our own code begins. */
 static inline bool stk_pl_ended(const struct stk_pl_call *call, uint64_t *end)
 {
     uint64_t now = stk_pl_now(call->thread);
@@ -21,8 +21,7 @@ static inline unsigned stk_log2(uint64_t n)
     return 63u - (unsigned)__builtin_clzll(n | 1);
 }
 
-/* Bin of a request size: by its highest bit, and at most one edge lies between two powers of two.
- */
+/* Bin of a request size: by its highest bit; at most one edge lies between two powers of two. */
 static inline unsigned stk_size_bin(uint64_t n)
 {
     static const uint8_t first[64] = {
@@ -36,12 +35,11 @@ static inline unsigned stk_size_bin(uint64_t n)
 void stk_pl_contend(struct stk_pl_thread *t, struct stk_common_value *top,
                     struct stk_pl_contenders **more, uint64_t value);
 
-/* Exact while there are four values or less: they have the four places. false: it is none of them.
- */
+/* Exact with up to four values, which then have the four places. false: it is none of them. */
 static inline bool stk_pl_common(struct stk_common_value *top, uint64_t value)
 {
     for (unsigned i = 0; i < STK_COMMON; i++) {
-        if (top[i].value == value) { /* also a free place, of value 0 */
+        if (top[i].value == value) { /* also a free place, with value 0 */
             top[i].count++;
             return true;
         }
@@ -86,7 +84,7 @@ static inline void stk_pl_line(struct stk_pl_thread *t, enum stk_pl_what what, u
     }
 }
 
-/* HDF5 and MPI-IO lie above calls that are on the line themselves. */
+/* HDF5 and MPI-IO lie above calls that are on the time line themselves. */
 static inline bool stk_pl_on_line(enum stk_api api)
 {
     return api <= STK_API_ASYNC;
@@ -116,7 +114,7 @@ static inline void stk_pl_trace(struct stk_pl_thread *t, uint32_t name, uint8_t 
     __atomic_store_n(&b->used, b->used + (uint32_t)sizeof *e, __ATOMIC_RELEASE);
 }
 
-/* A file of that path is one of the group's. */
+/* Adds a path to the files of the group. */
 static inline void stk_pl_group_seen(struct stk_pl_rec *r, uint64_t path_hash)
 {
     uint64_t hash = stk_mix64(path_hash);

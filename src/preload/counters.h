@@ -1,23 +1,23 @@
 /*
- * counters.h - what is counted of a file, once: the preload library counts it, logs store it, the
- * lab reads it, reports name it. Depends on nothing.
+ * counters.h - what is counted per file, defined once: the preload library counts it, logs store
+ * it, the lab reads it, reports name it. Depends on nothing.
  *
  * X(NAME, "name", how records are merged: SUM, MIN, MAX). Times are nanoseconds of CLOCK_MONOTONIC,
- * offsets and sizes bytes. Every definition in words: docs/profile.md.
+ * offsets and sizes bytes. docs/profile.md defines each in words.
  */
 #ifndef STK_PRELOAD_COUNTERS_H
 #define STK_PRELOAD_COUNTERS_H
 
 #include <stdint.h>
 
-/* In an order that has what every read changes in two cache lines: the first eight, and the last
- * two with the sizes that follow them in struct stk_counts. */
+/* Ordered so that every read changes two cache lines: the first eight counters, and the last two
+ * with the sizes that follow them in struct stk_counts. */
 #define STK_COUNTERS(X)                                                                            \
     X(READS, "reads", SUM) /* that returned data */                                                \
     X(READ_BYTES, "read_bytes", SUM)                                                               \
     X(READ_NS, "read_ns", SUM)                                                                     \
     X(MAX_READ_NS, "max_read_ns", MAX)                                                             \
-    X(SEQ_READS, "seq_reads", SUM)       /* begins at or behind the end of the one before */       \
+    X(SEQ_READS, "seq_reads", SUM)       /* begins at or after the end of the previous one */      \
     X(CONSEC_READS, "consec_reads", SUM) /* begins exactly there */                                \
     X(LAST_READ_NS, "last_read_ns", MAX) /* end of the last call that read data */                 \
     X(LAST_NS, "last_ns", MAX)           /* of any call */                                         \
@@ -51,12 +51,12 @@
     X(META_NS, "meta_ns", SUM) /* everything that moves no data */                                 \
     X(MAX_WRITE_NS, "max_write_ns", MAX)                                                           \
     X(FILE_SIZE, "file_size", MAX)         /* as seen at open, stat or the end of data */          \
-    X(FIRST_NS, "first_ns", MIN)           /* first call on it, since the process began */         \
+    X(FIRST_NS, "first_ns", MIN)           /* first call on it, since the process started */       \
     X(FIRST_READ_NS, "first_read_ns", MIN) /* first that read data */                              \
     X(OPEN_NS, "open_ns", MIN)             /* first open, last close */                            \
     X(CLOSE_NS, "close_ns", MAX)                                                                   \
     X(MIN_OFFSET, "min_offset", MIN) /* first byte touched; UINT64_MAX: none */                    \
-    X(MAX_OFFSET, "max_offset", MAX) /* byte behind the last one touched */
+    X(MAX_OFFSET, "max_offset", MAX) /* byte after the last one touched */
 
 enum stk_counter {
 #define X(name, text, how) STK_C_##name,
@@ -65,22 +65,22 @@ enum stk_counter {
         STK_C_COUNT
 };
 
-/* The layer a call was made at; a record is of one. What a job moves is POSIX + STDIO + ASYNC: each
- * call is seen at one of these. HDF5 and MPI-IO lie above them and are counted besides. */
+/* The layer of a call; each record has one. A job's transfers are POSIX + STDIO + ASYNC: each call
+ * is seen at one of these. HDF5 and MPI-IO lie above them and are counted in addition. */
 enum stk_api {
     STK_API_POSIX,
     STK_API_STDIO, /* the C library's own reads below it are not seen: no double count */
-    STK_API_ASYNC, /* aio, and io_uring where the user's library tells (stoker's loader does) */
+    STK_API_ASYNC, /* aio, and io_uring if the user's library reports it (stoker's loader does) */
     STK_API_HDF5,
     STK_API_MPIIO,
     STK_API_COUNT
 };
 
-/* Upper edges (inclusive) of request sizes, as Darshan has them; the last bin has none. */
+/* Upper edges (inclusive) of request sizes, as in Darshan; the last bin has none. */
 #define STK_SIZE_BINS 10
 static const uint64_t stk_size_edge[STK_SIZE_BINS - 1] = {
     100, 1024, 10240, 102400, 1u << 20, 4u << 20, 10u << 20, 100u << 20, 1u << 30};
-/* Latency of reads: bin b has [2^b, 2^(b+1)) ns; the last all above. */
+/* Latency of reads: bin b covers [2^b, 2^(b+1)) ns; the last bin everything above. */
 #define STK_LATENCY_BINS 36
 #define STK_COMMON       4 /* most common sizes, strides */
 
@@ -88,7 +88,7 @@ struct stk_common_value {
     uint64_t value, count; /* stride: two's complement */
 };
 
-/* What is counted of one file (or group of files) by one thread or a whole process. */
+/* Counts for one file (or group of files), by one thread or a whole process. */
 struct stk_counts {
     uint64_t c[STK_C_COUNT];
     uint64_t read_size[STK_SIZE_BINS], write_size[STK_SIZE_BINS];

@@ -1,12 +1,12 @@
 /*
- * cover.h - which bytes of a file were read, in a few hundred bytes: exact while they are few
- * stretches, an estimate after that. Two covers merge, so that the bytes that all processes
- * together read (and read again, or read alike) are known. Depends on nothing; no allocation.
+ * cover.h - which bytes of a file were read, in a few hundred bytes: exact for a few spans, an
+ * estimate beyond that. Covers can be merged, which gives the bytes that all processes together
+ * read (once, again, or in common). Depends on nothing; no allocation.
  *
- * Exact: up to STK_COVER_SPANS disjoint stretches. When they are used up, `overflow` is set and the
- * number of distinct requests (by file and start) is estimated by a HyperLogLog sketch (6.5 %
- * standard error), which is kept from the start; distinct bytes are then that number times the mean
- * request, at most what was read and what the file holds.
+ * Exact: up to STK_COVER_SPANS disjoint spans. Beyond that, `overflow` is set and the number of
+ * distinct requests (by file and start) is estimated by a HyperLogLog sketch (6.5 % standard
+ * error), which is kept from the start; distinct bytes are then that number times the mean request,
+ * at most the bytes read and the size of the file.
  */
 #ifndef STK_PRELOAD_COVER_H
 #define STK_PRELOAD_COVER_H
@@ -27,7 +27,7 @@ struct stk_cover {
     uint8_t reg[STK_COVER_REGISTERS];
 };
 
-/* One more distinct thing, by its hash. */
+/* Adds a distinct thing, by its hash. */
 static inline void stk_cover_sketch(struct stk_cover *c, uint64_t hash)
 {
     uint32_t r = (uint32_t)(hash & (STK_COVER_REGISTERS - 1));

@@ -1,19 +1,19 @@
 /*
- * cover_add.h - marks a stretch of a file as read (cover.h says what a cover is). Inline: it runs
- * with every read of a profiled program. Depends on nothing; no allocation.
+ * cover_add.h - marks a range of a file as read (see cover.h). Inline: it runs with every read of a
+ * profiled program. Depends on nothing; no allocation.
  */
 #ifndef STK_PRELOAD_COVER_ADD_H
 #define STK_PRELOAD_COVER_ADD_H
 
 #include "preload/cover.h"
 
-/* The stretches that [from, to) meets or touches become one with it; `i` is the first that ends at
- * or behind `from`. */
+/* Joins the spans that [from, to) meets or touches with it; `i` is the first that ends at or after
+ * `from`. */
 static inline void stk_cover_span_slow(struct stk_cover *c, uint32_t i, uint64_t from, uint64_t to)
 {
     uint32_t n = c->nspans, past = i;
     if (n > STK_COVER_SPANS)
-        return; /* cannot be; the compiler does not know */
+        return; /* impossible; the compiler does not know */
     while (past < n && c->span[past].from <= to) {
         if (c->span[past].from < from)
             from = c->span[past].from;
@@ -21,7 +21,7 @@ static inline void stk_cover_span_slow(struct stk_cover *c, uint32_t i, uint64_t
             to = c->span[past].to;
         past++;
     }
-    if (past == i) { /* touches none: one more */
+    if (past == i) { /* touches none: adds one */
         if (n == STK_COVER_SPANS) {
             c->overflow = 1;
             return;
@@ -38,8 +38,8 @@ static inline void stk_cover_span_slow(struct stk_cover *c, uint32_t i, uint64_t
     c->span[i].to = to;
 }
 
-/* [from, to) was read, from < to. Exact until more than STK_COVER_SPANS stretches lie apart: then
- * `overflow` is set and stretches say nothing any more: false. */
+/* [from, to) was read, from < to. Exact until more than STK_COVER_SPANS spans lie apart: then sets
+ * `overflow`, and the spans are meaningless: false. */
 static inline bool stk_cover_span(struct stk_cover *c, uint64_t from, uint64_t to)
 {
     if (c->overflow)

@@ -1,7 +1,7 @@
 /*
- * fds.c - descriptors and what they stand for. A table by number leads to the open file description
- * (shared by dup'ed descriptors), which knows its file and its position. Descriptors that nobody
- * saw open (inherited, received over a socket) are looked up when they are first used.
+ * fds.c - descriptors and what they refer to. A table by number leads to the open file description
+ * (shared by duplicated descriptors), which knows its file and its position. Descriptors whose open
+ * was not observed (inherited, received over a socket) are looked up at their first use.
  */
 #include "preload/priv.h"
 
@@ -11,7 +11,7 @@
 
 #define DESC_PAGE  64u
 #define DESC_PAGES STK_PL_STREAM_PAGES
-#define STDIO_READ 4096 /* what stdio reads ahead by, at least */
+#define STDIO_READ 4096 /* stdio reads ahead by at least this much */
 
 _Static_assert(DESC_PAGE == STK_PL_STREAM_PAGE, "one index for both");
 
@@ -50,8 +50,8 @@ static struct stk_pl_desc *take_memory(void)
     return d;
 }
 
-/* Another thread may still look at what the memory was before, where a program closes a descriptor
- * that is being read: what it finds may be of two files, but a file always. */
+/* Another thread may still use the memory's previous content, if a program closes a descriptor that
+ * is being read: it may then mix two files, but always finds a file. */
 static struct stk_pl_desc *new_desc(const struct stk_pl_desc *as)
 {
     stk_pl_lock(&stk_pl_fds_lock);
@@ -83,7 +83,7 @@ void stk_pl_desc_release(struct stk_pl_desc *d)
     stk_pl_unlock(&stk_pl_fds_lock);
 }
 
-/* Where the description of fd stands; NULL: a number too high, or no memory. */
+/* The table entry of fd; NULL: the number is too high, or out of memory. */
 static struct stk_pl_desc **place_of(int fd)
 {
     uint32_t n = (uint32_t)fd;
@@ -103,7 +103,7 @@ static struct stk_pl_desc **place_of(int fd)
     return &(*page)->desc[n % STK_PL_FD_PAGE];
 }
 
-/* fd is d's from now on (NULL: nobody's); what it was before. */
+/* Assigns fd to d (NULL: none); returns the previous description. */
 static struct stk_pl_desc *put(int fd, struct stk_pl_desc *d)
 {
     if (!d && !stk_pl_desc_at(fd))
@@ -112,7 +112,7 @@ static struct stk_pl_desc *put(int fd, struct stk_pl_desc *d)
     return place ? __atomic_exchange_n(place, d, __ATOMIC_ACQ_REL) : NULL;
 }
 
-/* Files that the launcher's own output goes to, as it said in the environment. */
+/* The files that the launcher's own output goes to, from its environment variable. */
 static struct {
     uint64_t dev, ino;
 } output[2];
@@ -135,7 +135,7 @@ struct facts {
     uint32_t mode;
 };
 
-/* Without asking the servers of a network file system again: the open just did. */
+/* Does not query the servers of a network file system again: the open just did. */
 static bool ask(int fd, struct facts *f)
 {
     struct statx s;
@@ -152,7 +152,7 @@ static bool ask(int fd, struct facts *f)
     return true;
 }
 
-/* What is open on fd, whose path is in t->path; false: no room. */
+/* Determines what is open on fd, whose path is in t->path; false: no room. */
 static bool classify(struct stk_pl_thread *t, int fd, const struct facts *f, struct stk_pl_desc *d)
 {
     if (stk_pl_left_out(t->path.text, t->path.length)) {
@@ -170,7 +170,7 @@ static bool classify(struct stk_pl_thread *t, int fd, const struct facts *f, str
         stk_pl_sum(&stk_pl.log->grouped_files, 1);
     else
         d->file->ino = f->ino;
-    stk_pl_storage(d->file, fd, f->dev, t->path.text, sizeof t->path.text); /* of no use any more */
+    stk_pl_storage(d->file, fd, f->dev, t->path.text, sizeof t->path.text); /* no longer needed */
     return true;
 }
 
@@ -193,7 +193,7 @@ struct stk_pl_desc *stk_pl_desc_open(struct stk_pl_thread *t, int dirfd, const c
     return d;
 }
 
-/* What a job prints is no data, though its output may go to a file. One that a shell has opened for
+/* A job's printed output is not data, although it may go to a file. A file that a shell opened for
  * a program is. */
 static bool is_output(const struct facts *f)
 {
@@ -203,7 +203,7 @@ static bool is_output(const struct facts *f)
     return is;
 }
 
-/* The position before the call that made us look: stdio has read ahead of its caller. */
+/* The position before the call at hand: stdio has read ahead of its caller. */
 static int64_t position_before(int fd, int64_t moved, enum stk_api api)
 {
     int64_t at = stk_sys3(SYS_lseek, fd, 0, SEEK_CUR);
@@ -280,7 +280,7 @@ void stk_pl_fds_dup(int from, int to)
     while (refs && !__atomic_compare_exchange_n(&d->refs, &refs, refs + 1, false, __ATOMIC_ACQ_REL,
                                                 __ATOMIC_ACQUIRE))
         ;
-    stk_pl_desc_release(put(to, refs ? d : NULL)); /* 0: another thread closes it this moment */
+    stk_pl_desc_release(put(to, refs ? d : NULL)); /* 0: another thread is closing it right now */
 }
 
 /* fcntl(F_SETFL) */

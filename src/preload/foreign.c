@@ -1,6 +1,6 @@
 /*
- * foreign.c - finds functions in the libraries of the caller, and remembers what it found by the
- * place of call. Entries are written once and never change, so that readers need no lock.
+ * foreign.c - finds functions in the libraries of the caller, and caches them by call site. Entries
+ * are written once and never change, so readers need no lock.
  */
 #include "preload/foreign.h"
 

@@ -1,14 +1,14 @@
 /*
- * foreign.h - real functions of libraries that are not the C library (HDF5, MPI, liburing, libaio).
- * A program may hold several copies of one, each loaded for itself (as Python's packages do): which
- * one a call means depends on who calls. Looked up once for every place of call.
+ * foreign.h - real functions of libraries other than the C library (HDF5, MPI, liburing, libaio). A
+ * program may hold several copies of one, each loaded separately (as Python's packages do): the
+ * caller determines which one a call means. Looked up once per call site.
  */
 #ifndef STK_PRELOAD_FOREIGN_H
 #define STK_PRELOAD_FOREIGN_H
 
 #include "preload/wrap.h"
 
-/* name: a literal (compared by address). NULL: there is none. */
+/* name: a literal (compared by address). NULL: none. */
 void *stk_foreign(const char *name, const void *return_address);
 
 #define CALLER __builtin_extract_return_addr(__builtin_return_address(0))

@@ -1,11 +1,11 @@
 /*
- * hdf5.c - HDF5's files and datasets, recorded under the file's path beside what the library does
- * below. Bytes are the elements selected times the size of the dataset's type, as in the file.
+ * hdf5.c - HDF5's files and datasets, recorded under the file's path in addition to the library's
+ * own calls below. Bytes are the selected elements times the size of the dataset's type in the
+ * file.
  *
- * Nothing of HDF5 is needed to build: identifiers are 64 bits wide since 1.10, and what an older
- * one passes in 32 bits goes through untouched, but is not recorded. The library's functions are
- * asked only after a call that went well: they clear HDF5's stack of errors, which the program may
- * want to read.
+ * Building needs nothing of HDF5: identifiers have 64 bits since 1.10; 32-bit ones of older
+ * versions are passed through, but not recorded. The library is only queried after a successful
+ * call: queries clear HDF5's error stack, which the program may want to read.
  */
 #include <limits.h>
 
@@ -13,20 +13,20 @@
 
 typedef int64_t hid;
 
-/* Files and datasets we know, by id and library (a program may hold two). */
+/* Known files and datasets, by id and library (a program may hold two). */
 #define OBJECTS 512
 struct object {
     hid id;
     const void *library; /* one of its functions; NULL: free */
     uint32_t name;
     bool file;
-    uint64_t type_bytes; /* of a dataset; 0: not asked */
+    uint64_t type_bytes; /* of a dataset; 0: not queried */
 };
 static struct object objects[OBJECTS];
 static int objects_busy;
 
-/* Who comes second looks nothing up and remembers nothing: the answer is the same, and no one ever
- * waits, in a forked child neither. */
+/* If the lock is taken, nothing is looked up or cached: the answer is the same, and nobody ever
+ * waits, not even in a forked child. */
 static bool enter(void)
 {
     return !__atomic_exchange_n(&objects_busy, 1, __ATOMIC_ACQUIRE);
@@ -71,20 +71,20 @@ static void forget(hid id)
     leave();
 }
 
-/* A call into the library of `caller`: its function NAME, or `otherwise`. */
+/* Calls function NAME of the library of `caller`, or returns `otherwise`. */
 #define ASK(type, name, args, values, otherwise)                                                   \
     ({                                                                                             \
         type(*ask) args = (type(*) args)stk_foreign(#name, caller);                                \
         ask ? ask values : (type)(otherwise);                                                      \
     })
 
-/* Tells the library of `caller` from others. */
+/* Identifies the library of `caller`. */
 static const void *library_of(const void *caller)
 {
     return stk_foreign("H5get_libversion", caller);
 }
 
-/* One whose ids have 64 bits. */
+/* Whether its ids have 64 bits. */
 static bool understood(const void *caller)
 {
     unsigned major = 0, minor = 0, release = 0;
@@ -93,7 +93,7 @@ static bool understood(const void *caller)
     return rc >= 0 && (major > 1 || (major == 1 && minor >= 10));
 }
 
-/* The object with this id, asked of the library if need be. */
+/* The object with this id, queried from the library if necessary. */
 static bool find(hid id, const void *caller, struct object *o)
 {
     char path[PATH_MAX];
@@ -119,8 +119,8 @@ static void ask_type(struct object *o, const void *caller)
     remember(o);
 }
 
-/* Identifiers that are no dataspace but say which to take: all of the dataset's, and (since 1.13)
- * a block in memory, or what the transfer's properties say. */
+/* Identifiers that stand for a dataspace: all of the dataset, and (since 1.13) a block in memory,
+ * or the one in the transfer's properties. */
 #define SPACE_ALL  0
 #define SPACE_LAST 2
 
@@ -138,7 +138,7 @@ static int64_t selected(hid dataset, hid memory_space, hid file_space, const voi
     return points;
 }
 
-/* Time we spend asking is not the program's: the call's start moves up by it. */
+/* Our queries are not the program's time: moves the call's start by their duration. */
 static void asked(struct stk_pl_call *call, const struct stk_pl_call *since)
 {
     struct stk_pl_call now;
@@ -166,7 +166,7 @@ static void moved(struct stk_pl_call *call, bool write, hid dataset, hid memory_
     stk_pl_named_data(call, o.name, write, -1, bytes, STK_API_HDF5);
 }
 
-/* Nothing may be asked after a failure: only an object that is known gets it counted. */
+/* Nothing may be queried after a failure: only a known object gets it counted. */
 static void failed(struct stk_pl_call *call, bool write, hid id, const void *caller)
 {
     struct object o;
@@ -196,7 +196,7 @@ static void failed(struct stk_pl_call *call, bool write, hid id, const void *cal
 TRANSFER(H5Dread, void *, false)
 TRANSFER(H5Dwrite, const void *, true)
 
-/* Several datasets in one call (since 1.14): a record each, the time with the first. */
+/* Several datasets in one call (since 1.14): one record each, with the time in the first. */
 #define TRANSFER_MANY(function, pointer, writes)                                                   \
     WRAP(int, function,                                                                            \
          (size_t count, hid dataset[], hid memory_type[], hid memory_space[], hid file_space[],    \
@@ -231,7 +231,7 @@ static hid opened_file(struct stk_pl_call *call, const char *path, hid file, con
     return file;
 }
 
-/* An id of 32 bits says in its sign whether it failed, and is passed on as it came. */
+/* The sign of a 32-bit id says whether the call failed; it is passed on unchanged. */
 WRAP(hid, H5Fopen, (const char *path, unsigned flags, hid access))
 {
     FOREIGN(hid, H5Fopen, (const char *, unsigned, hid));
@@ -254,7 +254,7 @@ WRAP(hid, H5Fcreate, (const char *path, unsigned flags, hid creation, hid access
     return opened_file(&call, path, real(path, flags, creation, access), CALLER);
 }
 
-/* Of objects that are known: nothing is asked about one that goes away. */
+/* For known objects: nothing is queried about an object that goes away. */
 static int ended(int (*real)(hid), hid id, enum stk_counter what, const void *caller)
 {
     struct stk_pl_call call;
@@ -276,7 +276,7 @@ WRAP(int, H5Fclose, (hid file))
     return ended(real, file, STK_C_CLOSES, CALLER);
 }
 
-/* How h5py closes files: it gives up its ids one by one, of other objects too. */
+/* How h5py closes files: it releases its ids one by one, also of other objects. */
 WRAP(int, H5Idec_ref, (hid id))
 {
     FOREIGN(int, H5Idec_ref, (hid));
@@ -295,14 +295,14 @@ WRAP(int, H5Idec_ref, (hid id))
     return left;
 }
 
-/* Chunks that are still in memory are written now. */
+/* Writes chunks that are still in memory. */
 WRAP(int, H5Dclose, (hid dataset))
 {
     FOREIGN(int, H5Dclose, (hid));
     return ended(real, dataset, STK_TIME_ONLY, CALLER);
 }
 
-/* ---- datasets: the time that opening takes is their file's ---- */
+/* ---- datasets: the time to open one counts for its file ---- */
 
 static hid opened_dataset(struct stk_pl_call *call, hid dataset, const void *caller)
 {

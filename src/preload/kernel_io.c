@@ -1,16 +1,16 @@
 /*
- * kernel_io.c - the kernel's own count of what the process read and wrote, which ours is held
- * against. /proc/self/io has it, until a child was waited for: what that moved is in there, too.
- * From then on threads are added up instead: those that live, and of those that have ended what
- * they had when they did. Not before, since a thread of whom /proc was asked takes half a
- * millisecond to end (measured on Linux 6.18).
+ * kernel_io.c - the kernel's own count of what the process read and wrote, for comparison with
+ * ours. /proc/self/io has it, until a child is reaped: then it includes the child's bytes. From
+ * then on threads are added up instead: live ones, and the final counts of ended ones. Not before,
+ * since a thread that was queried in /proc takes half a millisecond to end (measured on Linux
+ * 6.18).
  */
 #include "preload/priv.h"
 
 #include <sys/resource.h>
 
-#define ENDED   64u  /* of those that ended last, so that none is counted twice while it goes */
-#define THREADS 256u /* with more, those beyond are not asked */
+#define ENDED   64u  /* the last ones that ended, so that none is counted twice while it ends */
+#define THREADS 256u /* further threads are not queried */
 
 struct io {
     uint64_t value[4];
@@ -21,10 +21,10 @@ static struct {
     struct io io;
 } ended[ENDED];
 static uint32_t nended;
-static struct io gone;     /* of all that ended */
+static struct io gone;     /* of all ended threads */
 static struct io last;     /* of the process, before there were children */
-static bool by_thread;     /* a child was, or soon will be, waited for (atomic) */
-#define SHORT_NS 50000000u /* a thread that lived shorter is not asked when it ends */
+static bool by_thread;     /* a child was reaped, or soon will be (atomic) */
+#define SHORT_NS 50000000u /* a thread that lived shorter is not queried when it ends */
 
 /* The number after `key`, which begins a line. */
 static uint64_t number_after(const char *text, const char *key)
@@ -73,7 +73,8 @@ void stk_pl_kernel_forked(void)
     by_thread = false;
 }
 
-/* A thread that said it ends does I/O after all (in another's destructor), or one of its number. */
+/* A thread that announced its end does I/O after all (in another destructor), or its id was
+ * reused. */
 void stk_pl_kernel_thread_begins(void)
 {
     if (!__atomic_load_n(&by_thread, __ATOMIC_RELAXED))
@@ -115,7 +116,7 @@ static bool has_ended(uint32_t tid)
     return false;
 }
 
-/* Of the thread called `name` in /proc/self/task. */
+/* Adds the thread called `name` in /proc/self/task. */
 static bool add_thread(struct io *sum, const char *name)
 {
     char path[64] = "/proc/self/task/";
@@ -160,7 +161,7 @@ static bool add_threads(struct io *sum)
     return n > 0;
 }
 
-/* The kernel's counts of a process that waited for a child are its own no more. */
+/* Once a process has reaped a child, the kernel's counts are no longer its own. */
 static bool had_children(void)
 {
     struct rusage use;
@@ -169,7 +170,7 @@ static bool had_children(void)
            use.ru_stime.tv_usec;
 }
 
-/* What the threads that have ended so far moved is what the process did, less those that live. */
+/* What ended threads moved so far: the process's count minus that of live threads. */
 static void ask_threads(const struct io *all)
 {
     struct io living = {{0}};
@@ -200,7 +201,7 @@ static bool ask(struct io *sum)
             return known;
         }
         stk_pl_lock(&ended_lock);
-        if (!by_thread) /* system(), popen(): nobody told */
+        if (!by_thread) /* system(), popen(): not announced */
             ask_threads(&last);
         stk_pl_unlock(&ended_lock);
     }
@@ -210,7 +211,7 @@ static bool ask(struct io *sum)
 
 void stk_pl_kernel_io(uint64_t value[4])
 {
-    uint64_t ours = stk_pl.own_read_bytes; /* what is read by asking is not yet counted */
+    uint64_t ours = stk_pl.own_read_bytes; /* bytes read by the query itself are not counted yet */
     struct io sum;
     if (!ask(&sum))
         return;

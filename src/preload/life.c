@@ -1,7 +1,7 @@
 /*
- * life.c - how a process begins, forks, executes another program and ends, as far as recording
- * goes. A forked child has its own log, which is made when it first does I/O: most children only
- * execute another program. Nothing needs to be done at the end for the log to be whole.
+ * life.c - how a process begins, forks, executes another program and ends, as far as recording is
+ * concerned. A forked child has its own log, created at its first I/O: most children only execute
+ * another program. A log is complete without any action at the end.
  */
 #include "preload/priv.h"
 
@@ -11,18 +11,18 @@
 #include <sys/auxv.h>
 #include <sys/mman.h>
 
-#define TICK_NS       1000000000u /* sooner at first: a quarter of the time that has passed */
+#define TICK_NS       1000000000u /* shorter at first: a quarter of the elapsed time */
 #define TICK_FIRST_NS 10000000u
-#define TICK_SHARE    500u /* a tick takes one part in so many of the time, at most */
+#define TICK_SHARE    500u /* a tick takes at most this fraction of the time */
 #define FILES_DEFAULT 4096u
 #define FILES_MOST    (1u << 20)
-#define RECORDS_OF    4u /* records, for each file that may have its own: threads have their own */
+#define RECORDS_OF    4u /* records per individual file: each thread has its own */
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18
 #endif
 
-/* What pthread_atfork() is in the GNU C library. Weak: in a container of another one (musl) the
- * loader would end the program for want of it. There it is missing, and we only stand aside. */
+/* pthread_atfork() of the GNU C library. Weak: in a container with another one (musl) the loader
+ * would refuse to start the program without it. It is missing there, and we stay inactive. */
 #if defined(__GLIBC__)
 extern int __register_atfork(void (*)(void), void (*)(void), void (*)(void), void *)
     __attribute__((weak));
@@ -36,7 +36,7 @@ extern void *__dso_handle HIDDEN;
 
 static struct stk_pl_lock life_lock;
 
-/* Nothing more is recorded, in any thread. */
+/* Stops recording, in all threads. */
 static void fall_silent(void)
 {
     __atomic_store_n(&stk_pl.state, STK_PL_OFF, __ATOMIC_SEQ_CST);
@@ -57,17 +57,17 @@ static void locks(void (*fn)(struct stk_pl_lock *))
 #define SLEEP_NS 100000u
 #define WAIT_NS  2000000000u
 
-/* Someone else has the lock. After some turns it is waited for asleep: the owner may be of lower
- * priority, on this very processor. Where it stays taken (a handler left our code by longjmp() with
- * it, and its thread did no I/O since; a disk that hangs) the program is worth more than its
- * profile: recording ends, and the lock counts for nothing. */
+/* The lock is taken. After some spins, waits asleep: the owner may have lower priority on this very
+ * processor. If it stays taken (a handler left our code with it by longjmp(), and its thread has
+ * done no I/O since; a hanging disk), the program matters more than its profile: recording ends,
+ * and the lock is ignored. */
 void stk_pl_lock_wait(struct stk_pl_lock *l)
 {
     static const struct timespec pause = {.tv_nsec = SLEEP_NS};
     uint64_t since = 0;
     for (uint32_t turn = 0; !stk_pl_lock_try(l); turn++) {
         if (__atomic_load_n(&l->owner, __ATOMIC_RELAXED) == stk_pl_lock_id())
-            return; /* cancelled, or jumped out, with it: nobody else is there */
+            return; /* this thread holds it after a cancellation or a longjmp() */
         if (turn < SPINS) {
             stk_sys0(SYS_sched_yield);
             continue;
@@ -101,7 +101,7 @@ static void before_fork(void)
         return;
     __atomic_fetch_add(&stk_pl.forks, 1, __ATOMIC_RELAXED);
     __atomic_fetch_add(&stk_pl.spawns, 1, __ATOMIC_RELAXED);
-    if (stk_pl_self.inside) /* a signal handler that forks: what it interrupted may hold them */
+    if (stk_pl_self.inside) /* a signal handler that forks: the interrupted code may hold them */
         return;
     stk_pl_enter();
     if (__atomic_load_n(&stk_pl.state, __ATOMIC_SEQ_CST) == STK_PL_ON && stk_pl.watch->alive)
@@ -119,7 +119,7 @@ static void after_fork(void)
     stk_pl_leave();
 }
 
-/* In the child: the parent's log and its threads are not ours. */
+/* In the child: the parent's log and threads are not ours. */
 static void become_child(void)
 {
     bool interrupted = stk_pl_self.inside && !stk_pl_self.forking;
@@ -130,7 +130,7 @@ static void become_child(void)
     locks(stk_pl_unlock);
     stk_stream_forked();
     if (stk_pl.state == STK_PL_ON || stk_pl.state == STK_PL_FORKED) {
-        stk_pl.watch->alive = 0; /* the kernel has done it, where it knows how to */
+        stk_pl.watch->alive = 0; /* already done by a kernel that can */
         stk_pl.state = STK_PL_FORKED;
         stk_pl.epoch++;
         stk_pl.records = 0;
@@ -144,7 +144,7 @@ static void become_child(void)
     }
     stk_pl_self.vforked = 0;
     stk_pl_leave();
-    if (interrupted) /* it leaves when it goes on */
+    if (interrupted) /* released when the interrupted code continues */
         stk_pl_self.inside = frame;
 }
 
@@ -200,7 +200,8 @@ void stk_pl_tick(uint64_t now_ns)
     stk_pl.log->last_ns = now_ns;
     if (wait >= TICK_NS / 4) /* after a second */
         stk_pl_log_cool();
-    uint64_t rest = (stk_pl_clock_mono() - before) * TICK_SHARE; /* of many threads it takes long */
+    uint64_t rest = (stk_pl_clock_mono() - before) * TICK_SHARE; /* with many threads it takes
+                                                                    long */
     if (rest > wait && now_ns + rest < stk_pl.until_ns)
         __atomic_store_n(&stk_pl.watch->next_ns, now_ns + rest, __ATOMIC_RELAXED);
 }
@@ -220,9 +221,10 @@ static void child_begin(void)
     stk_pl_unlock(&life_lock);
 }
 
-/* In our own code: it was interrupted by a signal's handler, whose call passes uncounted. Unless an
- * earlier handler left our code by longjmp(): its frame is gone then, and the stack above it in use
- * again. Stacks grow downwards, `call` is on it; a handler on a stack of its own says nothing. */
+/* Whether we interrupted our own code, as a signal handler whose call then goes uncounted. Not
+ * if an earlier handler left our code by longjmp(): then its frame is gone, and the stack above
+ * it reused. Stacks grow downwards, `call` is on it; a handler on an alternate stack proves
+ * nothing. */
 static bool still_inside(const struct stk_pl_call *call)
 {
     stack_t other;
@@ -236,7 +238,7 @@ static bool still_inside(const struct stk_pl_call *call)
     return false;
 }
 
-/* Whatever is not the usual case. */
+/* Handles everything but the usual case. */
 bool stk_pl_begin_slow(struct stk_pl_call *call)
 {
     if (stk_pl_self.vforked)
@@ -248,7 +250,7 @@ bool stk_pl_begin_slow(struct stk_pl_call *call)
     }
     uint64_t alive = __atomic_load_n(&stk_pl.watch->alive, __ATOMIC_SEQ_CST);
     uint32_t state = __atomic_load_n(&stk_pl.state, __ATOMIC_SEQ_CST);
-    if (state == STK_PL_ON && !alive) { /* a fork that no handler was told of */
+    if (state == STK_PL_ON && !alive) { /* a fork without atfork handlers */
         become_child();
         state = STK_PL_FORKED;
     }
@@ -301,7 +303,7 @@ static bool settings(void)
     return stk_pl_names_start(limit) == 0;
 }
 
-/* Words that the kernel sets to 0 in any child that does not share our memory, however it was
+/* Words that the kernel zeroes in any child that does not share our memory, however it was
  * forked. */
 static void watch_forks(void)
 {
@@ -311,8 +313,8 @@ static void watch_forks(void)
     AT_FORK(before_fork, after_fork, become_child);
 }
 
-/* A setuid program has a loader that ignores LD_PRELOAD, but not /etc/ld.so.preload. Its
- * environment is that of somebody with fewer rights, who would choose where its owner writes. */
+/* The loader ignores LD_PRELOAD for a setuid program, but not /etc/ld.so.preload. Its environment
+ * comes from a user with fewer rights, who would choose where its owner writes. */
 static bool is_privileged(void)
 {
     return getauxval(AT_SECURE) != 0;
@@ -338,9 +340,9 @@ __attribute__((constructor)) static void begin(int argc, char **argv, char **env
 }
 
 /* ---- sandboxes ---- */
-/* The program is about to forbid itself system calls (seccomp), or to read the time stamp counter,
- * at the price of its life: from here on we do neither. Returns what stk_pl_no_sandbox() needs,
- * where that fails: programs try. */
+/* The program is about to forbid itself system calls (seccomp), or reading the time stamp counter,
+ * on pain of death: from here on we do neither. Returns what stk_pl_no_sandbox() needs if that
+ * fails: programs try. */
 uint32_t stk_pl_sandbox(void)
 {
     uint32_t state = __atomic_load_n(&stk_pl.state, __ATOMIC_SEQ_CST);

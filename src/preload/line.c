@@ -53,8 +53,8 @@ static void add_time(struct stk_log_bin *bin, enum stk_pl_what what, uint64_t ns
         bin->meta_ns += ns;
 }
 
-/* A call that is not within the bin of the one before. Its time goes to the bins it spans, the rest
- * to the one it ended in. */
+/* A call outside the previous call's bin. Its time goes to the bins it spans, everything else to
+ * the bin of its end. */
 void stk_pl_line_slow(struct stk_pl_thread *t, enum stk_pl_what what, uint64_t start, uint64_t end,
                       uint64_t bytes)
 {
@@ -80,11 +80,11 @@ void stk_pl_line_slow(struct stk_pl_thread *t, enum stk_pl_what what, uint64_t s
         stk_pl.log->last_ns = end;
 }
 
-/* Room for one more event. */
+/* Makes room for one more event. */
 bool stk_pl_trace_room(struct stk_pl_thread *t)
 {
     struct stk_log_block *b = stk_pl_log_block(STK_BLK_TRACE, t->slot);
-    if (b && b->room && !stk_pl_log_widen(b)) /* never: a log of operations has whole blocks */
+    if (b && b->room && !stk_pl_log_widen(b)) /* never: a trace has whole blocks */
         b = NULL;
     if (!b) {
         stk_pl_sum(&stk_pl.log->dropped_trace, 1);
@@ -92,7 +92,7 @@ bool stk_pl_trace_room(struct stk_pl_thread *t)
     }
     if (t->trace)
         stk_pl_log_cold(t->trace);
-    /* Its 16 pages at once, rather than a fault each (Linux 5.14; else faults it is). */
+    /* Its 16 pages at once, rather than one fault each (Linux 5.14; otherwise by faults). */
     stk_sys3(SYS_madvise, b, STK_LOG_BLOCK, MADV_POPULATE_WRITE);
     t->trace = b;
     return true;

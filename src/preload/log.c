@@ -1,10 +1,10 @@
 /*
- * log.c - the log file: made, grown by whole blocks that are allocated on disk before they are
+ * log.c - the log file: created, grown by whole blocks that are allocated on disk before they are
  * mapped, and left behind. No descriptor stays open: a program that closes all it finds (daemons,
- * subprocess) cannot close ours, nor write to it by a number it believes its own.
+ * subprocess) cannot close ours, nor write to it by a number that it believes its own.
  *
- * Of a block its beginning is allocated first, the rest when it is needed, and of a process that
- * does no I/O the header alone: a script starts thousands of programs, and so many logs there are.
+ * Of a block, first only the beginning is allocated, the rest on demand; a process without I/O has
+ * only the header: a script starts thousands of programs, and each has a log.
  */
 #include "preload/priv.h"
 
@@ -13,32 +13,32 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
-#define COOL_BLOCKS  16u /* a log may be in memory whole; 1 MiB */
+#define COOL_BLOCKS  16u /* a log up to this size stays in memory; 1 MiB */
 #define HEADER_BYTES 8192u
-#define FIRST_BLOCKS 3u     /* with the first I/O: names, time line, records of one thread */
-#define FIRST_BYTES  16384u /* of every block; the time line needs no more */
-#define MOST_BLOCKS  64u    /* that the file grows by at once; 4 MiB */
+#define FIRST_BLOCKS 3u     /* at the first I/O: names, time line, records of one thread */
+#define FIRST_BYTES  16384u /* of every block; enough for the time line */
+#define MOST_BLOCKS  64u    /* maximum growth of the file at once; 4 MiB */
 #define TRACE_BLOCKS 256u   /* with every operation; 16 MiB */
 #define CHUNKS       8192u
 #define NAME_BLOCKS  1024u
 #define LOGS_OF_PID  10000u
-#define FULL_NS      1000000000u /* disk full: ask again after a second */
+#define FULL_NS      1000000000u /* disk full: try again after a second */
 
 struct stk_pl_lock stk_pl_log_lock;
 
 static struct chunk {
     char *at;
-    uint32_t blocks, first;     /* how many, and the number of the first in the file */
+    uint32_t blocks, first;     /* how many, and the index of the first in the file */
     uint32_t room;              /* as in struct stk_log_block */
-} chunk[CHUNKS];                /* what is mapped; the last may have free blocks */
+} chunk[CHUNKS];                /* the mappings; the last may have free blocks */
 static uint32_t nchunks, given; /* blocks of the last chunk in use */
 static uint32_t total;          /* blocks of the file */
 static uint64_t full_until_ns;  /* on the monotonic clock */
 static uint64_t file_dev, file_ino;
 static const struct stk_log_block *name_block[NAME_BLOCKS];
 static uint32_t name_blocks;
-static char path_room[PATH_MAX]; /* guarded by the log's lock, or by life.c's where there is no log:
-                                    threads may have little stack */
+static char path_room[PATH_MAX]; /* guarded by the log's lock, or by life.c's if there is no log:
+                                    threads may have small stacks */
 
 _Static_assert(sizeof(struct stk_log_header) <= HEADER_BYTES, "the header fits");
 _Static_assert(offsetof(struct stk_log_header, pid_space) ==
@@ -84,7 +84,7 @@ static long open_log(const char *name, int flags)
     return stk_sys4(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC | O_NOFOLLOW, stk_pl.log_mode);
 }
 
-/* This process's log, if it is still the file that was made. */
+/* Opens this process's log, if it is still the same file. */
 static long open_own(void)
 {
     uint64_t dev, ino;
@@ -95,7 +95,7 @@ static long open_own(void)
     return -ESTALE;
 }
 
-/* Where the file system cannot allocate (NFS 3, some FUSE ones), zeros are written. */
+/* Writes zeros if the file system cannot allocate (NFS 3, some FUSE file systems). */
 static long write_zeros(long fd, uint64_t from, uint64_t bytes)
 {
     static const char zeros[4096];
@@ -126,8 +126,8 @@ static long allocate(long fd, uint64_t from, uint64_t bytes)
     return rc;
 }
 
-/* Adds and maps n blocks, of each of which `room` bytes are allocated; the lock is held (or nobody
- * else is there). */
+/* Adds and maps n blocks, with `room` bytes of each allocated; the lock is held (or there is no
+ * other thread). */
 static int extend(long fd, uint32_t n, uint32_t room)
 {
     uint64_t from = (uint64_t)total * STK_LOG_BLOCK, bytes = (uint64_t)n * STK_LOG_BLOCK;
@@ -176,7 +176,7 @@ static int grow(void)
     return rc;
 }
 
-/* The chunk that a block lies in. */
+/* The chunk that contains a block. */
 static const struct chunk *chunk_of(const void *block)
 {
     for (uint32_t i = nchunks; i > 0; i--) {
@@ -242,7 +242,7 @@ void stk_pl_log_cold(struct stk_log_block *b)
     stk_sys3(SYS_madvise, b, STK_LOG_BLOCK, MADV_DONTNEED); /* shared: the file keeps it */
 }
 
-/* Of a log that has grown, only what was written lately stays in memory. */
+/* Keeps only recently written parts of a large log in memory. */
 void stk_pl_log_cool(void)
 {
     stk_pl_lock(&stk_pl_log_lock);
@@ -274,8 +274,7 @@ static bool name_of(char *to, size_t room, uint32_t n)
     return true;
 }
 
-/* The process whose log is `name` has this number and said that it executes another program: it is
- * this one. */
+/* The log `name` belongs to a process with this id that announced exec: it is this process. */
 static bool executed_us(const char *name)
 {
     uint64_t magic = 0;
@@ -293,7 +292,7 @@ static bool executed_us(const char *name)
            end[1] == stk_pl_pid_space();
 }
 
-/* Opens a file that was not there; its name is in stk_pl.name, the one before in `before`. */
+/* Creates a new file; its name is in stk_pl.name, the previous one in `before`. */
 static long create(char *before, size_t room)
 {
     long fd = -EEXIST;
@@ -339,7 +338,7 @@ int stk_pl_log_create(enum stk_log_born born)
     return 0;
 }
 
-/* What lies between blocks of names goes; these stay, since our names lie there. */
+/* Unmaps everything between blocks of names, which stay, since our names are in them. */
 static void unmap_but_names(char *from, char *end)
 {
     for (char *at = from; at < end; at += STK_LOG_BLOCK) {

@@ -1,6 +1,6 @@
 /*
- * marks.c - what a program says of itself: steps, epochs, phases, and reads that we cannot see
- * (io_uring). Found by dlsym(RTLD_DEFAULT, ...) by those who want to say it.
+ * marks.c - what a program reports about itself: steps, epochs, phases, and reads that we cannot
+ * see (io_uring). Callers find these functions by dlsym(RTLD_DEFAULT, ...).
  */
 #include "preload/priv.h"
 
@@ -10,7 +10,7 @@ STK_EXPORT void stoker_preload_phase_end(void);
 STK_EXPORT void stoker_preload_told(int fd, int is_write, int64_t offset, int64_t bytes,
                                     uint64_t start_mono_ns, uint64_t end_mono_ns);
 
-/* One more mark in the log; NULL: no room. */
+/* Adds a mark to the log; NULL: no room. */
 static struct stk_log_mark *put(struct stk_pl_thread *t, uint32_t kind, const char *name,
                                 uint64_t number, uint64_t at_ns)
 {
@@ -73,7 +73,7 @@ void stoker_preload_phase_end(void)
     stk_pl_leave();
 }
 
-/* A time of the monotonic clock on the process's own. */
+/* Converts a monotonic time to the process's own clock. */
 static uint64_t since_start(uint64_t mono_ns)
 {
     return mono_ns > stk_pl.start_mono_ns ? mono_ns - stk_pl.start_mono_ns : 0;

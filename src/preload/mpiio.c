@@ -1,10 +1,10 @@
 /*
- * mpiio.c - MPI's files, recorded under their path beside what the library does below.
+ * mpiio.c - MPI's files, recorded under their path in addition to the library's own calls below.
  *
- * Nothing of MPI is needed to build. Its handles are pointers in Open MPI and ints in MPICH and its
- * kin; each is passed on in the register it came in (x86-64 and AArch64 pass both alike, with at
- * most six arguments here), so both work. Bytes are the elements that the status says came, times
- * the size of their type; of calls that end later, those asked for.
+ * Building needs nothing of MPI. Its handles are pointers in Open MPI and ints in MPICH and its
+ * derivatives; each is passed on in its register (x86-64 and AArch64 pass both alike, with at most
+ * six arguments here), so both work. Bytes are the elements in the status times the size of their
+ * type; for calls that end later, the requested ones.
  */
 #include <ctype.h>
 #include <limits.h>
@@ -22,7 +22,7 @@ typedef long long mpi_offset; /* in Open MPI, MPICH and MPI's own ABI */
 static struct file {
     handle fh; /* NULL: free (atomic) */
     uint32_t name;
-    bool contiguous; /* bytes of the view lie side by side, so that an offset is one */
+    bool contiguous; /* the bytes of the view are contiguous, so an offset is one range */
 } files[FILES];
 
 static struct file *find(handle fh)
@@ -46,7 +46,7 @@ static void remember(handle fh, uint32_t name, bool contiguous)
     }
 }
 
-/* ROMIO takes a file system's name before the path ("lustre:/scratch/x"). */
+/* ROMIO accepts a file system's name before the path ("lustre:/scratch/x"). */
 static const char *path_of(const char *name)
 {
     const char *p = name;
@@ -89,7 +89,7 @@ WRAP(int, MPI_File_close, (handle * fh))
     return rc;
 }
 
-/* A call into the library of `caller`: its function NAME; `otherwise` where there is none. */
+/* Calls function NAME of the library of `caller`; `otherwise` if there is none. */
 #define ASK(name, args, values)                                                                    \
     ({                                                                                             \
         int(*ask) args = (int(*) args)stk_foreign(#name, caller);                                  \
@@ -102,7 +102,7 @@ static int64_t size_of(handle type, const void *caller)
     return ASK(MPI_Type_size, (handle, int *), (type, &bytes)) == 0 && bytes > 0 ? bytes : 0;
 }
 
-/* The byte of the file at an offset of the view, -1 not known. Both functions are local. */
+/* The byte of the file at an offset of the view, -1: unknown. Both functions are local. */
 static int64_t byte_at(const struct file *f, handle fh, mpi_offset offset, const void *caller)
 {
     mpi_offset byte = -1;
@@ -120,8 +120,8 @@ static int64_t byte_of_pointer(const struct file *f, handle fh, const void *call
     return byte_at(f, fh, at, caller);
 }
 
-/* A status of our own where the program wants none: without it, a read at the end of the file would
- * count what it asked for. No library's is larger. */
+/* Our own status if the program passes none: without it, a read at the end of the file would count
+ * the requested bytes. No library's status is larger. */
 struct status {
     _Alignas(16) char bytes[256];
 };
@@ -139,7 +139,7 @@ static int64_t bytes_moved(const void *status, long long asked, handle type, con
 {
     int64_t size = size_of(type, caller), bytes;
     int count = -1;
-    /* Negative: not a whole number of elements, or too many to say. */
+    /* Negative: not a whole number of elements, or too many. */
     if (status && (ASK(MPI_Get_count, (const void *, handle, int *), (status, type, &count)) != 0 ||
                    count < 0))
         status = NULL;
@@ -158,7 +158,7 @@ struct transfer {
     struct stk_pl_call call;
 };
 
-/* What has to be asked before the call moves the pointer; false: not to be recorded. */
+/* Queries what must be known before the call moves the pointer; false: not recorded. */
 static bool begin(struct transfer *t, handle fh, enum where where, mpi_offset offset,
                   const void *caller)
 {
@@ -182,7 +182,7 @@ static int end(struct transfer *t, int rc, bool write, const void *status, long 
     int64_t bytes = -1;
     if (rc == 0 && stk_pl_begin(&since)) {
         bytes = bytes_moved(status, count, type, t->caller);
-        if (stk_pl_begin(&now)) { /* time that we ask is not the program's */
+        if (stk_pl_begin(&now)) { /* our queries are not the program's time */
             t->call.start_ns += now.start_ns - since.start_ns;
         }
     }
@@ -291,7 +291,7 @@ FAMILY(write, , const void *, int, true)
 FAMILY(read, _c, void *, long long, false)
 FAMILY(write, _c, const void *, long long, true)
 
-/* ---- what moves no data ---- */
+/* ---- calls that move no data ---- */
 
 static int ended(struct stk_pl_call *call, uint32_t name, enum stk_counter what, int rc)
 {
@@ -318,7 +318,7 @@ META(MPI_File_sync, (handle fh), (fh), STK_C_FSYNCS)
 META(MPI_File_get_size, (handle fh, mpi_offset *size), (fh, size), STK_C_STATS)
 META(MPI_File_set_size, (handle fh, mpi_offset size), (fh, size), STK_TIME_ONLY)
 
-/* Tiles without holes: the view's bytes lie side by side. */
+/* Tiles without holes: the bytes of the view are contiguous. */
 static bool without_holes(handle tile, const void *caller)
 {
     long from = -1, extent = -1;

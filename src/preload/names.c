@@ -1,19 +1,19 @@
 /*
- * names.c - paths become entries: a file each while there are few, "DIR/" "*.ext" for what comes
- * after STOKER_PROFILE_FILES of them, "*.ext" when even those are too many. Looking one up takes no
- * lock. The text lies in the log, where the reader of a killed process's log finds it.
+ * names.c - turns paths into entries: one per file for the first STOKER_PROFILE_FILES of them, then
+ * "DIR/" "*.ext", and "*.ext" when even those are too many. Looking one up takes no lock. The text
+ * is in the log, where the reader of a killed process's log finds it.
  */
 #include "preload/priv.h"
 
-#define GROUPS  1024u /* by folder and ending */
-#define ENDINGS 256u  /* by ending alone; after that one for all */
+#define GROUPS  1024u /* by folder and suffix */
+#define ENDINGS 256u  /* by suffix alone; after that one for all */
 #define LABELS  1024u
-#define ENDING  12u /* longest ending that is taken for one, its dot included */
+#define ENDING  12u /* longest suffix, including its dot */
 #define PROC_FD "/proc/self/fd/"
 #define DELETED " (deleted)"
 
 struct stk_pl_lock stk_pl_names_lock;
-static uint32_t *table; /* ids by hash: 0 free (atomic). Small, since it is touched all over */
+static uint32_t *table; /* ids by hash: 0 free (atomic). Small, since accesses are scattered */
 static uint32_t table_mask;
 static struct stk_pl_file *file; /* by id, from 1 */
 static uint32_t nfiles, file_room;
@@ -24,13 +24,13 @@ static uint32_t block_epoch;
 
 static struct {
     char text[PATH_MAX];
-    uint32_t length;  /* 0: not known */
-    uint32_t version; /* counts chdir() calls; the text is of one of them */
+    uint32_t length;  /* 0: unknown */
+    uint32_t version; /* counts chdir() calls; the text belongs to one of them */
 } cwd;
 static uint32_t moves;
 struct stk_pl_lock stk_pl_cwd_lock;
 
-/* FNV-1a, mixed. The same everywhere: sketches of several processes are put together. */
+/* FNV-1a, mixed. The same everywhere: sketches of several processes are merged. */
 uint64_t stk_pl_hash(const char *text, size_t n)
 {
     uint64_t h = 0xcbf29ce484222325ull;
@@ -117,7 +117,7 @@ static struct stk_pl_file *add(uint64_t hash, const char *text, uint32_t length,
     return f;
 }
 
-/* ".jpg" of "a/b.jpg"; numbers and long ends are no kinds of file. */
+/* ".jpg" of "a/b.jpg"; numbers and long suffixes are not kinds of files. */
 static size_t ending_of(const char *path, size_t length, const char **ending)
 {
     size_t i = length;
@@ -130,7 +130,7 @@ static size_t ending_of(const char *path, size_t length, const char **ending)
     return strspn(path + i, "0123456789") >= n - 1 ? 0 : n;
 }
 
-/* The entry of "FOLDER/" "*" ".ext", made where there is room; the lock is held. */
+/* The entry of "FOLDER/" "*" ".ext", created if there is room; the lock is held. */
 static struct stk_pl_file *group_entry(const char *folder, size_t n, const char *ending, size_t m,
                                        uint32_t *count, uint32_t most)
 {
@@ -166,9 +166,9 @@ struct stk_pl_file *stk_pl_group_of(const struct stk_pl_file *f)
     return g;
 }
 
-/* Names that are only looked for and not found (an interpreter's search) get an eighth of the
- * room, those of files that are there but only asked about (a tree that is listed) a quarter, lest
- * they crowd out the files that are read. */
+/* Names that are only searched for and not found (by an interpreter) get an eighth of the room,
+ * names of files that exist but are only queried (a listed tree) a quarter, so that they do not
+ * crowd out the files that are read. */
 struct stk_pl_file *stk_pl_file_of(const struct stk_pl_path *p, enum stk_pl_why why)
 {
     struct stk_pl_file *f = find(p->hash);
@@ -210,7 +210,7 @@ void stk_pl_path_moved(void)
     __atomic_fetch_add(&moves, 1, __ATOMIC_SEQ_CST);
 }
 
-/* The working directory into `to`; its length, 0: not known. */
+/* Copies the working directory to `to`; returns its length, 0: unknown. */
 static size_t working_directory(char *to)
 {
     size_t n = 0;
@@ -248,8 +248,8 @@ bool stk_pl_path_of_fd(struct stk_pl_thread *t, int fd)
     return true;
 }
 
-/* Appends `path` to to[0..n): "//" and "/./" are one slash. false: too long, or it goes up (then
- * only the kernel knows where it is, since links may be on the way). */
+/* Appends `path` to to[0..n), with "//" and "/./" as one slash. false: too long, or it contains
+ * ".." (then only the kernel can resolve it, since there may be links on the way). */
 static bool append(char *to, size_t n, const char *path, size_t *length)
 {
     for (const char *p = path; *p;) {

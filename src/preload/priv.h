@@ -1,10 +1,10 @@
 /*
- * priv.h - what the files of the core share: the process, its threads, descriptions, names.
+ * priv.h - shared by the files of the core: the process, its threads, descriptions, names.
  *
- * A thread writes its own records, trace and time line without a lock; locks are taken where a file
- * is opened for the first time, a block of the log is needed, a thread begins or ends. They are
- * held by code that runs with the thread's `inside` set, so that a signal handler that does I/O
- * never waits for the code it interrupted.
+ * A thread writes its own records, trace and time line without a lock; locks are taken when a file
+ * is first opened, a block of the log is needed, or a thread begins or ends. Code that holds them
+ * runs with the thread's `inside` set, so that a signal handler that does I/O never waits for the
+ * code that it interrupted.
  */
 #ifndef STK_PRELOAD_PRIV_H
 #define STK_PRELOAD_PRIV_H
@@ -21,8 +21,7 @@
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define HIDDEN      __attribute__((visibility("hidden")))
 #define BARRIER()   __asm__ volatile("" ::: "memory")
-/* A function of the C library by its oldest version, whatever the one that we are built with has.
- */
+/* Binds a function of the C library to its oldest version, whatever we are built with. */
 #if defined(__x86_64__) && defined(__GLIBC__)
 #define STK_OLD_GLIBC(name) __asm__(".symver " #name "," #name "@GLIBC_2.2.5")
 #elif defined(__aarch64__) && defined(__GLIBC__)
@@ -32,46 +31,48 @@
 #endif
 
 enum stk_pl_state {
-    STK_PL_UNSET, /* before our constructor, or not asked for */
+    STK_PL_UNSET, /* before our constructor, or not requested */
     STK_PL_ON,
-    STK_PL_FORKED, /* a forked child that did nothing yet: it has no log, and may never need one */
-    STK_PL_OFF     /* for good: no log could be made, or time was up */
+    STK_PL_FORKED, /* a forked child before its first I/O: it has no log, and may never need one */
+    STK_PL_OFF     /* for good: no log could be created, or time was up */
 };
 
-/* What every call looks at. In a page of its own, which the kernel wipes in a forked child. */
+/* What every call checks. In a page of its own, which the kernel wipes in a forked child. */
 struct stk_pl_watch {
     uint64_t alive;   /* not 0 while ON */
-    uint64_t next_ns; /* when stk_pl_tick() wants to be called (atomic) */
+    uint64_t next_ns; /* when stk_pl_tick() is due (atomic) */
     uint64_t trace;
 };
 
 /* The process. */
 struct stk_pl_process {
     uint32_t state;  /* atomic */
-    uint32_t epoch;  /* counts the logs of this process and those it was forked from */
-    uint32_t forks;  /* of us and of our parents: descriptions opened before are shared */
-    uint32_t spawns; /* the same, and programs started besides: they inherit what stays open */
+    uint32_t epoch;  /* counts the logs of this process and its ancestors by fork */
+    uint32_t forks;  /* ours and our ancestors': descriptions opened before are shared */
+    uint32_t spawns; /* the same plus started programs: they inherit what stays open */
     struct stk_pl_watch *watch;
-    uint64_t until_ns; /* recording ends; UINT64_MAX never */
+    uint64_t until_ns; /* end of recording; UINT64_MAX: never */
     uint64_t until_real_ns;
     uint64_t start_mono_ns;
     uint64_t own_read_bytes, own_write_bytes; /* by our own system calls: not the program's */
-    uint64_t marks[STK_MARK_EPOCH + 1];       /* steps, epochs: where the program does not count */
+    uint64_t marks[STK_MARK_EPOCH + 1];       /* steps, epochs: used if the program does not
+                                                 count */
     struct stk_log_header *log;
     bool trace, sandboxed;
-    uint32_t log_mode;              /* of the log's file, less the umask */
-    uint32_t record_limit, records; /* one by one; in this process (atomic) */
+    uint32_t log_mode;              /* of the log's file, minus the umask */
+    uint32_t record_limit, records; /* limit of individual records; those in this process
+                                       (atomic) */
     char dir[PATH_MAX / 2];         /* of the logs, absolute */
-    char name[192];                 /* of this log, in it */
+    char name[192];                 /* of this log, in dir */
     char host[64];
 };
 extern struct stk_pl_process stk_pl HIDDEN;
 
 /* ---- names (names.c) ---- */
-/* A file, a group of files, or a mark's name. Never moves and never ends. */
+/* A file, a group of files, or a mark's name. Never moves and is never freed. */
 struct stk_pl_file {
     uint64_t hash;    /* of the path: the same in every process */
-    const char *text; /* in a block of names: of this log, or of one of a process we came from */
+    const char *text; /* in a block of names: of this log, or of an ancestor's */
     uint32_t length, id;
     uint32_t logged; /* the epoch whose log has the name (atomic) */
     uint32_t stripe_bytes, stripe_count;
@@ -86,24 +87,24 @@ struct stk_pl_path {
 
 /* ---- descriptors (fds.c) ---- */
 enum stk_pl_kind { STK_PL_FILE = 1, STK_PL_LEFT_OUT, STK_PL_STREAM };
-/* An open file description. Its memory is used again, never given back. */
+/* An open file description. Its memory is reused, never freed. */
 struct stk_pl_desc {
     _Alignas(64) uint32_t generation; /* of this use of the memory; unique */
     uint32_t index, refs, next_free;
     uint32_t forks; /* stk_pl.forks or .spawns when it was opened */
     uint8_t kind;
     bool keeps_over_exec, append, shared;
-    int64_t position; /* where we think it is (atomic) */
-    uint64_t hash;    /* of the path, also where `file` is a group */
+    int64_t position; /* our idea of its position (atomic) */
+    uint64_t hash;    /* of the path, also if `file` is a group */
     struct stk_pl_file *file;
 };
-#define STK_PL_APART    0x400u /* of other memory: see struct stk_pl_thread */
+#define STK_PL_APART    0x400u /* separates memory: see struct stk_pl_thread */
 #define STK_PL_FD_PAGE  512u
 #define STK_PL_FD_PAGES 32768u
 struct stk_pl_fd_page {
     struct stk_pl_desc *desc[STK_PL_FD_PAGE];
 };
-extern struct stk_pl_fd_page *stk_pl_fd_pages[STK_PL_FD_PAGES] HIDDEN; /* but the first */
+extern struct stk_pl_fd_page *stk_pl_fd_pages[STK_PL_FD_PAGES] HIDDEN; /* all but the first */
 extern struct stk_pl_fd_page stk_pl_fd_first HIDDEN;
 
 static inline struct stk_pl_desc *stk_pl_desc_at(int fd)
@@ -128,23 +129,23 @@ struct stk_pl_contenders {
     } of[STK_PL_CONTENDERS];
 };
 
-/* One thread's way through an open file description, or a thing that has none: what the next read
- * is held against, and where it is counted. */
+/* One thread's path through an open file description, or through something without one: what the
+ * next read is compared with, and where it is counted. */
 struct stk_pl_way {
     struct stk_log_record *log;
     struct stk_pl_rec *rec;                  /* NULL: none yet */
     int64_t read_start, read_end, write_end; /* -1: none */
     uint32_t name;
     uint8_t api, last_op;
-    bool begun;     /* the record has a read of this way */
-    bool scattered; /* the record's stretches say nothing any more: they need not be looked at */
+    bool begun;     /* the record has a read of this path */
+    bool scattered; /* the record's spans are meaningless and need not be examined */
 };
 
-/* A record in the log, and what only the writer needs to know. */
+/* A record in the log, and data that only the writer needs. */
 struct stk_pl_rec {
     struct stk_log_record *log;
     struct stk_pl_contenders *size, *stride;
-    struct stk_pl_way *way; /* of a thing that has no descriptor; else NULL */
+    struct stk_pl_way *way; /* for something without a descriptor; else NULL */
     uint32_t name;
     uint8_t api;
 };
@@ -152,7 +153,7 @@ struct stk_pl_rec {
 /* In one cache line. */
 struct stk_pl_stream {
     _Alignas(
-        64) uint64_t key; /* which thread and which description: any other, and this says nothing */
+        64) uint64_t key;  /* thread and description; with any other key the content is invalid */
     struct stk_pl_way way; /* its record is the last one used: the API may change */
 };
 #define STK_PL_STREAM_PAGE  64u
@@ -160,21 +161,21 @@ struct stk_pl_stream {
 
 #define STK_PL_PHASES 32 /* that nest */
 struct stk_pl_thread {
-    /* Memory is given out by whole pages: what is used with every call must not all lie at their
-     * beginnings, where it would fight for the same set of the cache (100 ns a call, measured). */
+    /* Memory is allocated in whole pages: data that every call uses must not all lie at their
+     * beginnings, where it would compete for the same cache set (100 ns per call, measured). */
     char apart[0x200];
-    /* the clock: nanoseconds at a reading of the time stamp counter, and from there on */
+    /* the clock: nanoseconds at a reading of the time stamp counter, and the rate from there */
     uint64_t tsc_base, tsc_limit, ns_base, ns_mult;
-    /* the time line: the bin that the last call was in */
+    /* the time line: the bin of the last call */
     uint64_t bin_from, bin_to;
     struct stk_log_bin *bin;
     uint64_t last_read_ns; /* end; 0: none yet */
-    uint32_t strays;       /* strides that were none of the most common */
+    uint32_t strays;       /* strides outside the most common ones */
     struct stk_log_thread *line;
     struct stk_log_block *trace;
     uint32_t slot, epoch, incarnation;
     uint32_t next_free;
-    uint32_t tid;      /* where a thread's end must be looked for; 0: the slot is free */
+    uint32_t tid;      /* set if a thread's end must be detected by us; 0: the slot is free */
     uint64_t retry_ns; /* no room in the log: try again then */
     uint64_t born_ns;  /* of the thread, on the monotonic clock */
     struct stk_log_block *records, *marks;
@@ -189,7 +190,7 @@ struct stk_pl_thread {
 
 struct stk_pl_tls {
     struct stk_pl_thread *thread;
-    uint64_t inside;  /* the frame that is in our own code: a signal handler's I/O passes unseen */
+    uint64_t inside;  /* the frame in our own code: a signal handler's I/O is not recorded */
     uint32_t vforked; /* in a vfork child, which runs in its parent's memory */
     uint32_t forking; /* holds all locks */
 };
@@ -207,8 +208,8 @@ static inline void stk_pl_leave(void)
     stk_pl_self.inside = 0;
 }
 
-/* false: the call began in the process that this one was forked from, by a handler in the middle of
- * it. Looked at when we are inside: from here on such a fork leaves us our log. */
+/* false: the call began before a fork, made by a signal handler during the call. Checked when we
+ * are inside: from here on such a fork leaves us our log. */
 static inline bool stk_pl_enter_call(const struct stk_pl_call *call)
 {
     stk_pl_enter();
@@ -244,7 +245,7 @@ static inline void stk_pl_unlock(struct stk_pl_lock *l)
 }
 extern struct stk_pl_lock stk_pl_log_lock HIDDEN, stk_pl_names_lock HIDDEN, stk_pl_cwd_lock HIDDEN,
     stk_pl_fds_lock HIDDEN, stk_pl_threads_lock HIDDEN;
-/* Those that this thread holds, where it left our code in the middle. */
+/* Releases those that this thread holds after it left our code in the middle. */
 void stk_pl_locks_give_up(void);
 
 /* ---- clock.c ---- */
@@ -267,18 +268,18 @@ static inline uint64_t stk_pl_now(struct stk_pl_thread *t)
 }
 
 /* ---- log.c ---- */
-/* A new log file for this process; 0, or a negative error: there is none. */
+/* Creates a log file for this process; 0, or a negative error: none. */
 int stk_pl_log_create(enum stk_log_born born);
-/* A block of the log, its head filled in; NULL: no room. */
+/* A block of the log, with its head filled in; NULL: no room. */
 struct stk_log_block *stk_pl_log_block(enum stk_log_kind kind, uint32_t slot);
-/* Room for the next blocks, of a log that may not grow later. */
+/* Reserves the next blocks of a log that may not grow later. */
 void stk_pl_log_ahead(void);
-/* Bytes behind its head that may be written. */
+/* Writable bytes after its head. */
 static inline uint32_t stk_pl_log_room(const struct stk_log_block *b)
 {
     return (b->room ? b->room : STK_LOG_BLOCK) - (uint32_t)sizeof *b;
 }
-/* All of the block may be written from now on; false: it could already, or the disk is full. */
+/* Makes the whole block writable; false: it already is, or the disk is full. */
 bool stk_pl_log_widen(struct stk_log_block *b);
 /* `bytes` more fit into the block. */
 static inline bool stk_pl_log_fits(struct stk_log_block *b, uint32_t bytes)
@@ -286,13 +287,13 @@ static inline bool stk_pl_log_fits(struct stk_log_block *b, uint32_t bytes)
     return b->used + bytes <= stk_pl_log_room(b) ||
            (stk_pl_log_widen(b) && b->used + bytes <= stk_pl_log_room(b));
 }
-/* That block is full: it need not stay in memory. */
+/* The block is full: it need not stay in memory. */
 void stk_pl_log_cold(struct stk_log_block *b);
 void stk_pl_log_cool(void); /* now and then */
-/* In a forked child: the parent's log is not ours. in_use: code that was interrupted will still
- * write to it when the handler that forked returns, so it stays mapped. */
+/* In a forked child: the parent's log is not ours. in_use: interrupted code will still write to it
+ * when the handler that forked returns, so it stays mapped. */
 void stk_pl_log_leave(bool in_use);
-/* Fresh zeroed memory, never given back; NULL: none. */
+/* Fresh zeroed memory, never freed; NULL: none. */
 void *stk_pl_memory(size_t bytes);
 void stk_pl_header_fill(struct stk_log_header *h, enum stk_log_born born);
 
@@ -307,9 +308,9 @@ static inline void stk_pl_dropped(void)
 
 /* ---- names.c ---- */
 int stk_pl_names_start(uint32_t limit);
-/* Absolute path of `path` as seen from dirfd (fd: what an open gave, or -1). false: too long. */
+/* Absolute path of `path` relative to dirfd (fd: the result of an open, or -1). false: too long. */
 bool stk_pl_path_make(struct stk_pl_thread *t, int dirfd, const char *path, int fd);
-/* What fd is open on, as the kernel says. */
+/* The path of fd, from the kernel. */
 bool stk_pl_path_of_fd(struct stk_pl_thread *t, int fd);
 void stk_pl_path_moved(void); /* chdir */
 /* The file's entry, or its group's; NULL: no room. */
@@ -317,9 +318,9 @@ enum stk_pl_why { STK_PL_OPENED, STK_PL_ASKED, STK_PL_ABSENT /* the call on it f
 struct stk_pl_file *stk_pl_file_of(const struct stk_pl_path *p, enum stk_pl_why why);
 struct stk_pl_file *stk_pl_group_of(const struct stk_pl_file *f);
 struct stk_pl_file *stk_pl_file_by_id(uint32_t id);
-/* A name that is no file's. */
+/* A name that is not a file's. */
 struct stk_pl_file *stk_pl_label(const char *text);
-/* The name is in this process's log. */
+/* Makes sure that the name is in this process's log. */
 bool stk_pl_file_log(struct stk_pl_file *f);
 uint64_t stk_pl_hash(const char *text, size_t n);
 
@@ -328,26 +329,26 @@ void stk_pl_rules_start(const char *include, const char *exclude, const char *lo
 bool stk_pl_left_out(const char *path, size_t length);
 
 /* ---- storage.c ---- */
-/* Which file system, and how the file is striped over it. scratch: for what the file system says.
- */
+/* Determines the file system and the striping of a file. scratch: a buffer for the file system's
+ * answer. */
 void stk_pl_storage(struct stk_pl_file *f, int fd, uint64_t dev, void *scratch, size_t room);
 
 /* ---- fds.c ---- */
-/* "DEV:INO" or "DEV:INO,DEV:INO": where the launcher's own output goes; NULL: to no file. */
+/* "DEV:INO" or "DEV:INO,DEV:INO": where the launcher's own output goes; NULL: not to a file. */
 void stk_pl_fds_start(const char *outputs);
-/* The description of fd, looked up where nobody saw it open; NULL: closed, or no room. */
+/* The description of fd, looked up if its open was not observed; NULL: closed, or no room. */
 struct stk_pl_desc *stk_pl_desc_find(struct stk_pl_thread *t, int fd, enum stk_api api,
                                      int64_t moved);
 struct stk_pl_desc *stk_pl_desc_open(struct stk_pl_thread *t, int dirfd, const char *path,
                                      int flags, int fd, uint64_t *size);
 struct stk_pl_desc *stk_pl_desc_by_index(uint32_t index);
 void stk_pl_desc_release(struct stk_pl_desc *d);
-/* Forgets fd where nothing can be recorded: a forked child that closes what it does not need. */
+/* Forgets fd when nothing can be recorded: a forked child closes what it does not need. */
 void stk_pl_forget(int fd);
 void stk_pl_fds_forget_range(unsigned first, unsigned last);
 void stk_pl_fds_dup(int from, int to);
 void stk_pl_fds_append(int fd, bool append);
-/* Where a read or write of `moved` bytes at the position began; moves it. */
+/* Where a read or write of `moved` bytes at the position began; advances the position. */
 int64_t stk_pl_position(struct stk_pl_desc *d, int fd, int64_t moved, enum stk_api api, bool write);
 
 /* ---- thread.c ---- */
@@ -377,12 +378,12 @@ void stk_pl_line_slow(struct stk_pl_thread *t, enum stk_pl_what what, uint64_t s
 bool stk_pl_trace_room(struct stk_pl_thread *t);
 
 /* ---- core.c ---- */
-/* A call on what is not recorded one by one. */
+/* A call on something that is not recorded individually. */
 void stk_pl_outside(const struct stk_pl_desc *d, bool write, uint64_t bytes, uint64_t ns);
 /* This thread's record of d's file; NULL: no room. */
 struct stk_pl_rec *stk_pl_rec_of_desc(struct stk_pl_thread *t, const struct stk_pl_desc *d,
                                       enum stk_api api);
-/* n bytes went through fd between two times; for those who have taken the times themselves. */
+/* n bytes went through fd between two times; for callers that took the times themselves. */
 void stk_pl_moved(struct stk_pl_thread *t, int fd, bool write, int64_t offset, int64_t n,
                   uint64_t start, uint64_t end, enum stk_api api);
 
@@ -390,11 +391,11 @@ void stk_pl_moved(struct stk_pl_thread *t, int fd, bool write, int64_t offset, i
 void stk_stream_forked(void);
 
 /* ---- snapshot.c ---- */
-/* What the kernel counts of the process, into its header. */
+/* Copies the kernel's counts for the process to its header. */
 void stk_pl_snapshot(struct stk_log_header *h);
-/* Containers have process numbers of their own: whose ours is. 0: not known. */
+/* The namespace of our process ids, which containers have their own of. 0: unknown. */
 uint32_t stk_pl_pid_space(void);
-/* Program, arguments, what the environment says of ranks: once, before the program changes them. */
+/* Keeps program, arguments and the variables for ranks, once, before the program changes them. */
 void stk_pl_remember(int argc, char **argv, char **envp);
 
 /* ---- kernel_io.c ---- */
@@ -403,16 +404,17 @@ void stk_pl_kernel_io(uint64_t value[4]);
 void stk_pl_kernel_thread_begins(void);
 void stk_pl_kernel_thread_ends(const struct stk_pl_thread *t);
 void stk_pl_kernel_forked(void);
-void stk_pl_kernel_child_comes(void); /* before a child is made */
+void stk_pl_kernel_child_comes(void); /* before a child is created */
 
 /* ---- life.c ---- */
 bool stk_pl_begin_slow(struct stk_pl_call *call);
 uint64_t stk_pl_number(const char *text); /* digits at its beginning; NULL: 0 */
 void stk_pl_tick(uint64_t now_ns);
-/* A forked child that has no log yet, and this is not our own code. */
+/* In a forked child without a log, outside our own code. */
 bool stk_pl_child_pending(void);
 void stk_pl_spawning(void) HIDDEN;             /* before a child that is not forked */
-bool stk_pl_sandbox_begins(long what, long a); /* prctl() that forbids what we do all the time */
+bool stk_pl_sandbox_begins(long what, long a); /* whether a prctl() forbids what we do all the
+                                                  time */
 uint32_t stk_pl_sandbox(void);
 void stk_pl_no_sandbox(uint32_t state);
 

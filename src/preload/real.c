@@ -1,11 +1,11 @@
 /*
- * real.c - the functions that ours stand in front of.
+ * real.c - looks up the functions that ours wrap.
  */
 #include "preload/priv.h"
 
-/* These moved into libc.so.6 with glibc 2.34 and have a new version there. Asked for by the old
- * one, they are found in older C libraries, too: in a container, where a library that asks for what
- * is not there would keep every program from starting. */
+/* These moved into libc.so.6 with glibc 2.34 and have a new version there. By their old version
+ * they are also found in older C libraries: in a container, a missing symbol of ours would prevent
+ * every program from starting. */
 STK_OLD_GLIBC(dlsym);
 STK_OLD_GLIBC(dlopen);
 STK_OLD_GLIBC(dladdr);
@@ -26,7 +26,7 @@ long stk_sys6(long n, long a, long b, long c, long d, long e, long f)
 }
 #endif
 
-/* In our own library: not what was asked for. */
+/* In our own library: not the real function. */
 static bool ours(const void *p)
 {
     Dl_info there, here;
@@ -51,7 +51,7 @@ __attribute__((constructor(101))) static void find_all(void)
         all = all && found;
     }
     if (!all)
-        dlerror(); /* what a C library does not have is not the program's error */
+        dlerror(); /* a function that the C library lacks is not the program's error */
 }
 
 void *stk_pl_real_of(const char *name, const void *return_address)
@@ -64,6 +64,6 @@ void *stk_pl_real_of(const char *name, const void *return_address)
         void *library = dlopen(caller.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
         p = library ? dlsym(library, name) : NULL; /* never closed: the pointer is kept */
     }
-    dlerror(); /* that we had to ask twice, too */
+    dlerror(); /* nor is our second lookup */
     return p && ours(p) ? NULL : p;
 }

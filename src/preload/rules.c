@@ -1,7 +1,7 @@
 /*
- * rules.c - which files are recorded one by one: those the user includes, not those he excludes,
- * and of the rest not what belongs to the system, the interpreter or a library. What is left out
- * is still counted, in sum.
+ * rules.c - which files are recorded individually: those that the user includes, not those that the
+ * user excludes, and of the rest none that belong to the system, the interpreter or a library.
+ * Left-out files are still counted in sum.
  */
 #include "preload/rules.h"
 
@@ -26,7 +26,7 @@ static void take(struct rules *r, const char *list)
     size_t n = list ? strlen(list) : 0;
     r->n = 0;
     if (n >= sizeof r->text)
-        n = 0; /* cut somewhere, it would say something else */
+        n = 0; /* a truncated pattern would mean something else */
     if (n)
         memcpy(r->text, list, n);
     r->text[n] = 0;
@@ -51,7 +51,8 @@ void stk_pl_rules_start(const char *include, const char *exclude, const char *lo
     log_folder = (struct pattern){log_dir, (uint32_t)strlen(log_dir), false, true};
 }
 
-/* One of the characters in [..] is c; *end is behind it. An unfinished one is a plain '['. */
+/* Whether c is one of the characters in [..]; *end is after it. An unterminated one is a plain
+ * '['. */
 static bool in_class(const char *p, char c, const char **end)
 {
     bool negated = p[1] == '!' || p[1] == '^', found = false;
@@ -73,7 +74,7 @@ static bool in_class(const char *p, char c, const char **end)
     return found != negated;
 }
 
-/* '*' takes anything, slashes too. Goes back to the last '*' only: no blow-up. */
+/* '*' matches anything, including slashes. Backtracks to the last '*' only: no exponential time. */
 static bool glob(const char *p, const char *s)
 {
     const char *star = NULL, *from = NULL;

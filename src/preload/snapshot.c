@@ -1,6 +1,6 @@
 /*
- * snapshot.c - the header of a log: who the process is, and what the kernel counts of it. The
- * kernel's own count of bytes is what ours is held against.
+ * snapshot.c - the header of a log: who the process is, and the kernel's counts for it. Our own
+ * count of bytes is compared with the kernel's.
  */
 #include "base/rank_vars.h"
 #include "base/secret.h"
@@ -14,7 +14,7 @@ static struct {
     char exe[512], command[2048], environment[2048];
 } self;
 
-/* What says which rank of how many, which job, which devices. */
+/* The variables that tell rank, job and devices. */
 static const char *const wanted[] = {
 #define X(from, rank, world, local_rank, local_world) rank, world, local_rank, local_world,
     STK_RANK_LAUNCHERS(X)
@@ -37,8 +37,8 @@ static bool is_wanted(const char *variable)
     return false;
 }
 
-/* Appends n bytes of text and a NUL, whole or (where cut is allowed) their beginning; two NULs
- * always end what is there. */
+/* Appends n bytes of text and a NUL, completely or (if cut is allowed) their beginning; two NULs
+ * always end the result. */
 static size_t append(char *to, size_t at, size_t room, const char *text, size_t n, bool cut)
 {
     if (at + n + 2 > room) {
@@ -51,15 +51,15 @@ static size_t append(char *to, size_t at, size_t room, const char *text, size_t 
     return at + n + 1;
 }
 
-/* The same of a word of the command, with what looks like a secret masked. */
+/* The same for a word of the command, with likely secrets masked. */
 static size_t append_word(size_t at, struct stk_secret *s, const char *word)
 {
     size_t n = strlen(word), from = 0, begin, len;
-    n = n < sizeof self.command ? n : sizeof self.command; /* more is not kept */
+    n = n < sizeof self.command ? n : sizeof self.command; /* the rest is dropped */
     while ((begin = stk_secret_find(s, word, n, from, &len)) < n) {
         size_t next =
             append(self.command, at, sizeof self.command, word + from, begin - from, true);
-        at = next > at ? next - 1 : at; /* the next part goes over its NUL */
+        at = next > at ? next - 1 : at; /* the next part overwrites its NUL */
         next = append(self.command, at, sizeof self.command, STK_SECRET_MASK,
                       sizeof STK_SECRET_MASK - 1, true);
         at = next > at ? next - 1 : at;
@@ -83,7 +83,7 @@ void stk_pl_remember(int argc, char **argv, char **envp)
     if (stk_sys1(SYS_uname, &u) < 0 || !u.nodename[0])
         strcpy(u.nodename, "localhost");
     size_t n = strnlen(u.nodename, sizeof stk_pl.host - 1);
-    for (size_t i = 0; i < n; i++) /* it becomes a file's name */
+    for (size_t i = 0; i < n; i++) /* it becomes part of a file name */
         stk_pl.host[i] = stk_name_char(u.nodename[i]);
     stk_pl.host[n] = 0;
 }
@@ -130,7 +130,7 @@ void stk_pl_header_fill(struct stk_log_header *h, enum stk_log_born born)
     stk_sys2(SYS_getcwd, h->cwd, sizeof h->cwd);
     if (h->cwd[0] != '/')
         h->cwd[0] = 0;
-    if (born != STK_BORN_FORK) /* a forked child's counts begin at nothing */
+    if (born != STK_BORN_FORK) /* a forked child's counts start at 0 */
         stk_pl_kernel_io(h->kernel0);
     memcpy(h->kernel, h->kernel0, sizeof h->kernel);
     h->nblocks = 1;

@@ -1,6 +1,6 @@
 /*
- * storage.c - what a file lies on: the type of its file system (asked once for each device) and, on
- * Lustre, how it is striped. Asked when a file is opened for the first time.
+ * storage.c - what a file is stored on: the type of its file system (queried once per device) and,
+ * on Lustre, its striping. Queried when a file is first opened.
  */
 #include "preload/priv.h"
 
@@ -55,7 +55,7 @@ static bool plain(const unsigned char *p, size_t n, struct stk_pl_file *f)
     return true;
 }
 
-/* Of a progressive layout the last part is said, since the bulk of a large file lies there. */
+/* For a progressive layout, reports the last part, which holds most of a large file. */
 static void composite(const unsigned char *p, size_t n, struct stk_pl_file *f)
 {
     if (n < COMP_HEAD)

@@ -1,10 +1,10 @@
 /*
- * stream.h - what the wrappers of stdio share: the descriptor of a stream, and runs.
+ * stream.h - shared by the wrappers of stdio: the descriptor of a stream, and runs.
  *
- * getc() and putc() take a few nanoseconds a byte, and their inlined twins are no calls at all. So
- * they are not recorded one by one: a run of them is, as one read (or write), by how far the
- * stream's pointer came since the run began. A run begins where a character function finds the
- * buffer empty (or finds the stream in no run) and ends with the next call of any other kind on the
+ * getc() and putc() take a few nanoseconds per byte, and their inlined twins are not calls at all.
+ * So they are not recorded individually: a run of them is recorded as one read (or write), by how
+ * far the stream's pointer moved since the run began. A run begins when a character function finds
+ * the buffer empty (or the stream in no run) and ends with the next call of any other kind on the
  * stream, the next time the buffer is empty, or the end of the process.
  */
 #ifndef STK_PRELOAD_STREAM_H
@@ -14,14 +14,14 @@
 
 #include "preload/wrap.h"
 
-#define STK_STREAMS 1024 /* descriptors that have runs; a character is a call on those above */
+#define STK_STREAMS 1024 /* descriptors that have runs; above these each character is a call */
 
 struct stk_stream_run {
     FILE *stream;     /* NULL: no run (atomic) */
     const char *mark; /* where the stream's pointer was */
-    uint64_t ns;      /* that filling (emptying) the buffer took */
+    uint64_t ns;      /* time spent filling (emptying) the buffer */
     bool write;
-    FILE *no_position; /* a stream of which ftello() knows nothing: do not ask again */
+    FILE *no_position; /* a stream for which ftello() fails: not tried again */
 };
 extern struct stk_stream_run stk_stream_runs[STK_STREAMS] __attribute__((visibility("hidden")));
 
@@ -51,7 +51,7 @@ static inline void stk_stream_settle(FILE *f, int fd)
         stk_stream_end_run(f, fd, run);
 }
 
-/* Before any call on f but those of characters: true when it shall be recorded. */
+/* Before any call on f except those for characters: true if it must be recorded. */
 static inline bool stk_stream_begin(struct stk_pl_call *call, FILE *f, int *fd)
 {
     *fd = stk_stream_fd(f);
@@ -59,7 +59,7 @@ static inline bool stk_stream_begin(struct stk_pl_call *call, FILE *f, int *fd)
     return *fd >= 0 && stk_pl_begin(call);
 }
 
-/* What a read returned that gave n bytes: the end of data and trouble both give none. */
+/* Records a read that returned n bytes: both the end of data and an error return none. */
 static inline void stk_stream_got(struct stk_pl_call *call, FILE *f, int fd, uint64_t n)
 {
     int64_t got = n ? (int64_t)n : ferror_unlocked(f) ? -1 : 0;

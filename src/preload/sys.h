@@ -1,7 +1,7 @@
 /*
- * sys.h - system calls made directly: past our own wrappers (which carry the C library's names),
- * past other preloaded libraries, and without touching errno. Results are as the kernel gives them:
- * negative error numbers.
+ * sys.h - direct system calls: they bypass our own wrappers (which have the C library's names) and
+ * other preloaded libraries, and do not touch errno. Results are the kernel's: negative error
+ * numbers.
  */
 #ifndef STK_PRELOAD_SYS_H
 #define STK_PRELOAD_SYS_H
@@ -39,7 +39,7 @@ static inline long stk_sys6(long n, long a, long b, long c, long d, long e, long
     return x0;
 }
 #else
-/* The C library's syscall(), found past our own wrapper of it (core.c). */
+/* The C library's syscall(), looked up behind our own wrapper of it (core.c). */
 long stk_sys6(long n, long a, long b, long c, long d, long e, long f);
 #endif
 

@@ -1,6 +1,6 @@
 /*
- * system_files.h - files of the system, of interpreters and of libraries, by their paths: no data
- * of the user's. The preload library leaves them out; the lab knows them in logs of other
+ * system_files.h - files of the system, of interpreters and of libraries, by their paths: not the
+ * user's data. The preload library leaves them out; the lab recognises them in logs of other
  * profilers.
  */
 #ifndef STK_PRELOAD_SYSTEM_FILES_H
@@ -35,7 +35,7 @@ static inline bool stk_shared_object(const char *name)
     return so && so > name && strspn(so + 3, ".0123456789") == strlen(so + 3);
 }
 
-/* Parts of paths that are an interpreter's own, wherever it is installed. */
+/* Parts of paths that belong to an interpreter, wherever it is installed. */
 static inline bool stk_interpreters(const char *path)
 {
     static const char *const part[] = {
@@ -57,7 +57,8 @@ static inline bool stk_systems(const char *path, size_t length)
     return false;
 }
 
-/* Shared memory that is no file to its user: PyTorch's tensors, semaphores, MPI's and Python's. */
+/* Shared memory that its user does not see as a file: PyTorch's tensors, semaphores, MPI's and
+ * Python's. */
 static inline bool stk_shared_memory(const char *path, size_t length)
 {
     static const char *const start[] = {"/memfd:",          "/dev/shm/torch_", "/dev/shm/sem.",

@@ -1,6 +1,6 @@
 /*
- * thread.c - threads have slots in the log: a thread that begins takes a free one and goes on with
- * its records, so that a program of a million short threads leaves a small log. Here are its
+ * thread.c - threads have slots in the log: a new thread takes a free one and continues its
+ * records, so that a program of a million short threads leaves a small log. Also has a thread's
  * records and its way through every open file description.
  */
 #include "preload/priv.h"
@@ -11,16 +11,16 @@
 #define SLOTS       16384u
 #define ARENA_BYTES 65536u
 #define TABLE_FIRST 64u
-#define RETRY_NS    100000000u /* no room in the log: ask again after 0.1 s */
+#define RETRY_NS    100000000u /* no room in the log: try again after 0.1 s */
 
 _Static_assert(sizeof(struct stk_pl_stream) == 64, "a line");
 
-/* Older C libraries have these in libpthread, which a program without threads does not load. */
+/* In older C libraries these are in libpthread, which a program without threads does not load. */
 STK_OLD_GLIBC(pthread_key_create);
 STK_OLD_GLIBC(pthread_setspecific);
 #pragma weak pthread_key_create
 #pragma weak pthread_setspecific
-/* Of more keys than these the C library allocates memory in the thread that sets one; we may be in
+/* For keys beyond these the C library allocates memory in the thread that sets one; we may be in
  * that thread's malloc(), or in a handler that interrupted it. (PTHREAD_KEY_2NDLEVEL_SIZE) */
 #define PLAIN_KEYS 32
 
@@ -30,11 +30,12 @@ struct stk_pl_lock stk_pl_threads_lock;
 static struct stk_pl_thread *slot[SLOTS];
 static uint32_t nslots, first_free; /* first_free: slot + 1, 0 none */
 static pthread_key_t key;
-static bool key_set;         /* else nobody tells of a thread's end, and we look for ourselves: */
-static uint32_t look_at = 8; /* as soon as there are so many slots */
+static bool key_set;         /* otherwise we are not notified of a thread's end, and check
+                                ourselves: */
+static uint32_t look_at = 8; /* from this many slots on */
 
-/* The thread ends: its slot is free. Others' destructors may still do I/O; that takes a slot again.
- */
+/* The thread ends: its slot becomes free. Destructors of others may still do I/O; that takes a slot
+ * again. */
 static void thread_end(void *p)
 {
     struct stk_pl_thread *t = p;
@@ -58,8 +59,8 @@ void stk_pl_threads_start(void)
     key_set = &pthread_key_create && pthread_key_create(&key, thread_end) == 0 && key < PLAIN_KEYS;
 }
 
-/* In a forked child: one thread is there, and no slot is taken. The memory of the others' is used
- * again. */
+/* In a forked child: there is one thread, and no slot is taken. The memory of the others is
+ * reused. */
 void stk_pl_threads_forked(void)
 {
     first_free = 0;
@@ -73,8 +74,7 @@ void stk_pl_threads_forked(void)
         pthread_setspecific(key, NULL);
 }
 
-/* Takes over a slot's memory that a log before this one (of the process we were forked from) used.
- */
+/* Takes over the memory of a slot that an earlier log (of the process we were forked from) used. */
 static void renew(struct stk_pl_thread *t)
 {
     t->line = NULL;
@@ -88,7 +88,7 @@ static void renew(struct stk_pl_thread *t)
     t->epoch = stk_pl.epoch;
 }
 
-/* The way through a thing that has no descriptor, from its beginning. */
+/* The start of the path through something without a descriptor. */
 static void way_begin(struct stk_pl_rec *r)
 {
     *r->way = (struct stk_pl_way){.log = r->log,
@@ -100,8 +100,8 @@ static void way_begin(struct stk_pl_rec *r)
                                   .api = r->api};
 }
 
-/* Frees the slots of threads that are no more; the lock is held. Half of them being free, or else
- * twice as many, is when we look again: so it costs little. */
+/* Frees the slots of ended threads; the lock is held. Checks again when half of the slots are free,
+ * or else when there are twice as many: so it costs little. */
 static void look_for_ends(uint32_t self)
 {
     long pid = stk_sys0(SYS_getpid);
@@ -148,7 +148,7 @@ struct stk_pl_thread *stk_pl_thread_begin(void)
         t->line->tid = (uint32_t)stk_sys0(SYS_gettid);
         t->line->threads++;
     }
-    for (uint32_t i = 0; i < t->table_size; i++) /* HDF5's and MPI's ways through their files */
+    for (uint32_t i = 0; i < t->table_size; i++) /* HDF5's and MPI's paths through their files */
         if (t->table[i] && t->table[i]->way)
             way_begin(t->table[i]);
     stk_pl_kernel_thread_begins();
@@ -175,7 +175,7 @@ void *stk_pl_thread_memory(struct stk_pl_thread *t, size_t bytes)
     return at;
 }
 
-/* The way of this thread through d, from its beginning. */
+/* The start of this thread's path through d. */
 struct stk_pl_stream *stk_pl_stream_begin(struct stk_pl_thread *t, const struct stk_pl_desc *d)
 {
     struct stk_pl_stream **page = &t->page[d->index / STK_PL_STREAM_PAGE];
@@ -190,7 +190,7 @@ struct stk_pl_stream *stk_pl_stream_begin(struct stk_pl_thread *t, const struct 
     return s;
 }
 
-/* Where the record of (name, API) stands in the table, or would. */
+/* The table entry for the record of (name, API), existing or not. */
 static struct stk_pl_rec **seat(struct stk_pl_thread *t, uint32_t name, uint8_t api)
 {
     uint32_t mask = t->table_size - 1;
@@ -216,7 +216,7 @@ static bool table_grow(struct stk_pl_thread *t)
     return true;
 }
 
-/* Room for a record in the log. */
+/* Makes room for a record in the log. */
 static struct stk_log_record *log_record(struct stk_pl_thread *t)
 {
     const uint32_t bytes = sizeof(struct stk_log_record);
@@ -261,7 +261,7 @@ static struct stk_pl_rec *new_record(struct stk_pl_thread *t, struct stk_pl_file
     return r;
 }
 
-/* Too many records of single files: the thread's further ones go to groups. */
+/* Too many individual records: further ones of the thread go to groups. */
 static struct stk_pl_file *within_limit(struct stk_pl_file *f)
 {
     if (f->group || __atomic_load_n(&stk_pl.records, __ATOMIC_RELAXED) < stk_pl.record_limit)

@@ -1,5 +1,5 @@
 /*
- * wrap.h - how a wrapper is written down.
+ * wrap.h - how to write a wrapper.
  *
  * WRAP(type, name, args) defines the C function wrap_NAME under the symbol NAME. Its own C name
  * keeps the headers out of it: they redirect names (fscanf is __isoc99_fscanf, stat is stat64 with
@@ -16,8 +16,8 @@
     STK_EXPORT type wrap_##name args __asm__(#name);                                               \
     type wrap_##name args
 
-/* Of a function that not every C library has: a program that asks dlsym() for it finds ours, and
- * must not fall into a hole. */
+/* For a function that not every C library has: a program that finds ours by dlsym() must get an
+ * error, not a crash. */
 #define REAL_OR(type, name, args, fail)                                                            \
     REAL(type, name, args);                                                                        \
     if (__builtin_expect(!real, 0)) {                                                              \
@@ -26,7 +26,7 @@
     }                                                                                              \
     (void)0
 
-/* For stk_pl_meta_*(): time, and no counter besides. */
+/* For stk_pl_meta_*(): time only, no other counter. */
 #define STK_TIME_ONLY STK_C_META_NS
 
 #endif

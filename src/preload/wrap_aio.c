@@ -1,7 +1,7 @@
 /*
  * wrap_aio.c - POSIX asynchronous I/O: a transfer is recorded when its result is fetched, with the
- * time from its start until then (when it really ended, nobody says). Kernel aio (libaio) is
- * counted only: its results come back in ways a wrapper cannot follow cheaply.
+ * time from its start until then (its real end is unknown). Kernel aio (libaio) is only counted: a
+ * wrapper cannot follow its results cheaply.
  */
 #include <aio.h>
 #include <stdint.h>
@@ -10,8 +10,8 @@
 
 #include "base/random.h"
 
-/* Transfers under way, by the address of their control block. When all slots of one are taken, the
- * transfer is recorded with no length. */
+/* Transfers in progress, by the address of their control block. If all slots of one are taken, the
+ * transfer is recorded with no duration. */
 #define SLOTS  512
 #define PROBES 8
 static struct transfer {
@@ -36,7 +36,7 @@ static struct transfer *find(const void *control)
     return NULL;
 }
 
-/* A control block that was used before without its result being fetched begins anew. */
+/* A reused control block whose result was never fetched starts again. */
 static void started(const void *control, bool write, uint64_t start_ns)
 {
     struct transfer *t = find(control);
@@ -67,7 +67,7 @@ static void ended(const struct aiocb *cb, struct transfer *t, ssize_t n)
     stk_pl_async(cb->aio_fildes, t->write, cb->aio_offset, n, t->start_ns, now.start_ns);
 }
 
-/* In librt before glibc 2.34, which a plugin may have brought for itself alone. */
+/* In librt before glibc 2.34, which a plugin may have loaded for itself alone. */
 #define AIO(type, name, args)                                                                      \
     FOREIGN(type, name, args);                                                                     \
     if (!real) {                                                                                   \
@@ -76,7 +76,7 @@ static void ended(const struct aiocb *cb, struct transfer *t, ssize_t n)
     }                                                                                              \
     (void)0
 
-/* Known before the call: with a fast disk it may be over when the call returns. */
+/* Registered before the call: on a fast disk the transfer may end before the call returns. */
 #define START(name, writes)                                                                        \
     WRAP(int, name, (struct aiocb * cb))                                                           \
     {                                                                                              \
@@ -121,7 +121,7 @@ static void list_started(struct aiocb *const list[], int n)
             started(list[i], list[i]->aio_lio_opcode == LIO_WRITE, now.start_ns);
 }
 
-/* All are over: many programs do not fetch the results, of which these are copies. */
+/* All have ended: many programs do not fetch the results, which these duplicate. */
 static void list_ended(struct aiocb *const list[], int n, const void *caller)
 {
     int (*error)(const struct aiocb *) =

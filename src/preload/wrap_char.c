@@ -1,7 +1,7 @@
 /*
- * wrap_char.c - characters of streams, in runs (stream.h says what and why). __uflow() and
- * __overflow() are what the inlined getc_unlocked() and putc_unlocked() call when the buffer is
- * empty, or full. Of glibc's FILE it reads the pointers that those inlined functions use.
+ * wrap_char.c - characters of streams, in runs (see stream.h). The inlined getc_unlocked() and
+ * putc_unlocked() call __uflow() and __overflow() when the buffer is empty, or full. Reads the same
+ * pointers of glibc's FILE as those inlined functions.
  */
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "preload/stream.h"
 
 struct stk_stream_run stk_stream_runs[STK_STREAMS];
-static bool some; /* runs there were (atomic) */
+static bool some; /* there were runs (atomic) */
 
 void stk_stream_end_run(FILE *f, int fd, struct stk_stream_run *run)
 {
@@ -21,7 +21,7 @@ void stk_stream_end_run(FILE *f, int fd, struct stk_stream_run *run)
     const char *base = run->write ? f->_IO_write_base : f->_IO_read_base;
     const char *at = run->write ? f->_IO_write_ptr : f->_IO_read_ptr;
     struct stk_pl_call call;
-    /* Something that is not wrapped may have filled the buffer anew, or taken another one. */
+    /* An unwrapped function may have refilled or replaced the buffer. */
     if (run->mark < base || run->mark >= at || !stk_pl_begin(&call))
         return;
     call.start_ns -= run->ns < call.start_ns ? run->ns : call.start_ns;
@@ -40,10 +40,10 @@ void stk_stream_end_all(void)
     }
 }
 
-/* The runs that a child inherits are its parent's. */
+/* The runs that a child inherits belong to its parent. */
 void stk_stream_forked(void)
 {
-    if (__atomic_exchange_n(&some, false, __ATOMIC_RELAXED)) /* else it would cost ten pages */
+    if (__atomic_exchange_n(&some, false, __ATOMIC_RELAXED)) /* otherwise it would cost ten pages */
         memset(stk_stream_runs, 0, sizeof(stk_stream_runs));
 }
 
@@ -68,7 +68,7 @@ static bool in_run(const struct stk_stream_run *run, const FILE *f, bool write)
     return __atomic_load_n(&run->stream, __ATOMIC_ACQUIRE) == f && run->write == write;
 }
 
-/* The call that filled or emptied the buffer is over; its time is the run's. */
+/* The call that filled or emptied the buffer has ended; its time belongs to the run. */
 static uint64_t end_fill(struct stk_pl_call *call)
 {
     struct stk_pl_call now;
@@ -135,8 +135,8 @@ WRAP(int, getchar_unlocked, (void))
     return get(real, stdin);
 }
 
-/* What was just read, put back: the run is one shorter by itself. Anything else goes to another
- * buffer, where the run would be lost. */
+/* A character that was just read is put back: the run shortens by itself. Anything else goes to
+ * another buffer, where the run would be lost. */
 WRAP(int, ungetc, (int c, FILE *f))
 {
     REAL(int, ungetc, (int, FILE *));
@@ -159,7 +159,7 @@ static int put_emptying(int (*real)(int, FILE *), int c, FILE *f, int fd,
     int rc = real(c, f);
     if (run && rc != EOF && f->_IO_write_ptr > f->_IO_write_base)
         begin_run(run, f, true, f->_IO_write_ptr - 1, end_fill(&call));
-    else /* not buffered, or a line that ended */
+    else /* unbuffered, or the end of a line */
         stk_pl_write(&call, fd, STK_AT_POSITION, rc == EOF ? -1 : 1, STK_API_STDIO);
     return rc;
 }

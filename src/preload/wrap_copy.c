@@ -1,6 +1,6 @@
 /*
- * wrap_copy.c - bytes that go from one descriptor to another inside the kernel: a read of one file
- * and a write of the other.
+ * wrap_copy.c - bytes that the kernel copies from one descriptor to another: a read of one file and
+ * a write of the other.
  */
 #include <fcntl.h>
 #include <sys/sendfile.h>
@@ -8,8 +8,8 @@
 
 #include "preload/wrap.h"
 
-/* Offsets are passed by pointer and moved by the call. What they were before is taken from what
- * they are after it: then they were readable. */
+/* Offsets are passed by pointer and advanced by the call. The old value is computed from the new
+ * one, which is known to be readable. */
 static int64_t offset_of(const off64_t *offset, ssize_t moved)
 {
     return offset && moved > 0 ? *offset - moved : STK_AT_POSITION;

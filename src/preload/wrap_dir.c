@@ -1,7 +1,6 @@
 /*
- * wrap_dir.c - directories: every entry that readdir() gives is a call. scandir() and nftw() walk
- * by functions of the C library that do not pass here: each is one call on the directory it began
- * at.
+ * wrap_dir.c - directories: every entry that readdir() returns is a call. scandir() and nftw() walk
+ * inside the C library, unobserved: each is one call on the directory where it began.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -18,7 +17,7 @@ static int fd_of(DIR *dir)
     return fd;
 }
 
-/* The time went to the open; the call is a read of the directory, too. */
+/* The time belongs to the open; the call is also a read of the directory. */
 static void count_read(int fd)
 {
     struct stk_pl_call call;
@@ -51,7 +50,7 @@ WRAP(DIR *, fdopendir, (int fd))
     return dir;
 }
 
-/* NULL is the end, or an error that errno alone tells of: both are calls on the directory. */
+/* NULL is the end, or an error that only errno tells: both are calls on the directory. */
 #define READ_ENTRY(name, type)                                                                     \
     WRAP(type *, name, (DIR * dir))                                                                \
     {                                                                                              \
@@ -124,7 +123,7 @@ READ_BATCH(getdents64)
 SCAN_DIR(scandir, struct dirent)
 SCAN_DIR(scandir64, struct dirent64)
 
-/* The program's own function runs inside: the time is not the walk's. */
+/* The program's own function runs inside: its time is not the walk's. */
 static void count_walk(const char *path)
 {
     struct stk_pl_call call;

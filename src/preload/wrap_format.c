@@ -1,7 +1,7 @@
 /*
- * wrap_format.c - formatted text on streams: what printf() says it wrote; for scanf(), which does
- * not say what it took, how far the stream moved. The variadic functions call the real ones that
- * take a va_list.
+ * wrap_format.c - formatted text on streams: printf() returns what it wrote; scanf() does not
+ * return what it consumed, so the movement of the stream counts. The variadic functions call the
+ * real ones that take a va_list.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -129,8 +129,7 @@ WRAP(int, __dprintf_chk, (int fd, int flag, const char *format, ...))
 
 /* ---- scanf ---- */
 
-/* Where f stands, or -1. A pipe does not know, and asking it costs a system call: it is asked once.
- */
+/* The position of f, or -1. A pipe has none, and asking costs a system call: done once. */
 static int64_t position_of(FILE *f, int fd)
 {
     struct stk_stream_run *run = stk_stream_run(fd);
@@ -169,7 +168,7 @@ static int scan(scan_fn *real, FILE *f, const char *format, va_list args)
     return n;
 }
 
-/* The same three functions of every edition of C: what `%a` and `%b` mean in them differs. */
+/* The same three functions for every edition of C: they differ in the meaning of `%a` and `%b`. */
 #define SCAN(prefix)                                                                               \
     static scan_fn *find##prefix(void)                                                             \
     {                                                                                              \

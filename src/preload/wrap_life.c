@@ -1,5 +1,5 @@
 /*
- * wrap_life.c - ends of a process that run no destructor, programs executed in its place, children
+ * wrap_life.c - ends of a process that run no destructor, programs that replace it, and children
  * that share its memory for a moment.
  */
 #include <spawn.h>
@@ -46,8 +46,8 @@ EXECUTE(fexecve, (int fd, strings argv, strings envp), (int, strings, strings), 
 EXECUTE(execveat, (int dirfd, const char *path, strings argv, strings envp, int flags),
         (int, const char *, strings, strings, int), (dirfd, path, argv, envp, flags))
 
-/* Arguments of a list, the last one NULL; on the stack, as the C library does it (the caller may be
- * a child that must not allocate). */
+/* Arguments of a list that ends in NULL; on the stack, as in the C library (the caller may be a
+ * child that must not allocate). */
 #define EXECUTE_LIST(name, take_env, execute)                                                      \
     WRAP(int, name, (const char *path, const char *first, ...))                                    \
     {                                                                                              \
@@ -70,7 +70,7 @@ EXECUTE_LIST(execl, false, wrap_execve)
 EXECUTE_LIST(execle, true, wrap_execve)
 EXECUTE_LIST(execlp, false, wrap_execvpe)
 
-/* The program that is started shares what stays open over exec: positions of these may move. */
+/* The started program shares what stays open across exec: positions may move. */
 #define SPAWN(name)                                                                                \
     WRAP(int, name,                                                                                \
          (pid_t * pid, const char *path, const posix_spawn_file_actions_t *actions,                \
@@ -86,8 +86,8 @@ EXECUTE_LIST(execlp, false, wrap_execvpe)
 SPAWN(posix_spawn)
 SPAWN(posix_spawnp)
 
-/* From here on the folder of the logs may be out of reach: a forked child's log is made before, and
- * has room for a few files. */
+/* From here on the folder of the logs may be unreachable: a forked child's log is created first,
+ * with room for a few files. */
 #define WITHDRAW(name, parameters, types, arguments)                                               \
     WRAP(int, name, parameters)                                                                    \
     {                                                                                              \
@@ -104,7 +104,7 @@ WITHDRAW(setreuid, (uid_t user, uid_t effective), (uid_t, uid_t), (user, effecti
 WITHDRAW(setresuid, (uid_t user, uid_t effective, uid_t saved), (uid_t, uid_t, uid_t),
          (user, effective, saved))
 
-/* Sandboxes are entered by this, or by syscall(). */
+/* Enters a sandbox; syscall() is the other way in. */
 bool stk_pl_sandbox_begins(long what, long a)
 {
     return what == PR_SET_SECCOMP || (what == PR_SET_TSC && a == PR_TSC_SIGSEGV);
@@ -126,10 +126,10 @@ WRAP(int, prctl, (int what, long a, long b, long c, long d))
 _Static_assert(offsetof(struct stk_pl_tls, vforked) == 16, "as below");
 _Static_assert(offsetof(struct stk_pl_process, spawns) == 12, "as below");
 /*
- * vfork() returns twice to one stack, so no function of C can stand around it. This is the C
- * library's, plus a flag: the child runs in our memory with descriptors of its own, and must not
- * write in our tables and log. The parent, which sleeps until the child is gone, takes the flag
- * back. The return address waits in a register, since the child's calls overwrite the stack.
+ * vfork() returns twice to one stack, so no C function can wrap it. This is the C library's, plus a
+ * flag: the child runs in our memory with descriptors of its own, and must not write to our tables
+ * and log. The parent, which sleeps until the child is gone, resets the flag. The return address
+ * waits in a register, since the child's calls overwrite the stack.
  */
 __asm__(".text\n"
         ".globl vfork\n"
@@ -170,7 +170,7 @@ __asm__(".text\n"
         "    movl %ecx, (%rax)\n"
         "    movq $-1, %rax\n"
         "    ret\n"
-        /* The child jumps: its return would take the parent's off a shadow stack. */
+        /* The child jumps: its return would pop the parent's address from a shadow stack. */
         "1:  .cfi_adjust_cfa_offset -8\n"
         "    .cfi_register %rip, %rdi\n"
         "    jmp *%rdi\n"

@@ -1,6 +1,6 @@
 /*
- * wrap_meta.c - calls that ask about files or change names: the load of metadata servers. What asks
- * is counted as STATS; what changes has counters of its own, or its time alone.
+ * wrap_meta.c - calls that query files or change names: the load of metadata servers. Queries count
+ * as STATS; changes have counters of their own, or count with their time alone.
  */
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -12,7 +12,7 @@ struct statx;
 
 /* ---- stat by path ---- */
 
-/* `args` and `values`: of the function; `dirfd`, `path`: which of them say where. */
+/* `args` and `values`: of the function; `dirfd`, `path`: those that name the file. */
 #define ASK_PATH(type, name, args, values, dirfd, path)                                            \
     META_PATH(type, name, args, values, dirfd, path, STK_C_STATS)
 
@@ -92,7 +92,7 @@ FSTAT(fstat64)
 OLD_FSTAT(__fxstat)
 OLD_FSTAT(__fxstat64)
 
-/* ---- by both: with AT_EMPTY_PATH and no path, the descriptor itself is asked ---- */
+/* ---- by both: with AT_EMPTY_PATH and no path, the descriptor itself is queried ---- */
 
 static int asked_at(struct stk_pl_call *call, int dir, const char *path, int flags, int rc,
                     const struct stat *st)
@@ -143,7 +143,7 @@ META_PATH(int, rmdir, (const char *path), (path), AT_FDCWD, path, STK_C_REMOVES)
 META_PATH(int, remove, (const char *path), (path), AT_FDCWD, path, STK_C_REMOVES)
 META_PATH(int, unlinkat, (int dir, const char *path, int flags), (dir, path, flags), dir, path,
           STK_C_REMOVES)
-/* Counted at the old name: the file under it is the one that was written. */
+/* Counted for the old name: that is the file that was written. */
 META_PATH(int, rename, (const char *from, const char *to), (from, to), AT_FDCWD, from,
           STK_C_RENAMES)
 META_PATH(int, renameat, (int from_dir, const char *from, int to_dir, const char *to),
@@ -152,7 +152,7 @@ META_PATH(int, renameat2,
           (int from_dir, const char *from, int to_dir, const char *to, unsigned flags),
           (from_dir, from, to_dir, to, flags), from_dir, from, STK_C_RENAMES)
 
-/* ---- the rest: their time ---- */
+/* ---- the rest: only their time ---- */
 
 #define TIME_PATH(name, args, values, dirfd, path)                                                 \
     META_PATH(int, name, args, values, dirfd, path, STK_TIME_ONLY)

@@ -1,6 +1,6 @@
 /*
- * wrap_mmap.c - files mapped into memory: how often and how much; what is touched afterwards is no
- * call. And hints on what will be read. Mappings without a file belong to allocators, which may run
+ * wrap_mmap.c - files mapped into memory: how often and how much; touching them afterwards is not a
+ * call. Also hints about future reads. Mappings without a file belong to allocators, which may run
  * before our constructor and inside dlsym(): they go straight through.
  */
 #include <fcntl.h>
@@ -9,8 +9,8 @@
 #include "preload/priv.h"
 #include "preload/wrap.h"
 
-/* Where files are mapped, for calls that name an address. The oldest is forgotten for a new one:
- * msync() on it is then not counted. */
+/* Where files are mapped, for calls that take an address. A new mapping replaces the oldest:
+ * msync() on that is then not counted. */
 #define MAPPINGS 256
 static struct mapping {
     uintptr_t from, to; /* from is stored last (atomic); 0: none */
@@ -18,7 +18,7 @@ static struct mapping {
 } mappings[MAPPINGS];
 static unsigned next_mapping;
 
-/* The descriptor may be closed while the mapping stays: kept is the file's name. */
+/* The descriptor may be closed while the mapping stays: keeps the file's name. */
 static void remember(void *at, size_t length, int fd)
 {
     const struct stk_pl_desc *d = stk_pl_desc_at(fd);
@@ -32,7 +32,7 @@ static void remember(void *at, size_t length, int fd)
     __atomic_store_n(&m->from, (uintptr_t)at, __ATOMIC_RELEASE);
 }
 
-/* The newest first: an address is used again after munmap(). */
+/* The newest first: an address is reused after munmap(). */
 static uint32_t name_at(const void *address)
 {
     uintptr_t at = (uintptr_t)address;
@@ -57,7 +57,7 @@ __attribute__((constructor(101))) static void find_real(void)
         __atomic_store_n(&real_map64, (map_fn *)stk_pl_real("mmap64"), __ATOMIC_RELAXED);
 }
 
-/* Before the real function is known: finding it may need memory, hence this very call. */
+/* Before the real function is known: looking it up may need memory, hence this very call. */
 static void *map_directly(void *at, size_t length, int protection, int flags, int fd, off_t offset)
 {
     long got = stk_sys6(SYS_mmap, (long)at, (long)length, protection, flags, fd, offset);
@@ -111,7 +111,7 @@ WRAP(int, msync, (void *at, size_t length, int flags))
     return named(&call, name, STK_C_MSYNCS, real(at, length, flags));
 }
 
-/* Advice that tells how a file will be read; allocators give other advice, and often. */
+/* Advice about reading a file; allocators give other advice, and often. */
 static bool about_reading(int advice)
 {
     return advice == MADV_WILLNEED || advice == MADV_SEQUENTIAL || advice == MADV_RANDOM ||

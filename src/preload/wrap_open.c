@@ -1,8 +1,8 @@
 /*
  * wrap_open.c - descriptors come and go: open and creat, mkstemp, close, dup, fcntl, chdir.
  *
- * In a forked child that has done nothing yet, closes and dups only keep the table right: such a
- * child is most often about to execute another program, and needs no log.
+ * In a forked child that has done no I/O yet, closes and dups only keep the table right: such a
+ * child is usually about to execute another program, and needs no log.
  */
 #include <stdarg.h>
 
@@ -11,7 +11,7 @@
 
 #define WITH_MODE(flags) ((flags)&O_CREAT || ((flags)&O_TMPFILE) == O_TMPFILE)
 
-/* The mode that open() is only given where it makes a file. */
+/* open() has a mode only if it creates a file. */
 #define TAKE_MODE(flags, mode)                                                                     \
     mode_t mode = 0;                                                                               \
     if (WITH_MODE(flags)) {                                                                        \
@@ -185,7 +185,7 @@ static int control(int (*real)(int, int, ...), int fd, int what, void *argument)
         REAL_OR(int, name, (int, int, ...), -1);                                                   \
         va_list more;                                                                              \
         va_start(more, what);                                                                      \
-        void *argument = va_arg(more, void *); /* or nothing: what it is then is not looked at */  \
+        void *argument = va_arg(more, void *); /* or nothing: then it is not used */               \
         va_end(more);                                                                              \
         return control(real, fd, what, argument);                                                  \
     }

@@ -1,5 +1,5 @@
 /*
- * wrap_posix.c - reads and writes through descriptors, seeks and syncs, under all the names the C
+ * wrap_posix.c - reads and writes through descriptors, seeks and syncs, under all names that the C
  * library has for them: with 64-bit offsets, and fortified.
  */
 #include <sys/uio.h>

@@ -1,5 +1,5 @@
 /*
- * wrap_stdio.c - streams: opened, closed, moved; blocks and lines. Counted is what the caller got,
+ * wrap_stdio.c - streams: opened, closed, moved; blocks and lines. Counts what the caller received,
  * not what the C library reads ahead below (its own calls do not pass here). Characters are in
  * wrap_char.c, formatted text in wrap_format.c.
  */
@@ -9,7 +9,7 @@
 
 #include "preload/stream.h"
 
-/* What open() would be given for fopen()'s mode. */
+/* The flags of open() for fopen()'s mode. */
 static int flags_of(const char *mode)
 {
     int flags = mode[0] == 'r' ? O_RDONLY : O_WRONLY | O_CREAT;
@@ -38,7 +38,7 @@ static FILE *opened(struct stk_pl_call *call, const char *path, const char *mode
 OPEN(fopen)
 OPEN(fopen64)
 
-/* Of a stream that got its descriptor from elsewhere: the file is the descriptor's. */
+/* For a stream on an existing descriptor: the file is the descriptor's. */
 static FILE *opened_fd(struct stk_pl_call *call, FILE *f, int fd)
 {
     stk_pl_meta_fd(call, fd, STK_C_OPENS, f, STK_API_STDIO);
@@ -84,7 +84,7 @@ static FILE *reopen(reopen_fn *real, const char *path, const char *mode, FILE *f
     stk_pl_closed(&closing, what, true, STK_API_STDIO);
     if (!record)
         return again;
-    /* The time went to the close. */
+    /* The time belongs to the close. */
     if (path)
         return opened(&opening, path, mode, again);
     if (again)

@@ -1,7 +1,7 @@
 /*
- * wrap_syscall.c - system calls that programs make by syscall(): those that are I/O are recorded as
- * the functions of the same name are. And io_uring, whose transfers no wrapper sees: its rings and
- * submissions are counted, by syscall() and by liburing's functions.
+ * wrap_syscall.c - system calls that programs make by syscall(): I/O is recorded as for the
+ * functions of the same name. Also io_uring, whose transfers no wrapper sees: counts its rings and
+ * submissions, by syscall() and by liburing's functions.
  */
 #include <fcntl.h>
 #include <sys/prctl.h>
@@ -13,7 +13,7 @@
 
 /* ---- io_uring ---- */
 
-/* liburing's functions call each other, and old ones call syscall(): the outermost counts. */
+/* liburing's functions call each other, and old ones call syscall(): only the outermost counts. */
 static __thread int inside STK_PL_TLS;
 
 static void count_outermost(enum stk_pl_tally what)
@@ -155,7 +155,8 @@ static void opened(struct stk_pl_call *call, long n, long a, long b, long c, lon
     int dir = (int)a, flags = (int)c;
     const char *path = (const char *)b;
 #ifdef SYS_openat2
-    if (n == SYS_openat2) /* the flags stand first in struct open_how: to be read if it was */
+    if (n == SYS_openat2) /* the flags come first in struct open_how, which the kernel has just
+                             read */
         flags = fd >= 0 ? (int)*(const uint64_t *)c : 0;
 #endif
 #ifdef SYS_open
@@ -169,7 +170,7 @@ static void opened(struct stk_pl_call *call, long n, long a, long b, long c, lon
     stk_pl_opened(call, dir, path, flags, (int)fd, STK_API_POSIX);
 }
 
-/* What was moved is at the end of the offsets, which were moved with it. */
+/* The kernel has advanced the offsets: subtracts the bytes moved. */
 static int64_t offset_of(long offset, long moved)
 {
     return offset && moved > 0 ? *(const int64_t *)offset - moved : STK_AT_POSITION;
@@ -231,7 +232,7 @@ __attribute__((noinline)) static long record(enum kind kind, long n, long a, lon
     return got;
 }
 
-/* What forbids system calls from here on: see prctl() in wrap_life.c. */
+/* Forbids system calls from here on: see prctl() in wrap_life.c. */
 __attribute__((noinline)) static long sandbox(long n, long a, long b, long c, long d, long e,
                                               long f)
 {
@@ -243,7 +244,7 @@ __attribute__((noinline)) static long sandbox(long n, long a, long b, long c, lo
     return rc;
 }
 
-/* As _exit() and execve(), wrap_life.c. */
+/* Like _exit() and execve(), wrap_life.c. */
 __attribute__((noinline)) static long life(long n, long a, long b, long c, long d, long e, long f)
 {
     stk_pl_ending(n == SYS_exit_group ? STK_END_EXIT : STK_END_EXEC);
@@ -264,10 +265,10 @@ static void count(long n)
         stk_pl_count(STK_TALLY_KERNEL_AIO);
 }
 
-/* Variadic in C: integers and pointers are passed as if it had seven arguments. A caller that gives
- * fewer has something else where the last one would stand on the stack, perhaps a word that other
- * threads change: it may be read but never written, as a compiler that makes the last call a jump
- * does. So that call is not the last thing. */
+/* Variadic in C: integers and pointers are passed as if it had seven arguments. If the caller
+ * passes fewer, something else is on the stack in place of the last one, perhaps a word that other
+ * threads change: it may be read but never written, which a compiler does that turns the last call
+ * into a jump. So that call is not the last statement. */
 WRAP(long, syscall, (long n, long a, long b, long c, long d, long e, long f))
 {
     syscall_fn *real = __atomic_load_n(&real_syscall, __ATOMIC_RELAXED);

@@ -1,7 +1,7 @@
 /*
- * chart.c - the run over time: how fast data came, what the processors and the GPU did meanwhile,
- * and where steps and epochs began. Bins and samples are resampled to the columns there are. And
- * the shares of the run's time that went into I/O.
+ * chart.c - the run over time: the speed of reads, the load of CPUs and GPU meanwhile, and where
+ * steps and epochs began. Bins and readings are resampled to the available columns. Also the shares
+ * of the run's time that went into I/O.
  */
 #include <math.h>
 #include <stdio.h>
@@ -41,7 +41,7 @@ static double bin_value(const struct stk_prof_bin *b, enum stk_series what)
     }
 }
 
-/* Spreads what a bin holds evenly over the columns it covers, and divides by their time. */
+/* Spreads the content of a bin evenly over the columns it covers, and divides by their time. */
 static bool from_bins(const struct stk_profile *p, enum stk_series what, double *v, size_t n)
 {
     double span = stk_report_span_s(p), column_s = span / (double)n;
@@ -56,7 +56,7 @@ static bool from_bins(const struct stk_profile *p, enum stk_series what, double 
             continue;
         any = true;
         double from = (double)i * p->bin_s, to = from + p->bin_s;
-        /* The last bin reaches past the end of the run; what it holds does not. */
+        /* The last bin extends past the end of the run; its content does not. */
         to = to > span && from < span ? span : to;
         for (size_t c = (size_t)fmin(from / column_s, (double)(n - 1)); c < n; c++) {
             double lo = fmax(from, (double)c * column_s);
@@ -69,16 +69,16 @@ static bool from_bins(const struct stk_profile *p, enum stk_series what, double 
     return any;
 }
 
-static double sample_value(const struct stk_prof_sample *s, enum stk_series what)
+static double reading_value(const struct stk_prof_reading *s, enum stk_series what)
 {
     return what == STK_SERIES_GPU      ? s->gpu_util
            : what == STK_SERIES_IOWAIT ? s->iowait_cores
                                        : s->cpu_cores;
 }
 
-/* Means of the samples of a column. Cores of several launchers add up; a column without a sample
- * has what the one before it had, since a sample stands for the second behind it. */
-static bool from_samples(const struct stk_profile *p, enum stk_series what, double *v, size_t n)
+/* Means of the readings of a column. Cores of several launchers add up; a column without a reading
+ * repeats the previous one, since a reading covers the second before it. */
+static bool from_readings(const struct stk_profile *p, enum stk_series what, double *v, size_t n)
 {
     double span = stk_report_span_s(p);
     double sum[MAX_COLUMN] = {0}, count[MAX_COLUMN] = {0};
@@ -86,9 +86,9 @@ static bool from_samples(const struct stk_profile *p, enum stk_series what, doub
     bool any = false;
     if (n > MAX_COLUMN || !(span > 0))
         return false;
-    for (size_t i = 0; i < p->nsamples; i++) {
-        const struct stk_prof_sample *s = &p->sample[i];
-        double x = sample_value(s, what), at = s->at_s / span * (double)n;
+    for (size_t i = 0; i < p->nreadings; i++) {
+        const struct stk_prof_reading *s = &p->reading[i];
+        double x = reading_value(s, what), at = s->at_s / span * (double)n;
         launchers = s->launcher + 1 > launchers ? s->launcher + 1 : launchers;
         /* No node has a million cores. */
         if (!(x >= 0 && x < 1e6) || !(at >= 0))
@@ -106,7 +106,7 @@ static bool from_samples(const struct stk_profile *p, enum stk_series what, doub
 
 bool stk_report_series(const struct stk_profile *p, enum stk_series what, double *v, size_t n)
 {
-    return what >= STK_SERIES_CPU ? from_samples(p, what, v, n) : from_bins(p, what, v, n);
+    return what >= STK_SERIES_CPU ? from_readings(p, what, v, n) : from_bins(p, what, v, n);
 }
 
 /* ---- drawing ------------------------------------------------------------------------------- */
@@ -128,7 +128,7 @@ static void put_label(const char *name, const char *top, struct stk_buf *out)
     stk_buf_printf(out, "%s%*s  ", name, room > 0 ? room : 0, top);
 }
 
-/* Takes the blanks at the end of the line away and ends it. */
+/* Strips trailing blanks and ends the line. */
 static void end_line(struct stk_buf *out)
 {
     while (out->len && out->data[out->len - 1] == ' ')
@@ -142,7 +142,7 @@ struct series {
     size_t n;
 };
 
-/* What stands left of the rows: "read  peak 1.20 GiB/s" and below it "mean 210 MiB/s". */
+/* The text left of the rows: "read  peak 1.20 GiB/s" and below it "mean 210 MiB/s". */
 struct label {
     char peak[48], mean[48];
 };
@@ -155,7 +155,7 @@ static void draw(const struct series *s, unsigned rows, const struct label *l, b
         put_label(first ? s->name : "", first ? l->peak : second ? l->mean : "", out);
         for (size_t c = 0; c < s->n; c++) {
             double eighths = s->top > 0 ? s->v[c] / s->top * rows * 8 : 0;
-            /* Anything above nothing shows. */
+            /* Anything above 0 is visible. */
             unsigned all = eighths > 0 ? (unsigned)fmin(fmax(eighths + 0.5, 1), rows * 8) : 0;
             unsigned below = row * 8;
             put_level(all <= below ? 0 : all - below > 8 ? 8 : all - below, utf8, out);
@@ -164,7 +164,7 @@ static void draw(const struct series *s, unsigned rows, const struct label *l, b
     }
 }
 
-/* Of the bins as they are, not of the columns that there happen to be. */
+/* From the bins themselves, not from the columns. */
 static struct label rates(const struct stk_profile *p, enum stk_series what)
 {
     struct label l = {.mean = ""};
@@ -209,13 +209,13 @@ static void draw_data(const struct stk_report *r, struct series *s, struct stk_b
     }
 }
 
-static void draw_samples(const struct stk_report *r, struct series *s, struct stk_buf *out)
+static void draw_readings(const struct stk_report *r, struct series *s, struct stk_buf *out)
 {
     const struct stk_analysis *a = r->a;
     struct label l = {.mean = ""};
     s->name = "CPU";
     if (fill(a->p, STK_SERIES_CPU, s)) {
-        s->top = fmax(s->top, 1); /* a hundredth of a core is not to look busy */
+        s->top = fmax(s->top, 1); /* a hundredth of a core must not look busy */
         snprintf(l.peak, sizeof l.peak, "peak %.1f cores", a->cpu_cores_max);
         snprintf(l.mean, sizeof l.mean, "mean %.1f cores", a->cpu_cores_mean);
         draw(s, 2, &l, r->utf8, out);
@@ -234,10 +234,10 @@ static void draw_samples(const struct stk_report *r, struct series *s, struct st
 
 struct axis {
     char text[MAX_COLUMN + 1];
-    size_t n, free; /* the first column that nothing stands in */
+    size_t n, free; /* the first free column */
 };
 
-/* "|12" at the moment, if it is free and `gap` columns behind the last one. */
+/* Puts "|12" at the moment, if it is free and `gap` columns after the last one. */
 static void put_tick(struct axis *x, double share, uint64_t number, size_t gap)
 {
     char tick[32];
@@ -272,7 +272,7 @@ static void draw_epochs(const struct stk_analysis *a, size_t n, struct stk_buf *
     put_axis(&x, "epoch", a->epochs_marked ? "" : "(found)", out);
 }
 
-/* The steps of the first process that marks them, as many numbers as are easily read. */
+/* The steps of the first process that marks them, with as many numbers as are readable. */
 static void draw_steps(const struct stk_analysis *a, size_t n, struct stk_buf *out)
 {
     const struct stk_profile *p = a->p;
@@ -307,7 +307,7 @@ void stk_report_chart(const struct stk_report *r, struct stk_buf *out)
     if (!(stk_report_span_s(a->p) > 0))
         return;
     draw_data(r, &s, out);
-    draw_samples(r, &s, out);
+    draw_readings(r, &s, out);
     if (out->len == before)
         return;
     if (a->nepochs > 1 || (a->nepochs && a->epochs_marked))
@@ -323,7 +323,7 @@ struct split {
     double read, write, meta; /* seconds, then shares */
 };
 
-/* Of the processes that were started, not forked: the training loop's own calls. */
+/* Over the processes that were started, not forked: the training loop's own calls. */
 static struct split main_split(const struct stk_profile *p)
 {
     struct split s = {0};
@@ -346,7 +346,7 @@ static struct split scaled(struct split s, double share)
     return (struct split){s.read * by, s.write * by, s.meta * by};
 }
 
-/* Read, write, metadata and rest, one behind the other, `width` columns in all. */
+/* Read, write, metadata and rest, one after the other, `width` columns in all. */
 static void put_stack(struct split s, unsigned width, bool utf8, struct stk_buf *out)
 {
     static const uint32_t block[] = {0x2588, 0x2593, 0x2592, 0x00b7};
@@ -367,8 +367,8 @@ static void put_stack(struct split s, unsigned width, bool utf8, struct stk_buf 
 
 #define PARTS 4
 
-/* Tenths of a percent of parts that are 1 together: they add up to 1000, and only a part that is
- * all of it has 1000. What cutting leaves over goes to those that lost most. */
+/* Tenths of a percent of parts that sum to 1: they add up to 1000, and only a part that is the
+ * whole gets 1000. The remainder of rounding down goes to the parts that lost most. */
 static void share_out(const double part[PARTS], unsigned tenth[PARTS])
 {
     double lost[PARTS];

@@ -1,6 +1,6 @@
 /*
  * compare.c - two profiles side by side: what a change did to the run's time, to its I/O, and to
- * the findings. The second is measured against the first; nothing is scaled.
+ * the findings. The second is compared with the first; nothing is scaled.
  */
 #include <math.h>
 #include <stddef.h>
@@ -49,7 +49,7 @@ static const struct row rows[] = {
 };
 #define NROWS (sizeof rows / sizeof *rows)
 
-/* Negative: not known. */
+/* Negative: unknown. */
 static double value_of(const struct row *row, const struct stk_report *r)
 {
     const char *at = (const char *)r->a + row->offset;
@@ -82,7 +82,7 @@ static const char *value_text(enum kind kind, double v, char *buf, size_t size)
     return buf;
 }
 
-/* Under a hundredth is no change to speak of: two runs never take the same time. */
+/* Less than a hundredth counts as no change: two runs never take the same time. */
 static const char *change_text(const struct row *row, double before, double after, char *buf,
                                size_t size)
 {
@@ -104,7 +104,7 @@ static const char *change_text(const struct row *row, double before, double afte
 static void put_row(const struct row *row, double before, double after, struct stk_grid *t)
 {
     char a[40], b[40], change[48];
-    if (!(before > 0) && !(after > 0)) /* not known, or none, in both */
+    if (!(before > 0) && !(after > 0)) /* unknown, or zero, in both */
         return;
     stk_grid_row(t, row->name, value_text(row->kind, before, a, sizeof a),
                  value_text(row->kind, after, b, sizeof b),
@@ -139,14 +139,14 @@ static const struct stk_finding *same_finding(const struct stk_advice *in,
     return NULL;
 }
 
-/* Rules may fire for several folders: the first finding of an id is the heaviest, and stands for
- * the others. */
+/* A rule may fire for several folders: its first finding is the most severe, and stands for the
+ * others. */
 static bool stands_for_its_id(const struct stk_advice *in, size_t i)
 {
     return same_finding(in, &in->finding[i]) == &in->finding[i];
 }
 
-/* What became of a finding of `list` that may stand in `other` too. */
+/* What became of a finding of `list` that `other` may also have. */
 static void finding_rows(const struct stk_advice *list, const struct stk_advice *other,
                          bool list_is_first, struct stk_grid *t)
 {
@@ -172,7 +172,7 @@ static void put_finding_changes(const struct stk_report *before, const struct st
     struct stk_grid t;
     bool blind = before->advice->blind || after->advice->blind;
     if (blind || (!before->advice->nfindings && !after->advice->nfindings)) {
-        stk_buf_puts(out, blind ? "\nno findings: nothing was recorded of one of them\n"
+        stk_buf_puts(out, blind ? "\nno findings: one of the profiles recorded nothing\n"
                                 : "\nno findings, before or after\n");
         return;
     }
@@ -187,7 +187,7 @@ static void put_finding_changes(const struct stk_report *before, const struct st
 
 /* ---- the whole ----------------------------------------------------------------------------- */
 
-/* A run that failed, or was not recorded to its end, is quick for another reason. */
+/* A run that failed, or was not recorded to its end, is fast for another reason. */
 static const char *not_whole(const struct stk_profile *p)
 {
     return p->running           ? "has not ended"
@@ -217,7 +217,7 @@ static void put_verdict(const struct stk_report *before, const struct stk_report
         stk_buf_printf(&line, " But the run before %s.", first);
     if (second)
         stk_buf_printf(&line, " But the run after %s.", second);
-    stk_buf_puts(&line, " One run each: how much of that is chance is not known.");
+    stk_buf_puts(&line, " One run each: how much of that is chance is unknown.");
     stk_buf_putc(out, '\n');
     stk_report_wrapped(stk_buf_cstr(&line), 0, after->columns, out);
     stk_buf_release(&line);

@@ -1,13 +1,13 @@
 /*
- * csv.c - tables for spreadsheets and data frames (RFC 4180: a row of names first, cells quoted
- * where they must be). Times in seconds, sizes in bytes; a cell is empty where nothing is known.
+ * csv.c - tables for spreadsheets and data frames (RFC 4180: a header row, cells quoted if
+ * necessary). Times in seconds, sizes in bytes; an empty cell is unknown.
  */
 #include "base/csv.h"
 #include "base/file.h"
 #include "base/num.h"
 #include "report/report_priv.h"
 
-/* A row being written: commas come by themselves. */
+/* A row being written, with its commas. */
 struct row {
     struct stk_buf *out;
     bool begun;
@@ -26,7 +26,7 @@ static void end_row(struct row *r)
     r->begun = false;
 }
 
-void stk_csv_cell(struct stk_buf *out, const char *s)
+void stk_report_csv_text(struct stk_buf *out, const char *s)
 {
     if (!*s || !strchr("=+-@\t\r", *s)) {
         stk_csv_put(out, s, strlen(s), ',');
@@ -42,7 +42,7 @@ void stk_csv_cell(struct stk_buf *out, const char *s)
 static void text(struct row *r, const char *s)
 {
     next_cell(r);
-    stk_csv_cell(r->out, s);
+    stk_report_csv_text(r->out, s);
 }
 
 static void count(struct row *r, uint64_t v)
@@ -59,7 +59,7 @@ static void number(struct row *r, double v)
     stk_buf_put(r->out, buf, stk_num_f64(buf, v));
 }
 
-/* Negative: not known. */
+/* Negative: unknown. */
 static void known(struct row *r, double v)
 {
     if (v >= 0)
@@ -239,7 +239,7 @@ static void put_timeline(const struct stk_analysis *a, struct row *r)
     }
 }
 
-static void put_samples(const struct stk_analysis *a, struct row *r)
+static void put_readings(const struct stk_analysis *a, struct row *r)
 {
     static const char *const head[] = {
         "at_s",           "launcher",    "cpu_cores", "iowait_cores",     "threads", "processes",
@@ -247,8 +247,8 @@ static void put_samples(const struct stk_analysis *a, struct row *r)
     const struct stk_profile *p = a->p;
     names(r, head);
     end_row(r);
-    for (size_t i = 0; i < p->nsamples; i++) {
-        const struct stk_prof_sample *s = &p->sample[i];
+    for (size_t i = 0; i < p->nreadings; i++) {
+        const struct stk_prof_reading *s = &p->reading[i];
         number(r, s->at_s);
         count(r, s->launcher);
         known(r, s->cpu_cores);
@@ -283,8 +283,8 @@ static void put_phases(const struct stk_analysis *a, struct row *r)
 static const struct {
     const char *name;
     void (*put)(const struct stk_analysis *, struct row *);
-} tables[] = {{"files", put_files},     {"processes", put_processes}, {"ranks", put_ranks},
-              {"samples", put_samples}, {"timeline", put_timeline},   {"phases", put_phases},
+} tables[] = {{"files", put_files},      {"processes", put_processes}, {"ranks", put_ranks},
+              {"samples", put_readings}, {"timeline", put_timeline},   {"phases", put_phases},
               {"records", put_records}};
 
 #define NTABLES (sizeof tables / sizeof *tables)

@@ -1,6 +1,6 @@
 /*
- * findings.c - findings in full: how bad, how we know, what to do, what it gains and why. Lines to
- * paste stand unbroken, whatever their length.
+ * findings.c - findings in full: severity, evidence, what to do, the gain and its reasoning. Lines
+ * to paste are never broken, whatever their length.
  */
 #include <stdio.h>
 
@@ -19,7 +19,7 @@ static void put_gain(const struct stk_report *r, const struct stk_finding *f, st
                            stk_format_duration(r->a->p->run_s, share, sizeof share));
         stk_buf_puts(&text, ". ");
     } else {
-        stk_buf_puts(&text, "Gain: cannot be told from this profile. ");
+        stk_buf_puts(&text, "Gain: unknown from this profile. ");
     }
     if (f->gain_why)
         stk_buf_puts(&text, f->gain_why);
@@ -27,7 +27,7 @@ static void put_gain(const struct stk_report *r, const struct stk_finding *f, st
     stk_buf_release(&text);
 }
 
-/* "1. high: title (id)"; a second line of it stands under the first's text. */
+/* "1. high: title (id)"; further lines are indented to the text of the first. */
 static void put_title(const struct stk_report *r, const struct stk_finding *f, size_t number,
                       struct stk_buf *out)
 {
@@ -80,7 +80,7 @@ void stk_report_findings(const struct stk_report *r, struct stk_buf *out)
 void stk_report_notes(const struct stk_report *r, struct stk_buf *out)
 {
     const struct stk_profile *p = r->a->p;
-    stk_report_heading("what could not be seen, or was left out", out);
+    stk_report_heading("not seen, or left out", out);
     if (!p->nnotes)
         stk_buf_puts(out, "  nothing\n");
     for (size_t i = 0; i < p->nnotes; i++)

@@ -57,7 +57,7 @@ void stk_grid_fit(struct stk_grid *t, unsigned indent, unsigned columns)
     }
 }
 
-/* What is left out is "...". Returns the columns it takes. */
+/* Replaces what is cut by "...". Returns the columns used. */
 static size_t put_cut(const char *cell, size_t n, size_t columns, bool end, struct stk_buf *out)
 {
     size_t all = stk_text_width(cell, n), room = columns > 3 ? columns - 3 : 0, at = 0, used = 0;
@@ -93,7 +93,7 @@ void stk_grid_render(const struct stk_grid *t, unsigned indent, struct stk_buf *
     const char *cell = (const char *)t->text.data;
     for (size_t r = 0; r < t->nrows; r++) {
         pad(out, indent);
-        size_t owed = 0; /* blanks are only written before something: no line ends in them */
+        size_t owed = 0; /* blanks are written only before text, so no line ends in them */
         for (size_t i = 0; i < t->ncols; i++) {
             size_t n = strlen(cell), w = stk_text_width(cell, n);
             bool right = t->align[i] == 'r', cut = w > t->width[i];

@@ -1,6 +1,6 @@
 /*
- * job.c - Slurm jobs as text: what was asked for, got and used, with bars, and the lines for the
- * next batch file.
+ * job.c - Slurm jobs as text: what was requested, allocated and used, with bars, and the lines for
+ * the next batch file.
  */
 #include "report/job.h"
 
@@ -15,8 +15,8 @@
 #include "report/report_priv.h"
 
 #define BAR_COLUMNS  20
-#define NAME_COLUMNS 10  /* of a job in a table on a terminal */
-#define ROOMY        100 /* columns from which on there is room for twice as much */
+#define NAME_COLUMNS 10  /* of a job's name in a table on a terminal */
+#define ROOMY        100 /* from this many columns on, cells may be twice as wide */
 
 /* ---- words -------------------------------------------------------------------------------- */
 
@@ -30,7 +30,7 @@ static const char *limit_text(int64_t limit_s, char *buf, size_t size)
     return limit_s == INT64_MAX ? "no limit" : stk_word_clock((double)limit_s, buf, size);
 }
 
-/* "2 nodes, 8 CPUs, 16 GiB, 4 GPUs (k80)": what is known of it. */
+/* "2 nodes, 8 CPUs, 16 GiB, 4 GPUs (k80)": as far as known. */
 static void put_tres(struct stk_buf *out, const struct stk_slurm_tres *t)
 {
     char a[48];
@@ -59,7 +59,7 @@ static void put_tres(struct stk_buf *out, const struct stk_slurm_tres *t)
         comma = ", ";
     }
     if (!comma[0])
-        stk_buf_puts(out, "not known");
+        stk_buf_puts(out, "unknown");
 }
 
 static void row(struct stk_buf *out, const char *name)
@@ -67,7 +67,7 @@ static void row(struct stk_buf *out, const char *name)
     stk_buf_printf(out, "  %-9s", name);
 }
 
-/* More than there was, as it is: memory of a job that was killed for it. */
+/* May exceed 100 %: memory of a job that was killed for it. */
 static const char *share_text(double part, char *buf, size_t size)
 {
     if (part <= 1)
@@ -87,7 +87,7 @@ static const char *share_cell(double part, char *buf, size_t size)
     return buf;
 }
 
-/* Columns that are left of a line which began there. */
+/* Columns left in the line that began there. */
 static size_t room_after(const struct stk_buf *out, size_t from, unsigned columns)
 {
     size_t used =
@@ -105,7 +105,7 @@ static void put_state(struct stk_buf *out, const struct stk_slurm_job *j)
     else if (j->exit_code > 0)
         stk_buf_printf(out, " (exit status %d)", j->exit_code);
     if (j->state == STK_SLURM_OUT_OF_MEMORY && strcmp(j->state_word, "FAILED") == 0)
-        stk_buf_puts(out, ": killed when it had more memory than it asked for");
+        stk_buf_puts(out, ": killed for using more memory than requested");
     if (strncmp(j->state_word, "DEADLINE", 8) == 0)
         stk_buf_puts(out, ": its deadline came first");
     if (j->restarts > (j->state == STK_SLURM_REQUEUED))
@@ -213,7 +213,7 @@ static void put_got(struct stk_buf *out, const struct stk_slurm_job *j,
     }
 }
 
-/* Lines with bars; what comes before them lines up. */
+/* Lines with bars; the text before them is aligned. */
 static void bar_line(struct stk_buf *out, const char *name, double part,
                      const struct stk_job_text *t, const char *text)
 {
@@ -335,7 +335,7 @@ void stk_job_text(const struct stk_slurm_job *job, const struct stk_job_text *t,
     put_head(out, job, t);
     put_got(out, job, t);
     put_waiting(out, &v, t);
-    /* One that was cancelled in the queue has a start, but never had a node. */
+    /* A job that was cancelled in the queue has a start, but never had a node. */
     bool begun = job->elapsed_s > 0 || (job->elapsed_s == 0 && job->nodelist[0]);
     if (begun && !stk_slurm_waits(job->state) && job->start > 0)
         put_used(out, &v, t);
@@ -440,7 +440,7 @@ void stk_job_missing(const struct stk_slurm_jobs *jobs, unsigned columns, struct
         {STK_SLURM_BY_SACCT, "sacct",
          "what jobs used, their steps, and jobs that ended more than some minutes ago"},
         {STK_SLURM_BY_SQUEUE, "squeue", "why jobs wait"},
-        {STK_SLURM_BY_SCONTROL, "scontrol", "ids of GPUs, and how memory was asked for"},
+        {STK_SLURM_BY_SCONTROL, "scontrol", "ids of GPUs, and how memory was requested"},
         {STK_SLURM_BY_SSTAT, "sstat", "what running jobs have used so far"},
     };
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)

@@ -1,5 +1,5 @@
 /*
- * job.h - Slurm jobs for people and for machines: one job in full, several as a table, JSON.
+ * job.h - Slurm jobs for people and for programs: one job in full, several as a table, JSON.
  * Everything shown was computed before (lab/job.h). Names of jobs, reasons and paths are escaped.
  */
 #ifndef STK_REPORT_JOB_H
@@ -15,13 +15,13 @@ struct stk_job_text {
     double advise_s;  /* lab/job.h */
 };
 
-/* One job: asked, got, used, why it waits, what to write next time. */
+/* One job: requested, allocated, used, why it waits, what to write next time. */
 void stk_job_text(const struct stk_slurm_job *job, const struct stk_job_text *t,
                   struct stk_buf *out);
-/* A row a job. Arrays get a line each on what to write next time. */
+/* One row per job. Each array gets a line on what to write next time. */
 void stk_job_table(const struct stk_slurm_jobs *jobs, const struct stk_job_text *t,
                    struct stk_buf *out);
-/* What could not be asked, in sentences; nothing when all is well. */
+/* What could not be queried, in sentences; nothing if all is well. */
 void stk_job_missing(const struct stk_slurm_jobs *jobs, unsigned columns, struct stk_buf *out);
 /* Members of the open object; names as in docs/slurm.md. */
 void stk_job_json(const struct stk_slurm_jobs *jobs, const struct stk_job_text *t,

@@ -1,6 +1,6 @@
 /*
- * json.c - everything a profile holds, for programs. Names are those of the structs and counters
- * and do not change; what is not known is null. Rows of long tables stand on a line each.
+ * json.c - a whole profile, for programs. Names are those of the structs and counters and do not
+ * change; unknown values are null. Each row of a long table is on one line.
  */
 #include "report/json_priv.h"
 
@@ -162,7 +162,7 @@ static void put_word(struct stk_jw *w, const char *key, const char *v)
         stk_jw_put_str(w, key, v);
 }
 
-/* What is not set is left out; a place that only the node knows is null. */
+/* Omits what is not set; a place that only the node knows is null. */
 static void put_action(struct stk_jw *w, const struct stk_action *a)
 {
     const struct stk_action_info *i = stk_action_info(a->kind);

@@ -1,4 +1,4 @@
-/* json_priv.h - what the files that write JSON share. */
+/* json_priv.h - shared by the files that write JSON. */
 #ifndef STK_REPORT_JSON_PRIV_H
 #define STK_REPORT_JSON_PRIV_H
 
@@ -17,7 +17,7 @@ static inline void put_array(struct stk_jw *w, const char *key)
     stk_jw_open(w, '[');
 }
 
-/* An object on one line; close_row() wants what it returns. */
+/* Opens an object on one line; pass the result to close_row(). */
 static inline bool open_row(struct stk_jw *w)
 {
     bool pretty = w->pretty;

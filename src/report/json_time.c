@@ -1,5 +1,5 @@
 /*
- * json_time.c - as JSON: the time line, samples of CPU and GPU, steps, epochs, phases and marks.
+ * json_time.c - as JSON: the time line, readings of CPU and GPU, steps, epochs, phases and marks.
  */
 #include "report/json_priv.h"
 
@@ -38,11 +38,11 @@ static void put_bins(struct stk_jw *w, const struct stk_profile *p)
     stk_jw_close(w, ']');
 }
 
-static void put_samples(struct stk_jw *w, const struct stk_profile *p)
+static void put_readings(struct stk_jw *w, const struct stk_profile *p)
 {
     put_array(w, "samples");
-    for (size_t i = 0; i < p->nsamples; i++) {
-        const struct stk_prof_sample *s = &p->sample[i];
+    for (size_t i = 0; i < p->nreadings; i++) {
+        const struct stk_prof_reading *s = &p->reading[i];
         bool pretty = open_row(w);
         stk_jw_put_f64(w, "at_s", s->at_s);
         stk_jw_put_u64(w, "launcher", s->launcher);
@@ -131,5 +131,5 @@ void stk_rj_time(struct stk_jw *w, const struct stk_analysis *a)
     put_phases(w, a);
     put_marks(w, a->p);
     put_bins(w, a->p);
-    put_samples(w, a->p);
+    put_readings(w, a->p);
 }

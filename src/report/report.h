@@ -1,9 +1,9 @@
 /*
- * report.h - a profile's numbers for people and for machines: text, JSON, CSV, Chrome/Perfetto
+ * report.h - a profile's numbers for people and for programs: text, JSON, CSV, Chrome/Perfetto
  * trace. Everything shown was computed before (lab/analysis.h, lab/advice.h); nothing here decides.
  *
- * Text goes into a buffer, files are written whole or not at all. Whatever comes out of a profile
- * (paths, commands, names) is escaped on its way to a terminal.
+ * Text goes into a buffer; files are written completely or not at all. Everything from a profile
+ * (paths, commands, names) is escaped for the terminal.
  */
 #ifndef STK_REPORT_REPORT_H
 #define STK_REPORT_REPORT_H
@@ -11,7 +11,7 @@
 #include "base/json.h"
 #include "lab/advice.h"
 
-/* Parts of the text, in the order they are written. */
+/* Parts of the text, in this order. */
 enum stk_report_part {
     STK_PART_SCREEN = 1u << 0, /* one screen: the first look */
     STK_PART_FILES = 1u << 1,
@@ -33,11 +33,11 @@ struct stk_report {
     const struct stk_advice *advice; /* borrowed */
     unsigned columns;                /* at least 60 */
     bool utf8;
-    size_t top; /* rows a table has at most; 0: all */
+    size_t top; /* maximum rows of a table; 0: all */
 };
 
 void stk_report_text(const struct stk_report *r, unsigned parts, struct stk_buf *out);
-/* Two profiles side by side; the findings of the first that are gone, left, new. */
+/* Two profiles side by side; which findings of the first are gone, left or new. */
 void stk_report_compare(const struct stk_report *before, const struct stk_report *after,
                         struct stk_buf *out);
 void stk_report_compare_json(const struct stk_report *before, const struct stk_report *after,
@@ -45,10 +45,10 @@ void stk_report_compare_json(const struct stk_report *before, const struct stk_r
 /* One finding in full, numbered `number`. */
 void stk_report_finding(const struct stk_report *r, const struct stk_finding *f, size_t number,
                         struct stk_buf *out);
-/* Text broken at blanks into lines of `columns`, each after `indent` blanks; escaped. */
+/* Breaks text at blanks into lines of `columns`, indented by `indent` blanks; escaped. */
 void stk_report_wrapped(const char *text, unsigned indent, unsigned columns, struct stk_buf *out);
 
-/* Members of the open object: everything the profile holds, names as in docs/profile.md. */
+/* Members of the open object: the whole profile, names as in docs/profile.md. */
 void stk_report_json(const struct stk_report *r, struct stk_jw *w);
 /* The value: an object. */
 void stk_report_finding_json(const struct stk_finding *f, struct stk_jw *w);
@@ -59,8 +59,8 @@ const char *const *stk_report_csv_names(void);
 int stk_report_csv(const struct stk_analysis *a, const char *table, const char *path,
                    struct stk_err *err);
 
-/* Every traced operation, marks and samples as Chrome trace JSON (ui.perfetto.dev opens it), in
- * bounded memory. *events, *marks: what was written. */
+/* Every traced operation, marks and readings as Chrome trace JSON (for ui.perfetto.dev), in bounded
+ * memory. *events, *marks: the numbers written. */
 int stk_report_trace(const struct stk_profile *p, const char *path, uint64_t *events,
                      uint64_t *marks, struct stk_err *err);
 

@@ -1,12 +1,12 @@
-/* report_priv.h - what the files of the text report share. */
+/* report_priv.h - shared by the files of the text report. */
 #ifndef STK_REPORT_PRIV_H
 #define STK_REPORT_PRIV_H
 
 #include "report/report.h"
 
-/* The nearest count: the conversion is only defined for doubles that fit. */
+/* The nearest count: the conversion is only defined for doubles in range. */
 uint64_t stk_nearest(double v);
-/* words.c: numbers and names as cells. Each renders into buf and returns it. */
+/* words.c: numbers and names as cells. Each function renders into buf and returns it. */
 const char *stk_word_rate(double Bps, char *buf, size_t size);     /* "1.20 GiB/s", "-" for none */
 const char *stk_word_share(double share, char *buf, size_t size);  /* "12.3 %", "-" below 0 */
 const char *stk_word_times(double factor, char *buf, size_t size); /* "1.50x", "-" for none */
@@ -16,30 +16,30 @@ const char *stk_word_size(uint64_t bytes, char *buf, size_t size); /* "1.20 MiB"
 const char *stk_word_count(uint64_t n, char *buf, size_t size);    /* "1,234", "-" for 0 */
 /* "1 file", "2 files". */
 const char *stk_word_many(uint64_t n, const char *one, char *buf, size_t size);
-/* "00:05:10", "1-02:03:04": as Slurm and its options write it; "?" below 0. */
+/* "00:05:10", "1-02:03:04": in the format of Slurm and its options; "?" below 0. */
 const char *stk_word_clock(double s, char *buf, size_t size);
-/* Escapes path and, where it is wider than columns, leaves out its beginning. The text is borrowed
- * from b, which is reset first. */
+/* Escapes path and, if it is wider than columns, cuts its beginning. The text is borrowed from b,
+ * which is reset first. */
 const char *stk_word_path(struct stk_buf *b, const char *path, size_t columns);
-/* "1,234", or "about 1,200" of an estimate. */
+/* "1,234", or "about 1,200" for an estimate. */
 const char *stk_word_about(uint64_t n, bool exact, char *buf, size_t size);
-/* A command as a shell would read it, safe to show. Where it is wider than columns, directories of
- * its words are left out, then its end is. Borrowed from b. */
+/* A command quoted as for a shell, safe to show. If it is wider than columns, drops directories of
+ * its words, then its end. Borrowed from b. */
 const char *stk_word_command(struct stk_buf *b, const char *command, size_t columns);
-/* Columns left for a name beside `used` others; never nothing. */
+/* Columns left for a name beside `used` others; never 0. */
 size_t stk_report_room(const struct stk_report *r, size_t used);
 /* Escapes text and cuts its end. Borrowed from b. */
 const char *stk_word_cut(struct stk_buf *b, const char *text, size_t columns);
-/* A cell of CSV (csv.c): quoted where it must be; a text that a spreadsheet would run as a formula
- * gets a ' in front. */
-void stk_csv_cell(struct stk_buf *out, const char *text);
+/* A cell of CSV (csv.c): quoted if necessary; a text that a spreadsheet would run as a formula gets
+ * a leading '. */
+void stk_report_csv_text(struct stk_buf *out, const char *text);
 void stk_report_heading(const char *text, struct stk_buf *out);
 void stk_report_more(size_t shown, size_t all, struct stk_buf *out); /* "and 12 more: --top 0 …" */
 size_t stk_report_rows(const struct stk_report *r, size_t all);
 
 const char *stk_report_mark_kind(uint32_t kind); /* "step", … */
 /* chart.c */
-/* The width of the run that bins and samples are drawn over. */
+/* The width of the run over which bins and readings are drawn. */
 double stk_report_span_s(const struct stk_profile *p);
 /* Rates over [0, span) in n columns. */
 enum stk_series {
@@ -52,7 +52,7 @@ enum stk_series {
     STK_SERIES_IOWAIT,
     STK_SERIES_GPU /* 0..1 */
 };
-/* Fills v[n]; negative: nothing is known there. False: nothing at all. */
+/* Fills v[n]; negative: unknown. False: all is unknown. */
 bool stk_report_series(const struct stk_profile *p, enum stk_series what, double *v, size_t n);
 void stk_report_chart(const struct stk_report *r, struct stk_buf *out);
 void stk_report_time(const struct stk_report *r, struct stk_buf *out); /* shares of it */

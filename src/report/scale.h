@@ -1,5 +1,5 @@
 /*
- * scale.h - a scaling study for people and for machines: table, curve, sentences, JSON, CSV.
+ * scale.h - a scaling study for people and for programs: table, curve, sentences, JSON, CSV.
  * Everything shown was computed before (lab/scaling.h); nothing here decides.
  */
 #ifndef STK_REPORT_SCALE_H
@@ -8,7 +8,7 @@
 #include "base/json.h"
 #include "lab/scaling.h"
 
-/* The whole text: a table a series, the curves, sentences, cautions. columns: at least 60. */
+/* The whole text: one table per series, the curves, sentences, cautions. columns: at least 60. */
 void stk_scale_text(const struct stk_scaling *s, unsigned columns, bool utf8, bool plot,
                     struct stk_buf *out);
 
@@ -21,7 +21,7 @@ void stk_scale_sentences(const struct stk_scaling *s, size_t series, unsigned co
 
 /* Members of the open object; names as in docs/scale.md. */
 void stk_scale_json(const struct stk_scaling *s, struct stk_jw *w);
-/* A row an N of each series, with a header; empty cells for what is not known. */
+/* One row per N and series, with a header; unknown cells are empty. */
 void stk_scale_csv(const struct stk_scaling *s, struct stk_buf *out);
 
 #endif

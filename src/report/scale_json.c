@@ -1,6 +1,6 @@
 /*
- * scale_json.c - a study and what follows from it, as JSON and as CSV. Numbers that are not known
- * are null, or an empty cell: never 0.
+ * scale_json.c - a study and its results, as JSON and as CSV. Unknown numbers are null, or an empty
+ * cell: never 0.
  */
 #include <math.h>
 
@@ -232,7 +232,7 @@ void stk_scale_csv(const struct stk_scaling *all, struct stk_buf *out)
     for (size_t k = 0; k < all->nseries; k++)
         for (size_t i = 0; i < all->series[k].nrows; i++) {
             const struct stk_scaling_row *r = &all->series[k].row[i];
-            stk_csv_cell(out, all->series[k].from->name);
+            stk_report_csv_text(out, all->series[k].from->name);
             stk_buf_printf(out, ",%llu,%zu,%zu", (unsigned long long)r->n, r->runs, r->bad);
             const double v[] = {r->value,   r->value_ci.lo,   r->value_ci.hi,   r->wall_s,
                                 r->speedup, r->speedup_ci.lo, r->speedup_ci.hi, r->efficiency,

@@ -1,7 +1,8 @@
 /*
  * scale_plot.c - the speedup curve on a terminal: points with their intervals, several series in
- * one, the ideal diagonal behind them. Axes are linear, or both to base 2 from N = 16 on, so that
- * the diagonal is one in either case. Points are not joined: nothing is known between them.
+ * one plot, the ideal diagonal behind them. Both axes are linear, or from N = 16 on both to base 2,
+ * so that the diagonal is straight in either case. Points are not joined: nothing is known between
+ * them.
  */
 #include <math.h>
 #include <stdio.h>
@@ -64,7 +65,7 @@ static uint32_t get(const struct plot *p, int x, int y)
     return in ? p->cell[HEIGHT - 1 - y][x] : 0;
 }
 
-/* Axes that hold everything; the diagonal may leave at the top where speedups are poor. */
+/* Axes that contain everything; with poor speedups the diagonal may leave at the top. */
 static bool set_axes(const struct stk_scaling *all, struct plot *p)
 {
     double n_min = INFINITY, n_max = 0, low = INFINITY, high = 0;
@@ -145,7 +146,7 @@ static double step_of(const struct plot *p)
     return p->log ? fmax(ceil(raw), 1) : tens * (part > 5 ? 10 : part > 2 ? 5 : part > 1 ? 2 : 1);
 }
 
-/* The label of a row of the plot: the tick that falls into it, if one does. */
+/* The label of a row of the plot: the tick in that row, if there is one. */
 static void tick_of(const struct plot *p, int y, char *buf, size_t size)
 {
     double step = step_of(p);
@@ -180,7 +181,7 @@ static void write_rows(const struct plot *p, struct stk_buf *out)
     stk_buf_putc(out, '\n');
 }
 
-/* Every N measured under its column, where there is room. */
+/* Every measured N under its column, if there is room. */
 static void write_x_labels(const struct stk_scaling *all, const struct plot *p, struct stk_buf *out)
 {
     char line[WIDTH_MAX + 32];

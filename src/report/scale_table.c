@@ -1,6 +1,6 @@
 /*
- * scale_table.c - a row an N: time with its interval, speedup, efficiency, service units,
- * Karp-Flatt. One unit and one number of decimals down a column, so that numbers can be compared.
+ * scale_table.c - one row per N: time with its interval, speedup, efficiency, service units,
+ * Karp-Flatt. Each column has one unit and one number of decimals, so that numbers can be compared.
  */
 #include <math.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 
 #define CELL 32
 
-/* How the times of a table are written. */
+/* How a table shows times. */
 struct style {
     double factor; /* 1000: milliseconds */
     int decimals;
@@ -47,7 +47,8 @@ static struct style style_of(const struct stk_scaling *all, const struct stk_sca
 
 static const char *number(char *buf, double v, int decimals, const char *unit)
 {
-    if (fabs(v) >= 1e7 && isfinite(v)) /* digits that nobody reads, and a table that is too wide */
+    if (fabs(v) >= 1e7 && isfinite(v)) /* nobody reads so many digits, and the table gets too
+                                          wide */
         snprintf(buf, CELL, "%.3g%s", v, unit);
     else if (isfinite(v))
         snprintf(buf, CELL, "%.*f%s", decimals, v, unit);
@@ -82,7 +83,7 @@ static void add_row(struct stk_grid *g, const struct stk_scaling_row *r, const s
     number(c[2], half_width(r) * st->factor, st->decimals, "");
     number(c[3], r->speedup, 2, "");
     number(c[4], 100 * r->efficiency, 0, " %");
-    if (r->su < 0.1) /* a short run: three digits all the same */
+    if (r->su < 0.1) /* a short run: still three digits */
         snprintf(c[5], CELL, "%.3g", r->su);
     else
         number(c[5], r->su, r->su < 10 ? 3 : r->su < 1000 ? 1 : 0, "");
@@ -114,7 +115,7 @@ static void heading(const struct stk_scaling *all, const struct stk_scaling_seri
     stk_buf_putc(out, '\n');
 }
 
-/* What the numbers are, where that is not plain. */
+/* Explains numbers that are not obvious. */
 static void footnote(const struct stk_scaling *all, const struct stk_scaling_series *s, bool utf8,
                      struct stk_buf *out)
 {
@@ -129,7 +130,8 @@ static void footnote(const struct stk_scaling *all, const struct stk_scaling_ser
     const char *pm = utf8 ? "\xc2\xb1" : "+-";
     if (interval && range)
         stk_buf_printf(
-            out, "  %s: 95 %% of the median; the range where there are fewer than 6 runs\n", pm);
+            out, "  %s: 95 %% interval of the median; the range if there are fewer than 6 runs\n",
+            pm);
     else if (interval)
         stk_buf_printf(out, "  %s: 95 %% interval of the median\n", pm);
     else if (range)
@@ -147,7 +149,7 @@ static void footnote(const struct stk_scaling *all, const struct stk_scaling_ser
         stk_buf_putc(out, '\n');
     }
     if (!s->su_known && s->base < s->nrows)
-        stk_buf_puts(out, "  relative SU = N / speedup, as if cores and GPUs grow with N\n");
+        stk_buf_puts(out, "  relative SU = N / speedup, as if cores and GPUs grew with N\n");
 }
 
 void stk_scale_table(const struct stk_scaling *all, size_t series, bool utf8, struct stk_buf *out)

@@ -1,6 +1,6 @@
 /*
- * scale_text.c - what a study says, in sentences: the law, the plateau, the N for each wish with
- * its reason, predictions or why there is none, comparisons, and what to be careful about.
+ * scale_text.c - a study in sentences: the law, the plateau, the N for each wish with its reason,
+ * predictions or why there are none, comparisons, and cautions.
  */
 #include <math.h>
 #include <stdarg.h>
@@ -10,7 +10,7 @@
 #include "report/report.h"
 #include "report/scale.h"
 
-#define UNDECIDED 0.5 /* a serial part that is known no better is not known */
+#define UNDECIDED 0.5 /* a serial part with a wider interval counts as unknown */
 
 static void sentence(struct stk_buf *out, unsigned columns, const char *fmt, ...) STK_PRINTF(3, 4);
 static void sentence(struct stk_buf *out, unsigned columns, const char *fmt, ...)
@@ -23,7 +23,7 @@ static void sentence(struct stk_buf *out, unsigned columns, const char *fmt, ...
     stk_report_wrapped(text, 2, columns, out);
 }
 
-/* " (95 %: 7.8 to 8.3 %)", nothing when there is no interval. */
+/* " (95 %: 7.8 to 8.3 %)", nothing without an interval. */
 static const char *interval_text(struct stk_interval i, double factor, const char *unit, char *buf,
                                  size_t size)
 {
@@ -36,8 +36,8 @@ static const char *interval_text(struct stk_interval i, double factor, const cha
     return buf;
 }
 
-/* 1/f, which a small f makes very uncertain: said only where the law may speak of larger N than
- * were measured, and the data bound it. */
+/* 1/f, which is very uncertain for a small f: given only if the law may predict N larger than
+ * measured, and the data bound it. */
 static void say_limit(const struct stk_scaling *all, const struct stk_scaling_series *s,
                       unsigned columns, struct stk_buf *out)
 {
@@ -76,7 +76,7 @@ static void say_law(const struct stk_scaling *all, const struct stk_scaling_seri
     const struct stk_law_fit *f = &l->fit[l->chosen];
     const char *name = stk_law_name((enum stk_law_kind)l->chosen);
     struct stk_interval ci = l->serial_ci;
-    if (l->poor) { /* what does not fit has no parameters either */
+    if (l->poor) { /* a law that does not fit has no parameters */
         sentence(out, columns, "Law: none fits; the best, %s, misses the points by %.0f %%.", name,
                  100 * f->rms);
         return;
@@ -105,13 +105,13 @@ static void say_plateau(const struct stk_scaling *all, const struct stk_scaling_
     const struct stk_scaling_row *last = &s->row[s->nrows - 1];
     if (p->found)
         sentence(out, columns,
-                 "Plateau: %s. No larger N measured buys a quarter of its proportional share; the "
-                 "best, %s, buys %.0f %% of it%s.",
+                 "Plateau: %s. No larger N measured gains a quarter of its proportional share; "
+                 "the best, %s, gains %.0f %% of it%s.",
                  stk_scaling_n(all, p->n, n, sizeof n), stk_scaling_n(all, p->best_n, m, sizeof m),
                  100 * fmax(p->best_share, 0),
                  !p->noise_known ? " (noise unknown)"
-                 : p->sure       ? ", at the edge of the noise too"
-                                 : "; the noise leaves open whether it begins later");
+                 : p->sure       ? ", also at the edge of the noise"
+                                 : "; with this noise it may begin later");
     else
         sentence(out, columns, "Plateau: none up to %s%s.",
                  stk_scaling_n(all, last->n, n, sizeof n),
@@ -163,7 +163,7 @@ static void name_line(const struct stk_scaling *all, size_t series, struct stk_b
 static void say_cautions(const struct stk_scaling *all, unsigned columns, struct stk_buf *out)
 {
     if (all->ncautions)
-        stk_buf_puts(out, "\nBe careful\n");
+        stk_buf_puts(out, "\nCautions\n");
     for (size_t i = 0; i < all->ncautions; i++) {
         const struct stk_caution *c = &all->caution[i];
         const char *name = all->series[c->series].from->name;

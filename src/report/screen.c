@@ -1,6 +1,6 @@
 /*
  * screen.c - the first look at a profile, on one screen: what ran, where its time went, the run
- * over time, the numbers, what should be changed, and what could not be seen.
+ * over time, the numbers, what to change, and what was not seen.
  */
 #include <stdio.h>
 #include <time.h>
@@ -18,7 +18,7 @@
 static void put_hosts(const struct stk_profile *p, struct stk_buf *out)
 {
     char more[48];
-    if (strcmp(p->source, "darshan") == 0) /* its logs do not say where */
+    if (strcmp(p->source, "darshan") == 0) /* its logs do not have the host */
         return;
     for (size_t i = 0; i < p->nhosts && i < 2; i++) {
         stk_buf_printf(out, "%s%.30s", i ? ", " : " on ", p->host[i].name);
@@ -27,20 +27,21 @@ static void put_hosts(const struct stk_profile *p, struct stk_buf *out)
         stk_buf_printf(out, " and %s", stk_word_many(p->nhosts - 2, "host", more, sizeof more));
 }
 
-/* A shell tells of a signal that ended its program by a status above 128; the launcher knows. */
+/* A shell reports a signal that ended its program as a status above 128; the launcher knows the
+ * signal. */
 static void put_status(const struct stk_profile *p, struct stk_buf *out)
 {
     if (p->exit_signal)
         stk_buf_printf(out, ", ended by signal %d", p->exit_signal);
     else if (p->exit_status > 128 && p->exit_status <= 128 + 64)
-        stk_buf_printf(out, ", exit status %d (of a shell: signal %d)", p->exit_status,
+        stk_buf_printf(out, ", exit status %d (from a shell: signal %d)", p->exit_status,
                        p->exit_status - 128);
     else if (p->exit_status >= 0)
         stk_buf_printf(out, ", exit status %d", p->exit_status);
     else if (p->running)
         stk_buf_puts(out, ", still running (or stoker was killed)");
     else
-        stk_buf_puts(out, ", exit status not known");
+        stk_buf_puts(out, ", exit status unknown");
 }
 
 static void put_when(const struct stk_report *r, struct stk_buf *out)
@@ -49,7 +50,7 @@ static void put_when(const struct stk_report *r, struct stk_buf *out)
     struct stk_buf line = STK_BUF_INIT;
     char when[40] = "", run[40];
     struct tm tm;
-    /* A hostile log may name any time; years of four digits are shown. */
+    /* A hostile log may hold any time; only four-digit years are shown. */
     time_t at = p->start_real_s > 0 && p->start_real_s < 2e11 ? (time_t)p->start_real_s : 0;
     if (at && gmtime_r(&at, &tm))
         strftime(when, sizeof when, "%Y-%m-%d %H:%M:%S UTC, ", &tm);
@@ -63,8 +64,8 @@ static void put_when(const struct stk_report *r, struct stk_buf *out)
     stk_buf_release(&line);
 }
 
-/* Workers: at a time; a loader may start them anew for every epoch. A process that executes another
- * program is listed once for each, and is one. */
+/* Workers: simultaneous ones; a loader may restart them for every epoch. A process that executes
+ * another program is listed once per program, and counted once. */
 static uint64_t count_processes(const struct stk_analysis *a, uint64_t *workers, uint64_t *threads)
 {
     uint64_t n = 0;
@@ -108,11 +109,13 @@ static void coverage_text(const struct stk_analysis *a, struct stk_buf *out)
     const char *little = a->coverage_little ? "too little was read to tell" : "";
     bool read = a->coverage_read >= 0, write = a->coverage_write >= 0;
     if (strcmp(a->p->source, "darshan") == 0) {
-        stk_buf_puts(out, "not known (a Darshan log: see --notes)");
+        stk_buf_puts(out, "unknown (a Darshan log: see --notes)");
         return;
     }
     if (!read && !write) {
-        stk_buf_puts(out, *little ? little : "not known (the kernel counted nothing, or nobody could ask it)");
+        stk_buf_puts(out, *little ? little
+                                  : "unknown (the kernel counted nothing, or could not "
+                                    "be asked)");
         return;
     }
     if (read)
@@ -148,7 +151,7 @@ void stk_report_header(const struct stk_report *r, struct stk_buf *out)
 
 #define KINDS 8
 
-/* Calls that move no data, as cells: those there were, one below the other. */
+/* Calls that move no data, as cells: those with a count, one below the other. */
 struct kinds {
     char text[KINDS][48];
     size_t n;
@@ -183,7 +186,7 @@ static void put_totals(const struct stk_usage *j, struct stk_buf *out)
 {
     char a[40], b[40], c[40];
     const struct stk_counts *n = &j->n;
-    struct kinds k = count_kinds(n->c); /* what is not there is "" */
+    struct kinds k = count_kinds(n->c); /* absent kinds are "" */
     struct stk_grid t;
     stk_grid_init(&t, "lrrr");
     stk_grid_row(&t, "", "read", "write", "metadata");
@@ -214,7 +217,7 @@ static void put_order(const struct stk_usage *j, struct stk_buf *out)
                    stk_word_share(j->small, d, sizeof d));
     if (j->n.c[STK_C_FIRST_READS] >= j->n.c[STK_C_READS])
         stk_buf_puts(out, j->n.c[STK_C_READS] > j->n.c[STK_C_OPENS]
-                              ? "order     not known\n" /* Darshan has none of C streams */
+                              ? "order     unknown\n" /* Darshan has none for C streams */
                               : "order     none: every read is the first after an open\n");
     else
         stk_buf_printf(out, "order     %s sequential, %s consecutive, %s random\n",
@@ -261,7 +264,7 @@ static const char *gain_text(const struct stk_finding *f, char *buf, size_t size
     return buf;
 }
 
-/* A line each: how bad, which, what it would save, what it is. */
+/* One line each: severity, id, gain, title. */
 static void put_few(const struct stk_report *r, size_t n, struct stk_buf *out)
 {
     struct stk_buf cell = STK_BUF_INIT;

@@ -1,6 +1,6 @@
 /*
- * shape.c - distributions: sizes and strides of requests, how long reads took and what came
- * between them, the program's own phases, and the run as a table over time.
+ * shape.c - distributions: sizes and strides of requests, durations of reads and the time between
+ * them, the program's own phases, and the run as a table over time.
  */
 #include <stdio.h>
 
@@ -21,7 +21,7 @@ static void put_histogram(const struct stk_report *r, const char *what, const ui
                           struct stk_buf *out)
 {
     uint64_t all = 0;
-    size_t from = STK_SIZE_BINS, to = 0; /* the bins that hold something, and those between */
+    size_t from = STK_SIZE_BINS, to = 0; /* the bins with a count, and those between */
     struct stk_grid t;
     for (size_t i = 0; i < STK_SIZE_BINS; i++) {
         all += count[i];
@@ -45,7 +45,7 @@ static void put_histogram(const struct stk_report *r, const char *what, const ui
     stk_grid_release(&t);
 }
 
-/* Strides count backwards too. */
+/* Strides may be negative. */
 static const char *stride_text(uint64_t value, char *buf, size_t size)
 {
     char n[32];
@@ -186,12 +186,12 @@ static void put_steps(const struct stk_steps *s, unsigned columns, struct stk_bu
     stk_buf_printf(
         &line, "%s (%s): mean %s, p50 %s, p99 %s, longest %s",
         stk_word_many(s->count, "step", n, sizeof n),
-        s->marked ? "marked" : "found from pauses between reads: an estimate",
+        s->marked ? "marked" : "detected from pauses between reads: an estimate",
         stk_word_time(s->mean_s, mean, sizeof mean), stk_word_time(s->p50_s, p50, sizeof p50),
         stk_word_time(s->p99_s, p99, sizeof p99), stk_word_time(s->max_s, max, sizeof max));
     stk_report_wrapped(stk_buf_cstr(&line), 2, columns, out);
     stk_buf_release(&line);
-    stk_buf_printf(out, "  I/O in a step about %s, %s of it\n",
+    stk_buf_printf(out, "  I/O per step about %s, %s of it\n",
                    stk_word_time(s->io_s, io, sizeof io),
                    stk_word_share(s->mean_s > 0 ? s->io_s / s->mean_s : -1, share, sizeof share));
 }
@@ -202,7 +202,7 @@ static void put_epochs(const struct stk_report *r, struct stk_buf *out)
     size_t n = stk_report_rows(r, a->nepochs);
     struct stk_grid t;
     stk_grid_init(&t, "rrrrr");
-    stk_grid_row(&t, a->epochs_marked ? "epoch" : "epoch, found", "begins", "lasts", "read",
+    stk_grid_row(&t, a->epochs_marked ? "epoch" : "epoch, detected", "begins", "lasts", "read",
                  "I/O, about");
     for (size_t i = 0; i < n; i++) {
         const struct stk_epoch *e = &a->epoch[i];
@@ -228,8 +228,8 @@ void stk_report_phases(const struct stk_report *r, struct stk_buf *out)
     if (a->nepochs)
         put_epochs(r, out);
     if (!a->nphases)
-        stk_report_wrapped("no phases were marked: `with stoker.phase(\"load\"):` in Python, "
-                           "stk_phase_begin(\"load\") in C, time portions of the code",
+        stk_report_wrapped("no phases were marked: mark portions of the code with `with "
+                           "stoker.phase(\"load\"):` in Python, stk_phase_begin(\"load\") in C",
                            2, r->columns, out);
 }
 

@@ -1,6 +1,6 @@
 /*
- * tables.c - files, directories, formats, ranks and processes, a line each, most time first. On a
- * wide terminal there are more columns: they stand last, so that a narrow one just ends earlier.
+ * tables.c - files, directories, formats, ranks and processes, one line each, most time first. A
+ * wide terminal shows more columns: they come last, so that a narrow one just ends earlier.
  */
 #include <stdio.h>
 
@@ -9,7 +9,7 @@
 #include "report/grid.h"
 #include "report/report_priv.h"
 
-#define WIDE 110 /* columns from which the additional ones fit */
+#define WIDE 110 /* columns required for the additional ones */
 
 static bool wide(const struct stk_report *r)
 {
@@ -108,7 +108,7 @@ void stk_report_ranks(const struct stk_report *r, struct stk_buf *out)
 
 /* ---- processes ----------------------------------------------------------------------------- */
 
-/* "rank 3 worker 1", as far as it is known. */
+/* "rank 3 worker 1", as far as known. */
 static const char *who(const struct stk_prof_proc *p, char *buf, size_t size)
 {
     char worker[32] = "", rank[32] = "";

@@ -2,9 +2,9 @@
  * trace.c - every traced operation as Chrome trace JSON, for ui.perfetto.dev and chrome://tracing.
  *
  * Events are written as the log is read: memory does not grow with them. A process of the profile
- * is a process of the trace (by its place, since pids come back over hosts and exec), a thread slot
- * a thread; steps, epochs and phases have tracks of their own, rates and samples are counters of a
- * process "job". Asynchronous transfers overlap in a thread and are async events.
+ * is a process of the trace (by its index, since pids repeat across hosts and exec), a thread slot
+ * is a thread; steps, epochs and phases have tracks of their own; rates and readings are counters
+ * of a process "job". Asynchronous transfers overlap within a thread and become async events.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,7 +31,7 @@ struct trace {
     struct stk_jw w;
     uint64_t events, marks, async_id;
     struct stk_err *err;
-    int rc; /* of the first write that failed */
+    int rc; /* of the first failed write */
 };
 
 static int flush(struct trace *t, size_t threshold)
@@ -45,7 +45,7 @@ static int flush(struct trace *t, size_t threshold)
     return t->rc;
 }
 
-/* Microseconds with three digits behind the point: whole nanoseconds, whatever the locale. */
+/* Microseconds with three decimals: whole nanoseconds, whatever the locale. */
 static void put_us(struct stk_jw *w, const char *key, double seconds)
 {
     char text[48];
@@ -166,7 +166,7 @@ static void put_mark(struct trace *t, const struct stk_prof_mark *m, uint64_t ti
 
 static void put_marks(struct trace *t)
 {
-    /* Marks are sorted by process: a track is named when it is first met in one. */
+    /* Marks are sorted by process: a track is named at its first mark in one. */
     uint8_t named[3 + MAX_DEPTH] = {0};
     uint32_t proc = UINT32_MAX;
     for (size_t i = 0; i < t->p->nmarks && !t->rc; i++) {
@@ -213,10 +213,10 @@ static void put_rates(struct trace *t)
     }
 }
 
-static void put_samples(struct trace *t)
+static void put_readings(struct trace *t)
 {
-    for (size_t i = 0; i < t->p->nsamples && !t->rc; i++) {
-        const struct stk_prof_sample *s = &t->p->sample[i];
+    for (size_t i = 0; i < t->p->nreadings && !t->rc; i++) {
+        const struct stk_prof_reading *s = &t->p->reading[i];
         char suffix[32] = "", name[64];
         if (s->launcher)
             snprintf(suffix, sizeof suffix, ", task %lu", (unsigned long)s->launcher);
@@ -302,7 +302,7 @@ static int put_all(struct trace *t)
     put_names(t);
     put_marks(t);
     put_rates(t);
-    put_samples(t);
+    put_readings(t);
     int rc = t->rc ? t->rc : stk_profile_events(t->p, on_event, t, t->err);
     stk_jw_close(w, ']');
     stk_jw_close(w, '}');

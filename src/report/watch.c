@@ -1,4 +1,4 @@
-/* watch.c - a running job as a screen of text, as a line, and as JSON. */
+/* watch.c - a running job as a screen of text, as a sentence, and as JSON. */
 #include "report/watch.h"
 
 #include <math.h>
@@ -52,7 +52,7 @@ static struct totals add_up(const struct stk_watch_screen *s)
 
 /* ---- the head ----------------------------------------------------------------------------- */
 
-/* What the line has no room for is cut off the nodes' names, then the job's. */
+/* If the line is too long, cuts the names of the nodes, then that of the job. */
 static void put_head(const struct stk_watch_screen *s, struct stk_buf *out)
 {
     const struct stk_slurm_job *j = s->job;
@@ -117,8 +117,7 @@ static void put_totals(const struct stk_watch_screen *s, const struct totals *t,
                  stk_format_size((uint64_t)t->gpu_total_bytes, b, sizeof b));
         put_bar(s, "GPU", t->gpu_util, text, out);
     } else if (r->gpus > 0) {
-        snprintf(text, sizeof text, "%lld, which show nothing of their use (no NVML)",
-                 (long long)r->gpus);
+        snprintf(text, sizeof text, "%lld, whose use is unknown (no NVML)", (long long)r->gpus);
         put_bar(s, "GPU", -1, text, out);
     }
 }
@@ -138,7 +137,7 @@ static void put_nodes(const struct stk_watch_screen *s, struct stk_buf *out)
     stk_grid_init(&g, "brrrrrr");
     stk_grid_row(&g, "node", "processes", "threads", "CPUs busy", "memory", "GPU busy",
                  "GPU memory");
-    /* On a terminal half of the lines are for processes. */
+    /* On a terminal, half of the lines are for processes. */
     size_t shown = s->rows && s->nnodes > s->rows / 2 ? s->rows / 2 : s->nnodes;
     for (size_t i = 0; i < shown; i++) {
         const struct stk_watch_node *n = &s->node[i];
@@ -210,7 +209,7 @@ static void process_row(struct stk_grid *g, const struct line *l, bool gpus)
     snprintf(gpu, sizeof gpu, "-");
     if (p->gpu_memory_bytes >= 0)
         stk_format_size((uint64_t)p->gpu_memory_bytes, gpu, sizeof gpu);
-    /* A grid without the column for GPUs does not see what comes after its last. */
+    /* A grid without the column for GPUs ignores the last cell. */
     stk_grid_row(g, stk_buf_cstr(&host), pid, stk_buf_cstr(&step), rank, threads, cpus, mem,
                  gpus ? gpu : state, gpus ? state : stk_buf_cstr(&command), stk_buf_cstr(&command));
     stk_buf_release(&host);
@@ -294,7 +293,7 @@ void stk_watch_json(const struct stk_watch_screen *s, struct stk_jw *w)
     stk_jw_put_known_f64(w, "cpus_busy", t.cpus);
     stk_jw_put_u64(w, "memory_bytes", t.memory_bytes);
     stk_jw_put_known_f64(w, "gpu_util", t.gpu_util);
-    put_array(w, "silent_nodes"); /* what stands under "nodes" is old */
+    put_array(w, "silent_nodes"); /* their entries under "nodes" are old */
     for (size_t i = 0; i < s->nnodes; i++)
         if (s->node[i].silent)
             stk_jw_str(w, s->node[i].host);

@@ -1,6 +1,6 @@
 /*
  * watch.h - a running job as one screen: what it has and uses now, node by node, and its busiest
- * processes. Names of programs are escaped on their way to the terminal.
+ * processes. Program names are escaped for the terminal.
  */
 #ifndef STK_REPORT_WATCH_H
 #define STK_REPORT_WATCH_H
@@ -19,7 +19,7 @@ struct stk_watch_screen {
     enum stk_watch_sort sort;
 };
 
-/* Lines that fit the columns; at most `rows` of them. */
+/* Lines that fit into the columns; at most `rows` of them. */
 void stk_watch_text(const struct stk_watch_screen *s, struct stk_buf *out);
 /* "2 nodes, 5 processes, 12 threads, 3.9 of 4 CPUs busy, 1.20 GiB of 2.00 GiB" */
 void stk_watch_sentence(const struct stk_watch_screen *s, struct stk_buf *out);

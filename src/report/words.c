@@ -1,5 +1,5 @@
 /*
- * words.c - numbers and names as they stand in the report: short, aligned, and safe to show.
+ * words.c - numbers and names as the report shows them: short, aligned, and safe.
  */
 #include <stdio.h>
 
@@ -8,7 +8,7 @@
 #include "report/grid.h"
 #include "report/report_priv.h"
 
-#define LEAST_ROOM 12 /* columns of a name, however narrow the terminal is */
+#define LEAST_ROOM 12 /* minimum columns of a name, however narrow the terminal */
 
 uint64_t stk_nearest(double v)
 {
@@ -75,7 +75,7 @@ const char *stk_word_count(uint64_t n, char *buf, size_t size)
     return n ? stk_format_count(n, buf, size) : none(buf, size);
 }
 
-/* Two digits are as many as the estimate has. */
+/* The estimate has two significant digits. */
 const char *stk_word_about(uint64_t n, bool exact, char *buf, size_t size)
 {
     char text[40];
@@ -113,7 +113,7 @@ const char *stk_word_cut(struct stk_buf *b, const char *text, size_t columns)
     return stk_buf_cstr(b);
 }
 
-/* As stk_text_escape(), but a backslash stays one: in a command it means itself. */
+/* Like stk_text_escape(), but keeps a backslash: it is part of the command. */
 static size_t put_command(struct stk_buf *out, const char *s, size_t n)
 {
     size_t width = 0;
@@ -128,7 +128,7 @@ static size_t put_command(struct stk_buf *out, const char *s, size_t n)
     return width;
 }
 
-/* Behind the directory of a word that is an absolute path; s of any other. */
+/* The base name of a word that is an absolute path; s for any other. */
 static const char *base_of(const char *s, size_t n)
 {
     const char *base = s;
@@ -137,7 +137,7 @@ static const char *base_of(const char *s, size_t n)
     return base;
 }
 
-/* Bytes of s that take at most so many columns. */
+/* The bytes of s that fit into that many columns. */
 static size_t fitting(const char *s, size_t columns)
 {
     size_t at = 0, n = strlen(s);
@@ -158,8 +158,8 @@ const char *stk_word_command(struct stk_buf *b, const char *command, size_t colu
     struct stk_buf whole = STK_BUF_INIT;
     size_t width = put_command(&whole, command, strlen(command));
     size_t over = width > columns ? width - columns : 0;
-    /* What tells programs apart are their names and arguments: directories go first. Behind a
-     * quote nobody knows which blanks part words. */
+    /* Names and arguments distinguish programs, so directories are dropped first. After a quote,
+     * blanks may not separate words. */
     bool quoted = false;
     for (const char *s = command; *s;) {
         size_t n = strcspn(s, " "), blank = s[n] == ' ';
@@ -212,7 +212,7 @@ const char *stk_word_path(struct stk_buf *b, const char *path, size_t columns)
         at += len ? len : 1;
         width -= len ? stk_cp_width(cp) : 1;
     }
-    /* What was cut is at least as wide as the dots. */
+    /* The removed text is at least as wide as the dots. */
     memcpy(b->data + at - 3, "...", 3);
     return s + at - 3;
 }
@@ -243,7 +243,7 @@ const char *stk_report_mark_kind(uint32_t kind)
                                     : "mark";
 }
 
-/* "MiB", "s.", "%": what a number in front of it should not be parted from. */
+/* "MiB", "s.", "%": a unit that must not be separated from its number. */
 static bool is_unit(const char *s, size_t n)
 {
     static const char *const units[] = {"ns",  "us",  "ms",  "s",   "min", "h", "d",
@@ -257,7 +257,7 @@ static bool is_unit(const char *s, size_t n)
     return false;
 }
 
-/* Bytes that stay in one line: up to a blank, but a number takes its unit along. */
+/* Bytes that stay on one line: up to a blank, but a number keeps its unit. */
 static size_t word_length(const char *s)
 {
     size_t n = strcspn(s, " ");

@@ -69,7 +69,7 @@ def test_ends_are_told_apart(only, number, state, slurm_state, status, signal):
     (HELD, "JobHeldUser", "scontrol release"),
     (AFTER, "DependencyNeverSatisfied", "never start"),
     (TOO_MANY, "PartitionConfig", "never start"),
-    (WAITS, "Resources", "waits until enough is free"),
+    (WAITS, "Resources", "waits for enough free resources"),
 ])
 def test_a_pending_job_says_why_in_words(job, only, number, reason, words):
     """The user would not learn that a job can never start."""

@@ -111,7 +111,7 @@ def test_the_first_look_fits_one_screen(stoker, profile):
 @pytest.mark.parametrize("option, word", [
     ("files", "data0.bin"), ("dirs", "directories"), ("formats", "I/O time"),
     ("ranks", "workers"), ("processes", "worker 1"), ("phases", "load"), ("sizes", "to 10 KiB"),
-    ("latency", "longest read"), ("timeline", "reads/s"), ("notes", "not be seen"),
+    ("latency", "longest read"), ("timeline", "reads/s"), ("notes", "not seen"),
     ("findings", "")])
 def test_details_come_on_request(stoker, profile, option, word):
     """Who asks for a table gets that table, not the screen before it."""

@@ -138,7 +138,7 @@ def test_gpus_are_those_that_can_be_seen(stoker, tmp_path):
     assert points(result)[3]["gpus"] == 3 and result["study"]["unit"] == "GPUs"
     few = stoker("scale", "--n", "5", "--gpus", "--", "true", rc=2, cwd=tmp_path,
                  env={"CUDA_VISIBLE_DEVICES": "2,1"})
-    assert "N=5 needs as many GPUs, and 2 can be seen" in few.err
+    assert "N=5 needs as many GPUs, and 2 are visible" in few.err
 
 
 def test_prepare_is_not_timed(stoker, tmp_path):
@@ -194,7 +194,7 @@ def test_an_n_that_fails_is_marked_and_the_rest_goes_on(stoker, tmp_path):
     p = points(result)
     assert (p[1]["runs"], p[2]["runs"], p[4]["runs"]) == (3, 0, 3)
     assert p[2]["failed_runs"] == 2  # twice is enough
-    assert "exit status 3; it said: no memory for 2" in p[2]["failure_note"]
+    assert "exit status 3; its last line: no memory for 2" in p[2]["failure_note"]
     assert (tmp_path / "study/output/n2-r0.txt").read_text() == "no memory for 2\n"
     assert "output/n2-r0.txt" in run.out
 
@@ -220,23 +220,23 @@ def test_a_run_that_hangs(stoker, tmp_path):
 def test_what_makes_no_sense_is_refused_before_anything_runs(stoker, tmp_path):
     """An hour later would be too late."""
     cases = [(["--n", "1,2", "--", "true"], "nothing depends on N"),
-             (["--", "true", "{n}"], "--n says at which N"),
+             (["--", "true", "{n}"], "--n is missing"),
              (["--n", "0,1", "--", "true", "{n}"], "--n: \"0,1\""),
              (["--n", "4-2", "--", "true", "{n}"], "--n: \"4-2\""),
-             (["--n", "1", "--", "true", "{size}", "{n}"], "--size says it"),
+             (["--n", "1", "--", "true", "{size}", "{n}"], "--size, which gives its value, is missing"),
              (["--n", "1", "--threads", "--ranks", "--", "true"], "--threads-per-rank"),
-             (["--n", "1", "--nodes", "--", "true"], "for --via slurm"),
-             (["--n", "1,2", "--ranks", "--spread", "1,2", "--", "true"], "for --via slurm"),
+             (["--n", "1", "--nodes", "--", "true"], "require --via slurm"),
+             (["--n", "1,2", "--ranks", "--spread", "1,2", "--", "true"], "require --via slurm"),
              (["--via", "slurm", "--n", "1,2", "--ranks", "--spread", "1,4", "--", "true"], "evenly over 4 nodes"),
              (["--via", "slurm", "--n", "1,2", "--nodes", "--spread", "1", "--", "true"], "--spread"),
              (["--n", "1,100000", "--threads", "--", "true"], "--oversubscribe"),
              (["--n", "1", "--metric", "x([0-9]", "--", "true", "{n}"], "--metric"),
              (["--n", "1", "--metric", "x", "--", "true", "{n}"], "in parentheses"),
              (["--n", "1", "--runs", "5..2", "--", "true", "{n}"], "--runs"),
-             (["--n", "1", "--shell", "--", "true", "{n}"], "in quotes"),
+             (["--n", "1", "--shell", "--", "true", "{n}"], "quote it"),
              (["--n", "1", "--container", "a 'b", "--", "true", "{n}"], "a quote is not closed"),
-             (["--n", "1", "--sbatch", "-x", "--", "true", "{n}"], "go with --via slurm"),
-             (["--n", "1", "--weak", "--size", "5", "--", "touch", "ran", "{n}"], "{size} is nowhere"),
+             (["--n", "1", "--sbatch", "-x", "--", "true", "{n}"], "require --via slurm"),
+             (["--n", "1", "--weak", "--size", "5", "--", "touch", "ran", "{n}"], "{size} is not in"),
              (["--n", "1", "--metric", "t=([0-9]+)", "--", "touch", "ran", "{n}"], "--better higher"),
              (["--n", "1", "--predict", "x", "--", "touch", "ran", "{n}"], "--predict"),
              (["--n", "1", "--su-weights", "core=x", "--", "touch", "ran", "{n}"], "--su-weights"),
@@ -266,7 +266,7 @@ def test_weak_scaling_that_nothing_makes_grow_is_pointed_out(stoker, tmp_path):
     result, run = scale(stoker, tmp_path, "--n", "1,2", "--threads", "--oversubscribe", "--weak", "--runs", "1",
                         "--warmup", "0", "--", "true")
     assert any(c["id"] == "conditions" and "grow with N" in c["text"] for c in result["cautions"])
-    assert "Nothing in the command makes the problem grow" in run.out.split("Be careful")[1]
+    assert "Nothing in the command makes the problem grow" in run.out.split("Cautions")[1]
 
 
 def test_a_folder_that_is_somebodys(stoker, tmp_path):
@@ -274,7 +274,7 @@ def test_a_folder_that_is_somebodys(stoker, tmp_path):
     (tmp_path / "data").mkdir()
     (tmp_path / "data/file").write_text("mine")
     run = stoker("scale", "--n", "1", "-o", tmp_path / "data", "--", "true", "{n}", rc=2)
-    assert "something in it already" in run.err and os.listdir(tmp_path / "data") == ["file"]
+    assert "the folder is not empty" in run.err and os.listdir(tmp_path / "data") == ["file"]
 
 
 # ---- stopping and going on -----------------------------------------------------------------
@@ -341,7 +341,7 @@ def test_resume_adds_and_two_cannot_work_on_one(stoker, tmp_path):
     until((tmp_path / "other/runs.jsonl").exists)
     plan = (tmp_path / "other/plan.json").read_bytes()
     run = stoker("scale", "--resume", tmp_path / "other", "--n", "9", rc=2)
-    assert "another stoker is at work" in run.err
+    assert "another stoker is working" in run.err
     assert (tmp_path / "other/plan.json").read_bytes() == plan
     proc.send_signal(signal.SIGTERM)
     proc.communicate()

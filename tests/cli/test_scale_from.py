@@ -187,7 +187,7 @@ def test_rates_and_weak_scaling(stoker, tmp_path):
 @pytest.mark.parametrize("text, line, words", [
     ("n,time\n1,10\n2,ten\n", 3, '"ten" is not a time'),
     ("n,time\n1,0\n", 2, '"0" is not a time'),
-    ("n,time\n-1,5\n", 2, "is not an N"),
+    ("n,time\n-1,5\n", 2, "is not a valid N"),
     ("n,speed\n1,5\n", 1, "needs a column `n`"),
     ('n,time\n1,"5\n', 2, "quote"),
     ("n,time\n1,5,6\n", 2, "more cells"),

@@ -4,19 +4,19 @@
 
 #include <stdlib.h>
 
-#include "lab/run_priv.h"
+#include "lab/runner_priv.h"
 
 /* A plan that was read can be written and read again. */
 static void plan(const char *text, size_t size)
 {
     struct stk_arena arena = STK_ARENA_INIT;
-    struct stk_runs_plan p, q;
+    struct stk_runner_plan p, q;
     struct stk_points points;
     struct stk_err err = {0};
-    if (stk_runs_read_plan(text, size, "p", &arena, &p, &err) == 0) {
-        if (stk_runs_check(&p, &err) == 0)
+    if (stk_runner_read_plan(text, size, "p", &arena, &p, &err) == 0) {
+        if (stk_runner_check(&p, &err) == 0)
             (void)stk_points_make(&p, &arena, &points, &err);
-        if (stk_runs_copy_plan(&p, &arena, &q, &err))
+        if (stk_runner_copy_plan(&p, &arena, &q, &err))
             stk_fuzz_broken("a plan that was read can be written");
     }
     stk_arena_release(&arena);
@@ -28,13 +28,13 @@ static void words(const char *text)
     struct stk_words w = {.arena = &arena};
     struct stk_marks marks = {.n = 3, .ranks = 6, .size = 9};
     struct stk_buf b = STK_BUF_INIT;
-    uint64_t n[STK_RUNS_N_MAX];
+    uint64_t n[STK_RUNNER_N_MAX];
     size_t nn;
     if (stk_words_split(&w, text, NULL) == 0)
         for (size_t i = 0; i < w.n; i++)
             stk_marks_expand(&b, w.v[i], &marks);
     stk_fuzz_touch(b.data, b.len);
-    (void)stk_runs_parse_n("n", text, n, &nn, NULL);
+    (void)stk_runner_parse_n("n", text, n, &nn, NULL);
     stk_buf_release(&b);
     stk_arena_release(&arena);
 }

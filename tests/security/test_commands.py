@@ -90,7 +90,7 @@ def test_a_plan_that_others_could_change(node, mine, how):
     elif how == "replaced":
         plan.unlink()
         node.attacker.write(plan, text)
-        why = f"plan.json belongs to uid {ATTACKER}; --trust {ATTACKER}"
+        why = f"plan.json belongs to uid {ATTACKER}; use --trust {ATTACKER}"
     elif how == "a link":
         node.attacker.home.chmod(0o755)
         plan.unlink()

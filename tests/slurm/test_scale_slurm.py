@@ -144,7 +144,7 @@ esac"""
     p = points(result)
     assert {n: v["failure"] for n, v in p.items()} == {
         1: None, 2: "failed", 3: "memory", 4: "cancelled", 99: p[99]["failure"]}
-    assert "exit status 7; it said: no such file: x" in p[2]["failure_note"]
+    assert "exit status 7; its last line: no such file: x" in p[2]["failure_note"]
     assert p[99]["runs"] == 0 and p[99]["failure"] in ("failed", "pending")
     assert p[1]["runs"] == 1 and "did not end well" in run.out
 

@@ -12,18 +12,18 @@
 
 #include "lab/advice.h"
 
-#define SET_PROCS   64
-#define SET_FILES   8192
-#define SET_RECS    16384
-#define SET_MARKS   4096
-#define SET_SAMPLES 600
+#define SET_PROCS    64
+#define SET_FILES    8192
+#define SET_RECS     16384
+#define SET_MARKS    4096
+#define SET_READINGS 600
 
 struct set {
     struct stk_profile p;
     struct stk_prof_host host[8];
     struct stk_prof_proc proc[SET_PROCS];
     struct stk_prof_mark mark[SET_MARKS];
-    struct stk_prof_sample sample[SET_SAMPLES];
+    struct stk_prof_reading reading[SET_READINGS];
     struct stk_prof_file *file;
     struct stk_prof_rec *rec;
     char (*names)[256];
@@ -70,7 +70,7 @@ static inline void set_init(struct set *s, double run_s, uint32_t ranks)
                                 .nunits = ranks,
                                 .file = s->file,
                                 .rec = s->rec,
-                                .sample = s->sample,
+                                .reading = s->reading,
                                 .mark = s->mark};
     s->p.bin_s = run_s / STK_PROF_BINS;
     for (uint32_t r = 0; r < ranks; r++)

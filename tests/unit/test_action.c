@@ -89,7 +89,7 @@ static void packing(void)
               "import stoker.torch\n"
               "loader = stoker.torch.Loader(\"/d/my set-packed\", batch=8, shuffle=\"block\")   "
               "# <-- your batch size\n"
-              "for batch in loader:   # a dict of tensors, one for each field\n"
+              "for batch in loader:   # a dict of tensors, one per field\n"
               "    print(list(batch))   # <-- x, y = batch[...]: your fields\n");
     a[0].bytes = 1u << 20;
     CHECK(strstr(lines(a, 1, plain), " --format tar --shard-size 1048576\n"));
@@ -167,7 +167,7 @@ static void staging(void)
 {
     struct stk_action a = {.kind = STK_ACT_STAGE, .path = "/lus/a b", .to = "", .is_file = true};
     struct stk_action_scene slurm = {.scheduler = "slurm", .nodes = 2, .python = true};
-    CHECK_STR(line(a, slurm), "# in the job script, before training; once a node:\n"
+    CHECK_STR(line(a, slurm), "# in the job script, before training; once per node:\n"
                               "sbcast '/lus/a b' \"${TMPDIR:?}\"/'a b'\n"
                               "# then read \"${TMPDIR:?}\"/'a b' instead of '/lus/a b'\n");
     a.to = "/dev/shm";

@@ -554,7 +554,7 @@ static void accelerator(void)
     set_use(&s, 0, f,
             (struct use){.reads = 5000, .bytes = 8 * MB, .read_s = 0.012, .seq = 1, .consec = 1});
     for (int i = 0; i < 100; i++)
-        s.sample[s.p.nsamples++] = (struct stk_prof_sample){
+        s.reading[s.p.nreadings++] = (struct stk_prof_reading){
             .at_s = i + 1, .cpu_cores = 1, .iowait_cores = 1, .gpu_util = i % 2 ? 0.02 : 0.9};
     struct set_advice o;
     CHECK_INT(set_advise(&s, &o), 0);

@@ -256,7 +256,7 @@ static void parsed_throughout(void)
         (struct use){
             .reads = 5000, .bytes = 8192, .read_s = 1e-5, .seq = 1, .consec = 1, .span_s = 9.9});
     const struct stk_finding *f = advise("csv-to-records");
-    CHECK(f && !(f->gain_s > 0) && strstr(f->gain_why, "not known"));
+    CHECK(f && !(f->gain_s > 0) && strstr(f->gain_why, "unknown"));
     done();
 }
 
@@ -290,7 +290,7 @@ static void unseen(void)
     r->n.c[STK_C_MMAP_BYTES] = 125u << 20;
     s.proc[0].major_faults = 811;
     advise("");
-    CHECK(strstr(o.o.verdict, "125 MiB of mapped files is not in that (811 page faults") != NULL);
+    CHECK(strstr(o.o.verdict, "125 MiB of mapped files are not included (811 page faults") != NULL);
     done();
 }
 

@@ -45,11 +45,11 @@ static void run_files(void)
     CHECK_INT(p.host[0].cores, 8);
     CHECK_INT(p.host[0].gpus, 2);
     CHECK_STR(p.host[0].local_dir, "/local");
-    CHECK_INT(p.nsamples, 2);
-    CHECK(close_to(p.sample[0].at_s, 1.5) && close_to(p.sample[0].cpu_cores, 2.5));
-    CHECK(p.sample[0].iowait_cores == -1 && close_to(p.sample[0].gpu_util, 0.75));
-    CHECK(close_to(p.sample[1].iowait_cores, 0.5) && p.sample[1].gpu_util == -1);
-    CHECK_INT(p.sample[0].threads, 4);
+    CHECK_INT(p.nreadings, 2);
+    CHECK(close_to(p.reading[0].at_s, 1.5) && close_to(p.reading[0].cpu_cores, 2.5));
+    CHECK(p.reading[0].iowait_cores == -1 && close_to(p.reading[0].gpu_util, 0.75));
+    CHECK(close_to(p.reading[1].iowait_cores, 0.5) && p.reading[1].gpu_util == -1);
+    CHECK_INT(p.reading[0].threads, 4);
     CHECK(noted(&p, "Something was seen."));
     CHECK(noted(&p, "run file"));
     CHECK(noted(&p, "2 processes left no log (first: busybox"));
@@ -265,7 +265,7 @@ static void folded(void)
     CHECK(f->distinct_bytes > 3000 && f->distinct_bytes < 6200 && !f->distinct_exact);
     CHECK_INT(f->ranks, 6);
     CHECK_STR(f->fs, "nfs");
-    CHECK(noted(&p, "groups"));
+    CHECK(noted(&p, "were grouped"));
     struct seen s = {0};
     CHECK_INT(stk_profile_events(&p, take, &s, NULL), 0);
     CHECK_INT(s.n, 6);

@@ -293,7 +293,7 @@ static void one_axis(void)
     CHECK(close_to(p.run_s, 5));
     CHECK_STR(p.proc[2].ended, "killed");
     CHECK(noted(&p, "not seen to end"));
-    CHECK(noted(&p, "some blocks make no sense"));
+    CHECK(noted(&p, "some blocks are invalid"));
     CHECK_INT(p.nmarks, 3);
     CHECK(close_to(p.mark[0].at_s, 2.1) && close_to(p.mark[0].length_s, 0.2));
     CHECK_STR(p.mark[1].name, "load");

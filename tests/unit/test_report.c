@@ -15,7 +15,7 @@ static struct stk_prof_proc proc[2];
 static struct stk_prof_file file[2];
 static struct stk_prof_rec rec[4];
 static struct stk_prof_mark mark[40];
-static struct stk_prof_sample sample[3];
+static struct stk_prof_reading reading[3];
 static struct stk_prof_host host = {.name = EVIL, .cores = 4, .gpu_kind = "", .local_dir = ""};
 static const char *notes[] = {"A note " EVIL
                               " that is long enough to be broken into lines, twice."};
@@ -60,8 +60,8 @@ static void make(uint64_t big, double run_s)
                              .rec = rec,
                              .nrecs = 4,
                              .bin_s = run_s / 400,
-                             .sample = sample,
-                             .nsamples = 3,
+                             .reading = reading,
+                             .nreadings = 3,
                              .mark = mark,
                              .nmarks = 40,
                              .note = notes,
@@ -103,9 +103,10 @@ static void make(uint64_t big, double run_s)
                                          .name = i % 2 ? EVIL : "",
                                          .number = UINT64_MAX - i,
                                          .depth = i * 100};
-    sample[0] = (struct stk_prof_sample){.cpu_cores = 1e300, .gpu_util = 0.5};
-    sample[1] = (struct stk_prof_sample){.at_s = 1e300, .cpu_cores = -1, .gpu_util = -1};
-    sample[2] = (struct stk_prof_sample){.at_s = run_s / 2, .launcher = UINT32_MAX, .gpu_util = 1};
+    reading[0] = (struct stk_prof_reading){.cpu_cores = 1e300, .gpu_util = 0.5};
+    reading[1] = (struct stk_prof_reading){.at_s = 1e300, .cpu_cores = -1, .gpu_util = -1};
+    reading[2] =
+        (struct stk_prof_reading){.at_s = run_s / 2, .launcher = UINT32_MAX, .gpu_util = 1};
 }
 
 static const char *lines_to_do[] = {"echo \\", "cat '" EVIL "'"};
@@ -246,7 +247,7 @@ static void test_series(void)
     struct stk_buf out = STK_BUF_INIT;
     make(0, 100);
     memset(p.bin, 0, sizeof p.bin);
-    p.nsamples = p.nmarks = 0;
+    p.nreadings = p.nmarks = 0;
     p.bin[0].read_bytes = 1 << 20; /* all of it in the first quarter of a second */
     CHECK(stk_analyze(&p, &a, NULL) == 0);
     struct stk_report r = {&a, &advice, 80, false, 0};
@@ -296,7 +297,7 @@ static void test_csv_cells(void)
                                          {"", ""}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         struct stk_buf b = STK_BUF_INIT;
-        stk_csv_cell(&b, all[i][0]);
+        stk_report_csv_text(&b, all[i][0]);
         CHECK_STR(stk_buf_cstr(&b), all[i][1]);
         stk_buf_release(&b);
     }
@@ -324,7 +325,7 @@ static void test_peak(void)
 {
     make(0, 100);
     memset(p.bin, 0, sizeof p.bin);
-    p.nsamples = p.nmarks = 0;
+    p.nreadings = p.nmarks = 0;
     p.bin[7].read_bytes = 1 << 20; /* in a bin of a quarter of a second */
     for (unsigned columns = 60; columns <= 120; columns += 60) {
         struct stk_analysis a;

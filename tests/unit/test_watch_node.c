@@ -54,7 +54,7 @@ static void capture(void)
     ENVIRON(60, "SLURM_JOB_ID=141\0XSLURM_JOB_ID=14");
 }
 
-static void first_sample(const struct stk_watch_node *n)
+static void first_reading(const struct stk_watch_node *n)
 {
     const struct stk_watch_process *p;
     CHECK_STR(n->host, "n1");
@@ -70,7 +70,7 @@ static void first_sample(const struct stk_watch_node *n)
     CHECK_STR(p ? p->command : "", "loader -j 2");
 }
 
-static void second_sample(const struct stk_watch_node *n)
+static void second_reading(const struct stk_watch_node *n)
 {
     CHECK_INT(n->processes, 4);
     CHECK(n->nprocesses == 4 && n->process[0].pid == 31); /* the busiest first */
@@ -80,22 +80,22 @@ static void second_sample(const struct stk_watch_node *n)
 }
 
 /* The second has to do with what changed since the first. */
-static void two_samples(void)
+static void two_readings(void)
 {
     struct stk_watcher *w;
     struct stk_watch_node node = {0};
     capture();
     setenv("SLURMD_NODENAME", "n1", 1);
     CHECK_INT(stk_watcher_new(14, STK_NOBODY, &w, NULL), 0);
-    CHECK_INT(stk_watcher_sample(w, &node, NULL), 0);
-    first_sample(&node);
+    CHECK_INT(stk_watcher_read(w, &node, NULL), 0);
+    first_reading(&node);
     host_process(31, 30, "loader", 1000, 6);
     char path[200];
     snprintf(path, sizeof path, "%s/proc/20", host_name);
     CHECK_INT(stk_remove_tree(scratch_path(path), NULL), 0);
     host_process(61, 11, "child", 0, 12);
-    CHECK_INT(stk_watcher_sample(w, &node, NULL), 0);
-    second_sample(&node);
+    CHECK_INT(stk_watcher_read(w, &node, NULL), 0);
+    second_reading(&node);
     stk_watch_node_release(&node);
     stk_watcher_free(w);
 }
@@ -122,14 +122,14 @@ static void of_others(void)
     CGROUP(90, "4:memory:/slurm/uid_1/job_14/step_3/task_1\n0::/\n");
     OWNED(90, "1002");
     CHECK_INT(stk_watcher_new(14, 1001, &w, NULL), 0);
-    CHECK_INT(stk_watcher_sample(w, &node, NULL), 0);
+    CHECK_INT(stk_watcher_read(w, &node, NULL), 0);
     CHECK(find(&node, 30) && find(&node, 31) && find(&node, 11) && find(&node, 90));
     CHECK(!find(&node, 70) && !find(&node, 71) && !find(&node, 81));
     stk_watch_node_release(&node);
     stk_watcher_free(w);
     node = (struct stk_watch_node){0};
     CHECK_INT(stk_watcher_new(14, STK_NOBODY, &w, NULL), 0); /* --all */
-    CHECK_INT(stk_watcher_sample(w, &node, NULL), 0);
+    CHECK_INT(stk_watcher_read(w, &node, NULL), 0);
     CHECK(find(&node, 70) && find(&node, 71));
     stk_watch_node_release(&node);
     stk_watcher_free(w);
@@ -139,7 +139,7 @@ int main(int argc, char **argv)
 {
     CHECK_BEGIN(argc, argv);
     scratch_begin();
-    CHECK_RUN(two_samples);
+    CHECK_RUN(two_readings);
     CHECK_RUN(of_others);
     scratch_done();
     return CHECK_DONE();

@@ -1,7 +1,7 @@
 /*
  * control.c - commands while mounted: lines written to .slowfs-control, or a file read again on
- * SIGHUP. The write returns when the rules are in force and the kernel has forgotten what it knew
- * of the files concerned.
+ * SIGHUP. The write returns when the rules are in force and the kernel has dropped its caches of
+ * the files concerned.
  */
 #include "slowfs.h"
 
@@ -83,7 +83,7 @@ static int run_lines(struct slowfs *fs, const char *text, size_t size, struct st
             rc = set_command(fs, line, err);
         else
             stk_buf_put(&rules, text + at, len);
-        stk_buf_putc(&rules, '\n'); /* keeps the numbers of lines */
+        stk_buf_putc(&rules, '\n'); /* keeps line numbers */
         free(line);
         at += len + 1;
     }
@@ -95,7 +95,7 @@ static int run_lines(struct slowfs *fs, const char *text, size_t size, struct st
     return rc;
 }
 
-/* ---- what the kernel knows ----------------------------------------------------------------- */
+/* ---- the kernel's caches ------------------------------------------------------------------- */
 
 struct known {
     fuse_ino_t number, parent;
@@ -113,7 +113,7 @@ static void note(struct nodes *t, struct node *node, struct known *known)
     known->name = strdup(slash ? slash + 1 : node->path);
 }
 
-/* Nodes that the rules are about. NULL: none, or no memory. */
+/* Nodes that match the rules. NULL: none, or out of memory. */
 static struct known *list_known(struct nodes *t, const struct rule *rule, size_t nrules, size_t *n)
 {
     *n = 0;
@@ -131,7 +131,7 @@ static struct known *list_known(struct nodes *t, const struct rule *rule, size_t
     return known;
 }
 
-/* Pages, attributes and the name: the next access asks us. Waits for reads under way. */
+/* Drops pages, attributes and the name: the next access asks us. Waits for reads in progress. */
 static void make_kernel_forget(struct slowfs *fs, const struct rule *rule, size_t nrules)
 {
     size_t n;
@@ -145,8 +145,8 @@ static void make_kernel_forget(struct slowfs *fs, const struct rule *rule, size_
     free(known);
 }
 
-/* Files of the rules before and of those after have changed. To forget a page, the kernel waits for
- * the read that fills it: none may be stalled meanwhile, or whoever wrote the command waits as long. */
+/* The rules before and after change their files. To drop a page, the kernel waits for the read that
+ * fills it: no read may be stalled meanwhile, or the writer of the command waits as long. */
 static int apply(struct slowfs *fs, const char *text, size_t size, struct stk_err *err)
 {
     struct rule *rule = calloc(2 * MAX_RULES, sizeof *rule);

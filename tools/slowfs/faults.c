@@ -1,5 +1,5 @@
 /*
- * faults.c - reading rules and asking them.
+ * faults.c - parses and applies rules.
  *
  * A pattern without a slash is matched with the last part of a path, one with a slash with the
  * whole path below the source; `*` crosses slashes.
@@ -16,7 +16,7 @@
 
 #define FOR_EVER UINT64_MAX
 
-/* What a kind of rule is called, and which settings it takes. */
+/* The name of a kind of rule, and the settings it takes. */
 static const struct kind {
     const char *name, *keys;
 } kinds[] = {
@@ -112,7 +112,7 @@ static int read_rule(char *line, struct rule *rule, struct stk_err *err)
     return rc;
 }
 
-/* One line into the copy that will replace the rules when all lines are good. */
+/* Adds one line to the copy that replaces the rules when all lines are valid. */
 static int command_line(char *line, struct rule *rule, unsigned *count, struct stk_err *err)
 {
     line += strspn(line, " \t");
@@ -208,7 +208,7 @@ static void apply(struct rule *rule, enum op op, uint64_t end, bool unbuffered, 
             e->stall_ns += rule->value;
         break;
     case FAULT_VANISH:
-        if (strikes(rule)) /* what is open is stale, as over NFS */
+        if (strikes(rule)) /* open files are stale, as over NFS */
             e->error = op == OP_OPEN || op == OP_STAT ? ENOENT : ESTALE;
         break;
     case FAULT_SHRINK:

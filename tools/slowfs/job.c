@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* How often a stalled request looks whether its caller was interrupted or the fault cleared. */
+/* How often a stalled request checks whether its caller was interrupted or the fault cleared. */
 #define STALL_LOOK_NS 20000000u
 
 struct job *job_new(fuse_req_t req, enum op op)
@@ -25,7 +25,7 @@ struct job *job_new(fuse_req_t req, enum op op)
 
 /* ---- answers ------------------------------------------------------------------------------- */
 
-/* What the rules leave of n bytes asked for at offset. */
+/* What the rules leave of a request for n bytes at offset. */
 static size_t cut(const struct job *job, size_t n)
 {
     uint64_t offset = (uint64_t)job->offset, limit = job->effect.size_limit;
@@ -35,7 +35,7 @@ static size_t cut(const struct job *job, size_t n)
         n = (size_t)(limit - offset);
     if (!job->effect.is_short)
         return n;
-    /* Half, and of large reads a whole number of sectors, as a real short direct read would be. */
+    /* Half, and for large reads a whole number of sectors, like a real short direct read. */
     size_t most = job->effect.short_bytes;
     if (!most)
         most = n >= 1024 ? n / 2 & ~(size_t)511 : n - n / 2;
@@ -62,7 +62,7 @@ static void answer_data(struct slowfs *fs, struct job *job, uint8_t *buffer)
     fuse_reply_buf(job->req, (const char *)buffer, got);
 }
 
-/* The kernel takes back what it was about to be given when its caller is gone (ENOENT). */
+/* The kernel returns ENOENT for an answer whose caller is gone: undoes the work. */
 static void undo(struct slowfs *fs, struct job *job)
 {
     if (job->answer == ANSWER_ENTRY || job->answer == ANSWER_CREATE)
@@ -135,7 +135,7 @@ static void finish(struct slowfs *fs, struct job *job, uint8_t *buffer)
 
 /* ---- waits --------------------------------------------------------------------------------- */
 
-/* True while the stall lasts. It ends early when the rules change; and with EINTR when the caller
+/* True while the stall lasts. It ends early when the rules change, and with EINTR when the caller
  * has a signal, so that a process stuck here can be killed. */
 static bool stalled(struct slowfs *fs, struct job *job, uint64_t now)
 {
@@ -150,8 +150,8 @@ static bool stalled(struct slowfs *fs, struct job *job, uint64_t now)
     return true;
 }
 
-/* Its turn among the requests of its own process; only then it asks for the shared link, so that
- * what one process has queued does not hold up the others. */
+/* Queues among the requests of its own process; only then for the shared link, so that the queue of
+ * one process does not hold up the others. */
 static void enter_client(struct slowfs *fs, struct job *job)
 {
     uint64_t rate = fs->pace.client_Bps;
@@ -170,32 +170,32 @@ static void enter_link(struct slowfs *fs, struct job *job)
         job->due_ns = job->client_done_ns;
 }
 
-/* Each stage begins when the one before was due, not when a thread came round to it: time lost
- * in waking up is not lost on the link. */
+/* Each wait begins when the previous one was due, not when a thread noticed: time lost in waking up
+ * is not lost on the link. */
 bool job_step(struct slowfs *fs, struct job *job, uint64_t now, uint8_t *buffer)
 {
-    switch (job->stage) {
-    case STAGE_STALL:
+    switch (job->wait) {
+    case WAIT_STALL:
         if (stalled(fs, job, now))
             return true;
         job->due_ns = now + pace_latency(&fs->pace, job->op);
-        job->stage = STAGE_LATENCY;
+        job->wait = WAIT_LATENCY;
         if (job->due_ns > now)
             return true;
         /* fall through */
-    case STAGE_LATENCY:
+    case WAIT_LATENCY:
         enter_client(fs, job);
-        job->stage = STAGE_CLIENT;
+        job->wait = WAIT_CLIENT;
         if (job->due_ns > now)
             return true;
         /* fall through */
-    case STAGE_CLIENT:
+    case WAIT_CLIENT:
         enter_link(fs, job);
-        job->stage = STAGE_LINK;
+        job->wait = WAIT_LINK;
         if (job->due_ns > now)
             return true;
         /* fall through */
-    case STAGE_LINK:
+    case WAIT_LINK:
         finish(fs, job, buffer);
     }
     return false;

@@ -1,5 +1,5 @@
 /*
- * loop.c - the event threads: each takes requests from the kernel and keeps those that wait in a
+ * loop.c - the event threads: each takes requests from the kernel and keeps the waiting ones in a
  * heap of its own, so that hundreds wait at once without a thread each, and without a lock.
  */
 #include "job.h"
@@ -19,11 +19,11 @@ struct loop {
     struct job **heap; /* the earliest due first */
     size_t count, cap;
     int epoll_fd, timer_fd;
-    uint64_t armed_ns; /* what the timer is set to; 0: nothing, UINT64_MAX: it has gone off */
+    uint64_t armed_ns; /* the timer's setting; 0: none, UINT64_MAX: it has expired */
     uint8_t *buffer;
 };
 
-/* The loop this thread runs: request handlers have no other way to it. */
+/* The loop that this thread runs: request handlers have no other access to it. */
 static _Thread_local struct loop *self;
 
 uint64_t now_ns(void)
@@ -80,7 +80,7 @@ void job_submit(struct job *job)
     uint64_t now = now_ns();
     job->due_ns = now;
     job->stalled_until_ns = now + job->effect.stall_ns;
-    job->stage = STAGE_STALL;
+    job->wait = WAIT_STALL;
     if (job->effect.error)
         job->error = job->effect.error;
     go_on(self, job, now);
@@ -118,12 +118,12 @@ static bool wait_for_event(struct loop *l)
         if (event[i].data.fd == l->fs->wake_fd)
             return false;
         if (event[i].data.fd == l->timer_fd)
-            l->armed_ns = UINT64_MAX; /* setting it anew is what makes it unreadable */
+            l->armed_ns = UINT64_MAX; /* setting it again makes it unreadable */
     }
     return n >= 0 || errno == EINTR;
 }
 
-/* One thread is woken by a request, not all of them. */
+/* A request wakes one thread, not all of them. */
 static bool watch(int epoll_fd, int fd, uint32_t events)
 {
     struct epoll_event event = {.events = events, .data.fd = fd};
@@ -153,8 +153,8 @@ static void loop_release(struct loop *l)
         close(l->timer_fd);
 }
 
-/* Due answers first, then one request: a thread that has drained the queue of the kernel would
- * answer alone what several could. */
+/* Due answers first, then one request: a thread that drained the kernel's queue would answer alone
+ * what several could. */
 static void serve(struct loop *l)
 {
     struct fuse_session *session = l->fs->session;
@@ -179,6 +179,6 @@ void *loop_run(void *slowfs)
         serve(&loop);
     loop_release(&loop);
     fuse_session_exit(fs->session);
-    kill(getpid(), SIGTERM); /* the main thread waits for it: whoever leaves, all leave */
+    kill(getpid(), SIGTERM); /* the main thread waits for it: if one leaves, all leave */
     return NULL;
 }

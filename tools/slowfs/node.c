@@ -1,4 +1,4 @@
-/* node.c - a chained hash table of paths, and what renames and unlinks do to it. */
+/* node.c - a chained hash table of paths, and how renames and unlinks change it. */
 #include "slowfs.h"
 
 #include <errno.h>
@@ -49,7 +49,7 @@ struct node *node_of(struct nodes *t, uint64_t number)
     return number == FUSE_ROOT_ID ? &t->root : (struct node *)(uintptr_t)number;
 }
 
-/* The three that are always there are in no bucket and not counted. */
+/* The three permanent nodes are in no bucket and not counted. */
 static bool is_fixed(const struct nodes *t, const struct node *node)
 {
     return node == &t->root || node == &t->control || node == &t->stats;
@@ -166,7 +166,7 @@ void nodes_remove(struct nodes *t, const char *path)
     pthread_mutex_unlock(&t->lock);
 }
 
-/* Nodes of `from` and below, off their chains and in one list. */
+/* Removes the nodes of `from` and below from their chains, into one list. */
 static struct node *pull_tree(struct nodes *t, const char *from)
 {
     size_t len = strlen(from);

@@ -1,5 +1,5 @@
 /*
- * node.h - the files the kernel knows: node numbers and the paths they stand for.
+ * node.h - the files the kernel knows: node numbers and their paths.
  *
  * A node is a path below the source, not an inode of it: no descriptor is held for the tens of
  * thousands of small files a dataset may have. Hard links are therefore different nodes.
@@ -18,8 +18,8 @@ struct node {
     struct node *next; /* in its bucket */
     char *path;        /* "" is the source itself, "a/b" below it */
     uint64_t hash;
-    uint64_t lookups; /* how often the kernel was told of it and has not forgotten */
-    bool gone;        /* unlinked or replaced: reached through its handles only */
+    uint64_t lookups; /* references that the kernel was given and has not dropped */
+    bool gone;        /* unlinked or replaced: only reached through its handles */
     struct handle *handles;
 };
 
@@ -31,25 +31,25 @@ struct nodes {
 };
 
 int nodes_init(struct nodes *t);
-/* No handle may be left: close what nodes_any_handle() gives first. */
+/* No handle may be left: first close those of nodes_any_handle(). */
 void nodes_release(struct nodes *t);
 uint64_t node_number(struct nodes *t, const struct node *node);
 struct node *node_of(struct nodes *t, uint64_t number);
-/* The node of a path, made when there is none; one more lookup is counted. NULL: no memory. */
+/* The node of a path, created if missing; counts one more lookup. NULL: out of memory. */
 struct node *nodes_take(struct nodes *t, const char *path);
 /* The node of a path, or NULL; the caller holds the lock. */
 struct node *nodes_find_locked(struct nodes *t, const char *path);
 void nodes_forget(struct nodes *t, struct node *node, uint64_t lookups);
-/* Copies the path as it is now; name (may be NULL) goes below it. 0, ESTALE or ENAMETOOLONG. */
+/* Copies the current path; name (may be NULL) is appended. 0, ESTALE or ENAMETOOLONG. */
 int nodes_path(struct nodes *t, struct node *node, const char *name, char out[PATH_MAX]);
 void nodes_remove(struct nodes *t, const char *path);
-/* What was at `to` is gone; `from` and all below it move. 0 or ENOMEM. */
+/* Replaces `to`; moves `from` and everything below it. 0 or ENOMEM. */
 int nodes_rename(struct nodes *t, const char *from, const char *to);
-/* A node lives as long as the kernel knows it or somebody has it open: the two may end in either
- * order, on different threads. */
+/* A node lives as long as the kernel knows it or it is open: the two may end in either order, on
+ * different threads. */
 void nodes_add_handle(struct nodes *t, struct node *node, struct handle *h);
 void nodes_drop_handle(struct nodes *t, struct node *node, struct handle *h);
-/* Some node with a handle, and the handle; NULL when there is none left. */
+/* Some node with a handle, and the handle; NULL when none is left. */
 struct handle *nodes_any_handle(struct nodes *t, struct node **node);
 
 /* For the system calls that end in "at": the source itself is ".". */

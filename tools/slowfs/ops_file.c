@@ -1,8 +1,8 @@
 /*
- * ops_file.c - open, read, write: the work of requests about data, and who a client is.
+ * ops_file.c - open, read, write: requests for data, and the identification of clients.
  *
- * A client is a process: the one that opened the file, since the kernel reads ahead in nobody's
- * name.
+ * A client is a process: the one that opened the file, since the kernel reads ahead for no process
+ * in particular.
  */
 #include "job.h"
 
@@ -15,7 +15,7 @@
 
 /* ---- clients ------------------------------------------------------------------------------- */
 
-/* FUSE names the thread; its process is in /proc, or the thread stands for it. */
+/* FUSE names the thread; /proc has its process, otherwise the thread stands for it. */
 static pid_t process_of(pid_t thread)
 {
     char path[64], line[128];
@@ -94,8 +94,8 @@ static struct handle *handle_of(const struct fuse_file_info *fi)
     return (struct handle *)(uintptr_t)fi->fh;
 }
 
-/* Opens (mode 0) or creates the file at path into the job. The caller's O_DIRECT and O_APPEND are
- * between it and the kernel: offsets are always given, and the source may lie on anything. */
+/* Opens (mode 0) or creates the file at path into the job. The caller's O_DIRECT and O_APPEND only
+ * concern its kernel: offsets are always explicit, and the source may lie on anything. */
 static int open_file(struct slowfs *fs, struct job *job, const char *path, mode_t mode)
 {
     int flags = job->file.flags & ~(O_DIRECT | O_APPEND | O_NOFOLLOW | O_NONBLOCK);
@@ -122,7 +122,7 @@ static int open_file(struct slowfs *fs, struct job *job, const char *path, mode_
     return 0;
 }
 
-/* The text of our own files is made when they are opened. */
+/* The text of our own files is generated at open. */
 static void open_fixed(struct slowfs *fs, fuse_req_t req, struct node *node,
                        struct fuse_file_info *fi)
 {
@@ -206,7 +206,7 @@ void op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 
 /* ---- data ---------------------------------------------------------------------------------- */
 
-/* Bytes that will move: what lies before the end of the file. */
+/* The bytes that will move: those before the end of the file. */
 static uint64_t bytes_there(struct handle *h, uint64_t offset, uint64_t size, uint64_t limit)
 {
     struct stat st;
@@ -216,8 +216,8 @@ static uint64_t bytes_there(struct handle *h, uint64_t offset, uint64_t size, ui
     return offset >= end ? 0 : end - offset < size ? end - offset : size;
 }
 
-/* From a copy: while the answer is being written its reader may have it already, and have the file
- * closed by another thread of ours. */
+/* From a copy: while the answer is being written, its reader may already have it, and another
+ * thread of ours may close the file. */
 static void read_fixed(fuse_req_t req, const struct handle *h, size_t size, off_t offset)
 {
     size_t len = strlen(h->text), from = (size_t)offset < len ? (size_t)offset : len;
@@ -249,7 +249,7 @@ void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, struct f
     job->effect = faults_ask(&fs->faults, h->path, OP_READ, (uint64_t)offset, size, h->unbuffered);
     job->error = job->effect.error;
     job->bytes = bytes_there(h, (uint64_t)offset, job->size, job->effect.size_limit);
-    /* What is not in memory comes from the disk while the answer waits. */
+    /* Data that is not in memory is read from the disk while the answer waits. */
     if (fs->pace.latency_ns[OP_READ] && job->bytes)
         posix_fadvise(h->fd, offset, (off_t)job->bytes, POSIX_FADV_WILLNEED);
     job_submit(job);

@@ -1,4 +1,4 @@
-/* ops_meta.c - lookups and attributes: the work of the commonest metadata requests. */
+/* ops_meta.c - lookups and attributes: the most common metadata requests. */
 #include "job.h"
 
 #include <errno.h>
@@ -28,7 +28,7 @@ static bool is_fixed_file(struct slowfs *fs, struct node *node)
     return node == &fs->nodes.control || node == &fs->nodes.stats;
 }
 
-/* What is unlinked is reached through any descriptor somebody has of it. */
+/* An unlinked file is reached through any open descriptor. */
 static int stat_gone(struct slowfs *fs, struct node *node, struct stat *st)
 {
     pthread_mutex_lock(&fs->nodes.lock);
@@ -106,7 +106,7 @@ void adopt(fuse_req_t req, const char *path, mode_t mode)
 {
     const struct slowfs *fs = fuse_req_userdata(req);
     const struct fuse_ctx *caller = fuse_req_ctx(req);
-    /* What fails here leaves the file as an unprivileged server makes it. */
+    /* On failure the file stays as an unprivileged server creates it. */
     int rc = 0;
     if (geteuid() == 0)
         rc = fchownat(fs->root_fd, path, caller->uid, caller->gid, AT_SYMLINK_NOFOLLOW);
@@ -177,7 +177,7 @@ static void submit_attr(struct slowfs *fs, struct job *job, struct fuse_file_inf
     job_submit(job);
 }
 
-/* The files of our own cost nothing. */
+/* Our own files cost nothing. */
 static bool reply_fixed_attr(struct slowfs *fs, fuse_req_t req, fuse_ino_t ino)
 {
     struct stat st;
@@ -192,7 +192,7 @@ void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
     struct slowfs *fs = fuse_req_userdata(req);
     char path[PATH_MAX];
-    (void)fi; /* by path: the size a fault gives it is known by that */
+    (void)fi; /* by path: faults set the size by path */
     if (reply_fixed_attr(fs, req, ino))
         return;
     struct job *job = node_job(req, ino, path);
@@ -200,8 +200,7 @@ void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
         submit_attr(fs, job, NULL);
 }
 
-/* Path by which the system calls reach a node whatever it is called now: "/proc/self/fd/N".
- * *fd is to be closed. */
+/* A path that reaches a node under any current name: "/proc/self/fd/N". Caller closes *fd. */
 static int reach(struct slowfs *fs, const char *path, struct handle *h, int *fd, char proc[64])
 {
     *fd = h && h->fd >= 0 ? fcntl(h->fd, F_DUPFD_CLOEXEC, 0)

@@ -1,4 +1,5 @@
-/* ops_name.c - links, directories, making and removing names: the rest of the metadata requests. */
+/* ops_name.c - links, directories, creating and removing names: the rest of the metadata
+ * requests. */
 #include "job.h"
 
 #include <errno.h>
@@ -147,7 +148,7 @@ void op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
         handle_close(fs, node, h);
 }
 
-/* The next name to show: not ours, and not one that has vanished. */
+/* The next name to show: neither ours, nor one that has vanished. */
 static struct dirent *next_entry(struct slowfs *fs, struct handle *h)
 {
     char path[PATH_MAX];

@@ -44,7 +44,7 @@ uint64_t pace_latency(struct pace *p, enum op op)
 uint64_t pace_reserve(struct pace_clock *c, uint64_t rate_Bps, uint64_t ready_ns, uint64_t bytes,
                       uint64_t *start_ns)
 {
-    /* A request is 1 MiB or so: the product is far from overflowing. Rounded up: never too fast. */
+    /* A request is about 1 MiB: the product is far from overflowing. Rounded up: never too fast. */
     uint64_t hold_ns = (bytes * NS + rate_Bps - 1) / rate_Bps;
     uint64_t free_ns = atomic_load(&c->free_ns), start;
     do {

@@ -1,10 +1,11 @@
 /*
- * pace.h - when an answer is due: latency of a request, then its turn on the link.
+ * pace.h - when an answer is due: after the latency of the request, then after its transfer on the
+ * link.
  *
- * Latency is a sleep of that request alone; requests overlap. Bandwidth is a virtual clock: a
+ * Latency is a sleep of one request alone; requests overlap. Bandwidth is a virtual clock: a
  * request of n bytes holds the link for n / rate, from when it is ready or the link is free,
- * whichever is later. The clock knows nothing of when a thread woke up, so N bytes take N / rate
- * exactly, over any time.
+ * whichever is later. The clock does not depend on when a thread wakes up, so N bytes take exactly
+ * N / rate, over any time.
  */
 #ifndef SLOWFS_PACE_H
 #define SLOWFS_PACE_H
@@ -16,27 +17,27 @@
 enum op { OP_OPEN, OP_STAT, OP_READ, OP_WRITE, OP_COUNT };
 
 struct pace_clock {
-    _Atomic uint64_t free_ns; /* from here on nobody has reserved it */
+    _Atomic uint64_t free_ns; /* the end of all reservations */
 };
 
 /* Changeable while mounted, hence atomic. 0: no latency, no limit. */
 struct pace {
     _Atomic uint64_t latency_ns[OP_COUNT];
     _Atomic uint64_t link_Bps, client_Bps;
-    double jitter; /* latency is drawn from [1 - jitter, 1 + jitter] of what is set */
+    double jitter; /* latency is drawn from [1 - jitter, 1 + jitter] times its setting */
     uint64_t seed;
     _Atomic uint64_t draws;
     struct pace_clock link;
 };
 
 uint64_t pace_latency(struct pace *p, enum op op);
-/* Reserves the clock for `bytes` from ready_ns at the earliest. Returns when the transfer ends;
- * *start_ns (may be NULL): when it begins. */
+/* Reserves the clock for `bytes`, not before ready_ns. Returns the end of the transfer; *start_ns
+ * (may be NULL): its start. */
 uint64_t pace_reserve(struct pace_clock *c, uint64_t rate_Bps, uint64_t ready_ns, uint64_t bytes,
                       uint64_t *start_ns);
 /* "open", "stat", "read", "write", or NULL. */
 const char *pace_op_name(enum op op);
-/* False when name is no operation. */
+/* False: name is not an operation. */
 bool pace_op_find(const char *name, enum op *op);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * session.c - the connection to the kernel: what it is told at the start, mount and unmount.
+ * session.c - the connection to the kernel: initial settings, mount and unmount.
  */
 #include "slowfs.h"
 
@@ -9,8 +9,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* FUSE's own default of 12 requests in flight for read-ahead and asynchronous I/O is what would be
- * measured instead of the settings. */
+/* FUSE's own default of 12 requests in flight for read-ahead and asynchronous I/O would be measured
+ * instead of our settings. */
 #define MAX_BACKGROUND 1024
 
 static void op_init(void *slowfs, struct fuse_conn_info *conn)
@@ -20,9 +20,9 @@ static void op_init(void *slowfs, struct fuse_conn_info *conn)
     conn->max_background = MAX_BACKGROUND;
     conn->congestion_threshold = MAX_BACKGROUND;
     fs->init_reply = (conn->capable & FUSE_CAP_PARALLEL_DIROPS) != 0;
-    /* A listing that brings all attributes along would hide what a stat costs. */
+    /* A listing that includes all attributes would hide the cost of a stat. */
     conn->want &= ~(unsigned)(FUSE_CAP_READDIRPLUS | FUSE_CAP_READDIRPLUS_AUTO);
-    /* Nor shall reading cost a stat, except where pages live long enough to be out of date. */
+    /* Reading must not cost a stat either, unless pages live long enough to be out of date. */
     if (strcmp(fs->set.cache, "keep") != 0)
         conn->want &= ~(unsigned)FUSE_CAP_AUTO_INVAL_DATA;
     conn->want |=
@@ -56,8 +56,8 @@ static const struct fuse_lowlevel_ops slowfs_ops = {
     .release = op_release,
 };
 
-/* libfuse before 3.17 knows of parallel lookups in a directory but does not ask the kernel for
- * them (libfuse pull request 861): sixty-four threads that open files would wait for each other.
+/* libfuse before 3.17 supports parallel lookups in a directory but does not request them from the
+ * kernel (libfuse pull request 861): sixty-four threads that open files would wait for each other.
  * Its first answer is the one to the kernel's greeting; the flag is added there. */
 #if FUSE_VERSION >= FUSE_MAKE_VERSION(3, 14) && FUSE_VERSION < FUSE_MAKE_VERSION(3, 17)
 static ssize_t send_answer(int fd, struct iovec *iov, int count, void *slowfs)

@@ -1,8 +1,8 @@
 /*
  * slowfs.c - a stand-in for a busy parallel file system: options, mount, signals, end.
  *
- * Passes a directory through FUSE with latency, bandwidth and faults as set (docs/slowfs.md). Runs
- * without privileges; nothing of it is left when it is unmounted or gets SIGTERM.
+ * Passes a directory through FUSE with configurable latency, bandwidth and faults (docs/slowfs.md).
+ * Runs without privileges; leaves nothing behind when it is unmounted or gets SIGTERM.
  */
 #include "slowfs.h"
 
@@ -60,26 +60,26 @@ static const struct stk_opt options[] = {
      .offset = FIELD(bandwidth_Bps),
      .arg = "SIZE",
      .def = "0",
-     .help = "bytes a second in total (500MB = 500,000,000, 500M = 524,288,000; 0: no limit)"},
+     .help = "bytes per second in total (500MB = 500,000,000, 500M = 524,288,000; 0: no limit)"},
     {.name = "client-bandwidth",
      .type = STK_OPT_SIZE,
      .offset = FIELD(client_bandwidth_Bps),
      .arg = "SIZE",
      .def = "0",
-     .help = "bytes a second for each process"},
+     .help = "bytes per second and process"},
     {.name = "jitter",
      .type = STK_OPT_PERCENT,
      .offset = FIELD(jitter),
      .arg = "PERCENT",
      .def = "0",
      .max = 100,
-     .help = "latency varies by so much either way"},
+     .help = "latency varies by this much either way"},
     {.name = "seed",
      .type = STK_OPT_UNSIGNED,
      .offset = FIELD(seed),
      .arg = "N",
      .def = "0",
-     .help = "of the jitter"},
+     .help = "seed of the jitter"},
     {.name = "max-read",
      .type = STK_OPT_SIZE,
      .offset = FIELD(max_read_bytes),
@@ -94,7 +94,7 @@ static const struct stk_opt options[] = {
      .arg = "SIZE",
      .def = "0",
      .max = 1 << 30,
-     .help = "of the kernel, for buffered reads; needs root (0: the kernel's own, 128K)"},
+     .help = "the kernel's read-ahead for buffered reads; needs root (0: the default, 128K)"},
     {.name = "cache",
      .type = STK_OPT_ENUM,
      .offset = FIELD(cache),
@@ -125,7 +125,7 @@ static const struct stk_opt options[] = {
      .arg = "N",
      .def = "0",
      .max = MAX_THREADS,
-     .help = "event threads (0: one for each of up to four cores)"},
+     .help = "event threads (0: one per core, at most four)"},
     {.name = "allow-other",
      .type = STK_OPT_FLAG,
      .offset = FIELD(allow_other),
@@ -165,7 +165,7 @@ static int complain(const struct stk_err *err)
 
 /* ---- while it is mounted ------------------------------------------------------------------- */
 
-/* Only root may; what it was asked for is otherwise said and left. */
+/* Requires root; otherwise reports and ignores the setting. */
 static void set_readahead(const struct slowfs *fs, const char *mnt)
 {
     struct stat st;
@@ -204,7 +204,7 @@ static void handle_signals(struct slowfs *fs, const sigset_t *signals)
     }
 }
 
-/* Signals are for the main thread alone; event threads send it SIGTERM when the mount is gone. */
+/* Only the main thread handles signals; event threads send it SIGTERM when the mount is gone. */
 static int serve(struct slowfs *fs, const char *mnt)
 {
     pthread_t thread[MAX_THREADS];
@@ -294,7 +294,7 @@ static int mount_and_serve(struct slowfs *fs, const char *mnt)
     return rc;
 }
 
-/* What somebody had open when we were told to leave. */
+/* Closes what was still open when we were told to leave. */
 static void close_all(struct slowfs *fs)
 {
     struct node *node;
@@ -304,7 +304,7 @@ static void close_all(struct slowfs *fs)
     nodes_release(&fs->nodes);
 }
 
-/* The daemon works in /: names given on the command line are made absolute first. */
+/* The daemon works in /: names from the command line are made absolute first. */
 static char *absolute(const char *path)
 {
     char *cwd = *path == '/' ? strdup("") : getcwd(NULL, 0);
@@ -324,7 +324,7 @@ static int run(struct slowfs *fs, const char *src, const char *mnt)
     fs->root_fd = fs->wake_fd = -1;
     choose_defaults(&fs->set);
     raise_file_limit();
-    /* What we stand for has cores of its own. Only root may; without, it works less evenly. */
+    /* A real file server has cores of its own. Requires root; without it, timing is less even. */
     setpriority(PRIO_PROCESS, 0, -10);
     int rc = where ? open_source(fs, src, &err) : stk_err_sys(&err, mnt, "mount point");
     rc = rc == 0 ? mount_and_serve(fs, where) : complain(&err);

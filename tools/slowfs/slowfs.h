@@ -1,5 +1,5 @@
 /*
- * slowfs.h - what the parts of slowfs share: settings, the mounted file system, counters.
+ * slowfs.h - shared by the parts of slowfs: settings, the mounted file system, counters.
  *
  * One `struct slowfs` is the mount. Event threads (loop.c) take requests, do the work of a request
  * when it arrives (ops_*.c) and send the answer when it is due (job.c, pace.c).
@@ -33,11 +33,11 @@ struct counters {
     _Atomic uint64_t requests[OP_COUNT]; /* opens, stats, reads, writes */
     _Atomic uint64_t bytes[OP_COUNT];    /* of data moved */
     _Atomic uint64_t read_sizes[SIZE_BUCKETS];
-    _Atomic uint64_t waiting, waiting_peak; /* requests taken and not yet answered */
+    _Atomic uint64_t waiting, waiting_peak; /* received and not yet answered */
     _Atomic uint64_t reading, reading_peak;
 };
 
-/* A process that has files open: its share of the bandwidth is its own. */
+/* A process with open files: it has its own bandwidth limit. */
 struct client {
     struct client *next;
     pid_t pid;
@@ -60,7 +60,7 @@ struct slowfs {
     uint64_t started_ns;
 };
 
-/* A file or directory somebody has open. Our own files have text instead of a descriptor. */
+/* An open file or directory. Our own files have text instead of a descriptor. */
 struct handle {
     struct handle *next; /* of the same node, under nodes.lock */
     int fd;
@@ -70,12 +70,13 @@ struct handle {
     char *text;            /* NULL for files */
     DIR *dir;              /* NULL for files */
     struct dirent *entry;  /* of dir: read, but did not fit into the last answer */
-    char path[];           /* as it was opened: what faults are matched with */
+    char path[];           /* as opened: matched with faults */
 };
 
 uint64_t now_ns(void);
 
-/* session.c. libfuse says on stderr why it cannot mount. session_unmount() after either outcome. */
+/* session.c. libfuse reports on stderr why it cannot mount. Call session_unmount() after either
+ * outcome. */
 int session_mount(struct slowfs *fs, const char *mnt);
 void session_unmount(struct slowfs *fs);
 
@@ -111,28 +112,28 @@ void op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
 
 /* Fills e for the file at path and takes one reference to its node; 0 or an errno. */
 int fill_entry(struct slowfs *fs, const char *path, struct fuse_entry_param *e);
-/* As the caller sees it: with what faults do to it. 0 or an errno. */
+/* As the caller sees it: with faults applied. 0 or an errno. */
 int fill_attr(struct slowfs *fs, struct node *node, struct handle *h, struct stat *st);
-struct handle *handle_new(const char *path); /* NULL: no memory */
+struct handle *handle_new(const char *path); /* NULL: out of memory */
 void handle_close(struct slowfs *fs, struct node *node, struct handle *h);
 
 /* loop.c: takes requests until the mount is gone or wake_fd is readable. */
 void *loop_run(void *slowfs);
 
-/* control.c: a thread of its own carries out commands, because telling the kernel to forget pages
- * may wait for reads that the event threads have yet to answer. */
+/* control.c: a separate thread executes commands, because telling the kernel to drop pages may wait
+ * for reads that the event threads have yet to answer. */
 int control_start(struct slowfs *fs);
 void control_stop(struct slowfs *fs);
 void control_write(struct slowfs *fs, fuse_req_t req, const char *text, size_t size);
 void control_reload(struct slowfs *fs);
-/* Replaces the rules by those of the file of --faults. err->offset: the line. */
+/* Replaces the rules by those in the file of --faults. err->offset: the line. */
 int control_load(struct slowfs *fs, bool mounted, struct stk_err *err);
 
 /* stats.c */
 void stats_request(struct counters *c, enum op op, uint64_t bytes);
 void stats_enter(struct counters *c, enum op op);
 void stats_leave(struct counters *c, enum op op);
-/* malloc'ed JSON; NULL: no memory. Caller frees with free(). */
+/* malloc'ed JSON; NULL: out of memory. Caller frees with free(). */
 char *stats_text(struct slowfs *fs);
 
 #endif

@@ -1,4 +1,4 @@
-/* stats.c - what was asked of the file system, counted, and as JSON. */
+/* stats.c - counts of the requests to the file system, and their JSON. */
 #include "slowfs.h"
 
 #include <stdio.h>
@@ -28,7 +28,7 @@ void stats_leave(struct counters *c, enum op op)
         atomic_fetch_sub(&c->reading, 1);
 }
 
-/* The bucket whose power of two is the first that is not smaller. */
+/* The bucket of the smallest power of two that is not less. */
 static unsigned bucket_of(uint64_t bytes)
 {
     unsigned b = bytes <= 1 ? 0 : 64u - (unsigned)__builtin_clzll(bytes - 1);
@@ -65,7 +65,7 @@ static void put_settings(struct slowfs *fs, struct stk_jw *w)
 
 static void put_sizes(struct counters *c, struct stk_jw *w)
 {
-    stk_jw_key(w, "read_sizes"); /* bytes of an answer, up to -> how many */
+    stk_jw_key(w, "read_sizes"); /* answer size, up to -> number */
     stk_jw_open(w, '{');
     for (unsigned b = 0; b < SIZE_BUCKETS; b++) {
         char key[32];

@@ -1,22 +1,23 @@
 /*
- * run_plan_json.c - a plan as JSON and back, from one table of its fields, so that neither can
- * forget one. Words of a command may be any bytes: what is not UTF-8 is written as {"hex": "…"}.
+ * runner_plan_json.c - a plan as JSON and back, from one table of its fields, so that neither
+ * direction can miss one. Words of a command may be any bytes: words that are not UTF-8 become
+ * {"hex": "…"}.
  */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/text.h"
-#include "lab/run_priv.h"
+#include "lab/runner_priv.h"
 
-/* 1: points from N alone. 2: with what readers of 1 do not know, and would run without. */
+/* 1: points from N alone. 2: with fields that readers of 1 do not know and would ignore. */
 #define VERSION_N      1
 #define VERSION_POINTS 2
 
 enum kind { TEXT, LIST, NUMBER, REAL, FLAG };
 
 struct field {
-    const char *name; /* NULL: no more */
+    const char *name; /* NULL: the end */
     enum kind kind;
     size_t offset;
 };
@@ -24,7 +25,7 @@ struct field {
 static const struct field plan_fields[] = {
 #define F(kind, name)                                                                              \
     {                                                                                              \
-#name, kind, offsetof(struct stk_runs_plan, name)                                          \
+#name, kind, offsetof(struct stk_runner_plan, name)                                        \
     }
     F(LIST, argv),
     F(FLAG, shell),
@@ -163,8 +164,8 @@ static void put_numbers(struct stk_jw *w, const char *name, const uint64_t *v, s
     stk_jw_close(w, ']');
 }
 
-/* What a plan of N alone does not have. */
-static void put_more(struct stk_jw *w, const struct stk_runs_plan *p)
+/* Fields that a plan of N alone does not have. */
+static void put_more(struct stk_jw *w, const struct stk_runner_plan *p)
 {
     put_numbers(w, "spread", p->spread, p->nspread);
     stk_jw_key(w, "variants");
@@ -177,7 +178,7 @@ static void put_more(struct stk_jw *w, const struct stk_runs_plan *p)
     stk_jw_close(w, ']');
 }
 
-void stk_runs_write_plan(const struct stk_runs_plan *p, struct stk_buf *out)
+void stk_runner_write_plan(const struct stk_runner_plan *p, struct stk_buf *out)
 {
     struct stk_jw w;
     bool more = p->nspread || p->nvariants;
@@ -189,7 +190,7 @@ void stk_runs_write_plan(const struct stk_runs_plan *p, struct stk_buf *out)
         put_more(&w, p);
     put_fields(&w, p, plan_fields);
     stk_jw_put_str(&w, "via", p->via->name);
-    stk_jw_put_bool(&w, "slurm", p->via == &stk_executor_slurm); /* how it was said before `via` */
+    stk_jw_put_bool(&w, "slurm", p->via == &stk_executor_slurm); /* the form before `via` */
     stk_jw_close(&w, '}');
     stk_buf_putc(out, '\n');
 }
@@ -269,7 +270,7 @@ static bool get_field(const struct stk_jval *v, struct stk_arena *arena, const v
     return false;
 }
 
-/* The name of the first field that is wrong; NULL: none. */
+/* The name of the first wrong field; NULL: none. */
 static const char *get_fields(const struct stk_jval *obj, struct stk_arena *arena, const void *base,
                               const struct field *fields)
 {
@@ -283,7 +284,7 @@ static const char *get_fields(const struct stk_jval *obj, struct stk_arena *aren
 
 static bool get_numbers(const struct stk_jval *v, uint64_t *n, size_t *nn)
 {
-    if (!v || v->type != STK_JARR || v->len > STK_RUNS_N_MAX)
+    if (!v || v->type != STK_JARR || v->len > STK_RUNNER_N_MAX)
         return false;
     for (size_t i = 0; i < v->len; i++) {
         const struct stk_jval *x = &v->item[i];
@@ -297,7 +298,7 @@ static bool get_numbers(const struct stk_jval *v, uint64_t *n, size_t *nn)
 }
 
 static const char *get_variants(const struct stk_jval *v, struct stk_arena *arena,
-                                struct stk_runs_plan *p)
+                                struct stk_runner_plan *p)
 {
     if (!v || v->type != STK_JARR || v->len > STK_POINTS_MAX)
         return "variants";
@@ -324,14 +325,14 @@ static const struct stk_executor *get_via(const struct stk_jval *root)
 }
 
 static const char *read_fields(const struct stk_jval *root, struct stk_arena *arena,
-                               struct stk_runs_plan *p)
+                               struct stk_runner_plan *p)
 {
     const struct stk_jval *version =
         root->type == STK_JOBJ ? stk_json_get(root, "stoker_scale_plan") : NULL;
     if (!version || version->type != STK_JINT)
         return "this is not the plan of a study";
     if (version->i != VERSION_N && version->i != VERSION_POINTS)
-        return "the plan of another version of stoker";
+        return "the plan was written by another version of stoker";
     if (!get_numbers(stk_json_get(root, "n"), p->n, &p->nn))
         return "n is missing or wrong";
     const char *bad = NULL;
@@ -351,12 +352,12 @@ static const char *read_fields(const struct stk_jval *root, struct stk_arena *ar
                                                 : NULL;
 }
 
-int stk_runs_read_plan(const char *text, size_t len, const char *path, struct stk_arena *arena,
-                       struct stk_runs_plan *p, struct stk_err *err)
+int stk_runner_read_plan(const char *text, size_t len, const char *path, struct stk_arena *arena,
+                         struct stk_runner_plan *p, struct stk_err *err)
 {
     struct stk_arena tree = STK_ARENA_INIT;
     struct stk_jval *root = NULL;
-    *p = (struct stk_runs_plan){0};
+    *p = (struct stk_runner_plan){0};
     int rc = stk_json_parse(&tree, text, len, &root, err);
     const char *bad = rc ? NULL : read_fields(root, arena, p);
     stk_arena_release(&tree);
@@ -367,15 +368,15 @@ int stk_runs_read_plan(const char *text, size_t len, const char *path, struct st
     return rc;
 }
 
-/* By way of JSON: what is copied is what a later call would read. */
-int stk_runs_copy_plan(const struct stk_runs_plan *from, struct stk_arena *arena,
-                       struct stk_runs_plan *to, struct stk_err *err)
+/* Through JSON: the copy is what a later call would read. */
+int stk_runner_copy_plan(const struct stk_runner_plan *from, struct stk_arena *arena,
+                         struct stk_runner_plan *to, struct stk_err *err)
 {
     struct stk_buf b = STK_BUF_INIT;
-    stk_runs_write_plan(from, &b);
+    stk_runner_write_plan(from, &b);
     int rc = stk_buf_check(&b, err);
     if (!rc)
-        rc = stk_runs_read_plan(stk_buf_cstr(&b), b.len, "plan", arena, to, err);
+        rc = stk_runner_read_plan(stk_buf_cstr(&b), b.len, "plan", arena, to, err);
     to->detach = from->detach;
     stk_buf_release(&b);
     return rc;

@@ -1,8 +1,8 @@
-/* test_run.c - the parts of running a study: words, plans, metrics, one timed process, and a batch
- * file that quotes what it must. A wrong word runs a wrong command, or somebody else's. */
+/* test_runner.c - the parts of running a study: words, plans, metrics, one timed process, and a
+ * batch file that quotes what it must. A wrong word runs a wrong command, or somebody else's. */
 #include "base/file.h"
 #include "check.h"
-#include "lab/run_priv.h"
+#include "lab/runner_priv.h"
 #include "scratch.h"
 
 #include <fcntl.h>
@@ -53,16 +53,16 @@ static void splitting(void)
 
 static void numbers(void)
 {
-    uint64_t n[STK_RUNS_N_MAX];
+    uint64_t n[STK_RUNNER_N_MAX];
     size_t nn;
-    CHECK_INT(stk_runs_parse_n("n", "8,1,2,1,4", n, &nn, NULL), 0);
+    CHECK_INT(stk_runner_parse_n("n", "8,1,2,1,4", n, &nn, NULL), 0);
     CHECK(nn == 4 && n[0] == 1 && n[3] == 8);
-    CHECK_INT(stk_runs_parse_n("n", "1-4,16-64*2", n, &nn, NULL), 0);
+    CHECK_INT(stk_runner_parse_n("n", "1-4,16-64*2", n, &nn, NULL), 0);
     CHECK(nn == 7 && n[3] == 4 && n[4] == 16 && n[6] == 64);
     static const char *const bad[] = {"",    "0",   "1,x", "-3",    "3-", "4-2",        "1-8*1",
                                       "1 2", "1.5", ",",   "1-999", "*2", "9999999999", "1-4*0"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-        CHECK_INT(stk_runs_parse_n("n", bad[i], n, &nn, NULL), STK_E_USAGE);
+        CHECK_INT(stk_runner_parse_n("n", bad[i], n, &nn, NULL), STK_E_USAGE);
 }
 
 static double find(const char *regex, enum stk_metric_pick pick, const char *text)
@@ -150,7 +150,7 @@ static void better_ways(void)
 static void plans(void)
 {
     const char *argv[] = {"./a b", "\xff\xfe\x01'\"$", "{n}", "", NULL}, *sbatch[] = {"-p x", NULL};
-    struct stk_runs_plan p = STK_RUNS_PLAN_INIT, q;
+    struct stk_runner_plan p = STK_RUNNER_PLAN_INIT, q;
     struct stk_arena arena = STK_ARENA_INIT;
     struct stk_buf b = STK_BUF_INIT;
     p.argv = argv;
@@ -162,8 +162,8 @@ static void plans(void)
     p.metric = "x ([0-9]+)\n";
     p.sets = STK_SETS_GPUS;
     p.timeout_s = 0.25;
-    CHECK_INT(stk_runs_check(&p, NULL), 0);
-    CHECK_INT(stk_runs_copy_plan(&p, &arena, &q, NULL), 0);
+    CHECK_INT(stk_runner_check(&p, NULL), 0);
+    CHECK_INT(stk_runner_copy_plan(&p, &arena, &q, NULL), 0);
     CHECK_STR(q.argv[0], argv[0]);
     CHECK_STR(q.argv[1], argv[1]);
     CHECK_STR(q.argv[3], "");
@@ -171,9 +171,9 @@ static void plans(void)
     CHECK(q.timeout_s == 0.25 && q.precision == p.precision && q.pin && q.sets == p.sets);
     CHECK_STR(q.sbatch[0], "-p x");
     CHECK_STR(q.metric, p.metric);
-    stk_runs_write_plan(&p, &b);
+    stk_runner_write_plan(&p, &b);
     for (size_t i = 0; i + 1 < b.len; i += 7) /* cut anywhere: an error, not a crash */
-        CHECK(stk_runs_read_plan((const char *)b.data, i, "p", &arena, &q, NULL) != 0);
+        CHECK(stk_runner_read_plan((const char *)b.data, i, "p", &arena, &q, NULL) != 0);
     stk_buf_release(&b);
     stk_arena_release(&arena);
 }
@@ -182,21 +182,21 @@ static void plans(void)
 static void batch_file(void)
 {
     const char *argv[] = {"true", NULL};
-    struct stk_runs r = {.dir = (char *)(uintptr_t) "/d/it's $(x) 50%"};
+    struct stk_runner r = {.dir = (char *)(uintptr_t) "/d/it's $(x) 50%"};
     struct stk_buf script = STK_BUF_INIT;
     struct stk_words args = {.arena = &r.arena};
     struct stk_job_run job = {.repeat = 1, .token = "5f3a9c1e"};
-    r.plan = (struct stk_runs_plan){.argv = argv,
-                                    .n = {6},
-                                    .nn = 1,
-                                    .runs_max = 1,
-                                    .via = &stk_executor_slurm,
-                                    .sets = STK_SETS_RANKS | STK_SETS_GPUS,
-                                    .ranks_per_node = 4,
-                                    .threads_per_rank = 2,
-                                    .gpu_type = "k80",
-                                    .batch_head = "#SBATCH -t {n}\nmodule load {n}"};
-    CHECK_INT(stk_runs_make_points(&r, NULL), 0);
+    r.plan = (struct stk_runner_plan){.argv = argv,
+                                      .n = {6},
+                                      .nn = 1,
+                                      .runs_max = 1,
+                                      .via = &stk_executor_slurm,
+                                      .sets = STK_SETS_RANKS | STK_SETS_GPUS,
+                                      .ranks_per_node = 4,
+                                      .threads_per_rank = 2,
+                                      .gpu_type = "k80",
+                                      .batch_head = "#SBATCH -t {n}\nmodule load {n}"};
+    CHECK_INT(stk_runner_make_points(&r, NULL), 0);
     job.tally = &r.tally[0];
     CHECK_INT(stk_batch_make(&r, &job, &script, &args, NULL), 0);
     const char *text = stk_buf_cstr(&script);
@@ -219,10 +219,10 @@ static void batch_file(void)
 
 /* ---- points -------------------------------------------------------------------------------- */
 
-static struct stk_points make(struct stk_arena *arena, const struct stk_runs_plan *p)
+static struct stk_points make(struct stk_arena *arena, const struct stk_runner_plan *p)
 {
     struct stk_points points;
-    CHECK_INT(stk_runs_check(p, NULL), 0);
+    CHECK_INT(stk_runner_check(p, NULL), 0);
     CHECK_INT(stk_points_make(p, arena, &points, NULL), 0);
     return points;
 }
@@ -231,13 +231,13 @@ static struct stk_points make(struct stk_arena *arena, const struct stk_runs_pla
 static void points_of_n(void)
 {
     const char *argv[] = {"./a", "{n}/{size}", NULL};
-    struct stk_runs_plan p = STK_RUNS_PLAN_INIT;
+    struct stk_runner_plan p = STK_RUNNER_PLAN_INIT;
     struct stk_arena arena = STK_ARENA_INIT;
     p.argv = argv;
     p.weak = true;
     p.size = 10;
     p.sets = STK_SETS_THREADS;
-    CHECK_INT(stk_runs_parse_n("n", "1,8", p.n, &p.nn, NULL), 0);
+    CHECK_INT(stk_runner_parse_n("n", "1,8", p.n, &p.nn, NULL), 0);
     struct stk_points points = make(&arena, &p);
     CHECK_INT(points.n, 2);
     CHECK_STR(points.v[1].id, "n8");
@@ -252,13 +252,13 @@ static void points_of_n(void)
     stk_arena_release(&arena);
 }
 
-static const char *batch_args(const struct stk_runs_plan *plan, size_t i)
+static const char *batch_args(const struct stk_runner_plan *plan, size_t i)
 {
     static char text[512];
-    struct stk_runs r = {.plan = *plan, .dir = (char *)(uintptr_t) "/d"};
+    struct stk_runner r = {.plan = *plan, .dir = (char *)(uintptr_t) "/d"};
     struct stk_buf script = STK_BUF_INIT;
     struct stk_words args = {.arena = &r.arena};
-    CHECK_INT(stk_runs_make_points(&r, NULL), 0);
+    CHECK_INT(stk_runner_make_points(&r, NULL), 0);
     const struct stk_job_run job = {.tally = &r.tally[i]};
     CHECK_INT(stk_batch_make(&r, &job, &script, &args, NULL), 0);
     text[0] = '\0';
@@ -273,13 +273,13 @@ static const char *batch_args(const struct stk_runs_plan *plan, size_t i)
 static void points_of_spread(void)
 {
     const char *argv[] = {"./a", NULL};
-    struct stk_runs_plan p = STK_RUNS_PLAN_INIT;
+    struct stk_runner_plan p = STK_RUNNER_PLAN_INIT;
     struct stk_arena arena = STK_ARENA_INIT;
     p.argv = argv;
     p.via = &stk_executor_slurm;
     p.sets = STK_SETS_RANKS;
-    CHECK_INT(stk_runs_parse_n("n", "1,2,6", p.n, &p.nn, NULL), 0);
-    CHECK_INT(stk_runs_parse_n("spread", "1,2", p.spread, &p.nspread, NULL), 0);
+    CHECK_INT(stk_runner_parse_n("n", "1,2,6", p.n, &p.nn, NULL), 0);
+    CHECK_INT(stk_runner_parse_n("spread", "1,2", p.spread, &p.nspread, NULL), 0);
     struct stk_points points = make(&arena, &p);
     static const char *const want[][3] = {{"n1-on1", "1 node", "--nodes=1 --ntasks-per-node=1"},
                                           {"n2-on1", "1 node", "--nodes=1 --ntasks-per-node=2"},
@@ -297,10 +297,10 @@ static void points_of_spread(void)
     }
     CHECK_STR(points.v[4].label, "N=6 on 2 nodes");
     p.spread[1] = 4; /* no N can be divided by four */
-    CHECK_INT(stk_runs_check(&p, NULL), STK_E_USAGE);
+    CHECK_INT(stk_runner_check(&p, NULL), STK_E_USAGE);
     p.spread[1] = 2;
     p.sets = STK_SETS_THREADS;
-    CHECK_INT(stk_runs_check(&p, NULL), STK_E_USAGE);
+    CHECK_INT(stk_runner_check(&p, NULL), STK_E_USAGE);
     stk_arena_release(&arena);
 }
 
@@ -317,12 +317,12 @@ static void bad_variants(void)
         {{.id = "a", .argv = argv, .series = "s"}, {.id = "b", .argv = argv, .series = "s"}},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        struct stk_runs_plan p = STK_RUNS_PLAN_INIT;
+        struct stk_runner_plan p = STK_RUNNER_PLAN_INIT;
         struct stk_arena arena = STK_ARENA_INIT;
         struct stk_points points;
         p.variant = bad[i];
         p.nvariants = 2;
-        CHECK_INT(stk_runs_check(&p, NULL), 0);
+        CHECK_INT(stk_runner_check(&p, NULL), 0);
         CHECK_INT(stk_points_make(&p, &arena, &points, NULL), STK_E_USAGE);
         stk_arena_release(&arena);
     }
@@ -340,9 +340,9 @@ struct variants {
     const char *argv[3][4], *env[3][2];
 };
 
-static void make_variants(struct variants *v, struct stk_runs_plan *p)
+static void make_variants(struct variants *v, struct stk_runner_plan *p)
 {
-    *p = (struct stk_runs_plan)STK_RUNS_PLAN_INIT;
+    *p = (struct stk_runner_plan)STK_RUNNER_PLAN_INIT;
     for (size_t i = 0; i < 3; i++) {
         const char *argv[] = {"sh", "-c", three[i][2], NULL};
         memcpy(v->argv[i], argv, sizeof argv);
@@ -388,21 +388,21 @@ static void check_rounds(const char *path)
 }
 
 /* A tuner that has seen enough adds the next one to try; what was run is not run again. */
-static void add_one(const struct stk_runs_change *as_before)
+static void add_one(const struct stk_runner_change *as_before)
 {
     const char *argv[] = {"sh", "-c", "echo next >> log", NULL};
     const struct stk_point next[] = {{.id = "quick", .argv = argv}, {.id = "next", .argv = argv}};
-    struct stk_runs_change more = *as_before;
-    struct stk_runs *r = NULL;
+    struct stk_runner_change more = *as_before;
+    struct stk_runner *r = NULL;
     size_t n;
     more.variant = next;
     more.nvariants = 2;
-    CHECK_INT(stk_runs_resume("study", &more, &r, NULL), 0);
-    CHECK_INT(stk_runs_go(r, NULL, NULL), 0);
-    const struct stk_tally *t = stk_runs_tally(r, &n);
-    CHECK(n == 4 && t[1].good == 3 && t[3].good == 3 && stk_runs_study(r)->nruns == 11);
+    CHECK_INT(stk_runner_resume("study", &more, &r, NULL), 0);
+    CHECK_INT(stk_runner_go(r, NULL, NULL), 0);
+    const struct stk_tally *t = stk_runner_tally(r, &n);
+    CHECK(n == 4 && t[1].good == 3 && t[3].good == 3 && stk_runner_study(r)->nruns == 11);
     CHECK_STR(t[3].point->id, "next");
-    stk_runs_free(r);
+    stk_runner_free(r);
     CHECK_INT(count_in("log", "next"), 3);
 }
 
@@ -410,34 +410,34 @@ static void add_one(const struct stk_runs_change *as_before)
  * the first call has run is not run again. */
 static void variants(void)
 {
-    const struct stk_runs_change more = {.runs_min = 3,
-                                         .runs_max = 3,
-                                         .precision = NAN,
-                                         .timeout_s = NAN,
-                                         .budget_s = NAN,
-                                         .at_once = UINT64_MAX};
-    struct stk_runs_plan p;
+    const struct stk_runner_change more = {.runs_min = 3,
+                                           .runs_max = 3,
+                                           .precision = NAN,
+                                           .timeout_s = NAN,
+                                           .budget_s = NAN,
+                                           .at_once = UINT64_MAX};
+    struct stk_runner_plan p;
     struct variants v;
-    struct stk_runs *r = NULL;
+    struct stk_runner *r = NULL;
     char *home = getcwd(NULL, 0);
     size_t n;
     make_variants(&v, &p);
     CHECK(chdir(scratch_begin()) == 0);
-    CHECK_INT(stk_runs_new(&p, "study", &r, NULL), 0);
-    CHECK_INT(stk_runs_go(r, NULL, NULL), 0);
-    stk_runs_free(r);
+    CHECK_INT(stk_runner_new(&p, "study", &r, NULL), 0);
+    CHECK_INT(stk_runner_go(r, NULL, NULL), 0);
+    stk_runner_free(r);
     CHECK_INT(count_in("study/runs.jsonl", "\n"), 3);
-    CHECK_INT(stk_runs_resume("study", &more, &r, NULL), 0);
-    CHECK_INT(stk_runs_go(r, NULL, NULL), 0);
-    const struct stk_tally *t = stk_runs_tally(r, &n);
+    CHECK_INT(stk_runner_resume("study", &more, &r, NULL), 0);
+    CHECK_INT(stk_runner_go(r, NULL, NULL), 0);
+    const struct stk_tally *t = stk_runner_tally(r, &n);
     CHECK_INT(n, 3);
     CHECK(t[0].good == 3 && t[1].good == 3 && t[2].good == 0 && t[2].bad == 2);
     CHECK(t[0].cost >= 0.03 && isnan(t[2].cost));
-    const struct stk_study *s = stk_runs_study(r);
+    const struct stk_study *s = stk_runner_study(r);
     CHECK(s->nseries == 3 && s->nruns == 8);
     CHECK_STR(s->series[2].name, "broken");
     CHECK_STR(s->series[2].run[0].point, "broken");
-    stk_runs_free(r);
+    stk_runner_free(r);
     check_rounds("study/runs.jsonl");
     add_one(&more);
     CHECK_INT(count_in("log", "one 1 two\n"), 3);
@@ -459,19 +459,19 @@ static void executors(void)
 static void old_plans(void)
 {
     const char *argv[] = {"true", "{n}", NULL};
-    struct stk_runs_plan p = STK_RUNS_PLAN_INIT, q;
+    struct stk_runner_plan p = STK_RUNNER_PLAN_INIT, q;
     struct stk_arena arena = STK_ARENA_INIT;
     struct stk_buf b = STK_BUF_INIT;
     p.argv = argv;
     p.cwd = "/";
     p.n[0] = p.nn = 1;
     p.via = &stk_executor_slurm;
-    stk_runs_write_plan(&p, &b);
+    stk_runner_write_plan(&p, &b);
     char *via = strstr((char *)(uintptr_t)stk_buf_cstr(&b), "\"via\"");
     CHECK(via != NULL);
     if (via)
         via[1] = 'x';
-    CHECK_INT(stk_runs_read_plan(stk_buf_cstr(&b), b.len, "p", &arena, &q, NULL), 0);
+    CHECK_INT(stk_runner_read_plan(stk_buf_cstr(&b), b.len, "p", &arena, &q, NULL), 0);
     CHECK(q.via == &stk_executor_slurm);
     stk_buf_release(&b);
     stk_arena_release(&arena);

@@ -1,7 +1,7 @@
 /*
- * run_order.c - which run comes next: rounds of all points in random order, so that a machine that
- * grows warm or busy does not pass for scaling, until the intervals are narrow or the time is
- * spent.
+ * runner_order.c - which run comes next: rounds of all points in random order, so that a machine
+ * that gets warm or busy is not mistaken for scaling, until the intervals are narrow or the time is
+ * up.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -9,13 +9,13 @@
 
 #include "base/pool.h"
 #include "base/random.h"
-#include "lab/run_priv.h"
+#include "lab/runner_priv.h"
 #include "lab/stats.h"
 
-#define FAILURES_MAX 2 /* a point that fails so often is not tried again */
+#define FAILURES_MAX 2 /* a point that fails this often is not tried again */
 
-/* Half of the width of the interval of what is compared, relative. Few runs: Student's, because the
- * range of three says little; more: that of the median, as in the table. */
+/* Relative half-width of the interval of what is compared. Few runs: Student's, since the range of
+ * three says little; more: that of the median, as in the table. */
 static double half_width(const struct stk_summary *s)
 {
     struct stk_interval i = s->n < 6 ? s->mean_ci : s->median_ci;
@@ -27,7 +27,7 @@ static bool is_of(const struct stk_point *p, const struct stk_study_run *run)
     return run->n == p->n && (p->by_n ? !run->point : run->point && strcmp(run->point, p->id) == 0);
 }
 
-struct stk_tally *stk_runs_point_of(const struct stk_runs *r, const struct stk_study_run *run)
+struct stk_tally *stk_runner_point_of(const struct stk_runner *r, const struct stk_study_run *run)
 {
     for (size_t i = 0; i < r->points.n; i++)
         if (is_of(r->tally[i].point, run))
@@ -35,7 +35,7 @@ struct stk_tally *stk_runs_point_of(const struct stk_runs *r, const struct stk_s
     return NULL;
 }
 
-static void gather(const struct stk_runs *r, struct stk_tally *t, double *cost, double *wall)
+static void gather(const struct stk_runner *r, struct stk_tally *t, double *cost, double *wall)
 {
     const struct stk_study_series *s = &r->study.series[t->series];
     struct stk_summary sum;
@@ -50,7 +50,7 @@ static void gather(const struct stk_runs *r, struct stk_tally *t, double *cost, 
             wall[t->good++] = isnan(run->wall_s) ? 0 : run->wall_s;
         } else {
             t->bad++;
-            /* Once more would take as long, or never begin either. */
+            /* Another try would take as long, or never start either. */
             t->hopeless =
                 t->hopeless || run->status == STK_RUN_TIMEOUT || run->status == STK_RUN_PENDING;
         }
@@ -60,17 +60,17 @@ static void gather(const struct stk_runs *r, struct stk_tally *t, double *cost, 
     t->cost = t->good ? stk_median(cost, t->good) : NAN;
 }
 
-static bool is_done(const struct stk_runs_plan *plan, const struct stk_tally *t)
+static bool is_done(const struct stk_runner_plan *plan, const struct stk_tally *t)
 {
     if (t->good + t->bad >= plan->runs_max || t->bad >= FAILURES_MAX || t->hopeless)
         return true;
     if (t->good + t->bad < plan->runs_min)
         return false;
-    /* One run has no interval: more were not asked for. */
+    /* One run has no interval, and no more were requested. */
     return plan->runs_min == plan->runs_max || t->half_width <= plan->precision;
 }
 
-void stk_tally_update(const struct stk_runs *r, struct stk_tally *t)
+void stk_tally_update(const struct stk_runner *r, struct stk_tally *t)
 {
     size_t n = r->study.series[t->series].nruns + 1;
     double *v = calloc(2 * n, sizeof *v);
@@ -98,9 +98,9 @@ void stk_points_order(uint64_t seed, uint64_t round, size_t n, size_t *order)
     }
 }
 
-/* How many more runs of a point are to be expected: intervals shrink with the root of their number.
- */
-static double runs_left(const struct stk_runs_plan *plan, const struct stk_tally *t)
+/* The expected number of further runs of a point: intervals shrink with the root of their
+ * number. */
+static double runs_left(const struct stk_runner_plan *plan, const struct stk_tally *t)
 {
     double have = (double)(t->good + t->bad), want = (double)plan->runs_min;
     if (t->done)
@@ -112,7 +112,7 @@ static double runs_left(const struct stk_runs_plan *plan, const struct stk_tally
     return want - have;
 }
 
-double stk_points_left_s(const struct stk_runs *r, uint64_t *planned)
+double stk_points_left_s(const struct stk_runner *r, uint64_t *planned)
 {
     double known = 0, guess = NAN, left = 0, runs = 0;
     for (size_t i = 0; i < r->points.n; i++)
@@ -133,12 +133,12 @@ double stk_points_left_s(const struct stk_runs *r, uint64_t *planned)
     return fmin(left, fmax(budget, 0));
 }
 
-bool stk_points_affordable(const struct stk_runs *r, const struct stk_tally *t)
+bool stk_points_affordable(const struct stk_runner *r, const struct stk_tally *t)
 {
     double spent = stk_now() - r->start_s;
     if (r->plan.budget_s <= 0)
         return true;
-    /* A point that was not run yet takes at least what the quickest did. */
+    /* A point that has not run yet takes at least as long as the fastest. */
     double run = isnan(t->wall_s) ? r->shortest_s : t->wall_s;
     return spent + run + r->around_s <= r->plan.budget_s;
 }

@@ -1,12 +1,12 @@
 /*
- * run_words.c - texts of a plan made into words: marks such as {n} replaced, prefixes split, paths
- * quoted for a batch file. Nothing here is ever given to a shell to make sense of.
+ * runner_words.c - turns texts of a plan into words: replaces marks such as {n}, splits prefixes,
+ * quotes paths for a batch file. No shell ever interprets them.
  */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/num.h"
-#include "lab/run_priv.h"
+#include "lab/runner_priv.h"
 #include "lab/stats.h"
 
 static const char *mark_at(const char *s, const struct stk_marks *m, uint64_t *value)
@@ -77,7 +77,7 @@ void stk_words_add(struct stk_words *w, const char *text)
     stk_words_addn(w, text, strlen(text));
 }
 
-/* One word at p into b; returns what follows, NULL when a quote is not closed. */
+/* Appends one word at p to b; returns what follows, NULL if a quote is not closed. */
 static const char *take_word(const char *p, struct stk_buf *b)
 {
     char quote = 0;
@@ -145,15 +145,15 @@ static bool take_range(const char **p, uint64_t *n, size_t *nn)
     if (**p == '*' && (++*p, !take_number(p, &factor) || factor < 2 || factor > 1000))
         return false;
     for (uint64_t v = from; v <= to; v = factor > 1 ? v * factor : v + 1) {
-        if (*nn == STK_RUNS_N_MAX)
+        if (*nn == STK_RUNNER_N_MAX)
             return false;
         n[(*nn)++] = v;
     }
     return true;
 }
 
-int stk_runs_parse_n(const char *option, const char *text, uint64_t *n, size_t *nn,
-                     struct stk_err *err)
+int stk_runner_parse_n(const char *option, const char *text, uint64_t *n, size_t *nn,
+                       struct stk_err *err)
 {
     const char *p = text;
     bool good;
@@ -163,9 +163,9 @@ int stk_runs_parse_n(const char *option, const char *text, uint64_t *n, size_t *
     } while (good && *p == ',' && *++p);
     if (!good || *p)
         return stk_err_set(err, STK_E_USAGE, NULL, -1,
-                           "--%s: \"%.80s\": write numbers from 1 on, as 1,2,4,8 or 1-8 or "
+                           "--%s: \"%.80s\": give numbers from 1 on, such as 1,2,4,8 or 1-8 or "
                            "1-64*2 (doubled each time), %d at most",
-                           option, text, STK_RUNS_N_MAX);
+                           option, text, STK_RUNNER_N_MAX);
     qsort(n, *nn, sizeof *n, stk_by_u64);
     size_t k = 0;
     for (size_t i = 0; i < *nn; i++)

@@ -1,13 +1,13 @@
 /*
- * run_points.c - generators: the points of a plan. What N sets becomes resources here, and marks in
- * the command become numbers; nobody behind this asks again what N stood for.
+ * runner_points.c - generators: the points of a plan. What N sets becomes resources here, and marks
+ * in the command become numbers; no later code asks what N stands for.
  */
 #include <ctype.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "lab/run_priv.h"
+#include "lab/runner_priv.h"
 
 static const char *text(struct stk_arena *arena, const char *fmt, ...) STK_PRINTF(2, 3);
 static const char *text(struct stk_arena *arena, const char *fmt, ...)
@@ -33,7 +33,7 @@ static const char **expand_words(const char **argv, const struct stk_point *p,
 /* ---- from N ------------------------------------------------------------------------------- */
 
 /* What N sets. Where ranks share GPUs, or there are none, one node is meant. */
-static struct stk_resources resources_of(const struct stk_runs_plan *p, uint64_t n)
+static struct stk_resources resources_of(const struct stk_runner_plan *p, uint64_t n)
 {
     bool gpus = p->sets & STK_SETS_GPUS;
     struct stk_resources give = {.gpus = gpus ? n : 0, .ranks_per_node = p->ranks_per_node};
@@ -54,7 +54,7 @@ static struct stk_resources resources_of(const struct stk_runs_plan *p, uint64_t
     return give;
 }
 
-static bool make_n(const struct stk_runs_plan *p, uint64_t n, struct stk_arena *arena,
+static bool make_n(const struct stk_runner_plan *p, uint64_t n, struct stk_arena *arena,
                    struct stk_point *out)
 {
     unsigned long long number = n;
@@ -71,7 +71,7 @@ static bool make_n(const struct stk_runs_plan *p, uint64_t n, struct stk_arena *
     return out->id && out->label && out->argv;
 }
 
-static bool points_of_n(const struct stk_runs_plan *p, struct stk_arena *arena,
+static bool points_of_n(const struct stk_runner_plan *p, struct stk_arena *arena,
                         struct stk_points *out)
 {
     bool ok = true;
@@ -80,10 +80,10 @@ static bool points_of_n(const struct stk_runs_plan *p, struct stk_arena *arena,
     return ok;
 }
 
-/* ---- from N and where they are ------------------------------------------------------------ */
+/* ---- from N and numbers of nodes ---------------------------------------------------------- */
 
-/* The same N, on so many nodes: a curve for each number of nodes. Evenly, or not at all: srun does
- * not divide otherwise as it is told to. */
+/* The same N on that many nodes: one curve per number of nodes. Only if it divides evenly:
+ * otherwise srun does not distribute as requested. */
 static bool place(uint64_t nodes, struct stk_arena *arena, struct stk_point *point)
 {
     const char *name = point->series, *s = nodes == 1 ? "" : "s";
@@ -97,7 +97,7 @@ static bool place(uint64_t nodes, struct stk_arena *arena, struct stk_point *poi
     return point->series && point->label && point->id;
 }
 
-static bool points_of_spread(const struct stk_runs_plan *p, struct stk_arena *arena,
+static bool points_of_spread(const struct stk_runner_plan *p, struct stk_arena *arena,
                              struct stk_points *out)
 {
     bool ok = true;
@@ -112,7 +112,7 @@ static bool points_of_spread(const struct stk_runs_plan *p, struct stk_arena *ar
 
 /* ---- as they are -------------------------------------------------------------------------- */
 
-static bool points_of_variants(const struct stk_runs_plan *p, struct stk_arena *arena,
+static bool points_of_variants(const struct stk_runner_plan *p, struct stk_arena *arena,
                                struct stk_points *out)
 {
     bool ok = true;
@@ -131,7 +131,7 @@ static bool points_of_variants(const struct stk_runs_plan *p, struct stk_arena *
     return ok;
 }
 
-/* ---- what all of them must be ------------------------------------------------------------- */
+/* ---- requirements for all points ---------------------------------------------------------- */
 
 static bool is_id(const char *id)
 {
@@ -156,8 +156,8 @@ static int check_point(const struct stk_point *p, struct stk_err *err)
 {
     if (!is_id(p->id))
         return stk_err_set(err, STK_E_USAGE, NULL, -1,
-                           "\"%.60s\" cannot name a point: 1 to %d letters, digits, \".\", \"_\" "
-                           "and \"-\" can",
+                           "\"%.60s\" cannot name a point: use 1 to %d letters, digits, \".\", "
+                           "\"_\" and \"-\"",
                            p->id ? p->id : "", STK_POINT_ID_MAX);
     if (!p->argv || !p->argv[0] || !p->argv[0][0])
         return stk_err_set(err, STK_E_USAGE, NULL, -1, "%s: there is no command to run", p->id);
@@ -180,15 +180,15 @@ static int check_apart(const struct stk_points *points, struct stk_err *err)
             const struct stk_point *a = &points->v[i], *b = &points->v[k];
             if (strcmp(a->id, b->id) == 0 || (a->n == b->n && strcmp(a->series, b->series) == 0))
                 return stk_err_set(err, STK_E_USAGE, NULL, -1,
-                                   "%s and %s cannot be told apart: id, or series and N, must "
+                                   "%s and %s cannot be distinguished: id, or series and N, must "
                                    "differ",
                                    b->id, a->id);
         }
     return 0;
 }
 
-int stk_points_make(const struct stk_runs_plan *p, struct stk_arena *arena, struct stk_points *out,
-                    struct stk_err *err)
+int stk_points_make(const struct stk_runner_plan *p, struct stk_arena *arena,
+                    struct stk_points *out, struct stk_err *err)
 {
     size_t room = p->nvariants ? p->nvariants : p->nspread ? STK_POINTS_MAX : p->nn;
     *out = (struct stk_points){.v = stk_arena_alloc(arena, room * sizeof *out->v)};

@@ -1,11 +1,11 @@
-/* test_sample.c - the processes below a launcher: all of them, nobody else's, and their CPU time
+/* test_sampler.c - the processes below a launcher: all of them, nobody else's, and their CPU time
  * even when they end between two samples. Advice on cores and memory rests on it. */
 #include "check.h"
 #include "scratch.h"
 #include "host/cpus.h"
 #include "host/gpu.h"
 #include "host/memory.h"
-#include "lab/sample.h"
+#include "lab/sampler.h"
 
 #include <signal.h>
 #include <sys/prctl.h>
@@ -60,8 +60,8 @@ static void finds_the_whole_tree(void)
     int fd[2], status;
     CHECK(pipe(fd) == 0);
     other_end = fd[1];
-    CHECK_INT(stk_sample_tree_open(&t, getpid(), NULL), 0);
-    stk_sample_tree(&t, scratch, "host", &sum);
+    CHECK_INT(stk_sampler_open_tree(&t, getpid(), NULL), 0);
+    stk_sampler_look(&t, scratch, "host", &sum);
     CHECK_INT(sum.processes, 0);
     CHECK(t.n > 0); /* others are there, and not ours */
     pid_t a = start(with_child, fd[0]), b = start(orphan_maker, fd[0]);
@@ -72,7 +72,7 @@ static void finds_the_whole_tree(void)
     for (int i = 0; i < 30000 && sum.processes < 3; i++) {
         usleep(10000);
         t.next_scan_s = 0;
-        stk_sample_tree(&t, scratch, "host", &sum);
+        stk_sampler_look(&t, scratch, "host", &sum);
     }
     CHECK_INT(sum.processes, 3); /* a, its child, and b's orphan */
     CHECK(sum.threads >= 3);     /* a sanitizer has its own */
@@ -83,7 +83,7 @@ static void finds_the_whole_tree(void)
     while (waitpid(-1, &status, 0) > 0)
         ;
     t.next_scan_s = 0;
-    stk_sample_tree(&t, scratch, "host", &sum);
+    stk_sampler_look(&t, scratch, "host", &sum);
     CHECK_INT(sum.processes, 0);
     CHECK_INT(t.ngone, 4);
     bool found = false;
@@ -133,7 +133,7 @@ static void counts_what_has_ended(void)
     stk_sampler_reap(s, pid, &status);
     CHECK_INT(status, 0);
     CHECK(stk_sampler_stop(s));
-    CHECK(stk_sampler_totals(s)->samples >= 1);
+    CHECK(stk_sampler_totals(s)->readings >= 1);
     char line[1000], last[1000] = "";
     double at, cores, before = 0, cpu_s = 0;
     unsigned long long written = 0;

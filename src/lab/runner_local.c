@@ -1,6 +1,6 @@
 /*
- * run_local.c - the executor "local": on this machine, a warm-up and then one run at a time. A run
- * that goes wrong is kept with its output, and the study goes on.
+ * runner_local.c - the executor "local": on this machine, a warm-up and then one run at a time. The
+ * output of a failed run is kept, and the study continues.
  */
 #include <math.h>
 #include <stdio.h>
@@ -9,10 +9,10 @@
 
 #include "base/file.h"
 #include "base/pool.h"
-#include "lab/run_priv.h"
+#include "lab/runner_priv.h"
 
 struct local {
-    struct stk_runs *r;
+    struct stk_runner *r;
     struct stk_launcher launcher;
     struct stk_one one;
     struct stk_noise_watch noise;
@@ -22,14 +22,14 @@ struct local {
 static int on_tick(void *user, const char *phase)
 {
     struct local *l = user;
-    return stk_runs_tick(l->r, l->warming ? "warm-up" : phase);
+    return stk_runner_tick(l->r, l->warming ? "warm-up" : phase);
 }
 
-/* What a bad run has written, for whoever asks why. Its note tells where. */
+/* Keeps the output of a failed run; its note says where. */
 static int keep_output(struct local *l, const struct stk_point *p, struct stk_study_run *run,
                        char *note, size_t size, struct stk_err *err)
 {
-    struct stk_runs *r = l->r;
+    struct stk_runner *r = l->r;
     char name[STK_RUN_NAME_SIZE], file[STK_RUN_NAME_SIZE + 16];
     int rc = l->one.output.data ? 0 : stk_output_read(l->one.out_fd, false, &l->one.output, err);
     stk_run_name(p, run->repeat, name, sizeof name);
@@ -43,9 +43,10 @@ static int keep_output(struct local *l, const struct stk_point *p, struct stk_st
 }
 
 /* What a run was given here. */
-static void allocate(const struct stk_runs *r, const struct stk_point *p, struct stk_study_run *run)
+static void allocate(const struct stk_runner *r, const struct stk_point *p,
+                     struct stk_study_run *run)
 {
-    const struct stk_runs_conditions *c = &r->conditions;
+    const struct stk_runner_conditions *c = &r->conditions;
     uint64_t cpus = p->give.cpus ? p->give.cpus : p->n * r->plan.cores_per_n;
     run->cores = cpus ? (int64_t)cpus : -1;
     run->gpus = p->give.gpus ? (int64_t)p->give.gpus : -1;
@@ -53,11 +54,11 @@ static void allocate(const struct stk_runs *r, const struct stk_point *p, struct
     run->kind = p->give.gpus && c->gpu[0] ? c->gpu : c->cpu[0] ? c->cpu : NULL;
 }
 
-/* One run, and what a budget has to know of it. */
+/* One run, and its cost for the budget. */
 static int run_timed(struct local *l, const struct stk_point *p, uint64_t repeat,
                      struct stk_study_run *run, struct stk_err *err)
 {
-    struct stk_runs *r = l->r;
+    struct stk_runner *r = l->r;
     double start = stk_now();
     r->state.label = p->label;
     int rc = stk_one_run(&l->one, p, repeat, run, err);
@@ -69,7 +70,7 @@ static int run_timed(struct local *l, const struct stk_point *p, uint64_t repeat
     return 0;
 }
 
-static int start(struct stk_runs *r, struct stk_tally *t, struct stk_err *err)
+static int start(struct stk_runner *r, struct stk_tally *t, struct stk_err *err)
 {
     struct local *l = r->there;
     struct stk_study_run run;
@@ -80,14 +81,14 @@ static int start(struct stk_runs *r, struct stk_tally *t, struct stk_err *err)
     allocate(r, t->point, &run);
     if (run.status != STK_RUN_OK)
         rc = keep_output(l, t->point, &run, note, sizeof note, err);
-    return rc ? rc : stk_runs_keep(r, t, &run, err);
+    return rc ? rc : stk_runner_keep(r, t, &run, err);
 }
 
-/* Files and modules come into memory before anything counts. At the largest N: where the problem
- * stays the same, that takes the least time. */
+/* Loads files and modules into memory before anything counts. At the largest N, which takes the
+ * least time if the problem stays the same. */
 static int warm_up(struct local *l, struct stk_err *err)
 {
-    struct stk_runs *r = l->r;
+    struct stk_runner *r = l->r;
     const struct stk_point *p = stk_points_most(&r->points, offsetof(struct stk_point, n));
     struct stk_study_run run;
     int rc = 0;
@@ -98,8 +99,8 @@ static int warm_up(struct local *l, struct stk_err *err)
     return rc;
 }
 
-/* Points that were never reached are named. */
-static void note_budget(struct stk_runs *r)
+/* Names the points that were never reached. */
+static void note_budget(struct stk_runner *r)
 {
     char list[160] = "";
     size_t at = 0;
@@ -110,11 +111,12 @@ static void note_budget(struct stk_runs *r)
             at += (size_t)snprintf(list + at, sizeof list - at, "%s%s", at ? ", " : "", name);
     }
     if (at)
-        stk_runs_note(&r->conditions, "The budget was spent before %s could be run", list);
+        stk_runner_note(&r->conditions, "The budget was spent before %s could be run", list);
     else
-        stk_runs_note(&r->conditions,
-                      "The budget was spent before every N was known to %.3g %%; --resume goes on",
-                      100 * r->plan.precision);
+        stk_runner_note(
+            &r->conditions,
+            "The budget was spent before every N was known to %.3g %%; use --resume to continue",
+            100 * r->plan.precision);
 }
 
 /* ---- the executor ------------------------------------------------------------------------- */
@@ -124,31 +126,32 @@ static int wrong(struct stk_err *err, const char *what)
     return stk_err_set(err, STK_E_USAGE, NULL, -1, "%s", what);
 }
 
-static int check(const struct stk_runs_plan *p, const struct stk_points *points,
+static int check(const struct stk_runner_plan *p, const struct stk_points *points,
                  struct stk_err *err)
 {
     const struct stk_point *most = stk_points_most(points, offsetof(struct stk_point, give.cpus));
     unsigned have = stk_cpus();
     if (p->sbatch || p->batch_head || p->gpu_type || p->detach)
-        return wrong(err, "--sbatch, --sbatch-file, --gpu-type and --detach go with --via slurm");
+        return wrong(err, "--sbatch, --sbatch-file, --gpu-type and --detach require --via slurm");
     if ((p->sets & STK_SETS_NODES) || p->ranks_per_node || p->nspread)
-        return wrong(err, "--nodes, --ranks-per-node and --spread are for --via slurm: here is one "
-                          "node");
+        return wrong(err, "--nodes, --ranks-per-node and --spread require --via slurm: this is a "
+                          "single node");
     if (p->oversubscribe || most->give.cpus <= have)
         return 0;
     return stk_err_set(err, STK_E_USAGE, NULL, -1,
-                       "%s needs %llu CPUs, and %u may be used here: times would be those of "
-                       "programs that wait for each other; --oversubscribe runs it all the same",
+                       "%s needs %llu CPUs, and only %u may be used here: programs would wait for "
+                       "each other and distort the times; use --oversubscribe to run it all the "
+                       "same",
                        most->label, (unsigned long long)most->give.cpus, have);
 }
 
-static int find(const struct stk_runs *r, struct stk_err *err)
+static int find(const struct stk_runner *r, struct stk_err *err)
 {
     struct stk_launcher l;
     struct stk_command c = {0};
-    struct stk_runs_conditions unused = {0};
+    struct stk_runner_conditions unused = {0};
     int rc = stk_launcher_init(&l, &r->plan, &r->points, &unused, err);
-    /* Of several N the first will do: --prepare may make the others. */
+    /* With several N the first is enough: --prepare may create the others. */
     for (size_t i = 0; i < r->points.n && !rc; i++)
         if (i == 0 || !r->points.v[i].by_n)
             rc = stk_command_make(&c, &l, &r->plan, &r->points.v[i], err);
@@ -157,7 +160,7 @@ static int find(const struct stk_runs *r, struct stk_err *err)
     return rc;
 }
 
-static int begin(struct stk_runs *r, struct stk_err *err)
+static int begin(struct stk_runner *r, struct stk_err *err)
 {
     struct local *l = r->there = calloc(1, sizeof *l);
     if (!l)
@@ -166,8 +169,8 @@ static int begin(struct stk_runs *r, struct stk_err *err)
     l->one.out_fd = -1;
     int rc = stk_launcher_init(&l->launcher, &r->plan, &r->points, &r->conditions, err);
     rc = rc ? rc
-            : stk_one_init(&l->one, &r->plan, &l->launcher, r->plan.metric ? &r->metric : NULL,
-                           -1, err);
+            : stk_one_init(&l->one, &r->plan, &l->launcher, r->plan.metric ? &r->metric : NULL, -1,
+                           err);
     if (rc)
         return rc;
     l->one.tick = on_tick;
@@ -177,7 +180,7 @@ static int begin(struct stk_runs *r, struct stk_err *err)
     return warm_up(l, err);
 }
 
-static void end(struct stk_runs *r)
+static void end(struct stk_runner *r)
 {
     struct local *l = r->there;
     if (!l)

@@ -1,16 +1,16 @@
 /*
- * run_exec.c - one process, run to its end and timed with as little as possible around it: vfork,
- * which copies no page tables, a clock before and after, and a poll that sleeps meanwhile.
+ * runner_exec.c - runs one process to its end and times it with as little as possible around it:
+ * vfork, which copies no page tables, a clock before and after, and a poll that sleeps in between.
  */
 #include <errno.h>
 #include <math.h>
 #include <signal.h>
 
-#include "lab/run_priv.h"
+#include "lab/runner_priv.h"
 
-#define GRACE_S 3.0 /* between asking a program to end and ending it */
+#define GRACE_S 3.0 /* between asking a program to end and killing it */
 
-/* Between vfork and exec it had our memory, and that counts as its own. */
+/* Between vfork and exec it shared our memory, which counts as its own. */
 static int64_t peak_bytes(const struct rusage *use)
 {
     struct rusage ours = {0};

@@ -1,7 +1,7 @@
 /*
- * sample.c - the thread that samples, and the lines it writes. It holds the lock while it looks at
- * processes, so that none is waited for (and its CPU time moved to the launcher) in between. NVML,
- * which may take long to begin and hang with its driver, has a thread of its own.
+ * sampler.c - the sampling thread, and the lines it writes. It holds the lock while it looks at
+ * processes, so that none is reaped (which moves its CPU time to the launcher) in between. NVML,
+ * which may be slow to start and hang with its driver, has a thread of its own.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,18 +20,18 @@
 #include "host/cpus.h"
 #include "host/gpu.h"
 #include "host/memory.h"
-#include "lab/sample.h"
+#include "lab/sampler.h"
 
-#define STUCK_S  5  /* a thread that has not stopped after that long is given up */
-#define CPU_REST 19 /* that many times what a sample took of the CPU, none is taken: 5 % of one */
+#define STUCK_S  5  /* a thread that has not stopped after this time is abandoned */
+#define CPU_REST 19 /* pause after a reading, in multiples of its CPU time: 5 % of one CPU */
 
 struct node_use {
     struct stk_memory_use memory;
-    double iowait_s; /* so far; -1: not known */
+    double iowait_s; /* so far; -1: unknown */
 };
 struct gpu_use {
-    double util;         /* 0..1, mean; -1: not known */
-    double memory_bytes; /* added up; -1: not known */
+    double util;         /* 0..1, mean; -1: unknown */
+    double memory_bytes; /* added up; -1: unknown */
 };
 
 struct stk_sampler {
@@ -40,7 +40,7 @@ struct stk_sampler {
     struct stk_memory_meter memory;
     struct stk_gpus *gpus;
     struct gpu_use gpu;  /* as last seen */
-    int csv;             /* -1: not open, or it could not be written */
+    int csv;             /* -1: not open, or not writable */
     struct stk_buf line; /* being made */
     bool running, watching, stop;
     pthread_t thread, watcher;
@@ -56,7 +56,7 @@ static double at_s(const struct stk_sampler *s)
     return stk_now() - (double)s->o.start_mono_ns * 1e-9;
 }
 
-/* CPU time of what the launcher has waited for. */
+/* CPU time of the processes that the launcher has reaped. */
 static double waited_cpu_s(void)
 {
     struct rusage r;
@@ -104,8 +104,8 @@ static void put_real(struct stk_buf *b, int digits, double v, bool known)
         stk_buf_printf(b, "%.*f", digits, v);
 }
 
-/* A whole line in one write: nothing is lost when we are killed. A disk that is full ends the file,
- * not the program; what went wrong is in the totals. */
+/* One write per line: nothing is lost if we are killed. A full disk ends the file, not the program;
+ * the totals say what happened. */
 static int flush_line(struct stk_sampler *s, struct stk_err *err)
 {
     int rc = stk_buf_check(&s->line, err);
@@ -147,16 +147,16 @@ static void write_line(struct stk_sampler *s, double now_s, double cpu_s,
     if (flush_line(s, &err))
         snprintf(s->totals.trouble, sizeof s->totals.trouble, "%.127s", err.what);
     else
-        s->totals.samples++;
+        s->totals.readings++;
 }
 
-static void take_sample(struct stk_sampler *s, bool last)
+static void take_reading(struct stk_sampler *s, bool last)
 {
     struct stk_tree_sum sum;
     struct node_use node;
     struct gpu_use gpu;
     pthread_mutex_lock(&s->lock);
-    stk_sample_tree(&s->tree, s->o.logs, s->o.host, &sum);
+    stk_sampler_look(&s->tree, s->o.logs, s->o.host, &sum);
     double cpu_s = waited_cpu_s() + (double)sum.cpu_ticks / (double)sysconf(_SC_CLK_TCK);
     gpu = s->gpu;
     pthread_mutex_unlock(&s->lock);
@@ -169,8 +169,8 @@ static void take_sample(struct stk_sampler *s, bool last)
         sum.resident_bytes > t->peak_resident_bytes ? sum.resident_bytes : t->peak_resident_bytes;
     t->peak_threads = sum.threads > t->peak_threads ? sum.threads : t->peak_threads;
     t->peak_processes = sum.processes > t->peak_processes ? sum.processes : t->peak_processes;
-    /* The rest of a second at the end says little, unless it is all there is. */
-    if (last && t->samples && now_s - s->last_s < s->o.every_s / 4)
+    /* A fraction of a period at the end says little, unless it is all there is. */
+    if (last && t->readings && now_s - s->last_s < s->o.every_s / 4)
         return;
     if (now_s <= s->last_s)
         return;
@@ -209,12 +209,12 @@ static void *sampling(void *user)
     s->last_iowait_s = stk_cpu_iowait_s();
     while (!wait_until(s, next_s)) {
         double before_s = stk_thread_cpu_s();
-        take_sample(s, false);
+        take_reading(s, false);
         /* On the grid of whole periods. */
         double cost_s = stk_thread_cpu_s() - before_s, least_s = stk_now() + CPU_REST * cost_s;
         next_s = start_s + (floor((least_s - start_s) / s->o.every_s) + 1) * s->o.every_s;
     }
-    take_sample(s, true);
+    take_reading(s, true);
     return NULL;
 }
 
@@ -228,7 +228,7 @@ static void *watching(void *user)
     s->totals.gpus = stk_gpus_count(g);
     snprintf(s->totals.gpu_kind, sizeof s->totals.gpu_kind, "%s", stk_gpus_kind(g));
     pthread_mutex_unlock(&s->lock);
-    /* A sample takes the last that was seen: NVML itself averages over up to a second. */
+    /* A reading uses the latest values: NVML itself averages over up to a second. */
     double next_s = stk_now();
     while (g && !wait_until(s, next_s)) {
         look_at_gpus(g, &use);
@@ -281,7 +281,7 @@ int stk_sampler_start(const struct stk_sampler_options *o, struct stk_sampler **
     pthread_cond_init(&s->wake, &attr);
     pthread_condattr_destroy(&attr);
     stk_memory_meter_init(&s->memory);
-    int rc = stk_sample_tree_open(&s->tree, o->root, err);
+    int rc = stk_sampler_open_tree(&s->tree, o->root, err);
     if (!rc && o->every_s > 0)
         rc = open_csv(s, err);
     if (!rc && o->every_s > 0)
@@ -352,7 +352,7 @@ const struct stk_tree *stk_sampler_tree(const struct stk_sampler *s)
 void stk_sampler_free(struct stk_sampler *s)
 {
     if (!s || s->running || s->watching)
-        return; /* a thread that is stuck in a driver still holds it */
+        return; /* a thread stuck in a driver still uses it */
     if (s->csv >= 0)
         close(s->csv);
     stk_buf_release(&s->line);

@@ -1,6 +1,6 @@
 /*
- * run_output.c - what a command has written: kept in a file without a name while it runs, searched
- * line by line for the metric, and shown in part when something went wrong.
+ * runner_output.c - the output of a command: kept in an unnamed file while it runs, searched line
+ * by line for the metric, and shown in part after a failure.
  */
 #include <ctype.h>
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 #include "base/num.h"
 #include "base/own.h"
 #include "base/text.h"
-#include "lab/run_priv.h"
+#include "lab/runner_priv.h"
 #include "lab/stats.h"
 
 #define LINE_MAX_BYTES 65536 /* a longer line is searched in parts: regexec() may be quadratic */
@@ -27,7 +27,7 @@ int stk_output_open(int *fd, struct stk_err *err)
     const char *dir = getenv("TMPDIR");
     dir = dir && *dir ? dir : "/tmp";
     *fd = stk_create_nameless(dir);
-    /* All that write to it share its end. */
+    /* All writers append. */
     if (*fd >= 0 && fcntl(*fd, F_SETFL, O_APPEND) == 0)
         return 0;
     int rc = stk_err_sys(err, dir, "cannot keep the output of a run");
@@ -60,7 +60,7 @@ int stk_output_read(int fd, bool head, struct stk_buf *b, struct stk_err *err)
     return rc;
 }
 
-/* The line that ends at *end, without what goes before it; false: there is none. */
+/* The line that ends at *end, without the text before it; false: none. */
 static bool line_before(const char *text, size_t *start, size_t *end)
 {
     while (*end && memchr(" \t\r\n\0", text[*end - 1], 5))
@@ -71,7 +71,7 @@ static bool line_before(const char *text, size_t *start, size_t *end)
     return *end > 0;
 }
 
-/* A rule of dashes says nothing. */
+/* A line of dashes says nothing. */
 static bool has_word(const char *p, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -88,7 +88,7 @@ void stk_output_last_line(const struct stk_buf *b, char *out, size_t size)
     while (line_before(text, &start, &end) && !has_word(text + start, end - start))
         end = start;
     size_t n = 0;
-    for (size_t len; start < end; start += len) { /* whole characters; whoever shows it escapes */
+    for (size_t len; start < end; start += len) { /* whole characters; the display escapes them */
         uint32_t cp;
         len = stk_utf8_next(text + start, end - start, &cp);
         if (n + (len ? len : 1) >= size)
@@ -141,13 +141,13 @@ int stk_metric_check(const char *regex, struct stk_err *err)
 struct matches {
     double *v;
     size_t n;
-    bool more; /* whether a further one would be of use */
+    bool more; /* whether another match is useful */
 };
 
 static void keep_match(const struct stk_metric *m, struct matches *all, double value)
 {
     if (m->pick != STK_METRIC_MEDIAN && all->n) {
-        all->v[0] = value; /* the last so far; of the first one nothing comes after it */
+        all->v[0] = value; /* the last so far; for the first, matching stops here */
         return;
     }
     if (all->n == MATCHES_MAX || STK_ARRAY_MORE(all->v, all->n, NULL))
@@ -168,7 +168,7 @@ static void search_line(const struct stk_metric *m, const char *line, struct mat
                 STK_NUM_NONE)
             keep_match(m, all, value);
         if (at[0].rm_eo == 0)
-            return; /* an empty match: no way on */
+            return; /* an empty match: cannot advance */
         line += at[0].rm_eo;
     }
 }

@@ -1,13 +1,14 @@
 /*
- * run_drive.c - a study from where it stands to its end: rounds of all points, each started by the
- * executor until it is known well enough, what has ended collected, and the budget kept.
+ * runner_drive.c - takes a study from its present state to the end: rounds over all points, each
+ * started by the executor until it is known precisely enough; collects what has ended and keeps
+ * within the budget.
  */
 #include <math.h>
 
 #include "base/pool.h"
-#include "lab/run_priv.h"
+#include "lab/runner_priv.h"
 
-int stk_runs_tick(struct stk_runs *r, const char *phase)
+int stk_runner_tick(struct stk_runner *r, const char *phase)
 {
     if (!r->watch || !r->watch->tick)
         return 0;
@@ -16,7 +17,7 @@ int stk_runs_tick(struct stk_runs *r, const char *phase)
     return r->watch->tick(r->watch->user, &r->state);
 }
 
-uint64_t stk_runs_waiting(const struct stk_runs *r)
+uint64_t stk_runner_waiting(const struct stk_runner *r)
 {
     uint64_t n = 0;
     for (size_t i = 0; i < r->points.n; i++)
@@ -24,7 +25,7 @@ uint64_t stk_runs_waiting(const struct stk_runs *r)
     return n;
 }
 
-static bool all_done(const struct stk_runs *r)
+static bool all_done(const struct stk_runner *r)
 {
     for (size_t i = 0; i < r->points.n; i++)
         if (!r->tally[i].done)
@@ -32,8 +33,8 @@ static bool all_done(const struct stk_runs *r)
     return true;
 }
 
-/* Whether anything may still come of it: one whole round without a good run is enough. */
-static bool hopeless(const struct stk_runs *r)
+/* Whether to give up: one whole round without a good run is enough. */
+static bool hopeless(const struct stk_runner *r)
 {
     for (size_t i = 0; i < r->points.n; i++)
         if (r->tally[i].good || r->tally[i].waiting || !r->tally[i].bad)
@@ -41,23 +42,23 @@ static bool hopeless(const struct stk_runs *r)
     return true;
 }
 
-/* How often a point is to have been tried before what is waiting is collected. */
-static uint64_t target(const struct stk_runs *r, const struct stk_tally *t)
+/* How many tries a point should have before waiting runs are collected. */
+static uint64_t target(const struct stk_runner *r, const struct stk_tally *t)
 {
     uint64_t tries = stk_tally_tries(t);
     if (t->done)
         return 0;
     if (tries < r->plan.runs_min)
         return r->plan.runs_min;
-    return t->waiting ? 0 : tries + 1; /* not yet narrow: one more at a time */
+    return t->waiting ? 0 : tries + 1; /* not precise yet: one more at a time */
 }
 
-static bool queues(const struct stk_runs *r)
+static bool queues(const struct stk_runner *r)
 {
     return r->plan.via->can & STK_VIA_QUEUES;
 }
 
-static int start_round(struct stk_runs *r, uint64_t round, struct stk_err *err)
+static int start_round(struct stk_runner *r, uint64_t round, struct stk_err *err)
 {
     size_t order[STK_POINTS_MAX];
     int rc = 0;
@@ -66,9 +67,9 @@ static int start_round(struct stk_runs *r, uint64_t round, struct stk_err *err)
         struct stk_tally *t = &r->tally[order[i]];
         uint64_t tries = stk_tally_tries(t);
         if (tries > round || tries >= target(r, t) ||
-            (r->plan.at_once && stk_runs_waiting(r) >= r->plan.at_once))
+            (r->plan.at_once && stk_runner_waiting(r) >= r->plan.at_once))
             continue;
-        /* What waits in a queue spends nothing: it is taken back when the time is over. */
+        /* Waiting in a queue costs no budget: pending jobs are cancelled when the time is up. */
         if (!queues(r) && !stk_points_affordable(r, t)) {
             r->budget_spent = true;
             continue;
@@ -78,7 +79,7 @@ static int start_round(struct stk_runs *r, uint64_t round, struct stk_err *err)
     return rc;
 }
 
-static int start_missing(struct stk_runs *r, struct stk_err *err)
+static int start_missing(struct stk_runner *r, struct stk_err *err)
 {
     int rc = 0;
     bool vain = false;
@@ -98,15 +99,15 @@ static int start_missing(struct stk_runs *r, struct stk_err *err)
     return rc;
 }
 
-static bool over_budget(const struct stk_runs *r)
+static bool over_budget(const struct stk_runner *r)
 {
     return r->plan.budget_s > 0 && stk_now() - r->start_s > r->plan.budget_s;
 }
 
-static int wait_for_rest(struct stk_runs *r, struct stk_err *err)
+static int wait_for_rest(struct stk_runner *r, struct stk_err *err)
 {
     int rc = 0;
-    while (!rc && stk_runs_waiting(r)) {
+    while (!rc && stk_runner_waiting(r)) {
         bool changed = false;
         rc = r->plan.via->collect(r, &changed, err);
         if (!rc && over_budget(r)) {
@@ -119,7 +120,7 @@ static int wait_for_rest(struct stk_runs *r, struct stk_err *err)
     return rc;
 }
 
-int stk_runs_drive(struct stk_runs *r, struct stk_err *err)
+int stk_runner_drive(struct stk_runner *r, struct stk_err *err)
 {
     const struct stk_executor *via = r->plan.via;
     int rc = via->begin(r, err);

@@ -1,6 +1,6 @@
 /*
- * run_machine.c - where a study runs, and who else was at work there meanwhile: what /proc/stat
- * says the CPUs did, less what our own runs used.
+ * runner_machine.c - where a study runs, and how busy others kept the machine meanwhile: CPU time
+ * from /proc/stat, minus that of our own runs.
  */
 #include <math.h>
 #include <stdarg.h>
@@ -10,16 +10,16 @@
 #include "base/pool.h"
 #include "host/cpus.h"
 #include "host/gpu.h"
-#include "lab/run_priv.h"
+#include "lab/runner_priv.h"
 
-#define LOOK_EVERY_S 0.3  /* on many cores reading /proc/stat takes milliseconds */
-#define BUSY_CORES   0.25 /* others that use less are not worth a word */
+#define LOOK_EVERY_S 0.3  /* on many cores, reading /proc/stat takes milliseconds */
+#define BUSY_CORES   0.25 /* less than this used by others is not worth a note */
 #define STEAL_SHARE  0.02
 
-void stk_runs_note(struct stk_runs_conditions *c, const char *fmt, ...)
+void stk_runner_note(struct stk_runner_conditions *c, const char *fmt, ...)
 {
     va_list ap;
-    if (c->nnotes == STK_RUNS_NOTES)
+    if (c->nnotes == STK_RUNNER_NOTES)
         return;
     va_start(ap, fmt);
     vsnprintf(c->note[c->nnotes++], sizeof c->note[0], fmt, ap);
@@ -28,7 +28,7 @@ void stk_runs_note(struct stk_runs_conditions *c, const char *fmt, ...)
 
 /* ---- what it is --------------------------------------------------------------------------- */
 
-void stk_machine_look(struct stk_runs_conditions *c)
+void stk_machine_look(struct stk_runner_conditions *c)
 {
     gethostname(c->host, sizeof c->host - 1);
     stk_cpu_model(c->cpu, sizeof c->cpu);
@@ -92,7 +92,7 @@ void stk_noise_run(struct stk_noise_watch *w, double cpu_s)
         look(w, now);
 }
 
-void stk_noise_end(struct stk_noise_watch *w, struct stk_runs_conditions *c)
+void stk_noise_end(struct stk_noise_watch *w, struct stk_runner_conditions *c)
 {
     if (stk_now() - w->at_s >= LOOK_EVERY_S / 2)
         look(w, stk_now());
@@ -102,14 +102,14 @@ void stk_noise_end(struct stk_noise_watch *w, struct stk_runs_conditions *c)
     c->others_worst = w->worst;
     c->steal = w->total_s > 0 ? w->stolen_s / w->total_s : NAN;
     if (c->others_cores >= BUSY_CORES)
-        stk_runs_note(c,
-                      "Other programs kept %.1f of this machine's %ld CPUs busy while it was "
-                      "measured (at worst %.1f): times are too long, and scaling looks worse than "
-                      "it is",
-                      c->others_cores, sysconf(_SC_NPROCESSORS_ONLN), c->others_worst);
+        stk_runner_note(
+            c,
+            "Other programs kept %.1f of this machine's %ld CPUs busy during the measurement (at "
+            "worst %.1f): times are too long, and scaling looks worse than it is",
+            c->others_cores, sysconf(_SC_NPROCESSORS_ONLN), c->others_worst);
     if (c->steal >= STEAL_SHARE)
-        stk_runs_note(c,
-                      "Other virtual machines took %.0f %% of the CPUs' time (steal): times vary "
-                      "with what they do",
-                      100 * c->steal);
+        stk_runner_note(c,
+                        "Other virtual machines took %.0f %% of the CPUs' time (steal): times "
+                        "vary with their load",
+                        100 * c->steal);
 }

@@ -1,5 +1,6 @@
-/* run_via.c - the executors there are. A new one is a file with its struct, and a line in each. */
-#include "lab/run_via.h"
+/* runner_via.c - the table of executors. A new one is a file with its struct, and a line in each
+ * table. */
+#include "lab/runner_via.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /*
- * run_jobs.c - the executor "slurm": runs as jobs, submitted together, then waited for. Which job
- * is which run is on disk before anything else happens, so that a laptop may close.
+ * runner_jobs.c - the executor "slurm": submits runs as jobs together, then waits for them. Which
+ * job is which run is on disk before anything else happens, so you may close your laptop.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "base/file.h"
 #include "base/pool.h"
 #include "cluster/slurm.h"
-#include "lab/run_priv.h"
+#include "lab/runner_priv.h"
 
 #define TICK_S         0.25
 #define NEW_RESULT_S   1.0 /* between looks when a job has just left its result */
@@ -35,7 +35,7 @@ static uint64_t number_of(const struct stk_jval *v, const char *name)
     return x && x->type == STK_JINT && x->i >= 0 ? (uint64_t)x->i : UINT64_MAX;
 }
 
-static bool is_collected(const struct stk_runs *r, const struct stk_job_run *j)
+static bool is_collected(const struct stk_runner *r, const struct stk_job_run *j)
 {
     const struct stk_study_series *s = &r->study.series[j->tally->series];
     char text[24];
@@ -46,7 +46,7 @@ static bool is_collected(const struct stk_runs *r, const struct stk_job_run *j)
     return false;
 }
 
-/* A job whose number was not known, and is told by a later line, is no longer unsure. */
+/* A later line of the journal gives the id of an unsure job: it is no longer unsure. */
 static void drop_unsure(struct stk_jobs *jobs, const struct stk_job_run *j)
 {
     for (size_t i = 0; i < jobs->n; i++) {
@@ -68,7 +68,7 @@ static const char *text_of(const struct stk_jval *v, const char *name)
 static int take_job(void *user, const struct stk_jval *v, const char *text, size_t len,
                     struct stk_err *err)
 {
-    struct stk_runs *r = user;
+    struct stk_runner *r = user;
     struct stk_jobs *jobs = r->there;
     struct stk_job_run j = {.id = number_of(v, "job"), .repeat = number_of(v, "repeat")};
     const struct stk_study_run of = {.n = number_of(v, "n"), .point = text_of(v, "point")};
@@ -77,14 +77,14 @@ static int take_job(void *user, const struct stk_jval *v, const char *text, size
     (void)len;
     if (token && strlen(token) < sizeof j.token)
         snprintf(j.token, sizeof j.token, "%s", token);
-    j.tally = stk_runs_point_of(r, &of);
+    j.tally = stk_runner_point_of(r, &of);
     if (j.id == UINT64_MAX || (!j.id && !j.token[0]) || !j.tally || j.repeat > STK_STUDY_RUNS_MAX)
         return stk_err_set(err, STK_E_CORRUPT, NULL, -1, "not a job");
     drop_unsure(jobs, &j);
     return j.id && is_collected(r, &j) ? 0 : remember(jobs, &j, err);
 }
 
-static int open_jobs(struct stk_runs *r, struct stk_err *err)
+static int open_jobs(struct stk_runner *r, struct stk_err *err)
 {
     struct stk_jobs *jobs = r->there = calloc(1, sizeof *jobs);
     if (!jobs)
@@ -93,7 +93,7 @@ static int open_jobs(struct stk_runs *r, struct stk_err *err)
     return stk_lines_open(&r->folder, "jobs.jsonl", &jobs->fd, take_job, r, err);
 }
 
-static void close_jobs(struct stk_runs *r)
+static void close_jobs(struct stk_runner *r)
 {
     struct stk_jobs *jobs = r->there;
     if (jobs->fd >= 0)
@@ -127,27 +127,27 @@ int stk_jobs_write(struct stk_jobs *jobs, const struct stk_job_run *j, struct st
 
 /* ---- submitting --------------------------------------------------------------------------- */
 
-/* Asked once a while by a client of Slurm that runs. */
+/* Called now and then while a client of Slurm runs. */
 static int on_wait(void *user)
 {
-    return stk_runs_tick(user, "jobs");
+    return stk_runner_tick(user, "jobs");
 }
 
-struct stk_slurm stk_jobs_slurm(struct stk_runs *r)
+struct stk_slurm stk_jobs_slurm(struct stk_runner *r)
 {
     return (struct stk_slurm){.stop = on_wait, .user = r};
 }
 
-/* An sbatch that was not heard to the end may have done its work: "Socket timed out on send/recv
- * operation", or it was ended by us. */
+/* An sbatch whose answer was lost may have succeeded: "Socket timed out on send/recv operation", or
+ * we killed it. */
 static bool may_be_there(int rc, const struct stk_err *why)
 {
     return rc == STK_E_STOPPED || strstr(why->what, "timed out") ||
            strstr(why->what, "did not answer");
 }
 
-/* A job that may be there is on the list from now on, until its name is found, or is not. */
-static int submit(struct stk_runs *r, struct stk_tally *t, struct stk_err *err)
+/* A job that may exist stays on the list until its name is found or known to be missing. */
+static int submit(struct stk_runner *r, struct stk_tally *t, struct stk_err *err)
 {
     const struct stk_slurm slurm = stk_jobs_slurm(r);
     struct stk_jobs *jobs = r->there;
@@ -171,8 +171,8 @@ static int submit(struct stk_runs *r, struct stk_tally *t, struct stk_err *err)
     return rc;
 }
 
-/* Slurm will not have this point: that is a failed run, in its words. */
-static int keep_refusal(struct stk_runs *r, struct stk_tally *t, const struct stk_err *why,
+/* Slurm refuses this point: keeps a failed run with Slurm's message. */
+static int keep_refusal(struct stk_runner *r, struct stk_tally *t, const struct stk_err *why,
                         struct stk_err *err)
 {
     struct stk_study_run run = stk_point_run(t->point, stk_tally_tries(t));
@@ -180,10 +180,10 @@ static int keep_refusal(struct stk_runs *r, struct stk_tally *t, const struct st
     snprintf(note, sizeof note, "%.250s", why->what);
     run.status = STK_RUN_FAILED;
     run.note = note;
-    return stk_runs_keep(r, t, &run, err);
+    return stk_runner_keep(r, t, &run, err);
 }
 
-/* What Slurm refuses now and may take when some of our jobs have ended, or its controller is back:
+/* Refusals that may pass when some of our jobs have ended, or the controller is back:
  * "AssocMaxSubmitJobLimit", "Unable to contact slurm controller", "Socket timed out". */
 static bool may_pass(const struct stk_err *why)
 {
@@ -195,10 +195,10 @@ static bool may_pass(const struct stk_err *why)
     return false;
 }
 
-static int start(struct stk_runs *r, struct stk_tally *t, struct stk_err *err)
+static int start(struct stk_runner *r, struct stk_tally *t, struct stk_err *err)
 {
     struct stk_err this = {0};
-    if (stk_runs_tick(r, "jobs") != 0)
+    if (stk_runner_tick(r, "jobs") != 0)
         return stk_err_set(err, STK_E_STOPPED, NULL, -1, "stopped");
     int rc = submit(r, t, &this);
     if (rc == STK_E_UNSUPPORTED) {
@@ -206,7 +206,7 @@ static int start(struct stk_runs *r, struct stk_tally *t, struct stk_err *err)
         r->later = may_pass(&this);
         if (!r->later)
             return keep_refusal(r, t, &this, err);
-        if (stk_runs_waiting(r)) /* no run failed: the rest is tried at the next look */
+        if (stk_runner_waiting(r)) /* not a failed run: the rest is tried at the next look */
             return 0;
     }
     if (rc && err)
@@ -216,7 +216,7 @@ static int start(struct stk_runs *r, struct stk_tally *t, struct stk_err *err)
 
 /* ---- waiting ------------------------------------------------------------------------------ */
 
-static bool new_result(const struct stk_runs *r)
+static bool new_result(const struct stk_runner *r)
 {
     const struct stk_jobs *jobs = r->there;
     for (size_t i = 0; i < jobs->n && i < RESULTS_A_TICK; i++)
@@ -233,8 +233,8 @@ static bool any_gone(const struct stk_jobs *jobs)
     return false;
 }
 
-/* Until it is time to look again. */
-static int wait_for_look(struct stk_runs *r, struct stk_err *err)
+/* Waits until it is time to look again. */
+static int wait_for_look(struct stk_runner *r, struct stk_err *err)
 {
     const struct stk_jobs *jobs = r->there;
     double start_s = stk_now(), until = start_s + stk_slurm_poll_s(start_s - jobs->changed_s);
@@ -242,14 +242,14 @@ static int wait_for_look(struct stk_runs *r, struct stk_err *err)
     for (double now = start_s; now < until; now = stk_now()) {
         if (now - start_s >= NEW_RESULT_S && (settling || new_result(r)))
             break;
-        if (stk_runs_tick(r, "jobs") != 0)
+        if (stk_runner_tick(r, "jobs") != 0)
             return stk_err_set(err, STK_E_STOPPED, NULL, -1, "stopped");
         nanosleep(&(struct timespec){.tv_nsec = (long)(TICK_S * 1e9)}, NULL);
     }
     return 0;
 }
 
-static int collect(struct stk_runs *r, bool *changed, struct stk_err *err)
+static int collect(struct stk_runner *r, bool *changed, struct stk_err *err)
 {
     struct stk_jobs *jobs = r->there;
     int rc = jobs->changed_s > 0 ? wait_for_look(r, err) : 0;
@@ -270,8 +270,8 @@ static bool is_pending(const struct stk_job_run *j)
     return j->pending && j->id;
 }
 
-/* The time is spent: what has not begun is not going to. */
-static int cancel(struct stk_runs *r, struct stk_err *err)
+/* The time is up: pending jobs will not run. */
+static int cancel(struct stk_runner *r, struct stk_err *err)
 {
     const struct stk_slurm slurm = stk_jobs_slurm(r);
     struct stk_jobs *jobs = r->there;
@@ -292,13 +292,13 @@ static int cancel(struct stk_runs *r, struct stk_err *err)
 
 /* ---- the executor ------------------------------------------------------------------------- */
 
-static int find(const struct stk_runs *r, struct stk_err *err)
+static int find(const struct stk_runner *r, struct stk_err *err)
 {
     (void)r;
     return stk_slurm_have("sbatch", err);
 }
 
-static int begin(struct stk_runs *r, struct stk_err *err)
+static int begin(struct stk_runner *r, struct stk_err *err)
 {
     struct stk_jobs *jobs = r->there;
     int fd, rc = stk_folder_below(&r->folder, "jobs", &fd, err);
@@ -308,19 +308,19 @@ static int begin(struct stk_runs *r, struct stk_err *err)
     return rc;
 }
 
-static void end(struct stk_runs *r)
+static void end(struct stk_runner *r)
 {
     if (r->later && r->plan.detach)
-        stk_runs_note(&r->conditions,
-                      "Slurm takes no more jobs now (%.160s): --resume submits the rest",
-                      r->refused.what);
+        stk_runner_note(&r->conditions,
+                        "Slurm accepts no more jobs now (%.160s): use --resume to submit the rest",
+                        r->refused.what);
 }
 
 const struct stk_executor stk_executor_slurm = {
     .name = "slurm",
     .can = STK_VIA_QUEUES,
-    .launcher = "srun",                    /* takes the numbers from the job's environment */
-    .cpus_variable = "SRUN_CPUS_PER_TASK", /* since 22.05 it no longer takes this from the job */
+    .launcher = "srun",                    /* gets its numbers from the job's environment */
+    .cpus_variable = "SRUN_CPUS_PER_TASK", /* since 22.05 it no longer inherits this from the job */
     .runs_max = 3,
     .find = find,
     .open = open_jobs,

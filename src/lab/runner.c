@@ -1,6 +1,6 @@
 /*
- * run.c - a study that is run: its folder made or found again, its points made, its runs so far
- * read. run_drive.c goes on from there.
+ * runner.c - a study being run: creates or reopens its folder, makes its points, and reads its runs
+ * so far. runner_drive.c continues from there.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -16,7 +16,7 @@
 #include "base/file.h"
 #include "base/pool.h"
 #include "lab/launch_priv.h"
-#include "lab/run_priv.h"
+#include "lab/runner_priv.h"
 #include "lab/stats.h"
 
 #define PLAN_NAME    "plan.json"
@@ -39,7 +39,7 @@ static bool is_empty(const struct stk_folder *f)
 }
 
 /* "stoker-scale-train.py-20261115-101500" */
-static void default_name(const struct stk_runs *r, char *out, size_t size)
+static void default_name(const struct stk_runner *r, char *out, size_t size)
 {
     char name[48], when[32];
     const char *program = r->plan.shell ? "sh" : stk_base_name(r->points.v[0].argv[0]);
@@ -50,8 +50,8 @@ static void default_name(const struct stk_runs *r, char *out, size_t size)
     snprintf(out, size, "stoker-scale-%s-%s", name, when);
 }
 
-/* A folder of that name, or of the next that is not there yet: two may begin in one second. */
-static int make_default(struct stk_runs *r, bool share, struct stk_err *err)
+/* A folder of that name, or of the next free one: two studies may begin in the same second. */
+static int make_default(struct stk_runner *r, bool share, struct stk_err *err)
 {
     char name[128], again[144];
     bool made = false;
@@ -65,10 +65,10 @@ static int make_default(struct stk_runs *r, bool share, struct stk_err *err)
         rc = rc == STK_E_EXISTS ? 0 : rc; /* somebody else's */
         snprintf(again, sizeof again, "%s-%d", name, i);
     }
-    return rc || made ? rc : stk_err_set(err, STK_E_EXISTS, name, -1, "it is there already");
+    return rc || made ? rc : stk_err_set(err, STK_E_EXISTS, name, -1, "it exists already");
 }
 
-static int make_dir(struct stk_runs *r, const char *dir, bool share, struct stk_err *err)
+static int make_dir(struct stk_runner *r, const char *dir, bool share, struct stk_err *err)
 {
     bool made;
     int rc =
@@ -77,14 +77,13 @@ static int make_dir(struct stk_runs *r, const char *dir, bool share, struct stk_
     if (rc || is_empty(&r->folder))
         return rc;
     return stk_err_set(err, STK_E_USAGE, dir, -1,
-                       "there is something in it already; a study that is there goes on with "
-                       "--resume");
+                       "the folder is not empty; use --resume to continue an existing study");
 }
 
-static int write_plan(struct stk_runs *r, struct stk_err *err)
+static int write_plan(struct stk_runner *r, struct stk_err *err)
 {
     struct stk_buf b = STK_BUF_INIT;
-    stk_runs_write_plan(&r->plan, &b);
+    stk_runner_write_plan(&r->plan, &b);
     int rc = stk_buf_check(&b, err);
     rc = rc ? rc : stk_folder_write(&r->folder, PLAN_NAME, b.data, b.len, err);
     stk_buf_release(&b);
@@ -97,27 +96,28 @@ static int write_plan(struct stk_runs *r, struct stk_err *err)
 static int take_line(void *user, const struct stk_jval *v, const char *text, size_t len,
                      struct stk_err *err)
 {
-    struct stk_runs *r = user;
+    struct stk_runner *r = user;
     struct stk_study_run run;
     (void)text;
     (void)len;
     int rc = stk_study_read_run(v, &run, err);
     if (rc)
         return rc;
-    const struct stk_tally *t = stk_runs_point_of(r, &run);
+    const struct stk_tally *t = stk_runner_point_of(r, &run);
     if (!t && run.point)
-        return stk_err_set(err, STK_E_CORRUPT, NULL, -1, "a run of no point of the plan");
+        return stk_err_set(err, STK_E_CORRUPT, NULL, -1,
+                           "a run of a point that is not in the plan");
     return stk_study_add(&r->study, t ? t->series : 0, &run, err);
 }
 
-static int read_journal(struct stk_runs *r, struct stk_err *err)
+static int read_journal(struct stk_runner *r, struct stk_err *err)
 {
     return stk_lines_open(&r->folder, JOURNAL_NAME, &r->journal_fd, take_line, r, err);
 }
 
 /* ---- its points --------------------------------------------------------------------------- */
 
-int stk_runs_make_points(struct stk_runs *r, struct stk_err *err)
+int stk_runner_make_points(struct stk_runner *r, struct stk_err *err)
 {
     int rc = stk_points_make(&r->plan, &r->arena, &r->points, err);
     if (rc)
@@ -131,7 +131,7 @@ int stk_runs_make_points(struct stk_runs *r, struct stk_err *err)
     return 0;
 }
 
-static int open_series(struct stk_runs *r, struct stk_err *err)
+static int open_series(struct stk_runner *r, struct stk_err *err)
 {
     int rc = 0;
     for (size_t i = 0; i < r->points.n && !rc; i++) {
@@ -141,7 +141,7 @@ static int open_series(struct stk_runs *r, struct stk_err *err)
     return rc;
 }
 
-static const char *unit_of(const struct stk_runs_plan *p)
+static const char *unit_of(const struct stk_runner_plan *p)
 {
     if (p->unit)
         return p->unit;
@@ -152,9 +152,9 @@ static const char *unit_of(const struct stk_runs_plan *p)
                                         : NULL;
 }
 
-static int open_study(struct stk_runs *r, struct stk_err *err)
+static int open_study(struct stk_runner *r, struct stk_err *err)
 {
-    const struct stk_runs_plan *p = &r->plan;
+    const struct stk_runner_plan *p = &r->plan;
     char metric[STK_STUDY_TEXT_MAX + 1];
     int rc = stk_study_set_unit(&r->study, unit_of(p), err);
     if (!rc && p->metric) {
@@ -177,9 +177,9 @@ static int open_study(struct stk_runs *r, struct stk_err *err)
 
 /* ---- making and finding ------------------------------------------------------------------- */
 
-static int new_runs(struct stk_runs **out, struct stk_err *err)
+static int new_runs(struct stk_runner **out, struct stk_err *err)
 {
-    struct stk_runs *r = calloc(1, sizeof *r);
+    struct stk_runner *r = calloc(1, sizeof *r);
     *out = NULL;
     if (!r)
         return stk_err_nomem(err, sizeof *r);
@@ -190,34 +190,34 @@ static int new_runs(struct stk_runs **out, struct stk_err *err)
     return 0;
 }
 
-/* The points of a plan that makes sense, if the executor has what they ask for. */
-static int make_points(struct stk_runs *r, struct stk_err *err)
+/* Checks the plan and makes its points, if the executor has what they need. */
+static int make_points(struct stk_runner *r, struct stk_err *err)
 {
-    int rc = stk_runs_make_points(r, err);
+    int rc = stk_runner_make_points(r, err);
     return rc || !r->plan.via->check ? rc : r->plan.via->check(&r->plan, &r->points, err);
 }
 
-int stk_runs_new(const struct stk_runs_plan *plan, const char *dir, struct stk_runs **out,
-                 struct stk_err *err)
+int stk_runner_new(const struct stk_runner_plan *plan, const char *dir, struct stk_runner **out,
+                   struct stk_err *err)
 {
     char cwd[PATH_MAX];
-    struct stk_runs_plan p = *plan;
-    struct stk_runs *r;
+    struct stk_runner_plan p = *plan;
+    struct stk_runner *r;
     int rc = new_runs(&r, err);
     if (rc)
         return rc;
     p.cwd = getcwd(cwd, sizeof cwd);
     if (!p.cwd)
         rc = stk_err_sys(err, NULL, "getcwd");
-    rc = rc ? rc : stk_runs_check(&p, err);
-    rc = rc ? rc : stk_runs_copy_plan(&p, &r->arena, &r->plan, err);
+    rc = rc ? rc : stk_runner_check(&p, err);
+    rc = rc ? rc : stk_runner_copy_plan(&p, &r->arena, &r->plan, err);
     rc = rc ? rc : make_points(r, err);
-    rc = rc ? rc : r->plan.via->find(r, err); /* a command that is not there is an error at once */
+    rc = rc ? rc : r->plan.via->find(r, err); /* a missing command is an error at once */
     rc = rc ? rc : make_dir(r, dir, plan->share, err);
     rc = rc ? rc : write_plan(r, err);
     rc = rc ? rc : open_study(r, err);
     if (rc) {
-        stk_runs_free(r);
+        stk_runner_free(r);
         return rc;
     }
     r->fresh = true;
@@ -225,17 +225,17 @@ int stk_runs_new(const struct stk_runs_plan *plan, const char *dir, struct stk_r
     return 0;
 }
 
-void stk_runs_discard(struct stk_runs *r)
+void stk_runner_discard(struct stk_runner *r)
 {
-    bool good = stk_runs_waiting(r) > 0;
+    bool good = stk_runner_waiting(r) > 0;
     for (size_t i = 0; i < r->points.n; i++)
         good = good || r->tally[i].good;
     if (r->fresh && !good)
         stk_folder_destroy(&r->folder);
 }
 
-/* More N than before; runs of those that are not named stay. */
-static int add_n(struct stk_runs_plan *p, const struct stk_runs_change *c, struct stk_err *err)
+/* Adds N to the plan; runs of other N stay. */
+static int add_n(struct stk_runner_plan *p, const struct stk_runner_change *c, struct stk_err *err)
 {
     if (c->nn && p->nvariants)
         return stk_err_set(err, STK_E_USAGE, NULL, -1, "a study of variants has no N to add to");
@@ -243,9 +243,9 @@ static int add_n(struct stk_runs_plan *p, const struct stk_runs_change *c, struc
         bool there = false;
         for (size_t k = 0; k < p->nn; k++)
             there = there || p->n[k] == c->n[i];
-        if (!there && p->nn == STK_RUNS_N_MAX)
+        if (!there && p->nn == STK_RUNNER_N_MAX)
             return stk_err_set(err, STK_E_USAGE, NULL, -1, "more than %d different N",
-                               STK_RUNS_N_MAX);
+                               STK_RUNNER_N_MAX);
         if (!there)
             p->n[p->nn++] = c->n[i];
     }
@@ -258,10 +258,11 @@ static bool same_id(const struct stk_point *a, const struct stk_point *b)
     return a->id && b->id && strcmp(a->id, b->id) == 0;
 }
 
-/* By way of a copy: what is added is the caller's. */
-static int add_variants(struct stk_runs *r, const struct stk_runs_change *c, struct stk_err *err)
+/* Through a copy: the additions belong to the caller. */
+static int add_variants(struct stk_runner *r, const struct stk_runner_change *c,
+                        struct stk_err *err)
 {
-    struct stk_runs_plan both = r->plan;
+    struct stk_runner_plan both = r->plan;
     size_t room = r->plan.nvariants + c->nvariants;
     if (!c->nvariants)
         return 0;
@@ -278,15 +279,15 @@ static int add_variants(struct stk_runs *r, const struct stk_runs_change *c, str
         if (!there)
             all[both.nvariants++] = c->variant[i];
     }
-    int rc = stk_runs_check(&both, err);
-    rc = rc ? rc : stk_runs_copy_plan(&both, &r->arena, &r->plan, err);
+    int rc = stk_runner_check(&both, err);
+    rc = rc ? rc : stk_runner_copy_plan(&both, &r->arena, &r->plan, err);
     free(all);
     return rc;
 }
 
-static int apply(struct stk_runs *r, const struct stk_runs_change *c, struct stk_err *err)
+static int apply(struct stk_runner *r, const struct stk_runner_change *c, struct stk_err *err)
 {
-    struct stk_runs_plan *p = &r->plan;
+    struct stk_runner_plan *p = &r->plan;
     int rc = add_n(p, c, err);
     rc = rc ? rc : add_variants(r, c, err);
     if (c->runs_max) {
@@ -301,7 +302,7 @@ static int apply(struct stk_runs *r, const struct stk_runs_change *c, struct stk
     return rc;
 }
 
-static int read_plan(struct stk_runs *r, struct stk_err *err)
+static int read_plan(struct stk_runner *r, struct stk_err *err)
 {
     struct stk_buf b = STK_BUF_INIT;
     char *path = stk_folder_path(&r->folder, PLAN_NAME);
@@ -309,13 +310,13 @@ static int read_plan(struct stk_runs *r, struct stk_err *err)
                   : stk_err_nomem(err, 4096);
     if (rc == STK_E_SYS && errno == ENOENT)
         rc = stk_err_set(err, STK_E_USAGE, r->dir, -1, "there is no study (no " PLAN_NAME ")");
-    rc = rc ? rc : stk_runs_read_plan(stk_buf_cstr(&b), b.len, path, &r->arena, &r->plan, err);
+    rc = rc ? rc : stk_runner_read_plan(stk_buf_cstr(&b), b.len, path, &r->arena, &r->plan, err);
     free(path);
     stk_buf_release(&b);
     return rc;
 }
 
-int stk_runs_find_plan(struct stk_runs *r, const char *dir, struct stk_err *err)
+int stk_runner_find_plan(struct stk_runner *r, const char *dir, struct stk_err *err)
 {
     int rc = stk_folder_find(&r->folder, dir, JOURNAL_NAME, r->trust, err);
     r->dir = r->folder.path;
@@ -323,63 +324,64 @@ int stk_runs_find_plan(struct stk_runs *r, const char *dir, struct stk_err *err)
     return rc ? rc : read_plan(r, err);
 }
 
-int stk_runs_describe(const char *dir, struct stk_buf *out, struct stk_err *err)
+int stk_runner_describe(const char *dir, struct stk_buf *out, struct stk_err *err)
 {
-    struct stk_runs *r;
+    struct stk_runner *r;
     int rc = new_runs(&r, err);
     if (rc)
         return rc;
-    r->trust = "all"; /* it is shown, not run */
-    rc = stk_runs_find_plan(r, dir, err);
+    r->trust = "all"; /* for display only, nothing runs */
+    rc = stk_runner_find_plan(r, dir, err);
     if (!rc)
-        stk_runs_plan_text(&r->plan, out);
-    stk_runs_free(r);
+        stk_runner_plan_text(&r->plan, out);
+    stk_runner_free(r);
     return rc;
 }
 
-int stk_runs_resume(const char *dir, const struct stk_runs_change *change, struct stk_runs **out,
-                    struct stk_err *err)
+int stk_runner_resume(const char *dir, const struct stk_runner_change *change,
+                      struct stk_runner **out, struct stk_err *err)
 {
-    struct stk_runs *r;
+    struct stk_runner *r;
     int rc = new_runs(&r, err);
     if (rc)
         return rc;
     r->trust = change ? change->trust : NULL;
-    rc = stk_runs_find_plan(r, dir, err);
+    rc = stk_runner_find_plan(r, dir, err);
     if (!rc && change)
         rc = apply(r, change, err);
-    rc = rc ? rc : stk_runs_check(&r->plan, err);
+    rc = rc ? rc : stk_runner_check(&r->plan, err);
     rc = rc ? rc : make_points(r, err);
     rc = rc ? rc : open_study(r, err);
     r->changed = change;
     if (rc) {
-        stk_runs_free(r);
+        stk_runner_free(r);
         return rc;
     }
     *out = r;
     return 0;
 }
 
-int stk_runs_go(struct stk_runs *r, const struct stk_runs_watch *watch, struct stk_err *err)
+int stk_runner_go(struct stk_runner *r, const struct stk_runner_watch *watch, struct stk_err *err)
 {
     struct stk_err late = {0};
     r->watch = watch;
     r->start_s = r->synced_s = r->published_s = stk_now();
-    if (r->plan.weak && !stk_runs_grows(&r->plan))
-        stk_runs_note(&r->conditions,
-                      "Nothing in the command makes the problem grow with N ({size}, {n}): --weak "
-                      "takes it that the program does so by itself");
-    /* It is ours now: nobody else runs by it. */
+    if (r->plan.weak && !stk_runner_grows(&r->plan))
+        stk_runner_note(
+            &r->conditions,
+            "Nothing in the command makes the problem grow with N ({size}, {n}): --weak assumes "
+            "that the program does so by itself");
+    /* From now on it is ours: nobody else runs it. */
     int rc = r->changed ? write_plan(r, err) : 0;
-    rc = rc ? rc : stk_runs_drive(r, err);
-    int bad = stk_runs_publish(r, &late); /* what there is, also when it was stopped */
+    rc = rc ? rc : stk_runner_drive(r, err);
+    int bad = stk_runner_publish(r, &late); /* the runs so far, even when stopped */
     r->watch = NULL;
     if (bad && !rc && err)
         *err = late;
     return rc ? rc : bad;
 }
 
-void stk_runs_free(struct stk_runs *r)
+void stk_runner_free(struct stk_runner *r)
 {
     if (!r)
         return;
@@ -396,27 +398,27 @@ void stk_runs_free(struct stk_runs *r)
 
 /* ---- looking ------------------------------------------------------------------------------ */
 
-const struct stk_study *stk_runs_study(const struct stk_runs *r)
+const struct stk_study *stk_runner_study(const struct stk_runner *r)
 {
     return &r->study;
 }
 
-const struct stk_runs_plan *stk_runs_plan(const struct stk_runs *r)
+const struct stk_runner_plan *stk_runner_plan(const struct stk_runner *r)
 {
     return &r->plan;
 }
 
-const struct stk_runs_conditions *stk_runs_conditions(const struct stk_runs *r)
+const struct stk_runner_conditions *stk_runner_conditions(const struct stk_runner *r)
 {
     return &r->conditions;
 }
 
-const char *stk_runs_dir(const struct stk_runs *r)
+const char *stk_runner_dir(const struct stk_runner *r)
 {
     return r->dir;
 }
 
-const struct stk_tally *stk_runs_tally(const struct stk_runs *r, size_t *npoints)
+const struct stk_tally *stk_runner_tally(const struct stk_runner *r, size_t *npoints)
 {
     *npoints = r->points.n;
     return r->tally;

@@ -1,11 +1,11 @@
 /*
- * run_plan_text.c - what a plan runs, for people who are to decide whether it may: every text of it
- * that reaches a program or a shell. Secrets are masked, and nothing in it steers a terminal.
+ * runner_plan_text.c - shows what a plan runs to people who decide whether it may: every text that
+ * reaches a program or a shell. Secrets are masked, and nothing in it can control a terminal.
  */
 #include "base/quote.h"
 #include "base/secret.h"
 #include "base/text.h"
-#include "lab/run_priv.h"
+#include "lab/runner_priv.h"
 
 static void put_words(const char *label, const char *const *word, struct stk_buf *out)
 {
@@ -45,7 +45,7 @@ static void put_text(const char *label, const char *text, struct stk_buf *out)
     }
 }
 
-void stk_runs_plan_text(const struct stk_runs_plan *p, struct stk_buf *out)
+void stk_runner_plan_text(const struct stk_runner_plan *p, struct stk_buf *out)
 {
     put_text("in", p->cwd, out);
     put_words(p->shell ? "for sh" : "command", p->argv, out);

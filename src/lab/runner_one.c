@@ -1,6 +1,6 @@
 /*
- * run_one.c - one run of one point: prepared, started, timed, its metric found, and what
- * went wrong put into a sentence. Here and inside jobs of Slurm it is the same.
+ * runner_one.c - one run of one point: prepares, starts and times it, finds its metric, and
+ * describes failures in a sentence. The same here and inside jobs of Slurm.
  */
 #include <math.h>
 #include <signal.h>
@@ -10,9 +10,9 @@
 
 #include "base/secret.h"
 #include "base/units.h"
-#include "lab/run_priv.h"
+#include "lab/runner_priv.h"
 
-int stk_one_init(struct stk_one *o, const struct stk_runs_plan *plan,
+int stk_one_init(struct stk_one *o, const struct stk_runner_plan *plan,
                  const struct stk_launcher *launcher, const struct stk_metric *metric, int out_fd,
                  struct stk_err *err)
 {
@@ -44,8 +44,8 @@ static int start(struct stk_one *o, const char *phase, struct stk_exec_end *end,
         .dir = o->plan->cwd,
         .cpus = o->command.pinned ? &o->command.cpus : NULL,
         .fd = {STK_FD_NULL, o->out_fd, o->out_fd},
-        /* With its group, all its children are ended. Not in a job of Slurm: where there are no
-         * cgroups, Slurm goes by the group. */
+        /* Ending its group ends all its children. Not in a job of Slurm, which goes by the group
+         * where there are no cgroups. */
         .own_group = o->plan->via->can & STK_VIA_CHOOSES,
         .timeout_s = o->plan->timeout_s,
         .tick = on_tick,
@@ -63,22 +63,22 @@ static void say_end(const struct stk_one *o, const struct stk_exec_end *end, cha
 {
     char limit[32];
     if (end->timed_out)
-        snprintf(out, size, "ended after %s (--timeout)",
+        snprintf(out, size, "stopped after %s (--timeout)",
                  stk_format_duration(o->plan->timeout_s, limit, sizeof limit));
     else if (end->signal)
-        snprintf(out, size, "ended by signal %d (%s)", end->signal, strsignal(end->signal));
+        snprintf(out, size, "killed by signal %d (%s)", end->signal, strsignal(end->signal));
     else
         snprintf(out, size, "exit status %d", end->status);
 }
 
-/* The note of a bad run: what happened, and the program's own last words. */
+/* The note of a failed run: what happened, and the program's own last line. */
 static void say_why(struct stk_one *o, const char *what)
 {
     char line[100];
     struct stk_buf said = STK_BUF_INIT;
     stk_output_last_line(&o->output, line, sizeof line);
     stk_secret_text(line, strlen(line), &said);
-    snprintf(o->note, sizeof o->note, "%s%s%.120s", what, line[0] ? "; it said: " : "",
+    snprintf(o->note, sizeof o->note, "%s%s%.120s", what, line[0] ? "; its last line: " : "",
              stk_buf_cstr(&said));
     stk_buf_release(&said);
 }

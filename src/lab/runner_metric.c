@@ -1,15 +1,15 @@
 /*
- * run_metric.c - what a regular expression for a metric says about it besides where it stands: its
- * name, and whether more of it is better.
+ * runner_metric.c - what the regular expression of a metric says about it: its name, and whether
+ * more of it is better.
  */
 #include <stdio.h>
 #include <strings.h>
 
-#include "lab/run_priv.h"
+#include "lab/runner_priv.h"
 
 /* ---- its name ----------------------------------------------------------------------------- */
 
-/* Plain words of regex[0..len) into out; false: there are none, or there is more than words. */
+/* Copies the plain words of regex[0..len) to out; false: none, or more than words. */
 static bool plain_words(const char *regex, size_t len, char *out, size_t size)
 {
     size_t n = 0;
@@ -29,7 +29,7 @@ static bool plain_words(const char *regex, size_t len, char *out, size_t size)
     return plain && *out;
 }
 
-/* The end of a bracket expression that begins at p: its letters are no words. */
+/* The end of the bracket expression that begins at p: its letters are not words. */
 static const char *skip_set(const char *p)
 {
     p += p[1] == '^' ? 2 : 1;
@@ -78,7 +78,7 @@ static bool is_one_of(const char *word, size_t n, const char *const *list)
     return false;
 }
 
-/* What one word says; per: it stands behind "/" or "per"; unit: behind the number. */
+/* What one word says; per: it follows "/" or "per"; unit: it follows the number. */
 static void weigh(const char *word, size_t n, bool per, bool unit, bool *more, bool *less)
 {
     static const char *const units[] = {"s",      "sec",     "secs", "second", "seconds",

@@ -1,17 +1,18 @@
 /*
- * sample_tree.c - the processes below the launcher: what each has used so far, and what is asked of
- * them while they live. A process whose parent ends comes to the launcher, which is the subreaper.
+ * sampler_tree.c - the processes below the launcher: what each has used so far, and what can only
+ * be queried while they live. A process whose parent ends moves to the launcher, which is the
+ * subreaper.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "lab/sample.h"
+#include "lab/sampler.h"
 
 #define COMMAND_MAX 512u
 
-int stk_sample_tree_open(struct stk_tree *t, pid_t root, struct stk_err *err)
+int stk_sampler_open_tree(struct stk_tree *t, pid_t root, struct stk_err *err)
 {
     const struct stk_tree_rules rules = {.root = root, .skip = root, .ended = true};
     int rc = stk_tree_open(t, &rules, err);
@@ -30,7 +31,7 @@ static void read_command(const struct stk_tree *t, struct stk_proc *p)
     p->command = strdup(n ? buf : p->stat.comm);
 }
 
-/* A process that has no log yet may never get one: what it is called is asked while it lives. */
+/* A process without a log may never get one: reads its command while it lives. */
 static void examine(const struct stk_tree *t, struct stk_proc *p, const char *logs,
                     const char *host)
 {
@@ -45,8 +46,8 @@ static void examine(const struct stk_tree *t, struct stk_proc *p, const char *lo
         read_command(t, p);
 }
 
-void stk_sample_tree(struct stk_tree *t, const char *logs, const char *host,
-                     struct stk_tree_sum *sum)
+void stk_sampler_look(struct stk_tree *t, const char *logs, const char *host,
+                      struct stk_tree_sum *sum)
 {
     *sum = (struct stk_tree_sum){0};
     memcpy(sum->io, t->reaped_io, sizeof sum->io);
@@ -62,8 +63,7 @@ void stk_sample_tree(struct stk_tree *t, const char *logs, const char *host,
         examine(t, p, logs, host);
         sum->processes++;
         sum->threads += p->stat.threads;
-        /* With children it has waited for: what a child used moves to its parent, never gets lost.
-         */
+        /* Includes reaped children: what a child used moves to its parent and is never lost. */
         sum->cpu_ticks += p->stat.ticks + p->stat.children_ticks;
         sum->resident_bytes += p->stat.resident_bytes;
         for (size_t k = 0; k < STK_IO_COUNTS; k++)

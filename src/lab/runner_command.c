@@ -1,5 +1,5 @@
 /*
- * run_command.c - what a run is started as: launcher, container and command as words, the CPUs it
+ * runner_command.c - how a run is started: launcher, container and command as words, the CPUs it
  * may use, and an environment that tells libraries how many threads and which GPUs they have.
  */
 #include <errno.h>
@@ -11,11 +11,11 @@
 #include "base/spawn.h"
 #include "host/gpu.h"
 #include "lab/launch_priv.h"
-#include "lab/run_priv.h"
+#include "lab/runner_priv.h"
 
 #define GPUS_MAX 1024
 
-/* Every library that would otherwise take all the cores it sees. */
+/* Every library that would otherwise use all visible cores. */
 static const char *const thread_variables[] = {
     "OMP_NUM_THREADS",     "MKL_NUM_THREADS",     "OPENBLAS_NUM_THREADS",   "BLIS_NUM_THREADS",
     "NUMEXPR_NUM_THREADS", "NUMEXPR_MAX_THREADS", "VECLIB_MAXIMUM_THREADS", "NUMBA_NUM_THREADS",
@@ -26,7 +26,7 @@ static const char *const thread_variables[] = {
 
 enum mpi { MPI_OTHER, MPI_OPEN, MPI_HYDRA };
 
-/* What kind of mpirun it is, in its own words. */
+/* Identifies an mpirun by its own output. */
 static enum mpi mpi_kind(const char *path)
 {
     const char *const argv[] = {path, "--version", NULL};
@@ -63,10 +63,10 @@ static int find_mpirun(const char **path, struct stk_err *err)
     }
     return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1,
                        "mpirun is not in PATH: install openmpi-bin or mpich, load your MPI's "
-                       "module, or say with --launcher what starts ranks");
+                       "module, or use --launcher to say what starts ranks");
 }
 
-static int add_mpirun(struct stk_launcher *l, const struct stk_runs_plan *p, struct stk_err *err)
+static int add_mpirun(struct stk_launcher *l, const struct stk_runner_plan *p, struct stk_err *err)
 {
     const char *path = NULL;
     char text[64];
@@ -80,7 +80,7 @@ static int add_mpirun(struct stk_launcher *l, const struct stk_runs_plan *p, str
     stk_words_add(&l->prefix, "{ranks}");
     if (kind == MPI_OPEN && p->oversubscribe)
         stk_words_add(&l->prefix, "--oversubscribe");
-    /* A rank with threads gets as many cores; by itself either would bind it to one. */
+    /* A rank with threads gets as many cores; by default both would bind it to one. */
     if (kind == MPI_OPEN && threads) {
         snprintf(text, sizeof text, "slot:PE=%llu", (unsigned long long)p->threads_per_rank);
         stk_words_add(&l->prefix, "--map-by");
@@ -96,7 +96,7 @@ static int add_mpirun(struct stk_launcher *l, const struct stk_runs_plan *p, str
 /* ---- GPUs --------------------------------------------------------------------------------- */
 
 static int find_gpus(struct stk_launcher *l, const struct stk_points *points,
-                     struct stk_runs_conditions *c, struct stk_err *err)
+                     struct stk_runner_conditions *c, struct stk_err *err)
 {
     struct stk_words w = {.arena = &l->arena};
     const char *list = stk_gpus_list();
@@ -124,7 +124,7 @@ static int find_gpus(struct stk_launcher *l, const struct stk_points *points,
     char number[24] = "as many";
     if (most->give.gpus != most->n)
         snprintf(number, sizeof number, "%llu", (unsigned long long)most->give.gpus);
-    return stk_err_set(err, STK_E_USAGE, NULL, -1, "%s needs %s GPUs, and %zu can be seen",
+    return stk_err_set(err, STK_E_USAGE, NULL, -1, "%s needs %s GPUs, and %zu are visible",
                        most->label, number, w.n);
 }
 
@@ -135,7 +135,7 @@ static bool any_ranks(const struct stk_points *points)
     return stk_points_most(points, offsetof(struct stk_point, give.ranks))->give.ranks > 0;
 }
 
-static int add_launcher(struct stk_launcher *l, const struct stk_runs_plan *p,
+static int add_launcher(struct stk_launcher *l, const struct stk_runner_plan *p,
                         const struct stk_points *points, struct stk_err *err)
 {
     if (p->launcher)
@@ -148,19 +148,19 @@ static int add_launcher(struct stk_launcher *l, const struct stk_runs_plan *p,
     int rc = stk_find_tool(p->via->launcher, &path, err);
     if (rc < 0)
         return rc;
-    /* One that is not there is said when it is run, with its name. */
+    /* A missing launcher is reported by name when it is run. */
     stk_words_add(&l->prefix, rc ? p->via->launcher : path);
     return 0;
 }
 
-/* Threads are held on cores where there is one process; ranks are for their launcher to place. */
+/* Threads are pinned to cores if there is one process; a launcher places its ranks itself. */
 static uint64_t threads_alone(const struct stk_point *p)
 {
     return p->give.ranks ? 0 : p->give.threads;
 }
 
 static void note_cores(const struct stk_launcher *l, const struct stk_points *points,
-                       struct stk_runs_conditions *c)
+                       struct stk_runner_conditions *c)
 {
     uint64_t largest = 0;
     c->cores_usable = l->cores.physical;
@@ -170,19 +170,19 @@ static void note_cores(const struct stk_launcher *l, const struct stk_points *po
     if (!largest)
         return;
     if (l->cores.physical < l->cores.n && largest > l->cores.physical)
-        stk_runs_note(c,
-                      "N above %u uses a second hardware thread of the same cores: those are not "
-                      "whole cores",
-                      l->cores.physical);
+        stk_runner_note(c,
+                        "N above %u uses second hardware threads of the same cores, not whole "
+                        "cores",
+                        l->cores.physical);
     if (l->cores.mixed)
-        stk_runs_note(c, "This machine has cores of different kinds: the curve bends where the "
-                         "slower ones begin");
+        stk_runner_note(c, "This machine has cores of different kinds: the curve bends where the "
+                           "slower ones begin");
     if (largest > l->cores.n)
-        stk_runs_note(c, "N above %u is more threads than CPUs (--oversubscribe)", l->cores.n);
+        stk_runner_note(c, "N above %u means more threads than CPUs (--oversubscribe)", l->cores.n);
 }
 
-int stk_launcher_init(struct stk_launcher *l, const struct stk_runs_plan *p,
-                      const struct stk_points *points, struct stk_runs_conditions *c,
+int stk_launcher_init(struct stk_launcher *l, const struct stk_runner_plan *p,
+                      const struct stk_points *points, struct stk_runner_conditions *c,
                       struct stk_err *err)
 {
     bool ours = p->via->can & STK_VIA_CHOOSES;
@@ -235,12 +235,12 @@ static void set_number(struct stk_words *env, const char *name, uint64_t v)
     set_variable(env, name, number);
 }
 
-/* How many threads a process is to take; 0: that is not ours to say. */
+/* The number of threads per process; 0: not ours to set. */
 static uint64_t threads_of(const struct stk_resources *give)
 {
     if (give->threads)
         return give->threads;
-    /* Ranks that each take all cores are never meant. */
+    /* Nobody wants each rank to use all cores. */
     return give->ranks && !getenv("OMP_NUM_THREADS") ? 1 : 0;
 }
 
@@ -254,9 +254,9 @@ static void set_gpus(struct stk_words *env, const struct stk_launcher *l, uint64
     stk_buf_release(&b);
 }
 
-/* Ours, then what the resources say, then the point's own. */
+/* Our environment, then variables for the resources, then the point's own. */
 static void make_environment(struct stk_command *c, const struct stk_launcher *l,
-                             const struct stk_runs_plan *p, const struct stk_point *point)
+                             const struct stk_runner_plan *p, const struct stk_point *point)
 {
     const struct stk_resources *give = &point->give;
     uint64_t threads = threads_of(give);
@@ -273,8 +273,8 @@ static void make_environment(struct stk_command *c, const struct stk_launcher *l
         set_line(&c->env, point->env[i], strcspn(point->env[i], "="));
 }
 
-/* A path such as ./train is meant from where the study was begun. */
-static int finish(struct stk_command *c, const struct stk_runs_plan *p, struct stk_err *err)
+/* A path such as ./train is relative to where the study was started. */
+static int finish(struct stk_command *c, const struct stk_runner_plan *p, struct stk_err *err)
 {
     free(c->path);
     c->path = NULL;
@@ -289,7 +289,7 @@ static int finish(struct stk_command *c, const struct stk_runs_plan *p, struct s
 }
 
 int stk_command_shell(struct stk_command *c, const struct stk_launcher *l,
-                      const struct stk_runs_plan *p, const char *line,
+                      const struct stk_runner_plan *p, const char *line,
                       const struct stk_point *point, struct stk_err *err)
 {
     const struct stk_marks marks = stk_point_marks(point);
@@ -304,7 +304,7 @@ int stk_command_shell(struct stk_command *c, const struct stk_launcher *l,
 }
 
 int stk_command_make(struct stk_command *c, const struct stk_launcher *l,
-                     const struct stk_runs_plan *p, const struct stk_point *point,
+                     const struct stk_runner_plan *p, const struct stk_point *point,
                      struct stk_err *err)
 {
     const struct stk_marks marks = stk_point_marks(point);

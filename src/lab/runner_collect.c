@@ -1,6 +1,6 @@
 /*
- * run_collect.c - what has become of the jobs of a study: the job's own result, Slurm's word on how
- * it ended and what it was given, put together into a run. Each of them may be missing.
+ * runner_collect.c - the outcome of a study's jobs: combines the job's own result with Slurm's
+ * record of how it ended and what it was allocated into a run. Either may be missing.
  */
 #include <math.h>
 #include <stdio.h>
@@ -10,13 +10,15 @@
 #include "base/file.h"
 #include "base/pool.h"
 #include "cluster/slurm.h"
-#include "lab/run_priv.h"
+#include "lab/runner_priv.h"
 
-#define SETTLE_S 8.0  /* the accounting, and a shared file system, may be late by this much */
-#define STUCK_S  4.0  /* a node that comes back may make it possible after all */
-#define LOST_S   60.0 /* a job that nobody knows for so long, and that left nothing, is lost */
+#define SETTLE_S 8.0 /* how late the accounting and a shared file system may be */
+#define STUCK_S  4.0 /* a node that returns may still make it possible */
+#define LOST_S                                                                                     \
+    60.0 /* a job that Slurm does not know for this long, and that left no result, is              \
+            lost */
 
-/* ---- the result a job has left ------------------------------------------------------------ */
+/* ---- the result of a job ------------------------------------------------------------------ */
 
 static void done_name(const struct stk_job_run *j, char out[STK_DONE_SIZE])
 {
@@ -26,15 +28,15 @@ static void done_name(const struct stk_job_run *j, char out[STK_DONE_SIZE])
     stk_done_name(name, id, out);
 }
 
-bool stk_jobs_has_result(const struct stk_runs *r, const struct stk_job_run *j)
+bool stk_jobs_has_result(const struct stk_runner *r, const struct stk_job_run *j)
 {
     char name[STK_DONE_SIZE];
     done_name(j, name);
     return stk_folder_has(&r->folder, name);
 }
 
-/* False: not there, or not the result of such a run. Texts live in the arena. */
-static bool read_result(const struct stk_runs *r, const struct stk_job_run *j,
+/* False: missing, or not the result of such a run. Texts are in the arena. */
+static bool read_result(const struct stk_runner *r, const struct stk_job_run *j,
                         struct stk_arena *arena, struct stk_study_run *run)
 {
     struct stk_buf b = STK_BUF_INIT;
@@ -43,7 +45,7 @@ static bool read_result(const struct stk_runs *r, const struct stk_job_run *j,
     done_name(j, name);
     bool ok = stk_folder_read(&r->folder, name, 1u << 20, &b, NULL) == 0 &&
               stk_json_parse(arena, stk_buf_cstr(&b), b.len, &v, NULL) == 0 &&
-              stk_study_read_run(v, run, NULL) == 0 && stk_runs_point_of(r, run) == j->tally &&
+              stk_study_read_run(v, run, NULL) == 0 && stk_runner_point_of(r, run) == j->tally &&
               stk_study_check(&r->study, run, NULL) == 0;
     stk_buf_release(&b);
     return ok;
@@ -51,8 +53,8 @@ static bool read_result(const struct stk_runs *r, const struct stk_job_run *j,
 
 /* ---- how it ended ------------------------------------------------------------------------- */
 
-/* The last line of what the job has written, or of what Slurm wrote about it. */
-static void last_words(const struct stk_runs *r, const struct stk_job_run *j, char *out,
+/* The last line of the job's output, or of Slurm's message about it. */
+static void last_words(const struct stk_runner *r, const struct stk_job_run *j, char *out,
                        size_t size)
 {
     static const char *const suffix[] = {"slurm", "out"};
@@ -68,8 +70,8 @@ static void last_words(const struct stk_runs *r, const struct stk_job_run *j, ch
     }
 }
 
-/* own: the job's own words about what it ran. */
-static void say_why(const struct stk_runs *r, const struct stk_job_run *j,
+/* own: the job's own message about its command. */
+static void say_why(const struct stk_runner *r, const struct stk_job_run *j,
                     const struct stk_slurm_job *job, const char *own, char *note, size_t size)
 {
     char words[100] = "", how[100], what[STK_STUDY_TEXT_MAX + 1], name[STK_RUN_NAME_SIZE];
@@ -77,14 +79,14 @@ static void say_why(const struct stk_runs *r, const struct stk_job_run *j,
     if (!own)
         last_words(r, j, words, sizeof words);
     if (job->state == STK_SLURM_UNKNOWN)
-        snprintf(how, sizeof how, "nobody knows what became of it");
+        snprintf(how, sizeof how, "its outcome is unknown");
     else if (job->state == STK_SLURM_FAILED && job->exit_signal > 0)
         snprintf(how, sizeof how, "failed, signal %d", job->exit_signal);
     else if (job->state == STK_SLURM_FAILED && job->exit_code > 0)
         snprintf(how, sizeof how, "failed, exit status %d", job->exit_code);
     else
         snprintf(how, sizeof how, "%s%s", stk_slurm_state_name(job->state),
-                 job->state == STK_SLURM_CANCELLED && !begun ? " before it began" : "");
+                 job->state == STK_SLURM_CANCELLED && !begun ? " before it started" : "");
     bool enough = own && (job->state == STK_SLURM_FAILED || job->state == STK_SLURM_COMPLETED);
     stk_run_name(j->tally->point, j->repeat, name, sizeof name);
     snprintf(what, sizeof what, "job %llu: %s%s%.120s", (unsigned long long)j->id,
@@ -92,13 +94,13 @@ static void say_why(const struct stk_runs *r, const struct stk_job_run *j,
     snprintf(note, size, "%.*s; see jobs/%s.*", (int)(size - strlen(name) - 16), what, name);
 }
 
-/* What Slurm has counted is what is paid for; the job's own view stands in for it. */
+/* Slurm's counts are what is charged; the job's own view replaces them if they are missing. */
 static void take_accounts(const struct stk_slurm_job *job, struct stk_study_run *run)
 {
     bool started = job->start > 0;
     run->cores = job->alloc.cpus > 0 ? job->alloc.cpus : run->cores;
     run->nodes = job->alloc.nodes > 0 ? job->alloc.nodes : run->nodes;
-    if (job->alloc.cpus > 0) /* no GPUs in it: there were none */
+    if (job->alloc.cpus > 0) /* without GPUs in the record, there were none */
         run->gpus = job->alloc.gpus > 0 ? job->alloc.gpus : 0;
     if (job->elapsed_s >= 0 && stk_slurm_ended(job->state))
         run->accounted_s = job->elapsed_s;
@@ -111,7 +113,7 @@ static void take_accounts(const struct stk_slurm_job *job, struct stk_study_run 
         run->host = job->nodelist;
 }
 
-static int keep_job(struct stk_runs *r, const struct stk_job_run *j,
+static int keep_job(struct stk_runner *r, const struct stk_job_run *j,
                     const struct stk_slurm_job *job, struct stk_err *err)
 {
     struct stk_arena arena = STK_ARENA_INIT;
@@ -136,7 +138,7 @@ static int keep_job(struct stk_runs *r, const struct stk_job_run *j,
                  job->restarts > 1 ? "s" : "");
         run.note = requeued;
     }
-    int rc = stk_runs_keep(r, j->tally, &run, err);
+    int rc = stk_runner_keep(r, j->tally, &run, err);
     stk_arena_release(&arena);
     return rc;
 }
@@ -147,7 +149,7 @@ static void forget(struct stk_jobs *jobs, size_t i)
     jobs->job[i] = jobs->job[--jobs->n];
 }
 
-int stk_jobs_give_up(struct stk_runs *r, size_t i, const char *why, struct stk_err *err)
+int stk_jobs_give_up(struct stk_runner *r, size_t i, const char *why, struct stk_err *err)
 {
     struct stk_jobs *jobs = r->there;
     const struct stk_job_run *j = &jobs->job[i];
@@ -157,20 +159,21 @@ int stk_jobs_give_up(struct stk_runs *r, size_t i, const char *why, struct stk_e
     run.status = STK_RUN_PENDING;
     run.job = id;
     run.note = why;
-    int rc = stk_runs_keep(r, j->tally, &run, err);
+    int rc = stk_runner_keep(r, j->tally, &run, err);
     forget(jobs, i);
     return rc;
 }
 
 /* ---- looking ------------------------------------------------------------------------------ */
 
-/* Whether everything that will be known is known. */
-static bool is_settled(const struct stk_runs *r, struct stk_job_run *j,
+/* Whether everything that can be known is known. */
+static bool is_settled(const struct stk_runner *r, struct stk_job_run *j,
                        const struct stk_slurm_job *job, unsigned failed)
 {
     double now = stk_now();
     bool unknown = job->state == STK_SLURM_UNKNOWN;
-    bool nobody_asked = unknown && (failed & STK_SLURM_BY_SQUEUE); /* the controller is away */
+    bool nobody_asked = unknown && (failed & STK_SLURM_BY_SQUEUE); /* the controller does not
+                                                                      answer */
     if ((!stk_slurm_ended(job->state) && !unknown) || nobody_asked) {
         j->gone_s = 0;
         return false;
@@ -197,33 +200,33 @@ static bool is_stuck(struct stk_job_run *j, const struct stk_slurm_job *job)
     return now - j->stuck_s >= STUCK_S;
 }
 
-static int end_stuck(struct stk_runs *r, size_t i, const struct stk_slurm_job *job,
+static int end_stuck(struct stk_runner *r, size_t i, const struct stk_slurm_job *job,
                      struct stk_err *err)
 {
     char why[STK_STUDY_TEXT_MAX + 1];
     const struct stk_jobs *jobs = r->there;
     uint64_t id = jobs->job[i].id;
-    snprintf(why, sizeof why, "job %llu could never begin: %.80s", (unsigned long long)id,
+    snprintf(why, sizeof why, "job %llu could never start: %.80s", (unsigned long long)id,
              job->reason);
     const struct stk_slurm slurm = stk_jobs_slurm(r);
     int rc = stk_slurm_cancel(&slurm, &id, 1, NULL, err);
     return rc ? rc : stk_jobs_give_up(r, i, why, err);
 }
 
-static void note_missing(struct stk_runs *r, const struct stk_slurm_jobs *seen)
+static void note_missing(struct stk_runner *r, const struct stk_slurm_jobs *seen)
 {
     static const char text[] = "No accounting";
     for (size_t i = 0; i < r->conditions.nnotes; i++)
         if (strncmp(r->conditions.note[i], text, sizeof text - 1) == 0)
             return;
     if (seen->failed & STK_SLURM_BY_SACCT)
-        stk_runs_note(&r->conditions,
-                      "%s (sacct: %.160s): what jobs were given and how they ended is from the "
-                      "controller and the jobs themselves",
-                      text, seen->why[1]);
+        stk_runner_note(&r->conditions,
+                        "%s (sacct: %.160s): the allocation and the end of jobs are taken from "
+                        "the controller and the jobs themselves",
+                        text, seen->why[1]);
 }
 
-static void count_states(struct stk_runs *r, const struct stk_slurm_jobs *seen)
+static void count_states(struct stk_runner *r, const struct stk_slurm_jobs *seen)
 {
     struct stk_jobs *jobs = r->there;
     r->state.pending = r->state.running = 0;
@@ -240,9 +243,9 @@ static void count_states(struct stk_runs *r, const struct stk_slurm_jobs *seen)
     r->state.reason = jobs->reason;
 }
 
-/* A job whose sbatch gave no answer: by its name it is found, or, after a while, is not there and
- * will be submitted again. */
-static int find_unsure(struct stk_runs *r, size_t i, bool *changed, struct stk_err *err)
+/* A job whose sbatch gave no answer: it is found by its name, or after a while is taken as missing
+ * and submitted again. */
+static int find_unsure(struct stk_runner *r, size_t i, bool *changed, struct stk_err *err)
 {
     const struct stk_slurm slurm = stk_jobs_slurm(r);
     struct stk_jobs *jobs = r->there;
@@ -262,8 +265,8 @@ static int find_unsure(struct stk_runs *r, size_t i, bool *changed, struct stk_e
     return 0;
 }
 
-/* The jobs that have a number come first: *n of them. */
-static int find_all(struct stk_runs *r, size_t *n, bool *changed, struct stk_err *err)
+/* Jobs with a known id come first: *n of them. */
+static int find_all(struct stk_runner *r, size_t *n, bool *changed, struct stk_err *err)
 {
     struct stk_jobs *jobs = r->there;
     int rc = 0;
@@ -280,8 +283,8 @@ static int find_all(struct stk_runs *r, size_t *n, bool *changed, struct stk_err
     return rc;
 }
 
-/* From the end: one that is forgotten gives its place to the last. */
-static int keep_ended(struct stk_runs *r, const struct stk_slurm_jobs *seen, bool *changed,
+/* Backwards: the last job takes the place of a removed one. */
+static int keep_ended(struct stk_runner *r, const struct stk_slurm_jobs *seen, bool *changed,
                       struct stk_err *err)
 {
     struct stk_jobs *jobs = r->there;
@@ -302,8 +305,8 @@ static int keep_ended(struct stk_runs *r, const struct stk_slurm_jobs *seen, boo
     return rc;
 }
 
-/* A controller that hangs must not keep us from being stopped, nor look like us hanging. */
-int stk_jobs_look(struct stk_runs *r, bool *changed, struct stk_err *err)
+/* A hanging controller must neither prevent stopping nor make us look hung. */
+int stk_jobs_look(struct stk_runner *r, bool *changed, struct stk_err *err)
 {
     const struct stk_slurm slurm = stk_jobs_slurm(r);
     const struct stk_jobs *jobs = r->there;

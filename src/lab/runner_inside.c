@@ -1,6 +1,6 @@
 /*
- * run_inside.c - what a job of a study does on its node: the run it was made for, timed there, and
- * the result left in a file that appears as a whole. Slurm may forget the job; the file stays.
+ * runner_inside.c - what a job of a study does on its node: its run, timed there, with the result
+ * in a file that appears complete. Slurm may forget the job; the file stays.
  */
 #include <fcntl.h>
 #include <math.h>
@@ -14,7 +14,7 @@
 #include "base/units.h"
 #include "cluster/slurm.h"
 #include "host/gpu.h"
-#include "lab/run_priv.h"
+#include "lab/runner_priv.h"
 
 void stk_done_name(const char *name, const char *job, char out[STK_DONE_SIZE])
 {
@@ -32,7 +32,7 @@ static int64_t env_number(const char *name)
                : -1;
 }
 
-/* CPUs of all nodes, as Slurm tells a job. */
+/* CPUs on all nodes, from Slurm's variable in the job. */
 static int64_t job_cpus(const char *text)
 {
     int64_t sum = 0;
@@ -57,10 +57,11 @@ static int64_t job_gpus(int64_t nodes)
     return here >= 0 && nodes > 0 && here <= STK_STUDY_N_MAX / nodes ? here * nodes : here;
 }
 
-/* What the job was given, as far as its environment tells: for sites without accounting. */
-static void describe(const struct stk_runs *r, const struct stk_point *p, struct stk_study_run *run)
+/* The job's allocation, as far as its environment tells: for sites without accounting. */
+static void describe(const struct stk_runner *r, const struct stk_point *p,
+                     struct stk_study_run *run)
 {
-    const struct stk_runs_conditions *c = &r->conditions;
+    const struct stk_runner_conditions *c = &r->conditions;
     const char *list = getenv("SLURM_JOB_NODELIST");
     run->nodes = env_number("SLURM_JOB_NUM_NODES");
     run->cores = job_cpus(getenv("SLURM_JOB_CPUS_PER_NODE"));
@@ -70,7 +71,7 @@ static void describe(const struct stk_runs *r, const struct stk_point *p, struct
     run->job = getenv("SLURM_JOB_ID");
 }
 
-static int write_done(const struct stk_runs *r, const char *name, const struct stk_study_run *run,
+static int write_done(const struct stk_runner *r, const char *name, const struct stk_study_run *run,
                       struct stk_err *err)
 {
     struct stk_buf b = STK_BUF_INIT;
@@ -85,7 +86,7 @@ static int write_done(const struct stk_runs *r, const char *name, const struct s
 }
 
 struct inside {
-    struct stk_runs *r;
+    struct stk_runner *r;
     struct stk_launcher launcher;
     struct stk_one one;
     const struct stk_point *point;
@@ -120,14 +121,14 @@ static int run_and_tell(struct inside *in, const char *done, int *status, struct
     }
     describe(in->r, in->point, &run);
     *status = run.status == STK_RUN_OK ? 0 : 1;
-    bool stopped = rc == STK_E_STOPPED; /* Slurm's own words about that are enough */
+    bool stopped = rc == STK_E_STOPPED; /* Slurm's own message is enough */
     if (stopped)
         *status = 128 + SIGTERM;
     int late = write_done(in->r, done, &run, rc && !stopped ? NULL : err);
     return rc && !stopped ? rc : late;
 }
 
-static const struct stk_point *point_named(const struct stk_runs *r, const char *id, size_t len)
+static const struct stk_point *point_named(const struct stk_runner *r, const char *id, size_t len)
 {
     for (size_t i = 0; i < r->points.n; i++)
         if (strlen(r->points.v[i].id) == len && memcmp(r->points.v[i].id, id, len) == 0)
@@ -135,7 +136,7 @@ static const struct stk_point *point_named(const struct stk_runs *r, const char 
     return NULL;
 }
 
-/* "n8-r2": the point and which run of it. */
+/* "n8-r2": the point and the number of the run. */
 static bool read_name(struct inside *in, const char *name)
 {
     const char *dash = NULL;
@@ -151,7 +152,7 @@ static bool read_name(struct inside *in, const char *name)
     return in->point;
 }
 
-/* All that write to it share its end. Closes it on error. */
+/* All writers append. Closes it on error. */
 static int append_to(int fd, const char *name, struct stk_err *err)
 {
     if (fcntl(fd, F_SETFL, O_APPEND) == 0)
@@ -163,7 +164,7 @@ static int append_to(int fd, const char *name, struct stk_err *err)
 
 static int run_inside(struct inside *in, const char *name, int *status, struct stk_err *err)
 {
-    struct stk_runs *r = in->r;
+    struct stk_runner *r = in->r;
     const char *job = getenv("SLURM_JOB_ID");
     const struct stk_metric *metric = r->plan.metric ? &r->metric : NULL;
     char out[STK_DONE_SIZE], done[STK_DONE_SIZE];
@@ -187,8 +188,8 @@ static int run_inside(struct inside *in, const char *name, int *status, struct s
     return rc;
 }
 
-int stk_runs_inside(const char *dir, const char *name, const char *trust, int (*stop)(void),
-                    int *status, struct stk_err *err)
+int stk_runner_inside(const char *dir, const char *name, const char *trust, int (*stop)(void),
+                      int *status, struct stk_err *err)
 {
     struct inside in = {.stop = stop, .one = {.out_fd = -1}};
     *status = 1;
@@ -199,13 +200,13 @@ int stk_runs_inside(const char *dir, const char *name, const char *trust, int (*
     in.r->folder = STK_FOLDER_INIT;
     in.r->trust = trust;
     stk_machine_look(&in.r->conditions);
-    int rc = stk_runs_find_plan(in.r, dir, err);
-    rc = rc ? rc : stk_runs_check(&in.r->plan, err);
-    rc = rc ? rc : stk_runs_make_points(in.r, err);
+    int rc = stk_runner_find_plan(in.r, dir, err);
+    rc = rc ? rc : stk_runner_check(&in.r->plan, err);
+    rc = rc ? rc : stk_runner_make_points(in.r, err);
     if (!rc && !read_name(&in, name))
         rc = stk_err_set(err, STK_E_USAGE, NULL, -1, "--inside: \"%.40s\" is not a run of a study",
                          name);
     rc = rc ? rc : run_inside(&in, name, status, err);
-    stk_runs_free(in.r);
+    stk_runner_free(in.r);
     return rc;
 }

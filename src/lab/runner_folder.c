@@ -1,6 +1,6 @@
 /*
- * run_folder.c - a study on disk: a line is added for each run as it ends, which costs microseconds
- * and survives our death; the whole is published now and then and at the end.
+ * runner_folder.c - a study on disk: appends one line per run as it ends, which costs microseconds
+ * and survives our death; publishes the whole study now and then and at the end.
  */
 #include <errno.h>
 #include <math.h>
@@ -11,14 +11,14 @@
 
 #include "base/file.h"
 #include "base/pool.h"
-#include "lab/run_priv.h"
+#include "lab/runner_priv.h"
 
-#define SYNC_EVERY_S    2.0 /* what a loss of power may take */
+#define SYNC_EVERY_S    2.0 /* the most that a power failure can lose */
 #define PUBLISH_EVERY_S 10.0
 
 /* ---- files of lines ----------------------------------------------------------------------- */
 
-/* The whole lines of the text; a rest without a line end is what a crash has left of one. */
+/* Reads the complete lines of the text; a rest without a line break is the remains of a crash. */
 static int read_lines(const char *text, size_t len, const char *path, stk_line_fn *line, void *user,
                       size_t *whole, struct stk_err *err)
 {
@@ -50,7 +50,7 @@ int stk_lines_open(const struct stk_folder *f, const char *name, int *fd, stk_li
     char *path = stk_folder_path(f, name);
     int rc = path ? stk_folder_append(f, name, fd, err) : stk_err_nomem(err, strlen(name));
     if (!rc && flock(*fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
-        rc = stk_err_set(err, STK_E_USAGE, path, -1, "another stoker is at work on this study");
+        rc = stk_err_set(err, STK_E_USAGE, path, -1, "another stoker is working on this study");
     rc = rc ? rc : stk_folder_read(f, name, STK_STUDY_FILE_MAX, &b, err);
     if (!rc)
         rc = read_lines(stk_buf_cstr(&b), b.len, path, line, user, &whole, err);
@@ -65,7 +65,7 @@ int stk_lines_open(const struct stk_folder *f, const char *name, int *fd, stk_li
     return rc;
 }
 
-/* One write: a line is there as a whole, or what is there is cut off next time. */
+/* One write: a line is complete, or its remains are cut off next time. */
 int stk_lines_add(int fd, struct stk_buf *line, const char *path, struct stk_err *err)
 {
     stk_buf_putc(line, '\n');
@@ -75,7 +75,7 @@ int stk_lines_add(int fd, struct stk_buf *line, const char *path, struct stk_err
 
 /* ---- runs --------------------------------------------------------------------------------- */
 
-int stk_runs_publish(struct stk_runs *r, struct stk_err *err)
+int stk_runner_publish(struct stk_runner *r, struct stk_err *err)
 {
     struct stk_buf b = STK_BUF_INIT;
     struct stk_jw w;
@@ -89,8 +89,8 @@ int stk_runs_publish(struct stk_runs *r, struct stk_err *err)
     return rc;
 }
 
-int stk_runs_keep(struct stk_runs *r, struct stk_tally *t, const struct stk_study_run *run,
-                  struct stk_err *err)
+int stk_runner_keep(struct stk_runner *r, struct stk_tally *t, const struct stk_study_run *run,
+                    struct stk_err *err)
 {
     struct stk_buf b = STK_BUF_INIT;
     struct stk_jw w;
@@ -105,7 +105,7 @@ int stk_runs_keep(struct stk_runs *r, struct stk_tally *t, const struct stk_stud
         r->synced_s = stk_now();
     }
     if (!rc && now - r->published_s > PUBLISH_EVERY_S)
-        rc = stk_runs_publish(r, err);
+        rc = stk_runner_publish(r, err);
     r->state.done++;
     stk_tally_update(r, t);
     return rc;

@@ -1,7 +1,7 @@
 /*
- * run_batch.c - the job of one run: options of sbatch from what its point is given, and a batch
+ * runner_batch.c - the job of one run: options for sbatch from its point's resources, and a batch
  * file whose only line of ours runs this program again, which reads everything else from the plan.
- * So no shell ever sees a word of the command; the two paths it does see are quoted.
+ * So no shell ever sees a word of the command; the two paths that it does see are quoted.
  */
 #include <stdarg.h>
 #include <limits.h>
@@ -10,7 +10,7 @@
 
 #include "base/quote.h"
 #include "base/spawn.h"
-#include "lab/run_priv.h"
+#include "lab/runner_priv.h"
 
 static void add(struct stk_words *w, const char *fmt, ...) STK_PRINTF(2, 3);
 static void add(struct stk_words *w, const char *fmt, ...)
@@ -28,7 +28,7 @@ static void add_number(struct stk_words *w, const char *name, uint64_t v)
     add(w, "--%s=%llu", name, (unsigned long long)v);
 }
 
-/* GPUs are asked for by node. */
+/* GPUs are requested per node. */
 static void add_gpus(const struct stk_resources *give, const char *type, struct stk_words *w)
 {
     uint64_t per_node = give->ranks_per_node && give->ranks_per_node < give->gpus
@@ -70,8 +70,8 @@ static void add_resources(const struct stk_resources *give, const char *gpu_type
         add_gpus(give, gpu_type, w);
 }
 
-/* Slurm replaces %j and its like in the name of the output: a % of the path stands for itself. */
-static void add_output(const struct stk_runs *r, const char *name, struct stk_words *w)
+/* Slurm replaces %j and the like in the name of the output: a % of the path is escaped. */
+static void add_output(const struct stk_runner *r, const char *name, struct stk_words *w)
 {
     struct stk_buf b = STK_BUF_INIT;
     stk_buf_puts(&b, "--output=");
@@ -86,7 +86,7 @@ static void add_output(const struct stk_runs *r, const char *name, struct stk_wo
     stk_buf_release(&b);
 }
 
-/* Marks are replaced in #SBATCH lines alone: the rest is the user's own shell script. */
+/* Replaces marks in #SBATCH lines only: the rest is the user's own shell script. */
 static void put_head(const char *head, const struct stk_marks *marks, struct stk_buf *out)
 {
     if (!head || strncmp(head, "#!", 2) != 0)
@@ -112,7 +112,8 @@ static int check_path(const char *path, struct stk_err *err)
     if (!path[strcspn(path, "\\\n\r")])
         return 0;
     return stk_err_set(err, STK_E_USAGE, path, -1,
-                       "Slurm cannot name files in a folder with a backslash or a line end in it");
+                       "Slurm cannot name files in a folder whose path contains a backslash or a "
+                       "line break");
 }
 
 void stk_job_name(const struct stk_job_run *j, char *name, size_t size)
@@ -122,10 +123,10 @@ void stk_job_name(const struct stk_job_run *j, char *name, size_t size)
     snprintf(name, size, "stoker-%s%s%s", run, j->token[0] ? "-" : "", j->token);
 }
 
-int stk_batch_make(const struct stk_runs *r, const struct stk_job_run *j, struct stk_buf *script,
+int stk_batch_make(const struct stk_runner *r, const struct stk_job_run *j, struct stk_buf *script,
                    struct stk_words *args, struct stk_err *err)
 {
-    const struct stk_runs_plan *p = &r->plan;
+    const struct stk_runner_plan *p = &r->plan;
     const struct stk_point *point = j->tally->point;
     const struct stk_marks marks = stk_point_marks(point);
     char exe[PATH_MAX], name[STK_RUN_NAME_SIZE], job_name[STK_JOB_NAME_SIZE];
