@@ -1,7 +1,7 @@
 /*
  * scale.h - `stoker scale`, one way through: settings -> plan -> points and runs so far -> times of
  * --from -> runs -> study -> analysis -> print. Each is read or made once, in this order, and
- * whatever can be wrong is found out before anything is run.
+ * errors are detected before anything runs.
  */
 #ifndef STK_CMD_SCALE_H
 #define STK_CMD_SCALE_H
@@ -17,7 +17,7 @@ struct stk_scale_settings {
     double deadline_s;
     uint64_t gpus_per_n;
     bool plot;
-    /* What is run: what an option can say as it is stands in the plan. */
+    /* What runs. Options that map directly to a field write into the plan. */
     struct stk_runs_plan plan;
     const char *n, *spread, *via, *output, *resume, *inside, *runs, *match, *sbatch_file, *trust;
     bool threads, ranks, gpus, nodes;
@@ -28,7 +28,7 @@ extern const struct stk_opt stk_scale_options[]; /* scale_options.c */
 /* Where the times come from. */
 enum stk_scale_way { STK_SCALE_RUNS = 1, STK_SCALE_RESUMES = 2, STK_SCALE_READS = 4 };
 
-/* One call, as far as it has come. */
+/* One call of the command. */
 struct stk_scale {
     struct stk_run *run;
     const struct stk_scale_settings *said;
@@ -40,19 +40,19 @@ struct stk_scale {
     struct stk_runs_change change; /* when it resumes */
     uint64_t more_n[STK_RUNS_N_MAX];
     struct stk_runs *runs;   /* NULL: when it only reads */
-    struct stk_study *study; /* what is compared; NULL: that of runs alone */
+    struct stk_study *study; /* the times compared; NULL: only those of runs */
 };
 
-/* scale_settings.c: options and plan (or change) from what was said; where results go is tried. */
+/* scale_settings.c: reads options and plan (or change), and tries the output paths. */
 int stk_scale_settle(struct stk_scale *s);
 /* scale_run.c: points and runs so far, from the plan or from the folder. */
 int stk_scale_open(struct stk_scale *s);
-/* scale_study.c: the times of --from, beside which ours will stand. */
+/* scale_study.c: reads the times of --from, to compare with ours. */
 int stk_scale_read(struct stk_scale *s);
-/* scale_run.c: runs, says what came of it, and goes on with the study. Returns an exit status or a
+/* scale_run.c: runs, reports the outcome, and finishes the study. Returns an exit status or a
  * negative code, as below. */
 int stk_scale_run(struct stk_scale *s);
-/* scale_study.c: the study computed, shown, written as JSON, as CSV and to its file. */
+/* scale_study.c: computes the study, shows it, and writes it as JSON, CSV and to its file. */
 int stk_scale_finish(struct stk_scale *s);
 void stk_scale_release(struct stk_scale *s);
 
