@@ -62,7 +62,8 @@ static const struct stk_opt options[] = {
      .def = "touch",
      .choices = consume_choices,
      .offset = SETTING(consume),
-     .help = "What to do with a batch: nothing, read a byte of every page, or all bytes hashed"},
+     .help = "What to do with a batch: nothing, read a byte of every page, or hash all bytes "
+             "hashed"},
     STK_OPEN_READ_OPTIONS(SETTING(open)),
     STK_OPEN_INDEX_OPTIONS(SETTING(open)),
     STK_COMMON_OPTIONS,
