@@ -1,9 +1,9 @@
 /*
  * hdf5_chunks.c - the chunk indexes of HDF5 datasets, walked once from end to end.
  *
- * libhdf5 1.10 finds chunk k by walking over all before it, so asking it for every chunk takes time
- * that grows with the square. Version 1 B-trees, single chunks, implicit, fixed and extensible
- * arrays are here; version 2 B-trees (two unlimited axes and "latest" files) are left to libhdf5.
+ * libhdf5 1.10 finds chunk k by walking over all chunks before it, so asking it for every chunk
+ * takes quadratic time. Version 1 B-trees, single chunks, implicit, fixed and extensible arrays are
+ * here; version 2 B-trees (two unlimited axes and "latest" files) are left to libhdf5.
  */
 #include "format/hdf5_bytes.h"
 
@@ -83,14 +83,14 @@ static int check_sum(const struct stk_h5_file *f, uint64_t at, uint64_t n, const
     return rc;
 }
 
-/* ---- what all of them do with a chunk they found ---- */
+/* ---- storing a chunk that was found ---- */
 
 struct walk {
     const struct stk_h5_file *f;
     const struct stk_h5_layout *layout;
     const struct stk_h5_grid *grid;
     struct stk_h5_chunk *chunk;
-    uint64_t steps; /* nodes or elements looked at */
+    uint64_t steps; /* nodes or elements visited */
 };
 
 static int put_chunk(struct walk *w, uint64_t number, uint64_t addr, uint64_t size, uint32_t mask,
@@ -117,11 +117,11 @@ static void count_step(struct walk *w)
 struct tree {
     struct walk w;
     unsigned key_bytes;
-    uint64_t next; /* chunks must come in ascending order: a tree that runs in circles cannot */
+    uint64_t next; /* chunks must ascend, which rules out a cyclic tree */
     uint64_t max_nodes;
 };
 
-/* The number in the grid of the chunk whose first element the key names. */
+/* The grid number of the chunk that begins at the element named by the key. */
 static int key_number(const struct tree *t, const uint8_t *key, uint64_t at, uint64_t *number,
                       struct stk_err *err)
 {
@@ -150,7 +150,7 @@ static int tree_leaf_entry(struct tree *t, const uint8_t *p, uint64_t at, struct
     return put_chunk(&t->w, number, stk_h5_addr(t->w.f, p + t->key_bytes), size, mask, at, err);
 }
 
-/* level: what the node must say, or 256 for the root, which may say anything. */
+/* level: the level that the node must have, or 256 for the root, which may have any. */
 static int tree_node(struct tree *t, uint64_t addr, unsigned level, struct stk_err *err)
 {
     const struct stk_h5_file *f = t->w.f;
@@ -189,14 +189,14 @@ static int list_tree(struct walk *w, struct stk_err *err)
 
 struct array {
     struct walk w;
-    uint64_t number;    /* in the grid, of the chunk looked for */
-    unsigned unlimited; /* the axis that counts slowest, 0 unless another one is unlimited */
-    unsigned entry;     /* bytes an element */
+    uint64_t number;    /* of the wanted chunk in the grid */
+    unsigned unlimited; /* the slowest axis, 0 unless another one is unlimited */
+    unsigned entry;     /* bytes per element */
     bool filtered;
-    /* Where element k stands: sets run.at, or leaves it where nothing is stored, and run.left. */
+    /* Finds element k: sets run.left, and run.at unless nothing is stored. */
     int (*locate)(struct array *a, uint64_t k, struct stk_err *err);
-    /* Elements [first, first + left) stand one after another from `at` on (or nowhere): most are
-     * found without walking down to them again. */
+    /* Elements [first, first + left) are consecutive from `at` on (or not stored): most are found
+     * without another walk. */
     struct {
         uint64_t first, left, at;
     } run;
@@ -227,7 +227,7 @@ static int take_element(struct array *a, uint64_t number, uint64_t at, struct st
     return put_chunk(&a->w, number, addr, size, mask, at, err);
 }
 
-/* The index counts by the largest dimensions, with the unlimited axis first. */
+/* The index counts in the maximum dimensions, with the unlimited axis first. */
 static uint64_t element_of(const struct array *a, const uint64_t *coord)
 {
     const struct stk_h5_grid *g = a->w.grid;
@@ -285,7 +285,7 @@ static int check_entry(struct array *a, unsigned client, unsigned entry, struct 
     return 0;
 }
 
-/* Page `page` has been written? Bits count from the high end of each byte. */
+/* Has page `bit` been written? Bits count from the high end of each byte. */
 static int bit_is_set(const struct array *a, uint64_t bitmap, uint64_t bit, bool *set,
                       struct stk_err *err)
 {
@@ -296,7 +296,7 @@ static int bit_is_set(const struct array *a, uint64_t bitmap, uint64_t bit, bool
     return rc;
 }
 
-/* Nothing is stored about chunks: no element is to be read. */
+/* The index stores nothing: there is no element to read. */
 static int locate_implicit(struct array *a, uint64_t k, struct stk_err *err)
 {
     uint64_t addr, size = a->w.grid->chunk_bytes;
@@ -361,7 +361,7 @@ static int list_fixed(struct array *a, struct stk_err *err)
         a->first += (a->npages + 7) / 8 + 4;
     }
     a->locate = locate_fixed;
-    /* Without pages the elements stand before the checksum, with them only the bitmap. */
+    /* Without pages, the elements precede the checksum; with pages, only the bitmap does. */
     uint64_t sum = a->npages ? a->first - 4 : a->first + a->count * a->entry;
     rc = check_sum(f, block, sum - block, "fixed array of chunks", err);
     return rc < 0 ? rc : list_array(a, err);
@@ -375,9 +375,9 @@ static int check_extensible(const struct array *a, uint64_t at, uint64_t n, stru
 }
 
 /*
- * Elements stand in the index block, then in data blocks; "super block" u stands for 2^(u/2) data
- * blocks of min * 2^((u+1)/2) elements each. The data blocks of the first super blocks are named by
- * the index block itself, the others by super blocks in the file.
+ * Elements are in the index block, then in data blocks; "super block" u has 2^(u/2) data blocks of
+ * min * 2^((u+1)/2) elements each. The index block itself points to the data blocks of the first
+ * super blocks; super blocks in the file point to the others.
  */
 static int data_block_element(struct array *a, uint64_t block, uint64_t k, unsigned log2_block,
                               bool paged, struct stk_err *err)
@@ -395,7 +395,7 @@ static int data_block_element(struct array *a, uint64_t block, uint64_t k, unsig
         a->run.at = block + head + k * size;
         return check_extensible(a, block, head + (size << log2_block), err);
     }
-    /* The head and each page end in a checksum of their own. */
+    /* The head and each page end in their own checksum. */
     uint64_t page = block + head + 4 + (k >> a->log2_page) * ((size << a->log2_page) + 4);
     a->run.at = page + (k & ((1ull << a->log2_page) - 1)) * size;
     rc = check_extensible(a, block, head, err);
@@ -411,13 +411,13 @@ static int peek_addr(const struct array *a, uint64_t at, uint64_t *addr, struct 
     return rc;
 }
 
-/* Elements from k to the end of its stretch of 2^bits. */
+/* Elements from k to the end of its group of 2^bits. */
 static uint64_t rest_of(uint64_t k, unsigned bits)
 {
     return (1ull << bits) - (k & ((1ull << bits) - 1));
 }
 
-/* Element k of super block u, by way of the super block in the file. */
+/* Element k of super block u, through the super block in the file. */
 static int super_block_element(struct array *a, unsigned u, uint64_t k, struct stk_err *err)
 {
     const struct stk_h5_file *f = a->w.f;
@@ -440,7 +440,7 @@ static int super_block_element(struct array *a, unsigned u, uint64_t k, struct s
         if (rc < 0 || !set)
             return rc;
     }
-    if (super != a->checked_super) { /* once: many data blocks follow from it */
+    if (super != a->checked_super) { /* check it once: it has many data blocks */
         rc = check_extensible(a, super, addrs + nblocks * f->addr_size - super, err);
         if (rc < 0)
             return rc;

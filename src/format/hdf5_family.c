@@ -1,10 +1,10 @@
 /*
- * hdf5_family.c - HDF5 files in which every sample has a dataset (images/00000, images/00001, ...)
- * or a group (demo_0/action, demo_0/image, demo_1/action, ...) of its own.
+ * hdf5_family.c - HDF5 files in which every sample has its own dataset (images/00000, images/00001,
+ * ...) or group (demo_0/action, demo_0/image, demo_1/action, ...).
  *
- * A family is the datasets of one name but for the number in it. They are told from numbered
- * columns (x1, x2) by what columns cannot be: names that are numbers alone, lengths that differ,
- * another dataset with one row for each of them, or more of them than a table has columns.
+ * A family is datasets whose names differ only by a number. Unlike numbered columns (x1, x2) they
+ * have names that are only numbers, or different lengths, or another dataset has one row for each
+ * of them, or they are more than a table has columns.
  */
 #ifdef STK_HAVE_HDF5
 #include "format/hdf5_family.h"
@@ -18,17 +18,17 @@
 
 #define MAX_DIGITS 18
 
-/* A dataset's name taken apart at its number. */
+/* A dataset's name split at its number. */
 struct numbered {
     size_t set;
     const char *name;
     size_t stem;      /* bytes before the number */
     const char *rest; /* behind it */
-    bool pure;        /* the part of the path is the number alone */
+    bool pure;        /* the path component is only the number */
     uint64_t number;
 };
 
-/* The first part of the path that ends in a number (an ending such as .jpg apart). */
+/* Splits at the first path component that ends in a number (ignoring a suffix such as .jpg). */
 static bool take_apart(const char *name, struct numbered *x)
 {
     for (const char *part = name; part; part = strchr(part, '/'), part = part ? part + 1 : NULL) {
@@ -67,7 +67,7 @@ static bool of_one_family(const struct numbered *x, const struct numbered *y)
            strcmp(x->rest, y->rest) == 0;
 }
 
-/* ---- which runs of names are families ---- */
+/* ---- which series of names are families ---- */
 
 struct run {
     const struct numbered *x;
@@ -97,7 +97,7 @@ static struct run run_at(const struct stk_h5_dataset *set, const struct numbered
     return r;
 }
 
-/* Another dataset has a row for each of them, which their own rows do not explain. */
+/* True if another dataset has a row for each of them that their own rows do not explain. */
 static bool has_labels(const struct stk_h5_dataset *set, size_t n, const bool *in_run,
                        const struct run *r)
 {
@@ -110,7 +110,7 @@ static bool has_labels(const struct stk_h5_dataset *set, size_t n, const bool *i
     return false;
 }
 
-/* A text is one value: an array of texts is none that a sample could have. */
+/* A text is one value; a sample cannot have an array of texts. */
 static bool can_be_value(const struct stk_h5_dataset *d)
 {
     bool text = d->type.what == STK_H5_STRING || d->type.what == STK_H5_VARIABLE;
@@ -179,7 +179,7 @@ void stk_h5_families_release(struct stk_h5_families *fs)
     *fs = (struct stk_h5_families){0};
 }
 
-/* The family with the most members, the first of those. */
+/* The family with the most members; the first of equals. */
 static struct run largest(const struct stk_h5_dataset *set, size_t nset, const bool *is_numbered,
                           const struct numbered *x, size_t n)
 {
@@ -225,7 +225,7 @@ int stk_h5_families(const struct stk_h5_dataset *set, const struct stk_table_arr
 
 /* ---- one as a column ---- */
 
-/* Fields of one name and several shapes need names of their own (codec_chars.c). */
+/* Fields of one name and several shapes need distinct specs (codec_chars.c). */
 static void name_shape(struct stk_h5_family_column *f, struct stk_field_spec *spec)
 {
     static const char digit[] = "0123456789abcdefghijklmnopqrstuvwxyz";
@@ -335,7 +335,7 @@ void stk_h5_family_key(struct stk_h5_family_column *f, struct stk_table_column *
 int stk_h5_family_start(struct stk_h5_family_column *f, struct stk_lister *l,
                         struct stk_table_column *out, struct stk_err *err)
 {
-    /* The first one that can be read tells what the field is. */
+    /* The first readable dataset determines the field. */
     int rc = 1;
     for (uint64_t row = 0; rc > 0 && row < f->family->n && row < 64; row++)
         rc = locate(f, l, row, err);

@@ -391,7 +391,7 @@ static void test_types(void)
     CHECK(says("left out member l.jpg: a symbolic link"));
     CHECK(says("left out member l2.jpg: a symbolic link"));
     CHECK(says("left out member f.jpg: a device or a FIFO"));
-    CHECK(says("left out member odd: of a type that is not known"));
+    CHECK(says("left out member odd: of an unknown type"));
     CHECK_INT(script.problems, 0);
     CHECK(!says("sample odd") && !says("sample l") && !says("left out member d"));
     stk_buf_reset(&b);
