@@ -5,7 +5,7 @@
 #include "data/dataset.h"
 
 struct stk_pack_options {
-    struct stk_open_options src; /* jobs: of the packing too; 0: by the number of cores */
+    struct stk_open_options src; /* jobs: also for packing; 0: by the number of cores */
     const char *format;          /* NULL: from DST's suffix, else tfrecord */
     const char *payload;         /* NULL: the format's default ("example" for tfrecord) */
     const char *name;            /* of the shards; NULL: DST's base name */
@@ -30,12 +30,12 @@ struct stk_pack_options {
 
 struct stk_pack_result {
     char format[32];
-    bool whole;                            /* --resume: it was there already, nothing was done */
+    bool whole;                            /* --resume: it was complete already, nothing was done */
     uint64_t samples, shards, shards_kept; /* kept: found finished by --resume */
     uint64_t files;                        /* written: the shards, or the files of a tree */
     uint64_t bytes_in, bytes_out;
     uint64_t classes;
-    bool class_by_class; /* its samples stand so */
+    bool class_by_class; /* its samples are ordered by class */
     double seconds_index, seconds_total;
     struct stk_problems skipped;
     struct stk_notes notes; /* of the source */
@@ -43,7 +43,7 @@ struct stk_pack_result {
 
 void stk_pack_result_release(struct stk_pack_result *r);
 
-/* Packs src into the new folder dst. On failure nothing is at dst that was not there before. */
+/* Packs src into the new folder dst. On failure dst is unchanged. */
 int stk_pack(const char *src, const char *dst, const struct stk_pack_options *o,
              struct stk_pack_result *result, struct stk_err *err);
 

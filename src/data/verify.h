@@ -1,27 +1,27 @@
-/* verify.h - reading every byte of a dataset and saying exactly what is wrong. */
+/* verify.h - reading every byte of a dataset and reporting exactly what is wrong. */
 #ifndef STK_DATA_VERIFY_H
 #define STK_DATA_VERIFY_H
 
 #include "data/dataset.h"
 
 struct stk_verify_options {
-    struct stk_open_options open; /* jobs and progress are of all the reading */
+    struct stk_open_options open; /* jobs and progress apply to all reading */
     uint64_t memory_bytes;        /* 0: default */
 };
 
 struct stk_verify_result {
     char format[32];
     uint64_t files, samples, bytes; /* bytes: of the dataset's files, each read once or more */
-    uint64_t checksummed_bytes;     /* bytes a stored checksum vouches for */
+    uint64_t checksummed_bytes;     /* bytes covered by a stored checksum */
     bool has_manifest;
     double seconds;
-    struct stk_problems problems; /* and nothing left out: whole */
+    struct stk_problems problems; /* none, and nothing left out: whole */
     struct stk_notes notes;
 };
 
 void stk_verify_release(struct stk_verify_result *r);
 
-/* Returns 0 when the reading itself worked, also when problems were found. */
+/* Returns 0 if the reading itself worked, even if it found problems. */
 int stk_verify(const char *path, const struct stk_verify_options *o, struct stk_verify_result *r,
                struct stk_err *err);
 
