@@ -564,8 +564,8 @@ static bool is_element(const struct stk_csv_column *c, const char *stem, size_t 
 }
 
 /* The number of columns from `at` that are NAME_0, NAME_1, ..., and so one array; 0: none. */
-static size_t array_run(const struct stk_csv_schema *sc, struct stk_csv_column *const *order,
-                        size_t at, char *type)
+static size_t array_elements(const struct stk_csv_schema *sc, struct stk_csv_column *const *order,
+                             size_t at, char *type)
 {
     const struct stk_csv_column *c = &sc->column[at];
     size_t stem = c->name_len < 3 ? 0 : c->name_len - 2, n = 0;
@@ -587,15 +587,15 @@ int stk_csv_context_write(const struct stk_csv_schema *sc, struct stk_buf *out, 
     for (size_t i = 0; i < sc->ncolumns;) {
         const struct stk_csv_column *c = &sc->column[i];
         char type;
-        size_t run = array_run(sc, order, i, &type);
+        size_t elements = array_elements(sc, order, i, &type);
         /* One byte per column besides its name: tables of 60,000 columns exist. */
-        if (run)
-            stk_buf_printf(out, "%c%zu ", type - 'a' + 'A', run);
+        if (elements)
+            stk_buf_printf(out, "%c%zu ", type - 'a' + 'A', elements);
         else
             stk_buf_putc(out, c->type);
-        stk_buf_put(out, c->name, run ? c->name_len - 2 : c->name_len);
+        stk_buf_put(out, c->name, elements ? c->name_len - 2 : c->name_len);
         stk_buf_putc(out, '\n');
-        i += run ? run : 1;
+        i += elements ? elements : 1;
     }
     free(order);
     return stk_buf_check(out, err);

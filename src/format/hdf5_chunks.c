@@ -193,13 +193,13 @@ struct array {
     unsigned unlimited; /* the slowest axis, 0 unless another one is unlimited */
     unsigned entry;     /* bytes per element */
     bool filtered;
-    /* Finds element k: sets run.left, and run.at unless nothing is stored. */
+    /* Finds element k: sets span.left, and span.at unless nothing is stored. */
     int (*locate)(struct array *a, uint64_t k, struct stk_err *err);
     /* Elements [first, first + left) are consecutive from `at` on (or not stored): most are found
      * without another walk. */
     struct {
         uint64_t first, left, at;
-    } run;
+    } span;
     /* fixed */
     uint64_t first, count, page_elements, npages, bitmap;
     /* extensible */
@@ -241,11 +241,11 @@ static uint64_t element_of(const struct array *a, const uint64_t *coord)
 
 static int find_run(struct array *a, uint64_t k, struct stk_err *err)
 {
-    if (k >= a->run.first && k - a->run.first < a->run.left)
+    if (k >= a->span.first && k - a->span.first < a->span.left)
         return 0;
-    a->run.first = k;
-    a->run.left = 1;
-    a->run.at = STK_H5_NOWHERE;
+    a->span.first = k;
+    a->span.left = 1;
+    a->span.at = STK_H5_NOWHERE;
     return a->locate(a, k, err);
 }
 
@@ -259,8 +259,8 @@ static int list_array(struct array *a, struct stk_err *err)
             return stk_h5_damaged(a->w.f, a->w.layout->addr, "chunk index", err);
         a->number = n;
         int rc = find_run(a, k, err);
-        if (rc == 0 && a->run.at != STK_H5_NOWHERE)
-            rc = take_element(a, n, a->run.at + (k - a->run.first) * a->entry, err);
+        if (rc == 0 && a->span.at != STK_H5_NOWHERE)
+            rc = take_element(a, n, a->span.at + (k - a->span.first) * a->entry, err);
         if (rc < 0)
             return rc;
         count_step(&a->w);
@@ -313,20 +313,20 @@ static int locate_fixed(struct array *a, uint64_t k, struct stk_err *err)
     if (k >= a->count)
         return stk_h5_damaged(a->w.f, a->w.layout->addr, "fixed array of chunks", err);
     if (!a->npages) {
-        a->run.at = a->first + k * a->entry;
-        a->run.left = a->count - k;
+        a->span.at = a->first + k * a->entry;
+        a->span.left = a->count - k;
         return 0;
     }
     uint64_t page = k / a->page_elements, within = k % a->page_elements;
     bool set = false;
     int rc = bit_is_set(a, a->bitmap, page, &set, err);
-    a->run.left = a->page_elements - within;
+    a->span.left = a->page_elements - within;
     if (rc < 0 || !set)
         return rc;
     uint64_t at = a->first + page * (a->page_elements * a->entry + 4);
     uint64_t n = a->count - page * a->page_elements; /* the last page is no longer than needed */
     n = n < a->page_elements ? n : a->page_elements;
-    a->run.at = at + within * a->entry;
+    a->span.at = at + within * a->entry;
     return check_sum(a->w.f, at, n * a->entry, "fixed array of chunks", err);
 }
 
@@ -392,12 +392,12 @@ static int data_block_element(struct array *a, uint64_t block, uint64_t k, unsig
         return stk_h5_damaged(a->w.f, block, "extensible array of chunks", err);
     uint64_t head = 6u + a->w.f->addr_size + a->offset_bytes, size = (uint64_t)a->entry;
     if (!paged) {
-        a->run.at = block + head + k * size;
+        a->span.at = block + head + k * size;
         return check_extensible(a, block, head + (size << log2_block), err);
     }
     /* The head and each page end in their own checksum. */
     uint64_t page = block + head + 4 + (k >> a->log2_page) * ((size << a->log2_page) + 4);
-    a->run.at = page + (k & ((1ull << a->log2_page) - 1)) * size;
+    a->span.at = page + (k & ((1ull << a->log2_page) - 1)) * size;
     rc = check_extensible(a, block, head, err);
     return rc < 0 ? rc : check_extensible(a, page, size << a->log2_page, err);
 }
@@ -426,7 +426,7 @@ static int super_block_element(struct array *a, unsigned u, uint64_t k, struct s
     uint64_t nblocks = 1ull << (u / 2), d = k >> log2_block,
              within = k & ((1ull << log2_block) - 1);
     uint64_t super = STK_H5_NOWHERE, block = STK_H5_NOWHERE;
-    a->run.left = rest_of(k, paged ? a->log2_page : log2_block);
+    a->span.left = rest_of(k, paged ? a->log2_page : log2_block);
     int rc =
         peek_addr(a, a->supers_at + (u - a->direct_supers) * (uint64_t)f->addr_size, &super, err);
     if (rc < 0 || super == STK_H5_NOWHERE)
@@ -454,8 +454,8 @@ static int super_block_element(struct array *a, unsigned u, uint64_t k, struct s
 static int locate_extensible(struct array *a, uint64_t k, struct stk_err *err)
 {
     if (k < a->index_elements) {
-        a->run.at = a->elements_at + k * a->entry;
-        a->run.left = a->index_elements - k;
+        a->span.at = a->elements_at + k * a->entry;
+        a->span.left = a->index_elements - k;
         return 0;
     }
     k -= a->index_elements;
@@ -472,7 +472,7 @@ static int locate_extensible(struct array *a, uint64_t k, struct stk_err *err)
     uint64_t d = before + (k >> log2_block), block = STK_H5_NOWHERE;
     if (d >= a->ndirect)
         return stk_h5_damaged(a->w.f, a->w.layout->addr, "extensible array of chunks", err);
-    a->run.left = rest_of(k, log2_block);
+    a->span.left = rest_of(k, log2_block);
     int rc = peek_addr(a, a->direct_at + d * a->w.f->addr_size, &block, err);
     uint64_t within = k & ((1ull << log2_block) - 1);
     return rc < 0 ? rc : data_block_element(a, block, within, log2_block, false, err);

@@ -69,7 +69,7 @@ static bool of_one_family(const struct numbered *x, const struct numbered *y)
 
 /* ---- which series of names are families ---- */
 
-struct run {
+struct series {
     const struct numbered *x;
     size_t n;
     bool alike, varies; /* of one type and rank; of several shapes */
@@ -84,9 +84,9 @@ static bool same_type(const struct stk_h5_dataset *a, const struct stk_h5_datase
            memcmp(s->dim, t->dim, s->ndims * sizeof *s->dim) == 0;
 }
 
-static struct run run_at(const struct stk_h5_dataset *set, const struct numbered *x, size_t n)
+static struct series series_at(const struct stk_h5_dataset *set, const struct numbered *x, size_t n)
 {
-    struct run r = {.x = x, .n = 1, .alike = true};
+    struct series r = {.x = x, .n = 1, .alike = true};
     const struct stk_h5_dataset *first = &set[x->set];
     for (; r.n < n && of_one_family(x, &x[r.n]); r.n++) {
         const struct stk_h5_dataset *d = &set[x[r.n].set];
@@ -98,14 +98,14 @@ static struct run run_at(const struct stk_h5_dataset *set, const struct numbered
 }
 
 /* True if another dataset has a row for each of them that their own rows do not explain. */
-static bool has_labels(const struct stk_h5_dataset *set, size_t n, const bool *in_run,
-                       const struct run *r)
+static bool has_labels(const struct stk_h5_dataset *set, size_t n, const bool *in_series,
+                       const struct series *r)
 {
     const struct stk_h5_dataset *first = &set[r->x->set];
     if (first->rank && first->dim[0] == r->n && !r->lengths_differ)
         return false;
     for (size_t i = 0; i < n; i++)
-        if (!in_run[i] && set[i].rank && set[i].dim[0] == r->n)
+        if (!in_series[i] && set[i].rank && set[i].dim[0] == r->n)
             return true;
     return false;
 }
@@ -118,7 +118,7 @@ static bool can_be_value(const struct stk_h5_dataset *d)
 }
 
 static bool is_family(const struct stk_h5_dataset *set, size_t n, const bool *numbered,
-                      const struct run *r)
+                      const struct series *r)
 {
     bool groups = strchr(r->x->rest, '/') != NULL;
     if (!r->alike || r->n < 2 || !can_be_value(&set[r->x->set]))
@@ -130,7 +130,7 @@ static bool is_family(const struct stk_h5_dataset *set, size_t n, const bool *nu
 /* ---- making them ---- */
 
 /* "images/#" is `images`, "demo_#/x" is `x`, "#" is `data`. */
-static char *family_name(const struct run *r)
+static char *family_name(const struct series *r)
 {
     size_t n = r->x->stem;
     const char *slash = strchr(r->x->rest, '/');
@@ -141,7 +141,7 @@ static char *family_name(const struct run *r)
     return n ? strndup(r->x->name, n) : strdup("data");
 }
 
-static bool same_numbers(const struct run *r, const struct stk_h5_family *f)
+static bool same_numbers(const struct series *r, const struct stk_h5_family *f)
 {
     for (size_t i = 0; r->n == f->n && i < f->n; i++)
         if (r->x[i].number != f->number[i])
@@ -149,7 +149,7 @@ static bool same_numbers(const struct run *r, const struct stk_h5_family *f)
     return r->n == f->n;
 }
 
-static int add_family(struct stk_h5_families *fs, const struct run *r, struct stk_err *err)
+static int add_family(struct stk_h5_families *fs, const struct series *r, struct stk_err *err)
 {
     if (STK_ARRAY_MORE(fs->item, fs->n, err))
         return STK_E_NOMEM;
@@ -180,12 +180,12 @@ void stk_h5_families_release(struct stk_h5_families *fs)
 }
 
 /* The family with the most members; the first of equals. */
-static struct run largest(const struct stk_h5_dataset *set, size_t nset, const bool *is_numbered,
-                          const struct numbered *x, size_t n)
+static struct series largest(const struct stk_h5_dataset *set, size_t nset, const bool *is_numbered,
+                             const struct numbered *x, size_t n)
 {
-    struct run best = {0};
+    struct series best = {0};
     for (size_t i = 0; i < n;) {
-        struct run r = run_at(set, x + i, n - i);
+        struct series r = series_at(set, x + i, n - i);
         if (r.n > best.n && is_family(set, nset, is_numbered, &r))
             best = r;
         i += r.n;
@@ -207,13 +207,13 @@ int stk_h5_families(const struct stk_h5_dataset *set, const struct stk_table_arr
         }
     if (rc == 0 && n)
         qsort(x, n, sizeof *x, by_family);
-    struct run best = {0};
+    struct series best = {0};
     if (rc == 0)
         best = largest(set, nset, is_numbered, x, n);
     if (best.n)
         rc = add_family(fs, &best, err);
     for (size_t i = 0; rc == 0 && best.n && i < n && fs->n < STK_H5_MAX_COLUMNS;) {
-        struct run r = run_at(set, x + i, n - i);
+        struct series r = series_at(set, x + i, n - i);
         if (r.x != best.x && r.alike && same_numbers(&r, &fs->item[0]))
             rc = add_family(fs, &r, err);
         i += r.n;

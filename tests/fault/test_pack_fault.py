@@ -210,7 +210,7 @@ def test_never_replaces_what_is_not_ours(site):
     shutil.rmtree(site.out)
     site.out.write_text("a file")
     result = site.run(*site.pack("tar", "--force"), rc=4)
-    assert "a file is there" in result.err and site.out.read_text() == "a file"
+    assert "a file of this name exists" in result.err and site.out.read_text() == "a file"
     site.out.unlink()
     (site.root / "d/out.partial").mkdir()
     (site.root / "d/out.partial/precious").write_text("mine")
