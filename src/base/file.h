@@ -11,7 +11,7 @@
  * EOF. */
 int stk_pread_full(int fd, void *p, size_t n, uint64_t off, size_t *got, const char *path,
                    struct stk_err *err);
-/* Reads n bytes if all of them are in the page cache. False: they are not, or it is unknown. */
+/* Reads n bytes if all of them are in the page cache. False: they are not, or nobody can tell. */
 bool stk_pread_cached(int fd, void *p, size_t n, uint64_t off);
 int stk_write_full(int fd, const void *p, size_t n, const char *path, struct stk_err *err);
 int stk_pwrite_full(int fd, const void *p, size_t n, uint64_t off, const char *path,

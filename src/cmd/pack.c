@@ -119,7 +119,7 @@ static const struct stk_opt options[] = {
     STK_OPEN_SPLIT_OPTIONS(PACK(src)),
     STK_OPEN_TRUST_OPTIONS(PACK(src)),
     STK_OPEN_JOBS_OPTION(PACK(src),
-                         "Threads; 0: by the number of cores. Does not affect the output"),
+                         "Threads; 0: by the number of cores. Does not change what is written"),
     {.name = "memory",
      .type = STK_OPT_SIZE,
      .arg = "SIZE",
@@ -206,8 +206,8 @@ static void write_json(struct stk_jw *w, const struct stk_pack_result *r)
     stk_notes_json(&r->notes, w);
 }
 
-/* The format with the ending of dst, or NULL. A format that this build lacks counts: pack must
- * refuse it, not write another. */
+/* The format whose files end as dst does (also one this build lacks: it shall be refused, not
+ * replaced by another), or NULL. */
 static const char *format_by_ending(const char *dst)
 {
     size_t n = strlen(dst);
@@ -228,7 +228,7 @@ static struct stk_pack_options pack_options(struct stk_run *run, const char *rec
     o.format = o.format ? o.format : format_by_ending(run->opts.arg[1]);
     if (o.payload && strcmp(o.payload, "auto") == 0)
         o.payload = NULL;
-    /* Not given: the format's default (lmdb and squashfs are one file). */
+    /* Not told: the format's own (lmdb and squashfs are one file). */
     if (!stk_opts_given(&run->opts, "shard-size"))
         o.shard_size_bytes = 0;
     o.shuffle = stk_opts_given(&run->opts, "shuffle");

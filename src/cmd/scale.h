@@ -17,7 +17,7 @@ struct stk_scale_settings {
     double deadline_s;
     uint64_t gpus_per_n;
     bool plot;
-    /* What runs. Options that map directly to a field write into the plan. */
+    /* What is run: what an option can say as it is stands in the plan. */
     struct stk_runs_plan plan;
     const char *n, *spread, *via, *output, *resume, *inside, *runs, *match, *sbatch_file, *trust;
     bool threads, ranks, gpus, nodes;
@@ -40,7 +40,7 @@ struct stk_scale {
     struct stk_runs_change change; /* when it resumes */
     uint64_t more_n[STK_RUNS_N_MAX];
     struct stk_runs *runs;   /* NULL: when it only reads */
-    struct stk_study *study; /* the times compared; NULL: only those of runs */
+    struct stk_study *study; /* what is compared; NULL: that of runs alone */
 };
 
 /* scale_settings.c: reads options and plan (or change), and tries the output paths. */

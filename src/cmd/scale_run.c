@@ -128,7 +128,7 @@ static void hint_resume(struct stk_run *run, const struct stk_runs *r)
     struct stk_buf *b = &run->hint;
     stk_buf_puts(b, "stoker scale --resume ");
     stk_quote_shell(b, stk_runs_dir(r));
-    stk_buf_puts(b, stk_runs_waiting(r) ? " collects the jobs and continues" : " continues");
+    stk_buf_puts(b, stk_runs_waiting(r) ? " collects the jobs and goes on" : " goes on");
 }
 
 static bool any_good(const struct stk_runs *r)
@@ -141,7 +141,7 @@ static bool any_good(const struct stk_runs *r)
     return false;
 }
 
-/* A point without a good run means that the study is partly done. */
+/* Some point without a good run: done in part. */
 static int status_of(const struct stk_runs *r, int status)
 {
     size_t n;

@@ -105,7 +105,7 @@ static int read_runs(struct stk_run *run, const char *text, uint64_t *min, uint6
     if (ok && *max >= *min && *max <= STK_RUNS_MAX)
         return 0;
     return stk_err_set(&run->err, STK_E_USAGE, NULL, -1,
-                       "--runs: \"%.40s\": write a number, such as 10 or 3..20, up to %u", text,
+                       "--runs: \"%.40s\": write how many, as 10 or 3..20, up to %u", text,
                        STK_RUNS_MAX);
 }
 
@@ -115,7 +115,7 @@ static uint64_t sets_of(const struct stk_scale_settings *s)
            (s->gpus ? STK_SETS_GPUS : 0u) | (s->nodes ? STK_SETS_NODES : 0u);
 }
 
-/* Does not guess which way is better: a wrong guess turns the recommendation upside down. */
+/* Which way is better is not guessed at: a recommendation would be upside down. */
 static int set_better(const struct stk_scale *s, struct stk_runs_plan *p)
 {
     struct stk_run *run = s->run;
@@ -140,7 +140,7 @@ static uint64_t pick_of(const char *word)
                                          : STK_METRIC_LAST;
 }
 
-/* Reads the lists and files that options give a plan. */
+/* The lists and files that a plan has from options. */
 static int read_lists(struct stk_scale *s, struct stk_runs_plan *p)
 {
     const struct stk_scale_settings *said = s->said;
@@ -192,7 +192,7 @@ static int set_change(struct stk_scale *s)
     };
     if (o->nargs)
         return stk_err_set(&s->run->err, STK_E_USAGE, NULL, -1,
-                           "--resume has the command already: leave it out");
+                           "--resume knows the command: leave it out");
     int rc = said->n ? stk_runs_parse_n("n", said->n, s->more_n, &c->nn, &s->run->err) : 0;
     if (!rc && said->runs)
         rc = read_runs(s->run, said->runs, &c->runs_min, &c->runs_max);

@@ -25,7 +25,7 @@ static const struct stk_opt options[] = {
      .offset = offsetof(struct settings, show),
      .help = "Print at most N problems"},
     STK_OPEN_JOBS_OPTION(offsetof(struct settings, verify.open),
-                         "Threads that read and check; 0: one per core"),
+                         "Threads that read and check; 0: one a core"),
     {.name = "memory",
      .type = STK_OPT_SIZE,
      .arg = "SIZE",

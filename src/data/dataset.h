@@ -17,7 +17,7 @@
 #include "format/format.h"
 #include "format/sample.h"
 
-/* Damage found: its count, and the first problems as text. */
+/* Damage found: how much, and the first of it in words. Thread-safe where said. */
 struct stk_problem {
     char *path; /* as a message would name it */
     int code;   /* enum stk_code: STK_E_UNSUPPORTED is sound data that cannot be read */
@@ -67,19 +67,19 @@ struct stk_dataset {
     char *types;                    /* of columns, as given when it was opened, or NULL */
     char *payload, *datasets;       /* as given; "auto" and NULL by default */
     const struct stk_codec **codec; /* of each field of the index; NULL: the bytes are the value */
-    _Atomic uint32_t keepers;       /* number of users that still need it when it is closed */
+    _Atomic uint32_t keepers;       /* who still needs it when it is closed */
     pthread_mutex_t lock;           /* the idle readers, the labels */
     struct stk_reader *idle;
     bool labels_known;
     struct stk_labels *labels; /* by directory, or NULL */
 };
 
-/* Sets the list of files from an index; keeps the root. Borrows idx. */
+/* The files an index names; where they stand is left as it is. Borrows idx. */
 void stk_files_of_index(struct stk_files *files, const struct stk_index *idx);
 /* Makes the files of the index those of the dataset. */
 void stk_dataset_list_files(struct stk_dataset *ds);
 
-/* Keeps it open until one more stk_dataset_close(). */
+/* It stays until one more stk_dataset_close(). */
 static inline void stk_dataset_keep(struct stk_dataset *ds)
 {
     atomic_fetch_add(&ds->keepers, 1);

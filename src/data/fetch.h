@@ -18,7 +18,7 @@ struct stk_want {
     int32_t failed;    /* 0, or the code of the error in errs[why] */
     uint32_t why;
     uint8_t chain;     /* filters, as in struct stk_extent */
-    bool framed;       /* a record's head and tail surround the bytes */
+    bool framed;       /* a record's head and tail stand around the bytes */
 };
 
 struct stk_fetch {
@@ -38,8 +38,8 @@ struct stk_fetch {
 void stk_fetch_init(struct stk_fetch *f, struct stk_dataset *ds);
 void stk_fetch_release(struct stk_fetch *f);
 void stk_fetch_reset(struct stk_fetch *f); /* keeps the memory */
-/* Adds a sample. have (may be NULL) returns true for a filtered extent that need not be read. Fails
- * only on errors that do not concern the sample itself. */
+/* Adds a sample. have (may be NULL) says of a filtered extent that it need not be read. Fails only
+ * on trouble that is not the sample's own. */
 int stk_fetch_add(struct stk_fetch *f, uint64_t id, bool (*have)(void *user, uint64_t extent),
                   void *user, struct stk_err *err);
 /* Ends adding: sorts the wants by position. */

@@ -1,7 +1,7 @@
 /*
  * image.h - JPEG and PNG bytes to uint8 pixels: scaled while decoding where that is possible,
- * cropped, resized, flipped, laid out as asked. One decoder per thread; it allocates nothing once
- * its buffers fit the largest image.
+ * cropped, resized, flipped, laid out as asked. One decoder a thread; nothing is allocated once its
+ * buffers have grown to the largest image.
  */
 #ifndef STK_DATA_IMAGE_H
 #define STK_DATA_IMAGE_H
@@ -37,7 +37,7 @@ void stk_image_free(struct stk_image *im);
 
 /* True if the bytes begin like a JPEG or PNG. */
 bool stk_image_is(const uint8_t *p, size_t n);
-/* The result size of decoding with op: height, width, and so bytes (height * width * channels). */
+/* What decoding with op will give: height, width, and so bytes (height * width * channels). */
 int stk_image_size(struct stk_image *im, const uint8_t *p, size_t n, const struct stk_image_op *op,
                    uint32_t *width, uint32_t *height, struct stk_err *err);
 /* Decodes into out, which has room for exactly what stk_image_size() says. key: what random choices

@@ -89,8 +89,8 @@ static int read_at(const struct stk_index *idx, void *to, uint64_t off, uint64_t
     return rc;
 }
 
-/* A second thread waits until the first has copied; in a child after fork() the first may not
- * exist. */
+/* Who comes second waits until the first has copied; but in a child after fork() the first may not
+ * be there. */
 static void put_block(const struct stk_index *idx, uint64_t b, const uint8_t *from, size_t n)
 {
     uint8_t *to = (uint8_t *)(uintptr_t)idx->h + STK_INDEX_TABLES + b * STK_INDEX_BLOCK;
@@ -123,7 +123,7 @@ static int bring_block(const struct stk_index *idx, uint64_t b, struct stk_err *
     return rc;
 }
 
-/* Every entry goes through here before it is trusted. [p, p + n) is in a table. */
+/* Every entry goes through here before it is believed. [p, p + n) is in a table. */
 static int touch(const struct stk_index *idx, const void *p, uint64_t n, struct stk_err *err)
 {
     if (!n)
@@ -157,13 +157,13 @@ static int check_sums(struct stk_index *idx, struct stk_err *err)
 {
     uint64_t n = idx->h->table[STK_T_SUMS].count;
     if (n != (summed_bytes(idx) + STK_INDEX_BLOCK - 1) / STK_INDEX_BLOCK)
-        return bad_index(idx, err, "it does not have as many checksums as blocks");
+        return bad_index(idx, err, "it has not as many checksums as blocks");
     int rc = read_at(idx, (void *)(uintptr_t)idx->table[STK_T_SUMS], idx->h->table[STK_T_SUMS].off,
                      n * 8, err);
     if (rc < 0)
         return rc;
     if (stk_hash64(idx->table[STK_T_SUMS], n * 8) != idx->h->table[STK_T_SUMS].hash)
-        return bad_index(idx, err, "its checksums are damaged themselves");
+        return bad_index(idx, err, "its checksums are not right themselves");
     idx->seen = calloc(n ? n : 1, sizeof *idx->seen);
     return idx->seen ? 0 : stk_err_nomem(err, n);
 }
@@ -310,7 +310,7 @@ void stk_index_close(struct stk_index *idx)
 {
     if (idx->h)
         munmap((void *)(uintptr_t)idx->h, idx->size);
-    if (idx->path && idx->fd >= 0) /* all zeros if it was never opened */
+    if (idx->path && idx->fd >= 0) /* one that was never opened is all zeros */
         close(idx->fd);
     free((void *)(uintptr_t)idx->seen);
     free(idx->path);
@@ -433,7 +433,7 @@ int stk_index_extent(const struct stk_index *idx, uint64_t i, struct stk_extent 
         return rc;
     *e = stk_extent_unpack(*packed);
     if (e->file >= idx->h->nfiles || e->chain > stk_index_count(idx, STK_T_CHAINS))
-        return bad_index(idx, err, "an extent names a file or filter that does not exist");
+        return bad_index(idx, err, "an extent names a file or filter that is not there");
     const struct stk_index_file *f =
         &((const struct stk_index_file *)idx->table[STK_T_FILES])[e->file];
     rc = touch(idx, f, sizeof *f, err);
@@ -581,7 +581,7 @@ static int put_slice(const struct stk_index *idx, struct stk_buf *out, const str
                      struct stk_err *err)
 {
     if (s->field >= stk_index_count(idx, STK_T_FIELDS))
-        return bad_index(idx, err, "a sample has a field that does not exist");
+        return bad_index(idx, err, "a sample has a field that is not there");
     stk_buf_put(out, s, sizeof *s);
     return stk_buf_check(out, err);
 }

@@ -1,9 +1,9 @@
 /*
  * index.h - the index of a dataset: tables in one file, used without parsing.
  *
- * Blocks are loaded into memory at first use, and stay: the file may be cut, overwritten or
- * unreadable later without any effect on lookups. (A mapping would give SIGBUS, or other bytes than
- * those that were checked.)
+ * Blocks of it are brought into memory when they are first looked at, and stay: the file may be
+ * cut, overwritten or unreadable later, and nobody who looks something up sees it, let alone is
+ * killed by it. (A mapping would give SIGBUS, or other bytes than those that were checked.)
  *
  * Layout: a header, then tables, each at a multiple of 64 bytes. Nothing in it is trusted: the
  * header and the small tables are checked when it is opened, every other entry at its use: for
@@ -132,7 +132,7 @@ struct stk_index_header {
 #define STK_INDEX_KEYS_ARE_FILES 1u /* a sample's key is its file's name (folder) */
 #define STK_INDEX_ALIGN          64u
 #define STK_INDEX_VERSION        4u
-#define STK_INDEX_OLDEST         3u /* oldest version read: its access points have no leads */
+#define STK_INDEX_OLDEST         3u /* that is read: access points have no leads */
 #define STK_INDEX_BLOCK          (64u << 10) /* bytes under one checksum */
 /* The offset of the tables, and so of the blocks. */
 #define STK_INDEX_TABLES                                                                           \
@@ -191,9 +191,9 @@ struct stk_index {
     const void *table[STK_T_COUNT];
     size_t size;
     int fd;
-    int pid;               /* process that opened it */
+    int pid;               /* who opened it */
     char *path;            /* for messages */
-    _Atomic uint8_t *seen; /* per block: whether it is loaded and its checksum matched */
+    _Atomic uint8_t *seen; /* for each block: whether it is in memory; its checksum was right */
 };
 
 /* Reads and checks the header. Caller releases with stk_index_close(). STK_E_CORRUPT: not an index,
@@ -202,7 +202,7 @@ int stk_index_open(const char *path, struct stk_index *idx, struct stk_err *err)
 /* The same for an open file that may have no name. */
 int stk_index_open_fd(int fd, const char *path, struct stk_index *idx, struct stk_err *err);
 void stk_index_close(struct stk_index *idx);
-/* Loads and checks a table that is used as a whole. */
+/* Checks the bytes of a table that is used as a whole. */
 int stk_index_touch(const struct stk_index *idx, enum stk_table t, struct stk_err *err);
 /* The same for n bytes from `off` on of a table of bytes. */
 int stk_index_touch_bytes(const struct stk_index *idx, enum stk_table t, uint64_t off, uint64_t n,

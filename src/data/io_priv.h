@@ -15,7 +15,7 @@
 #include <stdatomic.h>
 #include <sys/types.h>
 
-#define STK_IO_SEGMENTS 256u       /* maximum number of registered memory areas */
+#define STK_IO_SEGMENTS 256u       /* pieces of memory that can be registered */
 #define STK_IO_MAPS     4096u      /* files that are mapped at most */
 #define STK_IO_ASK_MAX  (1u << 30) /* the kernel moves less than 2 GiB in one call */
 
@@ -118,14 +118,13 @@ enum stk_io_caps {
  * stk_io_kind. */
 struct stk_io_ops {
     enum stk_io_kind kind;
-    const char *name;    /* "uring": its name for users */
+    const char *name;    /* "uring": what users ask for it by */
     const char *title;   /* "io_uring" */
-    /* "io_uring cannot be used here": the reason shown when threads replace it. NULL: open()'s
-     * error. */
+    /* "io_uring cannot be used here": said where threads stand in for it. NULL: open()'s error. */
     const char *lacking;
     unsigned caps;       /* enum stk_io_caps */
-    /* What a thread does with a request after opening its file: STK_JOB_READ, STK_JOB_LOAD; or
-     * STK_JOB_OPEN: returns it to the owner, which starts it. */
+    /* What a thread does with a request whose file it has just opened: STK_JOB_READ, STK_JOB_LOAD;
+     * or STK_JOB_OPEN: hands it back to the owner, who starts it. */
     enum stk_io_job threads_do;
     /* Optional. Negative: this engine is not available here. */
     int (*open)(struct stk_io *io, struct stk_err *err);
@@ -171,14 +170,14 @@ struct stk_io {
     struct stk_io_pool pool;
     void *engine; /* its own state */
 
-    /* Used only by the owner: */
+    /* The owner's: */
     unsigned inflight;   /* submitted and not reaped */
     uint64_t inflight_bytes, most_bytes;
     unsigned unfinished; /* submitted and not yet known to be finished */
     uint64_t last_completed_ns;
     struct stk_io_list jobs; /* for the threads, collected until the owner polls */
     unsigned njobs;
-    uint64_t resident;       /* consecutive mapped requests that were cached */
+    uint64_t resident; /* mapped requests in a row that were in memory */
     struct stk_io_list done; /* finished, to be reaped */
 
     /* Passed from threads to the owner: */

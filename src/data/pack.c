@@ -80,7 +80,7 @@ static int choose_compression(struct pack *p, struct stk_err *err)
 static void choose_jobs(struct pack *p)
 {
     unsigned cpus = stk_cpus(), jobs = p->o->src.jobs ? p->o->src.jobs : cpus;
-    /* Small files wait for the file system, not for the CPU: keep several in flight. */
+    /* Small files wait for the file system, not for the CPU: have several on the way. */
     if (!p->o->src.jobs && (p->ds->format->caps & STK_CAN_TREE))
         jobs = cpus * 4 < 8 ? 8 : cpus * 4 > 32 ? 32 : cpus * 4;
     p->jobs = jobs > MAX_JOBS ? MAX_JOBS : jobs;

@@ -5,7 +5,7 @@
 #include "data/dataset.h"
 
 struct stk_pack_options {
-    struct stk_open_options src; /* jobs: also for packing; 0: by the number of cores */
+    struct stk_open_options src; /* jobs: of the packing too; 0: by the number of cores */
     const char *format;          /* NULL: from DST's suffix, else tfrecord */
     const char *payload;         /* NULL: the format's default ("example" for tfrecord) */
     const char *name;            /* of the shards; NULL: DST's base name */
@@ -43,7 +43,7 @@ struct stk_pack_result {
 
 void stk_pack_result_release(struct stk_pack_result *r);
 
-/* Packs src into the new folder dst. On failure dst is unchanged. */
+/* Packs src into the new folder dst. On failure nothing is at dst that was not there before. */
 int stk_pack(const char *src, const char *dst, const struct stk_pack_options *o,
              struct stk_pack_result *result, struct stk_err *err);
 

@@ -5,7 +5,7 @@
 #include "data/dataset.h"
 
 struct stk_verify_options {
-    struct stk_open_options open; /* jobs and progress apply to all reading */
+    struct stk_open_options open; /* jobs and progress are of all the reading */
     uint64_t memory_bytes;        /* 0: default */
 };
 
@@ -21,7 +21,7 @@ struct stk_verify_result {
 
 void stk_verify_release(struct stk_verify_result *r);
 
-/* Returns 0 if the reading itself worked, even if it found problems. */
+/* Returns 0 when the reading itself worked, also when problems were found. */
 int stk_verify(const char *path, const struct stk_verify_options *o, struct stk_verify_result *r,
                struct stk_err *err);
 

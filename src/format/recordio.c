@@ -264,8 +264,7 @@ static int list(struct stk_lister *l, struct stk_src *src, struct stk_err *err)
     return rc;
 }
 
-/* The first header has the length of the first part, which is the whole record if it is not
- * split. */
+/* The first header says the length of the first part, which is all of a record that is whole. */
 static int check(const uint8_t *frame, uint64_t len, const char *path, uint64_t offset,
                  struct stk_err *err)
 {

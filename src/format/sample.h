@@ -24,7 +24,7 @@ struct stk_sample {
     size_t record_len;
     const struct stk_codec *record_codec;
     struct stk_arena arena;
-    struct stk_buf bytes; /* assembled by the reader for this sample */
+    struct stk_buf bytes; /* what the reader assembled for this sample */
     struct stk_buf hold;  /* the reader's buffer, kept alive while values point into it */
 };
 
