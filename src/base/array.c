@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Pointers are copied as bytes: the caller's is of another type than void *. */
+/* Copies pointers as bytes: the caller's pointer has another type than void *. */
 static int resize(void *array, size_t room, size_t size, struct stk_err *err)
 {
     void *p;
@@ -21,7 +21,7 @@ static int resize(void *array, size_t room, size_t size, struct stk_err *err)
 
 int stk_array_more(void *array, size_t n, size_t size, struct stk_err *err)
 {
-    if (n & (n - 1)) /* between two powers of two there is room */
+    if (n & (n - 1)) /* between powers of two there is room */
         return 0;
     if (n > SIZE_MAX / 2)
         return stk_err_nomem(err, UINT64_MAX);

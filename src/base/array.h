@@ -1,15 +1,15 @@
 /*
  * array.h - arrays that grow by doubling.
  *
- * Two ways. Where elements come one by one, the count alone tells the room (it is a power of two):
+ * Two ways. If elements come one by one, the count alone gives the room (the next power of two):
  *
  *     if (STK_ARRAY_MORE(list->item, list->n, err))
  *         return STK_E_NOMEM;
  *     list->item[list->n++] = item;
  *
- * Where they come in bulk, or room is made before there is anything to count, the room is kept
- * beside the array: STK_ARRAY_ROOM(p, room, need, err). An array grown one way must stay with it.
- * On failure the array is as it was. The caller frees it with free().
+ * If they come in bulk, or room is made in advance, the room is kept beside the array:
+ * STK_ARRAY_ROOM(p, room, need, err). Do not mix the two for one array. On failure the array is
+ * unchanged. The caller frees it with free().
  */
 #ifndef STK_BASE_ARRAY_H
 #define STK_BASE_ARRAY_H
@@ -18,7 +18,7 @@
 
 #include "base/err.h"
 
-/* array: the address of the pointer. Room for element n, n elements being there. 0 or STK_E_NOMEM. */
+/* Makes room for one element after n. array: address of the pointer. Returns 0 or STK_E_NOMEM. */
 int stk_array_more(void *array, size_t n, size_t size, struct stk_err *err);
 /* Room for `need` elements in all. */
 int stk_array_room(void *array, size_t *room, size_t need, size_t size, struct stk_err *err);

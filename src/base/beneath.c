@@ -1,6 +1,6 @@
 /*
- * beneath.c - openat2() with RESOLVE_BENEATH, and the same done by hand where the kernel does not
- * have it (before Linux 5.6, or behind a filter of system calls).
+ * beneath.c - openat2() with RESOLVE_BENEATH, and the same done by hand if the kernel lacks it
+ * (before Linux 5.6, or behind a system call filter).
  */
 #include "base/beneath.h"
 
@@ -15,9 +15,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define MAX_LINKS 40  /* as the kernel */
-#define MAX_DEPTH 256 /* folders on the way: each is open meanwhile */
-#define MAX_TRIES 8   /* while others rename what is on the way */
+#define MAX_LINKS 40  /* like the kernel */
+#define MAX_DEPTH 256 /* folders on the way, all open at once */
+#define MAX_TRIES 8   /* while others rename folders on the way */
 
 /* ---- the kernel does it ---- */
 
@@ -33,21 +33,21 @@ static int open_resolving(int folder, const char *name, int flags, uint64_t reso
 {
     struct how how = {.flags = (uint64_t)(unsigned)flags, .resolve = resolve};
     int fd = -1;
-    /* EAGAIN: something was renamed while a ".." was looked at, and the kernel cannot be sure. */
+    /* EAGAIN: something was renamed while the kernel resolved a "..", and it cannot be sure. */
     for (int i = 0; i < MAX_TRIES && (i == 0 || (fd < 0 && errno == EAGAIN)); i++)
         fd = (int)syscall(SYS_openat2, folder, name, &how, sizeof how);
     return fd;
 }
 
-/* -1 with ENOSYS where it has to be done by hand. */
+/* -1 with ENOSYS: it must be done by hand. */
 static int by_kernel(int folder, const char *name, int flags)
 {
     static _Atomic bool missing;
     errno = ENOSYS;
     if (atomic_load_explicit(&missing, memory_order_relaxed))
         return -1;
-    /* Nearly always there is no link, and without ".." nothing else leads outside: then the kernel
-     * need not look at the end whether it is still beneath, for which it takes a lock of all. */
+    /* Links are rare, and without "..", only a link leads outside. Then the kernel can skip its
+     * final check, which takes a global lock. */
     bool plain = name[0] != '/' && !strstr(name, "..");
     int fd = plain ? open_resolving(folder, name, flags, NO_LINKS) : -1;
     if (!plain || (fd < 0 && errno == ELOOP))
@@ -68,10 +68,10 @@ static int by_kernel(int folder, const char *name, int flags)
 /* ---- by hand ---- */
 
 struct way {
-    int dir[MAX_DEPTH]; /* those above the place it has come to, the folder itself first */
+    int dir[MAX_DEPTH]; /* the folders passed so far, the root of the walk first */
     int depth;
     unsigned links;
-    char rest[PATH_MAX]; /* what is still to go */
+    char rest[PATH_MAX]; /* the part of the path still to walk */
 };
 
 static void go_up(struct way *w, int depth)
@@ -80,12 +80,12 @@ static void go_up(struct way *w, int depth)
         close(w->dir[w->depth--]);
 }
 
-/* The next part of the rest, taken off it; "" at the end. */
+/* Takes the next component off the rest; "" at the end. */
 static void next_part(struct way *w, char part[NAME_MAX + 1])
 {
     const char *p = w->rest + strspn(w->rest, "/");
     size_t n = strcspn(p, "/");
-    size_t keep = n <= NAME_MAX ? n : NAME_MAX; /* a longer one is nowhere */
+    size_t keep = n <= NAME_MAX ? n : NAME_MAX; /* no file has a longer name */
     memcpy(part, p, keep);
     part[keep] = '\0';
     p += n;
@@ -104,7 +104,7 @@ static const char *part_beneath(int folder, const char *path)
     return root[n - 1] == '/' || path[n] == '/' || !path[n] ? path + n : NULL;
 }
 
-/* Puts what the link says in front of the rest. 1: it is none. */
+/* Prepends the link's target to the rest. 1: not a link. */
 static int follow(struct way *w, const char *link)
 {
     char target[PATH_MAX], rest[PATH_MAX];
@@ -124,7 +124,7 @@ static int follow(struct way *w, const char *link)
     return fits && ++w->links <= MAX_LINKS ? 0 : -1;
 }
 
-/* The last part: a descriptor, -1 with errno, or -2 where the way goes on. */
+/* Opens the last component: a descriptor, -1 with errno, or -2 if a link continues the walk. */
 static int open_last(struct way *w, const char *part, int flags)
 {
     struct stat sb;
@@ -156,7 +156,7 @@ static int enter(struct way *w, const char *part)
     return rc == 0 ? 0 : -1;
 }
 
-/* As open_last(), for any part. */
+/* Like open_last(), for any component. */
 static int step(struct way *w, int flags)
 {
     char part[NAME_MAX + 1];
@@ -169,7 +169,7 @@ static int step(struct way *w, int flags)
         errno = EXDEV;
         if (w->depth == 0)
             return -1;
-        go_up(w, w->depth - 1); /* not by "..": the folder may have been moved meanwhile */
+        go_up(w, w->depth - 1); /* not "..": the folder may have been moved meanwhile */
         return -2;
     }
     if (!w->rest[0])
@@ -196,8 +196,8 @@ int stk_open_beneath_stepwise(int folder, const char *name, int flags)
 int stk_open_beneath(int folder, const char *name, int flags)
 {
     int fd = by_kernel(folder, name, flags | O_CLOEXEC);
-    /* EXDEV: to the kernel every absolute link leads outside. EPERM: what filters say to system
-     * calls they do not know; opening for reading has no such error of its own. */
+    /* EXDEV: to the kernel every absolute link leads outside. EPERM: filters answer so to system
+     * calls they do not know; opening for reading never fails with it. */
     bool by_hand =
         fd < 0 && (errno == ENOSYS || errno == EXDEV || errno == EPERM || errno == EAGAIN);
     return by_hand ? stk_open_beneath_stepwise(folder, name, flags) : fd;
@@ -237,7 +237,7 @@ void stk_look_release(struct stk_look *l)
     l->dir = -1;
 }
 
-/* Opens the folder of the name's first n bytes, unless it is. */
+/* Opens the folder named by the first n bytes, unless it is open. */
 static int enter_dir(struct stk_look *l, const char *name, size_t n)
 {
     if (l->dir >= 0 && l->len == n && memcmp(l->at, name, n) == 0)

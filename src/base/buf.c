@@ -138,7 +138,7 @@ size_t stk_arena_size(const struct stk_arena *a)
 
 static struct stk_arena_block *arena_grow(struct stk_arena *a, size_t n)
 {
-    /* A block kept from before the last reset is used again when it is large enough. */
+    /* Reuses a block kept from before the last reset if it is large enough. */
     struct stk_arena_block *next = a->cur ? a->cur->next : a->first;
     if (next && next->cap >= n) {
         next->len = 0;

@@ -48,7 +48,7 @@ struct stk_arena {
 
 void stk_arena_release(struct stk_arena *a);
 void stk_arena_reset(struct stk_arena *a);
-size_t stk_arena_size(const struct stk_arena *a); /* bytes it has, used or not */
+size_t stk_arena_size(const struct stk_arena *a);     /* bytes allocated, used or not */
 void *stk_arena_alloc(struct stk_arena *a, size_t n); /* 16-byte aligned; NULL on failure */
 void *stk_arena_dup(struct stk_arena *a, const void *p, size_t n); /* adds a NUL after n bytes */
 

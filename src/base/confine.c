@@ -1,7 +1,7 @@
 /*
  * confine.c - the list of system calls a reader of files needs, as a filter for seccomp, and the
- * files it may open, as rules for Landlock. Both by system call: no library is needed for them, and
- * headers older than the kernel do not matter.
+ * files it may open, as rules for Landlock. Both use raw system calls: they need no library, and
+ * headers may be older than the kernel.
  */
 #include "base/confine.h"
 
@@ -37,8 +37,8 @@
 #define REFUSED          (SECCOMP_RET_ERRNO | 1 /* EPERM */)
 #define MOST_OPS         400
 
-/* Whatever their arguments: they read, compute or end. libhdf5 locks what it reads (flock), which
- * hurts nobody: the lock goes with the process. */
+/* Calls that only read, compute or exit, whatever their arguments. libhdf5 locks the files it reads
+ * (flock), which is harmless: the lock ends with the process. */
 /* clang-format off */
 static const int harmless[] = {
     __NR_pread64, __NR_read, __NR_lseek, __NR_clock_gettime, __NR_munmap, __NR_brk, __NR_mremap,
@@ -48,7 +48,7 @@ static const int harmless[] = {
     __NR_gettimeofday, __NR_getpid, __NR_gettid, __NR_getppid, __NR_getuid, __NR_geteuid,
     __NR_getgid, __NR_getegid, __NR_rt_sigaction, __NR_rt_sigprocmask, __NR_rt_sigreturn,
     __NR_sigaltstack, __NR_restart_syscall, __NR_exit, __NR_exit_group,
-#ifdef __x86_64__ /* the older names of some of these */
+#ifdef __x86_64__ /* older variants of some of these */
     __NR_stat, __NR_lstat, __NR_access, __NR_readlink, __NR_poll, __NR_pause, __NR_time,
 #endif
 };
@@ -77,7 +77,7 @@ static void answer(struct program *p, uint32_t action)
     put(p, BPF_RET | BPF_K, 0, 0, action);
 }
 
-/* Allowed when the argument is one of these. */
+/* Allows the call if the argument is one of these. */
 static void allow_with(struct program *p, int nr, unsigned arg, const uint32_t *value, unsigned n)
 {
     put(p, BPF_JMP | BPF_JEQ | BPF_K, 0, (unsigned char)(2 * n + 2), (uint32_t)nr);
@@ -89,7 +89,7 @@ static void allow_with(struct program *p, int nr, unsigned arg, const uint32_t *
     answer(p, REFUSED);
 }
 
-/* Allowed when the argument has none of these bits. */
+/* Allows the call if the argument has none of these bits. */
 static void allow_without(struct program *p, int nr, unsigned arg, uint32_t bits)
 {
     put(p, BPF_JMP | BPF_JEQ | BPF_K, 0, 4, (uint32_t)nr);
@@ -104,7 +104,8 @@ static int by_number(const void *a, const void *b)
     return *(const int *)a - *(const int *)b;
 }
 
-/* Where runs of numbers begin and, one behind, end; `edge` has room for two of each number. */
+/* Finds where ranges of consecutive numbers begin and (exclusively) end; `edge` has room for two
+ * per number. */
 static size_t find_edges(int *nr, size_t n, uint32_t *edge)
 {
     size_t edges = 0;
@@ -118,9 +119,9 @@ static size_t find_edges(int *nr, size_t n, uint32_t *edge)
     return edges;
 }
 
-/* A search by halves, ending in an answer: the kernel tries the filter on every number there is
- * when it is installed, and a list of them all would take as long as the fork. inside: whether what
- * is below the first edge is allowed. */
+/* A binary search: the kernel runs the filter on every call number when it installs it, and a
+ * linear list would take as long as the fork. inside: whether numbers below the first edge are
+ * allowed. */
 static void search(struct program *p, const uint32_t *edge, size_t n, bool inside)
 {
     if (n == 0) {
@@ -151,14 +152,14 @@ static void allow_some_arguments(struct program *p, int answers)
     allow_without(p, __NR_mmap, 2, PROT_EXEC);
     allow_without(p, __NR_mprotect, 2, PROT_EXEC);
     allow_with(p, __NR_fcntl, 1, queries, 5);
-    /* To oneself: how a process that gives up ends. */
+    /* To itself: how abort() ends a process. */
     allow_with(p, __NR_tgkill, 0, self, 1);
     allow_with(p, __NR_tkill, 0, self, 1);
 }
 
-/* Refused, not killed: a profiler or an allocator that somebody has put into the process may try
- * more than the library does, and gets along without. Calls by another machine's numbers are
- * nobody's mistake. */
+/* Refuses instead of killing: a profiler or an allocator loaded into the process may try more than
+ * the library does, and copes with the error. Calls with another architecture's numbers are no
+ * mistake. */
 static void make_program(struct program *p, int answers)
 {
     load(p, CALL_ARCH);
@@ -192,7 +193,7 @@ static bool confine_calls(int answers)
 
 /* ---- Landlock: the files -------------------------------------------------------------------- */
 
-/* As <linux/landlock.h> has them, which the headers of older distributions have not. */
+/* From <linux/landlock.h>, which older distributions lack. */
 #define CREATE_RULESET  444
 #define ADD_RULE        445
 #define RESTRICT_SELF   446
@@ -217,7 +218,7 @@ struct path_beneath {
     int32_t fd;
 } __attribute__((packed));
 
-/* All that this kernel can refuse is refused where no rule allows it. */
+/* Everything that this kernel can refuse, unless a rule allows it. */
 static struct ruleset everything(long abi)
 {
     return (struct ruleset){.fs = FS_OF_ABI_1 | (abi >= 2 ? FS_REFER : 0) |
@@ -232,8 +233,8 @@ static bool may_read(int rules, int fd)
     return syscall(ADD_RULE, rules, PATH_BENEATH, &rule, 0) == 0;
 }
 
-/* The descriptor of /proc/self/maps stays open: the rule is about that very inode, and one that
- * nobody holds is made anew. */
+/* The descriptor of /proc/self/maps stays open: the rule names its inode, and procfs makes a new
+ * inode once nobody holds the old one. */
 static bool confine_files(int readable)
 {
     long abi = syscall(CREATE_RULESET, NULL, 0, ABI_VERSION);
@@ -256,7 +257,7 @@ static bool confine_files(int readable)
 #define SYS_close_range 436 /* on every machine */
 #endif
 
-/* What is open here for others to write would be open to the library too. */
+/* Closes descriptors that the library could write to. */
 static void close_others(int a, int b)
 {
     unsigned low = (unsigned)(a < b ? a : b), high = (unsigned)(a < b ? b : a);
@@ -271,7 +272,7 @@ static void close_others(int a, int b)
 unsigned stk_confine(const struct stk_confine *c)
 {
     unsigned held = 0;
-    /* Also where there is no lock at all: no file grows. Pipes do not count as files. */
+    /* Works without seccomp and Landlock, too: no file grows. Pipes do not count as files. */
     const struct rlimit none = {0, 0};
     (void)signal(SIGXFSZ, SIG_IGN);
     (void)setrlimit(RLIMIT_FSIZE, &none);

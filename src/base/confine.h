@@ -1,10 +1,8 @@
 /*
- * confine.h - what a process gives up, for good, before it lets a library loose on a stranger's
- * file.
+ * confine.h - what a process gives up for good before it lets a library read an untrusted file.
  *
- * Two locks of the kernel, each taken where it is there: seccomp lets system calls through that
- * read and compute, Landlock lets open the files that are named and no others. Neither needs
- * privileges.
+ * Uses two mechanisms of the kernel if they exist: seccomp allows only system calls that read and
+ * compute, Landlock allows opening only the named files. Neither needs privileges.
  */
 #ifndef STK_BASE_CONFINE_H
 #define STK_BASE_CONFINE_H
@@ -12,21 +10,20 @@
 #include <stddef.h>
 
 enum {
-    STK_CONFINED_CALLS = 1, /* seccomp: no network, no new process or program, nothing written but
-                               what `answers` says, no memory made executable; refused with EPERM */
-    STK_CONFINED_FILES = 2, /* Landlock: files are opened for reading alone, and only those named */
+    STK_CONFINED_CALLS = 1, /* seccomp: no network, no new process or program, writing only to
+                             * `answers`, no executable memory; refused with EPERM */
+    STK_CONFINED_FILES = 2, /* Landlock: opens only the named files, and only for reading */
 };
 
 struct stk_confine {
-    int readable; /* a descriptor: the file it is open on may be opened again, by any of its names
-                   */
-    int answers;  /* the descriptor that may be written to, beside standard output and error */
+    int readable; /* descriptor of a file that may be opened again, by any of its names */
+    int answers;  /* descriptor that may be written to, besides standard output and error */
 };
 
-/* Confines this process (the calling thread and what it starts: call it in a child that has one).
- * All other descriptors but 0, 1 and 2 are closed. /proc/self/maps stays readable. Returns which
- * locks took hold: STK_CONFINED_*; none where the kernel, the machine's architecture or the
- * sandbox we run in already do not allow it. */
+/* Confines the calling thread and what it starts: call it in a child with one thread. Closes all
+ * other descriptors except 0, 1 and 2. /proc/self/maps stays readable. Returns the mechanisms that
+ * took effect, STK_CONFINED_*; none if the kernel, the architecture or an outer sandbox does not
+ * allow them. */
 unsigned stk_confine(const struct stk_confine *c);
 
 #endif

@@ -1,7 +1,6 @@
 /*
- * crc32c.c - CRC-32C: the choice of the fastest way this CPU has, made at the first call, and the
- * way that needs nothing of a CPU (tables, eight bytes a step). What uses instructions is in
- * crc32c_x86.c and crc32c_arm.c.
+ * crc32c.c - CRC-32C: chooses the fastest way for this CPU at the first call, and has the portable
+ * way (tables, eight bytes per step). crc32c_x86.c and crc32c_arm.c use CPU instructions.
  */
 #include "base/crc32c.h"
 #include "base/crc32c_priv.h"
@@ -72,7 +71,7 @@ static struct stk_crc32c_way known[STK_CRC32C_WAYS];
 static size_t nknown;
 
 static uint32_t crc_first(uint32_t crc, const uint8_t *p, size_t n);
-/* Published after the tables are made: whoever sees another value than the first sees them too. */
+/* Published after the tables are filled: a thread that sees a new value sees the tables, too. */
 static _Atomic(uint32_t (*)(uint32_t, const uint8_t *, size_t)) crc_best = crc_first;
 
 static void choose(void)

@@ -1,7 +1,7 @@
 /*
  * crc32c_arm.c - CRC-32C on 64-bit ARM: the crc32c instructions, and with them folding (see
- * crc32c_fold.h) by PMULL. In assembly, since compilers do not agree on how a function is compiled
- * for more than the base architecture.
+ * crc32c_fold.h) by PMULL. In assembly, because compilers differ in how to compile a function for
+ * more than the base architecture.
  */
 #include "base/crc32c_priv.h"
 
@@ -21,7 +21,7 @@ struct pair {
     uint64_t low, high;
 };
 
-static struct pair gather[4]; /* from each register to the place of the last */
+static struct pair gather[4]; /* moves each register to the position of the last */
 
 /* The product of two reflected registers comes out one bit low, that is, times x: hence - 1. */
 static struct pair bits_on(uint64_t bits)

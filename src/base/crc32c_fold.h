@@ -1,28 +1,29 @@
 /*
- * crc32c_fold.h - CRC-32C by folding, for one width of register; included once for each.
+ * crc32c_fold.h - CRC-32C by folding, for one width of register; included once per width.
  *
- * How it works. Bytes are a polynomial over GF(2), the first bit that of the highest power; their
- * CRC is the remainder of x^32 times it by P. A register of w bits, read the reflected way (bit 0
- * is x^(w-1)), holds a piece. A piece of 128 bits, L * x^64 + H (L its low half), that stands D
- * bits before another is worth L * x^(D+64) + H * x^D there; and as only the remainder counts, so
- * is L * (x^(D+64) mod P) + H * (x^D mod P), which has no more than 128 bits. So two carry-less
- * products move a piece D bits on, where it is added to what it meets.
+ * How it works. Bytes are a polynomial over GF(2), the first bit having the highest power; their
+ * CRC is the remainder of x^32 times that polynomial, divided by P. A register of w bits, read in
+ * reflected order (bit 0 is x^(w-1)), holds a piece. A piece of 128 bits, L * x^64 + H (L its low
+ * half), that is D bits ahead of another equals L * x^(D+64) + H * x^D at the other's position;
+ * since only the remainder counts, so does L * (x^(D+64) mod P) + H * (x^D mod P), which fits in
+ * 128 bits. So two carry-less products move a piece forward by D bits, where it is added to the
+ * piece there.
  *
- * Four registers are moved on so, round after round, and at last all their pieces to the place of
- * the last one. Meanwhile the crc32 instruction, another part of the CPU, does a slice in each
- * round: its CRC (from 0) is worth as much when added to the four bytes behind it, which are the
- * next ones to be loaded. Everything is read from front to back: several streams would need no
- * such trick, but Zen 4 reads them from memory at half the speed, as its prefetchers lose track.
+ * Each round moves four registers forward this way; the end moves all pieces to the position of the
+ * last. Meanwhile the crc32 instruction, another unit of the CPU, processes a slice per round:
+ * adding its CRC (from 0) to the next four bytes, which are loaded next, has the same effect.
+ * Everything is read from front to back: several streams would be simpler, but Zen 4 reads them
+ * from memory at half the speed because its prefetchers lose track.
  *
- * The includer defines WIDTH (bytes a register), FROM (bytes from which this pays), TARGET, VEC,
- * NAME(x) and with it zero, load, start (load, and add a CRC), fold (moved on by k, add b), sum
- * (fold all to the last, reduce); and before, bits_on(), chain() and step().
+ * The includer defines WIDTH (bytes per register), FROM (length from which this pays off), TARGET,
+ * VEC, NAME(x) and with it zero, load, start (load, and add a CRC), fold (moved on by k, add b),
+ * sum (fold all to the last, reduce); and before, bits_on(), chain() and step().
  */
 #define GROUP (4 * WIDTH)
 #define SLICE 64u
 #define ROUND (SLICE + GROUP)
 
-/* For each lane of a register: one group on, and one round on. */
+/* For each lane of a register: one group forward, and one round forward. */
 static _Alignas(64) struct pair NAME(group_on)[WIDTH / 16], NAME(round_on)[WIDTH / 16];
 
 static void NAME(make)(void)
@@ -40,7 +41,8 @@ TARGET static uint32_t NAME(crc)(uint32_t crc, const uint8_t *p, size_t n)
     const uint8_t *end = p + n;
     crc = chain(crc, p, n % WIDTH);
     p += n % WIDTH;
-    /* One register and what else does not fill a round; zeros stand before the first. */
+    /* The first register and the remainder that does not fill a round, as if zeros preceded
+     * them. */
     VEC a0 = NAME(zero)(), a1 = a0, a2 = a0, a3 = NAME(start)(crc, p), k;
     p += WIDTH;
     size_t lead = (size_t)(end - p) % ROUND / WIDTH;

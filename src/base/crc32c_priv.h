@@ -1,6 +1,6 @@
 /*
- * crc32c_priv.h - the ways to compute a CRC-32C that crc32c.c chooses from, and the arithmetic
- * their constants are made with. For crc32c*.c, the unit test and the benchmark only.
+ * crc32c_priv.h - the ways to compute a CRC-32C that crc32c.c chooses from, and the arithmetic for
+ * their constants. For crc32c*.c, the unit test and the benchmark only.
  */
 #ifndef STK_BASE_CRC32C_PRIV_H
 #define STK_BASE_CRC32C_PRIV_H
@@ -12,16 +12,16 @@
 #define STK_CRC32C_ORDER 0x7fffffffull /* x^ORDER = 1 mod P, so x^-k = x^(ORDER - k) */
 #define STK_CRC32C_WAYS  5             /* at most, on one machine */
 
-/* extend: the bare register, not inverted before and after as stk_crc32c() does. */
+/* extend: works on the bare register; unlike stk_crc32c() it does not invert before and after. */
 struct stk_crc32c_way {
     const char *name;
     uint32_t (*extend)(uint32_t crc, const uint8_t *p, size_t n);
 };
 
-/* All that this CPU can do, the best last. */
+/* All ways this CPU supports, the best last. */
 size_t stk_crc32c_ways(struct stk_crc32c_way ways[STK_CRC32C_WAYS]);
 
-/* Appends what the CPU has; makes the constants these need. */
+/* Appends the CPU's own ways; computes the constants they need. */
 size_t stk_crc32c_native(struct stk_crc32c_way *ways);
 
 /* a * b mod P, and x^n mod P. */

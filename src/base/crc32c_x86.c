@@ -1,7 +1,7 @@
 /*
  * crc32c_x86.c - CRC-32C on x86-64: the crc32 instruction (SSE4.2), and with it folding (see
  * crc32c_fold.h) in registers of 128 bits (PCLMULQDQ: nearly all CPUs since 2010), 256 and 512 bits
- * (VPCLMULQDQ: Ice Lake and Zen 3 on). Each function is compiled for its own CPUs.
+ * (VPCLMULQDQ: Ice Lake and Zen 3 on). Each function is compiled for the CPUs that run it.
  */
 #include "base/crc32c_priv.h"
 
@@ -17,12 +17,12 @@
 
 #define LANES 16 /* of 128 bits in four of the widest registers */
 
-/* Factors that move the two halves of a lane on by some bits. */
+/* Factors that move the two halves of a lane forward by some bits. */
 struct pair {
     uint64_t low, high;
 };
 
-/* From each lane to the place of the last; narrower registers use the end of it. */
+/* Moves each lane to the position of the last; narrower registers use the end of the array. */
 static _Alignas(64) struct pair gather[LANES];
 
 /* The product of two reflected registers comes out one bit low, that is, times x: hence - 1. */
@@ -180,7 +180,7 @@ TARGET4 static inline uint32_t sum4(__m512i a0, __m512i a1, __m512i a2, __m512i 
 #define FROM    128u
 #include "base/crc32c_fold.h"
 
-/* __builtin_cpu_supports() asks the system too: for registers that it saves. */
+/* __builtin_cpu_supports() also checks that the system saves these registers. */
 size_t stk_crc32c_native(struct stk_crc32c_way *ways)
 {
     size_t n = 0;

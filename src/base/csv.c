@@ -1,8 +1,8 @@
 /*
  * csv.c - the syntax of CSV: cells of a row, rows of a file.
  *
- * A quote opens a quoted cell only at the cell's beginning, as in Python's csv module; elsewhere
- * it is a character. Finding rows costs a few memchr() a row, whatever is in the cells.
+ * A quote opens a quoted cell only at the cell's beginning, as in Python's csv module; elsewhere it
+ * is a character. Finding rows takes a few memchr() per row, whatever the cells contain.
  */
 #include "base/csv.h"
 
@@ -31,7 +31,7 @@ static int next_quoted(struct stk_csv_row *r, struct stk_csv_cell *c, struct stk
         break;
     }
     if (r->p < r->end && *r->p != r->delim)
-        return stk_err_set(err, STK_E_CORRUPT, NULL, -1, "text behind a closing quote");
+        return stk_err_set(err, STK_E_CORRUPT, NULL, -1, "text after a closing quote");
     r->more = r->p < r->end;
     r->p += r->more;
     return 1;
@@ -88,7 +88,7 @@ static int end_row(struct stk_csv_scan *sc, uint64_t end, char before, uint64_t 
     return len ? sc->row(sc->user, start, len, cells, err) : 0;
 }
 
-/* Inside quotes: moves *i to the byte behind the closing quote or to n. */
+/* Inside quotes: moves *i past the closing quote, or to n. */
 static void pass_quoted(struct stk_csv_scan *sc, const char *p, size_t n, size_t *i)
 {
     *i = find(p, *i, n, '"');
@@ -114,7 +114,7 @@ int stk_csv_scan_bytes(struct stk_csv_scan *sc, uint64_t base, const char *p, si
         sc->quoted = p[0] == '"';
         i = sc->quoted ? 1 : 0;
     }
-    /* The next quote and line end are looked for once, not again for each other one between. */
+    /* Remembers the next quote and line end, so that neither is searched for twice. */
     size_t quote = find(p, i, n, '"'), line = find(p, i, n, '\n');
     while (i < n) {
         if (sc->quoted) {
@@ -153,7 +153,7 @@ int stk_csv_scan_end(struct stk_csv_scan *sc, uint64_t end, struct stk_err *err)
     return end_row(sc, end, sc->prev, end, err);
 }
 
-/* ---- what stands between cells ------------------------------------------------------------ */
+/* ---- guessing the delimiter ------------------------------------------------------------- */
 
 char stk_csv_guess(const char *p, size_t n, const char *choices)
 {

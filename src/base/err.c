@@ -55,7 +55,7 @@ int stk_err_sys(struct stk_err *err, const char *path, const char *fmt, ...)
 
 int stk_err_nomem(struct stk_err *err, uint64_t bytes)
 {
-    return stk_err_set(err, STK_E_NOMEM, NULL, -1, "out of memory asking for %llu bytes",
+    return stk_err_set(err, STK_E_NOMEM, NULL, -1, "out of memory: could not allocate %llu bytes",
                        (unsigned long long)bytes);
 }
 
@@ -70,7 +70,7 @@ int stk_err_wrap(struct stk_err *err, int code, const char *fmt, ...)
     int n = vsnprintf(err->what, sizeof err->what, fmt, ap);
     va_end(ap);
     size_t room = n >= 0 && (size_t)n < sizeof err->what ? sizeof err->what - (size_t)n : 0;
-    if (room > 2) /* what does not fit is cut */
+    if (room > 2) /* cuts what does not fit */
         snprintf(err->what + n, room, ": %.*s", (int)(room - 3), old);
     return err->code ? err->code : code;
 }

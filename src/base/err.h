@@ -1,8 +1,8 @@
 /*
  * err.h - filling and passing on struct stk_err.
  *
- * The lowest layer that knows says the cause with stk_err_set()/stk_err_sys(); a layer above may
- * add context once with stk_err_wrap(). All accept err == NULL and return the code, so that
+ * The lowest layer that knows the cause sets it with stk_err_set() or stk_err_sys(); a layer above
+ * may add context once with stk_err_wrap(). All accept err == NULL and return the code, so that
  * `return stk_err_set(err, STK_E_CORRUPT, path, off, "...")` reads well.
  */
 #ifndef STK_BASE_ERR_H
@@ -12,7 +12,7 @@
 
 #define STK_PRINTF(f, a) __attribute__((format(printf, f, a)))
 
-/* path may be NULL and offset -1 when they mean nothing. */
+/* path may be NULL and offset -1 if they do not apply. */
 int stk_err_set(struct stk_err *err, int code, const char *path, int64_t offset, const char *fmt,
                 ...) STK_PRINTF(5, 6);
 /* STK_E_SYS from errno: "<what>: <strerror>". Reads errno before anything else. */

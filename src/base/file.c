@@ -74,7 +74,9 @@ int stk_read_fd(int fd, size_t max, struct stk_buf *b, const char *path, struct 
     if (fstat(fd, &sb) < 0)
         return stk_err_sys(err, path, "stat");
     if ((uint64_t)sb.st_size > max)
-        return stk_err_set(err, STK_E_CORRUPT, path, -1, "%lld bytes are more than expected here",
+        return stk_err_set(err, STK_E_CORRUPT, path, -1,
+                           "the file has %lld bytes, more than "
+                           "expected",
                            (long long)sb.st_size);
     if (!stk_buf_room(b, (size_t)sb.st_size + 1))
         return stk_err_nomem(err, (uint64_t)sb.st_size);
@@ -131,7 +133,7 @@ int stk_hash_fd(int fd, uint64_t *hash, uint64_t *size, const char *path, struct
     stk_hash_init(&h);
     int rc = buf ? 0 : stk_err_nomem(err, HASH_CHUNK);
     size_t got = HASH_CHUNK;
-    for (*size = 0; rc == 0 && got == HASH_CHUNK; *size += got) { /* less: it was the end */
+    for (*size = 0; rc == 0 && got == HASH_CHUNK; *size += got) { /* less: end of file */
         rc = stk_pread_full(fd, buf, HASH_CHUNK, *size, &got, path, err);
         if (rc == 0)
             stk_hash_update(&h, buf, got);
@@ -150,7 +152,7 @@ char *stk_path_join(const char *a, const char *b)
     return asprintf(&out, "%s%s%s", a, a[n - 1] == '/' ? "" : "/", b) < 0 ? NULL : out;
 }
 
-/* Where it is wanted: malloc'ed, NULL: no memory. */
+/* Path of the cache folder, malloc'ed; NULL: no memory. */
 static char *cache_place(void)
 {
     const char *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
@@ -174,7 +176,7 @@ int stk_cache_dir(char **out, struct stk_err *err)
     char *wanted = cache_place(), *dir = NULL;
     int fd = -1, rc = wanted ? stk_own_resolve(wanted, &dir, err) : stk_err_nomem(err, 64);
     free(wanted);
-    /* In a shared place the folder must be ours, or somebody else feeds us indexes. */
+    /* In a shared folder it must be ours, or another user could feed us indexes. */
     const unsigned flags = STK_OWN_MAKE | STK_OWN_PRIVATE;
     struct stat st;
     if (rc == 0 && lstat(dir, &st) < 0)

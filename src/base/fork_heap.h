@@ -1,10 +1,10 @@
 /*
- * fork_heap.h - for builds with AddressSanitizer alone: a heap that works in a forked child.
+ * fork_heap.h - only for builds with AddressSanitizer: a heap that works in a forked child.
  *
  * libc takes the locks of its allocator for fork(); AddressSanitizer does not, before LLVM 18. A
- * thread that allocates at that moment leaves a lock taken in the child for ever. So for every fork
- * of the process the other threads are held where they hold no such lock: after they allocated,
- * before they free.
+ * thread that allocates at that moment leaves a lock taken in the child forever. So during every
+ * fork the other threads are paused where they hold no such lock: after they allocate and before
+ * they free.
  */
 #ifndef STK_BASE_FORK_HEAP_H
 #define STK_BASE_FORK_HEAP_H
@@ -41,7 +41,7 @@ static void fork_heap_to_free(const volatile void *p)
     fork_heap_wait();
 }
 
-/* Gives those inside the allocator the time to come out. */
+/* Waits until other threads have left the allocator. */
 static void fork_heap_hold(void)
 {
     struct stat tasks;

@@ -1,6 +1,6 @@
 /*
- * guard.c - the handler of SIGBUS, and the table of mappings it knows. Faults elsewhere go to the
- * handler that was there before.
+ * guard.c - the handler of SIGBUS, and its table of mappings. Faults elsewhere go to the previous
+ * handler.
  */
 #include "base/guard.h"
 
@@ -19,7 +19,7 @@
 struct slot {
     _Atomic uintptr_t base;
     _Atomic size_t size;
-    _Atomic uint64_t damage; /* lowest byte that was not there */
+    _Atomic uint64_t damage; /* lowest byte that could not be read */
 };
 
 static struct slot slots[SLOTS];
@@ -43,8 +43,8 @@ static bool mend(uintptr_t address)
         if (!base || address < base || address - base >= atomic_load(&slots[i].size))
             continue;
         uintptr_t page = address & ~(page_size - 1);
-        mark(i, page - base); /* before the zeros can be seen */
-        /* Not mmap(): a handler calls nothing a library may have wrapped. */
+        mark(i, page - base); /* before the zeros become visible */
+        /* Not mmap(): a handler must not call what a library may have wrapped. */
         return syscall(SYS_mmap, page, page_size, PROT_READ,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != -1;
     }
@@ -65,7 +65,7 @@ static void on_fault(int sig, siginfo_t *info, void *context)
         struct sigaction dfl = {.sa_handler = SIG_DFL};
         sigaction(sig, &dfl, NULL);
         if (info->si_code <= 0)
-            raise(sig); /* somebody sent it */
+            raise(sig); /* sent by a process, not a fault */
     } else {
         before.sa_handler(sig);
     }
@@ -87,7 +87,7 @@ static void uninstall(void)
         sigaction(SIGBUS, &before, NULL);
 }
 
-/* First fit of n free neighbours; -1: none. */
+/* First fit of n adjacent free slots; -1: none. */
 static int find_room(unsigned n)
 {
     unsigned run = 0;

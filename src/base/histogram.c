@@ -1,6 +1,6 @@
 /*
- * histogram.c - log-scaled buckets: the leading bits of a value say which one it is in, so adding
- * takes a shift and an increment.
+ * histogram.c - log-scaled buckets: the leading bits of a value select its bucket, so adding takes
+ * a shift and an increment.
  */
 #include "base/histogram.h"
 
@@ -8,8 +8,7 @@
 
 #define SUB_BITS 5u /* log2(STK_HISTOGRAM_SUB) */
 
-/* Values below 2 * SUB have a bucket each; above, SUB buckets between a power of two and the
- * next. */
+/* Each value below 2 * SUB has its own bucket; above, there are SUB buckets per power of two. */
 static unsigned bucket_of(uint64_t v)
 {
     if (v < 2 * STK_HISTOGRAM_SUB)

@@ -1,6 +1,6 @@
 /*
  * json.c - writing JSON as a stream, and reading it strictly (RFC 8259) into an arena. Reading
- * refuses what is not UTF-8, lone surrogates and numbers past a double.
+ * refuses text that is not UTF-8, lone surrogates, and numbers too large for a double.
  */
 #include "base/json.h"
 
@@ -26,7 +26,8 @@ static void new_line(struct stk_jw *w)
         stk_buf_put(w->out, "  ", 2);
 }
 
-/* What stands before a value or a key: nothing after a key, else a comma and a new line. */
+/* Writes the separator before a value or a key: nothing after a key, else a comma and a new
+ * line. */
 static void before(struct stk_jw *w)
 {
     if (w->after_key) {
@@ -58,7 +59,7 @@ void stk_jw_close(struct stk_jw *w, char bracket)
     w->after_key = false;
 }
 
-/* Control characters, C1 among them: JSON shown on a terminal must not steer it. */
+/* Escapes control characters, including C1: JSON shown on a terminal must not steer it. */
 static void put_escaped(struct stk_buf *out, uint32_t cp)
 {
     static const char from[] = "\b\f\n\r\t\"\\", to[] = "bfnrt\"\\";
@@ -218,8 +219,8 @@ void stk_jw_put_rows(struct stk_jw *w, const char *key, const void *v, size_t wi
 
 /* ---- reading ------------------------------------------------------------------------------ */
 
-/* Values of arrays and objects not yet closed stand on one stack, so that each ends up in an
- * arena array of exactly its size. */
+/* Values of open arrays and objects are on one stack, so that each ends up in an arena array of
+ * exactly its size. */
 struct parser {
     struct stk_json_cur cur;
     struct stk_arena *arena;
@@ -231,7 +232,7 @@ static int no_memory(struct parser *ps)
     return stk_err_nomem(ps->cur.err, (uint64_t)(ps->cur.end - ps->cur.start));
 }
 
-/* A string's body into the arena. */
+/* Copies a string's body into the arena. */
 static int take_string(struct parser *ps, struct stk_jval *v, const char *body, size_t len,
                        bool escaped)
 {
@@ -264,7 +265,7 @@ static int parse_number(struct parser *ps, struct stk_jval *v)
     enum stk_num kind = stk_num_parse(start, (size_t)(ps->cur.p - start), &v->i, &v->f);
     if (kind == STK_NUM_NONE || !isfinite(v->f))
         return stk_json_bad(&ps->cur, start, "number too large");
-    /* "-0" is an integer in JSON, whatever a float would make of it. */
+    /* "-0" is an integer in JSON, even if its value is that of a float. */
     v->type = kind == STK_NUM_INT || (whole && v->f == 0) ? STK_JINT : STK_JFLOAT;
     return 0;
 }
@@ -285,7 +286,7 @@ static int push(struct parser *ps, const struct stk_jval *v)
     return ps->stack.fail ? no_memory(ps) : 0;
 }
 
-/* An object's name onto the stack. */
+/* Pushes a member's name onto the stack. */
 static int parse_name(struct parser *ps)
 {
     struct stk_jval v = {.raw = ps->cur.p};
@@ -300,7 +301,7 @@ static int parse_name(struct parser *ps)
     return rc ? rc : push(ps, &v);
 }
 
-/* One member of an object or item of an array onto the stack. */
+/* Pushes one member of an object or item of an array onto the stack. */
 static int parse_element(struct parser *ps, bool object, unsigned depth)
 {
     struct stk_jval v;
@@ -395,7 +396,7 @@ const struct stk_jval *stk_json_get(const struct stk_jval *obj, const char *name
     if (!obj || obj->type != STK_JOBJ)
         return NULL;
     size_t n = strlen(name);
-    /* From the end: of a name given twice the last counts, as in other readers. */
+    /* From the end: the last of duplicate names wins, as in other readers. */
     for (size_t i = obj->len; i-- > 0;)
         if (obj->name[i].len == n && memcmp(obj->name[i].str, name, n) == 0)
             return &obj->item[i];

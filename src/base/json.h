@@ -6,7 +6,7 @@
 
 #include "base/buf.h"
 
-/* ---- writing: commas, indentation and escaping are taken care of ---- */
+/* ---- writing, with commas, indentation and escaping ---- */
 struct stk_jw {
     struct stk_buf *out;
     unsigned depth;
@@ -30,11 +30,11 @@ void stk_jw_put_u64(struct stk_jw *w, const char *key, uint64_t v);
 void stk_jw_put_f64(struct stk_jw *w, const char *key, double v);
 void stk_jw_put_str(struct stk_jw *w, const char *key, const char *v);
 void stk_jw_put_bool(struct stk_jw *w, const char *key, bool v);
-/* The same, and null where v is negative or NaN: not known. */
+/* The same; null if v is negative or NaN, which means unknown. */
 void stk_jw_put_known_f64(struct stk_jw *w, const char *key, double v);
 void stk_jw_put_known_i64(struct stk_jw *w, const char *key, int64_t v);
 void stk_jw_put_strs(struct stk_jw *w, const char *key, const char *const *v, size_t n); /* array */
-/* The same of n texts that stand in one block, width bytes apart: char v[n][width]. */
+/* The same for n texts in one block, width bytes apart: char v[n][width]. */
 void stk_jw_put_rows(struct stk_jw *w, const char *key, const void *v, size_t width, size_t n);
 
 /* ---- reading: a tree in an arena, for manifests and settings; depth <= 64 ---- */
@@ -51,7 +51,8 @@ struct stk_jval {
     const char *raw;       /* the value's own text, borrowed from the input */
     size_t raw_len;
 };
-/* Whole text must be one value. On error err->offset is the byte. All memory from the arena. */
+/* The whole text must be one value. On error err->offset is the byte. Allocates from the arena
+ * only. */
 int stk_json_parse(struct stk_arena *a, const char *text, size_t len, struct stk_jval **out,
                    struct stk_err *err);
 const struct stk_jval *stk_json_get(const struct stk_jval *obj, const char *name); /* or NULL */

@@ -1,4 +1,4 @@
-/* json_names.c - the names of open JSON objects on a stack, and names that are twice. */
+/* json_names.c - the names of open JSON objects on a stack, and duplicates among them. */
 #include "base/json_names.h"
 
 #include "base/array.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <strings.h>
 
-#define PAIRWISE 16 /* names compared each with each; more of them through a table */
+#define PAIRWISE 16 /* up to this many names are compared pairwise; more through a table */
 
 void stk_json_names_release(struct stk_json_names *s)
 {
@@ -35,8 +35,7 @@ static int make_room(struct stk_json_names *s, struct stk_err *err)
     return 0;
 }
 
-/* Python writes halves of surrogate pairs, which stand for no character: such a name is compared
- * as it is written. */
+/* Python writes lone surrogates, which are no characters: such a name is compared unescaped. */
 static bool has_surrogate(const char *p, size_t n)
 {
     for (size_t i = 0; i + 2 < n; i++)
@@ -75,7 +74,7 @@ static const struct stk_json_member *find_pairwise(const struct stk_json_member 
     return NULL;
 }
 
-/* *twice: NULL where none is. */
+/* *twice: the duplicate, or NULL. */
 static int find_by_table(struct stk_json_names *s, const struct stk_json_member *m, size_t n,
                          const struct stk_json_member **twice, struct stk_err *err)
 {

@@ -24,11 +24,11 @@ int stk_json_unsupported(const struct stk_json_cur *c, const char *at, const cha
 
 /* ---- strings ------------------------------------------------------------------------------ */
 
-/* What stands behind a backslash, and what it means. */
+/* Characters after a backslash and their meaning. */
 static const char meaning[256] = {['b'] = '\b', ['f'] = '\f', ['n'] = '\n',  ['r'] = '\r',
                                   ['t'] = '\t', ['"'] = '"',  ['\\'] = '\\', ['/'] = '/'};
 
-/* Four hex digits at p, -1 when they are not. */
+/* Reads four hex digits at p; -1: they are not. */
 static int32_t hex4(const char *p, const char *end)
 {
     if (end - p < 4)
@@ -48,8 +48,8 @@ static int32_t hex4(const char *p, const char *end)
 
 #define LONE_SURROGATE (-2)
 
-/* The character of the \u escape whose digits are at p (a pair of surrogates is one); *used: bytes
- * from p. -1: bad; LONE_SURROGATE: half of a pair, as Python writes what is no text. */
+/* The character of the \u escape with its digits at p (a surrogate pair is one); *used: bytes from
+ * p. -1: bad; LONE_SURROGATE: half of a pair, which Python writes for bytes that are not text. */
 static int32_t read_unicode(const char *p, const char *end, size_t *used)
 {
     int32_t hi = hex4(p, end);
@@ -76,14 +76,16 @@ static int pass_escape(struct stk_json_cur *c)
     size_t used;
     int32_t cp = read_unicode(c->p, c->end, &used);
     if (cp == LONE_SURROGATE)
-        return stk_json_bad(c, at, "a lone surrogate (\\ud800 to \\udfff), which is no character,");
+        return stk_json_bad(c, at,
+                            "a lone surrogate (\\ud800 to \\udfff), which is not a "
+                            "character,");
     if (cp < 0)
         return stk_json_bad(c, at, "bad \\u escape");
     c->p += used;
     return 0;
 }
 
-/* Past those of a string's bytes that are a character each and nothing else. */
+/* Skips bytes of a string that are plain ASCII characters. */
 static const char *pass_plain(const char *p, const char *end)
 {
     static const bool plain[256] = {
@@ -93,7 +95,7 @@ static const char *pass_plain(const char *p, const char *end)
     return p;
 }
 
-/* A character that is not ASCII. */
+/* Skips a character that is not ASCII. */
 static int pass_wide(struct stk_json_cur *c)
 {
     uint32_t cp;
@@ -142,14 +144,14 @@ size_t stk_json_unescape(const char *body, size_t len, char *out)
     return (size_t)(o - out);
 }
 
-/* Python's json module writes them unless told not to. */
+/* Python's json module writes these by default. */
 #define NO_NAN "NaN, which JSON does not have (json.dump with allow_nan=False refuses it),"
 #define NO_INFINITY                                                                                \
     "Infinity, which JSON does not have (json.dump with allow_nan=False refuses it),"
 
 /* ---- numbers and words -------------------------------------------------------------------- */
 
-/* Past the digits at p, of which there must be one: else NULL. */
+/* Skips the digits at p; NULL if there is none. */
 static const char *pass_digits(const char *p, const char *end)
 {
     const char *first = p;

@@ -1,4 +1,4 @@
-/* lookup.c - a table of numbers by hash: open addressing, at most half full. */
+/* lookup.c - a table of element numbers by hash: open addressing, at most half full. */
 #include "base/lookup.h"
 
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #define LEAST 16u
 
 struct stk_lookup_slot {
-    uint32_t hash; /* enough of it to place the slot in a larger table: nslots < 2^33 */
+    uint32_t hash; /* enough bits to place the slot in a larger table: nslots < 2^33 */
     uint32_t item; /* from 1; 0: free */
 };
 

@@ -1,6 +1,6 @@
 /*
- * mark.c - marks go to the preload library when it is in the process, and nowhere else. It is found
- * once, by name, so that nothing here links against it.
+ * mark.c - sends marks to the preload library if it is in the process. The library is found by
+ * name, once, so that nothing here links against it.
  */
 #include "base/mark.h"
 

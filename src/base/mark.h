@@ -1,6 +1,6 @@
 /*
- * mark.h - what a program tells the profiler that watches it, and whether there is one. The marks
- * for users (stk_step() …) are in stoker.h.
+ * mark.h - marks that a program sends to the profiler, if one is active. The marks for users
+ * (stk_step() …) are in stoker.h.
  */
 #ifndef STK_BASE_MARK_H
 #define STK_BASE_MARK_H
@@ -8,10 +8,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The preload library is in this process. Asks once. */
+/* True if the preload library is in this process. Looks once. */
 bool stk_profiled(void);
-/* A read that no call shows (io_uring): result as read() gives it (negative: -errno); times of
- * CLOCK_MONOTONIC. Nothing without a profiler. */
+/* Marks a read that is not a call (io_uring): result as from read() (negative: -errno), times of
+ * CLOCK_MONOTONIC. Does nothing without a profiler. */
 void stk_mark_read(int fd, int64_t offset, int64_t result, uint64_t start_ns, uint64_t end_ns);
 
 #endif

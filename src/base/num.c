@@ -1,6 +1,6 @@
 /*
- * num.c - decimal text to numbers and back. Most numbers take a path of a few multiplications
- * whose result is known to be correctly rounded; the rest goes through libc in the C locale.
+ * num.c - decimal text to numbers and back. Most numbers take a fast path of a few multiplications,
+ * proven to round correctly; the rest goes through libc in the C locale.
  */
 #include "base/num.h"
 
@@ -14,7 +14,7 @@
 #include <string.h>
 #include <strings.h>
 
-#define TEXT_MAX 400 /* longest number taken: 1e-308 written out in full has 326 digits */
+#define TEXT_MAX 400 /* longest number accepted: 1e-308 written out in full has 326 digits */
 
 /* ---- libc without the locale: a host program may have set a decimal comma ---------------- */
 
@@ -56,7 +56,7 @@ static wide scale(wide v, int e10)
     return e10 < 0 ? v / pow10_table[-e10] : v * pow10_table[e10];
 }
 
-/* m * 10^e10 correctly rounded, or false when this cannot be known cheaply. */
+/* m * 10^e10 correctly rounded; false if correctness cannot be shown cheaply. */
 static bool fast_decimal(uint64_t m, int e10, double *out)
 {
     if (e10 < -WIDE_POW10 || e10 > WIDE_POW10)
@@ -82,12 +82,12 @@ static bool fast_decimal(uint64_t m, int e10, double *out)
 #endif
 }
 
-/* A number taken apart: digits (the first 19 of them) times ten to a power. */
+/* A parsed number: its first 19 digits times a power of ten. */
 struct parts {
     uint64_t m;
     int64_t e10;
     bool negative, dropped, point, exponent;
-    size_t digits; /* seen, leading zeros not counted */
+    size_t digits; /* without leading zeros */
 };
 
 static const char *read_digits(const char *p, const char *end, struct parts *t, bool fraction)
@@ -215,7 +215,8 @@ size_t stk_num_i64(char *out, int64_t v)
     return 1 + stk_num_u64(out + 1, -(uint64_t)v);
 }
 
-/* Digits d (first digit times 10^e) as Python prints a float: 0.0001 to 1e16 written out. */
+/* Writes digits d (first digit times 10^e) as Python prints a float: 0.0001 to 1e16 without an
+ * exponent. */
 static size_t put_decimal(char *out, uint64_t d, int e)
 {
     char digit[20];
@@ -257,8 +258,8 @@ static bool reads_back(double read, double v, bool single)
     return single ? (float)read == (float)v : read == v;
 }
 
-/* Digits of v at a precision, from arithmetic, and whether they read back: 1 yes, 0 no, -1 this
- * cannot be known here. */
+/* Computes digits of v at a precision. Returns whether they read back as v: 1 yes, 0 no, -1
+ * unknown. */
 static int fast_digits(double v, int e, int precision, bool single, uint64_t *d, int *de)
 {
     int k = precision - 1 - e;
@@ -285,7 +286,7 @@ static void slow_digits(double v, int precision, int last, bool single, uint64_t
             if (*x >= '0' && *x <= '9')
                 *d = *d * 10 + (uint64_t)(*x - '0');
             else
-                *x = '.'; /* whatever the locale's point is (one byte in any that matters) */
+                *x = '.'; /* replaces the locale's decimal point (one byte in any that matters) */
         *e = (int)strtol(x + 1, NULL, 10);
         if (precision >= last || reads_back(slow_read(text), v, single))
             return;
@@ -304,8 +305,8 @@ static size_t put_float(char *out, double v, bool single)
         memcpy(out + sign, word, 3);
         return sign + 3;
     }
-    /* A decimal of FLT_DIG or DBL_DIG digits always survives, so shorter ones show up there with
-     * zeros at the end; FLT_ and DBL_DECIMAL_DIG are always enough. */
+    /* A decimal of FLT_DIG or DBL_DIG digits always survives, so shorter ones appear there with
+     * trailing zeros; FLT_ and DBL_DECIMAL_DIG are always enough. */
     int first = single ? FLT_DIG : DBL_DIG;
     int last = single ? FLT_DECIMAL_DIG : DBL_DECIMAL_DIG;
     uint64_t d;
@@ -319,7 +320,7 @@ static size_t put_float(char *out, double v, bool single)
     while ((found = fast_digits(v, guess, precision, single, &d, &e)) == 0 && precision < last)
         precision++;
     if (found != 1) {
-        bool subnormal = v < (single ? (double)FLT_MIN : DBL_MIN); /* fewer digits may do */
+        bool subnormal = v < (single ? (double)FLT_MIN : DBL_MIN); /* fewer digits may be enough */
         slow_digits(v, subnormal ? 1 : precision, last, single, &d, &e);
     }
     return sign + put_decimal(out + sign, d, e);

@@ -1,6 +1,6 @@
 /*
- * opt.c - option tables: reading argv, environment and config file into a settings struct.
- * Says what is wrong through struct stk_err; never prints.
+ * opt.c - option tables: reading argv, environment and config file into a settings struct. Reports
+ * errors through struct stk_err; never prints.
  */
 #include "base/opt.h"
 
@@ -54,8 +54,8 @@ static int check_range(const struct stk_opt *opt, const char *text, double v, do
                        (unsigned long long)opt->min, percent);
 }
 
-/* A choice "dir[:LEVEL]" is named "dir"; writes the name to out. Returns 0: takes no argument,
- * '[': may take one, ':': needs one. */
+/* Writes the name of a choice to out: "dir" for "dir[:LEVEL]". Returns 0 if it takes no argument,
+ * '[' if it may take one, ':' if it needs one. */
 static char choice_name(const char *choice, char *out, size_t size)
 {
     size_t n = strcspn(choice, "[:");
@@ -76,11 +76,11 @@ static int check_choice(const struct stk_opt *opt, const char *text, struct stk_
             continue;
         bool has = text[len] == ':' && text[len + 1];
         if (takes == ':' && !has)
-            return stk_err_set(err, STK_E_USAGE, NULL, -1, "\"%s\" needs more: write %s", text,
-                               choices[n]);
+            return stk_err_set(err, STK_E_USAGE, NULL, -1, "\"%s\" needs an argument: write %s",
+                               text, choices[n]);
         if (text[len] == ':' && (!takes || !has))
-            return stk_err_set(err, STK_E_USAGE, NULL, -1, "\"%s\" is too much: write %s", text,
-                               choices[n]);
+            return stk_err_set(err, STK_E_USAGE, NULL, -1, "\"%s\" takes no argument: write %s",
+                               text, choices[n]);
         return 0;
     }
     struct stk_buf list = STK_BUF_INIT;
@@ -133,7 +133,7 @@ int stk_opt_choice(const struct stk_opt *opt, const char *text)
     return -1;
 }
 
-/* "a,b" to names, in one allocation with their bytes. */
+/* Splits "a,b" into names, in one allocation with their bytes. */
 static int split_names(const char *text, const char *const **out, struct stk_arena *arena,
                        struct stk_err *err)
 {
@@ -158,7 +158,7 @@ uint64_t stk_opt_number(const struct stk_opt *opt, const void *fields)
 {
     const char *field = (const char *)fields + opt->offset;
     uint64_t u;
-    uint32_t half; /* an int that is a choice is not negative, and looks the same */
+    uint32_t half; /* an int that is a choice is not negative, so it has the same bytes */
     if (opt->field == STK_FIELD_OWN) {
         memcpy(&u, field, sizeof u);
         return u;
@@ -235,7 +235,7 @@ int stk_opt_store(const struct stk_opt *opt, void *fields, const char *text, boo
     return rc;
 }
 
-/* Sets an option unless a higher source has. text must live as long as o. */
+/* Sets an option unless a higher source has set it. text must live as long as o. */
 static int assign(struct stk_opts *o, const struct stk_opt *opt, const char *text,
                   enum stk_opt_from from, const char *where, struct stk_err *err)
 {
@@ -323,7 +323,7 @@ struct argv_reader {
     char *const *argv;
 };
 
-/* The value of an option that needs one: attached, or the next word. NULL: there is none. */
+/* The value of an option that needs one: attached, or the next word. NULL: missing. */
 static const char *value_of(struct argv_reader *r, const char *attached)
 {
     if (attached)
@@ -347,7 +347,7 @@ static int read_long(struct argv_reader *r, const char *word, struct stk_err *er
     if (opt->type == STK_OPT_FLAG || negated) {
         if (opt->type != STK_OPT_FLAG)
             return stk_err_set(err, STK_E_USAGE, NULL, -1,
-                               "--no-%s: --%s is not a switch, it cannot be negated", opt->name,
+                               "--no-%s: --%s is not a switch and cannot be negated", opt->name,
                                opt->name);
         if (attached)
             return stk_err_set(err, STK_E_USAGE, NULL, -1, "--%.*s takes no value; --%s or --no-%s",
@@ -416,7 +416,7 @@ int stk_opts_read_argv(struct stk_opts *o, int argc, char *const *argv, struct s
 
 /* ---- the environment ---------------------------------------------------------------------- */
 
-/* STOKER_PACK_SHARD_SIZE, or without the command. */
+/* STOKER_PACK_SHARD_SIZE, or STOKER_SHARD_SIZE without the command. */
 static void env_name(const char *command, const char *name, char *out, size_t size)
 {
     snprintf(out, size, "STOKER_%s%s%s", command ? command : "", command ? "_" : "", name);
@@ -424,7 +424,7 @@ static void env_name(const char *command, const char *name, char *out, size_t si
         *out = (char)(*out == '-' ? '_' : *out >= 'a' && *out <= 'z' ? *out - 32 : *out);
 }
 
-/* A list is written with commas in a variable; every part is an item. */
+/* In a variable, commas separate the items of a list. */
 static int assign_env(struct stk_opts *o, const struct stk_opt *opt, const char *variable,
                       const char *text, struct stk_err *err)
 {
@@ -511,7 +511,7 @@ static int config_section(struct config_reader *r, char *s, struct stk_err *err)
                        near ? "; did you mean [" : "", near ? near : "", near ? "]?" : "");
 }
 
-/* An option before the first section is for every command that has it; it must be one of some. */
+/* An option before the first section applies to every command that has it; at least one must. */
 static bool known_somewhere(const struct config_reader *r, const char *name)
 {
     for (size_t i = 0; i < r->nall; i++)
@@ -577,7 +577,7 @@ int stk_opts_read_config(struct stk_opts *o, const char *path, bool must_exist,
     return rc;
 }
 
-/* ---- what came of it ---------------------------------------------------------------------- */
+/* ---- the settings ------------------------------------------------------------------------- */
 
 bool stk_opts_given(const struct stk_opts *o, const char *name)
 {

@@ -1,4 +1,4 @@
-/* opt_json.c - the effective settings of a run as JSON, with where each came from. */
+/* opt_json.c - the effective settings of a run as JSON, with the source of each. */
 #include "base/opt.h"
 #include "base/secret.h"
 
@@ -10,7 +10,7 @@ static void write_list(const char **list, struct stk_jw *w)
     stk_jw_close(w, ']');
 }
 
-/* As it was written: with commas. */
+/* As typed: separated by commas. */
 static void write_names(const char *const *names, struct stk_jw *w)
 {
     struct stk_buf text = STK_BUF_INIT;

@@ -1,5 +1,5 @@
 /*
- * own.c - whose a folder is, folders that we adopt, and removal. Everything is done through
+ * own.c - ownership of folders, folders that we adopt, and removal. Everything works through
  * descriptors: a name in a folder that others may write can lead elsewhere from one call to the
  * next, a descriptor cannot.
  */
@@ -22,11 +22,11 @@
 #include <unistd.h>
 
 #define FOLDER       (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-#define DEPTH_MAX    200 /* of folders in each other; each holds a descriptor while it is removed */
+#define DEPTH_MAX    200 /* of nested folders; each needs a descriptor while it is removed */
 #define LINKS_MAX    8   /* links that lead to links */
 #define OTHERS_WRITE (S_IWGRP | S_IWOTH)
 
-/* ---- whose ---------------------------------------------------------------------------------- */
+/* ---- owners --------------------------------------------------------------------------------- */
 
 bool stk_trusts(uid_t owner, uid_t data_uid)
 {
@@ -44,8 +44,8 @@ const char *stk_user_name(uid_t uid, char buf[64])
     return buf;
 }
 
-/* What a file system makes of the owner and the mode of a new file: NFS calls root's nobody's, and
- * some file systems know no owners at all. */
+/* Finds the owner and mode that a file system gives a new file: NFS maps root to nobody, and some
+ * file systems have no owners. */
 static bool probe(int fd, struct stat *st)
 {
     int made = stk_create_nameless_at(fd, ".stoker", 0600);
@@ -55,7 +55,7 @@ static bool probe(int fd, struct stat *st)
     return ok;
 }
 
-/* Whether the file system gives everything that we make this owner, or these permissions. */
+/* True if the file system gives every file we make this owner or these permissions. */
 static bool is_given(int fd, const struct stat *st)
 {
     struct stat sample;
@@ -74,17 +74,17 @@ int stk_own_check(int fd, const char *path, struct stk_err *err)
         return 0;
     if (foreign)
         return stk_err_set(err, STK_E_EXISTS, path, -1,
-                           "in the way: it belongs to %s, and what is in it could be changed or "
-                           "taken away; have it removed, or choose another place",
+                           "in the way: it belongs to %s, who could change or remove its "
+                           "contents; have it removed, or choose another place",
                            stk_user_name(st.st_uid, who));
     return stk_err_set(err, STK_E_EXISTS, path, -1,
-                       "in the way: others may write in it (mode %04o), so what is in it may not "
-                       "be yours; move it away, or look at it and chmod go-w it",
+                       "in the way: others may write in it (mode %04o), so its contents may not "
+                       "be yours; move it away, or check it and run chmod go-w on it",
                        (unsigned)(st.st_mode & 07777));
 }
 
-/* The text of a link that the caller or root made, malloc'ed: of this very link, also when another
- * is put in its place meanwhile. 1: it is one; 0: it is none. */
+/* Reads a link that the caller or root made, malloc'ed: exactly this link, even if it is replaced
+ * meanwhile. 1: it is a link; 0: it is not. */
 static int read_link(const char *path, char **to, struct stk_err *err)
 {
     struct stat st;
@@ -93,15 +93,15 @@ static int read_link(const char *path, char **to, struct stk_err *err)
     if (fd < 0 || fstat(fd, &st) < 0 || !S_ISLNK(st.st_mode)) {
         if (fd >= 0)
             close(fd);
-        return 0; /* whoever opens it says what is wrong */
+        return 0; /* opening it reports the error */
     }
     ssize_t n = readlinkat(fd, "", text, sizeof text - 1);
     if (n < 0)
         rc = stk_err_sys(err, path, "read the link");
     else if (st.st_uid != geteuid() && st.st_uid != 0)
         rc = stk_err_set(err, STK_E_EXISTS, path, -1,
-                         "a link that %s made: it may lead to anything of yours; name the folder "
-                         "it leads to",
+                         "a link made by %s: it may lead to any file of yours; name the folder it "
+                         "leads to",
                          stk_user_name(st.st_uid, who));
     else if (!(*to = strndup(text, (size_t)n)))
         rc = stk_err_nomem(err, (uint64_t)n);
@@ -109,7 +109,7 @@ static int read_link(const char *path, char **to, struct stk_err *err)
     return rc < 0 ? rc : 1;
 }
 
-/* Where a link at `path` with that text leads. malloc'ed. */
+/* The path that a link at `path` with that text leads to. malloc'ed. */
 static char *beside(const char *path, const char *to)
 {
     size_t dir = (size_t)(stk_base_name(path) - path);
@@ -130,7 +130,7 @@ static void trim_slashes(char *path)
         path[n - 1] = '\0';
 }
 
-/* Follows one link at *at. 1: done so; 0: there is none. */
+/* Follows one link at *at. 1: followed; 0: not a link. */
 static int follow(char **at, struct stk_err *err)
 {
     char *to = NULL;
@@ -156,7 +156,7 @@ int stk_own_resolve(const char *path, char **out, struct stk_err *err)
         errno = ELOOP;
         rc = stk_err_sys(err, path, "open");
     }
-    /* "." and ".." cannot be renamed: the name they stand for can. */
+    /* "." and ".." cannot be renamed; the folders they denote can, by name. */
     char *real = rc == 0 && is_dot(stk_base_name(at)) ? realpath(at, NULL) : NULL;
     if (real || rc < 0) {
         free(at);
@@ -168,7 +168,7 @@ int stk_own_resolve(const char *path, char **out, struct stk_err *err)
 
 /* ---- names ---------------------------------------------------------------------------------- */
 
-/* That nobody can guess it keeps others from being in the way; O_EXCL is what keeps us safe. */
+/* An unguessable name keeps others from blocking it; O_EXCL is what makes it safe. */
 static uint64_t unguessable(void)
 {
     uint64_t n;
@@ -200,7 +200,7 @@ int stk_open_parent(const char *path, int *dirfd, const char **name, struct stk_
     if (!dir)
         return stk_err_nomem(err, n);
     *dirfd = open(dir, FOLDER);
-    if (*dirfd < 0 && errno == EACCES) /* may be written, not listed */
+    if (*dirfd < 0 && errno == EACCES) /* writable, but not readable */
         *dirfd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
     int rc = *dirfd < 0 ? stk_err_sys(err, path, "open its folder") : 0;
     free(dir);
@@ -233,7 +233,7 @@ static int not_a_folder(int dirfd, const char *name, const char *path, struct st
     bool link = fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode);
     if (link)
         return stk_err_set(err, STK_E_EXISTS, path, -1,
-                           "in the way: a link, where a folder of ours is expected; remove it");
+                           "in the way: a link where stoker expects its own folder; remove it");
     errno = why;
     return why == ENOTDIR
                ? stk_err_set(err, STK_E_EXISTS, path, -1, "in the way: not a folder; move it away")
@@ -251,7 +251,8 @@ int stk_own_folder_at(int dirfd, const char *name, unsigned flags, int *fd, cons
     *fd = openat(dirfd, name, FOLDER | O_NOFOLLOW);
     if (*fd < 0)
         return not_a_folder(dirfd, name, path, err);
-    /* One that we made as the umask says may be a group's; still it must be the one we made. */
+    /* A folder we made under the umask may be writable by a group; still it must be the one we
+     * made. */
     struct stat st;
     bool shared =
         made && !(flags & STK_OWN_PRIVATE) && fstat(*fd, &st) == 0 && st.st_uid == geteuid();
@@ -335,7 +336,7 @@ int stk_mkdirs(const char *path, struct stk_err *err)
     return rc;
 }
 
-/* One step down; takes ownership of fd. -1: errno says why. */
+/* Opens the folder one level down; takes ownership of fd. -1 with errno. */
 static int step_down(int fd, const char *name, size_t len)
 {
     char *part = strndup(name, len);
@@ -392,7 +393,7 @@ static int open_below(int dirfd, const char *name)
     struct open_how how = {.flags = FOLDER | O_NOFOLLOW, .resolve = RESOLVE_NO_XDEV};
     int fd = (int)syscall(SYS_openat2, dirfd, name, &how, sizeof how);
     if (fd >= 0 ||
-        (errno != ENOSYS && errno != EPERM)) /* EPERM: some sandboxes, for what they do not know */
+        (errno != ENOSYS && errno != EPERM)) /* EPERM: some sandboxes, for calls they do not know */
         return fd;
     struct stat above, st;
     fd = openat(dirfd, name, FOLDER | O_NOFOLLOW);
@@ -431,11 +432,12 @@ static int remove_entry(int dirfd, const char *name, const char *path, int depth
         return stk_err_sys(err, path, "remove");
     if (depth > DEPTH_MAX)
         return stk_err_set(err, STK_E_UNSUPPORTED, path, -1,
-                           "more than %d folders in each other; remove it by hand", DEPTH_MAX);
+                           "more than %d nested folders; remove it by hand", DEPTH_MAX);
     int why = errno,
         fd = depth ? open_below(dirfd, name) : openat(dirfd, name, FOLDER | O_NOFOLLOW);
     if (fd < 0) {
-        errno = errno == ENOTDIR || errno == ELOOP ? why : errno; /* a file that may not go */
+        errno = errno == ENOTDIR || errno == ELOOP ? why : errno; /* a file that cannot be
+                                                                   * removed */
         return stk_err_sys(err, path, "remove");
     }
     int rc = empty_folder(fd, path, depth, err);

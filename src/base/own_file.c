@@ -1,6 +1,6 @@
 /*
- * own_file.c - files that we create: exclusively, without following links, under a name nobody can
- * guess, and renamed into place.
+ * own_file.c - files that we create: exclusively, without following links, under an unguessable
+ * name, and renamed into place.
  */
 #include "base/own_priv.h"
 #include "base/file.h"
@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define TRIES 16 /* names that are taken already: somebody plays with us */
+#define TRIES 16 /* if all these names are taken, someone is interfering */
 
 int stk_create_at(int dirfd, const char *name, mode_t mode)
 {
@@ -26,7 +26,7 @@ int stk_create_nameless_at(int dirfd, const char *name, mode_t mode)
     int fd = openat(dirfd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, mode);
     if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL))
         return fd;
-    stk_random_name(tmp, name, ".partial."); /* NFS and others know no O_TMPFILE */
+    stk_random_name(tmp, name, ".partial."); /* NFS and others lack O_TMPFILE */
     fd = stk_create_at(dirfd, tmp, mode);
     if (fd >= 0)
         (void)unlinkat(dirfd, tmp, 0);
@@ -132,10 +132,11 @@ int stk_new_commit(struct stk_new *f, struct stk_err *err)
     return rc;
 }
 
-/* ---- what a user names as output ------------------------------------------------------------ */
+/* ---- output files named by the user
+ * ------------------------------------------------------------ */
 
-/* In /dev and /proc names stand for devices and for descriptors: /dev/stdout is no file, whatever
- * it leads to. */
+/* In /dev and /proc, names denote devices and descriptors: /dev/stdout is not a file, whatever it
+ * leads to. */
 static bool is_special_folder(const char *path)
 {
     size_t n = (size_t)(stk_base_name(path) - path);
@@ -152,8 +153,8 @@ static bool is_device(const struct stat *st)
     return !S_ISREG(st->st_mode) && !S_ISDIR(st->st_mode) && !S_ISLNK(st->st_mode);
 }
 
-/* The pipe or device at path, or -1. A link is followed where the user or root made it; a pipe of
- * somebody else's is only in the way. */
+/* Opens the pipe or device at path, or -1. Follows a link if the user or root made it; another
+ * user's pipe is refused. */
 static int open_device(int dirfd, const char *path)
 {
     struct stat seen, st;
@@ -162,14 +163,13 @@ static int open_device(int dirfd, const char *path)
         (seen.st_uid == geteuid() || seen.st_uid == 0))
         fd = openat(dirfd, path, O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW);
     if (fd >= 0 && (fstat(fd, &st) < 0 || st.st_ino != seen.st_ino || st.st_dev != seen.st_dev)) {
-        close(fd); /* it was a pipe when we looked */
+        close(fd); /* replaced since we looked */
         fd = -1;
     }
     return fd;
 }
 
-/* The descriptor of an output that is not replaced but written as it is; -1: it is a file, or not
- * there. */
+/* Opens an output that is written in place, not replaced; -1: a file, or missing. */
 static int open_as_it_is(int dirfd, const char *name)
 {
     char *at = NULL;
@@ -224,7 +224,7 @@ static int check_mine(int fd, const char *path, struct stk_err *err)
                            stk_user_name(st.st_uid, who));
     if (st.st_nlink != 1)
         return stk_err_set(err, STK_E_EXISTS, path, -1,
-                           "in the way: the file has another name elsewhere; move it away");
+                           "in the way: the file has another hard link elsewhere; move it away");
     return 0;
 }
 
@@ -239,7 +239,7 @@ int stk_open_append(int dirfd, const char *name, mode_t mode, int *fd, const cha
         made = *fd >= 0;
         if (made || errno != EEXIST)
             break;
-        *fd = openat(dirfd, name, flags); /* gone by now: again */
+        *fd = openat(dirfd, name, flags); /* removed meanwhile: try again */
         if (*fd < 0 && errno != ENOENT)
             break;
     }
@@ -277,9 +277,9 @@ int stk_write_file_atomic(const char *path, const void *p, size_t n, struct stk_
     return rc < 0 ? rc : write_all(&f, p, n, err);
 }
 
-/* ---- as private as what it describes -------------------------------------------------------- */
+/* ---- permissions of derived files ---------------------------------------------------------- */
 
-/* Whom a mode lets read: 2 everybody, 1 the group, 0 the owner. For a folder what is in it. */
+/* Who may read, by mode: 2 everybody, 1 the group, 0 the owner. For a folder: its contents. */
 static int audience(const struct stat *st)
 {
     mode_t mode = st->st_mode, all = S_IRGRP | S_IROTH;
@@ -303,7 +303,7 @@ void stk_readers_join(struct stk_readers *r, const struct stat *st)
     stk_readers_merge(r, &one);
 }
 
-/* The mode that a file made as the umask (or the folder) says has here. */
+/* The mode of a new file by the umask (or the folder's default). */
 static mode_t usual_mode(const struct stk_new *f)
 {
     struct stat st;
@@ -339,7 +339,7 @@ static const char *kind_of(mode_t mode)
 
 static int refuse_kind(mode_t mode, const char *path, struct stk_err *err)
 {
-    return stk_err_set(err, STK_E_UNSUPPORTED, path, -1, "it is %s, not a file", kind_of(mode));
+    return stk_err_set(err, STK_E_UNSUPPORTED, path, -1, "is %s, not a file", kind_of(mode));
 }
 
 int stk_read_open(int dirfd, const char *name, int flags, int *fd, struct stat *st,
@@ -349,11 +349,11 @@ int stk_read_open(int dirfd, const char *name, int flags, int *fd, struct stat *
     struct stat mine;
     st = st ? st : &mine;
     *fd = openat(dirfd, name, base | O_NONBLOCK);
-    /* Somebody holds a lease on it: the kernel asks for it back, which takes a moment. */
+    /* Another process holds a lease: the kernel breaks it, which takes a moment. */
     if (*fd < 0 && errno == EWOULDBLOCK && fstatat(dirfd, name, st, 0) == 0 && S_ISREG(st->st_mode))
         *fd = openat(dirfd, name, base);
     if (*fd < 0) {
-        int why = errno; /* a socket cannot be opened at all; nor a link with O_NOFOLLOW */
+        int why = errno; /* sockets, and links with O_NOFOLLOW, cannot be opened */
         bool seen = (why == ENXIO || why == ELOOP) &&
                     fstatat(dirfd, name, st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISREG(st->st_mode);
         errno = why;

@@ -6,11 +6,11 @@
 
 #define STK_RANDOM_NAME 240
 
-/* NAME MARK RANDOM; of a long name its first 200 bytes. */
+/* NAME MARK RANDOM; a long name is cut to 200 bytes. */
 void stk_random_name(char out[STK_RANDOM_NAME], const char *name, const char *mark);
 
-/* A file that has no name: where that cannot be, NAME.partial.RANDOM for a moment. The descriptor,
- * -1: errno says why. */
+/* Creates a file without a name; if the file system cannot, it is NAME.partial.RANDOM for a moment.
+ * Returns the descriptor, or -1 with errno. */
 int stk_create_nameless_at(int dirfd, const char *name, mode_t mode);
 
 #endif

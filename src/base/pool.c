@@ -57,7 +57,7 @@ int stk_pool_run(unsigned nthreads, uint64_t nitems, stk_work_fn *work, void *us
     unsigned started = 0;
     if (w) {
         w[0] = (struct worker){.run = &r};
-        /* The caller is worker 0; a thread that cannot be had only makes it slower. */
+        /* The caller is worker 0; a thread that cannot be started only costs speed. */
         for (unsigned i = 1; i < nthreads; i++) {
             w[i] = (struct worker){.run = &r, .number = i};
             if (pthread_create(&w[i].thread, NULL, worker_main, &w[i]) != 0)

@@ -9,7 +9,7 @@ static bool is_plain(unsigned char c)
            (c && strchr("/._-+,:=@%", c));
 }
 
-/* The length of the character at s (n bytes left) when it can be shown as it is, else 0. */
+/* The length of the character at s (n bytes left) if it can be shown unescaped, else 0. */
 static size_t showable(const char *s, size_t n)
 {
     uint32_t cp;

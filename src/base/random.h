@@ -1,4 +1,4 @@
-/* random.h - splitmix64: a seed gives the same numbers everywhere, and a key is the whole state. */
+/* random.h - splitmix64: a seed gives the same numbers everywhere, and the state is one integer. */
 #ifndef STK_BASE_RANDOM_H
 #define STK_BASE_RANDOM_H
 

@@ -1,12 +1,12 @@
 /*
- * rank_vars.h - the variables by which launchers tell a process its rank, once: rank.c reads them,
- * the preload library keeps them in its log. Depends on nothing.
+ * rank_vars.h - the one list of variables by which launchers give a process its rank: rank.c reads
+ * them, the preload library keeps them in its log. Depends on nothing.
  *
- * X(launcher, rank, how many, rank on the node, how many there), innermost first. torchrun comes
- * first: started by srun once a node, it has ranks of its own. mpirun in a Slurm job leaves srun's
- * variables of its daemons in place, so Slurm comes last. PMIx tells processes their rank but not
- * how many there are; under srun, Slurm does. Slurm counts only with the variables of a step: a
- * batch script is one process, and has SLURM_PROCID and SLURM_NTASKS too.
+ * X(launcher, rank, size, local rank, local size), innermost launcher first. torchrun comes first:
+ * srun starts it once per node, and it assigns its own ranks. mpirun in a Slurm job leaves the srun
+ * variables of its daemons in place, so Slurm comes last. PMIx gives processes their rank but not
+ * the size; under srun, Slurm does. Slurm counts only with the variables of a step: a batch script
+ * is one process, and has SLURM_PROCID and SLURM_NTASKS, too.
  */
 #ifndef STK_BASE_RANK_VARS_H
 #define STK_BASE_RANK_VARS_H
@@ -21,7 +21,7 @@
     X("PMIx", "PMIX_RANK", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", NULL)                          \
     X("Slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", NULL)
 
-/* Slurm says how many tasks each node has, and which node this is. */
+/* Slurm gives the tasks per node, and the number of this node. */
 #define STK_RANK_NODE       "SLURM_NODEID"
 #define STK_RANK_NODE_TASKS "SLURM_STEP_TASKS_PER_NODE"
 

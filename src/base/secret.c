@@ -1,16 +1,16 @@
 /*
- * secret.c - finds what looks like a secret. Compiled into the preload library as well: nothing but
- * the language and <string.h> is used.
+ * secret.c - finds words that look like secrets. Also compiled into the preload library, so it uses
+ * only the language and <string.h>.
  */
 #include "base/secret.h"
 
 #include <string.h>
 
-/* What a name says of its value. */
+/* What a name says about its value. */
 enum says {
     NOTHING,
-    SECRET, /* whatever it is */
-    LIKELY, /* unless it is a number or a mark such as <pad> */
+    SECRET, /* any value */
+    LIKELY, /* any value but a number or a mark such as <pad> */
     LOGIN,  /* NAME:PASSWORD: what follows the colon */
 };
 
@@ -25,43 +25,43 @@ static const struct name {
     const char *others; /* parts before it, of AFTER and NOT_AFTER */
     const char *why;
 } names[] = {
-    {"password", SECRET, AS_END, NULL, "also as the end of a part: PGPASSWORD"},
+    {"password", SECRET, AS_END, NULL, "also at the end of a part: PGPASSWORD"},
     {"passwd", SECRET, AS_END, NULL, "the same"},
     {"passphrase", SECRET, AS_END, NULL, "the same"},
     {"sshpass", SECRET, ALWAYS, NULL, "a variable of that name; -pass alone would be `bypass`"},
     {"pass", LIKELY, ALWAYS, NULL, "DB_PASS; but `-pass 2` of encoders is a number"},
     {"pwd", SECRET, AFTER_ANY, NULL, "MYSQL_PWD; alone it is the working folder"},
-    {"secret", SECRET, ALWAYS, NULL, "what it says"},
-    {"credential", SECRET, ALWAYS, NULL, "what it says; a path to them is no loss"},
+    {"secret", SECRET, ALWAYS, NULL, "the word itself"},
+    {"credential", SECRET, ALWAYS, NULL, "the word itself; masking a path loses little"},
     {"credentials", SECRET, ALWAYS, NULL, "the same"},
     {"token", LIKELY, NOT_AFTER,
      " pad eos bos unk mask cls sep sos special image audio video start end stop begin per max min "
      "num next first last new word sub prefix suffix class target source trigger placeholder "
      "instance decoder encoder prompt ",
-     "of a language model's text, these are; --hf-token is not"},
-    {"apitoken", SECRET, ALWAYS, NULL, "written as one"},
-    {"authtoken", SECRET, ALWAYS, NULL, "written as one"},
-    {"accesstoken", SECRET, ALWAYS, NULL, "written as one"},
+     "after these it is a token of text; --hf-token is not"},
+    {"apitoken", SECRET, ALWAYS, NULL, "spelled as one word"},
+    {"authtoken", SECRET, ALWAYS, NULL, "spelled as one word"},
+    {"accesstoken", SECRET, ALWAYS, NULL, "spelled as one word"},
     {"key", SECRET, AFTER,
      " api secret access private auth encryption signing master account service client license "
      "storage shared ",
      "a key alone is a name (--image-key jpg, --sort-key)"},
-    {"apikey", SECRET, ALWAYS, NULL, "written as one"},
-    {"secretkey", SECRET, ALWAYS, NULL, "written as one"},
-    {"accesskey", SECRET, ALWAYS, NULL, "written as one"},
-    {"authkey", SECRET, ALWAYS, NULL, "written as one"},
+    {"apikey", SECRET, ALWAYS, NULL, "spelled as one word"},
+    {"secretkey", SECRET, ALWAYS, NULL, "spelled as one word"},
+    {"accesskey", SECRET, ALWAYS, NULL, "spelled as one word"},
+    {"authkey", SECRET, ALWAYS, NULL, "spelled as one word"},
     {"authorization", SECRET, ALWAYS, NULL, "a header of HTTP"},
     {"cookie", SECRET, ALWAYS, NULL, "a header of HTTP that logs in"},
     {"jwt", SECRET, ALWAYS, NULL, "logs in; SLURM_JWT is one"},
-    {"signature", SECRET, ALWAYS, NULL, "in a link that whoever has it may use"},
-    {"sig", SECRET, ALWAYS, NULL, "the same, of Azure"},
+    {"signature", SECRET, ALWAYS, NULL, "in a link that anyone who has it may use"},
+    {"sig", SECRET, ALWAYS, NULL, "the same, on Azure"},
     {"auth", LOGIN, ALWAYS, NULL, "--auth NAME:PASSWORD; `--auth kerberos` names a way"},
     {"user", LOGIN, ALWAYS, NULL, "curl --user NAME:PASSWORD"},
     {"u", LOGIN, ALWAYS, NULL, "curl -u NAME:PASSWORD"},
     {"userpwd", LOGIN, ALWAYS, NULL, "the same"},
 };
 
-/* Values that name themselves: nothing else looks so. */
+/* Values recognised by their form: nothing else looks like them. */
 static const struct form {
     const char *begin;
     size_t least; /* bytes */
@@ -127,7 +127,7 @@ static bool same(const char *a, const char *b, size_t n)
 
 /* ---- names -------------------------------------------------------------------------------- */
 
-/* Where the part that ends at `end` begins. */
+/* The start of the part that ends at `end`. */
 static size_t part_begin(const char *name, size_t end)
 {
     size_t i = end;
@@ -139,7 +139,7 @@ static size_t part_begin(const char *name, size_t end)
     return i;
 }
 
-/* Whether the word of n bytes is in " a b c ". */
+/* True if the word of n bytes is in " a b c ". */
 static bool is_listed(const char *word, size_t n, const char *list)
 {
     for (const char *p = list + 1; *p; p += strcspn(p, " ") + 1)
@@ -203,7 +203,7 @@ static bool is_number(const char *v, size_t n)
     return digits > 0;
 }
 
-/* A switch, a variable that a shell has still to replace, a mark: nothing is given away. */
+/* A switch, a variable that a shell will replace, a mark: these reveal nothing. */
 static bool is_harmless(const char *v, size_t n)
 {
     return !n || v[0] == '$' || v[0] == '{' ||
@@ -240,7 +240,7 @@ static bool has_form(const char *run, size_t n)
     return false;
 }
 
-/* Where a value that begins at `at` ends. */
+/* The end of the value that begins at `at`. */
 static size_t value_end(const char *w, size_t n, size_t at, char quote)
 {
     while (at < n &&
@@ -249,7 +249,7 @@ static size_t value_end(const char *w, size_t n, size_t at, char quote)
     return at;
 }
 
-/* ---- where they stand --------------------------------------------------------------------- */
+/* ---- where they occur --------------------------------------------------------------------- */
 
 static size_t skip_blanks(const char *w, size_t n, size_t at)
 {
@@ -258,7 +258,7 @@ static size_t skip_blanks(const char *w, size_t n, size_t at)
     return at;
 }
 
-/* The value that begins at `at`, maybe in quotes. "Bearer xyz" is one. */
+/* The value that begins at `at`, maybe in quotes. "Bearer xyz" is one value. */
 static bool take_value(enum says says, const char *w, size_t n, size_t at, size_t *begin,
                        size_t *len)
 {
@@ -303,7 +303,7 @@ static bool take_pair(enum says says, const char *w, size_t n, size_t name, size
         return false;
     bool whole = name == 0 && at == end && w[at] == '=';
     if (at + 1 < n && w[at] == ':' && w[at + 1] == '/')
-        return false; /* a folder bound to another, a URL */
+        return false; /* a bind mount of a folder, a URL */
     if (!whole)
         return take_value(says, w, n, at + 1, begin, len);
     *begin = at + 1;
@@ -325,7 +325,7 @@ static bool take_option(struct stk_secret *s, enum says says, const char *w, siz
     return take_value(says, w, n, at, begin, len);
 }
 
-/* A run of characters of names at [at..end). */
+/* Checks the name at [at..end). */
 static bool look_at(struct stk_secret *s, const char *w, size_t n, size_t at, size_t end,
                     size_t *begin, size_t *len)
 {

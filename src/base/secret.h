@@ -1,11 +1,10 @@
 /*
  * secret.h - words of commands that look like secrets (--token=..., WANDB_API_KEY=..., a password
- * in a URL), so that what is written down of a command does not give them away. What is run keeps
- * them, of course.
+ * in a URL), so that a recorded command does not reveal them. The command that runs keeps them.
  *
- * Names decide, and few forms that cannot be anything else; the table with its reasons is in
- * secret.c. It is better to show one too many "***" than a password, but what people look for in a
- * report (--tokenizer gpt2, --num-tokens 5) must stay.
+ * Names decide, and a few unmistakable forms; secret.c has the table with the reasons. One "***"
+ * too many is better than a password shown, but useful words (--tokenizer gpt2, --num-tokens 5)
+ * must stay.
  */
 #ifndef STK_BASE_SECRET_H
 #define STK_BASE_SECRET_H
@@ -18,22 +17,22 @@ struct stk_jw;
 
 #define STK_SECRET_MASK "***"
 
-/* What is known of a command from the words before; all zero at its first. */
+/* State carried from word to word of a command; all zero at the first. */
 struct stk_secret {
-    int next; /* what the last word says of the one that follows */
+    int next; /* what the last word says about the next */
 };
 
-/* The first secret in word[from..n): where it begins, and *len bytes of it; n: there is none.
- * For each word of a command in turn, first with from 0, then from the end of what was found, until
- * n is returned. Takes no memory: the preload library uses it, too. */
+/* Returns the start of the first secret in word[from..n), and its length in *len; n: there is none.
+ * Call it for each word of a command in turn, first with from 0, then from the end of each secret,
+ * until it returns n. Allocates nothing: the preload library uses it, too. */
 size_t stk_secret_find(struct stk_secret *s, const char *word, size_t n, size_t from, size_t *len)
     __attribute__((visibility("hidden")));
 
 /* Appends a word of a command, with secrets masked. */
 void stk_secret_put(struct stk_secret *s, const char *word, size_t n, struct stk_buf *out);
-/* The same of a text that stands alone: a line for a shell, a command whose words were joined. */
+/* The same for a single text: a line for a shell, a command with joined words. */
 void stk_secret_text(const char *text, size_t n, struct stk_buf *out);
-/* A command as a list of JSON, a text as a string of it (NULL: null). */
+/* Write a command as a JSON list, a text as a JSON string (NULL: null). */
 void stk_secret_json_words(struct stk_jw *w, const char *const *word, size_t n);
 void stk_secret_json_text(struct stk_jw *w, const char *text);
 

@@ -1,4 +1,4 @@
-/* secret_text.c - see secret.h: what is written down of a command. */
+/* secret_text.c - see secret.h: masks secrets in a recorded command. */
 #include "base/buf.h"
 #include "base/json.h"
 #include "base/secret.h"
@@ -13,18 +13,18 @@ void stk_secret_put(struct stk_secret *s, const char *word, size_t n, struct stk
         stk_buf_puts(out, STK_SECRET_MASK);
         at = found;
     }
-    if (!n) /* an empty word is what the one before waited for */
+    if (!n) /* an empty word is the value of the one before */
         s->next = 0;
 }
 
 void stk_secret_text(const char *text, size_t n, struct stk_buf *out)
 {
-    /* A blank before it: no pair of it reaches to the end of the text. */
+    /* A blank before it: no pair in it extends to the end of the text. */
     struct stk_secret s = {0};
     struct stk_buf whole = STK_BUF_INIT, masked = STK_BUF_INIT;
     stk_buf_putc(&whole, ' ');
     stk_buf_put(&whole, text, n);
-    if (whole.fail) { /* rather nothing than a secret */
+    if (whole.fail) { /* better nothing than a secret */
         out->fail = true;
     } else {
         stk_secret_put(&s, (const char *)whole.data, whole.len, &masked);

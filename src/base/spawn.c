@@ -1,6 +1,5 @@
 /*
- * spawn.c - finds programs as execvp() does, and starts children. What happens to them then is in
- * spawn_wait.c.
+ * spawn.c - finds programs as execvp() does, and starts children. spawn_wait.c attends them.
  */
 #include "base/spawn.h"
 #include "base/fork_heap.h"
@@ -87,17 +86,17 @@ const char **stk_environment(bool (*keep)(const char *var, const void *user), co
 
 /* ---- in the child --------------------------------------------------------------------------- */
 
-/* What the child needs to know, and what we keep until it runs. */
+/* What the child needs, and what we keep until it runs. */
 struct starting {
     struct stk_child *c;
-    int end[3];    /* what becomes its 0, 1 and 2; -1: stays */
+    int end[3];    /* its new descriptors 0, 1 and 2; -1: unchanged */
     int null_fd;   /* -1: not needed */
-    int report[2]; /* tells errno when inside() or the program failed; -1: not needed */
-    sigset_t mask; /* as it was before */
+    int report[2]; /* pipe that carries errno if inside() or exec failed; -1: not needed */
+    sigset_t mask; /* the caller's */
     pid_t parent;
 };
 
-/* After vfork() a handler of ours would run in our memory; so at least these go. */
+/* After vfork() our handlers would run in our memory, so they are always reset. */
 static void reset_signals(bool keep_ignored)
 {
     const struct sigaction usual = {.sa_handler = SIG_DFL};
@@ -109,8 +108,8 @@ static void reset_signals(bool keep_ignored)
     }
 }
 
-/* Where standard descriptors are closed with us, ours lie among 0, 1 and 2: out of the way first,
- * or one would be overwritten before its turn, or be closed when the program starts. */
+/* If our standard descriptors are closed, others may be 0, 1 or 2. Moves them away first, or one
+ * would be overwritten before it is used, or closed when the program starts. */
 static int out_of_the_way(int *fd)
 {
     if (*fd >= 0 && *fd < 3)
@@ -145,7 +144,8 @@ static int run_program(const struct stk_child *c)
     return errno;
 }
 
-/* Returns errno. After vfork() it shares our memory: calls that touch nothing of it. */
+/* Returns errno. After vfork() the child shares our memory: makes only calls that do not touch
+ * it. */
 static int become(struct starting *s)
 {
     const struct stk_child *c = s->c;
@@ -162,7 +162,7 @@ static int become(struct starting *s)
     if (c->death_signal) {
         (void)prctl(PR_SET_PDEATHSIG, c->death_signal);
         if (getppid() != s->parent)
-            return ESRCH; /* too late for a signal */
+            return ESRCH; /* the parent is gone: too late for a signal */
     }
     sigprocmask(SIG_SETMASK, c->keep_signals ? &s->mask : &none, NULL);
     if (c->inside && !c->argv)
@@ -173,13 +173,13 @@ static int become(struct starting *s)
 
 /* ---- in the parent -------------------------------------------------------------------------- */
 
-/* The other end of a pipe must not leak into a child that another thread forks at the same time:
- * one that starts no program would keep it open. */
+/* The other end of a pipe must not leak into a child that another thread forks at the same time: a
+ * child without exec would keep it open. */
 static pthread_mutex_t fork_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static int make_pipe(struct starting *s, int i)
 {
-    int fd[2], ours = i == 0 ? 1 : 0; /* it reads its input and writes the others */
+    int fd[2], ours = i == 0 ? 1 : 0; /* the child reads 0 and writes 1 and 2 */
     if (pipe2(fd, O_CLOEXEC) != 0)
         return errno;
     s->c->pipe[i] = fd[ours];
@@ -212,7 +212,7 @@ static void drop(int *fd)
     *fd = -1;
 }
 
-/* Those that only the child needs. */
+/* Closes the descriptors that only the child needs. */
 static void drop_descriptors(struct starting *s)
 {
     for (int i = 0; i < 3; i++)
@@ -235,13 +235,13 @@ static int fork_child(struct starting *s)
     int wrong = pid < 0 ? errno : 0;
     s->c->pid = pid > 0 ? pid : 0;
     if (pid > 0 && s->c->own_group)
-        (void)setpgid(pid, pid); /* whoever of us two comes first */
+        (void)setpgid(pid, pid); /* in both parent and child: either may run first */
     return wrong;
 }
 
 __attribute__((noinline)) static int vfork_child(struct starting *s)
 {
-    /* A copy: what the child moves out of the way is not moved here. */
+    /* A copy: the child moves descriptors that stay in place here. */
     struct starting theirs = *s;
     volatile int wrong = 0;
     pid_t pid = vfork();
@@ -253,7 +253,7 @@ __attribute__((noinline)) static int vfork_child(struct starting *s)
     return pid < 0 ? errno : wrong;
 }
 
-/* The pipe closes by itself when the program begins. */
+/* The pipe closes by itself when exec succeeds. */
 static int hear_report(struct starting *s)
 {
     int wrong = 0;
@@ -263,7 +263,7 @@ static int hear_report(struct starting *s)
     return wrong;
 }
 
-/* What an earlier start may have left. */
+/* Clears the results of an earlier start. */
 static void forget(struct stk_child *c)
 {
     c->pid = 0;
@@ -285,7 +285,7 @@ int stk_child_start(struct stk_child *c)
     (void)pthread_mutex_lock(&fork_lock);
     int wrong = make_descriptors(&s);
     if (!wrong) {
-        /* Signals wait until the child is the program: our handlers must not run in it. */
+        /* Signals are blocked until the child has called exec: our handlers must not run in it. */
         pthread_sigmask(SIG_SETMASK, &all, &s.mask);
         c->start_s = stk_now();
         wrong = c->inside ? fork_child(&s) : vfork_child(&s);

@@ -1,8 +1,8 @@
 /*
- * spawn.h - other programs: where they are, starting them without a shell, how they ended.
+ * spawn.h - other programs: finding them, starting them without a shell, waiting for them.
  *
- * A child is a struct that says what to start, filled in by name; what is not said is as it is
- * with us. The three of fd[] must be said:
+ * A child is a struct that describes what to start; fields left out are inherited. The three
+ * entries of fd[] are required:
  *
  *     struct stk_child c = {.argv = argv, .fd = {STK_FD_NULL, STK_FD_PIPE, STK_FD_KEEP}};
  *     int why = stk_child_start(&c);
@@ -11,8 +11,8 @@
  *     why = stk_child_wait(&c);
  *     ... c.ending, c.use ...
  *
- * A program is started by vfork(), which copies no page tables. Only where a function runs in the
- * child is it fork(): that function may do what it likes, it has memory of its own.
+ * Programs are started by vfork(), which copies no page tables. If a function runs in the child, it
+ * is fork(): that function has its own memory and may do anything.
  */
 #ifndef STK_BASE_SPAWN_H
 #define STK_BASE_SPAWN_H
@@ -25,40 +25,41 @@
 #include "base/buf.h"
 #include "base/err.h"
 
-/* Where execvp() would find it: malloc'ed. 0, or errno (ENOENT, EACCES, ENOMEM). */
+/* The path execvp() would use, malloc'ed. 0, or errno (ENOENT, EACCES, ENOMEM). */
 int stk_find_program(const char *name, char **out);
-/* Where a program of the system is that we start by ourselves (sbatch, mksquashfs): as above, but
- * looked up once, told to stk_tools_tell(), and where we are root refused (STK_E_UNSUPPORTED) when
- * somebody else could have put it there: the entry of PATH, a folder above it or the file itself is
+/* The path of a system program that stoker starts on its own (sbatch, mksquashfs): as above, but
+ * looked up once and reported through stk_tools_tell(). Root refuses (STK_E_UNSUPPORTED) a program
+ * that another user could have put there: the PATH entry, a folder above it or the file itself is
  * writable by others, or the entry is not absolute. Else 0 or errno: the caller says what is
- * missing. *path: borrowed, for good. */
+ * missing. *path: borrowed, valid forever. */
 int stk_find_tool(const char *name, const char **path, struct stk_err *err);
-/* Who is told where each tool was found, when it is first needed; NULL: nobody. */
+/* Sets the function that is called with each tool's path when it is first needed; NULL: none. */
 void stk_tools_tell(void (*told)(const char *name, const char *path));
-/* Where this program is. The preload library has a way of its own. */
+/* The path of this program. The preload library has its own way. */
 int stk_self_path(char *out, size_t size, struct stk_err *err);
-/* Our environment: what keep() wants of it ("NAME=value"), and then `more`, which ends in NULL and
- * may be NULL. malloc'ed; the texts are borrowed. NULL: no memory. Caller frees with free(). */
+/* Our environment: the variables ("NAME=value") that keep() accepts, then `more`, which ends in
+ * NULL and may be NULL. malloc'ed; the texts are borrowed. NULL: no memory. Caller frees with
+ * free(). */
 const char **stk_environment(bool (*keep)(const char *var, const void *user), const void *user,
                              const char *const *more);
 
 /* ---- how a child ended -------------------------------------------------------------------- */
 
 struct stk_ending {
-    int status; /* as a shell has it: 128 + signal where one ended it */
-    int signal; /* that ended it, or 0 */
+    int status; /* as in a shell: 128 + signal if a signal ended it */
+    int signal; /* the signal that ended it, or 0 */
 };
-/* From what waitpid() says. */
+/* From the status of waitpid(). */
 struct stk_ending stk_ending_of(int wait_status);
-/* waitpid() for one that was not started as a struct stk_child: an orphan that came to us, say. use
- * may be NULL. 0 or errno, then the status is 0. */
+/* waitpid() for a process that is not a struct stk_child, such as an adopted orphan. use may be
+ * NULL. Returns 0, or errno with status 0. */
 int stk_reap(pid_t pid, int *wait_status, struct rusage *use);
 /* User and system time. */
 double stk_cpu_seconds(const struct rusage *use);
 
 /* ---- a child ------------------------------------------------------------------------------ */
 
-/* What its standard input, output or errors are, where it is not a file descriptor of ours. */
+/* Its standard input, output or error, if not a descriptor of ours. */
 enum {
     STK_FD_KEEP = -1, /* as ours */
     STK_FD_NULL = -2, /* /dev/null */
@@ -66,61 +67,60 @@ enum {
 };
 
 struct stk_child {
-    /* What is started. All is borrowed, until stk_child_start() returns. */
-    const char *const *argv; /* NULL: no program, inside() is all */
-    const char *path;        /* NULL: argv[0], looked for in PATH as a shell does */
+    /* What to start. Everything is borrowed until stk_child_start() returns. */
+    const char *const *argv; /* NULL: no program, only inside() */
+    const char *path;        /* NULL: argv[0], looked up in PATH as a shell does */
     const char *const *env;  /* NULL: ours */
     const char *dir;         /* NULL: ours */
     const cpu_set_t *cpus;   /* NULL: ours */
     int fd[3];
-    /* In a process group of its own a terminal's Ctrl-C does not reach it, and signals that we
-     * send reach its children too. */
+    /* In its own process group: a terminal's Ctrl-C does not reach it, and our signals reach its
+     * children, too. */
     bool own_group;
-    /* Signals that are ignored or blocked with us are so with it (nohup, say). Else it gets them
-     * as a program expects them. */
+    /* Inherits ignored and blocked signals (as with nohup). Else it starts with the defaults. */
     bool keep_signals;
-    int death_signal; /* it gets this when the thread that started it ends; 0: none */
-    /* Runs in the child before the program, with everything above done. Not 0: errno, for
-     * stk_child_start() to return. Without a program: what the child exits with. */
+    int death_signal; /* sent to it when the thread that started it ends; 0: none */
+    /* Runs in the child before the program, after all of the above. Non-zero: an errno that
+     * stk_child_start() returns. Without a program, it is the exit status. */
     int (*inside)(void *user);
 
     /* For stk_child_attend(). */
     double timeout_s;        /* 0: none */
-    double grace_s;          /* between asking it to end and ending it; 0: it is not asked */
-    int (*tick)(void *user); /* called now and then; not 0: it is ended */
-    struct stk_buf *text[3]; /* where what comes through its pipes goes; NULL: it stays there */
-    size_t text_max[3];      /* bytes; what is beyond is read and dropped */
+    double grace_s;          /* between SIGTERM and SIGKILL; 0: no SIGTERM */
+    int (*tick)(void *user); /* called at intervals; non-zero: the child is ended */
+    struct stk_buf *text[3]; /* collect what comes through its pipes; NULL: not read */
+    size_t text_max[3];      /* bytes; more is read and dropped */
     void *user;
 
     /* Filled in by stk_child_start(). */
-    pid_t pid; /* 0: it does not run, or was waited for */
+    pid_t pid; /* 0: not running, or waited for */
     int pipe[3];
-    double start_s; /* stk_now() just before it was started */
+    double start_s; /* stk_now() just before the start */
 
-    /* Filled in when it was waited for. */
+    /* Filled in by waiting. */
     struct stk_ending ending;
     struct rusage use;
-    double wall_s;           /* from start_s until it was seen to have ended */
-    bool timed_out, stopped; /* why it was ended by stk_child_attend() */
+    double wall_s;           /* from start_s until its end was noticed */
+    bool timed_out, stopped; /* why stk_child_attend() ended it */
 };
 
-/* 0, or errno: it does not run, and nothing is left of it. That no such program exists, or that it
- * is none, is found here. */
+/* 0, or errno: it does not run, and nothing is left behind. Reports also that the program does not
+ * exist or cannot be executed. */
 int stk_child_start(struct stk_child *c);
-/* Whether it has ended; it can still be waited for. */
+/* True if it has ended; it can still be waited for. */
 bool stk_child_has_ended(const struct stk_child *c);
-/* Waits for its end. 0, or errno: nobody can tell how it ended (somebody else waited for it). */
+/* Waits for its end. 0, or errno: how it ended is unknown (something else waited for it). */
 int stk_child_wait(struct stk_child *c);
-/* The same for at most that long (0: looks once); ETIMEDOUT: it still runs. */
+/* The same for at most that long (0: checks once); ETIMEDOUT: it is still running. */
 int stk_child_wait_for(struct stk_child *c, double seconds);
-/* Waits for its end, collects text, and ends it when its time is up or tick() says so: SIGTERM,
- * then SIGKILL after grace_s, to its group if it has its own. What it wrote is read before this
- * returns; a process that keeps its pipes open does not keep us. As stk_child_wait(). */
+/* Waits for its end, collects text, and ends it at its timeout or when tick() says so: SIGTERM,
+ * then SIGKILL after grace_s, to its group if it has its own. Reads all output before it returns,
+ * but does not wait for other processes that keep the pipes open. Returns like stk_child_wait(). */
 int stk_child_attend(struct stk_child *c);
-/* Sends a signal to it, and to all of its group where it has its own. Nothing if it is gone. */
+/* Sends a signal to it, or to its group if it has its own. Does nothing if it is gone. */
 void stk_child_kill(const struct stk_child *c, int signal);
-/* One read of what comes through pipe[which]; beyond max bytes in `to`, it is dropped. 1: there was
- * something, 0: there is nothing yet, -1: it was the end, and the pipe is closed. */
+/* Reads once from pipe[which] into `to`; drops bytes beyond max. 1: read something, 0: nothing yet,
+ * -1: end of file, and the pipe is closed. */
 int stk_child_read(struct stk_child *c, int which, struct stk_buf *to, size_t max);
 /* Closes our ends of its pipes. */
 void stk_child_hang_up(struct stk_child *c);

@@ -1,6 +1,6 @@
 /*
- * spawn_wait.c - a child that runs: what it writes, how long it may take, how it ended. Waits
- * asleep, on a pidfd; before Linux 5.3 it looks every millisecond.
+ * spawn_wait.c - attends a running child: its output, its time limit, its end. Sleeps on a pidfd;
+ * before Linux 5.3 it polls every millisecond.
  */
 #include "base/spawn.h"
 
@@ -16,9 +16,9 @@
 #include "base/pool.h"
 
 #define TICK_S   0.2
-#define LOOK_S   0.001 /* how often, where there is no pidfd */
-#define AT_ONCE  65536 /* what a pipe holds, as a rule */
-#define PIPE_MAX 16    /* times that: the most it can hold */
+#define LOOK_S   0.001 /* polling interval without a pidfd */
+#define AT_ONCE  65536 /* usual capacity of a pipe */
+#define PIPE_MAX 16    /* times that: its maximum capacity */
 
 #ifndef SYS_pidfd_open
 #define SYS_pidfd_open 434
@@ -111,7 +111,7 @@ int stk_child_wait(struct stk_child *c)
 struct watch {
     struct stk_child *c;
     int pidfd;      /* -1: a kernel before 5.3 */
-    double limit_s; /* when its time is up */
+    double limit_s; /* end of its time limit */
     double tick_s, kill_s;
 };
 
@@ -120,7 +120,8 @@ static int open_pidfd(const struct stk_child *c)
     return (int)syscall(SYS_pidfd_open, c->pid, 0);
 }
 
-/* Sleeps until then, until it ends, or until there is something to read. True: it has ended. */
+/* Sleeps until until_s, until the child ends, or until there is something to read. True: it has
+ * ended. */
 static bool sleep_until(struct stk_child *c, int pidfd, double until_s)
 {
     struct pollfd p[3] = {{.fd = pidfd, .events = POLLIN}};
@@ -185,7 +186,7 @@ static double soonest(const struct watch *w)
     return w->limit_s < until && !w->c->timed_out ? w->limit_s : until;
 }
 
-/* What it left in its pipes; a child of its own may write on. */
+/* Reads what is left in its pipes; its own children may still write. */
 static void read_rest(struct stk_child *c)
 {
     for (int i = 1; i < 3; i++) {
@@ -208,7 +209,7 @@ int stk_child_attend(struct stk_child *c)
     if (w.pidfd >= 0)
         close(w.pidfd);
     if ((c->timed_out || c->stopped) && c->own_group)
-        stk_child_kill(c, SIGKILL); /* children that did not listen */
+        stk_child_kill(c, SIGKILL); /* children that ignored SIGTERM */
     int wrong = stk_child_wait(c);
     read_rest(c);
     return wrong;

@@ -29,7 +29,7 @@ void stk_spool_init(struct stk_spool *s, const char *dir)
     *s = (struct stk_spool){.fd = -1, .slot = -1, .dir = dir};
 }
 
-/* It has no name of its own: the folder tells which disk it is about. */
+/* The file has no name: the folder tells which disk it is on. */
 static const char *place(const struct stk_spool *s)
 {
     return s->dir ? s->dir : stk_tmpdir();
@@ -60,12 +60,12 @@ void stk_spool_release(struct stk_spool *s)
     stk_spool_init(s, NULL);
 }
 
-/* After a failure the table is useless, and says so again: it must not be mapped past its end. */
+/* After a failure every call fails: the table must not be mapped past its end. */
 static int flush(struct stk_spool *s, struct stk_err *err)
 {
     if (s->fd < 0 && (s->fd = stk_nameless_file(s->dir, err)) < 0)
         return STK_E_SYS;
-    int rc = s->failed ? stk_err_set(err, STK_E_SYS, place(s), -1, "write failed before")
+    int rc = s->failed ? stk_err_set(err, STK_E_SYS, place(s), -1, "an earlier write failed")
                        : stk_write_full(s->fd, s->buf.data, s->buf.len, place(s), err);
     if (rc < 0) {
         s->failed = true;
@@ -87,7 +87,7 @@ int stk_spool_put(struct stk_spool *s, const void *p, size_t n, struct stk_err *
 static int cannot_map(struct stk_spool *s, struct stk_err *err)
 {
     if (s->slot < 0)
-        return stk_err_set(err, STK_E_SYS, place(s), -1, "too many files are mapped already");
+        return stk_err_set(err, STK_E_SYS, place(s), -1, "too many files are mapped");
     int rc = stk_err_sys(err, place(s), "map a temporary file");
     stk_guard_release(s->slot, 1);
     s->slot = -1;

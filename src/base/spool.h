@@ -1,5 +1,5 @@
 /*
- * spool.h - a table that grows on disk: appended to, then mapped. Lives in a file without a name,
+ * spool.h - a table that grows on disk: appended to, then mapped. It is in a file without a name,
  * so nothing is left behind however the process ends, and memory does not grow with the data.
  */
 #ifndef STK_BASE_SPOOL_H
@@ -14,8 +14,8 @@ struct stk_spool {
     bool failed;
     void *map;
     size_t mapped;
-    int slot;        /* the mapping's, in the guard */
-    bool damaged;    /* one of the mappings lacked something */
+    int slot;        /* of the mapping in the guard */
+    bool damaged;    /* part of a mapping could not be read */
     const char *dir; /* borrowed */
 };
 
@@ -27,10 +27,10 @@ static inline uint64_t stk_spool_len(const struct stk_spool *s)
 {
     return s->flushed + s->buf.len;
 }
-/* All of it, read only. Borrowed: valid until the next put, map or release. What the disk does not
- * give back reads as zeros: ask stk_spool_intact() before what was made of it is used. */
+/* Maps the whole table, read only. Borrowed: valid until the next put, map or release. Bytes that
+ * the disk fails to return read as zeros: call stk_spool_intact() before using results. */
 int stk_spool_map(struct stk_spool *s, const void **p, struct stk_err *err);
-/* 0; or an error: what was mapped was not all there while it was looked at. */
+/* 0, or an error if part of the mapping could not be read. */
 int stk_spool_intact(const struct stk_spool *s, struct stk_err *err);
 const char *stk_tmpdir(void); /* $TMPDIR or /tmp. Borrowed. */
 /* A nameless file in dir (or $TMPDIR, /tmp). Returns the descriptor or a negative code. */

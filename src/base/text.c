@@ -89,7 +89,8 @@ unsigned stk_cp_width(uint32_t cp)
     return in_ranges(cp, wide, sizeof wide / sizeof *wide) ? 2 : 1;
 }
 
-/* One character as it is shown: piece (room for 16), its columns, the bytes eaten. */
+/* One character as shown: writes piece (room for 16) and its columns, returns the bytes
+ * consumed. */
 static size_t show_one(const char *s, size_t n, char piece[16], unsigned *cols)
 {
     uint32_t cp = 0;
@@ -118,7 +119,7 @@ size_t stk_text_escape(struct stk_buf *out, const char *s, size_t n, size_t max_
         unsigned w;
         i += show_one(s + i, n - i, piece, &w);
         if (w > max_cols - cols) {
-            /* Go back to where "..." still fitted. */
+            /* Go back to where "..." still fits. */
             size_t dots = max_cols < 3 ? max_cols : 3;
             out->len = out->fail ? out->len : fits_len;
             stk_buf_put(out, "...", dots);
@@ -198,7 +199,7 @@ unsigned stk_text_distance(const char *a, const char *b)
 const char *stk_text_nearest(const char *word, const char *const *words)
 {
     size_t n = strlen(word);
-    /* One wrong letter in three is a slip; more is another word. */
+    /* One wrong letter in three is a typing error; more is another word. */
     unsigned best = (unsigned)(n < 3 ? 1 : n / 3) + 1;
     const char *found = NULL;
     for (; *words; words++) {

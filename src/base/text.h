@@ -1,7 +1,7 @@
 /*
- * text.h - UTF-8 and showing text that is not ours.
+ * text.h - UTF-8, and showing untrusted text.
  *
- * Names and values come out of datasets, so they may hold escape sequences that a terminal obeys,
+ * Names and values come from datasets, so they may contain escape sequences that a terminal obeys,
  * bytes that are not UTF-8, and characters two columns wide. Everything shown goes through here.
  */
 #ifndef STK_BASE_TEXT_H
@@ -27,20 +27,21 @@ size_t stk_text_escape(struct stk_buf *out, const char *s, size_t n, size_t max_
 /* Columns s takes; s is already safe to show. */
 size_t stk_text_width(const char *s, size_t n);
 
-/* Whether the n bytes at s end in `end`, to the letter. */
+/* True if the n bytes at s end in `end` exactly. */
 bool stk_text_ends(const char *s, size_t n, const char *end);
-/* Whether a file's name ends in suffix, upper or lower case, with something before it. */
+/* True if a file's name ends in suffix, ignoring case, with something before it. */
 bool stk_name_has_suffix(const char *name, size_t n, const char *suffix);
 
-/* Whether the first bytes of a file are UTF-16: a byte order mark, or every other byte zero. */
+/* True if the first bytes of a file look like UTF-16: a byte order mark, or every other byte
+ * zero. */
 bool stk_text_is_utf16(const uint8_t *p, size_t n);
 #define STK_SAY_UTF16 "the file is UTF-16; convert it: iconv -f utf-16 -t utf-8"
 
 /* Damerau-Levenshtein distance (optimal string alignment), ignoring case, of words up to 63
  * bytes; longer ones are UINT_MAX apart. */
 unsigned stk_text_distance(const char *a, const char *b);
-/* The one of words (NULL-terminated) that `word` may have been meant to be: the nearest spelling,
- * or one that it begins. NULL when none is near. */
+/* The entry of words (NULL-terminated) that the user probably meant by `word`: the nearest
+ * spelling, or an entry that begins with it. NULL if none is near. */
 const char *stk_text_nearest(const char *word, const char *const *words);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * tool.c - see spawn.h: programs of the system that we start by ourselves. Each is looked up once;
- * root starts none that somebody else could have put there.
+ * tool.c - see spawn.h: system programs that stoker starts on its own. Each is looked up once; root
+ * starts none that another user could have put there.
  */
 #include "base/spawn.h"
 
@@ -15,11 +15,11 @@
 
 #define TOOLS_MAX 64
 
-/* Groups below this are the system's own (Debian's /usr/local/bin is writable for "staff"). */
+/* Groups below this belong to the system (Debian's /usr/local/bin is writable by "staff"). */
 #define GROUPS_OF_PEOPLE 100
 
 static struct tool {
-    char *name, *search, *path; /* search: PATH as it was */
+    char *name, *search, *path; /* search: PATH at the time */
 } tools[TOOLS_MAX];
 static size_t ntools;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -32,8 +32,8 @@ void stk_tools_tell(void (*told)(const char *name, const char *path))
 
 /* ---- who could have put it there ---------------------------------------------------------- */
 
-/* In a user namespace of its own (`unshare -r`, some containers) root is a user like others, and
- * what is root's outside looks like nobody's. */
+/* In a user namespace (`unshare -r`, some containers) root is an ordinary user, and files of the
+ * real root appear to belong to nobody. */
 static bool is_root(void)
 {
     unsigned long inside = 1, outside = 1, n = 0;
@@ -47,8 +47,8 @@ static bool is_root(void)
     return !known || (inside == 0 && outside == 0 && n == UINT32_MAX);
 }
 
-/* Others than root can put another in its place, or change it. last: it holds the program, so that
- * a sticky bit does not help. */
+/* True if users other than root can replace or change it. last: it is the program's folder, where a
+ * sticky bit does not help. */
 static bool others_write(const struct stat *st, bool last)
 {
     bool group = (st->st_mode & S_IWGRP) && st->st_gid >= GROUPS_OF_PEOPLE;
@@ -56,7 +56,7 @@ static bool others_write(const struct stat *st, bool last)
     return st->st_uid != 0 || ((group || (st->st_mode & S_IWOTH)) && !sticky);
 }
 
-/* The file, the folder it is in, and those above. The first that others can write goes to `bad`. */
+/* Checks the file and all folders above it. Writes the first that others can write to `bad`. */
 static bool chain_is_safe(const char *path, char *bad, size_t size)
 {
     char at[PATH_MAX];
@@ -75,7 +75,7 @@ static bool chain_is_safe(const char *path, char *bad, size_t size)
     return true;
 }
 
-/* As it is named by PATH, and where links lead. */
+/* Checks the path as named by PATH, and with links resolved. */
 static bool is_safe(const char *path, char *bad, size_t size)
 {
     char real[PATH_MAX];
@@ -88,16 +88,16 @@ static int refuse(const char *name, const char *path, const char *bad, struct st
 {
     if (path[0] != '/')
         return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1,
-                           "%s is found as %.400s, by an entry of PATH that is not absolute: root "
-                           "does not start it; take that entry out of PATH",
+                           "%s is found as %.400s, through an entry of PATH that is not absolute: "
+                           "root does not start it; remove that entry from PATH",
                            name, path);
     return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1,
-                       "%s is found as %.400s, but others than root can write %s: root does not "
-                       "start it; take that folder out of PATH",
+                       "%s is found as %.400s, but users other than root can write %s: root does "
+                       "not start it; remove that folder from PATH",
                        name, path, strcmp(bad, path) == 0 ? "that" : bad);
 }
 
-/* ---- once --------------------------------------------------------------------------------- */
+/* ---- lookup ------------------------------------------------------------------------------- */
 
 static const char *known(const char *name, const char *search)
 {
@@ -107,7 +107,7 @@ static const char *known(const char *name, const char *search)
     return NULL;
 }
 
-/* Takes path over. NULL: no memory. */
+/* Takes ownership of path. NULL: no memory. */
 static const char *remember(const char *name, const char *search, char *path)
 {
     struct tool t = {strdup(name), strdup(search), path};
@@ -131,7 +131,7 @@ int stk_find_tool(const char *name, const char **path, struct stk_err *err)
     (void)pthread_mutex_lock(&lock);
     *path = known(name, search);
     int rc = *path ? 0 : stk_find_program(name, &found);
-    /* A path that somebody named is theirs to answer for. */
+    /* The user is responsible for a path given explicitly. */
     bool by_path = !strchr(name, '/');
     if (found && by_path && is_root() && !is_safe(found, bad, sizeof bad)) {
         rc = refuse(name, found, bad, err);

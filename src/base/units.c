@@ -1,4 +1,4 @@
-/* units.c - sizes, durations and counts: reading what people type, writing what they can read. */
+/* units.c - sizes, durations and counts: parsing what users type, writing what they can read. */
 #include "base/units.h"
 
 #include <math.h>
@@ -9,12 +9,12 @@
 __extension__ typedef unsigned __int128 u128;
 
 struct decimal {
-    uint64_t mantissa; /* all digits, the point left out */
+    uint64_t mantissa; /* all digits, without the point */
     unsigned places;   /* digits after the point */
 };
 
-/* Reads "12", "1.5", ".5"; returns the byte after it, NULL when there is no number or it is too
- * long. By hand because strtod obeys the locale. */
+/* Parses "12", "1.5", ".5"; returns the byte after it, NULL if there is no number or it is too
+ * long. By hand because strtod depends on the locale. */
 static const char *read_decimal(const char *s, struct decimal *d)
 {
     bool point = false;
@@ -44,7 +44,7 @@ static uint64_t power10(unsigned n)
     return v;
 }
 
-/* The multiplier a suffix stands for, 0 when it is none of ours. */
+/* The multiplier of a suffix; 0 if unknown. */
 static uint64_t size_unit(const char *s)
 {
     static const char letters[] = "kmgtp";
@@ -105,7 +105,7 @@ int stk_parse_duration(const char *s, double *seconds, struct stk_err *err)
         p = read_decimal(p, &d);
         while (p && *p == ' ')
             p++;
-        /* A number without a unit is seconds, but only alone: "1h30" could mean two things. */
+        /* A number without a unit is seconds, but only alone: "1h30" is ambiguous. */
         if (p && !(*p == '\0' && total == 0))
             p = read_time_unit(p, &unit);
         if (!p)
@@ -164,7 +164,7 @@ const char *stk_format_size(uint64_t bytes, char *buf, size_t n)
     }
     double v = (double)bytes / 1024;
     size_t u = 0;
-    /* 1023.5 would be printed as 1024: the next unit says it better. */
+    /* 1023.5 would be printed as 1024: the next unit is better. */
     while (v >= 1023.5 && u + 1 < sizeof unit / sizeof *unit) {
         v /= 1024;
         u++;

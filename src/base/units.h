@@ -1,4 +1,4 @@
-/* units.h - sizes, durations and rates for people. */
+/* units.h - sizes, durations and counts as text. */
 #ifndef STK_BASE_UNITS_H
 #define STK_BASE_UNITS_H
 

@@ -22,19 +22,19 @@ static const struct stk_opt options[] = {
      .type = STK_OPT_FLAG,
      .incidental = true,
      .offset = offsetof(struct settings, list),
-     .help = "List every rule there is and end"},
+     .help = "List every rule and exit"},
     {.name = "only",
      .type = STK_OPT_LIST,
      .arg = "ID",
      .offset = offsetof(struct settings, only),
-     .help = "Show this finding alone; may be given again"},
+     .help = "Show only this finding; may be repeated"},
     {.name = "min",
      .type = STK_OPT_ENUM,
      .arg = "SEVERITY",
      .def = "note",
      .choices = severities,
      .offset = offsetof(struct settings, min),
-     .help = "Show findings of this severity or above"},
+     .help = "Show findings of at least this severity"},
     STK_TRUST_OPTION(offsetof(struct settings, trust)),
     STK_COMMON_OPTIONS,
 };
@@ -99,8 +99,8 @@ static bool wanted(const struct settings *s, const struct stk_finding *f)
     return !s->only;
 }
 
-/* Exit status 1 says that there is something to fix; a note is nothing to fix. Of a program that
- * nobody saw neither can be said. */
+/* Exit status 1 means that there is something to fix, which a note is not. A program that was not
+ * recorded gets neither verdict. */
 static int show(struct stk_run *run, const struct stk_analysis *a, const struct stk_advice *adv)
 {
     const struct settings *s = run->settings;
@@ -156,19 +156,19 @@ static const struct stk_example examples[] = {
     {"stoker advise train.profile", "what to change"},
     {"stoker advise train.profile --min medium", "what matters most"},
     {"stoker advise train.profile --only small-reads --json -", "one finding, for a program"},
-    {"stoker advise --list", "every rule there is"},
+    {"stoker advise --list", "every rule"},
     {NULL, NULL},
 };
 
 const struct stk_cmd stk_cmd_advise = {
     .name = "advise",
-    .summary = "say what to change about a job's I/O, and what it gains",
+    .summary = "recommend changes to a job's I/O, with the expected gain",
     .args = "[PROFILE]",
     .description =
         "Looks at the profile PROFILE (the folder that `stoker profile` wrote, or a Darshan log) "
-        "and says what is wrong with the job's I/O: the evidence, what to do, the command or the "
-        "change that does it, and what it would save, with the reasoning. Nothing is said without "
-        "evidence: a healthy job has nothing to fix. Every rule is in docs/profile.md.\n\n"
+        "and reports what is wrong with the job's I/O: the evidence, the command or change that "
+        "fixes it, and an estimate of the time it saves, with the reasoning. Every finding rests "
+        "on evidence: a healthy job has nothing to fix. docs/profile.md describes every rule.\n\n"
         "The exit status is 0 when there is nothing to fix, 1 when there is, and 3 when nothing, "
         "or "
         "too little, was recorded to tell.",

@@ -1,11 +1,11 @@
 /*
- * attend.c - sees to it that a signal ends a command even where the kernel holds it: in a read of a
- * file system that does not answer, or in the wait for a program that does not end.
+ * attend.c - makes a signal end a command even while the kernel blocks it: in a read from a file
+ * system that does not answer, or in a wait for a program that does not end.
  *
- * A signal asks to stop (progress.c). In a thread that the kernel holds not even its handler runs:
- * it stays pending. So a thread that touches no file looks now and then. A command that was asked
- * to stop, and does nothing at all for a while, is left where it is, and the process ends. What it
- * was writing is as after a crash, which all that stoker writes is made for.
+ * A signal asks the command to stop (progress.c). In a thread that the kernel blocks, the handler
+ * does not run and the signal stays pending. So a thread that touches no file polls for it. If the
+ * command was asked to stop and makes no progress for a while, the process exits with the command
+ * still blocked. Its output is left as after a crash, which every file stoker writes survives.
  */
 #include "cmd/cmd.h"
 
@@ -18,7 +18,7 @@
 
 #define TICK_NS    100000000l
 #define PATIENCE_S 1.5
-#define IDLE_CPU_S 0.01 /* of all threads in all the while: nothing is done */
+#define IDLE_CPU_S 0.01 /* CPU time of all threads below which the command makes no progress */
 
 struct watcher {
     const struct stk_run *run;
@@ -26,7 +26,7 @@ struct watcher {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     bool over;
-    double since_s, cpu_s; /* when something was last done, or nobody had asked to stop */
+    double since_s, cpu_s; /* of the last tick with progress, or before the stop request */
 };
 
 /* False: the command has ended. */
@@ -46,8 +46,8 @@ static bool wait_tick(struct watcher *w)
     return !over;
 }
 
-/* The signal that asked to stop, or would if its handler ran: sigpending() tells of those that are
- * blocked here. 0: none. */
+/* The signal that asked to stop, or would if its handler ran: sigpending() reports those blocked in
+ * this thread. 0: none. */
 static int asked(void)
 {
     sigset_t set;
@@ -73,8 +73,8 @@ static bool is_stuck(struct watcher *w, int sig)
     return now - w->since_s >= PATIENCE_S;
 }
 
-/* Allocates nothing, so that the process can be forked at any time. At the end, nothing is flushed
- * or torn down: whoever holds a lock does not give it back. */
+/* Allocates nothing, so that the process can fork at any time. Exits without flushing or tearing
+ * down: a blocked thread may hold any lock. */
 static void *watch(void *user)
 {
     struct watcher *w = user;

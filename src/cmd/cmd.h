@@ -1,7 +1,7 @@
 /*
- * cmd.h - what a command is, and what a run of one has at hand.
+ * cmd.h - what a command is, and the context of one run of it.
  *
- * A command is one const struct in the table in main.c: its words, its option table, its function.
+ * A command is one const struct in the table in main.c: its texts, its option table, its function.
  * The function wires library calls together and returns an exit status, or a negative STK_E_* code
  * with run->err filled. Everything around it (options, JSON envelope, errors, hints) is in run.c.
  */
@@ -16,7 +16,7 @@
 
 enum stk_exit {
     STK_EXIT_DONE = 0,
-    STK_EXIT_PROBLEM = 1, /* done, and a problem was found */
+    STK_EXIT_PROBLEM = 1, /* completed, and found a problem */
     STK_EXIT_USAGE = 2,
     STK_EXIT_PARTLY = 3,
     STK_EXIT_FAILED = 4,
@@ -29,15 +29,15 @@ struct stk_common {
     bool quiet, verbose, help;
 };
 
-/* Of commands that read profiles; at: the offset of a string. */
+/* For commands that read profiles; at: offset of a string member. */
 #define STK_TRUST_OPTION(at)                                                                       \
     {.name = "trust",                                                                              \
      .type = STK_OPT_STRING,                                                                       \
      .arg = "USER,...",                                                                            \
      .incidental = true,                                                                           \
      .offset = (at),                                                                               \
-     .help = "Believe profiles of these users (names, numbers, or all), too: not only your own, "  \
-             "root's, and those of whose folder they lie in"}
+     .help = "Trust profiles of these users (names, numbers, or all), not only your own, "         \
+             "root's, and those of the owner of their folder"}
 
 #define STK_COMMON_OPTIONS                                                                         \
     {.name = "json",                                                                               \
@@ -45,14 +45,14 @@ struct stk_common {
      .arg = "FILE",                                                                                \
      .incidental = true,                                                                           \
      .offset = offsetof(struct stk_common, json),                                                  \
-     .help = "Write the result as JSON to FILE; with - alone on standard output"},                 \
+     .help = "Write the result as JSON to FILE; with -, to standard output only"},                 \
         {.name = "progress-every",                                                                 \
          .type = STK_OPT_DURATION,                                                                 \
          .arg = "TIME",                                                                            \
          .def = "10s",                                                                             \
          .incidental = true,                                                                       \
          .offset = offsetof(struct stk_common, progress_every_s),                                  \
-         .help = "How often to print a line of progress where there is no terminal"},              \
+         .help = "Interval for printing a line of progress if there is no terminal"},              \
         {.name = "quiet",                                                                          \
          .letter = 'q',                                                                            \
          .type = STK_OPT_FLAG,                                                                     \
@@ -63,7 +63,7 @@ struct stk_common {
          .type = STK_OPT_FLAG,                                                                     \
          .incidental = true,                                                                       \
          .offset = offsetof(struct stk_common, verbose),                                           \
-         .help = "Name every program that is started (sbatch, mksquashfs), and where it is"},      \
+         .help = "Name every program that stoker starts (sbatch, mksquashfs), with path"},         \
         {.name = "help",                                                                           \
          .letter = 'h',                                                                            \
          .type = STK_OPT_FLAG,                                                                     \
@@ -87,10 +87,10 @@ struct stk_cmd {
     const struct stk_example *examples; /* .line NULL ends them */
     const struct stk_opt *options;
     size_t settings_size;
-    /* The arguments are a program and its arguments: options end at the first, signals are the
-     * program's, and so is the exit status. */
+    /* The arguments are a program and its arguments: options end at the first, and the program
+     * receives the signals and decides the exit status. */
     bool runs_program;
-    bool own_status; /* with runs_program: signals and the exit status are stoker's all the same */
+    bool own_status; /* with runs_program: stoker still handles signals and the exit status */
     int (*run)(struct stk_run *run);
 };
 
@@ -106,40 +106,41 @@ struct stk_run {
     char *const *argv;
     struct stk_opts opts;
     void *settings;
-    const struct stk_common *common; /* the start of settings */
+    const struct stk_common *common; /* first member of settings */
     struct stk_progress progress;
     struct stk_jw json; /* inside the object "result": a command adds its members */
     struct stk_buf json_text;
-    bool out_is_data; /* standard output carries data or JSON: text for people goes to stderr */
+    bool out_is_data; /* standard output carries data or JSON: text goes to stderr */
     double start_s;
-    int raise_signal; /* what ended the program that was run: ends us too, after everything else */
+    int raise_signal; /* signal that ended the user's program; raised on us last */
     struct stk_err err;
-    struct stk_buf hint; /* what to do about err, where the command knows: said after it */
+    struct stk_buf hint; /* what to do about err, printed after it; may be empty */
 };
 
 /* Runs argv (without the command's name). Returns the exit status of the process. */
 int stk_run_command(const struct stk_cmd *cmd, int argc, char *const *argv);
-/* attend.c: what(run), with somebody who ends it when a signal came and it cannot. */
+/* attend.c: calls what(run) beside a thread that ends the process if a signal came and the call is
+ * blocked. */
 int stk_attend(struct stk_run *run, int (*what)(struct stk_run *run));
 struct stk_judged; /* lab/judge.h */
-/* stk_judge() of a profile that may be believed (stk_folder_believe(); trust: as of --trust);
- * STK_E_STOPPED when a signal came meanwhile, which may have kept it from a file. */
+/* stk_judge() of a trusted profile (stk_folder_believe(); trust: the value of --trust).
+ * STK_E_STOPPED when a signal came meanwhile, which may have cut reading short. */
 int stk_judge_profile(struct stk_run *run, const char *path, const char *trust,
                       struct stk_judged *out);
-/* Text for people, on the right stream; nothing with --quiet. */
+/* Prints text on the right stream; nothing with --quiet. */
 void stk_say(const struct stk_run *run, const char *fmt, ...) STK_PRINTF(2, 3);
 /* Prints "stoker: pack: text" to stderr, everything escaped. cmd may be NULL. */
 void stk_complain(const char *cmd, const char *text);
 void stk_hint(const char *text);
-/* "stopped by an interrupt", more, and what to do then. */
+/* Prints "stopped by an interrupt", `more`, and a hint. */
 void stk_say_stopped(const struct stk_run *run, int sig, const char *more);
-/* Columns to write in: the terminal's (60..120), else 80. */
+/* Width of the output: the terminal's (60..120), else 80. */
 unsigned stk_columns(const struct stk_run *run);
 
-/* Refuses a file of --option that could not be written, before the work for it is done. NULL and
- * "-" are fine. */
+/* Refuses an output file of --option that cannot be written, before any work is done. Accepts NULL
+ * and "-". */
 int stk_check_output(struct stk_run *run, const char *option, const char *path);
-/* Writes such a file, as a whole or not at all; "-" is standard output. */
+/* Writes such a file whole or not at all; "-" is standard output. */
 int stk_put_output(const char *path, const struct stk_buf *b, struct stk_err *err);
 
 /* help.c */

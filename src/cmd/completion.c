@@ -36,7 +36,7 @@ static bool takes_path(const struct stk_opt *opt)
            strcmp(opt->arg, "DIR") == 0;
 }
 
-/* What may follow each option of a command that takes a value. */
+/* The values that may follow each option of a command. */
 static void put_values(const struct stk_cmd *cmd, struct stk_buf *out)
 {
     for (const struct stk_opt *opt = cmd->options; opt->name; opt++) {
@@ -56,7 +56,7 @@ static void put_values(const struct stk_cmd *cmd, struct stk_buf *out)
     }
 }
 
-/* Behind "--" stands another program: programs and files are offered. */
+/* After "--" comes another program: offers programs and files. */
 static void put_programs(struct stk_buf *out)
 {
     for (size_t i = 0; stk_cmd_at(i); i++)
@@ -112,7 +112,7 @@ static int run_completion(struct stk_run *run)
 {
     if (strcmp(run->opts.arg[0], "bash") != 0)
         return stk_err_set(&run->err, STK_E_USAGE, NULL, -1,
-                           "\"%.100s\" is not a shell we write for; only bash", run->opts.arg[0]);
+                           "\"%.100s\" is not a supported shell; use bash", run->opts.arg[0]);
     struct stk_buf b = STK_BUF_INIT;
     put_script(&b);
     stk_say(run, "%s", stk_buf_cstr(&b));

@@ -102,7 +102,7 @@ const struct stk_cmd stk_cmd_formats = {
     .description = "Lists every dataset format: whether it can be read and written, whether a "
                    "dataset may be several files, how its samples can be compressed, and by which "
                    "names its files are recognised. A format that needs a library this build was "
-                   "made without is listed with the package to install.",
+                   "lacks is listed with the package to install.",
     .examples = format_examples,
     .options = options,
     .settings_size = sizeof(struct settings),
@@ -144,8 +144,8 @@ static size_t list_parts(struct part *part, size_t max)
     return n;
 }
 
-/* How the libraries that read strangers' HDF5, LMDB and squashfs files are confined on this
- * machine: that depends on its kernel, and on the container we may be in. */
+/* How libraries that read untrusted HDF5, LMDB and squashfs files are confined: depends on the
+ * kernel, and on the container if there is one. */
 static void put_locks(struct stk_grid *t, struct stk_jw *w)
 {
     static const struct {
@@ -158,7 +158,7 @@ static void put_locks(struct stk_grid *t, struct stk_jw *w)
     stk_jw_open(w, '{');
     for (size_t i = 0; i < sizeof locks / sizeof *locks; i++) {
         bool on = held & locks[i].lock;
-        stk_grid_row(t, locks[i].title, on ? "yes" : "no: not on this machine");
+        stk_grid_row(t, locks[i].title, on ? "yes" : "no: not available on this machine");
         stk_jw_put_bool(w, locks[i].key, on);
     }
     stk_jw_close(w, '}');
@@ -199,9 +199,8 @@ const struct stk_cmd stk_cmd_version = {
     .summary = "print the version and what is built in",
     .args = "",
     .description =
-        "Prints the version, which optional parts this build has, the package to install "
-        "for each that it lacks, and how libraries that read strangers' files are confined "
-        "here.",
+        "Prints the version, which optional parts this build has, the package to install for each "
+        "missing part, and how libraries that read untrusted files are confined here.",
     .options = options,
     .settings_size = sizeof(struct settings),
     .run = run_version,

@@ -6,7 +6,7 @@
 #define WIDTH       79
 #define HELP_COLUMN 26
 
-/* Appends text filled to WIDTH, lines after the first indented; the cursor stands at column. */
+/* Appends text wrapped at WIDTH, lines after the first indented; the cursor is at column. */
 static void put_filled(struct stk_buf *out, const char *text, size_t column, size_t indent)
 {
     const char *blank = "";
@@ -28,7 +28,7 @@ static void put_filled(struct stk_buf *out, const char *text, size_t column, siz
     stk_buf_putc(out, '\n');
 }
 
-/* Paragraphs: an empty line between them; a line that begins with a blank is left as it is. */
+/* Paragraphs, separated by empty lines; a line that begins with a blank is kept verbatim. */
 static void put_paragraphs(struct stk_buf *out, const char *text)
 {
     while (*text) {
@@ -58,7 +58,7 @@ static void option_text(const struct stk_opt *opt, struct stk_buf *out)
 {
     stk_buf_puts(out, opt->help);
     if (opt->type == STK_OPT_NAMES)
-        stk_buf_puts(out, ", with commas between them");
+        stk_buf_puts(out, ", separated by commas");
     const char *const *choices = stk_opt_choices(opt);
     for (size_t i = 0; choices && choices[i]; i++)
         stk_buf_printf(out, "%s%s", i ? ", " : "; one of ", choices[i]);
@@ -109,7 +109,7 @@ void stk_help_usage(const struct stk_cmd *cmd, struct stk_buf *out)
     stk_buf_printf(out, "stoker %s", cmd->name);
     if (!cmd->runs_program)
         stk_buf_printf(out, "%s%s [OPTIONS]", *cmd->args ? " " : "", cmd->args);
-    else if (cmd->args[0] == '[') /* a command that may be left out, and its "--" with it */
+    else if (cmd->args[0] == '[') /* an optional command, with its "--" */
         stk_buf_printf(out, " [OPTIONS] [-- %s", cmd->args + 1);
     else
         stk_buf_printf(out, " [OPTIONS] -- %s", cmd->args);
@@ -132,16 +132,16 @@ void stk_help_command(const struct stk_cmd *cmd, struct stk_buf *out)
 
 void stk_help_overview(struct stk_buf *out)
 {
-    stk_buf_puts(
-        out, "stoker - keeps accelerators fed: finds out why a job waits for data, and fixes it\n\n"
-             "Usage: stoker COMMAND [ARGUMENTS] [OPTIONS]\n\nCommands:\n");
+    stk_buf_puts(out,
+                 "stoker - keeps accelerators fed: finds why a job waits for data, and fixes it\n\n"
+                 "Usage: stoker COMMAND [ARGUMENTS] [OPTIONS]\n\nCommands:\n");
     struct stk_grid t;
     stk_grid_init(&t, "ll");
     for (size_t i = 0; stk_cmd_at(i); i++)
         stk_grid_row(&t, stk_cmd_at(i)->name, stk_cmd_at(i)->summary);
     stk_grid_render(&t, 2, out);
     stk_grid_release(&t);
-    stk_buf_puts(out, "\n`stoker COMMAND --help` tells more about one. Options may also be set "
+    stk_buf_puts(out, "\n`stoker COMMAND --help` describes a command. Options may also be set "
                       "as\nSTOKER_COMMAND_OPTION or STOKER_OPTION in the environment, and in\n"
                       "~/.config/stoker/config (or $STOKER_CONFIG) as lines \"option = value\"\n"
                       "below a line \"[command]\".\n\n"
@@ -158,7 +158,7 @@ static const struct stk_opt options[] = {
     {.name = "man",
      .type = STK_OPT_FLAG,
      .offset = offsetof(struct settings, man),
-     .help = "Print the manual page instead, as roff"},
+     .help = "Print the manual page as roff"},
     STK_COMMON_OPTIONS,
 };
 

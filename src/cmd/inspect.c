@@ -1,4 +1,4 @@
-/* inspect.c - `stoker inspect`: what a dataset is, or what one sample of it holds. */
+/* inspect.c - `stoker inspect`: describes a dataset, or one of its samples. */
 #include "cmd/inspect.h"
 
 #include <stdlib.h>
@@ -30,13 +30,13 @@ static const struct stk_opt options[] = {
      .type = STK_OPT_STRING,
      .arg = "PATH",
      .offset = offsetof(struct settings, output),
-     .help = "Write the sample out: a sample of one field to the file PATH, of several as files "
-             "below the folder PATH; with - its data to standard output"},
+     .help = "Write the sample to the file PATH or, if it has several fields, to one file per "
+             "field in the folder PATH; with -, write its data to standard output"},
     {.name = "force",
      .letter = 'f',
      .type = STK_OPT_FLAG,
      .offset = offsetof(struct settings, force),
-     .help = "Let --output replace files"},
+     .help = "Let --output replace existing files"},
     STK_OPEN_READ_OPTIONS(offsetof(struct settings, open)),
     STK_OPEN_INDEX_OPTIONS(offsetof(struct settings, open)),
     STK_OPEN_BUILD_OPTIONS(offsetof(struct settings, open)),
@@ -83,7 +83,7 @@ static void put_histogram(const struct stk_inspect *in, unsigned columns, struct
         unsigned gap = 0;
         while (b + gap < STK_INSPECT_BUCKETS && !in->histogram[b + gap])
             gap++;
-        /* Empty rows matter between full ones, but three say no more than one. */
+        /* Empty rows between full ones matter, but three say no more than one. */
         bool outside = !shown || b + gap == STK_INSPECT_BUCKETS;
         if (gap > 2 && !outside)
             stk_grid_row(&t, "...", "", "", "", "", "");
@@ -98,7 +98,7 @@ static void put_histogram(const struct stk_inspect *in, unsigned columns, struct
     stk_grid_release(&t);
 }
 
-#define CLASS_COLUMNS 60 /* of their names, all together */
+#define CLASS_COLUMNS 60 /* for all class names together */
 
 /* "1,000: apple, bear, ..." */
 static void put_classes(const struct stk_inspect *in, struct stk_grid *t)
@@ -150,7 +150,7 @@ static void put_facts(const struct stk_inspect *in, const struct stk_notes *note
         stk_grid_row(&t, "", stk_buf_cstr(&path));
     }
     if (in->index_why) {
-        snprintf(line, sizeof line, "the one there was not used: %.120s", in->index_why);
+        snprintf(line, sizeof line, "existing index not used: %.120s", in->index_why);
         stk_grid_row(&t, "", line);
     }
     stk_grid_render(&t, 2, out);
@@ -158,8 +158,8 @@ static void put_facts(const struct stk_inspect *in, const struct stk_notes *note
     stk_buf_release(&path);
 }
 
-/* A path as a shell takes it, safe to show: quoted only where it must be. Control characters and
- * bytes that are not UTF-8 need the $'...' of bash and zsh. */
+/* A path as shell input, safe to show and quoted only if needed. Control characters and bytes that
+ * are not UTF-8 need the $'...' of bash and zsh. */
 static void put_shell_word(const char *s, struct stk_buf *out)
 {
     static const char safe[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
@@ -192,7 +192,7 @@ static void put_shell_word(const char *s, struct stk_buf *out)
 
 #define ADVISE_FROM_SAMPLES 1000
 
-/* The pack command that would help; empty when there is nothing to gain. */
+/* The pack command that would help; empty if there is nothing to gain. */
 static void advise(const struct stk_inspect *in, const char *path, struct stk_buf *out)
 {
     if (in->samples < ADVISE_FROM_SAMPLES || in->small_reads_fraction < 0.5)
@@ -204,7 +204,7 @@ static void advise(const struct stk_inspect *in, const char *path, struct stk_bu
     size_t start = n;
     while (start && path[start - 1] != '/')
         start--;
-    /* "." and ".." have no name to put the new one beside. */
+    /* "." and ".." have no name to derive the new one from. */
     char *real = strspn(path + start, ".") >= n - start ? realpath(path, NULL) : NULL;
     stk_buf_put(&target, real ? real : path, real ? strlen(real) : n);
     stk_buf_puts(&target, "-packed");
@@ -237,10 +237,10 @@ static void show_dataset(const struct stk_run *run, const struct stk_inspect *in
         stk_sample_table(first, stk_columns(run), &b);
     }
     if (*advice)
-        stk_buf_printf(&b,
-                       "\n%s of the samples are small files of their own; read few big ones "
-                       "instead:\n  %s\n",
-                       stk_percent_text(in->small_reads_fraction, share, sizeof share), advice);
+        stk_buf_printf(
+            &b,
+            "\n%s of the samples are separate small files; read few large ones instead:\n  %s\n",
+            stk_percent_text(in->small_reads_fraction, share, sizeof share), advice);
     if (problems->count) {
         stk_buf_putc(&b, '\n');
         stk_problems_text(problems, 20, &b);
@@ -329,7 +329,7 @@ static void json_dataset(struct stk_jw *w, const struct stk_inspect *in,
     stk_problems_json(problems, "problems", w);
 }
 
-/* What the index knew, and the first sample when even that cannot be read. */
+/* The problems in the index, and the first sample if it cannot be read. */
 static void gather_problems(const struct stk_dataset *ds, const struct stk_err *first,
                             struct stk_problems *all)
 {
@@ -350,7 +350,7 @@ static int inspect_dataset(struct stk_run *run, struct stk_dataset *ds)
     if (!rc)
         rc = stk_inspect_dataset(ds, in, &run->err);
     stk_progress_clear(&run->progress);
-    /* A first sample that cannot be read is a problem to show, not a reason to show nothing. */
+    /* An unreadable first sample is a problem to show, not a reason to show nothing. */
     if (!rc || (in && why.code)) {
         run->err = (struct stk_err){0};
         struct stk_problems problems = {0};
@@ -421,21 +421,21 @@ static int run_inspect(struct stk_run *run)
 static const struct stk_example examples[] = {
     {"stoker inspect train/", "what is in this folder?"},
     {"stoker inspect train.tfrecord --sample 17", "what does one sample hold?"},
-    {"stoker inspect train.tar --sample 17 -o out/", "and write its fields out as files"},
-    {"stoker inspect train.rec --sample 0 -o - | file -", "or hand its data on"},
+    {"stoker inspect train.tar --sample 17 -o out/", "and write its fields to files"},
+    {"stoker inspect train.rec --sample 0 -o - | file -", "or pipe its data to a program"},
     {NULL, NULL},
 };
 
 const struct stk_cmd stk_cmd_inspect = {
     .name = "inspect",
-    .summary = "what a dataset is: format, samples, sizes, fields, problems",
+    .summary = "describe a dataset: format, samples, sizes, fields, problems",
     .args = "PATH",
     .description =
-        "Tells what the file or folder PATH holds: its format, how many samples, how many bytes, "
-        "how large the samples are, the fields of the first one, and what is wrong with it. The "
-        "index made on the way is kept, so that the next look takes no time.\n"
+        "Describes the dataset in the file or folder PATH: its format, the number of samples and "
+        "bytes, the sizes of samples, the fields of the first sample, and any problems. Inspecting "
+        "builds an index and keeps it, so that the next command starts at once.\n"
         "\n"
-        "With --sample it shows one sample, and with --output it writes it out.",
+        "With --sample it shows one sample, and with --output it writes that sample to files.",
     .examples = examples,
     .options = options,
     .settings_size = sizeof(struct settings),

@@ -1,7 +1,7 @@
 /*
- * inspect_sample.c - one sample: its fields as a table with previews, and its fields as files.
- * Keys and field names come from the dataset: they are escaped before they are shown, and made
- * plain ASCII without any way upwards before they become paths.
+ * inspect_sample.c - one sample: its fields as a table with previews, and its fields as files. Keys
+ * and field names come from the dataset: they are escaped before they are shown, and turned into
+ * plain ASCII without ".." before they become paths.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -65,7 +65,7 @@ static bool looks_like_text(const struct stk_value *v)
             stk_is_text(v->data, v->size));
 }
 
-/* What a value holds, in at most cols columns. */
+/* A value in at most cols columns. */
 static void preview(const struct stk_value *v, size_t cols, struct stk_buf *out)
 {
     struct stk_buf all = STK_BUF_INIT;
@@ -131,7 +131,7 @@ void stk_sample_table(const struct stk_sample *s, unsigned columns, struct stk_b
 {
     size_t n = stk_sample_nfields(s), shown = n < FIELDS_SHOWN ? n : FIELDS_SHOWN;
     size_t room = 0;
-    /* Twice: the widths of the other columns say what is left for the preview. */
+    /* Two passes: the widths of the other columns determine that of the preview. */
     for (int pass = 0; pass < 2; pass++) {
         struct stk_grid t;
         stk_grid_init(&t, "llllrl");
@@ -211,15 +211,15 @@ struct writer {
     struct stk_run *run;
     const char *root;
     bool force;
-    struct stk_buf written; /* paths of this run, NUL-terminated one after another */
+    struct stk_buf written; /* paths written so far, each NUL-terminated */
     struct stk_buf path, bytes;
-    size_t below; /* where in path the data's names begin; 0: the user named the file */
+    size_t below; /* where names from the data begin in path; 0: the user named the file */
 };
 
 #define COMPONENT_MAX 200
 
-/* One component as plain ASCII: anything else becomes %XX (and % too, so no two names meet); a long
- * one is cut and told apart by its hash. */
+/* One component as plain ASCII: anything else becomes %XX (% too, so names stay distinct); a long
+ * name is cut and ends in its hash. */
 static void put_component(struct stk_buf *out, const char *s, size_t n)
 {
     static const char safe[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
@@ -238,7 +238,7 @@ static void put_component(struct stk_buf *out, const char *s, size_t n)
     }
 }
 
-/* The key as a relative path; a number where it cannot be one. */
+/* The key as a relative path, or the sample's number if the key cannot be one. */
 static void put_key(struct stk_buf *out, const char *key, size_t n, uint64_t number)
 {
     if (!n || !stk_key_is_safe_path(key, n)) {
@@ -266,7 +266,7 @@ static bool is_data(const struct stk_field *f)
     return f->name_len == 4 && memcmp(f->name, "data", 4) == 0;
 }
 
-/* The file of a field, as the folder format names it (docs/formats.md). */
+/* The path of a field's file, as the folder format names it (docs/formats.md). */
 static void field_path(struct writer *wr, const struct stk_sample *s, uint64_t number,
                        const struct stk_field *f)
 {
@@ -303,7 +303,7 @@ static void field_path(struct writer *wr, const struct stk_sample *s, uint64_t n
                                              : "");
 }
 
-/* The bytes of the file of a value. */
+/* The contents of a value's file. */
 static void value_bytes(const struct stk_value *v, bool label, struct stk_buf *out)
 {
     stk_buf_reset(out);
@@ -324,8 +324,8 @@ static bool written_before(const struct writer *wr, const char *path)
     return false;
 }
 
-/* The folder that wr->path stands in, made when missing: what the user named, and below that (the
- * key says) no link. */
+/* The parent folder of wr->path, made if missing. The part that the user named may be a link; the
+ * part below, which the key decides, may not. */
 static int open_folder(struct writer *wr, int *dirfd)
 {
     char *path = strdup(stk_buf_cstr(&wr->path));
@@ -349,10 +349,10 @@ static int write_below(struct writer *wr, const char *path)
     if (rc < 0)
         return rc;
     if (!wr->force && fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
-        rc = stk_err_set(err, STK_E_EXISTS, path, -1, "is there already; --force replaces it");
+        rc = stk_err_set(err, STK_E_EXISTS, path, -1, "exists already; --force replaces it");
     else if (wr->below)
         rc = stk_write_file_at(dirfd, name, wr->bytes.data, wr->bytes.len, STK_SHARED, path, err);
-    else /* the very file that the user named: maybe a pipe */
+    else /* exactly the file the user named: maybe a pipe */
         rc = stk_write_file_atomic(path, wr->bytes.data, wr->bytes.len, err);
     close(dirfd);
     return rc;
@@ -382,7 +382,7 @@ static int put_file(struct writer *wr)
     return stk_buf_check(&wr->written, err);
 }
 
-/* A value, or every item of a list as a file of its own with a number. */
+/* Writes a value to a file; each item of a list to its own numbered file. */
 static int put_value(struct writer *wr, const struct stk_value *v, bool label)
 {
     if (v->kind != STK_LIST) {
@@ -400,7 +400,7 @@ static int put_value(struct writer *wr, const struct stk_value *v, bool label)
     return rc;
 }
 
-/* The only field apart from the label, when it can be one file; else NULL. */
+/* The only field besides the label, if it fits in one file; else NULL. */
 static const struct stk_field *only_field(const struct stk_sample *s)
 {
     const struct stk_field *only = NULL;
@@ -415,7 +415,7 @@ static const struct stk_field *only_field(const struct stk_sample *s)
     return only && only->value.kind != STK_LIST ? only : NULL;
 }
 
-/* The fields go into a folder, each a file: there are several, or the user named one. */
+/* True if each field becomes a file in a folder: there are several, or the user named a folder. */
 static bool wants_folder(const struct writer *wr, const struct stk_field *only)
 {
     struct stat st;

@@ -1,4 +1,4 @@
-/* job.c - `stoker job`: what Slurm jobs asked for, got and used, and what to ask for next time. */
+/* job.c - `stoker job`: what Slurm jobs requested, got and used, and what to request next time. */
 #include <stdlib.h>
 #include <time.h>
 
@@ -19,38 +19,38 @@ static const struct stk_opt options[] = {
     {.name = "me",
      .type = STK_OPT_FLAG,
      .offset = offsetof(struct settings, me),
-     .help = "My own jobs, those that wait, run, or ran since --since"},
+     .help = "Your own jobs that are pending, running, or have run since --since"},
     {.name = "user",
      .type = STK_OPT_STRING,
      .arg = "NAME",
      .offset = offsetof(struct settings, user),
-     .help = "The jobs of this user, in the same way"},
+     .help = "Like --me, for this user"},
     {.name = "since",
      .type = STK_OPT_STRING,
      .arg = "WHEN",
      .def = "1d",
      .offset = offsetof(struct settings, since),
-     .help = "How far --me and --user look back: a time (12h, 7d) or a date (2024-05-31, "
+     .help = "How far back --me and --user look: a time (12h, 7d) or a date (2024-05-31, "
              "2024-05-31T12:00)"},
     {.name = "steps",
      .type = STK_OPT_FLAG,
      .def = "true",
      .incidental = true,
      .offset = offsetof(struct settings, steps),
-     .help = "Print a table of the steps of a job"},
+     .help = "Print a table of each job's steps"},
     {.name = "advise-from",
      .type = STK_OPT_DURATION,
      .arg = "TIME",
      .def = "5m",
      .offset = offsetof(struct settings, advise_s),
-     .help = "Jobs that ran shorter are not typical: say nothing of what they did not use"},
+     .help = "Give no advice on unused resources for jobs that ran shorter than this"},
     {.name = "timeout",
      .type = STK_OPT_DURATION,
      .arg = "TIME",
      .def = "60s",
      .incidental = true,
      .offset = offsetof(struct settings, timeout_s),
-     .help = "How long one of Slurm's clients may take to answer"},
+     .help = "Time limit for each call of a Slurm client"},
     STK_COMMON_OPTIONS,
 };
 
@@ -103,7 +103,7 @@ static void show(const struct stk_run *run, const struct stk_slurm_jobs *jobs,
     stk_buf_release(&missing);
 }
 
-/* True when a job, or a task of it, is in the list. */
+/* True if the list holds the job or one of its tasks. */
 static bool found(const struct stk_slurm_jobs *jobs, const char *id)
 {
     uint64_t number = strtoull(id, NULL, 10);
@@ -124,9 +124,8 @@ static int missing_jobs(struct stk_run *run, const struct stk_slurm_jobs *jobs)
         if (!found(jobs, run->opts.arg[i])) {
             lost++;
             snprintf(text, sizeof text, "job %.60s: Slurm does not know it%s", run->opts.arg[i],
-                     jobs->failed & STK_SLURM_BY_SACCT
-                         ? " (any more: there is no accounting to ask)"
-                         : "");
+                     jobs->failed & STK_SLURM_BY_SACCT ? " (any more: the site has no accounting)"
+                                                       : "");
             if (lost <= 20)
                 stk_complain("job", text);
         }
@@ -142,7 +141,8 @@ static int run_job(struct stk_run *run)
     bool by_user = s->me || s->user;
     if (by_user == (run->opts.nargs > 0))
         return stk_err_set(&run->err, STK_E_USAGE, NULL, -1,
-                           by_user ? "either job ids, or --me" : "which job? An id, or --me");
+                           by_user ? "give either job ids or --me, not both"
+                                   : "give a job id, or --me");
     int rc = read_since(run, now, &since);
     if (rc)
         return rc;
@@ -167,26 +167,25 @@ static int run_job(struct stk_run *run)
 }
 
 static const struct stk_example examples[] = {
-    {"stoker job 123456", "what did it use, and what should the next one ask for?"},
+    {"stoker job 123456", "what did it use, and what should the next one request?"},
     {"stoker job 123456_7", "one task of an array"},
-    {"stoker job --me --since 7d", "all my jobs of a week, one line each"},
+    {"stoker job --me --since 7d", "all your jobs of a week, one line each"},
     {NULL, NULL},
 };
 
 const struct stk_cmd stk_cmd_job = {
     .name = "job",
-    .summary = "what a Slurm job asked for and used, and what to ask for next",
+    .summary = "what a Slurm job requested and used, and what to request next",
     .args = "[JOBID...]",
-    .description =
-        "Prints what Slurm knows of a job, running or finished: nodes, CPUs, GPUs with their ids, "
-        "memory (the peak against what was asked for), how many of its CPUs were busy, its time "
-        "against the limit, its state, why it waits, and its steps. Then the lines to write in "
-        "the next batch file, each with its reason. Several jobs and arrays give a table with a "
-        "line a job.\n\n"
-        "Everything is asked of sacct, squeue, scontrol and sstat. At a site without accounting "
-        "sacct cannot answer: what is missing then is said. Jobs that ran less than "
-        "--advise-from get no advice but on their failure.\n\n"
-        "The exit status is 0 when Slurm knows all of the jobs, whatever became of them.",
+    .description = "Prints what Slurm knows about a job, running or finished: nodes, CPUs, GPUs "
+                   "with their ids, memory (peak and requested), the number of busy CPUs, its time "
+                   "and time limit, its state, why it waits, and its steps. Then prints the lines "
+                   "to put into the next batch file, each with its reason. Several jobs and arrays "
+                   "give a table with one line per job.\n\n"
+                   "The data comes from sacct, squeue, scontrol and sstat. At a site without "
+                   "accounting sacct cannot answer, and the output says what is missing. Jobs that "
+                   "ran for less than --advise-from get advice only on their failure.\n\n"
+                   "The exit status is 0 when Slurm knows all of the jobs, however they ended.",
     .examples = examples,
     .options = options,
     .settings_size = sizeof(struct settings),

@@ -1,4 +1,4 @@
-/* load.c - `stoker load`: runs the loader flat out and tells how fast it is, and why. */
+/* load.c - `stoker load`: runs the loader flat out and reports how fast it is, and why. */
 #include "cmd/load.h"
 
 #include <fcntl.h>
@@ -22,7 +22,7 @@ static const struct stk_opt options[] = {
      .def = "1",
      .min = 1,
      .offset = SETTING(loader.epochs),
-     .help = "How often to go through the dataset"},
+     .help = "Number of passes through the dataset"},
     {.name = "steps",
      .type = STK_OPT_UNSIGNED,
      .arg = "N",
@@ -32,37 +32,37 @@ static const struct stk_opt options[] = {
      .type = STK_OPT_STRING,
      .arg = "R/W",
      .offset = SETTING(rank),
-     .help = "Load the part of rank R, counted from 0, of W (without it: what torchrun, mpirun or "
-             "srun say)"},
+     .help = "Load the part of rank R, counted from 0, of W (default: as set by torchrun, mpirun "
+             "or srun)"},
     STK_LOADER_READ_OPTIONS(SETTING(loader)),
     {.name = "mixing",
      .type = STK_OPT_FLAG,
      .offset = SETTING(mixing),
-     .help = "Tell how well the order mixes, against a random one"},
+     .help = "Report how well the order mixes, compared with a random one"},
     {.name = "state",
      .type = STK_OPT_STRING,
      .arg = "FILE",
      .offset = SETTING(state),
-     .help = "Go on from the state in FILE where there is one, and write it at the end"},
+     .help = "Resume from the state in FILE if it exists, and write the state there at the end"},
     {.name = "from",
      .type = STK_OPT_LIST,
      .arg = "FILE",
      .offset = SETTING(from),
-     .help = "Begin from this state, unless --state has one; with another number of ranks than it "
-             "was written by, give those of all ranks"},
+     .help = "Start from this state, unless the file of --state exists; if the number of ranks "
+             "has changed, give the states of all ranks"},
     {.name = "ids",
      .type = STK_OPT_STRING,
      .arg = "FILE",
      .offset = SETTING(ids),
-     .help = "Write a line \"epoch step sample flags\" for each sample given (flags: 1 a repeat, 2 "
-             "a replacement); with - on standard output"},
+     .help = "Write a line \"epoch step sample flags\" for each sample delivered (flags: 1 a "
+             "repeat, 2 a replacement); with -, to standard output"},
     {.name = "consume",
      .type = STK_OPT_ENUM,
      .arg = "HOW",
      .def = "touch",
      .choices = consume_choices,
      .offset = SETTING(consume),
-     .help = "What is done with a batch: nothing, a byte of every page looked at, or all bytes "
+     .help = "What to do with a batch: nothing, read a byte of every page, or hash all bytes "
              "hashed"},
     STK_OPEN_READ_OPTIONS(SETTING(open)),
     STK_OPEN_INDEX_OPTIONS(SETTING(open)),
@@ -115,7 +115,7 @@ static int on_progress(void *user, uint64_t bytes, uint64_t bytes_total, uint64_
 
 static int open_dataset(struct stk_load *l)
 {
-    /* With a policy for bad samples, damage found while listing is passed over as well. */
+    /* A policy for bad samples covers damage found while listing, too. */
     bool collect = l->s->loader.on_error != STK_ON_ERROR_STOP;
     struct stk_open_options o = l->s->open;
     o.progress = on_progress;
@@ -133,8 +133,8 @@ static int open_loader(struct stk_load *l, const char *state)
     o.rank = l->rank.rank;
     o.world = l->rank.world;
     o.state = state;
-    /* Before anything is read: afterwards all of it may be in memory. What is in memory already is
-     * looked up only where an engine is chosen by it. */
+    /* Before anything is read: afterwards the whole dataset may be in memory. Only the choice of an
+     * engine needs to know how much is cached. */
     bool choose = strcmp(o.io, "auto") == 0;
     struct stk_io_config look = {.kind = choose ? STK_IO_AUTO : STK_IO_THREADS};
     stk_io_probe(&l->ds->files, &look, &l->place);
@@ -151,7 +151,7 @@ static int open_loader(struct stk_load *l, const char *state)
     return 0;
 }
 
-/* Runs, then tells: also what was measured up to a signal or an error. */
+/* Runs, then reports, also what was measured up to a signal or an error. */
 static int load(struct stk_load *l)
 {
     struct stk_err *err = &l->run->err, why = {0};
@@ -159,7 +159,7 @@ static int load(struct stk_load *l)
     if (rc)
         why = *err;
     int wrote = stk_load_write_state(l);
-    /* After the run: looking at labels reads samples, and would warm the cache for it. */
+    /* After the run: reading labels reads samples, and would warm the cache. */
     if (!rc && l->s->mixing)
         rc = stk_load_mix(l);
     stk_load_show(l);
@@ -193,11 +193,11 @@ static int run_load(struct stk_run *run)
 }
 
 static const struct stk_example examples[] = {
-    {"stoker load imagenet-packed/", "how fast can this be read, here?"},
+    {"stoker load imagenet-packed/", "how fast can this be read here?"},
     {"stoker load imagenet-packed/ --batch 256 --decode image:224,crop=random,flip",
-     "and decoded for a training of images?"},
+     "and decoded for training on images?"},
     {"stoker load train/ --shuffle global --mixing", "what does a full shuffle cost and give?"},
-    {"srun -n 8 stoker load train-packed/", "eight ranks at once, each its part"},
+    {"srun -n 8 stoker load train-packed/", "eight ranks at once, each with its part"},
     {NULL, NULL},
 };
 
@@ -206,15 +206,15 @@ const struct stk_cmd stk_cmd_load = {
     .summary = "run the loader flat out: samples/s, bytes/s, queue depth, stalls",
     .args = "PATH",
     .description =
-        "Loads the dataset PATH batch by batch, as a training script would, and throws the batches "
-        "away. Tells samples and bytes per second, how many bytes really came from storage, "
-        "how deep the queue of reads was, how long the caller waited, and how the times of batches "
-        "are spread. What each number counts is in docs/loader.md.\n"
+        "Loads the dataset PATH batch by batch, as a training script would, and discards the "
+        "batches. Reports samples and bytes per second, the bytes that really came from storage, "
+        "the depth of the read queue, the time the caller waited, and the distribution of batch "
+        "times. docs/loader.md defines each number.\n"
         "\n"
-        "The order depends on the seed, the epoch and the shuffle settings alone: not on ranks, "
+        "The order depends only on the seed, the epoch and the shuffle settings: not on ranks, "
         "threads, engines or memory. The exit status is 1 when samples were passed over "
-        "(--on-error skip or replace), 3 when all of those were sound but of a kind stoker does "
-        "not read, and 4 when one stopped the run.",
+        "(--on-error skip or replace), 3 when all of these were sound but of a kind stoker does "
+        "not read, and 4 when a sample stopped the run.",
     .examples = examples,
     .options = options,
     .settings_size = sizeof(struct stk_load_settings),

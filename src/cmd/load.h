@@ -1,7 +1,7 @@
 /*
- * load.h - one run of `stoker load`: what was asked, what was measured. The parts: load.c wires,
- * load_loop.c takes the batches, load_state.c goes on from where a run was left, load_mixing.c
- * looks at the shuffle, load_show.c and load_json.c tell.
+ * load.h - one run of `stoker load`: its settings and measurements. load.c ties the parts together:
+ * load_loop.c takes the batches, load_state.c reads and writes states, load_mixing.c rates the
+ * shuffle, load_show.c and load_json.c report.
  */
 #ifndef STK_CMD_LOAD_H
 #define STK_CMD_LOAD_H
@@ -15,18 +15,18 @@
 struct stk_load_settings {
     struct stk_common common;
     struct stk_open_options open;
-    struct stk_loader_options loader; /* without what this run finds out: rank, state */
+    struct stk_loader_options loader; /* rank and state are filled in by the run */
     const char *rank, *consume, *state, *ids;
     const char **from;
     uint64_t steps;
     bool mixing;
 };
 
-/* What was counted up to one moment. */
+/* Counters at one moment. */
 struct stk_load_counts {
     double at_s;
     struct stk_loader_stats loader;
-    int64_t device_bytes; /* that the kernel says were read from storage for us; -1: not known */
+    int64_t device_bytes; /* read from storage, by the kernel's count; -1: unknown */
     double cpu_s;
 };
 
@@ -43,16 +43,16 @@ struct stk_load {
     struct stk_dataset *ds;
     struct stk_loader *ld;
     struct stk_rank rank;
-    struct stk_io_choice place; /* where the data is, and how much of it was in memory before */
-    uint64_t samples_total;     /* of this run, about; 0: not known */
+    struct stk_io_choice place; /* where the data is, and how much of it was cached at the start */
+    uint64_t samples_total;     /* of this run, approximately; 0: unknown */
 
     /* load_loop.c: */
     FILE *ids;
     struct stk_load_counts start, end;
-    double first_batch_s; /* from the opening of the loader on; 0: there was none */
+    double first_batch_s; /* since the loader was opened; 0: no batch came */
     uint64_t wait_ns;     /* in stk_loader_wait() and stk_loader_next() */
     uint64_t batches, samples;
-    struct stk_histogram time, epoch_time; /* between a batch and the next, ns */
+    struct stk_histogram time, epoch_time; /* between two batches, ns */
     struct stk_buf epochs;                 /* struct stk_load_epoch */
     uint64_t content;                      /* sum of the samples' hashes */
     double next_tick_s;
@@ -62,15 +62,15 @@ struct stk_load {
     uint64_t block, window; /* of the order, in samples and blocks */
 };
 
-/* Counting begins: before the loader is opened. */
+/* Starts the counters. Call it before the loader is opened. */
 void stk_load_begin(struct stk_load *l);
-/* Takes batches until what was asked for is done: 0, or a negative code with run->err filled. What
- * was measured stands in l in any case. */
+/* Takes batches until --epochs or --steps are done: 0, or a negative code with run->err filled. l
+ * holds the measurements in either case. */
 int stk_load_loop(struct stk_load *l);
-/* Hands every byte of a batch to --consume; writes --ids. */
+/* Does what --consume says with a batch; writes --ids. */
 int stk_load_consume(struct stk_load *l, const struct stk_batch *b);
 
-/* The state to begin with: NULL in *text when there is none. Caller frees with free(). */
+/* The state to start from; *text is NULL if there is none. Caller frees with free(). */
 int stk_load_read_state(struct stk_load *l, char **text);
 int stk_load_write_state(struct stk_load *l);
 
@@ -84,13 +84,13 @@ void stk_load_json(const struct stk_load *l);
 uint64_t stk_load_nproblems(const struct stk_load *l);
 /* The exit status for them: STK_EXIT_PROBLEM, or STK_EXIT_PARTLY where none of them is damage. */
 int stk_load_status(const struct stk_load *l);
-/* Problem i of those kept, NULL past the last: one of the dataset's, then the loader's. buf holds
- * it where it must be put together. */
+/* Problem i of those kept, NULL past the last: the dataset's first, then the loader's. May use buf
+ * for the text. */
 const char *stk_load_problem(const struct stk_load *l, size_t i, char *buf, size_t size);
-/* How often the files were read over, for each epoch: more than once where compressed blocks hold
- * several samples and are not kept. */
+/* How many times an epoch read the files: more than once if compressed blocks hold several samples
+ * and are not kept. */
 double stk_load_passes(const struct stk_load *l);
-/* What the kernel says came from storage: -1 when it does not say for this file system. */
+/* Bytes that came from storage, by the kernel's count; -1: it keeps none for this file system. */
 int64_t stk_load_device(const struct stk_load *l, int64_t bytes, uint64_t bytes_read);
 
 static inline size_t stk_load_nepochs(const struct stk_load *l)

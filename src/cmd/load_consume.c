@@ -1,6 +1,6 @@
 /*
- * load_consume.c - what `stoker load` does with a batch: looks at its bytes, so that pages mapped
- * lazily count as read, or hashes them; and notes which samples came (--ids).
+ * load_consume.c - what `stoker load` does with a batch: touches its bytes, so that lazily mapped
+ * pages count as read, or hashes them; and writes which samples came (--ids).
  */
 #include "base/buf.h"
 #include "base/hash.h"
@@ -8,7 +8,7 @@
 
 #define PAGE 4096u
 
-/* A byte of every page: enough for the memory to have been filled, nearly nothing for the CPU. */
+/* Reads a byte of every page: enough to fill the memory, at almost no CPU time. */
 static void touch(const void *p, size_t n)
 {
     const volatile uint8_t *b = p;
@@ -25,7 +25,7 @@ static void touch_value(const struct stk_value *v, unsigned depth)
         touch_value(&v->item[i], depth - 1);
 }
 
-/* Bytes one sample has in a dense column. */
+/* Bytes per sample of a dense column. */
 static size_t dense_bytes(const struct stk_column *c)
 {
     size_t n = stk_dtype_size(c->dtype);
@@ -34,7 +34,7 @@ static size_t dense_bytes(const struct stk_column *c)
     return n;
 }
 
-#define LIST_DEPTH 16 /* lists in lists; deeper than any format of ours goes */
+#define LIST_DEPTH 16 /* of nested lists; no format goes deeper */
 
 static void touch_column(const struct stk_column *c, size_t n)
 {
@@ -69,7 +69,7 @@ static void hash_value(struct stk_hash *h, const struct stk_value *v, unsigned d
 }
 
 /* XXH64 of a field: its name, a zero byte, the length of its bytes (8 bytes, little-endian), the
- * bytes; those of a list are its items' one after another. */
+ * bytes; the bytes of a list are its items' bytes in order. */
 static uint64_t hash_field(const char *name, const struct stk_value *v)
 {
     struct stk_hash h;
@@ -82,8 +82,7 @@ static uint64_t hash_field(const char *name, const struct stk_value *v)
     return stk_hash_final(&h);
 }
 
-/* A sum, so that neither the order of fields nor that of samples matters, and parts of ranks add
- * up. */
+/* A sum, so that the order of fields and samples does not matter, and the sums of ranks add up. */
 static uint64_t hash_sample(const struct stk_batch *b, size_t i)
 {
     uint64_t sum = 0;

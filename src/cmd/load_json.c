@@ -1,10 +1,10 @@
-/* load_json.c - what `stoker load` measured, as JSON: every number of the text and more. */
+/* load_json.c - the result of `stoker load` as JSON: every number of the text and more. */
 #include "cmd/load.h"
 #include "cmd/problems.h"
 
 #define PROBLEMS_LISTED 1000
 
-/* null: not known. */
+/* null: unknown. */
 static void put_known(struct stk_jw *w, const char *key, int64_t v)
 {
     stk_jw_key(w, key);

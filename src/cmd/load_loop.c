@@ -9,11 +9,11 @@
 #include "cmd/load.h"
 #include "host/root.h"
 
-#define TICK_S 0.05 /* how often progress is told and signals are looked for */
+#define TICK_S 0.05 /* interval for printing progress and checking for signals */
 
 /* ---- counting ------------------------------------------------------------------------------ */
 
-/* "read_bytes: N" of /proc/self/io: what the kernel fetched from storage for this process. */
+/* "read_bytes: N" of /proc/self/io: bytes the kernel fetched from storage for this process. */
 static int64_t device_bytes(void)
 {
     char text[512];
@@ -76,7 +76,7 @@ static void note_epoch(struct stk_load *l, uint64_t epoch, const struct stk_load
 
 /* ---- the loop ------------------------------------------------------------------------------ */
 
-/* Progress, and whether a signal asked to stop. */
+/* Shows progress; fails if a signal asked to stop. */
 static int tick(struct stk_load *l, double now)
 {
     if (now < l->next_tick_s)
@@ -90,7 +90,7 @@ static int tick(struct stk_load *l, double now)
     return stk_err_set(&l->run->err, STK_E_STOPPED, NULL, -1, "stopped by a signal");
 }
 
-/* The next batch, looked for in slices of time so that a signal is seen while nothing comes. */
+/* Waits for the next batch in short steps, so that a signal is noticed meanwhile. */
 static int next_batch(struct stk_load *l, struct stk_batch **b, double *now)
 {
     double began = *now;
@@ -122,7 +122,7 @@ static bool enough(const struct stk_load *l)
     return l->s->steps && l->batches >= l->s->steps;
 }
 
-/* One epoch, or what is left of it: 0 at its end, 1 when --steps were done, negative: stopped. */
+/* Runs an epoch, or the rest of it: 0 at its end, 1 when --steps are done, negative: stopped. */
 static int run_epoch(struct stk_load *l, double *last, uint64_t *epoch)
 {
     double now = stk_now();

@@ -1,6 +1,6 @@
 /*
- * load_mixing.c - `stoker load --mixing`: how well the order mixes, held against a random one.
- * Classes come from directories of the keys, else from the samples' own labels, some of them read.
+ * load_mixing.c - `stoker load --mixing`: how well the order mixes, compared with a random one.
+ * Classes come from directories in the keys, else from the labels of some samples.
  */
 #include <stdlib.h>
 
@@ -9,9 +9,9 @@
 #include "cmd/load.h"
 #include "data/label.h"
 
-#define LOOK_AT      (1u << 18) /* positions, where they cost nothing */
+#define LOOK_AT      (1u << 18) /* positions, if looking costs nothing */
 #define LOOK_AT_KEYS (1u << 16)
-/* Where samples have to be read for their labels: */
+/* If samples must be read for their labels: */
 #define LOOK_AT_SAMPLES (1u << 13)
 #define LOOK_AT_BYTES   (128u << 20)
 
@@ -53,7 +53,8 @@ static bool has_keys(const struct stk_dataset *ds)
 
 typedef int64_t label_fn(void *user, uint64_t i);
 
-/* How to know a sample's class, NULL: not at all; and how many are worth asking for. */
+/* The function that gives a sample's class, or NULL; sets *budget to the number of samples worth
+ * asking for. */
 static label_fn *find_labels(struct labeller *by, uint64_t *budget)
 {
     struct stk_dataset *ds = by->ds;
@@ -68,7 +69,7 @@ static label_fn *find_labels(struct labeller *by, uint64_t *budget)
     return NULL;
 }
 
-/* The order of this run, from its state: it says how large blocks and windows came to be. */
+/* The order of this run, from its state, which has the sizes of blocks and windows. */
 static int order_of(struct stk_load *l, struct stk_order *o)
 {
     struct stk_state st;
@@ -94,7 +95,7 @@ int stk_load_mix(struct stk_load *l)
     int rc = by.sample ? order_of(l, &o) : stk_err_nomem(&l->run->err, 0);
     if (!rc) {
         label_fn *label = find_labels(&by, &budget);
-        /* One batch at least: a budget cut to a few large samples says nothing. */
+        /* At least one batch: a few large samples would say nothing. */
         budget = budget < l->s->loader.batch ? l->s->loader.batch : budget;
         rc = stk_mixing_measure(&o, l->s->loader.batch, budget, label, &by, &l->mixing,
                                 &l->run->err);
@@ -104,7 +105,7 @@ int stk_load_mix(struct stk_load *l)
     return rc;
 }
 
-/* ---- telling ------------------------------------------------------------------------------- */
+/* ---- the report ----------------------------------------------------------------------------- */
 
 static void row(struct stk_grid *t, const char *what, double here, double random)
 {
@@ -114,9 +115,9 @@ static void row(struct stk_grid *t, const char *what, double here, double random
     stk_grid_row(t, what, a, b);
 }
 
-#define AS_GOOD 0.95 /* of what random batches have: nobody's training will tell the difference */
+#define AS_GOOD 0.95 /* of a random batch: no training can tell the difference */
 
-/* What the table says, in a sentence, and what to do about it. */
+/* Sums up the table in a sentence, with what to do about it. */
 static void put_verdict(const struct stk_load *l, struct stk_buf *out)
 {
     const struct stk_mixing *m = &l->mixing;
@@ -132,7 +133,7 @@ static void put_verdict(const struct stk_load *l, struct stk_buf *out)
                           "data.\n");
     else
         stk_buf_printf(
-            out, "  A batch has %.0f %% of the %s a random one has%s.\n", 100 * share, what,
+            out, "  A batch has %.0f %% of the %s that a random batch has%s.\n", 100 * share, what,
             l->s->loader.shuffle == STK_SHUFFLE_BLOCK  ? ": a larger --window mixes more"
             : l->s->loader.shuffle == STK_SHUFFLE_NONE ? ": --shuffle block or global mixes"
                                                        : "");
@@ -145,7 +146,7 @@ void stk_load_show_mixing(const struct stk_load *l, struct stk_buf *out)
     struct stk_grid t;
     stk_grid_init(&t, "lrr");
     stk_grid_row(&t, "mixing", "this order", "random");
-    row(&t, "way moved, mean, of the dataset", m->moved, m->moved_random);
+    row(&t, "mean distance moved, of the dataset", m->moved, m->moved_random);
     row(&t, "neighbours still neighbours", m->kept, m->kept_random);
     row(&t, "parts of the data in a batch, of 64", m->spread, m->spread_random);
     if (m->classes_random > 0)
@@ -159,7 +160,7 @@ void stk_load_show_mixing(const struct stk_load *l, struct stk_buf *out)
         stk_buf_printf(out, "; blocks of %s samples,",
                        stk_format_count(l->block, count, sizeof count));
     if (l->window)
-        stk_buf_printf(out, " %s a window", stk_format_count(l->window, count, sizeof count));
+        stk_buf_printf(out, " %s per window", stk_format_count(l->window, count, sizeof count));
     stk_buf_puts(out, ".\n");
     stk_grid_release(&t);
 }

@@ -1,4 +1,4 @@
-/* load_show.c - what `stoker load` measured, as one screen of text. */
+/* load_show.c - the result of `stoker load` as one screen of text. */
 #include "base/text.h"
 #include "base/units.h"
 #include "report/grid.h"
@@ -13,7 +13,7 @@
 
 uint64_t stk_load_nproblems(const struct stk_load *l)
 {
-    /* One that stops the run is its error, told by itself. */
+    /* A sample that stops the run is its error, which is reported anyway. */
     bool stops = l->s->loader.on_error == STK_ON_ERROR_STOP;
     return stk_dataset_problems(l->ds)->count + (stops ? 0 : l->end.loader.corrupt);
 }
@@ -86,7 +86,7 @@ static const char *time_text(double s, char *buf, size_t size)
 
 int64_t stk_load_device(const struct stk_load *l, int64_t bytes, uint64_t bytes_read)
 {
-    /* Clients of network file systems need not count what they fetch for a process. */
+    /* Clients of network file systems may not count what they fetch for a process. */
     return bytes == 0 && bytes_read && l->place.network ? -1 : bytes;
 }
 
@@ -94,11 +94,11 @@ double stk_load_passes(const struct stk_load *l)
 {
     double bytes = (double)l->ds->files.bytes;
     double given = (double)l->samples / ((double)stk_dataset_len(l->ds) + 1e-9);
-    /* Part of an epoch may read ahead: all of the files, at most. */
+    /* Part of an epoch may read ahead, at most all of the files. */
     return bytes > 0 ? (double)l->end.loader.bytes_read / (bytes * (given > 1 ? given : 1)) : 0;
 }
 
-/* Blocks that hold many samples are decoded whole whenever one of them is wanted. */
+/* A block of many samples is decoded whole whenever one of them is needed. */
 static void put_passes(const struct stk_load *l, struct stk_grid *t)
 {
     char line[200];
@@ -110,13 +110,13 @@ static void put_passes(const struct stk_load *l, struct stk_grid *t)
         return;
     snprintf(
         line, sizeof line,
-        "%.1f times all there is: compressed blocks of many samples were decoded anew; pack the "
-        "data%s",
+        "%.1f times the dataset: compressed blocks of many samples were decoded repeatedly; pack "
+        "the data%s",
         n, l->s->loader.shuffle == STK_SHUFFLE_GLOBAL ? ", or shuffle by blocks" : "");
     stk_grid_row(t, "", line);
 }
 
-/* Says what really came from storage: a cache hit must not pass for the storage's speed. */
+/* What really came from storage: cache hits must not pass for the speed of storage. */
 static void device_text(const struct stk_load *l, char *line, size_t size)
 {
     char a[32], b[32], share[16];
@@ -131,7 +131,7 @@ static void device_text(const struct stk_load *l, char *line, size_t size)
     else if (strcmp(l->place.fs, "tmpfs") == 0)
         snprintf(line, size, "0 B: the files are in memory (tmpfs)");
     else if (got == 0 && read)
-        snprintf(line, size, "0 B: all of it was in the page cache");
+        snprintf(line, size, "0 B: all data was in the page cache");
     else if ((double)got < 0.995 * (double)read)
         snprintf(line, size, "%s, %s; %s was read from the page cache",
                  stk_format_size((uint64_t)got, a, sizeof a),
@@ -163,7 +163,7 @@ static void put_order(const struct stk_load *l, struct stk_grid *t)
     stk_grid_row(t, "batches", line);
     if (l->rank.world > 1) {
         snprintf(line, sizeof line, "%lu of %lu%s%s", (unsigned long)l->rank.rank,
-                 (unsigned long)l->rank.world, *l->rank.from ? ", as told by " : "", l->rank.from);
+                 (unsigned long)l->rank.world, *l->rank.from ? ", as set by " : "", l->rank.from);
         stk_grid_row(t, "rank", line);
     }
 }
@@ -194,7 +194,7 @@ static void put_rates(const struct stk_load *l, struct stk_grid *t)
     stk_grid_row(t, "from storage", line);
 }
 
-/* Of how much a flipped bit would have been noticed. */
+/* The share of the data in which a flipped bit would have been detected. */
 static void put_checked(const struct stk_load *l, struct stk_grid *t)
 {
     char share[16], bytes[16], line[200];
@@ -206,7 +206,7 @@ static void put_checked(const struct stk_load *l, struct stk_grid *t)
         snprintf(line, sizeof line, "-");
     else if (!st->checked)
         snprintf(line, sizeof line,
-                 "none: a flipped bit is not noticed (a packed dataset has them)");
+                 "none: a flipped bit goes undetected (a packed dataset has them)");
     else if (st->checked >= st->samples && all)
         snprintf(line, sizeof line, "compared for every sample");
     else
@@ -288,7 +288,7 @@ static void put_epochs(const struct stk_load *l, struct stk_buf *out)
     stk_grid_row(&t, "epoch", "time", "samples/s", "asked for", "read", "storage", "stalls", "p50",
                  "p99");
     for (size_t i = 0; i < n; i++) {
-        /* The first ones differ from each other (caches fill); the last ones say how it goes on. */
+        /* The first epochs differ (caches fill); the last ones show the steady state. */
         if (n > EPOCHS_SHOWN && i == EPOCHS_SHOWN / 2) {
             stk_grid_row(&t, "...", "", "", "", "", "", "", "", "");
             i = n - EPOCHS_SHOWN / 2;
@@ -298,7 +298,7 @@ static void put_epochs(const struct stk_load *l, struct stk_buf *out)
     stk_buf_putc(out, '\n');
     stk_grid_render(&t, 2, out);
     stk_grid_release(&t);
-    stk_buf_puts(out, "  What was read ahead counts for the epoch it was read in.\n");
+    stk_buf_puts(out, "  Data read ahead counts for the epoch in which it was read.\n");
 }
 
 /* ---- the screen ---------------------------------------------------------------------------- */

@@ -1,6 +1,6 @@
 /*
- * load_state.c - where a run was left: read at its beginning, written at its end. States of all
- * ranks of one moment are put together, to go on with another number of them.
+ * load_state.c - where a run stopped: read at its start, written at its end. The states of all
+ * ranks at one moment are merged, to resume with another number of ranks.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -10,9 +10,9 @@
 #include "cmd/load.h"
 #include "data/trust.h"
 
-#define STATE_MAX ((size_t)64 << 20) /* a million ranks with refills have less */
+#define STATE_MAX ((size_t)64 << 20) /* more than a million ranks with refills need */
 
-/* Reads one state of a file (or the several lines of it) into `all`. */
+/* Reads the states in a file, one per line, into `all`. */
 static int read_states(const struct stk_trust *trust, const char *path, struct stk_buf *all,
                        struct stk_err *err)
 {
@@ -32,7 +32,7 @@ static int read_states(const struct stk_trust *trust, const char *path, struct s
         p += n + (p[n] == '\n');
     }
     if (!rc && !found)
-        rc = stk_err_set(err, STK_E_CORRUPT, path, -1, "there is no state in it");
+        rc = stk_err_set(err, STK_E_CORRUPT, path, -1, "holds no state");
     else if (rc && err && !err->path[0])
         snprintf(err->path, sizeof err->path, "%s", path);
     stk_buf_release(&text);
@@ -55,23 +55,23 @@ static int collect(const struct stk_load *l, const struct stk_trust *trust, stru
     return 0;
 }
 
-/* What the user asked for must not silently give way to what the state says. */
+/* The state must not silently override what the user asked for. */
 static int check_against(const struct stk_load *l, const struct stk_state *st)
 {
     const struct stk_opts *o = &l->run->opts;
     struct stk_err *err = &l->run->err;
     if (stk_opts_given(o, "seed") && l->s->loader.seed != st->seed)
         return stk_err_set(err, STK_E_USAGE, NULL, -1,
-                           "--seed %llu: the state is of a run with --seed %llu",
+                           "--seed %llu: the state is from a run with --seed %llu",
                            (unsigned long long)l->s->loader.seed, (unsigned long long)st->seed);
     if (stk_opts_given(o, "shuffle") && l->s->loader.shuffle != st->shuffle)
         return stk_err_set(err, STK_E_USAGE, NULL, -1,
-                           "--shuffle %s: the state is of a run with --shuffle %s",
+                           "--shuffle %s: the state is from a run with --shuffle %s",
                            stk_shuffle_name(l->s->loader.shuffle), stk_shuffle_name(st->shuffle));
     return 0;
 }
 
-/* One text from the states of all ranks. */
+/* Merges the states of all ranks into one. */
 static int merge(struct stk_load *l, const struct stk_state *state, size_t n, char **text)
 {
     struct stk_err *err = &l->run->err;

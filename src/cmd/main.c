@@ -1,4 +1,4 @@
-/* main.c - the table of commands, and finding the one that was asked for. */
+/* main.c - the table of commands, and the lookup of a command by name. */
 #include <locale.h>
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* man.c - manual pages as roff, made from the tables of commands and options. */
 #include "cmd/cmd.h"
 
-/* Text as roff shows it: a hyphen that can be copied, no line that looks like a request. */
+/* Escapes text for roff: hyphens that can be copied, no line that looks like a request. */
 static void put_roff(struct stk_buf *out, const char *s, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -21,7 +21,7 @@ static void put_text(struct stk_buf *out, const char *s)
     put_roff(out, s, strlen(s));
 }
 
-/* Paragraphs; lines that begin with a blank stand as they are. */
+/* Paragraphs; lines that begin with a blank are kept verbatim. */
 static void put_paragraphs(struct stk_buf *out, const char *text)
 {
     bool example = false;
@@ -59,7 +59,7 @@ static void put_option(const struct stk_opt *opt, struct stk_buf *out)
     stk_buf_putc(out, '\n');
     put_text(out, opt->help);
     if (opt->type == STK_OPT_NAMES)
-        stk_buf_puts(out, ", with commas between them");
+        stk_buf_puts(out, ", separated by commas");
     const char *const *choices = stk_opt_choices(opt);
     for (size_t i = 0; choices && choices[i]; i++) {
         stk_buf_puts(out, i ? ", " : "; one of ");
@@ -97,8 +97,8 @@ static const char setting_sources[] =
     "Every option is also read from the environment as STOKER_COMMAND_OPTION, then as "
     "STOKER_OPTION (upper case, underscores; lists with commas; switches as yes or no), and from "
     "the config file as \"option = value\" below \"[command]\", or before the first section for "
-    "every command that has it. The command line wins over the environment, the environment over "
-    "the config file. The JSON result says where each setting came from.";
+    "every command that has the option. The command line wins over the environment, the "
+    "environment over the config file. The JSON result records where each setting came from.";
 
 static const char sizes[] =
     "Sizes are written 4096, 64K, 256M, 1.5G (powers of 1024) or 10GB (powers of 1000); times 90, "
@@ -178,8 +178,7 @@ void stk_man_page(const struct stk_cmd *cmd, struct stk_buf *out)
         command_page(cmd, out);
         return;
     }
-    put_head(out, "stoker",
-             "keeps accelerators fed: finds out why a job waits for data, and fixes it");
+    put_head(out, "stoker", "keeps accelerators fed: finds why a job waits for data, and fixes it");
     stk_buf_puts(out, ".SH SYNOPSIS\n\\fBstoker\\fR \\fICOMMAND\\fR [\\fIARGUMENTS\\fR] "
                       "[\\fIOPTIONS\\fR]\n.SH COMMANDS\n");
     for (size_t i = 0; stk_cmd_at(i); i++) {

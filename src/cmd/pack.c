@@ -1,4 +1,4 @@
-/* pack.c - `stoker pack`: writes a dataset of any format as few big files of another. */
+/* pack.c - `stoker pack`: writes a dataset of any format as few large files of another. */
 #include "data/pack.h"
 
 #include "base/text.h"
@@ -29,33 +29,33 @@ static const struct stk_opt options[] = {
      .arg = "FORMAT",
      .choices_fn = stk_format_names,
      .offset = PACK(format),
-     .help = "Format to write (without it: by the ending of DST, else " STK_DEFAULT_FORMAT ")"},
+     .help = "Format to write (default: by the ending of DST, else " STK_DEFAULT_FORMAT ")"},
     {.name = "payload",
      .type = STK_OPT_ENUM,
      .arg = "PAYLOAD",
      .choices_fn = stk_payload_names,
      .offset = PACK(payload),
-     .help = "What a record written holds (without it: what suits the format)"},
+     .help = "What each record holds (default: depends on the format)"},
     {.name = "shards",
      .type = STK_OPT_UNSIGNED,
      .arg = "N",
      .min = 1,
      .max = 99999,
      .offset = PACK(shards),
-     .help = "Write N files with the same number of samples, give or take one"},
+     .help = "Write N files with the same number of samples, plus or minus one"},
     {.name = "shard-size",
      .type = STK_OPT_SIZE,
      .arg = "SIZE",
      .def = "256M",
      .min = 1,
      .offset = PACK(shard_size_bytes),
-     .help = "Without --shards: begin a new file before one holds more of SRC than this "
-             "(lmdb and squashfs: one file unless told)"},
+     .help = "Without --shards: start a new file before one holds more of SRC than this (lmdb "
+             "and squashfs: one file unless set)"},
     {.name = "name",
      .type = STK_OPT_STRING,
      .arg = "NAME",
      .offset = PACK(name),
-     .help = "What the files are called (without it: as DST)"},
+     .help = "Base name of the files (default: the name of DST)"},
     {.name = "compress",
      .type = STK_OPT_ENUM,
      .arg = "HOW",
@@ -67,7 +67,7 @@ static const struct stk_opt options[] = {
      .type = STK_OPT_UNSIGNED,
      .arg = "SEED",
      .offset = PACK(seed),
-     .help = "Write the samples in a random order that SEED decides"},
+     .help = "Write the samples in a random order determined by SEED"},
     {.name = "label-from",
      .type = STK_OPT_ENUM,
      .arg = "WHAT",
@@ -75,25 +75,25 @@ static const struct stk_opt options[] = {
      .choices = label_choices,
      .offset = PACK(label_from),
      .help = "Where labels come from: dir: the last directory of a key, dir:1 its first, and so "
-             "on; csv:FILE: rows of key,label; auto: as dir:1 when SRC is a folder or squashfs "
-             "image whose files all stand in one, else the labels SRC has"},
+             "on; csv:FILE: rows of key,label; auto: dir:1 when SRC is a folder or squashfs "
+             "image with all files in directories, else the labels in SRC"},
     {.name = "keys",
      .type = STK_OPT_ENUM,
      .arg = "HOW",
      .def = "keep",
      .choices = key_choices,
      .offset = offsetof(struct settings, keys),
-     .help = "Keep the keys of the samples, or number them"},
+     .help = "Keep the keys of the samples, or number the samples"},
     {.name = "include",
      .type = STK_OPT_LIST,
      .arg = "GLOB",
      .offset = PACK(include),
-     .help = "Take only samples whose key matches GLOB; may be given again"},
+     .help = "Take only samples whose key matches GLOB; may be repeated"},
     {.name = "exclude",
      .type = STK_OPT_LIST,
      .arg = "GLOB",
      .offset = PACK(exclude),
-     .help = "Leave out samples whose key matches GLOB; may be given again"},
+     .help = "Leave out samples whose key matches GLOB; may be repeated"},
     {.name = "on-error",
      .type = STK_OPT_ENUM,
      .arg = "WHAT",
@@ -106,7 +106,7 @@ static const struct stk_opt options[] = {
      .type = STK_OPT_FLAG,
      .incidental = true,
      .offset = PACK(resume),
-     .help = "Go on with a pack that was stopped; ends in the same bytes"},
+     .help = "Resume a pack that was stopped; the result is the same, byte for byte"},
     {.name = "force",
      .letter = 'f',
      .type = STK_OPT_FLAG,
@@ -125,7 +125,7 @@ static const struct stk_opt options[] = {
      .arg = "SIZE",
      .incidental = true,
      .offset = PACK(memory_bytes),
-     .help = "Memory for what all threads together read and encode (without it: 12M a thread)"},
+     .help = "Memory in which all threads together read and encode (default: 12M per thread)"},
     STK_COMMON_OPTIONS,
 };
 
@@ -143,7 +143,7 @@ static int check_settings(struct stk_run *run)
     const struct settings *s = run->settings;
     if (s->pack.resume && s->pack.force)
         return stk_err_set(&run->err, STK_E_USAGE, NULL, -1,
-                           "--resume goes on and --force begins anew: give one of them");
+                           "--resume continues and --force starts over: give only one of them");
     return 0;
 }
 
@@ -155,17 +155,17 @@ static void show(const struct stk_run *run, const struct stk_pack_result *r)
     struct stk_grid t;
     stk_text_escape(&dst, run->opts.arg[1], strlen(run->opts.arg[1]), SIZE_MAX);
     stk_grid_init(&t, "ll");
-    stk_grid_row(&t, r->whole ? "whole already" : "packed", stk_buf_cstr(&dst));
+    stk_grid_row(&t, r->whole ? "already complete" : "packed", stk_buf_cstr(&dst));
     stk_grid_row(&t, "format", f ? f->title : r->format);
     stk_grid_row(&t, "samples", stk_format_count(r->samples, a, sizeof a));
     if (r->classes)
         stk_grid_row(&t, "classes", stk_format_count(r->classes, a, sizeof a));
     if (r->class_by_class)
-        stk_grid_row(&t, "order", "class after class; --shuffle SEED mixes them for good");
+        stk_grid_row(&t, "order", "class after class; --shuffle SEED mixes them permanently");
     snprintf(line, sizeof line, "%s, %s", stk_format_count(r->files, a, sizeof a),
              stk_format_size(r->bytes_out, b, sizeof b));
     if (r->shards_kept)
-        snprintf(line + strlen(line), sizeof line - strlen(line), "; %s kept from before",
+        snprintf(line + strlen(line), sizeof line - strlen(line), "; %s kept from the earlier run",
                  stk_format_count(r->shards_kept, a, sizeof a));
     stk_grid_row(&t, "files", line);
     double s = r->seconds_total > 0 ? r->seconds_total : 1e-9;
@@ -276,16 +276,16 @@ static const struct stk_example examples[] = {
 
 const struct stk_cmd stk_cmd_pack = {
     .name = "pack",
-    .summary = "turn many small files, or any format, into few big files",
+    .summary = "turn many small files, or any format, into few large files",
     .args = "SRC DST",
     .description =
         "Reads the dataset SRC (a file or folder of any format stoker reads) and writes it as the "
-        "new folder DST: files of one format, an index, and a manifest with counts and "
-        "checksums, which is written last and makes the dataset complete. The same input and "
+        "new folder DST: files of one format, an index, and a manifest with counts and checksums. "
+        "The manifest is written last and marks the dataset as complete. The same input and "
         "options give the same bytes, whatever the number of jobs.\n"
         "\n"
-        "DST appears whole or not at all. A pack that was stopped goes on with --resume. What "
-        "cannot be put into a format is refused, with the reason, before anything is written.",
+        "DST appears whole or not at all. --resume continues a pack that was stopped. Pack "
+        "refuses data that does not fit the format, with the reason, before it writes anything.",
     .examples = examples,
     .options = options,
     .settings_size = sizeof(struct settings),

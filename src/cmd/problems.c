@@ -1,4 +1,5 @@
-/* problems.c - rendering lists of damage. Names and messages hold bytes of the data: escaped. */
+/* problems.c - rendering lists of damage. Names and messages contain bytes of the data, so they are
+ * escaped. */
 #include "cmd/problems.h"
 
 #include <stdio.h>
@@ -37,7 +38,7 @@ int stk_problems_status(const struct stk_problems *p)
 
 /* ---- notes -------------------------------------------------------------------------------- */
 
-#define NAME_COLUMNS 60 /* of the names of a note, all together */
+#define NAME_COLUMNS 60 /* for all names of a note together */
 
 static void put_count(uint64_t n, const char *kind, struct stk_buf *out)
 {

@@ -6,12 +6,12 @@
 #include "data/dataset.h"
 #include "report/grid.h"
 
-/* "file:offset: what" lines, at most `most`, then how many more there are. */
+/* Lines "file:offset: what", at most `most`, then the number of those not shown. */
 void stk_problems_text(const struct stk_problems *p, size_t most, struct stk_buf *out);
 /* STK_EXIT_PROBLEM for damage, STK_EXIT_PARTLY for what is sound but cannot be read. */
 int stk_problems_status(const struct stk_problems *p);
 
-/* What was left out and what was taken as what, as rows of a table of two columns. */
+/* Notes on what was left out and what was taken as something else, as rows of two columns. */
 void stk_notes_rows(const struct stk_notes *s, struct stk_grid *t);
 /* "2 links, 1 dataset": what was left out, by kind. */
 void stk_notes_summary(const struct stk_notes *s, struct stk_buf *out);

@@ -18,30 +18,30 @@ static const struct stk_opt options[] = {
      .type = STK_OPT_STRING,
      .arg = "DIR",
      .offset = offsetof(struct settings, output),
-     .help =
-         "Where the profile goes, or DIR-2, DIR-3 ... where DIR holds another run's; without it "
-         "a folder stoker-profile-NAME-... is made here, the same one for all tasks of a run"},
+     .help = "Folder for the profile; DIR-2, DIR-3 ... if DIR holds the profile of another run. "
+             "Without -o, all tasks of a run share a new folder stoker-profile-NAME-... in the "
+             "current directory"},
     {.name = "trace",
      .type = STK_OPT_FLAG,
      .offset = offsetof(struct settings, trace),
-     .help = "Record every operation, not only sums: 32 bytes each"},
+     .help = "Record every operation, not only sums; takes 32 bytes per operation"},
     {.name = "for",
      .type = STK_OPT_DURATION,
      .arg = "TIME",
      .max = 3650ull * 86400,
      .offset = offsetof(struct settings, for_s),
-     .help = "Stop recording after TIME; the program runs on"},
+     .help = "Stop recording after TIME; the program keeps running"},
     {.name = "include",
      .type = STK_OPT_LIST,
      .arg = "PATTERN",
      .offset = offsetof(struct settings, include),
-     .help = "Record files below this path or of this glob, whatever is left out otherwise; may "
-             "be given again, or with commas"},
+     .help = "Record files below this path or matching this glob, even those left out otherwise; "
+             "may be repeated, or separated by commas"},
     {.name = "exclude",
      .type = STK_OPT_LIST,
      .arg = "PATTERN",
      .offset = offsetof(struct settings, exclude),
-     .help = "Leave these files out, but for their sum; --include wins"},
+     .help = "Leave these files out, except for their sum; --include takes precedence"},
     {.name = "files",
      .type = STK_OPT_UNSIGNED,
      .arg = "N",
@@ -49,20 +49,21 @@ static const struct stk_opt options[] = {
      .min = 1,
      .max = 1000000,
      .offset = offsetof(struct settings, files),
-     .help = "Files a process records one by one; more are put together by folder and suffix"},
+     .help = "Number of files that a process records one by one; further files are grouped by "
+             "folder and suffix"},
     {.name = "sample",
      .type = STK_OPT_DURATION,
      .arg = "TIME",
      .def = "1s",
      .max = 3600,
      .offset = offsetof(struct settings, sample_s),
-     .help = "How often CPU, memory and GPU are looked at, 10ms or more; 0: never"},
+     .help = "Interval for sampling CPU, memory and GPU, at least 10ms; 0: never"},
     {.name = "spool",
      .type = STK_OPT_STRING,
      .arg = "DIR",
      .offset = offsetof(struct settings, spool),
-     .help = "Write logs below this node-local folder first; that is done anyway, in $TMPDIR or "
-             "/tmp, where the profile goes to a network file system"},
+     .help = "Write logs to this node-local folder first (default for a profile on a network "
+             "file system: $TMPDIR or /tmp)"},
     {.name = "copy-every",
      .type = STK_OPT_DURATION,
      .arg = "TIME",
@@ -70,16 +71,16 @@ static const struct stk_opt options[] = {
      .min = 1,
      .max = 86400,
      .offset = offsetof(struct settings, copy_s),
-     .help = "How often logs are copied from there"},
+     .help = "Interval for copying logs from the --spool folder"},
     {.name = "force",
      .letter = 'f',
      .type = STK_OPT_FLAG,
      .offset = offsetof(struct settings, force),
-     .help = "Replace the profile of another run in DIR, rather than take DIR-2"},
+     .help = "Replace the profile of another run in DIR, instead of using DIR-2"},
     {.name = "share",
      .type = STK_OPT_FLAG,
      .offset = offsetof(struct settings, share),
-     .help = "Let others read the profile, as far as the umask does; else it is yours alone"},
+     .help = "Let others read the profile, as far as the umask allows; by default only you can"},
     STK_COMMON_OPTIONS,
 };
 
@@ -105,7 +106,7 @@ static void say_notes(const struct stk_run *run, const struct stk_launch_result 
         stk_complain(run->cmd->name, r->note[i]);
 }
 
-/* Of many tasks the first one speaks for all. */
+/* The first of several tasks speaks for all. */
 static void say_where(const struct stk_run *run, const struct stk_launch_result *r)
 {
     struct stk_rank rank;
@@ -118,7 +119,7 @@ static void say_where(const struct stk_run *run, const struct stk_launch_result 
     stk_buf_release(&b);
 }
 
-/* Something of ours went wrong, but the program's status stays its own. */
+/* Reports an error of stoker's own; the exit status stays the program's. */
 static int own_trouble(struct stk_run *run, int status)
 {
     char text[2200];
@@ -145,7 +146,7 @@ static int run_profile(struct stk_run *run)
     };
     struct stk_launch *l = NULL;
     struct stk_launch_result r;
-    run->out_is_data = true; /* standard output is the program's */
+    run->out_is_data = true; /* standard output belongs to the program */
     int rc = stk_launch_begin(&o, &l, &r, &run->err);
     if (rc)
         return r.status ? own_trouble(run, r.status) : rc;
@@ -164,7 +165,7 @@ static int run_profile(struct stk_run *run)
 }
 
 static const struct stk_example examples[] = {
-    {"stoker profile -- python train.py", "see what a training run reads"},
+    {"stoker profile -- python train.py", "see what a training job reads"},
     {"stoker profile --for 5m -o prof -- python train.py", "record the first five minutes only"},
     {"srun -n 8 stoker profile -- python train.py", "eight tasks, one profile"},
     {"stoker profile --trace --include /data -- ./reader", "every operation on files below /data"},
@@ -176,18 +177,18 @@ const struct stk_cmd stk_cmd_profile = {
     .summary = "run a program and record its I/O, CPU, memory and GPU use",
     .args = "CMD [ARG...]",
     .description =
-        "Runs CMD with a small library preloaded that counts what it and its children do with "
-        "files, and looks at CPU, memory and GPUs once a second. Leaves a folder that `stoker "
-        "report` and `stoker advise` read. Nothing is lost when the program is killed.\n"
+        "Runs CMD with a small preloaded library that counts what CMD and its children do with "
+        "files, and samples CPU, memory and GPUs once per second. The result is a folder that "
+        "`stoker report` and `stoker advise` read. Nothing is lost when the program is killed.\n"
         "\n"
-        "The program's input, output, signals and exit status are its own: a program that a signal "
-        "ended ends stoker by the same signal; 127 says that it was not found, 126 that it could "
-        "not be executed. Everything after the first word that is no option belongs to CMD, with "
-        "or without --. What stoker itself has to say goes to standard error, at the end.\n"
+        "The program keeps its input, output, signals and exit status: when a signal ends the "
+        "program, stoker ends by the same signal; 127 means that it was not found, 126 that it "
+        "could not be executed. The first word that is not an option starts CMD, with or without "
+        "--. stoker's own messages go to standard error, at the end.\n"
         "\n"
-        "Under srun or mpirun, stoker stands before the program (`srun stoker profile -- CMD`): "
-        "tasks of one run share one folder. A program that is linked statically or is setuid runs "
-        "too; of it only what the kernel counts is known.",
+        "Under srun or mpirun, put stoker before the program (`srun stoker profile -- CMD`): "
+        "tasks of one run share one folder. A program that is statically linked or setuid runs "
+        "too, but only the kernel's counters are recorded for it.",
     .examples = examples,
     .options = options,
     .settings_size = sizeof(struct settings),

@@ -14,7 +14,7 @@
 #include "report/grid.h"
 
 #define BAR_EVERY_S  0.1
-#define MARK_EVERY_S 0.5 /* 16 marks: the rate of the last eight seconds */
+#define MARK_EVERY_S 0.5 /* 16 marks: the rate covers the last eight seconds */
 
 /* Lock-free, so safe in a handler; read by any thread. */
 static _Atomic int stop_signal;
@@ -30,7 +30,8 @@ void stk_stop_on_signals(void)
     sigemptyset(&act.sa_mask);
     sigaction(SIGINT, &act, NULL);
     sigaction(SIGTERM, &act, NULL);
-    signal(SIGXFSZ, SIG_IGN); /* a limit on file sizes is an error of write(), with a name */
+    signal(SIGXFSZ, SIG_IGN); /* a file size limit becomes an error of write(), with the file's
+                               * name */
 }
 
 int stk_stop_signal(void)
@@ -79,7 +80,7 @@ static void begin_phase(struct stk_progress *p, const char *phase, const struct 
     p->nmarks = 1;
 }
 
-/* Units a second over the window. */
+/* Units per second over the window. */
 static double rate_now(struct stk_progress *p, double now, uint64_t done)
 {
     struct stk_progress_mark *oldest = &p->mark[0], *newest = &p->mark[p->nmarks - 1];
@@ -96,7 +97,7 @@ static double rate_now(struct stk_progress *p, double now, uint64_t done)
     return rate;
 }
 
-/* Whole seconds: an estimate claims no more. */
+/* Whole seconds: an estimate is no more precise. */
 static const char *time_left(const struct amounts *a, char *buf, size_t size)
 {
     double s = (double)(total_of(a) - done_of(a)) / a->rate;
@@ -107,8 +108,8 @@ static const char *time_left(const struct amounts *a, char *buf, size_t size)
     return buf;
 }
 
-/* "1.20 GiB of 2.70 GiB, 34,000 samples, 512 MiB/s, 3 s left"; brief: without the samples where
- * bytes say it too. */
+/* "1.20 GiB of 2.70 GiB, 34,000 samples, 512 MiB/s, 3 s left"; brief: no samples if there are
+ * bytes. */
 static void describe(const struct stk_progress *p, const struct amounts *a, bool brief,
                      struct stk_buf *out)
 {
@@ -135,7 +136,7 @@ static void describe(const struct stk_progress *p, const struct amounts *a, bool
                        stk_format_duration(a->now_s - p->phase_start_s, one, sizeof one));
 }
 
-/* The bar and the blanks that make it `width` wide. */
+/* The bar, padded with blanks to `width`. */
 static void draw_bar(const struct stk_progress *p, double fraction, unsigned width,
                      struct stk_buf *out)
 {
@@ -152,7 +153,7 @@ static unsigned width_of(FILE *f)
     return ioctl(fileno(f), TIOCGWINSZ, &ws) == 0 && ws.ws_col >= 20 ? ws.ws_col : 80;
 }
 
-/* One line that never wraps: what does not fit gives way, the bar first. */
+/* One line that never wraps: drops what does not fit, the bar first. */
 static void show_bar(struct stk_progress *p, const struct amounts *a)
 {
     struct stk_buf text = STK_BUF_INIT, line = STK_BUF_INIT;
@@ -210,7 +211,7 @@ static void show(struct stk_progress *p, struct amounts *a)
 int stk_progress_update(struct stk_progress *p, const char *phase, uint64_t bytes_done,
                         uint64_t bytes_total, uint64_t samples_done, uint64_t samples_total)
 {
-    /* Whoever finds another thread drawing goes back to work. */
+    /* If another thread is drawing, go back to work. */
     if (p->to && pthread_mutex_trylock(&p->lock) == 0) {
         struct amounts a = {.bytes = bytes_done,
                             .bytes_total = bytes_total,
@@ -232,7 +233,7 @@ int stk_progress_say(struct stk_progress *p, const char *text)
     double now = stk_now();
     if (!p->to || pthread_mutex_trylock(&p->lock) != 0)
         return stop_signal;
-    if (p->next_s == 0) /* the first line comes after one interval, as everywhere */
+    if (p->next_s == 0) /* the first line comes after one interval, like all others */
         p->next_s = now + (p->bar ? BAR_EVERY_S : p->every_s);
     if (now >= p->next_s) {
         struct stk_buf b = STK_BUF_INIT;

@@ -1,8 +1,8 @@
 /*
- * progress.h - how far a long job is: a bar on a terminal, a line now and then elsewhere.
+ * progress.h - progress of a long job: a bar on a terminal, a line at intervals elsewhere.
  *
- * The update function is what commands hand to the library as its callback; it may be called from
- * any thread, as often as one likes, and says (non-zero) when a signal asked to stop.
+ * Commands pass the update function to the library as its callback. Any thread may call it, at any
+ * rate; it returns non-zero when a signal asked to stop.
  */
 #ifndef STK_CMD_PROGRESS_H
 #define STK_CMD_PROGRESS_H
@@ -20,7 +20,7 @@ struct stk_progress {
     const char *command;
     char phase[24];
     double every_s, next_s, phase_start_s;
-    /* What was done when, over the last seconds: the rate shown is of now, not of the start. */
+    /* Amounts done over the last seconds: the rate shown is the current one, not the average. */
     struct stk_progress_mark {
         double at_s;
         uint64_t done;
@@ -34,14 +34,14 @@ void stk_progress_init(struct stk_progress *p, FILE *to, const char *command, do
 /* Totals are 0 when unknown. Returns non-zero when the job should stop. */
 int stk_progress_update(struct stk_progress *p, const char *phase, uint64_t bytes_done,
                         uint64_t bytes_total, uint64_t samples_done, uint64_t samples_total);
-/* The same for what has words of its own: shown as it is when a line is due. */
+/* The same with a text of the caller's, shown verbatim when a line is due. */
 int stk_progress_say(struct stk_progress *p, const char *text);
-/* Takes the bar away, before anything else is printed. */
+/* Erases the bar. Call it before printing anything else. */
 void stk_progress_clear(struct stk_progress *p);
 void stk_progress_release(struct stk_progress *p);
 
 /* SIGINT and SIGTERM ask to stop; a second one kills. */
 void stk_stop_on_signals(void);
-int stk_stop_signal(void); /* 0, or the signal that came */
+int stk_stop_signal(void); /* the signal received, or 0 */
 
 #endif

@@ -1,4 +1,4 @@
-/* report.c - `stoker report`: what a profile says, on one screen, in tables, or as files. */
+/* report.c - `stoker report`: shows a profile on one screen, in tables, or as files. */
 #include "report/report.h"
 
 #include <stdlib.h>
@@ -32,13 +32,14 @@ static const struct stk_opt options[] = {
     PART("dirs", dirs, "The same, by directory"),
     PART("formats", formats, "The same, by format"),
     PART("ranks", ranks, "Show what each rank did"),
-    PART("processes", processes, "Show every process: who, how it ended, how much was seen"),
-    PART("phases", phases, "Show phases, steps and epochs: time of portions of the code"),
-    PART("sizes", sizes, "Show sizes of requests, the most common ones, and strides"),
+    PART("processes", processes,
+         "Show every process: its name, how it ended, how much was recorded"),
+    PART("phases", phases, "Show phases, steps and epochs: the time of parts of the program"),
+    PART("sizes", sizes, "Show request sizes, the most common ones, and strides"),
     PART("latency", latency, "Show how long reads took, and the time between them"),
     PART("timeline", timeline, "Show the run over time as a table"),
     PART("findings", findings, "Show findings in full, as `stoker advise` does"),
-    PART("notes", notes, "Show what could not be seen or was left out"),
+    PART("notes", notes, "Show what could not be recorded or was left out"),
     PART("all", all, "Show the first screen and everything above"),
     {.name = "top",
      .type = STK_OPT_UNSIGNED,
@@ -46,14 +47,14 @@ static const struct stk_opt options[] = {
      .def = "20",
      .incidental = true,
      .offset = offsetof(struct settings, top),
-     .help = "Rows a table has at most; 0: all"},
+     .help = "Maximum rows per table; 0: all"},
     {.name = "csv",
      .type = STK_OPT_LIST,
      .arg = "TABLE=FILE",
      .incidental = true,
      .offset = offsetof(struct settings, csv),
      .help = "Write a table (files, processes, ranks, samples, timeline, phases, records) to "
-             "FILE; with the name of a folder instead, all of them into it"},
+             "FILE; with a folder, write all tables into it"},
     {.name = "trace-out",
      .type = STK_OPT_STRING,
      .arg = "FILE",
@@ -185,7 +186,7 @@ static int show(struct stk_run *run, const struct stk_judged *j)
     if (rc)
         return rc;
     unsigned parts = parts_asked(s);
-    /* Who asks for a file wants that, not the screen. */
+    /* A request for a file replaces the screen. */
     if (!parts && !s->csv && !s->trace_out)
         parts = STK_PART_SCREEN;
     struct stk_buf out = STK_BUF_INIT;
@@ -219,7 +220,8 @@ static int run_report(struct stk_run *run)
     bool two = run->opts.nargs > 1;
     if (two && (parts_asked(s) || s->csv || s->trace_out))
         return stk_err_set(&run->err, STK_E_USAGE, NULL, -1,
-                           "tables and files are of one profile; two are only compared");
+                           "tables and files need a single profile; two profiles can only be "
+                           "compared");
     struct stk_judged j;
     int rc = stk_judge_profile(run, run->opts.arg[0], s->trust, &j);
     if (rc)
@@ -231,9 +233,9 @@ static int run_report(struct stk_run *run)
 
 static const struct stk_example examples[] = {
     {"stoker report train.profile", "the first look"},
-    {"stoker report before.profile after.profile", "what a change has done"},
+    {"stoker report before.profile after.profile", "the effect of a change"},
     {"stoker report train.profile --files --top 50", "which files took the time"},
-    {"stoker report train.profile --phases", "time different portions of the code"},
+    {"stoker report train.profile --phases", "the time of parts of the program"},
     {"stoker report train.profile --json all.json --csv tables/", "everything, for programs"},
     {"stoker report train.profile --trace-out run.json", "open it in ui.perfetto.dev"},
     {"stoker report job_1234.darshan", "a Darshan log"},
@@ -242,15 +244,15 @@ static const struct stk_example examples[] = {
 
 const struct stk_cmd stk_cmd_report = {
     .name = "report",
-    .summary = "show what a profile says: one screen, then details on request",
+    .summary = "show a profile: one screen, then details on request",
     .args = "PROFILE [AFTER]",
     .description =
         "Shows the profile PROFILE (the folder that `stoker profile` wrote, or a Darshan log): "
-        "where the time went, the run over time, the numbers, and what to change. One screen at "
-        "first; options ask for tables instead. Every number is defined in docs/profile.md.\n\n"
-        "With a second profile the two stand side by side: times, requests, bytes, and which "
-        "findings are gone, left and new.\n\n"
-        "A profile that is still being written can be looked at while the program runs.",
+        "where the time went, the run over time, the numbers, and what to change. Prints one "
+        "screen; options select tables instead. docs/profile.md defines every number.\n\n"
+        "With a second profile, compares the two: times, requests, bytes, and the findings that "
+        "are gone, left and new.\n\n"
+        "You can look at a profile while the program is still running.",
     .examples = examples,
     .options = options,
     .settings_size = sizeof(struct settings),

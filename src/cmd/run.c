@@ -1,6 +1,6 @@
 /*
  * run.c - everything around a command: options from all sources, the JSON envelope of its result,
- * errors with hints, exit status. Only here and in the commands is anything printed.
+ * errors with hints, exit status. Only this file and the commands print.
  */
 #include <errno.h>
 #include <signal.h>
@@ -24,7 +24,7 @@
 #include "lab/judge.h"
 #include "lab/launch.h"
 
-/* ---- talking ------------------------------------------------------------------------------ */
+/* ---- output ------------------------------------------------------------------------------- */
 
 static FILE *text_stream(const struct stk_run *run)
 {
@@ -36,7 +36,7 @@ static bool json_to_stdout(const struct stk_run *run)
     return run->common->json && strcmp(run->common->json, "-") == 0;
 }
 
-/* Who asks for JSON on standard output pipes it into a program: the text would say it twice. */
+/* With JSON on standard output, a program reads it, and the text would repeat it. */
 void stk_say(const struct stk_run *run, const char *fmt, ...)
 {
     if (run->common->quiet || json_to_stdout(run))
@@ -84,7 +84,7 @@ static bool has_option(const struct stk_cmd *cmd, const char *name)
     return false;
 }
 
-/* A full disk: where else this command could write. */
+/* The hint for a full disk: where else this command could write. */
 static const char *space_hint(const struct stk_cmd *cmd)
 {
     return has_option(cmd, "resume") && !cmd->runs_program
@@ -95,15 +95,15 @@ static const char *space_hint(const struct stk_cmd *cmd)
                                        : "free some space";
 }
 
-/* Not to somebody who did that already. */
+/* No hint if the user has set the option already. */
 static const char *policy_hint(const struct stk_run *run)
 {
     return stk_opts_given(&run->opts, "on-error")
                ? NULL
-               : "--on-error skip or replace goes on without it and lists it";
+               : "--on-error skip or replace continues without it and lists it";
 }
 
-/* What to do about an error, NULL where we do not know better than the message. */
+/* What to do about an error; NULL if the message says it all. */
 static const char *hint_for(const struct stk_run *run)
 {
     const struct stk_cmd *cmd = run->cmd;
@@ -121,14 +121,14 @@ static const char *hint_for(const struct stk_run *run)
             return policy_hint(run);
         return NULL;
     case STK_E_NOMEM:
-        return "fewer --jobs or a smaller --memory take less of it";
+        return "use fewer --jobs or a smaller --memory";
     case STK_E_CORRUPT:
         return pack   ? "--on-error skip leaves out what cannot be packed and lists it"
                : load ? policy_hint(run)
                : strcmp(cmd->name, "inspect") == 0 ? "`stoker verify PATH` lists every fault"
                                                    : NULL;
     case STK_E_STALE:
-        return pack ? NULL : "`stoker inspect --rebuild-index PATH` reads the files anew";
+        return pack ? NULL : "`stoker inspect --rebuild-index PATH` reads the files again";
     default:
         return NULL;
     }
@@ -174,7 +174,7 @@ static int missing(struct stk_run *run, const char *what, size_t len)
     return rc;
 }
 
-/* Holds the arguments against "SRC DST [MORE]"; the last may be "[MORE...]". */
+/* Checks the arguments against "SRC DST [MORE]"; the last may be "[MORE...]". */
 static int check_args(struct stk_run *run)
 {
     const char *p = run->cmd->args;
@@ -284,7 +284,7 @@ static void write_error(struct stk_jw *w, const struct stk_err *err)
     stk_jw_close(w, '}');
 }
 
-/* Whoever waits for us sees the program's signals and status. */
+/* True if the parent process sees the program's signals and status. */
 static bool is_transparent(const struct stk_cmd *cmd)
 {
     return cmd->runs_program && !cmd->own_status;
@@ -350,7 +350,7 @@ void stk_say_stopped(const struct stk_run *run, int sig, const char *more)
              more);
     stk_complain(run->cmd->name, text);
     if (strcmp(run->cmd->name, "pack") == 0)
-        stk_hint("what is finished is kept; with --resume the same command goes on");
+        stk_hint("finished files are kept; the same command with --resume continues");
 }
 
 int stk_judge_profile(struct stk_run *run, const char *path, const char *trust,
@@ -364,7 +364,7 @@ int stk_judge_profile(struct stk_run *run, const char *path, const char *trust,
     return STK_E_STOPPED;
 }
 
-/* Whether a signal asked to stop, and that is what the error is. */
+/* True if the error is the consequence of a signal that asked to stop. */
 static bool was_stopped(const struct stk_run *run, int code)
 {
     bool interrupted =
@@ -372,7 +372,7 @@ static bool was_stopped(const struct stk_run *run, int code)
     return stk_stop_signal() && (code == STK_E_STOPPED || interrupted);
 }
 
-/* Says what went wrong and what to do; returns the exit status. */
+/* Prints what went wrong and what to do; returns the exit status. */
 static int report_error(struct stk_run *run, int code)
 {
     char text[2200];
@@ -390,7 +390,7 @@ static int report_error(struct stk_run *run, int code)
     say_own_hint(run);
     if (code != STK_E_USAGE)
         return STK_EXIT_FAILED;
-    snprintf(text, sizeof text, "`stoker %s --help` shows how it is used", name);
+    snprintf(text, sizeof text, "`stoker %s --help` shows its usage", name);
     stk_hint(text);
     return STK_EXIT_USAGE;
 }
@@ -437,12 +437,13 @@ static int run_with_options(struct stk_run *run)
     return finish_json(run, status);
 }
 
-/* Ends as the program did that was run, so that whoever waits for us sees the same. */
+/* Ends by the same signal as the user's program, so that the parent process sees the same
+ * status. */
 static void die_of(int sig)
 {
     struct rlimit none = {0, 0};
     sigset_t set;
-    setrlimit(RLIMIT_CORE, &none); /* it has left its own */
+    setrlimit(RLIMIT_CORE, &none); /* the program has left its own core file */
     sigemptyset(&set);
     sigaddset(&set, sig);
     signal(sig, SIG_DFL);
@@ -466,7 +467,8 @@ int stk_run_command(const struct stk_cmd *cmd, int argc, char *const *argv)
         return STK_EXIT_FAILED;
     }
     run.common = run.settings;
-    /* A program that is run ends when it likes, and who waits for it does nothing meanwhile. */
+    /* A command that runs a program is idle while it waits: stk_attend() would take it for
+     * blocked. */
     int status = cmd->runs_program ? run_to_the_end(&run) : stk_attend(&run, run_to_the_end);
     stk_opts_release(&run.opts);
     stk_buf_release(&run.json_text);

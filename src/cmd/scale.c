@@ -1,4 +1,4 @@
-/* scale.c - `stoker scale`: how time depends on N, what it costs, and which N to ask for. */
+/* scale.c - `stoker scale`: how time depends on N, what it costs, and which N to choose. */
 #include "cmd/scale.h"
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@ static int stop_asked(void)
     return stk_stop_signal();
 }
 
-/* What a job of a study does. */
+/* The work of one job of a study. */
 static int run_inside(struct stk_run *run)
 {
     const struct stk_scale_settings *said = run->settings;
@@ -46,8 +46,8 @@ static int run_scale(struct stk_run *run)
     const struct stk_scale_settings *said = run->settings;
     if (!run->opts.nargs && !said->resume && !said->from)
         return stk_err_set(&run->err, STK_E_USAGE, NULL, -1,
-                           "where do the times come from? --n 1,2,4 -- CMD runs a command, --from "
-                           "FILE reads times");
+                           "no source of times: --n 1,2,4 -- CMD runs a command, --from FILE "
+                           "reads times");
     if (said->inside)
         return run_inside(run);
     struct stk_scale *s = calloc(1, sizeof *s);
@@ -65,37 +65,35 @@ static const struct stk_example examples[] = {
     {"stoker scale --n 1,2,4,8 --threads -- ./solve input", "threads on this machine"},
     {"stoker scale --n 1,2,4 --ranks --runs 10 -- ./mpi-solve", "MPI ranks, ten runs each"},
     {"stoker scale --n 1-16*2 --metric 'images/s: ([0-9.]+)' -- ./train --workers {n}",
-     "a rate that the program prints, and an option of its own"},
+     "a rate that the program prints, and an option of the program"},
     {"stoker scale --via slurm --sbatch --partition=gpu --n 1,2,4 --gpus --ranks -- python ddp.py",
-     "jobs of Slurm with 1, 2 and 4 GPUs, three of each"},
+     "Slurm jobs with 1, 2 and 4 GPUs, three of each"},
     {"stoker scale --via slurm --n 4,8 --ranks --spread 1,2,4 -- ./mpi-solve",
      "the same ranks on one node and on several"},
-    {"stoker scale --resume stoker-scale-python-20260301-101500", "go on with that study"},
+    {"stoker scale --resume stoker-scale-python-20260301-101500", "continue that study"},
     {"stoker scale --from K80=k80.csv --from RTX=rtx.csv --gpus-per-n 1 --cores-per-n 1",
-     "times from elsewhere: two kinds of GPU in one plot, with service units"},
-    {"stoker scale --from times.csv --deadline 2h --predict 64", "what would 64 take?"},
+     "times measured elsewhere: two kinds of GPU in one plot, with service units"},
+    {"stoker scale --from times.csv --deadline 2h --predict 64", "how long would 64 take?"},
     {NULL, NULL},
 };
 
 const struct stk_cmd stk_cmd_scale = {
     .name = "scale",
-    .summary = "speedup, service units, plateau: how many to ask for",
+    .summary = "speedup, service units, plateau: which N to choose",
     .args = "[CMD [ARG...]]",
     .description =
-        "Runs CMD at several N, here or as jobs of Slurm, and tells how fast it becomes, what it "
-        "costs in service units, where more brings nothing (the plateau), and which N to ask for "
-        "if it is to be fast, cheap, or both. Intervals come from the repeats of each N; where "
-        "there are none, or few, it says so and predicts nothing.\n\n"
-        "N is put into the command where {n} stands, or sets a resource: --threads, --ranks, "
-        "--gpus, --nodes, or several of them. With --weak the problem grows: {size} is --size "
-        "times N. All N are run in rounds of random order, each until its interval is narrow. "
-        "The study is kept in a folder after every run; --resume goes on with it, also when its "
-        "jobs were left in the queue. A run that fails is marked, its output is kept, and the "
-        "rest goes on.\n\n"
-        "Times that were measured elsewhere are read by --from: a table with a row a run and the "
-        "columns n and time (seconds, 3m20s or 1:02:03), and as many as are known of series, "
-        "repeat, cores, gpus, nodes, host, kind and status; or the folder of another study, to "
-        "compare.",
+        "Runs CMD at several N, here or as Slurm jobs, and reports the speedup, the cost in "
+        "service units, where a larger N gains nothing (the plateau), and which N to choose to be "
+        "fast, cheap, or both. Confidence intervals come from repeated runs of each N; with few or "
+        "no repeats, it says so and predicts nothing.\n\n"
+        "N replaces {n} in the command, or sets a resource: --threads, --ranks, --gpus, --nodes, "
+        "or several of them. With --weak the problem grows: {size} is --size times N. All N run in "
+        "rounds of random order, each until its interval is narrow. The study is saved to a folder "
+        "after every run; --resume continues it, even with jobs still in the queue. A run that "
+        "fails is marked, its output is kept, and the others continue.\n\n"
+        "--from reads times that were measured elsewhere: a table with one row per run and the "
+        "columns n and time (seconds, 3m20s or 1:02:03), and optionally series, repeat, cores, "
+        "gpus, nodes, host, kind and status; or the folder of another study, to compare.",
     .examples = examples,
     .options = stk_scale_options,
     .settings_size = sizeof(struct stk_scale_settings),

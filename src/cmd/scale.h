@@ -1,7 +1,7 @@
 /*
  * scale.h - `stoker scale`, one way through: settings -> plan -> points and runs so far -> times of
  * --from -> runs -> study -> analysis -> print. Each is read or made once, in this order, and
- * whatever can be wrong is found out before anything is run.
+ * errors are detected before anything runs.
  */
 #ifndef STK_CMD_SCALE_H
 #define STK_CMD_SCALE_H
@@ -28,7 +28,7 @@ extern const struct stk_opt stk_scale_options[]; /* scale_options.c */
 /* Where the times come from. */
 enum stk_scale_way { STK_SCALE_RUNS = 1, STK_SCALE_RESUMES = 2, STK_SCALE_READS = 4 };
 
-/* One call, as far as it has come. */
+/* One call of the command. */
 struct stk_scale {
     struct stk_run *run;
     const struct stk_scale_settings *said;
@@ -43,16 +43,16 @@ struct stk_scale {
     struct stk_study *study; /* what is compared; NULL: that of runs alone */
 };
 
-/* scale_settings.c: options and plan (or change) from what was said; where results go is tried. */
+/* scale_settings.c: reads options and plan (or change), and tries the output paths. */
 int stk_scale_settle(struct stk_scale *s);
 /* scale_run.c: points and runs so far, from the plan or from the folder. */
 int stk_scale_open(struct stk_scale *s);
-/* scale_study.c: the times of --from, beside which ours will stand. */
+/* scale_study.c: reads the times of --from, to compare with ours. */
 int stk_scale_read(struct stk_scale *s);
-/* scale_run.c: runs, says what came of it, and goes on with the study. Returns an exit status or a
+/* scale_run.c: runs, reports the outcome, and finishes the study. Returns an exit status or a
  * negative code, as below. */
 int stk_scale_run(struct stk_scale *s);
-/* scale_study.c: the study computed, shown, written as JSON, as CSV and to its file. */
+/* scale_study.c: computes the study, shows it, and writes it as JSON, CSV and to its file. */
 int stk_scale_finish(struct stk_scale *s);
 void stk_scale_release(struct stk_scale *s);
 

@@ -1,6 +1,6 @@
 /*
- * scale_run.c - `stoker scale -- CMD`: a study that is run or resumed with a line of progress, and
- * whatever there is then handed on to be computed, also after an interrupt.
+ * scale_run.c - `stoker scale -- CMD`: runs or resumes a study with a line of progress, then passes
+ * the times on to be analysed, also after an interrupt.
  */
 #include <math.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "base/units.h"
 #include "cmd/scale.h"
 
-/* Somebody else's plan is shown, not run: they would choose what runs as the caller. */
+/* Another user's plan is shown, not run: that user would choose what runs as the caller. */
 static int show_plan(struct stk_scale *s)
 {
     struct stk_run *run = s->run;
@@ -20,8 +20,8 @@ static int show_plan(struct stk_scale *s)
     if (stk_runner_describe(s->said->resume, &b, NULL) == 0 && b.len)
         stk_say(run, "This study would run:\n%s", stk_buf_cstr(&b));
     stk_buf_release(&b);
-    stk_buf_puts(&run->hint, "look at it first: with --trust it runs as you");
-    return stk_err_set(&run->err, STK_E_USAGE, NULL, -1, "nothing of it is run: %s", why);
+    stk_buf_puts(&run->hint, "check the plan first: with --trust, it runs as you");
+    return stk_err_set(&run->err, STK_E_USAGE, NULL, -1, "the study was not run: %s", why);
 }
 
 int stk_scale_open(struct stk_scale *s)
@@ -151,7 +151,8 @@ static int status_of(const struct stk_runner *r, int status)
     return status;
 }
 
-/* rc: how running it ended. That is what is returned then; what goes wrong after it is said. */
+/* rc: how the runs ended, and what this returns if it is an error; later errors are only
+ * printed. */
 static int report(struct stk_scale *s, int rc)
 {
     struct stk_run *run = s->run;
@@ -164,7 +165,7 @@ static int report(struct stk_scale *s, int rc)
     if (any) {
         say_where(run, r);
         status = stk_scale_finish(s);
-    } else if (!rc && !left) { /* a budget that is spent before anything was run */
+    } else if (!rc && !left) { /* the budget was spent before anything ran */
         say_notes(run, r);
         status = STK_EXIT_PROBLEM;
     }

@@ -1,6 +1,6 @@
 /*
- * scale_settings.c - what was said to `stoker scale`, read once: how the study is computed, and
- * what is run or how a resume changes it. A slip is an error here, not in an hour.
+ * scale_settings.c - the settings of `stoker scale`, read once: how the study is computed, what
+ * runs, and what a resume changes. Mistakes are reported here, not after an hour.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ static bool read_number(const char *p, size_t n, double low, double high, double
     return stk_num_parse(p, n, &i, out) != STK_NUM_NONE && *out >= low && *out <= high;
 }
 
-/* "core=1,gpu=2,node=0"; those not named are 0. */
+/* "core=1,gpu=2,node=0"; the default is 0. */
 static int read_weights(struct stk_run *run, const char *text, struct stk_su_rates *r)
 {
     static const char how[] = "write core=1,gpu=2,node=0, numbers from 0 to 1000000";
@@ -51,7 +51,8 @@ static int read_predict(struct stk_run *run, const char *text, double *n, size_t
         size_t len = strcspn(p, ",");
         if (*count == STK_SCALING_PREDICTIONS ||
             !read_number(p, len, 1, STK_STUDY_N_MAX, &n[*count]) || floor(n[*count]) != n[*count])
-            return bad_setting(run, "predict", text, "write up to 32 whole numbers, as 16,32,64");
+            return bad_setting(run, "predict", text,
+                               "write up to 32 whole numbers, such as 16,32,64");
         ++*count;
         p += len;
         p += *p == ',';
@@ -76,8 +77,8 @@ static int set_options(struct stk_scale *s)
     if (!rc && said->max_relative_su &&
         !read_number(said->max_relative_su, strlen(said->max_relative_su), 1e-6, 1e9,
                      &o->max_relative_su))
-        rc =
-            bad_setting(s->run, "max-relative-su", said->max_relative_su, "write a number, as 1.5");
+        rc = bad_setting(s->run, "max-relative-su", said->max_relative_su,
+                         "write a number, such as 1.5");
     return rc ? rc : read_predict(s->run, said->predict, s->predict, &o->npredict);
 }
 
@@ -126,11 +127,10 @@ static int set_better(const struct stk_scale *s, struct stk_runner_plan *p)
     p->higher_better = told > 0;
     if (told)
         return 0;
-    return stk_err_set(
-        &run->err, STK_E_USAGE, NULL, -1,
-        "--metric: is more of \"%.80s\" better, or less? --better higher or --better "
-        "lower says it",
-        p->metric);
+    return stk_err_set(&run->err, STK_E_USAGE, NULL, -1,
+                       "--metric: cannot tell whether more or less of \"%.80s\" is better; give "
+                       "--better higher or --better lower",
+                       p->metric);
 }
 
 static uint64_t pick_of(const char *word)
@@ -157,7 +157,7 @@ static int read_lists(struct stk_scale *s, struct stk_runner_plan *p)
     return rc;
 }
 
-/* What takes more than to stand where its option put it. */
+/* Sets what an option alone does not determine. */
 static int set_plan(struct stk_scale *s)
 {
     const struct stk_runner_plan usual = STK_RUNNER_PLAN_INIT;
@@ -201,7 +201,7 @@ static int set_change(struct stk_scale *s)
 
 /* ---- what does not go together ------------------------------------------------------------ */
 
-/* An option that was typed, and that would be ignored, is a mistake: better now than in an hour. */
+/* An option that would be ignored is a mistake: better reported now than in an hour. */
 static int check_fit(const struct stk_scale *s)
 {
     enum { RUN = STK_SCALE_RUNS, RESUME = STK_SCALE_RESUMES, READ = STK_SCALE_READS };
@@ -247,9 +247,8 @@ static int check_fit(const struct stk_scale *s)
         if (!(some[i].with & s->way) && stk_opts_typed(&s->run->opts, some[i].name))
             return stk_err_set(&s->run->err, STK_E_USAGE, NULL, -1,
                                s->way == STK_SCALE_RESUMES
-                                   ? "--resume goes on as it was planned: --%s cannot be said again"
-                                   : "--%s is about a command that is run, and there is none: put "
-                                     "it behind --",
+                                   ? "--resume continues as planned: --%s cannot be changed"
+                                   : "--%s needs a command to run: put it after --",
                                some[i].name);
     return 0;
 }

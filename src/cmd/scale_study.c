@@ -1,6 +1,6 @@
 /*
- * scale_study.c - the study of `stoker scale`: times of --from, ours beside them, and what they
- * come to: computed, shown, written.
+ * scale_study.c - the study of `stoker scale`: the times of --from and our own, analysed, shown and
+ * written.
  */
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -15,8 +15,8 @@
 
 /* ---- times from files --------------------------------------------------------------------- */
 
-/* "NAME=FILE" names the series of a file that names none; a path that is there is a path. Without
- * a name and with several files, the file's own name is it. */
+/* "NAME=FILE" names the series of a file that names none, unless a file of that whole name exists.
+ * Several files without names are called by their file names. */
 static const char *split_from(const char *arg, bool several, char *name, size_t size)
 {
     const char *eq = strchr(arg, '=');
@@ -38,7 +38,7 @@ static bool is_study(const char *name)
     return strcmp(name, "study.json") == 0;
 }
 
-/* Of DIR/study.json it is DIR that somebody may have put where it lies. */
+/* For DIR/study.json, checks DIR: another user may have put the whole folder there. */
 static int believe(struct stk_run *run, const char *path)
 {
     const struct stk_scale_settings *said = run->settings;
@@ -49,7 +49,7 @@ static int believe(struct stk_run *run, const char *path)
     return rc;
 }
 
-/* A folder is that of a study that was run. */
+/* A folder holds a study that was run. */
 static int read_one(struct stk_run *run, struct stk_study *study, const char *path,
                     const char *name)
 {
@@ -58,20 +58,20 @@ static int read_one(struct stk_run *run, struct stk_study *study, const char *pa
     if (stat(path, &st) == 0 && S_ISDIR(st.st_mode) &&
         !(inside = stk_path_join(path, "study.json")))
         return stk_err_nomem(&run->err, strlen(path));
-    bool ours = inside || stk_text_ends(path, strlen(path), ".json"); /* not anybody's table */
+    bool ours = inside || stk_text_ends(path, strlen(path), ".json"); /* not a foreign table */
     int rc = ours ? believe(run, path) : 0;
     rc = rc ? rc : stk_study_read(study, inside ? inside : path, name, &run->err);
     free(inside);
     return rc;
 }
 
-/* What our own curve is called among others. */
+/* The name of our own curve among others. */
 static const char *own_name(const struct stk_scale *s)
 {
     return s->said->plan.series ? s->said->plan.series : "this";
 }
 
-/* Ours comes first, and says what is compared. Its runs follow when they are there. */
+/* Our study comes first and decides what is compared. Its runs are added when they exist. */
 static int begin_with_own(struct stk_scale *s)
 {
     const struct stk_study *own = stk_runner_study(s->runs);
@@ -99,7 +99,7 @@ static int read_files(struct stk_scale *s)
         const char *path = split_from(from[i], several, name, sizeof name);
         rc = read_one(s->run, study, path, name);
     }
-    /* What a column `value` means nobody can tell from its name. */
+    /* The name of a column `value` does not say what it means. */
     if (!rc && !study->fixed && study->metric && strcmp(study->metric, "value") == 0)
         study->higher_better = s->said->better && strcmp(s->said->better, "higher") == 0;
     return rc;
@@ -160,7 +160,7 @@ static void show(const struct stk_run *run, const struct stk_scaling *all)
     stk_buf_release(&b);
 }
 
-/* Nothing good in a series is a problem; a failed run among good ones is a caution. */
+/* A series without a good run is a problem; a failed run among good ones is a caution. */
 static int status_of(const struct stk_scaling *all)
 {
     for (size_t i = 0; i < all->nseries; i++)
@@ -169,7 +169,7 @@ static int status_of(const struct stk_scaling *all)
     return STK_EXIT_DONE;
 }
 
-/* Notes of what was going on while it was run are cautions, too. */
+/* Notes on the circumstances of the runs are cautions, too. */
 static void take_notes(struct stk_scale *s)
 {
     const struct stk_runner_conditions *where = s->runs ? stk_runner_conditions(s->runs) : NULL;

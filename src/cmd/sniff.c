@@ -132,7 +132,7 @@ const char *stk_sniff(const uint8_t *p, size_t n, char *buf, size_t size)
             continue;
         unsigned w = 0, h = 0;
         bool sized = image_size(m, p, n, &w, &h);
-        /* Two letters are too few to tell a BMP from text: the header must fit too. */
+        /* Two letters do not tell a BMP from text: the header must match, too. */
         if (strcmp(m->name, "BMP") == 0 && (!sized || stk_le32(p + 6) != 0))
             continue;
         if (sized)

@@ -5,8 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Writes the description to buf ("" when nothing is known) and returns the usual extension with
- * its dot (".jpg"), or NULL. Looks at the first bytes only, never past n. */
+/* Writes the description to buf ("" if unknown) and returns the usual extension with its dot
+ * (".jpg"), or NULL. Looks at the first bytes only, never past n. */
 const char *stk_sniff(const uint8_t *p, size_t n, char *buf, size_t size);
 
 #endif

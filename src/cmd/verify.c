@@ -1,4 +1,4 @@
-/* verify.c - `stoker verify`: reads every byte of a dataset and says exactly what is wrong. */
+/* verify.c - `stoker verify`: reads every byte of a dataset and reports exactly what is wrong. */
 #include "data/verify.h"
 
 #include "base/text.h"
@@ -31,7 +31,7 @@ static const struct stk_opt options[] = {
      .arg = "SIZE",
      .incidental = true,
      .offset = offsetof(struct settings, verify.memory_bytes),
-     .help = "Memory for what all threads together read (without it: 8M a thread)"},
+     .help = "Memory in which all threads together read (default: 8M per thread)"},
     STK_COMMON_OPTIONS,
 };
 
@@ -68,7 +68,7 @@ static void put_verdict(const struct stk_verify_result *r, struct stk_buf *out)
     }
 }
 
-/* The problems, a line of what was read, and the verdict. */
+/* Prints the problems, a line on what was read, and the verdict. */
 static void show(const struct stk_run *run, const struct stk_verify_result *r)
 {
     const struct settings *s = run->settings;
@@ -146,11 +146,11 @@ const struct stk_cmd stk_cmd_verify = {
     .summary = "check every checksum and structure of a dataset",
     .args = "PATH",
     .description =
-        "Reads every byte of the dataset PATH and checks what can be checked: checksums in the "
-        "files, lengths and structure, and, for a dataset packed by stoker, the manifest. Each "
-        "fault is printed with its file and the byte where it is. The exit status is 0 when the "
-        "dataset is whole, 1 when it is damaged, and 3 when no damage was found but not all of it "
-        "was read: files and parts of files stoker cannot read are named, with the reason.",
+        "Reads every byte of the dataset PATH and checks everything that can be checked: "
+        "checksums in the files, lengths and structure, and, for a dataset packed by stoker, the "
+        "manifest. Prints each fault with its file and byte offset. The exit status is 0 when the "
+        "dataset is whole, 1 when it is damaged, and 3 when no damage was found but parts were "
+        "not read: files and parts of files that stoker cannot read are named, with the reason.",
     .examples = examples,
     .options = options,
     .settings_size = sizeof(struct settings),

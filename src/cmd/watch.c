@@ -1,4 +1,4 @@
-/* watch.c - `stoker watch`: a running Slurm job, live; watch_node.c is what runs on each node. */
+/* watch.c - `stoker watch`: shows a running Slurm job, live; watch_node.c runs on each node. */
 #include <math.h>
 #include <pwd.h>
 #include <stdlib.h>
@@ -16,8 +16,8 @@
 #include "report/watch.h"
 
 #define NODES_MAX 4096u
-#define SILENT_S  10 /* no sample for so long, and three times --every: a node that is lost */
-#define FIRST_S   30 /* how long the first sample may take: srun waits for a slot */
+#define SILENT_S  10 /* a node without a sample for this long, and three times --every, is lost */
+#define FIRST_S   30 /* limit for the first sample: srun waits for a slot */
 
 struct settings {
     struct stk_common common;
@@ -31,7 +31,7 @@ static const struct stk_opt options[] = {
      .type = STK_OPT_FLAG,
      .incidental = true,
      .offset = offsetof(struct settings, once),
-     .help = "Print one screen and end"},
+     .help = "Print one screen and exit"},
     {.name = "every",
      .type = STK_OPT_DURATION,
      .arg = "TIME",
@@ -47,13 +47,13 @@ static const struct stk_opt options[] = {
      .def = "0",
      .incidental = true,
      .offset = offsetof(struct settings, samples),
-     .help = "End after N samples; 0: when the job does"},
+     .help = "Exit after N samples; 0: when the job ends"},
     {.name = "all",
      .type = STK_OPT_FLAG,
      .incidental = true,
      .offset = offsetof(struct settings, all),
-     .help = "As root: show every process that says it is of the job, not only those of the job's "
-             "owner; through sudo, jobs of others too"},
+     .help = "As root: show every process that claims to belong to the job, not only those of "
+             "the job's owner; through sudo, also jobs of other users"},
     {.name = "owner",
      .type = STK_OPT_UNSIGNED,
      .arg = "UID",
@@ -62,31 +62,31 @@ static const struct stk_opt options[] = {
      .incidental = true,
      .hidden = true,
      .offset = offsetof(struct settings, owner),
-     .help = "With --node-sample: whose processes may be the job's; the default is anybody's"},
+     .help = "With --node-sample: the user whose processes may belong to the job (default: any)"},
     {.name = "node-sample",
      .type = STK_OPT_FLAG,
      .incidental = true,
      .hidden = true,
      .offset = offsetof(struct settings, node_sample),
-     .help = "What is started on each node: print a line of JSON a sample, of the job's processes "
-             "here"},
+     .help = "Internal, runs on each node: print a line of JSON per sample of the job's "
+             "processes here"},
     {.name = "timeout",
      .type = STK_OPT_DURATION,
      .arg = "TIME",
      .def = "60s",
      .incidental = true,
      .offset = offsetof(struct settings, timeout_s),
-     .help = "How long one of Slurm's clients may take to answer"},
+     .help = "Time limit for each call of a Slurm client"},
     STK_COMMON_OPTIONS,
 };
 
-/* ---- where somebody looks ----------------------------------------------------------------- */
+/* ---- the job and its nodes ---------------------------------------------------------------- */
 
 struct view {
     struct stk_run *run;
     struct stk_slurm slurm;
     struct stk_slurm_jobs jobs;
-    struct stk_slurm_job job; /* the one that is watched; what it points to is in jobs */
+    struct stk_slurm_job job; /* the job being watched; points into jobs */
     struct stk_slurm_stream *stream;
     struct stk_watch_node *node;
     struct heard {
@@ -98,7 +98,7 @@ struct view {
     struct termios before;
     enum stk_watch_sort sort;
     double next_line_s, drawn_s;
-    double first_until_s; /* how long all nodes are waited for */
+    double first_until_s; /* end of the wait for all nodes */
 };
 
 static int stopped(void *user)
@@ -125,10 +125,13 @@ static int find_job(struct view *v, const char *id)
         return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1, "Slurm does not know job %.60s", id);
     if (running > 1)
         return stk_err_set(err, STK_E_USAGE, NULL, -1,
-                           "%zu tasks of array %.60s run: name one, as in %.60s_%lld", running, id,
-                           id, (long long)v->jobs.job[at].array_task);
+                           "%zu tasks of array %.60s are running: name one, such as "
+                           "%.60s_%lld",
+                           running, id, id, (long long)v->jobs.job[at].array_task);
     if (running == 0)
-        return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1, "job %.60s does not run: it is %s%s%s",
+        return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1,
+                           "job %.60s is not running: it is "
+                           "%s%s%s",
                            id, stk_slurm_state_name(v->jobs.job[0].state),
                            v->jobs.job[0].reason[0] ? ", " : "", v->jobs.job[0].reason);
     v->job = v->jobs.job[at];
@@ -146,23 +149,23 @@ static uid_t read_uid(const char *text)
     return uid < UNKNOWN_USER && !*end ? (uid_t)uid : UNKNOWN_USER;
 }
 
-/* Who has called us: behind sudo, or a program that is setuid, not root. */
+/* The user who called us: the one behind sudo or a setuid program, not root. */
 static uid_t caller(void)
 {
     const char *sudo = getenv("SUDO_UID");
     return getuid() != 0 || !sudo ? getuid() : read_uid(sudo);
 }
 
-/* By the name that Slurm gives them, or the number where they have none. */
+/* From the name that Slurm gives, or the number for a user without a name. */
 static uid_t user_id(const char *name)
 {
     const struct passwd *pw = name && *name ? getpwnam(name) : NULL;
     return pw ? pw->pw_uid : name ? read_uid(name) : UNKNOWN_USER;
 }
 
-/* Root may look into every process of a node; whoever called it may not, and what belongs to a job
- * is partly told by processes themselves. *owner: whose processes may be the job's; STK_NOBODY:
- * anybody's. */
+/* Root may look into every process of a node, but the user behind sudo may not, and processes
+ * themselves partly decide which job they claim. *owner: the user whose processes may belong to the
+ * job; STK_NOBODY: any user. */
 static int find_owner(const struct view *v, uid_t *owner)
 {
     const struct settings *s = v->run->settings;
@@ -173,12 +176,12 @@ static int find_owner(const struct view *v, uid_t *owner)
     if (caller() == 0 || (caller() == *owner && *owner != UNKNOWN_USER))
         return 0;
     return stk_err_set(&v->run->err, STK_E_USAGE, NULL, -1,
-                       "job %llu is not yours but %s's; --all shows it all the same",
+                       "job %llu belongs to %s, not to you; --all shows it anyway",
                        (unsigned long long)v->job.id,
                        v->job.user && *v->job.user ? v->job.user : "another user");
 }
 
-/* One task of ours on each node, which shares what the job has and takes nothing from it. */
+/* Starts one task on each node, which shares the job's resources and takes none away. */
 static int start_helpers(struct view *v)
 {
     const struct settings *s = v->run->settings;
@@ -261,7 +264,7 @@ static bool is_silent(const struct view *v, size_t i)
     return stk_now() - v->seen[i].last_s > fmax(SILENT_S, 3 * s->every_s);
 }
 
-/* Samples that every node has sent which still sends any. */
+/* The number of samples sent by every node that is still alive. */
 static uint64_t rounds(const struct view *v)
 {
     uint64_t least = UINT64_MAX;
@@ -316,7 +319,7 @@ static void close_terminal(const struct view *v)
     tcsetattr(STDIN_FILENO, TCSANOW, &v->before);
 }
 
-/* Every line is cleared to its end, the rest of the screen too: nothing flickers. */
+/* Clears each line to its end, then the rest of the screen, so that nothing flickers. */
 static void draw(struct view *v)
 {
     struct stk_watch_screen s = screen_of(v);
@@ -349,7 +352,7 @@ static void print_line(struct view *v)
     const struct settings *settings = v->run->settings;
     struct stk_watch_screen s = screen_of(v);
     struct stk_buf b = STK_BUF_INIT;
-    /* Samples do not come to the millisecond: one that is a little early is the one that is due. */
+    /* Samples are not exact to the millisecond: a slightly early one is the one due. */
     if (stk_now() < v->next_line_s - settings->every_s / 2)
         return;
     v->next_line_s = stk_now() + v->run->common->progress_every_s;
@@ -370,7 +373,7 @@ static void show(struct view *v)
 
 /* ---- the loop ----------------------------------------------------------------------------- */
 
-/* Time goes on without asking Slurm. */
+/* Advances the job's times without asking Slurm. */
 static void age(struct view *v)
 {
     if (v->job.start > 0)
@@ -390,32 +393,31 @@ static int follow(struct view *v)
             return rc;
         if (rc == 0 && v->nnodes == 0 && stk_now() > v->first_until_s)
             return stk_err_set(&v->run->err, STK_E_UNSUPPORTED, NULL, -1,
-                               "no node of the job has answered within %d s (srun --overlap)",
-                               FIRST_S);
+                               "no node of the job answered within %d s (srun --overlap)", FIRST_S);
         if (rc != 0 && !take_sample(v, line, len))
             continue;
         age(v);
-        if (rc == 0) { /* so that a job whose nodes are all lost does not look alive */
+        if (rc == 0) { /* keeps a job whose nodes are all lost from looking alive */
             if (!s->once && stk_now() > v->drawn_s + fmax(s->every_s, 2))
                 show(v);
             continue;
         }
         if (s->once && rounds(v) >= 2) {
-            /* They end by themselves: a step that was killed looks bad in a report. */
+            /* The helpers end by themselves: a killed step would look bad in a report. */
             (void)stk_slurm_stream_line(v->stream, 3, &line, &len, NULL);
             return 0;
         }
         if (s->once)
             continue;
         show(v);
-        /* The first one of a node says nothing of its CPUs, and is not shown. */
+        /* The first sample of a node has no CPU use, and is not shown. */
         if (s->samples && rounds(v) > s->samples)
             return 0;
     }
     return v->quit ? 0 : STK_E_STOPPED;
 }
 
-/* The helpers end with the job: what became of it is the last thing to say. */
+/* The helpers end with the job: the last thing to report is how it ended. */
 static int after(struct view *v, int rc, const char *id)
 {
     const struct settings *s = v->run->settings;
@@ -498,15 +500,15 @@ static const struct stk_example examples[] = {
 
 const struct stk_cmd stk_cmd_watch = {
     .name = "watch",
-    .summary = "a running Slurm job, live: CPU, memory and GPU of processes",
+    .summary = "show a running Slurm job, live: CPU, memory and GPU of processes",
     .args = "JOBID",
     .description =
-        "Shows what a running job does on its nodes: how many of its CPUs are busy, threads, "
-        "memory, GPUs, node by node and process by process, a sample a second. The numbers come "
-        "from /proc and NVML on the nodes, through a step of the job's own (srun --overlap), "
-        "which shares the job's CPUs and needs no ssh; stoker must be at the same path there.\n\n"
-        "On a terminal it is a screen that q ends; c and m sort by CPU and memory. Elsewhere it "
-        "is a line every --progress-every. It ends with the job.",
+        "Shows what a running job does on its nodes: busy CPUs, threads, memory and GPUs, per node "
+        "and per process, once per second. The numbers come from /proc and NVML on the nodes, "
+        "through a step of the job (srun --overlap), which shares the job's CPUs and needs no ssh; "
+        "stoker must be installed at the same path on the nodes.\n\n"
+        "On a terminal it fills the screen until you press q; c and m sort by CPU and memory. "
+        "Elsewhere it prints a line every --progress-every. It ends with the job.",
     .examples = examples,
     .options = options,
     .settings_size = sizeof(struct settings),

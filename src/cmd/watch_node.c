@@ -1,4 +1,4 @@
-/* watch_node.c - what `stoker watch` starts on each node of a job: a line of JSON a sample. */
+/* watch_node.c - runs on each node for `stoker watch`: prints a line of JSON per sample. */
 #include "cmd/watch.h"
 
 #include <time.h>
@@ -26,7 +26,7 @@ int stk_watch_here(struct stk_run *run, uint64_t job, uid_t owner, double every_
             break;
         stk_buf_reset(&line);
         stk_watch_write(&node, &line);
-        /* Nobody reads any more: then there is nothing to do. */
+        /* The reader is gone: there is nothing left to do. */
         if (line.fail || printf("%s\n", stk_buf_cstr(&line)) < 0 || fflush(stdout) != 0)
             break;
         next += every_s > 0.05 ? every_s : 0.05;

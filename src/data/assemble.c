@@ -1,5 +1,5 @@
 /*
- * assemble.c - samples from slices: fields put together, records taken apart by their codecs.
+ * assemble.c - samples from slices: assembles fields, and lets codecs decode records.
  */
 #include "data/assemble.h"
 #include "base/crc32c.h"
@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-/* Room for every byte that must be copied together, so that it never moves. */
+/* Reserves room for all bytes that must be copied, so that the buffer never moves. */
 static int reserve(const struct stk_fetch *f, uint32_t first, uint32_t end, struct stk_sample *s,
                    struct stk_err *err)
 {
@@ -21,8 +21,7 @@ static int reserve(const struct stk_fetch *f, uint32_t first, uint32_t end, stru
     return 0;
 }
 
-/* The value of slices [i, j), all of one field: where it lies when it is one plain slice, else
- * copied together. */
+/* The value of slices [i, j), all of one field: in place if it is one plain slice, else copied. */
 static int field_bytes(stk_slice_fn *slice, void *user, uint32_t i, uint32_t j,
                        struct stk_sample *s, const uint8_t **p, uint64_t *len, struct stk_err *err)
 {
@@ -58,7 +57,7 @@ static int plain_value(const struct stk_index_field *f, const char *name, const 
         (__builtin_mul_overflow(stk_value_count(&v), stk_dtype_size(f->dtype), &want) ||
          want != len))
         return stk_err_set(err, STK_E_CORRUPT, NULL, -1,
-                           "field '%.*s' has %llu bytes, its shape needs another number",
+                           "field '%.*s' has %llu bytes, which does not match its shape",
                            (int)f->name_len, name, (unsigned long long)len);
     if (f->kind == STK_TEXT && !stk_is_text(p, (size_t)len))
         v.kind = STK_BYTES;
@@ -93,7 +92,7 @@ static int arranged_value(const struct stk_codec *c, const struct stk_index_fiel
     return rc < 0 ? rc : plain_value(f, name, out, out_len, s, err);
 }
 
-/* Codecs of single values call theirs "data"; it gets the field's own name. */
+/* Codecs of single values name them "data"; renames that to the field's own name. */
 static void rename_single(struct stk_sample *s, size_t before, const char *name, size_t len)
 {
     bool record =
@@ -115,7 +114,7 @@ static int add_field(const struct stk_dataset *ds, uint32_t number, const uint8_
     const struct stk_index_field *f = stk_index_field(idx, number, &name);
     if (!f)
         return stk_err_set(err, STK_E_CORRUPT, ds->index_path, -1,
-                           "damaged index: a field that is not there");
+                           "damaged index: a field does not exist");
     const struct stk_codec *c = ds->codec[number];
     if (!c)
         return plain_value(f, name, p, len, s, err);
@@ -174,7 +173,7 @@ int stk_assemble_sum(const struct stk_fetch *f, size_t k, stk_slice_fn *slice, v
             rc = stk_fetch_stored(f, i, true, &p, &len, err);
         if (rc == 0 && len)
             *crc = stk_crc32c(*crc, p, (size_t)len);
-        *bytes += length == UINT64_MAX ? w->len : len; /* with its frame, as it is asked for */
+        *bytes += length == UINT64_MAX ? w->len : len; /* with its frame, as requested */
     }
     return rc;
 }
@@ -212,7 +211,7 @@ int stk_assemble(const struct stk_fetch *f, size_t k, stk_slice_fn *slice, void 
                  struct stk_sample *s, struct stk_err *err)
 {
     int rc = get_sample(f, k, slice, user, s, err);
-    if (rc < 0) /* codecs do not know where the record stands */
+    if (rc < 0) /* codecs do not know the record's position */
         stk_assemble_locate(f->ds, stk_fetch_id(f, k), rc, err);
     return rc;
 }

@@ -1,8 +1,8 @@
 /*
- * build.c - lists files in parallel and merges what they report into the tables of an index.
+ * build.c - lists files in parallel and merges the reports into the tables of an index.
  *
- * Files are dealt out in groups of neighbours. A worker appends what its groups report to spools
- * of its own; the merge then copies the groups' stretches in file order, so the index does not
+ * Workers take groups of adjacent files. A worker appends the reports of its groups to its own
+ * spools; the merge then copies the ranges of all groups in file order, so the index does not
  * depend on the number of workers. Memory does not grow with the dataset.
  */
 #include "data/build_priv.h"
@@ -19,7 +19,7 @@
 
 /* ---- listing a file ---- */
 
-/* How long a compressed file is once it is decoded: its head says. */
+/* The decoded length of a compressed file, from its header. */
 static int decoded_size(const struct file_sink *f, uint64_t *len, struct stk_err *err)
 {
     struct builder *b = f->g->b;
@@ -36,7 +36,7 @@ static int decoded_size(const struct file_sink *f, uint64_t *len, struct stk_err
     return rc;
 }
 
-/* The files of one stem are a sample. It is closed with its last file, so that it counts there. */
+/* Files of one stem are a sample. It is closed with its last file, so that it counts there. */
 static int list_grouped_file(struct file_sink *f, struct stk_lister *l, struct stk_grouper *group,
                              const struct stk_chain *chain, const char *name, size_t len,
                              struct stk_err *err)
@@ -60,7 +60,7 @@ static int list_grouped_file(struct file_sink *f, struct stk_lister *l, struct s
     return rc < 0 ? rc : group->open ? 0 : stk_build_close_sample(f, err);
 }
 
-/* A folder's file is a sample as it stands: nothing needs to be opened. */
+/* A folder's file is a sample: it need not be opened. */
 static int list_tree_file(struct file_sink *f, struct stk_lister *l, struct stk_grouper *group,
                           struct stk_err *err)
 {
@@ -100,7 +100,7 @@ static int begin_check(struct file_sink *f, struct stk_src *src, struct stk_err 
     if (!b->o->checker || !format->check || !(format->caps & STK_CAN_STREAM) ||
         stk_src_is_stream(src) || !f->rec.size)
         return 0;
-    /* With fewer files than workers, some of these have time to read for others. */
+    /* With fewer files than workers, idle workers can read for others. */
     unsigned helpers = b->walk->nfiles < b->nworkers ? b->nworkers - 1 : 0;
     int rc = stk_check_open(b->o->checker, format, src, f->file, helpers, &f->check, err);
     if (rc == 0)
@@ -118,7 +118,7 @@ static int end_check(struct file_sink *f, int rc, struct stk_err *err)
     return rc < 0 ? rc : end;
 }
 
-/* What a format finds in compressed bytes is nothing, or nonsense: never worth a try. */
+/* Compressed bytes make no sense to a format: never worth a try. */
 static int refuse_compressed(struct stk_src *src, const char *path, struct stk_err *err)
 {
     const uint8_t *head;
@@ -138,7 +138,7 @@ static int list_container(struct file_sink *f, struct stk_err *err)
     int rc = stk_file_open(&b->files, f->file, STK_FILE_PLAIN, &file, err);
     if (rc == 0 && fstat(file.fd, &sb) == 0)
         stk_readers_join(&f->g->w->readers, &sb);
-    if (rc == 0) /* the descriptor is the source's from now on */
+    if (rc == 0) /* from now on the source owns the descriptor */
         rc = stk_src_open(file.fd, file_name(b, f->file), f->path, format->caps & STK_CAN_GZIP,
                           &src, err);
     if (rc < 0)
@@ -168,14 +168,14 @@ static int list_container(struct file_sink *f, struct stk_err *err)
     return rc;
 }
 
-/* Damage and unreadable files are problems of that file alone; the rest is everybody's. */
+/* Damage and unreadable files affect only that file; other errors stop the build. */
 static bool is_file_problem(int code)
 {
     return code == STK_E_CORRUPT || code == STK_E_SYS || code == STK_E_UNSUPPORTED;
 }
 
-/* Makes the sink ready for another file; what it learnt of fields and chains it keeps only for the
- * files of a folder, which all go through one lister. */
+/* Prepares the sink for another file; keeps field and chain numbers only for files of a folder,
+ * which share one lister. */
 static void sink_next(struct file_sink *f, uint64_t number, const char *path, bool tree)
 {
     f->file = (uint32_t)number;
@@ -236,7 +236,7 @@ static void spool_marks(const struct worker *w, uint64_t *mark)
         mark[i] = stk_spool_len(&w->spool[i]);
 }
 
-/* The first file of a group: where files of one stem belong together, not in the middle of them. */
+/* The first file of a group: does not split files of one stem if these belong together. */
 static uint64_t group_start(const struct builder *b, uint64_t item)
 {
     uint64_t i = item * b->files_per_group;
@@ -292,7 +292,7 @@ static void plan_groups(struct builder *b)
     b->ngroups = (nfiles + b->files_per_group - 1) / b->files_per_group;
 }
 
-/* Nothing is on record of them yet. */
+/* Nothing is recorded about the files yet. */
 static int file_entry(const void *list, uint64_t number, struct stk_files_entry *e,
                       struct stk_err *err)
 {
@@ -324,8 +324,8 @@ static int builder_init(struct builder *b, struct stk_err *err)
                                   .list = b,
                                   .outside = b->walk->outside};
     b->nworkers = b->o->jobs ? b->o->jobs : stk_cpus();
-    /* The jail forks: from a process of one thread, so that no lock is held by a thread the child
-     * does not have. */
+    /* The jail forks: only from a single-threaded process, so that no missing thread holds a lock
+     * in the child. */
     if (b->walk->format->caps & STK_CAN_CRASH)
         b->nworkers = 1;
     plan_groups(b);

@@ -8,14 +8,14 @@ struct stk_checker;
 
 struct stk_build_options {
     struct stk_list_options list;
-    unsigned jobs;                 /* 0: one a core */
+    unsigned jobs;                 /* 0: one per core */
     const char *tmpdir;            /* for the tables while they grow; NULL: $TMPDIR or /tmp */
     struct stk_problems *problems; /* NULL: stop at the first */
-    struct stk_checker *checker;   /* NULL, or who checks framed records while they go by */
+    struct stk_checker *checker;   /* NULL, or checks framed records during listing */
     bool portable;                 /* keep no times: the index travels with the files */
     bool checks;                   /* leave room for the samples' checksums: stk_index_seal() */
-    uint64_t data_id;              /* of the packed dataset, 0: it is none */
-    uint64_t listing;              /* which options the caller gave, as in the header */
+    uint64_t data_id;              /* of the packed dataset; 0: not packed */
+    uint64_t listing;              /* hash of the caller's options, as in the header */
     const char *path;              /* of the index, for messages; NULL: it has no name */
     int (*progress)(void *user, uint64_t bytes_done, uint64_t bytes_total, uint64_t samples);
     void *user;

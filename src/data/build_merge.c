@@ -1,7 +1,7 @@
 /*
- * build_merge.c - writes the tables of the index: the groups' stretches of the workers' spools, in
- * file order, counted on from the group before. Fields and chains are put into an order of their
- * own, so that the bytes do not depend on which worker met them first.
+ * build_merge.c - writes the tables of the index: copies the groups' ranges of the workers' spools
+ * in file order, and renumbers them to continue from the group before. Fields and chains are
+ * sorted, so that the bytes do not depend on which worker saw them first.
  */
 #include "data/build_priv.h"
 #include "base/file.h"
@@ -14,7 +14,7 @@
 struct merge {
     struct builder *b;
     uint16_t *new_field; /* number while listing -> number in the index */
-    uint8_t *new_chain;  /* the same, counted from 1; 0 is no chain */
+    uint8_t *new_chain;  /* the same, from 1; 0: no chain */
     int fd;
     uint64_t off;
     struct stk_buf buf;
@@ -24,12 +24,13 @@ struct merge {
     const uint8_t **map;  /* [worker * S_COUNT + spool] */
     struct stk_buf sums;  /* u64 of each block written */
     struct stk_hash block;
-    uint64_t in_block; /* bytes of the block that is not complete */
+    uint64_t in_block; /* bytes of the incomplete block */
 };
 
 static const char *index_name(const struct merge *m)
 {
-    return m->b->o->path ? m->b->o->path : stk_tmpdir(); /* nameless: the folder tells the disk */
+    return m->b->o->path ? m->b->o->path : stk_tmpdir(); /* nameless: the folder identifies the
+                                                          * disk */
 }
 
 static void end_block(struct merge *m)
@@ -113,11 +114,11 @@ static const uint8_t *stretch(const struct merge *m, uint64_t grp, enum spool_id
 {
     const struct group *g = &m->b->group[grp];
     *len = (size_t)(g->end[id] - g->begin[id]);
-    /* An empty spool has no map, and NULL + 0 is not for C to say. */
+    /* An empty spool has no map, and NULL + 0 is undefined in C. */
     return *len ? m->map[g->worker * S_COUNT + id] + g->begin[id] : NULL;
 }
 
-/* Copies a spool's stretches as they are. */
+/* Copies a spool's ranges unchanged. */
 static int merge_plain(struct merge *m, enum stk_table t, enum spool_id id, uint32_t elem,
                        struct stk_err *err)
 {
@@ -132,7 +133,7 @@ static int merge_plain(struct merge *m, enum stk_table t, enum spool_id id, uint
     return rc;
 }
 
-/* Copies packed entries with a number in them changed. */
+/* Copies packed entries and renumbers them. */
 static int merge_packed(struct merge *m, enum stk_table t, enum spool_id id,
                         struct stk_packed (*change)(const struct merge *, struct stk_packed),
                         struct stk_err *err)
@@ -209,7 +210,7 @@ static int merge_files(struct merge *m, struct stk_err *err)
     return rc;
 }
 
-/* Segments count from their group's start; whole-extent segments that meet are joined. */
+/* Segments count from their group's start; joins adjacent whole-extent segments. */
 static int merge_segments(struct merge *m, struct stk_err *err)
 {
     struct stk_segment last = {0};
@@ -270,7 +271,7 @@ static int merge_rows(struct merge *m, struct stk_err *err)
     return rc;
 }
 
-/* Offsets of keys; files without keys get empty ones where others have some. */
+/* Offsets of keys; files without keys get empty keys if others have some. */
 static int merge_keyoff(struct merge *m, struct stk_err *err)
 {
     uint64_t off = 0;
@@ -332,7 +333,7 @@ static int merge_crcs(struct merge *m, struct stk_err *err)
     return rc;
 }
 
-/* Zeros, until the samples have been read through this index. */
+/* Zeros, until stk_index_seal() fills in the checksums. */
 static int merge_checks(struct merge *m, struct stk_err *err)
 {
     static const uint32_t zeros[4096];
@@ -425,7 +426,7 @@ static int order_chains(struct merge *m, struct stk_err *err)
     return 0;
 }
 
-/* What all files left out, and what was left out before any was opened. */
+/* Merges the notes of all files, and those of the walk. */
 static int merge_notes(struct merge *m, struct stk_err *err)
 {
     struct stk_notes all = {0};
@@ -468,7 +469,7 @@ static int merge_shared(struct merge *m, struct stk_err *err)
     return rc < 0 ? rc : merge_notes(m, err);
 }
 
-/* The checksums of all blocks, behind them and not under them. */
+/* The checksums of all blocks, which do not cover themselves. */
 static int merge_sums(struct merge *m, struct stk_err *err)
 {
     uint64_t at = m->off + m->buf.len;
@@ -479,7 +480,7 @@ static int merge_sums(struct merge *m, struct stk_err *err)
     if (rc == 0)
         rc = stk_buf_check(&m->sums, err);
     struct stk_buf sums = m->sums;
-    m->sums = (struct stk_buf)STK_BUF_INIT; /* what is written now is summed for nothing */
+    m->sums = (struct stk_buf)STK_BUF_INIT; /* the sums are not summed themselves */
     if (rc == 0)
         rc = put_table(m, STK_T_SUMS, 8, sums.data, sums.len, err);
     stk_buf_release(&sums);
@@ -506,14 +507,14 @@ static void fill_header(struct merge *m)
         h->flags |= STK_INDEX_GROUPED;
     snprintf(h->format, sizeof h->format, "%s", b->walk->format->name);
     const struct stk_index_field *f = (const void *)b->fields.data;
-    if (b->fields.len == sizeof *f) /* one kind of record: what it holds */
+    if (b->fields.len == sizeof *f) /* one field: its codec is the payload */
         snprintf(h->payload, sizeof h->payload, "%s", f->codec);
     h->file_size = m->off;
     h->header_hash = 0;
     h->header_hash = stk_hash64(h, sizeof *h);
 }
 
-/* Whether all that went into the tables was read back as it had been written. */
+/* Checks that all spools were read back intact. */
 static int check_spools(const struct builder *b, struct stk_err *err)
 {
     const struct stk_spool *walked[] = {&b->walk->files, &b->walk->names, &b->walk->dirs,
@@ -529,7 +530,7 @@ static int check_spools(const struct builder *b, struct stk_err *err)
 
 static int merge_all(struct merge *m, struct stk_err *err)
 {
-    stk_buf_zeros(&m->buf, STK_INDEX_TABLES); /* the header's place */
+    stk_buf_zeros(&m->buf, STK_INDEX_TABLES); /* room for the header */
     int rc = merge_flush(m, err);
     if (rc == 0)
         rc = order_chains(m, err);

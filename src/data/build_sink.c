@@ -16,7 +16,7 @@ int stk_build_flush_segment(struct group_state *g, struct stk_err *err)
     return seg.kind ? put(g, S_SEGMENTS, &seg, sizeof seg, err) : 0;
 }
 
-/* Begins this file's segment, or lets it go on with the last one (whole extents, same field). */
+/* Begins this file's segment, or continues the last one (whole extents, same field). */
 static int enter_mode(struct file_sink *f, unsigned mode, uint32_t field, struct stk_err *err)
 {
     struct group_state *g = f->g;
@@ -110,7 +110,7 @@ static bool same_type(const struct stk_index_field *have, const struct stk_field
            memcmp(have->dim, w->dim, w->ndim * sizeof w->dim[0]) == 0;
 }
 
-/* Number of the field, made when it is new; 65536: its type differs from another file's. */
+/* Number of the field, added if new; 65536: its type differs from another file's. */
 static uint32_t intern_field(struct builder *b, const struct stk_field_wire *w, const char *name,
                              size_t len)
 {
@@ -155,7 +155,7 @@ static int on_field(struct file_sink *f, const struct stk_event *e, struct stk_e
     return rc < 0 ? rc : map_add(&f->field_map, &small, sizeof small, err);
 }
 
-/* What the files before said and what this one says, joined where the format can. */
+/* Merges the contexts of earlier files and of this one, if the format can. */
 static int join_context(struct builder *b, const struct stk_event *e, struct stk_err *err)
 {
     const struct stk_format *f = b->walk->format;
@@ -202,11 +202,11 @@ static int put_extent(struct file_sink *f, const struct stk_event *e, struct stk
     struct stk_extent x = {.offset = e->a, .length = e->b, .file = f->file};
     if (e->a > f->rec.size || e->b > f->rec.size - e->a)
         return stk_err_set(err, STK_E_CORRUPT, f->path, (int64_t)e->a,
-                           "%llu bytes are said to be here, the file ends before",
+                           "%llu bytes should be here, but the file ends before",
                            (unsigned long long)e->b);
     if (e->a > STK_MAX_OFFSET || e->b > STK_MAX_EXTENT)
         return stk_err_set(err, STK_E_UNSUPPORTED, f->path, (int64_t)e->a,
-                           "beyond the 256 TiB an index can express");
+                           "beyond the limit of 256 TiB of an index");
     if (e->chain != STK_NO_CHAIN) {
         if (e->chain >= f->chain_map.len)
             return stk_err_set(err, STK_E_CORRUPT, f->path, -1, "bad filter chain reported");
@@ -283,10 +283,10 @@ static const struct stk_codec *codec_of(struct builder *b, uint32_t field)
 }
 
 #define FEED_RECORD (24u << 10) /* records above this, on average, often cross blocks */
-#define FEED_SAMPLE 64u         /* records the average is taken of */
+#define FEED_SAMPLE 64u         /* records for the average */
 
-/* Has a record checked when its bytes have gone by. Large ones are better read by themselves: the
- * listing then goes back to hopping over them. */
+/* Has a record checked once its bytes have been read. Large records are better read separately: the
+ * listing then hops over them. */
 static int check_record(struct file_sink *f, const struct stk_event *e, uint32_t field,
                         struct stk_err *err)
 {
@@ -421,7 +421,7 @@ int stk_build_report(struct builder *b, bool now, struct stk_err *err)
     return rc;
 }
 
-/* Now and then, while a large file is listed. */
+/* Reports progress while a large file is listed. */
 static int file_progress(struct file_sink *f, uint64_t off, struct stk_err *err)
 {
     if (off < f->progress_off + (64u << 20))

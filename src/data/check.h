@@ -1,9 +1,8 @@
 /*
  * check.h - checks framed records while a file is listed, so that its bytes are read once.
  *
- * The file is read in blocks, by helper threads where there are any. The listing sees each block
- * and says which records are in it; then whoever read the block checks them, while they are in its
- * cache.
+ * The file is read in blocks, by helper threads if there are any. The listing reports the records
+ * in each block; then the thread that read the block checks them while they are in its cache.
  */
 #ifndef STK_DATA_CHECK_H
 #define STK_DATA_CHECK_H
@@ -16,11 +15,11 @@ struct stk_checker { /* of a dataset */
     void (*problem)(void *user, const struct stk_err *what);
     void *user;
     pthread_mutex_t lock;
-    uint8_t *missed; /* a byte for each file: not all of its records were checked */
+    uint8_t *missed; /* a byte per file: not all of its records were checked */
     size_t nmissed;
 };
 
-/* problem() is called for each record that is wrong, from the threads that list. */
+/* Calls problem() for each bad record, from the listing threads. */
 void stk_checker_init(struct stk_checker *c,
                       void (*problem)(void *user, const struct stk_err *what), void *user);
 void stk_checker_release(struct stk_checker *c);
@@ -35,10 +34,10 @@ int stk_check_open(struct stk_checker *c, const struct stk_format *f, const stru
                    uint32_t file, unsigned helpers, struct stk_check **out, struct stk_err *err);
 /* What the listing reads from. Borrowed. */
 struct stk_feed *stk_check_feed(struct stk_check *k);
-/* A record is at off, behind its frame's head. In ascending order. */
+/* Adds a record at off, after its frame's head. Call in ascending order. */
 int stk_check_record(struct stk_check *k, uint64_t off, uint64_t len, const struct stk_codec *codec,
                      struct stk_err *err);
-/* Waits for all that was begun and frees k. complete: the listing came to the file's end. */
+/* Waits for running checks and frees k. complete: the listing reached the end of the file. */
 int stk_check_close(struct stk_check *k, bool complete, struct stk_err *err);
 
 #endif

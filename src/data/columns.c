@@ -32,7 +32,7 @@ int stk_columns_parse(const char *spec, char **out, struct stk_err *err)
             stk_buf_release(&b);
             return stk_err_set(err, STK_E_USAGE, NULL, -1,
                                "types are given as NAME=int, float, text, bool, json or bytes, "
-                               "with commas between; not as '%.*s'",
+                               "separated by commas; not as '%.*s'",
                                (int)(n < 200 ? n : 200), spec);
         }
         stk_buf_putc(&b, type);

@@ -1,4 +1,4 @@
-/* columns.h - what a user or a manifest says about tables of text: header, delimiter, types. */
+/* columns.h - options for tables of text from the user or a manifest: header, delimiter, types. */
 #ifndef STK_DATA_COLUMNS_H
 #define STK_DATA_COLUMNS_H
 

@@ -1,6 +1,6 @@
 /*
  * dataset.c - opening a dataset: its manifest, its files, and an index that fits them (place.c
- * says where that stands).
+ * decides where that is).
  */
 #include "data/columns.h"
 #include "data/dataset.h"
@@ -79,14 +79,14 @@ void stk_problems_sort(struct stk_problems *p)
         qsort(p->item, p->kept, sizeof *p->item, by_place);
 }
 
-/* Where an index may be: one that was made without options, and one made with the caller's. */
+/* Kinds of index: one made without options, and one made with the caller's. */
 enum { PLAIN, ASKED, NPLACES };
 
 /* How a dataset is opened: the caller's options and ours. */
 struct opening {
     const struct stk_open_options *o;
-    bool collect; /* problems, instead of failing with the first */
-    bool trust;   /* an index that is there; else none is published either */
+    bool collect; /* collect problems instead of failing at the first */
+    bool trust;   /* use an existing index; else none is published either */
     struct stk_checker *checker;
     char *place[NPLACES][STK_PLACES];
 };
@@ -119,7 +119,7 @@ void stk_dataset_list_files(struct stk_dataset *ds)
     stk_files_of_index(&ds->files, &ds->index);
 }
 
-/* ---- an index that is there ---- */
+/* ---- an existing index ---- */
 
 static void not_used(struct stk_dataset *ds, const char *why)
 {
@@ -127,7 +127,7 @@ static void not_used(struct stk_dataset *ds, const char *why)
         ds->index_why = strdup(why);
 }
 
-/* Opens what stands at a place. A link there is somebody's: only where the user follows those. */
+/* Opens the file at a place. Follows a link only if the user follows links. */
 static int open_place(const struct opening *how, const char *path, struct stat *st,
                       struct stk_err *err)
 {
@@ -136,9 +136,8 @@ static int open_place(const struct opening *how, const char *path, struct stat *
     return rc < 0 ? rc : fd;
 }
 
-/* A packed dataset whose files have suffered keeps its number of samples where bad ones are passed
- * over: ranks that see other damage, or see it later, still agree. What is left of a file is read.
- */
+/* If bad samples are passed over, a damaged packed dataset keeps its number of samples: ranks that
+ * see other damage, or see it later, still agree. The rest of a file is read. */
 static bool files_usable(struct stk_fit *f)
 {
     if (stk_fit_files(f))
@@ -147,8 +146,8 @@ static bool files_usable(struct stk_fit *f)
     return f->ds->files.any_size;
 }
 
-/* One of a former version is made anew, for what it lacks; but that of a packed dataset has what
- * only `pack` knows. */
+/* An index of an earlier version is rebuilt, except in a packed dataset, where it has what only
+ * `pack` knows. */
 static int open_current(const struct stk_dataset *ds, int fd, const char *path,
                         struct stk_index *idx, struct stk_err *err)
 {
@@ -157,7 +156,9 @@ static int open_current(const struct stk_dataset *ds, int fd, const char *path,
     if (rc < 0 || version == STK_INDEX_VERSION || ds->has_manifest)
         return rc;
     stk_index_close(idx);
-    return stk_err_set(err, STK_E_STALE, path, -1, "an index of version %u, this stoker makes %u",
+    return stk_err_set(err, STK_E_STALE, path, -1,
+                       "an index of version %u; this stoker writes "
+                       "version %u",
                        version, STK_INDEX_VERSION);
 }
 
@@ -185,7 +186,7 @@ static bool try_index(struct stk_dataset *ds, const struct opening *how, const c
                         .only_owner = stk_trust_is_owners(&ds->trust, st.st_uid)};
     if (!stk_fit_all_but_files(&f) || !files_usable(&f) || !(ds->index_path = strdup(path))) {
         if (f.others_data)
-            not_used(ds, "it belongs to somebody who does not own all of the data");
+            not_used(ds, "it belongs to a user who does not own all of the data");
         stk_index_close(&idx);
         return false;
     }
@@ -204,7 +205,7 @@ static int make_walk(struct stk_dataset *ds, const struct stk_open_options *o, s
                                    .outside = ds->files.outside,
                                    .want = ds->format ? ds->format->name : o->format,
                                    .split = o->split};
-    /* A packed folder of files is a tree: one level down, like any other. */
+    /* A packed folder of files is a tree one level down. */
     if (ds->has_manifest && !(ds->format->caps & STK_CAN_TREE)) {
         size_t n = ds->manifest.nshards;
         const char **names = calloc(n ? n : 1, sizeof *names);
@@ -216,11 +217,11 @@ static int make_walk(struct stk_dataset *ds, const struct stk_open_options *o, s
         free(names);
         return rc;
     }
-    /* Of a single file, root is the folder it stands in: not what was asked for. */
+    /* For a single file, root is its parent folder, not the dataset. */
     return stk_walk_with(w, ds->has_manifest ? ds->root : ds->path, &how, problems, err);
 }
 
-/* What the walk would have come to without being told. */
+/* Which settings the walk would have detected without being told. */
 static unsigned found_out(const struct stk_walk *w)
 {
     return w->as_found ? STK_FIT_FORMAT : 0;
@@ -241,7 +242,7 @@ static int build_into(struct stk_dataset *ds, const struct opening *how, struct 
                                   .user = how->o->user};
     b.list.grouped = b.list.grouped || stk_spool_len(&w->keys);
     int rc = stk_build_index(w, &b, t->fd, err);
-    /* An index of damaged data is good for this run only: the next shall see the damage itself. */
+    /* An index of damaged data is only used in this run: the next must see the damage itself. */
     bool published = rc == 0 && ds->problems.count == 0 && stk_target_publish(t, &w->readers);
     if (rc == 0)
         rc = stk_index_open_fd(t->fd, published ? t->at : ds->path, &ds->index, err);
@@ -251,8 +252,8 @@ static int build_into(struct stk_dataset *ds, const struct opening *how, struct 
     return rc;
 }
 
-/* *first: the place to begin with; afterwards the one behind that which could not be written to
- * the end, STK_PLACES: that was not the trouble. */
+/* *first: the place to begin with; afterwards, the place after the one where writing failed.
+ * STK_PLACES: the error was something else. */
 static int build(struct stk_dataset *ds, const struct opening *how, int *first, struct stk_err *err)
 {
     struct stk_walk w;
@@ -274,7 +275,7 @@ static int build(struct stk_dataset *ds, const struct opening *how, int *first, 
     return rc;
 }
 
-/* A full disk at one place is no reason to fail: there are others, the last one without a name. */
+/* A full disk at one place is no reason to fail: there are others, the last one nameless. */
 static int build_somewhere(struct stk_dataset *ds, const struct opening *how, bool nameless,
                            struct stk_err *err)
 {
@@ -342,8 +343,8 @@ static int use_manifest(struct stk_dataset *ds, const struct stk_open_options *o
     return 0;
 }
 
-/* The folder that files are named from: the dataset, or what its one file stands in. Whose the data
- * is counts from here on, also when a name leads elsewhere later. */
+/* Opens the folder that names are relative to: the dataset, or the parent of its single file.
+ * Ownership is decided here, even if a name leads elsewhere later. */
 static int open_root(struct stk_dataset *ds, struct stk_err *err)
 {
     const char *base = stk_base_name(ds->path);
@@ -380,8 +381,8 @@ static int enter_tree(struct stk_dataset *ds, struct stk_err *err)
     return rc;
 }
 
-/* Where a new index does not go: into a packed dataset, which has one that was written with it, and
- * to a place where somebody else has put one: it is not ours to replace. */
+/* Drops places where a new index must not go: a packed dataset, which has its own, and a place with
+ * another user's index, which is not ours to replace. */
 static void drop_places(const struct stk_dataset *ds, char *place[STK_PLACES])
 {
     int n = 0;
@@ -415,7 +416,7 @@ static int open_index(struct stk_dataset *ds, struct opening *how, struct stk_er
         rc = build_somewhere(ds, how, !how->trust || o->no_index_write || o->datasets, err);
     if (rc == 0 && o->datasets && !(ds->format->caps & STK_CAN_PICK))
         rc = stk_err_set(err, STK_E_USAGE, ds->path, -1,
-                         "datasets can be named of HDF5 and NPZ; this is %s", ds->format->title);
+                         "only HDF5 and NPZ have datasets to name; this is %s", ds->format->title);
     for (int k = PLAIN; k < NPLACES; k++)
         stk_places_free(how->place[k]);
     return rc;
@@ -429,7 +430,7 @@ static char *trimmed(const char *path)
     return strndup(path, n);
 }
 
-/* What the dataset is told and keeps: the caller may free his options when it is open. */
+/* Copies the caller's texts: the options may be freed once the dataset is open. */
 static int keep_texts(struct stk_dataset *ds, const struct stk_open_options *o, struct stk_err *err)
 {
     ds->payload = strdup(o->payload ? o->payload : "auto");
@@ -457,7 +458,7 @@ static int open_how(const char *path, struct opening *how, struct stk_dataset **
     if (rc == 0 && stat(ds->path, &sb) < 0)
         rc = stk_err_sys(err, path, "open");
     ds->is_dir = rc == 0 && S_ISDIR(sb.st_mode);
-    ds->files.outside = !ds->is_dir || o->follow_links; /* a file that was named is meant */
+    ds->files.outside = !ds->is_dir || o->follow_links; /* a named file may be a link */
     if (rc == 0)
         rc = stk_trust_init(&ds->trust, o->trust, err);
     if (rc == 0)

@@ -35,14 +35,14 @@ struct stk_problems {
 void stk_problems_release(struct stk_problems *p);
 /* Copies; drops silently past STK_PROBLEMS_KEPT (count still grows). */
 void stk_problems_add(struct stk_problems *p, const char *path, int64_t offset, const char *what);
-/* The same of another code than STK_E_CORRUPT. */
+/* The same for a code other than STK_E_CORRUPT. */
 void stk_problems_add_code(struct stk_problems *p, int code, const char *path, int64_t offset,
                            const char *what);
-/* Adds those of `from`, also the ones it only counts. */
+/* Adds those of `from`, including those it only counts. */
 void stk_problems_join(struct stk_problems *p, const struct stk_problems *from);
 void stk_problems_sort(struct stk_problems *p); /* by path, then offset */
 
-/* Problems met while the index was built (empty for a clean dataset). Borrowed. */
+/* Problems found while the index was built (empty for a clean dataset). Borrowed. */
 const struct stk_problems *stk_dataset_problems(const struct stk_dataset *ds);
 
 /* The inside, for the data layer. */
@@ -50,22 +50,22 @@ struct stk_dataset {
     char *path; /* as given, without trailing slashes */
     char *root; /* folder that names in the index are relative to */
     bool is_dir;
-    struct stk_trust trust; /* whose word about it counts */
+    struct stk_trust trust; /* whose files about it are trusted */
     struct stk_files files;
     const struct stk_format *format;
     struct stk_index index;
     char *index_path; /* "" for an index that was not published */
     bool index_built; /* just now */
-    char *index_why;  /* what was wrong with the one that was there; NULL: nothing, or none was */
-    const struct stk_index *checks; /* whose checksums of samples count; NULL: the index's own */
+    char *index_why;  /* why an existing index was not used; NULL: it was, or there was none */
+    const struct stk_index *checks; /* index with the valid checksums of samples; NULL: this one */
     bool has_manifest;
     struct stk_manifest manifest;
     _Atomic uint64_t identity; /* 0: not known yet */
     struct stk_problems problems;
     struct stk_notes notes;
-    struct stk_list_options list; /* its texts are the next three, or the manifest's */
-    char *types;                    /* of columns, as told when it was opened, or NULL */
-    char *payload, *datasets;       /* as told, "auto" and NULL where nothing was */
+    struct stk_list_options list;   /* its texts are the next three fields, or the manifest's */
+    char *types;                    /* of columns, as given when it was opened, or NULL */
+    char *payload, *datasets;       /* as given; "auto" and NULL by default */
     const struct stk_codec **codec; /* of each field of the index; NULL: the bytes are the value */
     _Atomic uint32_t keepers;       /* who still needs it when it is closed */
     pthread_mutex_t lock;           /* the idle readers, the labels */
@@ -85,23 +85,22 @@ static inline void stk_dataset_keep(struct stk_dataset *ds)
     atomic_fetch_add(&ds->keepers, 1);
 }
 
-/* What tells this dataset from any other: its content, not where it stands or when it came there,
- * so that copies have the same. Never 0. Looks into some files the first time. From any thread. */
+/* Identifies the dataset by its content, not by its path or times, so that copies have the same
+ * identity. Never 0. Reads some files the first time. From any thread. */
 uint64_t stk_dataset_identity(struct stk_dataset *ds);
 
-/* As stk_dataset_open(); collect: problems are collected and the rest is opened, else the first one
- * fails the call. trust false: an index that is there is not used
- * and none is published (verify). */
+/* Like stk_dataset_open(); collect: collects problems and opens the rest, else the first problem
+ * fails the call. trust false: uses no existing index and publishes none (verify). */
 int stk_dataset_open_with(const char *path, const struct stk_open_options *opts, bool collect,
                           bool trust, struct stk_dataset **out, struct stk_err *err);
-/* Shows the indexes that somebody who opens the dataset with these options may find and take,
- * whoever they belong to. Borrows idx. */
+/* Shows the indexes that a user who opens the dataset with these options may use, whoever owns
+ * them. Borrows idx. */
 typedef void stk_look_at_index(void *user, const struct stk_index *idx, const char *path,
                                uid_t owner);
 int stk_dataset_published(struct stk_dataset *ds, const struct stk_open_options *o,
                           stk_look_at_index *look, void *user, struct stk_err *err);
 
-/* For verify: trusts nothing, collects problems, and has framed records checked as they go by (so
+/* For verify: trusts nothing, collects problems, and has framed records checked during listing (so
  * that their bytes are read once). */
 struct stk_checker;
 int stk_dataset_open_checked(const char *path, const struct stk_open_options *opts,

@@ -1,11 +1,11 @@
 /*
- * dest.c - claims DST.partial, and swaps it with DST at the end. Whatever is killed when, DST is
- * the old dataset, the new one, or nothing.
+ * dest.c - claims DST.partial, and swaps it with DST at the end. If it is killed at any moment, DST
+ * is the old dataset, the new one, or nothing.
  *
- * In a folder that others write too, anything may have been put under these names: a link, somebody
- * else's folder, another dataset of the caller's. So DST.partial must be ours, everything is done
- * through descriptors, and nothing is cleared away because of its name alone: a plan in it names
- * DST, or the note beside DST (while folders change their names) has its number.
+ * In a folder that others may write, anything may have these names: a link, another user's folder,
+ * another dataset of the caller. So DST.partial must be ours, everything works through descriptors,
+ * and nothing is removed only because of its name: a plan in it must name DST, or the note beside
+ * DST (while folders are renamed) must have its inode number.
  */
 #include "data/dest.h"
 #include "base/file.h"
@@ -26,7 +26,7 @@
 #define PLAN_MAX   (1u << 20)
 #define PLAN_FORCE "replaces the dataset there\n" /* last line of the plan of a --force run */
 #define NOTE_MAX   200
-#define OLD        ".old.partial"  /* an old dataset, where two folders cannot be exchanged */
+#define OLD        ".old.partial"  /* an old dataset, if two folders cannot be exchanged */
 #define NOTE       ".swap.partial" /* see struct note */
 
 static bool is_dot(const char *name)
@@ -34,7 +34,7 @@ static bool is_dot(const char *name)
     return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
-/* What a run that was killed may leave in the folder besides shards. */
+/* True for what a killed run may leave in the folder besides shards. */
 static bool is_temporary(const char *name)
 {
     return strstr(name, ".partial") != NULL;
@@ -53,7 +53,7 @@ static const char *beside(const struct stk_dest *d, const char *ending, struct b
     return b->name;
 }
 
-/* -1: there is none, or something else; errno says. */
+/* -1 with errno: missing, or something else. */
 static int open_beside(const struct stk_dest *d, const char *ending)
 {
     struct beside b;
@@ -67,7 +67,7 @@ static uint64_t number_of(int fd)
     return fd >= 0 && fstat(fd, &st) == 0 ? (uint64_t)st.st_ino : 0;
 }
 
-/* Whether the folder still has that name. */
+/* True if the folder still has that name. */
 static bool stands_at(const struct stk_dest *d, int fd, const char *ending)
 {
     struct beside b;
@@ -83,7 +83,7 @@ static bool has_entry(int dir, const char *name)
     return fstatat(dir, name, &sb, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-/* Calls take() for each name in the folder until it returns something else than 0. */
+/* Calls take() for each name in the folder until it returns non-zero. */
 static int each_entry(int dir, const char *path, int (*take)(int dir, const char *name, void *user),
                       void *user, struct stk_err *err)
 {
@@ -113,7 +113,7 @@ static int found_other(int dir, const char *name, void *user)
     return !is_temporary(name);
 }
 
-/* 1: nothing is in it; 0: something is; negative: cannot tell. */
+/* 1: empty; 0: not empty; negative: error. */
 static int is_vacant(int dir, const char *path, struct stk_err *err)
 {
     int rc = each_entry(dir, path, found_one, NULL, err);
@@ -139,14 +139,14 @@ static int clear_entry(int dir, const char *name, void *user)
     return stk_remove_at(dir, name, c->path, c->err);
 }
 
-/* Removes what is in the folder but its marks; or only what was not finished. */
+/* Removes the contents of the folder except its marks; or only temporary files. */
 static int clear(int dir, const char *path, bool temporary_only, struct stk_err *err)
 {
     struct clearing c = {.path = path, .temporary_only = temporary_only, .err = err};
     return each_entry(dir, path, clear_entry, &c, err);
 }
 
-/* Removes a folder that is known to be a dataset of DST's. */
+/* Removes a folder that is known to be a dataset of DST. */
 static int remove_folder(const struct stk_dest *d, int fd, const char *ending, struct stk_err *err)
 {
     struct beside b;
@@ -158,12 +158,12 @@ static int remove_folder(const struct stk_dest *d, int fd, const char *ending, s
     return rc;
 }
 
-/* Locks an open folder. Negative: somebody else has it (STK_E_EXISTS). */
+/* Locks an open folder. Negative: another process has it (STK_E_EXISTS). */
 static int lock_folder(const struct stk_dest *d, int fd, const char *ending, struct stk_err *err)
 {
-    /* Where there are no locks at all we go on without. */
+    /* Without any locks we continue without one. */
     bool taken = flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK;
-    /* What was locked may just have got its final name: then it is the other one's. */
+    /* The locked folder may just have got its final name: then it belongs to the other run. */
     if (!taken && stands_at(d, fd, ending))
         return 0;
     return stk_err_set(err, STK_E_EXISTS, d->partial, -1, "another stoker is writing this dataset");
@@ -171,8 +171,8 @@ static int lock_folder(const struct stk_dest *d, int fd, const char *ending, str
 
 /* ---- the note ---- */
 
-/* Beside DST while folders change their names, so that after a kill it is known which is which: the
- * numbers (inodes) of the new dataset and of the one that it replaces. 0: none. */
+/* A file beside DST while folders are renamed, so that a killed run can be sorted out: the inodes
+ * of the new dataset and of the one it replaces. 0: none. */
 struct note {
     uint64_t fresh, old;
 };
@@ -188,7 +188,7 @@ static void read_note(const struct stk_dest *d, struct note *n)
     *n = (struct note){0};
     if (stk_read_open(d->parent, beside(d, NOTE, &b), O_NOFOLLOW, &fd, &st, d->final, NULL) < 0)
         return;
-    /* Only we can have made one of ours; under another name too, somebody kept it for later. */
+    /* Only we can have made our note; with a second hard link, another user may have kept it. */
     bool ours = st.st_uid == geteuid() && st.st_nlink == 1 && !(st.st_mode & 022);
     if (ours && stk_pread_full(fd, text, NOTE_MAX, 0, &got, d->final, NULL) == 0) {
         text[got] = '\0';
@@ -198,8 +198,8 @@ static void read_note(const struct stk_dest *d, struct note *n)
     close(fd);
 }
 
-/* Made in DST.partial and renamed from there: what a kill leaves of it is cleared away with that.
- */
+/* Made in DST.partial and renamed from there: what a killed run leaves is removed with that
+ * folder. */
 static int write_note(const struct stk_dest *d, const struct note *n, struct stk_err *err)
 {
     struct beside b;
@@ -225,8 +225,8 @@ static int drop_note(const struct stk_dest *d, const struct note *n, struct stk_
 
 /* ---- the plan ---- */
 
-/* The plan as it stands in the folder. It names DST, so that another one's folder is not taken for
- * this one's wherever it was moved. */
+/* The plan as stored in the folder. It names DST, so that the folder of another dataset is not
+ * mistaken for this one, wherever it was moved. */
 static int plan_text(const struct stk_dest *d, const char *plan, bool force, struct stk_buf *b,
                      struct stk_err *err)
 {
@@ -240,7 +240,7 @@ static bool read_plan(const struct stk_dest *d, int dir, struct stk_buf *b)
     return stk_read_file_at(dir, PLAN_NAME, O_NOFOLLOW, PLAN_MAX, b, d->partial, NULL) == 0;
 }
 
-/* Whether the plan of the unfinished run is this one; *force: that run was given --force. */
+/* True if the unfinished run has this plan; *force: that run had --force. */
 static bool same_plan(const struct stk_dest *d, int dir, const char *plan, bool *force)
 {
     struct stk_buf have = STK_BUF_INIT, want = STK_BUF_INIT;
@@ -256,7 +256,7 @@ static bool same_plan(const struct stk_dest *d, int dir, const char *plan, bool 
     return same;
 }
 
-/* Whether the unfinished run wrote this dataset. */
+/* True if the unfinished run wrote this dataset. */
 static bool plan_is_of(const struct stk_dest *d, int dir)
 {
     struct stk_buf have = STK_BUF_INIT, want = STK_BUF_INIT;
@@ -278,9 +278,9 @@ static int write_plan(const struct stk_dest *d, const char *plan, bool force, st
     return rc;
 }
 
-/* ---- what is there ---- */
+/* ---- existing folders ---- */
 
-/* Reads through the descriptor: what is looked at is what will be replaced. */
+/* Reads through the descriptor: examines exactly what will be replaced. */
 static bool is_dataset(int fd)
 {
     struct stk_manifest m;
@@ -297,15 +297,15 @@ static int refuse_final(const struct stk_dest *d, int fd, bool force, struct stk
     char who[64];
     if (!is_dataset(fd))
         return stk_err_set(err, STK_E_EXISTS, d->final, -1,
-                           "it holds files and no manifest of ours: somebody's data, not to be "
-                           "replaced; choose another destination");
+                           "it holds files but no manifest of stoker, so it is not replaced; "
+                           "choose another destination");
     if (!force)
         return stk_err_set(err, STK_E_EXISTS, d->final, -1,
-                           "a dataset is there already; --force replaces it when the new one is "
+                           "a dataset exists already; --force replaces it when the new one is "
                            "whole");
     if (faccessat(fd, ".", W_OK | X_OK, AT_EACCESS) < 0 && fstat(fd, &st) == 0)
         return stk_err_set(err, STK_E_EXISTS, d->final, -1,
-                           "the dataset there belongs to %s, and its files cannot be removed; "
+                           "the existing dataset belongs to %s, and its files cannot be removed; "
                            "choose another destination",
                            stk_user_name(st.st_uid, who));
     return 0;
@@ -316,9 +316,9 @@ static int check_folder(const struct stk_dest *d, const struct stat *sb, struct 
     struct stat parent;
     if (!S_ISDIR(sb->st_mode))
         return stk_err_set(err, STK_E_EXISTS, d->final, -1,
-                           "a file is there already, and a dataset is a folder; choose another "
-                           "destination");
-    /* A folder that something is mounted on cannot be renamed: better said before the work. */
+                           "a file of this name exists, and a dataset is a folder; choose "
+                           "another destination");
+    /* A mount point cannot be renamed: better reported before the work. */
     if (fstat(d->parent, &parent) == 0 && parent.st_dev != sb->st_dev)
         return stk_err_set(err, STK_E_EXISTS, d->final, -1,
                            "a file system is mounted here, so the folder cannot be put in "
@@ -326,8 +326,8 @@ static int check_folder(const struct stk_dest *d, const struct stat *sb, struct 
     return 0;
 }
 
-/* 0, also when nothing or an empty folder is there (*fd is -1 then); else *fd is the dataset that
- * is to be replaced, for the caller to close. */
+/* 0, also if nothing or an empty folder exists (then *fd is -1); else *fd is the dataset to
+ * replace, for the caller to close. */
 static int check_final(const struct stk_dest *d, bool force, int *fd, struct stk_err *err)
 {
     struct stat sb;
@@ -357,8 +357,8 @@ static int look_at_final(const struct stk_dest *d, struct stk_err *err)
     return rc;
 }
 
-/* What is in DST.partial: nothing, an unfinished run, a dataset that was about to get its name, or
- * (then we keep off) something else. */
+/* Checks DST.partial: nothing, an unfinished run, a dataset about to get its name, or something
+ * else, which is refused. */
 static int check_partial(const struct stk_dest *d, const struct note *n, struct stk_err *err)
 {
     int vacant = is_vacant(d->fd, d->partial, err);
@@ -368,13 +368,12 @@ static int check_partial(const struct stk_dest *d, const struct note *n, struct 
         each_entry(d->fd, d->partial, found_other, NULL, NULL) == 0)
         return 0;
     return stk_err_set(err, STK_E_EXISTS, d->partial, -1,
-                       "in the way, and not left by an unfinished pack of this dataset; move it "
-                       "away");
+                       "in the way, and not from an unfinished pack of this dataset; move it away");
 }
 
 /* ---- claiming ---- */
 
-/* A run killed while it removed what it had replaced, and exchanged for the new one. */
+/* After a run was killed while it removed the dataset that it had replaced. */
 static int drop_exchanged(const struct stk_dest *d, const struct note *n, struct stk_err *err)
 {
     int fd = n->old ? open_beside(d, ".partial") : -1, rc = 0;
@@ -388,8 +387,8 @@ static int drop_exchanged(const struct stk_dest *d, const struct note *n, struct
     return rc;
 }
 
-/* A run killed where a file system cannot exchange two folders: the old dataset gets its name
- * back, or goes if the new one made it. */
+/* After a run was killed on a file system that cannot exchange folders: gives the old dataset its
+ * name back, or removes it if the new one is in place. */
 static int settle_old(const struct stk_dest *d, const struct note *n, struct stk_err *err)
 {
     struct beside b;
@@ -408,7 +407,7 @@ static int settle_old(const struct stk_dest *d, const struct note *n, struct stk
     return rc;
 }
 
-/* Nobody else sees what is not whole. */
+/* Hides an incomplete dataset from others. */
 static void make_private(int fd)
 {
     struct stat st;
@@ -439,14 +438,14 @@ static int claim(struct stk_dest *d, const struct note *n, struct stk_err *err)
         return rc;
     make_private(d->fd);
     rc = settle_old(d, n, err);
-    if (rc == 0) /* again: another run may have ended between the look and the lock */
+    if (rc == 0) /* again: another run may have ended between check and lock */
         rc = look_at_final(d, err);
     if (rc < 0)
-        (void)stk_rmdir_at(d->parent, beside(d, ".partial", &b)); /* if nothing is in it */
+        (void)stk_rmdir_at(d->parent, beside(d, ".partial", &b)); /* if empty */
     return rc;
 }
 
-/* The real path of dst, or of the folder it will be in. malloc'ed, NULL: cannot tell. */
+/* The real path of dst, or of its future parent folder. malloc'ed; NULL: unknown. */
 static char *real_part(const char *dst, bool *whole)
 {
     char *copy = strdup(dst), *real = copy ? realpath(copy, NULL) : NULL;
@@ -485,7 +484,7 @@ void stk_dest_plan_id(const char *plan, char *to)
     snprintf(to, 17, "%016llx", (unsigned long long)stk_hash64(plan, strlen(plan)));
 }
 
-/* The dataset at final is what the plan makes. */
+/* True if the dataset at final is the result of the plan. */
 static bool is_whole(const struct stk_dest *d, const char *plan)
 {
     struct stk_manifest m = {0};
@@ -501,7 +500,7 @@ static bool is_whole(const struct stk_dest *d, const char *plan)
     return whole;
 }
 
-/* Fills in the names, and opens the folder they stand in. */
+/* Fills in the names, and opens their parent folder. */
 static int open_parent(struct stk_dest *d, const char *dst, struct stk_err *err)
 {
     const char *name;
@@ -525,8 +524,7 @@ static int open_parent(struct stk_dest *d, const char *dst, struct stk_err *err)
     return d->name && d->partial ? 0 : stk_err_nomem(err, strlen(dst));
 }
 
-/* What an earlier run left, as far as it decides what this one does. *unfinished: a plan is there.
- */
+/* Checks what an earlier run left, as far as it matters. *unfinished: a plan exists. */
 static void look_back(struct stk_dest *d, bool resume, const char *plan, bool *unfinished)
 {
     bool forced = false;
@@ -539,7 +537,7 @@ static void look_back(struct stk_dest *d, bool resume, const char *plan, bool *u
         close(fd);
 }
 
-/* What a run that was killed at its very end had left to do. */
+/* Completes a run that was killed at its very end. */
 static int tidy_up(const struct stk_dest *d, const struct note *n, struct stk_err *err)
 {
     int rc = drop_exchanged(d, n, err);
@@ -548,17 +546,17 @@ static int tidy_up(const struct stk_dest *d, const struct note *n, struct stk_er
     return rc < 0 ? rc : drop_note(d, n, err);
 }
 
-/* DST.partial as this run begins with it. */
+/* Prepares DST.partial for this run. */
 static int prepare(const struct stk_dest *d, bool force, const char *plan, const struct note *n,
                    struct stk_err *err)
 {
     int rc = clear(d->fd, d->partial, d->resumed, err);
     if (rc == 0 && !d->resumed)
-        rc = write_plan(d, plan, force, err); /* before the manifest of what was whole goes */
+        rc = write_plan(d, plan, force, err); /* before an old manifest is removed */
     if (rc == 0 && !d->resumed)
         rc = stk_unlink_at(d->fd, STK_MANIFEST_NAME, d->partial, err);
     if (rc == 0 && n->fresh)
-        rc = drop_note(d, n, err); /* from now on the plan tells what this is */
+        rc = drop_note(d, n, err); /* from now on the plan identifies the folder */
     return rc;
 }
 
@@ -581,15 +579,14 @@ int stk_dest_open(struct stk_dest *d, const char *dst, bool force, bool resume, 
         return rc;
     if (resume && unfinished && !d->resumed)
         return stk_err_set(err, STK_E_STALE, d->partial, -1,
-                           "the unfinished run there had another source or other options; without "
-                           "--resume it is started over");
+                           "the unfinished run had another source or other options; run without "
+                           "--resume to start over");
     return prepare(d, force, plan, &note, err);
 }
 
 /* ---- publishing ---- */
 
-/* The mode that the umask (or the folder above) gives: that of the files in it, and x where they
- * have r. */
+/* Sets the mode by the umask (or the parent folder): that of its files, with x for every r. */
 static void open_up(const struct stk_dest *d)
 {
     struct stat st, file;
@@ -599,13 +596,13 @@ static void open_up(const struct stk_dest *d)
                                 (file.st_mode & 0444) >> 2);
 }
 
-/* The dataset that was exchanged for ours, unless a new run has taken the place already. */
+/* Removes the dataset that was exchanged for ours, unless a new run has claimed the name. */
 static int drop_partial(const struct stk_dest *d, int old, struct stk_err *err)
 {
     return lock_folder(d, old, ".partial", NULL) < 0 ? 0 : remove_folder(d, old, ".partial", err);
 }
 
-/* Where a file system cannot exchange: for a moment there is none. */
+/* If the file system cannot exchange: for a moment there is no dataset. */
 static int swap_in_steps(const struct stk_dest *d, int old, struct stk_err *err)
 {
     struct beside aside, partial;
@@ -621,7 +618,7 @@ static int swap_in_steps(const struct stk_dest *d, int old, struct stk_err *err)
     return stands_at(d, old, OLD) ? remove_folder(d, old, OLD, err) : 0;
 }
 
-/* Puts partial in the place of the dataset `old`. */
+/* Replaces the dataset `old` by partial. */
 static int swap(const struct stk_dest *d, int old, struct stk_err *err)
 {
     struct beside b;
@@ -638,25 +635,26 @@ static int give_name(const struct stk_dest *d, int old, struct stk_err *err)
     int rc = 0;
     if (!stands_at(d, d->fd, ".partial"))
         rc = stk_err_set(err, STK_E_EXISTS, d->partial, -1,
-                         "somebody moved it away while it was written; it was not given its name");
+                         "it was moved away while it was being written, and did not get its "
+                         "final name");
     else if (old >= 0)
         rc = swap(d, old, err);
     else if (stk_rename_at(d->parent, beside(d, ".partial", &b), d->parent, d->name) < 0)
         rc = stk_err_sys(err, d->final, "rename into place");
     if (rc == 0 && !stands_at(d, d->fd, ""))
         rc = stk_err_set(err, STK_E_EXISTS, d->final, -1,
-                         "somebody put something else in its place just now: this is not the "
-                         "dataset that was written");
+                         "something else was put in its place just now: this is not the dataset "
+                         "that was written");
     return rc;
 }
 
 int stk_dest_publish(struct stk_dest *d, struct stk_err *err)
 {
-    int old, rc = check_final(d, d->force, &old, err); /* what is there now may be new */
+    int old, rc = check_final(d, d->force, &old, err); /* it may have changed */
     struct note note = {number_of(d->fd), number_of(old)};
     if (rc == 0)
         rc = write_note(d, &note, err);
-    if (rc == 0) /* the note speaks for the folder from now on */
+    if (rc == 0) /* from now on the note identifies the folder */
         rc = stk_unlink_at(d->fd, PLAN_NAME, d->partial, err);
     if (rc == 0) {
         open_up(d);

@@ -1,9 +1,9 @@
 /*
- * fetch.h - which stored bytes a set of samples needs, and how few reads can bring them.
+ * fetch.h - which stored bytes a set of samples needs, and the fewest reads that fetch them.
  *
- * Samples are added one by one; their slices become wants (ranges of files); wants that stand near
- * each other are one run, to be read by one request. Who reads is not known here: the reader does
- * it at once, the loader through its engine. Then every want has its bytes, or says why not.
+ * Samples are added one by one; their slices become wants (ranges of files); wants near each other
+ * form one run, read by one request. The reading is done elsewhere: by the reader at once, by the
+ * loader through its engine. Then every want has its bytes, or an error.
  */
 #ifndef STK_DATA_FETCH_H
 #define STK_DATA_FETCH_H
@@ -27,7 +27,8 @@ struct stk_fetch {
     struct stk_buf first;  /* u32: where each sample's slices begin, and the end */
     struct stk_buf slices; /* struct stk_slice of all samples */
     struct stk_buf wants;  /* struct stk_want */
-    struct stk_buf order;  /* u32: wants by place, once sorted; those without bytes left out */
+    struct stk_buf order;  /* u32: wants by position, once sorted; without those that have no
+                            * bytes */
     struct stk_buf places; /* room to sort in */
     struct stk_err *errs;  /* of failed wants, in the order they failed */
     size_t errs_room;
@@ -41,10 +42,10 @@ void stk_fetch_reset(struct stk_fetch *f); /* keeps the memory */
  * on trouble that is not the sample's own. */
 int stk_fetch_add(struct stk_fetch *f, uint64_t id, bool (*have)(void *user, uint64_t extent),
                   void *user, struct stk_err *err);
-/* Ends adding: puts the wants in the order of their places. */
+/* Ends adding: sorts the wants by position. */
 int stk_fetch_sort(struct stk_fetch *f, struct stk_err *err);
-/* The largest run from place i of the order on that one request of `max` bytes should bring (more
- * only where one range is larger). Returns its end; *from and *to are in the file. */
+/* The largest run from index i of the order that one request of `max` bytes should fetch (more only
+ * if a single range is larger). Returns its end; *from and *to are in the file. */
 size_t stk_fetch_run(const struct stk_fetch *f, size_t i, uint64_t max, uint64_t *from,
                      uint64_t *to);
 void stk_fetch_fail(struct stk_fetch *f, struct stk_want *w, int code, const struct stk_err *why);
@@ -81,15 +82,15 @@ static inline uint32_t stk_fetch_first(const struct stk_fetch *f, size_t k)
     return ((const uint32_t *)(const void *)f->first.data)[k];
 }
 
-/* The stored bytes of want i behind the frame's head, the record's checksum compared unless
- * `trust`. Not for wants without bytes. */
+/* The stored bytes of want i after the frame's head; compares the record's checksum unless `trust`.
+ * Not for wants without bytes. */
 int stk_fetch_stored(const struct stk_fetch *f, size_t i, bool trust, const uint8_t **p,
                      uint64_t *len, struct stk_err *err);
 /* Undoes the filters of extent x into out. p: its stored bytes. */
 int stk_fetch_decode(const struct stk_dataset *ds, uint64_t x, const struct stk_extent *e,
                      const uint8_t *p, struct stk_buf *out, struct stk_buf *scratch,
                      struct stk_err *err);
-/* The part of a decoded extent a slice is. */
+/* The part of a decoded extent that belongs to a slice. */
 int stk_fetch_cut(const struct stk_dataset *ds, const struct stk_slice *s,
                   const struct stk_extent *e, const struct stk_buf *decoded, const uint8_t **p,
                   uint64_t *len, struct stk_err *err);

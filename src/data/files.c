@@ -1,6 +1,6 @@
 /*
- * files.c - opening files by number: where they are read from, whether they are still what was
- * recorded, and how large a direct read of them must be. Nothing else opens a dataset's files.
+ * files.c - opening files by number: where to read them from, whether they still match the record,
+ * and the alignment of direct reads. Nothing else opens a dataset's files.
  */
 #include "data/files.h"
 #include "base/beneath.h"
@@ -18,10 +18,10 @@
 
 #define CHANGED   "the file changed since it was indexed; run again"
 #define OUTSIDE   "a link that leads outside the dataset; --follow-links reads it all the same"
-#define MIN_ALIGN 512u /* smaller is no use */
-#define LOOKED_AT 8u   /* files that stand for all */
+#define MIN_ALIGN 512u /* smaller is useless */
+#define LOOKED_AT 8u   /* number of files examined for all */
 
-/* ---- what is on record ---- */
+/* ---- records ---- */
 
 static int entry_of_item(const void *list, uint64_t number, struct stk_files_entry *e,
                          struct stk_err *err)
@@ -52,7 +52,7 @@ static int entry_of(const struct stk_files *files, uint64_t number, struct stk_f
                     char name[PATH_MAX], struct stk_err *err)
 {
     if (number >= files->count)
-        return stk_err_set(err, STK_E_CORRUPT, NULL, -1, "there is no file of number %llu",
+        return stk_err_set(err, STK_E_CORRUPT, NULL, -1, "there is no file number %llu",
                            (unsigned long long)number);
     int rc = files->entry(files->list, number, e, err);
     if (rc < 0)
@@ -79,7 +79,7 @@ char *stk_files_path(const struct stk_files *files, uint64_t number)
     return find_copy(files, number, copy) ? strdup(copy) : stk_path_join(files->root, name);
 }
 
-/* A symbolic link, or a place, may lead elsewhere than the root. */
+/* A symbolic link, or a place, may lead outside the root. */
 bool stk_files_are_local(const struct stk_files *files)
 {
     uint64_t n = files->count < LOOKED_AT ? files->count : LOOKED_AT;
@@ -92,7 +92,7 @@ bool stk_files_are_local(const struct stk_files *files)
     return local;
 }
 
-/* The same error, of that path. */
+/* Sets the path of an error. */
 static void set_path(struct stk_err *err, const char *path)
 {
     const struct stk_err was = *err;
@@ -108,18 +108,18 @@ void stk_files_blame(const struct stk_files *files, uint64_t number, struct stk_
     free(path);
 }
 
-/* ---- is it still that? ---- */
+/* ---- detecting changes ---- */
 
 #define LOOK (STATX_TYPE | STATX_MODE | STATX_SIZE | STATX_MTIME | STATX_UID | STATX_INO)
 
-/* At what is open. */
+/* Status of an open file. */
 static int look_at(int fd, unsigned more, struct statx *sx, struct stk_err *err)
 {
     return statx(fd, "", AT_EMPTY_PATH, LOOK | more, sx) < 0 ? stk_err_sys(err, NULL, "stat") : 0;
 }
 
-/* At what a name leads to. Only its last part is looked at for a link, which costs nothing where
- * there is none: this tells no more of a file than that it is there. Opening decides. */
+/* Status of the file that a name leads to. Checks only the last component for a link, which is
+ * cheap. This only shows that the file exists; opening decides. */
 static bool look_by_name(const struct stk_files *files, const char *name, struct statx *sx)
 {
     if (statx(files->rootfd, name, files->outside ? 0 : AT_SYMLINK_NOFOLLOW, LOOK, sx) < 0)
@@ -150,7 +150,7 @@ static struct stk_file_stamp stamp_of(const struct statx *sx)
                                                sx->stx_mtime.tv_nsec};
 }
 
-/* No time is kept of packed shards: a dataset that is copied stays what it is. */
+/* The times of packed shards are not recorded, so that a copied dataset stays valid. */
 static int check_unchanged(const struct stk_files_entry *e, const struct statx *sx,
                            struct stk_err *err)
 {
@@ -176,17 +176,17 @@ bool stk_files_unchanged(const struct stk_files *files, uint64_t number, uid_t *
 
 /* ---- opening ---- */
 
-/* A name, and how far links on its way may lead. */
+/* A name, and how far its links may lead. */
 struct door {
     int rootfd;
     bool outside;
     const char *name;
 };
 
-/* *flags: O_DIRECT or 0, and afterwards what it came to be. */
+/* *flags: O_DIRECT or 0; cleared if direct reads are not supported. */
 static int open_at(const struct door *d, int *flags)
 {
-    int base = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK; /* a FIFO must not hold us up */
+    int base = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK; /* a FIFO must not block us */
     int fd = stk_open_by_rule(d->rootfd, d->outside, d->name, base | *flags);
     if (fd < 0 && errno == EINVAL && *flags) {
         *flags = 0; /* a file system without direct reads */
@@ -215,7 +215,7 @@ static int open_checked_at(const struct door *d, const struct stk_files_entry *e
     return rc < 0 ? rc : fd;
 }
 
-/* The copy, if there is a whole one; else negative. */
+/* Opens the copy, if there is a complete one; else negative. */
 static int open_copy(const struct stk_files *files, uint64_t number,
                      const struct stk_files_entry *e, int *flags, struct statx *sx)
 {
@@ -267,8 +267,8 @@ int stk_file_open_at(int rootfd, bool outside, const char *name, const char *pat
 
 /* ---- direct reads ---- */
 
-/* Files of a server that does not mind need hardly any alignment; of the others only those of a
- * block device can do with less than a page. */
+/* Some servers need hardly any alignment; of other files, only those on a block device work with
+ * less than a page. */
 static uint32_t align_of_device(int fd, const struct statx *sx)
 {
     if (stk_fs_of_fd(fd)->any_offset)
@@ -277,10 +277,10 @@ static uint32_t align_of_device(int fd, const struct statx *sx)
     return block == MIN_ALIGN ? MIN_ALIGN : STK_FILE_ALIGN;
 }
 
-/* Asked of the last device only once: the kernel is slow to tell. */
+/* Remembers the last device: asking the kernel is slow. */
 static uint32_t cached_align(int fd, const struct statx *sx)
 {
-    static _Atomic uint64_t last; /* the device, and what it said */
+    static _Atomic uint64_t last; /* the device, and its alignment */
     uint64_t device = (uint64_t)sx->stx_dev_major << 40 | (uint64_t)sx->stx_dev_minor << 16;
     uint64_t known = atomic_load_explicit(&last, memory_order_relaxed);
     if (known && known >> 16 == device >> 16)
@@ -290,7 +290,7 @@ static uint32_t cached_align(int fd, const struct statx *sx)
     return align;
 }
 
-/* Direct reads of this file must be multiples of this; 0: they cannot be had. */
+/* Direct reads of this file must be multiples of this; 0: not supported. */
 static uint32_t direct_align(int fd, const struct statx *sx)
 {
 #ifdef STATX_DIOALIGN
@@ -323,10 +323,10 @@ int stk_file_open(const struct stk_files *files, uint64_t number, enum stk_file_
     if (mode == STK_FILE_PLAIN)
         return 0;
     f->align = flags ? direct_align(f->fd, &sx) : 0;
-    /* O_NONBLOCK makes some kernels' io_uring give EAGAIN for what is not cached. */
+    /* With O_NONBLOCK, io_uring of some kernels returns EAGAIN for uncached data. */
     (void)fcntl(f->fd, F_SETFL, f->align ? O_DIRECT : 0);
-    /* The kernel would guess at what comes next from the requests of many threads, and go wrong:
-     * ten times slower at worst. The plan knows; so each request is read as it is. */
+    /* The kernel would guess the next read from the requests of many threads, and guess wrong: ten
+     * times slower at worst. The plan knows, so each request is read as is. */
     if (!f->align)
         (void)posix_fadvise(f->fd, 0, 0, POSIX_FADV_RANDOM);
     return 0;
@@ -338,7 +338,7 @@ bool stk_file_seeable(const struct stk_file *f)
     return me == 0 || me == f->owner;
 }
 
-/* What a file's name leads to now; a copy is asked by its own. */
+/* Status of the file that the name leads to now; for a copy, of the copy. */
 static bool look_now(const struct stk_files *files, uint64_t number, struct statx *sx)
 {
     struct stk_files_entry e;
@@ -348,7 +348,7 @@ static bool look_now(const struct stk_files *files, uint64_t number, struct stat
     return entry_of(files, number, &e, name, NULL) == 0 && look_by_name(files, name, sx);
 }
 
-/* An access list that lets others write shows in the bits of the group. */
+/* An access control list that lets others write shows in the group bits. */
 static bool is_ours(uid_t owner, unsigned mode)
 {
     return (owner == geteuid() || owner == 0) && !(mode & (S_IWGRP | S_IWOTH));
@@ -374,7 +374,7 @@ bool stk_file_changed(const struct stk_files *files, uint64_t number, int fd,
 {
     struct statx sx;
     if (fd >= 0 && look_at(fd, 0, &sx, NULL) < 0)
-        return true; /* it can no longer be asked: a server that has gone */
+        return true; /* no longer accessible: a server that is gone */
     if (fd < 0 && !look_now(files, number, &sx))
         return false;
     struct stk_file_stamp now = stamp_of(&sx);
@@ -392,7 +392,7 @@ void stk_file_close(struct stk_file *f)
     f->fd = f->plain_fd = -1;
 }
 
-/* Not by its name, which may belong to another file by now. */
+/* Not by name, which may belong to another file by now. */
 int stk_file_open_plain(const struct stk_file *f, struct stk_err *err)
 {
     char self[40];

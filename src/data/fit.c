@@ -1,6 +1,6 @@
 /*
- * fit.c - whether an index is of this dataset, as its files stand now and as the caller wants them
- * listed.
+ * fit.c - checks whether an index fits this dataset: its files as they are now, and the caller's
+ * options.
  */
 #include "data/fit.h"
 #include "base/file.h"
@@ -8,13 +8,13 @@
 
 #include <sys/stat.h>
 
-/* Up to so many files are checked against the index when it is opened; more are checked one by one
- * when they are first read. */
+/* Up to this many files are checked against the index when it is opened; more are checked when they
+ * are first read. */
 #define CHECK_FILES 1024
 
-/* ---- is it still right? ---- */
+/* ---- trust ---- */
 
-/* It is believed only as far as its owner owns what it describes. */
+/* An index is trusted only as far as its owner owns the data. */
 static bool may_vouch(struct stk_fit *f, uid_t owner)
 {
     bool may = !f->only_owner || owner == f->owner;
@@ -89,7 +89,7 @@ uint64_t stk_fit_listing(const struct stk_dataset *ds, const struct stk_open_opt
     return id;
 }
 
-/* The index was made as asked, or what it found out is what is asked for. */
+/* True if the index was made with these options, or detected the same settings. */
 static bool settings_match(const struct stk_fit *f)
 {
     const struct stk_dataset *ds = f->ds;
@@ -100,14 +100,14 @@ static bool settings_match(const struct stk_fit *f)
         strcmp(ds->list.payload, "auto") == 0 || strcmp(ds->list.payload, h->payload) == 0;
     if (!format || h->compress != ds->list.compress)
         return false;
-    /* A folder of files that is named so is all its files, else those that look like samples. */
+    /* With an explicit format, a folder is all its files; else those that look like samples. */
     unsigned named = f->format->caps & STK_CAN_TREE ? 0 : STK_FIT_FORMAT;
     return h->listing == stk_fit_listing(ds, o, 0) || h->listing == stk_fit_listing(ds, o, named) ||
            (payload && (h->listing == stk_fit_listing(ds, o, STK_FIT_PAYLOAD) ||
                         h->listing == stk_fit_listing(ds, o, named | STK_FIT_PAYLOAD)));
 }
 
-/* A single file's index must be of this very file. */
+/* The index of a single file must be for exactly this file. */
 static bool same_root(const struct stk_fit *f)
 {
     const struct stk_index_file *file;

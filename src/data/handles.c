@@ -1,6 +1,6 @@
 /*
- * handles.c - which files are open: looked up by number, shared by those who read them, closed by
- * age when there are too many. Opening itself is files.c's.
+ * handles.c - the open files: looked up by number, shared by readers, closed by age when there are
+ * too many. files.c opens them.
  */
 #include "data/files.h"
 
@@ -81,7 +81,7 @@ static struct stk_file *pin(struct stk_handles *h, struct stk_file *f)
     return f;
 }
 
-/* The least recently used file nobody holds, taken out, when there is no room for one more. */
+/* Removes and returns the least recently used unpinned file if there is no room for another. */
 static struct stk_file *take_surplus(struct stk_handles *h)
 {
     struct stk_file *f = h->count >= h->limit ? h->oldest : NULL;
@@ -114,7 +114,7 @@ static void drop(struct stk_file *f)
     free(f);
 }
 
-/* Makes room, then opens: never more than the limit, but for those that are pinned. */
+/* Makes room, then opens: never more than the limit, except for pinned files. */
 static int open_new(struct stk_handles *h, uint32_t number, struct stk_file **out,
                     struct stk_err *err)
 {

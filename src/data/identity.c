@@ -1,19 +1,21 @@
 /*
- * identity.c - the number that tells one dataset from another by what it holds, wherever it stands
- * and whenever it was copied there: for resume states, indexes and tiers.
+ * identity.c - the number that identifies a dataset by its content, independent of its path and
+ * times: for resume states, indexes and tiers.
  *
- * A packed dataset has it from its manifest: names, sizes and checksums of the shards. Of any other
- * it is made of names, sizes, and some bytes of some files. A bounded number of them, so that it is
- * soon known of a dataset of millions; so it can miss a change in the middle of a large file, which
- * the size and time in the index tell.
+ * For a packed dataset it comes from the manifest: names, sizes and checksums of the shards. For
+ * any other it comes from names, sizes, and some bytes of some files, a bounded number, so that it
+ * is fast for millions of files. It can miss a change in the middle of a large file, which the size
+ * and time in the index reveal.
  */
 #include "base/file.h"
 #include "base/hash.h"
 #include "data/dataset.h"
 
-#define SIZES_MAX 4096u /* files all of whose sizes count; of more, those of the sampled ones */
-#define SAMPLED   16u   /* files that are looked into */
-#define BLOCK     4096u /* bytes, at the beginning, in the middle, and at the end */
+#define SIZES_MAX                                                                                  \
+    4096u             /* up to this many files all sizes count; beyond, only those of sampled      \
+                       * files */
+#define SAMPLED 16u   /* files whose bytes are read */
+#define BLOCK   4096u /* bytes at the beginning, in the middle and at the end */
 
 static void add_u64(struct stk_hash *h, uint64_t v)
 {
@@ -30,7 +32,7 @@ static void add_block(struct stk_hash *h, int fd, uint64_t off, uint64_t n)
     stk_hash_update(h, p, got);
 }
 
-/* A file that cannot be read adds nothing: a dataset with damage has an identity, too. */
+/* An unreadable file adds nothing: a damaged dataset has an identity, too. */
 static void add_bytes(struct stk_hash *h, const struct stk_files *files, uint64_t number)
 {
     struct stk_file f;
@@ -43,7 +45,7 @@ static void add_bytes(struct stk_hash *h, const struct stk_files *files, uint64_
     stk_file_close(&f);
 }
 
-/* Not a time among it: copying changes those. */
+/* Without times, which copying changes. */
 static uint64_t of_files(const struct stk_dataset *ds)
 {
     const struct stk_files *files = &ds->files;

@@ -17,7 +17,7 @@ enum stk_crop {
 struct stk_image_op {
     uint32_t width, height; /* 0: as stored */
     int crop;               /* enum stk_crop */
-    uint32_t resize;        /* CENTER: what the shorter side becomes first; 0: just enough */
+    uint32_t resize;        /* CENTER: size of the shorter side before the crop; 0: just enough */
     bool flip;              /* left and right, for half of the images */
     bool nchw;              /* planes one after another; else pixels interleaved */
     uint32_t channels;      /* 3 or 1 */
@@ -35,7 +35,7 @@ struct stk_image;
 int stk_image_new(struct stk_image **out, struct stk_err *err); /* Caller frees with _free(). */
 void stk_image_free(struct stk_image *im);
 
-/* True when the bytes begin as a JPEG or PNG does. */
+/* True if the bytes begin like a JPEG or PNG. */
 bool stk_image_is(const uint8_t *p, size_t n);
 /* What decoding with op will give: height, width, and so bytes (height * width * channels). */
 int stk_image_size(struct stk_image *im, const uint8_t *p, size_t n, const struct stk_image_op *op,

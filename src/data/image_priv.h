@@ -10,8 +10,8 @@
 #include "data/image_rows.h"
 
 #define STK_IMAGE_MAX_PIXELS (UINT64_C(1) << 28)
-#define STK_IMAGE_MAX_STORED 1000000u /* a side of what is stored; libpng's own limit */
-#define STK_IMAGE_MAX_SIDE   16384u   /* a side of what is asked for */
+#define STK_IMAGE_MAX_STORED 1000000u /* largest stored side; libpng's own limit */
+#define STK_IMAGE_MAX_SIDE   16384u   /* largest requested side */
 
 /* One direction of a frame. Output i has its centre at lo + at + (first + i + 0.5) * step, in
  * source pixels; the pixels it is made of are taken from [lo, lo + n) only. */
@@ -28,40 +28,40 @@ struct stk_frame {
     uint32_t channels;
 };
 
-/* What op and key make of an image of this size. */
+/* The frame of op and key for an image of this size. */
 void stk_image_frame(const struct stk_image_op *op, uint64_t key, uint32_t width, uint32_t height,
                      struct stk_frame *f);
-/* The same frame over an image shrunk to 1/shrink, of which width x height pixels are there. */
+/* The same frame over an image shrunk to 1/shrink, with width x height pixels. */
 void stk_image_shrink(struct stk_frame *f, uint32_t shrink, uint32_t width, uint32_t height);
 
-/* Memory that only grows, zeroed when it does; what was in it is then gone. */
+/* Memory that only grows; growing zeroes it and loses its contents. */
 struct stk_room {
     void *p;
     size_t size;
 };
 int stk_room_need(struct stk_room *r, uint64_t size, struct stk_err *err);
 
-/* Takes the rows of an image from top to bottom and leaves the pixels asked for in out. */
+/* Takes the rows of an image from top to bottom and writes the requested pixels to out. */
 struct stk_sink {
     struct stk_frame frame;
     uint32_t row_begin, row_end; /* rows to be given, in this order */
-    uint32_t col_begin, col_end; /* columns of them that are looked at */
+    uint32_t col_begin, col_end; /* columns of them that are used */
     /* private */
     const struct stk_row_ops *ops;
     struct stk_weights x, y;
     struct stk_room x_room, y_room, ring_room;
-    uint8_t *ring, *line; /* rows made narrow; one row of output */
+    uint8_t *ring, *line; /* horizontally resized rows; one row of output */
     size_t stride;        /* of a row of the ring */
     uint32_t row, done;   /* rows taken, rows of output written */
     uint8_t *out;
 };
 
-/* Gets ready for the rows [row_begin, row_end) of a frame; out has room for all of it. */
+/* Prepares for the rows [row_begin, row_end) of a frame; out has room for all of it. */
 int stk_sink_begin(struct stk_sink *s, const struct stk_frame *f, uint8_t *out,
                    struct stk_err *err);
 /* Says that rows will begin with source column col <= col_begin. Once, before the first row. */
 void stk_sink_columns(struct stk_sink *s, uint32_t col);
-/* Bytes at the end of a row that may be read though they mean nothing. */
+/* Meaningless bytes at the end of a row that may be read. */
 size_t stk_sink_slack(const struct stk_sink *s);
 /* The next row: pixels of 4 bytes (R, G, B, anything), or of 1 where one channel is asked for. */
 void stk_sink_row(struct stk_sink *s, const uint8_t *row);

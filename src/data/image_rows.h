@@ -1,6 +1,6 @@
 /*
- * image_rows.h - the inner loops over rows of pixels. Two sets of them, plain C and AVX2, that give
- * the same bytes: which machine decoded an image must not be visible in it.
+ * image_rows.h - the inner loops over rows of pixels. Two sets, plain C and AVX2, give the same
+ * bytes: the result must not depend on the machine.
  */
 #ifndef STK_DATA_IMAGE_ROWS_H
 #define STK_DATA_IMAGE_ROWS_H
@@ -16,7 +16,7 @@
 struct stk_weights {
     uint32_t *start, *count;
     int32_t *coef;  /* STK_WEIGHT_BITS of fraction; 0 from count[i] on */
-    int16_t *split; /* the same in the shape `across` wants; room for 8 a coef */
+    int16_t *split; /* the same in the layout for `across`; room for 8 per coef */
     uint32_t taps;  /* 2, or a multiple of 4 */
     uint32_t out;
 };
@@ -39,7 +39,7 @@ const struct stk_row_ops *stk_row_ops(void); /* the fastest here */
 
 /* One channel: rare enough to be plain C only. */
 void stk_row_across_gray(const uint8_t *row, const struct stk_weights *w, uint8_t *out);
-/* Pixels of 4 bytes to gray, as Pillow's convert("L"); in place is fine. */
+/* Pixels of 4 bytes to gray, like Pillow's convert("L"); may work in place. */
 void stk_row_luma(const uint8_t *rgbx, uint8_t *gray, size_t pixels);
 
 #endif

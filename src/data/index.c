@@ -14,8 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define SMALL_MAX   (1ull << 30) /* bytes of all tables that are brought in at once */
-#define SAMPLES_MAX (1ull << 48) /* so that no sum of numbers of samples overflows */
+#define SMALL_MAX   (1ull << 30) /* bytes of all tables that are loaded at once */
+#define SAMPLES_MAX (1ull << 48) /* so that no sum of sample numbers overflows */
 #define SIZE_MOST   (1ull << 40) /* of a file: its blocks' checksums are kept */
 
 static const uint32_t elem_size[STK_T_COUNT] = {
@@ -168,8 +168,8 @@ static int check_sums(struct stk_index *idx, struct stk_err *err)
     return idx->seen ? 0 : stk_err_nomem(err, n);
 }
 
-/* The tables that do not grow with the number of samples are brought in at once. A sparse file has
- * room for any number in its header, and must not get that much memory. */
+/* Tables that do not grow with the number of samples are loaded at once. A sparse file can claim
+ * any size in its header, and must not get that much memory. */
 static int check_small(const struct stk_index *idx, struct stk_err *err)
 {
     static const enum stk_table small[] = {STK_T_SEGMENTS,   STK_T_COLUMNS, STK_T_FIELDS,
@@ -195,7 +195,7 @@ static bool segment_fits(const struct stk_index *idx, const struct stk_segment *
     switch (seg->kind) {
     case STK_SEG_WHOLE:
         return seg->nsamples <= seg->nextents;
-    case STK_SEG_PARTS: /* a row more tells where the last ends */
+    case STK_SEG_PARTS: /* one more row marks the end of the last */
         return seg->first < nrows && seg->nsamples < nrows - seg->first;
     case STK_SEG_COLUMNS:
         return seg->first <= ncolumns && seg->ncolumns <= ncolumns - seg->first;
@@ -204,8 +204,8 @@ static bool segment_fits(const struct stk_index *idx, const struct stk_segment *
     }
 }
 
-/* Sample follows sample without a gap, and each is somewhere: what counts on the number of samples
- * need not look further. */
+/* Checks that segments cover all samples without a gap, so that other code can rely on the number
+ * of samples. */
 static int check_segments(const struct stk_index *idx, struct stk_err *err)
 {
     const struct stk_segment *seg = idx->table[STK_T_SEGMENTS];
@@ -256,7 +256,7 @@ static int check_header(struct stk_index *idx, struct stk_err *err)
     return rc < 0 ? rc : check_segments(idx, err);
 }
 
-/* Room for all of the file; it takes memory only where blocks are brought in. */
+/* Reserves room for the whole file; only loaded blocks use memory. */
 static int make_room(struct stk_index *idx, uint64_t size, struct stk_err *err)
 {
     void *p = mmap(NULL, (size_t)size, PROT_READ | PROT_WRITE,
@@ -321,7 +321,7 @@ int stk_index_check(const struct stk_index *idx, struct stk_err *err)
 {
     int rc = 0;
     for (enum stk_table t = 0; rc == 0 && t < STK_T_COUNT; t++)
-        if (t != STK_T_SUMS) /* those were read when it was opened */
+        if (t != STK_T_SUMS) /* read when it was opened */
             rc = stk_index_touch(idx, t, err);
     if (rc < 0)
         return rc;
@@ -346,8 +346,7 @@ int stk_index_sample_check(const struct stk_index *idx, uint64_t s, uint32_t *cr
     return rc < 0 ? rc : 1;
 }
 
-/* A block with its part of the checksums put in, from `checks`; *at, *n: which bytes of it are
- * others now. */
+/* Fills a block's part of the checksums from `checks`; *at, *n: the bytes that changed. */
 static int fill_block(const struct stk_index *idx, uint64_t b, int checks, uint8_t *block,
                       size_t *at, size_t *n, struct stk_err *err)
 {
@@ -367,7 +366,7 @@ static int fill_block(const struct stk_index *idx, uint64_t b, int checks, uint8
     return rc;
 }
 
-/* Writes the table block by block; *hash: of all of it. Into `sum` goes the checksum of each. */
+/* Writes the table block by block; *hash: of the whole table; `sum`: checksums of the blocks. */
 static int seal_blocks(const struct stk_index *idx, int fd, int checks, uint64_t *sum,
                        uint64_t *hash, struct stk_err *err)
 {
@@ -393,8 +392,8 @@ static int seal_blocks(const struct stk_index *idx, int fd, int checks, uint64_t
     return rc;
 }
 
-/* The table, the blocks it is in, and what is over these. The index's own copies of sums and header
- * are changed and written: what stands in the file meanwhile is not believed. */
+/* Writes the table, its blocks, and their checksums. Changes and writes the in-memory sums and
+ * header: the file is not trusted meanwhile. */
 static int seal(struct stk_index *idx, int fd, int checks, struct stk_err *err)
 {
     struct stk_index_header h = *idx->h;
@@ -461,7 +460,7 @@ int stk_index_file(const struct stk_index *idx, uint64_t i, const struct stk_ind
     rc = touch(idx, *name, (*f)->name_len, err);
     if (rc < 0)
         return rc;
-    /* An index that came with somebody's data must not make us read files outside it. */
+    /* An index that came with untrusted data must not make us read files outside of it. */
     if (!stk_key_is_safe_path(*name, (*f)->name_len))
         return bad_index(idx, err, "a file's name leaves the folder");
     return 0;
@@ -483,7 +482,7 @@ const struct stk_index_field *stk_index_field(const struct stk_index *idx, uint6
     return f;
 }
 
-/* Entry whose first u64 is `want` in a table sorted by it, or NULL (also when it is damaged). */
+/* The entry with `want` as its first u64 in a table sorted by it, or NULL (also if damaged). */
 static const void *find_u64(const struct stk_index *idx, enum stk_table t, uint64_t want)
 {
     const uint8_t *base = idx->table[t];
@@ -621,7 +620,7 @@ static int column_slices(const struct stk_index *idx, const struct stk_segment *
     if (seg->first > n || seg->ncolumns > n - seg->first)
         return bad_index(idx, err, "a column is out of range");
     int rc = 0;
-    /* A value has an extent of its own or a share of one: no more slices than that. */
+    /* A value has its own extent or a share of one: this bounds the number of slices. */
     uint64_t room = idx->h->nextents + seg->ncolumns;
     for (uint64_t i = seg->first; rc == 0 && i < seg->first + seg->ncolumns; i++) {
         struct stk_slice s = {.field = c[i].field, .length = c[i].length};
@@ -667,7 +666,7 @@ int stk_index_slices(const struct stk_index *idx, uint64_t s, struct stk_buf *ou
     }
 }
 
-/* Asks for the block that entry i of a table is in. True: it had not been looked at before. */
+/* Prefetches the block of entry i of a table. True: it had not been loaded. */
 static bool prefetch_entry(const struct stk_index *idx, enum stk_table t, uint64_t i)
 {
     if (i >= stk_index_count(idx, t))

@@ -1,17 +1,17 @@
 /*
- * index.h - the index of a dataset: tables in one file, used as they are.
+ * index.h - the index of a dataset: tables in one file, used without parsing.
  *
  * Blocks of it are brought into memory when they are first looked at, and stay: the file may be
  * cut, overwritten or unreadable later, and nobody who looks something up sees it, let alone is
  * killed by it. (A mapping would give SIGBUS, or other bytes than those that were checked.)
  *
  * Layout: a header, then tables, each at a multiple of 64 bytes. Nothing in it is trusted: the
- * header and the tables that stay small are checked when it is opened, every other entry when it is
- * looked at: whether it makes sense, and (once for each 64 KiB) its bytes against a checksum. Of a
- * format without checksums nothing else would tell a flipped bit in an offset from the truth.
+ * header and the small tables are checked when it is opened, every other entry at its use: for
+ * plausibility, and (once per 64 KiB) against a checksum. For a format without checksums nothing
+ * else would detect a flipped bit in an offset.
  *
  *   extent   16 bytes: 48 bits offset, 44 bits length, 28 bits file, 8 bits filter chain
- *   segment  a stretch of samples that are stored alike (usually a file's)
+ *   segment a range of samples that are stored alike (usually a file's)
  *     WHOLE    sample k is extent first_extent + k, whole; one field
  *     PARTS    row k of `rows` says where its parts begin in `parts` (16 bytes each)
  *     COLUMNS  sample k of each column is at a computable place; nothing is stored per sample
@@ -27,7 +27,7 @@
 enum stk_table {
     STK_T_FILES,      /* struct stk_index_file */
     STK_T_NAMES,      /* bytes: names of files and folders */
-    STK_T_DIRS,       /* struct stk_index_dir: folders walked, for noticing new files */
+    STK_T_DIRS,       /* struct stk_index_dir: folders walked, to detect new files */
     STK_T_EXTENTS,    /* struct stk_packed */
     STK_T_SEGMENTS,   /* struct stk_segment */
     STK_T_COLUMNS,    /* struct stk_index_column */
@@ -79,9 +79,9 @@ struct stk_segment {
 };
 
 struct stk_index_column {
-    uint64_t first_extent; /* relative to the segment's */
+    uint64_t first_extent; /* relative to the segment */
     uint64_t per_extent, base, stride, length;
-    uint32_t field, tiles; /* tiles: extents a value is cut into; 0 as 1 */
+    uint32_t field, tiles; /* tiles: extents per value; 0 means 1 */
 };
 
 struct stk_index_field {
@@ -126,7 +126,7 @@ struct stk_index_header {
         uint64_t off, count, hash;
         uint32_t elem, pad;
     } table[STK_T_COUNT];
-    uint64_t listing; /* what the caller asked for instead of having it found out; 0: nothing */
+    uint64_t listing; /* hash of the options given instead of detected; 0: none */
 };
 #define STK_INDEX_GROUPED        2u /* files of one stem are one sample */
 #define STK_INDEX_KEYS_ARE_FILES 1u /* a sample's key is its file's name (folder) */
@@ -134,7 +134,7 @@ struct stk_index_header {
 #define STK_INDEX_VERSION        4u
 #define STK_INDEX_OLDEST         3u /* that is read: access points have no leads */
 #define STK_INDEX_BLOCK          (64u << 10) /* bytes under one checksum */
-/* Where the tables, and so the blocks, begin. */
+/* The offset of the tables, and so of the blocks. */
 #define STK_INDEX_TABLES                                                                           \
     ((sizeof(struct stk_index_header) + STK_INDEX_ALIGN - 1) / STK_INDEX_ALIGN * STK_INDEX_ALIGN)
 
@@ -209,8 +209,8 @@ int stk_index_touch_bytes(const struct stk_index *idx, enum stk_table t, uint64_
                           struct stk_err *err);
 /* Checks the checksums of all tables (reads all of it). */
 int stk_index_check(const struct stk_index *idx, struct stk_err *err);
-/* Puts the checksums of all n samples, u32 each in the file `checks`, into an index that was built
- * with room for them. */
+/* Writes the checksums of all n samples, u32 each in the file `checks`, into an index built with
+ * room for them. */
 int stk_index_seal(int fd, const char *path, int checks, uint64_t n, struct stk_err *err);
 
 static inline uint64_t stk_index_count(const struct stk_index *idx, enum stk_table t)
@@ -237,13 +237,12 @@ int stk_index_key(const struct stk_index *idx, uint64_t s, const char **key, siz
 /* The checksum of sample s. 1; 0: the index has none. */
 int stk_index_sample_check(const struct stk_index *idx, uint64_t s, uint32_t *crc,
                            struct stk_err *err);
-/* Asks the system for the part of the index that tells where sample s is. True: it had not been
- * looked at before. */
+/* Prefetches the part of the index that locates sample s. True: it had not been loaded. */
 bool stk_index_prefetch(const struct stk_index *idx, uint64_t s);
 /* Appends the slices of sample s, in order, to out (struct stk_slice each). */
 int stk_index_slices(const struct stk_index *idx, uint64_t s, struct stk_buf *out,
                      struct stk_err *err);
-/* Stored bytes sample s takes (its share of a shared extent counts as the slice's length). */
+/* Stored bytes of sample s (its share of a shared extent counts as the slice's length). */
 int stk_index_sample_bytes(const struct stk_index *idx, uint64_t s, uint64_t *bytes,
                            struct stk_err *err);
 

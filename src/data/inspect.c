@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #define SMALL_SAMPLE (64u << 10)
-#define DESCRIBE_MAX (1ull << 30) /* a larger first sample is not read just to say what it is */
+#define DESCRIBE_MAX (1ull << 30) /* a larger first sample is not read just to describe it */
 
 static unsigned bucket_of(uint64_t size)
 {
@@ -13,7 +13,7 @@ static unsigned bucket_of(uint64_t size)
     return b < STK_INSPECT_BUCKETS ? b : STK_INSPECT_BUCKETS - 1;
 }
 
-/* Within its bucket the median is taken to be in proportion. */
+/* Interpolates the median within its bucket. */
 static uint64_t median_of(const struct stk_inspect *o)
 {
     uint64_t half = o->samples / 2, before = 0;

@@ -13,11 +13,11 @@ struct stk_inspect_field {
     char name[64];
     uint8_t kind, dtype, ndim;
     uint64_t dim[STK_MAX_NDIM];
-    uint64_t size; /* bytes in the sample looked at */
+    uint64_t size; /* bytes in the described sample */
 };
 
 struct stk_inspect {
-    char format[32], payload[32]; /* payload "" where the format has none */
+    char format[32], payload[32]; /* payload "" if the format has none */
     uint64_t files, samples, extents, classes;
     uint64_t files_ignored;
     size_t nclass_names; /* the first classes: label i is class_name[i]; long names are cut */
@@ -27,16 +27,15 @@ struct stk_inspect {
     uint64_t size_min, size_max, size_median_estimate; /* of a sample, stored bytes */
     uint64_t histogram[STK_INSPECT_BUCKETS];
     bool has_manifest;
-    bool index_built_now; /* else it was there */
+    bool index_built_now; /* else it existed */
     char index_path[1024];
     const char
-        *index_why; /* why the index that was there is not used. Borrowed: the dataset's. NULL */
+        *index_why; /* why an existing index is not used, or NULL. Borrowed from the dataset */
     uint64_t index_bytes;
     size_t nfields; /* of the first sample, at most STK_INSPECT_FIELDS described */
     size_t nfields_total;
     struct stk_inspect_field field[STK_INSPECT_FIELDS];
-    double
-        small_reads_fraction; /* share of samples under 64 KiB that stand in files of their own */
+    double small_reads_fraction; /* share of samples under 64 KiB that are separate files */
 };
 
 int stk_inspect_dataset(struct stk_dataset *ds, struct stk_inspect *out, struct stk_err *err);

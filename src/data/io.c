@@ -1,6 +1,6 @@
 /*
- * io.c - the front of the engines: requests counted in and out, what threads hand back, statistics.
- * It moves no bytes itself.
+ * io.c - the front end of the engines: counts requests, collects results from threads, keeps
+ * statistics. It moves no bytes itself.
  */
 #include "data/io_priv.h"
 
@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #define DEPTH_LOCAL   32u
-#define DEPTH_NETWORK 64u /* a round trip more to hide */
+#define DEPTH_NETWORK 64u /* to hide round trips */
 #define DEPTH_MAX     1024u
 #define SMALL_FILE    (1u << 20) /* files below this are read whole, or nearly */
 
@@ -22,7 +22,7 @@ uint64_t stk_io_now_ns(void)
 
 /* ---- opening ---- */
 
-/* A folder of small files: the ring has nothing to gain, and keeping some open gains nothing. */
+/* For a folder of small files neither io_uring nor keeping files open helps. */
 static bool many_small_files(const struct stk_files *files)
 {
     return files->count > stk_handles_limit() && files->bytes / files->count < SMALL_FILE;
@@ -39,7 +39,7 @@ static int open_parts(struct stk_io *io, const struct stk_io_config *cfg, struct
     io->most_bytes = cfg->depth || !cfg->bytes ? UINT64_MAX : cfg->bytes;
     io->once = many_small_files(io->files);
     io->random = cfg->random;
-    io->watch = cfg->watch && !io->choice.network; /* there it may cost a round trip */
+    io->watch = cfg->watch && !io->choice.network; /* on a network it may cost a round trip */
     int rc = stk_io_pool_init(&io->pool, io->depth, err);
     if (rc == 0)
         rc = stk_io_take_engine(io, kind, err);
@@ -84,7 +84,7 @@ void stk_io_stop(struct stk_io *io)
         return;
     io->stopped = true;
     if (io->pid != getpid())
-        return; /* a child after fork(): the threads and what is in flight are the parent's */
+        return; /* a child after fork(): threads and requests belong to the parent */
     if (io->pool.thread)
         stk_io_pool_stop(&io->pool);
     if (io->ops && io->ops->stop)
@@ -103,7 +103,7 @@ void stk_io_close(struct stk_io *io)
     stk_handles_release(&io->handles);
     if (io->ops && io->ops->close)
         io->ops->close(io);
-    if (io->pid == getpid()) { /* destroying them waits for threads a child does not have */
+    if (io->pid == getpid()) { /* destroying them would wait for threads that a child lacks */
         stk_io_pool_release(&io->pool);
         pthread_cond_destroy(&io->post_cond);
         pthread_mutex_destroy(&io->post_lock);
@@ -112,7 +112,7 @@ void stk_io_close(struct stk_io *io)
     free(io);
 }
 
-/* ---- about it ---- */
+/* ---- properties ---- */
 
 const char *stk_io_name(const struct stk_io *io)
 {
@@ -273,7 +273,7 @@ void stk_io_wake(struct stk_io *io)
         io->ops->notify(io);
 }
 
-/* ---- what threads hand over ---- */
+/* ---- results from threads ---- */
 
 void stk_io_post(struct stk_io *io, struct stk_io_list *done, struct stk_io_list *ready)
 {

@@ -2,8 +2,8 @@
  * io_priv.h - what the engines share: open files, the threads, and the way a finished request comes
  * back to the owner.
  *
- * A request goes: submit -> its file is looked up; when it is not open, a thread opens it and every
- * request that waits for it goes on from there -> the engine moves bytes -> done list -> reap.
+ * The path of a request: submit -> look up its file; if it is not open, a thread opens it and all
+ * requests that wait for it continue -> the engine moves bytes -> done list -> reap.
  */
 #ifndef STK_DATA_IO_PRIV_H
 #define STK_DATA_IO_PRIV_H
@@ -19,7 +19,7 @@
 #define STK_IO_MAPS     4096u      /* files that are mapped at most */
 #define STK_IO_ASK_MAX  (1u << 30) /* the kernel moves less than 2 GiB in one call */
 
-/* ---- requests in a row ---- */
+/* ---- lists of requests ---- */
 
 struct stk_io_list {
     struct stk_io_req *first, *last;
@@ -59,7 +59,7 @@ static inline void stk_io_append(struct stk_io_list *a, struct stk_io_list *b)
 /* ---- requests and their files (io_request.c) ---- */
 
 enum stk_io_got {
-    STK_GOT_FILE,    /* req->held or req->map is there */
+    STK_GOT_FILE,    /* req->held or req->map is set */
     STK_GOT_TO_OPEN, /* a thread must call stk_io_open_file() for it */
     STK_GOT_WAIT,    /* its file is being opened; it will be in that call's list */
 };
@@ -69,17 +69,17 @@ enum stk_io_got stk_io_get_file(struct stk_io *io, struct stk_io_req *req);
 void stk_io_open_file(struct stk_io *io, struct stk_io_req *req, struct stk_io_list *waited);
 void stk_io_put_file(struct stk_io *io, struct stk_io_req *req);
 
-/* Takes ownership of nothing: copies why, with the file's path and the offset put in. */
+/* Copies why, with the file's path and the offset filled in. */
 void stk_io_fail(const struct stk_files *files, struct stk_io_req *req, const struct stk_err *why);
-/* Works out what to ask for. False: it failed. */
+/* Computes the range to request. False: it failed. */
 bool stk_io_begin(const struct stk_files *files, struct stk_io_req *req);
 
 enum stk_io_step {
-    STK_STEP_DONE,  /* finished, well or not */
+    STK_STEP_DONE,  /* finished, successfully or not */
     STK_STEP_AGAIN, /* ask for the rest: want - got bytes at at + got */
-    STK_STEP_PLAIN, /* the rest cannot be had directly: ask through the page cache */
+    STK_STEP_PLAIN, /* the rest cannot be read directly: use the page cache */
 };
-/* What follows from a read that gave result bytes or -errno. */
+/* The next step after a read that returned `result` bytes or -errno. */
 enum stk_io_step stk_io_step(const struct stk_files *files, struct stk_io_req *req, ssize_t result);
 
 /* ---- threads (io_threads.c) ---- */
@@ -101,21 +101,21 @@ struct stk_io_pool {
 };
 
 int stk_io_pool_init(struct stk_io_pool *pool, unsigned max, struct stk_err *err);
-/* Queues n jobs; starts threads when all are busy. Runs them here when no thread can be had. */
+/* Queues n jobs; starts threads if all are busy. Runs them here if no thread can be started. */
 void stk_io_pool_add(struct stk_io *io, struct stk_io_list *jobs, unsigned n);
-/* Joins the threads. What had not begun never will. */
+/* Joins the threads. Drops jobs that have not begun. */
 void stk_io_pool_stop(struct stk_io_pool *pool);
 void stk_io_pool_release(struct stk_io_pool *pool);
 
-/* ---- the front ---- */
+/* ---- the front end ---- */
 
 enum stk_io_caps {
     STK_IO_CAN_DIRECT = 1, /* reads past the page cache too */
     STK_IO_CAN_ONCE = 2,   /* opens, reads and closes a file in one go: for folders of small files */
 };
 
-/* All that is known of an engine. A new one is a file with one of these, a line in the table of
- * io_engine.c and a stk_io_kind. */
+/* An engine. A new one is a file with one of these, a line in the table of io_engine.c and a
+ * stk_io_kind. */
 struct stk_io_ops {
     enum stk_io_kind kind;
     const char *name;    /* "uring": what users ask for it by */
@@ -126,28 +126,28 @@ struct stk_io_ops {
     /* What a thread does with a request whose file it has just opened: STK_JOB_READ, STK_JOB_LOAD;
      * or STK_JOB_OPEN: hands it back to the owner, who starts it. */
     enum stk_io_job threads_do;
-    /* Optional. Negative: this engine cannot be had here. */
+    /* Optional. Negative: this engine is not available here. */
     int (*open)(struct stk_io *io, struct stk_err *err);
     void (*close)(struct stk_io *io);
-    void (*stop)(struct stk_io *io); /* cancels, and waits for what cannot be cancelled */
+    void (*stop)(struct stk_io *io); /* cancels, and waits for requests that cannot be cancelled */
     /* A request whose file is open and whose range is known. */
     void (*start)(struct stk_io *io, struct stk_io_req *req);
     /* Collects finished ones into io->done; wait: blocks until something may have happened. */
     void (*poll)(struct stk_io *io, bool wait);
-    /* From any thread: something was posted, or the owner is to wake up. */
+    /* From any thread: wakes the owner, because something was posted or it should wake up. */
     void (*notify)(struct stk_io *io);
     /* Optional. */
     int (*add_memory)(struct stk_io *io, void *p, size_t size);
     void (*drop_memory)(struct stk_io *io, int segment);
 };
 
-/* The way to wait and to be woken of engines whose owner has nothing but posts to wait for. */
+/* Waiting and waking for engines whose owner waits only for posts. */
 void stk_io_threads_poll(struct stk_io *io, bool wait);
 void stk_io_threads_notify(struct stk_io *io);
 
 extern const struct stk_io_ops stk_io_threads_ops, stk_io_mmap_ops, stk_io_uring_ops;
 
-/* Opens the engine for a kind that is not AUTO; threads where it cannot be had (io_engine.c). */
+/* Opens the engine for a kind that is not AUTO; threads if it is not available (io_engine.c). */
 int stk_io_take_engine(struct stk_io *io, enum stk_io_kind kind, struct stk_err *err);
 
 struct stk_io {
@@ -164,23 +164,23 @@ struct stk_io {
     bool watch;
     struct stk_handles handles;
     struct stk_io_map *map; /* by number; NULL: this engine maps nothing */
-    int guard;              /* of map: the guard's number of file 0 */
+    int guard;              /* of map: the guard slot of file 0 */
     pthread_mutex_t open_lock;
-    struct stk_io_req *opening; /* requests whose file is being opened, one for each file */
+    struct stk_io_req *opening; /* requests whose file is being opened, one per file */
     struct stk_io_pool pool;
     void *engine; /* its own state */
 
     /* The owner's: */
     unsigned inflight;   /* submitted and not reaped */
     uint64_t inflight_bytes, most_bytes;
-    unsigned unfinished; /* submitted and not known to be finished */
+    unsigned unfinished; /* submitted and not yet known to be finished */
     uint64_t last_completed_ns;
-    struct stk_io_list jobs; /* for the threads, kept back until the owner polls */
+    struct stk_io_list jobs; /* for the threads, collected until the owner polls */
     unsigned njobs;
     uint64_t resident; /* mapped requests in a row that were in memory */
     struct stk_io_list done; /* finished, to be reaped */
 
-    /* What threads hand to the owner: */
+    /* Passed from threads to the owner: */
     pthread_mutex_t post_lock;
     pthread_cond_t post_cond;
     struct stk_io_list post_done, post_ready; /* finished; file is open now, to be started */
@@ -194,24 +194,24 @@ struct stk_io {
 uint64_t stk_io_now_ns(void);
 /* By the owner: the request is over (code, why, data are set). */
 void stk_io_finished(struct stk_io *io, struct stk_io_req *req);
-/* By a thread: hands over finished and ready ones, and lets the owner know. */
+/* By a thread: passes on finished and ready requests, and wakes the owner. */
 void stk_io_post(struct stk_io *io, struct stk_io_list *done, struct stk_io_list *ready);
-/* By the owner: takes what was posted; ready ones are started. */
+/* By the owner: takes posted requests; starts those that are ready. */
 void stk_io_take_posted(struct stk_io *io);
 /* By the owner: a job for the threads. */
 void stk_io_job(struct stk_io *io, struct stk_io_req *req, enum stk_io_job job);
-/* Hands the jobs kept back to the threads. */
+/* Passes the collected jobs to the threads. */
 void stk_io_flush_jobs(struct stk_io *io);
 
 /* ---- mappings (io_mmap.c) ---- */
 
-/* A file that is mapped, all of it. */
+/* A file that is mapped as a whole. */
 struct stk_io_map {
     _Atomic bool ready; /* set after the rest */
     const uint8_t *p;
     uint64_t size;
-    bool seeable; /* mincore() tells the truth about it */
-    int fd;       /* to look where it does not, and whether it changed; -1: not kept */
+    bool seeable; /* mincore() is reliable for it */
+    int fd;       /* for checks without mincore(), and for changes; -1: not kept */
     struct stk_file_stamp stamp;
     _Atomic bool changed; /* it is no longer the file that was mapped */
 };

@@ -7,13 +7,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define CLASSES_SURE 32 /* as many names may be classes, whatever the number of rows */
+#define CLASSES_SURE 32 /* this many names may be classes, whatever the number of rows */
 
 struct label_entry {
-    uint64_t hash; /* of its name or key, which tells it from all others */
+    uint64_t hash; /* of its name or key, which identifies it */
     int64_t label;
     const char *name; /* DIR: the class */
-    bool given;       /* CSV: a row has said it */
+    bool given;       /* CSV: a row has set it */
 };
 
 static struct label_entry *find(const struct stk_labels *l, const char *name, size_t len)
@@ -26,7 +26,7 @@ static struct label_entry *find(const struct stk_labels *l, const char *name, si
     return NULL;
 }
 
-/* That of a name, made when it is new. NULL: out of memory. */
+/* The entry of a name, added if new. NULL: out of memory. */
 static struct label_entry *intern(struct stk_labels *l, const char *name, size_t len,
                                   struct stk_err *err)
 {
@@ -44,7 +44,7 @@ static struct label_entry *intern(struct stk_labels *l, const char *name, size_t
 
 /* ---- directories ---- */
 
-/* Component `level` of the key's directories; false when it has no such. */
+/* Component `level` of the key's directories; false: none. */
 static bool dir_at(const char *key, size_t len, int level, const char **p, size_t *n)
 {
     int depth = 0;
@@ -117,7 +117,7 @@ static int collect_dirs(struct stk_labels *l, const struct stk_dataset *ds, bool
             return rc;
         if (!dir_at(key, len, l->level, &dir, &n)) {
             if (strict)
-                continue; /* said when the sample is packed, where it can be skipped */
+                continue; /* reported when the sample is packed, where it can be skipped */
             l->mode = STK_LABEL_NONE;
             return 0;
         }
@@ -132,7 +132,7 @@ static int collect_dirs(struct stk_labels *l, const struct stk_dataset *ds, bool
     return number_classes(l, err);
 }
 
-/* The level whose directories name classes: below those that name splits, or only "images". */
+/* The level of directories that name classes: below those that name splits, or just "images". */
 static int class_level(const struct stk_dataset *ds)
 {
     const int deepest = 4;
@@ -149,7 +149,7 @@ static int class_level(const struct stk_dataset *ds)
 
 /* ---- CSV ---- */
 
-/* A column of numbers has one type in all rows: targets of a regression stay floats. */
+/* A column of numbers has one type in all rows: regression targets stay floats. */
 static int64_t number_label(struct stk_labels *l, const struct stk_value *v)
 {
     int64_t bits;
@@ -188,20 +188,20 @@ static int csv_row(struct stk_labels *l, struct stk_labels *classes, const struc
     int64_t label = class ? class->label : number_label(l, &lab->value);
     if (e->given && e->label != label)
         return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1,
-                           "two rows are of '%.*s', with different labels, and a sample has one",
+                           "two rows give '%.*s' different labels, and a sample has one",
                            (int)(len < 200 ? len : 200), key);
     e->label = label;
     e->given = true;
     return 0;
 }
 
-/* Names that are hardly ever the same twice are captions, not classes. */
+/* Names that rarely repeat are captions, not classes. */
 static bool are_texts(const struct stk_labels *classes, uint64_t rows)
 {
     return classes->nclasses > CLASSES_SURE && classes->nclasses > rows / 2;
 }
 
-/* The name of the column that labels are taken from. */
+/* The name of the column with the labels. */
 static const char *label_column(struct stk_labels *l, const struct stk_sample *s)
 {
     const struct stk_field *lab = stk_sample_find(s, "label");
@@ -210,7 +210,7 @@ static const char *label_column(struct stk_labels *l, const struct stk_sample *s
     return lab ? stk_arena_dup(&l->arena, lab->name, lab->name_len) : NULL;
 }
 
-/* The CSV is a dataset like any other. Twice over it: the classes, then the keys. */
+/* The CSV is a dataset like any other. Two passes: the classes, then the keys. */
 static int read_csv(struct stk_labels *l, const char *path, struct stk_err *err)
 {
     struct stk_open_options o = {.no_index_write = true};
@@ -315,7 +315,7 @@ int stk_labels_of(const struct stk_labels *l, const char *key, size_t len, int64
             return no_dir(l, key, len, err);
         e = find(l, dir, n);
     } else {
-        /* As written, without its extension, or by the file's name alone. */
+        /* As written, without its extension, or by the base name alone. */
         const char *slash = memrchr(key, '/', len), *base = slash ? slash + 1 : key;
         e = find(l, key, len);
         e = e ? e : find(l, key, stk_key_stem(key, len));
@@ -328,9 +328,9 @@ int stk_labels_of(const struct stk_labels *l, const char *key, size_t len, int64
     return 1;
 }
 
-/* ---- of a dataset that is read ---- */
+/* ---- labels of a dataset being read ---- */
 
-/* Records of most formats carry key and label in themselves: then the index has no keys. */
+/* Records of most formats include key and label: then the index has no keys. */
 static bool has_keys(const struct stk_dataset *ds)
 {
     return (ds->index.h->flags & STK_INDEX_KEYS_ARE_FILES) ||

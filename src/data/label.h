@@ -1,5 +1,5 @@
 /*
- * label.h - labels that stand outside the samples: in the directories of the keys, or in a CSV.
+ * label.h - labels outside the samples: in the directories of the keys, or in a CSV.
  */
 #ifndef STK_DATA_LABEL_H
 #define STK_DATA_LABEL_H
@@ -12,15 +12,15 @@ enum stk_label_mode { STK_LABEL_NONE, STK_LABEL_DIR, STK_LABEL_CSV };
 struct stk_labels {
     enum stk_label_mode mode;
     int level;            /* DIR: 1 is the first directory of a key, -1 the last */
-    const char **classes; /* sorted; label i is classes[i]. Empty where labels are plain numbers */
+    const char **classes; /* sorted; label i is classes[i]. Empty if labels are plain numbers */
     size_t nclasses;
     struct stk_arena arena;
     struct label_entry *entry; /* of a name or key */
     size_t nentries;
     struct stk_lookup table;
     bool reals; /* CSV: labels are floats; an int64 label is the bits of a double */
-    /* CSV: labels are texts (captions), too many for classes; label i is text[i]. The field they
-     * become, and how many are in how many rows. */
+    /* CSV: labels are texts (captions), too many for classes; label i is text[i]. The name of their
+     * field, and the number of texts and rows. */
     const char **text, *text_field;
     uint64_t ntexts, rows;
 };
@@ -29,17 +29,17 @@ struct stk_labels {
  * "none", "dir" (the last directory), "dir:LEVEL", "csv:FILE" (key, label). Reads all keys. */
 int stk_labels_init(struct stk_labels *l, const char *spec, const struct stk_dataset *ds,
                     struct stk_err *err);
-/* Of a dataset whose manifest says that labels are directories of the keys (else: none). */
+/* For a dataset whose manifest says that labels are directories of the keys (else: none). */
 int stk_labels_from_manifest(struct stk_labels *l, const struct stk_manifest *m,
                              struct stk_err *err);
 void stk_labels_release(struct stk_labels *l);
-/* 1: *label is the key's (the bits of a double with `reals`); 0: labels are not given this way;
- * negative: the key has none. */
+/* 1: *label is the key's label (the bits of a double with `reals`); 0: keys do not determine
+ * labels; negative: the key has none. */
 int stk_labels_of(const struct stk_labels *l, const char *key, size_t len, int64_t *label,
                   struct stk_err *err);
 
-/* The labels every sample of a dataset has by its key's directory, found out when first asked for;
- * *out is NULL where they stand in the samples or nowhere. Borrowed: as long as ds. Thread-safe. */
+/* The labels of a dataset by its keys' directories, computed at the first call; *out is NULL if the
+ * labels are in the samples, or there are none. Borrowed: as long as ds. Thread-safe. */
 int stk_dataset_labels(struct stk_dataset *ds, struct stk_labels **out, struct stk_err *err);
 
 #endif

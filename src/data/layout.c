@@ -1,4 +1,4 @@
-/* layout.c - lists of names that mean something, and how paths are looked up in them. */
+/* layout.c - lists of meaningful names, and the lookup of paths in them. */
 #include "data/layout.h"
 #include "base/file.h"
 #include "base/text.h"
@@ -9,7 +9,7 @@
 
 static const char *const junk[] = {
     "Thumbs.db", "desktop.ini", "ehthumbs.db",
-    "Icon\r",    "_SUCCESS", /* of Hadoop and Spark: all parts are there */
+    "Icon\r",    "_SUCCESS", /* of Hadoop and Spark: marks a complete output */
     NULL};
 static const char *const readmes[] = {"README",    "LICENSE", "LICENCE",  "COPYING",
                                       "CHANGELOG", "NOTICE",  "CITATION", NULL};
@@ -69,7 +69,7 @@ bool stk_layout_is_annotation(const char *name)
     return is_one_of(annotations, suffix, strlen(suffix));
 }
 
-/* Letters of a split's name, perhaps with digits behind ("val2017"). */
+/* The letters of a split's name, perhaps followed by digits ("val2017"). */
 static bool is_split(const char *p, size_t n)
 {
     size_t letters = 0;

@@ -1,8 +1,8 @@
 /*
- * layout.h - what the names of files and folders say about a dataset: which are pictures and which
- * notes about them, which split a file is of, which folders stand beside each other.
+ * layout.h - what the names of files and folders say about a dataset: images and their annotations,
+ * the split of a file, parallel folders.
  *
- * Names only; nothing is opened. walk.c decides with it what is a sample.
+ * Uses only names and opens nothing. walk.c decides with it which files are samples.
  */
 #ifndef STK_DATA_LAYOUT_H
 #define STK_DATA_LAYOUT_H
@@ -10,23 +10,23 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Left behind by desktops and archivers: data for nobody. */
+/* Left behind by desktops and archivers: never data. */
 bool stk_layout_is_junk(const char *name);
-/* README, LICENSE and their like. */
+/* README, LICENSE and similar files. */
 bool stk_layout_is_readme(const char *name);
-/* A picture, sound, film or array: what a sample of a folder of files usually is. */
+/* An image, sound, video or array: the usual samples of a folder of files. */
 bool stk_layout_is_media(const char *name);
 /* A table or text that is usually about other files. */
 bool stk_layout_is_annotation(const char *name);
-/* The ending of a name with its dot; "" where there is none. Borrowed. */
+/* The suffix of a name with its dot; "": none. Borrowed. */
 const char *stk_layout_suffix(const char *name);
 
-/* The split ("train", "val2017", "test") that a path tells: the first directory called so, else,
- * with in_base, a word of the base name ("mnist-train.tfrecord-00000-of-00001"). *split is borrowed
- * from name and not terminated. */
+/* The split ("train", "val2017", "test") in a path: the first directory of such a name, else, with
+ * in_base, a word of the base name ("mnist-train.tfrecord-00000-of-00001"). *split is borrowed from
+ * name and not terminated. */
 bool stk_layout_split(const char *name, size_t len, bool in_base, const char **split, size_t *n);
 
-/* A directory that says nothing about a sample's class: a split, or "images". */
+/* A directory that does not denote a class: a split, or "images". */
 bool stk_layout_is_neutral(const char *dir, size_t len);
 
 /* Parallel trees, images/ and labels/ or masks/: which of them a path goes through first. */

@@ -44,8 +44,8 @@ int stk_compress_parse(const char *text, int *filter, int *level, struct stk_err
     long v = colon ? strtol(colon + 1, &end, 10) : 0;
     if (i == NCOMPRESSIONS || (colon && (*end || end == colon + 1 || v < 0 || v > 22)))
         return stk_err_set(err, STK_E_USAGE, NULL, -1,
-                           "'%s' is no compression: none, zstd, lz4 or deflate, with a level as in "
-                           "zstd:3",
+                           "'%s' is not a compression: none, zstd, lz4 or deflate, with a level "
+                           "as in zstd:3",
                            text);
     *filter = compressions[i].filter;
     *level = (int)v;
@@ -166,7 +166,7 @@ static int get_files(struct stk_manifest *m, const struct stk_jval *root, const 
     return 0;
 }
 
-/* False where it is not there: an older manifest. */
+/* False if missing, as in an older manifest. */
 static bool get_bool(const struct stk_jval *root, const char *name)
 {
     const struct stk_jval *v = stk_json_get(root, name);
@@ -185,7 +185,7 @@ static int get_classes(struct stk_manifest *m, const struct stk_jval *root, cons
         return stk_err_nomem(err, v->len * sizeof *m->classes);
     for (size_t i = 0; i < v->len; i++) {
         if (v->item[i].type != STK_JSTR)
-            return bad(path, err, "a class that is no text");
+            return bad(path, err, "a class that is not text");
         m->classes[i] = v->item[i].str;
     }
     return 0;
@@ -215,7 +215,7 @@ static int from_json(struct stk_manifest *m, const struct stk_jval *root, const 
     return rc < 0 ? rc : get_classes(m, root, path, err);
 }
 
-/* The text, in the arena: values point into it. *st: whose it is. NULL: there is none. */
+/* The text, in the arena: values point into it. *st: its owner. NULL: there is none. */
 static const char *get_text(const struct stk_manifest_at *at, const char *path,
                             struct stk_manifest *m, size_t *len, struct stat *st)
 {

@@ -1,5 +1,5 @@
 /*
- * manifest.h - manifest.json: what makes a packed dataset "there". Written last.
+ * manifest.h - manifest.json: marks a packed dataset as complete. Written last.
  */
 #ifndef STK_DATA_MANIFEST_H
 #define STK_DATA_MANIFEST_H
@@ -16,7 +16,7 @@ struct stk_manifest_file {
 };
 
 struct stk_manifest {
-    const char *format, *payload; /* payload "" where the format has none */
+    const char *format, *payload; /* payload "" if the format has none */
     int compress;                 /* enum stk_filter_id or 0 */
     bool grouped;                 /* a tree whose samples are several files of one stem */
     const char *columns;          /* tables of text: stk_list_options' types; else "" */
@@ -25,33 +25,32 @@ struct stk_manifest {
     size_t nshards;
     struct stk_manifest_file *other; /* the index, .idx files … */
     size_t nother;
-    bool class_by_class;  /* samples of a class stand together */
+    bool class_by_class;  /* samples of a class are adjacent */
     const char **classes; /* label i is classes[i] */
     size_t nclasses;
-    const char *plan;          /* which run made it (stk_dest_plan_id), or NULL */
-    const char *source;        /* what was packed */
-    const char *label_from;    /* "dir:1" where labels are directories of the keys, else "" */
+    const char *plan;          /* id of the run that made it (stk_dest_plan_id), or NULL */
+    const char *source;        /* path of the packed source */
+    const char *label_from;    /* "dir:1" if labels are directories of the keys, else "" */
     const char *settings_json; /* as given, or NULL */
     struct stk_arena arena;    /* owns all of the above after a read */
 };
 
-/* Where one is looked for. */
+/* Where to look for one. */
 struct stk_manifest_at {
     int dirfd;                     /* the dataset */
-    bool outside;                  /* a link may lead out of it; else it counts as none */
+    bool outside;                  /* a link may lead out of it; else such a link is ignored */
     const char *dir;               /* its path, for messages */
-    const struct stk_trust *trust; /* NULL, or who it is believed of: else it is refused */
+    const struct stk_trust *trust; /* NULL, or whom to trust: others are refused */
 };
-/* 1: read; 0: there is none, or a manifest.json that is of another program; negative: stoker's, but
- * bad. */
+/* 1: read; 0: none, or a manifest.json of another program; negative: stoker's, but damaged. */
 int stk_manifest_read_at(const struct stk_manifest_at *at, struct stk_manifest *m,
                          struct stk_err *err);
 /* The same, whoever wrote it. */
 int stk_manifest_read(const char *dir, struct stk_manifest *m, struct stk_err *err);
 void stk_manifest_release(struct stk_manifest *m);
-/* What tells this dataset's shards from any other's: over names, sizes and checksums. Not 0. */
+/* Identifies the shards of a dataset: a hash of names, sizes and checksums. Not 0. */
 uint64_t stk_manifest_id(const struct stk_manifest_file *shard, size_t n);
-/* Into the folder dirfd, which messages call dir. */
+/* Writes it to the folder dirfd; dir: its name in messages. */
 int stk_manifest_write(int dirfd, const char *dir, const struct stk_manifest *m,
                        struct stk_err *err);
 

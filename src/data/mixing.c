@@ -1,15 +1,17 @@
 /*
- * mixing.c - how far an order is from a random one, seen as training sees it: batch by batch. Looks
- * at some batches all over the epoch; what a random order would have is computed, not drawn.
+ * mixing.c - how far an order is from a random one, as training sees it: batch by batch. Examines
+ * some batches all over the epoch; the values of a random order are computed, not drawn.
  */
 #include "data/plan.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-#define PARTS    64  /* of the data; a bit each in a mask */
-#define PLACES   256 /* looked at to see how labels lie */
-#define NO_CLUMP 4   /* samples of a class that come together are noise, as in smaller batches */
+#define PARTS  64  /* of the data; one bit of a mask each */
+#define PLACES 256 /* probed to see how labels are distributed */
+#define NO_CLUMP                                                                                   \
+    4 /* up to this many adjacent samples of a class are noise, as in smaller                      \
+       * batches */
 
 struct survey {
     const struct stk_order *o;
@@ -62,7 +64,7 @@ static void look_at_batch(struct survey *s, uint64_t from)
         s->classes += sort_and_count(s->seen + first_seen, s->nseen - first_seen);
 }
 
-/* The chance that a draw of `batch` of n without putting back misses all of some `size` of them. */
+/* The probability that drawing `batch` of n without replacement misses all of a group of `size`. */
 static double chance_missed(double n, double size, uint64_t batch)
 {
     double p = 1;
@@ -81,8 +83,8 @@ static double random_spread(uint64_t n, uint64_t batch)
     return 1 - missed / (double)parts;
 }
 
-/* Classes, given how many samples each of them had, smallest first; those with as many have the
- * same chance. */
+/* The expected share of classes, from the counts of each class in ascending order; equal counts
+ * have equal probability. */
 static double random_classes(const int64_t *count, uint64_t nclasses, const struct survey *s)
 {
     double n = (double)s->o->n, part = n / (double)s->nseen, missed = 0, chance = 0;
@@ -102,7 +104,7 @@ static void judge_classes(struct survey *s, struct stk_mixing *out)
     uint64_t nclasses = sort_and_count(s->seen, s->nseen), k = 0;
     for (uint64_t i = 0, from = 0; i < s->nseen; i++)
         if (i + 1 == s->nseen || s->seen[i + 1] != s->seen[i]) {
-            s->seen[k++] = (int64_t)(i + 1 - from); /* counts overwrite what was counted */
+            s->seen[k++] = (int64_t)(i + 1 - from); /* counts overwrite the labels */
             from = i + 1;
         }
     qsort(s->seen, nclasses, sizeof *s->seen, by_value);
@@ -130,8 +132,7 @@ int stk_mixing_measure(const struct stk_order *o, uint64_t batch, uint64_t budge
     struct survey s = {.o = o, .label = label, .user = user};
     *out = (struct stk_mixing){0};
     if (batch == 0 || budget == 0)
-        return stk_err_set(err, STK_E_USAGE, NULL, -1,
-                           "how well samples are mixed shows in batches of at least one");
+        return stk_err_set(err, STK_E_USAGE, NULL, -1, "mixing needs a batch size of at least one");
     if (o->n == 0)
         return 0;
     s.batch = batch < o->n ? batch : o->n;
@@ -142,7 +143,7 @@ int stk_mixing_measure(const struct stk_order *o, uint64_t batch, uint64_t budge
         s.seen = malloc(s.nbatches * s.batch * sizeof *s.seen);
     if (label && !s.seen)
         return stk_err_nomem(err, s.nbatches * s.batch * sizeof *s.seen);
-    for (uint64_t i = 0; i < s.nbatches; i++) /* the middle batch of each of nbatches stretches */
+    for (uint64_t i = 0; i < s.nbatches; i++) /* the middle batch of each of nbatches ranges */
         look_at_batch(&s, (uint64_t)((unsigned __int128)(2 * i + 1) * all / (2 * s.nbatches)) *
                               s.batch);
     judge(&s, out);
@@ -152,7 +153,7 @@ int stk_mixing_measure(const struct stk_order *o, uint64_t batch, uint64_t budge
 
 /* ---- at a glance ---- */
 
-/* The chance that two of these are equal. */
+/* The probability that two of these are equal. */
 static double chance_alike(int64_t *v, uint64_t n)
 {
     double pairs = 0;
@@ -193,7 +194,7 @@ bool stk_mixing_poor(const struct stk_order *o, uint64_t nclasses,
         !stk_mixing_together(o->n, o->block / 2, label, user))
         return false;
     stk_order_window(o, 0, &first, &end);
-    /* A round: one sample of each block, whose others are of the same class. */
+    /* A round takes one sample of each block; the others of a block have the same class. */
     uint64_t blocks = (end - first) / o->block, look = blocks < PLACES ? blocks : PLACES;
     for (uint64_t i = 0; i < look; i++) {
         seen[n] = label(user, stk_order_at(o, first + i));
@@ -202,7 +203,7 @@ bool stk_mixing_poor(const struct stk_order *o, uint64_t nclasses,
     if (n == 0)
         return false;
     double all = (double)nclasses, here = (double)sort_and_count(seen, n);
-    here *= (double)blocks / (double)n; /* those not looked at have other classes */
+    here *= (double)blocks / (double)n; /* blocks not examined have other classes */
     out->samples = end - first;
     out->classes = (uint64_t)(here < all ? here : all);
     out->of_random = (uint64_t)(-all * expm1((double)out->samples * log1p(-1 / all)) + 0.5);

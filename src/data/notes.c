@@ -1,7 +1,7 @@
 /*
- * notes.c - the list of what was left out and what was taken as what, and its bytes in an index:
- * for each note its type, kind, as, why, count and number of names, then the names, all as text
- * that ends in a NUL.
+ * notes.c - the list of what was left out and what was taken as something, and its bytes in an
+ * index: per note its type, kind, as, why, count and number of names, then the names, all as
+ * NUL-terminated text.
  */
 #include "data/notes.h"
 #include "base/array.h"
@@ -46,7 +46,7 @@ static struct stk_note *find(const struct stk_notes *s, const struct stk_note *x
     return NULL;
 }
 
-/* The note that says what x says, made where there is none. Count and names are not x's. */
+/* The note with the text of x, added if there is none. Does not copy count and names. */
 static int obtain(struct stk_notes *s, const struct stk_note *x, struct stk_note **out,
                   struct stk_err *err)
 {
@@ -58,7 +58,7 @@ static int obtain(struct stk_notes *s, const struct stk_note *x, struct stk_note
         y.as = "";
         if ((*out = find(s, &y)))
             return 0;
-        if (s->n >= 2 * STK_NOTES_KEPT) { /* of kinds no reader has: damaged */
+        if (s->n >= 2 * STK_NOTES_KEPT) { /* more kinds than any reader has: damaged */
             *out = &s->item[s->n - 1];
             return 0;
         }
@@ -171,7 +171,7 @@ struct cursor {
     const char *p, *end;
 };
 
-/* The next text; NULL: there is none that ends. */
+/* The next text; NULL: none, or not terminated. */
 static const char *next_text(struct cursor *c)
 {
     const char *text = c->p;
@@ -216,7 +216,7 @@ static int read_note(struct stk_notes *s, struct cursor *c, struct stk_err *err)
 
 int stk_notes_read(struct stk_notes *s, const char *p, size_t n, struct stk_err *err)
 {
-    struct cursor c = {p, n ? p + n : p}; /* nothing of them may stand at NULL */
+    struct cursor c = {p, n ? p + n : p}; /* p may be NULL when n is 0 */
     int rc = 0;
     while (rc == 0 && c.p < c.end)
         rc = read_note(s, &c, err);

@@ -1,8 +1,8 @@
 /*
- * notes.h - what the readers of a dataset did not take, and what they took something to be.
+ * notes.h - what the readers of a dataset left out, and what they took something as.
  *
- * The list stays short whatever the dataset: notes that say the same are one, with a count and the
- * first names. The same files give the same list, in the order of the files.
+ * The list stays short for any dataset: equal notes are merged, with a count and the first names.
+ * The same files give the same list, in the order of the files.
  */
 #ifndef STK_DATA_NOTES_H
 #define STK_DATA_NOTES_H
@@ -18,17 +18,17 @@ struct stk_notes {
 };
 
 void stk_notes_release(struct stk_notes *s);
-/* Left out: `count` things called `name` of this kind. Copies; long texts are cut. */
+/* Notes that `count` things of this kind named `name` were left out. Copies; cuts long texts. */
 int stk_notes_left_out(struct stk_notes *s, const char *kind, const char *name, const char *why,
                        uint64_t count, struct stk_err *err);
 int stk_notes_taken(struct stk_notes *s, const char *what, const char *as, const char *because,
                     uint64_t count, struct stk_err *err);
-/* Adds those of `from`. */
+/* Adds the notes of `from`. */
 int stk_notes_join(struct stk_notes *s, const struct stk_notes *from, struct stk_err *err);
-/* How many things were left out. */
+/* The number of things left out. */
 uint64_t stk_notes_missing(const struct stk_notes *s);
 
-/* Appends them as bytes; reads what this wrote (any number of times over), trusting no byte. */
+/* Writes them as bytes; reads one or more such writes, trusting no byte. */
 void stk_notes_write(const struct stk_notes *s, struct stk_buf *out);
 int stk_notes_read(struct stk_notes *s, const char *p, size_t n, struct stk_err *err);
 

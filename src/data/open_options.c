@@ -1,4 +1,4 @@
-/* open_options.c - the table of the options a dataset is opened with, and the names they offer. */
+/* open_options.c - the table of the options for opening a dataset, and their choices. */
 #include "data/open_options.h"
 
 #include "format/format.h"

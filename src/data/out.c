@@ -15,7 +15,9 @@
 #include <unistd.h>
 
 #define WRITE_SIZE (1u << 20)
-#define SYNC_STEP  (16u << 20) /* start write-back this often, so that the fsync has little left */
+#define SYNC_STEP                                                                                  \
+    (16u << 20) /* start write-back at this interval, so that the fsync has little                 \
+                 * left */
 
 static int write_out(struct stk_out_file *o, const void *p, size_t n, struct stk_err *err)
 {
@@ -42,7 +44,7 @@ static int flush(struct stk_out_file *o, struct stk_err *err)
 static int out_write(struct stk_out *out, const void *p, size_t n, struct stk_err *err)
 {
     struct stk_out_file *o = (struct stk_out_file *)out;
-    if (n >= WRITE_SIZE / 4) { /* large enough to go as it is */
+    if (n >= WRITE_SIZE / 4) { /* large enough to write directly */
         int rc = flush(o, err);
         return rc < 0 ? rc : write_out(o, p, n, err);
     }
@@ -134,7 +136,7 @@ int stk_out_open(struct stk_out_file *o, const struct stk_format *f, int dirfd, 
     stk_hash_init(&o->hash);
     int rc = name_it(o, dir, name, err);
     if (rc == 0)
-        rc = stk_remove_at(dirfd, o->partial_name, o->partial, err); /* of a run that was killed */
+        rc = stk_remove_at(dirfd, o->partial_name, o->partial, err); /* from a killed run */
     if (rc < 0 || (f->caps & STK_CAN_OWN_FILE))
         return rc;
     o->fd = stk_create_at(dirfd, o->partial_name, STK_SHARED);
@@ -256,7 +258,7 @@ int stk_out_commit(struct stk_out_file *o, struct stk_manifest_file *shard,
         rc = stk_out_checksum(o->out.dirfd, false, o->partial_name, &shard->size, &shard->xxh64,
                               o->partial, err);
     }
-    /* The sidecar first: a shard that has its name is wholly there. */
+    /* The sidecar first: a shard with its final name must be complete. */
     if (rc == 0)
         rc = commit_side(o, side, err);
     return rc < 0 ? rc : give_name(o, err);

@@ -9,32 +9,32 @@
 
 struct stk_out_file {
     struct stk_out out; /* first: what the format sees */
-    char *dir, *name;   /* final name, in out.dirfd; dir: what messages call that */
-    char *partial;      /* what messages call what is being written */
+    char *dir, *name;   /* final name, in out.dirfd; dir: its name in messages */
+    char *partial;      /* name of the file being written, for messages */
     char *partial_name; /* in out.dirfd */
     const struct stk_format *format;
     int fd; /* -1 for formats that write the file themselves */
     struct stk_buf buf;
     uint64_t written; /* without buf */
-    uint64_t started; /* write-back was asked for up to here */
+    uint64_t started; /* write-back was started up to here */
     struct stk_hash hash;
     bool patched;    /* the running checksum is void */
-    char *side_name; /* a sidecar's, or NULL */
+    char *side_name; /* name of the sidecar, or NULL */
     struct stk_new side_file;
     struct stk_buf side;
 };
 
 #define STK_OUT_INIT ((struct stk_out_file){.out.dirfd = -1, .fd = -1, .side_file = STK_NEW_INIT})
 
-/* In the folder dirfd, which is ours and called dir. Caller releases with stk_out_release() in any
- * case, before dirfd is closed. */
+/* In our folder dirfd, named dir in messages. Caller always releases with stk_out_release(), before
+ * dirfd is closed. */
 int stk_out_open(struct stk_out_file *o, const struct stk_format *f, int dirfd, const char *dir,
                  const char *name, struct stk_err *err);
-/* Makes it durable and gives it its name. Fills name (borrowed from o), size and checksum. */
+/* Makes it durable and renames it. Fills in name (borrowed from o), size and checksum. */
 int stk_out_commit(struct stk_out_file *o, struct stk_manifest_file *shard,
                    struct stk_manifest_file *side, struct stk_err *err);
 void stk_out_release(struct stk_out_file *o);
-/* The name of the file beside the shard `name`, malloc'ed; f has a sidecar. NULL: no memory. */
+/* The name of the sidecar of shard `name`, malloc'ed; f has a sidecar. NULL: no memory. */
 char *stk_out_side_name(const struct stk_format *f, const char *name);
 /* Size and checksum of a file, or of a tree (names, sizes and contents). outside: links may lead out
  * of dirfd. */

@@ -1,5 +1,5 @@
 /*
- * pack.c - any dataset into shards of any writable format: decides how, then has it done.
+ * pack.c - any dataset into shards of any writable format: decides how, then runs the workers.
  *
  * Everything is written into DST.partial; the manifest comes last, then the folder gets its name.
  */
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 
 #define DEFAULT_SHARD_SIZE (256ull << 20)
-#define CHUNK_BYTES        (4u << 20) /* read and encoded by one worker in one go */
+#define CHUNK_BYTES        (4u << 20) /* read and encoded by one worker at a time */
 #define MAX_JOBS           256u
 
 /* ---- settings ---- */
@@ -31,7 +31,9 @@ static int choose_format(struct pack *p, struct stk_err *err)
     if (!(f->caps & STK_CAN_WRITE))
         return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1, "%s cannot be written", f->title);
     if (p->o->shards > 1 && !(f->caps & STK_CAN_SHARD))
-        return stk_err_set(err, STK_E_USAGE, NULL, -1, "%s is written as one: no --shards",
+        return stk_err_set(err, STK_E_USAGE, NULL, -1,
+                           "%s is written as one file: --shards does "
+                           "not apply",
                            f->title);
     p->cfg.format = f;
     return 0;
@@ -83,7 +85,7 @@ static void choose_jobs(struct pack *p)
         jobs = cpus * 4 < 8 ? 8 : cpus * 4 > 32 ? 32 : cpus * 4;
     p->jobs = jobs > MAX_JOBS ? MAX_JOBS : jobs;
     p->chunk_bytes = CHUNK_BYTES;
-    /* A worker holds what it read, what it encoded, and a little more. */
+    /* A worker holds the bytes it read, the bytes it encoded, and a little more. */
     if (p->o->memory_bytes && p->o->memory_bytes / (3 * p->jobs) < p->chunk_bytes)
         p->chunk_bytes = p->o->memory_bytes / (3 * p->jobs);
 }
@@ -99,7 +101,7 @@ static void default_name(const char *dst, char *buf, size_t size)
     snprintf(buf, size, "%.*s", usable ? (int)len : 4, usable ? base : "data");
 }
 
-/* Everything that decides the bytes of the output, so that a run can be told to be the same. */
+/* Everything that determines the output, so that two runs can be compared. */
 static int plan_text(const struct pack *p, const char *src, struct stk_buf *b, struct stk_err *err)
 {
     const struct stk_pack_options *o = p->o;
@@ -158,7 +160,7 @@ static int find_first(struct pack *p, struct stk_err *err)
                 *err = why;
             return rc;
         }
-        rc = 0; /* it is counted when the workers come to it */
+        rc = 0; /* the workers count it when they reach it */
     }
     return rc;
 }
@@ -183,7 +185,7 @@ static int open_source(struct pack *p, const char *src, struct stk_err *err)
     o.user = &ip;
     bool collect = p->o->on_error == STK_ON_ERROR_SKIP;
     int rc = stk_dataset_open_with(src, &o, collect, true, &p->ds, err);
-    /* A file of a folder may have changed without the folder showing it: look again. */
+    /* A file may have changed without a trace in its folder: check again. */
     if (rc == 0 && (p->ds->format->caps & STK_CAN_TREE) && !p->ds->index_built) {
         stk_dataset_close(p->ds);
         p->ds = NULL;
@@ -195,8 +197,8 @@ static int open_source(struct pack *p, const char *src, struct stk_err *err)
     return rc;
 }
 
-/* Labels of a packed dataset are in its samples already, except where files are all there is: there
- * the directories are the labels. */
+/* The samples of a packed dataset include labels, except in trees of files, where the directories
+ * are the labels. */
 static int choose_labels(struct pack *p, struct stk_err *err)
 {
     const char *from = p->o->label_from;
@@ -213,7 +215,7 @@ static int64_t label_at(void *user, uint64_t i)
     const char *key;
     size_t len;
     int64_t label = -1;
-    /* A tree of files has the order of its names, whatever order they were written in. */
+    /* A tree of files is ordered by name, whatever the order of writing. */
     bool tree = p->cfg.format->caps & STK_CAN_TREE;
     uint64_t id = tree ? stk_select_stored(&p->sel, i) : stk_select_at(&p->sel, i);
     bool known = stk_index_key(&p->ds->index, id, &key, &len, NULL) == 0 &&
@@ -221,7 +223,7 @@ static int64_t label_at(void *user, uint64_t i)
     return known ? label : -1;
 }
 
-/* By the keys where they tell the labels, else as the source's manifest says of it. */
+/* By the keys if they determine the labels, else by the source's manifest. */
 static bool stands_by_class(struct pack *p)
 {
     if (p->labels.mode == STK_LABEL_NONE)
@@ -257,7 +259,7 @@ static int prepare(struct pack *p, const char *src, const char *dst, struct stk_
     if (rc == 0)
         rc = choose_codec(p, err);
     if (rc == 0 && p->sel.n == 0)
-        rc = stk_err_set(err, STK_E_UNSUPPORTED, src, -1, "there is not a single sample to pack");
+        rc = stk_err_set(err, STK_E_UNSUPPORTED, src, -1, "there are no samples to pack");
     if (rc < 0)
         return rc;
     p->holds = p->cfg.format->holds | (p->cfg.codec ? p->cfg.codec->holds : 0);
@@ -288,7 +290,7 @@ static int run(struct pack *p, const char *src, struct stk_err *err)
     if (rc == 0)
         rc = stk_pack_write_shards(p, err);
     if (rc == 0)
-        rc = stk_spool_intact(&p->sel.kept, err); /* which samples they were */
+        rc = stk_spool_intact(&p->sel.kept, err); /* the selection must be intact */
     if (rc == 0)
         rc = stk_pack_report(p, "sync", true, err);
     if (rc == 0)
@@ -316,7 +318,7 @@ static void release(struct pack *p)
     pthread_cond_destroy(&p->turned);
 }
 
-/* What is there already, after all. */
+/* Describes the dataset that exists already. */
 static int describe_whole(struct pack *p, struct stk_pack_result *r, struct stk_err *err)
 {
     struct stk_manifest m = {0};
@@ -360,7 +362,7 @@ static int note_texts(const struct stk_labels *l, struct stk_notes *notes, struc
     return stk_notes_taken(notes, "label", as, why, 1, err);
 }
 
-/* What the samples have and what is written has no place for. */
+/* Notes what the output cannot hold. */
 static int note_losses(const struct pack *p, struct stk_notes *notes, struct stk_err *err)
 {
     char why[200];
@@ -420,7 +422,7 @@ int stk_pack(const char *src, const char *dst, const struct stk_pack_options *o,
         rc = stk_notes_join(&result->notes, &p.ds->notes, err);
     if (rc == 0)
         rc = note_losses(&p, &result->notes, err);
-    result->skipped = p.skipped; /* also told after a failure */
+    result->skipped = p.skipped; /* also after a failure */
     result->seconds_index = indexed - start;
     result->seconds_total = stk_now() - start;
     release(&p);

@@ -30,12 +30,12 @@ struct stk_pack_options {
 
 struct stk_pack_result {
     char format[32];
-    bool whole;                            /* --resume: it was there already, nothing was done */
+    bool whole;                            /* --resume: it was complete already, nothing was done */
     uint64_t samples, shards, shards_kept; /* kept: found finished by --resume */
     uint64_t files;                        /* written: the shards, or the files of a tree */
     uint64_t bytes_in, bytes_out;
     uint64_t classes;
-    bool class_by_class; /* its samples stand so */
+    bool class_by_class; /* its samples are ordered by class */
     double seconds_index, seconds_total;
     struct stk_problems skipped;
     struct stk_notes notes; /* of the source */

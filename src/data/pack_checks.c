@@ -1,6 +1,6 @@
 /*
- * pack_checks.c - a checksum for each sample of what was written, where the format has none of its
- * own: the samples are read back through the new index, which then gets what they came to.
+ * pack_checks.c - a checksum per written sample, if the format has none of its own: reads the
+ * samples back through the new index, then stores their checksums in it.
  */
 #include "data/pack_priv.h"
 #include "base/file.h"
@@ -16,11 +16,11 @@
 struct checks {
     struct pack *p;
     struct stk_dataset ds;      /* what was written */
-    struct stk_reader **reader; /* of each thread, made when it begins */
+    struct stk_reader **reader; /* per thread, made when it starts */
     int fd;                     /* a file without a name: u32 of each sample */
 };
 
-/* Reads as many samples from `first` on as one batch should have. Returns how many, or an error. */
+/* Reads one batch of samples from `first` on. Returns their number, or an error. */
 static int64_t sum_batch(struct checks *c, struct stk_reader *r, uint64_t first, uint64_t end,
                          struct stk_err *err)
 {

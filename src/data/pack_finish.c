@@ -1,6 +1,6 @@
 /*
- * pack_finish.c - around the shards: their names, those an earlier run finished, and the index and
- * the manifest that make them a dataset.
+ * pack_finish.c - the names of shards, the shards that an earlier run finished, and the index and
+ * manifest that complete the dataset.
  */
 #include "data/pack_priv.h"
 #include "base/beneath.h"
@@ -36,7 +36,7 @@ int stk_pack_name_shards(struct pack *p, struct stk_err *err)
     return 0;
 }
 
-/* How what is written here is listed. */
+/* The options for listing the output. */
 static struct stk_list_options list_options(const struct pack *p)
 {
     return (struct stk_list_options){.payload = p->cfg.codec ? p->cfg.codec->name : "auto",
@@ -64,7 +64,7 @@ static int walk_tree(const struct pack *p, const char *name, struct stk_walk *w,
     return rc;
 }
 
-/* The files of shards [first, first + n) as they stand in the folder being written. */
+/* Walks the files of shards [first, first + n) in the folder being written. */
 static int walk_output(const struct pack *p, uint64_t first, uint64_t n, struct stk_walk *w,
                        struct stk_err *err)
 {
@@ -82,7 +82,7 @@ static int walk_output(const struct pack *p, uint64_t first, uint64_t n, struct 
     return rc;
 }
 
-/* Samples in a shard of an earlier run, by listing it. */
+/* Counts the samples in a shard of an earlier run by listing it. */
 static int count_samples(struct pack *p, uint64_t shard, uint64_t *n, struct stk_err *err)
 {
     struct stk_walk w;
@@ -133,8 +133,8 @@ static void kept(struct pack *p, struct shard *s)
         stk_problems_add(&p->skipped, s->name, -1, "skipped by the run that was resumed");
 }
 
-/* A shard that has its name was whole when it got it. One that is not any more (a file system that
- * lost its end in a crash) is written again. */
+/* A shard was whole when it got its final name. One that is no longer whole (a file system lost its
+ * end in a crash) is written again. */
 static int keep_shard(struct pack *p, uint64_t i, const char *path, struct stk_err *err)
 {
     struct shard *s = &p->shard[i];
@@ -176,9 +176,9 @@ static int check_count(const struct pack *p, uint64_t listed, struct stk_err *er
     if (listed == p->samples_done)
         return 0;
     return stk_err_set(err, STK_E_UNSUPPORTED, p->dest.final, -1,
-                       "%llu samples were written but %llu are found again: in %s the files of one "
-                       "sample share a name up to the first dot, and no other sample's may; "
-                       "--keys number makes names that do",
+                       "%llu samples were written but %llu are read back: in %s the files of one "
+                       "sample share a name up to the first dot, which must be unique; use --keys "
+                       "number",
                        (unsigned long long)p->samples_done, (unsigned long long)listed,
                        p->cfg.format->title);
 }
@@ -195,7 +195,7 @@ static int data_id(const struct pack *p, uint64_t *id, struct stk_err *err)
     return 0;
 }
 
-/* Fills in the index of what was written; *listed: the samples found. */
+/* Builds the index of the output; *listed: the samples found. */
 static int fill_index(struct pack *p, const struct stk_new *f, struct stk_walk *w, uint64_t *listed,
                       struct stk_err *err)
 {
@@ -243,7 +243,7 @@ int stk_pack_write_index(struct pack *p, struct stk_manifest_file *file, struct 
     if (!path)
         return stk_err_nomem(err, 1);
     int rc = build_output(p, path, &listed, err);
-    /* The first sample was one file, but a later one several: the files are read as groups. */
+    /* The first sample was one file, but a later one several: list the files as groups. */
     bool tree = p->cfg.format->caps & (STK_CAN_TREE | STK_CAN_PATHS);
     if (rc == 0 && listed > p->samples_done && tree && !p->cfg.grouped) {
         p->cfg.grouped = true;
@@ -263,7 +263,7 @@ int stk_pack_write_manifest(struct pack *p, const char *src, const struct stk_ma
                             struct stk_err *err)
 {
     char label_from[32] = "";
-    if (p->cfg.label_in_key) /* a tree of files can be made again without label files */
+    if (p->cfg.label_in_key) /* a tree of files needs no label files */
         snprintf(label_from, sizeof label_from, "dir:%d", p->labels.level);
     struct stk_manifest m = {.format = p->cfg.format->name,
                              .payload = p->cfg.codec ? p->cfg.codec->name : "",
@@ -279,7 +279,7 @@ int stk_pack_write_manifest(struct pack *p, const char *src, const struct stk_ma
                              .classes = p->labels.classes,
                              .nclasses = p->labels.nclasses};
     if (p->ds->has_manifest && p->labels.mode == STK_LABEL_NONE) {
-        m.classes = p->ds->manifest.classes; /* labels came along, so do their names */
+        m.classes = p->ds->manifest.classes; /* labels are kept, so keep their names */
         m.nclasses = p->ds->manifest.nclasses;
         if (!p->o->number_keys)
             m.label_from = p->ds->manifest.label_from;

@@ -1,6 +1,6 @@
 /*
- * pack_types.c - looks at all samples before anything is written, where their fields may differ in
- * type: then they are given one (format/types.h), or the pack is refused while it is cheap.
+ * pack_types.c - if fields may differ in type, reads all samples before anything is written: the
+ * fields get one type each (format/types.h), or the pack is refused early.
  */
 #include "data/pack_priv.h"
 #include "base/pool.h"
@@ -13,7 +13,7 @@
 struct looking {
     struct pack *p;
     pthread_mutex_t lock; /* all below */
-    uint64_t next;        /* not handed out yet */
+    uint64_t next;        /* next sample to assign */
     uint64_t bytes;
 };
 
@@ -27,7 +27,7 @@ static bool is_uniform(const char *codec)
     return strncmp(codec, "tile", 4) == 0;
 }
 
-/* Whether the index alone cannot say what types the fields have. */
+/* True if the index alone does not determine the types. */
 static bool must_look(const struct pack *p, unsigned holds)
 {
     const struct stk_index *idx = &p->ds->index;
@@ -35,7 +35,7 @@ static bool must_look(const struct pack *p, unsigned holds)
     const struct stk_segment *seg = idx->table[STK_T_SEGMENTS];
     bool record = p->first.record && p->first.record_codec == p->cfg.codec;
     if ((holds & STK_HOLDS_BYTES) || record)
-        return false; /* records are copied as they are */
+        return false; /* records are copied unchanged */
     for (uint64_t i = 0; i < stk_index_count(idx, STK_T_FIELDS); i++)
         if (!is_uniform(f[i].codec))
             return true;
@@ -45,7 +45,7 @@ static bool must_look(const struct pack *p, unsigned holds)
     return false;
 }
 
-/* The next samples in the order they are stored in, a few MiB of them. */
+/* The next few MiB of samples in storage order. */
 static int take(struct looking *g, struct stk_buf *ids, uint64_t *first, struct stk_err *err)
 {
     struct pack *p = g->p;
@@ -71,7 +71,7 @@ static int take(struct looking *g, struct stk_buf *ids, uint64_t *first, struct 
     return rc < 0 ? rc : stk_buf_check(ids, err);
 }
 
-/* Samples that cannot be read are met again, and told, when they are packed. */
+/* Unreadable samples are reported when they are packed. */
 static int look_at(struct pack *p, struct stk_reader *r, const struct stk_buf *ids, uint64_t first,
                    struct stk_sample *s, struct stk_types *types, struct stk_err *err)
 {

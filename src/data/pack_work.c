@@ -1,7 +1,7 @@
 /*
- * pack_work.c - the workers. Each takes a chunk of neighbouring output positions, reads and encodes
- * it, and appends it to the shard when its turn comes: so the bytes do not depend on the number of
- * workers. A shard gets its name when it is whole.
+ * pack_work.c - the workers. Each takes a chunk of adjacent output positions, reads and encodes it,
+ * and appends it to the shard in order, so that the bytes do not depend on the number of workers. A
+ * shard gets its final name when it is whole.
  */
 #include "data/pack_priv.h"
 #include "base/pool.h"
@@ -12,14 +12,14 @@
 
 #define CHUNK_SAMPLES 4096u
 
-/* ---- a sample, as it will be written ---- */
+/* ---- preparing a sample ---- */
 
 static int set_text(struct stk_sample *s, const char *field, const char *text, struct stk_err *err)
 {
     if (stk_sample_find(s, field))
         return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1,
-                           "the sample has a field '%s' already, as the texts of --label-from are "
-                           "called; rename their column",
+                           "the sample already has a field '%s', the name for the texts of "
+                           "--label-from; rename their column",
                            field);
     s->record = NULL;
     return stk_sample_add_bytes(s, field, STK_TEXT, text, strlen(text), err);
@@ -44,7 +44,7 @@ int stk_pack_dress(const struct pack *p, uint64_t number, struct stk_sample *s, 
         char text[320];
         const char *slash = s->key_len ? memrchr(s->key, '/', s->key_len) : NULL;
         const char *base = slash ? slash + 1 : s->key, *end = s->key + s->key_len;
-        /* The ending says what the payload is. */
+        /* The suffix identifies the payload. */
         bool ending = s->key_len && stk_sample_find(s, "data");
         const char *dot = ending ? memrchr(base, '.', (size_t)(end - base)) : NULL;
         int n = snprintf(text, sizeof text, "%08llu%.*s", (unsigned long long)number,
@@ -52,7 +52,7 @@ int stk_pack_dress(const struct pack *p, uint64_t number, struct stk_sample *s, 
         bool had_key = s->key_len != 0;
         s->key = stk_arena_dup(&s->arena, text, (size_t)n);
         s->key_len = (size_t)n;
-        /* A stored record has no key to change unless it had one. */
+        /* A stored record without a key stays valid. */
         if (had_key)
             s->record = NULL;
         rc = s->key ? 0 : stk_err_nomem(err, (uint64_t)n);
@@ -60,7 +60,7 @@ int stk_pack_dress(const struct pack *p, uint64_t number, struct stk_sample *s, 
     return rc;
 }
 
-/* A key that the source has, and for which there is no place in what is written. */
+/* True if the source has a key that the output cannot hold. */
 static bool loses_key(const struct pack *p, const struct stk_sample *s)
 {
     uint64_t id;
@@ -101,7 +101,7 @@ struct worker_state {
     struct stk_buf ids, out;
 };
 
-/* Neighbouring positions of a shard that one worker handles in one go. */
+/* Adjacent positions of a shard that one worker processes at a time. */
 struct chunk {
     uint64_t number; /* in the shard, from 0 */
     uint64_t begin, end;
@@ -129,8 +129,8 @@ static int cut_chunk(struct pack *p, struct shard *s, struct chunk *c, struct st
     return 0;
 }
 
-/* The shard to work on: of those begun and not handed out wholly the one with the fewest at it; a
- * new one while there are fewer begun than workers. NULL: nothing left. */
+/* The shard to work on: of the shards in progress with positions left, the one with the fewest
+ * workers; a new one while fewer are in progress than workers. NULL: nothing left. */
 static struct shard *choose_shard(struct pack *p)
 {
     struct shard *best = NULL;
@@ -246,8 +246,8 @@ static void fail(struct pack *p, int rc, const struct stk_err *why)
     pthread_cond_broadcast(&p->turned);
 }
 
-/* Waits for this chunk's turn, appends it, and passes the turn on. Called with the lock held, which
- * is given up while bytes move. */
+/* Waits for the chunks before this one, appends it, and lets the next one continue. Called with the
+ * lock held, which is released while writing. */
 static void append_in_turn(struct pack *p, struct shard *s, const struct chunk *c,
                            struct worker_state *w)
 {

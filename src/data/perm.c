@@ -1,8 +1,8 @@
 /*
  * perm.c - a Feistel network over rows x columns, walked until it lands below n (Black & Rogaway's
  * cycle walking). Columns are a power of two near sqrt(n), rows just enough, so that the table is
- * hardly larger than n: the walk almost never takes a second step. Up to 16 elements are simply
- * shuffled; the walks of up to 32, which need the most rounds, are made once.
+ * hardly larger than n: the walk rarely takes a second step. Up to 16 elements are simply shuffled;
+ * for up to 32, which need the most rounds, all walks are precomputed.
  */
 #include "data/perm.h"
 
@@ -14,16 +14,16 @@
 #define LISTED       16 /* elements whose list fits 64 bits; n! fits too, with 20 bits to spare */
 
 /*
- * Two elements that share a column keep their distance through two rounds with a chance of
- * 1/columns, about n^-1/2, so through all of them with n^-(rounds/4), where a random permutation
- * keeps it with 1/n. Rounds are as many as make the first small beside the second.
+ * Two elements in one column keep their distance through two rounds with probability 1/columns,
+ * about n^-1/2, so through all rounds with n^-(rounds/4); a random permutation keeps it with 1/n.
+ * The number of rounds makes the first small compared with the second.
  */
 static unsigned rounds_for(uint64_t n)
 {
     return n <= 32 ? 14 : n < 256 ? ROUNDS_SMALL : n < 4096 ? 8 : ROUNDS_LARGE;
 }
 
-/* Fisher and Yates, all draws from one number: each takes the digits in front and leaves the
+/* Fisher and Yates, with all draws from one number: each takes the leading digits and leaves the
  * rest. */
 static uint64_t shuffled_list(uint64_t n, uint64_t digits)
 {
@@ -41,7 +41,7 @@ static uint64_t shuffled_list(uint64_t n, uint64_t digits)
 void stk_perm_init_once(struct stk_perm *p, uint64_t n, uint64_t seed)
 {
     unsigned bits = n > 1 ? 64 - (unsigned)__builtin_clzll(n - 1) : 0;
-    p->n = n; /* not the table: it is cheap to leave as it is */
+    p->n = n; /* skips the table, which is cheaper */
     p->key = stk_mix64(seed + STK_GOLDEN64);
     p->rounds = 0;
     if (n <= LISTED) {
@@ -70,8 +70,7 @@ void stk_perm_init_rough(struct stk_perm *p, uint64_t n, uint64_t seed)
         p->rounds = ROUNDS_FEW;
 }
 
-/* Rounds look at the same hash in places far apart. Its high bits are the good ones: all of x is in
- * them. */
+/* Rounds use the same hash at inputs far apart. Its high bits depend on all of x. */
 static inline uint64_t hash(const struct stk_perm *p, uint64_t x, uint64_t round)
 {
     x = (x + p->key + round * STK_GOLDEN64) * STK_MIX_A;
@@ -88,8 +87,8 @@ static inline uint64_t column_flip(const struct stk_perm *p, uint64_t row, uint6
     return hash(p, row, round) >> (64 - p->column_bits);
 }
 
-/* Rounds exchange pairs of whole rows or columns and so are even permutations, nearly always. A
- * coin decides whether elements 0 and 1 change places first: half of all permutations are odd. */
+/* Rounds swap whole rows or columns and so are nearly always even permutations. A coin decides
+ * whether elements 0 and 1 are swapped first: half of all permutations are odd. */
 static inline uint64_t toss(const struct stk_perm *p, uint64_t i)
 {
     return i < 2 ? i ^ p->key >> 63 : i;

@@ -17,10 +17,10 @@ struct stk_perm {
 };
 
 void stk_perm_init(struct stk_perm *p, uint64_t n, uint64_t seed);
-/* The same permutation, cheaply: to ask for one element. */
+/* The same permutation, set up cheaply to evaluate one element. */
 void stk_perm_init_once(struct stk_perm *p, uint64_t n, uint64_t seed);
-/* Twice as fast, and not as random: more pairs than by chance stay as far apart as they were. For
- * one step of an order that has others. */
+/* Twice as fast but less random: more pairs than by chance keep their distance. For one step of an
+ * order with several. */
 void stk_perm_init_rough(struct stk_perm *p, uint64_t n, uint64_t seed);
 /* Where element i (< n) goes. A bijection for every seed. */
 uint64_t stk_perm_at(const struct stk_perm *p, uint64_t i);

@@ -1,7 +1,7 @@
 /*
- * place.c - an index stands inside a packed dataset, else beside the data, else in the user's cache
- * folder. It is built under a name of its own and renamed: whoever builds it at the same time, and
- * whenever one of them is killed, the index that is found is whole.
+ * place.c - an index is inside a packed dataset, else beside the data, else in the user's cache
+ * folder. It is built under a temporary name and renamed: an index that is found is whole, even if
+ * several processes build it at once or one is killed.
  */
 #include "data/place.h"
 #include "base/file.h"
@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define SWEEP_MAX 4096 /* names looked at for what killed processes left: not worth more time */
+#define SWEEP_MAX 4096 /* names scanned for files of killed processes: not worth more time */
 
 int stk_places(const struct stk_dataset *ds, const char *given, uint64_t listing,
                char *place[STK_PLACES], struct stk_err *err)
@@ -52,9 +52,9 @@ void stk_places_free(char *place[STK_PLACES])
         free(place[i]);
 }
 
-/* ---- what killed processes left ---- */
+/* ---- files of killed processes ---- */
 
-/* Whoever builds an index holds a lock on its file. Those of others are theirs to clear away. */
+/* A process that builds an index holds a lock on its file. Other users remove their own. */
 static void remove_abandoned(int dirfd, const char *name)
 {
     int fd;
@@ -110,7 +110,7 @@ bool stk_target_publish(struct stk_target *t, const struct stk_readers *readers)
     if (!t->file.tmp)
         return false;
     stk_new_share(&t->file, readers);
-    int fd = fcntl(t->fd, F_DUPFD_CLOEXEC, 3); /* the file's own is closed with it */
+    int fd = fcntl(t->fd, F_DUPFD_CLOEXEC, 3); /* the file's own descriptor is closed with it */
     if (fd < 0)
         return false;
     t->fd = fd;

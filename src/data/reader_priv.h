@@ -1,6 +1,6 @@
 /*
- * reader_priv.h - what the parts of the reader share: reader.c brings in the bytes of a batch,
- * reader_decode.c undoes filters and keeps what samples share, reader_one.c reads single ones.
+ * reader_priv.h - what the parts of the reader share: reader.c reads the bytes of a batch,
+ * reader_decode.c undoes filters and keeps shared extents, reader_one.c reads single samples.
  */
 #ifndef STK_DATA_READER_PRIV_H
 #define STK_DATA_READER_PRIV_H
@@ -10,15 +10,15 @@
 
 #define OPEN_FILES  16          /* descriptors kept by a reader */
 #define DECODED_MAX (32u << 20)  /* decoded extents kept, in bytes (but always the last one) */
-#define SAMPLE_MOST (256u << 20) /* the same of the last sample: the next is in them, too */
+#define SAMPLE_MOST (256u << 20) /* the same for the last sample: the next is in them, too */
 #define NDECODED    1024 /* a value may be cut into that many extents and be read without thrashing */
 
 struct decoded {
     uint64_t extent;
     struct stk_buf data;
     uint64_t used; /* 0: empty */
-    uint16_t next; /* in its chain: place + 1, 0: the last */
-    bool linked;   /* stands in the chain of `extent`, in use or not */
+    uint16_t next; /* in its chain: index + 1; 0: the last */
+    bool linked;   /* is in the chain of `extent`, in use or not */
 };
 
 struct stk_reader {
@@ -48,7 +48,7 @@ int stk_reader_range(struct stk_reader *r, uint32_t file, uint64_t off, uint64_t
 
 /* A decoded extent that is kept, or NULL. */
 struct decoded *stk_reader_decoded(struct stk_reader *r, uint64_t extent);
-/* Gives up the places of extents not used since then; their memory serves the next ones. */
+/* Frees the slots of extents not used since then; their memory is reused. */
 void stk_reader_forget(struct stk_reader *r, uint64_t since);
 /* The bytes of slice i of the batch (a stk_slice_fn; user: the reader). Borrowed: until the next
  * batch, for filtered ones until the next slice. */

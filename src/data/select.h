@@ -1,6 +1,6 @@
 /*
- * select.h - which samples are packed, in which order, and where the shards are cut. All of it is
- * a function of the source and the options, never of the number of jobs.
+ * select.h - which samples are packed, in which order, and where the shards are cut. It depends
+ * only on the source and the options, never on the number of jobs.
  */
 #ifndef STK_DATA_SELECT_H
 #define STK_DATA_SELECT_H
@@ -34,7 +34,7 @@ struct stk_select_options {
 int stk_select_init(struct stk_select *s, const struct stk_dataset *ds,
                     const struct stk_select_options *o, struct stk_err *err);
 void stk_select_release(struct stk_select *s);
-/* The selected samples in the order they are stored in. */
+/* Selected sample i in storage order. */
 uint64_t stk_select_stored(const struct stk_select *s, uint64_t i);
 /* The sample at position i of the output. */
 uint64_t stk_select_at(const struct stk_select *s, uint64_t i);

@@ -1,4 +1,5 @@
-/* trust.c - who owns and who may write what describes data, held against who does the data. */
+/* trust.c - compares who owns and may write a description of data with who owns and may write the
+ * data. */
 #include "data/trust.h"
 #include "base/array.h"
 #include "base/file.h"
@@ -40,8 +41,8 @@ static int add_user(struct stk_trust *t, const char *name, struct stk_err *err)
     }
     if (!find_user(name, &uid))
         return stk_err_set(err, STK_E_USAGE, NULL, -1,
-                           "there is no user '%.100s' to trust: names and numbers of users with "
-                           "commas between, or all",
+                           "there is no user '%.100s' to trust: give names and numbers of users, "
+                           "separated by commas, or all",
                            name);
     if (STK_ARRAY_MORE(t->user, t->nusers, err) < 0)
         return STK_E_NOMEM;
@@ -69,7 +70,7 @@ void stk_trust_release(struct stk_trust *t)
     *t = (struct stk_trust){.user = NULL};
 }
 
-/* ---- whose it is ---- */
+/* ---- ownership ---- */
 
 static bool is_named(const struct stk_trust *t, uid_t owner)
 {
@@ -84,8 +85,8 @@ bool stk_trust_is_owners(const struct stk_trust *t, uid_t owner)
     return owner == t->data.st_uid && owner != geteuid() && owner != 0 && !is_named(t, owner);
 }
 
-/* A user's own group, as most systems make one for each: of the same name (or number, where it has
- * none), and nobody else is in it. */
+/* True for a user's private group, as on most systems: it has the user's name (or number, if
+ * unnamed) and no other member. */
 static bool is_own_group(gid_t gid, uid_t uid)
 {
     char *text = malloc(ENTRY_MAX), user[64];
@@ -102,10 +103,10 @@ static bool is_own_group(gid_t gid, uid_t uid)
     return own;
 }
 
-/* Somebody may write it who may not write the data. */
+/* True if a user may write it who may not write the data. */
 static bool others_write(const struct stat *it, const struct stat *data)
 {
-    /* In a sticky folder nobody replaces what others own. */
+    /* In a sticky folder users cannot replace files of others. */
     bool sticky = S_ISDIR(data->st_mode) && data->st_mode & S_ISVTX;
     mode_t theirs = sticky ? 0 : data->st_mode;
     if (theirs & S_IWOTH)
@@ -125,8 +126,8 @@ static int refuse_owner(const struct stk_trust *t, uid_t owner, const char *path
     if (strncmp(who, "uid ", 4) == 0) /* no name, only a number */
         snprintf(as, sizeof as, "%s", who + 4);
     return stk_err_set(err, STK_E_UNSUPPORTED, path, -1,
-                       "it belongs to %s and the data to %s, so it may say anything: --trust %s "
-                       "believes it",
+                       "it belongs to %s and the data to %s, so it cannot be trusted; --trust %s "
+                       "trusts it",
                        who, stk_user_name(t->data.st_uid, of), as);
 }
 
@@ -139,8 +140,8 @@ int stk_trust_check(const struct stk_trust *t, const struct stat *it, const char
         return refuse_owner(t, it->st_uid, path, err);
     if (others_write(it, &t->data))
         return stk_err_set(err, STK_E_UNSUPPORTED, path, -1,
-                           "others may write it (mode %04o), so it may say anything: chmod go-w, "
-                           "or --trust all believes it",
+                           "others may write it (mode %04o), so it cannot be trusted; use chmod "
+                           "go-w, or --trust all to trust it",
                            (unsigned)(it->st_mode & 07777));
     return 0;
 }

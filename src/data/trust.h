@@ -1,10 +1,10 @@
 /*
- * trust.h - whose word counts. Indexes, manifests and states say what data is; on a node that
- * others share anybody may have written the one that stands beside it.
+ * trust.h - whom to trust. Indexes, manifests and states describe data; on a shared node, any user
+ * may have put them beside it.
  *
- * One is believed when its owner is the caller, root, or the owner of the data, who can change the
- * data itself, or a user whom the caller named; and when nobody else may write it who may not write
- * the data as well. A group that has no other member counts as its user.
+ * A description is trusted if its owner is the caller, root, the owner of the data (who can change
+ * the data itself), or a user whom the caller named; and if only users who may write the data may
+ * write it. A group without other members counts as its user.
  */
 #ifndef STK_DATA_TRUST_H
 #define STK_DATA_TRUST_H
@@ -18,23 +18,24 @@
 
 struct stk_trust {
     struct stat data; /* the file, or the folder, that is described */
-    bool all;         /* whoever it is */
-    uid_t *user;      /* also these */
+    bool all;         /* trust everybody */
+    uid_t *user;      /* trust these, too */
     size_t nusers;
 };
 
-/* users: NULL, or names and numbers with commas between, or "all". data is zero as yet. Caller
+/* users: NULL, or names and numbers separated by commas, or "all". Leaves data zero. Caller
  * releases, also after an error. */
 int stk_trust_init(struct stk_trust *t, const char *users, struct stk_err *err);
 void stk_trust_release(struct stk_trust *t);
-/* Refuses what cannot be believed, with the owner's name and what to do: STK_E_UNSUPPORTED. */
+/* Refuses a file that cannot be trusted, with the owner's name and what to do:
+ * STK_E_UNSUPPORTED. */
 int stk_trust_check(const struct stk_trust *t, const struct stat *it, const char *path,
                     struct stk_err *err);
-/* True when it is believed for the owner of the data alone: then that must be the owner of all of
- * it. */
+/* True if it is trusted only because its owner owns the data: then that user must own all of the
+ * data. */
 bool stk_trust_is_owners(const struct stk_trust *t, uid_t owner);
 
-/* Reads a whole file of at most max bytes that must be believed. */
+/* Reads a whole file of at most max bytes that must be trusted. */
 int stk_trust_read(const struct stk_trust *t, const char *path, size_t max, struct stk_buf *text,
                    struct stk_err *err);
 

@@ -1,6 +1,6 @@
 /*
- * verify.c - lists a dataset anew, reads and takes apart every sample, and compares what is there
- * with what the manifest and the published index say. Trusts neither.
+ * verify.c - lists a dataset again, reads and decodes every sample, and compares the result with
+ * the manifest and the published index. Trusts neither.
  */
 #include "data/verify.h"
 #include "base/beneath.h"
@@ -31,14 +31,14 @@ struct verify {
     const struct stk_verify_options *o;
     struct stk_verify_result *r;
     struct stk_dataset *ds;
-    struct stk_index published; /* that of a packed dataset, while it is open */
+    struct stk_index published; /* index of a packed dataset, while it is open */
     struct stk_checker checker; /* of records, while they are listed */
     int top;                    /* the folder of a packed dataset, while its files are checked */
     unsigned jobs;
     uint64_t chunk_bytes;
     struct worker_state *worker;
-    pthread_mutex_t lock; /* below, and the result's problems */
-    uint64_t next;        /* sample not handed out yet */
+    pthread_mutex_t lock; /* protects what follows, and the result's problems */
+    uint64_t next;        /* next sample to assign */
     uint64_t bytes_done, bytes_total;
     double last_progress;
 };
@@ -62,7 +62,7 @@ static void problem(struct verify *v, const char *path, int64_t offset, const ch
     coded_problem(v, STK_E_CORRUPT, path, offset, what);
 }
 
-/* About a file the manifest names. */
+/* Reports a problem of a file that the manifest names. */
 static void manifest_problem(struct verify *v, const char *name, int64_t offset, const char *what)
 {
     char *path = stk_path_join(v->ds->path, name);
@@ -70,7 +70,7 @@ static void manifest_problem(struct verify *v, const char *name, int64_t offset,
     free(path);
 }
 
-/* Whether it is a finding about the data, rather than a failure of ours. */
+/* True if it is a finding about the data, not a failure of ours. */
 static bool is_finding(int rc)
 {
     return rc == STK_E_CORRUPT || rc == STK_E_SYS || rc == STK_E_STALE || rc == STK_E_UNSUPPORTED;
@@ -175,7 +175,7 @@ static int work(void *user, uint64_t item, unsigned thread, struct stk_err *err)
     return rc;
 }
 
-/* ---- checksums stored beside extents (zip) ---- */
+/* ---- stored checksums of extents (zip) ---- */
 
 static int crc_of_range(int fd, const struct stk_extent *e, uint32_t *crc, const char *path,
                         struct stk_err *err)
@@ -293,7 +293,7 @@ static int check_file(void *user, uint64_t item, unsigned thread, struct stk_err
     return progress(v, 0, err);
 }
 
-/* Written by another version of stoker: the manifest's checksum must be enough then. */
+/* True for an index of another version of stoker: then the manifest's checksum must suffice. */
 static bool of_another_version(const char *path)
 {
     struct stk_index_header h = {0};
@@ -307,8 +307,8 @@ static bool of_another_version(const char *path)
     return got && memcmp(h.magic, "STKINDX", 8) == 0 && h.version < STK_INDEX_VERSION;
 }
 
-/* The index that was published must say what the files say. Then what it says of the samples, their
- * checksums, is compared while they are read. */
+/* The published index must match the files. Then its checksums of samples are compared as they are
+ * read. */
 static void check_published_index(struct verify *v)
 {
     static const enum stk_table same[] = {STK_T_EXTENTS, STK_T_SEGMENTS, STK_T_COLUMNS,
@@ -331,7 +331,7 @@ static void check_published_index(struct verify *v)
     }
     for (size_t i = 0; i < sizeof same / sizeof *same; i++)
         if (idx->h->table[same[i]].hash != v->ds->index.h->table[same[i]].hash) {
-            manifest_problem(v, STK_INDEX_NAME, -1, "the index is not of these files");
+            manifest_problem(v, STK_INDEX_NAME, -1, "the index does not match these files");
             return;
         }
     v->ds->checks = idx;
@@ -347,25 +347,25 @@ static bool says_the_same(const struct stk_index *a, const struct stk_index *b)
            x->compress == y->compress && strcmp(x->payload, y->payload) == 0;
 }
 
-/* One that stands where it is found by whoever opens the dataset. */
+/* Checks an index that a user who opens the dataset may find. */
 static void check_found(void *user, const struct stk_index *idx, const char *path, uid_t owner)
 {
     struct verify *v = user;
     struct stk_err why = {0};
     char who[64], what[160];
     if (v->ds->has_manifest && strcmp(stk_base_name(path), STK_INDEX_NAME) == 0)
-        return; /* the one that was packed is looked at closer */
+        return; /* the packed index is checked more closely */
     if (stk_index_check(idx, &why) < 0) {
         problem(v, path, -1, why.what);
     } else if (!says_the_same(idx, &v->ds->index)) {
         snprintf(what, sizeof what,
-                 "the index does not say what the files say (it belongs to %s): remove it",
+                 "the index does not match the files (it belongs to %s): remove it",
                  stk_user_name(owner, who));
         problem(v, path, -1, what);
     }
 }
 
-/* Of damaged data no index says the same. */
+/* With damaged data no index can match. */
 static int check_found_indexes(struct verify *v, struct stk_err *err)
 {
     return v->ds->problems.count ? 0

@@ -1,4 +1,4 @@
-/* verify.h - reading every byte of a dataset and saying exactly what is wrong. */
+/* verify.h - reading every byte of a dataset and reporting exactly what is wrong. */
 #ifndef STK_DATA_VERIFY_H
 #define STK_DATA_VERIFY_H
 
@@ -12,10 +12,10 @@ struct stk_verify_options {
 struct stk_verify_result {
     char format[32];
     uint64_t files, samples, bytes; /* bytes: of the dataset's files, each read once or more */
-    uint64_t checksummed_bytes;     /* bytes a stored checksum vouches for */
+    uint64_t checksummed_bytes;     /* bytes covered by a stored checksum */
     bool has_manifest;
     double seconds;
-    struct stk_problems problems; /* and nothing left out: whole */
+    struct stk_problems problems; /* none, and nothing left out: whole */
     struct stk_notes notes;
 };
 

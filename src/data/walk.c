@@ -21,15 +21,14 @@
 
 #define MAX_DEPTH    100
 #define HEAD_BYTES   4096
-#define BID_FILES    8 /* files looked into before names without a known suffix are believed */
+#define BID_FILES    8 /* files examined before names without a known suffix are trusted */
 #define BID_SURE     80
 #define BID_LIKELY   60
 #define DEEP_BYTES   (1u << 20)
 #define DEEP_FILES   2
 #define MOST_FORMATS 64
 
-/* Files that may stand beside shards of any format without being data; what belongs to one format
- * is in its own list. */
+/* Files that may be next to shards of any format without being data; each format lists its own. */
 static const char *const notes[] = {"*.json", "*.txt",    "*.md",    "*.yaml", "*.yml", "*.log",
                                     "*.crc",  "_SUCCESS", "LICENSE", "README", NULL};
 
@@ -41,7 +40,7 @@ static bool is_side_file(const char *name)
     return stk_side_matches(notes, name);
 }
 
-/* Ours, hidden, or unfinished: never data. */
+/* stoker's own, hidden, or unfinished files: never data. */
 static bool is_ignored(const char *base)
 {
     size_t n = strlen(base);
@@ -51,7 +50,7 @@ static bool is_ignored(const char *base)
 
 /* ---- bids ---- */
 
-/* *whole: that is all there is. */
+/* *whole: the output is the whole file. */
 static size_t inflate_head(const uint8_t *in, size_t n, uint8_t *out, size_t cap, bool *whole)
 {
     z_stream z = {.next_in = (Bytef *)(uintptr_t)in,
@@ -81,7 +80,7 @@ static void best_bid(const struct stk_probe *p, const struct stk_format **best, 
     }
 }
 
-/* The beginning of a file, as it is and decompressed. .head_len 0: there is nothing to see. */
+/* The beginning of a file, plain and decompressed. .head_len 0: nothing. */
 struct look {
     struct stk_probe plain, inflated;
 };
@@ -105,7 +104,7 @@ static int look_at(const struct stk_walk *w, const char *name, const char *path,
     return rc;
 }
 
-/* What one format bids on it. */
+/* The bid of one format. */
 static int bid_of(const struct stk_format *f, const struct look *k)
 {
     bool packed = k->inflated.head_len && (f->caps & STK_CAN_GZIP);
@@ -118,13 +117,13 @@ static void best_of(const struct look *k, const struct stk_format **best, int *b
 {
     *best = NULL;
     *bid = 0;
-    if (k->plain.head_len) /* an empty file is told by its name */
+    if (k->plain.head_len) /* an empty file is recognised by its name */
         best_bid(&k->plain, best, bid);
     if (*bid < BID_SURE && k->inflated.head_len)
         best_bid(&k->inflated, best, bid);
 }
 
-/* Which format a file is: the highest bid, or by suffix. NULL: none knows it. */
+/* The format of a file: the highest bid, or by suffix. NULL: unknown. */
 static int bid_for(const struct stk_walk *w, const char *name, const char *path,
                    const struct stk_format **best, int *bid, struct stk_err *err)
 {
@@ -153,7 +152,7 @@ struct entry {
     enum entry_type type;
 };
 
-/* The folders that the one being walked is in: a link may lead back to one of them. */
+/* The parents of the folder being walked: a link may lead back to one of them. */
 struct above {
     dev_t dev;
     ino_t ino;
@@ -211,7 +210,7 @@ static int add_file(struct stk_walk *w, const char *rel, size_t len, struct stk_
         return stk_err_set(err, STK_E_UNSUPPORTED, w->root, -1, "more than %llu files",
                            (unsigned long long)STK_MAX_FILES);
     w->nfiles++;
-    /* With its terminator, so that names can be used where they lie. */
+    /* With its terminator, so that names can be used in place. */
     int rc = stk_spool_put(&w->names, rel, len + 1, err);
     return rc < 0 ? rc : stk_spool_put(&w->files, &f, sizeof f, err);
 }
@@ -268,7 +267,7 @@ static int leave_link(struct stk_walk *w, const char *name, const char *why, str
     return stk_notes_left_out(&w->notes, "link", name, why, 1, err);
 }
 
-/* What a link leads to, as if it stood there itself. */
+/* Walks the target of a link as if it were there. */
 static int walk_link(struct stk_walk *w, struct stk_buf *rel, const struct above *above, int depth,
                      struct stk_problems *problems, struct stk_err *err)
 {
@@ -276,7 +275,7 @@ static int walk_link(struct stk_walk *w, struct stk_buf *rel, const struct above
     struct stat sb;
     int fd = stk_open_by_rule(w->rootfd, w->outside, name, O_PATH);
     if (fd < 0 && errno == EXDEV && fstatat(w->rootfd, name, &sb, 0) == 0)
-        return leave_link(w, name, "leads outside the dataset; --follow-links takes it", err);
+        return leave_link(w, name, "leads outside the dataset; --follow-links follows it", err);
     if (fd < 0 || fstat(fd, &sb) < 0) {
         if (fd >= 0)
             close(fd);
@@ -387,7 +386,7 @@ int stk_walk_keep(struct stk_walk *w, const struct stk_walk_names *v, const uint
     return rc;
 }
 
-/* Tables and reports that stand beside shards: as many as there are shards, at most. */
+/* Tables and reports next to shards: at most as many as there are shards. */
 static bool is_annex(const char *name)
 {
     return stk_layout_is_annotation(name) || stk_layout_is_junk(name) || stk_layout_is_readme(name);
@@ -398,7 +397,7 @@ static bool is_container(const struct stk_format *f)
     return ((f->caps & STK_CAN_SHARD) || f->missing) && !(f->caps & STK_CAN_BE_SAMPLE);
 }
 
-/* A container format all files (but those that stand beside shards) bear the suffix of, or NULL. */
+/* The container format whose suffix all files (except those next to shards) have, or NULL. */
 static const struct stk_format *by_suffix(const struct stk_walk_names *v)
 {
     for (size_t k = 0; stk_format_at(k); k++) {
@@ -420,7 +419,7 @@ static const struct stk_format *by_suffix(const struct stk_walk_names *v)
     return NULL;
 }
 
-/* The first files all say they are the same container format. An empty one says nothing. */
+/* The container format of all the first files, ignoring empty ones, or NULL. */
 static const struct stk_format *by_content(struct stk_walk *w, const struct stk_walk_names *v)
 {
     const struct stk_format *all = NULL;
@@ -442,14 +441,14 @@ static const struct stk_format *by_content(struct stk_walk *w, const struct stk_
     return all;
 }
 
-/* Whether files may be shards of a container, whatever their names say. */
+/* Whether files may be shards of a container despite their names. */
 struct disguise {
     uint8_t *buf;
     size_t room;
     bool never[MOST_FORMATS], sure[MOST_FORMATS]; /* by the number of the format */
 };
 
-/* Looks at one file. What may stand beside shards and is none counts for nothing. */
+/* Examines one file. Ignores files that may be next to shards. */
 static bool weigh(struct disguise *d, const struct stk_walk *w, const char *name)
 {
     struct look k;
@@ -460,7 +459,7 @@ static bool weigh(struct disguise *d, const struct stk_walk *w, const char *name
     if (look_at(w, name, name, d->buf, d->room, &k, NULL) < 0)
         return false;
     if (!k.plain.head_len || (k.inflated.whole && !k.inflated.head_len))
-        return false; /* an empty one says nothing */
+        return false; /* an empty file tells nothing */
     best_of(&k, &best, &bid);
     for (size_t i = 0; i < MOST_FORMATS && (f = stk_format_at(i)); i++)
         any |= is_container(f) && bid_of(f, &k) > 0;
@@ -471,9 +470,8 @@ static bool weigh(struct disguise *d, const struct stk_walk *w, const char *name
     return any;
 }
 
-/* The container that every one of the first files may be a shard of, and one of them nothing else:
- * JSON Lines in .json, as Spark and BigQuery write them. NULL: there is none. *open: a longer look
- * may tell. */
+/* The container that all of the first files may be shards of, and at least one must be: JSON Lines
+ * in .json, as Spark and BigQuery write them. NULL: none. *open: reading more may decide. */
 static const struct stk_format *look_behind(struct stk_walk *w, const struct stk_walk_names *v,
                                             size_t room, unsigned files, bool *open)
 {
@@ -501,12 +499,12 @@ static const struct stk_format *by_disguise(struct stk_walk *w, const struct stk
 static int say_disguise(struct stk_walk *w, struct stk_err *err)
 {
     return stk_notes_taken(&w->notes, "format", w->format->title,
-                           "files hold several values, one on each line, whatever their names "
-                           "say; the format 'folder', named, takes every file as a sample",
+                           "files hold several values, one per line, despite their names; "
+                           "give the format 'folder' to take every file as a sample",
                            1, err);
 }
 
-/* A folder of shards that are compressed by what is not read through: never a folder of samples. */
+/* Refuses a folder of shards with unsupported compression: it is never a folder of samples. */
 static int refuse_compressed(const struct stk_walk *w, const struct stk_walk_names *v,
                              struct stk_err *err)
 {
@@ -537,8 +535,8 @@ static int refuse_compressed(const struct stk_walk *w, const struct stk_walk_nam
     return rc;
 }
 
-/* Tables are cut up by the values of columns that then stand in names of directories alone
- * (year=2024/part-0.csv, as Spark, DuckDB and Arrow do): the first file's path tells which. */
+/* Partitioned tables have the values of some columns only in directory names (year=2024/part-0.csv,
+ * as Spark, DuckDB and Arrow write): the first file's path tells which. */
 static int note_partitions(struct stk_walk *w, const char *name, struct stk_err *err)
 {
     int rc = 0;
@@ -554,7 +552,7 @@ static int note_partitions(struct stk_walk *w, const char *name, struct stk_err 
     return rc;
 }
 
-/* A file that has the name of a note, but not the content of one. */
+/* True for a file with the name of a note but other content. */
 static bool may_be_shard(const struct stk_walk *w, const char *name)
 {
     uint8_t head[2 * HEAD_BYTES];
@@ -562,7 +560,7 @@ static bool may_be_shard(const struct stk_walk *w, const char *name)
     return look_at(w, name, name, head, HEAD_BYTES, &k, NULL) == 0 && bid_of(w->format, &k) > 0;
 }
 
-/* Keeps the files that belong to a container format, in place of all. */
+/* Keeps only the files of the container format. */
 static int keep_matching(struct stk_walk *w, const struct stk_walk_names *v, struct stk_err *err)
 {
     uint64_t with_suffix = 0;
@@ -584,8 +582,8 @@ static int keep_matching(struct stk_walk *w, const struct stk_walk_names *v, str
         if (side || is_side_file(name) || stk_layout_is_junk(name) || stk_layout_is_readme(name))
             w->ignored++;
         else
-            rc = stk_notes_left_out(&w->notes, "file", name, "no shard, but beside the shards", 1,
-                                    err);
+            rc = stk_notes_left_out(&w->notes, "file", name, "not a shard, but next to the shards",
+                                    1, err);
     }
     if (rc == 0)
         rc = stk_walk_keep(w, v, keep, err);
@@ -610,7 +608,7 @@ static int decide_folder(struct stk_walk *w, const char *split, struct stk_err *
     found = found ? found : disguised;
     found = found ? found : stk_format_tree();
     bool tree = (named ? w->format : found)->caps & STK_CAN_TREE;
-    /* A folder of files that is named so is all its files. */
+    /* A folder whose format is named consists of all its files. */
     w->as_found = !named || (w->format == found && !tree);
     w->format = named ? w->format : found;
     if (!named && disguised)
@@ -653,8 +651,8 @@ static int decide_file(struct stk_walk *w, const char *path, struct stk_err *err
     w->format = w->format ? w->format : best;
     if (!w->format && !(rc = refuse_file(w, stk_walk_name(&v, 0), path, err)))
         rc = stk_err_set(err, STK_E_UNSUPPORTED, path, -1,
-                         "no format recognises this file; name it (pack: --from-format, others: "
-                         "--format), or give a folder");
+                         "no format recognises this file; give its format (pack: --from-format, "
+                         "others: --format), or a folder");
     return rc;
 }
 
@@ -717,7 +715,7 @@ int stk_walk_with(struct stk_walk *w, const char *path, const struct stk_walk_op
         return rc < 0 ? rc : decide_file(w, path, err);
     }
     struct stk_buf rel = STK_BUF_INIT;
-    /* Not a duplicate: it would begin where the last walk of this folder ended. */
+    /* Not a duplicate, which would begin where the last walk of this folder ended. */
     int fd = openat(w->rootfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     rc = fd < 0 ? stk_err_sys(err, path, "open folder")
                 : walk_dir(w, fd, &rel, NULL, 0, problems, err);

@@ -1,5 +1,5 @@
 /*
- * walk.h - the files of a dataset, in a fixed order, and which format they are.
+ * walk.h - the files of a dataset, in a fixed order, and their format.
  */
 #ifndef STK_DATA_WALK_H
 #define STK_DATA_WALK_H
@@ -17,33 +17,33 @@ struct stk_walk {
     int rootfd;                          /* folder the names are relative to */
     char *root;                          /* its path */
     bool is_dir;                         /* the dataset is a folder (else a single file in root) */
-    bool outside;                        /* links that lead out of the root are followed too */
+    bool outside;                        /* follow links that lead out of the root */
     struct stk_spool names, files, dirs; /* as in the index; sizes and times come later */
     uint64_t nfiles, ignored;
-    struct stk_notes notes; /* what is left out already now, and what was taken as what */
+    struct stk_notes notes; /* what the walk left out, and what it took as something */
     /* Parallel trees: the key of each file's sample (struct stk_walk_key), files of one sample
-     * beside each other. Else empty: a file's name is the key. */
+     * adjacent. Else empty: a file's name is the key. */
     struct stk_spool keys;
     const struct stk_format *format;
-    struct stk_readers readers; /* of its folders, and of the files once they were listed */
-    bool as_found; /* the format the user named is what it would have been taken for anyway */
+    struct stk_readers readers; /* of its folders, and of the files once they are listed */
+    bool as_found;              /* the format the user named is also the detected one */
 };
 
 struct stk_walk_options {
-    int rootfd;        /* the folder, where the caller has opened it; else -1 */
-    bool outside;      /* links are followed wherever they lead, not only beneath the folder */
+    int rootfd;        /* the folder, if the caller has opened it; else -1 */
+    bool outside;      /* follow links wherever they lead, not only beneath the folder */
     const char *want;  /* NULL, or the format the user named: of a folder of files then every file
                         * is a sample */
-    const char *split; /* NULL, or the one whose files are taken */
+    const char *split; /* NULL, or the split to read */
     const char *tmpdir;
 };
 
-/* Finds the files below path and their format. What links lead out of the folder is left out, and
- * noted. Unreadable folders go into problems. Caller releases with stk_walk_release(), also after
+/* Finds the files below path and their format. Links that lead out of the folder are left out, with
+ * a note. Unreadable folders go into problems. Caller releases with stk_walk_release(), also after
  * an error. */
 int stk_walk_with(struct stk_walk *w, const char *path, const struct stk_walk_options *o,
                   struct stk_problems *problems, struct stk_err *err);
-/* The same of a folder that is not open yet. */
+/* The same for a folder that is not open yet. */
 int stk_walk(struct stk_walk *w, const char *path, const char *want, const char *split,
              const char *tmpdir, struct stk_problems *problems, struct stk_err *err);
 /* The same for the shards a manifest lists (names relative to path, checked by the caller). */

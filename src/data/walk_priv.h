@@ -21,13 +21,14 @@ static inline const char *stk_walk_name(const struct stk_walk_names *v, uint64_t
     return v->text + v->file[i].name_off;
 }
 
-/* Keeps the files whose byte in keep is not 0, in place of all. */
+/* Keeps only the files whose byte in keep is not 0. */
 int stk_walk_keep(struct stk_walk *w, const struct stk_walk_names *v, const uint8_t *keep,
                   struct stk_err *err);
 
-/* Of a folder of files: leaves out what is no sample, and pairs images with their labels. */
+/* For a folder of files: leaves out files that are not samples, and pairs images with their
+ * labels. */
 int stk_walk_tree(struct stk_walk *w, struct stk_err *err);
-/* Which splits the files are of; with `want` only the files of that one stay. */
+/* Finds the splits of the files; with `want`, keeps only the files of that split. */
 int stk_walk_splits(struct stk_walk *w, const char *want, struct stk_err *err);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * walk_tree.c - which files of a folder are samples. Layouts that people use have files that are
- * not: a table beside class directories, annotations beside images. What is not taken is said.
+ * walk_tree.c - decides which files of a folder are samples. Common layouts have other files: a
+ * table next to class directories, annotations next to images. These are left out with a note.
  */
 #include "base/array.h"
 #include "base/buf.h"
@@ -13,14 +13,14 @@
 #include <string.h>
 #include <strings.h>
 
-#define SUFFIXES 64 /* different ones looked for; a folder of more is no layout that is known */
+#define SUFFIXES 64 /* number of suffixes counted; a folder with more is no known layout */
 #define SPLITS   16
 
 struct tree {
     struct stk_walk *w;
     struct stk_walk_names v;
     uint8_t *keep;
-    uint64_t files, top, media; /* that are kept so far */
+    uint64_t files, top, media; /* kept so far */
     struct {
         const char *text;
         uint64_t files;
@@ -33,7 +33,7 @@ static bool is_top(const char *name)
     return !strchr(name, '/');
 }
 
-/* The number of a name's suffix; t->nsuffixes where there is none such. */
+/* The number of a name's suffix; t->nsuffixes: unknown. */
 static size_t suffix_number(const struct tree *t, const char *name)
 {
     const char *suffix = stk_layout_suffix(name);
@@ -55,7 +55,7 @@ static void count_suffix(struct tree *t, const char *name)
     t->suffix[i].files++;
 }
 
-/* Drops what is data for nobody, and counts the rest. */
+/* Drops files that are never data, and counts the rest. */
 static void survey(struct tree *t)
 {
     for (uint64_t i = 0; i < t->v.n; i++) {
@@ -87,9 +87,10 @@ static int leave_out(struct tree *t, uint64_t i, const char *why, struct stk_err
     return stk_notes_left_out(&t->w->notes, "file", name, why, 1, err);
 }
 
-/* ---- beside class directories ---- */
+/* ---- next to class directories ---- */
 
-/* The files in directories are samples of one kind: nine in ten have one suffix, or are media. */
+/* True if the files in directories are samples of one kind: nine in ten have one suffix, or are
+ * media. */
 static bool has_classes(const struct tree *t)
 {
     uint64_t below = t->files - t->top, most = 0, media = 0;
@@ -101,8 +102,7 @@ static bool has_classes(const struct tree *t)
     return below && (most * 10 >= below * 9 || media * 10 >= below * 9);
 }
 
-/* Files above the directories are no samples of any class: of another kind than those in them, or
- * few. */
+/* Files above the directories do not belong to a class: they are of another kind, or few. */
 static int leave_top(struct tree *t, struct stk_err *err)
 {
     uint64_t below = t->files - t->top;
@@ -114,10 +114,9 @@ static int leave_top(struct tree *t, struct stk_err *err)
         const char *name = stk_walk_name(&t->v, i);
         bool foreign = suffix_number(t, name) == t->nsuffixes;
         if (t->keep[i] && is_top(name) && (few || (fewer && foreign)))
-            rc = leave_out(t, i,
-                           "in no directory, as the others are; the format 'folder', named, takes "
-                           "all",
-                           err);
+            rc = leave_out(
+                t, i, "not in a directory, unlike the others; give the format 'folder' to take all",
+                err);
     }
     if (rc == 0 && t->top) {
         char why[160];
@@ -128,7 +127,7 @@ static int leave_top(struct tree *t, struct stk_err *err)
     return rc;
 }
 
-/* ---- beside images ---- */
+/* ---- next to images ---- */
 
 static bool same_stem(const struct stk_walk_names *v, uint64_t a, uint64_t b)
 {
@@ -137,13 +136,13 @@ static bool same_stem(const struct stk_walk_names *v, uint64_t a, uint64_t b)
     return n == stk_member_stem(y, v->file[b].name_len) && memcmp(x, y, n) == 0;
 }
 
-/* A neighbour has the same name up to the dot. */
+/* True if an adjacent file has the same name up to the dot. */
 static bool has_companion(const struct tree *t, uint64_t i)
 {
     return (i && same_stem(&t->v, i - 1, i)) || (i + 1 < t->v.n && same_stem(&t->v, i, i + 1));
 }
 
-/* Tables and texts among pictures are about them, unless each belongs to one. */
+/* Tables and texts among images describe them, unless each belongs to one image. */
 static int leave_annotations(struct tree *t, struct stk_err *err)
 {
     uint64_t companions = 0;
@@ -155,10 +154,10 @@ static int leave_annotations(struct tree *t, struct stk_err *err)
         if (has_companion(t, i))
             companions++;
         else if (among)
-            rc = leave_out(t, i,
-                           "annotations beside the data are not read; the format 'folder', named, "
-                           "takes all",
-                           err);
+            rc = leave_out(
+                t, i,
+                "annotations beside the data are not read; give the format 'folder' to take all",
+                err);
     }
     if (rc == 0 && companions)
         rc = stk_notes_taken(&t->w->notes, "sample", "a file",
@@ -175,12 +174,12 @@ static int leave_annotations(struct tree *t, struct stk_err *err)
 struct pairing {
     struct tree *t;
     struct pair {
-        char *key; /* the path without the directory that tells the two apart */
+        char *key; /* the path without the directory of its side */
         uint64_t file;
         enum stk_layout_side side;
     } * item;
     size_t n, cap;
-    char beside[64]; /* the directory beside the images, for words: "masks" */
+    char beside[64]; /* the directory next to the images, for messages: "masks" */
     struct stk_arena arena;
 };
 
@@ -191,8 +190,8 @@ static int by_key(const void *a, const void *b)
     return c ? c : (x->side > y->side) - (x->side < y->side);
 }
 
-/* The path without its directory [from, from + n). A mask may have the ending of its image, too:
- * there the directory says what it is (masks/1.png: 1.masks.png). */
+/* The path without its directory [from, from + n). A mask may have the suffix of its image: then
+ * the directory is added (masks/1.png: 1.masks.png). */
 static char *pair_key(struct pairing *p, const char *name, size_t from, size_t n, bool mask)
 {
     size_t len = strlen(name), stem = stk_member_stem(name, len);
@@ -203,7 +202,7 @@ static char *pair_key(struct pairing *p, const char *name, size_t from, size_t n
     return key;
 }
 
-/* Which side a file is on, as a sample of it or as what is said about one. */
+/* The side of a file: image or annotation. */
 static enum stk_layout_side side_of(const char *name, size_t len, size_t *from, size_t *n,
                                     bool *mask)
 {
@@ -238,7 +237,7 @@ static int gather_pairs(struct pairing *p, struct stk_err *err)
     return 0;
 }
 
-/* The items from i on that are of one sample; *images of them are pictures. */
+/* The end of the items of one sample from i on; *images of them are images. */
 static size_t pair_end(const struct pairing *p, size_t i, size_t *images)
 {
     size_t stem = stk_member_stem(p->item[i].key, strlen(p->item[i].key)), end = i;
@@ -251,7 +250,7 @@ static size_t pair_end(const struct pairing *p, size_t i, size_t *images)
     return end;
 }
 
-/* Labels that have a picture, and labels in all. */
+/* The number of labels with an image, and of all labels. */
 static void count_pairs(const struct pairing *p, size_t *paired, size_t *labels)
 {
     *paired = *labels = 0;
@@ -273,7 +272,7 @@ static int keep_pair(struct pairing *p, const struct pair *x, struct stk_spool *
     return rc < 0 ? rc : stk_spool_put(&w->names, x->key, key.len + 1, err);
 }
 
-/* The files in the order of their samples, each with the key of its own. */
+/* Takes the files in the order of their samples, each with its key. */
 static int take_pairs(struct pairing *p, struct stk_err *err)
 {
     struct stk_walk *w = p->t->w;
@@ -288,22 +287,22 @@ static int take_pairs(struct pairing *p, struct stk_err *err)
     }
     for (uint64_t i = 0; rc == 0 && i < p->t->v.n; i++)
         if (p->t->keep[i] && p->t->keep[i] != PAIRED)
-            rc = leave_out(p->t, i,
-                           "neither an image nor the labels of one; the format 'folder', named, "
-                           "takes all",
-                           err);
+            rc = leave_out(
+                p->t, i,
+                "neither an image nor the labels of one; give the format 'folder' to take all",
+                err);
     for (size_t i = 0; rc == 0 && i < p->n; i++)
         if (p->t->keep[p->item[i].file] == PAIRED) {
-            rc = keep_pair(p, &p->item[i], &files, err); /* names are added: not looked at again */
+            rc = keep_pair(p, &p->item[i], &files, err); /* adds names: do not use v afterwards */
             kept++;
         }
     char as[96], why[200];
     snprintf(as, sizeof as, "an image and its %s", p->beside);
-    snprintf(
-        why, sizeof why,
-        "images/ and %s/ hold files of the same names; the format 'folder', named, takes every "
-        "file as a sample",
-        p->beside);
+    snprintf(why, sizeof why,
+             "images/ and %s/ hold files of the same names; give the format 'folder' to take every "
+             "file as a "
+             "sample",
+             p->beside);
     if (rc == 0)
         rc = stk_notes_taken(&w->notes, "sample", as, why, 1, err);
     if (rc == 0)
@@ -314,7 +313,7 @@ static int take_pairs(struct pairing *p, struct stk_err *err)
     return rc;
 }
 
-/* 1: this is such a layout, and the files are in order. */
+/* 1: it is such a layout, and the files are in order. */
 static int pair_up(struct tree *t, struct stk_err *err)
 {
     struct pairing p = {.t = t};
@@ -376,7 +375,7 @@ static int no_such_split(const struct stk_walk *w, const char *want, struct spli
                          struct stk_err *err)
 {
     return stk_err_set(err, STK_E_USAGE, w->root, -1, "there is no split '%s': %s%s", want,
-                       s->n ? "there are " : "no names of files tell any",
+                       s->n ? "there are " : "no file names indicate any",
                        s->n ? stk_buf_cstr(&s->text) : "");
 }
 
@@ -403,7 +402,7 @@ int stk_walk_splits(struct stk_walk *w, const char *want, struct stk_err *err)
         rc = kept ? stk_walk_keep(w, &v, keep, err) : no_such_split(w, want, &s, err);
     else if (rc == 0 && s.n > 1)
         rc = stk_notes_taken(&w->notes, "split", stk_buf_cstr(&s.text),
-                             "names say so, and all are read; --split NAME reads one", 1, err);
+                             "from the names, and all are read; --split NAME reads one", 1, err);
     stk_buf_release(&s.text);
     free(keep);
     return rc;

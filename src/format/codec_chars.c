@@ -1,10 +1,10 @@
 /*
- * codec_chars.c - values that stand in a place of fixed size: strings with padding behind them, and
- * arrays that differ in shape from sample to sample.
+ * codec_chars.c - values in slots of fixed size: padded strings, and arrays that differ in shape
+ * from sample to sample.
  *
  * "chars:S" drops zero bytes at the end, "chars:Z" everything from the first zero byte on,
  * "chars:P" spaces at the end, "chars:U" is UTF-32 (little-endian, zero padded) and becomes UTF-8.
- * "shape:..." changes nothing: fields of one name and several shapes are told apart by it.
+ * "shape:..." changes nothing: it distinguishes fields of one name and several shapes.
  */
 #include "base/text.h"
 #include "format/format.h"

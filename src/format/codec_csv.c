@@ -1,8 +1,8 @@
 /*
  * codec_csv.c - one row of CSV into fields, typed by the columns in the dataset's context.
  *
- * An empty cell is nan in a column of floats (integers with empty cells among them are such a
- * column) and empty text in one of text. Writing is done by the format (csv.c).
+ * An empty cell is nan in a column of floats (which includes integers with empty cells) and empty
+ * text in a column of text. The format (csv.c) does the writing.
  */
 #include "format/csv.h"
 #include "format/sample.h"
@@ -58,7 +58,7 @@ static int read_float(const struct stk_csv_entry *e, struct stk_csv_cell *c, dou
     return bad_cell(e, c, "is not a number as in the rows before (--types overrules it)", err);
 }
 
-/* The cell's text: where it stands, or in the arena when quotes had to be taken out. */
+/* The cell's text: in place, or in the arena if it had to be unquoted. */
 static int read_text(struct stk_sample *s, const struct stk_csv_entry *e, struct stk_csv_cell *c,
                      struct stk_err *err)
 {
@@ -132,7 +132,7 @@ static int explode_single(struct stk_sample *s, const struct stk_csv_entry *e,
     if (e->type == STK_CSV_JSON || e->type == STK_CSV_BYTES)
         v.kind = e->type == STK_CSV_JSON ? STK_JSON : STK_BYTES;
     if (e->type == STK_CSV_JSON && !c->n) {
-        v.data = "null"; /* an empty cell, which is no JSON */
+        v.data = "null"; /* an empty cell is not JSON */
         v.size = 4;
     }
     return add(s, e, &v, err);
@@ -147,7 +147,7 @@ static int too_few(uint64_t want, struct stk_err *err)
 static int explode_array(struct stk_sample *s, const struct stk_csv_entry *e,
                          struct stk_csv_row *row, uint64_t ncolumns, struct stk_err *err)
 {
-    /* A cell takes at least its delimiter, so the row's length bounds what is taken. */
+    /* A cell takes at least its delimiter, so the row's length bounds the memory. */
     if (e->count > (uint64_t)(row->end - row->p) + 1)
         return too_few(ncolumns, err);
     uint8_t *data = stk_arena_alloc(&s->arena, (size_t)e->count * 8);

@@ -1,7 +1,7 @@
 /*
- * codec_datum.c - Caffe's Datum, as its LMDBs hold: 1 channels, 2 height, 3 width, 4 data, 5 label,
- * 6 float_data, 7 encoded (protobuf numbers). Pixels are uint8 (or float32) in the order channel,
- * row, column; `encoded` means that data is a JPEG or PNG instead.
+ * codec_datum.c - Caffe's Datum, as stored in its LMDBs: 1 channels, 2 height, 3 width, 4 data, 5
+ * label, 6 float_data, 7 encoded (protobuf numbers). Pixels are uint8 (or float32) in the order
+ * channel, row, column; `encoded` means that data is a JPEG or PNG instead.
  */
 #include "format/format.h"
 #include "format/sample.h"
@@ -56,12 +56,12 @@ static bool take_field(const struct stk_wire_field *f, struct datum *d, uint8_t 
         d->encoded = f->v != 0;
         return number;
     default:
-        return false; /* not known to Caffe either */
+        return false; /* unknown to Caffe, too */
     }
 }
 
-/* Fills d; copies float_data to `floats` when that is given (it has room for those counted before).
- * False: not a Datum. */
+/* Fills d; copies float_data to `floats` unless it is NULL (a first pass counted them). False: not
+ * a Datum. */
 static bool parse(const uint8_t *p, size_t n, struct datum *d, uint8_t *floats)
 {
     struct stk_wire w = stk_wire_of(p, n);
@@ -84,7 +84,7 @@ static uint64_t pixels(const struct datum *d)
     return n;
 }
 
-/* Few bytes are a message by chance, and fewer still one whose numbers fit each other. */
+/* Few byte strings are a message by chance, and fewer have consistent numbers. */
 static int bid(const uint8_t *p, size_t n)
 {
     struct datum d;
@@ -180,12 +180,11 @@ static int check_shape(const struct stk_field *f, struct stk_err *err)
 {
     const struct stk_value *v = &f->value;
     if (v->kind == STK_LIST)
-        return refuse(f, "is a list, for which there is no place", err);
+        return refuse(f, "is a list, which does not fit", err);
     if (v->kind != STK_ARRAY)
         return 0;
     if (v->dtype != STK_U8 && v->dtype != STK_F32)
-        return refuse(f, "is an array of neither uint8 nor float32, for which there is no place",
-                      err);
+        return refuse(f, "is an array of neither uint8 nor float32, which does not fit", err);
     if (v->ndim > 3)
         return refuse(f, "has more than three dimensions (channel, row, column)", err);
     for (unsigned i = 0; i < v->ndim; i++)

@@ -2,8 +2,8 @@
  * codec_example.c - tf.train.Example and SequenceExample, the reading half: features to fields.
  *
  * Bytes and packed floats are views into the record; only varints are decoded, into the sample's
- * arena. Duplicate names: the last wins, as in protobuf. What is on the wire is found by
- * example_scan.c; the writing half is example_write.c.
+ * arena. Duplicate names: the last wins, as in protobuf. example_scan.c parses the wire format;
+ * example_write.c is the writing half.
  */
 #include "format/example.h"
 
@@ -13,7 +13,7 @@
 #include "format/format.h"
 #include "format/json_text.h"
 
-/* Against records made to blow up in memory: an item of a list takes 2 bytes stored, 104 here. */
+/* Guards against records made to blow up in memory: a list item takes 2 bytes stored, 104 here. */
 #define MAX_LIST_ITEMS (1u << 20)
 
 struct parse {
@@ -225,7 +225,7 @@ static bool put_int(uint8_t *to, enum stk_dtype t, int64_t v)
     return true;
 }
 
-/* Turns v into type t where that is possible without loss; otherwise leaves it. */
+/* Converts v to type t if that loses nothing; otherwise leaves it. */
 static bool retype(struct parse *c, struct stk_value *v, enum stk_dtype t)
 {
     size_t width = stk_dtype_size(t);
@@ -258,7 +258,7 @@ static bool retype(struct parse *c, struct stk_value *v, enum stk_dtype t)
     return true;
 }
 
-/* The kind JSON is a promise about the bytes, which a hostile record need not keep. */
+/* The kind JSON is a promise about the bytes that a hostile record may break. */
 static bool is_json(const struct stk_value *v)
 {
     if (v->kind != STK_BYTES)
@@ -352,7 +352,7 @@ static int by_name(const void *a, const void *b)
     return c ? c : (x->name_len > y->name_len) - (x->name_len < y->name_len);
 }
 
-/* The same, earlier in the record first: the entries stand in one array in that order. */
+/* By name, then by position in the record: the entries are in one array in that order. */
 static int by_name_and_place(const void *a, const void *b)
 {
     const struct stk_feature *x = *(struct stk_feature *const *)a,
@@ -369,7 +369,7 @@ static struct stk_feature *find(const struct parse *c, const char *name, size_t 
     return hit ? *hit : NULL;
 }
 
-/* Sorts by name and marks as gone what a later feature of the same name overrules. */
+/* Sorts by name and marks as gone each feature that a later one of the same name overrides. */
 static int sort_features(struct parse *c)
 {
     c->sorted = take(c, c->n, sizeof(struct stk_feature *));
@@ -413,11 +413,11 @@ static void take_key(struct parse *c)
         s->key = (const char *)f->run;
         s->key_len = f->run_len;
     }
-    /* A key the format itself has (LMDB) comes first; another one here stays a field. */
+    /* The key of the format itself (LMDB) wins; a different one here stays a field. */
     f->gone = s->key_len == f->run_len && memcmp(s->key, f->run, f->run_len) == 0;
 }
 
-/* Which companion f could be by its name and kind: 's', 'd', or 0. */
+/* The companion that f could be, by its name and kind: 's', 'd', or 0. */
 static char companion_kind(const struct stk_feature *f)
 {
     if (f->name_len <= STK_EXAMPLE_SUFFIX_LEN)
@@ -431,8 +431,8 @@ static char companion_kind(const struct stk_feature *f)
     return 0;
 }
 
-/* Gives shape and dtype back to the features that have companions. A companion that does not fit
- * (a file of somebody else's, with names like ours) stays a field. */
+/* Restores shape and dtype of features that have companions. A companion that does not fit (a
+ * foreign file with such names) stays a field. */
 static int apply_companions(struct parse *c)
 {
     bool any = false;

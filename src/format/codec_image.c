@@ -2,7 +2,7 @@
  * codec_image.c - MXNet's image record: a 24-byte header (IRHeader), labels, then the image.
  *
  * flag 0: one label, in the header. flag n > 0: n float32 labels follow the header. Labels are
- * float32 there; one that is a whole number is an integer here, as class numbers are.
+ * stored as float32; a whole number becomes an integer, like a class number.
  */
 #include "format/codec_image.h"
 #include "format/format.h"
@@ -11,7 +11,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#define LABELS_MAX 65536u /* a header that says more is not one */
+#define LABELS_MAX 65536u /* no real header has more */
 
 static float float_at(const uint8_t *p)
 {
@@ -38,8 +38,8 @@ static bool label_plausible(const uint8_t *p)
     return size == 0 || (size > 1e-6f && size < 1e9f);
 }
 
-/* The ids are anybody's numbers and say nothing. Without labels behind the header its first word is
- * 0, which bytes of other kinds hardly begin with; with labels, these are looked at too. */
+/* The ids are arbitrary. Without labels after the header its first word is 0, which is rare in
+ * other data; with labels, these are checked, too. */
 bool stk_irheader_plausible(const uint8_t *p, size_t n, uint64_t total)
 {
     if (n < STK_IRHEADER)
@@ -73,7 +73,7 @@ static bool is_image(const uint8_t *p, size_t n)
     return false;
 }
 
-/* Only with an image behind the header: alone it looks too much like a record of zeros. */
+/* Requires an image after the header: alone, it looks too much like a record of zeros. */
 static int bid(const uint8_t *p, size_t n)
 {
     if (!stk_irheader_plausible(p, n, n))
@@ -164,7 +164,10 @@ static int put_labels(const struct stk_field *f, struct stk_buf *out, uint32_t *
         float label = (float)d;
         bool whole = !stk_dtype_is_float(v->dtype);
         if (whole && ((double)label != d || fabs(d) > 0x1p53))
-            return refuse(f, "holds an integer that float32 cannot: labels are float32", err);
+            return refuse(f,
+                          "holds an integer that float32 cannot represent: labels are "
+                          "float32",
+                          err);
         *one = label;
         if (v->ndim)
             put_float(out, label);

@@ -2,9 +2,9 @@
  * codec_json.c - one JSON value into fields (json_write.c: and back).
  *
  * An object's members are fields: strings are text, numbers and booleans scalars, rectangular
- * arrays of them arrays, {"$base64": "..."} bytes, and everything else stays JSON. The member
- * `key` is the sample's key. A value that is no object is the field `data`. A name that stands
- * twice in an object, at any depth, is refused: one of the two would be lost.
+ * arrays of them arrays, {"$base64": "..."} bytes, and everything else stays JSON. The member `key`
+ * is the sample's key. A value that is not an object is the field `data`. A duplicate name in an
+ * object, at any depth, is refused: one of the two values would be lost.
  */
 #include "format/format.h"
 #include "format/json_text.h"
@@ -17,7 +17,7 @@
 
 /* ---- reading: arrays of numbers ------------------------------------------------------------ */
 
-/* Fills an array from text that is known to be JSON and to hold leaves of one sort only. */
+/* Fills an array from valid JSON text whose leaves are all of one sort. */
 struct fill {
     uint8_t *out;
     uint8_t dtype; /* I64, F64 or BOOL */
@@ -87,7 +87,7 @@ static bool fill_array(struct fill *f, const char *p, const char *end)
             break;
         default:
             while (*p != ',' && *p != ']' && *p != ' ' && *p != '\n' && *p != '\r' && *p != '\t')
-                p++; /* the array's own ] comes at the latest */
+                p++; /* the array's own ] ends this at the latest */
             good = put_leaf(f, start, (size_t)(p - start));
         }
         if (!good)
@@ -96,7 +96,7 @@ static bool fill_array(struct fill *f, const char *p, const char *end)
     return true;
 }
 
-/* The array raw[0..n) as numbers, where it is one; 1 done, 0 it is something else. */
+/* Reads raw[0..n) as an array of numbers; 1: done, 0: it is something else. */
 static int read_array(struct stk_sample *s, const char *raw, size_t n,
                       const struct stk_json_leaves *l, struct stk_value *v, struct stk_err *err)
 {
@@ -118,7 +118,7 @@ static int read_array(struct stk_sample *s, const char *raw, size_t n,
 
 /* ---- reading: text and bytes ---------------------------------------------------------------- */
 
-/* A string's body, or what it stands for. */
+/* A string's body, unescaped if needed. */
 static int plain_text(struct stk_sample *s, const char **body, size_t *len, bool escaped,
                       struct stk_err *err)
 {
@@ -143,7 +143,7 @@ static int digit64(char c)
     return c == '+' ? 62 : c == '/' ? 63 : -1;
 }
 
-/* Decodes standard base64 with padding; false when it is not. */
+/* Decodes standard base64 with padding; false if it is not. */
 static bool decode64(const char *p, size_t n, uint8_t *out, size_t *len)
 {
     size_t pad = 0;
@@ -169,7 +169,7 @@ static bool decode64(const char *p, size_t n, uint8_t *out, size_t *len)
     return true;
 }
 
-/* {"$base64": "..."}: 1 and v, 0 when the object is another, negative when its text is bad. */
+/* {"$base64": "..."}: 1 and v; 0: another object; negative: bad text. */
 static int read_base64(struct stk_sample *s, const char *raw, size_t n, struct stk_value *v,
                        struct stk_err *err)
 {
@@ -177,7 +177,7 @@ static int read_base64(struct stk_sample *s, const char *raw, size_t n, struct s
     const char *body;
     size_t len;
     bool escaped;
-    /* The text was walked before: its grammar is sound. */
+    /* The text was checked before: its grammar is sound. */
     if (stk_json_open(&c, 1) != 1 || stk_json_name(&c, &body, &len, &escaped) < 0 ||
         len != strlen(STK_JSON_BASE64) || memcmp(body, STK_JSON_BASE64, len) != 0)
         return 0;
@@ -187,7 +187,7 @@ static int read_base64(struct stk_sample *s, const char *raw, size_t n, struct s
     uint8_t *out = stk_arena_alloc(&s->arena, len + 1);
     if (!out)
         return stk_err_nomem(err, len);
-    /* Only \/ can be escaped in it, which some writers do. */
+    /* Only \/ can occur escaped, which some writers do. */
     const char *at = body;
     int rc = plain_text(s, &body, &len, escaped, err);
     if (rc < 0)
@@ -258,7 +258,7 @@ static int add_member(struct stk_sample *s, struct stk_json_cur *c, const char *
     if (rc < 0)
         return rc;
     if (len == 3 && memcmp(name, "key", 3) == 0) {
-        /* Keys that are not UTF-8 are written as other bytes are. */
+        /* Keys that are not UTF-8 are written like other bytes. */
         bool text = v.kind == STK_TEXT || v.kind == STK_BYTES;
         s->key = text ? v.data : raw;
         s->key_len = text ? v.size : (size_t)(c->p - raw);

@@ -1,8 +1,8 @@
 /*
  * codec_npy.c - the bytes of a .npy file, as a member or record, and an ARRAY.
  *
- * The array is used where it stands; only Fortran order and big-endian elements are copied. What
- * is no array of numbers stays the bytes it is.
+ * The array is used in place; only Fortran order and big-endian elements are copied. Anything but
+ * an array of numbers stays bytes.
  */
 #include "format/format.h"
 #include "format/npyhead.h"
@@ -25,14 +25,17 @@ static int explode(const char *context, size_t context_len, const uint8_t *p, si
         return stk_sample_add_bytes(s, "data", STK_BYTES, p, n, err);
     if (rc < 0) {
         if (err)
-            err->offset = -1; /* the byte in the header; the reader knows where the member is */
+            err->offset = -1; /* drops the offset within the header; the reader adds that of the
+                               * member */
         return rc;
     }
-    /* Fewer are damage; more would be lost in silence (several arrays saved into one file). */
+    /* Fewer bytes mean damage; more would be lost silently (several arrays saved into one file). */
     if (n - h.data_offset != h.data_bytes)
-        return stk_err_set(
-            err, STK_E_CORRUPT, NULL, -1, "the NPY header says %llu bytes of data, there are %llu",
-            (unsigned long long)h.data_bytes, (unsigned long long)(n - h.data_offset));
+        return stk_err_set(err, STK_E_CORRUPT, NULL, -1,
+                           "the NPY header announces %llu bytes of data, there are "
+                           "%llu",
+                           (unsigned long long)h.data_bytes,
+                           (unsigned long long)(n - h.data_offset));
     struct stk_value v = {.kind = STK_ARRAY,
                           .dtype = h.dtype,
                           .ndim = h.ndim,

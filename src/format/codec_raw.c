@@ -1,4 +1,4 @@
-/* codec_raw.c - bytes as they are, and the number or name in WebDataset's .cls members. */
+/* codec_raw.c - raw bytes, and the number or name in WebDataset's .cls members. */
 #include "format/format.h"
 #include "format/sample.h"
 
@@ -43,7 +43,7 @@ const struct stk_codec stk_codec_raw = {
 
 #define CLS_MAX 24 /* a 64-bit integer in decimal, with its sign */
 
-/* As Python's int() takes it: a sign may stand before the digits. */
+/* Like Python's int(): accepts a leading sign. */
 static bool cls_integer(const uint8_t *p, size_t n, int64_t *v)
 {
     bool minus = n && p[0] == '-';
@@ -59,7 +59,7 @@ static bool cls_integer(const uint8_t *p, size_t n, int64_t *v)
     return minus || !__builtin_sub_overflow(0, *v, v);
 }
 
-/* A number with a point or exponent; names such as "nan" and "infinity" are no numbers. */
+/* A number with a point or exponent; words such as "nan" and "infinity" are not numbers. */
 static bool cls_float(const uint8_t *p, size_t n, double *v)
 {
     char text[64], *end;

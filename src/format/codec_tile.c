@@ -2,7 +2,7 @@
  * codec_tile.c - arrays stored as tiles: chunks of HDF5 that cut a sample along several axes.
  *
  * The stored bytes are the tiles of the array in row-major order of their grid, each one whole,
- * also where it reaches over the array's edge. "tile:28x28x1" names the tile's shape, the field the
+ * even where it extends past the array's edge. "tile:28x28x1" names the tile's shape, the field the
  * array's.
  */
 #include "format/format.h"
@@ -59,7 +59,7 @@ static bool measure(const struct stk_field_spec *spec, struct tiling *t)
 
 static void copy_run(uint8_t *to, const uint8_t *from, size_t n)
 {
-    switch (n) { /* the usual ones: one element, where the last axis is cut to 1 */
+    switch (n) { /* the usual sizes: one element, if the last axis is cut to 1 */
     case 1:
         *to = *from;
         break;

@@ -19,10 +19,11 @@ static const struct {
     {{"bzip2", ".bz2", "bzip2 -d"}, "BZh", 3},
     {{"lzo", ".lzo", "lzop -d"}, "\x89LZO\0\r\n\x1a\n", 9},
     {{"snappy", ".sz", "snzip -d"}, "\xff\x06\0\0sNaPpY", 10},
-    {{"snappy", ".snappy", "snzip -t hadoop-snappy -d"}, "", 0}, /* Hadoop's: told by name alone */
+    {{"snappy", ".snappy", "snzip -t hadoop-snappy -d"}, "", 0}, /* Hadoop's: recognised only by
+                                                                  * name */
 };
 
-/* Behind "BZh" and a digit stands the number of a block, or of the end. */
+/* "BZh" and a digit are followed by the magic of a block, or of the end. */
 static bool is_bzip2(const uint8_t *p, size_t n)
 {
     return n >= 10 && p[3] >= '1' && p[3] <= '9' &&
@@ -35,7 +36,7 @@ const struct stk_compression *stk_compression_of(const uint8_t *head, size_t n)
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (known[i].len && n >= known[i].len && memcmp(head, known[i].magic, known[i].len) == 0 &&
             (strcmp(known[i].c.name, "bzip2") != 0 || is_bzip2(head, n)) &&
-            /* Its next byte holds a version: a TFRecord whose length begins so has a zero there. */
+            /* The next byte holds a version: a TFRecord with such a length has a zero there. */
             (strcmp(known[i].c.name, "lz4") != 0 || (n > 4 && (head[4] & 0xc0) == 0x40)))
             return &known[i].c;
     return NULL;
@@ -55,7 +56,7 @@ int stk_compression_refuse(const struct stk_compression *c, const char *path, st
 {
     return stk_err_set(
         err, STK_E_UNSUPPORTED, path, -1,
-        "compressed with %s, which cannot be read from the middle: unpack it (%s), or "
-        "compress it with gzip, which is read as it stands",
+        "compressed with %s, which cannot be read from the middle: unpack it (%s), or compress it "
+        "with gzip, which stoker reads directly",
         c->name, c->undo);
 }

@@ -1,6 +1,6 @@
 /*
- * compression.h - files compressed as a whole by what stoker does not read through. Such a stream
- * has no place to begin in the middle of; it is refused by its name, with what to do.
+ * compression.h - files compressed as a whole in a way that stoker cannot read through: such a
+ * stream cannot be entered in the middle. They are refused by name, with what to do.
  */
 #ifndef STK_FORMAT_COMPRESSION_H
 #define STK_FORMAT_COMPRESSION_H
@@ -18,7 +18,7 @@ struct stk_compression {
     const char *undo;          /* "zstd -d" */
 };
 
-/* Which compression a file of these first bytes has; NULL: none, or one that is read through. */
+/* The compression of a file with these first bytes; NULL: none, or one that stoker reads. */
 const struct stk_compression *stk_compression_of(const uint8_t *head, size_t n);
 /* By a file's name: "a.tar.zst". *len loses the suffix. */
 const struct stk_compression *stk_compression_named(const char *name, size_t *len);

@@ -1,8 +1,8 @@
 /*
  * csv.c - CSV and TSV: rows listed as records, rows written from samples.
  *
- * The same code for both; they differ in the delimiter. What a row's cells are is said by the
- * context (csv_schema.c) and read by the codec (codec_csv.c).
+ * They differ only in the delimiter. The context (csv_schema.c) describes the columns, and the
+ * codec (codec_csv.c) reads the cells.
  */
 #include "format/csv.h"
 #include "format/numtext.h"
@@ -14,8 +14,8 @@
 #include <stdlib.h>
 
 #define WINDOW       (1u << 20)
-#define ROW_MAX      (256ull << 20) /* a row is held in memory whole when it is read */
-#define COLUMNS_SAID 64             /* of which something was found out */
+#define ROW_MAX      (256ull << 20) /* reading holds a whole row in memory */
+#define COLUMNS_SAID 64             /* columns reported by name */
 
 extern const struct stk_format stk_format_csv, stk_format_tsv;
 
@@ -28,7 +28,7 @@ static int bid(const struct stk_format *f, const struct stk_probe *p)
 {
     if (!stk_format_suffix_matches(f, p->name))
         return 0;
-    /* Zero bytes are UTF-16 or no text at all; list() says so when it is asked to. */
+    /* Zero bytes are UTF-16 or no text at all; list() reports that. */
     return p->head_len && memchr(p->head, 0, p->head_len) ? 10 : 40;
 }
 
@@ -49,7 +49,7 @@ struct listing {
     int field;
     struct stk_csv_schema *schema;
     bool skip; /* the next row is the header */
-    /* The window being scanned, and what the row that crosses into it left in those before. */
+    /* The window being scanned, and the part of the current row in earlier windows. */
     const uint8_t *window;
     uint64_t window_off;
     struct stk_buf carry;
@@ -60,7 +60,7 @@ static const char *row_bytes(struct listing *g, uint64_t off, uint64_t len)
 {
     if (off >= g->window_off)
         return (const char *)g->window + (off - g->window_off);
-    uint64_t before = g->window_off - off; /* the carry begins where the row does */
+    uint64_t before = g->window_off - off; /* the carry begins with the row */
     g->carry.len = before < g->carry.len ? (size_t)before : g->carry.len;
     if (len > before)
         stk_buf_put(&g->carry, g->window, (size_t)(len - before));
@@ -88,8 +88,7 @@ static int list_row(void *user, uint64_t off, uint64_t len, uint64_t cells, stru
     return rc < 0 ? rc : stk_list_record(g->lister, g->field, off, len, NULL, 0, err);
 }
 
-/* Keeps what the window has of a row that goes on behind it. A row too long to be read is not
- * looked at. */
+/* Keeps the window's part of a row that continues after it, unless the row is too long to read. */
 static int carry_over(struct listing *g, uint64_t row_start, uint64_t end, struct stk_err *err)
 {
     if (row_start >= g->window_off) {
@@ -129,12 +128,12 @@ static int list_rows(struct listing *g, struct stk_src *src, uint64_t start, cha
     return rc;
 }
 
-/* Text we cannot take apart, found in the first bytes; NULL when there is none. */
+/* Why the text cannot be parsed, by its first bytes; NULL: it can. */
 static const char *foreign_text(const uint8_t *p, size_t n)
 {
     const uint8_t *cr = memchr(p, '\r', n);
     if (cr && cr + 1 < p + n && !memchr(p, '\n', n))
-        return "lines end in CR alone; convert it: tr '\\r' '\\n'";
+        return "lines end in CR only; convert it: tr '\\r' '\\n'";
     return NULL;
 }
 
@@ -153,7 +152,7 @@ static const char *delimiter_name(char delim)
     return delim == '\t' ? "tab" : delim == ';' ? "semicolon" : delim == '|' ? "bar" : "comma";
 }
 
-/* What was found out about columns and is not plain to see. */
+/* Reports detected properties of columns that are not obvious. */
 static int say_columns(struct stk_lister *l, const struct stk_csv_schema *sc, struct stk_err *err)
 {
     char as[300], why[300];
@@ -243,7 +242,7 @@ struct column {
 };
 
 struct writer {
-    struct stk_buf types; /* the columns as the reader shall take them */
+    struct stk_buf types; /* the columns as the reader must take them */
     char delim;
     bool key;
     struct column *column;
@@ -279,7 +278,7 @@ static int refuse(const struct stk_sample *s, const struct stk_field *f, const c
                        (int)(s->key_len < 200 ? s->key_len : 200), s->key, why);
 }
 
-/* What no cell can hold. */
+/* Refuses values that no cell can hold. */
 static int check_value(const struct stk_sample *s, const struct stk_field *f, struct stk_err *err)
 {
     const struct stk_value *v = &f->value;
@@ -294,7 +293,7 @@ static int check_value(const struct stk_sample *s, const struct stk_field *f, st
     return 0;
 }
 
-/* alone: an empty cell that is the whole row must be told from a blank line. */
+/* alone: an empty cell that is the whole row must differ from a blank line. */
 static void put_text(struct stk_buf *out, const char *p, size_t n, char delim, bool alone)
 {
     if (!n && alone)
@@ -326,7 +325,8 @@ static void put_header(struct writer *w)
         stk_buf_putc(&w->header, '\n');
 }
 
-/* The reader would clean it: control characters, space around it, what is not UTF-8. */
+/* False if the reader would change it: control characters, surrounding space, bytes that are not
+ * UTF-8. */
 static bool name_is_clean(const char *p, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -351,7 +351,7 @@ static char letter_of(uint8_t kind, uint8_t dtype)
     }
 }
 
-/* What the reader is told of the column (a line of the context). */
+/* Writes the description of the column for the reader (a line of the context). */
 static void put_type(struct writer *w, const struct stk_write_config *cfg, const struct column *c,
                      const struct stk_field *f)
 {
@@ -419,7 +419,7 @@ static int add_columns(struct writer *w, const struct stk_write_config *cfg, str
         c->name[f->name_len] = '\0';
         w->ncolumns++;
         if (c->count > STK_CSV_COLUMNS_MAX)
-            return refuse(first, f, "so many columns", "is too long", err);
+            return refuse(first, f, "an array of this length", "has too many elements", err);
         put_type(w, cfg, c, f);
     }
     return columns_differ(w, first, err);
@@ -447,8 +447,8 @@ static int prepare(struct stk_write_config *cfg, struct stk_err *err)
     return rc;
 }
 
-/* The column's field in a sample, NULL when it has none. *at: where it is expected, since most
- * samples have the fields of the first in its order. */
+/* The column's field in a sample, or NULL. *at: its expected index, since most samples have the
+ * fields of the first in the same order. */
 static const struct stk_field *find_field(const struct column *c, const struct stk_sample *s,
                                           size_t *at)
 {
@@ -494,7 +494,7 @@ static int put_field(const struct writer *w, const struct column *c, const struc
     return 0;
 }
 
-/* Fields of s that no column takes. */
+/* Refuses fields of s that have no column. */
 static int find_extra(const struct writer *w, const struct stk_sample *s, struct stk_err *err)
 {
     for (size_t i = 0; i < s->nfields; i++) {

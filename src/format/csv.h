@@ -14,13 +14,13 @@
 
 enum stk_csv_type {
     STK_CSV_UNKNOWN = 'u', /* no rows yet */
-    STK_CSV_EMPTY = 'e',   /* nothing but empty cells yet: read as text */
+    STK_CSV_EMPTY = 'e',   /* only empty cells yet: read as text */
     STK_CSV_INT = 'i',
-    STK_CSV_INT_WIDE = 'w', /* integers, of which a float would change some */
+    STK_CSV_INT_WIDE = 'w', /* integers, some of which a float would change */
     STK_CSV_INT_GAPS = 'g', /* integers and empty cells: read as floats */
     STK_CSV_FLOAT = 'f',
     STK_CSV_TEXT = 't',
-    STK_CSV_BOOL = 'b', /* the rest only where it is told (a dataset of ours, --types) */
+    STK_CSV_BOOL = 'b', /* from here on: only if given (a dataset of ours, --types) */
     STK_CSV_JSON = 'j',
     STK_CSV_BYTES = 'y',
     STK_CSV_INT_NULL = 'p', /* an empty cell is null */
@@ -34,15 +34,15 @@ struct stk_csv_column {
     const char *name; /* in the arena; unique, not empty, no control characters */
     size_t name_len;
     char type;       /* enum stk_csv_type */
-    uint8_t seen;    /* in its cells so far (csv_schema.c) */
-    bool told;       /* the type is not found out */
-    bool single;     /* no element of an array, whatever its name */
-    const char *was; /* the name in the header where that is another column's; else NULL */
+    uint8_t seen;    /* kinds of cells so far (csv_schema.c) */
+    bool told;       /* the type is given, not detected */
+    bool single;     /* not an element of an array, whatever its name */
+    const char *was; /* the name in the header if another column has it; else NULL */
 };
 
-/* What is told about a table and need not be found out. */
+/* What is given about a table and need not be detected. */
 struct stk_csv_told {
-    char delim;        /* 0: found out */
+    char delim;        /* 0: detect */
     int header;        /* enum stk_list_header */
     const char *types; /* lines as in the context, or NULL */
 };
@@ -50,33 +50,33 @@ struct stk_csv_told {
 struct stk_csv_schema {
     char delim;
     bool header;
-    const char *because;       /* why the first row is a header or none; NULL: told */
-    const char *delim_because; /* why it is that one; NULL: told, or the comma */
+    const char *because;       /* why the first row is a header or not; NULL: given */
+    const char *delim_because; /* why this delimiter; NULL: given, or the comma */
     struct stk_csv_column *column;
     size_t ncolumns; /* 0: the file has no rows */
     struct stk_arena arena;
 };
 
-/* Finds out names and types from the first bytes of a file (behind a byte order mark); whole: they
- * are all of it. Caller frees with stk_csv_schema_release(), also on error. */
+/* Detects names and types from the first bytes of a file (after a byte order mark); whole: these
+ * are the whole file. Caller frees with stk_csv_schema_release(), also on error. */
 int stk_csv_infer(const char *p, size_t n, bool whole, const struct stk_csv_told *told,
                   struct stk_csv_schema *sc, struct stk_err *err);
-/* One more row of data (without its line end): types become as wide as its cells need. */
+/* Adds a row of data (without its line end): widens the types as its cells need. */
 void stk_csv_widen(struct stk_csv_schema *sc, const char *p, size_t n);
 void stk_csv_schema_release(struct stk_csv_schema *sc);
-/* Appends the context: a line "csv DELIMITER HEADER COLUMNS", then a line a column (its type and
- * name: "ilabel"), columns NAME_0, NAME_1, ... of numbers as one ("F784 pixel": the elements of
- * an array). */
+/* Appends the context: a line "csv DELIMITER HEADER COLUMNS", then a line per column (its type and
+ * name: "ilabel"), columns NAME_0, NAME_1, ... of numbers as one ("F784 pixel": the elements of an
+ * array). */
 int stk_csv_context_write(const struct stk_csv_schema *sc, struct stk_buf *out,
                           struct stk_err *err);
-/* The context that fits the rows of both files: the wider type where they differ. Refuses other
- * columns. As stk_format's merge_context. */
+/* The context that fits the rows of both files: the wider type if they differ. Refuses other
+ * columns. Serves as stk_format's merge_context. */
 int stk_csv_context_merge(const char *a, size_t a_len, const char *b, size_t b_len,
                           struct stk_buf *out, struct stk_err *err);
 
-/* What the cells of such a column are read as: files differ in more than that. */
+/* The type as which cells of such a column are read. */
 char stk_csv_reads_as(char type);
-/* Why a column of numbers is text; NULL: it is not, or has other cells. */
+/* Why a column of numbers is text; NULL: it is not text, or has other cells. */
 const char *stk_csv_why_text(const struct stk_csv_column *c);
 
 /* Reading a context line by line. */
@@ -91,7 +91,7 @@ struct stk_csv_entry {
     size_t name_len;
     char type;
     bool array;
-    uint64_t count; /* columns it stands for */
+    uint64_t count; /* columns it covers */
 };
 int stk_csv_context_open(struct stk_csv_context *c, const char *text, size_t len,
                          struct stk_err *err);

@@ -11,23 +11,23 @@
 #include <strings.h>
 
 #define ROWS_LOOKED_AT 1000
-#define ROUNDS         8 /* in which columns of one name get others */
+#define ROUNDS         8 /* of renaming columns with equal names */
 
-/* What was seen in a column's cells. */
+/* Kinds of cells seen in a column. */
 enum {
     SEEN_INT = 1,
     SEEN_BIG = 2, /* past 64 bits */
     SEEN_FLOAT = 4,
     SEEN_TEXT = 8,
     SEEN_EMPTY = 16,
-    SEEN_WIDE = 32 /* an integer (SEEN_INT too) that no double is equal to */
+    SEEN_WIDE = 32 /* an integer (with SEEN_INT) that no double equals */
 };
 #define SEEN_NUMBER (SEEN_INT | SEEN_BIG | SEEN_FLOAT)
 
 struct tally {
     uint8_t first, below;     /* in the first row; in the rows after it */
-    bool again;               /* the first row's cell stands below, too */
-    bool alike;               /* it ends as all below it do: "a.jpg" */
+    bool again;               /* the first row's cell occurs again below */
+    bool alike;               /* it has the same ending as all below it: "a.jpg" */
     struct stk_csv_cell cell; /* of the first row */
 };
 
@@ -39,7 +39,7 @@ struct look {
     int told; /* enum stk_list_header */
 };
 
-/* ---- looking at cells --------------------------------------------------------------------- */
+/* ---- examining cells --------------------------------------------------------------------- */
 
 static void trim(const char **p, size_t *n)
 {
@@ -71,7 +71,7 @@ static uint8_t classify(const struct stk_csv_cell *c)
     trim(&p, &n);
     if (!n)
         return SEEN_EMPTY;
-    /* 00017 is a name made of digits: as a number it would lose its zeros. */
+    /* 00017 is a name: as a number it would lose its zeros. */
     size_t sign = *p == '-' || *p == '+';
     if (n > sign + 1 && p[sign] == '0' && p[sign + 1] >= '0' && p[sign + 1] <= '9')
         return SEEN_TEXT;
@@ -96,8 +96,8 @@ static void compare(struct tally *t, const struct stk_csv_cell *c)
     t->alike &= n && ending(c, &b) == n && memcmp(a, b, n) == 0;
 }
 
-/* The type that holds all that was seen and changes no digit. Floats have a value for "none", but
- * not for every identifier of 64 bits. */
+/* The type that holds every cell without changing a digit. Floats can represent "none", but not
+ * every 64-bit identifier. */
 static char type_of(uint8_t seen)
 {
     bool wide = seen & SEEN_WIDE, gaps = seen & SEEN_EMPTY;
@@ -113,7 +113,8 @@ static char type_of(uint8_t seen)
                         : STK_CSV_INT;
 }
 
-/* What was seen in a column of a type that was found out; others are told, in all files alike. */
+/* The kinds of cells implied by a detected type; types that were given are the same in all
+ * files. */
 static uint8_t seen_of(char type)
 {
     switch (type) {
@@ -161,7 +162,7 @@ static char wider(char a, char b)
     return a == b ? a : type_of(seen_of(a) | seen_of(b));
 }
 
-/* A name shown to people, kept on a line of its own: one line of UTF-8. */
+/* A name as one line of UTF-8, fit for display and for the context. */
 static const char *clean_name(struct stk_arena *arena, const struct stk_csv_cell *cell, size_t *len)
 {
     char *text = stk_arena_alloc(arena, cell->n + 1);
@@ -271,8 +272,8 @@ static int rename_column(struct stk_csv_schema *sc, struct stk_csv_column *c, st
     return 0;
 }
 
-/* 0, 1, 2, ...: the names pandas gives columns that have none; before them may stand the empty one
- * of its index. In two columns of integers it may be data as well. */
+/* 0, 1, 2, ...: the names pandas gives unnamed columns, perhaps after the empty name of its index.
+ * In two columns of integers it may be data as well. */
 static bool counts_columns(const struct look *k)
 {
     size_t n = k->schema->ncolumns, skip = n > 1 && k->tally[0].first == SEEN_EMPTY;
@@ -289,7 +290,7 @@ static bool counts_columns(const struct look *k)
     return k->rows > 1 && (others || n >= 3);
 }
 
-/* nan, inf: a number without a digit may be a name as well. */
+/* nan, inf: a number without digits may also be a name. */
 static bool is_word(const struct stk_csv_cell *c)
 {
     for (size_t i = 0; i < c->n; i++)
@@ -298,7 +299,7 @@ static bool is_word(const struct stk_csv_cell *c)
     return true;
 }
 
-/* "NA" over numbers is a number that is missing. */
+/* "NA" above numbers is a missing number. */
 static bool is_gap(const struct stk_csv_cell *c)
 {
     static const char *const gaps[] = {"na", "n/a", "null", "none", "?", "-", "missing"};
@@ -308,8 +309,7 @@ static bool is_gap(const struct stk_csv_cell *c)
     return false;
 }
 
-/* A name over numbers, and beside it names that are whole numbers, all different ("id,2019,2020").
- */
+/* A name above numbers, and next to it distinct whole numbers ("id,2019,2020"). */
 static bool names_years(const struct look *k, struct stk_csv_column *const *order)
 {
     bool name = false;
@@ -324,7 +324,7 @@ static bool names_years(const struct look *k, struct stk_csv_column *const *orde
 
 #define OVERRULE "; --header overrules it"
 
-/* The rule that docs/formats.md states; says why. */
+/* The rule of docs/formats.md; sets *because. */
 static bool is_header(const struct look *k, struct stk_csv_column *const *order,
                       const char **because)
 {
@@ -360,7 +360,7 @@ static bool is_header(const struct look *k, struct stk_csv_column *const *order,
     return false;
 }
 
-/* The first of the columns an entry stands for; NULL: there is none of that name. */
+/* The first of the columns of an entry; NULL: no column has that name. */
 static struct stk_csv_column *find_column(const struct stk_csv_schema *sc,
                                           struct stk_csv_column *const *order,
                                           const struct stk_csv_entry *e, char *name)
@@ -401,7 +401,7 @@ static int tell_type(struct stk_csv_schema *sc, struct stk_csv_column *const *or
     return 0;
 }
 
-/* The types that are told; arrays stand in neighbouring columns. */
+/* Applies the given types; arrays are in adjacent columns. */
 static int tell_types(struct stk_csv_schema *sc, const char *types, struct stk_err *err)
 {
     struct stk_csv_context c = {.p = types, .end = types ? types + strlen(types) : types};
@@ -425,7 +425,7 @@ void stk_csv_widen(struct stk_csv_schema *sc, const char *p, size_t n)
         if (col->told || (col->seen & SEEN_TEXT))
             continue;
         uint8_t seen = classify(&c);
-        /* A thousand numbers are no text for the sake of one cell: that is told when it is read. */
+        /* One bad cell does not turn a thousand numbers into text: reading reports it. */
         if (is_number_type(col->type))
             seen &= (uint8_t)~SEEN_TEXT;
         seen |= col->seen;
@@ -435,8 +435,8 @@ void stk_csv_widen(struct stk_csv_schema *sc, const char *p, size_t n)
     }
 }
 
-/* Of columns of the same name the first keeps it. Returns how many were renamed. Backwards:
- * renaming changes order[i]. */
+/* The first of columns with equal names keeps it. Returns the number renamed. Goes backwards
+ * because renaming changes order[i]. */
 static int rename_twins(struct stk_csv_schema *sc, struct stk_err *err)
 {
     struct stk_csv_column **order = sort_names(sc);
@@ -452,7 +452,7 @@ static int rename_twins(struct stk_csv_schema *sc, struct stk_err *err)
     return rc < 0 ? rc : twins;
 }
 
-/* Again where the new name is another column's, too: "x,x,x.1". */
+/* Repeats if the new name belongs to another column, too: "x,x,x.1". */
 static int tell_apart(struct stk_csv_schema *sc, struct stk_err *err)
 {
     int twins = 1;
@@ -485,8 +485,7 @@ static int settle(struct look *k, struct stk_err *err)
 
 /* ---- the whole ---------------------------------------------------------------------------- */
 
-/* Bars also stand between words in a cell ("red|green"): they are what separates cells only where
- * nothing else does. */
+/* Bars also occur within cells ("red|green"): they are the delimiter only if nothing else is. */
 static void find_delimiter(struct stk_csv_schema *sc, const char *p, size_t n, bool whole)
 {
     char guess = stk_csv_guess(p, n, ",;\t");
@@ -553,7 +552,7 @@ static bool has_name(struct stk_csv_column *const *order, size_t n, const char *
     return false;
 }
 
-#define NOT_ELEMENTS "tjypqso" /* types that no array has */
+#define NOT_ELEMENTS "tjypqso" /* types that arrays do not have */
 
 static bool is_element(const struct stk_csv_column *c, const char *stem, size_t stem_len, size_t k)
 {
@@ -564,9 +563,9 @@ static bool is_element(const struct stk_csv_column *c, const char *stem, size_t 
            memcmp(c->name + stem_len, digits, (size_t)n) == 0;
 }
 
-/* How many columns from `at` are NAME_0, NAME_1, ... and so one array; 0: none. */
-static size_t array_run(const struct stk_csv_schema *sc, struct stk_csv_column *const *order,
-                        size_t at, char *type)
+/* The number of columns from `at` that are NAME_0, NAME_1, ..., and so one array; 0: none. */
+static size_t array_elements(const struct stk_csv_schema *sc, struct stk_csv_column *const *order,
+                             size_t at, char *type)
 {
     const struct stk_csv_column *c = &sc->column[at];
     size_t stem = c->name_len < 3 ? 0 : c->name_len - 2, n = 0;
@@ -588,15 +587,15 @@ int stk_csv_context_write(const struct stk_csv_schema *sc, struct stk_buf *out, 
     for (size_t i = 0; i < sc->ncolumns;) {
         const struct stk_csv_column *c = &sc->column[i];
         char type;
-        size_t run = array_run(sc, order, i, &type);
-        /* One byte a column besides its name: tables of 60,000 columns exist. */
-        if (run)
-            stk_buf_printf(out, "%c%zu ", type - 'a' + 'A', run);
+        size_t elements = array_elements(sc, order, i, &type);
+        /* One byte per column besides its name: tables of 60,000 columns exist. */
+        if (elements)
+            stk_buf_printf(out, "%c%zu ", type - 'a' + 'A', elements);
         else
             stk_buf_putc(out, c->type);
-        stk_buf_put(out, c->name, run ? c->name_len - 2 : c->name_len);
+        stk_buf_put(out, c->name, elements ? c->name_len - 2 : c->name_len);
         stk_buf_putc(out, '\n');
-        i += run ? run : 1;
+        i += elements ? elements : 1;
     }
     free(order);
     return stk_buf_check(out, err);

@@ -1,7 +1,7 @@
 /*
- * example_scan.c - tf.train.Example on the wire: what features are there, of which kind, how many
- * values. Nothing is copied or allocated: struct stk_feature points into the record. Also the bids,
- * which accept only records without a single byte that the two .proto files do not explain.
+ * example_scan.c - the wire format of tf.train.Example: its features with their kinds and counts.
+ * Copies and allocates nothing: struct stk_feature points into the record. Also the bids, which
+ * accept only records in which the two .proto files explain every byte.
  */
 #include "format/example.h"
 
@@ -31,7 +31,7 @@ struct stk_feature_cursor stk_feature_cursor(const struct stk_feature *f)
         .feature = stk_wire_of(f->body, f->body_len), .list = {f->body, f->body}, .kind = f->kind};
 }
 
-/* Number of varints in a packed run; SIZE_MAX when the last one is cut off. */
+/* Number of varints in a packed run; SIZE_MAX: the last one is cut off. */
 static size_t count_varints(const uint8_t *p, size_t n)
 {
     size_t count = 0;
@@ -64,7 +64,6 @@ static const char *count_value(struct stk_feature *f, const struct stk_wire_fiel
     return NULL;
 }
 
-/* Settles kind and count of the Feature message p. odd: it has fields we do not know. */
 const char *stk_feature_scan(struct stk_feature *f, const uint8_t *p, size_t len, bool *odd)
 {
     struct stk_wire w = stk_wire_of(p, len);
@@ -80,7 +79,7 @@ const char *stk_feature_scan(struct stk_feature *f, const uint8_t *p, size_t len
             return "a feature's list is not a message";
         if (v.number == f->kind)
             continue;
-        /* A oneof: the member that comes last is the one that counts. */
+        /* A oneof: the last member wins. */
         f->kind = (uint8_t)v.number;
         f->body = at;
         f->body_len = (size_t)(w.end - at);
@@ -143,8 +142,7 @@ const char *stk_feature_scan_entry(struct stk_feature *f, const uint8_t *p, size
     return why ? why : r < 0 ? "a map entry is cut off or not a message" : NULL;
 }
 
-/* Features with a value in a Features (or FeatureLists) message without anything odd in it, or -1.
- */
+/* Number of features with a value in a strictly valid Features (or FeatureLists) message, or -1. */
 static int count_strict(const uint8_t *p, size_t n, bool steps)
 {
     struct stk_wire w = stk_wire_of(p, n);
@@ -189,13 +187,13 @@ int stk_sequence_bid(const uint8_t *p, size_t n)
     return bid_as(p, n, true);
 }
 
-/* Steps over tag and length of a LEN field of this number; *len: what the length says. */
+/* Skips tag and length of a LEN field of this number; *len: the length. */
 static bool take_head(struct stk_wire *w, unsigned number, uint64_t *len)
 {
     return w->p < w->end && *w->p++ == (number << 3 | STK_WIRE_LEN) && stk_wire_varint(w, len);
 }
 
-/* An entry of a map begins here, within `room` bytes: its key is text. */
+/* True if a map entry begins here, within `room` bytes, with text as its key. */
 static bool entry_begins(struct stk_wire *w, uint64_t room)
 {
     uint64_t entry, key;

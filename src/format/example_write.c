@@ -1,29 +1,29 @@
 /*
  * example_write.c - tf.train.Example and SequenceExample, the writing half: fields to features.
  *
- * Sizes are added up first, then the record is written in one go, each value copied once. Which
- * kind of list a field becomes follows from its type alone, never from its values, so that every
- * record of a dataset has the same schema. Features are sorted by name: same fields, same bytes.
+ * Adds up sizes first, then writes the record in one pass that copies each value once. The type of
+ * a field alone determines its kind of list, never its values, so that all records of a dataset
+ * have the same schema. Features are sorted by name: same fields, same bytes.
  */
 #include "format/example.h"
 
 #include <stdlib.h>
-#define MAX_RECORD     INT32_MAX /* protobuf reads no larger message */
-#define DTYPE_DIM      0         /* beside enum stk_dtype: uint64_t in the machine's byte order */
+#define MAX_RECORD     INT32_MAX /* the largest message protobuf reads */
+#define DTYPE_DIM      0         /* in addition to enum stk_dtype: uint64_t in native byte order */
 #define FIRST_ENTRIES  24        /* on the stack; samples with more fields use the heap */
 #define NAME_MAX_SHOWN 200
 
-/* One message Feature to be. */
+/* A Feature message to write. */
 struct part {
     uint8_t kind;  /* enum stk_feature_kind, not STEPS */
-    uint8_t dtype; /* numbers: what data holds */
+    uint8_t dtype; /* numbers: the type of data */
     const uint8_t *data;
     size_t size;                  /* bytes at data */
-    const struct stk_value *item; /* BYTES: when not NULL, a list of byte strings, not data */
+    const struct stk_value *item; /* BYTES: if not NULL, a list of byte strings instead of data */
     size_t nitems;
 };
 
-/* One map entry to be. Steps are made into parts one by one when they are needed. */
+/* A map entry to write. Steps become parts one by one, when needed. */
 struct entry {
     const char *name, *suffix;
     size_t name_len, suffix_len;
@@ -103,10 +103,10 @@ static size_t feature_size(const struct part *p)
     return p->kind == STK_FEATURE_NONE ? 0 : stk_wire_field_size(list_size(p));
 }
 
-/* ---- what becomes what -------------------------------------------------------------------- */
+/* ---- kinds of lists --------------------------------------------------------------------- */
 
-/* The list an array goes into. Small integers are pixels and sound, where a varint costs up to ten
- * bytes an element: they go as raw bytes, as do types that no list can hold. */
+/* The list for an array. Small integers are pixels and sound, for which a varint costs up to ten
+ * bytes per element: they are written as raw bytes, like types that no list can hold. */
 static enum stk_feature_kind array_kind(enum stk_dtype t, bool scalar)
 {
     switch (t) {
@@ -186,7 +186,7 @@ static bool all_bytes(const struct stk_value *v)
 
 static struct entry *add_entry(struct plan *pl, const char *name, size_t len, const char *suffix)
 {
-    /* Room for all is made beforehand: plan_open() counts what a field can need at most. */
+    /* There is room: plan_open() counts the most that a field can need. */
     struct entry *e = &pl->e[pl->n++];
     e->name = name;
     e->name_len = len;
@@ -243,7 +243,7 @@ static void plan_array(struct plan *pl, const struct stk_field *f)
     }
     struct part p = array_part(v, v->ndim == 0);
     add_part(pl, f, "", p);
-    /* What the reader takes for granted: one dimension; for a single int64 label, none. */
+    /* What the reader assumes: one dimension; for a single int64 label, none. */
     bool granted = label && p.kind == STK_FEATURE_INT64 && stk_value_count(v) == 1 ? v->ndim == 0
                                                                                    : v->ndim == 1;
     if (!granted)
@@ -296,7 +296,7 @@ static int plan_field(struct plan *pl, const struct stk_field *f)
                           "is a list of arrays or of lists: a tf.train.Example cannot "
                           "hold it (--payload sequence can)");
         add_part(pl, f, "", list_part(v));
-        if (v->nitems == 1) /* tells it from plain bytes */
+        if (v->nitems == 1) /* distinguishes it from plain bytes */
             add_shape(pl, f, &one, 1);
         return 0;
     case STK_JSON:
@@ -380,7 +380,7 @@ static int twins(struct plan *pl, const struct entry *e)
         (int)(e->name_len < NAME_MAX_SHOWN ? e->name_len : NAME_MAX_SHOWN), e->name, e->suffix);
 }
 
-/* A name stands once, also between context and feature lists: both become fields of one sample. */
+/* Names must be unique across context and feature lists: both become fields of one sample. */
 static int refuse_twins(struct plan *pl)
 {
     size_t lists = 0;
@@ -406,7 +406,7 @@ static bool ends_in(const struct stk_field *f, const char *suffix)
                0;
 }
 
-/* The dimensions v gives fit the field `base`, so that the reader would believe them. */
+/* True if the dimensions in v fit the field `base`, so that the reader would accept them. */
 static bool is_shape_of(const struct stk_value *v, const struct stk_value *base)
 {
     uint64_t n = stk_value_count(v), count = 1;
@@ -419,8 +419,8 @@ static bool is_shape_of(const struct stk_value *v, const struct stk_value *base)
     return base->kind == STK_ARRAY ? count == stk_value_count(base) : n == 1 && count == 1;
 }
 
-/* A field with the name of a companion, of which the reader would take it for one; and one that
- * would need companions itself, which it would not look for. */
+/* Refuses a field with the name of a companion that the reader would take for one, or that would
+ * need companions itself, which the reader would not look for. */
 static int refuse_companion(struct plan *pl, const struct stk_sample *s, const struct stk_field *f,
                             size_t entries)
 {
@@ -434,12 +434,12 @@ static int refuse_companion(struct plan *pl, const struct stk_sample *s, const s
         return 0;
     if (entries > 1)
         return refuse(pl, f,
-                      "has a name that says shape or type of another, and a type of its own "
-                      "that an Example cannot say");
+                      "has a name that denotes the shape or type of another field, and a type "
+                      "that an Example cannot record");
     bool bytes = f->value.kind == STK_BYTES;
     if (shape ? is_shape_of(&f->value, &base->value)
               : bytes && stk_dtype_known(f->value.data, f->value.size))
-        return refuse(pl, f, "would be taken for shape or type of another");
+        return refuse(pl, f, "would be taken for the shape or type of another field");
     return 0;
 }
 
@@ -454,8 +454,8 @@ static int make_plan(struct plan *pl, const struct stk_sample *s)
             return rc;
     }
     if (s->key_len) {
-        /* A field of that name keeps it; the reader then looks at __key__ only, which may also be
-         * bytes that are no text. */
+        /* A field named "key" keeps its name; the reader then uses only __key__, which may be bytes
+         * that are not text. */
         bool taken = stk_sample_find(s, "key") || !stk_is_text((const uint8_t *)s->key, s->key_len);
         const struct stk_field key = {.name = taken ? "__key__" : "key", .name_len = taken ? 7 : 3};
         add_part(pl, &key, "", bytes_part(s->key, s->key_len));
@@ -534,7 +534,7 @@ static int write_plan(struct plan *pl, struct stk_buf *out)
     to = stk_wire_put_head(to, 1, size[0]);
     for (; i < pl->n && !pl->e[i].steps; i++)
         to = put_entry(to, &pl->e[i]);
-    /* Also when empty: it is what tells a SequenceExample from an Example. */
+    /* Even if empty: it distinguishes a SequenceExample from an Example. */
     if (pl->sequence)
         to = stk_wire_put_head(to, 2, size[1]);
     for (; i < pl->n; i++)

@@ -1,8 +1,8 @@
 /*
  * filter.c - filter chains: stored bytes to data.
  *
- * What is decoded is hostile: output grows step by step as bytes really come out, never at once
- * because a header says so, and stops at the limit. Does not decode STK_FILTER_RESUME (src.c does).
+ * Input is hostile: output grows as bytes really come out, never at once because a header says so,
+ * and stops at the limit. Does not decode STK_FILTER_RESUME (src.c does).
  */
 #include "format/filter_priv.h"
 
@@ -10,9 +10,11 @@
 #include <stdlib.h>
 
 #define LIMIT_DEFAULT                                                                              \
-    ((size_t)1 << 30)                 /* where the chain sets none: the largest sample we take     \
-                                       */
-#define TRUST_BYTES ((size_t)4 << 20) /* taken at once on a header's word; above: as it comes */
+    ((size_t)1 << 30) /* if the chain sets no limit: the largest sample we accept                  \
+                       * \ */
+#define TRUST_BYTES                                                                                \
+    ((size_t)4 << 20) /* allocated at once if a header says so; more only as it                    \
+                       * comes */
 #define STEP_BYTES  ((size_t)64 << 10)
 #define XZ_MEMORY   ((uint64_t)128 << 20) /* twice what xz -9 needs */
 
@@ -54,8 +56,8 @@ static void make_key(void)
     key_made = pthread_key_create(&key, contexts_free) == 0;
 }
 
-/* At exit, or when the library is unloaded: the main thread's contexts (no destructor of the key
- * runs for it), and the key, whose destructor is about to vanish. */
+/* At exit, or when the library is unloaded: frees the main thread's contexts (for which no
+ * destructor runs), and the key, whose destructor is about to vanish. */
 __attribute__((destructor)) static void contexts_free_last(void)
 {
     if (key_made)
@@ -80,8 +82,8 @@ struct contexts *stk_filter_contexts(void)
 
 /* ---- output ---- */
 
-/* Room for more output: as much again as there is, but one byte past the limit at most (that byte
- * tells "too big" from "just fits"). NULL: no memory. */
+/* Makes room for more output: doubles it, but to one byte past the limit at most (that byte
+ * distinguishes "too big" from "just fits"). NULL: no memory. */
 static void *grow(struct job *j, size_t *room)
 {
     size_t left = j->limit + 1 - j->out->len;
@@ -110,8 +112,8 @@ static const char *deflate_name(enum stk_filter_id id)
 
 #ifdef STK_HAVE_LIBDEFLATE
 
-/* libdeflate wants all the room at once and starts again when it was too little: begin with what
- * is likely, and never with more than deflate can make of the input (1032 to 1). */
+/* libdeflate needs all the room at once and starts over if it was too little: begin with a likely
+ * size, and never more than deflate can produce from the input (1032 to 1). */
 static size_t deflate_guess(const struct job *j)
 {
     size_t most = j->len > SIZE_MAX / 2064 ? SIZE_MAX : j->len * 1032 + 64;
@@ -242,7 +244,7 @@ static int decode_gzip(struct job *j)
 
 #ifdef STK_HAVE_ZSTD
 
-/* The frame does not say its size, says one not to be taken on trust, or is one of several. */
+/* For a frame without a size, with an implausible one, or one of several. */
 static int zstd_stream(struct job *j)
 {
     ZSTD_DCtx *d = j->ctx->unzstd;
@@ -277,7 +279,7 @@ static int decode_zstd(struct job *j)
         return corrupt(j, "not zstd data");
     if (size != ZSTD_CONTENTSIZE_UNKNOWN && size > j->limit)
         return too_big(j);
-    if (size > TRUST_BYTES && size / 16 > j->len) /* also when it is unknown */
+    if (size > TRUST_BYTES && size / 16 > j->len) /* also if it is unknown */
         return zstd_stream(j);
     void *to = stk_buf_room(j->out, (size_t)size + 1);
     if (!to)
@@ -332,7 +334,7 @@ static int decode_lz4f(struct job *j)
     return rc;
 }
 
-/* A block says nothing of its size, but makes 255 bytes of one at most. */
+/* A block does not record its size, but expands 1 byte to 255 at most. */
 static int decode_lz4b(struct job *j)
 {
     size_t most = j->len > SIZE_MAX / 512 ? SIZE_MAX / 2 : j->len * 255 + 64;
@@ -379,7 +381,7 @@ static int decode_xz(struct job *j)
             return 0;
         if (r == LZMA_MEMLIMIT_ERROR)
             return stk_err_set(j->err, STK_E_UNSUPPORTED, j->path, (int64_t)j->offset,
-                               "xz data wants more than 128 MiB to decode");
+                               "xz data needs more than 128 MiB of memory to decode");
         if (r == LZMA_MEM_ERROR)
             return nomem(j);
         if (r != LZMA_OK)
@@ -394,8 +396,8 @@ static int decode_xz(struct job *j)
 struct filter {
     const char *name;
     const char *missing;
-    int (*decode)(struct job *j); /* NULL: not here */
-    bool check_only;              /* decode only looks: the last 4 bytes are then dropped */
+    int (*decode)(struct job *j); /* NULL: not decoded here */
+    bool check_only;              /* decode only checks; the last 4 bytes are then dropped */
 };
 
 static const struct filter filters[] = {
@@ -450,8 +452,8 @@ static int no_decoder(const struct job *j, unsigned id)
                        "filter %u cannot be decoded by itself", id);
 }
 
-/* One step: from j->in to out, or a look at j->in. Two buffers take turns; the one written last is
- * `out`, so that the caller finds the result there. */
+/* One step: decodes from j->in to out, or checks j->in. Two buffers alternate; the one written last
+ * is `out`, where the caller finds the result. */
 static int run_step(struct job *j, unsigned id, struct stk_buf *scratch)
 {
     const struct filter *f = id < NFILTERS ? &filters[id] : NULL;
@@ -493,8 +495,8 @@ int stk_filter_decode(const struct stk_chain *c, const uint8_t *in, size_t len, 
         limit = SIZE_MAX / 4;
     for (uint32_t i = 0; i < c->nsteps; i++) {
         j.arg = c->step[i].arg;
-        j.in = j.in ? j.in : empty; /* a step that made nothing may have no buffer */
-        /* A checksum that a later step removes may make a middle result a little larger. */
+        j.in = j.in ? j.in : empty; /* a step without output may have no buffer */
+        /* A checksum that a later step removes may make an intermediate result a little larger. */
         j.limit = i + 1 < c->nsteps ? limit + 4 * STK_CHAIN_MAX : limit;
         int rc = run_step(&j, c->step[i].id, scratch);
         if (rc < 0)

@@ -8,8 +8,8 @@
 
 /* ---- HDF5's filters ---------------------------------------------------------------------- */
 
-/* Byte k of every element stands together: lane[k]. The loops are written so that the compiler
- * makes vector code of them. */
+/* Byte k of all elements is in lane[k]. The loops are written so that the compiler vectorises
+ * them. */
 static void unshuffle4(const uint8_t *in, size_t n, uint8_t *out)
 {
     const uint8_t *a = in, *b = in + n, *c = in + 2 * n, *d = in + 3 * n;
@@ -59,13 +59,13 @@ int stk_filter_shuffle(struct job *j)
         unshuffle2(j->in, n, out);
     else
         unshuffle_any(j->in, n, size, out);
-    if (whole < j->len) /* a part of an element at the end is stored as it is */
+    if (whole < j->len) /* a partial element at the end is stored unchanged */
         memcpy(out + whole, j->in + whole, j->len - whole);
     j->out->len += j->len;
     return 0;
 }
 
-/* As libhdf5 computes it: big-endian 16-bit words, an odd last byte as the high half of one. */
+/* Like libhdf5: big-endian 16-bit words, an odd last byte as the high half of a word. */
 static uint32_t fletcher32(const uint8_t *p, size_t len)
 {
     uint32_t sum1 = 0, sum2 = 0;
@@ -96,7 +96,7 @@ int stk_filter_fletcher(struct job *j)
         return corrupt(j, "too short for its Fletcher-32 checksum");
     uint32_t stored = stk_le32(j->in + j->len - 4);
     uint32_t sum = fletcher32(j->in, j->len - 4);
-    /* libhdf5 before 1.6.3 stored the halves with their bytes exchanged, and is still read. */
+    /* libhdf5 before 1.6.3 stored the halves with swapped bytes; such files are still read. */
     uint32_t old = (sum & 0x00ff00ffu) << 8 | (sum >> 8 & 0x00ff00ffu);
     if (stored != sum && stored != old)
         return corrupt(j, "the Fletcher-32 checksum does not match the data");
@@ -131,9 +131,9 @@ int stk_filter_bswap(struct job *j)
 
 /*
  * The bytes of a multi-part RecordIO record from the end of its first header to the end of its last
- * part. A writer cuts a payload where the magic stands at a multiple of 4 and drops it there, so
- * the first aligned magic we meet is the header of the second part; after it the headers' lengths
- * lead.
+ * part. A writer cuts a payload wherever the magic occurs at a multiple of 4 and drops it there, so
+ * the first aligned magic is the header of the second part; from there on the lengths in the
+ * headers lead.
  */
 int stk_filter_join(struct job *j)
 {
@@ -185,13 +185,13 @@ int stk_filter_lzf(struct job *j)
             continue;
         }
         const uint8_t *from = to - back;
-        for (size_t i = 0; i < n; i++) /* it may overlap itself: that is how runs are stored */
+        for (size_t i = 0; i < n; i++) /* may overlap itself: repeated bytes are stored so */
             to[i] = from[i];
     }
     return 0;
 }
 
-/* A hole: nothing is stored, 2^arg zeros are meant. */
+/* A hole: nothing is stored; it stands for 2^arg zeros. */
 int stk_filter_zeros(struct job *j)
 {
     if (j->arg > 30 || ((size_t)1 << j->arg) > j->limit)

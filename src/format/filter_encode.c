@@ -64,7 +64,7 @@ static int encode_deflate(struct contexts *ctx, enum stk_filter_id id, int level
 
 #ifdef STK_HAVE_ZSTD
 
-/* With a checksum: most formats that hold samples compressed by us have none of their own. */
+/* With a checksum: most formats with compressed samples have none of their own. */
 static int encode_zstd(struct contexts *ctx, int level, const uint8_t *in, size_t len,
                        struct stk_buf *out, struct stk_err *err)
 {

@@ -23,7 +23,7 @@
 #include <lzma.h>
 #endif
 
-/* ---- contexts kept a thread: making one costs more than decoding a 4 KiB sample ----------- */
+/* ---- contexts per thread: making one costs more than decoding a 4 KiB sample ----------- */
 
 struct contexts {
     z_stream inflate;
@@ -85,7 +85,7 @@ static inline int nomem(const struct job *j)
 /* ---- filter_bytes.c ---- */
 
 int stk_filter_shuffle(struct job *j);
-int stk_filter_fletcher(struct job *j); /* only looks; the last 4 bytes are then dropped */
+int stk_filter_fletcher(struct job *j); /* only checks; the last 4 bytes are then dropped */
 int stk_filter_bswap(struct job *j);
 int stk_filter_join(struct job *j);
 int stk_filter_lzf(struct job *j);

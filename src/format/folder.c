@@ -1,8 +1,8 @@
 /*
  * folder.c - a folder of files: a file is a sample, its path below the folder the key.
  *
- * The walk over the folder is the dataset's (data/dataset.c); here a file is listed as one record,
- * and samples are written as files, never through a link and never over a file that is there.
+ * The dataset walks the folder (data/dataset.c). This file lists a file as one record, and writes
+ * samples as files, never through a link and never over an existing file.
  */
 #include "format/format.h"
 #include "format/members.h"
@@ -19,7 +19,8 @@ static const char *const suffixes[] = {NULL};
 
 static int bid(const struct stk_probe *p)
 {
-    (void)p; /* every file can be a sample; that all of a folder are is for the dataset to say */
+    (void)p; /* every file can be a sample; the dataset decides whether the folder is one of
+              * samples */
     return 0;
 }
 
@@ -67,8 +68,8 @@ static int encode(const struct stk_write_config *cfg, const struct stk_sample *s
     return rc < 0 ? rc : stk_buf_check(out, err);
 }
 
-/* The folder being written. The directory of the last file stays open: neighbours mostly share it.
- */
+/* The folder being written. The directory of the last file stays open: the next file is mostly in
+ * it. */
 struct tree {
     int root, dir;
     struct stk_buf dir_name; /* of dir, below root; "" is root itself */
@@ -171,11 +172,11 @@ static int write_file(struct stk_out *o, struct tree *t, const uint8_t *p, size_
         return rc;
     int fd = stk_create_at(t->dir, slash ? slash + 1 : name, STK_SHARED);
     if (fd < 0 && errno == EEXIST)
-        return conflict(o, t, "two samples want a file or directory of this name", err);
+        return conflict(o, t, "two samples need a file or directory of this name", err);
     if (fd < 0)
         return fail(o, t, "create", err);
     rc = stk_write_full(fd, p, n, NULL, err);
-    if (rc < 0 && err) { /* the path is made only when it is needed */
+    if (rc < 0 && err) { /* builds the path only if needed */
         errno = err->sys_errno;
         rc = fail(o, t, "write", err);
     }
@@ -210,7 +211,7 @@ static int append(const struct stk_write_config *cfg, struct stk_out *o, const u
     return len ? stk_err_set(err, STK_E_CORRUPT, stk_out_path(o), -1, "cut-off sample") : 0;
 }
 
-/* One call for all files: an fsync each would take longer than everything else. */
+/* One call for all files: an fsync per file would take longer than everything else. */
 static int finish(const struct stk_write_config *cfg, struct stk_out *o, struct stk_err *err)
 {
     (void)cfg;

@@ -94,7 +94,7 @@ const struct stk_codec *stk_codec_at(size_t i)
 
 const struct stk_codec *stk_codec_find(const char *name)
 {
-    /* Not in the table: they say how values are stored, no payload a user could ask for. */
+    /* Not in the table: these describe how values are stored, and are not payloads to choose. */
     if (strncmp(name, "tile:", 5) == 0)
         return &stk_codec_tile;
     if (strncmp(name, "chars:", 6) == 0 && name[6] && strchr("SZPU", name[6]) && !name[7])

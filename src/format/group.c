@@ -9,14 +9,14 @@
 #define EXT_MAX  1024u /* bytes of an extension */
 
 struct group_ext {
-    char *text, *name; /* one allocation; name: what the field is called unless that is ambiguous */
+    char *text, *name; /* one allocation; name: the field's name unless ambiguous */
     size_t len, name_len;
     int text_word, name_word; /* their numbers among the words */
-    bool label;               /* "cls", which others give way to */
+    bool label;               /* "cls", which takes precedence over others */
     uint8_t kind;
     const char *codec;
     int field, whole_field; /* under name and under text; -1: not listed yet */
-    uint64_t sample;        /* the last one that had it */
+    uint64_t sample;        /* the last sample that had it */
 };
 
 #define NO_EXT (-1)
@@ -60,7 +60,7 @@ static bool same(const char *a, size_t a_len, const char *b, size_t b_len)
     return a_len == b_len && memcmp(a, b, a_len) == 0;
 }
 
-/* Room for two words has been made. */
+/* The caller has made room for two words. */
 static int word_number(struct stk_grouper *g, const char *p, size_t n)
 {
     for (size_t i = 0; i < g->nwords; i++)
@@ -107,12 +107,12 @@ static int new_ext(struct stk_grouper *g, const char *text, size_t len, struct s
     return (int)g->nexts++;
 }
 
-/* The number of an extension, NO_EXT where there are too many, or an error below that. */
+/* The number of an extension; NO_EXT if there are too many; below that an error. */
 static int find_ext(struct stk_grouper *g, const char *text, size_t len, int *ext,
                     struct stk_err *err)
 {
     for (size_t k = 0; k < g->nexts; k++) {
-        size_t i = (g->next_ext + k) % g->nexts; /* they mostly come round in the same order */
+        size_t i = (g->next_ext + k) % g->nexts; /* extensions usually repeat in the same order */
         if (same(g->ext[i].text, g->ext[i].len, text, len)) {
             g->next_ext = i + 1;
             *ext = (int)i;
@@ -142,14 +142,14 @@ static int field_of(struct stk_grouper *g, int ext, bool whole, struct stk_err *
 
 /* ---- members ---- */
 
-/* Length of the stem; the extension is what stands behind it and a dot. */
+/* Length of the stem; the extension follows it after a dot. */
 static size_t split(const struct stk_grouper *g, const char *name, size_t len, const char **ext,
                     size_t *ext_len)
 {
     size_t stem = stk_member_stem(name, len);
     *ext = stem + 1 < len ? name + stem + 1 : NULL;
     *ext_len = stem + 1 < len ? len - stem - 1 : 0;
-    if (!*ext && !g->apart) { /* "KEY" is the payload, which may also be called "KEY.data" */
+    if (!*ext && !g->apart) { /* "KEY" is the payload, which may also be named "KEY.data" */
         *ext = "data";
         *ext_len = 4;
     }
@@ -179,7 +179,7 @@ static int take(struct stk_grouper *g, int ext, const char *name, size_t len, st
     return rc < 0 ? rc : stk_buf_check(&g->members, err);
 }
 
-/* Such a member does not end the sample it stands in the middle of: WebDataset passes over it. */
+/* Such a member does not end the sample around it: WebDataset skips it. */
 static int take_lone(struct stk_grouper *g, const char *name, size_t len, struct stk_err *err)
 {
     int rc = g->open && g->nlone < LONE_MAX ? 0 : stk_grouper_flush(g, err);

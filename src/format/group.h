@@ -4,23 +4,23 @@
  *
  * Which field a member is depends on its neighbours: "x.json" is the field "x", but "x.json" beside
  * "x" or "x.txt" keeps its whole extension as its name. So a sample's members are gathered and only
- * listed when the next stem begins; what they are called never depends on other samples.
+ * listed when the next stem begins; their names never depend on other samples.
  */
 #ifndef STK_FORMAT_GROUP_H
 #define STK_FORMAT_GROUP_H
 
 #include "format/format.h"
 
-/* Why a member is left out whose extension its sample has already. */
-#define STK_GROUP_TWICE "its sample has a member of that ending already, which is the one taken"
+/* Why a member with a repeated extension is left out. */
+#define STK_GROUP_TWICE "its sample already has a member with that ending, which is the one taken"
 
-/* Extensions told apart in trees of files. */
+/* Number of extensions distinguished in trees of files. */
 #define STK_GROUP_EXTS 4096u
 
 struct stk_grouper {
     struct stk_lister *lister;
-    bool apart;      /* a member without an extension is a sample of its own, field "data" */
-    size_t max_exts; /* different extensions told apart; members of others are taken as without */
+    bool apart;      /* a member without an extension is its own sample, field "data" */
+    size_t max_exts; /* number of extensions distinguished; others are taken as none */
     /* The sample being gathered. */
     bool open;
     uint64_t samples;
@@ -39,14 +39,14 @@ void stk_grouper_init(struct stk_grouper *g, struct stk_lister *l, bool apart, s
 void stk_grouper_release(struct stk_grouper *g);
 /* True when a member of that name does not belong to the sample being gathered. */
 bool stk_grouper_is_new(const struct stk_grouper *g, const char *name, size_t len);
-/* Takes a member; its parts follow. A sample that it does not belong to is listed first. 1: the
- * sample has one of that extension already, and nothing was taken. */
+/* Takes a member; its parts follow. Lists the open sample first if the member does not belong to
+ * it. 1: the sample already has that extension, and the member was not taken. */
 int stk_grouper_member(struct stk_grouper *g, const char *name, size_t len, struct stk_err *err);
-/* A part of the member taken last, as stk_list_part(); as stk_list_part_bytes() where extent is
+/* A part of the last member, like stk_list_part(); like stk_list_part_bytes() if extent is
  * negative. */
 int stk_grouper_part(struct stk_grouper *g, int64_t extent, uint64_t off, uint64_t len,
                      struct stk_err *err);
-/* Lists the sample being gathered, and forgets it. */
+/* Lists the sample being gathered, and clears it. */
 int stk_grouper_flush(struct stk_grouper *g, struct stk_err *err);
 
 #endif

@@ -1,15 +1,15 @@
 /*
- * hdf5.c - HDF5: finds the datasets of a file and lists where the bytes of each sample lie.
+ * hdf5.c - HDF5: finds the datasets of a file and lists where the bytes of each sample are.
  *
- * libhdf5 says what datasets there are (in a child process: jail.h), hdf5_raw.c and hdf5_chunks.c
- * where they lie, hdf5_rows.c and hdf5_text.c how samples lie in them. Data is never read through
- * libhdf5. Writing is in hdf5_write.c.
+ * libhdf5 finds the datasets (in a child process: jail.h), hdf5_raw.c and hdf5_chunks.c their
+ * storage, hdf5_rows.c and hdf5_text.c the samples in them. Data is never read through libhdf5.
+ * hdf5_write.c writes.
  */
 #include "format/format.h"
 
 static const char *const suffixes[] = {".h5", ".hdf5", ".he5", NULL};
 
-/* The signature is at 0, or behind a user block of 512 bytes or a power of 2 times as much. */
+/* The signature is at 0, or after a user block of 512 bytes times a power of 2. */
 static int bid(const struct stk_probe *p)
 {
     static const uint8_t signature[8] = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
@@ -30,7 +30,7 @@ static int bid(const struct stk_probe *p)
 #include "format/jail.h"
 #include "format/ragged.h"
 
-#define MAX_COUNTED 1000000u /* arrays whose bytes are added up */
+#define MAX_COUNTED 1000000u /* number of arrays whose bytes are added up */
 
 struct listing {
     struct stk_h5_file file;
@@ -99,7 +99,7 @@ static const char *trouble(const struct stk_h5_dataset *d, bool other)
     return NULL;
 }
 
-/* Leaves out what cannot be read, and says so. Compounds count when nothing else is there. */
+/* Leaves out and reports datasets that cannot be read. Compounds count if there is nothing else. */
 static int drop_refused(struct listing *t, struct stk_err *err)
 {
     bool other = false;
@@ -117,7 +117,7 @@ static int drop_refused(struct listing *t, struct stk_err *err)
     return 0;
 }
 
-/* A table that pandas wrote "fixed": axis0 and block0_items are names of columns. */
+/* A table in pandas' "fixed" format: axis0 and block0_items hold names of columns. */
 static bool is_pandas_name(const struct listing *t, const char *name)
 {
     const char *base = strrchr(name, '/');
@@ -143,7 +143,7 @@ static int drop_pandas_names(struct listing *t, struct stk_err *err)
     return rc;
 }
 
-/* Every sample has datasets of its own: their number is that of the samples. */
+/* If every sample has its own datasets, their number is the number of samples. */
 static int take_families(struct listing *t, struct stk_err *err)
 {
     char as[400];
@@ -155,7 +155,7 @@ static int take_families(struct listing *t, struct stk_err *err)
     snprintf(as, sizeof as, "each dataset or group such as %.300s",
              t->set[t->families.item[0].member[0]].name);
     return stk_list_taken(t->l, "sample", as,
-                          "their names differ by a number alone; --datasets names others", err);
+                          "their names differ only by a number; --datasets names others", err);
 }
 
 static int choose_columns(struct listing *t, struct stk_err *err)
@@ -189,7 +189,7 @@ static int choose_columns(struct listing *t, struct stk_err *err)
 
 /* ---- ragged pairs ---- */
 
-/* The attribute that says what the bytes are; BYTES without it. */
+/* The kind from the attribute; BYTES without it. */
 static uint8_t ragged_kind(hid_t ds)
 {
     char text[16] = "";
@@ -294,7 +294,7 @@ static int make_columns(struct listing *t, struct stk_err *err)
         if (rc < 0)
             stk_h5_column_release(&t->column[n]);
         if (rc == STK_E_UNSUPPORTED)
-            /* One dataset that cannot be read does not hide the others. */
+            /* An unreadable dataset does not hide the others. */
             rc = not_read(t, &t->set[i], why.what, err);
         else if (rc == 0)
             n++;
@@ -359,7 +359,7 @@ static int list_datasets(struct listing *t, struct stk_err *err)
         if (rc == 0 && !t->ntable)
             rc = stk_err_set(err, STK_E_UNSUPPORTED, path, -1,
                              stk_list_opts(t->l)->datasets && !t->n
-                                 ? "no dataset in it is called as --datasets says"
+                                 ? "no dataset in it matches --datasets"
                                  : "no dataset in it can be read as samples%s",
                              t->why);
     }

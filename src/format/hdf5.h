@@ -1,5 +1,5 @@
 /*
- * hdf5.h - what the files of the HDF5 format share: a dataset's type, and where its bytes lie.
+ * hdf5.h - what the files of the HDF5 format share: a dataset's type, and where its bytes are.
  *
  * Only for hdf5*.c. All of it runs in the child process that lists a file (jail.h).
  */
@@ -15,20 +15,20 @@ enum stk_h5_what {
     STK_H5_NUMBERS,  /* an array of numbers */
     STK_H5_STRING,   /* fixed size, padded */
     STK_H5_VARIABLE, /* bytes or a string in the global heap */
-    STK_H5_OPAQUE,   /* bytes of fixed size: opaque, and compounds when nothing else is there */
+    STK_H5_OPAQUE,   /* bytes of fixed size: opaque, and compounds if there is nothing else */
     STK_H5_REFUSED,  /* see why */
 };
 
 struct stk_h5_type {
     enum stk_h5_what what;
-    bool compound; /* what is OPAQUE */
+    bool compound; /* OPAQUE: a compound */
     bool complex;  /* NUMBERS: the last axis is real and imaginary part */
     uint8_t dtype; /* NUMBERS: enum stk_dtype */
     bool big_endian;
     bool is_string; /* STRING, and VARIABLE that is not mere bytes */
     bool utf8;      /* strings: said to be UTF-8 */
     int padding;    /* STRING: H5T_str_t */
-    size_t size;    /* bytes an element takes in the file */
+    size_t size;    /* bytes per element in the file */
     unsigned ndims; /* NUMBERS: axes the element itself has (array types) */
     uint64_t dim[STK_MAX_NDIM];
     char why[160];
@@ -56,18 +56,18 @@ struct stk_h5_store {
     struct {
         uint16_t id, arg; /* enum stk_filter_id; 0: does nothing */
     } filter[STK_CHAIN_MAX];
-    uint16_t swap; /* big-endian: bytes an element, else 0 */
+    uint16_t swap; /* big-endian: bytes per element, else 0 */
     /* The block read last, decoded; for stk_h5_store_read. */
     uint64_t decoded_block;
     bool decoded_valid;
     struct stk_buf stored, decoded, scratch;
 };
 
-/* Finds out where dataset ds lies. STK_E_UNSUPPORTED with the reason when it cannot be read without
- * libhdf5. Release with stk_h5_store_release() also on error. */
+/* Finds the storage of dataset ds. STK_E_UNSUPPORTED with the reason if it cannot be read without
+ * libhdf5. Release with stk_h5_store_release(), also on error. */
 int stk_h5_store_init(struct stk_h5_store *s, const struct stk_h5_file *f, hid_t ds,
                       const char *name, const struct stk_h5_type *type, struct stk_err *err);
-/* The whole dataset is one row: puts an axis of 1 before its own. */
+/* Makes the whole dataset one row: adds a first axis of 1. */
 int stk_h5_store_wrap(struct stk_h5_store *s, struct stk_err *err);
 void stk_h5_store_release(struct stk_h5_store *s);
 /* Lists every block as an extent. Returns the number of the first. */

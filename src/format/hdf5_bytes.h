@@ -13,7 +13,7 @@ static inline uint64_t stk_h5_uint(const uint8_t *p, unsigned width)
 }
 
 int stk_h5_damaged(const struct stk_h5_file *f, uint64_t at, const char *what, struct stk_err *err);
-/* As stk_src_peek, but all n bytes must be there. */
+/* Like stk_src_peek(), but all n bytes must exist. */
 int stk_h5_peek(const struct stk_h5_file *f, uint64_t at, size_t n, const char *what,
                 const uint8_t **p, struct stk_err *err);
 

@@ -1,9 +1,9 @@
 /*
  * hdf5_chunks.c - the chunk indexes of HDF5 datasets, walked once from end to end.
  *
- * libhdf5 1.10 finds chunk k by walking over all before it, so asking it for every chunk takes time
- * that grows with the square. Version 1 B-trees, single chunks, implicit, fixed and extensible
- * arrays are here; version 2 B-trees (two unlimited axes and "latest" files) are left to libhdf5.
+ * libhdf5 1.10 finds chunk k by walking over all chunks before it, so asking it for every chunk
+ * takes quadratic time. Version 1 B-trees, single chunks, implicit, fixed and extensible arrays are
+ * here; version 2 B-trees (two unlimited axes and "latest" files) are left to libhdf5.
  */
 #include "format/hdf5_bytes.h"
 
@@ -83,14 +83,14 @@ static int check_sum(const struct stk_h5_file *f, uint64_t at, uint64_t n, const
     return rc;
 }
 
-/* ---- what all of them do with a chunk they found ---- */
+/* ---- storing a chunk that was found ---- */
 
 struct walk {
     const struct stk_h5_file *f;
     const struct stk_h5_layout *layout;
     const struct stk_h5_grid *grid;
     struct stk_h5_chunk *chunk;
-    uint64_t steps; /* nodes or elements looked at */
+    uint64_t steps; /* nodes or elements visited */
 };
 
 static int put_chunk(struct walk *w, uint64_t number, uint64_t addr, uint64_t size, uint32_t mask,
@@ -117,11 +117,11 @@ static void count_step(struct walk *w)
 struct tree {
     struct walk w;
     unsigned key_bytes;
-    uint64_t next; /* chunks must come in ascending order: a tree that runs in circles cannot */
+    uint64_t next; /* chunks must ascend, which rules out a cyclic tree */
     uint64_t max_nodes;
 };
 
-/* The number in the grid of the chunk whose first element the key names. */
+/* The grid number of the chunk that begins at the element named by the key. */
 static int key_number(const struct tree *t, const uint8_t *key, uint64_t at, uint64_t *number,
                       struct stk_err *err)
 {
@@ -150,7 +150,7 @@ static int tree_leaf_entry(struct tree *t, const uint8_t *p, uint64_t at, struct
     return put_chunk(&t->w, number, stk_h5_addr(t->w.f, p + t->key_bytes), size, mask, at, err);
 }
 
-/* level: what the node must say, or 256 for the root, which may say anything. */
+/* level: the level that the node must have, or 256 for the root, which may have any. */
 static int tree_node(struct tree *t, uint64_t addr, unsigned level, struct stk_err *err)
 {
     const struct stk_h5_file *f = t->w.f;
@@ -189,17 +189,17 @@ static int list_tree(struct walk *w, struct stk_err *err)
 
 struct array {
     struct walk w;
-    uint64_t number;    /* in the grid, of the chunk looked for */
-    unsigned unlimited; /* the axis that counts slowest, 0 unless another one is unlimited */
-    unsigned entry;     /* bytes an element */
+    uint64_t number;    /* of the wanted chunk in the grid */
+    unsigned unlimited; /* the slowest axis, 0 unless another one is unlimited */
+    unsigned entry;     /* bytes per element */
     bool filtered;
-    /* Where element k stands: sets run.at, or leaves it where nothing is stored, and run.left. */
+    /* Finds element k: sets span.left, and span.at unless nothing is stored. */
     int (*locate)(struct array *a, uint64_t k, struct stk_err *err);
-    /* Elements [first, first + left) stand one after another from `at` on (or nowhere): most are
-     * found without walking down to them again. */
+    /* Elements [first, first + left) are consecutive from `at` on (or not stored): most are found
+     * without another walk. */
     struct {
         uint64_t first, left, at;
-    } run;
+    } span;
     /* fixed */
     uint64_t first, count, page_elements, npages, bitmap;
     /* extensible */
@@ -227,7 +227,7 @@ static int take_element(struct array *a, uint64_t number, uint64_t at, struct st
     return put_chunk(&a->w, number, addr, size, mask, at, err);
 }
 
-/* The index counts by the largest dimensions, with the unlimited axis first. */
+/* The index counts in the maximum dimensions, with the unlimited axis first. */
 static uint64_t element_of(const struct array *a, const uint64_t *coord)
 {
     const struct stk_h5_grid *g = a->w.grid;
@@ -241,11 +241,11 @@ static uint64_t element_of(const struct array *a, const uint64_t *coord)
 
 static int find_run(struct array *a, uint64_t k, struct stk_err *err)
 {
-    if (k >= a->run.first && k - a->run.first < a->run.left)
+    if (k >= a->span.first && k - a->span.first < a->span.left)
         return 0;
-    a->run.first = k;
-    a->run.left = 1;
-    a->run.at = STK_H5_NOWHERE;
+    a->span.first = k;
+    a->span.left = 1;
+    a->span.at = STK_H5_NOWHERE;
     return a->locate(a, k, err);
 }
 
@@ -259,8 +259,8 @@ static int list_array(struct array *a, struct stk_err *err)
             return stk_h5_damaged(a->w.f, a->w.layout->addr, "chunk index", err);
         a->number = n;
         int rc = find_run(a, k, err);
-        if (rc == 0 && a->run.at != STK_H5_NOWHERE)
-            rc = take_element(a, n, a->run.at + (k - a->run.first) * a->entry, err);
+        if (rc == 0 && a->span.at != STK_H5_NOWHERE)
+            rc = take_element(a, n, a->span.at + (k - a->span.first) * a->entry, err);
         if (rc < 0)
             return rc;
         count_step(&a->w);
@@ -285,7 +285,7 @@ static int check_entry(struct array *a, unsigned client, unsigned entry, struct 
     return 0;
 }
 
-/* Page `page` has been written? Bits count from the high end of each byte. */
+/* Has page `bit` been written? Bits count from the high end of each byte. */
 static int bit_is_set(const struct array *a, uint64_t bitmap, uint64_t bit, bool *set,
                       struct stk_err *err)
 {
@@ -296,7 +296,7 @@ static int bit_is_set(const struct array *a, uint64_t bitmap, uint64_t bit, bool
     return rc;
 }
 
-/* Nothing is stored about chunks: no element is to be read. */
+/* The index stores nothing: there is no element to read. */
 static int locate_implicit(struct array *a, uint64_t k, struct stk_err *err)
 {
     uint64_t addr, size = a->w.grid->chunk_bytes;
@@ -313,20 +313,20 @@ static int locate_fixed(struct array *a, uint64_t k, struct stk_err *err)
     if (k >= a->count)
         return stk_h5_damaged(a->w.f, a->w.layout->addr, "fixed array of chunks", err);
     if (!a->npages) {
-        a->run.at = a->first + k * a->entry;
-        a->run.left = a->count - k;
+        a->span.at = a->first + k * a->entry;
+        a->span.left = a->count - k;
         return 0;
     }
     uint64_t page = k / a->page_elements, within = k % a->page_elements;
     bool set = false;
     int rc = bit_is_set(a, a->bitmap, page, &set, err);
-    a->run.left = a->page_elements - within;
+    a->span.left = a->page_elements - within;
     if (rc < 0 || !set)
         return rc;
     uint64_t at = a->first + page * (a->page_elements * a->entry + 4);
     uint64_t n = a->count - page * a->page_elements; /* the last page is no longer than needed */
     n = n < a->page_elements ? n : a->page_elements;
-    a->run.at = at + within * a->entry;
+    a->span.at = at + within * a->entry;
     return check_sum(a->w.f, at, n * a->entry, "fixed array of chunks", err);
 }
 
@@ -361,7 +361,7 @@ static int list_fixed(struct array *a, struct stk_err *err)
         a->first += (a->npages + 7) / 8 + 4;
     }
     a->locate = locate_fixed;
-    /* Without pages the elements stand before the checksum, with them only the bitmap. */
+    /* Without pages, the elements precede the checksum; with pages, only the bitmap does. */
     uint64_t sum = a->npages ? a->first - 4 : a->first + a->count * a->entry;
     rc = check_sum(f, block, sum - block, "fixed array of chunks", err);
     return rc < 0 ? rc : list_array(a, err);
@@ -375,9 +375,9 @@ static int check_extensible(const struct array *a, uint64_t at, uint64_t n, stru
 }
 
 /*
- * Elements stand in the index block, then in data blocks; "super block" u stands for 2^(u/2) data
- * blocks of min * 2^((u+1)/2) elements each. The data blocks of the first super blocks are named by
- * the index block itself, the others by super blocks in the file.
+ * Elements are in the index block, then in data blocks; "super block" u has 2^(u/2) data blocks of
+ * min * 2^((u+1)/2) elements each. The index block itself points to the data blocks of the first
+ * super blocks; super blocks in the file point to the others.
  */
 static int data_block_element(struct array *a, uint64_t block, uint64_t k, unsigned log2_block,
                               bool paged, struct stk_err *err)
@@ -392,12 +392,12 @@ static int data_block_element(struct array *a, uint64_t block, uint64_t k, unsig
         return stk_h5_damaged(a->w.f, block, "extensible array of chunks", err);
     uint64_t head = 6u + a->w.f->addr_size + a->offset_bytes, size = (uint64_t)a->entry;
     if (!paged) {
-        a->run.at = block + head + k * size;
+        a->span.at = block + head + k * size;
         return check_extensible(a, block, head + (size << log2_block), err);
     }
-    /* The head and each page end in a checksum of their own. */
+    /* The head and each page end in their own checksum. */
     uint64_t page = block + head + 4 + (k >> a->log2_page) * ((size << a->log2_page) + 4);
-    a->run.at = page + (k & ((1ull << a->log2_page) - 1)) * size;
+    a->span.at = page + (k & ((1ull << a->log2_page) - 1)) * size;
     rc = check_extensible(a, block, head, err);
     return rc < 0 ? rc : check_extensible(a, page, size << a->log2_page, err);
 }
@@ -411,13 +411,13 @@ static int peek_addr(const struct array *a, uint64_t at, uint64_t *addr, struct 
     return rc;
 }
 
-/* Elements from k to the end of its stretch of 2^bits. */
+/* Elements from k to the end of its group of 2^bits. */
 static uint64_t rest_of(uint64_t k, unsigned bits)
 {
     return (1ull << bits) - (k & ((1ull << bits) - 1));
 }
 
-/* Element k of super block u, by way of the super block in the file. */
+/* Element k of super block u, through the super block in the file. */
 static int super_block_element(struct array *a, unsigned u, uint64_t k, struct stk_err *err)
 {
     const struct stk_h5_file *f = a->w.f;
@@ -426,7 +426,7 @@ static int super_block_element(struct array *a, unsigned u, uint64_t k, struct s
     uint64_t nblocks = 1ull << (u / 2), d = k >> log2_block,
              within = k & ((1ull << log2_block) - 1);
     uint64_t super = STK_H5_NOWHERE, block = STK_H5_NOWHERE;
-    a->run.left = rest_of(k, paged ? a->log2_page : log2_block);
+    a->span.left = rest_of(k, paged ? a->log2_page : log2_block);
     int rc =
         peek_addr(a, a->supers_at + (u - a->direct_supers) * (uint64_t)f->addr_size, &super, err);
     if (rc < 0 || super == STK_H5_NOWHERE)
@@ -440,7 +440,7 @@ static int super_block_element(struct array *a, unsigned u, uint64_t k, struct s
         if (rc < 0 || !set)
             return rc;
     }
-    if (super != a->checked_super) { /* once: many data blocks follow from it */
+    if (super != a->checked_super) { /* check it once: it has many data blocks */
         rc = check_extensible(a, super, addrs + nblocks * f->addr_size - super, err);
         if (rc < 0)
             return rc;
@@ -454,8 +454,8 @@ static int super_block_element(struct array *a, unsigned u, uint64_t k, struct s
 static int locate_extensible(struct array *a, uint64_t k, struct stk_err *err)
 {
     if (k < a->index_elements) {
-        a->run.at = a->elements_at + k * a->entry;
-        a->run.left = a->index_elements - k;
+        a->span.at = a->elements_at + k * a->entry;
+        a->span.left = a->index_elements - k;
         return 0;
     }
     k -= a->index_elements;
@@ -472,7 +472,7 @@ static int locate_extensible(struct array *a, uint64_t k, struct stk_err *err)
     uint64_t d = before + (k >> log2_block), block = STK_H5_NOWHERE;
     if (d >= a->ndirect)
         return stk_h5_damaged(a->w.f, a->w.layout->addr, "extensible array of chunks", err);
-    a->run.left = rest_of(k, log2_block);
+    a->span.left = rest_of(k, log2_block);
     int rc = peek_addr(a, a->direct_at + d * a->w.f->addr_size, &block, err);
     uint64_t within = k & ((1ull << log2_block) - 1);
     return rc < 0 ? rc : data_block_element(a, block, within, log2_block, false, err);

@@ -1,6 +1,6 @@
 /*
  * hdf5_column.h - a dataset of an HDF5 file as a column of samples; for hdf5.c, hdf5_rows.c and
- * hdf5_text.c only. Runs, as all of hdf5.h, in the child process that lists a file.
+ * hdf5_text.c only. Like all of hdf5.h, it runs in the child process that lists a file.
  */
 #ifndef STK_FORMAT_HDF5_COLUMN_H
 #define STK_FORMAT_HDF5_COLUMN_H
@@ -10,11 +10,11 @@
 
 struct stk_h5_dataset {
     char *name; /* of the field */
-    char *path; /* of the dataset, which may be one of compounds: this is a member then */
+    char *path; /* of the dataset; if that has compounds, this is a member */
     struct stk_h5_type type;
     unsigned rank;
     uint64_t dim[STK_H5_MAX_RANK];
-    size_t at, whole; /* member: where it is in a compound, and the size of one; else 0 */
+    size_t at, whole; /* member: its offset in the compound, and the compound's size; else 0 */
 };
 
 /* All datasets of a file, under all their names. Caller frees with stk_h5_forget(), also on error.
@@ -28,13 +28,13 @@ struct stk_h5_column {
     struct stk_h5_store store, offsets; /* offsets: of a ragged pair */
     struct stk_h5_heap heap;
     const struct stk_h5_dataset *set;
-    int64_t first_extent, empty_extent; /* empty: of no bytes, for empty values */
+    int64_t first_extent, empty_extent; /* empty: of zero bytes, for empty values */
     uint64_t at, len;                   /* the value located last: in the file, or in its row */
     char *bytes;                        /* a row, or a key */
     char codec[16];                     /* of tiled rows */
     bool is_key;
-    bool no_tiles; /* the codec that puts tiles together must not be used */
-    bool quiet;    /* only looking: problems are reported when the sample is listed */
+    bool no_tiles; /* do not use the codec that assembles tiles */
+    bool quiet;    /* only examining: problems are reported when the sample is listed */
 };
 
 void stk_h5_column_release(struct stk_h5_column *c);

@@ -1,10 +1,10 @@
 /*
- * hdf5_family.c - HDF5 files in which every sample has a dataset (images/00000, images/00001, ...)
- * or a group (demo_0/action, demo_0/image, demo_1/action, ...) of its own.
+ * hdf5_family.c - HDF5 files in which every sample has its own dataset (images/00000, images/00001,
+ * ...) or group (demo_0/action, demo_0/image, demo_1/action, ...).
  *
- * A family is the datasets of one name but for the number in it. They are told from numbered
- * columns (x1, x2) by what columns cannot be: names that are numbers alone, lengths that differ,
- * another dataset with one row for each of them, or more of them than a table has columns.
+ * A family is datasets whose names differ only by a number. Unlike numbered columns (x1, x2) they
+ * have names that are only numbers, or different lengths, or another dataset has one row for each
+ * of them, or they are more than a table has columns.
  */
 #ifdef STK_HAVE_HDF5
 #include "format/hdf5_family.h"
@@ -18,17 +18,17 @@
 
 #define MAX_DIGITS 18
 
-/* A dataset's name taken apart at its number. */
+/* A dataset's name split at its number. */
 struct numbered {
     size_t set;
     const char *name;
     size_t stem;      /* bytes before the number */
     const char *rest; /* behind it */
-    bool pure;        /* the part of the path is the number alone */
+    bool pure;        /* the path component is only the number */
     uint64_t number;
 };
 
-/* The first part of the path that ends in a number (an ending such as .jpg apart). */
+/* Splits at the first path component that ends in a number (ignoring a suffix such as .jpg). */
 static bool take_apart(const char *name, struct numbered *x)
 {
     for (const char *part = name; part; part = strchr(part, '/'), part = part ? part + 1 : NULL) {
@@ -67,9 +67,9 @@ static bool of_one_family(const struct numbered *x, const struct numbered *y)
            strcmp(x->rest, y->rest) == 0;
 }
 
-/* ---- which runs of names are families ---- */
+/* ---- which series of names are families ---- */
 
-struct run {
+struct series {
     const struct numbered *x;
     size_t n;
     bool alike, varies; /* of one type and rank; of several shapes */
@@ -84,9 +84,9 @@ static bool same_type(const struct stk_h5_dataset *a, const struct stk_h5_datase
            memcmp(s->dim, t->dim, s->ndims * sizeof *s->dim) == 0;
 }
 
-static struct run run_at(const struct stk_h5_dataset *set, const struct numbered *x, size_t n)
+static struct series series_at(const struct stk_h5_dataset *set, const struct numbered *x, size_t n)
 {
-    struct run r = {.x = x, .n = 1, .alike = true};
+    struct series r = {.x = x, .n = 1, .alike = true};
     const struct stk_h5_dataset *first = &set[x->set];
     for (; r.n < n && of_one_family(x, &x[r.n]); r.n++) {
         const struct stk_h5_dataset *d = &set[x[r.n].set];
@@ -97,20 +97,20 @@ static struct run run_at(const struct stk_h5_dataset *set, const struct numbered
     return r;
 }
 
-/* Another dataset has a row for each of them, which their own rows do not explain. */
-static bool has_labels(const struct stk_h5_dataset *set, size_t n, const bool *in_run,
-                       const struct run *r)
+/* True if another dataset has a row for each of them that their own rows do not explain. */
+static bool has_labels(const struct stk_h5_dataset *set, size_t n, const bool *in_series,
+                       const struct series *r)
 {
     const struct stk_h5_dataset *first = &set[r->x->set];
     if (first->rank && first->dim[0] == r->n && !r->lengths_differ)
         return false;
     for (size_t i = 0; i < n; i++)
-        if (!in_run[i] && set[i].rank && set[i].dim[0] == r->n)
+        if (!in_series[i] && set[i].rank && set[i].dim[0] == r->n)
             return true;
     return false;
 }
 
-/* A text is one value: an array of texts is none that a sample could have. */
+/* A text is one value; a sample cannot have an array of texts. */
 static bool can_be_value(const struct stk_h5_dataset *d)
 {
     bool text = d->type.what == STK_H5_STRING || d->type.what == STK_H5_VARIABLE;
@@ -118,7 +118,7 @@ static bool can_be_value(const struct stk_h5_dataset *d)
 }
 
 static bool is_family(const struct stk_h5_dataset *set, size_t n, const bool *numbered,
-                      const struct run *r)
+                      const struct series *r)
 {
     bool groups = strchr(r->x->rest, '/') != NULL;
     if (!r->alike || r->n < 2 || !can_be_value(&set[r->x->set]))
@@ -130,7 +130,7 @@ static bool is_family(const struct stk_h5_dataset *set, size_t n, const bool *nu
 /* ---- making them ---- */
 
 /* "images/#" is `images`, "demo_#/x" is `x`, "#" is `data`. */
-static char *family_name(const struct run *r)
+static char *family_name(const struct series *r)
 {
     size_t n = r->x->stem;
     const char *slash = strchr(r->x->rest, '/');
@@ -141,7 +141,7 @@ static char *family_name(const struct run *r)
     return n ? strndup(r->x->name, n) : strdup("data");
 }
 
-static bool same_numbers(const struct run *r, const struct stk_h5_family *f)
+static bool same_numbers(const struct series *r, const struct stk_h5_family *f)
 {
     for (size_t i = 0; r->n == f->n && i < f->n; i++)
         if (r->x[i].number != f->number[i])
@@ -149,7 +149,7 @@ static bool same_numbers(const struct run *r, const struct stk_h5_family *f)
     return r->n == f->n;
 }
 
-static int add_family(struct stk_h5_families *fs, const struct run *r, struct stk_err *err)
+static int add_family(struct stk_h5_families *fs, const struct series *r, struct stk_err *err)
 {
     if (STK_ARRAY_MORE(fs->item, fs->n, err))
         return STK_E_NOMEM;
@@ -179,13 +179,13 @@ void stk_h5_families_release(struct stk_h5_families *fs)
     *fs = (struct stk_h5_families){0};
 }
 
-/* The family with the most members, the first of those. */
-static struct run largest(const struct stk_h5_dataset *set, size_t nset, const bool *is_numbered,
-                          const struct numbered *x, size_t n)
+/* The family with the most members; the first of equals. */
+static struct series largest(const struct stk_h5_dataset *set, size_t nset, const bool *is_numbered,
+                             const struct numbered *x, size_t n)
 {
-    struct run best = {0};
+    struct series best = {0};
     for (size_t i = 0; i < n;) {
-        struct run r = run_at(set, x + i, n - i);
+        struct series r = series_at(set, x + i, n - i);
         if (r.n > best.n && is_family(set, nset, is_numbered, &r))
             best = r;
         i += r.n;
@@ -207,13 +207,13 @@ int stk_h5_families(const struct stk_h5_dataset *set, const struct stk_table_arr
         }
     if (rc == 0 && n)
         qsort(x, n, sizeof *x, by_family);
-    struct run best = {0};
+    struct series best = {0};
     if (rc == 0)
         best = largest(set, nset, is_numbered, x, n);
     if (best.n)
         rc = add_family(fs, &best, err);
     for (size_t i = 0; rc == 0 && best.n && i < n && fs->n < STK_H5_MAX_COLUMNS;) {
-        struct run r = run_at(set, x + i, n - i);
+        struct series r = series_at(set, x + i, n - i);
         if (r.x != best.x && r.alike && same_numbers(&r, &fs->item[0]))
             rc = add_family(fs, &r, err);
         i += r.n;
@@ -225,7 +225,7 @@ int stk_h5_families(const struct stk_h5_dataset *set, const struct stk_table_arr
 
 /* ---- one as a column ---- */
 
-/* Fields of one name and several shapes need names of their own (codec_chars.c). */
+/* Fields of one name and several shapes need distinct specs (codec_chars.c). */
 static void name_shape(struct stk_h5_family_column *f, struct stk_field_spec *spec)
 {
     static const char digit[] = "0123456789abcdefghijklmnopqrstuvwxyz";
@@ -335,7 +335,7 @@ void stk_h5_family_key(struct stk_h5_family_column *f, struct stk_table_column *
 int stk_h5_family_start(struct stk_h5_family_column *f, struct stk_lister *l,
                         struct stk_table_column *out, struct stk_err *err)
 {
-    /* The first one that can be read tells what the field is. */
+    /* The first readable dataset determines the field. */
     int rc = 1;
     for (uint64_t row = 0; rc > 0 && row < f->family->n && row < 64; row++)
         rc = locate(f, l, row, err);

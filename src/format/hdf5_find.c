@@ -2,7 +2,7 @@
  * hdf5_find.c - the datasets of an HDF5 file under all their names: hard links, soft links inside
  * the file, and the members of compounds, each of which is a column of its own.
  *
- * Links to other files are not followed: what is read is the file that was named.
+ * Links to other files are not followed: only the named file is read.
  */
 #ifdef STK_HAVE_HDF5
 #include "format/hdf5_column.h"
@@ -15,7 +15,7 @@
 
 #define MAX_DATASETS 1000000u /* in a file */
 #define MAX_NESTED   8        /* compounds within compounds */
-#define MAX_DEPTH    200      /* groups within groups: every name is looked up from the root */
+#define MAX_DEPTH    200      /* nested groups: every name is looked up from the root */
 
 struct visit {
     struct stk_h5_file *f;
@@ -106,7 +106,7 @@ static int add_members(struct visit *v, hid_t type, const struct stk_h5_dataset 
 
 /* ---- describing ---- */
 
-/* A list of compounds is a table: its members stand for it. */
+/* A list of compounds is a table: its members replace it. */
 static int add_described(struct visit *v, hid_t type, const struct stk_h5_dataset *d)
 {
     if (d->type.compound && d->type.what == STK_H5_OPAQUE && d->rank == 1) {
@@ -150,7 +150,7 @@ static int describe(struct visit *v, hid_t ds, const char *name)
     return rc;
 }
 
-/* netCDF keeps the length of an axis that has no values as a dataset that has none either. */
+/* netCDF stores the length of an axis without values as an empty dataset. */
 static bool is_netcdf_axis(hid_t ds)
 {
     static const char mark[] = "This is a netCDF dimension but not a netCDF variable";
@@ -169,7 +169,7 @@ static bool is_netcdf_axis(hid_t ds)
     return strncmp(text, mark, sizeof mark - 1) == 0;
 }
 
-/* Asked first: to tell the shape of a view, libhdf5 opens the files that it names. */
+/* Checked first: to get the shape of a view, libhdf5 opens the files it names. */
 static bool is_view(const struct visit *v, haddr_t header)
 {
     struct stk_h5_layout layout;
@@ -187,8 +187,8 @@ static int describe_unless_view(struct visit *v, hid_t ds, haddr_t header, const
     return is_netcdf_axis(ds) ? 0 : describe(v, ds, name);
 }
 
-/* One dataset libhdf5 cannot open does not hide the others: it is left out where the library is too
- * old for it, and a problem where it is damaged. */
+/* A dataset that libhdf5 cannot open does not hide the others: it is left out if the library is too
+ * old for it, and a problem if it is damaged. */
 static int add_dataset(struct visit *v, hid_t root, haddr_t header, const char *name)
 {
     struct stk_err why = {.offset = -1}, *outer = v->err;
@@ -209,7 +209,7 @@ static int add_dataset(struct visit *v, hid_t root, haddr_t header, const char *
 
 /* ---- links ---- */
 
-/* PyTables keeps what it sorts by in groups of these names: nothing that is not in the table. */
+/* PyTables keeps its indexes in groups of these names: they only repeat the table. */
 static bool is_pytables_index(const char *name)
 {
     for (const char *p = name; p; p = strchr(p, '/'), p = p ? p + 1 : NULL)
@@ -286,7 +286,7 @@ int stk_h5_find(struct stk_h5_file *f, struct stk_lister *l, hid_t h5, struct st
 {
     struct stk_err why = {0};
     struct visit v = {.f = f, .l = l, .err = &why, .how = stk_h5.Pcreate(*stk_h5.P_LINK_ACCESS)};
-    /* In the order they were made where the file keeps it, which is how we write; else by name. */
+    /* In creation order if the file records it, as ours do; else by name. */
     unsigned order = 0;
     hid_t root = stk_h5.Gopen2(h5, "/", H5P_DEFAULT);
     hid_t plist = root < 0 ? -1 : stk_h5.Gget_create_plist(root);
@@ -300,7 +300,7 @@ int stk_h5_find(struct stk_h5_file *f, struct stk_lister *l, hid_t h5, struct st
                     : stk_h5.Lvisit(root, by, H5_ITER_INC, visit_link, &v);
     *set = v.set;
     *n = v.n;
-    if (rc < 0) /* before the next call forgets why */
+    if (rc < 0) /* before the next call overwrites the reason */
         (void)stk_h5_failed(stk_src_path(f->src), "find the datasets", &why);
     if (root >= 0)
         stk_h5.Gclose(root);

@@ -1,4 +1,4 @@
-/* hdf5_lib.c - see hdf5_lib.h. Built without a name to look for, it takes what was linked. */
+/* hdf5_lib.c - see hdf5_lib.h. Built without a library name, it uses the linked library. */
 #ifdef STK_HAVE_HDF5
 #include "format/hdf5_lib.h"
 
@@ -18,8 +18,8 @@ static bool loaded;
 #ifdef STK_HDF5_FILE
 static void *library;
 
-/* First as the linker would look for it, then where it was when we were built. Its names stay its
- * own: a program may have another libhdf5. */
+/* First where the linker looks, then where it was at build time. Its symbols stay local: a program
+ * may have another libhdf5. */
 static bool find_library(void)
 {
     const char *slash = strrchr(STK_HDF5_FILE, '/');
@@ -28,8 +28,8 @@ static bool find_library(void)
         library = dlopen(STK_HDF5_FILE, RTLD_NOW | RTLD_LOCAL);
     if (!library)
         (void)stk_err_set(&trouble, STK_E_UNSUPPORTED, NULL, -1,
-                          "HDF5 needs a library that is not here (%s): install libhdf5, or load "
-                          "its module",
+                          "HDF5 needs a library that is not installed (%s): install libhdf5, or "
+                          "load its module",
                           dlerror());
     return library;
 }
@@ -75,8 +75,8 @@ static bool find_all(void)
     return true;
 }
 
-/* What is still open when the program ends is an aborted shard: nothing that libhdf5 should try to
- * finish. That must be said before any other call. */
+/* A file still open at exit is an aborted shard, which libhdf5 must not try to finish. This must be
+ * set before any other call. */
 static void load_once(void)
 {
     loaded = find_library() && find_all() && stk_h5.dont_atexit() >= 0;
@@ -94,7 +94,7 @@ int stk_h5_load(struct stk_err *err)
 
 /* ---- starting it ---- */
 
-/* The layout of what we pass by reference is the same within a version of two numbers. */
+/* The structs we pass are the same within a major.minor version. */
 static int check_version(struct stk_err *err)
 {
     unsigned major = 0, minor = 0, release = 0;

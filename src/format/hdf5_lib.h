@@ -1,17 +1,17 @@
 /*
- * hdf5_lib.h - libhdf5, brought in when the first HDF5 file is met.
+ * hdf5_lib.h - libhdf5, loaded when the first HDF5 file is opened.
  *
- * It drags in some 40 other libraries (curl, Kerberos, LDAP, ...), which took more than half of the
- * time every command needs to start. So it is not linked: the functions below are looked up in it.
- * `stk_h5.Fopen` is H5Fopen, `*stk_h5.T_STD_I8LE` is H5T_STD_I8LE.
+ * It pulls in some 40 other libraries (curl, Kerberos, LDAP, ...), which took more than half of the
+ * startup time of every command. So it is not linked: the functions below are looked up at run
+ * time. `stk_h5.Fopen` is H5Fopen, `*stk_h5.T_STD_I8LE` is H5T_STD_I8LE.
  */
 #ifndef STK_FORMAT_HDF5_LIB_H
 #define STK_FORMAT_HDF5_LIB_H
 
-#define H5_USE_110_API /* the functions of 1.10, also where the library is newer */
+#define H5_USE_110_API /* the functions of 1.10, even if the library is newer */
 #include <hdf5.h>
 
-/* Constants such as H5F_ACC_RDONLY call these before they are a number: stk_h5_start() did that. */
+/* Constants such as H5F_ACC_RDONLY call these first: stk_h5_start() has done that. */
 #undef H5CHECK
 #define H5CHECK
 #undef H5OPEN
@@ -73,11 +73,10 @@ struct stk_h5_library {
 
 extern struct stk_h5_library stk_h5;
 
-/* Fills stk_h5, once. STK_E_UNSUPPORTED: libhdf5 is not on this machine, or is another than the one
- * we were built with. */
+/* Fills stk_h5, once. STK_E_UNSUPPORTED: libhdf5 is not installed, or differs from the version at
+ * build time. */
 int stk_h5_load(struct stk_err *err);
-/* Loads and starts it, before any other use: that is when it reads its settings from the
- * environment. */
+/* Loads and starts it, before any other use: it then reads its settings from the environment. */
 int stk_h5_start(struct stk_err *err);
 
 #endif

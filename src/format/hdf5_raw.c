@@ -18,14 +18,14 @@
 #define MAX_MESSAGES     65536 /* a header counts them in 16 bits */
 
 struct block {
-    uint64_t at, end; /* messages stand in [at, end) */
+    uint64_t at, end; /* messages are in [at, end) */
 };
 
 struct header_walk {
     const struct stk_h5_file *f;
     unsigned version;
-    bool creation_order; /* version 2: messages carry it */
-    struct block *block; /* to be walked; grows as continuations are met */
+    bool creation_order; /* version 2: messages include it */
+    struct block *block; /* blocks to walk; grows with each continuation */
     size_t nblocks, next;
     unsigned nmessages;
 };
@@ -107,7 +107,7 @@ static int next_message(struct header_walk *w, unsigned *type, uint64_t *at, uin
 
 /* ---- the layout message ---- */
 
-/* A cursor over a message's bytes: past the end it gives zeros and remembers. */
+/* A cursor over a message's bytes: past the end it returns zeros and sets `over`. */
 struct cursor {
     const struct stk_h5_file *f;
     const uint8_t *p;
@@ -328,7 +328,7 @@ static int read_collection(const struct stk_h5_file *f, struct stk_h5_collection
     return 0;
 }
 
-/* The collection at addr, first in the cache afterwards. */
+/* Fetches the collection at addr and moves it to the front of the cache. */
 static int fetch_collection(struct stk_h5_heap *h, uint64_t addr, struct stk_err *err)
 {
     if (!h->cached && !(h->cached = calloc(HEAP_CACHED, sizeof *h->cached)))

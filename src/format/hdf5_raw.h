@@ -1,10 +1,9 @@
 /*
- * hdf5_raw.h - the few structures of an HDF5 file that libhdf5 does not tell about, or tells
- * slowly.
+ * hdf5_raw.h - the few structures of an HDF5 file that libhdf5 does not expose, or only slowly.
  *
- * Where a dataset's bytes lie: the layout message in its object header, its chunk index, and the
- * global heap collections that hold values of variable length. Knows nothing of types or filters,
- * needs no libhdf5, trusts no byte.
+ * Finds a dataset's bytes: the layout message in its object header, its chunk index, and the global
+ * heap collections with values of variable length. Knows nothing about types or filters, needs no
+ * libhdf5, trusts no byte.
  */
 #ifndef STK_FORMAT_HDF5_RAW_H
 #define STK_FORMAT_HDF5_RAW_H
@@ -15,7 +14,7 @@ struct stk_h5_file {
     struct stk_src *src;
     uint64_t base; /* of the superblock: the size of the user block; addresses count from here */
     unsigned addr_size, len_size; /* 2, 4 or 8 */
-    void (*alive)(void *user);    /* called now and then in long walks; may be NULL */
+    void (*alive)(void *user);    /* called at intervals in long walks; may be NULL */
     void *user;
 };
 
@@ -25,7 +24,7 @@ struct stk_h5_file {
 enum stk_h5_class { STK_H5_COMPACT = 0, STK_H5_CONTIGUOUS = 1, STK_H5_CHUNKED = 2, STK_H5_VIRTUAL };
 
 enum stk_h5_index {
-    STK_H5_INDEX_BTREE1 = 0, /* what files have unless written for the latest version */
+    STK_H5_INDEX_BTREE1 = 0, /* the default in files not written for the latest version */
     STK_H5_INDEX_SINGLE = 1,
     STK_H5_INDEX_IMPLICIT = 2,
     STK_H5_INDEX_FIXED = 3,
@@ -41,7 +40,7 @@ struct stk_h5_layout {
     unsigned index; /* enum stk_h5_index */
     unsigned ndims; /* one more than the rank: the last is the element's size */
     uint64_t dim[STK_H5_MAX_RANK + 1];
-    bool filtered_single; /* SINGLE: size and mask of the chunk stand here */
+    bool filtered_single; /* SINGLE: size and mask of the chunk are here */
     uint64_t single_size;
     uint32_t single_mask;
 };
@@ -53,13 +52,13 @@ int stk_h5_find_layout(const struct stk_h5_file *f, uint64_t header, struct stk_
 struct stk_h5_chunk {
     uint64_t addr; /* in the file; 0: never written */
     uint64_t size; /* stored bytes */
-    uint32_t mask; /* bit i: filter i of the pipeline was left out */
+    uint32_t mask; /* bit i: filter i of the pipeline was skipped */
 };
 
 /* Fills chunk[0 .. nchunks), all zero before, in row-major order of the chunk grid. grid: chunks
  * along each axis (their product is nchunks); chunk_bytes: of a decoded chunk, for indexes that do
  * not store sizes; max_grid: the same for the largest dimensions the dataset may grow to (0:
- * unlimited), which is what new indexes count by. STK_E_UNSUPPORTED for index types not known. */
+ * unlimited), in which new indexes count. STK_E_UNSUPPORTED for unknown index types. */
 struct stk_h5_grid {
     unsigned rank;
     uint64_t dim[STK_H5_MAX_RANK]; /* chunks along each axis */
@@ -72,8 +71,8 @@ int stk_h5_list_chunks(const struct stk_h5_file *f, const struct stk_h5_layout *
                        const struct stk_h5_grid *grid, struct stk_h5_chunk *chunk,
                        struct stk_err *err);
 
-/* Global heap: where object `index` of the collection at `addr` (as stored) lies. Collections
- * looked at last are remembered. */
+/* Global heap: finds object `index` of the collection at `addr` (as stored). Caches recent
+ * collections. */
 struct stk_h5_heap {
     const struct stk_h5_file *file;
     struct stk_h5_collection *cached; /* most recently used first */
@@ -83,7 +82,7 @@ int stk_h5_heap_find(struct stk_h5_heap *h, uint64_t addr, uint32_t index, uint6
                      uint64_t *size, struct stk_err *err);
 void stk_h5_heap_release(struct stk_h5_heap *h);
 
-/* An address as stored, made a place in the file. STK_H5_NOWHERE stays. */
+/* Converts a stored address to an offset in the file. STK_H5_NOWHERE stays. */
 uint64_t stk_h5_addr(const struct stk_h5_file *f, const uint8_t *p);
 
 #endif

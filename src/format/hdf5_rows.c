@@ -7,8 +7,8 @@
 
 #include <stdio.h>
 
-#define MAX_PARTS 4096u  /* a sample: chunks cut rows into more pieces */
-#define MAX_TILES 16384u /* a sample, where a codec puts them together */
+#define MAX_PARTS 4096u  /* per sample; if chunks cut rows into more, it is refused */
+#define MAX_TILES 16384u /* per sample, if a codec assembles them */
 
 static uint64_t product(const uint64_t *dim, unsigned from, unsigned to)
 {
@@ -28,8 +28,8 @@ static bool rows_are_whole(const struct stk_h5_store *s)
 }
 
 /*
- * A row cut by the chunk grid: it goes along axis `cut` in steps of the chunk, everything behind
- * that axis being whole in every chunk.
+ * A row cut by the chunk grid: it goes along axis `cut` in steps of the chunk; all later axes are
+ * whole in every chunk.
  */
 static unsigned cut_axis(const struct stk_h5_store *s)
 {
@@ -80,8 +80,8 @@ static int list_pieces(void *user, struct stk_lister *l, int field, uint64_t row
     return rc;
 }
 
-/* Rows cut along several axes: all tiles of a row, put together by a codec that is told their
- * shape. False: its name has no room for it. */
+/* Rows cut along several axes: all tiles of a row, assembled by a codec whose name holds their
+ * shape. False: the shape does not fit in the name. */
 static bool tiled_column(struct stk_h5_column *c, struct stk_table_column *out)
 {
     const struct stk_h5_store *s = &c->store;
@@ -114,7 +114,7 @@ static const char *codec_of_string(const struct stk_h5_type *t)
                                             : "chars:S";
 }
 
-/* Of a list of compounds: the same bytes of each. */
+/* A member of a list of compounds: the same bytes of each. */
 static int member_column(struct stk_h5_column *c, struct stk_table_column *out)
 {
     const struct stk_h5_dataset *d = c->set;

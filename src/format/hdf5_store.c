@@ -1,8 +1,8 @@
 /*
- * hdf5_store.c - where an HDF5 dataset's bytes lie, as a grid of blocks with their filters.
+ * hdf5_store.c - where an HDF5 dataset's bytes are, as a grid of blocks with their filters.
  *
- * Compact and contiguous data become a grid of one block (more where bytes must be swapped, so that
- * no sample needs the whole), chunked data the grid it is.
+ * Compact and contiguous data become a grid of one block (more if bytes must be swapped, so that no
+ * sample needs the whole); chunked data keeps its grid.
  */
 #ifdef STK_HAVE_HDF5
 #include "format/hdf5.h"
@@ -13,10 +13,10 @@
 #include "format/jail.h"
 
 #define MAX_BLOCKS   (1ull << 26) /* 1.5 GiB of struct stk_h5_chunk */
-#define MADE_BLOCK   (1u << 20)   /* bytes of the blocks contiguous data is cut into */
+#define MADE_BLOCK   (1u << 20)   /* bytes per block when contiguous data is cut */
 #define MAX_STORED   (1ull << 30) /* of one block read while listing */
 #define MANY_HOLES   (1u << 20)
-#define MAX_HOLE_BIT 30 /* what the filter for holes can make */
+#define MAX_HOLE_BIT 30 /* the most that the filter for holes can produce */
 
 /* ---- errors ---- */
 
@@ -126,7 +126,7 @@ static int read_filters(struct stk_h5_store *s, hid_t dcpl, struct stk_err *err)
     return 0;
 }
 
-/* What turns block i's stored bytes into data; false: they are the data. */
+/* The chain that decodes a block's stored bytes; false: they are the data. */
 static bool block_chain(const struct stk_h5_store *s, const struct stk_h5_chunk *b,
                         struct stk_chain *c)
 {
@@ -177,8 +177,8 @@ static int make_grid(struct stk_h5_store *s, const hsize_t *max_dim, struct stk_
     return s->block ? 0 : stk_err_nomem(err, g->nchunks * sizeof *s->block);
 }
 
-/* Data in one piece at addr (STK_H5_NOWHERE: never written), said to be `size` bytes (0: not said).
- * Compounds with members in the global heap have another size in the file than in memory. */
+/* Data in one piece at addr (STK_H5_NOWHERE: never written), with `size` bytes recorded (0: not
+ * recorded). Compounds with members in the global heap differ in size between file and memory. */
 static int one_piece(struct stk_h5_store *s, uint64_t addr, uint64_t size, struct stk_err *err)
 {
     uint64_t row = s->element, total, end;
@@ -199,7 +199,7 @@ static int one_piece(struct stk_h5_store *s, uint64_t addr, uint64_t size, struc
     if (rc < 0 || nowhere)
         return rc;
     if (__builtin_add_overflow(addr, total, &end) || end > stk_src_size(s->file->src))
-        return damaged(s, addr, "its data should stand here, the file ends before", err);
+        return damaged(s, addr, "its data should be here, but the file ends before", err);
     uint64_t at = addr;
     for (uint64_t i = 0; i < s->grid.nchunks; i++) {
         uint64_t n = end - at < s->block_bytes ? end - at : s->block_bytes;
@@ -209,7 +209,7 @@ static int one_piece(struct stk_h5_store *s, uint64_t addr, uint64_t size, struc
     return 0;
 }
 
-#define EMPTY_ROWS_MAX (1u << 24) /* rows without bytes cost a hostile file nothing */
+#define EMPTY_ROWS_MAX (1u << 24) /* empty rows cost a hostile file nothing */
 
 static bool has_empty_rows(const struct stk_h5_store *s)
 {
@@ -219,11 +219,11 @@ static bool has_empty_rows(const struct stk_h5_store *s)
     return false;
 }
 
-/* An array of (9, 0): rows that take no place in the file. */
+/* An array of shape (9, 0): rows that take no space in the file. */
 static int empty_rows(struct stk_h5_store *s, struct stk_err *err)
 {
     if (s->dim[0] > EMPTY_ROWS_MAX)
-        return refuse(s, err, "a great many rows without a byte");
+        return refuse(s, err, "too many rows without data");
     memcpy(s->block_dim, s->dim, sizeof s->block_dim);
     s->block_dim[0] = s->dim[0] ? s->dim[0] : 1;
     s->grid.rank = s->rank;
@@ -231,7 +231,7 @@ static int empty_rows(struct stk_h5_store *s, struct stk_err *err)
     return s->block ? 0 : stk_err_nomem(err, sizeof *s->block);
 }
 
-/* ---- chunks, asked from libhdf5 where we do not know the index ---- */
+/* ---- chunks from libhdf5, for index types that we do not parse ---- */
 
 static int grid_number(const struct stk_h5_store *s, const hsize_t *first, uint64_t *number)
 {
@@ -246,8 +246,8 @@ static int grid_number(const struct stk_h5_store *s, const hsize_t *first, uint6
 }
 
 /*
- * H5Dget_chunk_info counts the user block in some versions and not in others: what H5Dread_chunk
- * gives tells which. *add: what to add to the addresses.
+ * H5Dget_chunk_info counts the user block in some versions and not in others: comparing with
+ * H5Dread_chunk shows which. *add: the offset to add to addresses.
  */
 static int find_base(struct stk_h5_store *s, hid_t ds, const hsize_t *first, uint64_t addr,
                      uint64_t size, uint64_t *add, struct stk_err *err)
@@ -360,7 +360,7 @@ static int check_blocks(struct stk_h5_store *s, hid_t ds, hid_t dcpl, struct stk
                  b->size < s->block_bytes && (s->chunked || i + 1 < s->grid.nchunks))
             return damaged(s, b->addr, "a chunk is smaller than it should be", err);
     }
-    /* One damaged bit in a dimension makes millions of chunks that are not there. */
+    /* One damaged bit in a dimension creates millions of missing chunks. */
     if (holes > MANY_HOLES && holes / 4 > s->grid.nchunks - holes)
         return refuse(s, err, "nearly all of its chunks were never written");
     return holes ? check_fill(s, ds, dcpl, err) : 0;
@@ -374,7 +374,7 @@ static int init_from(struct stk_h5_store *s, hid_t ds, hid_t space, hid_t dcpl, 
     H5O_info_t info;
     const char *path = stk_src_path(s->file->src);
     int rank = stk_h5.Sget_simple_extent_dims(space, dim, max_dim);
-    if (rank == 0) /* a single value: a list of one */
+    if (rank == 0) /* a scalar: a list of one */
         rank = 1, dim[0] = max_dim[0] = 1;
     if (rank < 1 || stk_h5.Oget_info(ds, &info) < 0)
         return stk_h5_failed(path, "describe a dataset", err);
@@ -385,7 +385,7 @@ static int init_from(struct stk_h5_store *s, hid_t ds, hid_t space, hid_t dcpl, 
     if (rc < 0)
         return rc;
     if (stk_h5.Pget_external_count(dcpl) > 0)
-        return refuse(s, err, "its data stands in other files (external storage)");
+        return refuse(s, err, "its data is in other files (external storage)");
     if (has_empty_rows(s))
         return empty_rows(s, err);
     struct stk_h5_layout layout;
@@ -452,7 +452,8 @@ void stk_h5_store_release(struct stk_h5_store *s)
 int64_t stk_h5_store_list(struct stk_h5_store *s, struct stk_lister *l, struct stk_err *err)
 {
     int64_t first = -1;
-    /* A dataset without blocks (a ragged column of empty values) still needs one to refer to. */
+    /* A dataset without blocks (a ragged column of empty values) still needs an extent to refer
+     * to. */
     uint64_t n = s->grid.nchunks ? s->grid.nchunks : 1;
     for (uint64_t i = 0; i < n; i++) {
         const struct stk_h5_chunk *b = &s->block[i];

@@ -1,6 +1,6 @@
 /*
- * hdf5_text.c - HDF5 datasets of strings and of bytes of variable length: fixed-size strings lie in
- * the dataset with padding behind them, the others in the file's global heap.
+ * hdf5_text.c - HDF5 datasets of strings and of bytes of variable length: fixed-size strings are in
+ * the dataset, padded; others are in the file's global heap.
  */
 #ifdef STK_HAVE_HDF5
 #include "format/hdf5_column.h"
@@ -9,9 +9,9 @@
 
 #define KEY_MAX    (64u << 10)
 #define MAX_STRING (16u << 20) /* fixed size; rows are read while listing */
-#define SNIFF_ROWS 64          /* looked at to tell text from bytes */
+#define SNIFF_ROWS 64          /* examined to tell text from bytes */
 
-/* ---- strings of fixed size: read while listing, to leave the padding out ---- */
+/* ---- strings of fixed size: read while listing, to drop the padding ---- */
 
 static size_t string_length(const struct stk_h5_type *type, const char *p)
 {
@@ -131,7 +131,7 @@ static int variable_key(void *user, uint64_t row, const char **key, size_t *len,
     int rc = stk_src_peek(c->store.file->src, c->at, (size_t)c->len, &p, &got, err);
     if (rc < 0)
         return rc;
-    /* Copied: what is peeked at is gone when the next column is located. */
+    /* Copied: the peeked bytes are gone once the next column is located. */
     *len = got;
     *key = memcpy(c->bytes, p, got);
     return 0;
@@ -153,7 +153,7 @@ static int variable_column(struct stk_h5_column *c, struct stk_lister *l,
     return c->empty_extent < 0 ? (int)c->empty_extent : 0;
 }
 
-/* Files in C mark every string ASCII, whatever is in it: the first ones tell. */
+/* Programs in C mark every string as ASCII, whatever it holds: the first values decide. */
 static bool looks_like_text(struct stk_lister *l, uint64_t count, struct stk_table_column *col)
 {
     struct stk_err ignored;

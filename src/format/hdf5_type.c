@@ -1,5 +1,5 @@
 /*
- * hdf5_type.c - HDF5's types as ours: numbers, strings, bytes; the rest is refused with the reason.
+ * hdf5_type.c - maps HDF5 types to ours: numbers, strings, bytes; refuses the rest with the reason.
  */
 #ifdef STK_HAVE_HDF5
 #include "format/hdf5.h"
@@ -36,7 +36,7 @@ static void describe_integer(hid_t type, struct stk_h5_type *t)
     t->size = size;
 }
 
-/* Only the IEEE formats of 2, 4 and 8 bytes; bfloat16 has the size of one but not the bits. */
+/* Only the IEEE formats of 2, 4 and 8 bytes; bfloat16 has the size of float16 but other bits. */
 static void describe_float(hid_t type, struct stk_h5_type *t)
 {
     static const struct {
@@ -130,13 +130,13 @@ static void describe_array(hid_t type, unsigned addr_size, struct stk_h5_type *t
     if (t->what == STK_H5_REFUSED)
         return;
     size_t elements = 1;
-    if (t->what == STK_H5_STRING && ndims == 1 && dim[0] == 1) /* pandas: as good as a string */
+    if (t->what == STK_H5_STRING && ndims == 1 && dim[0] == 1) /* pandas: equivalent to a string */
         return;
     bool fits = t->what == STK_H5_NUMBERS && (unsigned)ndims + t->ndims <= STK_MAX_NDIM;
     for (int i = 0; fits && i < ndims; i++)
         fits = !__builtin_mul_overflow(elements, dim[i], &elements) && elements;
     if (!fits || __builtin_mul_overflow(t->size, elements, &t->size)) {
-        refuse(t, "array types of something else than numbers");
+        refuse(t, "array types of something other than numbers");
         return;
     }
     memmove(t->dim + ndims, t->dim, t->ndims * sizeof *t->dim);
@@ -153,7 +153,7 @@ static bool is_part(hid_t type, unsigned i, const char *a, const char *b)
     return is;
 }
 
-/* Compounds of a real and an imaginary part are arrays of two, which is what they are in memory. */
+/* Compounds of a real and an imaginary part are arrays of two, with the same layout. */
 static bool describe_complex(hid_t type, struct stk_h5_type *t)
 {
     if (stk_h5.Tget_class(type) != H5T_COMPOUND || stk_h5.Tget_nmembers(type) != 2 ||
@@ -222,7 +222,7 @@ void stk_h5_describe_type(hid_t type, unsigned addr_size, struct stk_h5_type *ou
         refuse(out, "references");
         break;
     default:
-        refuse(out, "a type that is not known");
+        refuse(out, "an unknown type");
         break;
     }
     if (out->what != STK_H5_REFUSED && (out->size == 0 || out->size > UINT32_MAX))

@@ -1,9 +1,10 @@
 /*
- * hdf5_write.c - writes shards of HDF5: a dataset a field, chunks of about 1 MiB along the samples.
+ * hdf5_write.c - writes HDF5 shards: one dataset per field, chunks of about 1 MiB along the
+ * samples.
  *
- * Chunks are filled and compressed here and given to libhdf5 whole (H5Dwrite_chunk), so that
- * several shards are compressed at once: libhdf5 itself is used by one thread at a time. The bytes
- * depend on the samples only: no times, datasets made in the order of the schema.
+ * Chunks are filled and compressed here and passed to libhdf5 whole (H5Dwrite_chunk), so that
+ * several shards can be compressed at once: only one thread at a time may use libhdf5. The bytes
+ * depend only on the samples: no times, datasets in schema order.
  */
 #ifdef STK_HAVE_HDF5
 #include "format/hdf5.h"
@@ -18,24 +19,24 @@
 #include "format/ragged.h"
 
 #define CHUNK_BYTES  (1u << 20)
-#define BUFFER_TOTAL (64u << 20) /* of all columns of a shard: with many, chunks are smaller */
+#define BUFFER_TOTAL (64u << 20) /* for all columns of a shard: with many, chunks are smaller */
 #define CHUNK_LEAST  (16u << 10)
 
 /* One dataset being written. */
 struct array {
     char *name;
-    uint8_t kind, dtype; /* kind: of ragged bytes, to be noted down */
+    uint8_t kind, dtype; /* kind: of ragged bytes, stored as an attribute */
     unsigned rank;
     hsize_t dim[STK_MAX_NDIM + 1]; /* dim[0] grows */
     hsize_t chunk_rows;
     size_t row_bytes, element;
-    hid_t id;           /* -1 until it is made */
+    hid_t id;           /* -1 until created */
     struct stk_buf buf; /* rows not yet written, less than a chunk after every append */
 };
 
 struct shard {
     hid_t file;
-    bool made;           /* the datasets are */
+    bool made;           /* the datasets exist */
     struct array *array; /* a column has one, or two: X and X.offsets */
     size_t narrays;
     size_t *of_column; /* the first array of each column */
@@ -59,7 +60,7 @@ static void library_unlock(void)
     (void)pthread_mutex_unlock(&library);
 }
 
-/* A child that lists a file must not be born in the middle of a call. */
+/* No child may be forked in the middle of a call. */
 static void library_init(void)
 {
     (void)pthread_atfork(library_lock, library_unlock, library_unlock);
@@ -69,10 +70,10 @@ static void library_enter(void)
 {
     (void)pthread_once(&once, library_init);
     library_lock();
-    (void)stk_h5.Eset_auto2(H5E_DEFAULT, NULL, NULL); /* it is a thread's own setting */
+    (void)stk_h5.Eset_auto2(H5E_DEFAULT, NULL, NULL); /* a per-thread setting */
 }
 
-/* What failed has been said: the words libhdf5 keeps about it would outlive this thread. */
+/* Errors have been reported: libhdf5's record of them would outlive this thread. */
 static void library_leave(void)
 {
     (void)stk_h5.Eclear2(H5E_DEFAULT);
@@ -90,7 +91,7 @@ static herr_t find_errno(unsigned n, const H5E_error2_t *e, void *user)
     return 0;
 }
 
-/* libhdf5 says "errno = 28" somewhere in its words when a system call failed. */
+/* The messages of libhdf5 contain "errno = 28" when a system call failed. */
 static int write_failed(struct stk_out *o, const char *doing, struct stk_err *err)
 {
     int saved = 0;
@@ -101,7 +102,7 @@ static int write_failed(struct stk_out *o, const char *doing, struct stk_err *er
     }
     int rc = stk_h5_failed(stk_out_path(o), doing, err);
     if (err && rc == STK_E_CORRUPT)
-        err->code = STK_E_SYS; /* what is wrong is not a dataset's bytes */
+        err->code = STK_E_SYS; /* not damaged data */
     return STK_E_SYS;
 }
 
@@ -219,7 +220,7 @@ static bool make_array(struct shard *sh, struct array *a, bool deflate, int leve
     return good;
 }
 
-/* All at once, in the order of the schema: the file then does not depend on which fills first. */
+/* All at once, in schema order: the file must not depend on which array fills first. */
 static int make_arrays(const struct stk_write_config *cfg, struct stk_out *o, struct shard *sh,
                        struct stk_err *err)
 {
@@ -242,7 +243,7 @@ static void shuffle(const uint8_t *in, size_t n, size_t size, uint8_t *out)
             out[b * n + i] = in[i * size + b];
 }
 
-/* The bytes of a chunk as they are stored: in b, or packed in the shard's buffers. */
+/* The stored bytes of a chunk: in b, or compressed in the shard's buffers. */
 static int pack_chunk(const struct stk_write_config *cfg, struct shard *sh, const struct array *a,
                       const uint8_t **p, size_t *n, struct stk_err *err)
 {
@@ -263,7 +264,7 @@ static int pack_chunk(const struct stk_write_config *cfg, struct shard *sh, cons
     return rc;
 }
 
-/* Writes the chunk at the front of a->buf, of which `rows` are real. */
+/* Writes the chunk at the front of a->buf, which has `rows` real rows. */
 static int write_chunk(const struct stk_write_config *cfg, struct stk_out *o, struct shard *sh,
                        struct array *a, hsize_t rows, struct stk_err *err)
 {
@@ -404,7 +405,7 @@ static int shard_new(const struct stk_schema *sc, struct shard **out, struct stk
     return rc;
 }
 
-/* The file: readable by libhdf5 1.8 and later, without times, its links in the order made. */
+/* Creates the file: readable by libhdf5 1.8 and later, without times, links in creation order. */
 static hid_t make_file(const char *path)
 {
     hid_t file = -1, fcpl = stk_h5.Pcreate(*stk_h5.P_FILE_CREATE),
@@ -508,7 +509,7 @@ int stk_hdf5_append(const struct stk_write_config *cfg, struct stk_out *o, const
     return 0;
 }
 
-/* A shard smaller than a chunk gets chunks of its own size: a stored chunk is always whole. */
+/* A shard smaller than a chunk gets smaller chunks: a stored chunk is always whole. */
 static void fit_chunks(struct shard *sh)
 {
     for (size_t i = 0; i < sh->narrays; i++) {

@@ -1,9 +1,9 @@
 /*
  * jail.c - the child process that lists a file, the pipe, and the parent's distrust of both.
  *
- * A message is a fixed header and a blob. The last one carries what list() returned; a child that
- * ends without it has crashed. The child can neither reach other files nor do anything but read and
- * answer (base/confine.h). Nothing here knows a format.
+ * A message is a fixed header and a blob. The last message carries the result of list(); a child
+ * that ends without it has crashed. The child cannot reach other files, and can only read and
+ * answer (base/confine.h). This file knows no format.
  */
 #include "format/jail.h"
 
@@ -33,8 +33,8 @@
 #define SANITIZED 0
 #endif
 
-#define BATCH_BYTES (256u << 10) /* sent at once: a quarter of the pipe */
-#define PIPE_BYTES  (1 << 20)    /* the most an unprivileged process may ask for */
+#define BATCH_BYTES (256u << 10) /* per write: a quarter of the pipe */
+#define PIPE_BYTES  (1 << 20)    /* the most that an unprivileged process may request */
 #define CHILD_MEMORY                                                                               \
     (4ull << 30) /* address space beyond what is mapped at the fork and the file                   \
                   */
@@ -70,7 +70,7 @@ static time_t coarse_seconds(void)
     return ts.tv_sec;
 }
 
-/* The parent is gone or does not want more when a write fails: there is nobody to tell. */
+/* If a write fails, the parent is gone or wants no more: there is no one to report to. */
 static void send_bytes(int fd, const uint8_t *p, size_t n)
 {
     while (n) {
@@ -104,12 +104,12 @@ static void child_send(struct child_sink *s, const struct message *m, const void
     if (m->blob_len)
         memcpy(s->batch + s->len + sizeof *m, blob, m->blob_len);
     s->len += sizeof *m + m->blob_len;
-    /* Rare events must not sit here until the parent thinks that we hang. */
+    /* Rare events must not wait here until the parent assumes a hang. */
     if (s->sent != coarse_seconds())
         child_flush(s);
 }
 
-/* Also for problems the answer is "go on": a parent that wants to stop ends the child. */
+/* Continues even after problems: a parent that wants to stop kills the child. */
 static int child_event(struct stk_sink *sink, const struct stk_event *e, struct stk_err *err)
 {
     if (e->blob_len > STK_EVENT_BLOB_MAX)
@@ -138,7 +138,8 @@ void stk_list_alive(struct stk_lister *l)
     child_send(s, &m, NULL);
 }
 
-/* Memory a damaged length could ask for is bounded; sanitizers map terabytes and are left alone. */
+/* Bounds the memory that a damaged length could request; not with sanitizers, which map
+ * terabytes. */
 static void limit_memory(uint64_t file_bytes)
 {
     unsigned long pages = 0;
@@ -158,12 +159,13 @@ static void limit_memory(uint64_t file_bytes)
     (void)setrlimit(RLIMIT_AS, &lim);
 }
 
-/* Returns where the messages go: standard output, out of reach of what the library prints there. */
+/* Returns the descriptor for messages: the old standard output, which the library cannot print
+ * to. */
 static int child_prepare(uint64_t file_bytes)
 {
     static const int deadly[] = {SIGSEGV, SIGBUS,  SIGABRT, SIGFPE, SIGILL,
                                  SIGTERM, SIGALRM, SIGTRAP, SIGSYS, SIGXCPU};
-    /* A core file of a crash we expect helps nobody. */
+    /* A core file of an expected crash is useless. */
     struct rlimit none = {0, 0};
     (void)setrlimit(RLIMIT_CORE, &none);
     for (size_t i = 0; i < sizeof deadly / sizeof *deadly; i++)
@@ -181,7 +183,7 @@ static int child_prepare(uint64_t file_bytes)
     return fd;
 }
 
-/* What it is to do. */
+/* The child's task. */
 struct task {
     const struct stk_format *format;
     const struct stk_list_options *opts;
@@ -207,7 +209,7 @@ static int child_main(void *user)
     struct message m = {.type = MSG_END, .blob_len = rc < 0 ? sizeof err : 0};
     child_send(s, &m, &err);
     child_flush(s);
-    return 0; /* straight to _exit(): nothing of the parent's is flushed or torn down */
+    return 0; /* straight to _exit(): the parent's state is neither flushed nor torn down */
 }
 
 /* ---- the parent ---- */
@@ -218,9 +220,9 @@ struct parent {
     const char *path;
     struct stk_child child;
     struct stk_buf in;
-    size_t at; /* of `in` that is dealt with */
+    size_t at; /* bytes of `in` already processed */
     uint32_t nfields, nchains;
-    uint64_t nextents; /* what the child may refer to */
+    uint64_t nextents; /* extents the child may refer to */
     bool ended;        /* MSG_END was seen */
 };
 
@@ -246,7 +248,7 @@ static bool chain_is_sound(const struct message *m, const uint8_t *blob)
     if (m->blob_len != sizeof c)
         return false;
     memcpy(&c, blob, sizeof c);
-    return c.nsteps <= STK_CHAIN_MAX; /* an unknown step is refused where it would be decoded */
+    return c.nsteps <= STK_CHAIN_MAX; /* decoding refuses unknown steps */
 }
 
 static bool column_is_sound(const struct parent *p, const struct message *m, const uint8_t *blob)
@@ -263,7 +265,7 @@ static bool column_is_sound(const struct parent *p, const struct message *m, con
             !__builtin_add_overflow(end, (uint64_t)c.first_extent, &end) && end <= p->nextents);
 }
 
-/* What later code takes for granted about events, which a child gone mad may have got wrong. */
+/* Checks what later code assumes about events: a corrupted child may send anything. */
 static bool note_is_sound(const struct message *m, const uint8_t *blob)
 {
     const char *text[3];
@@ -347,7 +349,7 @@ static int take_message(struct parent *p, const struct message *m, const uint8_t
     return sink->event(sink, &e, err);
 }
 
-/* Deals with all whole messages in the buffer and keeps the rest. */
+/* Processes all complete messages in the buffer and keeps the rest. */
 static int take_messages(struct parent *p, struct stk_err *err)
 {
     int rc = 0;
@@ -367,7 +369,7 @@ static int take_messages(struct parent *p, struct stk_err *err)
     return rc;
 }
 
-/* Reads what is there. 1: something came, 0: nothing yet, negative: the end, STK_E_STOPPED. */
+/* Reads what is available. 1: something came, 0: nothing yet, negative: the end, STK_E_STOPPED. */
 static int read_some(struct parent *p)
 {
     uint8_t *to = stk_buf_room(&p->in, BATCH_BYTES);
@@ -385,7 +387,7 @@ static int read_some(struct parent *p)
 static int follow(struct parent *p, double silence_s, struct stk_err *err)
 {
     double heard = stk_now();
-    bool dying = false; /* seen dead: what is left in the pipe is all there is */
+    bool dying = false; /* the child has ended: only the rest of the pipe is left */
     while (!p->ended) {
         struct pollfd pf = {.fd = p->child.pipe[1], .events = POLLIN};
         double left_ms = (heard + silence_s - stk_now()) * 1e3;
@@ -461,8 +463,8 @@ static int start(struct parent *p, struct stk_src *src, struct stk_err *err)
     return 0;
 }
 
-/* A child that hangs in the kernel does not even die of SIGKILL: it is left for init to reap then,
- * rather than hang with it. */
+/* A child that hangs in the kernel survives even SIGKILL: it is left to init instead of waiting for
+ * it. */
 static void end(struct stk_child *c)
 {
     stk_child_kill(c, SIGKILL);
@@ -498,7 +500,7 @@ int stk_jail_take(const struct stk_format *f, struct stk_lister *l, const char *
     return rc;
 }
 
-/* ---- what it is worth here ---- */
+/* ---- which confinement works here ---- */
 
 static int try_locks(void *user)
 {
@@ -515,7 +517,7 @@ unsigned stk_jail_locks(void)
     return (unsigned)c.ending.status;
 }
 
-/* ---- all of it ---- */
+/* ---- the whole listing ---- */
 
 int stk_jail_list(const struct stk_format *f, struct stk_lister *l, struct stk_src *src,
                   struct stk_err *err)

@@ -1,9 +1,8 @@
 /*
  * json.c - JSON (the elements of one array, or one value) and JSON Lines.
  *
- * Listing only finds where elements begin and end, in windows, with nothing held in memory, so
- * that a file of any size is listed; what an element says is checked when it is read
- * (codec_json.c).
+ * Listing only finds where elements begin and end, in windows, and keeps nothing in memory, so that
+ * files of any size work; elements are checked when they are read (codec_json.c).
  */
 #include "format/format.h"
 #include "format/json_text.h"
@@ -13,7 +12,7 @@
 #include <stdio.h>
 
 #define WINDOW    (1u << 20)
-#define VALUE_MAX (256ull << 20) /* a value is held in memory whole when it is read */
+#define VALUE_MAX (256ull << 20) /* reading holds a whole value in memory */
 
 extern const struct stk_format stk_format_json, stk_format_jsonl;
 extern const struct stk_codec stk_codec_json;
@@ -31,7 +30,7 @@ static size_t bom_length(const uint8_t *p, size_t n)
     return n >= 3 && memcmp(p, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
 }
 
-/* The file's first bytes: UTF-8 begins behind *skip. */
+/* Checks the file's first bytes: UTF-8 begins after *skip. */
 static int begin_text(struct stk_src *src, const uint8_t *p, size_t n, size_t *skip,
                       struct stk_err *err)
 {
@@ -43,7 +42,7 @@ static int begin_text(struct stk_src *src, const uint8_t *p, size_t n, size_t *s
 
 /* ---- recognising -------------------------------------------------------------------------- */
 
-/* The first byte that is no space, 0 when there is none. */
+/* The first byte that is not a space; 0: none. */
 static uint8_t first_byte(const struct stk_probe *p, size_t *at)
 {
     *at = bom_length(p->head, p->head_len);
@@ -52,8 +51,8 @@ static uint8_t first_byte(const struct stk_probe *p, size_t *at)
     return *at < p->head_len ? p->head[*at] : 0;
 }
 
-/* How many objects the file begins with, each on a line of its own: 0 none, 1 one, or it cannot be
- * seen whether there is another, 2 several. */
+/* The number of objects at the start of the file, each on its own line: 0 none, 1 one (or the
+ * second is not visible), 2 several. */
 static int lines_of_objects(const struct stk_probe *p)
 {
     size_t at;
@@ -85,7 +84,7 @@ static int jsonl_bid(const struct stk_probe *p)
         return 60;
     int lines = lines_of_objects(p);
     bool json = stk_format_suffix_matches(&stk_format_json, p->name);
-    /* One object is a JSON value as well as a line: its neighbours tell. */
+    /* One object is a JSON value as well as a line: other files decide. */
     return lines > 1 ? (json ? 70 : 25) : lines && json ? 20 : 0;
 }
 
@@ -96,12 +95,12 @@ struct scan {
     int field;
     enum { TOP, FIRST, NEXT, VALUE, AFTER, DONE, BROKEN } state;
     bool array;          /* elements of an array; else the value itself */
-    bool string, escape; /* inside a string; behind a backslash in it */
+    bool string, escape; /* inside a string; after a backslash in it */
     unsigned depth;      /* of brackets open inside the element */
     uint64_t objects;    /* bit d: bracket d is a { */
     uint64_t start, end; /* of the element */
-    bool line;           /* another line has begun behind it */
-    bool many;           /* objects one after another, without an array around them */
+    bool line;           /* a new line has begun after it */
+    bool many;           /* consecutive objects without an enclosing array */
 };
 
 static int broken(struct scan *s, uint64_t at, const char *what, struct stk_err *err)
@@ -117,7 +116,7 @@ static int too_deep(struct scan *s, uint64_t at, struct stk_err *err)
                        "a value is nested more than 64 deep, which is not read");
 }
 
-/* A value that is sound, and the file goes on behind it. */
+/* Leaves out a sound value; the listing continues after it. */
 static int leave_out(struct stk_lister *l, uint64_t at, const char *why, struct stk_err *err)
 {
     char name[48];
@@ -155,7 +154,7 @@ static int bracket(struct scan *s, uint8_t c, uint64_t at, struct stk_err *err)
 
 static int structure(struct scan *s, uint8_t c, uint64_t at, struct stk_err *err);
 
-/* Behind an element: what may follow it. */
+/* Handles what follows an element. */
 static int after_element(struct scan *s, uint8_t c, uint64_t at, struct stk_err *err)
 {
     if (s->array && (c == ',' || c == ']')) {
@@ -165,7 +164,7 @@ static int after_element(struct scan *s, uint8_t c, uint64_t at, struct stk_err 
     int rc = emit(s, err);
     if (rc < 0)
         return rc;
-    /* JSON Lines under this name with a long first line, or lines that were broken for reading. */
+    /* JSON Lines with this suffix and a long first line, or with objects broken over lines. */
     if (!s->array && s->line && c == '{' && (s->objects & 1)) {
         s->many = true;
         s->state = NEXT;
@@ -177,7 +176,7 @@ static int after_element(struct scan *s, uint8_t c, uint64_t at, struct stk_err 
                   err);
 }
 
-/* A byte outside strings that is not a space (or one right behind a number). */
+/* Handles a byte outside strings that is not a space (or a space right after a number). */
 static int structure(struct scan *s, uint8_t c, uint64_t at, struct stk_err *err)
 {
     switch (s->state) {
@@ -221,7 +220,7 @@ static int structure(struct scan *s, uint8_t c, uint64_t at, struct stk_err *err
     return 0;
 }
 
-/* Passes over string bytes from i; returns where it stopped. */
+/* Skips string bytes from i; returns where it stopped. */
 static size_t pass_string(struct scan *s, uint64_t base, const uint8_t *p, size_t n, size_t i)
 {
     for (; i < n; i++) {
@@ -317,7 +316,7 @@ struct lines {
     struct stk_lister *lister;
     int field;
     uint64_t start;
-    bool blank; /* nothing but space on the line so far */
+    bool blank; /* only space on the line so far */
 };
 
 static int end_line(struct lines *s, uint64_t end, struct stk_err *err)
@@ -390,7 +389,7 @@ static int jsonl_encode(const struct stk_write_config *cfg, const struct stk_sam
     return rc < 0 ? rc : stk_buf_check(out, err);
 }
 
-/* Each element comes with the separator before it; append() leaves out the first one's. */
+/* Each element is preceded by the separator; append() drops the first. */
 #define SEPARATOR ",\n"
 #define OPENING   "[\n"
 

@@ -1,7 +1,7 @@
 /*
- * json_check.c - whether bytes are one JSON value, as Python's json module takes it: NaN and
- * infinities are numbers, a byte order mark may stand before it. Builds nothing, nests 1,000 deep.
- * A name that stands twice in an object is told apart: Python would drop the first one's value.
+ * json_check.c - checks whether bytes are one JSON value for Python's json module: NaN and
+ * infinities are numbers, a byte order mark is allowed. Allocates no tree, nests 1,000 deep.
+ * Duplicate names in an object are reported: Python would drop the first value.
  */
 #include "format/json_text.h"
 #include "format/sample.h"
@@ -16,7 +16,7 @@ struct scan {
     size_t from[DEPTH_MAX]; /* an object's first name */
     unsigned depth;
     struct stk_json_names names;
-    int rc; /* what a name that stands twice, or no memory, came to */
+    int rc; /* error for a duplicate name or lack of memory */
     struct stk_err *err;
 };
 
@@ -91,7 +91,7 @@ static bool skip_number(struct scan *s)
     return skip_digits(s);
 }
 
-/* A value that holds no others, or the beginning of one that does. *more: it has elements. */
+/* A scalar, or the start of an array or object. *more: it has elements. */
 static bool begin_value(struct scan *s, bool *more)
 {
     *more = false;
@@ -140,7 +140,7 @@ static bool names_differ(struct scan *s)
     return s->rc == 0;
 }
 
-/* Behind a value: closes what ends here. *more: another element follows. */
+/* After a value: closes the brackets that end here. *more: another element follows. */
 static bool end_value(struct scan *s, bool *more)
 {
     for (*more = false; s->depth && !*more;) {

@@ -2,7 +2,7 @@
  * json_write.c - a sample as one JSON object on one line.
  *
  * Text is a string, other bytes are {"$base64": "..."}, arrays are numbers nested by their shape,
- * JSON from elsewhere is checked before it is passed on. NaN and infinities are refused.
+ * JSON values are checked before they are copied. NaN and infinities are refused.
  */
 #include "base/text.h"
 #include "format/json_text.h"
@@ -64,7 +64,7 @@ static void put_base64(struct stk_buf *out, const uint8_t *p, size_t n)
     stk_buf_puts(out, "\"}");
 }
 
-/* JSON from elsewhere: checked, and brought onto one line. */
+/* A JSON value: checked, and put on one line. */
 static int put_json(struct stk_buf *out, const char *p, size_t n, struct stk_err *err)
 {
     struct stk_json_cur c = stk_json_record(p, n, err);
@@ -103,7 +103,7 @@ static bool put_element(struct stk_buf *out, const struct stk_value *v, uint64_t
     return true;
 }
 
-/* Elements from *at on, the dimensions from d on. */
+/* Writes elements from *at on, dimensions from d on. */
 static bool put_array(struct stk_buf *out, const struct stk_value *v, unsigned d, uint64_t *at)
 {
     if (d == v->ndim)
@@ -127,7 +127,7 @@ static int put_value(struct stk_buf *out, const struct stk_value *v, unsigned de
     switch (v->kind) {
     case STK_BYTES:
     case STK_TEXT:
-        /* A NUL makes bytes of what else is UTF-8, but text that has one keeps it. */
+        /* UTF-8 bytes with a NUL stay bytes, but text with a NUL stays text. */
         if (v->kind == STK_TEXT ? is_utf8(v->data, v->size) : stk_is_text(v->data, v->size))
             put_string(out, v->data, v->size);
         else
@@ -137,7 +137,7 @@ static int put_value(struct stk_buf *out, const struct stk_value *v, unsigned de
         return put_json(out, v->data, v->size, err);
     case STK_ARRAY:
         if (stk_value_count(v) == 0)
-            stk_buf_puts(out, "[]"); /* whatever its other dimensions, which may be absurd */
+            stk_buf_puts(out, "[]"); /* ignores the other dimensions, which may be absurd */
         else if (!put_array(out, v, 0, &at))
             return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1, "JSON has no NaN and no infinity");
         return 0;

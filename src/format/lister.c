@@ -1,8 +1,8 @@
 /*
  * lister.c - turns stk_list_* calls into events, numbering fields, chains and extents.
  *
- * In a compressed file byte ranges are cut at its access points, so that formats can list
- * compressed files with the code they list plain ones with.
+ * In a compressed file byte ranges are cut at its access points, so that formats list compressed
+ * and plain files with the same code.
  */
 #include "format/lister.h"
 #include "base/array.h"
@@ -41,7 +41,7 @@ const struct stk_list_options *stk_list_opts(const struct stk_lister *l)
     return l->opts;
 }
 
-/* One glob, or a group whose arrays are wanted, or an array whose group is looked at. */
+/* Matches a glob, a group whose arrays are wanted, or an array in a wanted group. */
 static bool is_wanted(const char *glob, const char *name, size_t len)
 {
     size_t n = strlen(glob);
@@ -56,7 +56,7 @@ bool stk_list_wants(const struct stk_lister *l, const char *name)
     size_t len = strlen(name);
     if (!l->opts || !l->opts->datasets)
         return true;
-    if (stk_name_has_suffix(name, len, ".offsets")) /* goes with the array it belongs to */
+    if (stk_name_has_suffix(name, len, ".offsets")) /* belongs to its array */
         len -= strlen(".offsets");
     for (const char *p = l->opts->datasets; p; p = strchr(p, ','), p = p ? p + 1 : NULL) {
         char glob[512];
@@ -360,7 +360,7 @@ int stk_lister_finish(struct stk_lister *l, struct stk_err *err)
 {
     if (!l->src || !stk_src_is_stream(l->src))
         return 0;
-    /* What the format did not look at (a tar's padding) is still under the file's checksum. */
+    /* Bytes the format skipped (a tar's padding) still count in the file's checksum. */
     bool known = stk_src_told_damage(l->src); /* and so reported */
     struct stk_err why = {0};
     int rc = 0, more;
@@ -421,7 +421,7 @@ int stk_list_record(struct stk_lister *l, int field, uint64_t off, uint64_t len,
 {
     if (!stk_src_is_stream(l->src))
         return stk_list_record_filtered(l, field, off, len, NULL, key, key_len, err);
-    /* Decoded first: a range that cannot be is no sample. */
+    /* Decodes first: a range that cannot be decoded is not a sample. */
     int rc = stream_decode(l, off, len, err);
     if (rc == 0)
         rc = stk_list_sample(l, key, key_len, err);

@@ -21,12 +21,12 @@ enum stk_event_type {
     STK_EV_PART,      /* a: offset in the decoded extent, b: length, c: extent, field. In a
                          compressed file the extent's own event may come later. */
     STK_EV_COLUMN,    /* blob: struct stk_stripe, a: count */
-    STK_EV_POINT,     /* of the last extent: a: decoded length, b: bits, c: lead, blob: window (zlib) */
-    STK_EV_PROBLEM,   /* a: offset (as int64), blob: text. The sink decides whether to go on. */
-    STK_EV_END,       /* the sample has all its parts: damage behind it is not its own */
-    STK_EV_LEFT_OUT,  /* blob: kind, name and why, each ending in a NUL */
-    STK_EV_TAKEN,     /* blob: what, as and because, the same way */
-    STK_EV_AT,        /* a: how far in the file the listing is; for progress, nothing else */
+    STK_EV_POINT, /* of the last extent: a: decoded length, b: bits, c: lead, blob: window (zlib) */
+    STK_EV_PROBLEM,  /* a: offset (as int64), blob: text. The sink decides whether to go on. */
+    STK_EV_END,      /* the sample is complete: later damage does not belong to it */
+    STK_EV_LEFT_OUT, /* blob: kind, name and why, each ending in a NUL */
+    STK_EV_TAKEN,    /* blob: what, as and because, the same way */
+    STK_EV_AT,       /* a: position of the listing in the file, for progress only */
 };
 
 #define STK_NO_CHAIN     0xffffu
@@ -49,9 +49,9 @@ struct stk_field_wire {
     /* the name follows */
 };
 
-#define STK_NOTE_MAX 400 /* bytes of each text of LEFT_OUT and TAKEN, the NUL counted */
+#define STK_NOTE_MAX 400 /* bytes of each text of LEFT_OUT and TAKEN, including the NUL */
 
-/* The three texts of such an event; false: they are not there. */
+/* The three texts of such an event; false: malformed. */
 bool stk_event_texts(const void *blob, size_t len, const char *text[3]);
 
 struct stk_sink {
@@ -80,9 +80,8 @@ int stk_lister_finish(struct stk_lister *l, struct stk_err *err);
 
 /* ---- the source (src.c) ---- */
 
-/* fd: a regular file; it is closed with the source, or now if this fails. name is kept; path is for
- * messages. stream_ok: see through gzip/zlib. Caller
- * frees with stk_src_close(). */
+/* fd: a regular file, closed with the source, or now on error. name is copied; path is for
+ * messages. stream_ok: see through gzip/zlib. Caller frees with stk_src_close(). */
 int stk_src_open(int fd, const char *name, const char *path, bool stream_ok, struct stk_src **out,
                  struct stk_err *err);
 void stk_src_close(struct stk_src *s);
@@ -90,14 +89,14 @@ int64_t stk_src_mtime_ns(const struct stk_src *s);
 uint64_t stk_src_file_size(const struct stk_src *s); /* stored bytes, also of a compressed file */
 
 /*
- * A plain file's bytes from somewhere else than its own window, for those who want to see all of
- * them while the file is listed (verify): blocks of STK_FEED_BLOCK bytes, fewer at the end.
+ * Supplies a plain file's bytes in place of the source's own window, to a caller that must see all
+ * of them while the file is listed (verify): blocks of STK_FEED_BLOCK bytes, fewer at the end.
  */
 #define STK_FEED_BLOCK (256u << 10) /* two of them stay in a core's own cache */
 struct stk_feed {
     /* The bytes of a block. Borrowed until done() of it. */
     int (*get)(struct stk_feed *f, uint64_t block, const uint8_t **p, struct stk_err *err);
-    /* The listing is past the block (called for each in order, up to the last one got). */
+    /* The listing has passed the block (called for each in order, up to the last one fetched). */
     int (*done)(struct stk_feed *f, uint64_t block, struct stk_err *err);
 };
 /* From now on peeks go to the feed; NULL: to the file again. */
@@ -108,20 +107,21 @@ int stk_src_fd(const struct stk_src *s);
 struct stk_point {
     uint64_t in_off, in_len;      /* stored bytes */
     uint64_t out_off, decoded_len;
-    unsigned bits;                /* of the byte before in_off that belong to it (inflatePrime) */
-    uint32_t lead;                /* bytes decoded before those, to be dropped */
+    unsigned bits;                /* bits of the byte before in_off that belong to it
+                                   * (inflatePrime) */
+    uint32_t lead;                /* decoded bytes to drop first */
     uint8_t *window;              /* the 32 KiB before it, zlib-compressed; NULL: none needed */
     size_t window_len;
 };
 #define STK_POINT_LEAD ((1u << 29) - 1) /* the longest */
-/* Keeps the n bytes before a point as its window (none for n 0). Caller frees p->window. */
+/* Stores the n bytes before a point as its window (none for n 0). Caller frees p->window. */
 int stk_point_window(struct stk_point *p, const uint8_t *before, size_t n, struct stk_err *err);
 /* Decodes forward to `off` (as peeking would). */
 int stk_src_advance(struct stk_src *s, uint64_t off, struct stk_err *err);
-/* Decodes `step` bytes more, or to the very end, where a compressed file keeps its checksum.
- * 1: there is more; 0: that was all, and it was sound. */
+/* Decodes `step` more bytes, or to the end, where a compressed file has its checksum. 1: there is
+ * more; 0: that was all, and it was sound. */
 int stk_src_drain(struct stk_src *s, uint64_t step, struct stk_err *err);
-/* Damage in the compression has been an error of peek or advance already. */
+/* True if peek or advance has already reported damage in the compression. */
 bool stk_src_told_damage(const struct stk_src *s);
 /* The number of the point whose extent holds decoded byte off, and where that extent begins.
  * off must have been decoded already. */
@@ -133,10 +133,10 @@ bool stk_src_take_point(struct stk_src *s, bool last, struct stk_point *p);
 int stk_point_decode(const struct stk_point *p, const uint8_t *in, uint8_t *out, const char *path,
                      struct stk_err *err);
 int stk_point_damaged(const struct stk_point *p, const char *path, struct stk_err *err);
-/* An extent that begins at a point, as stk_list_extent(); tail: filters behind it, or NULL. */
+/* An extent that begins at a point, like stk_list_extent(); tail: further filters, or NULL. */
 int64_t stk_list_point(struct stk_lister *l, const struct stk_point *p,
                        const struct stk_chain *tail, struct stk_err *err);
-/* Says how far the listing is, where it looks at much and reports nothing. */
+/* Reports the position of a listing that examines much and lists nothing. */
 int stk_list_at(struct stk_lister *l, uint64_t off, struct stk_err *err);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * lmdb.c - LMDB: one B+tree in one file, key to value. Listing asks liblmdb (in a child process: it
- * trusts what it maps) where each value stands; values are then read without it. Writing puts
- * samples in by key, so a reader meets them in the order of their keys.
+ * lmdb.c - LMDB: one B+tree in one file, key to value. Listing asks liblmdb (in a child process,
+ * because it trusts the file) where each value is; values are then read without it. Writing inserts
+ * samples by key, so a reader gets them in key order.
  */
 #include "format/format.h"
 
@@ -23,17 +23,17 @@ static const char *const side[] = {"lock.mdb", "*-lock", NULL};
 #include "format/sample.h"
 
 #define KEY_MAX       511  /* liblmdb's compile-time default */
-#define NAMED_LOOK_AT 64   /* entries tried for being databases of their own */
-#define LOOK_AT       64   /* entries passed over, at most, to find what they hold */
+#define NAMED_LOOK_AT 64   /* entries checked for being named databases */
+#define LOOK_AT       64   /* entries examined, at most, to detect the payload */
 #define NAMED_SIZE    48   /* bytes of the record that describes one */
-#define BATCH_PUTS    4096 /* entries a transaction: each may dirty a few pages, kept in memory */
+#define BATCH_PUTS    4096 /* entries per transaction: each may dirty a few pages, kept in memory */
 #define BATCH_BYTES   ((size_t)32 << 20)
 #define MAP_SLACK     ((size_t)256 << 20) /* more than the pages such a batch can dirty */
 
 /* ---- recognising: the two meta pages ------------------------------------------------------- */
 
 #define META_MAGIC   16 /* u32 0xBEEFC0DE, then u32 version */
-#define META_PSIZE   40 /* u32; where the flags of the list of free pages would begin */
+#define META_PSIZE   40 /* u32; shares the place of the free list's flags */
 #define META_LAST_PG 136
 #define META_TXN     144
 #define META_LEN     152
@@ -49,8 +49,8 @@ static bool is_meta(const uint8_t *p, size_t n)
            known_version(p + META_MAGIC + 4);
 }
 
-/* What kind of LMDB file it is that this liblmdb does not read; NULL: none. The page's header is of
- * 16 bytes here, of 12 on a machine of 32 bits, and of 24 in data version 2. */
+/* The kind of an LMDB file that this liblmdb cannot read; NULL: none. The page header has 16 bytes
+ * here, 12 on a 32-bit machine, and 24 in data version 2. */
 static const char *foreign_meta(const uint8_t *p, size_t n)
 {
     static const uint8_t big[] = {0xbe, 0xef, 0xc0, 0xde}, little[] = {0xde, 0xc0, 0xef, 0xbe};
@@ -58,7 +58,7 @@ static const char *foreign_meta(const uint8_t *p, size_t n)
         if (memcmp(p + at, big, 4) == 0)
             return "an LMDB file of a big-endian machine";
         if (memcmp(p + at, little, 4) == 0 && at == META_MAGIC && known_version(p + at + 4))
-            return NULL; /* ours, though it may be cut off */
+            return NULL; /* readable, though it may be truncated */
         if (memcmp(p + at, little, 4) == 0)
             return at == 12 ? "an LMDB file of a 32-bit machine"
                             : "an LMDB file of a newer data version (LMDB 1.0, lmdb-js)";
@@ -71,7 +71,7 @@ static int bid(const struct stk_probe *p)
     return is_meta(p->head, p->head_len) || foreign_meta(p->head, p->head_len) ? 99 : 0;
 }
 
-/* Says what is wrong with a file that ends before the tree does: liblmdb would die of it. */
+/* Reports a file that ends before its tree does: liblmdb would crash on it. */
 static int check_size(struct stk_src *src, struct stk_err *err)
 {
     const uint8_t *p;
@@ -82,7 +82,7 @@ static int check_size(struct stk_src *src, struct stk_err *err)
     const char *path = stk_src_path(src), *foreign = foreign_meta(p, got);
     if (foreign)
         return stk_err_set(err, STK_E_UNSUPPORTED, path, 0,
-                           "%s, which liblmdb 0.9 does not read: take it over with mdb_dump there "
+                           "%s, which liblmdb 0.9 does not read: convert it with mdb_dump there "
                            "and mdb_load here",
                            foreign);
     if (!is_meta(p, got))
@@ -118,7 +118,7 @@ struct walk {
     MDB_txn *txn;
     MDB_dbi dbi;
     unsigned flags;     /* of the database */
-    const uint8_t *map; /* where byte 0 of the file is mapped; NULL until asked for */
+    const uint8_t *map; /* address of byte 0 of the file; NULL until needed */
     int field;
 };
 
@@ -138,7 +138,7 @@ static int open_env(struct walk *w)
     int rc = mdb_env_create(&w->env);
     if (rc == 0)
         rc = mdb_env_set_maxdbs(w->env, NAMED_LOOK_AT + 1);
-    /* The map a writer asked for may be a terabyte; what is there is enough. */
+    /* The map a writer requested may be a terabyte; the file's size is enough. */
     if (rc == 0)
         rc = mdb_env_set_mapsize(w->env, (size_t)stk_src_size(w->src));
     if (rc == 0)
@@ -165,7 +165,8 @@ static bool is_named(struct walk *w, const MDB_val *key, const MDB_val *data, MD
     return mdb_dbi_open(w->txn, name, 0, dbi) == 0;
 }
 
-/* A file of named databases: the only one is taken, of several none is the dataset. */
+/* A file of named databases: takes the only one; with several, it is not clear which is the
+ * dataset. */
 static int choose_database(struct walk *w)
 {
     MDB_cursor *cur;
@@ -203,14 +204,14 @@ static int choose_database(struct walk *w)
     return rc == 0 ? 0 : failed(w->path, "liblmdb cannot read it", rc, w->err);
 }
 
-/* Records of ImageFolder2LMDB and its kin that say how many there are and what they are called. */
+/* Records of ImageFolder2LMDB and similar tools with the number and names of entries. */
 static bool is_metadata(const MDB_val *key)
 {
     return (key->mv_size == 7 && memcmp(key->mv_data, "__len__", 7) == 0) ||
            (key->mv_size == 8 && memcmp(key->mv_data, "__keys__", 8) == 0);
 }
 
-/* liblmdb does not tell where it mapped the file (me_mapaddr is of another kind of map): the kernel
+/* liblmdb does not say where it mapped the file (me_mapaddr is for another kind of map): the kernel
  * does, for an address in it. */
 static int find_map(struct walk *w, const void *inside)
 {
@@ -230,7 +231,7 @@ static int find_map(struct walk *w, const void *inside)
                                 "liblmdb gave a value that is not in the file: it is damaged");
 }
 
-/* Where a value stands in the file. 1: there; 0: outside of it; negative: not to be found out. */
+/* The offset of a value in the file. 1: found; 0: outside of it; negative: unknown. */
 static int value_place(struct walk *w, const MDB_val *data, uint64_t *off)
 {
     const uint8_t *p = data->mv_data;
@@ -242,7 +243,7 @@ static int value_place(struct walk *w, const MDB_val *data, uint64_t *off)
     return p >= w->map && *off <= size && data->mv_size <= size - *off;
 }
 
-/* Shows what the first values hold. */
+/* Offers the first values for payload detection. */
 static int look(void *user, struct stk_payload_guess *g, struct stk_err *err)
 {
     struct walk *w = user;
@@ -298,7 +299,7 @@ static int list_entry(struct walk *w, const MDB_val *key, const MDB_val *data)
                                     chain.step[0].id ? &chain : NULL, text, len, w->err);
 }
 
-/* `entries` is what the tree says that it has: a damaged one may lead in circles. */
+/* `entries`: the count in the tree; a damaged tree may be cyclic. */
 static int walk_entries(struct walk *w, MDB_cursor *cur, size_t entries)
 {
     MDB_val key, data;
@@ -332,11 +333,12 @@ static int list_entries(struct walk *w)
         rc = mdb_cursor_open(w->txn, w->dbi, &cur);
     if (rc != 0)
         return failed(w->path, "liblmdb cannot read it", rc, w->err);
-    /* Pages that name the same pages again and again are a small file without an end. */
+    /* Pages that point to the same pages make an endless walk through a small file. */
     if (st.ms_entries > stk_src_size(w->src))
-        rc =
-            stk_list_problem(w->l, -1, w->err,
-                             "damaged: it says %zu entries, more than it has bytes", st.ms_entries);
+        rc = stk_list_problem(w->l, -1, w->err,
+                              "damaged: it claims %zu entries, more than it has "
+                              "bytes",
+                              st.ms_entries);
     else
         rc = walk_entries(w, cur, st.ms_entries);
     mdb_cursor_close(cur);
@@ -364,8 +366,8 @@ static int list(struct stk_lister *l, struct stk_src *src, struct stk_err *err)
 
 /* ---- writing ------------------------------------------------------------------------------- */
 
-/* encode gives u32 length of the key, u32 length of the value, key, value: workers do the encoding,
- * append only puts. */
+/* encode writes u32 length of the key, u32 length of the value, key, value: workers encode, append
+ * only inserts. */
 #define NOTE 8
 
 static int prepare(struct stk_write_config *cfg, struct stk_err *err)
@@ -451,7 +453,7 @@ static int begin(const struct stk_write_config *cfg, struct stk_out *o, struct s
     int rc = mdb_env_create(&w->env);
     if (rc == 0)
         rc = mdb_env_set_mapsize(w->env, MAP_SLACK);
-    /* Not synced here: whoever publishes the file does that once. Nobody else can have it open. */
+    /* Not synced here: publishing the file does that once. No other process has it open. */
     if (rc == 0)
         rc = mdb_env_open(w->env, stk_fd_path(o->dirfd, o->name, at),
                           MDB_NOSUBDIR | MDB_NOLOCK | MDB_NOSYNC | MDB_NOTLS, 0666);
@@ -463,7 +465,7 @@ static int begin(const struct stk_write_config *cfg, struct stk_out *o, struct s
     return 0;
 }
 
-/* Doubles the map until the next batch fits whatever it dirties. */
+/* Doubles the map until the next batch fits, whatever pages it dirties. */
 static int ensure_map(struct writer *w, size_t value)
 {
     MDB_envinfo info;
@@ -517,7 +519,7 @@ static int put(struct writer *w, const uint8_t *key, size_t key_len, const uint8
         rc = start_batch(w, n);
     if (rc != 0)
         return rc;
-    /* In ascending order pages are filled to the brim, not split in halves. */
+    /* In ascending order pages are filled completely, not split in half. */
     bool after = key_after(w, key, key_len);
     MDB_val k = {key_len, (void *)(uintptr_t)key}, v = {n, (void *)(uintptr_t)p};
     rc = mdb_put(w->txn, w->dbi, &k, &v, after ? MDB_APPEND : MDB_NOOVERWRITE);
@@ -532,8 +534,8 @@ static int put(struct writer *w, const uint8_t *key, size_t key_len, const uint8
     return rc;
 }
 
-/* liblmdb calls a write that was cut short an I/O error, whatever cut it short. The file is lost
- * anyway: writing on at its end brings out whether the disk is full or the quota used up. */
+/* liblmdb reports any short write as an I/O error. The file is lost anyway: writing at its end
+ * shows whether the disk is full or the quota is used up. */
 static int write_failed(const struct stk_out *o, int code, struct stk_err *err)
 {
     static const uint8_t zeros[64 << 10];
@@ -569,8 +571,8 @@ static int append(const struct stk_write_config *cfg, struct stk_out *o, const u
     return 0;
 }
 
-/* Values of keys that came out of order lie in the order they came. They are read in the order of
- * keys, so the file is copied in that order once. */
+/* Values inserted out of key order are stored in insertion order. They are read in key order, so
+ * the file is copied once in that order. */
 static int compact(struct writer *w, struct stk_out *o, struct stk_err *err)
 {
     struct stk_new copy;

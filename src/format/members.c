@@ -1,8 +1,8 @@
 /*
  * members.c - the fields of a sample as members named after its key, and back.
  *
- * One rule for folder, tar and squashfs, so that a sample packed into one and read from another
- * has the fields it began with. Does no I/O.
+ * One rule for folder, tar and squashfs, so that a sample keeps its fields when it moves between
+ * them. Does no I/O.
  */
 #include "format/members.h"
 #include "base/array.h"
@@ -38,7 +38,7 @@ size_t stk_member_clean(char *name, size_t len)
         size_t n = slash ? (size_t)(slash - (name + at)) : len - at;
         if (n && !(n == 1 && name[at] == '.')) {
             if (to || absolute)
-                name[to++] = '/'; /* never passes `at`: something stood before it */
+                name[to++] = '/'; /* never overtakes `at`: a component came before it */
             memmove(name + to, name + at, n);
             to += n;
         }
@@ -117,8 +117,8 @@ bool stk_member_decoded_len(int compress, const uint8_t *p, size_t n, uint64_t *
     return said && *len <= INT64_MAX;
 }
 
-/* A field's name in a member's: "/" would make a directory of it. "%" is only touched where it
- * would be taken for an escape, so that names others wrote come back as they were. */
+/* Escapes in a field's name within a member's: "/" would make a directory. "%" is escaped only if
+ * it looks like an escape, so that names in foreign files stay unchanged. */
 static bool is_escape(const char *p, size_t n)
 {
     return n >= 3 &&
@@ -149,7 +149,7 @@ static void put_unescaped(struct stk_buf *b, const char *name, size_t len)
     }
 }
 
-/* The extensions that say a kind. */
+/* The extensions that determine a kind. */
 static const struct {
     const char *ext;
     uint8_t kind, spec_kind;
@@ -160,7 +160,7 @@ static const struct {
     {"txt", STK_TEXT, STK_TEXT, NULL},
 };
 
-/* "npy" or "x.npy" for ext "npy". Returns the length of what stands before (all for a bare one). */
+/* "npy" or "x.npy" for ext "npy". *before: the length before the extension (all of a bare one). */
 static bool says_kind(const char *name, size_t len, const char *ext, size_t *before)
 {
     size_t n = strlen(ext);
@@ -198,7 +198,7 @@ int stk_member_field(const char *ext, size_t len, struct stk_buf *scratch,
 
 static bool must_give_way(const struct stk_ext_words *x, const struct stk_ext_words *o)
 {
-    /* One that keeps its whole extension may take the short name of another. */
+    /* A field that keeps its whole extension may take another's short name. */
     return o->whole ? o->text == x->name || (o->name == x->name && !x->label)
                     : (o->name == x->name && !x->label) || (x->label && o->text == x->name);
 }
@@ -225,7 +225,7 @@ void stk_members_release(struct stk_members *m)
     *m = (struct stk_members)STK_MEMBERS_INIT;
 }
 
-/* A name that a reader takes for nothing else: no number, no white space around it. */
+/* A name that a reader takes for nothing else: not a number, no surrounding space. */
 static bool is_class_name(const struct stk_value *v)
 {
     const uint8_t *p = v->data;
@@ -233,7 +233,7 @@ static bool is_class_name(const struct stk_value *v)
     return n && p[0] > ' ' && p[n - 1] > ' ' && !strchr("+-.0123456789", p[0]);
 }
 
-/* A label that a decimal number or a name says in full. */
+/* A label that a decimal number or a name represents fully. */
 static bool is_class(const struct stk_field *f)
 {
     const struct stk_value *v = &f->value;
@@ -251,7 +251,7 @@ static bool is_data(const struct stk_field *f)
     return f->name_len == 4 && memcmp(f->name, "data", 4) == 0;
 }
 
-/* Bytes called "x.npy": the dot is escaped, so that the name does not say what they are not. */
+/* For bytes named "x.npy": escapes the dot, so that the name does not claim another kind. */
 static void hide_kind(struct stk_buf *b, size_t at)
 {
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds && !b->fail; i++) {
@@ -264,14 +264,14 @@ static void hide_kind(struct stk_buf *b, size_t at)
     }
 }
 
-/* The key is the name of the payload's file, unless that would say another kind. */
+/* True if the key is the name of the payload's file: it does not claim another kind. */
 static bool is_named_by_key(const struct stk_sample *s, size_t stem, const struct stk_field *f)
 {
     return is_data(f) && stem < s->key_len &&
            (f->value.kind != STK_ARRAY || stk_text_ends(s->key + stem, s->key_len - stem, ".npy"));
 }
 
-/* Appends the member's name. full: what says its kind is put behind a name that ends in it, too. */
+/* Appends the member's name. full: adds the extension of its kind even if the name ends in it. */
 static void put_name(struct stk_buf *b, const struct stk_member_rules *r,
                      const struct stk_sample *s, const struct stk_field *f, bool full)
 {
@@ -313,7 +313,7 @@ static int put_array_head(struct stk_buf *b, const struct stk_field *f, struct s
         __builtin_mul_overflow(stk_value_count(v), stk_dtype_size(v->dtype), &bytes) ||
         bytes != v->size)
         return stk_err_set(err, STK_E_CORRUPT, NULL, -1,
-                           "the array '%.*s' has %zu bytes, not what its shape says",
+                           "the array '%.*s' has %zu bytes, which does not match its shape",
                            (int)(f->name_len < 200 ? f->name_len : 200), f->name, v->size);
     stk_npy_write_head(b, v->dtype, v->ndim, v->dim);
     return 0;
@@ -357,7 +357,7 @@ static int add_member(struct stk_members *m, const struct stk_member_rules *r,
     stk_buf_puts(&m->text, packed ? stk_member_suffix(r->compress) : "");
     e->head_at = m->text.len;
     e->name_len = e->head_at - e->name_at;
-    if (class && f->value.kind == STK_ARRAY) { /* the head is all of it: made here */
+    if (class && f->value.kind == STK_ARRAY) { /* the head is the whole member, made here */
         stk_buf_printf(&m->text, "%lld", (long long)stk_value_i64(&f->value, 0));
         e->len = 0;
     } else if (!class && f->value.kind == STK_ARRAY) {
@@ -377,7 +377,7 @@ static int by_name(const void *a, const void *b)
     return d ? d : (x->name_len > y->name_len) - (x->name_len < y->name_len);
 }
 
-/* The buffers stand still now. */
+/* Sets the pointers: the buffers no longer move. */
 static int settle(struct stk_members *m, struct stk_err *err)
 {
     for (size_t i = 0; i < m->n; i++) {
@@ -411,7 +411,7 @@ static int refuse_field(const struct stk_field *f, struct stk_err *err)
     return 0;
 }
 
-/* What stands behind a dot of the key is read as the name of a field: it must be one's. */
+/* The part after a dot of the key is read as the name of a field: it must be that of one. */
 static int refuse_cut_key(const struct stk_sample *s, struct stk_err *err)
 {
     size_t stem = stk_member_stem(s->key, s->key_len);
@@ -421,8 +421,8 @@ static int refuse_cut_key(const struct stk_sample *s, struct stk_err *err)
         if (is_named_by_key(s, stem, &s->field[i]))
             return 0;
     return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1,
-                       "the key '%.*s' would come back as '%.*s': in names of files a field's name "
-                       "stands behind the dot; use --keys number, or pack into tfrecord or jsonl",
+                       "the key '%.*s' would come back as '%.*s': in file names, a field's name "
+                       "follows the dot; use --keys number, or pack into tfrecord or jsonl",
                        (int)(s->key_len < 500 ? s->key_len : 500), s->key,
                        (int)(stem < 500 ? stem : 500), s->key);
 }
@@ -435,8 +435,8 @@ static int refuse_sample(const struct stk_sample *s, struct stk_err *err)
                            "the sample has no key to name files after; use --keys number");
     if (!stk_key_is_safe_path(s->key, s->key_len))
         return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1,
-                           "the key '%.*s' is no safe path (absolute, '.', '..', empty or overlong "
-                           "component); use --keys number",
+                           "the key '%.*s' is not a safe path (absolute, '.', '..', empty or "
+                           "overlong component); use --keys number",
                            len, s->key);
     if (!s->nfields)
         return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1, "the sample '%.*s' has no fields", len,
@@ -451,7 +451,7 @@ static int refuse_sample(const struct stk_sample *s, struct stk_err *err)
 
 /* ---- will they come back? ---- */
 
-/* What a reader makes of the member, from its name among the others'. */
+/* How a reader interprets the member, from its name among the others. */
 struct reading {
     const char *ext, *name;
     size_t ext_len, name_len;
@@ -478,7 +478,7 @@ static int read_name(const struct stk_members *m, size_t i, size_t stem, struct 
     return rc;
 }
 
-/* A .npy of strings, complex numbers, structures or objects, which stays the bytes it is. */
+/* A .npy of strings, complex numbers, structures or objects, which stays bytes. */
 static bool is_no_numbers(const struct stk_value *v)
 {
     struct stk_npy_head h;
@@ -486,7 +486,7 @@ static bool is_no_numbers(const struct stk_value *v)
     return rc == STK_E_UNSUPPORTED || (rc == 0 && (h.chars || h.complex));
 }
 
-/* As what kind the member's bytes are read back. */
+/* The kind as which the member is read back. */
 static uint8_t kind_back(const struct reading *r, const struct stk_member *e)
 {
     const struct stk_value *v = &e->field->value;
@@ -503,7 +503,7 @@ static bool comes_back(const struct reading *r, const struct stk_member *e, bool
     const char *name = whole ? r->ext : r->name;
     size_t len = whole ? r->ext_len : r->name_len;
     uint8_t kind = kind_back(r, e);
-    /* Formats that do not tell text from bytes make bytes of it: no loss to have it back. */
+    /* Formats that do not distinguish text turn it into bytes: reading it as text loses nothing. */
     return len == f->name_len && memcmp(name, f->name, len) == 0 &&
            (kind == f->value.kind || (kind == STK_TEXT && f->value.kind == STK_BYTES));
 }
@@ -513,7 +513,7 @@ static bool same_text(const char *a, size_t a_len, const char *b, size_t b_len)
     return a_len == b_len && memcmp(a, b, a_len) == 0;
 }
 
-/* Numbers texts by the first that is equal: extensions from 0 on, names behind them. */
+/* Gives equal texts equal numbers: extensions from 0 on, then names. */
 static void number_words(const struct reading *r, size_t n, struct stk_ext_words *x)
 {
     for (size_t i = 0; i < n; i++) {
@@ -529,9 +529,8 @@ static void number_words(const struct reading *r, size_t n, struct stk_ext_words
                 x[i].name = (int)k;
 }
 
-/* The first member that would be read back under another name or as another kind; m->n: none,
- * SIZE_MAX: out of memory. The payload is the one that is: its extension is its name. With `from`
- * only those from there on are looked at. */
+/* The first member from `from` on that would be read back under another name or as another kind;
+ * m->n: none, SIZE_MAX: out of memory. The payload is exempt: its extension is its name. */
 static size_t first_lost(const struct stk_members *m, const struct stk_sample *s, size_t from,
                          struct stk_err *err)
 {
@@ -573,7 +572,7 @@ static int refuse_lost(const struct stk_member *e, struct stk_err *err)
                        stk_kind_name(f->value.kind));
 }
 
-/* All members, named; m->full says which by their whole name. */
+/* Makes all members with names; m->full selects those with full names. */
 static int make_named(struct stk_members *m, const struct stk_member_rules *r,
                       const struct stk_sample *s, struct stk_err *err)
 {
@@ -604,8 +603,8 @@ int stk_members_make(struct stk_members *m, const struct stk_member_rules *r,
         return STK_E_NOMEM;
     stk_buf_reset(&m->full);
     rc = make_named(m, r, s, err);
-    /* Names that would be read back as others are written in full; if that does not help it is
-     * another that takes them, and all are. Then they must be right. */
+    /* Names that would be misread are written in full; if that does not help, another member causes
+     * it, and all are written in full. Then they must be right. */
     for (size_t lost; rc == 0 && (lost = first_lost(m, s, 0, err)) != m->n;) {
         stk_buf_zeros(&m->full, m->full.len ? 0 : m->n);
         if (lost > m->n || stk_buf_check(&m->full, err) < 0)
@@ -639,7 +638,8 @@ int stk_members_check_payload(const struct stk_sample *s, struct stk_err *err)
     bool bad = rc == STK_E_CORRUPT || (rc == 0 && spec.codec && strcmp(spec.codec, "npy") == 0 &&
                                        stk_npy_parse(p, n, &h, NULL) == STK_E_CORRUPT);
     return bad ? stk_err_set(err, STK_E_CORRUPT, NULL, -1,
-                             "'%.*s' is not what its name says, as which it would be read",
+                             "the contents of '%.*s' do not match its name, by which it would be "
+                             "read",
                              (int)(s->key_len < 500 ? s->key_len : 500), s->key)
                : rc;
 }
@@ -654,7 +654,7 @@ int stk_members_prepare(struct stk_write_config *cfg, struct stk_err *err)
     struct stk_members m = STK_MEMBERS_INIT;
     const struct stk_member_rules rules = {.data_ext = "", .no_label = cfg->label_in_key};
     int rc = cfg->first ? stk_members_make(&m, &rules, cfg->first, err) : 0;
-    /* A single file under another name than the key says which field it is. */
+    /* A single file with a name other than the key identifies its field. */
     cfg->grouped =
         m.n > 1 || (m.n && (m.item[0].name_len != cfg->first->key_len ||
                             memcmp(m.item[0].name, cfg->first->key, m.item[0].name_len)));

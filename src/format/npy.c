@@ -1,7 +1,7 @@
 /*
  * npy.c - NPY: the rows of one array.
  *
- * A file is one extent and one column: where a row lies is computed, nothing is stored for it.
+ * A file is one extent and one column: the offset of a row is computed, nothing is stored per row.
  * Big-endian files are cut into extents of about a MiB, because a filter decodes whole extents.
  */
 #include "format/npyhead.h"
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 
 #define FILTERED_EXTENT (1u << 20)
-#define EMPTY_ROWS_MAX  (1u << 24) /* rows without bytes cost a hostile file nothing */
+#define EMPTY_ROWS_MAX  (1u << 24) /* empty rows cost a hostile file nothing */
 
 extern const struct stk_format stk_format_npy;
 
@@ -27,7 +27,7 @@ static int bid(const struct stk_probe *p)
 /* ---- listing ------------------------------------------------------------------------------ */
 
 struct rows {
-    uint64_t count, bytes; /* rows, bytes a row */
+    uint64_t count, bytes; /* rows, bytes per row */
 };
 
 /* Extents for big-endian data, each a whole number of rows. */
@@ -74,7 +74,7 @@ static int list_rows(struct stk_lister *l, const struct stk_npy_head *h, const s
     return rc < 0 ? rc : stk_list_column(l, &c, r->count, err);
 }
 
-/* A list of structures: each member is a column, at its place in all of them. */
+/* A list of structures: each member is a column. */
 static int list_members(struct stk_lister *l, const struct stk_npy_head *h, const struct rows *r,
                         const struct stk_npy_records *s, struct stk_err *err)
 {
@@ -109,7 +109,7 @@ static int list_members(struct stk_lister *l, const struct stk_npy_head *h, cons
     return rc;
 }
 
-/* Rows that are there, and what is wrong with the file's length. */
+/* Counts the rows present, and reports a wrong file length. */
 static int measure(struct stk_lister *l, struct stk_src *src, const struct stk_npy_head *h,
                    struct rows *r, struct stk_err *err)
 {
@@ -168,13 +168,13 @@ static int list(struct stk_lister *l, struct stk_src *src, struct stk_err *err)
     if (rc < 0)
         return rc;
     if (r.count > EMPTY_ROWS_MAX && !r.bytes)
-        return stk_list_problem(l, 0, err, "%llu rows without a byte", (unsigned long long)r.count);
+        return stk_list_problem(l, 0, err, "%llu rows without data", (unsigned long long)r.count);
     return list_rows(l, &h, &r, err);
 }
 
 /* ---- writing ------------------------------------------------------------------------------ */
 
-/* Rows have no key: samples are seen without theirs, and a schema without one is a bare array. */
+/* Rows have no key: drops the samples' keys; a schema without a key is a bare array. */
 static struct stk_sample without_key(const struct stk_sample *s)
 {
     struct stk_sample bare = *s;
@@ -234,8 +234,7 @@ static int encode(const struct stk_write_config *cfg, const struct stk_sample *s
                   : 0;
 }
 
-/* The length of the header does not depend on the number of rows: it is written again at the end.
- */
+/* The header's length does not depend on the number of rows: it is rewritten at the end. */
 static int put_head(const struct stk_write_config *cfg, struct stk_out *o, uint64_t rows,
                     bool again, struct stk_err *err)
 {

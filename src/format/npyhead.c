@@ -1,8 +1,8 @@
 /*
- * npyhead.c - the header of a .npy file: a Python dict literal behind a magic and a length.
+ * npyhead.c - the header of a .npy file: a Python dict literal after a magic and a length.
  *
- * Only the literal NumPy can write is understood (three keys, in any order); everything else is
- * an error that says what was found. Bounded: no recursion, no memory, no more than 64 KiB read.
+ * Accepts only the literal that NumPy writes (three keys, in any order); everything else is an
+ * error that says what was found. Bounded: no recursion, no memory, no more than 64 KiB read.
  */
 #include "format/npyhead.h"
 
@@ -13,7 +13,7 @@ static const uint8_t magic[6] = {0x93, 'N', 'U', 'M', 'P', 'Y'};
 struct scan {
     const uint8_t *p;
     size_t at, end;
-    struct stk_npy_records *records; /* where the members of structures go; NULL: refused */
+    struct stk_npy_records *records; /* receives the members of structures; NULL: refuse them */
     struct stk_err *err;
 };
 
@@ -34,7 +34,7 @@ static void skip_space(struct scan *s)
         s->at++;
 }
 
-/* Takes c (after white space) if it is next. */
+/* Consumes c (after white space) if it is next. */
 static bool take(struct scan *s, char c)
 {
     skip_space(s);
@@ -75,7 +75,7 @@ static int take_string(struct scan *s, const char **text, size_t *len)
     return 0;
 }
 
-/* Decimal digits, and the L that Python 2 put behind long ones. */
+/* Decimal digits, and the L that Python 2 appended to long ones. */
 static int take_number(struct scan *s, uint64_t *v)
 {
     skip_space(s);
@@ -144,11 +144,11 @@ static int refuse_type(const struct scan *s, char type, uint64_t size)
     default:
         if (type == 'f' && size > 8)
             return refuse(s, "floating point of more than 64 bits; save it as float64");
-        return bad(s, "not a type of NumPy's");
+        return bad(s, "not a NumPy type");
     }
 }
 
-/* "<f4": byte order, type letter, bytes (or characters) an element. */
+/* "<f4": byte order, type letter, bytes (or characters) per element. */
 static int parse_type(struct scan *s, const char *d, size_t len, struct stk_npy_head *h)
 {
     char order = len && strchr("<>|=", d[0]) ? d[0] : 0;
@@ -182,7 +182,7 @@ static int parse_type(struct scan *s, const char *d, size_t len, struct stk_npy_
     return refuse_type(s, type, size);
 }
 
-/* Bytes of an element whose type is not read ("|V4", "<M8[ns]"); 0: not known. */
+/* Bytes per element of an unsupported type ("|V4", "<M8[ns]"); 0: unknown. */
 static uint64_t foreign_size(const char *d, size_t len)
 {
     size_t i = len && strchr("<>|=", d[0]) ? 1 : 0;
@@ -194,7 +194,7 @@ static uint64_t foreign_size(const char *d, size_t len)
     return size;
 }
 
-/* The type of a member, which may be one that is left out. */
+/* The type of a member, which may be left out. */
 static int member_type(struct scan *s, struct stk_npy_member *m)
 {
     const char *d;
@@ -217,7 +217,7 @@ static int member_type(struct scan *s, struct stk_npy_member *m)
     return rc ? parse_type(s, d, len, &m->h) : 0;
 }
 
-/* ('name', '<f4') or ('name', '<f4', (3,)): the place of it is behind the one before. */
+/* ('name', '<f4') or ('name', '<f4', (3,)): it follows the previous member. */
 static int parse_member(struct scan *s, struct stk_npy_member *m, uint64_t *size)
 {
     uint64_t bytes;
@@ -306,7 +306,7 @@ static int parse_item(struct scan *s, struct stk_npy_head *h, unsigned *seen)
     else if (len == 5 && memcmp(key, "shape", 5) == 0)
         bit = SHAPE;
     if (!bit || (*seen & bit))
-        return bad(s, bit ? "a key stands there twice" : "a key that NumPy does not write");
+        return bad(s, bit ? "a key occurs twice" : "a key that NumPy does not write");
     *seen |= bit;
     return bit == DESCR ? parse_descr(s, h) : bit == ORDER ? parse_order(s, h) : parse_shape(s, h);
 }
@@ -334,7 +334,7 @@ static int parse_dict(struct scan *s, struct stk_npy_head *h)
     return 0;
 }
 
-/* Complex numbers are pairs in memory: an axis more. */
+/* Complex numbers are pairs in memory: adds an axis. */
 static int pair_up(const struct scan *s, struct stk_npy_head *h)
 {
     if (!h->complex)
@@ -346,14 +346,14 @@ static int pair_up(const struct scan *s, struct stk_npy_head *h)
     return 0;
 }
 
-/* Zero dimensions are left out of the overflow check's product, so that callers may multiply any
- * of the dimensions together without one of their own. */
+/* The overflow check skips zero dimensions, so that callers may multiply any of the dimensions
+ * without checking again. */
 static int measure(const struct scan *s, struct stk_npy_head *h)
 {
     uint64_t product = h->itemsize;
     unsigned longer = 0, empty = 0;
     if (!product)
-        return bad(s, "elements of no bytes");
+        return bad(s, "elements without bytes");
     for (unsigned i = 0; i < h->ndim; i++) {
         if (h->dim[i] &&
             (__builtin_mul_overflow(product, h->dim[i], &product) || product > INT64_MAX))
@@ -399,7 +399,7 @@ int stk_npy_parse(const uint8_t *p, size_t n, struct stk_npy_head *h, struct stk
     return parse_head(p, n, h, NULL, err);
 }
 
-/* The member of all structures as an array: their rows, then its own axes. */
+/* The member of all structures as an array: rows, then its own axes. */
 static void as_array(const struct stk_npy_head *h, struct stk_npy_member *m)
 {
     unsigned own = m->h.ndim + m->h.complex;
@@ -433,7 +433,7 @@ int stk_npy_parse_records(const uint8_t *p, size_t n, struct stk_npy_head *h,
     return rc;
 }
 
-/* As numpy's GROWTH_AXIS_MAX_DIGITS: room to change the first dimension in place. */
+/* Like numpy's GROWTH_AXIS_MAX_DIGITS: room to change the first dimension in place. */
 #define GROWTH_DIGITS 21
 
 void stk_npy_write_head(struct stk_buf *out, enum stk_dtype dtype, unsigned ndim,
@@ -458,8 +458,8 @@ void stk_npy_write_head(struct stk_buf *out, enum stk_dtype dtype, unsigned ndim
     }
     int spare = ndim ? GROWTH_DIGITS - first_digits : 0;
     n += snprintf(text + n, sizeof text - (size_t)n, "%s), }%*s", ndim == 1 ? "," : "", spare, "");
-    /* NumPy adds a whole line of 64 where nothing is needed: the same bytes as its own matter
-     * more than 64 of them. */
+    /* NumPy adds a full line of 64 if none is needed: identical bytes matter more than saving
+     * 64. */
     size_t pad = 64 - (10 + (size_t)n + 1) % 64;
     uint8_t head[10] = {0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0};
     stk_put_le16(head + 8, (uint16_t)((size_t)n + 1 + pad));
@@ -492,7 +492,7 @@ void stk_npy_normalise(const struct stk_npy_head *h, const uint8_t *src, uint8_t
         memcpy(dst, src, (size_t)h->data_bytes);
         return;
     }
-    /* Walks dst in C order; `from` is the element's number in src, kept up like an odometer. */
+    /* Walks dst in C order; `from` is the element's index in src, advanced like an odometer. */
     uint64_t index[STK_MAX_NDIM] = {0}, stride[STK_MAX_NDIM], step = 1, from = 0;
     for (unsigned i = 0; i < h->ndim; i++) {
         unsigned d = h->fortran ? i : h->ndim - 1 - i;

@@ -1,15 +1,15 @@
 /*
  * npyhead.h - the header of a .npy file, parsed and written, with its length bounded.
  *
- * Nothing here reads files or takes memory: callers bring the first bytes. Used by the formats
- * NPY and NPZ and by the codec for .npy members.
+ * Reads no files and allocates no memory: callers supply the first bytes. Used by the formats NPY
+ * and NPZ and by the codec for .npy members.
  */
 #ifndef STK_FORMAT_NPYHEAD_H
 #define STK_FORMAT_NPYHEAD_H
 
 #include "base/buf.h"
 
-/* Longest header text taken. NumPy itself refuses more than 10,000 characters; a longer one is a
+/* Longest header text accepted. NumPy itself refuses more than 10,000 characters; a longer one is a
  * structured type or an attack. */
 #define STK_NPY_TEXT_MAX 65535u
 /* Bytes from the start of the file that always hold the whole header (magic, version, length). */
@@ -20,10 +20,10 @@ struct stk_npy_head {
     char chars;    /* 0, or for strings: 'S' (bytes, NUL-padded) or 'U' (UTF-32) */
     bool swap;     /* big-endian elements of more than one byte */
     bool complex;  /* the last axis, of 2, is real and imaginary part */
-    bool fortran;  /* first index varies fastest; never set where it makes no difference */
+    bool fortran;  /* first index varies fastest; never set if it makes no difference */
     uint8_t ndim;  /* 0: a scalar */
     uint64_t dim[STK_MAX_NDIM];
-    uint64_t itemsize;    /* bytes an element */
+    uint64_t itemsize;    /* bytes per element */
     uint64_t count;       /* elements: product of dim, 1 for a scalar */
     uint64_t data_bytes;  /* count * itemsize; at most INT64_MAX, and so is every partial product
                            * of dim and itemsize, also where a dim is 0 (a file of
@@ -35,8 +35,8 @@ struct stk_npy_head {
 struct stk_npy_member {
     const char *name; /* Borrowed from the header. */
     size_t name_len;
-    struct stk_npy_head h; /* as if it were an array of its own: the same rows, its own axes */
-    uint64_t at;           /* where it is in a structure */
+    struct stk_npy_head h; /* as if it were a separate array: the same rows, its own axes */
+    uint64_t at;           /* offset in a structure */
     char why[96];          /* why it cannot be read, else "" */
 };
 #define STK_NPY_MEMBERS 256
@@ -46,22 +46,23 @@ struct stk_npy_records {
     size_t n;
 };
 
-/* The same for a list of structures, which stk_npy_parse() refuses: h->itemsize is that of one. */
+/* The same for a list of structures, which stk_npy_parse() refuses: h->itemsize is the size of
+ * one. */
 int stk_npy_parse_records(const uint8_t *p, size_t n, struct stk_npy_head *h,
                           struct stk_npy_records *r, struct stk_err *err);
 
-/* What a row of it is as a field: kind and codec (NULL: as it stands), and the bytes that are
- * swapped where it is big-endian. */
+/* How a row becomes a field: kind, codec (NULL: none), and the bytes to swap if it is
+ * big-endian. */
 uint8_t stk_npy_kind(const struct stk_npy_head *h);
 const char *stk_npy_codec(const struct stk_npy_head *h);
 uint16_t stk_npy_unit(const struct stk_npy_head *h);
-/* What to say of complex numbers: as, because. */
+/* The note on complex numbers: as, because. */
 #define STK_NPY_PAIRS "pairs of numbers, real and imaginary part", "samples have no complex numbers"
 
 /* Parses the header at the start of p[0..n); n need not reach the data, and more than
- * STK_NPY_HEAD_MAX is never looked at. STK_E_CORRUPT: no header, or a damaged or absurd one;
- * STK_E_UNSUPPORTED: a valid one of a type we refuse (objects, structures, dates, more
- * than STK_MAX_NDIM dimensions). err->offset is then the byte in p, err->path is empty. */
+ * STK_NPY_HEAD_MAX is never read. STK_E_CORRUPT: no header, or a damaged or absurd one;
+ * STK_E_UNSUPPORTED: a valid one of a type we refuse (objects, structures, dates, more than
+ * STK_MAX_NDIM dimensions). err->offset is then the byte in p, err->path is empty. */
 int stk_npy_parse(const uint8_t *p, size_t n, struct stk_npy_head *h, struct stk_err *err);
 
 /* Appends the header numpy.save writes for a C-ordered array: version 1, data at a multiple of 64.
@@ -69,7 +70,8 @@ int stk_npy_parse(const uint8_t *p, size_t n, struct stk_npy_head *h, struct stk
 void stk_npy_write_head(struct stk_buf *out, enum stk_dtype dtype, unsigned ndim,
                         const uint64_t *dim);
 
-/* Puts h->data_bytes elements from src into C order and little-endian at dst (not overlapping). */
+/* Copies h->data_bytes bytes of elements from src to dst, in C order and little-endian (not
+ * overlapping). */
 void stk_npy_normalise(const struct stk_npy_head *h, const uint8_t *src, uint8_t *dst);
 
 #endif

@@ -1,9 +1,9 @@
 /*
- * npz.c - NPZ: a ZIP of .npy members, the arrays of equal length being the columns of its samples.
+ * npz.c - NPZ: a ZIP of .npy members; the arrays of equal length are the columns of its samples.
  *
- * A stored member is an extent whose rows are computed; a small deflated one is decoded whole when
+ * A stored member is an extent with computed rows; a small deflated member is decoded whole when
  * any of its rows is read, a large one is listed in pieces of some rows (pieces.h). Keys and ragged
- * columns (X with X.offsets) are looked up while listing.
+ * columns (X with X.offsets) are read while listing.
  */
 #include "format/npz.h"
 #include "base/array.h"
@@ -18,8 +18,8 @@
 #include <zlib.h>
 
 #define FILTERED_EXTENT (1u << 20)
-#define EMPTY_ROWS_MAX  (1u << 24) /* rows without bytes cost a hostile file nothing */
-#define RAGGED_MAX      256u       /* each takes buffers while listing */
+#define EMPTY_ROWS_MAX  (1u << 24) /* empty rows cost a hostile file nothing */
+#define RAGGED_MAX      256u       /* each needs buffers while listing */
 #define KEY_CHARS_MAX   16384u
 #define STEP            (64u << 10)
 
@@ -44,11 +44,11 @@ struct member {
     size_t name_len;
     char *own;      /* the name of a structure's member, else NULL */
     uint64_t whole; /* then: bytes of a structure; else 0 */
-    uint64_t begin; /* where the first row is, or the first structure */
-    /* Once listed in pieces, where; per_extent 0: it is not. */
+    uint64_t begin; /* offset of the first row, or of the first structure */
+    /* Its pieces, if listed so; per_extent 0: it is not. */
     int64_t first_extent;
     uint64_t per_extent;
-    /* Deflated members are read forwards, through a window of what was decoded last. */
+    /* Deflated members are read forwards, through a window of the last decoded bytes. */
     z_stream *z;
     struct stk_buf win;
     uint64_t win_off, in_at;
@@ -79,7 +79,7 @@ static int member_open(struct member *m, struct stk_err *err)
     return stk_err_nomem(err, sizeof *m->z);
 }
 
-/* Decodes up to STEP bytes more; bytes before keep_from are forgotten. */
+/* Decodes up to STEP more bytes; drops bytes before keep_from. */
 static int inflate_step(struct member *m, uint64_t keep_from, struct stk_err *err)
 {
     uint64_t end = m->win_off + m->win.len, left = m->e->stored - m->in_at;
@@ -166,8 +166,8 @@ struct npz {
     size_t n, nragged;
     struct stk_npy_records *records; /* of the array looked at */
     struct member *key_member;       /* keys of fixed-width text */
-    struct stk_buf key;              /* the one looked at, as UTF-8 */
-    char left_out[256];              /* the last array that is none of ours, and why */
+    struct stk_buf key;              /* the current key, as UTF-8 */
+    char left_out[256];              /* the last array left out, and why */
 };
 
 static int refuse(const struct npz *f, const struct stk_zip_entry *e, const char *why,
@@ -177,7 +177,7 @@ static int refuse(const struct npz *f, const struct stk_zip_entry *e, const char
                        why);
 }
 
-/* One array that cannot be read does not hide the others. */
+/* An unreadable array does not hide the others. */
 static int leave_out(struct npz *f, const struct stk_zip_entry *e, const char *why,
                      struct stk_err *err)
 {
@@ -208,18 +208,18 @@ static int check_entry(const struct npz *f, const struct stk_zip_entry *e, struc
     return 0;
 }
 
-/* What is wrong with an array's header and size, NULL when nothing. */
+/* What is wrong with an array's header and size; NULL: nothing. */
 static const char *misfit(const struct member *m)
 {
     uint64_t size;
     if (__builtin_add_overflow(m->h.data_offset, m->h.data_bytes, &size) || size != m->e->size)
         return "its size is not that of the array in it";
     if (m->h.ndim && m->h.dim[0] > EMPTY_ROWS_MAX && !row_bytes(&m->h))
-        return "a great many rows without a byte";
+        return "too many rows without data";
     return NULL;
 }
 
-/* Reads the header of one member: 1 an array, 0 left out (reported where it is damage). */
+/* Reads the header of one member: 1 an array, 0 left out (and reported if damaged). */
 static int open_array(struct npz *f, struct member *m, struct stk_err *err)
 {
     uint8_t head[STK_NPY_HEAD_MAX];
@@ -238,7 +238,7 @@ static int open_array(struct npz *f, struct member *m, struct stk_err *err)
         rc = 0;
     else if (rc < 0)
         f->records->n = 0;
-    if (rc == STK_E_UNSUPPORTED) /* objects, structures, dates: not samples of ours */
+    if (rc == STK_E_UNSUPPORTED) /* objects, structures, dates: not supported */
         return leave_out(f, m->e, why.what, err);
     const char *wrong = rc == 0 ? misfit(m) : why.what;
     if (rc < 0 && rc != STK_E_CORRUPT)
@@ -269,7 +269,7 @@ static int add_array(struct npz *f, const struct member *m, struct stk_err *err)
     return 0;
 }
 
-/* Of a list of structures, its members: "table/name". */
+/* Adds the members of a list of structures: "table/name". */
 static int add_members(struct npz *f, const struct member *table, struct stk_err *err)
 {
     int rc = 0;
@@ -337,7 +337,7 @@ static int open_arrays(struct npz *f, struct stk_err *err)
 
 /* ---- columns ------------------------------------------------------------------------------- */
 
-/* What is to be undone behind decompression. */
+/* The filters after decompression. */
 static struct stk_chain tail_of(const struct member *m)
 {
     struct stk_chain c = {0};
@@ -362,7 +362,7 @@ static struct stk_chain chain_of(const struct member *m)
     return c;
 }
 
-/* The member as one extent, with its checksum where the filters leave its bytes as they were. */
+/* The member as one extent, with its checksum if the filters leave its bytes unchanged. */
 static int list_whole(struct npz *f, const struct member *m, struct stk_stripe *c,
                       struct stk_err *err)
 {
@@ -384,8 +384,8 @@ static int list_found(struct npz *f, const struct member *m, const struct stk_pi
     if (p->length > STK_PIECE_MOST)
         return refuse(
             f, m->e,
-            "it is deflated in blocks of more than 1 GiB, and one would have to be decoded "
-            "for every row; save it with numpy.savez",
+            "it is deflated in blocks of more than 1 GiB, and every row would need a whole block "
+            "decoded; save it with numpy.savez",
             err);
     if (!right)
         rc = stk_list_problem(f->l, (int64_t)m->e->data_off, err, "member %s: %s", m->e->name,
@@ -398,8 +398,8 @@ static int list_found(struct npz *f, const struct member *m, const struct stk_pi
     return c->first_extent < 0 ? (int)c->first_extent : 0;
 }
 
-/* A large deflated member: pieces of some rows (of `unit` bytes), so that reading one does not
- * decode all. Members of one structure share them. */
+/* A large deflated member: pieces of some rows (of `unit` bytes), so that reading a row does not
+ * decode everything. Members of one structure share them. */
 static int list_pieces(struct npz *f, struct member *m, uint64_t unit, struct stk_stripe *c,
                        struct stk_err *err)
 {
@@ -433,7 +433,7 @@ static int list_rows(struct npz *f, struct member *m, uint64_t unit, struct stk_
     return large && unit ? list_pieces(f, m, unit, c, err) : list_whole(f, m, c, err);
 }
 
-/* A stored big-endian member: extents of whole rows, since a filter decodes whole extents. */
+/* A stored big-endian member: extents of whole rows, because a filter decodes whole extents. */
 static int list_swapped(struct npz *f, const struct member *m, uint64_t count, struct stk_stripe *c,
                         struct stk_err *err)
 {
@@ -477,7 +477,7 @@ static int uniform_column(struct npz *f, struct member *m, uint64_t count,
     return list_rows(f, m, c->stride, c, err);
 }
 
-/* What X.kind says of the bytes of X. */
+/* The kind of the bytes of X, from X.kind. */
 static int kind_of(struct npz *f, const struct member *x, uint8_t *kind, struct stk_err *err)
 {
     static const char suffix[] = "." STK_RAGGED_KIND;
@@ -510,14 +510,14 @@ static int ragged_column(struct npz *f, struct member *x, struct member *offsets
     t->read_data_user = x;
     t->place.per_extent = x->h.data_bytes ? x->h.data_bytes : 1;
     if (++f->nragged > RAGGED_MAX)
-        return refuse(f, x->e, "it is one ragged column too many", err);
+        return refuse(f, x->e, "the file has too many ragged columns", err);
     if (t->is_key)
         return 0;
     int rc = kind_of(f, x, &t->spec.kind, err);
     return rc < 0 ? rc : list_rows(f, x, 1, &t->place, err);
 }
 
-/* Row `row` of an array of fixed-width text, as numpy makes of a list of str or bytes. */
+/* Row `row` of an array of fixed-width text, which numpy makes from a list of str or bytes. */
 static int fixed_key(void *user, uint64_t row, const char **key, size_t *len, struct stk_err *err)
 {
     struct npz *f = user;
@@ -567,7 +567,7 @@ static int make_column(struct npz *f, size_t i, uint64_t count, struct stk_table
     return 0;
 }
 
-/* Arrays that are there for another: X.kind says what the bytes of X are. */
+/* Skips arrays that describe others: X.kind is the kind of the bytes of X. */
 static void skip_kinds(struct npz *f)
 {
     static const char suffix[] = "." STK_RAGGED_KIND;

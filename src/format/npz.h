@@ -4,7 +4,7 @@
 
 #include "format/format.h"
 
-/* The largest deflated member that is written: earlier versions decode all of it for any row. */
+/* The largest deflated member we write: earlier versions decode all of it for any row. */
 #define STK_NPZ_DEFLATED_MAX (1ull << 30)
 
 int stk_npz_prepare(struct stk_write_config *cfg, struct stk_err *err);

@@ -1,9 +1,8 @@
 /*
  * npz_write.c - writing NPZ: a ZIP in which every column is one member.
  *
- * A column's rows arrive between those of the others, so that they are spooled: each column fills a
- * buffer, full buffers go to one scratch file without a name, and at the end every column is copied
- * out of it in order.
+ * Rows of the columns arrive interleaved, so they are spooled: each column fills a buffer, full
+ * buffers go to one nameless scratch file, and at the end every column is copied from it in order.
  */
 #include "format/npz.h"
 #include "base/array.h"
@@ -68,7 +67,7 @@ struct piece {
     uint64_t len;
 };
 
-/* The data of one array to be. */
+/* The data of one array being written. */
 struct stream {
     struct stk_buf buf;
     struct piece *piece; /* in the scratch file, in order */
@@ -79,10 +78,10 @@ struct stream {
 
 struct shard {
     int fd;
-    char *dir; /* where the scratch file is, for messages */
+    char *dir; /* folder of the scratch file, for messages */
     uint64_t spooled, rows;
     size_t buffer_size;
-    struct stream *stream; /* two a column: its data, its offsets */
+    struct stream *stream; /* two per column: its data, its offsets */
     size_t nstreams;
     struct stk_cell *cell;
     struct stk_zip_entry *entry;
@@ -141,7 +140,7 @@ static int put_offset(struct shard *h, size_t column, struct stk_err *err)
     return put(h, &h->stream[2 * column + 1], end, sizeof end, err);
 }
 
-/* In the folder the shard is written to: where there is room for the one there is for the other. */
+/* In the shard's folder: if there is room for the shard, there is room for this. */
 static int open_scratch(struct shard *h, struct stk_out *o, struct stk_err *err)
 {
     char at[STK_FD_PATH];
@@ -202,7 +201,7 @@ int stk_npz_append(const struct stk_write_config *cfg, struct stk_out *o, const 
 
 /* ---- the ZIP ------------------------------------------------------------------------------- */
 
-/* Where a member's bytes go: as they are, or deflated. */
+/* Writes a member's bytes, plain or deflated. */
 struct sink {
     struct stk_out *o;
     z_stream z;
@@ -231,7 +230,7 @@ static int sink_put(struct sink *k, const void *p, size_t n, bool last, struct s
     }
 }
 
-/* The array's data: what was spooled, then what is still in the buffer. */
+/* The array's data: the spooled part, then the rest in the buffer. */
 static int copy_stream(struct shard *h, struct sink *k, struct stream *s, struct stk_err *err)
 {
     uint8_t *room = malloc(BUFFER_MAX);
@@ -268,7 +267,7 @@ static int put_header(struct stk_out *o, const struct stk_zip_entry *e, bool aga
     return rc;
 }
 
-/* Head and data of a member through the sink, its compressed size into e. */
+/* Writes head and data of a member through the sink; sets its compressed size in e. */
 static int put_body(struct shard *h, struct stk_out *o, int level, struct stk_zip_entry *e,
                     const struct stk_buf *head, struct stream *s, struct stk_err *err)
 {
@@ -291,7 +290,7 @@ static int put_body(struct shard *h, struct stk_out *o, int level, struct stk_zi
     return rc;
 }
 
-/* One array NAME[suffix].npy; s NULL: head is all of it. */
+/* One array NAME[suffix].npy; s NULL: only the head. */
 static int put_member(const struct stk_write_config *cfg, struct shard *h, struct stk_out *o,
                       const char *name, const char *suffix, const struct stk_buf *head,
                       struct stream *s, struct stk_err *err)

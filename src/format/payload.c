@@ -1,4 +1,4 @@
-/* payload.c - bids of all codecs on several records, put together. */
+/* payload.c - combines the bids of all codecs on several records. */
 #include "format/payload.h"
 #include "format/codec_image.h"
 #include "format/example.h"
@@ -41,7 +41,7 @@ void stk_payload_look(struct stk_payload_guess *g, const uint8_t *p, size_t n, u
         g->raw++;
 }
 
-/* Records of a wider form count for it: the narrower one could not hold them. */
+/* Records in an extended codec count for it: the narrower one could not hold them. */
 static void widen(struct stk_payload_guess *g)
 {
     for (size_t i = 0; stk_codec_at(i); i++) {
@@ -68,7 +68,7 @@ const char *stk_payload_decide(struct stk_payload_guess *g, const char *usual)
     unsigned full = g->looked - g->empty;
     if (!full)
         snprintf(g->because, sizeof g->because, "the first records are empty");
-    else if (best == full) /* the same words for every such file */
+    else if (best == full) /* the same text for every such file, so that notes merge */
         snprintf(g->because, sizeof g->because, "the first records look so");
     else
         snprintf(g->because, sizeof g->because, "%u of the first %u records look so", best, full);

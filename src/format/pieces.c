@@ -1,8 +1,7 @@
 /*
- * pieces.c - finds where a deflated range can be decoded from: at the blocks of the compression,
- * given the 32 KiB before them (as src.c does for files that are compressed as a whole). A piece
- * begins where the samples want it; its decoder begins at the last block before and drops the
- * bytes between, its lead.
+ * pieces.c - finds points where decoding of a deflated range can begin: at deflate blocks, given
+ * the 32 KiB before them (as src.c does for whole compressed files). A piece begins at a sample
+ * boundary; its decoder begins at the last block before and drops the bytes between, its lead.
  */
 #include "format/pieces.h"
 #include "base/array.h"
@@ -11,12 +10,12 @@
 #include <zlib.h>
 
 #define PIECE_BYTES ((uint64_t)1 << 20) /* decoded bytes of a piece, about */
-#define PIECES_MOST 1024u               /* of a range: their windows are held until all are found */
+#define PIECES_MOST 1024u               /* per range: their windows are held until all are found */
 #define HISTORY     32768u              /* deflate's window */
 #define STEP        (256u << 10)
 #define TELL        (16u << 20) /* stored bytes between two signs of life */
 
-/* The last place decoding can begin at. */
+/* The last position where decoding can begin. */
 struct mark {
     uint64_t in, out; /* from the start of the range */
     unsigned bits;
@@ -28,10 +27,10 @@ struct cutter {
     struct stk_pieces *p;
     struct stk_lister *l;
     z_stream z;
-    uint64_t in, out;     /* stored bytes taken, bytes decoded */
-    uint8_t *buf;         /* what was decoded last */
+    uint64_t in, out;     /* stored bytes consumed, bytes decoded */
+    uint8_t *buf;         /* the last decoded bytes */
     size_t have;          /* bytes in it */
-    uint64_t from;        /* where the present section began: before, in and behind the pieces */
+    uint64_t from;        /* start of the current section: before, in or after the pieces */
     uint32_t section_crc; /* of its bytes */
     struct mark mark;
 };
@@ -47,7 +46,7 @@ void stk_pieces_release(struct stk_pieces *p)
 
 /* ---- pieces ---- */
 
-/* A piece that begins here; how many bytes it takes is known at its end. */
+/* Begins a piece here; its stored length is known at its end. */
 static int begin_piece(struct cutter *c, uint64_t from, struct stk_err *err)
 {
     struct stk_pieces *p = c->p;
@@ -73,7 +72,7 @@ static void end_piece(struct cutter *c)
     x->crc = c->section_crc;
 }
 
-/* Where the section that `out` is in ends. */
+/* The end of the section that contains `out`. */
 static uint64_t section_end(const struct cutter *c)
 {
     const struct stk_pieces *p = c->p;
@@ -109,7 +108,7 @@ static void take_mark(struct cutter *c)
     memcpy(m->window, c->buf + c->have - m->len, m->len);
 }
 
-/* More stored bytes, once the last are used up; at the end there are none. */
+/* Supplies more stored bytes once the last are used up; none at the end. */
 static int feed(struct cutter *c, struct stk_err *err)
 {
     uint64_t left = c->p->stored - c->in;
@@ -124,8 +123,8 @@ static int feed(struct cutter *c, struct stk_err *err)
     return rc;
 }
 
-/* Room for what comes next, up to the border; where all is decoded, for one byte that must not
- * come: the end of the compression is still to be seen. */
+/* Makes room for output up to the border; once all is decoded, for one byte that must not come: the
+ * end of the stream is still to be seen. */
 static void make_room(struct cutter *c)
 {
     uint64_t left = section_end(c) - c->out;
@@ -138,8 +137,8 @@ static void make_room(struct cutter *c)
     c->z.avail_out = left == 0 ? 1 : left < room ? (uInt)left : (uInt)room;
 }
 
-/* Decodes to the next block or border of sections, as far as one look at the file goes. 1: go on;
- * 0: that was the end, or damage. */
+/* Decodes to the next block or section border, as far as one peek at the file allows. 1: continue;
+ * 0: the end, or damage. */
 static int step(struct cutter *c, struct stk_err *err)
 {
     int rc = feed(c, err);
@@ -163,12 +162,13 @@ static int step(struct cutter *c, struct stk_err *err)
     return !ended;
 }
 
-/* Pieces that cannot be decoded, so that reading them says so; what stands before them is good. */
+/* Adds pieces that cannot be decoded, so that reading them reports it; the pieces before them are
+ * good. */
 static int add_failing(struct cutter *c, struct stk_err *err)
 {
     struct stk_pieces *p = c->p;
     uint64_t some = p->length / 512 + (64u << 10);
-    bool open = p->n && !p->piece[p->n - 1].at.in_len; /* the one it broke in */
+    bool open = p->n && !p->piece[p->n - 1].at.in_len; /* the piece with the damage */
     if (open)
         free(p->piece[--p->n].at.window);
     int rc = 0;
@@ -210,7 +210,7 @@ static uint64_t first_length(const struct stk_pieces *p)
     return want > p->unit ? want / p->unit * p->unit : p->unit;
 }
 
-/* Two pieces become one. */
+/* Merges pieces in pairs. */
 static void merge_pairs(struct stk_pieces *p)
 {
     size_t n = 0;
@@ -229,8 +229,8 @@ static void merge_pairs(struct stk_pieces *p)
     p->length *= 2;
 }
 
-/* Blocks of the compression may be larger than pieces (zeros, or a writer that makes few of them):
- * then leads would be most of what is decoded. */
+/* Deflate blocks may be larger than pieces (zeros, or a writer that makes few): then most of the
+ * decoding would be leads. */
 static void enlarge(struct stk_pieces *p)
 {
     for (;;) {

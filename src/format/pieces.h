@@ -1,9 +1,9 @@
 /*
- * pieces.h - a large deflated range of a file as pieces that can each be decoded by themselves.
+ * pieces.h - a large deflated range of a file as pieces that can be decoded independently.
  *
- * Where a sample is a small part of a deflated range, decoding all of the range for it would take
- * longer the larger the range is. So the range is decoded once, while it is listed, and listed as
- * extents that begin at access points; samples then decode the piece they are in.
+ * If a sample is a small part of a large deflated range, decoding the whole range for it is slow.
+ * So the range is decoded once, while it is listed, and listed as extents that begin at access
+ * points; reading a sample decodes only its piece.
  */
 #ifndef STK_FORMAT_PIECES_H
 #define STK_FORMAT_PIECES_H
@@ -28,13 +28,13 @@ struct stk_pieces {
     struct stk_piece *piece;
     size_t n;
     uint32_t crc; /* of all decoded bytes */
-    bool damaged; /* it is not decoded to its end, or that is not at `size`: the pieces from there on
-                     fail when read, and those before it may be wrong already */
+    bool damaged; /* it does not decode to its end, or the end is not at `size`: the pieces from
+                   * there on fail when read, and those before may be wrong, too */
 };
 
-/* Decodes the range. Damage is not an error here: see `damaged`. Release it also on error. */
+/* Decodes the range. Damage is not an error here: see `damaged`. Release also on error. */
 int stk_pieces_find(struct stk_pieces *p, struct stk_lister *l, struct stk_err *err);
-/* Lists them, with their checksums if `sums`; tail: filters behind decompression, or NULL. Returns
+/* Lists them, with their checksums if `sums`; tail: filters after decompression, or NULL. Returns
  * the number of the first extent, or a negative code. */
 int64_t stk_pieces_list(const struct stk_pieces *p, struct stk_lister *l,
                         const struct stk_chain *tail, bool sums, struct stk_err *err);

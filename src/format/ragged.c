@@ -1,7 +1,7 @@
 /*
  * ragged.c - schemas of tables written, columns of tables read; shared by NPZ and HDF5.
  *
- * Knows nothing of either file format: they say what arrays there are and where their bytes lie.
+ * Knows nothing about either file format: they supply the arrays and where their bytes are.
  */
 #include "format/ragged.h"
 
@@ -59,13 +59,13 @@ static int array_column(struct stk_schema_column *c, const struct stk_value *v, 
     }
     if (!bytes || bytes != v->size)
         return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1,
-                           "field '%s' is an array without elements, which has no place in %s",
-                           c->name, format);
+                           "field '%s' is an array without elements, which %s cannot hold", c->name,
+                           format);
     c->row_bytes = (size_t)bytes;
     return 0;
 }
 
-/* Adds a column; takes nothing from v but its type. */
+/* Adds a column; uses only the type of v. */
 static int add_column(struct stk_schema *sc, const char *name, size_t len,
                       const struct stk_value *v, const char *format, struct stk_err *err)
 {
@@ -90,7 +90,7 @@ static int add_column(struct stk_schema *sc, const char *name, size_t len,
     return c->ragged ? 0 : array_column(c, v, format, err);
 }
 
-/* Two columns must not want the same array, nor one be a folder the other stands in. */
+/* Two columns must not need the same array, nor may one be a group that contains the other. */
 static int check_names(const struct stk_schema *sc, bool folders, struct stk_err *err)
 {
     size_t suffix = strlen(STK_RAGGED_OFFSETS);
@@ -150,7 +150,7 @@ int stk_schema_new(const struct stk_sample *first, const char *format, bool fold
 
 /* ---- a sample against the schema ---- */
 
-/* Fields mostly stand where the first sample had them; names decide. */
+/* Fields are mostly in the order of the first sample; names decide. */
 static const struct stk_value *value_of(const struct stk_schema_column *c,
                                         const struct stk_sample *s, size_t guess)
 {
@@ -188,7 +188,7 @@ static int misfit(const struct stk_schema_column *c, const struct stk_value *v, 
                        c->name, here, first);
 }
 
-/* JSON and CSV write 3 for 3.0: numbers pass from integer to float and back when none changes. */
+/* JSON and CSV write 3 for 3.0: converts between integers and floats if no value changes. */
 static int put_converted(const struct stk_schema_column *c, const struct stk_value *v,
                          struct stk_buf *out, struct stk_err *err)
 {
@@ -243,7 +243,7 @@ static int put_cell(const struct stk_schema_column *c, const struct stk_value *v
 {
     if (!c->ragged)
         return v->kind == STK_ARRAY ? put_array(c, v, out, err) : misfit(c, v, err);
-    /* Text is bytes, but not the other way round. */
+    /* Text can be bytes, but not vice versa. */
     if (v->kind != c->kind && !(c->kind == STK_BYTES && v->kind == STK_TEXT))
         return misfit(c, v, err);
     put_ragged(out, v->data, v->size);
@@ -319,7 +319,7 @@ static int by_name(const void *x, const void *y)
     return d ? d : ((*a)->name_len > (*b)->name_len) - ((*a)->name_len < (*b)->name_len);
 }
 
-/* Ties every X to its X.offsets. Without memory for the sorted view nothing is ragged. */
+/* Pairs every X with its X.offsets. Without memory for the sorted view nothing is ragged. */
 static void find_pairs(struct stk_table_array *a, size_t n)
 {
     struct stk_table_array **sorted = malloc(n * sizeof *sorted);
@@ -355,7 +355,7 @@ static int by_length(const void *x, const void *y)
     return (a->length > b->length) - (a->length < b->length);
 }
 
-/* The samples an array would make, UINT64_MAX when it is none or part of a pair. */
+/* The number of samples by an array; UINT64_MAX: not a column, or the offsets of a pair. */
 static uint64_t length_of(const struct stk_table_array *a, size_t i, const bool *is_pair_offsets)
 {
     if (!a[i].ndim || a[i].skip || is_pair_offsets[i])
@@ -363,8 +363,8 @@ static uint64_t length_of(const struct stk_table_array *a, size_t i, const bool 
     return a[i].pair == SIZE_MAX ? a[i].dim[0] : a[a[i].pair].dim[0] - 1;
 }
 
-/* Whether the longer of two lengths wins. Arrays of one row are how many writers keep single values
- * (MATLAB's numbers, notes beside the data): against those the bytes count as well. */
+/* True if the longer of two lengths wins. Many writers store single values as arrays of one row
+ * (MATLAB's numbers, metadata): against those the bytes count as well. */
 static bool wins(const struct vote *longer, const struct vote *best)
 {
     bool tie = longer->votes == best->votes || best->length <= 1;
@@ -452,7 +452,7 @@ struct listing {
     struct stk_buf key;
 };
 
-/* Offsets of rows [row, row + 2) in *from and *to. 1: damaged and reported. */
+/* The bounds of a row in *from and *to. 1: damaged and reported. */
 static int ragged_bounds(struct listing *t, struct stk_table_column *c, uint64_t row,
                          uint64_t *from, uint64_t *to, struct stk_err *err)
 {
@@ -519,7 +519,7 @@ static int list_uniform(struct stk_lister *l, const struct stk_table_column *c, 
     return rc;
 }
 
-/* The bytes [from, to) of X, one part an extent they lie in. */
+/* The bytes [from, to) of X, one part per extent. */
 static int list_ragged(struct stk_lister *l, const struct stk_table_column *c, uint64_t from,
                        uint64_t to, struct stk_err *err)
 {
@@ -528,7 +528,7 @@ static int list_ragged(struct stk_lister *l, const struct stk_table_column *c, u
     do {
         uint64_t within = from % p->per_extent, n = p->per_extent - within;
         n = n < to - from ? n : to - from;
-        /* An empty value at the very end would name an extent that is not there. */
+        /* An empty value at the very end would refer to an extent that does not exist. */
         uint64_t extent = n ? from / p->per_extent : 0;
         rc = stk_list_part(l, p->field, p->first_extent + (int64_t)extent, n ? p->base + within : 0,
                            n, err);
@@ -537,7 +537,7 @@ static int list_ragged(struct stk_lister *l, const struct stk_table_column *c, u
     return rc;
 }
 
-/* Everything that may leave the sample out happens before it begins. */
+/* All checks that may leave the sample out happen before it begins. */
 static int locate_row(struct listing *t, uint64_t row, const char **key, size_t *key_len,
                       struct stk_err *err)
 {

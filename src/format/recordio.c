@@ -1,8 +1,7 @@
 /*
  * recordio.c - dmlc RecordIO as MXNet uses it: u32 magic, u32 flag<<29 | length, data, zeros to a
  * multiple of 4. A payload with the magic at a multiple of 4 is cut there into parts (flag 1, 2…,
- * 3), so that any aligned magic is a header: after damage the next record can be found by looking
- * for it.
+ * 3), so that any aligned magic is a header: after damage, searching for it finds the next record.
  */
 #include "format/codec_image.h"
 #include "format/format.h"
@@ -50,7 +49,7 @@ struct record {
 };
 
 struct header {
-    bool whole, magic; /* 8 bytes are there; they begin with the magic */
+    bool whole, magic; /* 8 bytes exist; they begin with the magic */
     uint32_t flag, len;
 };
 
@@ -67,7 +66,7 @@ static int header_at(struct walk *w, uint64_t off, struct header *h)
     return rc;
 }
 
-/* The next aligned header that begins a record, at off or later; the file's size when none does. */
+/* The next aligned header that begins a record, at off or later; the file's size if none. */
 static int find_head(struct walk *w, uint64_t off, uint64_t *found)
 {
     for (off = padded(off);;) {
@@ -89,7 +88,7 @@ static int find_head(struct walk *w, uint64_t off, uint64_t *found)
     }
 }
 
-/* Reports damage in the record at `at` and goes on at the next header after `from`. */
+/* Reports damage in the record at `at` and continues at the next header after `from`. */
 static int resync(struct walk *w, uint64_t at, uint64_t from, const char *what)
 {
     int rc = find_head(w, from, &w->off);
@@ -101,7 +100,7 @@ static int resync(struct walk *w, uint64_t at, uint64_t from, const char *what)
                             (unsigned long long)w->off);
 }
 
-/* Follows the parts of a record. Sets *wrong to what is the matter, NULL when it is whole. */
+/* Follows the parts of a record. Sets *wrong to the error, NULL if it is whole. */
 static int measure(struct walk *w, struct header h, struct record *r, const char **wrong)
 {
     uint64_t off = w->off;
@@ -127,8 +126,8 @@ static int measure(struct walk *w, struct header h, struct record *r, const char
     }
 }
 
-/* True when a record ending at off is believable: a header follows, or the file ends (or is cut
- * off) before one could. */
+/* True if a record ending at off is plausible: a header follows, or the file ends (or is cut off)
+ * before one could. */
 static int leads_on(struct walk *w, uint64_t off, bool *yes)
 {
     struct header h = {0};
@@ -141,9 +140,8 @@ static int leads_on(struct walk *w, uint64_t off, bool *yes)
 }
 
 /*
- * A length in the middle of the file cannot be checked by itself. When it leads to no header,
- * either it is damaged or the magic it leads to is; the latter when the header there leads on to
- * the next.
+ * A length cannot be checked by itself. If it does not lead to a header, either the length or the
+ * magic there is damaged; it is the magic if the header there leads to another.
  */
 static int length_is_wrong(struct walk *w, const struct record *r, bool *wrong)
 {
@@ -161,8 +159,8 @@ static int length_is_wrong(struct walk *w, const struct record *r, bool *wrong)
     return rc;
 }
 
-/* The beginning of a record, its parts joined. Looks at as much as the window holds: what is behind
- * an image header is of no interest. */
+/* Examines the start of a record, its parts joined, as far as the window reaches: the bytes after
+ * an image header do not matter. */
 static int look_at(struct walk *w, const struct record *r, struct stk_payload_guess *g)
 {
     const uint8_t *p;
@@ -179,7 +177,7 @@ static int look_at(struct walk *w, const struct record *r, struct stk_payload_gu
         got = joined.len;
         total = got;
     }
-    if (cut) /* up to the first magic it stands in one piece */
+    if (cut) /* in one piece up to the first magic */
         for (size_t at = 0; at + 4 <= got; at += 4)
             if (stk_le32(p + at) == MAGIC)
                 got = at;
@@ -189,7 +187,7 @@ static int look_at(struct walk *w, const struct record *r, struct stk_payload_gu
     return 0;
 }
 
-/* What the records hold, by the first ones; where it begins to be damaged, by those before. */
+/* Detects the payload from the first records, or those before the first damage. */
 static int look(void *user, struct stk_payload_guess *g, struct stk_err *err)
 {
     struct walk ahead = *(struct walk *)user;
@@ -231,7 +229,7 @@ static int list_one(struct walk *w, const struct record *r)
     return rc;
 }
 
-/* One record, or one report and a jump over the damage. */
+/* Lists one record, or reports damage and skips it. */
 static int step(struct walk *w)
 {
     struct header h;
@@ -282,8 +280,8 @@ static int check(const uint8_t *frame, uint64_t len, const char *path, uint64_t 
 /* ---- writing ------------------------------------------------------------------------------ */
 
 /*
- * encode gives, for each record, a note for append (u64 number for the .idx, u32 stored bytes) and
- * the stored bytes. Only append knows where in the file a record lands.
+ * encode writes, per record, a note for append (u64 number for the .idx, u32 stored bytes) and the
+ * stored bytes. Only append knows the offset of a record in the file.
  */
 #define NOTE 12
 
@@ -304,7 +302,7 @@ static void put_part(struct stk_buf *out, uint32_t flag, const uint8_t *p, size_
     stk_buf_put(out, p, n);
 }
 
-/* The first multiple of 4 from `at` on where the magic stands; n when it does not. */
+/* The first multiple of 4 from `at` on that holds the magic; n: none. */
 static size_t find_magic(const uint8_t *p, size_t at, size_t n)
 {
     for (; at + 4 <= n; at += 4)
@@ -313,7 +311,7 @@ static size_t find_magic(const uint8_t *p, size_t at, size_t n)
     return n;
 }
 
-/* A record with the magic in it, cut there as dmlc's writer does. */
+/* A record that contains the magic, cut there like dmlc's writer does. */
 static void put_parts(struct stk_buf *out, const uint8_t *p, size_t n)
 {
     size_t from = 0;
@@ -334,7 +332,7 @@ static int compress_in_place(const struct stk_write_config *cfg, struct stk_buf 
     return rc < 0 ? rc : stk_buf_check(out, err);
 }
 
-/* The payload, put where it belongs if it need not be cut. */
+/* Writes the payload in place, assuming that it need not be cut. */
 static int put_payload(const struct stk_write_config *cfg, const struct stk_sample *s,
                        struct stk_buf *out, struct stk_err *err)
 {
@@ -368,7 +366,7 @@ static int cut_payload(struct stk_buf *out, size_t data, struct stk_err *err)
     return rc;
 }
 
-/* The number in the .idx is the one in the image header, which a copied record brings along. */
+/* The number in the .idx is that of the image header, which a copied record already has. */
 static uint64_t idx_number(const struct stk_write_config *cfg, const struct stk_sample *s)
 {
     bool copied = s->record && s->record_codec == cfg->codec && s->record_len >= STK_IRHEADER &&
@@ -401,7 +399,7 @@ static int encode(const struct stk_write_config *cfg, const struct stk_sample *s
     return 0;
 }
 
-/* Writes the records, and a line "number TAB offset" for each beside them, as im2rec does. */
+/* Writes the records, and a line "number TAB offset" per record to the sidecar, like im2rec. */
 static int append(const struct stk_write_config *cfg, struct stk_out *o, const uint8_t *bytes,
                   size_t len, uint64_t nsamples, struct stk_err *err)
 {

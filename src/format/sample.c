@@ -239,7 +239,7 @@ int64_t stk_value_i64(const struct stk_value *v, uint64_t i)
     }
 }
 
-/* Length of the UTF-8 sequence at p (n >= 1 bytes), 0 when it is not one. */
+/* Length of the UTF-8 sequence at p (n >= 1 bytes); 0: invalid. */
 static size_t utf8_len(const uint8_t *p, size_t n)
 {
     size_t len = p[0] < 0x80 ? 1 : p[0] >= 0xf0 ? 4 : p[0] >= 0xe0 ? 3 : 2;
@@ -379,7 +379,7 @@ static void unflatten_value(struct take *t, struct stk_sample *s, struct stk_val
         return;
     if (v->kind == STK_LIST) {
         v->nitems = take_u64(t);
-        /* Every item takes 4 bytes at least, so a count cannot ask for more than its share. */
+        /* Every item takes at least 4 bytes, which bounds a hostile count. */
         struct stk_value *item =
             v->nitems <= t->n / 4 ? stk_arena_alloc(&s->arena, v->nitems * sizeof *item) : NULL;
         t->bad = t->bad || (!item && v->nitems);

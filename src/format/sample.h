@@ -1,5 +1,5 @@
 /*
- * sample.h - a sample in memory: key, fields, and the arena its made-up parts live in.
+ * sample.h - a sample in memory: key, fields, and the arena for decoded parts.
  *
  * A sample is reused: reset, fill, use. Values may point into buffers of the reader (valid until
  * the sample is reset) or into the sample's arena.
@@ -14,12 +14,12 @@ struct stk_codec;
 struct stk_sample {
     const char *key; /* not terminated */
     size_t key_len;
-    uint64_t number; /* its place in the dataset being written (pack sets it) */
+    uint64_t number; /* its index in the dataset being written (pack sets it) */
     struct stk_field *field;
     size_t nfields, cap;
     /* The record as stored and the codec it was exploded with, when the whole sample is one record:
-     * a writer of the same codec may copy it instead of encoding again. NULL when fields were
-     * changed since. */
+     * a writer of the same codec may copy it instead of encoding again. NULL if fields were changed
+     * since. */
     const uint8_t *record;
     size_t record_len;
     const struct stk_codec *record_codec;
@@ -43,7 +43,7 @@ int stk_sample_add_i64(struct stk_sample *s, const char *name, size_t name_len, 
 int stk_sample_add_f64(struct stk_sample *s, const char *name, size_t name_len, double v,
                        struct stk_err *err);
 const struct stk_field *stk_sample_find(const struct stk_sample *s, const char *name);
-/* Sets or replaces "label" and forgets the stored record. */
+/* Sets or replaces "label" and drops the stored record. */
 int stk_sample_set_label(struct stk_sample *s, int64_t label, struct stk_err *err);
 int stk_sample_set_label_f64(struct stk_sample *s, double label, struct stk_err *err);
 
@@ -55,10 +55,10 @@ int64_t stk_value_i64(const struct stk_value *v, uint64_t i);
 bool stk_dtype_is_float(enum stk_dtype t);
 /* True when p[0..n) is UTF-8 without NUL. */
 bool stk_is_text(const uint8_t *p, size_t n);
-/* One JSON value and nothing else, as Python's json takes it (json_check.c). STK_E_CORRUPT: it is
- * not; STK_E_UNSUPPORTED: an object has a name twice. */
+/* Checks for exactly one JSON value, as Python's json accepts it (json_check.c). STK_E_CORRUPT: it
+ * is not; STK_E_UNSUPPORTED: an object has duplicate names. */
 int stk_json_check(const uint8_t *p, size_t n, struct stk_err *err);
-size_t stk_json_bom(const uint8_t *p, size_t n); /* length of the byte order mark it begins with */
+size_t stk_json_bom(const uint8_t *p, size_t n); /* length of the byte order mark, if any */
 /* True when a key can be a relative path below a folder: no empty, "." or ".." component, not
  * absolute, no NUL, components under 256 bytes. */
 bool stk_key_is_safe_path(const char *key, size_t len);
@@ -66,13 +66,13 @@ bool stk_key_is_safe_path(const char *key, size_t len);
  * returns len when there is none). */
 size_t stk_key_stem(const char *key, size_t len);
 
-/* A neutral serialisation, for writers that work in order with a library: self-delimiting. */
+/* A neutral, self-delimiting serialisation, for writers that pass samples in order to a library. */
 int stk_sample_flatten(const struct stk_sample *s, struct stk_buf *out, struct stk_err *err);
 /* Reads one sample from p; values point into p. Sets *used. */
 int stk_sample_unflatten(struct stk_sample *s, const uint8_t *p, size_t n, size_t *used,
                          struct stk_err *err);
 
-/* The field that a raw record holds, NULL where none can be it: the others are lost. */
+/* The field for a raw record, which loses the others; NULL: none is suitable. */
 const struct stk_field *stk_raw_field(const struct stk_sample *s);
 
 #endif

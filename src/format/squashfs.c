@@ -1,9 +1,9 @@
 /*
  * squashfs.c - squashfs images: every regular file is a sample, its path the key.
  *
- * libsquashfs (in a child process) walks the directories and tells where the blocks of each file
- * are; the blocks are then read and decoded without it. Small files and tails share fragment
- * blocks: one extent, a slice of it for each file. Writing is in squashfs_write.c.
+ * libsquashfs (in a child process) walks the directories and reports the blocks of each file; the
+ * blocks are then read and decoded without it. Small files and tails share fragment blocks: one
+ * extent, one slice per file. squashfs_write.c writes.
  */
 #include "format/squashfs.h"
 #include "format/group.h"
@@ -55,11 +55,11 @@ struct walk {
     sqfs_frag_table_t *frags;
     int field;
     struct stk_chain chain; /* of compressed blocks */
-    int64_t empty, hole;    /* extents for nothing and for zeros; -1 until wanted */
-    int64_t *frag_extent;   /* by number of fragment block; -1 until wanted */
+    int64_t empty, hole;    /* extents for empty data and for zeros; -1 until needed */
+    int64_t *frag_extent;   /* by number of fragment block; -1 until needed */
     uint64_t nfrags;
-    uint8_t *seen; /* a bit for each directory's inode number: a directory is in one place only */
-    uint64_t entries_left; /* more than the image can have: it leads in circles */
+    uint8_t *seen;         /* a bit per directory's inode number: a directory occurs only once */
+    uint64_t entries_left; /* at 0, the image has too many and must be cyclic */
     struct pending *todo;
     size_t ntodo, cap;
     struct stk_buf key;
@@ -165,7 +165,7 @@ static int open_image(struct walk *w, struct stk_src *src)
     rc = choose_filter(w);
     if (rc == 0)
         rc = open_tables(w);
-    /* A directory entry takes 9 bytes at least; 8 KiB of them may be packed into a few bytes. */
+    /* A directory entry takes at least 9 bytes; 8 KiB of them may compress to a few bytes. */
     w->entries_left = w->super.bytes_used / 8 * (SQFS_META_BLOCK_SIZE / 9) + 1024;
     return rc;
 }
@@ -189,7 +189,7 @@ static void walk_release(struct walk *w)
 
 /* ---- files ---------------------------------------------------------------------------------- */
 
-/* The extent of a stored block; size is squashfs's word for it: bit 24 says "not compressed". */
+/* The extent of a stored block; size is squashfs's size word: bit 24 means "not compressed". */
 static int64_t block_extent(struct walk *w, uint64_t off, uint32_t size, uint64_t decoded)
 {
     uint64_t stored = SQFS_ON_DISK_BLOCK_SIZE(size);
@@ -243,8 +243,8 @@ static bool file_blocks(const struct walk *w, const sqfs_inode_generic_t *inode,
     return b->count == sqfs_inode_get_file_block_count(inode);
 }
 
-/* The extents of a file (int64_t each), in order. All are made before the sample is, so that a
- * damaged file is left out whole. */
+/* The extents of a file (int64_t each), in order. All are made before the sample, so that a damaged
+ * file is left out whole. */
 static int make_extents(struct walk *w, const sqfs_inode_generic_t *inode, const struct blocks *b,
                         struct stk_buf *extents)
 {
@@ -297,7 +297,7 @@ static int list_parts(struct walk *w, const struct blocks *b, const struct stk_b
     return rc;
 }
 
-/* The file whose path is in w->key. Damage is reported and the walk goes on. */
+/* Lists the file with its path in w->key. Reports damage and continues the walk. */
 static int list_file(struct walk *w, const sqfs_inode_generic_t *inode)
 {
     struct blocks b;
@@ -337,8 +337,8 @@ static int push(struct walk *w, sqfs_inode_generic_t *inode, const char *path, s
 {
     if (!first_visit(w, inode)) {
         sqfs_free(inode);
-        return stk_list_problem(w->l, -1, w->err, "'%.*s': a directory that was met before",
-                                (int)len, path);
+        return stk_list_problem(w->l, -1, w->err, "'%.*s': a directory that occurs twice", (int)len,
+                                path);
     }
     bool room = STK_ARRAY_ROOM(w->todo, w->cap, w->ntodo + 1, w->err) == 0;
     char *copy = room ? strndup(path, len) : NULL;
@@ -382,7 +382,7 @@ static int take_entry(struct walk *w, const char *dir, const sqfs_dir_entry_t *e
     return rc;
 }
 
-/* Files as they come; directories wait until this one is done. */
+/* Lists files immediately; directories wait until this one is done. */
 static int list_dir(struct walk *w, const struct pending *d)
 {
     size_t before = w->ntodo;
@@ -404,7 +404,7 @@ static int list_dir(struct walk *w, const struct pending *d)
     if (own == 0 && rc < 0)
         own = stk_list_problem(w->l, -1, w->err, "directory '%s' cannot be read: %s", d->path,
                                reason(rc));
-    /* The last of the stack is walked first: turn them round, so that they come by name. */
+    /* The stack is walked from its end: reverse them to walk by name. */
     for (size_t i = before, j = w->ntodo; i + 1 < j; i++) {
         struct pending p = w->todo[i];
         w->todo[i] = w->todo[--j];

@@ -1,7 +1,6 @@
 /*
  * squashfs_write.c - writing a squashfs image: samples become a tar stream that mksquashfs reads
- * from its standard input. No shell; what it prints is kept, and is the error message when it
- * fails.
+ * from its standard input. No shell; its output is kept, and becomes the error message if it fails.
  */
 #include "format/squashfs.h"
 
@@ -21,9 +20,9 @@
 #include "host/cpus.h"
 
 #define TOOL     "mksquashfs"
-#define PRINTED  700 /* bytes of what it printed that go into a message */
+#define PRINTED  700 /* bytes of its output in a message */
 #define ARGS_MAX 40
-/* mksquashfs's own (gzip 9, zstd 15) packs images ten times slower and hardly smaller. */
+/* The defaults of mksquashfs (gzip 9, zstd 15) are ten times slower and hardly smaller. */
 #define LEVEL_DEFAULT 3
 
 /* ---- before anything is written ------------------------------------------------------------ */
@@ -36,12 +35,12 @@ int stk_squashfs_prepare(struct stk_write_config *cfg, struct stk_err *err)
         return missing;
     if (missing)
         return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1,
-                           "squashfs images are made by " TOOL ", which is not here: install "
-                           "squashfs-tools (4.5 or newer)");
+                           "squashfs images are made by " TOOL
+                           ", which is not installed: install squashfs-tools (4.5 or newer)");
     return stk_members_prepare(cfg, err);
 }
 
-/* The members of the sample as a piece of a tar stream. Compression is the image's own. */
+/* The members of the sample as part of a tar stream. The image does the compression. */
 int stk_squashfs_encode(const struct stk_write_config *cfg, const struct stk_sample *s,
                         struct stk_buf *out, struct stk_err *err)
 {
@@ -102,7 +101,7 @@ static int add_compressor(struct arguments *a, const struct stk_write_config *cf
     return 0;
 }
 
-/* Nothing of the day, the user or the machine gets into the image. */
+/* Keeps date, user and machine out of the image. */
 static int make_arguments(struct arguments *a, const struct stk_write_config *cfg, const char *path,
                           struct stk_err *err)
 {
@@ -122,14 +121,14 @@ static int make_arguments(struct arguments *a, const struct stk_write_config *cf
     return rc;
 }
 
-/* mksquashfs refuses it beside its time options. */
+/* mksquashfs refuses SOURCE_DATE_EPOCH together with its time options. */
 static bool is_kept(const char *var, const void *user)
 {
     (void)user;
     return strncmp(var, "SOURCE_DATE_EPOCH=", 18) != 0;
 }
 
-/* It runs in the folder that is written to, whatever name that has by then. */
+/* It runs in the output folder, whatever that is named by then. */
 static int start(struct tool *t, const char *const *arg, const struct stk_out *o,
                  struct stk_err *err)
 {
@@ -143,7 +142,7 @@ static int start(struct tool *t, const char *const *arg, const struct stk_out *o
     if (!env)
         return stk_err_nomem(err, sizeof *env);
     t->printed = memfd_create("stoker-" TOOL, MFD_CLOEXEC);
-    /* A socket, not a pipe: writing to one whose reader died can be told not to raise SIGPIPE. */
+    /* A socket, not a pipe: writes to it can suppress SIGPIPE if the reader died. */
     if (t->printed < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
         rc = errno;
     if (rc == 0) {
@@ -153,7 +152,7 @@ static int start(struct tool *t, const char *const *arg, const struct stk_out *o
                                       .env = env,
                                       .dir = stk_fd_path(o->dirfd, NULL, dir),
                                       .fd = {pair[1], t->printed, t->printed},
-                                      .keep_signals = true}; /* it ends when we do, not before */
+                                      .keep_signals = true}; /* it ends when we do, not earlier */
         rc = stk_child_start(&t->child);
         close(pair[1]);
     }
@@ -171,7 +170,7 @@ static void tool_close(struct tool *t)
     free(t);
 }
 
-/* The end of what it printed, on one line; "" when nothing. */
+/* The end of its output, on one line; "": none. */
 static const char *tool_said(const struct tool *t, char text[PRINTED + 1])
 {
     off_t size = lseek(t->printed, 0, SEEK_END);
@@ -187,11 +186,11 @@ static const char *tool_said(const struct tool *t, char text[PRINTED + 1])
     return text;
 }
 
-/* Looks at how it ended; it exits 0 also when it left out a file because of its name. */
+/* Checks how it ended; it exits 0 even if it left out a file because of its name. */
 static int tool_result(struct tool *t, const char *path, struct stk_err *err)
 {
     char text[PRINTED + 1];
-    (void)stk_child_wait(&t->child); /* where nobody can tell how it ended, it ended well */
+    (void)stk_child_wait(&t->child); /* if its status is unknown, assume success */
     const struct stk_ending *e = &t->child.ending;
     const char *said = tool_said(t, text);
     if (e->status == 0) {
@@ -203,14 +202,14 @@ static int tool_result(struct tool *t, const char *path, struct stk_err *err)
                            "sample its own",
                            (int)(twice - said), said);
     }
-    const char *what = *said ? said : "it said nothing";
+    const char *what = *said ? said : "no output";
     if (e->signal)
         return stk_err_set(err, STK_E_SYS, path, -1, TOOL " was ended by signal %d: %s", e->signal,
                            what);
     int rc =
         stk_err_set(err, STK_E_SYS, path, -1, TOOL " failed (exit status %d): %s", e->status, what);
     if (err && strstr(said, strerror(ENOSPC)))
-        err->sys_errno = ENOSPC; /* so that callers can tell it from the rest */
+        err->sys_errno = ENOSPC; /* lets callers recognise a full disk */
     return rc;
 }
 

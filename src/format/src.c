@@ -1,7 +1,7 @@
 /*
- * src.c - the window a listing sees a file through: plain files by pread, gzip and zlib files
- * decompressed on the way, with an access point every few MiB so that they can later be read from
- * the middle (the method of zlib's own example zran.c). Knows nothing of formats.
+ * src.c - the window through which a listing sees a file: plain files by pread, gzip and zlib files
+ * decompressed on the fly, with an access point every few MiB so that they can later be read from
+ * the middle (the method of zlib's own example zran.c). Knows no formats.
  */
 #include "format/lister.h"
 #include "base/array.h"
@@ -15,9 +15,9 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#define WINDOW_DENSE  (256u << 10) /* read size while a listing looks at nearly every page */
+#define WINDOW_DENSE  (256u << 10) /* read size while a listing touches nearly every page */
 #define WINDOW_SPARSE 1024u        /* read size while it hops from header to header */
-#define AHEAD         (8u << 20)   /* how far the kernel is told to read ahead of hops */
+#define AHEAD         (8u << 20)   /* read-ahead hint for the kernel while hopping */
 #define AHEAD_GAP     (128u << 10) /* hops shorter than this read the whole file anyway */
 #define POINT_SPAN    (4u << 20)   /* decoded bytes between access points */
 #define HISTORY       32768u       /* deflate's window */
@@ -33,13 +33,13 @@ struct point_mark {
 struct stream {
     z_stream z;
     uint8_t *in;
-    uint64_t in_off; /* file offset behind the bytes in `in` */
+    uint64_t in_off; /* file offset after the bytes in `in` */
     uint64_t out;    /* decoded bytes so far */
     bool ended, broken;
-    bool told;               /* a caller has been given `why` */
+    bool told;               /* `why` has been reported to a caller */
     bool fresh;              /* no access point in this member yet */
     struct stk_err why;      /* of broken */
-    struct point_mark *mark; /* all of them: 32 bytes a point is nothing */
+    struct point_mark *mark; /* all of them: 32 bytes per point are negligible */
     size_t nmarks, taken;
 };
 
@@ -47,18 +47,18 @@ struct stk_src {
     int fd;
     const char *name; /* borrowed */
     char *path;
-    char again[32]; /* "" until asked for */
+    char again[32]; /* "" until needed */
     uint64_t size;
     int64_t mtime_ns;
     struct stk_buf win;
     uint64_t win_off;
-    uint64_t last_off; /* of the last peek that missed the window */
+    uint64_t last_off; /* offset of the last peek outside the window */
     uint64_t gap;      /* between the last two of them */
-    uint64_t advised;  /* the kernel was told to read up to here */
-    unsigned peeks;    /* in the present window */
+    uint64_t advised;  /* end of the read-ahead hint */
+    unsigned peeks;    /* in the current window */
     bool dense;
-    struct stk_feed *feed; /* where the bytes come from instead, or NULL */
-    uint64_t fed;          /* blocks the listing is past */
+    struct stk_feed *feed; /* alternative source of the bytes, or NULL */
+    uint64_t fed;          /* blocks the listing has passed */
     struct stream *st;     /* NULL: plain */
 };
 
@@ -104,7 +104,7 @@ static bool is_zlib(const uint8_t *p, size_t n)
 {
     if (n < 6 || (p[0] & 0x0f) != 8 || (p[0] >> 4) > 7 || (p[0] * 256 + p[1]) % 31 || (p[1] & 32))
         return false;
-    /* Two bytes prove little: it must also inflate as far as we see. */
+    /* Two bytes prove little: what we see must also inflate. */
     uint8_t out[1024];
     z_stream z = {.next_in = (Bytef *)(uintptr_t)p,
                   .avail_in = (uInt)n,
@@ -187,7 +187,7 @@ void stk_src_close(struct stk_src *s)
 
 /* ---- plain files ---- */
 
-/* Dense while the last window served a peek for every 4 KiB of it. */
+/* Dense if the last window served a peek per 4 KiB. */
 static size_t choose_read(struct stk_src *s, uint64_t off)
 {
     s->gap = off > s->last_off ? off - s->last_off : 0;
@@ -199,7 +199,7 @@ static size_t choose_read(struct stk_src *s, uint64_t off)
     return s->dense ? WINDOW_DENSE : WINDOW_SPARSE;
 }
 
-/* Hops that cross a file on storage: the kernel is told to fetch it in large requests, ahead. */
+/* For hops across a file on storage: tells the kernel to prefetch it in large requests. */
 static void read_ahead(struct stk_src *s, uint64_t off)
 {
     if (s->dense || s->gap >= AHEAD_GAP || off + AHEAD / 2 <= s->advised)
@@ -231,7 +231,7 @@ static int plain_fill(struct stk_src *s, uint64_t off, size_t n, struct stk_err 
     return rc;
 }
 
-/* ---- files that are fed ---- */
+/* ---- files with a feed ---- */
 
 void stk_src_set_feed(struct stk_src *s, struct stk_feed *f)
 {
@@ -245,14 +245,15 @@ int stk_src_fd(const struct stk_src *s)
     return s->fd;
 }
 
-/* [off, off+n) is in the file; where it crosses blocks it is put together in the window. */
+/* [off, off+n) is in the file; a range across blocks is assembled in the window. */
 static int fed_peek(struct stk_src *s, uint64_t off, size_t n, const uint8_t **p,
                     struct stk_err *err)
 {
     uint64_t block = off / STK_FEED_BLOCK;
     size_t at = (size_t)(off % STK_FEED_BLOCK);
     int rc = 0;
-    if (n > STK_FEED_BLOCK || block < s->fed) { /* more blocks than may be held, or one let go */
+    if (n > STK_FEED_BLOCK || block < s->fed) { /* more blocks than may be held, or one already
+                                                 * released */
         rc = plain_fill(s, off, n, err);
         *p = s->win.data;
         return rc;
@@ -335,7 +336,7 @@ int stk_point_window(struct stk_point *p, const uint8_t *before, size_t n, struc
     return 0;
 }
 
-/* The last HISTORY decoded bytes are what a decoder starting here would need. */
+/* Saves the last HISTORY decoded bytes, which a decoder starting here needs. */
 static int save_window(struct stk_src *s, struct point_mark *m, struct stk_err *err)
 {
     size_t n = s->win.len < HISTORY ? s->win.len : HISTORY;
@@ -346,7 +347,7 @@ static int save_window(struct stk_src *s, struct point_mark *m, struct stk_err *
     return rc;
 }
 
-/* fresh: a member begins here, nothing before it is referred to. */
+/* fresh: a member begins here, which does not refer to earlier bytes. */
 static int add_point(struct stk_src *s, bool fresh, struct stk_err *err)
 {
     struct stream *st = s->st;
@@ -376,7 +377,7 @@ static int stream_feed(struct stk_src *s, struct stk_err *err)
     return 0;
 }
 
-/* Behind a member: the next one, zeros of padding, or the end. */
+/* After a member: the next one, zero padding, or the end. */
 static int next_member(struct stk_src *s, struct stk_err *err)
 {
     struct stream *st = s->st;
@@ -391,13 +392,13 @@ static int next_member(struct stk_src *s, struct stk_err *err)
     if (member && inflateReset2(&st->z, 15 + 32) != Z_OK)
         return stream_fail(s, "cannot begin a member", err);
     if (!member && got == 2 && (b[0] || b[1]))
-        return stream_fail(s, "bytes after its end", err); /* so this is not the end: it is told */
+        return stream_fail(s, "bytes after its end", err); /* not the end: reported */
     st->ended = !member;
     return 0;
 }
 
-/* Inflates up to `room` more bytes behind the window. Stops at block boundaries (Z_BLOCK), where
- * access points can be. */
+/* Inflates up to `room` more bytes after the window. Stops at block boundaries (Z_BLOCK), where
+ * access points are possible. */
 static int stream_step(struct stk_src *s, size_t room, struct stk_err *err)
 {
     struct stream *st = s->st;
@@ -422,7 +423,7 @@ static int stream_step(struct stk_src *s, size_t room, struct stk_err *err)
     bool at_block = (st->z.data_type & 128) && !(st->z.data_type & 64);
     if (!at_block)
         return 0;
-    if (st->fresh) { /* right behind the member's header */
+    if (st->fresh) { /* right after the member's header */
         st->fresh = false;
         return add_point(s, true, err);
     }
@@ -431,14 +432,14 @@ static int stream_step(struct stk_src *s, size_t room, struct stk_err *err)
     return 0;
 }
 
-/* Forgets decoded bytes before `keep_from`, but for the history access points need. */
+/* Drops decoded bytes before `keep_from`, except the history that access points need. */
 static void trim_window(struct stk_src *s, uint64_t keep_from)
 {
     uint64_t end = s->win_off + s->win.len;
     uint64_t history = end > HISTORY ? end - HISTORY : 0;
     uint64_t from = keep_from < history ? keep_from : history;
     if (from <= s->win_off + (1u << 20))
-        return; /* moving bytes is worth it only now and then */
+        return; /* moving bytes pays off only occasionally */
     size_t drop = (size_t)(from - s->win_off);
     memmove(s->win.data, s->win.data + drop, s->win.len - drop);
     s->win.len -= drop;
@@ -470,7 +471,7 @@ static int stream_peek(struct stk_src *s, uint64_t off, size_t n, const uint8_t 
     uint64_t end = off + n;
     if (s->st->out < end) {
         int rc = stream_until(s, off, end, err);
-        /* What was decoded before the damage is still good to look at. */
+        /* Bytes decoded before the damage are still valid. */
         if (rc < 0 && s->st->out <= off) {
             s->st->told = true;
             return rc;
@@ -541,7 +542,7 @@ bool stk_src_take_point(struct stk_src *s, bool last, struct stk_point *p)
                             .bits = m->bits,
                             .window = m->window,
                             .window_len = m->window_len};
-    if (m->bits) { /* the first bits stand in the byte before */
+    if (m->bits) { /* the first bits are in the byte before */
         p->in_off--;
         p->in_len++;
     }
@@ -550,7 +551,7 @@ bool stk_src_take_point(struct stk_src *s, bool last, struct stk_point *p)
     return true;
 }
 
-/* A decoder that stands where the point does. */
+/* Starts a decoder at the point. */
 static int point_begin(z_stream *z, const struct stk_point *p, const uint8_t *in)
 {
     uint8_t history[HISTORY];
@@ -569,7 +570,7 @@ static int point_begin(z_stream *z, const struct stk_point *p, const uint8_t *in
     return Z_OK;
 }
 
-/* The next n bytes to out; false: they do not come. */
+/* Decodes the next n bytes to out; false: it cannot. */
 static bool point_inflate(z_stream *z, uint8_t *out, size_t n)
 {
     int rc = Z_OK;
@@ -584,7 +585,7 @@ static bool point_decode(z_stream *z, const struct stk_point *p, const uint8_t *
 {
     bool good = point_begin(z, p, in) == Z_OK;
     size_t n, most = p->decoded_len ? (size_t)p->decoded_len : 1;
-    /* What comes before the extent goes where its own bytes will overwrite it. */
+    /* The lead goes where the extent's own bytes will overwrite it. */
     for (size_t lead = p->lead; good && lead; lead -= n) {
         n = lead < most ? lead : most;
         good = point_inflate(z, out, n);

@@ -1,6 +1,6 @@
 /*
  * table_split.c - files that hold several splits of a dataset (train/x and test/x, x_train and
- * x_test), of which one is read, and what is said of arrays that are no columns.
+ * x_test), of which one is read, and the report on arrays that are not columns.
  */
 #include "format/ragged.h"
 
@@ -11,10 +11,10 @@ static const char *const words[] = {"train", "training", "val",  "valid",   "val
                                     "dev",   "test",     "eval", "testing", NULL};
 #define NWORDS (sizeof words / sizeof *words - 1)
 
-/* Where the name of a split stands in an array's name. */
+/* The position of a split's name in an array's name. */
 struct place {
     int word;        /* -1: nowhere */
-    size_t from, to; /* the bytes that are not part of the field's own name */
+    size_t from, to; /* the bytes that do not belong to the field's name */
 };
 
 static int word_at(const char *p, size_t n)
@@ -52,9 +52,9 @@ static bool same_field(const struct stk_table_array *a, const struct place *p,
            memcmp(a->name + p->to, b->name + q->to, n - p->from) == 0;
 }
 
-#define LOOK_AT 4096 /* arrays; a file of more has samples of its own for each */
+#define LOOK_AT 4096 /* arrays; in a file with more, each array is a sample */
 
-/* Marks the words that share a field with another. */
+/* Marks the splits that share a field with another split. */
 static void count_splits(const struct stk_table_array *a, const struct place *p, size_t n,
                          uint64_t *bytes)
 {
@@ -67,7 +67,7 @@ static void count_splits(const struct stk_table_array *a, const struct place *p,
             }
 }
 
-/* train where there is one, else the largest. */
+/* train if there is one, else the largest. */
 static int choose_word(const uint64_t *bytes)
 {
     int best = -1;
@@ -106,7 +106,7 @@ int stk_table_split(struct stk_lister *l, struct stk_table_array *a, size_t n, s
     return rc;
 }
 
-/* ---- what is said ---- */
+/* ---- reports ---- */
 
 /* "x, y, label, ..." of the columns. */
 static void name_columns(const struct stk_table_array *a, size_t n, char *text, size_t size)

@@ -1,7 +1,7 @@
 /*
- * tar.c - tar as WebDataset writes it: a sample's fields are neighbouring members named after its
- * key, sorted by extension. ustar headers where they do, pax ones where not; the same samples
- * give the same bytes. Listing is in tarlist.c.
+ * tar.c - tar as WebDataset writes it: a sample's fields are adjacent members named after its key,
+ * sorted by extension. ustar headers if they suffice, else pax; the same samples give the same
+ * bytes. tarlist.c lists.
  */
 #include "format/format.h"
 #include "format/members.h"
@@ -26,8 +26,8 @@ static int bid(const struct stk_probe *p)
 
 /* ---- writing ---- */
 
-/* Between encode and append a sample has its length before it (u64) and that of its key (u32), then
- * the key: neighbours must be told apart. */
+/* Between encode and append a sample is preceded by its length (u64), the length of its key (u32)
+ * and the key: append compares the keys of adjacent samples. */
 #define FRAME 12u
 
 static void put_members(const struct stk_members *m, struct stk_buf *out)
@@ -96,7 +96,7 @@ static void writer_free(struct stk_out *o)
     *stk_out_state(o) = NULL;
 }
 
-/* Readers make one sample of neighbours with the same stem, so two of ours must not have it. */
+/* Readers merge adjacent members with the same stem, so two adjacent samples must not share it. */
 static int check_key(struct writer *w, const char *key, size_t len, struct stk_err *err)
 {
     const char *last = (const char *)w->key.data;
@@ -133,7 +133,7 @@ static int append(const struct stk_write_config *cfg, struct stk_out *o, const u
     return len ? stk_err_set(err, STK_E_CORRUPT, stk_out_path(o), -1, "cut-off sample") : 0;
 }
 
-/* Two blocks of zeros, then to the size GNU tar and Python give archives. */
+/* Two blocks of zeros, then padding to the size GNU tar and Python give archives. */
 static int finish(const struct stk_write_config *cfg, struct stk_out *o, struct stk_err *err)
 {
     (void)cfg;

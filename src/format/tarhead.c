@@ -2,7 +2,7 @@
  * tarhead.c - tar headers: POSIX.1-1988 (ustar), POSIX.1-2001 (pax), GNU's and v7's variants.
  *
  * Offsets: name 0+100, mode 100, uid 108, gid 116, size 124+12, mtime 136, checksum 148+8, type
- * 156, link 157, magic 257+6, version 263+2, prefix 345+155. Knows nothing of samples.
+ * 156, link 157, magic 257+6, version 263+2, prefix 345+155. Knows nothing about samples.
  */
 #include "format/tarhead.h"
 
@@ -16,7 +16,7 @@ enum { GNU_MORE = 482 };
 #define PREFIX_MAX_LEN 155u
 #define OCTAL_SIZE_MAX 077777777777ull /* 8 GiB - 1: eleven octal digits */
 
-/* Octal with blanks before and a blank or NUL behind, or GNU's base 256 (top bit set). */
+/* Octal with leading blanks and a trailing blank or NUL, or GNU's base 256 (top bit set). */
 static bool parse_number(const uint8_t *p, size_t n, uint64_t *v)
 {
     *v = 0;
@@ -39,7 +39,7 @@ static bool parse_number(const uint8_t *p, size_t n, uint64_t *v)
     return i == n || p[i] == '\0' || p[i] == ' ';
 }
 
-/* Some old tars summed signed characters; both are taken, as every tar does. */
+/* Some old tars summed signed characters; both sums are accepted, as in every tar. */
 static bool checksum_ok(const uint8_t *b)
 {
     uint64_t want;
@@ -63,7 +63,7 @@ static size_t text_len(const uint8_t *p, size_t max)
 static void parse_name(const uint8_t *b, struct stk_tar_head *h)
 {
     size_t at = 0;
-    /* GNU's "ustar  \0" uses the prefix's place for times; star's own is 131 bytes long. */
+    /* GNU's "ustar \0" uses the prefix field for times; star's prefix is 131 bytes long. */
     if (memcmp(b + MAGIC, "ustar\0", 6) == 0) {
         bool star = memcmp(b + 508, "tar\0", 4) == 0;
         size_t n = text_len(b + PREFIX, star ? 131 : PREFIX_MAX_LEN);
@@ -120,7 +120,7 @@ static bool pax_record(struct stk_tar_pax *pax, const char *key, size_t key_len,
 {
     bool real = key_is(key, key_len, "GNU.sparse.name");
     if (real || (key_is(key, key_len, "path") && !pax->path_is_real)) {
-        pax->path = len ? value : NULL; /* an empty value takes back what was said before */
+        pax->path = len ? value : NULL; /* an empty value revokes an earlier one */
         pax->path_len = len;
         pax->path_is_real = real;
         pax->sparse = pax->sparse || real;
@@ -145,7 +145,7 @@ static bool pax_record(struct stk_tar_pax *pax, const char *key, size_t key_len,
 
 bool stk_tar_pax_parse(const char *text, size_t n, struct stk_tar_pax *pax)
 {
-    /* "LENGTH KEY=VALUE\n", LENGTH counting all of it. */
+    /* "LENGTH KEY=VALUE\n"; LENGTH counts the whole record. */
     while (n) {
         const char *blank = memchr(text, ' ', n < 21 ? n : 21);
         uint64_t len;
@@ -165,7 +165,7 @@ bool stk_tar_pax_parse(const char *text, size_t n, struct stk_tar_pax *pax)
 
 /* ---- writing ---- */
 
-/* Where to cut a name into prefix and name, 0 for not at all; false when it does not fit. */
+/* Where to split a name into prefix and name; 0: no split; false: it does not fit. */
 static bool split_name(const char *name, size_t len, size_t *cut)
 {
     *cut = 0;
@@ -217,7 +217,7 @@ static void put_block(struct stk_buf *out, char type, const char *name, size_t l
     uint32_t sum = 0;
     for (size_t i = 0; i < STK_TAR_BLOCK; i++)
         sum += b[i];
-    put_octal(b + SUM, 6, sum); /* six digits, NUL, and the blank that is there already */
+    put_octal(b + SUM, 6, sum); /* six digits, NUL, and the existing blank */
 }
 
 static size_t decimal_digits(size_t v)
@@ -257,7 +257,7 @@ void stk_tar_put_head(struct stk_buf *out, const char *name, size_t name_len, ui
         size_t len = out->len - text;
         stk_buf_zeros(out, stk_tar_padding(len));
         size_t end = out->len;
-        if (!out->fail) { /* again, now that the length is known */
+        if (!out->fail) { /* rewrite it with the known length */
             out->len = head;
             put_block(out, 'x', "././@PaxHeader", 14, 0, len);
             out->len = end;

@@ -33,37 +33,37 @@ struct stk_tar_head {
 
 enum stk_tar_what stk_tar_parse(const uint8_t block[STK_TAR_BLOCK], struct stk_tar_head *h);
 
-/* The records of a pax header that matter here. Absent ones leave what was there before, so that
- * a global header's stay in force. */
+/* The pax records that matter here. Absent records keep earlier values, so that a global header
+ * stays in force. */
 struct stk_tar_pax {
     bool has_size, sparse;
-    bool rest;           /* of a file that begins in another volume: the next member */
-    const char *rest_of; /* that file's name, as path */
+    bool rest;           /* the next member continues a file from another volume */
+    const char *rest_of; /* name of that file, like path */
     size_t rest_of_len;
     bool label; /* names a volume of several */
     uint64_t size;
     /* Borrowed from the text; NULL: none. Not terminated, may contain NUL. */
     const char *path, *link;
     size_t path_len, link_len;
-    bool path_is_real; /* GNU's own name of a sparse file, whose path is a made-up one */
+    bool path_is_real; /* path is GNU's real name of a sparse file, not its placeholder */
 };
-/* False when the text is not one of pax records. */
+/* False if the text does not consist of pax records. */
 bool stk_tar_pax_parse(const char *text, size_t n, struct stk_tar_pax *pax);
 
-/* Appends what stands before a regular member's data: a ustar header, behind a pax header where
- * the name or size does not fit. Owner 0, mode 0644, time 0: the same input, the same bytes. */
+/* Appends the header of a regular member: ustar, preceded by a pax header if the name or size does
+ * not fit. Owner 0, mode 0644, time 0: the same input gives the same bytes. */
 void stk_tar_put_head(struct stk_buf *out, const char *name, size_t name_len, uint64_t size);
 
 /* "NAME Volume 1", as GNU tar labels the volumes of an archive (-V). */
 bool stk_tar_is_volume_label(const char *name, size_t len);
-/* Whether a file beside `path` is the volume that goes on with this member; with an empty name,
- * with any. */
+/* True if a file next to `path` is the volume that continues this member, or any member if the name
+ * is empty. */
 bool stk_tar_goes_on(const char *path, const char *member, size_t len);
 
 /* The list() of the format (tarlist.c). */
 int stk_tar_list(struct stk_lister *l, struct stk_src *src, struct stk_err *err);
 
-/* Bytes of padding behind `size` bytes of data. */
+/* Bytes of padding after `size` bytes of data. */
 static inline size_t stk_tar_padding(uint64_t size)
 {
     return (size_t)(-size & (STK_TAR_BLOCK - 1));

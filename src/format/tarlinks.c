@@ -1,6 +1,6 @@
 /*
- * tarlinks.c - a list of hashed names that is sorted when it is first asked, and again when much
- * was added since: most archives have no links, and pay for an append per member.
+ * tarlinks.c - a list of hashed names that is sorted at the first lookup, and again after many
+ * additions: most archives have no links, and pay only an append per member.
  */
 #include "format/tarlinks.h"
 #include "base/array.h"
@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-#define TAIL_MAX 64 /* unsorted ones that are looked through, at least */
+#define TAIL_MAX 64 /* minimum number of unsorted entries to scan */
 
 static int by_hash(const void *a, const void *b)
 {
@@ -29,7 +29,7 @@ int stk_tar_links_add(struct stk_tar_links *k, const char *name, size_t name_len
     return 0;
 }
 
-/* The last of the sorted ones with that hash. */
+/* The last sorted entry with that hash. */
 static const struct stk_tar_place *find_sorted(const struct stk_tar_links *k, uint64_t hash)
 {
     size_t lo = 0, hi = k->sorted; /* the first with a greater hash */

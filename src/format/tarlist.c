@@ -1,8 +1,8 @@
 /*
- * tarlist.c - lists tar as WebDataset reads it: neighbouring members with the same stem are a
- * sample, the extension names the field. Hops from header to header, in compressed archives too;
- * a damaged header costs the members up to the next good one. A hard link has the data of the
- * member it leads to; what is sound but has no data of its own here is left out.
+ * tarlist.c - lists tar as WebDataset reads it: adjacent members with the same stem are a sample,
+ * the extension names the field. Hops from header to header, also in compressed archives; a damaged
+ * header loses the members up to the next good one. A hard link has the data of its target; sound
+ * members without data in the archive are left out.
  */
 #include "format/format.h"
 #include "format/group.h"
@@ -13,10 +13,10 @@
 
 #include <stdlib.h>
 
-#define META_MAX   (1u << 20) /* longest pax header or GNU long name taken */
-#define EXTS_MAX   1024       /* different extensions told apart in one archive */
-#define RESYNC     (1u << 20) /* looked at in one go for the next header */
-#define AFTER_END  (1u << 20) /* looked at for an archive appended behind the end marker */
+#define META_MAX   (1u << 20) /* longest pax header or GNU long name accepted */
+#define EXTS_MAX   1024       /* number of extensions distinguished per archive */
+#define RESYNC     (1u << 20) /* window of the search for the next header */
+#define AFTER_END  (1u << 20) /* searched for an archive appended after the end marker */
 #define SHOWN_NAME 300        /* bytes of a name in a message */
 #define VOLUME     "its beginning is in another volume"
 #define ONE_OF     "a volume of several (tar -M), and they are not joined; tar -xM unpacks them all"
@@ -27,13 +27,13 @@ struct part {
     uint64_t decoded_len;
 };
 
-/* What stands before a member's header and speaks about it. */
+/* Headers that precede and describe a member's header. */
 struct notes {
     bool has_path, has_link, has_size, sparse;
-    bool rest;     /* the member goes on from another volume */
+    bool rest;     /* the member continues from another volume */
     bool label;    /* this is a volume of several */
     bool unusable; /* could not be read: the member's name or size is unknown */
-    bool too_long; /* was not read, for the same reason */
+    bool too_long; /* was not read because of its length */
     uint64_t size;
     struct stk_buf path, link;
 };
@@ -43,9 +43,9 @@ struct tar {
     struct stk_src *src;
     struct stk_err *err;
     struct stk_chain chain; /* per-sample compression */
-    uint64_t off;           /* of the block looked at */
+    uint64_t off;           /* of the current block */
     bool ended;
-    bool volume; /* something has said that this is one of several */
+    bool volume; /* a header says that this is one of several */
     struct notes local, global;
     struct stk_buf name, target;
     struct stk_tar_links links;
@@ -80,7 +80,7 @@ static int add_part(struct tar *t, const struct part *p)
 static int add_member(struct tar *t, size_t len, const struct part *p)
 {
     const char *name = (const char *)t->name.data;
-    /* Without an extension, or with one too many, the whole name is a key. */
+    /* Without an extension, or past the limit of extensions, the whole name is a key. */
     if (stk_member_stem(name, len) + 1 >= len && !stk_key_is_safe_path(name, len))
         return unsafe_name(t);
     int rc = stk_grouper_member(&t->group, name, len, t->err);
@@ -89,7 +89,7 @@ static int add_member(struct tar *t, size_t len, const struct part *p)
     return rc < 0 ? rc : add_part(t, p);
 }
 
-/* What a compressed member decodes to stands in its first bytes. 1: it does not, and was noted. */
+/* Reads the decoded length from a compressed member's first bytes. 1: not there, and reported. */
 static int unpacked_len(struct tar *t, struct part *p)
 {
     const uint8_t *head;
@@ -128,7 +128,7 @@ static int add_regular(struct tar *t, uint64_t data, uint64_t size)
     return add_member(t, len, &p);
 }
 
-/* The archive breaks off here: whether it goes on in another volume. */
+/* The archive ends here: does it continue in another volume? */
 static bool is_volume(const struct tar *t)
 {
     uint64_t size = stk_src_size(t->src);
@@ -137,7 +137,8 @@ static bool is_volume(const struct tar *t)
                                          t->name.data ? t->name.len : 0));
 }
 
-/* True when [off, off+size) is there. Else *rc is what list() returns: the problem was noted. */
+/* True if [off, off+size) exists. Else the problem was reported, and *rc is the result of
+ * list(). */
 static bool data_is_there(struct tar *t, uint64_t off, uint64_t size, int *rc)
 {
     uint64_t end;
@@ -166,7 +167,7 @@ static void skip_data(struct tar *t, uint64_t data, uint64_t size)
     t->off = data + size + stk_tar_padding(size);
 }
 
-/* A name as others write it, cleaned, with a NUL behind it that is not counted. */
+/* Copies a name, cleaned, with a NUL after it that is not counted. */
 static int set_name(struct stk_buf *to, const void *p, size_t len, struct stk_err *err)
 {
     stk_buf_reset(to);
@@ -192,8 +193,8 @@ static int copy_names(struct tar *t, const struct stk_tar_head *h)
     return rc;
 }
 
-/* Links, devices and folders have no data, whatever the size says, in the archives of some tars,
- * and have it in those of others: the next block tells. */
+/* With some tars, links, devices and folders have no data despite a size; with others they do: the
+ * next block decides. */
 static int without_data(struct tar *t, uint64_t *size)
 {
     struct stk_tar_head next;
@@ -207,7 +208,7 @@ static int without_data(struct tar *t, uint64_t *size)
     return rc;
 }
 
-/* The map of a GNU sparse file goes on in blocks of its own. */
+/* The map of a GNU sparse file continues in separate blocks. */
 static int skip_sparse_map(struct tar *t, const struct stk_tar_head *h, uint64_t *data)
 {
     bool more = h->more;
@@ -223,7 +224,7 @@ static int skip_sparse_map(struct tar *t, const struct stk_tar_head *h, uint64_t
     return 0;
 }
 
-/* Why a member is no sample although it is sound; NULL: it may be one, or holds nothing anyway. */
+/* Why a sound member is not a sample; NULL: it may be one, or has no data anyway. */
 static const char *foreign(const struct tar *t, const struct stk_tar_head *h)
 {
     if (t->local.sparse || t->global.sparse || h->type == 'S')
@@ -240,7 +241,7 @@ static const char *foreign(const struct tar *t, const struct stk_tar_head *h)
     case 'V': /* the name of the archive */
         return NULL;
     case '2':
-        return "a symbolic link; tar --dereference puts in what it leads to";
+        return "a symbolic link; tar --dereference stores its target";
     case '3':
     case '4':
     case '6':
@@ -248,7 +249,7 @@ static const char *foreign(const struct tar *t, const struct stk_tar_head *h)
     case 'M':
         return VOLUME;
     default:
-        return "of a type that is not known";
+        return "of an unknown type";
     }
 }
 
@@ -258,13 +259,13 @@ static int take_link(struct tar *t, uint64_t data, uint64_t size)
     const struct stk_tar_place *to = stk_tar_links_find(&t->links, target, t->target.len);
     if (to)
         return add_regular(t, to->at + STK_TAR_BLOCK, to->len);
-    if (size) /* POSIX has it that a link may bring the data along */
+    if (size) /* POSIX allows a link to include the data */
         return add_regular(t, data, size);
     return leave_out(t, "a hard link to a member that is not before it, or is not read; tar "
-                        "--hard-dereference puts in what it leads to");
+                        "--hard-dereference stores its target");
 }
 
-/* A member whose data is [data, data+size), where it has any. */
+/* A member with data [data, data+size), if any. */
 static int list_member(struct tar *t, const struct stk_tar_head *h, uint64_t data, uint64_t size)
 {
     const char *why = foreign(t, h), *name = (const char *)t->name.data;
@@ -302,7 +303,7 @@ static int take_member(struct tar *t, const struct stk_tar_head *h)
     return rc;
 }
 
-/* ---- headers that speak about the next one ---- */
+/* ---- headers that describe the next one ---- */
 
 static void notes_reset(struct notes *n)
 {
@@ -335,7 +336,7 @@ static void take_pax(struct notes *n, const char *text, size_t len)
         n->has_link = set_text(&n->link, pax.link, pax.link_len);
 }
 
-/* Reads 'x' and 'g' (pax records), 'L' (a long name) and 'K' (what a link leads to, when long). */
+/* Reads 'x' and 'g' (pax records), 'L' (a long name) and 'K' (a long link target). */
 static int read_notes(struct tar *t, const struct stk_tar_head *h, const uint8_t *p, size_t len)
 {
     struct notes *n = h->type == 'g' ? &t->global : &t->local;
@@ -367,7 +368,7 @@ static int take_notes(struct tar *t, const struct stk_tar_head *h)
     } else if (h->size) {
         t->local.too_long = true;
     }
-    stk_buf_reset(&t->name); /* the member's is not known yet */
+    stk_buf_reset(&t->name); /* the member's name is not known yet */
     if (rc == 0 && data_is_there(t, data, h->size, &rc))
         skip_data(t, data, h->size);
     return rc;
@@ -375,15 +376,15 @@ static int take_notes(struct tar *t, const struct stk_tar_head *h)
 
 /* ---- the walk ---- */
 
-/* Looks for the next header after a damaged one. Only headers with a magic count: file data that
- * happens to sum up is too easy to find. */
+/* Searches for the next header after a damaged one. Only headers with a magic count: file data
+ * matches a checksum by chance too easily. */
 static int resync(struct tar *t)
 {
     uint64_t from = t->off;
     struct stk_tar_head h;
     const uint8_t *p;
     size_t got;
-    /* What follows may be another sample of the same key. */
+    /* Another sample of the same key may follow. */
     int rc = stk_grouper_flush(&t->group, t->err);
     notes_reset(&t->local);
     for (t->off += STK_TAR_BLOCK; rc == 0; t->off += got & ~(size_t)(STK_TAR_BLOCK - 1)) {
@@ -403,12 +404,12 @@ static int resync(struct tar *t)
     t->ended = true;
     return rc < 0 ? rc
                   : stk_list_problem(t->l, (int64_t)from, t->err,
-                                     from ? "damaged header, and no good one behind it"
+                                     from ? "damaged header, and no good one after it"
                                           : "not a tar archive: no header at its beginning");
 }
 
-/* Zeros: the archive ends here. Members behind them are seen by no tar without --ignore-zeros, so
- * that they are there is worth saying. */
+/* Zeros end the archive. No tar sees members after them without --ignore-zeros, so they are
+ * reported. */
 static int end_marker(struct tar *t)
 {
     struct stk_tar_head h;
@@ -420,7 +421,7 @@ static int end_marker(struct tar *t)
         enum stk_tar_what what = stk_tar_parse(p + i, &h);
         if (what == STK_TAR_HEADER && h.has_magic)
             return stk_list_left_out(t->l, "archive", stk_src_name(t->src),
-                                     "appended behind the end marker of the first one, where no "
+                                     "appended after the end marker of the first one, where no "
                                      "tar reads it; tar --concatenate joins them",
                                      t->err);
         if (what != STK_TAR_ZEROS)
@@ -462,7 +463,7 @@ static int step(struct tar *t)
         return take_notes(t, &h);
     rc = take_member(t, &h);
     notes_reset(&t->local);
-    t->global.rest = false; /* GNU says so in a global header, of one member */
+    t->global.rest = false; /* GNU puts it in a global header, but for one member only */
     return rc;
 }
 

@@ -1,6 +1,7 @@
 /*
- * tarvolume.c - volumes of an archive (tar -M). One that others follow ends wherever it is full, as
- * one that was cut off does; what tells them apart is a label, or the next volume beside it.
+ * tarvolume.c - volumes of an archive (tar -M). A volume that is not the last ends wherever it is
+ * full, like a truncated archive; only a label, or the next volume in the same folder,
+ * distinguishes them.
  */
 #include "format/members.h"
 #include "format/tarhead.h"
@@ -13,8 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define LOOK_AT  4096 /* files beside it */
-#define NAME_CUT 100  /* bytes of a longer name that a continued member has */
+#define LOOK_AT  4096 /* files in its folder */
+#define NAME_CUT 100  /* bytes kept of a longer name in a continued member */
 #define BLOCKS   4u   /* of each: a label, a global header and its text, the continued member */
 
 bool stk_tar_is_volume_label(const char *name, size_t len)
@@ -26,7 +27,7 @@ bool stk_tar_is_volume_label(const char *name, size_t len)
     return digits && len - digits >= n && memcmp(name + len - digits - n, word, n) == 0;
 }
 
-/* Whether the name in a header is that of the member, which was cleaned; an empty one: any is. */
+/* True if a header's name is that of the (cleaned) member, or if the member's is empty. */
 static bool is_rest_of(const char *name, size_t len, const char *member, size_t member_len)
 {
     char clean[4096];
@@ -38,7 +39,7 @@ static bool is_rest_of(const char *name, size_t len, const char *member, size_t 
     return (len == member_len || (cut && len < member_len)) && memcmp(clean, member, len) == 0;
 }
 
-/* Whether the headers at p begin with the rest of a member. */
+/* True if the headers at p begin with the rest of a member. */
 static bool begins_with_rest(const uint8_t *p, size_t n, const char *member, size_t len)
 {
     struct stk_tar_head h;

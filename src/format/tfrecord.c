@@ -1,8 +1,8 @@
 /*
  * tfrecord.c - TFRecord: u64 length, u32 masked CRC-32C of it, data, u32 masked CRC-32C of data.
  *
- * The length's checksum tells a damaged length (the rest of the file is lost: there is no marker to
- * find the next record by) from damaged data (the next record can be found).
+ * The length's checksum distinguishes a damaged length (the rest of the file is lost: there is no
+ * marker to find the next record) from damaged data (the next record can be found).
  */
 #include "format/format.h"
 #include "format/payload.h"
@@ -14,7 +14,7 @@
 #define HEAD 12
 #define TAIL 4
 
-#define PASSING (1u << 20) /* of a compressed file, looked at in one go */
+#define PASSING (1u << 20) /* window in a compressed file */
 
 static const char *const suffixes[] = {".tfrecord", ".tfrecords", ".tfrec", ".tfr", NULL};
 static const char *const side[] = {"*.idx", "*.tfindex", "*.index", NULL};
@@ -36,8 +36,8 @@ static int bid(const struct stk_probe *p)
     return 0;
 }
 
-/* Looks at the first records, as far as they stand in the window: what was decompressed before
- * cannot be asked for again. A volume of 16 MiB is not looked at whole. */
+/* Examines the first records as far as they are in the window: earlier decompressed bytes are gone.
+ * Does not read a large record whole. */
 static int look(void *user, struct stk_payload_guess *g, struct stk_err *err)
 {
     struct stk_src *src = user;
@@ -62,8 +62,8 @@ static int look(void *user, struct stk_payload_guess *g, struct stk_err *err)
     return 0;
 }
 
-/* In a compressed file the frames are only seen here: the reader gets slices of decoded blocks.
- * 1: the record is whole; 0: it is not, which has been reported; negative: stop. */
+/* In a compressed file only the listing sees frames: the reader gets slices of decoded blocks. 1:
+ * the record is whole; 0: it is not, and was reported; negative: stop. */
 static int check_passing(struct stk_lister *l, struct stk_src *src, uint64_t off, uint64_t len,
                          struct stk_err *err)
 {
@@ -75,7 +75,7 @@ static int check_passing(struct stk_lister *l, struct stk_src *src, uint64_t off
         size_t want = len - at < PASSING ? (size_t)(len - at) : PASSING;
         rc = stk_src_peek(src, off + HEAD + at, want, &p, &got, err);
         if (rc == 0 && got < want)
-            return 1; /* the end of the file is before that of the record: told when it is listed */
+            return 1; /* the file ends before the record: reported when it is listed */
         if (rc == 0)
             crc = stk_crc32c(crc, p, got);
     }
@@ -119,7 +119,8 @@ static int list(struct stk_lister *l, struct stk_src *src, struct stk_err *err)
         if (__builtin_add_overflow(off, len, &end) ||
             __builtin_add_overflow(end, HEAD + TAIL, &end) || end > size)
             return stk_list_problem(l, (int64_t)off, err,
-                                    "truncated record: it says %llu bytes, the file ends before",
+                                    "truncated record: it should have %llu bytes, but the file "
+                                    "ends before",
                                     (unsigned long long)len);
         if (field < 0 && (field = stk_payload_field(l, "example", look, src, err)) < 0)
             return field;
@@ -154,7 +155,7 @@ static int prepare(struct stk_write_config *cfg, struct stk_err *err)
     return rc;
 }
 
-/* The record goes straight behind its header, so that data is copied once. */
+/* Writes the record right after its header, so that data is copied once. */
 static int encode(const struct stk_write_config *cfg, const struct stk_sample *s,
                   struct stk_buf *out, struct stk_err *err)
 {

@@ -1,4 +1,4 @@
-/* types.c - one type for each field: seeing, deciding, converting. */
+/* types.c - one type per field: noting, settling, converting. */
 #include "format/types.h"
 #include "base/array.h"
 #include "base/hash.h"
@@ -10,7 +10,7 @@
 
 #define NAMES_MAX (1u << 16)
 
-/* Kinds told apart; below them stand the types of arrays (enum stk_dtype). */
+/* Kinds distinguished; below them are the types of arrays (enum stk_dtype). */
 enum { K_BYTES = 13, K_TEXT, K_JSON, K_NULL, K_EMPTY, K_LIST };
 #define BIT(k) (1u << (k))
 #define INTS                                                                                       \
@@ -44,7 +44,7 @@ static uint32_t *slot_of(const struct stk_types *t, const char *name, size_t len
             return &t->slot[i];
 }
 
-/* guess: where it stands in most samples. */
+/* guess: its index in most samples. */
 static struct stk_type *find(const struct stk_types *t, const char *name, size_t len, size_t guess)
 {
     if (guess < t->ntypes && is_named(&t->type[guess], name, len))
@@ -67,7 +67,7 @@ static int grow_slots(struct stk_types *t, struct stk_err *err)
     return 0;
 }
 
-/* *out: NULL where there are too many. */
+/* *out: NULL if there are too many. */
 static int add(struct stk_types *t, const char *name, size_t len, struct stk_type **out,
                struct stk_err *err)
 {
@@ -94,7 +94,7 @@ static int add(struct stk_types *t, const char *name, size_t len, struct stk_typ
     return 0;
 }
 
-/* ---- seeing ------------------------------------------------------------------------------- */
+/* ---- noting ------------------------------------------------------------------------------- */
 
 static bool json_is(const struct stk_value *v, const char *word)
 {
@@ -139,7 +139,7 @@ static void note_range(struct stk_type *y, const struct stk_value *v)
         y->nonfinite |= !isfinite(stk_value_f64(v, i));
 }
 
-/* Another shape of array `at`: against the first one. */
+/* Compares the shape of the array in sample `at` with the first. */
 static void note_shape(struct stk_type *y, unsigned ndim, const uint64_t *dim, uint64_t at)
 {
     if (y->shape_at == UINT64_MAX) {
@@ -220,7 +220,7 @@ int stk_types_merge(struct stk_types *t, const struct stk_types *from, struct st
     return rc;
 }
 
-/* ---- deciding ----------------------------------------------------------------------------- */
+/* ---- settling ----------------------------------------------------------------------------- */
 
 struct settling {
     const struct stk_types_target *to;
@@ -259,7 +259,7 @@ static unsigned lowest(uint32_t bits)
     return (unsigned)__builtin_ctz(bits);
 }
 
-/* The smallest type for integers of all these types; 0: there is none. */
+/* The smallest type for integers of all these types; 0: none. */
 static uint8_t int_type(uint32_t seen, uint64_t largest)
 {
     static const uint8_t signed_of[] = {STK_I8, STK_I16, STK_I32, STK_I64};
@@ -277,7 +277,7 @@ static uint8_t int_type(uint32_t seen, uint64_t largest)
     return signed_of[need];
 }
 
-/* The smallest float that holds all of these integers and floats exactly; 0: there is none. */
+/* The smallest float that holds all of these integers and floats exactly; 0: none. */
 static uint8_t float_type(uint32_t seen, uint64_t largest)
 {
     uint32_t ints = seen & INTS;
@@ -310,7 +310,7 @@ static int settle_numbers(const struct settling *g, struct stk_type *y)
     return clash(g, y, lowest(a), lowest(b), "no type of numbers holds both without loss");
 }
 
-/* The type without regard to null. */
+/* Determines the type, ignoring null. */
 static int settle_kind(const struct settling *g, struct stk_type *y)
 {
     const char *one = "a field has one type in a dataset";
@@ -340,11 +340,11 @@ static int settle_kind(const struct settling *g, struct stk_type *y)
     if ((seen & (BIT(K_JSON) | BIT(K_EMPTY))) && !(seen & ~sayable)) {
         if (y->nonfinite)
             return clash(g, y, lowest(seen & FLOATS), lowest(seen & ~arrays),
-                         "as JSON, which would hold both, nan and infinities have no place");
+                         "JSON would hold both, but not nan and infinities");
         y->as = AS_JSON;
         return 0;
     }
-    /* Of the two that meet first. */
+    /* Report the first two that conflict. */
     unsigned a = lowest(seen), b = lowest(seen & (seen - 1));
     for (unsigned k = 0; k < STK_TYPES_SEEN; k++)
         if ((seen & BIT(k)) && y->first[k] < y->first[a])
@@ -367,7 +367,7 @@ static int settle_null(const struct settling *g, struct stk_type *y)
         return 0;
     if (g->to->holds & STK_HOLDS_NULL) {
         if (cells && y->ndim && (others & (NUMBERS | BIT(STK_BOOL))))
-            return clash(g, y, lowest(others), K_NULL, "no cell can say that an array is missing");
+            return clash(g, y, lowest(others), K_NULL, "no cell can express a missing array");
         if (cells && y->empty_text && (others & BIT(K_TEXT)))
             return clash(g, y, K_TEXT, K_NULL,
                          "there is empty text, too, and both would be an empty cell");
@@ -400,8 +400,8 @@ static int settle_gaps(const struct settling *g, struct stk_type *y, uint64_t sa
     g->to->name(g->to->user, first, one, sizeof one);
     return stk_err_set(
         g->err, STK_E_UNSUPPORTED, NULL, -1,
-        "field '%.200s' is in %llu of %llu samples (first in %s): in %s all must have "
-        "the same fields",
+        "field '%.200s' is in %llu of %llu samples (first in %s): in %s all samples must have the "
+        "same fields",
         y->name, (unsigned long long)y->samples, (unsigned long long)samples, one, g->to->title);
 }
 
@@ -442,7 +442,7 @@ int stk_types_settle(struct stk_types *t, const struct stk_types_target *target,
                            "more than %u different fields in the dataset", NAMES_MAX);
     for (size_t i = 0; rc == 0 && i < t->ntypes; i++) {
         struct stk_type *y = &t->type[i];
-        if (holds & STK_HOLDS_ANY) { /* only numbers are made one, where they can be */
+        if (holds & STK_HOLDS_ANY) { /* only numbers are unified, if possible */
             uint32_t numbers = y->seen & NUMBERS;
             y->dtype = (numbers & INTS) && (numbers & FLOATS) ? float_type(numbers, y->largest) : 0;
             y->as = y->dtype ? AS_NUMBERS : AS_IT_IS;
@@ -571,7 +571,7 @@ static int convert(const struct stk_type *y, struct stk_sample *s, struct stk_va
     }
 }
 
-/* null for the fields the sample does not have. */
+/* Adds null for missing fields. */
 static int fill_gaps(const struct stk_types *t, struct stk_sample *s, struct stk_err *err)
 {
     static const struct stk_value null = {.kind = STK_JSON, .data = "null", .size = 4};

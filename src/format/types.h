@@ -1,17 +1,17 @@
 /*
- * types.h - one type for each field of a dataset that is written.
+ * types.h - one type per field of a dataset being written.
  *
- * Readers of most formats are told a field's type once. Where samples come from formats in which a
- * value says its own (JSON, Examples, MXNet's labels), all of them are looked at first (note, and
- * merge where several threads look), then one type that holds every value without loss is decided
- * (settle), and every sample is brought into it (convert). What has no such type is refused.
+ * Most formats record a field's type once. If samples come from formats in which each value has its
+ * own type (JSON, Examples, MXNet's labels), all samples are examined first (note, and merge for
+ * several threads), then one type that holds every value without loss is chosen (settle), and every
+ * sample is converted to it (convert). A field without such a type is refused.
  *
- *   integers and floats    the smallest type that holds all; refused where none does
+ *   integers and floats the smallest type that holds all; refused if none does
  *   text and bytes         bytes
  *   bytes, and lists of    lists
  *   json and text, numbers json
- *   [] and arrays          arrays, one of them without elements, where the format has shapes
- *   null and anything      null where the format has it; json with text; else refused
+ *   [] and arrays arrays, one of them without elements, if the format has shapes
+ *   null and anything null if the format has it; json with text; else refused
  */
 #ifndef STK_FORMAT_TYPES_H
 #define STK_FORMAT_TYPES_H
@@ -19,7 +19,7 @@
 #include "format/format.h"
 #include "format/sample.h"
 
-#define STK_TYPES_SEEN 20 /* kinds told apart, array types counted singly */
+#define STK_TYPES_SEEN 20 /* kinds distinguished, each array type counted */
 
 struct stk_type {
     char *name;
@@ -29,7 +29,7 @@ struct stk_type {
     uint64_t samples;               /* that have the field */
     uint64_t largest;               /* magnitude of 64-bit integers */
     bool nonfinite, empty_text;
-    uint8_t ndim, other_ndim; /* of the first array, and of the first one unlike it */
+    uint8_t ndim, other_ndim; /* of the first array, and of the first that differs */
     bool shapes_differ, tails_differ;
     uint64_t shape_at, other_at;
     uint64_t dim[STK_MAX_NDIM], other_dim[STK_MAX_NDIM];
@@ -37,8 +37,8 @@ struct stk_type {
     /* Decided by settle. */
     uint8_t as; /* enum in types.c */
     uint8_t dtype;
-    bool fill;     /* where it is missing, it is null */
-    uint32_t only; /* lenient: the kinds that are taken, 0 all */
+    bool fill;     /* null if missing */
+    uint32_t only; /* lenient: the kinds accepted, 0: all */
 };
 
 struct stk_types {
@@ -47,35 +47,35 @@ struct stk_types {
     uint32_t *slot; /* hash table of numbers from 1, by name */
     size_t nslots;
     uint64_t samples;
-    bool crowded; /* more names than are kept apart */
+    bool crowded; /* more names than the table holds */
     bool active;  /* there is something to convert */
 };
 
 void stk_types_release(struct stk_types *t);
-/* Looks at sample number `at`. */
+/* Notes the types of sample number `at`. */
 int stk_types_note(struct stk_types *t, const struct stk_sample *s, uint64_t at,
                    struct stk_err *err);
-/* Adds what another one saw. */
+/* Adds the notes of another table. */
 int stk_types_merge(struct stk_types *t, const struct stk_types *from, struct stk_err *err);
 
-/* Words for sample number `at` in a message, written to `to`. */
+/* Writes a name of sample number `at` for messages to `to`. */
 typedef void stk_types_name_fn(void *user, uint64_t at, char *to, size_t n);
-/* What the types are decided for. */
+/* The format to settle the types for. */
 struct stk_types_target {
     unsigned holds;    /* enum stk_holds of the format written */
     const char *title; /* its name */
-    bool lenient; /* refuse the samples that do not fit the first ones when they are converted */
+    bool lenient;      /* refuse samples that do not fit only when they are converted */
     stk_types_name_fn *name;
     void *user;
 };
 int stk_types_settle(struct stk_types *t, const struct stk_types_target *target,
                      struct stk_err *err);
-/* What is known of a field, NULL when nothing is. */
+/* The type of a field, or NULL. */
 const struct stk_type *stk_types_find(const struct stk_types *t, const char *name, size_t len);
-/* What its values are now: enum stk_kind, 0 when all are null; dtype: of an array. */
+/* The settled kind: enum stk_kind, 0 if all are null; dtype: of an array. */
 uint8_t stk_type_kind(const struct stk_type *y, uint8_t *dtype);
 bool stk_type_has_null(const struct stk_type *y);
-/* Brings a sample into the types; what is made goes into its arena. */
+/* Converts a sample to the types; new values go into its arena. */
 int stk_types_convert(const struct stk_types *t, struct stk_sample *s, struct stk_err *err);
 
 #endif

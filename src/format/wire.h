@@ -1,8 +1,8 @@
 /*
  * wire.h - protobuf's wire encoding: walking the fields of a message, and writing them.
  *
- * No schema and no allocation: a reader asks for the next field and decides by its number. Lengths
- * are checked against the message before anything is handed out; groups (deprecated) are refused.
+ * No schema and no allocation: a reader gets the next field and decides by its number. Lengths are
+ * checked against the message first; groups (deprecated) are refused.
  */
 #ifndef STK_FORMAT_WIRE_H
 #define STK_FORMAT_WIRE_H
@@ -92,7 +92,7 @@ static inline int stk_wire_next(struct stk_wire *w, struct stk_wire_field *f)
     return 1;
 }
 
-/* Bytes v takes as a varint. */
+/* Length of v as a varint. */
 static inline size_t stk_wire_varint_size(uint64_t v)
 {
     return (size_t)(70 - __builtin_clzll(v | 1)) / 7;

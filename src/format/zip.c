@@ -1,9 +1,9 @@
 /*
  * zip.c - the directory of a ZIP file.
  *
- * Sizes are taken from the central directory: Python writes 0xffffffff into local headers even of
- * tiny members, and streaming writers leave them empty. Offsets and sizes are believed only where
- * they fit the file and each other.
+ * Sizes come from the central directory: Python writes 0xffffffff into local headers even of tiny
+ * members, and streaming writers leave them empty. Offsets and sizes must fit the file and each
+ * other.
  */
 #include "format/zip.h"
 
@@ -22,7 +22,7 @@
 #define LOCATOR64_SIZE 20u
 
 #define DIRECTORY_MAX (64u << 20)
-#define DOS_DATE      0x0021u /* 1980-01-01, the first day there is */
+#define DOS_DATE      0x0021u /* 1980-01-01, the earliest date */
 
 struct reading {
     struct stk_zip *z;
@@ -48,7 +48,7 @@ static int need(const struct reading *r, uint64_t off, size_t n, const uint8_t *
 
 /* ---- the end record ----------------------------------------------------------------------- */
 
-/* The end record is last but for a comment of up to 64 KiB. */
+/* Only a comment of up to 64 KiB may follow the end record. */
 static int find_end(const struct reading *r, uint64_t *end_off, uint8_t end[END_SIZE])
 {
     uint64_t size = stk_src_size(r->src);
@@ -67,7 +67,7 @@ static int find_end(const struct reading *r, uint64_t *end_off, uint8_t end[END_
     return bad(r, size, "no end of a directory: not a ZIP file, or cut off");
 }
 
-/* Replaces the numbers of the end record with those of ZIP64's, where there is one. */
+/* Replaces the numbers of the end record with those of the ZIP64 end record, if any. */
 static int read_end64(struct reading *r, uint64_t *end_off)
 {
     const uint8_t *p;
@@ -112,13 +112,13 @@ static int read_end(struct reading *r)
         return bad(r, end_off, "the directory is too small for its members");
     if (r->nentries > STK_ZIP_MEMBERS_MAX || r->directory_size > DIRECTORY_MAX)
         return stk_err_set(r->err, STK_E_UNSUPPORTED, stk_src_path(r->src), (int64_t)end_off,
-                           "ZIP: more members than are taken");
+                           "ZIP: too many members");
     return 0;
 }
 
 /* ---- entries ------------------------------------------------------------------------------ */
 
-/* Numbers that do not fit 32 bits stand in extra field 1, in this order, only where needed. */
+/* Numbers that do not fit 32 bits are in extra field 1, in this order, only if needed. */
 static bool read_extra64(struct stk_zip_entry *e, const uint8_t *p, size_t n)
 {
     uint64_t *want[3];
@@ -144,7 +144,7 @@ static bool read_extra64(struct stk_zip_entry *e, const uint8_t *p, size_t n)
         p += 4 + len;
         n -= 4 + len;
     }
-    return true; /* without the field the number is what it says */
+    return true; /* without the field, the 32-bit number is valid */
 }
 
 /* One central header at off; *used: its length. */
@@ -183,7 +183,7 @@ static int read_central(struct reading *r, uint64_t off, struct stk_zip_entry *e
     return 0;
 }
 
-/* Where the member's bytes begin is known only to its local header. */
+/* Only the local header tells where the member's bytes begin. */
 static int read_local(struct reading *r, struct stk_zip_entry *e)
 {
     const uint8_t *p;
@@ -191,14 +191,14 @@ static int read_local(struct reading *r, struct stk_zip_entry *e)
     if (rc < 0)
         return rc;
     if (stk_le32(p) != LOCAL_SIG || stk_le16(p + 8) != e->method || stk_le16(p + 26) != e->name_len)
-        return bad(r, e->header_off, "a member's header is not what the directory says");
+        return bad(r, e->header_off, "a member's header does not match the directory");
     size_t extra = stk_le16(p + 28);
     e->data_off = e->header_off + LOCAL_SIZE + e->name_len + extra;
     if (e->data_off > r->directory_off || e->stored > r->directory_off - e->data_off)
         return bad(r, e->header_off, "a member runs into the directory");
     rc = need(r, e->header_off + LOCAL_SIZE, e->name_len, &p);
     if (rc == 0 && memcmp(p, e->name, e->name_len) != 0)
-        return bad(r, e->header_off, "a member's name is not what the directory says");
+        return bad(r, e->header_off, "a member's name does not match the directory");
     return rc;
 }
 
@@ -218,8 +218,8 @@ static int by_name(const void *a, const void *b)
     return order ? order : (x->name_len > y->name_len) - (x->name_len < y->name_len);
 }
 
-/* Overlapping members are how a small file pretends to hold much; the same name twice makes two
- * readers see two files. */
+/* With overlapping members a small file pretends to hold much; with duplicate names two readers see
+ * different files. */
 static int check_entries(struct reading *r)
 {
     struct stk_zip *z = r->z;
@@ -276,7 +276,7 @@ void stk_zip_release(struct stk_zip *z)
 
 /* ---- writing ------------------------------------------------------------------------------ */
 
-/* Decided by the size alone, so that a header can be rewritten in place when the rest is known. */
+/* Depends only on the size, so that a header can be rewritten in place when the rest is known. */
 static bool is_large(const struct stk_zip_entry *e)
 {
     return e->size >= 0xf0000000u;

@@ -1,5 +1,5 @@
 /*
- * zip.h - the directory of a ZIP file, read and written; just what NPZ needs (stored and deflated
+ * zip.h - the directory of a ZIP file, read and written: what NPZ needs (stored and deflated
  * members, ZIP64), with every length checked against the file.
  */
 #ifndef STK_FORMAT_ZIP_H
@@ -27,13 +27,13 @@ struct stk_zip {
     struct stk_arena arena;
 };
 
-/* Reads the directory and every local header. What is returned lies inside the file, does not
- * overlap and has no name twice. Errors name the file and the offset. Caller frees with
- * stk_zip_release(), also on error. */
+/* Reads the directory and every local header. The entries are inside the file, do not overlap and
+ * have unique names. Errors name the file and the offset. Caller frees with stk_zip_release(), also
+ * on error. */
 int stk_zip_read(struct stk_zip *z, struct stk_src *src, struct stk_err *err);
 void stk_zip_release(struct stk_zip *z);
 
-/* Writing: local header, the member's bytes, ...; then a central header each and the end. All
+/* Writing: local header, the member's bytes, ...; then a central header per member and the end. All
  * dates are 1980-01-01: the same content gives the same bytes. */
 void stk_zip_put_local(struct stk_buf *out, const struct stk_zip_entry *e);
 void stk_zip_put_central(struct stk_buf *out, const struct stk_zip_entry *e);

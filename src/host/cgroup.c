@@ -9,7 +9,7 @@
 #include "host/root.h"
 
 #define PATH_ROOM 4096
-#define NO_LIMIT  (UINT64_C(1) << 62) /* v1 has no "max" but a number no machine reaches */
+#define NO_LIMIT  (UINT64_C(1) << 62) /* v1 writes a number no machine reaches instead of "max" */
 
 /* ---- where it is -------------------------------------------------------------------------- */
 
@@ -104,8 +104,8 @@ static bool climbs(const char *path)
     return false;
 }
 
-/* Where the group is below what is mounted. NULL: outside of it, as in a container that is shown
- * another part of the hierarchy, or in a namespace the process was not started in ("/../x"). */
+/* The group's path below the mount. NULL: outside of it, as in a container that sees another part
+ * of the hierarchy, or a namespace the process was not started in ("/../x"). */
 static const char *path_below(const char *path, const char *mount_root)
 {
     size_t n = strcmp(mount_root, "/") == 0 ? 0 : strlen(mount_root);
@@ -123,7 +123,7 @@ static bool take_mount(const struct mount *m, const char *below, struct stk_cgro
     return n > 0 && (size_t)n < sizeof g->dir;
 }
 
-/* The mount that holds the group; else any of that kind, of which the top is nearest. */
+/* The mount that holds the group; else any of that kind, the topmost being the closest match. */
 static bool find_mount(const char *type, const char *controller, const char *path,
                        struct stk_cgroup *g)
 {
@@ -178,7 +178,7 @@ size_t stk_cgroup_read(const struct stk_cgroup *g, const char *file, char *buf, 
     return stk_host_read(path, buf, size);
 }
 
-/* The number a file begins with. UINT64_MAX: none. */
+/* The number at the start of a file. UINT64_MAX: none. */
 static uint64_t read_number(const struct stk_cgroup *g, const char *file)
 {
     char text[64];
@@ -193,7 +193,7 @@ bool stk_cgroup_stat(const struct stk_cgroup *g, struct stk_cgroup_stat *s)
     static const char *const name[2][4] = {
         {"total_cache ", "total_rss ", "total_shmem ", "total_mapped_file "},
         {"file ", "anon ", "shmem ", "file_mapped "}};
-    char text[8192]; /* about 2 KiB are usual */
+    char text[8192]; /* usually about 2 KiB */
     if (!stk_cgroup_read(g, "memory.stat", text, sizeof text))
         return false;
     s->cache_bytes = stk_host_number_of(text, name[g->v2][0]);
@@ -203,7 +203,7 @@ bool stk_cgroup_stat(const struct stk_cgroup *g, struct stk_cgroup_stat *s)
     return true;
 }
 
-/* The page cache is counted against the group, but what can be dropped of it is room. */
+/* The page cache counts against the group, but its droppable part is free. */
 static uint64_t droppable(const struct stk_cgroup *g)
 {
     struct stk_cgroup_stat s;
@@ -240,7 +240,7 @@ void stk_cgroup_memory(pid_t pid, struct stk_cgroup_memory *m)
 
 /* ---- CPU ---------------------------------------------------------------------------------- */
 
-/* v2: "150000 100000" or "max 100000"; v1: a file for each, -1 is no quota. */
+/* v2: "150000 100000" or "max 100000"; v1: one file each, -1 is no quota. */
 static double read_quota(const struct stk_cgroup *g)
 {
     char text[64];

@@ -1,7 +1,7 @@
 /*
  * cgroup.h - the control group of a process: v1, v2, and both side by side (a controller is in one
- * of the two). A limit of any group above it holds as well, up to where the hierarchy is mounted;
- * what lies above that, in a container, cannot be seen.
+ * of the two). Limits of all parent groups apply as well, up to the mount point of the hierarchy;
+ * in a container, groups above that are invisible.
  */
 #ifndef STK_HOST_CGROUP_H
 #define STK_HOST_CGROUP_H
@@ -12,23 +12,23 @@
 #include <sys/types.h>
 
 struct stk_cgroup {
-    char dir[4352]; /* "": there is none. May be missing: then those above tell */
-    size_t top;     /* how much of dir is the mount point */
+    char dir[4352]; /* "": none. May not exist: then the parents apply */
+    size_t top;     /* length of the mount point in dir */
     bool v2;
-    bool machine; /* what is mounted is the root of all groups: it counts the whole machine */
+    bool machine; /* the mount is the root of all groups, which counts the whole machine */
 };
 
-/* The group that `controller` ("cpu", "memory") goes by. pid 0: ourselves. False: none is seen. */
+/* The group of `controller` ("cpu", "memory"). pid 0: this process. False: none is visible. */
 bool stk_cgroup_find(pid_t pid, const char *controller, struct stk_cgroup *g);
-/* To the group above. False: it was the topmost. */
+/* Moves to the parent group. False: it was the topmost. */
 bool stk_cgroup_up(struct stk_cgroup *g);
 bool stk_cgroup_is_top(const struct stk_cgroup *g);
-/* A file of it, as stk_host_read. */
+/* Reads a file of the group, like stk_host_read(). */
 size_t stk_cgroup_read(const struct stk_cgroup *g, const char *file, char *buf, size_t size);
 
-/* memory.stat, with all groups below. UINT64_MAX: not told. */
+/* memory.stat, including child groups. UINT64_MAX: unknown. */
 struct stk_cgroup_stat {
-    uint64_t cache_bytes;  /* of files, in tmpfs too */
+    uint64_t cache_bytes;  /* of files, including tmpfs */
     uint64_t anon_bytes;   /* of processes */
     uint64_t shmem_bytes;  /* of cache: tmpfs and shared memory, which cannot be dropped */
     uint64_t mapped_bytes; /* of cache: mapped by processes */
@@ -37,11 +37,11 @@ struct stk_cgroup_stat {
 bool stk_cgroup_stat(const struct stk_cgroup *g, struct stk_cgroup_stat *s);
 
 struct stk_cgroup_memory {
-    uint64_t limit_bytes; /* the smallest of the group's and of those above; UINT64_MAX: none */
-    uint64_t free_bytes;  /* the least room any of them leaves; cache that can be dropped is room */
+    uint64_t limit_bytes; /* the smallest of the group and its parents; UINT64_MAX: none */
+    uint64_t free_bytes;  /* the least that any of them leaves; droppable cache is free */
 };
 void stk_cgroup_memory(pid_t pid, struct stk_cgroup_memory *m);
-/* CPUs' worth of time: the tightest quota of the group and those above, 1.5 say. INFINITY: none. */
+/* The tightest CPU quota of the group and its parents, in CPUs (1.5). INFINITY: none. */
 double stk_cgroup_cpus(pid_t pid);
 
 #endif

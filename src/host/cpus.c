@@ -1,6 +1,6 @@
 /*
- * cpus.c - the CPUs we may use, in the order in which a study takes them: one hardware thread of
- * each physical core first, so that N counts cores as long as there are any. And /proc/stat.
+ * cpus.c - the CPUs this process may use, in the order in which a study takes them: one hardware
+ * thread of each physical core first, so that N counts cores as far as possible. And /proc/stat.
  */
 #include "host/cpus.h"
 
@@ -13,11 +13,11 @@
 #include "host/cgroup.h"
 #include "host/root.h"
 
-#define CPUS_MOST (1 << 16) /* of a kernel; today's have 8192 */
+#define CPUS_MOST (1 << 16) /* more than any kernel supports; today's limit is 8192 */
 
-/* ---- which ones we may use ---------------------------------------------------------------- */
+/* ---- which CPUs we may use ---------------------------------------------------------------- */
 
-/* "0-3,8": as a captured machine tells it. */
+/* Parses "0-3,8", from a captured machine. */
 static void parse_list(const char *text, cpu_set_t *set)
 {
     char *end;
@@ -46,14 +46,14 @@ static bool captured_affinity(cpu_set_t *set)
     return CPU_COUNT(set) > 0;
 }
 
-/* False: not known, or more CPUs than such a set holds. */
+/* False: unknown, or more CPUs than the set holds. */
 static bool affinity(cpu_set_t *set)
 {
     return stk_host_is_captured() ? captured_affinity(set)
                                   : sched_getaffinity(0, sizeof *set, set) == 0;
 }
 
-/* The kernel refuses a set that is smaller than its own. */
+/* The kernel refuses a set smaller than its own. */
 static unsigned count_many(void)
 {
     int n = 0;
@@ -89,7 +89,7 @@ static int read_number(unsigned cpu, const char *name)
 struct place {
     unsigned cpu;
     int package, core;
-    unsigned sibling; /* how many of its core come before it */
+    unsigned sibling; /* its index among the threads of its core */
 };
 
 static int by_sibling(const void *a, const void *b)
@@ -100,7 +100,8 @@ static int by_sibling(const void *a, const void *b)
     return (x->cpu > y->cpu) - (x->cpu < y->cpu);
 }
 
-/* Efficiency cores beside performance cores: Intel's kernels name them, Arm's rate them. */
+/* True if there are efficiency and performance cores: the kernel names them on Intel, and rates
+ * them on Arm. */
 static bool kinds_differ(const struct place *p, unsigned n)
 {
     if (stk_host_exists("/sys/devices/cpu_atom") && stk_host_exists("/sys/devices/cpu_core"))
@@ -211,7 +212,7 @@ double stk_cpu_iowait_s(void)
         unsigned cpu;
         unsigned long long iowait;
         if (line[3] == ' ' || sscanf(line, "cpu%u %*u %*u %*u %*u %llu", &cpu, &iowait) != 2)
-            continue; /* of all together, or cut short */
+            continue; /* the line of all CPUs, or cut short */
         if (!all && (cpu >= CPU_SETSIZE || !CPU_ISSET(cpu, &may)))
             continue;
         ticks += (double)iowait;

@@ -1,5 +1,5 @@
 /*
- * cpus.h - the CPUs: which of them this process may use, what they are, and what they did so far.
+ * cpus.h - the CPUs: which of them this process may use, their model, and their times so far.
  */
 #ifndef STK_HOST_CPUS_H
 #define STK_HOST_CPUS_H
@@ -13,7 +13,7 @@
 unsigned stk_cpus(void);
 
 #define STK_CORES_MAX CPU_SETSIZE
-/* Those of the affinity, in the order in which a study takes them. */
+/* The CPUs of the affinity mask, in the order in which a study takes them. */
 struct stk_cores {
     unsigned cpu[STK_CORES_MAX]; /* one of each physical core first */
     unsigned n, physical;
@@ -23,20 +23,20 @@ void stk_cores_find(struct stk_cores *c);
 /* The first n of them. */
 void stk_cores_set(const struct stk_cores *c, uint64_t n, cpu_set_t *set);
 
-/* "AMD EPYC 7742 64-Core Processor"; "": not known. */
+/* "AMD EPYC 7742 64-Core Processor"; "": unknown. */
 void stk_cpu_model(char *out, size_t size);
-/* Of cpufreq, "performance"; "": not known. */
+/* The cpufreq governor, "performance"; "": unknown. */
 void stk_cpu_governor(char *out, size_t size);
-/* Over the last minute; NAN: not known. */
+/* Over the last minute; NAN: unknown. */
 double stk_load_average(void);
 
 /* CPU seconds of all CPUs since the machine was started. */
 struct stk_cpu_times {
-    double busy_s, steal_s, idle_s; /* idle: with I/O outstanding too */
+    double busy_s, steal_s, idle_s; /* idle includes iowait */
 };
-/* False: not known. */
+/* False: unknown. */
 bool stk_cpu_times(struct stk_cpu_times *t);
-/* Seconds that the CPUs we may use stood idle with I/O outstanding; -1: not known. */
+/* Seconds that the CPUs we may use were idle with I/O outstanding; -1: unknown. */
 double stk_cpu_iowait_s(void);
 
 #endif

@@ -9,8 +9,8 @@
 
 #include "host/root.h"
 
-/* linux/magic.h and the file systems' own sources. FUSE and 9p stand for anything; what is slow
- * there is the round trip, as on a network. Of several names for a number the first one is told. */
+/* linux/magic.h and the file systems' own sources. FUSE and 9p may be anything; their round trip is
+ * slow, as on a network. If a number has several names, the first is used. */
 static const struct stk_fs known[] = {
     {0xEF53, "ext4", false, false},          {0xEF53, "ext3", false, false},
     {0xEF53, "ext2", false, false},          {0x58465342, "xfs", false, false},
@@ -94,7 +94,7 @@ uint64_t stk_fs_block_size(unsigned major_no, unsigned minor_no)
     char path[96], text[24];
     snprintf(path, sizeof path, "/sys/dev/block/%u:%u/queue/logical_block_size", major_no,
              minor_no);
-    if (!stk_host_read(path, text, sizeof text)) { /* a partition: its disk knows */
+    if (!stk_host_read(path, text, sizeof text)) { /* a partition: its disk has it */
         snprintf(path, sizeof path, "/sys/dev/block/%u:%u/../queue/logical_block_size", major_no,
                  minor_no);
         stk_host_read(path, text, sizeof text);

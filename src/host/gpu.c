@@ -58,7 +58,8 @@ static void read_model(const char *name, char *kind, size_t size)
         fclose(f);
 }
 
-/* How many of `total` CUDA_VISIBLE_DEVICES lets be seen, without asking what they are. */
+/* The number of `total` GPUs that CUDA_VISIBLE_DEVICES makes visible, without asking what they
+ * are. */
 static unsigned count_visible(unsigned total)
 {
     const char *list = stk_gpus_list();
@@ -95,7 +96,7 @@ unsigned stk_gpus_glance(char *kind, size_t size)
 
 /* ---- NVML --------------------------------------------------------------------------------- */
 
-/* The few of its declarations that are needed; its ABI is stable since 2013. */
+/* The few declarations needed; the ABI has been stable since 2013. */
 typedef struct nvml_device *nvml_device;
 struct nvml_use {
     unsigned gpu, memory; /* percent */
@@ -104,7 +105,7 @@ struct nvml_memory {
     unsigned long long total, free, used;
 };
 
-/* Functions return 0 when they succeed. */
+/* Functions return 0 on success. */
 struct nvml {
     void *library;
     int (*init)(void);
@@ -113,7 +114,7 @@ struct nvml {
     int (*by_index)(unsigned, nvml_device *);
     int (*use)(nvml_device, struct nvml_use *);
     int (*memory)(nvml_device, struct nvml_memory *);
-    /* NULL where the driver has none. */
+    /* NULL if the driver has none. */
     int (*by_uuid)(const char *, nvml_device *);
     int (*uuid)(nvml_device, char *, unsigned);
     int (*name)(nvml_device, char *, unsigned);
@@ -159,7 +160,7 @@ static bool load(struct nvml *a)
            find(l, "nvmlDeviceGetMemoryInfo", &a->memory);
 }
 
-/* ---- which ones ---------------------------------------------------------------------------- */
+/* ---- visible GPUs ---------------------------------------------------------------------------- */
 
 static unsigned index_of(const struct nvml *a, nvml_device device, unsigned total)
 {
@@ -171,7 +172,7 @@ static unsigned index_of(const struct nvml *a, nvml_device device, unsigned tota
     return UINT_MAX;
 }
 
-/* A UUID may be cut short, as long as one device begins so. */
+/* A UUID may be abbreviated to a unique prefix. */
 static bool by_uuid(const struct nvml *a, const char *word, unsigned total, struct visible *out)
 {
     char uuid[96];
@@ -218,7 +219,7 @@ static void add(struct stk_gpus *g, const struct visible *v)
     read_kind(&g->api, &g->gpu[g->n++]);
 }
 
-/* As CUDA does it: devices behind the first that is not there are not seen. */
+/* Like CUDA: devices after the first missing one are invisible. */
 static void find_visible(struct stk_gpus *g)
 {
     const struct nvml *a = &g->api;
@@ -261,7 +262,7 @@ void stk_gpus_close(struct stk_gpus *g)
     free(g);
 }
 
-/* ---- what they do ------------------------------------------------------------------------- */
+/* ---- utilisation ------------------------------------------------------------------------- */
 
 unsigned stk_gpus_count(const struct stk_gpus *g)
 {

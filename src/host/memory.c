@@ -3,7 +3,7 @@
 
 #include "host/root.h"
 
-#define MODEST (UINT64_C(1) << 30) /* where nobody says how much there is */
+#define MODEST (UINT64_C(1) << 30) /* if the amount of memory is unknown */
 
 /* A line of /proc/meminfo in bytes: "MemTotal:  16384 kB". */
 static uint64_t meminfo(const char *name)

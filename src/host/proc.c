@@ -1,4 +1,4 @@
-/* proc.c - reads what /proc says of one process. */
+/* proc.c - reads /proc for one process. */
 #include "host/proc.h"
 
 #include <dirent.h>
@@ -12,9 +12,9 @@
 #include "host/root.h"
 
 #define FDS_MAX       1024
-#define COMMAND_MAX   4096 /* bytes of a command that are looked at */
+#define COMMAND_MAX   4096 /* bytes of a command that are read */
 #define ENVIRON_LEAST ((size_t)32 << 10)
-#define ENVIRON_MAX   ((size_t)8 << 20) /* larger than any: a quarter of the stack's limit */
+#define ENVIRON_MAX   ((size_t)8 << 20) /* the kernel's maximum: a quarter of the stack limit */
 
 int stk_proc_open(int *proc_fd, struct stk_err *err)
 {
@@ -38,10 +38,10 @@ size_t stk_proc_read(int proc_fd, pid_t pid, const char *file, char *buf, size_t
 
 /* ---- stat and io -------------------------------------------------------------------------- */
 
-/* As proc(5) counts them, from the third on. */
+/* Fields of proc(5), counted from the third. */
 enum { STATE, PPID, UTIME = 11, STIME, CUTIME, CSTIME, THREADS = 17, START = 19, RSS = 21, FIELDS };
 
-/* By hand: sscanf would take longer than the kernel does to write the line. */
+/* By hand: sscanf would take longer than the kernel takes to write the line. */
 static bool parse_fields(const char *at, unsigned long long v[FIELDS])
 {
     char *end;
@@ -53,7 +53,7 @@ static bool parse_fields(const char *at, unsigned long long v[FIELDS])
     return true;
 }
 
-/* "pid (any) thing)) S ppid …": the name may hold blanks and brackets. */
+/* "pid (any) thing)) S ppid …": the name may contain blanks and parentheses. */
 bool stk_proc_stat(int proc_fd, pid_t pid, struct stk_proc_stat *out)
 {
     char buf[1024];
@@ -89,7 +89,7 @@ void stk_proc_io(int proc_fd, pid_t pid, uint64_t io[STK_IO_COUNTS])
     }
 }
 
-/* ---- what it is --------------------------------------------------------------------------- */
+/* ---- identity ----------------------------------------------------------------------------- */
 
 size_t stk_proc_command(int proc_fd, pid_t pid, char *buf, size_t size)
 {
@@ -114,7 +114,7 @@ size_t stk_proc_command(int proc_fd, pid_t pid, char *buf, size_t size)
     return n;
 }
 
-/* "NSpid: 4711 2": the last is that of the innermost namespace. */
+/* "NSpid: 4711 2": the last is the pid in the innermost namespace. */
 pid_t stk_proc_own_pid(int proc_fd, pid_t pid)
 {
     char buf[4096];
@@ -126,8 +126,8 @@ pid_t stk_proc_own_pid(int proc_fd, pid_t pid)
     return own > 0 ? own : pid;
 }
 
-/* "Uid: 1001 1001 1001 1001". The owner of /proc/PID would be root where a process may not be
- * looked into. */
+/* "Uid: 1001 1001 1001 1001". The owner of /proc/PID would be root for a process that may not be
+ * inspected. */
 uid_t stk_proc_uid(int proc_fd, pid_t pid)
 {
     char buf[4096], *end;

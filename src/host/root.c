@@ -47,8 +47,8 @@ bool stk_host_exists(const char *path)
     return fd >= 0;
 }
 
-/* Less than was asked for is the end of such a file: mostly one call, which is made for every
- * process, every second. */
+/* A short read is the end of such a file, which saves a call: this runs for every process, every
+ * second. */
 static size_t read_text(int fd, char *buf, size_t size)
 {
     size_t n = 0;

@@ -1,10 +1,10 @@
 /*
- * tree.c - the processes of the node, from /proc: who they are, and which are ours.
+ * tree.c - the processes of the node, from /proc: what they are, and which are ours.
  *
- * Everybody on the node is in one table sorted by number, so that a stranger is looked at once and
- * only passed over from then on. Finding new ones (a walk over /proc) is done as often as it stays
- * below a hundredth of the time, our own are read at every look. Where strangers can become ours
- * (rules.ask), all are read at every look.
+ * All processes of the node are in one table sorted by pid, so that a foreign process is examined
+ * once and skipped from then on. A walk over /proc finds new processes, as often as it takes less
+ * than a hundredth of the time; each look reads our own. If foreign processes can become ours
+ * (rules.ask), each look reads all.
  */
 #include "host/tree.h"
 
@@ -18,8 +18,8 @@
 #include "base/array.h"
 #include "base/pool.h"
 
-#define GONE_MAX   65536u /* processes that are remembered after their end */
-#define LOOK_AGAIN 16u    /* walks until a stranger's number is checked for a new process */
+#define GONE_MAX   65536u /* ended processes that are remembered */
+#define LOOK_AGAIN 16u    /* walks until a foreign pid is checked for reuse */
 
 int stk_tree_open(struct stk_tree *t, const struct stk_tree_rules *rules, struct stk_err *err)
 {
@@ -68,7 +68,7 @@ static int by_pid(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Takes over p's command. */
+/* Takes ownership of p's command. */
 static void bury(struct stk_tree *t, struct stk_proc *p)
 {
     if (!p->ours || !t->rules.ended || t->ngone >= GONE_MAX ||
@@ -79,7 +79,7 @@ static void bury(struct stk_tree *t, struct stk_proc *p)
     p->command = NULL;
 }
 
-/* Takes out whom the last walk did not meet, and ours that have ended. */
+/* Removes processes that the last walk did not find, and ours that have ended. */
 static void forget(struct stk_tree *t)
 {
     size_t kept = 0;
@@ -92,7 +92,7 @@ static void forget(struct stk_tree *t)
     t->n = kept;
 }
 
-/* ---- whose is it? ------------------------------------------------------------------------- */
+/* ---- which are ours ------------------------------------------------------------------------- */
 
 static bool inherit(struct stk_tree *t, struct stk_proc *p)
 {
@@ -107,7 +107,7 @@ static bool inherit(struct stk_tree *t, struct stk_proc *p)
     return true;
 }
 
-/* Whose parent is ours is ours. Parents may have higher numbers: repeated until nothing changes. */
+/* A child of ours is ours. Parents may have higher pids, so this repeats until nothing changes. */
 static void decide(struct stk_tree *t)
 {
     for (size_t i = 0; t->rules.ask && i < t->n; i++) {
@@ -141,8 +141,8 @@ static void take_stat(struct stk_tree *t, struct stk_proc *p, const struct stk_p
     }
 }
 
-/* A process that /proc lists; old: what we know by that number. Strangers are met again now and
- * then: their number may by now be that of a process of ours. */
+/* Examines a process that /proc lists; old: the known process of that pid. Foreign processes are
+ * examined again at intervals: the pid may by now belong to a process of ours. */
 static int meet(struct stk_tree *t, pid_t pid, struct stk_proc *old, bool again)
 {
     struct stk_proc new = {
@@ -201,7 +201,7 @@ static int walk(struct stk_tree *t, struct stk_err *err)
 
 /* ---- a look ------------------------------------------------------------------------------- */
 
-/* Whom the walk has read is not read again. */
+/* Skips processes that the walk has just read. */
 static void refresh(struct stk_tree *t, struct stk_proc *p)
 {
     struct stk_proc_stat now;
@@ -233,7 +233,7 @@ void stk_tree_ended(struct stk_tree *t, pid_t pid)
     struct stk_proc *p = lookup(t->p, t->n, pid);
     struct stk_proc new = {.pid = pid, .member.rank = -1, .ours = true};
     if (!p || !p->ours) {
-        /* Never sampled; a stranger of that number is long gone. */
+        /* Never sampled; a foreign process of that pid is long gone. */
         (void)stk_proc_stat(t->proc_fd, pid, &new.stat);
         if (p)
             *p = new;

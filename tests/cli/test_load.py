@@ -520,7 +520,7 @@ def test_what_has_no_checksums_is_said(stoker, load, tmp_path, images):
     result = load(images[0], "--last", "short").json["result"]
     assert result["checked"] == 0 and result["samples"] > 0
     out = stoker("load", images[0], "--last", "short").out
-    assert "checksums     none: a flipped bit is not noticed" in out
+    assert "checksums     none: a flipped bit goes undetected" in out
 
 
 # ---- what is in the batches ----------------------------------------------------------------
@@ -967,12 +967,12 @@ def test_blocks_decoded_again_are_said(stoker, tmp_path):
     np.savez_compressed(tmp_path / "x.npz", x=rows)
     args = ["load", tmp_path / "x.npz", "--shuffle", "global", "--batch", "10", "--memory", "2M", "--steps", "100"]
     result = stoker(*args, "--json", tmp_path / "j")
-    assert "times all there is: compressed blocks of many samples" in result.out
+    assert "times the dataset: compressed blocks of many samples" in result.out
     assert "samples are compressed together" in result.out
     assert json.loads((tmp_path / "j").read_text())["result"]["read_passes"] > 1.5
     stoker("pack", tmp_path / "x.npz", tmp_path / "packed", "--quiet")
     result = stoker("load", tmp_path / "packed", *args[2:])
-    assert "times all there is" not in result.out
+    assert "times the dataset: compressed" not in result.out
 
 
 @pytest.mark.parametrize("shuffle", ["none", "block", "global"])

@@ -247,11 +247,11 @@ def test_what_makes_no_sense_is_refused_before_anything_runs(stoker, tmp_path):
              (["--n", "1", "--save", ".", "--", "touch", "ran", "{n}"], "--save names a folder"),
              (["--n", "1", "--timeout", "300000d", "--", "touch", "ran", "{n}"], "--timeout"),
              (["--from", "x.csv", "--deadline", "300000d"], "--deadline"),
-             (["--from", "x.csv", "--n", "1,2"], "--n is about a command that is run"),
-             (["--resume", "nowhere", "--threads"], "--threads cannot be said again"),
-             (["--resume", "nowhere", "--metric", "s ([0-9]+)"], "--metric cannot be said again"),
+             (["--from", "x.csv", "--n", "1,2"], "--n needs a command to run"),
+             (["--resume", "nowhere", "--threads"], "--threads cannot be changed"),
+             (["--resume", "nowhere", "--metric", "s ([0-9]+)"], "--metric cannot be changed"),
              (["--resume", "nowhere"], "nowhere"),
-             ([], "where do the times come from?")]
+             ([], "no source of times")]
     (tmp_path / "rate.csv").write_text("n,rate\n1,5\n")
     for args, words in cases:
         run = stoker("scale", *args, rc=(2, 4), cwd=tmp_path)

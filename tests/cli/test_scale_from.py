@@ -223,8 +223,8 @@ def test_help_is_in_groups_and_for_people(stoker):
     """Forty options in a block, some of them for stoker's own jobs, hide those that one needs."""
     text = stoker("scale", "--help").out
     assert "Usage: stoker scale [OPTIONS] [-- CMD [ARG...]]" in text
-    assert re.findall(r"^(What is run|How often|Where|Options of every command):$", text, re.M) == [
-        "What is run", "How often", "Where", "Options of every command"]
+    assert re.findall(r"^(What runs|How often|Where|Options of every command):$", text, re.M) == [
+        "What runs", "How often", "Where", "Options of every command"]
     for page in (text, stoker("watch", "--help").out, stoker("help", "--man", "scale").out,
                  stoker("completion", "bash").out):
         assert "--inside" not in page and "node-sample" not in page and "\\-inside" not in page

@@ -442,7 +442,7 @@ def test_appended_archive(stoker, tmp_path):
     a = write_tar(tmp_path / "a.tar", [("a.jpg", b"1")]).read_bytes()
     b = write_tar(tmp_path / "b.tar", [("b.jpg", b"2")]).read_bytes()
     (tmp_path / "ab.tar").write_bytes(a + b)
-    assert "behind the end marker" in left_out(stoker, tmp_path / "ab.tar")["ab.tar"]
+    assert "after the end marker" in left_out(stoker, tmp_path / "ab.tar")["ab.tar"]
     (tmp_path / "a.tar").write_bytes(a + b"trailing garbage" * 100)
     stoker("verify", tmp_path / "a.tar")
 

@@ -174,7 +174,7 @@ def test_resume_of_a_whole_dataset(stoker, tmp_path):
     stoker("pack", tmp_path / "a.jsonl", tmp_path / "o", "--format", "npz")
     before = {p: p.stat().st_mtime_ns for p in (tmp_path / "o").iterdir()}
     done = stoker("pack", tmp_path / "a.jsonl", tmp_path / "o", "--format", "npz", "--resume")
-    assert "whole already" in done.out
+    assert "already complete" in done.out
     assert before == {p: p.stat().st_mtime_ns for p in (tmp_path / "o").iterdir()}
     stoker("pack", tmp_path / "a.jsonl", tmp_path / "o", "--format", "csv", "--resume", rc=4)
 

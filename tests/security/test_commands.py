@@ -35,7 +35,7 @@ def study(node):
 def refused(node, folder, *options, why=f"uid {ATTACKER}"):
     done = node.victim.stoker("scale", "--resume", folder, "--runs", 2, *options, rc=2)
     assert not evil(node).exists()
-    assert "nothing of it is run" in done.err and why in done.err and "--trust" in done.err
+    assert "the study was not run" in done.err and why in done.err and "--trust" in done.err
     return done
 
 

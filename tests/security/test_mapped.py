@@ -70,9 +70,9 @@ def forgeries(path):
             values = [most[c] for c in form.replace("5Q", "QQQQQ")]
             forge(f"{table} out of range", lambda x: x.put(table, 1, at, form, *values))
     if Index(path).table("parts")[1]:
-        forge("a field that is not there", lambda x: x.put("parts", 0, 4, "H", 0xfff0))
+        forge("a field that does not exist", lambda x: x.put("parts", 0, 4, "H", 0xfff0))
     if Index(path).table("columns")[1]:
-        forge("a field that is not there", lambda x: x.put("columns", 0, 40, "I", 0xfffffff0))
+        forge("a field that does not exist", lambda x: x.put("columns", 0, 40, "I", 0xfffffff0))
         forge("a column of more pieces", lambda x: x.put("columns", 0, 44, "I", 0xfffffff0))
     return out
 

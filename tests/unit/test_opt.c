@@ -194,7 +194,7 @@ static void test_refusing(void)
     refused("not a size", ARGV("--shard-size", "12Q"));
     refused("write csv:FILE", ARGV("--mode", "csv"));
     refused("write csv:FILE", ARGV("--mode", "csv:"));
-    refused("too much", ARGV("--mode", "stop:2"));
+    refused("takes no argument", ARGV("--mode", "stop:2"));
     struct stk_opts o;
     CHECK_INT(read_argv(&o, ARGV("--zzzzzzzz")), STK_E_USAGE);
     CHECK(!strstr(err.what, "did you mean"));

@@ -223,7 +223,7 @@ static void test_duplicates(void)
     put(&b, "a.jpg", "2");
     put_end(&b);
     list(&b);
-    CHECK(says("left out member a.jpg: its sample has a member of that ending already"));
+    CHECK(says("left out member a.jpg: its sample already has a member with that ending"));
     CHECK(says("sample a\nextent 512+1\n"));
     stk_buf_release(&b);
 }
@@ -281,7 +281,7 @@ static void test_appended(void)
     put(&b, "b.jpg", "1");
     list(&b);
     CHECK_INT(script.problems, 0);
-    CHECK(says("left out archive t.tar: appended behind the end marker"));
+    CHECK(says("left out archive t.tar: appended after the end marker"));
     stk_buf_release(&b);
 }
 
@@ -391,7 +391,7 @@ static void test_types(void)
     CHECK(says("left out member l.jpg: a symbolic link"));
     CHECK(says("left out member l2.jpg: a symbolic link"));
     CHECK(says("left out member f.jpg: a device or a FIFO"));
-    CHECK(says("left out member odd: of a type that is not known"));
+    CHECK(says("left out member odd: of an unknown type"));
     CHECK_INT(script.problems, 0);
     CHECK(!says("sample odd") && !says("sample l") && !says("left out member d"));
     stk_buf_reset(&b);
