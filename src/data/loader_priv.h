@@ -76,8 +76,8 @@ struct run {
     struct stk_io_req req;
     size_t first, end; /* indexes in the fetch's order */
     uint64_t from;
-    uint8_t *at; /* its bytes, or the part that is kept... */
-    size_t room; /* ...and the room for them */
+    uint8_t *at; /* its bytes, or what is kept of them... */
+    size_t room; /* ...and how many there may be */
     /* loader_sieve.c: */
     bool sifted;   /* read into the ring */
     uint64_t turn; /* its sequence number in the ring */
@@ -170,8 +170,8 @@ struct batch {
     struct failure *failure;
     size_t nfailures, cap_failures;
     _Atomic bool out;        /* the caller has it */
-    _Atomic uint64_t *files; /* mapped: one bit per file it has bytes of; else NULL */
-    struct batch *given_next, **given_at; /* list of delivered batches, for loader_watch.c */
+    _Atomic uint64_t *files; /* mapped: a bit for each file it has bytes of; else NULL */
+    struct batch *given_next, **given_at; /* among those the caller has, by loader_watch.c */
     struct extra *extra;                  /* fields that the dataset's columns do not have */
     size_t nextra, cap_extra;
 };
@@ -227,9 +227,9 @@ struct stk_loader {
     struct stk_labels *labels; /* the dataset's */
     struct stk_image_op image;
     char *image_field;
-    uint64_t stretch_bytes;     /* size at which a stretch is large enough */
-    uint64_t region_bytes;      /* memory for a stretch, with room for its last sample */
-    uint64_t region_most;       /* a stretch whose reads need more is sifted */
+    uint64_t stretch_bytes;     /* when a stretch is large enough */
+    uint64_t region_bytes;      /* memory it takes, with room for its last sample */
+    uint64_t region_most;       /* and when its reads need more, they are sifted */
     struct sieve sieve;         /* the feeder's */
     uint32_t item_samples;      /* maximum number of samples per item */
     uint64_t batch_bytes;       /* of the arrays of a batch */
@@ -243,8 +243,8 @@ struct stk_loader {
     int32_t *column_of;     /* by field of the index: column, -1: not wanted */
     bool simple;            /* no field has a codec: slices are values */
     bool views;             /* batches point into stretches */
-    bool checks;            /* the index has checksums of samples, and they are compared */
-    bool summed_chain[256]; /* by chain as in struct stk_want: decoding compares a checksum */
+    bool checks;            /* the index has the samples' checksums, and they are compared */
+    bool summed_chain[256]; /* by chain as in struct stk_want: undoing it compares a checksum */
 
     pthread_mutex_t lock;
     pthread_cond_t work_cond, ready_cond;
@@ -332,7 +332,7 @@ void stk_stretch_free(struct stretch *s);
 /* Estimated decoded size of an extent. */
 size_t stk_stretch_decoded(const struct stk_loader *ld, const struct stk_slice *sl,
                            const struct stk_want *w);
-/* Its bytes besides the region. */
+/* Bytes it has besides its region. */
 size_t stk_stretch_size(const struct stretch *s);
 /* Charges them to the budget; over: even beyond it. Idle stretches free their memory if needed. */
 bool stk_stretch_charge(struct stretch *s, size_t bytes, bool over);
@@ -347,8 +347,8 @@ void stk_shared_charge(struct stk_loader *ld, struct shared *x);
 void stk_shared_drop(struct stk_loader *ld, struct shared *x);
 void stk_shared_done(struct stk_loader *ld, struct shared *x);
 void stk_shared_give_up(struct stk_loader *ld);
-/* By the feeder: finds the kept copy of this extent, or NULL; keeps one, as the newest; drops old
- * ones until the rest has `most` bytes, but not those of the last sample. */
+/* By the feeder: the one kept of this extent, or NULL; keeps one, as the newest; lets go of old
+ * ones until the others have `most` bytes, but not of the last sample's. */
 struct shared *stk_kept_find(struct stk_loader *ld, uint64_t extent);
 void stk_kept_add(struct stk_loader *ld, struct shared *x);
 void stk_kept_trim(struct stk_loader *ld, size_t most);
