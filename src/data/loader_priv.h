@@ -85,9 +85,9 @@ struct run {
 
 #define SIEVE_TURNS 256 /* maximum number of slots in the ring */
 
-/* A ring of memory whose slots are returned in any order, and reused in the order of assignment. It
- * keeps its own record of each slot: a run is gone, or reused, once its stretch is done, while an
- * earlier slot is still being read into. */
+/* A ring of memory whose places are given back in any order, and taken again in the order they were
+ * given. What it knows of a place is its own: a run is gone, or another's, when its stretch is done,
+ * while a place before its own is still being read to. */
 struct sieve {
     struct stk_region *region; /* NULL: not needed yet */
     size_t size, head, used;
