@@ -413,8 +413,7 @@ int stk_columns_put_key(struct worker *w, struct batch *b, uint32_t slot, uint64
 /* ---- loader_watch.c ---- */
 /* After the engine is open. Frees: free(ld->late). */
 int stk_watch_init(struct stk_loader *ld, struct stk_err *err);
-size_t stk_watch_words(const struct stk_loader *ld); /* words of a batch's file bits; 0: nothing is
-                                                      * mapped */
+size_t stk_watch_words(const struct stk_loader *ld); /* per batch; 0: nothing is mapped */
 /* By a worker: sample k is about to be put into the batch. */
 void stk_watch_sample(struct batch *b, const struct stk_fetch *f, size_t k);
 void stk_watch_given(struct stk_loader *ld, struct batch *b); /* both with the lock held */
