@@ -265,7 +265,7 @@ static int parse_number(struct parser *ps, struct stk_jval *v)
     enum stk_num kind = stk_num_parse(start, (size_t)(ps->cur.p - start), &v->i, &v->f);
     if (kind == STK_NUM_NONE || !isfinite(v->f))
         return stk_json_bad(&ps->cur, start, "number too large");
-    /* "-0" is an integer in JSON, even if its value is that of a float. */
+    /* "-0" is an integer in JSON, although stk_num_parse() calls it a float. */
     v->type = kind == STK_NUM_INT || (whole && v->f == 0) ? STK_JINT : STK_JFLOAT;
     return 0;
 }

@@ -436,8 +436,7 @@ static int remove_entry(int dirfd, const char *name, const char *path, int depth
     int why = errno,
         fd = depth ? open_below(dirfd, name) : openat(dirfd, name, FOLDER | O_NOFOLLOW);
     if (fd < 0) {
-        errno = errno == ENOTDIR || errno == ELOOP ? why : errno; /* a file that cannot be
-                                                                   * removed */
+        errno = errno == ENOTDIR || errno == ELOOP ? why : errno; /* it cannot be removed */
         return stk_err_sys(err, path, "remove");
     }
     int rc = empty_folder(fd, path, depth, err);

@@ -140,7 +140,7 @@ static int find_job(struct view *v, const char *id)
     return 0;
 }
 
-#define UNKNOWN_USER ((uid_t)-2) /* nobody's */
+#define UNKNOWN_USER ((uid_t)-2) /* no user's */
 
 static uid_t read_uid(const char *text)
 {

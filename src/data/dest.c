@@ -161,7 +161,7 @@ static int remove_folder(const struct stk_dest *d, int fd, const char *ending, s
 /* Locks an open folder. Negative: another process has it (STK_E_EXISTS). */
 static int lock_folder(const struct stk_dest *d, int fd, const char *ending, struct stk_err *err)
 {
-    /* Without any locks we continue without one. */
+    /* If the file system has no locks, continue without one. */
     bool taken = flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK;
     /* The locked folder may just have got its final name: then it belongs to the other run. */
     if (!taken && stands_at(d, fd, ending))

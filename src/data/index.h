@@ -11,7 +11,7 @@
  * else would detect a flipped bit in an offset.
  *
  *   extent   16 bytes: 48 bits offset, 44 bits length, 28 bits file, 8 bits filter chain
- *   segment a range of samples that are stored alike (usually a file's)
+ *   segment  a range of samples that are stored alike (usually a file's)
  *     WHOLE    sample k is extent first_extent + k, whole; one field
  *     PARTS    row k of `rows` says where its parts begin in `parts` (16 bytes each)
  *     COLUMNS  sample k of each column is at a computable place; nothing is stored per sample

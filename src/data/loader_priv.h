@@ -3,19 +3,19 @@
  *
  *   loader_feed.c     one thread walks the plan: stretches of it become reads, finished stretches
  *                     become work
- *   loader_stretch.c  what a stretch reads
+ *   loader_stretch.c  plans the reads of a stretch
  *   loader_shared.c   filtered extents that samples and stretches share
- *   loader_sieve.c    a stretch that wants little of what it has to read
+ *   loader_sieve.c    a stretch that needs little of what it must read
  *   loader_work.c     threads check, decode and put values into the slots of batches
  *   loader_batch.c    batches: made, filled, finished, released
  *   loader_columns.c  which columns a batch has, and how a value gets into one
- *   loader_watch.c    what happens to mapped files under batches that were given out
- *   loader_mend.c     what happens in the place of a sample that cannot be had
- *   loader_open.c     settings, and everything that is made from them
- *   loader_order.c    how large blocks and windows are
+ *   loader_watch.c    detects changes of mapped files under delivered batches
+ *   loader_mend.c     replaces samples that cannot be read
+ *   loader_open.c     settings, and everything derived from them
+ *   loader_order.c    sizes of blocks and windows
  *   loader.c          the calls of stoker.h
  *
- * A stretch is a run of slots of the plan whose bytes are read together. It may hold part of a
+ * A stretch is a sequence of slots of the plan whose bytes are read together. It may hold part of a
  * batch or many batches; both count references: a batch whose values point into a stretch keeps it.
  * `lock` guards the queues and counters; slots of a batch are written without it, each by one
  * thread, and published by the batch's count of slots to do.
@@ -49,49 +49,49 @@ struct item {
 /* A filtered extent that samples have parts of. */
 struct shared {
     uint64_t extent;
-    struct shared *next;          /* in its chain of the kept ones, or among the free ones */
-    struct shared *older, *newer; /* of the kept ones */
-    struct use *waiting;          /* of stretches that wait for it */
-    uint32_t users;               /* stretches, and the feeder if it keeps it */
+    struct shared *next;          /* in the chain of kept extents, or in the free list */
+    struct shared *older, *newer; /* among the kept extents */
+    struct use *waiting;          /* uses by stretches that wait for it */
+    uint32_t users;               /* number of stretches, plus one if the feeder keeps it */
     bool done, kept;
     int code; /* 0: decoded */
     struct stk_err *why;
     struct stk_buf data;
-    size_t about;   /* bytes it will be, about */
-    uint64_t met;   /* by the stretch of this number, last */
+    size_t about;   /* estimated decoded bytes */
+    uint64_t met;   /* number of the last stretch that used it */
     size_t charged; /* to the budget, once the stretch that decoded it is gone */
 };
 
-/* That a stretch needs it. */
+/* The use of a shared extent by a stretch. */
 struct use {
     uint64_t extent;
     struct shared *x;
     struct stretch *stretch;
     struct use *next; /* among those waiting */
-    uint32_t want;    /* one that brings its bytes; NO_WANT: another stretch has them */
+    uint32_t want;    /* the want that reads its bytes; NO_WANT: another stretch has them */
 };
 #define NO_WANT UINT32_MAX
 
 struct run {
     struct stk_io_req req;
-    size_t first, end; /* places in the fetch's order */
+    size_t first, end; /* indexes in the fetch's order */
     uint64_t from;
     uint8_t *at; /* its bytes, or what is kept of them... */
     size_t room; /* ...and how many there may be */
     /* loader_sieve.c: */
-    bool sifted;   /* it is read to the ring */
-    uint64_t turn; /* its place there: the how manieth */
+    bool sifted;   /* read into the ring */
+    uint64_t turn; /* its sequence number in the ring */
 };
 
-#define SIEVE_TURNS 256 /* places of the ring at a time */
+#define SIEVE_TURNS 256 /* maximum number of slots in the ring */
 
 /* A ring of memory whose places are given back in any order, and taken again in the order they were
  * given. What it knows of a place is its own: a run is gone, or another's, when its stretch is done,
  * while a place before its own is still being read to. */
 struct sieve {
-    struct stk_region *region; /* NULL: it was not needed yet */
+    struct stk_region *region; /* NULL: not needed yet */
     size_t size, head, used;
-    uint64_t first, next; /* turns: the oldest that is not free, and the next to be given */
+    uint64_t first, next; /* sequence numbers: the oldest in use, and the next to assign */
     struct {
         size_t bytes;
         bool returned;
@@ -100,7 +100,7 @@ struct sieve {
 
 struct stretch {
     struct stretch *next;     /* in a queue */
-    struct stretch *all_next; /* of all the loader ever made */
+    struct stretch *all_next; /* list of all stretches */
     struct stk_loader *ld;
     struct stk_fetch fetch;
     struct stk_region *region;
@@ -108,27 +108,27 @@ struct stretch {
     size_t nruns, cap_runs, submitted, completed;
     struct stk_buf items;         /* struct item */
     struct use *use;              /* by extent */
-    size_t nuses, cap_uses, nown; /* nown: those it decodes itself, items in front of the others */
-    uint32_t unready;             /* uses that are not decoded, and one while it is being read */
+    size_t nuses, cap_uses, nown; /* nown: extents it decodes itself; their items come first */
+    uint32_t unready;             /* uses not yet decoded, plus one while it is being read */
     _Atomic uint32_t refs;
-    _Atomic uint32_t left; /* pieces of work that are not done */
-    size_t need;           /* bytes of memory its reads take */
-    size_t decoded;        /* bytes the extents it decodes will be, about */
-    size_t used;           /* the same of all it uses */
-    size_t asked;          /* bytes its samples have of them */
+    _Atomic uint32_t left; /* items not yet done */
+    size_t need;           /* bytes of memory for its reads */
+    size_t decoded;        /* estimated bytes of the extents it decodes */
+    size_t used;           /* the same for all extents it uses */
+    size_t asked;          /* bytes of them that its samples need */
     size_t charged;        /* to the budget: its plan and its decoded bytes */
-    bool copies;           /* batches copy what they need of it: holding it would cost more */
+    bool copies;           /* batches copy from it: holding it would cost more */
     bool sifted;           /* by loader_sieve.c */
 };
 
-enum { SLOT_EMPTY, SLOT_NATIVE, SLOT_VALUE }; /* what a column has for a slot */
+enum { SLOT_EMPTY, SLOT_NATIVE, SLOT_VALUE }; /* state of a slot in a column */
 
 /* A column of a batch. Arrays have `batch` places. */
 struct cell {
     uint8_t *set; /* SLOT_* */
     void *data;   /* DENSE */
     struct stk_span *span;
-    struct stk_value *value; /* made when first needed, then kept */
+    struct stk_value *value; /* allocated when first needed, then kept */
 };
 
 struct failure {
@@ -148,7 +148,7 @@ struct watch_span {
 };
 
 struct batch {
-    struct stk_batch pub; /* first: what the caller has */
+    struct stk_batch pub; /* must be first: the caller's view */
     struct batch *next;
     struct stk_loader *ld;
     uint64_t *id;
@@ -162,7 +162,7 @@ struct batch {
     size_t charged; /* to the budget: its arrays and its arena */
     _Atomic uint32_t todo;
     _Atomic uint64_t checked, checked_bytes; /* samples whose checksums were compared */
-    pthread_mutex_t lock;                    /* the rest */
+    pthread_mutex_t lock;                    /* protects the rest */
     uint32_t unfilled;
     struct stk_arena arena;
     struct stretch **held;
@@ -195,13 +195,13 @@ struct column {
 };
 
 #define STK_KEPT_CHAINS 256
-#define STK_KEPT_SHARE  3 /* of the budget: the most that the kept ones may take */
+#define STK_KEPT_SHARE  3 /* kept extents may take this part of the budget: 1/3 */
 
 struct kept {
     struct shared *by_extent[STK_KEPT_CHAINS];
     struct shared *oldest, *newest;
     size_t bytes; /* about */
-    size_t last;  /* of them, the newest, are the last sample's */
+    size_t last;  /* number of the newest that belong to the last sample */
 };
 
 struct worker {
@@ -211,16 +211,16 @@ struct worker {
     struct stk_sample sample;
     struct stk_image *image;
     struct stk_buf scratch, whole;
-    struct stretch *stretch;         /* the one at hand */
-    bool copies;                     /* it does not live as long as the batch */
-    uint32_t guess;                  /* column the last field went to */
-    uint64_t checked, checked_bytes; /* of the item at hand */
+    struct stretch *stretch;         /* the current stretch */
+    bool copies;                     /* it ends before the batch */
+    uint32_t guess;                  /* column of the last field */
+    uint64_t checked, checked_bytes; /* of the current item */
 };
 
 struct stk_loader {
     struct stk_dataset *ds;
     struct stk_loader_options o; /* pointers in it are not used after opening */
-    _Atomic uint32_t refs;       /* itself while open, and each batch the caller has */
+    _Atomic uint32_t refs;       /* one while open, and one per delivered batch */
     int pid;
     struct stk_io *io;
     struct stk_regions regions;
@@ -231,15 +231,15 @@ struct stk_loader {
     uint64_t region_bytes;      /* memory it takes, with room for its last sample */
     uint64_t region_most;       /* and when its reads need more, they are sifted */
     struct sieve sieve;         /* the feeder's */
-    uint32_t item_samples;      /* samples a piece of work has at most */
+    uint32_t item_samples;      /* maximum number of samples per item */
     uint64_t batch_bytes;       /* of the arrays of a batch */
     uint64_t decoded_most;      /* decoded bytes of a stretch */
-    _Atomic size_t arena_bytes; /* what values of a batch take besides, by the last ones */
+    _Atomic size_t arena_bytes; /* additional memory per batch, from the last batches */
     uint32_t max_batches;       /* in use at once */
 
     struct column *column;
     size_t ncolumns;
-    uint64_t looked_at;     /* the sample that says what they are */
+    uint64_t looked_at;     /* the sample that determines the columns */
     int32_t *column_of;     /* by field of the index: column, -1: not wanted */
     bool simple;            /* no field has a codec: slices are values */
     bool views;             /* batches point into stretches */
@@ -253,12 +253,12 @@ struct stk_loader {
     struct batch *out_first, **out_last; /* fed or being fed, in order */
     struct batch *free_batches;
     struct stretch *free_stretches, *all_stretches;
-    struct shared *free_shared; /* with the buffers they had */
+    struct shared *free_shared; /* with their buffers */
     uint32_t nbatches;          /* that exist */
-    uint32_t active;            /* stretches that are being read or worked on */
+    uint32_t active;            /* stretches being read or processed */
     bool stop;
     bool waiting; /* the caller waits in stk_loader_next() */
-    bool hungry;  /* the feeder waits for something to be given back */
+    bool hungry;  /* the feeder waits for memory or batches */
     int fatal;    /* code; *fatal_why says more */
     struct stk_err fatal_why;
 
@@ -276,18 +276,18 @@ struct stk_loader {
     struct batch *feed_batch;
     uint64_t nbuilt; /* stretches */
     struct kept kept;
-    bool index_warm;       /* all of it that is asked for was looked at before */
+    bool index_warm;       /* all needed parts of the index were loaded before */
     struct stretch *built; /* waits for memory */
     struct {
         uint64_t extent, stretch;
-    } met[1024];                /* filtered extents a stretch has already, by their number */
+    } met[1024];                /* filtered extents that the stretch already has, by number */
     struct stk_buf next_slices; /* of the sample that may be added next */
-    double grows; /* times: what decoding makes of stored bytes, by the first sample */
+    double grows;               /* ratio of decoded to stored bytes, from the first sample */
     struct stretch *submit_first, **submit_last;
     /* The caller's: */
     uint64_t take_epoch, take_step, take_slots, refills;
-    bool epoch_over;           /* its end was told; the next call begins another */
-    struct stk_reader *reader; /* for mending, as the next three */
+    bool epoch_over;           /* its end was reported; the next call begins another */
+    struct stk_reader *reader; /* for mending, like the next three */
     struct worker mender;
     struct stretch *mended;
     struct stk_buf mended_bytes;
@@ -299,10 +299,10 @@ struct stk_loader {
     struct stk_loader_stats stats;
     _Atomic uint64_t decode_ns, decoded_bytes;
     /* loader_watch.c; bits by file. The first three with the lock held: */
-    struct batch *given; /* batches with views that the caller has */
+    struct batch *given; /* delivered batches with views */
     uint64_t *late;      /* files of those given back since they were last asked about... */
     struct watch_span late_span;
-    uint64_t *told, *asked; /* said to have changed; room to collect in */
+    uint64_t *told, *asked; /* reported as changed; scratch space */
     uint64_t watch_again_ns;
 };
 
@@ -322,25 +322,25 @@ int stk_loader_plan(struct stk_loader *ld, uint64_t epoch, const struct stk_stag
 /* ---- loader_stretch.c ---- */
 struct stretch *stk_stretch_take(struct stk_loader *ld); /* an empty one; NULL: no memory */
 void stk_stretch_reset(struct stretch *s);
-/* When its samples are added: finds the few large reads that bring all of it. share: by the feeder,
- * with other stretches. */
+/* After its samples are added: finds the few large reads that fetch all of it. share: by the
+ * feeder, with other stretches. */
 int stk_stretch_plan(struct stretch *s, bool share, struct stk_err *err);
-/* All it needs is there: its samples become work. With the lock held. */
+/* All its data is there: queues its samples as work. With the lock held. */
 void stk_stretch_ready(struct stk_loader *ld, struct stretch *s);
 void stk_stretch_drop(struct stretch *s); /* one reference */
 void stk_stretch_free(struct stretch *s);
-/* Bytes an extent will be when it is decoded, about. */
+/* Estimated decoded size of an extent. */
 size_t stk_stretch_decoded(const struct stk_loader *ld, const struct stk_slice *sl,
                            const struct stk_want *w);
 /* Bytes it has besides its region. */
 size_t stk_stretch_size(const struct stretch *s);
-/* Counts them; over: whatever the budget says. Idle stretches give up theirs if need be. */
+/* Charges them to the budget; over: even beyond it. Idle stretches free their memory if needed. */
 bool stk_stretch_charge(struct stretch *s, size_t bytes, bool over);
 
 /* ---- loader_shared.c ---- */
-/* One that its caller uses; NULL: no memory. */
+/* A new one with the caller as its user; NULL: no memory. */
 struct shared *stk_shared_new(struct stk_loader *ld, uint64_t extent);
-/* From now on the budget is charged for it by itself. */
+/* From now on it is charged to the budget separately. */
 void stk_shared_charge(struct stk_loader *ld, struct shared *x);
 /* One user less; it is decoded, those waiting go on; the free ones give up their memory. All with
  * the lock held. */
@@ -355,28 +355,27 @@ void stk_kept_trim(struct stk_loader *ld, size_t most);
 void stk_kept_release(struct stk_loader *ld); /* and the free ones, at the end */
 
 /* ---- loader_sieve.c ---- */
-/* About how much memory it may take. */
+/* room: approximate memory limit. */
 void stk_sieve_init(struct stk_loader *ld, uint64_t room);
-/* Whether a stretch that is planned needs too much memory, and far less if it is sifted. */
+/* True if a planned stretch needs too much memory, and far less if it is sifted. */
 bool stk_sieve_pays(const struct stretch *s);
 /* The largest read then... */
 uint64_t stk_sieve_most(const struct stk_loader *ld);
-/* ...and, once its runs are no larger, what is sifted and the memory it needs. */
+/* ...and, with runs no larger than that, decides what is sifted and the memory it needs. */
 void stk_sieve_plan(struct stretch *s);
-/* Before a stretch that is sifted is read. False: no memory. */
+/* Before a sifted stretch is read. False: no memory. */
 bool stk_sieve_open(struct stk_loader *ld);
-/* Memory for a run to be read to, where it is to be sifted. False: not before another run is done.
- */
+/* Lends memory to read a sifted run into. False: not before another run is done. */
 bool stk_sieve_lend(struct stk_loader *ld, struct run *r);
 void stk_sieve_return(struct stk_loader *ld, struct run *r);
-/* Keeps what is wanted of a sifted run that was read. */
+/* Keeps the needed parts of a sifted run after it was read. */
 void stk_sieve_keep(struct stretch *s, const struct run *r);
 
 /* ---- loader_work.c ---- */
 void *stk_work_main(void *worker);
 int stk_worker_init(struct worker *w, struct stk_loader *ld, struct stk_err *err);
 void stk_worker_release(struct worker *w);
-/* Puts the first sample of a stretch that is read into a slot, here and now, with copies of what
+/* Puts the first sample of a stretch that has been read into a slot, in this thread, copying what
  * would not last. */
 int stk_work_now(struct worker *w, struct stretch *s, struct batch *b, uint32_t slot,
                  struct stk_err *err);
@@ -384,12 +383,12 @@ int stk_work_now(struct worker *w, struct stretch *s, struct batch *b, uint32_t 
 void stk_work_push(struct stk_loader *ld, struct item *first, size_t n);
 
 /* ---- loader_batch.c ---- */
-/* A batch to fill, NULL: none is free (over: make one more all the same). */
+/* A batch to fill; NULL: none is free (over: makes one more anyway). */
 struct batch *stk_batch_take(struct stk_loader *ld, bool over, bool *nomem);
 void stk_batch_free(struct batch *b);
-/* n more slots are filled: counts what it has come to. */
+/* n more slots are filled: charges the memory it now uses. */
 void stk_batch_grown(struct batch *b, uint32_t n);
-/* Keeps the stretch while the batch is held. Takes over the caller's reference. */
+/* Keeps the stretch while the batch is held. Takes the caller's reference. */
 int stk_batch_hold(struct batch *b, struct stretch *s);
 void stk_batch_failed(struct batch *b, uint32_t slot, int code, const struct stk_err *why);
 /* Decides the layout of every column. */
@@ -400,7 +399,7 @@ void stk_loader_unref(struct stk_loader *ld);
 /* From the first sample that can be read and the fields of the index. */
 int stk_columns_find(struct stk_loader *ld, struct stk_err *err);
 void stk_columns_release(struct stk_loader *ld);
-/* Puts a value in its place. stable: its bytes live as long as the batch. */
+/* Stores a value in its slot. stable: its bytes live as long as the batch. */
 int stk_column_put(struct worker *w, struct batch *b, uint32_t slot, size_t c,
                    const struct stk_value *v, bool stable, struct stk_err *err);
 /* All fields of a sample; stable(user, p) says which bytes live as long as the batch. */
@@ -414,20 +413,20 @@ int stk_columns_put_key(struct worker *w, struct batch *b, uint32_t slot, uint64
 /* ---- loader_watch.c ---- */
 /* After the engine is open. Frees: free(ld->late). */
 int stk_watch_init(struct stk_loader *ld, struct stk_err *err);
-size_t stk_watch_words(const struct stk_loader *ld); /* of a batch's files; 0: nothing is mapped */
+size_t stk_watch_words(const struct stk_loader *ld); /* per batch; 0: nothing is mapped */
 /* By a worker: sample k is about to be put into the batch. */
 void stk_watch_sample(struct batch *b, const struct stk_fetch *f, size_t k);
 void stk_watch_given(struct stk_loader *ld, struct batch *b); /* both with the lock held */
 void stk_watch_released(struct stk_loader *ld, struct batch *b);
-/* Before a batch is given out (NULL: the end of an epoch is told): fails those of its slots whose
- * file has changed. Negative, or a problem noted, by the policy: bytes of batches given out before
- * may have changed. */
+/* Before a batch is delivered (NULL: the end of an epoch): fails the slots whose file has changed.
+ * If bytes of batches delivered before may have changed, returns negative or notes a problem, by
+ * the policy. */
 int stk_watch(struct stk_loader *ld, struct batch *b, struct stk_err *err);
 
 /* ---- loader_mend.c ---- */
-/* Counts and keeps the text of what was passed over. */
+/* Counts a problem that was passed over, and keeps its text. */
 void stk_problem_note(struct stk_loader *ld, const struct stk_err *why);
-/* Treats the failed slots of a batch that is to be given out. */
+/* Repairs the failed slots of a batch before delivery. */
 int stk_mend(struct stk_loader *ld, struct batch *b, struct stk_err *err);
 
 #endif

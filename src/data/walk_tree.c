@@ -293,7 +293,7 @@ static int take_pairs(struct pairing *p, struct stk_err *err)
                 err);
     for (size_t i = 0; rc == 0 && i < p->n; i++)
         if (p->t->keep[p->item[i].file] == PAIRED) {
-            rc = keep_pair(p, &p->item[i], &files, err); /* adds names: do not use v afterwards */
+            rc = keep_pair(p, &p->item[i], &files, err); /* may move the names */
             kept++;
         }
     char as[96], why[200];

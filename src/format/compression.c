@@ -19,8 +19,7 @@ static const struct {
     {{"bzip2", ".bz2", "bzip2 -d"}, "BZh", 3},
     {{"lzo", ".lzo", "lzop -d"}, "\x89LZO\0\r\n\x1a\n", 9},
     {{"snappy", ".sz", "snzip -d"}, "\xff\x06\0\0sNaPpY", 10},
-    {{"snappy", ".snappy", "snzip -t hadoop-snappy -d"}, "", 0}, /* Hadoop's: recognised only by
-                                                                  * name */
+    {{"snappy", ".snappy", "snzip -t hadoop-snappy -d"}, "", 0}, /* Hadoop's: by name only */
 };
 
 /* "BZh" and a digit are followed by the magic of a block, or of the end. */

@@ -252,8 +252,7 @@ static int fed_peek(struct stk_src *s, uint64_t off, size_t n, const uint8_t **p
     uint64_t block = off / STK_FEED_BLOCK;
     size_t at = (size_t)(off % STK_FEED_BLOCK);
     int rc = 0;
-    if (n > STK_FEED_BLOCK || block < s->fed) { /* more blocks than may be held, or one already
-                                                 * released */
+    if (n > STK_FEED_BLOCK || block < s->fed) { /* too many blocks, or a released one */
         rc = plain_fill(s, off, n, err);
         *p = s->win.data;
         return rc;

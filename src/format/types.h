@@ -6,12 +6,12 @@
  * several threads), then one type that holds every value without loss is chosen (settle), and every
  * sample is converted to it (convert). A field without such a type is refused.
  *
- *   integers and floats the smallest type that holds all; refused if none does
+ *   integers and floats    the smallest type that holds all; refused if none does
  *   text and bytes         bytes
  *   bytes, and lists of    lists
  *   json and text, numbers json
- *   [] and arrays arrays, one of them without elements, if the format has shapes
- *   null and anything null if the format has it; json with text; else refused
+ *   [] and arrays          arrays, one of them without elements, if the format has shapes
+ *   null and anything      null if the format has it; json with text; else refused
  */
 #ifndef STK_FORMAT_TYPES_H
 #define STK_FORMAT_TYPES_H
