@@ -15,9 +15,10 @@
 #include <stdatomic.h>
 #include <sys/types.h>
 
-#define STK_IO_SEGMENTS 256u       /* pieces of memory that can be registered */
-#define STK_IO_MAPS     4096u      /* files that are mapped at most */
-#define STK_IO_ASK_MAX  (1u << 30) /* the kernel moves less than 2 GiB in one call */
+#define STK_IO_SEGMENTS 256u         /* pieces of memory that can be registered */
+#define STK_IO_MAPS     4096u        /* files that are mapped at most */
+#define STK_IO_HOT      (256u << 10) /* bytes that stay in a core's cache while they are copied */
+#define STK_IO_ASK_MAX  (1u << 30)   /* the kernel moves less than 2 GiB in one call */
 
 /* ---- requests in a row ---- */
 
@@ -193,6 +194,7 @@ struct stk_io {
     struct stk_io_list post_done, post_ready; /* finished; file is open now, to be started */
     _Atomic bool posted, woken, waiting;
 
+    _Atomic bool always_waits; /* nobody can tell what the page cache has */
     _Atomic uint64_t reads, bytes_read, latency_ns, busy_ns;
     _Atomic uint64_t opens;         /* without those of handles */
     _Atomic uint64_t busy_since_ns; /* 0: nothing is in flight */

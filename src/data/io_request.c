@@ -10,8 +10,7 @@
 #include <sys/stat.h>
 
 #define SHORTER   "the file became shorter"
-#define TRIES_MAX 1000u        /* EAGAIN in a row before it is an error */
-#define HOT       (256u << 10) /* bytes that stay in a core's own cache while they are copied */
+#define TRIES_MAX 1000u /* EAGAIN in a row before it is an error */
 
 /* ---- one request ---- */
 
@@ -128,12 +127,15 @@ void stk_io_arrived(struct stk_io_req *req)
 bool stk_io_read_cached(struct stk_io *io, struct stk_io_req *req)
 {
     enum stk_io_step step = STK_STEP_AGAIN;
-    if (!req->arrived || req->held->align)
+    if (!req->arrived || req->held->align ||
+        atomic_load_explicit(&io->always_waits, memory_order_relaxed))
         return false;
     while (step == STK_STEP_AGAIN) {
         size_t ask = req->want - req->got;
         ssize_t n = stk_pread_nowait(req->held->fd, (uint8_t *)req->buf + req->got,
-                                     ask < HOT ? ask : HOT, req->at + req->got);
+                                     ask < STK_IO_HOT ? ask : STK_IO_HOT, req->at + req->got);
+        if (n < 0 && errno == EOPNOTSUPP) /* FUSE, a tmpfs */
+            atomic_store_explicit(&io->always_waits, true, memory_order_relaxed);
         if (n <= 0)
             return false;
         stk_io_count_read(io, n);

@@ -23,7 +23,9 @@
 
 static void read_request(struct stk_io *io, struct stk_io_req *req)
 {
-    enum stk_io_step step = stk_io_read_cached(io, req) ? STK_STEP_DONE : STK_STEP_AGAIN;
+    /* What is one block is asked for once, wherever it is. */
+    bool over = req->want > STK_IO_HOT && stk_io_read_cached(io, req);
+    enum stk_io_step step = over ? STK_STEP_DONE : STK_STEP_AGAIN;
     while (step != STK_STEP_DONE) {
         struct stk_err why = {0};
         int fd = req->buffered ? stk_handles_plain(&io->handles, req->held, &why) : req->held->fd;
