@@ -32,10 +32,15 @@ int stk_pread_full(int fd, void *p, size_t n, uint64_t off, size_t *got, const c
     return 0;
 }
 
-bool stk_pread_cached(int fd, void *p, size_t n, uint64_t off)
+ssize_t stk_pread_nowait(int fd, void *p, size_t n, uint64_t off)
 {
     struct iovec io = {.iov_base = p, .iov_len = n};
-    return preadv2(fd, &io, 1, (off_t)off, RWF_NOWAIT) == (ssize_t)n;
+    return preadv2(fd, &io, 1, (off_t)off, RWF_NOWAIT);
+}
+
+bool stk_pread_cached(int fd, void *p, size_t n, uint64_t off)
+{
+    return stk_pread_nowait(fd, p, n, off) == (ssize_t)n;
 }
 
 int stk_write_full(int fd, const void *p, size_t n, const char *path, struct stk_err *err)

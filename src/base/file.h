@@ -11,6 +11,9 @@
  * EOF. */
 int stk_pread_full(int fd, void *p, size_t n, uint64_t off, size_t *got, const char *path,
                    struct stk_err *err);
+/* Reads what the page cache has of n bytes: how many, or -1 (the first is not there, or nobody can
+ * tell). */
+ssize_t stk_pread_nowait(int fd, void *p, size_t n, uint64_t off);
 /* Reads n bytes if all of them are in the page cache. False: they are not, or nobody can tell. */
 bool stk_pread_cached(int fd, void *p, size_t n, uint64_t off);
 int stk_write_full(int fd, const void *p, size_t n, const char *path, struct stk_err *err);

@@ -51,8 +51,8 @@ struct stk_check {
     struct stk_sample sample; /* of the thread that lists */
     bool missed;
     struct stk_problems problems; /* under the checker's lock */
-    uint64_t passed;          /* blocks the listing is past */
-    _Atomic uint64_t advised; /* the kernel was told to read up to here */
+    uint64_t passed;              /* blocks the listing is past */
+    _Atomic uint64_t advised;     /* the kernel was told to read up to here */
 
     pthread_mutex_t lock; /* everything below */
     pthread_cond_t changed;
@@ -108,7 +108,7 @@ static void check_record(struct stk_check *k, const struct record *r, const uint
     const struct stk_format *f = k->format;
     struct stk_err why = {0};
     uint64_t at = r->off - f->head;
-    int rc = f->check(frame, r->len, k->path, at, &why);
+    int rc = f->check(frame, r->len, NULL, k->path, at, &why);
     if (rc == 0 && r->codec) {
         stk_sample_reset(s);
         rc = r->codec->explode("", 0, frame + f->head, (size_t)r->len, s, &why);

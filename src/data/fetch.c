@@ -3,6 +3,7 @@
  */
 #include "data/fetch.h"
 #include "base/array.h"
+#include "base/crc32c.h"
 #include "data/reader.h"
 #include "format/lister.h"
 
@@ -140,6 +141,8 @@ int stk_fetch_add(struct stk_fetch *f, uint64_t id, bool (*have)(void *user, uin
             return rc;
     }
     if (w)
+        stk_fetch_want(f, first)->leads = true;
+    if (w)
         refuse_huge(f, id, first, end);
     stk_buf_put(&f->ids, &id, sizeof id);
     stk_buf_put(&f->first, &end, sizeof end);
@@ -262,14 +265,70 @@ size_t stk_fetch_run(const struct stk_fetch *f, size_t i, uint64_t max, uint64_t
     return j;
 }
 
+/* ---- checksums ---- */
+
+/* The sum of what stands before the want at `place` in its sample. False: it is not known here. */
+static bool sum_before(const struct stk_fetch *f, size_t first, size_t place, uint32_t *sum)
+{
+    const uint32_t *order = (const void *)f->order.data;
+    const struct stk_want *w = stk_fetch_want(f, 0);
+    const struct stk_slice *sl = stk_fetch_slice(f, 0);
+    uint32_t i = order[place];
+    while (!w[i].leads && sl[i - 1].length == 0)
+        i--; /* an empty one adds nothing */
+    *sum = 0;
+    if (w[i].leads)
+        return true;
+    if (place == first || order[place - 1] != i - 1 || !w[i - 1].summed)
+        return false;
+    *sum = w[i - 1].sum;
+    return true;
+}
+
+/* Whether the sum is of the bytes as they are stored: not of those that samples share behind a
+ * filter. */
+static bool sums_stored(const struct stk_fetch *f, size_t place)
+{
+    uint32_t i = ((const uint32_t *)(const void *)f->order.data)[place];
+    return !stk_fetch_want(f, i)->chain || stk_fetch_slice(f, i)->length == UINT64_MAX;
+}
+
+void stk_fetch_sum(struct stk_fetch *f, struct stk_sums *s, size_t first, size_t end,
+                   const uint8_t *p, uint64_t from, uint64_t to)
+{
+    const struct stk_format *format = f->ds->format;
+    for (; s->place < end; s->place++, s->done = 0) {
+        struct stk_want *w = stk_fetch_at(f, s->place);
+        uint64_t begin = w->off + (w->framed ? format->head : 0) + s->done;
+        uint64_t stop = w->off + w->len - (w->framed ? format->tail : 0);
+        uint64_t there = stop < to ? stop : to;
+        if (w->failed || !sums_stored(f, s->place) ||
+            (!s->done && !sum_before(f, first, s->place, &w->sum)))
+            continue;
+        if (there > begin) {
+            w->sum = stk_crc32c(w->sum, p + (begin - from), (size_t)(there - begin));
+            s->done += there - begin;
+        }
+        if (stop > to)
+            return;
+        w->summed = true;
+    }
+}
+
 /* ---- from stored bytes to data ---- */
+
+/* That of the bytes alone. */
+static const uint32_t *sum_of_record(const struct stk_want *w)
+{
+    return w->summed && w->leads ? &w->sum : NULL;
+}
 
 /* The path costs an allocation: the check is made without, and only a failure is told with it. */
 static int frame_error(const struct stk_fetch *f, const struct stk_want *w, uint64_t len,
                        struct stk_err *err)
 {
     char *path = stk_files_path(&f->ds->files, w->file);
-    int rc = f->ds->format->check(w->p, len, path, w->off, err);
+    int rc = f->ds->format->check(w->p, len, sum_of_record(w), path, w->off, err);
     free(path);
     return rc;
 }
@@ -285,7 +344,7 @@ int stk_fetch_stored(const struct stk_fetch *f, size_t i, bool trust, const uint
         return 0;
     *p += format->head;
     *len -= format->head + format->tail;
-    if (trust || format->check(w->p, *len, NULL, w->off, NULL) == 0)
+    if (trust || format->check(w->p, *len, sum_of_record(w), NULL, w->off, NULL) == 0)
         return 0;
     return frame_error(f, w, *len, err);
 }

@@ -15,10 +15,21 @@ struct stk_want {
     uint64_t off, len; /* in the file, frame included; len 0: nothing to read */
     const uint8_t *p;  /* its bytes, once read */
     uint32_t file;
-    int32_t failed;    /* 0, or the code of the error in errs[why] */
-    uint32_t why;
-    uint8_t chain;     /* filters, as in struct stk_extent */
-    bool framed;       /* a record's head and tail stand around the bytes */
+    int32_t failed; /* 0, or the code of the error in errs[why] */
+    union {
+        uint32_t why;
+        uint32_t sum; /* stk_fetch_sum() */
+    };
+    uint8_t chain; /* filters, as in struct stk_extent */
+    bool framed;   /* a record's head and tail stand around the bytes */
+    bool leads;    /* it is of its sample's first slice */
+    bool summed;   /* sum is the CRC-32C of the sample's slices, as stored, up to this one */
+};
+
+/* How far the sums of a run have come. */
+struct stk_sums {
+    size_t place;  /* of the want at hand, in the order... */
+    uint64_t done; /* ...and bytes of it that are summed */
 };
 
 struct stk_fetch {
@@ -48,6 +59,12 @@ int stk_fetch_sort(struct stk_fetch *f, struct stk_err *err);
  * if a single range is larger). Returns its end; *from and *to are in the file. */
 size_t stk_fetch_run(const struct stk_fetch *f, size_t i, uint64_t max, uint64_t *from,
                      uint64_t *to);
+/* Computes sums of the wants at places [first, end) of the order, as far as they can be had from
+ * bytes [from, to) of their file, which are at p. Called again, with a greater `to`, it goes on: so
+ * each byte is looked at when it has just come. Sums of wants that are not next to each other in
+ * both orders are left to who compares them. */
+void stk_fetch_sum(struct stk_fetch *f, struct stk_sums *s, size_t first, size_t end,
+                   const uint8_t *p, uint64_t from, uint64_t to);
 void stk_fetch_fail(struct stk_fetch *f, struct stk_want *w, int code, const struct stk_err *why);
 
 static inline size_t stk_fetch_count(const struct stk_fetch *f)

@@ -192,6 +192,13 @@ static void add(_Atomic uint64_t *counter, uint64_t n)
     atomic_store_explicit(counter, v + n, memory_order_relaxed);
 }
 
+void stk_io_count_read(struct stk_io *io, ssize_t n)
+{
+    atomic_fetch_add_explicit(&io->reads, 1, memory_order_relaxed);
+    if (n > 0)
+        atomic_fetch_add_explicit(&io->bytes_read, (uint64_t)n, memory_order_relaxed);
+}
+
 /* The sum of the latencies is the integral of the requests in flight over time. */
 void stk_io_finished(struct stk_io *io, struct stk_io_req *req)
 {

@@ -45,6 +45,10 @@ struct stk_io_req {
     void *buf;   /* STK_IO_ALIGN-aligned, stk_io_room(len) bytes; unused by STK_IO_MMAP */
     int segment; /* number of the registered memory that holds buf; -1: none */
     void *user;
+    /* Optional: the first n bytes are at `data`. Called as they come, by the thread that has copied
+     * them there, while they are in its core's cache; not for bytes that come by other ways
+     * (mapped, or written to memory by a device or another thread). */
+    void (*arrived)(struct stk_io_req *req, size_t n);
     /* Set by the engine: */
     int code;            /* 0, or negative, and *why is filled */
     bool changed;        /* the file was changed since it was opened: its size still suffices, but

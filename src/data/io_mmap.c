@@ -147,8 +147,7 @@ static void mmap_start(struct stk_io *io, struct stk_io_req *req)
         stk_io_job(io, req, STK_JOB_LOAD);
         return;
     }
-    atomic_fetch_add_explicit(&io->reads, 1, memory_order_relaxed);
-    atomic_fetch_add_explicit(&io->bytes_read, req->len, memory_order_relaxed);
+    stk_io_count_read(io, (ssize_t)req->len);
     stk_io_finished(io, req);
 }
 

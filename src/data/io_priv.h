@@ -15,9 +15,10 @@
 #include <stdatomic.h>
 #include <sys/types.h>
 
-#define STK_IO_SEGMENTS 256u       /* pieces of memory that can be registered */
-#define STK_IO_MAPS     4096u      /* files that are mapped at most */
-#define STK_IO_ASK_MAX  (1u << 30) /* the kernel moves less than 2 GiB in one call */
+#define STK_IO_SEGMENTS 256u         /* pieces of memory that can be registered */
+#define STK_IO_MAPS     4096u        /* files that are mapped at most */
+#define STK_IO_HOT      (256u << 10) /* bytes that stay in a core's cache while they are copied */
+#define STK_IO_ASK_MAX  (1u << 30)   /* the kernel moves less than 2 GiB in one call */
 
 /* ---- lists of requests ---- */
 
@@ -82,6 +83,13 @@ enum stk_io_step {
 /* The next step after a read that returned `result` bytes or -errno. */
 enum stk_io_step stk_io_step(const struct stk_files *files, struct stk_io_req *req, ssize_t result);
 
+/* For requests that have `arrived`: tells of what has come... */
+void stk_io_arrived(struct stk_io_req *req);
+/* ...and reads here and now what the page cache has, in blocks that stay in this core's cache until
+ * they have been looked at. True: the request is over. False: the rest must be asked for, at once
+ * and not in blocks, since somebody will have to wait for it. */
+bool stk_io_read_cached(struct stk_io *io, struct stk_io_req *req);
+
 /* ---- threads (io_threads.c) ---- */
 
 enum stk_io_job {
@@ -111,18 +119,18 @@ void stk_io_pool_release(struct stk_io_pool *pool);
 
 enum stk_io_caps {
     STK_IO_CAN_DIRECT = 1, /* reads past the page cache too */
-    STK_IO_CAN_ONCE = 2,   /* opens, reads and closes a file in one go: for folders of small files */
+    STK_IO_CAN_ONCE = 2, /* opens, reads and closes a file in one go: for folders of small files */
 };
 
 /* An engine. A new one is a file with one of these, a line in the table of io_engine.c and a
  * stk_io_kind. */
 struct stk_io_ops {
     enum stk_io_kind kind;
-    const char *name;    /* "uring": what users ask for it by */
-    const char *title;   /* "io_uring" */
+    const char *name;  /* "uring": what users ask for it by */
+    const char *title; /* "io_uring" */
     /* "io_uring cannot be used here": said where threads stand in for it. NULL: open()'s error. */
     const char *lacking;
-    unsigned caps;       /* enum stk_io_caps */
+    unsigned caps; /* enum stk_io_caps */
     /* What a thread does with a request whose file it has just opened: STK_JOB_READ, STK_JOB_LOAD;
      * or STK_JOB_OPEN: hands it back to the owner, who starts it. */
     enum stk_io_job threads_do;
@@ -171,13 +179,13 @@ struct stk_io {
     void *engine; /* its own state */
 
     /* The owner's: */
-    unsigned inflight;   /* submitted and not reaped */
+    unsigned inflight; /* submitted and not reaped */
     uint64_t inflight_bytes, most_bytes;
     unsigned unfinished; /* submitted and not yet known to be finished */
     uint64_t last_completed_ns;
     struct stk_io_list jobs; /* for the threads, collected until the owner polls */
     unsigned njobs;
-    uint64_t resident; /* mapped requests in a row that were in memory */
+    uint64_t resident;       /* mapped requests in a row that were in memory */
     struct stk_io_list done; /* finished, to be reaped */
 
     /* Passed from threads to the owner: */
@@ -186,12 +194,15 @@ struct stk_io {
     struct stk_io_list post_done, post_ready; /* finished; file is open now, to be started */
     _Atomic bool posted, woken, waiting;
 
+    _Atomic bool always_waits; /* nobody can tell what the page cache has */
     _Atomic uint64_t reads, bytes_read, latency_ns, busy_ns;
-    _Atomic uint64_t opens; /* without those of handles */
+    _Atomic uint64_t opens;         /* without those of handles */
     _Atomic uint64_t busy_since_ns; /* 0: nothing is in flight */
 };
 
 uint64_t stk_io_now_ns(void);
+/* From any thread: a call that gave n bytes, or failed. */
+void stk_io_count_read(struct stk_io *io, ssize_t n);
 /* By the owner: the request is over (code, why, data are set). */
 void stk_io_finished(struct stk_io *io, struct stk_io_req *req);
 /* By a thread: passes on finished and ready requests, and wakes the owner. */

@@ -3,6 +3,7 @@
  * bytes to ask for, and what a short or failed read means.
  */
 #include "data/io_priv.h"
+#include "base/file.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -112,6 +113,36 @@ enum stk_io_step stk_io_step(const struct stk_files *files, struct stk_io_req *r
         return STK_STEP_PLAIN;
     }
     return STK_STEP_AGAIN;
+}
+
+/* ---- bytes that somebody looks at while they are hot ---- */
+
+void stk_io_arrived(struct stk_io_req *req)
+{
+    size_t lead = (size_t)(req->off - req->at), n = req->got > lead ? req->got - lead : 0;
+    if (req->arrived && n && !req->code)
+        req->arrived(req, n < req->len ? n : req->len);
+}
+
+bool stk_io_read_cached(struct stk_io *io, struct stk_io_req *req)
+{
+    enum stk_io_step step = STK_STEP_AGAIN;
+    if (!req->arrived || req->held->align ||
+        atomic_load_explicit(&io->always_waits, memory_order_relaxed))
+        return false;
+    while (step == STK_STEP_AGAIN) {
+        size_t ask = req->want - req->got;
+        ssize_t n = stk_pread_nowait(req->held->fd, (uint8_t *)req->buf + req->got,
+                                     ask < STK_IO_HOT ? ask : STK_IO_HOT, req->at + req->got);
+        if (n < 0 && errno == EOPNOTSUPP) /* FUSE, a tmpfs */
+            atomic_store_explicit(&io->always_waits, true, memory_order_relaxed);
+        if (n <= 0)
+            return false;
+        stk_io_count_read(io, n);
+        step = stk_io_step(io->files, req, n);
+        stk_io_arrived(req);
+    }
+    return true;
 }
 
 /* ---- its file ---- */

@@ -21,16 +21,11 @@
 
 /* ---- what one thread does with one request ---- */
 
-static void count_read(struct stk_io *io, ssize_t n)
-{
-    atomic_fetch_add_explicit(&io->reads, 1, memory_order_relaxed);
-    if (n > 0)
-        atomic_fetch_add_explicit(&io->bytes_read, (uint64_t)n, memory_order_relaxed);
-}
-
 static void read_request(struct stk_io *io, struct stk_io_req *req)
 {
-    enum stk_io_step step = STK_STEP_AGAIN;
+    /* What is one block is asked for once, wherever it is. */
+    bool over = req->want > STK_IO_HOT && stk_io_read_cached(io, req);
+    enum stk_io_step step = over ? STK_STEP_DONE : STK_STEP_AGAIN;
     while (step != STK_STEP_DONE) {
         struct stk_err why = {0};
         int fd = req->buffered ? stk_handles_plain(&io->handles, req->held, &why) : req->held->fd;
@@ -44,8 +39,9 @@ static void read_request(struct stk_io *io, struct stk_io_req *req)
         if (ask > STK_IO_ASK_MAX)
             ask = STK_IO_ASK_MAX;
         ssize_t n = pread(fd, (uint8_t *)req->buf + req->got, ask, (off_t)(req->at + req->got));
-        count_read(io, n);
+        stk_io_count_read(io, n);
         step = stk_io_step(io->files, req, n < 0 ? -errno : n);
+        stk_io_arrived(req);
     }
 }
 
@@ -96,7 +92,7 @@ static void load_mapped(struct stk_io *io, struct stk_io_req *req)
         why.offset = (int64_t)req->off;
         stk_io_fail(io->files, req, &why);
     }
-    count_read(io, (ssize_t)req->len);
+    stk_io_count_read(io, (ssize_t)req->len);
 }
 
 static void work_on(struct stk_io *io, struct stk_io_req *req)

@@ -250,7 +250,10 @@ static void uring_start(struct stk_io *io, struct stk_io_req *req)
         stk_io_job(io, req, STK_JOB_READ);
         return;
     }
-    if (u->backlog.first || !queue_read(u, req))
+    /* What is in memory the kernel would copy in this thread too, when it is handed over. */
+    if (stk_io_read_cached(io, req))
+        stk_io_finished(io, req);
+    else if (u->backlog.first || !queue_read(u, req))
         stk_io_push(&u->backlog, req);
 }
 
@@ -273,9 +276,7 @@ static void one_completion(struct stk_io *io, const struct io_uring_cqe *cqe)
     }
     u->inside--;
     tell_profiler(req, cqe->res);
-    atomic_fetch_add_explicit(&io->reads, 1, memory_order_relaxed);
-    if (cqe->res > 0)
-        atomic_fetch_add_explicit(&io->bytes_read, (uint64_t)cqe->res, memory_order_relaxed);
+    stk_io_count_read(io, cqe->res);
     if (io->stopped)
         return;
     segment_used(u, req->segment);

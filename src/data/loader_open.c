@@ -171,6 +171,7 @@ static void find_checksums(struct stk_loader *ld)
     const struct stk_chain *c = idx->table[STK_T_CHAINS];
     uint64_t n = stk_index_count(idx, STK_T_CHAINS);
     ld->checks = stk_index_count(idx, STK_T_CHECKS) > 0 && !ld->o.no_check;
+    ld->sums = ld->checks || (ld->ds->format->caps & STK_CAN_SUM && !ld->o.no_check);
     for (uint64_t i = 0; i < n && i < 255; i++)
         for (unsigned k = 0; k < c[i].nsteps && k < STK_CHAIN_MAX; k++) {
             uint16_t id = c[i].step[k].id;

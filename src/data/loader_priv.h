@@ -76,8 +76,9 @@ struct run {
     struct stk_io_req req;
     size_t first, end; /* indexes in the fetch's order */
     uint64_t from;
-    uint8_t *at; /* its bytes, or what is kept of them... */
-    size_t room; /* ...and how many there may be */
+    uint8_t *at;          /* its bytes, or what is kept of them... */
+    size_t room;          /* ...and how many there may be */
+    struct stk_sums sums; /* of what has come */
     /* loader_sieve.c: */
     bool sifted;   /* read into the ring */
     uint64_t turn; /* its sequence number in the ring */
@@ -86,8 +87,8 @@ struct run {
 #define SIEVE_TURNS 256 /* maximum number of slots in the ring */
 
 /* A ring of memory whose places are given back in any order, and taken again in the order they were
- * given. What it knows of a place is its own: a run is gone, or another's, when its stretch is done,
- * while a place before its own is still being read to. */
+ * given. What it knows of a place is its own: a run is gone, or another's, when its stretch is
+ * done, while a place before its own is still being read to. */
 struct sieve {
     struct stk_region *region; /* NULL: not needed yet */
     size_t size, head, used;
@@ -244,6 +245,7 @@ struct stk_loader {
     bool simple;            /* no field has a codec: slices are values */
     bool views;             /* batches point into stretches */
     bool checks;            /* the index has the samples' checksums, and they are compared */
+    bool sums;              /* those or the records' own need sums of the bytes as stored */
     bool summed_chain[256]; /* by chain as in struct stk_want: undoing it compares a checksum */
 
     pthread_mutex_t lock;

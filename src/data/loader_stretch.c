@@ -259,18 +259,31 @@ void stk_stretch_ready(struct stk_loader *ld, struct stretch *s)
     stk_work_push(ld, items + s->nown, s->items.len / sizeof *items - s->nown);
 }
 
+/* The first n bytes of a run have come. */
+static void sum_arrived(struct stk_io_req *req, size_t n)
+{
+    struct stretch *s = req->user;
+    struct run *r = (struct run *)(void *)((char *)req - offsetof(struct run, req));
+    stk_fetch_sum(&s->fetch, &r->sums, r->first, r->end, req->data, r->from, r->from + n);
+}
+
 static int add_run(struct stretch *s, size_t i, size_t j, uint64_t from, uint64_t to,
                    struct stk_err *err)
 {
     if (STK_ARRAY_ROOM(s->run, s->cap_runs, s->nruns + 1, err))
         return STK_E_NOMEM;
     struct run *r = &s->run[s->nruns++];
-    *r = (struct run){.first = i, .end = j, .from = from, .room = stk_io_room((size_t)(to - from))};
+    *r = (struct run){.first = i,
+                      .end = j,
+                      .from = from,
+                      .room = stk_io_room((size_t)(to - from)),
+                      .sums = {.place = i}};
     r->req = (struct stk_io_req){.file = stk_fetch_at(&s->fetch, i)->file,
                                  .off = from,
                                  .len = (size_t)(to - from),
                                  .segment = -1,
-                                 .user = s};
+                                 .user = s,
+                                 .arrived = s->ld->sums ? sum_arrived : NULL};
     return 0;
 }
 

@@ -398,10 +398,11 @@ struct stk_format {
                          struct stk_buf *out, struct stk_err *err);
 
     /* Framing around each record extent, read and checked along with it (0, 0: none).
-     * frame = head bytes, payload, tail bytes; path/offset are of the frame's first byte. */
+     * frame = head bytes, payload, tail bytes; path/offset are of the frame's first byte. sum: the
+     * payload's CRC-32C where somebody has computed it already, else NULL. */
     size_t head, tail;
-    int (*check)(const uint8_t *frame, uint64_t payload_len, const char *path, uint64_t offset,
-                 struct stk_err *err);
+    int (*check)(const uint8_t *frame, uint64_t payload_len, const uint32_t *sum, const char *path,
+                 uint64_t offset, struct stk_err *err);
 
     /* Refuses data that cannot be written, with the reason ("image bytes cannot go into CSV"), and
      * sets cfg->priv. May be NULL. unprepare may be NULL if priv is. */

@@ -265,9 +265,10 @@ static int list(struct stk_lister *l, struct stk_src *src, struct stk_err *err)
 }
 
 /* The first header says the length of the first part, which is all of a record that is whole. */
-static int check(const uint8_t *frame, uint64_t len, const char *path, uint64_t offset,
-                 struct stk_err *err)
+static int check(const uint8_t *frame, uint64_t len, const uint32_t *sum, const char *path,
+                 uint64_t offset, struct stk_err *err)
 {
+    (void)sum; /* it has none to compare with */
     uint32_t word = stk_le32(frame + 4), flag = word >> 29;
     uint64_t said = word & LENGTH_MAX;
     if (stk_le32(frame) == MAGIC &&

@@ -135,13 +135,13 @@ static int list(struct stk_lister *l, struct stk_src *src, struct stk_err *err)
     }
 }
 
-static int check(const uint8_t *frame, uint64_t len, const char *path, uint64_t offset,
-                 struct stk_err *err)
+static int check(const uint8_t *frame, uint64_t len, const uint32_t *sum, const char *path,
+                 uint64_t offset, struct stk_err *err)
 {
     if (stk_le64(frame) != len || masked(frame, 8) != stk_le32(frame + 8))
         return stk_err_set(err, STK_E_CORRUPT, path, (int64_t)offset,
                            "no record begins here (the length's checksum does not match)");
-    if (masked(frame + HEAD, len) != stk_le32(frame + HEAD + len))
+    if ((sum ? mask(*sum) : masked(frame + HEAD, len)) != stk_le32(frame + HEAD + len))
         return stk_err_set(err, STK_E_CORRUPT, path, (int64_t)offset,
                            "corrupt record: the data's checksum does not match");
     return 0;

@@ -349,6 +349,51 @@ static void registered_memory(const struct set *s, const struct engine *e)
     stk_io_close(io);
 }
 
+/* ---- bytes that are looked at as they come ---- */
+
+struct watched {
+    const struct set *s;
+    size_t told; /* bytes, the last time */
+    unsigned calls, wrong;
+};
+
+static void note_arrived(struct stk_io_req *req, size_t n)
+{
+    struct watched *w = req->user;
+    const uint8_t *want = w->s->bytes[req->file].data + req->off;
+    w->wrong += n < w->told || n > req->len || memcmp(req->data, want, n) != 0;
+    w->told = n;
+    w->calls++;
+}
+
+/* A checksum would be taken of bytes that are not there yet, or not of all. */
+static void told_as_they_come(const struct set *s, const struct engine *e)
+{
+    struct stk_io *io = open_io(s->files, e, 4);
+    struct stk_io_req req;
+    for (unsigned i = 0; i < 40; i++) {
+        struct watched w = {.s = s};
+        uint32_t file;
+        uint64_t off;
+        size_t len;
+        pick(s, &file, &off, &len, 600000);
+        init_req(&req, io, file, off, len);
+        req.user = &w;
+        req.arrived = note_arrived;
+        stk_io_submit(io, &req);
+        CHECK(reap_one(io) == &req);
+        CHECK(right_bytes(s, &req));
+        CHECK_INT(w.wrong, 0);
+        CHECK(!w.calls || w.told == len);
+        CHECK(w.calls || e->kind != STK_IO_THREADS);
+        CHECK(!w.calls || e->kind != STK_IO_MMAP);
+        free_req(&req);
+    }
+    CHECK(read_one(io, s->nfiles, 0, 1, &req) < 0);
+    free_req(&req);
+    stk_io_close(io);
+}
+
 static void suite(const struct engine *e, const struct set *s, const struct set *small,
                   const struct set *large)
 {
@@ -362,6 +407,7 @@ static void suite(const struct engine *e, const struct set *s, const struct set 
     CHECK_FOR(e->label, closing_in_flight, s, e);
     CHECK_FOR(e->label, closing_after_fork, s, e);
     CHECK_FOR(e->label, registered_memory, s, e);
+    CHECK_FOR(e->label, told_as_they_come, s, e);
     CHECK_FOR(e->label, more_files_than_allowed, e, small);
     CHECK_CASE("more_large_files_than_allowed", e->label, more_files_than_allowed(e, large));
 }

@@ -64,6 +64,62 @@ static void batches(struct stk_dataset *ds)
     stk_reader_free(r);
 }
 
+/* ---- checksums of bytes as they come ---- */
+
+/* Samples in no order, some of them twice; they stand in two files. */
+static void add_some(struct stk_fetch *f)
+{
+    for (uint64_t i = 0; i < N; i += 3) {
+        CHECK_INT(stk_fetch_add(f, i * 123 % N, NULL, NULL, NULL), 0);
+        if (i % 7 == 0)
+            CHECK_INT(stk_fetch_add(f, i * 123 % N, NULL, NULL, NULL), 0);
+    }
+    CHECK_INT(stk_fetch_sort(f, NULL), 0);
+}
+
+static void sum_run(struct stk_fetch *f, size_t i, size_t end, uint64_t from, uint64_t to,
+                    uint64_t step)
+{
+    struct stk_sums sums = {.place = i};
+    char *path = stk_files_path(&f->ds->files, stk_fetch_at(f, i)->file);
+    struct stk_buf file = STK_BUF_INIT;
+    CHECK_INT(stk_read_file(path, 1 << 30, &file, NULL), 0);
+    for (uint64_t at = from; at < to;) {
+        at = to - at < step ? to : at + step;
+        uint8_t *there = malloc((size_t)(at - from)); /* a byte too far is seen by the sanitizer */
+        memcpy(there, file.data + from, (size_t)(at - from));
+        stk_fetch_sum(f, &sums, i, end, there, from, at);
+        free(there);
+    }
+    CHECK_INT(sums.place, end);
+    stk_buf_release(&file);
+    free(path);
+}
+
+/* Sound samples would be called corrupt, or corrupt ones sound, by where a read happens to end. */
+static void sums_as_bytes_come(struct stk_dataset *ds)
+{
+    uint8_t bytes[3000];
+    for (uint64_t step = 1; step < 200000; step = step * 13 + 1) {
+        struct stk_fetch f;
+        uint64_t from, to;
+        stk_fetch_init(&f, ds);
+        stk_fetch_reset(&f);
+        add_some(&f);
+        for (size_t i = 0, j; i < stk_fetch_nwants(&f); i = j) {
+            j = stk_fetch_run(&f, i, step < 100 ? 5000 : 1 << 20, &from, &to);
+            sum_run(&f, i, j, from, to, step);
+        }
+        for (size_t k = 0; k < stk_fetch_count(&f); k++) {
+            const struct stk_want *w = stk_fetch_want(&f, k);
+            size_t n = make_sample(stk_fetch_id(&f, k), bytes);
+            CHECK(w->summed && w->leads);
+            CHECK_INT(w->sum, stk_crc32c(0, bytes, n));
+        }
+        stk_fetch_release(&f);
+    }
+}
+
 /* ---- several threads, one dataset ---- */
 
 struct thread {
@@ -225,6 +281,8 @@ int main(int argc, char **argv)
         snprintf(path, sizeof path, "%s", make_set(kind, N, 2, gzip));
         struct stk_dataset *ds = open_set(path);
         CHECK_FOR(kind, batches, ds);
+        if (!gzip)
+            CHECK_FOR(kind, sums_as_bytes_come, ds);
         CHECK_FOR(kind, threads, ds);
         CHECK_FOR(kind, samples_outlive_reads, ds);
         stk_dataset_close(ds);

@@ -179,10 +179,10 @@ static void test_parts(void)
 
     const struct stk_format *f = stk_format_find("recordio");
     struct stk_err err;
-    CHECK_INT(f->check(b.data + multi, s.len[1], "f", multi, &err), 0);
-    CHECK_INT(f->check(b.data, 5, "f", 0, &err), 0);
-    CHECK_INT(f->check(b.data, 6, "f", 0, &err), STK_E_CORRUPT);
-    CHECK_INT(f->check(b.data + 4, 5, "f", 4, &err), STK_E_CORRUPT);
+    CHECK_INT(f->check(b.data + multi, s.len[1], NULL, "f", multi, &err), 0);
+    CHECK_INT(f->check(b.data, 5, NULL, "f", 0, &err), 0);
+    CHECK_INT(f->check(b.data, 6, NULL, "f", 0, &err), STK_E_CORRUPT);
+    CHECK_INT(f->check(b.data + 4, 5, NULL, "f", 4, &err), STK_E_CORRUPT);
 
     struct stk_chain join = {.nsteps = 1, .step[0].id = STK_FILTER_JOIN};
     struct stk_buf out = STK_BUF_INIT, scratch = STK_BUF_INIT;
