@@ -83,10 +83,11 @@ bool stk_sieve_lend(struct stk_loader *ld, struct run *r)
     if (!r->sifted)
         return true;
     size_t room = stk_io_room(r->req.len), at = v->used ? v->head : 0;
-    size_t left_out = at + room > v->size ? v->size - at : 0;
+    bool wraps = at + room > v->size; /* also from its very end, where nothing is left out */
+    size_t left_out = wraps ? v->size - at : 0;
     if (v->used + left_out + room > v->size || v->next - v->first == SIEVE_TURNS)
         return false;
-    at = left_out ? 0 : at;
+    at = wraps ? 0 : at;
     r->req.buf = v->region->p + at;
     r->req.segment = v->region->segment;
     r->turn = v->next++;
