@@ -34,6 +34,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#define SAMPLE_PLAN_BYTES 160 /* what planning to read a sample takes, about */
+
 struct stretch;
 struct batch;
 
@@ -227,6 +229,7 @@ struct stk_loader {
     struct stk_labels *labels; /* the dataset's */
     struct stk_image_op image;
     char *image_field;
+    uint64_t budget;            /* the memory without the index's share */
     uint64_t stretch_bytes;     /* when a stretch is large enough */
     uint64_t region_bytes;      /* memory it takes, with room for its last sample */
     uint64_t region_most;       /* and when its reads need more, they are sifted */
@@ -332,10 +335,13 @@ void stk_stretch_free(struct stretch *s);
 /* Bytes an extent will be when it is decoded, about. */
 size_t stk_stretch_decoded(const struct stk_loader *ld, const struct stk_slice *sl,
                            const struct stk_want *w);
-/* Bytes it has besides its region. */
+/* Bytes it has or will have besides its region. */
 size_t stk_stretch_size(const struct stretch *s);
 /* Counts them; over: whatever the budget says. Idle stretches give up theirs if need be. */
 bool stk_stretch_charge(struct stretch *s, size_t bytes, bool over);
+void stk_stretch_settle(struct stretch *s); /* it is charged what it has */
+/* Idle ones give up what they keep for the next. False: they had nothing. */
+bool stk_stretches_give_up(struct stk_loader *ld);
 
 /* ---- loader_shared.c ---- */
 /* One that its caller uses; NULL: no memory. */
@@ -346,7 +352,7 @@ void stk_shared_charge(struct stk_loader *ld, struct shared *x);
  * the lock held. */
 void stk_shared_drop(struct stk_loader *ld, struct shared *x);
 void stk_shared_done(struct stk_loader *ld, struct shared *x);
-void stk_shared_give_up(struct stk_loader *ld);
+bool stk_shared_give_up(struct stk_loader *ld);
 /* By the feeder: the one kept of this extent, or NULL; keeps one, as the newest; lets go of old
  * ones until the others have `most` bytes, but not of the last sample's. */
 struct shared *stk_kept_find(struct stk_loader *ld, uint64_t extent);

@@ -53,14 +53,16 @@ void stk_shared_drop(struct stk_loader *ld, struct shared *x)
     ld->free_shared = x;
 }
 
-void stk_shared_give_up(struct stk_loader *ld)
+bool stk_shared_give_up(struct stk_loader *ld)
 {
+    bool any = ld->free_shared != NULL;
     while (ld->free_shared) {
         struct shared *x = ld->free_shared;
         ld->free_shared = x->next;
         stk_regions_uncharge(&ld->regions, x->charged);
         release(x);
     }
+    return any;
 }
 
 void stk_shared_done(struct stk_loader *ld, struct shared *x)
@@ -169,5 +171,5 @@ void stk_kept_release(struct stk_loader *ld)
 {
     while (ld->kept.oldest)
         let_go(ld, ld->kept.oldest);
-    stk_shared_give_up(ld);
+    (void)stk_shared_give_up(ld);
 }
