@@ -271,6 +271,7 @@ static struct stretch *build(struct stk_loader *ld, struct stk_err *err, int *rc
         return NULL;
     }
     uint64_t n = 0, max = 0, epoch = 0;
+    stk_index_trim(&ld->ds->index, ld->index_bytes);
     prefetch_index(ld);
     do {
         *rc = add_slot(ld, s, err);

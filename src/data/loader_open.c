@@ -19,7 +19,7 @@
 #define MEMORY_MOST   (512 * MIB)
 #define MEMORY_SANE   (1ull << 46) /* sums of it do not overflow */
 #define MOST_BATCHES  1024
-#define INDEX_SHARE   4 /* of the memory, one of so many parts is counted for the index at most */
+#define INDEX_SHARE   4 /* of the memory, one of so many parts is the index's at most */
 #define IMAGE_GROWS   8 /* times: what decoding makes of an image file, about */
 
 /* ---- settings ---- */
@@ -125,12 +125,13 @@ static void guess_growth(struct stk_loader *ld)
         atomic_store(&ld->arena_bytes, (size_t)clamp(values * ld->o.batch, 0, MEMORY_SANE));
 }
 
-/* What the index may take is no longer there for reads and batches; of a large one only so much is
- * counted, or none of them would be left. */
-static void count_index(struct stk_loader *ld)
+/* The index has its share of the memory; the rest is for reads and batches. */
+static int limit_index(struct stk_loader *ld, struct stk_err *err)
 {
-    uint64_t share = clamp(ld->ds->index.size, 0, ld->o.memory_bytes / INDEX_SHARE);
-    ld->budget = ld->o.memory_bytes - share;
+    const struct stk_index *idx = &ld->ds->index;
+    ld->index_bytes = clamp(idx->size, 0, ld->o.memory_bytes / INDEX_SHARE);
+    ld->budget = ld->o.memory_bytes - ld->index_bytes;
+    return ld->index_bytes < idx->size ? stk_index_limit(idx, err) : 0;
 }
 
 /* Bytes of the arrays of a batch. */
@@ -262,7 +263,9 @@ static int open_parts(struct stk_loader *ld, struct stk_err *err)
         return rc;
     guess_growth(ld);
     stk_reader_rest(ld->reader); /* from here on only what fails is read by it */
-    count_index(ld);
+    rc = limit_index(ld, err);
+    if (rc < 0)
+        return rc;
     divide_memory(ld);
     stk_regions_init(&ld->regions, ld->io, (size_t)ld->region_bytes, (size_t)ld->budget);
     rc = stk_worker_init(&ld->mender, ld, err);

@@ -229,7 +229,8 @@ struct stk_loader {
     struct stk_labels *labels; /* the dataset's */
     struct stk_image_op image;
     char *image_field;
-    uint64_t budget;            /* the memory without the index's share */
+    uint64_t index_bytes;       /* the index's share of the memory... */
+    uint64_t budget;            /* ...and the rest */
     uint64_t stretch_bytes;     /* when a stretch is large enough */
     uint64_t region_bytes;      /* memory it takes, with room for its last sample */
     uint64_t region_most;       /* and when its reads need more, they are sifted */
