@@ -19,7 +19,6 @@
 #define MEMORY_MOST   (512 * MIB)
 #define MEMORY_SANE   (1ull << 46) /* sums of it do not overflow */
 #define MOST_BATCHES  1024
-#define INDEX_SHARE   4 /* of the memory, one of so many parts is the index's at most */
 #define IMAGE_GROWS   8 /* times: what decoding makes of an image file, about */
 
 /* ---- settings ---- */
@@ -129,7 +128,7 @@ static void guess_growth(struct stk_loader *ld)
 static int limit_index(struct stk_loader *ld, struct stk_err *err)
 {
     const struct stk_index *idx = &ld->ds->index;
-    ld->index_bytes = clamp(idx->size, 0, ld->o.memory_bytes / INDEX_SHARE);
+    ld->index_bytes = stk_loader_index_share(ld);
     ld->budget = ld->o.memory_bytes - ld->index_bytes;
     return ld->index_bytes < idx->size ? stk_index_limit(idx, err) : 0;
 }

@@ -88,8 +88,8 @@ struct run {
 #define SIEVE_TURNS 256 /* places of the ring at a time */
 
 /* A ring of memory whose places are given back in any order, and taken again in the order they were
- * given. What it knows of a place is its own: a run is gone, or another's, when its stretch is done,
- * while a place before its own is still being read to. */
+ * given. What it knows of a place is its own: a run is gone, or another's, when its stretch is
+ * done, while a place before its own is still being read to. */
 struct sieve {
     struct stk_region *region; /* NULL: it was not needed yet */
     size_t size, head, used;
@@ -318,7 +318,10 @@ void stk_feed_wake(struct stk_loader *ld);
 /* The plan of an epoch, made when needed. With the lock held. */
 /* The order's settings from the options. */
 void stk_loader_set_order(struct stk_loader *ld);
-/* Sets the warning where order o leaves classes together. */
+/* Bytes of the memory that are the index's: all it needs, but a quarter of the memory at most; half
+ * of it where the order looks at all of it. */
+uint64_t stk_loader_index_share(const struct stk_loader *ld);
+/* Sets the warning where order o leaves classes together, or costs more than one would think. */
 void stk_loader_warn(struct stk_loader *ld, const struct stk_order *o);
 int stk_loader_plan(struct stk_loader *ld, uint64_t epoch, const struct stk_stage *stage,
                     size_t nstages, struct stk_err *err);
