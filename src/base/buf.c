@@ -16,6 +16,7 @@
 #endif
 
 #define LARGE (256u << 10)
+#define HUGE  (2u << 20)
 
 static bool has_own_pages(const struct stk_buf *b, size_t cap)
 {
@@ -45,6 +46,8 @@ static void *move_to_pages(struct stk_buf *b, size_t cap)
     void *p = mmap(NULL, cap, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (p == MAP_FAILED)
         return NULL;
+    if (cap >= HUGE)
+        (void)madvise(p, cap, MADV_HUGEPAGE); /* fewer faults */
     if (b->len)
         memcpy(p, b->data, b->len);
     free(b->data);

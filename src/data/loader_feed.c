@@ -286,6 +286,7 @@ static struct stretch *build(struct stk_loader *ld, struct stk_err *err, int *rc
     ld->nbuilt += n > 0;
     if (*rc >= 0 && n)
         *rc = stk_stretch_plan(s, true, err);
+    stk_stretch_settle(s); /* of tiny samples the plan takes more than what they are read to */
     if (*rc >= 0 && n)
         return s;
     pthread_mutex_lock(&ld->lock);

@@ -31,6 +31,8 @@ struct shared *stk_shared_new(struct stk_loader *ld, uint64_t extent)
     free(x->why);
     struct stk_buf data = x->data;
     *x = (struct shared){.extent = extent, .users = 1, .data = data};
+    if (!x->data.cap) /* what it is given up for must really be had */
+        x->data.own_pages = true;
     return x;
 }
 
