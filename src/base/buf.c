@@ -4,11 +4,64 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+
+/* AddressSanitizer sees what goes past the end of malloc()'s memory only. */
+#ifdef __SANITIZE_ADDRESS__
+#define BOUNDS_ARE_WATCHED 1
+#elif defined(__has_feature)
+#define BOUNDS_ARE_WATCHED __has_feature(address_sanitizer)
+#else
+#define BOUNDS_ARE_WATCHED 0
+#endif
+
+#define LARGE (256u << 10)
+#define HUGE  (2u << 20)
+
+static bool has_own_pages(const struct stk_buf *b, size_t cap)
+{
+    return b->own_pages && cap >= LARGE && !BOUNDS_ARE_WATCHED;
+}
 
 void stk_buf_release(struct stk_buf *b)
 {
+    if (has_own_pages(b, b->cap))
+        munmap(b->data, b->cap);
+    else
+        free(b->data);
+    *b = (struct stk_buf){.own_pages = b->own_pages};
+}
+
+static size_t whole_pages(size_t n, size_t more)
+{
+    size_t cap;
+    if (__builtin_add_overflow(n, more + LARGE - 1, &cap))
+        return n;
+    return cap / LARGE * LARGE;
+}
+
+/* From malloc() to pages: the bytes move once. */
+static void *move_to_pages(struct stk_buf *b, size_t cap)
+{
+    void *p = mmap(NULL, cap, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED)
+        return NULL;
+    if (cap >= HUGE)
+        (void)madvise(p, cap, MADV_HUGEPAGE); /* fewer faults */
+    if (b->len)
+        memcpy(p, b->data, b->len);
     free(b->data);
-    *b = (struct stk_buf)STK_BUF_INIT;
+    return p;
+}
+
+static void *resize(struct stk_buf *b, size_t cap)
+{
+    if (!has_own_pages(b, cap))
+        return realloc(b->data, cap);
+    if (!has_own_pages(b, b->cap))
+        return move_to_pages(b, cap);
+    void *p = mremap(b->data, b->cap, cap, MREMAP_MAYMOVE);
+    return p == MAP_FAILED ? NULL : p;
 }
 
 void stk_buf_reset(struct stk_buf *b)
@@ -31,7 +84,9 @@ void *stk_buf_room(struct stk_buf *b, size_t n)
     size_t cap = b->cap ? b->cap : 256;
     while (cap < want)
         cap = cap > SIZE_MAX / 2 ? want : cap * 2;
-    uint8_t *p = realloc(b->data, cap);
+    if (has_own_pages(b, cap)) /* they are cheap to extend: no more than a quarter in vain */
+        cap = whole_pages(want, b->len / 4);
+    uint8_t *p = resize(b, cap);
     if (!p) {
         b->fail = true;
         return NULL;

@@ -17,6 +17,9 @@
 void stk_fetch_init(struct stk_fetch *f, struct stk_dataset *ds)
 {
     *f = (struct stk_fetch){.ds = ds};
+    struct stk_buf *large[] = {&f->slices, &f->wants, &f->places};
+    for (size_t i = 0; i < sizeof large / sizeof *large; i++)
+        large[i]->own_pages = true;
 }
 
 void stk_fetch_release(struct stk_fetch *f)

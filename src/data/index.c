@@ -1,5 +1,5 @@
 /* index.c - opening an index and looking things up in it, every entry checked when it is used. */
-#include "data/index.h"
+#include "data/index_pages.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/own.h"
@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -41,14 +40,6 @@ static const uint32_t elem_size[STK_T_COUNT] = {
     [STK_T_NOTES] = 1,
 };
 
-static int bad_index(const struct stk_index *idx, struct stk_err *err, const char *what)
-{
-    return stk_err_set(err, STK_E_CORRUPT, idx->path, -1,
-                       "damaged index (%s); remove it and it is "
-                       "built anew",
-                       what);
-}
-
 static int check_table(const struct stk_index *idx, int t, struct stk_err *err)
 {
     uint64_t bytes, end, off = idx->h->table[t].off;
@@ -56,91 +47,15 @@ static int check_table(const struct stk_index *idx, int t, struct stk_err *err)
     if (idx->h->table[t].elem != elem_size[t] || off % STK_INDEX_ALIGN || off < STK_INDEX_TABLES ||
         __builtin_mul_overflow(idx->h->table[t].count, (uint64_t)elem_size[t], &bytes) ||
         __builtin_add_overflow(off, bytes, &end) || end > limit)
-        return bad_index(idx, err, "a table runs past its end");
+        return stk_index_bad(idx, err, "a table runs past its end");
     return 0;
 }
 
 /* ---- checksums ---- */
 
-/* Bytes under the checksums. */
-static uint64_t summed_bytes(const struct stk_index *idx)
-{
-    return idx->h->table[STK_T_SUMS].off - STK_INDEX_TABLES;
-}
-
-/* All are of one size but the last. */
-static size_t block_size(const struct stk_index *idx, uint64_t b)
-{
-    uint64_t left = summed_bytes(idx) - b * STK_INDEX_BLOCK;
-    return left < STK_INDEX_BLOCK ? (size_t)left : STK_INDEX_BLOCK;
-}
-
-enum { ABSENT, PRESENT, COMING }; /* stk_index.seen */
-
-/* Reads [off, off + n) of the file. */
-static int read_at(const struct stk_index *idx, void *to, uint64_t off, uint64_t n,
-                   struct stk_err *err)
-{
-    size_t got;
-    int rc = stk_pread_full(idx->fd, to, (size_t)n, off, &got, idx->path, err);
-    if (rc == 0 && got < n)
-        rc = stk_err_set(err, STK_E_STALE, idx->path, (int64_t)(off + got),
-                         "the index became shorter");
-    return rc;
-}
-
-/* Who comes second waits until the first has copied; but in a child after fork() the first may not
- * be there. */
-static void put_block(const struct stk_index *idx, uint64_t b, const uint8_t *from, size_t n)
-{
-    uint8_t *to = (uint8_t *)(uintptr_t)idx->h + STK_INDEX_TABLES + b * STK_INDEX_BLOCK;
-    uint8_t was = ABSENT;
-    bool mine = atomic_compare_exchange_strong(&idx->seen[b], &was, COMING);
-    while (!mine && was == COMING) {
-        mine = idx->pid != getpid();
-        sched_yield();
-        was = atomic_load_explicit(&idx->seen[b], memory_order_acquire);
-    }
-    if (!mine || was == PRESENT)
-        return;
-    memcpy(to, from, n);
-    atomic_store_explicit(&idx->seen[b], PRESENT, memory_order_release);
-}
-
-static int bring_block(const struct stk_index *idx, uint64_t b, struct stk_err *err)
-{
-    const uint64_t *sum = idx->table[STK_T_SUMS];
-    size_t n = block_size(idx, b);
-    uint8_t *bytes = malloc(n);
-    if (!bytes)
-        return stk_err_nomem(err, n);
-    int rc = read_at(idx, bytes, STK_INDEX_TABLES + b * STK_INDEX_BLOCK, n, err);
-    if (rc == 0 && stk_hash64(bytes, n) != sum[b])
-        rc = bad_index(idx, err, "a checksum does not match");
-    if (rc == 0)
-        put_block(idx, b, bytes, n);
-    free(bytes);
-    return rc;
-}
-
-/* Every entry goes through here before it is believed. [p, p + n) is in a table. */
-static int touch(const struct stk_index *idx, const void *p, uint64_t n, struct stk_err *err)
-{
-    if (!n)
-        return 0;
-    uint64_t at = (uint64_t)((const uint8_t *)p - (const uint8_t *)idx->h) - STK_INDEX_TABLES;
-    for (uint64_t b = at / STK_INDEX_BLOCK; b <= (at + n - 1) / STK_INDEX_BLOCK; b++)
-        if (atomic_load_explicit(&idx->seen[b], memory_order_acquire) != PRESENT) {
-            int rc = bring_block(idx, b, err);
-            if (rc < 0)
-                return rc;
-        }
-    return 0;
-}
-
 int stk_index_touch(const struct stk_index *idx, enum stk_table t, struct stk_err *err)
 {
-    return touch(idx, idx->table[t], idx->h->table[t].count * elem_size[t], err);
+    return stk_pages_touch(idx, idx->table[t], idx->h->table[t].count * elem_size[t], err);
 }
 
 int stk_index_touch_bytes(const struct stk_index *idx, enum stk_table t, uint64_t off, uint64_t n,
@@ -148,24 +63,23 @@ int stk_index_touch_bytes(const struct stk_index *idx, enum stk_table t, uint64_
 {
     uint64_t room = idx->h->table[t].count;
     if (elem_size[t] != 1 || off > room || n > room - off)
-        return bad_index(idx, err, "a name is out of range");
-    return touch(idx, (const uint8_t *)idx->table[t] + off, n, err);
+        return stk_index_bad(idx, err, "a name is out of range");
+    return stk_pages_touch(idx, (const uint8_t *)idx->table[t] + off, n, err);
 }
 
 /* The checksums themselves. */
 static int check_sums(struct stk_index *idx, struct stk_err *err)
 {
     uint64_t n = idx->h->table[STK_T_SUMS].count;
-    if (n != (summed_bytes(idx) + STK_INDEX_BLOCK - 1) / STK_INDEX_BLOCK)
-        return bad_index(idx, err, "it has not as many checksums as blocks");
-    int rc = read_at(idx, (void *)(uintptr_t)idx->table[STK_T_SUMS], idx->h->table[STK_T_SUMS].off,
-                     n * 8, err);
+    if (n != (stk_index_summed(idx) + STK_INDEX_BLOCK - 1) / STK_INDEX_BLOCK)
+        return stk_index_bad(idx, err, "it has not as many checksums as blocks");
+    int rc = stk_index_read(idx, (void *)(uintptr_t)idx->table[STK_T_SUMS],
+                            idx->h->table[STK_T_SUMS].off, n * 8, err);
     if (rc < 0)
         return rc;
     if (stk_hash64(idx->table[STK_T_SUMS], n * 8) != idx->h->table[STK_T_SUMS].hash)
-        return bad_index(idx, err, "its checksums are not right themselves");
-    idx->seen = calloc(n ? n : 1, sizeof *idx->seen);
-    return idx->seen ? 0 : stk_err_nomem(err, n);
+        return stk_index_bad(idx, err, "its checksums are not right themselves");
+    return stk_pages_new(idx, err);
 }
 
 /* Tables that do not grow with the number of samples are loaded at once. A sparse file can claim
@@ -180,7 +94,7 @@ static int check_small(const struct stk_index *idx, struct stk_err *err)
     for (size_t i = 0; i < sizeof small / sizeof *small; i++)
         bytes += idx->h->table[small[i]].count * elem_size[small[i]];
     if (bytes > SMALL_MAX)
-        return bad_index(idx, err, "tables that should be small are not");
+        return stk_index_bad(idx, err, "tables that should be small are not");
     for (size_t i = 0; rc == 0 && i < sizeof small / sizeof *small; i++)
         rc = stk_index_touch(idx, small[i], err);
     return rc;
@@ -213,10 +127,11 @@ static int check_segments(const struct stk_index *idx, struct stk_err *err)
     for (uint64_t i = 0; i < stk_index_count(idx, STK_T_SEGMENTS); i++) {
         if (seg[i].first_sample != next || seg[i].nsamples > SAMPLES_MAX - next ||
             !segment_fits(idx, &seg[i]))
-            return bad_index(idx, err, "its segments contradict each other or the tables");
+            return stk_index_bad(idx, err, "its segments contradict each other or the tables");
         next += seg[i].nsamples;
     }
-    return next == idx->h->nsamples ? 0 : bad_index(idx, err, "its segments hold other samples");
+    return next == idx->h->nsamples ? 0
+                                    : stk_index_bad(idx, err, "its segments hold other samples");
 }
 
 /* ---- opening ---- */
@@ -234,7 +149,7 @@ static int check_header(struct stk_index *idx, struct stk_err *err)
                            STK_INDEX_OLDEST, STK_INDEX_VERSION);
     copy.header_hash = 0;
     if (idx->h->header_hash != stk_hash64(&copy, sizeof copy) || copy.file_size != idx->size)
-        return bad_index(idx, err, "its header's checksum or size does not match");
+        return stk_index_bad(idx, err, "its header's checksum or size does not match");
     const struct stk_index_header *h = idx->h;
     int rc = 0;
     for (int t = 0; rc == 0 && t < STK_T_COUNT; t++) {
@@ -248,7 +163,7 @@ static int check_header(struct stk_index *idx, struct stk_err *err)
          h->nextents != h->table[STK_T_EXTENTS].count || (nkeys && nkeys != h->nsamples + 1) ||
          (nchecks && nchecks != h->nsamples) || memchr(h->format, 0, sizeof h->format) == NULL ||
          memchr(h->payload, 0, sizeof h->payload) == NULL))
-        rc = bad_index(idx, err, "its counts contradict each other");
+        rc = stk_index_bad(idx, err, "its counts contradict each other");
     if (rc == 0)
         rc = check_sums(idx, err);
     if (rc == 0)
@@ -259,11 +174,11 @@ static int check_header(struct stk_index *idx, struct stk_err *err)
 /* Reserves room for the whole file; only loaded blocks use memory. */
 static int make_room(struct stk_index *idx, uint64_t size, struct stk_err *err)
 {
-    void *p = mmap(NULL, (size_t)size, PROT_READ | PROT_WRITE,
-                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    uint8_t *p = mmap(NULL, STK_INDEX_LEAD + (size_t)size, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p == MAP_FAILED)
         return stk_err_nomem(err, size);
-    idx->h = p;
+    idx->h = (const void *)(p + STK_INDEX_LEAD);
     idx->size = (size_t)size;
     return 0;
 }
@@ -282,7 +197,7 @@ static int open_index(struct stk_index *idx, int fd, const char *path, struct st
         return idx->path ? stk_err_sys(err, path, "open") : stk_err_nomem(err, strlen(path));
     int rc = make_room(idx, size, err);
     if (rc == 0)
-        rc = read_at(idx, (void *)(uintptr_t)idx->h, 0, STK_INDEX_TABLES, err);
+        rc = stk_index_read(idx, (void *)(uintptr_t)idx->h, 0, STK_INDEX_TABLES, err);
     return rc < 0 ? rc : check_header(idx, err);
 }
 
@@ -309,10 +224,10 @@ int stk_index_open(const char *path, struct stk_index *idx, struct stk_err *err)
 void stk_index_close(struct stk_index *idx)
 {
     if (idx->h)
-        munmap((void *)(uintptr_t)idx->h, idx->size);
+        munmap((uint8_t *)(uintptr_t)idx->h - STK_INDEX_LEAD, STK_INDEX_LEAD + idx->size);
     if (idx->path && idx->fd >= 0) /* one that was never opened is all zeros */
         close(idx->fd);
-    free((void *)(uintptr_t)idx->seen);
+    stk_pages_free(idx->pages);
     free(idx->path);
     *idx = (struct stk_index){0};
 }
@@ -328,7 +243,7 @@ int stk_index_check(const struct stk_index *idx, struct stk_err *err)
     for (int t = 0; t < STK_T_COUNT; t++)
         if (stk_hash64(idx->table[t], idx->h->table[t].count * elem_size[t]) !=
             idx->h->table[t].hash)
-            return bad_index(idx, err, "a table's checksum does not match");
+            return stk_index_bad(idx, err, "a table's checksum does not match");
     return 0;
 }
 
@@ -339,10 +254,10 @@ int stk_index_sample_check(const struct stk_index *idx, uint64_t s, uint32_t *cr
 {
     uint64_t n = stk_index_count(idx, STK_T_CHECKS);
     if (s >= n)
-        return n ? bad_index(idx, err, "a sample's number is out of range") : 0;
-    const uint32_t *check = (const uint32_t *)idx->table[STK_T_CHECKS] + s;
-    int rc = touch(idx, check, sizeof *check, err);
-    *crc = rc < 0 ? 0 : *check;
+        return n ? stk_index_bad(idx, err, "a sample's number is out of range") : 0;
+    uint64_t word = 0; /* of two: behind the last there is room for another */
+    int rc = stk_pages_copy(idx, (const uint64_t *)idx->table[STK_T_CHECKS] + s / 2, 1, &word, err);
+    memcpy(crc, (const uint8_t *)&word + s % 2 * sizeof *crc, sizeof *crc);
     return rc < 0 ? rc : 1;
 }
 
@@ -352,11 +267,11 @@ static int fill_block(const struct stk_index *idx, uint64_t b, int checks, uint8
 {
     uint64_t from = STK_INDEX_TABLES + b * STK_INDEX_BLOCK, off = idx->h->table[STK_T_CHECKS].off;
     uint64_t end = off + idx->h->table[STK_T_CHECKS].count * sizeof(uint32_t);
-    size_t size = block_size(idx, b), got = 0;
+    size_t size = stk_index_block_size(idx, b), got = 0;
     uint64_t first = off > from ? off : from, last = end < from + size ? end : from + size;
     *at = (size_t)(first - from);
     *n = (size_t)(last - first);
-    int rc = *n < size ? bring_block(idx, b, err) : 0;
+    int rc = *n < size ? stk_pages_touch(idx, (const uint8_t *)idx->h + from, size, err) : 0;
     if (rc == 0 && *n < size)
         memcpy(block, (const uint8_t *)idx->h + from, size);
     if (rc == 0)
@@ -382,7 +297,7 @@ static int seal_blocks(const struct stk_index *idx, int fd, int checks, uint64_t
         rc = fill_block(idx, b, checks, block, &at, &n, err);
         if (rc == 0) {
             stk_hash_update(&h, block + at, n);
-            sum[b] = stk_hash64(block, block_size(idx, b));
+            sum[b] = stk_hash64(block, stk_index_block_size(idx, b));
             rc = stk_pwrite_full(fd, block + at, n, STK_INDEX_TABLES + b * STK_INDEX_BLOCK + at,
                                  idx->path, err);
         }
@@ -426,21 +341,22 @@ int stk_index_extent(const struct stk_index *idx, uint64_t i, struct stk_extent 
                      struct stk_err *err)
 {
     if (i >= idx->h->nextents)
-        return bad_index(idx, err, "an extent's number is out of range");
+        return stk_index_bad(idx, err, "an extent's number is out of range");
     const struct stk_packed *packed = (const struct stk_packed *)idx->table[STK_T_EXTENTS] + i;
-    int rc = touch(idx, packed, sizeof *packed, err);
+    uint64_t copy[2];
+    int rc = stk_pages_copy(idx, &packed->a, 2, copy, err);
     if (rc < 0)
         return rc;
-    *e = stk_extent_unpack(*packed);
+    *e = stk_extent_unpack((struct stk_packed){.a = copy[0], .b = copy[1]});
     if (e->file >= idx->h->nfiles || e->chain > stk_index_count(idx, STK_T_CHAINS))
-        return bad_index(idx, err, "an extent names a file or filter that is not there");
+        return stk_index_bad(idx, err, "an extent names a file or filter that is not there");
     const struct stk_index_file *f =
         &((const struct stk_index_file *)idx->table[STK_T_FILES])[e->file];
-    rc = touch(idx, f, sizeof *f, err);
+    rc = stk_pages_touch(idx, f, sizeof *f, err);
     if (rc < 0)
         return rc;
     if (e->offset > f->size || e->length > f->size - e->offset)
-        return bad_index(idx, err, "an extent runs past its file");
+        return stk_index_bad(idx, err, "an extent runs past its file");
     return 0;
 }
 
@@ -448,21 +364,21 @@ int stk_index_file(const struct stk_index *idx, uint64_t i, const struct stk_ind
                    const char **name, struct stk_err *err)
 {
     if (i >= idx->h->nfiles)
-        return bad_index(idx, err, "a file's number is out of range");
+        return stk_index_bad(idx, err, "a file's number is out of range");
     *f = &((const struct stk_index_file *)idx->table[STK_T_FILES])[i];
-    int rc = touch(idx, *f, sizeof **f, err);
+    int rc = stk_pages_touch(idx, *f, sizeof **f, err);
     if (rc < 0)
         return rc;
     uint64_t room = stk_index_count(idx, STK_T_NAMES);
     if ((*f)->name_off > room || (*f)->name_len > room - (*f)->name_off)
-        return bad_index(idx, err, "a file's name is out of range");
+        return stk_index_bad(idx, err, "a file's name is out of range");
     *name = (const char *)idx->table[STK_T_NAMES] + (*f)->name_off;
-    rc = touch(idx, *name, (*f)->name_len, err);
+    rc = stk_pages_touch(idx, *name, (*f)->name_len, err);
     if (rc < 0)
         return rc;
     /* An index that came with untrusted data must not make us read files outside of it. */
     if (!stk_key_is_safe_path(*name, (*f)->name_len))
-        return bad_index(idx, err, "a file's name leaves the folder");
+        return stk_index_bad(idx, err, "a file's name leaves the folder");
     return 0;
 }
 
@@ -490,7 +406,7 @@ static const void *find_u64(const struct stk_index *idx, enum stk_table t, uint6
     while (lo < hi) {
         size_t mid = lo + (hi - lo) / 2;
         uint64_t v;
-        if (touch(idx, base + mid * elem_size[t], elem_size[t], NULL) < 0)
+        if (stk_pages_touch(idx, base + mid * elem_size[t], elem_size[t], NULL) < 0)
             return NULL;
         memcpy(&v, base + mid * elem_size[t], 8);
         if (v == want)
@@ -511,7 +427,7 @@ const struct stk_index_point *stk_index_point(const struct stk_index *idx, uint6
     if (!p || p->window_off > room || p->window_len > room - p->window_off)
         return NULL;
     *window = (const uint8_t *)idx->table[STK_T_WINDOWS] + p->window_off;
-    return touch(idx, *window, p->window_len, NULL) < 0 ? NULL : p;
+    return stk_pages_touch(idx, *window, p->window_len, NULL) < 0 ? NULL : p;
 }
 
 const struct stk_index_crc *stk_index_crc(const struct stk_index *idx, uint64_t extent)
@@ -543,7 +459,7 @@ static int file_key(const struct stk_index *idx, uint64_t s, const char **key, s
     struct stk_extent e;
     const struct stk_index_file *f;
     if (!seg || seg->kind != STK_SEG_WHOLE)
-        return bad_index(idx, err, "a sample of a folder is not a file");
+        return stk_index_bad(idx, err, "a sample of a folder is not a file");
     int rc = stk_index_extent(idx, seg->first_extent + (s - seg->first_sample), &e, err);
     if (rc == 0)
         rc = stk_index_file(idx, e.file, &f, key, err);
@@ -562,17 +478,16 @@ int stk_index_key(const struct stk_index *idx, uint64_t s, const char **key, siz
     if (!stk_index_count(idx, STK_T_KEYOFF))
         return 0;
     if (s >= idx->h->nsamples)
-        return bad_index(idx, err, "a sample's number is out of range");
-    const uint64_t *off = idx->table[STK_T_KEYOFF];
-    int rc = touch(idx, off + s, 2 * sizeof *off, err);
+        return stk_index_bad(idx, err, "a sample's number is out of range");
+    uint64_t off[2];
+    int rc = stk_pages_copy(idx, (const uint64_t *)idx->table[STK_T_KEYOFF] + s, 2, off, err);
     if (rc < 0)
         return rc;
-    uint64_t room = stk_index_count(idx, STK_T_KEYS);
-    if (off[s] > off[s + 1] || off[s + 1] > room)
-        return bad_index(idx, err, "a key is out of range");
-    *key = (const char *)idx->table[STK_T_KEYS] + off[s];
-    *len = (size_t)(off[s + 1] - off[s]);
-    return touch(idx, *key, *len, err);
+    if (off[0] > off[1] || off[1] > stk_index_count(idx, STK_T_KEYS))
+        return stk_index_bad(idx, err, "a key is out of range");
+    *key = (const char *)idx->table[STK_T_KEYS] + off[0];
+    *len = (size_t)(off[1] - off[0]);
+    return stk_pages_touch(idx, *key, *len, err);
 }
 
 /* ---- slices ---- */
@@ -581,7 +496,7 @@ static int put_slice(const struct stk_index *idx, struct stk_buf *out, const str
                      struct stk_err *err)
 {
     if (s->field >= stk_index_count(idx, STK_T_FIELDS))
-        return bad_index(idx, err, "a sample has a field that is not there");
+        return stk_index_bad(idx, err, "a sample has a field that is not there");
     stk_buf_put(out, s, sizeof *s);
     return stk_buf_check(out, err);
 }
@@ -589,22 +504,20 @@ static int put_slice(const struct stk_index *idx, struct stk_buf *out, const str
 static int part_slices(const struct stk_index *idx, const struct stk_segment *seg, uint64_t k,
                        struct stk_buf *out, struct stk_err *err)
 {
-    const uint64_t *row = idx->table[STK_T_ROWS];
     const struct stk_packed *part = idx->table[STK_T_PARTS];
-    uint64_t r = seg->first + k, nrows = stk_index_count(idx, STK_T_ROWS);
+    uint64_t r = seg->first + k, nrows = stk_index_count(idx, STK_T_ROWS), row[2], copy[2];
     if (r < k || r >= nrows || r + 1 >= nrows)
-        return bad_index(idx, err, "a row is out of range");
-    int rc = touch(idx, row + r, 2 * sizeof *row, err);
-    if (rc == 0 && (row[r] > row[r + 1] || row[r + 1] > stk_index_count(idx, STK_T_PARTS)))
-        rc = bad_index(idx, err, "a row is out of range");
-    if (rc == 0)
-        rc = touch(idx, part + row[r], (row[r + 1] - row[r]) * sizeof *part, err);
-    if (rc < 0)
-        return rc;
-    for (uint64_t i = row[r]; rc == 0 && i < row[r + 1]; i++) {
-        struct stk_slice s = stk_part_unpack(part[i]);
+        return stk_index_bad(idx, err, "a row is out of range");
+    int rc = stk_pages_copy(idx, (const uint64_t *)idx->table[STK_T_ROWS] + r, 2, row, err);
+    if (rc == 0 && (row[0] > row[1] || row[1] > stk_index_count(idx, STK_T_PARTS)))
+        rc = stk_index_bad(idx, err, "a row is out of range");
+    for (uint64_t i = row[0]; rc == 0 && i < row[1]; i++) {
+        rc = stk_pages_copy(idx, &part[i].a, 2, copy, err);
+        if (rc < 0)
+            return rc;
+        struct stk_slice s = stk_part_unpack((struct stk_packed){.a = copy[0], .b = copy[1]});
         if (s.extent >= seg->nextents && s.length)
-            rc = bad_index(idx, err, "a part names an extent of another file");
+            rc = stk_index_bad(idx, err, "a part names an extent of another file");
         s.extent += seg->first_extent;
         if (rc == 0)
             rc = put_slice(idx, out, &s, err);
@@ -618,7 +531,7 @@ static int column_slices(const struct stk_index *idx, const struct stk_segment *
     const struct stk_index_column *c = idx->table[STK_T_COLUMNS];
     uint64_t n = stk_index_count(idx, STK_T_COLUMNS);
     if (seg->first > n || seg->ncolumns > n - seg->first)
-        return bad_index(idx, err, "a column is out of range");
+        return stk_index_bad(idx, err, "a column is out of range");
     int rc = 0;
     /* A value has its own extent or a share of one: this bounds the number of slices. */
     uint64_t room = idx->h->nextents + seg->ncolumns;
@@ -630,13 +543,13 @@ static int column_slices(const struct stk_index *idx, const struct stk_segment *
             __builtin_add_overflow(extent, c[i].first_extent, &extent) ||
             ((extent >= seg->nextents || tiles > seg->nextents - extent) &&
              (s.length || tiles > 1)))
-            return bad_index(idx, err, "a column names an extent of another file");
+            return stk_index_bad(idx, err, "a column names an extent of another file");
         if (tiles > room)
-            return bad_index(idx, err, "a column has more pieces than there are");
+            return stk_index_bad(idx, err, "a column has more pieces than there are");
         room -= tiles;
         if (__builtin_mul_overflow(k % per, c[i].stride, &s.offset) ||
             __builtin_add_overflow(s.offset, c[i].base, &s.offset))
-            return bad_index(idx, err, "a column runs past any file's end");
+            return stk_index_bad(idx, err, "a column runs past any file's end");
         s.extent = seg->first_extent + extent;
         for (uint64_t t = 0; rc == 0 && t < tiles; t++, s.extent++)
             rc = put_slice(idx, out, &s, err);
@@ -662,7 +575,7 @@ int stk_index_slices(const struct stk_index *idx, uint64_t s, struct stk_buf *ou
     case STK_SEG_COLUMNS:
         return column_slices(idx, seg, k, out, err);
     default:
-        return bad_index(idx, err, "a segment of an unknown kind");
+        return stk_index_bad(idx, err, "a segment of an unknown kind");
     }
 }
 
@@ -671,12 +584,11 @@ static bool prefetch_entry(const struct stk_index *idx, enum stk_table t, uint64
 {
     if (i >= stk_index_count(idx, t))
         return false;
-    const uint8_t *tables = (const uint8_t *)idx->h + STK_INDEX_TABLES;
-    const uint8_t *p = (const uint8_t *)idx->table[t] + i * elem_size[t];
-    uint64_t block = (uint64_t)(p - tables) / STK_INDEX_BLOCK;
-    if (atomic_load_explicit(&idx->seen[block], memory_order_relaxed) == PRESENT)
+    const struct stk_index_pages *pg = idx->pages;
+    uint64_t at = idx->h->table[t].off + i * elem_size[t] - STK_INDEX_TABLES;
+    if (atomic_load_explicit(&pg->state[at >> pg->bits], memory_order_relaxed) >= STK_PAGE_HERE)
         return false;
-    (void)posix_fadvise(idx->fd, (off_t)(STK_INDEX_TABLES + block * STK_INDEX_BLOCK),
+    (void)posix_fadvise(idx->fd, (off_t)(STK_INDEX_TABLES + at / STK_INDEX_BLOCK * STK_INDEX_BLOCK),
                         STK_INDEX_BLOCK, POSIX_FADV_WILLNEED);
     return true;
 }

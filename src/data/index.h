@@ -3,7 +3,9 @@
  *
  * Blocks of it are brought into memory when they are first looked at, and stay: the file may be
  * cut, overwritten or unreadable later, and nobody who looks something up sees it, let alone is
- * killed by it. (A mapping would give SIGBUS, or other bytes than those that were checked.)
+ * killed by it. (A mapping would give SIGBUS, or other bytes than those that were checked.) Where a
+ * loader has too little memory for it, old pages are dropped; one that cannot be had again as it
+ * was is an error (index_pages.h).
  *
  * Layout: a header, then tables, each at a multiple of 64 bytes. Nothing in it is trusted: the
  * header and the small tables are checked when it is opened, every other entry at its use: for
@@ -132,7 +134,7 @@ struct stk_index_header {
 #define STK_INDEX_KEYS_ARE_FILES 1u /* a sample's key is its file's name (folder) */
 #define STK_INDEX_ALIGN          64u
 #define STK_INDEX_VERSION        4u
-#define STK_INDEX_OLDEST         3u /* that is read: access points have no leads */
+#define STK_INDEX_OLDEST         3u          /* that is read: access points have no leads */
 #define STK_INDEX_BLOCK          (64u << 10) /* bytes under one checksum */
 /* The offset of the tables, and so of the blocks. */
 #define STK_INDEX_TABLES                                                                           \
@@ -186,14 +188,16 @@ static inline struct stk_slice stk_part_unpack(struct stk_packed p)
                               .length = p.b >> 24};
 }
 
+struct stk_index_pages;
+
 struct stk_index {
     const struct stk_index_header *h;
     const void *table[STK_T_COUNT];
     size_t size;
     int fd;
-    int pid;               /* who opened it */
-    char *path;            /* for messages */
-    _Atomic uint8_t *seen; /* for each block: whether it is in memory; its checksum was right */
+    int pid;                       /* who opened it */
+    char *path;                    /* for messages */
+    struct stk_index_pages *pages; /* which are in memory; their checksums were right */
 };
 
 /* Reads and checks the header. Caller releases with stk_index_close(). STK_E_CORRUPT: not an index,
@@ -202,6 +206,11 @@ int stk_index_open(const char *path, struct stk_index *idx, struct stk_err *err)
 /* The same for an open file that may have no name. */
 int stk_index_open_fd(int fd, const char *path, struct stk_index *idx, struct stk_err *err);
 void stk_index_close(struct stk_index *idx);
+/* From now on pages of it may be dropped... */
+int stk_index_limit(const struct stk_index *idx, struct stk_err *err);
+/* ...until about `most` bytes are in memory: those of the tables that grow with the samples, the
+ * oldest first. Names and keys stay. From any thread, while others look things up. */
+void stk_index_trim(const struct stk_index *idx, uint64_t most);
 /* Checks the bytes of a table that is used as a whole. */
 int stk_index_touch(const struct stk_index *idx, enum stk_table t, struct stk_err *err);
 /* The same for n bytes from `off` on of a table of bytes. */

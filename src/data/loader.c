@@ -359,7 +359,7 @@ void stk_loader_stats(struct stk_loader *ld, struct stk_loader_stats *out)
     out->decode_ns = atomic_load_explicit(&ld->decode_ns, memory_order_relaxed);
     out->decoded_bytes = atomic_load_explicit(&ld->decoded_bytes, memory_order_relaxed);
     out->memory_bytes = ld->o.memory_bytes;
-    out->memory_peak_bytes = stk_regions_peak(&ld->regions);
+    out->memory_peak_bytes = stk_regions_peak(&ld->regions) + ld->o.memory_bytes - ld->budget;
     out->threads = ld->nworkers;
     out->left_out = stk_notes_missing(&ld->ds->notes);
     out->io = stk_io_name(ld->io);

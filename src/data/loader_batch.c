@@ -85,13 +85,20 @@ static struct batch *make_batch(struct stk_loader *ld)
     return NULL;
 }
 
+/* Counts bytes; idle stretches make room for them. */
+static bool charge(struct stk_loader *ld, size_t bytes, bool over)
+{
+    return stk_regions_charge(&ld->regions, bytes, false) ||
+           ((stk_stretches_give_up(ld) || over) && stk_regions_charge(&ld->regions, bytes, over));
+}
+
 /* Counts what the batch has, and what it is expected to get. */
 static bool charge_batch(struct stk_loader *ld, struct batch *b, bool over)
 {
     size_t has = stk_arena_size(&b->arena), expected = atomic_load(&ld->arena_bytes);
     size_t all = (size_t)ld->batch_bytes + (has > expected ? has : expected);
     size_t more = all > b->charged ? all - b->charged : 0;
-    if (!stk_regions_charge(&ld->regions, more, over))
+    if (!charge(ld, more, over))
         return false;
     b->charged += more;
     return true;
@@ -143,7 +150,7 @@ static struct batch *find_batch(struct stk_loader *ld, bool over, bool *made, bo
     ld->nbatches += *made;
     pthread_mutex_unlock(&ld->lock);
     /* Made without the lock: the caller's allocator may wait for whoever gives a batch back. */
-    if (*made && stk_regions_charge(&ld->regions, (size_t)ld->batch_bytes, over)) {
+    if (*made && charge(ld, (size_t)ld->batch_bytes, over)) {
         b = make_batch(ld);
         *nomem = !b;
         if (b)

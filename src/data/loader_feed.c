@@ -13,8 +13,6 @@
     4096 /* tiny ones are not planned by the ten thousand before any is read                       \
           */
 
-#define PLAN_BYTES 160 /* what planning to read a sample takes, about */
-
 void stk_feed_wake(struct stk_loader *ld)
 {
     if (!ld->hungry)
@@ -273,6 +271,7 @@ static struct stretch *build(struct stk_loader *ld, struct stk_err *err, int *rc
         return NULL;
     }
     uint64_t n = 0, max = 0, epoch = 0;
+    stk_index_trim(&ld->ds->index, ld->index_bytes);
     prefetch_index(ld);
     do {
         *rc = add_slot(ld, s, err);
@@ -282,11 +281,12 @@ static struct stretch *build(struct stk_loader *ld, struct stk_err *err, int *rc
             ld->feed_slot++;
             epoch = ld->feed_epoch;
         }
-    } while (*rc == 1 && ++n < max && s->need + n * PLAN_BYTES < ld->stretch_bytes &&
+    } while (*rc == 1 && ++n < max && s->need + n * SAMPLE_PLAN_BYTES < ld->stretch_bytes &&
              (s->decoded < ld->decoded_most || !brings_more(ld)) && epoch == ld->feed_epoch);
     ld->nbuilt += n > 0;
     if (*rc >= 0 && n)
         *rc = stk_stretch_plan(s, true, err);
+    stk_stretch_settle(s); /* of tiny samples the plan takes more than what they are read to */
     if (*rc >= 0 && n)
         return s;
     pthread_mutex_lock(&ld->lock);
@@ -306,7 +306,9 @@ static int give_region(struct stk_loader *ld, struct stretch *s, bool over, stru
         return 1;
     if (s->sifted && !stk_sieve_open(ld))
         return stk_err_nomem(err, ld->sieve.size);
-    s->region = stk_region_take(&ld->regions, s->need, over, &nomem);
+    s->region = stk_region_take(&ld->regions, s->need, false, &nomem);
+    if (!s->region && !nomem && (stk_stretches_give_up(ld) || over))
+        s->region = stk_region_take(&ld->regions, s->need, over, &nomem);
     if (!s->region)
         return nomem ? stk_err_nomem(err, s->need) : 0;
     uint8_t *at = s->region->p;
@@ -325,7 +327,7 @@ static int give_memory(struct stk_loader *ld, struct stretch *s, struct stk_err 
     pthread_mutex_lock(&ld->lock);
     bool over = starved(ld, item[s->nown].batch);
     pthread_mutex_unlock(&ld->lock);
-    size_t had = s->charged, want = stk_stretch_size(s) + s->decoded;
+    size_t want = stk_stretch_size(s) + s->decoded;
     if (!stk_stretch_charge(s, want, false)) {
         stk_kept_trim(ld, 0);
         if (!stk_stretch_charge(s, want, over))
@@ -333,8 +335,7 @@ static int give_memory(struct stk_loader *ld, struct stretch *s, struct stk_err 
     }
     int rc = give_region(ld, s, over, err);
     if (rc <= 0) {
-        stk_regions_uncharge(&ld->regions, s->charged - had);
-        s->charged = had;
+        stk_stretch_settle(s);
         return rc;
     }
     pthread_mutex_lock(&ld->lock);

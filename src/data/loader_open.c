@@ -124,31 +124,37 @@ static void guess_growth(struct stk_loader *ld)
         atomic_store(&ld->arena_bytes, (size_t)clamp(values * ld->o.batch, 0, MEMORY_SANE));
 }
 
-/* How the budget is divided between reads and batches. */
-static void divide_memory(struct stk_loader *ld)
+/* The index has its share of the memory; the rest is for reads and batches. */
+static int limit_index(struct stk_loader *ld, struct stk_err *err)
 {
-    uint64_t dense = 0, n = ld->order.n, data = ld->ds->index.h->bytes_stored;
-    uint64_t mean = n ? ld->ds->index.h->bytes_samples / n : 0;
+    const struct stk_index *idx = &ld->ds->index;
+    ld->index_bytes = stk_loader_index_share(ld);
+    ld->budget = ld->o.memory_bytes - ld->index_bytes;
+    return ld->index_bytes < idx->size ? stk_index_limit(idx, err) : 0;
+}
+
+/* Bytes of the arrays of a batch. */
+static uint64_t array_bytes(const struct stk_loader *ld, uint64_t mean)
+{
+    uint64_t sample = 0;
     for (size_t i = 0; i < ld->ncolumns; i++) {
-        dense += ld->column[i].layout == STK_DENSE ? ld->column[i].size : 0;
+        sample += ld->column[i].layout == STK_DENSE ? ld->column[i].size : 0;
         if (ld->column[i].image && ld->column[i].layout != STK_DENSE)
-            dense += IMAGE_GROWS * mean; /* pixels of images of any size */
+            sample += IMAGE_GROWS * mean; /* pixels of images of any size */
     }
-    dense *= ld->o.batch;
-    ld->batch_bytes = dense;
-    uint64_t batches = ld->o.memory_bytes / (dense + mean * ld->o.batch + 1);
-    uint64_t half = ld->o.memory_bytes / 2 / (dense + atomic_load(&ld->arena_bytes) + 1);
-    /* Two windows, where they fit: what a stretch leaves of one has to be read again. */
-    uint64_t windows = 2 * ld->order.block * ld->order.window / ld->o.batch + 2;
-    ld->max_batches = (uint32_t)clamp(batches < half ? batches : half, 3,
-                                      clamp(windows, MOST_BATCHES, 4 * MOST_BATCHES));
-    uint64_t taken = dense * ld->max_batches;
-    uint64_t regions = ld->o.memory_bytes - clamp(taken, 0, ld->o.memory_bytes / 2);
+    return sample * ld->o.batch;
+}
+
+/* How large stretches are, of the memory that is for reads. */
+static void divide_regions(struct stk_loader *ld, uint64_t mean, uint64_t regions)
+{
+    uint64_t data = ld->ds->index.h->bytes_stored, planned = mean + SAMPLE_PLAN_BYTES;
     bool block = ld->order.shuffle == STK_SHUFFLE_BLOCK;
-    uint64_t window = mean * ld->order.block * ld->order.window;
+    uint64_t window = planned * ld->order.block * ld->order.window;
     /* A stretch is cut when it is as large as wanted; a sample less, and it still fits. */
     uint64_t spare = clamp(2 * mean + 4 * STK_IO_ALIGN, 0, ld->o.read_bytes / 2);
     uint64_t wanted = block ? window + window / 8 : ld->o.read_bytes - spare;
+    data += ld->order.n * SAMPLE_PLAN_BYTES;
     wanted = clamp(wanted, 0, data + data / 8 + MIB); /* no more than there is */
     uint64_t most = clamp(regions / (block ? 3 : 4), 64 << 10, UINT64_MAX);
     stk_sieve_init(ld, regions / 8);
@@ -157,8 +163,25 @@ static void divide_memory(struct stk_loader *ld)
     /* A stretch cut for what it decodes to decodes the same chunks again and again. */
     ld->decoded_most = clamp(regions / 4 * 3, 64 << 10, UINT64_MAX);
     ld->stretch_bytes = clamp(wanted, 64 << 10, most);
-    ld->region_bytes = ld->stretch_bytes + (block ? ld->stretch_bytes / 16 : spare);
+    uint64_t read = (uint64_t)((double)ld->stretch_bytes * (double)mean / (double)planned);
+    ld->region_bytes = block ? read + read / 16 : ld->stretch_bytes + spare;
     ld->region_most = clamp(most, ld->region_bytes, UINT64_MAX);
+}
+
+/* How the budget is divided between reads and batches. */
+static void divide_memory(struct stk_loader *ld)
+{
+    uint64_t n = ld->order.n, mean = n ? ld->ds->index.h->bytes_samples / n : 0;
+    uint64_t dense = array_bytes(ld, mean);
+    ld->batch_bytes = dense;
+    uint64_t batches = ld->budget / (dense + mean * ld->o.batch + 1);
+    uint64_t half = ld->budget / 2 / (dense + atomic_load(&ld->arena_bytes) + 1);
+    /* Two windows, where they fit: what a stretch leaves of one has to be read again. */
+    uint64_t windows = 2 * ld->order.block * ld->order.window / ld->o.batch + 2;
+    ld->max_batches = (uint32_t)clamp(batches < half ? batches : half, 3,
+                                      clamp(windows, MOST_BATCHES, 4 * MOST_BATCHES));
+    uint64_t taken = dense * ld->max_batches;
+    divide_regions(ld, mean, ld->budget - clamp(taken, 0, ld->budget / 2));
     uint32_t items = 4 * ld->o.threads; /* so that the last piece of a batch is soon done */
     ld->item_samples = (uint32_t)clamp((ld->o.batch + items - 1) / items, 1, 256);
 }
@@ -239,8 +262,12 @@ static int open_parts(struct stk_loader *ld, struct stk_err *err)
     if (rc < 0)
         return rc;
     guess_growth(ld);
+    stk_reader_rest(ld->reader); /* from here on only what fails is read by it */
+    rc = limit_index(ld, err);
+    if (rc < 0)
+        return rc;
     divide_memory(ld);
-    stk_regions_init(&ld->regions, ld->io, (size_t)ld->region_bytes, (size_t)ld->o.memory_bytes);
+    stk_regions_init(&ld->regions, ld->io, (size_t)ld->region_bytes, (size_t)ld->budget);
     rc = stk_worker_init(&ld->mender, ld, err);
     ld->worker = calloc(ld->o.threads, sizeof *ld->worker);
     if (rc == 0 && !ld->worker)

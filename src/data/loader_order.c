@@ -130,6 +130,27 @@ static void warn_of_decoding(struct stk_loader *ld, const struct stk_order *o)
                  (unsigned long long)(bytes / 1000000), (unsigned long long)(kept / 1000000));
 }
 
+uint64_t stk_loader_index_share(const struct stk_loader *ld)
+{
+    uint64_t size = ld->ds->index.size;
+    uint64_t most = ld->o.memory_bytes / (ld->order.shuffle == STK_SHUFFLE_GLOBAL ? 2 : 4);
+    return size < most ? size : most;
+}
+
+/* A global shuffle looks at all of the index all the time. */
+static void warn_of_index(struct stk_loader *ld, const struct stk_order *o)
+{
+    uint64_t size = ld->ds->index.size;
+    if (o->shuffle == STK_SHUFFLE_GLOBAL && size > stk_loader_index_share(ld))
+        snprintf(ld->warning, sizeof ld->warning,
+                 "the index of these %llu samples takes %llu MB, and a global shuffle looks at all "
+                 "of it: with less than twice as much memory, parts of it are read again and "
+                 "again. Give it %llu MB (--memory, memory=), or shuffle by blocks (--shuffle "
+                 "block, shuffle=\"block\")",
+                 (unsigned long long)ld->order.n, (unsigned long long)(size / 1000000 + 1),
+                 (unsigned long long)(2 * size / 1000000 + 1));
+}
+
 void stk_loader_warn(struct stk_loader *ld, const struct stk_order *o)
 {
     const struct stk_dataset *ds = ld->ds;
@@ -151,4 +172,6 @@ void stk_loader_warn(struct stk_loader *ld, const struct stk_order *o)
                  (unsigned long long)g.of_random);
     else
         warn_of_decoding(ld, o);
+    if (!*ld->warning)
+        warn_of_index(ld, o);
 }

@@ -34,6 +34,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#define SAMPLE_PLAN_BYTES 160 /* what planning to read a sample takes, about */
+
 struct stretch;
 struct batch;
 
@@ -228,6 +230,8 @@ struct stk_loader {
     struct stk_labels *labels; /* the dataset's */
     struct stk_image_op image;
     char *image_field;
+    uint64_t index_bytes;       /* the index's share of the memory... */
+    uint64_t budget;            /* ...and the rest */
     uint64_t stretch_bytes;     /* when a stretch is large enough */
     uint64_t region_bytes;      /* memory it takes, with room for its last sample */
     uint64_t region_most;       /* and when its reads need more, they are sifted */
@@ -316,7 +320,10 @@ void stk_feed_wake(struct stk_loader *ld);
 /* The plan of an epoch, made when needed. With the lock held. */
 /* The order's settings from the options. */
 void stk_loader_set_order(struct stk_loader *ld);
-/* Sets the warning where order o leaves classes together. */
+/* Bytes of the memory that are the index's: all it needs, but a quarter of the memory at most; half
+ * of it where the order looks at all of it. */
+uint64_t stk_loader_index_share(const struct stk_loader *ld);
+/* Sets the warning where order o leaves classes together, or costs more than one would think. */
 void stk_loader_warn(struct stk_loader *ld, const struct stk_order *o);
 int stk_loader_plan(struct stk_loader *ld, uint64_t epoch, const struct stk_stage *stage,
                     size_t nstages, struct stk_err *err);
@@ -334,10 +341,13 @@ void stk_stretch_free(struct stretch *s);
 /* Estimated decoded size of an extent. */
 size_t stk_stretch_decoded(const struct stk_loader *ld, const struct stk_slice *sl,
                            const struct stk_want *w);
-/* Bytes it has besides its region. */
+/* Bytes it has or will have besides its region. */
 size_t stk_stretch_size(const struct stretch *s);
 /* Charges them to the budget; over: even beyond it. Idle stretches free their memory if needed. */
 bool stk_stretch_charge(struct stretch *s, size_t bytes, bool over);
+void stk_stretch_settle(struct stretch *s); /* it is charged what it has */
+/* Idle ones give up what they keep for the next. False: they had nothing. */
+bool stk_stretches_give_up(struct stk_loader *ld);
 
 /* ---- loader_shared.c ---- */
 /* A new one with the caller as its user; NULL: no memory. */
@@ -348,7 +358,7 @@ void stk_shared_charge(struct stk_loader *ld, struct shared *x);
  * the lock held. */
 void stk_shared_drop(struct stk_loader *ld, struct shared *x);
 void stk_shared_done(struct stk_loader *ld, struct shared *x);
-void stk_shared_give_up(struct stk_loader *ld);
+bool stk_shared_give_up(struct stk_loader *ld);
 /* By the feeder: the one kept of this extent, or NULL; keeps one, as the newest; lets go of old
  * ones until the others have `most` bytes, but not of the last sample's. */
 struct shared *stk_kept_find(struct stk_loader *ld, uint64_t extent);

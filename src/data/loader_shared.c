@@ -31,6 +31,8 @@ struct shared *stk_shared_new(struct stk_loader *ld, uint64_t extent)
     free(x->why);
     struct stk_buf data = x->data;
     *x = (struct shared){.extent = extent, .users = 1, .data = data};
+    if (!x->data.cap) /* what it is given up for must really be had */
+        x->data.own_pages = true;
     return x;
 }
 
@@ -53,14 +55,16 @@ void stk_shared_drop(struct stk_loader *ld, struct shared *x)
     ld->free_shared = x;
 }
 
-void stk_shared_give_up(struct stk_loader *ld)
+bool stk_shared_give_up(struct stk_loader *ld)
 {
+    bool any = ld->free_shared != NULL;
     while (ld->free_shared) {
         struct shared *x = ld->free_shared;
         ld->free_shared = x->next;
         stk_regions_uncharge(&ld->regions, x->charged);
         release(x);
     }
+    return any;
 }
 
 void stk_shared_done(struct stk_loader *ld, struct shared *x)
@@ -169,5 +173,5 @@ void stk_kept_release(struct stk_loader *ld)
 {
     while (ld->kept.oldest)
         let_go(ld, ld->kept.oldest);
-    stk_shared_give_up(ld);
+    (void)stk_shared_give_up(ld);
 }

@@ -43,8 +43,17 @@ void stk_stretch_free(struct stretch *s)
     free(s);
 }
 
-/* What it is charged follows what it has. */
-static void settle(struct stretch *s)
+/* Of tiny samples the plan takes more than their bytes. */
+static void give_up_plan(struct stretch *s)
+{
+    stk_fetch_release(&s->fetch);
+    stk_buf_release(&s->items);
+    free(s->run);
+    s->run = NULL;
+    s->nruns = s->cap_runs = 0;
+}
+
+void stk_stretch_settle(struct stretch *s)
 {
     size_t now = stk_stretch_size(s);
     if (now < s->charged)
@@ -54,12 +63,18 @@ static void settle(struct stretch *s)
     s->charged = now;
 }
 
-/* Idle ones give up what they kept. */
-static void give_up_idle(struct stk_loader *ld)
+bool stk_stretches_give_up(struct stk_loader *ld)
 {
     pthread_mutex_lock(&ld->lock);
-    stk_shared_give_up(ld);
+    bool gave = stk_shared_give_up(ld);
+    for (struct stretch *s = ld->free_stretches; s; s = s->next) {
+        size_t had = s->charged;
+        give_up_plan(s);
+        stk_stretch_settle(s);
+        gave = gave || s->charged < had;
+    }
     pthread_mutex_unlock(&ld->lock);
+    return gave;
 }
 
 bool stk_stretch_charge(struct stretch *s, size_t bytes, bool over)
@@ -68,7 +83,7 @@ bool stk_stretch_charge(struct stretch *s, size_t bytes, bool over)
     size_t more = bytes > s->charged ? bytes - s->charged : 0;
     bool fits = stk_regions_charge(r, more, false);
     if (!fits) {
-        give_up_idle(s->ld);
+        (void)stk_stretches_give_up(s->ld);
         fits = stk_regions_charge(r, more, over);
     }
     s->charged += fits ? more : 0;
@@ -83,7 +98,7 @@ void stk_stretch_drop(struct stretch *s)
     if (s->region)
         stk_region_give(&ld->regions, s->region);
     s->region = NULL;
-    settle(s); /* what it decoded is charged by itself from here on */
+    stk_stretch_settle(s); /* what it decoded is charged by itself from here on */
     drop_uses(s);
     pthread_mutex_lock(&ld->lock);
     s->next = ld->free_stretches;

@@ -12,7 +12,7 @@
 
 int stk_worker_init(struct worker *w, struct stk_loader *ld, struct stk_err *err)
 {
-    *w = (struct worker){.ld = ld};
+    *w = (struct worker){.ld = ld, .whole.own_pages = true, .scratch.own_pages = true};
     stk_sample_init(&w->sample);
     return ld->image.channels ? stk_image_new(&w->image, err) : 0;
 }
@@ -317,8 +317,8 @@ static void do_samples(struct worker *w, struct item *it)
     struct batch *b = it->batch;
     struct stk_loader *ld = w->ld;
     bool maps = stk_io_maps(ld->io), shuffled = ld->order.shuffle != STK_SHUFFLE_NONE;
-    /* Where no column has views the batch does not hold the stretch: a value of another kind than its
-     * column's, which points into it, must be copied. */
+    /* Where no column has views the batch does not hold the stretch: a value of another kind than
+     * its column's, which points into it, must be copied. */
     w->copies = it->stretch->copies || !ld->views;
     for (uint32_t k = it->first; k < it->end; k++) {
         struct stk_err why = {.offset = -1};

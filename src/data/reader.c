@@ -25,17 +25,24 @@ int stk_reader_new(struct stk_dataset *ds, struct stk_reader **out, struct stk_e
     return rc;
 }
 
+void stk_reader_rest(struct stk_reader *r)
+{
+    stk_reader_forget(r, UINT64_MAX);
+    for (int i = 0; i < NDECODED; i++)
+        stk_buf_release(&r->decoded[i].data);
+    r->decoded_bytes = 0;
+    stk_fetch_release(&r->fetch);
+    stk_buf_release(&r->bytes);
+    stk_buf_release(&r->scratch);
+    stk_buf_release(&r->stored);
+}
+
 void stk_reader_free(struct stk_reader *r)
 {
     if (!r)
         return;
     stk_handles_release(&r->handles);
-    for (int i = 0; i < NDECODED; i++)
-        stk_buf_release(&r->decoded[i].data);
-    stk_fetch_release(&r->fetch);
-    stk_buf_release(&r->bytes);
-    stk_buf_release(&r->scratch);
-    stk_buf_release(&r->stored);
+    stk_reader_rest(r);
     free(r);
 }
 

@@ -14,6 +14,8 @@ struct stk_reader;
 /* Caller frees with stk_reader_free(). */
 int stk_reader_new(struct stk_dataset *ds, struct stk_reader **out, struct stk_err *err);
 void stk_reader_free(struct stk_reader *r);
+/* Gives up the memory it keeps for the next reads: they may be far away. */
+void stk_reader_rest(struct stk_reader *r);
 void stk_reader_free_all(struct stk_reader *first); /* a dataset's idle ones */
 
 /* Reads the bytes of n samples. Fails only on errors that do not concern a single sample. */

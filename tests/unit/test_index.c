@@ -5,9 +5,10 @@
 #include "base/hash.h"
 #include "data/build.h"
 #include "data/dataset.h"
-#include "data/index.h"
+#include "data/index_pages.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <unistd.h>
 
 /* ---- packed entries ---- */
@@ -249,36 +250,133 @@ static int look_up_all(const struct stk_index *idx, struct stk_err *err)
     return rc;
 }
 
-/* A purge of scratch space, or a full disk, under a training would kill it (SIGBUS). */
-static void changed_while_open(void)
+#define MANY 20000 /* several blocks */
+
+static const char *make_many(const char *name)
 {
-    char path[600], root[600];
-    snprintf(path, sizeof path, "%s", scratch_path("open.stkidx"));
-    snprintf(root, sizeof root, "%s", scratch_path("many"));
+    const char *path = scratch_path(name);
     struct stk_buf b = STK_BUF_INIT;
-    for (int i = 0; i < 20000; i++) /* several blocks */
+    for (int i = 0; i < MANY; i++)
         scratch_record(&b, "x", 1);
     scratch_file("many/x.tfrecord", b.data, b.len);
     stk_buf_release(&b);
-    for (int how = 0; how < 3; how++) {
+    CHECK_INT(build(scratch_path("many"), "tfrecord", 1, path), 0);
+    return path;
+}
+
+enum { EMPTIED, CUT, OVERWRITTEN, HOWS };
+
+static void spoil(const char *path, int how)
+{
+    static const uint8_t other[1 << 20] = {7};
+    int fd = open(path, O_WRONLY);
+    if (how < OVERWRITTEN)
+        CHECK_INT(ftruncate(fd, how == CUT ? 100000 : 0), 0);
+    else
+        CHECK(pwrite(fd, other, sizeof other, 0) == sizeof other);
+    close(fd);
+}
+
+/* A purge of scratch space, or a full disk, under a training would kill it (SIGBUS). */
+static void changed_while_open(void)
+{
+    for (int how = 0; how < HOWS; how++) {
         struct stk_index idx, old;
         struct stk_err err = {0};
-        CHECK_INT(build(root, "tfrecord", 1, path), 0);
+        const char *path = make_many("open.stkidx");
         CHECK_INT(stk_index_open(path, &idx, NULL), 0);
         CHECK_INT(stk_index_open(path, &old, NULL), 0);
         CHECK_INT(look_up_all(&old, NULL), 0);
-        if (how < 2) {
-            CHECK_INT(truncate(path, how ? 100000 : 0), 0);
-        } else {
-            static const uint8_t other[1 << 20] = {7};
-            int fd = open(path, O_WRONLY);
-            CHECK(pwrite(fd, other, sizeof other, 0) == sizeof other);
-            close(fd);
-        }
-        CHECK_INT(look_up_all(&idx, &err), how < 2 ? STK_E_STALE : STK_E_CORRUPT);
+        spoil(path, how);
+        CHECK_INT(look_up_all(&idx, &err), how < OVERWRITTEN ? STK_E_STALE : STK_E_CORRUPT);
         CHECK_STR(err.path, path);
         CHECK_INT(look_up_all(&old, NULL), 0); /* what was looked at before stays */
         stk_index_close(&old);
+        stk_index_close(&idx);
+    }
+}
+
+/* ---- pages that are dropped ---- */
+
+#define MOST (64u << 10)
+
+static uint64_t present_bytes(const struct stk_index *idx)
+{
+    return atomic_load(&idx->pages->present) << idx->pages->bits;
+}
+
+/* With all of it in memory, and then as much as may be. */
+static void open_limited(const char *path, struct stk_index *idx)
+{
+    CHECK_INT(stk_index_open(path, idx, NULL), 0);
+    CHECK_INT(look_up_all(idx, NULL), 0);
+    stk_index_trim(idx, MOST); /* nobody said that it may */
+    CHECK(present_bytes(idx) > MOST);
+    CHECK_INT(stk_index_limit(idx, NULL), 0);
+    stk_index_trim(idx, MOST); /* what came since the last time stays once */
+    stk_index_trim(idx, MOST);
+    CHECK(present_bytes(idx) <= MOST);
+}
+
+struct looker {
+    pthread_t id;
+    const struct stk_index *idx;
+    uint64_t step;
+    bool ok;
+    _Atomic bool *done;
+};
+
+/* All extents, far apart; twice. */
+static void *look_around(void *arg)
+{
+    struct looker *l = arg;
+    l->ok = true;
+    for (uint64_t i = 0; i < 2 * MANY; i++) {
+        struct stk_extent e = {0};
+        uint64_t k = i * l->step % MANY;
+        l->ok = stk_index_extent(l->idx, k, &e, NULL) == 0 && e.offset == k * 17 + 12 &&
+                e.length == 1 && l->ok;
+    }
+    atomic_store(l->done, true);
+    return NULL;
+}
+
+/* A page that goes while a thread looks at it would be a sample somewhere else. */
+static void dropped_under_threads(void)
+{
+    struct stk_index idx;
+    struct looker l[3];
+    _Atomic bool done[3] = {false};
+    open_limited(make_many("threads.stkidx"), &idx);
+    uint64_t before = atomic_load(&idx.pages->drops);
+    for (size_t i = 0; i < 3; i++) {
+        l[i] = (struct looker){.idx = &idx, .step = 7919 + 2 * i, .done = &done[i]};
+        CHECK_INT(pthread_create(&l[i].id, NULL, look_around, &l[i]), 0);
+    }
+    while (!done[0] || !done[1] || !done[2])
+        stk_index_trim(&idx, MOST);
+    for (size_t i = 0; i < 3; i++) {
+        pthread_join(l[i].id, NULL);
+        CHECK(l[i].ok);
+    }
+    CHECK(atomic_load(&idx.pages->drops) > before);
+    stk_index_close(&idx);
+}
+
+/* What comes again must be what it was. */
+static void changed_when_dropped(void)
+{
+    for (int how = 0; how < HOWS; how++) {
+        struct stk_index idx;
+        struct stk_err err = {0};
+        const char *path = make_many("again.stkidx");
+        open_limited(path, &idx);
+        CHECK_INT(look_up_all(&idx, NULL), 0);
+        stk_index_trim(&idx, MOST);
+        stk_index_trim(&idx, MOST);
+        spoil(path, how);
+        CHECK_INT(look_up_all(&idx, &err), STK_E_STALE);
+        CHECK_STR(err.path, path);
         stk_index_close(&idx);
     }
 }
@@ -294,7 +392,8 @@ static void names_that_leave(void)
         const char *name;
         uint8_t *image = calloc(1, STK_INDEX_TABLES + 4096);
         struct stk_index idx = {.h = (const void *)image};
-        _Atomic uint8_t seen[1] = {1};
+        _Atomic uint8_t state[1] = {STK_PAGE_HERE};
+        struct stk_index_pages pages = {.bits = 12, .count = 1, .state = state};
         h.table[STK_T_FILES].count = 1;
         h.table[STK_T_NAMES].count = 100;
         memcpy(image, &h, sizeof h);
@@ -303,7 +402,7 @@ static void names_that_leave(void)
         idx.table[STK_T_FILES] = entry;
         idx.table[STK_T_NAMES] = image + STK_INDEX_TABLES + 64;
         memcpy(image + STK_INDEX_TABLES + 64, bad[i], strlen(bad[i]));
-        idx.seen = seen;
+        idx.pages = &pages;
         CHECK_INT(stk_index_file(&idx, 0, &got, &name, NULL), STK_E_CORRUPT);
         free(image);
     }
@@ -350,6 +449,8 @@ int main(int argc, char **argv)
     CHECK_FOR("records", check_kind, "records", "tfrecord", " 0: record 0.tfrecord@12+0");
     CHECK_FOR("files", check_kind, "files", "folder", "class0/0.jpg 1: data class0/0.jpg@0+1");
     CHECK_RUN(changed_while_open);
+    CHECK_RUN(dropped_under_threads);
+    CHECK_RUN(changed_when_dropped);
     CHECK_RUN(names_that_leave);
     CHECK_RUN(former_version);
     scratch_done();
