@@ -319,6 +319,7 @@ static void classes_keep_their_numbers(void)
 
 int main(int argc, char **argv)
 {
+    scratch_begin();
     CHECK_BEGIN(argc, argv);
     for (int packed = 0; packed < 2; packed++) {
         const char *how = packed ? "packed" : "plain";
@@ -334,5 +335,6 @@ int main(int argc, char **argv)
     }
     CHECK_RUN(one_is_damaged);
     CHECK_RUN(classes_keep_their_numbers);
+    scratch_done();
     return CHECK_DONE();
 }
