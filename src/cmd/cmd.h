@@ -39,6 +39,10 @@ struct stk_common {
      .help = "Trust profiles of these users (names, numbers, or all), not only your own, "         \
              "root's, and those of the owner of their folder"}
 
+/* Of the results that --json writes: counts up when a member goes, or gets another meaning or type;
+ * not when members are added. */
+#define STK_RESULT_SCHEMA 1
+
 #define STK_COMMON_OPTIONS                                                                         \
     {.name = "json",                                                                               \
      .type = STK_OPT_STRING,                                                                       \

@@ -359,6 +359,7 @@ static int find_labels(struct stk_dataset *ds, struct stk_err *err)
 
 int stk_dataset_labels(struct stk_dataset *ds, struct stk_labels **out, struct stk_err *err)
 {
+    ds = ds->whole ? ds->whole : ds; /* a class has the same number in every subset */
     pthread_mutex_lock(&ds->lock);
     int rc = ds->labels_known ? 0 : find_labels(ds, err);
     *out = ds->labels;
@@ -369,7 +370,11 @@ int stk_dataset_labels(struct stk_dataset *ds, struct stk_labels **out, struct s
 size_t stk_dataset_classes(struct stk_dataset *ds, const char *const **names)
 {
     struct stk_labels *l;
+    const char *const *none;
+    names = names ? names : &none;
     *names = NULL;
+    if (!ds)
+        return 0;
     if (ds->has_manifest) {
         *names = ds->manifest.classes;
         return ds->manifest.nclasses;

@@ -5,6 +5,8 @@
 #include "data/loader_options.h"
 #include "data/loader_priv.h"
 #include "base/hash.h"
+#include "base/live.h"
+#include "base/sized.h"
 #include "host/cpus.h"
 #include "host/memory.h"
 
@@ -69,7 +71,7 @@ static int check_dataset(struct stk_loader *ld, const struct stk_state *st, stru
                            "the state is of another dataset (%llu samples, here are %llu)",
                            (unsigned long long)st->n, (unsigned long long)ld->order.n);
     if (st->dataset_id != stk_dataset_identity(ld->ds) &&
-        (!st->former || st->dataset_id != former_identity(ld->ds)))
+        (!st->former || ld->ds->whole || st->dataset_id != former_identity(ld->ds)))
         return stk_err_set(err, STK_E_STALE, ld->ds->path, -1,
                            "the state is of another dataset: as many samples, but other files");
     return 0;
@@ -117,7 +119,8 @@ static void guess_growth(struct stk_loader *ld)
     for (size_t i = 0; i < ld->sample.nfields; i++)
         values += ld->sample.field[i].value.size;
     ld->grows = 1;
-    if (ld->order.n && stk_index_sample_bytes(&ld->ds->index, ld->looked_at, &stored, NULL) == 0 &&
+    uint64_t number = ld->order.n ? stk_dataset_at(ld->ds, ld->looked_at) : 0;
+    if (ld->order.n && stk_index_sample_bytes(&ld->ds->index, number, &stored, NULL) == 0 &&
         stored && values > stored)
         ld->grows = (double)values / (double)stored;
     if (ld->views && (filtered || !ld->simple))
@@ -148,7 +151,8 @@ static uint64_t array_bytes(const struct stk_loader *ld, uint64_t mean)
 /* How large stretches are, of the memory that is for reads. */
 static void divide_regions(struct stk_loader *ld, uint64_t mean, uint64_t regions)
 {
-    uint64_t data = ld->ds->index.h->bytes_stored, planned = mean + SAMPLE_PLAN_BYTES;
+    uint64_t data = stk_dataset_share(ld->ds, ld->ds->index.h->bytes_stored);
+    uint64_t planned = mean + SAMPLE_PLAN_BYTES;
     bool block = ld->order.shuffle == STK_SHUFFLE_BLOCK;
     uint64_t window = planned * ld->order.block * ld->order.window;
     /* A stretch is cut when it is as large as wanted; a sample less, and it still fits. */
@@ -171,8 +175,7 @@ static void divide_regions(struct stk_loader *ld, uint64_t mean, uint64_t region
 /* How the budget is divided between reads and batches. */
 static void divide_memory(struct stk_loader *ld)
 {
-    uint64_t n = ld->order.n, mean = n ? ld->ds->index.h->bytes_samples / n : 0;
-    uint64_t dense = array_bytes(ld, mean);
+    uint64_t mean = stk_dataset_mean_bytes(ld->ds), dense = array_bytes(ld, mean);
     ld->batch_bytes = dense;
     uint64_t batches = ld->budget / (dense + mean * ld->o.batch + 1);
     uint64_t half = ld->budget / 2 / (dense + atomic_load(&ld->arena_bytes) + 1);
@@ -278,15 +281,29 @@ static int open_parts(struct stk_loader *ld, struct stk_err *err)
     return rc < 0 ? rc : start_threads(ld, err);
 }
 
-int stk_loader_open(struct stk_dataset *ds, const struct stk_loader_options *opts,
-                    struct stk_loader **out, struct stk_err *err)
+/* One that stk_loader_close() takes from now on. */
+static struct stk_loader *new_loader(void)
 {
-    struct stk_loader_options o = opts ? *opts : (struct stk_loader_options){0};
-    int rc = ds ? check_options(&o, err)
-                : stk_err_set(err, STK_E_USAGE, NULL, -1, "there is no dataset (NULL)");
+    struct stk_loader *ld = calloc(1, sizeof *ld);
+    if (ld && !stk_live_add(ld)) {
+        free(ld);
+        ld = NULL;
+    }
+    return ld;
+}
+
+int stk_loader_open_sized(struct stk_dataset *ds, const struct stk_loader_options *opts,
+                          size_t opts_size, struct stk_loader **out, struct stk_err *err)
+{
+    struct stk_loader_options o;
+    int rc = ds && out ? stk_sized_in(&o, sizeof o, opts, opts_size, "loader options", err)
+                       : stk_err_set(err, STK_E_USAGE, NULL, -1, "there is no %s (NULL)",
+                                     ds ? "place for the loader" : "dataset");
+    if (rc == 0)
+        rc = check_options(&o, err);
     if (rc < 0)
         return rc;
-    struct stk_loader *ld = calloc(1, sizeof *ld);
+    struct stk_loader *ld = new_loader();
     if (!ld)
         return stk_err_nomem(err, sizeof *ld);
     ld->ds = ds;
