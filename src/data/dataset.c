@@ -443,6 +443,20 @@ static int keep_texts(struct stk_dataset *ds, const struct stk_open_options *o, 
     return ds->payload && !o->datasets == !ds->datasets ? 0 : stk_err_nomem(err, 1);
 }
 
+/* A folder without a manifest may be a packed dataset that is being removed because another took its
+ * name: what is left of it is not a dataset. */
+static int check_replaced(const struct stk_dataset *ds, struct stk_err *err)
+{
+    struct stat now;
+    const struct stat *then = &ds->trust.data;
+    if (!ds->is_dir || ds->has_manifest)
+        return 0;
+    if (stat(ds->path, &now) == 0 && now.st_dev == then->st_dev && now.st_ino == then->st_ino)
+        return 0;
+    return stk_err_set(err, STK_E_STALE, ds->path, -1,
+                       "the folder was replaced or removed while it was being opened; try again");
+}
+
 static int open_how(const char *path, struct opening *how, struct stk_dataset **out,
                     struct stk_err *err)
 {
@@ -487,6 +501,8 @@ static int open_how(const char *path, struct opening *how, struct stk_dataset **
                             (size_t)stk_index_count(&ds->index, STK_T_NOTES), err);
     if (rc == 0)
         stk_dataset_list_files(ds);
+    if (rc == 0)
+        rc = check_replaced(ds, err);
     if (rc == 0 && !stk_live_add(ds))
         rc = stk_err_nomem(err, sizeof ds);
     if (rc < 0)
