@@ -173,7 +173,7 @@ def test_the_budget_holds_in_a_control_group_of_128_mib(tmp_path, plain_binary, 
 @pytest.mark.parametrize("kind", MAIN + OTHERS)
 def test_the_budget_holds_in_any_control_group(tmp_path, plain_binary, kind, limit):
     """The same with half a gigabyte, and with each engine."""
-    check_kind(tmp_path, plain_binary, kind, limit, "threads", "direct", "uring", "auto")
+    check_kind(tmp_path, plain_binary, kind, limit, "threads", "direct", "uring")
 
 
 @pytest.mark.parametrize("order", ["block", "global", pytest.param("none", marks=pytest.mark.long)])
