@@ -147,6 +147,25 @@ STK_API const char *stk_dataset_format(const struct stk_dataset *ds);
 /* Reads sample i. Safe from several threads, each with its own stk_sample. */
 STK_API int stk_dataset_read(struct stk_dataset *ds, uint64_t i, struct stk_sample *s,
                              struct stk_err *err);
+/* Reads samples index[0] ... index[n - 1] into n different samples s[k], with as few reads as
+ * bring all of them: faster than n calls. index may name a sample more than once. The samples share
+ * the memory they were read to: it is freed when the last of them is read again or freed. Where one
+ * cannot be read, those before it are there, it and the others are empty, and its error is
+ * returned. Safe from several threads, each with its own samples. */
+STK_API int stk_dataset_read_many(struct stk_dataset *ds, const uint64_t *index, size_t n,
+                                  struct stk_sample *const *s, struct stk_err *err);
+
+/* A dataset of samples index[0] ... index[n - 1] of ds, in that order; a sample may be named more
+ * than once. No data is read or copied. Whatever takes a dataset takes the subset, which counts its
+ * own samples from 0. The state of a loader belongs to the samples that the subset has, however it
+ * was made. Classes keep their numbers. The subset stays valid when ds is closed. index is copied.
+ * Safe from several threads. Caller frees *out with stk_dataset_close(). */
+STK_API int stk_dataset_subset(struct stk_dataset *ds, const uint64_t *index, uint64_t n,
+                               struct stk_dataset **out, struct stk_err *err);
+/* The same for samples first, first + step, ...: n of them. step may be negative. Takes no memory
+ * per sample, unless ds is a subset by a list. */
+STK_API int stk_dataset_slice(struct stk_dataset *ds, uint64_t first, int64_t step, uint64_t n,
+                              struct stk_dataset **out, struct stk_err *err);
 
 /* What was not read although the data is sound, and what was taken for something by its looks. Notes
  * that say the same are one. */

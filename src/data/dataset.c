@@ -550,6 +550,13 @@ void stk_dataset_close(struct stk_dataset *ds)
     if (!ds || atomic_fetch_sub(&ds->keepers, 1) > 0)
         return;
     stk_reader_free_all(ds->idle);
+    pthread_mutex_destroy(&ds->lock);
+    if (ds->whole) {
+        stk_dataset_close(ds->whole);
+        stk_pick_release(&ds->pick);
+        free(ds);
+        return;
+    }
     if (ds->labels)
         stk_labels_release(ds->labels);
     free(ds->labels);
@@ -559,7 +566,6 @@ void stk_dataset_close(struct stk_dataset *ds)
     stk_notes_release(&ds->notes);
     if (ds->files.rootfd >= 0)
         close(ds->files.rootfd);
-    pthread_mutex_destroy(&ds->lock);
     stk_trust_release(&ds->trust);
     free(ds->codec);
     free(ds->index_path);
@@ -574,7 +580,7 @@ void stk_dataset_close(struct stk_dataset *ds)
 
 uint64_t stk_dataset_len(const struct stk_dataset *ds)
 {
-    return ds ? ds->index.h->nsamples : 0;
+    return !ds ? 0 : ds->whole ? ds->pick.n : ds->index.h->nsamples;
 }
 
 const char *stk_dataset_format(const struct stk_dataset *ds)

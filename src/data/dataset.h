@@ -13,6 +13,7 @@
 #include "data/index.h"
 #include "data/manifest.h"
 #include "data/notes.h"
+#include "data/pick.h"
 #include "data/trust.h"
 #include "format/format.h"
 #include "format/sample.h"
@@ -45,8 +46,11 @@ void stk_problems_sort(struct stk_problems *p); /* by path, then offset */
 /* Problems met while the index was built (empty for a clean dataset). Borrowed. */
 const struct stk_problems *stk_dataset_problems(const struct stk_dataset *ds);
 
-/* The inside, for the data layer. */
+/* The inside, for the data layer. A subset borrows all of it from the whole dataset, but for what
+ * stands behind `codec`. */
 struct stk_dataset {
+    struct stk_dataset *whole; /* of a subset: what it is of, never a subset itself; else NULL */
+    struct stk_pick pick;      /* of a subset: its samples */
     char *path; /* as given, without trailing slashes */
     char *root; /* folder that names in the index are relative to */
     bool is_dir;
@@ -60,19 +64,33 @@ struct stk_dataset {
     const struct stk_index *checks; /* whose checksums of samples count; NULL: the index's own */
     bool has_manifest;
     struct stk_manifest manifest;
-    _Atomic uint64_t identity; /* 0: not known yet */
     struct stk_problems problems;
     struct stk_notes notes;
     struct stk_list_options list; /* its texts are the next three, or the manifest's */
     char *types;                    /* of columns, as told when it was opened, or NULL */
     char *payload, *datasets;       /* as told, "auto" and NULL where nothing was */
     const struct stk_codec **codec; /* of each field of the index; NULL: the bytes are the value */
+    _Atomic uint64_t identity;      /* 0: not known yet */
     _Atomic uint32_t keepers;       /* who still needs it when it is closed */
     pthread_mutex_t lock;           /* the idle readers, the labels */
     struct stk_reader *idle;
     bool labels_known;
-    struct stk_labels *labels; /* by directory, or NULL */
+    struct stk_labels *labels; /* by directory, or NULL; a subset has those of the whole */
 };
+
+/* What the index calls sample i (< stk_dataset_len()) of the dataset. Everything of index.h counts
+ * by the index; everything above it, the callers of stk_fetch_add() included, by the dataset. */
+static inline uint64_t stk_dataset_at(const struct stk_dataset *ds, uint64_t i)
+{
+    return ds->whole ? stk_pick_at(&ds->pick, i) : i;
+}
+/* The same for any i. STK_E_USAGE: there is no such sample. */
+int stk_dataset_number(const struct stk_dataset *ds, uint64_t i, uint64_t *number,
+                       struct stk_err *err);
+/* Stored bytes per sample, on average over the whole; and what of `bytes` of the whole a subset has
+ * by its number of samples. */
+uint64_t stk_dataset_mean_bytes(const struct stk_dataset *ds);
+uint64_t stk_dataset_share(const struct stk_dataset *ds, uint64_t bytes);
 
 /* The files an index names; where they stand is left as it is. Borrows idx. */
 void stk_files_of_index(struct stk_files *files, const struct stk_index *idx);

@@ -127,7 +127,9 @@ int stk_fetch_add(struct stk_fetch *f, uint64_t id, bool (*have)(void *user, uin
                   void *user, struct stk_err *err)
 {
     uint32_t first = (uint32_t)(f->slices.len / sizeof(struct stk_slice));
-    int rc = stk_index_slices(&f->ds->index, id, &f->slices, err);
+    int rc = stk_dataset_number(f->ds, id, &id, err);
+    if (rc == 0)
+        rc = stk_index_slices(&f->ds->index, id, &f->slices, err);
     if (rc < 0)
         return rc;
     uint32_t end = (uint32_t)(f->slices.len / sizeof(struct stk_slice));

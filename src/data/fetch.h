@@ -23,7 +23,7 @@ struct stk_want {
 
 struct stk_fetch {
     struct stk_dataset *ds;
-    struct stk_buf ids;    /* u64: the samples */
+    struct stk_buf ids;    /* u64: the samples, as the index counts them */
     struct stk_buf first;  /* u32: where each sample's slices begin, and the end */
     struct stk_buf slices; /* struct stk_slice of all samples */
     struct stk_buf wants;  /* struct stk_want */
@@ -37,7 +37,7 @@ struct stk_fetch {
 void stk_fetch_init(struct stk_fetch *f, struct stk_dataset *ds);
 void stk_fetch_release(struct stk_fetch *f);
 void stk_fetch_reset(struct stk_fetch *f); /* keeps the memory */
-/* Adds a sample. have (may be NULL) says of a filtered extent that it need not be read. Fails only
+/* Adds a sample of the dataset, by its number there. have (may be NULL) says of a filtered extent that it need not be read. Fails only
  * on trouble that is not the sample's own. */
 int stk_fetch_add(struct stk_fetch *f, uint64_t id, bool (*have)(void *user, uint64_t extent),
                   void *user, struct stk_err *err);
@@ -71,6 +71,7 @@ static inline const struct stk_slice *stk_fetch_slice(const struct stk_fetch *f,
     const struct stk_slice *s = (const void *)f->slices.data;
     return s ? s + i : NULL;
 }
+/* What the index calls sample k. */
 static inline uint64_t stk_fetch_id(const struct stk_fetch *f, size_t k)
 {
     return ((const uint64_t *)(const void *)f->ids.data)[k];

@@ -64,13 +64,24 @@ static uint64_t of_files(const struct stk_dataset *ds)
     return stk_hash_final(&h);
 }
 
+/* All samples in their order are the dataset, however they were picked. */
+static uint64_t of_subset(struct stk_dataset *ds)
+{
+    uint64_t whole = stk_dataset_identity(ds->whole);
+    bool all = stk_pick_is_all(&ds->pick, stk_dataset_len(ds->whole));
+    return all ? whole : stk_pick_hash(&ds->pick, whole);
+}
+
 uint64_t stk_dataset_identity(struct stk_dataset *ds)
 {
     uint64_t id = atomic_load(&ds->identity);
     if (id)
         return id;
-    id =
-        ds->has_manifest ? stk_manifest_id(ds->manifest.shard, ds->manifest.nshards) : of_files(ds);
+    if (ds->whole)
+        id = of_subset(ds);
+    else
+        id = ds->has_manifest ? stk_manifest_id(ds->manifest.shard, ds->manifest.nshards)
+                              : of_files(ds);
     id = id ? id : 1;
     atomic_store(&ds->identity, id);
     return id;

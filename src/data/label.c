@@ -359,6 +359,7 @@ static int find_labels(struct stk_dataset *ds, struct stk_err *err)
 
 int stk_dataset_labels(struct stk_dataset *ds, struct stk_labels **out, struct stk_err *err)
 {
+    ds = ds->whole ? ds->whole : ds; /* a class has the same number in every subset */
     pthread_mutex_lock(&ds->lock);
     int rc = ds->labels_known ? 0 : find_labels(ds, err);
     *out = ds->labels;

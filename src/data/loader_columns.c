@@ -119,7 +119,8 @@ static bool was_seen(const struct stk_loader *ld, uint64_t i)
 {
     struct stk_buf b = STK_BUF_INIT;
     bool seen = false;
-    if (stk_index_slices(&ld->ds->index, ld->looked_at, &b, NULL) == 0)
+    uint64_t number = stk_dataset_at(ld->ds, ld->looked_at);
+    if (stk_index_slices(&ld->ds->index, number, &b, NULL) == 0)
         for (size_t k = 0; k < b.len / sizeof(struct stk_slice); k++)
             seen = seen || ((const struct stk_slice *)(const void *)b.data)[k].field == i;
     stk_buf_release(&b);

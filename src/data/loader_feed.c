@@ -179,8 +179,10 @@ static bool brings_more(struct stk_loader *ld)
     struct stk_extent e;
     bool repeat;
     stk_buf_reset(&ld->next_slices);
-    if (ld->feed_slot == p->slots ||
-        stk_index_slices(idx, stk_plan_sample(p, ld->feed_slot, &repeat), &ld->next_slices, NULL))
+    if (ld->feed_slot == p->slots)
+        return true;
+    uint64_t next = stk_dataset_at(ld->ds, stk_plan_sample(p, ld->feed_slot, &repeat));
+    if (stk_index_slices(idx, next, &ld->next_slices, NULL))
         return true;
     const struct stk_slice *sl = (const void *)ld->next_slices.data;
     for (size_t i = 0; i < ld->next_slices.len / sizeof *sl; i++) {
@@ -259,8 +261,10 @@ static void prefetch_index(struct stk_loader *ld)
     bool repeat, cold = false;
     if (ld->order.shuffle == STK_SHUFFLE_NONE || ld->index_warm)
         return;
-    for (uint64_t s = ld->feed_slot; s < end; s++)
-        cold = stk_index_prefetch(&ld->ds->index, stk_plan_sample(p, s, &repeat)) || cold;
+    for (uint64_t s = ld->feed_slot; s < end; s++) {
+        uint64_t number = stk_dataset_at(ld->ds, stk_plan_sample(p, s, &repeat));
+        cold = stk_index_prefetch(&ld->ds->index, number) || cold;
+    }
     ld->index_warm = !cold && ld->nbuilt > 64;
 }
 

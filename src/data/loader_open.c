@@ -69,7 +69,7 @@ static int check_dataset(struct stk_loader *ld, const struct stk_state *st, stru
                            "the state is of another dataset (%llu samples, here are %llu)",
                            (unsigned long long)st->n, (unsigned long long)ld->order.n);
     if (st->dataset_id != stk_dataset_identity(ld->ds) &&
-        (!st->former || st->dataset_id != former_identity(ld->ds)))
+        (!st->former || ld->ds->whole || st->dataset_id != former_identity(ld->ds)))
         return stk_err_set(err, STK_E_STALE, ld->ds->path, -1,
                            "the state is of another dataset: as many samples, but other files");
     return 0;
@@ -117,7 +117,8 @@ static void guess_growth(struct stk_loader *ld)
     for (size_t i = 0; i < ld->sample.nfields; i++)
         values += ld->sample.field[i].value.size;
     ld->grows = 1;
-    if (ld->order.n && stk_index_sample_bytes(&ld->ds->index, ld->looked_at, &stored, NULL) == 0 &&
+    uint64_t number = ld->order.n ? stk_dataset_at(ld->ds, ld->looked_at) : 0;
+    if (ld->order.n && stk_index_sample_bytes(&ld->ds->index, number, &stored, NULL) == 0 &&
         stored && values > stored)
         ld->grows = (double)values / (double)stored;
     if (ld->views && (filtered || !ld->simple))
@@ -127,8 +128,8 @@ static void guess_growth(struct stk_loader *ld)
 /* How the budget is divided between reads and batches. */
 static void divide_memory(struct stk_loader *ld)
 {
-    uint64_t dense = 0, n = ld->order.n, data = ld->ds->index.h->bytes_stored;
-    uint64_t mean = n ? ld->ds->index.h->bytes_samples / n : 0;
+    uint64_t dense = 0, data = stk_dataset_share(ld->ds, ld->ds->index.h->bytes_stored);
+    uint64_t mean = stk_dataset_mean_bytes(ld->ds);
     for (size_t i = 0; i < ld->ncolumns; i++) {
         dense += ld->column[i].layout == STK_DENSE ? ld->column[i].size : 0;
         if (ld->column[i].image && ld->column[i].layout != STK_DENSE)

@@ -27,10 +27,10 @@ static uint64_t clamp(uint64_t v, uint64_t lo, uint64_t hi)
 }
 
 /* Whether sample s has a slice of extent x. */
-static bool has_extent(const struct stk_index *idx, uint64_t s, uint64_t x, struct stk_buf *slices)
+static bool has_extent(const struct stk_dataset *ds, uint64_t s, uint64_t x, struct stk_buf *slices)
 {
     slices->len = 0;
-    if (stk_index_slices(idx, s, slices, NULL) != 0)
+    if (stk_index_slices(&ds->index, stk_dataset_at(ds, s), slices, NULL) != 0)
         return false;
     const struct stk_slice *v = (const void *)slices->data;
     for (size_t i = 0; i < slices->len / sizeof *v; i++)
@@ -40,17 +40,17 @@ static bool has_extent(const struct stk_index *idx, uint64_t s, uint64_t x, stru
 }
 
 /* The first extent of sample s that has to be unpacked as a whole. */
-static bool packed_extent(const struct stk_index *idx, uint64_t s, uint64_t *x,
+static bool packed_extent(const struct stk_dataset *ds, uint64_t s, uint64_t *x,
                           struct stk_buf *slices)
 {
     struct stk_extent e;
     slices->len = 0;
-    if (stk_index_slices(idx, s, slices, NULL) != 0)
+    if (stk_index_slices(&ds->index, stk_dataset_at(ds, s), slices, NULL) != 0)
         return false;
     const struct stk_slice *v = (const void *)slices->data;
     for (size_t i = 0; i < slices->len / sizeof *v; i++) {
         *x = v[i].extent;
-        if (stk_index_extent(idx, *x, &e, NULL) == 0 && e.chain)
+        if (stk_index_extent(&ds->index, *x, &e, NULL) == 0 && e.chain)
             return true;
     }
     return false;
@@ -58,15 +58,15 @@ static bool packed_extent(const struct stk_index *idx, uint64_t s, uint64_t *x,
 
 /* Samples that are stored in one compressed chunk, as in the middle of the data: with blocks of
  * fewer, each chunk is unpacked several times. */
-static uint64_t packed_together(const struct stk_index *idx)
+static uint64_t packed_together(const struct stk_dataset *ds)
 {
     struct stk_buf slices = STK_BUF_INIT;
-    uint64_t n = idx->h->nsamples, mid = n / 2, x, below = 0, above = 0;
-    if (n && packed_extent(idx, mid, &x, &slices)) {
-        while (below < min_u64(mid, BLOCK_MOST) && has_extent(idx, mid - below - 1, x, &slices))
+    uint64_t n = stk_dataset_len(ds), mid = n / 2, x, below = 0, above = 0;
+    if (n && packed_extent(ds, mid, &x, &slices)) {
+        while (below < min_u64(mid, BLOCK_MOST) && has_extent(ds, mid - below - 1, x, &slices))
             below++;
         while (above < min_u64(n - mid - 1, BLOCK_MOST) &&
-               has_extent(idx, mid + above + 1, x, &slices))
+               has_extent(ds, mid + above + 1, x, &slices))
             above++;
     }
     stk_buf_release(&slices);
@@ -75,8 +75,7 @@ static uint64_t packed_together(const struct stk_index *idx)
 
 void stk_loader_set_order(struct stk_loader *ld)
 {
-    const struct stk_index_header *h = ld->ds->index.h;
-    uint64_t n = h->nsamples, mean = n ? h->bytes_samples / n : 0;
+    uint64_t n = stk_dataset_len(ld->ds), mean = stk_dataset_mean_bytes(ld->ds);
     mean = mean ? mean : 1;
     uint64_t window = clamp(ld->o.window_bytes / mean, 1, WINDOW_MOST);
     uint64_t windows = n / window + (n % window != 0);
@@ -84,8 +83,7 @@ void stk_loader_set_order(struct stk_loader *ld)
     uint64_t block = clamp(ld->o.block_bytes / mean, 1, BLOCK_MOST);
     uint64_t good = clamp(share / BLOCKS_GOOD, 1, block);
     if (good < block && ld->o.shuffle == STK_SHUFFLE_BLOCK)
-        block =
-            clamp(packed_together(&ld->ds->index), good, clamp(share / BLOCKS_LEAST, good, block));
+        block = clamp(packed_together(ld->ds), good, clamp(share / BLOCKS_LEAST, good, block));
     ld->order = (struct stk_order){.n = n,
                                    .shuffle = ld->o.shuffle,
                                    .seed = ld->o.seed,
@@ -101,7 +99,7 @@ static int64_t label_by_key(void *user, uint64_t i)
     const char *key;
     size_t len;
     int64_t label = -1;
-    bool known = stk_index_key(&ld->ds->index, i, &key, &len, NULL) == 0 &&
+    bool known = stk_index_key(&ld->ds->index, stk_dataset_at(ld->ds, i), &key, &len, NULL) == 0 &&
                  stk_labels_of(ld->labels, key, len, &label, NULL) == 1;
     return known ? label : -1;
 }
@@ -110,7 +108,8 @@ static int64_t label_by_key(void *user, uint64_t i)
 static int64_t label_by_place(void *user, uint64_t i)
 {
     const struct stk_loader *ld = user;
-    return (int64_t)((unsigned __int128)i * ld->ds->manifest.nclasses / ld->order.n);
+    uint64_t at = stk_dataset_at(ld->ds, i), n = ld->ds->index.h->nsamples;
+    return (int64_t)((unsigned __int128)at * ld->ds->manifest.nclasses / n);
 }
 
 /* Blocks of samples that are decoded as one, in no order: each is decoded again and again, unless
@@ -118,9 +117,10 @@ static int64_t label_by_place(void *user, uint64_t i)
 static void warn_of_decoding(struct stk_loader *ld, const struct stk_order *o)
 {
     const struct stk_index *idx = &ld->ds->index;
-    uint64_t bytes = idx->h->bytes_samples, kept = ld->o.memory_bytes / STK_KEPT_SHARE;
+    uint64_t bytes = stk_dataset_share(ld->ds, idx->h->bytes_samples),
+             kept = ld->o.memory_bytes / STK_KEPT_SHARE;
     bool shared = o->shuffle == STK_SHUFFLE_GLOBAL && bytes > kept &&
-                  stk_index_count(idx, STK_T_CHAINS) > 0 && packed_together(idx) > TOGETHER_MOST;
+                  stk_index_count(idx, STK_T_CHAINS) > 0 && packed_together(ld->ds) > TOGETHER_MOST;
     if (shared)
         snprintf(ld->warning, sizeof ld->warning,
                  "samples are compressed together, and a global shuffle decodes the blocks they "

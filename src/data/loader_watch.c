@@ -127,7 +127,8 @@ static void fail_slots(struct stk_loader *ld, struct batch *b, uint32_t file)
     free(path);
     for (uint32_t k = 0; k < b->size; k++) {
         stk_buf_reset(&slices);
-        bool has = stk_index_slices(&ld->ds->index, b->id[k], &slices, NULL) < 0;
+        uint64_t number = stk_dataset_at(ld->ds, b->id[k]);
+        bool has = stk_index_slices(&ld->ds->index, number, &slices, NULL) < 0;
         const struct stk_slice *s = (const void *)slices.data;
         for (size_t i = 0; !has && i < slices.len / sizeof *s; i++) {
             struct stk_extent e;

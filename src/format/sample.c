@@ -10,12 +10,27 @@ void stk_sample_init(struct stk_sample *s)
     *s = (struct stk_sample){0};
 }
 
+struct stk_hold *stk_sample_let_go(struct stk_sample *s)
+{
+    struct stk_hold *h = s->hold;
+    stk_sample_reset(s);
+    s->hold = NULL;
+    return h && atomic_fetch_sub(&h->samples, 1) == 1 ? h : NULL;
+}
+
+void stk_hold_free(struct stk_hold *h)
+{
+    if (h)
+        stk_buf_release(&h->bytes);
+    free(h);
+}
+
 void stk_sample_release(struct stk_sample *s)
 {
+    stk_hold_free(stk_sample_let_go(s));
     free(s->field);
     stk_arena_release(&s->arena);
     stk_buf_release(&s->bytes);
-    stk_buf_release(&s->hold);
     stk_sample_init(s);
 }
 

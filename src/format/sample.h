@@ -9,7 +9,15 @@
 
 #include "base/buf.h"
 
+#include <stdatomic.h>
+
 struct stk_codec;
+
+/* A buffer that values of several samples point into: it stays as long as one of them does. */
+struct stk_hold {
+    _Atomic size_t samples;
+    struct stk_buf bytes;
+};
 
 struct stk_sample {
     const char *key; /* not terminated */
@@ -24,19 +32,23 @@ struct stk_sample {
     size_t record_len;
     const struct stk_codec *record_codec;
     struct stk_arena arena;
-    struct stk_buf bytes; /* what the reader assembled for this sample */
-    struct stk_buf hold;  /* the reader's buffer, kept alive while values point into it */
+    struct stk_buf bytes;  /* what the reader assembled for this sample */
+    struct stk_hold *hold; /* the reader's buffer, kept alive while values point into it; NULL */
 };
 
 void stk_sample_init(struct stk_sample *s);
 void stk_sample_release(struct stk_sample *s);
 void stk_sample_reset(struct stk_sample *s);
+/* Resets the sample and lets go of its hold. Returns that where no other sample has it, for the
+ * next use of its memory: caller frees with stk_hold_free(). Else NULL. */
+struct stk_hold *stk_sample_let_go(struct stk_sample *s);
+void stk_hold_free(struct stk_hold *h);
 
 /* Adds a field; name and value are borrowed. NULL: out of memory. */
 struct stk_field *stk_sample_add(struct stk_sample *s, const char *name, size_t name_len,
                                  const struct stk_value *v);
-int stk_sample_add_bytes(struct stk_sample *s, const char *name, enum stk_kind kind,
-                         const void *p, size_t n, struct stk_err *err);
+int stk_sample_add_bytes(struct stk_sample *s, const char *name, enum stk_kind kind, const void *p,
+                         size_t n, struct stk_err *err);
 /* Scalars go into the arena. */
 int stk_sample_add_i64(struct stk_sample *s, const char *name, size_t name_len, int64_t v,
                        struct stk_err *err);
