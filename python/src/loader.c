@@ -24,7 +24,7 @@ struct taken {
     char *before; /* the state without it */
 };
 
-enum { SLICE_MS = 100, BUSY_LOOK_US = 10000, PROBLEMS = 1000, TAKEN_MAX = 4 };
+enum { SLICE_MS = 100, BUSY_LOOK_US = 10000, PROBLEMS = 1000, TAKEN_MAX = 12 };
 
 struct receipt;
 
@@ -509,6 +509,27 @@ static PyObject *loader_take(PyObject *self, PyObject *number)
     return batch;
 }
 
+/* ahead(i) -> what take(i) gives, or None where that would have to wait */
+static PyObject *loader_ahead(PyObject *self, PyObject *number)
+{
+    struct loader *l = (struct loader *)self;
+    size_t i = PyLong_AsSize_t(number);
+    int ready = 1;
+    if (PyErr_Occurred())
+        return NULL;
+    while (l->ntaken <= i && !l->over && i < TAKEN_MAX - 1) {
+        if (enter(l) < 0)
+            return NULL;
+        Py_BEGIN_ALLOW_THREADS ready = stk_loader_wait(l->ld, 0);
+        Py_END_ALLOW_THREADS leave(l);
+        if (!ready)
+            Py_RETURN_NONE;
+        if (take_one(l) < 0)
+            return NULL;
+    }
+    return loader_take(self, number);
+}
+
 /* Whether the loop has all batches of the epoch. It need not have asked for one more. */
 static bool has_all(const struct loader *l)
 {
@@ -722,6 +743,7 @@ static PyObject *loader_pid(PyObject *self, void *unused)
 
 static PyMethodDef methods[] = {
     {"take", loader_take, METH_O, NULL},
+    {"ahead", loader_ahead, METH_O, NULL},
     {"receipt", loader_receipt, METH_NOARGS, NULL},
     {"unseen", loader_unseen, METH_NOARGS, NULL},
     {"settle", loader_settle, METH_NOARGS, NULL},

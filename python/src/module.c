@@ -158,6 +158,8 @@ static PyMethodDef functions[] = {
     {"check_options", METHOD(stk_py_check_options), METH_VARARGS | METH_KEYWORDS, NULL},
     {"merge_states", stk_py_merge_states, METH_O, NULL},
     {"state_at", stk_py_state_at, METH_VARARGS, NULL},
+    {"divide", stk_py_divide, METH_VARARGS, NULL},
+    {"draw", stk_py_draw, METH_VARARGS, NULL},
     {"end_helper", stk_py_end_helper, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };

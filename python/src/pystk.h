@@ -124,6 +124,11 @@ int stk_py_pool_init(PyObject *module);
 PyObject *stk_py_merge_states(PyObject *self, PyObject *texts);
 PyObject *stk_py_state_at(PyObject *self, PyObject *args);
 
+/* ---- draw.c: samples chosen by chance ---- */
+
+PyObject *stk_py_divide(PyObject *self, PyObject *args);
+PyObject *stk_py_draw(PyObject *self, PyObject *args);
+
 /* ---- options.c: what the tables of options say ---- */
 
 /* By name; None is the default. What the fields point to is in the arena, of which Python knows

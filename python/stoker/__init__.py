@@ -15,8 +15,8 @@ import json
 
 from stoker import _errors, _stoker
 from stoker._errors import (AccessError, CorruptError, Error, ExistsError, NoMemoryError,
-                            NotFoundError, StaleError, StoppedError, SysError, UnsupportedError,
-                            UsageError)
+                            NotFoundError, StaleError, StoppedError, SysError, TransformError,
+                            UnsupportedError, UsageError)
 from stoker._stoker import Array, Column
 from stoker._marks import epoch, phase, step
 
@@ -43,6 +43,7 @@ def _from_json(text):
 
 _stoker.set_hooks(error=_errors.make, array=_first_array, json=_from_json)
 
+from stoker._options import image  # noqa: E402
 from stoker.dataset import Dataset, View  # noqa: E402 - they need the hooks
 from stoker.loader import REPEAT, REPLACED, Batch, Loader  # noqa: E402
 
@@ -62,5 +63,5 @@ def __getattr__(name):
 
 __all__ = ["AccessError", "Array", "Batch", "Column", "CorruptError", "Dataset", "Error",
            "ExistsError", "Loader", "NoMemoryError", "NotFoundError", "REPEAT", "REPLACED", "Rank",
-           "StaleError", "StoppedError", "SysError", "UnsupportedError", "UsageError", "View",
-           "epoch", "phase", "rank", "step", "__version__"]
+           "StaleError", "StoppedError", "SysError", "TransformError", "UnsupportedError",
+           "UsageError", "View", "epoch", "image", "phase", "rank", "step", "__version__"]
