@@ -17,6 +17,7 @@ import threading
 import time
 import traceback
 
+from stoker import _stoker
 from stoker._errors import Error, TransformError
 
 CHUNKS = 4  # of a batch, per thread or process: so that the last one is soon done
@@ -219,7 +220,7 @@ class Work:
 
     def __init__(self, transform, workers=0, threads=None, context=None):
         self.transform, self.workers, self.context = transform, workers, context
-        self.threads = threads or len(os.sched_getaffinity(0))
+        self.threads = threads or _stoker.cpus()
         self._team = self._pid = None
         self.closed = False
 
@@ -265,8 +266,8 @@ class Work:
 class Job:
     """The samples of a batch on their way through the transform."""
 
-    def __init__(self, work, held, seed):
-        n, self._work, self._held = len(held), work, held
+    def __init__(self, work, held, numbers, seed):
+        n, self._work, self._held, self._numbers = len(held), work, held, numbers
         # Any mixture will do: equal for equal seeds, epochs and samples, and for those alone.
         key = (seed * 0x9e3779b97f4a7c15 + held.epoch) * 0xd1b54a32d192ed03
         self._seeds = [(key + i) % 2**64 * 0x8cb92ba72f3d8dd7 % 2**63 for i in held.ids().tolist()]
@@ -300,7 +301,7 @@ class Job:
             raise self._blame(chunk.first + len(before) + len(done), error) from error
 
     def _blame(self, i, error):
-        key, number = self._held.sample(i).get("key"), int(self._held.ids()[i])
+        key, number = self._held.sample(i).get("key"), int(self._held.ids(self._numbers)[i])
         blamed = TransformError(f"transform= failed at sample {number} (key {key!r}): "
                                 f"{type(error).__name__}: {error}")
         blamed.key, blamed.id = key, number

@@ -13,7 +13,7 @@ import weakref
 from stoker import _collate, _sampler, _stoker, _work
 from stoker._errors import Error, StaleError, UsageError
 from stoker._options import OPTIONS, PYTHON, document, take_options
-from stoker.dataset import Dataset, Samples, part_of
+from stoker.dataset import Dataset, Samples
 
 REPEAT, REPLACED = _stoker.REPEAT, _stoker.REPLACED
 
@@ -250,7 +250,7 @@ class Loader:
     def _job(self, held):
         job = self._jobs.get(held)
         if job is None:
-            job = self._jobs[held] = _work.Job(self._work, held, self._options.get("seed") or 0)
+            job = self._jobs[held] = _work.Job(self._work, held, self._numbers, self._options.get("seed") or 0)
         return job
 
     def _look_ahead(self):
@@ -275,7 +275,7 @@ class Loader:
 
     def _plain(self, held):
         """The batch itself."""
-        return Batch(held, self._numbers_bytes)
+        return Batch(held, self._numbers)
 
     def _tuple(self, made):
         names = self.as_tuple
@@ -294,7 +294,7 @@ class Loader:
         if self.as_tuple and not isinstance(made, tuple):
             made = self._tuple(made)
         if isinstance(made, _collate.Seen) and made.epoch is None:
-            self._mark(made, Batch(held, self._numbers_bytes))
+            self._mark(made, Batch(held, self._numbers))
         return made if self.batch_transform is None else self.batch_transform(made)
 
     def _mark(self, made, batch):
@@ -314,18 +314,17 @@ class Loader:
             self._sampler = _sampler.Given(own["sampler"], n)
 
     @property
-    def _numbers_bytes(self):
-        numbers = self._picked[1]
-        return None if numbers is None else numbers.tobytes()
+    def _numbers(self):
+        """The samples of the epoch, bytes of uint64, where they were picked."""
+        return self._picked[1]
 
     def _pick(self, epoch):
         """The samples of an epoch, where they are not all in our own order."""
         if self._sampler is None:
             return self.dataset.handle
         if self._picked[0] != epoch:
-            numbers = self._sampler(epoch)
-            self._picked = (epoch, array.array("Q", numbers))
-        return part_of(self.dataset.handle, self._picked[1])
+            self._picked = (epoch, array.array("Q", self._sampler(epoch)).tobytes())
+        return self.dataset.handle.subset(self._picked[1])
 
     # -- where it is --
     # A signal handler may raise between any two lines. The place is set before the running loader

@@ -35,7 +35,8 @@ def tensor(array):
         return _tensor_without_numpy(array)
     if array.dtype.name in WIDER and not hasattr(torch, array.dtype.name):
         array = array.astype(WIDER[array.dtype.name])
-    return torch.from_numpy(array if array.flags.writeable else array.copy())
+    plain = array.flags.writeable and all(step >= 0 for step in array.strides)
+    return torch.from_numpy(array if plain else array.copy())
 
 
 def _tensor_without_numpy(array):
@@ -47,7 +48,10 @@ def _tensor_without_numpy(array):
 
 
 def _is_array(value):
-    return isinstance(value, _stoker.Array) or type(value).__module__ == "numpy"
+    if isinstance(value, _stoker.Array):
+        return True
+    kind = type(value)
+    return kind.__module__ == "numpy" and kind.__name__ == "ndarray" and value.dtype.kind in "biufc"
 
 
 def _tensors(column):
@@ -151,7 +155,7 @@ class Loader(loader.Loader):
         return self._with_receipt(made)
 
     def _plain(self, held):
-        return Batch.of(loader.Batch(held, self._numbers_bytes), self._as_tensors)
+        return Batch.of(loader.Batch(held, self._numbers), self._as_tensors)
 
     def _columns(self, samples):
         made = super()._columns(samples)
@@ -172,7 +176,12 @@ class Loader(loader.Loader):
             shown, self._shown = self._shown, held
             if shown is not None:  # what the caller did with it is on the stream by now
                 self._copies.add(torch.cuda.current_stream().record_event(), shown)
-        return self._shaped(held)
+        made = self._shaped(held)
+        return _mapped(made, torch.Tensor.pin_memory) if self.pin_memory and self._is_made() else made
+
+    def _is_made(self):
+        """Whether the loop gets other memory than the loader's, which is pinned."""
+        return any((self.transform, self.collate, self.batch_transform))
 
     def _on_gpu(self, held):
         """One batch is on its way while the caller has the one before."""
@@ -259,19 +268,24 @@ class _Copies:
 
 
 def _move(value, device):
+    return _mapped(value, lambda t: t.to(device, non_blocking=True))
+
+
+def _mapped(value, do):
+    """The same with do(tensor) in the place of each tensor."""
     if isinstance(value, torch.Tensor):
-        return value.to(device, non_blocking=True)
+        return do(value)
     if isinstance(value, _collate.Seen):
         parts = value.items() if isinstance(value, dict) else value
-        moved = type(value)(_move(v, device) for v in parts)
-        moved.__dict__.update(value.__dict__)
-        return moved
+        made = type(value)(_mapped(v, do) for v in parts)
+        made.__dict__.update(value.__dict__)
+        return made
     if isinstance(value, dict):
-        return {k: _move(v, device) for k, v in value.items()}
+        return {k: _mapped(v, do) for k, v in value.items()}
     if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
-        return type(value)(_move(v, device) for v in value)
+        return type(value)(_mapped(v, do) for v in value)
     if isinstance(value, tuple):
-        return type(value)(*(_move(v, device) for v in value))
+        return type(value)(*(_mapped(v, do) for v in value))
     return value
 
 

@@ -260,6 +260,13 @@ def test_samplers(ds):
         loaded(ds, sampler=[200])
 
 
+def test_a_transform_of_what_a_sampler_gives(ds):
+    """The error names the sample of the dataset, not its place in the epoch."""
+    with pytest.raises(stoker.TransformError, match="sample 42 ") as e:
+        list(stoker.Loader(ds, sampler=[7, 42], transform=lambda s: 1 // (s["x"] - 42)))
+    assert e.value.id == 42
+
+
 def test_samplers_are_resumed(ds):
     """In the middle of an epoch, at its end, and by a copy."""
     loader = stoker.Loader(ds, batch=20, sampler=Shuffled(N))

@@ -295,6 +295,10 @@ def test_with_torch(table):
     batch = next(iter(stoker.torch.Loader(table, batch=8, transform=double)))
     assert isinstance(batch, stoker.torch.Batch) and batch["v"].shape == (8, 2)
     assert "key" not in batch and batch.ids.tolist() == (batch["x"] // 2).tolist()
+    odd = next(iter(stoker.torch.Loader(table, batch=8, shuffle=False, transform=lambda s: {
+        "back": np.arange(s["x"] + 1)[::-1], "name": np.str_("n"), "one": np.float32(s["x"])})))
+    assert odd["back"][3].tolist() == [3, 2, 1, 0] and odd["one"].dtype == torch.float32
+    assert list(odd["name"]) == ["n"] * 8
     x, v = next(iter(stoker.torch.Loader(table, batch=8, as_tuple=("x", "v"), device="cpu")))
     assert isinstance(x, torch.Tensor) and v.shape == (8, 2)
 
