@@ -52,7 +52,7 @@ struct stk_py_call {
     void (*run)(struct stk_py_call *c);  /* without the GIL, on any thread */
     void (*drop)(struct stk_py_call *c); /* frees the results and the struct, likewise */
     bool often;                          /* worth a thread that stays */
-    atomic_bool stop;                    /* nobody waits for it any more */
+    atomic_bool stop;                    /* its caller no longer waits */
 };
 
 /* Makes the call. 0: it was made, and is the caller's to take the results from and to free; -1 with
@@ -112,7 +112,7 @@ struct stk_py_dataset {
 extern PyTypeObject *stk_py_dataset_type;
 int stk_py_dataset_init(PyObject *module);
 
-/* ---- pool.c: memory for arrays that somebody else gives (pinned) ---- */
+/* ---- pool.c: memory for arrays that the program supplies (pinned) ---- */
 
 extern PyTypeObject *stk_py_pool_type;
 void *stk_py_pool_alloc(void *pool, size_t size);
@@ -135,8 +135,7 @@ PyObject *stk_py_draw(PyObject *self, PyObject *args);
  * nothing. 0, or -1 with an exception and nothing to release. */
 int stk_py_options_take(const struct stk_opt *table, PyObject *kwargs, void *fields,
                         struct stk_arena *arena);
-/* check_options(**options): takes them, and lets go of them; what is wrong with them is known
- * before anything is opened. */
+/* check_options(**options): checks them, so that errors show before anything is opened. */
 PyObject *stk_py_check_options(PyObject *self, PyObject *args, PyObject *kwargs);
 int stk_py_options_init(PyObject *module);
 

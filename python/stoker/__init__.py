@@ -2,11 +2,11 @@
 
     import stoker
 
-    ds = stoker.Dataset("train-packed")        # len(ds), ds[17], ds[:1000]
+    ds = stoker.Dataset("train-packed")        # len(ds), ds[17], ds[:1000], ds.split(0.9, 0.1)
     for batch in stoker.Loader("train-packed", batch=256, seed=1):
         ...                                     # batch["data"], batch["label"], batch.ids
 
-`stoker.torch` and `stoker.tf` give the same to PyTorch and TensorFlow; they are imported when used.
+`stoker.torch` and `stoker.tf` do the same for PyTorch and TensorFlow; they are imported when used.
 """
 
 import collections
@@ -24,7 +24,7 @@ __version__ = _stoker.version
 
 
 def _first_array(array):
-    """NumPy is imported when the first array is made, and done without where it is not there."""
+    """Imports NumPy when the first array is made; without NumPy, arrays are stoker.Array."""
     try:
         from numpy import asarray as give
     except ImportError:
@@ -51,7 +51,7 @@ Rank = collections.namedtuple("Rank", "rank world local_rank local_world launche
 
 
 def rank():
-    """Which process of how many this is, by what torchrun, mpirun or srun says; 0 of 1 without."""
+    """This process among those of the job, as torchrun, mpirun or srun numbers them; else 0 of 1."""
     return Rank(*_stoker.rank())
 
 

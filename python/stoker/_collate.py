@@ -4,7 +4,7 @@ import sys
 
 
 class Seen:
-    """Something made of a batch, which counts as received once somebody looks at it."""
+    """What the loop gets of a batch; the batch counts as received once the program looks at it."""
 
     _receipt = None
     epoch = step = ids = repeats = replaced = None  # those of the batch

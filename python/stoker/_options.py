@@ -64,7 +64,7 @@ def _refuse_unknown(who, name, known):
 
 
 def _rename(who, options):
-    """The names of a torch DataLoader for what we have under another one."""
+    """Puts our names in the place of a torch DataLoader's."""
     if "batch_size" in options and options["batch_size"] is None:
         raise TypeError(f"{who}: batch_size=None: a Loader gives batches; for single samples "
                         "use stoker.Dataset, or batch=1")
@@ -88,8 +88,8 @@ def _rename(who, options):
 
 
 def _plain(option, value):
-    """What the C library takes: text for {"x": "int"}, and for True and False where yes and no
-    are choices."""
+    """A value as the C library takes it: text for {"x": "int"}, and for True and False where the
+    choices are yes and no."""
     if isinstance(value, collections.abc.Mapping):
         return ",".join(f"{name}={kind}" for name, kind in value.items()) or None
     if "yes" in option.choices and not isinstance(value, (str, type(None))):
@@ -136,7 +136,7 @@ def take_options(who, options):
 
 
 def _lines(option, width):
-    """What the documentation says of an option."""
+    """The documentation of an option."""
     text = option.help
     if option.choices:
         text += f"; one of {', '.join(option.choices)}"
@@ -148,7 +148,7 @@ def _lines(option, width):
 
 def document(cls, options, rest=None):
     """Puts the options into the signature and the documentation of a class, in the place of its
-    last parameter; rest: what that is called where it takes others, too."""
+    last parameter; rest: the name of that parameter where it takes other options, too."""
     init = cls.__init__
     *parameters, last = inspect.signature(init).parameters.values()
     given = {p.name for p in parameters}

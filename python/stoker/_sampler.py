@@ -10,19 +10,19 @@ from stoker.dataset import numbers_of
 class Weighted:
     """Draws samples by weight, with replacement: a function of the seed and the epoch."""
 
-    def __init__(self, weights, draws, seed, n):
+    def __init__(self, weights, draws, n):
         weights = weights.tolist() if hasattr(weights, "tolist") else weights
         self._weights = array.array("d", weights).tobytes()
-        self._seed, self._draws = seed, n if draws is None else draws
+        self._draws = n if draws is None else draws
         if len(self._weights) // 8 != n:
             raise UsageError(f"weights: {len(self._weights) // 8} of them for {n} samples")
         if self._draws < 0:
             raise UsageError(f"draws={draws}: it is 0 or more")
-        _stoker.draw(self._weights, seed, 0, 0)  # weights that cannot be are refused here
+        _stoker.draw(self._weights, 0, 0, 0)  # weights that cannot be are refused here
 
-    def __call__(self, epoch):
+    def __call__(self, epoch, seed):
         numbers = array.array("Q")
-        numbers.frombytes(_stoker.draw(self._weights, self._seed, epoch, self._draws))
+        numbers.frombytes(_stoker.draw(self._weights, seed, epoch, self._draws))
         return numbers
 
 
@@ -40,7 +40,7 @@ class Given:
             raise TypeError("sampler: a DistributedSampler gives each rank its part, and so does the "
                             "loader: leave it out, or give one of num_replicas=1")
 
-    def __call__(self, epoch):
+    def __call__(self, epoch, seed):
         if callable(self._sampler):
             return numbers_of(self._sampler(epoch), self._n)
         if hasattr(self._sampler, "set_epoch"):

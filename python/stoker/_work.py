@@ -1,8 +1,8 @@
 """A transform of single samples, on threads or in worker processes.
 
-A batch becomes a Job: its samples in chunks, each run by somebody else, put together in their order.
-What is done stays done: where the transform fails, or the wait is interrupted, the rest is run when
-the batch is asked for again.
+A batch becomes a Job: chunks of its samples run elsewhere, and the results are put together in order.
+Results are kept: where the transform fails or a signal interrupts the wait, only the rest runs again
+when the loop asks for the batch again.
 """
 
 import concurrent.futures
@@ -68,7 +68,7 @@ def _end_with_parent(parent):
 
 
 def _serve(calls, transform, parent):
-    """What a worker process does: chunks of samples in, results out, until nobody asks any more."""
+    """A worker process: takes chunks of samples and sends results, until its parent closes the pipe."""
     global _transform
     _transform = transform
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to answer
@@ -139,7 +139,7 @@ def _run(transform, samples):
 
 
 class Threads:
-    """For a transform that lets go of the GIL (Pillow, NumPy, torchvision, OpenCV)."""
+    """For a transform that releases the GIL (Pillow, NumPy, torchvision, OpenCV)."""
 
     def __init__(self, transform, count):
         self.transform, self.count = transform, count
@@ -229,7 +229,7 @@ class Work:
         return self.workers or self.threads
 
     def team(self):
-        """Who runs it in this process."""
+        """The threads or processes of this process; starts them."""
         if self._team is None or self._pid != os.getpid():  # a fork has no threads
             self._pid = os.getpid()
             self._team = Processes(self.transform, self.workers, self.context) if self.workers \
@@ -241,12 +241,12 @@ class Work:
         return min(AHEAD, max(2, 2 * self.count // batch + 1))
 
     def submit(self, samples, seeds):
-        """(who has them, as which future)"""
+        """(the team that runs them, the future)"""
         team = self.team()
         return team, team.submit(samples, seeds)
 
     def dismiss(self, team):
-        """Whether it was still ours: then the next one is new."""
+        """Ends a team. True if it was the current one: the next call starts another."""
         ours = team is self._team
         if ours:
             self._team = None
@@ -295,7 +295,7 @@ class Job:
                 raise Error("the loader was closed while a transform was under way") from None
             if self._work.dismiss(team):
                 raise _died() from None
-            return  # it was dismissed before: the next one does it
+            return  # dismissed before: the next team runs the chunk
         chunk.at = before + done, None, None
         if error is not None:
             raise self._blame(chunk.first + len(before) + len(done), error) from error
@@ -316,8 +316,8 @@ class Job:
 
 
 class _Chunk:
-    """Neighbours of a batch. `at` is (results, who has the rest, as which future); it changes in one
-    step, since a signal handler may raise between two."""
+    """Neighbouring samples of a batch. `at` is (results, the team that has the rest, its future); it
+    changes in one step, since a signal handler may raise between two."""
 
     __slots__ = ("first", "end", "at")
 

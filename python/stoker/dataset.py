@@ -160,7 +160,7 @@ class Samples:
         return tuple(parts)
 
     def _strata(self, stratify):
-        """(the class of each sample as a number, bytes of uint32; how many classes)"""
+        """(the class of each sample as a number, bytes of uint32; the number of classes)"""
         classes = self.column(stratify) if isinstance(stratify, str) else stratify
         classes = classes.tolist() if hasattr(classes, "tolist") else list(classes)
         if len(classes) != len(self):
@@ -238,7 +238,7 @@ class Dataset(Samples):
                 for taken, kind, as_, why, _, _ in self.handle.notes if taken]
 
     def close(self):
-        """Lets go of the files. Arrays, loaders and batches that need them keep them open."""
+        """Closes the files. Arrays, loaders and batches that need them keep them open."""
         self._closed = True
         self._handle = None
 

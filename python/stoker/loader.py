@@ -61,7 +61,7 @@ def _warn(path, text):
 
 
 class Batch:
-    """Samples of one step: a mapping of columns that are made when they are asked for.
+    """Samples of one step: a mapping of columns, each made when you first ask for it.
 
     A column is an array of shape (n, …) where all samples have one shape; a `Column` of byte
     strings; a list of `str` for text; a list of values for everything else (None: the sample has
@@ -74,7 +74,7 @@ class Batch:
         self._held = held
         self._numbers = numbers  # of the samples that are gone through, where they were picked
         self._columns = {}
-        self._receipt = None  # while nobody has looked at the batch
+        self._receipt = None  # set while the program has not looked at the batch
 
     def _memory(self):
         self._receipt = None
@@ -145,7 +145,7 @@ class Batch:
         return self._memory().step
 
     def release(self):
-        """Lets go of the memory now. Arrays taken from it before stay valid and keep it."""
+        """Gives the memory back now. Arrays taken from the batch stay valid and keep it."""
         self._held = self._receipt = None
         self._columns = {}
 
@@ -157,14 +157,14 @@ class Batch:
 
 
 class Loader:
-    """Goes through a dataset epoch by epoch; threads of its own read ahead and decode.
+    """Gives a dataset in batches, epoch by epoch; threads of its own read ahead and decode.
 
         for batch in stoker.Loader("train-packed", batch=256, seed=1):
             images, labels = batch["data"], batch["label"]
 
     A `for` gives one epoch; the next `for` gives the next one, also when the last was left by
     `break` or an exception. The order depends on `seed`, the epoch and the shuffle alone.
-    Rank r of W gets the r-th of W equal parts of it, and every rank gets as many batches.
+    Rank r of W gets the r-th of W equal parts of it; all ranks get the same number of batches.
 
     data      a path, a stoker.Dataset, or a part of one (ds[a:b], ds.subset(), ds.split())
     {options}
@@ -172,7 +172,7 @@ class Loader:
     Sizes are bytes, or text as "64M". `shuffle` may also be True or False; `fields` is a name or
     several. `rank` and `world`: both or none; without them, what torchrun, srun or mpirun says.
     `state` is what `state()` gave. `batch_size`, `drop_last`, `num_workers` and `collate_fn` of a
-    torch DataLoader are taken, too. Other names are options of stoker.Dataset.
+    torch DataLoader work, too. Other names are options of stoker.Dataset.
     """
 
     def __init__(self, data, batch=OPTIONS["batch"].default, **options):
@@ -200,7 +200,7 @@ class Loader:
             raise TypeError(f"options of the dataset: {', '.join(dataset_options)}")
         self._set_shape(own)
         self._set_sampler(own)
-        self._lock = threading.RLock()  # who takes batches; a signal handler may ask in between
+        self._lock = threading.RLock()  # held to take batches; a signal handler may take it again
         self._closed = False
         self._running = None
         self._turn = None  # mark of the iteration that may ask for batches
@@ -250,17 +250,17 @@ class Loader:
     def _job(self, held):
         job = self._jobs.get(held)
         if job is None:
-            job = self._jobs[held] = _work.Job(self._work, held, self._numbers, self._options.get("seed") or 0)
+            job = self._jobs[held] = _work.Job(self._work, held, self._numbers, self._seed)
         return job
 
     def _look_ahead(self):
-        """Begins the batches that are there, and forgets those that the loop has."""
+        """Begins the batches that are ready, and forgets those that the loop has received."""
         known = {}
         for i in range(self._work.ahead(self.batch)):
             try:
                 held = self._running.ahead(i)
             except Error:
-                break  # it comes again when its turn has come
+                break  # the error comes again at its place in the order
             if held is None:
                 break
             known[held] = self._job(held)
@@ -304,14 +304,20 @@ class Loader:
     # -- which samples --
 
     def _set_sampler(self, own):
-        n, seed = len(self.dataset), operator.index(self._options.get("seed") or 0)
+        n = len(self.dataset)
         self._sampler, self._picked = None, (None, None)
         if own.get("weights") is not None:
-            self._sampler = _sampler.Weighted(own["weights"], own.get("draws"), seed, n)
+            self._sampler = _sampler.Weighted(own["weights"], own.get("draws"), n)
         elif own.get("draws") is not None:
             raise TypeError("draws: it goes with weights=")
         elif own.get("sampler") is not None:
             self._sampler = _sampler.Given(own["sampler"], n)
+
+    @property
+    def _seed(self):
+        """A resumed loader's is that of the state."""
+        given = self._options.get("seed") if self._order is None else json.loads(self._order)["seed"]
+        return int(given or 0)
 
     @property
     def _numbers(self):
@@ -323,12 +329,12 @@ class Loader:
         if self._sampler is None:
             return self.dataset.handle
         if self._picked[0] != epoch:
-            self._picked = (epoch, array.array("Q", self._sampler(epoch)).tobytes())
+            self._picked = (epoch, array.array("Q", self._sampler(epoch, self._seed)).tobytes())
         return self.dataset.handle.subset(self._picked[1])
 
     # -- where it is --
     # A signal handler may raise between any two lines. The place is set before the running loader
-    # is let go of, and what a loop has received is counted by the extension.
+    # is closed, and the extension counts what a loop has received.
 
     def _begin(self, epoch, state=None, given=0):
         """The next `for` goes through `epoch`, or what `state` says is left of it."""
@@ -339,7 +345,7 @@ class Loader:
         self._stop()
 
     def _here(self):
-        """The running loader of this process, or None. One that was lost in a call that hangs is none."""
+        """The running loader of this process, or None; also None if a call that hangs has it."""
         running = self._running
         if running is not None and (running.lost or running.pid != os.getpid()):
             epoch, _, _, begun, _ = running.place()
@@ -349,7 +355,7 @@ class Loader:
         return running
 
     def _received(self):
-        """Batches of this epoch that were received, by this loader and those it goes on from."""
+        """Batches of this epoch received so far, also by the loaders that this one resumes."""
         if self._running is None:
             return self._place[2]
         epoch, given, *_ = self._running.place()
@@ -385,7 +391,7 @@ class Loader:
         """Where it is, as a short text: a loader with `state=` goes on with the next batch.
 
         It counts the batches that the loop received. The number of ranks, the batch size and the
-        settings for speed may be others then; seed and shuffle are those of the state.
+        settings for speed may change; seed and shuffle are those of the state.
         """
         with self._lock:
             running = self._here()
@@ -398,7 +404,7 @@ class Loader:
         """Goes on from `state` at the next `for`, with the rest of that epoch.
 
         A list of the states of all ranks is needed only where samples were skipped
-        (on_error="skip") and the number of ranks is another now.
+        (on_error="skip") and the number of ranks has changed.
         """
         self._load(state, None)
 
@@ -407,7 +413,7 @@ class Loader:
             state = _stoker.merge_states(tuple(state))
         place = self._place_of(state, given)
         _stoker.state_at(state, place[0])  # a damaged one, or of another order, is refused here
-        self._order = state
+        self._order, self._picked = state, (None, None)
         self._begin(*place)
 
     def rank(self):
@@ -466,10 +472,10 @@ class Loader:
             running.close()
 
     def __len__(self):
-        """Batches of an epoch, those received before it was resumed included.
+        """Batches of an epoch, including those received before it was resumed.
 
-        Where one is resumed with another number of ranks or batch size it may have more than
-        another epoch: what was received, and what is left.
+        An epoch resumed with another number of ranks or batch size may have more than others: those
+        received, and those left.
         """
         running = self._start_picked()
         epoch, _, whole, _, _ = running.place()
@@ -521,7 +527,8 @@ class Loader:
     # -- how it goes --
 
     def stats(self):
-        """Counters since it was opened: samples, bytes_read, reads, stall_ns, io, …"""
+        """Counters since it was opened (with weights or a sampler, since the epoch began): samples,
+        bytes_read, reads, stall_ns, io, …"""
         return self._start().stats()
 
     def problems(self):

@@ -189,7 +189,7 @@ class Loader(loader.Loader):
         try:
             ahead = self._running.take(1)
         except loader.Error:
-            ahead = None  # it comes again when its turn has come
+            ahead = None  # the error comes again at its place in the order
         if ahead is not None:
             self._start_copy(ahead)
         moved, event = self._moving[held]
@@ -361,7 +361,7 @@ class IterDataset(torch.utils.data.IterableDataset):
 
 
 def _without_place(made):
-    """For another process: dicts and tuples of nobody's own."""
+    """For another process: plain dicts and tuples."""
     if isinstance(made, Batch):
         return dict(made)
     return tuple(made) if isinstance(made, _collate.Columns) else made

@@ -161,25 +161,24 @@ def test_random_choices_belong_to_the_sample(table, workers):
 def test_ctrl_c(table):
     """It ends the wait for a transform at once, in threads and in processes; then the loop goes on."""
     assert python("""
-import os, signal, sys, threading
+import multiprocessing, os, signal, sys
 import stoker
 
 def wait(s):
     if s["x"] == 9 and not os.path.exists(sys.argv[2] + kind):
+        received.wait()  # the loop has the batch before
         os.kill(os.getppid() if kind == "p" else os.getpid(), signal.SIGINT)
-        go.wait(60)
+        go.wait()
     return s["x"]
 
-go = threading.Event()
 for kind, workers in (("t", 0), ("p", 1)):
-    if kind == "p":
-        import multiprocessing
-        go = multiprocessing.get_context("fork").Event()
+    received, go = (multiprocessing.get_context("fork").Event() for _ in range(2))
     loader = stoker.Loader(sys.argv[1], batch=5, shuffle=False, transform=wait, workers=workers)
     got, batches = [], iter(loader)
     try:
         for b in batches:
             got += b.tolist()
+            received.set()
         print("not interrupted")
     except KeyboardInterrupt:
         open(sys.argv[2] + kind, "w").close()
