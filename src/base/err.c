@@ -77,7 +77,11 @@ int stk_err_wrap(struct stk_err *err, int code, const char *fmt, ...)
 
 const char *stk_err_text(const struct stk_err *err, char *buf, size_t size)
 {
-    if (err->path[0] && err->offset >= 0)
+    if (!buf || !size)
+        return "";
+    if (!err)
+        *buf = '\0';
+    else if (err->path[0] && err->offset >= 0)
         snprintf(buf, size, "%s:%lld: %s", err->path, (long long)err->offset, err->what);
     else if (err->path[0])
         snprintf(buf, size, "%s: %s", err->path, err->what);

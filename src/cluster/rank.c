@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/rank_vars.h"
+#include "base/sized.h"
 #include "cluster/slurm.h"
 
 struct launcher {
@@ -192,9 +193,13 @@ static const char *of_this_process(void *user, const char *name)
     return getenv(name);
 }
 
-int stk_rank_detect(struct stk_rank *r, struct stk_err *err)
+int stk_rank_detect_sized(struct stk_rank *r, size_t size, struct stk_err *err)
 {
-    return stk_rank_detect_from(of_this_process, NULL, r, err);
+    struct stk_rank found;
+    int rc = stk_rank_detect_from(of_this_process, NULL, &found, err);
+    if (rc == 0)
+        stk_sized_out(r, size, &found, sizeof found);
+    return rc;
 }
 
 int stk_rank_parse(const char *text, struct stk_rank *r, struct stk_err *err)

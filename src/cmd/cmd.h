@@ -39,6 +39,10 @@ struct stk_common {
      .help = "Believe profiles of these users (names, numbers, or all), too: not only your own, "  \
              "root's, and those of whose folder they lie in"}
 
+/* Of the results that --json writes: counts up when a member goes, or gets another meaning or type;
+ * not when members are added. */
+#define STK_RESULT_SCHEMA 1
+
 #define STK_COMMON_OPTIONS                                                                         \
     {.name = "json",                                                                               \
      .type = STK_OPT_STRING,                                                                       \

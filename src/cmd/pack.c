@@ -10,11 +10,13 @@
 
 struct settings {
     struct stk_common common;
+    struct stk_open_options src;
     struct stk_pack_options pack;
     const char *keys;
 };
 
 #define PACK(field) offsetof(struct settings, pack.field)
+#define SRC         offsetof(struct settings, src)
 
 static const char *const label_choices[] = {"auto", "none", "dir[:LEVEL]", "csv:FILE", NULL};
 static const char *const compress_choices[] = {"none", "zstd[:LEVEL]", "lz4", "deflate[:LEVEL]",
@@ -113,12 +115,12 @@ static const struct stk_opt options[] = {
      .incidental = true,
      .offset = PACK(force),
      .help = "Replace the packed dataset at DST"},
-    STK_OPEN_FORMAT_OPTIONS(PACK(src), STK_OF_SRC),
-    STK_OPEN_TABLE_OPTIONS(PACK(src)),
-    STK_OPEN_GROUP_OPTIONS(PACK(src), STK_OF_SRC),
-    STK_OPEN_SPLIT_OPTIONS(PACK(src)),
-    STK_OPEN_TRUST_OPTIONS(PACK(src)),
-    STK_OPEN_JOBS_OPTION(PACK(src),
+    STK_OPEN_FORMAT_OPTIONS(SRC, STK_OF_SRC),
+    STK_OPEN_TABLE_OPTIONS(SRC),
+    STK_OPEN_GROUP_OPTIONS(SRC, STK_OF_SRC),
+    STK_OPEN_SPLIT_OPTIONS(SRC),
+    STK_OPEN_TRUST_OPTIONS(SRC),
+    STK_OPEN_JOBS_OPTION(SRC,
                          "Threads; 0: by the number of cores. Does not change what is written"),
     {.name = "memory",
      .type = STK_OPT_SIZE,
@@ -206,28 +208,10 @@ static void write_json(struct stk_jw *w, const struct stk_pack_result *r)
     stk_notes_json(&r->notes, w);
 }
 
-/* The format whose files end as dst does (also one this build lacks: it shall be refused, not
- * replaced by another), or NULL. */
-static const char *format_by_ending(const char *dst)
-{
-    size_t n = strlen(dst);
-    while (n > 1 && dst[n - 1] == '/')
-        n--;
-    const char *slash = memrchr(dst, '/', n), *base = slash ? slash + 1 : dst;
-    for (size_t i = 0; stk_format_at(i); i++)
-        for (const char *const *s = stk_format_at(i)->suffixes; *s; s++)
-            if (stk_name_has_suffix(base, n - (size_t)(base - dst), *s))
-                return stk_format_at(i)->name;
-    return NULL;
-}
-
 static struct stk_pack_options pack_options(struct stk_run *run, const char *recipe)
 {
     const struct settings *s = run->settings;
     struct stk_pack_options o = s->pack;
-    o.format = o.format ? o.format : format_by_ending(run->opts.arg[1]);
-    if (o.payload && strcmp(o.payload, "auto") == 0)
-        o.payload = NULL;
     /* Not told: the format's own (lmdb and squashfs are one file). */
     if (!stk_opts_given(&run->opts, "shard-size"))
         o.shard_size_bytes = 0;
@@ -241,6 +225,7 @@ static struct stk_pack_options pack_options(struct stk_run *run, const char *rec
 
 static int run_pack(struct stk_run *run)
 {
+    const struct settings *s = run->settings;
     int rc = check_settings(run);
     if (rc)
         return rc;
@@ -252,7 +237,7 @@ static int run_pack(struct stk_run *run)
     struct stk_pack_result r = {0};
     rc = stk_buf_check(&recipe, &run->err);
     if (!rc)
-        rc = stk_pack(run->opts.arg[0], run->opts.arg[1], &o, &r, &run->err);
+        rc = stk_pack_into(run->opts.arg[0], run->opts.arg[1], &s->src, &o, &r, &run->err);
     stk_progress_clear(&run->progress);
     if (!rc) {
         show(run, &r);

@@ -258,6 +258,7 @@ static void begin_json(struct stk_run *run)
     strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &tm));
     stk_jw_init(w, &run->json_text, true);
     stk_jw_open(w, '{');
+    stk_jw_put_u64(w, "schema", STK_RESULT_SCHEMA);
     stk_jw_put_str(w, "command", run->cmd->name);
     stk_jw_put_str(w, "version", stk_version());
     stk_jw_put_str(w, "start_time", when);

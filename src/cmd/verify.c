@@ -10,12 +10,13 @@
 
 struct settings {
     struct stk_common common;
+    struct stk_open_options open;
     struct stk_verify_options verify;
     uint64_t show;
 };
 
 static const struct stk_opt options[] = {
-    STK_OPEN_READ_OPTIONS(offsetof(struct settings, verify.open)),
+    STK_OPEN_READ_OPTIONS(offsetof(struct settings, open)),
     {.name = "show",
      .type = STK_OPT_UNSIGNED,
      .arg = "N",
@@ -24,7 +25,7 @@ static const struct stk_opt options[] = {
      .incidental = true,
      .offset = offsetof(struct settings, show),
      .help = "Print at most N problems"},
-    STK_OPEN_JOBS_OPTION(offsetof(struct settings, verify.open),
+    STK_OPEN_JOBS_OPTION(offsetof(struct settings, open),
                          "Threads that read and check; 0: one a core"),
     {.name = "memory",
      .type = STK_OPT_SIZE,
@@ -118,11 +119,11 @@ static void write_json(struct stk_jw *w, const struct stk_verify_result *r)
 static int run_verify(struct stk_run *run)
 {
     const struct settings *s = run->settings;
-    struct stk_verify_options o = s->verify;
-    o.open.progress = on_progress;
-    o.open.user = &run->progress;
+    struct stk_open_options o = s->open;
+    o.progress = on_progress;
+    o.user = &run->progress;
     struct stk_verify_result r = {0};
-    int rc = stk_verify(run->opts.arg[0], &o, &r, &run->err);
+    int rc = stk_verify_all(run->opts.arg[0], &o, &s->verify, &r, &run->err);
     stk_progress_clear(&run->progress);
     if (!rc) {
         show(run, &r);

@@ -7,6 +7,8 @@
 #include "data/label.h"
 #include "base/beneath.h"
 #include "base/file.h"
+#include "base/live.h"
+#include "base/sized.h"
 #include "data/build.h"
 #include "data/fit.h"
 #include "data/place.h"
@@ -24,8 +26,8 @@
 void stk_problems_release(struct stk_problems *p)
 {
     for (size_t i = 0; i < p->kept; i++) {
-        free(p->item[i].path);
-        free(p->item[i].what);
+        free((char *)p->item[i].path);
+        free((char *)p->item[i].what);
     }
     free(p->item);
     *p = (struct stk_problems){0};
@@ -45,8 +47,8 @@ void stk_problems_add_code(struct stk_problems *p, int code, const char *path, i
     if (x.path && x.what) {
         p->item[p->kept++] = x;
     } else {
-        free(x.path);
-        free(x.what);
+        free((char *)x.path);
+        free((char *)x.what);
     }
 }
 
@@ -484,8 +486,10 @@ static int open_how(const char *path, struct opening *how, struct stk_dataset **
                             (size_t)stk_index_count(&ds->index, STK_T_NOTES), err);
     if (rc == 0)
         stk_dataset_list_files(ds);
+    if (rc == 0 && !stk_live_add(ds))
+        rc = stk_err_nomem(err, sizeof ds);
     if (rc < 0)
-        stk_dataset_close(ds);
+        stk_dataset_drop(ds);
     else
         *out = ds;
     return rc;
@@ -539,20 +543,31 @@ int stk_dataset_open_checked(const char *path, const struct stk_open_options *op
     return open_how(path, &how, out, err);
 }
 
-int stk_dataset_open(const char *path, const struct stk_open_options *opts,
-                     struct stk_dataset **out, struct stk_err *err)
+int stk_dataset_open_sized(const char *path, const struct stk_open_options *opts, size_t opts_size,
+                           struct stk_dataset **out, struct stk_err *err)
 {
-    return stk_dataset_open_with(path, opts, opts && opts->pass_over, true, out, err);
+    struct stk_open_options o;
+    if (!path || !out)
+        return stk_err_set(err, STK_E_USAGE, NULL, -1, "there is no %s (NULL)",
+                           path ? "place for the dataset" : "path");
+    int rc = stk_sized_in(&o, sizeof o, opts, opts_size, "open options", err);
+    return rc < 0 ? rc : stk_dataset_open_with(path, &o, o.pass_over, true, out, err);
 }
 
 void stk_dataset_close(struct stk_dataset *ds)
 {
-    if (!ds || atomic_fetch_sub(&ds->keepers, 1) > 0)
+    if (stk_live_end(ds))
+        stk_dataset_drop(ds);
+}
+
+void stk_dataset_drop(struct stk_dataset *ds)
+{
+    if (atomic_fetch_sub(&ds->keepers, 1) > 0)
         return;
     stk_reader_free_all(ds->idle);
     pthread_mutex_destroy(&ds->lock);
     if (ds->whole) {
-        stk_dataset_close(ds->whole);
+        stk_dataset_drop(ds->whole);
         stk_pick_release(&ds->pick);
         free(ds);
         return;
@@ -585,7 +600,7 @@ uint64_t stk_dataset_len(const struct stk_dataset *ds)
 
 const char *stk_dataset_format(const struct stk_dataset *ds)
 {
-    return ds->format->name;
+    return ds ? ds->format->name : "";
 }
 
 const struct stk_problems *stk_dataset_problems(const struct stk_dataset *ds)
@@ -595,10 +610,15 @@ const struct stk_problems *stk_dataset_problems(const struct stk_dataset *ds)
 
 const struct stk_note *stk_dataset_note(const struct stk_dataset *ds, size_t i)
 {
-    return i < ds->notes.n ? &ds->notes.item[i] : NULL;
+    return ds && i < ds->notes.n ? &ds->notes.item[i] : NULL;
 }
 
 const char *stk_version(void)
 {
     return STK_VERSION;
+}
+
+unsigned stk_version_number(void)
+{
+    return STK_VERSION_NUMBER;
 }

@@ -19,16 +19,10 @@
 #include "format/sample.h"
 
 /* Damage found: how much, and the first of it in words. Thread-safe where said. */
-struct stk_problem {
-    char *path; /* as a message would name it */
-    int code;   /* enum stk_code: STK_E_UNSUPPORTED is sound data that cannot be read */
-    int64_t offset;
-    char *what;
-};
 struct stk_problems {
     uint64_t count;           /* all of them */
     uint64_t unsupported;     /* of those: not damage */
-    struct stk_problem *item; /* the first STK_PROBLEMS_KEPT, in file order */
+    struct stk_problem *item; /* theirs to free; the first STK_PROBLEMS_KEPT, in file order */
     size_t kept;
 };
 #define STK_PROBLEMS_KEPT 1000
@@ -97,7 +91,8 @@ void stk_files_of_index(struct stk_files *files, const struct stk_index *idx);
 /* Makes the files of the index those of the dataset. */
 void stk_dataset_list_files(struct stk_dataset *ds);
 
-/* It stays until one more stk_dataset_close(). */
+/* It stays until one more stk_dataset_drop(): stk_dataset_close() is the caller's. */
+void stk_dataset_drop(struct stk_dataset *ds);
 static inline void stk_dataset_keep(struct stk_dataset *ds)
 {
     atomic_fetch_add(&ds->keepers, 1);

@@ -477,7 +477,7 @@ const struct stk_index_field *stk_index_field(const struct stk_index *idx, uint6
     uint64_t room = stk_index_count(idx, STK_T_FIELDNAMES);
     if (f->name_off > room || f->name_len > room - f->name_off || f->ndim > STK_MAX_NDIM ||
         !memchr(f->codec, 0, sizeof f->codec) || f->kind < STK_BYTES || f->kind > STK_ARRAY ||
-        (f->kind == STK_ARRAY && !stk_dtype_size((enum stk_dtype)f->dtype)))
+        (f->kind == STK_ARRAY && !stk_dtype_is_read((enum stk_dtype)f->dtype)))
         return NULL;
     *name = (const char *)idx->table[STK_T_FIELDNAMES] + f->name_off;
     return f;

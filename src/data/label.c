@@ -370,7 +370,11 @@ int stk_dataset_labels(struct stk_dataset *ds, struct stk_labels **out, struct s
 size_t stk_dataset_classes(struct stk_dataset *ds, const char *const **names)
 {
     struct stk_labels *l;
+    const char *const *none;
+    names = names ? names : &none;
     *names = NULL;
+    if (!ds)
+        return 0;
     if (ds->has_manifest) {
         *names = ds->manifest.classes;
         return ds->manifest.nclasses;

@@ -3,7 +3,9 @@
  * and closed.
  */
 #include "data/loader_priv.h"
+#include "base/live.h"
 #include "base/pool.h"
+#include "base/sized.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -66,7 +68,7 @@ static void destroy(struct stk_loader *ld)
     pthread_mutex_destroy(&ld->lock);
     pthread_cond_destroy(&ld->work_cond);
     pthread_cond_destroy(&ld->ready_cond);
-    stk_dataset_close(ld->ds);
+    stk_dataset_drop(ld->ds);
     free(ld);
 }
 
@@ -123,7 +125,7 @@ static void leave_behind(struct stk_loader *ld)
 void stk_loader_close(struct stk_loader *ld)
 {
     struct timespec until;
-    if (!ld || ld->pid != getpid()) /* in a forked child it can only be forgotten */
+    if (!stk_live_end(ld) || ld->pid != getpid()) /* in a forked child it can only be forgotten */
         return;
     pthread_mutex_lock(&ld->lock);
     ld->stop = true;
@@ -272,6 +274,8 @@ int stk_loader_next(struct stk_loader *ld, struct stk_batch **out, struct stk_er
     int rc;
     if (!is_ours(ld))
         return refuse(ld, err);
+    if (!out)
+        return stk_err_set(err, STK_E_USAGE, NULL, -1, "there is no place for the batch (NULL)");
     struct batch *b = take_batch(ld, &rc, err);
     if (!b)
         return rc < 0 ? rc : stk_watch(ld, NULL, err);
@@ -281,8 +285,9 @@ int stk_loader_next(struct stk_loader *ld, struct stk_batch **out, struct stk_er
         rc = stk_mend(ld, b, &why);
     if (rc == 0)
         rc = stk_batch_finish(b, &why);
+    if (rc == 0 && !stk_live_add(&b->pub))
+        rc = stk_err_nomem(&why, sizeof b);
     atomic_fetch_add(&ld->refs, 1);
-    atomic_store(&b->out, true);
     if (rc < 0) {
         pthread_mutex_lock(&ld->lock);
         ld->fatal = rc;
@@ -290,7 +295,7 @@ int stk_loader_next(struct stk_loader *ld, struct stk_batch **out, struct stk_er
         pthread_mutex_unlock(&ld->lock);
         if (err)
             *err = why;
-        stk_batch_release(&b->pub);
+        stk_batch_give_back(b);
         return rc;
     }
     pthread_mutex_lock(&ld->lock);
@@ -312,6 +317,8 @@ int stk_loader_state(const struct stk_loader *ld, char **out, struct stk_err *er
 {
     if (!ld) /* a forked child may ask: no lock is taken, no thread is needed */
         return refuse(ld, err);
+    if (!out)
+        return stk_err_set(err, STK_E_USAGE, NULL, -1, "there is no place for the state (NULL)");
     const struct stk_plan *p = &ld->plan[ld->take_epoch % 2];
     struct stk_plan fresh = {0};
     struct stk_state st;
@@ -344,12 +351,9 @@ int stk_loader_state(const struct stk_loader *ld, char **out, struct stk_err *er
     return rc;
 }
 
-void stk_loader_stats(struct stk_loader *ld, struct stk_loader_stats *out)
+static void fill_stats(struct stk_loader *ld, struct stk_loader_stats *out)
 {
     struct stk_io_stats io;
-    *out = (struct stk_loader_stats){0};
-    if (!is_ours(ld))
-        return;
     stk_io_stats(ld->io, &io);
     *out = ld->stats;
     out->reads = io.reads;
@@ -367,6 +371,14 @@ void stk_loader_stats(struct stk_loader *ld, struct stk_loader_stats *out)
     out->io_reason = stk_io_reason(ld->io);
 }
 
+void stk_loader_stats_sized(struct stk_loader *ld, struct stk_loader_stats *out, size_t out_size)
+{
+    struct stk_loader_stats now = {0};
+    if (is_ours(ld))
+        fill_stats(ld, &now);
+    stk_sized_out(out, out_size, &now, sizeof now);
+}
+
 const char *stk_loader_problem(struct stk_loader *ld, size_t i)
 {
     return is_ours(ld) && i < ld->nproblems ? ld->problem[i] : NULL;
@@ -374,5 +386,5 @@ const char *stk_loader_problem(struct stk_loader *ld, size_t i)
 
 const char *stk_loader_warning(const struct stk_loader *ld, size_t i)
 {
-    return i == 0 && *ld->warning ? ld->warning : NULL;
+    return ld && i == 0 && *ld->warning ? ld->warning : NULL;
 }

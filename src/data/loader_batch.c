@@ -3,6 +3,7 @@
  */
 #include "data/loader_priv.h"
 #include "base/array.h"
+#include "base/live.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -304,12 +305,15 @@ int stk_batch_finish(struct batch *b, struct stk_err *err)
 
 void stk_batch_release(struct stk_batch *pub)
 {
-    struct batch *b = (struct batch *)pub;
-    if (!b || b->ld->pid != getpid()) /* after fork() the locks may be held for ever */
-        return;
-    if (!atomic_exchange(&b->out, false))
-        return; /* it was given back before */
+    if (stk_live_end(pub))
+        stk_batch_give_back((struct batch *)pub);
+}
+
+void stk_batch_give_back(struct batch *b)
+{
     struct stk_loader *ld = b->ld;
+    if (ld->pid != getpid()) /* after fork() the locks may be held for ever */
+        return;
     for (size_t i = 0; i < b->nheld; i++)
         stk_stretch_drop(b->held[i]);
     b->nheld = 0;

@@ -5,6 +5,8 @@
 #include "data/loader_options.h"
 #include "data/loader_priv.h"
 #include "base/hash.h"
+#include "base/live.h"
+#include "base/sized.h"
 #include "host/cpus.h"
 #include "host/memory.h"
 
@@ -251,15 +253,29 @@ static int open_parts(struct stk_loader *ld, struct stk_err *err)
     return rc < 0 ? rc : start_threads(ld, err);
 }
 
-int stk_loader_open(struct stk_dataset *ds, const struct stk_loader_options *opts,
-                    struct stk_loader **out, struct stk_err *err)
+/* One that stk_loader_close() takes from now on. */
+static struct stk_loader *new_loader(void)
 {
-    struct stk_loader_options o = opts ? *opts : (struct stk_loader_options){0};
-    int rc = ds ? check_options(&o, err)
-                : stk_err_set(err, STK_E_USAGE, NULL, -1, "there is no dataset (NULL)");
+    struct stk_loader *ld = calloc(1, sizeof *ld);
+    if (ld && !stk_live_add(ld)) {
+        free(ld);
+        ld = NULL;
+    }
+    return ld;
+}
+
+int stk_loader_open_sized(struct stk_dataset *ds, const struct stk_loader_options *opts,
+                          size_t opts_size, struct stk_loader **out, struct stk_err *err)
+{
+    struct stk_loader_options o;
+    int rc = ds && out ? stk_sized_in(&o, sizeof o, opts, opts_size, "loader options", err)
+                       : stk_err_set(err, STK_E_USAGE, NULL, -1, "there is no %s (NULL)",
+                                     ds ? "place for the loader" : "dataset");
+    if (rc == 0)
+        rc = check_options(&o, err);
     if (rc < 0)
         return rc;
-    struct stk_loader *ld = calloc(1, sizeof *ld);
+    struct stk_loader *ld = new_loader();
     if (!ld)
         return stk_err_nomem(err, sizeof *ld);
     ld->ds = ds;

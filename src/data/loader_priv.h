@@ -169,7 +169,6 @@ struct batch {
     size_t nheld, cap_held;
     struct failure *failure;
     size_t nfailures, cap_failures;
-    _Atomic bool out;        /* the caller has it */
     _Atomic uint64_t *files; /* mapped: a bit for each file it has bytes of; else NULL */
     struct batch *given_next, **given_at; /* among those the caller has, by loader_watch.c */
     struct extra *extra;                  /* fields that the dataset's columns do not have */
@@ -394,6 +393,8 @@ int stk_batch_hold(struct batch *b, struct stretch *s);
 void stk_batch_failed(struct batch *b, uint32_t slot, int code, const struct stk_err *why);
 /* Decides the layout of every column. */
 int stk_batch_finish(struct batch *b, struct stk_err *err);
+/* What the caller had, and its reference to the loader. */
+void stk_batch_give_back(struct batch *b);
 void stk_loader_unref(struct stk_loader *ld);
 
 /* ---- loader_columns.c ---- */

@@ -7,6 +7,7 @@
 #include "data/plan.h"
 #include "base/file.h"
 #include "base/pool.h"
+#include "base/text.h"
 #include "host/cpus.h"
 
 #include <stdio.h>
@@ -15,12 +16,28 @@
 #define DEFAULT_SHARD_SIZE (256ull << 20)
 #define CHUNK_BYTES        (4u << 20) /* read and encoded by one worker in one go */
 #define MAX_JOBS           256u
+#define SHARDS_MOST        99999u /* names have five digits */
 
 /* ---- settings ---- */
 
-static int choose_format(struct pack *p, struct stk_err *err)
+/* The format whose files end as dst does (also one this build lacks: it shall be refused, not
+ * replaced by another), else the default. */
+static const char *format_by_ending(const char *dst)
 {
-    const char *name = p->o->format ? p->o->format : STK_DEFAULT_FORMAT;
+    size_t n = strlen(dst);
+    while (n > 1 && dst[n - 1] == '/')
+        n--;
+    const char *slash = memrchr(dst, '/', n), *base = slash ? slash + 1 : dst;
+    for (size_t i = 0; stk_format_at(i); i++)
+        for (const char *const *s = stk_format_at(i)->suffixes; *s; s++)
+            if (stk_name_has_suffix(base, n - (size_t)(base - dst), *s))
+                return stk_format_at(i)->name;
+    return STK_DEFAULT_FORMAT;
+}
+
+static int choose_format(struct pack *p, const char *dst, struct stk_err *err)
+{
+    const char *name = p->o->format ? p->o->format : format_by_ending(dst);
     const struct stk_format *f = stk_format_find(name);
     if (!f)
         return stk_err_set(err, STK_E_USAGE, NULL, -1, "no format is called '%s'", name);
@@ -30,6 +47,12 @@ static int choose_format(struct pack *p, struct stk_err *err)
                            f->title, f->package);
     if (!(f->caps & STK_CAN_WRITE))
         return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1, "%s cannot be written", f->title);
+    if (p->o->shards > SHARDS_MOST)
+        return stk_err_set(err, STK_E_USAGE, NULL, -1, "%llu shards: the most is %u",
+                           (unsigned long long)p->o->shards, SHARDS_MOST);
+    if (p->o->on_error != STK_ON_ERROR_STOP && p->o->on_error != STK_ON_ERROR_SKIP)
+        return stk_err_set(err, STK_E_USAGE, NULL, -1,
+                           "a bad sample can stop a pack or be skipped, nothing else");
     if (p->o->shards > 1 && !(f->caps & STK_CAN_SHARD))
         return stk_err_set(err, STK_E_USAGE, NULL, -1, "%s is written as one: no --shards",
                            f->title);
@@ -41,6 +64,8 @@ static int choose_codec(struct pack *p, struct stk_err *err)
 {
     const struct stk_format *f = p->cfg.format;
     const char *name = p->o->payload;
+    if (name && strcmp(name, "auto") == 0)
+        name = NULL;
     if (!(f->caps & STK_CAN_CODEC))
         return name ? stk_err_set(err, STK_E_USAGE, NULL, -1, "%s has no --payload", f->title) : 0;
     const struct stk_codec *from = p->first.record ? p->first.record_codec : NULL;
@@ -77,9 +102,9 @@ static int choose_compression(struct pack *p, struct stk_err *err)
 
 static void choose_jobs(struct pack *p)
 {
-    unsigned cpus = stk_cpus(), jobs = p->o->src.jobs ? p->o->src.jobs : cpus;
+    unsigned cpus = stk_cpus(), jobs = p->open->jobs ? p->open->jobs : cpus;
     /* Small files wait for the file system, not for the CPU: have several on the way. */
-    if (!p->o->src.jobs && (p->ds->format->caps & STK_CAN_TREE))
+    if (!p->open->jobs && (p->ds->format->caps & STK_CAN_TREE))
         jobs = cpus * 4 < 8 ? 8 : cpus * 4 > 32 ? 32 : cpus * 4;
     p->jobs = jobs > MAX_JOBS ? MAX_JOBS : jobs;
     p->chunk_bytes = CHUNK_BYTES;
@@ -115,19 +140,20 @@ static int plan_text(const struct pack *p, const char *src, struct stk_buf *b, s
                    o->compress ? o->compress : "");
     stk_buf_printf(b, "shuffle %d %llu label %s numbers %d on_error %d group %d split %s\n",
                    o->shuffle, (unsigned long long)o->seed, o->label_from ? o->label_from : "auto",
-                   o->number_keys, o->on_error, o->src.group, o->src.split ? o->src.split : "");
+                   o->number_keys, o->on_error, p->open->group,
+                   p->open->split ? p->open->split : "");
     if (o->shuffle)
         stk_buf_printf(b, "order %d\n", STK_ORDER_VERSION);
-    stk_buf_printf(b, "header %s types %s\n", o->src.header ? o->src.header : "auto",
-                   o->src.types ? o->src.types : "");
+    stk_buf_printf(b, "header %s types %s\n", p->open->header ? p->open->header : "auto",
+                   p->open->types ? p->open->types : "");
     if (p->ds->list.delimiter)
         stk_buf_printf(b, "delimiter %d\n", p->ds->list.delimiter);
     uint64_t hash = 0, size = 0;
     if (o->label_from && strncmp(o->label_from, "csv:", 4) == 0 &&
         stk_hash_file(o->label_from + 4, &hash, &size, NULL) == 0)
         stk_buf_printf(b, "labels %016llx\n", (unsigned long long)hash);
-    if (o->src.datasets)
-        stk_buf_printf(b, "datasets %s\n", o->src.datasets);
+    if (p->open->datasets)
+        stk_buf_printf(b, "datasets %s\n", p->open->datasets);
     for (const char *const *g = o->include; g && *g; g++)
         stk_buf_printf(b, "include %s\n", *g);
     for (const char *const *g = o->exclude; g && *g; g++)
@@ -178,7 +204,7 @@ static int on_index(void *user, uint64_t done, uint64_t total, uint64_t samples)
 static int open_source(struct pack *p, const char *src, struct stk_err *err)
 {
     struct index_progress ip = {p->o};
-    struct stk_open_options o = p->o->src;
+    struct stk_open_options o = *p->open;
     o.progress = on_index;
     o.user = &ip;
     bool collect = p->o->on_error == STK_ON_ERROR_SKIP;
@@ -239,7 +265,7 @@ static int prepare(struct pack *p, const char *src, const char *dst, struct stk_
                                     .shards = o->shards,
                                     .shard_size_bytes = o->shard_size_bytes ? o->shard_size_bytes
                                                                             : DEFAULT_SHARD_SIZE};
-    int rc = choose_format(p, err);
+    int rc = choose_format(p, dst, err);
     if (rc == 0 && !o->shards && !o->shard_size_bytes && (p->cfg.format->caps & STK_CAN_BE_ONE))
         so.shards = 1;
     if (rc == 0)
@@ -392,10 +418,11 @@ void stk_pack_result_release(struct stk_pack_result *r)
     stk_notes_release(&r->notes);
 }
 
-int stk_pack(const char *src, const char *dst, const struct stk_pack_options *o,
-             struct stk_pack_result *result, struct stk_err *err)
+int stk_pack_into(const char *src, const char *dst, const struct stk_open_options *open,
+                  const struct stk_pack_options *o, struct stk_pack_result *result,
+                  struct stk_err *err)
 {
-    struct pack p = {.o = o, .dest = STK_DEST_INIT};
+    struct pack p = {.o = o, .open = open, .dest = STK_DEST_INIT};
     char name[256];
     double start = stk_now(), indexed;
     pthread_mutex_init(&p.lock, NULL);

@@ -90,7 +90,7 @@ static int count_samples(struct pack *p, uint64_t shard, uint64_t *n, struct stk
     int rc = walk_output(p, shard, 1, &w, err);
     int fd = rc < 0 ? rc : stk_nameless_file(NULL, err);
     if (fd >= 0) {
-        struct stk_build_options b = {.list = list_options(p), .jobs = p->o->src.jobs};
+        struct stk_build_options b = {.list = list_options(p), .jobs = p->open->jobs};
         rc = stk_build_index(&w, &b, fd, err);
         if (rc == 0)
             rc = stk_index_open_fd(fd, p->shard[shard].name, &idx, err);
@@ -200,7 +200,7 @@ static int fill_index(struct pack *p, const struct stk_new *f, struct stk_walk *
                       struct stk_err *err)
 {
     struct stk_build_options b = {.list = list_options(p),
-                                  .jobs = p->o->src.jobs,
+                                  .jobs = p->open->jobs,
                                   .portable = true,
                                   .path = f->path,
                                   .checks = stk_pack_wants_checks(p)};

@@ -33,6 +33,7 @@ struct shard {
 
 struct pack {
     const struct stk_pack_options *o;
+    const struct stk_open_options *open; /* how the source is read; its jobs are of all the work */
     struct stk_dataset *ds;
     struct stk_select sel;
     struct stk_labels labels;

@@ -366,8 +366,8 @@ static bool same_moment(const struct stk_state *a, const struct stk_state *b)
 {
     bool same = a->former == b->former && a->n == b->n && a->dataset_id == b->dataset_id &&
                 a->shuffle == b->shuffle && a->order == b->order && a->seed == b->seed &&
-                a->epoch == b->epoch &&
-                a->block == b->block && a->window == b->window && a->nstages == b->nstages;
+                a->epoch == b->epoch && a->block == b->block && a->window == b->window &&
+                a->nstages == b->nstages;
     for (size_t i = 0; same && i < a->nstages; i++)
         same = a->stage[i].world == b->stage[i].world && a->stage[i].done == b->stage[i].done;
     return same;
@@ -420,5 +420,36 @@ int stk_state_write_merged(const struct stk_state *s, size_t nstates, struct stk
         return rc;
     rc = stk_state_write(&merged, out, err);
     stk_state_release(&merged);
+    return rc;
+}
+
+/* Reads n states; *done of them are the caller's to release, also on error. */
+static int read_all(const char *const *text, size_t n, struct stk_state *s, size_t *done,
+                    struct stk_err *err)
+{
+    int rc = 0;
+    for (*done = 0; rc == 0 && *done < n; *done += rc == 0)
+        rc = text[*done]
+                 ? stk_state_read(text[*done], strlen(text[*done]), &s[*done], err)
+                 : stk_err_set(err, STK_E_USAGE, NULL, -1, "there is no state %zu (NULL)", *done);
+    return rc;
+}
+
+int stk_states_merge(const char *const *state, size_t n, char **out, struct stk_err *err)
+{
+    struct stk_buf b = STK_BUF_INIT;
+    size_t done = 0;
+    if (!state || !out || n == 0)
+        return stk_err_set(err, STK_E_USAGE, NULL, -1, "no loader states to put together");
+    struct stk_state *s = calloc(n, sizeof *s);
+    int rc = s ? read_all(state, n, s, &done, err) : stk_err_nomem(err, n * sizeof *s);
+    if (rc == 0)
+        rc = stk_state_write_merged(s, n, &b, err);
+    if (rc == 0 && !(*out = strdup(stk_buf_cstr(&b))))
+        rc = stk_err_nomem(err, b.len);
+    while (done > 0)
+        stk_state_release(&s[--done]);
+    free(s);
+    stk_buf_release(&b);
     return rc;
 }

@@ -3,6 +3,7 @@
  * but its numbering, so that whoever reads datasets reads it, too.
  */
 #include "data/dataset.h"
+#include "base/live.h"
 
 #include <stdlib.h>
 
@@ -53,6 +54,10 @@ static int make_subset(struct stk_dataset *of, struct stk_pick *pick, struct stk
         return stk_err_nomem(err, sizeof *v);
     }
     v->pick = *pick;
+    if (!stk_live_add(v)) {
+        stk_dataset_drop(v);
+        return stk_err_nomem(err, sizeof *v);
+    }
     *out = v;
     return 0;
 }

@@ -28,7 +28,7 @@
 #define CHUNK_SAMPLES 4096u
 
 struct verify {
-    const struct stk_verify_options *o;
+    const struct stk_open_options *open;
     struct stk_verify_result *r;
     struct stk_dataset *ds;
     struct stk_index published; /* that of a packed dataset, while it is open */
@@ -82,7 +82,7 @@ static int progress(struct verify *v, uint64_t bytes, struct stk_err *err)
     pthread_mutex_lock(&v->lock);
     v->bytes_done += bytes;
     double now = stk_now();
-    const struct stk_open_options *o = &v->o->open;
+    const struct stk_open_options *o = v->open;
     if (o->progress && now - v->last_progress > 0.1) {
         v->last_progress = now;
         stop = o->progress(o->user, v->bytes_done, v->bytes_total, v->next);
@@ -269,14 +269,14 @@ static int check_file(void *user, uint64_t item, unsigned thread, struct stk_err
     char what[160];
     struct stat st;
     (void)thread;
-    if (!v->o->open.follow_links && stk_stat_beneath(v->top, f->name, &st) < 0 && errno == EXDEV) {
+    if (!v->open->follow_links && stk_stat_beneath(v->top, f->name, &st) < 0 && errno == EXDEV) {
         manifest_problem(v, f->name, -1, "a link that leads outside the dataset");
         return 0;
     }
     char *path = stk_path_join(v->ds->path, f->name);
     if (!path)
         return stk_err_nomem(err, strlen(f->name));
-    int rc = stk_out_checksum(v->top, v->o->open.follow_links, f->name, &size, &hash, path, &why);
+    int rc = stk_out_checksum(v->top, v->open->follow_links, f->name, &size, &hash, path, &why);
     free(path);
     if (rc < 0) {
         manifest_problem(v, f->name, why.offset, why.what);
@@ -368,8 +368,7 @@ static void check_found(void *user, const struct stk_index *idx, const char *pat
 /* Of damaged data no index says the same. */
 static int check_found_indexes(struct verify *v, struct stk_err *err)
 {
-    return v->ds->problems.count ? 0
-                                 : stk_dataset_published(v->ds, &v->o->open, check_found, v, err);
+    return v->ds->problems.count ? 0 : stk_dataset_published(v->ds, v->open, check_found, v, err);
 }
 
 static int check_manifest(struct verify *v, struct stk_err *err)
@@ -430,18 +429,19 @@ void stk_verify_release(struct stk_verify_result *r)
     stk_notes_release(&r->notes);
 }
 
-int stk_verify(const char *path, const struct stk_verify_options *o, struct stk_verify_result *r,
-               struct stk_err *err)
+int stk_verify_all(const char *path, const struct stk_open_options *open,
+                   const struct stk_verify_options *o, struct stk_verify_result *r,
+                   struct stk_err *err)
 {
-    struct verify v = {.o = o, .r = r, .chunk_bytes = CHUNK_BYTES};
+    struct verify v = {.open = open, .r = r, .chunk_bytes = CHUNK_BYTES};
     double start = stk_now();
     *r = (struct stk_verify_result){0};
     pthread_mutex_init(&v.lock, NULL);
-    v.jobs = o->open.jobs ? o->open.jobs : stk_cpus();
+    v.jobs = open->jobs ? open->jobs : stk_cpus();
     if (o->memory_bytes && o->memory_bytes / (2 * v.jobs) < v.chunk_bytes)
         v.chunk_bytes = o->memory_bytes / (2 * v.jobs);
     stk_checker_init(&v.checker, on_problem, &v);
-    int rc = stk_dataset_open_checked(path, &o->open, &v.checker, &v.ds, err);
+    int rc = stk_dataset_open_checked(path, open, &v.checker, &v.ds, err);
     if (rc == 0)
         rc = verify_opened(&v, err);
     stk_problems_sort(&r->problems);

@@ -4,11 +4,6 @@
 
 #include "data/dataset.h"
 
-struct stk_verify_options {
-    struct stk_open_options open; /* jobs and progress are of all the reading */
-    uint64_t memory_bytes;        /* 0: default */
-};
-
 struct stk_verify_result {
     char format[32];
     uint64_t files, samples, bytes; /* bytes: of the dataset's files, each read once or more */
@@ -21,8 +16,10 @@ struct stk_verify_result {
 
 void stk_verify_release(struct stk_verify_result *r);
 
-/* Returns 0 when the reading itself worked, also when problems were found. */
-int stk_verify(const char *path, const struct stk_verify_options *o, struct stk_verify_result *r,
-               struct stk_err *err);
+/* Returns 0 when the reading itself worked, also when problems were found. The jobs and progress of
+ * `open` are of all the reading. *r is filled in any case: caller releases it. */
+int stk_verify_all(const char *path, const struct stk_open_options *open,
+                   const struct stk_verify_options *o, struct stk_verify_result *r,
+                   struct stk_err *err);
 
 #endif

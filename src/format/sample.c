@@ -1,6 +1,7 @@
 /* sample.c - a sample in memory: fields, values, keys, and a neutral serialisation. */
 #include "format/sample.h"
 #include "base/array.h"
+#include "base/live.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -49,37 +50,44 @@ void stk_sample_reset(struct stk_sample *s)
 struct stk_sample *stk_sample_new(void)
 {
     struct stk_sample *s = malloc(sizeof *s);
-    if (s)
-        stk_sample_init(s);
-    return s;
+    if (!s)
+        return NULL;
+    stk_sample_init(s);
+    if (stk_live_add(s))
+        return s;
+    free(s);
+    return NULL;
 }
 
 void stk_sample_free(struct stk_sample *s)
 {
-    if (s)
-        stk_sample_release(s);
+    if (!stk_live_end(s))
+        return;
+    stk_sample_release(s);
     free(s);
 }
 
 const char *stk_sample_key(const struct stk_sample *s, size_t *len)
 {
-    *len = s->key_len;
-    return s->key;
+    bool has = s && s->key;
+    if (len)
+        *len = has ? s->key_len : 0;
+    return has ? s->key : "";
 }
 
 size_t stk_sample_nfields(const struct stk_sample *s)
 {
-    return s->nfields;
+    return s ? s->nfields : 0;
 }
 
 const struct stk_field *stk_sample_field(const struct stk_sample *s, size_t i)
 {
-    return i < s->nfields ? &s->field[i] : NULL;
+    return s && i < s->nfields ? &s->field[i] : NULL;
 }
 
 const struct stk_value *stk_sample_get(const struct stk_sample *s, const char *name)
 {
-    const struct stk_field *f = stk_sample_find(s, name);
+    const struct stk_field *f = s && name ? stk_sample_find(s, name) : NULL;
     return f ? &f->value : NULL;
 }
 
@@ -159,12 +167,15 @@ static const struct {
     uint8_t size;
     bool is_float;
 } dtypes[] = {
-    [STK_U8] = {"uint8", 1, false},   [STK_I8] = {"int8", 1, false},
-    [STK_U16] = {"uint16", 2, false}, [STK_I16] = {"int16", 2, false},
-    [STK_U32] = {"uint32", 4, false}, [STK_I32] = {"int32", 4, false},
-    [STK_U64] = {"uint64", 8, false}, [STK_I64] = {"int64", 8, false},
-    [STK_F16] = {"float16", 2, true}, [STK_F32] = {"float32", 4, true},
-    [STK_F64] = {"float64", 8, true}, [STK_BOOL] = {"bool", 1, false},
+    [STK_U8] = {"uint8", 1, false},           [STK_I8] = {"int8", 1, false},
+    [STK_U16] = {"uint16", 2, false},         [STK_I16] = {"int16", 2, false},
+    [STK_U32] = {"uint32", 4, false},         [STK_I32] = {"int32", 4, false},
+    [STK_U64] = {"uint64", 8, false},         [STK_I64] = {"int64", 8, false},
+    [STK_F16] = {"float16", 2, true},         [STK_F32] = {"float32", 4, true},
+    [STK_F64] = {"float64", 8, true},         [STK_BOOL] = {"bool", 1, false},
+    [STK_BF16] = {"bfloat16", 2, true},       [STK_F8_E4M3] = {"float8_e4m3fn", 1, true},
+    [STK_F8_E5M2] = {"float8_e5m2", 1, true}, [STK_C64] = {"complex64", 8, false},
+    [STK_C128] = {"complex128", 16, false},
 };
 #define NDTYPES (sizeof dtypes / sizeof *dtypes)
 
@@ -176,6 +187,11 @@ size_t stk_dtype_size(enum stk_dtype t)
 const char *stk_dtype_name(enum stk_dtype t)
 {
     return t < NDTYPES && dtypes[t].name ? dtypes[t].name : "?";
+}
+
+bool stk_dtype_is_read(enum stk_dtype t)
+{
+    return t >= STK_U8 && t <= STK_BOOL;
 }
 
 bool stk_dtype_is_float(enum stk_dtype t)

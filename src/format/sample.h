@@ -65,6 +65,8 @@ uint64_t stk_value_count(const struct stk_value *v);
 double stk_value_f64(const struct stk_value *v, uint64_t i);
 int64_t stk_value_i64(const struct stk_value *v, uint64_t i);
 bool stk_dtype_is_float(enum stk_dtype t);
+/* Whether formats give values of this type: other numbers are reserved. */
+bool stk_dtype_is_read(enum stk_dtype t);
 /* True when p[0..n) is UTF-8 without NUL. */
 bool stk_is_text(const uint8_t *p, size_t n);
 /* One JSON value and nothing else, as Python's json takes it (json_check.c). STK_E_CORRUPT: it is

@@ -215,6 +215,7 @@ def test_every_result_carries_its_circumstances(stoker, images, command):
     args = [images[0]] if command in ("inspect", "verify") else []
     r = stoker(command, *args, "--json", "-")
     result = json.loads(r.out)
+    assert next(iter(result.items())) == ("schema", 1)
     assert result["command"] == command and result["outcome"] == "done"
     assert result["exit_status"] == 0 and result["seconds"] >= 0
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", result["start_time"])

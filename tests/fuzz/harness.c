@@ -165,10 +165,11 @@ int stk_fuzz_format(const char *format, const uint8_t *data, size_t size)
     if (samples > VERIFY_MAX)
         return 0;
 
-    struct stk_verify_options vo = {.open = {.format = format, .jobs = 1}};
+    struct stk_open_options how = {.format = format, .jobs = 1};
+    struct stk_verify_options vo = {0};
     struct stk_verify_result result = {0};
     struct stk_err err = {0};
-    int rc = stk_verify(path, &vo, &result, &err);
+    int rc = stk_verify_all(path, &how, &vo, &result, &err);
     check_err(rc, &err);
     stk_verify_release(&result);
     return 0;

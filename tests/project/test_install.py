@@ -67,7 +67,7 @@ def test_shared_library(installed, program):
     """A program that follows `pkg-config --libs` links against the shared library and reads."""
     work, env = program
     run("cc", "user.c", "-o", "shared", *pkg_config(env, "--cflags", "--libs"), cwd=work, env=env)
-    assert "libstoker.so.0" in run("readelf", "-d", work / "shared")
+    assert "libstoker.so.1" in run("readelf", "-d", work / "shared")
     out = run(work / "shared", work / "people.csv", env={**env, "LD_LIBRARY_PATH": installed / "lib"})
     assert out.split() == ["csv", "2", "grace"]
 
@@ -130,20 +130,12 @@ def test_command_runs_from_anywhere(installed):
     assert run("pkg-config", "--modversion", installed / "lib/pkgconfig/stoker.pc").strip() in version
 
 
-def test_only_our_names_are_exported(installed):
-    """The shared library cannot clash with a user's own functions: it exports stk_* alone."""
-    lines = run("nm", "-D", "--defined-only", installed / "lib/libstoker.so").split("\n")
-    names = {line.split()[-1] for line in lines if line}
-    assert "stk_dataset_open" in names
-    assert {n for n in names if not n.startswith("stk_")} == set()
-
-
 def test_declared_is_exported(installed):
     """What the public header declares is there to link against, and nothing else is."""
     header = (installed / "include/stoker.h").read_text()
-    lines = run("nm", "-D", "--defined-only", installed / "lib/libstoker.so").split("\n")
-    names = {line.split()[-1] for line in lines if line}
-    assert {n for n in names if f"{n}(" not in header} == set()
+    lines = run("nm", "-D", "--defined-only", installed / "lib/libstoker.so").splitlines()
+    names = {line.split()[-1].split("@")[0] for line in lines if " A " not in line}
+    assert {n for n in names if not n.startswith("stk_") or f"{n}(" not in header} == set()
     assert header.count("STK_API ") - 1 == len(names)  # the macro's own definition
 
 

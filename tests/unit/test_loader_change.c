@@ -99,12 +99,12 @@ static void under_the_last_batch(void)
     struct stk_dataset *ds = open_set(scratch_path("last"));
     struct stk_loader_options o = {.batch = N, .shuffle = STK_SHUFFLE_NONE, .io = "mmap"};
     struct stk_loader *ld = NULL;
-    struct stk_batch *b = NULL;
+    struct stk_batch *b = NULL, *none;
     struct stk_err err = {0};
     CHECK_INT(stk_loader_open(ds, &o, &ld, &err), 0);
     CHECK_INT(stk_loader_next(ld, &b, &err), 1);
     change(file, OVERWRITE);
-    CHECK_INT(stk_loader_next(ld, NULL, &err), STK_E_STALE);
+    CHECK_INT(stk_loader_next(ld, &none, &err), STK_E_STALE);
     CHECK(strstr(err.what, "batch 0 of epoch 0") != NULL);
     stk_batch_release(b);
     stk_loader_close(ld);

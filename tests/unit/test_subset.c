@@ -285,6 +285,39 @@ static void one_is_damaged(void)
     stk_dataset_close(ds);
 }
 
+/* What stands in the place of a bad sample must come from the subset, by every engine. */
+static void bad_ones_are_passed_over(void)
+{
+    static const char *const engines[] = {"threads", "mmap"};
+    struct stk_buf b = STK_BUF_INIT;
+    uint8_t bytes[3000];
+    uint64_t index[30];
+    for (uint64_t i = 0; i < 60; i++) {
+        size_t at = b.len;
+        scratch_record(&b, bytes, make_sample(i + 1, bytes));
+        b.data[at + 12] ^= i == 31; /* number 15 of the odd ones */
+    }
+    scratch_file("some/0.tfrecord", b.data, b.len);
+    stk_buf_release(&b);
+    struct stk_dataset *ds = open_set(scratch_path("some")), *odd = slice(ds, 1, 2, 30);
+    for (size_t i = 0; i < 30; i++)
+        index[i] = 2 * i + 2; /* as make_sample() counts */
+    for (int how = STK_ON_ERROR_SKIP; how <= STK_ON_ERROR_REPLACE; how++)
+        for (int e = 0; e < 2; e++) {
+            unsigned seen[30] = {0};
+            struct stk_loader *ld = NULL;
+            struct stk_loader_options o = {.batch = 5, .on_error = how, .io = engines[e]};
+            CHECK_INT(stk_loader_open(odd, &o, &ld, NULL), 0);
+            CHECK(load(ld, index, seen, UINT32_MAX));
+            CHECK_INT(seen[15], 0);
+            CHECK(strstr(stk_loader_problem(ld, 0), "(sample 15)") != NULL);
+            CHECK(stk_loader_problem(ld, 1) == NULL);
+            stk_loader_close(ld);
+        }
+    stk_dataset_close(odd);
+    stk_dataset_close(ds);
+}
+
 /* A model would be trained with other classes than it is tested with. */
 static void classes_keep_their_numbers(void)
 {
@@ -319,6 +352,7 @@ static void classes_keep_their_numbers(void)
 
 int main(int argc, char **argv)
 {
+    scratch_begin();
     CHECK_BEGIN(argc, argv);
     for (int packed = 0; packed < 2; packed++) {
         const char *how = packed ? "packed" : "plain";
@@ -333,6 +367,8 @@ int main(int argc, char **argv)
         stk_dataset_close(ds);
     }
     CHECK_RUN(one_is_damaged);
+    CHECK_RUN(bad_ones_are_passed_over);
     CHECK_RUN(classes_keep_their_numbers);
+    scratch_done();
     return CHECK_DONE();
 }
