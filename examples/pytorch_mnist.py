@@ -64,14 +64,9 @@ def model():
         torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(16 * 5 * 5, 10))
 
 
-def to_floats(batch):
-    """On the host, for each batch: what the model takes."""
-    return batch["data"].float() / 255, batch["label"]
-
-
 def loader(path, **options):
-    return stoker.torch.Loader(path, batch=64, decode="image:28,gray,layout=nchw",
-                               transform=to_floats, **options)
+    return stoker.torch.Loader(path, batch=64, as_tuple=("data", "label"),
+                               decode="image:28,gray,layout=chw,dtype=float32", **options)
 
 
 def accuracy(net, batches):

@@ -102,7 +102,7 @@ def package_files(folder):
     """{name in the wheel: file} of what was built."""
     built = folder / "python/stoker"
     files = {f"stoker/{p.name}": p for p in sorted(built.iterdir())
-             if p.is_file() and p.name.endswith((".py", ".so"))}
+             if p.is_file() and p.name.endswith((".py", ".pyi", ".so", "py.typed"))}
     return {**files, f"stoker-{version()}.data/scripts/stoker": folder / "stoker"}
 
 

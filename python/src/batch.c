@@ -245,6 +245,61 @@ static PyObject *batch_column(PyObject *self, PyObject *name)
                                     : values(o, c);
 }
 
+/* Sample i of a column; kind 0: it has no such field. */
+static struct stk_value cell(const struct stk_column *c, size_t i)
+{
+    if (c->layout == STK_VALUES)
+        return c->value[i];
+    if (c->layout == STK_SPANS)
+        return (struct stk_value){.kind = c->span[i].data ? c->kind : 0,
+                                  .data = c->span[i].data,
+                                  .size = c->span[i].size};
+    struct stk_value v = {.kind = STK_ARRAY, .dtype = c->dtype, .ndim = c->ndim};
+    v.size = stk_dtype_size((enum stk_dtype)c->dtype);
+    for (int k = 0; k < c->ndim; k++) {
+        v.dim[k] = c->dim[k];
+        v.size *= c->dim[k];
+    }
+    v.data = (const char *)c->data + i * v.size;
+    return v;
+}
+
+static int put_cell(PyObject *dict, const struct stk_column *c, size_t i, PyObject *owner)
+{
+    struct stk_value v = cell(c, i);
+    PyObject *name = v.kind ? stk_py_text(c->name, strlen(c->name)) : NULL;
+    PyObject *value = name ? stk_py_value(&v, owner, c->layout != STK_DENSE) : NULL;
+    int rc = !v.kind ? 0 : name && value ? PyDict_SetItem(dict, name, value) : -1;
+    Py_XDECREF(name);
+    Py_XDECREF(value);
+    return rc;
+}
+
+/* sample(i) -> {"key": ..., field: value, ...}, as a Dataset gives it; arrays are views */
+static PyObject *batch_sample(PyObject *self, PyObject *number)
+{
+    struct stk_py_batch *o = (struct stk_py_batch *)self;
+    size_t i = PyLong_AsSize_t(number);
+    if (PyErr_Occurred())
+        return NULL;
+    if (i >= o->b->n) {
+        PyErr_SetString(PyExc_IndexError, "out of the batch");
+        return NULL;
+    }
+    PyObject *dict = PyDict_New(), *key = NULL;
+    int rc = dict ? 0 : -1;
+    if (rc == 0 && o->b->key) {
+        key = text_of(&o->b->key[i]);
+        rc = key ? PyDict_SetItemString(dict, "key", key) : -1;
+        Py_XDECREF(key);
+    }
+    for (size_t c = 0; rc == 0 && c < o->b->ncolumns; c++)
+        rc = put_cell(dict, &o->b->column[c], i, self);
+    if (rc < 0)
+        Py_CLEAR(dict);
+    return dict;
+}
+
 static PyObject *batch_names(PyObject *self, PyObject *unused)
 {
     struct stk_py_batch *o = (struct stk_py_batch *)self;
@@ -260,12 +315,24 @@ static PyObject *batch_names(PyObject *self, PyObject *unused)
     return t;
 }
 
-static PyObject *batch_ids(PyObject *self, PyObject *unused)
+/* ids(numbers=None) -> which samples; numbers: bytes of uint64, what the samples that were gone
+ * through are called elsewhere */
+static PyObject *batch_ids(PyObject *self, PyObject *args)
 {
     struct stk_py_batch *o = (struct stk_py_batch *)self;
     struct stk_py_layout l = {.dtype = STK_U64, .ndim = 1, .dim = {o->b->n}};
-    (void)unused;
-    return stk_py_array_wrap(stk_py_array_view(self, o->b->id, &l, true));
+    const char *number = NULL;
+    Py_ssize_t size = 0;
+    if (!PyArg_ParseTuple(args, "|z#", &number, &size))
+        return NULL;
+    if (!number)
+        return stk_py_array_wrap(stk_py_array_view(self, o->b->id, &l, true));
+    PyObject *a = stk_py_array_copy(o->b->id, &l);
+    uint64_t *id = a ? ((struct stk_py_array *)a)->data : NULL;
+    for (size_t i = 0; id && i < o->b->n; i++)
+        if (id[i] < (uint64_t)size / sizeof *id)
+            memcpy(&id[i], number + id[i] * sizeof *id, sizeof *id);
+    return stk_py_array_wrap(a);
 }
 
 static PyObject *batch_flags(PyObject *self, PyObject *unused)
@@ -300,11 +367,9 @@ static PyGetSetDef batch_getters[] = {
 };
 
 static PyMethodDef batch_methods[] = {
-    {"column", batch_column, METH_O, NULL},
-    {"names", batch_names, METH_NOARGS, NULL},
-    {"ids", batch_ids, METH_NOARGS, NULL},
-    {"flags", batch_flags, METH_NOARGS, NULL},
-    {NULL, NULL, 0, NULL},
+    {"column", batch_column, METH_O, NULL},    {"sample", batch_sample, METH_O, NULL},
+    {"names", batch_names, METH_NOARGS, NULL}, {"ids", batch_ids, METH_VARARGS, NULL},
+    {"flags", batch_flags, METH_NOARGS, NULL}, {NULL, NULL, 0, NULL},
 };
 
 static PyType_Slot batch_slots[] = {

@@ -173,7 +173,7 @@ static bool wait_for(struct helper *h, int ms, bool leave)
     return done;
 }
 
-/* Waits a moment for what nobody wants any more. False: it is left behind. */
+/* Waits a moment for a call whose result is not wanted. False: the call is left behind. */
 static bool finish(struct helper *h, struct stk_py_call *c)
 {
     bool done = wait_for(h, GRACE_MS, true);

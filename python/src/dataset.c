@@ -260,6 +260,138 @@ static PyObject *dataset_read(PyObject *self, PyObject *number)
     return dict;
 }
 
+/* ---- several at once ---- */
+
+struct many {
+    struct stk_py_call call;
+    struct stk_dataset *ds; /* kept */
+    uint64_t *number;
+    struct stk_sample **s;
+    size_t n;
+    struct stk_err err;
+    int rc;
+};
+
+static void read_them(struct stk_py_call *c)
+{
+    struct many *m = (struct many *)c;
+    m->rc = stk_dataset_read_many(m->ds, m->number, m->n, m->s, &m->err);
+}
+
+static void drop_many(struct stk_py_call *c)
+{
+    struct many *m = (struct many *)c;
+    for (size_t i = 0; m->s && i < m->n; i++)
+        stk_sample_free(m->s[i]);
+    free(m->s);
+    free(m->number);
+    stk_dataset_close(m->ds);
+    free(m);
+}
+
+/* NULL with an exception. */
+static struct many *new_many(struct stk_py_dataset *d, const char *numbers, size_t n)
+{
+    struct many *m = calloc(1, sizeof *m);
+    if (!m) {
+        PyErr_NoMemory();
+        return NULL;
+    }
+    m->call = (struct stk_py_call){.run = read_them, .drop = drop_many, .often = true};
+    stk_dataset_keep(d->ds);
+    m->ds = d->ds;
+    m->n = n;
+    m->number = malloc(n * sizeof *m->number + 1);
+    m->s = calloc(n + 1, sizeof(struct stk_sample *));
+    bool ok = m->number && m->s;
+    for (size_t i = 0; ok && i < n; i++)
+        ok = (m->s[i] = stk_sample_new()) != NULL;
+    if (!ok) {
+        drop_many(&m->call);
+        PyErr_NoMemory();
+        return NULL;
+    }
+    memcpy(m->number, numbers, n * sizeof *m->number);
+    return m;
+}
+
+static PyObject *list_of_samples(PyObject *self, struct many *m)
+{
+    PyObject *list = PyList_New((Py_ssize_t)m->n);
+    for (size_t i = 0; list && i < m->n; i++) {
+        struct held *h = hold_sample(self, m->s[i]);
+        m->s[i] = NULL;
+        PyObject *dict = h ? dict_of(h) : NULL;
+        Py_XDECREF((PyObject *)h);
+        if (!dict || PyList_SetItem(list, (Py_ssize_t)i, dict) < 0)
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+/* read_many(numbers) -> [{"key": ..., field: value, ...}, ...]; numbers: bytes of uint64 */
+static PyObject *dataset_read_many(PyObject *self, PyObject *numbers)
+{
+    struct stk_py_dataset *d = (struct stk_py_dataset *)self;
+    char *p;
+    Py_ssize_t size;
+    if (PyBytes_AsStringAndSize(numbers, &p, &size) < 0)
+        return NULL;
+    struct many *m = new_many(d, p, (size_t)size / sizeof(uint64_t));
+    if (!m || stk_py_call(&m->call, d->may_stall) < 0)
+        return NULL;
+    PyObject *list = m->rc < 0 ? stk_py_raise(&m->err) : list_of_samples(self, m);
+    drop_many(&m->call);
+    return list;
+}
+
+/* ---- some of its samples ---- */
+
+/* A dataset of the same files. Takes ds, also on error; rc < 0: there is none. */
+static PyObject *part_of(PyObject *self, struct stk_dataset *ds, int rc, const struct stk_err *err)
+{
+    struct stk_py_dataset *d = rc < 0 ? NULL : stk_py_new(stk_py_dataset_type);
+    if (d) {
+        d->ds = ds;
+        d->may_stall = ((struct stk_py_dataset *)self)->may_stall;
+        d->pid = getpid();
+    } else if (rc < 0) {
+        stk_py_raise(err);
+    } else {
+        stk_dataset_close(ds);
+    }
+    return (PyObject *)d;
+}
+
+/* subset(numbers) -> Dataset; numbers: bytes of uint64 */
+static PyObject *dataset_subset(PyObject *self, PyObject *numbers)
+{
+    struct stk_dataset *ds = NULL;
+    struct stk_err err = {0};
+    char *p;
+    Py_ssize_t size;
+    int rc;
+    if (PyBytes_AsStringAndSize(numbers, &p, &size) < 0)
+        return NULL;
+    struct stk_dataset *of = ((struct stk_py_dataset *)self)->ds;
+    Py_BEGIN_ALLOW_THREADS rc =
+        stk_dataset_subset(of, (void *)p, (uint64_t)size / sizeof(uint64_t), &ds, &err);
+    Py_END_ALLOW_THREADS return part_of(self, ds, rc, &err);
+}
+
+/* slice(first, step, n) -> Dataset */
+static PyObject *dataset_slice(PyObject *self, PyObject *args)
+{
+    struct stk_dataset *ds = NULL;
+    struct stk_err err = {0};
+    unsigned long long first, n;
+    long long step;
+    if (!PyArg_ParseTuple(args, "KLK", &first, &step, &n))
+        return NULL;
+    int rc = stk_dataset_slice(((struct stk_py_dataset *)self)->ds, first, step, n, &ds, &err);
+    return part_of(self, ds, rc, &err);
+}
+
 static Py_ssize_t dataset_len(PyObject *self)
 {
     return (Py_ssize_t)stk_dataset_len(((struct stk_py_dataset *)self)->ds);
@@ -366,6 +498,9 @@ static PyGetSetDef getters[] = {
 
 static PyMethodDef methods[] = {
     {"read", dataset_read, METH_O, NULL},
+    {"read_many", dataset_read_many, METH_O, NULL},
+    {"subset", dataset_subset, METH_O, NULL},
+    {"slice", dataset_slice, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 

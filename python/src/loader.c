@@ -1,16 +1,16 @@
 /*
  * loader.c - a running loader, and the iteration that hands its batches to a loop. take() waits
- * without the GIL and in short slices, so that Ctrl-C is answered; one thread at a time is let in.
- * To mend a batch, files are read in the call that gives it: where these may hang, that call is one
- * that can be left behind. Then the loader is lost, but not its place.
+ * without the GIL and in short slices, so that it answers Ctrl-C; it admits one thread at a time.
+ * Mending a batch reads files in the call that gives the batch: where these may hang, the call can
+ * be left behind. The loader is then lost, but not its place.
  *
  * A batch that the library gave is "taken" until the loop has it: Python code that runs in between
- * (signal handlers, transforms) may raise, and then it is given again. It counts as received with
- * the last thing that happens before the iteration returns it. Where an exception throws it away
- * after that, unseen (a handler may run before the value is stored), its receipt dies while that
- * exception is under way, and the batch is taken back. state() tells of what was received.
+ * (signal handlers, transforms) may raise, and then the loop is given the batch again. The batch
+ * counts as received in the last step before the iteration returns it. Where an exception discards
+ * it after that, unseen (a handler may run before the value is stored), its receipt dies while the
+ * exception is under way, and the batch is taken back. state() counts what was received.
  *
- * After a fork the child can only ask where the loader was: the threads are its parent's.
+ * After a fork the child can only ask where the loader was: the threads belong to its parent.
  */
 #include "pystk.h"
 #include "data/dataset.h"
@@ -24,7 +24,7 @@ struct taken {
     char *before; /* the state without it */
 };
 
-enum { SLICE_MS = 100, BUSY_LOOK_US = 10000, PROBLEMS = 1000, TAKEN_MAX = 4 };
+enum { SLICE_MS = 100, BUSY_LOOK_US = 10000, PROBLEMS = 1000, TAKEN_MAX = 12 };
 
 struct receipt;
 
@@ -77,7 +77,7 @@ struct starting {
     int rc;
 };
 
-/* Which epoch it begins with, and how many batches one has that is not resumed. */
+/* The epoch it begins with, and the number of batches of an epoch that is not resumed. */
 static int count_whole(struct starting *x, struct stk_err *err)
 {
     const struct stk_loader_options *o = &x->o;
@@ -291,8 +291,8 @@ static void receipt_free(PyObject *self)
     stk_py_del(self);
 }
 
-/* receipt() -> goes with what is made of the batch that take(0) gives, and is dropped when somebody
- * looks at it */
+/* receipt() -> goes with what is made of the batch that take(0) gives, until the program looks at
+ * that */
 static PyObject *loader_receipt(PyObject *self, PyObject *unused)
 {
     struct loader *l = (struct loader *)self;
@@ -317,7 +317,7 @@ static void note_asker(struct loader *l)
 }
 
 /* unseen() -> (id of the frame that was given the last batch, its instruction, the state without
- * that batch), as long as nobody has looked at it; else None */
+ * that batch), as long as the program has not looked at it; else None */
 static PyObject *loader_unseen(PyObject *self, PyObject *unused)
 {
     struct loader *l = (struct loader *)self;
@@ -496,7 +496,7 @@ static PyObject *loader_take(PyObject *self, PyObject *number)
     if (PyErr_Occurred())
         return NULL;
     if (i >= TAKEN_MAX - 1) {
-        PyErr_SetString(PyExc_IndexError, "so many are not taken ahead");
+        PyErr_SetString(PyExc_IndexError, "only a few batches are taken ahead");
         return NULL;
     }
     while (l->ntaken <= i && !l->over)
@@ -507,6 +507,27 @@ static PyObject *loader_take(PyObject *self, PyObject *number)
         return NULL;
     Py_INCREF(batch);
     return batch;
+}
+
+/* ahead(i) -> what take(i) gives, or None where that would have to wait */
+static PyObject *loader_ahead(PyObject *self, PyObject *number)
+{
+    struct loader *l = (struct loader *)self;
+    size_t i = PyLong_AsSize_t(number);
+    int ready = 1;
+    if (PyErr_Occurred())
+        return NULL;
+    while (l->ntaken <= i && !l->over && i < TAKEN_MAX - 1) {
+        if (enter(l) < 0)
+            return NULL;
+        Py_BEGIN_ALLOW_THREADS ready = stk_loader_wait(l->ld, 0);
+        Py_END_ALLOW_THREADS leave(l);
+        if (!ready)
+            Py_RETURN_NONE;
+        if (take_one(l) < 0)
+            return NULL;
+    }
+    return loader_take(self, number);
 }
 
 /* Whether the loop has all batches of the epoch. It need not have asked for one more. */
@@ -722,6 +743,7 @@ static PyObject *loader_pid(PyObject *self, void *unused)
 
 static PyMethodDef methods[] = {
     {"take", loader_take, METH_O, NULL},
+    {"ahead", loader_ahead, METH_O, NULL},
     {"receipt", loader_receipt, METH_NOARGS, NULL},
     {"unseen", loader_unseen, METH_NOARGS, NULL},
     {"settle", loader_settle, METH_NOARGS, NULL},
@@ -860,7 +882,7 @@ static PyObject *give(struct iteration *it)
 static PyObject *iteration_next(PyObject *self)
 {
     struct iteration *it = (struct iteration *)self;
-    /* Both are C functions of Python's own: no Python code runs when the lock is let go. */
+    /* Both are C functions of Python itself: releasing the lock runs no Python code. */
     PyObject *locked = PyObject_CallMethod(it->lock, "acquire", NULL);
     if (!locked)
         return NULL;

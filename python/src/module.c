@@ -3,6 +3,7 @@
  * see is written in Python around it (python/stoker); nothing here is for them to call.
  */
 #include "pystk.h"
+#include "host/cpus.h"
 
 struct stk_py_hooks stk_py_hooks;
 
@@ -100,6 +101,14 @@ static PyObject *rank(PyObject *self, PyObject *unused)
     return Py_BuildValue("IIIIs", r.rank, r.world, r.local_rank, r.local_world, r.from);
 }
 
+/* cpus() -> cores this process may use */
+static PyObject *cpus(PyObject *self, PyObject *unused)
+{
+    (void)self;
+    (void)unused;
+    return PyLong_FromUnsignedLong(stk_cpus());
+}
+
 /* A number, or UINT64_MAX for None: the next one. False with an exception. */
 static bool which(PyObject *arg, uint64_t *number)
 {
@@ -151,6 +160,7 @@ static PyObject *phase_end(PyObject *self, PyObject *unused)
 static PyMethodDef functions[] = {
     {"set_hooks", METHOD(set_hooks), METH_VARARGS | METH_KEYWORDS, NULL},
     {"rank", rank, METH_NOARGS, NULL},
+    {"cpus", cpus, METH_NOARGS, NULL},
     {"step", mark_step, METH_O, NULL},
     {"epoch", mark_epoch, METH_O, NULL},
     {"phase_begin", phase_begin, METH_O, NULL},
@@ -158,6 +168,8 @@ static PyMethodDef functions[] = {
     {"check_options", METHOD(stk_py_check_options), METH_VARARGS | METH_KEYWORDS, NULL},
     {"merge_states", stk_py_merge_states, METH_O, NULL},
     {"state_at", stk_py_state_at, METH_VARARGS, NULL},
+    {"divide", stk_py_divide, METH_VARARGS, NULL},
+    {"draw", stk_py_draw, METH_VARARGS, NULL},
     {"end_helper", stk_py_end_helper, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };

@@ -172,7 +172,7 @@ static PyObject *count(PyObject *self, void *unused)
 }
 
 static PyGetSetDef getters[] = {
-    {"blocks", count, NULL, "(blocks there are, how many of them the function gave)", NULL},
+    {"blocks", count, NULL, "(number of blocks, number of those the function gave)", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 

@@ -52,7 +52,7 @@ struct stk_py_call {
     void (*run)(struct stk_py_call *c);  /* without the GIL, on any thread */
     void (*drop)(struct stk_py_call *c); /* frees the results and the struct, likewise */
     bool often;                          /* worth a thread that stays */
-    atomic_bool stop;                    /* nobody waits for it any more */
+    atomic_bool stop;                    /* its caller no longer waits */
 };
 
 /* Makes the call. 0: it was made, and is the caller's to take the results from and to free; -1 with
@@ -112,7 +112,7 @@ struct stk_py_dataset {
 extern PyTypeObject *stk_py_dataset_type;
 int stk_py_dataset_init(PyObject *module);
 
-/* ---- pool.c: memory for arrays that somebody else gives (pinned) ---- */
+/* ---- pool.c: memory for arrays that the program supplies (pinned) ---- */
 
 extern PyTypeObject *stk_py_pool_type;
 void *stk_py_pool_alloc(void *pool, size_t size);
@@ -124,14 +124,18 @@ int stk_py_pool_init(PyObject *module);
 PyObject *stk_py_merge_states(PyObject *self, PyObject *texts);
 PyObject *stk_py_state_at(PyObject *self, PyObject *args);
 
+/* ---- draw.c: samples chosen by chance ---- */
+
+PyObject *stk_py_divide(PyObject *self, PyObject *args);
+PyObject *stk_py_draw(PyObject *self, PyObject *args);
+
 /* ---- options.c: what the tables of options say ---- */
 
 /* By name; None is the default. What the fields point to is in the arena, of which Python knows
  * nothing. 0, or -1 with an exception and nothing to release. */
 int stk_py_options_take(const struct stk_opt *table, PyObject *kwargs, void *fields,
                         struct stk_arena *arena);
-/* check_options(**options): takes them, and lets go of them; what is wrong with them is known
- * before anything is opened. */
+/* check_options(**options): checks them, so that errors show before anything is opened. */
 PyObject *stk_py_check_options(PyObject *self, PyObject *args, PyObject *kwargs);
 int stk_py_options_init(PyObject *module);
 

@@ -2,11 +2,11 @@
 
     import stoker
 
-    ds = stoker.Dataset("train-packed")        # len(ds), ds[17], ds[:1000]
+    ds = stoker.Dataset("train-packed")        # len(ds), ds[17], ds[:1000], ds.split(0.9, 0.1)
     for batch in stoker.Loader("train-packed", batch=256, seed=1):
         ...                                     # batch["data"], batch["label"], batch.ids
 
-`stoker.torch` and `stoker.tf` give the same to PyTorch and TensorFlow; they are imported when used.
+`stoker.torch` and `stoker.tf` do the same for PyTorch and TensorFlow; they are imported when used.
 """
 
 import collections
@@ -15,8 +15,8 @@ import json
 
 from stoker import _errors, _stoker
 from stoker._errors import (AccessError, CorruptError, Error, ExistsError, NoMemoryError,
-                            NotFoundError, StaleError, StoppedError, SysError, UnsupportedError,
-                            UsageError)
+                            NotFoundError, StaleError, StoppedError, SysError, TransformError,
+                            UnsupportedError, UsageError)
 from stoker._stoker import Array, Column
 from stoker._marks import epoch, phase, step
 
@@ -24,7 +24,7 @@ __version__ = _stoker.version
 
 
 def _first_array(array):
-    """NumPy is imported when the first array is made, and done without where it is not there."""
+    """Imports NumPy when the first array is made; without NumPy, arrays are stoker.Array."""
     try:
         from numpy import asarray as give
     except ImportError:
@@ -43,6 +43,7 @@ def _from_json(text):
 
 _stoker.set_hooks(error=_errors.make, array=_first_array, json=_from_json)
 
+from stoker._options import image  # noqa: E402
 from stoker.dataset import Dataset, View  # noqa: E402 - they need the hooks
 from stoker.loader import REPEAT, REPLACED, Batch, Loader  # noqa: E402
 
@@ -50,7 +51,7 @@ Rank = collections.namedtuple("Rank", "rank world local_rank local_world launche
 
 
 def rank():
-    """Which process of how many this is, by what torchrun, mpirun or srun says; 0 of 1 without."""
+    """This process among those of the job, as torchrun, mpirun or srun numbers them; else 0 of 1."""
     return Rank(*_stoker.rank())
 
 
@@ -62,5 +63,5 @@ def __getattr__(name):
 
 __all__ = ["AccessError", "Array", "Batch", "Column", "CorruptError", "Dataset", "Error",
            "ExistsError", "Loader", "NoMemoryError", "NotFoundError", "REPEAT", "REPLACED", "Rank",
-           "StaleError", "StoppedError", "SysError", "UnsupportedError", "UsageError", "View",
-           "epoch", "phase", "rank", "step", "__version__"]
+           "StaleError", "StoppedError", "SysError", "TransformError", "UnsupportedError",
+           "UsageError", "View", "epoch", "image", "phase", "rank", "step", "__version__"]

@@ -66,6 +66,22 @@ class NoMemoryError(Error, MemoryError):
     code = _stoker.E_NOMEM
 
 
+class TransformError(Error, RuntimeError):
+    """A transform raised an exception, which is the cause of this one; `key` and `id` are those of
+    the sample."""
+
+    key = id = None
+
+    def __reduce__(self):
+        return _transform_error, (str(self), self.key, self.id)
+
+
+def _transform_error(text, key, number):
+    error = TransformError(text)
+    error.key, error.id = key, number
+    return error
+
+
 class SysError(Error, OSError):
     """A system call failed; `errno` says how."""
 

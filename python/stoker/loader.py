@@ -1,5 +1,6 @@
 """Batches of a dataset at the speed of the storage."""
 
+import array
 import atexit
 import json
 import operator
@@ -9,10 +10,10 @@ import threading
 import warnings
 import weakref
 
-from stoker import _stoker
-from stoker._errors import Error, UsageError
-from stoker._options import OPTIONS, document, take_options
-from stoker.dataset import Dataset, View
+from stoker import _collate, _sampler, _stoker, _work
+from stoker._errors import Error, StaleError, UsageError
+from stoker._options import OPTIONS, PYTHON, document, take_options
+from stoker.dataset import Dataset, Samples
 
 REPEAT, REPLACED = _stoker.REPEAT, _stoker.REPLACED
 
@@ -33,6 +34,7 @@ def _after_fork():
     """A thread that is not in the child may hold the lock."""
     for loader in list(_live):
         loader._lock = threading.RLock()
+        loader._jobs = {}
 
 
 os.register_at_fork(after_in_child=_after_fork)
@@ -59,19 +61,20 @@ def _warn(path, text):
 
 
 class Batch:
-    """Samples of one step: a mapping of columns that are made when they are asked for.
+    """Samples of one step: a mapping of columns, each made when you first ask for it.
 
     A column is an array of shape (n, …) where all samples have one shape; a `Column` of byte
     strings; a list of `str` for text; a list of values for everything else (None: the sample has
     no such field). Arrays and columns keep the memory of the batch. `len(batch)` counts samples.
     """
 
-    __slots__ = ("_held", "_columns", "_receipt", "__weakref__")
+    __slots__ = ("_held", "_numbers", "_columns", "_receipt", "__weakref__")
 
-    def __init__(self, held, receipt=None):
+    def __init__(self, held, numbers=None):
         self._held = held
+        self._numbers = numbers  # of the samples that are gone through, where they were picked
         self._columns = {}
-        self._receipt = receipt  # nobody has looked at the batch yet
+        self._receipt = None  # set while the program has not looked at the batch
 
     def _memory(self):
         self._receipt = None
@@ -108,12 +111,12 @@ class Batch:
 
     @property
     def ids(self):
-        """Which samples of the dataset they are."""
-        return self._memory().ids()
+        """Which samples they are of what the loader was given."""
+        return self._memory().ids(self._numbers)
 
     @property
     def flags(self):
-        """stoker.REPEAT and stoker.REPLACED, one byte a sample."""
+        """stoker.REPEAT and stoker.REPLACED, one byte per sample."""
         return self._memory().flags()
 
     @property
@@ -142,7 +145,7 @@ class Batch:
         return self._memory().step
 
     def release(self):
-        """Lets go of the memory now. Arrays taken from it before stay valid and keep it."""
+        """Gives the memory back now. Arrays taken from the batch stay valid and keep it."""
         self._held = self._receipt = None
         self._columns = {}
 
@@ -154,27 +157,27 @@ class Batch:
 
 
 class Loader:
-    """Goes through a dataset epoch by epoch; threads of its own read ahead and decode.
+    """Gives a dataset in batches, epoch by epoch; threads of its own read ahead and decode.
 
         for batch in stoker.Loader("train-packed", batch=256, seed=1):
             images, labels = batch["data"], batch["label"]
 
     A `for` gives one epoch; the next `for` gives the next one, also when the last was left by
     `break` or an exception. The order depends on `seed`, the epoch and the shuffle alone.
-    Rank r of W gets the r-th of W equal parts of it, and every rank gets as many batches.
+    Rank r of W gets the r-th of W equal parts of it; all ranks get the same number of batches.
 
-    data      a path, or a stoker.Dataset
+    data      a path, a stoker.Dataset, or a part of one (ds[a:b], ds.subset(), ds.split())
     {options}
 
-    Sizes are bytes, or text as "64M". `shuffle` may be True or False, too; `fields` is a name or
+    Sizes are bytes, or text as "64M". `shuffle` may also be True or False; `fields` is a name or
     several. `rank` and `world`: both or none; without them, what torchrun, srun or mpirun says.
-    `state` is what `state()` gave. `batch_size` and `drop_last` of a torch DataLoader are taken, too.
-    Other names are options of stoker.Dataset.
+    `state` is what `state()` gave. `batch_size`, `drop_last`, `num_workers` and `collate_fn` of a
+    torch DataLoader work, too. Other names are options of stoker.Dataset.
     """
 
     def __init__(self, data, batch=OPTIONS["batch"].default, **options):
         options["batch"] = batch
-        options, dataset_options = take_options("Loader", options)
+        options, dataset_options, own = take_options("Loader", options)
         state = options.pop("state", None)
         _stoker.check_options(**options)
         # What depends on where it is. The rest is the same each time it begins.
@@ -186,20 +189,18 @@ class Loader:
         self._options, self._pool = options, None
         self._last_epoch = None if epochs is None else epoch + epochs
         self._rank = None if rank is None else (operator.index(rank), operator.index(world))
-        self._own = not isinstance(data, Dataset)
-        if isinstance(data, View):
-            raise TypeError("a Loader goes through a whole dataset, not through a slice of one: pack "
-                            "the part (stoker pack --include), or use "
-                            "DataLoader(stoker.torch.MapDataset(ds[a:b]), ...)")
+        self._own = not isinstance(data, Samples)
         if self._own and not isinstance(data, (str, bytes, os.PathLike)):
-            raise TypeError(f"data is a path or a stoker.Dataset, not {type(data).__name__}: a Loader "
-                            "reads files itself")
+            raise TypeError(f"data is a path, a stoker.Dataset or a part of one, not "
+                            f"{type(data).__name__}: a Loader reads files itself")
         if self._own and options.get("on_error") in ("skip", "replace"):
             dataset_options.setdefault("pass_over", True)  # damage it finds when it is opened, too
         self.dataset = Dataset(data, **dataset_options) if self._own else data
         if dataset_options and not self._own:
             raise TypeError(f"options of the dataset: {', '.join(dataset_options)}")
-        self._lock = threading.RLock()  # who takes batches; a signal handler may ask in between
+        self._set_shape(own)
+        self._set_sampler(own)
+        self._lock = threading.RLock()  # held to take batches; a signal handler may take it again
         self._closed = False
         self._running = None
         self._turn = None  # mark of the iteration that may ask for batches
@@ -213,9 +214,127 @@ class Loader:
         if state is not None:
             self.load_state(state)
 
+    # -- what the loop gets --
+
+    def _set_shape(self, own):
+        """What is made of a batch."""
+        self.transform, self.collate = own.get("transform"), own.get("collate")
+        self.batch_transform, self.as_tuple = own.get("batch_transform"), own.get("as_tuple")
+        workers = operator.index(own.get("workers") or 0)
+        for name in ("transform", "collate", "batch_transform"):
+            if own.get(name) is not None and not callable(own[name]):
+                raise TypeError(f"{name}: a function is needed, not {own[name]!r}")
+        if workers < 0:
+            raise UsageError(f"workers={workers}: it is 0 or more")
+        if self.collate is not None and self.as_tuple:
+            raise TypeError("as_tuple: a batch is what collate returns; return a tuple there")
+        if isinstance(self.as_tuple, str):
+            self.as_tuple = (self.as_tuple,)
+        elif self.as_tuple not in (None, True, False):
+            self.as_tuple = tuple(self.as_tuple)
+        self._with_keys = bool(self._options.get("keys"))
+        self._jobs, self._work = {}, None
+        if self.transform is not None:
+            self._work = _work.Work(self.transform, workers, self._options.get("threads"),
+                                    own.get("context"))
+        if self.transform is not None or self.collate is not None:
+            self._options["keys"] = True
+
+    def _samples(self, held):
+        """The samples of a batch, as Dataset gives them, transformed."""
+        if self._work is None:
+            return [held.sample(i) for i in range(len(held))]
+        self._look_ahead()
+        return self._job(held).result()
+
+    def _job(self, held):
+        job = self._jobs.get(held)
+        if job is None:
+            job = self._jobs[held] = _work.Job(self._work, held, self._numbers, self._seed)
+        return job
+
+    def _look_ahead(self):
+        """Begins the batches that are ready, and forgets those that the loop has received."""
+        known = {}
+        for i in range(self._work.ahead(self.batch)):
+            try:
+                held = self._running.ahead(i)
+            except Error:
+                break  # the error comes again at its place in the order
+            if held is None:
+                break
+            known[held] = self._job(held)
+        self._jobs = known
+
+    def _columns(self, samples):
+        """A batch of samples."""
+        made = _collate.columns(samples)
+        if isinstance(made, dict) and not self._with_keys:
+            made.pop("key", None)
+        return made
+
+    def _plain(self, held):
+        """The batch itself."""
+        return Batch(held, self._numbers)
+
+    def _tuple(self, made):
+        names = self.as_tuple
+        if names is True:
+            names = self._options.get("fields") or [n for n in made if n != "key"]
+            names = (names,) if isinstance(names, str) else names
+        return _collate.Columns(made[name] for name in names)
+
+    def _shaped(self, held):
+        """What the loop gets of a batch, but for where it is."""
+        if self.transform is None and self.collate is None:
+            made = self._plain(held)
+        else:
+            samples = self._samples(held)
+            made = self._columns(samples) if self.collate is None else self.collate(samples)
+        if self.as_tuple and not isinstance(made, tuple):
+            made = self._tuple(made)
+        if isinstance(made, _collate.Seen) and made.epoch is None:
+            self._mark(made, Batch(held, self._numbers))
+        return made if self.batch_transform is None else self.batch_transform(made)
+
+    def _mark(self, made, batch):
+        made.epoch, made.step, made.ids = batch.epoch, batch.step, batch.ids.copy()
+        made.repeats, made.replaced = batch.repeats, batch.replaced
+
+    # -- which samples --
+
+    def _set_sampler(self, own):
+        n = len(self.dataset)
+        self._sampler, self._picked = None, (None, None)
+        if own.get("weights") is not None:
+            self._sampler = _sampler.Weighted(own["weights"], own.get("draws"), n)
+        elif own.get("draws") is not None:
+            raise TypeError("draws: it goes with weights=")
+        elif own.get("sampler") is not None:
+            self._sampler = _sampler.Given(own["sampler"], n)
+
+    @property
+    def _seed(self):
+        """A resumed loader's is that of the state."""
+        given = self._options.get("seed") if self._order is None else json.loads(self._order)["seed"]
+        return int(given or 0)
+
+    @property
+    def _numbers(self):
+        """The samples of the epoch, bytes of uint64, where they were picked."""
+        return self._picked[1]
+
+    def _pick(self, epoch):
+        """The samples of an epoch, where they are not all in our own order."""
+        if self._sampler is None:
+            return self.dataset.handle
+        if self._picked[0] != epoch:
+            self._picked = (epoch, array.array("Q", self._sampler(epoch, self._seed)).tobytes())
+        return self.dataset.handle.subset(self._picked[1])
+
     # -- where it is --
     # A signal handler may raise between any two lines. The place is set before the running loader
-    # is let go of, and what a loop has received is counted by the extension.
+    # is closed, and the extension counts what a loop has received.
 
     def _begin(self, epoch, state=None, given=0):
         """The next `for` goes through `epoch`, or what `state` says is left of it."""
@@ -226,7 +345,7 @@ class Loader:
         self._stop()
 
     def _here(self):
-        """The running loader of this process, or None. One that was lost in a call that hangs is none."""
+        """The running loader of this process, or None; also None if a call that hangs has it."""
         running = self._running
         if running is not None and (running.lost or running.pid != os.getpid()):
             epoch, _, _, begun, _ = running.place()
@@ -236,7 +355,7 @@ class Loader:
         return running
 
     def _received(self):
-        """Batches of this epoch that were received, by this loader and those it goes on from."""
+        """Batches of this epoch received so far, also by the loaders that this one resumes."""
         if self._running is None:
             return self._place[2]
         epoch, given, *_ = self._running.place()
@@ -272,7 +391,7 @@ class Loader:
         """Where it is, as a short text: a loader with `state=` goes on with the next batch.
 
         It counts the batches that the loop received. The number of ranks, the batch size and the
-        settings for speed may be others then; seed and shuffle are those of the state.
+        settings for speed may change; seed and shuffle are those of the state.
         """
         with self._lock:
             running = self._here()
@@ -285,7 +404,7 @@ class Loader:
         """Goes on from `state` at the next `for`, with the rest of that epoch.
 
         A list of the states of all ranks is needed only where samples were skipped
-        (on_error="skip") and the number of ranks is another now.
+        (on_error="skip") and the number of ranks has changed.
         """
         self._load(state, None)
 
@@ -294,7 +413,7 @@ class Loader:
             state = _stoker.merge_states(tuple(state))
         place = self._place_of(state, given)
         _stoker.state_at(state, place[0])  # a damaged one, or of another order, is refused here
-        self._order = state
+        self._order, self._picked = state, (None, None)
         self._begin(*place)
 
     def rank(self):
@@ -316,26 +435,49 @@ class Loader:
             rank, world = self.rank()
             epoch, state, _ = self._place
             left = max(0, self._last_epoch - epoch) if self._last_epoch is not None else 0
-            running = _stoker.Loader(self.dataset.handle, self._pool, rank=rank, world=world,
-                                     epoch=epoch, epochs=left, state=state, **self._options)
-            self._running = running
+            if self._work is not None:
+                self._work.team()  # processes are forked before there are threads
+            if self._sampler is not None:
+                left = 0  # another epoch has other samples
+                state = state if state and json.loads(state)["done"] else None
+            running = self._running = self._open(rank, world, epoch, left, state)
             if rank == 0 and not self._warned:
                 self._warned = True
                 _warn(self.dataset.path, running.warning())
         return running
 
+    def _start_picked(self):
+        """The same, with the samples of the epoch that comes."""
+        running = self._start()
+        epoch = running.place()[0]
+        if self._sampler is not None and epoch != self._picked[0]:
+            self._begin(epoch)
+            running = self._start()
+        return running
+
+    def _open(self, rank, world, epoch, epochs, state):
+        try:
+            return _stoker.Loader(self._pick(epoch), self._pool, rank=rank, world=world, epoch=epoch,
+                                  epochs=epochs, state=state, **self._options)
+        except StaleError as error:
+            if self._sampler is None:
+                raise
+            raise StaleError(f"{error} (or the sampler gives other samples of epoch {epoch} than when "
+                             "the state was saved: it must give the same ones again)") from None
+
     def _stop(self):
+        self._jobs = {}
         running, self._running, self._turn = self._running, None, None
         if running is not None:
             running.close()
 
     def __len__(self):
-        """Batches of an epoch, those received before it was resumed included.
+        """Batches of an epoch, including those received before it was resumed.
 
-        Where one is resumed with another number of ranks or batch size it may have more than
-        another epoch: what was received, and what is left.
+        An epoch resumed with another number of ranks or batch size may have more than others: those
+        received, and those left.
         """
-        running = self._start()
+        running = self._start_picked()
         epoch, _, whole, _, _ = running.place()
         first, _, before = self._place
         resumed = epoch == first and before
@@ -344,10 +486,10 @@ class Loader:
 
     def __iter__(self):
         with self._lock:
-            running = self._start()
+            running = self._start_picked()
             epoch, _, _, begun, failed = running.place()
             if running.settle():
-                pass
+                running = self._start_picked()
             elif begun or self._begun:
                 self._begin(epoch + 1)
                 running = self._start()
@@ -375,12 +517,18 @@ class Loader:
 
     def _made(self, held):
         """What the loop gets. An exception in here loses nothing: the batch is given again."""
-        return Batch(held, self._running.receipt())
+        return self._with_receipt(self._shaped(held))
+
+    def _with_receipt(self, made):
+        if isinstance(made, (Batch, _collate.Seen)):
+            made._receipt = self._running.receipt()
+        return made
 
     # -- how it goes --
 
     def stats(self):
-        """Counters since it was opened: samples, bytes_read, reads, stall_ns, io, …"""
+        """Counters since it was opened (with weights or a sampler, since the epoch began): samples,
+        bytes_read, reads, stall_ns, io, …"""
         return self._start().stats()
 
     def problems(self):
@@ -391,6 +539,8 @@ class Loader:
         """Stops the threads. Batches that are still held stay valid."""
         self._closed = True
         self._stop()
+        if self._work is not None:
+            self._work.close()
         if self._own:
             self.dataset.close()
 
@@ -407,7 +557,8 @@ class Loader:
             if not self._closed and (self._here() is not None or self._begun):
                 received = self._received()
                 kept["_place"] = self._place_of(self.state(), received)
-        left_out = {"_running": None, "_turn": None, "_lock": None, "_pool": None, "_begun": False}
+        left_out = {"_running": None, "_turn": None, "_lock": None, "_pool": None, "_begun": False,
+                    "_jobs": {}}
         return {**kept, **left_out}
 
     def __setstate__(self, state):
@@ -419,4 +570,4 @@ class Loader:
                f"batch {self.batch}, epoch {self.epoch}>"
 
 
-document(Loader, OPTIONS, rest="dataset_options")
+document(Loader, {**OPTIONS, **PYTHON}, rest="dataset_options")

@@ -18,6 +18,9 @@ def dataset(data, batch=32, *, ragged=(), **options):
     next epoch. Elements are batches already, read ahead by stoker's threads.
     """
     source = loader.Loader(data, batch, **options)
+    for name in ("transform", "collate", "batch_transform", "as_tuple"):
+        if getattr(source, name):
+            raise loader.UsageError(f"{name}: use .map() of the tf.data.Dataset")
     short = source._options.get("last") == "short"
     signature = _signature(source, None if short else source.batch, ragged)
 

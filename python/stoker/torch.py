@@ -11,8 +11,8 @@ import warnings
 import torch
 import torch.utils.data
 
-from stoker import _stoker, loader
-from stoker.dataset import Dataset, View
+from stoker import _collate, _stoker, loader
+from stoker.dataset import Dataset, Samples
 
 # Types that older PyTorch does not have, and what holds their values.
 WIDER = {"uint16": "int32", "uint32": "int64", "uint64": "int64"}
@@ -35,7 +35,8 @@ def tensor(array):
         return _tensor_without_numpy(array)
     if array.dtype.name in WIDER and not hasattr(torch, array.dtype.name):
         array = array.astype(WIDER[array.dtype.name])
-    return torch.from_numpy(array if array.flags.writeable else array.copy())
+    plain = array.flags.writeable and all(step >= 0 for step in array.strides)
+    return torch.from_numpy(array if plain else array.copy())
 
 
 def _tensor_without_numpy(array):
@@ -47,7 +48,16 @@ def _tensor_without_numpy(array):
 
 
 def _is_array(value):
-    return isinstance(value, _stoker.Array) or type(value).__module__ == "numpy"
+    if isinstance(value, _stoker.Array):
+        return True
+    kind = type(value)
+    return kind.__module__ == "numpy" and kind.__name__ == "ndarray" and value.dtype.kind in "biufc"
+
+
+def _tensors(column):
+    if isinstance(column, list):
+        return [tensor(v) if _is_array(v) else v for v in column]
+    return tensor(column) if _is_array(column) else column
 
 
 def _strings(column, as_tensors):
@@ -56,13 +66,11 @@ def _strings(column, as_tensors):
     return list(tensor(column.concat()).split(column.sizes().tolist()))
 
 
-class Batch(dict):
+class Batch(_collate.Mapping):
     """Columns of a batch: tensors, lists of bytes, lists of str, lists of anything.
 
-    ids, repeats and replaced are tensors of one element a sample; epoch and step are numbers.
+    ids, repeats and replaced are tensors of one element per sample; epoch and step are numbers.
     """
-
-    _receipt = None  # of a batch that nobody has looked at: the loop may never have got it
 
     @classmethod
     def of(cls, batch, as_tensors=False):
@@ -70,48 +78,18 @@ class Batch(dict):
         for name, column in batch.items():
             if isinstance(column, _stoker.Column):
                 self[name] = _strings(column, as_tensors)
-            elif isinstance(column, list):
-                self[name] = [tensor(v) if _is_array(v) else v for v in column]
             else:
-                self[name] = tensor(column)
-        self.epoch, self.step = batch.epoch, batch.step
-        self._ids, self._flags = batch.ids.copy(), batch.flags.copy()
+                self[name] = _tensors(column)
+        self._set_place(batch)
         return self
 
-    def __getitem__(self, name):
-        self._receipt = None
-        return super().__getitem__(name)
-
-    def __iter__(self):
-        self._receipt = None
-        return super().__iter__()
-
-    def get(self, name, default=None):
-        self._receipt = None
-        return super().get(name, default)
-
-    def keys(self):
-        self._receipt = None
-        return super().keys()
-
-    def values(self):
-        self._receipt = None
-        return super().values()
-
-    def items(self):
-        self._receipt = None
-        return super().items()
-
-    def pop(self, *args):
-        self._receipt = None
-        return super().pop(*args)
-
-    def __getstate__(self):
-        return {k: v for k, v in self.__dict__.items() if k != "_receipt"}
+    def _set_place(self, batch):
+        self.epoch, self.step = batch.epoch, batch.step
+        self._ids, self._flags = batch.ids.copy(), batch.flags.copy()
 
     @property
     def ids(self):
-        self._receipt = None
+        self._look()
         return tensor(self._ids).to(torch.int64)
 
     @property
@@ -128,7 +106,6 @@ class Batch(dict):
 class Loader(loader.Loader):
     """stoker.Loader (its options are all there), with dicts of tensors instead of batches.
 
-    transform   called with each Batch, on the host; what it returns is given instead
     bytes_as    byte strings as "bytes" or "tensor" (uint8)
     pin_memory  arrays are decoded into page-locked memory. Copy them to a GPU on the current
                 stream. Without CUDA it is ordinary memory.
@@ -138,9 +115,8 @@ class Loader(loader.Loader):
     DistributedSampler, and not needed: epochs count by themselves.
     """
 
-    def __init__(self, data, batch=32, *, transform=None, bytes_as="bytes", pin_memory=False,
-                 device=None, **options):
-        self.transform = transform
+    def __init__(self, data, batch=32, *, bytes_as="bytes", pin_memory=False, device=None,
+                 **options):
         if bytes_as not in ("bytes", "tensor"):
             raise loader.UsageError(f"bytes_as={bytes_as!r}: it is one of bytes, tensor")
         self._as_tensors = bytes_as == "tensor"
@@ -176,17 +152,36 @@ class Loader(loader.Loader):
         else:
             made = self._on_host(held)
             made = made if self.device is None else _move(made, self.device)
+        return self._with_receipt(made)
+
+    def _plain(self, held):
+        return Batch.of(loader.Batch(held, self._numbers), self._as_tensors)
+
+    def _columns(self, samples):
+        made = super()._columns(samples)
+        if isinstance(made, dict):
+            return Batch((name, _tensors(column)) for name, column in made.items())
+        return _collate.Columns(map(_tensors, made)) if isinstance(made, tuple) else _tensors(made)
+
+    def _mark(self, made, batch):
         if isinstance(made, Batch):
-            made._receipt = self._running.receipt()
-        return made
+            made._set_place(batch)
+        else:
+            made.epoch, made.step = batch.epoch, batch.step
+            made.ids = tensor(batch.ids.copy()).to(torch.int64)
+            made.repeats, made.replaced = map(torch.as_tensor, (batch.repeats, batch.replaced))
 
     def _on_host(self, held):
         if self.pin_memory and self.device is None:
             shown, self._shown = self._shown, held
             if shown is not None:  # what the caller did with it is on the stream by now
                 self._copies.add(torch.cuda.current_stream().record_event(), shown)
-        made = Batch.of(loader.Batch(held), self._as_tensors)
-        return made if self.transform is None else self.transform(made)
+        made = self._shaped(held)
+        return _mapped(made, torch.Tensor.pin_memory) if self.pin_memory and self._is_made() else made
+
+    def _is_made(self):
+        """Whether the loop gets other memory than the loader's, which is pinned."""
+        return any((self.transform, self.collate, self.batch_transform))
 
     def _on_gpu(self, held):
         """One batch is on its way while the caller has the one before."""
@@ -194,7 +189,7 @@ class Loader(loader.Loader):
         try:
             ahead = self._running.take(1)
         except loader.Error:
-            ahead = None  # it comes again when its turn has come
+            ahead = None  # the error comes again at its place in the order
         if ahead is not None:
             self._start_copy(ahead)
         moved, event = self._moving[held]
@@ -273,18 +268,24 @@ class _Copies:
 
 
 def _move(value, device):
+    return _mapped(value, lambda t: t.to(device, non_blocking=True))
+
+
+def _mapped(value, do):
+    """The same with do(tensor) in the place of each tensor."""
     if isinstance(value, torch.Tensor):
-        return value.to(device, non_blocking=True)
-    if isinstance(value, Batch):
-        moved = Batch((k, _move(v, device)) for k, v in value.items())
-        moved.__dict__.update(value.__dict__)
-        return moved
+        return do(value)
+    if isinstance(value, _collate.Seen):
+        parts = value.items() if isinstance(value, dict) else value
+        made = type(value)(_mapped(v, do) for v in parts)
+        made.__dict__.update(value.__dict__)
+        return made
     if isinstance(value, dict):
-        return {k: _move(v, device) for k, v in value.items()}
+        return {k: _mapped(v, do) for k, v in value.items()}
     if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
-        return type(value)(_move(v, device) for v in value)
+        return type(value)(_mapped(v, do) for v in value)
     if isinstance(value, tuple):
-        return type(value)(*(_move(v, device) for v in value))
+        return type(value)(*(_mapped(v, do) for v in value))
     return value
 
 
@@ -304,12 +305,12 @@ def _each_tensor(value, do):
 class MapDataset(torch.utils.data.Dataset):
     """Samples by number, for a DataLoader with a sampler: dicts, as stoker.Dataset gives them.
 
-    `data` is a path, a stoker.Dataset or a slice of one. `transform` is called with each sample.
+    `data` is a path, a stoker.Dataset or a part of one. `transform` is called with each sample.
     Worker processes open the dataset themselves, whether they are forked or spawned.
     """
 
     def __init__(self, data, transform=None, **options):
-        self.dataset = data if isinstance(data, (Dataset, View)) else Dataset(data, **options)
+        self.dataset = data if isinstance(data, Samples) else Dataset(data, **options)
         self.transform = transform
 
     def __len__(self):
@@ -319,10 +320,10 @@ class MapDataset(torch.utils.data.Dataset):
         sample = self.dataset[i]
         return sample if self.transform is None else self.transform(sample)
 
-    def __getitems__(self, numbers):
-        """A batch at once, read in the order of the file."""
-        found = {i: self[i] for i in sorted(set(numbers))}
-        return [found[i] for i in numbers]
+    def __getitems__(self, indices):
+        """A batch at once, with as few reads as bring it."""
+        samples = self.dataset.__getitems__(indices)
+        return samples if self.transform is None else [self.transform(s) for s in samples]
 
 
 class IterDataset(torch.utils.data.IterableDataset):
@@ -356,4 +357,11 @@ class IterDataset(torch.utils.data.IterableDataset):
             self._split = split
             self._loader = Loader(self._data, self._batch, rank=split[0], world=split[1], **options)
         self._loader.set_epoch(int(self._epoch))
-        return (dict(b) if isinstance(b, Batch) else b for b in self._loader)
+        return map(_without_place, self._loader)
+
+
+def _without_place(made):
+    """For another process: plain dicts and tuples."""
+    if isinstance(made, Batch):
+        return dict(made)
+    return tuple(made) if isinstance(made, _collate.Columns) else made

@@ -207,6 +207,7 @@ void stk_image_free(struct stk_image *im)
     if (!im)
         return;
     stk_sink_release(&im->sink);
+    free(im->bytes.p);
     free(im->row.p);
     free(im->whole.p);
     free(im);
@@ -266,12 +267,32 @@ int stk_image_size(struct stk_image *im, const uint8_t *p, size_t n, const struc
     return is_png(p, n) ? stk_png_size(p, n, width, height, err) : not_an_image(p, n, err);
 }
 
+size_t stk_image_bytes(const struct stk_image_op *op, uint32_t width, uint32_t height)
+{
+    return (size_t)op->channels * width * height * stk_dtype_size((enum stk_dtype)op->tone.dtype);
+}
+
+static int decode_bytes(struct stk_image *im, const struct stk_image_job *job, struct stk_err *err)
+{
+    if (is_jpeg(job->p, job->n))
+        return stk_jpeg_decode(im, job, err);
+    return is_png(job->p, job->n) ? stk_png_decode(im, job, err)
+                                  : not_an_image(job->p, job->n, err);
+}
+
 int stk_image_decode(struct stk_image *im, const uint8_t *p, size_t n,
-                     const struct stk_image_op *op, uint64_t key, uint8_t *out, size_t out_size,
+                     const struct stk_image_op *op, uint64_t key, void *out, size_t out_size,
                      struct stk_err *err)
 {
     struct stk_image_job job = {p, n, op, key, out, out_size};
-    if (is_jpeg(p, n))
-        return stk_jpeg_decode(im, &job, err);
-    return is_png(p, n) ? stk_png_decode(im, &job, err) : not_an_image(p, n, err);
+    if (op->tone.dtype == STK_U8)
+        return decode_bytes(im, &job, err);
+    job.out_size = out_size / stk_dtype_size((enum stk_dtype)op->tone.dtype);
+    int rc = stk_room_need(&im->bytes, job.out_size, err);
+    job.out = im->bytes.p;
+    if (rc == 0)
+        rc = decode_bytes(im, &job, err);
+    if (rc == 0)
+        stk_tone_put(&im->tones, op, job.out, out, job.out_size / op->channels);
+    return rc;
 }

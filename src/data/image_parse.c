@@ -5,17 +5,19 @@
 #include "data/image_priv.h"
 #include "base/num.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define SHAPE                                                                                      \
-    "image[:SIZE|WIDTHxHEIGHT][,crop=none|center|random][,resize=N][,flip][,layout=nhwc|nchw]"     \
-    "[,gray][,scale=A-B][,ratio=A-B][,field=NAME]"
+    "image[:SIZE|WIDTHxHEIGHT][,crop=none|center|random][,resize=N][,flip][,layout=hwc|chw][,"     \
+    "gray]"                                                                                        \
+    "[,scale=A-B][,ratio=A-B][,dtype=uint8|float16|float32][,mean=R:G:B][,std=R:G:B][,field=NAME]"
 
 struct parser {
     struct stk_image_op *op;
     char **field;
-    bool crop_given, area_given;
+    bool crop_given, area_given, tone_given, dtype_given;
     struct stk_err *err;
 };
 
@@ -87,6 +89,61 @@ static bool read_crop(struct parser *p, const char *s, size_t n)
     return false;
 }
 
+static bool read_layout(struct parser *p, const char *s, size_t n)
+{
+    p->op->nchw = is(s, n, "chw") || is(s, n, "nchw");
+    return p->op->nchw || is(s, n, "hwc") || is(s, n, "nhwc");
+}
+
+static bool read_dtype(struct parser *p, const char *s, size_t n)
+{
+    static const int types[] = {STK_U8, STK_F16, STK_F32};
+    p->dtype_given = true;
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (is(s, n, stk_dtype_name((enum stk_dtype)types[i]))) {
+            p->op->tone.dtype = types[i];
+            return true;
+        }
+    return false;
+}
+
+/* "0.5" for all channels, or "0.485:0.456:0.406". */
+static bool read_channels(struct parser *p, const char *s, size_t n, float v[3])
+{
+    const char *end = s + n;
+    int64_t whole;
+    double x;
+    p->tone_given = true;
+    for (int i = 0; i < 3; i++) {
+        const char *colon = memchr(s, ':', (size_t)(end - s));
+        size_t len = (size_t)((colon ? colon : end) - s);
+        if (stk_num_parse(s, len, &whole, &x) == STK_NUM_NONE || !(fabs(x) < 1e6))
+            return false;
+        v[i] = (float)x;
+        if (!colon && i == 0) {
+            v[1] = v[2] = v[0];
+            return true;
+        }
+        if (!colon || i == 2)
+            return !colon && i == 2;
+        s = colon + 1;
+    }
+    return false;
+}
+
+static bool read_std(struct parser *p, const char *s, size_t n)
+{
+    float *v = p->op->tone.std;
+    return read_channels(p, s, n, v) && v[0] > 0 && v[1] > 0 && v[2] > 0;
+}
+
+static bool read_field(struct parser *p, const char *s, size_t n)
+{
+    free(*p->field);
+    *p->field = n ? strndup(s, n) : NULL;
+    return *p->field != NULL;
+}
+
 /* The value of "key=value"; false: there is no such value. *known: there is such a key. */
 static bool read_value(struct parser *p, const char *key, size_t len, const char *s, size_t n,
                        bool *known)
@@ -96,10 +153,16 @@ static bool read_value(struct parser *p, const char *key, size_t len, const char
         return read_crop(p, s, n);
     if (is(key, len, "resize"))
         return side(s, n, &op->resize);
-    if (is(key, len, "layout")) {
-        op->nchw = is(s, n, "nchw");
-        return op->nchw || is(s, n, "nhwc");
-    }
+    if (is(key, len, "layout"))
+        return read_layout(p, s, n);
+    if (is(key, len, "dtype"))
+        return read_dtype(p, s, n);
+    if (is(key, len, "mean"))
+        return read_channels(p, s, n, op->tone.mean);
+    if (is(key, len, "std"))
+        return read_std(p, s, n);
+    if (is(key, len, "field"))
+        return read_field(p, s, n);
     if (is(key, len, "scale")) {
         p->area_given = true;
         return range(s, n, &op->scale_min, &op->scale_max) && op->scale_max <= 1;
@@ -107,11 +170,6 @@ static bool read_value(struct parser *p, const char *key, size_t len, const char
     if (is(key, len, "ratio")) {
         p->area_given = true;
         return range(s, n, &op->ratio_min, &op->ratio_max);
-    }
-    if (is(key, len, "field")) {
-        free(*p->field);
-        *p->field = n ? strndup(s, n) : NULL;
-        return *p->field != NULL;
     }
     *known = false;
     return false;
@@ -145,6 +203,10 @@ static int check_whole(struct parser *p, const char *text)
     size_t n = strlen(text);
     if (op->width && !p->crop_given)
         op->crop = STK_CROP_CENTER;
+    if (p->tone_given && !p->dtype_given)
+        op->tone.dtype = STK_F32;
+    if (p->tone_given && op->tone.dtype == STK_U8)
+        return wrong(p, text, n, "mean and std need dtype=float32 or float16");
     if (!op->width && (op->crop != STK_CROP_NONE || op->resize))
         return wrong(p, text, n, "a crop needs a size");
     if (p->area_given && op->crop != STK_CROP_RANDOM)
@@ -174,8 +236,12 @@ static int read_items(struct parser *p, const char *text)
 int stk_image_op_parse(const char *text, struct stk_image_op *op, char **field, struct stk_err *err)
 {
     struct parser p = {.op = op, .field = field, .err = err};
-    *op = (struct stk_image_op){
-        .channels = 3, .scale_min = 0.08, .scale_max = 1, .ratio_min = 3. / 4, .ratio_max = 4. / 3};
+    *op = (struct stk_image_op){.channels = 3,
+                                .scale_min = 0.08,
+                                .scale_max = 1,
+                                .ratio_min = 3. / 4,
+                                .ratio_max = 4. / 3,
+                                .tone = {.dtype = STK_U8, .std = {1, 1, 1}}};
     *field = NULL;
     int rc = strncmp(text, "image", 5) == 0 ? read_items(&p, text)
                                             : wrong(&p, text, strlen(text), "unknown");

@@ -67,8 +67,23 @@ size_t stk_sink_slack(const struct stk_sink *s);
 void stk_sink_row(struct stk_sink *s, const uint8_t *row);
 void stk_sink_release(struct stk_sink *s);
 
+/* A tone as a table: the values of 0 to 255 by channel. */
+struct stk_tones {
+    struct stk_tone of; /* all zero: none was made yet */
+    union {
+        float f32[3][256];
+        uint16_t f16[3][256];
+    } value;
+};
+
+/* n pixels of `channels` values, interleaved or in planes, to the tone asked for. */
+void stk_tone_put(struct stk_tones *t, const struct stk_image_op *op, const uint8_t *from, void *to,
+                  size_t pixels);
+
 struct stk_image {
     struct stk_sink sink;
+    struct stk_tones tones;
+    struct stk_room bytes; /* an image before its tone */
     struct stk_room row;   /* one decoded row */
     struct stk_room whole; /* an interlaced image, until it is complete */
 };

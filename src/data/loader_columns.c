@@ -63,13 +63,13 @@ static void shape_image(const struct stk_loader *ld, struct column *c)
     const struct stk_image_op *op = &ld->image;
     c->image = true;
     c->kind = STK_ARRAY;
-    c->dtype = STK_U8;
+    c->dtype = (uint8_t)op->tone.dtype;
     c->ndim = 3;
     c->layout = op->width ? STK_DENSE : STK_VALUES;
     uint64_t h = op->height, w = op->width, ch = op->channels;
     uint64_t dim[3] = {op->nchw ? ch : h, op->nchw ? h : w, op->nchw ? w : ch};
     memcpy(c->dim, dim, sizeof dim);
-    c->size = (size_t)(h * w * ch);
+    c->size = stk_image_bytes(op, op->width, op->height);
 }
 
 static int columns_of_sample(struct stk_loader *ld, const struct stk_sample *s, struct stk_err *err)
@@ -369,11 +369,11 @@ static int put_image(struct worker *w, struct batch *b, uint32_t slot, size_t c,
     if (rc < 0)
         return rc;
     uint64_t ch = ld->image.channels;
-    struct stk_value out = {.kind = STK_ARRAY, .dtype = STK_U8, .ndim = 3};
+    struct stk_value out = {.kind = STK_ARRAY, .dtype = col->dtype, .ndim = 3};
     uint64_t hwc[3] = {height, width, ch}, chw[3] = {ch, height, width};
     memcpy(out.dim, ld->image.nchw ? chw : hwc, sizeof hwc);
-    out.size = (size_t)(ch * width * height);
-    uint8_t *pixels = batch_alloc(b, out.size);
+    out.size = stk_image_bytes(&ld->image, width, height);
+    void *pixels = batch_alloc(b, out.size);
     if (!pixels)
         return stk_err_nomem(err, out.size);
     out.data = pixels;

@@ -154,7 +154,7 @@ def test_memory_from_elsewhere(table):
     assert blocks == given == giver.made > 0
     loader.close()
     del loader, batch
-    assert x[0, 0] == 30 * 64 * 64
+    assert x[0, 0] == 31 * 64 * 64
     assert giver.pool.blocks[0] == blocks
 
 
@@ -287,7 +287,7 @@ if child == 0:
 status = os.waitpid(child, 0)[1]
 print("parent", status, 64 + sum(len(b) for b in batches))
 """, table)
-    assert out.splitlines() == ["child 1984 2", "parent 0 1984"]
+    assert out.splitlines() == ["child 2000 2", "parent 0 2000"]
 
 
 @pytest.mark.parametrize("how", ["end", "break", "exception", "sys.exit", "thread"])

@@ -68,7 +68,7 @@ def with_epoch(batch):
 def leg(name, rank, world, stop_after=None, after=None, changed=False):
     '''Trains rank `rank` of `world`, from a checkpoint on, until a step of this leg or the end.'''
     loader = stoker.torch.Loader(DATA, batch=10, seed=5, rank=rank, world=world,
-                                 transform=with_epoch)
+                                 batch_transform=with_epoch)
     path = after and f"{FOLDER}/{after}.ckpt"
     if changed:
         loader.load_state_dict(stoker.torch.lightning_state(path))

@@ -13,6 +13,7 @@ from pythonlib import stoker
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 ROWS = {row[0]: row for row in stoker._stoker.loader_options}
 DATASET_ROWS = {row[0]: row for row in stoker._stoker.dataset_options}
+PYTHON = stoker._options.PYTHON
 # The command has an option of its own for these, or none: it goes through its epochs itself, finds
 # its rank out, and keeps states in files.
 PROGRAMS_ONLY = {"epochs", "rank", "world", "keys", "state"}
@@ -105,9 +106,10 @@ def test_signature():
     """help(), editors and type checkers see the options, not **options."""
     parameters = inspect.signature(stoker.Loader).parameters
     assert list(parameters)[:2] == ["data", "batch"]
-    assert set(parameters) - {"data", "dataset_options"} == set(ROWS)
-    for name, default, choices, help in ROWS.values():
-        assert parameters[name].default == default
+    assert set(parameters) - {"data", "dataset_options"} == set(ROWS) | set(PYTHON)
+    for name, default, choices, help in [*ROWS.values(), *PYTHON.values()]:
+        if name != "last":  # by the order
+            assert parameters[name].default == default
         assert re.search(rf"^    {name} +{re.escape(help.split(' ')[0])}", stoker.Loader.__doc__,
                          re.MULTILINE)
 
@@ -116,7 +118,7 @@ def test_documentation():
     """docs/python.md has a line on every option."""
     page = (ROOT / "docs/python.md").read_text()
     table = page[page.index("## Loader"):page.index("Other names")]
-    for name in ROWS:
+    for name in (*ROWS, *PYTHON):
         assert f"`{name}`" in table
 
 

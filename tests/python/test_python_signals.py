@@ -242,14 +242,14 @@ def test_a_transform_that_fails(table):
             raise Stop
         return batch["data"].tolist()
     fail, got = False, []
-    loader = stoker.torch.Loader(table, batch=BATCH, seed=1, transform=transform)
+    loader = stoker.torch.Loader(table, batch=BATCH, seed=1, batch_transform=transform)
     batches = iter(loader)
     got += next(batches)
     fail = True
     with pytest.raises(Stop):
         next(batches)
     fail, state = False, loader.state()
-    rest = sum(stoker.torch.Loader(table, batch=BATCH, transform=transform, state=state), [])
+    rest = sum(stoker.torch.Loader(table, batch=BATCH, batch_transform=transform, state=state), [])
     assert sorted(got + rest) == list(range(N)) and sum(batches, []) == rest
 
 

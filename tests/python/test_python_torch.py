@@ -73,10 +73,10 @@ def test_byte_strings(records):
         stoker_torch.Loader(records, bytes_as="list")
 
 
-def test_transform(table):
-    """What the transform returns is what the loop gets."""
+def test_batch_transform(table):
+    """What it returns is what the loop gets."""
     loader = stoker_torch.Loader(table, batch=100, shuffle=False,
-                                 transform=lambda b: (b["x"] * 2, b["label"]))
+                                 batch_transform=lambda b: (b["x"] * 2, b["label"]))
     x, y = next(iter(loader))
     assert x.flatten()[5] == 10 and y[5] == 5
 
