@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "data/image.h"
+#include "image/image.h"
 
 #ifndef STK_HAVE_JPEG
 

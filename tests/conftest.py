@@ -21,6 +21,7 @@ import zlib
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tests/lib"))  # what suites share
 STOKER = pathlib.Path(os.environ.get("STOKER", ROOT / "build" / "stoker")).resolve()
 
 # A status no command of ours uses, so that a sanitizer's exit is never taken for an expected one.

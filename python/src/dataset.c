@@ -5,8 +5,8 @@
  * there.
  */
 #include "pystk.h"
-#include "data/dataset.h"
-#include "data/open_options.h"
+#include "dataset/dataset.h"
+#include "dataset/open_options.h"
 #include "host/fs.h"
 
 #include <stdlib.h>

@@ -3,7 +3,7 @@
  * of uint64, float64 or uint32 in the machine's order: the stable ABI of Python 3.9 has no buffers.
  */
 #include "pystk.h"
-#include "data/draw.h"
+#include "load/draw.h"
 
 #include <stdlib.h>
 

@@ -13,8 +13,8 @@
  * After a fork the child can only ask where the loader was: the threads belong to its parent.
  */
 #include "pystk.h"
-#include "data/dataset.h"
-#include "data/loader_options.h"
+#include "dataset/dataset.h"
+#include "load/options.h"
 
 #include <stdlib.h>
 #include <unistd.h>

@@ -1,14 +1,14 @@
 /*
  * options.c - the options of datasets and loaders from Python's arguments: names, types, ranges and
- * errors follow from the tables of data/open_options.h and data/loader_options.h, which the package
+ * errors follow from the tables of dataset/open_options.h and load/options.h, which the package
  * takes its signatures and documentation from.
  */
 #include "pystk.h"
 #include "base/units.h"
-#include "data/image.h"
-#include "data/io.h"
-#include "data/loader_options.h"
-#include "data/open_options.h"
+#include "image/image.h"
+#include "io/io.h"
+#include "load/options.h"
+#include "dataset/open_options.h"
 
 #include <stdlib.h>
 

@@ -4,7 +4,7 @@
  * another epoch in the same order.
  */
 #include "pystk.h"
-#include "data/plan.h"
+#include "load/plan.h"
 
 #include <stdlib.h>
 

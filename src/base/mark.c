@@ -11,7 +11,7 @@
 
 #include "stoker.h"
 
-enum mark_kind { MARK_STEP = 1, MARK_EPOCH = 3 }; /* enum stk_log_mark_kind of preload/log.h */
+enum mark_kind { MARK_STEP = 1, MARK_EPOCH = 3 }; /* enum stk_log_mark_kind of proflog/log.h */
 
 struct profiler {
     void (*mark)(uint32_t kind, const char *name, uint64_t number);

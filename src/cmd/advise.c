@@ -2,7 +2,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "cmd/cmd.h"
-#include "lab/judge.h"
+#include "advice/judge.h"
 #include "report/grid.h"
 #include "report/report.h"
 

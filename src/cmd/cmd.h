@@ -126,7 +126,7 @@ int stk_run_command(const struct stk_cmd *cmd, int argc, char *const *argv);
 /* attend.c: calls what(run) beside a thread that ends the process if a signal came and the call is
  * blocked. */
 int stk_attend(struct stk_run *run, int (*what)(struct stk_run *run));
-struct stk_judged; /* lab/judge.h */
+struct stk_judged; /* advice/judge.h */
 /* stk_judge() of a trusted profile (stk_folder_believe(); trust: the value of --trust).
  * STK_E_STOPPED when a signal came meanwhile, which may have cut reading short. */
 int stk_judge_profile(struct stk_run *run, const char *path, const char *trust,

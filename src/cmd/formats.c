@@ -4,7 +4,7 @@
 #include "base/confine.h"
 #include "cmd/cmd.h"
 #include "report/grid.h"
-#include "data/image.h"
+#include "image/image.h"
 #include "format/jail.h"
 
 struct settings {

@@ -7,8 +7,8 @@
 #include "base/units.h"
 #include "cmd/problems.h"
 #include "report/grid.h"
-#include "data/inspect.h"
-#include "data/open_options.h"
+#include "dataset/inspect.h"
+#include "dataset/open_options.h"
 
 struct settings {
     struct stk_common common;

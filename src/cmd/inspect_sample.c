@@ -16,7 +16,7 @@
 #include "cmd/inspect.h"
 #include "cmd/sniff.h"
 #include "report/grid.h"
-#include "format/npyhead.h"
+#include "format/numpy/npyhead.h"
 #include "format/sample.h"
 
 #define FIELDS_SHOWN  64

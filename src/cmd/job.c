@@ -3,7 +3,7 @@
 #include <time.h>
 
 #include "base/units.h"
-#include "cluster/slurm.h"
+#include "sched/slurm/slurm.h"
 #include "cmd/cmd.h"
 #include "report/grid.h"
 #include "report/job.h"

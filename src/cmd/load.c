@@ -6,9 +6,9 @@
 
 #include "base/own.h"
 #include "base/text.h"
-#include "cluster/rank.h"
-#include "data/loader_options.h"
-#include "data/open_options.h"
+#include "sched/rank.h"
+#include "load/options.h"
+#include "dataset/open_options.h"
 
 #define SETTING(field) offsetof(struct stk_load_settings, field)
 

@@ -8,9 +8,9 @@
 
 #include "base/histogram.h"
 #include "cmd/cmd.h"
-#include "data/dataset.h"
-#include "data/io.h"
-#include "data/plan.h"
+#include "dataset/dataset.h"
+#include "io/io.h"
+#include "load/plan.h"
 
 struct stk_load_settings {
     struct stk_common common;

@@ -7,7 +7,7 @@
 #include "base/units.h"
 #include "report/grid.h"
 #include "cmd/load.h"
-#include "data/label.h"
+#include "dataset/label.h"
 
 #define LOOK_AT      (1u << 18) /* positions, if looking costs nothing */
 #define LOOK_AT_KEYS (1u << 16)

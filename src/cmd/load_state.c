@@ -8,7 +8,7 @@
 
 #include "base/file.h"
 #include "cmd/load.h"
-#include "data/trust.h"
+#include "dataset/trust.h"
 
 #define STATE_MAX ((size_t)64 << 20) /* more than a million ranks with refills need */
 

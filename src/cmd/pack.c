@@ -1,11 +1,11 @@
 /* pack.c - `stoker pack`: writes a dataset of any format as few large files of another. */
-#include "data/pack.h"
+#include "pack/pack.h"
 
 #include "base/text.h"
 #include "base/units.h"
 #include "cmd/cmd.h"
 #include "cmd/problems.h"
-#include "data/open_options.h"
+#include "dataset/open_options.h"
 #include "report/grid.h"
 
 struct settings {

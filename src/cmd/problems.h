@@ -3,7 +3,7 @@
 #define STK_CMD_PROBLEMS_H
 
 #include "base/json.h"
-#include "data/dataset.h"
+#include "dataset/dataset.h"
 #include "report/grid.h"
 
 /* Lines "file:offset: what", at most `most`, then the number of those not shown. */

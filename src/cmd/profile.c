@@ -1,7 +1,7 @@
 /* profile.c - `stoker profile`: run a program, record its I/O, CPU, memory and GPU use. */
 #include "base/quote.h"
 #include "cmd/cmd.h"
-#include "lab/launch.h"
+#include "record/launch.h"
 
 struct settings {
     struct stk_common common;

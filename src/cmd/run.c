@@ -20,9 +20,9 @@
 #include "base/text.h"
 #include "host/cpus.h"
 #include "cmd/cmd.h"
-#include "lab/folder.h"
-#include "lab/judge.h"
-#include "lab/launch.h"
+#include "record/folder.h"
+#include "advice/judge.h"
+#include "record/launch.h"
 
 /* ---- output ------------------------------------------------------------------------------- */
 

@@ -7,8 +7,8 @@
 #define STK_CMD_SCALE_H
 
 #include "cmd/cmd.h"
-#include "lab/runner.h"
-#include "lab/scaling.h"
+#include "study/runner.h"
+#include "scaling/scaling.h"
 
 struct stk_scale_settings {
     struct stk_common common;

@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "cmd/scale.h"
-#include "lab/folder.h"
+#include "record/folder.h"
 #include "report/grid.h"
 #include "report/scale.h"
 

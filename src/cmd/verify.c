@@ -1,11 +1,11 @@
 /* verify.c - `stoker verify`: reads every byte of a dataset and reports exactly what is wrong. */
-#include "data/verify.h"
+#include "dataset/verify.h"
 
 #include "base/text.h"
 #include "base/units.h"
 #include "cmd/cmd.h"
 #include "cmd/problems.h"
-#include "data/open_options.h"
+#include "dataset/open_options.h"
 #include "report/grid.h"
 
 struct settings {

@@ -9,9 +9,9 @@
 
 #include "base/pool.h"
 #include "base/spawn.h"
-#include "cluster/slurm.h"
+#include "sched/slurm/slurm.h"
 #include "cmd/watch.h"
-#include "lab/watch.h"
+#include "job/watch.h"
 #include "report/grid.h"
 #include "report/watch.h"
 

@@ -4,7 +4,7 @@
 #include <time.h>
 
 #include "base/pool.h"
-#include "lab/watch.h"
+#include "job/watch.h"
 
 void stk_nap(double s)
 {

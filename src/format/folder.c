@@ -1,7 +1,7 @@
 /*
  * folder.c - a folder of files: a file is a sample, its path below the folder the key.
  *
- * The dataset walks the folder (data/dataset.c). This file lists a file as one record, and writes
+ * The dataset walks the folder (dataset/dataset.c). This file lists a file as one record, and writes
  * samples as files, never through a link and never over an existing file.
  */
 #include "format/format.h"

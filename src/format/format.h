@@ -3,7 +3,7 @@
  *
  * A format is one const struct in one table (format.c). It recognises its files (bid), *lists* a
  * file (which byte ranges hold which samples), and *writes*. It never reads samples: the reader
- * (data/reader.c) does that for all formats, from the listing.
+ * (dataset/reader.c) does that for all formats, from the listing.
  *
  * Listing reports, for each file, in order:
  *   extents  a stored range of bytes and the filter chain that turns it into data;
@@ -231,7 +231,7 @@ const struct stk_codec *stk_codec_guess(const uint8_t *p, size_t n);
 /* ---- writing ----------------------------------------------------------------------------- */
 
 /*
- * One shard being written. The writer (data/out.c) embeds this in its own struct and supplies the
+ * One shard being written. The writer (pack/out.c) embeds this in its own struct and supplies the
  * operations; formats see only this.
  */
 struct stk_out {

@@ -7,7 +7,7 @@
 #include "format/members.h"
 #include "base/array.h"
 #include "base/text.h"
-#include "format/npyhead.h"
+#include "format/numpy/npyhead.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -69,7 +69,7 @@ bool stk_dtype_is_float(enum stk_dtype t);
 bool stk_dtype_is_read(enum stk_dtype t);
 /* True when p[0..n) is UTF-8 without NUL. */
 bool stk_is_text(const uint8_t *p, size_t n);
-/* Checks for exactly one JSON value, as Python's json accepts it (json_check.c). STK_E_CORRUPT: it
+/* Checks for exactly one JSON value, as Python's json accepts it (format/json/check.c). STK_E_CORRUPT: it
  * is not; STK_E_UNSUPPORTED: an object has duplicate names. */
 int stk_json_check(const uint8_t *p, size_t n, struct stk_err *err);
 size_t stk_json_bom(const uint8_t *p, size_t n); /* length of the byte order mark, if any */

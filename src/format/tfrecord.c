@@ -5,7 +5,7 @@
  * marker to find the next record) from damaged data (the next record can be found).
  */
 #include "format/format.h"
-#include "format/payload.h"
+#include "format/codec/payload.h"
 #include "format/sample.h"
 #include "base/crc32c.h"
 

@@ -30,7 +30,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "preload/log.h"
+#include "proflog/log.h"
 
 #define STK_EXPORT __attribute__((visibility("default")))
 

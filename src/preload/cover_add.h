@@ -5,7 +5,7 @@
 #ifndef STK_PRELOAD_COVER_ADD_H
 #define STK_PRELOAD_COVER_ADD_H
 
-#include "preload/cover.h"
+#include "proflog/cover.h"
 
 /* Joins the spans that [from, to) meets or touches with it; `i` is the first that ends at or after
  * `from`. */

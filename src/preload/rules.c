@@ -3,10 +3,10 @@
  * user excludes, and of the rest none that belong to the system, the interpreter or a library.
  * Left-out files are still counted in sum.
  */
-#include "preload/rules.h"
+#include "proflog/rules.h"
 
 #include "preload/priv.h"
-#include "preload/system_files.h"
+#include "proflog/system_files.h"
 
 struct pattern {
     const char *text;

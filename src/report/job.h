@@ -1,18 +1,18 @@
 /*
  * job.h - Slurm jobs for people and for programs: one job in full, several as a table, JSON.
- * Everything shown was computed before (lab/job.h). Names of jobs, reasons and paths are escaped.
+ * Everything shown was computed before (job/job.h). Names of jobs, reasons and paths are escaped.
  */
 #ifndef STK_REPORT_JOB_H
 #define STK_REPORT_JOB_H
 
 #include "base/json.h"
-#include "lab/job.h"
+#include "job/job.h"
 
 struct stk_job_text {
     unsigned columns; /* at least 60 */
     bool utf8, steps; /* steps: a table of them */
     int64_t now;      /* seconds since 1970 */
-    double advise_s;  /* lab/job.h */
+    double advise_s;  /* job/job.h */
 };
 
 /* One job: requested, allocated, used, why it waits, what to write next time. */

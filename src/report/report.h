@@ -1,6 +1,6 @@
 /*
  * report.h - a profile's numbers for people and for programs: text, JSON, CSV, Chrome/Perfetto
- * trace. Everything shown was computed before (lab/analysis.h, lab/advice.h); nothing here decides.
+ * trace. Everything shown was computed before (analysis/analysis.h, advice/advice.h); nothing here decides.
  *
  * Text goes into a buffer; files are written completely or not at all. Everything from a profile
  * (paths, commands, names) is escaped for the terminal.
@@ -9,7 +9,7 @@
 #define STK_REPORT_REPORT_H
 
 #include "base/json.h"
-#include "lab/advice.h"
+#include "advice/advice.h"
 
 /* Parts of the text, in this order. */
 enum stk_report_part {

@@ -1,12 +1,12 @@
 /*
  * scale.h - a scaling study for people and for programs: table, curve, sentences, JSON, CSV.
- * Everything shown was computed before (lab/scaling.h); nothing here decides.
+ * Everything shown was computed before (scaling/scaling.h); nothing here decides.
  */
 #ifndef STK_REPORT_SCALE_H
 #define STK_REPORT_SCALE_H
 
 #include "base/json.h"
-#include "lab/scaling.h"
+#include "scaling/scaling.h"
 
 /* The whole text: one table per series, the curves, sentences, cautions. columns: at least 60. */
 void stk_scale_text(const struct stk_scaling *s, unsigned columns, bool utf8, bool plot,

@@ -5,8 +5,8 @@
 #ifndef STK_REPORT_WATCH_H
 #define STK_REPORT_WATCH_H
 
-#include "cluster/slurm.h"
-#include "lab/watch.h"
+#include "sched/slurm/slurm.h"
+#include "job/watch.h"
 
 enum stk_watch_sort { STK_WATCH_BY_CPU, STK_WATCH_BY_MEMORY };
 

@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-#include "format/csv.h"
+#include "format/csv/csv.h"
 
 static void merge(const char *a, size_t a_len, const char *b, size_t b_len)
 {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/buf.h"
-#include "lab/profile.h"
+#include "profile/profile.h"
 
 static void touch(const struct stk_profile *p)
 {

@@ -1,7 +1,7 @@
 /* fuzz_example.c - an arbitrary record taken for a tf.train.Example, and for the start of one. */
 #include "harness.h"
 
-#include "format/example.h"
+#include "format/codec/example.h"
 
 int fuzz_example(const uint8_t *data, size_t size)
 {

@@ -6,7 +6,7 @@
 
 #include <fcntl.h>
 
-#include "format/hdf5_raw.h"
+#include "format/hdf5/raw.h"
 #include "format/lister.h"
 
 #define HEAD       16

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <zlib.h>
 
-#include "data/image.h"
+#include "image/image.h"
 
 #define MAX_PIXELS (8u << 20) /* more would only test the speed of memory */
 

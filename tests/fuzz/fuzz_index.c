@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "data/index.h"
+#include "dataset/index.h"
 
 #define LOOKUPS   64
 #define DATA_NAME "data.bin" /* as make_corpus.py says */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/json.h"
-#include "format/json_text.h"
+#include "format/json/text.h"
 
 static void touch_tree(const struct stk_jval *v)
 {

@@ -1,7 +1,7 @@
 /* fuzz_manifest.c - an arbitrary manifest.json of a packed dataset. */
 #include "harness.h"
 
-#include "data/manifest.h"
+#include "dataset/manifest.h"
 
 #include <fcntl.h>
 #include <unistd.h>

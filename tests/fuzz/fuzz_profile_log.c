@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-#include "lab/profile.h"
+#include "profile/profile.h"
 
 #define BLOCKS 7
 

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "lab/runner_priv.h"
+#include "study/priv.h"
 
 /* A plan that was read can be written and read again. */
 static void plan(const char *text, size_t size)

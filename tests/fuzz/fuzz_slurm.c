@@ -2,7 +2,7 @@
  * judged, shown as text and as JSON. */
 #include "harness.h"
 
-#include "cluster/slurm_priv.h"
+#include "sched/slurm/priv.h"
 #include "report/job.h"
 #include "report/watch.h"
 

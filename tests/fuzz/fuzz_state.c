@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "data/plan.h"
+#include "load/plan.h"
 
 #define LOOK 50 /* slots at either end */
 

@@ -1,6 +1,6 @@
 /* fuzz_types.c - samples of JSON Lines brought into one type for a field: what was decided must
  * hold for every sample it was decided over. The first byte says what the target holds. */
-#include "format/types.h"
+#include "format/codec/types.h"
 #include "harness.h"
 
 #define LINES 16u

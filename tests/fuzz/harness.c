@@ -11,7 +11,7 @@
 
 #include "base/file.h"
 #include "base/hash.h"
-#include "data/verify.h"
+#include "dataset/verify.h"
 #include "format/lister.h"
 
 #define READ_FROM_START 48         /* samples read from either end: a hostile count may be 2^60 */

@@ -154,7 +154,7 @@ def compare(program, theirs, ours, root):
 
 def programs(scratch):
     """{name: argv}; each has a folder of its own with what it needs."""
-    sys.path[:0] = [str(HERE), str(HERE.parent)]
+    sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent / "lib")]
     import datasets
     python = "/usr/bin/python3"
     for name in ("os_calls", "copies", "whole_files", "buffered", "numpy_load", "h5_read", "images",

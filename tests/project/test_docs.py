@@ -101,7 +101,7 @@ def test_every_rule_is_documented(stoker):
 
 def test_every_action_is_documented():
     """A script that acts on findings knows their kinds and parameters from this page alone."""
-    table = (ROOT / "src/lab/action.c").read_text().split("static const struct row rows")[1]
+    table = (ROOT / "src/advice/action.c").read_text().split("static const struct row rows")[1]
     page = (ROOT / "docs/profile.md").read_text().split("\n### Actions\n")[1].split("\n### ")[0]
     infos = re.findall(r"=\s+\{\{(.*?)\}", table, re.DOTALL)
     assert len(infos) > 30

@@ -35,7 +35,7 @@ def test_struct_and_table(what, known):
     body = re.sub(r"/\*.*?\*/", "", body, flags=re.DOTALL)
     fields = {name for line in body.split(";") if "(" not in line
               for name in re.findall(r"(\w+)\s*(?:,|$)", line.strip())} - {"user"}
-    table = (ROOT / f"src/data/{what}_options.h").read_text()
+    table = (ROOT / "src" / {"loader": "load/options.h", "open": "dataset/open_options.h"}[what]).read_text()
     rows = re.findall(rf'STK_{what.upper()}_OPTION\(at,\s*(?:"[\w-]+"|of\(.*?\)),\s*(\w+),',
                       table.replace("\\\n", " "))
     assert len(rows) == len(set(rows)) == len(known) > 10

@@ -267,7 +267,7 @@ def test_a_process_has_its_own_bandwidth(tmp_path):
     code = ("import sys; sys.path.insert(0, sys.argv[1]); import test_slowfs as t; "
             f"print(t.parallel_read(sys.argv[2], {size}, 8))")
     here = pathlib.Path(__file__).resolve().parent
-    env = {**os.environ, "PYTHONPATH": str(here.parent)}
+    env = {**os.environ, "PYTHONPATH": f"{here.parent}:{here.parent / 'lib'}"}
     with slowfs(src, tmp_path / "mnt", client_bandwidth="20MB", bandwidth="200MB") as fs:
         def slowest():
             procs = [subprocess.Popen([sys.executable, "-c", code, str(here), str(fs.mnt / "x.rec")],

@@ -7,8 +7,8 @@
 
 #include "check.h"
 #include "scratch.h"
-#include "data/dataset.h"
-#include "data/io_priv.h"
+#include "dataset/dataset.h"
+#include "io/priv.h"
 
 #include <stdlib.h>
 

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lab/advice.h"
+#include "advice/advice.h"
 
 #define SET_PROCS    64
 #define SET_FILES    8192

@@ -1,12 +1,12 @@
 /*
- * proflog.h - logs of the preload library (preload/log.h) made by hand: what the reader of profiles
+ * proflog.h - logs of the preload library (proflog/log.h) made by hand: what the reader of profiles
  * is tried on.
  */
 #ifndef PROFLOG_H
 #define PROFLOG_H
 
 #include "check.h"
-#include "lab/profile.h"
+#include "profile/profile.h"
 #include "scratch.h"
 
 #include <math.h>

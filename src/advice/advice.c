@@ -1,0 +1,244 @@
+/*
+ * advice.c - the table of rules, the order of findings and the verdict. The rules are in
+ * advice/reads.c, _lanes.c, _files.c, _meta.c, _memory.c, _tables.c, _writes.c and _balance.c,
+ * their thresholds in advice/limits.c.
+ */
+#include "advice/advice.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "advice/priv.h"
+
+/*
+ * Order matters: a rule may stay silent where an earlier rule covered the same files. The ids are
+ * stable: scripts and docs use them.
+ */
+static const struct rule rules[] = {
+    {"many-small-files",
+     "samples are spread over thousands of small files: opening costs more "
+     "than reading",
+     stk_rule_many_small_files},
+    {"open-per-sample", "the same file is opened again and again", stk_rule_open_per_sample},
+    {"small-reads", "requests of kilobytes instead of megabytes", stk_rule_small_reads},
+    {"random-reads", "small reads in random order: stage, then shuffle", stk_rule_random_reads},
+    {"prefetch-depth", "a sequential stream is read one small buffer at a time, on demand",
+     stk_rule_prefetch_depth},
+    {"read-parallelism", "too few readers: each waits for its own request",
+     stk_rule_read_parallelism},
+    {"decode-parallelism", "workers are busy with decoding while cores are idle",
+     stk_rule_decode_parallelism},
+    {"stage-to-node", "data that is read repeatedly fits into the node's memory or disk",
+     stk_rule_stage_to_node},
+    {"same-data-every-rank", "every rank reads the same bytes", stk_rule_same_data_every_rank},
+    {"in-memory-hdf5", "an HDF5 file that fits into memory is read in small pieces",
+     stk_rule_in_memory_hdf5},
+    {"reread-small-file", "a small file is read many times: keep it in memory",
+     stk_rule_reread_small_file},
+    {"stats-file-reread", "a tiny file is read in many pieces: read it once, in one call",
+     stk_rule_stats_file_reread},
+    {"csv-to-records", "the dataset is text that is parsed on every run", stk_rule_csv_to_records},
+    {"too-many-files", "many record files of modest size: put more samples in each file",
+     stk_rule_too_many_files},
+    {"too-few-files", "fewer files, or fewer storage targets, than ranks that read",
+     stk_rule_too_few_files},
+    {"stripe-size", "Lustre stripes do not match the requests", stk_rule_stripe_size},
+    {"metadata-load", "opening, stat and listing take a large share of the time",
+     stk_rule_metadata_load},
+    {"checkpoint-local", "checkpoints are written to shared storage while training waits",
+     stk_rule_checkpoint_local},
+    {"small-writes", "writes of kilobytes instead of megabytes", stk_rule_small_writes},
+    {"fsync-heavy", "the program waits for the disk after many writes", stk_rule_fsync_heavy},
+    {"stdio-heavy", "many small calls through C streams (fread, fgets, fwrite)",
+     stk_rule_stdio_heavy},
+    {"seek-heavy", "more seeks than reads", stk_rule_seek_heavy},
+    {"mmap-random", "a mapped file is loaded page by page", stk_rule_mmap_random},
+    {"imbalance", "one rank or worker does far more I/O than the others", stk_rule_imbalance},
+    {"slow-requests", "a few reads take very long", stk_rule_slow_requests},
+    {"accelerator-waits", "the accelerator is idle while data is read", stk_rule_accelerator_waits},
+};
+
+#define FINDINGS_MAX 128
+
+const char *stk_rule_id(size_t i, const char **summary)
+{
+    if (i >= sizeof rules / sizeof *rules)
+        return NULL;
+    if (summary)
+        *summary = rules[i].summary;
+    return rules[i].id;
+}
+
+const char *stk_severity_name(enum stk_severity s)
+{
+    static const char *const names[] = {"note", "low", "medium", "high"};
+    return (unsigned)s < sizeof names / sizeof *names ? names[s] : "";
+}
+
+static int by_weight(const void *x, const void *y)
+{
+    const struct stk_finding *a = x, *b = y;
+    if (a->severity != b->severity)
+        return a->severity < b->severity ? 1 : -1;
+    if (a->gain_s != b->gain_s)
+        return a->gain_s < b->gain_s ? 1 : -1;
+    return strcmp(a->id, b->id);
+}
+
+/* Share of the read bytes that was observed, where much was not; otherwise 1. */
+static double seen_share(const struct advisor *ad)
+{
+    double seen = ad->a->coverage_read, kernel = (double)ad->a->kernel_read_bytes;
+    return seen < 0 || seen >= stk_limits.seen || kernel * (1 - seen) < (double)stk_limits.little
+               ? 1
+               : seen;
+}
+
+/* Every verdict must mention what was not observed: bytes the kernel counted, and mapped files that
+ * may be most of what was read. */
+static const char *unseen(struct advisor *ad)
+{
+    const uint64_t *c = ad->a->job.n.c;
+    double seen = seen_share(ad), faults = 0;
+    const char *text = "";
+    if (seen < 1)
+        text = stk_advice_text(ad, " (only %s of the bytes that the kernel counted were seen)",
+                               stk_advice_percent(ad, seen));
+    for (size_t i = 0; i < ad->p->nprocs; i++)
+        faults += (double)ad->p->proc[i].major_faults;
+    if (c[STK_C_MMAP_BYTES] >= stk_limits.little && c[STK_C_MMAP_BYTES] > c[STK_C_READ_BYTES])
+        text = stk_advice_text(ad,
+                               "%s; reads through %s of mapped files are not included (%s page "
+                               "fault%s went to storage)",
+                               text, stk_advice_size(ad, (double)c[STK_C_MMAP_BYTES]),
+                               stk_advice_count(ad, faults), faults == 1 ? "" : "s");
+    return text;
+}
+
+/* No process left a log: a healthy program and an unobserved one look alike. */
+static bool saw_nothing(const struct stk_profile *p)
+{
+    bool log = strcmp(p->source, "stoker") != 0 || p->nrecs > 0;
+    for (size_t i = 0; i < p->nprocs; i++)
+        log = log || (p->proc[i].log && *p->proc[i].log);
+    return !log;
+}
+
+static const char *healthy_verdict(struct advisor *ad)
+{
+    const struct stk_usage *j = &ad->a->job;
+    double bytes = (double)(j->n.c[STK_C_READ_BYTES] + j->n.c[STK_C_WRITE_BYTES]);
+    double share = stk_advice_share(ad, ad->io_wall_s);
+    const char *not_seen = unseen(ad);
+    if (seen_share(ad) < stk_limits.most)
+        return stk_advice_text(ad, "no fault in what was seen, which is little%s", not_seen);
+    if (ad->ranks > 1 && ad->longest_s > stk_limits.far_from_mean * ad->io_wall_s &&
+        stk_advice_share(ad, ad->longest_s) >= stk_limits.medium_share)
+        return stk_advice_text(
+            ad,
+            "nothing to fix: no pattern that costs time, although %s spends %s of the run in I/O "
+            "(the mean is %s)%s",
+            stk_advice_rank(ad, ad->longest),
+            stk_advice_percent(ad, stk_advice_share(ad, ad->longest_s)),
+            stk_advice_percent(ad, share), not_seen);
+    if (bytes < (double)stk_limits.little && share < stk_limits.low_share)
+        return stk_advice_text(ad, "nothing to fix: the job did next to no I/O (%s)%s",
+                               stk_advice_size(ad, bytes), not_seen);
+    if (share < stk_limits.exposed_share && ad->workers && ad->hidden > stk_limits.most)
+        return stk_advice_text(ad,
+                               "nothing to fix: reading is hidden behind computing; the run waits "
+                               "for I/O %s of its time%s",
+                               stk_advice_percent(ad, share), not_seen);
+    if (share < stk_limits.exposed_share)
+        return stk_advice_text(ad, "nothing to fix: the run waits for I/O %s of its time%s",
+                               stk_advice_percent(ad, share), not_seen);
+    if (j->meta_s > j->read_s + j->write_s)
+        return stk_advice_text(
+            ad,
+            "nothing to fix: I/O takes %s of the run, mostly calls that move no data, on %s "
+            "file%s%s",
+            stk_advice_percent(ad, share), stk_advice_count(ad, (double)j->files),
+            j->files == 1 ? "" : "s", not_seen);
+    if (j->read_s >= j->write_s)
+        return stk_advice_text(ad,
+                               "nothing to fix: I/O takes %s of the run, in requests of %s at "
+                               "%s each; no other pattern would save much%s",
+                               stk_advice_percent(ad, share),
+                               stk_advice_size(ad, j->mean_read_bytes),
+                               stk_advice_rate(ad, j->bandwidth_Bps), not_seen);
+    return stk_advice_text(ad, "nothing to fix: I/O takes %s of the run, mostly writes of %s%s",
+                           stk_advice_percent(ad, share), stk_advice_size(ad, j->mean_write_bytes),
+                           not_seen);
+}
+
+/* An accelerator that idles while no I/O call is in progress waits for something else. */
+static const char *idle_accelerator(struct advisor *ad)
+{
+    double idle = ad->a->gpu_idle_share;
+    if (idle < stk_limits.high_share)
+        return "";
+    return stk_advice_text(ad,
+                           "; the GPU was idle in %s of the samples for a reason other than I/O "
+                           "(starting up, too few workers, work on the CPU)",
+                           stk_advice_percent(ad, idle));
+}
+
+/* Gains do not add up: two findings may save the same seconds. The verdict promises the largest. */
+static const char *make_verdict(struct advisor *ad)
+{
+    struct stk_advice *o = ad->out;
+    double best = 0;
+    bool nothing = saw_nothing(ad->p);
+    o->blind = nothing || (!o->nfindings && seen_share(ad) < stk_limits.most);
+    if (nothing)
+        return stk_advice_text(
+            ad,
+            "nothing is known about this program's I/O%s: no process left a log. It "
+            "is linked statically, setuid or uses another C library, was "
+            "started without LD_PRELOAD, or has only just started",
+            unseen(ad));
+    if (o->nfindings == 0)
+        return stk_advice_text(ad, "%s%s", healthy_verdict(ad), idle_accelerator(ad));
+    for (size_t i = 0; i < o->nfindings; i++)
+        best = o->finding[i].gain_s > best ? o->finding[i].gain_s : best;
+    const char *count =
+        o->nfindings == 1 ? "one finding" : stk_advice_text(ad, "%zu findings", o->nfindings);
+    if (o->finding[0].severity == STK_SEV_NOTE)
+        return stk_advice_text(
+            ad, "no finding is known to cost time: %s, I/O takes %s of the run%s", count,
+            stk_advice_percent(ad, stk_advice_share(ad, ad->io_wall_s)), unseen(ad));
+    if (best <= 0)
+        return stk_advice_text(ad, "%s; begin with %s%s", count, o->finding[0].id, unseen(ad));
+    return stk_advice_text(ad, "%s; begin with %s: the best one saves about %s of %s%s", count,
+                           o->finding[0].id, stk_advice_time(ad, best),
+                           stk_advice_time(ad, ad->run_s), unseen(ad));
+}
+
+int stk_advise(const struct stk_analysis *a, struct stk_advice *advice, struct stk_err *err)
+{
+    *advice = (struct stk_advice){.verdict = ""};
+    struct advisor ad = {
+        .a = a, .p = a->p, .out = advice, .room = FINDINGS_MAX, .run_s = a->p->run_s};
+    advice->finding = stk_arena_alloc(&advice->arena, FINDINGS_MAX * sizeof *advice->finding);
+    ad.nomem = !advice->finding;
+    if (!ad.nomem)
+        stk_advice_costs(&ad);
+    for (size_t i = 0; !ad.nomem && i < sizeof rules / sizeof *rules; i++)
+        rules[i].fire(&ad);
+    for (size_t i = 0; !ad.nomem && i < advice->nfindings; i++)
+        stk_advice_lines(&ad, &advice->finding[i]);
+    if (!ad.nomem) {
+        qsort(advice->finding, advice->nfindings, sizeof *advice->finding, by_weight);
+        advice->verdict = make_verdict(&ad);
+    }
+    if (!ad.nomem)
+        return 0;
+    stk_advice_release(advice);
+    return stk_err_nomem(err, FINDINGS_MAX * sizeof *advice->finding);
+}
+
+void stk_advice_release(struct stk_advice *advice)
+{
+    stk_arena_release(&advice->arena);
+    *advice = (struct stk_advice){.verdict = ""};
+}

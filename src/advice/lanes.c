@@ -1,0 +1,357 @@
+/*
+ * lanes.c - rules about who reads: too few readers, workers that decode while cores idle;
+ * and about how: C streams, seeks, mapped files.
+ */
+#include <math.h>
+#include <string.h>
+#include <strings.h>
+
+#include "advice/priv.h"
+#include "analysis/parts.h"
+
+/* ---- read-parallelism ---- */
+
+/* Read time that more readers would overlap: latency-bound reads always, whole files and large
+ * requests only where the job spends much of its time in them (`much`). */
+static double parallel_read_s(const struct advisor *ad, bool much, const struct stk_usage **first)
+{
+    double s = 0;
+    *first = NULL;
+    for (size_t i = 0; i < ad->a->nfiles; i++) {
+        const struct stk_usage *u = &ad->a->file[i];
+        bool small = stk_kind_request(u) < (double)stk_limits.unit_read && !stk_kind_whole(u) &&
+                     !stk_kind_table(u);
+        if (!u->n.c[STK_C_READ_BYTES] || stk_kind_model(u) || stk_kind_again(u) || !(small || much))
+            continue;
+        if (!*first)
+            *first = u;
+        s += u->read_s + (stk_kind_whole(u) ? u->meta_s : 0);
+    }
+    return s;
+}
+
+static bool cores_left(const struct advisor *ad)
+{
+    double cores = (double)ad->a->cores;
+    return cores <= 0 || ad->cores_used < 0 ||
+           ad->cores_used <= cores * (1 - stk_limits.idle_cores);
+}
+
+static void say_readers(struct advisor *ad, struct stk_finding *f, double wait, double per_rank,
+                        bool opens)
+{
+    bool one = ad->readers_per_rank < stk_limits.lone_reader;
+    const char *who = ad->workers ? "worker" : "thread";
+    stk_advice_say(ad, f, "%s %s%s read%s at a time, and the run waits %s (%s) for %s.",
+                   one ? (ad->ranks > 1 ? "In each rank one" : "One")
+                       : stk_advice_count(ad, ad->readers_per_rank),
+                   who,
+                   one             ? ""
+                   : ad->ranks > 1 ? "s a rank"
+                                   : "s",
+                   one ? "s" : "", stk_advice_time(ad, wait),
+                   stk_advice_percent(ad, stk_advice_share(ad, wait)),
+                   opens ? "reads and for opening what they read" : "reads");
+    if (per_rank > 0)
+        stk_advice_say(ad, f, "There %s %s core%s%s; %s were busy on average.",
+                       ad->a->cores == 1 ? "is" : "are", stk_advice_count(ad, (double)ad->a->cores),
+                       ad->a->cores == 1 ? "" : "s", ad->ranks > 1 ? " for all ranks" : "",
+                       ad->cores_used < 0      ? "an unknown number"
+                       : ad->cores_used < 0.05 ? "next to none"
+                                               : stk_advice_text(ad, "%.1f", ad->cores_used));
+    stk_advice_number(ad, f, "readers_per_rank", ad->readers_per_rank, "count");
+    stk_advice_number(ad, f, "wait_s", wait, "s");
+    stk_advice_number(ad, f, "cores", (double)ad->a->cores, "count");
+    stk_advice_number(ad, f, "cores_used", ad->cores_used, "count");
+}
+
+void stk_rule_read_parallelism(struct advisor *ad)
+{
+    const struct stk_usage *first;
+    double per_rank = (double)ad->a->cores / ad->ranks;
+    bool few = ad->readers_per_rank < stk_limits.lone_reader ||
+               (per_rank >= stk_limits.least_readers &&
+                ad->readers_per_rank <= stk_limits.reader_part * per_rank && cores_left(ad));
+    double wait = stk_advice_wall(ad, parallel_read_s(ad, false, &first));
+    double needed = stk_limits.exposed_share;
+    if (stk_advice_share(ad, wait) < needed) {
+        /* Large requests keep a storage target busy on their own: only a lone reader can gain, and
+         * only where reading is a large share of the run. */
+        few = ad->readers_per_rank < stk_limits.lone_reader;
+        wait = stk_advice_wall(ad, parallel_read_s(ad, true, &first));
+        needed = stk_limits.high_share;
+    }
+    if (!few || !first || stk_advice_share(ad, wait) < needed || !stk_advice_matters(ad, wait))
+        return;
+    /* A read from memory is CPU work and needs idle cores; waiting does not. */
+    enum reach reach = stk_advice_reach_of(first);
+    if (reach != REACH_SHARED && !(cores_left(ad) && per_rank >= 2))
+        return;
+    double more = fmin(stk_limits.most_readers, stk_limits.reader_part * per_rank);
+    more = fmax(stk_limits.least_readers, more);
+    double k = more / fmax(1, ad->readers_per_rank);
+    double gain = wait * (1 - 1 / k);
+    if (!stk_advice_felt(ad, reach, gain))
+        return;
+    struct stk_finding *f = stk_advice_begin(ad, "read-parallelism", stk_advice_severity(ad, gain),
+                                             "too few readers: each waits for its own request");
+    say_readers(ad, f, wait, per_rank, stk_kind_whole(first));
+    stk_advice_path(ad, f, stk_kind_whole(first) ? stk_advice_tree(ad, first) : first->name);
+    const char *n = stk_advice_count(ad, more);
+    stk_advice_do(ad, f,
+                  "Read with several threads or workers at once%s. stoker's loader keeps many "
+                  "reads in flight on its own.",
+                  more > per_rank && per_rank > 0
+                      ? stk_advice_text(ad,
+                                        ": start with %s, although a rank has fewer cores, since "
+                                        "readers wait most of the time",
+                                        n)
+                      : ", about as many as each rank has cores");
+    stk_advice_act_all(ad, f,
+                       (struct stk_action){.kind = STK_ACT_READERS,
+                                           .count = stk_whole(more + 0.5),
+                                           .use = first->use});
+    stk_advice_gain(ad, f, gain,
+                    "With %s readers instead of %.0f the waits overlap: %s of %s remain, as long "
+                    "as the storage can serve that many.",
+                    n, fmax(1, ad->readers_per_rank), stk_advice_time(ad, wait - gain),
+                    stk_advice_time(ad, wait));
+}
+
+/* ---- decode-parallelism ---- */
+
+static const struct stk_phase *decode_phase(const struct stk_analysis *a)
+{
+    static const char *const words[] = {"decode", "preproc", "augment", "transform", "parse"};
+    for (size_t i = 0; i < a->nphases; i++)
+        for (size_t w = 0; w < sizeof words / sizeof *words; w++)
+            if (strcasestr(a->phase[i].name, words[w]))
+                return &a->phase[i];
+    return NULL;
+}
+
+static void decode_finding(struct advisor *ad, double gain, double lanes, const char *evidence,
+                           const char *why)
+{
+    double per_rank = (double)ad->a->cores / ad->ranks;
+    double more = fmax(lanes + 1, per_rank);
+    struct stk_finding *f =
+        stk_advice_begin(ad, "decode-parallelism", stk_advice_severity(ad, gain),
+                         "too few workers decode while cores are idle");
+    stk_advice_say(ad, f, "%s", evidence);
+    stk_advice_say(ad, f, "Of %s cores, %.1f were busy on average.",
+                   stk_advice_count(ad, (double)ad->a->cores), ad->cores_used);
+    stk_advice_number(ad, f, "workers_per_rank", lanes, "count");
+    stk_advice_number(ad, f, "worker_cpu", ad->worker_cpu, "ratio");
+    stk_advice_number(ad, f, "cores", (double)ad->a->cores, "count");
+    stk_advice_number(ad, f, "cores_used", ad->cores_used, "count");
+    stk_advice_do(ad, f, "Decode with as many workers or threads as a rank has cores.");
+    struct stk_action workers = {.kind = STK_ACT_DECODERS, .count = stk_whole(more + 0.5)};
+    struct stk_action loader = stk_advice_loader(NULL);
+    loader.loader.threads = workers.count;
+    loader.instead = true;
+    stk_advice_act(ad, f, workers);
+    stk_advice_act(ad, f, loader);
+    stk_advice_gain(ad, f, gain, "%s", why);
+}
+
+/* Workers that are always busy, mostly on the CPU: the training loop waits for them. */
+static bool decode_workers(struct advisor *ad, double per_rank)
+{
+    double lanes = ad->readers_per_rank;
+    bool busy = ad->workers && ad->worker_busy >= stk_limits.busy_decode &&
+                ad->worker_cpu >= stk_limits.cpu_part;
+    bool idle = ad->a->gpu_util_mean < 0 || ad->a->gpu_util_mean < 1 - stk_limits.medium_share;
+    if (!busy || !idle || lanes > stk_limits.decode_part * per_rank)
+        return false;
+    double k = fmax(lanes + 1, per_rank) / lanes, gain = ad->worker_cpu_s * (1 - 1 / k);
+    if (!stk_advice_felt(ad, REACH_LOCAL, gain)) /* the programs of a script look like workers */
+        return false;
+    decode_finding(
+        ad, gain, lanes,
+        stk_advice_text(ad,
+                        "%.0f worker%s per rank busy %s of the time: %s on the CPU, the rest in "
+                        "I/O. The training loop waits for workers that never wait.",
+                        lanes, lanes < stk_limits.lone_reader ? "" : "s",
+                        stk_advice_percent(ad, ad->worker_busy),
+                        stk_advice_percent(ad, ad->worker_cpu)),
+        stk_advice_text(ad, "%s of CPU work per worker, divided among %.1f times as many.",
+                        stk_advice_time(ad, ad->worker_cpu_s), k));
+    return true;
+}
+
+void stk_rule_decode_parallelism(struct advisor *ad)
+{
+    double cores = (double)ad->a->cores, per_rank = cores / ad->ranks;
+    if (cores < 2 || ad->cores_used < 0 || !cores_left(ad) || decode_workers(ad, per_rank))
+        return;
+    const struct stk_phase *ph = decode_phase(ad->a);
+    double each = ph ? ph->total_s / ad->ranks : 0;
+    if (!ph || stk_advice_share(ad, each) < stk_limits.medium_share || ad->workers)
+        return;
+    double k = fmax(2, per_rank), gain = (each - ph->io_s / ad->ranks) * (1 - 1 / k);
+    if (!stk_advice_matters(ad, gain))
+        return;
+    decode_finding(
+        ad, gain, 1,
+        stk_advice_text(ad,
+                        "The program marks a phase \"%s\": %s times, %s of the run of each rank, "
+                        "one after the other.",
+                        stk_advice_show(ad, ph->name), stk_advice_count(ad, (double)ph->count),
+                        stk_advice_percent(ad, stk_advice_share(ad, each))),
+        stk_advice_text(ad, "%s in that phase, minus its I/O, divided among %.0f workers.",
+                        stk_advice_time(ad, each), k));
+}
+
+/* ---- stdio-heavy ---- */
+
+struct streams {
+    double calls, bytes, s;
+    double calls_s; /* the part of s that larger buffers could save */
+    double most;
+    const struct stk_usage *first;
+};
+
+/* A large buffer is refilled after each jump, and useless for a call or two: count only data read
+ * or written in order, in many calls. */
+static struct streams sum_streams(const struct advisor *ad)
+{
+    struct streams t = {0};
+    for (size_t i = 0; i < ad->a->nfiles; i++) {
+        const struct stk_usage *u = &ad->a->file[i];
+        double s = 0, calls = 0;
+        uint64_t reads = u->n.c[STK_C_READS], writes = u->n.c[STK_C_WRITES];
+        if (fmax(stk_kind_jumps(u), (double)u->n.c[STK_C_SEEKS]) >
+                stk_limits.most * (double)(reads + writes) ||
+            reads + writes < stk_limits.least_stdio_per_open * u->n.c[STK_C_OPENS])
+            continue;
+        for (size_t r = u->rec_from; r < u->rec_to; r++) {
+            const uint64_t *c = ad->p->rec[r].n.c;
+            if (ad->p->rec[r].api != STK_API_STDIO)
+                continue;
+            s += stk_ns(c[STK_C_READ_NS]) + stk_ns(c[STK_C_WRITE_NS]);
+            calls += (double)c[STK_C_READS] + (double)c[STK_C_WRITES];
+            t.bytes += (double)c[STK_C_READ_BYTES] + (double)c[STK_C_WRITE_BYTES];
+        }
+        t.s += s;
+        t.calls += calls;
+        t.calls_s += stk_kind_read_ahead(u) ? fmin(s, u->latency_p50_s * calls) : s;
+        if (s > t.most) {
+            t.most = s;
+            t.first = u;
+        }
+    }
+    return t;
+}
+
+void stk_rule_stdio_heavy(struct advisor *ad)
+{
+    struct streams t = sum_streams(ad);
+    if (!t.first || t.calls < (double)stk_limits.least_calls ||
+        t.bytes / t.calls > (double)stk_limits.stream_call)
+        return;
+    /* The cost of the same bytes in large buffers; a call itself takes about 50 ns. */
+    double better =
+        stk_advice_read_s(ad, stk_advice_reach_of(t.first), t.bytes, (double)stk_limits.big_read);
+    better = fmax(better, t.s - t.calls_s);
+    double gain = stk_advice_wall(ad, t.s - better);
+    if (!stk_advice_matters(ad, gain) ||
+        stk_advice_share(ad, stk_advice_wall(ad, t.s)) < stk_limits.medium_share)
+        return;
+    struct stk_finding *f =
+        stk_advice_begin(ad, "stdio-heavy", stk_advice_severity(ad, gain),
+                         "%s small calls through C streams", stk_advice_count(ad, t.calls));
+    stk_advice_say(ad, f, "fread, fgets, fwrite and the like moved %s in %s calls of %s, in %s.",
+                   stk_advice_size(ad, t.bytes), stk_advice_count(ad, t.calls),
+                   stk_advice_size(ad, t.bytes / t.calls), stk_advice_time(ad, t.s));
+    stk_advice_number(ad, f, "stdio_calls", t.calls, "count");
+    stk_advice_number(ad, f, "stdio_s", t.s, "s");
+    stk_advice_path(ad, f, t.first->name);
+    stk_advice_do(ad, f,
+                  "A stream reads 4 KiB at a time from the file system: give it a buffer of "
+                  "megabytes before the first call, or read large pieces with read().");
+    stk_advice_act_all(
+        ad, f, (struct stk_action){.kind = STK_ACT_STREAM_BUFFER, .bytes = stk_limits.big_read});
+    stk_advice_gain(ad, f, gain, "%s in buffers of %s would take %s instead of %s.",
+                    stk_advice_size(ad, t.bytes), stk_advice_size(ad, (double)stk_limits.big_read),
+                    stk_advice_time(ad, better), stk_advice_time(ad, t.s));
+}
+
+/* ---- seek-heavy ---- */
+
+void stk_rule_seek_heavy(struct advisor *ad)
+{
+    for (size_t i = 0; i < ad->a->nfiles; i++) {
+        const struct stk_usage *u = &ad->a->file[i];
+        const uint64_t *c = u->n.c;
+        double seeks_s = fmin(u->meta_s, (double)c[STK_C_SEEKS] * stk_limits.call_s);
+        double gain = stk_advice_wall(ad, seeks_s);
+        if (c[STK_C_SEEKS] < stk_limits.least_calls ||
+            (double)c[STK_C_SEEKS] < stk_limits.seeks_per_read * (double)c[STK_C_READS] ||
+            !stk_advice_matters(ad, gain))
+            continue;
+        struct stk_finding *f =
+            stk_advice_begin(ad, "seek-heavy", stk_advice_severity(ad, gain),
+                             "more seeks than reads in %s", stk_advice_show(ad, u->name));
+        stk_advice_say(ad, f, "%s seeks for %s reads; calls that move no data took %s.",
+                       stk_advice_count(ad, (double)c[STK_C_SEEKS]),
+                       stk_advice_count(ad, (double)c[STK_C_READS]),
+                       stk_advice_time(ad, u->meta_s));
+        stk_advice_number(ad, f, "seeks", (double)c[STK_C_SEEKS], "count");
+        stk_advice_number(ad, f, "reads", (double)c[STK_C_READS], "count");
+        stk_advice_path(ad, f, u->name);
+        stk_advice_do(ad, f, "Read with pread() at the offset, or read the file in order.");
+        stk_advice_act_all(ad, f, (struct stk_action){.kind = STK_ACT_PREAD});
+        stk_advice_gain(ad, f, gain, "%s seeks at %s each (assumed).",
+                        stk_advice_count(ad, (double)c[STK_C_SEEKS]),
+                        stk_advice_time(ad, stk_limits.call_s));
+        return; /* only the worst: the others are alike */
+    }
+}
+
+/* ---- mmap-random ---- */
+
+void stk_rule_mmap_random(struct advisor *ad)
+{
+    const struct stk_profile *p = ad->p;
+    double faults = 0, worst = 0;
+    const struct stk_usage *u = NULL;
+    for (size_t i = 0; i < p->nprocs; i++) {
+        faults += (double)p->proc[i].major_faults;
+        worst = fmax(worst, (double)p->proc[i].major_faults);
+    }
+    for (size_t i = 0; i < ad->a->nfiles; i++) {
+        const struct stk_usage *f = &ad->a->file[i];
+        if (f->n.c[STK_C_MMAPS] && (!u || f->n.c[STK_C_MMAP_BYTES] > u->n.c[STK_C_MMAP_BYTES]))
+            u = f;
+    }
+    if (!u || u->n.c[STK_C_MMAP_BYTES] < stk_limits.little ||
+        faults < (double)stk_limits.least_faults)
+        return;
+    enum reach reach = stk_advice_reach_of(u);
+    double each = reach == REACH_SHARED ? stk_limits.shared_latency_s : stk_limits.local_latency_s;
+    double gain = fmin(worst * each, ad->run_s) * stk_limits.faults_saved;
+    /* A program that starts with a cold page cache also waits for its libraries. */
+    if (!stk_advice_felt(ad, reach, gain))
+        return;
+    struct stk_finding *f = stk_advice_begin(ad, "mmap-random", stk_advice_severity(ad, gain),
+                                             "a mapped file is loaded piece by piece, as it is "
+                                             "touched");
+    stk_advice_say(ad, f, "%s times a process waited for a page from storage (major faults).",
+                   stk_advice_count(ad, faults));
+    stk_advice_say(ad, f, "%s of %s are mapped; which parts were touched is unknown.",
+                   stk_advice_size(ad, (double)u->n.c[STK_C_MMAP_BYTES]),
+                   stk_advice_show(ad, u->name));
+    stk_advice_number(ad, f, "major_faults", faults, "count");
+    stk_advice_number(ad, f, "mmap_bytes", (double)u->n.c[STK_C_MMAP_BYTES], "bytes");
+    stk_advice_path(ad, f, u->name);
+    stk_advice_do(ad, f,
+                  "Load the file with large reads before it is used (on a network file system a "
+                  "fault is a request of a few KiB), or read it instead of mapping it.");
+    stk_advice_act_all(
+        ad, f, (struct stk_action){.kind = STK_ACT_WARM_UP, .bytes = u->n.c[STK_C_MMAP_BYTES]});
+    stk_advice_gain(ad, f, gain,
+                    "%s faults in the process with the most, at %s each (assumed for this kind of "
+                    "file system).",
+                    stk_advice_count(ad, worst), stk_advice_time(ad, each));
+}

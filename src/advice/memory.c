@@ -1,0 +1,433 @@
+/*
+ * memory.c - rules about data that is read repeatedly, or by several processes: stage it to
+ * the node, keep it in memory, read it once, divide it among the ranks.
+ */
+#include <ctype.h>
+#include <math.h>
+#include <string.h>
+
+#include "advice/priv.h"
+#include "analysis/parts.h"
+
+/* ---- stage-to-node ---- */
+
+struct working_set {
+    double distinct, size, node_bytes, read_bytes, reads, read_s, meta_s, random, of_ranks;
+    double meta_calls, files; /* files: in the part of one node */
+    const struct stk_usage *first;
+    size_t nfiles;
+};
+
+/* What was read from shared storage, and how much of it one node needs. */
+static struct working_set sum_shared(const struct advisor *ad)
+{
+    struct working_set w = {0};
+    for (size_t i = 0; i < ad->a->nfiles; i++) {
+        const struct stk_usage *u = &ad->a->file[i];
+        if (!u->n.c[STK_C_READ_BYTES] || stk_kind_model(u) || u->n.c[STK_C_WRITE_BYTES] ||
+            stk_kind_table(u) || stk_advice_reach_of(u) != REACH_SHARED)
+            continue;
+        w.first = w.first ? w.first : u;
+        w.nfiles++;
+        w.distinct += (double)u->distinct_bytes;
+        w.size += fmax((double)u->distinct_bytes, (double)u->size_bytes);
+        w.of_ranks += (double)u->rank_distinct_bytes;
+        w.read_bytes += (double)u->n.c[STK_C_READ_BYTES];
+        w.reads += (double)u->n.c[STK_C_READS];
+        w.random += u->random * (double)u->n.c[STK_C_READS];
+        w.read_s += u->read_s;
+        w.meta_s += u->meta_s;
+        w.meta_calls += (double)(u->n.c[STK_C_OPENS] + u->n.c[STK_C_CLOSES] + u->n.c[STK_C_STATS]);
+        w.files += (double)u->files_read;
+    }
+    w.node_bytes = fmin(w.distinct, fmax(w.of_ranks / ad->nodes, w.distinct / ad->nodes));
+    w.files *= w.distinct > 0 ? w.node_bytes / w.distinct : 0;
+    /* Whole files are copied, however little of them is read. */
+    w.node_bytes *= w.distinct > 0 ? w.size / w.distinct : 0;
+    w.node_bytes = w.nfiles == 1 ? w.size : w.node_bytes;
+    return w;
+}
+
+static const char *node_place(const struct advisor *ad, double bytes, bool *memory)
+{
+    const struct stk_profile *p = ad->p;
+    double room = (double)ad->node_memory * stk_limits.memory_share;
+    *memory = false;
+    for (size_t i = 0; i < p->nhosts; i++) {
+        const struct stk_prof_host *h = &p->host[i];
+        if (h->local_dir && *h->local_dir && bytes * stk_limits.spare < (double)h->local_free_bytes)
+            return h->local_dir;
+    }
+    *memory = true;
+    if (ad->node_memory)
+        return bytes < room ? "/dev/shm" : NULL;
+    *memory = false;
+    return bytes < (double)stk_limits.assumed_disk ? "" : NULL; /* the nodes are unknown */
+}
+
+/* NAME-00000-of-00001.tfrecord: the rest of the dataset (index, manifest) lies beside it. */
+static bool is_shard(const char *path)
+{
+    const char *of = strstr(path, "-of-");
+    return of && of > path && isdigit((unsigned char)of[-1]) && isdigit((unsigned char)of[4]);
+}
+
+/* What to copy: one file, or the tree it lies in. */
+static const char *stage_source(struct advisor *ad, const struct working_set *w)
+{
+    if (w->nfiles == 1 && !w->first->file->group && !is_shard(w->first->name))
+        return w->first->name;
+    return stk_advice_tree(ad, w->first);
+}
+
+static void stage_finding(struct advisor *ad, const struct working_set *w, const char *place,
+                          bool memory, double copy, double local, double gain)
+{
+    struct stk_finding *f = stk_advice_begin(
+        ad, "stage-to-node", stk_advice_severity(ad, gain),
+        "%s that fit on a node are read from shared storage %s", stk_advice_size(ad, w->node_bytes),
+        w->read_bytes > stk_limits.reread * w->distinct ? "again and again" : "in random order");
+    const char *source = stage_source(ad, w);
+    double again = w->read_bytes / w->distinct, now = stk_advice_wall(ad, w->read_s + w->meta_s);
+    stk_advice_say(ad, f, "%s were read, of which %s are distinct: each byte %.1f times.",
+                   stk_advice_size(ad, w->read_bytes), stk_advice_size(ad, w->distinct), again);
+    stk_advice_say(
+        ad, f, "That took %s in calls, %s of the run, on %s.",
+        stk_advice_time(ad, w->read_s + w->meta_s),
+        stk_advice_percent(ad, stk_advice_share(ad, stk_advice_wall(ad, w->read_s + w->meta_s))),
+        *w->first->fs ? w->first->fs : "storage that is far away");
+    if (*place)
+        stk_advice_say(ad, f, "A node needs %s of it; %s has room for that.",
+                       stk_advice_size(ad, w->node_bytes), place);
+    else
+        stk_advice_say(ad, f, "A node needs %s of it; how much room the nodes have is unknown.",
+                       stk_advice_size(ad, w->node_bytes));
+    stk_advice_number(ad, f, "reread", again, "ratio");
+    stk_advice_number(ad, f, "node_bytes", w->node_bytes, "bytes");
+    stk_advice_number(ad, f, "random", w->reads > 0 ? w->random / w->reads : 0, "ratio");
+    stk_advice_number(ad, f, "read_s", w->read_s, "s");
+    stk_advice_path(ad, f, source);
+    stk_advice_do(ad, f, "Copy the data to each node once and read it there.%s%s",
+                  memory ? " Files in /dev/shm count against the job's memory." : "",
+                  stk_advice_said(ad, "many-small-files", NULL)
+                      ? " Pack the small files first: copying them one by one is slow."
+                      : "");
+    stk_advice_act(ad, f,
+                   (struct stk_action){.kind = STK_ACT_STAGE,
+                                       .path = source,
+                                       .is_file = source == w->first->name,
+                                       .to = place,
+                                       .count = ad->nodes,
+                                       .bytes = stk_whole(w->node_bytes)});
+    stk_advice_gain(ad, f, gain,
+                    "Copying %s%s takes %s at %s (%s), reading it there %s; the reads now cost %s "
+                    "of the run.%s",
+                    stk_advice_size(ad, w->node_bytes),
+                    w->files > 1.5 ? stk_advice_text(ad, " (and opening %s files, one by one)",
+                                                     stk_advice_count(ad, w->files))
+                                   : "",
+                    stk_advice_time(ad, copy), stk_advice_rate(ad, ad->bandwidth_Bps),
+                    ad->bandwidth_measured ? "measured" : "assumed", stk_advice_time(ad, local),
+                    stk_advice_time(ad, now),
+                    stk_advice_matters(ad, gain)
+                        ? ""
+                        : stk_advice_text(ad,
+                                          " It pays off if the data is read %.1f times as often "
+                                          "as here, or if the copy serves several runs.",
+                                          fmax(1.1, copy / fmax(now - local, 1e-9))));
+}
+
+void stk_rule_stage_to_node(struct advisor *ad)
+{
+    struct working_set w = sum_shared(ad);
+    bool memory;
+    if (!w.first || w.distinct < (double)stk_limits.least_to_carry)
+        return;
+    bool again = w.read_bytes >= stk_limits.reread * w.distinct;
+    bool random = stk_advice_said(ad, "random-reads", NULL);
+    const char *place = node_place(ad, w.node_bytes, &memory);
+    if (!(again || random) || !place)
+        return;
+    const struct advice_limits *l = &stk_limits;
+    /* cp opens, stats and closes one file after another, which costs what it cost the program. */
+    double copy = w.node_bytes / ad->bandwidth_Bps;
+    if (w.meta_calls > 0)
+        copy += w.files * (3 * w.meta_s / w.meta_calls + (w.files > 1 ? ad->latency_s : 0));
+    double local = stk_advice_wall(ad, w.read_bytes / (memory ? l->page_Bps : l->local_Bps) +
+                                           w.reads * l->deep_read_s);
+    /* The copy is made once, and a profile is often a short piece of a training: what counts is the
+     * present cost of reading. The finding also says whether this run alone would have paid for the
+     * copy. */
+    double save = stk_advice_wall(ad, w.read_s + w.meta_s) - local;
+    if (!stk_advice_matters(ad, save) || copy > stk_limits.copy_pays * save)
+        return;
+    stage_finding(ad, &w, place, memory, copy, local, fmax(0, save - copy));
+}
+
+/* ---- same-data-every-rank ---- */
+
+/* Ranks that take turns (another part of the data in each epoch) eventually read everything too.
+ * Unless there were many passes, they would have covered less than all of it. */
+static bool surely_same(const struct stk_usage *u, uint32_t ranks)
+{
+    double n = ranks, part = u->rank_overlap / n;
+    double passes = (double)u->n.c[STK_C_READ_BYTES] / fmax(1, (double)u->distinct_bytes);
+    double by_turns = 1 - pow(1 - 1 / n, passes); /* one pass of all ranks is the data once */
+    return part >= stk_limits.overlap &&
+           (part - by_turns > stk_limits.turns || u->seq >= stk_limits.consecutive);
+}
+
+static void same_data_actions(struct advisor *ad, struct stk_finding *f, const struct stk_usage *u)
+{
+    bool python = stk_advice_in_python(ad);
+    struct stk_action loader = stk_advice_loader(u->name);
+    loader.count = u->ranks;
+    loader.instead = true;
+    stk_advice_act_all(ad, f,
+                       (struct stk_action){.kind = python ? STK_ACT_DIVIDE : STK_ACT_PARTS,
+                                           .count = u->ranks,
+                                           .use = u->use});
+    if (python && stk_kind_packable(u))
+        stk_advice_act(ad, f, loader);
+}
+
+void stk_rule_same_data_every_rank(struct advisor *ad)
+{
+    const struct stk_usage *worst = NULL;
+    double saved = 0, total = 0;
+    for (size_t i = 0; i < ad->a->nfiles; i++) {
+        const struct stk_usage *u = &ad->a->file[i];
+        if (u->ranks < 2 || ad->ranks < 2 || u->ranks < stk_limits.most * ad->ranks ||
+            u->distinct_bytes < stk_limits.stats_file || stk_kind_model(u) ||
+            !surely_same(u, u->ranks))
+            continue;
+        worst = worst ? worst : u;
+        saved += u->read_s * (1 - 1 / u->rank_overlap);
+        total += u->read_s;
+    }
+    double gain = stk_advice_wall(ad, saved);
+    if (!worst || !stk_advice_matters(ad, gain))
+        return;
+    struct stk_finding *f =
+        stk_advice_begin(ad, "same-data-every-rank", stk_advice_severity(ad, gain),
+                         "%u ranks read the same bytes", worst->ranks);
+    stk_advice_say(ad, f, "%s: %u ranks read it, each byte by %.1f of them.",
+                   stk_advice_show(ad, worst->name), worst->ranks, worst->rank_overlap);
+    stk_advice_say(ad, f, "%s in reads, of which %s for bytes that another rank also read.",
+                   stk_advice_time(ad, total), stk_advice_time(ad, saved));
+    stk_advice_number(ad, f, "ranks", worst->ranks, "count");
+    stk_advice_number(ad, f, "rank_overlap", worst->rank_overlap, "ratio");
+    stk_advice_number(ad, f, "read_s", total, "s");
+    stk_advice_path(ad, f, worst->name);
+    stk_advice_do(ad, f,
+                  "Give each rank its own part of the data; ranks rarely mean to train on the "
+                  "same samples. If they do: let one rank per node read it and pass it on over "
+                  "the network (MPI_Bcast, or a cache tier that reads from other nodes' memory by "
+                  "RDMA): both are faster than the file system.");
+    same_data_actions(ad, f, worst);
+    stk_advice_gain(ad, f, gain, "With one part per rank, %s of %s in calls remain.%s",
+                    stk_advice_time(ad, total - saved), stk_advice_time(ad, total),
+                    stk_advice_calls(ad));
+}
+
+/* ---- in-memory-hdf5 ---- */
+
+static bool fits_each_rank(const struct advisor *ad, const struct stk_usage *u)
+{
+    double ranks_a_node = fmax(1, (double)ad->ranks / ad->nodes);
+    double size = fmax((double)u->size_bytes, (double)u->distinct_bytes);
+    double room = (double)stk_advice_memory(ad) * stk_limits.memory_share;
+    return size > (double)stk_limits.stats_file && size * ranks_a_node < room;
+}
+
+/* Seconds in calls when every open loads the whole file. A file that is opened once per sample
+ * would be loaded once per sample. */
+static double loading_s(const struct advisor *ad, const struct stk_usage *u, double whole)
+{
+    double loads = fmax(fmax(1, u->procs), (double)u->n.c[STK_C_OPENS]);
+    double s =
+        loads * stk_advice_read_s(ad, stk_advice_reach_of(u), whole, (double)stk_limits.big_read);
+    if (stk_kind_read_ahead(u)) /* the bytes arrive no faster than before */
+        s = fmax(s, whole * stk_per(u->read_s, u->n.c[STK_C_READ_BYTES]));
+    return s;
+}
+
+static double whole_size(const struct stk_usage *u)
+{
+    return fmax((double)u->size_bytes, (double)u->distinct_bytes);
+}
+
+/* Libraries are abbreviations: "an HDF5 file". */
+static const char *article(const char *library)
+{
+    return strchr("AEFHILMNORSX", *library) ? "an" : "a";
+}
+
+static void in_memory_finding(struct advisor *ad, const struct stk_usage *u, size_t more,
+                              double old, double better)
+{
+    double gain = stk_advice_wall(ad, old - better), reads = (double)u->n.c[STK_C_READS];
+    struct stk_finding *f = stk_advice_begin(
+        ad, "in-memory-hdf5", stk_advice_severity(ad, gain),
+        "%s %s file of %s is read in %s pieces", article(u->use->library), u->use->library,
+        stk_advice_size(ad, whole_size(u)), stk_advice_count(ad, reads));
+    stk_advice_say(ad, f, "%s has %s; it was read in %s pieces of %s, in %s.",
+                   stk_advice_show(ad, u->name), stk_advice_size(ad, whole_size(u)),
+                   stk_advice_count(ad, reads), stk_advice_size(ad, u->mean_read_bytes),
+                   stk_advice_time(ad, u->read_s));
+    if (more)
+        stk_advice_say(ad, f, "%zu more are like it: %s in all.", more, stk_advice_time(ad, old));
+    if (ad->node_memory)
+        stk_advice_say(ad, f, "A node has %s of memory.",
+                       stk_advice_size(ad, (double)ad->node_memory));
+    stk_advice_number(ad, f, "size_bytes", whole_size(u), "bytes");
+    stk_advice_number(ad, f, "reads", reads, "count");
+    stk_advice_number(ad, f, "read_s", old, "s");
+    stk_advice_path(ad, f, u->name);
+    stk_advice_do(ad, f,
+                  "Let %s load the whole file when it is opened: one large read, then memory. "
+                  "Each process that opens it then needs memory for the whole file.",
+                  u->use->library);
+    stk_advice_act_all(ad, f,
+                       (struct stk_action){.kind = STK_ACT_READ_WHOLE,
+                                           .bytes = stk_whole(whole_size(u)),
+                                           .use = u->use});
+    stk_advice_gain(ad, f, gain, "Loading %s at once takes %s in calls instead of %s.%s",
+                    more ? "them" : "it", stk_advice_time(ad, better), stk_advice_time(ad, old),
+                    stk_advice_calls(ad));
+}
+
+void stk_rule_in_memory_hdf5(struct advisor *ad)
+{
+    const struct stk_usage *worst = NULL;
+    double old = 0, better = 0;
+    size_t n = 0;
+    for (size_t i = 0; i < ad->a->nfiles; i++) {
+        const struct stk_usage *u = &ad->a->file[i];
+        bool pieces = u->mean_read_bytes > 0 && u->mean_read_bytes < (double)stk_limits.unit_read &&
+                      u->n.c[STK_C_READS] >= stk_limits.least_reads;
+        if (!u->use->load || !pieces || !fits_each_rank(ad, u) || u->n.c[STK_C_WRITE_BYTES])
+            continue;
+        double loading = loading_s(ad, u, whole_size(u));
+        if (u->read_s <= loading)
+            continue;
+        worst = worst ? worst : u;
+        old += u->read_s;
+        better += loading;
+        n++;
+    }
+    if (worst && stk_advice_matters(ad, stk_advice_wall(ad, old - better)))
+        in_memory_finding(ad, worst, n - 1, old, better);
+}
+
+/* ---- reread-small-file ---- */
+
+/* How often a rank read the same bytes: other ranks that read them are another finding. */
+static double reread_by_rank(const struct stk_usage *u)
+{
+    double ranks = fmax((double)u->rank_distinct_bytes, (double)u->distinct_bytes);
+    return (double)u->n.c[STK_C_READ_BYTES] / fmax(1, ranks);
+}
+
+static bool is_reread(const struct advisor *ad, const struct stk_usage *u)
+{
+    double size = fmax((double)u->size_bytes, (double)u->distinct_bytes);
+    enum reach reach = stk_advice_reach_of(u);
+    double again = reread_by_rank(u);
+    /* The page cache keeps a local file for the next process: only repeated reads of one process
+     * count. */
+    if (reach == REACH_LOCAL)
+        again = u->reread / fmax(1, u->procs);
+    return again >= stk_limits.kept_again && size > (double)stk_limits.stats_file &&
+           reach != REACH_MEMORY && !u->file->group && !stk_kind_model(u) && !stk_kind_stream(u) &&
+           !u->n.c[STK_C_WRITE_BYTES] && !stk_kind_whole(u) &&
+           !stk_advice_said(ad, "random-reads", u->name);
+}
+
+void stk_rule_reread_small_file(struct advisor *ad)
+{
+    const struct stk_usage *worst = NULL;
+    double saved = 0, size = 0;
+    double room = (double)stk_advice_memory(ad) * stk_limits.keep_share;
+    size_t n = 0;
+    for (size_t i = 0; i < ad->a->nfiles; i++) {
+        const struct stk_usage *u = &ad->a->file[i];
+        if (!is_reread(ad, u))
+            continue;
+        size += fmax((double)u->size_bytes, (double)u->distinct_bytes);
+        worst = worst ? worst : u;
+        saved += u->read_s * (1 - 1 / reread_by_rank(u));
+        n++;
+    }
+    double gain = stk_advice_wall(ad, saved);
+    /* All of them would be kept: a dataset of many files is a case for staging. */
+    if (!worst || size > room || !stk_advice_felt(ad, stk_advice_reach_of(worst), gain))
+        return;
+    struct stk_finding *f =
+        stk_advice_begin(ad, "reread-small-file", stk_advice_severity(ad, gain),
+                         "%s of a file are read %.0f times over",
+                         stk_advice_size(ad, (double)worst->distinct_bytes), worst->reread);
+    stk_advice_say(ad, f, "%s: %s were read, of which %s are distinct.",
+                   stk_advice_show(ad, worst->name),
+                   stk_advice_size(ad, (double)worst->n.c[STK_C_READ_BYTES]),
+                   stk_advice_size(ad, (double)worst->distinct_bytes));
+    if (n > 1)
+        stk_advice_say(ad, f, "%s more files are like it.", stk_advice_count(ad, (double)(n - 1)));
+    stk_advice_say(ad, f, "Reading it again took %s.", stk_advice_time(ad, saved));
+    stk_advice_number(ad, f, "reread", worst->reread, "ratio");
+    stk_advice_number(ad, f, "distinct_bytes", (double)worst->distinct_bytes, "bytes");
+    stk_advice_number(ad, f, "again_s", saved, "s");
+    for (size_t i = 0; i < ad->a->nfiles; i++)
+        if (is_reread(ad, &ad->a->file[i]))
+            stk_advice_path(ad, f, ad->a->file[i].name);
+    stk_advice_do(ad, f, "Read it once into memory and take samples from there.");
+    stk_advice_act_all(ad, f,
+                       (struct stk_action){
+                           .kind = STK_ACT_KEEP_DATA, .bytes = stk_whole(size), .use = worst->use});
+    stk_advice_gain(ad, f, gain, "All but the first of %.1f times: %s in calls.%s", worst->reread,
+                    stk_advice_time(ad, saved), stk_advice_calls(ad));
+}
+
+/* ---- stats-file-reread ---- */
+
+void stk_rule_stats_file_reread(struct advisor *ad)
+{
+    const struct stk_profile *p = ad->p;
+    for (size_t i = 0; i < ad->a->nfiles; i++) {
+        const struct stk_usage *u = &ad->a->file[i];
+        const uint64_t *c = u->n.c;
+        double size = fmax((double)u->size_bytes, (double)c[STK_C_MAX_OFFSET]);
+        /* Per open: one sample of many, read over epochs, is not such a file. */
+        double each = stk_per((double)c[STK_C_READS], u->procs);
+        each = fmin(each, stk_per((double)c[STK_C_READS], c[STK_C_OPENS] ? c[STK_C_OPENS] : 1));
+        bool streams = false;
+        for (size_t r = u->rec_from; r < u->rec_to; r++)
+            streams = streams || p->rec[r].api == STK_API_STDIO;
+        if (streams || u->file->group || size > (double)stk_limits.stats_file ||
+            each < (double)stk_limits.stats_reads || u->mean_read_bytes > stk_limits.piece * size ||
+            stk_kind_model(u) || (u->use->how & STK_USE_LINES) || c[STK_C_WRITE_BYTES])
+            continue;
+        double gain = stk_advice_wall(ad, u->read_s * (1 - 1 / each));
+        struct stk_finding *f = stk_advice_begin(
+            ad, "stats-file-reread", stk_advice_severity(ad, gain),
+            "a file of %s is read in %.0f pieces by each process", stk_advice_size(ad, size), each);
+        stk_advice_say(ad, f, "%s (%s): %s reads of %s on average, %s of them consecutive.",
+                       stk_advice_show(ad, u->name), stk_advice_size(ad, size),
+                       stk_advice_count(ad, (double)c[STK_C_READS]),
+                       stk_advice_size(ad, u->mean_read_bytes), stk_advice_percent(ad, u->consec));
+        stk_advice_number(ad, f, "size_bytes", size, "bytes");
+        stk_advice_number(ad, f, "reads_per_process", each, "count");
+        stk_advice_number(ad, f, "mean_read_bytes", u->mean_read_bytes, "bytes");
+        stk_advice_path(ad, f, u->name);
+        stk_advice_do(ad, f, "Read it into memory in one call, and look things up there.");
+        stk_advice_act_all(ad, f,
+                           (struct stk_action){.kind = STK_ACT_READ_WHOLE,
+                                               .bytes = stk_whole(size),
+                                               .use = u->use});
+        stk_advice_gain(ad, f, gain,
+                        "%s in reads become one read: little here, more when many ranks start at "
+                        "once.",
+                        stk_advice_time(ad, u->read_s));
+        return; /* one example is enough */
+    }
+}

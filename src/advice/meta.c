@@ -1,0 +1,196 @@
+/*
+ * meta.c - rules about calls that move no data: one file opened again and again, and the
+ * load on the metadata server. The remedy depends on what is requested so often.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "advice/priv.h"
+#include "analysis/parts.h"
+
+/* ---- open-per-sample ---- */
+
+/* A file of which each open reads a piece, or the whole. */
+static bool is_reopened(const struct stk_usage *u)
+{
+    const uint64_t *c = u->n.c;
+    double each = stk_per((double)c[STK_C_OPENS], u->procs ? u->procs : 1);
+    double per_open = stk_per((double)c[STK_C_READ_BYTES], c[STK_C_OPENS]);
+    return !u->file->group && each >= (double)stk_limits.least_opens && c[STK_C_READS] &&
+           !stk_kind_model(u) && !stk_kind_blocks(u) &&
+           (per_open <= stk_limits.most * (double)u->distinct_bytes || stk_kind_again(u));
+}
+
+static void reopened_actions(struct advisor *ad, struct stk_finding *f, const struct stk_usage *u)
+{
+    bool whole = stk_kind_again(u);
+    stk_advice_do(ad, f, "%s",
+                  whole ? "It is read as a whole each time: read it once, when the program or the "
+                          "worker starts, and keep the content."
+                        : "Open the file once in each worker, at the first sample, and keep it "
+                          "open.");
+    stk_advice_act_all(ad, f,
+                       (struct stk_action){.kind = whole ? STK_ACT_READ_ONCE : STK_ACT_KEEP_OPEN,
+                                           .bytes = whole ? u->distinct_bytes : 0,
+                                           .use = u->use});
+}
+
+void stk_rule_open_per_sample(struct advisor *ad)
+{
+    double saved = 0;
+    size_t n = 0;
+    const struct stk_usage *worst = NULL;
+    for (size_t i = 0; i < ad->a->nfiles; i++) {
+        const struct stk_usage *u = &ad->a->file[i];
+        double each = stk_per((double)u->n.c[STK_C_OPENS], u->procs ? u->procs : 1);
+        if (!is_reopened(u))
+            continue;
+        worst = worst ? worst : u;
+        saved += (u->meta_s + (stk_kind_again(u) ? u->read_s : 0)) * (1 - 1 / each);
+        n++;
+    }
+    double gain = stk_advice_wall(ad, saved);
+    /* Many files, each read as a whole in each of many epochs, are a dataset. */
+    if (!worst || !stk_advice_matters(ad, gain) ||
+        (stk_kind_again(worst) && n >= stk_limits.least_files))
+        return;
+    const uint64_t *c = worst->n.c;
+    struct stk_finding *f = stk_advice_begin(ad, "open-per-sample", stk_advice_severity(ad, gain),
+                                             "the same file is opened %s times",
+                                             stk_advice_count(ad, (double)c[STK_C_OPENS]));
+    stk_advice_say(ad, f, "%s was opened %s times, for %s of data each time.%s",
+                   stk_advice_show(ad, worst->name), stk_advice_count(ad, (double)c[STK_C_OPENS]),
+                   stk_advice_size(ad, stk_per((double)c[STK_C_READ_BYTES], c[STK_C_OPENS])),
+                   n > 1 ? stk_advice_text(ad, " %zu more are like it.", n - 1) : "");
+    stk_advice_say(ad, f, "%s took %s.",
+                   stk_kind_again(worst) ? "Opening, reading and closing" : "Opening and closing",
+                   stk_advice_time(ad, saved));
+    stk_advice_number(ad, f, "opens", (double)c[STK_C_OPENS], "count");
+    stk_advice_number(ad, f, "meta_s", saved, "s");
+    for (size_t i = 0; i < ad->a->nfiles; i++)
+        if (is_reopened(&ad->a->file[i]))
+            stk_advice_path(ad, f, ad->a->file[i].name);
+    reopened_actions(ad, f, worst);
+    stk_advice_gain(ad, f, gain, "All but the first open of each process: %s in calls.%s",
+                    stk_advice_time(ad, saved), stk_advice_calls(ad));
+}
+
+/* ---- metadata-load ---- */
+
+static double meta_calls(const struct stk_usage *u)
+{
+    const uint64_t *c = u->n.c;
+    return (double)(c[STK_C_OPENS] + c[STK_C_STATS] + c[STK_C_DIR_READS] + c[STK_C_CLOSES] +
+                    c[STK_C_REMOVES] + c[STK_C_RENAMES] + c[STK_C_ERRORS]);
+}
+
+struct asked {               /* time of calls that move no data */
+    double said_s;           /* explained by other findings, or not caused by a dataset */
+    double few_s, few_calls; /* of individual files that are asked for repeatedly */
+    size_t few;
+};
+
+static struct asked sum_asked(const struct advisor *ad)
+{
+    struct asked m = {0};
+    for (size_t i = 0; i < ad->a->ndirs; i++)
+        if (stk_advice_said(ad, "many-small-files", ad->a->dir[i].name))
+            m.said_s += ad->a->dir[i].meta_s;
+    for (size_t i = 0; i < ad->a->nfiles; i++) {
+        const struct stk_usage *u = &ad->a->file[i];
+        double calls = meta_calls(u) - (double)u->n.c[STK_C_DIR_READS];
+        if (stk_advice_said(ad, "open-per-sample", u->name) || stk_advice_syncs(u) ||
+            stk_kind_blocks(u) || (u->use->how & STK_USE_SYSTEM)) {
+            m.said_s += u->meta_s;
+        } else if (!u->file->group && calls >= (double)stk_limits.least_opens) {
+            m.few_s += u->meta_s;
+            m.few_calls += calls;
+            m.few++;
+        }
+    }
+    return m;
+}
+
+static void asked_paths(struct advisor *ad, struct stk_finding *f, bool few)
+{
+    for (size_t i = 0; few && i < ad->a->nfiles && f->npaths < 3; i++)
+        if (meta_calls(&ad->a->file[i]) >= (double)stk_limits.least_opens)
+            stk_advice_path(ad, f, ad->a->file[i].name);
+    for (size_t i = 0; !few && i < ad->a->ndirs && i < 3; i++)
+        stk_advice_path(ad, f, ad->a->dir[i].name);
+}
+
+static const char *asked_actions(struct advisor *ad, struct stk_finding *f, const struct asked *m,
+                                 bool few)
+{
+    const struct stk_usage *j = &ad->a->job;
+    const char *database = few && f->npaths ? stk_advice_sqlite(ad, f->path[0]) : NULL;
+    if (database) {
+        stk_advice_do(ad, f,
+                      "SQLite looks for a journal and checks whether the file has changed at "
+                      "every query: put many queries into one transaction, or open it as "
+                      "read-only and immutable.");
+        stk_advice_act(ad, f, (struct stk_action){.kind = STK_ACT_SQLITE_READ, .path = database});
+        return "the answers are kept";
+    }
+    if (few) {
+        stk_advice_do(ad, f,
+                      "%s asked for %s times: ask once and remember the answer, or open once and "
+                      "keep it open.",
+                      m->few == 1 ? "One file is" : stk_advice_text(ad, "%zu files are", m->few),
+                      stk_advice_count(ad, m->few_calls));
+        stk_advice_act_all(ad, f, (struct stk_action){.kind = STK_ACT_KEEP_STAT});
+        return "the answers are kept";
+    }
+    if (j->files_written >= stk_limits.least_files && j->files_written > j->files_read) {
+        stk_advice_do(ad, f,
+                      "Write fewer, larger files: many results in one (records, HDF5, tar), or "
+                      "write them to the node's own disk and move them as one archive.");
+        stk_advice_act_all(
+            ad, f, (struct stk_action){.kind = STK_ACT_WRITE_ARCHIVE, .count = j->files_written});
+        return "a few calls create a few files";
+    }
+    stk_advice_do(ad, f,
+                  "List the dataset once and keep the list in a file; do not stat files whose "
+                  "names come from a listing; pack small files.");
+    if (f->npaths)
+        stk_advice_act_all(ad, f, (struct stk_action){.kind = STK_ACT_LIST_ONCE});
+    return "a list is read in one request, the opens remain";
+}
+
+void stk_rule_metadata_load(struct advisor *ad)
+{
+    const struct stk_usage *j = &ad->a->job;
+    const uint64_t *c = j->n.c;
+    struct asked m = sum_asked(ad);
+    double wall = stk_advice_wall(ad, j->meta_s);
+    double left = stk_advice_wall(ad, j->meta_s - m.said_s);
+    if (stk_advice_share(ad, left) < stk_limits.medium_share ||
+        m.said_s > stk_limits.most * j->meta_s ||
+        !stk_advice_felt(ad, stk_advice_reach_of(j), left) ||
+        meta_calls(j) < (double)stk_limits.least_meta || c[STK_C_FSYNCS] > c[STK_C_OPENS])
+        return;
+    bool few =
+        m.few < stk_limits.least_shards && m.few_s > stk_limits.most * (j->meta_s - m.said_s);
+    struct stk_finding *f = stk_advice_begin(ad, "metadata-load", stk_advice_severity(ad, left),
+                                             "%s of the run goes to calls that move no data",
+                                             stk_advice_percent(ad, stk_advice_share(ad, wall)));
+    bool fails = (double)c[STK_C_ERRORS] > stk_limits.many_fail * meta_calls(j);
+    stk_advice_say(
+        ad, f, "%s opens, %s stats, %s calls to list directories%s: %s in all.",
+        stk_advice_count(ad, (double)c[STK_C_OPENS]), stk_advice_count(ad, (double)c[STK_C_STATS]),
+        stk_advice_count(ad, (double)c[STK_C_DIR_READS]),
+        fails ? stk_advice_text(ad, ", %s calls that failed (mostly on files that do not exist)",
+                                stk_advice_count(ad, (double)c[STK_C_ERRORS]))
+              : "",
+        stk_advice_time(ad, j->meta_s));
+    stk_advice_number(ad, f, "opens", (double)c[STK_C_OPENS], "count");
+    stk_advice_number(ad, f, "stats", (double)c[STK_C_STATS], "count");
+    stk_advice_number(ad, f, "dir_reads", (double)c[STK_C_DIR_READS], "count");
+    stk_advice_number(ad, f, "errors", (double)c[STK_C_ERRORS], "count");
+    stk_advice_number(ad, f, "meta_s", j->meta_s, "s");
+    asked_paths(ad, f, few);
+    const char *why = asked_actions(ad, f, &m, few);
+    stk_advice_gain(ad, f, stk_limits.meta_saved * left, "%s of %s: %s.",
+                    stk_advice_percent(ad, stk_limits.meta_saved), stk_advice_time(ad, left), why);
+}

@@ -1,0 +1,216 @@
+/*
+ * priv.h - shared by the rules: the row of the table, the limits, the cost of storage here,
+ * and the building of a finding. A rule is a function of an advisor that adds findings or none.
+ */
+#ifndef STK_ADVICE_PRIV_H
+#define STK_ADVICE_PRIV_H
+
+#include "advice/advice.h"
+
+#define MIB (1u << 20)
+
+/* All thresholds. advice/limits.c has the reason for each value. */
+struct advice_limits {
+    double note_share, low_share, medium_share, high_share;
+    double low_s, medium_s, local_s;
+    double exposed_share;
+    uint64_t small_read, big_read, unit_read, small_file, whole_file, shard_bytes, stream_call;
+    uint64_t least_reads, least_files, least_shards, least_opens, least_of_file;
+    uint64_t least_calls, least_meta, least_syncs, least_stdio_per_open, whole_reads;
+    double shards_per_rank, plenty_of_shards;
+    double consecutive, random, reread, overlap, turns, imbalance, straggler;
+    double read_ahead, seeks_per_read, sync_part, most;
+    double few_ranks, busy_rank, alone;
+    double busy, ahead, busy_decode, cpu_part, idle_cores, lone_reader, reader_part, decode_part;
+    double least_readers, most_readers;
+    double meta_share, meta_saved, faults_saved;
+    double memory_share, keep_share, spare, copy_pays;
+    uint64_t assumed_memory, assumed_disk;
+    double local_Bps, shared_Bps, page_Bps;
+    double local_latency_s, shared_latency_s, far_read_s, deep_read_s, call_s;
+    uint64_t told_bytes;
+    uint64_t stats_file, stats_reads;
+    uint64_t text_bytes, text_read, text_reads;
+    double text_through;
+    double slow_read_s, slow_for_size, slow_reads;
+    uint64_t least_faults, least_idle;
+    uint64_t little, least_to_carry, target_bytes, shared_out;
+    double seen, far_from_mean, kept_again, piece, many_fail;
+    double stripe_over, stripe_under, stripe_parts, stripe_ranks;
+    uint64_t spread, ahead_workers, feed_workers, ahead_batches, ahead_bytes;
+};
+extern const struct advice_limits stk_limits;
+
+/* How far away a file is. */
+enum reach { REACH_UNKNOWN, REACH_LOCAL, REACH_MEMORY, REACH_SHARED };
+
+struct advisor {
+    const struct stk_analysis *a;
+    const struct stk_profile *p;
+    struct stk_advice *out;
+    size_t room; /* of out->finding */
+    bool nomem;
+    double run_s;
+    uint32_t ranks, nodes; /* at least 1 */
+    double io_wall_s;      /* how long the job waits for I/O: see advice/cost.c */
+    double longest_s;      /* the wait of the rank that waits longest … */
+    uint32_t longest;      /* … and its unit */
+    double wall_per_io;    /* seconds of the run per second in an I/O call */
+    double hidden;         /* share of the workers' I/O that computing hides */
+    double worker_busy;    /* share of CPU + I/O in the workers' life; -1: no workers, or unknown */
+    double worker_cpu;     /* the CPU part of it */
+    double worker_cpu_s;   /* CPU time of successive workers in the same place */
+    uint32_t workers;      /* those that read, over all ranks */
+    double readers_per_rank;
+    double cores_used;    /* CPU time / run time, -1: unknown */
+    double latency_s;     /* of a small read */
+    double bandwidth_Bps; /* of one stream of large reads */
+    bool latency_measured, bandwidth_measured;
+    uint64_t node_memory; /* of the smallest node; 0: unknown */
+};
+
+struct rule {
+    const char *id, *summary;
+    void (*fire)(struct advisor *);
+};
+
+/* ---- advice/cost.c ---- */
+void stk_advice_costs(struct advisor *ad);
+enum reach stk_advice_reach(const char *fs);
+uint64_t stk_advice_memory(const struct advisor *ad); /* of a node, or the assumption */
+/* Where the files of this usage spend most of their time. */
+enum reach stk_advice_reach_of(const struct stk_usage *u);
+/* Whether the owner of its files chooses their stripes. */
+bool stk_advice_stripes(const struct stk_usage *u);
+/* Seconds a thread needs to read that many bytes in requests of `request` bytes from this
+ * storage. */
+double stk_advice_read_s(const struct advisor *ad, enum reach reach, double bytes, double request);
+/* Converts seconds in calls to seconds of the run. */
+double stk_advice_wall(const struct advisor *ad, double io_s);
+double stk_advice_share(const struct advisor *ad, double wall_s); /* of the run */
+bool stk_advice_matters(const struct advisor *ad, double wall_s);
+/* The same, and noticeable: where the pattern alone is no evidence, local files need more. */
+bool stk_advice_felt(const struct advisor *ad, enum reach reach, double wall_s);
+enum stk_severity stk_advice_severity(const struct advisor *ad, double wall_s);
+
+/* ---- advice/text.c ---- */
+struct stk_finding *stk_advice_begin(struct advisor *ad, const char *id, enum stk_severity s,
+                                     const char *fmt, ...) STK_PRINTF(4, 5);
+void stk_advice_say(struct advisor *ad, struct stk_finding *f, const char *fmt, ...)
+    STK_PRINTF(3, 4);
+void stk_advice_do(struct advisor *ad, struct stk_finding *f, const char *fmt, ...)
+    STK_PRINTF(3, 4);
+/* Keeps a copy of the action and its paths. */
+void stk_advice_act(struct advisor *ad, struct stk_finding *f, struct stk_action a);
+/* The same for all files the finding names. */
+void stk_advice_act_all(struct advisor *ad, struct stk_finding *f, struct stk_action a);
+/* The loader that reads this path; the caller adjusts it. */
+struct stk_action stk_advice_loader(const char *path);
+/* Packing into records, beside the source. */
+struct stk_action stk_advice_pack(struct advisor *ad, const char *path);
+void stk_advice_lines(struct advisor *ad, struct stk_finding *f); /* from its actions */
+void stk_advice_gain(struct advisor *ad, struct stk_finding *f, double seconds, const char *fmt,
+                     ...) STK_PRINTF(4, 5);
+void stk_advice_number(struct advisor *ad, struct stk_finding *f, const char *name, double value,
+                       const char *unit);
+void stk_advice_path(struct advisor *ad, struct stk_finding *f, const char *path);
+/* Texts for sentences, all in the arena; "" when out of memory: */
+const char *stk_advice_size(struct advisor *ad, double bytes);     /* "6.0 KiB" */
+const char *stk_advice_rate(struct advisor *ad, double Bps);       /* "9.0 MiB/s" */
+const char *stk_advice_time(struct advisor *ad, double seconds);   /* "12.3 s", "850 us" */
+const char *stk_advice_count(struct advisor *ad, double n);        /* "1,234" */
+const char *stk_advice_percent(struct advisor *ad, double share);  /* "6.2 %" */
+const char *stk_advice_show(struct advisor *ad, const char *path); /* safe on a terminal */
+const char *stk_advice_text(struct advisor *ad, const char *fmt, ...) STK_PRINTF(2, 3);
+
+/* How seconds in calls become seconds of the run: a sentence with a leading space, or "". */
+const char *stk_advice_calls(struct advisor *ad);
+const char *stk_advice_parent(struct advisor *ad, const char *path); /* its directory */
+/* The directory it is counted under: for class folders, their parent. */
+const char *stk_advice_tree(struct advisor *ad, const struct stk_usage *u);
+const char *stk_advice_files(struct advisor *ad, const struct stk_usage *u); /* "about 5,000" */
+const char *stk_advice_rank(struct advisor *ad, uint32_t unit);              /* "rank 3" */
+/* Whether an earlier rule covered that path (NULL: any path). */
+bool stk_advice_said(const struct advisor *ad, const char *id, const char *path);
+
+/* Whether any of its programs is Python; also true when unknown. */
+bool stk_advice_in_python(const struct advisor *ad);
+/* Whether fsync and the like dominate the time of a file's calls that move no data. */
+bool stk_advice_syncs(const struct stk_usage *u);
+/* A database is recognised by the journal beside it, whatever its name: returns the path of the
+ * database that `path` is, or is the journal of; NULL: neither. */
+const char *stk_advice_sqlite(struct advisor *ad, const char *path);
+
+/* ---- advice/kind.c: how a file is read, by its format and by what was seen ---- */
+static inline bool stk_kind_stream(const struct stk_usage *u)
+{
+    return u->use->how & STK_USE_STREAM;
+}
+static inline bool stk_kind_table(const struct stk_usage *u)
+{
+    return u->use->how & STK_USE_TABLE;
+}
+static inline bool stk_kind_sample(const struct stk_usage *u)
+{
+    return u->use->how & STK_USE_SAMPLE;
+}
+static inline bool stk_kind_model(const struct stk_usage *u)
+{
+    return u->use->how & STK_USE_MODEL;
+}
+bool stk_kind_packable(const struct stk_usage *u); /* stoker reads it */
+/* Files that are opened, read as a whole in a few requests, and closed. */
+bool stk_kind_whole(const struct stk_usage *u);
+/* Mean bytes per request, without the short one at the end of each file. */
+double stk_kind_request(const struct stk_usage *u);
+/* Reads that do not begin where the previous one ended; bytes / jumps is the contiguous length. */
+double stk_kind_jumps(const struct stk_usage *u);
+/*
+ * Read in order, with half of the reads far faster than the mean: storage served the kernel's
+ * read-ahead, not these requests. Larger requests save only calls (measured: a stream in 8 KiB and
+ * in 4 MiB requests waits equally long).
+ */
+bool stk_kind_read_ahead(const struct stk_usage *u);
+/* Calls that move no data take a second each: they wait for another process (the other end of a
+ * named pipe, a lock), not for storage. */
+bool stk_kind_blocks(const struct stk_usage *u);
+/* Evaluation data, not training data, by its name or its directory's (val, test, ...): it is read
+ * in order, whole, and without augmentation. */
+bool stk_kind_evaluated(const char *path);
+/* One small file that a process repeatedly opens and reads as a whole. */
+bool stk_kind_again(const struct stk_usage *u);
+double stk_per(double a, uint64_t b); /* a / b, 0 when b is 0 */
+
+/* Iterates over the file usages of one format, most time first; *at is the position. NULL: no
+ * more. */
+const struct stk_usage *stk_files_of(const struct stk_analysis *a, const char *format, size_t *at);
+
+/* ---- the rules ---- */
+void stk_rule_accelerator_waits(struct advisor *ad);
+void stk_rule_small_reads(struct advisor *ad);
+void stk_rule_random_reads(struct advisor *ad);
+void stk_rule_prefetch_depth(struct advisor *ad);
+void stk_rule_read_parallelism(struct advisor *ad);
+void stk_rule_decode_parallelism(struct advisor *ad);
+void stk_rule_many_small_files(struct advisor *ad);
+void stk_rule_open_per_sample(struct advisor *ad);
+void stk_rule_metadata_load(struct advisor *ad);
+void stk_rule_too_many_files(struct advisor *ad);
+void stk_rule_too_few_files(struct advisor *ad);
+void stk_rule_stripe_size(struct advisor *ad);
+void stk_rule_csv_to_records(struct advisor *ad);
+void stk_rule_reread_small_file(struct advisor *ad);
+void stk_rule_stats_file_reread(struct advisor *ad);
+void stk_rule_stage_to_node(struct advisor *ad);
+void stk_rule_same_data_every_rank(struct advisor *ad);
+void stk_rule_in_memory_hdf5(struct advisor *ad);
+void stk_rule_checkpoint_local(struct advisor *ad);
+void stk_rule_small_writes(struct advisor *ad);
+void stk_rule_fsync_heavy(struct advisor *ad);
+void stk_rule_stdio_heavy(struct advisor *ad);
+void stk_rule_seek_heavy(struct advisor *ad);
+void stk_rule_mmap_random(struct advisor *ad);
+void stk_rule_imbalance(struct advisor *ad);
+void stk_rule_slow_requests(struct advisor *ad);
+
+#endif

@@ -1,0 +1,327 @@
+/*
+ * reads.c - rules about requests: too small, in random order, one at a time.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "advice/priv.h"
+#include "analysis/parts.h"
+
+/* Sums over those files of one format that a rule covers. */
+struct tally {
+    const char *format;
+    double reads, bytes, read_s, meta_s, files, consec, random, jumps;
+    double calls_s;                /* the part of read_s that larger requests could save */
+    const struct stk_usage *first; /* most time */
+    size_t nfiles;
+    double size;
+};
+
+static void tally_add(struct tally *t, const struct stk_usage *u)
+{
+    t->reads += (double)u->n.c[STK_C_READS];
+    t->bytes += (double)u->n.c[STK_C_READ_BYTES];
+    t->read_s += u->read_s;
+    t->calls_s +=
+        stk_kind_read_ahead(u) ? u->latency_p50_s * (double)u->n.c[STK_C_READS] : u->read_s;
+    t->meta_s += u->meta_s;
+    t->files += (double)u->files_read;
+    t->consec += u->consec * (double)u->n.c[STK_C_READS];
+    t->random += u->random * (double)u->n.c[STK_C_READS];
+    t->jumps += stk_kind_jumps(u);
+    t->size += (double)u->size_bytes;
+    if (!t->first)
+        t->first = u;
+    t->nfiles++;
+}
+
+typedef bool (*chosen_fn)(const struct advisor *, const struct stk_usage *);
+
+static struct tally tally_format(const struct advisor *ad, const char *format, chosen_fn chosen)
+{
+    struct tally t = {.format = format};
+    const struct stk_usage *u;
+    for (size_t at = 0; (u = stk_files_of(ad->a, format, &at));)
+        if (chosen(ad, u))
+            tally_add(&t, u);
+    return t;
+}
+
+static void name_files(struct advisor *ad, struct stk_finding *f, const char *format,
+                       chosen_fn chosen)
+{
+    const struct stk_usage *u;
+    for (size_t at = 0; (u = stk_files_of(ad->a, format, &at));)
+        if (chosen(ad, u))
+            stk_advice_path(ad, f, u->name);
+}
+
+static const char *about(struct advisor *ad, const struct tally *t)
+{
+    if (t->nfiles == 1 && t->files <= 1)
+        return stk_advice_show(ad, t->first->name);
+    return stk_advice_text(ad, "%s %s files", stk_advice_count(ad, t->files),
+                           *t->format ? t->format : "other");
+}
+
+/* ---- in what order ---- */
+
+/* Interleaved streams also jump, but by few distances. */
+static bool few_strides(const struct stk_usage *u)
+{
+    uint64_t known = 0, jumps = u->n.c[STK_C_READS] - u->n.c[STK_C_CONSEC_READS];
+    for (int i = 0; i < STK_COMMON; i++)
+        known += u->n.stride[i].count;
+    return known * 2 > jumps;
+}
+
+/* Pieces (data read without a jump; a sample may take a few reads, as in a zip) lie apart, and a
+ * share of the jumps go back. In random order, half of them do. */
+static bool is_random(const struct advisor *ad, const struct stk_usage *u)
+{
+    (void)ad;
+    double jumps = stk_kind_jumps(u), back = u->random * (double)u->n.c[STK_C_READS];
+    return jumps >= (double)stk_limits.least_of_file && u->random >= stk_limits.random / 2 &&
+           (double)u->n.c[STK_C_READ_BYTES] / jumps < (double)stk_limits.unit_read &&
+           back >= stk_limits.random * jumps && !few_strides(u) && !stk_kind_model(u) &&
+           stk_per((double)u->n.c[STK_C_READ_BYTES], u->files_read) >
+               (double)stk_limits.stats_file &&
+           !stk_kind_whole(u);
+}
+
+/* ---- small-reads ---- */
+
+/* Read time through C streams is not the time of the requests that storage sees. */
+static bool through_streams(const struct advisor *ad, const struct stk_usage *u)
+{
+    uint64_t stdio = 0;
+    for (size_t i = u->rec_from; i < u->rec_to; i++)
+        if (ad->p->rec[i].api == STK_API_STDIO)
+            stdio += ad->p->rec[i].n.c[STK_C_READS];
+    return stdio > u->n.c[STK_C_READS] / 2;
+}
+
+static bool is_small(const struct advisor *ad, const struct stk_usage *u)
+{
+    return u->n.c[STK_C_READS] >= stk_limits.least_of_file && u->mean_read_bytes > 0 &&
+           u->mean_read_bytes <= (double)stk_limits.small_read && !stk_kind_whole(u) &&
+           !stk_kind_table(u) && !stk_kind_model(u) &&
+           stk_per((double)u->n.c[STK_C_READ_BYTES], u->files_read) >
+               (double)stk_limits.stats_file &&
+           !through_streams(ad, u);
+}
+
+static void small_reads_actions(struct advisor *ad, struct stk_finding *f, const struct tally *t)
+{
+    struct stk_action a = {.use = t->first->use};
+    if (a.use->batch_read) {
+        a.kind = STK_ACT_BATCH_READS;
+        stk_advice_do(ad, f,
+                      "Read a whole batch with one slice instead of sample by sample, or pack the "
+                      "file so that a loader can fetch megabytes at a time.");
+    } else if (t->first->ranks > 1 && few_strides(t->first)) {
+        a.kind = STK_ACT_PARTS;
+        a.count = t->first->ranks;
+        stk_advice_do(ad, f,
+                      "Every rank reads each n-th record: give each rank a contiguous part of the "
+                      "file, and read that in requests of megabytes; or read collectively.");
+    } else if (is_random(ad, t->first) || t->random >= stk_limits.random * t->reads) {
+        /* A large buffer would be refilled for each read. */
+        a.kind = STK_ACT_SORT_READS;
+        stk_advice_do(ad, f,
+                      "Sort the samples of a batch by offset and fetch neighbours with one read "
+                      "of megabytes, as a loader that shuffles blocks does.");
+    } else {
+        a.kind = STK_ACT_LARGER_READS;
+        a.bytes = stk_limits.big_read;
+        stk_advice_do(ad, f,
+                      "Read 1 to 4 MiB at a time: use a larger buffer where the program has one, "
+                      "or a loader that merges neighbouring samples into large reads.");
+    }
+    stk_advice_act_all(ad, f, a);
+    if (a.kind == STK_ACT_PARTS && !stk_advice_in_python(ad)) {
+        a.kind = STK_ACT_READ_ALL;
+        a.instead = true;
+        stk_advice_act_all(ad, f, a);
+    }
+    struct stk_action pack = stk_advice_pack(ad, t->first->name);
+    pack.instead = true;
+    if (t->nfiles == 1 && !t->first->n.c[STK_C_WRITE_BYTES] && stk_kind_packable(t->first))
+        stk_advice_act(ad, f, pack);
+}
+
+static void small_reads_of(struct advisor *ad, const char *format)
+{
+    struct tally t = tally_format(ad, format, is_small);
+    if (t.reads < (double)stk_limits.least_reads)
+        return;
+    enum reach reach = stk_advice_reach_of(t.first);
+    double better = stk_advice_read_s(ad, reach, t.bytes, (double)stk_limits.big_read);
+    double gain = stk_advice_wall(ad, fmin(t.read_s - better, t.calls_s));
+    if (!stk_advice_matters(ad, gain))
+        return;
+    struct stk_finding *f = stk_advice_begin(ad, "small-reads", stk_advice_severity(ad, gain),
+                                             "reads of %s instead of megabytes",
+                                             stk_advice_size(ad, t.bytes / t.reads));
+    stk_advice_say(ad, f, "%s: %s reads of %s on average.", about(ad, &t),
+                   stk_advice_count(ad, t.reads), stk_advice_size(ad, t.bytes / t.reads));
+    stk_advice_say(ad, f,
+                   "They took %s in all, %s each; that is %s per second and request, %s of the "
+                   "run.",
+                   stk_advice_time(ad, t.read_s), stk_advice_time(ad, t.read_s / t.reads),
+                   stk_advice_size(ad, t.bytes / t.read_s),
+                   stk_advice_percent(ad, stk_advice_share(ad, stk_advice_wall(ad, t.read_s))));
+    stk_advice_number(ad, f, "reads", t.reads, "count");
+    stk_advice_number(ad, f, "mean_read_bytes", t.bytes / t.reads, "bytes");
+    stk_advice_number(ad, f, "read_s", t.read_s, "s");
+    stk_advice_number(ad, f, "bandwidth_Bps", t.bytes / t.read_s, "bytes/s");
+    name_files(ad, f, format, is_small);
+    small_reads_actions(ad, f, &t);
+    stk_advice_gain(
+        ad, f, gain,
+        "%s in requests of %s: %s of latency each (%s) and %s (%s) make %s instead of "
+        "%s in calls.%s",
+        stk_advice_size(ad, t.bytes), stk_advice_size(ad, (double)stk_limits.big_read),
+        stk_advice_time(ad, ad->latency_s), ad->latency_measured ? "measured" : "assumed",
+        stk_advice_rate(ad, ad->bandwidth_Bps),
+        ad->bandwidth_measured ? "measured on its larger reads" : "assumed",
+        stk_advice_time(ad, better), stk_advice_time(ad, t.read_s), stk_advice_calls(ad));
+}
+
+void stk_rule_small_reads(struct advisor *ad)
+{
+    for (size_t i = 0; i < ad->a->nformats; i++)
+        small_reads_of(ad, ad->a->format[i].name);
+}
+
+/* ---- random-reads ---- */
+
+static void random_actions(struct advisor *ad, struct stk_finding *f, const struct tally *t,
+                           enum reach reach)
+{
+    struct stk_action loader = stk_advice_loader(t->first->name);
+    if (!loader.loader.last)
+        loader.loader.shuffle = "block";
+    if (reach == REACH_LOCAL || reach == REACH_MEMORY) {
+        stk_advice_do(
+            ad, f,
+            "Shuffle blocks of a few MiB and mix samples within a window of blocks: nearly as "
+            "random, and the reads stay large. stoker's loader does that by default.");
+    } else {
+        stk_advice_do(ad, f,
+                      "Stage the data to each node first (finding stage-to-node has the lines) "
+                      "and shuffle there; or shuffle blocks of a few MiB and mix samples within a "
+                      "window, as stoker's loader does.");
+    }
+    if (stk_kind_packable(t->first))
+        stk_advice_act(ad, f, loader);
+    else
+        stk_advice_act_all(ad, f, (struct stk_action){.kind = STK_ACT_SORT_READS});
+}
+
+static void random_reads_of(struct advisor *ad, const char *format)
+{
+    struct tally t = tally_format(ad, format, is_random);
+    if (t.reads < (double)stk_limits.least_reads ||
+        t.jumps < stk_limits.random * (double)stk_limits.least_reads)
+        return;
+    enum reach reach = stk_advice_reach_of(t.first);
+    double better = stk_advice_read_s(ad, reach, t.bytes, (double)stk_limits.big_read);
+    double gain = stk_advice_wall(ad, t.read_s - better);
+    /* In the page cache, no order is worse than another. */
+    if (!stk_advice_felt(ad, reach, gain))
+        return;
+    struct stk_finding *f = stk_advice_begin(ad, "random-reads", stk_advice_severity(ad, gain),
+                                             "small reads in random order");
+    stk_advice_say(
+        ad, f,
+        "%s: %s reads, in pieces of %s that lie apart; %s of the jumps between them go back.",
+        about(ad, &t), stk_advice_count(ad, t.reads), stk_advice_size(ad, t.bytes / t.jumps),
+        stk_advice_percent(ad, fmin(1, t.random / t.jumps)));
+    stk_advice_say(ad, f, "Read-ahead cannot follow such an order: each piece took %s.",
+                   stk_advice_time(ad, t.read_s / t.jumps));
+    stk_advice_number(ad, f, "reads", t.reads, "count");
+    stk_advice_number(ad, f, "piece_bytes", t.bytes / t.jumps, "bytes");
+    stk_advice_number(ad, f, "random", t.random / t.reads, "ratio");
+    stk_advice_number(ad, f, "consecutive", t.consec / t.reads, "ratio");
+    stk_advice_number(ad, f, "read_s", t.read_s, "s");
+    name_files(ad, f, format, is_random);
+    random_actions(ad, f, &t, reach);
+    stk_advice_gain(ad, f, gain,
+                    "The same %s in large sequential reads would take %s in calls instead of %s.%s",
+                    stk_advice_size(ad, t.bytes), stk_advice_time(ad, better),
+                    stk_advice_time(ad, t.read_s), stk_advice_calls(ad));
+}
+
+void stk_rule_random_reads(struct advisor *ad)
+{
+    for (size_t i = 0; i < ad->a->nformats; i++)
+        random_reads_of(ad, ad->a->format[i].name);
+}
+
+/* ---- prefetch-depth ---- */
+
+static bool is_demand_stream(const struct advisor *ad, const struct stk_usage *u)
+{
+    (void)ad;
+    double per_open = stk_per((double)u->n.c[STK_C_READ_BYTES], u->n.c[STK_C_OPENS]);
+    bool stream =
+        stk_kind_stream(u) || (per_open >= (double)stk_limits.whole_file && !stk_kind_table(u));
+    return stream &&
+           (u->mean_read_bytes > (double)stk_limits.small_read || stk_kind_read_ahead(u)) &&
+           stk_kind_request(u) < (double)stk_limits.unit_read &&
+           u->consec >= stk_limits.consecutive && !u->n.c[STK_C_HINTS] &&
+           (double)u->n.c[STK_C_READ_BYTES] >= stk_kind_jumps(u) * (double)stk_limits.big_read &&
+           !stk_kind_model(u);
+}
+
+static void prefetch_of(struct advisor *ad, const char *format)
+{
+    struct tally t = tally_format(ad, format, is_demand_stream);
+    double wait = stk_advice_wall(ad, t.read_s);
+    if (t.reads < (double)stk_limits.least_reads / 2 ||
+        stk_advice_share(ad, wait) < stk_limits.exposed_share ||
+        !stk_advice_felt(ad, stk_advice_reach_of(t.first), wait))
+        return;
+    double compute = fmax(0, ad->run_s - ad->io_wall_s), gain = fmin(wait, compute);
+    const char *place = t.nfiles > 1 ? stk_advice_parent(ad, t.first->name) : t.first->name;
+    struct stk_finding *f = stk_advice_begin(ad, "prefetch-depth", stk_advice_severity(ad, gain),
+                                             "a sequential stream is read on demand, %s at a time",
+                                             stk_advice_size(ad, t.bytes / t.reads));
+    stk_advice_say(ad, f, "%s: %s reads of %s, %s of them directly after the previous one.",
+                   about(ad, &t), stk_advice_count(ad, t.reads),
+                   stk_advice_size(ad, t.bytes / t.reads),
+                   stk_advice_percent(ad, t.consec / t.reads));
+    stk_advice_say(ad, f,
+                   "The readers wait for them %s of the run; data in this order can be read far "
+                   "ahead while the program computes.",
+                   stk_advice_percent(ad, stk_advice_share(ad, wait)));
+    stk_advice_number(ad, f, "mean_read_bytes", t.bytes / t.reads, "bytes");
+    stk_advice_number(ad, f, "consecutive", t.consec / t.reads, "ratio");
+    stk_advice_number(ad, f, "wait_share", stk_advice_share(ad, wait), "ratio");
+    name_files(ad, f, format, is_demand_stream);
+    stk_advice_do(ad, f,
+                  "Use a buffer of megabytes and read many samples ahead, not one. stoker's "
+                  "loader reads ahead as far as its memory allows.");
+    stk_advice_act(ad, f,
+                   (struct stk_action){.kind = STK_ACT_PREFETCH,
+                                       .path = place,
+                                       .count = stk_limits.ahead_workers,
+                                       .depth = stk_limits.ahead_batches / stk_limits.ahead_workers,
+                                       .bytes = stk_limits.ahead_bytes,
+                                       .use = t.first->use});
+    struct stk_action loader = stk_advice_loader(place);
+    loader.instead = true;
+    if (stk_kind_packable(t.first))
+        stk_advice_act(ad, f, loader);
+    stk_advice_gain(ad, f, gain,
+                    "The run waits %s for these reads; computing can hide as much of that as it "
+                    "takes itself (%s).",
+                    stk_advice_time(ad, wait), stk_advice_time(ad, compute));
+}
+
+void stk_rule_prefetch_depth(struct advisor *ad)
+{
+    for (size_t i = 0; i < ad->a->nformats; i++)
+        prefetch_of(ad, ad->a->format[i].name);
+}

@@ -1,0 +1,107 @@
+/*
+ * tables.c - the rule about text: a dataset kept as CSV, TSV or JSON lines that every run
+ * parses again. Its time runs from the first to the last read: reading and parsing.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "advice/priv.h"
+#include "analysis/parts.h"
+
+struct text {
+    double bytes, distinct, reads, read_s;
+    double span_s, parse_s; /* from the first read to the last; the part of it that reads and
+                               computes */
+    const struct stk_usage *first;
+};
+
+/* Adds a process's seconds between its first and last read of the file, averaged over the readers.
+ * Parsing is work: a program that only passes text on (cat) waits for others in that time. */
+static void add_span(const struct advisor *ad, const struct stk_usage *u, struct text *t)
+{
+    double sum = 0, work = 0, n = 0;
+    for (size_t i = u->rec_from; i < u->rec_to; i++) {
+        const struct stk_prof_rec *r = &ad->p->rec[i];
+        const uint64_t *c = r->n.c;
+        if (!stk_api_moves(r->api) || !c[STK_C_READ_BYTES] ||
+            c[STK_C_LAST_READ_NS] < c[STK_C_FIRST_READ_NS])
+            continue;
+        double span = stk_ns(c[STK_C_LAST_READ_NS] - c[STK_C_FIRST_READ_NS]);
+        double cpu = r->proc < ad->p->nprocs ? ad->p->proc[r->proc].cpu_s : 0;
+        sum += span;
+        work += cpu > 0 ? fmin(span, stk_ns(c[STK_C_READ_NS]) + cpu) : span;
+        n++;
+    }
+    t->span_s += n > 0 ? sum / n : 0;
+    t->parse_s += n > 0 ? work / n : 0;
+}
+
+static struct text sum_text(const struct advisor *ad, double *others)
+{
+    struct text t = {0};
+    *others = 0;
+    for (size_t i = 0; i < ad->a->nfiles; i++) {
+        const struct stk_usage *u = &ad->a->file[i];
+        if (!u->n.c[STK_C_READ_BYTES] || stk_kind_model(u))
+            continue;
+        bool one_value = stk_kind_sample(u); /* a JSON file */
+        if (!stk_kind_table(u) || one_value || u->n.c[STK_C_WRITE_BYTES] ||
+            u->distinct_bytes < stk_limits.text_bytes) {
+            *others += (double)u->distinct_bytes;
+            continue;
+        }
+        t.first = t.first ? t.first : u;
+        t.bytes += (double)u->n.c[STK_C_READ_BYTES];
+        t.distinct += (double)u->distinct_bytes;
+        t.reads += (double)u->n.c[STK_C_READS];
+        t.read_s += u->read_s;
+        add_span(ad, u, &t);
+    }
+    return t;
+}
+
+void stk_rule_csv_to_records(struct advisor *ad)
+{
+    double others;
+    struct text t = sum_text(ad, &others);
+    /* Labels or a configuration beside the real data need no conversion. */
+    if (!t.first || t.distinct < others)
+        return;
+    bool pieces = t.reads >= (double)stk_limits.text_reads &&
+                  t.bytes / t.reads <= (double)stk_limits.text_read;
+    /* A file that is read throughout the run is parsed while training: only the time of its reads
+     * is known. */
+    bool through = t.span_s >= stk_limits.text_through * ad->run_s;
+    double span = through ? stk_advice_wall(ad, t.read_s) : t.parse_s;
+    if (!pieces && stk_advice_share(ad, span) < stk_limits.medium_share)
+        return;
+    double better = t.bytes / ad->bandwidth_Bps / ad->ranks, gain = fmax(0, span - better);
+    if (!pieces && !stk_advice_matters(ad, gain))
+        return;
+    const char *path = t.first->name;
+    struct stk_action pack = stk_advice_pack(ad, path);
+    struct stk_finding *f =
+        stk_advice_begin(ad, "csv-to-records", stk_advice_severity(ad, gain),
+                         "the dataset is text (%s) that is parsed on every run", t.first->format);
+    stk_advice_say(ad, f, "%s: %s in %s reads of %s.", stk_advice_show(ad, path),
+                   stk_advice_size(ad, t.bytes), stk_advice_count(ad, t.reads),
+                   stk_advice_size(ad, t.bytes / t.reads));
+    stk_advice_say(ad, f, "From the first read to the last it took %s, of which %s in reads.",
+                   stk_advice_time(ad, t.span_s), stk_advice_time(ad, t.read_s));
+    stk_advice_number(ad, f, "read_bytes", t.bytes, "bytes");
+    stk_advice_number(ad, f, "mean_read_bytes", t.bytes / t.reads, "bytes");
+    stk_advice_number(ad, f, through ? "read_s" : "parse_s", span, "s");
+    stk_advice_path(ad, f, path);
+    stk_advice_do(ad, f,
+                  "Convert it once into binary records: they need no parsing, and can be "
+                  "shuffled, divided among ranks and read ahead.");
+    stk_advice_act(ad, f, pack);
+    stk_advice_act(ad, f, stk_advice_loader(pack.to));
+    if (gain > 0 && !through)
+        stk_advice_gain(ad, f, gain, "%s of reading and parsing become one read of about %s.",
+                        stk_advice_time(ad, span), stk_advice_time(ad, better));
+    else
+        stk_advice_gain(ad, f, 0,
+                        "It is parsed throughout the run: how much of that time is parsing is "
+                        "unknown.");
+}

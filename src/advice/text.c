@@ -1,0 +1,327 @@
+/*
+ * text.c - building a finding: sentences, numbers, actions. Everything is in the advice's
+ * arena and safe to show: file names are escaped in sentences and quoted in lines (action.c).
+ */
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "base/units.h"
+#include "advice/priv.h"
+
+#define SENTENCES 12
+#define NUMBERS   20
+#define PATHS     10
+#define ACTIONS   8
+
+static const char *keep(struct advisor *ad, const char *s, size_t n)
+{
+    const char *kept = stk_arena_dup(&ad->out->arena, s, n);
+    if (!kept)
+        ad->nomem = true;
+    return kept ? kept : "";
+}
+
+static const char *vtext(struct advisor *ad, const char *fmt, va_list args)
+{
+    va_list again;
+    va_copy(again, args);
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+    int n = vsnprintf(NULL, 0, fmt, again);
+    va_end(again);
+    char *to = n >= 0 ? stk_arena_alloc(&ad->out->arena, (size_t)n + 1) : NULL;
+    if (!to) {
+        ad->nomem = true;
+        return "";
+    }
+    vsnprintf(to, (size_t)n + 1, fmt, args);
+#pragma GCC diagnostic pop
+    return to;
+}
+
+const char *stk_advice_text(struct advisor *ad, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    const char *s = vtext(ad, fmt, args);
+    va_end(args);
+    return s;
+}
+
+static const char *take(struct advisor *ad, struct stk_buf *b)
+{
+    if (b->fail)
+        ad->nomem = true;
+    const char *s = keep(ad, stk_buf_cstr(b), strlen(stk_buf_cstr(b)));
+    stk_buf_release(b);
+    return s;
+}
+
+static void *room(struct advisor *ad, size_t n)
+{
+    void *p = stk_arena_alloc(&ad->out->arena, n);
+    if (p)
+        memset(p, 0, n);
+    else
+        ad->nomem = true;
+    return p;
+}
+
+/* Never NULL: without memory, the finding goes to a place that nobody reads. */
+struct stk_finding *stk_advice_begin(struct advisor *ad, const char *id, enum stk_severity s,
+                                     const char *fmt, ...)
+{
+    static struct stk_finding lost;     /* has no capacity, so nothing is written to it */
+    if (ad->out->nfindings == ad->room) /* there are enough */
+        return &lost;
+    const char **sentence = room(ad, SENTENCES * sizeof *sentence);
+    const char **path = room(ad, PATHS * sizeof *path);
+    struct stk_action *action = room(ad, ACTIONS * sizeof *action);
+    struct stk_evidence *evidence = room(ad, NUMBERS * sizeof *evidence);
+    va_list args;
+    va_start(args, fmt);
+    const char *title = vtext(ad, fmt, args);
+    va_end(args);
+    if (ad->nomem)
+        return &lost;
+    struct stk_finding *f = &ad->out->finding[ad->out->nfindings++];
+    *f = (struct stk_finding){.id = id,
+                              .severity = s,
+                              .title = title,
+                              .sentence = sentence,
+                              .evidence = evidence,
+                              .path = path,
+                              .action = action,
+                              .what_to_do = "",
+                              .gain_why = ""};
+    return f;
+}
+
+void stk_advice_say(struct advisor *ad, struct stk_finding *f, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    if (f->sentence && f->nsentences < SENTENCES)
+        f->sentence[f->nsentences++] = vtext(ad, fmt, args);
+    va_end(args);
+}
+
+void stk_advice_do(struct advisor *ad, struct stk_finding *f, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    if (f->sentence)
+        f->what_to_do = vtext(ad, fmt, args);
+    va_end(args);
+}
+
+static const char *keep_path(struct advisor *ad, const char *path)
+{
+    return path ? keep(ad, path, strlen(path)) : NULL;
+}
+
+void stk_advice_act(struct advisor *ad, struct stk_finding *f, struct stk_action a)
+{
+    if (!f->action || f->nactions == ACTIONS)
+        return;
+    struct stk_action *to = &f->action[f->nactions++];
+    *to = a;
+    to->path = keep_path(ad, a.path);
+    to->to = keep_path(ad, a.to);
+    if (a.kind == STK_ACT_LOADER && !stk_advice_in_python(ad))
+        to->loader.framework = "c";
+    if (!a.paths && a.path) {
+        to->paths = &to->path;
+        to->npaths = 1;
+    }
+}
+
+void stk_advice_act_all(struct advisor *ad, struct stk_finding *f, struct stk_action a)
+{
+    a.path = f->npaths ? f->path[0] : NULL;
+    a.paths = f->path;
+    a.npaths = f->npaths;
+    stk_advice_act(ad, f, a);
+}
+
+struct stk_action stk_advice_loader(const char *path)
+{
+    struct stk_action a = {
+        .kind = STK_ACT_LOADER, .path = path, .loader = {.framework = "torch", .batch = 32}};
+    if (path && stk_kind_evaluated(path)) {
+        a.loader.shuffle = "none";
+        a.loader.last = "short";
+    }
+    return a;
+}
+
+struct stk_action stk_advice_pack(struct advisor *ad, const char *path)
+{
+    return (struct stk_action){.kind = STK_ACT_PACK,
+                               .path = path,
+                               .to = stk_advice_text(ad, "%s-packed", path),
+                               .format = "tfrecord"};
+}
+
+void stk_advice_lines(struct advisor *ad, struct stk_finding *f)
+{
+    struct stk_action_scene scene = {
+        .scheduler = ad->p->scheduler, .nodes = ad->nodes, .python = stk_advice_in_python(ad)};
+    struct stk_buf b = STK_BUF_INIT;
+    stk_actions_render(f->action, f->nactions, &scene, &b);
+    const char *text = take(ad, &b);
+    size_t n = 0;
+    for (const char *c = text; *c; c++)
+        n += *c == '\n';
+    f->line = room(ad, (n + 1) * sizeof *f->line);
+    for (const char *end; f->line && (end = strchr(text, '\n')); text = end + 1)
+        f->line[f->nlines++] = keep(ad, text, (size_t)(end - text));
+}
+
+void stk_advice_gain(struct advisor *ad, struct stk_finding *f, double seconds, const char *fmt,
+                     ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    if (f->sentence) {
+        /* A gain is at most the run; a NaN is no gain. */
+        f->gain_s = seconds > 0 ? seconds < ad->run_s ? seconds : ad->run_s : 0;
+        f->gain_why = vtext(ad, fmt, args);
+    }
+    va_end(args);
+}
+
+void stk_advice_number(struct advisor *ad, struct stk_finding *f, const char *name, double value,
+                       const char *unit)
+{
+    (void)ad;
+    if (f->evidence && f->nevidence < NUMBERS)
+        f->evidence[f->nevidence++] =
+            (struct stk_evidence){.name = name, .value = value, .unit = unit};
+}
+
+void stk_advice_path(struct advisor *ad, struct stk_finding *f, const char *path)
+{
+    if (f->path && f->npaths < PATHS)
+        f->path[f->npaths++] = keep(ad, path, strlen(path));
+}
+
+const char *stk_advice_size(struct advisor *ad, double bytes)
+{
+    char buf[64];
+    if (bytes >= 1024 && bytes < 10000) /* "6.0 KiB" reads better than "6,144 B" in a sentence */
+        return stk_advice_text(ad, "%.1f KiB", bytes / 1024);
+    uint64_t n = bytes > 0 && bytes < 1.8e19 ? (uint64_t)(bytes + 0.5) : 0;
+    stk_format_size(n, buf, sizeof buf);
+    return keep(ad, buf, strlen(buf));
+}
+
+const char *stk_advice_rate(struct advisor *ad, double Bps)
+{
+    return stk_advice_text(ad, "%s/s", stk_advice_size(ad, Bps));
+}
+
+const char *stk_advice_time(struct advisor *ad, double seconds)
+{
+    char buf[64];
+    stk_format_duration(seconds > 0 ? seconds : 0, buf, sizeof buf);
+    return keep(ad, buf, strlen(buf));
+}
+
+const char *stk_advice_count(struct advisor *ad, double n)
+{
+    char buf[64];
+    stk_format_count(n > 0 && n < 1.8e19 ? (uint64_t)(n + 0.5) : 0, buf, sizeof buf);
+    return keep(ad, buf, strlen(buf));
+}
+
+const char *stk_advice_percent(struct advisor *ad, double share)
+{
+    double v = share * 100;
+    if (v > 0 && v < 0.01)
+        return "under 0.01 %";
+    return stk_advice_text(ad, "%.*f %%", v >= 10 ? 0 : v >= 0.1 || v <= 0 ? 1 : 2, v);
+}
+
+const char *stk_advice_show(struct advisor *ad, const char *path)
+{
+    struct stk_buf b = STK_BUF_INIT;
+    stk_text_escape(&b, path, strlen(path), 120);
+    return take(ad, &b);
+}
+
+bool stk_advice_in_python(const struct advisor *ad)
+{
+    bool known = false;
+    for (size_t i = 0; i < ad->p->nprocs; i++) {
+        const struct stk_prof_proc *q = &ad->p->proc[i];
+        const char *exe = q->exe && *q->exe ? q->exe : q->command;
+        if (!exe || !*exe)
+            continue;
+        known = true;
+        if (strstr(exe, "python"))
+            return true;
+    }
+    return !known;
+}
+
+const char *stk_advice_rank(struct advisor *ad, uint32_t unit)
+{
+    for (size_t i = 0; i < ad->p->nprocs; i++)
+        if (ad->p->proc[i].unit == unit && ad->p->proc[i].world)
+            return stk_advice_text(ad, "rank %u", ad->p->proc[i].rank);
+    return "one process";
+}
+
+bool stk_advice_said(const struct advisor *ad, const char *id, const char *path)
+{
+    for (size_t i = 0; i < ad->out->nfindings; i++) {
+        const struct stk_finding *f = &ad->out->finding[i];
+        if (strcmp(f->id, id) != 0)
+            continue;
+        for (size_t k = 0; k < f->npaths; k++)
+            if (!path || strcmp(f->path[k], path) == 0)
+                return true;
+    }
+    return false;
+}
+
+const char *stk_advice_calls(struct advisor *ad)
+{
+    if (ad->wall_per_io > 0.95)
+        return "";
+    return stk_advice_text(ad,
+                           " Processes and threads work at once: a second in calls is %s of the "
+                           "run.",
+                           stk_advice_time(ad, ad->wall_per_io));
+}
+
+const char *stk_advice_parent(struct advisor *ad, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    if (!slash)
+        return ".";
+    return slash == path ? "/" : keep(ad, path, (size_t)(slash - path));
+}
+
+const char *stk_advice_tree(struct advisor *ad, const struct stk_usage *u)
+{
+    size_t n = strlen(u->dir);
+    bool above = strncmp(u->name, u->dir, n) == 0 && u->name[n] == '/'; /* not "(other)" */
+    return n && above ? u->dir : stk_advice_parent(ad, u->name);
+}
+
+/* With as many digits as the estimate supports. */
+const char *stk_advice_files(struct advisor *ad, const struct stk_usage *u)
+{
+    double unit = 1, n = (double)u->files_read;
+    if (u->files_exact || n < 10)
+        return stk_advice_count(ad, n);
+    while (n / unit >= 100)
+        unit *= 10;
+    return stk_advice_text(ad, "about %s", stk_advice_count(ad, round(n / unit) * unit));
+}

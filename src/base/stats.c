@@ -1,0 +1,207 @@
+/*
+ * stats.c - medians and their intervals by order statistics, pooled noise, outliers by the median
+ * absolute deviation. Small n is the normal case here: repeats of a job are expensive.
+ */
+#include "base/stats.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define OUTLIER_Z     14.826 /* 10 robust standard deviations, hyperfine's rule */
+#define OUTLIER_SHARE 0.05   /* closer than this, no decision changes */
+#define OUTLIER_RUNS  5      /* the deviation of fewer runs means nothing */
+
+bool stk_interval_known(struct stk_interval i)
+{
+    return isfinite(i.lo) && isfinite(i.hi);
+}
+
+int stk_by_f64(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+int stk_by_u64(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+double stk_quantile_sorted(const double *v, size_t n, double q)
+{
+    if (!n)
+        return NAN;
+    double at = q * (double)(n - 1);
+    size_t i = at > 0 ? (size_t)at : 0;
+    if (i + 1 >= n)
+        return v[n - 1];
+    double part = at - (double)i;
+    return part > 0 ? isfinite(v[i + 1]) ? v[i] + part * (v[i + 1] - v[i]) : v[i + 1] : v[i];
+}
+
+double stk_median(double *v, size_t n)
+{
+    qsort(v, n, sizeof *v, stk_by_f64);
+    return stk_quantile_sorted(v, n, 0.5);
+}
+
+struct stk_interval stk_middle95(double *v, size_t n)
+{
+    qsort(v, n, sizeof *v, stk_by_f64);
+    return (struct stk_interval){stk_quantile_sorted(v, n, 0.025),
+                                 stk_quantile_sorted(v, n, 0.975)};
+}
+
+double stk_t95(double dof)
+{
+    static const double table[] = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306,
+                                   2.262,  2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120,
+                                   2.110,  2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064,
+                                   2.060,  2.056, 2.052, 2.048, 2.045, 2.042};
+    size_t n = sizeof table / sizeof *table;
+    if (!(dof >= 1))
+        return NAN;
+    if (dof < (double)n)
+        return table[(size_t)dof - 1];
+    /* The first term of the expansion in 1/dof: three digits from here on. */
+    return 1.960 + 2.373 / dof;
+}
+
+/* The largest rank k (from 1) such that [k-th, (n+1-k)-th] of n values contains the median in 95 %
+ * of cases: each tail has probability sum_{i<k} C(n,i) / 2^n. 0: none. */
+static size_t median_rank(size_t n, double *coverage)
+{
+    double p = pow(0.5, (double)n), tail = 0;
+    size_t k = 0;
+    *coverage = 0;
+    if (n > 1000) { /* 2^-n is too small; the normal limit is exact enough */
+        *coverage = 0.95;
+        return (size_t)(((double)n - 1.96 * sqrt((double)n)) / 2);
+    }
+    for (size_t i = 0; 2 * i + 1 < n; i++) {
+        tail += p;
+        if (2 * tail > 0.05)
+            break;
+        k = i + 1;
+        *coverage = 1 - 2 * tail;
+        p *= (double)(n - i) / (double)(i + 1);
+    }
+    return k;
+}
+
+static void fill_median_ci(const double *sorted, struct stk_summary *s)
+{
+    size_t n = s->n, k = median_rank(n, &s->coverage);
+    if (n < 2)
+        return;
+    s->ci_is_range = k == 0;
+    if (s->ci_is_range) {
+        k = 1;
+        s->coverage = 1 - pow(0.5, (double)(n - 1));
+    }
+    s->median_ci = (struct stk_interval){sorted[k - 1], sorted[n - k]};
+}
+
+static void fill_moments(const double *v, struct stk_summary *s)
+{
+    double n = (double)s->n, squares = 0;
+    for (size_t i = 0; i < s->n; i++)
+        s->mean += v[i] / n;
+    for (size_t i = 0; i < s->n; i++)
+        squares += (v[i] - s->mean) * (v[i] - s->mean);
+    s->sd = s->n > 1 ? sqrt(squares / (n - 1)) : NAN;
+    double half = s->n > 1 ? stk_t95(n - 1) * s->sd / sqrt(n) : NAN;
+    s->mean_ci = (struct stk_interval){s->mean - half, s->mean + half};
+}
+
+bool stk_is_outlier(const struct stk_summary *s, double value)
+{
+    double off = fabs(value - s->median);
+    return s->n >= OUTLIER_RUNS && off > OUTLIER_Z * s->mad &&
+           off > OUTLIER_SHARE * fabs(s->median);
+}
+
+bool stk_summarise(const double *v, size_t n, struct stk_summary *out)
+{
+    size_t bytes;
+    *out = (struct stk_summary){.n = n, .median_ci = {NAN, NAN}};
+    if (!n || __builtin_mul_overflow(n, sizeof *v, &bytes))
+        return false;
+    double *sorted = malloc(bytes);
+    if (!sorted)
+        return false;
+    memcpy(sorted, v, bytes);
+    out->median = stk_median(sorted, n);
+    out->min = sorted[0];
+    out->max = sorted[n - 1];
+    fill_median_ci(sorted, out);
+    fill_moments(v, out);
+    for (size_t i = 0; i < n; i++)
+        sorted[i] = fabs(v[i] - out->median);
+    out->mad = stk_median(sorted, n);
+    free(sorted);
+    for (size_t i = 0; i < n; i++)
+        out->outliers += stk_is_outlier(out, v[i]);
+    out->first_is_outlier = stk_is_outlier(out, v[0]);
+    return true;
+}
+
+double stk_median_worth(double runs)
+{
+    return runs > 2 ? 1 + (runs - 1) * 0.6366 : runs;
+}
+
+/* ---- noise -------------------------------------------------------------------------------- */
+
+/* relative_sd holds sums of squared relative deviations until finish. */
+void stk_noise_add(struct stk_noise *pool, const double *v, size_t n)
+{
+    struct stk_summary s;
+    if (n < 2 || !stk_summarise(v, n, &s))
+        return;
+    double mean = 0, count = 0, squares = 0;
+    for (size_t i = 0; i < n; i++)
+        if (!stk_is_outlier(&s, v[i])) {
+            mean += v[i];
+            count++;
+        }
+    mean /= count;
+    if (count < 2 || !(mean > 0))
+        return;
+    for (size_t i = 0; i < n; i++)
+        if (!stk_is_outlier(&s, v[i]))
+            squares += (v[i] / mean - 1) * (v[i] / mean - 1);
+    pool->relative_sd += squares;
+    pool->dof += count - 1;
+}
+
+void stk_noise_finish(struct stk_noise *pool)
+{
+    pool->relative_sd = pool->dof > 0 ? sqrt(pool->relative_sd / pool->dof) : NAN;
+}
+
+enum stk_noise_verdict stk_noise_verdict(const struct stk_noise *noise)
+{
+    double sd = noise->relative_sd;
+    return !(noise->dof > 0) || isnan(sd) ? STK_NOISE_UNKNOWN
+           : sd <= 0.02                   ? STK_NOISE_QUIET
+           : sd <= 0.05                   ? STK_NOISE_FAIR
+           : sd <= 0.10                   ? STK_NOISE_NOISY
+                                          : STK_NOISE_BAD;
+}
+
+const char *stk_noise_word(enum stk_noise_verdict v)
+{
+    static const char *const words[] = {"unknown", "quiet", "fair", "noisy", "very noisy"};
+    return words[v];
+}
+
+/* ---- random numbers ----------------------------------------------------------------------- */
+
+double stk_random_normal(uint64_t *state)
+{
+    double u = 1 - stk_random_unit(state), v = stk_random_unit(state);
+    return sqrt(-2 * log(u)) * cos(6.283185307179586 * v);
+}

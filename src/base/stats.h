@@ -1,0 +1,80 @@
+/*
+ * stats.h - what a handful of repeated times shows: middle, spread, intervals, outliers.
+ *
+ * Nothing assumes a normal distribution unless it says so. Intervals of the median come from order
+ * statistics; with too few runs for 95 %, the interval is the range, and marked as such.
+ */
+#ifndef STK_BASE_STATS_H
+#define STK_BASE_STATS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/random.h"
+
+/* Both NaN: unknown. */
+struct stk_interval {
+    double lo, hi;
+};
+
+bool stk_interval_known(struct stk_interval i);
+
+struct stk_summary {
+    size_t n;
+    double median, mean, min, max;
+    double sd;                     /* NaN with one value */
+    double mad;                    /* median absolute deviation, not scaled */
+    struct stk_interval median_ci; /* NaN with one value */
+    double coverage;               /* how often such an interval contains the median; 0: no
+                                      interval */
+    bool ci_is_range;              /* fewer than 6 values: smallest to largest */
+    struct stk_interval mean_ci;   /* 95 %, Student's t: assumes a normal distribution */
+    size_t outliers;
+    bool first_is_outlier; /* typical without a warm-up */
+};
+
+/* Summarises v[0..n), all finite, in the order of the runs. False: out of memory, or n is 0. */
+bool stk_summarise(const double *v, size_t n, struct stk_summary *out);
+/* True for a value far from the median: more than 10 robust standard deviations (a modified z-score
+ * above 14.826) and more than 5 % of the median. With fewer than 5 values: never. */
+bool stk_is_outlier(const struct stk_summary *s, double value);
+
+/* For qsort(). */
+int stk_by_f64(const void *a, const void *b);
+int stk_by_u64(const void *a, const void *b);
+
+/* Sorts v. */
+double stk_median(double *v, size_t n);
+double stk_quantile_sorted(const double *v, size_t n, double q);
+/* The middle 95 % of v, which must be sorted. */
+struct stk_interval stk_middle95(double *v, size_t n);
+/* Two-sided 95 % quantile of Student's t; dof may be a fraction. NaN below 1. */
+double stk_t95(double dof);
+
+/* How many single runs a median of this many is worth, for normal noise: 2/pi of them in the
+ * limit. */
+double stk_median_worth(double runs);
+
+/* How much runs of the same thing differ, over all N of a study. */
+enum stk_noise_verdict {
+    STK_NOISE_UNKNOWN, /* nothing was repeated */
+    STK_NOISE_QUIET,   /* up to 2 % */
+    STK_NOISE_FAIR,    /* up to 5 % */
+    STK_NOISE_NOISY,   /* up to 10 % */
+    STK_NOISE_BAD
+};
+struct stk_noise {
+    double relative_sd; /* of one run, pooled, without outliers; NaN: unknown */
+    double dof;
+};
+/* Adds the runs of one N to the pool. Start with {0}. */
+void stk_noise_add(struct stk_noise *pool, const double *v, size_t n);
+/* Turns the sums into the result. */
+void stk_noise_finish(struct stk_noise *pool);
+enum stk_noise_verdict stk_noise_verdict(const struct stk_noise *noise);
+const char *stk_noise_word(enum stk_noise_verdict v);
+
+double stk_random_normal(uint64_t *state); /* mean 0, sd 1 */
+
+#endif

@@ -1,0 +1,116 @@
+/*
+ * fetch.h - which stored bytes a set of samples needs, and the fewest reads that fetch them.
+ *
+ * Samples are added one by one; their slices become wants (ranges of files); wants near each other
+ * form one run, read by one request. The reading is done elsewhere: by the reader at once, by the
+ * loader through its engine. Then every want has its bytes, or an error.
+ */
+#ifndef STK_DATASET_FETCH_H
+#define STK_DATASET_FETCH_H
+
+#include "dataset/dataset.h"
+
+/* The stored range of one slice. Want i belongs to slice i. */
+struct stk_want {
+    uint64_t off, len; /* in the file, frame included; len 0: nothing to read */
+    const uint8_t *p;  /* its bytes, once read */
+    uint32_t file;
+    int32_t failed; /* 0, or the code of the error in errs[why] */
+    union {
+        uint32_t why;
+        uint32_t sum; /* stk_fetch_sum() */
+    };
+    uint8_t chain; /* filters, as in struct stk_extent */
+    bool framed;   /* a record's head and tail stand around the bytes */
+    bool leads;    /* it is of its sample's first slice */
+    bool summed;   /* sum is the CRC-32C of the sample's slices, as stored, up to this one */
+};
+
+/* How far the sums of a run have come. */
+struct stk_sums {
+    size_t place;  /* of the want at hand, in the order... */
+    uint64_t done; /* ...and bytes of it that are summed */
+};
+
+struct stk_fetch {
+    struct stk_dataset *ds;
+    struct stk_buf ids;    /* u64: the samples, as the index counts them */
+    struct stk_buf first;  /* u32: where each sample's slices begin, and the end */
+    struct stk_buf slices; /* struct stk_slice of all samples */
+    struct stk_buf wants;  /* struct stk_want */
+    struct stk_buf order;  /* u32: wants by position, once sorted; without those that have no
+                            * bytes */
+    struct stk_buf places; /* room to sort in */
+    struct stk_err *errs;  /* of failed wants, in the order they failed */
+    size_t errs_room;
+    uint32_t nerrs;
+};
+
+void stk_fetch_init(struct stk_fetch *f, struct stk_dataset *ds);
+void stk_fetch_release(struct stk_fetch *f);
+void stk_fetch_reset(struct stk_fetch *f); /* keeps the memory */
+/* Adds a sample of the dataset, by its number there. have (may be NULL) says of a filtered extent that it need not be read. Fails only
+ * on trouble that is not the sample's own. */
+int stk_fetch_add(struct stk_fetch *f, uint64_t id, bool (*have)(void *user, uint64_t extent),
+                  void *user, struct stk_err *err);
+/* Ends adding: sorts the wants by position. */
+int stk_fetch_sort(struct stk_fetch *f, struct stk_err *err);
+/* The largest run from index i of the order that one request of `max` bytes should fetch (more only
+ * if a single range is larger). Returns its end; *from and *to are in the file. */
+size_t stk_fetch_run(const struct stk_fetch *f, size_t i, uint64_t max, uint64_t *from,
+                     uint64_t *to);
+/* Computes sums of the wants at places [first, end) of the order, as far as they can be had from
+ * bytes [from, to) of their file, which are at p. Called again, with a greater `to`, it goes on: so
+ * each byte is looked at when it has just come. Sums of wants that are not next to each other in
+ * both orders are left to who compares them. */
+void stk_fetch_sum(struct stk_fetch *f, struct stk_sums *s, size_t first, size_t end,
+                   const uint8_t *p, uint64_t from, uint64_t to);
+void stk_fetch_fail(struct stk_fetch *f, struct stk_want *w, int code, const struct stk_err *why);
+
+static inline size_t stk_fetch_count(const struct stk_fetch *f)
+{
+    return f->ids.len / sizeof(uint64_t);
+}
+static inline size_t stk_fetch_nwants(const struct stk_fetch *f)
+{
+    return f->order.len / sizeof(uint32_t);
+}
+static inline struct stk_want *stk_fetch_want(const struct stk_fetch *f, size_t i)
+{
+    struct stk_want *w = (void *)f->wants.data;
+    return w ? w + i : NULL; /* samples may have no slices at all */
+}
+static inline struct stk_want *stk_fetch_at(const struct stk_fetch *f, size_t place)
+{
+    return stk_fetch_want(f, ((const uint32_t *)(const void *)f->order.data)[place]);
+}
+static inline const struct stk_slice *stk_fetch_slice(const struct stk_fetch *f, size_t i)
+{
+    const struct stk_slice *s = (const void *)f->slices.data;
+    return s ? s + i : NULL;
+}
+/* What the index calls sample k. */
+static inline uint64_t stk_fetch_id(const struct stk_fetch *f, size_t k)
+{
+    return ((const uint64_t *)(const void *)f->ids.data)[k];
+}
+/* Slices [first, end) are sample k's. */
+static inline uint32_t stk_fetch_first(const struct stk_fetch *f, size_t k)
+{
+    return ((const uint32_t *)(const void *)f->first.data)[k];
+}
+
+/* The stored bytes of want i after the frame's head; compares the record's checksum unless `trust`.
+ * Not for wants without bytes. */
+int stk_fetch_stored(const struct stk_fetch *f, size_t i, bool trust, const uint8_t **p,
+                     uint64_t *len, struct stk_err *err);
+/* Undoes the filters of extent x into out. p: its stored bytes. */
+int stk_fetch_decode(const struct stk_dataset *ds, uint64_t x, const struct stk_extent *e,
+                     const uint8_t *p, struct stk_buf *out, struct stk_buf *scratch,
+                     struct stk_err *err);
+/* The part of a decoded extent that belongs to a slice. */
+int stk_fetch_cut(const struct stk_dataset *ds, const struct stk_slice *s,
+                  const struct stk_extent *e, const struct stk_buf *decoded, const uint8_t **p,
+                  uint64_t *len, struct stk_err *err);
+
+#endif

@@ -1,0 +1,153 @@
+/*
+ * fit.c - checks whether an index fits this dataset: its files as they are now, and the caller's
+ * options.
+ */
+#include "dataset/fit.h"
+#include "base/file.h"
+#include "base/hash.h"
+
+#include <sys/stat.h>
+
+/* Up to this many files are checked against the index when it is opened; more are checked when they
+ * are first read. */
+#define CHECK_FILES 1024
+
+/* ---- trust ---- */
+
+/* An index is trusted only as far as its owner owns the data. */
+static bool may_vouch(struct stk_fit *f, uid_t owner)
+{
+    bool may = !f->only_owner || owner == f->owner;
+    f->others_data |= !may;
+    return may;
+}
+
+static bool dirs_fresh(struct stk_fit *f)
+{
+    const struct stk_index *idx = f->idx;
+    const struct stk_index_dir *d = idx->table[STK_T_DIRS];
+    const char *names = idx->table[STK_T_NAMES];
+    uint64_t room = stk_index_count(idx, STK_T_NAMES);
+    if (stk_index_touch(idx, STK_T_DIRS, NULL) < 0)
+        return false;
+    for (uint64_t i = 0; i < stk_index_count(idx, STK_T_DIRS); i++) {
+        struct stat sb;
+        if (d[i].name_off >= room || d[i].name_len >= room - d[i].name_off ||
+            stk_index_touch_bytes(idx, STK_T_NAMES, d[i].name_off, d[i].name_len + 1ull, NULL) <
+                0 ||
+            names[d[i].name_off + d[i].name_len])
+            return false;
+        const char *name = names + d[i].name_off;
+        if (fstatat(f->ds->files.rootfd, name[0] ? name : ".", &sb, 0) < 0 ||
+            !may_vouch(f, sb.st_uid) ||
+            (int64_t)sb.st_mtim.tv_sec * 1000000000 + sb.st_mtim.tv_nsec != d[i].mtime_ns)
+            return false;
+    }
+    return true;
+}
+
+bool stk_fit_files(struct stk_fit *f)
+{
+    struct stk_files files = f->ds->files;
+    stk_files_of_index(&files, f->idx);
+    bool tree = f->format->caps & STK_CAN_TREE;
+    for (uint64_t i = 0; i < files.count && files.count <= CHECK_FILES && !tree; i++) {
+        uid_t owner;
+        if (!stk_files_unchanged(&files, i, &owner) || !may_vouch(f, owner))
+            return false;
+    }
+    return true;
+}
+
+/* ---- what the caller asked for ---- */
+
+/* Every option that changes what is listed belongs in here. */
+uint64_t stk_fit_listing(const struct stk_dataset *ds, const struct stk_open_options *o,
+                         unsigned without)
+{
+    struct stk_buf b = STK_BUF_INIT;
+    const char *packed = ds->has_manifest ? ds->manifest.payload : "auto";
+    if (o->format && !ds->has_manifest && !(without & STK_FIT_FORMAT))
+        stk_buf_printf(&b, "format %s\n", o->format);
+    if (strcmp(ds->list.payload, "auto") != 0 && strcmp(ds->list.payload, packed) != 0 &&
+        !(without & STK_FIT_PAYLOAD))
+        stk_buf_printf(&b, "payload %s\n", ds->list.payload);
+    if (ds->list.grouped && !ds->has_manifest)
+        stk_buf_puts(&b, "group\n");
+    if (o->header && strcmp(o->header, "auto") != 0)
+        stk_buf_printf(&b, "header %s\n", o->header);
+    if (ds->list.delimiter)
+        stk_buf_printf(&b, "delimiter %d\n", ds->list.delimiter);
+    if (ds->types)
+        stk_buf_printf(&b, "types %s\n", ds->types);
+    if (o->split)
+        stk_buf_printf(&b, "split %s\n", o->split);
+    if (o->follow_links)
+        stk_buf_puts(&b, "links\n");
+    uint64_t id = b.len ? stk_hash64(b.data, b.len) : 0;
+    stk_buf_release(&b);
+    return id;
+}
+
+/* True if the index was made with these options, or detected the same settings. */
+static bool settings_match(const struct stk_fit *f)
+{
+    const struct stk_dataset *ds = f->ds;
+    const struct stk_open_options *o = f->o;
+    const struct stk_index_header *h = f->idx->h;
+    bool format = !o->format || strcmp(o->format, h->format) == 0;
+    bool payload =
+        strcmp(ds->list.payload, "auto") == 0 || strcmp(ds->list.payload, h->payload) == 0;
+    if (!format || h->compress != ds->list.compress)
+        return false;
+    /* With an explicit format, a folder is all its files; else those that look like samples. */
+    unsigned named = f->format->caps & STK_CAN_TREE ? 0 : STK_FIT_FORMAT;
+    return h->listing == stk_fit_listing(ds, o, 0) || h->listing == stk_fit_listing(ds, o, named) ||
+           (payload && (h->listing == stk_fit_listing(ds, o, STK_FIT_PAYLOAD) ||
+                        h->listing == stk_fit_listing(ds, o, named | STK_FIT_PAYLOAD)));
+}
+
+/* The index of a single file must be for exactly this file. */
+static bool same_root(const struct stk_fit *f)
+{
+    const struct stk_index_file *file;
+    const char *name, *base = stk_base_name(f->ds->path);
+    bool index_of_dir = stk_index_count(f->idx, STK_T_DIRS) > 0 || f->ds->has_manifest;
+    if (f->ds->is_dir)
+        return index_of_dir;
+    return !index_of_dir && f->idx->h->nfiles == 1 &&
+           stk_index_file(f->idx, 0, &file, &name, NULL) == 0 && file->name_len == strlen(base) &&
+           memcmp(name, base, file->name_len) == 0;
+}
+
+/* The shards of a packed dataset must be those the manifest lists. */
+static bool manifest_match(const struct stk_fit *f)
+{
+    const struct stk_manifest *m = &f->ds->manifest;
+    const struct stk_index_header *h = f->idx->h;
+    if (!f->ds->has_manifest)
+        return true;
+    /* Another packing of the same samples may have files of the same names and sizes. */
+    if (h->data_id != stk_dataset_identity(f->ds))
+        return false;
+    if (f->format->caps & STK_CAN_TREE)
+        return h->nsamples == m->samples;
+    if (h->nfiles != m->nshards || h->nsamples != m->samples)
+        return false;
+    for (size_t i = 0; i < m->nshards; i++) {
+        const struct stk_index_file *file;
+        const char *name;
+        if (stk_index_file(f->idx, i, &file, &name, NULL) < 0 || file->size != m->shard[i].size ||
+            file->name_len != strlen(m->shard[i].name) ||
+            memcmp(name, m->shard[i].name, file->name_len) != 0)
+            return false;
+    }
+    return true;
+}
+
+bool stk_fit_all_but_files(struct stk_fit *f)
+{
+    f->format = stk_format_find(f->idx->h->format);
+    return f->format && (!f->ds->format || f->ds->format == f->format) && settings_match(f) &&
+           same_root(f) && manifest_match(f) && dirs_fresh(f);
+}

@@ -1,0 +1,126 @@
+/*
+ * place.c - an index is inside a packed dataset, else beside the data, else in the user's cache
+ * folder. It is built under a temporary name and renamed: an index that is found is whole, even if
+ * several processes build it at once or one is killed.
+ */
+#include "dataset/place.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/spool.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define SWEEP_MAX 4096 /* names scanned for files of killed processes: not worth more time */
+
+int stk_places(const struct stk_dataset *ds, const char *given, uint64_t listing,
+               char *place[STK_PLACES], struct stk_err *err)
+{
+    int n = 0;
+    char *cache = NULL, *real, options[16] = "";
+    memset(place, 0, STK_PLACES * sizeof *place);
+    if (given) {
+        place[n++] = strdup(given);
+        return place[0] ? 0 : stk_err_nomem(err, strlen(given));
+    }
+    if (listing)
+        snprintf(options, sizeof options, ".%08x", (unsigned)(listing >> 32 ^ listing));
+    if (ds->has_manifest)
+        place[n++] = stk_path_join(ds->path, STK_INDEX_NAME);
+    const char *base = stk_base_name(ds->path);
+    if (base[0] && strcmp(base, ".") != 0 && strcmp(base, "..") != 0 &&
+        asprintf(&place[n], "%s%s.stkidx", ds->path, options) >= 0)
+        n++;
+    if (stk_cache_dir(&cache, NULL) == 0 && (real = realpath(ds->path, NULL))) {
+        if (asprintf(&place[n], "%s/%016llx%s.stkidx", cache,
+                     (unsigned long long)stk_hash64(real, strlen(real)), options) >= 0)
+            n++;
+        free(real);
+    }
+    free(cache);
+    return 0;
+}
+
+void stk_places_free(char *place[STK_PLACES])
+{
+    for (int i = 0; i < STK_PLACES; i++)
+        free(place[i]);
+}
+
+/* ---- files of killed processes ---- */
+
+/* A process that builds an index holds a lock on its file. Other users remove their own. */
+static void remove_abandoned(int dirfd, const char *name)
+{
+    int fd;
+    struct stat st;
+    if (stk_read_open(dirfd, name, O_NOFOLLOW, &fd, &st, name, NULL) < 0)
+        return;
+    if (st.st_uid == geteuid() && flock(fd, LOCK_EX | LOCK_NB) == 0)
+        (void)stk_unlink_at(dirfd, name, name, NULL);
+    close(fd);
+}
+
+static void sweep(const struct stk_new *f)
+{
+    char *prefix = NULL;
+    int fd = openat(f->dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    int n = asprintf(&prefix, "%s.partial.", f->name), seen = 0;
+    for (struct dirent *e; d && n > 0 && seen < SWEEP_MAX && (e = readdir(d)); seen++)
+        if (strncmp(e->d_name, prefix, (size_t)n) == 0)
+            remove_abandoned(f->dirfd, e->d_name);
+    if (d)
+        closedir(d);
+    else if (fd >= 0)
+        close(fd);
+    if (n >= 0)
+        free(prefix);
+}
+
+/* ---- the file ---- */
+
+#define NO_TARGET ((struct stk_target){.fd = -1, .number = -1, .file = STK_NEW_INIT})
+
+int stk_target_open(struct stk_target *t, char *const place[STK_PLACES], int first,
+                    struct stk_err *err)
+{
+    *t = NO_TARGET;
+    for (int i = first; i < STK_PLACES && place[i]; i++) {
+        if (stk_new_begin(&t->file, place[i], STK_PRIVATE, NULL) < 0)
+            continue;
+        t->fd = t->file.fd;
+        (void)flock(t->fd, LOCK_EX | LOCK_NB);
+        sweep(&t->file);
+        t->number = i;
+        t->at = place[i];
+        return 0;
+    }
+    t->fd = stk_nameless_file(NULL, err);
+    return t->fd < 0 ? t->fd : 0;
+}
+
+bool stk_target_publish(struct stk_target *t, const struct stk_readers *readers)
+{
+    if (!t->file.tmp)
+        return false;
+    stk_new_share(&t->file, readers);
+    int fd = fcntl(t->fd, F_DUPFD_CLOEXEC, 3); /* the file's own descriptor is closed with it */
+    if (fd < 0)
+        return false;
+    t->fd = fd;
+    return stk_new_commit(&t->file, NULL) == 0;
+}
+
+void stk_target_close(struct stk_target *t)
+{
+    if (t->fd >= 0 && t->fd != t->file.fd)
+        close(t->fd);
+    stk_new_abort(&t->file);
+    *t = NO_TARGET;
+}

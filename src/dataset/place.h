@@ -1,0 +1,35 @@
+/* place.h - where to look for the index of a dataset, and the file for a new one. */
+#ifndef STK_DATASET_PLACE_H
+#define STK_DATASET_PLACE_H
+
+#include "base/own.h"
+#include "dataset/dataset.h"
+
+#define STK_PLACES 4
+
+/* malloc'ed paths to look for an index at and to put one, best first; NULL-terminated. given: NULL,
+ * or the one place the user named. listing: the hash of the options for the index (as in its
+ * header): indexes with other options have their own names in the same folders. Caller frees with
+ * stk_places_free(). */
+int stk_places(const struct stk_dataset *ds, const char *given, uint64_t listing,
+               char *place[STK_PLACES], struct stk_err *err);
+void stk_places_free(char *place[STK_PLACES]);
+
+/* A file for building an index: in its folder until it is published, or nameless. */
+struct stk_target {
+    int fd;         /* descriptor of the new index. Borrowed from file, or owned */
+    int number;     /* of the place, -1: nameless */
+    const char *at; /* the place. Borrowed, NULL: nameless */
+    struct stk_new file;
+};
+
+/* Opens at the first writable place from `first` on, else nameless. Caller closes with
+ * stk_target_close(). */
+int stk_target_open(struct stk_target *t, char *const place[STK_PLACES], int first,
+                    struct stk_err *err);
+/* Makes it durable and renames it; users who may read the data may read it. False: it stays
+ * nameless, usable only in this process. fd is unchanged. */
+bool stk_target_publish(struct stk_target *t, const struct stk_readers *readers);
+void stk_target_close(struct stk_target *t);
+
+#endif

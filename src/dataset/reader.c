@@ -1,0 +1,225 @@
+/*
+ * reader.c - samples from extents. Wanted ranges of a batch are sorted by place and read together
+ * where they are near; a range that fails is the problem of its own samples only.
+ */
+#include "dataset/reader_priv.h"
+#include "base/file.h"
+
+#include <stdlib.h>
+
+#define MERGE_MAX (8u << 20)
+#define BATCH_MAX (32u << 20) /* stored bytes brought in at once, where that can be chosen */
+
+int stk_reader_new(struct stk_dataset *ds, struct stk_reader **out, struct stk_err *err)
+{
+    struct stk_reader *r = calloc(1, sizeof *r);
+    if (!r)
+        return stk_err_nomem(err, sizeof *r);
+    r->ds = ds;
+    stk_fetch_init(&r->fetch, ds);
+    int rc = stk_handles_init(&r->handles, &ds->files, STK_FILE_PLAIN, OPEN_FILES, err);
+    if (rc < 0)
+        stk_reader_free(r);
+    else
+        *out = r;
+    return rc;
+}
+
+void stk_reader_rest(struct stk_reader *r)
+{
+    stk_reader_forget(r, UINT64_MAX);
+    for (int i = 0; i < NDECODED; i++)
+        stk_buf_release(&r->decoded[i].data);
+    r->decoded_bytes = 0;
+    stk_fetch_release(&r->fetch);
+    stk_buf_release(&r->bytes);
+    stk_buf_release(&r->scratch);
+    stk_buf_release(&r->stored);
+}
+
+void stk_reader_free(struct stk_reader *r)
+{
+    if (!r)
+        return;
+    stk_handles_release(&r->handles);
+    stk_reader_rest(r);
+    free(r);
+}
+
+void stk_reader_free_all(struct stk_reader *first)
+{
+    while (first) {
+        struct stk_reader *next = first->next;
+        stk_reader_free(first);
+        first = next;
+    }
+}
+
+uint64_t stk_reader_reads(const struct stk_reader *r)
+{
+    return r->reads;
+}
+
+uint64_t stk_reader_decoded_bytes(const struct stk_reader *r)
+{
+    return r->decoded_total;
+}
+
+/* ---- places ---- */
+
+char *stk_reader_place(const struct stk_dataset *ds, uint64_t i, int64_t *offset)
+{
+    struct stk_buf b = STK_BUF_INIT;
+    struct stk_extent e;
+    char *path = NULL;
+    *offset = -1;
+    if (stk_index_slices(&ds->index, i, &b, NULL) == 0 && b.len) {
+        const struct stk_slice *s = (const void *)b.data;
+        if (stk_index_extent(&ds->index, s->extent, &e, NULL) == 0) {
+            path = stk_files_path(&ds->files, e.file);
+            *offset =
+                (int64_t)(e.offset - (s->length == UINT64_MAX && !e.chain ? ds->format->head : 0));
+            *offset += e.chain ? 0 : (int64_t)s->offset;
+        }
+    }
+    stk_buf_release(&b);
+    return path;
+}
+
+/* The file is held until another one is wanted: reading on in it takes no lock. */
+static int hold_file(struct stk_reader *r, uint32_t file, struct stk_err *err)
+{
+    if (r->held && r->held->number == file)
+        return 0;
+    if (r->held)
+        stk_handles_put(&r->handles, r->held);
+    r->held = NULL;
+    return stk_handles_get(&r->handles, file, &r->held, err);
+}
+
+/* ---- reading ---- */
+
+int stk_reader_range(struct stk_reader *r, uint32_t file, uint64_t off, uint64_t len, uint8_t *to,
+                     struct stk_err *err)
+{
+    size_t got;
+    int rc = hold_file(r, file, err);
+    if (rc < 0)
+        return rc;
+    rc = stk_pread_full(r->held->fd, to, (size_t)len, off, &got, NULL, err);
+    r->reads++;
+    if (rc == 0 && got < len)
+        rc = stk_err_set(err, STK_E_STALE, NULL, (int64_t)(off + got), "the file became shorter");
+    else if (rc == 0 && !r->ds->format->check && /* no checksum would tell */
+             stk_file_changed(&r->ds->files, file, r->held->fd, &r->held->stamp))
+        rc =
+            stk_err_set(err, STK_E_STALE, NULL, (int64_t)off, "the file changed while it was read");
+    if (rc < 0 && err)
+        stk_files_blame(&r->ds->files, file, err);
+    return rc;
+}
+
+/* Reads wants [i, j) of the order in one request; when that fails, each by itself. */
+static void read_run(struct stk_reader *r, size_t i, size_t j, uint64_t from, uint64_t to)
+{
+    struct stk_err why = {0};
+    uint8_t *at = stk_buf_extend(&r->bytes, (size_t)(to - from));
+    int rc = stk_reader_range(r, stk_fetch_at(&r->fetch, i)->file, from, to - from, at, &why);
+    for (size_t k = i; k < j; k++) {
+        struct stk_want *w = stk_fetch_at(&r->fetch, k);
+        uint8_t *p = at + (w->off - from);
+        w->p = p;
+        if (rc == 0)
+            continue;
+        struct stk_err own = why;
+        int one = j - i == 1 ? rc : stk_reader_range(r, w->file, w->off, w->len, p, &own);
+        if (one < 0)
+            stk_fetch_fail(&r->fetch, w, one, &own);
+    }
+}
+
+/* Bytes the planned reads take. */
+static int batch_bytes(const struct stk_reader *r, uint64_t *total, struct stk_err *err)
+{
+    uint64_t from, to;
+    *total = 0;
+    for (size_t i = 0; i < stk_fetch_nwants(&r->fetch);) {
+        i = stk_fetch_run(&r->fetch, i, MERGE_MAX, &from, &to);
+        if (__builtin_add_overflow(*total, to - from, total) || *total > SIZE_MAX / 2)
+            return stk_err_nomem(err, *total);
+    }
+    return 0;
+}
+
+/* Samples from all over a compressed file would bring in all of it at once: of extents they share
+ * with others, each is read when its turn comes. */
+static int postpone_shared(struct stk_reader *r, struct stk_err *err)
+{
+    struct stk_fetch *f = &r->fetch;
+    for (size_t i = 0; i < f->wants.len / sizeof(struct stk_want); i++) {
+        struct stk_want *w = stk_fetch_want(f, i);
+        if (w->chain && stk_fetch_slice(f, i)->length != UINT64_MAX)
+            w->len = 0;
+    }
+    return stk_fetch_sort(f, err);
+}
+
+static bool is_decoded(void *user, uint64_t extent)
+{
+    return stk_reader_decoded(user, extent) != NULL;
+}
+
+int stk_reader_batch(struct stk_reader *r, const uint64_t *ids, size_t n, struct stk_err *err)
+{
+    /* Who reads in batches goes through the data: what the last one did not need, none will. */
+    if (n > 1)
+        stk_reader_forget(r, r->batch_clock);
+    r->batch_clock = r->clock;
+    stk_fetch_reset(&r->fetch);
+    stk_buf_reset(&r->bytes);
+    int rc = 0;
+    for (size_t k = 0; rc == 0 && k < n; k++)
+        rc = stk_fetch_add(&r->fetch, ids[k], is_decoded, r, err);
+    if (rc == 0)
+        rc = stk_fetch_sort(&r->fetch, err);
+    /* Twice over the same runs: once to know how much memory, once to read. */
+    uint64_t total = 0, from, to;
+    if (rc == 0)
+        rc = batch_bytes(r, &total, err);
+    if (rc == 0 && total > BATCH_MAX) {
+        rc = postpone_shared(r, err);
+        if (rc == 0)
+            rc = batch_bytes(r, &total, err);
+    }
+    if (rc < 0 || !stk_buf_room(&r->bytes, (size_t)total + 1))
+        return rc < 0 ? rc : stk_err_nomem(err, total);
+    for (size_t i = 0, j; i < stk_fetch_nwants(&r->fetch); i = j) {
+        j = stk_fetch_run(&r->fetch, i, MERGE_MAX, &from, &to);
+        read_run(r, i, j, from, to);
+    }
+    return 0;
+}
+
+static void begin_sample(struct stk_reader *r)
+{
+    r->last_sample_clock = r->sample_clock;
+    r->sample_clock = r->clock;
+}
+
+int stk_reader_get(struct stk_reader *r, size_t k, struct stk_sample *s, struct stk_err *err)
+{
+    uint64_t bytes;
+    begin_sample(r);
+    int rc = stk_assemble_check(&r->fetch, k, stk_reader_slice, r, &bytes, err);
+    return rc < 0 ? rc : stk_assemble(&r->fetch, k, stk_reader_slice, r, s, err);
+}
+
+int stk_reader_sum(struct stk_reader *r, size_t k, uint32_t *crc, struct stk_err *err)
+{
+    uint64_t bytes;
+    begin_sample(r);
+    int rc = stk_assemble_sum(&r->fetch, k, stk_reader_slice, r, crc, &bytes, err);
+    if (rc < 0)
+        stk_assemble_locate(r->ds, stk_fetch_id(&r->fetch, k), rc, err);
+    return rc;
+}

@@ -1,0 +1,454 @@
+/*
+ * verify.c - lists a dataset again, reads and decodes every sample, and compares the result with
+ * the manifest and the published index. Trusts neither.
+ */
+#include "dataset/verify.h"
+#include "base/beneath.h"
+#include "base/file.h"
+#include "base/own.h"
+#include "base/hash.h"
+#include "base/own.h"
+#include "base/pool.h"
+#include "host/cpus.h"
+#include "dataset/check.h"
+#include "dataset/fetch.h"
+#include "pack/out.h"
+#include "dataset/reader.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#define CHUNK_BYTES   (4u << 20)
+#define CHUNK_SAMPLES 4096u
+
+struct verify {
+    const struct stk_open_options *open;
+    struct stk_verify_result *r;
+    struct stk_dataset *ds;
+    struct stk_index published; /* index of a packed dataset, while it is open */
+    struct stk_checker checker; /* of records, while they are listed */
+    int top;                    /* the folder of a packed dataset, while its files are checked */
+    unsigned jobs;
+    uint64_t chunk_bytes;
+    struct worker_state *worker;
+    pthread_mutex_t lock; /* protects what follows, and the result's problems */
+    uint64_t next;        /* next sample to assign */
+    uint64_t bytes_done, bytes_total;
+    double last_progress;
+};
+
+struct worker_state {
+    struct stk_reader *reader;
+    struct stk_sample sample;
+    struct stk_buf ids;
+};
+
+static void coded_problem(struct verify *v, int code, const char *path, int64_t offset,
+                          const char *what)
+{
+    pthread_mutex_lock(&v->lock);
+    stk_problems_add_code(&v->r->problems, code, path, offset, what);
+    pthread_mutex_unlock(&v->lock);
+}
+
+static void problem(struct verify *v, const char *path, int64_t offset, const char *what)
+{
+    coded_problem(v, STK_E_CORRUPT, path, offset, what);
+}
+
+/* Reports a problem of a file that the manifest names. */
+static void manifest_problem(struct verify *v, const char *name, int64_t offset, const char *what)
+{
+    char *path = stk_path_join(v->ds->path, name);
+    problem(v, path ? path : name, offset, what);
+    free(path);
+}
+
+/* True if it is a finding about the data, not a failure of ours. */
+static bool is_finding(int rc)
+{
+    return rc == STK_E_CORRUPT || rc == STK_E_SYS || rc == STK_E_STALE || rc == STK_E_UNSUPPORTED;
+}
+
+static int progress(struct verify *v, uint64_t bytes, struct stk_err *err)
+{
+    int stop = 0;
+    pthread_mutex_lock(&v->lock);
+    v->bytes_done += bytes;
+    double now = stk_now();
+    const struct stk_open_options *o = v->open;
+    if (o->progress && now - v->last_progress > 0.1) {
+        v->last_progress = now;
+        stop = o->progress(o->user, v->bytes_done, v->bytes_total, v->next);
+    }
+    pthread_mutex_unlock(&v->lock);
+    return stop ? stk_err_set(err, STK_E_STOPPED, NULL, -1, "stopped") : 0;
+}
+
+static void on_problem(void *user, const struct stk_err *what)
+{
+    coded_problem(user, what->code, what->path, what->offset, what->what);
+}
+
+/* ---- samples ---- */
+
+/* True when the sample is a plain record that was checked when it was listed. */
+static bool is_checked(const struct verify *v, uint64_t i)
+{
+    const struct stk_segment *seg = stk_index_segment(&v->ds->index, i);
+    struct stk_extent e;
+    return v->ds->format->check && (v->ds->format->caps & STK_CAN_STREAM) && seg &&
+           seg->kind == STK_SEG_WHOLE &&
+           stk_index_extent(&v->ds->index, seg->first_extent + (i - seg->first_sample), &e, NULL) ==
+               0 &&
+           !e.chain && stk_checker_saw_all(&v->checker, e.file);
+}
+
+static int take_chunk(struct verify *v, struct worker_state *w, uint64_t *bytes,
+                      struct stk_err *err)
+{
+    uint64_t n = stk_dataset_len(v->ds);
+    int rc = 0;
+    *bytes = 0;
+    stk_buf_reset(&w->ids);
+    pthread_mutex_lock(&v->lock);
+    while (rc == 0 && v->next < n && *bytes < v->chunk_bytes && w->ids.len / 8 < CHUNK_SAMPLES) {
+        uint64_t one;
+        if (is_checked(v, v->next)) {
+            v->next++;
+            continue;
+        }
+        rc = stk_index_sample_bytes(&v->ds->index, v->next, &one, err);
+        *bytes += one;
+        stk_buf_put(&w->ids, &v->next, sizeof v->next);
+        v->next++;
+    }
+    pthread_mutex_unlock(&v->lock);
+    return rc < 0 ? rc : stk_buf_check(&w->ids, err);
+}
+
+static int check_samples(struct verify *v, struct worker_state *w, struct stk_err *err)
+{
+    for (;;) {
+        uint64_t bytes;
+        int rc = take_chunk(v, w, &bytes, err);
+        size_t n = w->ids.len / 8;
+        if (rc < 0 || !n)
+            return rc;
+        rc = stk_reader_batch(w->reader, (const void *)w->ids.data, n, err);
+        for (size_t i = 0; rc == 0 && i < n; i++) {
+            struct stk_err why = {0};
+            int one = stk_reader_get(w->reader, i, &w->sample, &why);
+            if (one < 0 && is_finding(one))
+                coded_problem(v, one, why.path, why.offset, why.what);
+            else if (one < 0) {
+                if (err)
+                    *err = why;
+                rc = one;
+            }
+        }
+        if (rc == 0)
+            rc = progress(v, bytes, err);
+        if (rc < 0)
+            return rc;
+    }
+}
+
+static int work(void *user, uint64_t item, unsigned thread, struct stk_err *err)
+{
+    struct verify *v = user;
+    struct worker_state w = {0};
+    (void)item, (void)thread;
+    stk_sample_init(&w.sample);
+    int rc = stk_reader_new(v->ds, &w.reader, err);
+    if (rc == 0)
+        rc = check_samples(v, &w, err);
+    stk_reader_free(w.reader);
+    stk_sample_release(&w.sample);
+    stk_buf_release(&w.ids);
+    return rc;
+}
+
+/* ---- stored checksums of extents (zip) ---- */
+
+static int crc_of_range(int fd, const struct stk_extent *e, uint32_t *crc, const char *path,
+                        struct stk_err *err)
+{
+    uint8_t *buf = malloc(1u << 20);
+    int rc = buf ? 0 : stk_err_nomem(err, 1u << 20);
+    uint64_t at = 0;
+    *crc = 0;
+    while (rc == 0 && at < e->length) {
+        size_t want = e->length - at < (1u << 20) ? (size_t)(e->length - at) : 1u << 20, got;
+        rc = stk_pread_full(fd, buf, want, e->offset + at, &got, path, err);
+        if (rc == 0 && !got)
+            rc = stk_err_set(err, STK_E_CORRUPT, path, (int64_t)(e->offset + at),
+                             "the file became shorter");
+        *crc = rc == 0 ? (uint32_t)crc32(*crc, buf, (uInt)got) : 0;
+        at += rc == 0 ? got : 0;
+    }
+    free(buf);
+    return rc;
+}
+
+static int crc_of_filtered(const struct verify *v, int fd, uint64_t number,
+                           const struct stk_extent *e, uint32_t *crc, const char *path,
+                           struct stk_err *err)
+{
+    struct stk_buf in = STK_BUF_INIT, out = STK_BUF_INIT, scratch = STK_BUF_INIT;
+    size_t got = 0;
+    int rc = stk_buf_extend(&in, (size_t)e->length + 1) ? 0 : stk_err_nomem(err, e->length);
+    if (rc == 0)
+        rc = stk_pread_full(fd, in.data, (size_t)e->length, e->offset, &got, path, err);
+    if (rc == 0 && got < e->length)
+        rc = stk_err_set(err, STK_E_CORRUPT, path, (int64_t)(e->offset + got),
+                         "the file became shorter");
+    if (rc == 0)
+        rc = stk_fetch_decode(v->ds, number, e, in.data, &out, &scratch, err);
+    *crc = rc == 0 ? (uint32_t)crc32_z(0, out.data, out.len) : 0;
+    stk_buf_release(&in);
+    stk_buf_release(&out);
+    stk_buf_release(&scratch);
+    return rc;
+}
+
+static int check_crc(struct verify *v, const struct stk_index_crc *c, struct stk_err *err)
+{
+    struct stk_extent e;
+    struct stk_file f;
+    uint32_t crc = 0;
+    int rc = stk_index_extent(&v->ds->index, c->extent, &e, err);
+    if (rc == 0)
+        rc = stk_file_open(&v->ds->files, e.file, STK_FILE_PLAIN, &f, err);
+    if (rc < 0)
+        return rc;
+    char *path = stk_files_path(&v->ds->files, e.file);
+    rc = e.chain ? crc_of_filtered(v, f.fd, c->extent, &e, &crc, path, err)
+                 : crc_of_range(f.fd, &e, &crc, path, err);
+    stk_file_close(&f);
+    if (rc == 0 && crc != c->crc32)
+        problem(v, path, (int64_t)e.offset, "the data's checksum does not match");
+    v->r->checksummed_bytes += rc == 0 ? e.length : 0;
+    free(path);
+    return rc;
+}
+
+static int check_crcs(struct verify *v, struct stk_err *err)
+{
+    const struct stk_index_crc *c = v->ds->index.table[STK_T_CRCS];
+    int rc = stk_index_touch(&v->ds->index, STK_T_CRCS, err);
+    for (uint64_t i = 0; rc == 0 && i < stk_index_count(&v->ds->index, STK_T_CRCS); i++) {
+        struct stk_err why = {0};
+        rc = check_crc(v, &c[i], &why);
+        if (rc < 0 && is_finding(rc)) {
+            coded_problem(v, rc, why.path, why.offset, why.what);
+            rc = 0;
+        } else if (rc < 0 && err) {
+            *err = why;
+        }
+    }
+    return rc;
+}
+
+/* ---- manifest and index ---- */
+
+static int check_file(void *user, uint64_t item, unsigned thread, struct stk_err *err)
+{
+    struct verify *v = user;
+    const struct stk_manifest *m = &v->ds->manifest;
+    const struct stk_manifest_file *f =
+        item < m->nshards ? &m->shard[item] : &m->other[item - m->nshards];
+    struct stk_err why = {0};
+    uint64_t size = 0, hash = 0;
+    char what[160];
+    struct stat st;
+    (void)thread;
+    if (!v->open->follow_links && stk_stat_beneath(v->top, f->name, &st) < 0 && errno == EXDEV) {
+        manifest_problem(v, f->name, -1, "a link that leads outside the dataset");
+        return 0;
+    }
+    char *path = stk_path_join(v->ds->path, f->name);
+    if (!path)
+        return stk_err_nomem(err, strlen(f->name));
+    int rc = stk_out_checksum(v->top, v->open->follow_links, f->name, &size, &hash, path, &why);
+    free(path);
+    if (rc < 0) {
+        manifest_problem(v, f->name, why.offset, why.what);
+    } else if (size != f->size) {
+        snprintf(what, sizeof what, "it has %llu bytes, the manifest says %llu",
+                 (unsigned long long)size, (unsigned long long)f->size);
+        manifest_problem(v, f->name, -1, what);
+    } else if (hash != f->xxh64) {
+        manifest_problem(v, f->name, -1, "its checksum is not the one in the manifest");
+    }
+    pthread_mutex_lock(&v->lock);
+    v->r->checksummed_bytes += size;
+    pthread_mutex_unlock(&v->lock);
+    return progress(v, 0, err);
+}
+
+/* True for an index of another version of stoker: then the manifest's checksum must suffice. */
+static bool of_another_version(const char *path)
+{
+    struct stk_index_header h = {0};
+    size_t got = 0;
+    int fd;
+    if (stk_read_open(AT_FDCWD, path, 0, &fd, NULL, path, NULL) == 0) {
+        (void)stk_pread_full(fd, &h, offsetof(struct stk_index_header, file_size), 0, &got, path,
+                             NULL);
+        close(fd);
+    }
+    return got && memcmp(h.magic, "STKINDX", 8) == 0 && h.version < STK_INDEX_VERSION;
+}
+
+/* The published index must match the files. Then its checksums of samples are compared as they are
+ * read. */
+static void check_published_index(struct verify *v)
+{
+    static const enum stk_table same[] = {STK_T_EXTENTS, STK_T_SEGMENTS, STK_T_COLUMNS,
+                                          STK_T_ROWS,    STK_T_PARTS,    STK_T_KEYS};
+    const struct stk_index *idx = &v->published;
+    struct stk_err why = {0};
+    char *path = stk_path_join(v->ds->path, STK_INDEX_NAME);
+    int rc = path ? stk_index_open(path, &v->published, &why) : STK_E_NOMEM;
+    bool other = rc < 0 && path && of_another_version(path);
+    free(path);
+    if (other)
+        return;
+    if (rc < 0) {
+        manifest_problem(v, STK_INDEX_NAME, -1, why.what);
+        return;
+    }
+    if (stk_index_check(idx, &why) < 0) {
+        manifest_problem(v, STK_INDEX_NAME, -1, why.what);
+        return;
+    }
+    for (size_t i = 0; i < sizeof same / sizeof *same; i++)
+        if (idx->h->table[same[i]].hash != v->ds->index.h->table[same[i]].hash) {
+            manifest_problem(v, STK_INDEX_NAME, -1, "the index does not match these files");
+            return;
+        }
+    v->ds->checks = idx;
+}
+
+static bool says_the_same(const struct stk_index *a, const struct stk_index *b)
+{
+    const struct stk_index_header *x = a->h, *y = b->h;
+    for (int t = 0; t < STK_T_COUNT; t++)
+        if (t != STK_T_SUMS && t != STK_T_CHECKS && x->table[t].hash != y->table[t].hash)
+            return false;
+    return x->nsamples == y->nsamples && x->nextents == y->nextents && x->flags == y->flags &&
+           x->compress == y->compress && strcmp(x->payload, y->payload) == 0;
+}
+
+/* Checks an index that a user who opens the dataset may find. */
+static void check_found(void *user, const struct stk_index *idx, const char *path, uid_t owner)
+{
+    struct verify *v = user;
+    struct stk_err why = {0};
+    char who[64], what[160];
+    if (v->ds->has_manifest && strcmp(stk_base_name(path), STK_INDEX_NAME) == 0)
+        return; /* the packed index is checked more closely */
+    if (stk_index_check(idx, &why) < 0) {
+        problem(v, path, -1, why.what);
+    } else if (!says_the_same(idx, &v->ds->index)) {
+        snprintf(what, sizeof what,
+                 "the index does not match the files (it belongs to %s): remove it",
+                 stk_user_name(owner, who));
+        problem(v, path, -1, what);
+    }
+}
+
+/* With damaged data no index can match. */
+static int check_found_indexes(struct verify *v, struct stk_err *err)
+{
+    return v->ds->problems.count ? 0 : stk_dataset_published(v->ds, v->open, check_found, v, err);
+}
+
+static int check_manifest(struct verify *v, struct stk_err *err)
+{
+    const struct stk_manifest *m = &v->ds->manifest;
+    char what[160];
+    v->r->has_manifest = v->ds->has_manifest;
+    if (!v->ds->has_manifest)
+        return 0;
+    v->top = open(v->ds->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (v->top < 0)
+        return stk_err_sys(err, v->ds->path, "open folder");
+    int rc = stk_pool_run(v->jobs, m->nshards + m->nother, check_file, v, err);
+    close(v->top);
+    if (rc < 0)
+        return rc;
+    if (m->samples != stk_dataset_len(v->ds)) {
+        snprintf(what, sizeof what, "%llu samples are there, the manifest says %llu",
+                 (unsigned long long)stk_dataset_len(v->ds), (unsigned long long)m->samples);
+        manifest_problem(v, STK_MANIFEST_NAME, -1, what);
+    }
+    uint64_t in_shards = 0;
+    for (size_t i = 0; i < m->nshards; i++)
+        in_shards += m->shard[i].samples;
+    if (in_shards != m->samples)
+        problem(v, STK_MANIFEST_NAME, -1, "the shards' numbers of samples do not add up");
+    check_published_index(v);
+    return 0;
+}
+
+/* ---- the whole ---- */
+
+static int verify_opened(struct verify *v, struct stk_err *err)
+{
+    const struct stk_index_header *h = v->ds->index.h;
+    struct stk_verify_result *r = v->r;
+    snprintf(r->format, sizeof r->format, "%s", v->ds->format->name);
+    r->files = h->nfiles;
+    r->samples = h->nsamples;
+    r->bytes = h->bytes_stored;
+    v->bytes_total = h->bytes_samples;
+    stk_problems_join(&r->problems, &v->ds->problems);
+    if (v->ds->format->caps & STK_CAN_SUM)
+        r->checksummed_bytes += h->bytes_samples;
+    int rc = stk_notes_join(&r->notes, &v->ds->notes, err);
+    if (rc == 0)
+        rc = check_manifest(v, err);
+    if (rc == 0)
+        rc = check_found_indexes(v, err);
+    if (rc == 0)
+        rc = stk_pool_run(v->jobs, v->jobs, work, v, err);
+    return rc < 0 ? rc : check_crcs(v, err);
+}
+
+void stk_verify_release(struct stk_verify_result *r)
+{
+    stk_problems_release(&r->problems);
+    stk_notes_release(&r->notes);
+}
+
+int stk_verify_all(const char *path, const struct stk_open_options *open,
+                   const struct stk_verify_options *o, struct stk_verify_result *r,
+                   struct stk_err *err)
+{
+    struct verify v = {.open = open, .r = r, .chunk_bytes = CHUNK_BYTES};
+    double start = stk_now();
+    *r = (struct stk_verify_result){0};
+    pthread_mutex_init(&v.lock, NULL);
+    v.jobs = open->jobs ? open->jobs : stk_cpus();
+    if (o->memory_bytes && o->memory_bytes / (2 * v.jobs) < v.chunk_bytes)
+        v.chunk_bytes = o->memory_bytes / (2 * v.jobs);
+    stk_checker_init(&v.checker, on_problem, &v);
+    int rc = stk_dataset_open_checked(path, open, &v.checker, &v.ds, err);
+    if (rc == 0)
+        rc = verify_opened(&v, err);
+    stk_problems_sort(&r->problems);
+    r->seconds = stk_now() - start;
+    stk_checker_release(&v.checker);
+    stk_dataset_close(v.ds);
+    stk_index_close(&v.published);
+    pthread_mutex_destroy(&v.lock);
+    return rc;
+}

@@ -1,0 +1,402 @@
+/*
+ * files.c - opening files by number: where to read them from, whether they still match the record,
+ * and the alignment of direct reads. Nothing else opens a dataset's files.
+ */
+#include "io/files.h"
+#include "base/beneath.h"
+#include "base/file.h"
+#include "host/fs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define CHANGED   "the file changed since it was indexed; run again"
+#define OUTSIDE   "a link that leads outside the dataset; --follow-links reads it all the same"
+#define MIN_ALIGN 512u /* smaller is useless */
+#define LOOKED_AT 8u   /* number of files examined for all */
+
+/* ---- records ---- */
+
+static int entry_of_item(const void *list, uint64_t number, struct stk_files_entry *e,
+                         struct stk_err *err)
+{
+    (void)err;
+    const struct stk_files_item *item = (const struct stk_files_item *)list + number;
+    *e = (struct stk_files_entry){.name = item->path,
+                                  .name_len = strlen(item->path),
+                                  .size = item->size,
+                                  .mtime_ns = item->mtime_ns};
+    return 0;
+}
+
+struct stk_files stk_files_list(const struct stk_files_item *item, uint64_t n)
+{
+    struct stk_files files = {.rootfd = AT_FDCWD,
+                              .root = ".",
+                              .count = n,
+                              .entry = entry_of_item,
+                              .list = item,
+                              .outside = true};
+    for (uint64_t i = 0; i < n; i++)
+        files.bytes += item[i].size == STK_SIZE_ANY ? 0 : item[i].size;
+    return files;
+}
+
+static int entry_of(const struct stk_files *files, uint64_t number, struct stk_files_entry *e,
+                    char name[PATH_MAX], struct stk_err *err)
+{
+    if (number >= files->count)
+        return stk_err_set(err, STK_E_CORRUPT, NULL, -1, "there is no file number %llu",
+                           (unsigned long long)number);
+    int rc = files->entry(files->list, number, e, err);
+    if (rc < 0)
+        return rc;
+    if (e->name_len >= PATH_MAX)
+        return stk_err_set(err, STK_E_CORRUPT, NULL, -1, "a file's name is too long");
+    memcpy(name, e->name, e->name_len);
+    name[e->name_len] = '\0';
+    return 0;
+}
+
+static bool find_copy(const struct stk_files *files, uint64_t number, char path[PATH_MAX])
+{
+    return files->place && files->place->find(files->place, number, path, PATH_MAX);
+}
+
+char *stk_files_path(const struct stk_files *files, uint64_t number)
+{
+    struct stk_files_entry e;
+    char name[PATH_MAX];
+    if (entry_of(files, number, &e, name, NULL) < 0)
+        return NULL;
+    char copy[PATH_MAX];
+    return find_copy(files, number, copy) ? strdup(copy) : stk_path_join(files->root, name);
+}
+
+/* A symbolic link, or a place, may lead outside the root. */
+bool stk_files_are_local(const struct stk_files *files)
+{
+    uint64_t n = files->count < LOOKED_AT ? files->count : LOOKED_AT;
+    bool local = files->rootfd == AT_FDCWD || stk_fs_is_local(stk_fs_of_fd(files->rootfd));
+    for (uint64_t i = 0; local && i < n; i++) {
+        char *path = stk_files_path(files, files->count * i / n);
+        local = path && stk_fs_is_local(stk_fs_of_path(path));
+        free(path);
+    }
+    return local;
+}
+
+/* Sets the path of an error. */
+static void set_path(struct stk_err *err, const char *path)
+{
+    const struct stk_err was = *err;
+    stk_err_set(err, was.code, path, was.offset, "%s", was.what);
+    err->sys_errno = was.sys_errno;
+}
+
+void stk_files_blame(const struct stk_files *files, uint64_t number, struct stk_err *err)
+{
+    char *path = err->path[0] ? NULL : stk_files_path(files, number);
+    if (path)
+        set_path(err, path);
+    free(path);
+}
+
+/* ---- detecting changes ---- */
+
+#define LOOK (STATX_TYPE | STATX_MODE | STATX_SIZE | STATX_MTIME | STATX_UID | STATX_INO)
+
+/* Status of an open file. */
+static int look_at(int fd, unsigned more, struct statx *sx, struct stk_err *err)
+{
+    return statx(fd, "", AT_EMPTY_PATH, LOOK | more, sx) < 0 ? stk_err_sys(err, NULL, "stat") : 0;
+}
+
+/* Status of the file that a name leads to. Checks only the last component for a link, which is
+ * cheap. This only shows that the file exists; opening decides. */
+static bool look_by_name(const struct stk_files *files, const char *name, struct statx *sx)
+{
+    if (statx(files->rootfd, name, files->outside ? 0 : AT_SYMLINK_NOFOLLOW, LOOK, sx) < 0)
+        return false;
+    if (!S_ISLNK(sx->stx_mode))
+        return true;
+    int fd = stk_open_beneath(files->rootfd, name, O_PATH);
+    bool seen = fd >= 0 && look_at(fd, 0, sx, NULL) == 0;
+    if (fd >= 0)
+        close(fd);
+    return seen;
+}
+
+static int check_regular(const struct statx *sx, bool recorded, struct stk_err *err)
+{
+    if (S_ISREG(sx->stx_mode))
+        return 0;
+    return stk_err_set(err, recorded ? STK_E_STALE : STK_E_UNSUPPORTED, NULL, -1,
+                       "not a regular file");
+}
+
+static struct stk_file_stamp stamp_of(const struct statx *sx)
+{
+    return (struct stk_file_stamp){.size = sx->stx_size,
+                                   .device = (uint64_t)sx->stx_dev_major << 32 | sx->stx_dev_minor,
+                                   .inode = sx->stx_ino,
+                                   .mtime_ns = (int64_t)sx->stx_mtime.tv_sec * 1000000000 +
+                                               sx->stx_mtime.tv_nsec};
+}
+
+/* The times of packed shards are not recorded, so that a copied dataset stays valid. */
+static int check_unchanged(const struct stk_files_entry *e, const struct statx *sx,
+                           struct stk_err *err)
+{
+    int64_t mtime = stamp_of(sx).mtime_ns;
+    int rc = check_regular(sx, e->size != STK_SIZE_ANY, err);
+    if (rc == 0 && ((e->size != STK_SIZE_ANY && sx->stx_size != e->size) ||
+                    (e->mtime_ns && mtime != e->mtime_ns)))
+        rc = stk_err_set(err, STK_E_STALE, NULL, -1, CHANGED);
+    return rc;
+}
+
+bool stk_files_unchanged(const struct stk_files *files, uint64_t number, uid_t *owner)
+{
+    struct stk_files_entry e;
+    struct statx sx = {0};
+    char name[PATH_MAX];
+    bool same = entry_of(files, number, &e, name, NULL) == 0 && name[0] &&
+                look_by_name(files, name, &sx) && check_unchanged(&e, &sx, NULL) == 0;
+    if (owner)
+        *owner = sx.stx_uid;
+    return same;
+}
+
+/* ---- opening ---- */
+
+/* A name, and how far its links may lead. */
+struct door {
+    int rootfd;
+    bool outside;
+    const char *name;
+};
+
+/* *flags: O_DIRECT or 0; cleared if direct reads are not supported. */
+static int open_at(const struct door *d, int *flags)
+{
+    int base = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK; /* a FIFO must not block us */
+    int fd = stk_open_by_rule(d->rootfd, d->outside, d->name, base | *flags);
+    if (fd < 0 && errno == EINVAL && *flags) {
+        *flags = 0; /* a file system without direct reads */
+        fd = stk_open_by_rule(d->rootfd, d->outside, d->name, base);
+    }
+    return fd;
+}
+
+static int open_checked_at(const struct door *d, const struct stk_files_entry *e, int *flags,
+                           struct statx *sx, struct stk_err *err)
+{
+    unsigned more = 0;
+    int fd = open_at(d, flags);
+    if (fd < 0 && errno == EXDEV && !d->outside)
+        return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1, OUTSIDE);
+    if (fd < 0)
+        return stk_err_sys(err, NULL, "open");
+#ifdef STATX_DIOALIGN
+    more = *flags ? STATX_DIOALIGN : 0;
+#endif
+    int rc = look_at(fd, more, sx, err);
+    if (rc == 0)
+        rc = check_unchanged(e, sx, err);
+    if (rc < 0)
+        close(fd);
+    return rc < 0 ? rc : fd;
+}
+
+/* Opens the copy, if there is a complete one; else negative. */
+static int open_copy(const struct stk_files *files, uint64_t number,
+                     const struct stk_files_entry *e, int *flags, struct statx *sx)
+{
+    struct stk_files_entry copy = {.size = e->size};
+    char path[PATH_MAX];
+    int as_asked = *flags;
+    if (!find_copy(files, number, path))
+        return -1;
+    struct door d = {.rootfd = AT_FDCWD, .outside = true, .name = path};
+    int fd = open_checked_at(&d, &copy, flags, sx, NULL);
+    if (fd < 0)
+        *flags = as_asked;
+    return fd;
+}
+
+static int open_checked(const struct stk_files *files, uint64_t number, int *flags,
+                        struct statx *sx, struct stk_err *err)
+{
+    struct stk_files_entry e;
+    char name[PATH_MAX];
+    int rc = entry_of(files, number, &e, name, err);
+    if (rc < 0)
+        return rc;
+    e.size = files->any_size ? STK_SIZE_ANY : e.size;
+    int fd = open_copy(files, number, &e, flags, sx);
+    struct door source = {files->rootfd, files->outside, name};
+    if (fd < 0)
+        fd = open_checked_at(&source, &e, flags, sx, err);
+    if (fd < 0 && err) {
+        char *path = stk_path_join(files->root, name);
+        set_path(err, path);
+        free(path);
+    }
+    return fd;
+}
+
+int stk_file_open_at(int rootfd, bool outside, const char *name, const char *path, uint64_t *size,
+                     struct stk_err *err)
+{
+    struct stk_files_entry any = {.size = STK_SIZE_ANY};
+    struct door d = {rootfd, outside, name};
+    struct statx sx;
+    int flags = 0, fd = open_checked_at(&d, &any, &flags, &sx, err);
+    if (fd < 0 && err)
+        set_path(err, path);
+    *size = fd < 0 ? 0 : sx.stx_size;
+    return fd;
+}
+
+/* ---- direct reads ---- */
+
+/* Some servers need hardly any alignment; of other files, only those on a block device work with
+ * less than a page. */
+static uint32_t align_of_device(int fd, const struct statx *sx)
+{
+    if (stk_fs_of_fd(fd)->any_offset)
+        return MIN_ALIGN;
+    uint64_t block = stk_fs_block_size(sx->stx_dev_major, sx->stx_dev_minor);
+    return block == MIN_ALIGN ? MIN_ALIGN : STK_FILE_ALIGN;
+}
+
+/* Remembers the last device: asking the kernel is slow. */
+static uint32_t cached_align(int fd, const struct statx *sx)
+{
+    static _Atomic uint64_t last; /* the device, and its alignment */
+    uint64_t device = (uint64_t)sx->stx_dev_major << 40 | (uint64_t)sx->stx_dev_minor << 16;
+    uint64_t known = atomic_load_explicit(&last, memory_order_relaxed);
+    if (known && known >> 16 == device >> 16)
+        return (uint32_t)(known & 0xffff);
+    uint32_t align = align_of_device(fd, sx);
+    atomic_store_explicit(&last, device | align, memory_order_relaxed);
+    return align;
+}
+
+/* Direct reads of this file must be multiples of this; 0: not supported. */
+static uint32_t direct_align(int fd, const struct statx *sx)
+{
+#ifdef STATX_DIOALIGN
+    if (sx->stx_mask & STATX_DIOALIGN) {
+        uint32_t a = sx->stx_dio_offset_align;
+        bool fits = a && a <= STK_FILE_ALIGN && sx->stx_dio_mem_align <= STK_FILE_ALIGN;
+        if (!fits || (a & (a - 1)))
+            return 0;
+        return a < MIN_ALIGN ? MIN_ALIGN : a;
+    }
+#endif
+    return cached_align(fd, sx);
+}
+
+/* ---- one open file ---- */
+
+int stk_file_open(const struct stk_files *files, uint64_t number, enum stk_file_mode mode,
+                  struct stk_file *f, struct stk_err *err)
+{
+    struct statx sx;
+    int flags = mode == STK_FILE_DIRECT ? O_DIRECT : 0;
+    *f = (struct stk_file){.number = (uint32_t)number, .plain_fd = -1};
+    f->fd = open_checked(files, number, &flags, &sx, err);
+    if (f->fd < 0)
+        return f->fd;
+    f->size = sx.stx_size;
+    f->stamp = stamp_of(&sx);
+    f->owner = sx.stx_uid;
+    f->mode = sx.stx_mode;
+    if (mode == STK_FILE_PLAIN)
+        return 0;
+    f->align = flags ? direct_align(f->fd, &sx) : 0;
+    /* With O_NONBLOCK, io_uring of some kernels returns EAGAIN for uncached data. */
+    (void)fcntl(f->fd, F_SETFL, f->align ? O_DIRECT : 0);
+    /* The kernel would guess the next read from the requests of many threads, and guess wrong: ten
+     * times slower at worst. The plan knows, so each request is read as is. */
+    if (!f->align)
+        (void)posix_fadvise(f->fd, 0, 0, POSIX_FADV_RANDOM);
+    return 0;
+}
+
+bool stk_file_seeable(const struct stk_file *f)
+{
+    uid_t me = geteuid();
+    return me == 0 || me == f->owner;
+}
+
+/* Status of the file that the name leads to now; for a copy, of the copy. */
+static bool look_now(const struct stk_files *files, uint64_t number, struct statx *sx)
+{
+    struct stk_files_entry e;
+    char name[PATH_MAX], copy[PATH_MAX];
+    if (find_copy(files, number, copy))
+        return statx(AT_FDCWD, copy, 0, LOOK, sx) == 0;
+    return entry_of(files, number, &e, name, NULL) == 0 && look_by_name(files, name, sx);
+}
+
+/* An access control list that lets others write shows in the group bits. */
+static bool is_ours(uid_t owner, unsigned mode)
+{
+    return (owner == geteuid() || owner == 0) && !(mode & (S_IWGRP | S_IWOTH));
+}
+
+bool stk_file_is_ours(const struct stk_file *f)
+{
+    return is_ours(f->owner, f->mode);
+}
+
+bool stk_files_are_ours(const struct stk_files *files)
+{
+    bool ours = true;
+    for (uint64_t i = 0; ours && i < files->count; i++) {
+        struct statx sx;
+        ours = look_now(files, i, &sx) && is_ours(sx.stx_uid, sx.stx_mode);
+    }
+    return ours;
+}
+
+bool stk_file_changed(const struct stk_files *files, uint64_t number, int fd,
+                      const struct stk_file_stamp *was)
+{
+    struct statx sx;
+    if (fd >= 0 && look_at(fd, 0, &sx, NULL) < 0)
+        return true; /* no longer accessible: a server that is gone */
+    if (fd < 0 && !look_now(files, number, &sx))
+        return false;
+    struct stk_file_stamp now = stamp_of(&sx);
+    if (fd < 0 && (now.device != was->device || now.inode != was->inode))
+        return false;
+    return now.size != was->size || now.mtime_ns != was->mtime_ns;
+}
+
+void stk_file_close(struct stk_file *f)
+{
+    if (f->fd >= 0)
+        close(f->fd);
+    if (f->plain_fd >= 0)
+        close(f->plain_fd);
+    f->fd = f->plain_fd = -1;
+}
+
+/* Not by name, which may belong to another file by now. */
+int stk_file_open_plain(const struct stk_file *f, struct stk_err *err)
+{
+    char self[40];
+    snprintf(self, sizeof self, "/proc/self/fd/%d", f->fd);
+    int fd = open(self, O_RDONLY | O_CLOEXEC);
+    return fd < 0 ? stk_err_sys(err, NULL, "open") : fd;
+}

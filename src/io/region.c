@@ -1,0 +1,191 @@
+/*
+ * region.c - read buffers: mapped memory, huge pages where the system gives them, told to the
+ * engine so that the kernel need not pin it for every read.
+ */
+#include "io/region.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#define HUGE  (2u << 20)
+#define SMALL (64u << 10)
+
+void stk_regions_init(struct stk_regions *r, struct stk_io *io, size_t size, size_t budget)
+{
+    *r = (struct stk_regions){.io = io, .size = size, .budget = budget};
+    pthread_mutex_init(&r->lock, NULL);
+}
+
+static void destroy(struct stk_regions *r, struct stk_region *g)
+{
+    if (g->segment >= 0)
+        stk_io_unregister(r->io, g->segment);
+    munmap(g->p, g->size);
+    free(g);
+}
+
+void stk_regions_release(struct stk_regions *r)
+{
+    while (r->idle) {
+        struct stk_region *g = r->idle;
+        r->idle = g->next;
+        destroy(r, g);
+    }
+    pthread_mutex_destroy(&r->lock);
+}
+
+static struct stk_region *make(struct stk_regions *r, size_t size)
+{
+    struct stk_region *g = calloc(1, sizeof *g);
+    if (!g)
+        return NULL;
+    g->size = size;
+    g->p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (g->p == MAP_FAILED) {
+        free(g);
+        return NULL;
+    }
+    if (size >= HUGE)
+        madvise(g->p, size, MADV_HUGEPAGE); /* fewer faults, fewer pages to pin; a wish */
+    g->segment = stk_io_register(r->io, g->p, size);
+    return g;
+}
+
+/* Unlinks the first idle region of at least `need` bytes. */
+static struct stk_region *find(struct stk_regions *r, size_t need)
+{
+    for (struct stk_region **at = &r->idle; *at; at = &(*at)->next) {
+        struct stk_region *g = *at;
+        if (g->size >= need) {
+            *at = g->next;
+            return g;
+        }
+    }
+    return NULL;
+}
+
+static void unlink_idle(struct stk_regions *r, struct stk_region *g)
+{
+    struct stk_region **at = &r->idle;
+    while (*at != g)
+        at = &(*at)->next;
+    *at = g->next;
+}
+
+static size_t size_for(const struct stk_regions *r, size_t need)
+{
+    /* A small one stays small: registered memory is resident, used or not. */
+    size_t size = need > r->size || need < r->size / 4 ? need : r->size;
+    size_t unit = size >= 4 * (size_t)HUGE ? HUGE : SMALL;
+    return (size + unit - 1) / unit * unit;
+}
+
+/* Unlinks idle regions until `bytes` more fit in, or none is left. With the lock held. */
+static struct stk_region *make_way(struct stk_regions *r, size_t bytes)
+{
+    struct stk_region *doomed = NULL;
+    while (r->idle && r->total + r->charged + bytes > r->budget) {
+        struct stk_region *g = r->idle;
+        unlink_idle(r, g);
+        r->total -= g->size;
+        g->next = doomed;
+        doomed = g;
+    }
+    return doomed;
+}
+
+static void destroy_all(struct stk_regions *r, struct stk_region *doomed)
+{
+    for (struct stk_region *next; doomed; doomed = next) {
+        next = doomed->next;
+        destroy(r, doomed);
+    }
+}
+
+static void note_peak(struct stk_regions *r)
+{
+    size_t now = r->total + r->charged;
+    r->peak = now > r->peak ? now : r->peak;
+}
+
+struct stk_region *stk_region_take(struct stk_regions *r, size_t need, bool over, bool *nomem)
+{
+    *nomem = false;
+    pthread_mutex_lock(&r->lock);
+    struct stk_region *g = find(r, need);
+    if (g) {
+        pthread_mutex_unlock(&r->lock);
+        return g;
+    }
+    /* A stretch that needs more than usual gets a larger region, which stays; others make room for
+     * it. */
+    size_t size = size_for(r, need);
+    struct stk_region *doomed = make_way(r, size);
+    bool allowed = over || r->total + r->charged + size <= r->budget || r->total == 0;
+    if (allowed)
+        r->total += size;
+    note_peak(r);
+    pthread_mutex_unlock(&r->lock);
+    destroy_all(r, doomed);
+    if (!allowed)
+        return NULL;
+    g = make(r, size);
+    if (!g) {
+        *nomem = true;
+        pthread_mutex_lock(&r->lock);
+        r->total -= size;
+        pthread_mutex_unlock(&r->lock);
+    }
+    return g;
+}
+
+bool stk_regions_charge(struct stk_regions *r, size_t bytes, bool over)
+{
+    pthread_mutex_lock(&r->lock);
+    struct stk_region *doomed = make_way(r, bytes);
+    bool allowed = over || r->total + r->charged + bytes <= r->budget;
+    if (allowed)
+        r->charged += bytes;
+    note_peak(r);
+    pthread_mutex_unlock(&r->lock);
+    destroy_all(r, doomed);
+    return allowed;
+}
+
+void stk_regions_uncharge(struct stk_regions *r, size_t bytes)
+{
+    pthread_mutex_lock(&r->lock);
+    r->charged -= bytes;
+    pthread_mutex_unlock(&r->lock);
+}
+
+bool stk_regions_tight(struct stk_regions *r)
+{
+    pthread_mutex_lock(&r->lock);
+    bool tight = r->total + r->charged > r->budget / 2;
+    pthread_mutex_unlock(&r->lock);
+    return tight;
+}
+
+void stk_region_give(struct stk_regions *r, struct stk_region *g)
+{
+    pthread_mutex_lock(&r->lock);
+    bool keep = r->total + r->charged <= r->budget;
+    if (keep) {
+        g->next = r->idle;
+        r->idle = g;
+    } else {
+        r->total -= g->size;
+    }
+    pthread_mutex_unlock(&r->lock);
+    if (!keep)
+        destroy(r, g);
+}
+
+size_t stk_regions_peak(struct stk_regions *r)
+{
+    pthread_mutex_lock(&r->lock);
+    size_t peak = r->peak;
+    pthread_mutex_unlock(&r->lock);
+    return peak;
+}

@@ -1,0 +1,63 @@
+/*
+ * watch.h - what a Slurm job does on a node right now: its processes with CPU, threads, memory and
+ * GPU, from /proc and NVML. Read on each node of the job (watch_node.c), sent as one line of JSON
+ * per reading, and parsed where it is shown (watch_json.c).
+ */
+#ifndef STK_JOB_WATCH_H
+#define STK_JOB_WATCH_H
+
+#include "base/json.h"
+#include "host/gpu.h"
+#include "host/proc.h"
+
+#define STK_WATCH_PROCESSES 512 /* of a node that are listed individually, the busiest */
+#define STK_WATCH_LINE_MAX  ((size_t)1 << 20)
+
+struct stk_watch_process {
+    int64_t pid;
+    int64_t rank;  /* in its step; -1: none */
+    char step[16]; /* "0", "batch"; "": unknown */
+    uint32_t threads;
+    double cpus; /* busy since the previous reading; -1: unknown yet */
+    uint64_t memory_bytes;
+    int64_t gpu_memory_bytes;         /* -1: unknown, or none */
+    uint64_t read_bytes, write_bytes; /* since its start, by the kernel's count (rchar, wchar) */
+    char state;                       /* as ps: R, S, D … */
+    char command[120];
+};
+
+struct stk_watch_node {
+    char host[64];
+    double at_s;                 /* of CLOCK_REALTIME */
+    uint32_t processes, threads; /* of all processes, including unlisted ones */
+    double cpus;                 /* -1: unknown yet */
+    uint64_t memory_bytes;
+    struct stk_watch_process *process; /* the busiest first */
+    size_t nprocesses;
+    struct stk_gpu gpu[STK_GPUS_MAX];
+    size_t ngpus;
+    bool silent; /* at the receiver: no reading has arrived for a while, and these numbers are
+                    old */
+};
+
+void stk_watch_node_release(struct stk_watch_node *n);
+
+/* ---- on the node --------------------------------------------------------------------------- */
+
+struct stk_watcher;
+/* job: its number. owner: its user; processes of others do not count, whatever their environment
+ * says, unless the kernel has them in the job's cgroup. STK_NOBODY: any user. Caller frees. */
+int stk_watcher_new(uint64_t job, uid_t owner, struct stk_watcher **out, struct stk_err *err);
+/* The processes of the job on this node, without ourselves. out: all zero, or from an earlier
+ * call. */
+int stk_watcher_read(struct stk_watcher *w, struct stk_watch_node *out, struct stk_err *err);
+void stk_watcher_free(struct stk_watcher *w); /* NULL is fine */
+
+/* ---- between ------------------------------------------------------------------------------- */
+
+/* One line, without its end. */
+void stk_watch_write(const struct stk_watch_node *n, struct stk_buf *out);
+/* Parses such a line, whoever wrote it. out: all zero, or from an earlier call. */
+int stk_watch_read(const char *line, size_t len, struct stk_watch_node *out, struct stk_err *err);
+
+#endif

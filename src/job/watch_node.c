@@ -1,0 +1,262 @@
+/*
+ * watch_node.c - the processes of a Slurm job on this node, from /proc.
+ *
+ * A process belongs to the job if its cgroup says so (job_ID), if its environment does
+ * (SLURM_JOB_ID), or if it descends from such a process or from the job's slurmstepd. Each way
+ * fails somewhere: sites without cgroups, programs that change their environment, a /proc that
+ * hides root's processes. Where several "nodes" are one machine, the environment distinguishes
+ * them.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "base/pool.h"
+#include "host/tree.h"
+#include "job/watch.h"
+
+#define BATCH_STEP "4294967291" /* SLURM_BATCH_SCRIPT */
+
+struct stk_watcher {
+    uint64_t job;
+    uid_t owner;
+    char node[64]; /* SLURMD_NODENAME; "": unknown */
+    struct stk_tree tree;
+    double now_s, before_s; /* of this look and the previous one; 0: none */
+    struct stk_gpus *gpus;
+    struct stk_buf environ; /* of the current process */
+};
+
+/* ---- whose is it? ------------------------------------------------------------------------- */
+
+static bool is_number(const char *text, uint64_t number)
+{
+    char *end;
+    return text && *text >= '0' && *text <= '9' && strtoull(text, &end, 10) == number && !*end;
+}
+
+/* ".../job_14/step_0/user/task_1" */
+static bool cgroup_is(const char *text, uint64_t job, char *step, size_t size)
+{
+    char want[40];
+    snprintf(want, sizeof want, "/job_%llu/", (unsigned long long)job);
+    const char *at = strstr(text, want);
+    if (!at)
+        return false;
+    at += strlen(want);
+    if (strncmp(at, "step_", 5) == 0)
+        snprintf(step, size, "%.*s", (int)strcspn(at + 5, "/\n"), at + 5);
+    return true;
+}
+
+/* The title of the job's slurmstepd: "slurmstepd: [14.batch]". */
+static bool is_stepd(const char *title, uint64_t job, char *step, size_t size)
+{
+    char want[48];
+    snprintf(want, sizeof want, "slurmstepd: [%llu.", (unsigned long long)job);
+    if (strncmp(title, want, strlen(want)) != 0)
+        return false;
+    snprintf(step, size, "%.*s", (int)strcspn(title + strlen(want), "]"), title + strlen(want));
+    return true;
+}
+
+static void take_environment(struct stk_watcher *w, int proc_fd, struct stk_proc *p)
+{
+    size_t n = stk_proc_environ(proc_fd, p->pid, &w->environ);
+    const char *env = (const char *)w->environ.data;
+    const char *job = stk_proc_variable(env, n, "SLURM_JOB_ID");
+    const char *node = stk_proc_variable(env, n, "SLURMD_NODENAME");
+    const char *step = stk_proc_variable(env, n, "SLURM_STEP_ID");
+    const char *rank = stk_proc_variable(env, n, "SLURM_PROCID");
+    struct stk_member *m = &p->member;
+    if (!is_number(job, w->job))
+        return;
+    p->ours = true;
+    m->elsewhere = node && w->node[0] && strcmp(node, w->node) != 0;
+    bool batch = !step || strcmp(step, BATCH_STEP) == 0;
+    if (!m->step[0])
+        snprintf(m->step, sizeof m->step, "%.15s", batch ? "batch" : step);
+    m->rank = !batch && rank && *rank >= '0' && *rank <= '9' ? strtoll(rank, NULL, 10) : -1;
+}
+
+/* Anybody can call a process slurmstepd, or set SLURM_JOB_ID: a name counts only for users who
+ * could have it from Slurm. */
+static bool may_be(int proc_fd, pid_t pid, uid_t one, uid_t other)
+{
+    uid_t uid = stk_proc_uid(proc_fd, pid);
+    return uid == STK_NOBODY || uid == one || uid == other;
+}
+
+static void ask(void *user, int proc_fd, struct stk_proc *p)
+{
+    struct stk_watcher *w = user;
+    struct stk_member *m = &p->member;
+    char text[4096];
+    if (strcmp(p->stat.comm, "slurmstepd") == 0) {
+        stk_proc_read(proc_fd, p->pid, "cmdline", text, sizeof text);
+        p->above = is_stepd(text, w->job, m->step, sizeof m->step) &&
+                   may_be(proc_fd, p->pid, 0, geteuid());
+        return;
+    }
+    stk_proc_read(proc_fd, p->pid, "cgroup", text, sizeof text);
+    p->ours = cgroup_is(text, w->job, m->step, sizeof m->step);
+    if (p->ours || w->owner == STK_NOBODY || may_be(proc_fd, p->pid, w->owner, w->owner))
+        take_environment(w, proc_fd, p);
+}
+
+/* ---- a sample ----------------------------------------------------------------------------- */
+
+static double busy(const struct stk_watcher *w, const struct stk_proc *p)
+{
+    double span = w->now_s - w->before_s, hz = (double)sysconf(_SC_CLK_TCK);
+    if (w->before_s <= 0 || span <= 0)
+        return -1;
+    uint64_t from = p->ticks_before;
+    return p->stat.ticks >= from ? (double)(p->stat.ticks - from) / hz / span : 0;
+}
+
+static int by_use(const void *a, const void *b)
+{
+    const struct stk_watch_process *x = a, *y = b;
+    if (x->cpus != y->cpus)
+        return x->cpus < y->cpus ? 1 : -1;
+    return (x->memory_bytes < y->memory_bytes) - (x->memory_bytes > y->memory_bytes);
+}
+
+static void describe(const struct stk_watcher *w, const struct stk_proc *p,
+                     struct stk_watch_process *o)
+{
+    uint64_t io[STK_IO_COUNTS] = {0};
+    stk_proc_io(w->tree.proc_fd, p->pid, io);
+    *o = (struct stk_watch_process){.pid = p->pid,
+                                    .rank = p->member.rank,
+                                    .threads = p->stat.threads,
+                                    .cpus = busy(w, p),
+                                    .memory_bytes = p->stat.resident_bytes,
+                                    .gpu_memory_bytes = -1,
+                                    .read_bytes = io[0],
+                                    .write_bytes = io[1],
+                                    .state = p->stat.state};
+    memcpy(o->step, p->member.step, sizeof o->step);
+    if (!stk_proc_command(w->tree.proc_fd, p->pid, o->command, sizeof o->command))
+        memcpy(o->command, p->stat.comm, sizeof p->stat.comm);
+}
+
+static int collect(const struct stk_watcher *w, struct stk_watch_node *out, struct stk_err *err)
+{
+    for (size_t i = 0; i < w->tree.n; i++) {
+        const struct stk_proc *p = &w->tree.p[i];
+        if (!p->ours || p->member.elsewhere)
+            continue;
+        if (STK_ARRAY_MORE(out->process, out->nprocesses, err))
+            return STK_E_NOMEM;
+        struct stk_watch_process *o = &out->process[out->nprocesses++];
+        describe(w, p, o);
+        out->processes++;
+        out->threads += o->threads;
+        out->memory_bytes += o->memory_bytes;
+        if (o->cpus >= 0)
+            out->cpus = (out->cpus > 0 ? out->cpus : 0) + o->cpus;
+    }
+    if (out->nprocesses)
+        qsort(out->process, out->nprocesses, sizeof *out->process, by_use);
+    return 0;
+}
+
+/* ---- GPUs --------------------------------------------------------------------------------- */
+
+static void add_gpu_process(const struct stk_gpu_process *p, struct stk_watch_node *out)
+{
+    for (size_t i = 0; i < out->nprocesses; i++) {
+        struct stk_watch_process *q = &out->process[i];
+        if (q->pid != (int64_t)p->pid || p->memory_bytes > INT64_MAX / 2)
+            continue;
+        q->gpu_memory_bytes =
+            (q->gpu_memory_bytes > 0 ? q->gpu_memory_bytes : 0) + (int64_t)p->memory_bytes;
+    }
+}
+
+static int by_index(const void *a, const void *b)
+{
+    unsigned x = ((const struct stk_gpu *)a)->index, y = ((const struct stk_gpu *)b)->index;
+    return (x > y) - (x < y);
+}
+
+/* Slurm names the job's GPUs in the environment; if it does not hide the others, they are
+ * skipped. */
+static void collect_gpus(struct stk_gpus *g, struct stk_watch_node *out)
+{
+    const struct stk_gpu_process *list;
+    out->ngpus = stk_gpus_count(g);
+    for (unsigned i = 0; i < out->ngpus; i++) {
+        stk_gpus_read(g, i, &out->gpu[i]);
+        unsigned n = stk_gpus_processes(g, i, &list);
+        for (unsigned k = 0; k < n; k++)
+            add_gpu_process(&list[k], out);
+    }
+    if (out->ngpus)
+        qsort(out->gpu, out->ngpus, sizeof *out->gpu, by_index);
+}
+
+/* ---- from outside ------------------------------------------------------------------------- */
+
+int stk_watcher_read(struct stk_watcher *w, struct stk_watch_node *out, struct stk_err *err)
+{
+    struct timespec real;
+    clock_gettime(CLOCK_REALTIME, &real);
+    w->before_s = w->now_s;
+    w->now_s = stk_now();
+    int rc = stk_tree_look(&w->tree, err);
+    if (rc)
+        return rc;
+    free(out->process);
+    *out = (struct stk_watch_node){.cpus = -1};
+    out->at_s = (double)real.tv_sec + (double)real.tv_nsec / 1e9;
+    if (w->node[0] || gethostname(out->host, sizeof out->host) != 0)
+        snprintf(out->host, sizeof out->host, "%s", w->node);
+    out->host[sizeof out->host - 1] = '\0';
+    rc = collect(w, out, err);
+    if (!rc)
+        collect_gpus(w->gpus, out);
+    if (out->nprocesses > STK_WATCH_PROCESSES)
+        out->nprocesses = STK_WATCH_PROCESSES;
+    return rc;
+}
+
+int stk_watcher_new(uint64_t job, uid_t owner, struct stk_watcher **out, struct stk_err *err)
+{
+    struct stk_watcher *w = calloc(1, sizeof *w);
+    const char *node = getenv("SLURMD_NODENAME");
+    if (!w)
+        return stk_err_nomem(err, sizeof *w);
+    w->job = job;
+    w->owner = owner;
+    snprintf(w->node, sizeof w->node, "%.63s", node ? node : "");
+    const struct stk_tree_rules rules = {.skip = getpid(), .ask = ask, .user = w};
+    int rc = stk_tree_open(&w->tree, &rules, err);
+    if (rc) {
+        stk_watcher_free(w);
+        return rc;
+    }
+    w->gpus = stk_gpus_open();
+    *out = w;
+    return 0;
+}
+
+void stk_watcher_free(struct stk_watcher *w)
+{
+    if (!w)
+        return;
+    stk_gpus_close(w->gpus);
+    stk_tree_release(&w->tree);
+    stk_buf_release(&w->environ);
+    free(w);
+}
+
+void stk_watch_node_release(struct stk_watch_node *n)
+{
+    free(n->process);
+    *n = (struct stk_watch_node){0};
+}

@@ -1,0 +1,480 @@
+/*
+ * feed.c - one thread that walks the plan ahead of the caller: slots become stretches, their
+ * ranges become reads of the engine, finished stretches become work. It waits when the memory or
+ * the batches are used up, and goes on when some are given back.
+ */
+#include "load/priv.h"
+
+#include <stdlib.h>
+
+#define REAP     64
+#define PREFETCH 256 /* samples whose place in the index is asked for ahead */
+#define STRETCH_SAMPLES                                                                            \
+    4096 /* tiny ones are not planned by the ten thousand before any is read                       \
+          */
+
+void stk_feed_wake(struct stk_loader *ld)
+{
+    if (!ld->hungry)
+        return;
+    ld->hungry = false;
+    stk_io_wake(ld->io);
+}
+
+static void set_fatal(struct stk_loader *ld, int code, const struct stk_err *why)
+{
+    pthread_mutex_lock(&ld->lock);
+    if (!ld->fatal) {
+        ld->fatal = code;
+        ld->fatal_why = *why;
+    }
+    pthread_cond_signal(&ld->ready_cond);
+    pthread_mutex_unlock(&ld->lock);
+}
+
+/* The caller waits for a batch that is not being read (`next`: the one that would be, NULL: none is
+ * begun), and nothing is under way that would give memory back: what it holds is more than the
+ * budget has room for. Then the budget must stretch. With the lock held. */
+static bool starved(const struct stk_loader *ld, const struct batch *next)
+{
+    return ld->waiting && ld->out_first == next && !ld->active;
+}
+
+int stk_loader_plan(struct stk_loader *ld, uint64_t epoch, const struct stk_stage *stage,
+                    size_t nstages, struct stk_err *err)
+{
+    struct stk_order o;
+    unsigned i = epoch % 2;
+    if (ld->planned[i] && ld->plan[i].order.epoch == epoch)
+        return 0;
+    stk_order_init(&o, ld->order.n, ld->order.shuffle, ld->order.seed, epoch, ld->order.block,
+                   ld->order.window);
+    if (ld->planned[i])
+        stk_plan_release(&ld->plan[i]);
+    int rc = stk_plan_init(&ld->plan[i], &o, stage, nstages, ld->o.rank, ld->o.world, ld->o.batch,
+                           ld->o.last, err);
+    ld->planned[i] = rc == 0;
+    return rc;
+}
+
+/* ---- slots ---- */
+
+/* Goes on to the next epoch when it may be begun. False: nothing more to feed now. With the lock
+ * held. */
+static bool next_epoch(struct stk_loader *ld, struct stk_err *err, int *rc)
+{
+    uint64_t next = ld->feed_epoch + 1;
+    bool known = ld->o.epochs && next - ld->first_epoch < ld->o.epochs;
+    uint64_t allowed = ld->take_epoch + (known ? 1 : 0);
+    if (next > allowed)
+        return false;
+    *rc = stk_loader_plan(ld, next, NULL, 0, err);
+    if (*rc < 0)
+        return false;
+    ld->feed_epoch = next;
+    ld->feed_slot = 0;
+    return true;
+}
+
+/* False: no slot can be fed now. *over: a batch must be had, whatever the budget says. */
+static bool find_slot(struct stk_loader *ld, bool *over, struct stk_err *err, int *rc)
+{
+    bool found = true;
+    pthread_mutex_lock(&ld->lock);
+    while (found && ld->feed_slot == ld->plan[ld->feed_epoch % 2].slots)
+        found = next_epoch(ld, err, rc);
+    *over = starved(ld, NULL);
+    pthread_mutex_unlock(&ld->lock);
+    return found;
+}
+
+/* The batch the next slot belongs to; NULL: none can be had now. */
+static struct batch *batch_of_slot(struct stk_loader *ld, struct stk_err *err, int *rc)
+{
+    bool over, nomem;
+    if (ld->feed_batch)
+        return ld->feed_batch;
+    if (!find_slot(ld, &over, err, rc))
+        return NULL;
+    struct batch *b = stk_batch_take(ld, over, &nomem);
+    if (!b) {
+        *rc = nomem ? stk_err_nomem(err, ld->o.batch) : 0;
+        return NULL;
+    }
+    const struct stk_plan *p = &ld->plan[ld->feed_epoch % 2];
+    b->pub.epoch = ld->feed_epoch;
+    b->pub.step = ld->feed_slot / ld->o.batch;
+    b->first_slot = ld->feed_slot;
+    b->size = (uint32_t)stk_plan_batch_size(p, b->pub.step);
+    b->unfilled = b->size;
+    atomic_store_explicit(&b->todo, b->size, memory_order_relaxed);
+    pthread_mutex_lock(&ld->lock);
+    *ld->out_last = b;
+    ld->out_last = &b->next;
+    pthread_mutex_unlock(&ld->lock);
+    ld->feed_batch = b;
+    return b;
+}
+
+/* Stored bytes of the sample added last, and how much memory reading it will take at most, given
+ * what stands before it. */
+static size_t measure_sample(const struct stretch *s, uint64_t *bytes)
+{
+    const struct stk_fetch *f = &s->fetch;
+    bool block = s->ld->order.shuffle == STK_SHUFFLE_BLOCK || stk_io_maps(s->ld->io);
+    size_t n = stk_fetch_count(f), room = 0;
+    *bytes = 0;
+    for (uint32_t i = stk_fetch_first(f, n - 1); i < stk_fetch_first(f, n); i++) {
+        const struct stk_want *w = stk_fetch_want(f, i), *last = i ? w - 1 : NULL;
+        uint64_t length = stk_fetch_slice(f, i)->length;
+        *bytes += w->chain && length != UINT64_MAX ? length : w->len;
+        bool near = last && last->file == w->file && w->off >= last->off &&
+                    w->off <= last->off + last->len + STK_IO_ALIGN;
+        if (w->chain && length != UINT64_MAX)
+            room += (size_t)length; /* its share: others come for the rest */
+        else if (near || block)
+            room += (size_t)w->len; /* one read will bring both */
+        else
+            room += stk_io_room((size_t)w->len);
+    }
+    return room;
+}
+
+/* What the filtered extents of the sample added last will be when they are decoded; those the
+ * stretch has already cost nothing. Two that share a place here are counted twice: no harm. */
+static void measure_decoded(struct stk_loader *ld, struct stretch *s)
+{
+    const struct stk_fetch *f = &s->fetch;
+    size_t n = stk_fetch_count(f);
+    for (uint32_t i = stk_fetch_first(f, n - 1); i < stk_fetch_first(f, n); i++) {
+        const struct stk_slice *sl = stk_fetch_slice(f, i);
+        const struct stk_want *w = stk_fetch_want(f, i);
+        size_t at = sl->extent % (sizeof ld->met / sizeof *ld->met);
+        if (!w->chain || sl->length == UINT64_MAX || !sl->length)
+            continue;
+        s->asked += (size_t)sl->length;
+        if (ld->met[at].stretch == ld->nbuilt + 1 && ld->met[at].extent == sl->extent)
+            continue;
+        ld->met[at].stretch = ld->nbuilt + 1;
+        ld->met[at].extent = sl->extent;
+        const struct shared *kept = stk_kept_find(ld, sl->extent);
+        size_t size = kept ? kept->about : stk_stretch_decoded(ld, sl, w);
+        s->used += size;
+        s->decoded += kept ? 0 : size;
+    }
+}
+
+static bool is_kept(void *user, uint64_t extent)
+{
+    return stk_kept_find(user, extent) != NULL;
+}
+
+/* Whether the next sample has parts of filtered extents that the stretch has not met. */
+static bool brings_more(struct stk_loader *ld)
+{
+    const struct stk_plan *p = &ld->plan[ld->feed_epoch % 2];
+    const struct stk_index *idx = &ld->ds->index;
+    struct stk_extent e;
+    bool repeat;
+    stk_buf_reset(&ld->next_slices);
+    if (ld->feed_slot == p->slots)
+        return true;
+    uint64_t next = stk_dataset_at(ld->ds, stk_plan_sample(p, ld->feed_slot, &repeat));
+    if (stk_index_slices(idx, next, &ld->next_slices, NULL))
+        return true;
+    const struct stk_slice *sl = (const void *)ld->next_slices.data;
+    for (size_t i = 0; i < ld->next_slices.len / sizeof *sl; i++) {
+        size_t at = sl[i].extent % (sizeof ld->met / sizeof *ld->met);
+        if (ld->met[at].stretch == ld->nbuilt + 1 && ld->met[at].extent == sl[i].extent)
+            continue;
+        if (stk_index_extent(idx, sl[i].extent, &e, NULL) != 0 || e.chain)
+            return true;
+    }
+    return false;
+}
+
+static int add_item(struct stretch *s, struct batch *b, uint32_t slot, struct stk_err *err)
+{
+    uint32_t k = (uint32_t)stk_fetch_count(&s->fetch) - 1;
+    size_t n = s->items.len / sizeof(struct item);
+    struct item *last = n ? (struct item *)(void *)s->items.data + (n - 1) : NULL;
+    if (last && last->batch == b && last->end - last->first < s->ld->item_samples) {
+        last->end++;
+        return 0;
+    }
+    struct item it = {.stretch = s, .batch = b, .first = k, .end = k + 1, .slot = slot};
+    stk_buf_put(&s->items, &it, sizeof it);
+    return stk_buf_check(&s->items, err);
+}
+
+/* Adds the next slot of the plan. 1: done; 0: nothing can be added now. */
+static int add_slot(struct stk_loader *ld, struct stretch *s, struct stk_err *err)
+{
+    int rc = 0;
+    struct batch *b = batch_of_slot(ld, err, &rc);
+    if (!b)
+        return rc;
+    const struct stk_plan *p = &ld->plan[ld->feed_epoch % 2];
+    uint32_t slot = (uint32_t)(ld->feed_slot - b->first_slot);
+    bool repeat;
+    uint64_t id = stk_plan_sample(p, ld->feed_slot, &repeat), bytes;
+    b->id[slot] = id;
+    b->flags[slot] = repeat ? STK_REPEAT : 0;
+    rc = stk_fetch_add(&s->fetch, id, is_kept, ld, err);
+    if (rc == 0)
+        rc = add_item(s, b, slot, err);
+    if (rc < 0)
+        return rc;
+    s->need += measure_sample(s, &bytes);
+    measure_decoded(ld, s);
+    b->bytes += bytes;
+    ld->feed_slot++;
+    if (slot + 1 == b->size)
+        ld->feed_batch = NULL;
+    return 1;
+}
+
+/* Slots a stretch may have from here on: to the end of the window, whose samples are read together;
+ * but the very first one has just the first batch, which somebody waits for, and the second is not
+ * so large that planning it takes long either. */
+static uint64_t most_slots(const struct stk_loader *ld)
+{
+    const struct stk_plan *p = &ld->plan[ld->feed_epoch % 2];
+    uint64_t first, end, k = p->first + p->given + ld->feed_slot;
+    if (ld->nbuilt < 2)
+        return ld->o.batch * (ld->nbuilt ? 4u : 1u);
+    if (ld->order.shuffle != STK_SHUFFLE_BLOCK || k >= p->left)
+        return STRETCH_SAMPLES;
+    uint64_t at = stk_plan_position(p, k);
+    stk_order_window(&p->order, at, &first, &end);
+    return end - at;
+}
+
+/* Has the parts of the index that the next samples need brought in all at once, not one after the
+ * other as they are looked at. Costs nothing when they are there. */
+static void prefetch_index(struct stk_loader *ld)
+{
+    const struct stk_plan *p = &ld->plan[ld->feed_epoch % 2];
+    uint64_t end = ld->feed_slot + PREFETCH < p->slots ? ld->feed_slot + PREFETCH : p->slots;
+    bool repeat, cold = false;
+    if (ld->order.shuffle == STK_SHUFFLE_NONE || ld->index_warm)
+        return;
+    for (uint64_t s = ld->feed_slot; s < end; s++) {
+        uint64_t number = stk_dataset_at(ld->ds, stk_plan_sample(p, s, &repeat));
+        cold = stk_index_prefetch(&ld->ds->index, number) || cold;
+    }
+    ld->index_warm = !cold && ld->nbuilt > 64;
+}
+
+/* A stretch of slots, not larger than is good. NULL: nothing can be fed now (*rc: trouble). */
+static struct stretch *build(struct stk_loader *ld, struct stk_err *err, int *rc)
+{
+    struct stretch *s = stk_stretch_take(ld);
+    if (!s) {
+        *rc = stk_err_nomem(err, sizeof *s);
+        return NULL;
+    }
+    uint64_t n = 0, max = 0, epoch = 0;
+    stk_index_trim(&ld->ds->index, ld->index_bytes);
+    prefetch_index(ld);
+    do {
+        *rc = add_slot(ld, s, err);
+        if (*rc == 1 && n == 0) {
+            ld->feed_slot--; /* the window of the slot just added */
+            max = most_slots(ld);
+            ld->feed_slot++;
+            epoch = ld->feed_epoch;
+        }
+    } while (*rc == 1 && ++n < max && s->need + n * SAMPLE_PLAN_BYTES < ld->stretch_bytes &&
+             (s->decoded < ld->decoded_most || !brings_more(ld)) && epoch == ld->feed_epoch);
+    ld->nbuilt += n > 0;
+    if (*rc >= 0 && n)
+        *rc = stk_stretch_plan(s, true, err);
+    stk_stretch_settle(s); /* of tiny samples the plan takes more than what they are read to */
+    if (*rc >= 0 && n)
+        return s;
+    pthread_mutex_lock(&ld->lock);
+    s->next = ld->free_stretches;
+    ld->free_stretches = s;
+    pthread_mutex_unlock(&ld->lock);
+    return NULL;
+}
+
+/* ---- reading ---- */
+
+/* Memory for what a stretch reads. 1: it has it; 0: there is none now. */
+static int give_region(struct stk_loader *ld, struct stretch *s, bool over, struct stk_err *err)
+{
+    bool nomem;
+    if (stk_io_maps(ld->io) || !s->need)
+        return 1;
+    if (s->sifted && !stk_sieve_open(ld))
+        return stk_err_nomem(err, ld->sieve.size);
+    s->region = stk_region_take(&ld->regions, s->need, false, &nomem);
+    if (!s->region && !nomem && (stk_stretches_give_up(ld) || over))
+        s->region = stk_region_take(&ld->regions, s->need, over, &nomem);
+    if (!s->region)
+        return nomem ? stk_err_nomem(err, s->need) : 0;
+    uint8_t *at = s->region->p;
+    for (size_t i = 0; i < s->nruns; i++) {
+        s->run[i].req.buf = s->run[i].at = at;
+        s->run[i].req.segment = s->region->segment;
+        at += s->run[i].room;
+    }
+    return 1;
+}
+
+/* Memory for a built stretch, and for what it will be decoded to. */
+static int give_memory(struct stk_loader *ld, struct stretch *s, struct stk_err *err)
+{
+    const struct item *item = (const void *)s->items.data;
+    pthread_mutex_lock(&ld->lock);
+    bool over = starved(ld, item[s->nown].batch);
+    pthread_mutex_unlock(&ld->lock);
+    size_t want = stk_stretch_size(s) + s->decoded;
+    if (!stk_stretch_charge(s, want, false)) {
+        stk_kept_trim(ld, 0);
+        if (!stk_stretch_charge(s, want, over))
+            return 0;
+    }
+    int rc = give_region(ld, s, over, err);
+    if (rc <= 0) {
+        stk_stretch_settle(s);
+        return rc;
+    }
+    pthread_mutex_lock(&ld->lock);
+    ld->active++;
+    pthread_mutex_unlock(&ld->lock);
+    return 1;
+}
+
+/* All bytes are there: work for the threads. */
+static void dispatch(struct stk_loader *ld, struct stretch *s)
+{
+    struct item *items = (void *)s->items.data;
+    size_t n = s->items.len / sizeof *items;
+    /* One reference an item of samples; they go over to the batches, or end with the item. */
+    atomic_store(&s->refs, (uint32_t)(n - s->nown));
+    atomic_store(&s->left, (uint32_t)(n - s->nown));
+    pthread_mutex_lock(&ld->lock);
+    stk_work_push(ld, items, s->nown);
+    if (--s->unready == 0)
+        stk_stretch_ready(ld, s);
+    pthread_mutex_unlock(&ld->lock);
+}
+
+/* The bytes of a run have come. */
+static void place_wants(struct stretch *s, const struct run *r)
+{
+    if (r->sifted) {
+        stk_sieve_keep(s, r);
+        return;
+    }
+    for (size_t i = r->first; i < r->end; i++) {
+        struct stk_want *w = stk_fetch_at(&s->fetch, i);
+        w->p = r->req.data + (w->off - r->from);
+    }
+}
+
+static void complete(struct stk_loader *ld, struct stk_io_req *req)
+{
+    struct stretch *s = req->user;
+    struct run *r = (struct run *)(void *)((char *)req - offsetof(struct run, req));
+    struct stk_err none = {.code = req->code, .offset = -1}, changed = {0};
+    if (req->changed) {
+        stk_err_set(&changed, STK_E_STALE, NULL, (int64_t)req->off,
+                    "the file changed while it was read");
+        stk_files_blame(&ld->ds->files, req->file, &changed);
+    }
+    if (req->code == 0)
+        place_wants(s, r);
+    for (size_t i = r->first; (req->code < 0 || req->changed) && i < r->end; i++) {
+        struct stk_want *w = stk_fetch_at(&s->fetch, i);
+        if (req->code < 0)
+            stk_fetch_fail(&s->fetch, w, req->code, req->why ? req->why : &none);
+        else if (!w->framed) /* no checksum would tell */
+            stk_fetch_fail(&s->fetch, w, STK_E_STALE, &changed);
+    }
+    stk_sieve_return(ld, r);
+    free(req->why);
+    req->why = NULL;
+    if (++s->completed == s->nruns)
+        dispatch(ld, s);
+}
+
+static void queue_reads(struct stk_loader *ld, struct stretch *s)
+{
+    if (!s->nruns) {
+        dispatch(ld, s);
+        return;
+    }
+    s->next = NULL;
+    *ld->submit_last = s;
+    ld->submit_last = &s->next;
+}
+
+static void submit_some(struct stk_loader *ld)
+{
+    while (ld->submit_first && stk_io_free_slots(ld->io)) {
+        struct stretch *s = ld->submit_first;
+        if (!stk_sieve_lend(ld, &s->run[s->submitted]))
+            return; /* until another read is done */
+        stk_io_submit(ld->io, &s->run[s->submitted++].req);
+        if (s->submitted < s->nruns)
+            continue;
+        ld->submit_first = s->next;
+        if (!s->next)
+            ld->submit_last = &ld->submit_first;
+    }
+}
+
+/* Builds a stretch and hands its reads to the engine. 1: done; 0: the engine is busy, or something
+ * has run out. One is built ahead, but gets its memory only when its first read can begin. */
+static int build_one(struct stk_loader *ld, struct stk_err *err)
+{
+    int rc = 0;
+    submit_some(ld);
+    if (!ld->built)
+        ld->built = build(ld, err, &rc);
+    if (!ld->built || ld->submit_first || !stk_io_free_slots(ld->io))
+        return rc < 0 ? rc : 0;
+    rc = give_memory(ld, ld->built, err);
+    if (rc > 0) {
+        queue_reads(ld, ld->built);
+        ld->built = NULL;
+        submit_some(ld);
+    }
+    return rc;
+}
+
+static bool stopping(struct stk_loader *ld, bool hungry)
+{
+    pthread_mutex_lock(&ld->lock);
+    bool stop = ld->stop;
+    ld->hungry = hungry;
+    pthread_mutex_unlock(&ld->lock);
+    return stop;
+}
+
+void *stk_feed_main(void *loader)
+{
+    struct stk_loader *ld = loader;
+    struct stk_io_req *done[REAP];
+    struct stk_err why = {0};
+    int rc = 0;
+    /* Being hungry is said before looking for what there is: so nothing given back is missed. */
+    while (!stopping(ld, true)) {
+        if (rc >= 0)
+            rc = build_one(ld, &why);
+        if (rc < 0 && rc != STK_E_STOPPED) {
+            set_fatal(ld, rc, &why);
+            rc = STK_E_STOPPED;
+        }
+        /* What is finished goes on before more is planned: somebody may wait for it. */
+        size_t n = stk_io_reap(ld->io, done, REAP, rc <= 0);
+        for (size_t i = 0; i < n; i++)
+            complete(ld, done[i]);
+    }
+    stk_io_stop(ld->io);
+    return NULL;
+}

@@ -1,0 +1,390 @@
+/*
+ * loader.c - a loader that is open: asked for batch after batch, for its state and its counters,
+ * and closed.
+ */
+#include "load/priv.h"
+#include "base/live.h"
+#include "base/pool.h"
+#include "base/sized.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#define CLOSE_WAIT_S 1 /* for threads that may be stuck */
+
+/* ---- closing ---- */
+
+/* Stretches whose batch never came to be: with the batches they belong to. */
+static void free_queues(struct stk_loader *ld)
+{
+    struct batch *b;
+    while ((b = ld->out_first)) {
+        ld->out_first = b->next;
+        for (size_t i = 0; i < b->nheld; i++)
+            stk_stretch_drop(b->held[i]);
+        stk_batch_free(b);
+    }
+    while ((b = ld->free_batches)) {
+        ld->free_batches = b->next;
+        stk_batch_free(b);
+    }
+}
+
+static void destroy(struct stk_loader *ld)
+{
+    free_queues(ld);
+    for (struct stretch *s = ld->all_stretches, *next; s; s = next) {
+        next = s->all_next;
+        if (s->region)
+            stk_region_give(&ld->regions, s->region);
+        stk_stretch_free(s);
+    }
+    stk_kept_release(ld);
+    stk_buf_release(&ld->next_slices);
+    if (ld->sieve.region)
+        stk_region_give(&ld->regions, ld->sieve.region);
+    if (ld->io) {
+        stk_regions_release(&ld->regions);
+        stk_io_close(ld->io);
+    }
+    for (uint32_t i = 0; i < ld->nworkers; i++)
+        stk_worker_release(&ld->worker[i]);
+    free(ld->worker);
+    stk_worker_release(&ld->mender);
+    stk_reader_free(ld->reader);
+    stk_sample_release(&ld->sample);
+    stk_buf_release(&ld->mended_bytes);
+    stk_columns_release(ld);
+    for (int i = 0; i < 2; i++)
+        if (ld->planned[i])
+            stk_plan_release(&ld->plan[i]);
+    for (size_t i = 0; i < ld->nproblems; i++)
+        free(ld->problem[i]);
+    free(ld->problem);
+    free(ld->late);
+    free(ld->image_field);
+    pthread_mutex_destroy(&ld->lock);
+    pthread_cond_destroy(&ld->work_cond);
+    pthread_cond_destroy(&ld->ready_cond);
+    stk_dataset_drop(ld->ds);
+    free(ld);
+}
+
+void stk_loader_unref(struct stk_loader *ld)
+{
+    if (atomic_fetch_sub_explicit(&ld->refs, 1, memory_order_acq_rel) == 1)
+        destroy(ld);
+}
+
+/* Waits for a thread; until: no longer than that. True: it has ended. */
+static bool join(pthread_t t, const struct timespec *until)
+{
+    return (until ? pthread_timedjoin_np(t, NULL, until) : pthread_join(t, NULL)) == 0;
+}
+
+static bool join_all(struct stk_loader *ld, const struct timespec *until)
+{
+    bool all = true;
+    if (ld->feeder_started)
+        ld->feeder_started = !join(ld->feeder, until);
+    all = !ld->feeder_started;
+    for (uint32_t i = 0; i < ld->nworkers; i++) {
+        struct worker *w = &ld->worker[i];
+        if (w->started)
+            w->started = !join(w->thread, until);
+        all = all && !w->started;
+    }
+    return all;
+}
+
+/* Waits where nobody waits for it. */
+static void *bury(void *loader)
+{
+    struct stk_loader *ld = loader;
+    (void)join_all(ld, NULL);
+    stk_loader_unref(ld);
+    return NULL;
+}
+
+/* A thread that is stuck in the kernel (a file server that does not answer) must not hold up
+ * whoever closes: it ends when it can, and the rest with it. */
+static void leave_behind(struct stk_loader *ld)
+{
+    pthread_t t;
+    sigset_t all, old;
+    ld->o.free = NULL; /* the program's memory may be gone by then: it is not given back */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    if (pthread_create(&t, NULL, bury, ld) == 0)
+        pthread_detach(t);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+}
+
+void stk_loader_close(struct stk_loader *ld)
+{
+    struct timespec until;
+    if (!stk_live_end(ld) || ld->pid != getpid()) /* in a forked child it can only be forgotten */
+        return;
+    pthread_mutex_lock(&ld->lock);
+    ld->stop = true;
+    pthread_cond_broadcast(&ld->work_cond);
+    pthread_mutex_unlock(&ld->lock);
+    if (ld->feeder_started)
+        stk_io_wake(ld->io);
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += CLOSE_WAIT_S;
+    if (join_all(ld, &until))
+        stk_loader_unref(ld);
+    else
+        leave_behind(ld);
+}
+
+/* ---- who may ask ---- */
+
+/* In a forked child the threads are not there, and whoever held a lock does not let go: nothing of
+ * the loader is touched. */
+static bool is_ours(const struct stk_loader *ld)
+{
+    return ld && ld->pid == getpid();
+}
+
+static int refuse(const struct stk_loader *ld, struct stk_err *err)
+{
+    if (!ld)
+        return stk_err_set(err, STK_E_USAGE, NULL, -1, "there is no loader (NULL)");
+    return stk_err_set(err, STK_E_USAGE, ld->ds->path, -1,
+                       "the loader was opened before fork(): open one in each process");
+}
+
+/* ---- batches ---- */
+
+/* What the next call will give: 1 a batch, 0 the end of the epoch, negative an error; -100: it is
+ * not there yet. With the lock held. */
+#define NOT_YET (-100)
+static int look(struct stk_loader *ld)
+{
+    const struct batch *b = ld->out_first;
+    if (ld->take_step == ld->plan[ld->take_epoch % 2].steps && !ld->epoch_over)
+        return 0;
+    if (b && atomic_load_explicit(&b->todo, memory_order_acquire) == 0)
+        return 1;
+    return ld->fatal ? ld->fatal : NOT_YET;
+}
+
+/* After the end of an epoch: the next one. With the lock held. */
+static int begin_epoch(struct stk_loader *ld, struct stk_err *err)
+{
+    if (!ld->epoch_over)
+        return 0;
+    int rc = stk_loader_plan(ld, ld->take_epoch + 1, NULL, 0, err);
+    if (rc < 0)
+        return rc;
+    ld->take_epoch++;
+    ld->take_step = ld->take_slots = ld->refills = 0;
+    ld->epoch_over = false;
+    stk_feed_wake(ld);
+    return 0;
+}
+
+static void wait_ready(struct stk_loader *ld, const struct timespec *until)
+{
+    ld->waiting = true;
+    stk_feed_wake(ld); /* it may go beyond the budget now */
+    if (until)
+        pthread_cond_timedwait(&ld->ready_cond, &ld->lock, until);
+    else
+        pthread_cond_wait(&ld->ready_cond, &ld->lock);
+    ld->waiting = false;
+}
+
+int stk_loader_wait(struct stk_loader *ld, int timeout_ms)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += timeout_ms / 1000;
+    until.tv_nsec += timeout_ms % 1000 * 1000000l;
+    until.tv_sec += until.tv_nsec / 1000000000l;
+    until.tv_nsec %= 1000000000l;
+    double begin = stk_now();
+    if (!is_ours(ld))
+        return 1;
+    pthread_mutex_lock(&ld->lock);
+    bool ready = begin_epoch(ld, NULL) < 0 || look(ld) != NOT_YET;
+    while (!ready) {
+        wait_ready(ld, &until);
+        struct timespec now;
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        ready = look(ld) != NOT_YET;
+        if (now.tv_sec > until.tv_sec ||
+            (now.tv_sec == until.tv_sec && now.tv_nsec >= until.tv_nsec))
+            break;
+    }
+    pthread_mutex_unlock(&ld->lock);
+    ld->stats.stall_ns += (uint64_t)((stk_now() - begin) * 1e9);
+    return ready;
+}
+
+/* Takes the next batch off the queue; NULL and *rc: none. */
+static struct batch *take_batch(struct stk_loader *ld, int *rc, struct stk_err *err)
+{
+    struct batch *b = NULL;
+    pthread_mutex_lock(&ld->lock);
+    *rc = begin_epoch(ld, err);
+    int what = *rc < 0 ? *rc : look(ld);
+    if (what == NOT_YET) {
+        double begin = stk_now();
+        while ((what = look(ld)) == NOT_YET)
+            wait_ready(ld, NULL);
+        ld->stats.stall_ns += (uint64_t)((stk_now() - begin) * 1e9);
+    }
+    if (what == 1) {
+        b = ld->out_first;
+        ld->out_first = b->next;
+        if (!b->next)
+            ld->out_last = &ld->out_first;
+    } else if (what == 0) {
+        ld->epoch_over = true;
+    } else if (*rc == 0) {
+        *rc = ld->fatal;
+        if (err)
+            *err = ld->fatal_why;
+    }
+    pthread_mutex_unlock(&ld->lock);
+    return b;
+}
+
+static void count_batch(struct stk_loader *ld, const struct batch *b)
+{
+    struct stk_loader_stats *st = &ld->stats;
+    st->batches++;
+    st->samples += b->size;
+    st->bytes_asked += b->bytes;
+    st->checked += atomic_load_explicit(&b->checked, memory_order_relaxed);
+    st->checked_bytes += atomic_load_explicit(&b->checked_bytes, memory_order_relaxed);
+    for (uint32_t k = 0; k < b->size; k++)
+        st->repeats += b->flags[k] & STK_REPEAT;
+    ld->take_step++;
+    ld->take_slots += b->size;
+}
+
+int stk_loader_next(struct stk_loader *ld, struct stk_batch **out, struct stk_err *err)
+{
+    int rc;
+    if (!is_ours(ld))
+        return refuse(ld, err);
+    if (!out)
+        return stk_err_set(err, STK_E_USAGE, NULL, -1, "there is no place for the batch (NULL)");
+    struct batch *b = take_batch(ld, &rc, err);
+    if (!b)
+        return rc < 0 ? rc : stk_watch(ld, NULL, err);
+    struct stk_err why = {0};
+    rc = stk_watch(ld, b, &why);
+    if (rc == 0)
+        rc = stk_mend(ld, b, &why);
+    if (rc == 0)
+        rc = stk_batch_finish(b, &why);
+    if (rc == 0 && !stk_live_add(&b->pub))
+        rc = stk_err_nomem(&why, sizeof b);
+    atomic_fetch_add(&ld->refs, 1);
+    if (rc < 0) {
+        pthread_mutex_lock(&ld->lock);
+        ld->fatal = rc;
+        ld->fatal_why = why;
+        pthread_mutex_unlock(&ld->lock);
+        if (err)
+            *err = why;
+        stk_batch_give_back(b);
+        return rc;
+    }
+    pthread_mutex_lock(&ld->lock);
+    stk_watch_given(ld, b);
+    pthread_mutex_unlock(&ld->lock);
+    count_batch(ld, b);
+    *out = &b->pub;
+    return 1;
+}
+
+/* ---- what it says of itself ---- */
+
+uint64_t stk_loader_steps(const struct stk_loader *ld)
+{
+    return ld ? ld->plan[ld->take_epoch % 2].steps : 0;
+}
+
+int stk_loader_state(const struct stk_loader *ld, char **out, struct stk_err *err)
+{
+    if (!ld) /* a forked child may ask: no lock is taken, no thread is needed */
+        return refuse(ld, err);
+    if (!out)
+        return stk_err_set(err, STK_E_USAGE, NULL, -1, "there is no place for the state (NULL)");
+    const struct stk_plan *p = &ld->plan[ld->take_epoch % 2];
+    struct stk_plan fresh = {0};
+    struct stk_state st;
+    struct stk_buf b = STK_BUF_INIT;
+    uint64_t slots = ld->take_slots, refills = ld->refills;
+    int rc = 0;
+    if (ld->epoch_over) { /* nothing of the next one is done */
+        struct stk_order o;
+        stk_order_init(&o, ld->order.n, ld->order.shuffle, ld->order.seed, ld->take_epoch + 1,
+                       ld->order.block, ld->order.window);
+        rc = stk_plan_init(&fresh, &o, NULL, 0, ld->o.rank, ld->o.world, ld->o.batch, ld->o.last,
+                           err);
+        p = &fresh;
+        slots = refills = 0;
+    }
+    if (rc < 0)
+        return rc;
+    rc = stk_plan_state(p, slots, refills, stk_dataset_identity(ld->ds), &st, err);
+    if (rc == 0) {
+        rc = stk_state_write(&st, &b, err);
+        stk_state_release(&st);
+    }
+    if (ld->epoch_over)
+        stk_plan_release(&fresh);
+    if (rc == 0) {
+        *out = strdup(stk_buf_cstr(&b));
+        rc = *out ? 0 : stk_err_nomem(err, b.len);
+    }
+    stk_buf_release(&b);
+    return rc;
+}
+
+static void fill_stats(struct stk_loader *ld, struct stk_loader_stats *out)
+{
+    struct stk_io_stats io;
+    stk_io_stats(ld->io, &io);
+    *out = ld->stats;
+    out->reads = io.reads;
+    out->bytes_read = io.bytes_read;
+    out->opens = io.opens;
+    out->depth = io.busy_s > 0 ? io.depth_integral_s / io.busy_s : 0;
+    out->decode_ns = atomic_load_explicit(&ld->decode_ns, memory_order_relaxed);
+    out->decoded_bytes = atomic_load_explicit(&ld->decoded_bytes, memory_order_relaxed);
+    out->memory_bytes = ld->o.memory_bytes;
+    out->memory_peak_bytes = stk_regions_peak(&ld->regions) + ld->o.memory_bytes - ld->budget;
+    out->threads = ld->nworkers;
+    out->left_out = stk_notes_missing(&ld->ds->notes);
+    out->io = stk_io_name(ld->io);
+    out->io_detail = stk_io_detail(ld->io);
+    out->io_reason = stk_io_reason(ld->io);
+}
+
+void stk_loader_stats_sized(struct stk_loader *ld, struct stk_loader_stats *out, size_t out_size)
+{
+    struct stk_loader_stats now = {0};
+    if (is_ours(ld))
+        fill_stats(ld, &now);
+    stk_sized_out(out, out_size, &now, sizeof now);
+}
+
+const char *stk_loader_problem(struct stk_loader *ld, size_t i)
+{
+    return is_ours(ld) && i < ld->nproblems ? ld->problem[i] : NULL;
+}
+
+const char *stk_loader_warning(const struct stk_loader *ld, size_t i)
+{
+    return ld && i == 0 && *ld->warning ? ld->warning : NULL;
+}

@@ -1,0 +1,333 @@
+/*
+ * open.c - a loader from its settings or a state: defaults, the order, columns, the engine,
+ * how the memory is divided, threads.
+ */
+#include "load/options.h"
+#include "load/priv.h"
+#include "base/hash.h"
+#include "base/live.h"
+#include "base/sized.h"
+#include "host/cpus.h"
+#include "host/memory.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define MIB           (1ull << 20)
+#define INFLIGHT_MOST (128 * MIB) /* more than any storage needs to be busy */
+#define MEMORY_LEAST  (16 * MIB)
+#define MEMORY_MOST   (512 * MIB)
+#define MEMORY_SANE   (1ull << 46) /* sums of it do not overflow */
+#define MOST_BATCHES  1024
+#define IMAGE_GROWS   8 /* times: what decoding makes of an image file, about */
+
+/* ---- settings ---- */
+
+static uint64_t clamp(uint64_t v, uint64_t lo, uint64_t hi)
+{
+    return v < lo ? lo : v > hi ? hi : v;
+}
+
+/* What 0 stands for that no table can say, and what makes no sense together. */
+static int check_options(struct stk_loader_options *o, struct stk_err *err)
+{
+    int rc = stk_loader_options_check(o, err);
+    o->world = o->world ? o->world : 1;
+    o->threads = o->threads ? o->threads : stk_cpus();
+    if (!o->memory_bytes)
+        o->memory_bytes = clamp(stk_memory_limit() / 8, MEMORY_LEAST, MEMORY_MOST);
+    o->memory_bytes = clamp(o->memory_bytes, 0, MEMORY_SANE);
+    if (rc == 0 && o->rank >= o->world)
+        rc = stk_err_set(err, STK_E_USAGE, NULL, -1, "rank %u of %u: ranks count from 0", o->rank,
+                         o->world);
+    return rc;
+}
+
+static int parse_decode(struct stk_loader *ld, struct stk_err *err)
+{
+    const char *d = ld->o.decode;
+    if (!d || strcmp(d, "auto") == 0 || strcmp(d, "raw") == 0)
+        return 0;
+    return stk_image_op_parse(d, &ld->image, &ld->image_field, err);
+}
+
+/* What stood in states for the dataset before stk_dataset_identity(): its shape. Such states are
+ * still taken. */
+static uint64_t former_identity(const struct stk_dataset *ds)
+{
+    const struct stk_index_header *h = ds->index.h;
+    uint64_t v[] = {h->nsamples, h->nextents, h->bytes_stored, h->bytes_samples, h->data_id};
+    return stk_hash64(v, sizeof v);
+}
+
+/* ---- opening ---- */
+
+static int check_dataset(struct stk_loader *ld, const struct stk_state *st, struct stk_err *err)
+{
+    if (st->n != ld->order.n)
+        return stk_err_set(err, STK_E_STALE, ld->ds->path, -1,
+                           "the state is of another dataset (%llu samples, here are %llu)",
+                           (unsigned long long)st->n, (unsigned long long)ld->order.n);
+    if (st->dataset_id != stk_dataset_identity(ld->ds) &&
+        (!st->former || ld->ds->whole || st->dataset_id != former_identity(ld->ds)))
+        return stk_err_set(err, STK_E_STALE, ld->ds->path, -1,
+                           "the state is of another dataset: as many samples, but other files");
+    return 0;
+}
+
+static int take_state(struct stk_loader *ld, struct stk_state *st, struct stk_err *err)
+{
+    int rc = stk_state_read(ld->o.state, strlen(ld->o.state), st, err);
+    if (rc < 0)
+        return rc;
+    rc = check_dataset(ld, st, err);
+    if (rc < 0) {
+        stk_state_release(st);
+        return rc;
+    }
+    ld->order.shuffle = st->shuffle;
+    ld->order.seed = st->seed;
+    if (st->order == STK_ORDER_VERSION) {
+        ld->order.block = st->block;
+        ld->order.window = st->window;
+    }
+    ld->o.epoch = st->epoch;
+    return 0;
+}
+
+static int plan_first(struct stk_loader *ld, struct stk_err *err)
+{
+    struct stk_state st = {0};
+    int rc = ld->o.state ? take_state(ld, &st, err) : 0;
+    if (rc < 0)
+        return rc;
+    ld->first_epoch = ld->feed_epoch = ld->take_epoch = ld->o.epoch;
+    rc = stk_loader_plan(ld, ld->o.epoch, st.stage, st.nstages, err);
+    if (ld->o.state)
+        stk_state_release(&st);
+    return rc;
+}
+
+/* What decoding makes of the first sample: how much larger it becomes, and what of it must be
+ * copied into a batch, for want of a better guess; batches that are done tell better. */
+static void guess_growth(struct stk_loader *ld)
+{
+    uint64_t stored = 0, values = 0;
+    bool filtered = stk_index_count(&ld->ds->index, STK_T_CHAINS) > 0;
+    for (size_t i = 0; i < ld->sample.nfields; i++)
+        values += ld->sample.field[i].value.size;
+    ld->grows = 1;
+    uint64_t number = ld->order.n ? stk_dataset_at(ld->ds, ld->looked_at) : 0;
+    if (ld->order.n && stk_index_sample_bytes(&ld->ds->index, number, &stored, NULL) == 0 &&
+        stored && values > stored)
+        ld->grows = (double)values / (double)stored;
+    if (ld->views && (filtered || !ld->simple))
+        atomic_store(&ld->arena_bytes, (size_t)clamp(values * ld->o.batch, 0, MEMORY_SANE));
+}
+
+/* The index has its share of the memory; the rest is for reads and batches. */
+static int limit_index(struct stk_loader *ld, struct stk_err *err)
+{
+    const struct stk_index *idx = &ld->ds->index;
+    ld->index_bytes = stk_loader_index_share(ld);
+    ld->budget = ld->o.memory_bytes - ld->index_bytes;
+    return ld->index_bytes < idx->size ? stk_index_limit(idx, err) : 0;
+}
+
+/* Bytes of the arrays of a batch. */
+static uint64_t array_bytes(const struct stk_loader *ld, uint64_t mean)
+{
+    uint64_t sample = 0;
+    for (size_t i = 0; i < ld->ncolumns; i++) {
+        sample += ld->column[i].layout == STK_DENSE ? ld->column[i].size : 0;
+        if (ld->column[i].image && ld->column[i].layout != STK_DENSE)
+            sample += IMAGE_GROWS * mean; /* pixels of images of any size */
+    }
+    return sample * ld->o.batch;
+}
+
+/* How large stretches are, of the memory that is for reads. */
+static void divide_regions(struct stk_loader *ld, uint64_t mean, uint64_t regions)
+{
+    uint64_t data = stk_dataset_share(ld->ds, ld->ds->index.h->bytes_stored);
+    uint64_t planned = mean + SAMPLE_PLAN_BYTES;
+    bool block = ld->order.shuffle == STK_SHUFFLE_BLOCK;
+    uint64_t window = planned * ld->order.block * ld->order.window;
+    /* A stretch is cut when it is as large as wanted; a sample less, and it still fits. */
+    uint64_t spare = clamp(2 * mean + 4 * STK_IO_ALIGN, 0, ld->o.read_bytes / 2);
+    uint64_t wanted = block ? window + window / 8 : ld->o.read_bytes - spare;
+    data += ld->order.n * SAMPLE_PLAN_BYTES;
+    wanted = clamp(wanted, 0, data + data / 8 + MIB); /* no more than there is */
+    uint64_t most = clamp(regions / (block ? 3 : 4), 64 << 10, UINT64_MAX);
+    stk_sieve_init(ld, regions / 8);
+    if (block && wanted > most) /* it is sifted, for some of its samples at a time */
+        most = clamp((regions - clamp(ld->sieve.size, 0, regions)) / 3, 64 << 10, UINT64_MAX);
+    /* A stretch cut for what it decodes to decodes the same chunks again and again. */
+    ld->decoded_most = clamp(regions / 4 * 3, 64 << 10, UINT64_MAX);
+    ld->stretch_bytes = clamp(wanted, 64 << 10, most);
+    uint64_t read = (uint64_t)((double)ld->stretch_bytes * (double)mean / (double)planned);
+    ld->region_bytes = block ? read + read / 16 : ld->stretch_bytes + spare;
+    ld->region_most = clamp(most, ld->region_bytes, UINT64_MAX);
+}
+
+/* How the budget is divided between reads and batches. */
+static void divide_memory(struct stk_loader *ld)
+{
+    uint64_t mean = stk_dataset_mean_bytes(ld->ds), dense = array_bytes(ld, mean);
+    ld->batch_bytes = dense;
+    uint64_t batches = ld->budget / (dense + mean * ld->o.batch + 1);
+    uint64_t half = ld->budget / 2 / (dense + atomic_load(&ld->arena_bytes) + 1);
+    /* Two windows, where they fit: what a stretch leaves of one has to be read again. */
+    uint64_t windows = 2 * ld->order.block * ld->order.window / ld->o.batch + 2;
+    ld->max_batches = (uint32_t)clamp(batches < half ? batches : half, 3,
+                                      clamp(windows, MOST_BATCHES, 4 * MOST_BATCHES));
+    uint64_t taken = dense * ld->max_batches;
+    divide_regions(ld, mean, ld->budget - clamp(taken, 0, ld->budget / 2));
+    uint32_t items = 4 * ld->o.threads; /* so that the last piece of a batch is soon done */
+    ld->item_samples = (uint32_t)clamp((ld->o.batch + items - 1) / items, 1, 256);
+}
+
+/* What is compared with a checksum anyway: by the index, or by undoing a filter. zstd and lz4 have
+ * one where the writer wanted it, which is not known before. */
+static void find_checksums(struct stk_loader *ld)
+{
+    const struct stk_index *idx = &ld->ds->index;
+    const struct stk_chain *c = idx->table[STK_T_CHAINS];
+    uint64_t n = stk_index_count(idx, STK_T_CHAINS);
+    ld->checks = stk_index_count(idx, STK_T_CHECKS) > 0 && !ld->o.no_check;
+    ld->sums = ld->checks || (ld->ds->format->caps & STK_CAN_SUM && !ld->o.no_check);
+    for (uint64_t i = 0; i < n && i < 255; i++)
+        for (unsigned k = 0; k < c[i].nsteps && k < STK_CHAIN_MAX; k++) {
+            uint16_t id = c[i].step[k].id;
+            ld->summed_chain[i + 1] = ld->summed_chain[i + 1] || id == STK_FILTER_FLETCHER ||
+                                      id == STK_FILTER_ZLIB || id == STK_FILTER_GZIP;
+        }
+}
+
+/* The caller may free his options now. That fields were named is still asked. */
+static void forget_texts(struct stk_loader_options *o)
+{
+    static const char *const named[] = {NULL};
+    o->io = o->decode = o->state = NULL;
+    o->fields = o->fields ? named : NULL;
+}
+
+static int start_threads(struct stk_loader *ld, struct stk_err *err)
+{
+    sigset_t all, old;
+    /* Signals are the program's; but a fault in mapped data must reach its handler. */
+    sigfillset(&all);
+    sigdelset(&all, SIGBUS);
+    sigdelset(&all, SIGSEGV);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    int e = pthread_create(&ld->feeder, NULL, stk_feed_main, ld);
+    ld->feeder_started = e == 0;
+    for (uint32_t i = 0; e == 0 && i < ld->nworkers; i++) {
+        e = pthread_create(&ld->worker[i].thread, NULL, stk_work_main, &ld->worker[i]);
+        ld->worker[i].started = e == 0;
+        if (e != 0 && i > 0)
+            e = 0; /* fewer will do */
+    }
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    errno = e;
+    return e ? stk_err_sys(err, NULL, "cannot start a thread") : 0;
+}
+
+static int open_parts(struct stk_loader *ld, struct stk_err *err)
+{
+    enum stk_io_kind kind = STK_IO_AUTO;
+    int rc = ld->o.io ? stk_io_find(ld->o.io, &kind, err) : 0;
+    if (rc == 0)
+        rc = parse_decode(ld, err);
+    if (rc == 0)
+        rc = stk_reader_new(ld->ds, &ld->reader, err);
+    if (rc == 0)
+        rc = stk_dataset_labels(ld->ds, &ld->labels, err);
+    if (rc == 0)
+        rc = stk_columns_find(ld, err);
+    find_checksums(ld);
+    if (rc == 0)
+        rc = plan_first(ld, err);
+    if (rc < 0)
+        return rc;
+    stk_loader_warn(ld, &ld->plan[ld->o.epoch % 2].order);
+    struct stk_io_config cfg = {.kind = kind,
+                                .depth = ld->o.depth,
+                                .bytes = INFLIGHT_MOST,
+                                .random = ld->order.shuffle == STK_SHUFFLE_GLOBAL,
+                                .cache_room = stk_memory_free() / 2,
+                                .watch = !ld->ds->format->check};
+    rc = stk_io_open(&ld->ds->files, &cfg, &ld->io, err);
+    if (rc == 0)
+        rc = stk_watch_init(ld, err);
+    if (rc < 0)
+        return rc;
+    guess_growth(ld);
+    stk_reader_rest(ld->reader); /* from here on only what fails is read by it */
+    rc = limit_index(ld, err);
+    if (rc < 0)
+        return rc;
+    divide_memory(ld);
+    stk_regions_init(&ld->regions, ld->io, (size_t)ld->region_bytes, (size_t)ld->budget);
+    rc = stk_worker_init(&ld->mender, ld, err);
+    ld->worker = calloc(ld->o.threads, sizeof *ld->worker);
+    if (rc == 0 && !ld->worker)
+        rc = stk_err_nomem(err, ld->o.threads * sizeof *ld->worker);
+    for (; rc == 0 && ld->nworkers < ld->o.threads; ld->nworkers++)
+        rc = stk_worker_init(&ld->worker[ld->nworkers], ld, err);
+    forget_texts(&ld->o);
+    return rc < 0 ? rc : start_threads(ld, err);
+}
+
+/* One that stk_loader_close() takes from now on. */
+static struct stk_loader *new_loader(void)
+{
+    struct stk_loader *ld = calloc(1, sizeof *ld);
+    if (ld && !stk_live_add(ld)) {
+        free(ld);
+        ld = NULL;
+    }
+    return ld;
+}
+
+int stk_loader_open_sized(struct stk_dataset *ds, const struct stk_loader_options *opts,
+                          size_t opts_size, struct stk_loader **out, struct stk_err *err)
+{
+    struct stk_loader_options o;
+    int rc = ds && out ? stk_sized_in(&o, sizeof o, opts, opts_size, "loader options", err)
+                       : stk_err_set(err, STK_E_USAGE, NULL, -1, "there is no %s (NULL)",
+                                     ds ? "place for the loader" : "dataset");
+    if (rc == 0)
+        rc = check_options(&o, err);
+    if (rc < 0)
+        return rc;
+    struct stk_loader *ld = new_loader();
+    if (!ld)
+        return stk_err_nomem(err, sizeof *ld);
+    ld->ds = ds;
+    stk_dataset_keep(ds);
+    ld->o = o;
+    ld->pid = getpid();
+    atomic_store(&ld->refs, 1);
+    pthread_mutex_init(&ld->lock, NULL);
+    pthread_cond_init(&ld->work_cond, NULL);
+    pthread_condattr_t attr;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&ld->ready_cond, &attr);
+    pthread_condattr_destroy(&attr);
+    stk_sample_init(&ld->sample);
+    ld->work_last = &ld->work_first;
+    ld->out_last = &ld->out_first;
+    ld->submit_last = &ld->submit_first;
+    stk_loader_set_order(ld);
+    rc = open_parts(ld, err);
+    if (rc < 0) {
+        stk_loader_close(ld);
+        return rc;
+    }
+    *out = ld;
+    return 0;
+}

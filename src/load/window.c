@@ -1,0 +1,177 @@
+/*
+ * window.c - how many samples a block and a window have: from the settings, which count
+ * bytes, and the dataset alone, so that the order is the same on every machine. And a word where
+ * that mixes classes too little.
+ */
+#include "dataset/label.h"
+#include "load/priv.h"
+
+#include <stdio.h>
+
+#define BLOCK_MOST  1024       /* samples: tiny ones cost planning, not reading */
+#define WINDOW_MOST (1u << 17) /* the same; and more than any batch needs to be mixed from */
+/* Blocks of a window, one from each 128th of the data: of ten classes stored one after the other,
+ * each has 12.8 of them, and none less than 11. With half as many it is 6.4, not less than 4. */
+#define BLOCKS_GOOD   128
+#define BLOCKS_LEAST  64
+#define TOGETHER_MOST 4 /* samples of a compressed block that may be decoded for one of them */
+
+static uint64_t min_u64(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static uint64_t clamp(uint64_t v, uint64_t lo, uint64_t hi)
+{
+    return v < lo ? lo : v > hi ? hi : v;
+}
+
+/* Whether sample s has a slice of extent x. */
+static bool has_extent(const struct stk_dataset *ds, uint64_t s, uint64_t x, struct stk_buf *slices)
+{
+    slices->len = 0;
+    if (stk_index_slices(&ds->index, stk_dataset_at(ds, s), slices, NULL) != 0)
+        return false;
+    const struct stk_slice *v = (const void *)slices->data;
+    for (size_t i = 0; i < slices->len / sizeof *v; i++)
+        if (v[i].extent == x)
+            return true;
+    return false;
+}
+
+/* The first extent of sample s that has to be unpacked as a whole. */
+static bool packed_extent(const struct stk_dataset *ds, uint64_t s, uint64_t *x,
+                          struct stk_buf *slices)
+{
+    struct stk_extent e;
+    slices->len = 0;
+    if (stk_index_slices(&ds->index, stk_dataset_at(ds, s), slices, NULL) != 0)
+        return false;
+    const struct stk_slice *v = (const void *)slices->data;
+    for (size_t i = 0; i < slices->len / sizeof *v; i++) {
+        *x = v[i].extent;
+        if (stk_index_extent(&ds->index, *x, &e, NULL) == 0 && e.chain)
+            return true;
+    }
+    return false;
+}
+
+/* Samples that are stored in one compressed chunk, as in the middle of the data: with blocks of
+ * fewer, each chunk is unpacked several times. */
+static uint64_t packed_together(const struct stk_dataset *ds)
+{
+    struct stk_buf slices = STK_BUF_INIT;
+    uint64_t n = stk_dataset_len(ds), mid = n / 2, x, below = 0, above = 0;
+    if (n && packed_extent(ds, mid, &x, &slices)) {
+        while (below < min_u64(mid, BLOCK_MOST) && has_extent(ds, mid - below - 1, x, &slices))
+            below++;
+        while (above < min_u64(n - mid - 1, BLOCK_MOST) &&
+               has_extent(ds, mid + above + 1, x, &slices))
+            above++;
+    }
+    stk_buf_release(&slices);
+    return below + 1 + above;
+}
+
+void stk_loader_set_order(struct stk_loader *ld)
+{
+    uint64_t n = stk_dataset_len(ld->ds), mean = stk_dataset_mean_bytes(ld->ds);
+    mean = mean ? mean : 1;
+    uint64_t window = clamp(ld->o.window_bytes / mean, 1, WINDOW_MOST);
+    uint64_t windows = n / window + (n % window != 0);
+    uint64_t share = windows ? n / windows : 0; /* samples a window has */
+    uint64_t block = clamp(ld->o.block_bytes / mean, 1, BLOCK_MOST);
+    uint64_t good = clamp(share / BLOCKS_GOOD, 1, block);
+    if (good < block && ld->o.shuffle == STK_SHUFFLE_BLOCK)
+        block = clamp(packed_together(ld->ds), good, clamp(share / BLOCKS_LEAST, good, block));
+    ld->order = (struct stk_order){.n = n,
+                                   .shuffle = ld->o.shuffle,
+                                   .seed = ld->o.seed,
+                                   .block = block,
+                                   .window = clamp(window / block, 1, n)};
+}
+
+/* ---- a word about it ---- */
+
+static int64_t label_by_key(void *user, uint64_t i)
+{
+    const struct stk_loader *ld = user;
+    const char *key;
+    size_t len;
+    int64_t label = -1;
+    bool known = stk_index_key(&ld->ds->index, stk_dataset_at(ld->ds, i), &key, &len, NULL) == 0 &&
+                 stk_labels_of(ld->labels, key, len, &label, NULL) == 1;
+    return known ? label : -1;
+}
+
+/* Of classes that stand one after the other, as the manifest says: about which. */
+static int64_t label_by_place(void *user, uint64_t i)
+{
+    const struct stk_loader *ld = user;
+    uint64_t at = stk_dataset_at(ld->ds, i), n = ld->ds->index.h->nsamples;
+    return (int64_t)((unsigned __int128)at * ld->ds->manifest.nclasses / n);
+}
+
+/* Blocks of samples that are decoded as one, in no order: each is decoded again and again, unless
+ * all of them can be kept. */
+static void warn_of_decoding(struct stk_loader *ld, const struct stk_order *o)
+{
+    const struct stk_index *idx = &ld->ds->index;
+    uint64_t bytes = stk_dataset_share(ld->ds, idx->h->bytes_samples),
+             kept = ld->o.memory_bytes / STK_KEPT_SHARE;
+    bool shared = o->shuffle == STK_SHUFFLE_GLOBAL && bytes > kept &&
+                  stk_index_count(idx, STK_T_CHAINS) > 0 && packed_together(ld->ds) > TOGETHER_MOST;
+    if (shared)
+        snprintf(ld->warning, sizeof ld->warning,
+                 "samples are compressed together, and a global shuffle decodes the blocks they "
+                 "are in again and again: %llu MB of them, %llu MB of which can be kept. Give it "
+                 "more memory (--memory, memory=), shuffle by blocks (--shuffle block, "
+                 "shuffle=\"block\"), or make them samples of their own with stoker pack",
+                 (unsigned long long)(bytes / 1000000), (unsigned long long)(kept / 1000000));
+}
+
+uint64_t stk_loader_index_share(const struct stk_loader *ld)
+{
+    uint64_t size = ld->ds->index.size;
+    uint64_t most = ld->o.memory_bytes / (ld->order.shuffle == STK_SHUFFLE_GLOBAL ? 2 : 4);
+    return size < most ? size : most;
+}
+
+/* A global shuffle looks at all of the index all the time. */
+static void warn_of_index(struct stk_loader *ld, const struct stk_order *o)
+{
+    uint64_t size = ld->ds->index.size;
+    if (o->shuffle == STK_SHUFFLE_GLOBAL && size > stk_loader_index_share(ld))
+        snprintf(ld->warning, sizeof ld->warning,
+                 "the index of these %llu samples takes %llu MB, and a global shuffle looks at all "
+                 "of it: with less than twice as much memory, parts of it are read again and "
+                 "again. Give it %llu MB (--memory, memory=), or shuffle by blocks (--shuffle "
+                 "block, shuffle=\"block\")",
+                 (unsigned long long)ld->order.n, (unsigned long long)(size / 1000000 + 1),
+                 (unsigned long long)(2 * size / 1000000 + 1));
+}
+
+void stk_loader_warn(struct stk_loader *ld, const struct stk_order *o)
+{
+    const struct stk_dataset *ds = ld->ds;
+    struct stk_glance g;
+    bool poor = false;
+    /* No sample is read for it, and of a packed dataset not even the keys. */
+    if (ds->has_manifest)
+        poor = ds->manifest.class_by_class &&
+               stk_mixing_poor(o, ds->manifest.nclasses, label_by_place, ld, &g);
+    else if (ld->labels)
+        poor = stk_mixing_poor(o, ld->labels->nclasses, label_by_key, ld, &g);
+    if (poor)
+        snprintf(ld->warning, sizeof ld->warning,
+                 "samples of a class stand together, and the window is too small to mix them: %llu "
+                 "samples in a row have %llu classes, those of a random order %llu. Mix them with "
+                 "a larger window (--window, window=), with a global shuffle (--shuffle global, "
+                 "shuffle=\"global\"), or for good with stoker pack --shuffle SEED",
+                 (unsigned long long)g.samples, (unsigned long long)g.classes,
+                 (unsigned long long)g.of_random);
+    else
+        warn_of_decoding(ld, o);
+    if (!*ld->warning)
+        warn_of_index(ld, o);
+}

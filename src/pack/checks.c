@@ -1,0 +1,100 @@
+/*
+ * checks.c - a checksum per written sample, if the format has none of its own: reads the
+ * samples back through the new index, then stores their checksums in it.
+ */
+#include "pack/priv.h"
+#include "base/file.h"
+#include "base/pool.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#define ITEM_SAMPLES  4096u
+#define BATCH_SAMPLES 256u
+#define BATCH_BYTES   (4u << 20)
+
+struct checks {
+    struct pack *p;
+    struct stk_dataset ds;      /* what was written */
+    struct stk_reader **reader; /* per thread, made when it starts */
+    int fd;                     /* a file without a name: u32 of each sample */
+};
+
+/* Reads one batch of samples from `first` on. Returns their number, or an error. */
+static int64_t sum_batch(struct checks *c, struct stk_reader *r, uint64_t first, uint64_t end,
+                         struct stk_err *err)
+{
+    uint64_t ids[BATCH_SAMPLES] = {0}, bytes = 0, one;
+    uint32_t check[BATCH_SAMPLES];
+    size_t n = 0;
+    int rc = 0;
+    while (rc == 0 && n < BATCH_SAMPLES && first + n < end && bytes < BATCH_BYTES) {
+        rc = stk_index_sample_bytes(&c->ds.index, first + n, &one, err);
+        bytes += one;
+        ids[n] = first + n;
+        n++;
+    }
+    if (rc == 0)
+        rc = stk_reader_batch(r, ids, n, err);
+    for (size_t i = 0; rc == 0 && i < n; i++)
+        rc = stk_reader_sum(r, i, &check[i], err);
+    if (rc == 0)
+        rc = stk_pwrite_full(c->fd, check, n * sizeof *check, first * sizeof *check, stk_tmpdir(),
+                             err);
+    return rc < 0 ? rc : (int64_t)n;
+}
+
+static int sum_item(void *user, uint64_t item, unsigned thread, struct stk_err *err)
+{
+    struct checks *c = user;
+    uint64_t first = item * ITEM_SAMPLES, all = c->ds.index.h->nsamples;
+    uint64_t end = first + ITEM_SAMPLES < all ? first + ITEM_SAMPLES : all;
+    int rc = c->reader[thread] ? 0 : stk_reader_new(&c->ds, &c->reader[thread], err);
+    while (rc == 0 && first < end) {
+        int64_t n = sum_batch(c, c->reader[thread], first, end, err);
+        rc = n < 0 ? (int)n : stk_pack_report(c->p, "index", false, err);
+        first += n < 0 ? 0 : (uint64_t)n;
+    }
+    return rc;
+}
+
+static int sum_all(struct checks *c, struct stk_err *err)
+{
+    uint64_t n = c->ds.index.h->nsamples;
+    c->fd = stk_nameless_file(NULL, err);
+    if (c->fd < 0)
+        return c->fd;
+    return stk_pool_run(c->p->jobs, (n + ITEM_SAMPLES - 1) / ITEM_SAMPLES, sum_item, c, err);
+}
+
+bool stk_pack_wants_checks(const struct pack *p)
+{
+    return !(p->cfg.format->caps & STK_CAN_SUM);
+}
+
+int stk_pack_add_checks(struct pack *p, const struct stk_walk *w, int fd, const char *path,
+                        struct stk_err *err)
+{
+    struct checks c = {.p = p, .ds.format = p->cfg.format, .fd = -1};
+    unsigned threads = p->jobs ? p->jobs : 1;
+    int rc = stk_index_open_fd(fd, path, &c.ds.index, err);
+    if (rc < 0)
+        return rc;
+    uint64_t n = c.ds.index.h->nsamples;
+    c.ds.files = (struct stk_files){.rootfd = w->rootfd, .root = w->root, .outside = w->outside};
+    stk_dataset_list_files(&c.ds);
+    c.reader = calloc(threads, sizeof *c.reader);
+    if (!c.reader)
+        rc = stk_err_nomem(err, threads * sizeof *c.reader);
+    if (rc == 0 && n)
+        rc = sum_all(&c, err);
+    for (unsigned i = 0; c.reader && i < threads; i++)
+        stk_reader_free(c.reader[i]);
+    free(c.reader);
+    stk_index_close(&c.ds.index);
+    if (rc == 0)
+        rc = stk_index_seal(fd, path, c.fd, n, err);
+    if (c.fd >= 0)
+        close(c.fd);
+    return rc;
+}

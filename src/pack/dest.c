@@ -1,0 +1,682 @@
+/*
+ * dest.c - claims DST.partial, and swaps it with DST at the end. If it is killed at any moment, DST
+ * is the old dataset, the new one, or nothing.
+ *
+ * In a folder that others may write, anything may have these names: a link, another user's folder,
+ * another dataset of the caller. So DST.partial must be ours, everything works through descriptors,
+ * and nothing is removed only because of its name: a plan in it must name DST, or the note beside
+ * DST (while folders are renamed) must have its inode number.
+ */
+#include "pack/dest.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "dataset/manifest.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define PLAN_NAME  "pack.plan"
+#define PLAN_MAX   (1u << 20)
+#define PLAN_FORCE "replaces the dataset there\n" /* last line of the plan of a --force run */
+#define NOTE_MAX   200
+#define OLD        ".old.partial"  /* an old dataset, if two folders cannot be exchanged */
+#define NOTE       ".swap.partial" /* see struct note */
+
+static bool is_dot(const char *name)
+{
+    return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
+}
+
+/* True for what a killed run may leave in the folder besides shards. */
+static bool is_temporary(const char *name)
+{
+    return strstr(name, ".partial") != NULL;
+}
+
+/* ---- folders, by descriptor ---- */
+
+/* A name beside DST: DST itself with "", DST.partial and so on. */
+struct beside {
+    char name[320];
+};
+
+static const char *beside(const struct stk_dest *d, const char *ending, struct beside *b)
+{
+    snprintf(b->name, sizeof b->name, "%s%s", d->name, ending);
+    return b->name;
+}
+
+/* -1 with errno: missing, or something else. */
+static int open_beside(const struct stk_dest *d, const char *ending)
+{
+    struct beside b;
+    return openat(d->parent, beside(d, ending, &b),
+                  O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+static uint64_t number_of(int fd)
+{
+    struct stat st;
+    return fd >= 0 && fstat(fd, &st) == 0 ? (uint64_t)st.st_ino : 0;
+}
+
+/* True if the folder still has that name. */
+static bool stands_at(const struct stk_dest *d, int fd, const char *ending)
+{
+    struct beside b;
+    struct stat a, st;
+    return fstat(fd, &a) == 0 &&
+           fstatat(d->parent, beside(d, ending, &b), &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+           a.st_ino == st.st_ino && a.st_dev == st.st_dev;
+}
+
+static bool has_entry(int dir, const char *name)
+{
+    struct stat sb;
+    return fstatat(dir, name, &sb, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/* Calls take() for each name in the folder until it returns non-zero. */
+static int each_entry(int dir, const char *path, int (*take)(int dir, const char *name, void *user),
+                      void *user, struct stk_err *err)
+{
+    int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = 0;
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    if (!d) {
+        rc = stk_err_sys(err, path, "open folder");
+        if (fd >= 0)
+            close(fd);
+        return rc;
+    }
+    for (struct dirent *e; rc == 0 && (e = readdir(d));)
+        rc = is_dot(e->d_name) ? 0 : take(dir, e->d_name, user);
+    closedir(d);
+    return rc;
+}
+
+static int found_one(int dir, const char *name, void *user)
+{
+    (void)dir, (void)name, (void)user;
+    return 1;
+}
+
+static int found_other(int dir, const char *name, void *user)
+{
+    (void)dir, (void)user;
+    return !is_temporary(name);
+}
+
+/* 1: empty; 0: not empty; negative: error. */
+static int is_vacant(int dir, const char *path, struct stk_err *err)
+{
+    int rc = each_entry(dir, path, found_one, NULL, err);
+    return rc < 0 ? rc : !rc;
+}
+
+struct clearing {
+    const char *path;
+    bool temporary_only, marks;
+    struct stk_err *err;
+};
+
+static bool is_mark(const char *name)
+{
+    return strcmp(name, PLAN_NAME) == 0 || strcmp(name, STK_MANIFEST_NAME) == 0;
+}
+
+static int clear_entry(int dir, const char *name, void *user)
+{
+    const struct clearing *c = user;
+    if ((!c->marks && is_mark(name)) || (c->temporary_only && !is_temporary(name)))
+        return 0;
+    return stk_remove_at(dir, name, c->path, c->err);
+}
+
+/* Removes the contents of the folder except its marks; or only temporary files. */
+static int clear(int dir, const char *path, bool temporary_only, struct stk_err *err)
+{
+    struct clearing c = {.path = path, .temporary_only = temporary_only, .err = err};
+    return each_entry(dir, path, clear_entry, &c, err);
+}
+
+/* Removes a folder that is known to be a dataset of DST. */
+static int remove_folder(const struct stk_dest *d, int fd, const char *ending, struct stk_err *err)
+{
+    struct beside b;
+    struct clearing c = {.path = d->partial, .marks = true, .err = err};
+    int rc = each_entry(fd, d->partial, clear_entry, &c, err);
+    if (rc == 0 && stands_at(d, fd, ending) && stk_rmdir_at(d->parent, beside(d, ending, &b)) < 0 &&
+        errno != ENOENT)
+        rc = stk_err_sys(err, d->partial, "remove");
+    return rc;
+}
+
+/* Locks an open folder. Negative: another process has it (STK_E_EXISTS). */
+static int lock_folder(const struct stk_dest *d, int fd, const char *ending, struct stk_err *err)
+{
+    /* If the file system has no locks, continue without one. */
+    bool taken = flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+    /* The locked folder may just have got its final name: then it belongs to the other run. */
+    if (!taken && stands_at(d, fd, ending))
+        return 0;
+    return stk_err_set(err, STK_E_EXISTS, d->partial, -1, "another stoker is writing this dataset");
+}
+
+/* ---- the note ---- */
+
+/* A file beside DST while folders are renamed, so that a killed run can be sorted out: the inodes
+ * of the new dataset and of the one it replaces. 0: none. */
+struct note {
+    uint64_t fresh, old;
+};
+
+static void read_note(const struct stk_dest *d, struct note *n)
+{
+    struct beside b;
+    struct stat st;
+    char text[NOTE_MAX + 1];
+    unsigned long long fresh = 0, old = 0;
+    size_t got = 0;
+    int fd;
+    *n = (struct note){0};
+    if (stk_read_open(d->parent, beside(d, NOTE, &b), O_NOFOLLOW, &fd, &st, d->final, NULL) < 0)
+        return;
+    /* Only we can have made our note; with a second hard link, another user may have kept it. */
+    bool ours = st.st_uid == geteuid() && st.st_nlink == 1 && !(st.st_mode & 022);
+    if (ours && stk_pread_full(fd, text, NOTE_MAX, 0, &got, d->final, NULL) == 0) {
+        text[got] = '\0';
+        if (sscanf(text, "new %llu\nold %llu\n", &fresh, &old) == 2)
+            *n = (struct note){fresh, old};
+    }
+    close(fd);
+}
+
+/* Made in DST.partial and renamed from there: what a killed run leaves is removed with that
+ * folder. */
+static int write_note(const struct stk_dest *d, const struct note *n, struct stk_err *err)
+{
+    struct beside b;
+    char text[NOTE_MAX];
+    int len = snprintf(text, sizeof text, "new %llu\nold %llu\n", (unsigned long long)n->fresh,
+                       (unsigned long long)n->old);
+    int rc = stk_write_file_at(d->fd, beside(d, NOTE, &b), text, (size_t)len, STK_PRIVATE,
+                               d->partial, err);
+    if (rc == 0 && stk_rename_at(d->fd, b.name, d->parent, b.name) < 0)
+        rc = stk_err_sys(err, d->final, "write a note beside it");
+    return rc;
+}
+
+static int drop_note(const struct stk_dest *d, const struct note *n, struct stk_err *err)
+{
+    struct beside b;
+    struct note now;
+    read_note(d, &now);
+    if (!now.fresh || now.fresh != n->fresh)
+        return 0; /* another run's */
+    return stk_unlink_at(d->parent, beside(d, NOTE, &b), d->final, err);
+}
+
+/* ---- the plan ---- */
+
+/* The plan as stored in the folder. It names DST, so that the folder of another dataset is not
+ * mistaken for this one, wherever it was moved. */
+static int plan_text(const struct stk_dest *d, const char *plan, bool force, struct stk_buf *b,
+                     struct stk_err *err)
+{
+    stk_buf_reset(b);
+    stk_buf_printf(b, "%sdestination %s\n%s", plan, d->name, force ? PLAN_FORCE : "");
+    return stk_buf_check(b, err);
+}
+
+static bool read_plan(const struct stk_dest *d, int dir, struct stk_buf *b)
+{
+    return stk_read_file_at(dir, PLAN_NAME, O_NOFOLLOW, PLAN_MAX, b, d->partial, NULL) == 0;
+}
+
+/* True if the unfinished run has this plan; *force: that run had --force. */
+static bool same_plan(const struct stk_dest *d, int dir, const char *plan, bool *force)
+{
+    struct stk_buf have = STK_BUF_INIT, want = STK_BUF_INIT;
+    bool same = false, read = read_plan(d, dir, &have);
+    for (int i = 0; read && !same && i < 2; i++) {
+        *force = i == 1;
+        same = plan_text(d, plan, *force, &want, NULL) == 0 && have.len == want.len &&
+               memcmp(have.data, want.data, want.len) == 0;
+    }
+    stk_buf_release(&have);
+    stk_buf_release(&want);
+    *force = *force && same;
+    return same;
+}
+
+/* True if the unfinished run wrote this dataset. */
+static bool plan_is_of(const struct stk_dest *d, int dir)
+{
+    struct stk_buf have = STK_BUF_INIT, want = STK_BUF_INIT;
+    stk_buf_printf(&want, "\ndestination %s\n", d->name);
+    bool is =
+        read_plan(d, dir, &have) && !want.fail && memmem(have.data, have.len, want.data, want.len);
+    stk_buf_release(&have);
+    stk_buf_release(&want);
+    return is;
+}
+
+static int write_plan(const struct stk_dest *d, const char *plan, bool force, struct stk_err *err)
+{
+    struct stk_buf b = STK_BUF_INIT;
+    int rc = plan_text(d, plan, force, &b, err);
+    if (rc == 0)
+        rc = stk_write_file_at(d->fd, PLAN_NAME, b.data, b.len, STK_SHARED, d->partial, err);
+    stk_buf_release(&b);
+    return rc;
+}
+
+/* ---- existing folders ---- */
+
+/* Reads through the descriptor: examines exactly what will be replaced. */
+static bool is_dataset(int fd)
+{
+    struct stk_manifest m;
+    char path[STK_FD_PATH];
+    int ours = stk_manifest_read(stk_fd_path(fd, NULL, path), &m, NULL);
+    if (ours == 1)
+        stk_manifest_release(&m);
+    return ours != 0;
+}
+
+static int refuse_final(const struct stk_dest *d, int fd, bool force, struct stk_err *err)
+{
+    struct stat st;
+    char who[64];
+    if (!is_dataset(fd))
+        return stk_err_set(err, STK_E_EXISTS, d->final, -1,
+                           "it holds files but no manifest of stoker, so it is not replaced; "
+                           "choose another destination");
+    if (!force)
+        return stk_err_set(err, STK_E_EXISTS, d->final, -1,
+                           "a dataset exists already; --force replaces it when the new one is "
+                           "whole");
+    if (faccessat(fd, ".", W_OK | X_OK, AT_EACCESS) < 0 && fstat(fd, &st) == 0)
+        return stk_err_set(err, STK_E_EXISTS, d->final, -1,
+                           "the existing dataset belongs to %s, and its files cannot be removed; "
+                           "choose another destination",
+                           stk_user_name(st.st_uid, who));
+    return 0;
+}
+
+static int check_folder(const struct stk_dest *d, const struct stat *sb, struct stk_err *err)
+{
+    struct stat parent;
+    if (!S_ISDIR(sb->st_mode))
+        return stk_err_set(err, STK_E_EXISTS, d->final, -1,
+                           "a file of this name exists, and a dataset is a folder; choose "
+                           "another destination");
+    /* A mount point cannot be renamed: better reported before the work. */
+    if (fstat(d->parent, &parent) == 0 && parent.st_dev != sb->st_dev)
+        return stk_err_set(err, STK_E_EXISTS, d->final, -1,
+                           "a file system is mounted here, so the folder cannot be put in "
+                           "place as a whole; choose a folder below it");
+    return 0;
+}
+
+/* 0, also if nothing or an empty folder exists (then *fd is -1); else *fd is the dataset to
+ * replace, for the caller to close. */
+static int check_final(const struct stk_dest *d, bool force, int *fd, struct stk_err *err)
+{
+    struct stat sb;
+    *fd = -1;
+    if (fstatat(d->parent, d->name, &sb, AT_SYMLINK_NOFOLLOW) < 0)
+        return errno == ENOENT ? 0 : stk_err_sys(err, d->final, "open folder");
+    int rc = check_folder(d, &sb, err);
+    if (rc < 0)
+        return rc;
+    *fd = open_beside(d, "");
+    if (*fd < 0)
+        return errno == ENOENT ? 0 : stk_err_sys(err, d->final, "open folder");
+    int vacant = is_vacant(*fd, d->final, err);
+    rc = vacant < 0 ? vacant : vacant ? 0 : refuse_final(d, *fd, force, err);
+    if (rc < 0 || vacant) {
+        close(*fd);
+        *fd = -1;
+    }
+    return rc;
+}
+
+static int look_at_final(const struct stk_dest *d, struct stk_err *err)
+{
+    int fd, rc = check_final(d, d->force, &fd, err);
+    if (fd >= 0)
+        close(fd);
+    return rc;
+}
+
+/* Checks DST.partial: nothing, an unfinished run, a dataset about to get its name, or something
+ * else, which is refused. */
+static int check_partial(const struct stk_dest *d, const struct note *n, struct stk_err *err)
+{
+    int vacant = is_vacant(d->fd, d->partial, err);
+    if (vacant != 0)
+        return vacant < 0 ? vacant : 0;
+    if (plan_is_of(d, d->fd) || (n->fresh && number_of(d->fd) == n->fresh) ||
+        each_entry(d->fd, d->partial, found_other, NULL, NULL) == 0)
+        return 0;
+    return stk_err_set(err, STK_E_EXISTS, d->partial, -1,
+                       "in the way, and not from an unfinished pack of this dataset; move it away");
+}
+
+/* ---- claiming ---- */
+
+/* After a run was killed while it removed the dataset that it had replaced. */
+static int drop_exchanged(const struct stk_dest *d, const struct note *n, struct stk_err *err)
+{
+    int fd = n->old ? open_beside(d, ".partial") : -1, rc = 0;
+    if (fd >= 0 && number_of(fd) == n->old) {
+        rc = lock_folder(d, fd, ".partial", err);
+        if (rc == 0)
+            rc = remove_folder(d, fd, ".partial", err);
+    }
+    if (fd >= 0)
+        close(fd);
+    return rc;
+}
+
+/* After a run was killed on a file system that cannot exchange folders: gives the old dataset its
+ * name back, or removes it if the new one is in place. */
+static int settle_old(const struct stk_dest *d, const struct note *n, struct stk_err *err)
+{
+    struct beside b;
+    int fd = n->old ? open_beside(d, OLD) : -1, rc = 0;
+    if (fd >= 0 && number_of(fd) == n->old) {
+        int final = open_beside(d, "");
+        if (final >= 0 && has_entry(final, STK_MANIFEST_NAME))
+            rc = remove_folder(d, fd, OLD, err);
+        else if (stk_rename_at(d->parent, beside(d, OLD, &b), d->parent, d->name) < 0)
+            rc = stk_err_sys(err, d->final, "put the old dataset back in place");
+        if (final >= 0)
+            close(final);
+    }
+    if (fd >= 0)
+        close(fd);
+    return rc;
+}
+
+/* Hides an incomplete dataset from others. */
+static void make_private(int fd)
+{
+    struct stat st;
+    if (fstat(fd, &st) == 0 && st.st_mode & 077)
+        (void)fchmod(fd, (st.st_mode & S_ISGID) | 0700);
+}
+
+/* Makes, opens and locks DST.partial. */
+static int adopt(struct stk_dest *d, const struct note *n, struct stk_err *err)
+{
+    struct beside b;
+    int rc = drop_exchanged(d, n, err);
+    if (rc == 0)
+        rc = stk_own_folder_at(d->parent, beside(d, ".partial", &b), STK_OWN_MAKE | STK_OWN_PRIVATE,
+                               &d->fd, d->partial, err);
+    if (rc == 0)
+        rc = lock_folder(d, d->fd, ".partial", err);
+    return rc < 0 ? rc : check_partial(d, n, err);
+}
+
+static int claim(struct stk_dest *d, const struct note *n, struct stk_err *err)
+{
+    struct beside b;
+    int rc = look_at_final(d, err);
+    if (rc == 0)
+        rc = adopt(d, n, err);
+    if (rc < 0)
+        return rc;
+    make_private(d->fd);
+    rc = settle_old(d, n, err);
+    if (rc == 0) /* again: another run may have ended between check and lock */
+        rc = look_at_final(d, err);
+    if (rc < 0)
+        (void)stk_rmdir_at(d->parent, beside(d, ".partial", &b)); /* if empty */
+    return rc;
+}
+
+/* The real path of dst, or of its future parent folder. malloc'ed; NULL: unknown. */
+static char *real_part(const char *dst, bool *whole)
+{
+    char *copy = strdup(dst), *real = copy ? realpath(copy, NULL) : NULL;
+    *whole = real != NULL;
+    for (bool last = false; copy && !real && !last;) {
+        char *slash = strrchr(copy, '/');
+        last = !slash || slash == copy;
+        if (!last)
+            *slash = '\0';
+        real = realpath(!slash ? "." : last ? "/" : copy, NULL);
+    }
+    free(copy);
+    return real;
+}
+
+int stk_dest_apart(const char *src, const char *dst, struct stk_err *err)
+{
+    struct stat sb;
+    bool whole, inside = false;
+    char *from = stat(src, &sb) == 0 && S_ISDIR(sb.st_mode) ? realpath(src, NULL) : NULL;
+    char *to = from ? real_part(dst, &whole) : NULL;
+    if (to) {
+        size_t n = strcmp(from, "/") == 0 ? 0 : strlen(from);
+        bool same = strcmp(from, to) == 0;
+        inside = same ? !whole : strncmp(from, to, n) == 0 && to[n] == '/';
+    }
+    free(from);
+    free(to);
+    return inside ? stk_err_set(err, STK_E_USAGE, dst, -1,
+                                "the destination is inside the source; choose one beside it")
+                  : 0;
+}
+
+void stk_dest_plan_id(const char *plan, char *to)
+{
+    snprintf(to, 17, "%016llx", (unsigned long long)stk_hash64(plan, strlen(plan)));
+}
+
+/* True if the dataset at final is the result of the plan. */
+static bool is_whole(const struct stk_dest *d, const char *plan)
+{
+    struct stk_manifest m = {0};
+    char id[17], path[STK_FD_PATH];
+    int fd = open_beside(d, "");
+    if (fd < 0)
+        return false;
+    stk_dest_plan_id(plan, id);
+    bool whole = stk_manifest_read(stk_fd_path(fd, NULL, path), &m, NULL) == 1 && m.plan &&
+                 strcmp(m.plan, id) == 0;
+    stk_manifest_release(&m);
+    close(fd);
+    return whole;
+}
+
+/* Fills in the names, and opens their parent folder. */
+static int open_parent(struct stk_dest *d, const char *dst, struct stk_err *err)
+{
+    const char *name;
+    int rc = stk_own_resolve(dst, &d->final, err); /* links are not renamed */
+    if (rc < 0)
+        return rc;
+    size_t above = (size_t)(stk_base_name(d->final) - d->final);
+    char *dir = strndup(d->final, above);
+    rc = dir ? stk_mkdirs(dir, err) : stk_err_nomem(err, above);
+    free(dir);
+    if (rc == 0)
+        rc = stk_open_parent(d->final, &d->parent, &name, err);
+    if (rc < 0)
+        return rc;
+    if (!name[0] || is_dot(name) || strlen(name) + strlen(NOTE) > NAME_MAX)
+        return stk_err_set(err, STK_E_UNSUPPORTED, d->final, -1,
+                           "no folder can be put in place there: choose another name");
+    d->name = strdup(name);
+    if (asprintf(&d->partial, "%s.partial", d->final) < 0)
+        d->partial = NULL;
+    return d->name && d->partial ? 0 : stk_err_nomem(err, strlen(dst));
+}
+
+/* Checks what an earlier run left, as far as it matters. *unfinished: a plan exists. */
+static void look_back(struct stk_dest *d, bool resume, const char *plan, bool *unfinished)
+{
+    bool forced = false;
+    int fd = open_beside(d, ".partial");
+    *unfinished = fd >= 0 && has_entry(fd, PLAN_NAME);
+    d->resumed = resume && *unfinished && same_plan(d, fd, plan, &forced);
+    d->force = d->force || (d->resumed && forced);
+    d->whole = resume && !*unfinished && is_whole(d, plan);
+    if (fd >= 0)
+        close(fd);
+}
+
+/* Completes a run that was killed at its very end. */
+static int tidy_up(const struct stk_dest *d, const struct note *n, struct stk_err *err)
+{
+    int rc = drop_exchanged(d, n, err);
+    if (rc == 0)
+        rc = settle_old(d, n, err);
+    return rc < 0 ? rc : drop_note(d, n, err);
+}
+
+/* Prepares DST.partial for this run. */
+static int prepare(const struct stk_dest *d, bool force, const char *plan, const struct note *n,
+                   struct stk_err *err)
+{
+    int rc = clear(d->fd, d->partial, d->resumed, err);
+    if (rc == 0 && !d->resumed)
+        rc = write_plan(d, plan, force, err); /* before an old manifest is removed */
+    if (rc == 0 && !d->resumed)
+        rc = stk_unlink_at(d->fd, STK_MANIFEST_NAME, d->partial, err);
+    if (rc == 0 && n->fresh)
+        rc = drop_note(d, n, err); /* from now on the plan identifies the folder */
+    return rc;
+}
+
+int stk_dest_open(struct stk_dest *d, const char *dst, bool force, bool resume, const char *plan,
+                  struct stk_err *err)
+{
+    bool unfinished;
+    struct note note;
+    *d = STK_DEST_INIT;
+    d->force = force;
+    int rc = open_parent(d, dst, err);
+    if (rc < 0)
+        return rc;
+    look_back(d, resume, plan, &unfinished);
+    read_note(d, &note);
+    if (d->whole)
+        return tidy_up(d, &note, err);
+    rc = claim(d, &note, err);
+    if (rc < 0)
+        return rc;
+    if (resume && unfinished && !d->resumed)
+        return stk_err_set(err, STK_E_STALE, d->partial, -1,
+                           "the unfinished run had another source or other options; run without "
+                           "--resume to start over");
+    return prepare(d, force, plan, &note, err);
+}
+
+/* ---- publishing ---- */
+
+/* Sets the mode by the umask (or the parent folder): that of its files, with x for every r. */
+static void open_up(const struct stk_dest *d)
+{
+    struct stat st, file;
+    if (fstat(d->fd, &st) == 0 &&
+        fstatat(d->fd, STK_MANIFEST_NAME, &file, AT_SYMLINK_NOFOLLOW) == 0)
+        (void)fchmod(d->fd, (st.st_mode & S_ISGID) | 0700 | (file.st_mode & 0666) |
+                                (file.st_mode & 0444) >> 2);
+}
+
+/* Removes the dataset that was exchanged for ours, unless a new run has claimed the name. */
+static int drop_partial(const struct stk_dest *d, int old, struct stk_err *err)
+{
+    return lock_folder(d, old, ".partial", NULL) < 0 ? 0 : remove_folder(d, old, ".partial", err);
+}
+
+/* If the file system cannot exchange: for a moment there is no dataset. */
+static int swap_in_steps(const struct stk_dest *d, int old, struct stk_err *err)
+{
+    struct beside aside, partial;
+    beside(d, OLD, &aside);
+    beside(d, ".partial", &partial);
+    if (stk_rename_at(d->parent, d->name, d->parent, aside.name) < 0)
+        return stk_err_sys(err, d->final, "rename out of the way");
+    if (stk_rename_at(d->parent, partial.name, d->parent, d->name) < 0) {
+        int rc = stk_err_sys(err, d->final, "rename into place");
+        (void)stk_rename_at(d->parent, aside.name, d->parent, d->name);
+        return rc;
+    }
+    return stands_at(d, old, OLD) ? remove_folder(d, old, OLD, err) : 0;
+}
+
+/* Replaces the dataset `old` by partial. */
+static int swap(const struct stk_dest *d, int old, struct stk_err *err)
+{
+    struct beside b;
+    if (stk_exchange_at(d->parent, beside(d, ".partial", &b), d->name) == 0)
+        return drop_partial(d, old, err);
+    if (errno != EINVAL && errno != ENOSYS)
+        return stk_err_sys(err, d->final, "rename into place");
+    return swap_in_steps(d, old, err);
+}
+
+static int give_name(const struct stk_dest *d, int old, struct stk_err *err)
+{
+    struct beside b;
+    int rc = 0;
+    if (!stands_at(d, d->fd, ".partial"))
+        rc = stk_err_set(err, STK_E_EXISTS, d->partial, -1,
+                         "it was moved away while it was being written, and did not get its "
+                         "final name");
+    else if (old >= 0)
+        rc = swap(d, old, err);
+    else if (stk_rename_at(d->parent, beside(d, ".partial", &b), d->parent, d->name) < 0)
+        rc = stk_err_sys(err, d->final, "rename into place");
+    if (rc == 0 && !stands_at(d, d->fd, ""))
+        rc = stk_err_set(err, STK_E_EXISTS, d->final, -1,
+                         "something else was put in its place just now: this is not the dataset "
+                         "that was written");
+    return rc;
+}
+
+int stk_dest_publish(struct stk_dest *d, struct stk_err *err)
+{
+    int old, rc = check_final(d, d->force, &old, err); /* it may have changed */
+    struct note note = {number_of(d->fd), number_of(old)};
+    if (rc == 0)
+        rc = write_note(d, &note, err);
+    if (rc == 0) /* from now on the note identifies the folder */
+        rc = stk_unlink_at(d->fd, PLAN_NAME, d->partial, err);
+    if (rc == 0) {
+        open_up(d);
+        rc = give_name(d, old, err);
+    }
+    if (rc == 0)
+        rc = stk_fsync_dir(d->parent, d->final, err);
+    if (rc == 0)
+        rc = drop_note(d, &note, err);
+    if (old >= 0)
+        close(old);
+    return rc;
+}
+
+void stk_dest_release(struct stk_dest *d)
+{
+    if (d->fd >= 0)
+        close(d->fd);
+    if (d->parent >= 0)
+        close(d->parent);
+    free(d->final);
+    free(d->partial);
+    free(d->name);
+    *d = STK_DEST_INIT;
+}

@@ -1,0 +1,304 @@
+/*
+ * finish.c - the names of shards, the shards that an earlier run finished, and the index and
+ * manifest that complete the dataset.
+ */
+#include "pack/priv.h"
+#include "base/beneath.h"
+#include "base/file.h"
+#include "base/hash.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- shards ---- */
+
+int stk_pack_name_shards(struct pack *p, struct stk_err *err)
+{
+    const struct stk_format *f = p->cfg.format;
+    p->nshards = f->caps & STK_CAN_SHARD ? p->sel.nshards : 1;
+    p->shard = calloc(p->nshards ? p->nshards : 1, sizeof *p->shard);
+    if (!p->shard)
+        return stk_err_nomem(err, p->nshards * sizeof *p->shard);
+    for (uint64_t i = 0; i < p->nshards; i++) {
+        struct shard *s = &p->shard[i];
+        s->out = STK_OUT_INIT;
+        s->begin = s->next = p->nshards == p->sel.nshards ? p->sel.cut[i] : 0;
+        s->end = p->nshards == p->sel.nshards ? p->sel.cut[i + 1] : p->sel.n;
+        if (f->caps & STK_CAN_TREE)
+            snprintf(s->name, sizeof s->name, "files");
+        else
+            snprintf(s->name, sizeof s->name, "%s-%05llu-of-%05llu%s", p->name,
+                     (unsigned long long)i, (unsigned long long)p->nshards, f->suffix);
+    }
+    return 0;
+}
+
+/* The options for listing the output. */
+static struct stk_list_options list_options(const struct pack *p)
+{
+    return (struct stk_list_options){.payload = p->cfg.codec ? p->cfg.codec->name : "auto",
+                                     .compress = p->cfg.compress,
+                                     .grouped = p->cfg.grouped,
+                                     .header = p->cfg.columns ? STK_HEADER_YES : STK_HEADER_AUTO,
+                                     .types = p->cfg.columns};
+}
+
+static int walk_tree(const struct pack *p, const char *name, struct stk_walk *w,
+                     struct stk_err *err)
+{
+    struct stk_problems none = {0};
+    struct stk_walk_options o = {.want = p->cfg.format->name};
+    char *root = stk_path_join(p->dest.partial, name);
+    if (!root)
+        return stk_err_nomem(err, strlen(name));
+    o.rootfd = stk_open_beneath(p->dest.fd, name, O_RDONLY | O_DIRECTORY);
+    int rc = o.rootfd < 0 ? stk_err_sys(err, root, "open folder")
+                          : stk_walk_with(w, root, &o, &none, err);
+    if (o.rootfd >= 0)
+        close(o.rootfd);
+    stk_problems_release(&none);
+    free(root);
+    return rc;
+}
+
+/* Walks the files of shards [first, first + n) in the folder being written. */
+static int walk_output(const struct pack *p, uint64_t first, uint64_t n, struct stk_walk *w,
+                       struct stk_err *err)
+{
+    *w = (struct stk_walk){.rootfd = -1};
+    if (p->cfg.format->caps & STK_CAN_TREE)
+        return walk_tree(p, p->shard[first].name, w, err);
+    const char **names = calloc(n ? n : 1, sizeof *names);
+    if (!names)
+        return stk_err_nomem(err, n * sizeof *names);
+    for (uint64_t i = 0; i < n; i++)
+        names[i] = p->shard[first + i].name;
+    const struct stk_walk_options o = {.rootfd = p->dest.fd};
+    int rc = stk_walk_shards(w, p->dest.partial, &o, p->cfg.format, names, n, err);
+    free(names);
+    return rc;
+}
+
+/* Counts the samples in a shard of an earlier run by listing it. */
+static int count_samples(struct pack *p, uint64_t shard, uint64_t *n, struct stk_err *err)
+{
+    struct stk_walk w;
+    struct stk_index idx;
+    int rc = walk_output(p, shard, 1, &w, err);
+    int fd = rc < 0 ? rc : stk_nameless_file(NULL, err);
+    if (fd >= 0) {
+        struct stk_build_options b = {.list = list_options(p), .jobs = p->open->jobs};
+        rc = stk_build_index(&w, &b, fd, err);
+        if (rc == 0)
+            rc = stk_index_open_fd(fd, p->shard[shard].name, &idx, err);
+        if (rc == 0) {
+            *n = idx.h->nsamples;
+            stk_index_close(&idx);
+        }
+        close(fd);
+    }
+    stk_walk_release(&w);
+    return fd < 0 ? fd : rc;
+}
+
+/* The sidecar of a shard of an earlier run. */
+static int keep_side(struct pack *p, struct shard *s, struct stk_err *err)
+{
+    struct stat sb;
+    if (!p->cfg.format->sidecar)
+        return 0;
+    s->side_name = stk_out_side_name(p->cfg.format, s->name);
+    char *path = s->side_name ? stk_path_join(p->dest.partial, s->side_name) : NULL;
+    int rc = path ? 0 : stk_err_nomem(err, strlen(s->name));
+    if (rc == 0 && fstatat(p->dest.fd, s->side_name, &sb, AT_SYMLINK_NOFOLLOW) == 0) {
+        s->side.name = s->side_name;
+        rc = stk_hash_file_at(p->dest.fd, s->side_name, O_NOFOLLOW, &s->side.xxh64, &s->side.size,
+                              path, err);
+    }
+    free(path);
+    return rc;
+}
+
+static void kept(struct pack *p, struct shard *s)
+{
+    s->file.name = s->name;
+    s->file.samples = s->samples;
+    s->done = true;
+    p->shards_kept++;
+    p->samples_done += s->samples;
+    for (uint64_t lost = s->end - s->begin - s->samples; lost; lost--)
+        stk_problems_add(&p->skipped, s->name, -1, "skipped by the run that was resumed");
+}
+
+/* A shard was whole when it got its final name. One that is no longer whole (a file system lost its
+ * end in a crash) is written again. */
+static int keep_shard(struct pack *p, uint64_t i, const char *path, struct stk_err *err)
+{
+    struct shard *s = &p->shard[i];
+    struct stat sb;
+    if (fstatat(p->dest.fd, s->name, &sb, AT_SYMLINK_NOFOLLOW) < 0)
+        return 0;
+    int rc = stk_out_checksum(p->dest.fd, false, s->name, &s->file.size, &s->file.xxh64, path, err);
+    if (rc == 0)
+        rc = count_samples(p, i, &s->samples, err);
+    if (rc < 0 && rc != STK_E_CORRUPT)
+        return rc;
+    uint64_t most = s->end - s->begin;
+    bool skips = p->o->on_error == STK_ON_ERROR_SKIP;
+    if (rc < 0 || s->samples > most || (s->samples < most && !skips)) {
+        s->samples = 0;
+        return stk_remove_at(p->dest.fd, s->name, path, err);
+    }
+    rc = keep_side(p, s, err);
+    if (rc == 0)
+        kept(p, s);
+    return rc;
+}
+
+int stk_pack_keep_finished(struct pack *p, struct stk_err *err)
+{
+    int rc = 0;
+    for (uint64_t i = 0; rc == 0 && i < p->nshards; i++) {
+        char *path = stk_path_join(p->dest.partial, p->shard[i].name);
+        rc = path ? keep_shard(p, i, path, err) : stk_err_nomem(err, 1);
+        free(path);
+    }
+    return rc;
+}
+
+/* ---- the rest of the dataset ---- */
+
+static int check_count(const struct pack *p, uint64_t listed, struct stk_err *err)
+{
+    if (listed == p->samples_done)
+        return 0;
+    return stk_err_set(err, STK_E_UNSUPPORTED, p->dest.final, -1,
+                       "%llu samples were written but %llu are read back: in %s the files of one "
+                       "sample share a name up to the first dot, which must be unique; use --keys "
+                       "number",
+                       (unsigned long long)p->samples_done, (unsigned long long)listed,
+                       p->cfg.format->title);
+}
+
+static int data_id(const struct pack *p, uint64_t *id, struct stk_err *err)
+{
+    struct stk_manifest_file *f = calloc(p->nshards + 1, sizeof *f);
+    if (!f)
+        return stk_err_nomem(err, p->nshards * sizeof *f);
+    for (uint64_t i = 0; i < p->nshards; i++)
+        f[i] = p->shard[i].file;
+    *id = stk_manifest_id(f, p->nshards);
+    free(f);
+    return 0;
+}
+
+/* Builds the index of the output; *listed: the samples found. */
+static int fill_index(struct pack *p, const struct stk_new *f, struct stk_walk *w, uint64_t *listed,
+                      struct stk_err *err)
+{
+    struct stk_build_options b = {.list = list_options(p),
+                                  .jobs = p->open->jobs,
+                                  .portable = true,
+                                  .path = f->path,
+                                  .checks = stk_pack_wants_checks(p)};
+    struct stk_index idx = {0};
+    int rc = data_id(p, &b.data_id, err);
+    if (rc == 0)
+        rc = stk_build_index(w, &b, f->fd, err);
+    if (rc == 0 && b.checks)
+        rc = stk_pack_add_checks(p, w, f->fd, f->path, err);
+    if (rc == 0)
+        rc = stk_index_open_fd(f->fd, f->path, &idx, err);
+    if (rc == 0) {
+        *listed = idx.h->nsamples;
+        p->files_out = idx.h->nfiles;
+        stk_index_close(&idx);
+    }
+    return rc;
+}
+
+static int build_output(struct pack *p, const char *path, uint64_t *listed, struct stk_err *err)
+{
+    struct stk_walk w;
+    struct stk_new f = STK_NEW_INIT;
+    int rc = walk_output(p, 0, p->nshards, &w, err);
+    if (rc == 0)
+        rc = stk_new_begin_at(&f, p->dest.fd, STK_INDEX_NAME, STK_SHARED, path, err);
+    if (rc == 0)
+        rc = fill_index(p, &f, &w, listed, err);
+    if (rc == 0)
+        rc = stk_new_commit(&f, err);
+    stk_new_abort(&f);
+    stk_walk_release(&w);
+    return rc;
+}
+
+int stk_pack_write_index(struct pack *p, struct stk_manifest_file *file, struct stk_err *err)
+{
+    uint64_t listed = 0;
+    char *path = stk_path_join(p->dest.partial, STK_INDEX_NAME);
+    if (!path)
+        return stk_err_nomem(err, 1);
+    int rc = build_output(p, path, &listed, err);
+    /* The first sample was one file, but a later one several: list the files as groups. */
+    bool tree = p->cfg.format->caps & (STK_CAN_TREE | STK_CAN_PATHS);
+    if (rc == 0 && listed > p->samples_done && tree && !p->cfg.grouped) {
+        p->cfg.grouped = true;
+        rc = build_output(p, path, &listed, err);
+    }
+    if (rc == 0)
+        rc = check_count(p, listed, err);
+    if (rc == 0)
+        rc = stk_hash_file_at(p->dest.fd, STK_INDEX_NAME, O_NOFOLLOW, &file->xxh64, &file->size,
+                              path, err);
+    file->name = STK_INDEX_NAME;
+    free(path);
+    return rc;
+}
+
+int stk_pack_write_manifest(struct pack *p, const char *src, const struct stk_manifest_file *index,
+                            struct stk_err *err)
+{
+    char label_from[32] = "";
+    if (p->cfg.label_in_key) /* a tree of files needs no label files */
+        snprintf(label_from, sizeof label_from, "dir:%d", p->labels.level);
+    struct stk_manifest m = {.format = p->cfg.format->name,
+                             .payload = p->cfg.codec ? p->cfg.codec->name : "",
+                             .compress = p->cfg.compress,
+                             .grouped = p->cfg.grouped,
+                             .columns = p->cfg.columns,
+                             .plan = p->plan_id,
+                             .label_from = label_from,
+                             .samples = p->samples_done,
+                             .source = src,
+                             .settings_json = p->o->settings_json,
+                             .class_by_class = p->class_by_class,
+                             .classes = p->labels.classes,
+                             .nclasses = p->labels.nclasses};
+    if (p->ds->has_manifest && p->labels.mode == STK_LABEL_NONE) {
+        m.classes = p->ds->manifest.classes; /* labels are kept, so keep their names */
+        m.nclasses = p->ds->manifest.nclasses;
+        if (!p->o->number_keys)
+            m.label_from = p->ds->manifest.label_from;
+    }
+    m.shard = calloc(p->nshards + 1, sizeof *m.shard);
+    m.other = calloc(p->nshards + 1, sizeof *m.other);
+    int rc = m.shard && m.other ? 0 : stk_err_nomem(err, p->nshards * sizeof *m.shard);
+    for (uint64_t i = 0; rc == 0 && i < p->nshards; i++) {
+        m.shard[m.nshards++] = p->shard[i].file;
+        m.bytes += p->shard[i].file.size;
+        if (p->shard[i].side.name)
+            m.other[m.nother++] = p->shard[i].side;
+    }
+    if (rc == 0) {
+        m.other[m.nother++] = *index;
+        p->bytes_out = m.bytes;
+        rc = stk_manifest_write(p->dest.fd, p->dest.partial, &m, err);
+    }
+    free(m.shard);
+    free(m.other);
+    return rc;
+}

@@ -1,0 +1,177 @@
+/*
+ * log.h - what a profiled process leaves behind: one file, mapped while the process runs, so that
+ * nothing is lost however it ends. Written by the preload library, read by the lab
+ * (profile/read.c). Depends on counters.h and cover.h alone. Little-endian, natural alignment.
+ *
+ * The file HOST.PID.N.stklog (N: 0, then 1, 2, … when a process executes another program) is a
+ * sequence of blocks of STK_LOG_BLOCK bytes, allocated on disk (fallocate) before they are mapped:
+ * a full disk cannot raise SIGBUS. Block 0 is the header. Every other block has one kind and
+ * belongs to one thread slot (or to the process); its head says which. A block's content grows;
+ * `used` is stored (release) after the content it covers, so a reader of a killed process's file
+ * sees complete entries only.
+ */
+#ifndef STK_PROFLOG_LOG_H
+#define STK_PROFLOG_LOG_H
+
+#include <stddef.h>
+
+#include "proflog/counters.h"
+#include "proflog/cover.h"
+
+#define STK_LOG_MAGIC   0x3130474f4c4b5453ull /* "STKLOG01" */
+#define STK_LOG_VERSION 2u
+#define STK_LOG_BLOCK   65536u
+#define STK_LOG_SUFFIX  ".stklog"
+
+/* For names of hosts and programs in file names: other characters become '_'. */
+static inline char stk_name_char(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+                   c == '_' || c == '-'
+               ? c
+               : '_';
+}
+
+/* NONE: killed, or still running. */
+enum stk_log_end { STK_END_NONE, STK_END_EXIT, STK_END_EXEC, STK_END_ABORT };
+
+/* How the process came to be. */
+enum stk_log_born {
+    STK_BORN_START, /* a new program (also after posix_spawn, vfork + exec, fork + exec) */
+    STK_BORN_FORK,  /* forked from the process whose log is `parent`, same program */
+    STK_BORN_EXEC   /* the same process as `parent`, which executed this program */
+};
+
+struct stk_log_header {
+    uint64_t magic;
+    uint32_t version, header_bytes, block_bytes, counters; /* counters: STK_C_COUNT of the writer */
+    uint32_t nblocks; /* in use, including the header (atomic) */
+    uint32_t pid, ppid, born, end;
+    uint32_t pid_space;                    /* the namespace of the pids, by its inode; 0: unknown */
+    uint64_t start_real_ns, start_mono_ns; /* the same moment on two clocks */
+    uint64_t last_ns;                      /* since the start: the last recorded event */
+    uint64_t end_ns;                       /* since the start; 0: its end was not observed */
+    uint64_t cpu_ns;                       /* of the process, as last seen */
+    char parent[128];                      /* file name of that log; "" for STK_BORN_START */
+    char host[64], exe[512], cwd[512];     /* truncated if too long, terminated */
+    char command[2048];                    /* arguments, each ended by a NUL; two NULs end it */
+    char environment[2048]; /* NAME=VALUE, each ended by a NUL, two NULs end it: the variables for
+                               rank, job and worker (see core.h) */
+    /* /proc/self/io at the start, and as last seen (now and then, and at the end): rchar, wchar,
+     * read_bytes, write_bytes. */
+    uint64_t kernel0[4], kernel[4];
+    uint64_t dropped_calls, dropped_trace; /* not recorded: no room (atomic) */
+    uint64_t left_out_files;               /* interpreter, libraries, /proc, … and what the user
+                                              excluded: opened, not recorded individually */
+    uint64_t left_out_calls, left_out_read_bytes, left_out_write_bytes, left_out_ns;
+    uint64_t stream_read_bytes, stream_write_bytes; /* pipes, sockets, terminals: read(), write() */
+    uint64_t uring_rings, uring_enters;  /* whose transfers are not observed, but see told_bytes */
+    uint64_t told_read_bytes;            /* reads that a library reported itself (ASYNC) */
+    uint64_t kernel_aio_calls;           /* io_submit: not observed either */
+    uint64_t grouped_files;              /* opens that went to group records */
+    uint32_t trace;                      /* every operation is recorded */
+    uint32_t stopped;                    /* recording was ended early (--for) */
+    uint64_t minor_faults, major_faults; /* of the process, as last seen (mmap shows here) */
+};
+
+enum stk_log_kind {
+    STK_BLK_NAMES = 1,
+    STK_BLK_RECORDS,
+    STK_BLK_THREAD,
+    STK_BLK_TRACE,
+    STK_BLK_MARKS
+};
+
+struct stk_log_block {
+    uint32_t kind;
+    uint32_t slot;    /* the thread's slot, from 0; reused after a thread has ended */
+    uint32_t used;    /* complete bytes after this head (atomic, release) */
+    uint32_t room;    /* for the writer: allocated bytes of the block; 0: all */
+    uint32_t pad[12]; /* the content begins on a cache line */
+};
+
+/* NAMES: entries padded to 8 bytes. Ids count from 1, unique in the log. */
+struct stk_log_name {
+    uint32_t id, length;
+    char text[]; /* no NUL */
+};
+
+/* RECORDS: one thread slot's use of one file through one API. Updated in place: in a running
+ * process, counters of one record may be a call apart. */
+struct stk_log_record {
+    struct stk_counts n;   /* first: begins on a cache line */
+    struct stk_cover read; /* group: spans unused, overflow set; the sketch covers (file, offset) */
+    uint64_t dev, ino;     /* group: dev only */
+    uint64_t fs_type;      /* statfs f_type; 0: not queried */
+    uint32_t stripe_bytes, stripe_count; /* Lustre; 0: unknown */
+    uint32_t name; /* group: "DIR/" and a pattern, as in "train/cats/" "*.jpg" */
+    uint8_t api, group, pad[2];
+    uint8_t files[64]; /* group: HyperLogLog registers (13 %) over the names of its files */
+    uint8_t more[16];
+};
+
+/* THREAD: one per slot. The time line has bins of equal width that double when the run outgrows
+ * them. A call's time goes to the bins it spans. */
+#define STK_LOG_BINS 256
+#define STK_GAP_BINS 40
+struct stk_log_bin {
+    uint64_t read_bytes, write_bytes, read_ns, write_ns, meta_ns;
+    uint32_t reads, meta_calls;
+};
+struct stk_log_thread {
+    uint32_t tid, threads; /* the last thread in this slot; how many used it */
+    uint64_t cpu_ns;       /* unused, 0 */
+    uint64_t bin_ns;       /* width: 10 ms at first */
+    struct stk_log_bin bin[STK_LOG_BINS];
+    /* Time between the end of a read and the start of the thread's next one, by log2 of ns: the
+     * processing of the data. */
+    uint64_t gap_count[STK_GAP_BINS], gap_ns[STK_GAP_BINS];
+};
+
+/* TRACE: every operation, in the order of ends. */
+enum stk_log_op {
+    STK_OP_OPEN = 1,
+    STK_OP_CLOSE,
+    STK_OP_READ,
+    STK_OP_WRITE,
+    STK_OP_SEEK,
+    STK_OP_STAT,
+    STK_OP_MMAP,
+    STK_OP_SYNC,
+    STK_OP_DIR,
+    STK_OP_REMOVE,
+    STK_OP_RENAME,
+    STK_OP_COPY,
+    STK_OP_HINT,
+    STK_OP_COUNT
+};
+struct stk_log_event {
+    uint64_t start_ns; /* since the process's start */
+    uint64_t offset;
+    uint32_t length_ns, bytes; /* both saturate; an error moved 0 bytes */
+    uint32_t name;
+    uint8_t op, api;
+    uint16_t slot;
+};
+
+/* MARKS: set by the program (stk_step(), stk_phase_begin(); stoker.step() …). */
+enum stk_log_mark_kind { STK_MARK_STEP = 1, STK_MARK_PHASE, STK_MARK_EPOCH };
+struct stk_log_mark {
+    uint64_t at_ns, length_ns; /* since the process's start; length 0: the start of a step or an
+                                  epoch, or an unfinished phase */
+    uint64_t number;           /* its index, or the program's own number */
+    uint32_t kind, name;       /* name: in the table of names, 0: none */
+    uint32_t slot, depth;      /* phases nest */
+};
+
+_Static_assert(sizeof(struct stk_log_header) <= STK_LOG_BLOCK, "the header fits its block");
+_Static_assert(sizeof(struct stk_log_block) % 64 == 0 && sizeof(struct stk_log_record) % 64 == 0 &&
+                   offsetof(struct stk_log_record, n.c[STK_C_MIN_OFFSET]) / 64 ==
+                       offsetof(struct stk_log_record, n.read_size[5]) / 64 &&
+                   offsetof(struct stk_log_record, n.size) % 64 == 0 &&
+                   offsetof(struct stk_log_record, n.stride) % 64 == 0,
+               "a read of up to 4 MiB touches as few cache lines as possible");
+_Static_assert(sizeof(struct stk_log_thread) + sizeof(struct stk_log_block) <= STK_LOG_BLOCK,
+               "a thread fits its block");
+
+#endif

@@ -1,0 +1,279 @@
+/*
+ * advise_n.c - which N to ask for: the plateau, and one N per wish (fastest, cheapest, balanced,
+ * before a deadline, within a price), each with its reason in a sentence.
+ */
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/units.h"
+#include "scaling/priv.h"
+
+const char *stk_wish_id(enum stk_wish w)
+{
+    static const char *const ids[STK_WISHES] = {"fastest", "cheapest", "balanced", "deadline",
+                                                "max-relative-su"};
+    return ids[w];
+}
+
+/* ---- the plateau -------------------------------------------------------------------------- */
+
+/* What share of its proportional speed-up M delivers, seen from N; `slack` shifts it to the best
+ * case that noise allows. */
+static double share_of(const struct stk_scaling_row *n, const struct stk_scaling_row *m,
+                       double slack)
+{
+    double gain = n->work_cost / m->work_cost * exp(slack) - 1;
+    return gain / ((double)m->n / (double)n->n - 1);
+}
+
+/* True when every larger N delivers less than a quarter; fills p for this N. */
+static bool is_plateau(const struct stk_scaling_series *s, size_t at, struct stk_plateau *p)
+{
+    const struct stk_scaling_row *n = &s->row[at];
+    *p = (struct stk_plateau){.n = n->n, .best_share = -INFINITY};
+    p->noise_known = p->sure = s->noise.dof >= 1;
+    for (size_t i = at + 1; i < s->nrows; i++) {
+        const struct stk_scaling_row *m = &s->row[i];
+        if (!m->runs)
+            continue;
+        double share = share_of(n, m, 0);
+        if (share > p->best_share) {
+            p->best_share = share;
+            p->best_n = m->n;
+        }
+        if (p->noise_known && share_of(n, m, stk_scaling_slack(s, n, m)) >= STK_PLATEAU_SHARE)
+            p->sure = false;
+    }
+    p->found = p->best_n && p->best_share < STK_PLATEAU_SHARE;
+    return p->found;
+}
+
+static bool last_step_in_noise(const struct stk_scaling_series *s)
+{
+    size_t last[2], k = 0;
+    for (size_t i = s->nrows; i-- > 0 && k < 2;)
+        if (s->row[i].runs)
+            last[k++] = i;
+    return k == 2 && s->noise.dof >= 1 &&
+           !stk_scaling_differ(s, &s->row[last[0]], &s->row[last[1]]);
+}
+
+void stk_scaling_plateau(struct stk_scaling_series *s)
+{
+    s->plateau = (struct stk_plateau){0};
+    for (size_t i = 0; i < s->nrows && !s->plateau.found; i++)
+        if (s->row[i].runs && !is_plateau(s, i, &s->plateau))
+            s->plateau = (struct stk_plateau){.noise_known = s->noise.dof >= 1};
+    s->plateau.last_step_in_noise = last_step_in_noise(s);
+}
+
+/* ---- sentences ---------------------------------------------------------------------------- */
+
+static void describe(const struct stk_scaling *all, const struct stk_scaling_series *s,
+                     const char *wish, struct stk_choice *c)
+{
+    const struct stk_scaling_row *r = &s->row[c->row], *base = &s->row[s->base];
+    char n[80], n0[80], took[48];
+    stk_scaling_n(all, r->n, n, sizeof n);
+    stk_scaling_n(all, base->n, n0, sizeof n0);
+    char d[32];
+    const char *verb_end =
+        all->study->unit && r->n != 1 ? "" : "s"; /* "6 GPUs take", "N=6 takes" */
+    if (all->study->metric)
+        snprintf(took, sizeof took, "give%s %.4g", verb_end, r->value);
+    else
+        snprintf(took, sizeof took, "take%s %s", verb_end,
+                 stk_format_duration(r->wall_s, d, sizeof d));
+    if (c->row == s->base)
+        snprintf(c->sentence, sizeof c->sentence, "%s: %s %s", wish, n, took);
+    else
+        snprintf(c->sentence, sizeof c->sentence,
+                 "%s: %s %s, %.2fx as fast as %s at %.2fx its SUs (%.0f %% efficient)", wish, n,
+                 took, r->speedup / (double)base->n, n0, r->relative_su, 100 * r->efficiency);
+}
+
+static void because(struct stk_choice *c, const char *fmt, ...) STK_PRINTF(2, 3);
+static void because(struct stk_choice *c, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(c->reason, sizeof c->reason, fmt, ap);
+    va_end(ap);
+}
+
+/* ---- wishes ------------------------------------------------------------------------------- */
+
+typedef double score(const struct stk_scaling_row *r);
+
+static double by_speed(const struct stk_scaling_row *r)
+{
+    return -r->work_cost;
+}
+
+static double by_price(const struct stk_scaling_row *r)
+{
+    return -r->relative_su;
+}
+
+/* Speed for the price: rises as long as 1 % more speed costs less than 1 % more SUs. */
+static double by_balance(const struct stk_scaling_row *r)
+{
+    return r->speedup / r->relative_su;
+}
+
+/* The good row with the highest score; the smallest N among equals. */
+static size_t best_row(const struct stk_scaling_series *s, score *f, uint64_t n_max)
+{
+    size_t best = s->nrows;
+    for (size_t i = s->base; i < s->nrows; i++)
+        if (s->row[i].runs && s->row[i].n <= n_max &&
+            (best == s->nrows || f(&s->row[i]) > f(&s->row[best])))
+            best = i;
+    return best;
+}
+
+static void choose_fastest(const struct stk_scaling *all, const struct stk_scaling_series *s,
+                           struct stk_choice *c)
+{
+    size_t first = best_row(s, by_speed, UINT64_MAX);
+    char n[80];
+    c->row = s->base;
+    while (c->row < first &&
+           (!s->row[c->row].runs || stk_scaling_differ(s, &s->row[c->row], &s->row[first])))
+        c->row++;
+    describe(all, s, "Fastest", c);
+    if (c->row != first)
+        because(c, "%s was %.1f %% faster, which is within the noise",
+                stk_scaling_n(all, s->row[first].n, n, sizeof n),
+                100 * (s->row[c->row].work_cost / s->row[first].work_cost - 1));
+    else if (first + 1 < s->nrows)
+        because(c, "no larger N that was measured is faster");
+    else
+        because(c, "it is the largest N measured: more might be faster still");
+}
+
+static void choose_cheapest(const struct stk_scaling *all, const struct stk_scaling_series *s,
+                            struct stk_choice *c)
+{
+    size_t first = best_row(s, by_price, UINT64_MAX);
+    c->row = first;
+    /* As cheap within the noise, but clearly faster: chance must not decide here either. */
+    for (size_t i = s->base; i < s->nrows; i++) {
+        const struct stk_scaling_row *r = &s->row[i];
+        double slack = r->runs ? stk_scaling_slack(s, &s->row[first], r) : NAN;
+        if (!isnan(slack) && log(r->relative_su / s->row[first].relative_su) <= slack &&
+            r->work_cost < s->row[c->row].work_cost && stk_scaling_differ(s, &s->row[c->row], r))
+            c->row = i;
+    }
+    describe(all, s, "Cheapest", c);
+    if (c->row != first)
+        because(c, "its SUs are within the noise of the lowest, and it is faster");
+    else if (c->row == s->base)
+        because(c, "no larger N costs fewer SUs for the same work");
+    else
+        because(c, "no N that was measured costs fewer SUs");
+}
+
+/* The smallest N that is as good as the best within the noise. The score contains the time
+ * squared. */
+static size_t smallest_as_good(const struct stk_scaling_series *s, size_t best)
+{
+    for (size_t i = s->base; i < best; i++) {
+        const struct stk_scaling_row *r = &s->row[i];
+        double slack = r->runs ? 2 * stk_scaling_slack(s, r, &s->row[best]) : NAN;
+        if (log(by_balance(&s->row[best]) / by_balance(r)) <= slack)
+            return i;
+    }
+    return best;
+}
+
+static void choose_balanced(const struct stk_scaling *all, const struct stk_scaling_series *s,
+                            struct stk_choice *c)
+{
+    char n[80];
+    uint64_t limit = s->plateau.found ? s->plateau.n : UINT64_MAX;
+    size_t best = best_row(s, by_balance, limit), anywhere = best_row(s, by_balance, UINT64_MAX);
+    c->row = smallest_as_good(s, best);
+    describe(all, s, "Balanced", c);
+    if (c->row != best)
+        because(c, "%s is not a better bargain within the noise",
+                stk_scaling_n(all, s->row[best].n, n, sizeof n));
+    else if (anywhere != best)
+        because(c, "the plateau begins there: beyond it more resources buy next to nothing");
+    else if (c->row + 1 == s->nrows)
+        because(c, "up to here 1 %% more speed costs less than 1 %% more SUs; larger N were not "
+                   "measured");
+    else
+        because(c, "beyond it 1 %% more speed costs more than 1 %% more SUs");
+}
+
+/* The cheapest of those that meet the deadline. */
+static void choose_deadline(const struct stk_scaling *all, const struct stk_scaling_series *s,
+                            struct stk_choice *c)
+{
+    char d[32], t[32];
+    double limit = all->o.deadline_s, quickest = INFINITY;
+    c->row = s->nrows;
+    stk_format_duration(limit, d, sizeof d);
+    for (size_t i = s->base; i < s->nrows; i++) {
+        const struct stk_scaling_row *r = &s->row[i];
+        double late = !r->runs ? NAN : all->study->metric ? r->wall_s : r->cost.max;
+        quickest = fmin(quickest, isnan(late) ? INFINITY : late);
+        if (late <= limit && (c->row == s->nrows || r->relative_su < s->row[c->row].relative_su))
+            c->row = i;
+    }
+    c->found = c->row < s->nrows;
+    if (c->found) {
+        describe(all, s, "Deadline", c);
+        because(c, "it is the cheapest N that finished within %s%s", d,
+                all->study->metric ? "" : ", slow runs included");
+        return;
+    }
+    snprintf(c->sentence, sizeof c->sentence, "Deadline: no N that was measured finishes within %s",
+             d);
+    because(c, "the fastest takes %s", stk_format_duration(quickest, t, sizeof t));
+}
+
+static void choose_within_price(const struct stk_scaling *all, const struct stk_scaling_series *s,
+                                struct stk_choice *c)
+{
+    double limit = all->o.max_relative_su;
+    c->row = s->nrows;
+    for (size_t i = s->base; i < s->nrows; i++) {
+        const struct stk_scaling_row *r = &s->row[i];
+        /* The base is 1 by definition, whatever its last digit says. */
+        if (r->runs && r->relative_su <= limit * (1 + 1e-9) &&
+            (c->row == s->nrows || r->work_cost < s->row[c->row].work_cost))
+            c->row = i;
+    }
+    c->found = c->row < s->nrows;
+    if (c->found) {
+        describe(all, s, "Within the price", c);
+        because(c, "it is the fastest N that costs at most %.3gx the SUs", limit);
+    } else {
+        snprintf(c->sentence, sizeof c->sentence,
+                 "Within the price: no N that was measured costs at most %.3gx the SUs", limit);
+        because(c, "the smallest N measured costs 1x");
+    }
+}
+
+void stk_scaling_choose(const struct stk_scaling *all, struct stk_scaling_series *s)
+{
+    memset(s->choice, 0, sizeof s->choice);
+    for (int w = 0; w < STK_WISHES; w++)
+        s->choice[w].asked = w <= STK_WISH_BALANCED ||
+                             (w == STK_WISH_DEADLINE && all->o.deadline_s > 0) ||
+                             (w == STK_WISH_MAX_SU && all->o.max_relative_su > 0);
+    if (s->base >= s->nrows)
+        return;
+    for (int w = 0; w <= STK_WISH_BALANCED; w++)
+        s->choice[w].found = true;
+    choose_fastest(all, s, &s->choice[STK_WISH_FASTEST]);
+    choose_cheapest(all, s, &s->choice[STK_WISH_CHEAPEST]);
+    choose_balanced(all, s, &s->choice[STK_WISH_BALANCED]);
+    if (s->choice[STK_WISH_DEADLINE].asked)
+        choose_deadline(all, s, &s->choice[STK_WISH_DEADLINE]);
+    if (s->choice[STK_WISH_MAX_SU].asked)
+        choose_within_price(all, s, &s->choice[STK_WISH_MAX_SU]);
+}

@@ -1,0 +1,246 @@
+/*
+ * caution.c - warnings about a study: failed runs, noise, outliers, mixed machines, a base
+ * that cannot be right, curves that go up and down, too few points.
+ */
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/array.h"
+#include "scaling/priv.h"
+
+#define SPREAD  0.10 /* (max - min) / median of an N: more repeats would help */
+#define UNUSUAL 6    /* times the noise of other N: chance rarely spreads few runs so far */
+#define FAR_OUT                                                                                    \
+    5                     /* times the noise of other N: below that, an outlier among few runs may \
+                             be chance */
+#define SHORT_S      0.01 /* shorter runs measure the start of a program */
+#define CAUTIONS_MAX 1000
+
+int stk_scaling_warn(struct stk_scaling *all, size_t series, const char *id, struct stk_err *err,
+                     const char *fmt, ...)
+{
+    char *text = NULL;
+    if (all->ncautions >= CAUTIONS_MAX)
+        return 0;
+    int rc = STK_ARRAY_MORE(all->caution, all->ncautions, err);
+    if (rc)
+        return rc;
+    va_list ap;
+    va_start(ap, fmt);
+    int n = vasprintf(&text, fmt, ap);
+    va_end(ap);
+    if (n < 0)
+        return stk_err_nomem(err, 1);
+    all->caution[all->ncautions++] = (struct stk_caution){.id = id, .series = series, .text = text};
+    return 0;
+}
+
+/* One look at a series, which may add cautions. */
+typedef int look(struct stk_scaling *all, size_t index, struct stk_err *err);
+
+static int look_at_failures(struct stk_scaling *all, size_t index, struct stk_err *err)
+{
+    const struct stk_scaling_series *s = &all->series[index];
+    int rc = 0;
+    char n[80];
+    for (size_t i = 0; i < s->nrows && !rc; i++) {
+        const struct stk_scaling_row *r = &s->row[i];
+        if (r->bad)
+            rc = stk_scaling_warn(all, index, "failed", err,
+                                  "%s: %zu of %zu run%s did not end well (%s%s%s)",
+                                  stk_scaling_n(all, r->n, n, sizeof n), r->bad, r->bad + r->runs,
+                                  r->bad + r->runs == 1 ? "" : "s", stk_run_status_word(r->why),
+                                  r->note ? ": " : "", r->note ? r->note : "");
+    }
+    if (!rc && s->base == s->nrows)
+        rc = stk_scaling_warn(all, index, "empty", err, "there is no good run: nothing to compare");
+    return rc;
+}
+
+static int look_at_noise(struct stk_scaling *all, size_t index, struct stk_err *err)
+{
+    const struct stk_scaling_series *s = &all->series[index];
+    enum stk_noise_verdict v = stk_noise_verdict(&s->noise);
+    if (s->base == s->nrows)
+        return 0;
+    if (v == STK_NOISE_UNKNOWN)
+        return stk_scaling_warn(
+            all, index, "single-runs", err,
+            "every N ran once: the influence of chance on the times is unknown");
+    if (v >= STK_NOISE_NOISY)
+        return stk_scaling_warn(all, index, "noisy", err,
+                                "the machine is %s: runs of the same N differ by %.0f %% "
+                                "(standard deviation)",
+                                stk_noise_word(v), 100 * s->noise.relative_sd);
+    return 0;
+}
+
+/* Relative standard deviation of the runs of all other N; NaN: unknown. */
+static double noise_of_others(const struct stk_scaling_series *s, const struct stk_summary *own)
+{
+    double own_dof = (double)own->n - 1, dof = s->noise.dof - own_dof;
+    double squares =
+        s->noise.dof * pow(s->noise.relative_sd, 2) - own_dof * pow(own->sd / own->mean, 2);
+    return dof >= 1 ? sqrt(fmax(squares, 0) / dof) : NAN;
+}
+
+static int look_at_spread(struct stk_scaling *all, size_t index, struct stk_err *err)
+{
+    const struct stk_scaling_series *s = &all->series[index];
+    int rc = 0;
+    char n[80];
+    for (size_t i = 0; i < s->nrows && !rc; i++) {
+        const struct stk_scaling_row *r = &s->row[i];
+        const struct stk_summary *c = &r->cost;
+        double far_out = fmax(c->max - c->median, c->median - c->min) / c->median;
+        double range = (c->max - c->min) / c->median, noise = noise_of_others(s, c);
+        stk_scaling_n(all, r->n, n, sizeof n);
+        if (c->outliers && !(far_out <= FAR_OUT * noise))
+            rc = stk_scaling_warn(
+                all, index, "outliers", err, "%s: %zu of %zu runs %s far from the others%s", n,
+                c->outliers, r->runs, c->outliers == 1 ? "is" : "are",
+                c->first_is_outlier ? ", the first among them: a warm-up run helps" : "");
+        else if (r->runs > 1 && r->runs < 6 && range > fmax(SPREAD, UNUSUAL * noise))
+            rc = stk_scaling_warn(all, index, "spread", err,
+                                  "%s: its %zu runs spread over %.0f %%: more repeats would help",
+                                  n, r->runs, 100 * range);
+    }
+    return rc;
+}
+
+/* Names of the kinds, or nodes, of the good runs of a series: at most `max` different ones. */
+static size_t kinds_of(const struct stk_study_series *s, const char **kind, size_t max)
+{
+    size_t k = 0;
+    for (size_t i = 0; i < s->nruns && k < max; i++) {
+        const char *name = s->run[i].kind;
+        size_t j = 0;
+        if (s->run[i].status != STK_RUN_OK || !name || !*name)
+            continue;
+        while (j < k && strcmp(kind[j], name) != 0)
+            j++;
+        if (j == k)
+            kind[k++] = name;
+    }
+    return k;
+}
+
+static int look_at_kinds(struct stk_scaling *all, size_t index, struct stk_err *err)
+{
+    const char *kind[3];
+    size_t k = kinds_of(all->series[index].from, kind, 3);
+    if (k < 2)
+        return 0;
+    return stk_scaling_warn(
+        all, index, "mixed-kinds", err,
+        "the runs mix kinds of machines (%s, %s%s): the curve shows the machines as much as N; "
+        "use one kind, or give each its own series",
+        kind[0], kind[1], k > 2 ? ", and others" : "");
+}
+
+/* Runs of one N are rarely next to each other: a study runs in random order. */
+static int look_at_allocation(struct stk_scaling *all, size_t index, struct stk_err *err)
+{
+    const struct stk_scaling_series *s = &all->series[index];
+    char n[80];
+    for (size_t i = 0; i < s->nrows; i++) {
+        const struct stk_study_run *first = NULL;
+        for (size_t k = 0; k < s->from->nruns; k++) {
+            const struct stk_study_run *r = &s->from->run[k];
+            if (r->n != s->row[i].n || r->status != STK_RUN_OK)
+                continue;
+            first = first ? first : r;
+            if (first->cores != r->cores || first->gpus != r->gpus || first->nodes != r->nodes)
+                return stk_scaling_warn(all, index, "mixed-allocation", err,
+                                        "%s: runs had different numbers of cores, GPUs or nodes",
+                                        stk_scaling_n(all, r->n, n, sizeof n));
+        }
+    }
+    return 0;
+}
+
+static int look_at_base(struct stk_scaling *all, size_t index, struct stk_err *err)
+{
+    const struct stk_scaling_series *s = &all->series[index];
+    char n[80], n0[80];
+    int rc = 0;
+    if (s->base == s->nrows)
+        return 0;
+    const struct stk_scaling_row *base = &s->row[s->base];
+    stk_scaling_n(all, base->n, n0, sizeof n0);
+    if (base->n > 1)
+        rc = stk_scaling_warn(all, index, "base", err,
+                              "N=1 has no time: speedups assume that %s is %llu times as fast as 1",
+                              n0, (unsigned long long)base->n);
+    if (!rc && s->superlinear)
+        return stk_scaling_warn(all, index, "superlinear", err,
+                                "%s is more than proportionally faster than %s (%.0f %% "
+                                "efficient): a cold file cache or memory may have slowed down "
+                                "%s%s; nothing is predicted from it",
+                                stk_scaling_n(all, s->superlinear->n, n, sizeof n), n0,
+                                100 * s->superlinear->efficiency, n0,
+                                s->noise.dof >= 1 ? "" : ", or it is chance");
+    if (!rc && !all->study->metric && base->cost.median < SHORT_S)
+        rc = stk_scaling_warn(all, index, "short", err,
+                              "runs take less than 10 ms: most of that may be the start of the "
+                              "program");
+    return rc;
+}
+
+/* Slower and then faster again: not a peak, something else changed. */
+static int look_at_shape(struct stk_scaling *all, size_t index, struct stk_err *err)
+{
+    const struct stk_scaling_series *s = &all->series[index];
+    const struct stk_scaling_row *slow = NULL, *last = NULL, *before = NULL;
+    char a[80], b[80], c[80];
+    size_t good = 0;
+    for (size_t i = s->base; i < s->nrows; i++) {
+        const struct stk_scaling_row *r = &s->row[i];
+        if (!r->runs)
+            continue;
+        good++;
+        double rise = last ? log(r->work_cost / last->work_cost) : 0, limit = 0.05;
+        if (last && s->noise.dof >= 1)
+            limit = fmax(limit, stk_scaling_slack(s, last, r));
+        if (slow && rise < -limit)
+            return stk_scaling_warn(all, index, "not-monotonic", err,
+                                    "%s is slower than %s but %s is faster again: look for a "
+                                    "cause other than N (placement, node, file system)",
+                                    stk_scaling_n(all, slow->n, a, sizeof a),
+                                    stk_scaling_n(all, before->n, b, sizeof b),
+                                    stk_scaling_n(all, r->n, c, sizeof c));
+        if (rise > limit) {
+            slow = r;
+            before = last;
+        }
+        last = r;
+    }
+    return good > 0 && good < 3
+               ? stk_scaling_warn(
+                     all, index, "few-points", err,
+                     "%s N was measured: no law can be tested and nothing is predicted",
+                     good == 1 ? "only one" : "no third")
+               : 0;
+}
+
+static int look_at_fit(struct stk_scaling *all, size_t index, struct stk_err *err)
+{
+    const struct stk_laws *l = all->series[index].laws;
+    if (l->chosen < 0 || !l->poor)
+        return 0;
+    return stk_scaling_warn(all, index, "no-law", err,
+                            "no law fits: the best misses the points by %.0f %%",
+                            100 * l->fit[l->chosen].rms);
+}
+
+int stk_scaling_cautions(struct stk_scaling *all, size_t series, struct stk_err *err)
+{
+    static look *const looks[] = {look_at_failures,   look_at_noise, look_at_spread, look_at_kinds,
+                                  look_at_allocation, look_at_base,  look_at_shape,  look_at_fit};
+    int rc = 0;
+    for (size_t i = 0; i < sizeof looks / sizeof *looks && !rc; i++)
+        rc = looks[i](all, series, err);
+    return rc;
+}

@@ -1,0 +1,28 @@
+/* priv.h - shared by the files of scaling. */
+#ifndef STK_SCALING_PRIV_H
+#define STK_SCALING_PRIV_H
+
+#include "scaling/scaling.h"
+
+/* The error (95 %) of the logarithm of the ratio of two rows' medians. NaN: noise unknown. */
+double stk_scaling_slack(const struct stk_scaling_series *s, const struct stk_scaling_row *a,
+                         const struct stk_scaling_row *b);
+/* True when the times of a and b differ by more than noise explains; if noise is unknown, when they
+ * differ at all. */
+bool stk_scaling_differ(const struct stk_scaling_series *s, const struct stk_scaling_row *a,
+                        const struct stk_scaling_row *b);
+
+/* SUs of the same work: SUs per hour times the cost of the work, which is also right for a metric
+ * other than the wall clock and for work that grows. */
+double stk_scaling_price(const struct stk_scaling_row *r);
+
+void stk_scaling_plateau(struct stk_scaling_series *s); /* advise_n.c */
+void stk_scaling_choose(const struct stk_scaling *all, struct stk_scaling_series *s);
+int stk_scaling_cautions(struct stk_scaling *all, size_t series,
+                         struct stk_err *err);                         /* scaling/caution.c */
+int stk_scaling_compare(struct stk_scaling *all, struct stk_err *err); /* scaling/compare.c */
+/* Adds a caution; the text is copied. */
+int stk_scaling_warn(struct stk_scaling *all, size_t series, const char *id, struct stk_err *err,
+                     const char *fmt, ...) STK_PRINTF(5, 6);
+
+#endif

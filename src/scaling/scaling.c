@@ -1,0 +1,353 @@
+/*
+ * scaling.c - the numbers of each N: medians with intervals, speedup, efficiency, service units,
+ * Karp-Flatt; then laws and predictions. Sentences are made in advise_n.c and the scaling_*.c
+ * files.
+ */
+#include "scaling/scaling.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "scaling/priv.h"
+
+#define SUPERLINEAR 1.05 /* higher efficiency makes the base suspicious */
+
+const char *stk_scaling_n(const struct stk_scaling *s, uint64_t n, char *buf, size_t size)
+{
+    const char *unit = s->study->unit;
+    size_t len = unit ? strlen(unit) : 0;
+    if (!unit)
+        snprintf(buf, size, "N=%llu", (unsigned long long)n);
+    else /* "1 GPU", "2 GPUs" */
+        snprintf(buf, size, "%llu %.*s", (unsigned long long)n,
+                 (int)(n == 1 && len > 1 && unit[len - 1] == 's' ? len - 1 : len), unit);
+    return buf;
+}
+
+/* ---- gathering ---------------------------------------------------------------------------- */
+
+static int by_n(const void *a, const void *b)
+{
+    const struct stk_scaling_row *x = a, *y = b;
+    return (x->n > y->n) - (x->n < y->n);
+}
+
+static struct stk_scaling_row *find_row(struct stk_scaling_series *s, uint64_t n)
+{
+    struct stk_scaling_row key = {.n = n};
+    return s->nrows ? bsearch(&key, s->row, s->nrows, sizeof key, by_n) : NULL;
+}
+
+/* One row per N, in order. */
+static int make_rows(struct stk_scaling_series *s, struct stk_err *err)
+{
+    size_t n = s->from->nruns, k = 0;
+    uint64_t *all = calloc(n ? n : 1, sizeof *all);
+    if (!all)
+        return stk_err_nomem(err, n * sizeof *all);
+    for (size_t i = 0; i < n; i++)
+        all[i] = s->from->run[i].n;
+    qsort(all, n, sizeof *all, stk_by_u64);
+    for (size_t i = 0; i < n; i++)
+        if (!k || all[i] != all[k - 1])
+            all[k++] = all[i];
+    int rc = 0;
+    if (k > STK_LAW_POINTS_MAX)
+        rc = stk_err_set(err, STK_E_USAGE, NULL, -1, "more than %d different N in a series",
+                         STK_LAW_POINTS_MAX);
+    else if (!(s->row = calloc(k ? k : 1, sizeof *s->row)))
+        rc = stk_err_nomem(err, k * sizeof *s->row);
+    for (size_t i = 0; i < k && !rc; i++)
+        s->row[s->nrows++] = (struct stk_scaling_row){.n = all[i]};
+    free(all);
+    return rc;
+}
+
+size_t stk_scaling_costs(const struct stk_scaling *s, const struct stk_scaling_series *series,
+                         uint64_t n, double *v)
+{
+    size_t k = 0;
+    for (size_t i = 0; i < series->from->nruns; i++) {
+        const struct stk_study_run *r = &series->from->run[i];
+        if (r->n == n && r->status == STK_RUN_OK)
+            v[k++] = stk_study_cost(s->study, r);
+    }
+    return k;
+}
+
+static void count_runs(struct stk_scaling_series *s)
+{
+    for (size_t i = 0; i < s->from->nruns; i++) {
+        const struct stk_study_run *r = &s->from->run[i];
+        struct stk_scaling_row *row = find_row(s, r->n);
+        if (r->status == STK_RUN_OK) {
+            row->runs++;
+        } else if (!row->bad++) {
+            row->why = r->status;
+            row->note = r->note;
+        }
+    }
+}
+
+/* ---- one N -------------------------------------------------------------------------------- */
+
+enum what { WALL, CORES, GPUS, NODES, SU };
+
+static double su_of(const struct stk_scaling_options *o, const struct stk_study_run *r)
+{
+    double cores = (double)r->cores, gpus = (double)r->gpus;
+    if (r->cores < 0 && r->gpus < 0 && r->nodes < 0) {
+        cores = o->cores_per_n || o->gpus_per_n ? (double)o->cores_per_n * (double)r->n : NAN;
+        gpus = (double)o->gpus_per_n * (double)r->n;
+    } else {
+        /* Cores only: a job without GPUs. GPUs only: the cores are unknown, which does not matter
+         * at a rate of 0. */
+        gpus = r->gpus < 0 ? 0 : gpus;
+        cores = r->cores < 0 ? (o->su.core > 0 ? NAN : 0) : cores;
+    }
+    double nodes = r->nodes < 0 ? (o->su.node > 0 ? NAN : 0) : (double)r->nodes;
+    return (o->su.core * cores + o->su.gpu * gpus + o->su.node * nodes) * r->wall_s / 3600;
+}
+
+static double pick(const struct stk_scaling_options *o, const struct stk_study_run *r, enum what w)
+{
+    bool none = r->cores < 0 && r->gpus < 0 && r->nodes < 0;
+    double n = (double)r->n;
+    bool given = none && (o->cores_per_n || o->gpus_per_n);
+    switch (w) {
+    case WALL:
+        return r->wall_s;
+    case CORES:
+        return r->cores >= 0 ? (double)r->cores : given ? n * (double)o->cores_per_n : NAN;
+    case GPUS:
+        return r->gpus >= 0 ? (double)r->gpus : given ? n * (double)o->gpus_per_n : NAN;
+    case NODES:
+        return r->nodes >= 0 ? (double)r->nodes : NAN;
+    default:
+        return su_of(o, r);
+    }
+}
+
+/* Median over the good runs of an N, for a value that a run may not have. */
+static double median_of(const struct stk_scaling *all, const struct stk_scaling_series *s,
+                        uint64_t n, enum what w, double *scratch)
+{
+    size_t k = 0;
+    for (size_t i = 0; i < s->from->nruns; i++) {
+        const struct stk_study_run *r = &s->from->run[i];
+        if (r->n != n || r->status != STK_RUN_OK)
+            continue;
+        scratch[k] = pick(&all->o, r, w);
+        k += isfinite(scratch[k]) ? 1 : 0;
+    }
+    return stk_median(scratch, k);
+}
+
+/* Costs as measured: inverted again if the metric is a rate. */
+static void fill_value(const struct stk_study *study, struct stk_scaling_row *r)
+{
+    bool rate = study->metric && study->higher_better;
+    struct stk_interval ci = r->cost.median_ci;
+    r->value = rate ? 1 / r->cost.median : r->cost.median;
+    r->value_ci = rate ? (struct stk_interval){1 / ci.hi, 1 / ci.lo} : ci;
+}
+
+static int fill_row(const struct stk_scaling *all, struct stk_scaling_series *s,
+                    struct stk_scaling_row *r, double *v, struct stk_err *err)
+{
+    static const struct stk_interval none = {NAN, NAN};
+    r->value = r->wall_s = r->work_cost = r->su = r->cores = r->gpus = r->nodes = NAN;
+    r->speedup = r->efficiency = r->karp_flatt = r->relative_su = NAN;
+    r->value_ci = r->speedup_ci = none;
+    if (!r->runs)
+        return 0;
+    stk_scaling_costs(all, s, r->n, v);
+    if (!stk_summarise(v, r->runs, &r->cost))
+        return stk_err_nomem(err, r->runs * sizeof *v);
+    stk_noise_add(&s->noise, v, r->runs);
+    fill_value(all->study, r);
+    r->work_cost = all->study->weak ? r->cost.median / (double)r->n : r->cost.median;
+    r->wall_s = median_of(all, s, r->n, WALL, v);
+    r->cores = median_of(all, s, r->n, CORES, v);
+    r->gpus = median_of(all, s, r->n, GPUS, v);
+    r->nodes = median_of(all, s, r->n, NODES, v);
+    r->su = median_of(all, s, r->n, SU, v);
+    return 0;
+}
+
+static int fill_rows(const struct stk_scaling *all, struct stk_scaling_series *s,
+                     struct stk_err *err)
+{
+    size_t most = 1;
+    for (size_t i = 0; i < s->nrows; i++)
+        most = s->row[i].runs > most ? s->row[i].runs : most;
+    double *v = calloc(most, sizeof *v);
+    int rc = v ? 0 : stk_err_nomem(err, most * sizeof *v);
+    for (size_t i = 0; i < s->nrows && !rc; i++)
+        rc = fill_row(all, s, &s->row[i], v, err);
+    free(v);
+    stk_noise_finish(&s->noise);
+    for (s->base = 0; s->base < s->nrows && !s->row[s->base].runs; s->base++)
+        ;
+    return rc;
+}
+
+/* ---- against the base --------------------------------------------------------------------- */
+
+/* Squared relative errors of a ratio add up (the runs of two N are independent). */
+static struct stk_interval ratio_interval(double ratio, const struct stk_summary *top,
+                                          const struct stk_summary *bottom)
+{
+    struct stk_interval t = top->median_ci, b = bottom->median_ci;
+    if (!stk_interval_known(t) || !stk_interval_known(b))
+        return (struct stk_interval){NAN, NAN};
+    double down = hypot(1 - t.lo / top->median, b.hi / bottom->median - 1);
+    double up = hypot(t.hi / top->median - 1, 1 - b.lo / bottom->median);
+    return (struct stk_interval){ratio * fmax(1 - down, 0), ratio * (1 + up)};
+}
+
+double stk_scaling_price(const struct stk_scaling_row *r)
+{
+    return r->su / r->wall_s * r->work_cost;
+}
+
+static void relate(const struct stk_scaling *all, struct stk_scaling_series *s,
+                   struct stk_scaling_row *r)
+{
+    const struct stk_scaling_row *base = &s->row[s->base];
+    double n = (double)r->n, n0 = (double)base->n;
+    r->speedup = n0 * base->work_cost / r->work_cost;
+    if (r != base)
+        r->speedup_ci = ratio_interval(r->speedup, &base->cost, &r->cost);
+    r->efficiency = r->speedup / n;
+    if (n > n0 && !all->study->weak)
+        r->karp_flatt = (1 / r->speedup - 1 / n) / (1 - 1 / n);
+    r->relative_su = s->su_known ? stk_scaling_price(r) / stk_scaling_price(base)
+                                 : n * r->work_cost / (n0 * base->work_cost);
+}
+
+static void relate_rows(const struct stk_scaling *all, struct stk_scaling_series *s)
+{
+    s->su_known = s->base < s->nrows;
+    for (size_t i = s->base; i < s->nrows; i++)
+        if (s->row[i].runs && !(s->row[i].su > 0 && s->row[i].wall_s > 0))
+            s->su_known = false;
+    for (size_t i = s->base; i < s->nrows; i++) {
+        struct stk_scaling_row *r = &s->row[i];
+        if (!r->runs)
+            continue;
+        relate(all, s, r);
+        double slack = stk_scaling_slack(s, &s->row[s->base], r);
+        if (!s->superlinear && r->efficiency * exp(isnan(slack) ? 0 : -slack) > SUPERLINEAR)
+            s->superlinear = r;
+    }
+}
+
+double stk_scaling_slack(const struct stk_scaling_series *s, const struct stk_scaling_row *a,
+                         const struct stk_scaling_row *b)
+{
+    double each = 1 / stk_median_worth((double)a->runs) + 1 / stk_median_worth((double)b->runs);
+    return s->noise.dof >= 1 ? stk_t95(s->noise.dof) * s->noise.relative_sd * sqrt(each) : NAN;
+}
+
+bool stk_scaling_differ(const struct stk_scaling_series *s, const struct stk_scaling_row *a,
+                        const struct stk_scaling_row *b)
+{
+    double slack = stk_scaling_slack(s, a, b), off = fabs(log(a->work_cost / b->work_cost));
+    return isnan(slack) ? off > 0 : off > slack;
+}
+
+/* ---- laws --------------------------------------------------------------------------------- */
+
+static void predict(const struct stk_scaling *all, struct stk_scaling_series *s)
+{
+    for (size_t i = 0; i < all->o.npredict; i++) {
+        struct stk_prediction *p = &s->prediction[i];
+        stk_laws_predict(s->laws, all->o.predict[i], p);
+        if (s->superlinear && !p->refused) {
+            *p = (struct stk_prediction){
+                .n = p->n, .time_s = NAN, .time_ci = {NAN, NAN}, .refused = true};
+            snprintf(p->why, sizeof p->why,
+                     "speedup exceeds N somewhere, which no law here allows");
+        }
+    }
+}
+
+static int fit_laws(const struct stk_scaling *all, struct stk_scaling_series *s,
+                    struct stk_err *err)
+{
+    struct stk_law_point *point = calloc(s->nrows ? s->nrows : 1, sizeof *point);
+    s->laws = calloc(1, sizeof *s->laws);
+    if (!point || !s->laws) {
+        free(point);
+        return stk_err_nomem(err, sizeof *s->laws);
+    }
+    size_t k = 0;
+    for (size_t i = 0; i < s->nrows; i++)
+        if (s->row[i].runs)
+            point[k++] = (struct stk_law_point){.n = (double)s->row[i].n,
+                                                .time_s = s->row[i].cost.median,
+                                                .runs = (double)s->row[i].runs};
+    struct stk_law_data d = {.point = point,
+                             .npoints = k,
+                             .noise = s->noise,
+                             .weak = all->study->weak,
+                             .throughput = all->o.throughput,
+                             .seed = all->o.seed};
+    stk_laws_fit(&d, s->laws);
+    free(point);
+    predict(all, s);
+    return 0;
+}
+
+/* ---- all of it ---------------------------------------------------------------------------- */
+
+static int compute_series(struct stk_scaling *all, size_t index, struct stk_err *err)
+{
+    struct stk_scaling_series *s = &all->series[index];
+    s->from = &all->study->series[index];
+    all->nseries = index + 1; /* releases what exists so far, whatever happens */
+    int rc = make_rows(s, err);
+    if (rc)
+        return rc;
+    count_runs(s);
+    rc = fill_rows(all, s, err);
+    if (rc)
+        return rc;
+    relate_rows(all, s);
+    rc = fit_laws(all, s, err);
+    if (rc)
+        return rc;
+    stk_scaling_plateau(s);
+    stk_scaling_choose(all, s);
+    return stk_scaling_cautions(all, index, err);
+}
+
+int stk_scaling_compute(const struct stk_study *study, const struct stk_scaling_options *o,
+                        struct stk_scaling *out, struct stk_err *err)
+{
+    memset(out, 0, sizeof *out);
+    out->study = study;
+    out->o = *o;
+    out->o.npredict = o->npredict < STK_SCALING_PREDICTIONS ? o->npredict : STK_SCALING_PREDICTIONS;
+    int rc = 0;
+    for (size_t i = 0; i < study->nseries && !rc; i++)
+        rc = compute_series(out, i, err);
+    for (size_t i = 0; i < o->nnotes && out->nseries && !rc; i++)
+        rc = stk_scaling_warn(out, 0, "conditions", err, "%s", o->note + i * o->note_size);
+    return rc ? rc : stk_scaling_compare(out, err);
+}
+
+void stk_scaling_release(struct stk_scaling *s)
+{
+    for (size_t i = 0; i < s->nseries; i++) {
+        free(s->series[i].row);
+        free(s->series[i].laws);
+    }
+    for (size_t i = 0; i < s->ncautions; i++)
+        free(s->caution[i].text);
+    free(s->caution);
+    free(s->comparison);
+    memset(s, 0, sizeof *s);
+}

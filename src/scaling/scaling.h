@@ -1,0 +1,144 @@
+/*
+ * scaling.h - what a study shows: speedup, efficiency, service units, the law behind the curve, the
+ * plateau, the N to request, and cautions. Numbers and sentences, no output.
+ *
+ * Everything is computed from medians of the runs of an N (never from means of ratios). `cost` is
+ * what is compared, smaller is better: seconds, or a metric, or the inverse of a rate. In a weak
+ * study N does N times as much work, and `work_cost` is the cost of one unit of it.
+ */
+#ifndef STK_SCALING_SCALING_H
+#define STK_SCALING_SCALING_H
+
+#include "scaling/law.h"
+#include "study/study.h"
+
+#define STK_SCALING_PREDICTIONS 32
+
+/* SU = (core * cores + gpu * gpus + node * nodes) * hours. */
+struct stk_su_rates {
+    double core, gpu, node;
+    const char *site; /* the site they belong to; NULL: none */
+};
+#define STK_SU_RATES_INIT                                                                          \
+    {                                                                                              \
+        .core = 1, .gpu = 2                                                                        \
+    }
+
+struct stk_scaling_options {
+    struct stk_su_rates su;
+    int64_t cores_per_n, gpus_per_n; /* allocated, if runs do not say; both 0: unknown */
+    double deadline_s;               /* 0: none */
+    double max_relative_su;          /* 0: none */
+    const double *predict;           /* borrowed */
+    size_t npredict;                 /* <= STK_SCALING_PREDICTIONS */
+    bool throughput;                 /* how laws are fitted: law.h */
+    uint64_t seed;                   /* of the bootstrap */
+    /* Notes made while the first series was run: nnotes sentences without a full stop, each in
+     * note_size bytes. Borrowed during the computation. */
+    const char *note;
+    size_t note_size, nnotes;
+};
+
+/* One N. NaN: unknown. */
+struct stk_scaling_row {
+    uint64_t n;
+    size_t runs, bad;        /* good; failed in some way */
+    enum stk_run_status why; /* of the first bad run */
+    const char *note;        /* its note, or NULL */
+    struct stk_summary cost; /* of the runs; n 0: none was good */
+    double work_cost;
+    double value; /* as measured: seconds or the metric, the median */
+    struct stk_interval value_ci;
+    double wall_s;
+    double speedup; /* against N = 1, or against base_n, assumed to be perfect */
+    struct stk_interval speedup_ci;
+    double efficiency, karp_flatt;
+    double cores, gpus, nodes; /* allocated */
+    double su, relative_su;
+};
+
+/*
+ * The quarter-share plateau: the smallest measured N beyond which every larger measured N delivers
+ * less than a quarter of its proportional share. The share of M > N: (t_N / t_M - 1) / (M / N - 1):
+ * 1 if twice the resources are twice as fast, 0 if they gain nothing.
+ */
+struct stk_plateau {
+    bool found;
+    uint64_t n;
+    double best_share; /* the best share of any larger N */
+    uint64_t best_n;
+    bool noise_known;
+    bool sure; /* noise_known, and less than a quarter even at the edge of the noise */
+    bool last_step_in_noise; /* the two largest N cannot be distinguished */
+};
+#define STK_PLATEAU_SHARE 0.25
+
+enum stk_wish {
+    STK_WISH_FASTEST,
+    STK_WISH_CHEAPEST,
+    STK_WISH_BALANCED,
+    STK_WISH_DEADLINE,
+    STK_WISH_MAX_SU,
+    STK_WISHES
+};
+const char *stk_wish_id(enum stk_wish w); /* "fastest", "max-relative-su" */
+
+struct stk_choice {
+    bool asked, found;
+    size_t row; /* of the N */
+    char sentence[320], reason[320];
+};
+
+struct stk_scaling_series {
+    const struct stk_study_series *from; /* borrowed */
+    struct stk_scaling_row *row;         /* n rising */
+    size_t nrows, base;                  /* base: the row speedups refer to; nrows: no good run */
+    struct stk_noise noise;
+    bool su_known; /* relative SUs come from the allocation; otherwise they are N / s */
+    const struct stk_scaling_row *superlinear; /* clearly more than N times as fast; NULL: none */
+    struct stk_laws *laws;
+    struct stk_plateau plateau;
+    struct stk_choice choice[STK_WISHES];
+    struct stk_prediction prediction[STK_SCALING_PREDICTIONS];
+};
+
+/* A warning about the results. */
+struct stk_caution {
+    const char *id; /* "noisy", "superlinear": docs/scale.md lists them */
+    size_t series;
+    char *text; /* a sentence */
+};
+
+/* Two series compared. */
+struct stk_comparison {
+    size_t a, b;
+    bool accelerator; /* a has no GPUs, b has: do they pay off? */
+    bool pays;        /* b costs fewer SUs than a, each at its cheapest */
+    double speed;     /* best time of a / best time of b */
+    double su;        /* cheapest SU of b / cheapest SU of a; NaN: unknown */
+    char text[480];
+};
+
+struct stk_scaling {
+    const struct stk_study *study; /* borrowed */
+    struct stk_scaling_options o;
+    struct stk_scaling_series series[STK_STUDY_SERIES_MAX];
+    size_t nseries;
+    struct stk_caution *caution;
+    size_t ncautions;
+    struct stk_comparison *comparison;
+    size_t ncomparisons;
+};
+
+/* The study must outlive it. Caller frees with stk_scaling_release(), also on error. */
+int stk_scaling_compute(const struct stk_study *study, const struct stk_scaling_options *o,
+                        struct stk_scaling *out, struct stk_err *err);
+void stk_scaling_release(struct stk_scaling *s);
+
+/* "6 GPUs", "N=6". */
+const char *stk_scaling_n(const struct stk_scaling *s, uint64_t n, char *buf, size_t size);
+/* Copies the costs of the good runs of an N, in the order of running, to v (room for row->runs). */
+size_t stk_scaling_costs(const struct stk_scaling *s, const struct stk_scaling_series *series,
+                         uint64_t n, double *v);
+
+#endif

@@ -1,0 +1,347 @@
+/*
+ * slurm.c - operations on Slurm: submit a job, look at many, cancel, and collect all data about
+ * some. Decides which client to call for what, in which order, and what its failure means.
+ */
+#include "sched/slurm/slurm.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "sched/slurm/priv.h"
+
+#define IDS_PER_CALL 500         /* more would slow down sacct and the database */
+#define DETAILS_MAX  64          /* jobs that are queried one by one */
+#define NAMED_S      (7 * 86400) /* how far back the accounting is searched for a name */
+
+/* "1,2,3" */
+static void put_ids(struct stk_buf *b, const uint64_t *id, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        stk_buf_printf(b, "%s%llu", i ? "," : "", (unsigned long long)id[i]);
+}
+
+/* ---- submit and cancel -------------------------------------------------------------------- */
+
+int stk_slurm_submit(const struct stk_slurm *s, const struct stk_slurm_batch *batch, uint64_t *id,
+                     struct stk_err *err)
+{
+    struct stk_slurm_output out = {0};
+    struct stk_slurm_args a;
+    char words[240];
+    stk_slurm_args(&a, s, "sbatch");
+    stk_slurm_arg(&a, "--parsable");
+    if (batch->dir) {
+        stk_slurm_arg(&a, "-D");
+        stk_slurm_arg(&a, batch->dir);
+    }
+    for (size_t i = 0; batch->args && batch->args[i]; i++) {
+        if (a.n >= STK_SLURM_ARGV_MAX - 1)
+            return stk_err_set(err, STK_E_USAGE, NULL, -1, "too many options for sbatch");
+        stk_slurm_arg(&a, batch->args[i]);
+    }
+    int rc = stk_slurm_call(s, a.v, batch->script, batch->len, &out, err);
+    if (!rc && out.status != 0) {
+        stk_slurm_words(&out, words, sizeof words);
+        rc = stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1, "sbatch refused the job: %s", words);
+    } else if (!rc && !stk_slurm_read_sbatch((const char *)out.out.data, out.out.len, id)) {
+        stk_slurm_words(&out, words, sizeof words);
+        rc = stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1, "sbatch gave no job id: %s", words);
+    }
+    stk_slurm_output_release(&out);
+    return rc;
+}
+
+int stk_slurm_cancel(const struct stk_slurm *s, const uint64_t *id, size_t n,
+                     const char *signal_name, struct stk_err *err)
+{
+    int rc = 0;
+    for (size_t at = 0; at < n && !rc; at += STK_SLURM_ARGV_MAX / 2) {
+        char number[STK_SLURM_ARGV_MAX / 2][24], words[240];
+        struct stk_slurm_output out = {0};
+        struct stk_slurm_args a;
+        stk_slurm_args(&a, s, "scancel");
+        if (signal_name) {
+            stk_slurm_arg(&a, "-s");
+            stk_slurm_arg(&a, signal_name);
+        }
+        for (size_t i = at; i < n && i < at + STK_SLURM_ARGV_MAX / 2; i++) {
+            snprintf(number[i - at], sizeof number[0], "%llu", (unsigned long long)id[i]);
+            stk_slurm_arg(&a, number[i - at]);
+        }
+        rc = stk_slurm_call(s, a.v, NULL, 0, &out, err);
+        /* It complains about jobs that have ended, but handles the others. */
+        bool gone = memmem(out.err.data ? (char *)out.err.data : "", out.err.len,
+                           STK_SLURM_NO_SUCH_JOB, sizeof STK_SLURM_NO_SUCH_JOB - 1) ||
+                    memmem(out.err.data ? (char *)out.err.data : "", out.err.len, "already", 7);
+        if (!rc && out.status != 0 && !gone) {
+            stk_slurm_words(&out, words, sizeof words);
+            rc = stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1, "scancel: %s", words);
+        }
+        stk_slurm_output_release(&out);
+    }
+    return rc;
+}
+
+/* ---- looking at many ---------------------------------------------------------------------- */
+
+double stk_slurm_poll_s(double age_s)
+{
+    return fmin(60, fmax(2, age_s / 2));
+}
+
+static int no_memory(int rc, struct stk_err *err)
+{
+    return rc == STK_E_NOMEM && err && !err->code ? stk_err_nomem(err, 0) : rc;
+}
+
+/* Whether it has left the queue; or is pending and may have been requeued. */
+static bool needs_sacct(const struct stk_slurm_job *j)
+{
+    return j->state == STK_SLURM_UNKNOWN || stk_slurm_ended(j->state) ||
+           (j->state == STK_SLURM_PENDING && strcmp(j->reason, "BeginTime") == 0);
+}
+
+static bool needs_scontrol(const struct stk_slurm_job *j)
+{
+    return j->state == STK_SLURM_UNKNOWN || (stk_slurm_ended(j->state) && j->exit_code < 0);
+}
+
+/* Calls one client for up to IDS_PER_CALL of the jobs that need it. */
+static int ask_for(const struct stk_slurm *s, struct stk_slurm_jobs *jobs,
+                   bool (*needs)(const struct stk_slurm_job *), struct stk_err *err)
+{
+    uint64_t id[IDS_PER_CALL];
+    int rc = 0;
+    for (size_t at = 0; at < jobs->n && !rc;) {
+        struct stk_buf list = STK_BUF_INIT;
+        size_t n = 0;
+        for (; at < jobs->n && n < IDS_PER_CALL; at++)
+            if (!needs || needs(&jobs->job[at]))
+                id[n++] = jobs->job[at].id;
+        put_ids(&list, id, n);
+        rc = stk_buf_check(&list, err);
+        if (!rc && n && needs)
+            rc = stk_slurm_ask_sacct(s, "-j", stk_buf_cstr(&list), NULL, jobs, true, err);
+        else if (!rc && n)
+            rc = stk_slurm_ask_squeue(s, "-j", stk_buf_cstr(&list), jobs, true, err);
+        stk_buf_release(&list);
+    }
+    return rc;
+}
+
+/* Combines the answers of several clients into one state. */
+static void settle(struct stk_slurm_job *j)
+{
+    stk_slurm_job_settle(j);
+    if (j->state == STK_SLURM_PENDING && j->restarts > 0)
+        j->state = STK_SLURM_REQUEUED;
+}
+
+/* An error only when no client could be called. */
+static int nobody_answered(const struct stk_slurm_jobs *jobs, struct stk_err *err)
+{
+    static const char *const names[] = {"squeue", "sacct", "scontrol", "sstat"};
+    if (jobs->asked == 0 || jobs->failed != jobs->asked)
+        return 0;
+    unsigned first = stk_slurm_bit(jobs->failed);
+    const char *why = jobs->why[first], *name = names[first];
+    bool named = strncmp(why, name, strlen(name)) == 0; /* the message already begins with it */
+    return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1, "Slurm does not answer: %s%s%s",
+                       named ? "" : name, named ? "" : ": ", why);
+}
+
+int stk_slurm_look(const struct stk_slurm *s, const uint64_t *id, size_t n,
+                   struct stk_slurm_jobs *out, struct stk_err *err)
+{
+    int rc = 0;
+    char number[24];
+    stk_slurm_jobs_clear(out);
+    out->max = n > STK_SLURM_JOBS_MAX ? n : 0;
+    for (size_t i = 0; i < n && !rc; i++) {
+        struct stk_slurm_job *j = stk_slurm_jobs_get(out, id[i]);
+        rc = j ? 0 : stk_err_nomem(err, n * sizeof *out->job);
+        if (j && out->n != i + 1)
+            rc = stk_err_set(err, STK_E_USAGE, NULL, -1, "job %llu is given twice",
+                             (unsigned long long)id[i]);
+    }
+    rc = rc ? rc : ask_for(s, out, NULL, err);
+    rc = rc ? rc : ask_for(s, out, needs_sacct, err);
+    for (size_t i = 0, asked = 0; i < out->n && asked < DETAILS_MAX && !rc; i++)
+        if (needs_scontrol(&out->job[i])) {
+            asked++;
+            snprintf(number, sizeof number, "%llu", (unsigned long long)out->job[i].id);
+            rc = stk_slurm_ask_scontrol(s, number, out->job[i].id, out, true, err);
+        }
+    for (size_t i = 0; i < out->n && !rc; i++)
+        settle(&out->job[i]);
+    return rc ? no_memory(rc, err) : nobody_answered(out, err);
+}
+
+/* ---- everything about some ---------------------------------------------------------------- */
+
+struct asking {
+    const struct stk_slurm *s;
+    struct stk_slurm_jobs *out;
+    struct stk_err *err;
+    struct stk_buf list;
+    size_t n;
+};
+
+static int ask_listed(struct asking *a)
+{
+    int rc = stk_buf_check(&a->list, a->err);
+    if (!rc && a->n) {
+        const char *list = stk_buf_cstr(&a->list);
+        rc = stk_slurm_ask_sacct(a->s, "-j", list, NULL, a->out, false, a->err);
+        rc = rc ? rc : stk_slurm_ask_squeue(a->s, "-j", list, a->out, false, a->err);
+    }
+    stk_buf_reset(&a->list);
+    a->n = 0;
+    return rc;
+}
+
+static int list_id(void *user, const char *id, size_t len)
+{
+    struct asking *a = user;
+    stk_buf_printf(&a->list, "%s%.*s", a->n ? "," : "", (int)len, id);
+    return ++a->n < IDS_PER_CALL ? 0 : ask_listed(a);
+}
+
+static int gather_by_id(const struct stk_slurm *s, const struct stk_slurm_query *q,
+                        struct stk_slurm_jobs *out, struct stk_err *err)
+{
+    struct asking a = {.s = s, .out = out, .err = err};
+    int rc = 0;
+    for (size_t i = 0; q->ids[i] && !rc; i++)
+        if (!stk_slurm_id_ok(q->ids[i]))
+            rc = stk_err_set(err, STK_E_USAGE, NULL, -1,
+                             "\"%.80s\" is not a job id (12, or 12_3 for a task of an array)",
+                             q->ids[i]);
+    for (size_t i = 0; q->ids[i] && !rc; i++)
+        rc = stk_slurm_id_each(q->ids[i], list_id, &a);
+    rc = rc ? rc : ask_listed(&a);
+    stk_buf_release(&a.list);
+    return rc;
+}
+
+/* squeue lists all parts of a heterogeneous job when asked for one: removes the others. */
+static void drop_other_parts(const struct stk_slurm_query *q, struct stk_slurm_jobs *out)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < out->n; i++) {
+        const char *label = out->job[i].label, *plus = strchr(label, '+');
+        bool wanted = !plus;
+        for (size_t k = 0; q->ids[k] && !wanted; k++)
+            wanted = !strchr(q->ids[k], '+') || strcmp(q->ids[k], label) == 0;
+        if (wanted)
+            out->job[kept++] = out->job[i];
+        else
+            stk_slurm_job_release(&out->job[i]);
+    }
+    out->n = kept;
+}
+
+/* In sacct's format. */
+static int since_text(int64_t since, char *text, size_t size, struct stk_err *err)
+{
+    struct tm tm;
+    time_t when = (time_t)since;
+    if (!localtime_r(&when, &tm) || !strftime(text, size, "%Y-%m-%dT%H:%M:%S", &tm))
+        return stk_err_set(err, STK_E_USAGE, NULL, -1, "the start of the time range is invalid");
+    return 0;
+}
+
+static int gather_by_user(const struct stk_slurm *s, const struct stk_slurm_query *q,
+                          struct stk_slurm_jobs *out, struct stk_err *err)
+{
+    char since[32], user[64];
+    int rc = since_text(q->since, since, sizeof since, err);
+    if (rc)
+        return rc;
+    snprintf(user, sizeof user, "%u", (unsigned)getuid());
+    const char *who = q->user ? q->user : user;
+    if (who[0] == '-' || !who[0])
+        return stk_err_set(err, STK_E_USAGE, NULL, -1, "\"%.80s\" is not a user", who);
+    rc = stk_slurm_ask_sacct(s, "-u", who, since, out, false, err);
+    return rc ? rc : stk_slurm_ask_squeue(s, "-u", who, out, false, err);
+}
+
+/* The ids as given, or those of the jobs that the controller still knows. */
+static int details(const struct stk_slurm *s, const struct stk_slurm_query *q,
+                   struct stk_slurm_jobs *out, struct stk_err *err)
+{
+    struct stk_slurm_id id;
+    int rc = 0;
+    for (size_t i = 0; q->ids && q->ids[i] && i < DETAILS_MAX && !rc; i++) {
+        const char *text = q->ids[i], *list = strchr(text, '[');
+        struct stk_slurm_word whole = {text, list ? (size_t)(list - text) - 1 : strlen(text)};
+        char one[32];
+        if (!stk_slurm_id(whole, &id))
+            continue;
+        bool part = list || id.label.n != strspn(text, "0123456789");
+        snprintf(one, sizeof one, "%.*s", (int)whole.n, text);
+        rc = stk_slurm_ask_scontrol(s, one, id.job, out, part && out->n > 0, err);
+    }
+    for (size_t i = 0; !q->ids && i < out->n && i < DETAILS_MAX && !rc; i++) {
+        char number[24];
+        const struct stk_slurm_job *j = &out->job[i];
+        snprintf(number, sizeof number, "%llu", (unsigned long long)j->id);
+        if (j->sources & STK_SLURM_BY_SQUEUE)
+            rc = stk_slurm_ask_scontrol(s, number, j->id, out, true, err);
+    }
+    return rc;
+}
+
+static int live_use(const struct stk_slurm *s, struct stk_slurm_jobs *out, struct stk_err *err)
+{
+    struct stk_buf list = STK_BUF_INIT;
+    size_t n = 0;
+    for (size_t i = 0; i < out->n && n < DETAILS_MAX; i++)
+        if (out->job[i].state == STK_SLURM_RUNNING)
+            stk_buf_printf(&list, "%s%llu", n++ ? "," : "", (unsigned long long)out->job[i].id);
+    int rc = stk_buf_check(&list, err);
+    if (!rc && n)
+        rc = stk_slurm_ask_sstat(s, stk_buf_cstr(&list), out, err);
+    stk_buf_release(&list);
+    return rc;
+}
+
+int stk_slurm_report(const struct stk_slurm *s, const struct stk_slurm_query *q,
+                     struct stk_slurm_jobs *out, struct stk_err *err)
+{
+    stk_slurm_jobs_clear(out);
+    out->max = q->max_jobs;
+    int rc = q->ids ? gather_by_id(s, q, out, err) : gather_by_user(s, q, out, err);
+    if (q->ids && !rc)
+        drop_other_parts(q, out);
+    rc = rc ? rc : details(s, q, out, err);
+    rc = rc ? rc : live_use(s, out, err);
+    for (size_t i = 0; i < out->n && !rc; i++)
+        settle(&out->job[i]);
+    return rc ? no_memory(rc, err) : nobody_answered(out, err);
+}
+
+/* ---- by name ------------------------------------------------------------------------------ */
+
+int stk_slurm_named(const struct stk_slurm *s, const char *name, uint64_t *id, struct stk_err *err)
+{
+    struct stk_slurm_jobs jobs = {0};
+    char since[32];
+    int rc = since_text((int64_t)time(NULL) - NAMED_S, since, sizeof since, err);
+    rc = rc ? rc : stk_slurm_ask_squeue(s, "--name", name, &jobs, false, err);
+    if (!rc && !jobs.n)
+        rc = stk_slurm_ask_sacct(s, "--name", name, since, &jobs, false, err);
+    if (!rc && (jobs.failed & STK_SLURM_BY_SQUEUE))
+        rc = stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1, "squeue: %s", jobs.why[0]);
+    *id = 0;
+    for (size_t i = 0; i < jobs.n && !rc; i++)
+        if (strcmp(jobs.job[i].name, name) == 0)
+            *id = jobs.job[i].id;
+    rc = no_memory(rc, err);
+    stk_slurm_jobs_release(&jobs);
+    return rc;
+}

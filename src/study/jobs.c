@@ -1,0 +1,333 @@
+/*
+ * jobs.c - the executor "slurm": submits runs as jobs together, then waits for them. Which
+ * job is which run is on disk before anything else happens, so you may close your laptop.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "base/file.h"
+#include "base/pool.h"
+#include "sched/slurm/slurm.h"
+#include "study/priv.h"
+
+#define TICK_S         0.25
+#define NEW_RESULT_S   1.0 /* between looks when a job has just left its result */
+#define RESULTS_A_TICK 64
+
+/* ---- jobs on disk ------------------------------------------------------------------------- */
+
+static int remember(struct stk_jobs *jobs, const struct stk_job_run *j, struct stk_err *err)
+{
+    int rc = STK_ARRAY_MORE(jobs->job, jobs->n, err);
+    if (rc)
+        return rc;
+    jobs->job[jobs->n++] = *j;
+    j->tally->waiting++;
+    return 0;
+}
+
+static uint64_t number_of(const struct stk_jval *v, const char *name)
+{
+    const struct stk_jval *x = v->type == STK_JOBJ ? stk_json_get(v, name) : NULL;
+    return x && x->type == STK_JINT && x->i >= 0 ? (uint64_t)x->i : UINT64_MAX;
+}
+
+static bool is_collected(const struct stk_runner *r, const struct stk_job_run *j)
+{
+    const struct stk_study_series *s = &r->study.series[j->tally->series];
+    char text[24];
+    snprintf(text, sizeof text, "%llu", (unsigned long long)j->id);
+    for (size_t i = 0; i < s->nruns; i++)
+        if (s->run[i].job && strcmp(s->run[i].job, text) == 0)
+            return true;
+    return false;
+}
+
+/* A later line of the journal gives the id of an unsure job: it is no longer unsure. */
+static void drop_unsure(struct stk_jobs *jobs, const struct stk_job_run *j)
+{
+    for (size_t i = 0; i < jobs->n; i++) {
+        struct stk_job_run *known = &jobs->job[i];
+        if (!known->id && known->tally == j->tally && known->repeat == j->repeat) {
+            known->tally->waiting--;
+            *known = jobs->job[--jobs->n];
+            return;
+        }
+    }
+}
+
+static const char *text_of(const struct stk_jval *v, const char *name)
+{
+    const struct stk_jval *x = v->type == STK_JOBJ ? stk_json_get(v, name) : NULL;
+    return x && x->type == STK_JSTR ? x->str : NULL;
+}
+
+static int take_job(void *user, const struct stk_jval *v, const char *text, size_t len,
+                    struct stk_err *err)
+{
+    struct stk_runner *r = user;
+    struct stk_jobs *jobs = r->there;
+    struct stk_job_run j = {.id = number_of(v, "job"), .repeat = number_of(v, "repeat")};
+    const struct stk_study_run of = {.n = number_of(v, "n"), .point = text_of(v, "point")};
+    const char *token = text_of(v, "token");
+    (void)text;
+    (void)len;
+    if (token && strlen(token) < sizeof j.token)
+        snprintf(j.token, sizeof j.token, "%s", token);
+    j.tally = stk_runner_point_of(r, &of);
+    if (j.id == UINT64_MAX || (!j.id && !j.token[0]) || !j.tally || j.repeat > STK_STUDY_RUNS_MAX)
+        return stk_err_set(err, STK_E_CORRUPT, NULL, -1, "not a job");
+    drop_unsure(jobs, &j);
+    return j.id && is_collected(r, &j) ? 0 : remember(jobs, &j, err);
+}
+
+static int open_jobs(struct stk_runner *r, struct stk_err *err)
+{
+    struct stk_jobs *jobs = r->there = calloc(1, sizeof *jobs);
+    if (!jobs)
+        return stk_err_nomem(err, sizeof *jobs);
+    jobs->fd = -1;
+    return stk_lines_open(&r->folder, "jobs.jsonl", &jobs->fd, take_job, r, err);
+}
+
+static void close_jobs(struct stk_runner *r)
+{
+    struct stk_jobs *jobs = r->there;
+    if (jobs->fd >= 0)
+        close(jobs->fd);
+    free(jobs->job);
+    free(jobs);
+    r->there = NULL;
+}
+
+int stk_jobs_write(struct stk_jobs *jobs, const struct stk_job_run *j, struct stk_err *err)
+{
+    const struct stk_point *p = j->tally->point;
+    struct stk_buf b = STK_BUF_INIT;
+    struct stk_jw w;
+    stk_jw_init(&w, &b, false);
+    stk_jw_open(&w, '{');
+    stk_jw_put_u64(&w, "n", p->n);
+    if (!p->by_n)
+        stk_jw_put_str(&w, "point", p->id);
+    stk_jw_put_u64(&w, "repeat", j->repeat);
+    stk_jw_put_u64(&w, "job", j->id);
+    stk_jw_put_str(&w, "token", j->token);
+    stk_jw_put_u64(&w, "submitted", (uint64_t)time(NULL));
+    stk_jw_close(&w, '}');
+    int rc = stk_lines_add(jobs->fd, &b, "jobs.jsonl", err);
+    if (!rc && fdatasync(jobs->fd) != 0)
+        rc = stk_err_sys(err, "jobs.jsonl", "fdatasync");
+    stk_buf_release(&b);
+    return rc;
+}
+
+/* ---- submitting --------------------------------------------------------------------------- */
+
+/* Called now and then while a client of Slurm runs. */
+static int on_wait(void *user)
+{
+    return stk_runner_tick(user, "jobs");
+}
+
+struct stk_slurm stk_jobs_slurm(struct stk_runner *r)
+{
+    return (struct stk_slurm){.stop = on_wait, .user = r};
+}
+
+/* An sbatch whose answer was lost may have succeeded: "Socket timed out on send/recv operation", or
+ * we killed it. */
+static bool may_be_there(int rc, const struct stk_err *why)
+{
+    return rc == STK_E_STOPPED || strstr(why->what, "timed out") ||
+           strstr(why->what, "did not answer");
+}
+
+/* A job that may exist stays on the list until its name is found or known to be missing. */
+static int submit(struct stk_runner *r, struct stk_tally *t, struct stk_err *err)
+{
+    const struct stk_slurm slurm = stk_jobs_slurm(r);
+    struct stk_jobs *jobs = r->there;
+    struct stk_arena arena = STK_ARENA_INIT;
+    struct stk_buf script = STK_BUF_INIT;
+    struct stk_words args = {.arena = &arena};
+    struct stk_job_run j = {.tally = t, .repeat = stk_tally_tries(t), .pending = true};
+    snprintf(j.token, sizeof j.token, "%s", jobs->token);
+    int rc = stk_batch_make(r, &j, &script, &args, err);
+    struct stk_slurm_batch batch = {
+        .script = stk_buf_cstr(&script), .len = script.len, .args = args.v, .dir = r->plan.cwd};
+    bool made = rc == 0;
+    rc = rc ? rc : stk_slurm_submit(&slurm, &batch, &j.id, err);
+    if (rc == 0 || (made && may_be_there(rc, err))) {
+        int kept = stk_jobs_write(jobs, &j, rc ? NULL : err);
+        kept = kept ? kept : remember(jobs, &j, rc ? NULL : err);
+        rc = rc ? rc : kept;
+    }
+    stk_buf_release(&script);
+    stk_arena_release(&arena);
+    return rc;
+}
+
+/* Slurm refuses this point: keeps a failed run with Slurm's message. */
+static int keep_refusal(struct stk_runner *r, struct stk_tally *t, const struct stk_err *why,
+                        struct stk_err *err)
+{
+    struct stk_study_run run = stk_point_run(t->point, stk_tally_tries(t));
+    char note[STK_STUDY_TEXT_MAX + 1];
+    snprintf(note, sizeof note, "%.250s", why->what);
+    run.status = STK_RUN_FAILED;
+    run.note = note;
+    return stk_runner_keep(r, t, &run, err);
+}
+
+/* Refusals that may pass when some of our jobs have ended, or the controller is back:
+ * "AssocMaxSubmitJobLimit", "Unable to contact slurm controller", "Socket timed out". */
+static bool may_pass(const struct stk_err *why)
+{
+    static const char *const words[] = {"SubmitJob", "Unable to contact", "timed out",
+                                        "did not answer", "temporarily"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strstr(why->what, words[i]))
+            return true;
+    return false;
+}
+
+static int start(struct stk_runner *r, struct stk_tally *t, struct stk_err *err)
+{
+    struct stk_err this = {0};
+    if (stk_runner_tick(r, "jobs") != 0)
+        return stk_err_set(err, STK_E_STOPPED, NULL, -1, "stopped");
+    int rc = submit(r, t, &this);
+    if (rc == STK_E_UNSUPPORTED) {
+        r->refused = this;
+        r->later = may_pass(&this);
+        if (!r->later)
+            return keep_refusal(r, t, &this, err);
+        if (stk_runner_waiting(r)) /* not a failed run: the rest is tried at the next look */
+            return 0;
+    }
+    if (rc && err)
+        *err = this;
+    return rc;
+}
+
+/* ---- waiting ------------------------------------------------------------------------------ */
+
+static bool new_result(const struct stk_runner *r)
+{
+    const struct stk_jobs *jobs = r->there;
+    for (size_t i = 0; i < jobs->n && i < RESULTS_A_TICK; i++)
+        if (jobs->job[i].gone_s == 0 && stk_jobs_has_result(r, &jobs->job[i]))
+            return true;
+    return false;
+}
+
+static bool any_gone(const struct stk_jobs *jobs)
+{
+    for (size_t i = 0; i < jobs->n; i++)
+        if (jobs->job[i].gone_s > 0 && jobs->job[i].id)
+            return true;
+    return false;
+}
+
+/* Waits until it is time to look again. */
+static int wait_for_look(struct stk_runner *r, struct stk_err *err)
+{
+    const struct stk_jobs *jobs = r->there;
+    double start_s = stk_now(), until = start_s + stk_slurm_poll_s(start_s - jobs->changed_s);
+    bool settling = any_gone(jobs);
+    for (double now = start_s; now < until; now = stk_now()) {
+        if (now - start_s >= NEW_RESULT_S && (settling || new_result(r)))
+            break;
+        if (stk_runner_tick(r, "jobs") != 0)
+            return stk_err_set(err, STK_E_STOPPED, NULL, -1, "stopped");
+        nanosleep(&(struct timespec){.tv_nsec = (long)(TICK_S * 1e9)}, NULL);
+    }
+    return 0;
+}
+
+static int collect(struct stk_runner *r, bool *changed, struct stk_err *err)
+{
+    struct stk_jobs *jobs = r->there;
+    int rc = jobs->changed_s > 0 ? wait_for_look(r, err) : 0;
+    if (rc)
+        return rc;
+    rc = stk_jobs_look(r, changed, err);
+    /* A controller that does not answer for a while comes back. */
+    jobs->failures = rc == STK_E_UNSUPPORTED ? jobs->failures + 1 : 0;
+    if (jobs->failures && jobs->failures < 10)
+        rc = 0;
+    if (*changed || jobs->changed_s == 0)
+        jobs->changed_s = stk_now();
+    return rc;
+}
+
+static bool is_pending(const struct stk_job_run *j)
+{
+    return j->pending && j->id;
+}
+
+/* The time is up: pending jobs will not run. */
+static int cancel(struct stk_runner *r, struct stk_err *err)
+{
+    const struct stk_slurm slurm = stk_jobs_slurm(r);
+    struct stk_jobs *jobs = r->there;
+    uint64_t *id = calloc(jobs->n + 1, sizeof *id);
+    size_t n = 0;
+    if (!id)
+        return stk_err_nomem(err, jobs->n * sizeof *id);
+    for (size_t i = 0; i < jobs->n; i++)
+        if (is_pending(&jobs->job[i]))
+            id[n++] = jobs->job[i].id;
+    int rc = n ? stk_slurm_cancel(&slurm, id, n, NULL, err) : 0;
+    for (size_t i = jobs->n; i-- > 0 && !rc;)
+        if (is_pending(&jobs->job[i]))
+            rc = stk_jobs_give_up(r, i, "still pending when the budget was spent", err);
+    free(id);
+    return rc;
+}
+
+/* ---- the executor ------------------------------------------------------------------------- */
+
+static int find(const struct stk_runner *r, struct stk_err *err)
+{
+    (void)r;
+    return stk_slurm_have("sbatch", err);
+}
+
+static int begin(struct stk_runner *r, struct stk_err *err)
+{
+    struct stk_jobs *jobs = r->there;
+    int fd, rc = stk_folder_below(&r->folder, "jobs", &fd, err);
+    stk_slurm_token(jobs->token, sizeof jobs->token);
+    if (!rc)
+        close(fd);
+    return rc;
+}
+
+static void end(struct stk_runner *r)
+{
+    if (r->later && r->plan.detach)
+        stk_runner_note(&r->conditions,
+                        "Slurm accepts no more jobs now (%.160s): use --resume to submit the rest",
+                        r->refused.what);
+}
+
+const struct stk_executor stk_executor_slurm = {
+    .name = "slurm",
+    .can = STK_VIA_QUEUES,
+    .launcher = "srun",                    /* gets its numbers from the job's environment */
+    .cpus_variable = "SRUN_CPUS_PER_TASK", /* since 22.05 it no longer inherits this from the job */
+    .runs_max = 3,
+    .find = find,
+    .open = open_jobs,
+    .begin = begin,
+    .end = end,
+    .start = start,
+    .collect = collect,
+    .cancel = cancel,
+    .close = close_jobs,
+};

@@ -1,0 +1,154 @@
+/*
+ * one.c - one run of one point: prepares, starts and times it, finds its metric, and
+ * describes failures in a sentence. The same here and inside jobs of Slurm.
+ */
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/secret.h"
+#include "base/units.h"
+#include "study/priv.h"
+
+int stk_one_init(struct stk_one *o, const struct stk_runner_plan *plan,
+                 const struct stk_launcher *launcher, const struct stk_metric *metric, int out_fd,
+                 struct stk_err *err)
+{
+    *o = (struct stk_one){.plan = plan, .launcher = launcher, .metric = metric, .out_fd = out_fd};
+    return out_fd < 0 ? stk_output_open(&o->out_fd, err) : 0;
+}
+
+void stk_one_release(struct stk_one *o)
+{
+    if (o->out_fd >= 0)
+        close(o->out_fd);
+    stk_command_release(&o->command);
+    stk_buf_release(&o->output);
+}
+
+static int on_tick(void *user)
+{
+    struct stk_one *o = user;
+    return o->tick ? o->tick(o->user, o->phase) : 0;
+}
+
+static int start(struct stk_one *o, const char *phase, struct stk_exec_end *end,
+                 struct stk_err *err)
+{
+    struct stk_child c = {
+        .path = o->command.path,
+        .argv = o->command.argv.v,
+        .env = o->command.env.v,
+        .dir = o->plan->cwd,
+        .cpus = o->command.pinned ? &o->command.cpus : NULL,
+        .fd = {STK_FD_NULL, o->out_fd, o->out_fd},
+        /* Ending its group ends all its children. Not in a job of Slurm, which goes by the group
+         * where there are no cgroups. */
+        .own_group = o->plan->via->can & STK_VIA_CHOOSES,
+        .timeout_s = o->plan->timeout_s,
+        .tick = on_tick,
+        .user = o,
+    };
+    o->phase = phase;
+    int rc = stk_exec_timed(&c, end, err);
+    if (!rc && end->stopped)
+        rc = stk_err_set(err, STK_E_STOPPED, NULL, -1, "stopped");
+    return rc;
+}
+
+/* How a program ended, for people. */
+static void say_end(const struct stk_one *o, const struct stk_exec_end *end, char *out, size_t size)
+{
+    char limit[32];
+    if (end->timed_out)
+        snprintf(out, size, "stopped after %s (--timeout)",
+                 stk_format_duration(o->plan->timeout_s, limit, sizeof limit));
+    else if (end->signal)
+        snprintf(out, size, "killed by signal %d (%s)", end->signal, strsignal(end->signal));
+    else
+        snprintf(out, size, "exit status %d", end->status);
+}
+
+/* The note of a failed run: what happened, and the program's own last line. */
+static void say_why(struct stk_one *o, const char *what)
+{
+    char line[100];
+    struct stk_buf said = STK_BUF_INIT;
+    stk_output_last_line(&o->output, line, sizeof line);
+    stk_secret_text(line, strlen(line), &said);
+    snprintf(o->note, sizeof o->note, "%s%s%.120s", what, line[0] ? "; its last line: " : "",
+             stk_buf_cstr(&said));
+    stk_buf_release(&said);
+}
+
+static int prepare(struct stk_one *o, const struct stk_point *p, struct stk_study_run *run,
+                   struct stk_err *err)
+{
+    struct stk_exec_end end;
+    char what[120], how[80];
+    int rc = stk_command_shell(&o->command, o->launcher, o->plan, o->plan->prepare, p, err);
+    rc = rc ? rc : start(o, "prepare", &end, err);
+    if (rc || (!end.status && !end.timed_out))
+        return rc;
+    rc = stk_output_read(o->out_fd, false, &o->output, err);
+    say_end(o, &end, how, sizeof how);
+    snprintf(what, sizeof what, "--prepare failed: %s", how);
+    say_why(o, what);
+    run->status = STK_RUN_FAILED;
+    return rc;
+}
+
+static int judge(struct stk_one *o, const struct stk_exec_end *end, struct stk_study_run *run,
+                 struct stk_err *err)
+{
+    char what[120];
+    bool bad = end->status != 0 || end->timed_out;
+    bool head = !bad && o->metric && o->metric->pick == STK_METRIC_FIRST;
+    int rc = bad || o->metric ? stk_output_read(o->out_fd, head, &o->output, err) : 0;
+    if (rc)
+        return rc;
+    if (bad) {
+        run->status = end->timed_out ? STK_RUN_TIMEOUT : STK_RUN_FAILED;
+        say_end(o, end, what, sizeof what);
+        say_why(o, what);
+    } else if (o->metric &&
+               !stk_metric_find(o->metric, (char *)o->output.data, o->output.len, &run->value)) {
+        run->status = STK_RUN_FAILED;
+        say_why(o, "the metric is not in its output");
+    } else if (o->metric && !(run->value >= 1e-12 && run->value <= 1e12)) {
+        snprintf(what, sizeof what, "the metric is %g, which is not a positive number", run->value);
+        run->status = STK_RUN_FAILED;
+        run->value = NAN;
+        say_why(o, what);
+    }
+    return 0;
+}
+
+int stk_one_run(struct stk_one *o, const struct stk_point *p, uint64_t repeat,
+                struct stk_study_run *run, struct stk_err *err)
+{
+    struct stk_exec_end end;
+    *run = stk_point_run(p, repeat);
+    o->note[0] = '\0';
+    stk_buf_reset(&o->output);
+    int rc = stk_output_reset(o->out_fd, err);
+    if (!rc && o->plan->prepare)
+        rc = prepare(o, p, run, err);
+    if (rc || run->status != STK_RUN_OK) {
+        run->note = o->note;
+        return rc;
+    }
+    rc = stk_output_reset(o->out_fd, err);
+    rc = rc ? rc : stk_command_make(&o->command, o->launcher, o->plan, p, err);
+    rc = rc ? rc : start(o, "run", &end, err);
+    if (rc)
+        return rc;
+    run->wall_s = end.wall_s;
+    run->cpu_s = end.cpu_s;
+    run->peak_memory_bytes = end.max_rss_bytes;
+    rc = judge(o, &end, run, err);
+    run->note = o->note[0] ? o->note : NULL;
+    return rc;
+}

@@ -1,0 +1,194 @@
+/*
+ * output.c - the output of a command: kept in an unnamed file while it runs, searched line
+ * by line for the metric, and shown in part after a failure.
+ */
+#include <ctype.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "base/file.h"
+#include "base/num.h"
+#include "base/own.h"
+#include "base/text.h"
+#include "study/priv.h"
+#include "base/stats.h"
+
+#define LINE_MAX_BYTES 65536 /* a longer line is searched in parts: regexec() may be quadratic */
+#define MATCHES_MAX    100000
+
+/* ---- the file ----------------------------------------------------------------------------- */
+
+int stk_output_open(int *fd, struct stk_err *err)
+{
+    const char *dir = getenv("TMPDIR");
+    dir = dir && *dir ? dir : "/tmp";
+    *fd = stk_create_nameless(dir);
+    /* All writers append. */
+    if (*fd >= 0 && fcntl(*fd, F_SETFL, O_APPEND) == 0)
+        return 0;
+    int rc = stk_err_sys(err, dir, "cannot keep the output of a run");
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+    return rc;
+}
+
+int stk_output_reset(int fd, struct stk_err *err)
+{
+    return ftruncate(fd, 0) == 0 ? 0 : stk_err_sys(err, NULL, "emptying the output of a run");
+}
+
+int stk_output_read(int fd, bool head, struct stk_buf *b, struct stk_err *err)
+{
+    struct stat st;
+    size_t got = 0;
+    stk_buf_reset(b);
+    if (fstat(fd, &st) != 0)
+        return stk_err_sys(err, NULL, "the output of a run");
+    size_t size = st.st_size > STK_OUTPUT_MAX ? STK_OUTPUT_MAX : (size_t)st.st_size;
+    void *to = stk_buf_room(b, size + 1);
+    if (!to)
+        return stk_err_nomem(err, size);
+    uint64_t from = head ? 0 : (uint64_t)st.st_size - size;
+    int rc = stk_pread_full(fd, to, size, from, &got, "output", err);
+    b->len = rc ? 0 : got;
+    (void)stk_buf_cstr(b);
+    return rc;
+}
+
+/* The line that ends at *end, without the text before it; false: none. */
+static bool line_before(const char *text, size_t *start, size_t *end)
+{
+    while (*end && memchr(" \t\r\n\0", text[*end - 1], 5))
+        --*end;
+    *start = *end;
+    while (*start && text[*start - 1] != '\n' && text[*start - 1] != '\r')
+        --*start;
+    return *end > 0;
+}
+
+/* A line of dashes says nothing. */
+static bool has_word(const char *p, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (isalnum((unsigned char)p[i]) || (unsigned char)p[i] >= 0x80)
+            return true;
+    return false;
+}
+
+void stk_output_last_line(const struct stk_buf *b, char *out, size_t size)
+{
+    const char *text = (const char *)b->data;
+    size_t end = b->len, start = 0;
+    out[0] = '\0';
+    while (line_before(text, &start, &end) && !has_word(text + start, end - start))
+        end = start;
+    size_t n = 0;
+    for (size_t len; start < end; start += len) { /* whole characters; the display escapes them */
+        uint32_t cp;
+        len = stk_utf8_next(text + start, end - start, &cp);
+        if (n + (len ? len : 1) >= size)
+            break;
+        if (len)
+            memcpy(out + n, text + start, len);
+        else
+            out[n] = '?';
+        len = len ? len : 1;
+        n += len;
+    }
+    out[n] = '\0';
+}
+
+/* ---- the metric --------------------------------------------------------------------------- */
+
+int stk_metric_init(struct stk_metric *m, const char *regex, enum stk_metric_pick pick,
+                    struct stk_err *err)
+{
+    char why[200];
+    *m = (struct stk_metric){.pick = pick};
+    int bad = regcomp(&m->regex, regex, REG_EXTENDED | REG_NEWLINE);
+    if (bad) {
+        regerror(bad, &m->regex, why, sizeof why);
+        return stk_err_set(err, STK_E_USAGE, NULL, -1, "--metric: %s: %.100s", why, regex);
+    }
+    m->compiled = true;
+    if (m->regex.re_nsub >= 1)
+        return 0;
+    stk_metric_release(m);
+    return stk_err_set(err, STK_E_USAGE, NULL, -1,
+                       "--metric: put the number in parentheses, as in 'images/s: ([0-9.]+)'");
+}
+
+void stk_metric_release(struct stk_metric *m)
+{
+    if (m->compiled)
+        regfree(&m->regex);
+    m->compiled = false;
+}
+
+int stk_metric_check(const char *regex, struct stk_err *err)
+{
+    struct stk_metric m;
+    int rc = stk_metric_init(&m, regex, STK_METRIC_LAST, err);
+    stk_metric_release(&m);
+    return rc;
+}
+
+struct matches {
+    double *v;
+    size_t n;
+    bool more; /* whether another match is useful */
+};
+
+static void keep_match(const struct stk_metric *m, struct matches *all, double value)
+{
+    if (m->pick != STK_METRIC_MEDIAN && all->n) {
+        all->v[0] = value; /* the last so far; for the first, matching stops here */
+        return;
+    }
+    if (all->n == MATCHES_MAX || STK_ARRAY_MORE(all->v, all->n, NULL))
+        return;
+    all->v[all->n++] = value;
+    all->more = m->pick != STK_METRIC_FIRST;
+}
+
+static void search_line(const struct stk_metric *m, const char *line, struct matches *all)
+{
+    regmatch_t at[2];
+    for (int flags = 0; all->more && regexec(&m->regex, line, 2, at, flags) == 0;
+         flags = REG_NOTBOL) {
+        int64_t i;
+        double value;
+        if (at[1].rm_so >= 0 &&
+            stk_num_parse(line + at[1].rm_so, (size_t)(at[1].rm_eo - at[1].rm_so), &i, &value) !=
+                STK_NUM_NONE)
+            keep_match(m, all, value);
+        if (at[0].rm_eo == 0)
+            return; /* an empty match: cannot advance */
+        line += at[0].rm_eo;
+    }
+}
+
+bool stk_metric_find(const struct stk_metric *m, char *text, size_t len, double *value)
+{
+    struct matches all = {.more = true};
+    for (size_t at = 0; at < len && all.more;) {
+        char *end = memchr(text + at, '\n', len - at);
+        size_t n = end ? (size_t)(end - (text + at)) : len - at, step = n + 1;
+        n = n > LINE_MAX_BYTES ? LINE_MAX_BYTES : n;
+        step = n == LINE_MAX_BYTES ? n : step;
+        char was = text[at + n];
+        text[at + n] = '\0';
+        search_line(m, text + at, &all);
+        text[at + n] = was;
+        at += step;
+    }
+    if (all.n)
+        *value = stk_median(all.v, all.n);
+    free(all.v);
+    return all.n > 0;
+}

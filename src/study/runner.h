@@ -1,0 +1,161 @@
+/*
+ * runner.h - runs a study: points (study/point.h), each several times, by an executor
+ * (study/via.h).
+ *
+ * A study is a folder: plan.json (what to run and how; a resume may change it), runs.jsonl (one
+ * line per run, appended as it ends; the runner holds a lock on it), study.json (all of it, for
+ * `stoker scale --from`), output/ (of failed runs) and, with Slurm, jobs.jsonl and jobs/. Killed at
+ * any moment, it can be resumed.
+ */
+#ifndef STK_STUDY_RUNNER_H
+#define STK_STUDY_RUNNER_H
+
+#include "study/via.h"
+#include "study/study.h"
+
+#define STK_RUNNER_N_MAX    128    /* different N */
+#define STK_RUNNER_RUNS_MAX 10000u /* runs of one point */
+#define STK_RUNNER_WORD_MAX 131072 /* bytes per word of the command, as in execve() */
+
+/* What N sets. */
+enum stk_runner_sets {
+    STK_SETS_THREADS = 1u << 0,
+    STK_SETS_RANKS = 1u << 1,
+    STK_SETS_GPUS = 1u << 2,
+    STK_SETS_NODES = 1u << 3,
+};
+
+/* Which of several matches is the metric. */
+enum stk_metric_pick { STK_METRIC_LAST, STK_METRIC_FIRST, STK_METRIC_MEDIAN };
+
+/* Everything about what to run. In texts, {n}, {size} and {ranks} stand for a point's numbers. */
+struct stk_runner_plan {
+    const char **argv;   /* the command; NULL-terminated */
+    bool shell;          /* argv[0] is a line for sh */
+    const char *prepare; /* a line for sh, run before each run, not timed; NULL: none */
+    const char *cwd;     /* absolute */
+    /* Points from N ... */
+    uint64_t n[STK_RUNNER_N_MAX]; /* rising */
+    size_t nn;
+    bool weak;
+    uint64_t size; /* {size} is this, times N for weak scaling; 0: none */
+    uint64_t sets; /* enum stk_runner_sets */
+    uint64_t threads_per_rank, ranks_per_node; /* 0: not specified */
+    /* ... each spread over these numbers of nodes, if its ranks divide evenly ... */
+    uint64_t spread[STK_RUNNER_N_MAX]; /* rising */
+    size_t nspread;                    /* 0: the scheduler decides */
+    /* ... or points as given: then there is no N. argv NULL: that of the plan. label NULL: the id.
+     * series NULL: the label. n 0: 1. */
+    const struct stk_point *variant;
+    size_t nvariants;
+    bool pin, oversubscribe;
+    const char *launcher, *container; /* words before the command, split as by a shell; NULL:
+                                         none */
+    uint64_t runs_min, runs_max, warmup, seed;
+    double precision, budget_s, timeout_s; /* budget, timeout: 0 means none */
+    const char *metric;                    /* a POSIX extended regular expression, or NULL */
+    uint64_t metric_pick;                  /* enum stk_metric_pick */
+    bool higher_better;
+    const char *series, *unit;      /* unit NULL: from what N sets */
+    uint64_t cores_per_n;           /* if nothing else tells; 0: unknown */
+    const struct stk_executor *via; /* not NULL */
+    const char **sbatch;            /* options of sbatch; NULL-terminated, or NULL */
+    const char *batch_head;         /* the text above our line in the batch file; NULL: none */
+    const char *gpu_type;           /* NULL: any */
+    uint64_t at_once;               /* maximum in the queue; 0: no limit */
+    bool detach;                    /* submit, and do not wait */
+    bool share;                     /* others may read a new folder, as the umask says */
+};
+#define STK_RUNNER_PLAN_INIT                                                                       \
+    {                                                                                              \
+        .pin = true, .runs_min = 3, .runs_max = 20, .warmup = 1, .seed = 1, .precision = 0.02,     \
+        .via = &stk_executor_local                                                                 \
+    }
+
+/* What a resume may change. */
+struct stk_runner_change {
+    const uint64_t *n; /* more N; NULL: none */
+    size_t nn;
+    const struct stk_point *variant; /* more variants; existing ones stay */
+    size_t nvariants;
+    uint64_t runs_min, runs_max; /* runs_max 0: unchanged */
+    double precision, timeout_s; /* NaN: unchanged */
+    double budget_s;             /* of this call; NaN: unchanged */
+    uint64_t at_once;            /* UINT64_MAX: unchanged */
+    bool detach;
+    const char *trust; /* other users whose studies may be run: names separated by commas, or "all";
+                          NULL: none. Borrowed until stk_runner_free() */
+};
+
+/* Progress, several times per second. */
+struct stk_runner_state {
+    uint64_t done, planned;    /* runs; planned is an estimate */
+    const char *label;         /* of the point running now; NULL: none */
+    const char *phase;         /* "warm-up", "prepare", "run", "jobs" */
+    double left_s;             /* NaN: unknown */
+    uint64_t pending, running; /* jobs */
+    const char *reason;        /* why jobs are pending; "": unknown */
+};
+struct stk_runner_watch {
+    /* Non-zero stops. May be NULL. */
+    int (*tick)(void *user, const struct stk_runner_state *state);
+    void *user;
+};
+
+/* Where it ran, and what else was running there. */
+#define STK_RUNNER_NOTES 16
+struct stk_runner_conditions {
+    char host[65], cpu[128], gpu[96], governor[32];
+    unsigned cpus_usable, cores_usable; /* cores: physical */
+    double load;                        /* at the start; NaN: unknown, as below */
+    double others_cores, others_worst;  /* CPUs used by other programs meanwhile */
+    double steal;                       /* share of CPU time taken by other virtual machines */
+    char note[STK_RUNNER_NOTES][320];   /* sentences */
+    size_t nnotes;
+};
+
+struct stk_runner;
+
+/* Checks the plan, creates the folder (dir NULL: stoker-scale-NAME-TIME here) and writes a copy of
+ * the plan there. Caller frees with stk_runner_free(). */
+int stk_runner_new(const struct stk_runner_plan *plan, const char *dir, struct stk_runner **out,
+                   struct stk_err *err);
+/* STK_E_EXISTS: the folder or its plan belongs to another user, or others can write it, and the
+ * change does not allow it with `trust`: nothing is run. */
+int stk_runner_resume(const char *dir, const struct stk_runner_change *change,
+                      struct stk_runner **out, struct stk_err *err);
+/* Describes for people what the study in dir would run: commands with secrets masked, whoever wrote
+ * them. Runs nothing, trusts nothing. */
+int stk_runner_describe(const char *dir, struct stk_buf *out, struct stk_err *err);
+/* Runs what is missing. Completed runs are kept, whatever it returns: STK_E_STOPPED if tick()
+ * stopped it (jobs then stay in the queue). Writes the changed plan of a resumed study. */
+int stk_runner_go(struct stk_runner *r, const struct stk_runner_watch *watch, struct stk_err *err);
+/* For use inside a job: does the run of that name ("n8-r2": point and repeat) and sets *status to
+ * the job's exit status. */
+int stk_runner_inside(const char *dir, const char *name, const char *trust, int (*stop)(void),
+                      int *status, struct stk_err *err);
+void stk_runner_free(struct stk_runner *r); /* NULL is fine */
+/* Removes the folder that stk_runner_new() created, if it has no job and no good run. */
+void stk_runner_discard(struct stk_runner *r);
+
+/* Borrowed until stk_runner_free(). */
+const struct stk_study *stk_runner_study(const struct stk_runner *r);
+const struct stk_runner_plan *stk_runner_plan(const struct stk_runner *r);
+const struct stk_runner_conditions *stk_runner_conditions(const struct stk_runner *r);
+const char *stk_runner_dir(const struct stk_runner *r); /* absolute */
+const struct stk_tally *stk_runner_tally(const struct stk_runner *r, size_t *npoints);
+uint64_t stk_runner_waiting(const struct stk_runner *r); /* in a queue */
+
+/* Parses "1,2,4", "1-8", "1-64*2" into n[0..STK_RUNNER_N_MAX), ascending and without duplicates.
+ * option: named in errors. */
+int stk_runner_parse_n(const char *option, const char *text, uint64_t *n, size_t *nn,
+                       struct stk_err *err);
+/* Whether it is a regular expression with a group. */
+int stk_metric_check(const char *regex, struct stk_err *err);
+/* A name for the metric of a regular expression: "images/s" for "images/s: ([0-9.]+)". */
+void stk_metric_name(const char *regex, char *out, size_t size);
+/* Which direction is better, by the words and units around the group: 1 more ("images/s"), -1 less
+ * ("seconds"), 0 unknown. */
+int stk_metric_sense(const char *regex);
+
+#endif

@@ -1,0 +1,222 @@
+/*
+ * test_action.c - actions and the lines made of them. A user pastes these lines, and a program acts
+ * on the parameters: a path that is quoted wrongly, or a kind that nobody can name, breaks both.
+ */
+#include "advice/action.h"
+
+#include "check.h"
+#include "analysis/parts.h"
+
+static const struct stk_action_scene plain = {.scheduler = "", .nodes = 1, .python = true};
+
+static const char *lines(const struct stk_action *a, size_t n, struct stk_action_scene scene)
+{
+    static struct stk_buf out = STK_BUF_INIT;
+    stk_buf_reset(&out);
+    stk_actions_render(a, n, &scene, &out);
+    static char text[4096];
+    snprintf(text, sizeof text, "%s", stk_buf_cstr(&out));
+    stk_buf_release(&out);
+    return text;
+}
+
+static const char *line(struct stk_action a, struct stk_action_scene scene)
+{
+    return lines(&a, 1, scene);
+}
+
+/* With all that an action can have. */
+static struct stk_action full(enum stk_action_kind kind, const char *path)
+{
+    return (struct stk_action){.kind = kind,
+                               .path = path,
+                               .to = "/node",
+                               .count = 3,
+                               .bytes = 4u << 20,
+                               .depth = 2,
+                               .use = stk_use_of("hdf5"),
+                               .format = "tfrecord",
+                               .loader = {.framework = "torch", .batch = 32}};
+}
+
+static void table(void)
+{
+    struct stk_action_scene slurm = {.scheduler = "slurm", .nodes = 2};
+    for (int k = 0; k < STK_ACT_COUNT; k++) {
+        const struct stk_action_info *i = stk_action_info((enum stk_action_kind)k);
+        CHECK(i->name && *i->name);
+        for (int other = 0; other < k; other++)
+            CHECK(strcmp(i->name, stk_action_info((enum stk_action_kind)other)->name) != 0);
+        for (int python = 0; python < 2; python++) {
+            slurm.python = python;
+            const char *text = line(full((enum stk_action_kind)k, "/data/x"), slurm);
+            CHECK(*text && text[strlen(text) - 1] == '\n' && !strstr(text, "\n\n"));
+            CHECK(!strstr(text, "{path}") && !strstr(text, "{count}") && !strstr(text, "{bytes}"));
+        }
+    }
+}
+
+/* As many lines for any path: nothing in it ends one. */
+static void any_path(void)
+{
+    struct stk_action_scene slurm = {.scheduler = "slurm", .nodes = 2, .python = true};
+    static const char *const names[] = {"a\nb", "-rf", "$(rm)", "'", "\"\\", "{count}", "\xff\x1b"};
+    for (int k = 0; k < STK_ACT_COUNT; k++) {
+        size_t want = 0;
+        for (const char *c = line(full((enum stk_action_kind)k, "/data/x"), slurm); *c; c++)
+            want += *c == '\n';
+        for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+            size_t n = 0;
+            for (const char *c = line(full((enum stk_action_kind)k, names[i]), slurm); *c; c++) {
+                n += *c == '\n';
+                CHECK(*c != '\x1b');
+            }
+            CHECK_INT(n, want);
+        }
+    }
+}
+
+static void packing(void)
+{
+    struct stk_action a[2] = {
+        {.kind = STK_ACT_PACK, .path = "/d/my set", .to = "/d/my set-packed", .format = "tar"},
+        {.kind = STK_ACT_LOADER,
+         .path = "/d/my set-packed",
+         .loader = {.framework = "torch", .batch = 8, .shuffle = "block"}}};
+    CHECK_STR(lines(a, 2, plain),
+              "stoker pack '/d/my set' '/d/my set-packed' --format tar\n"
+              "# then, in place of the dataset and its DataLoader (adapt what <-- marks):\n"
+              "import stoker.torch\n"
+              "loader = stoker.torch.Loader(\"/d/my set-packed\", batch=8, shuffle=\"block\")   "
+              "# <-- your batch size\n"
+              "for batch in loader:   # a dict of tensors, one per field\n"
+              "    print(list(batch))   # <-- x, y = batch[...]: your fields\n");
+    a[0].bytes = 1u << 20;
+    CHECK(strstr(lines(a, 1, plain), " --format tar --shard-size 1048576\n"));
+    a[0].count = 7; /* the two exclude each other */
+    CHECK(strstr(lines(a, 1, plain), " --format tar --shards 7\n"));
+    a[0].depth = 1;
+    CHECK(strstr(lines(a, 1, plain), " --format tar --shards 7 --shuffle 1\n"));
+    a[1] = (struct stk_action){
+        .kind = STK_ACT_LOADER, .instead = true, .loader = {.framework = "tf", .batch = 32}};
+    CHECK_STR(
+        line(a[1], plain),
+        "# or, in TensorFlow: import stoker.tf; batches = stoker.tf.dataset(PATH, batch=32)\n");
+}
+
+/* Not for a program in C. */
+static void in_c(void)
+{
+    struct stk_action a = {.kind = STK_ACT_LOADER,
+                           .path = "/d/x",
+                           .loader = {.framework = "c", .batch = 8, .last = "short"}};
+    const char *text = line(a, plain);
+    CHECK(strstr(text, "\nstruct stk_loader_options o = {.batch = 8, .shuffle = STK_SHUFFLE_NONE, "
+                       ".last = STK_LAST_SHORT};"));
+    CHECK(strstr(text, "\nrc = stk_dataset_open(\"/d/x\", NULL, &dataset, &err);\n"));
+    CHECK(!strstr(text, "import"));
+}
+
+/* A second loader beside the first, of a path that is known or not: it can be pasted either way. */
+static void evaluation(void)
+{
+    struct stk_action a[2] = {
+        {.kind = STK_ACT_LOADER,
+         .path = "/d/train",
+         .loader = {.framework = "torch", .batch = 8, .decode = "image:9,flip"}},
+        {.kind = STK_ACT_LOADER,
+         .path = "/d/val",
+         .note = "evaluated on",
+         .loader = {.framework = "torch",
+                    .batch = 8,
+                    .shuffle = "none",
+                    .last = "short",
+                    .decode = "image:9"}}};
+    const char *text = lines(a, 2, plain);
+    CHECK(strstr(text, "    x = batch[\"data\"].permute(0, 3, 1, 2).float() / 255 "));
+    CHECK(strstr(text, "\n# evaluated on:\n"
+                       "val_loader = stoker.torch.Loader(\"/d/val\", batch=8, shuffle=\"none\", "
+                       "last=\"short\",   # <-- your batch size\n"
+                       "                                 decode=\"image:9\")   # <-- your image "
+                       "size\n"));
+    a[1].path = NULL;
+    CHECK(strstr(lines(a, 2, plain), "\n# val_loader = stoker.torch.Loader(PATH, batch=8, "));
+    CHECK(
+        strstr(lines(a, 2, plain), "\n#                                  decode=\"image:9\")   #"));
+}
+
+/* Every kind as a program would meet it, for a test that compiles and runs the lines:
+ * `test_action --render PATH TO FORMAT`. */
+static int render(char **argv)
+{
+    for (int k = 0; k < STK_ACT_COUNT; k++)
+        for (int python = 0; python < 2; python++) {
+            struct stk_action a = full((enum stk_action_kind)k, argv[0]);
+            struct stk_action_scene scene = {.scheduler = "", .nodes = 1, .python = python};
+            a.use = stk_use_of(argv[2]);
+            a.loader.decode = a.use->decode;
+            a.loader.framework = python ? "torch" : "c";
+            a.to = argv[1];
+            printf("== %s %s\n%s", stk_action_info(a.kind)->name, python ? "python" : "c",
+                   line(a, scene));
+        }
+    return 0;
+}
+
+static void staging(void)
+{
+    struct stk_action a = {.kind = STK_ACT_STAGE, .path = "/lus/a b", .to = "", .is_file = true};
+    struct stk_action_scene slurm = {.scheduler = "slurm", .nodes = 2, .python = true};
+    CHECK_STR(line(a, slurm), "# in the job script, before training; once per node:\n"
+                              "sbcast '/lus/a b' \"${TMPDIR:?}\"/'a b'\n"
+                              "# then read \"${TMPDIR:?}\"/'a b' instead of '/lus/a b'\n");
+    a.to = "/dev/shm";
+    CHECK(strstr(line(a, plain), "\ncp -r '/lus/a b' /dev/shm/\n"));
+    a.is_file = false;
+    CHECK(strstr(line(a, slurm), "\nsrun --ntasks-per-node=1 --ntasks=\"$SLURM_NNODES\" cp -r "));
+}
+
+/* What a format has to say takes the place of what holds for any file, or stands beside it. */
+static void of_formats(void)
+{
+    struct stk_action a = {.kind = STK_ACT_READ_WHOLE, .path = "/d/x", .count = 4};
+    CHECK_STR(line(a, plain), "data = open(\"/d/x\", \"rb\").read()\n");
+    a.use = stk_use_of("hdf5");
+    CHECK_STR(line(a, plain), "f = h5py.File(\"/d/x\", \"r\", driver=\"core\")\n");
+    a.kind = STK_ACT_KEEP_OPEN;
+    CHECK(strstr(line(a, plain), "\n        self.f = h5py.File(\"/d/x\", \"r\")\n"));
+    a.use = stk_use_of("");
+    CHECK(strstr(line(a, plain), "\n        self.f = open(\"/d/x\", \"rb\")\n"));
+    a.kind = STK_ACT_READERS;
+    a.use = stk_use_of("tfrecord");
+    CHECK_STR(line(a, plain), "tf.data.TFRecordDataset(files, num_parallel_reads=4)\n"
+                              "DataLoader(dataset, num_workers=4, persistent_workers=True)\n");
+    for (size_t i = 0; stk_format_at(i); i++) {
+        const struct stk_format_use *u = stk_use_of(stk_format_at(i)->name);
+        CHECK(u && (!u->load || u->library));
+    }
+    CHECK(stk_use_of("checkpoint")->how & STK_USE_CHECKPOINT);
+    CHECK(stk_use_of("no such format")->how == 0);
+}
+
+static void databases(void)
+{
+    struct stk_action a = {.kind = STK_ACT_SQLITE_READ, .path = "/d/50%?.db"};
+    CHECK(strstr(line(a, plain), "sqlite3.connect(\"file:/d/50%25%3F.db?immutable=1\", uri=True)"));
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 5 && strcmp(argv[1], "--render") == 0)
+        return render(argv + 2);
+    CHECK_BEGIN(argc, argv);
+    CHECK_RUN(table);
+    CHECK_RUN(any_path);
+    CHECK_RUN(packing);
+    CHECK_RUN(in_c);
+    CHECK_RUN(evaluation);
+    CHECK_RUN(staging);
+    CHECK_RUN(of_formats);
+    CHECK_RUN(databases);
+    return CHECK_DONE();
+}

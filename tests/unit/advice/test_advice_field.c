@@ -1,0 +1,316 @@
+/*
+ * test_advice_field.c - advice to programs that people brought: each was told something that was
+ * not so, or not told what was. A user would follow the advice and gain nothing.
+ */
+#include "advice/priv.h"
+
+#include "adviceset.h"
+
+/* 16,000 reads of 8 KiB in order, of which one in 32 waits for what the kernel reads ahead. */
+static void stream_that_is_read_ahead(void)
+{
+    set_init(&s, 20, 1);
+    uint32_t f = set_file(&s, "/lus/shard-0000.tar", "lustre", 125 * MB);
+    struct stk_prof_rec *r = set_use(
+        &s, 0, f,
+        (struct use){.reads = 16000, .bytes = 8 * KIB, .read_s = 0.0006, .seq = 1, .consec = 1});
+    memset(r->n.read_latency, 0, sizeof r->n.read_latency);
+    r->n.read_latency[set_latency(1e-6)] = 15500;
+    r->n.read_latency[set_latency(0.019)] = 500;
+    /* Larger requests would wait for the same bytes: measured, they gain nothing. */
+    CHECK(!advise("small-reads"));
+    CHECK(set_finding(&o, "prefetch-depth") != NULL);
+    CHECK(!says(set_finding(&o, "read-parallelism"), "TFRecord"));
+    done();
+}
+
+static void save_often(const char *path, const char *fs, double writes, double opens, double syncs)
+{
+    set_init(&s, 10, 1);
+    struct stk_prof_rec *r = set_use(&s, 0, set_file(&s, path, fs, 8 * MB),
+                                     (struct use){.writes = writes,
+                                                  .write_bytes = 512 * KIB,
+                                                  .write_s = 1,
+                                                  .opens = opens,
+                                                  .fsyncs = syncs,
+                                                  .stats = 200,
+                                                  .meta_s = 2});
+    r->n.c[STK_C_STATS] = 0;
+    r->n.c[STK_C_WRITE_OPENS] = (uint64_t)opens;
+}
+
+/* What is written under a name of its own and renamed is a checkpoint all the same. */
+static void checkpoint_until_it_is_renamed(void)
+{
+    save_often("/lus/run/model.pt.tmp", "lustre", 320, 200, 200);
+    CHECK(advise("checkpoint-local") != NULL);
+    CHECK(!set_finding(&o, "metadata-load")); /* the time is that of fsync, not of opens */
+    CHECK(!set_finding(&o, "fsync-heavy"));   /* the same seconds */
+    done();
+    /* On a local disk, synced once each: that is what one tells people to do. */
+    save_often("/scratch/model.pt.tmp", "ext4", 320, 200, 200);
+    const struct stk_finding *f = advise("fsync-heavy");
+    CHECK(says(f, "that is right") && !says(f, "Sync once"));
+    CHECK(!set_finding(&o, "metadata-load"));
+    done();
+    /* A line, a sync. */
+    save_often("/scratch/steps.txt", "ext4", 1000, 1, 1000);
+    CHECK(says(advise("fsync-heavy"), "Sync once"));
+    done();
+    save_often("/scratch/runs.db-journal", "ext4", 1000, 300, 900);
+    CHECK(says(advise("fsync-heavy"), "transaction"));
+    done();
+}
+
+/* cat reads a table and waits for the pipe; what parses it is another. */
+static void text_that_is_passed_on(void)
+{
+    struct use u = {
+        .reads = 1000, .bytes = 128 * KIB, .read_s = 1e-5, .seq = 1, .consec = 1, .span_s = 5};
+    set_init(&s, 20, 1);
+    s.proc[0].cpu_s = 0.05;
+    set_use(&s, 0, set_file(&s, "/d/table.csv", "ext4", 125 * MB), u);
+    CHECK(!advise("csv-to-records"));
+    done();
+    set_init(&s, 20, 1);
+    s.proc[0].cpu_s = 6; /* this one parses */
+    set_use(&s, 0, set_file(&s, "/d/table.csv", "ext4", 125 * MB), u);
+    const struct stk_finding *f = advise("csv-to-records");
+    CHECK(f && f->gain_s > 4 && f->gain_s < 5);
+    done();
+}
+
+/* Every rank reads the file once: there is nothing to keep in memory. */
+static void each_rank_once(void)
+{
+    set_init(&s, 10, 4);
+    uint32_t f = set_file(&s, "/lus/mesh.bin", "lustre", 100 * MB);
+    for (uint32_t r = 0; r < 4; r++)
+        set_use(
+            &s, r, f,
+            (struct use){.reads = 1600, .bytes = 64 * KIB, .read_s = 0.002, .seq = 1, .consec = 1});
+    CHECK(!advise("reread-small-file"));
+    CHECK(set_finding(&o, "same-data-every-rank") != NULL);
+    CHECK(!says(set_finding(&o, "same-data-every-rank"), "Loader(")); /* it cannot read a .bin */
+    done();
+}
+
+/* Children that tell their parent nothing are ranks; those that do are a loader's workers. */
+static void spawned(uint64_t parent_heard)
+{
+    set_init(&s, 100, 1);
+    s.proc[0].seen_read_bytes = 5000 + parent_heard;
+    s.proc[0].left_out_read_bytes = 5000;
+    uint32_t f = set_file(&s, "/lus/data.h5", "lustre", 100 * MB);
+    for (int i = 0; i < 2; i++)
+        set_use(&s, set_worker(&s, 0, 10), f,
+                (struct use){.reads = 5000, .bytes = 16 * KIB, .read_s = 0.006, .seq = 0.5});
+}
+
+static void ranks_that_were_spawned(void)
+{
+    spawned(8);
+    CHECK(advise("small-reads") != NULL);
+    done();
+    spawned(80000);
+    advise("");
+    CHECK(o.o.nfindings == 0 && strstr(o.o.verdict, "hidden behind computing"));
+    done();
+}
+
+/* Little of a big file in random order: cp copies all of it, a buffer would be filled in vain. */
+static void little_of_much(void)
+{
+    set_init(&s, 60, 1);
+    set_nodes(&s, 8);
+    set_use(&s, 0, set_file(&s, "/lus/big.bin", "lustre", 20480 * MB),
+            (struct use){.reads = 20000, .bytes = 4 * KIB, .read_s = 0.001, .seq = 0.5});
+    const struct stk_finding *f = advise("random-reads");
+    CHECK(f && !says(f, "Loader("));
+    f = set_finding(&o, "stage-to-node");
+    CHECK(!f || says(f, "Copying 20.0 GiB"));
+    f = set_finding(&o, "small-reads");
+    CHECK(f && !says(f, "buffering") && !says(f, "stoker pack"));
+    done();
+}
+
+static void no_python(void)
+{
+    set_init(&s, 10, 1);
+    s.proc[0].exe = "/usr/bin/solver";
+    set_use(&s, 0, set_file(&s, "/d/out.dat", "ext4", 1e6),
+            (struct use){.writes = 100000, .write_bytes = 5.9, .write_s = 2});
+    const struct stk_finding *f = advise("small-writes");
+    CHECK(says(f, "setvbuf") && !says(f, "open("));
+    CHECK(f && strstr(f->title, "writes of 6 B"));
+    done();
+    set_init(&s, 10, 2);
+    s.proc[0].exe = s.proc[1].exe = "/usr/bin/solver";
+    uint32_t file = set_file(&s, "/lus/mesh.npy", "lustre", 100 * MB);
+    for (uint32_t r = 0; r < 2; r++)
+        set_use(
+            &s, r, file,
+            (struct use){.reads = 800, .bytes = 128 * KIB, .read_s = 0.005, .seq = 1, .consec = 1});
+    f = advise("same-data-every-rank");
+    CHECK(f && !says(f, "torch"));
+    f = set_finding(&o, "prefetch-depth");
+    CHECK(f && !says(f, "DataLoader("));
+    f = set_finding(&o, "read-parallelism");
+    CHECK(f && !says(f, "DataLoader("));
+    done();
+}
+
+/* An HDF5 file that is opened for each sample would be loaded for each sample: 13 times slower. */
+static void load_at_every_open(void)
+{
+    for (int once = 0; once < 2; once++) {
+        set_init(&s, 10, 1);
+        set_use(&s, 0, set_file(&s, "/lus/a.h5", "lustre", 20 * MB),
+                (struct use){.reads = 12000,
+                             .bytes = 1600,
+                             .read_s = 0.0002,
+                             .opens = once ? 1 : 12000,
+                             .seq = 1,
+                             .distinct = 19e6,
+                             .meta_s = 1});
+        const struct stk_finding *f = advise("in-memory-hdf5");
+        CHECK(!!f == !!once);
+        CHECK(once || set_finding(&o, "open-per-sample"));
+        done();
+    }
+}
+
+/* Numbers of a finding that names one file are that file's. */
+static void one_files_numbers(void)
+{
+    set_init(&s, 10, 1);
+    for (int i = 0; i < 3; i++)
+        set_use(&s, 0,
+                set_file(&s, i ? i > 1 ? "/lus/c.h5" : "/lus/b.h5" : "/lus/a.h5", "lustre", MB),
+                (struct use){.reads = 1000, .bytes = 1000, .read_s = 0.001, .seq = 1});
+    const struct stk_finding *f = advise("in-memory-hdf5");
+    CHECK(f && strstr(f->title, "1.00 MiB is read in 1,000 pieces"));
+    CHECK(f && strstr(f->sentence[1], "2 more are like it"));
+    done();
+}
+
+/* Whoever runs under PBS has no sbcast. */
+static void schedulers(void)
+{
+    static const char *const name[] = {"slurm", "pbs", ""};
+    for (int i = 0; i < 3; i++) {
+        set_init(&s, 10, 2);
+        set_nodes(&s, 8);
+        s.p.job = "7";
+        s.p.scheduler = name[i];
+        uint32_t file = set_file(&s, "/lus/a.bin", "lustre", 64 * MB);
+        for (uint32_t r = 0; r < 2; r++)
+            set_use(&s, r, file,
+                    (struct use){
+                        .reads = 3000, .bytes = 64 * KIB, .read_s = 0.001, .distinct = 64 * MB});
+        const struct stk_finding *f = advise("stage-to-node");
+        CHECK(f && says(f, "sbcast") == (i == 0) && !says(f, "srun"));
+        CHECK(f && (i == 0 || says(f, "mpirun")));
+        done();
+    }
+}
+
+/* Requests in flight while the program computes are not waited for. */
+static void in_flight(void)
+{
+    for (int busy = 0; busy < 2; busy++) {
+        set_init(&s, 10, 1);
+        set_use(&s, 0, set_file(&s, "/lus/a.bin", "lustre", 64 * MB),
+                (struct use){.reads = 9000, .bytes = 4096, .read_s = 0.001, .api = STK_API_ASYNC});
+        s.proc[0].cpu_s = busy ? 9.9 : 0.5;
+        const struct stk_finding *f = advise("small-reads");
+        CHECK(busy ? !f || f->gain_s <= 0.1 : f && f->gain_s > 5);
+        done();
+    }
+}
+
+/* Pictures of many class folders: the tree is named, and that opening is in the time. */
+static void classes(void)
+{
+    char name[64];
+    set_init(&s, 10, 1);
+    s.host[0].cores = 8;
+    for (int i = 0; i < 400; i++) {
+        snprintf(name, sizeof name, "/lus/train/n%02d/%d.jpg", i % 40, i);
+        set_use(&s, 0, set_file(&s, name, "lustre", 9000),
+                (struct use){.reads = 1, .bytes = 9000, .read_s = 0.004, .meta_s = 0.016});
+    }
+    const struct stk_finding *f = advise("read-parallelism");
+    CHECK(f && strcmp(f->path[0], "/lus/train") == 0);
+    CHECK(f && strstr(f->sentence[0], "opening"));
+    done();
+}
+
+/* Parsing that goes on all through the run: what it takes is not known, and no gain is made up. */
+static void parsed_throughout(void)
+{
+    set_init(&s, 10, 1);
+    s.proc[0].cpu_s = 9.5;
+    set_use(
+        &s, 0, set_file(&s, "/lus/a.csv", "lustre", 40 * MB),
+        (struct use){
+            .reads = 5000, .bytes = 8192, .read_s = 1e-5, .seq = 1, .consec = 1, .span_s = 9.9});
+    const struct stk_finding *f = advise("csv-to-records");
+    CHECK(f && !(f->gain_s > 0) && strstr(f->gain_why, "unknown"));
+    done();
+}
+
+/* bcachefs is a local disk for the loader, so it is for the advice; a site's own name is shared. */
+static void one_table_of_file_systems(void)
+{
+    CHECK_INT(stk_advice_reach("bcachefs"), REACH_LOCAL);
+    CHECK_INT(stk_advice_reach("disk"), REACH_LOCAL);
+    CHECK_INT(stk_advice_reach("devtmpfs"), REACH_MEMORY);
+    CHECK_INT(stk_advice_reach("dvs"), REACH_SHARED);
+    CHECK_INT(stk_advice_reach(""), REACH_UNKNOWN);
+}
+
+/* What was not seen is no proof of health. */
+static void unseen(void)
+{
+    set_init(&s, 10, 1);
+    s.proc[0].kernel_read_bytes = 100u << 20;
+    advise("");
+    CHECK(strncmp(o.o.verdict, "no fault in what was seen", 25) == 0);
+    done();
+    set_init(&s, 10, 1); /* nothing at all was recorded */
+    s.proc[0].log = "";
+    advise("");
+    CHECK(o.o.blind && strncmp(o.o.verdict, "nothing is known", 16) == 0);
+    done();
+    set_init(&s, 10, 1);
+    struct stk_prof_rec *r = set_use(&s, 0, set_file(&s, "/d/data.mdb", "lustre", 125 * MB),
+                                     (struct use){.reads = 2, .bytes = 152, .read_s = 1e-5});
+    r->n.c[STK_C_MMAPS] = 1;
+    r->n.c[STK_C_MMAP_BYTES] = 125u << 20;
+    s.proc[0].major_faults = 811;
+    advise("");
+    CHECK(strstr(o.o.verdict, "125 MiB of mapped files are not included (811 page faults") != NULL);
+    done();
+}
+
+int main(int argc, char **argv)
+{
+    CHECK_BEGIN(argc, argv);
+    CHECK_RUN(stream_that_is_read_ahead);
+    CHECK_RUN(checkpoint_until_it_is_renamed);
+    CHECK_RUN(text_that_is_passed_on);
+    CHECK_RUN(each_rank_once);
+    CHECK_RUN(ranks_that_were_spawned);
+    CHECK_RUN(little_of_much);
+    CHECK_RUN(no_python);
+    CHECK_RUN(unseen);
+    CHECK_RUN(load_at_every_open);
+    CHECK_RUN(one_files_numbers);
+    CHECK_RUN(schedulers);
+    CHECK_RUN(in_flight);
+    CHECK_RUN(classes);
+    CHECK_RUN(parsed_throughout);
+    CHECK_RUN(one_table_of_file_systems);
+    return CHECK_DONE();
+}

@@ -1,0 +1,508 @@
+/*
+ * test_study.c - studies: files read, speedups, service units, plateau, the N recommended. If it
+ * failed, a user would ask for the wrong number of GPUs, or pay for what brings nothing.
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include "check.h"
+#include "scaling/scaling.h"
+#include "report/scale.h"
+
+static struct stk_study study;
+static struct stk_scaling all;
+static struct stk_err err;
+
+static const struct stk_scaling_options plain = {.su = STK_SU_RATES_INIT, .seed = 1};
+
+/* Computes the study that is in the CSV. */
+static void compute(const char *csv, const struct stk_scaling_options *o)
+{
+    stk_scaling_release(&all);
+    stk_study_release(&study);
+    err = (struct stk_err){0};
+    int rc = stk_study_read_csv(&study, csv, strlen(csv), "t.csv", NULL, &err);
+    if (!rc)
+        rc = stk_scaling_compute(&study, o ? o : &plain, &all, &err);
+    if (rc)
+        fprintf(stderr, "%s:%lld: %s\n", err.path, (long long)err.offset, err.what);
+    CHECK_INT(rc, 0);
+}
+
+static const struct stk_scaling_row *row_of(size_t series, uint64_t n)
+{
+    for (size_t i = 0; i < all.series[series].nrows; i++)
+        if (all.series[series].row[i].n == n)
+            return &all.series[series].row[i];
+    CHECK_INT(n, 0); /* there is no such N */
+    return &all.series[series].row[0];
+}
+
+static uint64_t chosen(size_t series, enum stk_wish w)
+{
+    const struct stk_choice *c = &all.series[series].choice[w];
+    return c->asked && c->found ? all.series[series].row[c->row].n : 0;
+}
+
+static bool cautioned(const char *id)
+{
+    for (size_t i = 0; i < all.ncautions; i++)
+        if (strcmp(all.caution[i].id, id) == 0)
+            return true;
+    return false;
+}
+
+#define NEAR(got, want, off) CHECK(fabs((got) - (want)) <= (off))
+
+/* ---- published tables --------------------------------------------------------------------- */
+
+struct published {
+    uint64_t n;
+    double time_s;
+    const char *speedup;
+    double relative_su;
+};
+
+static void hold_against(size_t series, const struct published *want, size_t n)
+{
+    char text[32];
+    for (size_t i = 0; i < n; i++) {
+        const struct stk_scaling_row *r = row_of(series, want[i].n);
+        snprintf(text, sizeof text, "%.2f", r->speedup);
+        CHECK_STR(text, want[i].speedup);
+        NEAR(r->relative_su, want[i].relative_su, 0.01);
+        CHECK(r->value == want[i].time_s && isnan(r->su));
+    }
+}
+
+/* PyTorch DDP on MNIST, "Benchmarking Parallel Programs". */
+static void published_tables_come_out(void)
+{
+    static const struct published k80[] = {{1, 226, "1.00", 1.00},
+                                           {2, 134, "1.69", 1.18},
+                                           {3, 95, "2.38", 1.26},
+                                           {4, 76, "2.97", 1.35}};
+    static const struct published rtx[] = {{1, 171, "1.00", 1.00}, {2, 108, "1.58", 1.26},
+                                           {3, 79, "2.16", 1.39},  {4, 64, "2.67", 1.50},
+                                           {5, 57, "3.00", 1.67},  {6, 52, "3.29", 1.82},
+                                           {7, 51, "3.35", 2.09},  {8, 49, "3.49", 2.29},
+                                           {9, 49, "3.49", 2.58},  {10, 49, "3.49", 2.87}};
+    compute("n,time,series\n1,226,K80\n2,134,K80\n3,95,K80\n4,76,K80\n"
+            "1,171,RTX 2080 Ti\n2,108,RTX 2080 Ti\n3,79,RTX 2080 Ti\n4,64,RTX 2080 Ti\n"
+            "5,57,RTX 2080 Ti\n6,52,RTX 2080 Ti\n7,51,RTX 2080 Ti\n8,49,RTX 2080 Ti\n"
+            "9,49,RTX 2080 Ti\n10,49,RTX 2080 Ti\n",
+            NULL);
+    CHECK_INT(all.nseries, 2);
+    hold_against(0, k80, 4);
+    hold_against(1, rtx, 10);
+    NEAR(row_of(0, 2)->relative_su, 1.186, 0.0005); /* printed there as 1.18 */
+    CHECK(!all.series[0].plateau.found);
+    CHECK(all.series[1].plateau.found && all.series[1].plateau.n == 6);
+    CHECK(!all.series[1].plateau.noise_known && !all.series[1].plateau.sure);
+    CHECK_INT(chosen(1, STK_WISH_FASTEST), 8);
+    CHECK_INT(chosen(1, STK_WISH_CHEAPEST), 1);
+    CHECK_INT(chosen(1, STK_WISH_BALANCED), 6);
+    CHECK_INT(chosen(0, STK_WISH_FASTEST), 4);
+    CHECK_INT(chosen(0, STK_WISH_BALANCED), 4);
+    /* "On a single GPU device, the latter is 30% faster." */
+    CHECK(all.ncomparisons == 1 && strstr(all.comparison[0].text, "1.32x as fast as K80 with N=1"));
+    CHECK(cautioned("single-runs"));
+}
+
+static void service_units_are_of_what_was_allocated(void)
+{
+    struct stk_scaling_options o = plain;
+    /* A whole node of 40 cores each time: the SUs fall as the time does. */
+    compute("n,time,cores,gpus\n1,3600,40,1\n2,1800,40,2\n4,1200,40,4\n", NULL);
+    NEAR(row_of(0, 1)->su, 42, 1e-9);
+    NEAR(row_of(0, 2)->su, 22, 1e-9);
+    NEAR(row_of(0, 4)->relative_su, (48 * 1200.0) / (42 * 3600.0), 1e-12);
+    CHECK(all.series[0].su_known);
+    CHECK_INT(chosen(0, STK_WISH_CHEAPEST), 4);
+    /* Allocated in proportion: N / s. */
+    o.cores_per_n = 1;
+    o.gpus_per_n = 1;
+    o.max_relative_su = 1.2;
+    o.deadline_s = 100;
+    compute("1,226\n2,134\n3,95\n4,76\n", &o);
+    NEAR(row_of(0, 1)->su, 3 * 226 / 3600.0, 1e-9);
+    NEAR(row_of(0, 4)->relative_su, 4 / (226.0 / 76), 1e-12);
+    CHECK_INT(chosen(0, STK_WISH_MAX_SU), 2);
+    CHECK_INT(chosen(0, STK_WISH_DEADLINE), 3);
+    /* One run in twelve was late: the median and its interval do not show it, a deadline does. */
+    o.deadline_s = 100;
+    compute("n,time,time,time,time,time,time,time,time,time,time,time,time\n"
+            "1,90,91,90,91,90,91,90,91,90,91,90,180\n2,50,51,50,51,50,51,50,51,50,51,50,51\n",
+            &o);
+    CHECK_INT(chosen(0, STK_WISH_DEADLINE), 2);
+    o.deadline_s = 10;
+    compute("1,226\n2,134\n3,95\n4,76\n", &o);
+    CHECK_INT(chosen(0, STK_WISH_DEADLINE), 0);
+    CHECK(strstr(all.series[0].choice[STK_WISH_DEADLINE].reason, "1 min 16 s"));
+}
+
+static void basic_formulas_hold(void)
+{
+    compute("n,time\n2,60\n4,40\n8,30\n", NULL);
+    /* The base is N=2: taken to be perfect, and said. */
+    NEAR(row_of(0, 2)->speedup, 2, 1e-12);
+    NEAR(row_of(0, 8)->speedup, 4, 1e-12);
+    NEAR(row_of(0, 8)->efficiency, 0.5, 1e-12);
+    NEAR(row_of(0, 8)->karp_flatt, (1 / 4.0 - 1 / 8.0) / (1 - 1 / 8.0), 1e-12);
+    CHECK(isnan(row_of(0, 2)->karp_flatt) && cautioned("base"));
+    /* A rate: more is better. */
+    compute("n,rate\n1,100\n2,190\n4,300\n", NULL);
+    CHECK(study.metric && study.higher_better);
+    NEAR(row_of(0, 4)->speedup, 3, 1e-12);
+    NEAR(row_of(0, 4)->value, 300, 1e-9);
+    NEAR(row_of(0, 4)->relative_su, 4 / 3.0, 1e-12);
+    CHECK_INT(chosen(0, STK_WISH_FASTEST), 4);
+}
+
+static void weak_scaling(void)
+{
+    study.weak = false;
+    compute("1,100\n2,105\n4,110\n8,120\n", NULL);
+    stk_scaling_release(&all);
+    study.weak = true;
+    CHECK_INT(stk_scaling_compute(&study, &plain, &all, &err), 0);
+    NEAR(row_of(0, 8)->speedup, 8 * 100 / 120.0, 1e-12);
+    NEAR(row_of(0, 8)->efficiency, 100 / 120.0, 1e-12);
+    NEAR(row_of(0, 8)->relative_su, 1.2, 1e-12);
+    CHECK(isnan(row_of(0, 8)->karp_flatt));
+    CHECK_INT(chosen(0, STK_WISH_FASTEST), 8);
+}
+
+/* ---- noise -------------------------------------------------------------------------------- */
+
+static void noise_is_taken_into_account(void)
+{
+    /* 8 is 1 % faster than 4, runs differ by 5 %: nobody should pay double for that. */
+    compute("n,time,time,time\n1,100,104,97\n2,52,49,51\n4,30,31.5,29\n8,29.7,31,28.6\n", NULL);
+    CHECK_INT(chosen(0, STK_WISH_FASTEST), 4);
+    CHECK(strstr(all.series[0].choice[STK_WISH_FASTEST].reason, "within the noise"));
+    CHECK(all.series[0].plateau.last_step_in_noise);
+    CHECK(all.series[0].plateau.found && all.series[0].plateau.n == 4 &&
+          all.series[0].plateau.sure);
+    CHECK(stk_interval_known(row_of(0, 8)->speedup_ci) && row_of(0, 8)->cost.ci_is_range);
+    CHECK(row_of(0, 8)->speedup_ci.lo < row_of(0, 8)->speedup);
+    /* Loud enough that the plateau could be anywhere. */
+    compute("n,time,time\n1,100,140\n2,60,80\n4,50,70\n8,48,66\n", NULL);
+    CHECK(all.series[0].plateau.found && !all.series[0].plateau.sure);
+    CHECK(cautioned("noisy") && !cautioned("spread")); /* they are all alike: said once */
+    compute("n,time,time,time\n1,100,101,99\n2,51,70,50\n4,26,26.2,26.1\n8,15,15.1,15\n", NULL);
+    CHECK(cautioned("spread"));
+    compute("n,time\n1,9\n1,5\n1,5.01\n1,5\n1,4.99\n1,5\n", NULL);
+    CHECK(cautioned("outliers") && cautioned("few-points"));
+}
+
+static void odd_data_are_pointed_out(void)
+{
+    compute("n,time,kind\n1,100,k80\n2,50,k80\n4,10,a100\n", NULL);
+    CHECK(cautioned("mixed-kinds") && cautioned("superlinear"));
+    compute("n,time\n1,100\n2,50\n4,80\n8,20\n", NULL);
+    CHECK(cautioned("not-monotonic"));
+    compute("n,time\n1,100\n2,60\n4,40\n8,50\n", NULL); /* a peak is no zigzag */
+    CHECK(!cautioned("not-monotonic"));
+    compute("n,time,status,cores\n1,100,ok,1\n2,,OUT_OF_MEMORY,2\n4,30,COMPLETED,4\n4,31,ok,8\n",
+            NULL);
+    CHECK(cautioned("failed") && cautioned("mixed-allocation"));
+    CHECK(row_of(0, 2)->why == STK_RUN_MEMORY && row_of(0, 2)->runs == 0 && row_of(0, 2)->bad == 1);
+    CHECK_INT(chosen(0, STK_WISH_FASTEST), 4);
+    compute("n,time,status\n1,,failed\n2,,timeout\n", NULL);
+    CHECK(cautioned("empty") && !all.series[0].choice[STK_WISH_FASTEST].found);
+    compute("n,time\n1,100\n2,60\n", NULL);
+    CHECK(cautioned("few-points") && !stk_interval_known(all.series[0].laws->fit[0].serial_ci));
+    /* In the order of running, no two of the same N follow each other. */
+    compute("n,time,cores\n1,100,4\n2,50,8\n1,101,40\n2,51,8\n", NULL);
+    CHECK(cautioned("mixed-allocation"));
+}
+
+static void accelerators_are_held_against_cpus(void)
+{
+    compute("n,time,series,cores,gpus\n1,1000,cpu,1,0\n8,150,cpu,8,0\n1,30,gpu,4,1\n2,18,gpu,8,2\n",
+            NULL);
+    CHECK(all.ncomparisons == 1 && all.comparison[0].accelerator && all.comparison[0].pays);
+    NEAR(all.comparison[0].speed, 150 / 18.0, 1e-12);
+    NEAR(all.comparison[0].su, 6 * 30.0 / 1000, 1e-12);
+    CHECK(strstr(all.comparison[0].text, "The accelerator pays"));
+    compute("n,time,series,cores,gpus\n1,900,gpu,4,1\n1,1000,cpu,1,0\n4,300,cpu,4,0\n", NULL);
+    CHECK(!all.comparison[0].pays && all.comparison[0].a == 1);
+    CHECK(strstr(all.comparison[0].text, "does not pay"));
+}
+
+/* ---- files -------------------------------------------------------------------------------- */
+
+static int read_bad(const char *csv)
+{
+    struct stk_study s = STK_STUDY_INIT;
+    err = (struct stk_err){0};
+    int rc = stk_study_read_csv(&s, csv, strlen(csv), "t.csv", NULL, &err);
+    stk_study_release(&s);
+    return rc;
+}
+
+static void tables_are_read_as_people_write_them(void)
+{
+    compute("\xef\xbb\xbf# from a spreadsheet\r\n N ; Time (s) ; Speedup \r\n1;226;1.00\r\n\r\n"
+            "2;2m14s;1.69\r\n4;0:01:16;\r\n8;1-00:00:01;\r\n",
+            NULL);
+    CHECK(row_of(0, 2)->value == 134 && row_of(0, 4)->value == 76 && row_of(0, 8)->value == 86401);
+    compute("1,226,0,\"K80, old\",4,1,1,n042,ok\n2,134,0,\"K80, old\",8,2,1,n042,ok\n", NULL);
+    CHECK_STR(study.series[0].name, "K80, old");
+    CHECK(row_of(0, 2)->gpus == 2 && strcmp(study.series[0].run[0].host, "n042") == 0);
+    /* Markdown, a decimal comma, blanks as gnuplot reads them, a column that is N by its place. */
+    compute("|N|Time (s)|Speedup|\n|---|:-:|---|\n|1|226 |1.00 |\n|2| 134|1.69|\n", NULL);
+    CHECK(row_of(0, 1)->value == 226 && row_of(0, 2)->value == 134);
+    compute("N;Time [s]\r\n1;10,5\r\n2;0,125\r\n", NULL);
+    CHECK(row_of(0, 1)->value == 10.5 && row_of(0, 2)->value == 0.125);
+    compute("# n t\n 1   10 \n2 \t 5.5\n", NULL);
+    CHECK(row_of(0, 1)->value == 10 && row_of(0, 2)->value == 5.5);
+    compute("gpus,time\n1,10\n2,6\n", NULL);
+    CHECK(row_of(0, 2)->value == 6 && row_of(0, 2)->gpus == 2);
+    compute("n,threads,time\n1,4,10\n2,8,6\n", NULL);
+    CHECK(row_of(0, 2)->value == 6);
+}
+
+static void errors_name_the_line(void)
+{
+    CHECK_INT(read_bad("n,time\n1,10\n2,abc\n"), STK_E_CORRUPT);
+    CHECK(err.offset == 3 && strstr(err.what, "\"abc\" is not a time"));
+    CHECK_INT(read_bad("n,time\n0,10\n"), STK_E_CORRUPT);
+    CHECK_INT(err.offset, 2);
+    CHECK_INT(read_bad("n,time\n1,0\n"), STK_E_CORRUPT);
+    CHECK_INT(read_bad("n,time\n1,-5\n"), STK_E_CORRUPT);
+    CHECK_INT(read_bad("n,time\n1,inf\n"), STK_E_CORRUPT);
+    CHECK_INT(read_bad("n,speed\n1,2\n"), STK_E_CORRUPT);
+    CHECK(strstr(err.what, "`n`"));
+    CHECK_INT(read_bad("n,time\n1,\"2\n"), STK_E_CORRUPT);
+    CHECK_INT(read_bad("n,time\n1,2,3\n"), STK_E_CORRUPT);
+    CHECK_INT(read_bad(""), STK_E_CORRUPT);
+    CHECK_INT(read_bad("n,time\n,3\n"), STK_E_CORRUPT);
+    CHECK_INT(read_bad("n;time\n1;1,250\n"), STK_E_CORRUPT); /* a thousand, or one and a quarter */
+    CHECK_INT(read_bad("gpus,cores,time\n1,4,10\n"), STK_E_CORRUPT);
+    CHECK_INT(read_bad("n time\n1 10\n\n 2 x\n"), STK_E_CORRUPT);
+    CHECK_INT(err.offset, 4);
+    /* A second file without times is as wrong as a first one. */
+    struct stk_study s = STK_STUDY_INIT;
+    CHECK_INT(stk_study_read_csv(&s, "1,2\n", 4, "a.csv", NULL, &err), 0);
+    CHECK_INT(stk_study_read_csv(&s, "n,time\n", 7, "b.csv", NULL, &err), STK_E_CORRUPT);
+    stk_study_release(&s);
+}
+
+static void studies_survive_json(void)
+{
+    struct stk_study back = STK_STUDY_INIT;
+    struct stk_buf a = STK_BUF_INIT, b = STK_BUF_INIT;
+    struct stk_jw w;
+    compute("n,time,series,cores,gpus,nodes,host,status,kind,note,jobid,queue\n"
+            "1,226.25,a,4,1,1,h\xc3\xa4,ok,k80,,17_1,3.5\n2,,b,8,2,1,,OUT_OF_MEMORY,,\"says "
+            "\"\"no\"\"\",,\n",
+            NULL);
+    stk_jw_init(&w, &a, true);
+    stk_study_write_json(&study, &w);
+    CHECK_INT(stk_study_read_json(&back, (const char *)a.data, a.len, "s.json", &err), 0);
+    stk_jw_init(&w, &b, true);
+    stk_study_write_json(&back, &w);
+    CHECK(a.len == b.len && memcmp(a.data, b.data, a.len) == 0);
+    CHECK(back.nseries == 2 && back.series[1].run[0].status == STK_RUN_MEMORY);
+    stk_study_release(&back);
+    static const char *const bad[] = {
+        "{}",
+        "[]",
+        "{\"stoker_study\": 2, \"series\": []}",
+        "{\"stoker_study\": 1}",
+        "{\"stoker_study\": 1, \"series\": [{\"runs\": [{\"n\": 0}]}]}",
+        "{\"stoker_study\": 1, \"series\": [{\"runs\": [{\"n\": 1, \"wall_s\": -1}]}]}",
+        "{\"stoker_study\": 1, \"series\": [{\"runs\": [{\"n\": 1, \"wall_s\": \"x\"}]}]}",
+        "{\"stoker_study\": 1, \"series\": [{\"runs\": [7]}]}",
+        "{\"stoker_study\": 1, \"series\": [{\"runs\": [{\"n\": 1, \"status\": 5}]}]}",
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        CHECK_INT(stk_study_read_json(&back, bad[i], strlen(bad[i]), "s.json", &err),
+                  STK_E_CORRUPT);
+        stk_study_release(&back);
+    }
+    stk_buf_release(&a);
+    stk_buf_release(&b);
+}
+
+/* Runs of other points would count as repeats of this one. */
+static void points_and_other_studies(void)
+{
+    static const char text[] =
+        "{\"stoker_study\": 1, \"metric\": \"x\", \"series\": [{\"name\": \"\", \"runs\": "
+        "[{\"n\": 2, \"point\": \"n2-on1\", \"value\": 3}]}, {\"name\": \"b\", \"runs\": []}]}";
+    struct stk_study from = STK_STUDY_INIT, to = STK_STUDY_INIT;
+    CHECK_INT(stk_study_read_json(&from, text, strlen(text), "s.json", &err), 0);
+    CHECK_STR(from.series[0].run[0].point, "n2-on1");
+    CHECK_INT(stk_study_set_metric(&to, "x", false, &err), 0);
+    CHECK_INT(stk_study_append(&to, &from, "this", &err), 0);
+    CHECK(to.nseries == 2 && to.nruns == 1);
+    CHECK_STR(to.series[0].name, "this");
+    stk_study_release(&from);
+    CHECK_STR(to.series[0].run[0].point, "n2-on1");
+    stk_study_release(&to);
+    to.fixed = true; /* it compares times, and says so before it has any */
+    CHECK_INT(stk_study_read_json(&to, text, strlen(text), "s.json", &err), STK_E_USAGE);
+    stk_study_release(&to);
+}
+
+static void add_synthetic(double a, double b, uint64_t seed);
+
+/* Five normal runs have a tiny deviation from their median in one case of thirty. */
+static void clean_data_raise_no_alarm(void)
+{
+    unsigned alarms = 0;
+    for (uint64_t seed = 1; seed <= 50; seed++) {
+        struct stk_buf b = STK_BUF_INIT;
+        uint64_t state = seed;
+        stk_buf_puts(&b, "n,time,time,time,time,time\n");
+        for (int n = 1; n <= 8; n *= 2) {
+            stk_buf_printf(&b, "%d", n);
+            for (int k = 0; k < 5; k++)
+                stk_buf_printf(&b, ",%.6f", 100.0 / n * (1 + 0.04 * stk_random_normal(&state)));
+            stk_buf_putc(&b, '\n');
+        }
+        compute(stk_buf_cstr(&b), NULL);
+        alarms += cautioned("outliers") || cautioned("spread") || cautioned("superlinear") ||
+                  cautioned("not-monotonic");
+        stk_buf_release(&b);
+    }
+    CHECK(alarms <= 5);
+}
+
+/* Sentences that contradict each other, or promise what two noisy points cannot know. */
+static void no_more_is_said_than_is_known(void)
+{
+    struct stk_buf b = STK_BUF_INIT;
+    /* N=2 is faster within the noise: neither wish may call it so. */
+    compute("n,time,time\n1,10,5\n2,8,4.5\n", NULL);
+    CHECK_INT(chosen(0, STK_WISH_FASTEST), 1);
+    CHECK_INT(chosen(0, STK_WISH_CHEAPEST), 1);
+    stk_scale_sentences(&all, 0, 80, &b);
+    CHECK(!strstr(stk_buf_cstr(&b), "cannot become") && !strstr(stk_buf_cstr(&b), "Peak:"));
+    CHECK(strstr(stk_buf_cstr(&b), "could be anything from"));
+    stk_buf_reset(&b);
+    /* Amdahl misses the last point, where it is flat already. */
+    compute("n,time\n1,100\n2,60\n4,40\n8,36\n16,36\n32,36\n", NULL);
+    stk_scale_sentences(&all, 0, 80, &b);
+    CHECK(!strstr(stk_buf_cstr(&b), "cannot become"));
+    stk_buf_reset(&b);
+    compute("n,time\n1,10\n2,30\n4,9\n8,40\n16,8\n", NULL); /* a law that is none has no number */
+    stk_scale_sentences(&all, 0, 80, &b);
+    CHECK(strstr(stk_buf_cstr(&b), "Law: none fits") && !strstr(stk_buf_cstr(&b), "serial part"));
+    stk_buf_reset(&b);
+    add_synthetic(0.1, 0, 1);
+    stk_scale_sentences(&all, 0, 80, &b);
+    CHECK(strstr(stk_buf_cstr(&b), "cannot become more than about 10x"));
+    stk_buf_release(&b);
+    struct stk_scaling_options o = plain;
+    o.note = "Others were busy\0The budget was..";
+    o.note_size = 17;
+    o.nnotes = 2;
+    compute("n,time\n1,10\n2,5\n", &o);
+    CHECK(cautioned("conditions"));
+    CHECK_STR(all.caution[all.ncautions - 2].text, "Others were busy");
+}
+
+/* A problem that grows with N takes more SUs the larger N is: that does not make N=1 the cheapest.
+ */
+static void prices_are_of_the_same_work(void)
+{
+    const char *csv =
+        "n,time,cores,gpus,series\n1,10,1,0,cpu\n4,10,1,0,cpu\n1,10,1,1,gpu\n4,10,1,1,gpu\n";
+    compute(csv, NULL);
+    stk_scaling_release(&all);
+    study.weak = true;
+    CHECK_INT(stk_scaling_compute(&study, &plain, &all, &err), 0);
+    CHECK_INT(all.ncomparisons, 1);
+    NEAR(all.comparison[0].su, 3, 1e-9);
+    compute("n,time,rate,cores,series\n1,10,100,1,a\n2,1,100,2,a\n1,10,100,1,b\n2,10,100,2,b\n",
+            NULL);
+    NEAR(all.comparison[0].su, 1, 1e-9);
+}
+
+static void values_are_no_times(void)
+{
+    static const char csv[] = "n,value\n1,2m\n";
+    struct stk_study s = STK_STUDY_INIT;
+    CHECK_INT(stk_study_read_csv(&s, csv, strlen(csv), "v.csv", NULL, &err), STK_E_CORRUPT);
+    CHECK(strstr(err.what, "\"2m\" is not a number"));
+    stk_study_release(&s);
+    compute("n,time,state\n1,10,COMPLETED\n2,9,OUT_OF_ME+\n4,9,cancelled by 7\n",
+            NULL); /* as sacct */
+    CHECK(row_of(0, 2)->why == STK_RUN_MEMORY && row_of(0, 4)->why == STK_RUN_CANCELLED);
+    compute("n,value\n1,2.5\n2,-\n", NULL);
+    CHECK(row_of(0, 1)->value == 2.5 && row_of(0, 2)->runs == 0);
+}
+
+/* ---- synthetic programs ------------------------------------------------------------------- */
+
+/* Twenty seeds of a program that follows the law: parameters, peak and recommendation. */
+static void add_synthetic(double a, double b, uint64_t seed)
+{
+    static const uint64_t n[] = {1, 2, 4, 8, 16, 32, 64};
+    size_t series;
+    stk_scaling_release(&all);
+    stk_study_release(&study);
+    CHECK_INT(stk_study_series(&study, "", 0, &series, &err), 0);
+    for (size_t i = 0; i < 7; i++)
+        for (unsigned k = 0; k < 5; k++) {
+            struct stk_study_run r = STK_STUDY_RUN_INIT;
+            double x = (double)n[i];
+            r.n = n[i];
+            r.repeat = k;
+            r.wall_s = 10 * ((1 - a) / x + a + b * (x - 1)) * (1 + 0.01 * stk_random_normal(&seed));
+            CHECK_INT(stk_study_add(&study, series, &r, &err), 0);
+        }
+    CHECK_INT(stk_scaling_compute(&study, &plain, &all, &err), 0);
+}
+
+static void known_laws_are_found_for_every_seed(void)
+{
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        add_synthetic(0.1, 0, seed);
+        const struct stk_laws *l = all.series[0].laws;
+        CHECK_INT(l->chosen, STK_LAW_AMDAHL);
+        NEAR(l->fit[STK_LAW_AMDAHL].serial, 0.1, 0.05 * 0.1);
+        CHECK(!l->has_peak);
+        CHECK_INT(chosen(0, STK_WISH_BALANCED), 8); /* (1 - f) / f = 9 */
+        CHECK_INT(chosen(0, STK_WISH_CHEAPEST), 1);
+        CHECK_INT(chosen(0, STK_WISH_FASTEST), 64);
+        add_synthetic(0.05, 0.004, 100 + seed);
+        l = all.series[0].laws;
+        CHECK_INT(l->chosen, STK_LAW_USL);
+        NEAR(l->fit[STK_LAW_USL].serial, 0.05, 0.05 * 0.05);
+        NEAR(l->fit[STK_LAW_USL].coherence, 0.004, 0.05 * 0.004);
+        CHECK(l->has_peak);
+        NEAR(l->fit[STK_LAW_USL].peak_n, sqrt(0.95 / 0.004), 1); /* 15.4 */
+        CHECK_INT(chosen(0, STK_WISH_FASTEST), 16);
+        CHECK_INT(chosen(0, STK_WISH_BALANCED), 8);
+        CHECK(all.series[0].plateau.found && all.series[0].plateau.n == 8);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    CHECK_BEGIN(argc, argv);
+    CHECK_RUN(published_tables_come_out);
+    CHECK_RUN(service_units_are_of_what_was_allocated);
+    CHECK_RUN(basic_formulas_hold);
+    CHECK_RUN(weak_scaling);
+    CHECK_RUN(noise_is_taken_into_account);
+    CHECK_RUN(odd_data_are_pointed_out);
+    CHECK_RUN(accelerators_are_held_against_cpus);
+    CHECK_RUN(clean_data_raise_no_alarm);
+    CHECK_RUN(tables_are_read_as_people_write_them);
+    CHECK_RUN(errors_name_the_line);
+    CHECK_RUN(studies_survive_json);
+    CHECK_RUN(points_and_other_studies);
+    CHECK_RUN(known_laws_are_found_for_every_seed);
+    CHECK_RUN(no_more_is_said_than_is_known);
+    CHECK_RUN(prices_are_of_the_same_work);
+    CHECK_RUN(values_are_no_times);
+    stk_scaling_release(&all);
+    stk_study_release(&study);
+    return CHECK_DONE();
+}
