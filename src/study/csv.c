@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <strings.h>
+#include <string.h>
 
 #include "base/csv.h"
 #include "base/num.h"
@@ -451,4 +452,39 @@ int stk_study_read_csv(struct stk_study *s, const char *text, size_t len, const 
         snprintf(err->path, sizeof err->path, "%s", path);
     stk_buf_release(&plain);
     return rc;
+}
+
+/* Judges by the first line that is not a comment. */
+char stk_study_delimiter(const char *p, size_t n)
+{
+    const char *end = p + n;
+    if (n >= 3 && memcmp(p, "\xef\xbb\xbf", 3) == 0)
+        p += 3;
+    while (p < end && (*p == '#' || *p == '\n' || *p == '\r')) {
+        const char *line = memchr(p, '\n', (size_t)(end - p));
+        p = line ? line + 1 : end;
+    }
+    char guess = stk_csv_guess(p, (size_t)(end - p), ",;\t|");
+    if (guess)
+        return guess;
+    while (p < end && *p != '\n' && *p != ' ')
+        p++;
+    return p < end && *p == ' ' ? ' ' : ',';
+}
+
+/* Copies text with one blank between cells and none at the ends of lines. */
+void stk_study_squeeze(const char *p, size_t n, struct stk_buf *out)
+{
+    bool start = true, owed = false;
+    for (size_t i = 0; i < n; i++) {
+        if (p[i] == ' ' || p[i] == '\t') {
+            owed = !start;
+            continue;
+        }
+        if (owed && p[i] != '\n' && p[i] != '\r')
+            stk_buf_putc(out, ' ');
+        owed = false;
+        stk_buf_putc(out, p[i]);
+        start = p[i] == '\n';
+    }
 }
