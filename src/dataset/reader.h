@@ -29,4 +29,8 @@ char *stk_reader_place(const struct stk_dataset *ds, uint64_t i, int64_t *offset
 uint64_t stk_reader_reads(const struct stk_reader *r);         /* so far */
 uint64_t stk_reader_decoded_bytes(const struct stk_reader *r); /* produced by filters, so far */
 
+/* Reads bytes of a file to `to`. */
+int stk_reader_range(struct stk_reader *r, uint32_t file, uint64_t off, uint64_t len, uint8_t *to,
+                     struct stk_err *err);
+
 #endif

@@ -38,12 +38,6 @@ struct stk_reader {
     struct stk_reader *next; /* among the dataset's idle ones */
 };
 
-/* ---- reader.c ---- */
-
-/* Reads bytes of a file to `to`. */
-int stk_reader_range(struct stk_reader *r, uint32_t file, uint64_t off, uint64_t len, uint8_t *to,
-                     struct stk_err *err);
-
 /* ---- reader_decode.c ---- */
 
 /* A decoded extent that is kept, or NULL. */

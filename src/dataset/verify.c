@@ -12,7 +12,7 @@
 #include "host/cpus.h"
 #include "dataset/check.h"
 #include "dataset/fetch.h"
-#include "pack/out.h"
+#include "dataset/checksum.h"
 #include "dataset/reader.h"
 
 #include <errno.h>
@@ -276,7 +276,7 @@ static int check_file(void *user, uint64_t item, unsigned thread, struct stk_err
     char *path = stk_path_join(v->ds->path, f->name);
     if (!path)
         return stk_err_nomem(err, strlen(f->name));
-    int rc = stk_out_checksum(v->top, v->open->follow_links, f->name, &size, &hash, path, &why);
+    int rc = stk_content_checksum(v->top, v->open->follow_links, f->name, &size, &hash, path, &why);
     free(path);
     if (rc < 0) {
         manifest_problem(v, f->name, why.offset, why.what);

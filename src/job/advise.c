@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 #include "base/units.h"
-#include "job/priv.h"
+#include "job/job.h"
 
 static struct stk_job_note *note(struct stk_job_view *v, const char *why, ...) STK_PRINTF(2, 3);
 

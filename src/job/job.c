@@ -7,7 +7,6 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "job/priv.h"
 
 static double share(double part, double whole)
 {

@@ -37,6 +37,9 @@ struct stk_job_view {
 void stk_job_judge(const struct stk_slurm_job *job, int64_t now, double advise_s,
                    struct stk_job_view *v);
 
+/* Fills v->note from everything else in v. */
+void stk_job_advise(struct stk_job_view *v, double advise_s);
+
 /* Combines an array into one job: the largest use and the longest times of any task, and the worst
  * state. Omits steps. False: no job in jobs belongs to it, or all of them are pending. */
 bool stk_job_of_array(const struct stk_slurm_jobs *jobs, uint64_t array_id,

@@ -9,7 +9,7 @@
 #include "base/array.h"
 #include "base/random.h"
 #include "base/perm.h"
-#include "dataset/reader_priv.h"
+#include "dataset/reader.h"
 
 #include <stdio.h>
 #include <stdlib.h>

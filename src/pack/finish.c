@@ -2,6 +2,7 @@
  * finish.c - the names of shards, the shards that an earlier run finished, and the index and
  * manifest that complete the dataset.
  */
+#include "dataset/checksum.h"
 #include "pack/priv.h"
 #include "base/beneath.h"
 #include "base/file.h"
@@ -141,7 +142,7 @@ static int keep_shard(struct pack *p, uint64_t i, const char *path, struct stk_e
     struct stat sb;
     if (fstatat(p->dest.fd, s->name, &sb, AT_SYMLINK_NOFOLLOW) < 0)
         return 0;
-    int rc = stk_out_checksum(p->dest.fd, false, s->name, &s->file.size, &s->file.xxh64, path, err);
+    int rc = stk_content_checksum(p->dest.fd, false, s->name, &s->file.size, &s->file.xxh64, path, err);
     if (rc == 0)
         rc = count_samples(p, i, &s->samples, err);
     if (rc < 0 && rc != STK_E_CORRUPT)

@@ -36,9 +36,5 @@ int stk_out_commit(struct stk_out_file *o, struct stk_manifest_file *shard,
 void stk_out_release(struct stk_out_file *o);
 /* The name of the sidecar of shard `name`, malloc'ed; f has a sidecar. NULL: no memory. */
 char *stk_out_side_name(const struct stk_format *f, const char *name);
-/* Size and checksum of a file, or of a tree (names, sizes and contents). outside: links may lead out
- * of dirfd. */
-int stk_out_checksum(int dirfd, bool outside, const char *name, uint64_t *size, uint64_t *hash,
-                     const char *path, struct stk_err *err);
 
 #endif

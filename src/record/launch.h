@@ -108,4 +108,7 @@ void stk_launch_free(struct stk_launch *l);
  * there, or where it was installed. Caller frees with free(). */
 int stk_launch_find_preload(char **out, struct stk_err *err);
 
+/* Copies the first max bytes of s, with everything but letters, digits and ._- as '_'. */
+void stk_launch_safe_name(const char *s, size_t max, char *out, size_t size);
+
 #endif

@@ -81,8 +81,6 @@ int stk_launch_check_rules(const struct stk_launch_options *o, const char *cwd,
 int stk_launch_environment(const struct stk_launch *l);
 
 /* record/dir.c */
-/* Copies the first max bytes of s, with everything but letters, digits and ._- as '_'. */
-void stk_launch_safe_name(const char *s, size_t max, char *out, size_t size);
 /* Determines the run, finds or creates its folder, and writes the run file there. */
 int stk_launch_take_dir(struct stk_launch *l, struct stk_err *err);
 /* Removes this run from the folder again. */

@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "base/spawn.h"
 #include "host/gpu.h"
-#include "record/priv.h"
+#include "record/launch.h"
 #include "study/priv.h"
 #include "base/num.h"
 #include "base/stats.h"

@@ -15,7 +15,7 @@
 
 #include "base/file.h"
 #include "base/pool.h"
-#include "record/priv.h"
+#include "record/launch.h"
 #include "study/priv.h"
 #include "base/stats.h"
 
