@@ -61,8 +61,8 @@ static int write_at(const char *text, uint64_t epoch, struct stk_buf *out, struc
     int rc = stk_state_read(text, strlen(text), &st, err);
     if (rc < 0)
         return rc;
-    while (st.nstages > 0)
-        free(st.stage[--st.nstages].refill);
+    while (st.nlegs > 0)
+        free(st.leg[--st.nlegs].refill);
     st.epoch = epoch;
     rc = stk_state_write(&st, out, err);
     stk_state_release(&st);

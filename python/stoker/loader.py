@@ -365,7 +365,7 @@ class Loader:
         try:
             told = json.loads(state)
             epoch = operator.index(int(told["epoch"]))
-            each = [int(stage["each"]) for stage in told["done"]]
+            each = [int(leg["each"]) for leg in told["done"]]
         except (ValueError, KeyError, TypeError):
             raise UsageError("this is not the state of a loader") from None
         if given is None or not each:

@@ -40,8 +40,8 @@ static bool starved(const struct stk_loader *ld, const struct batch *next)
     return ld->waiting && ld->out_first == next && !ld->active;
 }
 
-int stk_loader_plan(struct stk_loader *ld, uint64_t epoch, const struct stk_stage *stage,
-                    size_t nstages, struct stk_err *err)
+int stk_loader_plan(struct stk_loader *ld, uint64_t epoch, const struct stk_leg *leg, size_t nlegs,
+                    struct stk_err *err)
 {
     struct stk_order o;
     unsigned i = epoch % 2;
@@ -51,7 +51,7 @@ int stk_loader_plan(struct stk_loader *ld, uint64_t epoch, const struct stk_stag
                    ld->order.window);
     if (ld->planned[i])
         stk_plan_release(&ld->plan[i]);
-    int rc = stk_plan_init(&ld->plan[i], &o, stage, nstages, ld->o.rank, ld->o.world, ld->o.batch,
+    int rc = stk_plan_init(&ld->plan[i], &o, leg, nlegs, ld->o.rank, ld->o.world, ld->o.batch,
                            ld->o.last, err);
     ld->planned[i] = rc == 0;
     return rc;

@@ -104,7 +104,7 @@ static int plan_first(struct stk_loader *ld, struct stk_err *err)
     if (rc < 0)
         return rc;
     ld->first_epoch = ld->feed_epoch = ld->take_epoch = ld->o.epoch;
-    rc = stk_loader_plan(ld, ld->o.epoch, st.stage, st.nstages, err);
+    rc = stk_loader_plan(ld, ld->o.epoch, st.leg, st.nlegs, err);
     if (ld->o.state)
         stk_state_release(&st);
     return rc;

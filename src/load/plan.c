@@ -1,7 +1,7 @@
 /*
  * plan.c - which slots of an epoch a rank has, and which sample stands in each: parts of what
- * earlier stages (runs of the same epoch with other numbers of ranks) left. All of it is
- * arithmetic: a stage costs a division or two, and a search over its ranks only where samples were
+ * earlier legs (runs of the same epoch with other numbers of ranks) left. All of it is
+ * arithmetic: a leg costs a division or two, and a search over its ranks only where samples were
  * refilled.
  */
 #include "load/plan.h"
@@ -25,16 +25,16 @@ static uint64_t part_size(uint64_t n, uint32_t world, uint32_t rank)
     return n / world + (rank < n % world);
 }
 
-/* ---- stages ---- */
+/* ---- legs ---- */
 
-static uint64_t rank_left(const struct stk_stage *s, uint32_t rank)
+static uint64_t rank_left(const struct stk_leg *s, uint32_t rank)
 {
     uint64_t size = part_size(s->n, s->world, rank);
     uint64_t end = size - min_u64(size, s->refill ? s->refill[rank] : 0);
     return end - min_u64(end, s->done);
 }
 
-static uint64_t stage_left(const struct stk_stage *s)
+static uint64_t leg_left(const struct stk_leg *s)
 {
     uint64_t left = 0;
     if (!s->refill) /* past the shorter parts is past the longer ones, or at their end */
@@ -44,7 +44,7 @@ static uint64_t stage_left(const struct stk_stage *s)
     return left;
 }
 
-static int check_stage(const struct stk_stage *s, size_t i, struct stk_err *err)
+static int check_leg(const struct stk_leg *s, size_t i, struct stk_err *err)
 {
     if (s->world < 1 || s->world > STK_PLAN_WORLD_MAX)
         return stk_err_set(err, STK_E_CORRUPT, NULL, -1,
@@ -67,26 +67,26 @@ static int check_stage(const struct stk_stage *s, size_t i, struct stk_err *err)
     return 0;
 }
 
-int stk_stages_check(struct stk_stage *stage, size_t nstages, uint64_t n, uint64_t *left,
-                     struct stk_err *err)
+int stk_legs_check(struct stk_leg *leg, size_t nlegs, uint64_t n, uint64_t *left,
+                   struct stk_err *err)
 {
-    if (n > STK_PLAN_SAMPLES_MAX || nstages > STK_STAGES_MAX)
+    if (n > STK_PLAN_SAMPLES_MAX || nlegs > STK_STAGES_MAX)
         return stk_err_set(err, STK_E_CORRUPT, NULL, -1,
                            "loader state: %llu samples in %zu parts are more than there can be",
-                           (unsigned long long)n, nstages);
-    for (size_t i = 0; i < nstages; i++) {
-        stage[i].n = n;
-        int rc = check_stage(&stage[i], i, err);
+                           (unsigned long long)n, nlegs);
+    for (size_t i = 0; i < nlegs; i++) {
+        leg[i].n = n;
+        int rc = check_leg(&leg[i], i, err);
         if (rc)
             return rc;
-        n = stage_left(&stage[i]);
+        n = leg_left(&leg[i]);
     }
     *left = n;
     return 0;
 }
 
-/* Element of the stage's own sequence that is element k of what it left. */
-static uint64_t stage_element(const struct stk_stage *s, uint64_t k)
+/* Element of the leg's own sequence that is element k of what it left. */
+static uint64_t leg_element(const struct stk_leg *s, uint64_t k)
 {
     uint32_t rank;
     uint64_t inside;
@@ -112,9 +112,9 @@ static uint64_t stage_element(const struct stk_stage *s, uint64_t k)
     return part_start(s->n, s->world, rank) + s->done + inside;
 }
 
-static int copy_stage(struct stk_stage *to, const struct stk_stage *from, struct stk_err *err)
+static int copy_leg(struct stk_leg *to, const struct stk_leg *from, struct stk_err *err)
 {
-    *to = (struct stk_stage){.world = from->world, .done = from->done, .n = from->n};
+    *to = (struct stk_leg){.world = from->world, .done = from->done, .n = from->n};
     if (!from->refill)
         return 0;
     to->refill = malloc(from->world * sizeof *to->refill);
@@ -157,49 +157,49 @@ static int check_request(const struct stk_plan *p, struct stk_err *err)
     return 0;
 }
 
-/* Goes on inside the newest stage's parts instead of dividing what it left. */
+/* Goes on inside the newest leg's parts instead of dividing what it left. */
 static void take_over(struct stk_plan *p)
 {
-    struct stk_stage *s = &p->stage[--p->nstages];
+    struct stk_leg *s = &p->leg[--p->nlegs];
     p->left = s->n;
     p->given = s->done;
     p->refill = s->refill;
     p->refilled = s->refill ? s->refill[p->rank] : 0;
     free(s->before);
-    *s = (struct stk_stage){0};
+    *s = (struct stk_leg){0};
 }
 
-static int copy_stages(struct stk_plan *p, const struct stk_stage *stage, size_t nstages,
-                       struct stk_err *err)
+static int copy_legs(struct stk_plan *p, const struct stk_leg *leg, size_t nlegs,
+                     struct stk_err *err)
 {
     p->left = p->order.n;
-    if (nstages == 0)
-        return stk_stages_check(NULL, 0, p->left, &p->left, err);
-    p->stage = calloc(nstages, sizeof *p->stage);
-    if (!p->stage)
-        return stk_err_nomem(err, nstages * sizeof *p->stage);
-    memcpy(p->stage, stage, nstages * sizeof *stage);
-    int rc = stk_stages_check(p->stage, nstages, p->left, &p->left, err);
-    while (rc == 0 && p->nstages < nstages) {
-        struct stk_stage from = p->stage[p->nstages];
-        rc = copy_stage(&p->stage[p->nstages++], &from, err);
+    if (nlegs == 0)
+        return stk_legs_check(NULL, 0, p->left, &p->left, err);
+    p->leg = calloc(nlegs, sizeof *p->leg);
+    if (!p->leg)
+        return stk_err_nomem(err, nlegs * sizeof *p->leg);
+    memcpy(p->leg, leg, nlegs * sizeof *leg);
+    int rc = stk_legs_check(p->leg, nlegs, p->left, &p->left, err);
+    while (rc == 0 && p->nlegs < nlegs) {
+        struct stk_leg from = p->leg[p->nlegs];
+        rc = copy_leg(&p->leg[p->nlegs++], &from, err);
     }
     return rc;
 }
 
-int stk_plan_init(struct stk_plan *p, const struct stk_order *o, const struct stk_stage *stage,
-                  size_t nstages, uint32_t rank, uint32_t world, uint32_t batch, int last,
+int stk_plan_init(struct stk_plan *p, const struct stk_order *o, const struct stk_leg *leg,
+                  size_t nlegs, uint32_t rank, uint32_t world, uint32_t batch, int last,
                   struct stk_err *err)
 {
     *p = (struct stk_plan){.order = *o, .rank = rank, .world = world, .batch = batch, .last = last};
     int rc = check_request(p, err);
     if (rc == 0)
-        rc = copy_stages(p, stage, nstages, err);
+        rc = copy_legs(p, leg, nlegs, err);
     if (rc) {
         stk_plan_release(p);
         return rc;
     }
-    if (nstages && p->stage[nstages - 1].world == world)
+    if (nlegs && p->leg[nlegs - 1].world == world)
         take_over(p);
     divide(p);
     return 0;
@@ -207,19 +207,19 @@ int stk_plan_init(struct stk_plan *p, const struct stk_order *o, const struct st
 
 void stk_plan_release(struct stk_plan *p)
 {
-    for (size_t i = 0; i < p->nstages; i++) {
-        free(p->stage[i].refill);
-        free(p->stage[i].before);
+    for (size_t i = 0; i < p->nlegs; i++) {
+        free(p->leg[i].refill);
+        free(p->leg[i].before);
     }
-    free(p->stage);
+    free(p->leg);
     free(p->refill);
     *p = (struct stk_plan){0};
 }
 
 uint64_t stk_plan_position(const struct stk_plan *p, uint64_t k)
 {
-    for (size_t i = p->nstages; i-- > 0;)
-        k = stage_element(&p->stage[i], k);
+    for (size_t i = p->nlegs; i-- > 0;)
+        k = leg_element(&p->leg[i], k);
     return k;
 }
 

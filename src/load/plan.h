@@ -72,27 +72,27 @@ const char *stk_shuffle_name(int shuffle);    /* "block" */
  * its part, and rank r had used refill[r] more from the end of its part to replace bad samples.
  * `done` may extend past the end of a part (with repeats) or into the refilled slots, without
  * further effect. */
-struct stk_stage {
+struct stk_leg {
     uint32_t world;
     uint64_t done;
     uint64_t *refill; /* world of them, or NULL: none */
     /* Derived by the plan: */
-    uint64_t n;       /* length of the sequence this stage divided */
+    uint64_t n;       /* length of the sequence this leg divided */
     uint64_t *before; /* with refill: samples left by ranks below r, world + 1 entries */
 };
 
 /*
- * Slots count the samples of a rank from the start of this plan. If the newest stage had the
- * current number of ranks, the plan resumes within that stage's parts: every rank gets exactly the
+ * Slots count the samples of a rank from the start of this plan. If the newest leg had the
+ * current number of ranks, the plan resumes within that leg's parts: every rank gets exactly the
  * samples it would have got without the interruption (with the same batch size and `last`), repeats
  * included, and does not need the refills of other ranks. `given` and `refilled` are what that
- * stage had consumed of this rank's part.
+ * leg had consumed of this rank's part.
  */
 struct stk_plan {
     struct stk_order order;
-    struct stk_stage *stage; /* oldest first; without the stage being resumed */
-    size_t nstages;
-    uint64_t *refill; /* of the stage being resumed: world of them, or NULL */
+    struct stk_leg *leg; /* oldest first; without the leg being resumed */
+    size_t nlegs;
+    uint64_t *refill; /* of the leg being resumed: world of them, or NULL */
     uint64_t left;    /* length of the sequence being divided */
     uint32_t rank, world, batch;
     int last; /* enum stk_last */
@@ -103,15 +103,15 @@ struct stk_plan {
     uint64_t slots;           /* samples of this rank: the sum over its batches */
 };
 
-/* Follows stages (oldest first) from n samples on: sets their n, and *left to the samples left by
+/* Follows legs (oldest first) from n samples on: sets their n, and *left to the samples left by
  * the newest. STK_E_CORRUPT if they contradict n or each other. */
-int stk_stages_check(struct stk_stage *stage, size_t nstages, uint64_t n, uint64_t *left,
-                     struct stk_err *err);
+int stk_legs_check(struct stk_leg *leg, size_t nlegs, uint64_t n, uint64_t *left,
+                   struct stk_err *err);
 
-/* Plans the rest of the epoch. Copies stages (oldest first). Caller releases with
+/* Plans the rest of the epoch. Copies legs (oldest first). Caller releases with
  * stk_plan_release(), not needed after an error. */
-int stk_plan_init(struct stk_plan *p, const struct stk_order *o, const struct stk_stage *stage,
-                  size_t nstages, uint32_t rank, uint32_t world, uint32_t batch, int last,
+int stk_plan_init(struct stk_plan *p, const struct stk_order *o, const struct stk_leg *leg,
+                  size_t nlegs, uint32_t rank, uint32_t world, uint32_t batch, int last,
                   struct stk_err *err);
 void stk_plan_release(struct stk_plan *p);
 /* Position in the epoch of element k (< left) of the sequence being divided. */
@@ -137,20 +137,20 @@ struct stk_state {
     unsigned order;                      /* version of the order, which defines block and window */
     uint64_t seed, epoch, block, window; /* block, window: 0 unless shuffle is BLOCK */
     bool former; /* of a version without a checksum that identified a dataset by its shape */
-    struct stk_stage stage[STK_STAGES_MAX];
-    size_t nstages;
+    struct stk_leg leg[STK_STAGES_MAX];
+    size_t nlegs;
 };
 
 /* The state of this rank after `slots` slots and `refills` refills of plan p. The other ranks'
  * refills are those known when the plan began. To resume: stk_order_init() from the state's
- * settings, stk_plan_init() with its stages. At the end of an epoch write the state of the next
- * one instead: a plan without stages, 0, 0. Caller releases with stk_state_release(). */
+ * settings, stk_plan_init() with its legs. At the end of an epoch write the state of the next
+ * one instead: a plan without legs, 0, 0. Caller releases with stk_state_release(). */
 int stk_plan_state(const struct stk_plan *p, uint64_t slots, uint64_t refills, uint64_t dataset_id,
                    struct stk_state *out, struct stk_err *err);
 /* JSON, one line without a newline, appended to out. */
 int stk_state_write(const struct stk_state *s, struct stk_buf *out, struct stk_err *err);
-/* Trusts nothing: the checksum is compared and every number checked. Caller releases with stk_state_release(), not needed
- * after an error. */
+/* Trusts nothing: the checksum is compared and every number checked. Caller releases with
+ * stk_state_release(), not needed after an error. */
 int stk_state_read(const char *text, size_t len, struct stk_state *s, struct stk_err *err);
 void stk_state_release(struct stk_state *s);
 /* Merges the states of all ranks at one moment (they differ only in refills): needed to resume with

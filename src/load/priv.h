@@ -324,8 +324,8 @@ void stk_loader_set_order(struct stk_loader *ld);
 uint64_t stk_loader_index_share(const struct stk_loader *ld);
 /* Sets the warning where order o leaves classes together, or costs more than one would think. */
 void stk_loader_warn(struct stk_loader *ld, const struct stk_order *o);
-int stk_loader_plan(struct stk_loader *ld, uint64_t epoch, const struct stk_stage *stage,
-                    size_t nstages, struct stk_err *err);
+int stk_loader_plan(struct stk_loader *ld, uint64_t epoch, const struct stk_leg *leg,
+                    size_t nlegs, struct stk_err *err);
 
 /* ---- load/stretch.c ---- */
 struct stretch *stk_stretch_take(struct stk_loader *ld); /* an empty one; NULL: no memory */

@@ -25,27 +25,27 @@ static bool any(const uint64_t *v, uint32_t n)
     return all != 0;
 }
 
-static int add_stage(struct stk_state *s, uint32_t world, uint64_t done, const uint64_t *refill,
-                     struct stk_err *err)
+static int add_leg(struct stk_state *s, uint32_t world, uint64_t done, const uint64_t *refill,
+                   struct stk_err *err)
 {
-    if (s->nstages == STK_STAGES_MAX)
+    if (s->nlegs == STK_STAGES_MAX)
         return stk_err_set(
             err, STK_E_UNSUPPORTED, NULL, -1,
             "one epoch was resumed with %d other numbers of ranks: begin the next one",
             STK_STAGES_MAX);
-    struct stk_stage *t = &s->stage[s->nstages];
-    *t = (struct stk_stage){.world = world, .done = done};
+    struct stk_leg *t = &s->leg[s->nlegs];
+    *t = (struct stk_leg){.world = world, .done = done};
     if (any(refill, world)) {
         t->refill = malloc(world * sizeof *t->refill);
         if (!t->refill)
             return stk_err_nomem(err, world * sizeof *t->refill);
         memcpy(t->refill, refill, world * sizeof *t->refill);
     }
-    s->nstages++;
+    s->nlegs++;
     return 0;
 }
 
-/* The newest stage: this plan, and what it went on from. */
+/* The newest leg: this plan, and what it went on from. */
 static int add_plan(struct stk_state *out, const struct stk_plan *p, uint64_t slots,
                     uint64_t refills, struct stk_err *err)
 {
@@ -55,7 +55,7 @@ static int add_plan(struct stk_state *out, const struct stk_plan *p, uint64_t sl
     if (p->refill)
         memcpy(refill, p->refill, p->world * sizeof *refill);
     refill[p->rank] += refills;
-    int rc = add_stage(out, p->world, p->given + slots, refill, err);
+    int rc = add_leg(out, p->world, p->given + slots, refill, err);
     free(refill);
     return rc;
 }
@@ -73,8 +73,8 @@ int stk_plan_state(const struct stk_plan *p, uint64_t slots, uint64_t refills, u
                               .block = o->block,
                               .window = o->window};
     int rc = 0;
-    for (size_t i = 0; rc == 0 && i < p->nstages; i++)
-        rc = add_stage(out, p->stage[i].world, p->stage[i].done, p->stage[i].refill, err);
+    for (size_t i = 0; rc == 0 && i < p->nlegs; i++)
+        rc = add_leg(out, p->leg[i].world, p->leg[i].done, p->leg[i].refill, err);
     if (rc == 0 && (p->given + slots || p->refilled + refills || any(p->refill, p->world)))
         rc = add_plan(out, p, slots, refills, err);
     if (rc)
@@ -84,8 +84,8 @@ int stk_plan_state(const struct stk_plan *p, uint64_t slots, uint64_t refills, u
 
 void stk_state_release(struct stk_state *s)
 {
-    for (size_t i = 0; i < s->nstages; i++)
-        free(s->stage[i].refill);
+    for (size_t i = 0; i < s->nlegs; i++)
+        free(s->leg[i].refill);
     *s = (struct stk_state){0};
 }
 
@@ -103,7 +103,7 @@ static void put_number(struct stk_jw *w, const char *key, uint64_t v)
     stk_jw_str(w, text);
 }
 
-static void put_stage(struct stk_jw *w, const struct stk_stage *t)
+static void put_leg(struct stk_jw *w, const struct stk_leg *t)
 {
     stk_jw_open(w, '{');
     put_number(w, "world", t->world);
@@ -136,8 +136,8 @@ static void put_text(struct stk_jw *w, const struct stk_state *s)
     }
     stk_jw_key(w, "done");
     stk_jw_open(w, '[');
-    for (size_t i = 0; i < s->nstages; i++)
-        put_stage(w, &s->stage[i]);
+    for (size_t i = 0; i < s->nlegs; i++)
+        put_leg(w, &s->leg[i]);
     stk_jw_close(w, ']');
 }
 
@@ -229,7 +229,7 @@ static int get_shuffle(const struct stk_jval *obj, int *out, struct stk_err *err
     return bad(err, "shuffle", "is not block, global or none");
 }
 
-static int get_refill(const struct stk_jval *v, struct stk_stage *t, struct stk_err *err)
+static int get_refill(const struct stk_jval *v, struct stk_leg *t, struct stk_err *err)
 {
     if (v->type != STK_JARR || v->len != t->world)
         return bad(err, "refill", "is not a list of one number a rank");
@@ -242,7 +242,7 @@ static int get_refill(const struct stk_jval *v, struct stk_stage *t, struct stk_
     return 0;
 }
 
-static int get_stage(const struct stk_jval *v, struct stk_stage *t, struct stk_err *err)
+static int get_leg(const struct stk_jval *v, struct stk_leg *t, struct stk_err *err)
 {
     uint64_t world = 0;
     if (v->type != STK_JOBJ)
@@ -257,7 +257,7 @@ static int get_stage(const struct stk_jval *v, struct stk_stage *t, struct stk_e
     return rc;
 }
 
-static int get_stages(const struct stk_jval *obj, struct stk_state *s, struct stk_err *err)
+static int get_legs(const struct stk_jval *obj, struct stk_state *s, struct stk_err *err)
 {
     const struct stk_jval *v = stk_json_get(obj, "done");
     uint64_t left;
@@ -266,11 +266,11 @@ static int get_stages(const struct stk_jval *obj, struct stk_state *s, struct st
     if (v->len > STK_STAGES_MAX)
         return bad(err, "done", "is too long");
     for (size_t i = 0; i < v->len; i++) {
-        int rc = get_stage(&v->item[i], &s->stage[s->nstages++], err);
+        int rc = get_leg(&v->item[i], &s->leg[s->nlegs++], err);
         if (rc)
             return rc;
     }
-    return stk_stages_check(s->stage, s->nstages, s->n, &left, err);
+    return stk_legs_check(s->leg, s->nlegs, s->n, &left, err);
 }
 
 static int get_order(const struct stk_jval *obj, struct stk_state *s, struct stk_err *err)
@@ -299,7 +299,7 @@ static int get_order(const struct stk_jval *obj, struct stk_state *s, struct stk
 /* The beginning of an epoch is the same in every order: nothing was given yet. */
 static int check_order(const struct stk_state *s, struct stk_err *err)
 {
-    if (s->order == STK_ORDER_VERSION || s->shuffle == STK_SHUFFLE_NONE || s->nstages == 0)
+    if (s->order == STK_ORDER_VERSION || s->shuffle == STK_SHUFFLE_NONE || s->nlegs == 0)
         return 0;
     return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1,
                        "loader state in the middle of epoch %llu, as %s version of stoker shuffled "
@@ -338,7 +338,7 @@ static int from_json(const struct stk_jval *root, struct stk_state *s, struct st
     if (rc == 0)
         rc = get_order(root, s, err);
     if (rc == 0)
-        rc = get_stages(root, s, err);
+        rc = get_legs(root, s, err);
     if (rc == 0)
         rc = check_sum(root, s, err);
     return rc ? rc : check_order(s, err);
@@ -367,14 +367,14 @@ static bool same_moment(const struct stk_state *a, const struct stk_state *b)
     bool same = a->former == b->former && a->n == b->n && a->dataset_id == b->dataset_id &&
                 a->shuffle == b->shuffle && a->order == b->order && a->seed == b->seed &&
                 a->epoch == b->epoch && a->block == b->block && a->window == b->window &&
-                a->nstages == b->nstages;
-    for (size_t i = 0; same && i < a->nstages; i++)
-        same = a->stage[i].world == b->stage[i].world && a->stage[i].done == b->stage[i].done;
+                a->nlegs == b->nlegs;
+    for (size_t i = 0; same && i < a->nlegs; i++)
+        same = a->leg[i].world == b->leg[i].world && a->leg[i].done == b->leg[i].done;
     return same;
 }
 
 /* Every rank knows its own refills, of the others at most as many as there were. */
-static int merge_refills(struct stk_stage *to, const struct stk_stage *from, struct stk_err *err)
+static int merge_refills(struct stk_leg *to, const struct stk_leg *from, struct stk_err *err)
 {
     if (!from->refill)
         return 0;
@@ -395,16 +395,16 @@ int stk_state_merge(const struct stk_state *s, size_t nstates, struct stk_state 
     if (nstates == 0)
         return stk_err_set(err, STK_E_USAGE, NULL, -1, "no loader states to put together");
     *out = s[0];
-    for (size_t i = 0; i < out->nstages; i++) {
-        out->stage[i].refill = NULL;
-        out->stage[i].before = NULL;
+    for (size_t i = 0; i < out->nlegs; i++) {
+        out->leg[i].refill = NULL;
+        out->leg[i].before = NULL;
     }
     for (size_t i = 0; rc == 0 && i < nstates; i++) {
         if (!same_moment(&s[0], &s[i]))
             rc = stk_err_set(err, STK_E_USAGE, NULL, -1,
                              "loader states 0 and %zu are not of the same moment of one run", i);
-        for (size_t k = 0; rc == 0 && k < out->nstages; k++)
-            rc = merge_refills(&out->stage[k], &s[i].stage[k], err);
+        for (size_t k = 0; rc == 0 && k < out->nlegs; k++)
+            rc = merge_refills(&out->leg[k], &s[i].leg[k], err);
     }
     if (rc)
         stk_state_release(out);

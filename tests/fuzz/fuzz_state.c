@@ -31,7 +31,7 @@ static void go_on(const struct stk_state *s, uint32_t rank, uint32_t world)
     struct stk_plan p;
     struct stk_state next;
     stk_order_init(&o, s->n, s->shuffle, s->seed, s->epoch, s->block, s->window);
-    if (stk_plan_init(&p, &o, s->stage, s->nstages, rank, world, 3, (int)(world % 3), NULL))
+    if (stk_plan_init(&p, &o, s->leg, s->nlegs, rank, world, 3, (int)(world % 3), NULL))
         stk_fuzz_broken("a state that was read can be gone on from");
     look_at_plan(&p);
     if (stk_plan_state(&p, p.slots < 5 ? p.slots : 5, 0, 1, &next, NULL) == 0)
@@ -64,8 +64,8 @@ int fuzz_state(const uint8_t *data, size_t size)
         write_again(&s);
         go_on(&s, 1, 4);
         go_on(&s, 0, 1);
-        if (s.nstages)
-            go_on(&s, s.stage[s.nstages - 1].world - 1, s.stage[s.nstages - 1].world);
+        if (s.nlegs)
+            go_on(&s, s.leg[s.nlegs - 1].world - 1, s.leg[s.nlegs - 1].world);
         stk_state_release(&s);
     } else if (rc > 0 || err.code != rc || !err.what[0]) {
         stk_fuzz_broken("an error code comes with its message");

@@ -269,7 +269,7 @@ static bool run_session(struct run *r, struct session how, struct stk_state *sta
     for (uint32_t rank = 0; rank < how.world; rank++) {
         struct stk_plan p;
         uint64_t refills = 0, slots = 0;
-        if (stk_plan_init(&p, &r->order, state->stage, state->nstages, rank, how.world, how.batch,
+        if (stk_plan_init(&p, &r->order, state->leg, state->nlegs, rank, how.world, how.batch,
                           how.last, NULL))
             return false;
         if (rank == 0) {
@@ -369,7 +369,7 @@ static void same_ranks_go_on_exactly(void)
         uint64_t stop = dice(whole.steps + 1), refills = dice(whole.size - whole.size / 2 + 1);
         uint64_t cut = stop * batch < whole.slots ? stop * batch : whole.slots;
         CHECK_INT(stk_plan_state(&whole, cut, refills, 0, &state, NULL), 0);
-        CHECK_INT(stk_plan_init(&rest, &o, state.stage, state.nstages, rank, world, batch,
+        CHECK_INT(stk_plan_init(&rest, &o, state.leg, state.nlegs, rank, world, batch,
                                 modes[k % 3], NULL),
                   0);
         CHECK_INT(rest.steps, whole.steps - stop);
@@ -400,8 +400,8 @@ static void refuses(void)
     CHECK_INT(stk_plan_init(&p, &o, NULL, 0, 0, 0, 1, STK_LAST_DROP, &err), STK_E_USAGE);
     CHECK_INT(stk_plan_init(&p, &o, NULL, 0, 0, 1, 0, STK_LAST_DROP, &err), STK_E_USAGE);
     CHECK_INT(stk_plan_init(&p, &o, NULL, 0, 0, 1, 1, 3, &err), STK_E_USAGE);
-    struct stk_stage none = {.world = 0}, over = {.world = 2, .refill = refill};
-    struct stk_stage all[2] = {{.world = 2, .done = 5}, {.world = 3, .done = 1}};
+    struct stk_leg none = {.world = 0}, over = {.world = 2, .refill = refill};
+    struct stk_leg all[2] = {{.world = 2, .done = 5}, {.world = 3, .done = 1}};
     CHECK_INT(stk_plan_init(&p, &o, &none, 1, 0, 1, 1, STK_LAST_DROP, &err), STK_E_CORRUPT);
     CHECK_INT(stk_plan_init(&p, &o, &over, 1, 0, 1, 1, STK_LAST_DROP, &err), STK_E_CORRUPT);
     CHECK_STR(err.what, "loader state, part 0: rank 1 had 5 samples, not 6 to refill from");
@@ -417,19 +417,19 @@ static void huge_plan(void)
     struct stk_state state;
     bool repeat;
     stk_order_init(&o, STK_PLAN_SAMPLES_MAX, STK_SHUFFLE_BLOCK, 1, 1, 1u << 20, 64);
-    struct stk_stage stage[2] = {{.world = STK_PLAN_WORLD_MAX - 1, .done = 1ull << 41},
+    struct stk_leg leg[2] = {{.world = STK_PLAN_WORLD_MAX - 1, .done = 1ull << 41},
                                  {.world = 3, .done = 1ull << 59}};
     for (int last = STK_LAST_DROP; last <= STK_LAST_SHORT; last++) {
-        CHECK_INT(stk_plan_init(&p, &o, stage, 2, STK_PLAN_WORLD_MAX - 1, STK_PLAN_WORLD_MAX,
+        CHECK_INT(stk_plan_init(&p, &o, leg, 2, STK_PLAN_WORLD_MAX - 1, STK_PLAN_WORLD_MAX,
                                 UINT32_MAX, last, NULL),
                   0);
         CHECK(stk_plan_sample(&p, 0, &repeat) < o.n);
         CHECK(stk_plan_sample(&p, p.slots - 1, &repeat) < o.n);
         CHECK_INT(repeat, last != STK_LAST_DROP && p.size < p.slots);
         CHECK_INT(stk_plan_state(&p, p.slots, 0, 0, &state, NULL), 0);
-        CHECK_INT(state.nstages, 3);
+        CHECK_INT(state.nlegs, 3);
         stk_plan_release(&p);
-        CHECK_INT(stk_plan_init(&p, &o, state.stage, 3, 0, 5, 1, last, NULL), 0);
+        CHECK_INT(stk_plan_init(&p, &o, state.leg, 3, 0, 5, 1, last, NULL), 0);
         CHECK_INT(p.left > 0, last == STK_LAST_DROP);
         stk_plan_release(&p);
         stk_state_release(&state);

@@ -27,10 +27,10 @@ static void text_is_documented(void)
                           .order = 2,
                           .block = 16,
                           .window = 64,
-                          .nstages = 2};
+                          .nlegs = 2};
     struct stk_buf b = STK_BUF_INIT;
-    s.stage[0] = (struct stk_stage){.world = 4, .done = 1200, .refill = refill};
-    s.stage[1] = (struct stk_stage){.world = 2, .done = 64, .refill = nothing};
+    s.leg[0] = (struct stk_leg){.world = 4, .done = 1200, .refill = refill};
+    s.leg[1] = (struct stk_leg){.world = 2, .done = 64, .refill = nothing};
     CHECK_STR(write_text(&s, &b),
               "{\"stoker_loader\":2,\"samples\":10000,\"dataset\":\"0000000000000abc\",\"seed\":7,"
               "\"epoch\":2,\"shuffle\":\"block\",\"order\":2,\"block\":16,\"window\":64,\"done\":[{"
@@ -56,11 +56,11 @@ static void comes_back_the_same(void)
                               .order = STK_ORDER_VERSION,
                               .seed = seeds[i / 3],
                               .epoch = seeds[5 - i / 3],
-                              .nstages = 1},
+                              .nlegs = 1},
                          back;
         if (s.shuffle == STK_SHUFFLE_BLOCK)
             s.block = s.window = 10;
-        s.stage[0] = (struct stk_stage){.world = 3, .done = 300, .refill = refill};
+        s.leg[0] = (struct stk_leg){.world = 3, .done = 300, .refill = refill};
         const char *text = write_text(&s, &once);
         CHECK_INT(read_text(text, &back, NULL), 0);
         CHECK(back.seed == s.seed && back.epoch == s.epoch && back.dataset_id == s.dataset_id);
@@ -84,7 +84,7 @@ static void refuses(const char *text, int code, const char *what)
     struct stk_err err = {0};
     CHECK_INT(read_text(text, &s, &err), code);
     CHECK_STR(err.what, what);
-    CHECK_INT(s.nstages, 0);
+    CHECK_INT(s.nlegs, 0);
 }
 
 static void damaged(const char *text, const char *what)
@@ -160,11 +160,11 @@ static void hostile_texts(void)
 static void flipped_bits(void)
 {
     uint64_t refill[] = {2, 0, 5};
-    struct stk_state s = {.n = 1000, .dataset_id = 0xabcdef, .epoch = 3, .nstages = 2}, back;
+    struct stk_state s = {.n = 1000, .dataset_id = 0xabcdef, .epoch = 3, .nlegs = 2}, back;
     struct stk_buf b = STK_BUF_INIT;
     s.block = s.window = 10;
-    s.stage[0] = (struct stk_stage){.world = 3, .done = 70, .refill = refill};
-    s.stage[1] = (struct stk_stage){.world = 2, .done = 20};
+    s.leg[0] = (struct stk_leg){.world = 3, .done = 70, .refill = refill};
+    s.leg[1] = (struct stk_leg){.world = 2, .done = 20};
     size_t taken = 0, n = strlen(write_text(&s, &b));
     for (size_t bit = 0; bit < 8 * n; bit++) {
         b.data[bit / 8] ^= (uint8_t)(1u << bit % 8);
@@ -215,7 +215,7 @@ static void too_long(void)
 }
 
 /* An epoch that is resumed for ever with other numbers of ranks. */
-static void stages_run_out(void)
+static void legs_run_out(void)
 {
     struct stk_order o;
     struct stk_state s = {0};
@@ -225,7 +225,7 @@ static void stages_run_out(void)
     stk_order_init(&o, 100000, STK_SHUFFLE_BLOCK, 1, 0, 8, 8);
     while (rc == 0) {
         struct stk_plan p;
-        CHECK_INT(stk_plan_init(&p, &o, s.stage, s.nstages, 0, 1 + times % 2, 4, 0, NULL), 0);
+        CHECK_INT(stk_plan_init(&p, &o, s.leg, s.nlegs, 0, 1 + times % 2, 4, 0, NULL), 0);
         stk_state_release(&s);
         rc = stk_plan_state(&p, 4, 0, 0, &s, &err);
         times += rc == 0;
@@ -233,7 +233,7 @@ static void stages_run_out(void)
     }
     CHECK_INT(times, STK_STAGES_MAX);
     CHECK_INT(rc, STK_E_UNSUPPORTED);
-    CHECK_INT(s.nstages, 0);
+    CHECK_INT(s.nlegs, 0);
 }
 
 static void begins_and_goes_on(void)
@@ -244,17 +244,17 @@ static void begins_and_goes_on(void)
     stk_order_init(&o, 1000, STK_SHUFFLE_BLOCK, 1, 0, 8, 8);
     CHECK_INT(stk_plan_init(&p, &o, NULL, 0, 1, 2, 10, 0, NULL), 0);
     CHECK_INT(stk_plan_state(&p, 0, 0, 5, &s, NULL), 0);
-    CHECK(s.nstages == 0 && s.n == 1000 && s.dataset_id == 5 && s.block == 8);
+    CHECK(s.nlegs == 0 && s.n == 1000 && s.dataset_id == 5 && s.block == 8);
     stk_state_release(&s);
     CHECK_INT(stk_plan_state(&p, 20, 3, 5, &s, NULL), 0);
-    CHECK(s.nstages == 1 && s.stage[0].done == 20 && s.stage[0].refill[1] == 3);
+    CHECK(s.nlegs == 1 && s.leg[0].done == 20 && s.leg[0].refill[1] == 3);
     stk_plan_release(&p);
-    /* With as many ranks, that stage grows; it does not become two. */
-    CHECK_INT(stk_plan_init(&p, &o, s.stage, s.nstages, 1, 2, 30, 0, NULL), 0);
+    /* With as many ranks, that leg grows; it does not become two. */
+    CHECK_INT(stk_plan_init(&p, &o, s.leg, s.nlegs, 1, 2, 30, 0, NULL), 0);
     stk_state_release(&s);
-    CHECK(p.given == 20 && p.refilled == 3 && p.nstages == 0);
+    CHECK(p.given == 20 && p.refilled == 3 && p.nlegs == 0);
     CHECK_INT(stk_plan_state(&p, 30, 1, 5, &s, NULL), 0);
-    CHECK(s.nstages == 1 && s.stage[0].done == 50 && s.stage[0].refill[1] == 4);
+    CHECK(s.nlegs == 1 && s.leg[0].done == 50 && s.leg[0].refill[1] == 4);
     stk_state_release(&s);
     stk_plan_release(&p);
 }
@@ -272,11 +272,11 @@ static void merges(void)
         stk_plan_release(&p);
     }
     CHECK_INT(stk_state_merge(s, 3, &all, NULL), 0);
-    CHECK_INT(all.nstages, 1);
+    CHECK_INT(all.nlegs, 1);
     for (uint64_t r = 0; r < 3; r++)
-        CHECK_INT(all.stage[0].refill[r], r);
+        CHECK_INT(all.leg[0].refill[r], r);
     stk_state_release(&all);
-    s[2].stage[0].done = 15;
+    s[2].leg[0].done = 15;
     CHECK_INT(stk_state_merge(s, 3, &all, &err), STK_E_USAGE);
     CHECK_STR(err.what, "loader states 0 and 2 are not of the same moment of one run");
     CHECK_INT(stk_state_merge(s, 0, &all, &err), STK_E_USAGE);
@@ -294,7 +294,7 @@ int main(int argc, char **argv)
     CHECK_RUN(flipped_bits);
     CHECK_RUN(other_words);
     CHECK_RUN(too_long);
-    CHECK_RUN(stages_run_out);
+    CHECK_RUN(legs_run_out);
     CHECK_RUN(begins_and_goes_on);
     CHECK_RUN(merges);
     return CHECK_DONE();
