@@ -115,6 +115,7 @@ def test_wheel_contents(wheel):
         record = z.read(f"stoker-{version()}.dist-info/RECORD").decode()
         metadata = z.read(f"stoker-{version()}.dist-info/METADATA").decode()
     assert {"stoker/__init__.py", "stoker/torch.py", "stoker/tf.py", "stoker/_stoker.abi3.so",
+            "stoker/py.typed", "stoker/loader.pyi",
             f"stoker-{version()}.data/scripts/stoker"} <= names
     assert {line.split(",")[0] for line in record.splitlines()} == names
     sources = {p.name for p in (ROOT / "python/stoker").glob("*.py")}
