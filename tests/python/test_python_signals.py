@@ -120,7 +120,7 @@ def interrupted(loop, loader, at):
     return box, at.raised
 
 
-def check_everywhere(make, loop, step=3):
+def check_everywhere(make, loop, step=5):
     """Interrupts at every `step`-th instruction: the loop runs often enough to be hit everywhere."""
     number, more, step = 1, True, 1 if LONG else step
     while more:
@@ -150,7 +150,7 @@ def test_nothing_is_lost_with_torch(table, loop):
     import stoker.torch
     with stoker.Dataset(table) as ds:
         check_everywhere(lambda **o: stoker.torch.Loader(ds, batch=BATCH, seed=1, threads=1, **o),
-                         loop, step=7)
+                         loop, step=17)
 
 
 def test_the_same_loop_goes_on(table):
@@ -161,7 +161,7 @@ def test_the_same_loop_goes_on(table):
             batches, box = iter(stoker.Loader(ds, batch=BATCH, threads=1)), [None, [], None]
             more = asked_twice(batches, box, At(number))
             assert sorted(received(box)) == list(range(N)), f"instruction {number}"
-            number += 2
+            number += 1 if LONG else 7
         assert number > 50
 
 
@@ -224,7 +224,7 @@ def no_gpu(monkeypatch):
 def test_nothing_is_lost_on_the_way_to_a_gpu(table, loop, no_gpu):
     """There, one batch more than the loop has is on its way."""
     with stoker.Dataset(table) as ds:
-        check_everywhere(lambda **o: no_gpu(ds, batch=BATCH, seed=1, threads=1, **o), loop, step=11)
+        check_everywhere(lambda **o: no_gpu(ds, batch=BATCH, seed=1, threads=1, **o), loop, step=23)
         loader = no_gpu(ds, batch=BATCH, seed=1)
         first, second = ids(loader), ids(loader)
         assert first == ids(stoker.Loader(ds, batch=BATCH, seed=1)) != second
