@@ -228,12 +228,13 @@ int stk_h5_families(const struct stk_h5_dataset *set, const struct stk_table_arr
 /* Fields of one name and several shapes need distinct specs (format/codec/chars.c). */
 static void name_shape(struct stk_h5_family_column *f, struct stk_field_spec *spec)
 {
-    static const char digit[] = "0123456789abcdefghijklmnopqrstuvwxyz";
+    static const char digit[] = "0123456789abcdefghijklmnopqrstuvwxyz", prefix[] = "shape:";
+    const size_t end = sizeof f->codec - 1;
     uint64_t h = stk_hash64(spec->dim, spec->ndim * sizeof *spec->dim);
-    size_t at = (size_t)snprintf(f->codec, sizeof f->codec, "shape:");
-    for (; at + 1 < sizeof f->codec; h /= 36)
-        f->codec[at++] = digit[h % 36];
-    f->codec[at] = '\0';
+    memcpy(f->codec, prefix, sizeof prefix - 1);
+    for (size_t at = sizeof prefix - 1; at < end; at++, h /= 36)
+        f->codec[at] = digit[h % 36];
+    f->codec[end] = '\0';
     spec->codec = f->codec;
 }
 
