@@ -20,8 +20,7 @@ struct stk_buf {
     uint8_t *data;
     size_t len, cap;
     bool fail; /* an allocation failed; contents are then meaningless */
-    bool own_pages; /* when it is large, malloc() is not asked: what is released goes back to the
-                       system, whatever stands beside it. Set by the owner, and stays */
+    bool own_pages; /* large buffers bypass malloc(): released memory returns to the system at once. Set by the owner; stays */
 };
 
 #define STK_BUF_INIT {0}

@@ -11,10 +11,10 @@
  * EOF. */
 int stk_pread_full(int fd, void *p, size_t n, uint64_t off, size_t *got, const char *path,
                    struct stk_err *err);
-/* Reads what the page cache has of n bytes: how many, or -1 (the first is not there, or nobody can
- * tell). */
+/* Reads the part of n bytes that is in the page cache. Returns its length, or -1 (the first byte is
+ * not there, or this is unknown). */
 ssize_t stk_pread_nowait(int fd, void *p, size_t n, uint64_t off);
-/* Reads n bytes if all of them are in the page cache. False: they are not, or nobody can tell. */
+/* Reads n bytes if all of them are in the page cache. False: they are not, or this is unknown. */
 bool stk_pread_cached(int fd, void *p, size_t n, uint64_t off);
 int stk_write_full(int fd, const void *p, size_t n, const char *path, struct stk_err *err);
 int stk_pwrite_full(int fd, const void *p, size_t n, uint64_t off, const char *path,

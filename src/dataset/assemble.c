@@ -167,7 +167,7 @@ int stk_assemble_sum(const struct stk_fetch *f, size_t k, stk_slice_fn *slice, v
         bool fleeting;
         if (length == 0)
             continue;
-        if (w->summed && !w->failed) { /* by who read it */
+        if (w->summed && !w->failed) { /* by the thread that read it */
             *crc = w->sum;
             *bytes += w->len;
             continue;

@@ -21,7 +21,8 @@ int stk_assemble_sum(const struct stk_fetch *f, size_t k, stk_slice_fn *slice, v
 /* Compares that with the checksum in the index. 1: it matches; 0: there is none. */
 int stk_assemble_check(const struct stk_fetch *f, size_t k, stk_slice_fn *slice, void *user,
                        uint64_t *bytes, struct stk_err *err);
-/* Puts the place of sample `id`, as the index counts, into an error that names no file yet. */
+/* Puts the place of sample `id`, by its number in the index, into an error that names no file
+ * yet. */
 void stk_assemble_locate(const struct stk_dataset *ds, uint64_t id, int code, struct stk_err *err);
 
 #endif

@@ -36,7 +36,7 @@ static int decoded_size(const struct file_sink *f, uint64_t *len, struct stk_err
     return rc;
 }
 
-/* Files of one stem are a sample. It is closed with its last file, so that it counts there. */
+/* Files of one stem are one sample. It ends with its last file, where it is counted. */
 static int list_grouped_file(struct file_sink *f, struct stk_lister *l, struct stk_grouper *group,
                              const struct stk_chain *chain, const char *name, size_t len,
                              struct stk_err *err)
@@ -60,7 +60,7 @@ static int list_grouped_file(struct file_sink *f, struct stk_lister *l, struct s
     return rc < 0 ? rc : group->open ? 0 : stk_build_close_sample(f, err);
 }
 
-/* A folder's file is a sample: it need not be opened. */
+/* A file of a folder is a sample: it need not be opened. */
 static int list_tree_file(struct file_sink *f, struct stk_lister *l, struct stk_grouper *group,
                           struct stk_err *err)
 {
@@ -118,7 +118,7 @@ static int end_check(struct file_sink *f, int rc, struct stk_err *err)
     return rc < 0 ? rc : end;
 }
 
-/* Compressed bytes make no sense to a format: never worth a try. */
+/* Compressed bytes make no sense to a format: not worth a try. */
 static int refuse_compressed(struct stk_src *src, const char *path, struct stk_err *err)
 {
     const uint8_t *head;

@@ -29,7 +29,7 @@ struct merge {
 
 static const char *index_name(const struct merge *m)
 {
-    return m->b->o->path ? m->b->o->path : stk_tmpdir(); /* nameless: shows the disk */
+    return m->b->o->path ? m->b->o->path : stk_tmpdir(); /* nameless: the path names the disk */
 }
 
 static void end_block(struct merge *m)

@@ -285,8 +285,8 @@ static const struct stk_codec *codec_of(struct builder *b, uint32_t field)
 #define FEED_RECORD (24u << 10) /* records above this, on average, often cross blocks */
 #define FEED_SAMPLE 64u         /* records for the average */
 
-/* Has a record checked once its bytes have been read. Large records are better read separately: the
- * listing then hops over them. */
+/* Has a record checked once its bytes have been read. Large records are better read separately:
+ * then the listing skips them. */
 static int check_record(struct file_sink *f, const struct stk_event *e, uint32_t field,
                         struct stk_err *err)
 {

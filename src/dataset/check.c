@@ -1,8 +1,8 @@
 /*
- * check.c - a ring of blocks. A thread claims the next block, reads it, and when the listing is
- * past it checks the records in it; it has two blocks at a time, so that it reads one while the
- * listing is at the other. The thread that lists does the same while it waits for a block. Records
- * that cross blocks are put together and checked by the thread that lists: they are few.
+ * check.c - a ring of blocks. A thread claims the next block, reads it, and checks its records when
+ * the listing is past it; it has two blocks at a time, so that it reads one while the listing is in
+ * the other. The listing thread does the same while it waits for a block, and joins and checks the
+ * few records that cross blocks.
  */
 #include "dataset/check.h"
 #include "base/array.h"
@@ -14,11 +14,11 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#define OWN_BLOCKS  2u /* at a time, by each thread */
+#define OWN_BLOCKS  2u /* per thread, at a time */
 #define MAX_HELPERS 16u
-#define AHEAD       (16u << 20) /* how far the kernel reads ahead of us */
+#define AHEAD       (16u << 20) /* how far ahead the kernel reads */
 #define MAX_RING    (OWN_BLOCKS * (MAX_HELPERS + 1))
-#define JOIN_MAX    (16u << 20) /* a longer record that crosses blocks is left to be read again */
+#define JOIN_MAX    (16u << 20) /* a longer record that crosses blocks is read again later */
 
 struct record {
     uint64_t off, len;
@@ -31,11 +31,11 @@ struct block {
     enum block_state state;
     uint64_t number;
     unsigned owner;
-    int rc; /* of the reading */
+    int rc; /* of the read */
     struct stk_err err;
     uint8_t *data;
     size_t len;
-    struct stk_buf records; /* struct record, whole in the block */
+    struct stk_buf records; /* struct record, complete in the block */
 };
 
 struct stk_check {
@@ -46,13 +46,13 @@ struct stk_check {
     int fd;
     uint32_t file;
     uint64_t size, nblocks;
-    struct stk_buf listed;    /* struct record reported and not yet in a block that was passed */
+    struct stk_buf listed;    /* struct record reported that is not yet in a passed block */
     struct stk_buf joined;    /* the bytes so far of the record that crosses blocks */
-    struct stk_sample sample; /* of the thread that lists */
+    struct stk_sample sample; /* of the listing thread */
     bool missed;
     struct stk_problems problems; /* under the checker's lock */
     uint64_t passed;              /* blocks the listing is past */
-    _Atomic uint64_t advised;     /* the kernel was told to read up to here */
+    _Atomic uint64_t advised;     /* the kernel was asked to read up to here */
 
     pthread_mutex_t lock; /* everything below */
     pthread_cond_t changed;
@@ -134,7 +134,7 @@ static void check_block(struct stk_check *k, const struct block *b, struct stk_s
 
 /* ---- reading ---- */
 
-/* From storage, blocks come in requests much larger than they are. */
+/* Storage gets requests much larger than a block. */
 static void read_ahead(struct stk_check *k, uint64_t off)
 {
     uint64_t advised = atomic_load(&k->advised);
@@ -175,7 +175,7 @@ static struct block *claim(struct stk_check *k, unsigned owner)
     return b;
 }
 
-/* A thread's oldest block that is to be checked, and how many it has. Lock held. */
+/* A thread's oldest block to be checked, and the number of its blocks. Lock held. */
 static struct block *own_passed(struct stk_check *k, unsigned owner, unsigned *owned)
 {
     struct block *first = NULL;
@@ -191,7 +191,7 @@ static struct block *own_passed(struct stk_check *k, unsigned owner, unsigned *o
     return first;
 }
 
-/* Checks or reads one block, whatever is due. False: nothing is. Lock held, given up meanwhile. */
+/* Checks or reads one block, whichever is due. False: neither. Lock held, released meanwhile. */
 static bool step(struct stk_check *k, unsigned me, struct stk_sample *s)
 {
     unsigned owned;
@@ -218,7 +218,7 @@ static void *helper(void *arg)
     struct stk_sample s;
     stk_sample_init(&s);
     pthread_mutex_lock(&k->lock);
-    unsigned me = ++k->started; /* 0 is the thread that lists */
+    unsigned me = ++k->started; /* 0 is the listing thread */
     for (;;) {
         if (step(k, me, &s))
             continue;
@@ -233,7 +233,7 @@ static void *helper(void *arg)
 
 /* ---- what the listing calls ---- */
 
-/* While the block is not there, the thread that lists reads and checks like the others. */
+/* While the block is not loaded, the listing thread reads and checks like the others. */
 static int feed_get(struct stk_feed *f, uint64_t number, const uint8_t **p, struct stk_err *err)
 {
     struct stk_check *k = (struct stk_check *)f;
@@ -259,8 +259,8 @@ static uint64_t frame_end(const struct stk_check *k, const struct record *r)
     return r->off + r->len + k->format->tail;
 }
 
-/* Adds a block's bytes to the record that crosses blocks, and checks it when it is whole. Returns
- * true when it is over with. */
+/* Adds a block's bytes to the record that crosses blocks, and checks it when complete. Returns true
+ * when it is finished. */
 static bool join(struct stk_check *k, const struct record *r, const struct block *b)
 {
     uint64_t begin = b->number * STK_FEED_BLOCK, end = begin + b->len;
@@ -279,8 +279,8 @@ static bool join(struct stk_check *k, const struct record *r, const struct block
     return true;
 }
 
-/* Deals the records reported so far to the block: whole ones for its owner, crossing ones joined.
- */
+/* Assigns the records reported so far to the block: complete ones to its owner; joins crossing
+ * ones. */
 static void deal(struct stk_check *k, struct block *b)
 {
     struct record *r = (void *)k->listed.data;
@@ -291,7 +291,7 @@ static void deal(struct stk_check *k, struct block *b)
         if (whole)
             stk_buf_put(&b->records, &r[i], sizeof r[i]);
         else if (!join(k, &r[i], b))
-            break; /* it goes on in the next block */
+            break; /* it continues in the next block */
     }
     k->missed = k->missed || b->records.fail;
     k->listed.len = (n - i) * sizeof *r;
@@ -322,7 +322,7 @@ int stk_check_record(struct stk_check *k, uint64_t off, uint64_t len, const stru
 {
     struct record r = {.off = off, .len = len, .codec = codec};
     if (frame_begin(k, &r) < k->passed * STK_FEED_BLOCK) {
-        k->missed = true; /* its first block is gone: the listing looked behind it first */
+        k->missed = true; /* its first block is gone: the listing looked past it first */
         return 0;
     }
     stk_buf_put(&k->listed, &r, sizeof r);
@@ -383,7 +383,7 @@ int stk_check_open(struct stk_checker *c, const struct stk_format *f, const stru
     return 0;
 }
 
-/* Tells what was found; not of a file that is read again, where it will be found again. */
+/* Reports the problems, except those of a file that is read again and will show them again. */
 static void tell(struct stk_check *k)
 {
     for (uint64_t i = 0; i < k->problems.count; i++) {
@@ -395,7 +395,7 @@ static void tell(struct stk_check *k)
     }
 }
 
-/* The blocks the listing was in last, which no later peek told us it is past. */
+/* The last blocks of the listing, which no later peek marked as passed. */
 static int pass_rest(struct stk_check *k, struct stk_err *err)
 {
     int rc = 0;
@@ -406,7 +406,7 @@ static int pass_rest(struct stk_check *k, struct stk_err *err)
             break;
         rc = feed_done(&k->feed, at / STK_FEED_BLOCK, err);
         if (rc == 0 && k->listed.len == before && k->joined.len == 0)
-            break; /* a record before the blocks we still have: never in order */
+            break; /* a record before the remaining blocks: out of order */
     }
     return rc;
 }
@@ -418,7 +418,7 @@ int stk_check_close(struct stk_check *k, bool complete, struct stk_err *err)
     k->closing = true;
     pthread_cond_broadcast(&k->changed);
     while (step(k, 0, &k->sample))
-        ; /* what this thread still has to check */
+        ; /* the blocks this thread still has to check */
     pthread_mutex_unlock(&k->lock);
     for (unsigned i = 0; i < k->nthreads; i++)
         pthread_join(k->thread[i], NULL);

@@ -1,4 +1,4 @@
-/* checksum.c - the checksum of a file, or of a folder with all that is in it. */
+/* checksum.c - the checksum of a file, or of a folder with everything in it. */
 #include "dataset/checksum.h"
 #include "base/beneath.h"
 #include "base/file.h"

@@ -1,11 +1,12 @@
-/* checksum.h - the checksum of what a manifest lists: a file, or a folder with all that is in it. */
+/* checksum.h - the checksum of an entry of a manifest: a file, or a folder with everything in
+ * it. */
 #ifndef STK_DATASET_CHECKSUM_H
 #define STK_DATASET_CHECKSUM_H
 
 #include "base/err.h"
 
-/* Size and checksum of a file, or of a tree (names, sizes and contents). outside: links may lead out
- * of dirfd. */
+/* Size and checksum of a file, or of a tree (names, sizes and contents). outside: links may lead
+ * out of dirfd. */
 int stk_content_checksum(int dirfd, bool outside, const char *name, uint64_t *size, uint64_t *hash,
                          const char *path, struct stk_err *err);
 

@@ -4,8 +4,8 @@
 
 #include "format/format.h"
 
-/* "x=int,name=text" as the lines of format/csv/csv.h's context; *out is NULL for NULL and "". Caller
- * frees with free(). */
+/* "x=int,name=text" as the lines of format/csv/csv.h's context; *out is NULL for NULL and "".
+ * Caller frees with free(). */
 int stk_columns_parse(const char *spec, char **out, struct stk_err *err);
 /* "auto", "yes", "no" or NULL; negative and err for anything else. */
 int stk_columns_header(const char *text, struct stk_err *err);

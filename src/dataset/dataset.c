@@ -443,8 +443,8 @@ static int keep_texts(struct stk_dataset *ds, const struct stk_open_options *o, 
     return ds->payload && !o->datasets == !ds->datasets ? 0 : stk_err_nomem(err, 1);
 }
 
-/* A folder without a manifest may be a packed dataset that is being removed because another took its
- * name: what is left of it is not a dataset. */
+/* A folder without a manifest may be a packed dataset that is being removed because another took
+ * its name: its remains are not a dataset. */
 static int check_replaced(const struct stk_dataset *ds, struct stk_err *err)
 {
     struct stat now;

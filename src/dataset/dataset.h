@@ -18,7 +18,7 @@
 #include "format/format.h"
 #include "format/sample.h"
 
-/* Damage found: how much, and the first of it in words. Thread-safe where said. */
+/* Damage: how much, and the first problems in words. Thread-safe where stated. */
 struct stk_problems {
     uint64_t count;           /* all of them */
     uint64_t unsupported;     /* of those: not damage */
@@ -40,10 +40,10 @@ void stk_problems_sort(struct stk_problems *p); /* by path, then offset */
 /* Problems found while the index was built (empty for a clean dataset). Borrowed. */
 const struct stk_problems *stk_dataset_problems(const struct stk_dataset *ds);
 
-/* The inside, for the data layer. A subset borrows all of it from the whole dataset, but for what
- * stands behind `codec`. */
+/* Internals, for the rooms that use datasets. A subset borrows all of it from the whole dataset,
+ * except the fields after `codec`. */
 struct stk_dataset {
-    struct stk_dataset *whole; /* of a subset: what it is of, never a subset itself; else NULL */
+    struct stk_dataset *whole; /* of a subset: the whole dataset, never a subset itself; else NULL */
     struct stk_pick pick;      /* of a subset: its samples */
     char *path; /* as given, without trailing slashes */
     char *root; /* folder that names in the index are relative to */
@@ -65,15 +65,16 @@ struct stk_dataset {
     char *payload, *datasets;       /* as given; "auto" and NULL by default */
     const struct stk_codec **codec; /* of each field of the index; NULL: the bytes are the value */
     _Atomic uint64_t identity;      /* 0: not known yet */
-    _Atomic uint32_t keepers;       /* who still needs it when it is closed */
+    _Atomic uint32_t keepers;       /* references, including those that remain when it is closed */
     pthread_mutex_t lock;           /* the idle readers, the labels */
     struct stk_reader *idle;
     bool labels_known;
     struct stk_labels *labels; /* by directory, or NULL; a subset has those of the whole */
 };
 
-/* What the index calls sample i (< stk_dataset_len()) of the dataset. Everything of index.h counts
- * by the index; everything above it, the callers of stk_fetch_add() included, by the dataset. */
+/* The number in the index of sample i (< stk_dataset_len()) of the dataset. index.h takes numbers
+ * of the index; everything above it, including callers of stk_fetch_add(), numbers of the
+ * dataset. */
 static inline uint64_t stk_dataset_at(const struct stk_dataset *ds, uint64_t i)
 {
     return ds->whole ? stk_pick_at(&ds->pick, i) : i;
@@ -81,17 +82,17 @@ static inline uint64_t stk_dataset_at(const struct stk_dataset *ds, uint64_t i)
 /* The same for any i. STK_E_USAGE: there is no such sample. */
 int stk_dataset_number(const struct stk_dataset *ds, uint64_t i, uint64_t *number,
                        struct stk_err *err);
-/* Stored bytes per sample, on average over the whole; and what of `bytes` of the whole a subset has
- * by its number of samples. */
+/* Mean stored bytes per sample of the whole; and the share of `bytes` of the whole that a subset
+ * has by its number of samples. */
 uint64_t stk_dataset_mean_bytes(const struct stk_dataset *ds);
 uint64_t stk_dataset_share(const struct stk_dataset *ds, uint64_t bytes);
 
-/* The files an index names; where they stand is left as it is. Borrows idx. */
+/* The files that an index names; keeps the place of the files. Borrows idx. */
 void stk_files_of_index(struct stk_files *files, const struct stk_index *idx);
 /* Makes the files of the index those of the dataset. */
 void stk_dataset_list_files(struct stk_dataset *ds);
 
-/* It stays until one more stk_dataset_drop(): stk_dataset_close() is the caller's. */
+/* Keeps it until one more stk_dataset_drop(); only the caller calls stk_dataset_close(). */
 void stk_dataset_drop(struct stk_dataset *ds);
 static inline void stk_dataset_keep(struct stk_dataset *ds)
 {

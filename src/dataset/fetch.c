@@ -1,5 +1,5 @@
 /*
- * fetch.c - from samples to ranges of files, and from ranges to runs that one request brings.
+ * fetch.c - from samples to ranges of files, and from ranges to runs that one request reads.
  */
 #include "dataset/fetch.h"
 #include "base/array.h"
@@ -9,10 +9,10 @@
 
 #include <stdlib.h>
 
-#define MERGE_GAP  (32u << 10) /* bytes worth reading over to save a request */
+#define MERGE_GAP  (32u << 10) /* bytes worth reading in vain to save a request */
 #define RADIX_BITS 10
 #define RADIX      (1u << RADIX_BITS)
-#define SAMPLE_MAX (2ull << 30) /* stored bytes of a sample; what protobuf can hold, too */
+#define SAMPLE_MAX (2ull << 30) /* stored bytes of a sample; also the limit of protobuf */
 
 void stk_fetch_init(struct stk_fetch *f, struct stk_dataset *ds)
 {
@@ -53,8 +53,8 @@ static int past_the_file(const struct stk_dataset *ds, struct stk_err *err)
                        "damaged index: a record runs past its file");
 }
 
-/* The stored range a slice needs: of a plain extent just the slice (and the record's frame), of a
- * filtered one all of it. */
+/* The stored range that a slice needs: of a plain extent just the slice (and the record's frame),
+ * of a filtered extent all of it. */
 static int want_of(const struct stk_dataset *ds, const struct stk_slice *s, struct stk_want *w,
                    bool (*have)(void *user, uint64_t extent), void *user, struct stk_err *err)
 {
@@ -95,12 +95,13 @@ void stk_fetch_fail(struct stk_fetch *f, struct stk_want *w, int code, const str
     w->failed = code;
     w->why = UINT32_MAX;
     if (STK_ARRAY_ROOM(f->errs, f->errs_room, f->nerrs + 1, NULL))
-        return; /* the code alone must do */
+        return; /* the code alone must suffice */
     w->why = f->nerrs;
     f->errs[f->nerrs++] = *why;
 }
 
-/* A length in a file is not a reason to take that much memory: a sparse file has room for any. */
+/* A length in a file is no reason to allocate that much memory: a sparse file can have any
+ * length. */
 static void refuse_huge(struct stk_fetch *f, uint64_t id, uint32_t first, uint32_t end)
 {
     struct stk_want *w = stk_fetch_want(f, 0);
@@ -177,7 +178,7 @@ struct place {
     uint32_t want;
 };
 
-/* One pass of a radix sort: places by the digit at `shift`, those of equal digit as they were. */
+/* One pass of a radix sort: places by the digit at `shift`; equal digits keep their order. */
 static void sort_digit(const struct place *from, struct place *to, size_t n, unsigned shift)
 {
     uint32_t at[1u << RADIX_BITS] = {0};
@@ -193,8 +194,8 @@ static void sort_digit(const struct place *from, struct place *to, size_t n, uns
         to[at[from[i].key >> shift & (RADIX - 1)]++] = from[i];
 }
 
-/* Sorts by counting digits: a window of a hundred thousand samples would take qsort longer than
- * reading them takes. False: it cannot be done that way. */
+/* Sorts by counting digits: for a window of a hundred thousand samples, qsort would take longer
+ * than reading them. False: not possible here. */
 static bool radix_sort(struct stk_fetch *f, uint32_t *order, size_t n)
 {
     const struct stk_want *w = stk_fetch_want(f, 0);
@@ -272,7 +273,7 @@ size_t stk_fetch_run(const struct stk_fetch *f, size_t i, uint64_t max, uint64_t
 
 /* ---- checksums ---- */
 
-/* The sum of what stands before the want at `place` in its sample. False: it is not known here. */
+/* The sum of the bytes before the want at `place` in its sample. False: unknown here. */
 static bool sum_before(const struct stk_fetch *f, size_t first, size_t place, uint32_t *sum)
 {
     const uint32_t *order = (const void *)f->order.data;
@@ -280,7 +281,7 @@ static bool sum_before(const struct stk_fetch *f, size_t first, size_t place, ui
     const struct stk_slice *sl = stk_fetch_slice(f, 0);
     uint32_t i = order[place];
     while (!w[i].leads && sl[i - 1].length == 0)
-        i--; /* an empty one adds nothing */
+        i--; /* an empty slice adds nothing */
     *sum = 0;
     if (w[i].leads)
         return true;
@@ -290,8 +291,8 @@ static bool sum_before(const struct stk_fetch *f, size_t first, size_t place, ui
     return true;
 }
 
-/* Whether the sum is of the bytes as they are stored: not of those that samples share behind a
- * filter. */
+/* True if the sum covers the stored bytes, which it does not for extents that samples share behind
+ * a filter. */
 static bool sums_stored(const struct stk_fetch *f, size_t place)
 {
     uint32_t i = ((const uint32_t *)(const void *)f->order.data)[place];
@@ -322,13 +323,13 @@ void stk_fetch_sum(struct stk_fetch *f, struct stk_sums *s, size_t first, size_t
 
 /* ---- from stored bytes to data ---- */
 
-/* That of the bytes alone. */
+/* The sum of the record's bytes alone. */
 static const uint32_t *sum_of_record(const struct stk_want *w)
 {
     return w->summed && w->leads ? &w->sum : NULL;
 }
 
-/* The path costs an allocation: the check is made without, and only a failure is told with it. */
+/* The path costs an allocation: checks without it, and adds it only to report a failure. */
 static int frame_error(const struct stk_fetch *f, const struct stk_want *w, uint64_t len,
                        struct stk_err *err)
 {
@@ -371,7 +372,7 @@ static int decode_point(const struct stk_dataset *ds, uint64_t x, const struct s
                            .lead = stk_point_lead(pt),
                            .window = (uint8_t *)(uintptr_t)window,
                            .window_len = pt->window_len};
-    /* Deflate cannot expand more than 1032 times: no memory for what cannot come. */
+    /* Deflate cannot expand more than 1032 times: allocates no memory for impossible lengths. */
     if ((at.decoded_len + at.lead) / 1032 > at.in_len + 64)
         return stk_point_damaged(&at, path, err);
     if (!stk_buf_extend(out, (size_t)pt->decoded_len + 1))
@@ -380,7 +381,7 @@ static int decode_point(const struct stk_dataset *ds, uint64_t x, const struct s
     return stk_point_decode(&at, p, out->data, path, err);
 }
 
-/* From an access point, then the rest of the chain. */
+/* Decodes from an access point, then undoes the rest of the chain. */
 static int decode_resumed(const struct stk_dataset *ds, uint64_t x, const struct stk_extent *e,
                           const struct stk_chain *c, const uint8_t *p, struct stk_buf *out,
                           struct stk_buf *scratch, const char *path, struct stk_err *err)
@@ -390,7 +391,7 @@ static int decode_resumed(const struct stk_dataset *ds, uint64_t x, const struct
     int rc = decode_point(ds, x, e, p, out, path, err);
     if (rc < 0 || !rest.nsteps)
         return rc;
-    struct stk_buf first = *out; /* `out` takes turns with `scratch`: it cannot be read from, too */
+    struct stk_buf first = *out; /* `out` alternates with `scratch`: it cannot be the input, too */
     *out = (struct stk_buf)STK_BUF_INIT;
     rc = stk_filter_decode(&rest, first.data, first.len, out, scratch, path, e->offset, err);
     stk_buf_release(&first);
@@ -428,6 +429,6 @@ int stk_fetch_cut(const struct stk_dataset *ds, const struct stk_slice *s,
         free(path);
         return rc;
     }
-    *p = *len ? decoded->data + s->offset : (const uint8_t *)""; /* nothing may have no buffer */
+    *p = *len ? decoded->data + s->offset : (const uint8_t *)""; /* there may be no buffer */
     return 0;
 }

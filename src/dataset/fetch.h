@@ -21,20 +21,20 @@ struct stk_want {
         uint32_t sum; /* stk_fetch_sum() */
     };
     uint8_t chain; /* filters, as in struct stk_extent */
-    bool framed;   /* a record's head and tail stand around the bytes */
-    bool leads;    /* it is of its sample's first slice */
+    bool framed;   /* the record's head and tail are around the bytes */
+    bool leads;    /* belongs to its sample's first slice */
     bool summed;   /* sum is the CRC-32C of the sample's slices, as stored, up to this one */
 };
 
-/* How far the sums of a run have come. */
+/* The progress of the sums of a run. */
 struct stk_sums {
-    size_t place;  /* of the want at hand, in the order... */
-    uint64_t done; /* ...and bytes of it that are summed */
+    size_t place;  /* the current want, in the order... */
+    uint64_t done; /* ...and the bytes of it that are summed */
 };
 
 struct stk_fetch {
     struct stk_dataset *ds;
-    struct stk_buf ids;    /* u64: the samples, as the index counts them */
+    struct stk_buf ids;    /* u64: the samples, by their numbers in the index */
     struct stk_buf first;  /* u32: where each sample's slices begin, and the end */
     struct stk_buf slices; /* struct stk_slice of all samples */
     struct stk_buf wants;  /* struct stk_want */
@@ -49,8 +49,8 @@ struct stk_fetch {
 void stk_fetch_init(struct stk_fetch *f, struct stk_dataset *ds);
 void stk_fetch_release(struct stk_fetch *f);
 void stk_fetch_reset(struct stk_fetch *f); /* keeps the memory */
-/* Adds a sample of the dataset, by its number there. have (may be NULL) says of a filtered extent that it need not be read. Fails only
- * on trouble that is not the sample's own. */
+/* Adds a sample by its number in the dataset. have (may be NULL) returns true for a filtered extent
+ * that need not be read. Fails only on errors that are not the sample's own. */
 int stk_fetch_add(struct stk_fetch *f, uint64_t id, bool (*have)(void *user, uint64_t extent),
                   void *user, struct stk_err *err);
 /* Ends adding: sorts the wants by position. */
@@ -59,10 +59,10 @@ int stk_fetch_sort(struct stk_fetch *f, struct stk_err *err);
  * if a single range is larger). Returns its end; *from and *to are in the file. */
 size_t stk_fetch_run(const struct stk_fetch *f, size_t i, uint64_t max, uint64_t *from,
                      uint64_t *to);
-/* Computes sums of the wants at places [first, end) of the order, as far as they can be had from
- * bytes [from, to) of their file, which are at p. Called again, with a greater `to`, it goes on: so
- * each byte is looked at when it has just come. Sums of wants that are not next to each other in
- * both orders are left to who compares them. */
+/* Computes the sums of wants [first, end) of the order as far as possible from bytes [from, to) of
+ * their file, which are at p. A further call with a greater `to` continues, so that each byte is
+ * summed just after it arrived. Leaves out wants that are not adjacent in both orders: they are
+ * summed when they are compared. */
 void stk_fetch_sum(struct stk_fetch *f, struct stk_sums *s, size_t first, size_t end,
                    const uint8_t *p, uint64_t from, uint64_t to);
 void stk_fetch_fail(struct stk_fetch *f, struct stk_want *w, int code, const struct stk_err *why);
@@ -89,7 +89,7 @@ static inline const struct stk_slice *stk_fetch_slice(const struct stk_fetch *f,
     const struct stk_slice *s = (const void *)f->slices.data;
     return s ? s + i : NULL;
 }
-/* What the index calls sample k. */
+/* The number in the index of sample k. */
 static inline uint64_t stk_fetch_id(const struct stk_fetch *f, size_t k)
 {
     return ((const uint64_t *)(const void *)f->ids.data)[k];

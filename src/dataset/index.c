@@ -236,7 +236,7 @@ int stk_index_check(const struct stk_index *idx, struct stk_err *err)
 {
     int rc = 0;
     for (enum stk_table t = 0; rc == 0 && t < STK_T_COUNT; t++)
-        if (t != STK_T_SUMS) /* read when it was opened */
+        if (t != STK_T_SUMS) /* read at opening */
             rc = stk_index_touch(idx, t, err);
     if (rc < 0)
         return rc;
@@ -255,7 +255,7 @@ int stk_index_sample_check(const struct stk_index *idx, uint64_t s, uint32_t *cr
     uint64_t n = stk_index_count(idx, STK_T_CHECKS);
     if (s >= n)
         return n ? stk_index_bad(idx, err, "a sample's number is out of range") : 0;
-    uint64_t word = 0; /* of two: behind the last there is room for another */
+    uint64_t word = 0; /* of two checksums: the table has room for one after the last */
     int rc = stk_pages_copy(idx, (const uint64_t *)idx->table[STK_T_CHECKS] + s / 2, 1, &word, err);
     memcpy(crc, (const uint8_t *)&word + s % 2 * sizeof *crc, sizeof *crc);
     return rc < 0 ? rc : 1;

@@ -1,11 +1,10 @@
 /*
  * index.h - the index of a dataset: tables in one file, used without parsing.
  *
- * Blocks of it are brought into memory when they are first looked at, and stay: the file may be
- * cut, overwritten or unreadable later, and nobody who looks something up sees it, let alone is
- * killed by it. (A mapping would give SIGBUS, or other bytes than those that were checked.) Where a
- * loader has too little memory for it, old pages are dropped; one that cannot be had again as it
- * was is an error (index_pages.h).
+ * Blocks of it are loaded at their first use, and stay in memory: if the file is truncated,
+ * overwritten or unreadable later, readers do not notice, and are not killed. (A mapping would give
+ * SIGBUS, or other bytes than those that were checked.) If a loader has too little memory, old pages
+ * are dropped; a page that cannot be loaded again unchanged is an error (index_pages.h).
  *
  * Layout: a header, then tables, each at a multiple of 64 bytes. Nothing in it is trusted: the
  * header and the small tables are checked when it is opened, every other entry at its use: for
@@ -195,9 +194,9 @@ struct stk_index {
     const void *table[STK_T_COUNT];
     size_t size;
     int fd;
-    int pid;                       /* who opened it */
+    int pid;                       /* of the process that opened it */
     char *path;                    /* for messages */
-    struct stk_index_pages *pages; /* which are in memory; their checksums were right */
+    struct stk_index_pages *pages; /* those in memory; their checksums were right */
 };
 
 /* Reads and checks the header. Caller releases with stk_index_close(). STK_E_CORRUPT: not an index,
@@ -209,14 +208,14 @@ void stk_index_close(struct stk_index *idx);
 /* From now on pages of it may be dropped... */
 int stk_index_limit(const struct stk_index *idx, struct stk_err *err);
 /* ...until about `most` bytes are in memory: those of the tables that grow with the samples, the
- * oldest first. Names and keys stay. From any thread, while others look things up. */
+ * oldest first. Names and keys stay. From any thread, also while others use the index. */
 void stk_index_trim(const struct stk_index *idx, uint64_t most);
 /* Checks the bytes of a table that is used as a whole. */
 int stk_index_touch(const struct stk_index *idx, enum stk_table t, struct stk_err *err);
 /* The same for n bytes from `off` on of a table of bytes. */
 int stk_index_touch_bytes(const struct stk_index *idx, enum stk_table t, uint64_t off, uint64_t n,
                           struct stk_err *err);
-/* Checks the checksums of all tables (reads all of it). */
+/* Checks the checksums of all tables (reads the whole index). */
 int stk_index_check(const struct stk_index *idx, struct stk_err *err);
 /* Writes the checksums of all n samples, u32 each in the file `checks`, into an index built with
  * room for them. */

@@ -1,4 +1,4 @@
-/* index_pages.c - pages of an index come into memory, and go. */
+/* index_pages.c - loads and drops pages of an index. */
 #include "dataset/index_pages.h"
 #include "base/file.h"
 #include "base/hash.h"
@@ -10,7 +10,7 @@
 
 #define BITS_LEAST   12
 #define BITS_MOST    16 /* of a block */
-#define DROP_AT_ONCE 64 /* pages: who needs one of them waits */
+#define DROP_AT_ONCE 64 /* pages: a thread that needs one of them waits */
 
 _Static_assert(1u << BITS_MOST == STK_INDEX_BLOCK, "a page is no larger than a block");
 
@@ -61,9 +61,10 @@ static uint8_t *page_at(const struct stk_index *idx, uint64_t page)
     return (uint8_t *)(uintptr_t)idx->h + STK_INDEX_TABLES + (page << idx->pages->bits);
 }
 
-/* ---- they come ---- */
+/* ---- loading ---- */
 
-/* What a page is when nobody is at it. In a child after fork() who was may not be there: COMING. */
+/* The state of a page that no thread is loading. After fork() the loading thread may be missing in
+ * the child: COMING. */
 static uint8_t settled(const struct stk_index *idx, uint64_t page)
 {
     const _Atomic uint8_t *state = &idx->pages->state[page];
@@ -75,8 +76,8 @@ static uint8_t settled(const struct stk_index *idx, uint64_t page)
     return was;
 }
 
-/* Whoever copies from it meanwhile has seen that it was dropped, or will when he has copied any of
- * these words. */
+/* A thread that copies from it meanwhile has seen that it was dropped, or sees it after copying any
+ * of these words. */
 static void put_page(const struct stk_index *idx, uint64_t page, const uint8_t *from, size_t n)
 {
     struct stk_index_pages *pg = idx->pages;
@@ -95,7 +96,7 @@ static void put_page(const struct stk_index *idx, uint64_t page, const uint8_t *
     atomic_store_explicit(&pg->state[page], STK_PAGE_FRESH, memory_order_release);
 }
 
-/* [first page, n bytes) of the file, if it is what `sum` says. */
+/* Loads [first page, n bytes) of the file, if it matches `sum`. */
 static int bring_bytes(const struct stk_index *idx, uint64_t first, size_t n, uint64_t sum,
                        bool again, struct stk_err *err)
 {
@@ -129,7 +130,7 @@ int stk_pages_bring(const struct stk_index *idx, uint64_t page, struct stk_err *
     return bring_bytes(idx, b * per_block, stk_index_block_size(idx, b), block_sum[b], false, err);
 }
 
-/* ---- they go ---- */
+/* ---- dropping ---- */
 
 int stk_index_limit(const struct stk_index *idx, struct stk_err *err)
 {
@@ -140,14 +141,14 @@ int stk_index_limit(const struct stk_index *idx, struct stk_err *err)
     _Atomic uint64_t *sum = calloc(pg->count + 1, sizeof *sum);
     if (!sum)
         return stk_err_nomem(err, pg->count * sizeof *sum);
-    /* Of a huge page nothing could be dropped. */
+    /* Parts of a huge page cannot be dropped. */
     (void)madvise(page_at(idx, 0), pg->count << pg->bits, MADV_NOHUGEPAGE);
     if (!atomic_compare_exchange_strong(&pg->sum, &none, sum))
         free((void *)(uintptr_t)sum); /* another loader was faster */
     return 0;
 }
 
-/* Whether all of a page is a table's whose entries are copied by whoever looks at them. */
+/* True if the whole page belongs to a table whose entries are copied by their readers. */
 static bool may_go(const struct stk_index *idx, uint64_t page)
 {
     static const enum stk_table copied[] = {STK_T_EXTENTS, STK_T_ROWS, STK_T_PARTS, STK_T_KEYOFF,
@@ -174,13 +175,14 @@ static bool take_away(const struct stk_index *idx, uint64_t page)
         atomic_load(&pg->sum)[page] = stk_hash64(page_at(idx, page), (size_t)1 << pg->bits);
         is = STK_PAGE_COMING;
     } else {
-        is = STK_PAGE_HERE; /* when the hand comes by again */
+        is = STK_PAGE_HERE; /* when the hand returns */
     }
     atomic_store_explicit(&pg->state[page], is, memory_order_release);
     return is == STK_PAGE_COMING;
 }
 
-/* Drops the pages at the hand, and moves it. Returns how many it passed, `most` at most. */
+/* Drops the pages at the hand, and moves it. Returns the number of pages it passed, at most
+ * `most`. */
 static uint64_t drop_some(const struct stk_index *idx, uint64_t most)
 {
     struct stk_index_pages *pg = idx->pages;
@@ -191,7 +193,8 @@ static uint64_t drop_some(const struct stk_index *idx, uint64_t most)
     pg->hand = (first + (n ? n : 1)) % pg->count;
     if (!n)
         return 1;
-    /* Who saw them before is told before they are gone, and before they can come again. */
+    /* Readers of these pages are notified before the pages are dropped, and before they can be
+     * loaded again. */
     atomic_fetch_add(&pg->drops, 1);
     (void)madvise(page_at(idx, first), n << pg->bits, MADV_DONTNEED);
     atomic_fetch_sub(&pg->present, n);
@@ -204,7 +207,7 @@ void stk_index_trim(const struct stk_index *idx, uint64_t most)
 {
     struct stk_index_pages *pg = idx->pages;
     uint64_t pages = most >> pg->bits, left = pg->count;
-    /* In a child after fork() whoever was dropping may not be there. */
+    /* After fork() the dropping thread may be missing in the child. */
     if (atomic_load_explicit(&pg->present, memory_order_relaxed) <= pages ||
         !atomic_load(&pg->sum) || idx->pid != getpid() || atomic_exchange(&pg->dropping, true))
         return;

@@ -1,18 +1,18 @@
 /*
- * index_pages.h - which pages of an index are in memory. The blocks they are in are brought in when
- * they are first looked at, and compared with their checksums.
+ * index_pages.h - which pages of an index are in memory. Blocks are loaded at their first use, and
+ * compared with their checksums.
  *
- * Where memory is limited, pages of the tables that are only ever copied from are dropped again,
- * and read anew when they are looked at: they must be what they were. Whoever copies takes no lock
- * for that. He copies, and once more where pages were dropped meanwhile; one that goes while he
- * looks at it is zeros at worst.
+ * If memory is limited, pages of tables whose entries are only copied are dropped, and read again
+ * at their next use: they must be unchanged. A reader that copies takes no lock. It copies, and
+ * copies again if pages were dropped meanwhile; a page that is dropped under it reads as zeros at
+ * worst.
  */
 #ifndef STK_DATASET_INDEX_PAGES_H
 #define STK_DATASET_INDEX_PAGES_H
 
 #include "dataset/index.h"
 
-/* COMING: somebody writes to it, or drops it. FRESH: it came since the last look for old ones. */
+/* COMING: a thread loads or drops it. FRESH: loaded since the last search for old pages. */
 enum stk_page { STK_PAGE_ABSENT, STK_PAGE_COMING, STK_PAGE_GONE, STK_PAGE_HERE, STK_PAGE_FRESH };
 
 struct stk_index_pages {
@@ -20,22 +20,22 @@ struct stk_index_pages {
     uint64_t count;
     _Atomic uint8_t *state;          /* enum stk_page of each */
     _Atomic uint64_t present;        /* pages that are in memory */
-    _Atomic uint64_t drops;          /* how often some were dropped */
-    _Atomic(_Atomic uint64_t *) sum; /* of each that was dropped; NULL: none will be */
-    _Atomic bool dropping;           /* somebody does it; the next is his: */
-    uint64_t hand;                   /* where to look for old ones next */
+    _Atomic uint64_t drops;          /* how often pages were dropped */
+    _Atomic(_Atomic uint64_t *) sum; /* of each page that was dropped; NULL: none will be */
+    _Atomic bool dropping;           /* a thread is dropping; only that thread uses the next field: */
+    uint64_t hand;                   /* where the next search for old pages begins */
 };
 
-/* In front of the header, so that the tables begin with a page. */
+/* Before the header, so that the tables begin with a page. */
 #define STK_INDEX_LEAD (STK_INDEX_BLOCK - STK_INDEX_TABLES)
 
-/* For an index whose checksums are there. Caller frees with stk_pages_free(). */
+/* For an index whose checksums are loaded. Caller frees with stk_pages_free(). */
 int stk_pages_new(struct stk_index *idx, struct stk_err *err);
 void stk_pages_free(struct stk_index_pages *pg);
-/* Brings a page in, with its block. */
+/* Loads a page, with its block. */
 int stk_pages_bring(const struct stk_index *idx, uint64_t page, struct stk_err *err);
 
-/* Bytes under the checksums, and those of block b: all are of one size but the last. */
+/* Bytes under the checksums, and the bytes of block b: all blocks but the last have one size. */
 static inline uint64_t stk_index_summed(const struct stk_index *idx)
 {
     return idx->h->table[STK_T_SUMS].off - STK_INDEX_TABLES;
@@ -51,7 +51,7 @@ int stk_index_read(const struct stk_index *idx, void *to, uint64_t off, uint64_t
                    struct stk_err *err);
 int stk_index_bad(const struct stk_index *idx, struct stk_err *err, const char *what);
 
-/* Every entry goes through here before it is believed. [p, p + n) is in a table. */
+/* Every entry goes through here before it is trusted. [p, p + n) is in a table. */
 static inline int stk_pages_touch(const struct stk_index *idx, const void *p, uint64_t n,
                                   struct stk_err *err)
 {

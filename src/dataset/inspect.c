@@ -1,4 +1,5 @@
-/* inspect.c - what a dataset is: counts and sizes from the index, fields from the first sample. */
+/* inspect.c - describes a dataset: counts and sizes from the index, fields from the first
+ * sample. */
 #include "dataset/inspect.h"
 #include "dataset/label.h"
 

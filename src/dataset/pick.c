@@ -1,4 +1,4 @@
-/* pick.c - the samples of a subset: checked, brought into one form, and told apart from others. */
+/* pick.c - the samples of a subset: checks them, brings them into one form, and identifies them. */
 #include "dataset/pick.h"
 
 #include "base/hash.h"
@@ -11,7 +11,7 @@ static int no_such_sample(uint64_t number, uint64_t have, struct stk_err *err)
                        (unsigned long long)number, (unsigned long long)have);
 }
 
-/* Of numbers at equal steps no list is kept: the same samples have one form. */
+/* Numbers at equal steps need no list: the same samples always have one form. */
 static void fold(struct stk_pick *p)
 {
     uint64_t first = p->n ? p->list[0] : 0, step = p->n > 1 ? p->list[1] - first : 1;
@@ -41,7 +41,7 @@ int stk_pick_list(struct stk_pick *p, const struct stk_pick *of, uint64_t have,
     return 0;
 }
 
-/* The last number of n at equal steps; false: it is not among `have`. */
+/* The last of n numbers at equal steps; false: it is not below `have`. */
 static bool last_step(uint64_t first, int64_t step, uint64_t n, uint64_t have, uint64_t *last)
 {
     __int128 at = (__int128)first + (__int128)step * (__int128)(n - 1);

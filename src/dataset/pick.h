@@ -19,18 +19,18 @@ static inline uint64_t stk_pick_at(const struct stk_pick *p, uint64_t i)
     return p->list ? p->list[i] : p->first + i * p->step;
 }
 
-/* The samples `number` of what `of` has (NULL: of all `have` of them). STK_E_USAGE: there is no
+/* The samples `number` of those in `of` (NULL: of all `have` samples). STK_E_USAGE: there is no
  * such sample. Caller releases with stk_pick_release(), also after an error. */
 int stk_pick_list(struct stk_pick *p, const struct stk_pick *of, uint64_t have,
                   const uint64_t *number, uint64_t n, struct stk_err *err);
-/* n of them from `first` on, each `step` further. */
+/* n samples from `first` on, each `step` further. */
 int stk_pick_steps(struct stk_pick *p, const struct stk_pick *of, uint64_t have, uint64_t first,
                    int64_t step, uint64_t n, struct stk_err *err);
 void stk_pick_release(struct stk_pick *p);
 
 /* True when it has all `have` samples in their order. */
 bool stk_pick_is_all(const struct stk_pick *p, uint64_t have);
-/* The same for the same samples in the same order, however they were asked for. */
+/* The same for the same samples in the same order, however they were picked. */
 uint64_t stk_pick_hash(const struct stk_pick *p, uint64_t seed);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * reader.c - samples from extents. Wanted ranges of a batch are sorted by place and read together
- * where they are near; a range that fails is the problem of its own samples only.
+ * reader.c - samples from extents. Sorts the wanted ranges of a batch by place and reads near ones
+ * together; a range that fails affects only its own samples.
  */
 #include "dataset/reader_priv.h"
 #include "base/file.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #define MERGE_MAX (8u << 20)
-#define BATCH_MAX (32u << 20) /* stored bytes brought in at once, where that can be chosen */
+#define BATCH_MAX (32u << 20) /* stored bytes read at once, if that can be chosen */
 
 int stk_reader_new(struct stk_dataset *ds, struct stk_reader **out, struct stk_err *err)
 {
@@ -87,7 +87,7 @@ char *stk_reader_place(const struct stk_dataset *ds, uint64_t i, int64_t *offset
     return path;
 }
 
-/* The file is held until another one is wanted: reading on in it takes no lock. */
+/* Holds the file until another one is needed, so that further reads of it take no lock. */
 static int hold_file(struct stk_reader *r, uint32_t file, struct stk_err *err)
 {
     if (r->held && r->held->number == file)
@@ -111,7 +111,7 @@ int stk_reader_range(struct stk_reader *r, uint32_t file, uint64_t off, uint64_t
     r->reads++;
     if (rc == 0 && got < len)
         rc = stk_err_set(err, STK_E_STALE, NULL, (int64_t)(off + got), "the file became shorter");
-    else if (rc == 0 && !r->ds->format->check && /* no checksum would tell */
+    else if (rc == 0 && !r->ds->format->check && /* no checksum would reveal it */
              stk_file_changed(&r->ds->files, file, r->held->fd, &r->held->stamp))
         rc =
             stk_err_set(err, STK_E_STALE, NULL, (int64_t)off, "the file changed while it was read");
@@ -120,7 +120,7 @@ int stk_reader_range(struct stk_reader *r, uint32_t file, uint64_t off, uint64_t
     return rc;
 }
 
-/* Reads wants [i, j) of the order in one request; when that fails, each by itself. */
+/* Reads wants [i, j) of the order in one request; if that fails, each separately. */
 static void read_run(struct stk_reader *r, size_t i, size_t j, uint64_t from, uint64_t to)
 {
     struct stk_err why = {0};
@@ -139,7 +139,7 @@ static void read_run(struct stk_reader *r, size_t i, size_t j, uint64_t from, ui
     }
 }
 
-/* Bytes the planned reads take. */
+/* The bytes of the planned reads. */
 static int batch_bytes(const struct stk_reader *r, uint64_t *total, struct stk_err *err)
 {
     uint64_t from, to;
@@ -152,8 +152,8 @@ static int batch_bytes(const struct stk_reader *r, uint64_t *total, struct stk_e
     return 0;
 }
 
-/* Samples from all over a compressed file would bring in all of it at once: of extents they share
- * with others, each is read when its turn comes. */
+/* Samples from all over a compressed file would load all of it at once: reads each shared extent
+ * only when its sample is due. */
 static int postpone_shared(struct stk_reader *r, struct stk_err *err)
 {
     struct stk_fetch *f = &r->fetch;
@@ -172,7 +172,8 @@ static bool is_decoded(void *user, uint64_t extent)
 
 int stk_reader_batch(struct stk_reader *r, const uint64_t *ids, size_t n, struct stk_err *err)
 {
-    /* Who reads in batches goes through the data: what the last one did not need, none will. */
+    /* A caller that reads in batches moves on: it will not need what the last batch did not
+     * need. */
     if (n > 1)
         stk_reader_forget(r, r->batch_clock);
     r->batch_clock = r->clock;
@@ -183,7 +184,7 @@ int stk_reader_batch(struct stk_reader *r, const uint64_t *ids, size_t n, struct
         rc = stk_fetch_add(&r->fetch, ids[k], is_decoded, r, err);
     if (rc == 0)
         rc = stk_fetch_sort(&r->fetch, err);
-    /* Twice over the same runs: once to know how much memory, once to read. */
+    /* Walks the same runs twice: to compute the memory, then to read. */
     uint64_t total = 0, from, to;
     if (rc == 0)
         rc = batch_bytes(r, &total, err);
@@ -235,7 +236,7 @@ static int take_idle(struct stk_dataset *ds, struct stk_reader **r, struct stk_e
     return *r ? 0 : stk_reader_new(ds, r, err);
 }
 
-/* The label that only the sample's directory tells. */
+/* Adds the label that only the sample's directory has. */
 static int add_label(struct stk_dataset *ds, struct stk_sample *s, struct stk_err *err)
 {
     struct stk_labels *l;
@@ -255,13 +256,13 @@ static void give_back(struct stk_dataset *ds, struct stk_reader *r)
     pthread_mutex_unlock(&ds->lock);
 }
 
-/* Empties the samples. One of the buffers they had serves the next read. NULL: no memory. */
+/* Empties the samples. One of their buffers serves the next read. NULL: out of memory. */
 static struct stk_hold *take_hold(struct stk_sample *const *s, size_t n)
 {
     struct stk_hold *h = NULL;
     for (size_t k = 0; k < n; k++) {
         struct stk_hold *mine = stk_sample_let_go(s[k]);
-        if (h && mine && mine->bytes.cap > h->bytes.cap) { /* the largest of them */
+        if (h && mine && mine->bytes.cap > h->bytes.cap) { /* keeps the largest */
             struct stk_hold *other = h;
             h = mine;
             mine = other;
@@ -288,7 +289,7 @@ static int get_samples(struct stk_reader *r, struct stk_sample *const *s, size_t
     return rc;
 }
 
-/* Reads to the hold's buffer, which the samples share from then on. */
+/* Reads into the hold's buffer, which the samples share from then on. */
 static int read_to(struct stk_hold *h, struct stk_reader *r, const uint64_t *index, size_t n,
                    struct stk_sample *const *s, struct stk_err *err)
 {

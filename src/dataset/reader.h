@@ -14,7 +14,7 @@ struct stk_reader;
 /* Caller frees with stk_reader_free(). */
 int stk_reader_new(struct stk_dataset *ds, struct stk_reader **out, struct stk_err *err);
 void stk_reader_free(struct stk_reader *r);
-/* Gives up the memory it keeps for the next reads: they may be far away. */
+/* Frees the memory kept for the next reads, which may be far away. */
 void stk_reader_rest(struct stk_reader *r);
 void stk_reader_free_all(struct stk_reader *first); /* a dataset's idle ones */
 
@@ -24,7 +24,8 @@ int stk_reader_batch(struct stk_reader *r, const uint64_t *ids, size_t n, struct
 int stk_reader_get(struct stk_reader *r, size_t k, struct stk_sample *s, struct stk_err *err);
 /* The checksum of sample k of the batch, as an index keeps it. */
 int stk_reader_sum(struct stk_reader *r, size_t k, uint32_t *crc, struct stk_err *err);
-/* The stored place of sample i, as the index counts, for messages: malloc'ed path (or NULL) and offset (or -1). */
+/* The stored place of sample i, by its number in the index, for messages: malloc'ed path (or NULL)
+ * and offset (or -1). */
 char *stk_reader_place(const struct stk_dataset *ds, uint64_t i, int64_t *offset);
 uint64_t stk_reader_reads(const struct stk_reader *r);         /* so far */
 uint64_t stk_reader_decoded_bytes(const struct stk_reader *r); /* produced by filters, so far */

@@ -1,12 +1,12 @@
 /*
- * reader_decode.c - the bytes of a slice, filters undone; decoded extents are kept for the samples
- * that share them.
+ * reader_decode.c - the bytes of a slice, with filters undone; keeps decoded extents for the
+ * samples that share them.
  */
 #include "dataset/reader_priv.h"
 
 #include <stdlib.h>
 
-/* Kept extents are found by their number: neighbours are in different chains. */
+/* Kept extents are looked up by number: neighbours are in different chains. */
 static uint16_t *chain_of(struct stk_reader *r, uint64_t extent)
 {
     return &r->decoded_chain[extent % NDECODED];
@@ -38,14 +38,14 @@ static void unlink_decoded(struct stk_reader *r, struct decoded *d)
     d->linked = false;
 }
 
-/* Whether what is kept takes more than it may, given that d was used longest ago. */
+/* True if the kept extents exceed their limit; d is the least recently used of them. */
 static bool is_over(const struct stk_reader *r, const struct decoded *d)
 {
     bool recent = d && d->used > r->last_sample_clock;
     return r->decoded_bytes > (recent ? SAMPLE_MOST : DECODED_MAX);
 }
 
-/* An empty place, or the one used longest ago; over the budget the oldest of those in use go. */
+/* An empty entry, or the least recently used one; over the budget, drops the oldest ones. */
 static struct decoded *free_decoded(struct stk_reader *r)
 {
     for (;;) {
@@ -94,7 +94,7 @@ static int decode_extent(struct stk_reader *r, uint64_t extent, const struct stk
     return 0;
 }
 
-/* The stored bytes of an extent that was kept when the batch was planned, or put off. */
+/* Reads the stored bytes of an extent that was kept when the batch was planned, or postponed. */
 static int read_now(struct stk_reader *r, const struct stk_extent *e, const uint8_t **p,
                     struct stk_err *err)
 {
@@ -105,7 +105,7 @@ static int read_now(struct stk_reader *r, const struct stk_extent *e, const uint
     return stk_reader_range(r, e->file, e->offset, e->length, r->stored.data, err);
 }
 
-/* The bytes of a filtered slice: from the kept ones, else decoded now. */
+/* The bytes of a filtered slice: from a kept extent, else decoded now. */
 static int decoded_slice(struct stk_reader *r, uint32_t i, const uint8_t **p, uint64_t *len,
                          struct stk_err *err)
 {

@@ -1,6 +1,6 @@
 /*
- * reader_priv.h - what the parts of the reader share: reader.c reads the bytes of a batch,
- * reader_decode.c undoes filters and keeps shared extents, reader_one.c reads single samples.
+ * reader_priv.h - what the parts of the reader share: reader.c reads samples and batches,
+ * reader_decode.c undoes filters and keeps shared extents.
  */
 #ifndef STK_DATASET_READER_PRIV_H
 #define STK_DATASET_READER_PRIV_H
@@ -11,7 +11,7 @@
 #define OPEN_FILES  16          /* descriptors kept by a reader */
 #define DECODED_MAX (32u << 20)  /* decoded extents kept, in bytes (but always the last one) */
 #define SAMPLE_MOST (256u << 20) /* the same for the last sample: the next is in them, too */
-#define NDECODED    1024 /* a value may be cut into that many extents and be read without thrashing */
+#define NDECODED    1024 /* a value may be cut into this many extents without thrashing */
 
 struct decoded {
     uint64_t extent;
@@ -24,7 +24,7 @@ struct decoded {
 struct stk_reader {
     struct stk_dataset *ds;
     struct stk_fetch fetch;
-    struct stk_buf bytes; /* what was read */
+    struct stk_buf bytes; /* the bytes that were read */
     struct stk_handles handles;
     struct stk_file *held; /* the one read last, or NULL */
     struct decoded decoded[NDECODED];

@@ -1,13 +1,13 @@
 /*
- * subset.c - a dataset that has some samples of another one. It borrows everything of the whole one
- * but its numbering, so that whoever reads datasets reads it, too.
+ * subset.c - a dataset of some samples of another one. It borrows everything but the numbering, so
+ * that every reader of datasets can read it.
  */
 #include "dataset/dataset.h"
 #include "base/live.h"
 
 #include <stdlib.h>
 
-/* One that has no samples yet. */
+/* A subset without samples yet. */
 static struct stk_dataset *view_of(struct stk_dataset *whole)
 {
     struct stk_dataset *v = malloc(sizeof *v);
@@ -67,7 +67,7 @@ static const struct stk_pick *pick_of(const struct stk_dataset *ds)
     return ds->whole ? &ds->pick : NULL;
 }
 
-/* Says which dataset has no such sample. */
+/* Reports which dataset lacks the sample. */
 static int refuse(const struct stk_dataset *ds, int rc, struct stk_pick *pick, struct stk_err *err)
 {
     stk_pick_release(pick);
@@ -105,7 +105,7 @@ int stk_dataset_number(const struct stk_dataset *ds, uint64_t i, uint64_t *numbe
     return 0;
 }
 
-/* ---- about how large it is ---- */
+/* ---- its approximate size ---- */
 
 uint64_t stk_dataset_mean_bytes(const struct stk_dataset *ds)
 {

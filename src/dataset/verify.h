@@ -17,7 +17,7 @@ struct stk_verify_result {
 void stk_verify_release(struct stk_verify_result *r);
 
 /* Returns 0 when the reading itself worked, also when problems were found. The jobs and progress of
- * `open` are of all the reading. *r is filled in any case: caller releases it. */
+ * `open` apply to all of it. *r is filled in any case: caller releases it. */
 int stk_verify_all(const char *path, const struct stk_open_options *open,
                    const struct stk_verify_options *o, struct stk_verify_result *r,
                    struct stk_err *err);

@@ -459,7 +459,7 @@ static bool weigh(struct disguise *d, const struct stk_walk *w, const char *name
     if (look_at(w, name, name, d->buf, d->room, &k, NULL) < 0)
         return false;
     if (!k.plain.head_len || (k.inflated.whole && !k.inflated.head_len))
-        return false; /* an empty file tells nothing */
+        return false; /* an empty file decides nothing */
     best_of(&k, &best, &bid);
     for (size_t i = 0; i < MOST_FORMATS && (f = stk_format_at(i)); i++)
         any |= is_container(f) && bid_of(f, &k) > 0;

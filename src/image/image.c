@@ -1,7 +1,7 @@
 /*
- * image.c - JPEG and PNG bytes to pixels: tells the formats apart and decides which part of an
- * image is wanted (whole, centre, random) from its size, the op and the key. Decoding is in
- * image/jpeg.c and image/png.c, resizing in image/resize.c.
+ * image.c - JPEG and PNG bytes to pixels: recognises the format and chooses the part of an image
+ * (whole, centre, random) from its size, the op and the key. image/jpeg.c and image/png.c decode,
+ * image/resize.c resizes.
  */
 #include "image/priv.h"
 
@@ -61,8 +61,8 @@ static struct stk_axis axis(uint32_t lo, uint32_t n, uint32_t out)
     return (struct stk_axis){.lo = lo, .n = n, .out = out, .step = (double)n / out};
 }
 
-/* What torchvision takes when ten draws did not fit: the middle, with the nearest aspect allowed.
- */
+/* torchvision's fallback after ten draws that do not fit: the middle, with the nearest aspect
+ * allowed. */
 static void fallback_crop(const struct stk_image_op *op, uint32_t width, uint32_t height,
                           struct stk_frame *f)
 {
@@ -149,8 +149,8 @@ void stk_image_frame(const struct stk_image_op *op, uint64_t key, uint32_t width
     }
 }
 
-/* A whole pixel is `shrink` old ones, so positions divide exactly: the box keeps its place and its
- * edges may now fall inside a pixel. */
+/* A pixel is exactly `shrink` old ones, so positions divide exactly: the box stays, and its edges
+ * may now be inside a pixel. */
 static void shrink_axis(struct stk_axis *a, uint32_t shrink, uint32_t size)
 {
     double begin = (double)a->lo / shrink, end = ((double)a->lo + a->n) / shrink;
@@ -213,7 +213,7 @@ void stk_image_free(struct stk_image *im)
     free(im);
 }
 
-/* Pictures that are sound, but of a kind that is not decoded. */
+/* Sound pictures of a kind that is not decoded. */
 static const char *other_kind(const uint8_t *p, size_t n)
 {
     static const struct {

@@ -1,7 +1,7 @@
 /*
- * jpeg.c - JPEG through libjpeg: only the rows and columns a frame needs are made into pixels
- * (libjpeg-turbo), and large images are shrunk in the DCT domain. Damage that libjpeg would paint
- * over is an error here: a user chooses what happens to bad samples, once, in the loader.
+ * jpeg.c - JPEG through libjpeg: makes pixels only of the rows and columns that a frame needs
+ * (libjpeg-turbo), and shrinks large images in the DCT domain. Damage that libjpeg would paint over
+ * is an error here: the user of the loader decides what happens to bad samples.
  */
 #include "image/priv.h"
 
@@ -14,8 +14,8 @@
 #include <jpeglib.h>
 #include <jerror.h>
 
-/* To aligned rows libjpeg-turbo writes past the cache, and reading them back right away would wait
- * for the memory: a row begins at an odd place. */
+/* libjpeg-turbo writes aligned rows past the cache, and reading them back at once would wait for
+ * memory: so rows begin at an odd address. */
 #define ODD 4
 
 /* jpeg_crop_scanline() and jpeg_skip_scanlines() came with 1.5 and gave wrong rows or none for some
@@ -34,7 +34,7 @@
 #endif
 
 #define MAX_SCANS  100        /* progressive files have about ten; each may cost a whole pass */
-#define MAX_MEMORY (1L << 30) /* of libjpeg: it keeps progressive images whole */
+#define MAX_MEMORY (1L << 30) /* for libjpeg, which keeps progressive images whole */
 
 struct jpeg {
     struct jpeg_decompress_struct d;
@@ -45,7 +45,7 @@ struct jpeg {
     const struct stk_image_job *job;
     struct stk_image *im;
     struct stk_frame frame;
-    bool direct; /* rows need nothing done to them: libjpeg writes them where they belong */
+    bool direct; /* rows need no processing: libjpeg writes them to their place */
     struct stk_err *err;
     int code;
 };
@@ -81,7 +81,7 @@ static void on_error(j_common_ptr d)
     leave(d->client_data, code_of(d->err->msg_code), text);
 }
 
-/* Of libjpeg's warnings, those that mean pixels were made up. */
+/* The warnings of libjpeg that mean made-up pixels. */
 static void on_message(j_common_ptr d, int level)
 {
     switch (level < 0 ? d->err->msg_code : 0) {
@@ -130,8 +130,8 @@ static void source_skip(j_decompress_ptr d, long n)
 
 /* ---- header ------------------------------------------------------------------------------ */
 
-/* A block of 8 x 8 samples takes a bit at least. What claims more was cut off, or is out to make us
- * take memory. (Arithmetic coding can do better than a bit.) */
+/* A block of 8 x 8 samples takes at least a bit. A file that claims more is truncated, or wants to
+ * exhaust memory. (Arithmetic coding can do better than a bit.) */
 static int check_length(struct jpeg *j)
 {
     uint64_t blocks = 0, per_byte = j->d.arith_code ? 128 : 8;
@@ -161,8 +161,8 @@ static int read_header(struct jpeg *j)
 
 /* ---- pixels ------------------------------------------------------------------------------ */
 
-/* Gray is made of red, green and blue as Pillow's convert("L") makes it. The Y of YCbCr, which
- * libjpeg would give for less, differs: colours that do not exist are clipped on the way to RGB. */
+/* Computes gray from red, green and blue like Pillow's convert("L"). The Y of YCbCr, which libjpeg
+ * offers for less, differs: colours outside of RGB are clipped. */
 static int choose_colors(struct jpeg *j)
 {
     struct jpeg_decompress_struct *d = &j->d;
@@ -187,10 +187,10 @@ static int choose_colors(struct jpeg *j)
     }
 }
 
-/* Shrinks as long as two pixels are left for each of output: as near to a plain resize as Pillow's
- * reducing_gap=2 (+-2 for nearly all pixels), and entropy decoding, which no shrinking spares,
- * takes so much of the time that the last halving gains little. Other eighths than these have no
- * fast inverse DCT: 5/8 to 7/8 take longer than 8/8. */
+/* Shrinks as long as two pixels per output pixel remain: as near to a plain resize as Pillow's
+ * reducing_gap=2 (+-2 for nearly all pixels). Entropy decoding, which shrinking does not save,
+ * dominates, so the last halving would gain little. Other eighths have no fast inverse DCT: 5/8 to
+ * 7/8 take longer than 8/8. */
 static void choose_scale(struct jpeg *j)
 {
     struct jpeg_decompress_struct *d = &j->d;
@@ -203,15 +203,15 @@ static void choose_scale(struct jpeg *j)
         stk_image_shrink(&j->frame, shrink, d->output_width, d->output_height);
 }
 
-/* Cuts off columns nobody needs; returns the first that is left. One more is kept on either side:
- * smooth upsampling of colours looks at neighbours. */
+/* Cuts off unneeded columns; returns the first remaining one. Keeps one more on either side, since
+ * smooth upsampling of colours uses neighbours. */
 static uint32_t cut_columns(struct jpeg *j)
 {
 #if PARTIAL
     struct jpeg_decompress_struct *d = &j->d;
     const struct stk_sink *s = &j->im->sink;
     JDIMENSION begin = s->col_begin ? s->col_begin - 1 : 0, width = d->output_width - begin;
-    for (int i = 0; i < d->num_components; i++) /* rarer ones went wrong until 3.0 */
+    for (int i = 0; i < d->num_components; i++) /* rarer factors failed until 3.0 */
         if (d->comp_info[i].h_samp_factor > 2 || d->comp_info[i].v_samp_factor > 2)
             return 0;
     if (s->col_end + 2 - begin < width)
@@ -238,7 +238,7 @@ static void skip_rows(struct jpeg *j, uint8_t *row)
         jpeg_read_scanlines(d, &row, 1);
 }
 
-/* Inverted as Adobe writes it and everybody reads it; rounded as Pillow does. In place. */
+/* Inverted, as Adobe writes it and all programs read it; rounded as in Pillow. In place. */
 static void cmyk_to_rgbx(uint8_t *p, size_t pixels)
 {
     for (size_t i = 0; i < pixels; i++, p += 4)
@@ -271,8 +271,8 @@ static void read_rows(struct jpeg *j, uint8_t *row)
     }
 }
 
-/* Rows after the last one needed were not looked at. Whether the file was cut off must not depend
- * on which rows those are; no other marker can stand between them and the end. */
+/* Rows after the last needed one were not decoded. Whether a file counts as truncated must not
+ * depend on which rows these are; no other marker can be between them and the end. */
 static int check_end(struct jpeg *j)
 {
     const uint8_t *p = j->source.next_input_byte;
@@ -340,14 +340,14 @@ static int decode(struct jpeg *j)
     return rc == 0 && j->job->op ? read_pixels(j) : rc;
 }
 
-/* libjpeg's way out of an error ends here; nothing in this function changes meanwhile. */
+/* libjpeg's error exit jumps here; nothing in this function changes meanwhile. */
 static int guarded(struct jpeg *j)
 {
     return setjmp(j->back) ? j->code : decode(j);
 }
 
-/* A new decompressor for every image: one used before would lend a file that lacks its tables those
- * of the image before it, so that pixels would depend on what a thread did earlier. */
+/* A new decompressor for every image: a reused one would lend its tables to a file that lacks its
+ * own, and pixels would depend on what the thread decoded before. */
 static int run(struct jpeg *j)
 {
     j->d.err = jpeg_std_error(&j->errors);

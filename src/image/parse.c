@@ -1,6 +1,6 @@
 /*
- * parse.c - reads what a user asks of images ("image:224,crop=random,flip") into a struct
- * stk_image_op. Everything that can be wrong with it is found here, before a dataset is touched.
+ * parse.c - parses image settings ("image:224,crop=random,flip") into a struct stk_image_op.
+ * Reports every error here, before a dataset is touched.
  */
 #include "image/priv.h"
 #include "base/num.h"
@@ -144,7 +144,7 @@ static bool read_field(struct parser *p, const char *s, size_t n)
     return *p->field != NULL;
 }
 
-/* The value of "key=value"; false: there is no such value. *known: there is such a key. */
+/* The value of "key=value"; false: no such value. *known: the key exists. */
 static bool read_value(struct parser *p, const char *key, size_t len, const char *s, size_t n,
                        bool *known)
 {
@@ -196,7 +196,7 @@ static int read_item(struct parser *p, const char *s, size_t n)
     return 0;
 }
 
-/* Settings that are right one by one may make no sense together. */
+/* Settings that are valid alone may contradict each other. */
 static int check_whole(struct parser *p, const char *text)
 {
     struct stk_image_op *op = p->op;

@@ -1,6 +1,6 @@
 /*
- * png.c - PNG through libpng: every kind of pixel to 8 bits, alpha left out, no gamma or
- * profile applied, as Pillow's convert("RGB"). Rows below the frame are not unpacked.
+ * png.c - PNG through libpng: every kind of pixel to 8 bits, without alpha, gamma or profile, like
+ * Pillow's convert("RGB"). Rows below the frame are not decompressed.
  */
 #include "image/priv.h"
 
@@ -11,7 +11,7 @@
 #include <setjmp.h>
 #include <png.h>
 
-#define INFLATE_MAX 1032 /* bytes out of one byte of deflate data, at most (zlib's manual) */
+#define INFLATE_MAX 1032 /* most bytes from one byte of deflate data (zlib's manual) */
 
 struct png {
     png_structp png;
@@ -48,7 +48,7 @@ static void read_bytes(png_structp png, png_bytep out, size_t n)
     g->at += n;
 }
 
-/* Text, profiles and the like are not even unpacked. */
+/* Text, profiles and the like are not even decompressed. */
 static void ignore_ancillary(png_structp png)
 {
 #ifdef PNG_HANDLE_AS_UNKNOWN_SUPPORTED
@@ -61,7 +61,7 @@ static void ignore_ancillary(png_structp png)
 #endif
 }
 
-/* What deflate cannot have made was cut off, or is out to make us take memory. */
+/* A size that deflate cannot reach is that of a truncated file, or wants to exhaust memory. */
 static int check_length(struct png *g)
 {
     uint64_t row = (uint64_t)png_get_rowbytes(g->png, g->info) + 1;
@@ -83,8 +83,8 @@ static int read_header(struct png *g)
     return rc == 0 ? check_length(g) : rc;
 }
 
-/* Rows are to come as 4-byte pixels, or as 1 byte where both the file and the op are gray. Returns
- * the bytes a pixel has. */
+/* Asks for rows of 4-byte pixels, or of 1 byte if both the file and the op are gray. Returns the
+ * bytes per pixel. */
 static size_t choose_pixels(struct png *g)
 {
     int type = png_get_color_type(g->png, g->info);
@@ -100,7 +100,7 @@ static size_t choose_pixels(struct png *g)
     } else {
         if (!color)
             png_set_gray_to_rgb(g->png);
-        png_set_filler(g->png, 255, PNG_FILLER_AFTER); /* where there is no alpha */
+        png_set_filler(g->png, 255, PNG_FILLER_AFTER); /* if there is no alpha */
     }
     g->passes = png_set_interlace_handling(g->png);
     png_read_update_info(g->png, g->info);
@@ -115,7 +115,7 @@ static void give_row(struct png *g, uint8_t *row, size_t pixel_bytes)
     stk_sink_row(s, row);
 }
 
-/* All passes must have been over an interlaced image before its first row is right. */
+/* The first row of an interlaced image is complete only after all passes. */
 static int read_interlaced(struct png *g, size_t row_bytes, size_t pixel_bytes)
 {
     struct stk_sink *s = &g->im->sink;
@@ -142,7 +142,7 @@ static void read_rows(struct png *g, size_t pixel_bytes)
         if (y >= s->row_begin)
             give_row(g, row, pixel_bytes);
     }
-    /* A file that was cut off is bad whichever rows are needed. */
+    /* A truncated file is bad whichever rows are needed. */
     bool whole = g->job->n >= 12 && memcmp(g->job->p + g->job->n - 8, "IEND", 4) == 0;
     for (uint32_t y = s->row_end; y < g->height && !whole; y++)
         png_read_row(g->png, row, NULL);
@@ -173,7 +173,7 @@ static int decode(struct png *g)
     return rc == 0 && g->job->op ? read_pixels(g) : rc;
 }
 
-/* libpng's way out of an error ends here; nothing in this function changes meanwhile. */
+/* libpng's error exit jumps here; nothing in this function changes meanwhile. */
 static int guarded(struct png *g)
 {
     return setjmp(png_jmpbuf(g->png)) ? g->code : decode(g);

@@ -1,7 +1,7 @@
 /*
- * resize.c - the sink of decoded rows: antialiased bilinear resize in two passes (across,
- * then down), flip and layout. Weights are made and rounded as Pillow makes them, so that the same
- * pixels come out. Rows are used as they come; only as many are kept as one row of output needs.
+ * resize.c - the sink of decoded rows: antialiased bilinear resize in two passes (across, then
+ * down), flip and layout. Weights are computed and rounded as in Pillow, so that the pixels are the
+ * same. Keeps only as many rows as one row of output needs.
  */
 #include "image/priv.h"
 
@@ -26,7 +26,7 @@ int stk_room_need(struct stk_room *r, uint64_t size, struct stk_err *err)
 
 /* ---- weights ----------------------------------------------------------------------------- */
 
-/* Weights of one output, to coef; *start is the first pixel that counts. Returns how many do. */
+/* Weights of one output, to coef; *start: the first pixel with a weight. Returns their number. */
 static uint32_t weigh(const struct stk_axis *a, uint32_t i, double *weight, int32_t *coef,
                       uint32_t *start)
 {
@@ -46,7 +46,7 @@ static uint32_t weigh(const struct stk_axis *a, uint32_t i, double *weight, int3
     }
     while (n && weight[n - 1] == 0)
         n--;
-    if (n == 0) { /* only where rounding conspires */
+    if (n == 0) { /* only after unlucky rounding */
         begin = begin < a->n ? begin : a->n - 1;
         weight[n++] = sum = 1;
     }
@@ -56,7 +56,8 @@ static uint32_t weigh(const struct stk_axis *a, uint32_t i, double *weight, int3
     return n;
 }
 
-/* Rows of coef from `wide` apart to w->taps apart, tables filled up to a multiple of four. */
+/* Moves rows of coef from `wide` apart to w->taps apart, and fills tables up to a multiple of
+ * four. */
 static void tighten(struct stk_weights *w, uint32_t wide)
 {
     uint32_t padded = (w->out + 3) / 4 * 4;
@@ -98,7 +99,8 @@ static int make_room(const struct stk_axis *a, uint32_t wide, struct stk_weights
 static int make_weights(const struct stk_axis *a, bool mirrored, struct stk_weights *w,
                         struct stk_room *room, uint32_t *begin, uint32_t *end, struct stk_err *err)
 {
-    /* A pixel is reached from at most twice the step, and one; then to a multiple of four. */
+    /* An output reaches at most twice the step, and one more; then rounded to a multiple of
+     * four. */
     uint32_t wide = ((uint32_t)ceil(a->step < 1 ? 1 : a->step) + 2) / 2 * 4, taps = 1;
     double *weight;
     int rc = make_room(a, wide, w, room, &weight, err);
@@ -167,7 +169,7 @@ size_t stk_sink_slack(const struct stk_sink *s)
     return STK_ROW_SLACK + (s->frame.resized ? (size_t)s->x.taps * 4 : 0);
 }
 
-/* A finished row, pixels interleaved, to where the layout wants it. */
+/* Puts a finished row of interleaved pixels to its place in the layout. */
 static void put_line(struct stk_sink *s, const uint8_t *line)
 {
     const struct stk_frame *f = &s->frame;

@@ -1,7 +1,7 @@
 /*
- * rows.c - the inner loops over rows of pixels: weighted sums across and down, and what
- * moves channels about. 32-bit sums of 22-bit weights, as Pillow computes them, so that a resize
- * gives Pillow's bytes; AVX2 where the CPU has it.
+ * rows.c - the inner loops over rows of pixels: weighted sums across and down, and moving channels.
+ * 32-bit sums of 22-bit weights, as in Pillow, so that a resize gives Pillow's bytes; AVX2 if the
+ * CPU has it.
  */
 #include "image/rows.h"
 
@@ -103,7 +103,7 @@ const struct stk_row_ops stk_row_ops_c = {prepare_c, across_c, down_c, pack_c, s
 #define AVX2 __attribute__((target("avx2")))
 
 /* There is a fast product of 16-bit numbers that adds pairs, and a slow one of 32-bit numbers. So a
- * weight is taken as high * 2^11 + low: the sums are the same to the bit. Four weights become two
+ * weight is split into high * 2^11 + low: the sums are the same to the bit. Four weights become two
  * registers, high and low parts; in each, lanes hold two source pixels, channels side by side. */
 #define LOW_BITS 11
 
@@ -137,7 +137,7 @@ AVX2 static inline __attribute__((always_inline)) __m256i whole(struct halves su
     return _mm256_add_epi32(_mm256_slli_epi32(sum.high, LOW_BITS), sum.low);
 }
 
-/* One output: four of its pixels a step, two in each half; the halves are still to be added. */
+/* One output: four of its pixels per step, two in each half; the halves remain to be added. */
 AVX2 static inline __attribute__((always_inline)) __m256i
 sum_four(const uint8_t *p, const int16_t *split, uint32_t taps)
 {
@@ -185,7 +185,7 @@ AVX2 static inline __attribute__((always_inline)) void put_four(__m256i a, __m25
     _mm_storeu_si128((__m128i *)out, _mm_shuffle_epi8(four, drop_x));
 }
 
-/* taps is a constant where this is inlined: the inner loop goes away. */
+/* taps is a constant after inlining, which unrolls the inner loop. */
 AVX2 static inline __attribute__((always_inline)) void
 across_taps(const uint8_t *row, const struct stk_weights *w, uint32_t taps, uint8_t *out)
 {

@@ -1,7 +1,6 @@
 /*
- * tone.c - pixels of 8 bits to floats, normalised. A pixel has 256 values, so what becomes of
- * each is computed once, in float32 and step by step as torchvision does it: results are equal to
- * the bit.
+ * tone.c - pixels of 8 bits to normalised floats. A pixel has 256 values, so each result is
+ * computed once, in float32 and in the steps of torchvision: results are equal to the bit.
  */
 #include "image/priv.h"
 

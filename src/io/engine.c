@@ -1,13 +1,13 @@
 /*
- * engine.c - the table of engines, and which of them is taken for what was asked for. An engine
- * says all that is known of it in its struct stk_io_ops; names offered to users come from here.
+ * engine.c - the table of engines, and the choice of one for a request of the user. An engine
+ * describes itself in its struct stk_io_ops; the names that users see come from here.
  */
 #include "io/priv.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* Those that can read directly are tried in this order. */
+/* Engines that can read directly are tried in this order. */
 static const struct stk_io_ops *const engines[] = {
     &stk_io_uring_ops,
     &stk_io_threads_ops,
@@ -15,7 +15,7 @@ static const struct stk_io_ops *const engines[] = {
 };
 #define NENGINES (sizeof engines / sizeof *engines)
 
-/* What can be asked for that is not an engine but a choice between them. */
+/* Choices that are not engines. */
 static const char *const choices[] = {[STK_IO_AUTO] = "auto", [STK_IO_DIRECT] = "direct"};
 #define NCHOICES (sizeof choices / sizeof *choices)
 

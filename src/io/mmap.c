@@ -1,9 +1,9 @@
 /*
- * mmap.c - the engine that copies nothing: a file is mapped when first needed and stays so. Data
- * that is in memory already is given out at once; threads wait for the rest to be brought in.
+ * mmap.c - the engine that copies nothing: a file is mapped when first needed and stays mapped.
+ * Data that is in memory is given out at once; threads wait for the rest to be loaded.
  *
- * What reads a record looks at its lengths more than once, and trusts that they stay as they were
- * when it checked them. So only files that nobody else can change are mapped.
+ * A reader of a record looks at its lengths more than once, and relies on the lengths that it
+ * checked. So only files that no other user can change are mapped.
  */
 #include "io/priv.h"
 #include "base/file.h"
@@ -13,9 +13,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define LOOKS   8u  /* pages of a range that are looked at to know whether it is in memory */
-#define TRUSTED 256 /* requests found there in a row, after which only some are looked at... */
-#define LOOK_AT 16  /* ...one in this many. A wrong guess costs whoever touches the page a wait. */
+#define LOOKS   8u  /* pages of a range that are probed to see whether it is in memory */
+#define TRUSTED 256 /* after this many requests in a row that were in memory, some are probed... */
+#define LOOK_AT 16  /* ...one in this many. After a wrong guess, touching the page waits. */
 
 static int mmap_open(struct stk_io *io, struct stk_err *err)
 {
@@ -49,14 +49,14 @@ static void mmap_close(struct stk_io *io)
     io->guard = -1;
 }
 
-/* What of it is in memory mincore() tells the owner only; to others the file itself does, if it is
- * kept open. So it does whether it has changed. */
+/* mincore() reveals what is in memory to the owner only; for others the open file does, and it also
+ * reveals changes. */
 static int descriptor_to_look(const struct stk_file *f, bool seeable)
 {
     if (f->fd >= (int)stk_handles_limit())
         return -1; /* the mapping keeps the file */
     if (!seeable)
-        (void)posix_fadvise(f->fd, 0, 0, POSIX_FADV_RANDOM); /* looking brings nothing in */
+        (void)posix_fadvise(f->fd, 0, 0, POSIX_FADV_RANDOM); /* probing loads nothing */
     return f->fd;
 }
 
@@ -81,7 +81,7 @@ static int map_it(struct stk_io *io, struct stk_file *f, struct stk_io_map *m, s
     m->p = p;
     m->fd = descriptor_to_look(f, m->seeable);
     if (m->fd >= 0)
-        f->fd = -1; /* the mapping's from now on */
+        f->fd = -1; /* owned by the mapping from now on */
     return 0;
 }
 
@@ -125,7 +125,7 @@ static bool page_in_memory(const struct stk_io_map *m, uint64_t off, size_t page
     return m->fd >= 0 && stk_pread_cached(m->fd, &byte, 1, off);
 }
 
-/* Whether it is, judged by some of its pages. */
+/* True if the range is in memory, judging by some of its pages. */
 static bool in_memory(const struct stk_io_req *req)
 {
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);

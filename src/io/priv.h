@@ -1,6 +1,6 @@
 /*
- * priv.h - what the engines share: open files, the threads, and the way a finished request comes
- * back to the owner.
+ * priv.h - what the engines share: open files, the threads, and the way of a finished request back
+ * to the owner.
  *
  * The path of a request: submit -> look up its file; if it is not open, a thread opens it and all
  * requests that wait for it continue -> the engine moves bytes -> done list -> reap.
@@ -83,11 +83,11 @@ enum stk_io_step {
 /* The next step after a read that returned `result` bytes or -errno. */
 enum stk_io_step stk_io_step(const struct stk_files *files, struct stk_io_req *req, ssize_t result);
 
-/* For requests that have `arrived`: tells of what has come... */
+/* For requests with `arrived`: reports the bytes that have arrived... */
 void stk_io_arrived(struct stk_io_req *req);
-/* ...and reads here and now what the page cache has, in blocks that stay in this core's cache until
- * they have been looked at. True: the request is over. False: the rest must be asked for, at once
- * and not in blocks, since somebody will have to wait for it. */
+/* ...and reads the bytes in the page cache at once, in blocks that stay in this core's cache until
+ * they are examined. True: the request is complete. False: the rest must be requested in one piece,
+ * since it has to be waited for. */
 bool stk_io_read_cached(struct stk_io *io, struct stk_io_req *req);
 
 /* ---- threads (io/threads.c) ---- */
@@ -96,7 +96,7 @@ enum stk_io_job {
     STK_JOB_OPEN, /* open its file */
     STK_JOB_READ, /* read it, all or the rest */
     STK_JOB_ONCE, /* open, read, close */
-    STK_JOB_LOAD, /* bring mapped pages in */
+    STK_JOB_LOAD, /* load mapped pages */
 };
 
 struct stk_io_pool {
@@ -126,13 +126,13 @@ enum stk_io_caps {
  * stk_io_kind. */
 struct stk_io_ops {
     enum stk_io_kind kind;
-    const char *name;  /* "uring": what users ask for it by */
+    const char *name;  /* "uring": the name for users */
     const char *title; /* "io_uring" */
-    /* "io_uring cannot be used here": said where threads stand in for it. NULL: open()'s error. */
+    /* "io_uring cannot be used here": shown if threads replace it. NULL: open()'s error. */
     const char *lacking;
     unsigned caps; /* enum stk_io_caps */
-    /* What a thread does with a request whose file it has just opened: STK_JOB_READ, STK_JOB_LOAD;
-     * or STK_JOB_OPEN: hands it back to the owner, who starts it. */
+    /* A thread's job for a request whose file it has just opened: STK_JOB_READ, STK_JOB_LOAD; or
+     * STK_JOB_OPEN: returns it to the owner, which starts it. */
     enum stk_io_job threads_do;
     /* Optional. Negative: this engine is not available here. */
     int (*open)(struct stk_io *io, struct stk_err *err);
@@ -194,14 +194,14 @@ struct stk_io {
     struct stk_io_list post_done, post_ready; /* finished; file is open now, to be started */
     _Atomic bool posted, woken, waiting;
 
-    _Atomic bool always_waits; /* nobody can tell what the page cache has */
+    _Atomic bool always_waits; /* its files do not support reads that must not wait */
     _Atomic uint64_t reads, bytes_read, latency_ns, busy_ns;
     _Atomic uint64_t opens;         /* without those of handles */
     _Atomic uint64_t busy_since_ns; /* 0: nothing is in flight */
 };
 
 uint64_t stk_io_now_ns(void);
-/* From any thread: a call that gave n bytes, or failed. */
+/* From any thread: counts a call that returned n bytes, or failed. */
 void stk_io_count_read(struct stk_io *io, ssize_t n);
 /* By the owner: the request is over (code, why, data are set). */
 void stk_io_finished(struct stk_io *io, struct stk_io_req *req);
@@ -224,7 +224,7 @@ struct stk_io_map {
     bool seeable; /* mincore() is reliable for it */
     int fd;       /* for checks without mincore(), and for changes; -1: not kept */
     struct stk_file_stamp stamp;
-    _Atomic bool changed; /* it is no longer the file that was mapped */
+    _Atomic bool changed; /* its file has changed since */
 };
 
 /* By a thread. */

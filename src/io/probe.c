@@ -1,6 +1,6 @@
 /*
- * probe.c - which engine suits some files: by the kind of file system they are on, and by
- * whether their data is in memory already. Looks at some places of a few files, reads none of them.
+ * probe.c - chooses an engine for some files: by their file system, and by how much of their data
+ * is in memory already. Probes some places of a few files and reads none.
  */
 #include "io/priv.h"
 #include "base/file.h"
@@ -13,19 +13,19 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define PLACES       64u /* looked at in all */
-#define FILES        8u  /* opened for that */
-#define CACHED_SHARE 0.9 /* from here on the data counts as being in memory */
+#define PLACES       64u /* places probed in all */
+#define FILES        8u  /* files opened for that */
+#define CACHED_SHARE 0.9 /* from this share on, the data counts as being in memory */
 
-/* mincore() tells the truth to the owner only, and starts no reading; a read that must not wait
- * tells everybody, but is not there on every file system. */
+/* mincore() is reliable for the owner only, and starts no read; a read that must not wait works for
+ * everyone, but not on every file system. */
 struct looker {
     int fd;
     uint8_t *map;
     size_t page;
 };
 
-/* 1: in memory, 0: not, -1: cannot be known. */
+/* 1: in memory, 0: not, -1: unknown. */
 static int look(const struct looker *l, uint64_t off)
 {
     unsigned char resident = 0;
@@ -37,7 +37,7 @@ static int look(const struct looker *l, uint64_t off)
     return errno == EAGAIN ? 0 : -1;
 }
 
-/* Looks at n places of a file; adds to *there of *looked. */
+/* Probes n places of a file; adds to *there and *looked. */
 static void look_at_file(const struct stk_file *f, unsigned n, uint64_t *seed, unsigned *there,
                          unsigned *looked)
 {
@@ -58,8 +58,8 @@ static void look_at_file(const struct stk_file *f, unsigned n, uint64_t *seed, u
         munmap(l.map, (size_t)f->size);
 }
 
-/* Goes through some files, evenly spread. Returns whether direct reads can be had there; *local:
- * all of them are on file systems of this node, so the kernel knows of every change of them. */
+/* Probes some files, evenly spread. Returns whether direct reads are supported; *local: all are on
+ * file systems of this node, so the kernel knows of every change. */
 static bool look_around(const struct stk_files *files, double *cached, bool *local)
 {
     uint64_t nfiles = files->count, seed = stk_io_now_ns();
@@ -78,7 +78,7 @@ static bool look_around(const struct stk_files *files, double *cached, bool *loc
     return direct;
 }
 
-/* What the first file is on: a symbolic link, or a place, may have led elsewhere than the root. */
+/* The file system of the first file: a symbolic link, or a place, may lead away from the root. */
 static const struct stk_fs *fs_of(const struct stk_files *files)
 {
     struct stk_file f;
@@ -89,7 +89,7 @@ static const struct stk_fs *fs_of(const struct stk_files *files)
     return fs;
 }
 
-/* Mapped only where a change of the file under the mapping is noticed. */
+/* Mapped only if a change of the file under the mapping is detected. */
 static enum stk_io_kind choose(const struct stk_io_choice *c, bool direct, bool fits, bool local)
 {
     if (c->cached >= CACHED_SHARE)
@@ -110,7 +110,7 @@ static void give_reason(struct stk_io_choice *c, bool direct)
     snprintf(c->reason, sizeof c->reason, "%s, %s%s", c->fs, share, more);
 }
 
-/* What cannot be looked at is read all the same, and fails then if it must. */
+/* Files that cannot be probed are still read, and may fail then. */
 void stk_io_probe(const struct stk_files *files, const struct stk_io_config *cfg,
                   struct stk_io_choice *out)
 {

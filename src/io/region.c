@@ -1,6 +1,6 @@
 /*
- * region.c - read buffers: mapped memory, huge pages where the system gives them, told to the
- * engine so that the kernel need not pin it for every read.
+ * region.c - read buffers: mapped memory, in huge pages if available, registered with the engine so
+ * that the kernel need not pin it for every read.
  */
 #include "io/region.h"
 
@@ -46,7 +46,7 @@ static struct stk_region *make(struct stk_regions *r, size_t size)
         return NULL;
     }
     if (size >= HUGE)
-        madvise(g->p, size, MADV_HUGEPAGE); /* fewer faults, fewer pages to pin; a wish */
+        madvise(g->p, size, MADV_HUGEPAGE); /* fewer faults, fewer pages to pin; optional */
     g->segment = stk_io_register(r->io, g->p, size);
     return g;
 }
@@ -74,13 +74,13 @@ static void unlink_idle(struct stk_regions *r, struct stk_region *g)
 
 static size_t size_for(const struct stk_regions *r, size_t need)
 {
-    /* A small one stays small: registered memory is resident, used or not. */
+    /* A small region stays small: registered memory is resident even if unused. */
     size_t size = need > r->size || need < r->size / 4 ? need : r->size;
     size_t unit = size >= 4 * (size_t)HUGE ? HUGE : SMALL;
     return (size + unit - 1) / unit * unit;
 }
 
-/* Unlinks idle regions until `bytes` more fit in, or none is left. With the lock held. */
+/* Unlinks idle regions until `bytes` more fit, or none is left. With the lock held. */
 static struct stk_region *make_way(struct stk_regions *r, size_t bytes)
 {
     struct stk_region *doomed = NULL;

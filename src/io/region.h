@@ -30,8 +30,8 @@ struct stk_regions {
 void stk_regions_init(struct stk_regions *r, struct stk_io *io, size_t size, size_t budget);
 /* Frees the idle regions; none may be in use. The engine must still be open. */
 void stk_regions_release(struct stk_regions *r);
-/* A region of at least `need` bytes; NULL: the budget is used up (over: go beyond it) or there is no
- * memory (*nomem). */
+/* A region of at least `need` bytes; NULL: the budget is used up (over: exceed it) or memory is
+ * (*nomem). */
 struct stk_region *stk_region_take(struct stk_regions *r, size_t need, bool over, bool *nomem);
 /* Charges bytes that are about to be allocated elsewhere; frees idle regions for them. False: the
  * budget is used up (over: charges them anyway). */

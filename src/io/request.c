@@ -1,6 +1,6 @@
 /*
- * request.c - what is the same for every engine about one request: how it gets its file, which
- * bytes to ask for, and what a short or failed read means.
+ * request.c - the part of a request that all engines share: getting its file, computing the range
+ * to ask for, and handling a short or failed read.
  */
 #include "io/priv.h"
 #include "base/file.h"
@@ -65,8 +65,8 @@ bool stk_io_begin(const struct stk_files *files, struct stk_io_req *req)
     return true;
 }
 
-/* Of a file that shrank on another machine the page cache may give zeros: the kernel learns of the
- * new end while it reads. It knows now. */
+/* If a file shrank on another machine, the page cache may return zeros: the kernel learns of the
+ * new end while it reads, so it knows now. */
 static void check_end(const struct stk_files *files, struct stk_io_req *req)
 {
     struct stat sb;
@@ -97,8 +97,7 @@ enum stk_io_step stk_io_step(const struct stk_files *files, struct stk_io_req *r
     }
     req->tries = 0;
     req->got += (size_t)result;
-    /* A direct read rounded out past the end comes back short: what counts is what was asked for.
-     */
+    /* A direct read extended past the end comes back short: only the requested bytes count. */
     if (req->got >= (size_t)(req->off - req->at) + req->len) {
         if (!direct || req->watch)
             check_end(files, req);
@@ -115,7 +114,7 @@ enum stk_io_step stk_io_step(const struct stk_files *files, struct stk_io_req *r
     return STK_STEP_AGAIN;
 }
 
-/* ---- bytes that somebody looks at while they are hot ---- */
+/* ---- bytes that are examined while they are in the cache ---- */
 
 void stk_io_arrived(struct stk_io_req *req)
 {
@@ -147,7 +146,7 @@ bool stk_io_read_cached(struct stk_io *io, struct stk_io_req *req)
 
 /* ---- its file ---- */
 
-/* The request that has this one's file opened; with the lock held. */
+/* The request for which this one's file is being opened; with the lock held. */
 static struct stk_io_req *opener_of(struct stk_io *io, const struct stk_io_req *req)
 {
     struct stk_io_req *o = io->opening;
@@ -163,7 +162,7 @@ static void wait_for(struct stk_io_req *opener, struct stk_io_req *req)
     opener->last = req;
 }
 
-/* Whether the file is open already; then it is held. */
+/* True if the file is open already; then holds it. */
 static bool hold(struct stk_io *io, struct stk_io_req *req)
 {
     if (!io->map)
@@ -191,7 +190,7 @@ enum stk_io_got stk_io_get_file(struct stk_io *io, struct stk_io_req *req)
     return opener ? STK_GOT_WAIT : STK_GOT_TO_OPEN;
 }
 
-/* From here on requests for its file wait for nobody. */
+/* From here on, requests for its file do not wait. */
 static void take_waiting(struct stk_io *io, struct stk_io_req *req, struct stk_io_list *waited)
 {
     pthread_mutex_lock(&io->open_lock);
@@ -209,7 +208,7 @@ static void take_waiting(struct stk_io *io, struct stk_io_req *req, struct stk_i
 void stk_io_open_file(struct stk_io *io, struct stk_io_req *req, struct stk_io_list *waited)
 {
     struct stk_err why = {0};
-    struct stk_file *f = NULL; /* held until all who waited hold it themselves */
+    struct stk_file *f = NULL; /* held until all waiting requests hold it */
     int rc = io->map ? stk_io_map_file(io, req->file, &why)
                      : stk_handles_get(&io->handles, req->file, &f, &why);
     take_waiting(io, req, waited);

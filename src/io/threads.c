@@ -1,7 +1,7 @@
 /*
- * threads.c - the threads: they open files for every engine, and are one themselves: each reads
- * one request at a time with pread. They are started when there is work for one more, and never
- * print, and take no signals of the program's.
+ * threads.c - the threads: they open files for every engine, and are an engine themselves: each
+ * reads one request at a time with pread. They are started when there is work for one more, never
+ * print, and take no signals of the program.
  */
 #include "io/priv.h"
 
@@ -13,17 +13,17 @@
 #include <time.h>
 #include <unistd.h>
 
-#define STACK_BYTES (256u << 10) /* a path, an error, and what libc and sanitizers take */
+#define STACK_BYTES (256u << 10) /* a path, an error, and what libc and sanitizers need */
 
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ 22 /* Linux 5.14 */
 #endif
 
-/* ---- what one thread does with one request ---- */
+/* ---- a thread's work on a request ---- */
 
 static void read_request(struct stk_io *io, struct stk_io_req *req)
 {
-    /* What is one block is asked for once, wherever it is. */
+    /* A range of one block is requested once, in memory or not. */
     bool over = req->want > STK_IO_HOT && stk_io_read_cached(io, req);
     enum stk_io_step step = over ? STK_STEP_DONE : STK_STEP_AGAIN;
     while (step != STK_STEP_DONE) {
@@ -62,7 +62,7 @@ static void read_once(struct stk_io *io, struct stk_io_req *req)
     stk_file_close(&f);
 }
 
-/* Whether the file, as its name stands now, ends before the range. */
+/* True if the file that has the name now ends before the range. */
 static bool became_shorter(const struct stk_io *io, const struct stk_io_req *req)
 {
     struct stat sb;
@@ -72,8 +72,8 @@ static bool became_shorter(const struct stk_io *io, const struct stk_io_req *req
     return shorter;
 }
 
-/* Waits until the pages are there. They cannot be had where the file ends before them or its disk
- * fails; of a file that shrank on another machine they may be zeros instead. */
+/* Waits until the pages are loaded. This fails if the file ends before them or its disk fails; if a
+ * file shrank on another machine, they may be zeros instead. */
 static void load_mapped(struct stk_io *io, struct stk_io_req *req)
 {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE) - 1;
@@ -109,7 +109,8 @@ static void work_on(struct stk_io *io, struct stk_io_req *req)
     stk_io_post(io, &done, NULL);
 }
 
-/* Opens, and sees to the requests that waited: the first is read here, where it costs no switch. */
+/* Opens the file and serves the requests that waited: reads the first here, which saves a
+ * switch. */
 static void open_file(struct stk_io *io, struct stk_io_req *req)
 {
     struct stk_io_list opened = {0}, done = {0}, ready = {0};
@@ -151,7 +152,7 @@ static void *thread_main(void *arg)
 {
     struct stk_io *io = arg;
     struct stk_io_pool *pool = &io->pool;
-    pthread_mutex_lock(&pool->lock); /* it counts as idle since it was made */
+    pthread_mutex_lock(&pool->lock); /* counts as idle from its creation */
     while (!pool->stop) {
         struct stk_io_req *req = stk_io_pop(&pool->queue);
         if (!req) {
@@ -180,8 +181,8 @@ int stk_io_pool_init(struct stk_io_pool *pool, unsigned max, struct stk_err *err
     return 0;
 }
 
-/* With the lock held. The program's signals are not for our threads; a fault is its thread's own.
- */
+/* With the lock held. Our threads take no signals of the program; a fault goes to its own
+ * thread. */
 static bool start_thread(struct stk_io *io)
 {
     struct stk_io_pool *pool = &io->pool;

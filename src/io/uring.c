@@ -1,7 +1,7 @@
 /*
- * uring.c - the engine whose owner hands reads to the kernel through one ring, direct or through
- * the page cache, into registered memory where that can be had. Files are opened by threads, and a
- * read the ring cannot finish is finished by one.
+ * uring.c - the engine whose owner submits reads to the kernel through one ring, direct or through
+ * the page cache, into registered memory if possible. Threads open files, and finish reads that the
+ * ring cannot finish.
  */
 #include "base/mark.h"
 #include "io/priv.h"
@@ -22,10 +22,10 @@
 
 #define SEGMENT_MAX (1ull << 30) /* the kernel's limit for one piece of registered memory */
 #define EXTRA       8u           /* entries for the wake-up and for cancelling */
-#define EAGAINS     16u          /* then a thread reads it, waiting as long as it takes */
+#define EAGAINS     16u          /* after that, a thread reads it, waiting as long as it takes */
 
-/* Memory is registered after its first use: by then it is resident, which is what takes long, and
- * nothing that comes first has waited for it. */
+/* Memory is registered after its first use: by then it is resident, which takes most of the time,
+ * and the first reads have not waited for it. */
 enum segment_state { SEG_FREE, SEG_NEW, SEG_TO_ADD, SEG_ADDED, SEG_REFUSED, SEG_TO_DROP };
 
 struct segment {
@@ -38,21 +38,21 @@ struct uring {
     struct io_uring ring;
     bool can_register;
     bool armed;  /* a poll of wake_fd is in the ring */
-    bool broken; /* the kernel takes no more: threads read the rest */
+    bool broken; /* the kernel refuses the ring: threads read the rest */
     int wake_fd;
-    unsigned inside;            /* requests the kernel has */
+    unsigned inside;            /* requests in the kernel */
     struct stk_io_list backlog; /* did not fit */
 
     pthread_mutex_t lock; /* segment */
-    _Atomic bool changed; /* some are to be added or dropped */
+    _Atomic bool changed; /* some must be added or dropped */
     struct segment segment[STK_IO_SEGMENTS];
 };
 
 /* ---- opening ---- */
 
-/* Completions are worked off when the owner asks for them, not by interrupting it. The ring is not
- * bound to one thread (SINGLE_ISSUER, DEFER_TASKRUN): that gains nothing at our sizes, and whoever
- * closes it must be able to wait for what a thread that has ended left behind. */
+/* Completions are processed when the owner asks for them, without interrupting it. The ring is not
+ * bound to one thread (SINGLE_ISSUER, DEFER_TASKRUN): that gains nothing at our sizes, and the
+ * thread that closes the ring must be able to wait for requests of a thread that has ended. */
 static int make_ring(struct uring *u, unsigned entries)
 {
     int rc = io_uring_queue_init(entries, &u->ring,
@@ -68,7 +68,7 @@ static bool can_read(struct io_uring *ring)
     return can;
 }
 
-/* A sandbox may allow to set up a ring and forbid to use it: only using it tells. */
+/* A sandbox may allow creating a ring and forbid using it: only a try tells. */
 static int try_enter(struct io_uring *ring)
 {
     struct io_uring_sqe *sqe = io_uring_get_sqe(ring);
@@ -108,8 +108,8 @@ static int uring_open(struct stk_io *io, struct stk_err *err)
         errno = -rc;
         return stk_err_sys(err, NULL, "io_uring");
     }
-    /* File systems that cannot read without waiting (FUSE, most network ones) are read by workers
-     * of the kernel, by default four a CPU: too few to hide a round trip. */
+    /* Kernel workers read file systems that cannot read without waiting (FUSE, most network ones),
+     * by default four per CPU: too few to hide a round trip. */
     unsigned workers[2] = {io->depth, 0};
     (void)io_uring_register_iowq_max_workers(&u->ring, workers);
     u->can_register = io_uring_register_buffers_sparse(&u->ring, STK_IO_SEGMENTS) == 0;
@@ -165,8 +165,8 @@ static bool tell_kernel(struct uring *u, int i, void *p, size_t size)
     return io_uring_register_buffers_update_tag(&u->ring, (unsigned)i, &io, &tag, 1) >= 0;
 }
 
-/* By the owner. One is added at a time, so that completions do not wait for all of them. Refused
- * (RLIMIT_MEMLOCK): the memory is used without. */
+/* By the owner. Adds one at a time, so that completions do not wait for all of them. If refused
+ * (RLIMIT_MEMLOCK), the memory is used unregistered. */
 static void apply_segments(struct uring *u)
 {
     if (!atomic_exchange(&u->changed, false))
@@ -214,7 +214,7 @@ static bool is_registered(struct uring *u, const struct stk_io_req *req, const u
 
 /* ---- reading ---- */
 
-/* What goes through a ring is not a call that a profiler could see: it is told. */
+/* A profiler cannot see reads through a ring as calls: reports them. */
 static void tell_profiler(const struct stk_io_req *req, int result)
 {
     if (stk_profiled() && req->asked_ns)
@@ -222,7 +222,7 @@ static void tell_profiler(const struct stk_io_req *req, int result)
                       stk_io_now_ns());
 }
 
-/* To the kernel, at the next submission. False: the ring is full. */
+/* Queues it for the next submission. False: the ring is full. */
 static bool queue_read(struct uring *u, struct stk_io_req *req)
 {
     struct io_uring_sqe *sqe = io_uring_get_sqe(&u->ring);
@@ -250,7 +250,7 @@ static void uring_start(struct stk_io *io, struct stk_io_req *req)
         stk_io_job(io, req, STK_JOB_READ);
         return;
     }
-    /* What is in memory the kernel would copy in this thread too, when it is handed over. */
+    /* The kernel would copy data that is in memory in this thread, too, at submission. */
     if (stk_io_read_cached(io, req))
         stk_io_finished(io, req);
     else if (u->backlog.first || !queue_read(u, req))
@@ -306,7 +306,7 @@ static void take_completions(struct stk_io *io)
     }
 }
 
-/* Requests that did not fit, or are to be continued; and the ear for wake-ups. */
+/* Queues requests that did not fit or must continue, and the poll for wake-ups. */
 static void fill_ring(struct uring *u)
 {
     while (u->backlog.first && queue_read(u, u->backlog.first))
@@ -319,8 +319,8 @@ static void fill_ring(struct uring *u)
     u->armed = true;
 }
 
-/* The kernel refuses the ring from now on (a sandbox was closed after we had opened it). What it
- * has taken it will finish; what it has not, threads read. */
+/* From now on the kernel refuses the ring (a sandbox was closed after we opened it). It finishes
+ * the requests it has taken; threads read the others. */
 static void give_up(struct stk_io *io)
 {
     struct uring *u = io->engine;
@@ -338,7 +338,7 @@ static void give_up(struct stk_io *io)
         stk_io_job(io, req, STK_JOB_READ);
 }
 
-/* Without the ring: until somebody posts or a read that is still in it ends. */
+/* Without the ring: waits until a thread posts or a read that is still in the ring ends. */
 static void wait_outside(struct uring *u)
 {
     uint64_t count;
@@ -348,7 +348,7 @@ static void wait_outside(struct uring *u)
     (void)!read(u->wake_fd, &count, sizeof count);
 }
 
-/* Hands over what is queued; wait: until something happened. */
+/* Submits what is queued; wait: until something has happened. */
 static void submit(struct stk_io *io, bool wait)
 {
     struct uring *u = io->engine;
@@ -359,7 +359,7 @@ static void submit(struct stk_io *io, bool wait)
     int rc = io_uring_submit_and_wait(&u->ring, wait);
     if (rc >= 0 || rc == -EINTR || rc == -EBUSY)
         return;
-    /* EAGAIN: completions must be taken first, or memory is short; tried again. */
+    /* EAGAIN: completions must be taken first, or memory is short; tries again. */
     if (rc == -EAGAIN || rc == -ENOMEM)
         usleep(1000);
     else
@@ -378,7 +378,7 @@ static void uring_poll(struct stk_io *io, bool wait)
     take_completions(io);
     if (wait && !io->done.first) {
         fill_ring(u);
-        /* Whoever posts or wakes after this sees it; what came before is seen here. */
+        /* A post or wake-up after this sees it; an earlier one is seen here. */
         atomic_store(&io->waiting, true);
         if (!atomic_load(&io->posted) && !atomic_load(&io->woken))
             submit(io, true);
@@ -397,7 +397,7 @@ static void uring_notify(struct stk_io *io)
     (void)!write(u->wake_fd, &one, sizeof one);
 }
 
-/* Reads on their way to a disk cannot be called back: they are waited for. */
+/* Reads on their way to a disk cannot be cancelled: waits for them. */
 static void uring_stop(struct stk_io *io)
 {
     struct uring *u = io->engine;

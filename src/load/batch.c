@@ -1,5 +1,5 @@
 /*
- * batch.c - batches: their memory, their life, and the layout they are given out in.
+ * batch.c - batches: their memory, their lifetime, and their layout for the caller.
  */
 #include "load/priv.h"
 #include "base/array.h"
@@ -86,14 +86,14 @@ static struct batch *make_batch(struct stk_loader *ld)
     return NULL;
 }
 
-/* Counts bytes; idle stretches make room for them. */
+/* Counts bytes; idle stretches are given up to make room. */
 static bool charge(struct stk_loader *ld, size_t bytes, bool over)
 {
     return stk_regions_charge(&ld->regions, bytes, false) ||
            ((stk_stretches_give_up(ld) || over) && stk_regions_charge(&ld->regions, bytes, over));
 }
 
-/* Counts what the batch has, and what it is expected to get. */
+/* Counts the bytes that the batch has and is expected to get. */
 static bool charge_batch(struct stk_loader *ld, struct batch *b, bool over)
 {
     size_t has = stk_arena_size(&b->arena), expected = atomic_load(&ld->arena_bytes);
@@ -139,7 +139,7 @@ static void put_back(struct stk_loader *ld, struct batch *b, bool free_it)
     }
 }
 
-/* An idle one, or a new one where there may be more. */
+/* An idle batch, or a new one if the limit allows it. */
 static struct batch *find_batch(struct stk_loader *ld, bool over, bool *made, bool *nomem)
 {
     *nomem = false;
@@ -150,7 +150,7 @@ static struct batch *find_batch(struct stk_loader *ld, bool over, bool *made, bo
         ld->free_batches = b->next;
     ld->nbatches += *made;
     pthread_mutex_unlock(&ld->lock);
-    /* Made without the lock: the caller's allocator may wait for whoever gives a batch back. */
+    /* Made without the lock: the caller's allocator may wait for a thread that releases a batch. */
     if (*made && charge(ld, (size_t)ld->batch_bytes, over)) {
         b = make_batch(ld);
         *nomem = !b;
@@ -207,7 +207,7 @@ int stk_batch_hold(struct batch *b, struct stretch *s)
 void stk_batch_failed(struct batch *b, uint32_t slot, int code, const struct stk_err *why)
 {
     pthread_mutex_lock(&b->lock);
-    /* Without memory for the reason the slot stays empty, which is noticed as well. */
+    /* Without memory for the reason the slot stays empty, which is detected, too. */
     if (STK_ARRAY_ROOM(b->failure, b->cap_failures, b->nfailures + 1, NULL) == 0)
         b->failure[b->nfailures++] = (struct failure){.slot = slot, .code = code, .why = *why};
     pthread_mutex_unlock(&b->lock);
@@ -215,7 +215,7 @@ void stk_batch_failed(struct batch *b, uint32_t slot, int code, const struct stk
 
 /* ---- given out ---- */
 
-/* A column where some slot has no value of the expected form: all as values. */
+/* If some slot has no value of the expected form, the whole column becomes values. */
 static int as_values(struct batch *b, size_t i, struct stk_err *err)
 {
     const struct column *c = &b->ld->column[i];
@@ -247,7 +247,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const struct extra *)a)->name, ((const struct extra *)b)->name);
 }
 
-/* Columns of this batch alone, behind those that all have. */
+/* Columns that only this batch has, after those of all batches. */
 static int add_extras(struct batch *b, struct stk_err *err)
 {
     size_t n = b->ld->ncolumns;
@@ -255,7 +255,7 @@ static int add_extras(struct batch *b, struct stk_err *err)
     if (!all)
         return stk_err_nomem(err, (n + b->nextra + 1) * sizeof *all);
     b->column = all;
-    qsort(b->extra, b->nextra, sizeof *b->extra, by_name); /* which thread was first is nothing */
+    qsort(b->extra, b->nextra, sizeof *b->extra, by_name); /* whichever thread was first */
     for (size_t i = 0; i < b->nextra; i++) {
         const struct extra *x = &b->extra[i];
         struct stk_column *out = &all[n + i];
@@ -319,7 +319,7 @@ void stk_batch_release(struct stk_batch *pub)
 void stk_batch_give_back(struct batch *b)
 {
     struct stk_loader *ld = b->ld;
-    if (ld->pid != getpid()) /* after fork() the locks may be held for ever */
+    if (ld->pid != getpid()) /* after fork() another thread of the parent may hold the locks */
         return;
     for (size_t i = 0; i < b->nheld; i++)
         stk_stretch_drop(b->held[i]);

@@ -1,9 +1,8 @@
 /*
- * columns.c - the columns of batches: found out from the first sample, filled value by
- * value.
+ * columns.c - the columns of batches: determined from the first sample, filled value by value.
  *
- * A column has the layout its first value suggests. A value that does not fit (another shape, no
- * such field) goes into a table of values of that batch, and the batch's column is given as values.
+ * A column has the layout of its first value. A value that does not fit (another shape, no such
+ * field) goes into the batch's table of values, and that batch gives the column as values.
  */
 #include "load/priv.h"
 #include "base/array.h"
@@ -12,9 +11,9 @@
 
 #include <stdlib.h>
 
-#define FIRST  16   /* samples looked at one after the other for one that can be read */
-#define IMAGES 4096 /* samples looked at for an image: with fewer than that, it is a mistake */
-#define LOOKS  256  /* samples looked at for a field that was asked for */
+#define FIRST  16   /* samples tried, one after the other, until one can be read */
+#define IMAGES 4096 /* samples tried to find an image: if none has one, it is a mistake */
+#define LOOKS  256  /* samples tried to find a requested field */
 
 /* ---- which columns ---- */
 
@@ -100,21 +99,21 @@ static int columns_of_sample(struct stk_loader *ld, const struct stk_sample *s, 
     return 0;
 }
 
-/* True for the field of a record that its codec takes apart into fields of other names. */
+/* True for the field of a record that its codec splits into fields with other names. */
 static bool is_record(const char *name, size_t len)
 {
     return (len == 6 && memcmp(name, "record", 6) == 0) ||
            (len == 3 && memcmp(name, "row", 3) == 0);
 }
 
-/* Whether bytes of field i become something else. "raw" says that they do not. */
+/* True if the codec of field i changes its bytes; "raw" does not. */
 static bool is_coded(const struct stk_loader *ld, uint64_t i)
 {
     const struct stk_codec *c = ld->ds->codec[i];
     return c && strcmp(c->name, "raw") != 0;
 }
 
-/* True when the sample looked at has field i: what its codec makes of it is known then. */
+/* True if the examined sample has field i: then the result of its codec is known. */
 static bool was_seen(const struct stk_loader *ld, uint64_t i)
 {
     struct stk_buf b = STK_BUF_INIT;
@@ -127,7 +126,7 @@ static bool was_seen(const struct stk_loader *ld, uint64_t i)
     return seen;
 }
 
-/* A field of the index: its column, made where the first sample does not have it. */
+/* The column of a field of the index; added if the first sample lacks the field. */
 static int column_of_field(struct stk_loader *ld, uint64_t i, bool raw, struct stk_err *err)
 {
     const char *name;
@@ -145,13 +144,13 @@ static int column_of_field(struct stk_loader *ld, uint64_t i, bool raw, struct s
         name = "data";
         len = 4;
     }
-    if (coded) /* what it will be is for the codec to say */
+    if (coded) /* only the codec knows its layout */
         v = (struct stk_value){.kind = raw ? STK_BYTES : STK_LIST};
     if (!wanted(ld, name, len))
         return 0;
     int32_t at = find_column(ld, name, len);
     if (at < 0 && coded && !raw && was_seen(ld, i))
-        return 0; /* it goes by another name */
+        return 0; /* it has another name */
     if (at < 0) {
         struct column *c = add_column(ld, name, len);
         if (!c)
@@ -163,7 +162,7 @@ static int column_of_field(struct stk_loader *ld, uint64_t i, bool raw, struct s
     return 0;
 }
 
-/* Fields the first sample does not have but others do, as far as the index knows them. */
+/* Fields that the first sample lacks but the index knows. */
 static int columns_of_index(struct stk_loader *ld, bool raw, struct stk_err *err)
 {
     const struct stk_index *idx = &ld->ds->index;
@@ -196,7 +195,7 @@ static int label_column(struct stk_loader *ld, struct stk_err *err)
 
 static bool sample_has(struct stk_loader *ld, uint64_t id, const char *name)
 {
-    struct stk_err why = {0}; /* said when its turn comes */
+    struct stk_err why = {0}; /* reported when its batch is due */
     if (stk_reader_batch(ld->reader, &id, 1, &why) < 0 ||
         stk_reader_get(ld->reader, 0, &ld->sample, &why) < 0)
         return false;
@@ -208,7 +207,7 @@ static bool sample_has(struct stk_loader *ld, uint64_t id, const char *name)
     return false;
 }
 
-/* A field that is asked for and not in the first sample: records may have it later. */
+/* A requested field that the first sample lacks: later records may have it. */
 static bool is_elsewhere(struct stk_loader *ld, const char *name)
 {
     uint64_t n = stk_dataset_len(ld->ds), looks = n < LOOKS ? n : LOOKS;
@@ -254,8 +253,9 @@ static int look_at_sample(struct stk_loader *ld, uint64_t i, struct stk_err *err
     return rc;
 }
 
-/* The first sample that says what the columns are; where bad ones are passed over, the first ones
- * and then any, so that a bad beginning, however long, ends nothing. The same on every rank. */
+/* The first readable sample determines the columns. If bad samples are passed over, tries the first
+ * ones and then any, so that a bad beginning of any length is no failure. The same on every
+ * rank. */
 static int columns_of_samples(struct stk_loader *ld, struct stk_err *err)
 {
     uint64_t n = stk_dataset_len(ld->ds), images = 0;
@@ -268,7 +268,8 @@ static int columns_of_samples(struct stk_loader *ld, struct stk_err *err)
         one = look_at_sample(ld, i < FIRST ? i : stk_perm_at(&any, i - FIRST), &why);
         images += one == STK_E_USAGE;
         if (i > 0 && one < 0)
-            continue; /* the first one's trouble is told; of these when their turn comes */
+            continue; /* the first one's error counts; the others' are reported with their batches
+                       */
         rc = one;
         if (rc < 0 && err)
             *err = why;
@@ -308,7 +309,7 @@ static void *batch_alloc(struct batch *b, size_t n)
     return p;
 }
 
-/* A copy of a value whose bytes would not last. */
+/* Copies a value whose bytes do not outlive the stretch. */
 static int copy_value(struct batch *b, struct stk_value *v, struct stk_err *err)
 {
     void *data = batch_alloc(b, v->size);
@@ -344,7 +345,7 @@ static int put_odd(struct batch *b, struct cell *cell, uint32_t slot, const stru
         return stk_err_nomem(err, b->ld->o.batch * sizeof *table);
     table[slot] = *v;
     cell->set[slot] = SLOT_VALUE;
-    /* A list's items are made by its codec: they never last, whatever its bytes do. */
+    /* A codec makes the items of a list: they never last, even if the bytes do. */
     return stable && v->kind != STK_LIST ? 0 : copy_value(b, &table[slot], err);
 }
 
@@ -354,7 +355,7 @@ static int put_image(struct worker *w, struct batch *b, uint32_t slot, size_t c,
     struct stk_loader *ld = w->ld;
     const struct column *col = &ld->column[c];
     struct cell *cell = &b->cell[c];
-    /* Which random choices: by what the sample is and when, never by who decodes it. */
+    /* Random choices depend on the sample and the epoch, never on the thread. */
     uint64_t key = ld->order.seed * STK_GOLDEN64 ^ b->pub.epoch * 0xd1b54a32d192ed03u ^
                    b->id[slot] * 0x8cb92ba72f3d8dd7u;
     if (v->kind != STK_BYTES)
@@ -418,7 +419,7 @@ int stk_column_put(struct worker *w, struct batch *b, uint32_t slot, size_t c,
     return 0;
 }
 
-/* The batch's own column of that name, made where it is not there. With the batch's lock held. */
+/* The batch's own column of that name; added if new. With the batch's lock held. */
 static struct extra *extra_column(struct batch *b, const char *name, size_t len)
 {
     for (size_t i = 0; i < b->nextra; i++)
@@ -440,11 +441,11 @@ static struct extra *extra_column(struct batch *b, const char *name, size_t len)
     return x;
 }
 
-/* A field that the first sample did not have. */
+/* A field that the first sample lacks. */
 static int put_extra(struct batch *b, uint32_t slot, const struct stk_field *f, struct stk_err *err)
 {
     struct stk_value v = f->value;
-    if (b->ld->o.fields) /* the names are gone, but all that were wanted are columns */
+    if (b->ld->o.fields) /* the names were freed, but all requested fields are columns */
         return 0;
     int rc = copy_value(b, &v, err);
     pthread_mutex_lock(&b->lock);
@@ -480,7 +481,7 @@ int stk_columns_put(struct worker *w, struct batch *b, uint32_t slot, const stru
     return rc;
 }
 
-/* A key that stands in the record, where the index has none. */
+/* A key inside the record, if the index has none. */
 static int record_key(struct stk_loader *ld, struct batch *b, const struct stk_sample *s,
                       const char **key, size_t *len, struct stk_err *err)
 {

@@ -1,4 +1,4 @@
-/* draw.c - a dataset divided into parts at random, and samples drawn by weight. */
+/* draw.c - splits a dataset into random parts, and draws samples by weight. */
 #include "load/draw.h"
 
 #include "base/random.h"
@@ -27,7 +27,7 @@ static int check_shares(const double *share, size_t nparts, struct stk_err *err)
     return 0;
 }
 
-/* What is left over is a part like the others: the last. */
+/* The remainder is a part like the others: the last. */
 struct deal {
     double share[STK_PARTS_MAX + 1];
     uint64_t given[STK_PARTS_MAX + 1];
@@ -45,8 +45,8 @@ static void begin_deal(struct deal *d, const double *share, size_t nparts)
     d->share[nparts] = rest > 1e-9 ? rest : 0;
 }
 
-/* Card number t goes to the part that lacks most. So no part ever has one more than its share, and
- * at the end of every stretch of cards each is near it. */
+/* Card number t goes to the part that lacks most. So no part ever exceeds its share by a
+ * whole card, and all are near their shares after every range of cards. */
 static uint8_t deal_one(struct deal *d, uint64_t t)
 {
     size_t best = 0;
@@ -63,7 +63,7 @@ static uint8_t deal_one(struct deal *d, uint64_t t)
 }
 
 struct stratum {
-    uint64_t first, next; /* its first card; samples of it that were met */
+    uint64_t first, next; /* its first card; samples of it so far */
     struct stk_perm perm;
 };
 
@@ -116,7 +116,7 @@ int stk_divide(uint64_t n, const uint32_t *strata, uint32_t nstrata, const doubl
 
 /* ---- weights ---- */
 
-/* Walker's alias method: slot i stands for itself with probability `own`, else for `other`. */
+/* Walker's alias method: slot i means itself with probability `own`, else `other`. */
 struct slot {
     double own;
     uint64_t other;
@@ -138,8 +138,8 @@ static int sum_weights(const double *weight, uint64_t n, double *sum, struct stk
     return 0;
 }
 
-/* Slots below 1 take what they lack from one above; `todo` holds the former from the front, the
- * latter from the back. */
+/* Slots below 1 take what they lack from a slot above 1; `todo` has the former at its front, the
+ * latter at its back. */
 static void fill_slots(struct slot *slot, uint64_t *todo, uint64_t n)
 {
     uint64_t low = 0, high = n;
@@ -159,7 +159,7 @@ static void fill_slots(struct slot *slot, uint64_t *todo, uint64_t n)
             high++;
         }
     }
-    while (low > 0) /* but for rounding they are 1 */
+    while (low > 0) /* 1 except for rounding */
         slot[todo[--low]].own = 1;
 }
 

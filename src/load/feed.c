@@ -1,14 +1,14 @@
 /*
- * feed.c - one thread that walks the plan ahead of the caller: slots become stretches, their
- * ranges become reads of the engine, finished stretches become work. It waits when the memory or
- * the batches are used up, and goes on when some are given back.
+ * feed.c - a thread that walks the plan ahead of the caller: slots become stretches, ranges become
+ * reads of the engine, finished stretches become work. It waits while the memory or the batches are
+ * used up, until some are released.
  */
 #include "load/priv.h"
 
 #include <stdlib.h>
 
 #define REAP     64
-#define PREFETCH 256 /* samples whose place in the index is asked for ahead */
+#define PREFETCH 256 /* samples whose blocks of the index are prefetched */
 #define STRETCH_SAMPLES                                                                            \
     4096 /* tiny ones are not planned by the ten thousand before any is read                       \
           */
@@ -32,9 +32,9 @@ static void set_fatal(struct stk_loader *ld, int code, const struct stk_err *why
     pthread_mutex_unlock(&ld->lock);
 }
 
-/* The caller waits for a batch that is not being read (`next`: the one that would be, NULL: none is
- * begun), and nothing is under way that would give memory back: what it holds is more than the
- * budget has room for. Then the budget must stretch. With the lock held. */
+/* True if the caller waits for a batch that is not being read (`next`: the batch to be read next;
+ * NULL: none), and nothing in progress would free memory: the caller's batches fill the budget,
+ * which must be exceeded. With the lock held. */
 static bool starved(const struct stk_loader *ld, const struct batch *next)
 {
     return ld->waiting && ld->out_first == next && !ld->active;
@@ -59,8 +59,7 @@ int stk_loader_plan(struct stk_loader *ld, uint64_t epoch, const struct stk_leg 
 
 /* ---- slots ---- */
 
-/* Goes on to the next epoch when it may be begun. False: nothing more to feed now. With the lock
- * held. */
+/* Starts the next epoch if that is allowed. False: nothing to feed now. With the lock held. */
 static bool next_epoch(struct stk_loader *ld, struct stk_err *err, int *rc)
 {
     uint64_t next = ld->feed_epoch + 1;
@@ -76,7 +75,7 @@ static bool next_epoch(struct stk_loader *ld, struct stk_err *err, int *rc)
     return true;
 }
 
-/* False: no slot can be fed now. *over: a batch must be had, whatever the budget says. */
+/* False: no slot can be fed now. *over: a batch is needed even beyond the budget. */
 static bool find_slot(struct stk_loader *ld, bool *over, struct stk_err *err, int *rc)
 {
     bool found = true;
@@ -88,7 +87,7 @@ static bool find_slot(struct stk_loader *ld, bool *over, struct stk_err *err, in
     return found;
 }
 
-/* The batch the next slot belongs to; NULL: none can be had now. */
+/* The batch of the next slot; NULL: none is available now. */
 static struct batch *batch_of_slot(struct stk_loader *ld, struct stk_err *err, int *rc)
 {
     bool over, nomem;
@@ -116,8 +115,8 @@ static struct batch *batch_of_slot(struct stk_loader *ld, struct stk_err *err, i
     return b;
 }
 
-/* Stored bytes of the sample added last, and how much memory reading it will take at most, given
- * what stands before it. */
+/* Stored bytes of the sample added last, and the most memory that reading it takes after the
+ * samples before it. */
 static size_t measure_sample(const struct stretch *s, uint64_t *bytes)
 {
     const struct stk_fetch *f = &s->fetch;
@@ -131,17 +130,17 @@ static size_t measure_sample(const struct stretch *s, uint64_t *bytes)
         bool near = last && last->file == w->file && w->off >= last->off &&
                     w->off <= last->off + last->len + STK_IO_ALIGN;
         if (w->chain && length != UINT64_MAX)
-            room += (size_t)length; /* its share: others come for the rest */
+            room += (size_t)length; /* its share: other samples pay for the rest */
         else if (near || block)
-            room += (size_t)w->len; /* one read will bring both */
+            room += (size_t)w->len; /* one read brings both */
         else
             room += stk_io_room((size_t)w->len);
     }
     return room;
 }
 
-/* What the filtered extents of the sample added last will be when they are decoded; those the
- * stretch has already cost nothing. Two that share a place here are counted twice: no harm. */
+/* Adds the decoded size of the filtered extents of the sample added last, unless the stretch has
+ * them already. Two extents with the same place in `met` count twice, which does no harm. */
 static void measure_decoded(struct stk_loader *ld, struct stretch *s)
 {
     const struct stk_fetch *f = &s->fetch;
@@ -169,7 +168,7 @@ static bool is_kept(void *user, uint64_t extent)
     return stk_kept_find(user, extent) != NULL;
 }
 
-/* Whether the next sample has parts of filtered extents that the stretch has not met. */
+/* True if the next sample needs filtered extents that the stretch does not have. */
 static bool brings_more(struct stk_loader *ld)
 {
     const struct stk_plan *p = &ld->plan[ld->feed_epoch % 2];
@@ -234,9 +233,9 @@ static int add_slot(struct stk_loader *ld, struct stretch *s, struct stk_err *er
     return 1;
 }
 
-/* Slots a stretch may have from here on: to the end of the window, whose samples are read together;
- * but the very first one has just the first batch, which somebody waits for, and the second is not
- * so large that planning it takes long either. */
+/* The number of slots a stretch may get from here: up to the end of the window, whose samples are
+ * read together. The first stretch has only the first batch, for which the caller waits, and the
+ * second is small, too, so that planning it is quick. */
 static uint64_t most_slots(const struct stk_loader *ld)
 {
     const struct stk_plan *p = &ld->plan[ld->feed_epoch % 2];
@@ -250,8 +249,8 @@ static uint64_t most_slots(const struct stk_loader *ld)
     return end - at;
 }
 
-/* Has the parts of the index that the next samples need brought in all at once, not one after the
- * other as they are looked at. Costs nothing when they are there. */
+/* Loads the index blocks of the next samples all at once instead of one after the other at their
+ * first use. Costs nothing if they are loaded. */
 static void prefetch_index(struct stk_loader *ld)
 {
     const struct stk_plan *p = &ld->plan[ld->feed_epoch % 2];
@@ -266,7 +265,7 @@ static void prefetch_index(struct stk_loader *ld)
     ld->index_warm = !cold && ld->nbuilt > 64;
 }
 
-/* A stretch of slots, not larger than is good. NULL: nothing can be fed now (*rc: trouble). */
+/* Builds a stretch of a good size. NULL: nothing can be fed now (*rc: an error). */
 static struct stretch *build(struct stk_loader *ld, struct stk_err *err, int *rc)
 {
     struct stretch *s = stk_stretch_take(ld);
@@ -290,7 +289,7 @@ static struct stretch *build(struct stk_loader *ld, struct stk_err *err, int *rc
     ld->nbuilt += n > 0;
     if (*rc >= 0 && n)
         *rc = stk_stretch_plan(s, true, err);
-    stk_stretch_settle(s); /* of tiny samples the plan takes more than what they are read to */
+    stk_stretch_settle(s); /* for tiny samples, the plan is larger than the data */
     if (*rc >= 0 && n)
         return s;
     pthread_mutex_lock(&ld->lock);
@@ -302,7 +301,7 @@ static struct stretch *build(struct stk_loader *ld, struct stk_err *err, int *rc
 
 /* ---- reading ---- */
 
-/* Memory for what a stretch reads. 1: it has it; 0: there is none now. */
+/* Memory for the reads of a stretch. 1: taken; 0: none available now. */
 static int give_region(struct stk_loader *ld, struct stretch *s, bool over, struct stk_err *err)
 {
     bool nomem;
@@ -324,7 +323,7 @@ static int give_region(struct stk_loader *ld, struct stretch *s, bool over, stru
     return 1;
 }
 
-/* Memory for a built stretch, and for what it will be decoded to. */
+/* Memory for a stretch and for its decoded bytes. */
 static int give_memory(struct stk_loader *ld, struct stretch *s, struct stk_err *err)
 {
     const struct item *item = (const void *)s->items.data;
@@ -348,12 +347,12 @@ static int give_memory(struct stk_loader *ld, struct stretch *s, struct stk_err 
     return 1;
 }
 
-/* All bytes are there: work for the threads. */
+/* All bytes have arrived: queues the work for the threads. */
 static void dispatch(struct stk_loader *ld, struct stretch *s)
 {
     struct item *items = (void *)s->items.data;
     size_t n = s->items.len / sizeof *items;
-    /* One reference an item of samples; they go over to the batches, or end with the item. */
+    /* One reference per item of samples; it passes to the batch, or ends with the item. */
     atomic_store(&s->refs, (uint32_t)(n - s->nown));
     atomic_store(&s->left, (uint32_t)(n - s->nown));
     pthread_mutex_lock(&ld->lock);
@@ -363,7 +362,7 @@ static void dispatch(struct stk_loader *ld, struct stretch *s)
     pthread_mutex_unlock(&ld->lock);
 }
 
-/* The bytes of a run have come. */
+/* The bytes of a run have arrived. */
 static void place_wants(struct stretch *s, const struct run *r)
 {
     if (r->sifted) {
@@ -392,7 +391,7 @@ static void complete(struct stk_loader *ld, struct stk_io_req *req)
         struct stk_want *w = stk_fetch_at(&s->fetch, i);
         if (req->code < 0)
             stk_fetch_fail(&s->fetch, w, req->code, req->why ? req->why : &none);
-        else if (!w->framed) /* no checksum would tell */
+        else if (!w->framed) /* no checksum would reveal it */
             stk_fetch_fail(&s->fetch, w, STK_E_STALE, &changed);
     }
     stk_sieve_return(ld, r);
@@ -428,8 +427,8 @@ static void submit_some(struct stk_loader *ld)
     }
 }
 
-/* Builds a stretch and hands its reads to the engine. 1: done; 0: the engine is busy, or something
- * has run out. One is built ahead, but gets its memory only when its first read can begin. */
+/* Builds a stretch and submits its reads. 1: done; 0: the engine is busy, or memory or batches are
+ * used up. One stretch is built ahead, but gets memory only when its first read can start. */
 static int build_one(struct stk_loader *ld, struct stk_err *err)
 {
     int rc = 0;
@@ -462,7 +461,7 @@ void *stk_feed_main(void *loader)
     struct stk_io_req *done[REAP];
     struct stk_err why = {0};
     int rc = 0;
-    /* Being hungry is said before looking for what there is: so nothing given back is missed. */
+    /* Sets `hungry` before looking for memory and batches, so that no release is missed. */
     while (!stopping(ld, true)) {
         if (rc >= 0)
             rc = build_one(ld, &why);
@@ -470,7 +469,7 @@ void *stk_feed_main(void *loader)
             set_fatal(ld, rc, &why);
             rc = STK_E_STOPPED;
         }
-        /* What is finished goes on before more is planned: somebody may wait for it. */
+        /* Finished reads come before more planning: the caller may wait for them. */
         size_t n = stk_io_reap(ld->io, done, REAP, rc <= 0);
         for (size_t i = 0; i < n; i++)
             complete(ld, done[i]);

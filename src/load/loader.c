@@ -1,6 +1,5 @@
 /*
- * loader.c - a loader that is open: asked for batch after batch, for its state and its counters,
- * and closed.
+ * loader.c - an open loader: gives batches, its state and its counters, and is closed.
  */
 #include "load/priv.h"
 #include "base/live.h"
@@ -16,7 +15,7 @@
 
 /* ---- closing ---- */
 
-/* Stretches whose batch never came to be: with the batches they belong to. */
+/* Frees the batches that were not taken, and drops their stretches. */
 static void free_queues(struct stk_loader *ld)
 {
     struct batch *b;
@@ -78,7 +77,7 @@ void stk_loader_unref(struct stk_loader *ld)
         destroy(ld);
 }
 
-/* Waits for a thread; until: no longer than that. True: it has ended. */
+/* Waits for a thread, at most `until`. True: it has ended. */
 static bool join(pthread_t t, const struct timespec *until)
 {
     return (until ? pthread_timedjoin_np(t, NULL, until) : pthread_join(t, NULL)) == 0;
@@ -99,7 +98,7 @@ static bool join_all(struct stk_loader *ld, const struct timespec *until)
     return all;
 }
 
-/* Waits where nobody waits for it. */
+/* Waits in a thread of its own. */
 static void *bury(void *loader)
 {
     struct stk_loader *ld = loader;
@@ -108,13 +107,13 @@ static void *bury(void *loader)
     return NULL;
 }
 
-/* A thread that is stuck in the kernel (a file server that does not answer) must not hold up
- * whoever closes: it ends when it can, and the rest with it. */
+/* A thread stuck in the kernel (a file server that does not answer) must not delay closing: it ends
+ * when it can, and then frees the rest. */
 static void leave_behind(struct stk_loader *ld)
 {
     pthread_t t;
     sigset_t all, old;
-    ld->o.free = NULL; /* the program's memory may be gone by then: it is not given back */
+    ld->o.free = NULL; /* the program may have freed that memory by then */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
     if (pthread_create(&t, NULL, bury, ld) == 0)
@@ -125,7 +124,7 @@ static void leave_behind(struct stk_loader *ld)
 void stk_loader_close(struct stk_loader *ld)
 {
     struct timespec until;
-    if (!stk_live_end(ld) || ld->pid != getpid()) /* in a forked child it can only be forgotten */
+    if (!stk_live_end(ld) || ld->pid != getpid()) /* a forked child can only forget it */
         return;
     pthread_mutex_lock(&ld->lock);
     ld->stop = true;
@@ -143,8 +142,8 @@ void stk_loader_close(struct stk_loader *ld)
 
 /* ---- who may ask ---- */
 
-/* In a forked child the threads are not there, and whoever held a lock does not let go: nothing of
- * the loader is touched. */
+/* A forked child lacks the threads, and locks that they held stay locked: it touches nothing of the
+ * loader. */
 static bool is_ours(const struct stk_loader *ld)
 {
     return ld && ld->pid == getpid();
@@ -160,8 +159,8 @@ static int refuse(const struct stk_loader *ld, struct stk_err *err)
 
 /* ---- batches ---- */
 
-/* What the next call will give: 1 a batch, 0 the end of the epoch, negative an error; -100: it is
- * not there yet. With the lock held. */
+/* The result of the next call: 1 a batch, 0 the end of the epoch, negative an error; -100: not
+ * ready. With the lock held. */
 #define NOT_YET (-100)
 static int look(struct stk_loader *ld)
 {
@@ -173,7 +172,7 @@ static int look(struct stk_loader *ld)
     return ld->fatal ? ld->fatal : NOT_YET;
 }
 
-/* After the end of an epoch: the next one. With the lock held. */
+/* Begins the next epoch after the end of one. With the lock held. */
 static int begin_epoch(struct stk_loader *ld, struct stk_err *err)
 {
     if (!ld->epoch_over)
@@ -191,7 +190,7 @@ static int begin_epoch(struct stk_loader *ld, struct stk_err *err)
 static void wait_ready(struct stk_loader *ld, const struct timespec *until)
 {
     ld->waiting = true;
-    stk_feed_wake(ld); /* it may go beyond the budget now */
+    stk_feed_wake(ld); /* the budget may be exceeded now */
     if (until)
         pthread_cond_timedwait(&ld->ready_cond, &ld->lock, until);
     else
@@ -226,7 +225,7 @@ int stk_loader_wait(struct stk_loader *ld, int timeout_ms)
     return ready;
 }
 
-/* Takes the next batch off the queue; NULL and *rc: none. */
+/* Takes the next batch off the queue; NULL: none, see *rc. */
 static struct batch *take_batch(struct stk_loader *ld, int *rc, struct stk_err *err)
 {
     struct batch *b = NULL;
@@ -306,7 +305,7 @@ int stk_loader_next(struct stk_loader *ld, struct stk_batch **out, struct stk_er
     return 1;
 }
 
-/* ---- what it says of itself ---- */
+/* ---- steps, state, counters ---- */
 
 uint64_t stk_loader_steps(const struct stk_loader *ld)
 {
@@ -315,7 +314,7 @@ uint64_t stk_loader_steps(const struct stk_loader *ld)
 
 int stk_loader_state(const struct stk_loader *ld, char **out, struct stk_err *err)
 {
-    if (!ld) /* a forked child may ask: no lock is taken, no thread is needed */
+    if (!ld) /* a forked child may ask: takes no lock, needs no thread */
         return refuse(ld, err);
     if (!out)
         return stk_err_set(err, STK_E_USAGE, NULL, -1, "there is no place for the state (NULL)");
@@ -325,7 +324,7 @@ int stk_loader_state(const struct stk_loader *ld, char **out, struct stk_err *er
     struct stk_buf b = STK_BUF_INIT;
     uint64_t slots = ld->take_slots, refills = ld->refills;
     int rc = 0;
-    if (ld->epoch_over) { /* nothing of the next one is done */
+    if (ld->epoch_over) { /* no sample of the next epoch was given out */
         struct stk_order o;
         stk_order_init(&o, ld->order.n, ld->order.shuffle, ld->order.seed, ld->take_epoch + 1,
                        ld->order.block, ld->order.window);

@@ -1,9 +1,8 @@
 /*
- * mend.c - what stands in the place of a sample that cannot be had.
+ * mend.c - fills the slot of a sample that cannot be read.
  *
- * It happens when a batch is given out, in the order of batches and slots, in the caller's thread:
- * so what comes in the place of what depends on the data alone, never on timing. It is slow, and
- * rare.
+ * This happens when a batch is given out, in the order of batches and slots, in the caller's
+ * thread, so the replacement depends on the data alone, never on timing. It is slow, and rare.
  */
 #include "load/priv.h"
 #include "base/array.h"
@@ -14,10 +13,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define DRAWS  1000 /* other samples tried in the place of a bad one, before any will do */
-#define BEFORE 16   /* samples given before that are tried again */
+#define DRAWS  1000 /* samples tried in place of a bad one, before falling back to any */
+#define BEFORE 16   /* earlier samples that are tried again */
 
-/* Reads what the stretch needs, one range after another. */
+/* Reads the ranges of the stretch, one after another. */
 static int read_runs(struct stk_loader *ld, struct stretch *s, struct stk_err *err)
 {
     stk_buf_reset(&ld->mended_bytes);
@@ -40,7 +39,7 @@ static int read_runs(struct stk_loader *ld, struct stretch *s, struct stk_err *e
     return 0;
 }
 
-/* Puts a sample into a slot, from the file to the value. */
+/* Reads, decodes and puts one sample into a slot. */
 static int put_now(struct stk_loader *ld, struct batch *b, uint32_t slot, uint64_t id,
                    struct stk_err *err)
 {
@@ -89,13 +88,13 @@ static void note_problem(struct stk_loader *ld, uint64_t id, const struct stk_er
     keep_problem(ld, why, line);
 }
 
-/* Trouble that is not the sample's own: nobody's policy passes over it. */
+/* True for errors that are not the sample's own: no policy passes over them. */
 static bool is_fatal(int rc)
 {
     return rc == STK_E_NOMEM || rc == STK_E_STOPPED;
 }
 
-/* Tries one sample in a slot that nothing new can fill. 1: it stands there now; 0: not this one. */
+/* Tries a sample in a slot that no new sample can fill. 1: done; 0: this one is bad, too. */
 static int try_repeat(struct stk_loader *ld, struct batch *b, uint32_t slot, uint64_t id,
                       struct stk_err *err)
 {
@@ -116,7 +115,7 @@ static int repeat_in_batch(struct stk_loader *ld, struct batch *b, uint32_t slot
     return rc;
 }
 
-/* One that this rank was given before, the latest first. */
+/* A sample that this rank received before, the latest first. */
 static int repeat_before(struct stk_loader *ld, struct batch *b, uint32_t slot, struct stk_err *err)
 {
     const struct stk_plan *p = &ld->plan[b->pub.epoch % 2];
@@ -129,8 +128,8 @@ static int repeat_before(struct stk_loader *ld, struct batch *b, uint32_t slot, 
     return rc;
 }
 
-/* Any that can be read: of all the dataset's, drawn by the seed, the first that is good. Those
- * before it are not tried again in this epoch. */
+/* Tries samples drawn from the whole dataset by the seed, until one is good. Bad ones are not tried
+ * again in this epoch. */
 static int find_any(struct stk_loader *ld, struct batch *b, uint32_t slot, struct stk_err *err)
 {
     struct stk_perm draw;
@@ -145,7 +144,7 @@ static int find_any(struct stk_loader *ld, struct batch *b, uint32_t slot, struc
     return rc;
 }
 
-/* A slot that can be filled by nothing new gets a sample that is given elsewhere in the epoch. */
+/* Fills a slot with a sample from elsewhere in the epoch if no new one is left. */
 static int repeat_good(struct stk_loader *ld, struct batch *b, uint32_t slot, const bool *bad,
                        struct stk_err *err)
 {
@@ -221,7 +220,7 @@ static int mend_slot(struct stk_loader *ld, struct batch *b, uint32_t slot, cons
 {
     uint64_t id = b->id[slot];
     struct stk_err why = {.offset = -1};
-    /* Read by itself it may be whole: then it was a neighbour, or trouble that has passed. */
+    /* Read alone the sample may be good: a neighbour failed, or the error was temporary. */
     int rc = put_now(ld, b, slot, id, &why);
     if (rc == 0)
         return 0;
@@ -237,7 +236,7 @@ static int mend_slot(struct stk_loader *ld, struct batch *b, uint32_t slot, cons
     return skip(ld, b, slot, bad, err);
 }
 
-/* Slots whose samples were given out before, in the place of bad ones. */
+/* Slots whose samples were already given out in place of bad ones. */
 static int mend_used(struct stk_loader *ld, struct batch *b, bool *bad, struct stk_err *err)
 {
     const struct stk_plan *p = &ld->plan[b->pub.epoch % 2];
@@ -277,7 +276,7 @@ int stk_mend(struct stk_loader *ld, struct batch *b, struct stk_err *err)
     for (size_t i = 0; rc == 0 && i < b->nfailures; i++) {
         uint32_t slot = b->failure[i].slot;
         if (!bad[slot])
-            continue; /* mended above, or named twice */
+            continue; /* mended above, or listed twice */
         rc = mend_slot(ld, b, slot, bad, err);
         bad[slot] = false;
     }

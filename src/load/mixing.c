@@ -15,7 +15,7 @@
 
 struct survey {
     const struct stk_order *o;
-    uint64_t batch, nbatches; /* looked at */
+    uint64_t batch, nbatches; /* examined */
     int64_t (*label)(void *user, uint64_t sample);
     void *user;
     int64_t *seen; /* labels of all batches that have one */

@@ -1,6 +1,6 @@
 /*
- * open.c - a loader from its settings or a state: defaults, the order, columns, the engine,
- * how the memory is divided, threads.
+ * open.c - makes a loader from its settings or a state: defaults, the order, columns, the engine,
+ * the division of the memory, threads.
  */
 #include "load/options.h"
 #include "load/priv.h"
@@ -16,12 +16,12 @@
 #include <unistd.h>
 
 #define MIB           (1ull << 20)
-#define INFLIGHT_MOST (128 * MIB) /* more than any storage needs to be busy */
+#define INFLIGHT_MOST (128 * MIB) /* more than any storage needs */
 #define MEMORY_LEAST  (16 * MIB)
 #define MEMORY_MOST   (512 * MIB)
-#define MEMORY_SANE   (1ull << 46) /* sums of it do not overflow */
+#define MEMORY_SANE   (1ull << 46) /* so that sums do not overflow */
 #define MOST_BATCHES  1024
-#define IMAGE_GROWS   8 /* times: what decoding makes of an image file, about */
+#define IMAGE_GROWS   8 /* about how much larger a decoded image is than its file */
 
 /* ---- settings ---- */
 
@@ -30,7 +30,7 @@ static uint64_t clamp(uint64_t v, uint64_t lo, uint64_t hi)
     return v < lo ? lo : v > hi ? hi : v;
 }
 
-/* What 0 stands for that no table can say, and what makes no sense together. */
+/* Sets defaults that no table can express, and refuses options that contradict each other. */
 static int check_options(struct stk_loader_options *o, struct stk_err *err)
 {
     int rc = stk_loader_options_check(o, err);
@@ -53,8 +53,8 @@ static int parse_decode(struct stk_loader *ld, struct stk_err *err)
     return stk_image_op_parse(d, &ld->image, &ld->image_field, err);
 }
 
-/* What stood in states for the dataset before stk_dataset_identity(): its shape. Such states are
- * still taken. */
+/* The dataset's shape, which identified it in states before stk_dataset_identity(). Such states are
+ * still accepted. */
 static uint64_t former_identity(const struct stk_dataset *ds)
 {
     const struct stk_index_header *h = ds->index.h;
@@ -110,8 +110,8 @@ static int plan_first(struct stk_loader *ld, struct stk_err *err)
     return rc;
 }
 
-/* What decoding makes of the first sample: how much larger it becomes, and what of it must be
- * copied into a batch, for want of a better guess; batches that are done tell better. */
+/* A first guess from decoding the first sample: how much larger it becomes, and how much of it is
+ * copied into a batch. Finished batches give better numbers. */
 static void guess_growth(struct stk_loader *ld)
 {
     uint64_t stored = 0, values = 0;
@@ -127,7 +127,7 @@ static void guess_growth(struct stk_loader *ld)
         atomic_store(&ld->arena_bytes, (size_t)clamp(values * ld->o.batch, 0, MEMORY_SANE));
 }
 
-/* The index has its share of the memory; the rest is for reads and batches. */
+/* The index gets its share of the memory; reads and batches get the rest. */
 static int limit_index(struct stk_loader *ld, struct stk_err *err)
 {
     const struct stk_index *idx = &ld->ds->index;
@@ -136,7 +136,7 @@ static int limit_index(struct stk_loader *ld, struct stk_err *err)
     return ld->index_bytes < idx->size ? stk_index_limit(idx, err) : 0;
 }
 
-/* Bytes of the arrays of a batch. */
+/* Bytes of a batch's arrays. */
 static uint64_t array_bytes(const struct stk_loader *ld, uint64_t mean)
 {
     uint64_t sample = 0;
@@ -148,23 +148,24 @@ static uint64_t array_bytes(const struct stk_loader *ld, uint64_t mean)
     return sample * ld->o.batch;
 }
 
-/* How large stretches are, of the memory that is for reads. */
+/* Sets the size of stretches, from the memory for reads. */
 static void divide_regions(struct stk_loader *ld, uint64_t mean, uint64_t regions)
 {
     uint64_t data = stk_dataset_share(ld->ds, ld->ds->index.h->bytes_stored);
     uint64_t planned = mean + SAMPLE_PLAN_BYTES;
     bool block = ld->order.shuffle == STK_SHUFFLE_BLOCK;
     uint64_t window = planned * ld->order.block * ld->order.window;
-    /* A stretch is cut when it is as large as wanted; a sample less, and it still fits. */
+    /* A stretch ends when it reaches its size; one sample less, and it still fits. */
     uint64_t spare = clamp(2 * mean + 4 * STK_IO_ALIGN, 0, ld->o.read_bytes / 2);
     uint64_t wanted = block ? window + window / 8 : ld->o.read_bytes - spare;
     data += ld->order.n * SAMPLE_PLAN_BYTES;
-    wanted = clamp(wanted, 0, data + data / 8 + MIB); /* no more than there is */
+    wanted = clamp(wanted, 0, data + data / 8 + MIB); /* no more than available */
     uint64_t most = clamp(regions / (block ? 3 : 4), 64 << 10, UINT64_MAX);
     stk_sieve_init(ld, regions / 8);
-    if (block && wanted > most) /* it is sifted, for some of its samples at a time */
+    if (block && wanted > most) /* sieved: read for some of its samples at a time */
         most = clamp((regions - clamp(ld->sieve.size, 0, regions)) / 3, 64 << 10, UINT64_MAX);
-    /* A stretch cut for what it decodes to decodes the same chunks again and again. */
+    /* If stretches end early because of their decoded size, the same chunks are decoded
+     * repeatedly. */
     ld->decoded_most = clamp(regions / 4 * 3, 64 << 10, UINT64_MAX);
     ld->stretch_bytes = clamp(wanted, 64 << 10, most);
     uint64_t read = (uint64_t)((double)ld->stretch_bytes * (double)mean / (double)planned);
@@ -172,25 +173,25 @@ static void divide_regions(struct stk_loader *ld, uint64_t mean, uint64_t region
     ld->region_most = clamp(most, ld->region_bytes, UINT64_MAX);
 }
 
-/* How the budget is divided between reads and batches. */
+/* Divides the budget between reads and batches. */
 static void divide_memory(struct stk_loader *ld)
 {
     uint64_t mean = stk_dataset_mean_bytes(ld->ds), dense = array_bytes(ld, mean);
     ld->batch_bytes = dense;
     uint64_t batches = ld->budget / (dense + mean * ld->o.batch + 1);
     uint64_t half = ld->budget / 2 / (dense + atomic_load(&ld->arena_bytes) + 1);
-    /* Two windows, where they fit: what a stretch leaves of one has to be read again. */
+    /* Two windows, if they fit: the rest of a window that a stretch leaves is read again. */
     uint64_t windows = 2 * ld->order.block * ld->order.window / ld->o.batch + 2;
     ld->max_batches = (uint32_t)clamp(batches < half ? batches : half, 3,
                                       clamp(windows, MOST_BATCHES, 4 * MOST_BATCHES));
     uint64_t taken = dense * ld->max_batches;
     divide_regions(ld, mean, ld->budget - clamp(taken, 0, ld->budget / 2));
-    uint32_t items = 4 * ld->o.threads; /* so that the last piece of a batch is soon done */
+    uint32_t items = 4 * ld->o.threads; /* so that the last part of a batch is done soon */
     ld->item_samples = (uint32_t)clamp((ld->o.batch + items - 1) / items, 1, 256);
 }
 
-/* What is compared with a checksum anyway: by the index, or by undoing a filter. zstd and lz4 have
- * one where the writer wanted it, which is not known before. */
+/* Which checksums are compared in any case: those of the index, or of a filter. zstd and lz4 have
+ * one only if the writer asked for it, which is unknown here. */
 static void find_checksums(struct stk_loader *ld)
 {
     const struct stk_index *idx = &ld->ds->index;
@@ -206,7 +207,7 @@ static void find_checksums(struct stk_loader *ld)
         }
 }
 
-/* The caller may free his options now. That fields were named is still asked. */
+/* The caller may free its options now. Whether fields were named is still needed. */
 static void forget_texts(struct stk_loader_options *o)
 {
     static const char *const named[] = {NULL};
@@ -217,7 +218,7 @@ static void forget_texts(struct stk_loader_options *o)
 static int start_threads(struct stk_loader *ld, struct stk_err *err)
 {
     sigset_t all, old;
-    /* Signals are the program's; but a fault in mapped data must reach its handler. */
+    /* Signals belong to the program, but a fault in mapped data must reach its handler. */
     sigfillset(&all);
     sigdelset(&all, SIGBUS);
     sigdelset(&all, SIGSEGV);
@@ -228,7 +229,7 @@ static int start_threads(struct stk_loader *ld, struct stk_err *err)
         e = pthread_create(&ld->worker[i].thread, NULL, stk_work_main, &ld->worker[i]);
         ld->worker[i].started = e == 0;
         if (e != 0 && i > 0)
-            e = 0; /* fewer will do */
+            e = 0; /* fewer are enough */
     }
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     errno = e;
@@ -265,7 +266,7 @@ static int open_parts(struct stk_loader *ld, struct stk_err *err)
     if (rc < 0)
         return rc;
     guess_growth(ld);
-    stk_reader_rest(ld->reader); /* from here on only what fails is read by it */
+    stk_reader_rest(ld->reader); /* from here on, it reads only failed samples */
     rc = limit_index(ld, err);
     if (rc < 0)
         return rc;
@@ -281,7 +282,7 @@ static int open_parts(struct stk_loader *ld, struct stk_err *err)
     return rc < 0 ? rc : start_threads(ld, err);
 }
 
-/* One that stk_loader_close() takes from now on. */
+/* A loader that stk_loader_close() accepts. */
 static struct stk_loader *new_loader(void)
 {
     struct stk_loader *ld = calloc(1, sizeof *ld);

@@ -23,7 +23,7 @@ int stk_loader_option_set(struct stk_loader_options *o, const char *name, const 
                : stk_opt_unknown(stk_loader_opts, "option", "", name, strlen(name), err);
 }
 
-/* Sizes are brought into their range: they are about speed, and any is near enough. */
+/* Clamps sizes to their range: they only affect speed. */
 static void fit_size(const struct stk_opt *opt, struct stk_loader_options *o)
 {
     uint64_t v = stk_opt_number(opt, o);

@@ -1,7 +1,6 @@
 /*
- * order.c - position in an epoch -> sample, by arithmetic and keyed permutations alone (plan.h says
- * how blocks and windows are made). On the path of every sample: no loop over anything, no
- * division.
+ * order.c - computes the sample at a position of an epoch from arithmetic and keyed permutations
+ * alone (plan.h describes blocks and windows). It runs for every sample: no loops, no divisions.
  */
 #include "load/plan.h"
 
@@ -12,7 +11,7 @@ static struct stk_div divisor(uint64_t d)
     return (struct stk_div){.d = d, .reciprocal = UINT64_MAX / d};
 }
 
-/* The reciprocal is rounded down, so the product falls short of the quotient by one at most. */
+/* The reciprocal is rounded down, so the product is at most one less than the quotient. */
 static uint64_t divide(uint64_t x, const struct stk_div *by)
 {
     uint64_t q = (uint64_t)((unsigned __int128)x * by->reciprocal >> 64);
@@ -24,15 +23,15 @@ static uint64_t min_u64(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* A number below m from the key and k: how far stratum k is turned. */
+/* The turn of stratum k: a number below m from the key and k. */
 static uint64_t turn_of(const struct stk_order *o, uint64_t k, uint64_t m)
 {
     uint64_t h = stk_mix64(o->key + STK_MIX_B * (k + 1));
     return (uint64_t)((unsigned __int128)h * m >> 64);
 }
 
-/* One of the three permutations a sample goes through. With blocks of one sample it may be the only
- * one of any size, and must be good. */
+/* One of the three permutations of a sample. With blocks of one sample it may be the only large
+ * one, and must be good. */
 static void init_step(const struct stk_order *o, struct stk_perm *p, uint64_t n, uint64_t seed)
 {
     if (o->block > 1)
@@ -71,7 +70,7 @@ void stk_order_init(struct stk_order *o, uint64_t n, int shuffle, uint64_t seed,
         stk_perm_init(&o->perm, n, stk_mix64(o->key + 1));
 }
 
-/* Which of the permuted blocks position p lies in, *inside it that far. */
+/* The permuted block at position p; *inside: the offset in it. */
 static uint64_t place_of(const struct stk_order *o, uint64_t p, uint64_t *inside)
 {
     uint64_t whole = p < o->cut ? p : p + o->deficit, place = divide(whole, &o->by_block);
@@ -91,7 +90,7 @@ struct window {
     const struct stk_div *blocks; /* one of each stratum */
 };
 
-/* The window p lies in. */
+/* The window of position p. */
 static struct window window_of(const struct stk_order *o, uint64_t p)
 {
     uint64_t inside, place = place_of(o, p, &inside), in_big = o->big_windows * o->by_big.d;
@@ -105,12 +104,12 @@ static struct window window_of(const struct stk_order *o, uint64_t p)
     return w;
 }
 
-/* The block that window w has of stratum k. Of the last stratum, window 0 has the last block:
- * the short block's place is known. */
+/* The block of window w in stratum k. In the last stratum, window 0 has the last block, so that the
+ * place of the short block is known. */
 static uint64_t block_of(const struct stk_order *o, uint64_t w, uint64_t k)
 {
     uint64_t strata = o->by_small.d, size = o->nwindows, at;
-    if (k == strata) { /* fewer blocks than windows: the big ones have them */
+    if (k == strata) { /* fewer blocks than windows: the big windows have them */
         size = o->big_windows;
         at = w + size - 1;
     } else {
@@ -127,8 +126,8 @@ static uint64_t permuted(const struct stk_order *o, uint64_t n, uint64_t i, uint
     return stk_perm_at(&perm, i);
 }
 
-/* Samples of a window are dealt out in rounds, one of each of its blocks a round, as long as the
- * short block, the last of window 0, has any. */
+/* The samples of a window come in rounds, one of each block per round, until the short block (the
+ * last of window 0) is used up. */
 static uint64_t block_at(const struct stk_order *o, uint64_t p)
 {
     struct window w = window_of(o, p);

@@ -1,14 +1,13 @@
 /*
- * plan.c - which slots of an epoch a rank has, and which sample stands in each: parts of what
- * earlier legs (runs of the same epoch with other numbers of ranks) left. All of it is
- * arithmetic: a leg costs a division or two, and a search over its ranks only where samples were
- * refilled.
+ * plan.c - the slots of a rank in an epoch, and the sample in each: parts of what earlier legs
+ * (runs of the same epoch, perhaps with other numbers of ranks) left. All of it is arithmetic: a
+ * leg costs a division or two, and a search over its ranks only if samples were refilled.
  */
 #include "load/plan.h"
 
 #include <stdlib.h>
 
-#define DONE_MAX (STK_PLAN_SAMPLES_MAX + (1ull << 32)) /* a padded part: one batch more at most */
+#define DONE_MAX (STK_PLAN_SAMPLES_MAX + (1ull << 32)) /* a padded part: at most one more batch */
 
 static uint64_t min_u64(uint64_t a, uint64_t b)
 {
@@ -37,7 +36,7 @@ static uint64_t rank_left(const struct stk_leg *s, uint32_t rank)
 static uint64_t leg_left(const struct stk_leg *s)
 {
     uint64_t left = 0;
-    if (!s->refill) /* past the shorter parts is past the longer ones, or at their end */
+    if (!s->refill) /* past the shorter parts means past the longer ones, or at their end */
         return s->done > s->n / s->world ? 0 : s->n - s->world * s->done;
     for (uint32_t r = 0; r < s->world; r++)
         left += rank_left(s, r);
@@ -85,7 +84,7 @@ int stk_legs_check(struct stk_leg *leg, size_t nlegs, uint64_t n, uint64_t *left
     return 0;
 }
 
-/* Element of the leg's own sequence that is element k of what it left. */
+/* The element of the leg's sequence that is element k of the rest it left. */
 static uint64_t leg_element(const struct stk_leg *s, uint64_t k)
 {
     uint32_t rank;
@@ -157,7 +156,7 @@ static int check_request(const struct stk_plan *p, struct stk_err *err)
     return 0;
 }
 
-/* Goes on inside the newest leg's parts instead of dividing what it left. */
+/* Resumes within the parts of the newest leg instead of dividing the rest again. */
 static void take_over(struct stk_plan *p)
 {
     struct stk_leg *s = &p->leg[--p->nlegs];

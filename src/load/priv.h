@@ -12,8 +12,8 @@
  *   load/watch.c    detects changes of mapped files under delivered batches
  *   load/mend.c     replaces samples that cannot be read
  *   load/open.c     settings, and everything derived from them
- *   load/window.c    sizes of blocks and windows
- *   loader.c          the calls of stoker.h
+ *   load/window.c   sizes of blocks and windows
+ *   load/loader.c   the calls of stoker.h
  *
  * A stretch is a sequence of slots of the plan whose bytes are read together. It may hold part of a
  * batch or many batches; both count references: a batch whose values point into a stretch keeps it.
@@ -34,7 +34,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#define SAMPLE_PLAN_BYTES 160 /* what planning to read a sample takes, about */
+#define SAMPLE_PLAN_BYTES 160 /* about the memory for planning the read of a sample */
 
 struct stretch;
 struct batch;
@@ -48,7 +48,7 @@ struct item {
     uint32_t first, end, slot;
 };
 
-/* A filtered extent that samples have parts of. */
+/* A filtered extent with parts of several samples. */
 struct shared {
     uint64_t extent;
     struct shared *next;          /* in the chain of kept extents, or in the free list */
@@ -78,9 +78,9 @@ struct run {
     struct stk_io_req req;
     size_t first, end; /* indexes in the fetch's order */
     uint64_t from;
-    uint8_t *at;          /* its bytes, or what is kept of them... */
-    size_t room;          /* ...and how many there may be */
-    struct stk_sums sums; /* of what has come */
+    uint8_t *at;          /* its bytes, or the kept ones... */
+    size_t room;          /* ...and their maximum number */
+    struct stk_sums sums; /* of the bytes that arrived */
     /* load/sieve.c: */
     bool sifted;   /* read into the ring */
     uint64_t turn; /* its sequence number in the ring */
@@ -88,9 +88,9 @@ struct run {
 
 #define SIEVE_TURNS 256 /* maximum number of slots in the ring */
 
-/* A ring of memory whose places are given back in any order, and taken again in the order they were
- * given. What it knows of a place is its own: a run is gone, or another's, when its stretch is
- * done, while a place before its own is still being read to. */
+/* A ring of memory whose places are returned in any order, and taken again in the order they were
+ * given. It keeps its own record of a place: a run may be freed or reused when its stretch is done,
+ * while a place before its own is still being read to. */
 struct sieve {
     struct stk_region *region; /* NULL: not needed yet */
     size_t size, head, used;
@@ -172,9 +172,9 @@ struct batch {
     size_t nheld, cap_held;
     struct failure *failure;
     size_t nfailures, cap_failures;
-    _Atomic uint64_t *files; /* mapped: a bit for each file it has bytes of; else NULL */
-    struct batch *given_next, **given_at; /* among those the caller has, by load/watch.c */
-    struct extra *extra;                  /* fields that the dataset's columns do not have */
+    _Atomic uint64_t *files; /* mapped: a bit per file that it has bytes of; else NULL */
+    struct batch *given_next, **given_at; /* among those of the caller, by load/watch.c */
+    struct extra *extra;                  /* fields that are not columns of the dataset */
     size_t nextra, cap_extra;
 };
 
@@ -233,7 +233,7 @@ struct stk_loader {
     uint64_t budget;            /* ...and the rest */
     uint64_t stretch_bytes;     /* when a stretch is large enough */
     uint64_t region_bytes;      /* memory it takes, with room for its last sample */
-    uint64_t region_most;       /* and when its reads need more, they are sifted */
+    uint64_t region_most;       /* and when its reads need more, they are sieved */
     struct sieve sieve;         /* the feeder's */
     uint32_t item_samples;      /* maximum number of samples per item */
     uint64_t batch_bytes;       /* of the arrays of a batch */
@@ -248,7 +248,7 @@ struct stk_loader {
     bool simple;            /* no field has a codec: slices are values */
     bool views;             /* batches point into stretches */
     bool checks;            /* the index has the samples' checksums, and they are compared */
-    bool sums;              /* those or the records' own need sums of the bytes as stored */
+    bool sums;              /* these or the records' own checksums need sums of the stored bytes */
     bool summed_chain[256]; /* by chain as in struct stk_want: undoing it compares a checksum */
 
     pthread_mutex_t lock;
@@ -305,7 +305,7 @@ struct stk_loader {
     _Atomic uint64_t decode_ns, decoded_bytes;
     /* load/watch.c; bits by file. The first three with the lock held: */
     struct batch *given; /* delivered batches with views */
-    uint64_t *late;      /* files of those given back since they were last asked about... */
+    uint64_t *late;      /* files of batches released since the last check... */
     struct watch_span late_span;
     uint64_t *told, *asked; /* reported as changed; scratch space */
     uint64_t watch_again_ns;
@@ -319,10 +319,10 @@ void stk_feed_wake(struct stk_loader *ld);
 /* The plan of an epoch, made when needed. With the lock held. */
 /* The order's settings from the options. */
 void stk_loader_set_order(struct stk_loader *ld);
-/* Bytes of the memory that are the index's: all it needs, but a quarter of the memory at most; half
- * of it where the order looks at all of it. */
+/* The index's share of the memory in bytes: all it needs, but at most a quarter of the memory, or
+ * half if the order uses the whole index. */
 uint64_t stk_loader_index_share(const struct stk_loader *ld);
-/* Sets the warning where order o leaves classes together, or costs more than one would think. */
+/* Sets the warning if order o leaves classes together, or is unexpectedly expensive. */
 void stk_loader_warn(struct stk_loader *ld, const struct stk_order *o);
 int stk_loader_plan(struct stk_loader *ld, uint64_t epoch, const struct stk_leg *leg,
                     size_t nlegs, struct stk_err *err);
@@ -330,10 +330,10 @@ int stk_loader_plan(struct stk_loader *ld, uint64_t epoch, const struct stk_leg 
 /* ---- load/stretch.c ---- */
 struct stretch *stk_stretch_take(struct stk_loader *ld); /* an empty one; NULL: no memory */
 void stk_stretch_reset(struct stretch *s);
-/* After its samples are added: finds the few large reads that fetch all of it. share: by the
- * feeder, with other stretches. */
+/* After its samples are added: plans the few large reads for all of them. share: by the feeder,
+ * with other stretches. */
 int stk_stretch_plan(struct stretch *s, bool share, struct stk_err *err);
-/* All its data is there: queues its samples as work. With the lock held. */
+/* All its data has arrived: queues its samples as work. With the lock held. */
 void stk_stretch_ready(struct stk_loader *ld, struct stretch *s);
 void stk_stretch_drop(struct stretch *s); /* one reference */
 void stk_stretch_free(struct stretch *s);
@@ -345,7 +345,7 @@ size_t stk_stretch_size(const struct stretch *s);
 /* Charges them to the budget; over: even beyond it. Idle stretches free their memory if needed. */
 bool stk_stretch_charge(struct stretch *s, size_t bytes, bool over);
 void stk_stretch_settle(struct stretch *s); /* it is charged what it has */
-/* Idle ones give up what they keep for the next. False: they had nothing. */
+/* Idle stretches free what they keep for reuse. False: they had nothing. */
 bool stk_stretches_give_up(struct stk_loader *ld);
 
 /* ---- load/shared.c ---- */
@@ -353,17 +353,17 @@ bool stk_stretches_give_up(struct stk_loader *ld);
 struct shared *stk_shared_new(struct stk_loader *ld, uint64_t extent);
 /* From now on it is charged to the budget separately. */
 void stk_shared_charge(struct stk_loader *ld, struct shared *x);
-/* One user less; it is decoded, those waiting go on; the free ones give up their memory. All with
- * the lock held. */
+/* Drops a user; marks it decoded, so that waiting stretches continue; frees the memory of unused
+ * ones. All with the lock held. */
 void stk_shared_drop(struct stk_loader *ld, struct shared *x);
 void stk_shared_done(struct stk_loader *ld, struct shared *x);
 bool stk_shared_give_up(struct stk_loader *ld);
-/* By the feeder: the one kept of this extent, or NULL; keeps one, as the newest; lets go of old
- * ones until the others have `most` bytes, but not of the last sample's. */
+/* By the feeder: the kept one of this extent, or NULL; keeps one, as the newest; drops old ones
+ * until the others have `most` bytes, but not those of the last sample. */
 struct shared *stk_kept_find(struct stk_loader *ld, uint64_t extent);
 void stk_kept_add(struct stk_loader *ld, struct shared *x);
 void stk_kept_trim(struct stk_loader *ld, size_t most);
-void stk_kept_release(struct stk_loader *ld); /* and the free ones, at the end */
+void stk_kept_release(struct stk_loader *ld); /* and the unused ones, at the end */
 
 /* ---- load/sieve.c ---- */
 /* room: approximate memory limit. */
@@ -386,8 +386,8 @@ void stk_sieve_keep(struct stretch *s, const struct run *r);
 void *stk_work_main(void *worker);
 int stk_worker_init(struct worker *w, struct stk_loader *ld, struct stk_err *err);
 void stk_worker_release(struct worker *w);
-/* Puts the first sample of a stretch that has been read into a slot, in this thread, copying what
- * would not last. */
+/* Puts the first sample of a stretch that has been read into a slot, in this thread, and copies
+ * bytes that do not outlive it. */
 int stk_work_now(struct worker *w, struct stretch *s, struct batch *b, uint32_t slot,
                  struct stk_err *err);
 /* Appends items to the queue. With the lock held. */
@@ -404,7 +404,7 @@ int stk_batch_hold(struct batch *b, struct stretch *s);
 void stk_batch_failed(struct batch *b, uint32_t slot, int code, const struct stk_err *why);
 /* Decides the layout of every column. */
 int stk_batch_finish(struct batch *b, struct stk_err *err);
-/* What the caller had, and its reference to the loader. */
+/* Drops the caller's batch, and its reference to the loader. */
 void stk_batch_give_back(struct batch *b);
 void stk_loader_unref(struct stk_loader *ld);
 

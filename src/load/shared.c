@@ -1,11 +1,11 @@
 /*
- * shared.c - filtered extents that samples have parts of: each is decoded once for all
- * stretches that need it while it is there.
+ * shared.c - filtered extents with parts of several samples: each is decoded once for all stretches
+ * that need it while it is in memory.
  *
- * The stretch that meets an extent first reads it, and one of its threads decodes it; others wait
- * for that. The feeder keeps those met last, as far as the budget goes, so that a pass in order
- * decodes an extent once however many stretches it takes. `lock` guards what stretches share
- * (users, done, waiting, the free ones); the kept ones are the feeder's alone.
+ * The first stretch that needs an extent reads it, and one of its threads decodes it; the others
+ * wait. The feeder keeps the latest extents within the budget, so that a pass in order decodes an
+ * extent once, however many stretches it takes. `lock` guards the fields that stretches share
+ * (users, done, waiting, the free list); only the feeder uses the kept extents.
  */
 #include "load/priv.h"
 
@@ -27,11 +27,11 @@ struct shared *stk_shared_new(struct stk_loader *ld, uint64_t extent)
     pthread_mutex_unlock(&ld->lock);
     if (!x && !(x = calloc(1, sizeof *x)))
         return NULL;
-    stk_regions_uncharge(&ld->regions, x->charged); /* the stretch is charged for it now */
+    stk_regions_uncharge(&ld->regions, x->charged); /* from now on the stretch is charged for it */
     free(x->why);
     struct stk_buf data = x->data;
     *x = (struct shared){.extent = extent, .users = 1, .data = data};
-    if (!x->data.cap) /* what it is given up for must really be had */
+    if (!x->data.cap) /* memory that is given up must really be returned */
         x->data.own_pages = true;
     return x;
 }
@@ -137,9 +137,8 @@ void stk_kept_add(struct stk_loader *ld, struct shared *x)
     link_last(ld, x);
 }
 
-/* Those that the last stretch did not need, the oldest first. Then some that it did need, the
- * newest first: where every stretch needs all of them, those that stay are of use to the next one.
- */
+/* Drops extents that the last stretch did not need, oldest first; then some that it did need,
+ * newest first: if every stretch needs all of them, the remaining ones serve the next stretch. */
 static void let_some_go(struct stk_loader *ld, size_t most)
 {
     struct shared *next;
@@ -163,7 +162,7 @@ void stk_kept_trim(struct stk_loader *ld, size_t most)
     let_some_go(ld, most);
     for (struct shared *x = ld->kept.oldest; x; x = newer) {
         newer = x->newer;
-        if (x->done && x->code) /* whoever needs it next may be luckier */
+        if (x->done && x->code) /* the next stretch that needs it may succeed */
             let_go(ld, x);
     }
     pthread_mutex_unlock(&ld->lock);

@@ -1,15 +1,14 @@
 /*
- * sieve.c - a stretch whose reads bring far more than it wants, as when a window is larger
- * than the memory for a stretch, and of each of its blocks only some samples are taken at a time.
- * Its ranges are read to a ring of memory, one behind the other, and what is wanted of each is
- * kept. All of it is the feeder's.
+ * sieve.c - for a stretch whose reads bring far more than it wants, such as a window larger than
+ * the memory for a stretch, with only some samples of each block. Ranges are read into a ring of
+ * memory, one after the other, and the wanted bytes of each are kept. Only the feeder uses it.
  */
 #include "load/priv.h"
 
 #include <string.h>
 
 #define RING_LEAST (256u << 10)
-#define AT_ONCE    4 /* reads of the largest size the ring has room for */
+#define AT_ONCE    4 /* the ring has room for this many reads of the largest size */
 
 static size_t align_up(size_t n)
 {
@@ -23,7 +22,7 @@ void stk_sieve_init(struct stk_loader *ld, uint64_t room)
     ld->sieve = (struct sieve){.size = align_up((size_t)room)};
 }
 
-/* Bytes of the file that wants [i, j) of the order have, each counted once. */
+/* Bytes of the file in wants [i, j) of the order, each counted once. */
 static size_t wanted_bytes(const struct stk_fetch *f, size_t i, size_t j)
 {
     uint64_t bytes = 0, end = 0;
@@ -60,7 +59,7 @@ void stk_sieve_plan(struct stretch *s)
     for (size_t i = 0; i < s->nruns; i++) {
         struct run *r = &s->run[i];
         size_t kept = align_up(wanted_bytes(&s->fetch, r->first, r->end));
-        /* One range may be larger than any read should be. */
+        /* A single range may be larger than any read should be. */
         r->sifted = r->room <= s->ld->sieve.size && kept < r->room;
         r->room = r->sifted ? kept : r->room;
         s->need += r->room;
@@ -72,7 +71,7 @@ void stk_sieve_plan(struct stretch *s)
 bool stk_sieve_open(struct stk_loader *ld)
 {
     bool nomem;
-    if (!ld->sieve.region) /* it stays: what needs it comes again */
+    if (!ld->sieve.region) /* kept: stretches that need it come again */
         ld->sieve.region = stk_region_take(&ld->regions, ld->sieve.size, true, &nomem);
     return ld->sieve.region;
 }
@@ -83,7 +82,7 @@ bool stk_sieve_lend(struct stk_loader *ld, struct run *r)
     if (!r->sifted)
         return true;
     size_t room = stk_io_room(r->req.len), at = v->used ? v->head : 0;
-    bool wraps = at + room > v->size; /* also with nothing left out, when the ring is just full */
+    bool wraps = at + room > v->size; /* also if nothing is left out and the ring is just full */
     size_t left_out = wraps ? v->size - at : 0;
     if (v->used + left_out + room > v->size || v->next - v->first == SIEVE_TURNS)
         return false;
@@ -110,8 +109,8 @@ void stk_sieve_return(struct stk_loader *ld, struct run *r)
 
 void stk_sieve_keep(struct stretch *s, const struct run *r)
 {
-    uint8_t *to = r->at;        /* what is kept ends here... */
-    uint64_t kept_to = r->from; /* ...and is the file's up to here */
+    uint8_t *to = r->at;        /* end of the kept bytes... */
+    uint64_t kept_to = r->from; /* ...and their end in the file */
     for (size_t i = r->first; i < r->end; i++) {
         struct stk_want *w = stk_fetch_at(&s->fetch, i);
         uint64_t end = w->off + w->len, from = w->off > kept_to ? w->off : kept_to;

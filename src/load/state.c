@@ -1,7 +1,6 @@
 /*
- * state.c - where a loader is in an epoch, as one line of JSON: the settings of the order and, for
- * each number of ranks the epoch was run with, how far every rank came. The text may come from
- * anywhere; what it says is checked before it is used.
+ * state.c - the position of a loader in an epoch, as one line of JSON: the settings of the order
+ * and, per leg, how far every rank came. The text is untrusted: everything is checked before use.
  */
 #include "load/plan.h"
 #include "base/hash.h"
@@ -10,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define TEXT_MAX  (16u << 20)  /* the parser takes some fifty bytes for one of the text */
+#define TEXT_MAX  (16u << 20)  /* the parser takes some fifty bytes per byte of text */
 #define EXACT_MAX (1ull << 53) /* larger numbers do not survive readers that use doubles */
 #define VERSION   2
 #define FORMER    1 /* the version without "order" and checksum, which is still read */
@@ -45,7 +44,7 @@ static int add_leg(struct stk_state *s, uint32_t world, uint64_t done, const uin
     return 0;
 }
 
-/* The newest leg: this plan, and what it went on from. */
+/* Adds the newest leg: this plan, and the leg it resumed. */
 static int add_plan(struct stk_state *out, const struct stk_plan *p, uint64_t slots,
                     uint64_t refills, struct stk_err *err)
 {
@@ -141,8 +140,7 @@ static void put_text(struct stk_jw *w, const struct stk_state *s)
     stk_jw_close(w, ']');
 }
 
-/* Of what the state says, as it is written here: somebody's JSON library may have written it anew.
- */
+/* Of the values, not the text: a JSON library may have reformatted it. */
 static int checksum_of(const struct stk_state *s, char sum[9], struct stk_err *err)
 {
     struct stk_buf b = STK_BUF_INIT;
@@ -275,7 +273,7 @@ static int get_legs(const struct stk_jval *obj, struct stk_state *s, struct stk_
 
 static int get_order(const struct stk_jval *obj, struct stk_state *s, struct stk_err *err)
 {
-    uint64_t order = 1; /* what the first version of states does not say */
+    uint64_t order = 1; /* missing in the first version of states */
     int rc = get_number(obj, "samples", STK_PLAN_SAMPLES_MAX, &s->n, err);
     if (rc == 0)
         rc = get_dataset(obj, &s->dataset_id, err);
@@ -296,7 +294,7 @@ static int get_order(const struct stk_jval *obj, struct stk_state *s, struct stk
     return rc;
 }
 
-/* The beginning of an epoch is the same in every order: nothing was given yet. */
+/* The beginning of an epoch is the same in every order: no sample was given out. */
 static int check_order(const struct stk_state *s, struct stk_err *err)
 {
     if (s->order == STK_ORDER_VERSION || s->shuffle == STK_SHUFFLE_NONE || s->nlegs == 0)
@@ -308,7 +306,7 @@ static int check_order(const struct stk_state *s, struct stk_err *err)
                        s->order < STK_ORDER_VERSION ? "an earlier" : "a later");
 }
 
-/* A bit that flipped in a file would make a run lose or repeat samples. */
+/* A flipped bit in a file would make a run lose or repeat samples. */
 static int check_sum(const struct stk_jval *root, const struct stk_state *s, struct stk_err *err)
 {
     const struct stk_jval *v = stk_json_get(root, "check");
@@ -360,7 +358,7 @@ int stk_state_read(const char *text, size_t len, struct stk_state *s, struct stk
     return rc;
 }
 
-/* ---- several ranks' states of one moment ---- */
+/* ---- states of several ranks at the same moment ---- */
 
 static bool same_moment(const struct stk_state *a, const struct stk_state *b)
 {
@@ -373,7 +371,7 @@ static bool same_moment(const struct stk_state *a, const struct stk_state *b)
     return same;
 }
 
-/* Every rank knows its own refills, of the others at most as many as there were. */
+/* A rank knows its own refills exactly, and a lower bound of the others'. */
 static int merge_refills(struct stk_leg *to, const struct stk_leg *from, struct stk_err *err)
 {
     if (!from->refill)
@@ -423,7 +421,7 @@ int stk_state_write_merged(const struct stk_state *s, size_t nstates, struct stk
     return rc;
 }
 
-/* Reads n states; *done of them are the caller's to release, also on error. */
+/* Reads n states; the caller releases *done of them, also on error. */
 static int read_all(const char *const *text, size_t n, struct stk_state *s, size_t *done,
                     struct stk_err *err)
 {

@@ -1,13 +1,12 @@
 /*
- * stretch.c - stretches: taken, given back, and, once their samples are known, the few large
- * reads that bring all of it.
+ * stretch.c - stretches: taken, released, and planned: the few large reads for their samples.
  */
 #include "load/priv.h"
 #include "base/array.h"
 
 #include <stdlib.h>
 
-#define CHUNK_MOST (256u << 20) /* a limit on decoding above this says nothing of a usual size */
+#define CHUNK_MOST (256u << 20) /* a decoding limit above this says nothing of the usual size */
 
 /* ---- memory ---- */
 
@@ -18,7 +17,7 @@ size_t stk_stretch_size(const struct stretch *s)
            s->items.cap + s->cap_runs * sizeof *s->run + s->cap_uses * sizeof *s->use;
 }
 
-/* What it used is others' or nobody's; what it decoded is charged by itself from now on. */
+/* Shared extents belong to others or to no one now; decoded bytes are charged separately. */
 static void drop_uses(struct stretch *s)
 {
     if (!s->nuses)
@@ -43,7 +42,7 @@ void stk_stretch_free(struct stretch *s)
     free(s);
 }
 
-/* Of tiny samples the plan takes more than their bytes. */
+/* For tiny samples the plan is larger than their bytes. */
 static void give_up_plan(struct stretch *s)
 {
     stk_fetch_release(&s->fetch);
@@ -98,7 +97,7 @@ void stk_stretch_drop(struct stretch *s)
     if (s->region)
         stk_region_give(&ld->regions, s->region);
     s->region = NULL;
-    stk_stretch_settle(s); /* what it decoded is charged by itself from here on */
+    stk_stretch_settle(s); /* decoded bytes are charged separately from here on */
     drop_uses(s);
     pthread_mutex_lock(&ld->lock);
     s->next = ld->free_stretches;
@@ -159,7 +158,7 @@ size_t stk_stretch_decoded(const struct stk_loader *ld, const struct stk_slice *
     return (size_t)((double)w->len * ld->grows);
 }
 
-/* The filtered extents that are cut into samples, each once. */
+/* Lists the filtered extents that are cut into samples, each once. */
 static int find_uses(struct stretch *s, struct stk_err *err)
 {
     const struct stk_fetch *f = &s->fetch;
@@ -183,7 +182,7 @@ static int find_uses(struct stretch *s, struct stk_err *err)
     return 0;
 }
 
-/* Where another stretch has it already, it is that one's; else it is this one's to decode. */
+/* An extent that another stretch has already belongs to that one; else this stretch decodes it. */
 static int share_use(struct stretch *s, struct use *u, bool share, struct stk_err *err)
 {
     struct stk_loader *ld = s->ld;
@@ -217,7 +216,7 @@ static int share_uses(struct stretch *s, bool share, struct stk_err *err)
     return 0;
 }
 
-/* What the next samples most likely need are the extents of the last one. */
+/* The next samples most likely need the extents of the last one. */
 static void keep_last(struct stretch *s)
 {
     struct stk_loader *ld = s->ld;
@@ -231,12 +230,12 @@ static void keep_last(struct stretch *s)
                                : NULL;
         if (x)
             stk_kept_add(ld, x);
-        ld->kept.last += x != NULL; /* one that is met twice keeps another one: no harm */
+        ld->kept.last += x != NULL; /* an extent that occurs twice displaces another: no harm */
     }
     stk_kept_trim(ld, ld->o.memory_bytes / STK_KEPT_SHARE);
 }
 
-/* Its samples wait for what is not decoded, and until it is read itself. */
+/* Samples wait until their extents are decoded and their own bytes are read. */
 static void wait_for_uses(struct stretch *s)
 {
     pthread_mutex_lock(&s->ld->lock);
@@ -252,7 +251,7 @@ static void wait_for_uses(struct stretch *s)
     pthread_mutex_unlock(&s->ld->lock);
 }
 
-/* The extents it decodes come first in the queue. */
+/* Puts the extents that it decodes first in the queue. */
 static int prepend_own(struct stretch *s, struct stk_err *err)
 {
     if (!s->nown)
@@ -274,7 +273,7 @@ void stk_stretch_ready(struct stk_loader *ld, struct stretch *s)
     stk_work_push(ld, items + s->nown, s->items.len / sizeof *items - s->nown);
 }
 
-/* The first n bytes of a run have come. */
+/* The first n bytes of a run have arrived. */
 static void sum_arrived(struct stk_io_req *req, size_t n)
 {
     struct stretch *s = req->user;
@@ -302,7 +301,7 @@ static int add_run(struct stretch *s, size_t i, size_t j, uint64_t from, uint64_
     return 0;
 }
 
-/* Runs of `max` bytes at most. */
+/* Makes runs of at most `max` bytes. */
 static int find_runs(struct stretch *s, uint64_t max, struct stk_err *err)
 {
     uint64_t from, to;

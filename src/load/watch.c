@@ -1,8 +1,8 @@
 /*
- * watch.c - what happens to mapped files while batches point into them. Values of a batch
- * were checked when they were put there; later nobody looks but the caller. So every batch knows
- * its files, and before the next one is given out those of all that the caller has, or had since
- * the last time, are asked whether they are still what they were.
+ * watch.c - detects changes of mapped files while batches point into them. Values are checked when
+ * they are put into a batch; after that, only the caller reads them. So every batch knows its
+ * files, and before the next batch is given out, the files of all batches that the caller has, or
+ * had since the last check, are checked for changes.
  */
 #include "load/priv.h"
 #include "base/pool.h"
@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define CHEAP_FILES 16u /* so many are asked each time; more only so often that it costs... */
-#define COST_SHARE  32u /* ...one part in so many of the time */
+#define CHEAP_FILES 16u /* checked each time; more, only so often that the checks cost... */
+#define COST_SHARE  32u /* ...one part in this many of the time */
 
 size_t stk_watch_words(const struct stk_loader *ld)
 {
@@ -68,7 +68,7 @@ void stk_watch_released(struct stk_loader *ld, struct batch *b)
     widen(&ld->late_span, b);
 }
 
-/* Files of batches the caller has, or had since the last time. With the lock held. */
+/* Files of batches that the caller has, or had since the last check. With the lock held. */
 static void collect(struct stk_loader *ld, uint64_t *files)
 {
     size_t n = stk_watch_words(ld);
@@ -78,7 +78,7 @@ static void collect(struct stk_loader *ld, uint64_t *files)
             files[i] |= atomic_load_explicit(&b->files[i], memory_order_relaxed);
 }
 
-/* The batches that had bytes of a file. */
+/* The batches with bytes of a file. */
 static struct watch_span concerned(struct stk_loader *ld, uint32_t file)
 {
     uint64_t bit = 1ull << file % 64;
@@ -93,7 +93,7 @@ static struct watch_span concerned(struct stk_loader *ld, uint32_t file)
     return span;
 }
 
-/* ---- what is said ---- */
+/* ---- reporting ---- */
 
 static int changed_under(struct stk_loader *ld, uint32_t file, struct stk_err *err)
 {
@@ -116,8 +116,8 @@ static int changed_under(struct stk_loader *ld, uint32_t file, struct stk_err *e
     return rc;
 }
 
-/* Slots of a batch that is not yet given out and has bytes of the file: they are read again, or
- * the policy has its say. */
+/* Fails the slots of a batch, not yet given out, that have bytes of the file: mending reads them
+ * again, or applies the policy. */
 static void fail_slots(struct stk_loader *ld, struct batch *b, uint32_t file)
 {
     struct stk_buf slices = STK_BUF_INIT;
@@ -140,7 +140,7 @@ static void fail_slots(struct stk_loader *ld, struct batch *b, uint32_t file)
     stk_buf_release(&slices);
 }
 
-/* One file of the batches given out (`had`) or of the one to come (`has`). */
+/* Checks one file of the batches given out (`had`) or of the next one (`has`). */
 static int ask(struct stk_loader *ld, struct batch *b, uint32_t file, bool had, bool has,
                struct stk_err *err)
 {
@@ -198,7 +198,7 @@ int stk_watch(struct stk_loader *ld, struct batch *b, struct stk_err *err)
         return rc;
     uint64_t now = now_ns();
     ld->watch_again_ns = now + (now - begin) * COST_SHARE;
-    pthread_mutex_lock(&ld->lock); /* what was released meanwhile is asked about again */
+    pthread_mutex_lock(&ld->lock); /* batches released meanwhile are checked again */
     for (size_t i = 0; i < n; i++)
         ld->late[i] &= ~had[i];
     bool any = false;

@@ -1,7 +1,7 @@
 /*
- * window.c - how many samples a block and a window have: from the settings, which count
- * bytes, and the dataset alone, so that the order is the same on every machine. And a word where
- * that mixes classes too little.
+ * window.c - the number of samples in a block and a window: from the settings, which count bytes,
+ * and the dataset alone, so that the order is the same on every machine. Also warns if that mixes
+ * classes too little.
  */
 #include "dataset/label.h"
 #include "load/priv.h"
@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 #define BLOCK_MOST  1024       /* samples: tiny ones cost planning, not reading */
-#define WINDOW_MOST (1u << 17) /* the same; and more than any batch needs to be mixed from */
+#define WINDOW_MOST (1u << 17) /* the same; more than any batch needs for mixing */
 /* Blocks of a window, one from each 128th of the data: of ten classes stored one after the other,
  * each has 12.8 of them, and none less than 11. With half as many it is 6.4, not less than 4. */
 #define BLOCKS_GOOD   128
@@ -26,7 +26,7 @@ static uint64_t clamp(uint64_t v, uint64_t lo, uint64_t hi)
     return v < lo ? lo : v > hi ? hi : v;
 }
 
-/* Whether sample s has a slice of extent x. */
+/* True if sample s has a slice of extent x. */
 static bool has_extent(const struct stk_dataset *ds, uint64_t s, uint64_t x, struct stk_buf *slices)
 {
     slices->len = 0;
@@ -39,7 +39,7 @@ static bool has_extent(const struct stk_dataset *ds, uint64_t s, uint64_t x, str
     return false;
 }
 
-/* The first extent of sample s that has to be unpacked as a whole. */
+/* The first extent of sample s that must be decoded whole. */
 static bool packed_extent(const struct stk_dataset *ds, uint64_t s, uint64_t *x,
                           struct stk_buf *slices)
 {
@@ -56,8 +56,8 @@ static bool packed_extent(const struct stk_dataset *ds, uint64_t s, uint64_t *x,
     return false;
 }
 
-/* Samples that are stored in one compressed chunk, as in the middle of the data: with blocks of
- * fewer, each chunk is unpacked several times. */
+/* The number of samples in one compressed chunk, as in the middle of the data: with smaller blocks,
+ * each chunk is decoded several times. */
 static uint64_t packed_together(const struct stk_dataset *ds)
 {
     struct stk_buf slices = STK_BUF_INIT;
@@ -91,7 +91,7 @@ void stk_loader_set_order(struct stk_loader *ld)
                                    .window = clamp(window / block, 1, n)};
 }
 
-/* ---- a word about it ---- */
+/* ---- warnings ---- */
 
 static int64_t label_by_key(void *user, uint64_t i)
 {
@@ -104,7 +104,7 @@ static int64_t label_by_key(void *user, uint64_t i)
     return known ? label : -1;
 }
 
-/* Of classes that stand one after the other, as the manifest says: about which. */
+/* If the manifest says that classes are stored one after the other: the approximate class. */
 static int64_t label_by_place(void *user, uint64_t i)
 {
     const struct stk_loader *ld = user;
@@ -112,8 +112,8 @@ static int64_t label_by_place(void *user, uint64_t i)
     return (int64_t)((unsigned __int128)at * ld->ds->manifest.nclasses / n);
 }
 
-/* Blocks of samples that are decoded as one, in no order: each is decoded again and again, unless
- * all of them can be kept. */
+/* Chunks that samples share, in random order: each is decoded repeatedly, unless all can be
+ * kept. */
 static void warn_of_decoding(struct stk_loader *ld, const struct stk_order *o)
 {
     const struct stk_index *idx = &ld->ds->index;
@@ -137,7 +137,7 @@ uint64_t stk_loader_index_share(const struct stk_loader *ld)
     return size < most ? size : most;
 }
 
-/* A global shuffle looks at all of the index all the time. */
+/* A global shuffle uses the whole index all the time. */
 static void warn_of_index(struct stk_loader *ld, const struct stk_order *o)
 {
     uint64_t size = ld->ds->index.size;
@@ -156,7 +156,7 @@ void stk_loader_warn(struct stk_loader *ld, const struct stk_order *o)
     const struct stk_dataset *ds = ld->ds;
     struct stk_glance g;
     bool poor = false;
-    /* No sample is read for it, and of a packed dataset not even the keys. */
+    /* Reads no sample, and for a packed dataset not even the keys. */
     if (ds->has_manifest)
         poor = ds->manifest.class_by_class &&
                stk_mixing_poor(o, ds->manifest.nclasses, label_by_place, ld, &g);

@@ -1,6 +1,6 @@
 /*
- * work.c - threads that turn read bytes into values: records checked, filters undone, codecs
- * and images decoded, each value put into its slot.
+ * work.c - threads that turn bytes into values: check records, undo filters, decode records and
+ * images, and put each value into its slot.
  */
 #include "load/priv.h"
 #include "base/pool.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #define PREFETCH   2048       /* bytes */
-#define TRIM_LEAST (1u << 20) /* a buffer up to this is kept in any case */
+#define TRIM_LEAST (1u << 20) /* a buffer up to this size is always kept */
 
 int stk_worker_init(struct worker *w, struct stk_loader *ld, struct stk_err *err)
 {
@@ -56,7 +56,7 @@ static int want_error(const struct stk_fetch *f, const struct stk_want *w, struc
     return w->failed;
 }
 
-/* A record that is filtered by itself: decoded here and now. */
+/* A record with its own filter: decodes it at once. */
 static int whole_slice(struct worker *w, uint32_t i, const uint8_t **p, uint64_t *len,
                        struct stk_err *err)
 {
@@ -108,7 +108,7 @@ static int slice_bytes(void *user, uint32_t i, const uint8_t **p, uint64_t *len,
 
 /* ---- samples ---- */
 
-/* The bytes of a field made of several slices, together in the batch's memory. */
+/* Joins the bytes of a field made of several slices, in the batch's memory. */
 static int join_slices(struct worker *w, struct batch *b, uint32_t i, uint32_t j, const uint8_t **p,
                        uint64_t *len, struct stk_err *err)
 {
@@ -169,8 +169,7 @@ static int put_slices(struct worker *w, struct batch *b, uint32_t slot, size_t k
     return rc;
 }
 
-/* Bytes in one of the sample's own slices last as long as the stretch; what a codec made does not.
- */
+/* Bytes in the sample's own slices last as long as the stretch; the output of a codec does not. */
 static bool in_slices(const struct worker *w, const void *p, size_t n, size_t k)
 {
     const struct stk_fetch *f = &w->stretch->fetch;
@@ -192,8 +191,7 @@ static bool in_slices(const struct worker *w, const void *p, size_t n, size_t k)
     return false;
 }
 
-/* Whether all bytes of sample k are under checksums that are compared on the way: of their records,
- * or by a filter. */
+/* True if checksums of records or filters that are compared anyway cover all bytes of sample k. */
 static bool checks_itself(const struct stk_loader *ld, const struct stk_fetch *f, size_t k,
                           uint64_t *bytes)
 {
@@ -209,7 +207,7 @@ static bool checks_itself(const struct stk_loader *ld, const struct stk_fetch *f
     return all;
 }
 
-/* Compares the checksum the index has of sample k, where there is one. */
+/* Compares the index's checksum of sample k, if there is one. */
 static int check_sample(struct worker *w, size_t k, struct stk_err *err)
 {
     const struct stk_fetch *f = &w->stretch->fetch;
@@ -254,7 +252,7 @@ static int put_sample(struct worker *w, struct batch *b, uint32_t slot, size_t k
     return rc;
 }
 
-/* Whether what was mapped was really there while it was looked at. */
+/* Checks that all mapped bytes could be read. */
 static int check_intact(struct worker *w, size_t k, struct stk_err *err)
 {
     const struct stk_fetch *f = &w->stretch->fetch;
@@ -286,8 +284,8 @@ void stk_work_push(struct stk_loader *ld, struct item *first, size_t n)
         pthread_cond_signal(&ld->work_cond);
 }
 
-/* Shuffled samples lie anywhere: the next one's bytes are on their way while this one's are worked
- * on. Of a large one the CPU notices by itself what comes next. */
+/* Shuffled samples are far apart: prefetches the next one's bytes while this one is processed. In a
+ * large sample, the CPU prefetches by itself. */
 static void prefetch_sample(const struct stretch *s, uint32_t k)
 {
     uint32_t first = stk_fetch_first(&s->fetch, k);
@@ -303,7 +301,7 @@ static void prefetch_sample(const struct stretch *s, uint32_t k)
                            stk_fetch_id(&s->fetch, k));
 }
 
-/* One stretch less that may give memory back by itself. */
+/* One stretch less that may free memory by itself. */
 static void stretch_done(struct stk_loader *ld)
 {
     pthread_mutex_lock(&ld->lock);
@@ -317,8 +315,8 @@ static void do_samples(struct worker *w, struct item *it)
     struct batch *b = it->batch;
     struct stk_loader *ld = w->ld;
     bool maps = stk_io_maps(ld->io), shuffled = ld->order.shuffle != STK_SHUFFLE_NONE;
-    /* Where no column has views the batch does not hold the stretch: a value of another kind than
-     * its column's, which points into it, must be copied. */
+    /* If no column has views, the batch does not hold the stretch: a value of another kind than its
+     * column, which points into the stretch, must be copied. */
     w->copies = it->stretch->copies || !ld->views;
     for (uint32_t k = it->first; k < it->end; k++) {
         struct stk_err why = {.offset = -1};
@@ -338,7 +336,7 @@ static void do_samples(struct worker *w, struct item *it)
     count_checked(w, b);
     uint32_t n = it->end - it->first;
     bool last = atomic_fetch_sub_explicit(&it->stretch->left, 1, memory_order_acq_rel) == 1;
-    /* From here on the item may be gone: its stretch is held by the batch or dropped. */
+    /* From here on the item may be freed: its stretch is held by the batch or dropped. */
     if (w->copies)
         stk_stretch_drop(it->stretch);
     else if (stk_batch_hold(b, it->stretch) < 0)
@@ -395,7 +393,7 @@ int stk_work_now(struct worker *w, struct stretch *s, struct batch *b, uint32_t 
     return rc;
 }
 
-/* A huge record must not leave its size behind in every thread. */
+/* A huge record must not leave a buffer of its size in every thread. */
 static void trim(struct worker *w)
 {
     size_t most = (size_t)w->ld->o.memory_bytes / (16 * (size_t)w->ld->o.threads);
