@@ -1,7 +1,7 @@
 /*
- * advice.c - the table of rules, the order of findings and the verdict. The rules are in
- * advice/reads.c, _lanes.c, _files.c, _meta.c, _memory.c, _tables.c, _writes.c and _balance.c,
- * their thresholds in advice/limits.c.
+ * advice.c - the table of rules, the order of findings and the verdict. The rules are in reads.c,
+ * lanes.c, files.c, meta.c, memory.c, tables.c, writes.c and balance.c, their thresholds in
+ * limits.c.
  */
 #include "advice/advice.h"
 

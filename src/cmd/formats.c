@@ -101,8 +101,8 @@ const struct stk_cmd stk_cmd_formats = {
     .args = "",
     .description = "Lists every dataset format: whether it can be read and written, whether a "
                    "dataset may be several files, how its samples can be compressed, and by which "
-                   "names its files are recognised. A format that needs a library this build was "
-                   "lacks is listed with the package to install.",
+                   "names its files are recognised. A format that needs a library this build lacks "
+                   "is listed with the package to install.",
     .examples = format_examples,
     .options = options,
     .settings_size = sizeof(struct settings),

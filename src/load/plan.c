@@ -69,7 +69,7 @@ static int check_leg(const struct stk_leg *s, size_t i, struct stk_err *err)
 int stk_legs_check(struct stk_leg *leg, size_t nlegs, uint64_t n, uint64_t *left,
                    struct stk_err *err)
 {
-    if (n > STK_PLAN_SAMPLES_MAX || nlegs > STK_STAGES_MAX)
+    if (n > STK_PLAN_SAMPLES_MAX || nlegs > STK_LEGS_MAX)
         return stk_err_set(err, STK_E_CORRUPT, NULL, -1,
                            "loader state: %llu samples in %zu parts are more than there can be",
                            (unsigned long long)n, nlegs);

@@ -16,7 +16,7 @@
 
 #define STK_PLAN_SAMPLES_MAX (1ull << 62) /* no sum of the arithmetic below can overflow */
 #define STK_PLAN_WORLD_MAX   (1u << 20)
-#define STK_STAGES_MAX       64
+#define STK_LEGS_MAX       64
 /* Increases when the same settings give another order. A state in the middle of an epoch of another
  * version cannot be resumed: different samples are left. */
 #define STK_ORDER_VERSION 2
@@ -137,7 +137,7 @@ struct stk_state {
     unsigned order;                      /* version of the order, which defines block and window */
     uint64_t seed, epoch, block, window; /* block, window: 0 unless shuffle is BLOCK */
     bool former; /* of a version without a checksum that identified a dataset by its shape */
-    struct stk_leg leg[STK_STAGES_MAX];
+    struct stk_leg leg[STK_LEGS_MAX];
     size_t nlegs;
 };
 

@@ -27,11 +27,11 @@ static bool any(const uint64_t *v, uint32_t n)
 static int add_leg(struct stk_state *s, uint32_t world, uint64_t done, const uint64_t *refill,
                    struct stk_err *err)
 {
-    if (s->nlegs == STK_STAGES_MAX)
+    if (s->nlegs == STK_LEGS_MAX)
         return stk_err_set(
             err, STK_E_UNSUPPORTED, NULL, -1,
             "one epoch was resumed with %d other numbers of ranks: begin the next one",
-            STK_STAGES_MAX);
+            STK_LEGS_MAX);
     struct stk_leg *t = &s->leg[s->nlegs];
     *t = (struct stk_leg){.world = world, .done = done};
     if (any(refill, world)) {
@@ -261,7 +261,7 @@ static int get_legs(const struct stk_jval *obj, struct stk_state *s, struct stk_
     uint64_t left;
     if (!v || v->type != STK_JARR)
         return bad(err, "done", "is not a list");
-    if (v->len > STK_STAGES_MAX)
+    if (v->len > STK_LEGS_MAX)
         return bad(err, "done", "is too long");
     for (size_t i = 0; i < v->len; i++) {
         int rc = get_leg(&v->item[i], &s->leg[s->nlegs++], err);

@@ -1,5 +1,5 @@
 /*
- * profile.h - what a program did, as the lab sees it: processes, files, who used what, and when.
+ * profile.h - what a program did, as the analysis sees it: processes, files, who used what, and when.
  * Built from the logs of a run (profile/read.c), or from a Darshan log (darshan.c); analysis,
  * advice and reports see nothing else.
  *

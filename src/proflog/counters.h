@@ -1,6 +1,6 @@
 /*
  * counters.h - what is counted per file, defined once: the preload library counts it, logs store
- * it, the lab reads it, reports name it. Depends on nothing.
+ * it, `profile` reads it, reports name it. Depends on nothing.
  *
  * X(NAME, "name", how records are merged: SUM, MIN, MAX). Times are nanoseconds of CLOCK_MONOTONIC,
  * offsets and sizes bytes. docs/profile.md defines each in words.

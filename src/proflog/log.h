@@ -1,6 +1,6 @@
 /*
  * log.h - what a profiled process leaves behind: one file, mapped while the process runs, so that
- * nothing is lost however it ends. Written by the preload library, read by the lab
+ * nothing is lost however it ends. Written by the preload library, read by src/profile
  * (profile/read.c). Depends on counters.h and cover.h alone. Little-endian, natural alignment.
  *
  * The file HOST.PID.N.stklog (N: 0, then 1, 2, … when a process executes another program) is a

@@ -1,6 +1,6 @@
 /*
  * system_files.h - files of the system, of interpreters and of libraries, by their paths: not the
- * user's data. The preload library leaves them out; the lab recognises them in logs of other
+ * user's data. The preload library leaves them out; the analysis recognises them in logs of other
  * profilers.
  */
 #ifndef STK_PROFLOG_SYSTEM_FILES_H

@@ -1,5 +1,5 @@
 /*
- * folder.h - a folder that the lab writes: a profile, a study, a spool. It belongs to us, nobody
+ * folder.h - a folder that we write: a profile, a study, a spool. It belongs to us, nobody
  * else can write it, and it is private unless it is shared; all access goes through its descriptor
  * (base/own.h). Also decides whose profiles and studies may be read.
  */

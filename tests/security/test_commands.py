@@ -5,7 +5,6 @@ import json
 import os
 import re
 import shutil
-import sys
 
 import pytest
 
@@ -259,6 +258,6 @@ def test_the_batch_file_names_the_folder_for_sh(tmp_path):
     folder = tmp_path / "a'; touch evil; '$(touch evil)"
     run_stoker("scale", "--via", "slurm", "--n", 1, "--runs", 1, "--detach", "-o", folder, "--", "true", "{n}",
                env=slurm.env(), cwd=tmp_path)
-    script = (slurm.folder / "sbatch.script").read_text().replace(str(sys.argv[0]), "x")
+    script = (slurm.folder / "sbatch.script").read_text()
     words = os.popen("set -- " + script.splitlines()[-1].removeprefix("exec ") + '; printf %s "$5"').read()
     assert words == str(folder) and not (tmp_path / "evil").exists()

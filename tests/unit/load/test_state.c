@@ -204,7 +204,7 @@ static void too_long(void)
     struct stk_buf b = STK_BUF_INIT;
     struct stk_state s;
     stk_buf_puts(&b, NONE "\"done\":[");
-    for (int i = 0; i <= STK_STAGES_MAX; i++)
+    for (int i = 0; i <= STK_LEGS_MAX; i++)
         stk_buf_puts(&b, i ? ",{\"world\":1,\"each\":0}" : "{\"world\":1,\"each\":0}");
     stk_buf_puts(&b, "]}");
     damaged(stk_buf_cstr(&b), "loader state: 'done' is too long");
@@ -231,7 +231,7 @@ static void legs_run_out(void)
         times += rc == 0;
         stk_plan_release(&p);
     }
-    CHECK_INT(times, STK_STAGES_MAX);
+    CHECK_INT(times, STK_LEGS_MAX);
     CHECK_INT(rc, STK_E_UNSUPPORTED);
     CHECK_INT(s.nlegs, 0);
 }
