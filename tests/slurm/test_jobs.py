@@ -179,10 +179,14 @@ def test_watch_once(slurm, busy):
         assert p["threads"] == 1 and p["state"] == "R"
         assert 2 * MEMORY < p["memory_bytes"] < 2.2 * MEMORY
         assert 0 < p["cpus"] <= 1.2
-    # rc 4: the step that was to look found its end before it had begun.
-    screens = (slurm.stoker("watch", "--once", busy, rc=(0, 4)) for _ in range(100))
-    screen = next(s for s in screens if s.rc == 0).out
-    assert "bu|sy" in screen and screen.count("perl -e") == 3
+    assert "bu|sy" in until(lambda: screen_of(slurm, busy, 3))
+
+
+def screen_of(slurm, job, tasks):
+    """A screen with all tasks; None when the step that was to look found its end before it had begun
+    (4), or a node's first look came while its processes were not running."""
+    screen = slurm.stoker("watch", "--once", job, rc=(0, 4))
+    return screen.out if screen.rc == 0 and screen.out.count("perl -e") == tasks else None
 
 
 def test_watch_ends_with_the_job(slurm, busy):
