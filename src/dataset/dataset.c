@@ -443,13 +443,13 @@ static int keep_texts(struct stk_dataset *ds, const struct stk_open_options *o, 
     return ds->payload && !o->datasets == !ds->datasets ? 0 : stk_err_nomem(err, 1);
 }
 
-/* A folder without a manifest may be a packed dataset that is being removed because another took
- * its name: its remains are not a dataset. */
+/* A folder without a manifest, or with fewer samples than its manifest lists, may be a packed dataset
+ * that is being removed because another took its name: its remains are not a dataset. */
 static int check_replaced(const struct stk_dataset *ds, struct stk_err *err)
 {
     struct stat now;
     const struct stat *then = &ds->trust.data;
-    if (!ds->is_dir || ds->has_manifest)
+    if (!ds->is_dir || (ds->has_manifest && ds->index.h->nsamples == ds->manifest.samples))
         return 0;
     if (stat(ds->path, &now) == 0 && now.st_dev == then->st_dev && now.st_ino == then->st_ino)
         return 0;

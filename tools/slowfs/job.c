@@ -107,9 +107,8 @@ static void answer(struct slowfs *fs, struct job *job, uint8_t *buffer)
         undo(fs, job);
 }
 
-static void job_free(struct slowfs *fs, struct job *job)
+static void job_free(struct job *job)
 {
-    stats_leave(&fs->count, job->op);
     free(job->text);
     free(job);
 }
@@ -117,8 +116,9 @@ static void job_free(struct slowfs *fs, struct job *job)
 void job_abandon(struct slowfs *fs, struct job *job, int error)
 {
     undo(fs, job);
+    stats_leave(&fs->count, job->op); /* before the answer: the caller's next request may be quick */
     fuse_reply_err(job->req, error);
-    job_free(fs, job);
+    job_free(job);
 }
 
 static void finish(struct slowfs *fs, struct job *job, uint8_t *buffer)
@@ -129,8 +129,9 @@ static void finish(struct slowfs *fs, struct job *job, uint8_t *buffer)
         job_abandon(fs, job, job->error);
         return;
     }
+    stats_leave(&fs->count, job->op);
     answer(fs, job, buffer);
-    job_free(fs, job);
+    job_free(job);
 }
 
 /* ---- waits --------------------------------------------------------------------------------- */
