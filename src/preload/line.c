@@ -17,11 +17,13 @@ static bool line_begin(struct stk_pl_thread *t)
     struct stk_log_block *b = stk_pl_log_block(STK_BLK_THREAD, t->slot);
     if (!b)
         return false;
-    t->line = (struct stk_log_thread *)(b + 1);
-    t->line->tid = (uint32_t)stk_sys0(SYS_gettid);
-    t->line->threads = 1;
-    t->line->bin_ns = FIRST_BIN_NS;
-    __atomic_store_n(&b->used, (uint32_t)sizeof *t->line, __ATOMIC_RELEASE);
+    struct stk_log_thread *line = (struct stk_log_thread *)(b + 1);
+    line->tid = (uint32_t)stk_sys0(SYS_gettid);
+    line->threads = 1;
+    line->bin_ns = FIRST_BIN_NS;
+    __atomic_store_n(&b->used, (uint32_t)sizeof *line, __ATOMIC_RELEASE);
+    /* Last: a longjmp() out of a signal handler must not leave a line without a width. */
+    __atomic_store_n(&t->line, line, __ATOMIC_RELEASE);
     return true;
 }
 
