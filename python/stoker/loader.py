@@ -424,8 +424,13 @@ class Loader:
 
     def _refuse(self, text):
         if _exiting and threading.current_thread() is not threading.main_thread():
-            raise SystemExit  # a daemon thread ends with the program, without a traceback
-        raise UsageError(text)
+            raise SystemExit from None  # a daemon thread ends with the program, without a traceback
+        raise UsageError(text) from None
+
+    def _unless_open(self):
+        """For what failed because another thread closed the loader in the middle of it."""
+        if self._closed:
+            self._refuse("this iteration was ended: the loader was closed")
 
     def _start(self):
         if self._closed:
@@ -486,21 +491,30 @@ class Loader:
 
     def __iter__(self):
         with self._lock:
+            if self._closed:
+                self._refuse("the loader is closed")
+            try:
+                return self._iteration()
+            except Exception:
+                self._unless_open()
+                raise
+
+    def _iteration(self):
+        running = self._start_picked()
+        epoch, _, _, begun, failed = running.place()
+        if running.settle():
             running = self._start_picked()
-            epoch, _, _, begun, failed = running.place()
-            if running.settle():
-                running = self._start_picked()
-            elif begun or self._begun:
-                self._begin(epoch + 1)
-                running = self._start()
-            elif failed:  # at its first batch
-                self._begin(epoch, *(self._place[1:] if epoch == self._place[0] else ()))
-                running = self._start()
-            if self._place[1] is not None and running.steps() == 0:
-                if running.take(0) is None:  # nothing was left of it
-                    running.settle()
-            self._turn = turn = object()
-            return _stoker.Iteration(self, running, turn, self._lock)
+        elif begun or self._begun:
+            self._begin(epoch + 1)
+            running = self._start()
+        elif failed:  # at its first batch
+            self._begin(epoch, *(self._place[1:] if epoch == self._place[0] else ()))
+            running = self._start()
+        if self._place[1] is not None and running.steps() == 0:
+            if running.take(0) is None:  # nothing was left of it
+                running.settle()
+        self._turn = turn = object()
+        return _stoker.Iteration(self, running, turn, self._lock)
 
     def _next(self, turn):
         """(what the loop gets, the batch it was made of); None at the end of the epoch."""
@@ -509,11 +523,10 @@ class Loader:
                          "closed")
         try:
             held = self._running.take(0)
-        except Error:
-            if self._closed:
-                self._refuse("this iteration was ended: the loader was closed")
+            return None if held is None else (self._made(held), held)
+        except Exception:
+            self._unless_open()
             raise
-        return None if held is None else (self._made(held), held)
 
     def _made(self, held):
         """What the loop gets. An exception in here loses nothing: the batch is given again."""

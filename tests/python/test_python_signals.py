@@ -4,6 +4,7 @@ The exception is raised before every single instruction of the loop and of the p
 handler of a signal may do it; then a second loader goes on from the state of the first.
 """
 
+import itertools
 import os
 import pathlib
 import pickle
@@ -412,6 +413,37 @@ def test_fork_while_a_thread_takes_batches(table):
     leave.set()
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     thread.join(60)
+
+
+def closed_at_line(loader, nth):
+    """A tracer that closes the loader before the nth line of the package that runs, as another thread may."""
+    lines = itertools.count()
+
+    def trace(frame, event, _):
+        if not frame.f_code.co_filename.endswith("stoker/loader.py"):
+            return None
+        if event == "line" and next(lines) == nth:
+            loader.close()
+        return trace
+    return trace, lines
+
+
+def test_closed_at_every_line(table):
+    """A loop whose loader is closed under it ends with that reason, wherever it was."""
+    for nth in itertools.count():
+        loader = stoker.Loader(table, batch=BATCH)
+        trace, lines = closed_at_line(loader, nth)
+        sys.settrace(trace)
+        try:
+            for _ in zip(range(2), loader):
+                pass
+        except stoker.UsageError as error:
+            assert "closed" in str(error) and error.__suppress_context__
+        finally:
+            sys.settrace(None)
+        if next(lines) <= nth:
+            break
+    assert nth > 20
 
 
 def test_daemon_threads_end_in_silence(table):
