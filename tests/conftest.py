@@ -27,7 +27,7 @@ STOKER = pathlib.Path(os.environ.get("STOKER", ROOT / "build" / "stoker")).resol
 # A status no command of ours uses, so that a sanitizer's exit is never taken for an expected one.
 SANITIZER_STATUS = 99
 SANITIZER_ENV = {
-    "ASAN_OPTIONS": f"exitcode={SANITIZER_STATUS}:abort_on_error=0:allocator_may_return_null=1",
+    "ASAN_OPTIONS": f"exitcode={SANITIZER_STATUS}:abort_on_error=0:allocator_may_return_null=1:quarantine_size_mb=32",
     "UBSAN_OPTIONS": f"halt_on_error=1:print_stacktrace=1:exitcode={SANITIZER_STATUS}",
     "LSAN_OPTIONS": f"exitcode={SANITIZER_STATUS}",
 }

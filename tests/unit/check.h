@@ -55,6 +55,13 @@ static inline void check_int(const char *file, int line, long long got, long lon
     check_failures++;
 }
 
+/* How often to repeat what finds more the longer it runs: `many` for `make check-stress`. */
+static inline unsigned check_repeats(unsigned few, unsigned many)
+{
+    const char *s = getenv("STOKER_LONG");
+    return s && strcmp(s, "1") == 0 ? many : few;
+}
+
 static inline void check_begin(int argc, char **argv)
 {
     check_state.list = argc == 2 && strcmp(argv[1], "-l") == 0;

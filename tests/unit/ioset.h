@@ -63,8 +63,10 @@ static inline void make_set(struct set *s, const char *name, unsigned nfiles, si
         char file[100];
         size_t n = size + i * step;
         uint8_t *p = malloc(n);
-        for (size_t k = 0; k < n; k++)
-            p[k] = (uint8_t)(next_random(1u << 20) >> 5);
+        for (size_t k = 0; k < n; k += sizeof rng) {
+            next_random(1);
+            memcpy(p + k, &rng, n - k < sizeof rng ? n - k : sizeof rng);
+        }
         scratch_record(&s->bytes[i], p, n);
         snprintf(file, sizeof file, "%s/f-%05u.tfrecord", name, i);
         scratch_file(file, s->bytes[i].data, s->bytes[i].len);

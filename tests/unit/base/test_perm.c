@@ -136,7 +136,7 @@ static void half_are_odd(uint64_t n)
 static void keeps_few_distances(uint64_t n)
 {
     static const uint64_t distances[] = {1, 2, 8, 16, 64, 100, 512, 1024, 2048, 3072, 65536};
-    const uint64_t seeds = n < 100000 ? 2000000 / n : 24;
+    const uint64_t seeds = n < 100000 ? 2000000 / n : check_repeats(8, 24);
     uint32_t *v = malloc(n * sizeof *v);
     double kept[11] = {0};
     for (uint64_t seed = 0; v && seed < seeds; seed++) {

@@ -405,7 +405,7 @@ static bool chain_is_whole(const struct chain *c, bool whole)
  * on to the end, with as many steps on every rank, and no good sample is lost or comes twice. */
 static void test_chains_of_bad_samples(void)
 {
-    for (int i = 0; i < 250; i++) {
+    for (int i = 0; i < (int)check_repeats(80, 250); i++) {
         struct chain c = {.n = 1 + dice(40)};
         c.how = 1 + (int)dice(2);
         c.last = (int)dice(3);

@@ -230,7 +230,8 @@ static void intervals_hold_what_they_say(void)
 {
     static const double ten[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
     unsigned t1 = 0, serial = 0, told = 0, made = 0, singles = 0;
-    for (uint64_t seed = 1; seed <= 100; seed++) {
+    const unsigned seeds = check_repeats(50, 400);
+    for (uint64_t seed = 1; seed <= seeds; seed++) {
         struct stk_prediction p;
         fit_synthetic(ten, 10, 0.01, 0, 3, 0.2, seed);
         t1 += holds(laws.fit[STK_LAW_AMDAHL].t1_ci, 100);
@@ -243,10 +244,10 @@ static void intervals_hold_what_they_say(void)
         fit_synthetic(powers, 6, 0.1, 0.005, 1, 0.02, 900 + seed);
         singles += laws.chosen == STK_LAW_USL;
     }
-    CHECK(t1 >= 88);
-    CHECK(serial >= 88);
-    CHECK(made >= 90 && told >= 0.88 * made);
-    CHECK(singles >= 90);
+    CHECK(t1 >= 0.88 * seeds);
+    CHECK(serial >= 0.88 * seeds);
+    CHECK(made >= 0.9 * seeds && told >= 0.88 * made);
+    CHECK(singles >= 0.9 * seeds);
 }
 
 /* What cannot be known is not given: a lucky fit is not exact, three N do not go on. */
