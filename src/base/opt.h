@@ -47,6 +47,8 @@ struct stk_opt {
     /* ENUM: "stop"; "dir[:LEVEL]" takes an argument, "csv:FILE" needs one. NULL-terminated. */
     const char *const *choices;
     const char *const *(*choices_fn)(void); /* or made at run time */
+    /* Values for completion, where choices do not list them. NULL-terminated. */
+    const char *const *(*suggest)(void);
     const char *help;                       /* a sentence without a full stop */
     const char *group;                      /* the heading from this option on; NULL: as before */
     /* Its name in programs (an argument in Python); NULL: the name with '_' for '-'. */

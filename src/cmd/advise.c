@@ -17,6 +17,15 @@ struct settings {
 /* As stk_severity_name() has them, least first. */
 static const char *const severities[] = {"note", "low", "medium", "high", NULL};
 
+static const char *const *rule_ids(void)
+{
+    static const char *ids[128];
+    for (size_t i = 0; i < 127; i++)
+        if (!(ids[i] = stk_rule_id(i, NULL)))
+            break;
+    return ids;
+}
+
 static const struct stk_opt options[] = {
     {.name = "list",
      .type = STK_OPT_FLAG,
@@ -27,6 +36,7 @@ static const struct stk_opt options[] = {
      .type = STK_OPT_LIST,
      .arg = "ID",
      .offset = offsetof(struct settings, only),
+     .suggest = rule_ids,
      .help = "Show only this finding; may be repeated"},
     {.name = "min",
      .type = STK_OPT_ENUM,
@@ -64,19 +74,20 @@ static int list_rules(struct stk_run *run)
     return STK_EXIT_DONE;
 }
 
+static bool is_rule(const char *name)
+{
+    const char *const *id = rule_ids();
+    while (*id && strcmp(*id, name) != 0)
+        id++;
+    return *id;
+}
+
 static int check_only(struct stk_run *run)
 {
     const struct settings *s = run->settings;
     for (const char **one = s->only; one && *one; one++) {
-        const char *id, *summary, *names[128] = {NULL};
-        bool found = false;
-        for (size_t i = 0; (id = stk_rule_id(i, &summary)); i++) {
-            found = found || strcmp(id, *one) == 0;
-            if (i < 127)
-                names[i] = id;
-        }
-        const char *near = stk_text_nearest(*one, names);
-        if (!found)
+        const char *near = stk_text_nearest(*one, rule_ids());
+        if (!is_rule(*one))
             return stk_err_set(&run->err, STK_E_USAGE, NULL, -1,
                                "--only: there is no rule \"%.60s\"%s%s%s", *one,
                                near ? "; did you mean " : "", near ? near : "", near ? "?" : "");

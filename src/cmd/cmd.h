@@ -147,6 +147,9 @@ int stk_check_output(struct stk_run *run, const char *option, const char *path);
 /* Writes such a file whole or not at all; "-" is standard output. */
 int stk_put_output(const char *path, const struct stk_buf *b, struct stk_err *err);
 
+/* complete.c: what the last of the n words after "stoker" may become, one per line. */
+void stk_complete(const char *const *words, size_t n, struct stk_buf *out);
+
 /* help.c */
 void stk_help_overview(struct stk_buf *out);
 void stk_help_command(const struct stk_cmd *cmd, struct stk_buf *out);

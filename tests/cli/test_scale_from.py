@@ -226,7 +226,7 @@ def test_help_is_in_groups_and_for_people(stoker):
     assert re.findall(r"^(What runs|How often|Where|Options of every command):$", text, re.M) == [
         "What runs", "How often", "Where", "Options of every command"]
     for page in (text, stoker("watch", "--help").out, stoker("help", "--man", "scale").out,
-                 stoker("completion", "bash").out):
+                 stoker("completion", "bash", "--", "scale", "--").out):
         assert "--inside" not in page and "node-sample" not in page and "\\-inside" not in page
     assert "stoker profile [OPTIONS] -- CMD" in stoker("profile", rc=2).err
 

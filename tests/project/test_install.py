@@ -155,6 +155,8 @@ def test_completion(installed):
     completion = installed / "share/bash-completion/completions/stoker"
     out = run("bash", "-c", f"source {completion}; complete -p stoker")
     assert "stoker" in out
+    assert (installed / "share/zsh/site-functions/_stoker").read_text().startswith("#compdef stoker\n")
+    assert "complete -c stoker" in (installed / "share/fish/vendor_completions.d/stoker.fish").read_text()
 
 
 def test_destdir(installed, tmp_path):
