@@ -31,7 +31,8 @@ DIRS = --prefix "$(abspath $(PREFIX))" --libdir "$(LIBDIR)"
 
 all:
 	@tools/setup --quiet build
-	@test -f $(BUILD)/build.ninja || meson setup $(BUILD) $(DIRS) $(MESON_FLAGS)
+	@test -f $(BUILD)/build.ninja || { echo "configuring $(BUILD)"; \
+	    said=$$(meson setup $(BUILD) $(DIRS) $(MESON_FLAGS) 2>&1) || { printf '%s\n' "$$said"; exit 1; }; }
 	@if [ -t 1 ]; then ninja -C $(BUILD); else echo "building $(BUILD)/stoker"; ninja -C $(BUILD) --quiet; fi
 	@echo "built $(BUILD)/stoker"
 

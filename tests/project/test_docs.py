@@ -19,8 +19,8 @@ EXAMPLES = ROOT / "examples"
 
 
 def test_the_table_of_formats_is_the_programs(stoker):
-    """A reader of the README would plan with a format or a compression that is not there."""
-    rows = re.findall(r"^\| (`[a-z0-9`, ]+`) \|(.*)\|$", (ROOT / "README.md").read_text(), re.M)
+    """A reader of the page would plan with a format or a compression that is not there."""
+    rows = re.findall(r"^\| (`[a-z0-9`, ]+`) \|(.*)\|$", (ROOT / "docs/formats.md").read_text(), re.M)
     table = {}
     for names, rest in rows:
         _, read, write, shards, compress, endings = [c.strip() for c in rest.split("|")]
