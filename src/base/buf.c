@@ -132,11 +132,17 @@ void stk_buf_zeros(struct stk_buf *b, size_t n)
 
 void stk_buf_printf(struct stk_buf *b, const char *fmt, ...)
 {
-    va_list ap, again;
+    va_list ap;
     va_start(ap, fmt);
+    stk_buf_vprintf(b, fmt, ap);
+    va_end(ap);
+}
+
+void stk_buf_vprintf(struct stk_buf *b, const char *fmt, va_list ap)
+{
+    va_list again;
     va_copy(again, ap);
     int n = vsnprintf(NULL, 0, fmt, ap);
-    va_end(ap);
     char *to = n < 0 ? NULL : stk_buf_room(b, (size_t)n + 1);
     if (to) {
         vsnprintf(to, (size_t)n + 1, fmt, again);

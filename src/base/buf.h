@@ -9,6 +9,7 @@
 #ifndef STK_BASE_BUF_H
 #define STK_BASE_BUF_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -19,11 +20,15 @@
 struct stk_buf {
     uint8_t *data;
     size_t len, cap;
-    bool fail; /* an allocation failed; contents are then meaningless */
-    bool own_pages; /* large buffers bypass malloc(): released memory returns to the system at once. Set by the owner; stays */
+    bool fail;      /* an allocation failed; contents are then meaningless */
+    bool own_pages; /* large buffers bypass malloc(): released memory returns to the system at once.
+                       Set by the owner; stays */
 };
 
-#define STK_BUF_INIT {0}
+#define STK_BUF_INIT                                                                               \
+    {                                                                                              \
+        0                                                                                          \
+    }
 
 void stk_buf_release(struct stk_buf *b);
 void stk_buf_reset(struct stk_buf *b); /* len = 0, fail = false; keeps memory */
@@ -36,6 +41,7 @@ void stk_buf_puts(struct stk_buf *b, const char *s);
 void stk_buf_putc(struct stk_buf *b, char c);
 void stk_buf_zeros(struct stk_buf *b, size_t n);
 void stk_buf_printf(struct stk_buf *b, const char *fmt, ...) STK_PRINTF(2, 3);
+void stk_buf_vprintf(struct stk_buf *b, const char *fmt, va_list ap);
 int stk_buf_check(const struct stk_buf *b, struct stk_err *err); /* 0 or STK_E_NOMEM */
 /* NUL-terminates (not counted in len) and returns the text; "" when empty or failed. */
 const char *stk_buf_cstr(struct stk_buf *b);
@@ -45,7 +51,10 @@ struct stk_arena {
     struct stk_arena_block *first, *cur;
 };
 
-#define STK_ARENA_INIT {0}
+#define STK_ARENA_INIT                                                                             \
+    {                                                                                              \
+        0                                                                                          \
+    }
 
 void stk_arena_release(struct stk_arena *a);
 void stk_arena_reset(struct stk_arena *a);

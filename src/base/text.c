@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <strings.h>
 
+#include "base/style.h"
+
 size_t stk_utf8_next(const char *p, size_t n, uint32_t *cp)
 {
     static const uint32_t least[5] = {0, 0, 0x80, 0x800, 0x10000};
@@ -83,7 +85,7 @@ unsigned stk_cp_width(uint32_t cp)
         {0x20000, 0x3fffd},
     };
     if (cp < 0x300)
-        return 1;
+        return stk_style_is_mark(cp) ? 0 : 1;
     if (in_ranges(cp, combining, sizeof combining / sizeof *combining))
         return 0;
     return in_ranges(cp, wide, sizeof wide / sizeof *wide) ? 2 : 1;

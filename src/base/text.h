@@ -17,7 +17,7 @@ size_t stk_utf8_put(char *out, uint32_t cp);
 /* True for characters that steer a terminal or reorder a line instead of showing: C0, DEL, C1,
  * line and paragraph separators, bidirectional controls and other invisible format characters. */
 bool stk_cp_is_control(uint32_t cp);
-/* Columns a character takes on a terminal: 0 (combining), 1 or 2. */
+/* Columns a character takes on a terminal: 0 (combining, or a mark of base/style.h), 1 or 2. */
 unsigned stk_cp_width(uint32_t cp);
 
 /* Appends s with control characters as \n, \t, \xNN or \u{NNNN}, backslashes doubled, and bytes

@@ -24,25 +24,25 @@ enum stk_exit {
 
 /* Settings every command has: the first member of its settings struct. */
 struct stk_common {
-    const char *json;
+    const char *json, *color;
     double progress_every_s;
     bool quiet, verbose, help;
 };
 
 /* For commands that read profiles; at: offset of a string member. */
 #define STK_TRUST_OPTION(at)                                                                       \
-    {.name = "trust",                                                                              \
-     .type = STK_OPT_STRING,                                                                       \
-     .arg = "USER,...",                                                                            \
-     .incidental = true,                                                                           \
-     .offset = (at),                                                                               \
-     .help = "Trust profiles of these users (names, numbers, or all), not only your own, "         \
-             "root's, and those of the owner of their folder"}
+    {                                                                                              \
+        .name = "trust", .type = STK_OPT_STRING, .arg = "USER,...", .incidental = true,            \
+        .offset = (at),                                                                            \
+        .help = "Trust profiles of these users (names, numbers, or all), not only your own, "      \
+                "root's, and those of the owner of their folder"                                   \
+    }
 
 /* Of the results that --json writes: counts up when a member goes, or gets another meaning or type;
  * not when members are added. */
 #define STK_RESULT_SCHEMA 1
 
+extern const char *const stk_color_choices[];
 #define STK_COMMON_OPTIONS                                                                         \
     {.name = "json",                                                                               \
      .type = STK_OPT_STRING,                                                                       \
@@ -57,6 +57,14 @@ struct stk_common {
          .incidental = true,                                                                       \
          .offset = offsetof(struct stk_common, progress_every_s),                                  \
          .help = "Interval for printing a line of progress if there is no terminal"},              \
+        {.name = "color",                                                                          \
+         .type = STK_OPT_ENUM,                                                                     \
+         .arg = "WHEN",                                                                            \
+         .def = "auto",                                                                            \
+         .choices = stk_color_choices,                                                             \
+         .incidental = true,                                                                       \
+         .offset = offsetof(struct stk_common, color),                                             \
+         .help = "Use colours; auto: on a terminal, unless NO_COLOR is set"},                      \
         {.name = "quiet",                                                                          \
          .letter = 'q',                                                                            \
          .type = STK_OPT_FLAG,                                                                     \

@@ -17,6 +17,7 @@
 #include "base/pool.h"
 #include "base/secret.h"
 #include "base/spawn.h"
+#include "base/style.h"
 #include "base/text.h"
 #include "host/cpus.h"
 #include "cmd/cmd.h"
@@ -36,15 +37,32 @@ static bool json_to_stdout(const struct stk_run *run)
     return run->common->json && strcmp(run->common->json, "-") == 0;
 }
 
+const char *const stk_color_choices[] = {"auto", "always", "never", NULL};
+
+/* NO_COLOR is for whoever did not say --color (no-color.org). */
+static bool in_colour(const struct stk_run *run, FILE *f)
+{
+    const char *when = run->common->color, *no = getenv("NO_COLOR"), *term = getenv("TERM");
+    if (when && strcmp(when, "auto") != 0)
+        return strcmp(when, "always") == 0;
+    return !(no && *no) && term && strcmp(term, "dumb") != 0 && isatty(fileno(f));
+}
+
 /* With JSON on standard output, a program reads it, and the text would repeat it. */
 void stk_say(const struct stk_run *run, const char *fmt, ...)
 {
     if (run->common->quiet || json_to_stdout(run))
         return;
+    struct stk_buf drawn = STK_BUF_INIT, shown = STK_BUF_INIT;
     va_list ap;
     va_start(ap, fmt);
-    vfprintf(text_stream(run), fmt, ap);
+    stk_buf_vprintf(&drawn, fmt, ap);
     va_end(ap);
+    FILE *f = text_stream(run);
+    stk_style_apply(stk_buf_cstr(&drawn), drawn.len, in_colour(run, f), &shown);
+    fwrite(shown.data, 1, shown.len, f);
+    stk_buf_release(&drawn);
+    stk_buf_release(&shown);
 }
 
 unsigned stk_columns(const struct stk_run *run)
