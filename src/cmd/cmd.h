@@ -78,6 +78,13 @@ struct stk_common {
         .name = NULL                                                                               \
     }
 
+/* The exit status for problems with the data: STK_EXIT_PROBLEM for damage, STK_EXIT_PARTLY if all
+ * of them are `unsupported`: sound, but of a kind that stoker does not read. */
+static inline int stk_exit_for(uint64_t problems, uint64_t unsupported)
+{
+    return problems > unsupported ? STK_EXIT_PROBLEM : problems ? STK_EXIT_PARTLY : STK_EXIT_DONE;
+}
+
 struct stk_example {
     const char *line, *what;
 };

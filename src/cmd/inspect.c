@@ -5,7 +5,7 @@
 
 #include "base/text.h"
 #include "base/units.h"
-#include "cmd/problems.h"
+#include "report/problems.h"
 #include "report/grid.h"
 #include "dataset/inspect.h"
 #include "dataset/open_options.h"
@@ -361,7 +361,7 @@ static int inspect_dataset(struct stk_run *run, struct stk_dataset *ds)
                      stk_buf_cstr(&advice));
         json_dataset(&run->json, in, &problems, stk_buf_cstr(&advice));
         stk_notes_json(&ds->notes, &run->json);
-        rc = stk_problems_status(&problems);
+        rc = stk_exit_for(problems.count, problems.unsupported);
         stk_buf_release(&advice);
         stk_problems_release(&problems);
     }

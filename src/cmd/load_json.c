@@ -1,6 +1,6 @@
 /* load_json.c - the result of `stoker load` as JSON: every number of the text and more. */
 #include "cmd/load.h"
-#include "cmd/problems.h"
+#include "report/problems.h"
 
 #define PROBLEMS_LISTED 1000
 

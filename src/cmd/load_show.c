@@ -3,7 +3,7 @@
 #include "base/units.h"
 #include "report/grid.h"
 #include "cmd/load.h"
-#include "cmd/problems.h"
+#include "report/problems.h"
 
 #define EPOCHS_SHOWN   10
 #define PROBLEMS_SHOWN 10
@@ -23,8 +23,7 @@ int stk_load_status(const struct stk_load *l)
     const struct stk_problems *known = stk_dataset_problems(l->ds);
     uint64_t sound = known->unsupported +
                      (l->s->loader.on_error == STK_ON_ERROR_STOP ? 0 : l->end.loader.unsupported);
-    uint64_t all = stk_load_nproblems(l);
-    return all > sound ? STK_EXIT_PROBLEM : all ? STK_EXIT_PARTLY : STK_EXIT_DONE;
+    return stk_exit_for(stk_load_nproblems(l), sound);
 }
 
 const char *stk_load_problem(const struct stk_load *l, size_t i, char *buf, size_t size)

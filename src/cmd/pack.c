@@ -4,7 +4,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "cmd/cmd.h"
-#include "cmd/problems.h"
+#include "report/problems.h"
 #include "dataset/open_options.h"
 #include "report/grid.h"
 

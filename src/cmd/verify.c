@@ -4,7 +4,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "cmd/cmd.h"
-#include "cmd/problems.h"
+#include "report/problems.h"
 #include "dataset/open_options.h"
 #include "report/grid.h"
 
@@ -128,7 +128,7 @@ static int run_verify(struct stk_run *run)
     if (!rc) {
         show(run, &r);
         write_json(&run->json, &r);
-        rc = stk_problems_status(&r.problems);
+        rc = stk_exit_for(r.problems.count, r.problems.unsupported);
         if (rc == STK_EXIT_DONE && stk_notes_missing(&r.notes))
             rc = STK_EXIT_PARTLY;
     }
