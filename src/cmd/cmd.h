@@ -140,6 +140,8 @@ int stk_judge_profile(struct stk_run *run, const char *path, const char *trust,
                       struct stk_judged *out);
 /* Prints text on the right stream; nothing with --quiet. */
 void stk_say(const struct stk_run *run, const char *fmt, ...) STK_PRINTF(2, 3);
+/* The same for a screen that src/report has drawn; releases it. Fails if it is not complete. */
+int stk_say_text(struct stk_run *run, struct stk_buf *text);
 /* Prints "stoker: pack: text" to stderr, everything escaped. cmd may be NULL. */
 void stk_complain(const char *cmd, const char *text);
 void stk_hint(const char *text);

@@ -47,6 +47,15 @@ void stk_say(const struct stk_run *run, const char *fmt, ...)
     va_end(ap);
 }
 
+int stk_say_text(struct stk_run *run, struct stk_buf *text)
+{
+    int rc = stk_buf_check(text, &run->err);
+    if (!rc)
+        stk_say(run, "%s", stk_buf_cstr(text));
+    stk_buf_release(text);
+    return rc;
+}
+
 unsigned stk_columns(const struct stk_run *run)
 {
     struct winsize ws;
