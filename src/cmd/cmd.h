@@ -103,6 +103,10 @@ struct stk_cmd {
     bool runs_program;
     bool own_status; /* with runs_program: stoker still handles signals and the exit status */
     int (*run)(struct stk_run *run);
+    /* May be NULL. What to do about run->err if this command knows more than run.c does: NULL if it
+     * does not, "" for no hint at all. */
+    const char *(*hint)(const struct stk_run *run);
+    const char *stopped_hint; /* NULL, or what to do after a signal has stopped it */
 };
 
 const struct stk_cmd *stk_cmd_at(size_t i); /* NULL past the end */
@@ -145,6 +149,8 @@ int stk_say_text(struct stk_run *run, struct stk_buf *text);
 /* Prints "stoker: pack: text" to stderr, everything escaped. cmd may be NULL. */
 void stk_complain(const char *cmd, const char *text);
 void stk_hint(const char *text);
+/* True if run->err is about the first argument or a file below it. */
+bool stk_err_in_data(const struct stk_run *run);
 /* Prints "stopped by an interrupt", `more`, and a hint. */
 void stk_say_stopped(const struct stk_run *run, int sig, const char *more);
 /* Width of the output: the terminal's (60..120), else 80. */

@@ -157,6 +157,11 @@ static int run_inspect(struct stk_run *run)
     return rc;
 }
 
+static const char *hint(const struct stk_run *run)
+{
+    return run->err.code == STK_E_CORRUPT ? "`stoker verify PATH` lists every fault" : NULL;
+}
+
 static const struct stk_example examples[] = {
     {"stoker inspect train/", "what is in this folder?"},
     {"stoker inspect train.tfrecord --sample 17", "what does one sample hold?"},
@@ -179,4 +184,5 @@ const struct stk_cmd stk_cmd_inspect = {
     .options = options,
     .settings_size = sizeof(struct settings),
     .run = run_inspect,
+    .hint = hint,
 };

@@ -1,6 +1,7 @@
 /* load.c - `stoker load`: runs the loader flat out and reports how fast it is, and why. */
 #include "cmd/load.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 
@@ -212,6 +213,16 @@ static int run_load(struct stk_run *run)
     return rc;
 }
 
+static const char *hint(const struct stk_run *run)
+{
+    const struct stk_err *err = &run->err;
+    bool bad = err->code == STK_E_CORRUPT ||
+               (err->code == STK_E_SYS && err->sys_errno == ENOENT && stk_err_in_data(run));
+    return bad && !stk_opts_given(&run->opts, "on-error")
+               ? "--on-error skip or replace continues without it and lists it"
+               : NULL;
+}
+
 static const struct stk_example examples[] = {
     {"stoker load imagenet-packed/", "how fast can this be read here?"},
     {"stoker load imagenet-packed/ --batch 256 --decode image:224,crop=random,flip",
@@ -239,4 +250,5 @@ const struct stk_cmd stk_cmd_load = {
     .options = options,
     .settings_size = sizeof(struct stk_load_settings),
     .run = run_load,
+    .hint = hint,
 };

@@ -1,6 +1,8 @@
 /* pack.c - `stoker pack`: writes a dataset of any format as few large files of another. */
 #include "pack/pack.h"
 
+#include <errno.h>
+
 #include "cmd/cmd.h"
 #include "dataset/open_options.h"
 #include "report/pack.h"
@@ -193,6 +195,22 @@ static int run_pack(struct stk_run *run)
     return rc;
 }
 
+static const char *hint(const struct stk_run *run)
+{
+    switch (run->err.code) {
+    case STK_E_SYS:
+        return run->err.sys_errno == EACCES && stk_err_in_data(run)
+                   ? "--on-error skip packs the rest and lists what could not be read"
+                   : NULL;
+    case STK_E_CORRUPT:
+        return "--on-error skip leaves out what cannot be packed and lists it";
+    case STK_E_STALE: /* the message says it all: pack lists changed files itself */
+        return "";
+    default:
+        return NULL;
+    }
+}
+
 static const struct stk_example examples[] = {
     {"stoker pack train/ train-packed", "a folder of images as TFRecord files of 256 MiB"},
     {"stoker pack train/ train-wds --format tar --shards 64 --shuffle 7",
@@ -219,4 +237,6 @@ const struct stk_cmd stk_cmd_pack = {
     .options = options,
     .settings_size = sizeof(struct settings),
     .run = run_pack,
+    .hint = hint,
+    .stopped_hint = "finished files are kept; the same command with --resume continues",
 };
