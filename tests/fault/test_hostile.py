@@ -18,6 +18,7 @@ import zlib
 import numpy as np
 import pytest
 
+import formatlib
 import tfrecordlib as tfr
 from conftest import LONG, flip_byte, make_images
 from faultlib import BAD, MIB, bad, measured, usual_memory  # noqa: F401 (two are fixtures)
@@ -126,16 +127,12 @@ def test_gzip_damaged(bad, tmp_path, fmt):
 
 # ---- every format ------------------------------------------------------------------------------
 
-FORMATS = ["tfrecord", "tar", "recordio", "npy", "npz", "csv", "tsv", "json", "jsonl", "hdf5", "lmdb",
-           "squashfs"]
-SUFFIX = {"tfrecord": ".tfrecord", "recordio": ".rec", "hdf5": ".h5", "squashfs": ".squashfs"}
-
-
 def suffix(fmt):
-    return SUFFIX.get(fmt, f".{fmt}")
+    known = formatlib.FORMATS[fmt]["suffixes"]
+    return f".{fmt}" if f".{fmt}" in known else known[0]
 
 
-@pytest.mark.parametrize("fmt", FORMATS)
+@pytest.mark.parametrize("fmt", formatlib.IN_FILES)
 def test_garbage(bad, tmp_path, fmt):
     """A file that is not what its name says would crash the reader of that format."""
     path = tmp_path / f"garbage{suffix(fmt)}"
@@ -146,7 +143,7 @@ def test_garbage(bad, tmp_path, fmt):
         bad("verify", path, rc=(0, *BAD))
 
 
-@pytest.mark.parametrize("fmt", FORMATS)
+@pytest.mark.parametrize("fmt", formatlib.IN_FILES)
 def test_zero_length(bad, tmp_path, fmt):
     """An empty file left by a failed copy would crash, or pass for a dataset with samples."""
     path = tmp_path / f"empty{suffix(fmt)}"
@@ -168,7 +165,7 @@ def packed_once(tmp_path_factory):
     lines = [{n: rows[n][i] for n in rows} for i in range(40)]
     (root / "in.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     found = {}
-    for fmt in FORMATS:
+    for fmt in formatlib.IN_FILES:
         if fmt == "npy":
             np.save(root / "in.npy", np.arange(3000.).reshape(100, 30))
             found[fmt] = root / "in.npy"
@@ -204,7 +201,7 @@ def damaged_copies(blob, path):
     yield "64 bytes overwritten in the middle"
 
 
-@pytest.mark.parametrize("fmt", FORMATS)
+@pytest.mark.parametrize("fmt", formatlib.IN_FILES)
 def test_damaged_files_never_crash(bad, tmp_path, packed_once, fmt):
     """A truncated or bit-flipped file would kill the command instead of being reported."""
     if fmt not in packed_once:

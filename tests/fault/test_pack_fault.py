@@ -17,27 +17,20 @@ import time
 import numpy as np
 import pytest
 
+import formatlib
 import tfrecordlib as tfr
 from conftest import STOKER, clean_env, make_images, run_stoker
 from faultlib import (LONG, as_nobody, change_points, held_at, kill_at, ladder, let_go, names, needs_root,
                       needs_strace, run_traced, same_tree, small_disk, tree)
 
-# What an image folder can be packed into.
-FORMATS = {"tfrecord": ("--shards", "3"), "tar": ("--shards", "2"), "recordio": ("--shards", "2"),
-           "jsonl": ("--shards", "2"), "npz": (), "hdf5": (), "lmdb": (), "folder": (),
-           "squashfs": ()}
-
-
-def writes(fmt):
-    done = {f["name"]: f for f in run_stoker("formats", "--json", "-", "--quiet").json()["result"]
-            ["formats"]}
-    return done[fmt].get("write") and not done[fmt].get("missing")
+SHARDS = {"tfrecord": 3, "tar": 2, "recordio": 2, "jsonl": 2}  # the others: one file
+FORMATS = {name: ("--shards", str(SHARDS[name])) if name in SHARDS else () for name in formatlib.IMAGES}
 
 
 @pytest.fixture(autouse=True)
 def needs_format(request):
     fmt = request.node.callspec.params.get("fmt") if hasattr(request.node, "callspec") else None
-    if fmt and not writes(fmt):
+    if fmt and not formatlib.writes(fmt):
         pytest.skip(f"this build does not write {fmt}")
 
 
@@ -301,7 +294,7 @@ def numbers_source(root):
     return path, root / "x.npy"
 
 
-@pytest.mark.parametrize("fmt", [*FORMATS, "json", "csv", "tsv", "npy"])
+@pytest.mark.parametrize("fmt", formatlib.NAMES)
 def test_same_bytes_whatever_the_jobs(tmp_path, fmt):
     """Two runs of the same command could not be compared, and --resume not be trusted. (A small
     --memory makes many small chunks for the jobs to fight over.)"""
