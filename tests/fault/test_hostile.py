@@ -231,7 +231,7 @@ def make_tar(members, fmt=tarfile.GNU_FORMAT):
 
 @pytest.mark.parametrize("name", ["../../x.txt", "a/../../x.txt", "/tmp/stoker-x.txt", "a/./../../x.txt"])
 def test_tar_member_that_leaves(bad, stoker, tmp_path, name):
-    """Unpacking somebody's tar would write outside the destination."""
+    """Unpacking a hostile tar would write outside the destination."""
     inside = tmp_path / "in" / "side"
     inside.mkdir(parents=True)
     path = inside / "evil.tar"
@@ -260,7 +260,7 @@ def test_example_key_that_leaves(bad, tmp_path):
 
 
 def test_inspect_writes_only_where_told(stoker, tmp_path):
-    """`inspect --sample -o DIR` on somebody's data would write outside DIR."""
+    """`inspect --sample -o DIR` on hostile data would write outside DIR."""
     pytest.importorskip("google.protobuf")
     example, _ = tfr.messages()
     path = tmp_path / "names.tfrecord"
@@ -480,7 +480,7 @@ def with_checksums(index):
 
 
 def test_index_that_names_files_outside(stoker, tmp_path):
-    """An index that came with somebody's data would make us read files of ours into samples."""
+    """An index that came with the data would make stoker read private files into samples."""
     assert xxh64(b"") == 0xEF46DB3751D8E999 and xxh64(b"a" * 100) == xxh64(bytes([97]) * 100)
     data, name, forged = tmp_path / "data", b"aaaaaaaaaa.tfrecord", b"../out/secret.tfrec"
     (tmp_path / "out").mkdir()
@@ -502,7 +502,7 @@ def test_index_that_names_files_outside(stoker, tmp_path):
                                   "x\0y", "n" * 5000])
 @pytest.mark.parametrize("where", ["shards", "other_files"])
 def test_manifest_with_hostile_names(bad, tmp_path, packed, name, where):
-    """Somebody's manifest would make us read (or verify, or list) files outside the dataset."""
+    """A hostile manifest would make stoker read (or verify, or list) files outside the dataset."""
     out, _, manifest = packed
     m = json.loads(manifest.read_text())
     m[where][0]["name"] = name
@@ -516,7 +516,7 @@ def test_manifest_with_hostile_names(bad, tmp_path, packed, name, where):
 
 
 def test_manifest_damaged(bad, tmp_path, packed):
-    """A damaged manifest would crash, or the dataset pass for somebody else's folder."""
+    """A damaged manifest would crash stoker, or the dataset would pass for a foreign folder."""
     out, _, manifest = packed
     text = manifest.read_text()
     m = json.loads(text)

@@ -130,7 +130,7 @@ def test_killed_while_replacing(site, fmt, exchange):
 
 @needs_strace
 def test_forced_run_can_be_resumed(site):
-    """Hours of a --force run that was killed would be lost: --force alone begins anew."""
+    """Hours of a --force run that was killed would be lost: --force alone starts over."""
     site.run(*site.pack("tfrecord", "--shuffle", "1"))
     old = tree(site.out)
     args = site.pack("tfrecord", "--shuffle", "2")
@@ -189,7 +189,7 @@ def test_resume_rewrites_a_shard_that_is_damaged(site):
 # ---- refused -----------------------------------------------------------------------------------
 
 def test_never_replaces_what_is_not_ours(site):
-    """A wrong destination would cost somebody's files."""
+    """A wrong destination would cost a user's files."""
     site.out.mkdir()
     (site.out / "precious").write_text("mine")
     before = tree(site.root / "d")
@@ -275,7 +275,7 @@ def test_destination_inside_the_source_is_refused(site):
 
 @needs_root
 def test_mount_point_as_destination(site):
-    """A mounted folder cannot be renamed: that would be found out after all the work."""
+    """A mounted folder cannot be renamed: pack would detect that after all the work."""
     site.out.mkdir()
     with small_disk(site.out, "1m"):
         assert "mounted" in site.run(*site.pack("tar"), rc=4).err
@@ -366,7 +366,7 @@ def test_full_disk(site, fmt):
 @needs_strace
 @pytest.mark.parametrize("fmt", ["tfrecord", "recordio", "lmdb"])
 def test_no_space_at_any_call(site, fmt):
-    """The one call whose failure nobody looks at would make a dataset that is not whole."""
+    """One call whose failure is not checked would make an incomplete dataset."""
     args = site.pack(fmt)
     points = [p for p in change_points(*args, tmp=site.root, cwd=site.root) if p[0] != "openat"]
     want = tree(site.out)

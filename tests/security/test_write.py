@@ -81,7 +81,7 @@ def test_own_dataset_moved_there(node, ending, what):
 
 @pytest.mark.parametrize("bits", [0o777, 0o755, 0o2775])
 def test_foreign_folder(node, bits):
-    """A folder of the attacker's that is adopted: what pack writes in it is his to replace."""
+    """If pack adopts the attacker's folder, the attacker can replace what pack writes in it."""
     node.attacker.shell(f"mkdir out.partial && chmod {bits:o} out.partial", cwd=node.shared)
     done = pack(node, rc=4)
     assert f"uid {ATTACKER}" in done.err and "choose another place" in done.err
@@ -382,7 +382,7 @@ def test_index_of_a_private_folder(node, what):
 
 
 def test_cache_that_is_not_ours(node):
-    """Whoever makes the cache folder first would get every index, and give us his."""
+    """The user who creates the cache folder first would get every index, and could plant others."""
     loot = node.victim.home / "loot"
     loot.mkdir()
     node.victim.own(loot)
