@@ -43,7 +43,7 @@ OPTIONAL_MODULES = {"numpy", "h5py", "lmdb"}
 
 
 class MissingModules:
-    """Asked last for a module nobody found: a test that wants one of these is skipped, aloud."""
+    """Asked last for a missing module: a test that needs one of these is skipped, with the reason."""
 
     @staticmethod
     def find_spec(name, path=None, target=None):
@@ -55,7 +55,7 @@ sys.meta_path.append(MissingModules)
 
 
 def release_build():
-    """build-release, made by whoever comes first: as users build it, with every warning an error.
+    """build-release, made by the first test that needs it: as users build it, with warnings as errors.
     Returns what is needed to install it."""
     flags = "MESON_FLAGS=-Dwerror=true"
     lock = os.open(ROOT, os.O_RDONLY)

@@ -1,6 +1,5 @@
 /* advise.c - `stoker advise`: what is wrong with a job's I/O, how we know, and what to do. */
 #include "base/text.h"
-#include "base/units.h"
 #include "cmd/cmd.h"
 #include "advice/judge.h"
 #include "report/grid.h"
@@ -54,24 +53,9 @@ static const struct stk_opt options[] = {
 static int list_rules(struct stk_run *run)
 {
     struct stk_buf out = STK_BUF_INIT;
-    struct stk_grid t;
-    const char *id, *summary;
-    stk_grid_init(&t, "ll");
-    stk_jw_key(&run->json, "rules");
-    stk_jw_open(&run->json, '[');
-    for (size_t i = 0; (id = stk_rule_id(i, &summary)); i++) {
-        stk_grid_row(&t, id, summary);
-        stk_jw_open(&run->json, '{');
-        stk_jw_put_str(&run->json, "id", id);
-        stk_jw_put_str(&run->json, "summary", summary);
-        stk_jw_close(&run->json, '}');
-    }
-    stk_jw_close(&run->json, ']');
-    stk_grid_render(&t, 0, &out);
-    stk_say(run, "%s", stk_buf_cstr(&out));
-    stk_grid_release(&t);
-    stk_buf_release(&out);
-    return STK_EXIT_DONE;
+    stk_report_rules(&out);
+    stk_report_rules_json(&run->json);
+    return stk_say_text(run, &out);
 }
 
 static bool is_rule(const char *name)
@@ -97,51 +81,27 @@ static int check_only(struct stk_run *run)
 
 /* ---- the findings -------------------------------------------------------------------------- */
 
-static bool wanted(const struct settings *s, const struct stk_finding *f)
-{
-    size_t least = 0;
-    while (severities[least] && strcmp(severities[least], s->min) != 0)
-        least++;
-    if ((size_t)f->severity < least)
-        return false;
-    for (const char **one = s->only; one && *one; one++)
-        if (strcmp(*one, f->id) == 0)
-            return true;
-    return !s->only;
-}
-
 /* Exit status 1 means that there is something to fix, which a note is not. A program that was not
  * recorded gets neither verdict. */
-static int show(struct stk_run *run, const struct stk_analysis *a, const struct stk_advice *adv)
+static int show(struct stk_run *run, const struct stk_judged *j)
 {
     const struct settings *s = run->settings;
-    struct stk_report r = {
-        .a = a, .advice = adv, .columns = stk_columns(run), .utf8 = stk_term_utf8()};
-    struct stk_buf out = STK_BUF_INIT;
-    struct stk_jw *w = &run->json;
-    size_t shown = 0;
+    const struct stk_advice *adv = &j->advice;
+    struct stk_report r = {.a = &j->analysis,
+                           .advice = adv,
+                           .columns = stk_columns(run),
+                           .utf8 = stk_term_utf8(),
+                           .only = (const char *const *)s->only};
+    while (severities[r.least] && strcmp(severities[r.least], s->min) != 0)
+        r.least++;
     bool problem = false;
-    stk_jw_put_str(w, "verdict", adv->verdict);
-    stk_jw_key(w, "findings");
-    stk_jw_open(w, '[');
-    for (size_t i = 0; i < adv->nfindings; i++) {
-        const struct stk_finding *f = &adv->finding[i];
-        if (!wanted(s, f))
-            continue;
-        stk_report_finding(&r, f, ++shown, &out);
-        stk_buf_putc(&out, '\n');
-        stk_report_finding_json(f, w);
-        problem = problem || f->severity >= STK_SEV_LOW;
-    }
-    stk_jw_close(w, ']');
-    stk_jw_put_u64(w, "findings_total", adv->nfindings);
-    if (shown < adv->nfindings)
-        stk_buf_printf(&out, "%zu of %zu findings shown\n", shown, adv->nfindings);
-    stk_report_wrapped(adv->verdict, 0, r.columns, &out);
-    int rc = stk_buf_check(&out, &run->err);
-    if (!rc)
-        stk_say(run, "%s", stk_buf_cstr(&out));
-    stk_buf_release(&out);
+    for (size_t i = 0; i < adv->nfindings; i++)
+        problem = problem || (adv->finding[i].severity >= STK_SEV_LOW &&
+                              stk_report_shows(&r, &adv->finding[i]));
+    struct stk_buf out = STK_BUF_INIT;
+    stk_report_findings(&r, &out);
+    stk_report_findings_json(&r, &run->json);
+    int rc = stk_say_text(run, &out);
     return rc ? rc : adv->blind ? STK_EXIT_PARTLY : problem ? STK_EXIT_PROBLEM : STK_EXIT_DONE;
 }
 
@@ -158,7 +118,7 @@ static int run_advise(struct stk_run *run)
         rc = stk_judge_profile(run, run->opts.arg[0], s->trust, &j);
     if (rc)
         return rc;
-    rc = show(run, &j.analysis, &j.advice);
+    rc = show(run, &j);
     stk_judged_release(&j);
     return rc;
 }

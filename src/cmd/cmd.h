@@ -86,6 +86,13 @@ extern const char *const stk_color_choices[];
         .name = NULL                                                                               \
     }
 
+/* The exit status for problems with the data: STK_EXIT_PROBLEM for damage, STK_EXIT_PARTLY if all
+ * of them are `unsupported`: sound, but of a kind that stoker does not read. */
+static inline int stk_exit_for(uint64_t problems, uint64_t unsupported)
+{
+    return problems > unsupported ? STK_EXIT_PROBLEM : problems ? STK_EXIT_PARTLY : STK_EXIT_DONE;
+}
+
 struct stk_example {
     const char *line, *what;
 };
@@ -104,6 +111,10 @@ struct stk_cmd {
     bool runs_program;
     bool own_status; /* with runs_program: stoker still handles signals and the exit status */
     int (*run)(struct stk_run *run);
+    /* May be NULL. What to do about run->err if this command knows more than run.c does: NULL if it
+     * does not, "" for no hint at all. */
+    const char *(*hint)(const struct stk_run *run);
+    const char *stopped_hint; /* NULL, or what to do after a signal has stopped it */
 };
 
 const struct stk_cmd *stk_cmd_at(size_t i); /* NULL past the end */
@@ -141,9 +152,13 @@ int stk_judge_profile(struct stk_run *run, const char *path, const char *trust,
                       struct stk_judged *out);
 /* Prints text on the right stream; nothing with --quiet. */
 void stk_say(const struct stk_run *run, const char *fmt, ...) STK_PRINTF(2, 3);
+/* The same for a screen that src/report has drawn; releases it. Fails if it is not complete. */
+int stk_say_text(struct stk_run *run, struct stk_buf *text);
 /* Prints "stoker: pack: text" to stderr, everything escaped. cmd may be NULL. */
 void stk_complain(const char *cmd, const char *text);
 void stk_hint(const char *text);
+/* True if run->err is about the first argument or a file below it. */
+bool stk_err_in_data(const struct stk_run *run);
 /* Prints "stopped by an interrupt", `more`, and a hint. */
 void stk_say_stopped(const struct stk_run *run, int sig, const char *more);
 /* Width of the output: the terminal's (60..120), else 80. */

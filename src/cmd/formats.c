@@ -1,11 +1,10 @@
 /* formats.c - `stoker formats` and `stoker version`: what this build can do and what it lacks. */
 #include "format/format.h"
 
-#include "base/confine.h"
 #include "cmd/cmd.h"
-#include "report/grid.h"
 #include "image/image.h"
 #include "format/jail.h"
+#include "report/formats.h"
 
 struct settings {
     struct stk_common common;
@@ -15,79 +14,12 @@ static const struct stk_opt options[] = {STK_COMMON_OPTIONS};
 
 /* ---- formats ------------------------------------------------------------------------------ */
 
-static const char *compression(unsigned caps)
-{
-    if (caps & STK_CAN_COMPRESS)
-        return caps & STK_CAN_DEFLATE ? "zstd, lz4, deflate" : "zstd, lz4";
-    return caps & STK_CAN_DEFLATE ? "deflate" : "-";
-}
-
-static void suffix_list(const struct stk_format *f, struct stk_buf *out)
-{
-    stk_buf_reset(out);
-    for (const char *const *s = f->suffixes; s && *s; s++)
-        stk_buf_printf(out, "%s%s", out->len ? " " : "", *s);
-    if (f->caps & STK_CAN_GZIP)
-        stk_buf_puts(out, " [.gz]");
-    if (!out->len)
-        stk_buf_puts(out, "-");
-}
-
-static void format_json(const struct stk_format *f, struct stk_jw *w)
-{
-    static const struct {
-        const char *name;
-        unsigned cap;
-    } caps[] = {{"read", STK_CAN_READ},       {"write", STK_CAN_WRITE},
-                {"shards", STK_CAN_SHARD},    {"compress", STK_CAN_COMPRESS},
-                {"deflate", STK_CAN_DEFLATE}, {"payload", STK_CAN_CODEC},
-                {"gzip_files", STK_CAN_GZIP}};
-    stk_jw_open(w, '{');
-    stk_jw_put_str(w, "name", f->name);
-    stk_jw_put_str(w, "title", f->title);
-    for (size_t i = 0; i < sizeof caps / sizeof *caps; i++) {
-        stk_jw_key(w, caps[i].name);
-        stk_jw_bool(w, f->caps & caps[i].cap);
-    }
-    stk_jw_key(w, "suffixes");
-    stk_jw_open(w, '[');
-    for (const char *const *s = f->suffixes; s && *s; s++)
-        stk_jw_str(w, *s);
-    stk_jw_close(w, ']');
-    stk_jw_put_str(w, "missing_package", f->missing ? f->package : NULL);
-    stk_jw_close(w, '}');
-}
-
-static void format_row(const struct stk_format *f, struct stk_grid *t, struct stk_buf *suffixes)
-{
-    char missing[64];
-    snprintf(missing, sizeof missing, "needs %s", f->missing ? f->package : "");
-    suffix_list(f, suffixes);
-    stk_grid_row(t, f->name, f->caps & STK_CAN_READ ? "yes" : "no",
-                 f->caps & STK_CAN_WRITE ? "yes" : "no", f->caps & STK_CAN_SHARD ? "yes" : "no",
-                 compression(f->caps), f->missing ? missing : stk_buf_cstr(suffixes));
-}
-
 static int run_formats(struct stk_run *run)
 {
-    struct stk_buf text = STK_BUF_INIT, suffixes = STK_BUF_INIT;
-    struct stk_grid t;
-    stk_grid_init(&t, "llllll");
-    stk_grid_row(&t, "format", "read", "write", "shards", "compress", "names end in");
-    stk_jw_key(&run->json, "formats");
-    stk_jw_open(&run->json, '[');
-    for (size_t i = 0; stk_format_at(i); i++) {
-        format_row(stk_format_at(i), &t, &suffixes);
-        format_json(stk_format_at(i), &run->json);
-    }
-    stk_jw_close(&run->json, ']');
-    stk_grid_render(&t, 0, &text);
-    stk_say(run, "%s", stk_buf_cstr(&text));
-    int rc = stk_buf_check(&text, &run->err);
-    stk_grid_release(&t);
-    stk_buf_release(&text);
-    stk_buf_release(&suffixes);
-    return rc;
+    struct stk_buf text = STK_BUF_INIT;
+    stk_formats_text(&text);
+    stk_formats_json(&run->json);
+    return stk_say_text(run, &text);
 }
 
 static const struct stk_example format_examples[] = {
@@ -111,11 +43,7 @@ const struct stk_cmd stk_cmd_formats = {
 
 /* ---- version ------------------------------------------------------------------------------ */
 
-struct part {
-    const char *name, *missing;
-};
-
-static size_t list_parts(struct part *part, size_t max)
+static size_t list_parts(struct stk_part *part, size_t max)
 {
     static const struct {
         const char *name;
@@ -123,75 +51,35 @@ static size_t list_parts(struct part *part, size_t max)
     } filters[] = {{"zstd", STK_FILTER_ZSTD}, {"lz4", STK_FILTER_LZ4F}, {"xz", STK_FILTER_XZ}};
     size_t n = 0;
     for (size_t i = 0; i < sizeof filters / sizeof *filters && n < max; i++)
-        part[n++] = (struct part){filters[i].name, stk_filter_missing(filters[i].id)};
+        part[n++] = (struct stk_part){filters[i].name, stk_filter_missing(filters[i].id)};
 #ifdef STK_HAVE_LIBDEFLATE
-    part[n++] = (struct part){"libdeflate", NULL};
+    part[n++] = (struct stk_part){"libdeflate", NULL};
 #else
-    part[n++] = (struct part){"libdeflate", "libdeflate-dev (zlib is used instead)"};
+    part[n++] = (struct stk_part){"libdeflate", "libdeflate-dev (zlib is used instead)"};
 #endif
     for (size_t i = 0; stk_format_at(i) && n < max; i++) {
         const struct stk_format *f = stk_format_at(i);
         if (f->package)
-            part[n++] = (struct part){f->name, f->missing ? f->package : NULL};
+            part[n++] = (struct stk_part){f->name, f->missing ? f->package : NULL};
     }
 #ifdef STK_HAVE_URING
-    part[n++] = (struct part){"io_uring", NULL};
+    part[n++] = (struct stk_part){"io_uring", NULL};
 #else
-    part[n++] = (struct part){"io_uring", "liburing-dev (threads are used instead)"};
+    part[n++] = (struct stk_part){"io_uring", "liburing-dev (threads are used instead)"};
 #endif
-    part[n++] = (struct part){"JPEG", stk_image_missing(false)};
-    part[n++] = (struct part){"PNG", stk_image_missing(true)};
+    part[n++] = (struct stk_part){"JPEG", stk_image_missing(false)};
+    part[n++] = (struct stk_part){"PNG", stk_image_missing(true)};
     return n;
-}
-
-/* How libraries that read untrusted HDF5, LMDB and squashfs files are confined: depends on the
- * kernel, and on the container if there is one. */
-static void put_locks(struct stk_grid *t, struct stk_jw *w)
-{
-    static const struct {
-        unsigned lock;
-        const char *title, *key;
-    } locks[] = {{STK_CONFINED_CALLS, "readers confined by seccomp", "seccomp"},
-                 {STK_CONFINED_FILES, "readers confined by Landlock", "landlock"}};
-    unsigned held = stk_jail_locks();
-    stk_jw_key(w, "confined_by");
-    stk_jw_open(w, '{');
-    for (size_t i = 0; i < sizeof locks / sizeof *locks; i++) {
-        bool on = held & locks[i].lock;
-        stk_grid_row(t, locks[i].title, on ? "yes" : "no: not available on this machine");
-        stk_jw_put_bool(w, locks[i].key, on);
-    }
-    stk_jw_close(w, '}');
 }
 
 static int run_version(struct stk_run *run)
 {
-    struct part part[80];
-    size_t n = list_parts(part, 72);
-    struct stk_jw *w = &run->json;
+    struct stk_part part[80];
+    struct stk_build b = {part, list_parts(part, 72), stk_jail_locks()};
     struct stk_buf text = STK_BUF_INIT;
-    struct stk_grid t;
-    stk_grid_init(&t, "ll");
-    stk_jw_key(w, "parts");
-    stk_jw_open(w, '[');
-    for (size_t i = 0; i < n; i++) {
-        char lacks[96];
-        snprintf(lacks, sizeof lacks, "no: install %s", part[i].missing ? part[i].missing : "");
-        stk_grid_row(&t, part[i].name, part[i].missing ? lacks : "yes");
-        stk_jw_open(w, '{');
-        stk_jw_put_str(w, "name", part[i].name);
-        stk_jw_put_str(w, "missing_package", part[i].missing);
-        stk_jw_close(w, '}');
-    }
-    stk_jw_close(w, ']');
-    put_locks(&t, w);
-    stk_buf_printf(&text, "stoker %s\n", stk_version());
-    stk_grid_render(&t, 2, &text);
-    stk_say(run, "%s", stk_buf_cstr(&text));
-    int rc = stk_buf_check(&text, &run->err);
-    stk_grid_release(&t);
-    stk_buf_release(&text);
-    return rc;
+    stk_version_text(&b, &text);
+    stk_version_json(&b, &run->json);
+    return stk_say_text(run, &text);
 }
 
 const struct stk_cmd stk_cmd_version = {

@@ -1,11 +1,13 @@
 /* load.c - `stoker load`: runs the loader flat out and reports how fast it is, and why. */
 #include "cmd/load.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 
 #include "base/own.h"
 #include "base/text.h"
+#include "io/io.h"
 #include "sched/rank.h"
 #include "load/options.h"
 #include "dataset/open_options.h"
@@ -73,8 +75,8 @@ static int find_rank(struct stk_load *l)
 {
     struct stk_err *err = &l->run->err;
     if (l->s->rank)
-        return stk_rank_parse(l->s->rank, &l->rank, err);
-    int rc = stk_rank_detect(&l->rank, err);
+        return stk_rank_parse(l->s->rank, &l->r.rank, err);
+    int rc = stk_rank_detect(&l->r.rank, err);
     return rc ? stk_err_wrap(err, rc, "--rank R/W is not given, and") : 0;
 }
 
@@ -121,7 +123,7 @@ static int open_dataset(struct stk_load *l)
     o.progress = on_progress;
     o.user = &l->run->progress;
     o.pass_over = collect;
-    int rc = stk_dataset_open_with(l->run->opts.arg[0], &o, collect, true, &l->ds, &l->run->err);
+    int rc = stk_dataset_open_with(l->run->opts.arg[0], &o, collect, true, &l->r.ds, &l->run->err);
     stk_progress_clear(&l->run->progress);
     return rc;
 }
@@ -130,25 +132,42 @@ static int open_loader(struct stk_load *l, const char *state)
 {
     const struct stk_load_settings *s = l->s;
     struct stk_loader_options o = s->loader;
-    o.rank = l->rank.rank;
-    o.world = l->rank.world;
+    o.rank = l->r.rank.rank;
+    o.world = l->r.rank.world;
     o.state = state;
     /* Before anything is read: afterwards the whole dataset may be in memory. Only the choice of an
      * engine needs to know how much is cached. */
     bool choose = strcmp(o.io, "auto") == 0;
     struct stk_io_config look = {.kind = choose ? STK_IO_AUTO : STK_IO_THREADS};
-    stk_io_probe(&l->ds->files, &look, &l->place);
+    stk_io_probe(&l->r.ds->files, &look, &l->r.storage);
     stk_load_begin(l);
-    int rc = stk_loader_open(l->ds, &o, &l->ld, &l->run->err);
+    int rc = stk_loader_open(l->r.ds, &o, &l->r.ld, &l->run->err);
     if (rc)
         return rc;
-    uint64_t steps = stk_loader_steps(l->ld), most;
+    uint64_t steps = stk_loader_steps(l->r.ld), most;
     if (__builtin_mul_overflow(steps, o.epochs, &most))
         most = UINT64_MAX;
     most = s->steps && s->steps < most ? s->steps : most;
     if (__builtin_mul_overflow(most, o.batch, &l->samples_total))
         l->samples_total = 0;
     return 0;
+}
+
+/* Samples that were passed over are problems, as is damage found while listing. */
+static int status_of(const struct stk_load *l)
+{
+    uint64_t sound = stk_dataset_problems(l->r.ds)->unsupported;
+    if (l->s->loader.on_error != STK_ON_ERROR_STOP)
+        sound += l->r.end.loader.unsupported;
+    return stk_exit_for(stk_load_nproblems(&l->r), sound);
+}
+
+static int show(struct stk_load *l)
+{
+    struct stk_buf out = STK_BUF_INIT;
+    stk_load_text(&l->r, &out);
+    stk_load_json(&l->r, &l->run->json);
+    return stk_say_text(l->run, &out);
 }
 
 /* Runs, then reports, also what was measured up to a signal or an error. */
@@ -162,11 +181,10 @@ static int load(struct stk_load *l)
     /* After the run: reading labels reads samples, and would warm the cache. */
     if (!rc && l->s->mixing)
         rc = stk_load_mix(l);
-    stk_load_show(l);
-    stk_load_json(l);
+    int shown = show(l);
     if (why.code)
         *err = why;
-    return rc ? rc : wrote ? wrote : stk_load_status(l);
+    return rc ? rc : wrote ? wrote : shown ? shown : status_of(l);
 }
 
 static int run_load(struct stk_run *run)
@@ -177,6 +195,9 @@ static int run_load(struct stk_run *run)
         return stk_err_nomem(&run->err, sizeof *l);
     l->run = run;
     l->s = run->settings;
+    l->r.path = run->opts.arg[0];
+    l->r.options = &l->s->loader;
+    l->r.hashed = l->s->consume[0] == 'h';
     int rc = find_rank(l);
     rc = rc ? rc : stk_load_read_state(l, &state);
     rc = rc ? rc : open_ids(l);
@@ -184,12 +205,22 @@ static int run_load(struct stk_run *run)
     rc = rc ? rc : open_loader(l, state);
     rc = rc ? rc : load(l);
     close_ids(l, rc);
-    stk_loader_close(l->ld);
-    stk_dataset_close(l->ds);
-    stk_buf_release(&l->epochs);
+    stk_loader_close(l->r.ld);
+    stk_dataset_close(l->r.ds);
+    stk_buf_release(&l->r.epochs);
     free(state);
     free(l);
     return rc;
+}
+
+static const char *hint(const struct stk_run *run)
+{
+    const struct stk_err *err = &run->err;
+    bool bad = err->code == STK_E_CORRUPT ||
+               (err->code == STK_E_SYS && err->sys_errno == ENOENT && stk_err_in_data(run));
+    return bad && !stk_opts_given(&run->opts, "on-error")
+               ? "--on-error skip or replace continues without it and lists it"
+               : NULL;
 }
 
 static const struct stk_example examples[] = {
@@ -219,4 +250,5 @@ const struct stk_cmd stk_cmd_load = {
     .options = options,
     .settings_size = sizeof(struct stk_load_settings),
     .run = run_load,
+    .hint = hint,
 };

@@ -35,14 +35,14 @@ static void count(const struct stk_load *l, struct stk_load_counts *c)
 {
     *c = (struct stk_load_counts){.at_s = stk_now(), .device_bytes = device_bytes()};
     c->cpu_s = cpu_seconds();
-    if (l->ld)
-        stk_loader_stats(l->ld, &c->loader);
+    if (l->r.ld)
+        stk_loader_stats(l->r.ld, &c->loader);
 }
 
 void stk_load_begin(struct stk_load *l)
 {
-    count(l, &l->start);
-    l->end = l->start;
+    count(l, &l->r.start);
+    l->r.end = l->r.start;
 }
 
 static uint64_t nanoseconds(double s)
@@ -53,7 +53,7 @@ static uint64_t nanoseconds(double s)
 static void note_epoch(struct stk_load *l, uint64_t epoch, const struct stk_load_counts *from,
                        uint64_t wait_from_ns)
 {
-    const struct stk_load_counts *to = &l->end;
+    const struct stk_load_counts *to = &l->r.end;
     const struct stk_histogram *h = &l->epoch_time;
     struct stk_load_epoch e = {
         .epoch = epoch,
@@ -61,16 +61,14 @@ static void note_epoch(struct stk_load *l, uint64_t epoch, const struct stk_load
         .samples = to->loader.samples - from->loader.samples,
         .bytes_asked = to->loader.bytes_asked - from->loader.bytes_asked,
         .bytes_read = to->loader.bytes_read - from->loader.bytes_read,
-        .device_bytes = to->device_bytes < 0 || from->device_bytes < 0
-                            ? -1
-                            : to->device_bytes - from->device_bytes,
+        .device_bytes = stk_load_device_between(from, to),
         .seconds = to->at_s - from->at_s,
-        .wait_s = 1e-9 * (double)(l->wait_ns - wait_from_ns),
+        .wait_s = 1e-9 * (double)(l->r.wait_ns - wait_from_ns),
         .p50_ns = stk_histogram_percentile(h, 0.5),
         .p99_ns = stk_histogram_percentile(h, 0.99),
         .max_ns = h->max,
     };
-    stk_buf_put(&l->epochs, &e, sizeof e);
+    stk_buf_put(&l->r.epochs, &e, sizeof e);
     l->epoch_time = (struct stk_histogram){0};
 }
 
@@ -83,8 +81,8 @@ static int tick(struct stk_load *l, double now)
         return 0;
     l->next_tick_s = now + TICK_S;
     struct stk_loader_stats st;
-    stk_loader_stats(l->ld, &st);
-    if (stk_progress_update(&l->run->progress, "load", st.bytes_asked, 0, l->samples,
+    stk_loader_stats(l->r.ld, &st);
+    if (stk_progress_update(&l->run->progress, "load", st.bytes_asked, 0, l->r.samples,
                             l->samples_total) == 0)
         return 0;
     return stk_err_set(&l->run->err, STK_E_STOPPED, NULL, -1, "stopped by a signal");
@@ -95,31 +93,31 @@ static int next_batch(struct stk_load *l, struct stk_batch **b, double *now)
 {
     double began = *now;
     int rc = 0;
-    while (!rc && stk_loader_wait(l->ld, (int)(TICK_S * 1000)) == 0)
+    while (!rc && stk_loader_wait(l->r.ld, (int)(TICK_S * 1000)) == 0)
         rc = tick(l, stk_now());
     if (!rc)
-        rc = stk_loader_next(l->ld, b, &l->run->err);
+        rc = stk_loader_next(l->r.ld, b, &l->run->err);
     *now = stk_now();
-    l->wait_ns += nanoseconds(*now - began);
+    l->r.wait_ns += nanoseconds(*now - began);
     return rc;
 }
 
 static void note_batch(struct stk_load *l, const struct stk_batch *b, double now, double *last)
 {
-    if (l->batches) {
-        stk_histogram_add(&l->time, nanoseconds(now - *last));
+    if (l->r.batches) {
+        stk_histogram_add(&l->r.time, nanoseconds(now - *last));
         stk_histogram_add(&l->epoch_time, nanoseconds(now - *last));
     } else {
-        l->first_batch_s = now - l->start.at_s;
+        l->r.first_batch_s = now - l->r.start.at_s;
     }
     *last = now;
-    l->batches++;
-    l->samples += b->n;
+    l->r.batches++;
+    l->r.samples += b->n;
 }
 
 static bool enough(const struct stk_load *l)
 {
-    return l->s->steps && l->batches >= l->s->steps;
+    return l->s->steps && l->r.batches >= l->s->steps;
 }
 
 /* Runs an epoch, or the rest of it: 0 at its end, 1 when --steps are done, negative: stopped. */
@@ -144,14 +142,14 @@ static int run_epoch(struct stk_load *l, double *last, uint64_t *epoch)
 
 int stk_load_loop(struct stk_load *l)
 {
-    double last = l->start.at_s;
+    double last = l->r.start.at_s;
     int rc = 0;
     for (uint64_t done = 0; !rc && done < l->s->loader.epochs; done++) {
-        struct stk_load_counts from = l->end;
-        uint64_t batches = l->batches, wait_from_ns = l->wait_ns, epoch = 0;
+        struct stk_load_counts from = l->r.end;
+        uint64_t batches = l->r.batches, wait_from_ns = l->r.wait_ns, epoch = 0;
         rc = run_epoch(l, &last, &epoch);
-        count(l, &l->end);
-        if (l->batches > batches)
+        count(l, &l->r.end);
+        if (l->r.batches > batches)
             note_epoch(l, epoch, &from, wait_from_ns);
     }
     stk_progress_clear(&l->run->progress);

@@ -4,8 +4,6 @@
  */
 #include <stdlib.h>
 
-#include "base/units.h"
-#include "report/grid.h"
 #include "cmd/load.h"
 #include "dataset/label.h"
 
@@ -74,22 +72,22 @@ static int order_of(struct stk_load *l, struct stk_order *o)
 {
     struct stk_state st;
     char *text = NULL;
-    int rc = stk_loader_state(l->ld, &text, &l->run->err);
+    int rc = stk_loader_state(l->r.ld, &text, &l->run->err);
     if (!rc)
         rc = stk_state_read(text, strlen(text), &st, &l->run->err);
     free(text);
     if (rc)
         return rc;
     stk_order_init(o, st.n, st.shuffle, st.seed, st.epoch, st.block, st.window);
-    l->block = st.block;
-    l->window = st.window;
+    l->r.block = st.block;
+    l->r.window = st.window;
     stk_state_release(&st);
     return 0;
 }
 
 int stk_load_mix(struct stk_load *l)
 {
-    struct labeller by = {.ds = l->ds, .sample = stk_sample_new()};
+    struct labeller by = {.ds = l->r.ds, .sample = stk_sample_new()};
     struct stk_order o;
     uint64_t budget;
     int rc = by.sample ? order_of(l, &o) : stk_err_nomem(&l->run->err, 0);
@@ -97,70 +95,10 @@ int stk_load_mix(struct stk_load *l)
         label_fn *label = find_labels(&by, &budget);
         /* At least one batch: a few large samples would say nothing. */
         budget = budget < l->s->loader.batch ? l->s->loader.batch : budget;
-        rc = stk_mixing_measure(&o, l->s->loader.batch, budget, label, &by, &l->mixing,
+        rc = stk_mixing_measure(&o, l->s->loader.batch, budget, label, &by, &l->r.mixing,
                                 &l->run->err);
-        l->has_mixing = !rc;
+        l->r.has_mixing = !rc;
     }
     stk_sample_free(by.sample);
     return rc;
-}
-
-/* ---- the report ----------------------------------------------------------------------------- */
-
-static void row(struct stk_grid *t, const char *what, double here, double random)
-{
-    char a[16], b[16];
-    snprintf(a, sizeof a, "%.1f %%", 100 * here);
-    snprintf(b, sizeof b, "%.1f %%", 100 * random);
-    stk_grid_row(t, what, a, b);
-}
-
-#define AS_GOOD 0.95 /* of a random batch: no training can tell the difference */
-
-/* Sums up the table in a sentence, with what to do about it. */
-static void put_verdict(const struct stk_load *l, struct stk_buf *out)
-{
-    const struct stk_mixing *m = &l->mixing;
-    bool by_class = m->classes_random > 0;
-    double here = by_class ? m->classes : m->spread;
-    double random = by_class ? m->classes_random : m->spread_random;
-    const char *what = by_class ? "classes" : "parts of the data";
-    double share = random > 0 ? here / random : 1;
-    if (share >= AS_GOOD && m->spread >= AS_GOOD * m->spread_random)
-        stk_buf_puts(out, "  Batches are as mixed as random ones.\n");
-    else if (share >= AS_GOOD)
-        stk_buf_puts(out, "  Batches have as many classes as random ones, from fewer parts of the "
-                          "data.\n");
-    else
-        stk_buf_printf(
-            out, "  A batch has %.0f %% of the %s that a random batch has%s.\n", 100 * share, what,
-            l->s->loader.shuffle == STK_SHUFFLE_BLOCK  ? ": a larger --window mixes more"
-            : l->s->loader.shuffle == STK_SHUFFLE_NONE ? ": --shuffle block or global mixes"
-                                                       : "");
-}
-
-void stk_load_show_mixing(const struct stk_load *l, struct stk_buf *out)
-{
-    const struct stk_mixing *m = &l->mixing;
-    char count[32];
-    struct stk_grid t;
-    stk_grid_init(&t, "lrr");
-    stk_grid_row(&t, "mixing", "this order", "random");
-    row(&t, "mean distance moved, of the dataset", m->moved, m->moved_random);
-    row(&t, "neighbours still neighbours", m->kept, m->kept_random);
-    row(&t, "parts of the data in a batch, of 64", m->spread, m->spread_random);
-    if (m->classes_random > 0)
-        row(&t, "classes in a batch, of all", m->classes, m->classes_random);
-    stk_buf_putc(out, '\n');
-    stk_grid_render(&t, 2, out);
-    put_verdict(l, out);
-    stk_buf_printf(out, "  Looked at %s positions of the epoch",
-                   stk_format_count(m->looked_at, count, sizeof count));
-    if (l->block)
-        stk_buf_printf(out, "; blocks of %s samples,",
-                       stk_format_count(l->block, count, sizeof count));
-    if (l->window)
-        stk_buf_printf(out, " %s per window", stk_format_count(l->window, count, sizeof count));
-    stk_buf_puts(out, ".\n");
-    stk_grid_release(&t);
 }

@@ -112,7 +112,7 @@ int stk_load_write_state(struct stk_load *l)
     char *text = NULL;
     if (!l->s->state)
         return 0;
-    int rc = stk_loader_state(l->ld, &text, err);
+    int rc = stk_loader_state(l->r.ld, &text, err);
     if (rc)
         return rc;
     struct stk_buf b = STK_BUF_INIT;

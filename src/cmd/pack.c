@@ -1,12 +1,11 @@
 /* pack.c - `stoker pack`: writes a dataset of any format as few large files of another. */
 #include "pack/pack.h"
 
-#include "base/text.h"
-#include "base/units.h"
+#include <errno.h>
+
 #include "cmd/cmd.h"
-#include "cmd/problems.h"
 #include "dataset/open_options.h"
-#include "report/grid.h"
+#include "report/pack.h"
 
 struct settings {
     struct stk_common common;
@@ -149,63 +148,13 @@ static int check_settings(struct stk_run *run)
     return 0;
 }
 
-static void show(const struct stk_run *run, const struct stk_pack_result *r)
+static int show(struct stk_run *run, const struct stk_pack_result *r)
 {
-    char a[32], b[32], c[32], line[200];
-    const struct stk_format *f = stk_format_find(r->format);
-    struct stk_buf out = STK_BUF_INIT, dst = STK_BUF_INIT;
-    struct stk_grid t;
-    stk_text_escape(&dst, run->opts.arg[1], strlen(run->opts.arg[1]), SIZE_MAX);
-    stk_grid_init(&t, "ll");
-    stk_grid_row(&t, r->whole ? "already complete" : "packed", stk_buf_cstr(&dst));
-    stk_grid_row(&t, "format", f ? f->title : r->format);
-    stk_grid_row(&t, "samples", stk_format_count(r->samples, a, sizeof a));
-    if (r->classes)
-        stk_grid_row(&t, "classes", stk_format_count(r->classes, a, sizeof a));
-    if (r->class_by_class)
-        stk_grid_row(&t, "order", "class after class; --shuffle SEED mixes them permanently");
-    snprintf(line, sizeof line, "%s, %s", stk_format_count(r->files, a, sizeof a),
-             stk_format_size(r->bytes_out, b, sizeof b));
-    if (r->shards_kept)
-        snprintf(line + strlen(line), sizeof line - strlen(line), "; %s kept from the earlier run",
-                 stk_format_count(r->shards_kept, a, sizeof a));
-    stk_grid_row(&t, "files", line);
-    double s = r->seconds_total > 0 ? r->seconds_total : 1e-9;
-    snprintf(line, sizeof line, "%s; %s/s read, %s samples/s",
-             stk_format_duration(r->seconds_total, a, sizeof a),
-             stk_format_size((uint64_t)((double)r->bytes_in / s), b, sizeof b),
-             stk_format_count((uint64_t)((double)r->samples / s), c, sizeof c));
-    stk_grid_row(&t, "time", line);
-    if (r->skipped.count)
-        stk_grid_row(&t, "skipped", stk_format_count(r->skipped.count, a, sizeof a));
-    stk_notes_rows(&r->notes, &t);
-    stk_grid_render(&t, 0, &out);
-    stk_problems_text(&r->skipped, 20, &out);
-    stk_say(run, "%s", stk_buf_cstr(&out));
-    stk_grid_release(&t);
-    stk_buf_release(&out);
-    stk_buf_release(&dst);
-}
-
-static void write_json(struct stk_jw *w, const struct stk_pack_result *r)
-{
-    const struct {
-        const char *name;
-        uint64_t v;
-    } numbers[] = {{"samples", r->samples},         {"shards", r->shards},
-                   {"shards_kept", r->shards_kept}, {"classes", r->classes},
-                   {"bytes_in", r->bytes_in},       {"bytes_out", r->bytes_out}};
-    stk_jw_put_str(w, "format", r->format);
-    stk_jw_put_bool(w, "whole_already", r->whole);
-    stk_jw_put_bool(w, "class_by_class", r->class_by_class);
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
-        stk_jw_key(w, numbers[i].name);
-        stk_jw_u64(w, numbers[i].v);
-    }
-    stk_jw_put_f64(w, "index_seconds", r->seconds_index);
-    stk_jw_put_f64(w, "total_seconds", r->seconds_total);
-    stk_problems_json(&r->skipped, "skipped", w);
-    stk_notes_json(&r->notes, w);
+    struct stk_buf out = STK_BUF_INIT;
+    stk_pack_text(r, run->opts.arg[1], &out);
+    stk_pack_json(r, &run->json);
+    int rc = stk_say_text(run, &out);
+    return rc ? rc : r->skipped.count ? STK_EXIT_PARTLY : STK_EXIT_DONE;
 }
 
 static struct stk_pack_options pack_options(struct stk_run *run, const char *recipe)
@@ -239,14 +188,27 @@ static int run_pack(struct stk_run *run)
     if (!rc)
         rc = stk_pack_into(run->opts.arg[0], run->opts.arg[1], &s->src, &o, &r, &run->err);
     stk_progress_clear(&run->progress);
-    if (!rc) {
-        show(run, &r);
-        write_json(&run->json, &r);
-        rc = r.skipped.count ? STK_EXIT_PARTLY : STK_EXIT_DONE;
-    }
+    if (!rc)
+        rc = show(run, &r);
     stk_pack_result_release(&r);
     stk_buf_release(&recipe);
     return rc;
+}
+
+static const char *hint(const struct stk_run *run)
+{
+    switch (run->err.code) {
+    case STK_E_SYS:
+        return run->err.sys_errno == EACCES && stk_err_in_data(run)
+                   ? "--on-error skip packs the rest and lists what could not be read"
+                   : NULL;
+    case STK_E_CORRUPT:
+        return "--on-error skip leaves out what cannot be packed and lists it";
+    case STK_E_STALE: /* the message says it all: pack lists changed files itself */
+        return "";
+    default:
+        return NULL;
+    }
 }
 
 static const struct stk_example examples[] = {
@@ -275,4 +237,6 @@ const struct stk_cmd stk_cmd_pack = {
     .options = options,
     .settings_size = sizeof(struct settings),
     .run = run_pack,
+    .hint = hint,
+    .stopped_hint = "finished files are kept; the same command with --resume continues",
 };

@@ -168,16 +168,6 @@ static struct stk_report report_of(const struct stk_run *run, const struct stk_j
                                .top = (size_t)s->top};
 }
 
-/* Shows the text and releases it. */
-static int say_text(struct stk_run *run, struct stk_buf *out)
-{
-    int rc = stk_buf_check(out, &run->err);
-    if (!rc)
-        stk_say(run, "%s", stk_buf_cstr(out));
-    stk_buf_release(out);
-    return rc;
-}
-
 static int show(struct stk_run *run, const struct stk_judged *j)
 {
     const struct settings *s = run->settings;
@@ -191,7 +181,7 @@ static int show(struct stk_run *run, const struct stk_judged *j)
         parts = STK_PART_SCREEN;
     struct stk_buf out = STK_BUF_INIT;
     stk_report_text(&r, parts, &out);
-    rc = say_text(run, &out);
+    rc = stk_say_text(run, &out);
     if (!rc && run->common->json)
         stk_report_json(&r, &run->json);
     return rc;
@@ -207,7 +197,7 @@ static int compare(struct stk_run *run, const struct stk_judged *before)
     struct stk_report x = report_of(run, before), y = report_of(run, &after);
     struct stk_buf out = STK_BUF_INIT;
     stk_report_compare(&x, &y, &out);
-    rc = say_text(run, &out);
+    rc = stk_say_text(run, &out);
     if (!rc && run->common->json)
         stk_report_compare_json(&x, &y, &run->json);
     stk_judged_release(&after);

@@ -65,6 +65,15 @@ void stk_say(const struct stk_run *run, const char *fmt, ...)
     stk_buf_release(&shown);
 }
 
+int stk_say_text(struct stk_run *run, struct stk_buf *text)
+{
+    int rc = stk_buf_check(text, &run->err);
+    if (!rc)
+        stk_say(run, "%s", stk_buf_cstr(text));
+    stk_buf_release(text);
+    return rc;
+}
+
 unsigned stk_columns(const struct stk_run *run)
 {
     struct winsize ws;
@@ -88,12 +97,6 @@ void stk_hint(const char *text)
     fprintf(stderr, "  hint: %s\n", text);
 }
 
-static bool is_below(const char *path, const char *dir)
-{
-    size_t n = strlen(dir);
-    return strncmp(path, dir, n) == 0 && (path[n] == '/' || path[n] == '\0');
-}
-
 static bool has_option(const struct stk_cmd *cmd, const char *name)
 {
     for (const struct stk_opt *opt = cmd->options; opt->name; opt++)
@@ -113,43 +116,39 @@ static const char *space_hint(const struct stk_cmd *cmd)
                                        : "free some space";
 }
 
-/* No hint if the user has set the option already. */
-static const char *policy_hint(const struct stk_run *run)
+/* The hint for errors that mean the same for every command. */
+static const char *common_hint(const struct stk_run *run)
 {
-    return stk_opts_given(&run->opts, "on-error")
-               ? NULL
-               : "--on-error skip or replace continues without it and lists it";
-}
-
-/* What to do about an error; NULL if the message says it all. */
-static const char *hint_for(const struct stk_run *run)
-{
-    const struct stk_cmd *cmd = run->cmd;
     const struct stk_err *err = &run->err;
-    bool pack = strcmp(cmd->name, "pack") == 0, load = strcmp(cmd->name, "load") == 0;
     switch (err->code) {
     case STK_E_SYS:
         if (err->sys_errno == ENOSPC || err->sys_errno == EDQUOT)
-            return space_hint(cmd);
+            return space_hint(run->cmd);
         if (err->sys_errno == EMFILE || err->sys_errno == ENFILE)
             return "too many open files: raise the limit with `ulimit -n`, or use fewer --jobs";
-        if (err->sys_errno == EACCES && pack && is_below(err->path, run->opts.arg[0]))
-            return "--on-error skip packs the rest and lists what could not be read";
-        if (err->sys_errno == ENOENT && load && is_below(err->path, run->opts.arg[0]))
-            return policy_hint(run);
         return NULL;
     case STK_E_NOMEM:
         return "use fewer --jobs or a smaller --memory";
-    case STK_E_CORRUPT:
-        return pack   ? "--on-error skip leaves out what cannot be packed and lists it"
-               : load ? policy_hint(run)
-               : strcmp(cmd->name, "inspect") == 0 ? "`stoker verify PATH` lists every fault"
-                                                   : NULL;
     case STK_E_STALE:
-        return pack ? NULL : "`stoker inspect --rebuild-index PATH` reads the files again";
+        return "`stoker inspect --rebuild-index PATH` reads the files again";
     default:
         return NULL;
     }
+}
+
+/* What to do about an error; "" if the message says it all. */
+static const char *hint_for(const struct stk_run *run)
+{
+    const char *hint = run->cmd->hint ? run->cmd->hint(run) : NULL;
+    hint = hint ? hint : common_hint(run);
+    return hint ? hint : "";
+}
+
+bool stk_err_in_data(const struct stk_run *run)
+{
+    const char *path = run->err.path, *data = run->opts.nargs ? run->opts.arg[0] : NULL;
+    size_t n = data ? strlen(data) : 0;
+    return data && strncmp(path, data, n) == 0 && (path[n] == '/' || path[n] == '\0');
 }
 
 /* ---- options ------------------------------------------------------------------------------ */
@@ -368,8 +367,8 @@ void stk_say_stopped(const struct stk_run *run, int sig, const char *more)
     snprintf(text, sizeof text, "stopped by %s%s", sig == SIGINT ? "an interrupt" : "SIGTERM",
              more);
     stk_complain(run->cmd->name, text);
-    if (strcmp(run->cmd->name, "pack") == 0)
-        stk_hint("finished files are kept; the same command with --resume continues");
+    if (run->cmd->stopped_hint)
+        stk_hint(run->cmd->stopped_hint);
 }
 
 int stk_judge_profile(struct stk_run *run, const char *path, const char *trust,
@@ -404,7 +403,7 @@ static int report_error(struct stk_run *run, int code)
     }
     stk_complain(name, stk_err_text(&run->err, text, sizeof text));
     const char *hint = hint_for(run);
-    if (hint)
+    if (*hint)
         stk_hint(hint);
     say_own_hint(run);
     if (code != STK_E_USAGE)

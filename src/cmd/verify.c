@@ -1,12 +1,9 @@
 /* verify.c - `stoker verify`: reads every byte of a dataset and reports exactly what is wrong. */
 #include "dataset/verify.h"
 
-#include "base/text.h"
-#include "base/units.h"
 #include "cmd/cmd.h"
-#include "cmd/problems.h"
 #include "dataset/open_options.h"
-#include "report/grid.h"
+#include "report/verify.h"
 
 struct settings {
     struct stk_common common;
@@ -41,79 +38,15 @@ static int on_progress(void *user, uint64_t bytes, uint64_t bytes_total, uint64_
     return stk_progress_update(user, "verify", bytes, bytes_total, samples, 0);
 }
 
-/* "whole", "damaged, 3 problems", "not all of it was read: 2 links left out" */
-static void put_verdict(const struct stk_verify_result *r, struct stk_buf *out)
-{
-    char a[32];
-    uint64_t damage = r->problems.count - r->problems.unsupported;
-    const char *comma = ": ";
-    if (!r->problems.count && !stk_notes_missing(&r->notes)) {
-        stk_buf_puts(out, ": whole");
-        return;
-    }
-    if (damage)
-        stk_buf_printf(out, ": damaged, %s problem%s", stk_format_count(damage, a, sizeof a),
-                       damage == 1 ? "" : "s");
-    if (!r->problems.unsupported && !stk_notes_missing(&r->notes))
-        return;
-    stk_buf_printf(out, "%s not all of it was read", damage ? ";" : ":");
-    if (r->problems.unsupported) {
-        stk_buf_printf(out, ": %s unsupported",
-                       stk_format_count(r->problems.unsupported, a, sizeof a));
-        comma = ", ";
-    }
-    if (stk_notes_missing(&r->notes)) {
-        stk_buf_puts(out, comma);
-        stk_notes_summary(&r->notes, out);
-        stk_buf_puts(out, " left out");
-    }
-}
-
-/* Prints the problems, a line on what was read, and the verdict. */
-static void show(const struct stk_run *run, const struct stk_verify_result *r)
+static int show(struct stk_run *run, const struct stk_verify_result *r)
 {
     const struct settings *s = run->settings;
-    char a[32], b[32], c[32], d[32];
     struct stk_buf out = STK_BUF_INIT;
-    stk_problems_text(&r->problems, (size_t)s->show, &out);
-    struct stk_grid t;
-    stk_grid_init(&t, "ll");
-    stk_notes_rows(&r->notes, &t);
-    stk_grid_render(&t, 0, &out);
-    stk_grid_release(&t);
-    stk_buf_printf(&out, "checked %s sample%s in %s file%s, %s in %s",
-                   stk_format_count(r->samples, a, sizeof a), r->samples == 1 ? "" : "s",
-                   stk_format_count(r->files, b, sizeof b), r->files == 1 ? "" : "s",
-                   stk_format_size(r->bytes, c, sizeof c),
-                   stk_format_duration(r->seconds, d, sizeof d));
-    if (r->seconds > 0)
-        stk_buf_printf(&out, " (%s/s)",
-                       stk_format_size((uint64_t)((double)r->bytes / r->seconds), d, sizeof d));
-    stk_buf_putc(&out, '\n');
-    stk_text_escape(&out, run->opts.arg[0], strlen(run->opts.arg[0]), SIZE_MAX);
-    put_verdict(r, &out);
-    if (r->bytes) {
-        uint64_t checked = r->checksummed_bytes < r->bytes ? r->checksummed_bytes : r->bytes;
-        stk_buf_printf(&out, "; %s of the bytes are under checksums",
-                       stk_percent_text((double)checked / (double)r->bytes, a, sizeof a));
-    }
-    stk_say(run, "%s\n", stk_buf_cstr(&out));
-    stk_buf_release(&out);
-}
-
-static void write_json(struct stk_jw *w, const struct stk_verify_result *r)
-{
-    stk_jw_put_str(w, "format", r->format);
-    stk_jw_put_bool(w, "whole", r->problems.count == 0 && stk_notes_missing(&r->notes) == 0);
-    stk_jw_put_u64(w, "unsupported", r->problems.unsupported);
-    stk_jw_put_u64(w, "files", r->files);
-    stk_jw_put_u64(w, "samples", r->samples);
-    stk_jw_put_u64(w, "bytes", r->bytes);
-    stk_jw_put_u64(w, "checksummed_bytes", r->checksummed_bytes);
-    stk_jw_put_bool(w, "has_manifest", r->has_manifest);
-    stk_jw_put_f64(w, "verify_seconds", r->seconds);
-    stk_problems_json(&r->problems, "problems", w);
-    stk_notes_json(&r->notes, w);
+    stk_verify_text(r, run->opts.arg[0], (size_t)s->show, &out);
+    stk_verify_json(r, &run->json);
+    int rc = stk_say_text(run, &out);
+    rc = rc ? rc : stk_exit_for(r->problems.count, r->problems.unsupported);
+    return rc == STK_EXIT_DONE && stk_notes_missing(&r->notes) ? STK_EXIT_PARTLY : rc;
 }
 
 static int run_verify(struct stk_run *run)
@@ -125,13 +58,8 @@ static int run_verify(struct stk_run *run)
     struct stk_verify_result r = {0};
     int rc = stk_verify_all(run->opts.arg[0], &o, &s->verify, &r, &run->err);
     stk_progress_clear(&run->progress);
-    if (!rc) {
-        show(run, &r);
-        write_json(&run->json, &r);
-        rc = stk_problems_status(&r.problems);
-        if (rc == STK_EXIT_DONE && stk_notes_missing(&r.notes))
-            rc = STK_EXIT_PARTLY;
-    }
+    if (!rc)
+        rc = show(run, &r);
     stk_verify_release(&r);
     return rc;
 }

@@ -87,7 +87,7 @@ int stk_dataset_number(const struct stk_dataset *ds, uint64_t i, uint64_t *numbe
 uint64_t stk_dataset_mean_bytes(const struct stk_dataset *ds);
 uint64_t stk_dataset_share(const struct stk_dataset *ds, uint64_t bytes);
 
-/* The files that an index names; keeps the place of the files. Borrows idx. */
+/* The files that an index names; keeps the overlay of the files. Borrows idx. */
 void stk_files_of_index(struct stk_files *files, const struct stk_index *idx);
 /* Makes the files of the index those of the dataset. */
 void stk_dataset_list_files(struct stk_dataset *ds);

@@ -1,5 +1,5 @@
 /*
- * fetch.c - from samples to ranges of files, and from ranges to runs that one request reads.
+ * fetch.c - from samples to ranges of files, and from ranges to bundles that one request reads.
  */
 #include "dataset/fetch.h"
 #include "base/array.h"
@@ -155,7 +155,7 @@ int stk_fetch_add(struct stk_fetch *f, uint64_t id, bool (*have)(void *user, uin
     return stk_buf_check(&f->first, err);
 }
 
-/* ---- runs ---- */
+/* ---- bundles ---- */
 
 static int by_place(const void *a, const void *b, void *user)
 {
@@ -253,8 +253,8 @@ int stk_fetch_sort(struct stk_fetch *f, struct stk_err *err)
     return 0;
 }
 
-size_t stk_fetch_run(const struct stk_fetch *f, size_t i, uint64_t max, uint64_t *from,
-                     uint64_t *to)
+size_t stk_fetch_bundle(const struct stk_fetch *f, size_t i, uint64_t max, uint64_t *from,
+                        uint64_t *to)
 {
     size_t n = stk_fetch_nwants(f), j = i + 1;
     const struct stk_want *first = stk_fetch_at(f, i);

@@ -2,8 +2,8 @@
  * fetch.h - which stored bytes a set of samples needs, and the fewest reads that fetch them.
  *
  * Samples are added one by one; their slices become wants (ranges of files); wants near each other
- * form one run, read by one request. The reading is done elsewhere: by the reader at once, by the
- * loader through its engine. Then every want has its bytes, or an error.
+ * form one bundle, read by one request. The reading is done elsewhere: by the reader at once, by
+ * the loader through its engine. Then every want has its bytes, or an error.
  */
 #ifndef STK_DATASET_FETCH_H
 #define STK_DATASET_FETCH_H
@@ -26,7 +26,7 @@ struct stk_want {
     bool summed;   /* sum is the CRC-32C of the sample's slices, as stored, up to this one */
 };
 
-/* The progress of the sums of a run. */
+/* The progress of the sums of a bundle. */
 struct stk_sums {
     size_t place;  /* the current want, in the order... */
     uint64_t done; /* ...and the bytes of it that are summed */
@@ -55,10 +55,10 @@ int stk_fetch_add(struct stk_fetch *f, uint64_t id, bool (*have)(void *user, uin
                   void *user, struct stk_err *err);
 /* Ends adding: sorts the wants by position. */
 int stk_fetch_sort(struct stk_fetch *f, struct stk_err *err);
-/* The largest run from index i of the order that one request of `max` bytes should fetch (more only
- * if a single range is larger). Returns its end; *from and *to are in the file. */
-size_t stk_fetch_run(const struct stk_fetch *f, size_t i, uint64_t max, uint64_t *from,
-                     uint64_t *to);
+/* The largest bundle from index i of the order that one request of `max` bytes should fetch (more
+ * only if a single range is larger). Returns its end; *from and *to are in the file. */
+size_t stk_fetch_bundle(const struct stk_fetch *f, size_t i, uint64_t max, uint64_t *from,
+                        uint64_t *to);
 /* Computes the sums of wants [first, end) of the order as far as possible from bytes [from, to) of
  * their file, which are at p. A further call with a greater `to` continues, so that each byte is
  * summed just after it arrived. Leaves out wants that are not adjacent in both orders: they are

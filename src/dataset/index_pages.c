@@ -17,9 +17,7 @@ _Static_assert(1u << BITS_MOST == STK_INDEX_BLOCK, "a page is no larger than a b
 int stk_index_bad(const struct stk_index *idx, struct stk_err *err, const char *what)
 {
     return stk_err_set(err, STK_E_CORRUPT, idx->path, -1,
-                       "damaged index (%s); remove it and it is "
-                       "built anew",
-                       what);
+                       "damaged index (%s); remove it, and stoker builds a new one", what);
 }
 
 int stk_index_read(const struct stk_index *idx, void *to, uint64_t off, uint64_t n,

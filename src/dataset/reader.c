@@ -121,7 +121,7 @@ int stk_reader_range(struct stk_reader *r, uint32_t file, uint64_t off, uint64_t
 }
 
 /* Reads wants [i, j) of the order in one request; if that fails, each separately. */
-static void read_run(struct stk_reader *r, size_t i, size_t j, uint64_t from, uint64_t to)
+static void read_bundle(struct stk_reader *r, size_t i, size_t j, uint64_t from, uint64_t to)
 {
     struct stk_err why = {0};
     uint8_t *at = stk_buf_extend(&r->bytes, (size_t)(to - from));
@@ -145,7 +145,7 @@ static int batch_bytes(const struct stk_reader *r, uint64_t *total, struct stk_e
     uint64_t from, to;
     *total = 0;
     for (size_t i = 0; i < stk_fetch_nwants(&r->fetch);) {
-        i = stk_fetch_run(&r->fetch, i, MERGE_MAX, &from, &to);
+        i = stk_fetch_bundle(&r->fetch, i, MERGE_MAX, &from, &to);
         if (__builtin_add_overflow(*total, to - from, total) || *total > SIZE_MAX / 2)
             return stk_err_nomem(err, *total);
     }
@@ -184,7 +184,7 @@ int stk_reader_batch(struct stk_reader *r, const uint64_t *ids, size_t n, struct
         rc = stk_fetch_add(&r->fetch, ids[k], is_decoded, r, err);
     if (rc == 0)
         rc = stk_fetch_sort(&r->fetch, err);
-    /* Walks the same runs twice: to compute the memory, then to read. */
+    /* Walks the same bundles twice: to compute the memory, then to read. */
     uint64_t total = 0, from, to;
     if (rc == 0)
         rc = batch_bytes(r, &total, err);
@@ -196,8 +196,8 @@ int stk_reader_batch(struct stk_reader *r, const uint64_t *ids, size_t n, struct
     if (rc < 0 || !stk_buf_room(&r->bytes, (size_t)total + 1))
         return rc < 0 ? rc : stk_err_nomem(err, total);
     for (size_t i = 0, j; i < stk_fetch_nwants(&r->fetch); i = j) {
-        j = stk_fetch_run(&r->fetch, i, MERGE_MAX, &from, &to);
-        read_run(r, i, j, from, to);
+        j = stk_fetch_bundle(&r->fetch, i, MERGE_MAX, &from, &to);
+        read_bundle(r, i, j, from, to);
     }
     return 0;
 }

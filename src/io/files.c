@@ -66,7 +66,7 @@ static int entry_of(const struct stk_files *files, uint64_t number, struct stk_f
 
 static bool find_copy(const struct stk_files *files, uint64_t number, char path[PATH_MAX])
 {
-    return files->place && files->place->find(files->place, number, path, PATH_MAX);
+    return files->overlay && files->overlay->find(files->overlay, number, path, PATH_MAX);
 }
 
 char *stk_files_path(const struct stk_files *files, uint64_t number)
@@ -79,7 +79,7 @@ char *stk_files_path(const struct stk_files *files, uint64_t number)
     return find_copy(files, number, copy) ? strdup(copy) : stk_path_join(files->root, name);
 }
 
-/* A symbolic link, or a place, may lead outside the root. */
+/* A symbolic link, or an overlay, may lead outside the root. */
 bool stk_files_are_local(const struct stk_files *files)
 {
     uint64_t n = files->count < LOOKED_AT ? files->count : LOOKED_AT;

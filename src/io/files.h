@@ -3,10 +3,11 @@
  *
  * All code names a file by its number. struct stk_files has its name and recorded size and time,
  * opens it, and checks that it still matches the record. It also decides where to read a file from:
- * a place (such as copies on a faster disk) can replace the source, transparently to readers.
+ * an overlay (such as copies on a faster disk) can stand in for the source, transparently to
+ * readers.
  *
  * struct stk_handles keeps some of them open: a bounded number, closed by age, pinned while in use.
- * Several can share one struct stk_files; only its place changes after opening, and must be set
+ * Several can share one struct stk_files; only its overlay changes after opening, and must be set
  * before the first read.
  */
 #ifndef STK_IO_FILES_H
@@ -34,11 +35,11 @@ struct stk_files_entry {
     int64_t mtime_ns; /* 0: not recorded */
 };
 
-/* An alternative to the source. A copy is valid if it has the recorded size (its time may differ);
+/* Copies in front of the source. A copy is valid if it has the recorded size (its time may differ);
  * for a missing or incomplete copy the source is read. */
-struct stk_files_place {
+struct stk_files_overlay {
     /* Writes the path of the file's copy. False: there is none. From any thread. */
-    bool (*find)(const struct stk_files_place *p, uint64_t number, char *path, size_t room);
+    bool (*find)(const struct stk_files_overlay *o, uint64_t number, char *path, size_t room);
 };
 
 struct stk_files {
@@ -49,7 +50,7 @@ struct stk_files {
     /* The record of file number `number` < count. */
     int (*entry)(const void *list, uint64_t number, struct stk_files_entry *e, struct stk_err *err);
     const void *list;
-    const struct stk_files_place *place; /* NULL: only the source */
+    const struct stk_files_overlay *overlay; /* NULL: only the source */
     bool outside;  /* links may lead out of the root; else such a link is refused */
     bool any_size; /* read a file of another size as far as it goes: its records are checked */
 };

@@ -78,7 +78,8 @@ static bool look_around(const struct stk_files *files, double *cached, bool *loc
     return direct;
 }
 
-/* The file system of the first file: a symbolic link, or a place, may lead away from the root. */
+/* The file system of the first file: a symbolic link, or an overlay, may lead away from the root.
+ */
 static const struct stk_fs *fs_of(const struct stk_files *files)
 {
     struct stk_file f;

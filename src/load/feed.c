@@ -315,10 +315,10 @@ static int give_region(struct stk_loader *ld, struct stretch *s, bool over, stru
     if (!s->region)
         return nomem ? stk_err_nomem(err, s->need) : 0;
     uint8_t *at = s->region->p;
-    for (size_t i = 0; i < s->nruns; i++) {
-        s->run[i].req.buf = s->run[i].at = at;
-        s->run[i].req.segment = s->region->segment;
-        at += s->run[i].room;
+    for (size_t i = 0; i < s->nbundles; i++) {
+        s->bundle[i].req.buf = s->bundle[i].at = at;
+        s->bundle[i].req.segment = s->region->segment;
+        at += s->bundle[i].room;
     }
     return 1;
 }
@@ -362,8 +362,8 @@ static void dispatch(struct stk_loader *ld, struct stretch *s)
     pthread_mutex_unlock(&ld->lock);
 }
 
-/* The bytes of a run have arrived. */
-static void place_wants(struct stretch *s, const struct run *r)
+/* The bytes of a bundle have arrived. */
+static void place_wants(struct stretch *s, const struct bundle *r)
 {
     if (r->sifted) {
         stk_sieve_keep(s, r);
@@ -378,7 +378,7 @@ static void place_wants(struct stretch *s, const struct run *r)
 static void complete(struct stk_loader *ld, struct stk_io_req *req)
 {
     struct stretch *s = req->user;
-    struct run *r = (struct run *)(void *)((char *)req - offsetof(struct run, req));
+    struct bundle *r = (struct bundle *)(void *)((char *)req - offsetof(struct bundle, req));
     struct stk_err none = {.code = req->code, .offset = -1}, changed = {0};
     if (req->changed) {
         stk_err_set(&changed, STK_E_STALE, NULL, (int64_t)req->off,
@@ -397,13 +397,13 @@ static void complete(struct stk_loader *ld, struct stk_io_req *req)
     stk_sieve_return(ld, r);
     free(req->why);
     req->why = NULL;
-    if (++s->completed == s->nruns)
+    if (++s->completed == s->nbundles)
         dispatch(ld, s);
 }
 
 static void queue_reads(struct stk_loader *ld, struct stretch *s)
 {
-    if (!s->nruns) {
+    if (!s->nbundles) {
         dispatch(ld, s);
         return;
     }
@@ -416,10 +416,10 @@ static void submit_some(struct stk_loader *ld)
 {
     while (ld->submit_first && stk_io_free_slots(ld->io)) {
         struct stretch *s = ld->submit_first;
-        if (!stk_sieve_lend(ld, &s->run[s->submitted]))
+        if (!stk_sieve_lend(ld, &s->bundle[s->submitted]))
             return; /* until another read is done */
-        stk_io_submit(ld->io, &s->run[s->submitted++].req);
-        if (s->submitted < s->nruns)
+        stk_io_submit(ld->io, &s->bundle[s->submitted++].req);
+        if (s->submitted < s->nbundles)
             continue;
         ld->submit_first = s->next;
         if (!s->next)

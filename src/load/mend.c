@@ -21,12 +21,12 @@ static int read_runs(struct stk_loader *ld, struct stretch *s, struct stk_err *e
 {
     stk_buf_reset(&ld->mended_bytes);
     size_t total = 1;
-    for (size_t i = 0; i < s->nruns; i++)
-        total += s->run[i].req.len;
+    for (size_t i = 0; i < s->nbundles; i++)
+        total += s->bundle[i].req.len;
     if (!stk_buf_room(&ld->mended_bytes, total))
         return stk_err_nomem(err, total);
-    for (size_t i = 0; i < s->nruns; i++) {
-        const struct run *r = &s->run[i];
+    for (size_t i = 0; i < s->nbundles; i++) {
+        const struct bundle *r = &s->bundle[i];
         uint8_t *p = stk_buf_extend(&ld->mended_bytes, r->req.len);
         int rc = stk_reader_range(ld->reader, r->req.file, r->from, r->req.len, p, err);
         if (rc < 0)

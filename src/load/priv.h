@@ -74,7 +74,8 @@ struct use {
 };
 #define NO_WANT UINT32_MAX
 
-struct run {
+/* Neighbouring wants that one request reads. */
+struct bundle {
     struct stk_io_req req;
     size_t first, end; /* indexes in the fetch's order */
     uint64_t from;
@@ -89,8 +90,8 @@ struct run {
 #define SIEVE_TURNS 256 /* maximum number of slots in the ring */
 
 /* A ring of memory whose places are returned in any order, and taken again in the order they were
- * given. It keeps its own record of a place: a run may be freed or reused when its stretch is done,
- * while a place before its own is still being read to. */
+ * given. It keeps its own record of a place: a bundle may be freed or reused when its stretch is
+ * done, while a place before its own is still being read to. */
 struct sieve {
     struct stk_region *region; /* NULL: not needed yet */
     size_t size, head, used;
@@ -107,8 +108,8 @@ struct stretch {
     struct stk_loader *ld;
     struct stk_fetch fetch;
     struct stk_region *region;
-    struct run *run;
-    size_t nruns, cap_runs, submitted, completed;
+    struct bundle *bundle;
+    size_t nbundles, cap_bundles, submitted, completed;
     struct stk_buf items;         /* struct item */
     struct use *use;              /* by extent */
     size_t nuses, cap_uses, nown; /* nown: extents it decodes itself; their items come first */
@@ -372,15 +373,15 @@ void stk_sieve_init(struct stk_loader *ld, uint64_t room);
 bool stk_sieve_pays(const struct stretch *s);
 /* The largest read then... */
 uint64_t stk_sieve_most(const struct stk_loader *ld);
-/* ...and, with runs no larger than that, decides what is sifted and the memory it needs. */
+/* ...and, with bundles no larger than that, decides what is sifted and the memory it needs. */
 void stk_sieve_plan(struct stretch *s);
 /* Before a sifted stretch is read. False: no memory. */
 bool stk_sieve_open(struct stk_loader *ld);
-/* Lends memory to read a sifted run into. False: not before another run is done. */
-bool stk_sieve_lend(struct stk_loader *ld, struct run *r);
-void stk_sieve_return(struct stk_loader *ld, struct run *r);
-/* Keeps the needed parts of a sifted run after it was read. */
-void stk_sieve_keep(struct stretch *s, const struct run *r);
+/* Lends memory to read a sifted bundle into. False: not before another bundle is done. */
+bool stk_sieve_lend(struct stk_loader *ld, struct bundle *r);
+void stk_sieve_return(struct stk_loader *ld, struct bundle *r);
+/* Keeps the needed parts of a sifted bundle after it was read. */
+void stk_sieve_keep(struct stretch *s, const struct bundle *r);
 
 /* ---- load/work.c ---- */
 void *stk_work_main(void *worker);

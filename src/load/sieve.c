@@ -56,8 +56,8 @@ void stk_sieve_plan(struct stretch *s)
 {
     s->need = 0;
     s->sifted = true;
-    for (size_t i = 0; i < s->nruns; i++) {
-        struct run *r = &s->run[i];
+    for (size_t i = 0; i < s->nbundles; i++) {
+        struct bundle *r = &s->bundle[i];
         size_t kept = align_up(wanted_bytes(&s->fetch, r->first, r->end));
         /* A single range may be larger than any read should be. */
         r->sifted = r->room <= s->ld->sieve.size && kept < r->room;
@@ -76,7 +76,7 @@ bool stk_sieve_open(struct stk_loader *ld)
     return ld->sieve.region;
 }
 
-bool stk_sieve_lend(struct stk_loader *ld, struct run *r)
+bool stk_sieve_lend(struct stk_loader *ld, struct bundle *r)
 {
     struct sieve *v = &ld->sieve;
     if (!r->sifted)
@@ -97,7 +97,7 @@ bool stk_sieve_lend(struct stk_loader *ld, struct run *r)
     return true;
 }
 
-void stk_sieve_return(struct stk_loader *ld, struct run *r)
+void stk_sieve_return(struct stk_loader *ld, struct bundle *r)
 {
     struct sieve *v = &ld->sieve;
     if (!r->sifted)
@@ -107,7 +107,7 @@ void stk_sieve_return(struct stk_loader *ld, struct run *r)
         v->used -= v->turn[v->first % SIEVE_TURNS].bytes;
 }
 
-void stk_sieve_keep(struct stretch *s, const struct run *r)
+void stk_sieve_keep(struct stretch *s, const struct bundle *r)
 {
     uint8_t *to = r->at;        /* end of the kept bytes... */
     uint64_t kept_to = r->from; /* ...and their end in the file */

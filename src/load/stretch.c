@@ -14,7 +14,7 @@ size_t stk_stretch_size(const struct stretch *s)
 {
     const struct stk_fetch *f = &s->fetch;
     return f->ids.cap + f->first.cap + f->slices.cap + f->wants.cap + f->order.cap + f->places.cap +
-           s->items.cap + s->cap_runs * sizeof *s->run + s->cap_uses * sizeof *s->use;
+           s->items.cap + s->cap_bundles * sizeof *s->bundle + s->cap_uses * sizeof *s->use;
 }
 
 /* Shared extents belong to others or to no one now; decoded bytes are charged separately. */
@@ -37,7 +37,7 @@ void stk_stretch_free(struct stretch *s)
     drop_uses(s);
     stk_fetch_release(&s->fetch);
     free(s->use);
-    free(s->run);
+    free(s->bundle);
     stk_buf_release(&s->items);
     free(s);
 }
@@ -47,9 +47,9 @@ static void give_up_plan(struct stretch *s)
 {
     stk_fetch_release(&s->fetch);
     stk_buf_release(&s->items);
-    free(s->run);
-    s->run = NULL;
-    s->nruns = s->cap_runs = 0;
+    free(s->bundle);
+    s->bundle = NULL;
+    s->nbundles = s->cap_bundles = 0;
 }
 
 void stk_stretch_settle(struct stretch *s)
@@ -111,7 +111,7 @@ void stk_stretch_reset(struct stretch *s)
     stk_fetch_reset(&s->fetch);
     stk_buf_reset(&s->items);
     drop_uses(s);
-    s->nruns = s->submitted = s->completed = s->nown = 0;
+    s->nbundles = s->submitted = s->completed = s->nown = 0;
     s->need = s->decoded = s->used = s->asked = 0;
     s->copies = s->sifted = false;
     s->next = NULL;
@@ -273,25 +273,25 @@ void stk_stretch_ready(struct stk_loader *ld, struct stretch *s)
     stk_work_push(ld, items + s->nown, s->items.len / sizeof *items - s->nown);
 }
 
-/* The first n bytes of a run have arrived. */
+/* The first n bytes of a bundle have arrived. */
 static void sum_arrived(struct stk_io_req *req, size_t n)
 {
     struct stretch *s = req->user;
-    struct run *r = (struct run *)(void *)((char *)req - offsetof(struct run, req));
+    struct bundle *r = (struct bundle *)(void *)((char *)req - offsetof(struct bundle, req));
     stk_fetch_sum(&s->fetch, &r->sums, r->first, r->end, req->data, r->from, r->from + n);
 }
 
-static int add_run(struct stretch *s, size_t i, size_t j, uint64_t from, uint64_t to,
-                   struct stk_err *err)
+static int add_bundle(struct stretch *s, size_t i, size_t j, uint64_t from, uint64_t to,
+                      struct stk_err *err)
 {
-    if (STK_ARRAY_ROOM(s->run, s->cap_runs, s->nruns + 1, err))
+    if (STK_ARRAY_ROOM(s->bundle, s->cap_bundles, s->nbundles + 1, err))
         return STK_E_NOMEM;
-    struct run *r = &s->run[s->nruns++];
-    *r = (struct run){.first = i,
-                      .end = j,
-                      .from = from,
-                      .room = stk_io_room((size_t)(to - from)),
-                      .sums = {.place = i}};
+    struct bundle *r = &s->bundle[s->nbundles++];
+    *r = (struct bundle){.first = i,
+                         .end = j,
+                         .from = from,
+                         .room = stk_io_room((size_t)(to - from)),
+                         .sums = {.place = i}};
     r->req = (struct stk_io_req){.file = stk_fetch_at(&s->fetch, i)->file,
                                  .off = from,
                                  .len = (size_t)(to - from),
@@ -301,15 +301,15 @@ static int add_run(struct stretch *s, size_t i, size_t j, uint64_t from, uint64_
     return 0;
 }
 
-/* Makes runs of at most `max` bytes. */
+/* Makes bundles of at most `max` bytes. */
 static int find_runs(struct stretch *s, uint64_t max, struct stk_err *err)
 {
     uint64_t from, to;
     int rc = 0;
-    s->need = s->nruns = 0;
+    s->need = s->nbundles = 0;
     for (size_t i = 0, j; rc == 0 && i < stk_fetch_nwants(&s->fetch); i = j) {
-        j = stk_fetch_run(&s->fetch, i, max, &from, &to);
-        rc = add_run(s, i, j, from, to, err);
+        j = stk_fetch_bundle(&s->fetch, i, max, &from, &to);
+        rc = add_bundle(s, i, j, from, to, err);
         s->need += stk_io_room((size_t)(to - from));
     }
     return rc;

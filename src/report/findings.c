@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "base/units.h"
+#include "report/grid.h"
 #include "report/report_priv.h"
 
 static void put_gain(const struct stk_report *r, const struct stk_finding *f, struct stk_buf *out)
@@ -42,7 +43,7 @@ static void put_title(const struct stk_report *r, const struct stk_finding *f, s
     stk_buf_release(&title);
 }
 
-void stk_report_finding(const struct stk_report *r, const struct stk_finding *f, size_t number,
+static void put_finding(const struct stk_report *r, const struct stk_finding *f, size_t number,
                         struct stk_buf *out)
 {
     put_title(r, f, number, out);
@@ -67,14 +68,40 @@ void stk_report_finding(const struct stk_report *r, const struct stk_finding *f,
     put_gain(r, f, out);
 }
 
+bool stk_report_shows(const struct stk_report *r, const struct stk_finding *f)
+{
+    if (f->severity < r->least)
+        return false;
+    for (const char *const *one = r->only; one && *one; one++)
+        if (strcmp(*one, f->id) == 0)
+            return true;
+    return !r->only;
+}
+
 void stk_report_findings(const struct stk_report *r, struct stk_buf *out)
 {
     const struct stk_advice *adv = r->advice;
+    size_t shown = 0;
     for (size_t i = 0; i < adv->nfindings; i++) {
-        stk_report_finding(r, &adv->finding[i], i + 1, out);
+        if (!stk_report_shows(r, &adv->finding[i]))
+            continue;
+        put_finding(r, &adv->finding[i], ++shown, out);
         stk_buf_putc(out, '\n');
     }
+    if (shown < adv->nfindings)
+        stk_buf_printf(out, "%zu of %zu findings shown\n", shown, adv->nfindings);
     stk_report_wrapped(adv->verdict, 0, r->columns, out);
+}
+
+void stk_report_rules(struct stk_buf *out)
+{
+    struct stk_grid t;
+    const char *id, *summary;
+    stk_grid_init(&t, "ll");
+    for (size_t i = 0; (id = stk_rule_id(i, &summary)); i++)
+        stk_grid_row(&t, id, summary);
+    stk_grid_render(&t, 0, out);
+    stk_grid_release(&t);
 }
 
 void stk_report_notes(const struct stk_report *r, struct stk_buf *out)

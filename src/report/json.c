@@ -190,7 +190,7 @@ static void put_action(struct stk_jw *w, const struct stk_action *a)
     close_row(w, pretty);
 }
 
-void stk_report_finding_json(const struct stk_finding *f, struct stk_jw *w)
+static void put_finding(struct stk_jw *w, const struct stk_finding *f)
 {
     stk_jw_open(w, '{');
     stk_jw_put_str(w, "id", f->id);
@@ -218,12 +218,33 @@ void stk_report_finding_json(const struct stk_finding *f, struct stk_jw *w)
     stk_jw_close(w, '}');
 }
 
-static void put_findings(struct stk_jw *w, const struct stk_advice *adv)
+static void put_findings(struct stk_jw *w, const struct stk_report *r)
 {
+    const struct stk_advice *adv = r->advice;
     stk_jw_put_str(w, "verdict", adv->verdict);
     put_array(w, "findings");
     for (size_t i = 0; i < adv->nfindings; i++)
-        stk_report_finding_json(&adv->finding[i], w);
+        if (stk_report_shows(r, &adv->finding[i]))
+            put_finding(w, &adv->finding[i]);
+    stk_jw_close(w, ']');
+}
+
+void stk_report_findings_json(const struct stk_report *r, struct stk_jw *w)
+{
+    put_findings(w, r);
+    stk_jw_put_u64(w, "findings_total", r->advice->nfindings);
+}
+
+void stk_report_rules_json(struct stk_jw *w)
+{
+    const char *id, *summary;
+    put_array(w, "rules");
+    for (size_t i = 0; (id = stk_rule_id(i, &summary)); i++) {
+        stk_jw_open(w, '{');
+        stk_jw_put_str(w, "id", id);
+        stk_jw_put_str(w, "summary", summary);
+        stk_jw_close(w, '}');
+    }
     stk_jw_close(w, ']');
 }
 
@@ -235,7 +256,7 @@ void stk_report_json(const struct stk_report *r, struct stk_jw *w)
     stk_jw_open(w, '{');
     put_usage(w, &a->job);
     stk_jw_close(w, '}');
-    put_findings(w, r->advice);
+    put_findings(w, r);
     stk_rj_time(w, a);
     stk_rj_ranks(w, a);
     stk_rj_processes(w, a->p);

@@ -34,6 +34,10 @@ struct stk_report {
     unsigned columns;                /* at least 60 */
     bool utf8;
     size_t top; /* maximum rows of a table; 0: all */
+    /* Findings: of at least this severity; only those with these ids, NULL-terminated. NULL: all.
+     */
+    enum stk_severity least;
+    const char *const *only;
 };
 
 void stk_report_text(const struct stk_report *r, unsigned parts, struct stk_buf *out);
@@ -42,16 +46,19 @@ void stk_report_compare(const struct stk_report *before, const struct stk_report
                         struct stk_buf *out);
 void stk_report_compare_json(const struct stk_report *before, const struct stk_report *after,
                              struct stk_jw *w);
-/* One finding in full, numbered `number`. */
-void stk_report_finding(const struct stk_report *r, const struct stk_finding *f, size_t number,
-                        struct stk_buf *out);
+/* The findings in full, as far as r shows them, and the verdict. */
+void stk_report_findings(const struct stk_report *r, struct stk_buf *out);
+bool stk_report_shows(const struct stk_report *r, const struct stk_finding *f);
+/* Every rule of advice. */
+void stk_report_rules(struct stk_buf *out);
 /* Breaks text at blanks into lines of `columns`, indented by `indent` blanks; escaped. */
 void stk_report_wrapped(const char *text, unsigned indent, unsigned columns, struct stk_buf *out);
 
 /* Members of the open object: the whole profile, names as in docs/profile.md. */
 void stk_report_json(const struct stk_report *r, struct stk_jw *w);
-/* The value: an object. */
-void stk_report_finding_json(const struct stk_finding *f, struct stk_jw *w);
+/* Members of the open object: only the verdict and the findings; the rules. */
+void stk_report_findings_json(const struct stk_report *r, struct stk_jw *w);
+void stk_report_rules_json(struct stk_jw *w);
 
 /* The names of the tables, NULL-terminated. */
 const char *const *stk_report_csv_names(void);

@@ -69,7 +69,6 @@ void stk_report_phases(const struct stk_report *r, struct stk_buf *out); /* shap
 void stk_report_sizes(const struct stk_report *r, struct stk_buf *out);
 void stk_report_latency(const struct stk_report *r, struct stk_buf *out);
 void stk_report_timeline(const struct stk_report *r, struct stk_buf *out);
-void stk_report_findings(const struct stk_report *r, struct stk_buf *out); /* findings.c */
-void stk_report_notes(const struct stk_report *r, struct stk_buf *out);
+void stk_report_notes(const struct stk_report *r, struct stk_buf *out); /* findings.c */
 
 #endif

@@ -56,14 +56,14 @@ def test_a_finding_has_evidence_lines_and_gain(stoker, bad):
 
 
 def test_a_healthy_job_has_nothing_to_fix(stoker, good):
-    """Advice for everybody is advice for nobody."""
+    """Advice that fits every program helps none."""
     done = stoker("advise", good)
     assert done.out.startswith("nothing to fix") and done.rc == 0
     assert stoker("advise", good, "--json", "-").json()["result"]["findings"] == []
 
 
 def test_nothing_recorded_is_not_healthy(stoker, tmp_path):
-    """A script that waits for status 0 would take a program that nobody saw for a good one."""
+    """A script that checks for status 0 would take a program that was not recorded for a healthy one."""
     stoker("profile", "-q", "-o", tmp_path / "p", "--", "true")
     for log in (tmp_path / "p").glob("*.stklog"):
         log.unlink()
@@ -91,7 +91,7 @@ def result_run_s(stoker, profile):
 
 
 def test_report_and_advise_say_the_same(stoker, bad):
-    """Two commands that disagree are believed by nobody."""
+    """Users would trust neither of two commands that disagree."""
     advised = stoker("advise", bad, "--json", "-", rc=1).json()["result"]
     reported = stoker("report", bad, "--json", "-").json()["result"]
     assert reported["findings"] == advised["findings"]

@@ -135,7 +135,7 @@ def settings(stoker, root, *args, **env):
 
 
 def test_precedence_of_sources_and_their_record(stoker, images, tmp_path):
-    """A setting nobody knows the origin of cannot be reproduced."""
+    """A run cannot be reproduced if the origin of a setting is unknown."""
     root, _ = images
     config = tmp_path / "config"
     config.write_text("jobs = 2\nprogress-every = 2m\n[inspect]\nformat = folder\n"
@@ -441,7 +441,7 @@ def test_payload_auto_is_the_default(stoker, images, tmp_path):
 
 
 def test_formats_lists_all_and_what_is_missing(stoker):
-    """A user finds out which package to install before a job fails."""
+    """A user learns which package to install before a job fails."""
     r = stoker("formats", "--json", "-")
     formats = {f["name"]: f for f in r.json()["result"]["formats"]}
     assert {"folder", "tar", "tfrecord", "recordio", "npy", "npz", "csv", "tsv", "json", "jsonl",

@@ -12,6 +12,7 @@ import time
 
 import pytest
 
+import formatlib
 from conftest import LONG, PATIENCE_S, STOKER, clean_env, flip_byte, make_images
 from faultlib import needs_strace, traced_env
 from tfrecordlib import frame, make_example, messages, records
@@ -553,7 +554,7 @@ def test_verify_names_the_sample(stoker, images, tmp_path):
 
 
 def test_what_has_no_checksums_is_said(stoker, load, tmp_path, images):
-    """Who loads files that nobody packed should know that a flipped bit is not noticed."""
+    """A user who loads unpacked files should know that a flipped bit goes unnoticed."""
     result = load(images[0], "--last", "short").json["result"]
     assert result["checked"] == 0 and result["samples"] > 0
     out = stoker("load", images[0], "--last", "short").out
@@ -620,15 +621,13 @@ def test_hash_is_the_one_documented(load, data):
     assert given.json["result"]["content_hash"] == f"{total & M64:016x}"
 
 
-FORMATS = ["folder", "tfrecord", "tar", "recordio", "lmdb", "squashfs", "hdf5", "npz"]
+FORMATS = [name for name in formatlib.IMAGES if name != "jsonl"]  # whose bytes are base64
 
 
 def packed_as(stoker, name, src, dst, *args):
     if name == "folder":
         return src
-    formats = stoker("formats", "--json", "-").json()["result"]["formats"]
-    missing = {f["name"]: f["missing_package"] for f in formats}
-    if missing[name] or (name == "squashfs" and not shutil.which("mksquashfs")):
+    if not formatlib.writes(name):
         pytest.skip(f"{name} is not built in")
     stoker("pack", src, dst, "--format", name, "--shard-size", "8M", *args)
     return dst
@@ -732,7 +731,7 @@ def has_jpeg(stoker):
 
 
 def test_images_are_decoded(stoker, load, photos):
-    """Pixels: one array a batch, the same whoever decodes them and wherever the sample stands."""
+    """Pixels: one array per batch, the same for every thread and every position of the sample."""
     if not has_jpeg(stoker):
         pytest.skip("JPEG or PNG is not built in")
     spec = "image:24x16,crop=random,flip"
@@ -800,7 +799,7 @@ def test_json_has_every_number(load, data):
 
 
 def test_ids_and_json_do_not_share_stdout(stoker, data, tmp_path):
-    """Two kinds of data mixed in one stream can be read by nobody."""
+    """No program can read two kinds of data mixed in one stream."""
     assert "standard output" in stoker("load", data[0], "--ids", "-", "--json", "-", rc=2).err
     assert stoker("load", data[0], "--ids", tmp_path / "no/such", rc=4).err
     r = stoker("load", data[0], "--ids", "-", "--batch", "5")
@@ -866,7 +865,7 @@ def test_mixing(load, stoker, data):
 
 @pytest.mark.parametrize("sig, status", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_stops_cleanly(data, tmp_path, sig, status):
-    """Ctrl-C and time limits: what was measured is told, and the next run goes on from there."""
+    """Ctrl-C and time limits: load reports what it measured, and the next run resumes there."""
     state, out = tmp_path / "state", tmp_path / "json"
     argv = [STOKER, "load", data[0], "--epochs", 10**9, "--state", state, "--json", out, "--ids",
             tmp_path / "ids", "--batch", "5"]
@@ -930,7 +929,7 @@ def reads_of(path, tmp_path, *args):
             lines.append(line)
     forked = [line for line in lines if re.match(r"\d+ +(v?fork|clone3?)\(", line)
               and "CLONE_THREAD" not in line]
-    assert not forked, forked  # nobody lists the dataset in a child: the index is there
+    assert not forked, forked  # no child lists the dataset: the index is there
     found = []
     for line in lines:
         call = CALL.match(line)
@@ -969,7 +968,7 @@ def test_reads_are_ours_large_and_few(stoker, large, tmp_path, name):
     assert sum(n for _, n in found) <= 1.6 * BIG
     large_ones = [n for _, n in found if n >= 64 << 10]
     assert sum(large_ones) >= 0.9 * sum(n for _, n in found)
-    # Shuffled: the first batch is fetched sample by sample, so that nobody waits for a window.
+    # Shuffled: the first batch is fetched sample by sample, without waiting for a window.
     found = reads_of(path, tmp_path, *settings, "--shuffle", "block")
     assert {call for call, _ in found} <= calls
     assert len(found) <= 4 + 96 + 4 * BIG // (256 << 10), found

@@ -252,7 +252,7 @@ OPEN_MPI = {"OMPI_COMM_WORLD_SIZE": "6", "PMIX_NAMESPACE": "prterun-n1-77@1"}
     (OPEN_MPI, "OMPI_COMM_WORLD_RANK", "stoker-profile-true-prterun-n1-77_1"),
 ])
 def test_tasks_of_a_run_share_a_folder(tmp_path, env, rank, name):
-    """Eight tasks would give eight profiles that nobody can put together."""
+    """Eight tasks would give eight profiles that cannot be merged."""
     procs = [subprocess.Popen([STOKER, "profile", "true"], env=environment({**env, rank: task}),
                               cwd=tmp_path, stderr=subprocess.PIPE) for task in range(6)]
     said = [p.communicate(timeout=PATIENCE_S)[1] for p in procs]
@@ -407,7 +407,7 @@ STATIC = """
 
 @pytest.mark.parametrize("through_shell", [False, True])
 def test_a_static_program_runs_and_the_kernels_counts_are_kept(tmp_path, through_shell):
-    """Nobody can look into it; that must be said, not shown as a program without I/O."""
+    """stoker cannot look into it, and must say so instead of showing a program without I/O."""
     program = build(tmp_path, "static", STATIC, "-static")
     data = tmp_path / "data"
     data.write_bytes(bytes(5_000_000))

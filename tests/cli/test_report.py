@@ -20,7 +20,7 @@ CONTROL = re.compile(rb"[\x00-\x08\x0b-\x1f\x7f]")
 EVIL = b"evil\x1b[31m\n\xff.bin"
 
 # Known I/O: 2 epochs of 4 files of 32 KiB in reads of 4 KiB, a forked worker that reads a file in
-# 16 reads of 1000 bytes, three writes, and a name that nobody would choose.
+# 16 reads of 1000 bytes, three writes, and a hostile name.
 PROGRAM = r"""
 import ctypes, os, sys
 folder = sys.argv[1]
@@ -131,7 +131,7 @@ def test_a_process_that_executes_a_program_is_one(stoker, tmp_path):
 
 
 def test_a_script_is_one_rank_and_its_calls_are_shown(stoker, tmp_path):
-    """Ranks that are made up, syncs that nobody sees, and a command that cannot be pasted."""
+    """Invented ranks, syncs that are not counted, and a command that cannot be pasted."""
     script = f"cd {tmp_path}; dd if=/dev/zero of=a bs=1k count=1 conv=fsync; mv a b; rm b; cat 'p'"
     stoker("profile", "-o", tmp_path / "p", "--", "sh", "-c", script, rc=1)
     out = stoker("report", tmp_path / "p").out
@@ -160,7 +160,7 @@ def test_how_it_ended_is_said(stoker, tmp_path):
 
 
 def test_steps_and_epochs_are_on_the_axis(stoker, profile):
-    """Rates over time say little when nobody knows which epoch they belong to."""
+    """Rates over time say little without the epoch they belong to."""
     out = stoker("report", profile).out
     assert re.search(r"^epoch +\|0", out, re.M) and re.search(r"^step +\|", out, re.M)
     assert "8 steps (marked)" in stoker("report", profile, "--phases").out
@@ -234,7 +234,7 @@ def test_json_has_every_counter_and_they_are_true(result):
 
 
 def test_json_names_are_those_of_the_documentation(result):
-    """Somebody's script, written from the page, would find nothing."""
+    """A script written from the page would find nothing."""
     page = (ROOT / "docs" / "profile.md").read_text()
     assert set(record(result, "data0.bin")["counters"]) <= set(re.findall(r"`([a-z_0-9]+)`", page))
     words = set(re.findall(r"`(\w+)`", page))
@@ -309,7 +309,7 @@ def test_trace_has_every_operation(trace, result):
 
 
 def test_trace_names_processes_and_has_marks_and_counters(trace):
-    """Somebody who opens it must know what he looks at."""
+    """A user who opens it must know what it shows."""
     names = [e["args"]["name"] for e in trace if e["name"] == "process_name"]
     assert "job" in names and any("program.py" in n for n in names)
     assert any(n.startswith("worker 1: ") for n in names)

@@ -270,7 +270,7 @@ def test_weak_scaling_that_nothing_makes_grow_is_pointed_out(stoker, tmp_path):
 
 
 def test_a_folder_that_is_somebodys(stoker, tmp_path):
-    """Somebody's data would be mixed with a study."""
+    """A user's data would be mixed with a study."""
     (tmp_path / "data").mkdir()
     (tmp_path / "data/file").write_text("mine")
     run = stoker("scale", "--n", "1", "-o", tmp_path / "data", "--", "true", "{n}", rc=2)
@@ -407,7 +407,7 @@ def test_an_openmp_program(stoker, tmp_path):
 @pytest.mark.parametrize("mpi", [pytest.param("openmpi", marks=needs_command("mpicc.openmpi")),
                                  pytest.param("mpich", marks=needs_command("mpicc.mpich"))])
 def test_an_mpi_program(stoker, tmp_path, mpi):
-    """Ranks would each do all of the work, and nobody would see it in the times."""
+    """Each rank would do all of the work, and the times would not show it."""
     program = compiled("../scale/programs/mpi.c", "-O2", compiler=f"mpicc.{mpi}")
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin/mpirun").write_text(f'#!/bin/sh\nexec mpirun.{mpi} "$@"\n')

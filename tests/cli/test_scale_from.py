@@ -89,7 +89,7 @@ def test_plot_holds_every_point(stoker, tmp_path, locale, point, ideal):
 
 
 def test_noise_keeps_it_honest(stoker, tmp_path):
-    """Somebody would double the GPUs for a difference that is chance."""
+    """A user would double the GPUs for a difference that is chance."""
     rows = [(1, 100), (1, 104), (1, 97), (4, 30), (4, 31.5), (4, 29), (8, 29.6), (8, 31), (8, 28.6)]
     result = stoker("scale", "--from", write(tmp_path / "t.csv", rows), "--json", "-").json()["result"]
     series = result["series"][0]

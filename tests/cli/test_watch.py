@@ -113,7 +113,7 @@ def fake_srun(slurm, lines, status=0):
 
 
 def test_what_nodes_send_is_not_trusted(stoker, tmp_path):
-    """A program's name could steer the terminal of whoever watches the job."""
+    """A program's name could steer the terminal of the user who watches the job."""
     slurm = FakeSlurm(tmp_path)
     process = {"pid": 1, "command": "x\x1b]0;owned\x07\n\x1b[2J", "threads": 1, "cpus": 1e300,
                "memory_bytes": 2**62, "state": "\x1b", "step": "\x1b[1m", "rank": -5}

@@ -208,7 +208,7 @@ def test_masks(stoker, tmp_path, masks, ending):
 
 
 def test_annotations_beside_images(stoker, tmp_path):
-    """A table of captions or COCO's annotations are no samples; nobody reads them silently."""
+    """A table of captions or COCO's annotations are not samples, and are never read silently."""
     coco = tmp_path / "coco"
     write(coco, *(f"{s}/{i}.jpg" for s in ("train2017", "val2017") for i in range(3)))
     write(coco, "annotations/instances_train2017.json", data=b"{}")

@@ -102,7 +102,7 @@ def test_reads_images(stoker, tree, tmp_path, comp, options):
 
 @pytest.mark.parametrize("comp", ["lzo", "lzma"])
 def test_other_compressors_are_named(stoker, tree, tmp_path, comp):
-    """An image nobody can decode must say so, and what to do."""
+    """For an image that cannot be decoded, the message must say so, and what to do."""
     root, _ = tree
     mksquashfs(root, tmp_path / "i.sqsh", "-comp", comp)
     r = stoker("inspect", tmp_path / "i.sqsh", rc=3)

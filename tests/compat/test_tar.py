@@ -669,7 +669,7 @@ def test_json_that_is_none(stoker, tmp_path):
         assert result.out.count("is not JSON") == (0 if name == "good" else len(bad))
     result = stoker("inspect", tmp_path / "bad.tar", "--sample", "1", rc=4)
     assert "bad.tar" in result.err and "'json' is not JSON" in result.err
-    # Nor are files written that nobody could read again.
+    # Nor are files written that no reader could open again.
     folder = tmp_path / "folder"
     folder.mkdir()
     (folder / "a.json").write_bytes(b"{")

@@ -250,7 +250,7 @@ def make_sequences(path, count=5):
 
 
 def test_sequence_written_by_us(stoker, tmp_path):
-    """Sequences would not come out as they came in when they are written anew."""
+    """Sequences would change when they are written again."""
     make_sequences(tmp_path / "in.tfrecord")
     out = tmp_path / "packed"
     # New keys, so that records cannot be copied as they are.

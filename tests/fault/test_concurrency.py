@@ -10,6 +10,7 @@ import threading
 
 import pytest
 
+import formatlib
 from conftest import PATIENCE_S, STOKER, Result, check_sane, clean_env, make_images, run_stoker
 from faultlib import LONG, held_at, let_go, names, needs_strace, tree
 
@@ -148,11 +149,10 @@ def test_read_while_it_is_replaced(tmp_path):
 # ---- threads -----------------------------------------------------------------------------------
 
 TSAN = os.environ.get("STOKER_TSAN")
-FORMATS = ["tfrecord", "tar", "recordio", "jsonl", "npz", "hdf5", "lmdb", "folder", "squashfs"]
 
 
 @pytest.mark.skipif(not TSAN, reason="set STOKER_TSAN to a build with -Db_sanitize=thread")
-@pytest.mark.parametrize("fmt", FORMATS if TSAN else ["any format"])
+@pytest.mark.parametrize("fmt", formatlib.IMAGES if TSAN else ["any format"])
 def test_threads_of_one_process(tmp_path, fmt):
     """Two threads at one variable: right a thousand times, wrong once, never found again."""
     make_images(tmp_path / "img", classes=8, per_class=80 if LONG else 12, sizes=(10, 9000))
@@ -185,7 +185,7 @@ def test_threads_of_one_process(tmp_path, fmt):
 
 # ---- verify ------------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("fmt", FORMATS)
+@pytest.mark.parametrize("fmt", formatlib.IMAGES)
 def test_verify_of_many_blocks(tmp_path, fmt):
     """Threads that pass blocks to each other would wait for one that never comes."""
     make_images(tmp_path / "img", classes=3, per_class=100, sizes=(0, 9000))

@@ -18,6 +18,7 @@ import zlib
 import numpy as np
 import pytest
 
+import formatlib
 import tfrecordlib as tfr
 from conftest import LONG, flip_byte, make_images
 from faultlib import BAD, MIB, bad, measured, usual_memory  # noqa: F401 (two are fixtures)
@@ -126,16 +127,12 @@ def test_gzip_damaged(bad, tmp_path, fmt):
 
 # ---- every format ------------------------------------------------------------------------------
 
-FORMATS = ["tfrecord", "tar", "recordio", "npy", "npz", "csv", "tsv", "json", "jsonl", "hdf5", "lmdb",
-           "squashfs"]
-SUFFIX = {"tfrecord": ".tfrecord", "recordio": ".rec", "hdf5": ".h5", "squashfs": ".squashfs"}
-
-
 def suffix(fmt):
-    return SUFFIX.get(fmt, f".{fmt}")
+    known = formatlib.FORMATS[fmt]["suffixes"]
+    return f".{fmt}" if f".{fmt}" in known else known[0]
 
 
-@pytest.mark.parametrize("fmt", FORMATS)
+@pytest.mark.parametrize("fmt", formatlib.IN_FILES)
 def test_garbage(bad, tmp_path, fmt):
     """A file that is not what its name says would crash the reader of that format."""
     path = tmp_path / f"garbage{suffix(fmt)}"
@@ -146,7 +143,7 @@ def test_garbage(bad, tmp_path, fmt):
         bad("verify", path, rc=(0, *BAD))
 
 
-@pytest.mark.parametrize("fmt", FORMATS)
+@pytest.mark.parametrize("fmt", formatlib.IN_FILES)
 def test_zero_length(bad, tmp_path, fmt):
     """An empty file left by a failed copy would crash, or pass for a dataset with samples."""
     path = tmp_path / f"empty{suffix(fmt)}"
@@ -168,7 +165,7 @@ def packed_once(tmp_path_factory):
     lines = [{n: rows[n][i] for n in rows} for i in range(40)]
     (root / "in.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     found = {}
-    for fmt in FORMATS:
+    for fmt in formatlib.IN_FILES:
         if fmt == "npy":
             np.save(root / "in.npy", np.arange(3000.).reshape(100, 30))
             found[fmt] = root / "in.npy"
@@ -204,7 +201,7 @@ def damaged_copies(blob, path):
     yield "64 bytes overwritten in the middle"
 
 
-@pytest.mark.parametrize("fmt", FORMATS)
+@pytest.mark.parametrize("fmt", formatlib.IN_FILES)
 def test_damaged_files_never_crash(bad, tmp_path, packed_once, fmt):
     """A truncated or bit-flipped file would kill the command instead of being reported."""
     if fmt not in packed_once:
@@ -234,7 +231,7 @@ def make_tar(members, fmt=tarfile.GNU_FORMAT):
 
 @pytest.mark.parametrize("name", ["../../x.txt", "a/../../x.txt", "/tmp/stoker-x.txt", "a/./../../x.txt"])
 def test_tar_member_that_leaves(bad, stoker, tmp_path, name):
-    """Unpacking somebody's tar would write outside the destination."""
+    """Unpacking a hostile tar would write outside the destination."""
     inside = tmp_path / "in" / "side"
     inside.mkdir(parents=True)
     path = inside / "evil.tar"
@@ -263,7 +260,7 @@ def test_example_key_that_leaves(bad, tmp_path):
 
 
 def test_inspect_writes_only_where_told(stoker, tmp_path):
-    """`inspect --sample -o DIR` on somebody's data would write outside DIR."""
+    """`inspect --sample -o DIR` on hostile data would write outside DIR."""
     pytest.importorskip("google.protobuf")
     example, _ = tfr.messages()
     path = tmp_path / "names.tfrecord"
@@ -483,7 +480,7 @@ def with_checksums(index):
 
 
 def test_index_that_names_files_outside(stoker, tmp_path):
-    """An index that came with somebody's data would make us read files of ours into samples."""
+    """An index that came with the data would make stoker read private files into samples."""
     assert xxh64(b"") == 0xEF46DB3751D8E999 and xxh64(b"a" * 100) == xxh64(bytes([97]) * 100)
     data, name, forged = tmp_path / "data", b"aaaaaaaaaa.tfrecord", b"../out/secret.tfrec"
     (tmp_path / "out").mkdir()
@@ -505,7 +502,7 @@ def test_index_that_names_files_outside(stoker, tmp_path):
                                   "x\0y", "n" * 5000])
 @pytest.mark.parametrize("where", ["shards", "other_files"])
 def test_manifest_with_hostile_names(bad, tmp_path, packed, name, where):
-    """Somebody's manifest would make us read (or verify, or list) files outside the dataset."""
+    """A hostile manifest would make stoker read (or verify, or list) files outside the dataset."""
     out, _, manifest = packed
     m = json.loads(manifest.read_text())
     m[where][0]["name"] = name
@@ -519,7 +516,7 @@ def test_manifest_with_hostile_names(bad, tmp_path, packed, name, where):
 
 
 def test_manifest_damaged(bad, tmp_path, packed):
-    """A damaged manifest would crash, or the dataset pass for somebody else's folder."""
+    """A damaged manifest would crash stoker, or the dataset would pass for a foreign folder."""
     out, _, manifest = packed
     text = manifest.read_text()
     m = json.loads(text)

@@ -94,7 +94,7 @@ def test_flipped_bytes(tmp_path, kind):
         else:
             errors += 1
             assert "index" in result.err, f"byte {at}: {result}"
-    assert errors < len(blob) // 97  # most is found when it is opened: then it is built anew
+    assert errors < len(blob) // 97  # most damage is detected when the index is opened; then it is rebuilt
 
 
 @pytest.mark.parametrize("kind", ["parts", "packed"])
@@ -232,7 +232,7 @@ def test_files_of_a_folder_that_change(tmp_path):
     (root / "class02").mkdir()
     (root / "class02/x.jpg").write_bytes(files.setdefault("class02/x.jpg", b"x" * 100))
     check()
-    # Written anew in place: no folder shows it. Said when it is read, never given as it was.
+    # Rewritten in place: no folder shows it. Reading reports it, and never returns the old data.
     (root / "class02/x.jpg").write_bytes(b"y" * 100)
     files["class02/x.jpg"] = b"y" * 100
     result = data_of(root, len(files) - 1, rc=(0, 4))
@@ -478,7 +478,7 @@ OLD_INDEX = (
 
 
 def test_index_of_the_last_version(tmp_path):
-    """It would be misread, or nobody would know why everything is listed again."""
+    """It would be misread, or a user would not know why everything is listed again."""
     table = tmp_path / "t.csv"
     table.write_text("a,b\n1,2\n3,4\n")
     index = tmp_path / "t.csv.stkidx"

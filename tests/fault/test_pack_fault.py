@@ -17,27 +17,20 @@ import time
 import numpy as np
 import pytest
 
+import formatlib
 import tfrecordlib as tfr
 from conftest import STOKER, clean_env, make_images, run_stoker
 from faultlib import (LONG, as_nobody, change_points, held_at, kill_at, ladder, let_go, names, needs_root,
                       needs_strace, run_traced, same_tree, small_disk, tree)
 
-# What an image folder can be packed into.
-FORMATS = {"tfrecord": ("--shards", "3"), "tar": ("--shards", "2"), "recordio": ("--shards", "2"),
-           "jsonl": ("--shards", "2"), "npz": (), "hdf5": (), "lmdb": (), "folder": (),
-           "squashfs": ()}
-
-
-def writes(fmt):
-    done = {f["name"]: f for f in run_stoker("formats", "--json", "-", "--quiet").json()["result"]
-            ["formats"]}
-    return done[fmt].get("write") and not done[fmt].get("missing")
+SHARDS = {"tfrecord": 3, "tar": 2, "recordio": 2, "jsonl": 2}  # the others: one file
+FORMATS = {name: ("--shards", str(SHARDS[name])) if name in SHARDS else () for name in formatlib.IMAGES}
 
 
 @pytest.fixture(autouse=True)
 def needs_format(request):
     fmt = request.node.callspec.params.get("fmt") if hasattr(request.node, "callspec") else None
-    if fmt and not writes(fmt):
+    if fmt and not formatlib.writes(fmt):
         pytest.skip(f"this build does not write {fmt}")
 
 
@@ -137,7 +130,7 @@ def test_killed_while_replacing(site, fmt, exchange):
 
 @needs_strace
 def test_forced_run_can_be_resumed(site):
-    """Hours of a --force run that was killed would be lost: --force alone begins anew."""
+    """Hours of a --force run that was killed would be lost: --force alone starts over."""
     site.run(*site.pack("tfrecord", "--shuffle", "1"))
     old = tree(site.out)
     args = site.pack("tfrecord", "--shuffle", "2")
@@ -196,7 +189,7 @@ def test_resume_rewrites_a_shard_that_is_damaged(site):
 # ---- refused -----------------------------------------------------------------------------------
 
 def test_never_replaces_what_is_not_ours(site):
-    """A wrong destination would cost somebody's files."""
+    """A wrong destination would cost a user's files."""
     site.out.mkdir()
     (site.out / "precious").write_text("mine")
     before = tree(site.root / "d")
@@ -282,7 +275,7 @@ def test_destination_inside_the_source_is_refused(site):
 
 @needs_root
 def test_mount_point_as_destination(site):
-    """A mounted folder cannot be renamed: that would be found out after all the work."""
+    """A mounted folder cannot be renamed: pack would detect that after all the work."""
     site.out.mkdir()
     with small_disk(site.out, "1m"):
         assert "mounted" in site.run(*site.pack("tar"), rc=4).err
@@ -301,7 +294,7 @@ def numbers_source(root):
     return path, root / "x.npy"
 
 
-@pytest.mark.parametrize("fmt", [*FORMATS, "json", "csv", "tsv", "npy"])
+@pytest.mark.parametrize("fmt", formatlib.NAMES)
 def test_same_bytes_whatever_the_jobs(tmp_path, fmt):
     """Two runs of the same command could not be compared, and --resume not be trusted. (A small
     --memory makes many small chunks for the jobs to fight over.)"""
@@ -373,7 +366,7 @@ def test_full_disk(site, fmt):
 @needs_strace
 @pytest.mark.parametrize("fmt", ["tfrecord", "recordio", "lmdb"])
 def test_no_space_at_any_call(site, fmt):
-    """The one call whose failure nobody looks at would make a dataset that is not whole."""
+    """One call whose failure is not checked would make an incomplete dataset."""
     args = site.pack(fmt)
     points = [p for p in change_points(*args, tmp=site.root, cwd=site.root) if p[0] != "openat"]
     want = tree(site.out)

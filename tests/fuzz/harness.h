@@ -23,7 +23,7 @@ int stk_fuzz_format(const char *format, const uint8_t *data, size_t size);
 int stk_fuzz_jailed(const char *format, const uint8_t *data, size_t size);
 
 /* A sink (lister.h) that looks at all of every event and ends the run at one that refers to what
- * was never listed. Its counts begin anew with each call. */
+ * was never listed. Its counts start at zero with each call. */
 struct stk_sink;
 struct stk_sink *stk_fuzz_sink(void);
 /* Lists a file with that sink, in this process. */

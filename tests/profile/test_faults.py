@@ -190,7 +190,7 @@ def test_full_log_disk(watched, profile, data, tmp_path):
 @needs_root
 @pytest.mark.parametrize("leave", ["os.chroot('.'); os.chdir('/')", "os.setuid(65534)"])
 def test_child_that_leaves_before_it_reads(profile, data, leave):  # noqa: F811
-    """A server's worker locks itself in first: its reads would be missing, and nobody would say."""
+    """A server's worker confines itself first: its reads would be missing without a word."""
     code = ("import os, sys\nos.chdir(sys.argv[1])\npid = os.fork()\n"
             f"if pid == 0: {leave}; print(len(open('f07.bin', 'rb').read())); sys.exit(0)\n"
             "sys.exit(os.waitpid(pid, 0)[1])")

@@ -73,7 +73,7 @@ def test_calls_of_the_os_module(run):
 
 
 def test_mapped_files(run):
-    """A mapped dataset would look as if nobody read it."""
+    """A mapped dataset would look as if it was never read."""
     p, folder = run("mapped")
     found = counters(p, folder / "a.bin")
     assert found["mmaps"] == 2 and found["mmap_bytes"] == 1000000 + 4096 and "reads" not in found
@@ -233,7 +233,7 @@ def test_mpi(mpi, inside, profile, tmp_path):
         "opens": ranks, "reads": ranks * 10, "read_bytes": ranks * 81920}
     assert p.counts(data / "out.bin", ("opens", "writes", "write_bytes"), "mpi-io") == {
         "opens": ranks, "writes": ranks, "write_bytes": ranks * 65536}
-    # Below, the bytes are moved once, by whoever collected them.
+    # Below, the bytes are moved once, by the process that collected them.
     assert p.count(data / "out.bin", "write_bytes", "posix") == ranks * 65536
     assert p.count(data / "shared.bin", "read_bytes", "posix") >= ranks * 81920
     assert p.counts(data / "note.txt", ("writes", "write_bytes"), "stdio") == {

@@ -93,7 +93,7 @@ def test_links_to_headings_exist(page):
 
 
 def test_every_rule_is_documented(stoker):
-    """Somebody who gets a finding would not learn what it goes by."""
+    """A user who gets a finding would not learn what it is based on."""
     rules = [r["id"] for r in stoker("advise", "--list", "--json", "-").json()["result"]["rules"]]
     page = (ROOT / "docs/profile.md").read_text().split("\n## Findings\n")[1].split("\n## ")[0]
     assert sorted(rules) == sorted(re.findall(r"^\| `([a-z0-9-]+)` \|", page, re.M))
@@ -114,7 +114,7 @@ def test_every_action_is_documented():
 
 
 def test_the_index_is_laid_out_as_documented(stoker, images, tmp_path):
-    """Somebody's own reader of the index, written from the page, would read nonsense."""
+    """A reader of the index written from the page would read nonsense."""
     stoker("pack", images[0], tmp_path / "p", "--shards", "2", "--name", "n")
     data = (tmp_path / "p/index.stkidx").read_bytes()
     magic, version, ntables, size = struct.unpack_from("<8sIIQ", data, 0)

@@ -27,7 +27,7 @@ def includes():
 
 
 def test_every_room_is_in_the_picture():
-    """A room that nobody described is a room where everything ends up."""
+    """A room without a description collects everything."""
     assert set(ROOMS) == {path.parts[1] for path, *_ in includes()}
 
 
@@ -54,7 +54,7 @@ def test_private_headers_stay_in_their_room():
 
 
 def test_rooms_are_not_crowded():
-    """Some 40 sources are what somebody can keep in mind."""
+    """A reader can keep some 40 sources in mind."""
     for folder in {p.parent for p in (ROOT / "src").rglob("*.c")}:
         assert len(list(folder.glob("*.c"))) <= 45, folder
 

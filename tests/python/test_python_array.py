@@ -73,7 +73,7 @@ def test_dlpack(array):
 
 
 def test_dlpack_capsules(array):
-    """Capsules nobody took do not keep the memory; new consumers get the new kind."""
+    """Capsules that were not taken do not keep the memory; new consumers get the new kind."""
     a = array(VALUES)
     before = sys.getrefcount(a)
     capsules = [a.__dlpack__(), a.__dlpack__(max_version=(1, 0)), a.__dlpack__(stream=None),

@@ -91,7 +91,7 @@ def test_arrays_keep_their_memory(tmp_path):
     ds.close()
     del ds
     assert all(np.array_equal(k, a[i]) for i, k in zip(range(0, 50, 5), kept))
-    kept[0][:] = 0  # private to whoever has it
+    kept[0][:] = 0  # a private copy
     assert np.array_equal(kept[1], a[5])
 
 
@@ -192,7 +192,7 @@ sys.exit("it was not interrupted")
 
 
 def test_signal_default_is_python_s():
-    """Importing the package changes nobody's signal handlers."""
+    """Importing the package changes no signal handlers."""
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 

@@ -27,7 +27,7 @@ def digits(tmp_path_factory):
 
 
 def test_mnist(digits):
-    """Whoever copies the example gets a model that learns."""
+    """A user who copies the example gets a model that learns."""
     shares = [int(x) for x in re.findall(r"(\d+)% right", digits[1])]
     assert len(shares) == 4 and shares[0] < 40 and shares[-1] > 75
 
@@ -72,7 +72,7 @@ def launch(processes, *args):
 
 
 def test_ddp_stops_and_goes_on(tmp_path):
-    """Uneven data hangs nobody; after a stop another number of ranks misses nothing."""
+    """Uneven data hangs no rank; after a stop, another number of ranks misses nothing."""
     pytest.importorskip("torch", reason="python3-torch is not installed")
     rng = np.random.default_rng(0)
     y = np.arange(1003) % 10

@@ -113,7 +113,7 @@ def test_text_and_values(tmp_path):
 
 
 def test_fields_and_keys(stoker, images, tmp_path):
-    """Columns nobody wants are not made; keys come where they are asked for."""
+    """Columns that are not requested are not made; keys come only on request."""
     stoker("pack", images[0], tmp_path / "p", "--format", "tar")
     import stoker as package
     batch = next(iter(package.Loader(tmp_path / "p", batch=15, shuffle=False, fields="label",
@@ -346,7 +346,7 @@ def test_damage_stops(damaged):
         assert 30 * 116 <= e.value.offset < 31 * 116
 
 def test_epochs_beyond_what_a_double_holds(table):
-    """The state of such an epoch is written as text: it could not be gone on from."""
+    """The state of such an epoch is written as text: the epoch could not be resumed."""
     for epoch in (2 ** 53 + 1, 2 ** 63 + 5):
         loader = stoker.Loader(table, batch=100, epoch=epoch)
         first = labels([next(iter(loader))])

@@ -9,7 +9,7 @@ import pytest
 
 from pythonlib import environment, stoker
 
-# Stands for the preload library: writes down what it is told.
+# Stands in for the preload library: records its calls.
 LISTENER = r"""
 #include <stdint.h>
 #include <stdio.h>

@@ -58,7 +58,7 @@ def offline():
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory):
-    """The source archive, unpacked: what somebody gets who has no git repository."""
+    """The source archive, unpacked: what a user without a git repository gets."""
     made = tmp_path_factory.mktemp("sdist")
     run(sys.executable, "-c", "import backend, sys; backend.build_sdist(sys.argv[1])", made,
         cwd=ROOT / "python")

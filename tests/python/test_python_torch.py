@@ -99,7 +99,7 @@ def test_resume_in_the_middle(table, options):
 
 
 def test_len_that_was_wrong(table):
-    """A trainer that asked for len() and then loads a state with more batches is told."""
+    """A trainer that asked for len() and then loads a state with more batches gets an error."""
     one = stoker_torch.Loader(table, batch=50, rank=0, world=1)
     batches = iter(one)
     for _ in range(8):

@@ -77,7 +77,7 @@ def rewrite(node, folder):
 
 @pytest.mark.parametrize("how", ["written over", "replaced", "a link", "a folder"])
 def test_a_plan_that_others_could_change(node, mine, how):
-    """One's own study in a group's folder: whoever of the group edits it chooses what runs."""
+    """A user's study in a group's folder: any member who edits it would choose what runs."""
     plan = mine / "plan.json"
     text = rewrite(node, mine)
     why = "others"
@@ -159,7 +159,7 @@ def bin_without(node, tool):
 @pytest.mark.parametrize("tool", TOOLS)
 @pytest.mark.parametrize("how", ["of another user", "writable", "sticky", "below a writable one", "a file of theirs"])
 def test_root_starts_nothing_that_others_put_there(node, tool, how):
-    """PATH of an administrator with a project's bin in it: whoever may write there becomes root."""
+    """An administrator's PATH includes a project's bin: every user who may write there becomes root."""
     folder = node.root / "site"
     plant(node, tool, folder)
     if how == "of another user":
@@ -200,7 +200,7 @@ def test_roots_own_folders_are_fine(node):
 
 
 def test_a_user_may_have_any_path(node):
-    """Only root is told what its PATH may hold."""
+    """Only root gets the message about its PATH."""
     folder = node.shared / "bin"
     node.victim.shell(f"mkdir {folder}; printf '#!/bin/sh\\ntouch ~/ran\\n' >{folder}/squeue; chmod 755 {folder}/squeue")
     done = node.victim.stoker("job", 12, "--verbose", rc=None, env={"PATH": f"{folder}:/usr/bin:/bin"})
@@ -223,7 +223,7 @@ HOSTILE = ["\x1b]0;evil\x07", "\x1b[2J", "$(touch evil)", "`touch evil`", "a\nJo
 
 
 def test_whatever_slurm_says_is_only_shown(tmp_path):
-    """A job's name is chosen by whoever submits it, and an administrator looks at it."""
+    """The user who submits a job chooses its name, and an administrator looks at it."""
     slurm = FakeSlurm(tmp_path)
     fields = (slurm.folder / "sacct.txt").read_text().partition("\n")[0].split(",")
     jobs = [str(901 + shift) for shift in range(3)]

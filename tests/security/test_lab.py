@@ -34,7 +34,7 @@ def leaks(folder, text=SECRET):
 
 @pytest.mark.parametrize("umask", [0o000, 0o002, 0o022])
 def test_a_profile_is_private(node, umask):
-    """Colleagues would read which files somebody works on, and how they start their program."""
+    """Colleagues would read which files a user works on, and how the program is started."""
     folder = node.shared / "prof"
     node.victim.stoker("profile", "-o", folder, "--", "cat", "/etc/hostname", umask=umask)
     for name, mode in modes(folder).items():
@@ -147,7 +147,7 @@ def test_watch_masks_commands(node):
 # ---- folders that others have put in our way ------------------------------------------------------
 
 def test_a_planted_profile_folder_is_not_used(node):
-    """Somebody who owns the folder replaces what is in it, and reads which files were opened."""
+    """The owner of the folder could replace its files, and read which files were opened."""
     planted = node.shared / "prof"
     node.attacker.shell(f"mkdir -m 777 {planted}")
     done = node.victim.stoker("profile", "-o", planted, "--", "cat", "/etc/hostname")

@@ -115,7 +115,7 @@ def test_what_the_user_names_may_be_a_link(stoker, linked, tmp_path):
 
 
 def test_shards_that_are_links(any_kernel, tmp_path):
-    """The same for shards, which are opened when the format is found out."""
+    """The same for shards, which are opened when the format is detected."""
     root = tmp_path / "root"
     root.mkdir()
     for name in "in.tar", "../out.tar":
@@ -151,7 +151,7 @@ def test_packed_shards_that_are_links(any_kernel, stoker, linked, tmp_path, form
 
 
 def test_manifest_that_is_a_link(stoker, linked, tmp_path):
-    """Somebody else's manifest would describe this folder."""
+    """Another user's manifest would describe this folder."""
     out = packed_with_link(stoker, linked, tmp_path, "tfrecord", "manifest.json")
     assert not inspect(stoker, out)["has_manifest"]
     assert inspect(stoker, out, "--follow-links")["has_manifest"]

@@ -193,7 +193,7 @@ def packed_integers(n, values):
 @needs_root
 def test_records_rewritten_while_they_are_taken_apart(tmp_path):
     """A list of integers is counted, then read. Whoever owns the data could make it longer in between: a
-    heap overflow with bytes of his choice. So what others can change is not mapped."""
+    heap overflow with bytes of that user's choice. So what others can change is not mapped."""
     n, data = 1 << 19, tmp_path / "d.tfrecord"
     many, few = b"\x01" * n, b"\x81\x01" * (n // 2)
     record, at = packed_integers(n, many)

@@ -61,7 +61,7 @@ def test_files_are_made_in_one_place():
 
 
 def test_exceptions_are_used():
-    """An exception that nobody needs any more would let the next one in."""
+    """An exception that is no longer needed would let the next one in."""
     for name, calls in ALLOWED.items():
         assert set(calls) <= uses(ROOT / name), name
 

@@ -135,7 +135,7 @@ def test_index_that_a_group_may_write(tar):
     assert planted.stat().st_mode & 0o777 == 0o644, "it was the caller's: built anew in its place"
     plant(node.victim, sound, planted, 0o646)
     assert data_of(node.victim, path, 0) == files["k0"]
-    # Whoever may write the data as well gains nothing by writing the index.
+    # A user who may write the data, too, gains nothing by writing the index.
     plant(node.victim, sound, planted, 0o664)
     os.chown(planted, VICTIM, GROUP)
     os.chown(path, VICTIM, GROUP)
@@ -254,7 +254,7 @@ def test_a_stranger_s_manifest_json_is_no_manifest(node):
 # ---- states ------------------------------------------------------------------------------------
 
 def test_foreign_state(node):
-    """Somebody else would choose which samples a training sees."""
+    """Another user would choose which samples a training sees."""
     path = node.attacker.home / "state"
     node.attacker.home.chmod(0o755)
     node.attacker.stoker("load", node.data, "--batch", "2", "--steps", "3", "--state", path)

@@ -360,7 +360,7 @@ def test_short_reads(tmp_path, direct):
 
 
 def test_stall_and_its_end(tmp_path):
-    """A storage that hangs for a while: whoever waits goes on when it is over, or cleared."""
+    """Storage that hangs for a while: waiting processes continue when the rule ends or is cleared."""
     src, data = one_file(tmp_path, MIB)
     with slowfs(src, tmp_path / "mnt") as fs:
         fd = os.open(fs.mnt / "x.rec", os.O_RDONLY)
@@ -407,7 +407,7 @@ def test_vanish(tree, tmp_path):
 
 @pytest.mark.parametrize("direct", [False, True])
 def test_shrink(tmp_path, direct):
-    """A file cut short by somebody else, while it is open."""
+    """Another process truncates a file while it is open."""
     src, data = one_file(tmp_path, MIB)
     with slowfs(src, tmp_path / "mnt", cache="off" if direct else "open") as fs:
         path = fs.mnt / "x.rec"

@@ -62,7 +62,7 @@ def readable(path):
 
 
 def test_bad_folders_are_refused(tmp_path):
-    """A path too long for a socket, or somebody's folder, would end in a riddle."""
+    """A path too long for a socket, or a user's folder, would give a cryptic error."""
     for folder in ("/tmp/" + "x" * 80, "relative", "/tmp/a b"):
         done = subprocess.run([CLUSTER, "start"], env=clean_env({"STOKER_SLURM_DIR": folder}),
                               capture_output=True, text=True)

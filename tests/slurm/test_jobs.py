@@ -48,7 +48,7 @@ def jobs(slurm, tmp_path_factory):
 
 
 def test_what_a_job_asked_got_and_used(slurm, jobs):
-    """Numbers of a real job would be wrong, and nobody would notice."""
+    """Numbers of a real job would be wrong unnoticed."""
     j = slurm.report(jobs["tasks"])
     assert (j["state"], j["exit_status"], j["name"]) == ("completed", 0, "tasks")
     assert (j["got"]["nodes"], j["got"]["cpus"], j["got"]["gpus"], j["got"]["gpu_kind"]) == (2, 3, 4, "k80")
@@ -64,7 +64,7 @@ def test_what_a_job_asked_got_and_used(slurm, jobs):
 
 
 def test_how_jobs_ended(slurm, jobs):
-    """Somebody would look for a fault in a program that had too little memory."""
+    """A user would look for a fault in a program that had too little memory."""
     status = slurm.report(jobs["status"])
     assert (status["state"], status["exit_status"], status["name"]) == ("failed", 3, "sta|tus\n$(x)")
     assert (slurm.report(jobs["signal"])["state"], slurm.report(jobs["signal"])["exit_signal"]) == ("failed", 11)

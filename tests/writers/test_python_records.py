@@ -48,7 +48,7 @@ def test_tfrecord_package_sequences(tmp_path):
         assert np.ravel(s["seq"]).tolist() == [k / 2 for k in range(i + 1)]
 
 
-# ---- NPZ: a zip is a zip, whoever wrote it ----
+# ---- NPZ: a zip is a zip, whatever program wrote it ----
 
 def arrays():
     return {"x": RNG.normal(size=(20, 3, 2)), "y": np.arange(20, dtype="i2"),

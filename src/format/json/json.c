@@ -30,16 +30,6 @@ static size_t bom_length(const uint8_t *p, size_t n)
     return n >= 3 && memcmp(p, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
 }
 
-/* Checks the file's first bytes: UTF-8 begins after *skip. */
-static int begin_text(struct stk_src *src, const uint8_t *p, size_t n, size_t *skip,
-                      struct stk_err *err)
-{
-    *skip = bom_length(p, n);
-    return stk_text_is_utf16(p, n)
-               ? stk_err_set(err, STK_E_UNSUPPORTED, stk_src_path(src), 0, STK_SAY_UTF16)
-               : 0;
-}
-
 /* ---- recognising -------------------------------------------------------------------------- */
 
 /* The first byte that is not a space; 0: none. */
@@ -280,31 +270,49 @@ static int scan_end(struct scan *s, uint64_t size, struct stk_err *err)
     return broken(s, size, "the file ends inside it", err);
 }
 
-static int json_list(struct stk_lister *l, struct stk_src *src, struct stk_err *err)
+static int list_field(struct stk_lister *l, struct stk_err *err)
 {
     struct stk_field_spec spec = {.name = "data", .kind = STK_BYTES, .codec = "json"};
-    struct scan s = {.lister = l, .field = stk_list_field(l, &spec, err)};
-    uint64_t off = 0;
-    if (s.field < 0)
-        return s.field;
-    for (;;) {
-        const uint8_t *p;
-        size_t got;
-        int rc = stk_src_peek(src, off, WINDOW, &p, &got, err);
-        if (rc < 0)
-            return rc;
-        if (!got)
-            break;
-        size_t skip = 0;
-        rc = off ? 0 : begin_text(src, p, got, &skip, err);
-        if (rc < 0)
-            return rc;
-        rc = scan_bytes(&s, off + skip, p + skip, got - skip, err);
+    return stk_list_field(l, &spec, err);
+}
+
+/* The text of a file, window by window; all zero before the first. */
+struct window {
+    const uint8_t *p;
+    size_t n;
+    uint64_t at; /* offset of p in the file; after the last window: the end */
+};
+
+/* Moves to the next window: 1, 0 at the end of the file, or negative. The first one begins after a
+ * byte order mark. */
+static int next_window(struct stk_src *src, struct window *w, struct stk_err *err)
+{
+    size_t got = 0, mark = 0;
+    w->at += w->n;
+    w->n = 0;
+    int rc = stk_src_peek(src, w->at, WINDOW, &w->p, &got, err);
+    if (rc < 0 || !got)
+        return rc < 0 ? rc : 0;
+    if (!w->at) {
+        if (stk_text_is_utf16(w->p, got))
+            return stk_err_set(err, STK_E_UNSUPPORTED, stk_src_path(src), 0, STK_SAY_UTF16);
+        mark = bom_length(w->p, got);
+    }
+    *w = (struct window){w->p + mark, got - mark, w->at + mark};
+    return 1;
+}
+
+static int json_list(struct stk_lister *l, struct stk_src *src, struct stk_err *err)
+{
+    struct scan s = {.lister = l, .field = list_field(l, err)};
+    struct window w = {0};
+    int rc = s.field;
+    while (rc >= 0 && (rc = next_window(src, &w, err)) > 0) {
+        rc = scan_bytes(&s, w.at, w.p, w.n, err);
         if (rc < 0 || s.state == BROKEN)
             return rc;
-        off += got;
     }
-    int rc = scan_end(&s, off, err);
+    rc = rc < 0 ? rc : scan_end(&s, w.at, err);
     return rc < 0 || !s.many ? rc
                              : stk_list_taken(l, "sample", "each object",
                                               "they follow one another without an array", err);
@@ -353,29 +361,16 @@ static int lines_bytes(struct lines *s, uint64_t base, const uint8_t *p, size_t 
 
 static int jsonl_list(struct stk_lister *l, struct stk_src *src, struct stk_err *err)
 {
-    struct stk_field_spec spec = {.name = "data", .kind = STK_BYTES, .codec = "json"};
-    struct lines s = {.lister = l, .field = stk_list_field(l, &spec, err), .blank = true};
-    uint64_t off = 0;
-    if (s.field < 0)
-        return s.field;
-    for (;;) {
-        const uint8_t *p;
-        size_t got;
-        int rc = stk_src_peek(src, off, WINDOW, &p, &got, err);
-        if (rc < 0)
-            return rc;
-        if (!got)
-            return end_line(&s, off, err);
-        size_t skip = 0;
-        rc = off ? 0 : begin_text(src, p, got, &skip, err);
-        if (rc < 0)
-            return rc;
-        s.start += skip;
-        rc = lines_bytes(&s, off + skip, p + skip, got - skip, err);
-        if (rc < 0)
-            return rc;
-        off += got;
+    struct lines s = {.lister = l, .field = list_field(l, err), .blank = true};
+    struct window w = {0};
+    int rc = s.field < 0 ? s.field : next_window(src, &w, err);
+    s.start = w.at;
+    for (; rc > 0; rc = next_window(src, &w, err)) {
+        int bad = lines_bytes(&s, w.at, w.p, w.n, err);
+        if (bad < 0)
+            return bad;
     }
+    return rc < 0 ? rc : end_line(&s, w.at, err);
 }
 
 /* ---- writing ------------------------------------------------------------------------------ */

@@ -27,7 +27,7 @@ def compute(seconds):
 
 
 def write_tfrecord(path, records, record_bytes):
-    """Framed as TFRecord; the checksums, which nobody reads here, are zero."""
+    """Framed as TFRecord; the checksums, which are not read here, are zero."""
     with open(path, "wb") as f:
         for i in range(records):
             f.write(struct.pack("<QI", record_bytes, 0))

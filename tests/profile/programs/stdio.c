@@ -81,7 +81,7 @@ static void writing(void)
     MUST(fflush(f) == 0 && fclose(f) == 0);
 }
 
-/* Streams without a file are nobody's business. */
+/* Streams without a file are not recorded. */
 static void memory(void)
 {
     char *text = NULL;

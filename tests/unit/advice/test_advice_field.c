@@ -194,7 +194,7 @@ static void one_files_numbers(void)
     done();
 }
 
-/* Whoever runs under PBS has no sbcast. */
+/* PBS has no sbcast. */
 static void schedulers(void)
 {
     static const char *const name[] = {"slurm", "pbs", ""};

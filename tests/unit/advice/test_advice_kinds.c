@@ -124,7 +124,7 @@ static void buffers_of_c_streams(void)
     done();
 }
 
-/* A seek asks nobody: thousands are nothing beside opens of milliseconds, millions are seconds. */
+/* A seek is local: thousands are nothing beside opens of milliseconds, millions are seconds. */
 static void seeks_are_cheap(void)
 {
     struct use u = {

@@ -341,7 +341,7 @@ static void latency(void)
     set_release(&s);
 }
 
-/* Programs of a script are no ranks; beside real ranks they are nobody's. */
+/* Programs of a script are not ranks; beside real ranks they belong to none. */
 static void script(void)
 {
     for (uint32_t ranks = 1; ranks <= 2; ranks++) {

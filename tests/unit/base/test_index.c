@@ -310,7 +310,7 @@ static void open_limited(const char *path, struct stk_index *idx)
 {
     CHECK_INT(stk_index_open(path, idx, NULL), 0);
     CHECK_INT(look_up_all(idx, NULL), 0);
-    stk_index_trim(idx, MOST); /* nobody said that it may */
+    stk_index_trim(idx, MOST); /* not allowed yet */
     CHECK(present_bytes(idx) > MOST);
     CHECK_INT(stk_index_limit(idx, NULL), 0);
     stk_index_trim(idx, MOST); /* what came since the last time stays once */
@@ -381,7 +381,7 @@ static void changed_when_dropped(void)
     }
 }
 
-/* Names in an index that came with somebody's data. */
+/* Names in an index that came with the data. */
 static void names_that_leave(void)
 {
     static const char *const bad[] = {"../x", "/etc/passwd", "a/../../b", "a//b", "./a", ""};
@@ -421,7 +421,7 @@ static void set_version(const char *path, uint32_t version)
     close(fd);
 }
 
-/* The index of a former version lacks what the next one has: it is made anew, and that is said. */
+/* An index of a former version lacks new parts: it is rebuilt, and a message says so. */
 static void former_version(void)
 {
     struct stk_open_options o = {.payload = "raw", .index = scratch_path("former.stkidx")};

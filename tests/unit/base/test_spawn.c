@@ -51,10 +51,10 @@ static void endings(void)
     CHECK_INT(stk_child_wait(&c), 0);
     CHECK(c.ending.signal == SIGUSR1 && c.ending.status == 128 + SIGUSR1);
     CHECK_INT(stk_child_wait(&c), ECHILD);
-    stk_child_kill(&c, SIGKILL); /* nobody, least of all our own group */
+    stk_child_kill(&c, SIGKILL); /* no process, least of all our own group */
 }
 
-/* Whoever starts a program learns at once that there is none, and has no child to wait for. */
+/* The caller learns at once that the program does not exist, and has no child to wait for. */
 static void not_there(void)
 {
     int fd[] = OUTPUT;

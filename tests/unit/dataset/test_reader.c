@@ -77,8 +77,8 @@ static void add_some(struct stk_fetch *f)
     CHECK_INT(stk_fetch_sort(f, NULL), 0);
 }
 
-static void sum_run(struct stk_fetch *f, size_t i, size_t end, uint64_t from, uint64_t to,
-                    uint64_t step)
+static void sum_bundle(struct stk_fetch *f, size_t i, size_t end, uint64_t from, uint64_t to,
+                       uint64_t step)
 {
     struct stk_sums sums = {.place = i};
     char *path = stk_files_path(&f->ds->files, stk_fetch_at(f, i)->file);
@@ -107,8 +107,8 @@ static void sums_as_bytes_come(struct stk_dataset *ds)
         stk_fetch_reset(&f);
         add_some(&f);
         for (size_t i = 0, j; i < stk_fetch_nwants(&f); i = j) {
-            j = stk_fetch_run(&f, i, step < 100 ? 5000 : 1 << 20, &from, &to);
-            sum_run(&f, i, j, from, to, step);
+            j = stk_fetch_bundle(&f, i, step < 100 ? 5000 : 1 << 20, &from, &to);
+            sum_bundle(&f, i, j, from, to, step);
         }
         for (size_t k = 0; k < stk_fetch_count(&f); k++) {
             const struct stk_want *w = stk_fetch_want(&f, k);

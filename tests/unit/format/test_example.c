@@ -316,7 +316,7 @@ static void test_json_is_checked(void)
     stk_buf_release(&b);
 }
 
-/* A file of somebody else's may have features that only look like our companions. */
+/* A foreign file may have features that only look like our companions. */
 static void test_companions_that_do_not_fit(void)
 {
     static const float f[4] = {1, 2, 3, 4};

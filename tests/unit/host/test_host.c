@@ -233,7 +233,7 @@ static void of_a_job(void)
     CHECK_INT(find(&t, 31)->member.rank, 5);
     CHECK_INT(find(&t, 40)->member.rank, -1);
     CHECK_INT(find(&t, 31)->ticks_before, 0);
-    /* Nobody is asked twice, but for a program that is another now. */
+    /* A process is asked once, and again only if it runs another program now. */
     host_process(40, 1, "rank", 1, 5);
     host_process(41, 40, "worker", 1, 6);
     host_process(31, 30, "worker", 11, 5);

@@ -107,16 +107,16 @@ static void engines_over_a_list(void)
         stk_buf_release(&s.bytes[i]);
 }
 
-/* ---- another place ---- */
+/* ---- an overlay ---- */
 
 struct copies {
-    struct stk_files_place base;
+    struct stk_files_overlay base;
     char folder[600];
 };
 
-static bool find_copy(const struct stk_files_place *p, uint64_t number, char *path, size_t room)
+static bool find_copy(const struct stk_files_overlay *o, uint64_t number, char *path, size_t room)
 {
-    const struct copies *c = (const void *)p;
+    const struct copies *c = (const void *)o;
     if (number == 0)
         return false;
     snprintf(path, room, "%s/%llu", c->folder, (unsigned long long)number);
@@ -155,13 +155,13 @@ static void read_sample(struct stk_dataset *ds, uint64_t i, const struct stk_buf
 }
 
 /* Data staged on a faster disk would be read from the slow one, or a half-staged file for whole. */
-static void another_place(void)
+static void an_overlay(void)
 {
     struct set s;
     struct copies c = {0};
     make_set(&s, "placed", 4, 30000, 4099);
     make_copies(&s, &c);
-    s.ds->files.place = &c.base;
+    s.ds->files.overlay = &c.base;
     for (size_t e = 0; e < NENGINES; e++) {
         struct stk_io *io = open_io(s.files, &all_engines[e], 8);
         many_reads(&s, io, 100, 20000);
@@ -269,7 +269,7 @@ int main(int argc, char **argv)
     CHECK_RUN(not_a_file);
     CHECK_RUN(on_record);
     CHECK_RUN(engines_over_a_list);
-    CHECK_RUN(another_place);
+    CHECK_RUN(an_overlay);
     files = stk_files_list(item, LIST);
     CHECK_CASE("bounded", NULL, bounded(&files));
     CHECK_CASE("from_many_threads", NULL, from_many_threads(&files));

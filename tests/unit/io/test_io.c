@@ -114,7 +114,7 @@ static void shrinking_file(const struct engine *e)
     CHECK_INT(truncate(path, 65536), 0);
     int rc = read_one(io, 0, 60000, 100000, &req);
     if (stk_io_maps(io)) {
-        /* Either the engine sees it, or whoever looks at the bytes. */
+        /* Either the engine or the reader of the bytes detects it. */
         CHECK(rc == 0 || rc == STK_E_STALE);
         if (rc == 0) {
             look_at_all(&req);

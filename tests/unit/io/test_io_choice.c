@@ -219,7 +219,7 @@ static int read_forbidden(const struct set *s, enum stk_io_kind kind, unsigned c
         return 77;
     if (!late)
         io = open_io(s->files, &e, 8);
-    /* Only what is closed after it was opened is found out on the way. */
+    /* Only a call that is refused after the ring was opened is detected on the way. */
     CHECK(late || !strcmp(stk_io_detail(io), "direct, threads") ||
           !strcmp(stk_io_name(io), "threads"));
     many_reads(s, io, 200, 10000);

@@ -146,7 +146,7 @@ static bool poor(struct classes c, int shuffle, uint64_t block, uint64_t window)
     return found;
 }
 
-/* A warning that comes always is read by nobody; one that does not come costs accuracy. */
+/* A warning that always comes is ignored; one that never comes costs accuracy. */
 static void at_a_glance(void)
 {
     const int block = STK_SHUFFLE_BLOCK;

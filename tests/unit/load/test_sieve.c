@@ -12,7 +12,7 @@
 struct ring {
     struct stk_loader ld;
     struct stk_region region;
-    struct run run[READS];
+    struct bundle bundle[READS];
     bool out[READS];
 };
 
@@ -35,25 +35,25 @@ static size_t length_of(size_t pages)
 
 static bool lend(struct ring *r, size_t k, size_t pages)
 {
-    r->run[k] = (struct run){.sifted = true, .req = {.len = length_of(pages)}};
-    r->out[k] = stk_sieve_lend(&r->ld, &r->run[k]);
+    r->bundle[k] = (struct bundle){.sifted = true, .req = {.len = length_of(pages)}};
+    r->out[k] = stk_sieve_lend(&r->ld, &r->bundle[k]);
     return r->out[k];
 }
 
 static void give_back(struct ring *r, size_t k)
 {
-    stk_sieve_return(&r->ld, &r->run[k]);
+    stk_sieve_return(&r->ld, &r->bundle[k]);
     r->out[k] = false;
 }
 
 static size_t place(const struct ring *r, size_t k)
 {
-    return (size_t)((const uint8_t *)r->run[k].req.buf - r->region.p);
+    return (size_t)((const uint8_t *)r->bundle[k].req.buf - r->region.p);
 }
 
 static bool apart(const struct ring *r, size_t a, size_t b)
 {
-    size_t size_a = stk_io_room(r->run[a].req.len), size_b = stk_io_room(r->run[b].req.len);
+    size_t size_a = stk_io_room(r->bundle[a].req.len), size_b = stk_io_room(r->bundle[b].req.len);
     return place(r, a) + size_a <= place(r, b) || place(r, b) + size_b <= place(r, a);
 }
 
@@ -62,7 +62,7 @@ static void check_places(const struct ring *r)
     for (size_t a = 0; a < READS; a++) {
         if (!r->out[a])
             continue;
-        CHECK(place(r, a) + stk_io_room(r->run[a].req.len) <= RING);
+        CHECK(place(r, a) + stk_io_room(r->bundle[a].req.len) <= RING);
         for (size_t b = 0; b < a; b++)
             CHECK(!r->out[b] || apart(r, a, b));
     }

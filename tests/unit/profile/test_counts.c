@@ -25,7 +25,7 @@ static void sums_and_limits(void)
     CHECK_INT(a.c[STK_C_FILE_SIZE], 100);
     CHECK_INT(a.read_size[2], 6);
     CHECK_INT(a.read_latency[5], 6);
-    CHECK(a.c[STK_C_OPEN_NS] == UINT64_MAX); /* nobody opened */
+    CHECK(a.c[STK_C_OPEN_NS] == UINT64_MAX); /* no process opened a file */
 }
 
 static void stops_at_the_top(void)

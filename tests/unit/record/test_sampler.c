@@ -19,7 +19,7 @@ static void burn(double seconds)
         ;
 }
 
-static int other_end = -1; /* of the pipe: whoever waits for it to be closed must not hold it */
+static int other_end = -1; /* of the pipe: a child that waits for its end must not hold it */
 
 static pid_t start(void (*what)(int fd), int fd)
 {
@@ -94,7 +94,7 @@ static void finds_the_whole_tree(void)
     close(fd[0]);
 }
 
-static int begin[2]; /* a pipe: the child waits until somebody looks */
+static int begin[2]; /* a pipe: the child waits for the sampler */
 
 static void burn_and_write(int fd)
 {

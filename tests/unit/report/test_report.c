@@ -39,7 +39,7 @@ static void make_records(uint64_t big)
     }
 }
 
-/* A run of two processes with names that nobody would choose; `big` is how much each record has. */
+/* A run of two processes with hostile names; `big` is the number of bytes in each record. */
 static void make(uint64_t big, double run_s)
 {
     p = (struct stk_profile){.source = "stoker",

@@ -197,7 +197,7 @@ static void forged(void)
     CHECK_INT(jobs.job[0].state, STK_SLURM_FAILED);
     CHECK_INT(jobs.job[0].exit_code, 3);
     stk_slurm_jobs_clear(&jobs);
-    /* Nor end its record, nor begin one of a job that nobody has asked for. */
+    /* Nor end its record, nor begin one of a job that was not asked for. */
     static const char task[] = "JobId=9 ArrayJobId=5 ArrayTaskId=2 JobName=x\nJobId=1 JobName=z\n"
                                "   UserId=u(1) GroupId=u(1)\n   JobState=PENDING Reason=Priority\n"
                                "   NodeList=\n   TRES=cpu=2,mem=500M,node=1\n";

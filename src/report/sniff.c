@@ -1,5 +1,5 @@
 /* sniff.c - recognising common payloads by their first bytes, with the size of images. */
-#include "cmd/sniff.h"
+#include "report/sniff.h"
 
 #include <stdbool.h>
 #include <stdio.h>

@@ -1,12 +1,11 @@
 /* problems.c - rendering lists of damage. Names and messages contain bytes of the data, so they are
  * escaped. */
-#include "cmd/problems.h"
+#include "report/problems.h"
 
 #include <stdio.h>
 
 #include "base/text.h"
 #include "base/units.h"
-#include "cmd/cmd.h"
 
 void stk_problems_text(const struct stk_problems *p, size_t most, struct stk_buf *out)
 {
@@ -27,13 +26,6 @@ void stk_problems_text(const struct stk_problems *p, size_t most, struct stk_buf
         stk_buf_printf(out, "and %s more; --json FILE lists %s\n",
                        stk_format_count(p->count - n, count, sizeof count),
                        p->count > p->kept ? "the first 1,000" : "all");
-}
-
-int stk_problems_status(const struct stk_problems *p)
-{
-    return p->count > p->unsupported ? STK_EXIT_PROBLEM
-           : p->count                ? STK_EXIT_PARTLY
-                                     : STK_EXIT_DONE;
 }
 
 /* ---- notes -------------------------------------------------------------------------------- */

@@ -1,6 +1,7 @@
-/* problems.h - lists of damage, for people and as JSON; shared by inspect, pack and verify. */
-#ifndef STK_CMD_PROBLEMS_H
-#define STK_CMD_PROBLEMS_H
+/* problems.h - lists of damage and notes of a dataset, for people and as JSON; shared by the
+ * screens of inspect, load, pack and verify. */
+#ifndef STK_REPORT_PROBLEMS_H
+#define STK_REPORT_PROBLEMS_H
 
 #include "base/json.h"
 #include "dataset/dataset.h"
@@ -8,8 +9,6 @@
 
 /* Lines "file:offset: what", at most `most`, then the number of those not shown. */
 void stk_problems_text(const struct stk_problems *p, size_t most, struct stk_buf *out);
-/* STK_EXIT_PROBLEM for damage, STK_EXIT_PARTLY for what is sound but cannot be read. */
-int stk_problems_status(const struct stk_problems *p);
 
 /* Notes on what was left out and what was taken as something else, as rows of two columns. */
 void stk_notes_rows(const struct stk_notes *s, struct stk_grid *t);

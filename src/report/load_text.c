@@ -1,9 +1,11 @@
 /* load_show.c - the result of `stoker load` as one screen of text. */
+#include <stdio.h>
+
 #include "base/text.h"
 #include "base/units.h"
 #include "report/grid.h"
-#include "cmd/load.h"
-#include "cmd/problems.h"
+#include "report/load.h"
+#include "report/problems.h"
 
 #define EPOCHS_SHOWN   10
 #define PROBLEMS_SHOWN 10
@@ -11,27 +13,18 @@
 
 /* ---- problems ------------------------------------------------------------------------------ */
 
-uint64_t stk_load_nproblems(const struct stk_load *l)
+uint64_t stk_load_nproblems(const struct stk_load_result *r)
 {
     /* A sample that stops the run is its error, which is reported anyway. */
-    bool stops = l->s->loader.on_error == STK_ON_ERROR_STOP;
-    return stk_dataset_problems(l->ds)->count + (stops ? 0 : l->end.loader.corrupt);
+    bool stops = r->options->on_error == STK_ON_ERROR_STOP;
+    return stk_dataset_problems(r->ds)->count + (stops ? 0 : r->end.loader.corrupt);
 }
 
-int stk_load_status(const struct stk_load *l)
+const char *stk_load_problem(const struct stk_load_result *r, size_t i, char *buf, size_t size)
 {
-    const struct stk_problems *known = stk_dataset_problems(l->ds);
-    uint64_t sound = known->unsupported +
-                     (l->s->loader.on_error == STK_ON_ERROR_STOP ? 0 : l->end.loader.unsupported);
-    uint64_t all = stk_load_nproblems(l);
-    return all > sound ? STK_EXIT_PROBLEM : all ? STK_EXIT_PARTLY : STK_EXIT_DONE;
-}
-
-const char *stk_load_problem(const struct stk_load *l, size_t i, char *buf, size_t size)
-{
-    const struct stk_problems *known = stk_dataset_problems(l->ds);
+    const struct stk_problems *known = stk_dataset_problems(r->ds);
     if (i >= known->kept)
-        return stk_loader_problem(l->ld, i - known->kept);
+        return stk_loader_problem(r->ld, i - known->kept);
     const struct stk_problem *p = &known->item[i];
     if (p->offset >= 0)
         snprintf(buf, size, "%s:%lld: %s", p->path ? p->path : "", (long long)p->offset, p->what);
@@ -40,34 +33,34 @@ const char *stk_load_problem(const struct stk_load *l, size_t i, char *buf, size
     return buf;
 }
 
-static void put_problems(const struct stk_load *l, struct stk_buf *out)
+static void put_problems(const struct stk_load_result *r, struct stk_buf *out)
 {
     char text[2400];
     size_t shown = 0;
     for (const char *p; shown < PROBLEMS_SHOWN; shown++) {
-        if (!(p = stk_load_problem(l, shown, text, sizeof text)))
+        if (!(p = stk_load_problem(r, shown, text, sizeof text)))
             break;
         stk_text_escape(out, p, strlen(p), SIZE_MAX);
         stk_buf_putc(out, '\n');
     }
-    uint64_t all = stk_load_nproblems(l);
+    uint64_t all = stk_load_nproblems(r);
     if (all > shown)
         stk_buf_printf(out, "and %s more; --json FILE lists the first 1,000\n",
                        stk_format_count(all - shown, text, sizeof text));
 }
 
-static void put_warnings(const struct stk_load *l, struct stk_buf *out)
+static void put_warnings(const struct stk_load_result *r, struct stk_buf *out)
 {
     const char *text;
-    for (size_t i = 0; (text = stk_loader_warning(l->ld, i)); i++)
+    for (size_t i = 0; (text = stk_loader_warning(r->ld, i)); i++)
         stk_buf_printf(out, "\nwarning: %s\n", text);
 }
 
 /* ---- rates --------------------------------------------------------------------------------- */
 
-static double seconds_of(const struct stk_load *l)
+static double seconds_of(const struct stk_load_result *r)
 {
-    double s = l->end.at_s - l->start.at_s;
+    double s = r->end.at_s - r->start.at_s;
     return s > 0 ? s : 1e-9;
 }
 
@@ -84,100 +77,104 @@ static const char *time_text(double s, char *buf, size_t size)
     return stk_format_duration(s, buf, size);
 }
 
-int64_t stk_load_device(const struct stk_load *l, int64_t bytes, uint64_t bytes_read)
+int64_t stk_load_device_between(const struct stk_load_counts *from,
+                                const struct stk_load_counts *to)
 {
-    /* Clients of network file systems may not count what they fetch for a process. */
-    return bytes == 0 && bytes_read && l->place.network ? -1 : bytes;
+    return to->device_bytes < 0 || from->device_bytes < 0 ? -1
+                                                          : to->device_bytes - from->device_bytes;
 }
 
-double stk_load_passes(const struct stk_load *l)
+int64_t stk_load_device(const struct stk_load_result *r, int64_t bytes, uint64_t bytes_read)
 {
-    double bytes = (double)l->ds->files.bytes;
-    double given = (double)l->samples / ((double)stk_dataset_len(l->ds) + 1e-9);
+    /* Clients of network file systems may not count what they fetch for a process. */
+    return bytes == 0 && bytes_read && r->storage.network ? -1 : bytes;
+}
+
+double stk_load_passes(const struct stk_load_result *r)
+{
+    double bytes = (double)r->ds->files.bytes;
+    double given = (double)r->samples / ((double)stk_dataset_len(r->ds) + 1e-9);
     /* Part of an epoch may read ahead, at most all of the files. */
-    return bytes > 0 ? (double)l->end.loader.bytes_read / (bytes * (given > 1 ? given : 1)) : 0;
+    return bytes > 0 ? (double)r->end.loader.bytes_read / (bytes * (given > 1 ? given : 1)) : 0;
 }
 
 /* A block of many samples is decoded whole whenever one of them is needed. */
-static void put_passes(const struct stk_load *l, struct stk_grid *t)
+static void put_passes(const struct stk_load_result *r, struct stk_grid *t)
 {
     char line[200];
-    double n = stk_load_passes(l);
-    const struct stk_index *idx = &l->ds->index;
+    double n = stk_load_passes(r);
+    const struct stk_index *idx = &r->ds->index;
     bool shared = stk_index_count(idx, STK_T_CHAINS) &&
-                  stk_index_count(idx, STK_T_EXTENTS) < stk_dataset_len(l->ds);
+                  stk_index_count(idx, STK_T_EXTENTS) < stk_dataset_len(r->ds);
     if (n < PASSES_SHOWN || !shared)
         return;
     snprintf(
         line, sizeof line,
         "%.1f times the dataset: compressed blocks of many samples were decoded repeatedly; pack "
         "the data%s",
-        n, l->s->loader.shuffle == STK_SHUFFLE_GLOBAL ? ", or shuffle by blocks" : "");
+        n, r->options->shuffle == STK_SHUFFLE_GLOBAL ? ", or shuffle by blocks" : "");
     stk_grid_row(t, "", line);
 }
 
 /* What really came from storage: cache hits must not pass for the speed of storage. */
-static void device_text(const struct stk_load *l, char *line, size_t size)
+static void device_text(const struct stk_load_result *r, char *line, size_t size)
 {
     char a[32], b[32], share[16];
-    uint64_t read = l->end.loader.bytes_read;
-    int64_t got = l->end.device_bytes < 0 || l->start.device_bytes < 0
-                      ? -1
-                      : l->end.device_bytes - l->start.device_bytes;
+    uint64_t read = r->end.loader.bytes_read;
+    int64_t got = stk_load_device_between(&r->start, &r->end);
     if (got < 0)
         snprintf(line, size, "not known: the kernel keeps no count (/proc/self/io)");
-    else if (stk_load_device(l, got, read) < 0)
-        snprintf(line, size, "not known: %s keeps no count", l->place.fs);
-    else if (strcmp(l->place.fs, "tmpfs") == 0)
+    else if (stk_load_device(r, got, read) < 0)
+        snprintf(line, size, "not known: %s keeps no count", r->storage.fs);
+    else if (strcmp(r->storage.fs, "tmpfs") == 0)
         snprintf(line, size, "0 B: the files are in memory (tmpfs)");
     else if (got == 0 && read)
         snprintf(line, size, "0 B: all data was in the page cache");
     else if ((double)got < 0.995 * (double)read)
         snprintf(line, size, "%s, %s; %s was read from the page cache",
                  stk_format_size((uint64_t)got, a, sizeof a),
-                 rate((double)got, seconds_of(l), b, sizeof b),
+                 rate((double)got, seconds_of(r), b, sizeof b),
                  stk_percent_text(1 - (double)got / (double)read, share, sizeof share));
     else
         snprintf(line, size, "%s, %s", stk_format_size((uint64_t)got, a, sizeof a),
-                 rate((double)got, seconds_of(l), b, sizeof b));
+                 rate((double)got, seconds_of(r), b, sizeof b));
 }
 
 /* ---- the facts ----------------------------------------------------------------------------- */
 
-static void put_order(const struct stk_load *l, struct stk_grid *t)
+static void put_order(const struct stk_load_result *r, struct stk_grid *t)
 {
     char a[32], b[32], line[200];
-    const struct stk_load_settings *s = l->s;
-    snprintf(line, sizeof line, "%s of %s samples", stk_format_count(l->batches, a, sizeof a),
-             stk_format_count(s->loader.batch, b, sizeof b));
+    snprintf(line, sizeof line, "%s of %s samples", stk_format_count(r->batches, a, sizeof a),
+             stk_format_count(r->options->batch, b, sizeof b));
     const struct {
         uint64_t n;
         const char *what;
-    } odd[] = {{l->end.loader.repeats, "repeated"},
-               {l->end.loader.skipped, "skipped"},
-               {l->end.loader.replaced, "replaced"}};
+    } odd[] = {{r->end.loader.repeats, "repeated"},
+               {r->end.loader.skipped, "skipped"},
+               {r->end.loader.replaced, "replaced"}};
     for (size_t i = 0; i < sizeof odd / sizeof *odd; i++)
         if (odd[i].n)
             snprintf(line + strlen(line), sizeof line - strlen(line), ", %s %s",
                      stk_format_count(odd[i].n, a, sizeof a), odd[i].what);
     stk_grid_row(t, "batches", line);
-    if (l->rank.world > 1) {
-        snprintf(line, sizeof line, "%lu of %lu%s%s", (unsigned long)l->rank.rank,
-                 (unsigned long)l->rank.world, *l->rank.from ? ", as set by " : "", l->rank.from);
+    if (r->rank.world > 1) {
+        snprintf(line, sizeof line, "%lu of %lu%s%s", (unsigned long)r->rank.rank,
+                 (unsigned long)r->rank.world, *r->rank.from ? ", as set by " : "", r->rank.from);
         stk_grid_row(t, "rank", line);
     }
 }
 
-static void put_rates(const struct stk_load *l, struct stk_grid *t)
+static void put_rates(const struct stk_load_result *r, struct stk_grid *t)
 {
     char a[40], b[40], c[40], line[200];
-    const struct stk_loader_stats *st = &l->end.loader;
-    double s = seconds_of(l);
+    const struct stk_loader_stats *st = &r->end.loader;
+    double s = seconds_of(r);
     snprintf(line, sizeof line, "%s; the first batch after %s", time_text(s, a, sizeof a),
-             l->batches ? time_text(l->first_batch_s, b, sizeof b) : "-");
+             r->batches ? time_text(r->first_batch_s, b, sizeof b) : "-");
     stk_grid_row(t, "time", line);
-    snprintf(line, sizeof line, "%s, %s/s", stk_format_count(l->samples, a, sizeof a),
-             stk_format_count((uint64_t)((double)l->samples / s), b, sizeof b));
+    snprintf(line, sizeof line, "%s, %s/s", stk_format_count(r->samples, a, sizeof a),
+             stk_format_count((uint64_t)((double)r->samples / s), b, sizeof b));
     stk_grid_row(t, "samples", line);
     snprintf(line, sizeof line, "%s, %s", stk_format_size(st->bytes_asked, a, sizeof a),
              rate((double)st->bytes_asked, s, b, sizeof b));
@@ -189,18 +186,18 @@ static void put_rates(const struct stk_load *l, struct stk_grid *t)
                  stk_format_count(st->reads, a, sizeof a),
                  stk_format_size(st->bytes_read / st->reads, c, sizeof c));
     stk_grid_row(t, "read", line);
-    put_passes(l, t);
-    device_text(l, line, sizeof line);
+    put_passes(r, t);
+    device_text(r, line, sizeof line);
     stk_grid_row(t, "from storage", line);
 }
 
 /* The share of the data in which a flipped bit would have been detected. */
-static void put_checked(const struct stk_load *l, struct stk_grid *t)
+static void put_checked(const struct stk_load_result *r, struct stk_grid *t)
 {
     char share[16], bytes[16], line[200];
-    const struct stk_loader_stats *st = &l->end.loader;
+    const struct stk_loader_stats *st = &r->end.loader;
     bool all = st->checked_bytes >= st->bytes_asked;
-    if (l->s->loader.no_check)
+    if (r->options->no_check)
         snprintf(line, sizeof line, "not compared (--no-check)");
     else if (!st->samples)
         snprintf(line, sizeof line, "-");
@@ -217,11 +214,11 @@ static void put_checked(const struct stk_load *l, struct stk_grid *t)
     stk_grid_row(t, "checksums", line);
 }
 
-static void put_machine(const struct stk_load *l, struct stk_grid *t)
+static void put_machine(const struct stk_load_result *r, struct stk_grid *t)
 {
     char a[32], b[32], share[16], line[300];
-    const struct stk_loader_stats *st = &l->end.loader;
-    double s = seconds_of(l), wait_s = 1e-9 * (double)l->wait_ns;
+    const struct stk_loader_stats *st = &r->end.loader;
+    double s = seconds_of(r), wait_s = 1e-9 * (double)r->wait_ns;
     snprintf(line, sizeof line, "%s, %.1f reads in flight", st->io_detail ? st->io_detail : st->io,
              st->depth);
     stk_grid_row(t, "engine", line);
@@ -233,7 +230,7 @@ static void put_machine(const struct stk_load *l, struct stk_grid *t)
              (unsigned long)st->threads,
              stk_percent_text(1e-9 * (double)st->decode_ns / (s * (st->threads ? st->threads : 1)),
                               share, sizeof share),
-             (l->end.cpu_s - l->start.cpu_s) / s);
+             (r->end.cpu_s - r->start.cpu_s) / s);
     stk_grid_row(t, "threads", line);
     snprintf(line, sizeof line, "%s at most, of %s",
              stk_format_size(st->memory_peak_bytes, a, sizeof a),
@@ -244,29 +241,30 @@ static void put_machine(const struct stk_load *l, struct stk_grid *t)
     stk_grid_row(t, "stalls", line);
 }
 
-static void put_times(const struct stk_load *l, struct stk_grid *t)
+static void put_times(const struct stk_load_result *r, struct stk_grid *t)
 {
     char a[32], b[32], c[32], line[160] = "-";
-    const struct stk_histogram *h = &l->time;
+    const struct stk_histogram *h = &r->time;
     if (h->count)
         snprintf(line, sizeof line, "%s p50, %s p99, %s longest",
                  time_text(1e-9 * (double)stk_histogram_percentile(h, 0.5), a, sizeof a),
                  time_text(1e-9 * (double)stk_histogram_percentile(h, 0.99), b, sizeof b),
                  time_text(1e-9 * (double)h->max, c, sizeof c));
     stk_grid_row(t, "a batch", line);
-    if (l->s->consume[0] == 'h') {
-        snprintf(line, sizeof line, "%016llx", (unsigned long long)l->content);
+    if (r->hashed) {
+        snprintf(line, sizeof line, "%016llx", (unsigned long long)r->content);
         stk_grid_row(t, "content", line);
     }
 }
 
 /* ---- epochs -------------------------------------------------------------------------------- */
 
-static void epoch_row(const struct stk_load *l, const struct stk_load_epoch *e, struct stk_grid *t)
+static void epoch_row(const struct stk_load_result *r, const struct stk_load_epoch *e,
+                      struct stk_grid *t)
 {
     char n[32], time[32], sps[40], asked[40], read[40], dev[40] = "-", wait[16], p50[32], p99[32];
     double s = e->seconds > 0 ? e->seconds : 1e-9;
-    int64_t device = stk_load_device(l, e->device_bytes, e->bytes_read);
+    int64_t device = stk_load_device(r, e->device_bytes, e->bytes_read);
     if (device >= 0)
         stk_format_size((uint64_t)device, dev, sizeof dev);
     stk_grid_row(t, stk_format_count(e->epoch, n, sizeof n), time_text(s, time, sizeof time),
@@ -278,9 +276,9 @@ static void epoch_row(const struct stk_load *l, const struct stk_load_epoch *e, 
                  time_text(1e-9 * (double)e->p99_ns, p99, sizeof p99));
 }
 
-static void put_epochs(const struct stk_load *l, struct stk_buf *out)
+static void put_epochs(const struct stk_load_result *r, struct stk_buf *out)
 {
-    size_t n = stk_load_nepochs(l);
+    size_t n = stk_load_nepochs(r);
     if (n < 2)
         return;
     struct stk_grid t;
@@ -293,7 +291,7 @@ static void put_epochs(const struct stk_load *l, struct stk_buf *out)
             stk_grid_row(&t, "...", "", "", "", "", "", "", "", "");
             i = n - EPOCHS_SHOWN / 2;
         }
-        epoch_row(l, stk_load_epoch(l, i), &t);
+        epoch_row(r, stk_load_epoch(r, i), &t);
     }
     stk_buf_putc(out, '\n');
     stk_grid_render(&t, 2, out);
@@ -303,43 +301,38 @@ static void put_epochs(const struct stk_load *l, struct stk_buf *out)
 
 /* ---- the screen ---------------------------------------------------------------------------- */
 
-static void put_title(const struct stk_load *l, struct stk_buf *out)
+static void put_title(const struct stk_load_result *r, struct stk_buf *out)
 {
     char a[32];
-    const struct stk_load_settings *s = l->s;
-    const char *path = l->run->opts.arg[0];
-    stk_text_escape(out, path, strlen(path), SIZE_MAX);
-    stk_buf_printf(out, ": %s, %s samples, ", l->ds->format->title,
-                   stk_format_count(stk_dataset_len(l->ds), a, sizeof a));
-    if (s->loader.shuffle == STK_SHUFFLE_NONE)
+    stk_text_escape(out, r->path, strlen(r->path), SIZE_MAX);
+    stk_buf_printf(out, ": %s, %s samples, ", r->ds->format->title,
+                   stk_format_count(stk_dataset_len(r->ds), a, sizeof a));
+    if (r->options->shuffle == STK_SHUFFLE_NONE)
         stk_buf_puts(out, "in order\n\n");
     else
-        stk_buf_printf(out, "%s shuffle, seed %llu\n\n", stk_shuffle_name(s->loader.shuffle),
-                       (unsigned long long)s->loader.seed);
+        stk_buf_printf(out, "%s shuffle, seed %llu\n\n", stk_shuffle_name(r->options->shuffle),
+                       (unsigned long long)r->options->seed);
 }
 
-void stk_load_show(const struct stk_load *l)
+void stk_load_text(const struct stk_load_result *r, struct stk_buf *out)
 {
-    struct stk_buf out = STK_BUF_INIT;
     struct stk_grid t;
     stk_grid_init(&t, "ll");
-    put_title(l, &out);
-    put_order(l, &t);
-    put_rates(l, &t);
-    put_checked(l, &t);
-    put_machine(l, &t);
-    put_times(l, &t);
-    stk_notes_rows(&l->ds->notes, &t);
-    stk_grid_render(&t, 2, &out);
+    put_title(r, out);
+    put_order(r, &t);
+    put_rates(r, &t);
+    put_checked(r, &t);
+    put_machine(r, &t);
+    put_times(r, &t);
+    stk_notes_rows(&r->ds->notes, &t);
+    stk_grid_render(&t, 2, out);
     stk_grid_release(&t);
-    put_epochs(l, &out);
-    if (l->has_mixing)
-        stk_load_show_mixing(l, &out);
-    put_warnings(l, &out);
-    if (stk_load_nproblems(l)) {
-        stk_buf_putc(&out, '\n');
-        put_problems(l, &out);
+    put_epochs(r, out);
+    if (r->has_mixing)
+        stk_load_mixing_text(r, out);
+    put_warnings(r, out);
+    if (stk_load_nproblems(r)) {
+        stk_buf_putc(out, '\n');
+        put_problems(r, out);
     }
-    stk_say(l->run, "%s", stk_buf_cstr(&out));
-    stk_buf_release(&out);
 }

@@ -1,6 +1,6 @@
 /* sniff.h - what some bytes look like, for showing them: "JPEG 640x480". A guess, nothing more. */
-#ifndef STK_CMD_SNIFF_H
-#define STK_CMD_SNIFF_H
+#ifndef STK_REPORT_SNIFF_H
+#define STK_REPORT_SNIFF_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,0 +1,197 @@
+/*
+ * sample.c - one sample: its fields as a table with previews, and as JSON. Keys and names of fields
+ * come from the dataset: they are escaped before they are shown.
+ */
+#include <stdio.h>
+
+#include "base/text.h"
+#include "base/units.h"
+#include "format/sample.h"
+#include "report/grid.h"
+#include "report/inspect.h"
+#include "report/sniff.h"
+
+#define FIELDS_SHOWN  64
+#define FIELDS_JSON   1000
+#define PREVIEW_ITEMS 64
+
+/* "3 x 224 x 224", "scalar" */
+static const char *shape_text(const uint64_t *dim, unsigned ndim, char *buf, size_t size)
+{
+    if (!ndim) {
+        snprintf(buf, size, "scalar");
+        return buf;
+    }
+    size_t n = 0;
+    for (unsigned d = 0; d < ndim && d < STK_MAX_NDIM && n < size; d++)
+        n += (size_t)snprintf(buf + n, size - n, "%s%llu", d ? " x " : "",
+                              (unsigned long long)dim[d]);
+    return buf;
+}
+
+static void preview_array(const struct stk_value *v, struct stk_buf *out)
+{
+    uint64_t n = stk_value_count(v);
+    bool is_float = stk_dtype_is_float(v->dtype);
+    for (uint64_t i = 0; i < n && i < PREVIEW_ITEMS; i++) {
+        stk_buf_puts(out, i ? ", " : "");
+        if (is_float)
+            stk_buf_printf(out, "%.6g", stk_value_f64(v, i));
+        else if (v->dtype == STK_BOOL)
+            stk_buf_puts(out, stk_value_i64(v, i) ? "true" : "false");
+        else if (v->dtype == STK_U64)
+            stk_buf_printf(out, "%llu", (unsigned long long)stk_value_i64(v, i));
+        else
+            stk_buf_printf(out, "%lld", (long long)stk_value_i64(v, i));
+    }
+    if (n > PREVIEW_ITEMS)
+        stk_buf_puts(out, ", ...");
+}
+
+static bool looks_like_text(const struct stk_value *v)
+{
+    return v->kind == STK_TEXT || v->kind == STK_JSON ||
+           (v->kind == STK_BYTES && v->size && v->size < (1u << 20) &&
+            stk_is_text(v->data, v->size));
+}
+
+/* A value in at most cols columns. */
+static void preview(const struct stk_value *v, size_t cols, struct stk_buf *out)
+{
+    struct stk_buf all = STK_BUF_INIT;
+    const char *p = v->data;
+    size_t n = v->size < 1024 ? v->size : 1024;
+    if (v->kind == STK_ARRAY) {
+        preview_array(v, &all);
+    } else if (v->kind == STK_LIST) {
+        stk_buf_printf(&all, "%zu items", v->nitems);
+        for (size_t i = 0; i < v->nitems && i < 4; i++) {
+            stk_buf_puts(&all, i ? "; " : ": ");
+            preview(&v->item[i], 24, &all);
+        }
+    } else if (!looks_like_text(v)) {
+        for (size_t i = 0; i < n && i < 32; i++)
+            stk_buf_printf(&all, "%s%02x", i ? " " : "", (unsigned char)p[i]);
+        if (n > 32)
+            stk_buf_puts(&all, " ...");
+    }
+    /* A list's previews are escaped already; everything else is escaped here, once. */
+    if (looks_like_text(v)) {
+        stk_text_escape(out, p, n, cols);
+    } else if (v->kind == STK_LIST) {
+        size_t fits = all.len <= cols ? all.len : cols > 3 ? cols - 3 : 0;
+        while (fits < all.len && fits && ((uint8_t)all.data[fits] & 0xc0) == 0x80)
+            fits--;
+        stk_buf_put(out, all.data, fits);
+        stk_buf_puts(out, fits < all.len ? "..." : "");
+    } else {
+        stk_text_escape(out, stk_buf_cstr(&all), all.len, cols);
+    }
+    stk_buf_release(&all);
+}
+
+/* "JPEG 640x480" for bytes, "float32" for arrays. */
+static void type_text(const struct stk_value *v, char *buf, size_t size)
+{
+    buf[0] = '\0';
+    if (v->kind == STK_ARRAY)
+        snprintf(buf, size, "%s", stk_dtype_name(v->dtype));
+    else if (v->kind == STK_BYTES && v->size)
+        stk_sniff(v->data, v->size, buf, size);
+}
+
+static void field_row(struct stk_grid *t, const struct stk_field *f, size_t preview_cols)
+{
+    struct stk_buf name = STK_BUF_INIT, seen = STK_BUF_INIT;
+    char type[64], shape[200] = "", size[32];
+    const struct stk_value *v = &f->value;
+    stk_text_escape(&name, f->name, f->name_len, 24);
+    type_text(v, type, sizeof type);
+    if (v->kind == STK_ARRAY)
+        shape_text(v->dim, v->ndim, shape, sizeof shape);
+    if (preview_cols)
+        preview(v, preview_cols, &seen);
+    stk_grid_row(t, stk_buf_cstr(&name), stk_kind_name(v->kind), type, shape,
+                 stk_format_size(v->size, size, sizeof size), stk_buf_cstr(&seen));
+    stk_buf_release(&name);
+    stk_buf_release(&seen);
+}
+
+void stk_sample_table(const struct stk_sample *s, unsigned columns, struct stk_buf *out)
+{
+    size_t n = stk_sample_nfields(s), shown = n < FIELDS_SHOWN ? n : FIELDS_SHOWN;
+    size_t room = 0;
+    /* Two passes: the widths of the other columns determine that of the preview. */
+    for (int pass = 0; pass < 2; pass++) {
+        struct stk_grid t;
+        stk_grid_init(&t, "llllrl");
+        stk_grid_row(&t, "field", "kind", "type", "shape", "size", pass ? "value" : "");
+        for (size_t i = 0; i < shown; i++)
+            field_row(&t, stk_sample_field(s, i), room);
+        size_t taken = 2;
+        for (size_t c = 0; c < 5; c++)
+            taken += t.width[c] + 2;
+        room = columns > taken + 16 ? columns - taken - 1 : 16;
+        if (pass)
+            stk_grid_render(&t, 2, out);
+        stk_grid_release(&t);
+    }
+    if (n > shown)
+        stk_buf_printf(out, "  and %zu more\n", n - shown);
+}
+
+static void field_json(const struct stk_field *f, struct stk_jw *w)
+{
+    const struct stk_value *v = &f->value;
+    char type[64];
+    struct stk_buf seen = STK_BUF_INIT;
+    stk_jw_open(w, '{');
+    stk_jw_key(w, "name");
+    stk_jw_strn(w, f->name, f->name_len);
+    stk_jw_put_str(w, "kind", stk_kind_name(v->kind));
+    type_text(v, type, sizeof type);
+    stk_jw_key(w, v->kind == STK_ARRAY ? "dtype" : "looks_like");
+    stk_jw_str(w, type[0] ? type : NULL);
+    if (v->kind == STK_ARRAY) {
+        stk_jw_key(w, "shape");
+        stk_jw_open(w, '[');
+        for (unsigned d = 0; d < v->ndim && d < STK_MAX_NDIM; d++)
+            stk_jw_u64(w, v->dim[d]);
+        stk_jw_close(w, ']');
+    }
+    stk_jw_put_u64(w, "size_bytes", v->size);
+    preview(v, 200, &seen);
+    stk_jw_put_str(w, "preview", stk_buf_cstr(&seen));
+    stk_buf_release(&seen);
+    stk_jw_close(w, '}');
+}
+
+void stk_sample_text(const struct stk_sample *s, uint64_t number, unsigned columns,
+                     struct stk_buf *out)
+{
+    char count[32];
+    size_t key_len = 0;
+    const char *key = stk_sample_key(s, &key_len);
+    stk_buf_printf(out, "sample %s", stk_format_count(number, count, sizeof count));
+    if (key_len) {
+        stk_buf_puts(out, ", key ");
+        stk_text_escape(out, key, key_len, 200);
+    }
+    stk_buf_puts(out, "\n\n");
+    stk_sample_table(s, columns, out);
+}
+
+void stk_sample_json(const struct stk_sample *s, uint64_t number, struct stk_jw *w)
+{
+    size_t key_len = 0, n = stk_sample_nfields(s);
+    const char *key = stk_sample_key(s, &key_len);
+    stk_jw_put_u64(w, "sample", number);
+    stk_jw_key(w, "key");
+    stk_jw_strn(w, key ? key : "", key_len);
+    stk_jw_put_u64(w, "fields_total", n);
+    stk_jw_key(w, "fields");
+    stk_jw_open(w, '[');
+    for (size_t i = 0; i < n && i < FIELDS_JSON; i++)
+        field_json(stk_sample_field(s, i), w);
+    stk_jw_close(w, ']');
+}
