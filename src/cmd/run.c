@@ -60,7 +60,7 @@ void stk_say(const struct stk_run *run, const char *fmt, ...)
     va_end(ap);
     FILE *f = text_stream(run);
     stk_style_apply(stk_buf_cstr(&drawn), drawn.len, in_colour(run, f), &shown);
-    fwrite(shown.data, 1, shown.len, f);
+    fputs(stk_buf_cstr(&shown), f);
     stk_buf_release(&drawn);
     stk_buf_release(&shown);
 }
