@@ -132,6 +132,11 @@ static uint64_t add(uint64_t a, uint64_t b)
     return __builtin_add_overflow(a, b, &s) ? UINT64_MAX : s;
 }
 
+static uint64_t less(uint64_t a, uint64_t b)
+{
+    return a > b ? a - b : 0;
+}
+
 /* Bytes that the readers [from, to) together read at least once. */
 static int distinct(struct stk_pb *pb, struct work *w, size_t from, size_t to, uint64_t size,
                     uint64_t *bytes, bool *exact, struct stk_err *err)
@@ -298,11 +303,14 @@ int stk_pb_sums(struct stk_pb *pb, struct stk_err *err)
     for (size_t i = 0; i < p->nprocs; i++) {
         struct stk_prof_proc *c = &p->proc[i];
         uint64_t told = c->told_read_bytes;
+        int64_t ahead = pb->proc[i].ahead_bytes;
         double life = c->end_s - c->start_s;
         if (pb->proc[i].no_line)
             c->io_union_s = c->io_sum_s < life ? c->io_sum_s : life;
         /* rchar, which our count is compared with, does not include io_uring. */
-        c->seen_read_bytes -= told < c->seen_read_bytes ? told : c->seen_read_bytes;
+        c->seen_read_bytes = less(c->seen_read_bytes, told);
+        c->seen_read_bytes = ahead > 0 ? add(c->seen_read_bytes, (uint64_t)ahead)
+                                       : less(c->seen_read_bytes, -(uint64_t)ahead);
     }
     free(w.reader);
     free(w.span);
