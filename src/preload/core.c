@@ -160,7 +160,7 @@ static inline void count_read(struct stk_pl_thread *t, struct stk_pl_way *w, uin
     in_order(t, w, m->offset, m->n);
     if (!w->scattered)
         w->scattered = !stk_cover_span(&log->read, from, from + n);
-    stk_cover_sketch(&log->read, stk_mix64(hash + from * STK_GOLDEN64));
+    stk_cover_sample(&log->read, hash, from, from + n);
 }
 
 static void count_write(struct stk_pl_way *w, const struct moved *m)

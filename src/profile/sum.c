@@ -142,14 +142,13 @@ static int distinct(struct stk_pb *pb, struct work *w, size_t from, size_t to, u
                     uint64_t *bytes, bool *exact, struct stk_err *err)
 {
     struct stk_cover cover = {0};
-    uint64_t reads = 0, read_bytes = 0, told = 0;
+    uint64_t read_bytes = 0, told = 0;
     int rc = 0;
     *exact = true;
     w->nspans = 0;
     for (size_t i = from; i < to && !rc; i++) {
         const struct stk_prof_rec *r = &pb->p->rec[w->reader[i].rec];
         *exact = *exact && is_exact(pb, w->reader[i].rec);
-        reads = add(reads, r->n.c[STK_C_READS]);
         read_bytes = add(read_bytes, r->n.c[STK_C_READ_BYTES]);
         told = pb->rec[w->reader[i].rec].told ? add(told, r->distinct_bytes) : told;
         rc = gather(pb, w, w->reader[i].rec, err);
@@ -167,7 +166,7 @@ static int distinct(struct stk_pb *pb, struct work *w, size_t from, size_t to, u
     for (size_t i = from; i < to; i++)
         stk_cover_add(&cover, &pb->p->rec[w->reader[i].rec].read);
     cover.overflow = 1;
-    uint64_t guess = stk_cover_bytes(&cover, reads, read_bytes, size, &whole);
+    uint64_t guess = stk_cover_bytes(&cover, read_bytes, size, &whole);
     *bytes = guess > *bytes ? guess : *bytes;
     return 0;
 }
@@ -274,8 +273,7 @@ static int sum_record(struct stk_pb *pb, struct work *w, uint32_t rec, struct st
         r->distinct_bytes = stk_spans_bytes(w->span, stk_spans_join(w->span, w->nspans));
     } else if (!pb->rec[rec].told) {
         uint64_t size = pb->p->file[r->file].group ? 0 : c[STK_C_FILE_SIZE];
-        r->distinct_bytes =
-            stk_cover_bytes(&r->read, c[STK_C_READS], c[STK_C_READ_BYTES], size, &exact);
+        r->distinct_bytes = stk_cover_bytes(&r->read, c[STK_C_READ_BYTES], size, &exact);
     }
     if (!stk_api_moves(r->api))
         return 0;

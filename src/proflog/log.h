@@ -102,14 +102,14 @@ struct stk_log_name {
  * process, counters of one record may be a call apart. */
 struct stk_log_record {
     struct stk_counts n;   /* first: begins on a cache line */
-    struct stk_cover read; /* group: spans unused, overflow set; the sketch covers (file, offset) */
+    struct stk_cover read; /* group: spans unused, overflow set; the sample is of all its files */
     uint64_t dev, ino;     /* group: dev only */
     uint64_t fs_type;      /* statfs f_type; 0: not queried */
     uint32_t stripe_bytes, stripe_count; /* Lustre; 0: unknown */
     uint32_t name; /* group: "DIR/" and a pattern, as in "train/cats/" "*.jpg" */
     uint8_t api, group, pad[2];
     uint8_t files[64]; /* group: HyperLogLog registers (13 %) over the names of its files */
-    uint8_t more[16];
+    uint8_t more[8];
 };
 
 /* THREAD: one per slot. The time line has bins of equal width that double when the run outgrows
