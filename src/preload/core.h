@@ -112,6 +112,9 @@ void stk_pl_meta_fd(struct stk_pl_call *call, int fd, enum stk_counter what, boo
                     enum stk_api api);
 void stk_pl_meta_path(struct stk_pl_call *call, int dirfd, const char *path, enum stk_counter what,
                       bool ok);
+/* A function of the C library listed a directory, or a tree below it, and returned `names`; < 0: it
+ * failed. They count like those of readdir(). */
+void stk_pl_walked(struct stk_pl_call *call, int dirfd, const char *path, int64_t names);
 void stk_pl_mapped(struct stk_pl_call *call, int fd, size_t length, bool ok);
 /* fstat() and stat() report the size: kept if the file is known. */
 void stk_pl_size_fd(int fd, uint64_t size);

@@ -224,6 +224,22 @@ void stk_pl_meta_path(struct stk_pl_call *call, int dirfd, const char *path, enu
     stk_pl_leave();
 }
 
+void stk_pl_walked(struct stk_pl_call *call, int dirfd, const char *path, int64_t names)
+{
+    int why = errno;
+    uint64_t end;
+    if (!stk_pl_ended(call, &end))
+        return;
+    struct stk_pl_rec *r = NULL;
+    if (names >= 0 || why != EFAULT)
+        r = rec_of_path(call->thread, dirfd, path, names < 0, STK_API_POSIX, end - call->start_ns);
+    if (r && names > 0)
+        r->log->n.c[STK_C_DIR_READS] += (uint64_t)names;
+    if (r)
+        count(call, r, STK_C_WALKS, names >= 0, end, 0);
+    stk_pl_leave();
+}
+
 void stk_pl_mapped(struct stk_pl_call *call, int fd, size_t length, bool ok)
 {
     uint64_t end;

@@ -117,7 +117,7 @@ WRAP(void, rewind, (FILE * f))
         int rc = real(f), why = errno;                                                             \
         attribute(&call, f, fd, &before, 0);                                                       \
         errno = why;                                                                               \
-        stk_pl_meta_fd(&call, fd, STK_TIME_ONLY, rc == 0, STK_API_STDIO);                          \
+        stk_pl_meta_fd(&call, fd, STK_C_FLUSHES, rc == 0, STK_API_STDIO);                          \
         return rc;                                                                                 \
     }
 FLUSH(fflush)

@@ -13,7 +13,7 @@
  "log.txt": {"stdio": {"opens": 2, "write_opens": 2, "closes": 2, "seeks": 1, "reads": 1,
                        "read_bytes": 5, "first_reads": 1, "writes": 3, "write_bytes": 30,
                        "seq_writes": 1, "consec_writes": 1}},
- "sub": {"posix": {"opens": 1, "closes": 1, "dir_reads": 4}}}
+ "sub": {"posix": {"opens": 1, "closes": 1, "makes": 1, "dir_reads": 4}}}
 */
 #define _GNU_SOURCE
 #include "truth.h"
