@@ -51,9 +51,7 @@ bool stk_kind_read_ahead(const struct stk_usage *u)
 
 bool stk_kind_blocks(const struct stk_usage *u)
 {
-    const uint64_t *c = u->n.c;
-    uint64_t calls = c[STK_C_OPENS] + c[STK_C_CLOSES] + c[STK_C_STATS] + c[STK_C_DIR_READS] +
-                     c[STK_C_RENAMES] + c[STK_C_REMOVES] + c[STK_C_FSYNCS] + c[STK_C_ERRORS];
+    uint64_t calls = stk_counts_meta_calls(&u->n) + u->n.c[STK_C_FSYNCS];
     return u->meta_s > stk_limits.slow_read_s * (double)calls;
 }
 

@@ -79,9 +79,7 @@ void stk_rule_open_per_sample(struct advisor *ad)
 
 static double meta_calls(const struct stk_usage *u)
 {
-    const uint64_t *c = u->n.c;
-    return (double)(c[STK_C_OPENS] + c[STK_C_STATS] + c[STK_C_DIR_READS] + c[STK_C_CLOSES] +
-                    c[STK_C_REMOVES] + c[STK_C_RENAMES] + c[STK_C_ERRORS]);
+    return (double)stk_counts_meta_calls(&u->n);
 }
 
 struct asked {               /* time of calls that move no data */

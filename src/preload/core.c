@@ -30,6 +30,7 @@ bool stk_pl_begin(struct stk_pl_call *call)
     if (UNLIKELY(!t || (stk_pl_self.inside | stk_pl_self.vforked) || !stk_pl.watch->alive))
         return stk_pl_begin_slow(call);
     call->thread = t;
+    call->spent = STK_PL_META;
     call->start_ns = stk_pl_now(t);
     if (UNLIKELY(call->start_ns >= __atomic_load_n(&stk_pl.watch->next_ns, __ATOMIC_RELAXED)))
         return stk_pl_begin_slow(call);
@@ -159,7 +160,7 @@ static inline void count_read(struct stk_pl_thread *t, struct stk_pl_way *w, uin
     in_order(t, w, m->offset, m->n);
     if (!w->scattered)
         w->scattered = !stk_cover_span(&log->read, from, from + n);
-    stk_cover_sketch(&log->read, stk_mix64(hash + from * STK_GOLDEN64));
+    stk_cover_sample(&log->read, hash, from, from + n);
 }
 
 static void count_write(struct stk_pl_way *w, const struct moved *m)
@@ -248,8 +249,10 @@ static inline void moved(struct stk_pl_thread *t, int fd, bool write, struct mov
         stk_pl_outside(d, write, (uint64_t)n, m->end - m->start);
         return;
     }
-    if (m->offset < 0)
-        m->offset = stk_pl_position(d, fd, n, m->api, write);
+    if (write && UNLIKELY(d->append))
+        m->offset = stk_pl_appended(d, fd, m->offset < 0, n, m->api);
+    else if (m->offset < 0)
+        m->offset = stk_pl_position(d, fd, n, m->api);
     struct stk_pl_way *w = way_of(t, d, m->api);
     if (UNLIKELY(!w))
         stk_pl_dropped();

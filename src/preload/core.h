@@ -58,10 +58,16 @@ struct stk_pl_wanted {
 void *stk_pl_real(const char *name);
 void *stk_pl_real_of(const char *name, const void *return_address);
 
+/* What the time of a call goes to. */
+enum stk_pl_what { STK_PL_META, STK_PL_READ, STK_PL_WRITE };
+
 struct stk_pl_thread;
 struct stk_pl_call {
     struct stk_pl_thread *thread;
     uint64_t start_ns; /* since the process's start */
+    /* Of a call that is neither a read nor a write: META, unless the C library moved data inside it
+     * (fclose() empties a stream's buffer). */
+    enum stk_pl_what spent;
 };
 
 /* fd will be read or written: prefetches what that changes while the kernel works, since with
@@ -88,6 +94,9 @@ void stk_pl_closed_range(struct stk_pl_call *call, unsigned first, unsigned last
  * received) is looked up once. */
 void stk_pl_read(struct stk_pl_call *call, int fd, int64_t offset, int64_t got, enum stk_api api);
 void stk_pl_write(struct stk_pl_call *call, int fd, int64_t offset, int64_t put, enum stk_api api);
+/* The C library read `bytes` more for a stream than its callers received (negative: less), as far
+ * as the call at hand tells: the kernel's count includes them. */
+void stk_pl_read_ahead(int64_t bytes);
 /* sendfile and the like: n bytes of `from` went to `to`; either may be a pipe or socket. The time
  * counts once, for the read. */
 void stk_pl_copied(struct stk_pl_call *call, int from, int64_t from_offset, int to,
@@ -103,6 +112,9 @@ void stk_pl_meta_fd(struct stk_pl_call *call, int fd, enum stk_counter what, boo
                     enum stk_api api);
 void stk_pl_meta_path(struct stk_pl_call *call, int dirfd, const char *path, enum stk_counter what,
                       bool ok);
+/* A function of the C library listed a directory, or a tree below it, and returned `names`; < 0: it
+ * failed. They count like those of readdir(). */
+void stk_pl_walked(struct stk_pl_call *call, int dirfd, const char *path, int64_t names);
 void stk_pl_mapped(struct stk_pl_call *call, int fd, size_t length, bool ok);
 /* fstat() and stat() report the size: kept if the file is known. */
 void stk_pl_size_fd(int fd, uint64_t size);

@@ -38,18 +38,23 @@ static enum stk_log_op op_of(enum stk_counter what)
 }
 
 /* META_NS as `what`: time only. */
-static void count(struct stk_pl_thread *t, struct stk_pl_rec *r, enum stk_counter what, bool ok,
-                  uint64_t start, uint64_t end, uint64_t offset)
+static void count(const struct stk_pl_call *call, struct stk_pl_rec *r, enum stk_counter what,
+                  bool ok, uint64_t end, uint64_t offset)
 {
+    static const enum stk_counter time_of[] = {[STK_PL_META] = STK_C_META_NS,
+                                               [STK_PL_READ] = STK_C_READ_NS,
+                                               [STK_PL_WRITE] = STK_C_WRITE_NS};
+    struct stk_pl_thread *t = call->thread;
     struct stk_counts *n = &r->log->n;
+    uint64_t start = call->start_ns;
     if (!ok)
         n->c[STK_C_ERRORS]++;
     else if (what != STK_C_META_NS)
         n->c[what]++;
-    n->c[STK_C_META_NS] += end - start;
+    n->c[time_of[call->spent]] += end - start;
     stk_count_seen(n, start, end);
     if (stk_pl_on_line(r->api))
-        stk_pl_line(t, STK_PL_META, start, end, 0);
+        stk_pl_line(t, call->spent, start, end, 0);
     enum stk_log_op op = stk_pl.trace ? op_of(what) : 0;
     if (op)
         stk_pl_trace(t, r->name, r->api, op, start, end, offset, 0);
@@ -126,7 +131,7 @@ void stk_pl_opened(struct stk_pl_call *call, int dirfd, const char *path, int fl
         r = rec_of_path(t, dirfd, path, true, api, ns);
     }
     if (r)
-        count(t, r, STK_C_OPENS, fd >= 0, call->start_ns, end, 0);
+        count(call, r, STK_C_OPENS, fd >= 0, end, 0);
     stk_pl_leave();
 }
 
@@ -146,7 +151,7 @@ void stk_pl_closed(struct stk_pl_call *call, uint32_t what, bool ok, enum stk_ap
         struct stk_counts *n = &r->log->n;
         stk_count_max(&n->c[STK_C_CLOSE_NS], end);
         stk_count_max(&n->c[STK_C_FILE_SIZE], n->c[STK_C_MAX_OFFSET]);
-        count(t, r, STK_C_CLOSES, ok, call->start_ns, end, 0);
+        count(call, r, STK_C_CLOSES, ok, end, 0);
     }
     stk_pl_desc_release(d);
     stk_pl_leave();
@@ -172,7 +177,7 @@ void stk_pl_duped(struct stk_pl_call *call, int from, int to)
     if (to >= 0)
         stk_pl_fds_dup(from, to);
     if (r)
-        count(t, r, STK_C_DUPS, to >= 0, call->start_ns, end, 0);
+        count(call, r, STK_C_DUPS, to >= 0, end, 0);
     stk_pl_leave();
 }
 
@@ -186,8 +191,7 @@ void stk_pl_sought(struct stk_pl_call *call, int fd, int64_t position, enum stk_
     if (r) {
         if (position >= 0)
             __atomic_store_n(&d->position, position, __ATOMIC_RELAXED);
-        count(call->thread, r, STK_C_SEEKS, position >= 0, call->start_ns, end,
-              position >= 0 ? (uint64_t)position : 0);
+        count(call, r, STK_C_SEEKS, position >= 0, end, position >= 0 ? (uint64_t)position : 0);
     }
     stk_pl_leave();
 }
@@ -201,7 +205,7 @@ void stk_pl_meta_fd(struct stk_pl_call *call, int fd, enum stk_counter what, boo
     struct stk_pl_desc *d;
     struct stk_pl_rec *r = rec_of_fd(call->thread, fd, api, end - call->start_ns, &d);
     if (r)
-        count(call->thread, r, what, ok, call->start_ns, end, 0);
+        count(call, r, what, ok, end, 0);
     stk_pl_leave();
 }
 
@@ -216,7 +220,23 @@ void stk_pl_meta_path(struct stk_pl_call *call, int dirfd, const char *path, enu
     if (ok || why != EFAULT)
         r = rec_of_path(call->thread, dirfd, path, !ok, STK_API_POSIX, end - call->start_ns);
     if (r)
-        count(call->thread, r, what, ok, call->start_ns, end, 0);
+        count(call, r, what, ok, end, 0);
+    stk_pl_leave();
+}
+
+void stk_pl_walked(struct stk_pl_call *call, int dirfd, const char *path, int64_t names)
+{
+    int why = errno;
+    uint64_t end;
+    if (!stk_pl_ended(call, &end))
+        return;
+    struct stk_pl_rec *r = NULL;
+    if (names >= 0 || why != EFAULT)
+        r = rec_of_path(call->thread, dirfd, path, names < 0, STK_API_POSIX, end - call->start_ns);
+    if (r && names > 0)
+        r->log->n.c[STK_C_DIR_READS] += (uint64_t)names;
+    if (r)
+        count(call, r, STK_C_WALKS, names >= 0, end, 0);
     stk_pl_leave();
 }
 
@@ -230,7 +250,7 @@ void stk_pl_mapped(struct stk_pl_call *call, int fd, size_t length, bool ok)
     if (r) {
         if (ok)
             r->log->n.c[STK_C_MMAP_BYTES] += length;
-        count(call->thread, r, STK_C_MMAPS, ok, call->start_ns, end, 0);
+        count(call, r, STK_C_MMAPS, ok, end, 0);
     }
     stk_pl_leave();
 }
@@ -279,7 +299,7 @@ void stk_pl_named_meta(struct stk_pl_call *call, uint32_t name, enum stk_counter
             stk_count_min(&r->log->n.c[STK_C_OPEN_NS], end);
         if (what == STK_C_CLOSES && ok)
             stk_count_max(&r->log->n.c[STK_C_CLOSE_NS], end);
-        count(call->thread, r, what, ok, call->start_ns, end, 0);
+        count(call, r, what, ok, end, 0);
     } else if (f) {
         stk_pl_dropped();
     }
@@ -304,6 +324,15 @@ void stk_pl_copied(struct stk_pl_call *call, int from, int64_t from_offset, int 
     struct stk_pl_rec *r = one && n > 0 ? stk_pl_rec_of_desc(t, one, STK_API_POSIX) : NULL;
     if (r)
         r->log->n.c[STK_C_COPIES]++;
+    stk_pl_leave();
+}
+
+void stk_pl_read_ahead(int64_t bytes)
+{
+    struct stk_pl_call call;
+    if (!bytes || !stk_pl_begin(&call) || !stk_pl_enter_call(&call))
+        return;
+    stk_pl_sum(&stk_pl.log->stream_ahead_bytes, (uint64_t)bytes);
     stk_pl_leave();
 }
 

@@ -63,6 +63,7 @@ static struct stk_pl_desc *new_desc(const struct stk_pl_desc *as)
         d->append = as->append;
         d->shared = as->shared;
         d->position = as->position;
+        d->end = as->end;
         d->hash = as->hash;
         __atomic_store_n(&d->kind, as->kind, __ATOMIC_RELEASE);
         __atomic_store_n(&d->refs, 1, __ATOMIC_RELAXED);
@@ -184,7 +185,7 @@ struct stk_pl_desc *stk_pl_desc_open(struct stk_pl_thread *t, int dirfd, const c
         bool known = S_ISREG(facts.mode) || S_ISDIR(facts.mode);
         as.append = flags & O_APPEND;
         as.keeps_over_exec = !(flags & O_CLOEXEC);
-        as.position = as.append ? (int64_t)facts.size : 0;
+        as.end = (int64_t)facts.size;
         *size = S_ISREG(facts.mode) ? facts.size : 0;
         if (!known || (stk_pl_path_make(t, dirfd, path, fd) && classify(t, fd, &facts, &as)))
             d = new_desc(&as);
@@ -229,6 +230,7 @@ struct stk_pl_desc *stk_pl_desc_find(struct stk_pl_thread *t, int fd, enum stk_a
         long flags = stk_sys3(SYS_fcntl, fd, F_GETFL, 0);
         as.append = flags > 0 && flags & O_APPEND;
         as.position = position_before(fd, moved, api);
+        as.end = (int64_t)facts.size - (as.append && api != STK_API_STDIO && moved > 0 ? moved : 0);
     }
     struct stk_pl_desc **place = place_of(fd), *none = NULL;
     d = place ? new_desc(&as) : NULL;
@@ -291,15 +293,38 @@ void stk_pl_fds_append(int fd, bool append)
         d->append = append;
 }
 
-int64_t stk_pl_position(struct stk_pl_desc *d, int fd, int64_t moved, enum stk_api api, bool write)
+/* The position after a call, from the kernel; -1: it has none. */
+static int64_t position_after(struct stk_pl_desc *d, int fd)
+{
+    int64_t at = stk_sys3(SYS_lseek, fd, 0, SEEK_CUR);
+    if (at >= 0)
+        __atomic_store_n(&d->position, at, __ATOMIC_RELAXED);
+    return at;
+}
+
+int64_t stk_pl_position(struct stk_pl_desc *d, int fd, int64_t moved, enum stk_api api)
 {
     uint32_t forks = d->keeps_over_exec ? stk_pl.spawns : stk_pl.forks;
-    if (UNLIKELY(d->shared || d->forks != forks || (write && d->append)) && api != STK_API_STDIO) {
-        int64_t at = stk_sys3(SYS_lseek, fd, 0, SEEK_CUR);
-        if (at >= 0) {
-            __atomic_store_n(&d->position, at, __ATOMIC_RELAXED);
+    if (UNLIKELY(d->shared || d->forks != forks) && api != STK_API_STDIO) {
+        int64_t at = position_after(d, fd);
+        if (at >= 0)
             return at > moved ? at - moved : 0;
-        }
     }
     return __atomic_fetch_add(&d->position, moved, __ATOMIC_RELAXED);
+}
+
+/* A write moves the position to the end, where others may append, too; pwrite() leaves the position
+ * alone, and so does a stream until it empties its buffer. */
+int64_t stk_pl_appended(struct stk_pl_desc *d, int fd, bool at_position, int64_t moved,
+                        enum stk_api api)
+{
+    int64_t at = at_position && api != STK_API_STDIO ? position_after(d, fd) : -1;
+    if (at >= moved) {
+        __atomic_store_n(&d->end, at, __ATOMIC_RELAXED);
+        return at - moved;
+    }
+    at = __atomic_fetch_add(&d->end, moved, __ATOMIC_RELAXED);
+    if (at_position)
+        __atomic_store_n(&d->position, at + moved, __ATOMIC_RELAXED);
+    return at;
 }

@@ -263,6 +263,7 @@ bool stk_pl_begin_slow(struct stk_pl_call *call)
         stk_pl_dropped();
     if (on && t) {
         call->thread = t;
+        call->spent = STK_PL_META;
         stk_pl_tick(stk_pl_now(t));
         call->start_ns = stk_pl_now(t);
         on = __atomic_load_n(&stk_pl.state, __ATOMIC_SEQ_CST) == STK_PL_ON;

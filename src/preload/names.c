@@ -30,7 +30,7 @@ static struct {
 static uint32_t moves;
 struct stk_pl_lock stk_pl_cwd_lock;
 
-/* FNV-1a, mixed. The same everywhere: sketches of several processes are merged. */
+/* FNV-1a, mixed. The same everywhere: covers of several processes are merged. */
 uint64_t stk_pl_hash(const char *text, size_t n)
 {
     uint64_t h = 0xcbf29ce484222325ull;

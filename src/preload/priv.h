@@ -95,6 +95,7 @@ struct stk_pl_desc {
     uint8_t kind;
     bool keeps_over_exec, append, shared;
     int64_t position; /* our idea of its position (atomic) */
+    int64_t end;      /* where the next write appends (atomic) */
     uint64_t hash;    /* of the path, also if `file` is a group */
     struct stk_pl_file *file;
 };
@@ -349,7 +350,10 @@ void stk_pl_fds_forget_range(unsigned first, unsigned last);
 void stk_pl_fds_dup(int from, int to);
 void stk_pl_fds_append(int fd, bool append);
 /* Where a read or write of `moved` bytes at the position began; advances the position. */
-int64_t stk_pl_position(struct stk_pl_desc *d, int fd, int64_t moved, enum stk_api api, bool write);
+int64_t stk_pl_position(struct stk_pl_desc *d, int fd, int64_t moved, enum stk_api api);
+/* The same for a write through a description that appends, wherever its position is. */
+int64_t stk_pl_appended(struct stk_pl_desc *d, int fd, bool at_position, int64_t moved,
+                        enum stk_api api);
 
 /* ---- thread.c ---- */
 void stk_pl_threads_start(void);
@@ -372,7 +376,6 @@ static inline struct stk_pl_stream *stk_pl_stream_of(struct stk_pl_thread *t,
 }
 
 /* ---- line.c: time line, trace ---- */
-enum stk_pl_what { STK_PL_READ, STK_PL_WRITE, STK_PL_META };
 void stk_pl_line_slow(struct stk_pl_thread *t, enum stk_pl_what what, uint64_t start, uint64_t end,
                       uint64_t bytes);
 bool stk_pl_trace_room(struct stk_pl_thread *t);

@@ -22,6 +22,7 @@ struct stk_stream_run {
     uint64_t ns;      /* time spent filling (emptying) the buffer */
     bool write;
     FILE *no_position; /* a stream for which ftello() fails: not tried again */
+    uint64_t fill_ns;  /* a seek filled the buffer for the next read: its time */
 };
 extern struct stk_stream_run stk_stream_runs[STK_STREAMS] __attribute__((visibility("hidden")));
 
@@ -59,9 +60,49 @@ static inline bool stk_stream_begin(struct stk_pl_call *call, FILE *f, int *fd)
     return *fd >= 0 && stk_pl_begin(call);
 }
 
+/* Bytes, not wide characters, whose buffer is another. */
+static inline bool stk_stream_is_plain(const FILE *f)
+{
+    return f->_mode <= 0 && f->_IO_buf_base;
+}
+
+static inline int64_t stk_stream_unread(const FILE *f)
+{
+    return stk_stream_is_plain(f) ? f->_IO_read_end - f->_IO_read_ptr : 0;
+}
+
+static inline bool stk_stream_unwritten(const FILE *f)
+{
+    return stk_stream_is_plain(f) && f->_IO_write_ptr > f->_IO_write_base;
+}
+
+/* The time of the last seek, if it filled the buffer that this read takes its data from. */
+static inline uint64_t stk_stream_fill_ns(struct stk_stream_run *run)
+{
+    uint64_t ns = run ? run->fill_ns : 0;
+    if (__builtin_expect(ns != 0, 0))
+        run->fill_ns = 0;
+    return ns;
+}
+
+static inline void stk_stream_earlier(struct stk_pl_call *call, uint64_t ns)
+{
+    call->start_ns -= ns < call->start_ns ? ns : call->start_ns;
+}
+
+/* Before a stream is closed: its buffer is written, or dropped. */
+static inline void stk_stream_emptied(struct stk_pl_call *call, FILE *f, int fd)
+{
+    uint64_t ns = stk_stream_fill_ns(stk_stream_run(fd));
+    stk_stream_earlier(call, ns);
+    call->spent = stk_stream_unwritten(f) ? STK_PL_WRITE : ns ? STK_PL_READ : STK_PL_META;
+    stk_pl_read_ahead(stk_stream_unread(f));
+}
+
 /* Records a read that returned n bytes: both the end of data and an error return none. */
 static inline void stk_stream_got(struct stk_pl_call *call, FILE *f, int fd, uint64_t n)
 {
+    stk_stream_earlier(call, stk_stream_fill_ns(stk_stream_run(fd)));
     int64_t got = n ? (int64_t)n : ferror_unlocked(f) ? -1 : 0;
     stk_pl_read(call, fd, STK_AT_POSITION, got, STK_API_STDIO);
 }

@@ -24,7 +24,7 @@ void stk_stream_end_run(FILE *f, int fd, struct stk_stream_run *run)
     /* An unwrapped function may have refilled or replaced the buffer. */
     if (run->mark < base || run->mark >= at || !stk_pl_begin(&call))
         return;
-    call.start_ns -= run->ns < call.start_ns ? run->ns : call.start_ns;
+    stk_stream_earlier(&call, run->ns);
     if (run->write)
         stk_pl_write(&call, fd, STK_AT_POSITION, at - run->mark, STK_API_STDIO);
     else
@@ -105,7 +105,7 @@ static inline int get(int (*real)(FILE *), FILE *f)
         return get_filling(real, f, fd, run);
     if (!in_run(run, f, false)) {
         stk_stream_settle(f, fd);
-        begin_run(run, f, false, f->_IO_read_ptr, 0);
+        begin_run(run, f, false, f->_IO_read_ptr, stk_stream_fill_ns(run));
     }
     return real(f);
 }

@@ -1,10 +1,9 @@
 /*
- * wrap_dir.c - directories: every entry that readdir() returns is a call. scandir() and nftw() walk
- * inside the C library, unobserved: each is one call on the directory where it began.
+ * wrap_dir.c - directories: every entry that readdir() returns is a call. What walks directories
+ * inside the C library is in wrap_walk.c.
  */
 #include <dirent.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <unistd.h>
 
 #include "preload/wrap.h"
@@ -104,42 +103,3 @@ WRAP(int, closedir, (DIR * dir))
         return got;                                                                                \
     }
 READ_BATCH(getdents64)
-
-#define SCAN_DIR(name, type)                                                                       \
-    WRAP(int, name,                                                                                \
-         (const char *path, type ***list, int (*filter)(const type *),                             \
-          int (*compare)(const type **, const type **)))                                           \
-    {                                                                                              \
-        REAL(int, name,                                                                            \
-             (const char *, type ***, int (*)(const type *),                                       \
-              int (*)(const type **, const type **)));                                             \
-        struct stk_pl_call call;                                                                   \
-        if (!stk_pl_begin(&call))                                                                  \
-            return real(path, list, filter, compare);                                              \
-        int n = real(path, list, filter, compare);                                                 \
-        stk_pl_meta_path(&call, AT_FDCWD, path, STK_C_DIR_READS, n >= 0);                          \
-        return n;                                                                                  \
-    }
-SCAN_DIR(scandir, struct dirent)
-SCAN_DIR(scandir64, struct dirent64)
-
-/* The program's own function runs inside: its time is not the walk's. */
-static void count_walk(const char *path)
-{
-    struct stk_pl_call call;
-    if (stk_pl_begin(&call))
-        stk_pl_meta_path(&call, AT_FDCWD, path, STK_C_DIR_READS, true);
-}
-
-#define WALK(name, type)                                                                           \
-    WRAP(int, name,                                                                                \
-         (const char *path, int (*fn)(const char *, const type *, int, struct FTW *), int fds,     \
-          int flags))                                                                              \
-    {                                                                                              \
-        REAL(int, name,                                                                            \
-             (const char *, int (*)(const char *, const type *, int, struct FTW *), int, int));    \
-        count_walk(path);                                                                          \
-        return real(path, fn, fds, flags);                                                         \
-    }
-WALK(nftw, struct stat)
-WALK(nftw64, struct stat64)

@@ -1,6 +1,6 @@
 /*
  * wrap_meta.c - calls that query files or change names: the load of metadata servers. Queries count
- * as STATS; changes have counters of their own, or count with their time alone.
+ * as STATS; everything else has counters of its own.
  */
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -152,38 +152,112 @@ META_PATH(int, renameat2,
           (int from_dir, const char *from, int to_dir, const char *to, unsigned flags),
           (from_dir, from, to_dir, to, flags), from_dir, from, STK_C_RENAMES)
 
-/* ---- the rest: only their time ---- */
+/* ---- names that come ---- */
 
-#define TIME_PATH(name, args, values, dirfd, path)                                                 \
-    META_PATH(int, name, args, values, dirfd, path, STK_TIME_ONLY)
-TIME_PATH(mkdir, (const char *path, mode_t mode), (path, mode), AT_FDCWD, path)
-TIME_PATH(mkdirat, (int dir, const char *path, mode_t mode), (dir, path, mode), dir, path)
-TIME_PATH(truncate, (const char *path, off_t size), (path, size), AT_FDCWD, path)
-TIME_PATH(truncate64, (const char *path, off64_t size), (path, size), AT_FDCWD, path)
-TIME_PATH(chmod, (const char *path, mode_t mode), (path, mode), AT_FDCWD, path)
-TIME_PATH(symlink, (const char *to, const char *path), (to, path), AT_FDCWD, path)
-TIME_PATH(link, (const char *from, const char *path), (from, path), AT_FDCWD, path)
+#define MAKE(name, args, values, dirfd, path)                                                      \
+    META_PATH(int, name, args, values, dirfd, path, STK_C_MAKES)
+MAKE(mkdir, (const char *path, mode_t mode), (path, mode), AT_FDCWD, path)
+MAKE(mkdirat, (int dir, const char *path, mode_t mode), (dir, path, mode), dir, path)
+MAKE(mkfifo, (const char *path, mode_t mode), (path, mode), AT_FDCWD, path)
+MAKE(symlink, (const char *to, const char *path), (to, path), AT_FDCWD, path)
+MAKE(symlinkat, (const char *to, int dir, const char *path), (to, dir, path), dir, path)
+MAKE(link, (const char *from, const char *path), (from, path), AT_FDCWD, path)
+MAKE(linkat, (int from_dir, const char *from, int dir, const char *path, int flags),
+     (from_dir, from, dir, path, flags), dir, path)
+
+/* ---- what is changed beside the data ---- */
 
 struct timespec;
-TIME_PATH(utimensat, (int dir, const char *path, const struct timespec times[2], int flags),
-          (dir, path, times, flags), dir, path)
+struct timeval;
+struct utimbuf;
 
-#define TIME_FD(name, args, values)                                                                \
-    WRAP(int, name, args)                                                                          \
+#define CHANGE(name, args, values, dirfd, path)                                                    \
+    META_PATH(int, name, args, values, dirfd, path, STK_C_CHANGES)
+CHANGE(truncate, (const char *path, off_t size), (path, size), AT_FDCWD, path)
+CHANGE(truncate64, (const char *path, off64_t size), (path, size), AT_FDCWD, path)
+CHANGE(chmod, (const char *path, mode_t mode), (path, mode), AT_FDCWD, path)
+CHANGE(fchmodat, (int dir, const char *path, mode_t mode, int flags), (dir, path, mode, flags), dir,
+       path)
+CHANGE(chown, (const char *path, uid_t user, gid_t group), (path, user, group), AT_FDCWD, path)
+CHANGE(lchown, (const char *path, uid_t user, gid_t group), (path, user, group), AT_FDCWD, path)
+CHANGE(fchownat, (int dir, const char *path, uid_t user, gid_t group, int flags),
+       (dir, path, user, group, flags), dir, path)
+CHANGE(utimensat, (int dir, const char *path, const struct timespec times[2], int flags),
+       (dir, path, times, flags), dir, path)
+CHANGE(utimes, (const char *path, const struct timeval times[2]), (path, times), AT_FDCWD, path)
+CHANGE(utime, (const char *path, const struct utimbuf *times), (path, times), AT_FDCWD, path)
+CHANGE(setxattr, (const char *path, const char *name, const void *value, size_t size, int flags),
+       (path, name, value, size, flags), AT_FDCWD, path)
+
+#define META_FD(type, name, args, values, what)                                                    \
+    WRAP(type, name, args)                                                                         \
     {                                                                                              \
-        REAL(int, name, args);                                                                     \
+        REAL_OR(type, name, args, -1);                                                             \
         struct stk_pl_call call;                                                                   \
         if (!stk_pl_begin(&call))                                                                  \
             return real values;                                                                    \
-        int rc = real values;                                                                      \
-        stk_pl_meta_fd(&call, fd, STK_TIME_ONLY, rc == 0, STK_API_POSIX);                          \
+        type rc = real values;                                                                     \
+        stk_pl_meta_fd(&call, fd, what, rc >= 0, STK_API_POSIX);                                   \
         return rc;                                                                                 \
     }
-TIME_FD(ftruncate, (int fd, off_t size), (fd, size))
-TIME_FD(ftruncate64, (int fd, off64_t size), (fd, size))
-TIME_FD(fchmod, (int fd, mode_t mode), (fd, mode))
-TIME_FD(fallocate, (int fd, int mode, off_t offset, off_t length), (fd, mode, offset, length))
-TIME_FD(fallocate64, (int fd, int mode, off64_t offset, off64_t length), (fd, mode, offset, length))
+#define CHANGE_FD(name, args, values) META_FD(int, name, args, values, STK_C_CHANGES)
+CHANGE_FD(ftruncate, (int fd, off_t size), (fd, size))
+CHANGE_FD(ftruncate64, (int fd, off64_t size), (fd, size))
+CHANGE_FD(fchmod, (int fd, mode_t mode), (fd, mode))
+CHANGE_FD(fchown, (int fd, uid_t user, gid_t group), (fd, user, group))
+CHANGE_FD(futimens, (int fd, const struct timespec times[2]), (fd, times))
+CHANGE_FD(fsetxattr, (int fd, const char *name, const void *value, size_t size, int flags),
+          (fd, name, value, size, flags))
+CHANGE_FD(fallocate, (int fd, int mode, off_t offset, off_t length), (fd, mode, offset, length))
+CHANGE_FD(fallocate64, (int fd, int mode, off64_t offset, off64_t length),
+          (fd, mode, offset, length))
+
 /* Returns the error. */
-TIME_FD(posix_fallocate, (int fd, off_t offset, off_t length), (fd, offset, length))
-TIME_FD(posix_fallocate64, (int fd, off64_t offset, off64_t length), (fd, offset, length))
+#define ALLOCATE(name, offset_type)                                                                \
+    WRAP(int, name, (int fd, offset_type offset, offset_type length))                              \
+    {                                                                                              \
+        REAL(int, name, (int, offset_type, offset_type));                                          \
+        struct stk_pl_call call;                                                                   \
+        if (!stk_pl_begin(&call))                                                                  \
+            return real(fd, offset, length);                                                       \
+        int why = real(fd, offset, length);                                                        \
+        stk_pl_meta_fd(&call, fd, STK_C_CHANGES, why == 0, STK_API_POSIX);                         \
+        return why;                                                                                \
+    }
+ALLOCATE(posix_fallocate, off_t)
+ALLOCATE(posix_fallocate64, off64_t)
+
+/* ---- extended attributes ---- */
+
+#define ATTRIBUTES(name, args, values)                                                             \
+    META_PATH(ssize_t, name, args, values, AT_FDCWD, path, STK_C_XATTRS)
+ATTRIBUTES(getxattr, (const char *path, const char *name, void *value, size_t room),
+           (path, name, value, room))
+ATTRIBUTES(lgetxattr, (const char *path, const char *name, void *value, size_t room),
+           (path, name, value, room))
+ATTRIBUTES(listxattr, (const char *path, char *list, size_t room), (path, list, room))
+ATTRIBUTES(llistxattr, (const char *path, char *list, size_t room), (path, list, room))
+META_FD(ssize_t, fgetxattr, (int fd, const char *name, void *value, size_t room),
+        (fd, name, value, room), STK_C_XATTRS)
+META_FD(ssize_t, flistxattr, (int fd, char *list, size_t room), (fd, list, room), STK_C_XATTRS)
+
+/* ---- file systems ---- */
+
+struct statfs;
+struct statvfs;
+
+#define STATFS(name, type)                                                                         \
+    META_PATH(int, name, (const char *path, struct type *st), (path, st), AT_FDCWD, path,          \
+              STK_C_STATFS)
+STATFS(statfs, statfs)
+STATFS(statfs64, statfs)
+STATFS(statvfs, statvfs)
+STATFS(statvfs64, statvfs)
+META_FD(int, fstatfs, (int fd, struct statfs *st), (fd, st), STK_C_STATFS)
+META_FD(int, fstatvfs, (int fd, struct statvfs *st), (fd, st), STK_C_STATFS)
+
+/* ---- locks ---- */
+
+META_FD(int, flock, (int fd, int operation), (fd, operation), STK_C_LOCKS)
+META_FD(int, lockf, (int fd, int what, off_t length), (fd, what, length), STK_C_LOCKS)
+META_FD(int, lockf64, (int fd, int what, off64_t length), (fd, what, length), STK_C_LOCKS)

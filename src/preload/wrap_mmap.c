@@ -47,7 +47,9 @@ static uint32_t name_at(const void *address)
 }
 
 typedef void *map_fn(void *, size_t, int, int, int, off_t);
+typedef int unmap_fn(void *, size_t);
 static map_fn *real_map, *real_map64;
+static unmap_fn *real_unmap;
 
 __attribute__((constructor(101))) static void find_real(void)
 {
@@ -55,6 +57,8 @@ __attribute__((constructor(101))) static void find_real(void)
         __atomic_store_n(&real_map, (map_fn *)stk_pl_real("mmap"), __ATOMIC_RELAXED);
     if (!__atomic_load_n(&real_map64, __ATOMIC_RELAXED))
         __atomic_store_n(&real_map64, (map_fn *)stk_pl_real("mmap64"), __ATOMIC_RELAXED);
+    if (!__atomic_load_n(&real_unmap, __ATOMIC_RELAXED))
+        __atomic_store_n(&real_unmap, (unmap_fn *)stk_pl_real("munmap"), __ATOMIC_RELAXED);
 }
 
 /* Before the real function is known: looking it up may need memory, hence this very call. */
@@ -66,6 +70,14 @@ static void *map_directly(void *at, size_t length, int protection, int flags, in
         return MAP_FAILED;
     }
     return (void *)got;
+}
+
+static int unmap_directly(void *at, size_t length)
+{
+    long got = stk_sys2(SYS_munmap, at, length);
+    if (got < 0)
+        errno = (int)-got;
+    return got < 0 ? -1 : 0;
 }
 
 static void *map(map_fn **which, void *at, size_t length, int protection, int flags, int fd,
@@ -95,10 +107,39 @@ WRAP(void *, mmap64, (void *at, size_t length, int protection, int flags, int fd
     return map(&real_map64, at, length, protection, flags, fd, offset);
 }
 
+/* One mapping may be unmapped in parts, or several at once: counts calls for the first file in the
+ * range. */
+static void forget(uintptr_t from, uintptr_t to)
+{
+    unsigned newest = __atomic_load_n(&next_mapping, __ATOMIC_RELAXED);
+    for (unsigned back = 1; back <= MAPPINGS && back <= newest; back++) {
+        struct mapping *m = &mappings[(newest - back) % MAPPINGS];
+        uintptr_t start = __atomic_load_n(&m->from, __ATOMIC_ACQUIRE);
+        if (start >= from && m->to <= to)
+            __atomic_compare_exchange_n(&m->from, &start, 0, false, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_RELAXED);
+    }
+}
+
 static int named(struct stk_pl_call *call, uint32_t name, enum stk_counter what, int rc)
 {
     stk_pl_named_meta(call, name, what, rc == 0, STK_API_POSIX);
     return rc;
+}
+
+/* An allocator's, before our constructor and inside dlsym(): as for mmap(). */
+WRAP(int, munmap, (void *at, size_t length))
+{
+    unmap_fn *real = __atomic_load_n(&real_unmap, __ATOMIC_RELAXED);
+    uint32_t name = real && __atomic_load_n(&next_mapping, __ATOMIC_RELAXED) ? name_at(at) : 0;
+    struct stk_pl_call call;
+    if (!real)
+        return unmap_directly(at, length);
+    if (!name || !stk_pl_begin(&call))
+        return real(at, length);
+    /* First: another thread may get the addresses at once. */
+    forget((uintptr_t)at, (uintptr_t)at + length);
+    return named(&call, name, STK_C_MUNMAPS, real(at, length));
 }
 
 WRAP(int, msync, (void *at, size_t length, int flags))

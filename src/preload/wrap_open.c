@@ -166,12 +166,22 @@ DUP(dup, (int from), (int), (from))
 DUP(dup2, (int from, int to), (int, int), (from, to))
 DUP(dup3, (int from, int to, int flags), (int, int, int), (from, to, flags))
 
+static bool is_lock(int what)
+{
+    return what == F_SETLK || what == F_SETLKW || what == F_OFD_SETLK || what == F_OFD_SETLKW;
+}
+
 static int control(int (*real)(int, int, ...), int fd, int what, void *argument)
 {
     struct stk_pl_call call;
     if (what == F_DUPFD || what == F_DUPFD_CLOEXEC) {
         bool recorded = !stk_pl_child_pending() && stk_pl_begin(&call);
         return duped(&call, recorded, fd, real(fd, what, argument));
+    }
+    if (is_lock(what) && stk_pl_begin(&call)) {
+        int locked = real(fd, what, argument);
+        stk_pl_meta_fd(&call, fd, STK_C_LOCKS, locked >= 0, STK_API_POSIX);
+        return locked;
     }
     int rc = real(fd, what, argument);
     if (what == F_SETFL && rc == 0 && !stk_pl_self.vforked)

@@ -1,7 +1,7 @@
 /*
- * wrap_stdio.c - streams: opened, closed, moved; blocks and lines. Counts what the caller received,
- * not what the C library reads ahead below (its own calls do not pass here). Characters are in
- * wrap_char.c, formatted text in wrap_format.c.
+ * wrap_stdio.c - streams: opened and closed; blocks and lines. Counts what the caller received, not
+ * what the C library reads ahead below (its own calls do not pass here). Characters are in
+ * wrap_char.c, formatted text in wrap_format.c, positions in wrap_seek.c.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -38,7 +38,7 @@ static FILE *opened(struct stk_pl_call *call, const char *path, const char *mode
 OPEN(fopen)
 OPEN(fopen64)
 
-/* For a stream on an existing descriptor: the file is the descriptor's. */
+/* The file was opened under a name that only the C library knows. */
 static FILE *opened_fd(struct stk_pl_call *call, FILE *f, int fd)
 {
     stk_pl_meta_fd(call, fd, STK_C_OPENS, f, STK_API_STDIO);
@@ -51,7 +51,9 @@ WRAP(FILE *, fdopen, (int fd, const char *mode))
     struct stk_pl_call call;
     if (!stk_pl_begin(&call))
         return real(fd, mode);
-    return opened_fd(&call, real(fd, mode), fd);
+    FILE *f = real(fd, mode);
+    stk_pl_meta_fd(&call, fd, STK_TIME_ONLY, f, STK_API_STDIO); /* the descriptor was open before */
+    return f;
 }
 
 #define TMPFILE(name)                                                                              \
@@ -78,6 +80,7 @@ static FILE *reopen(reopen_fn *real, const char *path, const char *mode, FILE *f
     int fd;
     if (!stk_stream_begin(&closing, f, &fd))
         return real(path, mode, f);
+    stk_stream_emptied(&closing, f, fd);
     uint32_t what = stk_pl_closing(fd);
     FILE *again = real(path, mode, f);
     bool record = stk_pl_begin(&opening);
@@ -114,6 +117,7 @@ static int close_stream(int (*real)(FILE *), FILE *f)
         run->no_position = NULL;
     if (!record)
         return real(f);
+    stk_stream_emptied(&call, f, fd);
     uint32_t what = stk_pl_closing(fd);
     int rc = real(f);
     stk_pl_closed(&call, what, rc != EOF, STK_API_STDIO);
@@ -130,22 +134,6 @@ WRAP(int, pclose, (FILE * f))
 {
     REAL(int, pclose, (FILE *));
     return close_stream(real, f);
-}
-
-WRAP(int, fflush, (FILE * f))
-{
-    REAL(int, fflush, (FILE *));
-    struct stk_pl_call call;
-    int fd;
-    if (!f) {
-        stk_stream_end_all();
-        return real(f);
-    }
-    if (!stk_stream_begin(&call, f, &fd))
-        return real(f);
-    int rc = real(f);
-    stk_pl_meta_fd(&call, fd, STK_TIME_ONLY, rc == 0, STK_API_STDIO);
-    return rc;
 }
 
 /* ---- blocks ---- */
@@ -284,55 +272,4 @@ WRAP(int, puts, (const char *text))
         return real(text);
     int rc = real(text);
     return put_text(&call, fd, rc, rc < 0 ? 0 : strlen(text) + 1);
-}
-
-/* ---- positions ---- */
-
-static int sought(struct stk_pl_call *call, FILE *f, int fd, int rc, int64_t position)
-{
-    if (rc)
-        position = -1;
-    else if (position < 0)
-        position = ftello(f);
-    stk_pl_sought(call, fd, position, STK_API_STDIO);
-    return rc;
-}
-
-#define SEEK(name, offset_type)                                                                    \
-    WRAP(int, name, (FILE * f, offset_type offset, int whence))                                    \
-    {                                                                                              \
-        REAL(int, name, (FILE *, offset_type, int));                                               \
-        struct stk_pl_call call;                                                                   \
-        int fd;                                                                                    \
-        if (!stk_stream_begin(&call, f, &fd))                                                      \
-            return real(f, offset, whence);                                                        \
-        int rc = real(f, offset, whence);                                                          \
-        return sought(&call, f, fd, rc, whence == SEEK_SET ? offset : -1);                         \
-    }
-SEEK(fseek, long)
-SEEK(fseeko, off_t)
-SEEK(fseeko64, off64_t)
-
-#define SET_POSITION(name)                                                                         \
-    WRAP(int, name, (FILE * f, const fpos_t *to))                                                  \
-    {                                                                                              \
-        REAL(int, name, (FILE *, const fpos_t *));                                                 \
-        struct stk_pl_call call;                                                                   \
-        int fd;                                                                                    \
-        if (!stk_stream_begin(&call, f, &fd))                                                      \
-            return real(f, to);                                                                    \
-        return sought(&call, f, fd, real(f, to), -1);                                              \
-    }
-SET_POSITION(fsetpos)
-SET_POSITION(fsetpos64)
-
-WRAP(void, rewind, (FILE * f))
-{
-    REAL(void, rewind, (FILE *));
-    struct stk_pl_call call;
-    int fd;
-    bool record = stk_stream_begin(&call, f, &fd);
-    real(f);
-    if (record)
-        sought(&call, f, fd, 0, 0);
 }

@@ -83,6 +83,18 @@ static void add_common(struct stk_common_value *to, const struct stk_common_valu
     }
 }
 
+uint64_t stk_counts_meta_calls(const struct stk_counts *n)
+{
+    static const enum stk_counter calls[] = {
+        STK_C_OPENS,     STK_C_CLOSES, STK_C_STATS, STK_C_STATFS,  STK_C_XATTRS,
+        STK_C_DIR_READS, STK_C_WALKS,  STK_C_MAKES, STK_C_CHANGES, STK_C_REMOVES,
+        STK_C_RENAMES,   STK_C_LOCKS,  STK_C_ERRORS};
+    uint64_t all = 0;
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+        all = sum(all, n->c[calls[i]]);
+    return all;
+}
+
 void stk_counts_add(struct stk_counts *to, const struct stk_counts *from)
 {
     for (size_t i = 0; i < STK_C_COUNT; i++)

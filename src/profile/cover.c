@@ -1,6 +1,7 @@
 /*
- * cover.c - which bytes several readers read together: exact ranges while they are few, a sketch of
- * the requests when they are many (proflog/cover.h). An estimate is marked as such.
+ * cover.c - which bytes several readers read together: exact ranges while they are few, a sample of
+ * the file when they are many (proflog/cover.h). An estimate is marked as such. Also counts what a
+ * HyperLogLog sketch saw.
  */
 #include "profile/priv.h"
 
@@ -47,6 +48,17 @@ uint64_t stk_spans_bytes(const struct stk_byte_range *s, size_t n)
     return bytes;
 }
 
+/* The sample of the higher level of both. */
+static void add_sample(struct stk_cover *to, const struct stk_cover *from)
+{
+    uint32_t level = from->level < STK_COVER_TOP ? from->level : STK_COVER_TOP;
+    while (to->level < level)
+        stk_cover_rise(to);
+    for (size_t i = 0; i < STK_COVER_SLOTS; i++)
+        if (from->line[i].bits && (from->line[i].key & 63) >= to->level)
+            stk_cover_add_line(to, from->line[i].key, from->line[i].bits);
+}
+
 void stk_cover_add(struct stk_cover *to, const struct stk_cover *from)
 {
     struct stk_byte_range all[2 * STK_COVER_SPANS];
@@ -59,8 +71,7 @@ void stk_cover_add(struct stk_cover *to, const struct stk_cover *from)
         to->span[i].from = all[i].from;
         to->span[i].to = all[i].to;
     }
-    for (size_t i = 0; i < STK_COVER_REGISTERS; i++)
-        to->reg[i] = to->reg[i] > from->reg[i] ? to->reg[i] : from->reg[i];
+    add_sample(to, from);
 }
 
 /* x + sum of x^(2^k) 2^(k-1): the contribution of the empty registers. */
@@ -99,21 +110,25 @@ double stk_sketch_count(const uint8_t *reg, size_t m)
     return size * size / (2 * M_LN2 * (size * sigma((double)empty / size) + z));
 }
 
-double stk_cover_requests(const struct stk_cover *c)
+/* Bytes in the sample, times its level. */
+static double sampled(const struct stk_cover *c)
 {
-    return stk_sketch_count(c->reg, STK_COVER_REGISTERS);
+    uint32_t bits = 0;
+    for (size_t i = 0; i < STK_COVER_SLOTS; i++)
+        bits += (uint32_t)__builtin_popcount(c->line[i].bits);
+    return ldexp(bits, (int)(c->level < STK_COVER_TOP ? c->level : STK_COVER_TOP));
 }
 
-uint64_t stk_cover_bytes(const struct stk_cover *c, uint64_t reads, uint64_t read_bytes,
-                         uint64_t file_size, bool *exact)
+uint64_t stk_cover_bytes(const struct stk_cover *c, uint64_t read_bytes, uint64_t file_size,
+                         bool *exact)
 {
     struct stk_byte_range all[STK_COVER_SPANS];
     size_t n = stk_spans_join(all, stk_cover_spans(c, all));
     uint64_t sure = stk_spans_bytes(all, n);
     *exact = !c->overflow;
-    if (!c->overflow || !reads)
+    if (!c->overflow)
         return sure;
-    double guess = stk_cover_requests(c) * ((double)read_bytes / (double)reads);
+    double guess = sampled(c);
     uint64_t most = file_size && file_size < read_bytes ? file_size : read_bytes;
     uint64_t bytes = guess < (double)most ? (uint64_t)guess : most;
     return bytes > sure ? bytes : sure;

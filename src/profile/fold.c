@@ -128,7 +128,7 @@ static void merge(struct stk_pb *pb, size_t to, size_t from)
     pb->rec[to].told |= pb->rec[from].told;
 }
 
-/* Ranges mean nothing across files: the sketch, which hashes file and offset, counts. */
+/* Ranges mean nothing across files: the sample, which hashes file and offset, counts. */
 static void forget_spans(struct stk_pb *pb, size_t rec)
 {
     pb->p->rec[rec].read.nspans = 0;

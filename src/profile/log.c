@@ -320,6 +320,7 @@ static void fill_numbers(struct stk_pb *pb, uint32_t proc, const struct stk_log_
     p->major_faults = h->major_faults;
     p->cpu_s = (double)h->cpu_ns / 1e9;
     p->seen_read_bytes = h->left_out_read_bytes + h->stream_read_bytes;
+    x->ahead_bytes = (int64_t)h->stream_ahead_bytes;
     p->seen_write_bytes = h->left_out_write_bytes + h->stream_write_bytes;
     x->start_real_ns = h->start_real_ns;
     x->start_mono_ns = h->start_mono_ns;

@@ -46,6 +46,7 @@ struct stk_pb_proc {
     uint64_t start_real_ns, start_mono_ns; /* 0 and 0: unknown */
     uint64_t last_ns, end_ns;              /* since its start; end 0: not observed */
     uint64_t kernel[4], kernel_start[4];   /* as in the log's header */
+    int64_t ahead_bytes;                   /* read for streams beyond what their callers received */
     uint32_t end;                          /* enum stk_log_end */
     bool with_children;                    /* kernel[] includes the children it waited for */
     uint32_t pid_space;                    /* as in the log's header */

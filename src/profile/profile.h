@@ -182,11 +182,14 @@ void stk_counts_add(struct stk_counts *to, const struct stk_counts *from);
 const char *stk_counter_name(enum stk_counter c);
 const char *stk_api_name(enum stk_api api);
 
+/* Calls that query or change names, directories and attributes: the load of a metadata server. */
+uint64_t stk_counts_meta_calls(const struct stk_counts *n);
+
 /* cover.c */
+/* `to` is zeroed at first, and then made by this function. */
 void stk_cover_add(struct stk_cover *to, const struct stk_cover *from);
-double stk_cover_requests(const struct stk_cover *c); /* distinct requests, an estimate */
 /* Bytes read at least once, given the totals; *exact: not an estimate. */
-uint64_t stk_cover_bytes(const struct stk_cover *c, uint64_t reads, uint64_t read_bytes,
-                         uint64_t file_size, bool *exact);
+uint64_t stk_cover_bytes(const struct stk_cover *c, uint64_t read_bytes, uint64_t file_size,
+                         bool *exact);
 
 #endif

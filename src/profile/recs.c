@@ -68,7 +68,7 @@ int stk_pb_rec_add(struct stk_pb *pb, uint32_t rec, const struct stk_counts *n,
     stk_counts_add(&r->n, n);
     stk_cover_add(&r->read, read);
     if (read->overflow) {
-        x->wide = 0; /* the spans are lost: the sketch counts */
+        x->wide = 0; /* the spans are lost: the sample counts */
     } else if (x->wide) {
         rc = keep_spans(pb, x, read, err);
     } else if (r->read.overflow && !before.overflow) {

@@ -132,19 +132,23 @@ static uint64_t add(uint64_t a, uint64_t b)
     return __builtin_add_overflow(a, b, &s) ? UINT64_MAX : s;
 }
 
+static uint64_t less(uint64_t a, uint64_t b)
+{
+    return a > b ? a - b : 0;
+}
+
 /* Bytes that the readers [from, to) together read at least once. */
 static int distinct(struct stk_pb *pb, struct work *w, size_t from, size_t to, uint64_t size,
                     uint64_t *bytes, bool *exact, struct stk_err *err)
 {
     struct stk_cover cover = {0};
-    uint64_t reads = 0, read_bytes = 0, told = 0;
+    uint64_t read_bytes = 0, told = 0;
     int rc = 0;
     *exact = true;
     w->nspans = 0;
     for (size_t i = from; i < to && !rc; i++) {
         const struct stk_prof_rec *r = &pb->p->rec[w->reader[i].rec];
         *exact = *exact && is_exact(pb, w->reader[i].rec);
-        reads = add(reads, r->n.c[STK_C_READS]);
         read_bytes = add(read_bytes, r->n.c[STK_C_READ_BYTES]);
         told = pb->rec[w->reader[i].rec].told ? add(told, r->distinct_bytes) : told;
         rc = gather(pb, w, w->reader[i].rec, err);
@@ -162,7 +166,7 @@ static int distinct(struct stk_pb *pb, struct work *w, size_t from, size_t to, u
     for (size_t i = from; i < to; i++)
         stk_cover_add(&cover, &pb->p->rec[w->reader[i].rec].read);
     cover.overflow = 1;
-    uint64_t guess = stk_cover_bytes(&cover, reads, read_bytes, size, &whole);
+    uint64_t guess = stk_cover_bytes(&cover, read_bytes, size, &whole);
     *bytes = guess > *bytes ? guess : *bytes;
     return 0;
 }
@@ -269,8 +273,7 @@ static int sum_record(struct stk_pb *pb, struct work *w, uint32_t rec, struct st
         r->distinct_bytes = stk_spans_bytes(w->span, stk_spans_join(w->span, w->nspans));
     } else if (!pb->rec[rec].told) {
         uint64_t size = pb->p->file[r->file].group ? 0 : c[STK_C_FILE_SIZE];
-        r->distinct_bytes =
-            stk_cover_bytes(&r->read, c[STK_C_READS], c[STK_C_READ_BYTES], size, &exact);
+        r->distinct_bytes = stk_cover_bytes(&r->read, c[STK_C_READ_BYTES], size, &exact);
     }
     if (!stk_api_moves(r->api))
         return 0;
@@ -298,11 +301,14 @@ int stk_pb_sums(struct stk_pb *pb, struct stk_err *err)
     for (size_t i = 0; i < p->nprocs; i++) {
         struct stk_prof_proc *c = &p->proc[i];
         uint64_t told = c->told_read_bytes;
+        int64_t ahead = pb->proc[i].ahead_bytes;
         double life = c->end_s - c->start_s;
         if (pb->proc[i].no_line)
             c->io_union_s = c->io_sum_s < life ? c->io_sum_s : life;
         /* rchar, which our count is compared with, does not include io_uring. */
-        c->seen_read_bytes -= told < c->seen_read_bytes ? told : c->seen_read_bytes;
+        c->seen_read_bytes = less(c->seen_read_bytes, told);
+        c->seen_read_bytes = ahead > 0 ? add(c->seen_read_bytes, (uint64_t)ahead)
+                                       : less(c->seen_read_bytes, -(uint64_t)ahead);
     }
     free(w.reader);
     free(w.span);

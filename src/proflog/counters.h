@@ -47,6 +47,14 @@
                                 read of one and a write of the other */                            \
     X(ERRORS, "errors", SUM) /* calls that failed (any kind) */                                    \
     X(DUPS, "dups", SUM)                                                                           \
+    X(MUNMAPS, "munmaps", SUM)                                                                     \
+    X(WALKS, "walks", SUM)     /* glob, realpath, nftw, fts, scandir: walk inside the C library */ \
+    X(MAKES, "makes", SUM)     /* mkdir, link, symlink, mknod */                                   \
+    X(CHANGES, "changes", SUM) /* chmod, chown, utime, truncate, fallocate, setxattr */            \
+    X(XATTRS, "xattrs", SUM)   /* getxattr, listxattr */                                           \
+    X(STATFS, "statfs", SUM)   /* statfs, statvfs */                                               \
+    X(LOCKS, "locks", SUM)     /* flock, lockf, fcntl() locks: with the time they wait */          \
+    X(FLUSHES, "flushes", SUM) /* fflush */                                                        \
     X(WRITE_NS, "write_ns", SUM)                                                                   \
     X(META_NS, "meta_ns", SUM) /* everything that moves no data */                                 \
     X(MAX_WRITE_NS, "max_write_ns", MAX)                                                           \

@@ -19,7 +19,7 @@
 #include "proflog/cover.h"
 
 #define STK_LOG_MAGIC   0x3130474f4c4b5453ull /* "STKLOG01" */
-#define STK_LOG_VERSION 2u
+#define STK_LOG_VERSION 3u
 #define STK_LOG_BLOCK   65536u
 #define STK_LOG_SUFFIX  ".stklog"
 
@@ -65,6 +65,8 @@ struct stk_log_header {
                                               excluded: opened, not recorded individually */
     uint64_t left_out_calls, left_out_read_bytes, left_out_write_bytes, left_out_ns;
     uint64_t stream_read_bytes, stream_write_bytes; /* pipes, sockets, terminals: read(), write() */
+    uint64_t stream_ahead_bytes; /* two's complement: what the C library read for its streams beyond
+                                    what their callers received */
     uint64_t uring_rings, uring_enters;  /* whose transfers are not observed, but see told_bytes */
     uint64_t told_read_bytes;            /* reads that a library reported itself (ASYNC) */
     uint64_t kernel_aio_calls;           /* io_submit: not observed either */
@@ -100,14 +102,14 @@ struct stk_log_name {
  * process, counters of one record may be a call apart. */
 struct stk_log_record {
     struct stk_counts n;   /* first: begins on a cache line */
-    struct stk_cover read; /* group: spans unused, overflow set; the sketch covers (file, offset) */
+    struct stk_cover read; /* group: spans unused, overflow set; the sample is of all its files */
     uint64_t dev, ino;     /* group: dev only */
     uint64_t fs_type;      /* statfs f_type; 0: not queried */
     uint32_t stripe_bytes, stripe_count; /* Lustre; 0: unknown */
     uint32_t name; /* group: "DIR/" and a pattern, as in "train/cats/" "*.jpg" */
     uint8_t api, group, pad[2];
     uint8_t files[64]; /* group: HyperLogLog registers (13 %) over the names of its files */
-    uint8_t more[16];
+    uint8_t more[8];
 };
 
 /* THREAD: one per slot. The time line has bins of equal width that double when the run outgrows

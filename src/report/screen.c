@@ -149,7 +149,7 @@ void stk_report_header(const struct stk_report *r, struct stk_buf *out)
 
 /* ---- the numbers --------------------------------------------------------------------------- */
 
-#define KINDS 8
+#define KINDS 12
 
 /* Calls that move no data, as cells: those with a count, one below the other. */
 struct kinds {
@@ -169,6 +169,10 @@ static struct kinds count_kinds(const uint64_t *c)
                     {c[STK_C_FSYNCS] + c[STK_C_MSYNCS], "sync"},
                     {c[STK_C_RENAMES], "rename"},
                     {c[STK_C_REMOVES], "remove"},
+                    {c[STK_C_MAKES], "new name"},
+                    {c[STK_C_CHANGES], "change"},
+                    {c[STK_C_WALKS], "walk"},
+                    {c[STK_C_LOCKS], "lock"},
                     {c[STK_C_ERRORS], "failed call"}};
     struct kinds k = {.n = 0};
     for (size_t i = 0; i < KINDS; i++)

@@ -82,7 +82,7 @@ static inline struct stk_log_record proflog_record(uint32_t name, enum stk_api a
 static inline void proflog_read(struct stk_log_record *r, uint64_t from, uint64_t to)
 {
     struct stk_cover c = {.nspans = 1, .span = {{from, to}}};
-    stk_cover_sketch(&c, stk_mix64(from + 1));
+    stk_cover_sample(&c, r->name, from, to);
     stk_cover_add(&r->read, &c);
     r->n.c[STK_C_READS]++;
     r->n.c[STK_C_READ_BYTES] += to - from;

@@ -10,7 +10,7 @@
                          "seq_reads": 9, "consec_reads": 9}},
  "out.txt": {"stdio": {"opens": 1, "write_opens": 1, "closes": 1, "writes": 3, "write_bytes": 30,
                        "seq_writes": 2, "consec_writes": 2}},
- "link": {"posix": {"stats": 1}}}
+ "link": {"posix": {"makes": 1, "stats": 1}}}
 */
 #ifndef _FORTIFY_SOURCE
 #define _FORTIFY_SOURCE 2

@@ -5,11 +5,12 @@
 {"in.bin": {"posix": {"opens": 1, "closes": 1, "stats": 12}},
  "lines.txt": {"posix": {"stats": 5, "reads": 1, "read_bytes": 10, "opens": 1, "closes": 1,
                          "first_reads": 1}},
- "link": {"posix": {"stats": 2, "removes": 1}},
- "a.txt": {"posix": {"opens": 1, "write_opens": 1, "closes": 1, "renames": 1, "errors": 1}},
+ "link": {"posix": {"makes": 1, "stats": 2, "removes": 1}},
+ "a.txt": {"posix": {"opens": 1, "write_opens": 1, "closes": 1, "renames": 1, "errors": 1,
+                     "changes": 4, "locks": 3, "xattrs": 1, "statfs": 2}},
  "b.txt": {"posix": {"renames": 1}},
  "c.txt": {"posix": {"removes": 1}},
- "sub": {"posix": {"removes": 1}},
+ "sub": {"posix": {"makes": 1, "removes": 1}},
  "missing": {"posix": {"errors": 4}}}
 */
 #define _GNU_SOURCE
@@ -17,7 +18,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/statvfs.h>
+#include <sys/xattr.h>
 
 static void asking(void)
 {
@@ -66,8 +71,16 @@ static void names(void)
 {
     struct stat st;
     int fd = open("a.txt", O_WRONLY | O_CREAT, 0600);
-    MUST(fd >= 0 && ftruncate(fd, 100) == 0 && close(fd) == 0);
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    struct statfs fs;
+    struct statvfs vfs;
+    MUST(fd >= 0 && flock(fd, LOCK_EX) == 0 && fcntl(fd, F_SETLK, &lock) == 0);
+    MUST(lockf(fd, F_ULOCK, 0) == 0 && fstatfs(fd, &fs) == 0);
+    MUST(ftruncate(fd, 100) == 0 && futimens(fd, NULL) == 0 && close(fd) == 0);
     MUST(truncate("a.txt", 50) == 0 && chmod("a.txt", 0644) == 0);
+    MUST(statvfs("a.txt", &vfs) == 0);
+    if (listxattr("a.txt", data, 0) < 0) /* a file system without attributes */
+        MUST(errno == ENOTSUP);
     MUST(mkdir("sub", 0700) == 0);
     MUST(rename("a.txt", "nowhere/a.txt") == -1 && errno == ENOENT);
     MUST(rename("a.txt", "b.txt") == 0);

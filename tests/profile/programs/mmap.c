@@ -2,9 +2,10 @@
  * mmap.c - files mapped, with hints and writing back; memory without a file is not counted.
  */
 /* TRUTH
-{"in.bin": {"posix": {"opens": 1, "closes": 1, "mmaps": 2, "mmap_bytes": 104096, "hints": 5}},
+{"in.bin": {"posix": {"opens": 1, "closes": 1, "mmaps": 2, "mmap_bytes": 104096, "munmaps": 1,
+                      "hints": 5}},
  "out.bin": {"posix": {"opens": 1, "write_opens": 1, "closes": 1, "mmaps": 1, "mmap_bytes": 8192,
-                       "msyncs": 1}}}
+                       "msyncs": 1, "changes": 1}}}
 */
 #define _GNU_SOURCE
 #include "truth.h"

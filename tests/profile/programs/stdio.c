@@ -6,7 +6,7 @@
                       "read_bytes": 16110, "first_reads": 1, "seq_reads": 11, "consec_reads": 10}},
  "lines.txt": {"stdio": {"opens": 2, "closes": 2, "seeks": 1, "reads": 303, "read_bytes": 3029,
                          "first_reads": 2, "seq_reads": 301, "consec_reads": 301}},
- "out.txt": {"stdio": {"opens": 1, "closes": 1, "write_opens": 1, "writes": 5, "write_bytes": 5712,
+ "out.txt": {"stdio": {"opens": 1, "closes": 1, "write_opens": 1, "writes": 5, "write_bytes": 5712, "flushes": 1,
                        "seq_writes": 4, "consec_writes": 4}},
  "wrong.txt": {"stdio": {"errors": 1}}}
 */

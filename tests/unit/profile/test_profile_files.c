@@ -239,9 +239,6 @@ static void folded(void)
             r.n.c[STK_C_OPENS] = 1;
             r.fs_type = 0x6969;
             proflog_read(&r, 0, 100);
-            struct stk_cover of_file = {.overflow = 0};
-            stk_cover_sketch(&of_file, stk_mix64(i * 77777)); /* as the library does it */
-            memcpy(r.read.reg, of_file.reg, sizeof of_file.reg);
             proflog_put(&l, &r);
         }
         struct stk_log_event e = {.op = STK_OP_READ, .name = 3, .length_ns = 5};

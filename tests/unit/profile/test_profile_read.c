@@ -316,7 +316,7 @@ static void groups(void)
         r.n.c[STK_C_FILE_SIZE] = 3000;
         for (uint64_t i = 0; i < 5000; i++) { /* both read the same 5,000 files */
             uint64_t hash = stk_mix64(i + 1);
-            stk_cover_sketch(&r.read, hash);
+            stk_cover_sample(&r.read, hash, 0, 2000);
             uint8_t rank = (uint8_t)(__builtin_clzll((hash >> 6) | 1) - 5);
             if (r.files[hash & 63] < rank)
                 r.files[hash & 63] = rank;
