@@ -112,6 +112,7 @@ static inline uint32_t set_worker(struct set *s, uint32_t parent, double cpu_s)
     s->proc[i].worker = i;
     s->proc[i].cpu_s = cpu_s;
     s->proc[i].io_sum_s = s->proc[i].io_union_s = 0;
+    s->proc[i].main_io_s = s->proc[i].main_write_s = 0;
     return i;
 }
 
@@ -198,6 +199,8 @@ static inline struct stk_prof_rec *set_use(struct set *s, uint32_t proc, uint32_
     double io = u.reads * u.read_s + u.meta_s + u.write_s;
     s->proc[proc].io_sum_s += io;
     s->proc[proc].io_union_s += io;
+    s->proc[proc].main_io_s += io; /* as if its main thread did it all */
+    s->proc[proc].main_write_s += u.write_s;
     set_line(s, &u);
     return r;
 }
