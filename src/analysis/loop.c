@@ -53,9 +53,14 @@ static double weight_of(const struct stk_prof_proc *q)
 }
 
 /* A forkserver forks the workers, but the loop is that of the process that started it. */
+static bool serves(const struct stk_prof_proc *q)
+{
+    return q->parent >= 0 && q->command && strstr(q->command, "from multiprocessing.");
+}
+
 static int32_t loop_of(const struct stk_profile *p, int32_t proc)
 {
-    while (p->proc[proc].parent >= 0 && strstr(p->proc[proc].command, "from multiprocessing."))
+    while (serves(&p->proc[proc]))
         proc = p->proc[proc].parent;
     return proc;
 }
