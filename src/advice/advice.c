@@ -85,25 +85,80 @@ static int by_weight(const void *x, const void *y)
     return strcmp(a->id, b->id);
 }
 
-/* Share of the read bytes that was observed, where much was not; otherwise 1. */
+/* Share of the read bytes that was observed, where much was not; otherwise 1. -1: unknown. */
 static double seen_share(const struct advisor *ad)
 {
-    double seen = ad->a->coverage_read, kernel = (double)ad->a->kernel_read_bytes;
-    return seen < 0 || seen >= stk_limits.seen || kernel * (1 - seen) < (double)stk_limits.little
-               ? 1
-               : seen;
+    const struct stk_analysis *a = ad->a;
+    double seen = a->coverage_read, kernel = (double)a->kernel_read_bytes;
+    if (seen < 0)
+        return a->coverage_little || strcmp(ad->p->source, "stoker") != 0 ? 1 : -1;
+    return seen >= stk_limits.seen || kernel * (1 - seen) < (double)stk_limits.little ? 1 : seen;
 }
 
-/* Every verdict must mention what was not observed: bytes the kernel counted, and mapped files that
- * may be most of what was read. */
+/* A record of asynchronous transfers: the preload library saw them, or a library reported them. */
+static void count_blind(struct advisor *ad)
+{
+    const struct stk_profile *p = ad->p;
+    bool *seen = stk_arena_alloc(&ad->out->arena, p->nprocs + 1);
+    ad->nomem = ad->nomem || !seen;
+    for (size_t i = 0; seen && i < p->nprocs; i++)
+        seen[i] = p->proc[i].told_read_bytes > 0;
+    for (size_t i = 0; seen && i < p->nrecs; i++)
+        if (p->rec[i].api == STK_API_ASYNC && p->rec[i].proc < p->nprocs)
+            seen[p->rec[i].proc] = true;
+    for (size_t i = 0; seen && i < p->nprocs; i++)
+        ad->blind += !seen[i] && (p->proc[i].uring_rings || p->proc[i].kernel_aio_calls);
+}
+
+static double dropped_calls(const struct stk_profile *p)
+{
+    double n = 0;
+    for (size_t i = 0; i < p->nprocs; i++)
+        n += (double)p->proc[i].dropped_calls;
+    return n;
+}
+
+/* Nothing is called healthy unless (nearly) all of it was seen. */
+static bool saw_enough(const struct advisor *ad)
+{
+    const uint64_t *c = ad->a->job.n.c;
+    double calls = (double)(c[STK_C_READS] + c[STK_C_WRITES] + c[STK_C_OPENS] + c[STK_C_STATS]);
+    return seen_share(ad) >= 1 && !ad->blind &&
+           dropped_calls(ad->p) <= (1 - stk_limits.seen) * calls;
+}
+
+static const char *unseen_bytes(struct advisor *ad)
+{
+    double seen = seen_share(ad);
+    if (seen < 0)
+        return "; how much that is, is unknown: the kernel's count is not available";
+    if (seen >= 1)
+        return "";
+    return stk_advice_text(ad, "; only %s of the bytes that the kernel counted were seen",
+                           stk_advice_percent(ad, seen));
+}
+
+static const char *unseen_calls(struct advisor *ad)
+{
+    double dropped = dropped_calls(ad->p);
+    const char *text = "";
+    if (ad->blind)
+        text = stk_advice_text(
+            ad, "; transfers of io_uring or kernel AIO in %s process%s were not seen",
+            stk_advice_count(ad, ad->blind), ad->blind == 1 ? "" : "es");
+    if (dropped > 0 && !saw_enough(ad))
+        text = stk_advice_text(ad, "%s; %s calls could not be recorded", text,
+                               stk_advice_count(ad, dropped));
+    return text;
+}
+
+/* Every verdict must mention what was not observed: bytes the kernel counted, transfers that are no
+ * calls, mapped files that may be most of what was read, and the time after the recording. */
 static const char *unseen(struct advisor *ad)
 {
     const uint64_t *c = ad->a->job.n.c;
-    double seen = seen_share(ad), faults = 0;
-    const char *text = "";
-    if (seen < 1)
-        text = stk_advice_text(ad, " (only %s of the bytes that the kernel counted were seen)",
-                               stk_advice_percent(ad, seen));
+    double faults = 0;
+    const char *text = stk_advice_text(ad, "%s%s", unseen_bytes(ad), unseen_calls(ad));
     for (size_t i = 0; i < ad->p->nprocs; i++)
         faults += (double)ad->p->proc[i].major_faults;
     if (c[STK_C_MMAP_BYTES] >= stk_limits.little && c[STK_C_MMAP_BYTES] > c[STK_C_READ_BYTES])
@@ -112,7 +167,7 @@ static const char *unseen(struct advisor *ad)
                                "fault%s went to storage)",
                                text, stk_advice_size(ad, (double)c[STK_C_MMAP_BYTES]),
                                stk_advice_count(ad, faults), faults == 1 ? "" : "s");
-    return text;
+    return ad->p->stopped_early ? stk_advice_text(ad, "%s; recording ended early", text) : text;
 }
 
 /* No process left a log: a healthy program and an unobserved one look alike. */
@@ -130,8 +185,8 @@ static const char *healthy_verdict(struct advisor *ad)
     double bytes = (double)(j->n.c[STK_C_READ_BYTES] + j->n.c[STK_C_WRITE_BYTES]);
     double share = stk_advice_share(ad, ad->io_wall_s);
     const char *not_seen = unseen(ad);
-    if (seen_share(ad) < stk_limits.most)
-        return stk_advice_text(ad, "no fault in what was seen, which is little%s", not_seen);
+    if (!saw_enough(ad))
+        return stk_advice_text(ad, "no fault in what was seen%s", not_seen);
     if (ad->ranks > 1 && ad->longest_s > stk_limits.far_from_mean * ad->io_wall_s &&
         stk_advice_share(ad, ad->longest_s) >= stk_limits.medium_share)
         return stk_advice_text(
@@ -189,7 +244,7 @@ static const char *make_verdict(struct advisor *ad)
     struct stk_advice *o = ad->out;
     double best = 0;
     bool nothing = saw_nothing(ad->p);
-    o->blind = nothing || (!o->nfindings && seen_share(ad) < stk_limits.most);
+    o->blind = nothing || (!o->nfindings && !saw_enough(ad));
     if (nothing)
         return stk_advice_text(
             ad,
@@ -221,8 +276,10 @@ int stk_advise(const struct stk_analysis *a, struct stk_advice *advice, struct s
         .a = a, .p = a->p, .out = advice, .room = FINDINGS_MAX, .run_s = a->p->run_s};
     advice->finding = stk_arena_alloc(&advice->arena, FINDINGS_MAX * sizeof *advice->finding);
     ad.nomem = !advice->finding;
-    if (!ad.nomem)
+    if (!ad.nomem) {
         stk_advice_costs(&ad);
+        count_blind(&ad);
+    }
     for (size_t i = 0; !ad.nomem && i < sizeof rules / sizeof *rules; i++)
         rules[i].fire(&ad);
     for (size_t i = 0; !ad.nomem && i < advice->nfindings; i++)

@@ -67,6 +67,7 @@ struct advisor {
     double bandwidth_Bps; /* of one stream of large reads */
     bool latency_measured, bandwidth_measured;
     uint64_t node_memory; /* of the smallest node; 0: unknown */
+    uint32_t blind;       /* processes with io_uring or kernel AIO of which no transfer was seen */
 };
 
 struct rule {

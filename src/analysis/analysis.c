@@ -465,6 +465,8 @@ int stk_analyze(const struct stk_profile *p, struct stk_analysis *a, struct stk_
         rc = stk_analysis_steps(a, err);
     if (rc == 0)
         rc = stk_analysis_phases(a, err);
+    if (rc == 0)
+        rc = stk_analysis_loop(a, err);
     if (rc)
         stk_analysis_release(a);
     return rc;

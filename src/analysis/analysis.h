@@ -71,6 +71,29 @@ struct stk_steps {
     double io_s; /* mean per step, in the process that marks */
 };
 
+/* How the wait for data is known; the weakest first. */
+enum stk_loop_how {
+    STK_LOOP_UNKNOWN,
+    STK_LOOP_READS,   /* the main thread's own calls: nobody else reads */
+    STK_LOOP_THREADS, /* its waits for other threads, which read, and its own calls */
+    STK_LOOP_WORKERS, /* its waits for its workers, and its own calls */
+    STK_LOOP_MARKS,   /* phases that the program marked */
+};
+
+/* Where the main thread of the program spent its life: the training loop, in a program that trains.
+ * Means over the ranks. */
+struct stk_loop {
+    enum stk_loop_how how;
+    const char *why;         /* unknown: because … ; else NULL */
+    uint32_t loops, workers; /* processes it was measured in, and their workers */
+    double run_s;            /* life of the process: the sum of the next four */
+    double start_s;          /* until the loop began: the first mark, worker or read of data */
+    double wait_s;           /* waited for data */
+    double write_s;          /* in writes */
+    double compute_s;        /* everything else */
+    double library_s;        /* in files of libraries and of the system, threads added up */
+};
+
 struct stk_analysis {
     const struct stk_profile *p; /* borrowed */
     struct stk_usage job;
@@ -84,6 +107,7 @@ struct stk_analysis {
     struct stk_phase *phase;
     size_t nphases;
     struct stk_steps steps;
+    struct stk_loop loop;
     double coverage_read, coverage_write; /* observed / the kernel's count; -1: unknown … */
     uint64_t kernel_read_bytes;           /* the whole of which coverage_read is a share */
     bool coverage_little;                 /* … because the kernel counted too little to tell */

@@ -1,6 +1,7 @@
 /*
  * parts.h - the parts of the analysis: what a file is (analysis/kind.c), grouping
- * (analysis/group.c), ranks (analysis/rank.c), the time axis (analysis/time.c).
+ * (analysis/group.c), ranks (analysis/rank.c), the time axis (analysis/time.c), the main loop
+ * (analysis/loop.c).
  */
 #ifndef STK_ANALYSIS_PARTS_H
 #define STK_ANALYSIS_PARTS_H
@@ -11,6 +12,9 @@
 #define ANALYSIS_DIRS    16    /* directories are rolled up to at most this many … */
 #define ANALYSIS_DIRSMAX 256   /* … or this many, if they cannot be; the rest is "(other)" */
 #define ANALYSIS_EPOCHS  10000
+
+#define STK_UNSEEN_BYTES (1u << 20) /* less matters to no verdict */
+#define STK_MANY_FAULTS  250u       /* page faults that went to storage */
 
 #define STK_GPU_IDLE 0.1 /* below this utilisation the GPU counts as idle */
 
@@ -54,6 +58,7 @@ int stk_analysis_shares(struct stk_analysis *a, struct stk_err *err);
 int stk_analysis_epochs(struct stk_analysis *a, struct stk_err *err);
 int stk_analysis_steps(struct stk_analysis *a, struct stk_err *err);
 int stk_analysis_phases(struct stk_analysis *a, struct stk_err *err);
+int stk_analysis_loop(struct stk_analysis *a, struct stk_err *err); /* after the shares */
 /* The job's I/O seconds (threads added up) and bytes read between two times, from the time line. */
 double stk_analysis_between(const struct stk_profile *p, double from_s, double to_s,
                             uint64_t *read_bytes);

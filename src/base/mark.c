@@ -19,6 +19,7 @@ struct profiler {
     void (*phase_end)(void);
     void (*told)(int fd, int is_write, int64_t offset, int64_t bytes, uint64_t start_ns,
                  uint64_t end_ns);
+    void (*waited)(uint64_t begin_ns);
 };
 
 enum { UNKNOWN, ABSENT, PRESENT };
@@ -37,7 +38,8 @@ static void look(void)
     bool all = find("stoker_preload_mark", &found.mark) &&
                find("stoker_preload_phase_begin", &found.phase_begin) &&
                find("stoker_preload_phase_end", &found.phase_end) &&
-               find("stoker_preload_told", &found.told);
+               find("stoker_preload_told", &found.told) &&
+               find("stoker_preload_waited", &found.waited);
     atomic_store_explicit(&state, all ? PRESENT : ABSENT, memory_order_release);
 }
 
@@ -62,6 +64,13 @@ void stk_mark_read(int fd, int64_t offset, int64_t result, uint64_t start_ns, ui
     const struct profiler *p = profiler();
     if (p)
         p->told(fd, 0, offset, result, start_ns, end_ns);
+}
+
+void stk_mark_wait(uint64_t begin_ns)
+{
+    const struct profiler *p = profiler();
+    if (p)
+        p->waited(begin_ns);
 }
 
 static void mark(enum mark_kind kind, uint64_t number)

@@ -3,6 +3,7 @@
  */
 #include "load/priv.h"
 #include "base/live.h"
+#include "base/mark.h"
 #include "base/pool.h"
 #include "base/sized.h"
 
@@ -198,6 +199,12 @@ static void wait_ready(struct stk_loader *ld, const struct timespec *until)
     ld->waiting = false;
 }
 
+static void count_stall(struct stk_loader *ld, double begin_s)
+{
+    ld->stats.stall_ns += (uint64_t)((stk_now() - begin_s) * 1e9);
+    stk_mark_wait((uint64_t)(begin_s * 1e9));
+}
+
 int stk_loader_wait(struct stk_loader *ld, int timeout_ms)
 {
     struct timespec until;
@@ -221,7 +228,7 @@ int stk_loader_wait(struct stk_loader *ld, int timeout_ms)
             break;
     }
     pthread_mutex_unlock(&ld->lock);
-    ld->stats.stall_ns += (uint64_t)((stk_now() - begin) * 1e9);
+    count_stall(ld, begin);
     return ready;
 }
 
@@ -236,7 +243,7 @@ static struct batch *take_batch(struct stk_loader *ld, int *rc, struct stk_err *
         double begin = stk_now();
         while ((what = look(ld)) == NOT_YET)
             wait_ready(ld, NULL);
-        ld->stats.stall_ns += (uint64_t)((stk_now() - begin) * 1e9);
+        count_stall(ld, begin);
     }
     if (what == 1) {
         b = ld->out_first;

@@ -52,6 +52,8 @@ void stk_pl_outside(const struct stk_pl_desc *d, bool write, uint64_t bytes, uin
     struct stk_log_header *h = stk_pl.log;
     if (d->kind == STK_PL_STREAM) {
         stk_pl_sum(write ? &h->stream_write_bytes : &h->stream_read_bytes, bytes);
+        if (!write && d->talks && stk_pl_main_thread())
+            stk_pl_sum(&h->wait_processes_ns, ns);
         return;
     }
     stk_pl_sum(&h->left_out_calls, 1);

@@ -62,6 +62,7 @@ static struct stk_pl_desc *new_desc(const struct stk_pl_desc *as)
         d->keeps_over_exec = as->keeps_over_exec;
         d->append = as->append;
         d->shared = as->shared;
+        d->talks = as->talks;
         d->position = as->position;
         d->end = as->end;
         d->hash = as->hash;
@@ -183,6 +184,7 @@ struct stk_pl_desc *stk_pl_desc_open(struct stk_pl_thread *t, int dirfd, const c
     struct stk_pl_desc *d = NULL;
     if (ask(fd, &facts)) {
         bool known = S_ISREG(facts.mode) || S_ISDIR(facts.mode);
+        as.talks = stk_pl_talks(facts.mode);
         as.append = flags & O_APPEND;
         as.keeps_over_exec = !(flags & O_CLOEXEC);
         as.end = (int64_t)facts.size;
@@ -223,6 +225,7 @@ struct stk_pl_desc *stk_pl_desc_find(struct stk_pl_thread *t, int fd, enum stk_a
     if (LIKELY(d != NULL) || fd < 0 || !ask(fd, &facts))
         return d;
     struct stk_pl_desc as = {.kind = STK_PL_STREAM, .shared = true, .keeps_over_exec = true};
+    as.talks = stk_pl_talks(facts.mode);
     bool known = S_ISDIR(facts.mode) || (S_ISREG(facts.mode) && !is_output(&facts));
     if (known && stk_pl_path_of_fd(t, fd) && t->path.text[0] == '/') {
         if (!classify(t, fd, &facts, &as))

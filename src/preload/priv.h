@@ -94,6 +94,7 @@ struct stk_pl_desc {
     uint32_t forks; /* stk_pl.forks or .spawns when it was opened */
     uint8_t kind;
     bool keeps_over_exec, append, shared;
+    bool talks;       /* a pipe or socket */
     int64_t position; /* our idea of its position (atomic) */
     int64_t end;      /* where the next write appends (atomic) */
     uint64_t hash;    /* of the path, also if `file` is a group */
@@ -392,6 +393,10 @@ void stk_pl_moved(struct stk_pl_thread *t, int fd, bool write, int64_t offset, i
 
 /* ---- wrap_char.c ---- */
 void stk_stream_forked(void);
+
+/* ---- wrap_wait.c ---- */
+bool stk_pl_main_thread(void);
+bool stk_pl_talks(uint32_t mode); /* a pipe or socket: reading it waits for another process */
 
 /* ---- snapshot.c ---- */
 /* Copies the kernel's counts for the process to its header. */

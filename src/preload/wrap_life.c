@@ -10,6 +10,7 @@
 
 #include "preload/priv.h"
 #include "preload/wrap.h"
+#include "proflog/rules.h"
 
 #define END(name, how, parameters, types, arguments)                                               \
     STK_EXPORT _Noreturn void wrap_##name parameters __asm__(#name);                               \
@@ -27,10 +28,67 @@ END(abort, STK_END_ABORT, (void), (void), ())
 
 typedef char *const *strings;
 
+/* ---- environments ---- */
+/* The value of NAME= in an entry; NULL: another name. */
+static const char *value_of(const char *entry, const char *name)
+{
+    size_t n = strlen(name);
+    return strncmp(entry, name, n) == 0 ? entry + n : NULL;
+}
+
+#define OPTIONS "ASAN_OPTIONS="
+
+/* An environment that loads our library, while ASan would refuse to start behind it: a program
+ * replaced its options. `entries` and `text` are what the repaired one takes. */
+struct repair {
+    size_t entries, at, text; /* at: the entry of the options, or the end */
+    const char *old;          /* their value; NULL: none */
+    bool due;
+};
+
+static struct repair look_at(strings envp)
+{
+    struct repair r = {0};
+    bool ours = false;
+    for (; envp && envp[r.entries]; r.entries++) {
+        const char *list = value_of(envp[r.entries], "LD_PRELOAD="), *old;
+        ours = ours || (list && strstr(list, "libstoker-preload.so"));
+        if (!r.old && (old = value_of(envp[r.entries], OPTIONS))) {
+            r.old = old;
+            r.at = r.entries;
+        }
+    }
+    r.at = r.old ? r.at : r.entries;
+    r.due = ours && !(r.old && strstr(r.old, STK_ASAN_ORDER));
+    r.text = sizeof OPTIONS + sizeof STK_ASAN_ORDER + (r.old ? strlen(r.old) + 1 : 0);
+    return r;
+}
+
+static strings put_right(const struct repair *r, strings envp, char **to, char *text)
+{
+    memcpy(to, envp, (r->entries + 1) * sizeof *to);
+    strcpy(text, OPTIONS);
+    if (r->old && *r->old)
+        strcat(strcat(text, r->old), ":");
+    strcat(text, STK_ASAN_ORDER);
+    to[r->at] = text;
+    to[r->entries + !r->old] = NULL;
+    return (strings)to;
+}
+
+/* On the caller's stack, as in EXECUTE_LIST. */
+#define REPAIRED(envp)                                                                             \
+    struct repair r = look_at(envp);                                                               \
+    if (r.due)                                                                                     \
+    envp = put_right(&r, envp, __builtin_alloca((r.entries + 2) * sizeof *envp),                   \
+                     __builtin_alloca(r.text))
+
+/* ---- programs ---- */
 #define EXECUTE(name, parameters, types, arguments)                                                \
     WRAP(int, name, parameters)                                                                    \
     {                                                                                              \
         REAL_OR(int, name, types, -1);                                                             \
+        REPAIRED(envp);                                                                            \
         stk_pl_before_exec();                                                                      \
         int rc = real arguments;                                                                   \
         stk_pl_exec_failed();                                                                      \
@@ -38,13 +96,21 @@ typedef char *const *strings;
     }
 EXECUTE(execve, (const char *path, strings argv, strings envp), (const char *, strings, strings),
         (path, argv, envp))
-EXECUTE(execv, (const char *path, strings argv), (const char *, strings), (path, argv))
-EXECUTE(execvp, (const char *file, strings argv), (const char *, strings), (file, argv))
 EXECUTE(execvpe, (const char *file, strings argv, strings envp), (const char *, strings, strings),
         (file, argv, envp))
 EXECUTE(fexecve, (int fd, strings argv, strings envp), (int, strings, strings), (fd, argv, envp))
 EXECUTE(execveat, (int dirfd, const char *path, strings argv, strings envp, int flags),
         (int, const char *, strings, strings, int), (dirfd, path, argv, envp, flags))
+
+/* With the environment as it is. */
+WRAP(int, execv, (const char *path, strings argv))
+{
+    return wrap_execve(path, argv, (strings)environ);
+}
+WRAP(int, execvp, (const char *file, strings argv))
+{
+    return wrap_execvpe(file, argv, (strings)environ);
+}
 
 /* Arguments of a list that ends in NULL; on the stack, as in the C library (the caller may be a
  * child that must not allocate). */
@@ -79,6 +145,7 @@ EXECUTE_LIST(execlp, false, wrap_execvpe)
         REAL(int, name,                                                                            \
              (pid_t *, const char *, const posix_spawn_file_actions_t *,                           \
               const posix_spawnattr_t *, strings, strings));                                       \
+        REPAIRED(envp);                                                                            \
         __atomic_fetch_add(&stk_pl.spawns, 1, __ATOMIC_RELAXED);                                   \
         stk_pl_spawning();                                                                         \
         return real(pid, path, actions, attributes, argv, envp);                                   \

@@ -319,6 +319,8 @@ static void fill_numbers(struct stk_pb *pb, uint32_t proc, const struct stk_log_
     p->minor_faults = h->minor_faults;
     p->major_faults = h->major_faults;
     p->cpu_s = (double)h->cpu_ns / 1e9;
+    p->wait_processes_s = (double)h->wait_processes_ns / 1e9;
+    p->wait_threads_s = (double)h->wait_threads_ns / 1e9;
     p->seen_read_bytes = h->left_out_read_bytes + h->stream_read_bytes;
     x->ahead_bytes = (int64_t)h->stream_ahead_bytes;
     p->seen_write_bytes = h->left_out_write_bytes + h->stream_write_bytes;

@@ -1,6 +1,6 @@
 /*
- * profile.h - what a program did, as the analysis sees it: processes, files, who used what, and when.
- * Built from the logs of a run (profile/read.c), or from a Darshan log (darshan.c); analysis,
+ * profile.h - what a program did, as the analysis sees it: processes, files, who used what, and
+ * when. Built from the logs of a run (profile/read.c), or from a Darshan log (darshan.c); analysis,
  * advice and reports see nothing else.
  *
  * A profile is a folder:
@@ -44,6 +44,9 @@ struct stk_prof_proc {
     uint64_t grouped_files, minor_faults, major_faults;
     uint32_t threads; /* slots that did I/O */
     double cpu_s;
+    /* Of the main thread: in waits for other processes and for other threads; in I/O calls of its
+     * own, and the writes among them. */
+    double wait_processes_s, wait_threads_s, main_io_s, main_write_s;
     double io_sum_s;   /* in I/O calls, threads added up */
     double io_union_s; /* at least one thread in an I/O call: exact with one thread, otherwise from
                           the time line (docs) */

@@ -83,6 +83,14 @@ static int keep_line(struct stk_pb *pb, const struct stk_log_bin *sum, uint64_t 
     return 0;
 }
 
+static void add_main_thread(struct stk_prof_proc *p, const struct stk_log_thread *t)
+{
+    for (size_t i = 0; i < STK_LOG_BINS; i++) {
+        p->main_io_s += (double)busy_ns(&t->bin[i]) / 1e9;
+        p->main_write_s += (double)t->bin[i].write_ns / 1e9;
+    }
+}
+
 /*
  * io_union_s, the time with at least one thread in a call: for one thread the sum of its bins. For
  * several, only each thread's share of a bin is known, not its position within; the union lies
@@ -102,6 +110,8 @@ int stk_pb_line(struct stk_pb *pb, const struct stk_log_thread *thread, size_t n
         width = thread[i].bin_ns > width ? thread[i].bin_ns : width;
     for (size_t i = 0; i < n; i++) {
         p->threads += add_thread(sum, idle, width, &thread[i]);
+        if (thread[i].tid == p->pid)
+            add_main_thread(p, &thread[i]);
         for (size_t k = 0; k < STK_GAP_BINS; k++) {
             struct stk_prof_gap *g = &pb->p->gap[k];
             g->count = add(g->count, thread[i].gap_count[k]);

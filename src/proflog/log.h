@@ -74,6 +74,8 @@ struct stk_log_header {
     uint32_t trace;                      /* every operation is recorded */
     uint32_t stopped;                    /* recording was ended early (--for) */
     uint64_t minor_faults, major_faults; /* of the process, as last seen (mmap shows here) */
+    /* The main thread's time in waits: on pipes and sockets, and on semaphores. */
+    uint64_t wait_processes_ns, wait_threads_ns;
 };
 
 enum stk_log_kind {

@@ -22,7 +22,6 @@
 #define PRELOAD_NAME "libstoker-preload.so"
 #define SCRIPTS_MAX  4 /* nested interpreters that the kernel follows */
 #define HEADERS_MAX  128u
-#define DYNAMIC_MAX  4096u
 
 /* ---- what it is --------------------------------------------------------------------------- */
 
@@ -43,38 +42,6 @@ static bool read_at(int fd, void *p, size_t n, uint64_t off)
     return off < INT64_MAX && stk_pread_full(fd, p, n, off, &got, "", NULL) == 0 && got == n;
 }
 
-/* The offset of an address in the file; UINT64_MAX: none. */
-static uint64_t file_offset(const Elf64_Phdr *ph, size_t n, uint64_t address)
-{
-    for (size_t i = 0; i < n; i++)
-        if (ph[i].p_type == PT_LOAD && address >= ph[i].p_vaddr &&
-            address - ph[i].p_vaddr < ph[i].p_filesz)
-            return ph[i].p_offset + (address - ph[i].p_vaddr);
-    return UINT64_MAX;
-}
-
-/* Does it need a library whose name begins like this? */
-static bool needs(int fd, const Elf64_Phdr *ph, size_t nph, const Elf64_Phdr *dynamic,
-                  const char *prefix)
-{
-    size_t n = dynamic->p_filesz / sizeof(Elf64_Dyn), len = strlen(prefix);
-    uint64_t names = UINT64_MAX;
-    Elf64_Dyn d;
-    n = n < DYNAMIC_MAX ? n : DYNAMIC_MAX;
-    for (size_t i = 0; i < n && read_at(fd, &d, sizeof d, dynamic->p_offset + i * sizeof d); i++)
-        if (d.d_tag == DT_STRTAB)
-            names = file_offset(ph, nph, d.d_un.d_ptr);
-    for (size_t i = 0; names != UINT64_MAX && i < n; i++) {
-        char text[32];
-        if (!read_at(fd, &d, sizeof d, dynamic->p_offset + i * sizeof d) || d.d_tag == DT_NULL)
-            break;
-        if (d.d_tag == DT_NEEDED && d.d_un.d_val < INT64_MAX - names && len <= sizeof text &&
-            read_at(fd, text, len, names + d.d_un.d_val) && memcmp(text, prefix, len) == 0)
-            return true;
-    }
-    return false;
-}
-
 static void look_at_elf(int fd, const Elf64_Ehdr *eh, struct stk_program *p)
 {
     static Elf64_Ehdr mine;
@@ -89,18 +56,15 @@ static void look_at_elf(int fd, const Elf64_Ehdr *eh, struct stk_program *p)
     if (p->other_libc || eh->e_ident[EI_CLASS] != ELFCLASS64 || eh->e_phentsize != sizeof *ph ||
         !n || !read_at(fd, ph, n * sizeof *ph, eh->e_phoff))
         return;
-    const Elf64_Phdr *dynamic = NULL, *interp = NULL;
-    for (size_t i = 0; i < n; i++) {
-        dynamic = ph[i].p_type == PT_DYNAMIC ? &ph[i] : dynamic;
+    const Elf64_Phdr *interp = NULL;
+    for (size_t i = 0; i < n; i++)
         interp = ph[i].p_type == PT_INTERP ? &ph[i] : interp;
-    }
     char loader[PATH_MAX] = "";
     size_t len = interp && interp->p_filesz < sizeof loader ? interp->p_filesz : 0;
     if (len && read_at(fd, loader, len, interp->p_offset))
         loader[len] = '\0';
     p->linkage = interp ? STK_LINK_DYNAMIC : STK_LINK_STATIC;
     p->other_libc = strstr(loader, "ld-musl") != NULL;
-    p->needs_asan = dynamic && interp && needs(fd, ph, n, dynamic, "libasan.so");
 }
 
 /* "#! /usr/bin/env -S python3": the interpreter is what runs. False: not a script. */
@@ -192,23 +156,27 @@ int stk_launch_find_preload(char **out, struct stk_err *err)
 
 /* ---- the environment ---------------------------------------------------------------------- */
 
-/* Ours comes last: existing entries (a sanitizer must be first) keep their place. */
-static int set_preload(const struct stk_launch *l)
+/* Adds a word to a list in the environment, unless it is there. */
+static int append_to(const char *name, const char *word)
 {
-    const char *old = getenv("LD_PRELOAD"), *at = old ? strstr(old, l->preload) : NULL;
-    size_t len = strlen(l->preload);
+    const char *old = getenv(name), *at = old ? strstr(old, word) : NULL;
+    size_t len = strlen(word);
     if (at && (!at[len] || at[len] == ':' || at[len] == ' '))
         return 0;
     struct stk_buf b = STK_BUF_INIT;
-    stk_buf_printf(&b, "%s%s%s", old ? old : "", old && *old ? ":" : "", l->preload);
-    int rc = setenv("LD_PRELOAD", stk_buf_cstr(&b), 1);
-    stk_buf_reset(&b);
-    old = getenv("ASAN_OPTIONS");
-    stk_buf_printf(&b, "%s%sverify_asan_link_order=0", old ? old : "", old && *old ? ":" : "");
-    if (!rc && l->program.needs_asan)
-        rc = setenv("ASAN_OPTIONS", stk_buf_cstr(&b), 1);
+    stk_buf_printf(&b, "%s%s%s", old ? old : "", old && *old ? ":" : "", word);
+    int rc = setenv(name, stk_buf_cstr(&b), 1);
     stk_buf_release(&b);
     return rc;
+}
+
+/* Our library comes last: existing entries (a sanitizer must be first) keep their place. gcc's ASan
+ * refuses to start behind any library that is preloaded, unless its options say otherwise; any
+ * program of the run may be built with it. */
+static int set_preload(const struct stk_launch *l)
+{
+    return append_to("LD_PRELOAD", l->preload) || append_to("ASAN_OPTIONS", STK_ASAN_ORDER) ? -1
+                                                                                            : 0;
 }
 
 /* Joins items with ':'; "a,b" is two items, and a relative path starts at the current folder.

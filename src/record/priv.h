@@ -20,7 +20,6 @@ enum stk_linkage { STK_LINK_UNKNOWN, STK_LINK_DYNAMIC, STK_LINK_STATIC, STK_LINK
 struct stk_program {
     enum stk_linkage linkage;
     bool other_libc; /* for another C library or machine: preloading would break it */
-    bool needs_asan; /* uses AddressSanitizer as a library, which must come first */
 };
 
 struct stk_copier; /* record/spool.c */

@@ -27,6 +27,9 @@ static void put_process(struct stk_jw *w, const struct stk_profile *p,
     stk_jw_put_f64(w, "cpu_s", o->cpu_s);
     stk_jw_put_f64(w, "io_sum_s", o->io_sum_s);
     stk_jw_put_f64(w, "io_union_s", o->io_union_s);
+    stk_jw_put_f64(w, "main_io_s", o->main_io_s);
+    stk_jw_put_f64(w, "wait_processes_s", o->wait_processes_s);
+    stk_jw_put_f64(w, "wait_threads_s", o->wait_threads_s);
     stk_jw_put_u64(w, "read_bytes", o->read_bytes);
     stk_jw_put_u64(w, "write_bytes", o->write_bytes);
     stk_jw_put_u64(w, "seen_read_bytes", o->seen_read_bytes);
@@ -117,6 +120,26 @@ static void put_shares(struct stk_jw *w, const struct stk_analysis *a)
     close_row(w, pretty);
 }
 
+/* Where the main thread spent its life; null where it cannot be told. */
+static void put_loop(struct stk_jw *w, const struct stk_analysis *a)
+{
+    static const char *const how[] = {NULL, "reads", "threads", "workers", "marks"};
+    const struct stk_loop *l = &a->loop;
+    stk_jw_key(w, "main_loop");
+    stk_jw_open(w, '{');
+    stk_jw_put_str(w, "known_from", how[l->how]);
+    stk_jw_put_str(w, "unknown_because", l->why);
+    stk_jw_put_u64(w, "processes", l->loops);
+    stk_jw_put_u64(w, "workers", l->workers);
+    stk_jw_put_f64(w, "run_s", l->run_s);
+    stk_jw_put_known_f64(w, "wait_s", l->why ? -1 : l->wait_s);
+    stk_jw_put_known_f64(w, "compute_s", l->why ? -1 : l->compute_s);
+    stk_jw_put_f64(w, "write_s", l->write_s);
+    stk_jw_put_f64(w, "start_s", l->start_s);
+    stk_jw_put_f64(w, "library_s", l->library_s);
+    stk_jw_close(w, '}');
+}
+
 static void put_machine_use(struct stk_jw *w, const struct stk_analysis *a)
 {
     stk_jw_key(w, "use");
@@ -155,6 +178,7 @@ void stk_rj_profile(struct stk_jw *w, const struct stk_analysis *a)
     stk_jw_put_u64(w, "processes", p->nprocs);
     stk_jw_close(w, '}');
     put_shares(w, a);
+    put_loop(w, a);
     put_machine_use(w, a);
     put_hosts(w, p);
 }

@@ -147,6 +147,57 @@ void stk_report_header(const struct stk_report *r, struct stk_buf *out)
     put_coverage(r, out);
 }
 
+/* ---- the main loop ------------------------------------------------------------------------- */
+
+static void how_known(const struct stk_loop *l, struct stk_buf *out)
+{
+    char many[40];
+    switch (l->how) {
+    case STK_LOOP_MARKS:
+        stk_buf_puts(out, "from marked phases");
+        break;
+    case STK_LOOP_WORKERS:
+        stk_buf_printf(out, "from its waits for %s",
+                       stk_word_many(l->workers, "worker", many, sizeof many));
+        break;
+    case STK_LOOP_THREADS:
+        stk_buf_puts(out, "from its waits for other threads");
+        break;
+    default:
+        stk_buf_puts(out, "from its own calls: nobody reads for it");
+    }
+}
+
+static void put_portion(const struct stk_loop *l, const char *what, double s, struct stk_buf *out)
+{
+    char time[40], share[16];
+    stk_buf_printf(out, "%s %s (%s)", what, s > 0 ? stk_word_time(s, time, sizeof time) : "0 s",
+                   stk_word_share(l->run_s > 0 ? s / l->run_s : 0, share, sizeof share));
+}
+
+#define LEAST_PORTION 0.005 /* of the run: less is not shown */
+
+void stk_report_loop(const struct stk_report *r, struct stk_buf *out)
+{
+    const struct stk_loop *l = &r->a->loop;
+    struct stk_buf line = STK_BUF_INIT;
+    stk_buf_puts(&line, "main loop: ");
+    if (l->why) {
+        stk_buf_printf(&line, "how long it waited for data is not known: %s", l->why);
+    } else {
+        put_portion(l, "waited for data", l->wait_s, &line);
+        put_portion(l, ", computed", l->compute_s, &line);
+        if (l->write_s >= LEAST_PORTION * l->run_s && l->write_s > 0)
+            put_portion(l, ", wrote", l->write_s, &line);
+        if (l->start_s >= LEAST_PORTION * l->run_s && l->start_s > 0)
+            put_portion(l, ", started", l->start_s, &line);
+        stk_buf_puts(&line, l->loops > 1 ? "; mean of the ranks, " : "; ");
+        how_known(l, &line);
+    }
+    stk_report_wrapped(stk_buf_cstr(&line), 0, r->columns, out);
+    stk_buf_release(&line);
+}
+
 /* ---- the numbers --------------------------------------------------------------------------- */
 
 #define KINDS 12
@@ -325,6 +376,8 @@ static void put_notes(const struct stk_report *r, struct stk_buf *out)
 void stk_report_screen(const struct stk_report *r, struct stk_buf *out)
 {
     stk_report_header(r, out);
+    stk_buf_putc(out, '\n');
+    stk_report_loop(r, out);
     stk_buf_putc(out, '\n');
     stk_report_time(r, out);
     stk_buf_putc(out, '\n');

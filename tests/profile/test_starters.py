@@ -97,3 +97,35 @@ def test_torchrun(profile, data, tmp_path):  # noqa: F811
         assert sorted(ours) == [0, 1]
         assert p.count(data, "read_bytes", process=ours[0]) == 1000 + rank
         assert p.count(data, "read_bytes", process=ours[1]) == 10
+
+
+ASAN = r"""
+#include <fcntl.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+    char p[4096];
+    int fd = argc > 1 ? open(argv[1], O_RDONLY) : -1;
+    return read(fd, p, sizeof p) == sizeof p ? 0 : 3;
+}
+"""
+
+
+def test_programs_with_asan_whoever_starts_them(profile, data, tmp_path):  # noqa: F811
+    """A program built with ASan runs and is recorded, also when a shell, env or Python starts it,
+    with options of their own for ASan, or none."""
+    (tmp_path / "a.c").write_text(ASAN)
+    if subprocess.run(["gcc", "-fsanitize=address", "-o", tmp_path / "a", tmp_path / "a.c"],
+                      capture_output=True).returncode:
+        pytest.skip("no gcc with a runtime of ASan")
+    a, start = f"{tmp_path}/a {data}", "import os, subprocess, sys; "
+    lines = [a, f"env {a}", f"timeout 99 {a}", f"ASAN_OPTIONS=detect_leaks=0 {a}",
+             f"env -u ASAN_OPTIONS {a}", f"(exec {a})",
+             f"{PYTHON} -c '{start}os.environ.pop(\"ASAN_OPTIONS\"); "
+             f"sys.exit(subprocess.call(sys.argv[1:]))' {a}",
+             f"{PYTHON} -c '{start}os.environ[\"ASAN_OPTIONS\"] = \"\"; "
+             f"os.execv(sys.argv[1], sys.argv[1:])' {a}"]
+    p = profile(["sh", "-c", "; ".join(f"{line} || echo failed: {i}" for i, line
+                                       in enumerate(lines))])
+    assert (p.rc, p.out) == (0, b""), p.err
+    assert p.count(data, "read_bytes") == 4096 * len(lines)

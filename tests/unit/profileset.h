@@ -86,6 +86,8 @@ static inline void set_init(struct set *s, double run_s, uint32_t ranks)
                                             .end_s = run_s,
                                             .ended = "exit",
                                             .threads = 1,
+                                            .kernel_read_bytes = 100000, /* its libraries' */
+                                            .seen_read_bytes = 100000,
                                             .cpu_s = run_s / 10};
 }
 
@@ -112,6 +114,7 @@ static inline uint32_t set_worker(struct set *s, uint32_t parent, double cpu_s)
     s->proc[i].worker = i;
     s->proc[i].cpu_s = cpu_s;
     s->proc[i].io_sum_s = s->proc[i].io_union_s = 0;
+    s->proc[i].main_io_s = s->proc[i].main_write_s = 0;
     return i;
 }
 
@@ -195,9 +198,13 @@ static inline struct stk_prof_rec *set_use(struct set *s, uint32_t proc, uint32_
     if (r->distinct_bytes > f->distinct_bytes)
         f->distinct_bytes = r->distinct_bytes; /* as if all read the same; else set it */
     f->ranks += u.reads > 0;
+    s->proc[proc].kernel_read_bytes += c[STK_C_READ_BYTES];
+    s->proc[proc].seen_read_bytes += c[STK_C_READ_BYTES];
     double io = u.reads * u.read_s + u.meta_s + u.write_s;
     s->proc[proc].io_sum_s += io;
     s->proc[proc].io_union_s += io;
+    s->proc[proc].main_io_s += io; /* as if its main thread did it all */
+    s->proc[proc].main_write_s += u.write_s;
     set_line(s, &u);
     return r;
 }

@@ -94,7 +94,7 @@ static void ratios(void)
     CHECK_INT(a.nranks, 2);
     CHECK_INT(a.rank[0].files_read, 2);
     CHECK_INT(a.rank[1].files_read, 1);
-    CHECK(a.gpu_util_mean < 0 && a.cpu_cores_mean < 0 && a.coverage_read < 0);
+    CHECK(a.gpu_util_mean < 0 && a.cpu_cores_mean < 0 && near(a.coverage_read, 1));
     CHECK_INT(a.cores, 16);
     stk_analysis_release(&a);
     set_release(&s);
@@ -402,6 +402,100 @@ static void estimates(void)
     set_release(&s);
 }
 
+/* A job of 10 s: a quarter of a second in reads of the main process, one in writes. */
+static void loop_set(struct set *s, uint32_t ranks)
+{
+    set_init(s, 10, ranks);
+    uint32_t f = set_file(s, "/d/a.bin", "nfs", 1e6);
+    for (uint32_t r = 0; r < ranks; r++)
+        set_use(s, r, f, (struct use){.reads = 25, .bytes = 4e4, .read_s = 0.01, .write_s = 1});
+}
+
+static struct stk_loop loop_of(struct set *s)
+{
+    struct stk_analysis a;
+    CHECK_INT(stk_analyze(&s->p, &a, NULL), 0);
+    struct stk_loop l = a.loop;
+    CHECK(near(l.start_s + l.wait_s + l.write_s + l.compute_s, l.run_s));
+    stk_analysis_release(&a);
+    set_release(s);
+    return l;
+}
+
+static void main_loop_alone(void)
+{
+    struct set s;
+    loop_set(&s, 2);
+    s.rec[0].n.c[STK_C_FIRST_READ_NS] = s.rec[1].n.c[STK_C_FIRST_READ_NS] = 3000000000;
+    s.proc[0].wait_threads_s = 5; /* for threads that read nothing: not for data */
+    struct stk_loop l = loop_of(&s);
+    CHECK_INT(l.how, STK_LOOP_READS);
+    CHECK(near(l.wait_s, 0.25) && near(l.write_s, 1) && near(l.start_s, 3) && l.loops == 2);
+}
+
+static void main_loop_of_others(void)
+{
+    struct set s;
+    loop_set(&s, 1);
+    s.proc[0].threads = 3;
+    s.proc[0].wait_threads_s = 4;
+    struct stk_loop l = loop_of(&s);
+    CHECK(l.how == STK_LOOP_THREADS && near(l.wait_s, 4.25));
+
+    loop_set(&s, 1);
+    uint32_t server = set_worker(&s, 0, 1), w = set_worker(&s, server, 1);
+    s.proc[server].worker = 0;
+    s.proc[server].command = "python3 -c 'from multiprocessing.forkserver import main'";
+    s.proc[w].start_s = 2;
+    s.proc[w].worker = 1;
+    s.proc[0].wait_processes_s = 6;
+    l = loop_of(&s);
+    CHECK(l.how == STK_LOOP_WORKERS && l.workers == 1);
+    CHECK(near(l.wait_s, 6.25) && near(l.start_s, 2) && near(l.compute_s, 0.75));
+}
+
+static void main_loop_marked(void)
+{
+    struct set s;
+    loop_set(&s, 1);
+    const struct {
+        const char *name;
+        double at, length;
+    } phase[] = {{"data", 2, 3}, {"load file", 3, 1}, {"forward", 5, 2}, {"Data", 7, 1}};
+    for (size_t i = 0; i < 4; i++)
+        s.mark[s.p.nmarks++] = (struct stk_prof_mark){.kind = STK_MARK_PHASE,
+                                                      .name = phase[i].name,
+                                                      .at_s = phase[i].at,
+                                                      .length_s = phase[i].length};
+    struct stk_loop l = loop_of(&s);
+    CHECK(l.how == STK_LOOP_MARKS && near(l.wait_s, 4)); /* nested ones count once */
+}
+
+/* What was not seen is not called computing. */
+static void main_loop_unknown(void)
+{
+    struct set s;
+    loop_set(&s, 1);
+    s.proc[0].kernel_read_bytes = 1ull << 30;
+    CHECK(strstr(loop_of(&s).why, "were not seen"));
+    loop_set(&s, 1);
+    s.proc[0].uring_rings = 1;
+    CHECK(strstr(loop_of(&s).why, "io_uring"));
+    loop_set(&s, 1);
+    s.proc[0].major_faults = 1000;
+    s.rec[0].n.c[STK_C_MMAP_BYTES] = 1ull << 30;
+    CHECK(strstr(loop_of(&s).why, "mapped"));
+    loop_set(&s, 1);
+    s.proc[0].threads = 2;
+    CHECK(strstr(loop_of(&s).why, "other threads"));
+    loop_set(&s, 1);
+    s.p.source = "darshan";
+    CHECK_INT(loop_of(&s).how, STK_LOOP_UNKNOWN);
+    set_init(&s, 10, 1);
+    s.p.nprocs = 0;
+    CHECK(strstr(loop_of(&s).why, "no process"));
+}
+
 int main(int argc, char **argv)
 {
     CHECK_BEGIN(argc, argv);
@@ -419,5 +513,9 @@ int main(int argc, char **argv)
     CHECK_RUN(script);
     CHECK_RUN(coverage);
     CHECK_RUN(estimates);
+    CHECK_RUN(main_loop_alone);
+    CHECK_RUN(main_loop_of_others);
+    CHECK_RUN(main_loop_marked);
+    CHECK_RUN(main_loop_unknown);
     return CHECK_DONE();
 }

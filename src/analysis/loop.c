@@ -1,0 +1,239 @@
+/*
+ * loop.c - the main loop of the program: how long it waited for data, and how long it computed.
+ * From phases that the program marked; else from the waits of the main thread for its workers or
+ * its other threads; else from the main thread's own calls.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "analysis/parts.h"
+
+/* A phase with one of these words in its name is one in which the loop gets its data. */
+static bool loads(const char *name)
+{
+    static const char *const word[] = {"load", "data", "fetch", "input", "read", "next", "wait"};
+    for (size_t i = 0; i < sizeof word / sizeof *word; i++)
+        if (strcasestr(name, word[i]))
+            return true;
+    return false;
+}
+
+/* Marks are ordered by process and time: a phase within one that counts does not count again. */
+static double marked_s(const struct stk_profile *p, uint32_t proc)
+{
+    double sum = 0, until = -1;
+    for (size_t i = 0; i < p->nmarks; i++) {
+        const struct stk_prof_mark *m = &p->mark[i];
+        if (m->proc != proc || m->kind != STK_MARK_PHASE || m->at_s < until || !loads(m->name))
+            continue;
+        sum += m->length_s;
+        until = m->at_s + m->length_s;
+    }
+    return sum;
+}
+
+/* ---- whose loop ---- */
+
+struct unit {
+    int32_t main; /* the process; -1: none */
+    uint32_t workers;
+    double weight; /* of main */
+    double
+        begin_s; /* of the loop, since the job's start: the first mark, worker or read; -1: none */
+};
+
+static void earlier(double *begin, double at)
+{
+    *begin = *begin < 0 || at < *begin ? at : *begin;
+}
+
+static double weight_of(const struct stk_prof_proc *q)
+{
+    return q->cpu_s + q->io_union_s + q->wait_processes_s + q->wait_threads_s;
+}
+
+/* A forkserver forks the workers, but the loop is that of the process that started it. */
+static bool serves(const struct stk_prof_proc *q)
+{
+    return q->parent >= 0 && q->command && strstr(q->command, "from multiprocessing.");
+}
+
+static int32_t loop_of(const struct stk_profile *p, int32_t proc)
+{
+    while (serves(&p->proc[proc]))
+        proc = p->proc[proc].parent;
+    return proc;
+}
+
+static void find_mains(const struct stk_profile *p, const uint32_t *of, struct unit *u, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        u[i] = (struct unit){.main = -1, .begin_s = -1};
+    for (uint32_t i = 0; i < p->nprocs; i++) {
+        const struct stk_prof_proc *q = &p->proc[i];
+        struct unit *to = &u[of[i]];
+        if (q->worker && q->parent >= 0) {
+            to->workers = q->worker > to->workers ? q->worker : to->workers;
+            to->main = loop_of(p, q->parent);
+            to->weight = INFINITY;
+            earlier(&to->begin_s, q->start_s);
+        } else if (q->born != STK_BORN_FORK && weight_of(q) >= to->weight) {
+            to->main = (int32_t)i;
+            to->weight = weight_of(q);
+        }
+    }
+}
+
+/* ---- when it begins ---- */
+
+/* The format that most bytes were read of. */
+static const char *main_format(const struct stk_analysis *a)
+{
+    const struct stk_usage *most = NULL;
+    for (size_t i = 0; i < a->nformats; i++)
+        if (!most || a->format[i].n.c[STK_C_READ_BYTES] > most->n.c[STK_C_READ_BYTES])
+            most = &a->format[i];
+    return most ? most->name : "";
+}
+
+/* Without marks and workers: the first read of such files by a process of the unit. */
+static void begin_by_reads(const struct stk_analysis *a, const uint32_t *of, struct unit *u)
+{
+    const struct stk_profile *p = a->p;
+    const char *format = main_format(a);
+    bool data = false;
+    for (size_t i = 0; i < p->nrecs; i++) {
+        const struct stk_prof_rec *r = &p->rec[i];
+        if (r->proc >= p->nprocs || r->file >= p->nfiles || !stk_api_moves(r->api))
+            continue;
+        if (!i || r->file != p->rec[i - 1].file)
+            data = strcmp(stk_analysis_format(p, p->file[r->file].path), format) == 0;
+        if (data && r->n.c[STK_C_READS] && !u[of[r->proc]].workers)
+            earlier(&u[of[r->proc]].begin_s,
+                    p->proc[r->proc].start_s + stk_ns(r->n.c[STK_C_FIRST_READ_NS]));
+    }
+}
+
+static void begin_by_marks(const struct stk_profile *p, const uint32_t *of, struct unit *u)
+{
+    for (size_t i = 0; i < p->nmarks; i++) {
+        const struct stk_prof_mark *m = &p->mark[i];
+        if (m->proc < p->nprocs && m->kind != STK_MARK_PHASE &&
+            u[of[m->proc]].main == (int32_t)m->proc)
+            u[of[m->proc]].begin_s = fmin(u[of[m->proc]].begin_s, m->at_s);
+    }
+}
+
+/* ---- what is known of one ---- */
+
+static bool other_threads_read(const struct stk_prof_proc *q)
+{
+    return q->threads > (q->main_io_s > 0 ? 1 : 0);
+}
+
+static enum stk_loop_how how_of(const struct stk_prof_proc *q, const struct unit *u, double marked)
+{
+    return marked > 0              ? STK_LOOP_MARKS
+           : u->workers            ? STK_LOOP_WORKERS
+           : other_threads_read(q) ? STK_LOOP_THREADS
+                                   : STK_LOOP_READS;
+}
+
+/* Why the wait of this process cannot be told; NULL: it can. */
+static const char *hidden(const struct stk_analysis *a, const struct stk_prof_proc *q,
+                          enum stk_loop_how how)
+{
+    const uint64_t *c = a->job.n.c;
+    double unseen = (1 - a->coverage_read) * (double)a->kernel_read_bytes;
+    if (how == STK_LOOP_MARKS || how == STK_LOOP_WORKERS)
+        return NULL;
+    if (how == STK_LOOP_THREADS && q->wait_threads_s + q->wait_processes_s <= 0)
+        return "its other threads read the data, and it waits for them in calls that are not seen";
+    if (a->coverage_read >= 0 && a->coverage_read < 0.5 && unseen >= STK_UNSEEN_BYTES)
+        return "most bytes that the kernel counted were not seen";
+    if (q->uring_rings && !q->told_read_bytes)
+        return "it used io_uring, whose transfers are not calls";
+    if (q->major_faults >= STK_MANY_FAULTS && c[STK_C_MMAP_BYTES] > c[STK_C_READ_BYTES])
+        return "it read mapped files, and waits for pages are not calls";
+    return NULL;
+}
+
+static void add_loop(struct stk_loop *to, const struct stk_prof_proc *q, enum stk_loop_how how,
+                     double marked, double begin_s)
+{
+    double life = fmax(0, q->end_s - q->start_s);
+    double start = begin_s < 0 ? 0 : fmin(fmax(0, begin_s - q->start_s), life);
+    double own = fmax(0, q->main_io_s - q->main_write_s);
+    double wait = how == STK_LOOP_MARKS
+                      ? marked
+                      : own + q->wait_processes_s + (how == STK_LOOP_READS ? 0 : q->wait_threads_s);
+    wait = fmin(wait, life - start);
+    double write = fmin(q->main_write_s, life - start - wait);
+    to->run_s += life;
+    to->wait_s += wait;
+    to->write_s += write;
+    to->start_s += start;
+    to->library_s += fmin(stk_ns(q->left_out_ns), life);
+    to->compute_s += life - wait - write - start;
+    to->loops++;
+}
+
+static void mean(struct stk_loop *l)
+{
+    double *sum[] = {&l->run_s, &l->wait_s, &l->write_s, &l->start_s, &l->compute_s, &l->library_s};
+    for (size_t i = 0; i < sizeof sum / sizeof *sum; i++)
+        *sum[i] /= l->loops ? l->loops : 1;
+}
+
+static void add_unit(struct stk_analysis *a, const struct unit *u)
+{
+    struct stk_loop *l = &a->loop;
+    const struct stk_prof_proc *q = &a->p->proc[u->main];
+    double marked = marked_s(a->p, (uint32_t)u->main);
+    enum stk_loop_how how = how_of(q, u, marked);
+    const char *why = hidden(a, q, how);
+    l->why = l->why ? l->why : why;
+    l->how = !l->loops || how < l->how ? how : l->how; /* the weakest of all */
+    l->workers += u->workers;
+    add_loop(l, q, how, marked, u->begin_s);
+}
+
+/* Without ranks: the program that did most. With ranks: all of them. */
+static void add_units(struct stk_analysis *a, const struct unit *u, uint32_t n)
+{
+    const struct unit *most = NULL;
+    for (uint32_t i = 0; i < n; i++) {
+        if (u[i].main < 0)
+            continue;
+        bool ranked = a->p->proc[u[i].main].world > 0;
+        if (ranked)
+            add_unit(a, &u[i]);
+        else if (!most || weight_of(&a->p->proc[u[i].main]) > weight_of(&a->p->proc[most->main]))
+            most = &u[i];
+    }
+    if (!a->loop.loops && most)
+        add_unit(a, most);
+}
+
+int stk_analysis_loop(struct stk_analysis *a, struct stk_err *err)
+{
+    const struct stk_profile *p = a->p;
+    size_t room = p->nprocs + 1;
+    struct unit *u = stk_arena_alloc(&a->arena, room * sizeof *u);
+    uint32_t *of = stk_arena_alloc(&a->arena, room * sizeof *of);
+    if (!u || !of)
+        return stk_err_nomem(err, room * sizeof *u);
+    uint32_t n = stk_analysis_units(p, of);
+    find_mains(p, of, u, n);
+    begin_by_reads(a, of, u);
+    begin_by_marks(p, of, u);
+    add_units(a, u, n);
+    mean(&a->loop);
+    if (strcmp(p->source, "stoker") != 0)
+        a->loop.why = "logs of other profilers do not have it";
+    else if (!a->loop.loops)
+        a->loop.why = "no process left a log";
+    if (a->loop.why)
+        a->loop.how = STK_LOOP_UNKNOWN;
+    return 0;
+}
