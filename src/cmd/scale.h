@@ -14,6 +14,7 @@ struct stk_scale_settings {
     struct stk_common common;
     const char **from;
     const char *better, *su_weights, *site, *max_relative_su, *predict, *fit, *csv, *save;
+    const char *nodes_per_n;
     double deadline_s;
     uint64_t gpus_per_n;
     bool plot;

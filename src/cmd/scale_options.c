@@ -261,6 +261,12 @@ const struct stk_opt stk_scale_options[] = {
      .max = 100000,
      .offset = SETTING(gpus_per_n),
      .help = "GPUs allocated per N, if the times do not include them"},
+    {.name = "nodes-per-n",
+     .type = STK_OPT_STRING,
+     .arg = "X",
+     .offset = SETTING(nodes_per_n),
+     .help = "Nodes allocated per N, if the times do not include them; may be a part of one, "
+             "such as 0.25, and is then rounded up"},
     {.name = "deadline",
      .type = STK_OPT_DURATION,
      .arg = "TIME",

@@ -79,6 +79,10 @@ static int set_options(struct stk_scale *s)
                      &o->max_relative_su))
         rc = bad_setting(s->run, "max-relative-su", said->max_relative_su,
                          "write a number, such as 1.5");
+    if (!rc && said->nodes_per_n &&
+        !read_number(said->nodes_per_n, strlen(said->nodes_per_n), 1e-6, 1e5, &o->nodes_per_n))
+        rc = bad_setting(s->run, "nodes-per-n", said->nodes_per_n,
+                         "write a number, such as 1 or 0.25");
     return rc ? rc : read_predict(s->run, said->predict, s->predict, &o->npredict);
 }
 

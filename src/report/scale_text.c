@@ -102,7 +102,7 @@ static void say_plateau(const struct stk_scaling *all, const struct stk_scaling_
 {
     const struct stk_plateau *p = &s->plateau;
     char n[80], m[80];
-    const struct stk_scaling_row *last = &s->row[s->nrows - 1];
+    const struct stk_scaling_row *last = &s->row[s->last];
     if (p->found)
         sentence(out, columns,
                  "Plateau: %s. No larger N measured gains a quarter of its proportional share; "

@@ -50,6 +50,7 @@ static void allocate(const struct stk_runner *r, const struct stk_point *p,
     uint64_t cpus = p->give.cpus ? p->give.cpus : p->n * r->plan.cores_per_n;
     run->cores = cpus ? (int64_t)cpus : -1;
     run->gpus = p->give.gpus ? (int64_t)p->give.gpus : -1;
+    run->nodes = 1;
     run->host = c->host;
     run->kind = p->give.gpus && c->gpu[0] ? c->gpu : c->cpu[0] ? c->cpu : NULL;
 }
