@@ -21,7 +21,7 @@ struct stk_scale_settings {
     /* What is run: what an option can say as it is stands in the plan. */
     struct stk_runner_plan plan;
     const char *n, *spread, *via, *output, *resume, *inside, *runs, *match, *sbatch_file, *trust;
-    bool threads, ranks, gpus, nodes;
+    bool threads, ranks, gpus, nodes, retry;
 };
 
 extern const struct stk_opt stk_scale_options[]; /* scale_options.c */

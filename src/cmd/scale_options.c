@@ -216,6 +216,12 @@ const struct stk_opt stk_scale_options[] = {
      .offset = SETTING(resume),
      .help = "Continue the study in DIR; --n adds to it, and --runs, --precision, --budget, "
              "--timeout and --jobs-at-once replace its settings"},
+    {.name = "retry",
+     .type = STK_OPT_FLAG,
+     .incidental = true,
+     .offset = SETTING(retry),
+     .help = "With --resume: also repeat runs that failed, ran out of memory or took too long; "
+             "runs that were cancelled or never started are repeated in any case"},
     {.name = "share",
      .type = STK_OPT_FLAG,
      .incidental = true,
