@@ -17,7 +17,7 @@ struct stk_scale_settings {
     const char *nodes_per_n;
     double deadline_s;
     uint64_t gpus_per_n;
-    bool plot;
+    int plot; /* enum stk_plot */
     /* What is run: what an option can say as it is stands in the plan. */
     struct stk_runner_plan plan;
     const char *n, *spread, *via, *output, *resume, *inside, *runs, *match, *sbatch_file, *trust;

@@ -6,6 +6,8 @@
 
 static const char *const better_choices[] = {"lower", "higher", NULL};
 static const char *const match_choices[] = {"last", "first", "median", NULL};
+static const char *const plot_choices[] = {"none", "speedup", "time", "loglog",
+                                           NULL}; /* stk_plot */
 static const char *const fit_choices[] = {"relative", "throughput", NULL};
 
 const struct stk_opt stk_scale_options[] = {
@@ -299,11 +301,15 @@ const struct stk_opt stk_scale_options[] = {
              "package does"},
     {.name = "plot",
      .group = "The result",
-     .type = STK_OPT_FLAG,
-     .def = "true",
+     .type = STK_OPT_ENUM,
+     .field = STK_FIELD_NUMBER,
+     .arg = "WHAT",
+     .def = "speedup",
+     .choices = plot_choices,
      .incidental = true,
      .offset = SETTING(plot),
-     .help = "Draw the curve"},
+     .help = "What to draw over N: the speedup of all curves against the slowest base, the time "
+             "(or metric), or the same with logarithmic axes; --no-plot draws nothing"},
     {.name = "csv",
      .type = STK_OPT_STRING,
      .arg = "FILE",

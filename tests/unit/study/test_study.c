@@ -144,7 +144,7 @@ static void service_units_are_of_what_was_allocated(void)
 static bool text_has(const char *words)
 {
     struct stk_buf b = STK_BUF_INIT, flat = STK_BUF_INIT;
-    stk_scale_text(&all, 80, false, false, &b);
+    stk_scale_text(&all, 80, false, STK_PLOT_NONE, &b);
     stk_study_squeeze(stk_buf_cstr(&b), b.len, &flat); /* no indentation */
     for (size_t i = 0; i < flat.len; i++)
         flat.data[i] = flat.data[i] == '\n' ? ' ' : flat.data[i];
