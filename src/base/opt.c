@@ -133,6 +133,17 @@ int stk_opt_choice(const struct stk_opt *opt, const char *text)
     return -1;
 }
 
+/* An option with the choice "none" can be switched as a flag can: "no" is none, "yes" the default.
+ */
+static const char *switched(const struct stk_opt *opt, const char *text)
+{
+    bool on = false;
+    if (stk_opt_choice(opt, "none") < 0 || stk_opt_choice(opt, text) >= 0 ||
+        parse_flag(text, &on, NULL))
+        return text;
+    return !on ? "none" : opt->def && strcmp(opt->def, "none") != 0 ? opt->def : text;
+}
+
 /* Splits "a,b" into names, in one allocation with their bytes. */
 static int split_names(const char *text, const char *const **out, struct stk_arena *arena,
                        struct stk_err *err)
@@ -215,6 +226,7 @@ int stk_opt_store(const struct stk_opt *opt, void *fields, const char *text, boo
     case STK_OPT_SIZE:
         return store_number(opt, fields, text, err);
     case STK_OPT_ENUM:
+        text = switched(opt, text);
         rc = check_choice(opt, text, err);
         break;
     case STK_OPT_DURATION:
@@ -345,7 +357,7 @@ static int read_long(struct argv_reader *r, const char *word, struct stk_err *er
     if (!opt)
         return stk_opt_unknown(table, "option", "--", word, len, err);
     if (opt->type == STK_OPT_FLAG || negated) {
-        if (opt->type != STK_OPT_FLAG)
+        if (opt->type != STK_OPT_FLAG && stk_opt_choice(opt, "none") < 0)
             return stk_err_set(err, STK_E_USAGE, NULL, -1,
                                "--no-%s: --%s is not a switch and cannot be negated", opt->name,
                                opt->name);

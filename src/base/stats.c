@@ -11,6 +11,10 @@
 #define OUTLIER_Z     14.826 /* 10 robust standard deviations, hyperfine's rule */
 #define OUTLIER_SHARE 0.05   /* closer than this, no decision changes */
 #define OUTLIER_RUNS  5      /* the deviation of fewer runs means nothing */
+#define OUTLIER_RARE  10     /* one in so many, and one more, may be outliers */
+#define MODES_RUNS    5      /* the gaps between fewer runs are chance */
+#define MODES_SHARE   0.10   /* a smaller difference is noise */
+#define MODES_GAP     24     /* two or three close values are chance: few runs need a wider gap */
 
 bool stk_interval_known(struct stk_interval i)
 {
@@ -118,9 +122,20 @@ static void fill_moments(const double *v, struct stk_summary *s)
 
 bool stk_is_outlier(const struct stk_summary *s, double value)
 {
-    double off = fabs(value - s->median);
-    return s->n >= OUTLIER_RUNS && off > OUTLIER_Z * s->mad &&
-           off > OUTLIER_SHARE * fabs(s->median);
+    return fabs(value - s->median) > s->outlier_off;
+}
+
+static void count_outliers(const double *v, struct stk_summary *s)
+{
+    s->outlier_off =
+        s->n < OUTLIER_RUNS ? INFINITY : fmax(OUTLIER_Z * s->mad, OUTLIER_SHARE * fabs(s->median));
+    for (size_t i = 0; i < s->n; i++)
+        s->outliers += stk_is_outlier(s, v[i]);
+    if (s->outliers > 1 + s->n / OUTLIER_RARE) { /* that is how the values are distributed */
+        s->outlier_off = INFINITY;
+        s->outliers = 0;
+    }
+    s->first_is_slow_outlier = v[0] > s->median && stk_is_outlier(s, v[0]);
 }
 
 bool stk_summarise(const double *v, size_t n, struct stk_summary *out)
@@ -142,10 +157,31 @@ bool stk_summarise(const double *v, size_t n, struct stk_summary *out)
         sorted[i] = fabs(v[i] - out->median);
     out->mad = stk_median(sorted, n);
     free(sorted);
-    for (size_t i = 0; i < n; i++)
-        out->outliers += stk_is_outlier(out, v[i]);
-    out->first_is_outlier = stk_is_outlier(out, v[0]);
+    count_outliers(v, out);
     return true;
+}
+
+/* Where sorted values fall apart, if at k. */
+static bool falls_apart(const double *v, size_t n, size_t k)
+{
+    double gap = log(v[k] / v[k - 1]);
+    double wide = fmax(log(v[k - 1] / v[0]), log(v[n - 1] / v[k]));
+    return gap > log1p(MODES_SHARE) && gap > fmax(MODES_GAP / (double)(n - 2), 3) * wide;
+}
+
+struct stk_modes stk_modes_of(double *v, size_t n)
+{
+    struct stk_modes m = {.nlow = n};
+    m.low = m.high = stk_median(v, n);
+    for (size_t k = 2; n >= MODES_RUNS && k + 2 <= n; k++)
+        if (falls_apart(v, n, k)) {
+            m.cut = sqrt(v[k - 1] * v[k]);
+            m.nlow = k;
+            m.nhigh = n - k;
+            m.low = stk_quantile_sorted(v, k, 0.5);
+            m.high = stk_quantile_sorted(v + k, n - k, 0.5);
+        }
+    return m;
 }
 
 double stk_median_worth(double runs)
@@ -180,6 +216,16 @@ void stk_noise_add(struct stk_noise *pool, const double *v, size_t n)
 void stk_noise_finish(struct stk_noise *pool)
 {
     pool->relative_sd = pool->dof > 0 ? sqrt(pool->relative_sd / pool->dof) : NAN;
+}
+
+struct stk_noise stk_noise_without(const struct stk_noise *pool, const struct stk_noise *own)
+{
+    double dof = pool->dof - own->dof;
+    double squares = pool->dof * pool->relative_sd * pool->relative_sd - own->relative_sd;
+    return (struct stk_noise){
+        .relative_sd = dof >= 1 ? sqrt(fmax(squares, 0) / dof) : NAN,
+        .dof = fmax(dof, 0),
+    };
 }
 
 enum stk_noise_verdict stk_noise_verdict(const struct stk_noise *noise)

@@ -30,15 +30,28 @@ struct stk_summary {
                                       interval */
     bool ci_is_range;              /* fewer than 6 values: smallest to largest */
     struct stk_interval mean_ci;   /* 95 %, Student's t: assumes a normal distribution */
+    double outlier_off;            /* values farther than this from the median are outliers */
     size_t outliers;
-    bool first_is_outlier; /* typical without a warm-up */
+    bool first_is_slow_outlier; /* typical without a warm-up */
 };
 
 /* Summarises v[0..n), all finite, in the order of the runs. False: out of memory, or n is 0. */
 bool stk_summarise(const double *v, size_t n, struct stk_summary *out);
 /* True for a value far from the median: more than 10 robust standard deviations (a modified z-score
- * above 14.826) and more than 5 % of the median. With fewer than 5 values: never. */
+ * above 14.826) and more than 5 % of the median. With fewer than 5 values: never. Outliers are
+ * rare: if more than one value, plus one in ten, is that far away, none of them is an outlier. */
 bool stk_is_outlier(const struct stk_summary *s, double value);
+
+/* Two groups of values with a wide gap between them. */
+struct stk_modes {
+    double low, high;   /* their medians */
+    double cut;         /* values above it are of the high mode */
+    size_t nlow, nhigh; /* how many values each has; nhigh 0: there is only one mode */
+};
+/* Sorts v[0..n), all above 0. Two modes have at least two values each, of at least five, and a gap
+ * of more than 10 % that is 24 / (n - 2) times as wide as either group, and at least 3 times (in
+ * logarithms). */
+struct stk_modes stk_modes_of(double *v, size_t n);
 
 /* For qsort(). */
 int stk_by_f64(const void *a, const void *b);
@@ -72,6 +85,8 @@ struct stk_noise {
 void stk_noise_add(struct stk_noise *pool, const double *v, size_t n);
 /* Turns the sums into the result. */
 void stk_noise_finish(struct stk_noise *pool);
+/* The noise without that of one N, whose own pool (unfinished) is `own`. */
+struct stk_noise stk_noise_without(const struct stk_noise *pool, const struct stk_noise *own);
 enum stk_noise_verdict stk_noise_verdict(const struct stk_noise *noise);
 const char *stk_noise_word(enum stk_noise_verdict v);
 

@@ -14,13 +14,14 @@ struct stk_scale_settings {
     struct stk_common common;
     const char **from;
     const char *better, *su_weights, *site, *max_relative_su, *predict, *fit, *csv, *save;
+    const char *nodes_per_n;
     double deadline_s;
     uint64_t gpus_per_n;
-    bool plot;
+    int plot; /* enum stk_plot */
     /* What is run: what an option can say as it is stands in the plan. */
     struct stk_runner_plan plan;
     const char *n, *spread, *via, *output, *resume, *inside, *runs, *match, *sbatch_file, *trust;
-    bool threads, ranks, gpus, nodes;
+    bool threads, ranks, gpus, nodes, retry;
 };
 
 extern const struct stk_opt stk_scale_options[]; /* scale_options.c */

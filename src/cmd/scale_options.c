@@ -6,6 +6,8 @@
 
 static const char *const better_choices[] = {"lower", "higher", NULL};
 static const char *const match_choices[] = {"last", "first", "median", NULL};
+static const char *const plot_choices[] = {"none", "speedup", "time", "loglog",
+                                           NULL}; /* stk_plot */
 static const char *const fit_choices[] = {"relative", "throughput", NULL};
 
 const struct stk_opt stk_scale_options[] = {
@@ -216,6 +218,12 @@ const struct stk_opt stk_scale_options[] = {
      .offset = SETTING(resume),
      .help = "Continue the study in DIR; --n adds to it, and --runs, --precision, --budget, "
              "--timeout and --jobs-at-once replace its settings"},
+    {.name = "retry",
+     .type = STK_OPT_FLAG,
+     .incidental = true,
+     .offset = SETTING(retry),
+     .help = "With --resume: also repeat runs that failed, ran out of memory or took too long; "
+             "runs that were cancelled or never started are repeated in any case"},
     {.name = "share",
      .type = STK_OPT_FLAG,
      .incidental = true,
@@ -261,6 +269,12 @@ const struct stk_opt stk_scale_options[] = {
      .max = 100000,
      .offset = SETTING(gpus_per_n),
      .help = "GPUs allocated per N, if the times do not include them"},
+    {.name = "nodes-per-n",
+     .type = STK_OPT_STRING,
+     .arg = "X",
+     .offset = SETTING(nodes_per_n),
+     .help = "Nodes allocated per N, if the times do not include them; may be a part of one, "
+             "such as 0.25, and is then rounded up"},
     {.name = "deadline",
      .type = STK_OPT_DURATION,
      .arg = "TIME",
@@ -287,11 +301,15 @@ const struct stk_opt stk_scale_options[] = {
              "package does"},
     {.name = "plot",
      .group = "The result",
-     .type = STK_OPT_FLAG,
-     .def = "true",
+     .type = STK_OPT_ENUM,
+     .field = STK_FIELD_NUMBER,
+     .arg = "WHAT",
+     .def = "speedup",
+     .choices = plot_choices,
      .incidental = true,
      .offset = SETTING(plot),
-     .help = "Draw the curve"},
+     .help = "What to draw over N: the speedup of all curves against the slowest base, the time "
+             "(or metric), or the same with logarithmic axes; --no-plot draws nothing"},
     {.name = "csv",
      .type = STK_OPT_STRING,
      .arg = "FILE",

@@ -131,6 +131,24 @@ static void hint_resume(struct stk_run *run, const struct stk_runner *r)
     stk_buf_puts(b, stk_runner_waiting(r) ? " collects the jobs and goes on" : " goes on");
 }
 
+/* How to repeat runs that are not good; nothing if all are. */
+static void hint_retry(struct stk_run *run, const struct stk_runner *r)
+{
+    size_t n;
+    uint64_t bad = 0, lost = 0;
+    const struct stk_tally *t = stk_runner_tally(r, &n);
+    for (size_t i = 0; i < n; i++) {
+        bad += t[i].bad;
+        lost += t[i].lost;
+    }
+    if (!bad && !lost)
+        return;
+    stk_buf_puts(&run->hint, "stoker scale --resume ");
+    stk_quote_shell(&run->hint, stk_runner_dir(r));
+    stk_buf_puts(&run->hint, !bad ? " repeats runs that were cancelled or never started"
+                                  : " --retry repeats runs that failed");
+}
+
 static bool any_good(const struct stk_runner *r)
 {
     size_t n;
@@ -173,7 +191,9 @@ static int report(struct stk_scale *s, int rc)
         stk_say(run, "%llu jobs are in the queue\n", (unsigned long long)stk_runner_waiting(r));
     if (left)
         hint_resume(run, r);
-    if (!rc && left && status >= 0 && !run->common->quiet)
+    else
+        hint_retry(run, r);
+    if (!rc && run->hint.len && status >= 0 && !run->common->quiet)
         stk_hint(stk_buf_cstr(&run->hint));
     if (!rc)
         return status < 0 || left ? status : status_of(r, status);

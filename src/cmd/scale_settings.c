@@ -79,6 +79,10 @@ static int set_options(struct stk_scale *s)
                      &o->max_relative_su))
         rc = bad_setting(s->run, "max-relative-su", said->max_relative_su,
                          "write a number, such as 1.5");
+    if (!rc && said->nodes_per_n &&
+        !read_number(said->nodes_per_n, strlen(said->nodes_per_n), 1e-6, 1e5, &o->nodes_per_n))
+        rc = bad_setting(s->run, "nodes-per-n", said->nodes_per_n,
+                         "write a number, such as 1 or 0.25");
     return rc ? rc : read_predict(s->run, said->predict, s->predict, &o->npredict);
 }
 
@@ -188,6 +192,7 @@ static int set_change(struct stk_scale *s)
         .budget_s = stk_opts_given(o, "budget") ? said->plan.budget_s : NAN,
         .at_once = stk_opts_given(o, "jobs-at-once") ? said->plan.at_once : UINT64_MAX,
         .detach = said->plan.detach,
+        .retry = said->retry,
         .trust = said->trust,
     };
     if (o->nargs)
@@ -242,12 +247,15 @@ static int check_fit(const struct stk_scale *s)
         {"gpu-type", RUN},
         {"output", RUN},
         {"share", RUN},
+        {"retry", RESUME},
     };
     for (size_t i = 0; i < sizeof some / sizeof *some; i++)
         if (!(some[i].with & s->way) && stk_opts_typed(&s->run->opts, some[i].name))
             return stk_err_set(&s->run->err, STK_E_USAGE, NULL, -1,
                                s->way == STK_SCALE_RESUMES
                                    ? "--resume continues as planned: --%s cannot be changed"
+                               : some[i].with == RESUME
+                                   ? "--%s needs a study to continue: --resume DIR"
                                    : "--%s needs a command to run: put it after --",
                                some[i].name);
     return 0;

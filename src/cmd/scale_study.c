@@ -155,7 +155,7 @@ static void show(const struct stk_run *run, const struct stk_scaling *all)
 {
     const struct stk_scale_settings *s = run->settings;
     struct stk_buf b = STK_BUF_INIT;
-    stk_scale_text(all, stk_columns(run), stk_term_utf8(), s->plot, &b);
+    stk_scale_text(all, stk_columns(run), stk_term_utf8(), (enum stk_plot)s->plot, &b);
     stk_say(run, "%s", stk_buf_cstr(&b));
     stk_buf_release(&b);
 }

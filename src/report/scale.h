@@ -8,14 +8,23 @@
 #include "base/json.h"
 #include "scaling/scaling.h"
 
+/* What a plot shows over N. */
+enum stk_plot {
+    STK_PLOT_NONE,
+    STK_PLOT_SPEEDUP, /* against the slowest base of all series, the same for all */
+    STK_PLOT_TIME,    /* or the metric */
+    STK_PLOT_LOGLOG   /* the same, both axes logarithmic */
+};
+
 /* The whole text: one table per series, the curves, sentences, cautions. columns: at least 60. */
-void stk_scale_text(const struct stk_scaling *s, unsigned columns, bool utf8, bool plot,
+void stk_scale_text(const struct stk_scaling *s, unsigned columns, bool utf8, enum stk_plot plot,
                     struct stk_buf *out);
 
 /* Its parts. */
 void stk_scale_table(const struct stk_scaling *s, size_t series, bool utf8, struct stk_buf *out);
-/* Speedup over N against the ideal diagonal, all series in one. Nothing with fewer than two N. */
-void stk_scale_plot(const struct stk_scaling *s, unsigned columns, bool utf8, struct stk_buf *out);
+/* All series in one plot, with the ideal. Nothing with fewer than two N. */
+void stk_scale_plot(const struct stk_scaling *s, enum stk_plot kind, unsigned columns, bool utf8,
+                    struct stk_buf *out);
 void stk_scale_sentences(const struct stk_scaling *s, size_t series, unsigned columns,
                          struct stk_buf *out);
 

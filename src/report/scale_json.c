@@ -30,13 +30,31 @@ static void put_n(struct stk_jw *w, const char *key, bool known, uint64_t n)
         stk_jw_null(w);
 }
 
+/* null unless there are two. */
+static void write_modes(const struct stk_modes *m, struct stk_jw *w)
+{
+    if (!m->nhigh) {
+        stk_jw_null(w);
+        return;
+    }
+    stk_jw_open(w, '[');
+    for (int k = 0; k < 2; k++) {
+        stk_jw_open(w, '{');
+        stk_jw_put_f64(w, "cost", k ? m->high : m->low);
+        stk_jw_put_u64(w, "runs", k ? m->nhigh : m->nlow);
+        stk_jw_close(w, '}');
+    }
+    stk_jw_close(w, ']');
+}
+
 static void write_row(const struct stk_scaling_row *r, struct stk_jw *w)
 {
     stk_jw_open(w, '{');
     stk_jw_put_u64(w, "n", r->n);
     stk_jw_put_u64(w, "runs", r->runs);
     stk_jw_put_u64(w, "failed_runs", r->bad);
-    stk_jw_put_str(w, "failure", r->bad ? stk_run_status_id(r->why) : NULL);
+    stk_jw_put_u64(w, "lost_runs", r->lost);
+    stk_jw_put_str(w, "failure", r->bad + r->lost ? stk_run_status_id(r->why) : NULL);
     stk_jw_put_str(w, "failure_note", r->note);
     stk_jw_put_f64(w, "value", r->value);
     put_interval(w, "value_interval", r->value_ci);
@@ -53,6 +71,8 @@ static void write_row(const struct stk_scaling_row *r, struct stk_jw *w)
     stk_jw_put_f64(w, "su", r->su);
     stk_jw_put_f64(w, "relative_su", r->relative_su);
     stk_jw_put_u64(w, "outliers", r->cost.outliers);
+    stk_jw_key(w, "modes");
+    write_modes(&r->modes, w);
     stk_jw_close(w, '}');
 }
 
@@ -142,6 +162,17 @@ static void write_predictions(const struct stk_scaling *all, const struct stk_sc
     stk_jw_close(w, ']');
 }
 
+static void write_missing(unsigned missing, struct stk_jw *w)
+{
+    static const char *const names[] = {"cores", "gpus", "nodes", "time"}; /* enum stk_su_missing */
+    stk_jw_key(w, "su_missing");
+    stk_jw_open(w, '[');
+    for (unsigned i = 0; i < 4; i++)
+        if (missing >> i & 1)
+            stk_jw_str(w, names[i]);
+    stk_jw_close(w, ']');
+}
+
 static void write_series(const struct stk_scaling *all, size_t index, struct stk_jw *w)
 {
     const struct stk_scaling_series *s = &all->series[index];
@@ -151,6 +182,7 @@ static void write_series(const struct stk_scaling *all, size_t index, struct stk
     stk_jw_put_str(w, "noise", stk_noise_word(stk_noise_verdict(&s->noise)));
     stk_jw_put_f64(w, "noise_relative_sd", s->noise.relative_sd);
     stk_jw_put_bool(w, "relative_su_from_allocation", s->su_known);
+    write_missing(s->su_missing, w);
     stk_jw_put_bool(w, "superlinear", s->superlinear);
     stk_jw_key(w, "points");
     stk_jw_open(w, '[');

@@ -1,8 +1,8 @@
 /*
- * scale_plot.c - the speedup curve on a terminal: points with their intervals, several series in
- * one plot, the ideal diagonal behind them. Both axes are linear, or from N = 16 on both to base 2,
- * so that the diagonal is straight in either case. Points are not joined: nothing is known between
- * them.
+ * scale_plot.c - the curves on a terminal: points with their intervals, several series in one plot,
+ * the ideal behind them. Speedups of all series have one base: a series that is faster lies higher.
+ * Axes of speedups are linear, or from N = 16 on both to base 2, so that the diagonal is straight
+ * in either case. Points are not joined: nothing is known between them.
  */
 #include <math.h>
 #include <stdio.h>
@@ -18,8 +18,11 @@
 struct plot {
     uint32_t cell[HEIGHT][WIDTH_MAX];
     unsigned width;
-    bool log, utf8, shared;
+    enum stk_plot kind;
+    bool log_x, log_y, utf8, shared;
     double x0, x1, y0, y1; /* of the axes, in their own scale */
+    const struct stk_scaling *all;
+    size_t base; /* the series with the slowest base */
 };
 
 static const uint32_t dots[] = {0x25cf, 0x25cb, 0x25a0, 0x25a1, 0x25b2, 0x25b3, 0x25c6, 0x25c7};
@@ -31,9 +34,59 @@ static uint32_t mark_of(const struct plot *p, size_t series)
     return p->utf8 ? dots[series % MARKS] : (uint32_t)letters[series % MARKS];
 }
 
-static double scale(const struct plot *p, double v)
+/* ---- what is drawn ------------------------------------------------------------------------ */
+
+/* The cost of N = 1 by the base of a series; NaN: it has no good run. */
+static double unit_cost(const struct stk_scaling_series *s)
 {
-    return p->log ? log2(fmax(v, 1e-9)) : v;
+    const struct stk_scaling_row *base = &s->row[s->base];
+    return s->base < s->nrows ? (double)base->n * base->work_cost : NAN;
+}
+
+static size_t slowest_base(const struct stk_scaling *all)
+{
+    size_t slow = 0;
+    for (size_t i = 1; i < all->nseries; i++)
+        if (!(unit_cost(&all->series[slow]) >= unit_cost(&all->series[i])) &&
+            !isnan(unit_cost(&all->series[i])))
+            slow = i;
+    return slow;
+}
+
+static double y_of(const struct plot *p, const struct stk_scaling_series *s,
+                   const struct stk_scaling_row *r)
+{
+    double common = unit_cost(&p->all->series[p->base]) / unit_cost(s);
+    return p->kind == STK_PLOT_SPEEDUP ? r->speedup * common : r->value;
+}
+
+/* Unknown intervals are the point itself. */
+static struct stk_interval range_of(const struct plot *p, const struct stk_scaling_series *s,
+                                    const struct stk_scaling_row *r)
+{
+    double y = y_of(p, s, r), common = y / r->speedup;
+    struct stk_interval i = r->value_ci;
+    if (p->kind == STK_PLOT_SPEEDUP)
+        i = (struct stk_interval){r->speedup_ci.lo * common, r->speedup_ci.hi * common};
+    return stk_interval_known(i) ? i : (struct stk_interval){y, y};
+}
+
+/* Twice the resources, twice as fast; in a weak study, in the same time. */
+static double ideal_at(const struct plot *p, double n)
+{
+    const struct stk_scaling_series *s = &p->all->series[p->base];
+    const struct stk_study *study = p->all->study;
+    if (p->kind == STK_PLOT_SPEEDUP)
+        return n;
+    double cost = study->weak ? s->row[s->base].cost.median : unit_cost(s) / n;
+    return study->metric && study->higher_better ? 1 / cost : cost;
+}
+
+/* ---- axes --------------------------------------------------------------------------------- */
+
+static double scale(bool logarithmic, double v)
+{
+    return logarithmic ? log2(fmax(v, 1e-12)) : v;
 }
 
 /* The column or row of a value, which may be outside. */
@@ -45,12 +98,12 @@ static int place(double v, double v0, double v1, unsigned cells)
 
 static int column_at(const struct plot *p, double n)
 {
-    return place(scale(p, n), p->x0, p->x1, p->width);
+    return place(scale(p->log_x, n), p->x0, p->x1, p->width);
 }
 
-static int row_at(const struct plot *p, double speedup)
+static int row_at(const struct plot *p, double y)
 {
-    return place(scale(p, speedup), p->y0, p->y1, HEIGHT);
+    return place(scale(p->log_y, y), p->y0, p->y1, HEIGHT);
 }
 
 static void put(struct plot *p, int x, int y, uint32_t c)
@@ -65,52 +118,66 @@ static uint32_t get(const struct plot *p, int x, int y)
     return in ? p->cell[HEIGHT - 1 - y][x] : 0;
 }
 
-/* Axes that contain everything; with poor speedups the diagonal may leave at the top. */
-static bool set_axes(const struct stk_scaling *all, struct plot *p)
+/* The points of all series, from the smallest to the largest. */
+struct extent {
+    double n_min, n_max, low, high;
+};
+
+static struct extent extent_of(const struct plot *p)
 {
-    double n_min = INFINITY, n_max = 0, low = INFINITY, high = 0;
-    for (size_t k = 0; k < all->nseries; k++)
-        for (size_t i = 0; i < all->series[k].nrows; i++) {
-            const struct stk_scaling_row *r = &all->series[k].row[i];
+    struct extent e = {INFINITY, 0, INFINITY, 0};
+    for (size_t k = 0; k < p->all->nseries; k++)
+        for (size_t i = 0; i < p->all->series[k].nrows; i++) {
+            const struct stk_scaling_row *r = &p->all->series[k].row[i];
             if (!r->runs)
                 continue;
-            bool known = stk_interval_known(r->speedup_ci);
-            n_min = fmin(n_min, (double)r->n);
-            n_max = fmax(n_max, (double)r->n);
-            low = fmin(low, known ? r->speedup_ci.lo : r->speedup);
-            high = fmax(high, known ? r->speedup_ci.hi : r->speedup);
+            struct stk_interval y = range_of(p, &p->all->series[k], r);
+            e = (struct extent){fmin(e.n_min, (double)r->n), fmax(e.n_max, (double)r->n),
+                                fmin(e.low, y.lo), fmax(e.high, y.hi)};
         }
-    if (!(n_max > n_min) || !(high > 0))
+    return e;
+}
+
+/* Axes that contain all points; with poor speedups the ideal may leave them. */
+static bool set_axes(struct plot *p)
+{
+    const struct extent e = extent_of(p);
+    bool speedup = p->kind == STK_PLOT_SPEEDUP;
+    if (!(e.n_max > e.n_min) || !(e.high > 0))
         return false;
-    p->log = n_max >= LOG_FROM;
-    double top = fmin(fmax(n_max, high), 2 * high);
-    p->x0 = p->log ? log2(n_min) : 0;
-    p->x1 = scale(p, n_max);
-    p->y0 = p->log ? floor(log2(fmax(fmin(low, n_min), high / 1e4))) : 0;
-    p->y1 = scale(p, top);
+    p->log_x = p->kind == STK_PLOT_LOGLOG || e.n_max >= LOG_FROM;
+    p->log_y = p->kind == STK_PLOT_LOGLOG || (speedup && p->log_x);
+    double top = speedup ? fmin(fmax(e.n_max, e.high), 2 * e.high) : e.high;
+    double bottom = fmax(speedup ? fmin(e.low, e.n_min) : e.low, e.high / 1e4);
+    p->x0 = p->log_x ? log2(e.n_min) : 0;
+    p->x1 = scale(p->log_x, e.n_max);
+    p->y0 = p->log_y ? floor(log2(bottom)) : 0;
+    p->y1 = scale(p->log_y, top);
     return p->y1 > p->y0;
 }
 
 static void draw_ideal(struct plot *p)
 {
     for (unsigned x = 0; x < p->width; x++) {
-        double v = p->x0 + (p->x1 - p->x0) * x / (p->width - 1);
-        put(p, (int)x, place(v, p->y0, p->y1, HEIGHT), p->utf8 ? 0xb7 : '.');
+        double v = p->x0 + (p->x1 - p->x0) * x / (p->width - 1), n = p->log_x ? exp2(v) : v;
+        if (n > 0 || p->kind == STK_PLOT_SPEEDUP)
+            put(p, (int)x, row_at(p, ideal_at(p, n)), p->utf8 ? 0xb7 : '.');
     }
 }
 
-static void draw_interval(struct plot *p, const struct stk_scaling_row *r)
+static void draw_interval(struct plot *p, const struct stk_scaling_series *s,
+                          const struct stk_scaling_row *r)
 {
-    if (!stk_interval_known(r->speedup_ci))
-        return;
-    int x = column_at(p, (double)r->n), hi = row_at(p, r->speedup_ci.hi);
-    for (int y = row_at(p, r->speedup_ci.lo); y <= hi; y++)
+    struct stk_interval i = range_of(p, s, r);
+    int x = column_at(p, (double)r->n), hi = row_at(p, i.hi);
+    for (int y = row_at(p, i.lo); y <= hi && i.hi > i.lo; y++)
         put(p, x, y, p->utf8 ? 0x2502 : '|');
 }
 
-static void draw_point(struct plot *p, const struct stk_scaling_row *r, uint32_t mark)
+static void draw_point(struct plot *p, const struct stk_scaling_series *s,
+                       const struct stk_scaling_row *r, uint32_t mark)
 {
-    int x = column_at(p, (double)r->n), y = row_at(p, r->speedup);
+    int x = column_at(p, (double)r->n), y = row_at(p, y_of(p, s, r));
     uint32_t there = get(p, x, y), both = p->utf8 ? 0x25c9 : '8';
     bool taken = there == both;
     for (size_t k = 0; k < MARKS && !taken; k++)
@@ -124,11 +191,11 @@ static void draw_series(const struct stk_scaling *all, struct plot *p)
     for (size_t k = 0; k < all->nseries; k++)
         for (size_t i = 0; i < all->series[k].nrows; i++)
             if (all->series[k].row[i].runs)
-                draw_interval(p, &all->series[k].row[i]);
+                draw_interval(p, &all->series[k], &all->series[k].row[i]);
     for (size_t k = 0; k < all->nseries; k++)
         for (size_t i = 0; i < all->series[k].nrows; i++)
             if (all->series[k].row[i].runs)
-                draw_point(p, &all->series[k].row[i], mark_of(p, k));
+                draw_point(p, &all->series[k], &all->series[k].row[i], mark_of(p, k));
 }
 
 /* ---- writing ------------------------------------------------------------------------------ */
@@ -143,7 +210,7 @@ static void put_cp(struct stk_buf *out, uint32_t cp)
 static double step_of(const struct plot *p)
 {
     double raw = (p->y1 - p->y0) / 4, tens = pow(10, floor(log10(raw))), part = raw / tens;
-    return p->log ? fmax(ceil(raw), 1) : tens * (part > 5 ? 10 : part > 2 ? 5 : part > 1 ? 2 : 1);
+    return p->log_y ? fmax(ceil(raw), 1) : tens * (part > 5 ? 10 : part > 2 ? 5 : part > 1 ? 2 : 1);
 }
 
 /* The label of a row of the plot: the tick in that row, if there is one. */
@@ -153,7 +220,7 @@ static void tick_of(const struct plot *p, int y, char *buf, size_t size)
     buf[0] = '\0';
     for (double v = ceil(p->y0 / step) * step; v <= p->y1 + 1e-9; v += step)
         if (place(v, p->y0, p->y1, HEIGHT) == y)
-            snprintf(buf, size, "%.4g", p->log ? exp2(v) : v);
+            snprintf(buf, size, "%.4g", p->log_y ? exp2(v) : v);
 }
 
 static void end_line(struct stk_buf *out)
@@ -228,19 +295,38 @@ static void write_legend(const struct stk_scaling *all, const struct plot *p, un
     stk_buf_printf(out, "  %s ideal\n", p->utf8 ? "\xc2\xb7" : ".");
 }
 
-void stk_scale_plot(const struct stk_scaling *all, unsigned columns, bool utf8, struct stk_buf *out)
+static void write_title(const struct plot *p, struct stk_buf *out)
 {
-    struct plot p = {.utf8 = utf8};
+    const struct stk_study *study = p->all->study;
+    const struct stk_scaling_series *s = &p->all->series[p->base];
+    const char *what = p->kind != STK_PLOT_SPEEDUP ? study->metric ? study->metric : "time, s"
+                       : study->weak               ? "scaled speedup"
+                                                   : "speedup";
+    stk_buf_printf(out, "%*s", LABEL, "");
+    stk_text_escape(out, what, strlen(what), 30);
+    stk_buf_puts(out, " over N");
+    if (p->kind == STK_PLOT_SPEEDUP && p->all->nseries > 1) {
+        stk_buf_puts(out, ", against ");
+        stk_text_escape(out, s->from->name, strlen(s->from->name), 30);
+        stk_buf_puts(out, " with N=1");
+    }
+    stk_buf_puts(out, p->log_x && p->log_y ? " (both axes to base 2)\n"
+                      : p->log_x           ? " (N to base 2)\n"
+                                           : "\n");
+}
+
+void stk_scale_plot(const struct stk_scaling *all, enum stk_plot kind, unsigned columns, bool utf8,
+                    struct stk_buf *out)
+{
+    struct plot p = {.utf8 = utf8, .kind = kind, .all = all, .base = slowest_base(all)};
     unsigned room = columns > LABEL + 12 ? columns - LABEL - 4 : 8;
     p.width = room < WIDTH_MAX ? room : WIDTH_MAX;
     p.width = p.width > 64 ? 64 : p.width;
-    if (!set_axes(all, &p))
+    if (!set_axes(&p))
         return;
     draw_ideal(&p);
     draw_series(all, &p);
-    stk_buf_printf(out, "%*s over N%s\n", LABEL + 7,
-                   all->study->weak ? "scaled speedup" : "speedup",
-                   p.log ? " (both axes to base 2)" : "");
+    write_title(&p, out);
     write_rows(&p, out);
     write_x_labels(all, &p, out);
     write_legend(all, &p, columns, out);

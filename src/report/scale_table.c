@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "report/grid.h"
+#include "report/report.h"
 #include "report/scale.h"
 
 #define CELL 32
@@ -65,8 +66,8 @@ static double half_width(const struct stk_scaling_row *r)
 
 static const char *runs_text(const struct stk_scaling_row *r, char *buf)
 {
-    if (r->bad)
-        snprintf(buf, CELL, "%zu of %zu", r->runs, r->runs + r->bad);
+    if (r->bad + r->lost)
+        snprintf(buf, CELL, "%zu of %zu", r->runs, r->runs + r->bad + r->lost);
     else
         snprintf(buf, CELL, "%zu", r->runs);
     return buf;
@@ -115,6 +116,33 @@ static void heading(const struct stk_scaling *all, const struct stk_scaling_seri
     stk_buf_putc(out, '\n');
 }
 
+/* Why SUs are missing, and what relative SUs are then. */
+static void explain_su(const struct stk_scaling_series *s, bool some, struct stk_buf *out)
+{
+    static const struct {
+        unsigned bit;
+        const char *what;
+    } parts[] = {
+        {STK_SU_NO_CORES, "the number of cores (column cores, or --cores-per-n)"},
+        {STK_SU_NO_GPUS, "the number of GPUs (column gpus, or --gpus-per-n)"},
+        {STK_SU_NO_NODES, "the number of nodes (column nodes, or --nodes-per-n)"},
+        {STK_SU_NO_TIME, "the time of a run (column time)"},
+    };
+    struct stk_buf b = STK_BUF_INIT;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (s->su_missing & parts[i].bit)
+            stk_buf_printf(&b, "%s%s",
+                           b.len  ? ", "
+                           : some ? "no SU for some N: missing is "
+                                  : "no SU: missing is ",
+                           parts[i].what);
+    if (b.len)
+        stk_report_wrapped(stk_buf_cstr(&b), 2, 80, out);
+    if (!s->su_known)
+        stk_buf_puts(out, "  relative SU = N / speedup, as if cores, GPUs and nodes grew with N\n");
+    stk_buf_release(&b);
+}
+
 /* Explains numbers that are not obvious. */
 static void footnote(const struct stk_scaling *all, const struct stk_scaling_series *s, bool utf8,
                      struct stk_buf *out)
@@ -148,8 +176,8 @@ static void footnote(const struct stk_scaling *all, const struct stk_scaling_ser
         }
         stk_buf_putc(out, '\n');
     }
-    if (!s->su_known && s->base < s->nrows)
-        stk_buf_puts(out, "  relative SU = N / speedup, as if cores and GPUs grew with N\n");
+    if (s->base < s->nrows)
+        explain_su(s, su, out);
 }
 
 void stk_scale_table(const struct stk_scaling *all, size_t series, bool utf8, struct stk_buf *out)

@@ -102,7 +102,7 @@ static void say_plateau(const struct stk_scaling *all, const struct stk_scaling_
 {
     const struct stk_plateau *p = &s->plateau;
     char n[80], m[80];
-    const struct stk_scaling_row *last = &s->row[s->nrows - 1];
+    const struct stk_scaling_row *last = &s->row[s->last];
     if (p->found)
         sentence(out, columns,
                  "Plateau: %s. No larger N measured gains a quarter of its proportional share; "
@@ -171,7 +171,7 @@ static void say_cautions(const struct stk_scaling *all, unsigned columns, struct
     }
 }
 
-void stk_scale_text(const struct stk_scaling *all, unsigned columns, bool utf8, bool plot,
+void stk_scale_text(const struct stk_scaling *all, unsigned columns, bool utf8, enum stk_plot plot,
                     struct stk_buf *out)
 {
     for (size_t i = 0; i < all->nseries; i++) {
@@ -182,7 +182,7 @@ void stk_scale_text(const struct stk_scaling *all, unsigned columns, bool utf8, 
     if (plot) {
         size_t before = out->len;
         stk_buf_putc(out, '\n');
-        stk_scale_plot(all, columns, utf8, out);
+        stk_scale_plot(all, plot, columns, utf8, out);
         out->len = out->len == before + 1 ? before : out->len;
     }
     for (size_t i = 0; i < all->nseries; i++) {

@@ -51,12 +51,11 @@ static bool is_plateau(const struct stk_scaling_series *s, size_t at, struct stk
 
 static bool last_step_in_noise(const struct stk_scaling_series *s)
 {
-    size_t last[2], k = 0;
-    for (size_t i = s->nrows; i-- > 0 && k < 2;)
-        if (s->row[i].runs)
-            last[k++] = i;
-    return k == 2 && s->noise.dof >= 1 &&
-           !stk_scaling_differ(s, &s->row[last[0]], &s->row[last[1]]);
+    size_t before = s->last;
+    while (before-- > s->base)
+        if (s->row[before].runs)
+            return s->noise.dof >= 1 && !stk_scaling_differ(s, &s->row[before], &s->row[s->last]);
+    return false;
 }
 
 void stk_scaling_plateau(struct stk_scaling_series *s)
@@ -116,19 +115,12 @@ static double by_price(const struct stk_scaling_row *r)
     return -r->relative_su;
 }
 
-/* Speed for the price: rises as long as 1 % more speed costs less than 1 % more SUs. */
-static double by_balance(const struct stk_scaling_row *r)
-{
-    return r->speedup / r->relative_su;
-}
-
 /* The good row with the highest score; the smallest N among equals. */
-static size_t best_row(const struct stk_scaling_series *s, score *f, uint64_t n_max)
+static size_t best_row(const struct stk_scaling_series *s, score *f)
 {
     size_t best = s->nrows;
     for (size_t i = s->base; i < s->nrows; i++)
-        if (s->row[i].runs && s->row[i].n <= n_max &&
-            (best == s->nrows || f(&s->row[i]) > f(&s->row[best])))
+        if (s->row[i].runs && (best == s->nrows || f(&s->row[i]) > f(&s->row[best])))
             best = i;
     return best;
 }
@@ -136,7 +128,7 @@ static size_t best_row(const struct stk_scaling_series *s, score *f, uint64_t n_
 static void choose_fastest(const struct stk_scaling *all, const struct stk_scaling_series *s,
                            struct stk_choice *c)
 {
-    size_t first = best_row(s, by_speed, UINT64_MAX);
+    size_t first = best_row(s, by_speed);
     char n[80];
     c->row = s->base;
     while (c->row < first &&
@@ -147,7 +139,7 @@ static void choose_fastest(const struct stk_scaling *all, const struct stk_scali
         because(c, "%s was %.1f %% faster, which is within the noise",
                 stk_scaling_n(all, s->row[first].n, n, sizeof n),
                 100 * (s->row[c->row].work_cost / s->row[first].work_cost - 1));
-    else if (first + 1 < s->nrows)
+    else if (first < s->last)
         because(c, "no larger N that was measured is faster");
     else
         because(c, "it is the largest N measured: more might be faster still");
@@ -156,7 +148,7 @@ static void choose_fastest(const struct stk_scaling *all, const struct stk_scali
 static void choose_cheapest(const struct stk_scaling *all, const struct stk_scaling_series *s,
                             struct stk_choice *c)
 {
-    size_t first = best_row(s, by_price, UINT64_MAX);
+    size_t first = best_row(s, by_price);
     c->row = first;
     /* As cheap within the noise, but clearly faster: chance must not decide here either. */
     for (size_t i = s->base; i < s->nrows; i++) {
@@ -175,37 +167,59 @@ static void choose_cheapest(const struct stk_scaling *all, const struct stk_scal
         because(c, "no N that was measured costs fewer SUs");
 }
 
-/* The smallest N that is as good as the best within the noise. The score contains the time
- * squared. */
-static size_t smallest_as_good(const struct stk_scaling_series *s, size_t best)
+/* Speed for the price: rises as long as 1 % more speed costs less than 1 % more SUs. */
+static double balance(const struct stk_scaling *all, const struct stk_scaling_series *s,
+                      const struct stk_scaling_row *r)
 {
-    for (size_t i = s->base; i < best; i++) {
-        const struct stk_scaling_row *r = &s->row[i];
-        double slack = r->runs ? 2 * stk_scaling_slack(s, r, &s->row[best]) : NAN;
-        if (log(by_balance(&s->row[best]) / by_balance(r)) <= slack)
-            return i;
+    double cost = r->work_cost;
+    if (s->balanced_by_law) {
+        cost = stk_law_time(&s->laws->fit[s->laws->chosen], (double)r->n);
+        cost = all->study->weak ? cost / (double)r->n : cost;
     }
+    double price = r->relative_su / r->work_cost * cost;
+    return 1 / (cost * price);
+}
+
+static size_t best_balance(const struct stk_scaling *all, const struct stk_scaling_series *s,
+                           uint64_t n_max)
+{
+    size_t best = s->base;
+    for (size_t i = s->base; i < s->nrows; i++)
+        if (s->row[i].runs && s->row[i].n <= n_max &&
+            balance(all, s, &s->row[i]) > balance(all, s, &s->row[best]))
+            best = i;
     return best;
 }
 
-static void choose_balanced(const struct stk_scaling *all, const struct stk_scaling_series *s,
+/* A law that explains the medians within the noise knows the curve better than single medians do:
+ * it was fitted to all of them. */
+static bool law_is_better(const struct stk_scaling_series *s)
+{
+    const struct stk_laws *l = s->laws;
+    return l->chosen >= 0 && !l->poor && l->npoints > 2 && !s->superlinear &&
+           l->fit[l->chosen].within_noise;
+}
+
+/* No preference for small N: a choice that leans to one side errs to that side. */
+static void choose_balanced(const struct stk_scaling *all, struct stk_scaling_series *s,
                             struct stk_choice *c)
 {
-    char n[80];
-    uint64_t limit = s->plateau.found ? s->plateau.n : UINT64_MAX;
-    size_t best = best_row(s, by_balance, limit), anywhere = best_row(s, by_balance, UINT64_MAX);
-    c->row = smallest_as_good(s, best);
+    const struct stk_plateau *p = &s->plateau;
+    bool flat = p->found && (!p->noise_known || p->sure);
+    s->balanced_by_law = law_is_better(s);
+    size_t anywhere = best_balance(all, s, UINT64_MAX);
+    c->row = best_balance(all, s, flat ? p->n : UINT64_MAX);
+    const char *by = s->balanced_by_law ? ", by the law" : "";
     describe(all, s, "Balanced", c);
-    if (c->row != best)
-        because(c, "%s is not a better bargain within the noise",
-                stk_scaling_n(all, s->row[best].n, n, sizeof n));
-    else if (anywhere != best)
+    if (anywhere != c->row)
         because(c, "the plateau begins there: beyond it more resources buy next to nothing");
-    else if (c->row + 1 == s->nrows)
-        because(c, "up to here 1 %% more speed costs less than 1 %% more SUs; larger N were not "
-                   "measured");
+    else if (c->row == s->last)
+        because(c,
+                "up to here 1 %% more speed costs less than 1 %% more SUs%s; larger N were not "
+                "measured",
+                by);
     else
-        because(c, "beyond it 1 %% more speed costs more than 1 %% more SUs");
+        because(c, "beyond it 1 %% more speed costs more than 1 %% more SUs%s", by);
 }
 
 /* The cheapest of those that meet the deadline. */
@@ -214,6 +228,7 @@ static void choose_deadline(const struct stk_scaling *all, const struct stk_scal
 {
     char d[32], t[32];
     double limit = all->o.deadline_s, quickest = INFINITY;
+    const char *fewer = s->su_missing & STK_SU_NO_TIME ? "; some runs have no time" : "";
     c->row = s->nrows;
     stk_format_duration(limit, d, sizeof d);
     for (size_t i = s->base; i < s->nrows; i++) {
@@ -226,13 +241,19 @@ static void choose_deadline(const struct stk_scaling *all, const struct stk_scal
     c->found = c->row < s->nrows;
     if (c->found) {
         describe(all, s, "Deadline", c);
-        because(c, "it is the cheapest N that finished within %s%s", d,
-                all->study->metric ? "" : ", slow runs included");
+        because(c, "it is the cheapest N that finished within %s%s%s", d,
+                all->study->metric ? "" : ", slow runs included", fewer);
+        return;
+    }
+    if (isinf(quickest)) { /* rates only */
+        snprintf(c->sentence, sizeof c->sentence,
+                 "Deadline: whether an N finishes within %s is unknown", d);
+        because(c, "no run has a time, only a value; add a column `time`");
         return;
     }
     snprintf(c->sentence, sizeof c->sentence, "Deadline: no N that was measured finishes within %s",
              d);
-    because(c, "the fastest takes %s", stk_format_duration(quickest, t, sizeof t));
+    because(c, "the fastest takes %s%s", stk_format_duration(quickest, t, sizeof t), fewer);
 }
 
 static void choose_within_price(const struct stk_scaling *all, const struct stk_scaling_series *s,

@@ -47,12 +47,16 @@ static int look_at_failures(struct stk_scaling *all, size_t index, struct stk_er
     char n[80];
     for (size_t i = 0; i < s->nrows && !rc; i++) {
         const struct stk_scaling_row *r = &s->row[i];
-        if (r->bad)
-            rc = stk_scaling_warn(all, index, "failed", err,
-                                  "%s: %zu of %zu run%s did not end well (%s%s%s)",
-                                  stk_scaling_n(all, r->n, n, sizeof n), r->bad, r->bad + r->runs,
-                                  r->bad + r->runs == 1 ? "" : "s", stk_run_status_word(r->why),
-                                  r->note ? ": " : "", r->note ? r->note : "");
+        size_t bad = r->bad ? r->bad : r->lost, of = r->bad + r->lost + r->runs;
+        stk_scaling_n(all, r->n, n, sizeof n);
+        if (bad)
+            rc = stk_scaling_warn(
+                all, index, r->bad ? "failed" : "not-run", err, "%s: %zu of %zu run%s %s (%s%s%s)",
+                n, bad, of, of == 1 ? "" : "s",
+                r->bad     ? "did not end well"
+                : bad == 1 ? "was not run to its end"
+                           : "were not run to their end",
+                stk_run_status_word(r->why), r->note ? ": " : "", r->note ? r->note : "");
     }
     if (!rc && s->base == s->nrows)
         rc = stk_scaling_warn(all, index, "empty", err, "there is no good run: nothing to compare");
@@ -77,15 +81,6 @@ static int look_at_noise(struct stk_scaling *all, size_t index, struct stk_err *
     return 0;
 }
 
-/* Relative standard deviation of the runs of all other N; NaN: unknown. */
-static double noise_of_others(const struct stk_scaling_series *s, const struct stk_summary *own)
-{
-    double own_dof = (double)own->n - 1, dof = s->noise.dof - own_dof;
-    double squares =
-        s->noise.dof * pow(s->noise.relative_sd, 2) - own_dof * pow(own->sd / own->mean, 2);
-    return dof >= 1 ? sqrt(fmax(squares, 0) / dof) : NAN;
-}
-
 static int look_at_spread(struct stk_scaling *all, size_t index, struct stk_err *err)
 {
     const struct stk_scaling_series *s = &all->series[index];
@@ -95,13 +90,16 @@ static int look_at_spread(struct stk_scaling *all, size_t index, struct stk_err 
         const struct stk_scaling_row *r = &s->row[i];
         const struct stk_summary *c = &r->cost;
         double far_out = fmax(c->max - c->median, c->median - c->min) / c->median;
-        double range = (c->max - c->min) / c->median, noise = noise_of_others(s, c);
+        double range = (c->max - c->min) / c->median;
+        double noise = stk_noise_without(&s->noise, &r->own).relative_sd;
         stk_scaling_n(all, r->n, n, sizeof n);
+        if (r->modes.nhigh) /* modes.c reports them */
+            continue;
         if (c->outliers && !(far_out <= FAR_OUT * noise))
             rc = stk_scaling_warn(
                 all, index, "outliers", err, "%s: %zu of %zu runs %s far from the others%s", n,
                 c->outliers, r->runs, c->outliers == 1 ? "is" : "are",
-                c->first_is_outlier ? ", the first among them: a warm-up run helps" : "");
+                c->first_is_slow_outlier ? ", the first among them: a warm-up run helps" : "");
         else if (r->runs > 1 && r->runs < 6 && range > fmax(SPREAD, UNUSUAL * noise))
             rc = stk_scaling_warn(all, index, "spread", err,
                                   "%s: its %zu runs spread over %.0f %%: more repeats would help",
@@ -237,8 +235,9 @@ static int look_at_fit(struct stk_scaling *all, size_t index, struct stk_err *er
 
 int stk_scaling_cautions(struct stk_scaling *all, size_t series, struct stk_err *err)
 {
-    static look *const looks[] = {look_at_failures,   look_at_noise, look_at_spread, look_at_kinds,
-                                  look_at_allocation, look_at_base,  look_at_shape,  look_at_fit};
+    static look *const looks[] = {look_at_failures, look_at_noise, stk_scaling_modes,
+                                  look_at_spread,   look_at_kinds, look_at_allocation,
+                                  look_at_base,     look_at_shape, look_at_fit};
     int rc = 0;
     for (size_t i = 0; i < sizeof looks / sizeof *looks && !rc; i++)
         rc = looks[i](all, series, err);

@@ -11,6 +11,9 @@
 #define GAUSS_NEWTON_STEPS 100
 #define FLOOR_SINGLE       1e-3 /* no machine repeats a run better: a lucky fit is not exact */
 #define FLOOR              1e-6 /* the clock */
+#define FITS               4    /* times the noise of the repeats: a larger residual is the law's */
+#define POOLED             1.5  /* times that noise: a larger residual counts alone */
+#define SHARED_T_MAX       2.8  /* with one or two spare points nothing would be predicted */
 
 const char *stk_law_name(enum stk_law_kind kind)
 {
@@ -323,11 +326,25 @@ static void fill_noise(const struct stk_law_data *d, struct stk_law_fit *f)
     double pure = pure_dof > 0 ? pow(d->noise.relative_sd, 2) : 0;
     f->run_variance = left;
     f->dof = dof;
-    if (pure_dof > 0 && (dof <= 0 || left < 4 * pure)) {
+    f->within_noise = pure_dof > 0 && dof > 0 && left < FITS * pure;
+    if (pure_dof > 0 && (dof <= 0 || left < POOLED * pure)) {
         f->run_variance = (pure_dof * pure + dof * left) / (pure_dof + dof);
         f->dof = pure_dof + dof;
     }
     f->run_variance = fmax(f->run_variance, pow(pure_dof > 0 ? FLOOR : FLOOR_SINGLE, 2));
+}
+
+/* Repeats of an N may share an error (its placement, its input): only the few residuals show that,
+ * and by luck they may not. So predictions trust no more degrees of freedom than the residuals
+ * have. */
+static double shared_width(const struct stk_law_data *d, const struct stk_law_fit *f)
+{
+    double dof = (double)d->npoints - (double)f->ncoef;
+    if (!(d->noise.dof > 0) || dof < 1)
+        return 1;
+    double one =
+        fmax(f->rss / dof, pow(d->noise.relative_sd, 2)) * pow(fmin(stk_t95(dof), SHARED_T_MAX), 2);
+    return sqrt(fmax(one / (f->run_variance * pow(stk_t95(f->dof), 2)), 1));
 }
 
 /* Refits copies of the fitted curve with noise on them. */
@@ -390,6 +407,7 @@ void stk_law_fit(const struct stk_law_data *d, enum stk_law_kind kind, struct st
         f->peak_n = m[3];
         f->rss = residual_squares(d, f, &f->rms);
         fill_noise(d, f);
+        f->shared_width = shared_width(d, f);
         f->aicc = aicc_of(d, p, f->rss);
         f->loo_smape = leave_one_out(c, time_s);
         if (f->dof >= 1) /* with few degrees of freedom, the noise itself is uncertain */

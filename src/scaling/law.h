@@ -44,6 +44,7 @@ struct stk_law_data {
 struct stk_law_fit {
     enum stk_law_kind kind;
     bool ok, weak;
+    bool within_noise; /* repeats are known, and explain how far the law misses the medians */
     double coef[3];
     unsigned ncoef;
     double t1_s;
@@ -54,6 +55,7 @@ struct stk_law_fit {
     double rss;          /* its sum of squares, each weighted by the runs behind a median */
     double run_variance; /* of log(t) of one run, from repeats and residuals */
     double dof;          /* of run_variance; below 1: unknown */
+    double shared_width; /* by how much predictions are wider, if repeats share errors */
     double aicc;         /* NaN: too few data */
     double loo_smape;    /* leave-one-out, 0..2; NaN: too few */
     double peak_n;       /* the law's fastest N; infinite: none */

@@ -100,7 +100,11 @@ static struct stk_interval time_interval(const struct stk_law_fit *f, double n)
     }
     if (k < STK_LAW_REPLICATES / 2)
         return (struct stk_interval){NAN, NAN};
-    return stk_middle95(v, k);
+    struct stk_interval ci = stk_middle95(v, k);
+    double t = stk_law_time(f, n);
+    ci.lo = t * pow(ci.lo / t, f->shared_width);
+    ci.hi = t * pow(ci.hi / t, f->shared_width);
+    return ci;
 }
 
 static const char *why_not(const struct stk_laws *l, double n)

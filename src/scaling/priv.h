@@ -19,7 +19,9 @@ double stk_scaling_price(const struct stk_scaling_row *r);
 void stk_scaling_plateau(struct stk_scaling_series *s); /* advise_n.c */
 void stk_scaling_choose(const struct stk_scaling *all, struct stk_scaling_series *s);
 int stk_scaling_cautions(struct stk_scaling *all, size_t series,
-                         struct stk_err *err);                         /* scaling/caution.c */
+                         struct stk_err *err); /* scaling/caution.c */
+int stk_scaling_modes(struct stk_scaling *all, size_t series,
+                      struct stk_err *err);                            /* scaling/modes.c */
 int stk_scaling_compare(struct stk_scaling *all, struct stk_err *err); /* scaling/compare.c */
 /* Adds a caution; the text is copied. */
 int stk_scaling_warn(struct stk_scaling *all, size_t series, const char *id, struct stk_err *err,

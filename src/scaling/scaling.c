@@ -81,52 +81,98 @@ static void count_runs(struct stk_scaling_series *s)
     for (size_t i = 0; i < s->from->nruns; i++) {
         const struct stk_study_run *r = &s->from->run[i];
         struct stk_scaling_row *row = find_row(s, r->n);
+        bool blames = stk_run_blames(r->status);
         if (r->status == STK_RUN_OK) {
             row->runs++;
-        } else if (!row->bad++) {
+            continue;
+        }
+        if (blames ? !row->bad : !row->bad && !row->lost) {
             row->why = r->status;
             row->note = r->note;
         }
+        row->bad += blames;
+        row->lost += !blames;
     }
 }
 
 /* ---- one N -------------------------------------------------------------------------------- */
 
-enum what { WALL, CORES, GPUS, NODES, SU };
+enum what { WALL, CORES, GPUS, NODES, SU_PER_HOUR, SU };
 
-static double su_of(const struct stk_scaling_options *o, const struct stk_study_run *r)
+/* What a run was allocated: each resource from the run, or else from the options. NaN: unknown. */
+struct allocation {
+    double cores, gpus, nodes;
+};
+
+static struct allocation allocation_of(const struct stk_scaling_options *o,
+                                       const struct stk_study_run *r)
 {
-    double cores = (double)r->cores, gpus = (double)r->gpus;
-    if (r->cores < 0 && r->gpus < 0 && r->nodes < 0) {
-        cores = o->cores_per_n || o->gpus_per_n ? (double)o->cores_per_n * (double)r->n : NAN;
-        gpus = (double)o->gpus_per_n * (double)r->n;
-    } else {
-        /* Cores only: a job without GPUs. GPUs only: the cores are unknown, which does not matter
-         * at a rate of 0. */
-        gpus = r->gpus < 0 ? 0 : gpus;
-        cores = r->cores < 0 ? (o->su.core > 0 ? NAN : 0) : cores;
-    }
-    double nodes = r->nodes < 0 ? (o->su.node > 0 ? NAN : 0) : (double)r->nodes;
-    return (o->su.core * cores + o->su.gpu * gpus + o->su.node * nodes) * r->wall_s / 3600;
+    struct allocation a = {NAN, NAN, NAN};
+    double n = (double)r->n;
+    size_t hosts = stk_study_hosts(r->host);
+    if (r->cores >= 0 || o->cores_per_n)
+        a.cores = r->cores >= 0 ? (double)r->cores : n * (double)o->cores_per_n;
+    if (r->gpus >= 0 || o->gpus_per_n || o->cores_per_n)
+        a.gpus = r->gpus >= 0 ? (double)r->gpus : n * (double)o->gpus_per_n;
+    if (r->nodes >= 0)
+        a.nodes = (double)r->nodes;
+    else if (o->nodes_per_n > 0)
+        a.nodes = ceil(n * o->nodes_per_n - 1e-9);
+    else if (hosts)
+        a.nodes = (double)hosts;
+    return a;
+}
+
+/* What SUs need and the allocation does not have. A job whose cores are known and whose GPUs are
+ * not has none. */
+static unsigned missing_of(const struct stk_su_rates *su, const struct allocation *a)
+{
+    return (su->core > 0 && isnan(a->cores) ? STK_SU_NO_CORES : 0u) |
+           (su->gpu > 0 && isnan(a->gpus) && isnan(a->cores) ? STK_SU_NO_GPUS : 0u) |
+           (su->node > 0 && isnan(a->nodes) ? STK_SU_NO_NODES : 0u);
+}
+
+static double charge_of(const struct stk_su_rates *su, const struct allocation *a)
+{
+    double weight[] = {su->core, su->gpu, su->node}, count[] = {a->cores, a->gpus, a->nodes};
+    double sum = 0;
+    if (missing_of(su, a))
+        return NAN;
+    for (size_t i = 0; i < 3; i++)
+        sum += weight[i] > 0 && !isnan(count[i]) ? weight[i] * count[i] : 0;
+    return sum;
 }
 
 static double pick(const struct stk_scaling_options *o, const struct stk_study_run *r, enum what w)
 {
-    bool none = r->cores < 0 && r->gpus < 0 && r->nodes < 0;
-    double n = (double)r->n;
-    bool given = none && (o->cores_per_n || o->gpus_per_n);
+    const struct allocation a = allocation_of(o, r);
     switch (w) {
     case WALL:
         return r->wall_s;
     case CORES:
-        return r->cores >= 0 ? (double)r->cores : given ? n * (double)o->cores_per_n : NAN;
+        return a.cores;
     case GPUS:
-        return r->gpus >= 0 ? (double)r->gpus : given ? n * (double)o->gpus_per_n : NAN;
+        return a.gpus;
     case NODES:
-        return r->nodes >= 0 ? (double)r->nodes : NAN;
+        return a.nodes;
+    case SU_PER_HOUR:
+        return charge_of(&o->su, &a);
     default:
-        return su_of(o, r);
+        return charge_of(&o->su, &a) * r->wall_s / 3600;
     }
+}
+
+/* Over the good runs of a series. */
+static unsigned su_missing(const struct stk_scaling *all, const struct stk_scaling_series *s)
+{
+    unsigned missing = 0;
+    for (size_t i = 0; i < s->from->nruns; i++) {
+        const struct stk_study_run *r = &s->from->run[i];
+        const struct allocation a = allocation_of(&all->o, r);
+        if (r->status == STK_RUN_OK)
+            missing |= missing_of(&all->o.su, &a) | (isnan(r->wall_s) ? STK_SU_NO_TIME : 0u);
+    }
+    return missing;
 }
 
 /* Median over the good runs of an N, for a value that a run may not have. */
@@ -157,7 +203,8 @@ static int fill_row(const struct stk_scaling *all, struct stk_scaling_series *s,
                     struct stk_scaling_row *r, double *v, struct stk_err *err)
 {
     static const struct stk_interval none = {NAN, NAN};
-    r->value = r->wall_s = r->work_cost = r->su = r->cores = r->gpus = r->nodes = NAN;
+    r->value = r->wall_s = r->work_cost = r->su = r->su_per_hour = NAN;
+    r->cores = r->gpus = r->nodes = NAN;
     r->speedup = r->efficiency = r->karp_flatt = r->relative_su = NAN;
     r->value_ci = r->speedup_ci = none;
     if (!r->runs)
@@ -166,12 +213,15 @@ static int fill_row(const struct stk_scaling *all, struct stk_scaling_series *s,
     if (!stk_summarise(v, r->runs, &r->cost))
         return stk_err_nomem(err, r->runs * sizeof *v);
     stk_noise_add(&s->noise, v, r->runs);
+    stk_noise_add(&r->own, v, r->runs);
+    r->modes = stk_modes_of(v, r->runs);
     fill_value(all->study, r);
     r->work_cost = all->study->weak ? r->cost.median / (double)r->n : r->cost.median;
     r->wall_s = median_of(all, s, r->n, WALL, v);
     r->cores = median_of(all, s, r->n, CORES, v);
     r->gpus = median_of(all, s, r->n, GPUS, v);
     r->nodes = median_of(all, s, r->n, NODES, v);
+    r->su_per_hour = median_of(all, s, r->n, SU_PER_HOUR, v);
     r->su = median_of(all, s, r->n, SU, v);
     return 0;
 }
@@ -188,8 +238,13 @@ static int fill_rows(const struct stk_scaling *all, struct stk_scaling_series *s
         rc = fill_row(all, s, &s->row[i], v, err);
     free(v);
     stk_noise_finish(&s->noise);
-    for (s->base = 0; s->base < s->nrows && !s->row[s->base].runs; s->base++)
-        ;
+    s->base = s->last = s->nrows;
+    for (size_t i = 0; i < s->nrows; i++)
+        if (s->row[i].runs) {
+            s->base = s->base == s->nrows ? i : s->base;
+            s->last = i;
+        }
+    s->su_missing = su_missing(all, s);
     return rc;
 }
 
@@ -209,7 +264,7 @@ static struct stk_interval ratio_interval(double ratio, const struct stk_summary
 
 double stk_scaling_price(const struct stk_scaling_row *r)
 {
-    return r->su / r->wall_s * r->work_cost;
+    return r->su_per_hour * r->work_cost;
 }
 
 static void relate(const struct stk_scaling *all, struct stk_scaling_series *s,
@@ -231,7 +286,7 @@ static void relate_rows(const struct stk_scaling *all, struct stk_scaling_series
 {
     s->su_known = s->base < s->nrows;
     for (size_t i = s->base; i < s->nrows; i++)
-        if (s->row[i].runs && !(s->row[i].su > 0 && s->row[i].wall_s > 0))
+        if (s->row[i].runs && !(s->row[i].su_per_hour > 0))
             s->su_known = false;
     for (size_t i = s->base; i < s->nrows; i++) {
         struct stk_scaling_row *r = &s->row[i];

@@ -26,7 +26,8 @@ struct stk_su_rates {
 
 struct stk_scaling_options {
     struct stk_su_rates su;
-    int64_t cores_per_n, gpus_per_n; /* allocated, if runs do not say; both 0: unknown */
+    int64_t cores_per_n, gpus_per_n; /* allocated, if runs do not say; 0: unknown */
+    double nodes_per_n;              /* the same; a part of a node counts as a node */
     double deadline_s;               /* 0: none */
     double max_relative_su;          /* 0: none */
     const double *predict;           /* borrowed */
@@ -42,10 +43,12 @@ struct stk_scaling_options {
 /* One N. NaN: unknown. */
 struct stk_scaling_row {
     uint64_t n;
-    size_t runs, bad;        /* good; failed in some way */
-    enum stk_run_status why; /* of the first bad run */
+    size_t runs, bad, lost;  /* good; failed; cancelled or never started (stk_run_blames()) */
+    enum stk_run_status why; /* of the first run that is not good; failed ones come first */
     const char *note;        /* its note, or NULL */
     struct stk_summary cost; /* of the runs; n 0: none was good */
+    struct stk_noise own;    /* their part of the noise, unfinished */
+    struct stk_modes modes;
     double work_cost;
     double value; /* as measured: seconds or the metric, the median */
     struct stk_interval value_ci;
@@ -54,7 +57,16 @@ struct stk_scaling_row {
     struct stk_interval speedup_ci;
     double efficiency, karp_flatt;
     double cores, gpus, nodes; /* allocated */
+    double su_per_hour;        /* of the allocation */
     double su, relative_su;
+};
+
+/* What is missing for service units: bits. */
+enum stk_su_missing {
+    STK_SU_NO_CORES = 1u << 0,
+    STK_SU_NO_GPUS = 1u << 1,
+    STK_SU_NO_NODES = 1u << 2,
+    STK_SU_NO_TIME = 1u << 3, /* only rates or values: relative SUs are known */
 };
 
 /*
@@ -93,8 +105,11 @@ struct stk_scaling_series {
     const struct stk_study_series *from; /* borrowed */
     struct stk_scaling_row *row;         /* n rising */
     size_t nrows, base;                  /* base: the row speedups refer to; nrows: no good run */
+    size_t last;                         /* the largest N with a good run; nrows: none */
     struct stk_noise noise;
-    bool su_known; /* relative SUs come from the allocation; otherwise they are N / s */
+    bool su_known;        /* relative SUs come from the allocation; otherwise they are N / s */
+    unsigned su_missing;  /* enum stk_su_missing, at any N */
+    bool balanced_by_law; /* the law's times, less noisy than the medians, decided that wish */
     const struct stk_scaling_row *superlinear; /* clearly more than N times as fast; NULL: none */
     struct stk_laws *laws;
     struct stk_plateau plateau;

@@ -37,7 +37,7 @@ static bool all_done(const struct stk_runner *r)
 static bool hopeless(const struct stk_runner *r)
 {
     for (size_t i = 0; i < r->points.n; i++)
-        if (r->tally[i].good || r->tally[i].waiting || !r->tally[i].bad)
+        if (r->tally[i].good || r->tally[i].waiting || !stk_tally_tries(&r->tally[i]))
             return false;
     return true;
 }

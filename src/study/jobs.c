@@ -154,7 +154,7 @@ static int submit(struct stk_runner *r, struct stk_tally *t, struct stk_err *err
     struct stk_arena arena = STK_ARENA_INIT;
     struct stk_buf script = STK_BUF_INIT;
     struct stk_words args = {.arena = &arena};
-    struct stk_job_run j = {.tally = t, .repeat = stk_tally_tries(t), .pending = true};
+    struct stk_job_run j = {.tally = t, .repeat = stk_tally_next(t), .pending = true};
     snprintf(j.token, sizeof j.token, "%s", jobs->token);
     int rc = stk_batch_make(r, &j, &script, &args, err);
     struct stk_slurm_batch batch = {
@@ -171,14 +171,14 @@ static int submit(struct stk_runner *r, struct stk_tally *t, struct stk_err *err
     return rc;
 }
 
-/* Slurm refuses this point: keeps a failed run with Slurm's message. */
+/* Slurm refuses this point: keeps a run that never started, with Slurm's message. */
 static int keep_refusal(struct stk_runner *r, struct stk_tally *t, const struct stk_err *why,
                         struct stk_err *err)
 {
-    struct stk_study_run run = stk_point_run(t->point, stk_tally_tries(t));
+    struct stk_study_run run = stk_point_run(t->point, stk_tally_next(t));
     char note[STK_STUDY_TEXT_MAX + 1];
     snprintf(note, sizeof note, "%.250s", why->what);
-    run.status = STK_RUN_FAILED;
+    run.status = STK_RUN_PENDING;
     run.note = note;
     return stk_runner_keep(r, t, &run, err);
 }

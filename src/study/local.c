@@ -50,6 +50,7 @@ static void allocate(const struct stk_runner *r, const struct stk_point *p,
     uint64_t cpus = p->give.cpus ? p->give.cpus : p->n * r->plan.cores_per_n;
     run->cores = cpus ? (int64_t)cpus : -1;
     run->gpus = p->give.gpus ? (int64_t)p->give.gpus : -1;
+    run->nodes = 1;
     run->host = c->host;
     run->kind = p->give.gpus && c->gpu[0] ? c->gpu : c->cpu[0] ? c->cpu : NULL;
 }
@@ -75,7 +76,7 @@ static int start(struct stk_runner *r, struct stk_tally *t, struct stk_err *err)
     struct local *l = r->there;
     struct stk_study_run run;
     char note[STK_STUDY_TEXT_MAX + 1];
-    int rc = run_timed(l, t->point, stk_tally_tries(t), &run, err);
+    int rc = run_timed(l, t->point, stk_tally_next(t), &run, err);
     if (rc)
         return rc;
     allocate(r, t->point, &run);
@@ -107,7 +108,7 @@ static void note_budget(struct stk_runner *r)
     for (size_t i = 0; i < r->points.n; i++) {
         const struct stk_tally *t = &r->tally[i];
         const char *name = t->point->label + (at && t->point->by_n ? strlen("N=") : 0);
-        if (!t->good && !t->bad && at + strlen(name) + 3 < sizeof list)
+        if (!stk_tally_tries(t) && at + strlen(name) + 3 < sizeof list)
             at += (size_t)snprintf(list + at, sizeof list - at, "%s%s", at ? ", " : "", name);
     }
     if (at)

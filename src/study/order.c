@@ -35,11 +35,32 @@ struct stk_tally *stk_runner_point_of(const struct stk_runner *r, const struct s
     return NULL;
 }
 
+/* Whether a run of an earlier call is to be repeated: always if it says nothing about the program.
+ */
+static bool is_past(const struct stk_runner *r, size_t series, size_t i)
+{
+    enum stk_run_status status = r->study.series[series].run[i].status;
+    return i < r->before[series] && (r->retry || !stk_run_blames(status));
+}
+
+static void count_bad(const struct stk_runner *r, struct stk_tally *t, size_t i)
+{
+    enum stk_run_status status = r->study.series[t->series].run[i].status;
+    if (is_past(r, t->series, i)) {
+        t->past++;
+        return;
+    }
+    t->bad += stk_run_blames(status);
+    t->lost += !stk_run_blames(status);
+    /* Another try would take as long, or never start either. */
+    t->hopeless = t->hopeless || status == STK_RUN_TIMEOUT || status == STK_RUN_PENDING;
+}
+
 static void gather(const struct stk_runner *r, struct stk_tally *t, double *cost, double *wall)
 {
     const struct stk_study_series *s = &r->study.series[t->series];
     struct stk_summary sum;
-    t->good = t->bad = 0;
+    t->good = t->bad = t->lost = t->past = 0;
     t->hopeless = false;
     for (size_t i = 0; i < s->nruns; i++) {
         const struct stk_study_run *run = &s->run[i];
@@ -49,10 +70,7 @@ static void gather(const struct stk_runner *r, struct stk_tally *t, double *cost
             cost[t->good] = stk_study_cost(&r->study, run);
             wall[t->good++] = isnan(run->wall_s) ? 0 : run->wall_s;
         } else {
-            t->bad++;
-            /* Another try would take as long, or never start either. */
-            t->hopeless =
-                t->hopeless || run->status == STK_RUN_TIMEOUT || run->status == STK_RUN_PENDING;
+            count_bad(r, t, i);
         }
     }
     t->half_width = t->good > 1 && stk_summarise(cost, t->good, &sum) ? half_width(&sum) : NAN;
@@ -62,9 +80,10 @@ static void gather(const struct stk_runner *r, struct stk_tally *t, double *cost
 
 static bool is_done(const struct stk_runner_plan *plan, const struct stk_tally *t)
 {
-    if (t->good + t->bad >= plan->runs_max || t->bad >= FAILURES_MAX || t->hopeless)
+    uint64_t ended = t->good + t->bad + t->lost;
+    if (ended >= plan->runs_max || t->bad >= FAILURES_MAX || t->hopeless)
         return true;
-    if (t->good + t->bad < plan->runs_min)
+    if (ended < plan->runs_min)
         return false;
     /* One run has no interval, and no more were requested. */
     return plan->runs_min == plan->runs_max || t->half_width <= plan->precision;
@@ -82,7 +101,12 @@ void stk_tally_update(const struct stk_runner *r, struct stk_tally *t)
 
 uint64_t stk_tally_tries(const struct stk_tally *t)
 {
-    return t->good + t->bad + t->waiting;
+    return t->good + t->bad + t->lost + t->waiting;
+}
+
+uint64_t stk_tally_next(const struct stk_tally *t)
+{
+    return stk_tally_tries(t) + t->past;
 }
 
 void stk_points_order(uint64_t seed, uint64_t round, size_t n, size_t *order)
@@ -102,7 +126,7 @@ void stk_points_order(uint64_t seed, uint64_t round, size_t n, size_t *order)
  * number. */
 static double runs_left(const struct stk_runner_plan *plan, const struct stk_tally *t)
 {
-    double have = (double)(t->good + t->bad), want = (double)plan->runs_min;
+    double have = (double)(t->good + t->bad + t->lost), want = (double)plan->runs_min;
     if (t->done)
         return 0;
     if (have >= want) {

@@ -47,12 +47,14 @@ int stk_points_make(const struct stk_runner_plan *p, struct stk_arena *arena,
 /* The runs of a point so far. */
 struct stk_tally {
     const struct stk_point *point;
-    size_t series; /* its index in the study */
-    uint64_t good, bad;
-    uint64_t waiting;  /* in a queue, or running there */
-    double wall_s;     /* median of the good runs; NaN: none */
-    double cost;       /* the same for the compared value: smaller is better */
-    double half_width; /* of its interval, relative; NaN: unknown */
+    size_t series;      /* its index in the study */
+    uint64_t good, bad; /* bad: the program failed */
+    uint64_t lost;      /* cancelled, or never started: not the program's fault */
+    uint64_t past;      /* of earlier calls, to be repeated: they do not count */
+    uint64_t waiting;   /* in a queue, or running there */
+    double wall_s;      /* median of the good runs; NaN: none */
+    double cost;        /* the same for the compared value: smaller is better */
+    double half_width;  /* of its interval, relative; NaN: unknown */
     bool hopeless, done;
 };
 

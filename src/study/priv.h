@@ -182,6 +182,8 @@ struct stk_runner {
     struct stk_runner_state state;
     bool fresh, changed; /* created by this call; its plan differs from the one on disk */
     const char *trust;   /* other accepted owners, as for --trust; NULL: none */
+    size_t before[STK_STUDY_SERIES_MAX]; /* how many runs of each series are of earlier calls */
+    bool retry;                          /* those that failed are repeated, too */
     bool budget_spent;
     double shortest_s;      /* of all runs and warm-ups of this call; 0: none yet */
     double around_s;        /* the longest time spent beside a run: --prepare */
@@ -212,8 +214,10 @@ void stk_run_name(const struct stk_point *p, uint64_t repeat, char *name, size_t
  * ------------------------------------------ */
 
 void stk_tally_update(const struct stk_runner *r, struct stk_tally *t);
-/* How often it was tried, including waiting runs: the number of its next run. */
+/* How often it was tried, including waiting runs, without runs to be repeated. */
 uint64_t stk_tally_tries(const struct stk_tally *t);
+/* The number of its next run. */
+uint64_t stk_tally_next(const struct stk_tally *t);
 /* The order of a round: 0..n shuffled by seed and round. */
 void stk_points_order(uint64_t seed, uint64_t round, size_t n, size_t *order);
 double stk_points_left_s(const struct stk_runner *r, uint64_t *planned);

@@ -170,6 +170,8 @@ static int open_study(struct stk_runner *r, struct stk_err *err)
     if (rc)
         return rc;
     r->state.done = r->study.nruns;
+    for (size_t i = 0; i < r->study.nseries; i++)
+        r->before[i] = r->study.series[i].nruns;
     for (size_t i = 0; i < r->points.n; i++)
         stk_tally_update(r, &r->tally[i]);
     return p->via->open ? p->via->open(r, err) : 0;
@@ -346,6 +348,7 @@ int stk_runner_resume(const char *dir, const struct stk_runner_change *change,
     if (rc)
         return rc;
     r->trust = change ? change->trust : NULL;
+    r->retry = change && change->retry;
     rc = stk_runner_find_plan(r, dir, err);
     if (!rc && change)
         rc = apply(r, change, err);

@@ -83,6 +83,7 @@ struct stk_runner_change {
     double budget_s;             /* of this call; NaN: unchanged */
     uint64_t at_once;            /* UINT64_MAX: unchanged */
     bool detach;
+    bool retry; /* repeat failed runs, too; runs that were cancelled or never started always are */
     const char *trust; /* other users whose studies may be run: names separated by commas, or "all";
                           NULL: none. Borrowed until stk_runner_free() */
 };

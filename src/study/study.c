@@ -5,6 +5,7 @@
 #include "study/study.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <strings.h>
 
@@ -12,15 +13,21 @@
 
 static const struct {
     const char *id, *word;
+    bool blames;
 } statuses[STK_RUN_STATUSES] = {
-    [STK_RUN_OK] = {"ok", "ok"},
-    [STK_RUN_FAILED] = {"failed", "failed"},
-    [STK_RUN_TIMEOUT] = {"timeout", "time limit"},
-    [STK_RUN_CANCELLED] = {"cancelled", "cancelled"},
-    [STK_RUN_MEMORY] = {"memory", "out of memory"},
-    [STK_RUN_NODE] = {"node", "node failed"},
-    [STK_RUN_PENDING] = {"pending", "never started"},
+    [STK_RUN_OK] = {"ok", "ok", false},
+    [STK_RUN_FAILED] = {"failed", "failed", true},
+    [STK_RUN_TIMEOUT] = {"timeout", "time limit", true},
+    [STK_RUN_CANCELLED] = {"cancelled", "cancelled", false},
+    [STK_RUN_MEMORY] = {"memory", "out of memory", true},
+    [STK_RUN_NODE] = {"node", "node failed", false},
+    [STK_RUN_PENDING] = {"pending", "never started", false},
 };
+
+bool stk_run_blames(enum stk_run_status s)
+{
+    return statuses[s].blames;
+}
 
 const char *stk_run_status_word(enum stk_run_status s)
 {
@@ -210,4 +217,40 @@ double stk_study_cost(const struct stk_study *s, const struct stk_study_run *run
     if (run->status != STK_RUN_OK)
         return NAN;
     return !s->metric ? run->wall_s : s->higher_better ? 1 / run->value : run->value;
+}
+
+/* "4-6,8": the numbers in brackets. NULL: not such a list. */
+static const char *count_range(const char *p, size_t *count)
+{
+    unsigned long long first, last;
+    int used;
+    do {
+        if (sscanf(p, "%9llu%n", &first, &used) != 1)
+            return NULL;
+        p += used;
+        last = first;
+        if (*p == '-' && sscanf(p + 1, "%9llu%n", &last, &used) == 1)
+            p += used + 1;
+        if (last < first || last - first > STK_STUDY_N_MAX)
+            return NULL;
+        *count += (size_t)(last - first) + 1;
+    } while (*p++ == ',');
+    return p[-1] == ']' ? p : NULL;
+}
+
+size_t stk_study_hosts(const char *list)
+{
+    size_t n = 0;
+    while (list && *list) {
+        size_t many = 0, len = strcspn(list, ",[ ");
+        const char *p = list + len;
+        if (*p == '[' && !(p = count_range(p + 1, &many)))
+            return 0;
+        p += strcspn(p, ",[ "); /* a suffix */
+        if (len + many == 0 || (*p && *p != ','))
+            return 0;
+        n += many ? many : 1;
+        list = p + (*p == ',');
+    }
+    return n;
 }

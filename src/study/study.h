@@ -32,6 +32,9 @@ const char *stk_run_status_id(enum stk_run_status s);   /* "failed", "memory": i
  * person; -1: none. */
 int stk_run_status_find(const char *word, size_t n);
 enum stk_run_status stk_run_status_of(enum stk_slurm_state state);
+/* True when the run speaks against the program: it failed, took too long or too much memory.
+ * Cancelled runs, runs that never started and failed nodes do not. */
+bool stk_run_blames(enum stk_run_status s);
 
 /* One run. */
 struct stk_study_run {
@@ -100,6 +103,8 @@ int stk_study_append(struct stk_study *to, const struct stk_study *from, const c
 /* The compared value, smaller is better: seconds, the metric, or its inverse. NaN: not an OK
  * run. */
 double stk_study_cost(const struct stk_study *s, const struct stk_study_run *run);
+/* The number of nodes in a list such as "n1,n[4-6,8]". 0: none, or not such a list. */
+size_t stk_study_hosts(const char *list);
 
 /* ---- files -------------------------------------------------------------------------------- */
 

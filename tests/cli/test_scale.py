@@ -348,6 +348,33 @@ def test_resume_adds_and_two_cannot_work_on_one(stoker, tmp_path):
     assert proc.returncode == 143
 
 
+def counts(result):
+    return {n: (p["runs"], p["failed_runs"], p["lost_runs"]) for n, p in points(result).items()}
+
+
+def test_what_did_not_run_is_repeated_and_retry_repeats_failures(stoker, tmp_path):
+    """A study whose jobs were cancelled, or whose program was mended, would have to begin again."""
+    result, run = scale(stoker, tmp_path, "--n", "1,2", "--runs", "2", "--warmup", "0",
+                        *sh("[ {n} = 1 ] || [ -e mended ]"), rc=3, cwd=tmp_path)
+    assert counts(result) == {1: (2, 0, 0), 2: (0, 2, 0)} and "--retry repeats runs that failed" in run.err
+    journal = tmp_path / "study/runs.jsonl"
+    kept = [json.loads(line) for line in journal.read_text().splitlines()]
+    (tmp_path / "mended").touch()
+
+    def resume(*args, **more):
+        file = tmp_path / "again.json"
+        stoker("scale", "--resume", tmp_path / "study", "--json", file, *args, **more)
+        return counts(json.loads(file.read_text())["result"])
+
+    assert resume(rc=3) == {1: (2, 0, 0), 2: (0, 2, 0)}
+    assert resume("--retry") == {1: (2, 0, 0), 2: (2, 2, 0)}
+    assert len({(r["n"], r["repeat"]) for r in lines(tmp_path / "study")}) == 6
+    for status in ("cancelled", "pending", "node"):  # they say nothing about the program
+        journal.write_text("".join(json.dumps({**r, "status": status if r["n"] == 2 else "ok"}) + "\n" for r in kept))
+        assert resume() == {1: (2, 0, 0), 2: (2, 0, 2)}, status
+    assert "--resume DIR" in stoker("scale", "--from", tmp_path / "study", "--retry", rc=2).err
+
+
 def test_a_damaged_study_is_named(stoker, tmp_path):
     """A wrong byte would give wrong answers in silence."""
     scale(stoker, tmp_path, "--n", "1", "--runs", "1", *sh("true"), "{n}")

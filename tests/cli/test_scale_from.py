@@ -88,6 +88,39 @@ def test_plot_holds_every_point(stoker, tmp_path, locale, point, ideal):
         assert out.isascii()
 
 
+def plotted(out):
+    """The frame of the plot, without axis and labels."""
+    return [m[1] for m in re.finditer(r"^ +[\d.]* [|+](.*)$", out[out.index(" over N"):], re.M)
+            if not m[1].startswith("----")]
+
+
+def drawn_text(stoker, path, *args, **more):
+    return stoker("scale", "--from", path, *args, **more).out
+
+
+def test_curves_of_one_plot_have_one_base(stoker, tmp_path):
+    """A GPU that is eleven times as fast would be drawn below the CPU."""
+    rows = [(1, 110, "cpu"), (2, 56, "cpu"), (4, 29, "cpu"), (1, 10, "gpu"), (2, 9, "gpu"), (4, 8.9, "gpu")]
+    path = write(tmp_path / "t.csv", rows, "n,time,series")
+
+    def drawn(*args):
+        out = stoker("scale", "--from", path, *args, env={"LC_ALL": "C"}).out
+        frame = plotted(out)
+        where = {m: [y for y, line in enumerate(frame) for c in line if c == m] for m in "ox"}
+        return out, where
+
+    out, y = drawn()
+    assert "speedup over N, against cpu with N=1" in out
+    assert len(y["o"]) == len(y["x"]) == 3 and max(y["x"]) < min(y["o"])  # the GPU is above
+    out, y = drawn("--plot", "time")
+    assert "time, s over N" in out and len(y["x"]) == 3 and min(y["x"]) > min(y["o"])
+    out, y = drawn("--plot", "loglog")
+    assert "(both axes to base 2)" in out and len(y["o"]) + len(y["x"]) == 6
+    assert " over N" not in drawn_text(stoker, path, "--no-plot") + drawn_text(stoker, path, "--plot", "none")
+    assert "speedup over N" in drawn_text(stoker, path, env={"STOKER_SCALE_PLOT": "yes"})
+    assert " over N" not in drawn_text(stoker, path, env={"STOKER_SCALE_PLOT": "false"})
+
+
 def test_noise_keeps_it_honest(stoker, tmp_path):
     """A user would double the GPUs for a difference that is chance."""
     rows = [(1, 100), (1, 104), (1, 97), (4, 30), (4, 31.5), (4, 29), (8, 29.6), (8, 31), (8, 28.6)]

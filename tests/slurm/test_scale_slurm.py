@@ -167,6 +167,21 @@ def test_a_closed_laptop(slurm, shared):
     assert {n: p["runs"] for n, p in points(result).items()} == {1: 3, 2: 3}
 
 
+def test_what_never_started_is_repeated(slurm, shared):
+    """A full cluster on Friday would spoil the study for good."""
+    slurm.run("scontrol", "update", "PartitionName=gpu", "State=DOWN")
+    try:
+        result, _ = scale(slurm, shared, "--n", "1,2", "--threads", "--runs", "1", "--budget", "1s",
+                          "--sbatch", "--partition=gpu", "--", "true", rc=1)
+        assert {p["failure"] for p in points(result).values()} == {"pending"}
+    finally:
+        slurm.run("scontrol", "update", "PartitionName=gpu", "State=UP")
+    result, _ = resume(slurm, shared, "--budget", "5m", "--runs", "2")
+    assert {n: (p["runs"], p["failed_runs"], p["lost_runs"]) for n, p in points(result).items()} == {
+        1: (2, 0, 1), 2: (2, 0, 1)}
+    assert len({r["job"] for r in runs(shared)}) == len(runs(shared)) == 6
+
+
 def client(folder, name, script):
     folder.mkdir(exist_ok=True)
     (folder / name).write_text(f"#!/bin/sh\n{script}\n")

@@ -40,10 +40,46 @@ static void outliers_are_far_out(void)
     struct stk_summary s;
     double cold[] = {2.0, 1.00, 1.01, 0.99, 1.00, 1.02}, same[] = {1, 1, 1, 1, 1.01, 1};
     CHECK(stk_summarise(cold, 6, &s));
-    CHECK(s.outliers == 1 && s.first_is_outlier);
+    CHECK(s.outliers == 1 && s.first_is_slow_outlier);
     /* No deviation at all is no reason to call 1 % an outlier. */
     CHECK(stk_summarise(same, 6, &s));
     CHECK_INT(s.outliers, 0);
+    /* A fast first run is no reason to warm up; half of the runs are not outliers. */
+    double fast[] = {0.5, 1.00, 1.01, 0.99, 1.00, 1.02}, half[] = {1, 1.01, 2, 2.01, 2.02};
+    double most[20];
+    CHECK(stk_summarise(fast, 6, &s));
+    CHECK(s.outliers == 1 && !s.first_is_slow_outlier);
+    CHECK(stk_summarise(half, 5, &s));
+    CHECK_INT(s.outliers, 0);
+    for (int i = 0; i < 20; i++)
+        most[i] = (i < 9 ? 1 : 2) + 0.001 * i;
+    CHECK(stk_summarise(most, 20, &s));
+    CHECK_INT(s.outliers, 0);
+    for (int i = 0; i < 20; i++) /* rare ones are */
+        most[i] = (i < 2 ? 2 : 1) + 0.001 * i;
+    CHECK(stk_summarise(most, 20, &s));
+    CHECK(s.outliers == 2 && s.first_is_slow_outlier);
+}
+
+static void two_modes_are_told_from_noise(void)
+{
+    double two[] = {2, 1, 2.01, 1.01, 2.02}, one[] = {2, 1, 1.01, 1.02, 1.03};
+    double even[] = {1, 1.2, 1.4, 1.6, 1.8, 2}, four[] = {1, 1, 2, 2};
+    struct stk_modes m = stk_modes_of(two, 5);
+    CHECK(m.nlow == 2 && m.nhigh == 3 && m.low == 1.005 && m.high == 2.01);
+    CHECK(m.cut > 1.01 && m.cut < 2);
+    CHECK_INT(stk_modes_of(one, 5).nhigh, 0);
+    CHECK_INT(stk_modes_of(even, 6).nhigh, 0);
+    CHECK_INT(stk_modes_of(four, 4).nhigh, 0); /* too few to know */
+    unsigned alarms = 0;
+    uint64_t state = 1;
+    for (int i = 0; i < 1000; i++) {
+        double v[6];
+        for (int k = 0; k < 6; k++)
+            v[k] = exp(0.1 * stk_random_normal(&state));
+        alarms += stk_modes_of(v, 6).nhigh > 0;
+    }
+    CHECK(alarms <= 5);
 }
 
 static void noise_is_pooled(void)
@@ -246,8 +282,35 @@ static void intervals_hold_what_they_say(void)
     }
     CHECK(t1 >= 0.88 * seeds);
     CHECK(serial >= 0.88 * seeds);
-    CHECK(made >= 0.9 * seeds && told >= 0.88 * made);
+    CHECK(made >= 0.6 * seeds && told >= 0.88 * made); /* wide, in case repeats share errors */
     CHECK(singles >= 0.9 * seeds);
+}
+
+/* Repeats of an N that share an error look quiet: predictions made from that would be wrong. */
+static void shared_errors_widen_predictions(void)
+{
+    const unsigned seeds = check_repeats(40, 400);
+    unsigned wrong = 0;
+    for (uint64_t seed = 1; seed <= seeds; seed++) {
+        struct stk_law_point point[6];
+        struct stk_noise pool = {0};
+        struct stk_prediction p;
+        uint64_t state = seed;
+        for (size_t i = 0; i < 6; i++) {
+            double v[5], shared = exp(0.1 * stk_random_normal(&state));
+            for (unsigned k = 0; k < 5; k++)
+                v[k] =
+                    usl(100, 0.1, 0.002, powers[i]) * shared * exp(0.1 * stk_random_normal(&state));
+            stk_noise_add(&pool, v, 5);
+            point[i] = (struct stk_law_point){powers[i], stk_median(v, 5), 5};
+        }
+        stk_noise_finish(&pool);
+        struct stk_law_data d = {.point = point, .npoints = 6, .noise = pool, .seed = 1};
+        stk_laws_fit(&d, &laws);
+        stk_laws_predict(&laws, 64, &p);
+        wrong += !p.refused && !holds(p.time_ci, usl(100, 0.1, 0.002, 64));
+    }
+    CHECK(wrong <= seeds * 0.075); /* 5 % */
 }
 
 /* What cannot be known is not given: a lucky fit is not exact, three N do not go on. */
@@ -287,6 +350,7 @@ int main(int argc, char **argv)
     CHECK_BEGIN(argc, argv);
     CHECK_RUN(intervals_of_medians);
     CHECK_RUN(outliers_are_far_out);
+    CHECK_RUN(two_modes_are_told_from_noise);
     CHECK_RUN(noise_is_pooled);
     CHECK_RUN(exact_curves_are_recovered);
     CHECK_RUN(spec_sdm91_is_what_r_says);
@@ -294,6 +358,7 @@ int main(int argc, char **argv)
     CHECK_RUN(weak_scaling_is_gustafson);
     CHECK_RUN(predictions_hold_or_are_refused);
     CHECK_RUN(intervals_hold_what_they_say);
+    CHECK_RUN(shared_errors_widen_predictions);
     CHECK_RUN(few_points_are_modest);
     CHECK_RUN(no_law_for_a_zigzag);
     return CHECK_DONE();

@@ -141,6 +141,81 @@ static void service_units_are_of_what_was_allocated(void)
     CHECK(strstr(all.series[0].choice[STK_WISH_DEADLINE].reason, "1 min 16 s"));
 }
 
+static bool text_has(const char *words)
+{
+    struct stk_buf b = STK_BUF_INIT, flat = STK_BUF_INIT;
+    stk_scale_text(&all, 80, false, STK_PLOT_NONE, &b);
+    stk_study_squeeze(stk_buf_cstr(&b), b.len, &flat); /* no indentation */
+    for (size_t i = 0; i < flat.len; i++)
+        flat.data[i] = flat.data[i] == '\n' ? ' ' : flat.data[i];
+    bool has = strstr(stk_buf_cstr(&flat), words);
+    stk_buf_release(&b);
+    stk_buf_release(&flat);
+    return has;
+}
+
+/* Each resource has its own source; what no source gives is named. */
+static void missing_service_units_are_explained(void)
+{
+    struct stk_scaling_options o = plain;
+    o.cores_per_n = 1;
+    o.su = (struct stk_su_rates){.core = 1.5, .node = 10};
+    compute("n,time\n1,3600\n2,1800\n8,900\n", &o);
+    CHECK(isnan(row_of(0, 1)->su) && all.series[0].su_missing == STK_SU_NO_NODES);
+    CHECK(text_has("no SU: missing is the number of nodes (column nodes, or --nodes-per-n)"));
+    o.nodes_per_n = 0.25;
+    compute("n,time\n1,3600\n2,1800\n8,900\n", &o);
+    NEAR(row_of(0, 1)->su, 11.5, 1e-9);
+    NEAR(row_of(0, 8)->su, (12 + 20) * 0.25, 1e-9);
+    NEAR(row_of(0, 8)->relative_su, 8 / 11.5, 1e-9);
+    CHECK(all.series[0].su_known && !all.series[0].su_missing);
+    o.nodes_per_n = 0; /* the list of hosts tells */
+    compute("n,time,host\n1,3600,n1\n2,1800,\"n[1-2,04]\"\n8,900,\"a,b,c1-x\"\n", &o);
+    CHECK(row_of(0, 1)->nodes == 1 && row_of(0, 2)->nodes == 3 && row_of(0, 8)->nodes == 3);
+    CHECK(stk_study_hosts("n[1-") == 0 && stk_study_hosts("my node") == 0 &&
+          stk_study_hosts("") == 0 && stk_study_hosts("n[1-4]-ib,m") == 5);
+    o = plain;
+    o.cores_per_n = 4;
+    compute("n,time,gpus\n1,3600,1\n2,1800,2\n", &o);
+    NEAR(row_of(0, 2)->su, (8 + 4) * 0.5, 1e-9);
+    compute("n,time,gpus\n1,3600,1\n2,1800,2\n", NULL);
+    CHECK(text_has("no SU: missing is the number of cores (column cores"));
+    o.su = (struct stk_su_rates){.gpu = 1};
+    o.cores_per_n = 0;
+    compute("n,time\n1,3600\n2,1800\n", &o);
+    CHECK(text_has("missing is the number of GPUs (column gpus, or --gpus-per-n)"));
+    /* Rates have no SUs, but their weights make the relative ones. */
+    compute("n,rate,cores,gpus\n1,10,4,1\n2,20,4,2\n", NULL);
+    CHECK(isnan(row_of(0, 2)->su) && text_has("missing is the time of a run"));
+    NEAR(row_of(0, 2)->relative_su, 8 / 6.0 / 2, 1e-12);
+    compute("n,time,cores\n1,3600,1\n2,1800,\n", NULL);
+    CHECK(text_has("no SU for some N: missing is the number of cores"));
+}
+
+static void a_deadline_needs_times(void)
+{
+    struct stk_scaling_options o = plain;
+    o.deadline_s = 60;
+    compute("n,rate\n1,10\n2,20\n", &o);
+    CHECK(text_has(
+        "Deadline: whether an N finishes within 1 min 00 s is unknown; no run has a time"));
+    compute("n,rate,time\n1,10,\n2,20,50\n", &o);
+    CHECK_INT(chosen(0, STK_WISH_DEADLINE), 2);
+    CHECK(text_has("some runs have no time"));
+}
+
+/* A failed N was not measured: no sentence may speak of it as if it were. */
+static void only_measured_n_count(void)
+{
+    compute("n,time,status\n1,100,ok\n2,55,ok\n8,,failed\n", NULL);
+    CHECK(text_has("Plateau: none up to N=2.") && !text_has("no larger N that was measured"));
+    CHECK(text_has("it is the largest N measured") && text_has("larger N were not measured"));
+    compute("n,time,status\n1,,failed\n2,55,ok\n4,30,ok\n8,,pending\n", NULL);
+    CHECK(text_has("Plateau: none up to N=4.") && all.series[0].last == 2);
+    CHECK(cautioned("failed") && cautioned("not-run"));
+    CHECK(row_of(0, 8)->lost == 1 && row_of(0, 8)->bad == 0 && row_of(0, 1)->bad == 1);
+}
+
 static void basic_formulas_hold(void)
 {
     compute("n,time\n2,60\n4,40\n8,30\n", NULL);
@@ -194,6 +269,30 @@ static void noise_is_taken_into_account(void)
     CHECK(cautioned("spread"));
     compute("n,time\n1,9\n1,5\n1,5.01\n1,5\n1,4.99\n1,5\n", NULL);
     CHECK(cautioned("outliers") && cautioned("few-points"));
+}
+
+/* Two modes are neither quiet nor outliers, and a node may explain them. */
+static void two_modes_are_reported(void)
+{
+    compute("n,time,time,time,time,time\n1,1,1.01,2,2.01,2.02\n2,.55,.56,1.1,1.11,1.12\n"
+            "4,.33,.331,.332,.333,.66\n",
+            NULL);
+    CHECK(cautioned("two-modes") && cautioned("noisy") && !cautioned("superlinear"));
+    CHECK(row_of(0, 1)->modes.nlow == 2 && row_of(0, 1)->modes.nhigh == 3);
+    CHECK(
+        text_has("N=1: the times have two modes: 2 of 5 runs are near 1.00 s, 3 near 2.01 s (2x)"));
+    CHECK(!text_has("a warm-up run helps"));
+    compute("n,time,host\n1,1,a\n1,2,b\n1,1.01,a\n1,2.01,b\n1,1.02,c\n", NULL);
+    CHECK(text_has("the slow runs are those on b.") && !cautioned("slow-node"));
+    compute("n,time,host\n1,1,a\n1,2,a\n1,1.01,b\n1,2.01,b\n1,1.02,b\n", NULL);
+    CHECK(text_has("the node does not explain it"));
+    /* Three runs per N are too few for modes; over all N a slow node shows. */
+    compute("n,time,host\n1,10,a\n1,14,b\n1,10.1,c\n2,5,a\n2,7.1,b\n2,5.05,c\n"
+            "4,2.6,c\n4,3.6,b\n4,2.5,a\n",
+            NULL);
+    CHECK(cautioned("slow-node") && text_has("b is slow: 3 runs there took 1.40x as long"));
+    compute("n,rate,rate,rate,rate,rate\n1,1,1.01,2,2.01,2.02\n", NULL);
+    CHECK(!cautioned("outliers"));
 }
 
 static void odd_data_are_pointed_out(void)
@@ -483,11 +582,56 @@ static void known_laws_are_found_for_every_seed(void)
     }
 }
 
+/* Studies of a program that follows Amdahl's law with f anywhere from 2 to 40 %. Counts those whose
+ * balanced N is too small, and too large. */
+static void balance_studies(unsigned studies, double noise, unsigned *small, unsigned *large,
+                            unsigned *far)
+{
+    uint64_t state = 4711;
+    *small = *large = *far = 0;
+    for (unsigned i = 0; i < studies; i++) {
+        double f = 0.02 * pow(20, stk_random_unit(&state)), best = 0;
+        size_t series, want = 0;
+        stk_scaling_release(&all);
+        stk_study_release(&study);
+        CHECK_INT(stk_study_series(&study, "", 0, &series, &err), 0);
+        for (size_t k = 0; k < 18; k++) {
+            struct stk_study_run r = STK_STUDY_RUN_INIT;
+            r.n = 1ull << k / 3;
+            double t = f + (1 - f) / (double)r.n, worth = 1 / (t * t * (double)r.n);
+            want = worth > best ? k / 3 : want;
+            best = fmax(best, worth);
+            r.wall_s = t * exp(noise * stk_random_normal(&state));
+            CHECK_INT(stk_study_add(&study, series, &r, &err), 0);
+        }
+        CHECK_INT(stk_scaling_compute(&study, &plain, &all, &err), 0);
+        size_t got = all.series[0].choice[STK_WISH_BALANCED].row;
+        *small += got < want;
+        *large += got > want;
+        *far += got + 1 < want || got > want + 1;
+    }
+}
+
+/* A choice that leans to small N costs somebody half the speed that the SUs would buy. */
+static void balanced_is_in_the_middle(void)
+{
+    unsigned n = getenv("STOKER_LONG") ? 2000 : 60, small, large, far;
+    balance_studies(n, 0.03, &small, &large, &far);
+    CHECK(small * 10 < n && large * 10 < n && far == 0);
+    balance_studies(n, 0.1, &small, &large, &far);
+    CHECK(small * 8 < n && large * 8 < n && far * 100 <= n);
+}
+
 int main(int argc, char **argv)
 {
     CHECK_BEGIN(argc, argv);
     CHECK_RUN(published_tables_come_out);
     CHECK_RUN(service_units_are_of_what_was_allocated);
+    CHECK_RUN(missing_service_units_are_explained);
+    CHECK_RUN(a_deadline_needs_times);
+    CHECK_RUN(only_measured_n_count);
+    CHECK_RUN(two_modes_are_reported);
+    CHECK_RUN(balanced_is_in_the_middle);
     CHECK_RUN(basic_formulas_hold);
     CHECK_RUN(weak_scaling);
     CHECK_RUN(noise_is_taken_into_account);
