@@ -37,7 +37,8 @@ int stk_slurm_call(const struct stk_slurm *s, const char *const *argv, const voi
                    size_t input_len, struct stk_slurm_output *out, struct stk_err *err);
 void stk_slurm_output_release(struct stk_slurm_output *out);
 
-/* A long-running client (srun): its output is read line by line while it runs. */
+/* A long-running client (srun): its output is read line by line while it runs. Its standard input
+ * stays open as long as we run. */
 struct stk_slurm_stream;
 /* Caller closes with stk_slurm_stream_close(). */
 int stk_slurm_stream_open(const char *const *argv, struct stk_slurm_stream **out,
@@ -47,6 +48,8 @@ int stk_slurm_stream_open(const char *const *argv, struct stk_slurm_stream **out
  * 1 MiB. */
 int stk_slurm_stream_line(struct stk_slurm_stream *s, double wait_s, const char **line, size_t *len,
                           struct stk_err *err);
+/* Sends it a byte, so that its tasks know that we are alive. */
+void stk_slurm_stream_beat(struct stk_slurm_stream *s);
 /* Ends it: SIGTERM, and SIGKILL if it still runs after 5 s. NULL is fine. */
 void stk_slurm_stream_close(struct stk_slurm_stream *s);
 
