@@ -55,26 +55,37 @@ static const struct stk_opt options[] = {
 };
 
 /* "7d" before now, or a date. */
-static int read_since(struct stk_run *run, int64_t now, int64_t *since)
+static bool parse_when(const char *text, int64_t now, int64_t *when)
 {
     static const char *const forms[] = {"%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d"};
-    const struct settings *s = run->settings;
     double back;
-    if (stk_parse_duration(s->since, &back, NULL) == 0 && back < 1e10) {
-        *since = now - (int64_t)back;
-        return 0;
+    if (stk_parse_duration(text, &back, NULL) == 0 && back < 1e10) {
+        *when = now - (int64_t)back;
+        return true;
     }
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
         struct tm tm = {.tm_isdst = -1};
-        const char *end = strptime(s->since, forms[i], &tm);
+        const char *end = strptime(text, forms[i], &tm);
         if (end && !*end) {
-            *since = (int64_t)mktime(&tm);
-            return 0;
+            *when = (int64_t)mktime(&tm);
+            return true;
         }
     }
-    return stk_err_set(&run->err, STK_E_USAGE, NULL, -1,
-                       "--since: \"%.80s\" is neither a time (12h, 7d) nor a date (2024-05-31)",
-                       s->since);
+    return false;
+}
+
+static int read_since(struct stk_run *run, int64_t now, int64_t *since)
+{
+    const struct settings *s = run->settings;
+    if (!parse_when(s->since, now, since))
+        return stk_err_set(&run->err, STK_E_USAGE, NULL, -1,
+                           "--since: \"%.80s\" is neither a time (12h, 7d) nor a date (2024-05-31)",
+                           s->since);
+    if (*since > now)
+        return stk_err_set(&run->err, STK_E_USAGE, NULL, -1,
+                           "--since: %.80s is in the future, and no job has run since then",
+                           s->since);
+    return 0;
 }
 
 static int stopped(void *user)

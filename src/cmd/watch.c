@@ -16,13 +16,17 @@
 #include "report/watch.h"
 
 #define NODES_MAX 4096u
-#define SILENT_S  10 /* a node without a sample for this long, and three times --every, is lost */
-#define FIRST_S   30 /* limit for the first sample: srun waits for a slot */
+#define PARTS_MAX 128 /* of a heterogeneous job */
+#define SILENT_S  10  /* a node without a sample for this long, and three times --every, is lost */
+#define FIRST_S   30  /* limit for the first sample: srun waits for a slot */
+#define BEAT_S    1   /* between signs of life for the samplers */
+#define LIFE_S    60  /* without one, a sampler ends: srun or the network is gone */
 
 struct settings {
     struct stk_common common;
-    double every_s, timeout_s;
+    double every_s, timeout_s, lifeline_s;
     uint64_t samples, owner;
+    const char *part;
     bool once, all, node_sample;
 };
 
@@ -63,6 +67,22 @@ static const struct stk_opt options[] = {
      .hidden = true,
      .offset = offsetof(struct settings, owner),
      .help = "With --node-sample: the user whose processes may belong to the job (default: any)"},
+    {.name = "part",
+     .type = STK_OPT_STRING,
+     .arg = "JOBID",
+     .incidental = true,
+     .hidden = true,
+     .offset = offsetof(struct settings, part),
+     .help = "With --node-sample: the number of this part of a heterogeneous job"},
+    {.name = "lifeline",
+     .type = STK_OPT_DURATION,
+     .arg = "TIME",
+     .def = "0s",
+     .incidental = true,
+     .hidden = true,
+     .offset = offsetof(struct settings, lifeline_s),
+     .help = "With --node-sample: end when standard input ends, or is silent for this long "
+             "(default: do not read it)"},
     {.name = "node-sample",
      .type = STK_OPT_FLAG,
      .incidental = true,
@@ -87,7 +107,12 @@ struct view {
     struct stk_slurm slurm;
     struct stk_slurm_jobs jobs;
     struct stk_slurm_job job; /* the job being watched; points into jobs */
-    struct stk_slurm_stream *stream;
+    struct part {             /* of a heterogeneous job; else the job */
+        const struct stk_slurm_job *job;
+        struct stk_slurm_stream *stream;
+    } part[PARTS_MAX];
+    size_t nparts;
+    struct stk_buf nodelist; /* of all parts */
     struct stk_watch_node *node;
     struct heard {
         uint64_t samples;
@@ -97,7 +122,7 @@ struct view {
     bool terminal, quit;
     struct termios before;
     enum stk_watch_sort sort;
-    double next_line_s, drawn_s;
+    double next_line_s, drawn_s, beat_s;
     double first_until_s; /* end of the wait for all nodes */
 };
 
@@ -105,6 +130,47 @@ static int stopped(void *user)
 {
     (void)user;
     return stk_stop_signal();
+}
+
+/* A job, or one more part of the heterogeneous job that is watched. */
+static void add_part(struct view *v, const struct stk_slurm_job *j)
+{
+    bool first = v->nparts == 0;
+    if (!first && (!j->het_id || j->het_id != v->part[0].job->het_id))
+        return;
+    if (v->nparts < PARTS_MAX)
+        v->part[v->nparts++].job = j;
+}
+
+static void add_count(int64_t *to, int64_t n)
+{
+    if (n > 0 && __builtin_add_overflow(*to > 0 ? *to : 0, n, to))
+        *to = INT64_MAX;
+}
+
+static size_t nodes_of(const struct stk_slurm_job *j)
+{
+    size_t n = j->alloc.nodes > 0 ? (size_t)j->alloc.nodes : 1;
+    return n < NODES_MAX ? n : NODES_MAX;
+}
+
+/* All parts as one job: what they have together. */
+static void join_parts(struct view *v, const char *id)
+{
+    v->job = *v->part[0].job;
+    for (size_t i = 0; i < v->nparts; i++) {
+        const struct stk_slurm_job *j = v->part[i].job;
+        v->expected += nodes_of(j);
+        stk_buf_printf(&v->nodelist, "%s%s", i ? "," : "", j->nodelist);
+        if (i == 0)
+            continue;
+        add_count(&v->job.alloc.nodes, j->alloc.nodes);
+        add_count(&v->job.alloc.cpus, j->alloc.cpus);
+        add_count(&v->job.alloc.gpus, j->alloc.gpus);
+        add_count(&v->job.alloc.memory_bytes, j->alloc.memory_bytes);
+        v->job.label = id;
+    }
+    v->job.nodelist = stk_buf_cstr(&v->nodelist);
 }
 
 static int find_job(struct view *v, const char *id)
@@ -115,29 +181,28 @@ static int find_job(struct view *v, const char *id)
     int rc = stk_slurm_report(&v->slurm, &q, &v->jobs, err);
     if (rc)
         return rc;
-    size_t running = 0, at = 0;
+    if (v->jobs.n == 0)
+        return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1, "Slurm does not know job %.60s", id);
+    size_t running = 0;
+    const struct stk_slurm_job *last = NULL;
     for (size_t i = 0; i < v->jobs.n; i++)
         if (v->jobs.job[i].state == STK_SLURM_RUNNING) {
             running++;
-            at = i;
+            last = &v->jobs.job[i];
+            add_part(v, last);
         }
-    if (v->jobs.n == 0)
-        return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1, "Slurm does not know job %.60s", id);
-    if (running > 1)
+    if (running > v->nparts)
         return stk_err_set(err, STK_E_USAGE, NULL, -1,
-                           "%zu tasks of array %.60s are running: name one, such as "
-                           "%.60s_%lld",
-                           running, id, id, (long long)v->jobs.job[at].array_task);
+                           "%zu tasks of array %.60s are running: name one, such as %.60s", running,
+                           id, last->label);
     if (running == 0)
         return stk_err_set(err, STK_E_UNSUPPORTED, NULL, -1,
                            "job %.60s is not running: it is "
                            "%s%s%s",
                            id, stk_slurm_state_name(v->jobs.job[0].state),
                            v->jobs.job[0].reason[0] ? ", " : "", v->jobs.job[0].reason);
-    v->job = v->jobs.job[at];
-    v->expected = v->job.alloc.nodes > 0 ? (size_t)v->job.alloc.nodes : 1;
-    v->expected = v->expected < NODES_MAX ? v->expected : NODES_MAX;
-    return 0;
+    join_parts(v, id);
+    return stk_buf_check(&v->nodelist, err);
 }
 
 #define UNKNOWN_USER ((uid_t)-2) /* no user's */
@@ -181,54 +246,76 @@ static int find_owner(const struct view *v, uid_t *owner)
                        v->job.user && *v->job.user ? v->job.user : "another user");
 }
 
-/* Starts one task on each node, which shares the job's resources and takes none away. */
-static int start_helpers(struct view *v)
+/* Starts one task on each node of a part, which shares the job's resources and takes none away. */
+static int start_part(const struct view *v, struct part *p, const char *exe, uid_t whose)
 {
     const struct settings *s = v->run->settings;
-    char exe[4096], owner[32], job[32], nodes[32], tasks[32], every[32], number[24], samples[32];
+    const struct stk_slurm_job *j = p->job;
+    char owner[32], job[32], group[32], nodes[32], tasks[32], every[32], samples[32], part[48],
+        life[48], number[24];
+    /* Steps of a part belong to the first part, which the environment of all of them names. */
+    unsigned long long whole = j->het_id ? j->het_id : j->id;
+    snprintf(owner, sizeof owner, "--owner=%lu", (unsigned long)whose);
+    snprintf(job, sizeof job, "--jobid=%llu", whole);
+    snprintf(group, sizeof group, "--het-group=%lld", (long long)j->het_part);
+    snprintf(nodes, sizeof nodes, "--nodes=%zu", nodes_of(j));
+    snprintf(tasks, sizeof tasks, "--ntasks=%zu", nodes_of(j));
+    snprintf(every, sizeof every, "--every=%gs", s->every_s);
+    snprintf(samples, sizeof samples, "--samples=%u", s->once ? 2u : 0u);
+    snprintf(part, sizeof part, "--part=%llu", (unsigned long long)j->id);
+    snprintf(life, sizeof life, "--lifeline=%gs", s->lifeline_s > 0 ? s->lifeline_s : LIFE_S);
+    snprintf(number, sizeof number, "%llu", whole);
+    const char *argv[] = {"srun",
+                          "--overlap",
+                          job,
+                          nodes,
+                          tasks,
+                          "--ntasks-per-node=1",
+                          "--cpus-per-task=1",
+                          "--mem=0",
+                          "--unbuffered",
+                          "--mpi=none",
+                          "--quiet",
+                          "--job-name=" STK_SLURM_WATCH_STEP,
+                          j->het_id ? group : "--input=all",
+                          exe,
+                          "watch",
+                          "--node-sample",
+                          owner,
+                          every,
+                          samples,
+                          life,
+                          number,
+                          j->het_id ? part : NULL,
+                          NULL};
+    return stk_slurm_stream_open(argv, &p->stream, &v->run->err);
+}
+
+static int start_helpers(struct view *v)
+{
+    char exe[4096];
     uid_t whose;
     int rc = find_owner(v, &whose);
     rc = rc ? rc : stk_self_path(exe, sizeof exe, &v->run->err);
-    if (rc)
-        return rc;
-    snprintf(owner, sizeof owner, "--owner=%lu", (unsigned long)whose);
-    snprintf(job, sizeof job, "--jobid=%llu", (unsigned long long)v->job.id);
-    snprintf(nodes, sizeof nodes, "--nodes=%zu", v->expected);
-    snprintf(tasks, sizeof tasks, "--ntasks=%zu", v->expected);
-    snprintf(every, sizeof every, "--every=%gs", s->every_s);
-    snprintf(samples, sizeof samples, "--samples=%u", s->once ? 2u : 0u);
-    snprintf(number, sizeof number, "%llu", (unsigned long long)v->job.id);
-    const char *const argv[] = {"srun",
-                                "--overlap",
-                                job,
-                                nodes,
-                                tasks,
-                                "--ntasks-per-node=1",
-                                "--cpus-per-task=1",
-                                "--mem=0",
-                                "--input=none",
-                                "--unbuffered",
-                                "--mpi=none",
-                                "--quiet",
-                                "--job-name=" STK_SLURM_WATCH_STEP,
-                                exe,
-                                "watch",
-                                "--node-sample",
-                                owner,
-                                every,
-                                samples,
-                                number,
-                                NULL};
-    return stk_slurm_stream_open(argv, &v->stream, &v->run->err);
+    for (size_t i = 0; i < v->nparts && !rc; i++)
+        rc = start_part(v, &v->part[i], exe, whose);
+    return rc;
+}
+
+static int compare_nodes(const struct stk_watch_node *a, const struct stk_watch_node *b)
+{
+    int c = strverscmp(a->host, b->host);
+    return c ? c : (a->part > b->part) - (a->part < b->part);
 }
 
 /* The node of that name, or a new one in the order of names; NULL: more nodes than the job has. */
-static struct stk_watch_node *node_of(struct view *v, const char *host, struct heard **seen)
+static struct stk_watch_node *node_of(struct view *v, const struct stk_watch_node *got,
+                                      struct heard **seen)
 {
     size_t i = 0;
-    while (i < v->nnodes && strverscmp(v->node[i].host, host) < 0)
+    while (i < v->nnodes && compare_nodes(&v->node[i], got) < 0)
         i++;
-    if (i == v->nnodes || strcmp(v->node[i].host, host) != 0) {
+    if (i == v->nnodes || compare_nodes(&v->node[i], got) != 0) {
         if (v->nnodes == v->expected)
             return NULL;
         memmove(&v->node[i + 1], &v->node[i], (v->nnodes - i) * sizeof *v->node);
@@ -241,13 +328,14 @@ static struct stk_watch_node *node_of(struct view *v, const char *host, struct h
     return &v->node[i];
 }
 
-static int take_sample(struct view *v, const char *line, size_t len)
+static int take_sample(struct view *v, const struct part *from, const char *line, size_t len)
 {
     struct stk_watch_node got = {0};
     struct heard *seen;
     if (stk_watch_read(line, len, &got, NULL) != 0)
         return 0; /* a message of the site's own */
-    struct stk_watch_node *to = node_of(v, got.host, &seen);
+    got.part = from->job->het_part;
+    struct stk_watch_node *to = node_of(v, &got, &seen);
     if (to) {
         stk_watch_node_release(to);
         *to = got;
@@ -380,21 +468,45 @@ static void age(struct view *v)
         v->job.elapsed_s = (double)(time(NULL) - (time_t)v->job.start);
 }
 
+static void beat(struct view *v)
+{
+    if (stk_now() < v->beat_s + BEAT_S)
+        return;
+    v->beat_s = stk_now();
+    for (size_t i = 0; i < v->nparts; i++)
+        stk_slurm_stream_beat(v->part[i].stream);
+}
+
+/* The next line of any part, as stk_slurm_stream_line(). */
+static int next_line(struct view *v, const struct part **from, const char **line, size_t *len)
+{
+    for (size_t i = 0; i < v->nparts; i++) {
+        *from = &v->part[i];
+        int rc = stk_slurm_stream_line(v->part[i].stream, 0.1 / (double)v->nparts, line, len,
+                                       &v->run->err);
+        if (rc)
+            return rc;
+    }
+    return 0;
+}
+
 static int follow(struct view *v)
 {
     const struct settings *s = v->run->settings;
     v->first_until_s = stk_now() + FIRST_S + s->every_s;
     while (!v->quit && !stk_stop_signal()) {
+        const struct part *from;
         const char *line;
         size_t len;
-        int rc = stk_slurm_stream_line(v->stream, 0.1, &line, &len, &v->run->err);
+        beat(v);
+        int rc = next_line(v, &from, &line, &len);
         read_keys(v);
         if (rc < 0)
             return rc;
         if (rc == 0 && v->nnodes == 0 && stk_now() > v->first_until_s)
             return stk_err_set(&v->run->err, STK_E_UNSUPPORTED, NULL, -1,
                                "no node of the job answered within %d s (srun --overlap)", FIRST_S);
-        if (rc != 0 && !take_sample(v, line, len))
+        if (rc != 0 && !take_sample(v, from, line, len))
             continue;
         age(v);
         if (rc == 0) { /* keeps a job whose nodes are all lost from looking alive */
@@ -404,7 +516,8 @@ static int follow(struct view *v)
         }
         if (s->once && rounds(v) >= 2) {
             /* The helpers end by themselves: a killed step would look bad in a report. */
-            (void)stk_slurm_stream_line(v->stream, 3, &line, &len, NULL);
+            for (size_t i = 0; i < v->nparts; i++)
+                (void)stk_slurm_stream_line(v->part[i].stream, 3, &line, &len, NULL);
             return 0;
         }
         if (s->once)
@@ -471,13 +584,26 @@ static int watch_job(struct stk_run *run, const char *id)
         stk_watch_json(&screen, &run->json);
         stk_buf_release(&b);
     }
-    stk_slurm_stream_close(v.stream);
+    for (size_t i = 0; i < v.nparts; i++)
+        stk_slurm_stream_close(v.part[i].stream);
+    stk_buf_release(&v.nodelist);
     for (size_t i = 0; v.node && i < v.nnodes; i++)
         stk_watch_node_release(&v.node[i]);
     free(v.node);
     free(v.seen);
     stk_slurm_jobs_release(&v.jobs);
     return rc;
+}
+
+static int sample_here(struct stk_run *run, const char *id)
+{
+    const struct settings *s = run->settings;
+    const struct stk_watch_target target = {.job = strtoull(id, NULL, 10),
+                                            .part = s->part ? strtoull(s->part, NULL, 10) : 0,
+                                            .owner = (uid_t)s->owner};
+    const struct stk_watch_sampling how = {
+        .every_s = s->every_s, .samples = s->samples, .lifeline_s = s->lifeline_s};
+    return stk_watch_here(run, &target, &how);
 }
 
 static int run_watch(struct stk_run *run)
@@ -487,9 +613,7 @@ static int run_watch(struct stk_run *run)
     if (!stk_slurm_id_ok(id))
         return stk_err_set(&run->err, STK_E_USAGE, NULL, -1,
                            "\"%.80s\" is not a job id (12, or 12_3 for a task of an array)", id);
-    return s->node_sample ? stk_watch_here(run, strtoull(id, NULL, 10), (uid_t)s->owner, s->every_s,
-                                           s->samples)
-                          : watch_job(run, id);
+    return s->node_sample ? sample_here(run, id) : watch_job(run, id);
 }
 
 static const struct stk_example examples[] = {

@@ -6,10 +6,19 @@
 
 #include "cmd/cmd.h"
 
-/* Prints samples of the job's processes on this node until a signal stops it, or `samples` are
- * printed (0: no limit). owner: as for stk_watcher_new(). */
-int stk_watch_here(struct stk_run *run, uint64_t job, uid_t owner, double every_s,
-                   uint64_t samples);
+struct stk_watch_target;
+
+struct stk_watch_sampling {
+    double every_s;
+    uint64_t samples; /* 0: no limit */
+    /* Ends when its standard input ends, or has been silent this long: srun may be killed without a
+     * chance to end its tasks. 0: does not read it. */
+    double lifeline_s;
+};
+
+/* Prints samples of the job's processes on this node until a signal or its lifeline ends it. */
+int stk_watch_here(struct stk_run *run, const struct stk_watch_target *target,
+                   const struct stk_watch_sampling *how);
 void stk_nap(double seconds);
 
 #endif

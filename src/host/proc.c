@@ -94,9 +94,15 @@ void stk_proc_io(int proc_fd, pid_t pid, uint64_t io[STK_IO_COUNTS])
 size_t stk_proc_command(int proc_fd, pid_t pid, char *buf, size_t size)
 {
     char list[COMMAND_MAX];
+    size_t n = stk_proc_read(proc_fd, pid, "cmdline", list, sizeof list);
+    return stk_proc_command_of(list, n, buf, size);
+}
+
+size_t stk_proc_command_of(const char *list, size_t n, char *buf, size_t size)
+{
     struct stk_buf text = STK_BUF_INIT;
     struct stk_secret secret = {0};
-    size_t n = stk_proc_read(proc_fd, pid, "cmdline", list, sizeof list);
+    n = n < COMMAND_MAX ? n : COMMAND_MAX - 1;
     while (n && !list[n - 1])
         n--;
     for (size_t at = 0; at < n;) {
@@ -159,18 +165,23 @@ bool stk_proc_has_uring(int proc_fd, pid_t pid)
 
 /* ---- environment -------------------------------------------------------------------------- */
 
-size_t stk_proc_environ(int proc_fd, pid_t pid, struct stk_buf *buf)
+size_t stk_proc_read_all(int proc_fd, pid_t pid, const char *file, struct stk_buf *buf)
 {
     size_t n = 0;
     for (size_t size = ENVIRON_LEAST; size <= ENVIRON_MAX; size *= 2) {
         size = buf->cap > size ? buf->cap : size;
         stk_buf_reset(buf);
         char *to = stk_buf_room(buf, size);
-        n = to ? stk_proc_read(proc_fd, pid, "environ", to, size) : 0;
+        n = to ? stk_proc_read(proc_fd, pid, file, to, size) : 0;
         if (n + 1 < size)
             break;
     }
     return n;
+}
+
+size_t stk_proc_environ(int proc_fd, pid_t pid, struct stk_buf *buf)
+{
+    return stk_proc_read_all(proc_fd, pid, "environ", buf);
 }
 
 const char *stk_proc_variable(const char *env, size_t n, const char *name)

@@ -36,16 +36,21 @@ size_t stk_proc_read(int proc_fd, pid_t pid, const char *file, char *buf, size_t
 bool stk_proc_stat(int proc_fd, pid_t pid, struct stk_proc_stat *out);
 /* Leaves unknown counts unchanged. */
 void stk_proc_io(int proc_fd, pid_t pid, uint64_t io[STK_IO_COUNTS]);
-/* Its command line, separated by blanks, secrets masked. Returns the length; 0: none. */
+/* Its command line, separated by blanks, secrets masked. Returns the length; 0: none. Waits for a
+ * process that hangs in a stalled file system, and so do stk_proc_read_all() and
+ * stk_proc_environ(): host/peek.h does not. */
 size_t stk_proc_command(int proc_fd, pid_t pid, char *buf, size_t size);
+/* The same from the content of cmdline, n bytes. */
+size_t stk_proc_command_of(const char *list, size_t n, char *buf, size_t size);
 /* Its pid as it sees it itself: in a container, another number. */
 pid_t stk_proc_own_pid(int proc_fd, pid_t pid);
 /* Its real user id; STK_NOBODY: unknown. */
 #define STK_NOBODY ((uid_t)-1)
 uid_t stk_proc_uid(int proc_fd, pid_t pid);
 bool stk_proc_has_uring(int proc_fd, pid_t pid);
-/* Reads its whole environment to buf->data: a scheduler's variables may come last. Returns the
- * length. */
+/* Reads a whole file of a process, up to 8 MiB, to buf->data. Returns the length. */
+size_t stk_proc_read_all(int proc_fd, pid_t pid, const char *file, struct stk_buf *buf);
+/* Its environment: a scheduler's variables may come last. */
 size_t stk_proc_environ(int proc_fd, pid_t pid, struct stk_buf *buf);
 /* The value of a variable in it; NULL: not set. Borrowed from env. */
 const char *stk_proc_variable(const char *env, size_t n, const char *name);

@@ -100,8 +100,10 @@ static bool inherit(struct stk_tree *t, struct stk_proc *p)
     const struct stk_proc *parent = top ? NULL : lookup(t->p, t->n, p->stat.ppid);
     if (!top && (!parent || !(parent->ours || parent->above)))
         return false;
-    if (parent)
+    if (parent && !p->member.own) {
         p->member = parent->member;
+        p->member.own = false;
+    }
     p->ours = true;
     p->undecided = false;
     return true;
@@ -112,10 +114,10 @@ static void decide(struct stk_tree *t)
 {
     for (size_t i = 0; t->rules.ask && i < t->n; i++) {
         struct stk_proc *p = &t->p[i];
-        if (!p->examined)
+        if (!p->examined || p->again)
             t->rules.ask(t->rules.user, t->proc_fd, p);
-        p->examined = true;
-        p->undecided = !p->ours && !p->above;
+        p->examined = !p->again;
+        p->undecided = !p->ours && !p->above && !p->barred;
     }
     for (bool changed = true; changed;) {
         changed = false;
@@ -136,7 +138,7 @@ static void take_stat(struct stk_tree *t, struct stk_proc *p, const struct stk_p
     p->stat = *now;
     p->examined = p->examined && !other_program;
     if (other_program && t->rules.ask) {
-        p->ours = p->above = false;
+        p->ours = p->above = p->barred = p->again = false;
         p->member = (struct stk_member){.rank = -1};
     }
 }

@@ -14,6 +14,7 @@ struct stk_member {
     char step[16];  /* "0", "batch"; "": unknown */
     int64_t rank;   /* in its step; -1: none */
     bool elsewhere; /* on another node of the job, if several nodes are one machine */
+    bool own;       /* from the process itself, not from its parent */
 };
 
 struct stk_proc {
@@ -21,7 +22,9 @@ struct stk_proc {
     struct stk_proc_stat stat; /* as last read */
     uint64_t ticks_before;     /* stat.ticks at the previous look; 0: new */
     bool ours;
-    bool above; /* not ours, but its descendants are */
+    bool above;  /* not ours, but its descendants are */
+    bool barred; /* neither it nor its descendants are ours, wherever they come from */
+    bool again;  /* could not be read: ask() is called again at the next look */
     bool alive, fresh, undecided;
     struct stk_member member;
     /* For the user of the tree, which keeps it while the process lives, and afterwards if it is
@@ -39,7 +42,7 @@ struct stk_tree_rules {
                  * descendants */
     pid_t skip; /* never examined */
     bool ended; /* remember our processes after their end */
-    /* Sets ours or above, and member. Called for every process of the node, and again when it
+    /* Sets ours, above or barred, and member, and again if that needs another try. Called for every process of the node, and again when it
      * executes another program, so each look reads foreign processes, too. NULL: they are
      * skipped. */
     void (*ask)(void *user, int proc_fd, struct stk_proc *p);

@@ -79,26 +79,59 @@ static void memory_line(struct stk_job_note *n, const struct stk_slurm_job *j, d
         snprintf(n->other, sizeof n->other, "--mem-per-cpu=%s", cpu);
 }
 
-static void advise_memory(struct stk_job_view *v, bool long_enough, double cpus)
+/* The step whose memory the next job must hold: the one that was killed with the most; NULL: none
+ * was killed. */
+static const struct stk_slurm_step *killed_step(const struct stk_slurm_job *j)
+{
+    const struct stk_slurm_step *s, *most = stk_slurm_killed_for_memory(j, 0);
+    for (size_t i = 1; (s = stk_slurm_killed_for_memory(j, i)); i++)
+        if (s->use.memory_bytes > most->use.memory_bytes)
+            most = s;
+    return most;
+}
+
+/* A step that requested its own share of the job's memory: srun's option is the one to change. */
+static bool advise_srun_memory(struct stk_job_view *v, const struct stk_slurm_step *s)
+{
+    const struct stk_slurm_job *j = v->job;
+    double nodes = (double)positive(s->alloc.nodes), limit = (double)s->alloc.memory_bytes / nodes;
+    double had = (double)j->alloc.memory_bytes / (double)positive(j->alloc.nodes);
+    double next = fmax(limit, (double)s->use.memory_bytes / nodes) * 1.5;
+    char a[32], text[24];
+    if (limit <= 0 || limit >= had || next > had)
+        return false;
+    struct stk_job_note *n =
+        note(v, "step %s was killed for memory, and had %s of the job's memory per node", s->name,
+             stk_format_size((uint64_t)limit, a, sizeof a));
+    stk_job_mem_text(next, text, sizeof text);
+    snprintf(n->line, sizeof n->line, "srun --mem=%s", text);
+    return true;
+}
+
+static void advise_more_memory(struct stk_job_view *v, const struct stk_slurm_step *step,
+                               double cpus)
+{
+    const struct stk_slurm_job *j = v->job;
+    char a[32];
+    double had = (double)j->alloc.memory_bytes / (double)positive(j->alloc.nodes);
+    double used = v->use.memory_bytes > 0 ? memory_per_node(j) : 0, next = fmax(had, used) * 1.5;
+    bool whole = j->state == STK_SLURM_OUT_OF_MEMORY || !step;
+    struct stk_job_note *n = whole ? note(v, "it was killed for memory")
+                                   : note(v, "step %s was killed for memory", step->name);
+    if (next <= 0)
+        return;
+    note_more(n, ", and %s %s per node: half as much again%s, rounded up",
+              used > had ? "used" : "had", stk_format_size((uint64_t)fmax(used, had), a, sizeof a),
+              j->memory_per_cpu_bytes > 0 && cpus > 1 ? ", divided by its CPUs there" : "");
+    memory_line(n, j, next, cpus);
+}
+
+static void advise_less_memory(struct stk_job_view *v, double cpus)
 {
     const struct stk_slurm_job *j = v->job;
     char a[32], b[32];
     double had = (double)j->alloc.memory_bytes / (double)positive(j->alloc.nodes);
-    if (j->state == STK_SLURM_OUT_OF_MEMORY) {
-        double used = j->use.memory_bytes > 0 ? memory_per_node(j) : 0,
-               next = fmax(had, used) * 1.5;
-        struct stk_job_note *n = note(v, "it was killed for memory");
-        if (next > 0)
-            note_more(n, ", and %s %s per node: half as much again%s, rounded up",
-                      used > had ? "used" : "had",
-                      stk_format_size((uint64_t)fmax(used, had), a, sizeof a),
-                      j->memory_per_cpu_bytes > 0 && cpus > 1 ? ", divided by its CPUs there" : "");
-        if (next > 0)
-            memory_line(n, j, next, cpus);
-        return;
-    }
-    if (!long_enough || j->use.memory_bytes <= 0 || v->memory_share < 0 || j->exclusive ||
-        v->memory_share >= STK_JOB_MEMORY_ROOMY)
+    if (v->memory_share < 0 || v->memory_share >= STK_JOB_MEMORY_ROOMY || j->exclusive)
         return;
     double next = memory_per_node(j) * STK_JOB_ROOM;
     if (next + 0x1p20 * 50 >= had) /* the line rounds up to 50 MiB at least */
@@ -107,12 +140,22 @@ static void advise_memory(struct stk_job_view *v, bool long_enough, double cpus)
         note(v,
              "its peak was %s of %s (%.0f %%): a fifth more leaves room, and jobs that need less "
              "memory start sooner",
-             stk_format_size((uint64_t)j->use.memory_bytes, a, sizeof a),
+             stk_format_size((uint64_t)v->use.memory_bytes, a, sizeof a),
              stk_format_size((uint64_t)j->alloc.memory_bytes, b, sizeof b), v->memory_share * 100);
     memory_line(n, j, next, cpus);
 }
 
-static void advise_time(struct stk_job_view *v, bool long_enough)
+static void advise_memory(struct stk_job_view *v, bool typical, double cpus)
+{
+    const struct stk_slurm_step *step = killed_step(v->job);
+    if (v->job->state == STK_SLURM_OUT_OF_MEMORY || step) {
+        if (!step || !advise_srun_memory(v, step))
+            advise_more_memory(v, step, cpus);
+    } else if (typical && v->doubt[STK_JOB_MEMORY].worth == STK_JOB_KNOWN)
+        advise_less_memory(v, cpus);
+}
+
+static void advise_time(struct stk_job_view *v, bool typical)
 {
     const struct stk_slurm_job *j = v->job;
     char next[24], a[32], b[32];
@@ -128,8 +171,7 @@ static void advise_time(struct stk_job_view *v, bool long_enough)
         snprintf(n->line, sizeof n->line, "#SBATCH --time=%s", next);
         return;
     }
-    if (!long_enough || j->state != STK_SLURM_COMPLETED || v->time_share < 0 ||
-        v->time_share > STK_JOB_TIME_ROOMY)
+    if (!typical || v->time_share < 0 || v->time_share > STK_JOB_TIME_ROOMY)
         return;
     if (stk_job_time_up(j->elapsed_s * STK_JOB_ROOM) >= (double)j->limit_s)
         return;
@@ -212,7 +254,8 @@ static double advise_cpus(struct stk_job_view *v)
     int64_t cpus = j->alloc.cpus, asked = j->asked.cpus > 0 ? j->asked.cpus : cpus;
     double nodes = (double)positive(j->alloc.nodes), had = cpus_on_a_node(j);
     double tasks = stk_slurm_at_once(j, tasks_of);
-    if (v->cpu_share < 0 || v->cpu_share >= STK_JOB_CPU_POOR || cpus < 2 || j->exclusive)
+    if (v->cpu_share < 0 || v->cpu_share >= STK_JOB_CPU_POOR || cpus < 2 || j->exclusive ||
+        v->doubt[STK_JOB_CPU].worth != STK_JOB_KNOWN)
         return had;
     int64_t need = (int64_t)fmax(1, ceil(v->cpus_busy - 0.1));
     if (need >= cpus || need >= asked) /* whole cores, or whole nodes: the site adds more */
@@ -238,29 +281,34 @@ static void advise_gpus(struct stk_job_view *v)
     const struct stk_slurm_job *j = v->job;
     if (j->alloc.gpus < 1)
         return;
-    if (j->use.gpu_util >= 0 && j->use.gpu_util < STK_JOB_GPU_POOR)
+    if (v->use.gpu_util >= 0 && v->use.gpu_util < STK_JOB_GPU_POOR)
         note(v, "its GPU%s w%s busy %.0f %% of the time: `stoker profile` says what they wait for",
-             j->alloc.gpus > 1 ? "s" : "", j->alloc.gpus > 1 ? "ere" : "as", j->use.gpu_util * 100);
-    else if (j->use.gpu_util < 0 && j->state == STK_SLURM_RUNNING)
+             j->alloc.gpus > 1 ? "s" : "", j->alloc.gpus > 1 ? "ere" : "as", v->use.gpu_util * 100);
+    else if (v->use.gpu_util < 0 && j->state == STK_SLURM_RUNNING)
         note(v, "this Slurm does not record how busy GPUs are: `stoker watch %s` shows it now",
              j->label);
-    else if (j->use.gpu_util < 0)
+    else if (v->use.gpu_util < 0)
         note(v, "this Slurm does not record how busy GPUs are: `stoker profile` does");
 }
 
+/* Only a job that did all of its work says what would have been enough. */
 void stk_job_advise(struct stk_job_view *v, double advise_s)
 {
     const struct stk_slurm_job *j = v->job;
-    bool long_enough = stk_slurm_ended(j->state) && j->elapsed_s >= advise_s &&
-                       j->state != STK_SLURM_CANCELLED && j->state != STK_SLURM_NODE_FAIL;
+    bool long_enough = stk_slurm_ended(j->state) && j->elapsed_s >= advise_s;
+    bool typical = long_enough && j->state == STK_SLURM_COMPLETED;
+    /* Nodes that ran nothing until the time limit would have run nothing after it. */
+    bool spread = typical || (long_enough && j->state == STK_SLURM_TIMEOUT);
     struct stk_job_view shape = *v; /* shown last, but memory per CPU depends on it */
     double cpus = cpus_on_a_node(j);
-    if (long_enough && !advise_nodes(&shape))
+    bool fewer_nodes = spread && advise_nodes(&shape);
+    if (typical && !fewer_nodes)
         cpus = advise_cpus(&shape);
-    advise_memory(v, long_enough, cpus);
-    advise_time(v, long_enough);
+    advise_memory(v, typical, cpus);
+    advise_time(v, typical);
     for (size_t i = 0; i < shape.nnotes; i++)
         v->note[v->nnotes++] = shape.note[i];
-    if (long_enough || j->state == STK_SLURM_RUNNING)
+    if (j->state == STK_SLURM_RUNNING || (long_enough && j->state < STK_SLURM_CANCELLED) ||
+        (long_enough && j->state == STK_SLURM_TIMEOUT))
         advise_gpus(v);
 }

@@ -7,15 +7,15 @@
 #include <math.h>
 #include <stdio.h>
 
-
 static double share(double part, double whole)
 {
     return part >= 0 && whole > 0 ? part / whole : -1;
 }
 
+/* A job that is held, or whose dependency is not met, is not eligible: it does not compete yet. */
 static double waited(const struct stk_slurm_job *j, int64_t now)
 {
-    int64_t from = j->eligible > 0 ? j->eligible : j->submit;
+    int64_t from = j->eligible;
     bool begun = !stk_slurm_waits(j->state) && j->start > 0;
     int64_t to = begun ? j->start : j->end > 0 ? j->end : now;
     return from > 0 && to >= from ? (double)(to - from) : -1;
@@ -28,9 +28,13 @@ void stk_job_judge(const struct stk_slurm_job *job, int64_t now, double advise_s
     bool limited = job->limit_s > 0 && job->limit_s != INT64_MAX;
     bool begun = !stk_slurm_waits(job->state) && job->elapsed_s > 0;
     v->wait_s = waited(job, now);
-    v->cpus_busy = begun ? share(job->use.cpu_s, job->elapsed_s) : -1;
+    v->queued_s = stk_slurm_waits(job->state) && job->eligible <= 0 && job->submit > 0
+                      ? (double)(now - job->submit)
+                      : -1;
+    stk_job_doubts(job, &v->use, v->doubt);
+    v->cpus_busy = begun ? share(v->use.cpu_s, job->elapsed_s) : -1;
     v->cpu_share = share(v->cpus_busy, (double)job->alloc.cpus);
-    v->memory_share = share((double)job->use.memory_bytes, (double)job->alloc.memory_bytes);
+    v->memory_share = share((double)v->use.memory_bytes, (double)job->alloc.memory_bytes);
     v->time_share = begun && limited ? share(job->elapsed_s, (double)job->limit_s) : -1;
     stk_job_advise(v, advise_s);
 }
@@ -59,6 +63,11 @@ static void add_task(struct stk_slurm_job *all, const struct stk_slurm_job *j, d
     most_int(&all->use.gpu_memory_bytes, j->use.gpu_memory_bytes);
     if (stk_slurm_ended(j->state) && j->state > all->state)
         all->state = j->state;
+    all->killed |= j->killed;
+    if (stk_slurm_killed_for_memory(j, 0) && !stk_slurm_killed_for_memory(all, 0)) {
+        all->step = j->step;
+        all->nsteps = j->nsteps;
+    }
 }
 
 bool stk_job_of_array(const struct stk_slurm_jobs *jobs, uint64_t array_id,

@@ -23,11 +23,13 @@ struct stk_watch_process {
     int64_t gpu_memory_bytes;         /* -1: unknown, or none */
     uint64_t read_bytes, write_bytes; /* since its start, by the kernel's count (rchar, wchar) */
     char state;                       /* as ps: R, S, D … */
+    bool hangs; /* the kernel holds its command line back: command is its short name */
     char command[120];
 };
 
 struct stk_watch_node {
     char host[64];
+    int64_t part;                /* at the receiver: the part of a heterogeneous job; -1: none */
     double at_s;                 /* of CLOCK_REALTIME */
     uint32_t processes, threads; /* of all processes, including unlisted ones */
     double cpus;                 /* -1: unknown yet */
@@ -44,10 +46,23 @@ void stk_watch_node_release(struct stk_watch_node *n);
 
 /* ---- on the node --------------------------------------------------------------------------- */
 
+/* The name that a sampler gives its process, so that samplers of other watches are not counted. */
+#define STK_WATCH_SAMPLER "stoker-watch"
+
+struct stk_watch_target {
+    uint64_t job; /* SLURM_JOB_ID of its processes */
+    /* A part of a heterogeneous job has a number of its own in its cgroup and in the titles of its
+     * slurmstepd; the environment of all parts has that of the first. 0: not such a job. */
+    uint64_t part;
+    /* Its user; processes of others do not count, whatever their environment says, unless the
+     * kernel has them in the job's cgroup. STK_NOBODY: any user. */
+    uid_t owner;
+};
+
 struct stk_watcher;
-/* job: its number. owner: its user; processes of others do not count, whatever their environment
- * says, unless the kernel has them in the job's cgroup. STK_NOBODY: any user. Caller frees. */
-int stk_watcher_new(uint64_t job, uid_t owner, struct stk_watcher **out, struct stk_err *err);
+/* Caller frees. */
+int stk_watcher_new(const struct stk_watch_target *target, struct stk_watcher **out,
+                    struct stk_err *err);
 /* The processes of the job on this node, without ourselves. out: all zero, or from an earlier
  * call. */
 int stk_watcher_read(struct stk_watcher *w, struct stk_watch_node *out, struct stk_err *err);

@@ -20,6 +20,7 @@ static void put_process(struct stk_jw *w, const struct stk_watch_process *p)
     stk_jw_put_u64(w, "read_bytes", p->read_bytes);
     stk_jw_put_u64(w, "write_bytes", p->write_bytes);
     stk_jw_put_str(w, "state", state);
+    stk_jw_put_bool(w, "hangs", p->hangs);
     stk_jw_put_str(w, "command", p->command);
     stk_jw_close(w, '}');
 }
@@ -30,6 +31,8 @@ void stk_watch_write(const struct stk_watch_node *n, struct stk_buf *out)
     stk_jw_init(&w, out, false);
     stk_jw_open(&w, '{');
     stk_jw_put_str(&w, "host", n->host);
+    if (n->part >= 0)
+        stk_jw_put_known_i64(&w, "part", n->part);
     stk_jw_put_known_f64(&w, "at_s", n->at_s);
     stk_jw_put_u64(&w, "processes", n->processes);
     stk_jw_put_u64(&w, "threads", n->threads);
@@ -101,6 +104,8 @@ static void read_process(const struct stk_jval *o, struct stk_watch_process *p)
         .read_bytes = count(o, "read_bytes"),
         .write_bytes = count(o, "write_bytes"),
     };
+    const struct stk_jval *hangs = stk_json_get(o, "hangs");
+    p->hangs = hangs && hangs->type == STK_JBOOL && hangs->b;
     text(o, "state", state, sizeof state);
     p->state = state[0] >= 'A' && state[0] <= 'z' ? state[0] : '?';
     text(o, "step", p->step, sizeof p->step);
@@ -124,7 +129,7 @@ static int read_node(const struct stk_jval *o, struct stk_watch_node *out, struc
     struct stk_watch_process *p = realloc(out->process, (n ? n : 1) * sizeof *p);
     if (!p)
         return stk_err_nomem(err, n * sizeof *p);
-    *out = (struct stk_watch_node){.process = p, .nprocesses = n};
+    *out = (struct stk_watch_node){.part = -1, .process = p, .nprocesses = n};
     text(o, "host", out->host, sizeof out->host);
     out->at_s = number(o, "at_s", 1e12);
     out->processes = small(count(o, "processes"));

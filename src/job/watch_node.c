@@ -14,19 +14,21 @@
 
 #include "base/array.h"
 #include "base/pool.h"
+#include "host/peek.h"
 #include "host/tree.h"
 #include "job/watch.h"
 
 #define BATCH_STEP "4294967291" /* SLURM_BATCH_SCRIPT */
+#define TRY_AGAIN  16           /* looks until a process that hangs is examined again */
 
 struct stk_watcher {
-    uint64_t job;
-    uid_t owner;
+    struct stk_watch_target target;
     char node[64]; /* SLURMD_NODENAME; "": unknown */
     struct stk_tree tree;
     double now_s, before_s; /* of this look and the previous one; 0: none */
     struct stk_gpus *gpus;
-    struct stk_buf environ; /* of the current process */
+    struct stk_peek *peek;
+    struct stk_buf text; /* of the current process: its environment, or its command line */
 };
 
 /* ---- whose is it? ------------------------------------------------------------------------- */
@@ -37,43 +39,65 @@ static bool is_number(const char *text, uint64_t number)
     return text && *text >= '0' && *text <= '9' && strtoull(text, &end, 10) == number && !*end;
 }
 
-/* ".../job_14/step_0/user/task_1" */
-static bool cgroup_is(const char *text, uint64_t job, char *step, size_t size)
+/* The job's own number, and what follows it. */
+static bool is_its_number(const struct stk_watch_target *t, const char *number, char end)
 {
-    char want[40];
-    snprintf(want, sizeof want, "/job_%llu/", (unsigned long long)job);
-    const char *at = strstr(text, want);
+    char *rest;
+    uint64_t want = t->part ? t->part : t->job;
+    return *number >= '0' && *number <= '9' && strtoull(number, &rest, 10) == want && *rest == end;
+}
+
+/* ".../job_14/step_0/user/task_1" */
+static bool cgroup_is(const char *text, const struct stk_watch_target *t, char *step, size_t size)
+{
+    const char *at = text;
+    while ((at = strstr(at, "/job_")) && !is_its_number(t, at + 5, '/'))
+        at += 5;
     if (!at)
         return false;
-    at += strlen(want);
+    at = strchr(at + 5, '/') + 1;
     if (strncmp(at, "step_", 5) == 0)
         snprintf(step, size, "%.*s", (int)strcspn(at + 5, "/\n"), at + 5);
     return true;
 }
 
 /* The title of the job's slurmstepd: "slurmstepd: [14.batch]". */
-static bool is_stepd(const char *title, uint64_t job, char *step, size_t size)
+static bool is_stepd(const char *title, const struct stk_watch_target *t, char *step, size_t size)
 {
-    char want[48];
-    snprintf(want, sizeof want, "slurmstepd: [%llu.", (unsigned long long)job);
-    if (strncmp(title, want, strlen(want)) != 0)
+    static const char begin[] = "slurmstepd: [";
+    const size_t n = sizeof begin - 1;
+    if (strncmp(title, begin, n) != 0 || !is_its_number(t, title + n, '.'))
         return false;
-    snprintf(step, size, "%.*s", (int)strcspn(title + strlen(want), "]"), title + strlen(want));
+    const char *name = strchr(title + n, '.') + 1;
+    snprintf(step, size, "%.*s", (int)strcspn(name, "]"), name);
     return true;
 }
 
-static void take_environment(struct stk_watcher *w, int proc_fd, struct stk_proc *p)
+/* Reads a file of a process that may hang, NUL-terminated, to w->text. False: it hangs, or is
+ * examined at a later look. */
+static bool peek(struct stk_watcher *w, struct stk_proc *p, const char *file)
 {
-    size_t n = stk_proc_environ(proc_fd, p->pid, &w->environ);
-    const char *env = (const char *)w->environ.data;
+    enum stk_peeked got = stk_peek_read(w->peek, p->pid, file, p->stat.state, &w->text);
+    p->again = got != STK_PEEK_READ;
+    p->age = got == STK_PEEK_HANGS ? 1 : p->age;
+    return got == STK_PEEK_READ;
+}
+
+static void take_environment(struct stk_watcher *w, struct stk_proc *p)
+{
+    if (!peek(w, p, "environ") || !w->text.len)
+        return;
+    size_t n = w->text.len;
+    const char *env = (const char *)w->text.data;
     const char *job = stk_proc_variable(env, n, "SLURM_JOB_ID");
     const char *node = stk_proc_variable(env, n, "SLURMD_NODENAME");
     const char *step = stk_proc_variable(env, n, "SLURM_STEP_ID");
     const char *rank = stk_proc_variable(env, n, "SLURM_PROCID");
     struct stk_member *m = &p->member;
-    if (!is_number(job, w->job))
+    if (!is_number(job, w->target.job))
         return;
-    p->ours = true;
+    p->ours = p->ours || !w->target.part; /* parts of a job have the same environment */
+    m->own = true;
     m->elsewhere = node && w->node[0] && strcmp(node, w->node) != 0;
     bool batch = !step || strcmp(step, BATCH_STEP) == 0;
     if (!m->step[0])
@@ -93,17 +117,29 @@ static void ask(void *user, int proc_fd, struct stk_proc *p)
 {
     struct stk_watcher *w = user;
     struct stk_member *m = &p->member;
+    uid_t owner = w->target.owner;
     char text[4096];
+    if (strcmp(p->stat.comm, STK_WATCH_SAMPLER) == 0) {
+        p->barred = true;
+        return;
+    }
+    if (p->again && p->age && p->age++ % TRY_AGAIN) /* it hung */
+        return;
+    bool known = p->again && p->ours; /* from before it hung */
+    free(p->command);
+    p->command = NULL;
+    p->again = false;
     if (strcmp(p->stat.comm, "slurmstepd") == 0) {
-        stk_proc_read(proc_fd, p->pid, "cmdline", text, sizeof text);
-        p->above = is_stepd(text, w->job, m->step, sizeof m->step) &&
+        bool read = peek(w, p, "cmdline") && w->text.len;
+        p->above = read &&
+                   is_stepd((const char *)w->text.data, &w->target, m->step, sizeof m->step) &&
                    may_be(proc_fd, p->pid, 0, geteuid());
         return;
     }
     stk_proc_read(proc_fd, p->pid, "cgroup", text, sizeof text);
-    p->ours = cgroup_is(text, w->job, m->step, sizeof m->step);
-    if (p->ours || w->owner == STK_NOBODY || may_be(proc_fd, p->pid, w->owner, w->owner))
-        take_environment(w, proc_fd, p);
+    p->ours = cgroup_is(text, &w->target, m->step, sizeof m->step) || known;
+    if (p->ours || owner == STK_NOBODY || may_be(proc_fd, p->pid, owner, owner))
+        take_environment(w, p);
 }
 
 /* ---- a sample ----------------------------------------------------------------------------- */
@@ -125,8 +161,17 @@ static int by_use(const void *a, const void *b)
     return (x->memory_bytes < y->memory_bytes) - (x->memory_bytes > y->memory_bytes);
 }
 
-static void describe(const struct stk_watcher *w, const struct stk_proc *p,
-                     struct stk_watch_process *o)
+/* Read once per program: each read takes the memory lock of the process. */
+static void take_command(struct stk_watcher *w, struct stk_proc *p)
+{
+    char text[sizeof((struct stk_watch_process *)0)->command] = "";
+    if (p->command || (p->again && p->age) || !peek(w, p, "cmdline"))
+        return;
+    (void)stk_proc_command_of((const char *)w->text.data, w->text.len, text, sizeof text);
+    p->command = strdup(text[0] ? text : p->stat.comm);
+}
+
+static void describe(struct stk_watcher *w, struct stk_proc *p, struct stk_watch_process *o)
 {
     uint64_t io[STK_IO_COUNTS] = {0};
     stk_proc_io(w->tree.proc_fd, p->pid, io);
@@ -140,14 +185,15 @@ static void describe(const struct stk_watcher *w, const struct stk_proc *p,
                                     .write_bytes = io[1],
                                     .state = p->stat.state};
     memcpy(o->step, p->member.step, sizeof o->step);
-    if (!stk_proc_command(w->tree.proc_fd, p->pid, o->command, sizeof o->command))
-        memcpy(o->command, p->stat.comm, sizeof p->stat.comm);
+    take_command(w, p);
+    o->hangs = p->again && p->age;
+    snprintf(o->command, sizeof o->command, "%s", p->command ? p->command : p->stat.comm);
 }
 
-static int collect(const struct stk_watcher *w, struct stk_watch_node *out, struct stk_err *err)
+static int collect(struct stk_watcher *w, struct stk_watch_node *out, struct stk_err *err)
 {
     for (size_t i = 0; i < w->tree.n; i++) {
-        const struct stk_proc *p = &w->tree.p[i];
+        struct stk_proc *p = &w->tree.p[i];
         if (!p->ours || p->member.elsewhere)
             continue;
         if (STK_ARRAY_MORE(out->process, out->nprocesses, err))
@@ -208,11 +254,12 @@ int stk_watcher_read(struct stk_watcher *w, struct stk_watch_node *out, struct s
     clock_gettime(CLOCK_REALTIME, &real);
     w->before_s = w->now_s;
     w->now_s = stk_now();
+    stk_peek_round(w->peek);
     int rc = stk_tree_look(&w->tree, err);
     if (rc)
         return rc;
     free(out->process);
-    *out = (struct stk_watch_node){.cpus = -1};
+    *out = (struct stk_watch_node){.part = -1, .cpus = -1};
     out->at_s = (double)real.tv_sec + (double)real.tv_nsec / 1e9;
     if (w->node[0] || gethostname(out->host, sizeof out->host) != 0)
         snprintf(out->host, sizeof out->host, "%s", w->node);
@@ -225,17 +272,19 @@ int stk_watcher_read(struct stk_watcher *w, struct stk_watch_node *out, struct s
     return rc;
 }
 
-int stk_watcher_new(uint64_t job, uid_t owner, struct stk_watcher **out, struct stk_err *err)
+int stk_watcher_new(const struct stk_watch_target *target, struct stk_watcher **out,
+                    struct stk_err *err)
 {
     struct stk_watcher *w = calloc(1, sizeof *w);
     const char *node = getenv("SLURMD_NODENAME");
     if (!w)
         return stk_err_nomem(err, sizeof *w);
-    w->job = job;
-    w->owner = owner;
+    w->target = *target;
+    w->tree.proc_fd = -1;
     snprintf(w->node, sizeof w->node, "%.63s", node ? node : "");
     const struct stk_tree_rules rules = {.skip = getpid(), .ask = ask, .user = w};
     int rc = stk_tree_open(&w->tree, &rules, err);
+    rc = rc ? rc : stk_peek_open(w->tree.proc_fd, &w->peek, err);
     if (rc) {
         stk_watcher_free(w);
         return rc;
@@ -250,8 +299,9 @@ void stk_watcher_free(struct stk_watcher *w)
     if (!w)
         return;
     stk_gpus_close(w->gpus);
+    stk_peek_close(w->peek);
     stk_tree_release(&w->tree);
-    stk_buf_release(&w->environ);
+    stk_buf_release(&w->text);
     free(w);
 }
 

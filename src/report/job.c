@@ -15,6 +15,7 @@
 #include "report/report_priv.h"
 
 #define BAR_COLUMNS  20
+#define NAMES        11  /* columns before the value of a line */
 #define NAME_COLUMNS 10  /* of a job's name in a table on a terminal */
 #define ROOMY        100 /* from this many columns on, cells may be twice as wide */
 
@@ -77,13 +78,14 @@ static const char *share_text(double part, char *buf, size_t size)
 }
 
 /* In a table: whole percent. */
-static const char *share_cell(double part, char *buf, size_t size)
+static const char *share_cell(double part, enum stk_job_worth worth, char *buf, size_t size)
 {
     if (part < 0)
         return "-";
     if (part > 0 && part < 0.01)
-        return "<1 %";
-    snprintf(buf, size, "%.0f %%", floor(fmin(part, 9999) * 100));
+        return worth == STK_JOB_AT_LEAST ? ">0 %" : "<1 %";
+    snprintf(buf, size, "%s%.0f %%", worth == STK_JOB_AT_LEAST ? ">" : "",
+             floor(fmin(part, 9999) * 100));
     return buf;
 }
 
@@ -99,7 +101,12 @@ static size_t room_after(const struct stk_buf *out, size_t from, unsigned column
 
 static void put_state(struct stk_buf *out, const struct stk_slurm_job *j)
 {
+    const struct stk_slurm_step *dead = stk_slurm_killed_for_memory(j, 0);
     stk_buf_puts(out, stk_slurm_state_name(j->state));
+    if (j->cancelled_by[0]) {
+        stk_buf_puts(out, " by ");
+        put_clean(out, j->cancelled_by, 40);
+    }
     if (j->exit_signal > 0)
         stk_buf_printf(out, " (signal %d)", j->exit_signal);
     else if (j->exit_code > 0)
@@ -110,6 +117,12 @@ static void put_state(struct stk_buf *out, const struct stk_slurm_job *j)
         stk_buf_puts(out, ": its deadline came first");
     if (j->restarts > (j->state == STK_SLURM_REQUEUED))
         stk_buf_printf(out, ", requeued %d time%s", j->restarts, j->restarts == 1 ? "" : "s");
+    if (dead && j->state != STK_SLURM_OUT_OF_MEMORY) {
+        stk_buf_puts(out, ", but step ");
+        put_clean(out, dead->name, 16);
+        stk_buf_printf(out, "%s killed for memory",
+                       stk_slurm_killed_for_memory(j, 1) ? " and others were" : " was");
+    }
 }
 
 static void put_head(struct stk_buf *out, const struct stk_slurm_job *j,
@@ -175,6 +188,10 @@ static void put_waiting(struct stk_buf *out, const struct stk_job_view *v,
         if (stk_slurm_waits(j->state) && j->start > t->now)
             put_when(out, " so far; expected to start", j->start);
         stk_buf_putc(out, '\n');
+    } else if (v->queued_s >= 0) {
+        row(out, "waited");
+        stk_buf_printf(out, "not yet: it is not eligible, and was submitted %s ago\n",
+                       stk_format_duration(v->queued_s, a, sizeof a));
     }
 }
 
@@ -211,6 +228,8 @@ static void put_got(struct stk_buf *out, const struct stk_slurm_job *j,
         }
         stk_buf_putc(out, '\n');
     }
+    if (j->alloc.gpus > 0 && !j->ngpus && stk_slurm_ended(j->state))
+        stk_buf_printf(out, "  %-9sids unknown: Slurm keeps them only while a job runs\n", "GPUs");
 }
 
 /* Lines with bars; the text before them is aligned. */
@@ -228,6 +247,56 @@ static void bar_line(struct stk_buf *out, const char *name, double part,
     stk_buf_printf(out, " %s\n", share_text(part, a, sizeof a));
 }
 
+/* "unknown: why", or why the figure above it is only a lower bound. */
+static void put_doubt(struct stk_buf *out, const char *name, const struct stk_job_doubt *d,
+                      const struct stk_job_text *t)
+{
+    struct stk_buf text = STK_BUF_INIT, lines = STK_BUF_INIT;
+    bool unknown = d->worth == STK_JOB_UNKNOWN;
+    if (d->worth == STK_JOB_KNOWN)
+        return;
+    stk_buf_printf(&text, "%s%s", unknown ? "unknown: " : "", d->why);
+    stk_report_wrapped(stk_buf_cstr(&text), NAMES, t->columns, &lines);
+    row(out, unknown ? name : "");
+    stk_buf_puts(out, lines.len > NAMES ? stk_buf_cstr(&lines) + NAMES : "\n");
+    stk_buf_release(&text);
+    stk_buf_release(&lines);
+}
+
+static const char *at_least(const struct stk_job_doubt *d)
+{
+    return d->worth == STK_JOB_AT_LEAST ? "at least " : "";
+}
+
+static void put_cpu(struct stk_buf *out, const struct stk_job_view *v, const struct stk_job_text *t)
+{
+    const struct stk_slurm_job *j = v->job;
+    const struct stk_job_doubt *d = &v->doubt[STK_JOB_CPU];
+    char text[120];
+    snprintf(text, sizeof text, "%s%.2f of %lld CPU%s busy%s", at_least(d), v->cpus_busy,
+             (long long)j->alloc.cpus, j->alloc.cpus == 1 ? "" : "s",
+             stk_slurm_ended(j->state) ? "" : " so far");
+    if (v->cpus_busy >= 0)
+        bar_line(out, "CPU", v->cpu_share, t, text);
+    put_doubt(out, "CPU", d, t);
+}
+
+static void put_memory(struct stk_buf *out, const struct stk_job_view *v,
+                       const struct stk_job_text *t)
+{
+    const struct stk_slurm_job *j = v->job;
+    const struct stk_job_doubt *d = &v->doubt[STK_JOB_MEMORY];
+    char text[120], a[32], b[32];
+    if (v->use.memory_bytes >= 0) {
+        bool known = j->alloc.memory_bytes >= 0;
+        snprintf(text, sizeof text, "peak %s%s%s%s", at_least(d),
+                 stk_format_size((uint64_t)v->use.memory_bytes, a, sizeof a), known ? " of " : "",
+                 known ? stk_format_size((uint64_t)j->alloc.memory_bytes, b, sizeof b) : "");
+        bar_line(out, "memory", v->memory_share, t, text);
+    }
+    put_doubt(out, "memory", d, t);
+}
+
 static void put_used(struct stk_buf *out, const struct stk_job_view *v,
                      const struct stk_job_text *t)
 {
@@ -239,34 +308,18 @@ static void put_used(struct stk_buf *out, const struct stk_job_view *v,
                  limit_text(j->limit_s, b, sizeof b));
         bar_line(out, running ? "runs" : "ran", v->time_share, t, text);
     }
-    if (v->cpus_busy >= 0)
-        snprintf(text, sizeof text, "%.2f of %lld CPU%s busy%s", v->cpus_busy,
-                 (long long)j->alloc.cpus, j->alloc.cpus == 1 ? "" : "s", running ? " so far" : "");
-    else
-        snprintf(text, sizeof text, "not recorded");
-    bar_line(out, "CPU", v->cpu_share, t, text);
-    if (j->use.memory_bytes >= 0) {
-        snprintf(text, sizeof text, "peak %s",
-                 stk_format_size((uint64_t)j->use.memory_bytes, a, sizeof a));
-        if (j->alloc.memory_bytes >= 0) {
-            size_t n = strlen(text);
-            snprintf(text + n, sizeof text - n, " of %s",
-                     stk_format_size((uint64_t)j->alloc.memory_bytes, b, sizeof b));
-        }
-    } else
-        snprintf(text, sizeof text, "not recorded%s",
-                 j->elapsed_s >= 0 && j->elapsed_s < 60 ? " (too short to be sampled)" : "");
-    bar_line(out, "memory", v->memory_share, t, text);
-    if (j->alloc.gpus > 0 && j->use.gpu_util >= 0)
-        bar_line(out, "GPU", j->use.gpu_util, t, "busy");
-    if (j->use.gpu_memory_bytes > 0)
+    put_cpu(out, v, t);
+    put_memory(out, v, t);
+    if (j->alloc.gpus > 0 && v->use.gpu_util >= 0)
+        bar_line(out, "GPU", v->use.gpu_util, t, "busy");
+    if (v->use.gpu_memory_bytes > 0)
         stk_buf_printf(out, "  %-9s%s\n", "GPU mem",
-                       stk_format_size((uint64_t)j->use.gpu_memory_bytes, a, sizeof a));
-    if (j->use.read_bytes >= 1 << 20 || j->use.write_bytes >= 1 << 20)
+                       stk_format_size((uint64_t)v->use.gpu_memory_bytes, a, sizeof a));
+    if (v->use.read_bytes >= 1 << 20 || v->use.write_bytes >= 1 << 20)
         stk_buf_printf(
             out, "  %-9sread %s, wrote %s\n", "files",
-            stk_format_size(j->use.read_bytes > 0 ? (uint64_t)j->use.read_bytes : 0, a, sizeof a),
-            stk_format_size(j->use.write_bytes > 0 ? (uint64_t)j->use.write_bytes : 0, b,
+            stk_format_size(v->use.read_bytes > 0 ? (uint64_t)v->use.read_bytes : 0, a, sizeof a),
+            stk_format_size(v->use.write_bytes > 0 ? (uint64_t)v->use.write_bytes : 0, b,
                             sizeof b));
     if (j->use.energy_J > 0)
         stk_buf_printf(out, "  %-9s%.4g kWh\n", "energy", j->use.energy_J / 3.6e6);
@@ -284,8 +337,10 @@ static void put_steps(struct stk_buf *out, const struct stk_slurm_job *j, unsign
         const struct stk_slurm_step *s = &j->step[i];
         snprintf(tasks, sizeof tasks, s->tasks >= 0 ? "%lld" : "-", (long long)s->tasks);
         snprintf(cpus, sizeof cpus, s->alloc.cpus >= 0 ? "%lld" : "-", (long long)s->alloc.cpus);
-        double busy_v = s->use.cpu_s >= 0 && s->elapsed_s > 0 ? s->use.cpu_s / s->elapsed_s : -1;
-        snprintf(busy, sizeof busy, busy_v >= 0 ? "%.2f" : "-", busy_v);
+        double cpu_s;
+        bool more = stk_job_step_cpu(s, &cpu_s) == STK_JOB_AT_LEAST;
+        double busy_v = cpu_s >= 0 && s->elapsed_s > 0 ? cpu_s / s->elapsed_s : -1;
+        snprintf(busy, sizeof busy, busy_v >= 0 ? "%s%.2f" : "-", more ? ">" : "", busy_v);
         stk_grid_row(
             &g, stk_word_cut(&name, s->name, 12), stk_word_cut(&title, s->title, 20), tasks, cpus,
             stk_word_clock(s->elapsed_s, time, sizeof time), busy,
@@ -370,9 +425,9 @@ static void table_row(struct stk_grid *g, const struct stk_slurm_job *j,
         stk_buf_printf(&state, " (%d)", j->exit_code);
     const char *took =
         !stk_slurm_waits(j->state) ? stk_word_clock(j->elapsed_s, time, sizeof time) : "-";
-    const char *limit = share_cell(v.time_share, a, sizeof a),
-               *cpu = share_cell(v.cpu_share, b, sizeof b),
-               *memory = share_cell(v.memory_share, c, sizeof c);
+    const char *limit = share_cell(v.time_share, STK_JOB_KNOWN, a, sizeof a),
+               *cpu = share_cell(v.cpu_share, v.doubt[STK_JOB_CPU].worth, b, sizeof b),
+               *memory = share_cell(v.memory_share, v.doubt[STK_JOB_MEMORY].worth, c, sizeof c);
     stk_word_cut(&id, j->label, 16);
     stk_word_cut(&name, j->name, t->columns < ROOMY ? NAME_COLUMNS : 2 * NAME_COLUMNS);
     if (any_gpus)

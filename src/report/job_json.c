@@ -50,7 +50,10 @@ static void put_steps(struct stk_jw *w, const struct stk_slurm_job *j)
         put_text(w, "nodelist", s->nodelist);
         put_text(w, "peak_node", s->peak_node);
         stk_jw_put_known_f64(w, "elapsed_s", s->elapsed_s);
-        put_use(w, &s->use);
+        stk_jw_put_bool(w, "killed", s->killed);
+        struct stk_slurm_use use = s->use;
+        (void)stk_job_step_cpu(s, &use.cpu_s);
+        put_use(w, &use);
         close_row(w, pretty);
     }
     stk_jw_close(w, ']');
@@ -89,6 +92,8 @@ static void put_who(struct stk_jw *w, const struct stk_slurm_job *j)
     stk_jw_put_u64(w, "id", j->id);
     stk_jw_put_known_i64(w, "array", j->array_id ? (int64_t)j->array_id : -1);
     stk_jw_put_known_i64(w, "array_task", j->array_task);
+    stk_jw_put_known_i64(w, "het", j->het_id ? (int64_t)j->het_id : -1);
+    stk_jw_put_known_i64(w, "het_part", j->het_part);
     put_text(w, "name", j->name);
     put_text(w, "user", j->user);
     put_text(w, "account", j->account);
@@ -96,6 +101,7 @@ static void put_who(struct stk_jw *w, const struct stk_slurm_job *j)
     put_text(w, "qos", j->qos);
     stk_jw_put_str(w, "state", stk_slurm_state_name(j->state));
     put_text(w, "slurm_state", j->state_word);
+    put_text(w, "cancelled_by", j->cancelled_by);
     put_text(w, "reason", j->reason);
     put_text(w, "dependency", j->dependency);
     stk_jw_put_known_i64(w, "exit_status", j->exit_code);
@@ -103,6 +109,22 @@ static void put_who(struct stk_jw *w, const struct stk_slurm_job *j)
     stk_jw_put_known_i64(w, "restarts", j->restarts);
     put_text(w, "workdir", j->workdir);
     put_text(w, "nodelist", j->nodelist);
+}
+
+/* Figures that are unknown (null under "used"), or only lower bounds, and why. */
+static void put_doubts(struct stk_jw *w, const struct stk_job_view *v)
+{
+    put_array(w, "doubts");
+    for (enum stk_job_figure f = 0; f < STK_JOB_FIGURES; f++) {
+        if (v->doubt[f].worth == STK_JOB_KNOWN)
+            continue;
+        bool pretty = open_row(w);
+        stk_jw_put_str(w, "figure", stk_job_figure_name(f));
+        stk_jw_put_str(w, "worth", stk_job_worth_name(v->doubt[f].worth));
+        stk_jw_put_str(w, "why", v->doubt[f].why);
+        close_row(w, pretty);
+    }
+    stk_jw_close(w, ']');
 }
 
 static void put_next(struct stk_jw *w, const struct stk_job_view *v)
@@ -130,12 +152,13 @@ static void put_job(struct stk_jw *w, const struct stk_slurm_job *j, const struc
     put_gpus(w, j);
     stk_jw_key(w, "used");
     stk_jw_open(w, '{');
-    put_use(w, &j->use);
+    put_use(w, &v.use);
     stk_jw_put_known_f64(w, "cpus_busy", v.cpus_busy);
     stk_jw_put_known_f64(w, "cpu_share", v.cpu_share);
     stk_jw_put_known_f64(w, "memory_share", v.memory_share);
     stk_jw_put_known_f64(w, "time_share", v.time_share);
     stk_jw_close(w, '}');
+    put_doubts(w, &v);
     put_steps(w, j);
     put_next(w, &v);
     stk_jw_close(w, '}');

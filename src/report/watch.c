@@ -130,6 +130,16 @@ static const char *busy_text(double v, char *buf, size_t size)
     return buf;
 }
 
+/* "node1", or "node1 +2": of the third part of a heterogeneous job. */
+static const char *host_cell(struct stk_buf *cell, const struct stk_watch_node *n)
+{
+    char text[sizeof n->host + 24];
+    if (n->part < 0)
+        return stk_word_cut(cell, n->host, sizeof n->host);
+    snprintf(text, sizeof text, "%s +%lld", n->host, (long long)n->part);
+    return stk_word_cut(cell, text, sizeof text);
+}
+
 static void put_nodes(const struct stk_watch_screen *s, struct stk_buf *out)
 {
     struct stk_grid g;
@@ -142,8 +152,7 @@ static void put_nodes(const struct stk_watch_screen *s, struct stk_buf *out)
     for (size_t i = 0; i < shown; i++) {
         const struct stk_watch_node *n = &s->node[i];
         if (n->silent) {
-            stk_grid_row(&g, stk_word_cut(&name, n->host, sizeof n->host), "no answer", "-", "-",
-                         "-", "-", "-");
+            stk_grid_row(&g, host_cell(&name, n), "no answer", "-", "-", "-", "-", "-");
             continue;
         }
         struct stk_watch_screen one = *s;
@@ -153,8 +162,8 @@ static void put_nodes(const struct stk_watch_screen *s, struct stk_buf *out)
         struct totals sum = add_up(&one);
         snprintf(p, sizeof p, "%u", n->processes);
         snprintf(t, sizeof t, "%u", n->threads);
-        stk_grid_row(&g, stk_word_cut(&name, n->host, sizeof n->host), p, t,
-                     busy_text(n->cpus, c, sizeof c), stk_format_size(n->memory_bytes, m, sizeof m),
+        stk_grid_row(&g, host_cell(&name, n), p, t, busy_text(n->cpus, c, sizeof c),
+                     stk_format_size(n->memory_bytes, m, sizeof m),
                      stk_word_share(sum.gpu_util, u, sizeof u),
                      sum.gpu_total_bytes > 0
                          ? stk_format_size((uint64_t)sum.gpu_memory_bytes, gm, sizeof gm)
@@ -201,9 +210,14 @@ static void process_row(struct stk_grid *g, const struct line *l, bool gpus)
     snprintf(pid, sizeof pid, "%lld", (long long)p->pid);
     snprintf(rank, sizeof rank, p->rank >= 0 ? "%lld" : "-", (long long)p->rank);
     snprintf(threads, sizeof threads, "%u", p->threads);
-    stk_word_cut(&host, l->node->host, sizeof l->node->host);
+    host_cell(&host, l->node);
     stk_word_cut(&step, p->step[0] ? p->step : "-", 12);
-    stk_word_cut(&command, p->command, sizeof p->command);
+    if (p->hangs) {
+        char text[sizeof p->command + 32];
+        snprintf(text, sizeof text, "%s (hangs: not readable)", p->command);
+        stk_word_cut(&command, text, sizeof text);
+    } else
+        stk_word_cut(&command, p->command, sizeof p->command);
     busy_text(p->cpus, cpus, sizeof cpus);
     stk_format_size(p->memory_bytes, mem, sizeof mem);
     snprintf(gpu, sizeof gpu, "-");

@@ -154,6 +154,52 @@ def test_what_was_not_recorded_is_not_zero(only, slurm):
     assert not [n for n in j["next"] if "cpus" in (n["line"] or "")]
 
 
+def test_a_killed_job_is_not_idle(only, job, slurm):
+    """(Made by hand.) A job at its time limit would be told that it needs one CPU and less memory."""
+    slurm.add_rows("sacct", [HAND | {"State": "TIMEOUT", "TotalCPU": "00:00.002"},
+                             BATCH | {"State": "CANCELLED", "ExitCode": "0:15", "TotalCPU": "00:00.002",
+                                      "TRESUsageInTot": "cpu=00:00:00,mem=2G"}])
+    j = only(90)
+    assert (j["used"]["cpu_s"], j["used"]["cpus_busy"], j["steps"][0]["cpu_s"]) == (None, None, None)
+    assert j["used"]["memory_bytes"] == 2 << 30
+    assert [(d["figure"], d["worth"]) for d in j["doubts"]] == [("cpu", "unknown"), ("gpu", "unknown"),
+                                                              ("files", "unknown")]
+    assert [n["line"] for n in j["next"]] == ["#SBATCH --time=08:00:00", None]
+    assert "CPU      unknown: it was killed" in job(90).out
+    slurm.add_rows("sacct", [HAND | {"JobID": "91", "JobIDRaw": "91", "State": "TIMEOUT", "TotalCPU": "02:00:00"}])
+    assert "at least 0.96 of 8 CPUs busy" in job(91).out
+    assert only(91)["doubts"][0]["worth"] == "at least"
+    rows = [r for r in job(90, 91).out.splitlines() if "timeout" in r]
+    assert ">12 %" in rows[1] and "-" in rows[0].split()
+
+
+def test_a_step_that_was_killed_for_memory(only, job, slurm):
+    """(Made by hand.) The job completed, so nobody would learn that a step had too little memory."""
+    slurm.add_rows("sacct", [HAND, BATCH, BATCH | {
+        "JobID": "90.0", "JobIDRaw": "90.0", "State": "CANCELLED by 0", "ExitCode": "0:9", "JobName": "prog",
+        "AllocTRES": "cpu=8,mem=64G,node=1", "TRESUsageInTot": "mem=70G"}])
+    j = only(90)
+    assert (j["state"], j["steps"][1]["state"]) == ("completed", "out of memory")
+    assert j["next"][0]["line"] == "#SBATCH --mem=105G" and "step 0 was killed" in j["next"][0]["why"]
+    assert "completed, but step 0 was killed for memory" in job(90).out
+
+
+def test_who_cancelled_a_job(only, job):
+    """The owner would look for the reason in the job."""
+    assert only(CANCELLED)["cancelled_by"] == "root" and "cancelled by root" in job(CANCELLED).out
+
+
+def test_a_held_job_does_not_wait_for_its_turn(only, job):
+    """A job that its owner holds would seem to wait in a long queue."""
+    assert only(HELD)["waited_s"] is None and only(WAITS)["waited_s"] > 0
+    assert "not yet: it is not eligible" in job(HELD).out
+
+
+def test_ids_of_gpus_are_gone_with_the_job(job):
+    """The user would think that the job had no GPUs of its own."""
+    assert "ids unknown: Slurm keeps them only while a job runs" in job(TWO_NODES).out
+
+
 def test_a_job_that_never_began_got_nothing(job, slurm):
     """Nodes that a job would have begun on would be told as those it had."""
     slurm.fails("sacct", "Slurm accounting storage is disabled\n")
@@ -172,6 +218,13 @@ def test_one_part_of_a_heterogeneous_job(job, slurm):
     slurm.add_rows("sacct", [HAND | {"JobID": f"90+{i}", "JobIDRaw": str(90 + i)} for i in range(2)])
     assert "job 90+1 " in job("90+1").out
     assert [row.split()[0] for row in job("90+1", "90+0").out.splitlines()[1:3]] == ["90+0", "90+1"]
+    j = job("90+1", "--json", "-").json()["result"]["jobs"][0]
+    assert (j["het"], j["het_part"], j["array_task"]) == (90, 1, None)
+    slurm.fails("sacct", "Slurm accounting storage is disabled\n")
+    with open(slurm.folder / "scontrol.txt", "a") as file:
+        file.write("".join(f"JobId={92 + i} HetJobId=92 HetJobOffset={i} JobName=x\n   UserId=u(1)\n"
+                           "   JobState=RUNNING Reason=None Dependency=(null)\n" for i in range(2)))
+    assert [j["job"] for j in job("92", "--json", "-").json()["result"]["jobs"]] == ["92+0"]
 
 
 def test_many_ids_are_asked_for_in_parts(job, slurm):
@@ -258,6 +311,9 @@ def test_arguments_reach_no_shell_and_no_option(job, slurm):
     assert slurm.calls() == []
     assert "either" in job("1", "--me", rc=2).err
     assert "--since" in job("--me", "--since", "yesterday-ish", rc=2).err
+    assert "in the future" in job("--me", "--since", "2999-01-01", rc=2).err
+    assert 'no user "nosuch"' in job("--user", "nosuch", rc=2).err
+    assert slurm.calls() == []
 
 
 def test_my_jobs_since(job, slurm):

@@ -3,6 +3,7 @@ and what comes from other nodes is shown whatever it says."""
 
 import json
 import os
+import pathlib
 import subprocess
 
 import pytest
@@ -156,6 +157,65 @@ def test_srun_that_fails_is_quoted(stoker, tmp_path):
     (slurm.bin / "srun").chmod(0o755)
     r = stoker("watch", "--once", RUNNING, env=slurm.env(), rc=4)
     assert "Unable to create step for job 33" in r.err
+
+
+@pytest.mark.parametrize("silent", [False, True])
+def test_the_helper_ends_when_its_watch_is_gone(start, silent):
+    """srun may be killed without a word to its tasks: they would stay in the job until its end."""
+    start(["sleep", "10000"])
+    life = "0.2s" if silent else "10000s"
+    with subprocess.Popen([STOKER, "watch", "--node-sample", "--every", "0.1s", "--lifeline", life, str(JOB)],
+                          stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                          env=clean_env({"SLURMD_NODENAME": "n1"})) as helper:
+        if not silent:
+            helper.stdin.close()
+        assert helper.wait(PATIENCE_S) == 0
+
+
+def test_the_helper_lives_while_its_watch_does(start):
+    """A sampler that is not read from every second would end before its time."""
+    start(["sleep", "10000"])
+    with subprocess.Popen([STOKER, "watch", "--node-sample", "--every", "0.1s", "--lifeline", "10000s", str(JOB)],
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                          env=clean_env({"SLURMD_NODENAME": "n1"})) as helper:
+        for _ in range(4):
+            helper.stdin.write(b"\n")
+            helper.stdin.flush()
+            assert json.loads(helper.stdout.readline())["host"] == "n1"
+        # The sampler itself, and the child that reads for it, are no processes of the job.
+        names = {pathlib.Path(f"/proc/{pid}/comm").read_text().strip()
+                 for pid in [helper.pid, *children_of(helper.pid)]}
+        assert names == {"stoker-watch"}
+        helper.stdin.close()
+        helper.stdout.read()
+
+
+def children_of(pid):
+    return subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True).stdout.split()
+
+
+def test_a_heterogeneous_job_is_shown_as_one(stoker, tmp_path):
+    """`watch 281` would ask for a task "281_-1", which does not exist; a part would be asked for by a
+    number that srun refuses."""
+    slurm = FakeSlurm(tmp_path)
+    row = {"State": "RUNNING", "Start": "1794742582", "ElapsedRaw": "8", "TimelimitRaw": "20", "JobName": "het",
+           "AllocTRES": "cpu=2,mem=1000M,node=1", "User": "root"}
+    slurm.add_rows("sacct", [row | {"JobID": f"281+{i}", "JobIDRaw": str(281 + i), "NodeList": f"node{i + 1}"}
+                             for i in range(2)])
+    line = json.dumps({"host": "nodeX", "processes": 1, "threads": 1, "cpus": 0.5, "memory_bytes": 1 << 20})
+    (slurm.bin / "srun").write_text(
+        f"#!/bin/sh\necho \"$@\" >> {slurm.folder}/srun\n"
+        f"case \"$*\" in *--het-group=0*) n=1;; *) n=2;; esac\n"
+        f"for i in 1 2; do echo '{line}' | sed s/X/$n/; done\nexec cat > /dev/null\n")
+    (slurm.bin / "srun").chmod(0o755)
+    result = stoker("watch", "--once", "--json", "-", 281, env=slurm.env()).json()["result"]
+    assert [(n["host"], n["part"]) for n in result["nodes"]] == [("node1", 0), ("node2", 1)]
+    assert (result["job"], result["cpus_got"], result["memory_got_bytes"]) == ("281", 4, 2000 << 20)
+    calls = (slurm.folder / "srun").read_text().splitlines()
+    assert all("--jobid=281 " in c and c.endswith(f"281 --part={281 + i}") for i, c in enumerate(sorted(
+        calls, key=lambda c: "group=1" in c)))
+    out = stoker("watch", "--once", "281+1", env=slurm.env()).out
+    assert "job 281+1" in out and "node2 +1" in out and "node1" not in out
 
 
 def test_the_helper_ends_when_nobody_reads(start):

@@ -47,7 +47,7 @@ def records(text, columns, separator):
 def wanted(ids, label):
     """Whether a row of this JobID belongs to what -j named."""
     job = label.partition(".")[0]
-    return any(job == want or job.partition("_")[0] == want for want in ids.split(","))
+    return any(job == want or re.split("[_+]", job)[0] == want for want in ids.split(","))
 
 
 def play_rows(folder, name, argv):

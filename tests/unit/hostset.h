@@ -51,16 +51,22 @@ static inline void host_groups(const char *mounts, const char *cgroup)
 }
 
 /* A process as /proc/PID/stat tells it. */
-static inline void host_process(int pid, int ppid, const char *comm, unsigned long ticks,
-                                unsigned long start)
+static inline void host_process_in(char state, int pid, int ppid, const char *comm,
+                                   unsigned long ticks, unsigned long start)
 {
     char path[64], text[256];
     snprintf(path, sizeof path, "/proc/%d/stat", pid);
     snprintf(text, sizeof text,
-             "%d (%s) S %d 1 1 0 -1 4194560 9 8 7 6 %lu 2 30 4 20 0 3 0 %lu 18446744073709551615 "
+             "%d (%s) %c %d 1 1 0 -1 4194560 9 8 7 6 %lu 2 30 4 20 0 3 0 %lu 18446744073709551615 "
              "5 1\n",
-             pid, comm, ppid, ticks, start);
+             pid, comm, state, ppid, ticks, start);
     host_file(path, text);
+}
+
+static inline void host_process(int pid, int ppid, const char *comm, unsigned long ticks,
+                                unsigned long start)
+{
+    host_process_in('S', pid, ppid, comm, ticks, start);
 }
 
 #endif

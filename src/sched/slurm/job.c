@@ -120,9 +120,11 @@ static void job_init(struct stk_slurm_job *j, uint64_t id)
     *j = (struct stk_slurm_job){
         .id = id,
         .array_task = -1,
+        .het_part = -1,
         .label = "",
         .state_word = "",
         .reason = "",
+        .cancelled_by = "",
         .exit_code = -1,
         .exit_signal = -1,
         .restarts = -1,
@@ -219,6 +221,12 @@ bool stk_slurm_job_name(struct stk_slurm_jobs *jobs, struct stk_slurm_job *job,
     if (memchr(id->label.p, '_', id->label.n)) {
         job->array_id = id->job;
         job->array_task = id->task;
+    }
+    const char *plus = memchr(id->label.p, '+', id->label.n);
+    if (plus) {
+        size_t head = (size_t)(plus - id->label.p) + 1;
+        job->het_id = id->job;
+        job->het_part = stk_slurm_int((struct stk_slurm_word){plus + 1, id->label.n - head});
     }
     return stk_slurm_take(jobs, &job->label, id->label);
 }
@@ -321,14 +329,44 @@ static void sum_steps(struct stk_slurm_job *job)
     u->write_bytes = writes >= 0 && writes < 0x1p62 ? (int64_t)writes : -1;
 }
 
+/* ---- how it ended ------------------------------------------------------------------------- */
+
+#define BY_SIGNAL(n) (128 + (n)) /* the status of a shell whose program died of it */
+
+/* Slurm ended it, or a signal did. */
+static bool was_killed(enum stk_slurm_state state, int code, int sig)
+{
+    return state > STK_SLURM_FAILED || sig > 0 || code == BY_SIGNAL(9) || code == BY_SIGNAL(15);
+}
+
+/* Without cgroups, slurmstepd kills a step over its memory and Slurm calls it cancelled. In a job
+ * that was ended as a whole, signal 9 says nothing about a step. */
+static bool killed_for_memory(const struct stk_slurm_job *job, const struct stk_slurm_step *s)
+{
+    int64_t limit = s->alloc.memory_bytes > 0 ? s->alloc.memory_bytes : job->alloc.memory_bytes;
+    bool ended_alone = job->state <= STK_SLURM_FAILED;
+    return s->state == STK_SLURM_OUT_OF_MEMORY ||
+           (ended_alone && (s->exit_signal == 9 || s->exit_code == BY_SIGNAL(9)) && limit > 0 &&
+            s->use.memory_bytes >= limit);
+}
+
+static void settle_step(const struct stk_slurm_job *job, struct stk_slurm_step *s)
+{
+    bool with_its_job = job->killed && s->state != STK_SLURM_COMPLETED;
+    s->killed = was_killed(s->state, s->exit_code, s->exit_signal) || with_its_job;
+    if (killed_for_memory(job, s))
+        s->state = STK_SLURM_OUT_OF_MEMORY;
+    if (s->use.cpu_s == 0 && s->use.memory_bytes < 0)
+        s->use.cpu_s = -1; /* its end was never reported: node lost, or no accounting */
+}
+
 void stk_slurm_job_settle(struct stk_slurm_job *job)
 {
-    bool killed = job->exit_signal == 9, memory = false;
+    bool by_kill = job->exit_signal == 9, memory = false;
+    job->killed = was_killed(job->state, job->exit_code, job->exit_signal);
     for (size_t i = 0; i < job->nsteps; i++) {
-        killed |= job->step[i].exit_signal == 9 || job->step[i].exit_code == 137;
-        if (job->step[i].use.cpu_s == 0 && job->step[i].use.memory_bytes < 0)
-            job->step[i].use.cpu_s = -1; /* its end was never reported: node lost, or no
-                                            accounting */
+        settle_step(job, &job->step[i]);
+        by_kill |= job->step[i].exit_signal == 9 || job->step[i].exit_code == BY_SIGNAL(9);
         memory |= job->step[i].state == STK_SLURM_OUT_OF_MEMORY;
     }
     if (job->use.cpu_s == 0)
@@ -337,7 +375,17 @@ void stk_slurm_job_settle(struct stk_slurm_job *job)
     /* Without cgroups, slurmstepd kills a job over its memory and Slurm calls it FAILED; with them,
      * possibly only the step. */
     if (job->state == STK_SLURM_FAILED &&
-        (memory || (killed && job->alloc.memory_bytes > 0 &&
+        (memory || (by_kill && job->alloc.memory_bytes > 0 &&
                     job->use.memory_bytes >= job->alloc.memory_bytes)))
         job->state = STK_SLURM_OUT_OF_MEMORY;
+}
+
+const struct stk_slurm_step *stk_slurm_killed_for_memory(const struct stk_slurm_job *job, size_t n)
+{
+    for (size_t i = 0; i < job->nsteps; i++) {
+        const struct stk_slurm_step *s = &job->step[i];
+        if (s->state == STK_SLURM_OUT_OF_MEMORY && !stk_slurm_step_is_ours(s) && n-- == 0)
+            return s;
+    }
+    return NULL;
 }

@@ -182,6 +182,7 @@ static int begin_record(struct record *r, struct stk_slurm_word line, uint64_t w
     int64_t array = value_of(head, "ArrayJobId", &v) ? stk_slurm_int(v) : -1;
     int64_t task = value_of(head, "ArrayTaskId", &v) ? stk_slurm_int(v) : -1;
     int64_t het = value_of(head, "HetJobId", &v) ? stk_slurm_int(v) : -1;
+    int64_t part = value_of(head, "HetJobOffset", &v) ? stk_slurm_int(v) : -1;
     if (id < 1 || id > UINT32_MAX ||
         (want && (uint64_t)id != want && (uint64_t)array != want && (uint64_t)het != want))
         return 0;
@@ -196,11 +197,17 @@ static int begin_record(struct record *r, struct stk_slurm_word line, uint64_t w
         r->job->array_id = (uint64_t)array;
         r->job->array_task = task;
     }
+    if (het > 0 && part >= 0) {
+        r->job->het_id = (uint64_t)het;
+        r->job->het_part = part;
+    }
     if (r->job->label[0])
         return 0;
     struct stk_buf b = STK_BUF_INIT;
     if (array > 0 && task >= 0)
         stk_buf_printf(&b, "%lld_%lld", (long long)array, (long long)task);
+    else if (het > 0 && part >= 0)
+        stk_buf_printf(&b, "%lld+%lld", (long long)het, (long long)part);
     else
         stk_buf_printf(&b, "%lld", (long long)id);
     bool ok =

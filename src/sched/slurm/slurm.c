@@ -6,6 +6,7 @@
 
 #include <ctype.h>
 #include <math.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -255,6 +256,15 @@ static int since_text(int64_t since, char *text, size_t size, struct stk_err *er
     return 0;
 }
 
+/* A name of this machine, or a number: sacct finds no jobs of any other, which is not an error for
+ * it. */
+static bool is_user(const char *who)
+{
+    if (who[0] && strspn(who, "0123456789") == strlen(who))
+        return true;
+    return who[0] && who[0] != '-' && getpwnam(who) != NULL;
+}
+
 static int gather_by_user(const struct stk_slurm *s, const struct stk_slurm_query *q,
                           struct stk_slurm_jobs *out, struct stk_err *err)
 {
@@ -264,8 +274,8 @@ static int gather_by_user(const struct stk_slurm *s, const struct stk_slurm_quer
         return rc;
     snprintf(user, sizeof user, "%u", (unsigned)getuid());
     const char *who = q->user ? q->user : user;
-    if (who[0] == '-' || !who[0])
-        return stk_err_set(err, STK_E_USAGE, NULL, -1, "\"%.80s\" is not a user", who);
+    if (!is_user(who))
+        return stk_err_set(err, STK_E_USAGE, NULL, -1, "there is no user \"%.80s\"", who);
     rc = stk_slurm_ask_sacct(s, "-u", who, since, out, false, err);
     return rc ? rc : stk_slurm_ask_squeue(s, "-u", who, out, false, err);
 }
@@ -301,13 +311,48 @@ static int live_use(const struct stk_slurm *s, struct stk_slurm_jobs *out, struc
     struct stk_buf list = STK_BUF_INIT;
     size_t n = 0;
     for (size_t i = 0; i < out->n && n < DETAILS_MAX; i++)
-        if (out->job[i].state == STK_SLURM_RUNNING)
+        if (out->job[i].state == STK_SLURM_RUNNING || out->job[i].state == STK_SLURM_SUSPENDED)
             stk_buf_printf(&list, "%s%llu", n++ ? "," : "", (unsigned long long)out->job[i].id);
     int rc = stk_buf_check(&list, err);
     if (!rc && n)
         rc = stk_slurm_ask_sstat(s, stk_buf_cstr(&list), out, err);
     stk_buf_release(&list);
     return rc;
+}
+
+/* ---- people ------------------------------------------------------------------------------- */
+
+/* The user's name, or the number if it has none here. */
+static bool name_of(struct stk_slurm_jobs *jobs, const char **to, uid_t uid)
+{
+    const struct passwd *pw = getpwuid(uid);
+    char number[24];
+    snprintf(number, sizeof number, "%lu", (unsigned long)uid);
+    const char *name = pw ? pw->pw_name : number;
+    return stk_slurm_take(jobs, to, (struct stk_slurm_word){name, strlen(name)});
+}
+
+/* "CANCELLED by 1000" */
+static bool find_canceller(struct stk_slurm_jobs *jobs, struct stk_slurm_job *j)
+{
+    const char *by = strstr(j->state_word, " by ");
+    int64_t uid = by ? stk_slurm_int((struct stk_slurm_word){by + 4, strlen(by + 4)}) : -1;
+    if (j->state != STK_SLURM_CANCELLED || uid < 0 || uid >= UINT32_MAX)
+        return true;
+    return name_of(jobs, &j->cancelled_by, (uid_t)uid);
+}
+
+/* Who cancelled jobs, and which are of others than the caller. */
+static int find_people(struct stk_slurm_jobs *jobs)
+{
+    const char *me = NULL;
+    bool ok = name_of(jobs, &me, geteuid());
+    for (size_t i = 0; i < jobs->n && ok; i++) {
+        struct stk_slurm_job *j = &jobs->job[i];
+        j->others = geteuid() != 0 && j->user[0] && strcmp(j->user, me) != 0;
+        ok = find_canceller(jobs, j);
+    }
+    return ok ? 0 : STK_E_NOMEM;
 }
 
 int stk_slurm_report(const struct stk_slurm *s, const struct stk_slurm_query *q,
@@ -320,6 +365,7 @@ int stk_slurm_report(const struct stk_slurm *s, const struct stk_slurm_query *q,
         drop_other_parts(q, out);
     rc = rc ? rc : details(s, q, out, err);
     rc = rc ? rc : live_use(s, out, err);
+    rc = rc ? rc : find_people(out);
     for (size_t i = 0; i < out->n && !rc; i++)
         settle(&out->job[i]);
     return rc ? no_memory(rc, err) : nobody_answered(out, err);

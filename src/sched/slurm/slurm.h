@@ -37,7 +37,8 @@ int stk_slurm_call(const struct stk_slurm *s, const char *const *argv, const voi
                    size_t input_len, struct stk_slurm_output *out, struct stk_err *err);
 void stk_slurm_output_release(struct stk_slurm_output *out);
 
-/* A long-running client (srun): its output is read line by line while it runs. */
+/* A long-running client (srun): its output is read line by line while it runs. Its standard input
+ * stays open as long as we run. */
 struct stk_slurm_stream;
 /* Caller closes with stk_slurm_stream_close(). */
 int stk_slurm_stream_open(const char *const *argv, struct stk_slurm_stream **out,
@@ -47,6 +48,8 @@ int stk_slurm_stream_open(const char *const *argv, struct stk_slurm_stream **out
  * 1 MiB. */
 int stk_slurm_stream_line(struct stk_slurm_stream *s, double wait_s, const char **line, size_t *len,
                           struct stk_err *err);
+/* Sends it a byte, so that its tasks know that we are alive. */
+void stk_slurm_stream_beat(struct stk_slurm_stream *s);
 /* Ends it: SIGTERM, and SIGKILL if it still runs after 5 s. NULL is fine. */
 void stk_slurm_stream_close(struct stk_slurm_stream *s);
 
@@ -102,6 +105,7 @@ struct stk_slurm_step {
     const char *nodelist, *peak_node; /* peak_node: of the task with the most memory */
     enum stk_slurm_state state;
     int exit_code, exit_signal;
+    bool killed; /* not ended by itself: by a signal, a limit, scancel, or with its job */
     int64_t tasks;
     int64_t start, end;
     double elapsed_s;
@@ -129,13 +133,18 @@ struct stk_slurm_job {
     uint64_t id;        /* the number that clients take; a task of an array has its own */
     uint64_t array_id;  /* of the array it belongs to; 0: none */
     int64_t array_task; /* its number in it; -1: none, or several at once */
+    uint64_t het_id;    /* the heterogeneous job it is a part of; 0: none */
+    int64_t het_part;   /* its number in it; -1: none */
     const char *label;  /* as Slurm shows it: "12", "12_3", "12_[4-9%2]" */
     unsigned sources;   /* enum stk_slurm_source */
     enum stk_slurm_state state;
     const char *state_word;     /* in Slurm's words: "CANCELLED by 0" */
     const char *reason;         /* why it is pending: "Priority", "Resources"; "": no reason */
+    const char *cancelled_by;   /* a user's name, or number; "": nobody, or unknown */
     int exit_code, exit_signal; /* -1: unknown */
-    int restarts;               /* times it was requeued; -1: unknown */
+    bool killed;                /* it has ended, but not by itself */
+    bool others;  /* of a user whose running jobs the caller may not ask about: sstat is silent */
+    int restarts; /* times it was requeued; -1: unknown */
     const char *name, *user, *account, *partition, *qos, *nodelist, *workdir, *dependency;
     struct stk_slurm_tres asked, alloc; /* alloc.cpus -1 while pending */
     int64_t tasks;                      /* asked for */
@@ -168,6 +177,9 @@ struct stk_slurm_jobs { /* all zero: empty */
 
 void stk_slurm_jobs_release(struct stk_slurm_jobs *jobs);
 
+/* The n-th step that was killed for memory, from 0, without our own; NULL: no more. The job may have
+ * completed nevertheless. */
+const struct stk_slurm_step *stk_slurm_killed_for_memory(const struct stk_slurm_job *job, size_t n);
 /* It waits: pending, or put back into the queue. */
 bool stk_slurm_waits(enum stk_slurm_state state);
 /* The name of the step of `stoker watch`: it runs inside the job, but is not part of it. */

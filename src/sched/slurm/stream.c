@@ -6,19 +6,22 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/pool.h"
 #include "sched/slurm/priv.h"
 
 #define LINE_MAX_BYTES ((size_t)1 << 20)
 #define ERRORS_MAX     ((size_t)64 << 10)
-#define PATIENCE_S     5.0 /* after SIGTERM */
+#define PATIENCE_S     5.0 /* for its end, after SIGTERM or the end of its output */
 
 #define OUT 1
 #define ERR 2
 
 struct stk_slurm_stream {
     struct stk_child child;
+    int input; /* our end of its standard input: a socket, which needs no SIGPIPE */
     struct stk_buf text, errors;
     size_t taken; /* bytes of text that were returned */
 };
@@ -29,16 +32,30 @@ int stk_slurm_stream_open(const char *const *argv, struct stk_slurm_stream **out
     struct stk_slurm_stream *s = calloc(1, sizeof *s);
     if (!s)
         return stk_err_nomem(err, sizeof *s);
+    int fd[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd) != 0) {
+        free(s);
+        return stk_err_sys(err, NULL, "socketpair");
+    }
     s->child.argv = argv;
     for (int i = 0; i < 3; i++)
-        s->child.fd[i] = i == 0 ? STK_FD_NULL : STK_FD_PIPE;
+        s->child.fd[i] = i == 0 ? fd[1] : STK_FD_PIPE;
     int rc = stk_slurm_start(&s->child, err);
+    close(fd[1]);
+    s->input = fd[0];
     if (rc) {
+        close(s->input);
         free(s);
         return rc;
     }
     *out = s;
     return 0;
+}
+
+void stk_slurm_stream_beat(struct stk_slurm_stream *s)
+{
+    if (s->input >= 0)
+        (void)send(s->input, "\n", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 /* Drops further errors when full. */
@@ -61,11 +78,27 @@ static int take_line(struct stk_slurm_stream *s, const char **line, size_t *len)
     return 1;
 }
 
+static void hang_up_input(struct stk_slurm_stream *s)
+{
+    if (s->input >= 0)
+        close(s->input);
+    s->input = -1;
+}
+
+static void end_within(struct stk_slurm_stream *s, double seconds)
+{
+    if (stk_child_wait_for(&s->child, seconds) == ETIMEDOUT) {
+        stk_child_kill(&s->child, SIGKILL);
+        (void)stk_child_wait(&s->child);
+    }
+}
+
 static int ended(struct stk_slurm_stream *s, struct stk_err *err)
 {
     struct stk_slurm_output out = {.err = s->errors};
     char words[240];
-    (void)stk_child_wait(&s->child);
+    hang_up_input(s);
+    end_within(s, PATIENCE_S);
     out.status = s->child.ending.status;
     if (out.status == 0 && !s->errors.len)
         return stk_err_set(err, STK_E_STOPPED, NULL, -1,
@@ -114,11 +147,9 @@ void stk_slurm_stream_close(struct stk_slurm_stream *s)
 {
     if (!s)
         return;
+    hang_up_input(s);
     stk_child_kill(&s->child, SIGTERM);
-    if (stk_child_wait_for(&s->child, PATIENCE_S) == ETIMEDOUT) {
-        stk_child_kill(&s->child, SIGKILL);
-        (void)stk_child_wait(&s->child);
-    }
+    end_within(s, PATIENCE_S);
     stk_child_hang_up(&s->child);
     stk_buf_release(&s->text);
     stk_buf_release(&s->errors);

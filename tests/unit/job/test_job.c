@@ -24,6 +24,9 @@ static struct stk_slurm_job job(struct stk_slurm_step *steps, size_t n)
     return (struct stk_slurm_job){.state = STK_SLURM_COMPLETED,
                                   .state_word = "COMPLETED",
                                   .label = "1",
+                                  .reason = "",
+                                  .nodelist = "n1",
+                                  .sources = STK_SLURM_BY_SACCT,
                                   .tasks = -1,
                                   .cpus_per_task = -1,
                                   .memory_per_cpu_bytes = -1,
@@ -133,6 +136,111 @@ static void time_is_never_more(void)
     CHECK_STR(lines(&j), "");
 }
 
+static struct stk_slurm_job killed_job(struct stk_slurm_step *s, enum stk_slurm_state state)
+{
+    struct stk_slurm_job j = job(s, 1);
+    j.state = state;
+    j.state_word = state == STK_SLURM_TIMEOUT ? "TIMEOUT" : "";
+    j.killed = s->killed = state > STK_SLURM_FAILED;
+    s->state = state;
+    return j;
+}
+
+static const struct stk_job_doubt *doubt(const struct stk_slurm_job *j, enum stk_job_figure figure)
+{
+    static struct stk_job_view v;
+    stk_job_judge(j, 5000, 300, &v);
+    return &v.doubt[figure];
+}
+
+/* Slurm counts next to no CPU time of a program that is killed with its script: the job would be
+ * called idle, and the next one get one CPU; or less memory than it was about to need. */
+static void killed_is_not_idle(void)
+{
+    static const enum stk_slurm_state ends[] = {STK_SLURM_FAILED,    STK_SLURM_CANCELLED,
+                                                STK_SLURM_TIMEOUT,   STK_SLURM_OUT_OF_MEMORY,
+                                                STK_SLURM_NODE_FAIL, STK_SLURM_PREEMPTED};
+    struct stk_job_view v;
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        struct stk_slurm_step s[] = {step("batch", 1000, 4600, 400)};
+        struct stk_slurm_job j = killed_job(s, ends[i]);
+        j.use.cpu_s = 0.002;
+        CHECK(!strstr(lines(&j), "cpus-per-task") && !strstr(lines(&j), "--ntasks"));
+        bool more = ends[i] == STK_SLURM_OUT_OF_MEMORY;
+        CHECK_INT(strstr(lines(&j), "--mem") != NULL, more);
+        if (ends[i] == STK_SLURM_FAILED) /* it ended by itself: it was idle */
+            continue;
+        CHECK_INT(doubt(&j, STK_JOB_CPU)->worth, STK_JOB_UNKNOWN);
+        stk_job_judge(&j, 5000, 300, &v);
+        CHECK(v.cpus_busy < 0 && v.use.cpu_s < 0 && v.use.memory_bytes > 0);
+        j.use.cpu_s = 1800; /* of srun's tasks, at least */
+        stk_job_judge(&j, 5000, 300, &v);
+        CHECK(v.doubt[STK_JOB_CPU].worth == STK_JOB_AT_LEAST && v.cpus_busy == 0.5);
+        CHECK(!strstr(lines(&j), "cpus-per-task"));
+    }
+}
+
+/* A step that was killed for memory in a job that went on: its next one would be killed, too. */
+static void a_step_killed_for_memory(void)
+{
+    struct stk_slurm_step s[] = {step("batch", 1000, 4600, 10), step("0", 1001, 2000, 5000)};
+    struct stk_slurm_job j = job(s, 2);
+    s[1].state = STK_SLURM_OUT_OF_MEMORY;
+    s[1].killed = true;
+    CHECK_STR(lines(&j), "--mem=8000M or --mem-per-cpu=2000M\n--time=01:15:00\n");
+    CHECK_INT(doubt(&j, STK_JOB_MEMORY)->worth, STK_JOB_AT_LEAST);
+    CHECK_INT(doubt(&j, STK_JOB_CPU)->worth, STK_JOB_AT_LEAST);
+    s[1].alloc.memory_bytes =
+        1000 * MIB; /* it had a part of the job's memory only: srun's option */
+    s[1].use.memory_bytes = s[1].use.task_memory_bytes = 1200 * MIB;
+    struct stk_job_view v;
+    (void)lines(&j);
+    stk_job_judge(&j, 5000, 300, &v);
+    CHECK_STR(v.note[0].line, "srun --mem=2000M");
+}
+
+/* The reason of a missing figure would be wrong: another user's job is not too short. */
+static void reasons(void)
+{
+    struct stk_slurm_step s[] = {step("batch", 1000, -1, 0)};
+    struct stk_slurm_job j = job(s, 0);
+    j.use = (struct stk_slurm_use){-1, -1, -1, -1, -1, -1, -1, -1};
+    j.state = STK_SLURM_RUNNING;
+    j.elapsed_s = 5;
+    j.others = true;
+    CHECK(strstr(doubt(&j, STK_JOB_MEMORY)->why, "another user"));
+    j.others = false;
+    CHECK(strstr(doubt(&j, STK_JOB_MEMORY)->why, "sstat"));
+    j.state = STK_SLURM_SUSPENDED;
+    CHECK(strstr(doubt(&j, STK_JOB_CPU)->why, "suspended"));
+    j.state = STK_SLURM_COMPLETED;
+    CHECK(strstr(doubt(&j, STK_JOB_MEMORY)->why, "too short"));
+    CHECK_STR(doubt(&j, STK_JOB_CPU)->why, "not recorded");
+    j.elapsed_s = 3600;
+    CHECK_STR(doubt(&j, STK_JOB_MEMORY)->why, "not recorded");
+    j.sources = STK_SLURM_BY_SCONTROL;
+    CHECK(strstr(doubt(&j, STK_JOB_MEMORY)->why, "accounting"));
+    j.state = STK_SLURM_CANCELLED; /* in the queue */
+    j.elapsed_s = 0;
+    j.nodelist = "";
+    CHECK(strstr(doubt(&j, STK_JOB_CPU)->why, "not run"));
+}
+
+/* A job that is held, or depends on another, would seem to wait for its turn. */
+static void not_eligible(void)
+{
+    struct stk_slurm_job j = job(NULL, 0);
+    struct stk_job_view v;
+    j.state = STK_SLURM_PENDING;
+    j.start = j.end = j.eligible = -1;
+    j.submit = 4900;
+    stk_job_judge(&j, 5000, 300, &v);
+    CHECK(v.wait_s < 0 && v.queued_s == 100);
+    j.eligible = 4950;
+    stk_job_judge(&j, 5000, 300, &v);
+    CHECK(v.wait_s == 50 && v.queued_s < 0);
+}
+
 int main(int argc, char **argv)
 {
     CHECK_BEGIN(argc, argv);
@@ -140,5 +248,9 @@ int main(int argc, char **argv)
     CHECK_RUN(memory_goes_with_cpus);
     CHECK_RUN(steps_side_by_side);
     CHECK_RUN(time_is_never_more);
+    CHECK_RUN(killed_is_not_idle);
+    CHECK_RUN(a_step_killed_for_memory);
+    CHECK_RUN(reasons);
+    CHECK_RUN(not_eligible);
     return CHECK_DONE();
 }
