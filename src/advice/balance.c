@@ -340,8 +340,9 @@ void stk_rule_slow_requests(struct advisor *ad)
         if (stk_ns(u->n.c[STK_C_MAX_READ_NS]) < stk_limits.slow_read_s)
             continue;
         /* Large requests may take long; these took long for their size. */
-        double due = stk_limits.slow_for_size *
-                     (ad->latency_s + (double)stk_size_edge[7] / ad->bandwidth_Bps);
+        const struct stk_storage *st = stk_advice_storage(ad, u);
+        double due =
+            stk_limits.slow_for_size * (st->latency_s + (double)stk_size_edge[7] / st->Bps);
         if (stk_ns(u->n.c[STK_C_MAX_READ_NS]) < due &&
             u->mean_read_bytes > (double)stk_size_edge[6])
             continue;

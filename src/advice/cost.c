@@ -1,7 +1,6 @@
 /*
  * cost.c - what I/O costs this job, from the profile's own numbers: how many seconds of the
- * run one second in a call costs, the latency of a small read, the bandwidth of large reads. Where
- * a profile does not show one, the limits table has an assumption, and findings say which was used.
+ * run one second in a call costs, and the storages it reads from (model.c).
  */
 #include <math.h>
 #include <stdlib.h>
@@ -36,19 +35,6 @@ enum reach stk_advice_reach_of(const struct stk_usage *u)
 }
 
 /* ---- seconds ---- */
-
-double stk_advice_read_s(const struct advisor *ad, enum reach reach, double bytes, double request)
-{
-    const struct advice_limits *l = &stk_limits;
-    double latency = ad->latency_s, Bps = ad->bandwidth_Bps;
-    if (!ad->latency_measured)
-        latency = reach == REACH_SHARED ? l->shared_latency_s : l->local_latency_s;
-    if (!ad->bandwidth_measured)
-        Bps = reach == REACH_SHARED   ? l->shared_Bps
-              : reach == REACH_MEMORY ? l->page_Bps
-                                      : l->local_Bps;
-    return bytes / Bps + bytes / request * latency;
-}
 
 double stk_advice_wall(const struct advisor *ad, double io_s)
 {
@@ -215,39 +201,25 @@ static void sum_units(struct advisor *ad, const struct unit_time *u, uint32_t n)
     ad->wall_per_io = sum > 0 ? ad->io_wall_s / sum : 0;
 }
 
-/* Below these, nothing is measured: the first few reads are cold, one stall takes 10 ms, and a
- * disk's own cache absorbs 16 MiB. */
-#define MEASURED_READS 20
-#define MEASURED_S     0.01
-#define MEASURED_BYTES (16.0 * MIB)
-
-/* Latency: the mean of reads up to 100 KiB, including their short transfer. Bandwidth: reads of 1
- * MiB or more. Reads in between include an unknown share of latency: they give a lower bound. */
-static void measure_storage(struct advisor *ad)
+const struct stk_storage *stk_advice_storage(const struct advisor *ad, const struct stk_usage *u)
 {
-    const struct stk_profile *p = ad->p;
-    double n = 0, s = 0, big_bytes = 0, big_s = 0, least_Bps = 0;
-    for (size_t i = 0; i < p->nrecs; i++) {
-        const struct stk_prof_rec *r = &p->rec[i];
-        double reads = (double)r->n.c[STK_C_READS], bytes = (double)r->n.c[STK_C_READ_BYTES];
-        double read_s = stk_ns(r->n.c[STK_C_READ_NS]);
-        if (!stk_api_moves(r->api) || reads < 1)
+    for (size_t i = 0; u && i < ad->nstorages; i++)
+        if (strcmp(ad->storage[i].fs, u->fs) == 0)
+            return &ad->storage[i];
+    return &ad->storage[0];
+}
+
+/* Files are sorted by time: the first storage is the one that matters most. */
+static void fit_storages(struct advisor *ad)
+{
+    for (size_t i = 0; i < ad->a->nfiles && ad->nstorages < STORAGES; i++) {
+        const struct stk_usage *u = &ad->a->file[i];
+        if (ad->nstorages && strcmp(stk_advice_storage(ad, u)->fs, u->fs) == 0)
             continue;
-        if (bytes / reads <= (double)stk_limits.small_read) {
-            n += reads;
-            s += read_s;
-        } else if (bytes / reads >= (double)stk_limits.unit_read) {
-            big_bytes += bytes;
-            big_s += read_s;
-        } else if (read_s > MEASURED_S && bytes >= MEASURED_BYTES) {
-            least_Bps = fmax(least_Bps, bytes / read_s);
-        }
+        ad->storage[ad->nstorages++] = stk_storage_fit(ad->a, u->fs, stk_advice_reach_of(u));
     }
-    ad->latency_measured = n >= MEASURED_READS && s > 0;
-    ad->latency_s = ad->latency_measured ? s / n : stk_limits.shared_latency_s;
-    ad->bandwidth_measured = big_s > MEASURED_S && big_bytes >= MEASURED_BYTES;
-    ad->bandwidth_Bps =
-        ad->bandwidth_measured ? big_bytes / big_s : fmax(stk_limits.shared_Bps, least_Bps);
+    if (!ad->nstorages)
+        ad->storage[ad->nstorages++] = stk_storage_fit(ad->a, "", REACH_SHARED);
 }
 
 uint64_t stk_advice_memory(const struct advisor *ad)
@@ -293,7 +265,7 @@ void stk_advice_costs(struct advisor *ad)
         sum_procs(ad, unit, u, more);
     else
         ad->nomem = true;
-    measure_storage(ad);
+    fit_storages(ad);
     free(unit);
     free(more);
     free(u);

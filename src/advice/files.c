@@ -76,9 +76,12 @@ static void small_files_in(struct advisor *ad, const struct stk_usage *u)
         stk_kind_stream(u) || stk_kind_model(u) || stk_kind_blocks(u))
         return;
     double old = u->read_s + u->meta_s;
-    double better =
-        stk_advice_read_s(ad, stk_advice_reach_of(u), bytes, (double)stk_limits.big_read);
-    double gain = stk_advice_wall(ad, old - better);
+    const struct stk_storage *st = stk_advice_storage(ad, u);
+    struct stk_work now = stk_work_of(u),
+                    packed = stk_work_read(st, bytes, (double)stk_limits.big_read);
+    packed.lanes = stk_limits.loader_lanes;
+    double saved = stk_model_saved_s(st, old, &now, &packed);
+    double gain = stk_advice_wall(ad, saved);
     enum reach reach = stk_advice_reach_of(u);
     /* Data in memory was put there: opening it is the only cost left. */
     if (reach == REACH_MEMORY ? !stk_advice_felt(ad, reach, gain) : !stk_advice_matters(ad, gain))
@@ -109,11 +112,10 @@ static void small_files_in(struct advisor *ad, const struct stk_usage *u)
             : "; --shuffle mixes them, so that readers do not meet one class after the other",
         stk_advice_in_python(ad) ? " MapDataset keeps your own decoding and your DataLoader." : "");
     pack_actions(ad, f, u);
-    stk_advice_gain(ad, f, gain, "%s in requests of %s take %s (%s, %s) instead of %s in calls.%s",
-                    stk_advice_size(ad, bytes), stk_advice_size(ad, (double)stk_limits.big_read),
-                    stk_advice_time(ad, better), stk_advice_rate(ad, ad->bandwidth_Bps),
-                    ad->bandwidth_measured ? "measured on its larger reads" : "assumed",
-                    stk_advice_time(ad, old), stk_advice_calls(ad));
+    stk_advice_gain(ad, f, gain,
+                    "%s in large requests, many at once, take %s instead of %s in calls, at %s.%s",
+                    stk_advice_size(ad, bytes), stk_advice_time(ad, old - saved),
+                    stk_advice_time(ad, old), stk_advice_pace(ad, st), stk_advice_calls(ad));
 }
 
 void stk_rule_many_small_files(struct advisor *ad)

@@ -13,10 +13,12 @@
 
 /* Read time that more readers would overlap: latency-bound reads always, whole files and large
  * requests only where the job spends much of its time in them (`much`). */
-static double parallel_read_s(const struct advisor *ad, bool much, const struct stk_usage **first)
+static double parallel_read_s(const struct advisor *ad, bool much, const struct stk_usage **first,
+                              struct stk_work *work)
 {
     double s = 0;
     *first = NULL;
+    *work = (struct stk_work){0};
     for (size_t i = 0; i < ad->a->nfiles; i++) {
         const struct stk_usage *u = &ad->a->file[i];
         bool small = stk_kind_request(u) < (double)stk_limits.unit_read && !stk_kind_whole(u) &&
@@ -26,6 +28,10 @@ static double parallel_read_s(const struct advisor *ad, bool much, const struct 
         if (!*first)
             *first = u;
         s += u->read_s + (stk_kind_whole(u) ? u->meta_s : 0);
+        struct stk_work w = stk_work_of(u);
+        if (!stk_kind_whole(u))
+            w.opens = w.asks = 0;
+        stk_work_add(work, &w);
     }
     return s;
 }
@@ -72,13 +78,14 @@ void stk_rule_read_parallelism(struct advisor *ad)
     bool few = ad->readers_per_rank < stk_limits.lone_reader ||
                (per_rank >= stk_limits.least_readers &&
                 ad->readers_per_rank <= stk_limits.reader_part * per_rank && cores_left(ad));
-    double wait = stk_advice_wall(ad, parallel_read_s(ad, false, &first));
+    struct stk_work work;
+    double wait = stk_advice_wall(ad, parallel_read_s(ad, false, &first, &work));
     double needed = stk_limits.exposed_share;
     if (stk_advice_share(ad, wait) < needed) {
         /* Large requests keep a storage target busy on their own: only a lone reader can gain, and
          * only where reading is a large share of the run. */
         few = ad->readers_per_rank < stk_limits.lone_reader;
-        wait = stk_advice_wall(ad, parallel_read_s(ad, true, &first));
+        wait = stk_advice_wall(ad, parallel_read_s(ad, true, &first, &work));
         needed = stk_limits.high_share;
     }
     if (!few || !first || stk_advice_share(ad, wait) < needed || !stk_advice_matters(ad, wait))
@@ -89,8 +96,9 @@ void stk_rule_read_parallelism(struct advisor *ad)
         return;
     double more = fmin(stk_limits.most_readers, stk_limits.reader_part * per_rank);
     more = fmax(stk_limits.least_readers, more);
-    double k = more / fmax(1, ad->readers_per_rank);
-    double gain = wait * (1 - 1 / k);
+    struct stk_work spread = work;
+    spread.lanes = more / fmax(1, ad->readers_per_rank);
+    double gain = stk_model_saved_s(stk_advice_storage(ad, first), wait, &work, &spread);
     if (!stk_advice_felt(ad, reach, gain))
         return;
     struct stk_finding *f = stk_advice_begin(ad, "read-parallelism", stk_advice_severity(ad, gain),
@@ -112,8 +120,8 @@ void stk_rule_read_parallelism(struct advisor *ad)
                                            .count = stk_whole(more + 0.5),
                                            .use = first->use});
     stk_advice_gain(ad, f, gain,
-                    "With %s readers instead of %.0f the waits overlap: %s of %s remain, as long "
-                    "as the storage can serve that many.",
+                    "With %s readers instead of %.0f the waits overlap, but not the transfers: %s "
+                    "of %s remain, as long as the storage can serve that many.",
                     n, fmax(1, ad->readers_per_rank), stk_advice_time(ad, wait - gain),
                     stk_advice_time(ad, wait));
 }
@@ -207,7 +215,7 @@ void stk_rule_decode_parallelism(struct advisor *ad)
 
 struct streams {
     double calls, bytes, s;
-    double calls_s; /* the part of s that larger buffers could save */
+    struct stk_work work;
     double most;
     const struct stk_usage *first;
 };
@@ -235,7 +243,11 @@ static struct streams sum_streams(const struct advisor *ad)
         }
         t.s += s;
         t.calls += calls;
-        t.calls_s += stk_kind_read_ahead(u) ? fmin(s, u->latency_p50_s * calls) : s;
+        struct stk_work w = stk_work_of(u);
+        w.opens = w.asks = 0;
+        w.requests += (double)u->n.c[STK_C_WRITES];
+        w.bytes += (double)u->n.c[STK_C_WRITE_BYTES];
+        stk_work_add(&t.work, &w);
         if (s > t.most) {
             t.most = s;
             t.first = u;
@@ -250,10 +262,9 @@ void stk_rule_stdio_heavy(struct advisor *ad)
     if (!t.first || t.calls < (double)stk_limits.least_calls ||
         t.bytes / t.calls > (double)stk_limits.stream_call)
         return;
-    /* The cost of the same bytes in large buffers; a call itself takes about 50 ns. */
-    double better =
-        stk_advice_read_s(ad, stk_advice_reach_of(t.first), t.bytes, (double)stk_limits.big_read);
-    better = fmax(better, t.s - t.calls_s);
+    const struct stk_storage *st = stk_advice_storage(ad, t.first);
+    struct stk_work large = stk_work_read(st, t.bytes, (double)stk_limits.big_read);
+    double better = t.s - stk_model_saved_s(st, t.s, &t.work, &large);
     double gain = stk_advice_wall(ad, t.s - better);
     if (!stk_advice_matters(ad, gain) ||
         stk_advice_share(ad, stk_advice_wall(ad, t.s)) < stk_limits.medium_share)
@@ -311,14 +322,32 @@ void stk_rule_seek_heavy(struct advisor *ad)
 
 /* ---- mmap-random ---- */
 
+/* Seconds of a fault: those of a small read from that storage. Without one: the time in which the
+ * process neither computed nor was in a call, unless an accelerator may have kept it waiting, or
+ * the faults may be those of its libraries. */
+static double fault_s(const struct advisor *ad, const struct stk_storage *st,
+                      const struct stk_prof_proc *q, bool far, bool *measured)
+{
+    double idle = q->end_s - q->start_s - q->cpu_s - q->io_union_s;
+    *measured = true;
+    if (st->latency_measured)
+        return st->latency_s;
+    if (far && q->cpu_s > 0 && idle > 0 && ad->a->gpu_util_mean < 0)
+        return fmin(idle / (double)q->major_faults, stk_limits.slow_fault_s);
+    *measured = false;
+    return st->latency_s;
+}
+
 void stk_rule_mmap_random(struct advisor *ad)
 {
     const struct stk_profile *p = ad->p;
-    double faults = 0, worst = 0;
+    double faults = 0;
     const struct stk_usage *u = NULL;
+    const struct stk_prof_proc *worst = p->nprocs ? &p->proc[0] : NULL;
     for (size_t i = 0; i < p->nprocs; i++) {
         faults += (double)p->proc[i].major_faults;
-        worst = fmax(worst, (double)p->proc[i].major_faults);
+        if (p->proc[i].major_faults > worst->major_faults)
+            worst = &p->proc[i];
     }
     for (size_t i = 0; i < ad->a->nfiles; i++) {
         const struct stk_usage *f = &ad->a->file[i];
@@ -329,8 +358,14 @@ void stk_rule_mmap_random(struct advisor *ad)
         faults < (double)stk_limits.least_faults)
         return;
     enum reach reach = stk_advice_reach_of(u);
-    double each = reach == REACH_SHARED ? stk_limits.shared_latency_s : stk_limits.local_latency_s;
-    double gain = fmin(worst * each, ad->run_s) * stk_limits.faults_saved;
+    const struct stk_storage *st = stk_advice_storage(ad, u);
+    bool measured;
+    double each = fault_s(ad, st, worst, reach == REACH_SHARED, &measured),
+           n = (double)worst->major_faults;
+    double size = fmax((double)u->size_bytes, (double)u->n.c[STK_C_MAX_OFFSET]);
+    size = fmin((double)u->n.c[STK_C_MMAP_BYTES], size > 0 ? size : INFINITY);
+    struct stk_work whole = stk_work_read(st, size, (double)stk_limits.big_read);
+    double gain = fmin(n * each, ad->run_s) - stk_model_s(st, &whole);
     /* A program that starts with a cold page cache also waits for its libraries. */
     if (!stk_advice_felt(ad, reach, gain))
         return;
@@ -351,7 +386,9 @@ void stk_rule_mmap_random(struct advisor *ad)
     stk_advice_act_all(
         ad, f, (struct stk_action){.kind = STK_ACT_WARM_UP, .bytes = u->n.c[STK_C_MMAP_BYTES]});
     stk_advice_gain(ad, f, gain,
-                    "%s faults in the process with the most, at %s each (assumed for this kind of "
-                    "file system).",
-                    stk_advice_count(ad, worst), stk_advice_time(ad, each));
+                    "%s faults in the process with the most, at %s each (%s), become large reads "
+                    "that take %s.",
+                    stk_advice_count(ad, n), stk_advice_time(ad, each),
+                    measured ? "measured" : "assumed for this kind of file system",
+                    stk_advice_time(ad, stk_model_s(st, &whole)));
 }

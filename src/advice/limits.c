@@ -87,8 +87,6 @@ const struct advice_limits stk_limits = {
     .least_readers = 4,
     .most_readers = 16,
     .meta_share = 0.05,
-    .meta_saved = 0.8,   /* of calls whose answers are kept, or that a list replaces */
-    .faults_saved = 0.9, /* of the faults, if the file is read in first */
     .memory_share = 0.5, /* of a node's, for data: the program needs the rest */
     .keep_share = 0.25,  /* of a node's, for data a program keeps beside its own */
     .spare = 1.1,        /* a disk is never filled to the last byte */
@@ -151,4 +149,12 @@ const struct advice_limits stk_limits = {
     .feed_workers = 8,
     .ahead_batches = 32,
     .ahead_bytes = 64u << 20,
+    /* For the model. Linux reads a file in order 128 KiB at a time, and requests the next part
+     * while the program reads the current one: two parts per latency. A batch, if the program marks
+     * no steps. stoker's loader keeps at least 16 reads in flight. */
+    .window = 256u << 10,
+    .batch = 32,
+    .page = 4096,
+    .loader_lanes = 16,
+    .slow_fault_s = 20e-3, /* a page from a disk that seeks, with others in front of it */
 };

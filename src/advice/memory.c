@@ -13,7 +13,7 @@
 
 struct working_set {
     double distinct, size, node_bytes, read_bytes, reads, read_s, meta_s, random, of_ranks;
-    double meta_calls, files; /* files: in the part of one node */
+    double files; /* in the part of one node */
     const struct stk_usage *first;
     size_t nfiles;
 };
@@ -37,7 +37,6 @@ static struct working_set sum_shared(const struct advisor *ad)
         w.random += u->random * (double)u->n.c[STK_C_READS];
         w.read_s += u->read_s;
         w.meta_s += u->meta_s;
-        w.meta_calls += (double)(u->n.c[STK_C_OPENS] + u->n.c[STK_C_CLOSES] + u->n.c[STK_C_STATS]);
         w.files += (double)u->files_read;
     }
     w.node_bytes = fmin(w.distinct, fmax(w.of_ranks / ad->nodes, w.distinct / ad->nodes));
@@ -120,15 +119,15 @@ static void stage_finding(struct advisor *ad, const struct working_set *w, const
                                        .count = ad->nodes,
                                        .bytes = stk_whole(w->node_bytes)});
     stk_advice_gain(ad, f, gain,
-                    "Copying %s%s takes %s at %s (%s), reading it there %s; the reads now cost %s "
-                    "of the run.%s",
+                    "Copying %s%s takes %s at %s, reading it there %s; the reads now cost %s of "
+                    "the run.%s",
                     stk_advice_size(ad, w->node_bytes),
                     w->files > 1.5 ? stk_advice_text(ad, " (and opening %s files, one by one)",
                                                      stk_advice_count(ad, w->files))
                                    : "",
-                    stk_advice_time(ad, copy), stk_advice_rate(ad, ad->bandwidth_Bps),
-                    ad->bandwidth_measured ? "measured" : "assumed", stk_advice_time(ad, local),
-                    stk_advice_time(ad, now),
+                    stk_advice_time(ad, copy),
+                    stk_advice_pace(ad, stk_advice_storage(ad, w->first)),
+                    stk_advice_time(ad, local), stk_advice_time(ad, now),
                     stk_advice_matters(ad, gain)
                         ? ""
                         : stk_advice_text(ad,
@@ -149,10 +148,12 @@ void stk_rule_stage_to_node(struct advisor *ad)
     if (!(again || random) || !place)
         return;
     const struct advice_limits *l = &stk_limits;
-    /* cp opens, stats and closes one file after another, which costs what it cost the program. */
-    double copy = w.node_bytes / ad->bandwidth_Bps;
-    if (w.meta_calls > 0)
-        copy += w.files * (3 * w.meta_s / w.meta_calls + (w.files > 1 ? ad->latency_s : 0));
+    /* cp stats and opens one file after another, and reads each of them in order. */
+    const struct stk_storage *st = stk_advice_storage(ad, w.first);
+    struct stk_work cp = stk_work_read(st, w.node_bytes, st->window);
+    cp.opens = cp.asks = w.files;
+    cp.requests = fmax(cp.requests, w.files);
+    double copy = stk_model_s(st, &cp);
     double local = stk_advice_wall(ad, w.read_bytes / (memory ? l->page_Bps : l->local_Bps) +
                                            w.reads * l->deep_read_s);
     /* The copy is made once, and a profile is often a short piece of a training: what counts is the
@@ -244,12 +245,12 @@ static bool fits_each_rank(const struct advisor *ad, const struct stk_usage *u)
  * would be loaded once per sample. */
 static double loading_s(const struct advisor *ad, const struct stk_usage *u, double whole)
 {
+    const struct stk_storage *st = stk_advice_storage(ad, u);
     double loads = fmax(fmax(1, u->procs), (double)u->n.c[STK_C_OPENS]);
-    double s =
-        loads * stk_advice_read_s(ad, stk_advice_reach_of(u), whole, (double)stk_limits.big_read);
-    if (stk_kind_read_ahead(u)) /* the bytes arrive no faster than before */
-        s = fmax(s, whole * stk_per(u->read_s, u->n.c[STK_C_READ_BYTES]));
-    return s;
+    struct stk_work now = stk_work_of(u);
+    struct stk_work load = stk_work_read(st, loads * whole, (double)stk_limits.big_read);
+    now.opens = now.asks = 0;
+    return u->read_s - stk_model_saved_s(st, u->read_s, &now, &load);
 }
 
 static double whole_size(const struct stk_usage *u)
@@ -344,6 +345,16 @@ static bool is_reread(const struct advisor *ad, const struct stk_usage *u)
            !stk_advice_said(ad, "random-reads", u->name);
 }
 
+/* Seconds in calls that one read of the whole file per process saves. */
+static double kept_s(const struct advisor *ad, const struct stk_usage *u, double size)
+{
+    const struct stk_storage *st = stk_advice_storage(ad, u);
+    struct stk_work now = stk_work_of(u);
+    struct stk_work once = stk_work_read(st, fmax(1, u->procs) * size, (double)stk_limits.big_read);
+    now.opens = now.asks = 0;
+    return stk_model_saved_s(st, u->read_s, &now, &once);
+}
+
 void stk_rule_reread_small_file(struct advisor *ad)
 {
     const struct stk_usage *worst = NULL;
@@ -354,9 +365,9 @@ void stk_rule_reread_small_file(struct advisor *ad)
         const struct stk_usage *u = &ad->a->file[i];
         if (!is_reread(ad, u))
             continue;
-        size += fmax((double)u->size_bytes, (double)u->distinct_bytes);
+        size += whole_size(u);
         worst = worst ? worst : u;
-        saved += u->read_s * (1 - 1 / reread_by_rank(u));
+        saved += kept_s(ad, u, whole_size(u));
         n++;
     }
     double gain = stk_advice_wall(ad, saved);
@@ -373,7 +384,8 @@ void stk_rule_reread_small_file(struct advisor *ad)
                    stk_advice_size(ad, (double)worst->distinct_bytes));
     if (n > 1)
         stk_advice_say(ad, f, "%s more files are like it.", stk_advice_count(ad, (double)(n - 1)));
-    stk_advice_say(ad, f, "Reading it again took %s.", stk_advice_time(ad, saved));
+    stk_advice_say(ad, f, "Reading it in this way took %s longer than once, as a whole.",
+                   stk_advice_time(ad, saved));
     stk_advice_number(ad, f, "reread", worst->reread, "ratio");
     stk_advice_number(ad, f, "distinct_bytes", (double)worst->distinct_bytes, "bytes");
     stk_advice_number(ad, f, "again_s", saved, "s");
@@ -384,8 +396,10 @@ void stk_rule_reread_small_file(struct advisor *ad)
     stk_advice_act_all(ad, f,
                        (struct stk_action){
                            .kind = STK_ACT_KEEP_DATA, .bytes = stk_whole(size), .use = worst->use});
-    stk_advice_gain(ad, f, gain, "All but the first of %.1f times: %s in calls.%s", worst->reread,
-                    stk_advice_time(ad, saved), stk_advice_calls(ad));
+    stk_advice_gain(ad, f, gain,
+                    "One read of the whole instead of %.1f: %s less in calls, at %s.%s",
+                    worst->reread, stk_advice_time(ad, saved),
+                    stk_advice_pace(ad, stk_advice_storage(ad, worst)), stk_advice_calls(ad));
 }
 
 /* ---- stats-file-reread ---- */

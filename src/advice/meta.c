@@ -35,6 +35,49 @@ static void reopened_actions(struct advisor *ad, struct stk_finding *f, const st
                                            .use = u->use});
 }
 
+/* Requests with a start of their own: a header that is read at every open counts once. */
+static double distinct_requests(const struct advisor *ad, const struct stk_usage *u)
+{
+    struct stk_cover all = {0};
+    for (size_t i = u->rec_from; i < u->rec_to; i++)
+        if (stk_api_moves(ad->p->rec[i].api))
+            stk_cover_add(&all, &ad->p->rec[i].read);
+    return stk_cover_requests(&all);
+}
+
+/*
+ * The file stays open, or its content in memory. Then headers are read once; each sample takes a
+ * request of its own, unless memory has the page. As many of the distinct requests reach storage as
+ * of all.
+ */
+static struct stk_work kept_open(const struct advisor *ad, const struct stk_usage *u,
+                                 const struct stk_work *now)
+{
+    double once = fmax(1, u->procs) / fmax(1, now->opens), reads = (double)u->n.c[STK_C_READS];
+    struct stk_work w = *now;
+    w.opens *= once;
+    w.asks *= once;
+    if (stk_kind_again(u)) {
+        w.requests *= once;
+        w.bytes *= once;
+        w.memory_s = 0;
+        return w;
+    }
+    double samples = fmin(now->opens, (double)u->distinct_bytes / (double)stk_limits.page);
+    double others = distinct_requests(ad, u) * now->requests / fmax(1, reads);
+    w.requests = fmin(now->requests, fmax(samples, others));
+    w.bytes = fmin(now->bytes, fmax((double)u->distinct_bytes, samples * (double)stk_limits.page));
+    return w;
+}
+
+/* Seconds in calls that this saves. */
+static double reopened_s(const struct advisor *ad, const struct stk_usage *u)
+{
+    const struct stk_storage *st = stk_advice_storage(ad, u);
+    struct stk_work now = stk_work_of(u), kept = kept_open(ad, u, &now);
+    return stk_model_saved_s(st, u->meta_s + u->read_s, &now, &kept);
+}
+
 void stk_rule_open_per_sample(struct advisor *ad)
 {
     double saved = 0;
@@ -42,11 +85,10 @@ void stk_rule_open_per_sample(struct advisor *ad)
     const struct stk_usage *worst = NULL;
     for (size_t i = 0; i < ad->a->nfiles; i++) {
         const struct stk_usage *u = &ad->a->file[i];
-        double each = stk_per((double)u->n.c[STK_C_OPENS], u->procs ? u->procs : 1);
         if (!is_reopened(u))
             continue;
         worst = worst ? worst : u;
-        saved += (u->meta_s + (stk_kind_again(u) ? u->read_s : 0)) * (1 - 1 / each);
+        saved += reopened_s(ad, u);
         n++;
     }
     double gain = stk_advice_wall(ad, saved);
@@ -63,7 +105,8 @@ void stk_rule_open_per_sample(struct advisor *ad)
                    stk_advice_size(ad, stk_per((double)c[STK_C_READ_BYTES], c[STK_C_OPENS])),
                    n > 1 ? stk_advice_text(ad, " %zu more are like it.", n - 1) : "");
     stk_advice_say(ad, f, "%s took %s.",
-                   stk_kind_again(worst) ? "Opening, reading and closing" : "Opening and closing",
+                   stk_kind_again(worst) ? "Opening, reading and closing"
+                                         : "Opening it, and reading its headers again,",
                    stk_advice_time(ad, saved));
     stk_advice_number(ad, f, "opens", (double)c[STK_C_OPENS], "count");
     stk_advice_number(ad, f, "meta_s", saved, "s");
@@ -71,8 +114,11 @@ void stk_rule_open_per_sample(struct advisor *ad)
         if (is_reopened(&ad->a->file[i]))
             stk_advice_path(ad, f, ad->a->file[i].name);
     reopened_actions(ad, f, worst);
-    stk_advice_gain(ad, f, gain, "All but the first open of each process: %s in calls.%s",
-                    stk_advice_time(ad, saved), stk_advice_calls(ad));
+    stk_advice_gain(ad, f, gain,
+                    "All but the first open of each process, and what is read again at each: %s in "
+                    "calls, at %s.%s",
+                    stk_advice_time(ad, saved), stk_advice_pace(ad, stk_advice_storage(ad, worst)),
+                    stk_advice_calls(ad));
 }
 
 /* ---- metadata-load ---- */
@@ -85,6 +131,7 @@ static double meta_calls(const struct stk_usage *u)
 struct asked {               /* time of calls that move no data */
     double said_s;           /* explained by other findings, or not caused by a dataset */
     double few_s, few_calls; /* of individual files that are asked for repeatedly */
+    double few_procs;        /* processes that ask, added up over these files */
     size_t few;
 };
 
@@ -103,6 +150,7 @@ static struct asked sum_asked(const struct advisor *ad)
         } else if (!u->file->group && calls >= (double)stk_limits.least_opens) {
             m.few_s += u->meta_s;
             m.few_calls += calls;
+            m.few_procs += fmax(1, u->procs);
             m.few++;
         }
     }
@@ -116,6 +164,11 @@ static void asked_paths(struct advisor *ad, struct stk_finding *f, bool few)
             stk_advice_path(ad, f, ad->a->file[i].name);
     for (size_t i = 0; !few && i < ad->a->ndirs && i < 3; i++)
         stk_advice_path(ad, f, ad->a->dir[i].name);
+}
+
+static bool writes_many(const struct stk_usage *j)
+{
+    return j->files_written >= stk_limits.least_files && j->files_written > j->files_read;
 }
 
 static const char *asked_actions(struct advisor *ad, struct stk_finding *f, const struct asked *m,
@@ -140,7 +193,7 @@ static const char *asked_actions(struct advisor *ad, struct stk_finding *f, cons
         stk_advice_act_all(ad, f, (struct stk_action){.kind = STK_ACT_KEEP_STAT});
         return "the answers are kept";
     }
-    if (j->files_written >= stk_limits.least_files && j->files_written > j->files_read) {
+    if (writes_many(j)) {
         stk_advice_do(ad, f,
                       "Write fewer, larger files: many results in one (records, HDF5, tar), or "
                       "write them to the node's own disk and move them as one archive.");
@@ -154,6 +207,28 @@ static const char *asked_actions(struct advisor *ad, struct stk_finding *f, cons
     if (f->npaths)
         stk_advice_act_all(ad, f, (struct stk_action){.kind = STK_ACT_LIST_ONCE});
     return "a list is read in one request, the opens remain";
+}
+
+#define TAR_PIECE 10240.0 /* tar writes so many bytes at a time, and pads each file to 512 */
+
+/* Seconds in calls that the remedy saves. Answers that are kept: all but one call per process and
+ * file. A list: all but the opens. An archive: all but the calls of one file, and most writes. */
+static double asked_saved_s(const struct advisor *ad, const struct asked *m, bool few)
+{
+    const struct stk_usage *j = &ad->a->job;
+    double left = j->meta_s - m->said_s, files = (double)j->files_written;
+    if (few)
+        return m->few_s * (1 - fmin(1, m->few_procs / m->few_calls));
+    if (writes_many(j)) {
+        double writes = ((double)j->n.c[STK_C_WRITE_BYTES] + 1024 * files) / TAR_PIECE;
+        return left * (1 - 1 / files) +
+               j->write_s * (1 - fmin(1, stk_per(writes, j->n.c[STK_C_WRITES])));
+    }
+    struct stk_work now = stk_work_of(j), listed;
+    now.requests = now.bytes = now.memory_s = 0;
+    listed = now;
+    listed.asks = 0;
+    return stk_model_saved_s(stk_advice_storage(ad, j), left, &now, &listed);
 }
 
 void stk_rule_metadata_load(struct advisor *ad)
@@ -189,6 +264,8 @@ void stk_rule_metadata_load(struct advisor *ad)
     stk_advice_number(ad, f, "meta_s", j->meta_s, "s");
     asked_paths(ad, f, few);
     const char *why = asked_actions(ad, f, &m, few);
-    stk_advice_gain(ad, f, stk_limits.meta_saved * left, "%s of %s: %s.",
-                    stk_advice_percent(ad, stk_limits.meta_saved), stk_advice_time(ad, left), why);
+    double saved = asked_saved_s(ad, &m, few);
+    stk_advice_gain(ad, f, stk_advice_wall(ad, saved), "%s less in calls: %s, at %s.%s",
+                    stk_advice_time(ad, saved), why, stk_advice_pace(ad, stk_advice_storage(ad, j)),
+                    stk_advice_calls(ad));
 }

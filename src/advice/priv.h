@@ -6,6 +6,7 @@
 #define STK_ADVICE_PRIV_H
 
 #include "advice/advice.h"
+#include "advice/model.h"
 
 #define MIB (1u << 20)
 
@@ -23,7 +24,7 @@ struct advice_limits {
     double few_ranks, busy_rank, alone;
     double busy, ahead, busy_decode, cpu_part, idle_cores, lone_reader, reader_part, decode_part;
     double least_readers, most_readers;
-    double meta_share, meta_saved, faults_saved;
+    double meta_share;
     double memory_share, keep_share, spare, copy_pays;
     uint64_t assumed_memory, assumed_disk;
     double local_Bps, shared_Bps, page_Bps;
@@ -38,11 +39,12 @@ struct advice_limits {
     double seen, far_from_mean, kept_again, piece, many_fail;
     double stripe_over, stripe_under, stripe_parts, stripe_ranks;
     uint64_t spread, ahead_workers, feed_workers, ahead_batches, ahead_bytes;
+    uint64_t window, batch, page;
+    double loader_lanes, slow_fault_s;
 };
 extern const struct advice_limits stk_limits;
 
-/* How far away a file is. */
-enum reach { REACH_UNKNOWN, REACH_LOCAL, REACH_MEMORY, REACH_SHARED };
+#define STORAGES 8 /* file systems with numbers of their own, most time first */
 
 struct advisor {
     const struct stk_analysis *a;
@@ -63,11 +65,10 @@ struct advisor {
     uint32_t workers;      /* those that read, over all ranks */
     double readers_per_rank;
     double cores_used;    /* CPU time / run time, -1: unknown */
-    double latency_s;     /* of a small read */
-    double bandwidth_Bps; /* of one stream of large reads */
-    bool latency_measured, bandwidth_measured;
     uint64_t node_memory; /* of the smallest node; 0: unknown */
     uint32_t blind;       /* processes with io_uring or kernel AIO of which no transfer was seen */
+    struct stk_storage storage[STORAGES];
+    size_t nstorages; /* at least 1 */
 };
 
 struct rule {
@@ -83,9 +84,8 @@ uint64_t stk_advice_memory(const struct advisor *ad); /* of a node, or the assum
 enum reach stk_advice_reach_of(const struct stk_usage *u);
 /* Whether the owner of its files chooses their stripes. */
 bool stk_advice_stripes(const struct stk_usage *u);
-/* Seconds a thread needs to read that many bytes in requests of `request` bytes from this
- * storage. */
-double stk_advice_read_s(const struct advisor *ad, enum reach reach, double bytes, double request);
+/* The storage its files lie on. */
+const struct stk_storage *stk_advice_storage(const struct advisor *ad, const struct stk_usage *u);
 /* Converts seconds in calls to seconds of the run. */
 double stk_advice_wall(const struct advisor *ad, double io_s);
 double stk_advice_share(const struct advisor *ad, double wall_s); /* of the run */
@@ -124,6 +124,8 @@ const char *stk_advice_percent(struct advisor *ad, double share);  /* "6.2 %" */
 const char *stk_advice_show(struct advisor *ad, const char *path); /* safe on a terminal */
 const char *stk_advice_text(struct advisor *ad, const char *fmt, ...) STK_PRINTF(2, 3);
 
+/* The numbers of a storage and whether they were measured: "1.0 ms per request (measured), …" */
+const char *stk_advice_pace(struct advisor *ad, const struct stk_storage *st);
 /* How seconds in calls become seconds of the run: a sentence with a leading space, or "". */
 const char *stk_advice_calls(struct advisor *ad);
 const char *stk_advice_parent(struct advisor *ad, const char *path); /* its directory */

@@ -10,8 +10,8 @@
 /* Sums over those files of one format that a rule covers. */
 struct tally {
     const char *format;
-    double reads, bytes, read_s, meta_s, files, consec, random, jumps;
-    double calls_s;                /* the part of read_s that larger requests could save */
+    double reads, bytes, distinct, read_s, meta_s, files, consec, random, jumps;
+    struct stk_work work;
     const struct stk_usage *first; /* most time */
     size_t nfiles;
     double size;
@@ -21,9 +21,11 @@ static void tally_add(struct tally *t, const struct stk_usage *u)
 {
     t->reads += (double)u->n.c[STK_C_READS];
     t->bytes += (double)u->n.c[STK_C_READ_BYTES];
+    t->distinct += (double)u->distinct_bytes;
     t->read_s += u->read_s;
-    t->calls_s +=
-        stk_kind_read_ahead(u) ? u->latency_p50_s * (double)u->n.c[STK_C_READS] : u->read_s;
+    struct stk_work reads = stk_work_of(u);
+    reads.opens = reads.asks = 0;
+    stk_work_add(&t->work, &reads);
     t->meta_s += u->meta_s;
     t->files += (double)u->files_read;
     t->consec += u->consec * (double)u->n.c[STK_C_READS];
@@ -150,15 +152,45 @@ static void small_reads_actions(struct advisor *ad, struct stk_finding *f, const
         stk_advice_act(ad, f, pack);
 }
 
+/* A batch, by the steps that the program marks. */
+static double batch_of(const struct advisor *ad, const struct tally *t)
+{
+    const struct stk_steps *s = &ad->a->steps;
+    return s->marked && s->count ? fmax(1, t->reads / (double)s->count) : (double)stk_limits.batch;
+}
+
+/* Seconds in calls that the remedy saves, and those that reading everything in order would. */
+static double merged_s(const struct advisor *ad, const struct tally *t, double *ideal_s)
+{
+    const struct stk_storage *st = stk_advice_storage(ad, t->first);
+    struct stk_work large = stk_work_read(st, t->bytes, (double)stk_limits.big_read);
+    bool strides = few_strides(t->first); /* all pieces of a part have neighbours */
+    *ideal_s = stk_model_saved_s(st, t->read_s, &t->work, &large);
+    if (strides || (!is_random(ad, t->first) && t->random < stk_limits.random * t->reads))
+        return *ideal_s;
+    if (t->first->use->batch_read) /* a list of rows is still one request per row */
+        return 0;
+    struct stk_work sorted = stk_work_sorted(st, t->work, fmax(t->size, t->bytes), batch_of(ad, t));
+    return stk_model_saved_s(st, t->read_s, &t->work, &sorted);
+}
+
+/* Seconds of the run that an interpreter needs for the calls themselves, if a buffer replaces
+ * them. Reads from storage are so long that this is part of the noise. */
+static double call_costs_s(const struct advisor *ad, const struct tally *t)
+{
+    if (!stk_advice_in_python(ad) || t->consec < stk_limits.consecutive * t->reads)
+        return 0;
+    return stk_advice_wall(ad, (t->reads - t->work.requests) * stk_limits.call_s);
+}
+
 static void small_reads_of(struct advisor *ad, const char *format)
 {
     struct tally t = tally_format(ad, format, is_small);
     if (t.reads < (double)stk_limits.least_reads)
         return;
-    enum reach reach = stk_advice_reach_of(t.first);
-    double better = stk_advice_read_s(ad, reach, t.bytes, (double)stk_limits.big_read);
-    double gain = stk_advice_wall(ad, fmin(t.read_s - better, t.calls_s));
-    if (!stk_advice_matters(ad, gain))
+    double ideal_s, saved_s = merged_s(ad, &t, &ideal_s);
+    double gain = stk_advice_wall(ad, saved_s) + call_costs_s(ad, &t);
+    if (!stk_advice_matters(ad, fmax(gain, stk_advice_wall(ad, ideal_s))))
         return;
     struct stk_finding *f = stk_advice_begin(ad, "small-reads", stk_advice_severity(ad, gain),
                                              "reads of %s instead of megabytes",
@@ -178,14 +210,11 @@ static void small_reads_of(struct advisor *ad, const char *format)
     name_files(ad, f, format, is_small);
     small_reads_actions(ad, f, &t);
     stk_advice_gain(
-        ad, f, gain,
-        "%s in requests of %s: %s of latency each (%s) and %s (%s) make %s instead of "
-        "%s in calls.%s",
-        stk_advice_size(ad, t.bytes), stk_advice_size(ad, (double)stk_limits.big_read),
-        stk_advice_time(ad, ad->latency_s), ad->latency_measured ? "measured" : "assumed",
-        stk_advice_rate(ad, ad->bandwidth_Bps),
-        ad->bandwidth_measured ? "measured on its larger reads" : "assumed",
-        stk_advice_time(ad, better), stk_advice_time(ad, t.read_s), stk_advice_calls(ad));
+        ad, f, gain, "%s take %s instead of %s in calls, at %s.%s%s", stk_advice_size(ad, t.bytes),
+        stk_advice_time(ad, t.read_s - saved_s), stk_advice_time(ad, t.read_s),
+        stk_advice_pace(ad, stk_advice_storage(ad, t.first)),
+        saved_s < ideal_s ? " In random order, few requests of a batch have neighbours." : "",
+        stk_advice_calls(ad));
 }
 
 void stk_rule_small_reads(struct advisor *ad)
@@ -219,6 +248,20 @@ static void random_actions(struct advisor *ad, struct stk_finding *f, const stru
         stk_advice_act_all(ad, f, (struct stk_action){.kind = STK_ACT_SORT_READS});
 }
 
+/* Seconds in calls that the action saves: a loader reads blocks, many at once; sorting merges. */
+static double ordered_s(const struct advisor *ad, const struct tally *t, double *ideal_s)
+{
+    const struct stk_storage *st = stk_advice_storage(ad, t->first);
+    /* Once per epoch: a library that reads more than the sample at each jump does not count. */
+    double bytes = fmin(t->bytes, t->distinct * fmax(1, (double)ad->a->nepochs));
+    struct stk_work w = stk_work_read(st, bytes, (double)stk_limits.big_read);
+    w.lanes = stk_limits.loader_lanes;
+    *ideal_s = stk_model_saved_s(st, t->read_s, &t->work, &w);
+    if (!stk_kind_packable(t->first))
+        w = stk_work_sorted(st, t->work, fmax(t->size, t->bytes), batch_of(ad, t));
+    return stk_model_saved_s(st, t->read_s, &t->work, &w);
+}
+
 static void random_reads_of(struct advisor *ad, const char *format)
 {
     struct tally t = tally_format(ad, format, is_random);
@@ -226,10 +269,9 @@ static void random_reads_of(struct advisor *ad, const char *format)
         t.jumps < stk_limits.random * (double)stk_limits.least_reads)
         return;
     enum reach reach = stk_advice_reach_of(t.first);
-    double better = stk_advice_read_s(ad, reach, t.bytes, (double)stk_limits.big_read);
-    double gain = stk_advice_wall(ad, t.read_s - better);
+    double ideal_s, saved_s = ordered_s(ad, &t, &ideal_s), gain = stk_advice_wall(ad, saved_s);
     /* In the page cache, no order is worse than another. */
-    if (!stk_advice_felt(ad, reach, gain))
+    if (!stk_advice_felt(ad, reach, stk_advice_wall(ad, ideal_s)))
         return;
     struct stk_finding *f = stk_advice_begin(ad, "random-reads", stk_advice_severity(ad, gain),
                                              "small reads in random order");
@@ -247,10 +289,11 @@ static void random_reads_of(struct advisor *ad, const char *format)
     stk_advice_number(ad, f, "read_s", t.read_s, "s");
     name_files(ad, f, format, is_random);
     random_actions(ad, f, &t, reach);
-    stk_advice_gain(ad, f, gain,
-                    "The same %s in large sequential reads would take %s in calls instead of %s.%s",
-                    stk_advice_size(ad, t.bytes), stk_advice_time(ad, better),
-                    stk_advice_time(ad, t.read_s), stk_advice_calls(ad));
+    stk_advice_gain(ad, f, gain, "%s would take %s in calls instead of %s, at %s.%s",
+                    stk_kind_packable(t.first) ? "The same samples in blocks, many at once,"
+                                               : "Sorted batches, with neighbours read together,",
+                    stk_advice_time(ad, t.read_s - saved_s), stk_advice_time(ad, t.read_s),
+                    stk_advice_pace(ad, stk_advice_storage(ad, t.first)), stk_advice_calls(ad));
 }
 
 void stk_rule_random_reads(struct advisor *ad)

@@ -75,7 +75,10 @@ void stk_rule_csv_to_records(struct advisor *ad)
     double span = through ? stk_advice_wall(ad, t.read_s) : t.parse_s;
     if (!pieces && stk_advice_share(ad, span) < stk_limits.medium_share)
         return;
-    double better = t.bytes / ad->bandwidth_Bps / ad->ranks, gain = fmax(0, span - better);
+    const struct stk_storage *st = stk_advice_storage(ad, t.first);
+    struct stk_work records = stk_work_read(st, t.bytes, (double)stk_limits.big_read);
+    records.lanes = stk_limits.loader_lanes;
+    double better = stk_model_s(st, &records) / ad->ranks, gain = fmax(0, span - better);
     if (!pieces && !stk_advice_matters(ad, gain))
         return;
     const char *path = t.first->name;

@@ -190,6 +190,8 @@ void stk_advice_gain(struct advisor *ad, struct stk_finding *f, double seconds, 
     if (f->sentence) {
         /* A gain is at most the run; a NaN is no gain. */
         f->gain_s = seconds > 0 ? seconds < ad->run_s ? seconds : ad->run_s : 0;
+        if (f->gain_s > 0) /* so that the order by severity is the order by gain */
+            f->severity = stk_advice_severity(ad, f->gain_s);
         f->gain_why = vtext(ad, fmt, args);
     }
     va_end(args);
@@ -288,6 +290,13 @@ bool stk_advice_said(const struct advisor *ad, const char *id, const char *path)
                 return true;
     }
     return false;
+}
+
+const char *stk_advice_pace(struct advisor *ad, const struct stk_storage *st)
+{
+    return stk_advice_text(ad, "%s per request (%s), %s (%s)", stk_advice_time(ad, st->latency_s),
+                           st->latency_measured ? "measured" : "assumed",
+                           stk_advice_rate(ad, st->Bps), st->Bps_measured ? "measured" : "assumed");
 }
 
 const char *stk_advice_calls(struct advisor *ad)

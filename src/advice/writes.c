@@ -63,6 +63,21 @@ static double longest_save(struct advisor *ad)
     return fmin(longest, ad->run_s);
 }
 
+/* Seconds of the run after the last checkpoint; INFINITY: unknown. */
+static double after_last_save(const struct advisor *ad)
+{
+    double at = 0;
+    for (size_t i = 0; i < ad->a->nfiles; i++) {
+        const struct stk_usage *u = &ad->a->file[i];
+        for (size_t r = u->rec_from; is_checkpoint(u) && r < u->rec_to; r++) {
+            const struct stk_prof_rec *rec = &ad->p->rec[r];
+            if (rec->proc < ad->p->nprocs && rec->n.c[STK_C_LAST_NS])
+                at = fmax(at, ad->p->proc[rec->proc].start_s + stk_ns(rec->n.c[STK_C_LAST_NS]));
+        }
+    }
+    return at > 0 ? fmax(0, ad->run_s - at) : INFINITY;
+}
+
 /* Periods of writing, separated by at least a hundredth of the run without writes. */
 static unsigned count_bursts(const struct stk_profile *p)
 {
@@ -91,7 +106,10 @@ void stk_rule_checkpoint_local(struct advisor *ad)
     if (!w.first || w.bytes < (double)stk_limits.little ||
         stk_advice_share(ad, wall) < stk_limits.note_share)
         return;
-    double local = w.bytes / stk_limits.local_Bps * (w.s > 0 ? wall / w.s : 0), gain = wall - local;
+    double local = w.bytes / stk_limits.local_Bps * (w.s > 0 ? wall / w.s : 0);
+    /* The program computes while the copy is made, but waits for the last one when it ends. */
+    double last = fmax(0, wall / fmax(1, w.files) - after_last_save(ad));
+    double gain = fmax(0, wall - local - last);
     struct stk_finding *f =
         stk_advice_begin(ad, "checkpoint-local", stk_advice_severity(ad, gain),
                          "training waits while checkpoints go to shared storage");
@@ -119,9 +137,10 @@ void stk_rule_checkpoint_local(struct advisor *ad)
                                        .path = stk_advice_parent(ad, w.first->name),
                                        .to = local_dir(ad->p),
                                        .bytes = stk_whole(w.bytes)});
-    stk_advice_gain(ad, f, gain, "%s to a local disk at %s (assumed) take %s instead of %s.",
+    stk_advice_gain(ad, f, gain, "%s to a local disk at %s (assumed) take %s instead of %s.%s",
                     stk_advice_size(ad, w.bytes), stk_advice_rate(ad, stk_limits.local_Bps),
-                    stk_advice_time(ad, local), stk_advice_time(ad, wall));
+                    stk_advice_time(ad, local), stk_advice_time(ad, wall),
+                    last > 0 ? " The program waits for the last copy when it ends." : "");
 }
 
 /* ---- small-writes ---- */
@@ -165,8 +184,11 @@ void stk_rule_small_writes(struct advisor *ad)
     }
     if (!worst || writes < (double)stk_limits.least_calls)
         return;
-    double better =
-        bytes / stk_limits.shared_Bps + bytes / (double)stk_limits.big_read * (s / writes);
+    struct stk_storage st = *stk_advice_storage(ad, worst);
+    st.latency_s = s / writes; /* of a write here */
+    struct stk_work now = {.requests = writes, .bytes = bytes};
+    struct stk_work large = stk_work_read(&st, bytes, (double)stk_limits.big_read);
+    double better = s - stk_model_saved_s(&st, s, &now, &large);
     double gain = stk_advice_wall(ad, s - better);
     if (!stk_advice_matters(ad, gain))
         return;

@@ -221,7 +221,12 @@ static void in_flight(void)
     for (int busy = 0; busy < 2; busy++) {
         set_init(&s, 10, 1);
         set_use(&s, 0, set_file(&s, "/lus/a.bin", "lustre", 64 * MB),
-                (struct use){.reads = 9000, .bytes = 4096, .read_s = 0.001, .api = STK_API_ASYNC});
+                (struct use){.reads = 9000,
+                             .bytes = 4096,
+                             .read_s = 0.001,
+                             .seq = 1,
+                             .consec = 1,
+                             .api = STK_API_ASYNC});
         s.proc[0].cpu_s = busy ? 9.9 : 0.5;
         const struct stk_finding *f = advise("small-reads");
         CHECK(busy ? !f || f->gain_s <= 0.1 : f && f->gain_s > 5);

@@ -1,0 +1,127 @@
+/*
+ * test_model.c - the time that I/O takes, and what a remedy changes: on storage with known numbers,
+ * the fit finds them, and predictions follow from them. A user would lose trust in every gain.
+ */
+#include "advice/model.h"
+
+#include <math.h>
+
+#include "check.h"
+#include "profileset.h"
+
+#define KIB 1024.0
+#define MB  1048576.0
+
+static bool near(double a, double b, double part)
+{
+    return fabs(a - b) <= part * fabs(b);
+}
+#define CHECK_NEAR(a, b, part)                                                                     \
+    do {                                                                                           \
+        if (!near(a, b, part))                                                                     \
+            fprintf(stderr, "%s is %g, want %g\n", #a, (double)(a), (double)(b));                  \
+        CHECK(near(a, b, part));                                                                   \
+    } while (0)
+
+static const struct stk_storage slow = {
+    .fs = "nfs", .open_s = 2e-3, .ask_s = 1e-3, .latency_s = 1e-3, .Bps = 1e9, .window = 256 * KIB};
+
+/* 1 ms per request, 100 MB/s, opens of 2 ms, stats of 0.5 ms: all of it is in the profile. */
+static void fit_finds_the_numbers(void)
+{
+    struct set s;
+    struct stk_analysis a;
+    set_init(&s, 100, 1);
+    set_use(
+        &s, 0, set_file(&s, "/n/a.bin", "nfs", 64 * MB),
+        (struct use){.reads = 3000, .bytes = 4096, .read_s = 1e-3 + 4096 / 1e8, .meta_s = 2e-3});
+    set_use(&s, 0, set_file(&s, "/n/b.bin", "nfs", 64 * MB),
+            (struct use){.reads = 16,
+                         .bytes = 4 * MB,
+                         .read_s = 16 * 1e-3 + 4 * MB / 1e8,
+                         .seq = 1,
+                         .consec = 1,
+                         .meta_s = 2e-3});
+    set_use(&s, 0, set_file(&s, "/n/c.bin", "nfs", 10),
+            (struct use){.opens = 1, .stats = 100, .meta_s = 2e-3 + 100 * 0.5e-3});
+    /* Another file system says nothing about this one. */
+    set_use(&s, 0, set_file(&s, "/tmp/d.bin", "tmpfs", 64 * MB),
+            (struct use){.reads = 100000, .bytes = 4096, .read_s = 2e-6});
+    CHECK_INT(stk_analyze(&s.p, &a, NULL), 0);
+    struct stk_storage st = stk_storage_fit(&a, "nfs", REACH_SHARED);
+    CHECK(st.latency_measured && st.Bps_measured);
+    CHECK_NEAR(st.latency_s, 1e-3, 0.05);
+    CHECK_NEAR(st.Bps, 1e8, 0.1);
+    CHECK_NEAR(st.open_s, 2e-3, 0.05);
+    CHECK_NEAR(st.ask_s, 0.5e-3, 0.05);
+    st = stk_storage_fit(&a, "lustre", REACH_SHARED);
+    CHECK(!st.latency_measured && !st.Bps_measured && st.latency_s > 0 && st.Bps > 0);
+    stk_analysis_release(&a);
+    set_release(&s);
+}
+
+/* Of reads in order, storage answers those that wait; the others found their bytes in memory. */
+static void requests_are_those_that_wait(void)
+{
+    struct set s;
+    struct stk_analysis a;
+    set_init(&s, 100, 1);
+    struct stk_prof_rec *r = set_use(
+        &s, 0, set_file(&s, "/n/a.bin", "nfs", 64 * MB),
+        (struct use){.reads = 16384, .bytes = 4096, .read_s = 0.4 / 16384, .seq = 1, .consec = 1});
+    memset(r->n.read_latency, 0, sizeof r->n.read_latency);
+    r->n.read_latency[set_latency(1e-6)] = 16384 - 256;
+    r->n.read_latency[set_latency(1.5e-3)] = 256;
+    CHECK_INT(stk_analyze(&s.p, &a, NULL), 0);
+    struct stk_work w = stk_work_of(&a.file[0]);
+    CHECK_NEAR(w.requests, 256, 0.001);
+    CHECK_NEAR(w.bytes, 64 * MB, 0.001);
+    CHECK(w.memory_s < 0.05);
+    /* The kernel cuts longer reads into the same requests: they save the calls only. */
+    struct stk_storage st = stk_storage_fit(&a, "nfs", REACH_SHARED);
+    struct stk_work large = stk_work_read(&st, 64 * MB, 4 * MB);
+    CHECK(stk_model_saved_s(&st, 0.4, &w, &large) < 0.05);
+    stk_analysis_release(&a);
+    set_release(&s);
+}
+
+static void time_of_work(void)
+{
+    struct stk_work w = {.opens = 10, .asks = 20, .requests = 100, .bytes = 1e8};
+    CHECK_NEAR(stk_model_s(&slow, &w), 0.02 + 0.02 + 0.1 + 0.1, 1e-9);
+    w.lanes = 4; /* latencies overlap, transfers do not */
+    CHECK_NEAR(stk_model_s(&slow, &w), 0.14 / 4 + 0.1, 1e-9);
+}
+
+/* A gain is a part of what was measured, and never a loss. */
+static void savings(void)
+{
+    struct stk_work before = {.requests = 1000}, after = {.requests = 250};
+    CHECK_NEAR(stk_model_saved_s(&slow, 2, &before, &after), 1.5, 1e-9);
+    CHECK(stk_model_saved_s(&slow, 2, &after, &before) == 0);
+    CHECK(stk_model_saved_s(&slow, 2, &(struct stk_work){0}, &after) == 0);
+}
+
+/* Sorting a batch merges only requests that have neighbours. */
+static void sorted_batches(void)
+{
+    struct stk_work w = {.requests = 3200, .bytes = 3200 * 4096.0};
+    struct stk_work far = stk_work_sorted(&slow, w, 1e12, 32);
+    struct stk_work close = stk_work_sorted(&slow, w, 1e6, 32);
+    CHECK_NEAR(far.requests, w.requests, 0.01);
+    CHECK(close.requests < w.requests / 20);
+    CHECK(close.bytes <= 1e6 + 1);
+    struct stk_work alone = stk_work_sorted(&slow, w, 1e12, 1);
+    CHECK_NEAR(alone.requests, w.requests, 0.01);
+}
+
+int main(int argc, char **argv)
+{
+    CHECK_BEGIN(argc, argv);
+    CHECK_RUN(fit_finds_the_numbers);
+    CHECK_RUN(requests_are_those_that_wait);
+    CHECK_RUN(time_of_work);
+    CHECK_RUN(savings);
+    CHECK_RUN(sorted_batches);
+    return CHECK_DONE();
+}
