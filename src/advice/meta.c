@@ -35,14 +35,11 @@ static void reopened_actions(struct advisor *ad, struct stk_finding *f, const st
                                            .use = u->use});
 }
 
-/* Requests with a start of their own: a header that is read at every open counts once. */
-static double distinct_requests(const struct advisor *ad, const struct stk_usage *u)
+/* Requests for bytes of their own: a header that is read at every open counts once. */
+static double distinct_requests(const struct stk_usage *u)
 {
-    struct stk_cover all = {0};
-    for (size_t i = u->rec_from; i < u->rec_to; i++)
-        if (stk_api_moves(ad->p->rec[i].api))
-            stk_cover_add(&all, &ad->p->rec[i].read);
-    return stk_cover_requests(&all);
+    return stk_per((double)u->n.c[STK_C_READS] * (double)u->distinct_bytes,
+                   u->n.c[STK_C_READ_BYTES]);
 }
 
 /*
@@ -50,8 +47,7 @@ static double distinct_requests(const struct advisor *ad, const struct stk_usage
  * request of its own, unless memory has the page. As many of the distinct requests reach storage as
  * of all.
  */
-static struct stk_work kept_open(const struct advisor *ad, const struct stk_usage *u,
-                                 const struct stk_work *now)
+static struct stk_work kept_open(const struct stk_usage *u, const struct stk_work *now)
 {
     double once = fmax(1, u->procs) / fmax(1, now->opens), reads = (double)u->n.c[STK_C_READS];
     struct stk_work w = *now;
@@ -64,7 +60,7 @@ static struct stk_work kept_open(const struct advisor *ad, const struct stk_usag
         return w;
     }
     double samples = fmin(now->opens, (double)u->distinct_bytes / (double)stk_limits.page);
-    double others = distinct_requests(ad, u) * now->requests / fmax(1, reads);
+    double others = distinct_requests(u) * now->requests / fmax(1, reads);
     w.requests = fmin(now->requests, fmax(samples, others));
     w.bytes = fmin(now->bytes, fmax((double)u->distinct_bytes, samples * (double)stk_limits.page));
     return w;
@@ -74,7 +70,7 @@ static struct stk_work kept_open(const struct advisor *ad, const struct stk_usag
 static double reopened_s(const struct advisor *ad, const struct stk_usage *u)
 {
     const struct stk_storage *st = stk_advice_storage(ad, u);
-    struct stk_work now = stk_work_of(u), kept = kept_open(ad, u, &now);
+    struct stk_work now = stk_work_of(u), kept = kept_open(u, &now);
     return stk_model_saved_s(st, u->meta_s + u->read_s, &now, &kept);
 }
 
