@@ -9,9 +9,10 @@
 #   make check-timing   what is said about time: on a machine that has nothing else to do
 #   make check-stress   more rounds of what depends on the moment: races, kills, faults
 #   make check-frameworks   with the PyTorch and Lightning of PYTHON=python3, a GPU if there is one
+#   make check-advice   predicted gains against what the remedies really save
 #   make check-writers  files by twenty-odd other writers, value by value (installs them outside the tree)
 #   make check-bare     demo and tests in a bare Debian, with nothing but make and git
-#   make check-all      all of these
+#   make check-all      the tests, check-builds, check-timing, fuzz, check-stress and check-bare
 #   make core       build-core/stoker without optional libraries
 #   make install    PREFIX=/usr/local DESTDIR=
 #   make format     clang-format over the C files
@@ -70,6 +71,9 @@ check-frameworks: all
 check-writers: all
 	@STOKER=$(BUILD)/stoker tools/check-writers $(ARGS)
 
+check-advice: all
+	@STOKER=$(BUILD)/stoker tools/check-advice $(ARGS)
+
 check-bare:
 	@tools/setup --quiet bare
 	@tools/check-bare $(ARGS)
@@ -94,4 +98,4 @@ format:
 clean:
 	rm -rf build build-*
 
-.PHONY: all core demo test fuzz check-builds check-timing check-stress check-frameworks check-writers check-bare check-all bench install format clean
+.PHONY: all core demo test fuzz check-builds check-timing check-stress check-frameworks check-advice check-writers check-bare check-all bench install format clean

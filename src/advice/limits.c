@@ -156,5 +156,6 @@ const struct advice_limits stk_limits = {
     .batch = 32,
     .page = 4096,
     .loader_lanes = 16,
-    .slow_fault_s = 20e-3, /* a page from a disk that seeks, with others in front of it */
+    .interpreter_s = 0.5e-6, /* of Python, around a call that returns at once */
+    .slow_fault_s = 20e-3,   /* a page from a disk that seeks, with others in front of it */
 };

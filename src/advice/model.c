@@ -112,8 +112,8 @@ double stk_model_saved_s(const struct stk_storage *st, double measured_s,
 struct sums { /* over the files of one file system */
     double small_reads, small_s, small_bytes;
     double long_bytes, long_s;
-    double ahead_bytes, ahead_requests; /* of these, where the kernel reads ahead of small reads */
-    double oo, oa, aa, om, am;          /* normal equations of opens and asks against seconds */
+    double ahead_bytes, ahead_s, ahead_requests; /* in order: the kernel reads ahead */
+    double oo, oa, aa, om, am; /* normal equations of opens and asks against seconds */
     double meta_calls, meta_s;
 };
 
@@ -122,8 +122,6 @@ static bool is_on(const struct stk_usage *u, const char *fs)
     return strcmp(u->fs, fs) == 0;
 }
 
-/* A file that is read in order measures the transfer whatever the length of its reads: the kernel
- * reads ahead. */
 static void add_reads(struct sums *s, const struct stk_usage *u)
 {
     struct stk_work w = stk_work_of(u);
@@ -134,13 +132,13 @@ static void add_reads(struct sums *s, const struct stk_usage *u)
         s->small_reads += w.requests;
         s->small_s += wait_s;
         s->small_bytes += w.bytes;
-    } else if (piece >= (double)stk_limits.unit_read || u->consec >= stk_limits.consecutive) {
+    } else if (u->mean_read_bytes >= (double)stk_limits.unit_read) {
         s->long_bytes += w.bytes;
         s->long_s += u->read_s;
-        if (u->mean_read_bytes <= (double)stk_limits.small_read) {
-            s->ahead_bytes += w.bytes;
-            s->ahead_requests += w.requests;
-        }
+    } else if (u->consec >= stk_limits.consecutive) {
+        s->ahead_bytes += w.bytes;
+        s->ahead_s += u->read_s;
+        s->ahead_requests += w.requests;
     }
 }
 
@@ -180,10 +178,13 @@ static void fit_meta(struct stk_storage *st, const struct sums *s)
  * longer, the storage answers larger requests. */
 static void fit_transfer(struct stk_storage *st, const struct sums *s)
 {
-    st->Bps_measured = s->long_s > MEASURED_S && s->long_bytes >= MEASURED_BYTES;
+    /* Between smaller reads the program computes, and the transfer goes on: they show less. */
+    bool is_long = s->long_s > MEASURED_S && s->long_bytes >= MEASURED_BYTES;
+    bool is_ahead = s->ahead_s > MEASURED_S && s->ahead_bytes >= MEASURED_BYTES;
+    st->Bps_measured = is_long || is_ahead;
     if (!st->Bps_measured)
         return;
-    double rate = s->long_bytes / s->long_s;
+    double rate = is_long ? s->long_bytes / s->long_s : s->ahead_bytes / s->ahead_s;
     if (s->ahead_requests >= MEASURED_READS)
         st->window = s->ahead_bytes / s->ahead_requests;
     else if (!st->latency_measured)

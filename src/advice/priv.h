@@ -40,7 +40,7 @@ struct advice_limits {
     double stripe_over, stripe_under, stripe_parts, stripe_ranks;
     uint64_t spread, ahead_workers, feed_workers, ahead_batches, ahead_bytes;
     uint64_t window, batch, page;
-    double loader_lanes, slow_fault_s;
+    double loader_lanes, slow_fault_s, interpreter_s;
 };
 extern const struct advice_limits stk_limits;
 

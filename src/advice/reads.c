@@ -174,13 +174,19 @@ static double merged_s(const struct advisor *ad, const struct tally *t, double *
     return stk_model_saved_s(st, t->read_s, &t->work, &sorted);
 }
 
-/* Seconds of the run that an interpreter needs for the calls themselves, if a buffer replaces
- * them. Reads from storage are so long that this is part of the noise. */
-static double call_costs_s(const struct advisor *ad, const struct tally *t)
+/*
+ * Seconds in calls that a buffer saves of reads in order: those that memory answers, with what an
+ * interpreter needs for each. The kernel reads ahead meanwhile, so the bytes do not come sooner
+ * than storage sends them.
+ */
+static double buffered_s(const struct advisor *ad, const struct tally *t, double saved_s)
 {
-    if (!stk_advice_in_python(ad) || t->consec < stk_limits.consecutive * t->reads)
-        return 0;
-    return stk_advice_wall(ad, (t->reads - t->work.requests) * stk_limits.call_s);
+    const struct stk_storage *st = stk_advice_storage(ad, t->first);
+    struct stk_work large = stk_work_read(st, t->bytes, (double)stk_limits.big_read);
+    if (t->consec < stk_limits.consecutive * t->reads || t->work.requests > t->reads / 2)
+        return saved_s;
+    double calls = stk_advice_in_python(ad) ? t->reads * stk_limits.interpreter_s : 0;
+    return fmax(0, fmin(t->work.memory_s + calls, t->read_s + calls - stk_model_s(st, &large)));
 }
 
 static void small_reads_of(struct advisor *ad, const char *format)
@@ -188,8 +194,8 @@ static void small_reads_of(struct advisor *ad, const char *format)
     struct tally t = tally_format(ad, format, is_small);
     if (t.reads < (double)stk_limits.least_reads)
         return;
-    double ideal_s, saved_s = merged_s(ad, &t, &ideal_s);
-    double gain = stk_advice_wall(ad, saved_s) + call_costs_s(ad, &t);
+    double ideal_s, saved_s = buffered_s(ad, &t, merged_s(ad, &t, &ideal_s));
+    double gain = stk_advice_wall(ad, saved_s);
     if (!stk_advice_matters(ad, fmax(gain, stk_advice_wall(ad, ideal_s))))
         return;
     struct stk_finding *f = stk_advice_begin(ad, "small-reads", stk_advice_severity(ad, gain),
@@ -209,12 +215,14 @@ static void small_reads_of(struct advisor *ad, const char *format)
     stk_advice_number(ad, f, "bandwidth_Bps", t.bytes / t.read_s, "bytes/s");
     name_files(ad, f, format, is_small);
     small_reads_actions(ad, f, &t);
-    stk_advice_gain(
-        ad, f, gain, "%s take %s instead of %s in calls, at %s.%s%s", stk_advice_size(ad, t.bytes),
-        stk_advice_time(ad, t.read_s - saved_s), stk_advice_time(ad, t.read_s),
-        stk_advice_pace(ad, stk_advice_storage(ad, t.first)),
-        saved_s < ideal_s ? " In random order, few requests of a batch have neighbours." : "",
-        stk_advice_calls(ad));
+    stk_advice_gain(ad, f, gain, "%s take %s instead of %s in calls, at %s.%s%s",
+                    stk_advice_size(ad, t.bytes), stk_advice_time(ad, t.read_s - saved_s),
+                    stk_advice_time(ad, t.read_s),
+                    stk_advice_pace(ad, stk_advice_storage(ad, t.first)),
+                    t.random >= stk_limits.random * t.reads && saved_s < ideal_s
+                        ? " In random order, few requests of a batch have neighbours."
+                        : "",
+                    stk_advice_calls(ad));
 }
 
 void stk_rule_small_reads(struct advisor *ad)
