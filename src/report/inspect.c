@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/style.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "format/format.h"
@@ -192,8 +193,9 @@ void stk_inspect_text(const struct stk_inspect_screen *s, struct stk_buf *out)
     char share[16];
     const struct stk_format *f = stk_format_find(in->format);
     advise(in, s->path, &advice);
+    stk_buf_puts(out, STK_STRONG);
     stk_text_escape(out, s->path, strlen(s->path), SIZE_MAX);
-    stk_buf_printf(out, ": %s%s%s\n\n", f ? f->title : in->format,
+    stk_buf_printf(out, STK_PLAIN ": %s%s%s\n\n", f ? f->title : in->format,
                    in->payload[0] ? ", payload " : "", in->payload);
     put_facts(in, s->notes, out);
     if (in->samples) {

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "base/style.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "report/grid.h"
@@ -99,10 +100,15 @@ static size_t room_after(const struct stk_buf *out, size_t from, unsigned column
 
 /* ---- one job ------------------------------------------------------------------------------ */
 
+static const char *state_mark(enum stk_slurm_state s)
+{
+    return s == STK_SLURM_COMPLETED ? STK_GOOD : stk_slurm_ended(s) ? STK_BAD : STK_STRONG;
+}
+
 static void put_state(struct stk_buf *out, const struct stk_slurm_job *j)
 {
     const struct stk_slurm_step *dead = stk_slurm_killed_for_memory(j, 0);
-    stk_buf_puts(out, stk_slurm_state_name(j->state));
+    stk_buf_printf(out, "%s%s" STK_PLAIN, state_mark(j->state), stk_slurm_state_name(j->state));
     if (j->cancelled_by[0]) {
         stk_buf_puts(out, " by ");
         put_clean(out, j->cancelled_by, 40);
