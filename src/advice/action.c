@@ -124,7 +124,7 @@ static const char *line_of_format(const struct stk_action *a, const struct row *
     const char *line = r->of_format ? *(const char *const *)((const char *)use + r->of_format) : "";
     if (line && *line)
         return line;
-    if (!r->own_file || !(use->how & STK_USE_LIBRARY))
+    if (!r->own_file || !(use->how & STK_USE_LIBRARY) || a->kind >= STK_ACT_LARGER_WRITES)
         return NULL;
     return r->of_format ? use->keep : use->larger;
 }
@@ -200,6 +200,10 @@ static void put_batch_mark(const struct rendering *s, const char *end)
 static void put_decode_mark(const struct rendering *s)
 {
     const struct stk_action *a = s->a;
+    if (!strchr(a->loader.decode, ':')) { /* as stored */
+        stk_buf_putc(s->out, '\n');
+        return;
+    }
     const char *size = a->loader.size_known ? "" : "your image size";
     const char *random = a->loader.last ? "" : *size ? ", augmentation" : "your augmentation";
     stk_buf_printf(s->out, "   # ADAPT: %s%s%smean=, std= of Normalize\n", size, random,
@@ -254,7 +258,7 @@ static void put_loop(const struct rendering *s, const char *name)
     stk_buf_printf(s->out, "for batch in %s:   # a dict of %s, one per field\n", name, what);
     stk_buf_puts(s->out,
                  s->a->loader.decode
-                     ? "    x = batch[\"data\"]   # ADAPT: your training step\n"
+                     ? "    x = batch[\"data\"]   # ADAPT: your work on a batch\n"
                      : "    print(list(batch))   # ADAPT: x, y = batch[...]: your fields\n");
 }
 
@@ -561,9 +565,9 @@ static const struct row rows[STK_ACT_COUNT] = {
                                  "persistent_workers=True)   # ADAPT: your dataset",
                          .plain = "from concurrent.futures import ThreadPoolExecutor\n"
                                   "with ThreadPoolExecutor({count}) as readers:\n"
-                                  "    for result in readers.map(read, files):   # ADAPT: "
-                                  "read(file): what your loop does with one\n"
-                                  "        pass   # in the order of `files`",
+                                  "    for result in readers.map(read, samples):   # ADAPT: what "
+                                  "your loop runs over; read(x): its body\n"
+                                  "        pass   # in the order of `samples`",
                          .tf = "dataset = dataset.map(read, num_parallel_calls={count})   # "
                                "ADAPT: read: what opens and reads one sample",
                          .c = "pread(fd, part, length, offset);   // in each of {count} threads",

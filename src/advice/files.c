@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "dataset/layout.h"
 #include "advice/priv.h"
 #include "analysis/parts.h"
 
@@ -137,6 +138,31 @@ static const char *folder_of(struct advisor *ad, const struct stk_usage *u, doub
     }
 }
 
+/* Which of images/ and labels/ a directory is, by its own name. */
+static enum stk_layout_side side_of(struct advisor *ad, const char *dir)
+{
+    size_t from, n;
+    const char *slash = strrchr(dir, '/');
+    const char *name = stk_advice_text(ad, "%s/", slash ? slash + 1 : dir);
+    return stk_layout_side(name, strlen(name), &from, &n);
+}
+
+/* The two side by side are one dataset, which the loader opens by its parent. */
+static bool has_other_side(struct advisor *ad, const char *folder)
+{
+    enum stk_layout_side side = side_of(ad, folder), other;
+    const char *parent = stk_advice_parent(ad, folder);
+    for (size_t i = 0; side != STK_SIDE_NONE && i < ad->a->ndirs; i++) {
+        const struct stk_usage *d = &ad->a->dir[i];
+        if (!d->files_read || strcmp(stk_advice_parent(ad, d->name), parent) != 0)
+            continue;
+        other = side_of(ad, d->name);
+        if (other != STK_SIDE_NONE && other != side)
+            return true;
+    }
+    return false;
+}
+
 /* Files that stoker reads go to its loader; those of other libraries are merged by these. */
 static void small_files_actions(struct advisor *ad, struct stk_finding *f,
                                 const struct stk_usage *u, const char *folder)
@@ -160,7 +186,8 @@ static void small_files_actions(struct advisor *ad, struct stk_finding *f,
                 ? ""
                 : "; --shuffle mixes them, so that readers do not meet one class after the other");
     if (sample)
-        folder_actions(ad, f, u, folder);
+        folder_actions(ad, f, u,
+                       has_other_side(ad, folder) ? stk_advice_parent(ad, folder) : folder);
     else
         stk_advice_act(ad, f,
                        (struct stk_action){.kind = STK_ACT_REWRITE,

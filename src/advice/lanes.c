@@ -104,7 +104,9 @@ void stk_rule_read_parallelism(struct advisor *ad)
     struct stk_finding *f = stk_advice_begin(ad, "read-parallelism", stk_advice_severity(ad, gain),
                                              "too few readers: each waits for its own request");
     say_readers(ad, f, wait, per_rank, stk_kind_whole(first));
-    stk_advice_path(ad, f, stk_kind_whole(first) ? stk_advice_tree(ad, first) : first->name);
+    stk_advice_path(ad, f,
+                    stk_kind_whole(first) || stk_kind_store(first) ? stk_advice_tree(ad, first)
+                                                                   : first->name);
     const char *n = stk_advice_count(ad, more);
     stk_advice_do(ad, f,
                   "Read with several threads or workers at once%s. stoker's loader keeps many "

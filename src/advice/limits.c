@@ -132,12 +132,13 @@ const struct advice_limits stk_limits = {
     .least_to_carry = 256u << 10,
     .target_bytes = 1u << 30,
     .shared_out = 64u << 20,
-    .seen = 0.9,        /* of the kernel's bytes: the rest belongs to libraries */
-    .far_from_mean = 2, /* times the mean: beyond that, the mean says nothing about the longest
-                           rank */
-    .kept_again = 2,    /* each byte twice: one copy in memory then halves the reading */
-    .piece = 0.25,      /* of a tiny file: larger requests are not pieces */
-    .many_fail = 0.1,   /* of the calls: failures are then worth a sentence */
+    .seen = 0.9,         /* of the kernel's bytes: the rest belongs to libraries */
+    .far_from_mean = 2,  /* times the mean: beyond that, the mean says nothing about the longest
+                            rank */
+    .kept_again = 2,     /* each byte twice: one copy in memory then halves the reading */
+    .piece = 0.25,       /* of a tiny file: larger requests are not pieces */
+    .stats_per_open = 3, /* open() of Python asks once for the file's size, libraries once more */
+    .many_fail = 0.1,    /* of the calls: failures are then worth a sentence */
     /* Lustre: a stripe of twice the request keeps the request on one target; more than 16 parts of
      * a request are small parts; four targets share a request; four ranks wait for one target. */
     .stripe_over = 2,

@@ -160,7 +160,7 @@ static struct asked sum_asked(const struct advisor *ad)
         const struct stk_usage *u = &ad->a->file[i];
         double calls = meta_calls(u) - (double)u->n.c[STK_C_DIR_READS];
         if (stk_advice_said(ad, "open-per-sample", u->name) || stk_advice_syncs(u) ||
-            stk_kind_blocks(u) || (u->use->how & STK_USE_SYSTEM)) {
+            stk_kind_blocks(u) || stk_kind_store(u) || (u->use->how & STK_USE_SYSTEM)) {
             m.said_s += u->meta_s;
         } else if (!u->file->group && calls >= (double)stk_limits.least_opens) {
             m.few_s += u->meta_s;
@@ -168,7 +168,7 @@ static struct asked sum_asked(const struct advisor *ad)
             m.few_procs += fmax(1, u->procs);
             m.opens += (double)u->n.c[STK_C_OPENS];
             m.writers += (double)u->n.c[STK_C_WRITE_OPENS];
-            m.stats += (double)u->n.c[STK_C_STATS];
+            m.stats += (double)(u->n.c[STK_C_STATS] + u->n.c[STK_C_ERRORS]);
             m.worst = m.worst ? m.worst : u;
             m.few++;
         }
@@ -212,12 +212,13 @@ static const char *few_actions(struct advisor *ad, struct stk_finding *f, const 
 {
     const char *which = m->few == 1 ? "One file is" : stk_advice_text(ad, "%zu files are", m->few);
     struct stk_action a = {.kind = STK_ACT_KEEP_STAT};
-    if (m->opens > m->stats && m->writers > stk_limits.most * m->opens) {
+    bool opened = m->opens > 0 && m->opens * stk_limits.stats_per_open >= m->stats;
+    if (opened && m->writers > stk_limits.most * m->opens) {
         a.kind = STK_ACT_KEEP_WRITER;
         a.bytes = stk_limits.unit_read;
         stk_advice_do(ad, f, "%s opened for writing %s times: open once, and append.", which,
                       stk_advice_count(ad, m->writers));
-    } else if (m->opens > m->stats) {
+    } else if (opened) {
         a.kind = STK_ACT_KEEP_OPEN;
         a.use = m->worst->use;
         stk_advice_do(ad, f, "%s opened %s times: open once and keep it open.", which,

@@ -36,6 +36,7 @@ struct advice_limits {
     double slow_read_s, slow_for_size, slow_reads;
     uint64_t least_faults, least_idle;
     uint64_t little, least_to_carry, target_bytes, shared_out;
+    double stats_per_open;
     double seen, far_from_mean, kept_again, piece, many_fail;
     double stripe_over, stripe_under, stripe_parts, stripe_ranks;
     uint64_t spread, ahead_workers, feed_workers, ahead_batches, ahead_bytes;

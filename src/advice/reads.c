@@ -153,6 +153,7 @@ static void small_reads_actions(struct advisor *ad, struct stk_finding *f, const
     }
     struct stk_action pack = stk_advice_pack(ad, t->first->name);
     pack.instead = f->nactions;
+    pack.depth = stk_kind_evaluated(t->first->name) || !ad->trains ? 0 : 1;
     if (t->nfiles == 1 && !t->first->n.c[STK_C_WRITE_BYTES] && stk_kind_packable(t->first))
         stk_advice_act(ad, f, pack);
 }

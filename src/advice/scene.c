@@ -78,8 +78,8 @@ void stk_advice_scene(struct advisor *ad)
         ad->scene.framework = stk_analysis_loaded(a, "torch")        ? "torch"
                               : stk_analysis_loaded(a, "tensorflow") ? "tf"
                                                                      : "numpy";
-    ad->trains = !ad->scene.python || !known || strcmp(ad->scene.framework, "numpy") != 0 ||
-                 stk_analysis_loaded(a, "jax");
+    ad->trains =
+        !known || strcmp(ad->scene.framework, "numpy") != 0 || stk_analysis_loaded(a, "jax");
     sizes_of_command(ad);
 }
 

@@ -194,6 +194,8 @@ const char *stk_advice_decode(struct advisor *ad, const struct stk_format_use *u
 {
     const char *text = evaluated ? use->decode_val : use->decode;
     unsigned size, resize;
+    if (text && !ad->trains) /* what it makes of the images is its own business */
+        return "image";
     if (!text || !ad->image)
         return text;
     const char *comma = strchr(text, ',');

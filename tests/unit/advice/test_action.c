@@ -190,7 +190,7 @@ static void evaluation(void)
                     .last = "short",
                     .decode = "image:9"}}};
     const char *text = lines(a, 2, plain);
-    CHECK(strstr(text, "    x = batch[\"data\"]   # ADAPT: your training step\n"));
+    CHECK(strstr(text, "    x = batch[\"data\"]   # ADAPT: your work on a batch\n"));
     CHECK(strstr(text, "\n# evaluated on:\n"
                        "val_loader = stoker.torch.Loader(\"/d/val\", batch=8, shuffle=\"none\", "
                        "last=\"short\",   # ADAPT: your batch size\n"

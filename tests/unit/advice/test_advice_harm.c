@@ -112,6 +112,18 @@ static void where_the_files_lie(void)
     done();
 }
 
+/* Images and labels side by side are read together. */
+static void images_and_labels(void)
+{
+    set_init(&s, 20, 1);
+    add_files("/lus/det/images/%d_%d.jpg", 900, 100e3);
+    add_files("/lus/det/labels/%d_%d.txt", 300, 100);
+    const struct stk_finding *f = advise("many-small-files");
+    CHECK(f && strcmp(f->path[0], "/lus/det/images") == 0);
+    CHECK(f && f->action[0].kind == STK_ACT_LOADER && strcmp(f->action[0].path, "/lus/det") == 0);
+    done();
+}
+
 /* Only what was read is copied: the directory may hold a virtual environment. */
 static void what_is_copied(void)
 {
@@ -157,8 +169,8 @@ static void calls_that_move_no_data(void)
     done();
     set_init(&s, 10, 1);
     struct stk_prof_rec *r = set_use(&s, 0, set_file(&s, "/lus/log.txt", "lustre", 0),
-                                     (struct use){.opens = 2000, .meta_s = 5});
-    r->n.c[STK_C_WRITE_OPENS] = 2000;
+                                     (struct use){.opens = 2000, .stats = 2000, .meta_s = 5});
+    r->n.c[STK_C_WRITE_OPENS] = 2000; /* Python asks for the size at each open */
     f = advise("metadata-load");
     CHECK(acts(f, STK_ACT_KEEP_WRITER) && says(f, "open(\"/lus/log.txt\", \"a\"") &&
           !says(f, "os.stat"));
@@ -268,6 +280,7 @@ int main(int argc, char **argv)
     CHECK_RUN(what_is_ours);
     CHECK_RUN(stores_are_datasets);
     CHECK_RUN(where_the_files_lie);
+    CHECK_RUN(images_and_labels);
     CHECK_RUN(what_is_copied);
     CHECK_RUN(calls_that_move_no_data);
     CHECK_RUN(validation_workers);
