@@ -54,7 +54,7 @@ static bool has_classes(const struct advisor *ad, const struct stk_usage *u, con
 static void folder_actions(struct advisor *ad, struct stk_finding *f, const struct stk_usage *u,
                            const char *folder)
 {
-    struct stk_action loader = stk_advice_loader(ad, folder), other;
+    struct stk_action loader = stk_advice_loader(ad, folder);
     struct stk_action pack = stk_advice_pack(ad, folder);
     bool ordered = loader.loader.last;
     loader.loader.decode = stk_advice_decode(ad, u->use, ordered);
@@ -62,13 +62,7 @@ static void folder_actions(struct advisor *ad, struct stk_finding *f, const stru
     stk_advice_act(ad, f, loader);
     if (stk_advice_in_python(ad) && !ordered)
         evaluation_action(ad, f, u, loader);
-    other = loader;
-    other.instead = true;
-    other.kind = STK_ACT_MAP_DATASET;
-    other.note =
-        "or, in place of the dataset alone: your own code for each sample, your DataLoader";
-    if (stk_advice_in_python(ad) && strcmp(loader.loader.framework, "torch") == 0)
-        stk_advice_act(ad, f, other);
+    stk_advice_map(ad, f, loader);
     /* A seed: files are listed by name, so classes would follow one another. */
     pack.depth = ordered ? 0 : 1;
     pack.instead = true;

@@ -111,6 +111,9 @@ void stk_advice_act(struct advisor *ad, struct stk_finding *f, struct stk_action
 void stk_advice_act_all(struct advisor *ad, struct stk_finding *f, struct stk_action a);
 /* The loader that reads this path; the caller adjusts it. */
 struct stk_action stk_advice_loader(struct advisor *ad, const char *path);
+/* The loader as an action, and, where a DataLoader is, stoker's reads under that. */
+void stk_advice_load(struct advisor *ad, struct stk_finding *f, struct stk_action loader);
+void stk_advice_map(struct advisor *ad, struct stk_finding *f, struct stk_action loader);
 /* What the program reads most of, as the loader would open it; NULL: stoker does not read it. */
 const char *stk_advice_dataset(struct advisor *ad);
 /* How the loader decodes files of this kind, in the program's image size; NULL: not at all. */

@@ -256,7 +256,7 @@ static void random_actions(struct advisor *ad, struct stk_finding *f, const stru
             "as random, and the reads stay large. stoker's loader does that by default.%s",
             near ? "" : " Or copy the data to each node first, and shuffle there.");
     if (stk_kind_packable(t->first))
-        stk_advice_act(ad, f, loader);
+        stk_advice_load(ad, f, loader);
     else if (stk_kind_library(t->first))
         stk_advice_act_all(ad, f, stk_advice_library(ad, t->first, t->size));
     else

@@ -103,7 +103,7 @@ void stk_rule_csv_to_records(struct advisor *ad)
                                "order matters."
                              : "");
     stk_advice_act(ad, f, pack);
-    stk_advice_act(ad, f, stk_advice_loader(ad, pack.to));
+    stk_advice_load(ad, f, stk_advice_loader(ad, pack.to));
     if (gain > 0 && !through)
         stk_advice_gain(ad, f, gain, "%s of reading and parsing become one read of about %s.",
                         stk_advice_time(ad, span), stk_advice_time(ad, better));

@@ -170,6 +170,23 @@ struct stk_action stk_advice_loader(struct advisor *ad, const char *path)
     return a;
 }
 
+void stk_advice_map(struct advisor *ad, struct stk_finding *f, struct stk_action loader)
+{
+    if (strcmp(loader.loader.framework, "torch") != 0)
+        return;
+    loader.kind = STK_ACT_MAP_DATASET;
+    loader.instead = true;
+    loader.note =
+        "or, in place of the dataset alone: your own code for each sample, your DataLoader";
+    stk_advice_act(ad, f, loader);
+}
+
+void stk_advice_load(struct advisor *ad, struct stk_finding *f, struct stk_action loader)
+{
+    stk_advice_act(ad, f, loader);
+    stk_advice_map(ad, f, loader);
+}
+
 const char *stk_advice_dataset(struct advisor *ad)
 {
     const struct stk_usage *most = NULL;
