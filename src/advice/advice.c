@@ -33,6 +33,8 @@ static const struct rule rules[] = {
     {"same-data-every-rank", "every rank reads the same bytes", stk_rule_same_data_every_rank},
     {"in-memory-hdf5", "an HDF5 file that fits into memory is read in small pieces",
      stk_rule_in_memory_hdf5},
+    {"chunk-shape", "chunks of an array hold many samples, and are read anew for each",
+     stk_rule_chunk_shape},
     {"reread-small-file", "a small file is read many times: keep it in memory",
      stk_rule_reread_small_file},
     {"stats-file-reread", "a tiny file is read in many pieces: read it once, in one call",
@@ -276,14 +278,15 @@ int stk_advise(const struct stk_analysis *a, struct stk_advice *advice, struct s
         .a = a, .p = a->p, .out = advice, .room = FINDINGS_MAX, .run_s = a->p->run_s};
     advice->finding = stk_arena_alloc(&advice->arena, FINDINGS_MAX * sizeof *advice->finding);
     ad.nomem = !advice->finding;
+    stk_advice_scene(&ad);
     if (!ad.nomem) {
         stk_advice_costs(&ad);
         count_blind(&ad);
     }
     for (size_t i = 0; !ad.nomem && i < sizeof rules / sizeof *rules; i++)
         rules[i].fire(&ad);
-    for (size_t i = 0; !ad.nomem && i < advice->nfindings; i++)
-        stk_advice_lines(&ad, &advice->finding[i]);
+    if (!ad.nomem)
+        stk_advice_lines(&ad);
     if (!ad.nomem) {
         qsort(advice->finding, advice->nfindings, sizeof *advice->finding, by_weight);
         advice->verdict = make_verdict(&ad);

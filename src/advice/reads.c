@@ -116,7 +116,12 @@ static bool is_small(const struct advisor *ad, const struct stk_usage *u)
 static void small_reads_actions(struct advisor *ad, struct stk_finding *f, const struct tally *t)
 {
     struct stk_action a = {.use = t->first->use};
-    if (a.use->batch_read) {
+    if (stk_kind_library(t->first) && !a.use->batch_read) {
+        a = stk_advice_library(ad, t->first, t->size);
+        stk_advice_do(ad, f,
+                      "The library that reads it chooses the requests: let it read more at a time, "
+                      "or keep the data in memory.");
+    } else if (a.use->batch_read) {
         a.kind = STK_ACT_BATCH_READS;
         stk_advice_do(ad, f,
                       "Read a whole batch with one slice instead of sample by sample, or pack the "
@@ -147,7 +152,8 @@ static void small_reads_actions(struct advisor *ad, struct stk_finding *f, const
         stk_advice_act_all(ad, f, a);
     }
     struct stk_action pack = stk_advice_pack(ad, t->first->name);
-    pack.instead = true;
+    pack.instead = f->nactions;
+    pack.depth = stk_kind_evaluated(t->first->name) || !ad->trains ? 0 : 1;
     if (t->nfiles == 1 && !t->first->n.c[STK_C_WRITE_BYTES] && stk_kind_packable(t->first))
         stk_advice_act(ad, f, pack);
 }
@@ -236,22 +242,23 @@ void stk_rule_small_reads(struct advisor *ad)
 static void random_actions(struct advisor *ad, struct stk_finding *f, const struct tally *t,
                            enum reach reach)
 {
-    struct stk_action loader = stk_advice_loader(t->first->name);
-    if (!loader.loader.last)
-        loader.loader.shuffle = "block";
-    if (reach == REACH_LOCAL || reach == REACH_MEMORY) {
+    struct stk_action loader = stk_advice_loader(ad, t->first->name);
+    bool near = reach == REACH_LOCAL || reach == REACH_MEMORY;
+    loader.loader.shuffle = stk_kind_evaluated(t->first->name) ? "none" : "block";
+    if (!stk_kind_packable(t->first) && stk_kind_library(t->first))
+        stk_advice_do(ad, f,
+                      "The library that reads it chooses the requests: let it read more at a time, "
+                      "or keep the data in memory.");
+    else
         stk_advice_do(
             ad, f,
-            "Shuffle blocks of a few MiB and mix samples within a window of blocks: nearly as "
-            "random, and the reads stay large. stoker's loader does that by default.");
-    } else {
-        stk_advice_do(ad, f,
-                      "Stage the data to each node first (finding stage-to-node has the lines) "
-                      "and shuffle there; or shuffle blocks of a few MiB and mix samples within a "
-                      "window, as stoker's loader does.");
-    }
+            "Shuffle blocks of a few MiB and mix samples within a window of blocks: nearly "
+            "as random, and the reads stay large. stoker's loader does that by default.%s",
+            near ? "" : " Or copy the data to each node first, and shuffle there.");
     if (stk_kind_packable(t->first))
-        stk_advice_act(ad, f, loader);
+        stk_advice_load(ad, f, loader);
+    else if (stk_kind_library(t->first))
+        stk_advice_act_all(ad, f, stk_advice_library(ad, t->first, t->size));
     else
         stk_advice_act_all(ad, f, (struct stk_action){.kind = STK_ACT_SORT_READS});
 }
@@ -377,7 +384,7 @@ static void prefetch_of(struct advisor *ad, const char *format)
                                        .depth = stk_limits.ahead_batches / stk_limits.ahead_workers,
                                        .bytes = stk_limits.ahead_bytes,
                                        .use = t.first->use});
-    struct stk_action loader = stk_advice_loader(place);
+    struct stk_action loader = stk_advice_loader(ad, place);
     loader.instead = true;
     if (stk_kind_packable(t.first))
         stk_advice_act(ad, f, loader);

@@ -93,11 +93,15 @@ void stk_rule_csv_to_records(struct advisor *ad)
     stk_advice_number(ad, f, "mean_read_bytes", t.bytes / t.reads, "bytes");
     stk_advice_number(ad, f, through ? "read_s" : "parse_s", span, "s");
     stk_advice_path(ad, f, path);
+    pack.depth = stk_kind_evaluated(path) || !ad->trains ? 0 : 1;
     stk_advice_do(ad, f,
                   "Convert it once into binary records: they need no parsing, and can be "
-                  "shuffled, divided among ranks and read ahead.");
+                  "shuffled, divided among ranks and read ahead.%s",
+                  pack.depth ? " --shuffle mixes the rows while packing: leave it out if their "
+                               "order matters."
+                             : "");
     stk_advice_act(ad, f, pack);
-    stk_advice_act(ad, f, stk_advice_loader(pack.to));
+    stk_advice_load(ad, f, stk_advice_loader(ad, pack.to));
     if (gain > 0 && !through)
         stk_advice_gain(ad, f, gain, "%s of reading and parsing become one read of about %s.",
                         stk_advice_time(ad, span), stk_advice_time(ad, better));

@@ -124,6 +124,10 @@ struct stk_analysis {
     struct stk_arena arena;
 };
 
+/* Whether a program of the job has loaded this Python package; true if that is unknown. */
+bool stk_analysis_loaded(const struct stk_analysis *a, const char *library);
+/* Whether the profile says which packages were loaded. */
+bool stk_analysis_knows_libraries(const struct stk_analysis *a);
 int stk_analyze(const struct stk_profile *p, struct stk_analysis *a, struct stk_err *err);
 void stk_analysis_release(struct stk_analysis *a);
 

@@ -316,6 +316,7 @@ static void fill_numbers(struct stk_pb *pb, uint32_t proc, const struct stk_log_
     p->kernel_aio_calls = h->kernel_aio_calls;
     p->told_read_bytes = h->told_read_bytes;
     p->grouped_files = h->grouped_files;
+    p->libraries = h->libraries;
     p->minor_faults = h->minor_faults;
     p->major_faults = h->major_faults;
     p->cpu_s = (double)h->cpu_ns / 1e9;

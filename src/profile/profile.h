@@ -15,6 +15,7 @@
 #include "base/err.h"
 #include "proflog/counters.h"
 #include "proflog/cover.h"
+#include "proflog/libraries.h"
 #include "proflog/log.h"
 
 struct stk_prof_proc {
@@ -42,6 +43,7 @@ struct stk_prof_proc {
     uint64_t uring_rings, kernel_aio_calls; /* whose transfers are not observed … */
     uint64_t told_read_bytes;               /* … unless the library reported them */
     uint64_t grouped_files, minor_faults, major_faults;
+    uint64_t libraries; /* loaded: bits of proflog/libraries.h; 0: unknown */
     uint32_t threads; /* slots that did I/O */
     double cpu_s;
     /* Of the main thread: in waits for other processes and for other threads; in I/O calls of its

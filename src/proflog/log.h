@@ -76,6 +76,7 @@ struct stk_log_header {
     uint64_t minor_faults, major_faults; /* of the process, as last seen (mmap shows here) */
     /* The main thread's time in waits: on pipes and sockets, and on semaphores. */
     uint64_t wait_processes_ns, wait_threads_ns;
+    uint64_t libraries;                  /* loaded (atomic): proflog/libraries.h */
 };
 
 enum stk_log_kind {
