@@ -106,11 +106,17 @@ static const char *unseen(struct advisor *ad)
                                stk_advice_percent(ad, seen));
     for (size_t i = 0; i < ad->p->nprocs; i++)
         faults += (double)ad->p->proc[i].major_faults;
+    if (ad->a->blind)
+        text = stk_advice_text(ad,
+                               "%s; what %s process%s moved by io_uring or kernel aio is not "
+                               "seen (%.100s)",
+                               text, stk_advice_count(ad, ad->a->blind),
+                               ad->a->blind == 1 ? "" : "es", ad->a->blind_name);
     if (c[STK_C_MMAP_BYTES] >= stk_limits.little && c[STK_C_MMAP_BYTES] > c[STK_C_READ_BYTES])
         text = stk_advice_text(ad,
                                "%s; reads through %s of mapped files are not included (%s page "
                                "fault%s went to storage)",
-                               text, stk_advice_size(ad, (double)c[STK_C_MMAP_BYTES]),
+                               text, stk_advice_size(ad, (double)ad->p->mapped_bytes),
                                stk_advice_count(ad, faults), faults == 1 ? "" : "s");
     return text;
 }
@@ -132,6 +138,8 @@ static const char *healthy_verdict(struct advisor *ad)
     const char *not_seen = unseen(ad);
     if (seen_share(ad) < stk_limits.most)
         return stk_advice_text(ad, "no fault in what was seen, which is little%s", not_seen);
+    if (ad->a->blind)
+        return stk_advice_text(ad, "no fault in what was seen%s", not_seen);
     if (ad->ranks > 1 && ad->longest_s > stk_limits.far_from_mean * ad->io_wall_s &&
         stk_advice_share(ad, ad->longest_s) >= stk_limits.medium_share)
         return stk_advice_text(
@@ -189,7 +197,7 @@ static const char *make_verdict(struct advisor *ad)
     struct stk_advice *o = ad->out;
     double best = 0;
     bool nothing = saw_nothing(ad->p);
-    o->blind = nothing || (!o->nfindings && seen_share(ad) < stk_limits.most);
+    o->blind = nothing || (!o->nfindings && (ad->a->blind || seen_share(ad) < stk_limits.most));
     if (nothing)
         return stk_advice_text(
             ad,
