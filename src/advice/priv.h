@@ -67,7 +67,6 @@ struct advisor {
     double readers_per_rank;
     double cores_used;    /* CPU time / run time, -1: unknown */
     uint64_t node_memory; /* of the smallest node; 0: unknown */
-    uint32_t blind;       /* processes with io_uring or kernel AIO of which no transfer was seen */
     struct stk_storage storage[STORAGES];
     size_t nstorages;              /* at least 1 */
     struct stk_action_scene scene; /* what the lines are written for */

@@ -421,6 +421,7 @@ static void sum_machines(struct stk_analysis *a)
 {
     const struct stk_profile *p = a->p;
     uint64_t seen_r = 0, seen_w = 0, kernel_r = 0, kernel_w = 0, procs = 0;
+    a->blind_name = "";
     for (size_t i = 0; i < p->nhosts; i++) {
         const struct stk_prof_host *h = &p->host[i];
         a->cores += h->cores;
@@ -431,6 +432,8 @@ static void sum_machines(struct stk_analysis *a)
     }
     for (size_t i = 0; i < p->nprocs; i++) {
         const struct stk_prof_proc *q = &p->proc[i];
+        if (q->blind && !a->blind++)
+            a->blind_name = q->command;
         if (!q->kernel_read_bytes && !q->kernel_write_bytes)
             continue;
         procs++;

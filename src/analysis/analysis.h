@@ -111,6 +111,8 @@ struct stk_analysis {
     double coverage_read, coverage_write; /* observed / the kernel's count; -1: unknown … */
     uint64_t kernel_read_bytes;           /* the whole of which coverage_read is a share */
     bool coverage_little;                 /* … because the kernel counted too little to tell */
+    uint32_t blind; /* processes that may have moved data unseen even by the kernel's count */
+    const char *blind_name; /* the first; "" */
     /* Share of run time in I/O. Per thread: mean over the threads that read or wrote data (their
      * time in calls / run time). Merged: time in which at least one of them was in a call. Main:
      * over the processes that were started (not forked workers): how long the training loop itself
