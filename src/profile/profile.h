@@ -43,6 +43,7 @@ struct stk_prof_proc {
     uint64_t told_read_bytes;               /* … unless the library reported them */
     uint64_t grouped_files, minor_faults, major_faults;
     uint32_t threads; /* slots that did I/O */
+    uint32_t twins;   /* those that each read everything the process read, at the same time; 1 */
     double cpu_s;
     /* Of the main thread: in waits for other processes and for other threads; in I/O calls of its
      * own, and the writes among them. */
