@@ -68,7 +68,7 @@ struct stk_steps {
     bool marked; /* otherwise detected from the pauses between reads: an estimate */
     uint64_t count;
     double mean_s, p50_s, p99_s, max_s;
-    double io_s; /* mean per step, in the process that marks */
+    double io_s; /* of all processes during a step, threads added up: mean, estimate */
 };
 
 /* How the wait for data is known; the weakest first. */

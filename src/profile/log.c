@@ -162,6 +162,7 @@ struct reading {
     uint32_t proc;
     struct stk_log_thread *thread;
     size_t nthreads;
+    struct stk_pb_slots slots;
     bool damaged;
 };
 
@@ -224,8 +225,10 @@ static int records_of_block(struct reading *r, const struct stk_log_block *b, st
 {
     const struct stk_log_record *record = (const void *)(b + 1);
     int rc = 0;
-    for (size_t i = 0; i < b->used / sizeof *record && !rc; i++)
+    for (size_t i = 0; i < b->used / sizeof *record && !rc; i++) {
         rc = one_record(r, &record[i], err);
+        rc = rc ? rc : stk_pb_slot(&r->slots, b->slot, &record[i], err);
+    }
     return rc;
 }
 
@@ -281,6 +284,7 @@ static int read_blocks(struct reading *r, struct stk_err *err)
         else if (b->kind == STK_BLK_MARKS)
             rc = marks_of_block(r, b, err);
     }
+    rc = rc ? rc : stk_pb_slots_keep(r->pb, &r->slots, err);
     return rc ? rc : stk_pb_line(r->pb, r->thread, r->nthreads, err);
 }
 
@@ -385,6 +389,7 @@ int stk_pb_log(struct stk_pb *pb, const char *path, const char *name, struct stk
         stk_pb_tally(pb, &pb->damaged, text);
     }
     free(r.thread);
+    free(r.slots.of);
     stk_log_names_release(&r.names);
     stk_log_close(&r.file);
     return rc;

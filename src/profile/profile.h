@@ -48,6 +48,7 @@ struct stk_prof_proc {
     uint64_t grouped_files, minor_faults, major_faults;
     uint64_t libraries; /* loaded: bits of proflog/libraries.h; 0: unknown */
     uint32_t threads; /* slots that did I/O */
+    uint32_t twins;   /* those that each read everything the process read, at the same time; 1 */
     double cpu_s;
     /* Of the main thread: in waits for other processes and for other threads; in I/O calls of its
      * own, and the writes among them. */
