@@ -72,7 +72,10 @@ static int set_options(struct stk_scale *s)
         .throughput = strcmp(said->fit, "throughput") == 0,
         .seed = said->plan.seed,
     };
-    int rc = read_weights(s->run, said->su_weights, &o->su);
+    int rc = said->columns ? stk_headings_parse(said->columns, &s->headings, &s->run->err) : 0;
+    if (!rc && said->columns && !said->from)
+        rc = bad_setting(s->run, "columns", said->columns, "it describes the tables of --from");
+    rc = rc ? rc : read_weights(s->run, said->su_weights, &o->su);
     o->su.site = said->site;
     if (!rc && said->max_relative_su &&
         !read_number(said->max_relative_su, strlen(said->max_relative_su), 1e-6, 1e9,
