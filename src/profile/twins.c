@@ -24,7 +24,7 @@ int stk_pb_slot(struct stk_pb_slots *s, uint32_t slot, const struct stk_log_reco
         s->of[s->n] = (struct stk_pb_slot){.first_ns = UINT64_MAX};
     struct stk_pb_slot *to = &s->of[slot];
     uint64_t size = r->group ? 0 : c[STK_C_FILE_SIZE];
-    uint64_t bytes = stk_cover_bytes(&r->read, c[STK_C_READS], c[STK_C_READ_BYTES], size, &exact);
+    uint64_t bytes = stk_cover_bytes(&r->read, c[STK_C_READ_BYTES], size, &exact);
     if (__builtin_add_overflow(to->distinct_bytes, bytes, &to->distinct_bytes))
         to->distinct_bytes = UINT64_MAX;
     to->first_ns = c[STK_C_FIRST_READ_NS] < to->first_ns ? c[STK_C_FIRST_READ_NS] : to->first_ns;

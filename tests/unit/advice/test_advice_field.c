@@ -306,6 +306,7 @@ static void unseen(void)
             parts[i].coverage > 0 ? (uint64_t)(8 * MB / parts[i].coverage) : 0;
         s.proc[0].uring_rings = parts[i].rings;
         s.proc[0].kernel_aio_calls = parts[i].aio;
+        s.proc[0].blind = (parts[i].rings || parts[i].aio) && !parts[i].reported;
         s.proc[0].dropped_calls = parts[i].dropped;
         advise("");
         CHECK(o.o.nfindings == 0 && o.o.blind == (parts[i].says != NULL));
