@@ -191,7 +191,7 @@ static void put_waiting(struct stk_buf *out, const struct stk_job_view *v,
     if (v->wait_s >= 0) {
         row(out, "waited");
         stk_buf_puts(out, v->wait_s > 0 ? stk_format_duration(v->wait_s, a, sizeof a) : "0 s");
-        if (stk_slurm_waits(j->state) && j->start > t->now)
+        if (stk_slurm_waits(j->state) && j->start > t->scale.now)
             put_when(out, " so far; expected to start", j->start);
         stk_buf_putc(out, '\n');
     } else if (v->queued_s >= 0) {
@@ -303,6 +303,22 @@ static void put_memory(struct stk_buf *out, const struct stk_job_view *v,
     put_doubt(out, "memory", d, t);
 }
 
+static void put_cost(struct stk_buf *out, const struct stk_job_view *v,
+                     const struct stk_job_text *t)
+{
+    struct stk_job_cost c;
+    stk_job_cost(v, &t->scale.su, &c);
+    if (!(c.core_h > 0))
+        return;
+    row(out, "cost");
+    stk_buf_printf(out, "%.3g core-hours", c.core_h);
+    if (c.gpu_h > 0)
+        stk_buf_printf(out, ", %.3g GPU-hours", c.gpu_h);
+    if (isfinite(c.su))
+        stk_buf_printf(out, ", %.3g SU", c.su);
+    stk_buf_putc(out, '\n');
+}
+
 static void put_used(struct stk_buf *out, const struct stk_job_view *v,
                      const struct stk_job_text *t)
 {
@@ -321,6 +337,7 @@ static void put_used(struct stk_buf *out, const struct stk_job_view *v,
     if (v->use.gpu_memory_bytes > 0)
         stk_buf_printf(out, "  %-9s%s\n", "GPU mem",
                        stk_format_size((uint64_t)v->use.gpu_memory_bytes, a, sizeof a));
+    put_cost(out, v, t);
     if (v->use.read_bytes >= 1 << 20 || v->use.write_bytes >= 1 << 20)
         stk_buf_printf(
             out, "  %-9sread %s, wrote %s\n", "files",
@@ -392,7 +409,7 @@ void stk_job_text(const struct stk_slurm_job *job, const struct stk_job_text *t,
                   struct stk_buf *out)
 {
     struct stk_job_view v;
-    stk_job_judge(job, t->now, t->advise_s, &v);
+    stk_job_judge(job, t->scale.now, t->scale.advise_s, &v);
     put_head(out, job, t);
     put_got(out, job, t);
     put_waiting(out, &v, t);
@@ -418,7 +435,7 @@ static void table_row(struct stk_grid *g, const struct stk_slurm_job *j,
     struct stk_job_view v;
     struct stk_buf id = STK_BUF_INIT, name = STK_BUF_INIT, state = STK_BUF_INIT;
     char nodes[24], cpus[24], gpus[24], time[32], a[24], b[24], c[24];
-    stk_job_judge(j, t->now, t->advise_s, &v);
+    stk_job_judge(j, t->scale.now, t->scale.advise_s, &v);
     const struct stk_slurm_tres *r = j->alloc.cpus >= 0 ? &j->alloc : &j->asked;
     cell_count(r->nodes, nodes, sizeof nodes);
     cell_count(r->cpus, cpus, sizeof cpus);
@@ -481,7 +498,7 @@ void stk_job_table(const struct stk_slurm_jobs *jobs, const struct stk_job_text 
             !stk_job_of_array(jobs, jobs->job[i].array_id, &all))
             continue;
         arrays++;
-        stk_job_judge(&all, t->now, t->advise_s, &v);
+        stk_job_judge(&all, t->scale.now, t->scale.advise_s, &v);
         if (v.nnotes) {
             stk_buf_printf(out, "\narray %llu, by its largest tasks",
                            (unsigned long long)all.array_id);

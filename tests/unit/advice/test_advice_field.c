@@ -323,7 +323,7 @@ static void unseen(void)
     struct stk_prof_rec *r = set_use(&s, 0, set_file(&s, "/d/data.mdb", "lustre", 125 * MB),
                                      (struct use){.reads = 2, .bytes = 152, .read_s = 1e-5});
     r->n.c[STK_C_MMAPS] = 1;
-    r->n.c[STK_C_MMAP_BYTES] = 125u << 20;
+    r->n.c[STK_C_MMAP_BYTES] = s.p.mapped_bytes = 125u << 20;
     s.proc[0].major_faults = 811;
     advise("");
     CHECK(strstr(o.o.verdict, "125 MiB of mapped files are not included (811 page faults") != NULL);
