@@ -40,7 +40,7 @@ static void watch(const char *line, size_t len)
 static void show(const struct stk_slurm_jobs *jobs)
 {
     struct stk_job_text t = {
-        .columns = 80, .utf8 = jobs->n % 2, .steps = true, .now = 1794742519, .advise_s = 1};
+        .columns = 80, .utf8 = jobs->n % 2, .steps = true, .scale = {.now = 1794742519, .advise_s = 1}};
     struct stk_buf b = STK_BUF_INIT;
     struct stk_arena arena = STK_ARENA_INIT;
     struct stk_jval *v;
