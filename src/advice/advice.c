@@ -95,19 +95,10 @@ static double seen_share(const struct advisor *ad)
     return seen >= stk_limits.seen || kernel * (1 - seen) < (double)stk_limits.little ? 1 : seen;
 }
 
-/* A record of asynchronous transfers: the preload library saw them, or a library reported them. */
 static void count_blind(struct advisor *ad)
 {
-    const struct stk_profile *p = ad->p;
-    bool *seen = stk_arena_alloc(&ad->out->arena, p->nprocs + 1);
-    ad->nomem = ad->nomem || !seen;
-    for (size_t i = 0; seen && i < p->nprocs; i++)
-        seen[i] = p->proc[i].told_read_bytes > 0;
-    for (size_t i = 0; seen && i < p->nrecs; i++)
-        if (p->rec[i].api == STK_API_ASYNC && p->rec[i].proc < p->nprocs)
-            seen[p->rec[i].proc] = true;
-    for (size_t i = 0; seen && i < p->nprocs; i++)
-        ad->blind += !seen[i] && (p->proc[i].uring_rings || p->proc[i].kernel_aio_calls);
+    for (size_t i = 0; i < ad->p->nprocs; i++)
+        ad->blind += ad->p->proc[i].blind;
 }
 
 static double dropped_calls(const struct stk_profile *p)
@@ -165,7 +156,7 @@ static const char *unseen(struct advisor *ad)
         text = stk_advice_text(ad,
                                "%s; reads through %s of mapped files are not included (%s page "
                                "fault%s went to storage)",
-                               text, stk_advice_size(ad, (double)c[STK_C_MMAP_BYTES]),
+                               text, stk_advice_size(ad, (double)ad->p->mapped_bytes),
                                stk_advice_count(ad, faults), faults == 1 ? "" : "s");
     return ad->p->stopped_early ? stk_advice_text(ad, "%s; recording ended early", text) : text;
 }

@@ -66,7 +66,7 @@ struct advisor {
     double readers_per_rank;
     double cores_used;    /* CPU time / run time, -1: unknown */
     uint64_t node_memory; /* of the smallest node; 0: unknown */
-    uint32_t blind;       /* processes with io_uring or kernel AIO of which no transfer was seen */
+    uint32_t blind;       /* processes that may have moved data unseen */
     struct stk_storage storage[STORAGES];
     size_t nstorages; /* at least 1 */
 };

@@ -314,6 +314,8 @@ static void fill_numbers(struct stk_pb *pb, uint32_t proc, const struct stk_log_
     p->dropped_trace = h->dropped_trace;
     p->uring_rings = h->uring_rings;
     p->kernel_aio_calls = h->kernel_aio_calls;
+    p->blind = (h->uring_rings && !h->told_read_bytes) ||
+               h->kernel_aio_results < h->kernel_aio_transfers;
     p->told_read_bytes = h->told_read_bytes;
     p->grouped_files = h->grouped_files;
     p->minor_faults = h->minor_faults;
@@ -333,7 +335,9 @@ static void fill_numbers(struct stk_pb *pb, uint32_t proc, const struct stk_log_
     memcpy(x->kernel, h->kernel, sizeof x->kernel);
     memcpy(x->kernel_start, h->kernel0, sizeof x->kernel_start);
     pb->p->traced |= h->trace != 0;
-    pb->p->stopped_early |= h->stopped != 0;
+    pb->p->stopped_early |= h->stopped != STK_STOP_NONE;
+    x->stopped = h->stopped;
+    memcpy(x->aio_bytes, h->kernel_aio_bytes, sizeof x->aio_bytes);
 }
 
 static int fill_process(struct reading *r, const char *name, struct stk_err *err)

@@ -46,6 +46,8 @@ struct stk_pb_proc {
     uint64_t start_real_ns, start_mono_ns; /* 0 and 0: unknown */
     uint64_t last_ns, end_ns;              /* since its start; end 0: not observed */
     uint64_t kernel[4], kernel_start[4];   /* as in the log's header */
+    uint64_t aio_bytes[2];                 /* read and written by kernel aio: not in kernel[] */
+    uint32_t stopped;                      /* enum stk_log_stop */
     int64_t ahead_bytes;                   /* read for streams beyond what their callers received */
     uint32_t end;                          /* enum stk_log_end */
     bool with_children;                    /* kernel[] includes the children it waited for */
@@ -185,7 +187,7 @@ int stk_pb_fold(struct stk_pb *pb, struct stk_err *err);
 /* "DIR/" "*" ".ext" of a path, or less of it. */
 int stk_pb_pattern(struct stk_buf *out, const char *path, size_t n, enum stk_pb_fold level);
 
-/* profile/notes.c */
+/* profile/notes.c: after everything else. */
 int stk_pb_notes(struct stk_pb *pb, struct stk_err *err);
 
 /* profile/read.c */

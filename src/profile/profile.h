@@ -39,8 +39,11 @@ struct stk_prof_proc {
     uint64_t storage_read_bytes, storage_write_bytes; /* read_bytes, write_bytes: from the device */
     uint64_t left_out_files, left_out_calls, left_out_read_bytes, left_out_ns;
     uint64_t dropped_calls, dropped_trace;
-    uint64_t uring_rings, kernel_aio_calls; /* whose transfers are not observed … */
-    uint64_t told_read_bytes;               /* … unless the library reported them */
+    uint64_t uring_rings;      /* whose transfers are not observed … */
+    uint64_t told_read_bytes;  /* … unless the library reported them */
+    uint64_t kernel_aio_calls; /* io_submit() */
+    bool blind; /* it may have moved data that nobody saw, by io_uring or kernel aio: neither we nor
+                   the kernel's rchar and wchar */
     uint64_t grouped_files, minor_faults, major_faults;
     uint32_t threads; /* slots that did I/O */
     double cpu_s;
@@ -141,7 +144,8 @@ struct stk_profile {
     int exit_signal; /* the one behind exit_status; 0: none */
     bool running;    /* a launcher has not ended: still running, or killed */
     bool traced, stopped_early;
-    bool has_size_zero; /* darshan: the smallest reads include reads of 0 bytes */
+    bool has_size_zero;                  /* darshan: the smallest reads include reads of 0 bytes */
+    uint64_t mapped_bytes, mapped_files; /* at most the size of each file, however often mapped */
     /* rchar, wchar of everything the launchers started and waited for; 0: unknown. */
     uint64_t kernel_read_bytes, kernel_write_bytes;
     uint32_t nranks; /* from the launcher; otherwise 1 */

@@ -46,6 +46,7 @@ static void put_process(struct stk_jw *w, const struct stk_profile *p,
     stk_jw_put_u64(w, "dropped_trace", o->dropped_trace);
     stk_jw_put_u64(w, "uring_rings", o->uring_rings);
     stk_jw_put_u64(w, "kernel_aio_calls", o->kernel_aio_calls);
+    stk_jw_put_bool(w, "blind", o->blind);
     stk_jw_put_u64(w, "told_read_bytes", o->told_read_bytes);
     stk_jw_put_u64(w, "grouped_files", o->grouped_files);
     stk_jw_put_u64(w, "minor_faults", o->minor_faults);
