@@ -153,7 +153,7 @@ static const char *hidden(const struct stk_analysis *a, const struct stk_prof_pr
         return "its other threads read the data, and it waits for them in calls that are not seen";
     if (a->coverage_read >= 0 && a->coverage_read < 0.5 && unseen >= STK_UNSEEN_BYTES)
         return "most bytes that the kernel counted were not seen";
-    if (q->uring_rings && !q->told_read_bytes)
+    if (q->blind)
         return "it used io_uring, whose transfers are not calls";
     if (q->major_faults >= STK_MANY_FAULTS && c[STK_C_MMAP_BYTES] > c[STK_C_READ_BYTES])
         return "it read mapped files, and waits for pages are not calls";

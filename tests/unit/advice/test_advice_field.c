@@ -285,22 +285,18 @@ static void unseen(void)
     done();
     const struct {
         double coverage; /* 0: the kernel's count is missing */
-        uint64_t rings, aio, dropped;
-        bool reported; /* transfers of the ring */
+        uint64_t dropped;
+        bool blind;
         const char *says;
     } parts[] = {{.coverage = 0.7, .says = "; only 70 % of the bytes"},
                  {.coverage = 0, .says = "count is not available"},
-                 {.coverage = 1, .rings = 1, .says = "io_uring or kernel AIO in 1 process "},
-                 {.coverage = 1, .aio = 100, .says = "io_uring or kernel AIO in 1 process "},
+                 {.coverage = 1, .blind = true, .says = "io_uring or kernel AIO in 1 process "},
                  {.coverage = 1, .dropped = 5000, .says = "5,000 calls could not be recorded"},
-                 {.coverage = 1, .rings = 1, .reported = true}};
+                 {.coverage = 1}};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         set_init(&s, 10, 1);
         set_use(&s, 0, set_file(&s, "/d/a.bin", "lustre", 8 * MB),
-                (struct use){.reads = 2,
-                             .bytes = 4 * MB,
-                             .read_s = 1e-3,
-                             .api = parts[i].reported ? STK_API_ASYNC : STK_API_POSIX});
+                (struct use){.reads = 2, .bytes = 4 * MB, .read_s = 1e-3});
         s.proc[0].seen_read_bytes = (uint64_t)(8 * MB);
         s.proc[0].kernel_read_bytes =
             parts[i].coverage > 0 ? (uint64_t)(8 * MB / parts[i].coverage) : 0;

@@ -549,7 +549,7 @@ static void main_loop_unknown(void)
     s.proc[0].kernel_read_bytes = 1ull << 30;
     CHECK(strstr(loop_of(&s).why, "were not seen"));
     loop_set(&s, 1);
-    s.proc[0].uring_rings = 1;
+    s.proc[0].blind = true;
     CHECK(strstr(loop_of(&s).why, "io_uring"));
     loop_set(&s, 1);
     s.proc[0].major_faults = 1000;
