@@ -77,11 +77,7 @@ static void small_files_in(struct advisor *ad, const struct stk_usage *u)
         return;
     double old = u->read_s + u->meta_s;
     const struct stk_storage *st = stk_advice_storage(ad, u);
-    struct stk_work now = stk_work_of(u),
-                    packed = stk_work_read(st, bytes, (double)stk_limits.big_read);
-    packed.lanes = stk_limits.loader_lanes;
-    double saved = stk_model_saved_s(st, old, &now, &packed);
-    double gain = stk_advice_wall(ad, saved);
+    double loaded = stk_advice_load_s(ad, st, bytes), gain = stk_advice_wall(ad, old) - loaded;
     enum reach reach = stk_advice_reach_of(u);
     /* Data in memory was put there: opening it is the only cost left. */
     if (reach == REACH_MEMORY ? !stk_advice_felt(ad, reach, gain) : !stk_advice_matters(ad, gain))
@@ -113,9 +109,9 @@ static void small_files_in(struct advisor *ad, const struct stk_usage *u)
         stk_advice_in_python(ad) ? " MapDataset keeps your own decoding and your DataLoader." : "");
     pack_actions(ad, f, u);
     stk_advice_gain(ad, f, gain,
-                    "%s in large requests, many at once, take %s instead of %s in calls, at %s.%s",
-                    stk_advice_size(ad, bytes), stk_advice_time(ad, old - saved),
-                    stk_advice_time(ad, old), stk_advice_pace(ad, st), stk_advice_calls(ad));
+                    "%s in large requests, many at once, take %s instead of %s of the run, at %s.",
+                    stk_advice_size(ad, bytes), stk_advice_time(ad, loaded),
+                    stk_advice_time(ad, stk_advice_wall(ad, old)), stk_advice_pace(ad, st));
 }
 
 void stk_rule_many_small_files(struct advisor *ad)

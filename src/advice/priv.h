@@ -86,6 +86,8 @@ enum reach stk_advice_reach_of(const struct stk_usage *u);
 bool stk_advice_stripes(const struct stk_usage *u);
 /* The storage its files lie on. */
 const struct stk_storage *stk_advice_storage(const struct advisor *ad, const struct stk_usage *u);
+/* Seconds of the run until the loaders of all ranks have read these bytes, in large requests. */
+double stk_advice_load_s(const struct advisor *ad, const struct stk_storage *st, double bytes);
 /* Converts seconds in calls to seconds of the run. */
 double stk_advice_wall(const struct advisor *ad, double io_s);
 double stk_advice_share(const struct advisor *ad, double wall_s); /* of the run */

@@ -76,9 +76,7 @@ void stk_rule_csv_to_records(struct advisor *ad)
     if (!pieces && stk_advice_share(ad, span) < stk_limits.medium_share)
         return;
     const struct stk_storage *st = stk_advice_storage(ad, t.first);
-    struct stk_work records = stk_work_read(st, t.bytes, (double)stk_limits.big_read);
-    records.lanes = stk_limits.loader_lanes;
-    double better = stk_model_s(st, &records) / ad->ranks, gain = fmax(0, span - better);
+    double better = stk_advice_load_s(ad, st, t.bytes) / ad->ranks, gain = fmax(0, span - better);
     if (!pieces && !stk_advice_matters(ad, gain))
         return;
     const char *path = t.first->name;
