@@ -1,7 +1,10 @@
 /* job.c - `stoker job`: what Slurm jobs requested, got and used, and what to request next time. */
+#include <dirent.h>
 #include <stdlib.h>
 #include <time.h>
 
+#include "advice/judge.h"
+#include "base/file.h"
 #include "base/units.h"
 #include "sched/slurm/slurm.h"
 #include "cmd/cmd.h"
@@ -10,7 +13,8 @@
 
 struct settings {
     struct stk_common common;
-    const char *since, *until, *user, *state, *name, *partition, *sort, *su_weights, *csv;
+    const char *since, *until, *user, *state, *name, *partition, *sort, *su_weights, *csv, *profile,
+        *trust;
     double advise_s, timeout_s;
     bool me, steps;
 };
@@ -71,6 +75,13 @@ static const struct stk_opt options[] = {
      .incidental = true,
      .offset = offsetof(struct settings, csv),
      .help = "Also write a table with one row per job to FILE"},
+    {.name = "profile",
+     .type = STK_OPT_STRING,
+     .arg = "DIR",
+     .offset = offsetof(struct settings, profile),
+     .help = "A profile of the job (`stoker profile`): its figures per node (default: one in the "
+             "job's folder that `stoker profile` has named after the job)"},
+    STK_TRUST_OPTION(offsetof(struct settings, trust)),
     {.name = "steps",
      .type = STK_OPT_FLAG,
      .def = "true",
@@ -231,6 +242,66 @@ static int missing_jobs(struct stk_run *run, const struct stk_slurm_jobs *jobs)
     return lost ? STK_EXIT_PARTLY : STK_EXIT_DONE;
 }
 
+/* ---- a profile of the job ------------------------------------------------------------------ */
+
+/* "stoker-profile-NAME-12.0", "…-12-MPI": as `stoker profile` names them. */
+static bool is_named_after(const char *name, uint64_t job)
+{
+    char part[2][32];
+    snprintf(part[0], sizeof part[0], "-%llu.", (unsigned long long)job);
+    snprintf(part[1], sizeof part[1], "-%llu-", (unsigned long long)job);
+    return strncmp(name, "stoker-profile-", 15) == 0 &&
+           (strstr(name, part[0]) || strstr(name, part[1]));
+}
+
+/* malloc'ed; NULL: none. */
+static char *find_profile(const struct stk_slurm_job *job)
+{
+    DIR *d = job->workdir[0] == '/' ? opendir(job->workdir) : NULL;
+    char *path = NULL;
+    for (struct dirent *e; d && !path && (e = readdir(d));)
+        if (is_named_after(e->d_name, job->id))
+            path = stk_path_join(job->workdir, e->d_name);
+    if (d)
+        closedir(d);
+    return path;
+}
+
+struct profiled {
+    struct stk_judged judged;
+    bool read;
+    struct stk_job_nodes nodes;
+    char *path;
+};
+
+/* Only a profile that the user names has to be one of this job. */
+static int read_profile(struct stk_run *run, const struct stk_slurm_job *job, struct profiled *p)
+{
+    const struct settings *s = run->settings;
+    p->path = s->profile ? NULL : find_profile(job);
+    const char *path = s->profile ? s->profile : p->path;
+    int rc = path ? stk_judge_profile(run, path, s->trust, &p->judged) : 0;
+    p->read = path && !rc;
+    bool fits = p->read && stk_job_nodes_fit(&p->judged.profile, job);
+    if (p->read && !fits && s->profile)
+        rc = stk_err_set(&run->err, STK_E_USAGE, path, -1,
+                         "this is a profile of job %.40s, not of %.40s",
+                         p->judged.profile.job[0] ? p->judged.profile.job : "(none)", job->label);
+    if (fits)
+        rc = stk_job_nodes(&p->judged.profile, &p->nodes, &run->err);
+    if (rc && !s->profile)
+        run->err = (struct stk_err){0};
+    return s->profile ? rc : 0;
+}
+
+static void release_profile(struct profiled *p)
+{
+    stk_job_nodes_release(&p->nodes);
+    if (p->read)
+        stk_judged_release(&p->judged);
+    free(p->path);
+}
+
 static int write_csv(struct stk_run *run, const struct stk_slurm_jobs *jobs,
                      const struct stk_job_text *t)
 {
@@ -252,12 +323,19 @@ static int report(struct stk_run *run, struct stk_slurm_jobs *jobs, const struct
     bool any = jobs->n > 0 || s->me || s->user;
     int missing = missing_jobs(run, jobs);
     stk_slurm_jobs_keep(jobs, is_wanted, &c->filter);
+    struct profiled profiled = {0};
     int rc = stk_job_sort(jobs, c->order, &t->scale, &run->err);
+    if (!rc && s->profile && jobs->n != 1)
+        rc = stk_err_set(&run->err, STK_E_USAGE, NULL, -1, "--profile is for one job");
+    if (!rc && jobs->n == 1)
+        rc = read_profile(run, &jobs->job[0], &profiled);
+    t->nodes = profiled.nodes.n ? &profiled.nodes : NULL;
     if (!rc && any)
         show(run, jobs, t);
     if (!rc)
         stk_job_json(jobs, t, &run->json);
     rc = rc ? rc : write_csv(run, jobs, t);
+    release_profile(&profiled);
     return rc ? rc : missing;
 }
 

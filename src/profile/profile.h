@@ -102,6 +102,7 @@ struct stk_prof_gap { /* time between reads of a thread, over all threads; by lo
 struct stk_prof_reading { /* once per second, by each launcher */
     double at_s;
     uint32_t launcher;              /* index of its run file */
+    uint32_t host;                  /* index of its node */
     double cpu_cores, iowait_cores; /* of its processes; of the node (-1: unknown) */
     uint32_t threads, processes;
     uint64_t resident_bytes, cache_bytes; /* of its processes; file cache of the job's cgroup or

@@ -405,6 +405,39 @@ static void put_notes(struct stk_buf *out, const struct stk_job_view *v, unsigne
         }
 }
 
+static const char *known_size(double bytes, char *buf, size_t size)
+{
+    return bytes >= 0 ? stk_format_size((uint64_t)bytes, buf, size) : "-";
+}
+
+/* Slurm has no figures per node, a profile of the job does. */
+static void put_nodes(struct stk_buf *out, const struct stk_job_text *t)
+{
+    struct stk_grid g;
+    struct stk_buf host = STK_BUF_INIT;
+    char busy[48], memory[32], gpus[32], util[24], gpu_memory[32];
+    stk_grid_init(&g, "brrrrr");
+    stk_grid_row(&g, "node", "CPUs busy", "memory", "GPUs", "GPU busy", "GPU memory");
+    for (size_t i = 0; i < t->nodes->n && i < 100; i++) {
+        const struct stk_job_node *n = &t->nodes->node[i];
+        snprintf(busy, sizeof busy, n->cpus_busy >= 0 ? "%.2f of %u" : "-", n->cpus_busy, n->cores);
+        snprintf(gpus, sizeof gpus, n->gpus ? "%u" : "-", n->gpus);
+        stk_grid_row(&g, stk_word_cut(&host, n->host, 64), busy,
+                     known_size(n->peak_bytes, memory, sizeof memory), gpus,
+                     stk_word_share(n->gpu_util, util, sizeof util),
+                     known_size(n->gpu_memory_bytes, gpu_memory, sizeof gpu_memory));
+    }
+    stk_buf_puts(out, "\n  from the profile ");
+    put_clean(out, t->nodes->path, t->columns > 40 ? t->columns - 22 : 40);
+    stk_buf_putc(out, '\n');
+    stk_grid_fit(&g, 2, t->columns);
+    stk_grid_render(&g, 2, out);
+    if (t->nodes->n > 100)
+        stk_buf_printf(out, "  and %zu more nodes\n", t->nodes->n - 100);
+    stk_grid_release(&g);
+    stk_buf_release(&host);
+}
+
 void stk_job_text(const struct stk_slurm_job *job, const struct stk_job_text *t,
                   struct stk_buf *out)
 {
@@ -419,6 +452,8 @@ void stk_job_text(const struct stk_slurm_job *job, const struct stk_job_text *t,
         put_used(out, &v, t);
     if (t->steps && job->nsteps)
         put_steps(out, job, t->columns);
+    if (t->nodes)
+        put_nodes(out, t);
     put_notes(out, &v, t->columns);
 }
 

@@ -6,12 +6,14 @@
 #define STK_REPORT_JOB_H
 
 #include "base/json.h"
+#include "job/nodes.h"
 #include "job/totals.h"
 
 struct stk_job_text {
     unsigned columns; /* at least 60 */
     bool utf8, steps; /* steps: a table of them */
     struct stk_job_scale scale;
+    const struct stk_job_nodes *nodes; /* of the only job, from a profile; NULL: none */
 };
 
 /* One job: requested, allocated, used, why it waits, what to write next time. */

@@ -154,6 +154,27 @@ static void put_cost(struct stk_jw *w, const struct stk_job_view *v, const struc
     close_row(w, pretty);
 }
 
+/* Per node, from a profile of the job. */
+static void put_nodes(struct stk_jw *w, const struct stk_job_text *t)
+{
+    stk_jw_put_str(w, "profile", t->nodes ? t->nodes->path : NULL);
+    put_array(w, "nodes");
+    for (size_t i = 0; t->nodes && i < t->nodes->n; i++) {
+        const struct stk_job_node *n = &t->nodes->node[i];
+        bool pretty = open_row(w);
+        stk_jw_put_str(w, "host", n->host);
+        stk_jw_put_u64(w, "cpus", n->cores);
+        stk_jw_put_known_f64(w, "cpus_busy", n->cpus_busy);
+        stk_jw_put_known_f64(w, "memory_bytes", n->peak_bytes);
+        stk_jw_put_u64(w, "gpus", n->gpus);
+        put_text(w, "gpu_kind", n->gpu_kind);
+        stk_jw_put_known_f64(w, "gpu_util", n->gpu_util);
+        stk_jw_put_known_f64(w, "gpu_memory_bytes", n->gpu_memory_bytes);
+        close_row(w, pretty);
+    }
+    stk_jw_close(w, ']');
+}
+
 static void put_job(struct stk_jw *w, const struct stk_slurm_job *j, const struct stk_job_text *t)
 {
     struct stk_job_view v;
@@ -174,6 +195,7 @@ static void put_job(struct stk_jw *w, const struct stk_slurm_job *j, const struc
     stk_jw_close(w, '}');
     put_doubts(w, &v);
     put_cost(w, &v, t);
+    put_nodes(w, t);
     put_steps(w, j);
     put_next(w, &v);
     stk_jw_close(w, '}');

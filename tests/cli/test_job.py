@@ -2,6 +2,7 @@
 waits, what to write next time; and what happens when a client fails, lies or is not there."""
 
 import csv
+import json
 
 import pytest
 
@@ -378,6 +379,37 @@ def test_what_a_job_cost(only):
     assert cost["core_hours"] == pytest.approx(4 * 6 / 3600) and cost["gpu_hours"] == pytest.approx(4 * 6 / 3600)
     assert cost["su"] == pytest.approx((1.5 * 4 + 10 * 4 + 3 * 2) * 6 / 3600)
     assert only(LIMIT)["cost"]["core_hours_idle"] is None and only(HELD)["cost"]["su"] == 0
+
+
+def profile_of(folder, job):
+    """A profile of two tasks on one node, and one on another."""
+    folder.mkdir()
+    head = "at_s,processes,threads,cpu_cores,iowait_cores,resident_bytes,cache_bytes,gpu_util,gpu_memory_bytes\n"
+    for pid, (host, cpus) in enumerate((("node1", 1), ("node1", 0.5), ("node2", 2))):
+        (folder / f"run.{host}.{pid}.json").write_text(json.dumps(
+            {"stoker": 1, "host": host, "pid": pid, "job": str(job), "scheduler": "slurm", "cores": 4, "gpus": 1,
+             "gpu_kind": "k80", "exit_status": 0, "start_real_ns": 1794742519 * 10**9, "end_s": 3,
+             "command": ["x"]}))
+        (folder / f"samples.{host}.{pid}.csv").write_text(head + "".join(
+            f"{at}.2,1,1,{cpus},0,{(at + 1) * 100},0,0.5,1000\n" for at in range(3)))
+    return folder
+
+
+def test_figures_per_node_from_a_profile(only, job, slurm, tmp_path):
+    """Slurm has none: an idle node among busy ones would stay unseen."""
+    profile = profile_of(tmp_path / "profile", TWO_NODES)
+    nodes = {n["host"]: n for n in only(TWO_NODES, "--profile", profile)["nodes"]}
+    assert {h: n["cpus_busy"] for h, n in nodes.items()} == {"node1": pytest.approx(1.5), "node2": pytest.approx(2)}
+    assert (nodes["node1"]["memory_bytes"], nodes["node2"]["memory_bytes"]) == (600, 300)
+    assert (nodes["node1"]["gpus"], nodes["node1"]["gpu_util"], nodes["node1"]["gpu_memory_bytes"]) == (1, 0.5, 1000)
+    assert "1.50 of 4" in job(TWO_NODES, "--profile", profile).out
+    assert "profile of job 21, not of 22" in job(STATUS, "--profile", profile, rc=2).err
+    assert "for one job" in job(ARRAY, "--profile", profile, rc=2).err
+    # By the name that `stoker profile` gives it, in the job's folder.
+    slurm.add_rows("sacct", [HAND | {"WorkDir": str(tmp_path)}])
+    profile_of(tmp_path / "stoker-profile-x-90.0", 90)
+    profile_of(tmp_path / "stoker-profile-x-190.0", 190)
+    assert len(only(90)["nodes"]) == 2 and only(TWO_NODES)["nodes"] == []
 
 
 def test_tables_fit_a_terminal_of_80_columns(job, slurm):
