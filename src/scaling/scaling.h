@@ -98,7 +98,7 @@ const char *stk_wish_id(enum stk_wish w); /* "fastest", "max-relative-su" */
 struct stk_choice {
     bool asked, found;
     size_t row; /* of the N */
-    char sentence[320], reason[320];
+    char sentence[384], reason[320];
 };
 
 struct stk_scaling_series {

@@ -283,6 +283,7 @@ static void two_modes_are_reported(void)
     CHECK(
         text_has("N=1: the times have two modes: 2 of 5 runs are near 1.00 s, 3 near 2.01 s (2x)"));
     CHECK(!text_has("a warm-up run helps"));
+    CHECK(text_has("(151 % efficient; two modes: 3.03x by the fast runs of both)"));
     compute("n,time,host\n1,1,a\n1,2,b\n1,1.01,a\n1,2.01,b\n1,1.02,c\n", NULL);
     CHECK(text_has("the slow runs are those on b.") && !cautioned("slow-node"));
     compute("n,time,host\n1,1,a\n1,2,a\n1,1.01,b\n1,2.01,b\n1,1.02,b\n", NULL);
