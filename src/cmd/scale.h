@@ -15,7 +15,7 @@ struct stk_scale_settings {
     struct stk_common common;
     const char **from;
     const char *better, *su_weights, *site, *max_relative_su, *predict, *fit, *csv, *save;
-    const char *nodes_per_n, *columns;
+    const char *nodes_per_n, *columns, *ranks_per_node;
     double deadline_s;
     uint64_t gpus_per_n;
     int plot; /* enum stk_plot */

@@ -136,6 +136,12 @@ static int read_lists(struct stk_scale *s, struct stk_runner_plan *p)
     int rc = said->n ? stk_runner_parse_n("n", said->n, p->n, &p->nn, err) : 0;
     if (!rc && said->spread)
         rc = stk_runner_parse_n("spread", said->spread, p->spread, &p->nspread, err);
+    if (!rc && said->ranks_per_node)
+        rc = stk_runner_parse_n("ranks-per-node", said->ranks_per_node, p->pack, &p->npack, err);
+    if (p->npack == 1) { /* one way to place them is not a comparison */
+        p->ranks_per_node = p->pack[0];
+        p->npack = 0;
+    }
     if (!rc && said->runs)
         rc = read_runs(s->run, said->runs, &p->runs_min, &p->runs_max);
     if (!rc && said->sbatch_file) {

@@ -46,6 +46,7 @@ void stk_study_write_run(const struct stk_study_run *r, struct stk_jw *w)
     put_count(w, "nodes", r->nodes);
     put_known(w, "queue_s", r->queue_s);
     put_known(w, "accounted_s", r->accounted_s);
+    put_known(w, "launch_s", r->launch_s);
     put_known(w, "cpu_s", r->cpu_s);
     put_count(w, "peak_memory_bytes", r->peak_memory_bytes);
     put_text(w, "host", r->host);
@@ -168,6 +169,7 @@ static int get_run(const struct source *from, const struct stk_jval *v, struct s
     rc = rc ? rc : get_number(from, v, "value", &r->value, err);
     rc = rc ? rc : get_number(from, v, "queue_s", &r->queue_s, err);
     rc = rc ? rc : get_number(from, v, "accounted_s", &r->accounted_s, err);
+    rc = rc ? rc : get_number(from, v, "launch_s", &r->launch_s, err);
     rc = rc ? rc : get_number(from, v, "cpu_s", &r->cpu_s, err);
     rc = rc ? rc : get_bytes(from, v, "peak_memory_bytes", &r->peak_memory_bytes, err);
     rc = rc ? rc : get_text(from, v, "status", &status, err);

@@ -49,6 +49,7 @@ struct stk_study_run {
     int64_t cores, gpus, nodes; /* allocated, not requested; -1: unknown */
     double queue_s;             /* time in the queue; NaN: unknown */
     double accounted_s;         /* elapsed time by the scheduler's accounting; NaN: unknown */
+    double launch_s;            /* how long the launcher takes for an empty command; NaN: unknown */
     double cpu_s;               /* CPU time of all its processes; NaN: unknown */
     int64_t peak_memory_bytes;  /* of its largest process; -1: unknown */
     const char *host;           /* NULL: unknown */
@@ -60,7 +61,7 @@ struct stk_study_run {
 #define STK_STUDY_RUN_INIT                                                                         \
     {                                                                                              \
         .wall_s = NAN, .value = NAN, .cores = -1, .gpus = -1, .nodes = -1, .queue_s = NAN,         \
-        .accounted_s = NAN, .cpu_s = NAN, .peak_memory_bytes = -1                                  \
+        .accounted_s = NAN, .launch_s = NAN, .cpu_s = NAN, .peak_memory_bytes = -1                 \
     }
 
 struct stk_headings;

@@ -283,6 +283,7 @@ static void two_modes_are_reported(void)
     CHECK(
         text_has("N=1: the times have two modes: 2 of 5 runs are near 1.00 s, 3 near 2.01 s (2x)"));
     CHECK(!text_has("a warm-up run helps"));
+    CHECK(text_has("(151 % efficient; two modes: 3.03x by the fast runs of both)"));
     compute("n,time,host\n1,1,a\n1,2,b\n1,1.01,a\n1,2.01,b\n1,1.02,c\n", NULL);
     CHECK(text_has("the slow runs are those on b.") && !cautioned("slow-node"));
     compute("n,time,host\n1,1,a\n1,2,a\n1,1.01,b\n1,2.01,b\n1,1.02,b\n", NULL);
@@ -329,6 +330,47 @@ static void accelerators_are_held_against_cpus(void)
     compute("n,time,series,cores,gpus\n1,900,gpu,4,1\n1,1000,cpu,1,0\n4,300,cpu,4,0\n", NULL);
     CHECK(!all.comparison[0].pays && all.comparison[0].a == 1);
     CHECK(strstr(all.comparison[0].text, "does not pay"));
+}
+
+static int read_json(const char *text)
+{
+    stk_scaling_release(&all);
+    stk_study_release(&study);
+    int rc = stk_study_read_json(&study, text, strlen(text), "s.json", &err);
+    return rc ? rc : stk_scaling_compute(&study, &plain, &all, &err);
+}
+
+/* A difference between placements, or kinds, may be chance: the comparison says so. */
+static void comparisons_know_the_noise(void)
+{
+    compute(
+        "n,time,time,time,series\n4,10,10.1,9.9,packed\n8,6,6.1,5.9,packed\n16,4,4.1,3.9,packed\n"
+        "4,12,12.1,11.9,spread\n8,6.02,6.1,5.9,spread\n16,5,5.1,4.9,spread\n",
+        NULL);
+    const struct stk_comparison *c = &all.comparison[0];
+    CHECK(c->noise_known && c->common == 3 && c->clear == 2);
+    CHECK(strstr(c->text, "spread is 0.83x as fast as packed with N=4 (clear of the noise, +-"));
+    CHECK(strstr(c->text, "clear of the noise at 2 of 3 common N"));
+    compute("n,time,time,series\n4,10,11,a\n4,10.2,11,b\n", NULL);
+    CHECK(strstr(all.comparison[0].text, "with N=4 (within the noise, +-"));
+    compute("n,time,series\n4,10,a\n4,12,b\n", NULL);
+    CHECK(!all.comparison[0].noise_known && !strstr(all.comparison[0].text, "noise"));
+}
+
+/* A launcher of 0.3 s in runs of a second is not a serial part of the program. */
+static void launchers_are_told_apart(void)
+{
+    static const char text[] =
+        "{\"stoker_study\": 1, \"series\": [{\"name\": \"\", \"runs\": [{\"n\": 1, \"wall_s\": 4, "
+        "\"launch_s\": 0.1}, {\"n\": 8, \"wall_s\": 1, \"launch_s\": 0.3}, {\"n\": 8, \"wall_s\": "
+        "1}]}]}";
+    CHECK_INT(read_json(text), 0);
+    CHECK(cautioned("launch") && text_has("N=8: the launcher alone takes 300 ms of 1.00 s (30 %)"));
+    CHECK(study.series[0].run[1].launch_s == 0.3 && isnan(study.series[0].run[2].launch_s));
+    compute("n,time,job\n1,20,7\n8,3,8\n", NULL);
+    CHECK(text_has("jobs of N=8 take less than 10 s"));
+    compute("n,time,job\n1,200,7\n8,30,8\n", NULL);
+    CHECK(!cautioned("launch"));
 }
 
 /* ---- files -------------------------------------------------------------------------------- */
@@ -460,14 +502,6 @@ static void tables_of_other_tools(void)
     CHECK_STR(study.unit, "tasks");
     compute("tasks,runtime_avg[s],runtime_cnt\n1,10,3\n2,5.5,3\n", NULL);
     CHECK(row_of(0, 2)->value == 5.5);
-}
-
-static int read_json(const char *text)
-{
-    stk_scaling_release(&all);
-    stk_study_release(&study);
-    int rc = stk_study_read_json(&study, text, strlen(text), "s.json", &err);
-    return rc ? rc : stk_scaling_compute(&study, &plain, &all, &err);
 }
 
 static void json_of_other_tools(void)
@@ -802,6 +836,8 @@ int main(int argc, char **argv)
     CHECK_RUN(noise_is_taken_into_account);
     CHECK_RUN(odd_data_are_pointed_out);
     CHECK_RUN(accelerators_are_held_against_cpus);
+    CHECK_RUN(comparisons_know_the_noise);
+    CHECK_RUN(launchers_are_told_apart);
     CHECK_RUN(clean_data_raise_no_alarm);
     CHECK_RUN(tables_are_read_as_people_write_them);
     CHECK_RUN(units_are_in_headings);
