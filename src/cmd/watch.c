@@ -512,7 +512,7 @@ static int follow(struct view *v)
     const struct settings *s = v->run->settings;
     v->first_until_s = stk_now() + FIRST_S + s->every_s;
     while (!v->quit && !stk_stop_signal()) {
-        struct part *from;
+        struct part *from = NULL;
         const char *line;
         size_t len;
         beat(v);
