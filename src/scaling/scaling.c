@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "scaling/priv.h"
+#include "scaling/su.h"
 
 #define SUPERLINEAR 1.05 /* higher efficiency makes the base suspicious */
 
@@ -135,13 +136,10 @@ static unsigned missing_of(const struct stk_su_rates *su, const struct allocatio
 
 static double charge_of(const struct stk_su_rates *su, const struct allocation *a)
 {
-    double weight[] = {su->core, su->gpu, su->node}, count[] = {a->cores, a->gpus, a->nodes};
-    double sum = 0;
     if (missing_of(su, a))
         return NAN;
-    for (size_t i = 0; i < 3; i++)
-        sum += weight[i] > 0 && !isnan(count[i]) ? weight[i] * count[i] : 0;
-    return sum;
+    return stk_su_per_hour(su, isnan(a->cores) ? 0 : a->cores, isnan(a->gpus) ? 0 : a->gpus,
+                           isnan(a->nodes) ? 0 : a->nodes);
 }
 
 static double pick(const struct stk_scaling_options *o, const struct stk_study_run *r, enum what w)

@@ -206,7 +206,7 @@ def test_a_heterogeneous_job_is_shown_as_one(stoker, tmp_path):
     (slurm.bin / "srun").write_text(
         f"#!/bin/sh\necho \"$@\" >> {slurm.folder}/srun\n"
         f"case \"$*\" in *--het-group=0*) n=1;; *) n=2;; esac\n"
-        f"for i in 1 2; do echo '{line}' | sed s/X/$n/; done\nexec cat > /dev/null\n")
+        f"for i in 1 2; do echo '{line}' | sed s/X/$n/; done\n")
     (slurm.bin / "srun").chmod(0o755)
     result = stoker("watch", "--once", "--json", "-", 281, env=slurm.env()).json()["result"]
     assert [(n["host"], n["part"]) for n in result["nodes"]] == [("node1", 0), ("node2", 1)]
