@@ -709,7 +709,9 @@ bool stk_action_applies(const struct stk_action *a, const struct stk_action_scen
     bool library = use->how & STK_USE_LIBRARY;
     if (a->kind == STK_ACT_KEEP_OPEN)
         return !library || (use->open && has_package(use, scene));
-    return code_of(r, scene) && !(library && r->own_file);
+    /* Without the library, whoever reads the file can also read it as bytes, whole. */
+    bool bytes = r->of_format && !has_package(use, scene);
+    return code_of(r, scene) && (!library || !r->own_file || bytes);
 }
 
 void stk_actions_render(const struct stk_action *a, size_t n, const struct stk_action_scene *scene,

@@ -152,6 +152,9 @@ static void libraries(void)
     scene.loaded = has_some;
     scene.job = "numpy";
     CHECK(!stk_action_applies(&a, &scene));
+    a.kind = STK_ACT_READ_WHOLE; /* as bytes */
+    CHECK(stk_action_applies(&a, &scene) && strstr(line(a, scene), "data = open("));
+    a.kind = STK_ACT_KEEP_OPEN;
     a.use = stk_use_of("npz");
     CHECK(stk_action_applies(&a, &scene));
     a.kind = STK_ACT_REWRITE;
