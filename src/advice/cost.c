@@ -38,8 +38,8 @@ enum reach stk_advice_reach_of(const struct stk_usage *u)
 
 double stk_advice_load_s(const struct advisor *ad, const struct stk_storage *st, double bytes)
 {
-    struct stk_work w = stk_work_read(st, bytes, (double)stk_limits.big_read);
-    w.lanes = stk_limits.loader_lanes * ad->ranks;
+    struct stk_work w = stk_work_read(st, bytes / ad->ranks, (double)stk_limits.big_read);
+    w.lanes = stk_limits.loader_lanes;
     return stk_model_s(st, &w);
 }
 

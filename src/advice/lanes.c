@@ -71,6 +71,18 @@ static void say_readers(struct advisor *ad, struct stk_finding *f, double wait, 
     stk_advice_number(ad, f, "cores_used", ad->cores_used, "count");
 }
 
+/* Seconds of the run that more readers per rank save. The readers of a rank share its transfer. */
+static double spread_s(const struct advisor *ad, const struct stk_storage *st,
+                       const struct stk_work *work, double wait, double readers)
+{
+    struct stk_work spread = *work;
+    spread.lanes = readers / fmax(1, ad->readers_per_rank);
+    double least = stk_advice_wall(ad, work->memory_s);
+    if (st->latency_measured && st->Bps_measured) /* otherwise, which of them it is is unknown */
+        least += work->bytes / ad->ranks / st->Bps;
+    return fmax(0, fmin(wait - least, stk_model_saved_s(st, wait, work, &spread)));
+}
+
 void stk_rule_read_parallelism(struct advisor *ad)
 {
     const struct stk_usage *first;
@@ -96,9 +108,7 @@ void stk_rule_read_parallelism(struct advisor *ad)
         return;
     double more = fmin(stk_limits.most_readers, stk_limits.reader_part * per_rank);
     more = fmax(stk_limits.least_readers, more);
-    struct stk_work spread = work;
-    spread.lanes = more / fmax(1, ad->readers_per_rank);
-    double gain = stk_model_saved_s(stk_advice_storage(ad, first), wait, &work, &spread);
+    double gain = spread_s(ad, stk_advice_storage(ad, first), &work, wait, more);
     if (!stk_advice_felt(ad, reach, gain))
         return;
     struct stk_finding *f = stk_advice_begin(ad, "read-parallelism", stk_advice_severity(ad, gain),

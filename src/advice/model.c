@@ -53,19 +53,21 @@ struct stk_work stk_work_of(const struct stk_usage *u)
     double fast_s, slow = count_slow(&u->n, &fast_s), reads = (double)c[STK_C_READS];
     slow = slow > 0 ? fmin(slow, reads) : reads; /* Darshan keeps no latencies */
     /* In order, every byte comes from storage once; otherwise those of the other reads do not. */
-    double bytes = u->consec >= stk_limits.consecutive ? (double)c[STK_C_READ_BYTES]
-                                                       : slow * u->mean_read_bytes;
+    bool in_order = u->consec >= stk_limits.consecutive;
+    double bytes = in_order ? (double)c[STK_C_READ_BYTES] : slow * u->mean_read_bytes;
     return (struct stk_work){.opens = (double)c[STK_C_OPENS],
                              .asks = (double)c[STK_C_STATS] + (double)c[STK_C_REMOVES] +
                                      (double)c[STK_C_RENAMES] + (double)c[STK_C_ERRORS] +
                                      (double)c[STK_C_DIR_READS] / NAMES_PER_PAGE,
                              .requests = slow,
                              .memory_s = fmin(fast_s, u->read_s),
-                             .bytes = bytes};
+                             .bytes = bytes,
+                             .piped = in_order && slow < reads / 2};
 }
 
 void stk_work_add(struct stk_work *to, const struct stk_work *w)
 {
+    to->piped = (to->piped || to->requests <= 0) && w->piped;
     to->opens += w->opens;
     to->asks += w->asks;
     to->requests += w->requests;
@@ -75,8 +77,8 @@ void stk_work_add(struct stk_work *to, const struct stk_work *w)
 
 struct stk_work stk_work_read(const struct stk_storage *st, double bytes, double piece)
 {
-    return (struct stk_work){.requests = ceil(bytes / fmax(1, fmin(piece, st->window))),
-                             .bytes = bytes};
+    return (struct stk_work){
+        .requests = ceil(bytes / fmax(1, fmin(piece, st->window))), .bytes = bytes, .piped = true};
 }
 
 /* Gaps between sorted random offsets are distributed exponentially around span / batch. Of bytes
@@ -97,7 +99,8 @@ struct stk_work stk_work_sorted(const struct stk_storage *st, struct stk_work w,
 double stk_model_s(const struct stk_storage *st, const struct stk_work *w)
 {
     double wait = w->opens * st->open_s + w->asks * st->ask_s + w->requests * st->latency_s;
-    return wait / fmax(1, w->lanes) + w->bytes / st->Bps + w->memory_s;
+    double transfer = w->bytes / st->Bps, alone = w->piped ? wait : wait + transfer;
+    return fmax(alone / fmax(1, w->lanes), transfer) + w->memory_s;
 }
 
 double stk_model_saved_s(const struct stk_storage *st, double measured_s,
@@ -175,8 +178,8 @@ static void fit_meta(struct stk_storage *st, const struct sums *s)
     }
 }
 
-/* The time of long reads is latency per window plus transfer. If the latencies alone would take
- * longer, the storage answers larger requests. */
+/* A long read takes as long as its latencies, one per window, or as its transfer, whichever is
+ * longer. If the latencies explain half of the time or more, the transfer is not seen. */
 static void fit_transfer(struct stk_storage *st, const struct sums *s)
 {
     /* Between smaller reads the program computes, and the transfer goes on: they show less. */
@@ -192,8 +195,9 @@ static void fit_transfer(struct stk_storage *st, const struct sums *s)
         st->window = (double)stk_limits.big_read;
     if (!st->latency_measured)
         st->latency_s = fmin(st->latency_s, st->window / rate / 2);
-    st->window = fmax(st->window, 1.1 * st->latency_s * rate);
-    st->Bps = rate / (1 - st->latency_s * rate / st->window);
+    bool waits = st->latency_s * rate >= st->window / 2;
+    st->window = waits ? st->latency_s * rate : st->window;
+    st->Bps = waits ? fmax(st->Bps, rate) : rate;
 }
 
 static void assume(struct stk_storage *st, enum reach reach)

@@ -22,11 +22,12 @@ struct stk_storage {
     bool latency_measured, Bps_measured;
 };
 
-/* What a program asks of a storage. Latencies of `lanes` requests overlap; transfers do not. */
+/* What a program asks of a storage. `lanes` requests overlap; their transfers do not. */
 struct stk_work {
     double opens, asks, requests, bytes;
     double memory_s; /* seconds in reads that memory answers */
     double lanes;    /* 0: one */
+    bool piped;      /* the next request is on its way while bytes arrive: the kernel reads ahead */
 };
 
 /* Fits the numbers to all files on `fs`. Those that the files do not show come from the limits. */

@@ -76,7 +76,7 @@ void stk_rule_csv_to_records(struct advisor *ad)
     if (!pieces && stk_advice_share(ad, span) < stk_limits.medium_share)
         return;
     const struct stk_storage *st = stk_advice_storage(ad, t.first);
-    double better = stk_advice_load_s(ad, st, t.bytes) / ad->ranks, gain = fmax(0, span - better);
+    double better = stk_advice_load_s(ad, st, t.bytes), gain = fmax(0, span - better);
     if (!pieces && !stk_advice_matters(ad, gain))
         return;
     const char *path = t.first->name;

@@ -38,7 +38,7 @@ static void fit_finds_the_numbers(void)
     set_use(&s, 0, set_file(&s, "/n/b.bin", "nfs", 64 * MB),
             (struct use){.reads = 16,
                          .bytes = 4 * MB,
-                         .read_s = 16 * 1e-3 + 4 * MB / 1e8,
+                         .read_s = 4 * MB / 1e8,
                          .seq = 1,
                          .consec = 1,
                          .meta_s = 2e-3});
@@ -89,8 +89,12 @@ static void time_of_work(void)
 {
     struct stk_work w = {.opens = 10, .asks = 20, .requests = 100, .bytes = 1e8};
     CHECK_NEAR(stk_model_s(&slow, &w), 0.02 + 0.02 + 0.1 + 0.1, 1e-9);
-    w.lanes = 4; /* latencies overlap, transfers do not */
-    CHECK_NEAR(stk_model_s(&slow, &w), 0.14 / 4 + 0.1, 1e-9);
+    w.lanes = 4; /* requests overlap, transfers do not */
+    CHECK_NEAR(stk_model_s(&slow, &w), 0.1, 1e-9);
+    w.lanes = 2;
+    CHECK_NEAR(stk_model_s(&slow, &w), 0.12, 1e-9);
+    w = stk_work_read(&slow, 64 * MB, 4 * MB); /* 256 windows of 1 ms, or 67 ms */
+    CHECK_NEAR(stk_model_s(&slow, &w), 0.256, 1e-9);
 }
 
 /* A gain is a part of what was measured, and never a loss. */
