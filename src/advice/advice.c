@@ -1,7 +1,7 @@
 /*
  * advice.c - the table of rules, the order of findings and the verdict. The rules are in reads.c,
- * lanes.c, files.c, meta.c, memory.c, tables.c, writes.c and balance.c, their thresholds in
- * limits.c.
+ * lanes.c, files.c, meta.c, memory.c, tables.c, writes.c, start.c and balance.c, their thresholds
+ * in limits.c.
  */
 #include "advice/advice.h"
 
@@ -55,6 +55,7 @@ static const struct rule rules[] = {
      stk_rule_stdio_heavy},
     {"seek-heavy", "more seeks than reads", stk_rule_seek_heavy},
     {"mmap-random", "a mapped file is loaded page by page", stk_rule_mmap_random},
+    {"library-files", "opening libraries takes a large share of the time", stk_rule_library_files},
     {"imbalance", "one rank or worker does far more I/O than the others", stk_rule_imbalance},
     {"slow-requests", "a few reads take very long", stk_rule_slow_requests},
     {"accelerator-waits", "the accelerator is idle while data is read", stk_rule_accelerator_waits},
@@ -154,6 +155,10 @@ static const char *unseen(struct advisor *ad)
                                "fault%s went to storage)",
                                text, stk_advice_size(ad, (double)ad->p->mapped_bytes),
                                stk_advice_count(ad, faults), faults == 1 ? "" : "s");
+    double library = ad->a->loop.library_s;
+    if (stk_advice_share(ad, library) >= stk_limits.low_share && library >= stk_limits.low_s)
+        text = stk_advice_text(ad, "%s; files of libraries and of the system took %s", text,
+                               stk_advice_time(ad, library));
     return ad->p->stopped_early ? stk_advice_text(ad, "%s; recording ended early", text) : text;
 }
 

@@ -325,6 +325,26 @@ static void unseen(void)
     done();
 }
 
+/* Modules on slow storage cost what data there would; nearby they are nobody's problem. */
+static void libraries_on_slow_storage(void)
+{
+    for (int slow = 0; slow < 2; slow++) {
+        struct stk_log_place place[STK_LOG_PLACES] = {
+            {.folder = "/lustre/env/lib/python3.11/site-packages", .files = 1200, .calls = 9000},
+            {.folder = "/usr", .files = 100, .calls = 300, .ns = 1000000}};
+        place[0].ns = slow ? 6800000000 : 100000000;
+        set_init(&s, 8, 1);
+        s.proc[0].places = place;
+        s.proc[0].left_out_ns = place[0].ns + place[1].ns;
+        const struct stk_finding *f = advise("library-files");
+        CHECK(!f == !slow);
+        CHECK(!slow || (f->severity == STK_SEV_HIGH && f->gain_s > 6 && f->gain_s < 6.8));
+        CHECK(!slow || (says(f, "1,200 files") && says(f, "-C /lustre/env .")));
+        CHECK(slow || strstr(o.o.verdict, "files of libraries and of the system took 101 ms"));
+        done();
+    }
+}
+
 int main(int argc, char **argv)
 {
     CHECK_BEGIN(argc, argv);
@@ -336,6 +356,7 @@ int main(int argc, char **argv)
     CHECK_RUN(little_of_much);
     CHECK_RUN(no_python);
     CHECK_RUN(unseen);
+    CHECK_RUN(libraries_on_slow_storage);
     CHECK_RUN(load_at_every_open);
     CHECK_RUN(one_files_numbers);
     CHECK_RUN(schedulers);
