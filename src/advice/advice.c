@@ -171,6 +171,22 @@ static bool saw_nothing(const struct stk_profile *p)
     return !log;
 }
 
+/* The main loop waits, and not for I/O: those that prepare its data are busy with something else.
+ */
+static const char *other_wait(struct advisor *ad, double io_share, const char *not_seen)
+{
+    const struct stk_loop *l = &ad->a->loop;
+    double wait = l->how > STK_LOOP_READS ? stk_advice_share(ad, l->wait_s) : 0;
+    if (wait < stk_limits.medium_share || wait < 2 * io_share)
+        return NULL;
+    return stk_advice_text(
+        ad,
+        "no fault in the I/O, which costs %s of the run; but the main loop waited "
+        "%s of it for data: its %s are too few, or busy with decoding%s",
+        stk_advice_percent(ad, io_share), stk_advice_percent(ad, wait),
+        l->how == STK_LOOP_THREADS ? "threads" : "workers", not_seen);
+}
+
 static const char *healthy_verdict(struct advisor *ad)
 {
     const struct stk_usage *j = &ad->a->job;
@@ -188,6 +204,9 @@ static const char *healthy_verdict(struct advisor *ad)
             stk_advice_rank(ad, ad->longest),
             stk_advice_percent(ad, stk_advice_share(ad, ad->longest_s)),
             stk_advice_percent(ad, share), not_seen);
+    const char *other = other_wait(ad, share, not_seen);
+    if (other)
+        return other;
     if (bytes < (double)stk_limits.little && share < stk_limits.low_share)
         return stk_advice_text(ad, "nothing to fix: the job did next to no I/O (%s)%s",
                                stk_advice_size(ad, bytes), not_seen);

@@ -325,6 +325,20 @@ static void unseen(void)
     done();
 }
 
+/* A loop that waits is not told that all is well because its readers' time is not I/O. */
+static void a_wait_that_is_no_io(void)
+{
+    set_init(&s, 10, 1);
+    set_use(&s, 0, set_file(&s, "/d/a.bin", "lustre", 8 * MB),
+            (struct use){.reads = 2, .bytes = 4 * MB, .read_s = 1e-3});
+    s.proc[0].threads = 2;
+    s.proc[0].wait_threads_s = 4;
+    advise("");
+    CHECK(!o.o.nfindings && strstr(o.o.verdict, "the main loop waited 40 % of it for data"));
+    CHECK(!strstr(o.o.verdict, "nothing to fix"));
+    done();
+}
+
 /* Modules on slow storage cost what data there would; nearby they are nobody's problem. */
 static void libraries_on_slow_storage(void)
 {
@@ -357,6 +371,7 @@ int main(int argc, char **argv)
     CHECK_RUN(no_python);
     CHECK_RUN(unseen);
     CHECK_RUN(libraries_on_slow_storage);
+    CHECK_RUN(a_wait_that_is_no_io);
     CHECK_RUN(load_at_every_open);
     CHECK_RUN(one_files_numbers);
     CHECK_RUN(schedulers);
