@@ -93,8 +93,9 @@ static double seen_share(const struct advisor *ad)
 {
     const struct stk_analysis *a = ad->a;
     double seen = a->coverage_read, kernel = (double)a->kernel_read_bytes;
-    if (seen < 0)
-        return a->coverage_little || strcmp(ad->p->source, "stoker") != 0 ? 1 : -1;
+    bool counted = a->coverage_write >= 0 || ad->p->kernel_read_bytes || ad->p->kernel_write_bytes;
+    if (seen < 0) /* nothing was read, or nothing counted it */
+        return counted || a->coverage_little || strcmp(ad->p->source, "stoker") != 0 ? 1 : -1;
     return seen >= stk_limits.seen || kernel * (1 - seen) < (double)stk_limits.little ? 1 : seen;
 }
 

@@ -285,13 +285,14 @@ static void unseen(void)
     done();
     const struct {
         double coverage; /* 0: the kernel's count is missing */
-        uint64_t dropped;
+        uint64_t dropped, writes;
         bool blind;
         const char *says;
     } parts[] = {{.coverage = 0.7, .says = "; only 70 % of the bytes"},
                  {.coverage = 0, .says = "count is not available"},
                  {.coverage = 1, .blind = true, .says = "io_uring or kernel AIO in 1 process "},
                  {.coverage = 1, .dropped = 5000, .says = "5,000 calls could not be recorded"},
+                 {.coverage = 0, .writes = 4096}, /* the kernel counted: nothing was read */
                  {.coverage = 1}};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         set_init(&s, 10, 1);
@@ -300,6 +301,7 @@ static void unseen(void)
         s.proc[0].seen_read_bytes = (uint64_t)(8 * MB);
         s.proc[0].kernel_read_bytes =
             parts[i].coverage > 0 ? (uint64_t)(8 * MB / parts[i].coverage) : 0;
+        s.proc[0].kernel_write_bytes = s.proc[0].seen_write_bytes = parts[i].writes;
         s.proc[0].blind = parts[i].blind;
         s.proc[0].dropped_calls = parts[i].dropped;
         advise("");
